@@ -6,6 +6,7 @@
 #include <set>
 
 #include "ir/text.h"
+#include "runtime/device.h"
 #include "schedule/trace.h"
 #include "tuner/defaults.h"
 

@@ -1,4 +1,4 @@
-// For tests of pipelines: sees what each pass has made.
+// For tests of pipelines: shows a function the program that each pass has made.
 #pragma once
 #include <functional>
 #include <memory>
@@ -9,7 +9,7 @@
 
 namespace autotune::test {
 
-// Shows `see` the programs of type View; a pipeline has one.
+// Calls `see` after each pass with the pass's name and the program, for pipelines whose programs are of type View.
 template <class View>
 class AfterPass final : public PassInstrument {
  public:
@@ -24,7 +24,7 @@ class AfterPass final : public PassInstrument {
   See see_;
 };
 
-// A context of default passes that shows `see` what each lowering pass has made.
+// Returns a context of default passes that calls `see` after each lowering pass with the program that it has made.
 inline PassContext SeeAfter(std::function<void(std::string_view pass, const PrimFunc&)> see) {
   PassContext context;
   context.Add(std::make_shared<AfterPass<PrimFuncView>>(

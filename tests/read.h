@@ -1,4 +1,4 @@
-// The bytes of a file, or "" of one that cannot be read.
+// Returns the bytes of a file; "" if it cannot be read.
 #pragma once
 #include <string>
 

@@ -1,5 +1,5 @@
-// In the test binaries that tests/CMakeLists.txt lists: the programs that are made are checked (ir/watch.h), also in
-// the processes that these start, such as build workers.
+// In the test binaries that tests/CMakeLists.txt lists, and in processes that these start, such as build workers:
+// checks every program that is made (ir/watch.h).
 #include "ir/watch.h"
 
 #include <cstdlib>

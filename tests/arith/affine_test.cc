@@ -1,5 +1,5 @@
-// The normal form of index expressions, its bounds, proofs and regions, against the values at every point of small
-// domains.
+// Compares the normal form of index expressions, their bounds, proofs and regions with the expressions' values at every
+// point of small domains.
 #include "arith/region.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ using test::RandomIndex;
 
 constexpr int kForms = 1000;
 
-// The variables of some ranges; a variable without one may have any value.
+// Returns the ranges of the variables whose entry in `known` is true. A variable without a range may have any value.
 Ranges RangesOf(const RandomIndex& g, const std::vector<bool>& known = {true, true, true}) {
   Ranges ranges;
   for (size_t i = 0; i < g.vars.size(); ++i) {
@@ -28,7 +28,8 @@ Ranges RangesOf(const RandomIndex& g, const std::vector<bool>& known = {true, tr
   }
   return ranges;
 }
-// All variables start at 0, or one of them has no range and other values.
+// Draws which variables have a known range. In a quarter of the cases one variable has none; its values then start
+// below 0.
 std::vector<bool> DrawKnown(RandomIndex& g) {
   std::vector<bool> known(g.vars.size(), true);
   size_t i = g.rng.Below(static_cast<int64_t>(g.vars.size()));
@@ -38,7 +39,7 @@ std::vector<bool> DrawKnown(RandomIndex& g) {
   return known;
 }
 
-// Where two expressions differ, or "".
+// Returns a point at which two expressions differ, with both values; empty if they agree everywhere.
 std::string Differ(const RandomIndex& g, const Expr& e, const Expr& other) {
   std::string found;
   g.ForAll([&](const IndexEnv& env) {
@@ -66,7 +67,7 @@ TEST(Affine, NormalFormKeepsTheValue) {
       for (size_t k = 0; k < i; ++k) EXPECT_FALSE(Equal(sum.terms[i].atom, sum.terms[k].atom)) << ToText(e);
     }
     changed += !Equal(e, sum.InOrder());
-    // One more than the value is noticed at the first point.
+    // The check notices values that are too large by one.
     ++sum.constant;
     EXPECT_NE(Differ(g, e, sum.InOrder()), "");
   }
@@ -94,7 +95,7 @@ TEST(Affine, BoundsHold) {
     }
   }
   EXPECT_GT(known, kForms);
-  EXPECT_GT(tight, kForms / 2);  // "anywhere" would not be
+  EXPECT_GT(tight, kForms / 2);  // bounds that always said "any value" would hold, too
 }
 
 TEST(Affine, ProofsHoldAndConditionsKeepTheirValue) {
@@ -108,7 +109,7 @@ TEST(Affine, ProofsHoldAndConditionsKeepTheirValue) {
       ++proven;
       EXPECT_EQ(Differ(g, e, BoolConst(true)), "") << "seed " << seed;
     }
-    // Of v0, which the condition knows under another name.
+    // The condition calls v0 `w`; NormalizeCondition replaces `w` by its definition `inner`.
     Expr inner = g.Index(1), all = And(e, g.Condition(1));
     Expr renamed = Substitute(all, {{g.vars[0].name, IndexVar("w")}});
     Expr normal = NormalizeCondition(renamed, {{Name("w"), inner}}, ranges);
@@ -123,7 +124,8 @@ TEST(Affine, ProofsHoldAndConditionsKeepTheirValue) {
   EXPECT_GT(dropped, kForms / 20);
 }
 
-// Some variables run, the others stand still: for each value of these, the values that an expression takes.
+// For each combination of values of the fixed variables: the set of values that an expression takes while the variables
+// in `runs` run over their ranges.
 using Values = std::map<std::vector<int64_t>, std::set<int64_t>>;
 Values ValuesOf(const RandomIndex& g, const Expr& e, const std::vector<bool>& runs) {
   Values values;
@@ -137,7 +139,8 @@ Values ValuesOf(const RandomIndex& g, const Expr& e, const std::vector<bool>& ru
   });
   return values;
 }
-// What is wrong with a region of an expression, or "". `exact`: it has to be the values, not only to hold them.
+// Returns what is wrong with a region of an expression, or "". If `exact`, the region must equal the set of values;
+// otherwise it must contain them.
 std::string WrongRegion(const RandomIndex& g, const Expr& e, const Region& region, const std::vector<bool>& runs,
                         bool exact) {
   Expr min = region.min.InOrder();
@@ -198,7 +201,8 @@ TEST(Affine, DenseRegionsAreExact) {
   for (int seed = 0; seed < kForms && !HasFailure(); ++seed) {
     RandomIndex g(seed, true);
     Running r = DrawRunning(g);
-    // Digits of a number, in an order of their own: dense, or with holes where a factor is too great.
+    // Makes a number in mixed radix whose digits are the variables, in random order. The values are dense, or have
+    // holes where a factor is too large.
     Expr e = g.rng.Below(4) ? Expr(g.rng.Below(5)) : g.Index(2);
     int64_t factor = 1;
     size_t first = g.rng.Below(3);
@@ -215,7 +219,7 @@ TEST(Affine, DenseRegionsAreExact) {
     }
     ++known;
     EXPECT_EQ(WrongRegion(g, e, *region, r.runs, true), "") << "seed " << seed;
-    // One element more, or one less, is noticed.
+    // The check notices a region that is one element too long or too short.
     for (int64_t by : {-1, 1}) {
       Region wrong = *region;
       wrong.span += by;

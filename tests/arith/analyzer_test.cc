@@ -12,7 +12,7 @@ using test::V;
 
 class Simplify : public ::testing::Test {
  protected:
-  // A wrong result shows as both texts.
+  // Checks that `e` simplifies to `expected`, and that simplifying again changes nothing. A failure shows both texts.
   void Same(const Expr& e, const Expr& expected) {
     Expr got = a.Simplify(e);
     EXPECT_TRUE(Equal(got, expected)) << ToText(e) << "\n  gave     " << ToText(got) << "\n  expected "
@@ -57,12 +57,12 @@ TEST_F(Simplify, QuotientAndRemainderMeetAgain) {
   Same(x - FloorMod(x, 4), FloorDiv(x, 4) * 4);
   Same(FloorDiv(x + 5, 8) * 8 + FloorMod(x + 5, 8), x + 5);
   Same(FloorDiv(x, 4) * 8 + FloorMod(x, 4), FloorDiv(x, 4) * 8 + FloorMod(x, 4));  // not the same quotient
-  // Rows of a tile: the remainder's coefficients are small, the quotient's are not.
+  // Offsets of rows of a tile: the remainder's coefficients are reduced by the divisor, the quotient's are not.
   Same(FloorDiv(x * 66 + y * 6, 28) * (28 * 128) + FloorMod(x * 66 + y * 6, 28) * 128, x * (66 * 128) + y * (6 * 128));
   Same(FloorDiv(x * 66 + y * 6 + 31, 28) * 28 + FloorMod(x * 66 + y * 6 + 31, 28), x * 66 + y * 6 + 31);
   Same(FloorDiv(x * 34 + y * 3, 14) * 14 + FloorMod(x * 33 + y * 3, 14),
        FloorDiv(x * 34 + y * 3, 14) * 14 + FloorMod(x * 5 + y * 3, 14));
-  // Digits of a number, the higher one reduced.
+  // Adjacent digits of a number, where the higher digit is reduced by a modulus.
   Same(FloorMod(x * 20 + FloorDiv(y, 4), 3) * 4 + FloorMod(y, 4), FloorMod(x * 8 + y, 12));
   Same(FloorDiv(x * 80 + y, 12) * 12 + FloorMod(x * 20 + FloorDiv(y, 4), 3) * 4 + FloorMod(y, 4), x * 80 + y);
   Same(FloorMod(x + FloorDiv(y, 4), 3) * 4 + FloorMod(y + 1, 4),

@@ -1,4 +1,4 @@
-// A short name for index variables, for tests.
+// For tests: a short way to make an index variable.
 #pragma once
 #include "ir/expr.h"
 

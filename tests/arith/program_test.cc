@@ -1,4 +1,4 @@
-// Random programs, their loops split and fused by hand: SimplifyStmt keeps what they compute.
+// SimplifyStmt keeps what random programs compute. The tests split and fuse the programs' loops by hand first.
 #include <gtest/gtest.h>
 
 #include "arith/analyzer.h"

@@ -1,4 +1,4 @@
-// Random index expressions against evaluation over all values of their variables.
+// Compares simplified random index expressions with the originals, for all values of their variables.
 #include <gtest/gtest.h>
 
 #include "arith/analyzer.h"
@@ -58,11 +58,11 @@ TEST(Property, CommonFactorsDivide) {
       int64_t value = EvalIndex(e, env);
       if (factor == 0 ? value == 0 : value % factor == 0) return true;
       ++failures;
-      ADD_FAILURE() << "seed " << seed << ": " << ToText(e) << " = " << value << " is no multiple of " << factor;
+      ADD_FAILURE() << "seed " << seed << ": " << ToText(e) << " = " << value << " is not a multiple of " << factor;
       return false;
     });
   }
-  EXPECT_GT(told, kRounds / 50);  // or nothing was tested
+  EXPECT_GT(told, kRounds / 50);  // otherwise hardly any factor would have been tested
 }
 
 TEST(Property, ConditionsKeepTheirValueAndProofsHold) {

@@ -1,5 +1,5 @@
-// Random index expressions and conditions, to compare what is derived from them with their values at every point of a
-// small domain. Deterministic in the seed. Header-only, for tests.
+// Random index expressions and conditions over small domains, so that tests can compare a result with the expression's
+// value at every point. Deterministic in the seed. Header-only, for tests.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -13,14 +13,14 @@
 
 namespace autotune::test {
 
-struct IndexRange {  // closed
+struct IndexRange {  // both ends are included
   Name name;
   int64_t low, high;
 };
 using IndexEnv = std::vector<std::pair<Name, int64_t>>;
 
-// The value of an index expression or condition; `value_of` gives a variable's. Loads and calls count as 0, and so does
-// a division by 0.
+// Evaluates an index expression or condition; `value_of` gives a variable's value. Loads, calls and divisions by 0
+// count as 0.
 template <class ValueOf>
 int64_t EvalIndex(const Expr& e, const ValueOf& value_of) {
   auto eval = [&](const Expr& x) { return EvalIndex(x, value_of); };
@@ -43,7 +43,8 @@ inline int64_t EvalIndex(const Expr& e, const IndexEnv& env) {
   });
 }
 
-// Three variables with small ranges, and expressions of them as splits, fusions, padding and guards make them.
+// Three variables with small ranges, and random expressions of them like those that splits, fusions, padding and guards
+// make.
 class RandomIndex {
  public:
   explicit RandomIndex(uint64_t seed, bool from_zero = false) : rng(seed) {
@@ -78,7 +79,7 @@ class RandomIndex {
         return raw(rng.Below(2) ? BinaryOp::kMin : BinaryOp::kMax, Index(depth - 1), Index(depth - 1));
       case 9:
         return MakeSelect(Condition(depth - 1), Index(depth - 1), Index(depth - 1));
-      default: {  // what splits and fusions make
+      default: {  // a quotient and a remainder put together again, as after a split and a fusion
         Expr a = Index(depth - 1);
         Expr quotient = raw(BinaryOp::kFloorDiv, a, divisor), rest = raw(BinaryOp::kFloorMod, a, divisor);
         return raw(BinaryOp::kAdd, raw(BinaryOp::kMul, quotient, divisor), rest);
@@ -95,7 +96,7 @@ class RandomIndex {
     Expr b = rng.Below(2) ? Index(depth) : Expr(rng.Below(20) - 5);
     return MakeExpr(DType::Bool(), Binary{op, Index(depth), b});
   }
-  // f(env) for all values of the variables, until it returns false.
+  // Calls f(env) for all values of the variables, until f returns false.
   template <class F>
   void ForAll(F&& f) const {
     for (int64_t a = vars[0].low; a <= vars[0].high; ++a) {

@@ -1,4 +1,4 @@
-// Stand-ins for the C compiler, and the real one as a user calls it. For tests of targets of kind c.
+// For tests of targets of kind c: shell scripts that replace the C compiler, and a call of the real one.
 #pragma once
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 
 namespace autotune::test {
 
-// A folder that is removed at the end.
+// A temporary folder that the destructor removes.
 class Folder {
  public:
   Folder() : path_(::testing::TempDir() + "c-target-XXXXXX") { EXPECT_TRUE(mkdtemp(path_.data())); }
@@ -28,7 +28,7 @@ class Folder {
   std::string path_;
 };
 
-// AUTOTUNE_CC is a shell script as long as this lives.
+// Sets AUTOTUNE_CC to a shell script during its lifetime.
 class CompilerIs {
  public:
   explicit CompilerIs(const std::string& script) {
@@ -42,11 +42,11 @@ class CompilerIs {
   Folder folder_;
 };
 
-// Every undefined behaviour that the compiler can find ends the process with an illegal instruction.
+// A compiler script: undefined behaviour that the sanitizer detects ends the process with an illegal instruction.
 inline constexpr const char* kTrapping =
     "exec cc -fsanitize=undefined -fsanitize-undefined-trap-on-error -fno-sanitize=alignment \"$@\"";
 
-// What the command prints, or "" if it succeeds.
+// Runs a command and returns what it prints; returns "" if the command succeeds.
 inline std::string ComplaintOf(std::vector<std::string> command) {
   auto [out, in] = std::move(MakePipe()).value();
   auto process = Subprocess::Spawn({.argv = std::move(command), .fds = {{1, in.get()}, {2, in.get()}}});

@@ -1,5 +1,5 @@
-// Targets of kind c: the source, how a user compiles it, compilers that fail, names, contracts. That kernels compute
-// what they should, by every code generator, is in the tests of kernels.
+// Targets of kind c: the C source, its compilation by a user, failing compilers, names, contracts. The other tests of
+// this folder check, for every code generator, that kernels compute the right values.
 #include <gmock/gmock.h>
 
 #include <csignal>
@@ -50,8 +50,8 @@ TEST(CSource, WithoutVectorTypesLanesAreLoops) {
   EXPECT_EQ(llvm->source, "");
 }
 
-// The sources of a library and its metadata, compiled as a user would, without options for the processor: the library
-// needs no other one, loads and gives the same outputs.
+// Compiles the sources of a library and its metadata as a user would, without options for the processor. The library
+// needs no other library, loads, and gives the same outputs.
 void CompilesByHand(const std::string& compiler, const Target& target) {
   SCOPED_TRACE(compiler + " for " + target.Text());
   PrimFunc f = zoo::ConvBiasRelu({.h = 6, .w = 5, .ic = 3, .oc = 9, .stride = 2});
@@ -97,7 +97,7 @@ TEST(CSource, AnotherCompilerGivesTheSameBits) {
   AgreesWithInterpreter(zoo::Elementwise(7, 13));
 }
 
-// What a compiler can find of undefined behaviour would end this process.
+// Undefined behaviour that the compiler's sanitizer detects would end this process.
 TEST(CSource, HasNoUndefinedBehaviour) {
   CompilerIs trapping(test::kTrapping);
   for (const Target& target : {C(), C(" -vectors=none")}) {
@@ -126,14 +126,13 @@ TEST(CSource, UndefinedBehaviourWouldBeNoticed) {
   std::vector<InterpArray> zeros = SmallIntegers(f, 1);
   for (InterpArray& array : zeros) array.data.assign(array.data.size(), 0);
   auto run = [&] {
-    std::signal(SIGILL, SIG_DFL);  // which AddressSanitizer would report otherwise
+    std::signal(SIGILL, SIG_DFL);  // removes AddressSanitizer's handler, which would report the signal instead
     (void)autotune::Run(*built, f, zeros);
   };
   EXPECT_EXIT(run(), testing::KilledBySignal(SIGILL), "");
 }
 
-// Names that C does not allow, and those that sources use themselves.
-// GCC 12 makes masked loads of the second loop when it may convert branches, and takes the wrong lanes of the mask.
+// GCC 12, when it if-converts the second loop, makes masked loads that use the wrong lanes of the mask.
 TEST(CSource, ChoicesInShortLoops) {
   AgreesWithInterpreter(Parse(
       R"(func choose(x: f32[8, 2] input, y: f32[2] input, sum: f32[8, 2] input, greater: bool[8, 2] output, chosen: f32[8, 2] output) {
@@ -163,8 +162,8 @@ TEST(CSource, AnyNames) {
   }
 }
 
-// A function of many operations stands in a source once, however often unrolled code calls it: compilers took minutes
-// for its copies.
+// A function with many operations appears in a source once, however often unrolled code calls it. Compilers took
+// minutes for inlined copies.
 TEST(CSource, LongFunctionsAreNotCopied) {
   const PrimFunc f = Parse(R"(func f(x: f32[16, 8] input, y: f32[16, 8] output) {
     for i in 16 unrolled { for j in 8 vectorized { block b(v: S 16 = i, w: S 8 = j) {
@@ -184,7 +183,8 @@ TEST(CSource, LongFunctionsAreNotCopied) {
   }
 }
 
-// Names that a source makes up itself, of registers, parallel loops, functions, and those of stdint.h.
+// Programs whose names equal those that the generated source makes up for registers, parallel loops and functions, or
+// those of stdint.h.
 TEST(CSource, NamesThatSourcesMakeUp) {
   for (const char* program : {
            R"(func k(x: f32[64] input, acc_0: f32[64] input, y: f32[64] output) {
@@ -240,13 +240,13 @@ TEST(CCompiler, ThatIsMissing) {
   std::string path = getenv("PATH");
   setenv("PATH", "/nowhere", 1);
   EXPECT_THAT(FailureOf(), AllOf(HasSubstr("cannot start cc"), HasSubstr("install gcc or clang")));
-  // Another machine's code needs another compiler.
+  // Code for another architecture needs a cross compiler.
   EXPECT_THAT(FailureOf(C(" -mtriple=riscv64-linux-gnu -mcpu=sifive-u74")),
               HasSubstr("install riscv64-linux-gnu-gcc, or"));
   setenv("PATH", path.c_str(), 1);
 }
 
-// Another vendor or C library is the same machine.
+// A triple that differs only in vendor or C library names the same machine, so `cc` serves it.
 TEST(CCompiler, IsCcForEveryTripleOfThisArchitecture) {
   if (!Cpu().triple.starts_with("x86_64")) GTEST_SKIP() << "the triples are of x86-64";
   for (const char* triple : {"x86_64-linux-gnu", "x86_64-pc-linux-gnu", "x86_64-unknown-linux-musl"})
@@ -261,7 +261,7 @@ TEST(CCompiler, ThatIsForAnotherMachine) {
   EXPECT_THAT(FailureOf(arm), AllOf(HasSubstr("assembly is not understood"), HasSubstr(other)));
   EXPECT_TRUE(Compile(Parse(kAdd), C()).ok());
   unsetenv("AUTOTUNE_CC");
-  // It fails by itself where options or attributes are unknown to it.
+  // This compiler fails by itself, as one does that does not know an option or an attribute.
   CompilerIs failing("[ \"$1\" = -dumpmachine ] && exec echo s390x-linux-gnu; exit 1");
   EXPECT_THAT(FailureOf(), AllOf(HasSubstr("exited with code 1; "), HasSubstr("compiles for s390x-linux-gnu: ")));
 }
@@ -281,7 +281,7 @@ TEST(CCompiler, ThatFails) {
     EXPECT_THAT(FailureOf(), HasSubstr("gave no assembly"));
   }
   {
-    CompilerIs deaf("exec <&-; sleep 0.1; exit 7");  // it closes its input before the source comes
+    CompilerIs deaf("exec <&-; sleep 0.1; exit 7");  // it closes its standard input before the source is written
     EXPECT_THAT(FailureOf(), HasSubstr("exited with code 7"));
   }
   {
@@ -304,7 +304,7 @@ bool IsAlive(pid_t pid) {
   return std::getline(stat, text) && text.find(") Z ") == std::string::npos;
 }
 
-// The worker whose time is up takes its compiler along.
+// A worker that exceeds its time is killed, together with the compiler that it started.
 TEST(CCompiler, ThatHangsEndsWithItsWorker) {
   Folder folder;
   const std::string pids = folder.path("pids");

@@ -1,10 +1,11 @@
-// Conversions of floats to integers as compiled, in scalars and in vectors: what an integer cannot hold included.
+// Compiled conversions of floats to integers, scalar and vectorized, including values that the integer type cannot
+// hold.
 #include "tests/codegen/kernel.h"
 
 namespace autotune {
 namespace {
 
-// Every generator, and LLVM for the processors of other years.
+// Every code generator, and LLVM for older processors.
 std::vector<Target> Converters() {
   std::vector<Target> targets = Generators();
   for (const char* cpu : {"x86-64", "haswell"}) {
@@ -17,7 +18,7 @@ const DType kIntegers[] = {DType::Int(8),  DType::Int(16),  DType::Int(32),  DTy
                            DType::UInt(8), DType::UInt(16), DType::UInt(32), DType::UInt(64)};
 const DType kFloats[] = {DType::Float(32), DType::Float(64), DType::Float(16), DType::BFloat16()};
 
-// What lies at and around the ends of all integers, and random numbers of every size.
+// Numbers at and around the limits of all integer types, and random numbers of every magnitude.
 std::vector<double> Numbers(DType type) {
   std::vector<double> numbers = {0.0, -0.0, 0.5, -0.5, -0.99, 1, -1, INFINITY, -INFINITY, std::nan("")};
   for (int bits : {7, 8, 15, 16, 31, 32, 63, 64}) {
@@ -71,7 +72,7 @@ double Converted(double x, DType to) {
   return args[1].data[0];
 }
 
-// As docs/ir.md says, by hand.
+// The values are written by hand from the rules in docs/ir.md.
 TEST(Casts, WrapAroundBelow32Bits) {
   EXPECT_EQ(Converted(-1.5, DType::UInt(8)), 255);
   EXPECT_EQ(Converted(300.9, DType::UInt(8)), 44);
@@ -79,7 +80,7 @@ TEST(Casts, WrapAroundBelow32Bits) {
   EXPECT_EQ(Converted(65535.5, DType::Int(16)), -1);
   EXPECT_EQ(Converted(-3, DType::UInt(32)), 4294967293);
   EXPECT_EQ(Converted(4294967298.0, DType::UInt(32)), 2);
-  // An InterpArray shows the bits of a u64 as an i64.
+  // An InterpArray stores the bits of a u64 as an i64.
   EXPECT_EQ(Converted(0x1p63 + 4096, DType::UInt(64)), -0x1p63 + 4096);
   EXPECT_EQ(Converted(-0x1p62, DType::UInt(64)), -0x1p62);
 }
@@ -96,7 +97,8 @@ TEST(Casts, HaveOneNumberForWhatDoesNotFit) {
   }
 }
 
-// What the program keeps in the range itself needs no second guard.
+// Lowers a conversion of `value` to `type` and returns the text. A value that the program already limits to the type's
+// range needs no second guard.
 std::string Lowered(const std::string& value, const char* type) {
   const std::string t = type;
   auto lowered =
@@ -111,7 +113,7 @@ TEST(Casts, GuardOnlyWhatMayNotFit) {
   EXPECT_EQ(Lowered("min(max(round(a[v]), -128.0), 127.0)", "i8").find("select"), std::string::npos);
   EXPECT_EQ(Lowered("max(min(a[v], 255.0), -0.5)", "u8").find("select"), std::string::npos);
   EXPECT_NE(Lowered("max(min(a[v], 256.0), 0.0)", "u8").find("i32("), std::string::npos);
-  EXPECT_NE(Lowered("min(-128.0, a[v])", "i8").find("select"), std::string::npos);  // NaN stays
+  EXPECT_NE(Lowered("min(-128.0, a[v])", "i8").find("select"), std::string::npos);  // min keeps NaN: guard needed
   EXPECT_NE(Lowered("a[v]", "i32").find("select"), std::string::npos);
 }
 

@@ -28,7 +28,7 @@ PrimFunc Scheduled(std::string_view func, std::string_view trace) {
   return Replay(Parse(func), ParseTrace(trace).value()).value().func();
 }
 
-// What prepare leaves in memory, and run reads: rows of 9, 19 elements apart, or next to each other.
+// `prepare` writes the packed rows and `run` reads them. The rows have 9 elements and start 19 elements apart, or 9.
 TEST(Codegen, RowsLieApart) {
   for (int64_t stride : {19, 9}) {
     std::string trace =
@@ -51,8 +51,8 @@ TEST(Codegen, RowsLieApart) {
   }
 }
 
-// Lanes within a vector's length of each other, wherever these lie in a buffer that ends with the last one: aligned or
-// not, in any order, under a condition for all or for each lane; and lanes further apart.
+// Vector loads whose lanes lie within a vector's length of each other, in a buffer that ends with the last lane:
+// aligned or not, in any order, under one condition for all lanes or one for each. Some cases have lanes further apart.
 TEST(Codegen, LanesNearEachOther) {
   struct Case {
     std::string elements, index;
@@ -83,7 +83,7 @@ TEST(Codegen, LanesNearEachOther) {
   }
 }
 
-// Lanes whose condition does not hold are not read: the buffer ends where the condition does.
+// Lanes whose condition is false are not read: here they lie beyond the end of the buffer.
 TEST(Codegen, LanesBeyondABufferAreMasked) {
   for (const char* index : {"v", "v // 2", "v // 4 * 2", "v // 8 * 8 + 3 - v // 8 * 8"}) {
     for (int64_t elements : {3, 21, 40}) {
@@ -97,7 +97,7 @@ TEST(Codegen, LanesBeyondABufferAreMasked) {
   }
 }
 
-// Elements of all widths, under a condition that is no interval of lanes.
+// Masked loads of elements of all widths. The true lanes are not contiguous.
 TEST(Codegen, LanesOfAllTypesAreMasked) {
   for (std::string type : {"f32", "f64", "i8", "u64"}) {
     SCOPED_TRACE(type);
@@ -112,7 +112,7 @@ TEST(Codegen, LanesOfAllTypesAreMasked) {
   }
 }
 
-// false < true, though a mask of vectors may have the opposite order.
+// false < true, although a vector's mask represents true as -1.
 TEST(Codegen, BoolsHaveAnOrder) {
   for (const char* kind : {"serial", "vectorized"}) {
     AgreesWithInterpreter(Parse(std::string(R"(func f(a: bool[33] input, b: bool[33] input, lt: bool[33] output,
@@ -126,7 +126,7 @@ TEST(Codegen, BoolsHaveAnOrder) {
   }
 }
 
-// Registers read under a condition stay registers: there is nothing to protect.
+// A register buffer that is read under a condition stays in registers: a read of it cannot leave any memory.
 TEST(Codegen, RegistersUnderAConditionStayRegisters) {
   PrimFunc f = Parse(R"(func f(a: f32[13] input, c: f32[13] output) {
     alloc r: f32[13] register
@@ -135,7 +135,7 @@ TEST(Codegen, RegistersUnderAConditionStayRegisters) {
     for k in 5 unrolled { block z(u: S 5 = k) { c[u + 8] = select(a[u] > 0.0, r[12 - u], 3.0) } }
   })");
   AgreesWithInterpreter(f);
-  // The contract can be broken still: by vectors that overlap in part.
+  // Vectors that overlap in part still break the contract of scope `register`.
   auto overlap = Build(Parse(R"(func g(a: f32[12] input, c: f32[12] output) {
     alloc r: f32[12] register
     for i in 12 vectorized { block x(v: S 12 = i) { r[v] = a[v] } }

@@ -1,5 +1,5 @@
-# Kernels come from the operators that real tasks are made of, scheduled by the sketches that schedule/ is tested with.
-# autotune_llvm: what code generators share is tested by itself.
+# The kernels are operators of real tasks, scheduled by the sketches of tests/schedule.
+# autotune_llvm: some tests use the parts that all code generators for LLVM share.
 set(EXTRA topi te autotune_llvm)
 list(APPEND sources ${CMAKE_SOURCE_DIR}/tests/schedule/zoo.cc ${CMAKE_SOURCE_DIR}/tests/schedule/workload.cc
      ${CMAKE_SOURCE_DIR}/tests/schedule/case.cc)

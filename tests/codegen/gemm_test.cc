@@ -4,7 +4,8 @@
 namespace autotune {
 namespace {
 
-// Rows are padded to panels of `mr`, columns to panels of `nr`, at packing; A is packed in `run`, the constant B once.
+// Packing pads the rows to panels of `mr` and the columns to panels of `nr`. `run` packs A at every call; the constant
+// B is packed once.
 std::string Gemm(int m, int n, int k, int mr, int nr, int kc, int unroll, int lanes) {
   int mp = (m + mr - 1) / mr, np = (n + nr - 1) / nr, ko = k / kc;
   auto s = [](int x) { return std::to_string(x); };
@@ -39,7 +40,7 @@ std::string Gemm(int m, int n, int k, int mr, int nr, int kc, int unroll, int la
                         " + k2) { acc[x1, y1] = acc[x1, y1] + ap[x1 // " + s(mr) + ", z, x1 % " + s(mr) +
                         "] * bp[y1 // " + s(nr) + ", z, y1 % " + s(nr) + "] }\n");
   text += "} } }\n";
-  // Through a scratch tile, so that only the copy to C has guards.
+  // The tile goes through a scratch buffer, so that only the copy to C has guards.
   text += tile("2", "block spill" + bind("2") + ") { part[x2, y2] = acc[x2, y2] }\n");
   text += "for i3 in " + s(mr) + " { for l3 in " + s(nr) + " vectorized { block store(x3: S " + row + " = io * " +
           s(mr) + " + i3, y3: S " + col + " = jo * " + s(nr) + " + l3) where io * " + s(mr) + " + i3 < " + s(m) +
@@ -49,7 +50,7 @@ std::string Gemm(int m, int n, int k, int mr, int nr, int kc, int unroll, int la
 }
 
 TEST(Gemm, RegisterTiledAgreesWithInterpreter) {
-  // 8 accumulators where the loop over k is unrolled, else 12: GCC keeps them in 16 registers.
+  // Eight accumulators where the loop over k is unrolled, otherwise twelve: GCC can keep these in 16 registers.
   AgreesWithInterpreter(Parse(Gemm(13, 20, 8, 4, 8, 4, 2, 8)));
   AgreesWithInterpreter(Parse(Gemm(12, 32, 8, 4, 16, 8, 4, 8)));
   AgreesWithInterpreter(Parse(Gemm(15, 9, 6, 12, 8, 6, 1, 8)));

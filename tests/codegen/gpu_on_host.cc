@@ -25,16 +25,17 @@ namespace autotune::test {
 namespace {
 
 constexpr int64_t kStackBytes = 256 << 10;
-constexpr const char* kDynamicSharedBytes = "262144";  // more than any GPU has
+constexpr const char* kDynamicSharedBytes = "262144";  // more shared memory than any GPU has
 
-// What the code reads and calls, at @host.state.
+// The state that host code reads and the functions that it calls, behind the pointer @host.state.
 struct HostState {
-  std::array<int32_t, 6> numbers = {};  // of the block along x, y, z, and of the thread
+  std::array<int32_t, 6> numbers = {};  // index of the block along x, y, z, then of the thread
   void (*barrier)() = nullptr;
-  void (*copy)(void* to, const void* from, int32_t bytes, int32_t used) = nullptr;  // asynchronous
+  void (*copy)(void* to, const void* from, int32_t bytes, int32_t used) = nullptr;  // an asynchronous copy
   void (*commit)() = nullptr;
   void (*wait)(int32_t groups) = nullptr;
-  // The words of 32 bits of a, b and c; d takes the place of c. `type`: 0 TF32, 1 f16, 2 bf16.
+  // One thread's 32-bit words of a, b and c; the words of the result d replace those of c. `type`: 0 for TF32, 1 for
+  // f16, 2 for bf16.
   void (*mma)(uint32_t* words, int32_t type) = nullptr;
 };
 
@@ -43,7 +44,7 @@ void ReplaceAll(std::string& text, const std::string& from, const std::string& t
     text.replace(at, from.size(), to);
 }
 
-// What products of tensor cores and the rounding of their operands call.
+// Returns the LLVM IR of the functions for tensor core products and for the rounding of their operands.
 std::string MmaFunctions() {
   std::string text =
       "define internal i32 @host.f2tf32.rna(float %x) {\n %b = bitcast float %x to i32\n %r = add i32 %b, 4096\n"
@@ -77,7 +78,7 @@ std::string MmaFunctions() {
   return text;
 }
 
-// The module for the host, as LLVM IR.
+// Returns the module as LLVM IR for the host.
 std::string HostModule(const KernelObject& object) {
   std::string text;
   std::istringstream lines(object.llvm_ir);
@@ -109,7 +110,7 @@ std::string HostModule(const KernelObject& object) {
   text +=
       "define internal void @host.barrier0() noinline {\n %p = load ptr, ptr @host.state\n"
       " %q = getelementptr ptr, ptr %p, i64 3\n %f = load ptr, ptr %q\n call void %f()\n ret void\n}\n";
-  // The functions lie behind the six numbers, which take as much room as three pointers.
+  // In HostState the function pointers follow the six numbers, whose size is that of three pointers.
   auto call = [&](const std::string& signature, int pointer, const std::string& type, const std::string& args) {
     text += "define internal void @host." + signature +
             " noinline {\n %p = load ptr, ptr @host.state\n %q = getelementptr ptr, ptr %p, i64 " +
@@ -126,7 +127,7 @@ std::string HostModule(const KernelObject& object) {
   call("cp.async.commit.group()", 5, "()", "");
   call("cp.async.wait.group(i32 %n)", 6, "(i32)", "i32 %n");
   text += MmaFunctions();
-  // void ENTRY.call(ptr addresses)
+  // Defines `void ENTRY.call(ptr addresses)` for each kernel entry.
   for (const std::vector<Launch>* list : {&object.metadata.launches, &object.metadata.prepare}) {
     for (const Launch& launch : *list) {
       std::string args;
@@ -143,7 +144,7 @@ std::string HostModule(const KernelObject& object) {
   return text;
 }
 
-// The threads of one block.
+// Runs the threads of one block as fibers.
 class Block {
  public:
   using Kernel = void (*)(void* const*);
@@ -192,8 +193,8 @@ class Block {
     ucontext_t context;
     std::unique_ptr<char[]> stack{new char[kStackBytes]};
     std::array<int32_t, 6> numbers;
-    std::deque<std::vector<AsyncCopy>> groups{1};  // the last one is open
-    std::array<uint32_t, 10> words;                // of its part of a product's a, b and c
+    std::deque<std::vector<AsyncCopy>> groups{1};  // groups of asynchronous copies; the last group is not committed yet
+    std::array<uint32_t, 10> words;                // this thread's part of a, b and c of the current product
     bool ended = false;
   };
 
@@ -211,7 +212,7 @@ class Block {
     kernel_(args_);
     running_->ended = true;
   }
-  // Lands at once, or as late as it may.
+  // Executes an asynchronous copy at once or, at random, as late as the program allows.
   void Copy(const AsyncCopy& copy) {
     if (rng_->Below(2)) return copy.Land();
     running_->groups.back().push_back(copy);
@@ -222,8 +223,8 @@ class Block {
       running_->groups.pop_front();
     }
   }
-  // By the tables of the PTX ISA, element by element. All threads of the block wait, which hides races between
-  // products; the interpreter finds those.
+  // Computes a tensor core product element by element, by the tables of the PTX ISA. All threads of the block wait for
+  // it, which hides races between products; the interpreter finds those races.
   void Mma(uint32_t* words, int32_t type) {
     const size_t me = static_cast<size_t>(
         std::find_if(threads_.begin(), threads_.end(), [&](const auto& t) { return t.get() == running_; }) -

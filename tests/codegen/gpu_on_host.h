@@ -1,6 +1,6 @@
-// Kernels for NVIDIA's GPUs on this machine: the LLVM module that the emitter of PTX made, compiled for the host.
-// Special registers are read from memory, a barrier switches to the next thread, and threads are fibers, which run in a
-// random order from barrier to barrier. For tests.
+// For tests: runs kernels for NVIDIA GPUs on this machine, by compiling the LLVM module of the PTX emitter for the
+// host. Special registers are read from memory. Threads are fibers: a barrier switches to the next one, and between
+// barriers they run in a random order.
 #pragma once
 #include <memory>
 #include <vector>
@@ -17,7 +17,7 @@ class GpuOnHost {
   static Result<std::unique_ptr<GpuOnHost>> Make(const KernelObject& object);
   virtual ~GpuOnHost() = default;
   // Runs the kernel, with its preparation, on copies of `args`, the parameters of `f`; outputs come back in `args`.
-  // Errors: threads of a block that wait while others have ended.
+  // Fails if some threads of a block wait at a barrier while others have ended.
   virtual Status Run(const PrimFunc& f, std::vector<InterpArray>& args, uint64_t seed) = 0;
 };
 

@@ -1,4 +1,5 @@
-// What the emitter of PTX makes of random programs and schedules, run on this machine, equals what they say.
+// Runs, on this machine, the code that the PTX emitter makes of random programs and schedules, and compares it with the
+// interpreter.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -16,7 +17,7 @@ namespace {
 
 using zoo::Checker;
 
-constexpr int kSteps = 30;  // attempted in each schedule
+constexpr int kSteps = 30;  // steps that are attempted in each schedule
 constexpr const char* kRejections[] = {
     R"(register buffer \S+ did not fit into registers: its accesses overlap in part)",
     R"(a register tile did not fit into registers: its code needs memory of each thread)",
@@ -25,13 +26,14 @@ constexpr const char* kRejections[] = {
 
 Target Gpu() { return Target::Parse("cuda -arch=sm_80 -mtriple=x86_64-linux-gnu -max-threads=64").value(); }
 
-// AUTOTUNE_GPU_SCHEDULES in the environment asks for more than a test run has time for.
+// Returns the number of random schedules: AUTOTUNE_GPU_SCHEDULES from the environment, or 700.
 int NumCases() {
   const char* asked = std::getenv("AUTOTUNE_GPU_SCHEDULES");
   return asked ? std::atoi(asked) : 700;
 }
 
-// What is wrong with `f` on the host, of which `plain` is the program; "" too if it is refused for a listed reason.
+// Returns what is wrong with the schedule `f` of the program `plain` on the host. Returns "" if nothing is, or if `f`
+// is refused for a listed reason.
 std::string Wrong(const PrimFunc& f, const PrimFunc& plain, std::vector<InterpArray> args, uint64_t seed, int& ran) {
   Result<LoweredKernel> lowered = Lower(f, Gpu());
   if (!lowered.ok()) return IsAmong(lowered.error().message, kGpuRefusals) ? "" : lowered.error().Text();
@@ -48,7 +50,8 @@ std::string Wrong(const PrimFunc& f, const PrimFunc& plain, std::vector<InterpAr
     if (plain.params[i].role != ParamRole::kOutput) continue;
     for (size_t k = 0; k < want[i].data.size(); ++k) {
       const double w = want[i].data[k], g = args[i].data[k];
-      // Small integers; other numbers only where a Winograd transform or a function makes them.
+      // The inputs are small integers, so results are exact. A tolerance is needed where a Winograd transform or a
+      // function rounds.
       if (!(std::abs(w - g) <= 1e-4 * (1 + std::abs(w))) && !SameValue(w, g))
         return "output " + std::to_string(k) + " is " + std::to_string(g) + " instead of " + std::to_string(w);
     }
@@ -81,10 +84,10 @@ TEST(GpuOnHost, RandomSchedules) {
         << "seed " << seed << "\n"
         << ToText(schedule.func());
   }
-  EXPECT_GT(ran, NumCases() / 3);  // others are refused
+  EXPECT_GT(ran, NumCases() / 3);  // the other schedules are refused
 }
 
-// Each of two barriers is needed, and the order of threads shows it.
+// The program needs two barriers. If either is removed, the random order of the threads makes the result wrong.
 TEST(GpuOnHost, AMissingBarrierShows) {
   if (!Cpu().has_fma) GTEST_SKIP() << "this machine has no fma";
   const PrimFunc f = Parse(R"(func turns(x: f32[4, 32] input, y: f32[4, 32] output) {

@@ -1,11 +1,12 @@
-// Floats of 16 bits as compiled: converted exactly, rounded to nearest even, by instructions and by integer arithmetic.
+// Compiled conversions of 16-bit floats: widening is exact, narrowing rounds to nearest even. Some targets have
+// instructions for it, others use integer arithmetic.
 #include "codegen/arguments.h"
 #include "tests/codegen/kernel.h"
 
 namespace autotune {
 namespace {
 
-// Every generator, and LLVM without instructions for f16.
+// Every code generator, and LLVM for a processor without f16 instructions.
 std::vector<Target> Converters() {
   std::vector<Target> targets = Generators();
   targets.push_back(Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64").value());
@@ -13,9 +14,9 @@ std::vector<Target> Converters() {
   return targets;
 }
 
-constexpr int kCount = 65536;  // the numbers of 16 bits
+constexpr int kCount = 65536;  // number of bit patterns of 16 bits
 
-// One conversion of all elements, in vectors.
+// Returns a program that converts all elements, in vectors.
 PrimFunc Conversion(DType from, DType to) {
   const std::string n = std::to_string(kCount), a = from.Text(), b = to.Text();
   return Parse("func convert(a: " + a + "[" + n + "] input, b: " + b + "[" + n + "] output) {" +
@@ -23,7 +24,7 @@ PrimFunc Conversion(DType from, DType to) {
                "(a[v]) } } } }");
 }
 
-// Compares what targets make of the numbers with the language's own rounding.
+// Compares the conversions by each target with RoundFloat, the language's definition.
 void Check(DType from, DType to, const std::vector<double>& numbers) {
   const PrimFunc f = Conversion(from, to);
   for (const Target& target : Converters()) {
@@ -42,7 +43,7 @@ void Check(DType from, DType to, const std::vector<double>& numbers) {
   }
 }
 
-// All numbers of the type.
+// Returns every number of the type.
 std::vector<double> AllOf(DType half) {
   std::vector<double> numbers;
   for (int bits = 0; bits < kCount; ++bits) numbers.push_back(FloatFromBits(static_cast<uint64_t>(bits), half));
@@ -59,7 +60,8 @@ TEST(Halves, AreWidenedExactly) {
   Check(kHalves[1], kHalves[0], AllOf(kHalves[1]));
 }
 
-// The numbers of the type, those in the middle of two neighbours, and what lies least beside these.
+// Tests every number of the type, the midpoints between neighbours, and the closest numbers below and above each
+// midpoint.
 TEST(Halves, AreRoundedToNearestEven) {
   for (DType half : kHalves) {
     for (DType wide : {DType::Float(32), DType::Float(64)}) {

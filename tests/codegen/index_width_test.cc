@@ -1,4 +1,4 @@
-// Which programs need indices of 64 bits.
+// Decides for which programs indices need 64 bits.
 #include "codegen/index_width.h"
 
 #include <gtest/gtest.h>
@@ -26,12 +26,12 @@ TEST(IndexWidth, FollowsFromTheLargestIndex) {
   EXPECT_EQ(BitsOf("out[ramp(t, 4000000, 4)] = broadcast(1.0, 4)", "40000000"), 32);
 }
 
-// The parts of a sum count, since code may add them up in any order.
+// Every term of a sum must fit, since code may add the terms in any order.
 TEST(IndexWidth, DoesNotRelyOnTermsThatCancel) {
   EXPECT_EQ(BitsOf("out[b * 3000000 - b * 2999999] = x[t]"), 64);
   EXPECT_EQ(BitsOf("out[(b * 3000000) % 4096] = x[t]"), 64);
   EXPECT_EQ(BitsOf("out[(b * 3000) % 4096] = x[t]"), 32);
-  EXPECT_EQ(BitsOf("out[t] = select(b * 3000000 < 5, x[t], 0.0)"), 64) << "conditions too";
+  EXPECT_EQ(BitsOf("out[t] = select(b * 3000000 < 5, x[t], 0.0)"), 64) << "indices in conditions count, too";
 }
 
 TEST(IndexWidth, WhatIsReadFromMemoryMayBeAnything) {

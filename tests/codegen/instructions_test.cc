@@ -1,5 +1,5 @@
-// No instruction beyond the target: machine code for three generations of x86-64, disassembled by binutils. What this
-// machine can run is run and compared elsewhere (target_test.cc, scripts/cross.sh).
+// Checks, by disassembling machine code for three generations of x86-64 with binutils, that no instruction exceeds the
+// target. Code that this machine can run is run and compared elsewhere (target_test.cc, scripts/cross.sh).
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -14,7 +14,7 @@
 namespace autotune {
 namespace {
 
-// A product with everything that vectorizes: loads, broadcasts, fma, selects, conversions.
+// A matrix product with every construct that vectorizes: loads, broadcasts, fma, selects, conversions.
 constexpr std::string_view kProgram =
     R"(func k(a: f32[64, 32] input, b: f32[32, 64] input, c: f32[64, 64] output, d: i32[64] output) {
   for i in 64 {
@@ -41,12 +41,12 @@ std::string Disassembly(const std::string& cpu, std::string_view program = kProg
   std::string text;
   FILE* pipe = popen(("objdump -d --no-show-raw-insn " + path + " | cut -f 2-").c_str(), "r");
   for (char line[512]; pipe && fgets(line, sizeof line, pipe);) text += line;
-  EXPECT_TRUE(pipe && pclose(pipe) == 0) << "objdump";
+  EXPECT_TRUE(pipe && pclose(pipe) == 0) << "objdump failed";
   unlink(path.c_str());
   return text;
 }
 
-// The first line that matches; empty if none does.
+// Returns the first match of the pattern; empty if there is none.
 std::string Find(const std::string& text, const std::string& pattern) {
   std::smatch match;
   return std::regex_search(text, match, std::regex(pattern)) ? match.str() : "";
@@ -60,9 +60,9 @@ TEST(Instructions, NoneBeyondTheTarget) {
   EXPECT_EQ(Find(sse, kAvx), "");
   EXPECT_NE(Find(sse, "mulps"), "");
   EXPECT_EQ(Find(avx2, kAvx512), "");
-  EXPECT_NE(Find(avx2, kFma), "") << "a sum of products contracts where the target has fma\n";
+  EXPECT_NE(Find(avx2, kFma), "") << "a sum of products must become fma where the target has it\n";
   EXPECT_NE(Find(avx512, "%zmm"), "");
-  // The patterns find what they look for.
+  // The patterns do match where the instructions occur.
   EXPECT_NE(Find(avx2, kAvx), "");
   EXPECT_NE(Find(avx512, kAvx512), "");
 }
@@ -81,11 +81,11 @@ TEST(Instructions, VectorsOfOtherArchitectures) {
   EXPECT_NE(Find(vector, "vfmacc|vfmadd"), "");
   EXPECT_NE(Find(scalar, "fmadd\\.s"), "");
   EXPECT_EQ(Find(scalar, "vsetvli|vsetivli|vf[a-z]*\\.v"), "");
-  EXPECT_NE(Find(vector, "vsetvli|vsetivli|vf[a-z]*\\.v"), "") << "the pattern finds what it looks for";
+  EXPECT_NE(Find(vector, "vsetvli|vsetivli|vf[a-z]*\\.v"), "") << "the pattern must match vector instructions";
 }
 
-// A sigmoid's exponential stands in the branch of a choice and behind it, and what it is of is loaded: by the condition
-// already, so that the branch needs neither a load of its own nor an exponential of its own.
+// The expansion of sigmoid uses the exponential twice: in a branch of a select, and after it. The condition has loaded
+// the operands already, so the branch must neither load them nor compute the exponential again.
 TEST(Instructions, WhatAConditionLoadsIsNotLoadedAgainInItsBranches) {
   auto multiply_adds = [](const std::string& value) {
     std::string program =
@@ -99,10 +99,10 @@ TEST(Instructions, WhatAConditionLoadsIsNotLoadedAgainInItsBranches) {
   std::ptrdiff_t exponential = multiply_adds("exp(a[v] + b[v])");
   EXPECT_GT(exponential, 5);
   EXPECT_EQ(multiply_adds("sigmoid(a[v] + b[v])"), exponential);
-  EXPECT_EQ(multiply_adds("exp(a[v]) + exp(b[v])"), 2 * exponential) << "counts what there is";
+  EXPECT_EQ(multiply_adds("exp(a[v]) + exp(b[v])"), 2 * exponential) << "the count must see both exponentials";
 }
 
-// Lanes near each other are one vector from memory and a permutation; lanes far apart come one by one.
+// Lanes near each other are loaded as one vector and permuted; lanes far apart are loaded one by one.
 TEST(Instructions, LanesNearEachOtherAreOneLoad) {
   auto program = [](const std::string& index) {
     return "func k(x: f32[1024] input, y: f32[4, 64] output) { for i in 4 { for j in 64 vectorized {"
@@ -120,7 +120,8 @@ TEST(Instructions, LanesNearEachOtherAreOneLoad) {
   }
 }
 
-// rows x columns elements, each row in vectors of 16: y = x + 1, by all threads; `read_back` makes y a summand, too.
+// Returns the text of y = x + 1 on rows x columns elements, by all threads, each row in vectors of 16. With
+// `read_back`, a second block doubles y in place.
 std::string Sum(int64_t rows, int64_t columns, bool read_back = false) {
   std::string r = std::to_string(rows), c = std::to_string(columns), shape = "f32[" + r + ", " + c + "]";
   return "func k(x: " + shape + " input, y: " + shape + " output) { for i in " + r + " parallel { for j in " +
@@ -138,9 +139,9 @@ TEST(Instructions, LargeResultsGoAroundTheCaches) {
     std::string large = Disassembly(cpu, Sum(2048, 4096));
     EXPECT_NE(Find(large, kStreamed), "") << cpu;
     EXPECT_NE(Find(large, kFence), "") << cpu;
-    for (const auto& [what, program] : {std::pair{"a small one", Sum(1024, 4096)},
+    for (const auto& [what, program] : {std::pair{"a small result", Sum(1024, 4096)},
                                         {"vectors that are not aligned", Sum(8192, 1030)},
-                                        {"one that is read back", Sum(2048, 4096, true)}}) {
+                                        {"a result that is read back", Sum(2048, 4096, true)}}) {
       std::string text = Disassembly(cpu, program);
       EXPECT_EQ(Find(text, kStreamed), "") << cpu << ": " << what;
       EXPECT_EQ(Find(text, kFence), "") << cpu << ": " << what;
@@ -148,7 +149,7 @@ TEST(Instructions, LargeResultsGoAroundTheCaches) {
   }
 }
 
-// Rows that are no whole lines: in the pieces that their alignment allows.
+// Rows whose length is no multiple of a cache line use streaming stores as wide as their alignment allows.
 TEST(Instructions, RowsThatAreNoLinesGoAroundTheCachesInPieces) {
   for (const char* cpu : {"skylake-avx512", "haswell", "nehalem"}) {
     const std::string wide = cpu[0] == 'n' ? "%xmm" : "%ymm";
@@ -157,7 +158,7 @@ TEST(Instructions, RowsThatAreNoLinesGoAroundTheCachesInPieces) {
   }
 }
 
-// A square of elements is read by rows and shuffled; what is no whole square is gathered.
+// A square of elements is loaded by rows and transposed by shuffles; columns that form no whole square are gathered.
 TEST(Instructions, SquaresAreTransposedInRegisters) {
   auto program = [](int columns) {
     const std::string n = std::to_string(columns);
@@ -174,7 +175,7 @@ TEST(Instructions, SquaresAreTransposedInRegisters) {
   }
 }
 
-// What will be written is asked for to be written, unless its stores go around the caches.
+// Results are prefetched for writing, unless streaming stores bypass the caches.
 TEST(Instructions, PrefetchesOfResults) {
   auto copy = [](const std::string& rows, const char* hint) {
     return "func k(x: f32[" + rows + ", 4096] input, y: f32[" + rows + ", 4096] output) { for i in " + rows +

@@ -1,4 +1,4 @@
-// Every intrinsic's implementation, compiled, leaves the same bits as its description, interpreted.
+// The compiled implementation of every intrinsic computes the same bits as its interpreted description.
 #include "schedule/intrinsic.h"
 
 #include "tests/codegen/kernel.h"
@@ -7,7 +7,7 @@
 namespace autotune {
 namespace {
 
-// Bits of an output that differ, on small integers: the first element, or "".
+// Returns the first output element whose bits differ, for small integers; "" if there is none.
 std::string Mismatch(const PrimFunc& description, const PrimFunc& implementation) {
   PrimFunc want = zoo::Standalone(description), got = zoo::Standalone(implementation);
   auto built = Build(got);

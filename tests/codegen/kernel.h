@@ -1,4 +1,4 @@
-// Builds and runs kernels given as text, and the interpreter as their definition. For tests of codegen/.
+// For tests of codegen/: builds and runs kernels that are given as text, and compares them with the interpreter.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ using test::Parse;
 
 inline Target Cpu() { return Target::Parse("cpu").value(); }
 
-// This machine by every code generator: the first is LLVM.
+// Targets for this machine, one for each code generator. The first is LLVM.
 inline const std::vector<Target>& Generators() {
   static const std::vector<Target> targets = {Cpu(), Target::Parse("c").value(),
                                               Target::Parse("c -vectors=none").value()};
@@ -64,7 +64,7 @@ inline double ElementOf(const Tensor& t, int64_t i) {
   if (type == "i16") return static_cast<const int16_t*>(p)[i];
   if (type == "u16") return static_cast<const uint16_t*>(p)[i];
   if (type == "u32") return static_cast<const uint32_t*>(p)[i];
-  if (type == "u64") return static_cast<double>(static_cast<const int64_t*>(p)[i]);  // as the interpreter has it
+  if (type == "u64") return static_cast<double>(static_cast<const int64_t*>(p)[i]);  // the interpreter's representation
   if (type == "i8") return static_cast<const int8_t*>(p)[i];
   CHECK(type == "u8" || type == "bool") << type;
   return static_cast<const uint8_t*>(p)[i];
@@ -96,7 +96,7 @@ inline void SetElement(const Tensor& t, int64_t i, double value) {
     static_cast<uint8_t*>(p)[i] = static_cast<uint8_t>(value);
 }
 
-// Small integers in every input and constant; NaN (a poison value for integers) in the outputs.
+// Returns arguments: small integers for inputs and constants; NaN (or a poison integer) in the outputs.
 inline std::vector<InterpArray> SmallIntegers(const PrimFunc& f, uint64_t seed) {
   Rng rng(seed);
   std::vector<InterpArray> args;
@@ -133,13 +133,13 @@ inline Status Run(const Built& built, const PrimFunc& f, std::vector<InterpArray
   return {};
 }
 
-// Whether two values of an output are equal; any two NaN are.
+// Returns whether two values of an output are equal, including the sign of zero. Any two NaN are equal.
 inline bool SameValue(double a, double b) {
   return std::isnan(a) || std::isnan(b) ? std::isnan(a) && std::isnan(b) : a == b && std::signbit(a) == std::signbit(b);
 }
 
-// Compiled for this machine == interpreted, at every element of every output; up to `relative` where the program calls
-// elementary functions.
+// Checks that the kernel compiled for `target` gives what the interpreter gives, at every element of every output.
+// `relative` is the allowed relative error, for programs that call elementary functions.
 inline void AgreesWithInterpreter(const PrimFunc& f, uint64_t seed, const Target& target, double relative = 0) {
   auto built = Build(f, target);
   ASSERT_TRUE(built.ok()) << built.error().Text();
@@ -159,7 +159,7 @@ inline void AgreesWithInterpreter(const PrimFunc& f, uint64_t seed, const Target
   }
 }
 
-// The same program by two code generators gives the same bits, on numbers whose sums and products round.
+// Checks that two code generators give the same bits for a program, on numbers whose sums and products round.
 inline void AgreesWith(const PrimFunc& f, uint64_t seed, const Target& one, const Target& other) {
   std::vector<InterpArray> args = SmallIntegers(f, seed);
   Rng rng(seed);
@@ -183,7 +183,7 @@ inline void AgreesWith(const PrimFunc& f, uint64_t seed, const Target& one, cons
   }
 }
 
-// By every code generator: as interpreted, and as by LLVM.
+// Checks every code generator: against the interpreter, and for the same bits as LLVM.
 inline void AgreesWithInterpreter(const PrimFunc& f, uint64_t seed = 1, double relative = 0) {
   for (const Target& target : Generators()) {
     SCOPED_TRACE(target.Text());

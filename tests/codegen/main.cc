@@ -1,5 +1,5 @@
-// The test binary is its own build worker: `test_codegen --build-worker`. Instead of a job it can be told to misbehave,
-// by the kernel's name.
+// The test binary is its own build worker: `test_codegen --build-worker`. Other options make it a worker that hangs or
+// dies.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <unistd.h>

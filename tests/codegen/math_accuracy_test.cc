@@ -1,5 +1,5 @@
-// How far the elementary functions are from the true ones: never further than docs/ir.md says, whose table is read
-// here. The table again, from more values:
+// Checks that no elementary function has a larger error than docs/ir.md says; the test reads the table there. These
+// commands measure the table again, from more values:
 //   AUTOTUNE_MATH_VALUES=1000000000 build/tests/test_codegen --gtest_filter='MathAccuracy.*'   random ones per function
 //   AUTOTUNE_MATH_VALUES=all ...                                        each f32, as many f64 (hours of one core)
 #include <gmock/gmock.h>
@@ -19,7 +19,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Greatest errors in ulp, by function and column.
+// Largest errors in ulp, by function and column.
 using Table = std::map<std::pair<std::string, std::string>, double>;
 
 constexpr const char* kColumns[] = {"f32", "f32 without fma", "f32 interpreted",
@@ -37,7 +37,7 @@ std::vector<std::string> Cells(const std::string& line) {
   return cells;
 }
 
-// The rows under the heading line that names the columns.
+// Reads the rows below the heading line that names the columns.
 Table ReadTable(const std::string& text) {
   Table table;
   std::istringstream in(text);
@@ -54,7 +54,7 @@ Table ReadTable(const std::string& text) {
 }
 Table Documented() { return ReadTable(test::ReadAll(AUTOTUNE_SOURCE_DIR "/docs/ir.md")); }
 
-// What is measured and not documented, or greater than documented; a line each.
+// Lists the measured errors that are larger than documented or not documented, one per line.
 std::string Beyond(const Table& measured, const Table& documented) {
   std::string found;
   for (const auto& [key, ulp] : measured) {
@@ -68,7 +68,7 @@ std::string Beyond(const Table& measured, const Table& documented) {
 
 struct Effort {
   uint64_t values = 1 << 16;
-  bool all = false;  // every f32, of functions of one argument
+  bool all = false;  // test every f32, for functions of one argument
 };
 Effort FromEnvironment() {
   Effort effort;
@@ -92,7 +92,7 @@ struct Worst {
   double ulp = 0, x = 0, y = 0;
 };
 
-// `target`: none, interpreted.
+// Returns the largest error of a function, compiled for `target`, or interpreted if there is no target.
 template <class T>
 Worst Measure(const MathFunction<T>& function, const std::optional<Target>& target, const Effort& effort) {
   std::unique_ptr<MathEngine<T>> engine = MakeMathEngine<T>(function, target);
@@ -104,14 +104,15 @@ Worst Measure(const MathFunction<T>& function, const std::optional<Target>& targ
   for (uint64_t start = 0; start < values; start += kMathCount) {
     T *x = engine->x(), *y = engine->y();
     for (int i = 0; i < kMathCount; ++i) {
-      // Half of them any bits: all exponents, denormals, NaN; half of them where the function is not constant.
+      // Half of the values have random bits: all exponents, denormals, NaN. The other half lies where the function is
+      // not constant.
       bool any = all || i % 2;
       x[i] = any ? FromBits<T>(all ? start + i : rng.Next())
                  : static_cast<T>(function.low + (function.high - function.low) * rng.Uniform());
       y[i] = static_cast<T>(i % 8 == 1 ? FromBits<T>(rng.Next()) : rng.Uniform() * 12 - 6);
       if (i % 8 == 3) y[i] = static_cast<T>(rng.Below(13) - 6);
-      // Powers over the whole range of results: near 1 their exponents are large, and errors of the logarithm with
-      // them.
+      // Powers whose results cover the whole range. For bases near 1 the exponents are large, which magnifies errors of
+      // the logarithm.
       if (function.arguments == 2 && i % 8 == 4) x[i] = static_cast<T>(0.5 + rng.Uniform() * 1.5);
       if (function.arguments == 2 && i % 4 == 0 && x[i] > 0 && x[i] != 1) {
         const double low = sizeof(T) == 4 ? -104 : -746, high = sizeof(T) == 4 ? 89 : 710;
@@ -148,10 +149,10 @@ TEST(MathAccuracy, IsAsDocumented) {
   Table measured;
   std::vector<std::optional<Target>> targets = {
       Cpu(), Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64").value(), std::nullopt};
-  if (Cpu().vector_bits == 512) {  // which has ldexp
+  if (Cpu().vector_bits == 512) {  // the CPU has an instruction for ldexp, so test without it, too
     targets.push_back(Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64-v3").value());
   }
-  // The same arithmetic by C compilers.
+  // C compilers must give the same accuracy.
   for (const char* as_c : {"c", "c -vectors=none", "c -mtriple=x86_64-linux-gnu -mcpu=x86-64"})
     targets.push_back(Target::Parse(as_c).value());
   for (const std::optional<Target>& target : targets) {
@@ -159,7 +160,7 @@ TEST(MathAccuracy, IsAsDocumented) {
     MeasureAll<double>(target, effort, measured);
   }
   EXPECT_EQ(Beyond(measured, Documented()), "");
-  // As docs/ir.md has it: rounded up.
+  // Prints the table in the format of docs/ir.md, with errors rounded up.
   printf("| function |");
   for (const char* column : kColumns) printf(" %s |", column);
   printf("\n|---|---|---|---|---|---|---|\n");
@@ -182,7 +183,7 @@ TEST(MathAccuracy, EveryExpandedFunctionIsDocumented) {
 
 TEST(MathAccuracy, EveryFunctionOfNumbersIsTested) {
   std::set<std::string_view> tested = {"abs", "fma", "ldexp", "tf32",
-                                       "mma"};  // exact; other tests of this folder compare bits
+                                       "mma"};  // these are exact; other tests of this folder compare their bits
   for (const auto& function : MathFunctions<float>()) tested.insert(function.name);
   for (size_t i = 0; i < std::size(kOps); ++i) {
     const Op op = static_cast<Op>(i);
@@ -191,7 +192,7 @@ TEST(MathAccuracy, EveryFunctionOfNumbersIsTested) {
   }
 }
 
-// The check can fail: a smaller number in the table, a row that is not there, a kernel that computes something else.
+// The check fails for a smaller number in the table, for a missing row, and for a kernel that computes something else.
 TEST(MathAccuracy, MoreThanDocumentedIsNoticed) {
   Table measured = {{{"exp", "f32"}, 1.25}};
   auto beyond = [&](const std::string& rows) {
@@ -202,14 +203,14 @@ TEST(MathAccuracy, MoreThanDocumentedIsNoticed) {
   EXPECT_THAT(beyond("| log | 1.3 |\n"), HasSubstr("none"));
   MathFunction<float> wrong = {"exp", 1, [](double x, double) { return std::exp(x) * (1 + 1e-6); }, -10, 10};
   EXPECT_GT(Measure<float>(wrong, Cpu(), Effort{}).ulp, 8);
-  EXPECT_GT(Measure<float>(wrong, std::nullopt, Effort{}).ulp, 8);  // 1e-6 is 8.4 to 16.8 ulp
+  EXPECT_GT(Measure<float>(wrong, std::nullopt, Effort{}).ulp, 8);  // a relative error of 1e-6 is 8.4 to 16.8 ulp
 }
 
 TEST(MathAccuracy, UlpsAreCountedRight) {
   EXPECT_EQ(Ulps<float>(1, 1), 0);
   EXPECT_EQ(Ulps<float>(std::nextafter(1.0f, 2.0f), 1), 1);
   EXPECT_EQ(Ulps<float>(1, 1 + 0x1p-24), 0.5);
-  EXPECT_EQ(Ulps<float>(std::nextafter(1.0f, 0.0f), 1), 0.5);  // the unit is of `want`
+  EXPECT_EQ(Ulps<float>(std::nextafter(1.0f, 0.0f), 1), 0.5);  // the unit is that of `want`
   const float tiny = std::numeric_limits<float>::denorm_min(), max = std::numeric_limits<float>::max();
   EXPECT_EQ(Ulps<float>(3 * tiny, tiny), 2);
   EXPECT_EQ(Ulps<float>(0, tiny), 1);

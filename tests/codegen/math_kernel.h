@@ -1,4 +1,4 @@
-// Elementary functions as compiled kernels, and what they should give. For tests.
+// For tests: elementary functions as compiled or interpreted kernels, and their reference values.
 #pragma once
 #include <cmath>
 #include <limits>
@@ -9,7 +9,7 @@
 
 namespace autotune {
 
-constexpr int kMathCount = 1 << 14;  // elements of the arrays that a function is applied to at once
+constexpr int kMathCount = 1 << 14;  // number of elements of each array that a function is applied to at once
 
 template <class T>
 PrimFunc MathProgram(const std::string& function, int arguments) {
@@ -19,7 +19,7 @@ PrimFunc MathProgram(const std::string& function, int arguments) {
                (arguments == 2 ? "(x[v], y[v])" : "(x[v])") + " } } }");
 }
 
-// What applies one function to two arrays, of which it may need the first only.
+// Applies one function to the arrays x and y. A function of one argument ignores y.
 template <class T>
 class MathEngine {
  public:
@@ -78,7 +78,7 @@ class InterpretedMath : public MathEngine<T> {
   std::vector<std::vector<T>> arrays_;
 };
 
-// References are computed in a wider type: f32 in double, f64 in long double, whose own errors are below 0.001 ulp.
+// References are computed in a wider type: double for f32; long double for f64, whose own error is below 0.001 ulp.
 template <class T>
 using Wide = std::conditional_t<sizeof(T) == 4, double, long double>;
 template <class T>
@@ -89,10 +89,10 @@ struct MathFunction {
   const char* name;
   int arguments;
   MathReference<T> reference;
-  double low, high;  // where it is neither constant nor infinite, and tested densely
+  double low, high;  // range that is tested densely: there the function is neither constant nor infinite
 };
 
-// Whether sin, cos and tan of x are numbers: of every finite f32, and of f64 up to a bound.
+// Returns whether the product defines sin, cos and tan of x: for every finite f32, and for f64 up to a bound.
 template <class T>
 bool IsReducible(Wide<T> x) {
   return sizeof(T) == 4 || std::fabs(x) <= kMostAngle;
@@ -133,14 +133,14 @@ const std::vector<MathFunction<T>>& MathFunctions() {
   return functions;
 }
 
-// Compiled for a target, or interpreted.
+// Makes an engine that is compiled for a target or, without one, interpreted.
 template <class T>
 std::unique_ptr<MathEngine<T>> MakeMathEngine(const MathFunction<T>& function, const std::optional<Target>& target) {
   if (!target) return std::make_unique<InterpretedMath<T>>(function.name, function.arguments);
   return std::make_unique<CompiledMath<T>>(function.name, function.arguments, *target);
 }
 
-// Zeros, infinities, NaN, the ends of the normal and of the denormal range, and what powers are special at.
+// Zeros, infinities, NaN, the limits of the normal and of the denormal range, and the special arguments of powers.
 template <class T>
 std::vector<T> SpecialValues() {
   using Limits = std::numeric_limits<T>;
@@ -170,8 +170,8 @@ std::vector<T> SpecialValues() {
   return values;
 }
 
-// How far `got` is from `want`, in units in the last place of a T as great as `want`; denormals have one unit of their
-// own. Infinity stands for the first power of two beyond T, and NaN is infinitely far from all else.
+// Returns the distance of `got` from `want` in units in the last place of `want`; all denormals share one unit.
+// Infinity counts as the first power of two beyond T. The distance between NaN and a number is infinite.
 template <class T>
 double Ulps(T got, Wide<T> want) {
   using Limits = std::numeric_limits<T>;

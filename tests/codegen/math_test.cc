@@ -1,5 +1,5 @@
-// Elementary functions as compiled: special values, signs of zero, rounding to integers. Their accuracy:
-// math_accuracy_test.cc.
+// Compiled elementary functions: special values, signs of zero, rounding to integers. math_accuracy_test.cc checks
+// their accuracy.
 #include "codegen/walk.h"
 #include "lower/passes.h"
 #include "tests/codegen/math_kernel.h"
@@ -7,9 +7,9 @@
 namespace autotune {
 namespace {
 
-// Where the true value is 0, infinite or NaN, so is the computed one, with its sign.
+// Where the true value is 0, infinite or NaN, the computed value must be the same, with the same sign.
 template <class T>
-void CheckSpecialValues(const std::optional<Target>& target) {  // none: interpreted
+void CheckSpecialValues(const std::optional<Target>& target) {  // no target: interpreted
   const std::vector<T> special = SpecialValues<T>();
   const size_t n = special.size();
   ASSERT_LE(n * n, static_cast<size_t>(kMathCount));
@@ -52,7 +52,7 @@ TEST(Math, SpecialValuesWithoutFma) {
   CheckSpecialValues<double>(plain);
 }
 
-// Half to even, and the sign of zero, where the target has no instruction for it too.
+// Rounds half to even and keeps the sign of zero, also where the target has no rounding instruction.
 template <class T>
 void CheckRounding(const Target& target) {
   for (const char* name : {"floor", "ceil", "round"}) {
@@ -81,7 +81,7 @@ TEST(Math, RoundingWithAndWithoutTheInstruction) {
   }
 }
 
-// All ways to make code for this machine: with the instructions for ldexp and fma, if it has them, and without.
+// All kinds of code for this machine: with its instructions for ldexp and fma, if it has them, and without.
 std::vector<Target> MathTargets() {
   std::vector<Target> targets = Generators();
   if (!Cpu().triple.starts_with("x86_64")) return targets;
@@ -90,7 +90,7 @@ std::vector<Target> MathTargets() {
   return targets;
 }
 
-// Registers are filled up where lanes are fewer, and cut where they are more; results leave the normal range both ways.
+// Vectors with fewer lanes than a register are filled up, those with more are cut. Results overflow and underflow.
 TEST(Math, LdexpOfAnyLanes) {
   for (const char* type : {"f32", "f64"}) {
     for (int lanes : {1, 2, 3, 8, 12, 16, 24, 40}) {
@@ -109,15 +109,15 @@ TEST(Math, LdexpOfAnyLanes) {
   }
 }
 
-// Every exponent of the result and more, from numbers of every size: the result is rounded once, to denormals too, and
-// infinities, NaN and the sign of zero stay.
+// The results have every exponent of the type and more, the arguments every magnitude. Results are rounded once, also
+// to denormals; infinities, NaN and the sign of zero are kept.
 template <class T>
 void CheckLdexp(const Target& target) {
   using Limits = std::numeric_limits<T>;
   CompiledMath<T> kernel("ldexp", 2, target);
   ASSERT_TRUE(kernel.ok());
   const std::vector<T> special = SpecialValues<T>();
-  const int widest = 3 * Limits::max_exponent;  // beyond all that makes a difference
+  const int widest = 3 * Limits::max_exponent;  // exponents beyond all that change a result
   Rng rng(4);
   int denormal = 0;
   for (int turn = 0; turn < 8; ++turn) {
@@ -127,7 +127,7 @@ void CheckLdexp(const Target& target) {
       const T any = static_cast<T>(std::ldexp(rng.Uniform() + 0.5, exponent)) * (i % 2 ? 1 : -1);
       const int whole = static_cast<int>(rng.Below(2 * widest)) - widest;
       x[i] = i % 8 ? any : special[rng.Below(special.size())];
-      // Half of them lead to numbers about the least normal one.
+      // Half of these results lie around the least normal number.
       n[i] = static_cast<T>(i % 4 < 2 ? whole : Limits::min_exponent - exponent - whole % Limits::digits);
       if (i % 3 == 0) n[i] += T(0.75);
     }
@@ -152,7 +152,7 @@ TEST(Math, LdexpRoundsOnce) {
   }
 }
 
-// Without the instruction, fma is a product and a sum, in blocks and outside: no code calls the mathematical library.
+// Without the instruction, fma becomes a product and a sum, in blocks and outside. No code calls the math library.
 TEST(Math, FmaWithoutTheInstruction) {
   for (const char* type : {"f32", "f64"}) {
     const std::string t = type, array = t + "[64]", one = t == "f64" ? "1.0f64" : "1.0";
@@ -166,7 +166,7 @@ TEST(Math, FmaWithoutTheInstruction) {
   }
 }
 
-// What the functions expand to shares so much that walking it as a tree would never end.
+// The nodes of an expanded function are shared so often that a walk over them as a tree would take exponential time.
 TEST(Math, ExpandedExpressionsAreWalkedAsGraphs) {
   Target target = Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64").value();
   Buffer buffer = Buffer::Make(Name("x"), DType::Float(64), {Expr(4)});
@@ -180,7 +180,7 @@ TEST(Math, ExpandedExpressionsAreWalkedAsGraphs) {
   });
   EXPECT_EQ(loads, 1);
   EXPECT_LT(visits, 10000);
-  // Whoever stops at a node does not see what is below.
+  // If the callback returns false, WalkOnce does not visit the node's operands.
   visits = 0;
   WalkOnce(e, [&](const Expr&) { return ++visits < 1; });
   EXPECT_EQ(visits, 1);

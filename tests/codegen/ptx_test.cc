@@ -1,5 +1,5 @@
-// Code for NVIDIA's GPUs: what must stand in its PTX, and, where ptxas is found, that it takes the code without a
-// warning and without memory of a thread. No GPU is needed.
+// Code for NVIDIA GPUs, without a GPU: checks its PTX and, where ptxas is installed, that ptxas accepts it without a
+// warning and without local memory.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -21,8 +21,8 @@ Target Cuda(const std::string& arch, const std::string& more = "") {
   return Target::Parse("cuda -arch=" + arch + " -mtriple=x86_64-linux-gnu" + more).value();
 }
 
-// A product in tiles: 8x8 threads compute 32x32 elements, each 4x4 in registers, from tiles in shared memory. `step`
-// elements of the sum are in shared memory at a time.
+// A tiled matrix product: 8x8 threads compute 32x32 elements, 4x4 of them per thread in registers, from tiles in shared
+// memory. `step`: number of elements of the sum that are in shared memory at a time.
 PrimFunc TiledProduct(int step = 16, const std::string& scope = "register", const std::string& j = "j") {
   std::string text = R"(func product(a: f32[64, 64] input, b: f32[64, 64] input, c: f32[64, 64] output) {
     alloc sa: f32[64, 64] shared
@@ -94,14 +94,14 @@ TEST(Ptx, TiledProductsStayInRegistersAndSharedMemory) {
   EXPECT_EQ(Count(ptx, "fma.rn.f32"), 16u);
   EXPECT_THAT(ptx, HasSubstr("ld.global.nc.f32"));
   EXPECT_THAT(ptx, HasSubstr("st.shared.f32"));
-  // A row of b in one access of 16 bytes; a column of a in four.
+  // One access of 16 bytes loads a row of b; four accesses load a column of a.
   EXPECT_EQ(Count(ptx, "ld.shared.v4.f32"), 1u) << ptx;
   EXPECT_EQ(Count(ptx, "ld.shared.f32"), 4u) << ptx;
   EXPECT_EQ(Count(ptx, "st.global.v4.f32"), 4u) << ptx;
 }
 
-// Copies of numbers go ahead where the architecture has asynchronous ones: two groups are under way while the third is
-// used, and one barrier separates iterations.
+// On architectures with asynchronous copies, two groups of copies are in flight while the third is used, and one
+// barrier separates iterations.
 TEST(Ptx, PipelinesCopyAsynchronously) {
   std::string text = ToText(TiledProduct());
   const std::string loop = "for k in 4 {";
@@ -109,7 +109,7 @@ TEST(Ptx, PipelinesCopyAsynchronously) {
   text.replace(text.find(loop), loop.size(), "for k in 4 @{pipeline = 3} {");
   const PrimFunc f = ParsePrimFunc(text).value();
   const std::string ptx = PtxOf(f, Cuda("sm_80")), old = PtxOf(f, Cuda("sm_75"));
-  EXPECT_EQ(Count(ptx, "cp.async.ca.shared.global [%"), 4u) << "of both operands, first and in the loop" << ptx;
+  EXPECT_EQ(Count(ptx, "cp.async.ca.shared.global [%"), 4u) << "both operands, before and in the loop: " << ptx;
   EXPECT_THAT(ptx, HasSubstr("cp.async.wait_group 1;")) << ptx;
   EXPECT_EQ(Count(ptx, "bar.sync"), 1u) << ptx;
   EXPECT_EQ(Count(old, "cp.async"), 0u);
@@ -120,7 +120,7 @@ TEST(Ptx, PipelinesCopyAsynchronously) {
   }
 }
 
-// Padding is 0, which the copy itself writes.
+// The asynchronous copy itself fills padding with zeros.
 TEST(Ptx, AsynchronousCopiesLeaveOutWhatIsNotThere) {
   const PrimFunc f = ParsePrimFunc(R"(func pad(x: f32[64] input, out: f32[64] output) {
     alloc s: f32[64] shared
@@ -137,7 +137,7 @@ TEST(Ptx, AsynchronousCopiesLeaveOutWhatIsNotThere) {
   EXPECT_EQ(test::PtxasComplaint(ptx, "sm_80"), "") << ptx;
 }
 
-// An index of 32 bits is one instruction, and its product with the size of an element another one.
+// A 32-bit index is computed by one instruction, and its byte offset by one more.
 TEST(Ptx, IndicesHave32BitsWhereTheyFit) {
   const std::string ptx = PtxOf(TiledProduct(), Cuda("sm_80"));
   EXPECT_EQ(Count(ptx, "mul.lo.s64"), 0u) << ptx;
@@ -182,7 +182,8 @@ TEST(Ptx, EveryTypeHasCode) {
   }
 }
 
-// LLVM believes that a barrier leaves the memory of noalias parameters alone, but threads read here what others wrote.
+// LLVM assumes that a barrier leaves the memory of noalias parameters alone. Here threads read what other threads
+// wrote.
 TEST(Ptx, NoLoadMovesAcrossABarrier) {
   const PrimFunc f = Parse(R"(func turns(x: f32[32] input, y: f32[32] output, z: f32[32] output) {
     for b in 1 blockIdx.x {
@@ -236,7 +237,7 @@ TEST(Ptx, LibrariesCarryThePtx) {
   EXPECT_EQ(Artifact::FromBytes(linked.artifact.data).value()->metadata().target, target.Text());
 }
 
-// The same program gives the same bytes.
+// Compiling a program twice gives the same bytes.
 TEST(Ptx, CodeIsReproducible) { EXPECT_EQ(PtxOf(TiledProduct(), Cuda("sm_90")), PtxOf(TiledProduct(), Cuda("sm_90"))); }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What NVIDIA's assembler says of PTX, where it is on the PATH. Header-only, for tests.
+// For tests: checks PTX with NVIDIA's assembler, if it is on the PATH. Header-only.
 #pragma once
 #include <unistd.h>
 
@@ -23,7 +23,7 @@ inline bool HavePtxas() {
   return have;
 }
 
-// What ptxas says against the code; "" where there is no ptxas.
+// Returns the errors and warnings of ptxas; "" if there are none or if ptxas is not installed.
 inline std::string PtxasComplaint(const std::string& ptx, const std::string& arch) {
   if (!HavePtxas()) return "";
   const Folder folder;

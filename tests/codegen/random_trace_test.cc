@@ -1,7 +1,7 @@
-// Random legal traces over random programs: lowered pass by pass and compiled, they compute what the program says. A
-// case that does not, or that is refused for a reason not listed here, is shrunk and printed.
-//   AUTOTUNE_SCHEDULES=1000000 build/tests/test_codegen --gtest_filter='CompiledRandomTraces.*'   so many, on all cores
-//   AUTOTUNE_SCHEDULE_SEED=7 ...                                                                  others of them
+// Random legal traces over random programs, lowered pass by pass and compiled, must compute what the program says. A
+// case that fails, or that is refused for a reason not listed here, is shrunk and printed.
+//   AUTOTUNE_SCHEDULES=1000000 build/tests/test_codegen --gtest_filter='CompiledRandomTraces.*'   on all cores
+//   AUTOTUNE_SCHEDULE_SEED=7 ...                                                                  other schedules
 //   AUTOTUNE_SCHEDULE_CASE=FILE ...                                                               a printed case again
 #include <gmock/gmock.h>
 #include <sys/mman.h>
@@ -30,24 +30,24 @@ using zoo::Checker;
 using zoo::FromEnvironment;
 using zoo::Workload;
 
-constexpr int kSteps = 24;             // attempted in each schedule
-constexpr uint64_t kPerProcess = 500;  // schedules: LLVM leaks
+constexpr int kSteps = 24;             // steps that are attempted in each schedule
+constexpr uint64_t kPerProcess = 500;  // schedules in one process; LLVM leaks memory
 
-// Why code generation may reject a lowered schedule. Whatever else it says, or lowering beyond its own list, is a
-// finding.
+// The reasons for which code generation may reject a lowered schedule. Any other reason, and any refusal by lowering
+// that is not on lowering's list, is a failure.
 constexpr const char* kRejections[] = {
-    // Vectors that lie in part over one another are no registers: the buffer would have to be memory.
+    // Vectors that overlap in part cannot be registers: the buffer would have to be memory.
     R"(rejected: register buffer \S+ did not fit into registers: its accesses overlap in part)",
-    // Nor are those that several threads use.
+    // A register buffer cannot be shared between threads.
     R"(rejected: register buffer \S+ did not fit into registers: threads cannot share them)",
-    // How many registers a loop takes is known when it is compiled.
+    // The number of registers that a loop needs is known only after compilation.
     R"(rejected: spills \d+ times in a register-tiled loop: .*)",
 };
 
-// Of schedules that have a step at least.
+// Counts the outcomes of schedules. `built` leaves out schedules without steps.
 struct Tally {
   int64_t built = 0, refused = 0, rejected = 0;
-  std::array<int64_t, std::variant_size_v<Step>> steps = {};  // those in what was built
+  std::array<int64_t, std::variant_size_v<Step>> steps = {};  // uses of each step in the schedules that were built
 
   void Add(const Tally& other) {
     built += other.built, refused += other.refused, rejected += other.rejected;
@@ -55,7 +55,7 @@ struct Tally {
   }
 };
 
-// Arguments for a kernel: outputs too have their elements.
+// Returns arguments for a kernel, with memory for the outputs.
 std::vector<InterpArray> WithOutputs(const PrimFunc& f, std::vector<InterpArray> args) {
   for (size_t i = 0; i < args.size(); ++i) {
     if (f.params[i].role != ParamRole::kOutput) continue;
@@ -66,7 +66,7 @@ std::vector<InterpArray> WithOutputs(const PrimFunc& f, std::vector<InterpArray>
   return args;
 }
 
-// What is wrong with the compiled schedule, or "". One that is refused for a listed reason is not wrong.
+// Returns what is wrong with the compiled schedule, or "". A schedule that is refused for a listed reason is not wrong.
 std::string WrongCompiled(const Workload& workload, const Schedule& schedule, const Target& target, Tally& tally) {
   Checker checker(workload, 3);
   std::string malformed;
@@ -114,12 +114,12 @@ Drawn Draw(uint64_t seed) {
   return drawn;
 }
 
-// What a process has come to, where its parent can read it even if a kernel or LLVM has brought it down. LLVM compiles
-// one kernel at a time, so it takes processes to use all cores.
+// The progress of a process, in memory that its parent can read even if a kernel or LLVM crashes the process. LLVM
+// compiles one kernel at a time per process, so it takes several processes to use all cores.
 struct Progress {
-  uint64_t seed = 0;  // at work on it
+  uint64_t seed = 0;  // the seed that is being checked
   Tally tally;
-  char report[1 << 18] = "";  // on the first case that is wrong
+  char report[1 << 18] = "";  // describes the first case that is wrong
 };
 
 void CheckSeeds(uint64_t begin, uint64_t end, const Target& target, Progress& progress) {
@@ -133,7 +133,8 @@ void CheckSeeds(uint64_t begin, uint64_t end, const Target& target, Progress& pr
   }
 }
 
-// As many seeds, from the first on, in so many processes at a time. What is wrong with the first that are wrong, or "".
+// Checks `count` seeds from `first` on, in at most `processes` processes at a time. Returns the reports of the first
+// failures, or "".
 std::string CheckInProcesses(uint64_t first, uint64_t count, size_t processes, const Target& target, Tally& tally) {
   std::map<pid_t, Progress*> running;
   std::string reports;
@@ -150,7 +151,7 @@ std::string CheckInProcesses(uint64_t first, uint64_t count, size_t processes, c
       if (child < 0) return "no process";
       if (child == 0) {
         CheckSeeds(first + begin, first + next, target, *progress);
-        exit(0);  // where a sanitizer looks for leaks
+        exit(0);  // runs a sanitizer's check for leaks
       }
       running[child] = progress;
       continue;
@@ -173,10 +174,10 @@ std::string CheckInProcesses(uint64_t first, uint64_t count, size_t processes, c
   return reports;
 }
 
-// In parts, which tests that run side by side share.
+// The schedules are split into parts, which ctest runs in parallel.
 class CompiledRandomTraceParts : public testing::TestWithParam<uint64_t> {};
 constexpr uint64_t kParts = 4;
-constexpr int64_t kFewest = 4;  // in a part, of a step: skip_padding fits some of the convolutions only
+constexpr int64_t kFewest = 4;  // fewest uses of each step in a part; skip_padding applies to few programs
 
 TEST_P(CompiledRandomTraceParts, AgreeWithTheInterpreter) {
   size_t processes = getenv("AUTOTUNE_SCHEDULES") ? std::max(1u, std::thread::hardware_concurrency()) : 1;
@@ -187,9 +188,9 @@ TEST_P(CompiledRandomTraceParts, AgreeWithTheInterpreter) {
   printf("%lld built, %lld refused by lowering, %lld rejected by code generation\n",
          static_cast<long long>(tally.built), static_cast<long long>(tally.refused),
          static_cast<long long>(tally.rejected));
-  if (count < 500) return;  // too few to tell
+  if (count < 500) return;  // the counts below need more schedules
   EXPECT_GT(tally.built, static_cast<int64_t>(count) * 10 / 11);
-  // Every step that a CPU takes. A sampling step is replayed in each trace that has one.
+  // Every step for CPUs must occur. A sampling step counts in each trace that contains one.
   [&]<size_t... I>(std::index_sequence<I...>) {
     for (size_t i : {I...}) {
       std::string_view name = std::array{std::variant_alternative_t<I, Step>::kName...}[i];
@@ -201,7 +202,7 @@ TEST_P(CompiledRandomTraceParts, AgreeWithTheInterpreter) {
 }
 INSTANTIATE_TEST_SUITE_P(, CompiledRandomTraceParts, testing::Range<uint64_t>(0, kParts));
 
-// A C compiler takes longer for a kernel than LLVM, so these are fewer.
+// A C compiler takes longer for a kernel than LLVM, so this test has fewer schedules.
 TEST(CompiledRandomTraces, ByACompilerOfC) {
   const bool many = getenv("AUTOTUNE_SCHEDULES");
   size_t processes = many ? std::max(1u, std::thread::hardware_concurrency()) : 1;
@@ -228,7 +229,8 @@ TEST(CompiledRandomTraces, ACaseAgain) {
     EXPECT_EQ(WrongCompiled(c->workload, schedule, target), "") << target.Text();
 }
 
-// The reasons are a closed list: what a CPU has no code for is a finding, also while there are steps that make it.
+// A program that a CPU cannot run is a failure, not a refusal: the list of reasons is closed, although steps for GPUs
+// exist.
 TEST(CompiledRandomTraces, AnotherRefusalIsNoticed) {
   Workload workload = zoo::ParseWorkload("elementwise(rows=3, columns=5, outputs=1)").value();
   PrimFunc f = MakeProgram(workload);
@@ -237,7 +239,7 @@ TEST(CompiledRandomTraces, AnotherRefusalIsNoticed) {
   EXPECT_THAT(WrongCompiled(workload, schedule), testing::HasSubstr("a CPU runs no grids of threads"));
 }
 
-// An element off by one, or by a hundredth: the comparison notices.
+// The comparison notices an element that is wrong by one, or by a hundredth.
 TEST(CompiledRandomTraces, AWrongElementIsNoticed) {
   Workload workload = zoo::ParseWorkload("elementwise(rows=3, columns=5, outputs=1)").value();
   Checker checker(workload, 3);

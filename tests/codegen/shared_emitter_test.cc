@@ -1,5 +1,5 @@
-// What code generators for LLVM share (codegen/llvm/expressions.h, control.h) needs nothing of a CPU: it emits a kernel
-// whose buffers are in the address spaces of a GPU.
+// The code that all generators for LLVM share (codegen/llvm/expressions.h, control.h) does not depend on a CPU. Here it
+// emits a kernel whose buffers are in the address spaces of a GPU.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <llvm/IR/Module.h>
@@ -19,7 +19,7 @@ using ::testing::Not;
 
 constexpr unsigned kGlobal = 1, kShared = 3;  // address spaces of NVPTX
 
-// A function of a GPU: void kernel(ptr global from, ptr shared to, i64 thread), with what emits its code.
+// The function `void kernel(ptr global from, ptr shared to, i64 thread)` and the objects that emit its code.
 class DeviceFunction {
  public:
   DeviceFunction() : builder_(context_), expressions_(builder_, target_, bindings_, nullptr) {
@@ -34,7 +34,7 @@ class DeviceFunction {
     expressions_.addresses().EnterScope();
   }
 
-  // to[index] = value; of a vector's lanes, `index` is the first one's.
+  // Emits to[index] = value. For a vector, `index` is that of the first lane.
   void Store(const Expr& index, const Expr& value) {
     expressions_.StartStatement();
     llvm::Value* stored = expressions_.Value(value);
@@ -42,14 +42,14 @@ class DeviceFunction {
     builder_.CreateAlignedStore(stored, address.pointer, address.alignment);
   }
 
-  // for i in 4 { body }
+  // Emits for i in 4 { body }.
   void Loop(const std::function<void()>& body) {
     bindings_.analyzer.Bind("i", 0, 3);
     ControlFlow control(builder_, bindings_, expressions_.addresses());
     control.Loop({"i", builder_.getInt64(0), builder_.getInt64(4), true, true, "loop"}, [&] { body(); });
   }
 
-  // The text of the function; "" and a failure if it is no valid LLVM IR.
+  // Returns the text of the function; fails the test and returns "" if the function is no valid LLVM IR.
   std::string Text() {
     expressions_.addresses().LeaveScope();
     builder_.CreateRetVoid();

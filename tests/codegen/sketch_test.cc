@@ -1,4 +1,4 @@
-// Scheduled operators of real networks, compiled, against the interpreter: every element equal.
+// Compiles scheduled operators of real networks and compares every element with the interpreter.
 #include "tests/schedule/sketch.h"
 
 #include "schedule/replay.h"
@@ -9,7 +9,7 @@
 namespace autotune {
 namespace {
 
-// Checks `wanted` samples. Many more may be rejected where registers are few; one in kDraws has to fit.
+// Checks `wanted` samples of a sketch. With few registers many samples are rejected; one in kDraws must be accepted.
 void CheckSamples(const PrimFunc& f, const std::string& sketch, int wanted, const Target& target) {
   constexpr int kDraws = 16;
   Trace trace = ParseTrace(sketch).value();

@@ -1,4 +1,4 @@
-// Cross-compilation, determinism, entry points, contracts.
+// Compiled kernels: cross-compilation, determinism, entry points, contracts.
 #include <gmock/gmock.h>
 
 #include "runtime/abi.h"
@@ -10,7 +10,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Every op, dtype and kind of loop, so that a target which needs a library call for one of them shows.
+// Uses every op, dtype and kind of loop, so that a target which would need a library call for one of them fails.
 constexpr std::string_view kEverything = R"(func all(
   a: f32[64] input, b: f64[64] input, c: i32[64] input, d: i8[64] input, p: bool[64] input, q: u16[64] input, w: f32[64, 8] constant,
   x: f32[64] output, y: f64[64] output, z: i32[64] output, m: bool[64] output, n: i64[64] output
@@ -63,7 +63,7 @@ TEST(Targets, CodeOfOlderProcessorsRunsHereToo) {
   }
 }
 
-// Reads the CPU features from the library's metadata, as the loader does, which does not depend on LLVM.
+// Reads the CPU features from the library's metadata without LLVM, as the loader does.
 std::vector<std::string> CpuFeaturesOf(const std::string& target_text) {
   Target target = Target::Parse("llvm -mtriple=" + target_text).value();
   auto object =
@@ -84,7 +84,7 @@ TEST(Targets, LibrariesStateTheCpuFeaturesThatTheyMayNeed) {
   EXPECT_THAT(CpuFeaturesOf("aarch64-linux-gnu -mcpu=cortex-a72"), testing::IsEmpty());
   EXPECT_THAT(CpuFeaturesOf("aarch64-linux-gnu -mcpu=neoverse-n1"), testing::IsSupersetOf({"dotprod", "lse", "rdm"}));
   EXPECT_TRUE(CheckCpuFeatures(CpuFeaturesOf(Cpu().Text().substr(strlen("llvm -mtriple=")))).ok())
-      << "what is compiled for this machine runs on it";
+      << "a library compiled for this machine must run on it";
 }
 
 TEST(Targets, FeaturesOfHostModelsAreThoseOfLlvm) {
@@ -161,7 +161,7 @@ TEST(Artifact, TheCheckedEntryRefusesWhatDoesNotFit) {
   auto memory = Tensor::Zeros({64}, "f32").value();
   Tensor shifted = Tensor::View(memory.Data<float>() + 4, {8}, memory.dtype(), nullptr).value();
   EXPECT_THAT(call(with(1, shifted), prepared), HasSubstr("aligned to 64 bytes"));
-  // Strides: compact ones are fine, others not; a stride of a dimension of extent 1 does not matter.
+  // Compact strides are accepted, others are not. The stride of a dimension of extent 1 does not matter.
   DLTensor strided = *args[0].dl();
   int64_t compact[] = {8, 1}, transposed[] = {1, 4};
   strided.strides = compact;
@@ -190,7 +190,7 @@ TEST(Artifact, FailuresOfTheRuntimeComeBack) {
   ASSERT_TRUE(built.ok()) << built.error().Text();
   EXPECT_EQ(built->kernel->metadata.workspace_bytes, 65536 * 4);
   KernelContext real(2);
-  AtContext context = *real.abi();  // a copy, which the functions of the real one do not take
+  AtContext context = *real.abi();  // a copy; the original's own functions do not accept it as their context
   std::string error;
   g_error = &error;
   context.set_error = KeepError;
@@ -207,7 +207,7 @@ TEST(Artifact, FailuresOfTheRuntimeComeBack) {
 }
 
 TEST(Artifact, SpillsInARegisterLoopAreRejected) {
-  // 14 x 16 floats: 28 accumulators for 16 registers.
+  // 14 x 16 floats need 28 accumulators of 8 lanes; there are 16 registers.
   std::string text = R"(func f(a: f32[512, 14] input, b: f32[512, 16] input, c: f32[14, 16] output) {
     alloc r: f32[ROWS, 16] register
     for i0 in ROWS unrolled { for j0 in 16 vectorized { block z(x0: S ROWS = i0, y0: S 16 = j0) { r[x0, y0] = 0.0 } } }
@@ -243,7 +243,8 @@ TEST(Artifact, SpillsInARegisterLoopAreRejected) {
   ASSERT_TRUE(fits.ok());
   EXPECT_EQ(fits->rejected, "");
   EXPECT_EQ(fits->facts.spills_in_register_loops, 0);
-  // Twelve fused multiply-adds, two vectors of b, six broadcasts and nothing else that touches memory.
+  // The loop has twelve fused multiply-adds, loads of two vectors of b and six broadcasts, and it does not use the
+  // stack.
   const std::string& assembly = fits->assembly;
   size_t begin = assembly.find(".LBB0_1:");
   ASSERT_NE(begin, std::string::npos) << assembly;

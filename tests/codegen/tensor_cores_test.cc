@@ -1,5 +1,5 @@
-// Products of tensor cores as PTX: the instruction of each type of operand, taken by ptxas where it is found, and, on
-// this machine with fibers for threads, equal to the interpreter.
+// Tensor core products as PTX: each operand type uses its instruction, ptxas accepts the code where it is installed,
+// and the code, run on this machine with fibers as threads, agrees with the interpreter.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -42,7 +42,7 @@ TEST(TensorCoreCode, HasTheInstructionAndStaysInRegisters) {
   }
 }
 
-// Two numbers of 16 bits that are neighbours along the sum are one load.
+// One load reads two 16-bit numbers that are neighbours along the sum.
 TEST(TensorCoreCode, NeighboursAreLoadedTogether) {
   auto wide = [](bool transposed) {
     const std::string ptx = Compile(Parse(test::MmaProgramText("f16", transposed)), Cuda("sm_80")).value().source;
@@ -51,8 +51,8 @@ TEST(TensorCoreCode, NeighboursAreLoadedTogether) {
     for (size_t at = 0; (at = ptx.find("ld.shared.u32", at)) != std::string::npos; ++at) ++count;
     return count;
   };
-  EXPECT_EQ(wide(false), 8) << "of a";
-  EXPECT_EQ(wide(true), 10) << "of both";
+  EXPECT_EQ(wide(false), 8) << "only the elements of a are neighbours along the sum";
+  EXPECT_EQ(wide(true), 10) << "the elements of both operands are neighbours along the sum";
 }
 
 TEST(TensorCoreCode, EqualsTheInterpreterOnThisMachine) {
@@ -74,7 +74,7 @@ TEST(TensorCoreCode, EqualsTheInterpreterOnThisMachine) {
   }
 }
 
-// The test of the test: another row of a shows.
+// The comparison can fail: swapping two operands of an instruction gives another result.
 TEST(TensorCoreCode, AWrongElementShows) {
   if (!Cpu().has_fma) GTEST_SKIP() << "this machine has no fma";
   const PrimFunc f = Parse(test::MmaProgramText("f16"));
@@ -88,7 +88,8 @@ TEST(TensorCoreCode, AWrongElementShows) {
   EXPECT_NE(got.back().data, want.back().data);
 }
 
-// cvt.rna.tf32 and the arithmetic of other targets round as the interpreter does, ties and special values included.
+// cvt.rna.tf32 and the arithmetic that replaces it on other targets round as the interpreter does, including ties and
+// special values.
 TEST(TensorCoreCode, RoundsToTf32AsTheInterpreterDoes) {
   if (!Cpu().has_fma) GTEST_SKIP() << "this machine has no fma";
   const PrimFunc f = Parse(

@@ -1,5 +1,5 @@
-// Transposes in registers (codegen/llvm/cpu/transposes.h) give what the interpreter gives, for all elements, lanes and
-// squares.
+// Transposes in registers (codegen/llvm/cpu/transposes.h) agree with the interpreter, for all element types, lane
+// counts and square sizes.
 #include "tests/codegen/kernel.h"
 
 namespace autotune {
@@ -19,7 +19,8 @@ TEST(Tiles, SquaresOfAnyElements) {
   for (const Target& target : Targets()) {
     for (const char* type : {"f32", "f64", "i8", "i16", "i32", "i64"}) {
       for (int lanes : {4, 8, 16}) {
-        // C has no transposes in registers, and its compilers take most of the time.
+        // Generated C has no transposes in registers, and C compilers take most of the time, so one lane count
+        // suffices.
         if (target.kind == TargetKind::kC && lanes != 8) continue;
         for (int columns : {lanes, 2 * lanes, lanes + 3, lanes - 1}) {
           SCOPED_TRACE(target.cpu + " " + type + ", " + std::to_string(lanes) + " lanes, " + std::to_string(columns));
@@ -37,7 +38,7 @@ TEST(Tiles, SquaresOfAnyElements) {
   }
 }
 
-// Several squares in one sequence, in expressions, in any order.
+// One sequence of statements reads several squares, in expressions, in any order.
 TEST(Tiles, SeveralSquares) {
   for (const Target& target : Targets()) {
     AgreesWithInterpreter(Parse(R"(func f(a: f32[16, 40] input, b: f32[16, 40] input, y: f32[32, 16] output) {
@@ -49,7 +50,7 @@ TEST(Tiles, SeveralSquares) {
   }
 }
 
-// What a sequence writes, it reads as it is then.
+// A sequence that writes a buffer and reads it again must read the new values.
 TEST(Tiles, WhatIsWrittenInBetweenIsSeen) {
   for (const Target& target : Targets()) {
     AgreesWithInterpreter(Parse(R"(func f(x: f32[16, 16] input, z: f32[16, 16] output) {
@@ -64,7 +65,7 @@ TEST(Tiles, WhatIsWrittenInBetweenIsSeen) {
   }
 }
 
-// Lanes that are not read are no part of a square, whatever lies there; columns beside a condition are.
+// A lane under a false condition is not read and is no part of a square. Columns without a condition still form one.
 TEST(Tiles, ConditionsKeepTheirLanes) {
   for (const Target& target : Targets()) {
     AgreesWithInterpreter(Parse(R"(func f(x: f32[20, 16] input, w: f32[32, 16] input, y: f32[16, 32] output) {
@@ -76,7 +77,7 @@ TEST(Tiles, ConditionsKeepTheirLanes) {
   }
 }
 
-// Columns that are asked for twice are one.
+// A column that is read twice is loaded once.
 TEST(Tiles, TheSameColumnTwice) {
   for (const Target& target : Targets()) {
     AgreesWithInterpreter(Parse(R"(func f(x: f32[16, 16] input, y: f32[16, 16] output, z: f32[16, 16] output) {
@@ -89,7 +90,7 @@ TEST(Tiles, TheSameColumnTwice) {
   }
 }
 
-// Unrolled copies share loads: what one sequence has read is not what another would.
+// Unrolled copies of a sequence must not share loads: the buffer has changed in between.
 TEST(Tiles, EachSequenceReadsForItself) {
   for (const Target& target : Targets()) {
     AgreesWithInterpreter(Parse(R"(func f(x: f32[16, 16] input, y: f32[2, 2, 16, 16] output) {

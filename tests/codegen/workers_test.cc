@@ -89,7 +89,7 @@ TEST(BuildWorkers, AHangingWorkerIsKilledAndTheCandidateTimedOut) {
 TEST(BuildWorkers, AWorkerThatReadsNothingIsReplaced) {
   auto workers = Workers("--hanging-worker", 1, 0.2);
   BuildRequest large = Scale(7, "k", 2);
-  large.func += std::string(16 << 20, ' ');  // more than a socket holds
+  large.func += std::string(16 << 20, ' ');  // more than a socket's buffer holds
   BuildResult result = workers->Build({large})[0];
   EXPECT_EQ(result.status, TrialStatus::kBuildFailed);
   EXPECT_NE(result.text.find("takes no job, 2 times"), std::string::npos) << result.text;
@@ -159,7 +159,7 @@ TEST(BuildWorkers, ALibraryWithABadKernelNamesIt) {
   EXPECT_NE(twins.error().Text().find("twin"), std::string::npos) << twins.error().Text();
 }
 
-// A measurement holds the host's lock exclusively: builds wait, and go on when it ends.
+// A measurement holds the host's lock exclusively. Builds wait for its end and then go on.
 TEST(BuildWorkers, BuildsWaitForMeasurements) {
   std::string path = ::testing::TempDir() + "build-lock-" + std::to_string(getpid());
   setenv("AUTOTUNE_HOST_LOCK", path.c_str(), 1);
@@ -179,7 +179,7 @@ TEST(BuildWorkers, BuildsWaitForMeasurements) {
   measurement.reset();
   waiting.join();
   EXPECT_EQ(finished, 2);
-  // It is given back, and builds do not wait for each other.
+  // Builds have released the lock, and they hold it shared, so they do not wait for each other.
   std::optional<HostLock> other = HostLock::Acquire(HostLock::Mode::kShared).value();
   EXPECT_EQ(build(), TrialStatus::kOk);
   other.reset();

@@ -1,5 +1,5 @@
-// A real network through the compiler and the build workers: deterministic, right with default and with recorded
-// schedules, and not to be led astray by records that do not fit.
+// A real network through the compiler and the build workers. The result is deterministic, correct with default and with
+// recorded schedules, and unaffected by records that do not fit.
 #include "compiler/choose.h"
 
 #include <gmock/gmock.h>
@@ -34,7 +34,7 @@ Tensor Read(const std::string& file) {
   return Tensor::FromBytes(read.value.spec.shape, type, read.value.bytes.view()).value();
 }
 
-// Loaded once for all tests: a network, its builder, its default package.
+// The network, its builder and its default package; loaded once for all tests.
 struct Shared {
   Target target = Target::Parse("cpu").value();
   std::unique_ptr<Builder> builder;
@@ -72,7 +72,7 @@ class CompileTest : public ::testing::Test {
     return CompareTensors(model.executor->Output(0), Read("output_0.pb")).value();
   }
 
-  // A record of the task's `rank`-th schedule by draft score, as if measured.
+  // Returns a record of the task's schedule of rank `rank` by draft score, as if it had been measured.
   Record RecordOf(const TuneTask& task, int rank) {
     TaskSpace space = TaskSpace::Make(task, target()).value();
     std::vector<Proposal> proposals = DefaultProposals(space, rank + 1);
@@ -199,7 +199,7 @@ TEST_F(CompileTest, RecordedSchedulesAreUsedAndRight) {
   Comparison comparison = Check(tuned.package);
   EXPECT_TRUE(comparison.ok) << comparison.Text();
   EXPECT_FALSE(tuned.package.library == plain().library);
-  // And not where they are not wanted.
+  // Without a database, the recorded schedules are not used.
   CompileResult without = CompileWith(nullptr).value();
   EXPECT_EQ(without.package.info.tuned_tasks, 0);
   EXPECT_TRUE(without.package.library == plain().library);
@@ -294,7 +294,7 @@ TEST_F(CompileTest, RecordsOfOtherCachesAreUsedWithANote) {
   EXPECT_EQ(CompileWith(store.get()).value().package.info.tuned_tasks, 0);
 }
 
-// The records claim that unscheduled programs take a nanosecond. Runs of the whole network refute the claim.
+// The records claim one nanosecond for unscheduled programs. Runs of the whole network refute that.
 TEST_F(CompileTest, TheNetworkRefusesSchedulesThatAreSlower) {
   auto store = NewMemoryStore();
   std::vector<Record> records;
@@ -388,9 +388,9 @@ TEST_F(CompileTest, AnEarlierChoiceStaysIfNothingIsFaster) {
   EXPECT_FALSE(chosen.kept_defaults);
   EXPECT_EQ(chosen.tuned_tasks, 1);
   EXPECT_EQ(chosen.choice.schedules[0].trace, earlier.schedules[0].trace);
-  EXPECT_GT(chosen.choice.created_at, 1) << "it was decided upon again";
+  EXPECT_GT(chosen.choice.created_at, 1) << "the choice was made again";
 
-  // The twins: a choice for another program, and one of another version, do not compete.
+  // A choice for another program and a choice of another version do not compete.
   NetworkChoice other = earlier;
   other.schedules[0].func_hash = HashBytes128("another").Hex();
   ASSERT_TRUE(StoreChoice(*store, other).ok());
@@ -436,11 +436,11 @@ TEST(Choose, IsImprovement) {
   EXPECT_FALSE(IsImprovement({faster, slower}));
   EXPECT_FALSE(IsImprovement({faster, unknown}));
   EXPECT_FALSE(IsImprovement({even, even}));
-  EXPECT_FALSE(IsImprovement({{0.998, 0.999, 0.9995}, {0.999, 1.004, 1.009}})) << "slower in the mean";
+  EXPECT_FALSE(IsImprovement({{0.998, 0.999, 0.9995}, {0.999, 1.004, 1.009}})) << "slower on average";
   EXPECT_FALSE(IsImprovement({}));
 }
 
-// Members that do not belong together are an error in one line, never a crash.
+// Members that do not fit together give an error of one line, never a crash.
 TEST_F(CompileTest, DamagedMembersAreRefused) {
   auto error_of = [](Package package) {
     auto model = LoadModel(std::move(package), 1);

@@ -1,5 +1,5 @@
-// The forms of a compiled network: Model Library Format, judged by a validator that shares no code with us; objects
-// that the system's compiler links; one shared object; and a network that is split over two devices.
+// The output formats of a compiled network: Model Library Format, checked by a validator that shares no code with the
+// product; objects that the system's compiler links; one shared object; and a network split over two devices.
 #include <elf.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -79,7 +79,7 @@ class FormsTest : public ::testing::Test {
   }
   static std::string Expected() { return Run(LoadModel(package(), 1)); }
 
-  // The exit code of a command and what it prints.
+  // Returns the exit code of a command and its output.
   static std::pair<int, std::string> Shell(const std::string& command) {
     std::string text;
     FILE* pipe = popen(("cd " + shared_->folder + " && (" + command + ") 2>&1").c_str(), "r");
@@ -95,7 +95,7 @@ TEST_F(FormsTest, TheValidatorFindsNothing) {
   const std::string validator = "python3 " + kSource + "/tests/package/validate_mlf.py ";
   auto [code, text] = Shell(validator + Write("net.tar"));
   EXPECT_EQ(code, 0) << text;
-  // It sees this package's errors.
+  // The validator finds errors in this package.
   Package wrong = package();
   wrong.memory[0].io_size_bytes += 4;
   wrong.functions.erase(wrong.functions.begin());
@@ -122,7 +122,8 @@ TEST_F(FormsTest, SizesAreThoseOfWhatRuns) {
   EXPECT_EQ(memory.constants_size_bytes, constants);
 }
 
-// A kernel's scratch memory, once for the thread that calls it and again for each further thread of a parallel loop.
+// Counts a kernel's scratch memory once for the calling thread and once more for each further thread of a parallel
+// loop.
 TEST(KernelMetadata, WorkspaceByThreads) {
   KernelMetadata metadata{.workspace_bytes = 1000, .thread_workspace_bytes = 300};
   EXPECT_EQ(metadata.WorkspaceOf(1), 1000);
@@ -148,7 +149,7 @@ TEST_F(FormsTest, TheSystemsCompilerLinksTheObjects) {
   unlinked.objects.clear();
   EXPECT_THAT(LoadModel(unlinked, 1).error().Text(), HasSubstr("it has no kernels: neither a linked library"));
 
-  // As a stranger does it, from the tar.
+  // Links the objects from the tar, without our tools, as a user would.
   Write("net.tar");
   auto [code, text] = Shell("mkdir t && tar xf net.tar -C t && gcc -shared -o linked.so t/codegen/host/lib/*.o");
   ASSERT_EQ(code, 0) << text;
@@ -184,7 +185,7 @@ TEST_F(FormsTest, OneSharedObjectHoldsEverything) {
     ASSERT_TRUE(executor->GetFunction("run").value()().ok());
     EXPECT_EQ(executor->GetFunction("get_output").value()(0)->As<Tensor>()->bytes(), Expected());
   }
-  // A model with the name of a kernel could not be found among the kernels.
+  // The module of the network and the kernel would have the same name.
   Package named = package();
   named.info.model_name = named.info.kernels[0].name;
   EXPECT_THAT(WriteCompiled(named, File("named.so"), builder()).error().Text(), HasSubstr("is that of a kernel"));
@@ -195,7 +196,7 @@ TEST_F(FormsTest, OneSharedObjectHoldsEverything) {
   EXPECT_THAT(unwritable.error().Text(), HasSubstr("/no/such/folder/net.so"));
 }
 
-// The object with the module tree is like those of the kernels, whatever machine they are for.
+// The object with the module tree is made for the machine of the kernels, whatever it is.
 TEST_F(FormsTest, SharedObjectsForOtherMachines) {
   for (auto [options, machine] : {std::pair("-mtriple=aarch64-linux-gnu -mcpu=cortex-a72", EM_AARCH64),
                                   std::pair("-mtriple=riscv64-linux-gnu -mcpu=sifive-u74", EM_RISCV)}) {
@@ -226,7 +227,7 @@ TEST_F(FormsTest, DamagedCodeIsRefused) {
   model = LoadModel(File("damaged.so"), 1);
   ASSERT_FALSE(model.ok());
   EXPECT_THAT(model.error().Text(), HasSubstr("the file is damaged"));
-  // Other tools' libraries have no seal.
+  // A stripped library has lost its checksum; it loads like a library that other tools made.
   ASSERT_EQ(Shell("strip -o stripped.so net.so").first, 0);
   EXPECT_EQ(Run(LoadModel(File("stripped.so"), 1)), Expected());
 }
@@ -240,7 +241,7 @@ TEST_F(FormsTest, MetadataThatLieAreRefused) {
   EXPECT_THAT(LoadModel(lie, 1).error().Text(), HasSubstr("input 0 is other, in its graph it is image"));
 }
 
-// C sources in place of objects: the package of the target `c`.
+// With target `c`, the package holds C sources in place of objects.
 TEST_F(FormsTest, TheSystemsCompilerCompilesTheSources) {
   const Target target = Target::Parse("c").value();
   Network network = LoadNetwork(kSource + "/examples/resnet20.onnx", {}, target, builder()).value();

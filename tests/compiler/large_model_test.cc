@@ -1,5 +1,5 @@
-// A model of more than 2 GiB, whose weights lie in a file of their own: no size on the way from it to a run passes
-// through 32 bits.
+// A model of more than 2 GiB with its weights in a separate file. No size passes through 32 bits, from the model to a
+// run.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -14,7 +14,7 @@
 namespace autotune {
 namespace {
 
-// Of memory that can be had: free, or used for files that can be read again.
+// Returns the available memory in bytes: free, or used as a cache of files.
 int64_t FreeMemory() {
   std::ifstream info("/proc/meminfo");
   std::string name;
@@ -37,7 +37,7 @@ TEST(LargeModel, FromTheModelToTheRun) {
   if (std::filesystem::space(folder).available < static_cast<uintmax_t>(2 * kBytes))
     GTEST_SKIP() << "needs " << 2 * kBytes << " bytes below " << ::testing::TempDir();
 
-  // A table of zeros, which take no room on the disk, but for its last row.
+  // A table of zeros, which take no space on disk, with numbers in its last row.
   std::vector<float> last(kColumns);
   std::iota(last.begin(), last.end(), 1.0f);
   {

@@ -1,4 +1,4 @@
-// Names that are no identifiers go through import, compilation, package and execution unchanged.
+// Names that are not identifiers pass unchanged through import, compilation, package and execution.
 #include <gtest/gtest.h>
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// A network's module, and what callers may ask of the passes that make code of it.
+// A network's module, and the options that callers may give to the passes of compilation.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -41,7 +41,7 @@ class NetworkPasses : public ::testing::Test {
   static Package Build(const PassContext& passes = {}) {
     return Compile(Load(passes), Host(), nullptr, *builder_, passes).value().package;
   }
-  // The network's output on random data.
+  // Returns the network's output for random inputs.
   static std::vector<float> Outputs(Package package) {
     LoadedModel model = LoadModel(std::move(package), 2).value();
     FillRandom(model.executor->Input(0), 3);
@@ -108,7 +108,7 @@ TEST_F(NetworkPasses, LoweringInWorkersIsTimedAndCounted) {
   const Network network = Load(passes);
   PassTimes loaded = passes.Times();
   EXPECT_EQ(loaded["fuse"].runs, 1);
-  EXPECT_EQ(loaded["make_kernels"].runs, 2) << "the second one is for folding constants";
+  EXPECT_EQ(loaded["make_kernels"].runs, 2) << "folding constants runs it a second time";
   EXPECT_GT(loaded["unroll"].runs, 0) << "constants are folded by kernels";
   ASSERT_TRUE(Compile(network, Host(), nullptr, *builder_, passes).ok());
   PassTimes times = passes.Times();
@@ -121,7 +121,7 @@ TEST_F(NetworkPasses, LoweringInWorkersIsTimedAndCounted) {
   EXPECT_TRUE(unobserved.Times().empty());
 }
 
-// Two options and a pass, of both pipelines, change the package or leave it as it is, as they should.
+// Two options and a disabled pass, of both pipelines, change the package or leave it as it is, as expected.
 TEST_F(NetworkPasses, OptionsAndDisabledPassesReachTheWorkers) {
   const Package plain = Build();
   EXPECT_TRUE(Build(PassContext(PassConfig{.time = true, .verify = true})).library == plain.library);
@@ -130,10 +130,11 @@ TEST_F(NetworkPasses, OptionsAndDisabledPassesReachTheWorkers) {
     PassConfig config;
     bool same_library, same_graph;
   };
-  for (const Case& c : std::vector<Case>{{{.disabled = {"overlap_rows"}}, true, true},  // no schedule asks for it here
-                                         {{.disabled = {"partition_loops"}}, false, true},
-                                         {{.options = {{"unroll_limit", "64"}}}, false, true},
-                                         {{.options = {{"fuse_groups", "none"}}}, false, false}}) {
+  for (const Case& c :
+       std::vector<Case>{{{.disabled = {"overlap_rows"}}, true, true},  // no schedule here asks for this pass
+                         {{.disabled = {"partition_loops"}}, false, true},
+                         {{.options = {{"unroll_limit", "64"}}}, false, true},
+                         {{.options = {{"fuse_groups", "none"}}}, false, false}}) {
     SCOPED_TRACE(c.config.CodeKey());
     const Package package = Build(PassContext(c.config));
     EXPECT_EQ(package.library == plain.library, c.same_library);
@@ -151,7 +152,8 @@ TEST_F(NetworkPasses, WorkersDumpTheirKernels) {
   const PassContext passes(PassConfig{.dump = folder.string()});
   const Network network = Load(passes);
   ASSERT_TRUE(Compile(network, Host(), nullptr, *builder_, passes).ok());
-  // Their numbers: each pass that runs is one file, and the kernel's first one splits off `prepare`.
+  // File names hold the pass's number. Each pass that runs writes one file; the kernel's first pass splits off
+  // `prepare`.
   const std::string tasks = std::to_string(graph::Pipeline().size() + 1) + "_make_kernels.txt";
   const size_t lowering = LoweringPassTable().passes.size();
   const std::string last = "_" + std::string(LoweringPassTable().passes.back().name) + ".txt";
@@ -166,7 +168,7 @@ TEST_F(NetworkPasses, WorkersDumpTheirKernels) {
   fs::remove_all(folder);
 }
 
-// What cannot be written is an error that names the file.
+// A dump that cannot be written is an error that names the file.
 TEST_F(NetworkPasses, AFullDumpEndsTheBuild) {
   const PassContext passes(PassConfig{.dump = kResNet + "/dump"});
   Result<Network> network = LoadNetwork(kResNet, {}, Host(), *builder_, passes);

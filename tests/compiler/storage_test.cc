@@ -1,4 +1,4 @@
-// The memory plan, on random execution plans, against the slow definition of what may share memory.
+// Compares the memory plan of random execution plans with a slow check of which values may share memory.
 #include "compiler/storage.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ GraphNode Node(std::string function, std::vector<GraphRef> inputs, std::vector<i
   return node;
 }
 
-// A chain with random inputs from before; each node has one output.
+// Returns a chain of nodes with random earlier values as inputs. Each node has one output.
 Graph RandomGraph(Rng& rng, int nodes, int devices) {
   Graph graph;
   for (int i = 0; i < nodes; ++i) {
@@ -45,7 +45,7 @@ Graph RandomGraph(Rng& rng, int nodes, int devices) {
   return graph;
 }
 
-// No two values that live at the same time share bytes.
+// Checks that no two values that live at the same time share bytes.
 void CheckPlan(const Graph& graph, const StoragePlan& plan) {
   const int64_t n = static_cast<int64_t>(graph.nodes.size());
   std::vector<int64_t> root(n), dies(n);
@@ -94,7 +94,7 @@ TEST(Storage, SharesAndNeverOverlaps) {
   EXPECT_GT(shared, 100u);
 }
 
-// A chain needs two buffers besides its ends.
+// A chain needs two buffers besides its input and its output.
 TEST(Storage, AChainTakesTurns) {
   Graph graph;
   graph.nodes.push_back(Node("", {}, {1000}));
@@ -114,7 +114,7 @@ TEST(Storage, AliasesOfOutputsAndInputs) {
   graph.heads = {{2, 0}, {5, 0}, {6, 0}};
   StoragePlan plan = AssignStorage(graph);
   CheckPlan(graph, plan);
-  EXPECT_EQ(plan.workspace_bytes[1], 2 * 64);  // what lies between the first node, an output's, and the last
+  EXPECT_EQ(plan.workspace_bytes[1], 2 * 64);  // for nodes 3 and 4; nodes 1 and 5 hold outputs
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
-// ONNX's own test cases, where Debian's libonnx-testdata is installed, through `autotune verify`: imported, compiled
-// with default schedules, run, and compared with the expected outputs. What is refused has a reason that is known here.
+// Runs ONNX's own test cases (Debian's libonnx-testdata, if installed) through `autotune verify`: import, compilation
+// with default schedules, a run, and a comparison with the expected outputs. Every refused case must have a reason that
+// is listed here.
 #include <gmock/gmock.h>
 #include <gtest/gtest-spi.h>
 #include <gtest/gtest.h>
@@ -28,16 +29,16 @@ constexpr const char* kCases = "/usr/share/libonnx-testdata/data";
 
 struct Outcome {
   int exit_code = -1;
-  int passed = -1, failed = -1, unsupported = -1;  // of the closing line
+  int passed = -1, failed = -1, unsupported = -1;  // the counts of the closing line
   std::string failures;                            // the lines of cases that failed
   std::string notes;
-  std::string unplaced;               // what the log says of tasks without a complete sketch
+  std::string unplaced;               // log lines about tasks without a complete sketch
   std::vector<std::string> refusals;  // the lines of cases that are unsupported
   std::string totals;                 // the lines that count a folder's cases
   std::string last_line;
 };
 
-// Runs `autotune verify` on folders of cases; records play no part.
+// Runs `autotune verify` on folders of cases, with an empty database.
 Outcome Verify(const std::vector<fs::path>& folders, const std::string& target = "cpu") {
   auto [out, in] = std::move(MakePipe()).value();
   std::vector<std::string> command = {
@@ -74,27 +75,27 @@ Outcome Verify(const std::vector<fs::path>& folders, const std::string& target =
 
 std::string OperatorsPage() { return test::ReadAll(AUTOTUNE_SOURCE_DIR "/docs/operators.md"); }
 
-// The only reasons for which a case may be refused although the importer has its operators. The page names those that
-// concern f32.
-constexpr const char* kOtherInputs =  // the language's element types are those that it names
+// The only reasons for which a case may be refused although the importer supports its operators. docs/operators.md
+// names the reasons that concern f32.
+constexpr const char* kOtherInputs =  // input types that the language does not have
     R"(: input '.*' is (string|int2|no tensor); floats of 16, 32 and 64 bits, integers and bools are supported)";
-constexpr const char* kOtherCasts =  // the same, as the result of an operator
+constexpr const char* kOtherCasts =  // element types that the language does not have, as the result of an operator
     R"(: Cast \(node .*\): element type (string|float8[a-z0-9]*) is not supported)";
 constexpr const char* kOtherData =  // damaged files, and inputs of another shape than the model's
     R"((has \d+ bytes where|of the case is .*, that of the model another))";
-constexpr const char* kModOfDoubles =  // its quotients and products would need more bits than f64 has
+constexpr const char* kModOfDoubles =  // the quotients and products would need more bits than f64 has
     R"(: Mod \(node .*\): is supported on f32 and integers, not on f64)";
-constexpr const char* kRandom =  // what a package computes follows from its inputs
+constexpr const char* kRandom =  // the outputs of a package depend on its inputs only
     R"(: Dropout \(node .*\): in training mode drops elements at random unless its ratio is a constant 0)";
 
-constexpr const char* kDataDependent =  // all shapes are known before a network runs
+constexpr const char* kDataDependent =  // all shapes must be known before a network runs
     R"(: (NonZero|Unique) \(node .*\): has a result whose shape depends on values that are computed at run time)";
 
-constexpr const char* kBoxes =  // how many is for the user to say
+constexpr const char* kBoxes =  // the user must say how many boxes there are
     R"(: NonMaxSuppression \(node .*\): selects a number of boxes that is known only at run time)";
 
-// Each refused case needs an operator that the importer has not at all, or is refused for one of `reasons`; and each of
-// these is the reason of some case.
+// Checks that each refused case needs an operator that the importer lacks, or is refused for one of `reasons`, and that
+// each of these reasons occurs.
 void ExpectReasons(const Outcome& outcome, const std::vector<const char*>& reasons) {
   EXPECT_EQ(static_cast<int>(outcome.refusals.size()), outcome.unsupported) << outcome.last_line;
   static const std::regex kUnknown(R"((?:imported: |; )(?:[a-z.]+\.)?([A-Za-z0-9]+) \(node [^)]*\) is not supported)");
@@ -104,7 +105,9 @@ void ExpectReasons(const Outcome& outcome, const std::vector<const char*>& reaso
     std::smatch unknown;
     bool explained = std::regex_search(line, unknown, kUnknown);
     if (explained) {
-      EXPECT_THAT(page, Not(HasSubstr("`" + unknown[1].str() + "`"))) << "the page lists it, and\n" << line;
+      EXPECT_THAT(page, Not(HasSubstr("`" + unknown[1].str() + "`")))
+          << "docs/operators.md lists this operator as supported, but\n"
+          << line;
     }
     for (size_t i = 0; i < reasons.size(); ++i) {
       if (!std::regex_search(line, std::regex(reasons[i]))) continue;
@@ -115,8 +118,8 @@ void ExpectReasons(const Outcome& outcome, const std::vector<const char*>& reaso
   for (size_t i = 0; i < reasons.size(); ++i) EXPECT_TRUE(met[i]) << "no case is refused for " << reasons[i];
 }
 
-// Checks that as many cases pass and are refused as the page says. A lost operator only moves cases from passed to
-// unsupported, so it shows here; a gained operator needs its row on the page. `least`: the number of cases that passed
+// Checks the numbers of passed and refused cases against docs/operators.md. A lost operator moves cases from passed to
+// unsupported, so it shows here; a new operator needs its row on the page. `least`: the number of cases that passed
 // in an earlier version, which may only grow.
 void ExpectConformance(const std::string& folder, int least, const std::vector<const char*>& reasons,
                        const std::string& target = "cpu") {
@@ -142,10 +145,10 @@ TEST(Conformance, NodeCases) {
 TEST(Conformance, SimpleModels) { ExpectConformance("simple", 7, {kOtherInputs}); }
 TEST(Conformance, OperatorsOfPyTorch) { ExpectConformance("pytorch-operator", 35, {}); }
 
-// Cases of operator sets 18 to 28, which Debian's package does not have: AUTOTUNE_NEWER_CASES names their folder. Many
-// need operators that there are not; those that import must be right.
+// Cases of operator sets 18 to 28, which Debian's package does not have. AUTOTUNE_NEWER_CASES names their folder. Many
+// need operators that are not supported; those that import must be right.
 TEST(Conformance, NewerNodeCases) {
-  constexpr int kLeast = 311;  // of 341, in an earlier version
+  constexpr int kLeast = 311;  // of 341 cases; the number that passed in an earlier version
   const char* folder = std::getenv("AUTOTUNE_NEWER_CASES");
   const fs::path cases = folder ? fs::path(folder) : fs::path(AUTOTUNE_SOURCE_DIR) / "../shared/onnx-newer";
   if (!fs::exists(cases)) GTEST_SKIP() << "no newer cases: set AUTOTUNE_NEWER_CASES to their folder";
@@ -157,15 +160,15 @@ TEST(Conformance, NewerNodeCases) {
   ExpectReasons(outcome, {kOtherInputs, kOtherCasts, kRandom, kOtherData});
 }
 
-// All cases have passed as C as well (docs/operators.md), with and without vector types. It takes ten minutes.
+// A sample, since all cases take ten minutes. All have passed as C, with and without vector types (docs/operators.md).
 TEST(Conformance, SomeAsC) {
   ExpectConformance("simple", 7, {kOtherInputs}, "c");
   ExpectConformance("pytorch-operator", 35, {}, "c");
   ExpectConformance("pytorch-operator", 35, {}, "c -vectors=none");
 }
-// Every so many of them on an OpenCL device; all: scripts/verify_gpu.sh.
+// A sample of the cases on an OpenCL device; scripts/verify_gpu.sh runs all.
 TEST(Conformance, SomeOnAnOpenClDevice) {
-  constexpr size_t kEach = 9;  // a hundred cases: PoCL's compiler needs most of a second for each
+  constexpr size_t kEach = 9;  // every ninth case, about 100 in all: PoCL's compiler needs most of a second for each
   if (auto names = OpenClDeviceNames(); !names.ok()) GTEST_SKIP() << names.error().Text();
   const fs::path node = fs::path(kCases) / "node";
   if (!fs::exists(node)) GTEST_SKIP() << "libonnx-testdata is not installed";
@@ -174,7 +177,7 @@ TEST(Conformance, SomeOnAnOpenClDevice) {
   std::sort(all.begin(), all.end());
   for (size_t i = 0; i < all.size(); i += kEach) some.push_back(all[i]);
   const std::string cache = testing::TempDir() + "pocl_" + std::to_string(getpid());
-  setenv("POCL_CACHE_DIR", cache.c_str(), 1);  // nobody else's programs, and none of ours left behind
+  setenv("POCL_CACHE_DIR", cache.c_str(), 1);  // a fresh cache: no programs of other processes, and none left behind
   const Outcome there = Verify(some, "opencl"), here = Verify(some);
   fs::remove_all(cache);
   EXPECT_EQ(there.failed, 0) << there.failures << there.last_line;
@@ -183,7 +186,7 @@ TEST(Conformance, SomeOnAnOpenClDevice) {
 }
 TEST(Conformance, ConvertedFromPyTorch) { ExpectConformance("pytorch-converted", 82, {}); }
 
-// The check of reasons itself: what it must find.
+// Tests the check of reasons itself.
 TEST(Conformance, AnUnexplainedRefusalIsNoticed) {
   auto check = [](const std::string& text, const std::vector<const char*>& reasons) {
     ExpectReasons({.unsupported = 1, .refusals = {"unsupported test_x: a/model.onnx cannot be imported: " + text}},
@@ -194,7 +197,7 @@ TEST(Conformance, AnUnexplainedRefusalIsNoticed) {
   check("Relu (node #0): is odd; ai.training.NoSuchOperator (node #1) is not supported", {});
   check(mod, {kModOfDoubles});
   EXPECT_NONFATAL_FAILURE(check("Relu (node #0): is odd", {}), "Relu (node #0): is odd");
-  EXPECT_NONFATAL_FAILURE(check("Relu (node #0) is not supported", {}), "the page lists it");
+  EXPECT_NONFATAL_FAILURE(check("Relu (node #0) is not supported", {}), "lists this operator as supported");
   EXPECT_NONFATAL_FAILURE(check(mod, {}), "not on f64");
   EXPECT_NONFATAL_FAILURE(check("NoSuchOperator (node #0) is not supported", {kModOfDoubles}),
                           "no case is refused for");
@@ -216,7 +219,7 @@ TEST(Conformance, AWrongOutputIsNoticed) {
   EXPECT_EQ(outcome.last_line, "1 passed, 1 failed, 0 unsupported");
   EXPECT_THAT(outcome.failures, HasSubstr("FAILED wrong: "));
   EXPECT_EQ(outcome.exit_code, 3);
-  // Folders of cases are counted each, and together.
+  // Cases are counted for each folder and in total.
   EXPECT_EQ(apart.last_line, "1 passed, 1 failed, 0 unsupported");
   EXPECT_EQ(apart.totals, (folder / "right").string() + ": 1 passed, 0 failed, 0 unsupported\n" +
                               (folder / "wrong").string() + ": 0 passed, 1 failed, 0 unsupported\n");

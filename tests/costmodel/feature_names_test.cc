@@ -15,7 +15,7 @@ float Feature(const Features& features, const std::string& name) {
   const std::vector<FeatureName>& names = FeatureNames();
   for (size_t i = 0; i < names.size(); ++i) {
     if (names[i].name != name) continue;
-    return static_cast<float>(std::round(100 * names[i].QuantityOf(features[i])) / 100);  // logs have 24 bits
+    return static_cast<float>(std::round(100 * names[i].QuantityOf(features[i])) / 100);  // logarithms have 24 bits
   }
   ADD_FAILURE() << "no feature " << name;
   return -1;
@@ -44,8 +44,8 @@ TEST(FeatureNames, TheyNameWhatIsThere) {
   EXPECT_FLOAT_EQ(Feature(features, "block0.access0.element"), 4);
   EXPECT_FLOAT_EQ(Feature(features, "block0.access0.unique"), 2048);
   EXPECT_FLOAT_EQ(Feature(features, "block0.access0.write") + Feature(features, "block0.access1.write"), 1);
-  EXPECT_FLOAT_EQ(Feature(features, "block0.access2.unique"), 0) << "there are two accesses";
-  EXPECT_FLOAT_EQ(Feature(features, "block1.flops"), 0) << "there is one block";
+  EXPECT_FLOAT_EQ(Feature(features, "block0.access2.unique"), 0) << "block0 has two accesses";
+  EXPECT_FLOAT_EQ(Feature(features, "block1.flops"), 0) << "the program has one block";
 }
 
 }  // namespace

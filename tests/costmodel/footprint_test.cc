@@ -1,4 +1,4 @@
-// What footprints say against counting every element that small random programs touch.
+// Compares footprints with a count of every element that small random programs touch.
 #include "costmodel/footprint.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@
 namespace autotune {
 namespace {
 
-constexpr int64_t kMostIterations = 3000;  // of a block, so that counting stays fast
+constexpr int64_t kMostIterations = 3000;  // most iterations of a block, so that counting stays fast
 constexpr int kLine = 64;
 
 using Values = std::map<Name, int64_t>;
@@ -67,7 +67,8 @@ void Collect(const Stmt& s, std::vector<For>& loops, std::vector<Place>& out) {
   }
 }
 
-// The most, over all positions of the loops outside `level`, of the elements touched and of each subscript's values.
+// For the loops outside `level`, the maximum over all their positions of: the number of elements touched, and for each
+// subscript the span and number of its values.
 struct Counted {
   size_t elements = 0;
   std::vector<int64_t> spans, counts;
@@ -101,7 +102,7 @@ Counted Count(const Place& place, size_t access, size_t level) {
     for (const Iter& iter : place.block.iters) values[iter.var] = Evaluate(iter.binding, values);
     if (place.block.predicate && !Evaluate(place.block.predicate, values)) return;
     std::vector<int64_t> element;
-    bool inside = true;  // what a condition keeps from being read may lie outside
+    bool inside = true;  // a read that a condition suppresses may lie outside the buffer
     for (size_t d = 0; d < indices.size(); ++d) {
       element.push_back(Evaluate(indices[d], values));
       inside &= element[d] >= 0 && element[d] < shape[d];
@@ -119,7 +120,7 @@ struct Verdict {
   std::vector<std::string> wrong;
 };
 
-// Compares every access of every block at every level. `nest` is that of `func`, or one that was made wrong.
+// Compares every access of every block at every level. `nest` is the Nest of `func`, or one with a deliberate fault.
 void Compare(const PrimFunc& func, const Nest& nest, Verdict& verdict) {
   std::vector<Place> places;
   std::vector<For> loops;
@@ -163,7 +164,7 @@ void Compare(const PrimFunc& func, const Nest& nest, Verdict& verdict) {
   }
 }
 
-// Splits, some of which overshoot, fusions, orders, and producers moved to consumers, where they are legal.
+// Applies random legal splits (some overshoot), fusions, reorders and moves of producers to consumers.
 PrimFunc RandomlyScheduled(uint64_t seed) {
   Rng rng(seed);
   Schedule schedule(test::MakeRandomProgram(seed, {.max_stages = 3, .max_extent = 8}));
@@ -209,7 +210,7 @@ TEST(Footprint, IsNeverLessThanWhatIsTouchedAndMostlyEqual) {
   EXPECT_GT(verdict.exact, verdict.plain * 97 / 100) << "of " << verdict.plain;
 }
 
-// The same comparison finds a Nest that says less than the program does.
+// The comparison finds a Nest that describes less than the program does.
 TEST(Footprint, OfAWrongNestIsFound) {
   struct Fault {
     const char* what;
@@ -262,7 +263,7 @@ TEST(Footprint, OfAWrongNestIsFound) {
   }
 }
 
-// A tile of pixels that is no multiple of the image's row touches two rows.
+// A tile of pixels whose size is no multiple of the image's row touches two rows.
 TEST(Footprint, KnowsTilesThatCrossRows) {
   auto rows = [](int64_t tile) {
     const std::string outer = std::to_string(84 / tile), inner = std::to_string(tile);

@@ -1,4 +1,4 @@
-// What blocks compute and move, on programs small enough to count by hand.
+// Operations and bytes of blocks, on programs small enough to count by hand.
 #include "costmodel/work.h"
 
 #include <gtest/gtest.h>
@@ -24,12 +24,13 @@ TEST(Work, CountsWhatPassesOfOneStageKeepToThemselvesAsNothing) {
   EXPECT_EQ(both.write_bytes, 320);
   EXPECT_EQ(first.operations, 80);
   EXPECT_EQ(first.read_bytes, 320 + 32);
-  EXPECT_EQ(first.write_bytes, 320) << "another block reads it";
+  EXPECT_EQ(first.write_bytes, 320) << "the result goes to another block";
   EXPECT_EQ(none.operations, 0);
   EXPECT_EQ(none.read_bytes + none.write_bytes, 0);
 }
 
-// A copy is an operation for each element; parts of a buffer count as parts, twice the same as once.
+// A copy counts one operation per element. Only the part of a buffer that is read counts, and reading it twice counts
+// once.
 TEST(Work, CountsPartsOfBuffers) {
   const Nest nest = Parsed(R"(func f(x: f32[10, 8] input, y: f32[4, 4] output) {
   for i in 4 { for j in 4 { block a(vi: S 4 = i, vj: S 4 = j) { y[vi, vj] = x[vi, vj] } } }
@@ -41,10 +42,10 @@ TEST(Work, CountsPartsOfBuffers) {
   const Nest twice = Parsed(R"(func f(x: f32[8] input, y: f32[6] output) {
   for i in 6 { block a(vi: S 6 = i) { y[vi] = x[vi] + x[vi + 2] } }
 })");
-  EXPECT_EQ(Of(twice, {"a"}).read_bytes, 32) << "no more than all of it";
+  EXPECT_EQ(Of(twice, {"a"}).read_bytes, 32) << "at most the whole buffer counts";
 }
 
-// What a sum adds to is written, not read, and padding is no work.
+// The accumulator of a sum counts as written, not as read, and padding is no work.
 TEST(Work, CountsSums) {
   const Nest nest = Parsed(R"(func f(x: f32[10, 8] input, y: f32[10] output) {
   for i in 12 { for j in 8 { block a(vi: S 12 = i, vj: R 8 = j) where i < 10 @{"original vi" = 10} {

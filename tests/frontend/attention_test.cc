@@ -1,4 +1,4 @@
-// Attention of ONNX, against loops written from its definition.
+// ONNX's Attention, compared with loops written from its definition.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -22,16 +22,17 @@ using testing::HasSubstr;
 constexpr int kFloat = 1, kInt64 = 7, kBool = 9, kDouble = 11;  // ONNX's element types
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// One call of Attention. Extents: images, query heads, heads of keys, queries, new keys, past keys, widths.
+// One call of Attention. Extents: images, query heads, key heads, queries, new keys, past keys, widths of keys and
+// values.
 struct Case {
   int64_t batch = 2, heads = 2, shared = 2, queries = 3, keys = 5, past = 0, width = 4, value_width = 3;
   bool merged = false, causal = false;
   std::optional<double> scale;
   double softcap = 0;
-  std::vector<int64_t> mask;  // its shape; empty: none
+  std::vector<int64_t> mask;  // shape of the mask; empty if there is none
   bool bool_mask = false;
   std::optional<int64_t> left, right;
-  Numbers lengths;  // of the keys, per image; empty: none
+  Numbers lengths;  // number of keys of each image; empty if there are none
   int mode = 0;
   int opset = 25, type = kFloat;
   bool softmax_in_doubles = false;
@@ -52,7 +53,7 @@ Numbers Random(int64_t count, std::mt19937& rng) {
   return out;
 }
 
-// [B, S, H, D] from [B, H, S, D].
+// Reorders [B, H, S, D] to [B, S, H, D].
 Numbers Merged(const Numbers& x, int64_t batch, int64_t heads, int64_t length, int64_t width) {
   Numbers out(x.size());
   for (int64_t b = 0; b < batch; ++b) {
@@ -66,7 +67,7 @@ Numbers Merged(const Numbers& x, int64_t batch, int64_t heads, int64_t length, i
   return out;
 }
 
-// [B, H, P + S, D] of two.
+// Joins two arrays of `rows` rows along their lengths: [B, H, P, D] and [B, H, S, D] to [B, H, P + S, D].
 Numbers Joined(const Numbers& past, const Numbers& now, int64_t rows, int64_t past_length, int64_t length,
                int64_t width) {
   Numbers out;
@@ -77,7 +78,7 @@ Numbers Joined(const Numbers& past, const Numbers& now, int64_t rows, int64_t pa
   return out;
 }
 
-// The mask's element for a score; beyond its end everything is masked.
+// Returns the number that the mask adds to a score. Keys beyond the mask's end are masked.
 double MaskAt(const Case& c, const Numbers& mask, int64_t b, int64_t h, int64_t s, int64_t t) {
   if (c.mask.empty()) return 0;
   if (t >= c.mask.back()) return -kInfinity;
@@ -184,7 +185,8 @@ Tensors Draw(const Case& c, std::mt19937& rng) {
   in.mask = Random(mask, rng);
   if (c.bool_mask) {
     for (double& m : in.mask) m = m > 0;
-    std::fill_n(in.mask.begin(), std::min<int64_t>(mask, c.mask.empty() ? 0 : c.mask.back()), 0);  // no key at all
+    std::fill_n(in.mask.begin(), std::min<int64_t>(mask, c.mask.empty() ? 0 : c.mask.back()),
+                0);  // the first row of the mask: no keys
   }
   return in;
 }
@@ -232,7 +234,8 @@ TEST(Attention, Plain) {
 TEST(Attention, SharedHeads) {
   for (bool merged : {false, true}) {
     Check({.heads = 6, .merged = merged});
-    Check({.heads = 6, .queries = 1, .merged = merged});  // heads become rows
+    Check(
+        {.heads = 6, .queries = 1, .merged = merged});  // query heads that share a key head become rows of one product
     Check({.heads = 4, .shared = 1, .merged = merged, .causal = true});
   }
   Check({.heads = 6, .queries = 1, .mask = {2, 6, 1, 5}});
@@ -266,7 +269,7 @@ TEST(Attention, Windows) {
     Check({.causal = causal, .left = 1});
     Check({.causal = causal, .left = 0, .right = 2});
     Check({.past = 3, .causal = causal, .right = 0});
-    Check({.queries = 9, .keys = 2, .causal = causal, .left = 1});  // late queries see nothing
+    Check({.queries = 9, .keys = 2, .causal = causal, .left = 1});  // late queries see no key
     Check({.queries = 2, .keys = 6, .causal = causal, .left = 1, .right = 1, .lengths = {6, 3}});
   }
   Check({.left = int64_t{1} << 40, .right = int64_t{1} << 40});
@@ -285,7 +288,7 @@ TEST(Attention, ScoresOfEachStage) {
   for (int mode = 0; mode < 4; ++mode) Check({.causal = true, .softcap = 0.75, .mask = {3, 5}, .mode = mode});
 }
 
-// What the kernels of the optimized graph compute, in order.
+// Returns the text of each kernel of the optimized graph, in order.
 std::vector<std::string> Kernels(const Case& c) {
   Result<ImportedModel> imported = Import(Model(c));
   EXPECT_TRUE(imported.ok()) << imported.error().Text();
@@ -295,8 +298,8 @@ std::vector<std::string> Kernels(const Case& c) {
   return kernels;
 }
 
-// Scale, cap and mask are computed where the product is, and the softmax is one kernel. The others transpose the keys
-// and join the masks.
+// The kernel of the product also computes scale, cap and mask; the softmax is one kernel. The other kernels transpose
+// the keys and join the masks.
 TEST(Attention, AFewKernels) {
   const auto kernels =
       Kernels({.causal = true, .softcap = 2, .mask = {2, 1, 3, 5}, .bool_mask = true, .all_outputs = false});
@@ -310,10 +313,10 @@ TEST(Attention, AFewKernels) {
   EXPECT_EQ(with({"batch_matmul", "mul", "tanh", "where", "reduce_max", "exp", "reduce_sum"}), 1);
   EXPECT_EQ(with({"softmax"}), 0);
   EXPECT_LE(kernels.size(), 4u);
-  EXPECT_EQ(Kernels({.all_outputs = false}).size(), 2u);  // and a transpose of the keys
+  EXPECT_EQ(Kernels({.all_outputs = false}).size(), 2u);  // the other kernel is a transpose of the keys
 }
 
-// Scores that others read are stored.
+// Scores that are outputs of the model are stored.
 TEST(Attention, KernelsOfScoresThatAreOutputs) {
   const auto kernels = Kernels({.all_outputs = true});
   const auto products = std::count_if(kernels.begin(), kernels.end(), [](const std::string& text) {

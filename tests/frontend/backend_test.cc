@@ -34,7 +34,7 @@ Result<std::vector<TensorValue>> EvaluateByReference(const Graph& g) {
   return out;
 }
 
-// Where only types matter.
+// Evaluates every output of a graph to zeros, for tests of types alone.
 Result<std::vector<TensorValue>> EvaluateToZeros(const Graph& g) {
   std::vector<TensorValue> out;
   for (ValueId v : g.outputs) {
@@ -46,7 +46,7 @@ Result<std::vector<TensorValue>> EvaluateToZeros(const Graph& g) {
   return out;
 }
 
-// What must import; everything else may be refused, but what imports must be right.
+// The cases that must import. Others may be refused, but a case that imports must give the right outputs.
 const char* const kMustPass[] = {
     "test_add",
     "test_add_bcast",
@@ -140,13 +140,13 @@ TEST(Backend, OnnxNodeTests) {
     ASSERT_GE(in.size(), g.inputs.size()) << name;
     ASSERT_EQ(want.size(), g.outputs.size()) << name;
     std::vector<reference::Tensor> inputs;
-    auto declare = [](TensorValue& value, const TensorSpec& spec) {  // the bits of bf16 lie in the files as u16
+    auto declare = [](TensorValue& value, const TensorSpec& spec) {  // the files hold the bits of bf16 as u16
       if (spec.dtype == DType::BFloat16() && value.spec.dtype == DType::UInt(16)) value.spec.dtype = spec.dtype;
     };
     for (size_t i = 0; i < g.outputs.size(); ++i) declare(want[i].value, g.Spec(g.outputs[i]));
     for (size_t i = 0; i < g.inputs.size(); ++i) {
       declare(in[i].value, g.Spec(g.inputs[i]));
-      // CastLike's second operand has only a type, and the files another shape than the model.
+      // CastLike uses only the type of its second operand; the file gives it another shape than the model does.
       if (const TensorSpec& spec = g.Spec(g.inputs[i]);
           name.starts_with("test_castlike") && in[i].value.spec.shape != spec.shape) {
         in[i].value = TensorValue::FromNumbers(in[i].value.spec.dtype, spec.shape,
@@ -156,16 +156,18 @@ TEST(Backend, OnnxNodeTests) {
       inputs.push_back(reference::FromValue(in[i].value));
     }
     auto got = reference::Evaluate(g, inputs);
-    // Doubles round to another integer where the model's floats met a tie.
+    // The reference computes in doubles, which round to another integer where the model's floats meet a tie.
     bool rounds = std::any_of(g.nodes.begin(), g.nodes.end(), [](const Node& n) { return n.op == Op::kRound; });
-    // And once more as fused kernels, each of which must have a computation.
+    // The fused kernels are compared as well, and each must have a computation.
     Graph fused = Optimize(imported->module, {.evaluate = EvaluateByReference})->main();
     auto got_fused = reference::Evaluate(fused, inputs);
     for (size_t i = 0; i < got.size(); ++i) {
       const TensorSpec& spec = want[i].value.spec;
       double allowed = rounds && spec.dtype.IsInt() ? 1 : 0;
-      if (name.starts_with("test_roialign_aligned")) allowed = kHalfOfFourthDecimal;  // to which they are given
-      // Neighbours are as good: doubles round to another one near a tie, and early ONNX versions cut bf16 off.
+      // The files give these expected values to four decimals.
+      if (name.starts_with("test_roialign_aligned")) allowed = kHalfOfFourthDecimal;
+      // A neighbouring value is accepted for 16-bit floats: doubles round the other way near a tie, and early ONNX
+      // versions truncate bf16.
       const double relative = 1e-4 + (!spec.dtype.IsHalf() ? 0 : spec.dtype == DType::BFloat16() ? 0x1p-7 : 0x1p-10);
       const reference::Tensor expected = reference::FromValue(want[i].value);
       EXPECT_LE(reference::Excess(got[i], expected, 1e-5, relative), allowed) << name;

@@ -1,4 +1,4 @@
-// Einsum against sums over all values of all labels.
+// Einsum, compared with loops over all values of all labels.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +15,8 @@ using reference::At;
 using reference::Tensor;
 using testing::HasSubstr;
 
-// `inputs` and `output` name each dimension by a letter; dimensions of extent 1 broadcast.
+// Computes the sum by its definition. `inputs` and `output` name each dimension by a letter; dimensions of extent 1
+// broadcast.
 Tensor Naive(const std::vector<std::string>& inputs, const std::string& output, const std::vector<Tensor>& in) {
   std::map<char, int64_t> extents;
   for (size_t i = 0; i < in.size(); ++i) {
@@ -54,7 +55,7 @@ ModelMaker ModelOf(const std::string& equation, const std::vector<Shape>& shapes
 
 struct Row {
   const char* equation;
-  std::vector<std::string> inputs;  // the same with a letter for each dimension
+  std::vector<std::string> inputs;  // the operands of the equation, with a letter for each dimension
   std::string output;
   std::vector<Shape> shapes;
 };
@@ -72,7 +73,7 @@ TEST(Einsum, AsItsDefinition) {
   const std::vector<Row> rows = {
       {"ij->ji", {"ij"}, "ji", {{3, 4}}},
       {"ij", {"ij"}, "ij", {{3, 4}}},
-      {"ba", {"ba"}, "ab", {{3, 4}}},  // without an output: in alphabetical order
+      {"ba", {"ba"}, "ab", {{3, 4}}},  // without an output, the labels are in alphabetical order
       {"i->", {"i"}, "", {{5}}},
       {"ij->i", {"ij"}, "i", {{3, 4}}},
       {"ii->i", {"ii"}, "i", {{4, 4}}},
@@ -90,12 +91,12 @@ TEST(Einsum, AsItsDefinition) {
       {"...ij,...jk->...ik", {"abij", "abjk"}, "abik", {{2, 3, 4, 2}, {2, 3, 2, 5}}},
       {"...ij,jk->...ik", {"abij", "jk"}, "abik", {{2, 3, 4, 2}, {2, 5}}},
       {"...i,...i->...", {"abi", "bi"}, "ab", {{2, 3, 4}, {3, 4}}},          // ellipses of two lengths
-      {"...i,...j->...ij", {"abi", "abj"}, "abij", {{2, 1, 4}, {1, 3, 5}}},  // that broadcast
+      {"...i,...j->...ij", {"abi", "abj"}, "abij", {{2, 1, 4}, {1, 3, 5}}},  // ellipses that broadcast
       {"i...->...i", {"iab"}, "abi", {{2, 3, 4}}},
       {"...ij", {"aij"}, "aij", {{2, 3, 4}}},
       {"ij,ij->ij", {"ij", "ij"}, "ij", {{3, 4}, {3, 4}}},
       {"ij,ij->i", {"ij", "ij"}, "i", {{3, 4}, {3, 1}}},  // an extent of 1 broadcasts
-      {"ij,jk->k", {"ij", "jk"}, "k", {{3, 4}, {4, 5}}},  // i is added up first
+      {"ij,jk->k", {"ij", "jk"}, "k", {{3, 4}, {4, 5}}},  // the sum over i comes first
       {"ij,jk,kl->il", {"ij", "jk", "kl"}, "il", {{2, 3}, {3, 4}, {4, 5}}},
       {"ij,ik,il->jkl", {"ij", "ik", "il"}, "jkl", {{2, 3}, {2, 4}, {2, 5}}},
       {"a,b,c->", {"a", "b", "c"}, "", {{2}, {3}, {4}}},
@@ -112,7 +113,7 @@ TEST(Einsum, AsItsDefinition) {
     EXPECT_EQ(got.shape, want.shape) << row.equation;
     EXPECT_LE(reference::Excess(got, want), 0) << row.equation;
   }
-  // The check itself notices another equation.
+  // The check notices a different equation.
   const Tensor x = reference::Random({3, 3}, rng);
   EXPECT_GT(reference::Excess(Computed({"ij->ji", {}, "", {{3, 3}}}, {x}), Naive({"ij"}, "ij", {x})), 0);
 }

@@ -1,4 +1,4 @@
-// Tensors without elements: no kernel ever sees one.
+// Tensors without elements: the importer removes them, so no kernel gets one.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// The model's first output; its inputs have no elements, or ones alone.
+// Returns the model's first output. Inputs are filled with ones.
 reference::Tensor Evaluated(const ModelMaker& model) {
   Result<ImportedModel> imported = Import(model);
   if (!imported.ok()) {
@@ -39,7 +39,7 @@ TEST(EmptyTensor, AnInputIsKnownAtImport) {
   m.Node("Add", {"positive", "b"}, {"y"});
   EXPECT_EQ(EmptyShape(m), (Shape{3, 0}));
   ImportedModel imported = *Import(m);
-  EXPECT_EQ(imported.module.main().inputs.size(), 2u);  // the caller passes it still
+  EXPECT_EQ(imported.module.main().inputs.size(), 2u);  // the caller still passes the input
   EXPECT_TRUE(imported.module.main().nodes.empty());
 }
 
@@ -70,7 +70,7 @@ TEST(EmptyTensor, PartsOfASplit) {
   negative.Ints("x", {1, 2, 3}).Ints("sizes", {-1, 4}).Output("y");
   negative.Node("Split", {"x", "sizes"}, {"y", "z"});
   EXPECT_THAT(ImportError(negative), HasSubstr("sizes [-1,4] do not split"));
-  constexpr int64_t kQuarter = int64_t{1} << 62;  // four of them are 0
+  constexpr int64_t kQuarter = int64_t{1} << 62;  // four of them overflow to 0 in 64 bits
   ModelMaker wraps;
   wraps.Ints("x", {1, 2, 3}).Ints("sizes", {kQuarter, kQuarter, kQuarter, kQuarter, 3}).Output("e");
   wraps.Node("Split", {"x", "sizes"}, {"a", "b", "c", "d", "e"});
@@ -102,7 +102,7 @@ TEST(EmptyTensor, ReshapedAndMoved) {
   copied.Node("Reshape", {"x", "shape"}, {"z"});
   copied.Node("Transpose", {"z"}, {"y"}).Ints("perm", {2, 0, 1});
   EXPECT_EQ(EmptyShape(copied), (Shape{3, 0, 1}));
-  ModelMaker open;  // what stands for -1 cannot be told
+  ModelMaker open;  // the extent for -1 is ambiguous
   open.Input("x", {0, 3}).Ints("shape", {0, -1}).Output("y");
   open.Node("Reshape", {"x", "shape"}, {"y"});
   EXPECT_THAT(ImportError(open), HasSubstr("cannot reshape [0,3] to [0,-1]"));
@@ -119,7 +119,7 @@ TEST(EmptyTensor, ReshapedAndMoved) {
   filled.Input("x", {1}).Ints("shape", {0, 3}).Output("y");
   filled.Node("ConstantOfShape", {"shape"}, {"y"});
   EXPECT_EQ(EmptyShape(filled), (Shape{0, 3}));
-  ModelMaker scalar;  // an empty *shape* is a scalar's
+  ModelMaker scalar;  // an empty *shape* is that of a scalar
   scalar.Input("x", {1}).Ints("shape", {}).Output("y");
   scalar.Node("Reshape", {"x", "shape"}, {"y"});
   EXPECT_EQ(Evaluated(scalar).data.size(), 1u);
@@ -154,11 +154,11 @@ TEST(EmptyTensor, ResultsOfTheSameShape) {
     m.Input("x", {0, 3}).Output("y").Node(op, {"x"}, {"y"});
     EXPECT_EQ(EmptyShape(m), (Shape{0, 3})) << op;
   }
-  ModelMaker resized;  // of no images
+  ModelMaker resized;  // a batch of no images
   resized.Input("x", {0, 1, 2, 2}).Floats("scales", {4}, {1, 1, 2, 3}).Output("y");
   resized.Node("Resize", {"x", "", "scales"}, {"y"});
   EXPECT_EQ(EmptyShape(resized), (Shape{0, 1, 4, 6}));
-  ModelMaker mirrored;  // another dimension
+  ModelMaker mirrored;  // the padded dimension is not the empty one
   mirrored.Input("x", {0, 3}).Ints("pads", {0, 1, 0, 1}).Output("y");
   mirrored.Node("Pad", {"x", "pads"}, {"y"}).String("mode", "reflect");
   EXPECT_EQ(EmptyShape(mirrored), (Shape{0, 5}));

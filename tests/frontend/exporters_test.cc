@@ -1,5 +1,5 @@
-// What exporters write that no operator needs: lists that repeat, names that nobody reads, dimensions with names,
-// weights in other files, chains that do nothing.
+// Peculiarities of exporters' models: repeated lists, names that nobody reads, named dimensions, weights in other
+// files, chains of nodes that do nothing.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -19,7 +19,8 @@ using graph::Shape;
 using testing::HasSubstr;
 
 TEST(Exporters, InitializersMayBeInputsToo) {
-  // Format 3 wanted it; the initializer is the default, and with it the value.
+  // File format 3 requires every initializer to be listed as an input; the initializer is the input's default and its
+  // value.
   ModelMaker m(9);
   m.FileFormat(3).Input("x", {2}).Input("w", {2}).Floats("w", {2}, {3, 4}).Output("y");
   m.Node("Mul", {"x", "w"}, {"y"});
@@ -35,7 +36,7 @@ TEST(Exporters, WhatNobodyReadsIsNoObstacle) {
   m.ImportDomain("com.microsoft").ImportDomain("ai.onnx.ml").ImportDomain("pkg.torch");
   m.Node("Relu", {"x"}, {"y"});
   EXPECT_EQ(Output(m, {{-1, 2}}), (Numbers{0, 2}));
-  // But an operator of such a domain is.
+  // An operator of such a domain is refused.
   m.Node("TreeEnsemble", {"x"}, {"z"}).Domain("ai.onnx.ml");
   EXPECT_EQ(ImportError(m), "m.onnx cannot be imported: ai.onnx.ml.TreeEnsemble (node #1) is not supported");
 }
@@ -45,7 +46,7 @@ TEST(Exporters, OnnxsOwnDomainHasTwoNamesAndMayBeAbsent) {
   m.Input("x", {2}).Output("y");
   m.Node("Relu", {"x"}, {"y"}).Domain("ai.onnx");
   EXPECT_EQ(Output(m, {{-1, 2}}), (Numbers{0, 2}));
-  // A model of functions alone imports no operator set of ONNX itself; they do.
+  // A model whose nodes all call functions need not import ONNX's operator set; the functions do.
   f.Input("v", {}).Output("r");
   f.Node("Neg", {"v"}, {"r"});
   none.Input("x", {2}).Output("y").Function("pkg", "F", f).OnlyDomain("pkg");
@@ -105,7 +106,7 @@ TEST(Exporters, AnInputOrAConstantMayBeAnOutput) {
   EXPECT_EQ(out[2].data, (Numbers{1, 2}));
 }
 
-// optimum's decoders: every cache has the dimensions batch and past.
+// Decoders exported by optimum: every cache has the dimensions batch and past.
 TEST(Exporters, NamedDimensionsAreStatedOnce) {
   ModelMaker m(17);
   m.NamedInput("x", {"batch", "seq", "4"}).NamedInput("past", {"batch", "past", "4"}).Output("y");
@@ -117,7 +118,7 @@ TEST(Exporters, NamedDimensionsAreStatedOnce) {
   const graph::Graph& g = imported->module.main();
   EXPECT_EQ(g.Spec(g.outputs[0]).shape, (Shape{2, 8, 4}));
   EXPECT_TRUE(imported->notes.empty());
-  const auto [name, none] = *ParseDimOption("past=0");  // of a first prompt
+  const auto [name, none] = *ParseDimOption("past=0");  // a first prompt has no past
   options.dims[name] = none;
   EXPECT_EQ(Outputs(m, {Numbers(24, 1), {}}, options)[0].shape, (Shape{2, 3, 4}));
   options.dims["sequence"] = 3;
@@ -128,7 +129,7 @@ TEST(Exporters, NamedDimensionsAreStatedOnce) {
   EXPECT_EQ(*ParseDimOption("a=b=3"), std::pair(std::string("a=b"), int64_t{3}));
 }
 
-// Weights of one file, one behind the other at multiples of a page, as onnx.save writes them.
+// Weights in one file, each at a multiple of the page size, as onnx.save writes them.
 TEST(Exporters, ManyTensorsShareOneFile) {
   std::string folder = ::testing::TempDir() + "shared-XXXXXX";
   ASSERT_TRUE(mkdtemp(folder.data()));

@@ -1,4 +1,4 @@
-// Numbers at the end of their type: NaN, infinities, and integers that no double holds.
+// Numbers at the limits of their type: NaN, infinities, and integers that a double cannot represent.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -31,7 +31,7 @@ TEST(Extremes, MaximaAndMinimaKeepNan) {
     ModelMaker constant;
     constant.Input("a", {4}).Floats("b", {}, {1.5f}).Output("y").Node(op, {"a", "b"}, {"y"});
     EXPECT_TRUE(Same(Output(constant, {a}), {kNan, largest ? 1.5 : 1.0, kNan, largest ? 2.0 : 1.5})) << op;
-    EXPECT_EQ(Import(constant)->module.main().nodes.size(), 1u);  // the number is none
+    EXPECT_EQ(Import(constant)->module.main().nodes.size(), 1u);  // the constant needs no node
     ModelMaker nan;
     nan.Input("a", {4}).Floats("b", {}, {std::nanf("")}).Output("y").Node(op, {"a", "b"}, {"y"});
     EXPECT_TRUE(Same(Output(nan, {b}), Numbers(4, kNan))) << op;
@@ -58,7 +58,7 @@ TEST(Extremes, LogSumExpOfInfinities) {
   }
 }
 
-// What is behind the point is cut off.
+// Reductions of integers that are computed in floats drop the fractional part.
 TEST(Extremes, ReductionsOfIntegersInFloats) {
   auto reduced = [](const char* op, int type, const Numbers& x) {
     ModelMaker m;
@@ -71,7 +71,7 @@ TEST(Extremes, ReductionsOfIntegersInFloats) {
   for (int type : {kInt32, kInt64}) {
     EXPECT_EQ(reduced("ReduceMean", type, {5, 2, 1, 2}), (Numbers{2}));
     EXPECT_EQ(reduced("ReduceMean", type, {-5, -2, -1, -2}), (Numbers{-2}));
-    EXPECT_EQ(reduced("ReduceMean", type, Numbers(49, 1)), (Numbers{1}));  // 49 * (1.0 / 49) is less
+    EXPECT_EQ(reduced("ReduceMean", type, Numbers(49, 1)), (Numbers{1}));  // 49 * (1.0 / 49) is less than 1 in doubles
     EXPECT_EQ(reduced("ReduceL2", type, {-3, 4, 1}), (Numbers{5}));
     EXPECT_EQ(reduced("ReduceLogSum", type, {3, 5}), (Numbers{2}));
     EXPECT_EQ(reduced("ReduceLogSumExp", type, {9, 9}), (Numbers{9}));
@@ -90,7 +90,7 @@ TEST(Extremes, PadsWithANumberThatIsComputed) {
   EXPECT_THAT(ImportError(model({2})), HasSubstr("cannot reshape"));
 }
 
-// 2^62 + 1: an attribute would hold 2^62. A number that a double holds stays one.
+// 2^62 + 1 is no double: an attribute would hold 2^62. A number that a double holds becomes an attribute.
 TEST(Extremes, PadsWithAnyInteger) {
   constexpr int64_t kOdd = (int64_t{1} << 62) + 1;
   for (int64_t value : {kOdd, int64_t{-7}}) {
@@ -115,7 +115,7 @@ TEST(Extremes, CastsOfLargeConstants) {
     m.Ints("x", {value, 1}).Output("y").Node("Cast", {"x"}, {"y"}).Int("to", kInt32);
     Result<ImportedModel> imported = Import(m);
     ASSERT_TRUE(imported.ok()) << imported.error().Text();
-    EXPECT_EQ(imported->module.main().nodes.empty(), value == 7);  // a kernel casts the other
+    EXPECT_EQ(imported->module.main().nodes.empty(), value == 7);  // a kernel casts the other number
   }
   ModelMaker nan;
   nan.Floats("x", {2}, {std::nanf(""), 2.5f}).Output("y").Node("Cast", {"x"}, {"y"}).Int("to", kInt32);

@@ -1,5 +1,5 @@
-// Functions of a model's own and control flow: what they compute once their nodes stand in the network, and why some
-// are refused.
+// A model's own functions and control flow: the values that they compute after the importer has inlined their nodes,
+// and the reasons why some are refused.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ const std::string kRefused = "m.onnx cannot be imported: ";
 // A scalar constant as an initializer.
 graph::TensorValue Bool(bool value) { return graph::TensorValue::FromNumbers(DType::Bool(), {}, {value ? 1.0 : 0.0}); }
 
-// y = x * scale + shift, scale being an input and shift too, which may be left out.
+// y = x * scale + shift, where scale and shift are inputs; shift may be left out.
 ModelMaker ScaleBody() {
   ModelMaker f(17);
   f.Input("x", {}).Input("scale", {}).Output("y");
@@ -36,7 +36,7 @@ TEST(Functions, AreInlined) {
 }
 
 TEST(Functions, HaveNamesOfTheirOwn) {
-  // Inside, "y" is something else than outside, and outer names are not to be seen.
+  // The function's "y" differs from the caller's, and a function cannot see the caller's names.
   ModelMaker inner(17), outer(17);
   inner.Input("y", {}).Output("x");
   inner.Node("Neg", {"y"}, {"t"});
@@ -88,7 +88,7 @@ TEST(Functions, ManyCallsOfFewBytesAreBounded) {
   leaf.Input("v", {}).Output("r");
   leaf.Node("Neg", {"v"}, {"r"});
   m.Input("x", {2}).Output("y").Function("f", "F0", leaf);
-  for (int i = 1; i <= 30; ++i) {  // 2^30 nodes in all
+  for (int i = 1; i <= 30; ++i) {  // the chain of functions makes 2^30 nodes
     ModelMaker f(17);
     f.Input("v", {}).Output("r");
     f.Node("F" + std::to_string(i - 1), {"v"}, {"u"}).Domain("f");
@@ -125,7 +125,7 @@ TEST(Functions, AttributesComeFromTheCallOrTheDefault) {
   ModelMaker f(13), m(17);
   f.Input("v", {}).Output("r");
   f.Node("Softmax", {"v"}, {"s"})
-      .Reference("axis", "along");  // an attribute that neither gives: the operator's own, -1
+      .Reference("axis", "along");  // neither call nor function gives it, so the operator's default -1 holds
   f.Node("ReduceSum", {"s"}, {"r"}).Reference("keepdims", "keep");
   m.Input("x", {2, 2}).Output("a").Output("b").Function("f", "F", f, {{"keep", 1}});
   m.Node("F", {"x"}, {"a"}).Domain("f").Int("along", 0);
@@ -133,8 +133,8 @@ TEST(Functions, AttributesComeFromTheCallOrTheDefault) {
   Result<ImportedModel> imported = Import(m);
   ASSERT_TRUE(imported.ok()) << imported.error().Text();
   const graph::Graph& g = imported->module.main();
-  EXPECT_EQ(g.Spec(g.outputs[0]).shape, (graph::Shape{1, 1})) << "the default of keep";
-  EXPECT_EQ(g.Spec(g.outputs[1]).shape, graph::Shape{}) << "the call's own";
+  EXPECT_EQ(g.Spec(g.outputs[0]).shape, (graph::Shape{1, 1})) << "keep has its default";
+  EXPECT_EQ(g.Spec(g.outputs[1]).shape, graph::Shape{}) << "the call sets keep";
 }
 
 TEST(Functions, OptionalInputsMayBeLeftOut) {
@@ -159,7 +159,7 @@ TEST(Functions, OptionalInputsMayBeLeftOut) {
 }
 
 TEST(Functions, ImportOperatorSetsOfTheirOwn) {
-  // Softmax before operator set 13 works on the flattened rest: over all four numbers with axis 0.
+  // Before operator set 13, Softmax works on the flattened trailing axes: on all four numbers with axis 0.
   for (int opset : {11, 13}) {
     ModelMaker f(opset), m(17);
     f.Input("v", {}).Output("r");
@@ -210,7 +210,7 @@ TEST(Functions, ComplaintsNameNodeAndPlaceAndComeAllAtOnce) {
                 "not supported, in function f.G");
 }
 
-// If with a condition of the model, x being 1 or, if it does not hold, -1 times the input.
+// A model with an If whose condition is the input c.
 ModelMaker Branches(const ModelMaker& yes, const ModelMaker& no, int condition_type = kBool) {
   ModelMaker m(17);
   m.Input("x", {2}).Input("c", {}, condition_type).Output("y");
@@ -230,7 +230,7 @@ TEST(If, TakesTheBranchOfAConstantCondition) {
     EXPECT_EQ(Output(m, {{-1, 2}}, {.fixed = {{"c", Bool(condition)}}}),
               condition ? (Numbers{0, 2}) : (Numbers{1, -2}));
   }
-  // The other branch is not even looked at.
+  // The branch that is not taken is not imported.
   ModelMaker odd = Branches(Branch("Relu", {"x"}), Branch("Unheard", {"x"}));
   EXPECT_EQ(Output(odd, {{-1, 2}}, {.fixed = {{"c", Bool(true)}}}), (Numbers{0, 2}));
   EXPECT_EQ(ImportError(odd, {.fixed = {{"c", Bool(false)}}}),
@@ -257,7 +257,7 @@ TEST(If, BranchesOfOneShapeAreSelectedAtRunTime) {
 
 TEST(If, ReadsAndNamesAroundIt) {
   ModelMaker inner = Branches(Branch("Add", {"x", "t"}), Branch("Neg", {"x"}));
-  // A branch in a branch, which reads from both graphs around it.
+  // A nested branch reads from both graphs around it.
   ModelMaker then(17);
   then.Output("r");
   then.Node("Mul", {"x", "x"}, {"t"});
@@ -294,7 +294,7 @@ TEST(If, SubgraphsAreNeeded) {
   EXPECT_EQ(ImportError(m), kRefused + "If (node 'if'): has no subgraph 'else_branch'");
 }
 
-// Adds the input and the iteration's number to the carried sum, and gives the sum of each iteration.
+// The body adds the input and the iteration number to the carried sum, and outputs the sum of each iteration.
 ModelMaker LoopBody() {
   ModelMaker b(17);
   b.Input("i", {}, kInt64).Input("go", {}, kBool).Input("sum", {2}).Output("on").Output("next").Output("each");
@@ -342,7 +342,7 @@ TEST(Loop, ThousandIterationsAreTheMost) {
 }
 
 TEST(Loop, EndsWhereItsConditionSaysSo) {
-  // while (i < 4), counted by itself: there is no trip count.
+  // while (i < 4): the body counts the iterations, without a trip count.
   ModelMaker body(17);
   body.Input("i", {}, kInt64).Input("go", {}, kBool).Input("sum", {2}).Ints("four", {4}).Ints("one", {1});
   body.Output("on").Output("next");
@@ -353,12 +353,12 @@ TEST(Loop, EndsWhereItsConditionSaysSo) {
   m.Input("x", {2}).Output("y");
   m.Node("Loop", {"", "", "x"}, {"y"}, "loop").Graph("body", body);
   EXPECT_EQ(Output(m, {{1, 2}}), (Numbers{5, 10}));
-  // for (i < 9), with a break: there is a trip count, but no condition.
+  // A trip count of 9 and a body that ends the loop earlier, without an initial condition.
   ModelMaker both(17);
   both.Input("x", {2}).Ints("nine", {9}).Output("y");
   both.Node("Loop", {"nine", "", "x"}, {"y"}, "loop").Graph("body", body);
   EXPECT_EQ(Output(both, {{1, 2}}), (Numbers{5, 10}));
-  // What the data decides is refused.
+  // A loop whose condition depends on data is refused.
   ModelMaker data(17);
   data.Input("i", {}, kInt64).Input("go", {}, kBool).Input("sum", {2}).Output("on").Output("next");
   data.Node("ReduceMax", {"sum"}, {"most"}).Int("keepdims", 0);
@@ -382,7 +382,7 @@ TEST(Loop, InLoops) {
   inner.Input("j", {}, kInt64).Input("go", {}, kBool).Input("s", {2}).Output("go").Output("next");
   inner.Node("Add", {"s", "x"}, {"next"});
   outer.Input("i", {}, kInt64).Input("go2", {}, kBool).Input("t", {2}).Output("go2").Output("u");
-  outer.Node("Loop", {"i", "", "t"}, {"u"}).Graph("body", inner);  // 0 + 1 + 2 + 3 times
+  outer.Node("Loop", {"i", "", "t"}, {"u"}).Graph("body", inner);  // the inner loop runs 0 + 1 + 2 + 3 times
   m.Input("x", {2}).Ints("four", {4}).Floats("zero", {2}, {0, 0}).Output("y");
   m.Node("Loop", {"four", "", "zero"}, {"y"}).Graph("body", outer);
   EXPECT_EQ(Output(m, {{1, 2}}), (Numbers{6, 12}));

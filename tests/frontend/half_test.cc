@@ -1,4 +1,4 @@
-// Floats of 16 bits in models: the types of results, where numbers are rounded, and what stays refused.
+// 16-bit floats in models: result types, the places where numbers are rounded, and unsupported types.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -64,7 +64,7 @@ TEST(Halves, ResultsOfCastsHaveTheTypeAskedFor) {
   EXPECT_THAT(OutputTypes(m), ElementsAre(kSingle, kBFloat, kBFloat, kSingle));
 }
 
-// 2048 + 1 has no place in f16: the sum of three is 2048 if each step rounds, 2050 if only the result does.
+// f16 cannot represent 2049. The sum 2048 + 1 + 1 is 2048 if each step rounds, and 2050 if only the result does.
 TEST(Halves, NumbersAreRoundedWhereTheyAreStored) {
   ModelMaker m(17);
   m.Input("x", {1}, kFloat16).Input("one", {1}, kFloat16).Output("y");
@@ -76,7 +76,7 @@ TEST(Halves, NumbersAreRoundedWhereTheyAreStored) {
   EXPECT_THAT(Output(overflow, {{255, 256}}), ElementsAre(65024, INFINITY));
 }
 
-// A cast that the model asks for rounds, whatever comes after it.
+// A cast that is in the model rounds, whatever node follows it.
 TEST(Halves, CastsRound) {
   ModelMaker m(17);
   m.Input("x", {2}).Output("y");
@@ -123,7 +123,7 @@ TEST(Halves, TypesOf8BitsStayRefused) {
   }
 }
 
-// A weight of such a type is a problem of the node that reads it, one of several, and none if nobody does.
+// A weight of an 8-bit float type is an error of the node that reads it. Unread weights are ignored.
 TEST(Halves, WeightsOf8BitsAreRefusedWhereTheyAreRead) {
   constexpr int kFloat8 = 17;
   auto model = [](const std::vector<std::string>& factor) {

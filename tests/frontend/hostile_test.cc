@@ -1,5 +1,5 @@
-// Models made to break an importer: external data that leads elsewhere, sizes that overflow, graphs that are none. Each
-// is refused in one line that names what is wrong, and a twin beside it is taken.
+// Models made to break an importer: external data outside the folder, sizes that overflow, invalid graphs. Each is
+// refused in one line that names the problem, and a similar valid model is accepted.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -37,7 +37,7 @@ class ExternalData : public ::testing::Test {
     return ImportOnnx(Path());
   }
   std::string Path() const { return root_ + "/model/m.onnx"; }
-  // The message about tensor w.
+  // Returns the message about tensor w.
   std::string Refusal(const std::map<std::string, std::string>& entries) {
     std::string text = ErrorOf(Import(entries));
     std::string tail = " (external data of tensor 'w'; in " + Path() + ")";
@@ -56,9 +56,9 @@ TEST_F(ExternalData, IsReadFromTheModelsFolder) {
     EXPECT_EQ(imported->module.main().constants[0].data.view(),
               std::string_view(reinterpret_cast<const char*>(expected), sizeof expected));
   }
-  EXPECT_TRUE(Import({{"location", "w.bin"}}).ok()) << "offset and length may be left out";
+  EXPECT_TRUE(Import({{"location", "w.bin"}}).ok()) << "offset and length are optional";
   std::filesystem::create_symlink("parts/w.bin", root_ + "/model/link");
-  EXPECT_TRUE(Import({{"location", "link"}}).ok()) << "a link within the folder";
+  EXPECT_TRUE(Import({{"location", "link"}}).ok()) << "a link within the folder is allowed";
 }
 
 TEST_F(ExternalData, FilesElsewhereAreRefused) {
@@ -71,7 +71,7 @@ TEST_F(ExternalData, FilesElsewhereAreRefused) {
   std::filesystem::create_symlink(root_, root_ + "/model/up");
   EXPECT_EQ(Refusal({{"location", "up/secret.bin"}}), "'up/secret.bin' is a link to outside the model's folder");
   ASSERT_EQ(mkfifo((root_ + "/model/pipe").c_str(), 0600), 0);
-  EXPECT_EQ(Refusal({{"location", "pipe"}}), "'pipe' is no file") << "or reading it would never end";
+  EXPECT_EQ(Refusal({{"location", "pipe"}}), "'pipe' is no file") << "reading a pipe would never end";
   EXPECT_EQ(Refusal({{"location", "parts"}}), "'parts' is no file");
   EXPECT_EQ(Refusal({{"location", "absent.bin"}}), "cannot open 'absent.bin': No such file or directory");
   EXPECT_EQ(Refusal({{"location", ""}}), "it does not say in which file its data lies");
@@ -99,14 +99,14 @@ TEST_F(ExternalData, NeedsAFolder) {
             "m.onnx)");
 }
 
-// Such files are what external data is for: no offset may pass through 32 bits, and only the tensor's bytes are read.
+// External data in files of more than 4 GiB: no offset passes through 32 bits, and only the tensor's bytes are read.
 TEST_F(ExternalData, LiesBeyondFourGiBOfALargeFile) {
   const std::string path = root_ + "/model/large.bin";
   const float expected[] = {5, 6, 7, 8};
   std::string_view bytes(reinterpret_cast<const char*>(expected), sizeof expected);
   constexpr uintmax_t kSize = uintmax_t{5} << 30, kOffset = kSize - sizeof expected;
   std::ofstream(path).flush();
-  std::filesystem::resize_file(path, kOffset);  // a hole: no bytes on disk
+  std::filesystem::resize_file(path, kOffset);  // a hole, which takes no space on disk
   std::ofstream(path, std::ios::binary | std::ios::app) << bytes;
   ASSERT_EQ(std::filesystem::file_size(path), kSize);
   auto at = [](uintmax_t offset) {
@@ -115,7 +115,7 @@ TEST_F(ExternalData, LiesBeyondFourGiBOfALargeFile) {
   auto imported = Import(at(kOffset));
   ASSERT_TRUE(imported.ok()) << imported.error().Text();
   EXPECT_EQ(imported->module.main().constants[0].data.view(), bytes);
-  auto hole = Import(at(uintmax_t{3} << 30));  // an int is negative there
+  auto hole = Import(at(uintmax_t{3} << 30));  // an offset that would be negative as an int
   ASSERT_TRUE(hole.ok()) << hole.error().Text();
   EXPECT_EQ(hole->module.main().constants[0].data.view(), std::string(sizeof expected, '\0'));
   EXPECT_EQ(Refusal(at(kOffset + 1)), "'large.bin' has 5368709120 bytes, too few for 16 at offset 5368709105");
@@ -125,7 +125,7 @@ TEST_F(ExternalData, LiesBeyondFourGiBOfALargeFile) {
 TEST_F(ExternalData, FilesAboveTwoGiBAreRefusedBeforeTheyAreRead) {
   std::string path = root_ + "/large.onnx";
   std::ofstream(path).flush();
-  std::filesystem::resize_file(path, uintmax_t{1} << 31);  // a hole: no bytes on disk, and none in memory
+  std::filesystem::resize_file(path, uintmax_t{1} << 31);  // a hole, which takes no space on disk or in memory
   EXPECT_EQ(ErrorOf(ImportOnnx(path)),
             path + " is larger than 2 GiB, which a file of this format cannot be; save large tensors as external data");
   EXPECT_FALSE(ReadTensorPb(path).ok());
@@ -222,7 +222,7 @@ TEST(HostileModel, SizesThatOverflow) {
   EXPECT_EQ(ImportError(wide), "tensor 'w' has an impossible shape [4294967296,4294967296,0] (in m.onnx)");
 }
 
-// A model of a few bytes may request constants of any size.
+// A model of a few bytes may ask the importer to make constants of any size.
 TEST(HostileModel, ConstantsMadeAtImportAreBounded) {
   auto made = [](const std::string& op, const std::vector<int64_t>& shape, int copies) {
     ModelMaker m(11);

@@ -126,7 +126,7 @@ TEST(Import, OperatorSets) {
   newer.Input("x", {2}).Output("y");
   newer.Node("Relu", {"x"}, {"y"});
   EXPECT_THAT(ImportError(newer), HasSubstr("uses ONNX operator set 29; supported are 1 to 28"));
-  ModelMaker older(6);  // which did not have it
+  ModelMaker older(6);  // an operator set without Sign
   older.Input("x", {2}).Output("y");
   older.Node("Sign", {"x"}, {"y"}, "sign");
   EXPECT_THAT(ImportError(older), HasSubstr("Sign (node 'sign'): is supported in operator sets 9 to 28, not in 6"));
@@ -141,7 +141,7 @@ TEST(Import, RemaindersOfFloats) {
   };
   EXPECT_THAT(ImportError(model(0, 1, 4)), HasSubstr("is for integers unless fmod is set, not for f32[4]"));
   EXPECT_THAT(ImportError(model(1, 11, 4)), HasSubstr("is supported on f32 and integers, not on f64[4]"));
-  // Exact for all pairs: what is random in every bit, and what is special.
+  // Mod is exact for all pairs of special values and of numbers with random bits.
   constexpr double kInf = std::numeric_limits<float>::infinity(), kNan = std::numeric_limits<float>::quiet_NaN();
   std::vector<double> values = {0, 1, -1, 3, -0.75, 0x1p-149, -0x1.8p-148, 0x1p-126, 0x1.fffffep127, kInf, -kInf, kNan};
   Rng rng(1);
@@ -165,7 +165,7 @@ TEST(Import, RemaindersOfFloats) {
   }
 }
 
-// Before operator set 7, what broadcast stood in attributes.
+// Before operator set 7, attributes described broadcasting.
 TEST(Import, BroadcastByAttributes) {
   auto evaluate = [](const std::vector<int64_t>& other, int64_t axis, bool broadcast) -> std::vector<double> {
     ModelMaker m(6);
@@ -186,7 +186,7 @@ TEST(Import, BroadcastByAttributes) {
   EXPECT_EQ(evaluate({2, 1}, 0, true), (std::vector<double>{11, 11, 11, 11, 11, 11, 21, 21, 21, 21, 21, 21}));
   EXPECT_EQ(evaluate({}, -1, true), std::vector<double>(12, 11));
   EXPECT_EQ(evaluate({2, 3, 2}, -1, false).size(), 12u);
-  EXPECT_TRUE(evaluate({2}, -1, false).empty());  // says nothing of broadcasting
+  EXPECT_TRUE(evaluate({2}, -1, false).empty());  // without the attribute there is no broadcasting
   EXPECT_TRUE(evaluate({3}, 0, true).empty());
   EXPECT_TRUE(evaluate({3}, 3, true).empty());
 }
@@ -219,7 +219,7 @@ TEST(Import, MixedElementTypesAreRefused) {
   EXPECT_THAT(ImportError(exp), HasSubstr("is for floats"));
 }
 
-// One node on one input, evaluated naively.
+// Evaluates a model by the reference. If it cannot be imported, stores the message in `error`.
 std::vector<double> Evaluated(const ModelMaker& m, const std::vector<reference::Tensor>& in,
                               std::string* error = nullptr) {
   Result<ImportedModel> imported = Import(m);
@@ -345,7 +345,7 @@ TEST(Import, DamagedFiles) {
   EXPECT_THAT(ImportOnnx("/").error().Text(), HasSubstr("directory"));
 }
 
-// Bytes changed at random give a graph or one line, never a crash or a failed CHECK.
+// Randomly damaged bytes give a graph or an error of one line, never a crash or a failed CHECK.
 TEST(Import, RandomDamage) {
   ModelMaker m(12);
   m.Input("x", {1, 4, 6, 6})

@@ -1,4 +1,4 @@
-// Attention of com.microsoft, against loops written from its definition.
+// Attention operators of com.microsoft, compared with loops written from their definitions.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,10 +17,10 @@ namespace {
 using testing::HasSubstr;
 
 constexpr int kFloat = 1, kInt32 = 6;  // ONNX's element types
-constexpr double kFilter = -10000;     // ONNX Runtime's default, added to what is masked
+constexpr double kFilter = -10000;     // ONNX Runtime's default, which is added to masked scores
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// Two images of heads [B, H, S, D] each.
+// All tests have two images.
 constexpr int64_t kBatch = 2;
 
 struct Heads {
@@ -28,7 +28,7 @@ struct Heads {
   Numbers x;
   double& At(int64_t b, int64_t h, int64_t s, int64_t d) { return x[((b * heads + h) * length + s) * width + d]; }
   double At(int64_t b, int64_t h, int64_t s, int64_t d) const { return x[((b * heads + h) * length + s) * width + d]; }
-  // [B, S, H * D]
+  // Returns the data as [B, S, H * D].
   Numbers Merged() const {
     Numbers out;
     for (int64_t b = 0; b < kBatch; ++b) {
@@ -69,7 +69,7 @@ Heads Joined(const Heads& past, const Heads& now) {
 
 using Bias = std::function<double(int64_t b, int64_t h, int64_t s, int64_t t)>;
 
-// [B, S, H * E]
+// Returns the result as [B, S, H * E].
 Numbers Attended(const Heads& q, const Heads& k, const Heads& v, double scale, const Bias& bias, double cap = 0) {
   Heads y{q.heads, q.length, v.width, Numbers(kBatch * q.heads * q.length * v.width)};
   for (int64_t row = 0; row < kBatch * q.heads * q.length; ++row) {
@@ -111,7 +111,7 @@ void ExpectOutputs(const ModelMaker& m, const std::vector<Numbers>& inputs, cons
   }
 }
 
-// A model of one node that grows by its inputs.
+// A model of one node. Add gives the node one more input.
 struct OneNode {
   ModelMaker m = ModelMaker(17);
   std::vector<std::string> inputs;
@@ -168,7 +168,7 @@ TEST(MicrosoftAttention, MultiHeadWithPast) {
   ExpectOutputs(n.m, n.values, {Attended(q, all_k, all_v, 0.25, causal), all_k.x, all_v.x});
 }
 
-// [B, S, H, parts, D]
+// Returns the parts interleaved as [B, S, H, parts, D].
 Numbers Packed(const std::vector<const Heads*>& parts) {
   const Heads& first = *parts[0];
   Numbers out;
@@ -195,14 +195,14 @@ TEST(MicrosoftAttention, PackedOperands) {
   pair.Add({2, 3, 2, 2, 4}, Packed({&k, &v}));
   pair.Node("MultiHeadAttention").Int("num_heads", 2);
   ExpectOutputs(pair.m, pair.values, {want});
-  cross.Add({2, 3, 8}, q.Merged());  // keys and values as heads already
+  cross.Add({2, 3, 8}, q.Merged());  // the keys and values come as heads
   cross.Add({2, 2, 3, 4}, k.x);
   cross.Add({2, 2, 3, 4}, v.x);
   cross.Node("MultiHeadAttention").Int("num_heads", 2);
   ExpectOutputs(cross.m, cross.values, {want});
 }
 
-// One input times weights is queries, keys and values. All masks of keys.
+// Attention's input times its weights gives queries, keys and values.
 struct Projection {
   Numbers x = Random(2 * 3 * 2, 1), w = Random(2 * 20, 2), b = Random(20, 3);
   Heads Part(int64_t begin, int64_t width) const {  // of two heads
@@ -280,7 +280,8 @@ TEST(MicrosoftAttention, PastInOneTensor) {
   ExpectOutputs(n.m, n.values, {Attended(part(0), all_k, all_v, 1 / std::sqrt(2), causal), present});
 }
 
-// (a, b) -> (a cos - b sin, a sin + b cos) of element i and i + 1 (interleaved) or i + half.
+// Rotates pairs of elements, (a, b) -> (a cos - b sin, a sin + b cos): elements i and i + 1 if interleaved, otherwise i
+// and i + half.
 Heads Rotated(const Heads& x, const Numbers& cos, const Numbers& sin, int64_t half, bool interleaved,
               const std::function<int64_t(int64_t b, int64_t s)>& position) {
   Heads out = x;
@@ -322,8 +323,8 @@ TEST(MicrosoftAttention, RotaryEmbedding) {
   }
 }
 
-// Prompts of 4 and 2 tokens, the latter padded on the right; without a past, or behind one of no rows, as exported
-// decoders have.
+// Prompts of 4 and 2 tokens, the second padded on the right. There is no past, or a past of no rows, as in exported
+// decoders.
 TEST(MicrosoftAttention, GroupedPrompt) {
   const Heads q = Make(4, 4, 4, 1), k = Make(2, 4, 4, 2), v = Make(2, 4, 4, 3);
   const Numbers cos = Random(16, 5), sin = Random(16, 6);
@@ -333,7 +334,7 @@ TEST(MicrosoftAttention, GroupedPrompt) {
     return t > s || t <= s - 2 || t >= (b == 0 ? 4 : 2) ? -kInfinity : 0;
   };
   Numbers y = Attended(rq, rk, v, 0.5, bias, 2);
-  for (int64_t i = 7 * 16; i < 8 * 16; ++i) y[i] = 0;  // the last padding sees no key
+  for (int64_t i = 7 * 16; i < 8 * 16; ++i) y[i] = 0;  // the last padding token sees no key
   for (bool has_past : {false, true}) {
     OneNode n;
     n.Add({2, 4, 16}, q.Merged());
@@ -356,7 +357,7 @@ TEST(MicrosoftAttention, GroupedPrompt) {
   }
 }
 
-// One token more, behind pasts of 3 and 1 tokens, in buffers of 4 rows.
+// One more token after pasts of 3 and 1 tokens, in buffers of 4 rows.
 TEST(MicrosoftAttention, GroupedDecoding) {
   const Heads q = Make(4, 1, 4, 1), k = Make(2, 1, 4, 2), v = Make(2, 1, 4, 3);
   const Heads pk = Make(2, 4, 4, 4), pv = Make(2, 4, 4, 5);
@@ -399,7 +400,7 @@ TEST(MicrosoftAttention, GroupedDecoding) {
   Heads all_v = inserted(pv, v), all_k = rk;
   auto bias = [&](int64_t b, int64_t, int64_t, int64_t t) { return t > ends[b] ? -kInfinity : 0; };
   const Numbers y = Attended(Rotated(q, cos, sin, 2, true, at_end), all_k, all_v, 0.5, bias);
-  // What lies behind an image's keys is unspecified; here it is the last new row.
+  // The rows after an image's keys are unspecified; this implementation repeats the last new row.
   for (Heads* present : {&all_k, &all_v}) {
     for (int64_t h = 0; h < 2; ++h) {
       for (int64_t t = ends[1] + 1; t < 4; ++t) {

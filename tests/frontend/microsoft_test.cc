@@ -1,4 +1,4 @@
-// Activations, normalizations and products of com.microsoft, against numbers from their definitions.
+// Activations, normalizations and products of com.microsoft, compared with numbers computed from their definitions.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@ namespace {
 using testing::HasSubstr;
 using testing::Pointwise;
 
-constexpr int kInt32 = 6;  // ONNX's number
+constexpr int kInt32 = 6;  // ONNX's number of the element type
 
 MATCHER(Close, "") {
   const auto [got, want] = arg;
@@ -84,7 +84,7 @@ ModelMaker FusedConv(const char* activation, const std::vector<int64_t>& addend 
 }
 
 TEST(Microsoft, FusedConv) {
-  const std::vector<Numbers> in = {{1, 2, -4}, {1, 2}, {0.5}, {1, -1}};  // sums: 6.5, -6.5
+  const std::vector<Numbers> in = {{1, 2, -4}, {1, 2}, {0.5}, {1, -1}};  // the convolution gives 6.5 and -6.5
   EXPECT_THAT(Output(FusedConv("Relu"), in), Pointwise(Close(), Numbers{6.5, 0}));
   EXPECT_THAT(Output(FusedConv("Tanh"), in), Pointwise(Close(), Numbers{std::tanh(6.5), std::tanh(-6.5)}));
   EXPECT_THAT(Output(FusedConv("Sigmoid"), in), Pointwise(Close(), Numbers{Sigmoid(6.5), Sigmoid(-6.5)}));
@@ -93,7 +93,7 @@ TEST(Microsoft, FusedConv) {
   EXPECT_THAT(ImportError(FusedConv("Relu", {1, 1, 1})), HasSubstr("Z must be f32[1,1,2], not f32[1,1,1]"));
 }
 
-// (x - mean) / sqrt(variance + epsilon) * gamma + beta along rows of four; without means if `root`.
+// Returns (x - mean) / sqrt(variance + epsilon) * gamma + beta for rows of four; if `root`, the mean is not subtracted.
 Numbers NormalizedRows(const Numbers& x, const Numbers& gamma, const Numbers& beta, double epsilon, bool root = false) {
   Numbers y;
   for (size_t row = 0; row < x.size(); row += 4) {
@@ -127,7 +127,7 @@ TEST(Microsoft, SkipLayerNormalization) {
   EXPECT_THAT(ImportError(partly), HasSubstr("skip or bias do not fit f32[1,2,4]"));
 }
 
-// ONNX Runtime writes these into models of ONNX's own domain, too, in any operator set.
+// ONNX Runtime also writes these operators with ONNX's own domain, in any operator set.
 TEST(Microsoft, LayerNormalizations) {
   const Numbers x = {1, 2, 3, 5, -1, 0, 2, 4}, gamma = {1, 2, 0.5, -1}, beta = {0, 1, 2, 3};
   for (const char* domain : {"", "com.microsoft"}) {
@@ -153,7 +153,7 @@ TEST(Microsoft, EmbedLayerNormalization) {
   EXPECT_THAT(out[0].data, Pointwise(Close(), NormalizedRows(sum, gamma, beta, 1e-12)));
   EXPECT_EQ(out[1].data, Numbers{1});
   EXPECT_THAT(out[2].data, Pointwise(Close(), sum));
-  ModelMaker at(12);  // positions given, no segments, no mask
+  ModelMaker at(12);  // positions are given; segments and mask are not
   at.Input("ids", {1, 2}, kInt32).Input("w", {3, 4}).Input("p", {2, 4}).Input("g", {4}).Input("b", {4});
   at.Input("at", {1, 2}, kInt32);
   Node(at, "EmbedLayerNormalization", {"ids", "", "w", "p", "", "g", "b", "", "at"}, {"y", "count", "sum"});

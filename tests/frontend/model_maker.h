@@ -28,9 +28,9 @@ class NodeMaker {
   NodeMaker& Strings(const std::string& name, const std::vector<std::string>& values);
   NodeMaker& Domain(const std::string& domain);
   NodeMaker& Overload(const std::string& overload);
-  // A subgraph: the network of another model.
+  // Adds an attribute that is a subgraph: the network of another model.
   NodeMaker& Graph(const std::string& name, const ModelMaker& body);
-  // In a function: an integer attribute that stands for one of the call.
+  // Adds an attribute whose value is that of the call's integer attribute `attribute`. For nodes of functions.
   NodeMaker& Reference(const std::string& name, const std::string& attribute);
 
  private:
@@ -42,25 +42,25 @@ class ModelMaker {
   explicit ModelMaker(int opset = 13);
   // Extents below zero become symbolic ("d<i>").
   ModelMaker& Input(const std::string& name, const std::vector<int64_t>& shape, int onnx_type = 1);
-  // Of floats; extents are numbers or names.
+  // An input of f32; extents are numbers or names.
   ModelMaker& NamedInput(const std::string& name, const std::vector<std::string>& extents);
   ModelMaker& Output(const std::string& name);
   ModelMaker& Floats(const std::string& name, const std::vector<int64_t>& shape, const std::vector<float>& data);
   ModelMaker& Ints(const std::string& name, const std::vector<int64_t>& data);
-  // Elements of one byte.
+  // Adds an initializer whose elements have one byte.
   ModelMaker& Bytes8(const std::string& name, const std::vector<int64_t>& shape, const std::vector<uint8_t>& data,
                      int onnx_type);
-  // An initializer's data lies elsewhere: at `entries` (location, offset, length).
+  // Marks an initializer's data as external, at `entries` (location, offset, length).
   ModelMaker& MarkExternal(const std::string& name, const std::map<std::string, std::string>& entries = {});
   NodeMaker Node(const std::string& op, const std::vector<std::string>& inputs, const std::vector<std::string>& outputs,
                  const std::string& name = "");
   ModelMaker& FileFormat(int64_t ir_version);
   // Imports version 1 of a domain's operators.
   ModelMaker& ImportDomain(const std::string& domain);
-  // Imports no other operators than version 1 of the domain's, not even ONNX's own.
+  // Imports only version 1 of the domain's operators, not even ONNX's own.
   ModelMaker& OnlyDomain(const std::string& domain);
-  // A function whose body is the network of another model, of that model's operator set. Its attributes are those that
-  // its nodes refer to; `defaults` are integers.
+  // Adds a function whose body and operator set are those of another model. The function's attributes are those that
+  // its nodes refer to; `defaults` gives their integer defaults.
   ModelMaker& Function(const std::string& domain, const std::string& name, const ModelMaker& body,
                        const std::map<std::string, int64_t>& defaults = {}, const std::string& overload = "");
   std::string Bytes() const;
@@ -70,9 +70,9 @@ class ModelMaker {
   std::shared_ptr<onnx::ModelProto> proto_;
 };
 
-// The model as m.onnx.
+// Imports the model under the file name m.onnx.
 Result<ImportedModel> Import(const ModelMaker& model, const ImportOptions& options = {});
-// Why it is refused; "no error" if it is not.
+// Returns the message of a failed import; "no error" if it succeeded.
 std::string ErrorOf(const Result<ImportedModel>& imported);
 std::string ImportError(const ModelMaker& model, const ImportOptions& options = {});
 

@@ -1,4 +1,4 @@
-// Operators that are formulas of the graph language, against numbers from their definitions.
+// Operators that are built from formulas of the graph language, compared with numbers computed from their definitions.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ MATCHER(Near, "") {
   return got == want || std::abs(got - want) <= 1e-6 * (1 + std::abs(want));
 }
 
-// One operator on inputs of one shape.
+// Returns a model of one operator whose inputs all have the same shape.
 ModelMaker Single(const std::string& op, const std::vector<int64_t>& shape, size_t inputs, int opset,
                   int type = kFloat) {
   ModelMaker m(opset);
@@ -35,7 +35,7 @@ double Sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 TEST(NewOperators, FunctionsOfOneElement) {
   struct Row {
     const char* name;
-    int opset;  // the first that has it
+    int opset;  // the first operator set that has it
     double (*function)(double);
   };
   const Row rows[] = {{"Sin", 7, [](double x) { return std::sin(x); }},
@@ -85,7 +85,7 @@ TEST(NewOperators, GatedBySwish) {
   ModelMaker m(28);
   m.Input("a", {2}).Input("b", {2}).Output("y").Node("SwiGLU", {"a", "b"}, {"y"}).Float("alpha", 2);
   EXPECT_THAT(Output(m, {{-1, 2}, {3, 5}}), Pointwise(Near(), Numbers{-3 * Sigmoid(-2), 10 * Sigmoid(4)}));
-  ModelMaker bad(28);  // which does not broadcast
+  ModelMaker bad(28);  // SwiGLU does not broadcast
   bad.Input("a", {2}).Input("b", {1}).Output("y").Node("SwiGLU", {"a", "b"}, {"y"});
   EXPECT_THAT(ImportError(bad), HasSubstr("its inputs' shapes differ"));
 }
@@ -175,7 +175,7 @@ TEST(NewOperators, CumulatedProducts) {
   EXPECT_EQ(Output(model(1, 0), {{2, 3, 5}}), (Numbers{1, 2, 6}));
   EXPECT_EQ(Output(model(0, 1), {{2, 3, 5}}), (Numbers{30, 15, 5}));
   EXPECT_EQ(Output(model(1, 1), {{2, 3, 5}}), (Numbers{15, 5, 1}));
-  ModelMaker rows(26);  // of an axis that is not the last
+  ModelMaker rows(26);  // an axis that is not the last
   rows.Input("x", {2, 2}).Ints("axis", {0}).Output("y").Node("CumProd", {"x", "axis"}, {"y"});
   EXPECT_EQ(Output(rows, {{2, 3, 5, 7}}), (Numbers{2, 3, 10, 21}));
   ModelMaker wide(26);
@@ -232,7 +232,7 @@ TEST(NewOperators, CropsAndPadsAroundTheCentre) {
   EXPECT_THAT(ImportError(model({2, 2}, {0, -2})), HasSubstr("names an axis twice"));
 }
 
-// Heads of 4 elements with one token, whose angles are a quarter turn and none.
+// Rotary embedding of one token with heads of 4 elements. The two angles are a quarter turn and zero.
 ModelMaker Rotary(const std::vector<int64_t>& shape, int64_t heads, int interleaved, int64_t rotated) {
   ModelMaker m(23);
   const bool both = rotated != 2;

@@ -1,5 +1,5 @@
-// Convolutions, pools and normalizations of every number of dimensions, and what follows from constants alone: regions
-// of Resize, Dropout that drops nothing.
+// Convolutions, pools and normalizations of every number of dimensions, and results that follow from constants alone:
+// regions of Resize, Dropout at inference.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// The outputs' elements, or the message why the model is refused.
+// Returns the outputs' elements, or the reason why the model is refused.
 Result<std::vector<Numbers>> Computed(const ModelMaker& model, const std::vector<reference::Tensor>& inputs) {
   ImportedModel imported = TRY(Import(model));
   std::vector<Numbers> out;
@@ -21,7 +21,7 @@ Result<std::vector<Numbers>> Computed(const ModelMaker& model, const std::vector
   return out;
 }
 
-// Images of n dimensions of 2, and a window that covers them.
+// Returns a model of one operator on an image with n dimensions of extent 2, and a window that covers the image.
 ModelMaker OverDimensions(const std::string& op, size_t n) {
   std::vector<int64_t> window(n, 2), x(n + 2, 2), w(n + 2, 2);
   x[0] = x[1] = w[0] = w[1] = 1;
@@ -47,7 +47,7 @@ TEST(ImportWindows, OverOneToThreeDimensions) {
     EXPECT_EQ((*Computed(OverDimensions("AveragePool", n), {x}))[0], Numbers{last / 2});
     Numbers spread = (*Computed(OverDimensions("ConvTranspose", n), {x}))[0];
     EXPECT_EQ(spread.size(), static_cast<size_t>(std::pow(3, n)));
-    EXPECT_EQ(spread[spread.size() / 2], sum + 100);  // the middle, which each element reaches
+    EXPECT_EQ(spread[spread.size() / 2], sum + 100);  // the middle element, to which each input element contributes
     EXPECT_EQ(spread.back(), last + 100);
   }
   for (const char* op : {"Conv", "MaxPool", "AveragePool", "ConvTranspose"})
@@ -96,7 +96,7 @@ TEST(ImportBatchNormalization, InTrainingMode) {
         .Float("momentum", 0.5f);
     return m.Output("m").Output("v");
   };
-  // Means 3 and 0, variances 4 and 1.
+  // The channels have means 3 and 0, variances 4 and 1.
   const reference::Tensor x{{2, 2, 2}, {1, 5, 1, -1, 1, 5, 1, -1}};
   auto out = *Computed(model(14, 2), {x});
   EXPECT_EQ(out[0], (Numbers{-2, 2, 11, 9, -2, 2, 11, 9}));
@@ -107,7 +107,7 @@ TEST(ImportBatchNormalization, InTrainingMode) {
 }
 
 TEST(ImportResize, CropsARegion) {
-  // Opset 13; a row of four, of which a part is taken.
+  // Operator set 13 has an input for the region; the model resizes a part of a row of four.
   auto model = [](const std::vector<float>& roi, const std::vector<int64_t>& sizes, const std::string& mode) {
     ModelMaker m;
     m.Input("x", {1, 4}).Floats("roi", {static_cast<int64_t>(roi.size())}, roi).Output("y");
@@ -138,7 +138,7 @@ TEST(ImportResize, CropsARegion) {
   EXPECT_THAT(ImportError(m), HasSubstr("the starts and ends of roi are computed at run time"));
 }
 
-// Places that are whole stay whole: (x / 49) * 98 would lie below 2x for seven of them.
+// A position that is a whole number must stay exact: computed as (x / 49) * 98, seven of them would lie below 2x.
 TEST(ImportResize, CropsAtWholePlaces) {
   ModelMaker m;
   m.Input("x", {99}).Floats("roi", {2}, {0, 1}).Ints("sizes", {50}).Output("y");
@@ -152,7 +152,7 @@ TEST(ImportResize, CropsAtWholePlaces) {
   EXPECT_EQ((*Computed(m, {x}))[0], even);
 }
 
-// "" stands for inputs that are left out, and for outputs: nobody reads those.
+// The name "" stands for an omitted input or output. No node reads an output of that name.
 TEST(ImportBatchNormalization, OutputsLeftOutBesideInputsLeftOut) {
   ModelMaker m;
   m.Input("x", {1, 1, 2, 2}).Floats("most", {}, {6}).Floats("s", {1}, {1}).Output("y");
@@ -168,7 +168,7 @@ TEST(ImportMaxPool, IndicesOfTooManyPlanes) {
   EXPECT_THAT(ImportError(m), HasSubstr("makes a constant of shape [1,134217729]"));
 }
 
-// As ONNX defines them: average pools take only floats, max pools also take small integers.
+// In ONNX, average pools take only floats, and max pools also take 8-bit integers.
 TEST(ImportPools, ElementTypes) {
   auto error = [](const std::string& op, int type) {
     ModelMaker m;
@@ -202,13 +202,13 @@ TEST(ImportDropout, DropsNothingOrIsRandom) {
     EXPECT_EQ(out[1], (Numbers{1, 1, 1}));
   }
   EXPECT_THAT(ImportError(model(0.5f, 1)), HasSubstr("in training mode drops elements at random"));
-  ModelMaker m;  // the ratio that stands for one not given is 0.5
+  ModelMaker m;  // the default ratio is 0.5
   m.Input("x", {3}).Ints("training", {1}).Output("y");
   m.Node("Dropout", {"x", "", "training"}, {"y"});
   EXPECT_THAT(ImportError(m), HasSubstr("in training mode drops elements at random"));
 }
 
-// The mask is of the data's type before operator set 10, and bool since.
+// The mask has the data's type before operator set 10, and bool from set 10 on.
 TEST(ImportDropout, TypeOfTheMask) {
   auto masked = [](int opset) {
     ModelMaker m(opset);

@@ -29,15 +29,15 @@ std::set<std::string> Names() {
 // belongs in the networks instead.
 const std::set<std::string>& NotInRandomNetworks() {
   static const std::set<std::string> names = {
-      // of integers, bits and other types
+      // operators on integers, bits and other types
       "BitCast", "BitShift", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "CastLike", "ConvInteger", "IsInf",
       "QLinearConv", "QLinearMatMul", "TfIdfVectorizer",
-      // of images, sequences of samples, and positions
+      // operators on images, sampled signals and positions
       "AffineGrid", "BlackmanWindow", "CenterCropPad", "DeformConv", "GlobalLpPool", "HammingWindow", "HannWindow",
       "LpPool", "MaxRoiPool", "MaxUnpool", "MelWeightMatrix", "RoiAlign",
-      // whose results' shapes depend on values, and control flow that they would have to be inside of
+      // operators whose result shapes depend on values, and a control flow operator
       "NonMaxSuppression", "NonZero", "Scan", "Unique",
-      // of transformers, tested in microsoft_test.cc and new_operator_test.cc
+      // operators of transformers, tested in microsoft_test.cc and new_operator_test.cc
       "BiasGelu", "CumProd", "EmbedLayerNormalization", "FastGelu", "FusedConv", "FusedMatMul", "GroupNormalization",
       "GroupQueryAttention", "LpNormalization", "MultiHeadAttention", "QuickGelu", "RMSNormalization",
       "RotaryEmbedding", "SimplifiedLayerNormalization", "SkipLayerNormalization", "SkipSimplifiedLayerNormalization",
@@ -45,7 +45,7 @@ const std::set<std::string>& NotInRandomNetworks() {
   return names;
 }
 
-// The operators in the tables of docs/operators.md.
+// Returns the operators in the tables of docs/operators.md.
 std::set<std::string> OnThePage(const std::string& page) {
   std::set<std::string> names;
   const std::string tables = page.substr(0, page.find("Shapes are static"));
@@ -54,7 +54,7 @@ std::set<std::string> OnThePage(const std::string& page) {
   return names;
 }
 
-// The Python files of `folder` whose names begin with `prefix`, one after the other.
+// Returns the text of the Python files of `folder` whose names begin with `prefix`.
 std::string Scripts(const std::string& folder, const std::string& prefix) {
   std::string all;
   for (const auto& entry : fs::directory_iterator(fs::path(AUTOTUNE_SOURCE_DIR) / folder)) {
@@ -64,14 +64,14 @@ std::string Scripts(const std::string& folder, const std::string& prefix) {
   return all;
 }
 
-// The elements of `names` that `others` lacks.
+// Returns the elements of `names` that are not in `others`.
 std::set<std::string> Without(const std::set<std::string>& names, const std::set<std::string>& others) {
   std::set<std::string> rest;
   std::set_difference(names.begin(), names.end(), others.begin(), others.end(), std::inserter(rest, rest.end()));
   return rest;
 }
 
-// The names that do not appear in `scripts` between double quotes.
+// Returns the names that do not appear in `scripts` between double quotes.
 std::set<std::string> Missing(const std::set<std::string>& names, const std::string& scripts) {
   std::set<std::string> missing;
   for (const std::string& name : names) {
@@ -83,7 +83,7 @@ std::set<std::string> Missing(const std::set<std::string>& names, const std::str
 TEST(OperatorList, ThePageNamesTheOperatorsOfTheImporter) {
   const std::set<std::string> page = OnThePage(test::ReadAll(AUTOTUNE_SOURCE_DIR "/docs/operators.md"));
   EXPECT_THAT(Without(Names(), page), testing::IsEmpty()) << "add them to a row of docs/operators.md";
-  EXPECT_THAT(Without(page, Names()), testing::IsEmpty()) << "docs/operators.md lists what is not imported";
+  EXPECT_THAT(Without(page, Names()), testing::IsEmpty()) << "docs/operators.md lists operators that are not imported";
 }
 
 TEST(OperatorList, ThePageIsReadByItsTables) {
@@ -93,7 +93,7 @@ TEST(OperatorList, ThePageIsReadByItsTables) {
 
 TEST(OperatorList, RandomNetworksHaveTheOperators) {
   const std::set<std::string> wanted = Without(Names(), NotInRandomNetworks());
-  const std::set<std::string> control = {"If", "Loop"};  // wrapped around nodes whose results the reference knows
+  const std::set<std::string> control = {"If", "Loop"};  // the random networks wrap them around other nodes
   EXPECT_THAT(Missing(Without(wanted, control), Scripts("examples", "reference")), testing::IsEmpty())
       << "compute them in examples/reference.py";
   EXPECT_THAT(Missing(wanted, Scripts("scripts", "random_")), testing::IsEmpty())
@@ -103,7 +103,8 @@ TEST(OperatorList, RandomNetworksHaveTheOperators) {
 TEST(OperatorList, TheExceptionsAreImportedAndNotDrawn) {
   EXPECT_THAT(Without(NotInRandomNetworks(), Names()), testing::IsEmpty());
   const std::set<std::string> missing = Missing(NotInRandomNetworks(), Scripts("scripts", "random_"));
-  EXPECT_THAT(Without(NotInRandomNetworks(), missing), testing::IsEmpty()) << "random networks have them: no exception";
+  EXPECT_THAT(Without(NotInRandomNetworks(), missing), testing::IsEmpty())
+      << "random networks have these operators: remove the exceptions";
 }
 
 }  // namespace

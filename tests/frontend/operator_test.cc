@@ -1,4 +1,4 @@
-// The texts of --op: the graph of each operator, and one-line errors for wrong texts.
+// The texts of --op: each operator's graph, and an error of one line for each wrong text.
 #include "frontend/operator/operator.h"
 
 #include <gmock/gmock.h>
@@ -78,7 +78,7 @@ TEST(Operator, DtypeIsOfAllOperands) {
   for (const graph::Value& value : graph.values) EXPECT_EQ(value.spec.dtype.Text(), "f64");
 }
 
-// Operands and results are stored in 16 bits and computed in 32.
+// 16-bit operands and results are stored in 16 bits and computed in 32.
 TEST(Operator, HalvesAreCastToBeComputed) {
   for (const char* dtype : {"f16", "bf16"}) {
     graph::Graph graph = GraphOf(std::string("matmul:2,3,5;dtype=") + dtype);
@@ -100,7 +100,7 @@ TEST(Operator, WeightsAreNotZero) {
     graph::TensorValue weights = graph.ConstantValue(graph.constants[0]);
     double sum = 0;
     for (int64_t i = 0; i < weights.spec.NumElements(); ++i) {
-      EXPECT_LE(std::abs(weights.Number(i)), 1.0);  // rounding may reach it
+      EXPECT_LE(std::abs(weights.Number(i)), 1.0);  // rounding may reach 1.0
       sum += std::abs(weights.Number(i));
     }
     EXPECT_GT(sum, 1) << dtype;

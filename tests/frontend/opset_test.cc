@@ -1,4 +1,4 @@
-// What operator sets 18 to 28 changed, and operators that came with them.
+// Changes to operators in operator sets 18 to 28, and operators that were added in them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -57,7 +57,7 @@ TEST(OperatorSets, ReductionsWithoutAxes) {
     return Output(m, {{-3, 4}});
   };
   EXPECT_EQ(reduced("ReduceL2", 0), (Numbers{5}));
-  EXPECT_EQ(reduced("ReduceL2", 1), (Numbers{3, 4}));  // of each element by itself
+  EXPECT_EQ(reduced("ReduceL2", 1), (Numbers{3, 4}));  // each element is reduced by itself
   EXPECT_EQ(reduced("ReduceSumSquare", 1), (Numbers{9, 16}));
   EXPECT_EQ(reduced("ReduceMin", 1), (Numbers{-3, 4}));
 }
@@ -129,7 +129,7 @@ ModelMaker Padded(int opset, const char* mode, const std::vector<int64_t>& pads,
 TEST(OperatorSets, PadsOfSomeAxes) {
   EXPECT_EQ(Output(Padded(18, "constant", {1, 1}, {-1}), {{1, 2, 3, 4, 5, 6}}),
             (Numbers{0, 1, 2, 3, 0, 0, 4, 5, 6, 0}));
-  // Axes in any order, and pads that cut.
+  // The axes are in any order, and negative pads crop.
   EXPECT_EQ(Output(Padded(18, "edge", {0, 1, -2, 0}, {1, 0}), {{1, 2, 3, 4, 5, 6}}), (Numbers{1, 1, 4}));
   EXPECT_THAT(ImportError(Padded(18, "constant", {1, 1}, {0, 1})), HasSubstr("has 2 pads for 2 axes"));
   EXPECT_THAT(ImportError(Padded(18, "constant", {1, 1, 1, 1}, {1, -1})), HasSubstr("names an axis twice"));
@@ -157,7 +157,7 @@ TEST(OperatorSets, QuantizedInBlocks) {
     bad.Node("QuantizeLinear", {"x", "s"}, {"y"}).Int("axis", 1).Int("block_size", block).Int("output_dtype", type);
     return ImportError(bad);
   };
-  EXPECT_THAT(error(21, 3, 5), HasSubstr("no error"));  // a block of 3 and one of 1
+  EXPECT_THAT(error(21, 3, 5), HasSubstr("no error"));  // the axis has a block of 3 and a block of 1
   EXPECT_THAT(error(21, 1, 5), HasSubstr("must have shape [1,4]"));
   EXPECT_THAT(error(21, 9, 5), HasSubstr("block_size 9 exceeds"));
   EXPECT_THAT(error(21, 2, 6), HasSubstr("to i32 is not supported"));
@@ -191,17 +191,18 @@ ModelMaker Shrunk(const char* mode, const char* coordinates, float scale, int an
 
 TEST(OperatorSets, ResizesWithWiderFilters) {
   const Numbers x = {0, 8, 0, 0, 0, 0, 8, 0};
-  // At scale 1/2 the triangle has the weights 1, 3, 3, 1 of 8; the border repeats.
+  // At scale 1/2 the triangle filter has the weights 1/8, 3/8, 3/8, 1/8; beyond the border, the last pixel repeats.
   EXPECT_THAT(Output(Shrunk("linear", "half_pixel", 0.5f, 1), {x}), Pointwise(Near(), Numbers{3, 1, 1, 3}));
   EXPECT_THAT(Output(Shrunk("linear", "half_pixel", 0.5f, 0), {x}), Pointwise(Near(), Numbers{4, 0, 0, 4}));
-  // A filter of more taps than are gathered: 8 weights that sum up to 1.
+  // A filter with more taps than a gather supports: constant input must stay constant, since the weights sum to 1.
   EXPECT_THAT(Output(Shrunk("cubic", "half_pixel", 0.25f, 1), {Numbers(8, 5)}), Pointwise(Near(), Numbers{5, 5}));
   EXPECT_THAT(Output(Shrunk("linear", "half_pixel", 2, 1), {Numbers(8, 5)}), Pointwise(Near(), Numbers(16, 5)));
 }
 
 TEST(OperatorSets, ResizesAroundTheCentre) {
   const Numbers x = {0, 1, 2, 3, 4, 5, 6, 7};
-  // 8 * 0.45 = 3.6 elements are wanted, and 3 made; the others' centre stays that of the input, 3.5.
+  // 8 * 0.45 = 3.6 elements are requested, and 3 are made. The symmetric mode keeps the centre at that of the input,
+  // 3.5.
   Numbers symmetric = Output(Shrunk("linear", "half_pixel_symmetric", 0.45f, 0), {x});
   ASSERT_EQ(symmetric.size(), 3u);
   EXPECT_NEAR(symmetric[1], 3.5, 1e-6);

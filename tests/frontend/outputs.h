@@ -1,4 +1,4 @@
-// Imports a model of a test and computes its outputs naively. Stateless; header-only, for tests.
+// For tests: imports a model and computes its outputs with the reference. Stateless; header-only.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -12,8 +12,8 @@ namespace autotune {
 
 using Numbers = std::vector<double>;
 
-// All outputs of the model, whose first inputs have the given elements; the elements of the others are 0. If the model
-// is refused, the test fails and all outputs are empty.
+// Returns all outputs of the model. `inputs` gives the elements of its first inputs; the elements of the other inputs
+// are 0. If the model is refused, the test fails and all outputs are empty.
 inline std::vector<reference::Tensor> Outputs(const ModelMaker& model, const std::vector<Numbers>& inputs,
                                               const ImportOptions& options = {}) {
   constexpr size_t kMostOutputs = 9;
@@ -31,7 +31,7 @@ inline std::vector<reference::Tensor> Outputs(const ModelMaker& model, const std
   return reference::Evaluate(g, in);
 }
 
-// The elements of the first output.
+// Returns the elements of the first output.
 inline Numbers Output(const ModelMaker& model, const std::vector<Numbers>& inputs, const ImportOptions& options = {}) {
   return Outputs(model, inputs, options)[0].data;
 }

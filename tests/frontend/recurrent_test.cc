@@ -1,4 +1,4 @@
-// Recurrent nets against loops that follow their definition, one number at a time.
+// Recurrent operators, compared with loops that compute one number at a time by the definition.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,13 +23,13 @@ struct Case {
   int64_t steps = 4, batch = 2, width = 3, hidden = 5;
   std::string direction = "forward";
   bool batch_first = false, bias = true, initial = true, peepholes = false, reset_behind = false, coupled = false;
-  double clip = 0;               // 0: none
-  std::vector<int64_t> lengths;  // empty: all steps
+  double clip = 0;               // 0: no clipping
+  std::vector<int64_t> lengths;  // empty: every sequence has all steps
   int64_t gates() const { return op == "LSTM" ? 4 : op == "GRU" ? 3 : 1; }
   int64_t directions() const { return direction == "bidirectional" ? 2 : 1; }
 };
 
-// All tensors of a case by name, with the time first.
+// All tensors of a case by name; the first dimension is time.
 struct Tensors {
   std::map<std::string, Numbers> data;
   double at(const std::string& name, int64_t i) const { return data.at(name)[i]; }
@@ -51,7 +51,7 @@ Tensors Draw(const Case& c, Rng& rng) {
   return t;
 }
 
-// Y [steps, directions, batch, hidden], then the last states [directions, batch, hidden].
+// y: [steps, directions, batch, hidden]; h and c, the last states: [directions, batch, hidden].
 struct Outcome {
   Numbers y, h, c;
 };
@@ -141,7 +141,7 @@ class Naive {
 
 std::vector<float> Floats(const Numbers& numbers) { return {numbers.begin(), numbers.end()}; }
 
-// Exchanges the two first dimensions of [a, b, rest].
+// Exchanges the first two dimensions of [a, b, rest].
 Numbers Exchanged(const Numbers& x, int64_t a, int64_t b) {
   const int64_t rest = static_cast<int64_t>(x.size()) / (a * b);
   Numbers y;
@@ -191,7 +191,7 @@ void ExpectRight(const Case& c, uint64_t seed) {
   Outcome want = Naive(c, t).Run();
   const int64_t d = c.directions();
   if (c.batch_first) {
-    // [steps, directions * batch, hidden] with batches inside directions: directions first, then steps behind batches
+    // Reorders y from [steps, directions, batch, hidden] to [batch, steps, directions, hidden].
     Numbers y(want.y.size());
     for (int64_t s = 0; s < c.steps; ++s) {
       for (int64_t k = 0; k < d * c.batch * c.hidden; ++k) {
@@ -244,7 +244,7 @@ TEST(Recurrent, DrawnOptions) {
   }
 }
 
-// The check itself notices a wrong weight.
+// The check notices a different model.
 TEST(Recurrent, ADifferenceIsNoticed) {
   const Case c{.op = "LSTM"}, other{.op = "LSTM", .coupled = true};
   Rng rng(5);
@@ -252,7 +252,7 @@ TEST(Recurrent, ADifferenceIsNoticed) {
   EXPECT_GT(std::abs(Naive(c, t).Run().y[3] - Naive(other, t).Run().y[3]), 1e-4);
 }
 
-// One RNN of one unit and one step: y = f(x).
+// Returns an RNN of one unit and one step: y = f(x).
 ModelMaker OneUnit(const std::string& activation, std::vector<float> alpha, std::vector<float> beta) {
   ModelMaker m(14);
   m.Input("X", {1, 1, 1}).Floats("W", {1, 1, 1}, {1}).Floats("R", {1, 1, 1}, {0}).Output("Y_h");
@@ -296,7 +296,7 @@ TEST(Recurrent, Activations) {
   EXPECT_THAT(ImportError(OneUnit("Swish", {}, {})), HasSubstr("RNN (node #0): activation 'Swish' is not supported"));
 }
 
-// Numbers go to the activations that take some, in their order.
+// Activations that take parameters take them in order from the lists alpha and beta.
 TEST(Recurrent, NumbersOfSeveralActivations) {
   ModelMaker m(14);
   m.Input("X", {1, 1, 1}).Floats("W", {2, 1, 1}, {1, 1}).Floats("R", {2, 1, 1}, {0, 0}).Output("Y_h");

@@ -1,4 +1,4 @@
-// Operators that sort, scatter, select by constants, and read images at computed positions.
+// Operators that sort, scatter, select by constants, or read images at computed positions.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -36,7 +36,7 @@ ModelMaker TopK(int opset, const std::vector<int64_t>& shape, int64_t k, int64_t
   return m;
 }
 
-// Two boxes that overlap, and one apart; the second class knows but one.
+// Two boxes overlap and a third is apart. In the second class only one box scores above the threshold.
 ModelMaker Suppressing(const std::string& threshold, int64_t most = 2) {
   ModelMaker m(11);
   m.Input("boxes", {1, 3, 4}).Input("scores", {1, 2, 3}).Ints("most", {most}).Floats("iou", {1}, {0.5f});
@@ -60,7 +60,7 @@ TEST(NonMaxSuppression, TheMostBoxesAreStated) {
   };
   EXPECT_EQ(selected("score"), (Numbers{0, 0, 1, 0, 0, 2, 0, 1, 2, -1, -1, -1}));
   EXPECT_EQ(selected(""), (Numbers{0, 0, 1, 0, 0, 2, 0, 1, 2, 0, 1, 1}));
-  // Exporters write the largest number for "all".
+  // Exporters write the largest integer for "all boxes".
   Result<ImportedModel> all = Import(Suppressing("score", std::numeric_limits<int64_t>::max()), options);
   ASSERT_TRUE(all.ok());
   EXPECT_EQ(all->module.main().Spec(all->module.main().outputs[0]).shape, (Shape{5, 3}));
@@ -152,7 +152,7 @@ TEST(Selection, ConstantsDecideShapes) {
   }
 }
 
-// The pool holds 2, 3; and (5, 4), (5, 6), (7, 8).
+// The pool holds the 1-grams 2 and 3 and the 2-grams (5, 4), (5, 6) and (7, 8).
 ModelMaker Ngrams(const char* mode, int64_t shortest, int64_t skips) {
   ModelMaker m(9);
   m.Input("x", {12}, kInt64).Output("y");
@@ -171,7 +171,7 @@ ModelMaker Ngrams(const char* mode, int64_t shortest, int64_t skips) {
 TEST(Selection, SequencesOfAPool) {
   const Numbers x = {1, 1, 3, 3, 3, 7, 8, 6, 7, 5, 6, 8};
   EXPECT_THAT(Outputs(Ngrams("TF", 1, 0), {x})[0].data, ElementsAre(1, 3, 0, 1, 0));
-  EXPECT_THAT(Outputs(Ngrams("TF", 2, 5), {x})[0].data, ElementsAre(3, 0, 0, 1, 0));  // 7 .. 8 twice more
+  EXPECT_THAT(Outputs(Ngrams("TF", 2, 5), {x})[0].data, ElementsAre(3, 0, 0, 1, 0));  // 7 .. 8 occurs twice more
   EXPECT_THAT(Outputs(Ngrams("IDF", 1, 0), {x})[0].data, ElementsAre(6, 3, 0, 5, 0));
   EXPECT_THAT(Outputs(Ngrams("TFIDF", 1, 0), {x})[0].data, ElementsAre(6, 9, 0, 5, 0));
   EXPECT_THAT(ImportError(Ngrams("DF", 1, 0)), HasSubstr("TfIdfVectorizer (node 'n'): mode 'DF' is not one of"));
@@ -187,7 +187,7 @@ TEST(Selection, Determinants) {
   EXPECT_THAT(ImportError(wide), HasSubstr("Det (node 'd'): needs square matrices, not f32[2,3]"));
 }
 
-// A row of four pixels, 1 to 4, at the given position.
+// Samples a row of four pixels with the values 1 to 4 at the given position.
 double Sampled(double position, const char* mode, const char* outside, bool align) {
   ModelMaker m(20);
   m.Floats("x", {1, 1, 1, 4}, {1, 2, 3, 4}).Input("g", {1, 1, 1, 2}).Output("y");
@@ -237,7 +237,7 @@ ModelMaker RoiAlign(int ratio, bool constant) {
 TEST(Sampling, Regions) {
   Numbers x(16);
   for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<double>(i);
-  // Bins of 2 x 2 pixels: their averages.
+  // Each bin has 2 x 2 pixels; the results are their averages.
   EXPECT_THAT(Outputs(RoiAlign(2, true), {x, {0}})[0].data, Pointwise(Near(), Numbers{2.5, 4.5, 10.5, 12.5}));
   EXPECT_THAT(Outputs(RoiAlign(0, true), {x, {0}})[0].data, Pointwise(Near(), Numbers{2.5, 4.5, 10.5, 12.5}));
   EXPECT_THAT(Outputs(RoiAlign(2, false), {x, {0, 0, 4, 4}, {0}})[0].data,
@@ -247,7 +247,7 @@ TEST(Sampling, Regions) {
   ModelMaker m(1);
   m.Input("x", {1, 1, 4, 4}).Floats("r", {2, 5}, {0, 0, 0, 3, 3, 0, 5, 5, 6, 6}).Output("y");
   m.Node("MaxRoiPool", {"x", "r"}, {"y"}).Ints("pooled_shape", {2, 2});
-  EXPECT_THAT(Outputs(m, {x})[0].data, ElementsAre(5, 7, 13, 15, 0, 0, 0, 0));  // the second lies outside
+  EXPECT_THAT(Outputs(m, {x})[0].data, ElementsAre(5, 7, 13, 15, 0, 0, 0, 0));  // the second region lies outside
 }
 
 TEST(Sampling, ColumnsAndPools) {
@@ -265,7 +265,7 @@ TEST(Sampling, ColumnsAndPools) {
   EXPECT_THAT(Outputs(pool, {{7, 8}, {5, 2}})[0].data, ElementsAre(0, 0, 8, 0, 0, 7, 0, 0));
 }
 
-// Without offsets it is a convolution.
+// With zero offsets, DeformConv is a convolution.
 TEST(Sampling, DeformedConvolution) {
   ModelMaker m(19);
   m.Input("x", {1, 2, 3, 3}).Floats("w", {2, 1, 2, 2}, {1, 2, 3, 4, 1, 0, 0, 1}).Input("o", {1, 8, 2, 2}).Output("y");
@@ -273,7 +273,7 @@ TEST(Sampling, DeformedConvolution) {
   Numbers x(18), offsets(32, 0);
   for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<double>(i);
   EXPECT_THAT(Outputs(m, {x, offsets})[0].data, Pointwise(Near(), Numbers{27, 37, 57, 67, 22, 24, 28, 30}));
-  // All columns moved by one pixel; the last one is outside.
+  // All columns move by one pixel, so the last column reads outside the image.
   for (size_t i = 4; i < offsets.size(); ++i) offsets[i] = i / 4 % 2 ? 1 : 0;
   EXPECT_THAT(Outputs(m, {x, offsets})[0].data, Pointwise(Near(), Numbers{37, 17, 67, 29, 24, 11, 30, 14}));
 }
@@ -294,7 +294,7 @@ Numbers NaiveDft(const Numbers& x, int64_t n, bool complex, bool inverse, int64_
 
 TEST(Spectral, TransformsOfAnyLength) {
   Rng rng(3);
-  for (int64_t n : {1, 2, 5, 64, 66, 97, 256, 500}) {  // tables, two stages, three
+  for (int64_t n : {1, 2, 5, 64, 66, 97, 256, 500}) {  // computed from a table, in two stages, in three stages
     for (bool complex : {false, true}) {
       for (bool inverse : {false, true}) {
         for (bool one_sided : {false, true}) {
@@ -358,7 +358,7 @@ TEST(Quantized, ConvolutionsOfIntegers) {
   q.Input("w", {2, 1, 1, 1}, kInt8).Floats("ws", {2}, {1, 2}).Input("wz", {}, kInt8);
   q.Floats("ys", {}, {1}).Input("yz", {}, kUInt8).Input("b", {2}, kInt32).Output("y");
   q.Node("QLinearConv", {"x", "xs", "z", "w", "ws", "wz", "ys", "yz", "b"}, {"y"});
-  // (x - 2) * w + b, times 0.5 and 1, plus 3; kept within 0 and 255
+  // The result is (x - 2) * w + b, times 0.5 for the first channel and 1 for the second, plus 3, clamped to [0, 255].
   EXPECT_THAT(Outputs(q, {{4, 250}, {2}, {3, -1}, {0}, {3}, {2, 1}})[0].data, ElementsAre(7, 255, 2, 0));
 }
 

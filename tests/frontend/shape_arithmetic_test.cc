@@ -1,5 +1,5 @@
-// Shapes, axes and masks that a network computes from shapes and constants, as exporters write it: import evaluates
-// them, and refuses what depends on data.
+// Shapes, axes and masks that a network computes from shapes and constants, as exporters write them. The importer
+// evaluates them, and refuses those that depend on data.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -30,12 +30,12 @@ Shape OutputShape(const ModelMaker& m) {
   return g.Spec(g.outputs[0]).shape;
 }
 
-// The output, which must be a constant.
+// Returns the output, which must be a constant.
 Numbers Constant(const ModelMaker& m) {
   graph::Graph g = Imported(m);
   const graph::Constant* c = g.FindConstant(g.outputs[0]);
   if (!c) {
-    ADD_FAILURE() << "is no constant";
+    ADD_FAILURE() << "the output is no constant";
     return {};
   }
   Numbers numbers;
@@ -44,7 +44,7 @@ Numbers Constant(const ModelMaker& m) {
   return numbers;
 }
 
-// x.view(x.size(0), x.size(1), -1, 4) of TorchScript.
+// TorchScript's x.view(x.size(0), x.size(1), -1, 4).
 TEST(ShapeArithmetic, ReshapeFromShapeGatherUnsqueezeConcat) {
   ModelMaker m(13);
   m.Input("x", {2, 3, 8}).Ints("zero", {0}).Ints("minus", {-1}).Ints("four", {4}).Output("y");
@@ -60,7 +60,7 @@ TEST(ShapeArithmetic, ReshapeFromShapeGatherUnsqueezeConcat) {
   EXPECT_EQ(OutputShape(m), (Shape{2, 3, 2, 4}));
 }
 
-// F.interpolate(x, scale_factor=1.5): sizes as floats, rounded down.
+// F.interpolate(x, scale_factor=1.5) computes sizes as floats and rounds them down.
 TEST(ShapeArithmetic, SizesAsFloats) {
   ModelMaker m(13);
   m.Input("x", {1, 1, 3, 5}).Floats("scale", {2}, {1.5, 1.5}).Ints("two", {2}).Ints("four", {4}).Ints("zero", {0});
@@ -77,7 +77,7 @@ TEST(ShapeArithmetic, SizesAsFloats) {
   EXPECT_EQ(OutputShape(m), (Shape{1, 1, 4, 7}));
 }
 
-// A causal mask as transformers makes it: every position attends to those before it.
+// A causal mask as transformers computes it: each position attends to itself and to earlier positions.
 TEST(ShapeArithmetic, CausalMaskOfRangeAndLess) {
   ModelMaker m(17);
   m.Input("x", {1, 3}).Ints("row", {1, 3}).Output("y");
@@ -93,7 +93,7 @@ TEST(ShapeArithmetic, CausalMaskOfRangeAndLess) {
   EXPECT_EQ(Constant(m), (Numbers{0, -9, -9, 0, 0, -9, 0, 0, 0}));
 }
 
-// The start is no constant but follows from one that is too large to be folded at once.
+// The start of the range follows from a constant that is too large to be folded immediately.
 TEST(ShapeArithmetic, RangeFromALargeConstant) {
   std::vector<int64_t> large(1100, 9);
   large[7] = 3;
@@ -108,7 +108,7 @@ TEST(ShapeArithmetic, RangeFromALargeConstant) {
   EXPECT_THAT(ImportError(open), HasSubstr("start is computed at run time"));
 }
 
-// Expand's shape with ones and minus ones: torch writes Where(shape == -1, ones, shape).
+// For Expand's shape torch writes Where(shape == -1, ones, shape).
 TEST(ShapeArithmetic, ExpandOfConstantOfShapeEqualWhere) {
   ModelMaker m(13);
   m.Input("x", {1, 3}).Ints("wanted", {2, -1, 3}).Ints("rank", {3}).Output("y");
@@ -123,7 +123,7 @@ TEST(ShapeArithmetic, ExpandOfConstantOfShapeEqualWhere) {
   EXPECT_EQ(OutputShape(m), (Shape{2, 1, 3}));
 }
 
-// tf2onnx computes with int32 and products of sizes.
+// tf2onnx computes shapes in int32, with products of sizes.
 TEST(ShapeArithmetic, SizesAsInt32) {
   ModelMaker m(13);
   m.Input("x", {2, 3, 4}).Ints("minus", {-1}).Output("y");
@@ -138,7 +138,8 @@ TEST(ShapeArithmetic, SizesAsInt32) {
 TEST(ShapeArithmetic, TileTransposeMinMaxAndMath) {
   ModelMaker m(13);
   m.Input("x", {2, 3, 4}).Ints("one", {1}).Ints("two", {2}).Ints("three", {3}).Ints("pads", {0, 1, 2, 3}).Output("y");
-  // The pads of an image as torch lists them, last dimension first: reshaped, turned round and transposed.
+  // torch lists the pads of an image from the last dimension to the first, so the exporter reshapes, reverses and
+  // transposes them.
   m.Ints("pairs", {-1, 2}).Ints("minus", {-1}).Ints("least", {-999}).Ints("zero", {0});
   m.Node("Reshape", {"pads", "pairs"}, {"p"});
   m.Node("Slice", {"p", "minus", "least", "zero", "minus"}, {"r"});
@@ -162,7 +163,7 @@ TEST(ShapeArithmetic, NonZeroOfConstants) {
   EXPECT_THAT(ImportError(data), HasSubstr("NonZero (node #0): has a result whose shape depends on values"));
 }
 
-// Large constants are no shapes: a kernel computes them, unless something asks.
+// A kernel computes a large constant, unless the import needs its value.
 TEST(ShapeArithmetic, LargeConstantsAreComputedOnlyIfTheirValueIsNeeded) {
   ModelMaker m(13);
   m.Input("x", {64, 64}).Ints("n", {64, 64}).Floats("half", {}, {0.5}).Output("y").Output("where");
@@ -176,7 +177,7 @@ TEST(ShapeArithmetic, LargeConstantsAreComputedOnlyIfTheirValueIsNeeded) {
   EXPECT_EQ(g.Spec(g.outputs[1]).shape, (Shape{2, 0}));
 }
 
-// A small file may state any amount of work on constants; import does no more of it than a second or two takes.
+// A small file may request any amount of work on constants. The importer stops after work of a second or two.
 TEST(ShapeArithmetic, WorkIsBounded) {
   for (int64_t n : {32, 512}) {
     ModelMaker m(13);
@@ -196,7 +197,7 @@ TEST(ShapeArithmetic, WorkIsBounded) {
 }
 
 TEST(ShapeArithmetic, BranchesOnShapes) {
-  // squeeze(dim=1) of TorchScript: If (size == 1) squeeze else keep.
+  // TorchScript's squeeze(dim=1) becomes If (size == 1) squeeze else keep.
   for (int64_t size : {1, 2}) {
     ModelMaker squeeze(13), keep(13), m(13);
     squeeze.Output("a").Ints("axis", {1});
@@ -232,7 +233,7 @@ TEST(ShapeArithmetic, WhatIsUndefinedIsNoConstant) {
   m.Node("Div", {"a", "zero"}, {"shape"}, "d");
   m.Node("Reshape", {"x", "shape"}, {"y"});
   EXPECT_THAT(ImportError(m), HasSubstr("Div (node 'd'): integer division by 0"));
-  // Beyond 2^53 the interpreter's integers are not exact, so a kernel computes them.
+  // The importer's doubles are inexact for integers beyond 2^53, so a kernel computes these sums.
   ModelMaker large(13);
   large.Input("x", {2}).Ints("shape", {1, 1}).Ints("huge", {int64_t{1} << 60}).Output("y");
   large.Node("Reshape", {"huge", "shape"}, {"a"});

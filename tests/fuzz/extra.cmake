@@ -1,6 +1,6 @@
-# Each *_fuzz.cc is, beside a part of test_fuzz, a libFuzzer program, fuzz_NAME, where the compiler is clang (preset fuzz).
-# Where clang is another compiler beside that of the build, tests build these programs apart and run each for a while:
-# the first tests to begin, since they take longest, and one after the other, in one build folder below this one.
+# Each *_fuzz.cc is part of test_fuzz. With clang (preset fuzz) it is also a libFuzzer program, fuzz_NAME.
+# If clang is installed but is not the build's compiler, tests build these programs separately and run each for a while.
+# These tests start first, since they take longest, and run one after another, since they share one build folder.
 set(EXTRA frontend graph ir records rpc package runtime schedule target support)
 option(AUTOTUNE_FUZZ "libFuzzer programs; needs clang" OFF)
 find_program(AUTOTUNE_CLANG clang++-19)

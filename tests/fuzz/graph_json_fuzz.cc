@@ -1,5 +1,5 @@
-// Graph JSON of packages: what parses prints, and parses again to an equal graph, and an executor takes it or says why
-// not (there is no kernel for it: only graphs of reshapes are run).
+// Graph JSON of packages. A graph that parses must print, and the text must parse to an equal graph. An executor runs
+// the graph or refuses it; without kernels, it can only run reshapes.
 #include "runtime/cpu_device.h"
 #include "runtime/graph_executor.h"
 #include "runtime/graph_json.h"
@@ -21,7 +21,7 @@ FUZZ_TARGET(graph_json) {
       bytes += static_cast<double>(ShapeBytes(entry.shape, DataTypeFromText(entry.dtype).value()).value());
     }
   }
-  if (bytes > (1 << 20)) return;  // legal, and the memory would be used
+  if (bytes > (1 << 20)) return;  // legal, but the executor would allocate this memory
   static const auto cpu = std::make_shared<CpuDevice>(1);
   auto executor = GraphExecutor::Create(std::move(*graph), {}, {}, {cpu});
   if (executor.ok()) CHECK((*executor)->Run().ok());

@@ -1,5 +1,5 @@
-// The parser of programs, whose texts come from databases that others have written: what parses prints, and parses
-// again to an equal program; the verifier says yes or no to it.
+// The parser of programs, which also reads texts from other users' databases. A program that parses must print, and the
+// text must parse to an equal program. The verifier accepts or refuses it without a crash.
 #include "ir/text.h"
 #include "ir/verify.h"
 #include "ir/visit.h"

@@ -1,4 +1,5 @@
-// Module trees: what is read restores a tree that is written as it was read, or the error is one line.
+// Serialized module trees: reading gives a tree, which is written and read back to the same bytes, or an error of one
+// line.
 #include "runtime/byte_stream.h"
 #include "runtime/device_module.h"
 #include "runtime/registry.h"

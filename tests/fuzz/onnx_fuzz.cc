@@ -1,4 +1,4 @@
-// ONNX models: imported or refused; what is imported goes through the graph passes to programs, or is refused there.
+// ONNX models. A model is imported or refused; the graph passes and the lowering to programs then accept or refuse it.
 #include "frontend/onnx/import.h"
 #include "graph/extract.h"
 #include "graph/pipeline.h"
@@ -9,7 +9,7 @@
 namespace autotune {
 namespace {
 
-// Programs are written for small graphs only: the time goes into the importer.
+// Only small graphs are lowered to programs, so that most of the time goes into the importer.
 bool IsSmall(const graph::Graph& graph) {
   double elements = 0;
   for (const auto& value : graph.values) elements += static_cast<double>(value.spec.NumElements());

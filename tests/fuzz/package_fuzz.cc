@@ -1,5 +1,5 @@
-// Packages: tar files with anything in them. The parts are parsed as the loader does, but no library is loaded: a
-// package is code, and whoever runs it trusts it.
+// Packages: tar files with arbitrary contents. The parts are parsed as by the loader, but no library is loaded: a
+// library is code, and a user who runs a package trusts it.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -15,7 +15,7 @@
 namespace autotune {
 namespace {
 
-// Headers whose checksums are right: few mutations would get past them otherwise.
+// Corrects the headers' checksums. Otherwise the parser would reject most mutations at the checksum.
 std::string WithChecksums(std::string tar) {
   constexpr size_t kBlock = 512, kSize = 124, kSizeDigits = 11, kSum = 148, kSumDigits = 8;
   for (size_t at = 0; at + kBlock <= tar.size();) {

@@ -1,4 +1,5 @@
-// The constants of packages: what is read takes no more memory than the file, and is written as it was.
+// The constants of packages. The tensors take at most as many bytes as the file, and writing and reading them back
+// gives the same bytes.
 #include "runtime/params.h"
 #include "support/check.h"
 #include "tests/fuzz/target.h"

@@ -1,5 +1,5 @@
-// Lines that `autotune records import` is given: what is a record is stored, printed as the export prints it, and read
-// back equal.
+// Lines of input for `autotune records import`. A record that parses is stored and printed as the export prints it, and
+// reads back equal.
 #include <utility>
 
 #include "records/memory_store.h"

@@ -1,5 +1,6 @@
-// Every target on its corpus, and on mutations of it that depend on a seed alone: AUTOTUNE_FUZZ_SEED sets it, and
-// AUTOTUNE_FUZZ_RUNS how many. The input of a crash is left in a file, and so is one that takes too long or too much.
+// Runs every fuzz target on its corpus and on mutations of the corpus. The mutations depend only on a seed,
+// AUTOTUNE_FUZZ_SEED; AUTOTUNE_FUZZ_RUNS is their number. An input that crashes a target, or exceeds its time or
+// memory, is left in a file.
 #include <fcntl.h>
 #include <gtest/gtest-spi.h>
 #include <gtest/gtest.h>
@@ -42,7 +43,8 @@ std::vector<std::string> Corpus(const std::string& target) {
   return inputs;
 }
 
-// One to four of: a byte changed, inserted or taken away, a stretch removed, repeated, or taken from another input.
+// Makes one to four changes: replaces, inserts or flips a bit of a byte; removes or repeats a stretch, or inserts a
+// stretch of another input.
 std::string Mutated(std::string s, const std::vector<std::string>& corpus, Rng& rng) {
   static constexpr unsigned char kEdges[] = {0, 1, 0x7f, 0x80, 0xff, '0', '9', '-', '"', '[', '(', '\n'};
   for (uint64_t i = 0, n = 1 + rng.Below(4); i < n; ++i) {
@@ -72,14 +74,15 @@ std::string Mutated(std::string s, const std::vector<std::string>& corpus, Rng& 
   return s;
 }
 
-// What one input may take. The slowest takes milliseconds, on a busy machine tenths of a second; and none takes more
-// memory than a few times its bytes, a thread pool and the graph of 100,000 elements that onnx_fuzz.cc compiles.
+// Limits for one input, in seconds and bytes. The slowest input takes milliseconds, tenths of a second on a busy
+// machine. Memory is a few times the input's bytes, a thread pool, and the graph of 100,000 elements that onnx_fuzz.cc
+// compiles.
 constexpr unsigned kSeconds = kSanitized ? 200 : 10;
 constexpr size_t kBytes = size_t{256} << 20;
 
 std::string running;  // the input under test
 
-// For a signal handler, so that it calls nothing but the kernel.
+// Writes the input to a file. A signal handler calls this function, so it makes only system calls.
 void KeepInput(std::string_view why) {
   int fd = open("fuzz-crash", O_WRONLY | O_CREAT | O_TRUNC, 0644);
   [[maybe_unused]] ssize_t written = write(fd, running.data(), running.size());
@@ -94,16 +97,16 @@ void Die(int signal) {
   raise(signal);
 }
 
-// No exception, which the code under test could catch.
+// Aborts when memory runs out. An exception could be caught by the code under test.
 void DieOfHunger() {
   KeepInput("it asked for too much memory; ");
   std::signal(SIGABRT, SIG_DFL);
   std::abort();
 }
 
-// While one lives, a death leaves its input in a file, and the process may map `bytes` more than it has: also what is
-// never touched counts, as sizes do that were taken at their word. Sanitizers map terabytes, and have limits of their
-// own.
+// During its lifetime, a crash leaves the input in a file, and the process may map only `bytes` more than at the start.
+// The limit also counts memory that is never touched, so it catches sizes that the target takes unchecked from the
+// input. It is off with sanitizers, which map terabytes.
 class Watch {
  public:
   explicit Watch(size_t bytes = kBytes) {
@@ -151,7 +154,7 @@ class Replay : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(Replay, CorpusAndMutations) {
   std::vector<std::string> corpus = Corpus(GetParam());
-  ASSERT_GE(corpus.size(), 3u) << "a target without inputs tests nothing";
+  ASSERT_GE(corpus.size(), 3u) << "a fuzz target needs a corpus of three or more inputs";
   Function target = Targets().at(GetParam());
   Watch watch;
   for (const std::string& input : corpus) RunOn(target, input);
@@ -161,7 +164,7 @@ TEST_P(Replay, CorpusAndMutations) {
   }
 }
 
-// Each limit, broken by one input and kept by another.
+// For each limit, one input exceeds it and another one does not.
 class Limits : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -169,7 +172,7 @@ class Limits : public ::testing::Test {
     ASSERT_TRUE(mkdtemp(root_.data()));
   }
   void TearDown() override { std::filesystem::remove_all(root_); }
-  // In a process of its own.
+  // Ends its process, so it runs in a child (EXPECT_EXIT).
   void Run(Function target, const char* input) {
     std::filesystem::current_path(root_);
     Watch watch;
@@ -192,8 +195,9 @@ TEST_F(Limits, OfTime) {
 }
 
 TEST_F(Limits, OfMemory) {
-  if (kSanitized) GTEST_SKIP() << "sanitizers have limits of their own";
-  // What it says is what it gets, untouched; and a `catch` hides nothing.
+  if (kSanitized) GTEST_SKIP() << "sanitizers have their own limits";
+  // Allocates as many megabytes as the input says, without touching them, and catches bad_alloc. The catch must not
+  // hide the failure.
   Function trusts = [](std::string_view input) {
     try {
       std::vector<std::unique_ptr<char[]>> parts;
@@ -207,7 +211,7 @@ TEST_F(Limits, OfMemory) {
   EXPECT_EQ(Kept(), "4096");
 }
 
-// What a target is worth rests on the mutations: they reach all that a few bytes' change decides.
+// The value of a fuzz target depends on the mutations, so they must reach faults that a change of a few bytes triggers.
 TEST(Fuzz, MutationsFindPlantedFaults) {
   static std::set<std::string> found;
   Function planted = [](std::string_view input) {

@@ -1,8 +1,9 @@
-// FUZZ_TARGET(name) { ... input ... }: what must hold for every `input` (std::string_view), whatever its bytes: no
-// crash, no hang, no absurd allocation. One target per file, NAME_fuzz.cc, with its inputs in corpus/NAME.
+// FUZZ_TARGET(name) { ... input ... } checks one `input` (std::string_view). For any bytes it must neither crash nor
+// hang nor allocate far more memory than the input justifies. There is one target per file, NAME_fuzz.cc, with its
+// inputs in corpus/NAME.
 //
-// The same file is built in two ways: into test_fuzz, where replay_test.cc runs the corpus and mutations of it on every
-// test run; and, with clang (preset `fuzz`, scripts/fuzz.sh), into a libFuzzer program of its own.
+// Each file is built twice: into test_fuzz, where replay_test.cc runs the corpus and its mutations in every test run;
+// and, with clang (preset `fuzz`, scripts/fuzz.sh), into a separate libFuzzer program.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Tensors in files that users hand over: .npy and ONNX's .pb.
+// Tensor files from users: .npy, and ONNX's .pb.
 #include "frontend/onnx/tensor_pb.h"
 #include "runtime/npy.h"
 #include "support/check.h"

@@ -1,5 +1,5 @@
-// Traces from databases that others have written: what parses prints, and parses again to an equal trace; replayed on
-// a program, each step is legal or an error.
+// Traces, which may come from other users' databases. A trace that parses must print, and the text must parse to an
+// equal trace. Replayed on a program, each step is legal or gives an error.
 #include "ir/text.h"
 #include "ir/verify.h"
 #include "schedule/replay.h"
@@ -10,7 +10,7 @@
 namespace autotune {
 namespace {
 
-// A product with an epilogue: what the steps of every real trace need.
+// A matrix product with an epilogue, which has the blocks and loops that steps of real traces name.
 constexpr char kProgram[] = R"(func dense(a: f32[6, 10] input, b: f32[10, 8] constant, out: f32[6, 8] output) {
   alloc c: f32[6, 8]
   for c_m in 6 {
@@ -48,7 +48,7 @@ FUZZ_TARGET(trace) {
   auto again = ParseTrace(ToText(*trace));
   CHECK(again.ok()) << again.error().Text() << "\n" << ToText(*trace);
   CHECK(Equal(*trace, *again)) << ToText(*trace);
-  if (trace->size() > 30) return;  // of the stored ones the longest has as many
+  if (trace->size() > 30) return;  // the longest stored trace has 30 steps
   Rng rng(1);
   auto schedule = Replay(Program(), *trace, {.rng = &rng});
   if (!schedule.ok()) return;

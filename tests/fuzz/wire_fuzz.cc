@@ -1,5 +1,5 @@
-// Messages of strangers: a stream of packed frames, as between server and runner, and the two frames of a message, as
-// ZeroMQ hands them over. What decodes encodes, and decodes to the same again.
+// Messages from untrusted peers: a stream of packed frames, as between server and runner, or the two frames of a
+// message, as ZeroMQ delivers them. A message that decodes must encode, and decode to the same message again.
 #include <variant>
 
 #include "rpc/channel.h"
@@ -23,7 +23,8 @@ void DecodeBoth(const Frames& frames) {
 
 }  // namespace
 
-// The first byte says which of the two; of a message's frames, the second how many bytes the header has.
+// The first byte chooses a stream ('s') or the frames of a message. For a message, the second byte is the size of the
+// header.
 FUZZ_TARGET(wire) {
   if (input.size() < 2) return;
   if (input[0] == 's') {

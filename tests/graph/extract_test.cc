@@ -31,7 +31,7 @@ TEST(Extract, TextHasNoNamesAndOnlyLiteralValues) {
   EXPECT_NE(t.hash, make("a", 3, 1, false).hash);
 }
 
-// Stored in databases: a change here is a new version of the text, and orphans every record.
+// Databases store these hashes. A different hash needs a new version of the text, and old records are no longer found.
 TEST(Extract, HashGolden) {
   Maker m(1);
   ValueId x = m.b.Input("x", F32({1, 8, 8, 4}));

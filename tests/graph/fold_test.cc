@@ -12,7 +12,7 @@ TEST(FoldBatchNorm, IntoConvolution) {
   ValueId x = m.b.Input("x", F32({1, 4, 6, 6}));
   ValueId y = m.b.Must(Op::kAdd, {m.Conv(x, 6, 3, 2), m.Random({1, 6, 1, 1})});
   y = m.Norm(y);
-  // What Caffe exports: a further scale and shift.
+  // Caffe exports batch normalization with a further scale and shift.
   y = m.b.Must(Op::kAdd, {m.b.Must(Op::kMul, {m.Random({6, 1, 1}), y}), m.Random({6, 1, 1})});
   m.b.Output(m.Relu(y), "y");
   Counting counting;
@@ -27,7 +27,7 @@ TEST(FoldBatchNorm, OfDoubles) {
   const DType f64 = DType::Float(64);
   auto constant = [&](const Shape& shape) {
     reference::Tensor t = reference::Random(shape, m.rng, f64);
-    for (double& x : t.data) x = std::abs(x) + 0.5;  // valid as a variance, too
+    for (double& x : t.data) x = std::abs(x) + 0.5;  // positive, so that it may also be a variance
     return m.b.AddConstant("", reference::ToValue(t));
   };
   ValueId x = m.b.Input("x", {f64, {1, 4, 6, 6}});

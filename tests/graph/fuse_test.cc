@@ -20,7 +20,8 @@ TEST(Fuse, SwishIsOneKernel) {
   EXPECT_EQ(g.nodes.size(), 1u);
 }
 
-// The gates of a recurrent cell: slices of one tensor, read where they lie, and element-wise nodes on each of them.
+// The gates of a recurrent cell are slices of one tensor with element-wise nodes on each. The kernel reads the slices
+// in place.
 TEST(Fuse, GatesAreReadInPlace) {
   auto fused = [](int64_t step, bool keep_slice) {
     Maker m(15);
@@ -36,8 +37,8 @@ TEST(Fuse, GatesAreReadInPlace) {
     return ExpectKept(m.b.Finish(), {{"fuse", Fuse}}, env).nodes.size();
   };
   EXPECT_EQ(fused(1, false), 1u);
-  EXPECT_EQ(fused(1, true), 2u);   // what others read, too, is a tensor
-  EXPECT_GT(fused(2, false), 1u);  // elements apart are no vectors
+  EXPECT_EQ(fused(1, true), 2u);   // a slice that is also an output is stored as a tensor
+  EXPECT_GT(fused(2, false), 1u);  // strided elements cannot be loaded as vectors
 }
 
 TEST(Fuse, NeverTwoOutputsNorTwoAnchors) {
@@ -56,7 +57,7 @@ TEST(Fuse, NeverTwoOutputsNorTwoAnchors) {
     EXPECT_LE(anchors, 1);
     EXPECT_EQ(node.body->outputs.size(), 1u);
   }
-  // conv; conv + add; relu; conv + mul
+  // The kernels are: conv; conv + add; relu; conv + mul.
   EXPECT_EQ(g.nodes.size(), 4u) << GraphText(g);
 }
 
@@ -95,7 +96,8 @@ TEST(Fuse, RowsOfTwoKindsStayApart) {
   EXPECT_GT(ExpectKept(m.b.Finish(), {{"fuse", Fuse}}, env).nodes.size(), 1u);
 }
 
-// Products that a sum over any axes reads are computed where it reads them; its result may be scaled behind it.
+// A product whose only reader is a sum is computed inside the sum, for sums over any axes. The kernel may also scale
+// the result.
 TEST(Fuse, ReductionsEndElementwiseNodes) {
   Maker m(20);
   ValueId x = m.b.Input("x", F32({6, 5, 4})), y = m.b.Input("y", F32({6, 5, 4}));
@@ -115,7 +117,8 @@ TEST(Fuse, ReductionsLeaveOtherNodesAlone) {
     return ExpectKept(m.b.Finish(), {{"fuse", Fuse}}, env).nodes.size();
   };
   auto sum = [](Maker& m, ValueId v) { return m.b.Must(Op::kReduceSum, {v}, AxesAttrs{{0, 2}}); };
-  // Dear nodes; operands that vectors of a row would gather; values that others read; a second reduction.
+  // Not fused into the sum: expensive nodes, operands that a vector would have to gather, values with other readers, a
+  // second reduction.
   EXPECT_EQ(kernels([&](Maker& m, ValueId x) { return sum(m, m.b.Must(Op::kExp, {x})); }), 2u);
   EXPECT_EQ(kernels([&](Maker& m, ValueId x) {
               return sum(m, m.b.Must(Op::kMul, {x, m.b.Input("y", F32({4}))}));
@@ -142,7 +145,7 @@ TEST(Fuse, AttentionIsOneKernel) {
   }
 }
 
-// What others read is stored, so that the products have kernels of their own.
+// Scores or weights that another node reads must be stored, so each product has a kernel of its own.
 TEST(Fuse, AttentionWhoseScoresOrWeightsAreReadStaysApart) {
   for (const AttentionForm& form : AttentionForms()) {
     for (const bool weights : {false, true}) {
@@ -165,8 +168,8 @@ TEST(Fuse, AttentionWhoseScoresOrWeightsAreReadStaysApart) {
   }
 }
 
-// With one key there is one weight, 1: nothing is normalized. With one column of values the second product is a plain
-// sum, which has a rule of its own.
+// With one key the only weight is 1, so nothing is normalized. With one column of values the second product is a plain
+// sum, which another rule handles.
 TEST(Fuse, AttentionOfOneColumnStaysApart) {
   auto products = [](int64_t keys, int64_t depth) {
     Maker m(18);
@@ -181,7 +184,8 @@ TEST(Fuse, AttentionOfOneColumnStaysApart) {
   EXPECT_EQ(products(20, 1), 3u);
 }
 
-// A product without a softmax before it, a softmax over queries, weights on the right, weights times themselves.
+// Not attention: a product without a softmax before it, a softmax over queries, weights as the right operand, weights
+// times themselves.
 TEST(Fuse, ProductsThatAreNoAttentionStayApart) {
   auto kernels = [](const std::function<ValueId(Maker&, ValueId scores)>& rest) {
     Maker m(17);
@@ -217,7 +221,7 @@ TEST(Fuse, ProductsThatAreNoAttentionStayApart) {
               return m.b.Must(Op::kBatchMatmul, {w, w});
             }),
             3u);
-  EXPECT_EQ(kernels([&](Maker& m, ValueId s) {  // constant weights of a dense layer
+  EXPECT_EQ(kernels([&](Maker& m, ValueId s) {  // the right operand is the constant weights of a dense layer
               ValueId w = softmax(m, s, 2);
               return m.b.Must(Op::kBatchMatmul, {w, m.Random({2, 8, 8})});
             }),

@@ -126,7 +126,7 @@ TEST(Graph, BuilderDropsMovementThatMovesNothing) {
   EXPECT_NE(b.graph().FindConstant(b.Reshape(c, {6})), nullptr);
 }
 
-// The oracle itself, against numbers worked out by hand.
+// Checks the reference itself against numbers worked out by hand.
 TEST(Reference, AgreesWithPaper) {
   GraphBuilder b;
   ValueId x = b.Input("x", F32({1, 1, 3, 3}));

@@ -1,4 +1,4 @@
-// A fused body lowered to a PrimFunc and run by the IR's interpreter, beside the reference. For tests.
+// For tests: lowers a fused body to PrimFuncs, interprets them, and compares the results with the reference.
 #pragma once
 #include "graph/to_te.h"
 #include "ir/interp.h"
@@ -6,8 +6,8 @@
 
 namespace autotune::reference {
 
-// How far the alternatives' results are from the reference on seeded normal inputs (see Excess); infinity, and a
-// message in `error`, if something fails.
+// Returns the largest excess (see Excess) of the alternatives' results over the reference, on seeded normal inputs. If
+// a step fails, returns infinity and stores a message in `error`.
 inline double LoweredExcess(const Graph& body, uint64_t seed, std::string* error) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   Rng rng(seed);
@@ -16,7 +16,7 @@ inline double LoweredExcess(const Graph& body, uint64_t seed, std::string* error
   for (const Constant& c : body.constants) {
     if (!c.data) in.push_back(Random(body.Spec(c.value).shape, rng, body.Spec(c.value).dtype));
   }
-  // Square roots, logarithms, powers and quotients want positive operands, and so do unsigned integers.
+  // Square roots, logarithms, powers, quotients and conversions to unsigned integers need positive operands.
   for (const Node& node : body.nodes) {
     const auto* cast = std::get_if<CastAttrs>(&node.attrs);
     bool to_unsigned = cast && cast->to.code == TypeCode::kUInt;

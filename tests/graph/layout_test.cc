@@ -29,7 +29,8 @@ TEST(ConvertLayout, OnlyTheEdgesTranspose) {
   }
 }
 
-// A few output channels are no vector, but the pixels of a row are.
+// A convolution with few output channels cannot vectorize over channels, but over the pixels of a row, so it stays
+// NCHW.
 TEST(ConvertLayout, FewChannelsStayFirst) {
   auto transposes = [](int64_t channels, int64_t width, int64_t groups, int64_t stride, bool behind_another) {
     Maker m(24);
@@ -43,10 +44,10 @@ TEST(ConvertLayout, FewChannelsStayFirst) {
   };
   EXPECT_EQ(transposes(2, 16, 1, 1, false), 0);
   EXPECT_EQ(transposes(4, 16, 1, 1, false), 0);
-  EXPECT_EQ(transposes(5, 16, 1, 1, false), 2) << "a vector of channels";
-  EXPECT_EQ(transposes(4, 15, 1, 1, false), 2) << "rows are no vector";
-  EXPECT_EQ(transposes(4, 16, 2, 1, false), 2) << "groups";
-  EXPECT_EQ(transposes(4, 40, 1, 2, false), 2) << "lanes lie apart";
+  EXPECT_EQ(transposes(5, 16, 1, 1, false), 2) << "five channels suffice for a vector";
+  EXPECT_EQ(transposes(4, 15, 1, 1, false), 2) << "a row of 15 pixels does not fill vectors";
+  EXPECT_EQ(transposes(4, 16, 2, 1, false), 2) << "convolutions with groups become NHWC";
+  EXPECT_EQ(transposes(4, 40, 1, 2, false), 2) << "with a stride of 2, the lanes of a vector are apart";
   EXPECT_EQ(transposes(4, 16, 1, 1, true), 2) << "the image is NHWC already";
 }
 
@@ -76,7 +77,7 @@ TEST(ConvertLayout, PoolsWithoutPaddingStayChannelsFirst) {
   EXPECT_EQ(transposes(Op::kArgMaxPool, plain, false), 2);
 }
 
-// Where a network has several outputs, each is converted before the next is computed, so that they share memory.
+// With several outputs, each is converted before the next is computed, so that their intermediate values share memory.
 TEST(ConvertLayout, OutputsAreConvertedAtOnce) {
   Maker m(22);
   ValueId x = m.b.Input("x", F32({1, 4, 6, 6}));
@@ -132,10 +133,10 @@ TEST(ConvertLayout, FollowsSlicesPadsReductionsAndGathers) {
   Graph g = ExpectKept(m.b.Finish(), {{"convert_layout", ConvertLayout}}, env);
   int activations = 0;
   for (const Node& node : g.nodes) activations += node.op == Op::kTranspose && !g.FindConstant(node.inputs[0]);
-  EXPECT_EQ(activations, 2) << GraphText(g);  // of the input and of the output
+  EXPECT_EQ(activations, 2) << GraphText(g);  // one transpose for the input and one for the output
 }
 
-// Images of three dimensions, beside values of their rank and lower ones.
+// Images of three dimensions, together with values of the same and of lower rank.
 TEST(ConvertLayout, OfThreeDimensions) {
   Maker m(24);
   ValueId x = m.b.Input("x", F32({1, 4, 3, 6, 5}));
@@ -155,7 +156,7 @@ TEST(ConvertLayout, OfThreeDimensions) {
   EXPECT_EQ(CountOps(g, Op::kTranspose), 2) << GraphText(g);
 }
 
-// An image of two dimensions that broadcasts into something of three is no image of three.
+// An image of two dimensions that broadcasts to rank 5 is not an image of three dimensions.
 TEST(ConvertLayout, AnImageAmongHigherRanks) {
   Maker m(25);
   ValueId y = m.Conv(m.b.Input("x", F32({2, 4, 3, 5})), 3, 1), z = m.b.Input("z", F32({2, 1, 3, 3, 5}));

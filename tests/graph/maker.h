@@ -1,5 +1,5 @@
-// Graphs for tests of passes: random constants, an evaluator of constants that counts, and the check that a list of
-// passes keeps a graph's meaning by the reference operators.
+// Helpers for tests of graph passes: random constants, an evaluator of constants that counts its calls, and a check
+// that passes keep a graph's meaning as the reference defines it.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@ namespace autotune::graph {
 
 inline TensorSpec F32(Shape shape) { return {DType::Float(32), std::move(shape)}; }
 
-// Evaluates constants by the reference, and counts its calls.
+// Evaluates constants with the reference and counts its calls.
 struct Counting {
   int calls = 0;
   PassEnv env;
@@ -27,12 +27,12 @@ struct Counting {
   }
 };
 
-// softmax(q * k) * v, in forms that importers write: scaled and masked or not; softmax as one operator, or node by node
-// such that a row of minus infinities gives zeros.
+// softmax(q * k) * v in the forms that importers make: with or without scale and mask; with softmax as one operator, or
+// as single nodes that give zeros for a row of minus infinities.
 struct AttentionForm {
-  Shape mask = {};                                         // empty: neither mask nor scale
-  bool by_node = false;                                    // the softmax
-  int64_t queries = 12, keys = 10, heads = 2, shared = 2;  // heads of queries, and of keys and values
+  Shape mask = {};                                         // shape; empty: neither mask nor scale
+  bool by_node = false;                                    // softmax as single nodes
+  int64_t queries = 12, keys = 10, heads = 2, shared = 2;  // heads: of queries; shared: of keys and values
 };
 
 inline std::vector<AttentionForm> AttentionForms() {
@@ -116,7 +116,7 @@ inline std::vector<reference::Tensor> RandomInputs(const Graph& g, uint64_t seed
   return in;
 }
 
-// Same meaning after each pass; returns the last graph.
+// Checks that each pass keeps the outputs; returns the last graph.
 inline Graph ExpectKept(const Graph& g, const std::vector<Pass>& passes, PassEnv env) {
   auto in = RandomInputs(g, 7);
   auto want = reference::Evaluate(g, in);
@@ -140,7 +140,7 @@ inline int CountOps(const Graph& g, Op op) {
   return n;
 }
 
-// A residual network in small.
+// A small residual network.
 inline Graph Residual(uint64_t seed) {
   Maker m(seed);
   ValueId x = m.b.Input("x", F32({1, 4, 8, 8}));
@@ -157,7 +157,7 @@ inline Graph Residual(uint64_t seed) {
   return m.b.Finish();
 }
 
-// As exporters write it before operator set 17.
+// Layer normalization as exporters write it before operator set 17.
 inline ValueId LayerNorm(Maker& m, ValueId x) {
   int64_t last = m.b.Spec(x).rank() - 1, n = m.b.Spec(x).shape.back();
   auto number = [&](float value) { return m.b.AddConstant("", TensorValue::Scalar(value)); };

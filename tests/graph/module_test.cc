@@ -16,7 +16,7 @@ PrimFunc Twice() {
       "func twice(x: f32[4] input, y: f32[4] output) { for i in 4 { block b(v: S 4 = i) { y[v] = x[v] + x[v] } } }");
 }
 
-// relu(c + x), where c is a parameter.
+// Returns relu(c + x), where c is a parameter.
 Graph Shifted(Shape shape = {4}) {
   GraphBuilder b;
   ValueId x = b.Input("", F32(shape));
@@ -25,7 +25,7 @@ Graph Shifted(Shape shape = {4}) {
   return b.Finish();
 }
 
-// Calls @shifted on x and a constant.
+// Returns a function that calls @shifted on x and a constant.
 Graph Caller(const std::string& function = "shifted", Shape shape = {4}) {
   GraphBuilder b;
   ValueId x = b.Input("x", F32({4}));
@@ -55,11 +55,12 @@ TEST(IRModule, NamesFunctionsOfBothLanguages) {
   ASSERT_NE(module.FindGraph("shifted"), nullptr);
   EXPECT_EQ(module.FindPrimFunc("shifted"), nullptr);
   ASSERT_NE(module.FindPrimFunc("program"), nullptr);
-  EXPECT_EQ(module.FindPrimFunc("program")->name.str(), "program") << "a function is called what the module calls it";
+  EXPECT_EQ(module.FindPrimFunc("program")->name.str(), "program")
+      << "the function takes the name under which it is set";
   EXPECT_EQ(module.FindGraph("program"), nullptr);
   EXPECT_EQ(module.FindGraph("nothing"), nullptr);
   module.Set("shifted", Twice());
-  EXPECT_EQ(module.functions()[1].first, "shifted") << "a function is replaced in its place";
+  EXPECT_EQ(module.functions()[1].first, "shifted") << "a replaced function keeps its position";
   EXPECT_NE(module.FindPrimFunc("shifted"), nullptr);
 }
 
@@ -101,7 +102,7 @@ TEST(IRModule, EqualityCoversNamesOrderAndContent) {
   main.constants[0].data = TensorValue::Of<float>({4}, {1, 2, 3, 5}).bytes;
   constant.Set("main", main);
   EXPECT_FALSE(constant == Example());
-  main.constants[0].data = TensorValue::Of<float>({4}, {1, 2, 3, 4}).bytes;  // equal bytes elsewhere
+  main.constants[0].data = TensorValue::Of<float>({4}, {1, 2, 3, 4}).bytes;  // equal bytes at another address
   constant.Set("main", main);
   EXPECT_TRUE(constant == Example());
 }
@@ -126,7 +127,8 @@ TEST(IRModule, CallsAreChecked) {
   EXPECT_THAT(WrongWith(broken), HasSubstr("in function program"));
 }
 
-// Passes work on every graph function, and leave calls alone: also those of constants, which no evaluator could run.
+// Passes transform every graph function and leave calls alone, even calls with constant arguments, which no evaluator
+// could run.
 TEST(IRModule, PassesKeepCalls) {
   GraphBuilder b;
   ValueId x = b.Input("x", F32({4}));

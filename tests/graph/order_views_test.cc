@@ -1,11 +1,11 @@
-// Views that a product reads: their order (OrderViews), and those that attention reads in place (Fuse).
+// The order of views that a product reads (OrderViews), and the views that attention reads in place (Fuse).
 #include "graph/pass.h"
 #include "tests/graph/maker.h"
 
 namespace autotune::graph {
 namespace {
 
-// Slices of `extent` from `begin` on along one axis.
+// Slices `extent` elements, from `begin` on, along one axis.
 ValueId Slice(Maker& m, ValueId x, size_t axis, int64_t begin, int64_t extent) {
   const Shape& shape = m.b.Spec(x).shape;
   SliceAttrs a{Shape(shape.size(), 0), shape, Shape(shape.size(), 1)};
@@ -14,7 +14,7 @@ ValueId Slice(Maker& m, ValueId x, size_t axis, int64_t begin, int64_t extent) {
   return m.b.Must(Op::kSlice, {x}, a);
 }
 
-// The operators of a graph, one after the other.
+// Returns the operators of a graph in order.
 std::string OpsOf(const Graph& g) {
   std::string ops;
   for (const Node& node : g.nodes) ops += std::string(ToText(node.op)) + " ";
@@ -36,7 +36,7 @@ Graph Ordered(Maker& m, ValueId result) {
   return ExpectKept(m.b.Finish(), {{"order_views", OrderViews}}, env);
 }
 
-// A third of a projection as heads.
+// A third of a projection, viewed as heads.
 TEST(OrderViews, HeadsOfAPieceAreAPieceOfHeads) {
   Maker m(1);
   ValueId x = Slice(m, m.b.Input("x", F32({2, 5, 24})), 2, 8, 8);
@@ -44,7 +44,7 @@ TEST(OrderViews, HeadsOfAPieceAreAPieceOfHeads) {
   EXPECT_EQ(OpsOf(Ordered(m, Multiply(m, x))), "reshape slice transpose batch_matmul ");
 }
 
-// One of three tensors that a transpose brings to the front.
+// A transpose brings the three tensors of a projection to the front, and a slice takes one of them.
 TEST(OrderViews, PiecesOfATransposeAreTransposedPieces) {
   Maker m(2);
   ValueId x = m.b.Transpose(m.b.Reshape(m.b.Input("x", F32({2, 5, 24})), {2, 5, 3, 2, 4}), {2, 0, 3, 1, 4});
@@ -52,7 +52,7 @@ TEST(OrderViews, PiecesOfATransposeAreTransposedPieces) {
   EXPECT_EQ(OpsOf(Ordered(m, Multiply(m, x))), "reshape slice transpose batch_matmul ");
 }
 
-// Heads that begin within a piece, and what others read, too, stay.
+// No reordering where heads begin within a piece, or where another node reads the slice.
 TEST(OrderViews, StayWhereNothingIsGained) {
   {
     Maker m(3);
@@ -85,14 +85,14 @@ TEST(OrderViews, RandomChainsKeepTheirMeaning) {
       const auto axis = static_cast<size_t>(below(now.size()));
       Shape next = now;
       switch (below(4)) {
-        case 0: {  // split, or add a dimension of 1
+        case 0: {  // split a dimension, or add one of extent 1
           const int64_t outer = now[axis] % 2 == 0 && below(2) ? 2 : 1;
           next[axis] /= outer;
           next.insert(next.begin() + static_cast<int64_t>(axis), outer);
           x = m.b.Reshape(x, next);
           break;
         }
-        case 1:  // merge
+        case 1:  // merge two dimensions
           if (axis + 1 < now.size() && now.size() > 2) {
             next[axis] *= next[axis + 1];
             next.erase(next.begin() + static_cast<int64_t>(axis) + 1);
@@ -122,7 +122,8 @@ TEST(OrderViews, RandomChainsKeepTheirMeaning) {
   EXPECT_GT(changed, 40);
 }
 
-// Queries, keys and values as heads of one projection or of several, and values back side by side.
+// Attention whose queries, keys and values are heads of one projection or of several; the result joins the heads side
+// by side.
 struct Heads {
   int64_t batch = 1, queries = 20, width = 4;
   bool one_projection = true, keys_are_read = false, moves_columns = false;
@@ -157,12 +158,12 @@ TEST(Fuse, AttentionReadsHeadsWhereTheyLie) {
     const Graph g = AttendHeads({.one_projection = one});
     EXPECT_EQ(Kernels(g), 1u) << GraphText(g);
   }
-  EXPECT_EQ(Kernels(AttendHeads({.queries = 1, .one_projection = false})), 2u);  // nothing pays for gathering the keys
+  EXPECT_EQ(Kernels(AttendHeads({.queries = 1, .one_projection = false})), 2u);  // gathering keys does not pay
   EXPECT_EQ(Kernels(AttendHeads({.width = 4600, .one_projection = false})),
-            4u);  // a row of one head is far from the next
+            4u);  // the rows of a head lie too far apart
   EXPECT_EQ(Kernels(AttendHeads({.keys_are_read = true})), 4u);
   EXPECT_EQ(Kernels(AttendHeads({.moves_columns = true})), 2u);
-  EXPECT_EQ(Kernels(AttendHeads({.batch = 2})), 2u);  // heads of several batches are two numbers behind the transpose
+  EXPECT_EQ(Kernels(AttendHeads({.batch = 2})), 2u);  // with several batches, the transpose must compute two indices
 }
 
 }  // namespace

@@ -64,8 +64,7 @@ TEST(Pipeline, OptionsReachTheirPasses) {
   EXPECT_EQ(nodes("shared_constant_elements=1"), 2u);
 }
 
-// Kernels cannot be made without the passes that the table calls needed; without each of the others the network means
-// the same.
+// The passes that the table marks as needed cannot be disabled. Disabling any other pass keeps the network's meaning.
 TEST(Pipeline, KeepsTheMeaningWithoutAnyPassThatMayBeDisabled) {
   int tried = 0;
   for (const PassRow& row : GraphPassTable().passes) {

@@ -1,5 +1,5 @@
-// The slow, obvious meaning of graphs: one naive loop nest per operator, in doubles. An oracle for tests of graph
-// passes, importer and compiler; shares no code with any of them. Header only.
+// Defines the meaning of graphs, slowly and simply: one naive loop nest per operator, in doubles. Tests of graph
+// passes, importer and compiler compare with it; it shares no code with them. Header-only.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -32,7 +32,7 @@ inline Tensor EvaluateNode(const Graph& graph, const Node& node, const std::vect
     const DType dtype = graph.Spec(node.output).dtype;
     return zip([&](double a, double b) { return FromBits(f(ToBits(a), ToBits(b)), dtype); });
   };
-  // Image operators are defined in NCHW; NHWC goes there and back. So in two dimensions, and with D in three.
+  // Image operators are defined for NCHW, so NHWC images are transposed to NCHW and back; NDHWC images likewise.
   const bool solid = shape.size() == 5;
   const auto last = static_cast<int64_t>(shape.size()) - 1;
   const auto to_nchw = solid ? std::vector<int64_t>{0, 4, 1, 2, 3} : std::vector<int64_t>{0, 3, 1, 2};
@@ -253,14 +253,14 @@ inline Tensor EvaluateNode(const Graph& graph, const Node& node, const std::vect
       for (const Tensor* t : in) arguments.push_back(*t);
       return Evaluate(*node.body, arguments)[0];
     }
-    case Op::kCall:  // the function is the module's
+    case Op::kCall:  // the called function is in the module, not in the graph
       break;
   }
   UNREACHABLE();
   return {};
 }
 
-// `inputs`: the graph's inputs, then its constants without data.
+// Computes the graph's outputs. `inputs`: values of the graph's inputs, then of its constants without data.
 inline std::vector<Tensor> Evaluate(const Graph& graph, const std::vector<Tensor>& inputs) {
   std::vector<Tensor> values(graph.values.size());
   size_t next = 0;
@@ -287,8 +287,8 @@ inline std::vector<Tensor> Evaluate(const Graph& graph, const std::vector<Tensor
   return outputs;
 }
 
-// Largest |a - b| - (absolute * max|b| + relative * |b|); positive means too far apart. Infinity if shapes or NaNs
-// differ.
+// Returns the largest |a - b| - (absolute * max|b| + relative * |b|). A positive result means that the tensors differ
+// too much. Infinity if the shapes differ, or NaN is in only one of them.
 inline double Excess(const Tensor& a, const Tensor& b, double absolute = 1e-5, double relative = 1e-4) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   if (a.shape != b.shape || a.data.size() != b.data.size()) return kInfinity;

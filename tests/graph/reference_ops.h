@@ -1,4 +1,4 @@
-// Tensors in doubles and one naive function per operator: the parts of the oracle in reference.h. Header only.
+// Tensors in doubles and one naive function per operator, for the reference in reference.h. Header-only.
 #pragma once
 #include <algorithm>
 #include <bit>
@@ -16,13 +16,13 @@
 namespace autotune::reference {
 
 using namespace graph;
-using graph::Graph;  // not the runtime's
-using graph::Op;     // not the kernel language's
+using graph::Graph;  // graph::Graph, not the runtime's Graph
+using graph::Op;     // graph::Op, not the kernel language's Op
 
 struct Tensor {
   Shape shape;
   std::vector<double> data;
-  DType dtype = DType::Float(32);  // what it is rounded to on the way out
+  DType dtype = DType::Float(32);  // type to which results are rounded
 };
 
 inline int64_t Count(const Shape& shape) {
@@ -39,7 +39,7 @@ inline Tensor FromValue(const TensorValue& value) {
 
 inline TensorValue ToValue(const Tensor& t) { return TensorValue::FromNumbers(t.dtype, t.shape, t.data); }
 
-// Normal numbers, rounded to the type; integers between -4 and 4.
+// Random normal numbers, rounded to the type; for integer types, integers between -4 and 4.
 inline Tensor Random(const Shape& shape, Rng& rng, DType dtype = DType::Float(32)) {
   Tensor t{shape, std::vector<double>(Count(shape)), dtype};
   for (double& x : t.data) {
@@ -51,7 +51,7 @@ inline Tensor Random(const Shape& shape, Rng& rng, DType dtype = DType::Float(32
   return t;
 }
 
-// Calls f(index) for every index of a shape, last axis fastest.
+// Calls f(index) for every index of a shape; the last axis varies fastest.
 inline void ForEachIndex(const Shape& shape, const std::function<void(const Shape&)>& f) {
   if (Count(shape) == 0) return;
   Shape index(shape.size(), 0);
@@ -63,7 +63,7 @@ inline void ForEachIndex(const Shape& shape, const std::function<void(const Shap
   }
 }
 
-// Element at an index of a shape that t broadcasts to.
+// Returns the element of t for an index of a shape to which t broadcasts.
 inline double AtBroadcast(const Tensor& t, const Shape& index) {
   int64_t offset = 0;
   size_t skip = index.size() - t.shape.size();
@@ -95,7 +95,7 @@ inline int64_t Flat(const Shape& index, const Shape& shape) {
   return flat;
 }
 
-// Where in the input the window of output pixel `o` has its tap `k`; perhaps outside.
+// Returns the input position at which the window of output pixel `o` has its tap `k`; it may lie outside the input.
 template <class WindowAttrs>
 Shape Met(const WindowAttrs& a, const Shape& o, const Shape& k) {
   Shape at;
@@ -109,13 +109,13 @@ inline bool Inside(const Shape& at, const Shape& extents) {
   return inside;
 }
 
-// Channels first, over any number of spatial dimensions.
+// Convolution with channels first, over any number of spatial dimensions.
 inline Tensor Conv(const Tensor& x, const Tensor& w, const ConvAttrs& a, const Shape& out_shape) {
   Tensor y{out_shape, std::vector<double>(Count(out_shape), 0)};
   const Shape in = Spatial(x.shape), out = Spatial(out_shape), kernel = Spatial(w.shape);
   int64_t C = x.shape[1], O = w.shape[0], I = w.shape[1], per_group = O / a.groups;
   ForEachIndex(kernel, [&](const Shape& k) {
-    std::vector<std::pair<int64_t, int64_t>> met;  // pixels of the output and of the input
+    std::vector<std::pair<int64_t, int64_t>> met;  // pairs of flat output and input pixels
     ForEachIndex(out, [&](const Shape& o) {
       Shape at = Met(a, o, k);
       if (Inside(at, in)) met.emplace_back(Flat(o, out), Flat(at, in));
@@ -132,7 +132,7 @@ inline Tensor Conv(const Tensor& x, const Tensor& w, const ConvAttrs& a, const S
   return y;
 }
 
-enum class PoolOf { kMax, kAverage, kPlace };  // kPlace: of the first largest, within the image
+enum class PoolOf { kMax, kAverage, kPlace };  // kPlace: position of the first maximum within the image
 
 inline Tensor Pool(const Tensor& x, const PoolAttrs& a, PoolOf what, const Shape& out_shape) {
   Tensor y{out_shape, {}};
@@ -141,7 +141,7 @@ inline Tensor Pool(const Tensor& x, const PoolAttrs& a, PoolOf what, const Shape
     double sum = 0, best = -std::numeric_limits<double>::infinity(), count = 0, place = -1;
     ForEachIndex(a.kernel, [&](const Shape& k) {
       Shape at = Met(a, Spatial(o), k), full = {o[0], o[1]};
-      bool inside = Inside(at, in), padded = true;  // what ceil_mode adds behind the pads does not count
+      bool inside = Inside(at, in), padded = true;  // elements that ceil_mode adds behind the pads do not count
       for (size_t d = 0; d < at.size(); ++d) padded = padded && at[d] < in[d] + a.pads[d + at.size()];
       count += inside || (a.count_include_pad && padded);
       if (!inside) return;
@@ -264,7 +264,7 @@ inline Tensor ArgReduce(const Tensor& x, const ArgAttrs& a, const Shape& out_sha
   return y;
 }
 
-// Subscript of an axis from a run-time index: negative ones count from the end, others are kept inside.
+// Converts a run-time index to a subscript of an axis: negative indices count from the end, others are clamped.
 inline int64_t Subscript(double index, int64_t extent) {
   int64_t i = static_cast<int64_t>(index);
   return std::clamp<int64_t>(i < 0 ? i + extent : i, 0, extent - 1);
@@ -304,7 +304,7 @@ inline Tensor Pad(const Tensor& x, const PadAttrs& a, const Shape& out_shape) {
   return y;
 }
 
-// Rounded towards zero as conversion to an integer type does, wrapped to its width.
+// Converts a number to a type: rounds towards zero for an integer type and wraps to its width.
 inline double ToType(double v, DType to) {
   if (to.IsBool()) return v != 0;
   if (!to.IsInt()) return RoundFloat(v, to);
@@ -314,8 +314,8 @@ inline double ToType(double v, DType to) {
   return v - std::floor((v - low) / range) * range;
 }
 
-// An integer's bits, sign-extended; and the integer that the low bits of a type's width are
-// (of 64 bits always a signed one, as the interpreter has them).
+// ToBits returns an integer's bits, sign-extended. FromBits returns the integer that the low bits of a type's width
+// represent; 64 bits are always signed, as in the interpreter.
 inline uint64_t ToBits(double v) {
   return v < 0 ? static_cast<uint64_t>(static_cast<int64_t>(v)) : static_cast<uint64_t>(v);
 }
@@ -326,7 +326,7 @@ inline double FromBits(uint64_t bits, DType dtype) {
   return static_cast<double>(static_cast<int64_t>(bits << unused) >> unused);
 }
 
-// The same bits as numbers of another type of that width.
+// Returns the same bits as numbers of another type of the same width.
 inline Tensor BitCast(const Tensor& x, DType to) {
   Tensor y{x.shape, {}};
   for (double v : x.data) {

@@ -1,4 +1,4 @@
-// The meaning of operators that sort, scatter and eliminate, in doubles. Part of tests/graph/reference.h.
+// Operators that sort, scatter and select boxes, in doubles. Part of tests/graph/reference.h.
 #pragma once
 #include <numeric>
 
@@ -38,7 +38,7 @@ inline Tensor Cumulate(const Tensor& x, const CumulateAttrs& a, DType dtype) {
   return y;
 }
 
-// Overlaps are those of the definition: no box is compared that lies apart.
+// Computes the overlap of boxes by the definition of intersection over union.
 inline Tensor SelectBoxes(const Tensor& boxes, const Tensor& scores, const Tensor& order, const BoxesAttrs& a) {
   const int64_t batches = scores.shape[0], classes = scores.shape[1], n = scores.shape[2];
   Tensor y{{a.rows, 3}, {}};
@@ -98,7 +98,7 @@ inline Tensor TopK(const Tensor& x, const TopKAttrs& a, const Shape& shape) {
   return y;
 }
 
-// By expansion along the first row.
+// Computes a determinant by expansion along the first row.
 inline double Determinant(const std::vector<std::vector<double>>& m) {
   if (m.empty()) return 1;
   double sum = 0;

@@ -25,7 +25,7 @@ TEST(Simplify, QuotientsByNumbersBecomeProducts) {
   ValueId x = m.b.Input("x", F32({3, 4})), three = m.b.AddConstant("", TensorValue::Of<float>({1}, {3}));
   m.b.Output(m.b.Must(Op::kDiv, {x, three}), "y");
   m.b.Output(m.b.Must(Op::kDiv, {x, m.Positive({4})}), "many");
-  // 3 * (1 / 3) is not 1 in floats: where steps follow, the quotient stays.
+  // 3 * (1 / 3) is not 1 in floats, so a quotient stays where a step function reads it.
   m.b.Output(m.b.Must(Op::kFloor, {m.b.Must(Op::kDiv, {m.Relu(x), three})}), "floor");
   PassEnv env;
   Graph g = ExpectKept(m.b.Finish(), {{"simplify_graph", SimplifyGraph}}, env);
@@ -57,7 +57,7 @@ TEST(SinkReshapes, BiasAndNormMeetTheProduct) {
   m.b.Output(y, "y");
   PassEnv env;
   Graph g = ExpectKept(m.b.Finish(), {{"sink_reshapes", SinkReshapes}, {"fuse", Fuse}}, env);
-  EXPECT_EQ(CountOps(g, Op::kFused), 2) << GraphText(g);  // matmul + add + add; the normalization
+  EXPECT_EQ(CountOps(g, Op::kFused), 2) << GraphText(g);  // kernels: matmul + add + add; the normalization
 }
 
 TEST(SinkReshapes, NotPastWhatDoesNotRegroup) {
@@ -67,7 +67,8 @@ TEST(SinkReshapes, NotPastWhatDoesNotRegroup) {
   m.b.Output(m.b.Must(Op::kAdd, {y, m.Random({1, 2, 1})}), "split");
   m.b.Output(m.b.Must(Op::kReduceSum, {y}, AxesAttrs{{2}}), "part");
   m.b.Output(m.b.Must(Op::kReduceSum, {y}, AxesAttrs{{1, 2}}), "whole");
-  // Another computed operand would have to be reshaped, and could no longer take the sum along.
+  // The other operand is computed, too, so it would need a reshape, and the sum could no longer be fused with its
+  // producer.
   m.b.Output(m.b.Must(Op::kAdd, {y, m.Relu(m.b.Input("z", F32({4, 2, 3})))}), "sum");
   PassEnv env;
   Graph g = ExpectKept(m.b.Finish(), {{"sink_reshapes", SinkReshapes}}, env);

@@ -19,7 +19,8 @@ Graph Typed(Op op, const std::vector<TensorSpec>& inputs, Attrs attrs = {}) {
   return b.Finish();
 }
 
-// One operator on inputs of these shapes; operands from `constants` on are constant parameters.
+// Returns a graph of one operator on inputs of these shapes. The operands from number `constants` on are constant
+// parameters.
 Graph Single(Op op, const std::vector<Shape>& shapes, Attrs attrs = {}, size_t constants = 99) {
   GraphBuilder b;
   std::vector<ValueId> in;
@@ -106,7 +107,7 @@ TEST(LowerSubgraph, OtherElementTypes) {
     TensorSpec wide{type, {2, 3, 4}}, narrow{type, {3, 1}};
     for (Op op : {Op::kAdd, Op::kMul, Op::kMax, Op::kMin, Op::kEqual, Op::kLess})
       ExpectRight(Typed(op, {wide, narrow}));
-    // Quotients by zero are defined for integers.
+    // Integer division by zero has a defined result.
     ExpectRight(Typed(Op::kDiv, {wide, narrow}));
     if (type.IsInt()) ExpectRight(Typed(Op::kMod, {wide, narrow}));
     for (DType to : {DType::Int(64), DType::Int(8), DType::Float(32), DType::Bool()}) {
@@ -182,7 +183,7 @@ TEST(LowerSubgraph, Attention) {
   }
 }
 
-// A factor for each row moves behind a product of exponentials, and behind no other.
+// A scale factor per row moves behind a product only if the weights are exponentials, which are at most one.
 TEST(LowerSubgraph, OnlyWeightsBelowOneAreScaledLate) {
   auto scaled_late = [](bool exponentials) {
     Maker m(19);
@@ -220,7 +221,7 @@ TEST(LowerSubgraph, Movement) {
 TEST(LowerSubgraph, SelectionAndElimination) {
   for (ScatterMode mode :
        {ScatterMode::kReplace, ScatterMode::kAdd, ScatterMode::kMul, ScatterMode::kMax, ScatterMode::kMin}) {
-    // Nine values of indices for four places: most are changed several times.
+    // Nine indices select among four positions, so most positions are updated several times.
     TensorSpec places{DType::Int(64), {9, 3}}, rows{DType::Int(32), {6, 1}};
     ExpectRight(Typed(Op::kScatter, {F32({4, 5}), F32({9, 3}), places}, ScatterAttrs{0, mode}));
     ExpectRight(Typed(Op::kScatter, {F32({4, 3}), F32({6, 3}), rows}, ScatterAttrs{0, mode}));
@@ -230,7 +231,7 @@ TEST(LowerSubgraph, SelectionAndElimination) {
   for (bool largest : {false, true}) {
     for (int64_t k : {1, 2, 5, 16, 17}) {
       ExpectRight(Single(Op::kTopK, {{3, 2, 17}}, TopKAttrs{k, largest}));
-      ExpectRight(Typed(Op::kTopK, {{DType::Int(8), {4, 17}}}, TopKAttrs{k, largest}));  // many equal ones
+      ExpectRight(Typed(Op::kTopK, {{DType::Int(8), {4, 17}}}, TopKAttrs{k, largest}));  // the values repeat
     }
   }
   ExpectRight(Typed(Op::kGatherSum, {F32({2, 5, 3}), F32({2, 7, 4}), {DType::Int(32), {2, 7, 4}}}, {}));
@@ -240,7 +241,7 @@ TEST(LowerSubgraph, SelectionAndElimination) {
       GraphBuilder b;
       ValueId boxes = b.Input("", F32({2, 9, 4})), scores = b.Input("", F32({2, 3, 9}));
       BoxesAttrs attrs{.most = 4, .rows = 30, .overlap = overlap, .any_score = centers, .centers = centers};
-      if (overlap == 0.2) attrs.rows = 7;  // fewer than are selected
+      if (overlap == 0.2) attrs.rows = 7;  // fewer rows than selected boxes
       ValueId order = b.Must(Op::kTopK, {scores}, TopKAttrs{9, true});
       b.Output(b.Must(Op::kSelectBoxes, {boxes, scores, order}, attrs), "");
       ExpectRight(b.Finish());
@@ -284,7 +285,7 @@ TEST(LowerSubgraph, EpilogueAndParameters) {
 }
 
 TEST(LowerSubgraph, WorkOnConstantsAlone) {
-  // A body made of literals and constants, as folding a batch normalization of one channel makes.
+  // A body of literals and constants only, as folding a batch normalization of one channel makes it.
   GraphBuilder b;
   ValueId v = b.AddConstant("", TensorValue::Of<float>({1, 1, 1, 1}, {4})),
           e = b.AddConstant("", TensorValue::Scalar(5));
@@ -297,7 +298,7 @@ TEST(LowerSubgraph, WorkOnConstantsAlone) {
 }
 
 TEST(LowerSubgraph, RefusesWhatItCannotCompute) {
-  ConvAttrs grouped;  // and NCHW
+  ConvAttrs grouped;  // and in NCHW
   grouped.groups = 3;
   EXPECT_FALSE(LowerSubgraph(Single(Op::kConv2d, {{1, 3, 5, 5}, {3, 1, 1, 1}}, grouped), Cpu()).ok());
   EXPECT_FALSE(LowerSubgraph(Single(Op::kBatchNorm, {{1, 3}, {3}, {3}, {3}, {3}}, BatchNormAttrs{}), Cpu()).ok());
@@ -309,13 +310,13 @@ TEST(LowerSubgraph, LrnWantsImages) {
 
 TEST(FlopsOf, CountsWhatKernelsDo) {
   EXPECT_EQ(*FlopsOf(Single(Op::kConv2d, {{1, 2, 4, 4}, {3, 2, 1, 1}}, ConvAttrs{}, 1), Cpu()), 2 * 3 * 16 * 2);
-  // A row: 8 maxima, differences, exponentials, sums and products, and one quotient.
+  // For each row: 8 maxima, differences, exponentials, sums and products, and one quotient.
   EXPECT_EQ(*FlopsOf(Single(Op::kSoftmax, {{2, 8}}, AxisAttrs{1}), Cpu()), 2 * (5 * 8 + 1));
   EXPECT_EQ(*FlopsOf(Single(Op::kTranspose, {{2, 8}}, TransposeAttrs{{1, 0}}), Cpu()), 0);
   EXPECT_FALSE(FlopsOf(Single(Op::kLrn, {{1, 8, 3}}, LrnAttrs{3, 0.3f, 0.6f, 2, 2}), Cpu()).ok());
 }
 
-// The oracle must be able to say no.
+// The comparison can fail.
 TEST(LoweredExcess, SeesAWrongBody) {
   Graph good = Single(Op::kAdd, {{2, 3}, {2, 3}});
   std::vector<reference::Tensor> in = {{{2}, {1, 2}}, {{2}, {1, 2}}};

@@ -8,7 +8,7 @@
 namespace autotune::graph {
 namespace {
 
-// Small integers, of which every sum is exact in any order.
+// Small integers: every sum is exact in any order.
 reference::Tensor SmallNumbers(const Shape& shape, DType dtype, Rng& rng) {
   reference::Tensor t = reference::Random(shape, rng, DType::Int(32));
   t.dtype = dtype;
@@ -17,10 +17,11 @@ reference::Tensor SmallNumbers(const Shape& shape, DType dtype, Rng& rng) {
 
 struct Window {
   ConvAttrs attrs;
-  Shape image, kernel;  // NHWC, HWIO; NDHWC, DHWIO
+  Shape image, kernel;  // image: NHWC or NDHWC; kernel: HWIO or DHWIO
 };
 
-// A convolution whose windows are often longer than the image. The image may have zeros around and between its pixels.
+// A convolution whose windows are often larger than the image. With `zeros`, zeros are inserted around and between the
+// image's pixels.
 Graph ConvolutionOf(const Window& w, DType dtype, const PadAttrs* zeros, Rng& rng) {
   GraphBuilder b;
   ValueId x = b.Input("x", {dtype, w.image});
@@ -30,7 +31,7 @@ Graph ConvolutionOf(const Window& w, DType dtype, const PadAttrs* zeros, Rng& rn
   return b.Finish();
 }
 
-// Draws until the window fits.
+// Draws until the window fits into the padded image.
 Window DrawWindow(Rng& rng, size_t dims) {
   while (true) {
     Window w{{Shape(), Shape(2 * dims), Shape(), 1 + static_cast<int64_t>(rng.Below(2)), Layout::kNHWC}, {1}, {}};
@@ -52,7 +53,7 @@ Window DrawWindow(Rng& rng, size_t dims) {
   }
 }
 
-// What the passes leave of a graph with one kernel, interpreted as a program.
+// Interprets the program of a graph with one kernel.
 std::vector<double> Interpreted(const Graph& g, const reference::Tensor& x) {
   const Node& node = g.nodes.at(0);
   EXPECT_EQ(g.nodes.size(), 1u) << GraphText(g);
@@ -78,7 +79,7 @@ int64_t TapsOf(const Graph& g) {
   return 0;
 }
 
-// The product over the dimensions of how many taps meet data at some output, 1 at least.
+// Counts for each dimension the taps that read data for some output, at least 1. Returns the product of the counts.
 int64_t UsefulTaps(const Window& w, const Graph& g) {
   const Shape& out = g.Spec(g.outputs[0]).shape;
   int64_t useful = 1;
@@ -122,7 +123,7 @@ TEST(TrimWindows, RandomConvolutionsKeepEveryBit) {
     }
   }
   EXPECT_GT(trimmed, 200);
-  EXPECT_GT(least, 150);  // in the others, a gap between useful taps stays, or a pad would become negative
+  EXPECT_GT(least, 150);  // elsewhere a gap between useful taps stays, or a pad would become negative
   EXPECT_GT(whole, 20);
 }
 
@@ -133,18 +134,18 @@ TEST(TrimWindows, CutsBothEndsAndGaps) {
     const Graph g = *TrimWindows(ConvolutionOf(w, DType::Float(32), nullptr, rng), env);
     return g.Spec(g.nodes.back().inputs[1]).shape;
   };
-  // One column of data: of ten taps, each of two outputs meets it with one.
+  // One column of data: each of the two outputs reads it with one of the ten taps.
   EXPECT_EQ(kernel({{{1, 1}, {0, 5, 0, 5}, {1, 1}, 1, Layout::kNHWC}, {1, 4, 1, 2}, {3, 10, 2, 3}}),
             (Shape{3, 2, 2, 3}));
-  // With a stride of 2, every other tap.
+  // With a stride of 2, every other tap reads data.
   EXPECT_EQ(kernel({{{1, 2}, {0, 4, 0, 4}, {1, 1}, 1, Layout::kNHWC}, {1, 4, 1, 2}, {3, 5, 2, 3}}),
             (Shape{3, 3, 2, 3}));
-  // Every tap meets data at some output.
+  // Every tap reads data for some output.
   EXPECT_EQ(kernel({{{1, 1}, {1, 1, 1, 1}, {1, 1}, 1, Layout::kNHWC}, {1, 4, 4, 2}, {3, 3, 2, 3}}),
             (Shape{3, 3, 2, 3}));
 }
 
-// An infinite weight that meets only padding takes no part (docs/operators.md).
+// An infinite weight that only multiplies padding has no effect (docs/operators.md).
 TEST(TrimWindows, PaddingTimesInfinityIsNothing) {
   Maker m(43);
   ValueId x = m.b.Input("x", F32({1, 1, 1, 1}));
@@ -181,7 +182,7 @@ TEST(TrimWindows, ZerosAroundBecomePadding) {
   EXPECT_EQ(CountOps(g, Op::kPad), 1);
 }
 
-// A transposed convolution: zeros between the pixels, of which there are few.
+// A transposed convolution: zeros between the pixels, so few taps read data.
 TEST(TrimWindows, SpreadPixels) {
   Rng rng(45);
   int trimmed = 0;
@@ -220,7 +221,7 @@ TEST(TrimWindows, RandomPools) {
     if (!y.ok()) continue;
     b.Output(*y, "y");
     const Graph g = b.Finish();
-    // A window without any data has no average and no place.
+    // A window without data has no defined average or position of a maximum.
     const reference::Tensor in = reference::Random(image, rng), want = reference::Evaluate(g, {in})[0];
     const bool empty = std::any_of(want.data.begin(), want.data.end(), [](double v) { return !(std::abs(v) < 1e9); });
     PassEnv env;
@@ -240,12 +241,12 @@ TEST(TrimWindows, RandomPools) {
   EXPECT_GT(kept, 100);
 }
 
-// The transpose of an image leaves out what windows of one row skip.
+// If the windows have one row and skip rows, the transpose of the image leaves out the skipped rows.
 TEST(TrimWindows, TransposesLeaveOutSkippedRows) {
   struct Case {
     Op op;
     Shape kernel, strides;
-    int64_t pad = 0, layers = 1;  // layers that read the image
+    int64_t pad = 0, layers = 1;  // number of layers that read the image
     bool sliced = false;
   };
   const Case cases[] = {{Op::kConv2d, {1, 3}, {2, 3}, 0, 1, true},    {Op::kConv2d, {1, 1}, {3, 2}, 0, 1, true},

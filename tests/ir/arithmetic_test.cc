@@ -1,4 +1,4 @@
-// What expressions and programs count as.
+// The operation counts of expressions and programs.
 #include "ir/arithmetic.h"
 
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ TEST_F(ArithmeticTest, IndicesConditionsAndIntegersCountNothing) {
   EXPECT_EQ(ArithmeticOf(MakeSelect(i * 3 < 5, a, b)).Cost(), 0);
   EXPECT_EQ(ArithmeticOf(MakeSelect(i * 3 < 5, a, b)).select, 1);
   EXPECT_EQ(ArithmeticOf(MakeLoad(n, {i}) * MakeLoad(n, {i + 1})).Flops(), 0);
-  EXPECT_EQ(ArithmeticOf(MakeSelect(a * b < a, a, b)).Flops(), 1) << "a condition on elements computes with them";
+  EXPECT_EQ(ArithmeticOf(MakeSelect(a * b < a, a, b)).Flops(), 1) << "arithmetic in a condition counts";
 }
 
 TEST_F(ArithmeticTest, StatementsCountEachExecution) {
@@ -42,7 +42,7 @@ TEST_F(ArithmeticTest, StatementsCountEachExecution) {
   Stmt loop = MakeStmt(For{"j", Expr(5), LoopKind::kSerial, {}, MakeSeq({store, store})});
   EXPECT_EQ(ArithmeticOf(loop).Flops(), 10);
   EXPECT_EQ(ArithmeticOf(MakeStmt(For{"j", IndexVar("m"), LoopKind::kSerial, {}, store})).Flops(), 1);
-  // A block counts by its iterators, however many iterations its loops take beyond them; its init does not count.
+  // A block counts its iterators' values, even if its loops have more iterations. Its init does not count.
   Stmt block = MakeStmt(Block{"B",
                               {Iter{"v", IterKind::kSpatial, Expr(3), i}, Iter{"r", IterKind::kReduce, Expr(4), i}},
                               IndexVar("v") < 3,

@@ -1,4 +1,4 @@
-// Asynchronous stores: they land whenever they like until they are awaited, and whoever does not wait races.
+// Asynchronous stores may take effect at any time until they are awaited. A reader that does not wait races.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,14 +13,14 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// One block of eight threads with s: f32[16] shared; x: f32[16] is 0, 1, 2 ...
+// A kernel of one block of eight threads, with s: f32[16] in shared memory. x: f32[16] is 0, 1, 2, ...
 std::string Kernel(const std::string& body) {
   return "func f(x: f32[16] input, out: f32[8] output) {\n for b in 1 blockIdx.x {\n local s: f32[16] shared\n"
          " for t in 8 threadIdx.x {\n" +
          body + "} } }";
 }
 
-// What is wrong with it in some order of threads, or "" and its results.
+// Returns what is wrong with the kernel in some order of threads; "" and the results in `out` if nothing is.
 std::string Outcome(const std::string& body, std::vector<double>* out = nullptr, bool detect_races = true) {
   const PrimFunc f = test::Parse(Kernel(body));
   EXPECT_EQ(FirstMismatch(f, ParsePrimFunc(ToText(f)).value()), "");
@@ -44,7 +44,8 @@ TEST(Async, ArrivesWhenItIsAwaited) {
   const std::string issue = kIssue;
   EXPECT_EQ(Outcome(issue + "evaluate async_wait(0)\n evaluate barrier()\n out[t] = s[7 - t]", &out), "");
   EXPECT_EQ(out, (std::vector<double>{7, 6, 5, 4, 3, 2, 1, 0}));
-  EXPECT_EQ(Outcome(issue + "evaluate async_wait(0)\n out[t] = s[t]", &out), "") << "one's own needs no barrier";
+  EXPECT_EQ(Outcome(issue + "evaluate async_wait(0)\n out[t] = s[t]", &out), "")
+      << "a thread that reads its own store needs no barrier";
   EXPECT_EQ(out, (std::vector<double>{0, 1, 2, 3, 4, 5, 6, 7}));
   EXPECT_EQ(Outcome("s[ramp(t * 2, 1, 2)] = async(x[ramp(t * 2, 1, 2)])\n evaluate async_commit()\n"
                     "evaluate async_wait(0)\n evaluate barrier()\n out[t] = s[15 - t]",
@@ -67,10 +68,10 @@ TEST(Async, WithoutTheBarrierOthersRace) {
   EXPECT_THAT(Outcome("s[t] = x[t]\n evaluate barrier()\n out[t] = s[7 - t]\n" + std::string(kIssue) +
                       "evaluate async_wait(0)"),
               HasSubstr("race: "))
-      << "overwritten while others read";
+      << "a store overwrites an element that other threads read";
 }
 
-// A wait for all groups but one leaves the newest.
+// After async_wait(1) only the newest group may still be under way.
 TEST(Async, WaitsLeaveTheNewestGroups) {
   const std::string issue = kIssueTwo, rest = "evaluate barrier()\n out[t] = s[7 - t]\n evaluate async_wait(0)";
   EXPECT_EQ(Outcome(issue + "evaluate async_wait(1)\n" + rest), "");
@@ -93,10 +94,10 @@ TEST(Async, NoThreadEndsBeforeItsStores) {
   EXPECT_THAT(Outcome(std::string(kIssue) + "out[t] = 1.0"), HasSubstr("ends before its asynchronous stores"));
   EXPECT_THAT(Outcome("evaluate barrier()\n s[t] = async(x[t])\n out[t] = 1.0"),
               HasSubstr("ends before its asynchronous stores"));
-  EXPECT_EQ(Outcome("evaluate async_commit()\n out[t] = 1.0"), "") << "an empty group";
+  EXPECT_EQ(Outcome("evaluate async_commit()\n out[t] = 1.0"), "") << "an empty group needs no wait";
 }
 
-// Without the search for races, a reader sees now the old value, now the new one.
+// Without race detection, a reader sees either the old value or the new one.
 TEST(Async, LandsAtAnyMoment) {
   int early = 0, late = 0;
   const PrimFunc g = test::Parse(Kernel(std::string(kIssue) + "out[t] = s[t]\n evaluate async_wait(0)"));
@@ -104,7 +105,7 @@ TEST(Async, LandsAtAnyMoment) {
     std::vector<InterpArray> args{{DType::Float(32), {16}, std::vector<double>(16, 3)}, {DType::Float(32), {8}, {}}};
     (Interpret(g, args, {.order_seed = seed, .detect_races = false}).ok() ? early : late) += 1;
   }
-  EXPECT_GT(late, 0) << "reads of what has not arrived";
+  EXPECT_GT(late, 0) << "some orders must read before the store takes effect";
 }
 
 TEST(Async, StandsAroundWholeValuesOfSharedStoresOnly) {

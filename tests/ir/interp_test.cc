@@ -15,7 +15,7 @@ namespace {
 
 using test::Parse;
 
-// The value of an expression of a dtype, with variables a, b, c (elements of an input of that dtype).
+// Evaluates an expression of a dtype with variables a, b, c, the elements of an input of that dtype.
 double Eval(const std::string& e, DType dtype, std::vector<double> abc = {0, 0, 0}, DType result = {}) {
   if (result == DType{}) result = dtype;
   std::string t = dtype.Text();
@@ -45,11 +45,11 @@ TEST(Interp, FloatsRoundOncePerOperation) {
     same(Eval("fma(a, b, c)", f32, {a, b, c}), std::fma(a, b, c));
     same(Eval("sqrt(abs(a))", f32, {a, b, c}), std::sqrt(std::abs(a)));
   }
-  // The sum lies just above the middle between two floats: rounding to double first would lose that.
+  // The exact sum lies just above the midpoint of two floats. Rounding to double first would lose the difference.
   double tie = 1 + 0x1p-23, one = 1 + 0x1p-12;
   EXPECT_EQ(Eval("fma(a, b, c)", f32, {one, one, 0x1p-80}), std::fmaf(one, one, 0x1p-80f));
   EXPECT_EQ(Eval("fma(a, b, c)", f32, {0x1p-24, 1, tie}), std::fmaf(0x1p-24f, 1, static_cast<float>(tie)));
-  // Rounded once where the result is denormal; the exponent is rounded down.
+  // ldexp rounds once, also if the result is denormal. It rounds its exponent down.
   EXPECT_EQ(Eval("ldexp(a, b)", f32, {1 + 0x1p-23, -148.5}), 0x1p-149);
   EXPECT_EQ(Eval("ldexp(a, b)", f32, {-3, -151}), -0x1p-149);
   EXPECT_EQ(Eval("ldexp(a, b)", f32, {3, 127}), INFINITY);
@@ -106,7 +106,7 @@ TEST(FloatMath, BitsRoundTripInEveryNarrowFormat) {
   EXPECT_EQ(RoundFloat(0x1.8p-25, DType::Float(16)), 0x1p-24);
 }
 
-// What an error must say; an empty text means that the program runs.
+// Checks that running the program gives this error; an empty text means that the program runs.
 void Runs(const std::string& body, const std::string& error, InterpOptions options = {}) {
   PrimFunc f = Parse("func f(x: f32[4] input, out: f32[4] output) {\n alloc t: f32[4]\n" + body + "}");
   std::vector<InterpArray> args = {{DType::Float(32), {4}, {1, 2, 3, 4}}, {DType::Float(32), {4}, {}}};
@@ -155,7 +155,7 @@ TEST(Interp, RacesBetweenParallelIterations) {
     Runs("for i in 4 { out[i // 2] = 1.0 }", "", options);
     Runs("t[0] = 1.0 for i in 4 parallel { out[i] = t[0] }", "", options);
     Runs("for i in 4 { t[i] = 1.0 } for i2 in 4 parallel { t[i2] = t[3 - i2] }", "race", options);
-    // Every iteration reads 0, then one writes it; a loop after the loop may touch everything.
+    // Every iteration reads t[0], then one iteration writes it: a race. A later loop may touch any element.
     Runs("t[0] = 1.0 for i in 4 parallel { out[i] = t[0] if i == 2 { t[0] = 2.0 } }", "race", options);
     Runs("for i in 4 parallel { out[i] = x[i] } for j in 4 parallel { out[3 - j] = x[j] }", "", options);
     Runs("for i in 2 parallel { for j in 2 parallel { out[i * 2 + j] = 1.0 } }", "", options);
@@ -190,8 +190,8 @@ TEST(Interp, VectorsStridesAndSymbols) {
 }
 
 TEST(Interp, AlignedStrides) {
-  // The strides of [2, 3, 4] are 33, 9 and 1: 9 is one more than 8, and 33 is the first past 27 that is one more than
-  // a multiple of 16.
+  // The strides of [2, 3, 4] are 33, 9 and 1. 9 is one more than 8, a multiple of 8. 33 is the smallest number from 27
+  // on that is one more than a multiple of 16.
   auto f = [](const std::string& stride) {
     return Parse(
         "func f(x: f32[2, 3, 4] input, out: f32[2, 3, 4] align [0, 16, 1] align [1, 8, 1] output) {"

@@ -1,5 +1,5 @@
-// The messages by which sources refuse programs and steps, found by reading the sources: for tests that nothing is
-// refused in words that no test provokes. Not a parser of C++.
+// Finds, in the sources, the messages with which they refuse programs and steps. Tests check that a test provokes each
+// message. Not a parser of C++.
 #pragma once
 #include <algorithm>
 #include <cctype>
@@ -12,11 +12,12 @@ namespace autotune {
 struct Message {
   std::string file;
   int line = 0;
-  std::string text;     // with ... for what is not literal
-  std::string pattern;  // a regular expression for what it can say
+  std::string text;     // the literal parts, with ... for other expressions
+  std::string pattern;  // regular expression for all texts that the message can have
 };
 
-// The arguments of every call in a source text, such as of "Err(": literals, and ... for everything else.
+// Returns one message for every call in a source text, such as of "Err(". Each literal argument is kept; ... stands for
+// any other expression.
 inline std::vector<Message> MessagesIn(const std::string& file, const std::string& call, const std::string& source) {
   std::vector<Message> messages;
   for (size_t at = 0; (at = source.find(call, at)) != std::string::npos;) {
@@ -24,7 +25,7 @@ inline std::vector<Message> MessagesIn(const std::string& file, const std::strin
     at += call.size();
     if (begin > 0 && (isalnum(source[begin - 1]) || source[begin - 1] == '_')) continue;
     Message message{file, 1 + static_cast<int>(std::count(source.begin(), source.begin() + begin, '\n')), "", ""};
-    bool other = false;  // something that is no literal since the last one
+    bool other = false;  // a non-literal has occurred since the last literal
     auto end_of_other = [&] {
       if (other) message.text += "...", message.pattern += ".*";
       other = false;

@@ -1,5 +1,5 @@
-// Products of tensor cores: the interpreter gathers a warp's lanes by the tables of the PTX ISA, which are written here
-// a second time; whatever is no such product, or is not reached by whole warps together, is refused.
+// Tensor core products. The interpreter gathers a warp's lanes by the tables of the PTX ISA, which this test states
+// independently. Other calls of mma, and products that not all threads of a warp reach together, are refused.
 #include "ir/mma.h"
 
 #include <gmock/gmock.h>
@@ -17,7 +17,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Each thread gets its parts of a and b, and 4 sums, from memory by its number; `body` is the product.
+// A program in which each thread loads its parts of a and b and its four sums from memory, by its number. `product`
+// replaces the call of mma.
 std::string Program(const std::string& type, int a, int b, const std::string& threads = "",
                     const std::string& product = "", const std::string& around = "") {
   const std::string A = std::to_string(a), B = std::to_string(b);
@@ -69,7 +70,7 @@ TEST(Mma, LanesHoldWhatThePtxIsaSays) {
           const int warp = lane / 32 * 32, row = lane % 32 / 4 + (e < 2 ? 0 : 8), column = lane % 4 * 2 + e % 2;
           double want = args[2].data[lane * 4 + e];
           for (int k = 0; k < kind.k; ++k) {
-            // groupID = row or column, threadID_in_group and the element by k.
+            // By the PTX ISA, groupID is the row or column; k determines threadID_in_group and the element.
             const int per = kind.k / 8, quad = k % (4 * per) / per, low = k % per, far = k / (4 * per);
             const int in_a = per == 1 ? (row / 8) + 2 * far : low + 2 * (row / 8) + 4 * far;
             const int in_b = per == 1 ? far : low + 2 * far;

@@ -1,4 +1,4 @@
-// Programs given as text, for tests.
+// For tests: parses programs.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 
 namespace autotune::test {
 
-// A text that is no program fails the test, and gives an empty one.
+// Fails the test and returns an empty program if the text is not a program.
 inline PrimFunc Parse(std::string_view text) {
   auto f = ParsePrimFunc(text);
   EXPECT_TRUE(f.ok()) << f.error().Text() << "\n" << text;

@@ -1,4 +1,4 @@
-// What callers may ask of passes, and the instruments that look on.
+// Options that callers may give to passes, and instruments that observe passes.
 #include "ir/pass_context.h"
 
 #include <gmock/gmock.h>
@@ -45,7 +45,7 @@ TEST(PassConfig, OptionsAreTyped) {
   EXPECT_EQ(Refusal(config.SetOption("=3", kTables)), "pass option '=3': write NAME=VALUE");
   EXPECT_EQ(Refusal(config.SetOption("widht=8", kTables)),
             "unknown pass option 'widht'; did you mean width?; the options and their defaults are width=8, way=fast");
-  EXPECT_EQ(PassContext(config).Get(kWidth), 16) << "a refused value was kept";
+  EXPECT_EQ(PassContext(config).Get(kWidth), 16) << "a refused option must not change the value";
 }
 
 TEST(PassConfig, NeededAndUnknownPassesAreNotDisabled) {
@@ -80,7 +80,7 @@ const PrimFunc& Program() {
   return f;
 }
 
-// A pass that does nothing.
+// Runs a pass that does nothing.
 Status RunOne(const PassContext& context, std::string_view pass, std::string_view part = "") {
   TRY(context.Before(pass, PrimFuncView(Program(), part)));
   return context.After(pass, PrimFuncView(Program(), part));
@@ -129,7 +129,7 @@ TEST(Instruments, InnerPassesCountForThemselves) {
   EXPECT_EQ(times["outer"].runs, 1);
   EXPECT_EQ(times["inner"].runs, 2);
   EXPECT_GE(times["inner"].ms, 40);
-  EXPECT_LT(times["outer"].ms, 20) << "it slept in the inner pass";
+  EXPECT_LT(times["outer"].ms, 20) << "the sleep belongs to the inner pass";
   context.AddTimes({{"inner", {3, 1.5}}});
   EXPECT_EQ(context.Times()["inner"].runs, 5);
   PassContext without;
@@ -189,7 +189,7 @@ TEST(Instruments, VerifyRefusesWhatIsNotWellFormed) {
   PassContext context(PassConfig{.verify = true});
   EXPECT_TRUE(RunOne(context, "good").ok());
   PrimFunc broken = Program();
-  broken.params.pop_back();  // the body writes it
+  broken.params.pop_back();  // the body writes this parameter
   EXPECT_TRUE(context.Before("bad", PrimFuncView(Program())).ok());
   EXPECT_THAT(Refusal(context.After("bad", PrimFuncView(broken))), HasSubstr("y"));
   EXPECT_NE(Refusal(PassContext(PassConfig{.verify = true}).Before("first", PrimFuncView(broken))), "accepted");

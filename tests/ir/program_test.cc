@@ -1,4 +1,4 @@
-// Whole random programs through verifier, text and interpreter.
+// Random programs through verifier, text and interpreter.
 #include <gtest/gtest.h>
 
 #include "ir/text.h"
@@ -30,7 +30,7 @@ TEST(RandomPrograms, AreWellFormedPrintParseAndRun) {
   EXPECT_GT(texts.size(), 380u);
 }
 
-// Of a spatial loop around one block, any order of iterations is right; a reduction loop in parallel is a race.
+// A spatial loop may run its iterations in any order. A parallel reduction loop is a race.
 TEST(RandomPrograms, ParallelSpatialLoopsAgreeAndParallelReductionsRace) {
   int races = 0;
   for (uint64_t seed = 0; seed < 150; ++seed) {
@@ -63,7 +63,8 @@ TEST(RandomPrograms, ParallelSpatialLoopsAgreeAndParallelReductionsRace) {
     if (reductions.empty()) continue;
     Status raced = Interpret(parallel(true), args);
     ASSERT_FALSE(raced.ok()) << ToText(parallel(true));
-    // (An accumulator that nothing else uses is each iteration's own, and lacks what the others added.)
+    // (An accumulator that is used only inside the loop is private to each iteration, which then reads unwritten
+    // memory.)
     const std::string& message = raced.error().message;
     bool named = message.find("race") != std::string::npos || message.find("never written") != std::string::npos;
     EXPECT_TRUE(named) << message;

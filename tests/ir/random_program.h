@@ -15,13 +15,13 @@ namespace autotune::test {
 
 struct RandomProgramOptions {
   int max_stages = 5;
-  int stages = 0;           // not 0: exactly so many
-  bool float_only = false;  // else sometimes f64, i32 or i8 instead of f32
-  bool odd_shapes = true;   // extents like 5, 7, 13; else powers of two
+  int stages = 0;           // if not 0, the exact number of stages
+  bool float_only = false;  // otherwise some buffers are f64, i32 or i8 instead of f32
+  bool odd_shapes = true;   // extents like 5, 7, 13; otherwise powers of two
   int64_t max_extent = 16;
 };
 
-// Arrays for the parameters of f: integers in [-2, 2] in what is read, nothing in the outputs.
+// Returns arrays for the parameters of f: integers in [-2, 2] for those that f reads, empty arrays for outputs.
 inline std::vector<InterpArray> RandomArgs(const PrimFunc& f, uint64_t seed) {
   Rng rng(seed);
   std::vector<InterpArray> args;
@@ -51,7 +51,7 @@ class RandomProgram {
     int64_t stages = 1 + rng_.Below(options_.max_stages);
     if (options_.stages) stages = options_.stages;
     for (int64_t i = 0; i < stages; ++i) AddStage();
-    // What no stage reads is an output, and sometimes one more.
+    // A buffer that no stage reads is an output; sometimes another buffer is, too.
     std::vector<Stmt> stmts = std::move(stmts_);
     for (Value& value : values_) {
       if (value.is_input) continue;
@@ -66,7 +66,7 @@ class RandomProgram {
   }
 
  private:
-  struct Value {  // a buffer and the greatest magnitude of its elements
+  struct Value {  // a buffer and the largest magnitude of its elements
     Buffer buffer;
     std::vector<int64_t> shape;
     int64_t bound = 2;
@@ -91,12 +91,13 @@ class RandomProgram {
     return values_.size() - 1;
   }
 
-  // One block that computes a buffer of `shape`; `reduce` are the extents of its reduction iterators.
+  // A block that computes a buffer, with its loops and iterators. Open makes the block for a buffer of `shape`;
+  // `reduce` gives the extents of its reduction iterators.
   struct Nest {
     Name name;
     std::vector<Name> loops;
     Block block;
-    std::vector<Expr> vars;  // iterators: first the spatial ones
+    std::vector<Expr> vars;  // the iterators; the spatial ones come first
   };
   Nest Open(const std::vector<int64_t>& shape, const std::vector<int64_t>& reduce) {
     Nest nest;
@@ -127,7 +128,7 @@ class RandomProgram {
   }
 
   Value& Pick() {
-    // Rather the newest, so that chains grow.
+    // Prefers the newest buffer, so that chains grow.
     size_t i = rng_.Below(2) ? values_.size() - 1 : rng_.Below(static_cast<int64_t>(values_.size()));
     values_[i].read = true;
     return values_[i];
@@ -163,7 +164,7 @@ class RandomProgram {
     Nest nest = Open(a.shape, {});
     Expr x = MakeLoad(a.buffer, nest.vars);
     int64_t bound = a.bound;
-    // A second operand of the same shape, or of one row of it, broadcast.
+    // The second operand has the same shape, or is one row, which broadcasts.
     size_t other = rng_.Below(static_cast<int64_t>(values_.size()));
     bool same = values_[other].shape == a.shape;
     Expr y;
@@ -218,7 +219,8 @@ class RandomProgram {
     Close(std::move(nest));
   }
 
-  // out[vars] = combine(out[vars], term), over the reduction iterators; `count` is their number of values.
+  // Adds a stage out[vars] = combine(out[vars], term) over the reduction iterators. `count` is the number of values
+  // that these take.
   void Reduce(Nest nest, const std::vector<int64_t>& shape, const Expr& term, int64_t bound, int64_t count) {
     std::vector<Expr> at = First(nest.vars, shape.size());
     bool sum = bound * count <= limit_ && rng_.Below(3);
@@ -234,7 +236,7 @@ class RandomProgram {
 
   void AddReduction() {
     Value a = Pick();
-    // Some axes are reduced, the others kept.
+    // Reduces some axes and keeps the others.
     std::vector<int64_t> keep, reduce;
     std::vector<bool> reduced;
     int64_t count = 1;
@@ -325,7 +327,7 @@ class RandomProgram {
     Close(std::move(nest));
   }
 
-  // Part of an axis: not all that its producer computes is needed.
+  // Reads a part of an axis, so not every element that its producer computes is needed.
   void AddSlice() {
     Value a = Pick();
     size_t axis = rng_.Below(static_cast<int64_t>(a.shape.size()));
@@ -340,7 +342,7 @@ class RandomProgram {
     Close(std::move(nest));
   }
 
-  // out[v, ...] = a[v, v, ...]
+  // Adds a stage out[v, ...] = a[v, v, ...].
   void AddDiagonal() {
     Value a = Pick();
     if (a.shape.size() < 2) return AddElementwise();

@@ -1,5 +1,5 @@
-// Programs of threads: their text, their rules, and what the interpreter finds: races between threads and blocks,
-// memory that is not one's own, barriers that not all threads reach.
+// Programs with threads: their text, their rules, and the errors that the interpreter finds: races between threads and
+// between blocks, accesses to other threads' private memory, barriers that not all threads reach.
 #include "ir/threads.h"
 
 #include <gmock/gmock.h>
@@ -22,12 +22,13 @@ using test::Parse;
 
 using ::testing::HasSubstr;
 
-// The lowered function with these allocs and this body; x: f32[8], out: f32[8].
+// Returns the text of a lowered function with these allocs and this body; x: f32[8], out: f32[8].
 std::string Func(const std::string& allocs, const std::string& body) {
   return "func f(x: f32[8] input, out: f32[8] output) {\n" + allocs + body + "}";
 }
 
-// What is wrong with a function, or "" and what it makes of x[i] = i in `out`, whatever the order of threads.
+// Returns what is wrong with a function; "" if nothing is. `out` receives the results for x[i] = i, which must not
+// depend on the order of threads.
 std::string Outcome(const std::string& text, std::vector<double>* out = nullptr) {
   PrimFunc f = Parse(text);
   auto again = ParsePrimFunc(ToText(f));
@@ -49,7 +50,7 @@ std::string Outcome(const std::string& text, std::vector<double>* out = nullptr)
   return "";
 }
 
-// Two blocks of four threads, each of which turns its four elements around.
+// A program of two blocks of four threads. Each block reverses its four elements.
 std::string Turn(const std::string& between, const std::string& scope = "shared") {
   return Func("", "for b in 2 blockIdx.x {\n local s: f32[4] " + scope +
                       "\n for t in 4 threadIdx.x {\n s[t] = 0.0\n evaluate barrier()\n s[t] = x[b * 4 + t]\n" +
@@ -65,7 +66,7 @@ TEST(Threads, MeetAtBarriers) {
                               "touch s[3], the later one to read it"));
 }
 
-// The end of a loop over threads is one for all of them.
+// The end of a loop over threads is a barrier for them.
 TEST(Threads, MeetAtTheEndOfTheirLoop) {
   std::vector<double> out;
   EXPECT_EQ(Outcome(Func("", R"(for b in 2 blockIdx.x {
@@ -78,7 +79,7 @@ TEST(Threads, MeetAtTheEndOfTheirLoop) {
   EXPECT_EQ(out, (std::vector<double>{3, 2, 1, 0, 7, 6, 5, 4}));
 }
 
-// A barrier is one for the threads of a block; blocks never wait for each other.
+// A barrier holds the threads of one block. Blocks never wait for each other.
 TEST(Threads, BarriersDoNotHoldBlocks) {
   auto through_global = [](const std::string& index) {
     return Func("alloc g: f32[8]\n",
@@ -88,14 +89,14 @@ TEST(Threads, BarriersDoNotHoldBlocks) {
   };
   EXPECT_EQ(Outcome(through_global("b * 4 + 3 - t")), "");
   std::string race = Outcome(through_global("7 - (b * 4 + t)"));
-  // Whoever comes first finds nothing there, or what another block has just written.
+  // The first block to read finds unwritten memory, or an element that the other block has just written.
   bool named = race.find("race: threads") != std::string::npos || race.find("never written") != std::string::npos;
   EXPECT_TRUE(named) << race;
   EXPECT_THAT(Outcome(Func("", "for b in 2 blockIdx.x { out[0] = 1.0 }\n")),
               HasSubstr("race: threads (blockIdx.x = 0) and (blockIdx.x = 1) touch out[0], the later one to write it"));
 }
 
-// All the pairs that can conflict, and what tells them apart: a step of a loop in which all threads wait.
+// In a loop, an access may conflict with one of the same or of the next iteration. Only barriers separate them.
 TEST(Threads, RacesAreFoundInLoopsToo) {
   auto shift = [](const std::string& first, const std::string& second) {
     return Func("",
@@ -135,14 +136,14 @@ TEST(Threads, ThatDoNotAllReachABarrierAreAnError) {
   EXPECT_EQ(Outcome(Turn("for i in b + 1 { evaluate barrier() }\n")), "");
   EXPECT_THAT(Outcome(Turn("for i in t + 1 { evaluate barrier() }\n")),
               HasSubstr("barrier divergence: the extent of loop i is 1 in thread"));
-  // What is in memory decides about branches, too.
+  // A condition may depend on memory. All threads of a block must agree on it.
   EXPECT_EQ(Outcome(Turn("if x[0] < 1.0 { evaluate barrier() }\n")), "");
   EXPECT_THAT(Outcome(Turn("if x[t] < 2.0 { evaluate barrier() }\nevaluate barrier()\n")),
               HasSubstr("barrier divergence"));
 }
 
 TEST(Threads, OwnWhatIsLocal) {
-  // Each has a copy, across barriers.
+  // Each thread has its own copy, which keeps its value across barriers.
   auto local = [](const std::string& scope) {
     return Func("",
                 "for b in 2 blockIdx.x { for t in 4 threadIdx.x {\n local v: f32[2] " + scope +
@@ -154,7 +155,7 @@ TEST(Threads, OwnWhatIsLocal) {
     EXPECT_EQ(Outcome(local(scope), &out), "");
     EXPECT_EQ(out, (std::vector<double>{0, 4, 8, 12, 16, 20, 24, 28}));
   }
-  // So it is where it is declared for all of them, in loops of each thread.
+  // A local buffer that is declared outside the loops over threads is private to each thread, too.
   auto two_loops = [](const std::string& index) {
     return Func("alloc v: f32[8] local\n",
                 "for b in 2 blockIdx.x {\n for t in 4 threadIdx.x { v[b * 4 + t] = x[b * 4 + t] "
@@ -170,7 +171,7 @@ TEST(Threads, OwnWhatIsLocal) {
   EXPECT_EQ(Outcome(in_all("0"), &out), "");
   EXPECT_EQ(out, (std::vector<double>{0, 1, 2, 3, 4, 5, 6, 7}));
   EXPECT_THAT(Outcome(in_all("1")), HasSubstr("never written"));
-  // Each of both axes, too.
+  // Threads of two axes have a copy each.
   EXPECT_EQ(Outcome(Func("alloc v: f32[1] local\n",
                          "for ty in 2 threadIdx.y { for tx in 4 threadIdx.x {\n v[0] = x[ty * 4 + tx]\n evaluate "
                          "barrier()\n out[ty * 4 + tx] = v[0]\n } }\n"),
@@ -187,7 +188,7 @@ TEST(Threads, OfOneBlockShare) {
                     index + "] }\n }\n");
   };
   EXPECT_EQ(Outcome(shared("b * 4 + 3 - u")), "");
-  EXPECT_THAT(Outcome(shared("4 - b * 4 + u")), HasSubstr("never written"));  // each block has its own
+  EXPECT_THAT(Outcome(shared("4 - b * 4 + u")), HasSubstr("never written"));  // each block has its own copy
 }
 
 struct Rule {
@@ -275,7 +276,7 @@ TEST(Threads, KeepTheRules) {
   }
   EXPECT_EQ(Verify(Parse("func f(x: f32[8] shared input, out: f32[8] output) { out[0] = x[0] }")).error().Text(),
             "malformed IR in f: parameter 'x' has scope shared");
-  // Blocks of the schedulable dialect hold no barriers: synchronisation is made from them.
+  // The schedulable dialect has no barriers; lowering adds them.
   EXPECT_THAT(Verify(Parse("func f(out: f32[8] output) { for i in 8 threadIdx.x { block b(v: S 8 = i) { out[v] = 1.0 } "
                            "evaluate barrier() } }"))
                   .error()
@@ -285,7 +286,7 @@ TEST(Threads, KeepTheRules) {
               HasSubstr("a barrier has no value"));
 }
 
-// Verify has refused it before, as one before lowering: a block never holds one.
+// Verify refuses this program earlier, as a barrier before lowering, so no rule of kRules can provoke the message.
 constexpr char kInBlock[] = "a barrier in a block";
 
 TEST(Threads, NoBlockHoldsABarrier) {
@@ -295,14 +296,14 @@ TEST(Threads, NoBlockHoldsABarrier) {
   EXPECT_EQ(CheckThreads(f).error().Text(), kInBlock);
 }
 
-// A message in the source that nothing above provokes would be a rule without a test.
+// Every message in the source must be provoked by a rule of kRules; otherwise its rule has no test.
 TEST(Threads, EveryRuleIsBrokenAbove) {
   std::string source = test::ReadAll(AUTOTUNE_SOURCE_DIR "/ir/threads.cc"), missing;
   std::vector<Message> messages = MessagesIn("ir/threads.cc", "Fail(", source);
   EXPECT_GT(messages.size(), 15u);
   for (const Message& message : messages) {
     std::regex pattern(message.pattern);
-    if (message.text == "..." || std::regex_match(kInBlock, pattern)) continue;  // the first is Fail itself
+    if (message.text == "..." || std::regex_match(kInBlock, pattern)) continue;  // "..." is the definition of Fail
     bool broken = std::any_of(std::begin(kRules), std::end(kRules),
                               [&](const Rule& rule) { return std::regex_match(rule.message, pattern); });
     if (!broken) missing += message.file + ":" + std::to_string(message.line) + ": " + message.text + "\n";

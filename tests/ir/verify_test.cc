@@ -8,7 +8,7 @@
 namespace autotune {
 namespace {
 
-// An empty error means well-formed.
+// Checks that verifying `text` gives `error`; an empty `error` means that the text is well-formed.
 void Checked(const std::string& text, const std::string& error, Dialect dialect = Dialect::kEither) {
   auto f = ParsePrimFunc(text);
   ASSERT_TRUE(f.ok()) << f.error().Text() << "\n" << text;
@@ -65,7 +65,7 @@ TEST(Verify, AlignedStrides) {
   alloc("f32[4, 4, 4] align [0, 8, 1] align [0, 8, 1]", "in order, each once");
   alloc("f32[4, 4] strides [5, 1] align [0, 8, 1]", "buffer b has strides, so none are left to align");
   alloc("f32[4, 4] register align [0, 8, 1]", "buffer b lies in registers");
-  // No text can say these.
+  // The text of a program cannot express these alignments.
   Buffer rows = Buffer::Make("b", DType::Float(32), {Expr(4), Expr(4)});
   auto with = [&](DimAlign align) { return Verify(PrimFunc{"f", {}, {WithDimAlign(rows, {align})}, {}, MakeSeq({})}); };
   EXPECT_TRUE(with({0, 8, 7}).ok());
@@ -104,20 +104,21 @@ TEST(Verify, ReductionIteratorsTakeTheirValuesOnce) {
   Body(one("4", "r: R 2 = k // 2, s: R 2 = k % 2"), "");
   Body(one("4", "r: R 2 = k // 2, s: R 3 = k % 3"), "");
   Body(one("8", "r: R 3 = k // 3, s: R 2 = k % 2"), twice + "k // 3, s = k % 2");
-  Body(one("8", "r: R 4 = k % 4) where (k < 4"), "");  // only there
+  Body(one("8", "r: R 4 = k % 4) where (k < 4"), "");  // within k < 4, each value occurs once
   Body(one("8", "r: R 4 = k % 4) where (v < 4"), twice);
   Body(one("4", "r: R 4 = 3 - k"), "not 0 at first");
   Body(one("4", "r: R 5 = k + 1"), "not 0 at first");
   Body("for i in 4 { for k in 4 { block b(v: S 4 = i, r: R 4 = 3 - k) { out[v] = out[v] + x[v] } } }", "");
   Body("for i in 4 { for k in 4 { block b(v: S 4 = i, r: R 4 = k // 2) { out[v] = out[v] + x[v] } } }", twice);
-  Body("for i in 4 { block b(v: S 4 = i, r: R 2 = i // 2) { out[v] = out[v] + x[v] } }", "");  // i tells elements apart
+  Body("for i in 4 { block b(v: S 4 = i, r: R 2 = i // 2) { out[v] = out[v] + x[v] } }",
+       "");  // v tells the iterations apart
   Body(two("r: R 12 = j * 4 + k"), "");
   Body(two("r: R 12 = k * 3 + j"), "");
   Body(two("r: R 12 = j * 3 + k"), twice);
   Body(two("r: R 20 = j * 5 + k"), "");
   Body(two("r: R 6 = j + k"), twice);
   Body(two("r: R 3 = j, s: R 7 = j + k"), "");
-  Body(two("r: R 3 = j"), "");  // k repeats the whole block
+  Body(two("r: R 3 = j"), "");  // the loop k repeats the whole block
   Checked(
       "func f(x: f32[n] input, out: f32[1] output) { for k in n { block b(v: S 1 = 0, r: R n = k) "
       "{ init { out[v] = 0.0 } out[v] = out[v] + x[r] } } }",
@@ -126,7 +127,7 @@ TEST(Verify, ReductionIteratorsTakeTheirValuesOnce) {
       "func f(x: f32[n] input, out: f32[1] output) { for k in n { block b(v: S 1 = 0, r: R n = k // 2) "
       "{ init { out[v] = 0.0 } out[v] = out[v] + x[r] } } }",
       "come once each cannot be checked: r = k // 2");
-  // What trying costs is bounded, whatever the text.
+  // The cost of the check is bounded for any text.
   std::string long_sum = "k // 1";
   for (int i = 0; i < 20; ++i) long_sum += " + k // 2097152";
   for (auto [binding, problem] : {std::pair{std::string("k // 1"), ""}, {long_sum, "cannot be checked"}}) {

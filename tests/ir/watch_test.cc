@@ -29,14 +29,14 @@ TEST(Watch, WhatIsMalformedOrDoesNotParseAgainIsFound) {
   EXPECT_NO_THROW(CheckProgram("here", Storing(Expr(2))));
   EXPECT_THAT([] { CheckProgram("here", Storing(IndexVar("nowhere"))); },
               ThrowsMessage<InternalError>(HasSubstr("here: malformed IR in f: variable nowhere is not in scope")));
-  // A tree that the parser refuses: the printer has no such limit.
+  // The parser refuses an expression of this depth, but the printer prints it.
   Expr deep = Expr(1);
   for (int i = 0; i < 1100; ++i) deep = MakeExpr(DType::Index(), Binary{BinaryOp::kAdd, deep, Expr(i)});
   EXPECT_THAT([&] { CheckProgram("here", Storing(deep)); },
               ThrowsMessage<InternalError>(HasSubstr("here: what prints does not parse: IR text: line 4")));
 }
 
-// This test binary has the watcher of tests/watch.cc.
+// In this test binary the watcher of tests/watch.cc is active.
 TEST(Watch, WatchesInTests) {
   EXPECT_THROW(ShowProgram(Storing(IndexVar("nowhere")), [] { return "here"; }), InternalError);
   ProgramWatcher watcher = program_watcher.exchange(nullptr);

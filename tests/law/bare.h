@@ -1,10 +1,10 @@
-// C++ without comments and literals, for tests that look at braces and words.
+// For tests of the sources: C++ text without comments and literals.
 #pragma once
 #include <string>
 
 namespace autotune::law {
 
-// Returns `text` with its comments blank and its literals empty. Line numbers stay as they are.
+// Returns `text` with blank comments and empty literals. Line numbers do not change.
 std::string Bare(const std::string& text);
 
 }  // namespace autotune::law

@@ -1,6 +1,6 @@
-// Deadlines, leases and measurements go by clocks that only run forward. The wall clock, which users and time servers
-// set, serves for what people read (dates of records, packages and log lines), in the files of this list and nowhere
-// else: so that a clock that jumps can neither end nor prolong anything.
+// Deadlines, leases and measurements use clocks that only run forward. Only the files of this list read the wall clock,
+// for dates that people read (in records, packages and logs). Users and time servers may set the wall clock, and a jump
+// must neither end nor prolong anything.
 #include <gmock/gmock.h>
 
 #include <map>
@@ -37,7 +37,7 @@ TEST(Clocks, OnlyListedFilesReadTheWallClock) {
       continue;
     if (!ReadsTheWallClock(ReadProjectFile(path))) continue;
     ++found;
-    EXPECT_TRUE(kReaders.count(path)) << path << " reads the wall clock: take BootMillis or steady_clock";
+    EXPECT_TRUE(kReaders.count(path)) << path << " reads the wall clock: use BootMillis or steady_clock instead";
   }
   EXPECT_GE(found, 5);
 }

@@ -1,4 +1,4 @@
-// The law on the project itself, and each rule on a fabricated breach.
+// Checks the dependency rules on the project itself, and each rule on a fabricated violation.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

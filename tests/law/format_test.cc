@@ -1,4 +1,4 @@
-// Every source file is formatted by .clang-format, where clang-format is installed.
+// Every source file is formatted by .clang-format. Skipped where clang-format is not installed.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -10,7 +10,7 @@
 namespace autotune::law {
 namespace {
 
-// What clang-format complains about in these files; "" if all are well.
+// Returns the files that clang-format would change; "" if there are none.
 std::string Misformatted(const std::vector<std::string>& files) {
   std::string command = "cd '" AUTOTUNE_SOURCE_DIR "' && clang-format --style=file --dry-run -Werror";
   for (const std::string& file : files) command += " '" + file + "'";
@@ -31,7 +31,7 @@ TEST(Format, EverySourceIsFormatted) {
     if (path.ends_with(".cc") || path.ends_with(".h")) files.push_back(path);
   }
   ASSERT_GE(files.size(), 20u);
-  EXPECT_EQ(Misformatted(files), "") << "mend it with: cmake --build build --target format";
+  EXPECT_EQ(Misformatted(files), "") << "to format these files: cmake --build build --target format";
 }
 
 TEST(Format, ABadlyFormattedFileIsNoticed) {

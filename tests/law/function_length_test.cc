@@ -1,5 +1,5 @@
-// No function of the product is longer than a reader can see at once. A longer one does several things: each gets a
-// function with a name of its own. The functions in kExceptions may be longer, for the reason given there.
+// No function of the product is longer than a screen. A longer function does several things, and each of them should be
+// a function with its own name. The functions in kExceptions may be longer, for the reason given there.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ using testing::IsEmpty;
 
 constexpr int kMaxLines = 80;  // from the first line of the signature to the closing brace
 
-// By file and name, with the reason.
+// Keys: file and function; value: the reason.
 const std::map<std::pair<std::string, std::string>, std::string> kExceptions = {
     {{"graph/to_te.cc", "Compute"}, "a table: one case per operator; the compiler names a missing one"},
     {{"tuner/draft.cc", "TiledCycles"}, "being rewritten"},
@@ -27,11 +27,12 @@ const std::map<std::pair<std::string, std::string>, std::string> kExceptions = {
 
 struct Function {
   std::string name;
-  int line = 0;  // of its signature
+  int line = 0;  // line of the signature
   int lines = 0;
 };
 
-// What is between two braces. A container holds functions: a namespace, a class. Functions and initializers do not.
+// Kinds of a pair of braces. A container (namespace, class) holds functions. kOther: any other braces, and all braces
+// inside a function.
 enum class Braces { kContainer, kFunction, kOther };
 
 bool IsWordChar(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
@@ -47,7 +48,7 @@ bool HasWord(const std::string& text, const std::string& word) {
   return false;
 }
 
-// `head` is the text before a brace, since the last semicolon or brace.
+// Returns the kind of a brace. `head` is the text between it and the last semicolon or brace.
 Braces KindOf(const std::string& head) {
   const size_t parenthesis = head.find('(');
   if (parenthesis == std::string::npos) {
@@ -59,7 +60,7 @@ Braces KindOf(const std::string& head) {
   return HasWord(head.substr(0, parenthesis), "alignas") ? Braces::kContainer : Braces::kFunction;
 }
 
-// The name before the first parenthesis of a signature, with its class.
+// Returns the name before the first parenthesis of a signature, with its class.
 std::string NameIn(const std::string& head) {
   size_t end = head.find('(');
   if (size_t op = head.find("operator"); op < end) {
@@ -71,7 +72,7 @@ std::string NameIn(const std::string& head) {
   return head.substr(space == std::string::npos ? 0 : space + 1, end - (space == std::string::npos ? 0 : space + 1));
 }
 
-// The lines of preprocessor directives become empty.
+// Returns the text with empty lines in place of preprocessor directives.
 std::string WithoutDirectives(const std::string& text) {
   std::string result;
   bool directive = false;
@@ -89,19 +90,19 @@ std::string WithoutDirectives(const std::string& text) {
   return result;
 }
 
-// Whether `head` ends with "public:" and the like, which are no part of the signature behind them.
+// Returns whether `head` ends with an access specifier, which is no part of the signature after it.
 bool EndsSpecifier(const std::string& head) {
   return head.ends_with("public:") || head.ends_with("private:") || head.ends_with("protected:");
 }
 
-// The functions in a C++ source, in order. Lambdas and local classes belong to the function around them.
+// Returns the functions in a C++ source, in order. Lambdas and local classes belong to the function around them.
 std::vector<Function> FunctionsIn(const std::string& source) {
   const std::string text = WithoutDirectives(Bare(source));
   std::vector<Function> functions;
   std::vector<Braces> open;
   std::string head;
   int line = 1, head_line = 1, parentheses = 0;
-  bool inside = false;  // of something that is no container
+  bool inside = false;  // inside braces that are not a container
   auto restart = [&] { head.clear(), head_line = line; };
   for (size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
@@ -120,7 +121,8 @@ std::vector<Function> FunctionsIn(const std::string& source) {
       restart();
     } else if (c == '\n') {
       ++line;
-      // An empty line, which a comment leaves too, ends what came before a signature: a macro without semicolon.
+      // An empty line ends the text before a signature, such as a macro without a semicolon. A blanked comment is an
+      // empty line, too.
       if (parentheses == 0 && text.find_first_not_of(" ", i + 1) == text.find('\n', i + 1)) head.clear();
       if (head.find_first_not_of(" \n") == std::string::npos) restart();
       head += c;
@@ -150,16 +152,17 @@ TEST(FunctionLength, NoFunctionIsTooLong) {
       needed.insert({path, f.name});
       EXPECT_TRUE(kExceptions.contains({path, f.name}))
           << path << ":" << f.line << ": " << f.name << " has " << f.lines << " lines, of at most " << kMaxLines
-          << ": give its parts functions of their own";
+          << ": split it into several functions";
     }
   }
-  EXPECT_GE(count, 3000u) << "found too few functions";
+  EXPECT_GE(count, 3000u) << "the scan finds too few functions";
   for (const auto& [function, reason] : kExceptions) {
-    EXPECT_TRUE(needed.contains(function)) << function.first << ": " << function.second << " is no exception any more";
+    EXPECT_TRUE(needed.contains(function))
+        << function.first << ": " << function.second << " is short enough: remove the exception";
   }
 }
 
-// name:line:lines of each function.
+// Returns name:line:lines for each function.
 std::vector<std::string> Found(const std::string& source) {
   std::vector<std::string> found;
   for (const Function& f : FunctionsIn(source)) {

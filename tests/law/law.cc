@@ -8,9 +8,9 @@
 namespace autotune::law {
 namespace {
 
-// A third-party package enters by its doors only: files, or folders with a slash at their end.
+// A third-party package may be included only by its doors: files, or folders if the name ends with a slash.
 struct Package {
-  std::string prefix;  // of the header's name
+  std::string prefix;  // beginning of its headers' names
   std::vector<std::string> doors;
   bool in_headers = false;
 };
@@ -41,7 +41,8 @@ const std::vector<Package>& Packages() {
   return packages;
 }
 
-// Headers of the system and the compiler beside the C++ standard library's, which have neither dot nor slash.
+// Returns whether a header belongs to the system or the compiler. Names without a dot and a slash are those of the C++
+// standard library.
 bool IsSystemHeader(const std::string& name) {
   static const std::set<std::string> known = {
       "arm_neon.h",  "assert.h",  "cpuid.h",   "dlfcn.h",  "elf.h",       "emmintrin.h", "errno.h",  "fcntl.h",
@@ -102,7 +103,7 @@ bool IsDoor(const Package& package, const std::string& path) {
 }
 
 struct Include {
-  std::string path;  // of the file that includes
+  std::string path;  // the including file
   int line;
   bool quoted;
   std::string name;
@@ -121,8 +122,8 @@ std::vector<Include> IncludesOf(const std::vector<Source>& sources) {
   return includes;
 }
 
-// Headers of ours that bring in a third-party package, themselves or through others. Only the inside of a door that is
-// a folder may have such headers; the tests' are nobody's business.
+// Returns our headers that include a third-party package, directly or through others, with that package. Only a door
+// that is a folder may contain such headers. The headers of tests are not checked.
 std::map<std::string, const Package*> LeakyHeaders(const std::vector<Include>& includes) {
   std::map<std::string, const Package*> leaky;
   for (bool changed = true; changed;) {
@@ -143,7 +144,7 @@ std::map<std::string, const Package*> LeakyHeaders(const std::vector<Include>& i
   return leaky;
 }
 
-// "" if the file may include the header in angle brackets.
+// Returns why a file may not include a header in angle brackets; "" if it may.
 std::string RefuseAngle(const std::string& path, const std::string& name) {
   if (IsSystemHeader(name)) return "";
   const Package* package = PackageOf(name);
@@ -152,13 +153,13 @@ std::string RefuseAngle(const std::string& path, const std::string& name) {
   return "<" + name + "> is a third-party header that only " + Join(package->doors) + " may include";
 }
 
-// The same for a header in quotes.
+// Returns why a file may not include a header in quotes; "" if it may.
 std::string RefuseQuoted(const std::string& path, const std::string& name, const Components& components) {
   std::string from = TopFolder(path), to = TopFolder(name);
   if (to.empty() || name.find("..") != std::string::npos) return "\"" + name + "\" is not relative to the root";
   if (from == to) return "";
   if (LayerOf(to) < 0) return "\"" + name + "\" is in no component";
-  if (LayerOf(from) < 0) return "";  // tests, benches and examples may look at anything
+  if (LayerOf(from) < 0) return "";  // tests, benchmarks and examples may include any component
   auto component = components.find(from);
   if (component == components.end()) return "the folder " + from + " has no component(...) line";
   if (component->second.deps.count(to)) return "";
@@ -234,7 +235,8 @@ std::vector<std::string> CheckLayers(const Components& components) {
       }
     }
   }
-  // Circles, told as such: the layers forbid them too, but this names the whole way round.
+  // Reports each cycle of dependencies with its full path. The check of the layers also finds cycles, but does not
+  // print them.
   std::set<std::string> done;
   std::vector<std::string> way;
   std::function<void(const std::string&)> visit = [&](const std::string& folder) {

@@ -1,6 +1,6 @@
-// The dependency law: which folder may include what. Pure functions over file names and texts, so that each rule is
-// tested on fabricated sources too. Findings are lines "file:line: what is wrong". Not a parser of C++: it reads
-// #include lines.
+// The dependency rules: which folder may include which other. Pure functions over file names and texts, so that tests
+// can check each rule on fabricated sources. A finding is a line "file:line: what is wrong". Reads only #include lines;
+// not a parser of C++.
 #pragma once
 #include <map>
 #include <set>
@@ -9,7 +9,7 @@
 
 namespace autotune::law {
 
-// The layers, lowest first; the names in one row are siblings, which may not include each other.
+// Returns the layers, lowest first. The components of one layer may not include each other.
 const std::vector<std::vector<std::string>>& Layers();
 
 struct Source {
@@ -20,17 +20,17 @@ struct Source {
 struct Component {
   std::string name;
   std::set<std::string> deps;
-  std::string file;  // its CMakeLists.txt
+  std::string file;  // the component's CMakeLists.txt
   int line = 0;
 };
-using Components = std::map<std::string, Component>;  // by folder
+using Components = std::map<std::string, Component>;  // keys: folders
 
 // Reads the component(...) line of each CMakeLists.txt among `files`.
 std::vector<std::string> ParseComponents(const std::vector<Source>& files, Components& components);
-// Every dependency exists and lies in a lower layer; there are no circles.
+// Checks that every dependency exists and is in a lower layer, and that there are no cycles.
 std::vector<std::string> CheckLayers(const Components& components);
-// Every include of a source names the standard library, the system, its own folder, a folder its component depends on,
-// or a third-party package whose door this file is.
+// Checks that every include of a source names the standard library, the system, the source's own folder, a folder among
+// its component's dependencies, or a third-party package for which the source is a door.
 std::vector<std::string> CheckIncludes(const std::vector<Source>& sources, const Components& components);
 
 }  // namespace autotune::law

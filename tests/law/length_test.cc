@@ -1,4 +1,5 @@
-// No source file is longer than what a reader keeps in mind: it has one concern, and its parts have their own files.
+// No source file is longer than 500 lines: a longer file has several concerns, and each of them should have its own
+// file.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -27,7 +28,7 @@ TEST(Length, NoSourceIsTooLong) {
     if (!IsSource(path)) continue;
     ++files;
     int64_t lines = LinesOf(ReadProjectFile(path));
-    EXPECT_LE(lines, kMaxLines) << path << " is too long: give one of its concerns a file of its own";
+    EXPECT_LE(lines, kMaxLines) << path << " is too long: move one of its concerns to a new file";
   }
   EXPECT_GE(files, 20);
 }

@@ -1,4 +1,4 @@
-// The project's own files, for tests that look at them. Not for tests of fabricated ones.
+// The project's own files, for tests that check them. Tests of fabricated sources do not use this header.
 #pragma once
 #include <string>
 #include <vector>

@@ -1,5 +1,5 @@
-// TRY never stands inside a braced list of initializers: when it returns, gcc 12 does not destroy the elements that are
-// already there (support/result.h).
+// TRY must not be inside a braced list of initializers: when TRY returns, gcc 12 does not destroy the list's elements
+// that have been constructed already (support/result.h).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,8 +14,8 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-// The lines on which TRY or TRY_NOTE has for its innermost braces some without semicolons and keywords of statements:
-// a list, not code.
+// Returns the lines where TRY or TRY_NOTE is inside a list. Its innermost braces are a list if they contain neither a
+// semicolon nor a keyword of a statement.
 std::vector<int> TriesInLists(const std::string& text) {
   struct Braces {
     bool code = false;
@@ -49,7 +49,8 @@ TEST(Try, StandsInNoBracedList) {
   for (const std::string& path : ProjectFiles()) {
     if (!path.ends_with(".cc") && !path.ends_with(".h")) continue;
     ++files;
-    for (int line : TriesInLists(ReadProjectFile(path))) ADD_FAILURE() << path << ":" << line << ": TRY inside braces";
+    for (int line : TriesInLists(ReadProjectFile(path)))
+      ADD_FAILURE() << path << ":" << line << ": TRY inside a braced list";
   }
   EXPECT_GE(files, 20);
 }

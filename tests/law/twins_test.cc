@@ -1,5 +1,6 @@
 // A helper has one definition: no two files of the product define a function of the same name and parameter types at
-// namespace scope. What is mended in one of two would stay wrong in the other. Methods and operators are left out.
+// namespace scope. A bug that is fixed in one of two definitions would stay in the other. Methods and operators are not
+// checked.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +19,7 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-// The place behind the bracket that closes the one at `begin`.
+// Returns the position after the bracket that closes the one at `begin`.
 size_t Behind(const std::string& text, size_t begin) {
   int open = 0;
   for (size_t i = begin; i < text.size(); ++i) {
@@ -30,7 +31,7 @@ size_t Behind(const std::string& text, size_t begin) {
 
 std::string Stripped(const std::string& text, const std::regex& what) { return std::regex_replace(text, what, ""); }
 
-// "const ir::Expr& e = {}" -> "Expr".
+// Returns the type of a parameter: "const ir::Expr& e = {}" -> "Expr".
 std::string TypeOf(std::string parameter) {
   static const std::regex qualifier(R"(\bconst\b|\w+::)"), space(R"(\s)"), reference(R"([\s&])");
   parameter = Stripped(parameter.substr(0, parameter.find('=')), qualifier);
@@ -40,9 +41,10 @@ std::string TypeOf(std::string parameter) {
   return Stripped(parameter, reference);
 }
 
-// "void Add(Expr, int64_t)" of the code before a function's body, without the result; "" if no function's body follows.
+// `head` is the code before a brace. Returns a function's name and parameter types, "Add(Expr, int64_t)"; "" if the
+// brace does not begin a function's body.
 std::string SignatureOf(std::string head) {
-  static const std::regex macro(R"(\b[A-Z_]+\([^()]*\)(?=\s*[\w\[]))");  // in front of a declaration
+  static const std::regex macro(R"(\b[A-Z_]+\([^()]*\)(?=\s*[\w\[]))");  // a macro before a declaration
   head = Stripped(head, macro);
   static const std::regex not_a_function(R"(^\s*(template\s*<.*>\s*)?(class|struct|union|enum|using|concept)\b)");
   if (std::regex_search(head, not_a_function)) return "";
@@ -74,7 +76,7 @@ std::string SignatureOf(std::string head) {
   return signature + ")";
 }
 
-// The functions that a source defines at namespace scope.
+// Returns the functions that a source defines at namespace scope.
 std::set<std::string> FunctionsOf(const std::string& text) {
   static const std::regex transparent(R"((\bnamespace\b[\w\s:]*|\bextern\s*)$)");
   static const std::regex directive(R"(\n\s*#([^\n\\]|\\\n|\\.)*)");
@@ -82,7 +84,7 @@ std::set<std::string> FunctionsOf(const std::string& text) {
   std::set<std::string> functions;
   std::string head;
   for (size_t i = 0; i < code.size();) {
-    if (code[i] == '(') {  // with the braces of default arguments
+    if (code[i] == '(') {  // a parameter list, whose default arguments may contain braces
       const size_t end = Behind(code, i);
       head += code.substr(i, end - i);
       i = end;
@@ -100,9 +102,9 @@ std::set<std::string> FunctionsOf(const std::string& text) {
   return functions;
 }
 
-using Places = std::map<std::string, std::vector<std::string>>;  // by function, the files that define it
+using Places = std::map<std::string, std::vector<std::string>>;  // for each function, the files that define it
 
-// The functions that the sources of components define.
+// Collects the functions that the components' sources define.
 Places PlacesOf(const std::vector<Source>& sources) {
   std::set<std::string> components;
   for (const std::vector<std::string>& layer : Layers()) components.insert(layer.begin(), layer.end());
@@ -115,7 +117,7 @@ Places PlacesOf(const std::vector<Source>& sources) {
   return places;
 }
 
-// "Uses(Expr, Name): a.cc b.cc" for each function with several definitions.
+// Returns "Uses(Expr, Name): a.cc b.cc" for each function with several definitions.
 std::vector<std::string> Twins(const Places& places) {
   std::vector<std::string> twins;
   for (const auto& [function, paths] : places) {

@@ -1,4 +1,4 @@
-// Files that are compiled as one have no private name in common (cmake/unity.awk).
+// Files that are compiled together share no private name (cmake/unity.awk).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -26,7 +26,7 @@ class Unity : public testing::Test {
                                          "}  // namespace\n\nint Public();\n}\n";
   }
 
-  // The number of groups of a.cc and b.cc.
+  // Returns the number of groups into which a.cc and b.cc are divided.
   std::string Groups(const std::string& a, const std::string& b) {
     Write("a.cc", a);
     Write("b.cc", b);
@@ -44,7 +44,7 @@ class Unity : public testing::Test {
     return output;
   }
 
-  // Tests run side by side, so each has a folder of its own.
+  // Tests may run in parallel, so each has its own folder.
   const std::filesystem::path folder_ = std::filesystem::path(AUTOTUNE_BINARY_DIR "/tests/unity_test") /
                                         testing::UnitTest::GetInstance()->current_test_info()->name();
 };
@@ -63,7 +63,7 @@ TEST_F(Unity, OtherNamesShareAGroup) {
   EXPECT_EQ(Groups("struct A {\n  int same = 1;\n};\n", "struct B {\n  int same = 2;\n};\n"), "1\n");
   EXPECT_EQ(Groups("AUTOTUNE_ENUM(A, \"a\")\n", "AUTOTUNE_ENUM(B, \"b\")\n"), "1\n");
   EXPECT_EQ(Groups("using te::Tensor;\n", "using te::Tensor;\n"), "1\n");
-  EXPECT_EQ(Groups("void A::Run() {\n}\n", "void B::Run() {\n}\n"), "1\n") << "members of two classes";
+  EXPECT_EQ(Groups("void A::Run() {\n}\n", "void B::Run() {\n}\n"), "1\n") << "members of two classes do not conflict";
 }
 
 TEST_F(Unity, GroupsAreWrittenOnceAndNoLargerThanAllowed) {
@@ -75,7 +75,8 @@ TEST_F(Unity, GroupsAreWrittenOnceAndNoLargerThanAllowed) {
   EXPECT_THAT(test::ReadAll(folder_ / "unity_2.cc"), Not(HasSubstr("#include")));
   const auto written = std::filesystem::last_write_time(folder_ / "unity_0.cc");
   EXPECT_EQ(Run("-v per_group=2 -v dir=. -v groups=3", "a.cc b.cc c.cc"), "");
-  EXPECT_EQ(std::filesystem::last_write_time(folder_ / "unity_0.cc"), written) << "compiled again for nothing";
+  EXPECT_EQ(std::filesystem::last_write_time(folder_ / "unity_0.cc"), written)
+      << "an unchanged group must not be written again";
 }
 
 TEST_F(Unity, TooFewGroupsAreAnError) {

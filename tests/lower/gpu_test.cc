@@ -1,6 +1,5 @@
-// Programs lowered for GPUs. Random schedules, with and without threads, mean the same after every pass that lowering
-// runs: interpreted with threads in random order, without races, reads of unwritten shared memory or divergent
-// barriers.
+// Lowering for GPUs. Random schedules, with and without threads, keep their meaning after every pass. The interpreter
+// runs the threads in random order and reports races, reads of unwritten shared memory and divergent barriers.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -29,11 +28,11 @@ Target GpuWithAsyncCopies() {
   return Target::Parse("cuda -arch=sm_80 -mtriple=x86_64-linux-gnu -max-threads=64").value();
 }
 
-// Winograd's transforms round, some 1e-6 of the largest values that they meet; a wrong element is off by an integer.
+// Rounding in Winograd's transforms is about 1e-6 of the largest values; a wrong element is off by an integer.
 constexpr double kRounding = 1e-4;
 
 struct Tally {
-  // Programs that lowering accepted; those of them with barriers; those with asynchronous copies.
+  // Numbers of programs: accepted by lowering; of those, with barriers; of those accepted, with asynchronous copies.
   int compared = 0, barriers = 0, async = 0;
 };
 
@@ -49,7 +48,8 @@ bool IsPipelined(const Stmt& s) {
   return found;
 }
 
-// What is wrong with `f` lowered for a GPU, or "": it must compute what `plain`, without a schedule, does on a CPU.
+// Lowers `f` for a GPU and returns what is wrong with it, or "". It must compute what `plain`, the unscheduled program,
+// computes on a CPU.
 std::string Wrong(const PrimFunc& f, const PrimFunc& plain, const std::vector<InterpArray>& args,
                   Tally* tally = nullptr, const Target& target = Gpu()) {
   Result<LoweredKernel> lowered = Lower(f, target);
@@ -67,7 +67,7 @@ std::string Wrong(const PrimFunc& f, const PrimFunc& plain, const std::vector<In
     const std::vector<double> got = RunLowered(f, *lowered, args, error, seed);
     if (!error.empty()) return error;
     for (size_t i = 0; i < want.size(); ++i) {
-      // Inputs are small integers; results are other numbers only where a Winograd transform or a function makes them.
+      // Inputs are small integers, so results are exact, except where a Winograd transform or a function rounds.
       const double allowed = kRounding * (1 + std::abs(want[i]));
       if (!(std::abs(got[i] - want[i]) <= allowed) && !(std::isnan(got[i]) && std::isnan(want[i])) && got[i] != want[i])
         return "output " + std::to_string(i) + " is " + std::to_string(got[i]) + " instead of " +
@@ -77,7 +77,7 @@ std::string Wrong(const PrimFunc& f, const PrimFunc& plain, const std::vector<In
   return "";
 }
 
-// AUTOTUNE_GPU_SCHEDULES in the environment asks for more than a test run has time for.
+// Returns the number of random schedules: AUTOTUNE_GPU_SCHEDULES from the environment, or 1000.
 int NumSchedules() {
   const char* asked = std::getenv("AUTOTUNE_GPU_SCHEDULES");
   return asked ? std::atoi(asked) : 1000;
@@ -89,7 +89,7 @@ TEST(GpuLowering, RandomProgramsWithoutThreadsAreBound) {
     const PrimFunc f = test::MakeRandomProgram(seed);
     EXPECT_EQ(Wrong(f, f, test::RandomArgs(f, 3), &tally), "") << "seed " << seed << "\n" << ToText(f);
   }
-  EXPECT_EQ(tally.compared, 200) << "nothing is refused that has no threads";
+  EXPECT_EQ(tally.compared, 200) << "a program without threads must not be refused";
 }
 
 TEST(GpuLowering, RandomSchedulesKeepTheMeaning) {
@@ -104,7 +104,7 @@ TEST(GpuLowering, RandomSchedulesKeepTheMeaning) {
     with_threads += HasThreads(schedule.func().body);
     auto judge = [&](const zoo::Workload& workload, const Schedule& s, Tally* found = nullptr) {
       const zoo::Checker checker(workload, 3);
-      // Without pipelines, both targets have the same programs.
+      // Without pipelines, both targets give the same programs.
       const std::string wrong = Wrong(s.func(), checker.func(), checker.integers(), found);
       if (!wrong.empty() || !IsPipelined(s.func().body)) return wrong;
       return Wrong(s.func(), checker.func(), checker.integers(), found, GpuWithAsyncCopies());
@@ -132,7 +132,7 @@ bool IsWait(const Stmt& s) {
   return call && call->op == Op::kAsyncWait;
 }
 
-// The program without the barrier or wait of that number, of those in loops that copy ahead; their count in `count`.
+// Removes the barrier or wait number `which` from the pipelined loops. `count` returns their number.
 Stmt Without(const Stmt& s, int which, int& count) {
   count = 0;
   return RewriteStmt(s, [&](const Stmt& x) {
@@ -146,8 +146,8 @@ Stmt Without(const Stmt& s, int which, int& count) {
   });
 }
 
-// What is left of the drawn programs that copy ahead, without one of the barriers or waits of their loops, races or
-// computes something else. A barrier of a kernel of one thread is redundant.
+// A pipelined program without one of its loops' barriers or waits must race or compute something else. A few are
+// redundant, such as a barrier in a kernel of one thread.
 TEST(GpuLowering, EachBarrierAndEachWaitOfAPipelineIsNeeded) {
   int programs = 0, removed = 0, redundant = 0;
   std::string kept;
@@ -183,7 +183,7 @@ TEST(GpuLowering, EachBarrierAndEachWaitOfAPipelineIsNeeded) {
   EXPECT_LE(redundant * 50, removed) << "at most 2 %: " << kept;
 }
 
-// What is allocated in shared memory is one tile, in local memory what one thread has; both barriers are needed.
+// Shared memory holds one tile, and local memory the elements of one thread. Both barriers are needed.
 TEST(GpuLowering, SharedBuffersHoldATile) {
   const PrimFunc f = ParsePrimFunc(R"(func f(x: f32[4, 8, 8] input, out: f32[4, 8, 8] output) {
     alloc s: f32[4, 8, 8] shared

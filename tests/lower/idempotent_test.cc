@@ -1,4 +1,4 @@
-// Passes that claim to be idempotent (lower/lower.cc) are: run again on what they have made, they change nothing.
+// A pass that claims to be idempotent (lower/lower.cc) changes nothing when it runs again on its result.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,13 +15,13 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// How many programs came to the end of the pipeline, and how many a pass refused.
+// Counts the programs that reached the end of the pipeline, and those that a pass refused.
 struct Tally {
   int finished = 0, refused = 0;
 };
 
-// Runs the passes one after the other, each that claims to be idempotent twice. What the second run has changed, or "".
-// Ends early where a pass refuses the program, for one of the listed reasons.
+// Runs the passes in order, and each idempotent one twice. Returns the first change by a second run, or "". Stops
+// without an error if a pass refuses the program for one of the listed reasons.
 std::string Unstable(std::span<const LoweringPass> passes, PrimFunc f, Tally& tally,
                      std::span<const char* const> refusals = kLoweringRefusals) {
   Target target = Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=znver3 -mattr=+avx2,+fma").value();
@@ -66,7 +66,7 @@ TEST(Idempotent, OnRandomSchedulesOfEveryWorkload) {
     for (uint64_t seed = 0; seed < kSeeds; ++seed) {
       SCOPED_TRACE(kind + " seed " + std::to_string(seed));
       Rng rng(seed);
-      StepSource source(seed, /*threads=*/false);  // the pipeline is for CPUs, which take none
+      StepSource source(seed, /*threads=*/false);  // the pipeline for CPUs refuses threads
       Schedule schedule(zoo::MakeProgram(zoo::DrawWorkload(kind, rng)));
       for (int i = 0; i < 24; ++i) (void)schedule.Apply(source.Next(schedule), &source.rng());
       EXPECT_EQ(Unstable(schedule.func(), tally), "");
@@ -90,7 +90,7 @@ TEST(Idempotent, OnRandomSchedulesWithThreads) {
   EXPECT_GT(tally.finished, 50) << tally.refused << " refused";
 }
 
-// Passes that claim it and are not: one changes whatever it gets, one refuses it.
+// Two passes with a false claim: one changes any program, the other refuses its own result.
 Result<PrimFunc> Renamed(const PrimFunc& f, PassEnv&) {
   PrimFunc renamed = f;
   renamed.name = f.name.str() + "_again";

@@ -1,4 +1,5 @@
-// Every pass of the pipeline keeps the meaning: after each, the interpreter gives what it gave for the program itself.
+// Every pass of the pipeline keeps the meaning: the interpreter gives the same outputs after each pass as for the
+// program.
 #include "lower/lower.h"
 
 #include <gmock/gmock.h>
@@ -34,7 +35,7 @@ PrimFunc Scheduled(const PrimFunc& f, std::string_view trace) {
   return schedule->func();
 }
 
-// args in the shapes that g's parameters have. Where those say how far apart rows lie, what lies between is left out.
+// Returns the arguments in the shapes of g's parameters. Where a parameter pads its rows, the padding is left out.
 std::vector<InterpArray> Reshaped(std::vector<InterpArray> args, const PrimFunc& g) {
   for (size_t i = 0; i < args.size(); ++i) {
     const Buffer& buffer = g.params[i].buffer;
@@ -64,7 +65,8 @@ void ExpectOutputs(const PrimFunc& f, const std::vector<InterpArray>& want, cons
   }
 }
 
-// Lowers f and interprets what every pass made of `run`, given what `prepare` (interpreted) made of the constants.
+// Lowers f and interprets `run` after every pass, with constants as the interpreted `prepare` makes them. Every result
+// must be that of f.
 LoweredKernel CheckEveryPass(const PrimFunc& f, uint64_t seed, const Target& target = Avx2()) {
   std::vector<InterpArray> args = test::RandomArgs(f, seed), want = args;
   Status ran = Interpret(f, want);
@@ -153,7 +155,7 @@ parallel(i0)
   std::string text = RunText(kernel);
   EXPECT_THAT(text, HasSubstr("ramp("));
   EXPECT_THAT(text, HasSubstr("else"));
-  // The guard stands outside the reduction.
+  // The guard is outside the reduction loop.
   EXPECT_LT(text.find("else"), text.rfind("for k"));
 }
 
@@ -166,7 +168,7 @@ transform_layout(packed, [d1 // 8, d0, d1 % 8], pad_value=0)
   ASSERT_TRUE(kernel.prepare);
   EXPECT_EQ(kernel.prepared, std::vector<int64_t>{3 * 8 * 8 * 4});
   EXPECT_EQ(kernel.run.params.size(), 4u);
-  // The twin: the same layout of an input is made in run.
+  // The negative twin: an input of the same layout is packed in `run`.
   std::string text(kMatmul);
   text.replace(text.find("constant"), 8, "input");
   PrimFunc twin = Scheduled(Parse(text), R"(
@@ -185,7 +187,7 @@ TEST(Lower, IntermediatesShrinkToWhatAnIterationTouches) {
     }
   })";
   EXPECT_THAT(RunText(CheckEveryPass(Parse(kChain), 5)), HasSubstr("local b: f32[8]"));
-  // The twin: y reads what another iteration wrote, so b stays whole, outside.
+  // The negative twin: y reads elements that other iterations wrote, so b keeps its size and stays outside the loop.
   constexpr std::string_view kCarried = R"(func chain(a: f32[64] input, c: f32[64] output) {
     alloc b: f32[65]
     for z in 1 { block zero(u: S 1 = z) { b[64] = 0.0 } }
@@ -212,7 +214,7 @@ TEST(Lower, RowsLieApart) {
   EXPECT_THAT(apart, HasSubstr("local b: f32[840]"));
   EXPECT_THAT(apart, HasSubstr("b[i * 35 + j] ="));
   EXPECT_THAT(apart, HasSubstr("b[ramp(805 - k * 35, 1, 8)]"));
-  // What is left of the buffer has rows of its own: 6 of 16 elements, then of 4.
+  // The part of the buffer that one tile needs has its own rows: 6 rows of 16 elements, then 6 rows of 4.
   const std::string tile = "split(k, [?, 6]) -> k_0, k_1\ncompute_at(x, k_0)\n";
   EXPECT_THAT(text(tile), HasSubstr("local b: f32[96]"));
   EXPECT_THAT(text(tile + "storage_align(b, axis=0, 16, 1)"), HasSubstr("local b: f32[102]"));
@@ -270,8 +272,8 @@ TEST(Lower, PeeledLoopsHaveNoGuards) {
   std::string text = RunText(CheckEveryPass(Parse(kWindow), 8));
   EXPECT_THAT(text, HasSubstr("for i_0 in 3"));
   EXPECT_THAT(text, Not(HasSubstr("if"))) << text;
-  // The twins: without the annotation the guards are tested in every tile; a loop whose iterations all need them stays
-  // whole.
+  // The negative twins: without the annotation, every tile tests the guards; a loop whose iterations all need the
+  // guards stays one loop.
   std::string plain(kWindow);
   plain.erase(plain.find("@{peel=1}"), 9);
   EXPECT_THAT(RunText(CheckEveryPass(Parse(plain), 8)), HasSubstr("else"));
@@ -287,8 +289,8 @@ int Count(const std::string& text, const std::string& what) {
   return count;
 }
 
-// Accumulators never meet branches: a tile is computed without any guard, or with all of them; and none keeps what the
-// tile before has left.
+// Accumulators stay in registers only without branches, so a tile is computed either without any guard or with all of
+// them. The guarded version must start from the initial value, not from the tile before.
 TEST(Lower, TilesOfWindowsAreVersionedAsAWhole) {
   std::string plain(kWindow);
   plain.erase(plain.find("@{peel=1}"), 9);
@@ -303,7 +305,7 @@ TEST(Lower, TilesOfWindowsAreVersionedAsAWhole) {
   EXPECT_GT(Count(slow, "if "), 2) << text;
   const std::string init = slow.substr(slow.find("local s"), slow.find("if ") - slow.find("local s"));
   EXPECT_EQ(Count(init, "= broadcast(0.0, 8)"), 3) << text;
-  // The twin: registers that begin as what may not be there keep their guard.
+  // The negative twin: if the initial value is a load that may be out of bounds, it keeps its guard.
   std::string loaded = plain;
   loaded.replace(loaded.find("s[u, v] = 0.0"), 13, "s[u, v] = a[u, v]");
   const std::string guarded = RunText(CheckEveryPass(Parse(loaded), 8));
@@ -323,7 +325,8 @@ constexpr std::string_view kPasses = R"(func rows(x: f32[5, 32] input, y: f32[5,
 }
 )";
 
-// The last pass over a row runs in the next row's loop of the same length, the last row's behind everything.
+// The last pass over a row runs inside the next row's loop of the same length. For the last row it runs after the loop
+// over rows.
 TEST(Lower, LastPassesOverlapTheNextRow) {
   const std::string text = RunText(CheckEveryPass(Parse(kPasses), 8));
   EXPECT_THAT(text, HasSubstr("for r in 4"));
@@ -333,14 +336,15 @@ TEST(Lower, LastPassesOverlapTheNextRow) {
   const std::string loop = text.substr(rows, end - rows);
   EXPECT_EQ(Count(loop, "  y["), 1) << text;
   EXPECT_THAT(loop.substr(0, loop.find("  y[")), HasSubstr("e_turns[")) << text;
-  // Loops of one iteration go; a name that is taken gets another one.
+  // A loop of one iteration is removed. A fresh name avoids names that are in use.
   std::string odd(kPasses);
   odd.replace(odd.find("for j2 in 4 {"), 13, "for one in 1 { for j2 in 4 {");
   odd.replace(odd.find("j2 * 8 + l2"), 11, "one * 32 + j2 * 8 + l2");
   odd.replace(odd.rfind("} }\n  }"), 7, "} } }\n  }");
   for (size_t at = 0; (at = odd.find("y", at)) != std::string::npos; at += 7) odd.replace(at, 1, "e_turns");
   EXPECT_THAT(RunText(CheckEveryPass(Parse(odd), 8)), HasSubstr("for r in 4"));
-  // The twins: no annotation; a pass that the next row waits for; one of another length; one that needs registers.
+  // The negative twins: no annotation; a pass whose result the next row needs; a pass with a loop of another length; a
+  // pass that reads a register buffer; a further pass before it.
   auto with = [](std::string_view what, std::string_view other) {
     std::string changed(kPasses);
     const size_t at = changed.find(what);
@@ -389,7 +393,7 @@ TEST(Lower, RegisterContract) {
     }
   })";
   EXPECT_TRUE(CheckEveryPass(Parse(kText), 6).has_register_tile);
-  // The twin: an index that is data cannot be a constant.
+  // The negative twin: an index that is data never becomes a constant.
   constexpr std::string_view kData = R"(func f(a: f32[8] input, s: i32[8] input, c: f32[8] output) {
     alloc r: f32[8] register
     for j in 8 { block x(v: S 8 = j) { r[v] = a[v] } }
@@ -398,7 +402,7 @@ TEST(Lower, RegisterContract) {
   EXPECT_THAT(LowerError(Parse(kData)).Text(), HasSubstr("register buffer r"));
 }
 
-// A select may guard a read that is out of bounds; vectors of registers have no such lanes.
+// A select may guard a read that is out of bounds, but the lanes of a register vector cannot be out of bounds.
 TEST(Lower, RegistersAreNotReadBeyondTheirBounds) {
   auto text = [](std::string_view loop) {
     return "func f(a: i32[5] input, c: i32[7] output) {\n  alloc r: i32[5] register\n"
@@ -409,7 +413,7 @@ TEST(Lower, RegistersAreNotReadBeyondTheirBounds) {
   EXPECT_THAT(LowerError(Parse(text("vectorized"))).Text(), HasSubstr("beyond its bounds"));
 }
 
-// Loops end where their guard does; so the iterations that are left stay vectors.
+// Each loop ends where its guard becomes false, so the remaining iterations stay vectors.
 TEST(Lower, ALoopEndsWhereItsGuardDoes) {
   auto text = [](std::string_view guard) {
     return "func f(a: f32[5] input, c: f32[5] output) {\n  for i in 1 { for j in 8 vectorized {\n"
@@ -420,7 +424,7 @@ TEST(Lower, ALoopEndsWhereItsGuardDoes) {
   EXPECT_THAT(plain, HasSubstr("c[ramp(0, 1, 4)]"));
   EXPECT_THAT(plain, HasSubstr("c[4]"));
   EXPECT_THAT(plain, Not(HasSubstr("if ")));
-  // A guard that is no upper bound stays.
+  // A guard that is not an upper bound stays.
   EXPECT_THAT(RunText(CheckEveryPass(Parse(text(" && j != 2")), 3)), Not(HasSubstr("c[2]")));
 }
 

@@ -1,5 +1,5 @@
-// The switch that makes a pass wrong (lower/miscompile.h): each mistake changes what a program computes, and which
-// programs get one follows from their text.
+// The deliberate mistakes in a pass (lower/miscompile.h). Each changes what a program computes, and the program's text
+// determines whether the mistake applies.
 #include "lower/miscompile.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@
 namespace autotune {
 namespace {
 
-// Has a place for each mistake: an accumulator, an unrolled update and loops.
+// The program has a place for each mistake: an accumulator, an unrolled update and loops.
 constexpr std::string_view kUnrolledMatmul = R"(func mm(a: f32[6, 8] input, b: f32[8, 4] input, c: f32[6, 4] output) {
   for i in 6 { for k in 8 { for j in 4 unrolled {
     block mm(vi: S 6 = i, vj: S 4 = j, vk: R 8 = k) {
@@ -38,11 +38,11 @@ PrimFunc LoweredWith(const PrimFunc& f, Miscompile* miscompile) {
   return kernel->run;
 }
 
-// How many elements of the output differ from what `f` computes.
+// Returns how many elements of the output differ from those that `f` computes.
 int WrongElements(const PrimFunc& f, const PrimFunc& lowered) {
   std::vector<InterpArray> want = test::RandomArgs(f, 1);
   for (InterpArray& array : want) {
-    for (double& x : array.data) x = std::fabs(x) + 1;  // so that no sum is what a mistake leaves
+    for (double& x : array.data) x = std::fabs(x) + 1;  // positive, so that every mistake changes every sum
   }
   std::vector<InterpArray> got = want;
   EXPECT_TRUE(Interpret(f, want).ok());

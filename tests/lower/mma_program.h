@@ -1,4 +1,4 @@
-// A product of matrices by tensor cores as a program of threads, for tests. Header-only.
+// For tests: a matrix product on tensor cores, as a program with threads. Header-only.
 #pragma once
 #include <string>
 #include <utility>
@@ -8,9 +8,9 @@
 
 namespace autotune::test {
 
-// 32 x 16 elements by `warps` warps, in two pieces of the sum, whose operands are in shared memory. `type` of the
-// operands: f32 (rounded to TF32), f16, bf16. `transposed`: columns of b are rows in memory. `replaced`: parts of the
-// text and what stands in their places.
+// Returns a product of 32 x 16 elements, computed by two warps in two pieces of the sum, with operands in shared
+// memory. `type` of the operands: f32 (rounded to TF32), f16, bf16. `transposed`: columns of b are rows in memory.
+// `replaced`: pairs of a part of the text and its replacement.
 inline std::string MmaProgramText(const std::string& type, bool transposed = false,
                                   const std::vector<std::pair<std::string, std::string>>& replaced = {}) {
   std::string text = R"(func product(a: T[32, 32] input, b: T[32, 16] input, out: f32[32, 16] output) {

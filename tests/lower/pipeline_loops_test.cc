@@ -1,4 +1,4 @@
-// Pipelined loops: they compute the same, with one barrier an iteration, and need each barrier and each wait.
+// Pipelined loops compute the same results, with one barrier per iteration. Every barrier and every wait is needed.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +18,8 @@ using ::testing::Not;
 Target Ampere() { return Target::Parse("cuda -arch=sm_80 -mtriple=x86_64-linux-gnu").value(); }
 Target Turing() { return Target::Parse("cuda -arch=sm_75 -mtriple=x86_64-linux-gnu").value(); }
 
-// Sums of pieces of `steps` elements, each read by other threads than the one that copies it. `around`: a loop around.
+// Sums pieces of eight elements. A thread copies an element, and another thread reads it. `around`: the loop around the
+// pipelined loop.
 PrimFunc Sums(int stages, int pieces, const std::string& around = "for again in 1", const std::string& more = "") {
   std::string text = R"(func f(x: f32[256] input, out: f32[8] output) {
     alloc s: f32[256] shared
@@ -50,7 +51,7 @@ std::string Text(const PrimFunc& f, const Target& target) {
   return kernel.ok() ? ToText(kernel->run) : kernel.error().Text();
 }
 
-// Whether the kernel sums the pieces, in several orders of threads; else what is wrong.
+// Returns what is wrong with the kernel in several orders of threads, or "" if it sums the pieces.
 std::string Wrong(const PrimFunc& f, const LoweredKernel& kernel, int pieces, int times = 1) {
   if (Status verified = Verify(kernel.run, Dialect::kLowered); !verified.ok()) return verified.error().Text();
   const std::vector<InterpArray> args = test::RandomArgs(f, 3);
@@ -81,14 +82,15 @@ TEST(PipelineLoops, ComputeTheSame) {
 
 TEST(PipelineLoops, CopiesRunAhead) {
   const std::string text = Text(Sums(3, 32), Ampere());
-  EXPECT_THAT(text, HasSubstr("local s: f32[24] shared")) << "three versions of one piece";
+  EXPECT_THAT(text, HasSubstr("local s: f32[24] shared")) << "three stages need three versions of one piece";
   EXPECT_THAT(text, HasSubstr("s[k * 8 + t0] = async(x[k * 8 + t0])")) << text;
   EXPECT_THAT(text, HasSubstr("evaluate async_wait(1)\n"));
   EXPECT_THAT(text, HasSubstr("if k_1 < 30 {\n"));
   EXPECT_THAT(text, HasSubstr("let k_next = (k_1 + 2) % 3"));
   EXPECT_THAT(Text(Sums(3, 32), Turing()), Not(HasSubstr("async")));
-  EXPECT_THAT(Text(Sums(4, 3), Ampere()), HasSubstr("local s: f32[24] shared")) << "no more versions than pieces";
-  EXPECT_THAT(Text(Sums(1, 32), Ampere()), Not(HasSubstr("async"))) << "one stage is no pipeline";
+  EXPECT_THAT(Text(Sums(4, 3), Ampere()), HasSubstr("local s: f32[24] shared"))
+      << "three pieces need at most three versions";
+  EXPECT_THAT(Text(Sums(1, 32), Ampere()), Not(HasSubstr("async"))) << "a loop with one stage is not pipelined";
 }
 
 int CountBarriers(const Stmt& s) {
@@ -101,7 +103,8 @@ TEST(PipelineLoops, OneBarrierIsEnough) {
   EXPECT_EQ(CountBarriers(Lower(Sums(1, 32), Ampere())->run.body), 2);
   EXPECT_EQ(CountBarriers(Lower(Sums(3, 32), Ampere())->run.body), 1);
   EXPECT_EQ(CountBarriers(Lower(Sums(2, 32), Turing())->run.body), 1);
-  EXPECT_EQ(CountBarriers(Lower(Sums(3, 32, "for again in 3"), Ampere())->run.body), 2) << "before each first copy";
+  EXPECT_EQ(CountBarriers(Lower(Sums(3, 32, "for again in 3"), Ampere())->run.body), 2)
+      << "a second barrier comes before the first copies of each outer iteration";
 }
 
 bool IsAsyncOp(const Stmt& s, Op op) {
@@ -110,12 +113,12 @@ bool IsAsyncOp(const Stmt& s, Op op) {
   return call && call->op == op;
 }
 
-// Each barrier, wait and commit is needed, and waiting for one group less is too little.
+// Removing a barrier, a wait or a commit gives wrong results, and so does waiting for one group less.
 TEST(PipelineLoops, NothingMayBeLeftOut) {
   for (int stages : {2, 3, 4}) {
     for (const std::string around : {"for again in 1", "for again in 3"}) {
       const int times = around == "for again in 3" ? 3 : 1;
-      const int pieces = 10;  // no multiple of 3 and 4: the barrier before the first copies is needed, too
+      const int pieces = 10;  // not a multiple of 3 or 4, so the barrier before the first copies is needed
       if (pieces % stages == 0 && times > 1) continue;
       const PrimFunc f = Sums(stages, pieces, around);
       const LoweredKernel kernel = Lower(f, Ampere()).value();
@@ -152,7 +155,7 @@ TEST(PipelineLoops, WhatCannotBePipelinedIsRefused) {
               HasSubstr("async_wait"));
 }
 
-// Where each thread reads only what it copied, it needs no barrier.
+// If each thread reads only elements that it copied itself, it needs no barrier.
 TEST(PipelineLoops, ThreadsWithoutExchangeDoNotWait) {
   const PrimFunc f = ParsePrimFunc(R"(func f(x: f32[64] input, out: f32[8] output) {
     alloc s: f32[64] shared

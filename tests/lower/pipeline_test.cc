@@ -1,4 +1,4 @@
-// What callers may ask of the lowering pipeline: without any pass that may be disabled programs mean the same.
+// Options of the lowering pipeline: programs keep their meaning without any pass that may be disabled.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

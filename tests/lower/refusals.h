@@ -1,5 +1,5 @@
-// What lowering may say about a legal schedule: a closed list, so that whatever else it says is a finding of
-// the tests that draw schedules.
+// The closed list of reasons for which lowering may refuse a legal schedule. Any other refusal fails the tests that
+// draw schedules.
 #pragma once
 #include <algorithm>
 #include <regex>
@@ -8,30 +8,30 @@
 
 namespace autotune {
 
-// All but the last are breaches of the contract of scope register (docs/architecture.md), which only shows in the
+// All but the last break the contract of scope register (docs/architecture.md), which can only be checked in the
 // lowered program.
 inline constexpr const char* kLoweringRefusals[] = {
-    // Registers have no addresses: the index depends on a parallel loop, which is not unrolled, or on data (gather).
+    // Registers have no addresses, so a subscript must not depend on data or on a parallel loop, which is not unrolled.
     R"(an index of register buffer \S+ is not a constant after unrolling: .*)",
-    // Nor neighbours: a vector of every other element would have to be gathered from several.
+    // A vector of every other element would have to be gathered from several registers.
     R"(register buffer \S+ is accessed with a stride)",
-    // A select chooses another value, but the element that it does not choose is no register either.
+    // A select discards the value of an out-of-bounds element, but there is no register to read it from.
     R"(register buffer \S+ is read beyond its bounds, under a condition)",
-    // Loops unrolled by a step, or because they index registers: without a limit their product is a build without end.
+    // Unrolling is bounded: without a limit, the product of nested unrolled loops could make a build endless.
     R"(unrolling loop \S+ \(\d+ iterations\) makes more than \d+ statements: .*)",
 };
 
-// What more it may say of a schedule for GPUs.
+// Further reasons, for GPU schedules.
 inline constexpr const char* kGpuRefusals[] = {
-    // Barriers that not all threads would reach.
+    // Not all threads would reach the barrier.
     R"(.* under a condition that differs between them)",
-    // Of a buffer that no other kernel sees, where the nests around some of its uses were bound by themselves.
+    // The loop nests around some uses of the buffer were bound to axes separately, so they became two kernels.
     R"(.*buffer '\S+' is (shared|local|register) and used in two kernels)",
-    // The host launches kernels one after another: no loops, no conditions.
+    // The host launches kernels one after another, without loops and conditions.
     R"(.* is around a kernel of threads and not bound to an axis itself)",
-    // What the schedule took for copies depends on what else the kernel does.
+    // Other code of the kernel prevents that the loop's copies run ahead.
     R"(loop \S+ cannot be pipelined: .*)",
-    // What a warp would compute together, later steps took apart; or the target has no such tensor cores.
+    // Later steps separated threads that must compute together as a warp, or the target has no such tensor cores.
     R"(loop \S+ cannot be computed by tensor cores: .*)",
     kLoweringRefusals[0],
     kLoweringRefusals[1],

@@ -1,4 +1,4 @@
-// A lowered kernel, interpreted: what it makes of arguments.
+// For tests: interprets a lowered kernel.
 #pragma once
 #include <string>
 #include <vector>
@@ -8,7 +8,8 @@
 
 namespace autotune {
 
-// The outputs of the lowered kernel on these arguments, `prepare` included; empty with `error` if it does not run.
+// Interprets `prepare` and `run` of the kernel on these arguments and returns the outputs. If the kernel does not run,
+// returns nothing and sets `error`.
 inline std::vector<double> RunLowered(const PrimFunc& f, const LoweredKernel& kernel, std::vector<InterpArray> args,
                                       std::string& error, uint64_t order_seed = 0) {
   std::vector<InterpArray> prepared;

@@ -1,4 +1,4 @@
-// Tails of vectorized loops: vectors of fewer lanes, wherever the same lanes are left.
+// Tails of vectorized loops become vectors of fewer lanes, if every iteration leaves the same lanes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,7 +17,8 @@ Target Avx512() {
   return Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64 -mattr=+avx512f,+avx512vl,+fma").value();
 }
 
-// Lowers the loops `body` over x: f32[`rows`, `columns`] and y of the same shape; what the result computes is compared.
+// Lowers the loops `body` over x: f32[`rows`, `columns`] and y of the same shape, and compares the results with the
+// interpreted program.
 PrimFunc Lowered(int rows, int columns, const std::string& body) {
   std::string shape = "f32[" + std::to_string(rows) + ", " + std::to_string(columns) + "]";
   auto f = ParsePrimFunc("func kernel(\n  x: " + shape + " input,\n  y: " + shape + " output\n) {\n" + body + "}\n");
@@ -38,7 +39,7 @@ PrimFunc Lowered(int rows, int columns, const std::string& body) {
 }
 
 struct Shape {
-  std::vector<int> lanes;  // of the stores, in order
+  std::vector<int> lanes;  // lanes of each store, in order
   int guards = 0;
 };
 Shape ShapeOf(const PrimFunc& f) {
@@ -51,7 +52,8 @@ Shape ShapeOf(const PrimFunc& f) {
   return shape;
 }
 
-// for i in `rows`: for j in `tiles`: for u in `unrolled`: for v in `lanes`: y[i, c] = x[i, c] + 1 if c < columns
+// Returns for i in `rows`: for j in `tiles`: for u in `unrolled`: for v in `lanes`: if c < columns: y[i, c] = x[i, c] +
+// 1.
 std::string Tiled(int rows, int tiles, int unrolled, int lanes, int columns) {
   auto text = [](int n) { return std::to_string(n); };
   return "  for i in " + text(rows) + " {\n    for j in " + text(tiles) + " {\n      for u in " + text(unrolled) +
@@ -85,7 +87,7 @@ TEST(Tails, TilesBeyondTheEndDoNothing) {
   EXPECT_EQ(shape.guards, 2);
 }
 
-// The remainder of the columns differs from row to row: no vector fits all of them.
+// The number of remaining columns differs from row to row, so no vector fits all rows.
 TEST(Tails, RemaindersThatVaryStayScalars) {
   Shape shape = ShapeOf(Lowered(5, 24, R"(
     for i in 5 {
@@ -100,7 +102,7 @@ TEST(Tails, RemaindersThatVaryStayScalars) {
   EXPECT_THAT(shape.lanes, ::testing::Contains(1));
 }
 
-// What stands beside a guarded store is done in tiles beyond the end, too.
+// An unguarded statement beside a guarded store also runs in tiles beyond the guard's end.
 TEST(Tails, WhatIsNotGuardedIsDoneEverywhere) {
   Shape shape = ShapeOf(Lowered(8, 24, R"(
     for q in 3 {
@@ -125,7 +127,8 @@ TEST(Tails, AllSmallShapes) {
   }
 }
 
-// A padded copy whose lanes lie apart has no condition but at the end; one of neighbours keeps its own.
+// A padded copy that gathers distant elements branches only at the end of the data. A copy of neighbours keeps a masked
+// load.
 TEST(Tails, PaddedCopiesAreGuardedWhereTheyEnd) {
   auto copy = [](const std::string& load, const std::string& extent) {
     return "  for o in 4 { for u in 8 unrolled { for l in 8 vectorized { block c(v: S 32 = o * 8 + l, w: S 8 = u) {\n" +

@@ -1,5 +1,5 @@
-// Products of tensor cores, lowered: a warp computes what the annotated loops did, bit for bit, whatever the layout of
-// its operands; loops that are no such product, and targets that have none, are refused with the reason.
+// Tensor core products, lowered: a warp computes the same bits as the annotated loops, for any layout of the operands.
+// Loops that are no such product, and targets without tensor cores, are refused with the reason.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -27,7 +27,7 @@ int CountMma(const Stmt& s) {
   return count;
 }
 
-// What lowering says against the product, or "".
+// Returns the reason for which lowering refuses the product, or "".
 std::string Refusal(const std::string& type, const Target& target, const Replaced& replaced = {}) {
   const PrimFunc f = test::Parse(test::MmaProgramText(type, false, replaced));
   const Result<LoweredKernel> kernel = Lower(f, target);
@@ -57,7 +57,7 @@ TEST(TensorCores, ComputeWhatTheLoopsDid) {
   }
 }
 
-// Without a barrier, threads read what others have not copied yet, or what they overwrite.
+// Without a barrier, a thread reads an element before another thread has copied it, or after it is overwritten.
 TEST(TensorCores, EachBarrierIsNeeded) {
   for (const char* type : test::kMmaOperands) {
     const PrimFunc f = test::Parse(test::MmaProgramText(type));

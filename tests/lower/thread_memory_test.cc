@@ -1,4 +1,4 @@
-// What threads keep to themselves and how they load it: close_gaps and widen_loads.
+// The memory that is private to a thread, and its loads from shared memory: passes close_gaps and widen_loads.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -44,7 +44,8 @@ TEST(CloseGaps, GapsWithinPiecesCloseToo) {
 
 TEST(CloseGaps, AllAccessesMustLeaveTheGap) {
   const std::string other = Threads("local c: f32[100] local\n for g in 3 { c[g * 32] = x[t] }\n out[t] = c[5]");
-  EXPECT_THAT(After(CloseGaps, other), HasSubstr("c: f32[13] local")) << "pieces of six";
+  EXPECT_THAT(After(CloseGaps, other), HasSubstr("c: f32[13] local"))
+      << "indices 0, 5, 32 and 64 leave gaps that close to pieces of six";
   const std::string all =
       Threads("local c: f32[96] local\n for g in 96 { c[g] = x[t] }\n for g2 in 3 { out[t] = c[g2 * 32] }");
   EXPECT_THAT(After(CloseGaps, all), HasSubstr("c: f32[96] local"));
@@ -59,7 +60,7 @@ TEST(CloseGaps, WhatThreadsShareStays) {
   EXPECT_THAT(text, HasSubstr("c: f32[96] shared"));
 }
 
-// Four products of neighbours in shared memory, and what stands before them.
+// Returns a kernel with four products of adjacent elements in shared memory. `between` comes after the second product.
 std::string Sums(const std::string& first_index, const std::string& between = "") {
   std::string body = "local c: f32[1] register\n";
   for (int k = 0; k < 4; ++k) {

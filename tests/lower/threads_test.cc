@@ -1,5 +1,5 @@
-// Programs of threads, lowered: every thread runs all of its stages, and waits where it must. What the interpreter
-// makes of them is what it made of the program.
+// Lowered programs with threads: every thread runs all of its stages and waits where it must. The interpreter gives the
+// same results for the lowered and the original program.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ Target Cpu() { return Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=znver3
 
 Target Gpu() { return Target::Parse("opencl -mtriple=x86_64-linux-gnu").value(); }
 
-// Up to the pass that merges threads: buffers keep their shapes, so that barriers can be told apart.
+// Lowers up to the pass merge_threads. Buffers still have their shapes, so that races name the element.
 Result<PrimFunc> Lowered(const PrimFunc& f) {
   const std::span<const LoweringPass> all = GpuPipeline();
   size_t count = 1;
@@ -35,14 +35,14 @@ Result<PrimFunc> Lowered(const PrimFunc& f) {
   return RunPasses(all.first(count), f, "", {gpu, context, nullptr, {}});
 }
 
-// The program without its n-th barrier; absent if it has no so many.
+// Returns the program without its n-th barrier; nothing if it has fewer.
 std::optional<PrimFunc> WithoutBarrier(PrimFunc f, int n) {
   int seen = 0;
   f.body = RewriteStmt(f.body, [&](const Stmt& s) { return IsBarrier(s) && seen++ == n ? MakeSeq({}) : s; });
   return seen > n ? std::optional(f) : std::nullopt;
 }
 
-// What is wrong with the lowered program, or "".
+// Returns what is wrong with the lowered program, or "".
 std::string Wrong(const zoo::Workload& workload, const Schedule& schedule) {
   zoo::Checker checker(workload, 3);
   auto lowered = Lowered(schedule.func());
@@ -92,8 +92,8 @@ std::vector<InterpArray> Outputs(const PrimFunc& f, uint64_t seed, std::string* 
   return args;
 }
 
-// Kernels of random stages, which hand elements of shared buffers to each other in loops and branches; some stages are
-// of all threads, some of those along one axis, some of one thread.
+// Makes kernels of random stages that exchange elements of shared buffers in loops and branches. A stage runs on all
+// threads, on those along one axis, or on one thread.
 class StageSource {
  public:
   explicit StageSource(uint64_t seed) : rng_(seed) {}
@@ -109,7 +109,8 @@ class StageSource {
  private:
   std::string Number(int64_t n) { return std::to_string(rng_.Below(n)); }
   std::string Fresh(const std::string& base) { return base + std::to_string(count_++); }
-  // The stage for the threads of both axes, or of one, or for one thread; AT is the place that is the thread's own.
+  // Returns a stage for the threads of both axes, of one axis, or for one thread. AT becomes the index of the thread's
+  // own element.
   std::string Of(bool x, bool y, std::string stage) {
     std::string t = Fresh("t"), u = Fresh("u"), place = "(" + (x ? t + " * 2" : "0") + " + " + (y ? u : "0") + ")";
     for (size_t at; (at = stage.find("AT")) != std::string::npos;) stage.replace(at, 2, place);
@@ -119,7 +120,7 @@ class StageSource {
   }
   std::string OfAll(const std::string& stage) { return Of(true, true, stage); }
   std::string Stage() {
-    int64_t to = rng_.Below(3), from = (to + 1 + rng_.Below(2)) % 3;  // no thread reads what others of its stage write
+    int64_t to = rng_.Below(3), from = (to + 1 + rng_.Below(2)) % 3;  // a stage reads no buffer that it writes
     std::string own = "s" + std::to_string(to) + "[(AT + " + Number(8) + ") % 8]";
     std::string read = "s" + std::to_string(from) + "[(AT + " + Number(8) + ") % 8]";
     return Of(rng_.Below(4), rng_.Below(4), own + " = " + own + " * 3i32 + " + read);
@@ -161,7 +162,8 @@ TEST(LowerThreads, RandomStagesKeepTheMeaning) {
       ASSERT_EQ(error, "") << ToText(*f) << ToText(*lowered);
       ASSERT_EQ(got[1].data, want[1].data) << ToText(*f) << ToText(*lowered);
     }
-    // Some are for elements that no other thread touches, or in branches that are not taken.
+    // Not every removed barrier is noticed: some protect elements of one thread only, or are in a branch that is not
+    // taken.
     for (int i = 0; auto without = WithoutBarrier(*lowered, i); ++i) {
       Outputs(*without, 1, &error);
       ++barriers;
@@ -173,7 +175,7 @@ TEST(LowerThreads, RandomStagesKeepTheMeaning) {
   EXPECT_GT(caught, barriers / 4);
 }
 
-// A matrix product: tiles of both operands in shared memory, sums of each thread its own.
+// A matrix product with tiles of both operands in shared memory. Each thread has its own sums.
 constexpr std::string_view kProduct = R"(func f(a: f32[13, 9] input, b: f32[9, 10] input, out: f32[13, 10] output) {
   for i in 13 { for j in 10 { for k in 9 {
     block mm(vi: S 13 = i, vj: S 10 = j, vk: R 9 = k) {
@@ -209,8 +211,8 @@ bind(cj, threadIdx.x)
 set_scope(acc, local)
 )";
 
-// The shared buffers hold one tile of the reduction, as they would where memory is short: each takes the last one's
-// place.
+// Replaces the shared buffers by one tile of the reduction, as lowering does to save memory: each tile overwrites the
+// one before.
 PrimFunc WithTilesOnly(PrimFunc f) {
   auto in_tile = [](const Buffer& buffer, const std::vector<Expr>& indices) {
     std::vector<Expr> inside;
@@ -250,21 +252,22 @@ TEST(LowerThreads, WaitWhereTheyMustAndOnlyThere) {
       EXPECT_EQ(got[2].data, want[2].data) << ToText(g);
     }
   }
-  // Before the tiles are read, and before the next ones take their place; each of them is needed.
+  // The loop has two barriers, one before the tiles are read and one before the next tiles overwrite them. Both are
+  // needed.
   int count = 0;
   for (; auto without = WithoutBarrier(tiles, count); ++count) {
     Outputs(*without, 1, &error);
     EXPECT_THAT(error, HasSubstr("race: threads (blockIdx.x = ")) << ToText(*without);
   }
   EXPECT_EQ(count, 2) << text;
-  // A CPU does not run it.
+  // Lowering for a CPU refuses the program.
   EXPECT_EQ(Lower(schedule.func(), Cpu()).error().Text(),
             "buffer acc has scope local, but a CPU runs no grids of threads: use global or register");
   EXPECT_EQ(Lower(zoo::Scheduled(f, "bind(i, blockIdx.x)").func(), Cpu()).error().Text(),
             "loop i is bound to blockIdx.x, but a CPU runs no grids of threads: use parallel");
 }
 
-// Threads wait in a branch that all of them take, or none.
+// A barrier may be in a branch only if all threads of the block take the branch or none does.
 TEST(LowerThreads, DoNotWaitUnderTheirOwnConditions) {
   auto two_stages = [](const std::string& condition) {
     return ParsePrimFunc(
@@ -280,7 +283,7 @@ TEST(LowerThreads, DoNotWaitUnderTheirOwnConditions) {
               HasSubstr("threads would have to wait for each other under a condition that differs between them"));
 }
 
-// What the end of an iteration leaves is there when the next one begins.
+// Elements that one iteration writes to shared memory are visible in the next iteration.
 TEST(LowerThreads, WaitBetweenIterations) {
   auto f = [](const std::string& next) {
     return ParsePrimFunc(
@@ -300,7 +303,8 @@ TEST(LowerThreads, WaitBetweenIterations) {
     std::string error;
     Outputs(*lowered, 1, &error);
     EXPECT_EQ(error, "") << ToText(*lowered);
-    // Before a row is read, and before the next iteration writes: that one is needed where it is the same row.
+    // One barrier comes before a row is read, another before the next iteration writes. The latter is needed only if
+    // all iterations use the same row.
     ASSERT_TRUE(WithoutBarrier(*lowered, 1)) << ToText(*lowered);
     ASSERT_FALSE(WithoutBarrier(*lowered, 2)) << ToText(*lowered);
     Outputs(*WithoutBarrier(*lowered, 1), 1, &error);

@@ -1,4 +1,4 @@
-// How warps access memory, in programs whose conflicts and sectors are known by hand.
+// Bank conflicts and sectors of a warp's memory accesses, in programs small enough to count them by hand.
 #include "lower/warp_accesses.h"
 
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 namespace autotune {
 namespace {
 
-// The accesses of a kernel of `y` times `x` threads that runs the statements.
+// Returns the accesses of a kernel of `y` times `x` threads that runs the statements.
 std::vector<WarpAccess> Of(const std::string& statements, int y = 1, int x = 32) {
   const std::string text =
       "func f(g: f32[65536] input, out: f32[65536] output) { for b in 2 blockIdx.x {\n"
@@ -28,21 +28,21 @@ TEST(WarpAccesses, NumbersConflictWhereTheyShareABank) {
   EXPECT_EQ(ConflictsOf("s[tx] = 0.0"), 0);
   EXPECT_EQ(ConflictsOf("s[tx * 2] = 0.0"), 1);
   EXPECT_EQ(ConflictsOf("s[tx * 32] = 0.0"), 31);
-  EXPECT_EQ(ConflictsOf("s[tx * 33] = 0.0"), 0) << "rows that are padded by one";
-  EXPECT_EQ(ConflictsOf("s[tx * 3] = 0.0"), 0) << "odd distances";
-  EXPECT_EQ(ConflictsOf("s[ty * 32 + tx] = 0.0", 4, 8), 3) << "four rows of eight threads, in the same banks";
+  EXPECT_EQ(ConflictsOf("s[tx * 33] = 0.0"), 0) << "rows padded by one element lie in different banks";
+  EXPECT_EQ(ConflictsOf("s[tx * 3] = 0.0"), 0) << "odd strides use all banks";
+  EXPECT_EQ(ConflictsOf("s[ty * 32 + tx] = 0.0", 4, 8), 3) << "four rows of eight threads use the same banks";
   EXPECT_EQ(ConflictsOf("s[ty * 8 + tx] = 0.0", 4, 8), 0);
 }
 
 TEST(WarpAccesses, OneWordForSeveralLanesIsOnePass) {
   EXPECT_EQ(ConflictsOf("s[0] = 0.0"), 0);
-  EXPECT_EQ(ConflictsOf("s[tx // 16 * 32] = 0.0"), 1) << "two words of one bank";
+  EXPECT_EQ(ConflictsOf("s[tx // 16 * 32] = 0.0"), 1) << "the warp reads two words of one bank";
 }
 
-// Vectors are served in groups: a quarter of the warp for 16 bytes, half of it for 8.
+// The hardware serves vectors in groups of lanes: a quarter of the warp for 16 bytes, half of it for 8.
 TEST(WarpAccesses, VectorsAreServedInGroups) {
   EXPECT_EQ(ConflictsOf("s[ramp(tx * 4, 1, 4)] = broadcast(0.0, 4)"), 0);
-  EXPECT_EQ(ConflictsOf("s[ramp(tx * 8, 1, 4)] = broadcast(0.0, 4)"), 4) << "two passes in each of four groups";
+  EXPECT_EQ(ConflictsOf("s[ramp(tx * 8, 1, 4)] = broadcast(0.0, 4)"), 4) << "each of the four groups takes two passes";
   EXPECT_EQ(ConflictsOf("s[ramp(tx * 32, 1, 4)] = broadcast(0.0, 4)"), 28);
   EXPECT_EQ(ConflictsOf("s[ramp(tx // 8 * 32, 1, 4)] = broadcast(0.0, 4)"), 0) << "each group reads one vector";
   EXPECT_EQ(ConflictsOf("s[ramp(tx * 2, 1, 2)] = broadcast(0.0, 2)"), 0);
@@ -61,10 +61,10 @@ TEST(WarpAccesses, SectorsThatAreUsedInPartAreMoreThanTheLeast) {
   EXPECT_EQ(SectorsOf("out[b * 32 + tx] = 0.0"), Sectors(4, 4));
   EXPECT_EQ(SectorsOf("out[tx * 2] = 0.0"), Sectors(8, 4));
   EXPECT_EQ(SectorsOf("out[tx * 1024] = 0.0"), Sectors(32, 4));
-  EXPECT_EQ(SectorsOf("out[tx + 1] = 0.0"), Sectors(5, 4)) << "not where a sector begins";
+  EXPECT_EQ(SectorsOf("out[tx + 1] = 0.0"), Sectors(5, 4)) << "the first access does not begin a sector";
   EXPECT_EQ(SectorsOf("out[ramp(tx * 4, 1, 4)] = broadcast(0.0, 4)"), Sectors(16, 16));
   EXPECT_EQ(SectorsOf("out[ramp(tx // 4 * 1024 + tx % 4 * 4, 1, 4)] = broadcast(0.0, 4)"), Sectors(16, 16))
-      << "eight rows of two sectors";
+      << "there are eight rows of two sectors";
   EXPECT_EQ(SectorsOf("out[ramp(tx * 1024, 1, 4)] = broadcast(0.0, 4)"), Sectors(32, 16));
 }
 
@@ -86,7 +86,7 @@ TEST(WarpAccesses, LanesWhoseConditionFailsTakeNoPart) {
   EXPECT_EQ(Of("out[tx] = select(tx < 2, s[tx * 32], 0.0)")[0].conflicts, 1);
 }
 
-// The second iteration may be worse than the first one, and a later warp than the first.
+// The worst warp and the worst iteration count, whichever they are.
 TEST(WarpAccesses, TheWorstOfWarpsAndIterationsCounts) {
   EXPECT_EQ(ConflictsOf("for k in 2 { s[tx * (k + 1)] = 0.0 }"), 1);
   EXPECT_EQ(ConflictsOf("s[tx * (ty + 1)] = 0.0", 2, 32), 1);

@@ -1,4 +1,4 @@
-// Steps and passes show what they make to the watcher of programs (ir/watch.h).
+// Steps and passes show their results to the watcher of programs (ir/watch.h).
 #include "ir/watch.h"
 
 #include <gmock/gmock.h>

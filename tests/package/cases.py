@@ -1,4 +1,4 @@
-"""Changes of the package sample.chain_package(), for test_mlf.py: each makes it wrong in one place."""
+"""For test_mlf.py: changes of the package sample.chain_package(). Each change is an error in one place."""
 
 import re
 
@@ -7,7 +7,7 @@ BIG = 2**63
 
 
 def put(root, path, value):
-    """Sets, or drops, the value at a path such as `memory.main[0].device`."""
+    """Sets the value at a path such as `memory.main[0].device`; DROP removes it."""
     *way, last = [int(i) if i else key for key, i in re.findall(r"(\w+)|\[(\d+)\]", path)]
     for step in way:
         root = root[step]
@@ -17,7 +17,7 @@ def put(root, path, value):
         root[last] = value
 
 
-# One change of metadata.json each, reported at the place of the change.
+# Changes of metadata.json. Each is reported at the place of the change.
 METADATA = [
     ("version", DROP), ("version", 4), ("version", 6), ("version", "5"), ("version", 5.0), ("version", True),
     ("model_name", DROP), ("model_name", ""), ("model_name", 3), ("model_name", "a/b"), ("model_name", None),
@@ -42,7 +42,7 @@ METADATA = [
     ("memory.main[0].device", 0),
 ]
 
-# One change of graph.json each, reported at the place of the change. Paths begin below `graph`.
+# Changes of graph.json. Each is reported at the place of the change. Paths begin below `graph`.
 GRAPH = [
     ("nodes", DROP), ("nodes", {}), ("nodes", []), ("nodes[0]", []), ("nodes[0].op", DROP), ("nodes[0].op", "nop"),
     ("nodes[0].op", None), ("nodes[0].name", DROP), ("nodes[0].name", 1), ("nodes[0].name", ""),
@@ -84,7 +84,7 @@ GRAPH = [
     ("attrs.spare", 5), ("attrs.spare", ["list_int"]), ("attrs.spare", ["size_t", 1, 2]),
 ]
 
-# One change of the storage plan each, entry by entry: (storage ids, places).
+# Changes of the storage plan: (storage id of each entry, places of the reported problems).
 STORAGE = [
     ([0, 1, 0, 3, 4, 2, 2, 5], [2]),        # an input's storage is reused
     ([0, 1, 2, 3, 4, 2, 2, 1], [7]),        # a parameter's storage is reused

@@ -1,4 +1,4 @@
-// Packages on disk: what is written is read, and whatever else is read is one clear line.
+// Packages on disk: a written package reads back equal, and any other file gives an error of one clear line.
 #include "package/package.h"
 
 #include <archive.h>
@@ -80,7 +80,7 @@ class PackageTest : public ::testing::Test {
   void TearDown() override { std::filesystem::remove_all(folder_); }
   std::string File(const std::string& name) const { return folder_ + "/" + name; }
 
-  // Refused by reading and by loading, in one line that names the file.
+  // Checks that reading and loading refuse the file, in one line that names it.
   void ExpectRefused(const std::string& path, const std::string& word) {
     auto package = ReadPackage(path);
     ASSERT_FALSE(package.ok()) << path;
@@ -128,7 +128,7 @@ TEST_F(PackageTest, MetadataGraphAndParametersAreNeeded) {
   Members members = ReadTar(File("p.tar"));
   ASSERT_EQ(members.size(), 8u);
   WriteTar(File("same.tar"), members);
-  EXPECT_TRUE(ReadPackage(File("same.tar")).ok()) << "another tar program's file is as good";
+  EXPECT_TRUE(ReadPackage(File("same.tar")).ok()) << "a package from another tar program must be accepted";
   for (size_t i = 0; i < members.size(); ++i) {
     Members fewer = members;
     fewer.erase(fewer.begin() + static_cast<long>(i));
@@ -194,7 +194,7 @@ TEST_F(PackageTest, TruncatedAnywhere) {
   for (size_t size = 0; size < bytes.size(); size += 97) {
     std::ofstream(File("cut.tar"), std::ios::binary) << bytes.substr(0, size);
     auto read = ReadPackage(File("cut.tar"));
-    if (read.ok()) {  // only the padding at the end is missing
+    if (read.ok()) {  // only padding at the end is cut off
       EXPECT_EQ(read->params, Sample().params);
       EXPECT_EQ(read->library, Sample().library);
       continue;
@@ -206,7 +206,7 @@ TEST_F(PackageTest, TruncatedAnywhere) {
   EXPECT_GT(refused, 50);
 }
 
-// A tar file's member of any kind.
+// Appends a member of any type to a tar file.
 void AppendMember(archive* out, const std::string& name, int type, const std::string& link, const std::string& bytes) {
   archive_entry* entry = archive_entry_new();
   archive_entry_set_pathname(entry, name.c_str());
@@ -225,7 +225,7 @@ TEST_F(PackageTest, HostileMembersAreRefused) {
   struct Case {
     std::string name;
     int type;
-    std::string link, bytes, error;  // no error: the member is passed over
+    std::string link, bytes, error;  // an empty error means that the member is ignored
   };
   for (const Case& c : {
            Case{"../metadata.json", AE_IFREG, "", "{}", "member ../metadata.json lies outside the package"},

@@ -1,7 +1,7 @@
-"""Reads and writes parameter files, the bytes of `_save_params`.
+"""Reads and writes parameter files, in the format of `_save_params`.
 
-Written from the format's description alone, so that it can judge the project's own reader and writer. Whatever is
-truncated, oversized or inconsistent raises ValueError; memory stays proportional to the bytes given.
+Written from the format's description alone, so that it can check the project's own reader and writer. A truncated,
+oversized or inconsistent file raises ValueError. The memory used is proportional to the file's size.
 """
 
 import struct
@@ -68,7 +68,7 @@ def read(data):
 
 
 def write(tensors):
-    """Returns the file of these tensors, by name."""
+    """Returns the bytes of a file with these tensors, given by name."""
     out = struct.pack("<QQQ", LIST_MAGIC, 0, len(tensors))
     for name in map(str.encode, tensors):
         out += struct.pack("<Q", len(name)) + name

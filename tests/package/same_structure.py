@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Compares two graph.json up to names: of nodes, of functions, and the functions' hashes.
+"""Compares two graph.json files, except for the names of nodes, the names of functions and the functions' hashes.
 
     same_structure.py GRAPH.json GOLDEN.json    prints the first difference; exit status 1 if there is one
 
-Names must agree in which of them are equal: two nodes that call one function here call one function there.
+Equal names must correspond: if two nodes of one graph call the same function, so must those of the other graph.
 """
 
 import json
@@ -13,7 +13,7 @@ BUILTIN = ("__nop", "__copy")  # the executor's own functions: their names are t
 
 
 def structure(graph):
-    """Returns a copy of the graph whose names are replaced by the place at which each occurs first."""
+    """Returns a copy of the graph in which each name is replaced by the number of its first occurrence."""
     graph = json.loads(json.dumps(graph))
     names, functions = {}, {}
     for node in graph["nodes"]:

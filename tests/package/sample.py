@@ -1,4 +1,4 @@
-"""Packages composed by hand, for test_mlf.py: the description's add example, and a graph with everything else in it."""
+"""For test_mlf.py: packages composed by hand, the description's add example and a graph with all other features."""
 
 import io
 import json
@@ -15,7 +15,7 @@ LIB, SRC = "codegen/host/lib/lib{}.o", "codegen/host/src/lib{}.c"
 
 
 def elf(*names, kind=1, info=0x12, other=0, section=1, bits=2, order=1, machine=62):
-    """A relocatable object of this class and byte order that defines `names`: sections null, text, symbols, strings."""
+    """Returns a relocatable object of this class and byte order that defines `names`."""
     mark = "<>"[order - 1]
     strings = b"\0" + b"".join(name.encode() + b"\0" for name in names)
     form, header = (mark + "IBBHQQ", 64) if bits == 2 else (mark + "IIIBBH", 52)
@@ -39,8 +39,8 @@ def elf(*names, kind=1, info=0x12, other=0, section=1, bits=2, order=1, machine=
 
 
 class Package:
-    """What a tarball holds, for tests to change: `files` has the bytes of every path but those of `metadata`, `graph`
-    and `tensors`; `raw` overrides the bytes of a path, None drops it; `members` are further members of the archive."""
+    """The contents of a tarball, which tests change. `files`: the bytes of every path but those of `metadata`, `graph`
+    and `tensors`. `raw` overrides the bytes of a path; None drops it. `members`: further members of the archive."""
 
     def __init__(self, metadata, graph, tensors, files):
         self.metadata, self.graph, self.tensors, self.files = metadata, graph, tensors, files
@@ -85,7 +85,7 @@ def golden():
 
 
 def add_package():
-    """add(a, b) of two 5 x 5 float32: 100 bytes each."""
+    """Returns the package of add(a, b) for two 5 x 5 float32 tensors of 100 bytes."""
     return Package(metadata((0, 0, 300), {"add": 0}), golden(), {}, {TEXT: b"add(a, b)\n", LIB.format(0): elf("add")})
 
 
@@ -96,7 +96,7 @@ def op(name, function, inputs, outputs=1):
 
 
 def chain_package():
-    """A parameter, two outputs of a node, a storage reused after its value's last use, a reshape.
+    """Returns a package with a parameter, a node of two outputs, a storage that is reused, and a reshape.
 
     entry    value                  shape     storage   bytes
     0        x, an input            2 x 4     0         32

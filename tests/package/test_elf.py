@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests mlf/elf.py: objects of both classes and byte orders, and refusal of each field that does not fit."""
+"""Tests mlf/elf.py: it reads objects of both classes and byte orders, and refuses each inconsistent field."""
 
 import struct
 import sys
@@ -10,7 +10,7 @@ sys.dont_write_bytecode = True  # before the imports below
 from mlf import elf
 from sample import elf as compose
 
-# Of a 64-bit object: fields of the header, and of the rows of sections by their number.
+# Offsets and formats in a 64-bit object: fields of the header, then fields of a section's row; then section numbers.
 SECTION_HEADERS, HEADER_SIZE, HEADER_COUNT = (40, "<Q"), (58, "<H"), (60, "<H")
 KIND, OFFSET, SIZE, LINK, ENTRY_SIZE = (4, "<I"), (24, "<Q"), (32, "<Q"), (40, "<I"), (56, "<Q")
 ROW, SYMBOLS, STRINGS = 64, 2, 3
@@ -68,7 +68,7 @@ class Elf(unittest.TestCase):
                     elf.read(patch(good, field, value, section))
 
     def test_the_number_of_many_sections(self):
-        """It stands in the first section's size where the header's field is 0."""
+        """If the header's field is 0, the first section's size holds the number of sections."""
         data = patch(compose("f"), HEADER_COUNT, 0)
         self.assertEqual(elf.read(patch(data, SIZE, 4, section=0)).strong, {"f"})
         with self.assertRaisesRegex(ValueError, "section header 4"):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests validate_mlf.py: packages composed by hand are good, and each change of one place is reported there."""
+"""Tests validate_mlf.py: packages composed by hand are good, and each change is reported at its place."""
 
 import contextlib
 import io
@@ -41,7 +41,7 @@ class Good(unittest.TestCase):
         self.assertEqual(problems(chain_package()), [])
 
     def test_variants(self):
-        """What the format leaves free."""
+        """Packages may differ in details that the format does not fix."""
         for change in (
             lambda p: setattr(p, "prefix", "./"),
             lambda p: setattr(p, "mode", "w:gz"),
@@ -112,7 +112,7 @@ class Bad(unittest.TestCase):
             with self.subTest(path=path, value="dropped" if value is DROP else str(value)[:40]):
                 package = chain_package()
                 put(package.graph, path, value)
-                # A function of another name is missing from metadata.json too.
+                # metadata.json has no row for a function with a changed name, which is reported, too.
                 more = {f"memory.operator_functions.{value}"} if value in ("absent", "F") else ()
                 self.expect(package, f"graph.{path}", *more)
 
@@ -166,7 +166,7 @@ class Bad(unittest.TestCase):
         self.expect(package, "graph.nodes[5]", "graph.attrs.storage_id[1][6]")
 
     def two_devices(self):
-        """The chain, whose last two nodes copy to device 2 and compute there: entries 6 and 7."""
+        """Returns the chain with other last nodes: they copy to device 2 (entry 6) and compute there (entry 7)."""
         package = chain_package()
         attrs = package.graph["attrs"]
         package.graph["nodes"][5]["attrs"]["func_name"] = "__copy"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests params.py: bytes written by hand, round trips, and refusal of whatever is cut, longer or inconsistent."""
+"""Tests params.py: bytes written by hand, round trips, and refusal of truncated, longer or inconsistent files."""
 
 import struct
 import sys
@@ -20,7 +20,7 @@ SEVERAL = {
     "vectors": Tensor((0, 8, 4), (2,), bytes(8)),
     "größe": Tensor((1, 64, 1), (1, 1, 1, 1), bytes(8)),
 }
-# One tensor `n`, 2 x 1 of int16, field by field.
+# A file with one tensor `n` of 2 x 1 int16, field by field.
 ONE = [
     ("list magic", "<Q", 0xF7E58D4F05049CB7), ("list reserved", "<Q", 0), ("names", "<Q", 1), ("name length", "<Q", 1),
     ("name", "<B", 0x6E), ("tensors", "<Q", 1), ("tensor magic", "<Q", 0xDD5E40F096B4A13F),
@@ -28,7 +28,7 @@ ONE = [
     ("device type", "<i", 1), ("device id", "<i", 0), ("ndim", "<i", 2), ("type code", "<B", 0), ("bits", "<B", 16),
     ("lanes", "<H", 1), ("extent 0", "<q", 2), ("extent 1", "<q", 1), ("size", "<q", 4), ("data", "<I", 0x02010403),
 ]
-# For each field values that fit nothing else in the file.
+# For each field, values that are inconsistent with the rest of the file.
 WRONG = {
     "list magic": [0, 0xDD5E40F096B4A13F], "list reserved": [1], "names": [0, 2, 2**61, 2**64 - 1],
     "name length": [0, 2, 2**63, 2**64 - 1], "name": [0xFF], "tensors": [0, 2, 2**64 - 1], "tensor magic": [0],

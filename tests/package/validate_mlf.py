@@ -3,8 +3,8 @@
 
     validate_mlf.py PACKAGE.tar...    prints `ok` or one line per problem for each; exit status 1 if there is a problem
 
-The rules come from the format's description and, where that is silent, from what TVM's graph executor does. They do
-not come from the project's writer, which they judge. `validate` is the same for other programs.
+The rules come from the format's description and, for details that it leaves open, from TVM's graph executor. They do
+not come from the project's writer, which they check. Other programs call `validate`.
 """
 
 import sys

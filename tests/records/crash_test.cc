@@ -1,4 +1,4 @@
-// Several processes on one database, and their violent deaths.
+// Several processes use one database, and some are killed.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -21,7 +21,7 @@ class Crash : public testing::Test {
   }
   void TearDown() override { std::filesystem::remove_all(directory_); }
 
-  // The batches of `run`, each of which must be whole and hold what its writer put there.
+  // Returns the size of each batch of `run`. Each batch must be complete and hold its writer's records.
   std::map<int64_t, int> Batches(RecordStore& store, const std::string& run) {
     std::map<int64_t, int> sizes;
     int64_t cursor = 0;
@@ -64,9 +64,9 @@ TEST_F(Crash, KilledWritersLoseNothingThatWasAcknowledged) {
     auto batches = Batches(**store, run);
     int stored = static_cast<int>(batches.size());
     EXPECT_GE(stored, acknowledged + 1) << "an acknowledged batch is lost";
-    EXPECT_LE(stored, acknowledged + 2) << "more than the batch in flight";
-    EXPECT_EQ(batches.rbegin()->first, stored - 1) << "a gap";
-    // The run's state belongs to the same transactions.
+    EXPECT_LE(stored, acknowledged + 2) << "more is stored than the acknowledged batches and the one in flight";
+    EXPECT_EQ(batches.rbegin()->first, stored - 1) << "a batch is missing between the stored ones";
+    // The run's state is stored in the same transactions.
     EXPECT_EQ((*(*store)->GetRun(run))->state, Json(stored - 1));
   }
 }

@@ -1,4 +1,4 @@
-// The database as a file: what is refused, and with which line.
+// The database file: invalid files are refused, each with a specific line.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ class File : public testing::Test {
   }
   void TearDown() override { std::filesystem::remove_all(directory_); }
 
-  // A closed database of n records.
+  // Makes a database of n records and closes it.
   void Fill(int n) {
     std::vector<Record> batch;
     for (int i = 0; i < n; ++i) batch.push_back(SampleRecord(i));
@@ -92,7 +92,7 @@ TEST_F(File, RefusesAnotherProgramsDatabaseAndLeavesItAlone) {
   EXPECT_EQ(test::ReadAll(path_), before);
 }
 
-// What is left when the first process dies between the creation of the file and that of the tables.
+// The file that remains if the first process dies after it creates the file and before it creates the tables.
 TEST_F(File, FinishesADatabaseWithoutTables) {
   Fill(0);
   std::string page(4096, '\0');
@@ -106,7 +106,7 @@ TEST_F(File, FinishesADatabaseWithoutTables) {
   EXPECT_EQ(OpenError(), "opened");
 }
 
-// A database of format 1, as far as a program of today can make one: what format 2 added is taken away.
+// A database of format 1, made from a new one by removing what format 2 added.
 TEST_F(File, BringsFormatOneUpToDate) {
   Fill(3);
   {
@@ -175,7 +175,7 @@ TEST_F(File, SaysThatItIsReadOnly) {
   ASSERT_EQ(chmod(path_.c_str(), 0444), 0);
   ASSERT_EQ(chmod((path_ + ".lock").c_str(), 0666), 0);
   bool root = geteuid() == 0;
-  int left = root ? seteuid(65534) : 0;  // root may write anything
+  int left = root ? seteuid(65534) : 0;  // root may write any file, so become another user
   std::string error = OpenError();
   int back = root ? seteuid(0) : 0;
   ASSERT_EQ(left + back, 0);
@@ -193,7 +193,7 @@ TEST_F(File, WaitsForTheLockAndSaysWhoseItIs) {
   ASSERT_FALSE(status.ok());
   EXPECT_THAT(status.error().Text(), HasSubstr("another process has held " + path_ + ".lock"));
   EXPECT_THAT(OpenError({.lock_timeout_ms = 30}), HasSubstr("another process has held"));
-  EXPECT_EQ(*(*store)->Count({}), 3) << "reading needs no lock";
+  EXPECT_EQ(*(*store)->Count({}), 3) << "reading must not need the lock";
   close(fd);
   EXPECT_TRUE((*store)->Append(batch).ok());
   EXPECT_EQ(*(*store)->Count({}), 4);
@@ -210,7 +210,7 @@ TEST_F(File, OneLockForEveryNameOfTheFile) {
   EXPECT_TRUE(OpenStore(link, {.lock_timeout_ms = 30}).ok());
 }
 
-// The disk is full: files of this process may not grow. In a child, since the limit stays.
+// Simulates a full disk by a limit on file sizes. A child process does this, since the limit cannot be lifted.
 TEST_F(File, AFullDiskLosesOnlyTheBatch) {
   Fill(3);
   pid_t child = fork();
@@ -226,7 +226,7 @@ TEST_F(File, AFullDiskLosesOnlyTheBatch) {
     if (status.ok()) _exit(11);
     if (status.error().Text().find("cannot read or write") == std::string::npos) _exit(12);
     if (*(*store)->Count({}) != 3) _exit(13);
-    std::vector<Record> small = {SampleRecord(7)};  // what fits still goes
+    std::vector<Record> small = {SampleRecord(7)};  // a batch that fits is still stored
     if (!(*store)->Append(small).ok()) _exit(14);
     if (*(*store)->Count({}) != 4) _exit(15);
     _exit(0);
@@ -241,7 +241,7 @@ TEST_F(File, AFullDiskLosesOnlyTheBatch) {
   EXPECT_TRUE((*store)->Check().ok());
 }
 
-// The same on a real full disk, a tiny one that only the child sees; where the kernel lets it have one.
+// Fills a real file system, a small one that only the child process sees. Skipped if the kernel forbids the mount.
 TEST_F(File, AFullFileSystemIsCalledFull) {
   pid_t child = fork();
   if (child == 0) {
@@ -266,12 +266,12 @@ TEST_F(File, AFullFileSystemIsCalledFull) {
   int status = 0;
   ASSERT_EQ(waitpid(child, &status, 0), child);
   ASSERT_TRUE(WIFEXITED(status));
-  if (WEXITSTATUS(status) == 77) GTEST_SKIP() << "the kernel lets no user mount a file system of their own";
+  if (WEXITSTATUS(status) == 77) GTEST_SKIP() << "the kernel forbids users to mount file systems";
   EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
-// In a child that has no shared memory: `n` records are there, one more is stored, and there is no log afterwards. Exit
-// code 0 if so, 77 if the kernel cannot do it.
+// Uses the database in a child process without shared memory: expects `n` records, stores one more, and checks that
+// there is no write-ahead log. Returns exit code 0 on success, 77 if the kernel cannot refuse shared memory.
 int UseWithoutSharedMemory(const std::string& path, int n) {
   pid_t child = fork();
   if (child == 0) {
@@ -292,8 +292,8 @@ int UseWithoutSharedMemory(const std::string& path, int n) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-// Where a write-ahead log cannot be: a rollback journal takes its place, for a new database and for one that comes from
-// elsewhere with a log; and there it gets a log again.
+// On a file system without shared memory, a rollback journal replaces the write-ahead log, for a new database and for a
+// copied one that has a log. With shared memory, the database gets a log again.
 TEST_F(File, WithoutSharedMemoryThereIsNoLog) {
   testing::internal::CaptureStderr();
   int code = UseWithoutSharedMemory(path_, 0);
@@ -309,7 +309,7 @@ TEST_F(File, WithoutSharedMemoryThereIsNoLog) {
   std::vector<Record> batch = {SampleRecord(1)};
   ASSERT_TRUE((*store)->Append(batch).ok());
 
-  // The second is in the log alone.
+  // The second record is only in the log.
   std::string copy = directory_ + "/copy.db";
   for (const char* suffix : {"", "-wal"}) std::filesystem::copy_file(path_ + suffix, copy + suffix);
   ASSERT_GT(std::filesystem::file_size(copy + "-wal"), 0u);
@@ -317,7 +317,7 @@ TEST_F(File, WithoutSharedMemoryThereIsNoLog) {
   EXPECT_TRUE(OpenStore(copy).value()->Check().ok());
 }
 
-// One that is in use with a log is not taken from its users.
+// A log that another program uses is not removed.
 TEST_F(File, ALogInUseIsLeftAlone) {
   Fill(3);
   auto store = OpenStore(path_);
@@ -334,7 +334,8 @@ TEST(NetworkFileSystem, IsKnownByItsNumber) {
   for (unsigned long magic : {0x6969UL, 0xff534d42UL, 0xfe534d42UL, 0x01021997UL}) {
     EXPECT_TRUE(IsNetworkFileSystemType(magic)) << magic;
   }
-  EXPECT_TRUE(IsNetworkFileSystemType(static_cast<unsigned long>(static_cast<int>(0xff534d42)))) << "sign-extended";
+  EXPECT_TRUE(IsNetworkFileSystemType(static_cast<unsigned long>(static_cast<int>(0xff534d42))))
+      << "a sign-extended number must be recognized, too";
   for (unsigned long magic : {0xef53UL, 0x01021994UL, 0x58465342UL, 0x9123683eUL}) {  // ext4, tmpfs, xfs, btrfs
     EXPECT_FALSE(IsNetworkFileSystemType(magic)) << magic;
   }

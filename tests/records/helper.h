@@ -1,4 +1,4 @@
-// A child process that appends batches to a database until it is done or killed. For single-threaded use by one test.
+// A child process that appends batches to a database until it is done or killed. Not thread-safe.
 #pragma once
 #include <sys/types.h>
 
@@ -8,17 +8,18 @@ namespace autotune {
 
 constexpr int kHelperBatch = 16;  // records of one batch
 
-// PATH RUN BATCHES: appends batches 0, 1, … of kHelperBatch records each (status of record i of batch b in its facts)
-// and prints one line "b" after each acknowledged one. A failure prints "error TEXT" and ends it with 1.
+// Main program of the child, with arguments PATH RUN BATCHES. Appends batches 0, 1, … of kHelperBatch records each,
+// with the batch's number in each record's facts. Prints the number of each acknowledged batch. On failure, prints
+// "error TEXT" and returns 1.
 int AppendHelperMain(int argc, char** argv);
 
 class Helper {
  public:
   Helper(const std::string& path, const std::string& run, int batches);
   ~Helper();
-  std::string ReadLine();  // without its end; "" at the end of the output
-  void Kill();             // SIGKILL
-  int Wait();              // exit status, or -signal
+  std::string ReadLine();  // without the newline; "" at the end of the output
+  void Kill();             // sends SIGKILL
+  int Wait();              // returns the exit status, or -signal
 
  private:
   pid_t pid_ = -1;

@@ -1,4 +1,4 @@
-// The test binary is also the process that its own crash tests start and kill.
+// The test binary is also the child process that the crash tests start and kill.
 #include <gtest/gtest.h>
 
 #include <cstring>

@@ -1,4 +1,4 @@
-// Sample records for the tests of this folder.
+// For tests: sample records.
 #pragma once
 #include <string>
 
@@ -6,7 +6,7 @@
 
 namespace autotune {
 
-// Record number `i` of some run: every field filled, all derived from the arguments; its id is new each time.
+// Returns record number `i` of a run. Every field is filled from the arguments, except the id, which is new each time.
 inline Record SampleRecord(int i, const std::string& task = "t0", double cost = 1e-3) {
   Record r;
   r.id = NewRecordId();

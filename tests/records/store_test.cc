@@ -1,4 +1,4 @@
-// What every record store must do: the suite runs on each kind.
+// The requirements for every record store; the suite runs on each kind.
 #include "records/store.h"
 
 #include <gtest/gtest.h>
@@ -82,7 +82,7 @@ TEST_P(Store, ConfirmedSchedulesComeFirstTheLatestBeforeAll) {
   ASSERT_TRUE(top.ok()) << top.error().Text();
   std::vector<Record> expected = {stored[5], stored[4], stored[2], stored[6]};
   EXPECT_EQ(*top, expected);
-  EXPECT_EQ(Count({.trials_only = true}), 3) << "a confirmation is no trial";
+  EXPECT_EQ(Count({.trials_only = true}), 3) << "a confirmation does not count as a trial";
   EXPECT_EQ(Count(), 8);
   auto counts = store_->Prune(2, false);
   ASSERT_TRUE(counts.ok()) << counts.error().Text();
@@ -188,7 +188,7 @@ TEST_P(Store, PruneKeepsTheBestOfEachTask) {
   EXPECT_EQ(top("t1"), t1);
   EXPECT_TRUE(store_->Check().ok());
   EXPECT_TRUE(store_->GetRun("key")->has_value());
-  // What was deleted may come again, and texts that only it used with it.
+  // Deleted records may be added again, together with texts that only they used.
   int64_t added = 0;
   ASSERT_TRUE(store_->Append(batch, nullptr, &added).ok());
   EXPECT_EQ(added, 12);
@@ -295,7 +295,7 @@ TEST_P(Store, ThreadsAppendAtOnce) {
         for (int i = 0; i < 5; ++i) batch.push_back(SampleRecord(t * 1000 + b * 10 + i, "t" + std::to_string(t)));
         if (!store_->Append(batch).ok()) ++failed;
         auto count = store_->Count({.task = "t" + std::to_string(t)});
-        if (!count.ok() || *count != (b + 1) * 5) ++failed;  // acknowledged means visible
+        if (!count.ok() || *count != (b + 1) * 5) ++failed;  // an acknowledged batch must be visible
       }
     });
   }
@@ -316,7 +316,7 @@ TEST_P(Store, IsThereAfterItWasClosed) {
   store_.reset();
   EXPECT_FALSE(std::filesystem::exists(directory_ + "/r.db-wal") &&
                std::filesystem::file_size(directory_ + "/r.db-wal") > 0)
-      << "a clean end leaves everything in one file";
+      << "closing the store must leave everything in one file";
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, Store,

@@ -1,4 +1,4 @@
-// A blob from a literal, for tests.
+// For tests: makes a blob from a literal.
 #pragma once
 #include <memory>
 #include <string>

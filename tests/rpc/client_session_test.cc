@@ -11,7 +11,7 @@ namespace {
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-// A client session and everything that it has sent and reported.
+// A client session with all its sent messages and reports.
 struct ClientWorld {
   explicit ClientWorld(ClientSession::Options options = {}) : session(WithIds(std::move(options))) {}
   static ClientSession::Options WithIds(ClientSession::Options options) {

@@ -22,7 +22,7 @@ constexpr int64_t kDie = 9;
 
 // The runner of the tests below. It answers a request with its process id, and kills itself on the request kDie.
 TEST(RunnerPoolChild, Serves) {
-  if (!std::getenv("AUTOTUNE_TEST_CHILD")) GTEST_SKIP() << "the child of another test";
+  if (!std::getenv("AUTOTUNE_TEST_CHILD")) GTEST_SKIP() << "runs only as the child process of another test";
   ConsentToTracing();
   BlockingChannel channel(kRunnerDescriptor);
   ASSERT_TRUE(channel.Send({"", RunnerHello{getpid()}, {}}).ok());
@@ -51,7 +51,7 @@ TEST(RunnerPool, AFloodOfLastWordsDoesNotStopTheLoop) {
   options.runners = 1;
   options.start_ms = 100;
   RunnerPool pool(loop, options,
-                  {.on_ready = [] { ADD_FAILURE() << "nobody said hello"; },
+                  {.on_ready = [] { ADD_FAILURE() << "the runner has not sent its hello"; },
                    .on_message = nullptr,
                    .on_end = nullptr,
                    .on_unavailable =

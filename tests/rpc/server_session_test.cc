@@ -28,7 +28,7 @@ struct World {
       if (std::get_if<ReleaseHost>(&action)) ++releases;
     }
   }
-  // A claim of lease `counter`.
+  // Returns a claim of lease number `counter`.
   static LeaseClaim Claim(int64_t counter) {
     return {"lease" + std::to_string(counter), {1, counter}, 10000, "c", "c", "", ""};
   }
@@ -56,7 +56,7 @@ struct World {
     started.reset();
     Take(session.OnRunnerReady(now));
   }
-  // A batch whose candidates are compared with a reference.
+  // Sends a batch whose candidates are compared with a reference.
   void MeasureChecked(const Id& id, int candidates, int64_t seed = 0) {
     MeasureRequest request = Batch(1, candidates);
     for (Candidate& c : request.candidates) c.check = true;
@@ -89,7 +89,7 @@ struct World {
   int64_t now = 0;
   std::vector<Message> sent, tracker;
   std::optional<RunnerRequest> started;
-  size_t blobs = 0;  // of the started request
+  size_t blobs = 0;  // blobs of the started request
   int kills = 0, releases = 0;
 };
 
@@ -108,7 +108,7 @@ TEST(ServerSession, RunsCandidatesOneByOneAndKeepsResultsUntilAcknowledged) {
   w.sent.clear();
   w.now = 1500;
   w.Take(w.session.Tick(w.now));
-  EXPECT_EQ(w.Results().size(), 2u);  // again: no acknowledgement came
+  EXPECT_EQ(w.Results().size(), 2u);  // sent again, since no acknowledgement came
   w.Say("x", ResultAck{"b1", "0"});
   w.Say("x", ResultAck{"b1", "1"});
   w.now = 3000;
@@ -126,7 +126,7 @@ TEST(ServerSession, AHigherTokenFencesOffTheOlderLease) {
   w.Say("b1", World::Batch(1, 2));
   ASSERT_TRUE(w.started);
   w.Say("b2", World::Batch(2, 1));
-  EXPECT_EQ(w.kills, 1);  // the older one's candidate does not go on beside the newer one's
+  EXPECT_EQ(w.kills, 1);  // the older lease's candidate must not run beside the newer one's
   w.Take(w.session.OnRunnerReady(w.now));
   ASSERT_TRUE(w.started);
   w.Say("b1", World::Batch(1, 2));
@@ -183,7 +183,7 @@ TEST(ServerSession, DeadlinesByPhase) {
   ASSERT_EQ(w.Results().size(), 1u);
   EXPECT_EQ(w.Results()[0].status, TrialStatus::kRunTimedOut);
   EXPECT_EQ(w.Results()[0].error, "ran longer than 10 s");
-  // A late word of the killed runner changes nothing.
+  // A late message of the killed runner changes nothing.
   w.Take(w.session.OnRunnerReady(w.now));
   EXPECT_EQ(w.started->candidate.id, "1");
   w.Take(w.session.OnRunnerMessage({"", RunnerResult{w.started->run - 1, {}}, {}}, w.now));
@@ -202,7 +202,7 @@ TEST(ServerSession, CrashesAreChargedKillsFromOutsideAreNot) {
   EXPECT_TRUE(w.Results().empty());
   w.Take(w.session.OnRunnerReady(w.now));
   ASSERT_TRUE(w.started);
-  EXPECT_EQ(w.started->candidate.id, "0");  // once more
+  EXPECT_EQ(w.started->candidate.id, "0");  // the same candidate starts again
   phase();
   w.Take(w.session.OnRunnerEnd({"was ended by signal 11", 11, false}, w.now));
   w.Take(w.session.OnRunnerReady(w.now));
@@ -329,7 +329,7 @@ TEST(ServerSession, OutputsAreTakenOnceAndInTheirPhaseOnly) {
     return w.blobs - 2;
   };
   w.MeasureChecked("b1", 1);
-  outputs(1);  // too early: while loading
+  outputs(1);  // too early: the runner is still loading
   w.Enter(RunnerPhase::kReference);
   EXPECT_EQ(known("b2"), 0u);
   w.Enter(RunnerPhase::kReference);
@@ -388,7 +388,8 @@ TEST(ServerSession, ABatchEndsIfNoRunnerFollowsTheDeadOne) {
   }
 }
 
-// A runner whose device has failed answers, and is killed before the next candidate; whoever else answers stays.
+// A runner whose device has failed sends its result and is killed before the next candidate. Any other runner that
+// sends a result keeps running.
 TEST(ServerSession, AfterItsLastResultARunnerIsReplaced) {
   for (bool last : {false, true}) {
     World w;
@@ -398,7 +399,7 @@ TEST(ServerSession, AfterItsLastResultARunnerIsReplaced) {
     w.started.reset();
     w.Take(w.session.OnRunnerMessage({"", result, {}}, w.now));
     EXPECT_EQ(w.kills, last ? 1 : 0);
-    EXPECT_EQ(w.started.has_value(), !last) << "the next candidate";
+    EXPECT_EQ(w.started.has_value(), !last) << "without a replacement, the next candidate starts at once";
     w.Take(w.session.OnRunnerReady(w.now));
     ASSERT_TRUE(w.started);
     w.Finish();

@@ -37,7 +37,7 @@ TEST(Endpoint, OnlyThisHost) {
   EXPECT_THAT(normal("/" + std::string(107, 'x')), HasSubstr("at most 107"));
 }
 
-// An echo server and a client on one loop.
+// An echo server and its clients, on one event loop.
 struct Echo {
   Echo() {
     router =
@@ -52,11 +52,11 @@ struct Echo {
                                       .on_malformed = [this](const Peer&, const Refusal&) { ++malformed; }}))
             .value();
     watchdog = loop.After(20000, [this] {
-      ADD_FAILURE() << "nothing happened";
+      ADD_FAILURE() << "no event for 20 seconds";
       loop.Stop();
     });
   }
-  // One round trip, over its own connection.
+  // Makes one round trip over a new connection.
   Message Ask(const Message& message) {
     std::unique_ptr<DealerSocket> dealer;
     Message answer;
@@ -98,7 +98,7 @@ TEST(Transport, EchoesMessagesWithBlobs) {
 TEST(Transport, TheRouterKnowsWhenAPeerHasLeft) {
   Echo echo;
   echo.Ask({"q", Ping{"hello"}, {}});
-  // Its connection was closed with its socket; that takes a moment.
+  // Closing the socket closes the connection after a short time.
   bool sent = true;
   for (int i = 0; i < 200 && sent; ++i) {
     echo.RunFor(10);
@@ -107,9 +107,9 @@ TEST(Transport, TheRouterKnowsWhenAPeerHasLeft) {
   EXPECT_FALSE(sent);
 }
 
-// A socket is closed while it still has much to send to a peer that does not read, and then that peer leaves. ZeroMQ's
-// one io thread has that to report when nobody listens to reports of this socket any more; it must go on all the same,
-// for the sake of all others.
+// A socket is closed while much of its data is unsent, because the peer does not read. Then the peer leaves. ZeroMQ's
+// only I/O thread reports this to a monitor that no longer exists; the thread must go on, since it serves all other
+// sockets.
 TEST(Transport, APeerThatLeavesAClosedSocketStopsNobodyElse) {
   Echo echo;
   Loop never_run;
@@ -127,7 +127,7 @@ TEST(Transport, APeerThatLeavesAClosedSocketStopsNobodyElse) {
                .value();
   echo.loop.Run();
   EXPECT_GT(sent, 10);
-  EXPECT_LT(sent, 1000);  // so the rest waits in our queue
+  EXPECT_LT(sent, 1000);  // so the rest waits in the socket's own queue
   dealer.reset();
   deaf.reset();
   echo.RunFor(50);
@@ -197,7 +197,7 @@ void SendRaw(int fd, const std::string& bytes) {
   (void)ignored;
 }
 
-// ZMTP 3.0: greeting and READY of a DEALER without security.
+// ZMTP 3.0: the greeting and the READY command of a DEALER without security.
 std::string Handshake() {
   std::string greeting = std::string("\xff\0\0\0\0\0\0\0\0\x7f\x03\0NULL", 16);
   greeting.resize(64, '\0');
@@ -209,7 +209,7 @@ std::string Frame(const std::string& bytes, bool more) {
   return std::string(1, more ? 1 : 0) + static_cast<char>(bytes.size()) + bytes;
 }
 
-// Receives until `text` has arrived, or some seconds have passed.
+// Receives until `text` has arrived, or for some seconds.
 std::string ReceiveUntil(Echo& echo, int fd, const std::string& text) {
   std::string received;
   char bytes[4096];
@@ -220,7 +220,7 @@ std::string ReceiveUntil(Echo& echo, int fd, const std::string& text) {
   }
   return received;
 }
-// Past the handshake: libzmq takes no message before it has sent its own READY.
+// Connects and completes the handshake: libzmq accepts messages only after it has sent its own READY.
 UniqueFd ConnectAsDealer(Echo& echo) {
   UniqueFd fd = ConnectRaw(echo.Port());
   SendRaw(fd.get(), Handshake());
@@ -241,7 +241,7 @@ TEST(Transport, GarbageOnTheRealPortHarmsNobody) {
     if (rng.Below(2)) open.back().Reset();
     if (i % 20 == 0) echo.RunFor(1);
   }
-  // A frame that announces 2^62 bytes, one just above the limit, and one that never ends.
+  // Frames that announce 2^62 bytes, announce a size just above the limit, or never end.
   for (const std::string& head : {std::string("\x02\x40\0\0\0\0\0\0\0", 9), std::string("\x02\0\0\0\0\0\x50\0\0", 9),
                                   std::string("\x03\0\0\0\0\0\x30\0\0", 9)}) {
     open.push_back(ConnectAsDealer(echo));

@@ -41,10 +41,10 @@ TEST(Artifact, ASealTellsDamage) {
   const std::string library = SampleArtifact(), sealed = library + SealOf(library);
   ASSERT_TRUE(Artifact::FromBytes(sealed).ok());
   const std::string path = TempDir() + "/damaged.so";
-  for (size_t at = 64; at < sealed.size(); at += 97) {  // behind the header, which has messages of its own
+  for (size_t at = 64; at < sealed.size(); at += 97) {  // behind the header, whose damage has its own messages
     std::string damaged = sealed;
     damaged[at] = static_cast<char>(damaged[at] ^ 4);
-    const bool in_magic = at >= library.size() && at < library.size() + 8;  // then there is no seal
+    const bool in_magic = at >= library.size() && at < library.size() + 8;  // then no seal is recognized
     EXPECT_EQ(CheckSeal(damaged).ok(), in_magic) << at;
     if (at % 5 != 0 || in_magic) continue;
     auto from_bytes = Artifact::FromBytes(damaged);
@@ -57,7 +57,7 @@ TEST(Artifact, ASealTellsDamage) {
   std::string damaged = sealed;
   damaged[library.size() / 2] ^= 1;
   EXPECT_THAT(Artifact::FromBytes(damaged).error().Text(), HasSubstr("the file is damaged"));
-  EXPECT_TRUE(Artifact::FromBytes(library).ok());  // of another linker
+  EXPECT_TRUE(Artifact::FromBytes(library).ok());  // libraries of other linkers have no seal
   EXPECT_TRUE(CheckSeal("").ok());
 }
 
@@ -66,7 +66,7 @@ TEST(Artifact, AFileThatIsCutShortIsRefused) {
   constexpr size_t kStride = 61, kMagicBytes = 8;
   for (size_t size = 0; size < sealed.size(); size += size < library.size() - 200 ? kStride : 1) {
     const bool whole =
-        size >= library.size() && size < library.size() + kMagicBytes;  // nothing says that it had a seal
+        size >= library.size() && size < library.size() + kMagicBytes;  // without the magic bytes, no seal is expected
     const auto artifact = Artifact::FromBytes(sealed.substr(0, size));
     ASSERT_EQ(artifact.ok(), whole) << size << " of " << library.size();
     if (whole) continue;
@@ -81,7 +81,7 @@ TEST(Artifact, KernelErrorsCarryTheirText) {
   Status status = CallKernel(*artifact->Find("fails").value(), context, std::vector{x, y}, {});
   ASSERT_FALSE(status.ok());
   EXPECT_EQ(status.error().Text(), "kernel fails failed with code 7: division by zero in tile 3");
-  // The next call does not see the old text.
+  // The second call must not report the first call's error.
   Tensor wrong = Tensor::Zeros({1000}, "f32").value();
   status = CallKernel(*artifact->Find("range").value(), context, std::vector{wrong}, {});
   ASSERT_FALSE(status.ok());
@@ -124,7 +124,7 @@ TEST(Artifact, ManyAtOnceStayDistinct) {
         "; return 0; }\n"
         "int32_t k(AtContext* c, const DLTensor* const* a, int32_t n) { void* p = a[0]->data; return raw(c, &p); }\n";
     loaded.push_back(Artifact::FromBytes(CompileArtifact(metadata, body)).value());
-    if (n == 1) loaded[0] = nullptr;  // its descriptor is free for the next
+    if (n == 1) loaded[0] = nullptr;  // its file descriptor is free for the next one
   }
   Tensor y = Tensor::Zeros({1}, "i32").value();
   for (int n = 1; n < 4; ++n) {

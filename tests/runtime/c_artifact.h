@@ -1,5 +1,5 @@
-// Artifacts for tests, compiled from C by the system's compiler: the ABI as anyone but our code generator would write
-// it.
+// For tests: artifacts compiled from C by the system's compiler. They implement the ABI independently of our code
+// generators.
 #pragma once
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -16,8 +16,8 @@
 
 namespace autotune {
 
-// A fresh directory of this process, which is removed when it exits. Who kills a process that uses it sets its
-// TEST_TMPDIR to a folder of their own.
+// Returns a fresh directory, which this process removes when it exits. A test that kills a process using it sets that
+// process's TEST_TMPDIR to a folder of its own.
 inline std::string TempDir() {
   struct Folder {
     std::string path = ::testing::TempDir() + "runtime_test_XXXXXX";
@@ -28,7 +28,8 @@ inline std::string TempDir() {
   return folder.path;
 }
 
-// The bytes of a shared object made of `body`, with `metadata` (JSON, may hold quotes) under autotune.metadata.
+// Compiles `body` to a shared object with `metadata` (JSON, which may contain quotes) under autotune.metadata, and
+// returns its bytes.
 inline std::string CompileArtifact(const std::string& metadata, const std::string& body) {
   static std::map<std::string, std::string> made;
   std::string& bytes = made[metadata + "\n" + body];
@@ -51,8 +52,8 @@ inline std::string CompileArtifact(const std::string& metadata, const std::strin
   return bytes;
 }
 
-// Kernels: "shift" y = x + 2w, 2w being prepared; "copy" y = x; "fails"; "range" y[i] = i, in parallel, through scratch
-// memory.
+// Metadata of four kernels: "shift" y = x + 2w, where 2w is prepared; "copy" y = x; "fails"; "range" y[i] = i, in
+// parallel, through scratch memory.
 inline std::string SampleMetadata(int abi_version = 1) {
   return R"({"abi_version":)" + std::to_string(abi_version) + R"(,"target":"test","kernels":[
   {"name":"shift","params":[{"name":"x","dtype":"f32","shape":[2,4],"kind":"input"},

@@ -70,7 +70,7 @@ TEST(Compare, FloatsOf16Bits) {
   auto compare = [](const char* type, const Bits& a, const Tensor& b, Tolerance tolerance = {0, 0}) {
     return CompareTensors(Of(a, type), b, tolerance).value();
   };
-  // The neighbour of 1 is as good as 1, the next one is not.
+  // For a 16-bit float, a neighbour of the expected number is accepted, and the next number is not.
   EXPECT_TRUE(compare("f16", {0x3c00, 0x3c01}, Of<float>({1, 1}, "f32")).ok);
   EXPECT_FALSE(compare("f16", {0x3c02}, Of<float>({1}, "f32")).ok);
   EXPECT_TRUE(compare("bf16", {0x3f80, 0x3f81}, Of<float>({1, 1}, "f32")).ok);
@@ -91,7 +91,7 @@ TEST(Fill, GoldenValues) {
     FillRandom(t, 42, kind);
     return Hash64(t.bytes());
   };
-  // Stored results depend on these bytes.
+  // Stored results depend on these hashes of the bytes.
   EXPECT_EQ(hash("f32", FillKind::kUniform), 13904923648539282333u);
   EXPECT_EQ(hash("f32", FillKind::kNormal), 10328749105554045161u);
   EXPECT_EQ(hash("f64", FillKind::kUniform), 10477075317156452411u);

@@ -1,4 +1,5 @@
-// CUDA devices on a driver of our own (tests/runtime/fake_cuda/), which is as strict as a GPU and fails when asked to.
+// CUDA devices on the fake driver of tests/runtime/fake_cuda/, which checks accesses as strictly as a GPU and fails on
+// request.
 #include "runtime/cuda/device.h"
 
 #include <gmock/gmock.h>
@@ -45,7 +46,7 @@ class Cuda : public ::testing::Test {
     setenv("AUTOTUNE_LIBCUDA", AUTOTUNE_BINARY_DIR "/tests/fake_cuda/libcuda.so.1", 1);
     Restart("");
   }
-  // The driver as if the machine had just started, with `words` (tests/runtime/fake_cuda/driver.cc) and a log of calls.
+  // Restarts the driver with the settings `words` (tests/runtime/fake_cuda/driver.cc) and a new log of calls.
   void Restart(const std::string& words) {
     static int number = 0;
     device_.reset();
@@ -53,14 +54,14 @@ class Cuda : public ::testing::Test {
     setenv("FAKE_CUDA", ("log=" + log_ + " " + words).c_str(), 1);
     device_ = OpenDevice({kDLCUDA, 0}).value();
   }
-  // How often the driver was called so. `call` may name what it was called with, too.
+  // Returns how often the driver function `call` was called. `call` may include arguments.
   int Calls(const std::string& call) const {
     std::ifstream in(log_);
     int count = 0;
     for (std::string line; std::getline(in, line);) count += line == call || line.starts_with(call + " ");
     return count;
   }
-  // Calls `name` over eight elements, as one launch of `code`, and waits.
+  // Calls `name` with eight elements, as one launch of `code`, and waits for the end.
   Status Call(const DeviceCode& code, const std::string& name) {
     Tensor x = TRY(ToDevice(Ramp({8}), device_)), y = TRY(ToDevice(Ramp({8}), device_));
     TRY(TRY(MakeDeviceModule("cuda", code)->GetFunction(name))(x, y, 1, 8));
@@ -84,7 +85,7 @@ TEST_F(Cuda, LimitsAreTheDriversAndMakeNoContext) {
   EXPECT_EQ(limits.units, 132);
   EXPECT_EQ(limits.l2_bytes, 50 << 20);
   EXPECT_EQ(limits.architecture, "sm_90");
-  EXPECT_EQ(Calls("cuDevicePrimaryCtxRetain"), 0) << "a device that nobody uses takes memory";
+  EXPECT_EQ(Calls("cuDevicePrimaryCtxRetain"), 0) << "an unused device must not take memory";
   ASSERT_TRUE(device_->Synchronize().ok());
   ASSERT_TRUE(device_->Synchronize().ok());
   EXPECT_EQ(Calls("cuDevicePrimaryCtxRetain"), 1);
@@ -100,7 +101,7 @@ TEST_F(Cuda, MemoryAndCopies) {
     EXPECT_EQ(reinterpret_cast<uintptr_t>(far.data()) % 256, 0u);
     Tensor twin = ToDevice(Ramp({1000}, 7), device_).value();
     ASSERT_TRUE(CopyTensor(far, twin).ok());
-    far = Tensor();  // freed after the copy
+    far = Tensor();  // freed by the device after the copy
     EXPECT_EQ(ToHost(twin).value().bytes(), host.bytes());
     ASSERT_TRUE(device_->Zero(static_cast<float*>(twin.data()) + 10, 40).ok());
     Tensor back = ToHost(twin).value();
@@ -222,7 +223,7 @@ TEST_F(Cuda, TheSecondOfTwo) {
   Tensor first = ToDevice(far, device_).value();
   EXPECT_EQ(ToHost(first).value().bytes(), Ramp({8}).bytes());
   float host[8];
-  EXPECT_FALSE(device_->CopyOut(host, far.data(), 32).ok()) << "the memory of another device";
+  EXPECT_FALSE(device_->CopyOut(host, far.data(), 32).ok()) << "the address belongs to another device";
   DevicePtr broken = device_;
   EXPECT_NE(ErrorOf(Code(), "illegal"), "");
   EXPECT_TRUE(second->Synchronize().ok());
@@ -278,7 +279,7 @@ TEST_F(Cuda, AGraphReplaysWhatWasRecorded) {
   };
   std::shared_ptr<DeviceGraph> graph = device_->Capture(record).value();
   ASSERT_TRUE(graph);
-  EXPECT_EQ(ToHost(x).value().Data<float>()[7], 7) << "recorded, not run";
+  EXPECT_EQ(ToHost(x).value().Data<float>()[7], 7) << "the capture must record the launch without running it";
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(graph->Launch().ok());
   EXPECT_EQ(ToHost(x).value().Data<float>()[7], 7 * 8);
   EXPECT_EQ(Calls("cuLaunchKernel"), 1);
@@ -304,19 +305,19 @@ TEST_F(Cuda, WhatAGraphCannotRecord) {
                 testing::AnyOf(HasSubstr("cannot be part of a graph of cuda(0)"), HasSubstr("the caller's own")));
     ASSERT_TRUE(device_->Synchronize().ok());
   }
-  // Memory that is freed meanwhile is freed afterwards, not in each replay.
+  // Memory that is freed during the capture is freed once after it, not in each replay.
   auto graph = device_->Capture([&] { return x = Tensor(), Status(); }).value();
   EXPECT_EQ(Calls("cuMemFreeAsync"), 1);
   for (int i = 0; i < 2; ++i) ASSERT_TRUE(graph->Launch().ok());
   EXPECT_TRUE(device_->Synchronize().ok());
-  // A driver that cannot capture.
+  // This driver cannot capture.
   Restart("fail=cuStreamEndCapture:901");
   EXPECT_THAT(device_->Capture([] { return Status(); }).error().Text(),
               HasSubstr("a capture failed: CUDA_ERROR_STREAM"));
   EXPECT_TRUE(device_->LastError().ok());
 }
 
-// A network of which the middle runs on the GPU: two kernels, the second one with shared memory.
+// A network whose middle runs on the GPU: two kernels, the second with shared memory.
 class CudaNetwork : public Cuda {
  protected:
   static Module Library() {
@@ -382,7 +383,7 @@ TEST_F(CudaNetwork, IsRightAndReplayedFromItsSecondRunOn) {
     ASSERT_TRUE(run.ok()) << run.error().Text();
     for (int i = 0; i < 8; ++i) EXPECT_EQ(executor->Output(0).Data<float>()[i], start + 7 - i + 2 * (8 - i)) << start;
   }
-  // The first run launches both, the second records them.
+  // The first run launches both kernels; the second run records them in a graph.
   EXPECT_EQ(Calls("cuLaunchKernel") - before, 4);
   EXPECT_EQ(Calls("cuGraphLaunch"), 3);
 }

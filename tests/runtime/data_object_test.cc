@@ -1,4 +1,5 @@
-// Objects of data: linkers of three kinds take them, and they are like the objects that they are linked with.
+// Object files that hold data: three kinds of linkers accept them, and their headers match those of the objects that
+// they are linked with.
 #include "runtime/data_object.h"
 
 #include <dlfcn.h>

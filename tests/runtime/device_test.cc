@@ -1,4 +1,4 @@
-// Devices other than the CPU, proven on one that is as unlike it as a GPU (tests/runtime/test_device.h).
+// Devices other than the CPU, tested on one that differs from the CPU as a GPU does (tests/runtime/test_device.h).
 #include "runtime/device.h"
 
 #include <gmock/gmock.h>
@@ -24,8 +24,8 @@ Tensor Ramp(std::vector<int64_t> shape, float start = 0) {
   return tensor;
 }
 
-// The sample's metadata with kernels "far_shift", "far_copy" and "far_fails", which launch the sample's functions on
-// the test device, and "staged_copy", which copies twice, through scratch memory.
+// Returns the sample's metadata with more kernels: "far_shift", "far_copy" and "far_fails" launch the sample's
+// functions on the test device; "staged_copy" copies twice, through scratch memory.
 std::string FarMetadata() {
   Json json = Json::Parse(SampleMetadata()).value();
   Json::Array& kernels = *json["kernels"].As<Json::Array>();
@@ -80,7 +80,7 @@ GraphNode Node(std::string name, std::string function, std::vector<GraphRef> inp
   return node;
 }
 
-// y = x + 2w + 2w: the first sum on the test device, the second one on the CPU.
+// Computes y = x + 2w + 2w, the first sum on the test device and the second on the CPU.
 Graph SplitGraph() {
   Graph graph;
   graph.nodes = {Node("x", "", {}, 0, kDLCPU),
@@ -134,7 +134,7 @@ TEST(Device, TensorsLieInItsMemory) {
 TEST(Device, TheHostCannotTouchItsMemory) {
   auto device = std::make_shared<TestDevice>();
   Tensor far = ToDevice(Ramp({8}), device).value();
-  if (!kSanitized) {  // sanitizers report the access that is meant
+  if (!kSanitized) {  // sanitizers report the deliberate access
     ::testing::FLAGS_gtest_death_test_style = "threadsafe";
     EXPECT_DEATH(std::printf("%f", static_cast<float*>(far.data())[0]), "");
   }
@@ -153,9 +153,9 @@ TEST(Device, CommandsRunLaterAndInOrder) {
   device->Hold(true);
   Tensor host = Ramp({8}, 100);
   ASSERT_TRUE(CopyTensor(host, a).ok());
-  host.Data<float>()[0] = -1;  // the copy does not see it
+  host.Data<float>()[0] = -1;  // the copy must not see this write
   ASSERT_TRUE(CopyTensor(a, b).ok());
-  a = Tensor();  // freed after the copies
+  a = Tensor();  // freed by the device after the copies
   device->Hold(false);
   EXPECT_EQ(ToHost(b).value().Data<float>()[0], 100);
 }
@@ -187,7 +187,7 @@ TEST(Device, ANetworkIsSplit) {
     ASSERT_TRUE(run.ok()) << run.error().Text();
     for (int i = 0; i < 8; ++i) EXPECT_EQ(executor.Output(0).Data<float>()[i], start + i + 4 * (i + 1));
   }
-  EXPECT_EQ(device->counts().copies_in - before.copies_in, 2) << "one per run, as planned";
+  EXPECT_EQ(device->counts().copies_in - before.copies_in, 2) << "each run copies one input to the device";
   EXPECT_EQ(device->counts().copies_out - before.copies_out, 2);
   EXPECT_EQ(device->counts().launches - before.launches, 2);
   EXPECT_EQ(device->counts().images, 1);

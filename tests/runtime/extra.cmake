@@ -1,4 +1,4 @@
-# Loaded in place of NVIDIA's driver, by tests of other folders too.
+# A library that tests load in place of NVIDIA's driver, also in other folders.
 add_library(fake_cuda MODULE ${CMAKE_CURRENT_SOURCE_DIR}/runtime/fake_cuda/driver.cc)
 target_include_directories(fake_cuda PRIVATE ${CMAKE_SOURCE_DIR})
 set_target_properties(fake_cuda PROPERTIES OUTPUT_NAME cuda SUFFIX .so.1

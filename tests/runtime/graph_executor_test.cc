@@ -30,7 +30,8 @@ GraphNode Call(std::string name, std::string kernel, std::vector<GraphRef> input
   return node;
 }
 
-// out = x + 2w + 2w, through a reshape there and back: shift, __nop, __nop, shift, copy. Storage 2 and 3 take turns.
+// Returns a graph of out = x + 2w + 2w, with two reshapes: shift, __nop, __nop, shift, copy. Storages 2 and 3
+// alternate.
 Graph SampleGraph() {
   Graph graph;
   graph.nodes = {Variable("x", {2, 4}, 0),
@@ -72,7 +73,7 @@ TEST(GraphExecutor, RunsAndReuses) {
     for (int i = 0; i < 8; ++i) EXPECT_EQ(executor.Output(0).Data<float>()[i], start + i + 4 * (i + 1));
   }
   EXPECT_EQ(executor.memory_bytes(), 3 * 64);  // x, storage 2, storage 3
-  EXPECT_EQ(executor.constant_bytes(), 64);    // one prepared buffer for both; w itself was let go
+  EXPECT_EQ(executor.constant_bytes(), 64);    // both nodes share one prepared buffer, and w itself is freed
 }
 
 TEST(GraphExecutor, AParameterThatIsStillReadIsKept) {
@@ -99,7 +100,7 @@ TEST(GraphExecutor, ProfilesBesideTheNetwork) {
   ProfileSamples samples;
   ASSERT_TRUE(executor->AddProfileSamples(2, samples).ok());
   ASSERT_TRUE(executor->AddProfileSamples(1, samples).ok());
-  EXPECT_EQ(samples.network.size(), 3u) << "samples add up";
+  EXPECT_EQ(samples.network.size(), 3u) << "samples of several calls must add up";
   for (const std::vector<double>& kernel : samples.kernels) EXPECT_EQ(kernel.size(), 3u);
   samples.kernels[0] = {3, 1, 2};
   std::vector<NodeTime> times = executor->NodeTimes(samples).value();
@@ -126,7 +127,7 @@ TEST(GraphExecutor, ZeroCopy) {
   EXPECT_FALSE(executor->SetInput(0, Tensor::Zeros({2, 4}, "i32").value()).ok());
 }
 
-// Node 5 of SampleGraph is "second", which adds 2w; kernel "shift3" adds 3w.
+// Node 5 of SampleGraph, "second", adds 2w; kernel "shift3" adds 3w.
 TEST(GraphExecutor, KernelsAreReplaced) {
   auto executor = GraphExecutor::Create(SampleGraph(), SampleModule(), OneParam(), {std::make_shared<CpuDevice>(2)},
                                         {.replaceable = true})
@@ -144,7 +145,7 @@ TEST(GraphExecutor, KernelsAreReplaced) {
   expect_factor(6);
   ASSERT_TRUE(executor->ReplaceKernel(5, "shift").ok());
   expect_factor(5);
-  EXPECT_EQ(executor->constant_bytes(), bytes);  // prepared once for both nodes, and kept
+  EXPECT_EQ(executor->constant_bytes(), bytes);  // prepared once for both nodes
 }
 
 TEST(GraphExecutor, KernelsThatDoNotFitAreNotReplaced) {
@@ -250,7 +251,7 @@ TEST(GraphExecutor, AsAModule) {
   EXPECT_EQ(factory->TypeKey(), "GraphExecutorFactory");
   EXPECT_THAT(factory->FunctionNames(), testing::ElementsAre("default", "get_graph_json", "net"));
   ASSERT_TRUE(factory->Import(SampleModule()).ok());
-  EXPECT_TRUE(factory->GetFunction("copy").ok());  // the imported library's
+  EXPECT_TRUE(factory->GetFunction("copy").ok());  // a function of the imported library
   auto call = [](const Module& module, std::string_view name, auto... args) {
     return module->GetFunction(name).value()(args...);
   };
@@ -301,7 +302,7 @@ TEST(GraphJson, GoesThereAndBack) {
   EXPECT_EQ(json["node_row_ptr"], Json(Json::Array{0, 1, 2, 3, 4, 5, 6, 7}));
 }
 
-// As other tools write it.
+// Graph JSON as another compiler writes it.
 TEST(GraphJson, AnAddOfTwoMatrices) {
   auto graph = Graph::Parse(R"({
     "nodes": [{"op": "null", "name": "a", "inputs": []}, {"op": "null", "name": "b", "inputs": []},

@@ -1,4 +1,4 @@
-// Module trees as bytes in memory. For tests and fuzz targets.
+// For tests and fuzz targets: module trees as bytes in memory.
 #pragma once
 #include "runtime/module_blob.h"
 
@@ -10,7 +10,7 @@ inline Result<std::string> ModuleBlob(const Module& root) {
   return out.Take();
 }
 
-// The contents of the symbol: the length, then the blob.
+// Returns the contents of the symbol: the length, then the blob.
 inline std::string ModuleBlobSymbol(const std::string& blob) {
   ByteWriter out;
   out.Text(blob);

@@ -40,7 +40,7 @@ DeviceCode CodeFor(const std::string& function) {
   return code;
 }
 
-// library -> device module -> device module, and the factory and info of a network beside them.
+// A tree: library -> device module -> device module. The library also imports a network's factory and its info.
 Module Tree() {
   test::RegisterTestDevices();
   Module root = MakeUnlinkedLibrary();
@@ -53,7 +53,7 @@ Module Tree() {
   return root;
 }
 
-// The sample artifact with `symbol` inside.
+// Returns the sample artifact with `symbol` as a symbol.
 std::string WithSymbol(const std::string& symbol) {
   std::string body = SampleBody() + "const unsigned char __tvm_dev_mblob[] = {";
   for (unsigned char c : symbol) body += std::to_string(static_cast<int>(c)) + ",";
@@ -70,7 +70,7 @@ TEST(ModuleBlob, ATreeInOneSharedObject) {
   EXPECT_EQ((*root)->imports()[0]->TypeKey(), "ext_dev");
   EXPECT_EQ((*root)->imports()[0]->imports().at(0)->TypeKey(), "ext_dev");
 
-  // A kernel of the library, functions of both device modules, and a network: all through the root.
+  // The root finds a kernel of the library, functions of both device modules, and the network.
   Tensor x = Tensor::Zeros({2, 4}, "f32").value(), y = x.Copy().value();
   x.Data<float>()[5] = 3;
   ASSERT_TRUE((*root)->GetFunction("copy").value()(x, y).ok());
@@ -90,7 +90,7 @@ TEST(ModuleBlob, ATreeInOneSharedObject) {
     EXPECT_EQ(executor->GetFunction("get_output").value()(0)->As<Tensor>()->bytes(), x.bytes());
   }
   PackedFunc keeps = (*root)->GetFunction("net").value();
-  *root = nullptr;  // the function keeps the library
+  *root = nullptr;  // the function keeps the library loaded
   EXPECT_TRUE(keeps(DLDevice{kDLCPU, 0}).ok());
 }
 
@@ -99,7 +99,7 @@ TEST(ModuleBlob, TheBytesAreTheDocuments) {
   ByteReader in(blob, "blob");
   EXPECT_EQ(in.Number<uint64_t>().value(), 6u);
   EXPECT_EQ(in.Text().value(), "_lib");
-  EXPECT_EQ(in.Text().value(), "ext_dev");  // depth first
+  EXPECT_EQ(in.Text().value(), "ext_dev");  // the tree is written depth first
   EXPECT_EQ(in.Text().value(), "elf");
   ByteWriter tree;
   tree.Text("_import_tree");
@@ -148,13 +148,13 @@ TEST(ModuleBlob, DamageIsAnError) {
   EXPECT_THAT(ParseModuleBlob(unknown, LibraryModule()).error().Text(),
               HasSubstr("'graphExecutorFactory' cannot be loaded"));
   std::string circle = blob;
-  circle[blob.size() - 8] = 0;  // the import of the first device module: the root itself
+  circle[blob.size() - 8] = 0;  // the first device module now imports the root itself
   EXPECT_THAT(ParseModuleBlob(circle, LibraryModule()).error().Text(), HasSubstr("which comes before it"));
   std::string twice = blob;
-  twice[blob.size() - 8] = 3;  // the factory, which the root imports, too
+  twice[blob.size() - 8] = 3;  // the factory, which the root also imports
   EXPECT_THAT(ParseModuleBlob(twice, LibraryModule()).error().Text(), HasSubstr("module 3 is imported twice"));
 
-  // A chain, and more modules than there may be.
+  // Trees with a long chain of imports, and with more modules than allowed.
   auto chain = [](uint64_t modules) {
     ByteWriter out;
     out.Number(modules + 1);
@@ -180,7 +180,7 @@ TEST(ModuleBlob, DamageIsAnError) {
 TEST(ModuleBlob, MutatedBlobsNeverCrash) {
   constexpr int kBlobs = 100'000;
   test::RegisterTestDevices();
-  // A short image, so that most mutations meet what is parsed.
+  // The image is short, so that most mutations change bytes that are parsed.
   Module root = MakeUnlinkedLibrary();
   DeviceCode code = CodeFor("copy.raw");
   code.image = "image";

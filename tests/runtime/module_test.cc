@@ -62,7 +62,7 @@ TEST(Module, ALibrarysKernelsAreFunctions) {
   PackedFunc shift = module->GetFunction("shift").value(), prepare = module->GetFunction("shift.prepare").value();
   PackedFunc fails = module->GetFunction("fails").value();
   EXPECT_FALSE(module->GetFunction("shift.raw").ok());
-  module = nullptr;  // functions keep what they need
+  module = nullptr;  // functions keep their module alive
   Value prepared = prepare(w).value();
   auto done = shift(x, w, y, prepared);
   ASSERT_TRUE(done.ok()) << done.error().Text();

@@ -12,7 +12,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// What numpy.save writes for a version 1 file.
+// Returns the file that numpy.save writes in format version 1.
 std::string Npy(std::string header, std::string data) {
   std::string out = std::string("\x93NUMPY\x01\x00", 8);
   out += static_cast<char>(header.size() & 0xff);
@@ -46,7 +46,7 @@ TEST(Npy, ReadsWhatNumpyWrites) {
   Tensor a = ParseNpy(Npy("{'descr': '<i4', 'fortran_order': False, 'shape': (2,), }          \n", data)).value();
   EXPECT_EQ(a.TypeText(), "i32[2]");
   EXPECT_EQ(a.Data<int32_t>()[1], 2);
-  // One large dimension: the order makes no difference.
+  // With one dimension longer than 1, Fortran and C order are the same.
   EXPECT_TRUE(ParseNpy(Npy("{'descr': '<i4', 'fortran_order': True, 'shape': (1, 2), }\n", data)).ok());
 }
 

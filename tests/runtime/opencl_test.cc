@@ -1,4 +1,4 @@
-// OpenCL devices, on whatever OpenCL the machine has: Debian's PoCL runs kernels on the CPU.
+// OpenCL devices, on any OpenCL that the machine has: Debian's PoCL runs kernels on the CPU.
 #include "runtime/opencl/device.h"
 
 #include <gmock/gmock.h>
@@ -46,7 +46,7 @@ DeviceCode Code(std::string source = kSource) {
 class OpenCl : public ::testing::Test {
  protected:
   void SetUp() override {
-    setenv("POCL_CACHE_DIR", TempDir().c_str(), 1);  // nobody else's kernels, and none of ours left behind
+    setenv("POCL_CACHE_DIR", TempDir().c_str(), 1);  // a fresh cache, which is removed at the end
     Result<DevicePtr> opened = OpenDevice({kDLOpenCL, 0});
     if (!opened.ok()) GTEST_SKIP() << opened.error().Text();
     device_ = *opened;
@@ -67,7 +67,7 @@ TEST_F(OpenCl, MemoryAndCopies) {
   EXPECT_EQ(reinterpret_cast<uintptr_t>(far.data()) % 64, 0u);
   Tensor twin = ToDevice(Ramp({1000}, 7), device_).value();
   ASSERT_TRUE(CopyTensor(far, twin).ok());
-  far = Tensor();  // freed after the copy
+  far = Tensor();  // freed by the device after the copy
   EXPECT_EQ(ToHost(twin).value().bytes(), host.bytes());
   ASSERT_TRUE(device_->Zero(static_cast<float*>(twin.data()) + 10, 40).ok());
   Tensor back = ToHost(twin).value();
@@ -85,7 +85,7 @@ TEST_F(OpenCl, FunctionsOfAModule) {
   EXPECT_EQ(ToHost(y).value().Data<float>()[255], 255 + 256);
 }
 
-// A launch with shared memory and a barrier, through the launch list of a kernel.
+// A network whose launch on the device uses shared memory and a barrier.
 TEST_F(OpenCl, ANetworkIsSplit) {
   Json json = Json::Parse(SampleMetadata()).value();
   Json::Array& kernels = *json["kernels"].As<Json::Array>();

@@ -59,7 +59,7 @@ TEST(Params, DamagedFilesAreErrors) {
     for (int bit : {0, 4, 7}) {
       std::string bad = blob;
       bad[i] = static_cast<char>(bad[i] ^ (1 << bit));
-      (void)ParseParams(bad).ok();  // may be right with another name; must not crash
+      (void)ParseParams(bad).ok();  // may be valid with another name, but must not crash
     }
   }
   auto with = [&](size_t at, uint64_t value) {

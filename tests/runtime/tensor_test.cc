@@ -47,12 +47,12 @@ TEST(Tensor, DLPackGoesThereAndBack) {
   int64_t strides[] = {1, 2};
   managed = b.ToDLPack();
   managed->dl_tensor.strides = strides;
-  Tensor transposed = Tensor::FromDLPack(managed).value();  // not compact: copied
+  Tensor transposed = Tensor::FromDLPack(managed).value();  // not compact, so it is copied
   EXPECT_EQ(transposed.bytes(), "acbd");
   EXPECT_NE(transposed.data(), data);
 
   managed = b.ToDLPack();
-  managed->dl_tensor.byte_offset = 1;  // nor aligned
+  managed->dl_tensor.byte_offset = 1;  // not aligned, so it is copied
   managed->dl_tensor.ndim = 1;
   EXPECT_EQ(Tensor::FromDLPack(managed).value().bytes(), "bc");
 

@@ -120,7 +120,7 @@ Result<std::shared_ptr<void>> TestDevice::Allocate(int64_t bytes) {
   memory_[address] = {AllocateAligned(size), size};
   std::memset(memory_[address].bytes.get(), 0xee, size);
   return std::shared_ptr<void>(address, [this, device = shared_from_this()](void* p) {
-    // After the commands given before; even of a device that has failed.
+    // Frees after the commands that were given before, even if the device has failed.
     std::lock_guard lock(mutex_);
     queue_.push_back([this, p]() -> Status {
       std::lock_guard inner(mutex_);

@@ -1,6 +1,6 @@
-// TestDevice: a device as unlike the CPU as a GPU is, for tests. Its addresses are in a range that the host cannot
-// touch, commands run later, on a thread of the device, and an error of one is final. Its images are shared objects for
-// this machine ("elf"); their functions have the signature of NAME.raw (runtime/abi.h).
+// For tests: TestDevice differs from the CPU as a GPU does. The host cannot access its addresses. Commands run later,
+// on a thread of the device. After the error of a command every later one fails. Its images are shared objects for this
+// machine ("elf"), whose functions have the signature of NAME.raw (runtime/abi.h).
 #pragma once
 #include <condition_variable>
 #include <deque>
@@ -20,12 +20,12 @@ class TestDevice final : public Device {
   explicit TestDevice(int id = 0);
   ~TestDevice() override;
 
-  // Commands so far.
+  // Numbers of commands so far.
   struct Counts {
     int copies_in = 0, copies_out = 0, copies_within = 0, launches = 0, images = 0;
   };
   Counts counts();
-  // While held, the device runs no commands: they pile up.
+  // While held, the device runs no commands; they are queued.
   void Hold(bool hold);
 
   DLDevice dl() const override { return {kDLExtDev, id_}; }
@@ -44,20 +44,20 @@ class TestDevice final : public Device {
   using Command = std::function<Status()>;
   Status Enqueue(Command command);
   void RunQueue();
-  // The memory behind an address; null and an error if `bytes` from there on are not memory of this device.
+  // Returns the memory behind an address; an error if `bytes` from there on are not memory of this device.
   Result<char*> Memory(const void* address, int64_t bytes);
 
   const int id_;
-  char* range_ = nullptr;  // addresses that the process has reserved and cannot access
+  char* range_ = nullptr;  // reserved addresses that the process cannot access
   KernelContext context_{1};
-  mutable std::mutex mutex_;  // guards all below
+  mutable std::mutex mutex_;  // guards all members below
   std::condition_variable changed_;
   char* next_ = nullptr;
   struct Block {
     std::shared_ptr<void> bytes;
     int64_t size = 0;
   };
-  std::map<const char*, Block> memory_;  // by its first address
+  std::map<const char*, Block> memory_;  // keys: first addresses
   std::deque<Command> queue_;
   Status error_;
   Counts counts_;
@@ -65,7 +65,8 @@ class TestDevice final : public Device {
   std::thread thread_;
 };
 
-// Registers devices of this kind (device_api.ext_dev) and their modules; the same device for the same number.
+// Registers devices of this kind (device_api.ext_dev) and their modules. GetTestDevice returns the same device for the
+// same number.
 void RegisterTestDevices();
 std::shared_ptr<TestDevice> GetTestDevice(int id = 0);
 

@@ -19,7 +19,7 @@ TEST(ThreadPool, EveryTaskRunsExactlyOnce) {
   for (int threads : {1, 2, 4}) {
     ThreadPool pool({.num_threads = threads});
     EXPECT_EQ(pool.num_threads(), threads);
-    for (int tasks : {0, 1, 2, 3, 7, 64, 1000, 65535, 65536, 200001}) {  // beyond 65535 several are a unit
+    for (int tasks : {0, 1, 2, 3, 7, 64, 1000, 65535, 65536, 200001}) {  // beyond 65535, a unit has several tasks
       std::vector<int> seen(tasks, 0);
       pool.For(tasks, [&](int i) { ++seen[i]; });
       EXPECT_EQ(seen, std::vector<int>(tasks, 1)) << threads << " threads";
@@ -27,7 +27,8 @@ TEST(ThreadPool, EveryTaskRunsExactlyOnce) {
   }
 }
 
-// Two tasks that wait for each other: the caller has the first, region after region, the worker the last.
+// Two tasks that wait for each other. In every region the calling thread must run the first task and the worker the
+// last one.
 TEST(ThreadPool, ThreadsStayWithTheirPartOfTheTasks) {
   ThreadPool pool({.num_threads = 2});
   for (int round = 0; round < 20; ++round) {
@@ -58,7 +59,7 @@ TEST(ThreadPool, SleepingWorkersWakeUp) {
   ThreadPool pool({.num_threads = 2, .spin_seconds = 0});
   for (int round = 0; round < 5; ++round) {
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    // Both tasks wait for each other: this ends only if two threads run them.
+    // The tasks wait for each other, so the region ends only if two threads run them.
     std::atomic<int> here = 0;
     pool.For(2, [&](int) {
       ++here;
@@ -68,9 +69,9 @@ TEST(ThreadPool, SleepingWorkersWakeUp) {
   }
 }
 
-// It would wait there until the kernel balances its load.
+// A worker that wakes up on the caller's CPU would wait there until the kernel balances its load.
 TEST(ThreadPool, WokenWorkersLeaveTheCallersCpu) {
-  if (AvailableCpus() < 2) GTEST_SKIP() << "one CPU";
+  if (AvailableCpus() < 2) GTEST_SKIP() << "the machine has only one CPU";
   const std::vector<int> cpus = AllowedCpus();
   ThreadPool pool({.num_threads = 2, .spin_seconds = 0});
   auto stay_on = [](const std::vector<int>& some) {
@@ -81,7 +82,7 @@ TEST(ThreadPool, WokenWorkersLeaveTheCallersCpu) {
   };
   for (int cpu : {cpus[0], cpus[1], cpus[0]}) {
     stay_on({cpu});
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));  // the worker is asleep
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));  // so that the worker goes to sleep
     const std::thread::id caller = std::this_thread::get_id();
     std::atomic<int> here = 0, may = -1;
     pool.For(2, [&](int) {
@@ -99,10 +100,10 @@ TEST(ThreadPool, WokenWorkersLeaveTheCallersCpu) {
   stay_on(cpus);
 }
 
-// A pool's workers sleep at once while another pool forks; none of its tasks may be lost for that.
+// When another pool starts a region, a pool's workers go to sleep immediately. No task may be lost by that.
 TEST(ThreadPool, TwoPoolsInTurnAndAtOnce) {
   ThreadPool pools[2] = {ThreadPool({.num_threads = 2}), ThreadPool({.num_threads = 2})};
-  auto both_run = [](ThreadPool& pool) {  // ends only if two threads run the two tasks
+  auto both_run = [](ThreadPool& pool) {  // ends only if two threads run the tasks
     std::atomic<int> here = 0;
     pool.For(2, [&](int) {
       ++here;
@@ -128,7 +129,7 @@ TEST(ThreadPool, FirstErrorCodeIsReturnedAndAllTasksRun) {
   };
   EXPECT_EQ(pool.Run(20, body, &runs), 42);
   EXPECT_EQ(runs, 20);
-  EXPECT_EQ(pool.Run(5, body, &runs), 0);  // forgotten by the next region
+  EXPECT_EQ(pool.Run(5, body, &runs), 0);  // the next region forgets the error
 }
 
 TEST(KernelContext, NestedParallelLoopsRunSerially) {
@@ -175,7 +176,7 @@ TEST(KernelContext, ErrorTextOfAWorker) {
   Error error = context.TakeError("kernel k failed");
   EXPECT_EQ(error.message, "kernel k failed: task three is unhappy");
   EXPECT_EQ(error.kind, ErrorKind::kOther);
-  EXPECT_EQ(context.TakeError("again").message, "again") << "an error is taken once";
+  EXPECT_EQ(context.TakeError("again").message, "again") << "TakeError must clear the error";
 }
 
 TEST(KernelContext, AnErrorSaysWhetherMemoryRanOut) {
@@ -185,7 +186,7 @@ TEST(KernelContext, AnErrorSaysWhetherMemoryRanOut) {
   EXPECT_EQ(context.abi()->workspace_alloc(context.abi(), UINT64_MAX), nullptr);
   context.abi()->set_error(context.abi(), "no scratch");
   EXPECT_EQ(context.TakeError("failed").kind, ErrorKind::kOutOfMemory);
-  EXPECT_EQ(context.TakeError("failed").kind, ErrorKind::kOther) << "a kind is taken once";
+  EXPECT_EQ(context.TakeError("failed").kind, ErrorKind::kOther) << "TakeError must clear the kind of error";
 }
 
 TEST(ScratchStack, ReusesAndGrows) {
@@ -194,7 +195,7 @@ TEST(ScratchStack, ReusesAndGrows) {
   ASSERT_NE(first, nullptr);
   EXPECT_EQ(reinterpret_cast<uintptr_t>(first) % 64, 0u);
   std::memset(first, 1, 1000);
-  void* big = stack.Allocate(10 << 20);  // another block
+  void* big = stack.Allocate(10 << 20);  // needs another block
   std::memset(big, 2, 10 << 20);
   void* small = stack.Allocate(0);
   EXPECT_NE(small, big);

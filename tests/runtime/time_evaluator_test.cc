@@ -13,7 +13,7 @@
 namespace autotune {
 namespace {
 
-// Counts calls; each takes at least `seconds`.
+// Counts calls, each of which takes at least `seconds`.
 struct Sleeper {
   double seconds;
   int64_t calls = 0;
@@ -48,7 +48,7 @@ TEST(EvaluateTime, GoesOnWhileTheTwoFastestDisagree) {
   for (int64_t most : {0, 3, 6}) {
     Sleeper f{0.001};
     auto slower = [&](int64_t first, int64_t count) {
-      f.seconds *= 1.5;  // each repeat is far from all before
+      f.seconds *= 1.5;  // each repeat differs much from all before
       return f(first, count);
     };
     EXPECT_EQ(EvaluateTime({.repeats = 3, .max_repeats = most}, slower)->seconds.size(), most == 6 ? 6u : 3u);
@@ -59,7 +59,7 @@ TEST(EvaluateTime, RepeatsGrowToTheirLeastLength) {
   Sleeper f{0.0002};
   auto timing = EvaluateTime({.number = 1, .repeats = 2, .min_repeat_seconds = 0.01}, std::ref(f)).value();
   EXPECT_EQ(timing.seconds.size(), 2u);
-  // Two repeats of at least 0.8 * 10 ms; how many calls that is depends on how long the machine lets 0.2 ms become.
+  // Each repeat takes at least 0.8 * 10 ms. The number of calls depends on how long a sleep of 0.2 ms really takes.
   EXPECT_GT(f.calls, 3);
 }
 
@@ -77,7 +77,7 @@ TEST(EvaluateTime, HopelessCandidatesAreCutOff) {
 }
 
 TEST(EvaluateTime, OneInterruptDoesNotCutACandidateOff) {
-  for (int64_t interrupted : {0, 1}) {  // the warm-up, or the first burst
+  for (int64_t interrupted : {0, 1}) {  // index of the slow burst: the warm-up, or the first burst
     int64_t bursts = 0;
     auto burst = [&](int64_t, int64_t) -> Status {
       if (bursts++ == interrupted) std::this_thread::sleep_for(std::chrono::milliseconds(50));
@@ -89,7 +89,7 @@ TEST(EvaluateTime, OneInterruptDoesNotCutACandidateOff) {
   }
 }
 
-// The negative twin: no interrupt lasts that long, so one burst is enough.
+// The negative twin: no interrupt lasts as long as this candidate, so one burst suffices.
 TEST(EvaluateTime, AVerySlowCandidateIsNotCalledAgain) {
   Sleeper f{0.15};
   auto timing = EvaluateTime({.repeats = 3, .min_repeat_seconds = 0.01, .cutoff_seconds = 0.001}, std::ref(f)).value();
@@ -115,7 +115,7 @@ TEST(EvaluateTime, AnErrorEndsIt) {
   EXPECT_EQ(calls, 3);
 }
 
-// "see" appends the address of its weight to a log that its input holds: [count, addresses...].
+// Kernel "see" appends the address of its weight to a log in its first parameter: [count, addresses...].
 std::shared_ptr<const Artifact> SeeArtifact() {
   std::string metadata = R"({"abi_version":1,"kernels":[{"name":"see","params":[
     {"name":"log","dtype":"i64","shape":[100],"kind":"output"},{"name":"w","dtype":"i64","shape":[16],"kind":"constant"}]}]})";
@@ -146,7 +146,7 @@ TEST(TimeKernel, WeightsRotate) {
     EXPECT_EQ(log.Data<int64_t>()[0], 21);
     return std::set<int64_t>(log.Data<int64_t>() + 1, log.Data<int64_t>() + 22).size();
   };
-  constexpr int64_t kLog = 800;  // bytes of the kernel's activations, touched by every call
+  constexpr int64_t kLog = 800;  // bytes of the log, which every call touches
   EXPECT_EQ(distinct(0), 1u);
   EXPECT_EQ(distinct(kLog), 1u);
   EXPECT_EQ(distinct(kLog + 4 * 128), 4u);

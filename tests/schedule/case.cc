@@ -18,7 +18,7 @@ namespace autotune::zoo {
 namespace {
 
 constexpr char kHeader[] = "# workload: ";
-constexpr double kRounding = 1e-4;  // of the greatest element of an array, or of 1: what is summed may cancel
+constexpr double kRounding = 1e-4;  // relative to max(1, largest element), since terms of a sum may cancel
 
 }  // namespace
 
@@ -104,7 +104,7 @@ std::string Checker::CompareFloats(const std::vector<InterpArray>& got) {
     if (!wide.ok()) return "with fp64 intermediates: " + wide.error().Text();
   }
   std::string difference = Difference(func_, got, from_floats_->wide, kRounding);
-  // A comparison that rounding decides, decides so in the unscheduled program too.
+  // Rounding may decide a comparison. The unscheduled program in its own types then decides it the same way.
   if (!difference.empty() && Difference(func_, got, from_floats_->same, kRounding).empty()) return "";
   return difference;
 }
@@ -114,8 +114,6 @@ std::string Checker::CheckFloats(const PrimFunc& after) {
   Status ran = Interpret(after, args, {.order_seed = seed_ + 2});
   return ran.ok() ? CompareFloats(args) : ran.error().Text();
 }
-
-// ---- Shrinking ------------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -134,7 +132,7 @@ class Shrinker {
   }
 
  private:
-  // Keeps the candidate if it is still wrong. Steps that are no longer legal are left out.
+  // Keeps the candidate if it is still wrong. Leaves out steps that are no longer legal.
   bool Try(const Case& candidate) {
     if (left_ == 0) return false;
     --left_;
@@ -147,7 +145,7 @@ class Shrinker {
   bool DropSteps() {
     bool progress = false;
     for (size_t size = std::max<size_t>(best_.trace.size() / 2, 1);; size /= 2) {
-      for (size_t at = best_.trace.size(); at > 0;) {  // from the end: later steps depend on earlier ones
+      for (size_t at = best_.trace.size(); at > 0;) {  // from the end, since later steps depend on earlier ones
         size_t begin = at > size ? at - size : 0;
         Case candidate = best_;
         candidate.trace.erase(candidate.trace.begin() + begin,
@@ -159,7 +157,7 @@ class Shrinker {
     }
   }
 
-  // A split or a fusion, where one loop that there was before will do for what it made.
+  // Tries to drop a split or a fusion. Later steps then use a loop that existed before it.
   bool DropRenamings() {
     for (size_t i = 0; i < best_.trace.size(); ++i) {
       std::vector<std::pair<Name, Name>> renamings;
@@ -187,7 +185,7 @@ class Shrinker {
     return text;
   }
 
-  // Two that only make sense together, such as a split and the fusion of what it made, wherever they stand.
+  // Tries to drop two steps that only make sense together, such as a split and the fusion of its results.
   bool DropPairs() {
     for (size_t second = best_.trace.size(); second-- > 1;) {
       for (size_t first = second; first-- > 0;) {
@@ -207,7 +205,7 @@ class Shrinker {
     return Try(candidate) && best_.trace.size() == length;
   }
 
-  // Sampled factors become numbers, and numbers smaller ones.
+  // Replaces sampled factors by numbers, and numbers by smaller ones.
   bool SimplifySteps() {
     bool progress = false;
     for (size_t i = 0; i < best_.trace.size(); ++i) {
@@ -248,7 +246,7 @@ class Shrinker {
       for (const Workload& smaller : SmallerThan(best_.workload)) {
         Case candidate{smaller, best_.trace};
         for (Step& step : candidate.trace) {
-          if (std::holds_alternative<SampleTile>(step)) *DecisionOf(step) = {};  // tiles of another extent
+          if (std::holds_alternative<SampleTile>(step)) *DecisionOf(step) = {};  // its extent has changed
         }
         if (Try(candidate)) {
           any = progress = true;
@@ -261,7 +259,7 @@ class Shrinker {
 
   Case best_;
   const Judge& judge_;
-  int left_ = 3000;  // candidates
+  int left_ = 3000;  // number of candidates that may still be tried
 };
 
 }  // namespace

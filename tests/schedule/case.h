@@ -1,5 +1,5 @@
-// Cases: a workload and a trace. Checking that the scheduled program computes what the unscheduled one does, and
-// shrinking a case that does not, until nothing can be taken away. Deterministic; one Checker per thread.
+// Cases: a workload and a trace. A Checker compares the scheduled program with the unscheduled one. Shrink reduces a
+// wrong case until nothing can be removed. Deterministic; one Checker per thread.
 #pragma once
 #include <functional>
 #include <optional>
@@ -15,33 +15,35 @@ struct Case {
   Trace trace;
 };
 
-// A line `# workload: ...`, then the trace. What a failing test prints, and what AUTOTUNE_SCHEDULE_CASE names a file
-// of.
+// Returns a line `# workload: ...` and the trace. Failing tests print this text, and AUTOTUNE_SCHEDULE_CASE names a
+// file with it.
 std::string ToText(const Case& c);
 Result<Case> ParseCase(const std::string& text);
 
-// Applies the steps that are legal and skips the others; undecided ones are drawn with the seed.
+// Applies the legal steps and skips the others. Undecided steps draw their decisions with the seed.
 Schedule ApplyLegal(const PrimFunc& func, const Trace& trace, uint64_t seed = 1);
 
-// The first difference of two lists of arrays, or "". `relative`: allowed, as a part of the greatest element.
+// Returns the first difference of two lists of arrays, or "". `relative`: the allowed difference, relative to the
+// largest element.
 std::string Difference(const PrimFunc& f, const std::vector<InterpArray>& got, const std::vector<InterpArray>& want,
                        double relative);
 
-// A workload's inputs and what the unscheduled program makes of them.
+// A workload's inputs and the unscheduled program's outputs for them.
 class Checker {
  public:
   Checker(const Workload& workload, uint64_t seed);
   const PrimFunc& func() const { return func_; }
 
-  // All of these return what is wrong in one line, or "".
-  // The schedule's trace and function print, parse and replay to the same.
+  // The checks return what is wrong in one line, or "".
+  // CheckText: the schedule's trace and function must print, parse and replay to the same ones.
   std::string CheckText(const Schedule& schedule) const;
-  // `after` is well-formed and computes the same from small integers, its parallel iterations in a random order.
+  // `after` must be well-formed and compute the same from small integers, with parallel iterations in random order.
   std::string CheckIntegers(const PrimFunc& after);
-  // It computes what the program with fp64 intermediates does from normally distributed floats, up to rounding.
+  // `after` must compute from normally distributed floats what the program with fp64 intermediates computes, up to
+  // rounding.
   std::string CheckFloats(const PrimFunc& after);
 
-  // Outputs of a run of `after` elsewhere (compiled) on these inputs.
+  // For an `after` that runs elsewhere (compiled): its inputs, and the comparison of its outputs.
   const std::vector<InterpArray>& integers() const { return integers_; }
   std::string CompareIntegers(const std::vector<InterpArray>& got);
   const std::vector<InterpArray>& floats();
@@ -49,7 +51,7 @@ class Checker {
 
  private:
   struct Expected {
-    std::vector<InterpArray> same, wide;  // in the program's types, and with fp64 intermediates
+    std::vector<InterpArray> same, wide;  // same: in the program's types; wide: with fp64 intermediates
   };
   Workload workload_;
   uint64_t seed_;
@@ -59,18 +61,20 @@ class Checker {
   std::optional<Expected> from_floats_;
 };
 
-// What is wrong with a schedule of a workload, or "".
+// Returns what is wrong with a schedule of a workload, or "".
 using Judge = std::function<std::string(const Workload& workload, const Schedule& schedule)>;
 
-// A case at most as large that the judge still finds wrong: without the steps, and with the smallest extents, factors
-// and decisions, that it can do without. `c` must be wrong.
+// Returns a smaller case that the judge still finds wrong, with fewer steps and smaller extents, factors and decisions
+// where possible. `c` must be wrong.
 Case Shrink(const Case& c, const Judge& judge);
-// For a failing test: the shrunk case, what is wrong with it and its program; then the case and what was wrong with it.
+// Returns the report of a failing test: the shrunk case with its fault and its program, then the original case with its
+// fault.
 std::string ReportOf(const Case& c, const std::string& wrong, const Judge& judge);
 
-// A number in the environment, such as AUTOTUNE_SCHEDULES.
+// Returns a number from the environment, such as AUTOTUNE_SCHEDULES, or `otherwise`.
 uint64_t FromEnvironment(const char* name, uint64_t otherwise);
-// The case in the file that AUTOTUNE_SCHEDULE_CASE names; none where it names none. Fails the test if it is no case.
+// Returns the case in the file that AUTOTUNE_SCHEDULE_CASE names; nothing if it is not set. Fails the test if the file
+// holds no case.
 std::optional<Case> CaseFromEnvironment();
 
 }  // namespace autotune::zoo

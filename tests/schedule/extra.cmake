@@ -1,2 +1,2 @@
-# Programs to schedule come from the operators that real tasks are made of.
+# The programs to schedule are operators of real tasks.
 set(EXTRA topi te arith)

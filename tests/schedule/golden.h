@@ -1,5 +1,5 @@
-// Files of tests/schedule/golden: a function; steps; the function after them; traces whose last step is refused, each
-// with its message. Header-only.
+// Reads and writes the files of tests/schedule/golden: a function, steps, the function after them, and traces whose
+// last step is refused, each with its message. Header-only.
 #pragma once
 #include <algorithm>
 #include <filesystem>
@@ -15,10 +15,10 @@ namespace autotune::zoo {
 
 struct Golden {
   std::string before, trace, after;
-  std::vector<std::pair<std::string, std::string>> fails;  // trace, message
+  std::vector<std::pair<std::string, std::string>> fails;  // trace and message
 };
 
-// The names of all kinds of steps, in the order of `Step`.
+// Returns the names of all kinds of steps, in the order of `Step`.
 inline std::vector<std::string> StepNames() {
   return []<size_t... I>(std::index_sequence<I...>) {
     return std::vector<std::string>{std::string(std::variant_alternative_t<I, Step>::kName)...};

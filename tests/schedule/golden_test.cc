@@ -1,6 +1,6 @@
-// Every step, before -> after, and what it refuses. A file of tests/schedule/golden is: a function; the steps; the
-// function afterwards; traces whose last step is refused, each with the message. AUTOTUNE_UPDATE_GOLDENS=1 rewrites
-// what follows from the steps.
+// Tests every step with a function before and after it, and with its refusals. A file of tests/schedule/golden holds a
+// function, steps, the function after them, and traces whose last step is refused, each with its message.
+// AUTOTUNE_UPDATE_GOLDENS=1 rewrites the results of the steps.
 #include <gtest/gtest.h>
 
 #include <regex>
@@ -18,7 +18,7 @@ namespace {
 
 TEST(Golden, StepsBeforeAndAfter) {
   bool update = getenv("AUTOTUNE_UPDATE_GOLDENS") != nullptr;
-  std::set<size_t> legal, refused;  // step types seen
+  std::set<size_t> legal, refused;  // indices of the step types that occur
   for (const auto& path : zoo::GoldenFiles()) {
     SCOPED_TRACE(path.filename());
     zoo::Golden golden = zoo::ReadGolden(path);
@@ -51,7 +51,7 @@ TEST(Golden, StepsBeforeAndAfter) {
   }
 }
 
-// The steps of the page's tables, such as `split(l, t)`, without their arguments.
+// Returns the steps in the tables of a page, such as `split(l, t)`, without their arguments.
 std::set<std::string> StepsOnThePage(const std::string& page) {
   std::set<std::string> steps;
   static const std::regex kRow(R"(\n\| `([a-z_]+)\()");

@@ -1,4 +1,4 @@
-// Which iterators tell the iterations of a loop apart.
+// Decides whether a block's iterators tell the iterations of a loop apart.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -18,7 +18,8 @@ using test::RandomIndex;
 
 constexpr int kInstances = 2000;
 
-// Of loops x (outer) and v (16 iterations), for iterators bound to these expressions.
+// Returns whether iterators with these bindings tell the 16 iterations of loop v apart. `inner`: loops whose iterations
+// may differ, too.
 bool Separates(const std::vector<Expr>& bindings, const Ranges& inner = {}) {
   Block block;
   block.name = Name("b");
@@ -46,18 +47,18 @@ TEST(Independence, DigitsOfALoopAndWhatOuterOnesAdd) {
   EXPECT_TRUE(Separates({FloorDiv(y, Expr(3)), FloorMod(y, Expr(3))}));
   EXPECT_FALSE(Separates({FloorDiv(y, Expr(3))}));
   EXPECT_FALSE(Separates({FloorMod(y, Expr(3))}));
-  EXPECT_FALSE(Separates({FloorDiv(y, Expr(3)), FloorMod(z, Expr(3))}));                      // of different sums
+  EXPECT_FALSE(Separates({FloorDiv(y, Expr(3)), FloorMod(z, Expr(3))}));                      // different sums
   EXPECT_FALSE(Separates({FloorDiv(y, Expr(4)), FloorMod(y, Expr(3))}));                      // a digit is missing
   EXPECT_FALSE(Separates({FloorMod(y, Expr(13)), FloorMod(FloorDiv(y, Expr(3)), Expr(6))}));  // 4 and 17 agree
-  EXPECT_TRUE(Separates({FloorDiv(y, Expr(3)), FloorMod(y, Expr(3))}, {{Name("x"), 4}}));     // x is inside, above v
-  EXPECT_FALSE(Separates({FloorDiv(z, Expr(3)), FloorMod(z, Expr(3))}, {{Name("x"), 4}}));    // x adds half of v
-  EXPECT_TRUE(Separates({FloorDiv(y, Expr(3)), v}));                                          // v alone does
+  EXPECT_TRUE(Separates({FloorDiv(y, Expr(3)), FloorMod(y, Expr(3))}, {{Name("x"), 4}}));     // x does not overlap v
+  EXPECT_FALSE(Separates({FloorDiv(z, Expr(3)), FloorMod(z, Expr(3))}, {{Name("x"), 4}}));    // x overlaps v
+  EXPECT_TRUE(Separates({FloorDiv(y, Expr(3)), v}));                                          // v alone suffices
   Expr twice = x * Expr(16) + v * Expr(2);
   EXPECT_TRUE(Separates({FloorDiv(twice, Expr(3)), FloorMod(twice, Expr(3))}));
   EXPECT_FALSE(Separates({FloorDiv(twice, Expr(4)), FloorMod(twice, Expr(2))}));  // a digit is missing
 }
 
-// A fused loop that was split into a loop of turns inside others, as where threads copy a piece.
+// A fused loop was split into an outer loop t of turns and v, with x inside, as when threads copy a tile.
 TEST(Independence, DigitsOfATurnsLoop) {
   Expr t = IndexVar(Name("t")), v = IndexVar(Name("v")), x = IndexVar(Name("x"));
   const Ranges inner = {{Name("x"), 8}, {Name("t"), 6}};
@@ -66,7 +67,7 @@ TEST(Independence, DigitsOfATurnsLoop) {
   EXPECT_TRUE(Separates({FloorDiv(sum, Expr(24)), FloorMod(sum, Expr(24))}, inner));
   EXPECT_TRUE(Separates({FloorDiv(sum, Expr(24)), FloorMod(t * Expr(16) + v, Expr(3)), x}, inner));
   EXPECT_FALSE(Separates({FloorDiv(sum, Expr(24)), x}, inner));      // a digit is missing
-  EXPECT_FALSE(Separates({t * Expr(64) + v * Expr(8) + x}, inner));  // turns overlap
+  EXPECT_FALSE(Separates({t * Expr(64) + v * Expr(8) + x}, inner));  // the turns overlap
 }
 
 TEST(Independence, DigitsOfDigits) {
@@ -74,13 +75,14 @@ TEST(Independence, DigitsOfDigits) {
   EXPECT_TRUE(Separates({above, FloorDiv(six, Expr(2)), FloorMod(six, Expr(2))}));
   EXPECT_FALSE(Separates({above, FloorDiv(six, Expr(2))}));
   EXPECT_FALSE(Separates({above, FloorMod(six, Expr(2))}));
-  EXPECT_FALSE(Separates({above, FloorMod(six, Expr(4))}));  // 0 and 4 agree
-  // A tile's elements below them; those of a larger tile carry.
+  EXPECT_FALSE(Separates({above, FloorMod(six, Expr(4))}));  // 0 and 4 have the same digits
+  // The elements i of a tile are the lowest digit. With five elements per tile, or a remainder of 10, the digits
+  // overlap.
   Expr tiled = six * Expr(4) + i;
   EXPECT_TRUE(Separates({above, FloorDiv(six, Expr(3)), FloorMod(tiled, Expr(12))}, {{Name("i"), 4}}));
   EXPECT_FALSE(Separates({above, FloorDiv(six, Expr(3)), FloorMod(tiled, Expr(12))}, {{Name("i"), 5}}));
   EXPECT_FALSE(Separates({above, FloorDiv(six, Expr(3)), FloorMod(tiled, Expr(10))}, {{Name("i"), 4}}));
-  // The quotient without what the remainder still has.
+  // The quotient leaves out the digit p, which is still in the remainder.
   Expr p = IndexVar(Name("p")), quotient = FloorDiv(v * Expr(8) + i, Expr(7));
   Expr remainder = FloorMod(v * Expr(128) + i * Expr(16) + p, Expr(112));
   EXPECT_TRUE(Separates({quotient, remainder}, {{Name("i"), 8}, {Name("p"), 16}}));
@@ -90,17 +92,17 @@ TEST(Independence, DigitsOfDigits) {
 
 TEST(Independence, DigitsThatDoNotFitTogether) {
   Expr v = IndexVar(Name("v")), w = v + Expr(2), i = IndexVar(Name("i"));
-  EXPECT_FALSE(Separates({FloorDiv(FloorMod(w, Expr(10)), Expr(4)), FloorMod(w, Expr(4))}));  // 0 and 8 agree
+  EXPECT_FALSE(Separates({FloorDiv(FloorMod(w, Expr(10)), Expr(4)), FloorMod(w, Expr(4))}));  // 0 and 8 look the same
   EXPECT_FALSE(Separates({FloorDiv(v, Expr(11)), FloorMod(FloorDiv(v, Expr(3)), Expr(4)), FloorMod(v, Expr(5))}));
   EXPECT_FALSE(Separates({FloorDiv(v, Expr(12)), FloorDiv(FloorMod(v, Expr(12)), Expr(10)),
                           FloorDiv(FloorMod(v, Expr(10)), Expr(4)), FloorMod(v, Expr(4))}));
   EXPECT_FALSE(Separates({FloorDiv(v, i + Expr(1)), FloorMod(v, i + Expr(1))}, {{Name("i"), 3}}));
-  // These do, by overlapping.
+  // These digits overlap and still tell the iterations apart.
   EXPECT_TRUE(Separates({FloorDiv(v, Expr(3)), FloorMod(v, Expr(4))}));
   EXPECT_TRUE(Separates({FloorDiv(w, Expr(3)), FloorMod(w, Expr(4))}));
 }
 
-// The value of sums, products, quotients and remainders.
+// Evaluates sums, products, quotients and remainders.
 int64_t ValueOf(const Expr& e, const std::map<Name, int64_t>& values) {
   if (const int64_t* constant = AsInt(e)) return *constant;
   if (const Var* var = e.As<Var>()) return values.at(var->name);
@@ -108,7 +110,7 @@ int64_t ValueOf(const Expr& e, const std::map<Name, int64_t>& values) {
   int64_t x = ValueOf(b->a, values), y = ValueOf(b->b, values);
   if (b->op == BinaryOp::kAdd) return x + y;
   if (b->op == BinaryOp::kMul) return x * y;
-  const int64_t quotient = x / y;  // nothing is negative here
+  const int64_t quotient = x / y;  // no operand is negative here
   return b->op == BinaryOp::kFloorDiv ? quotient : x - quotient * y;
 }
 
@@ -131,7 +133,7 @@ TEST(Independence, WhatIsProvedHolds) {
   for (int run = 0; run < 4000; ++run) {
     std::vector<Expr> bindings = {draw()};
     while (bindings.size() < 4 && rng.Below(3)) bindings.push_back(draw());
-    if (rng.Below(2)) {  // what belongs together
+    if (rng.Below(2)) {  // the quotient and the remainder of one sum
       Expr e = draw(), by(2 + rng.Below(11));
       bindings.push_back(FloorDiv(e, by));
       bindings.push_back(FloorMod(e, by));
@@ -139,7 +141,7 @@ TEST(Independence, WhatIsProvedHolds) {
     if (!Separates(bindings, {{i, 3}})) continue;
     ++proved;
     for (int64_t outer = 0; outer < 3; ++outer) {
-      std::map<std::vector<int64_t>, int64_t> first;  // instance -> iteration
+      std::map<std::vector<int64_t>, int64_t> first;  // instance -> iteration in which it occurs first
       for (int64_t at = 0; at < 16 * 3; ++at) {
         std::vector<int64_t> instance;
         for (const Expr& e : bindings) instance.push_back(ValueOf(e, {{v, at / 3}, {i, at % 3}, {x, outer}}));
@@ -151,10 +153,9 @@ TEST(Independence, WhatIsProvedHolds) {
   EXPECT_GT(proved, 400);
 }
 
-// Whether two instances that differ in v0 have the same values of all bindings, while v1 runs inside and v2 stands
-// still.
+// Returns whether two instances with different v0 have the same values of all bindings and the same v2; v1 may differ.
 bool Meet(const RandomIndex& g, const std::vector<Expr>& bindings) {
-  std::map<std::pair<int64_t, std::vector<int64_t>>, std::set<int64_t>> loops;  // v2 and bindings: values of v0
+  std::map<std::pair<int64_t, std::vector<int64_t>>, std::set<int64_t>> loops;  // keys: v2 and the bindings; values: v0
   g.ForAll([&](const IndexEnv& env) {
     std::vector<int64_t> values;
     for (const Expr& e : bindings) values.push_back(EvalIndex(e, env));
@@ -172,7 +173,7 @@ TEST(Independence, WhatSeparatesInstancesNeverMeets) {
   for (int seed = 0; seed < kInstances && !HasFailure(); ++seed) {
     RandomIndex g(seed, true);
     std::vector<Expr> bindings;
-    Expr shared = g.Index(1 + seed % 2);  // digits of one sum, as splits and fusions leave them
+    Expr shared = g.Index(1 + seed % 2);  // bindings are digits of one sum, as after splits and fusions
     int64_t factor = 2 + g.rng.Below(4);
     if (g.rng.Below(3)) bindings = {FloorDiv(shared, Expr(factor)), FloorMod(shared, Expr(factor))};
     for (int64_t more = g.rng.Below(3); more > 0; --more) bindings.push_back(g.Index(g.rng.Below(3)));

@@ -1,15 +1,15 @@
-// Programs of intrinsics as functions that run by themselves: an output that is updated begins with an input's values.
-// Header-only, for tests.
+// For tests: makes a function of an intrinsic's program that runs alone. An output that the program updates starts with
+// the values of an additional input. Header-only.
 #pragma once
 #include "ir/visit.h"
 #include "schedule/intrinsic.h"
 
 namespace autotune::zoo {
 
-// c: output  ->  c_before: input, c: output;  c = c_before, then the program.
+// Replaces the output c by an input c_before and an output c, and begins with c = c_before.
 inline PrimFunc Standalone(const PrimFunc& program) {
   PrimFunc func = program;
-  BufferMap compact;  // kernels take no other parameters; the strides of an intrinsic's are those of its shape
+  BufferMap compact;  // a kernel's parameters must be compact, so drop the strides
   for (Param& param : func.params) {
     if (param.buffer->strides.empty()) continue;
     param.buffer = Buffer::Make(param.buffer->name, param.buffer->dtype, param.buffer->shape);

@@ -1,5 +1,5 @@
-// Every intrinsic: its two programs are well-formed, touch all of their parameters, and compute the same bits; and what
-// tensorize puts in place of loops computes what they did. Compiled: tests/codegen/intrinsic_test.cc.
+// Checks every intrinsic: its two programs are well-formed, touch all elements of their parameters, and compute the
+// same bits. A program with tensorize computes the same as its loops. Compiled: tests/codegen/intrinsic_test.cc.
 #include "schedule/intrinsic.h"
 
 #include <gmock/gmock.h>
@@ -23,7 +23,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// The first element that the two programs leave different, from integers and from floats; or "".
+// Returns the first element that differs between the two programs' outputs, for integers and for floats, or "".
 std::string Mismatch(const PrimFunc& description, const PrimFunc& implementation, uint64_t seed) {
   PrimFunc want = zoo::Standalone(description), got = zoo::Standalone(implementation);
   for (bool floats : {false, true}) {
@@ -37,7 +37,7 @@ std::string Mismatch(const PrimFunc& description, const PrimFunc& implementation
   return "";
 }
 
-// What one of the programs leaves untouched of its parameters, or "".
+// Returns which elements of its parameters a program leaves untouched, or "".
 std::string Untouched(const PrimFunc& program) {
   std::map<Name, std::vector<Region>> touched;
   RegionMap iters;
@@ -70,7 +70,7 @@ TEST(Intrinsics, ImplementationsDoWhatDescriptionsSay) {
   std::set<std::string> names;
   for (const Intrinsic& intrinsic : Intrinsics()) {
     SCOPED_TRACE(intrinsic.name.str());
-    EXPECT_TRUE(names.insert(intrinsic.name.str()).second) << "two of this name";
+    EXPECT_TRUE(names.insert(intrinsic.name.str()).second) << "two intrinsics have this name";
     EXPECT_EQ(FindIntrinsic(intrinsic.name), &intrinsic);
     const auto &want = intrinsic.description.params, &got = intrinsic.implementation.params;
     ASSERT_EQ(want.size(), got.size());
@@ -91,8 +91,8 @@ TEST(Intrinsics, ImplementationsDoWhatDescriptionsSay) {
   EXPECT_EQ(FindIntrinsic("nothing"), nullptr);
 }
 
-// The check is checked: with a + for its *, or with one more than it stores where it has no *, each implementation is
-// found to be another program.
+// The check finds wrong implementations: those with a sum in place of each product or, if there is no product, with 1
+// added to each stored value.
 TEST(Intrinsics, WrongImplementationsAreFound) {
   for (const Intrinsic& intrinsic : Intrinsics()) {
     SCOPED_TRACE(intrinsic.name.str());

@@ -1,6 +1,6 @@
-// Every message by which a step is refused has a test that provokes it: the sources' error literals, found by reading
-// them, beside the messages that tests/schedule/golden provokes (golden_test checks that it does). A message of a
-// primitive's file counts only if a step of that file was refused with it.
+// Every message with which a step is refused has a test that provokes it. The messages are the error literals in the
+// sources; the traces of tests/schedule/golden provoke them (golden_test checks that). For a message in the file of a
+// primitive, the refused step must be of that file.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -48,20 +48,20 @@ TEST(Messages, AllAreProvoked) {
   ASSERT_EQ(file_of.size(), std::variant_size_v<Step>);
   EXPECT_GT(messages.size(), 120u);
 
-  std::set<std::pair<std::string, std::string>> provoked;  // file of the step, or none; message
+  std::set<std::pair<std::string, std::string>> provoked;  // the step's file, or "" for any file; the message
   for (const fs::path& path : zoo::GoldenFiles()) {
     for (const auto& [text, message] : zoo::ReadGolden(path).fails) {
       auto trace = ParseTrace(text);
       std::string name = trace.ok() ? text.substr(0, text.rfind('(')) : "";
       name = name.substr(name.rfind('\n') + 1);
-      std::string type;  // split_it -> SplitIt
+      std::string type;  // for step split_it: SplitIt
       for (size_t i = 0; i < name.size(); ++i) {
         if (name[i] != '_') type += i == 0 || name[i - 1] == '_' ? static_cast<char>(toupper(name[i])) : name[i];
       }
       provoked.insert({trace.ok() ? file_of[type] : "", message});
     }
   }
-  // What no trace can say.
+  // A trace cannot express these errors.
   auto refused = [&](const auto& result) {
     ASSERT_FALSE(result.ok());
     provoked.insert({"", result.error().message});
@@ -81,7 +81,7 @@ TEST(Messages, AllAreProvoked) {
     });
     if (!found) missing += message.file + ":" + std::to_string(message.line) + ": " + message.text + "\n";
   }
-  EXPECT_EQ(missing, "") << "nothing provokes these messages; add traces to tests/schedule/golden";
+  EXPECT_EQ(missing, "") << "no trace provokes these messages; add some to tests/schedule/golden";
 }
 
 }  // namespace

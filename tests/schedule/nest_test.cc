@@ -72,7 +72,8 @@ func f(x: f32[10] input, n: i64[10] input, y: f32[10] output) {
   EXPECT_NE(text.find("read x [ opaque({0 <= w <= 9}), ]"), std::string::npos) << text;
 }
 
-// What depends on constants only, by the rule of lowering: not what a run-time statement writes, too.
+// A block is prepared if it depends on constants only and writes no buffer that a run-time statement also writes:
+// lowering's rule.
 TEST(Nest, KnowsWhatIsPrepared) {
   const std::string program = R"(
 func f(x: f32[8] input, w: f32[8] constant, y: f32[8] output) {
@@ -131,7 +132,7 @@ int64_t ValueOf(const Nest& nest, const Nest::Sum& sum, const std::vector<int64_
   return std::min(std::max(value, sum.low), sum.high);
 }
 
-// Random sums, built with and without normalisation, take equal values everywhere, before and after a loop is split.
+// Random sums built with and without normalization have equal values everywhere, before and after a loop is split.
 TEST(NestSums, AreEqualToWhatTheyAreMadeOf) {
   Rng rng(5);
   int nested = 0, splits = 0;
@@ -167,7 +168,7 @@ TEST(NestSums, AreEqualToWhatTheyAreMadeOf) {
     }
     const Made& last = made.back();
     for (const Nest::Term& term : nest.TermsOf(last.sum)) nested += term.of == Nest::Of::kSum;
-    // Loop 0 as the digits loop 3 and loop 4, whose product may exceed it.
+    // Splits loop 0 into loops 3 and 4. The product of their extents may exceed that of loop 0.
     const int64_t inner = nest.loops[4].extent;
     nest.loops[3].extent = (nest.loops[0].extent + inner - 1) / inner;
     Nest::Sum digits = sums.Add(sums.Variable(Nest::Of::kLoop, 4), sums.Variable(Nest::Of::kLoop, 3), inner);
@@ -192,7 +193,7 @@ TEST(NestSums, AreEqualToWhatTheyAreMadeOf) {
   EXPECT_GT(splits, 50);
 }
 
-// The normal form is that of the schedule's own sums: digits that a constant divides leave a // or %.
+// Sums are normalized as in schedules: a // or % by a constant that divides the digits disappears.
 TEST(NestSums, NormaliseDigits) {
   EXPECT_NE(NestText("func f(x: f32[6, 4] input, y: f32[24] output) { for i in 6 { for j in 4 { "
                      "block b(v: S 24 = i * 4 + j, a: S 6 = (i * 4 + j) // 4, c: S 4 = (i * 4 + j) % 4, "

@@ -1,7 +1,7 @@
-// Random traces over random programs: what is legal keeps the meaning, what is not changes nothing, and both print,
-// parse and replay to the same. A case that fails is shrunk and printed as text.
-//   AUTOTUNE_SCHEDULES=1000000 build/tests/test_schedule --gtest_filter='RandomSchedules.*'   so many, on all cores
-//   AUTOTUNE_SCHEDULE_SEED=7 ...                                                              others of them
+// Random traces over random programs. Legal steps keep the meaning, and refused steps change nothing. The schedules
+// print, parse and replay to the same ones. A failing case is shrunk and printed as text.
+//   AUTOTUNE_SCHEDULES=1000000 build/tests/test_schedule --gtest_filter='RandomSchedules.*'   this number, all cores
+//   AUTOTUNE_SCHEDULE_SEED=7 ...                                                              other schedules
 //   AUTOTUNE_SCHEDULE_CASE=FILE ...                                                           a printed case again
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -31,8 +31,8 @@ using zoo::Checker;
 using zoo::FromEnvironment;
 using zoo::Workload;
 
-constexpr int kSteps = 16;       // attempted in each schedule
-constexpr int kPerWorkload = 4;  // schedules of one workload
+constexpr int kSteps = 16;       // steps that are attempted in each schedule
+constexpr int kPerWorkload = 4;  // schedules for one workload
 
 std::string NameOf(const Step& step) {
   std::string text = ToText(step);
@@ -44,7 +44,7 @@ struct Counts {
   std::map<std::string, int64_t> legal, refused, workloads;
 };
 
-// Steps drawn one after the other; "" or what a refused one changed.
+// Draws and applies steps. Returns a message if a refused step changed the schedule, otherwise "".
 std::string DrawSteps(StepSource& source, int steps, Schedule& schedule, Counts& counts) {
   for (int i = 0; i < steps; ++i) {
     Step step = source.Next(schedule);
@@ -68,7 +68,7 @@ zoo::Judge JudgeOf(uint64_t seed) {
   };
 }
 
-// Some schedules of one random workload. A report of the first that is wrong, or "".
+// Checks some schedules of one random workload. Returns a report of the first wrong one, or "".
 std::string CheckOneWorkload(uint64_t seed, Counts& counts) {
   Rng rng(seed);
   Workload workload = zoo::DrawWorkload(rng);
@@ -139,9 +139,9 @@ TEST(RandomSchedules, KeepTheMeaning) {
   for (const std::string& step : zoo::StepNames()) EXPECT_GT(all.legal[step], 20) << step;
 }
 
-// The ways to compute an operator that the workloads know: kinds conv, conv_across_groups, dense, dense_in_blocks and
-// dense_narrow, and winograd in tilings of its own. The operators' lists hold no others, so that whoever adds one adds
-// a workload.
+// The workloads cover every alternative of an operator, by kinds conv, conv_across_groups, dense, dense_in_blocks,
+// dense_narrow and winograd (whose tilings are drawn). The operators' lists must hold no others, so a new
+// alternative needs a workload.
 TEST(Workloads, EveryComputeAlternativeIsAmongThem) {
   const std::set<std::string_view> known = {"direct",          "across_groups", "winograd2",
                                             "winograd2_whole", "winograd4",     "winograd4_whole"};
@@ -160,12 +160,12 @@ TEST(RandomSchedules, ACaseAgain) {
   for (uint64_t seed = 0; seed < 10; ++seed) EXPECT_EQ(JudgeOf(seed)(c->workload, schedule), "");
 }
 
-// ---- The check is checked: steps made wrong behind its back ---------------------------------------------------------
+// ---- Tests of the check: steps with deliberate faults ---------------------------------------------------------------
 
-// What a wrong step would have made of the function.
+// A fault changes the function as a wrong step would.
 struct Fault {
   const char* name;
-  const char* step;  // that is wrong; every shrunk case needs it
+  const char* step;  // the faulty step; every shrunk case must contain it
   PrimFunc (*apply)(const Trace& trace, PrimFunc func);
 };
 
@@ -182,7 +182,7 @@ PrimFunc MapBlocks(PrimFunc func, F change) {
   return func;
 }
 
-// The results of all steps of a type, by place (0: all of them).
+// Returns the results of all steps of a type, from position `first` to before `last`.
 template <class T>
 std::set<std::string> ResultsOf(const Trace& trace, size_t first, size_t last) {
   std::set<std::string> names;
@@ -194,7 +194,7 @@ std::set<std::string> ResultsOf(const Trace& trace, size_t first, size_t last) {
   return names;
 }
 
-// The names that all steps of a type refer to by a field.
+// Returns the names in a field of all steps of a type.
 template <class T>
 std::set<std::string> NamedBy(const Trace& trace, Name T::*field) {
   std::set<std::string> names;
@@ -222,10 +222,10 @@ PrimFunc WithoutLastIterations(const std::set<std::string>& loops, const PrimFun
       func, [&](const For& loop) { return loops.contains(loop.var.str()) ? loop.extent - Expr(1) : loop.extent; });
 }
 
-// The next index; after the last, the first.
+// Returns the next index; after the last one, 0.
 Expr OffByOne(const Expr& index, const Expr& extent) { return FloorMod(index + Expr(1), extent); }
 
-// These blocks, each of which fills a copy, put elements where those before them belong.
+// Returns the function with faulty copies: the given blocks store each element at the next index.
 PrimFunc WithShiftedCopies(const std::set<std::string>& copies, const PrimFunc& func) {
   return MapBlocks(func, [&](Block& block) {
     const Store* store = block.body.As<Store>();
@@ -391,13 +391,13 @@ TEST(RandomSchedules, WrongStepsAreCaughtAndShrunk) {
       c.trace = schedule.trace();
       Case least = Shrink(c, judge);
       SCOPED_TRACE(ToText(least));
-      // What is printed is as wrong when it is read, and right without the fault; and the fault's step is what is left.
+      // The printed case must parse, be wrong with the fault and right without it, and contain the fault's step.
       auto again = zoo::ParseCase(ToText(least));
       ASSERT_TRUE(again.ok()) << again.error().Text();
       Schedule replayed = zoo::Scheduled(MakeProgram(again->workload), ToText(again->trace));
       EXPECT_NE(judge(again->workload, replayed), "");
       EXPECT_EQ(JudgeOf(5)(again->workload, replayed), "");
-      EXPECT_LE(least.trace.size(), 4u);  // of 16; a step may need the buffers of earlier ones
+      EXPECT_LE(least.trace.size(), 4u);  // of 16 steps; a step may need the buffers of earlier ones
       EXPECT_THAT(ToText(least.trace), HasSubstr(fault.step));
     }
     EXPECT_TRUE(caught);

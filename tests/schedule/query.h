@@ -1,4 +1,4 @@
-// Queries about a scheduled function, for tests: blocks, loops, data flow. Header-only; pure functions.
+// For tests: queries about a scheduled function (blocks, loops, data flow). Header-only; pure functions.
 #pragma once
 #include <vector>
 
@@ -21,9 +21,9 @@ struct LoopInfo {
   Name var;
   int64_t extent = 0;  // -1: symbolic
   LoopKind kind = LoopKind::kSerial;
-  bool spatial = false, reduce = false;  // which iterators of the block it feeds
+  bool spatial = false, reduce = false;  // kinds of iterators of the block that depend on the loop
 };
-// The loops around a block, outermost first.
+// Returns the loops around a block, outermost first.
 inline Result<std::vector<LoopInfo>> GetLoops(const PrimFunc& func, const Name& block) {
   schedule::Path path = TRY(schedule::FindBlock(func.body, block));
   std::vector<LoopInfo> loops;
@@ -35,7 +35,7 @@ inline Result<std::vector<LoopInfo>> GetLoops(const PrimFunc& func, const Name& 
   return loops;
 }
 
-// The buffers that a block reads, without the one that it updates.
+// Returns the buffers that a block reads, except the one that it updates.
 inline Result<std::vector<Buffer>> BuffersReadBy(const PrimFunc& func, const Name& block) {
   schedule::Path path = TRY(schedule::FindBlock(func.body, block));
   std::vector<Buffer> buffers;

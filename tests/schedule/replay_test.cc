@@ -1,4 +1,4 @@
-// Replay, snapshots, decisions; and what tiles are drawn.
+// Replay, snapshots and decisions, and the tiles that are drawn.
 #include "schedule/replay.h"
 
 #include <gmock/gmock.h>
@@ -83,7 +83,7 @@ TEST(Replay, FromASnapshotGivesTheSameAsFromTheStart) {
   EXPECT_FALSE(ReplayFrom(snapshots.back(), Trace()).ok());
 }
 
-// Refused on this path as in Schedule::Apply: records are replayed, not applied.
+// Replay must refuse these steps as Schedule::Apply does, since records are replayed.
 TEST(Replay, NothingRewritesLoopsBehindAPrefetch) {
   PrimFunc f = zoo::Dense(8, 64, 64);
   const std::string prefetch = "split(dense_k, [?, 4]) -> k_0, k_1\nprefetch(dense, b, dense_n, k_0, 1)\n";
@@ -97,8 +97,8 @@ TEST(Sample, TilesNeedNotDivideButWasteLittle) {
   EXPECT_THAT(InnerTiles(3136, 14, 1, CoverLimit(3136, false)),
               ElementsAre(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14));
   EXPECT_THAT(InnerTiles(64, 32, 8, CoverLimit(64, false)), ElementsAre(8, 16, 24, 32));
-  EXPECT_THAT(InnerTiles(12, 8, 1, CoverLimit(12, true)), ElementsAre(1, 2, 3, 4, 6));  // reductions: divisors only
-  EXPECT_THAT(InnerTiles(10, 32, 8, CoverLimit(10, false)), ElementsAre(8, 16));        // nothing wastes less
+  EXPECT_THAT(InnerTiles(12, 8, 1, CoverLimit(12, true)), ElementsAre(1, 2, 3, 4, 6));  // for reductions, divisors only
+  EXPECT_THAT(InnerTiles(10, 32, 8, CoverLimit(10, false)), ElementsAre(8, 16));        // larger tiles waste more
   EXPECT_THAT(MiddleTiles(7, 1, 8), ElementsAre(1, 2, 4, 7));
   EXPECT_THAT(MiddleTiles(7, 1, 7), ElementsAre(1, 7));
   Rng rng(2);

@@ -1,5 +1,5 @@
-// The register-tiled sketch for convolutions and dense layers with a bias and an activation, as trace text with its
-// decisions open. For tests.
+// For tests: the register-tiled sketch for convolutions and dense layers with a bias and an activation, as trace text
+// without decisions.
 #pragma once
 #include <string>
 #include <utility>
@@ -8,13 +8,13 @@ namespace autotune {
 
 struct SketchNames {
   std::string anchor = "conv", weight = "w", last = "out", batch = "conv_n, ", m = "conv_m", oc = "conv_oc";
-  std::string k = "conv_ic", reduce = "conv_kh, conv_kw, ";  // the innermost reduction loop, and those around it
+  std::string k = "conv_ic", reduce = "conv_kh, conv_kw, ";  // the innermost reduction loop, and the loops around it
   int weight_rank = 4;
-  std::string before;  // steps that come first
+  std::string before;  // steps at the beginning
   int lanes = 8;
 };
 
-// The text with every `from` replaced.
+// Returns the text with every `from` replaced by `to`.
 inline std::string Replaced(std::string text, const std::string& from, const std::string& to) {
   for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
     text.replace(at, from.size(), to);

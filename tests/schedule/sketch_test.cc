@@ -1,4 +1,4 @@
-// The register-tiled sketch that decides the product's speed, on convolutions and dense layers of awkward sizes.
+// The register-tiled sketch, on convolutions and dense layers whose sizes its tiles do not divide.
 #include <gmock/gmock.h>
 #include <gtest/gtest-spi.h>
 
@@ -52,7 +52,8 @@ TEST(Sketch, OneByOneAndDense) {
   CheckSketch(zoo::Dense(23, 41, 9), text, 8);
 }
 
-// The padded input: at the root with loops of its own, or per tile, each parallel iteration having its own rows.
+// The padded input is computed at the root, with its own loops, or per tile, where each parallel iteration has its own
+// rows.
 TEST(Sketch, PaddingWhereverItIsComputed) {
   std::string text = "compute_inline(add)\n" + Sketch({}) + R"(
 sample_compute_location(conv_pad) -> at
@@ -65,7 +66,7 @@ vectorize(p_lane)
   CheckSketch(zoo::ConvBiasRelu({.h = 9, .w = 6, .ic = 9, .oc = 8, .stride = 2}), text, 8);
 }
 
-// Windows without a reduction over channels: channels vectorized, a row of outputs in registers.
+// Windows without a reduction over channels: vectors of channels, and a row of outputs in registers.
 TEST(Sketch, DepthwiseAndPools) {
   const std::string text = R"(
 sample_tile($A_w, n=2, max_inner=6, multiple_of=1) -> w_t
@@ -89,7 +90,7 @@ vectorize(s_lane)
   std::string pool = Replaced(text, "$A", "pool");
   CheckSketch(zoo::MaxPool({.h = 9, .w = 7, .oc = 12, .kernel = 3, .stride = 2}), pool, 6);
   CheckSketch(zoo::MaxPool({.h = 6, .w = 6, .oc = 5, .kernel = 2, .stride = 2, .pad = 0}), pool, 6);
-  // A depthwise convolution computes its elements in a block of its own, and stores them in another.
+  // A depthwise convolution computes its elements in one block and stores them in another.
   PrimFunc depthwise = zoo::ConvBiasRelu({.h = 7, .w = 9, .ic = 1, .oc = 20, .groups = 20});
   std::string conv = Replaced(text, "$A", "conv");
   conv = Replaced(conv, "cache_write(conv, register) -> acc, store\n",
@@ -98,14 +99,14 @@ vectorize(s_lane)
   CheckSketch(depthwise, conv, 6);
 }
 
-// An anchor that is computed on fused axes but stored on others: the copy runs per tile.
+// The anchor is computed on fused axes and stored on others; the copy runs per tile.
 TEST(Sketch, NoEpilogue) {
   SketchNames names{.last = "conv_store"};
   CheckSketch(zoo::Conv({.h = 7, .w = 5, .ic = 4, .oc = 12}),
               Replaced(Sketch(names), "set_scope(conv_out", "set_scope(conv_out_1"), 6);
 }
 
-// A sketch that lost its guard, or its accumulator's init, would not pass: the check itself is checked.
+// Tests the check itself: it must find a program without its guard or without its accumulator's init.
 TEST(Sketch, TheCheckFindsAWrongProgram) {
   static PrimFunc f = zoo::Dense(5, 9, 4), wrong = f;
   wrong.body = RewriteStmt(f.body, nullptr, [](const Expr& e) {

@@ -1,4 +1,4 @@
-// Random schedule steps, most of them nearly legal. Deterministic in the seed. Header-only, for tests.
+// For tests: random schedule steps, most of them nearly legal. Deterministic in the seed. Header-only.
 #pragma once
 #include <algorithm>
 #include <string>
@@ -12,8 +12,8 @@
 
 namespace autotune {
 
-// Draws steps with names of the function, most of them nearly legal. Without `threads`, none that binds loops to axes
-// of threads, nor scopes that only these have.
+// Draws steps that use names of the function; most of them are nearly legal. Without `threads`, no step binds loops to
+// axes of threads or uses scopes of GPUs.
 class StepSource {
  public:
   explicit StepSource(uint64_t seed, bool threads = true) : rng_(seed), threads_(threads) {}
@@ -80,7 +80,7 @@ class StepSource {
       case 21:
         return Rfactor{ReductionLoop(), Below(3), {Fresh("rf")}};
       case 22: {
-        if (Below(8)) return Unroll{Loop()};  // nothing else follows a prefetch
+        if (Below(8)) return Unroll{Loop()};  // no other step may follow a prefetch
         Name block = BlockName();
         return Prefetch{block, Below(2) ? Read(block) : Written(block), LoopOf(block), LoopOf(block), Below(3)};
       }
@@ -102,8 +102,8 @@ class StepSource {
   Rng& rng() { return rng_; }
 
  private:
-  static constexpr int kCases = 26;       // of Next, for programs of any kind: 0 to kCases - 1
-  static constexpr int kThreadCases = 3;  // behind them, for programs of threads
+  static constexpr int kCases = 26;       // cases of Next for programs of any kind: 0 to kCases - 1
+  static constexpr int kThreadCases = 3;  // further cases for programs with threads
   int64_t Below(int64_t n) { return rng_.Below(n); }
   Step Pending() {
     const Step step = pending_.front();
@@ -127,7 +127,7 @@ class StepSource {
     }
     return names.empty() || Below(8) == 0 ? Loop() : names[Below(names.size())];
   }
-  // A row of a matrix product to the inside, its initialisation apart, then tensorize; in as many steps.
+  // Makes a row of a matrix product innermost, separates the initialization, and tensorizes, in several steps.
   Step TowardsIntrinsic() {
     Name block = BlockName(), row;
     std::vector<LoopInfo> loops = *GetLoops(*func_, block);
@@ -153,7 +153,7 @@ class StepSource {
     pending_.push_back(Tensorize{inner, fma ? "axpy_fma_f32x4" : "axpy_f32x4", {Fresh("tensor")}});
     return Pending();
   }
-  // Where a sum has operands that tensor cores multiply: warps of 8 by 4 threads, each of two by two elements.
+  // For a sum whose operands tensor cores can multiply: binds warps of 8 by 4 threads, each with two by two elements.
   void TowardsTensorCore() {
     for (const Name& name : blocks_) {
       const Block block = *GetBlock(*func_, name);
@@ -177,8 +177,8 @@ class StepSource {
       return;
     }
   }
-  // An operand of a sum is copied to shared memory, in pieces, some of which are under way at a time; mostly by threads
-  // of a block, which read what others copied.
+  // Copies an operand of a sum to shared memory in a pipelined loop over pieces. Mostly, threads of a block copy the
+  // pieces and read those of other threads.
   Step TowardsPipeline() {
     const Name block = BlockName();
     const std::vector<LoopInfo> loops = *GetLoops(*func_, block);
@@ -229,7 +229,7 @@ class StepSource {
     if (!threads_ || Below(2)) return otherwise;
     return Below(2) ? Scope::kShared : Scope::kLocal;
   }
-  // Mostly loops over blocks outermost, and loops over threads of them inside those.
+  // Mostly binds the outermost loops to blocks and the loops inside them to threads.
   Step SomeBind() {
     auto loops = GetLoops(*func_, BlockName());
     if (!loops.ok() || loops->empty()) return Bind{"none"};
@@ -267,7 +267,7 @@ class StepSource {
     if (Below(4) == 0) return SampleCategorical{{1, 2, 3, 5}, {}, {Fresh("u")}};
     return SampleTile{Loop(), 2 + Below(2), 1 + Below(8), 1 + Below(2), {Fresh("t")}};
   }
-  Step Align() {  // mostly of what a block writes
+  Step Align() {  // mostly the buffer that a block writes
     Name name = Written(BlockName());
     int64_t rank = 2, factor = 1 + Below(9);
     for (const Buffer& buffer : func_->allocs) {
@@ -291,7 +291,7 @@ class StepSource {
   bool threads_;
   const PrimFunc* func_ = nullptr;
   std::vector<Name> loops_, blocks_;
-  std::vector<Step> pending_;  // the rest of what some case began
+  std::vector<Step> pending_;  // the remaining steps of a case that has begun
   int count_ = 0;
 };
 

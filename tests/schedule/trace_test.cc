@@ -1,4 +1,4 @@
-// Trace text: what prints parses, for every step type; what does not parse is refused by line.
+// Trace text: every type of step prints and parses back; errors of parsing name the line.
 #include "schedule/trace.h"
 
 #include <gmock/gmock.h>

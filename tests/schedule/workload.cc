@@ -23,7 +23,7 @@ using te::Shape;
 using te::Tensor;
 using te::TensorParam;
 
-// An argument by its name; the kinds' functions read like formulas.
+// The arguments of a workload by name, so that the functions of the kinds read like formulas.
 class Args {
  public:
   Args(const std::vector<std::string>& names, const std::vector<int64_t>& values) : names_(names), values_(values) {}
@@ -38,7 +38,7 @@ class Args {
   const std::vector<int64_t>& values_;
 };
 
-// What an input must measure for `out` windows (at least 1, and one window's length without its padding).
+// Returns the input's extent for `out` windows: at least 1, and at least a window's length minus its padding.
 int64_t InputOf(int64_t out, int64_t kernel, int64_t stride, int64_t dilation, int64_t pad) {
   return std::max<int64_t>((out - 1) * stride + (kernel - 1) * dilation + 1 - 2 * pad, 1);
 }
@@ -97,7 +97,7 @@ PrimFunc Dense(const Args& a) {
   return Func(params, {out}, a["fma"]);
 }
 
-// Of operands that tensor cores multiply. `type`: f32 rounded to TF32, f16, bf16.
+// A product whose operands tensor cores can multiply. `type`: f32 rounded to TF32, f16, bf16.
 PrimFunc DenseNarrow(const Args& a) {
   const DType types[] = {DType::Float(32), DType::Float(16), DType::BFloat16()};
   const DType type = types[a["type"]];
@@ -119,7 +119,7 @@ PrimFunc BatchMatMul(const Args& a) {
   return Func({{x}, {y}}, {topi::MatMul("mm", x, y)});
 }
 
-// Two layers, the hidden one an output too: what a consumer may not take away.
+// Two layers. The hidden layer may be an output, too, so a step must not remove its buffer.
 PrimFunc Mlp(const Args& a) {
   Tensor x = Placeholder("x", {a["m"], a["k"]}), w0 = Placeholder("w0", {a["k"], a["h"]});
   Tensor w1 = Placeholder("w1", {a["h"], a["n"]});
@@ -136,7 +136,7 @@ PrimFunc Pool(const Args& a) {
   attrs.kernel = {a["kernel"], a["kernel"]};
   attrs.stride = {a["stride"], a["stride"]};
   attrs.dilation = {a["dilation"], a["dilation"]};
-  int64_t pad = std::min(a["pad"], a["kernel"] - 1);  // every window holds an element
+  int64_t pad = std::min(a["pad"], a["kernel"] - 1);  // so that every window holds an element
   attrs.pad = {pad, pad, pad, pad};
   attrs.ceil_mode = a["ceil"];
   attrs.count_include_pad = a["include"];
@@ -154,7 +154,7 @@ PrimFunc Reduce(const Args& a) {
   for (int i = 0; i < 3; ++i) {
     if (a["axes"] >> i & 1) axes.push_back(i);
   }
-  // A product of many numbers would leave what floats hold exactly.
+  // A product of many integers would exceed the integers that floats represent exactly.
   bool long_product = a["a"] * a["b"] * a["c"] > 20;
   auto combiner = static_cast<te::Combiner>(a["combiner"] == 1 && long_product ? 0 : a["combiner"]);
   Tensor out = topi::ReduceAxes("reduce", topi::Abs("abs", x), axes, combiner);
@@ -183,7 +183,7 @@ PrimFunc Lrn(const Args& a) {
   return Func({{x}}, {topi::Lrn("lrn", x, {.size = a["size"], .alpha = 0.5})});
 }
 
-// Two outputs of one producer, broadcasts over rows and columns.
+// Broadcasts over rows and columns, and two outputs of one producer.
 PrimFunc Elementwise(const Args& a) {
   Tensor x = Placeholder("x", {a["rows"], a["columns"]}), row = Placeholder("row", {a["columns"]});
   Tensor column = Placeholder("column", {a["rows"], 1});
@@ -243,14 +243,14 @@ struct Range {
   std::string name;
   int64_t low, high;
 };
-// Of the greatest element of an output: what divisions and exponentials lose in single precision, and twice what
-// topi/winograd.h states.
+// Tolerances relative to the largest element of an output: for divisions and exponentials in single precision, and
+// twice the error that topi/winograd.h states.
 constexpr double kRounded = 1e-4, kWinogradError = 1e-5;
 
 struct Kind {
   std::string name;
-  int weight;        // how often it is drawn
-  double tolerance;  // on integers; 0: exact
+  int weight;        // relative frequency of drawing it
+  double tolerance;  // for integer inputs; 0: exact
   PrimFunc (*make)(const Args&);
   std::vector<Range> ranges;
   std::vector<std::string> names = {};
@@ -417,7 +417,7 @@ std::vector<Workload> SmallerThan(const Workload& workload) {
   const Kind& kind = KindOf(workload);
   std::vector<Workload> smaller;
   for (size_t i = 0; i < workload.args.size(); ++i) {
-    if (kind.names[i] == "seed") continue;  // another seed is another program, not a smaller one
+    if (kind.names[i] == "seed") continue;  // another seed gives another program, not a smaller one
     int64_t low = kind.ranges[i].low, value = workload.args[i];
     for (int64_t next : {low, (low + value) / 2, value - 1}) {
       Workload other = workload;

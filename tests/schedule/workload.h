@@ -1,7 +1,7 @@
-// Workloads: small programs to schedule, each named by a text that makes it again, `dense(m=3, n=7, k=2, ...)`. All the
-// operators that real tasks are made of, with odd extents, extents of one, strides, padding, dilation, groups, several
-// outputs and all combiners; and random chains of stages. Inputs are small integers, on which every legal reordering of
-// an `exact` workload's sums is exact.
+// Workloads: small programs to schedule. A text such as `dense(m=3, n=7, k=2, ...)` names a workload and makes it
+// again. They cover all operators of real tasks, with odd extents, extents of one, strides, padding, dilation, groups,
+// several outputs and all combiners, and random chains of stages. Inputs are small integers, on which every legal
+// reordering of an `exact` workload's sums is exact.
 #pragma once
 #include <string>
 #include <string_view>
@@ -27,13 +27,13 @@ std::vector<std::string> WorkloadKinds();
 Workload DrawWorkload(Rng& rng);
 Workload DrawWorkload(const std::string& kind, Rng& rng);
 PrimFunc MakeProgram(const Workload& workload);
-// How far integer inputs may lead from the same result in another order, relative to the greatest element or 1: 0 where
-// all sums are exact.
+// Returns how much the outputs for integer inputs may differ in another order of sums, relative to max(1, largest
+// element). 0 if all sums are exact.
 double ToleranceOf(const Workload& workload);
-// The same kind with one smaller argument, the greatest steps first.
+// Returns workloads of the same kind with one smaller argument, the largest reductions first.
 std::vector<Workload> SmallerThan(const Workload& workload);
 
-// Normally distributed floats; small integers where the type is none.
+// Returns normally distributed floats; small integers for integer parameters.
 std::vector<InterpArray> NormalArgs(const PrimFunc& f, uint64_t seed);
 
 }  // namespace autotune::zoo

@@ -1,4 +1,4 @@
-// Programs to schedule: the operators of real networks in small, and helpers to schedule and compare them.
+// Programs to schedule (small versions of the operators of real networks), and helpers to schedule and compare them.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -22,12 +22,14 @@ PrimFunc MaxPool(const ConvShape& shape);
 PrimFunc Softmax(int64_t rows, int64_t columns);
 PrimFunc Elementwise(int64_t rows, int64_t columns);  // relu(a*2 + b), three blocks
 
-// Applies a trace's text, which must be legal.
+// Applies the steps of a trace's text. They must be legal.
 Schedule Scheduled(const PrimFunc& func, const std::string& trace);
-// The error of the last line of a trace whose other lines are legal; checks that the schedule is left as it was.
+// Returns the error of the last line of a trace whose other lines are legal. Checks that the failing step leaves the
+// schedule unchanged.
 std::string ErrorOf(const PrimFunc& func, const std::string& trace);
 
-// Both verify, and compute equal outputs from small integers, parallel iterations in several orders.
+// Checks that both functions verify and compute equal outputs from small integers, with parallel iterations in several
+// orders.
 void ExpectSame(const PrimFunc& before, const PrimFunc& after, uint64_t seed = 1);
 
 }  // namespace autotune::zoo

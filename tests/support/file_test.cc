@@ -26,7 +26,7 @@ TEST(ReadFile, TheBytesAsTheyAre) {
     EXPECT_EQ(*read, bytes);
   }
   std::filesystem::remove(path);
-  EXPECT_THAT(ReadFile("/proc/self/status").value(), HasSubstr("Name:"));  // whose size is said to be 0
+  EXPECT_THAT(ReadFile("/proc/self/status").value(), HasSubstr("Name:"));  // the kernel reports size 0 for this file
 }
 
 TEST(ReadFile, SaysWhyNot) {
@@ -99,7 +99,7 @@ TEST_F(ReplaceFileTest, AKilledWriterLeavesNothing) {
                                 }),
               ::testing::KilledBySignal(SIGKILL), "");
   EXPECT_EQ(ReadFile(File("a")).value(), "old");
-  ASSERT_TRUE(ReplaceFile(File("a"), "new").ok());  // where files need names, this removes the killed one's
+  ASSERT_TRUE(ReplaceFile(File("a"), "new").ok());  // without unnamed files, this removes the killed process's file
   EXPECT_EQ(Names(), std::set<std::string>{"a"});
 }
 

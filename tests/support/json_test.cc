@@ -73,7 +73,7 @@ TEST(Json, DeepNestingIsAnError) {
   }
   EXPECT_FALSE(Json::ParseCbor("\x7f\x61z\xff").ok());  // a string of indefinite length
   EXPECT_TRUE(Json::ParseCbor("\x9f\x61z\xff").ok());   // an array of indefinite length
-  // The same bytes inside a string or a number are no heads.
+  // These bytes inside a string or a number are not heads of strings of indefinite length.
   Json harmless(Json::Object{{"b", Json::Bytes{std::string(300, '\x7f')}}, {"n", int64_t{0x7f5f7f5f}}, {"x", 0.1}});
   auto back = Json::ParseCbor(harmless.Cbor());
   ASSERT_TRUE(back.ok()) << back.error().Text();

@@ -14,7 +14,7 @@
 namespace autotune {
 namespace {
 
-// What a callback posts comes before what another thread posts afterwards, although the callback has not returned yet.
+// A post by a callback runs before a later post by another thread, although the callback has not returned yet.
 TEST(Loop, PostsRunInTheOrderOfTheCallsWhoeverMakesThem) {
   Loop loop;
   std::string order;
@@ -57,7 +57,7 @@ TEST(Loop, AFunctionThatPostsItselfDoesNotStarveTimers) {
   std::function<void()> again = [&] { loop.Post(again); };
   loop.Post(again);
   Loop::Watch timer = loop.After(1, [&] { loop.Stop(); });
-  loop.Run();  // hangs if it does
+  loop.Run();  // would never return if the callback ran
 }
 
 TEST(Loop, PostedFunctionsTimersAndDescriptors) {
@@ -68,7 +68,7 @@ TEST(Loop, PostedFunctionsTimersAndDescriptors) {
   Loop::Watch readable, late, every;
   readable = loop.OnReadable(a.get(), [&] {
     char c;
-    // One byte at a time: the watch must come back for the rest.
+    // Reads one byte at a time, so the watch must call again for the rest.
     ASSERT_EQ(read(a.get(), &c, 1), 1);
     log += c;
     if (++reads == 3) readable.reset();
@@ -96,12 +96,12 @@ TEST(Loop, SeesTheEndOfAChild) {
 
 TEST(Loop, WatchesWithoutADescriptorToSpare) {
   Loop loop;
-  auto watched = loop.After(1000000, [] {});  // the loop opens its own descriptors at its first watch
+  auto watched = loop.After(1000000, [] {});  // the loop opens its own descriptors at the first watch
   auto [out, in] = std::move(MakePipe()).value();
   rlimit before{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
   rlimit none = before;
-  none.rlim_cur = 4;  // no descriptor is left for a duplicate
+  none.rlim_cur = 4;  // leaves no descriptor for a duplicate
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
   std::string events;
   Loop::Watch reading;

@@ -24,7 +24,7 @@ Subprocess Spawn(SpawnOptions options) {
 }
 Subprocess Shell(const std::string& script) { return Spawn({.argv = {"/bin/sh", "-c", script}}); }
 
-// Zombies that nobody has reaped yet do not count.
+// Returns whether a process exists. Zombies do not count.
 bool Exists(pid_t pid) {
   std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
   std::string number, name, state;
@@ -72,13 +72,13 @@ TEST(Subprocess, WaitHasADeadlineAndKillEndsTheWholeGroup) {
 
 TEST(Subprocess, OnlyTheGivenDescriptorsReachTheChild) {
   auto [out, in] = std::move(MakePipe()).value();
-  UniqueFd leaked(dup(in.get()));  // not CLOEXEC
+  UniqueFd leaked(dup(in.get()));  // without CLOEXEC
   Subprocess child =
       Spawn({.argv = {"/bin/sh", "-c", "cd /proc/self/fd; echo *"}, .fds = {{1, in.get()}, {5, in.get()}}});
   in.Reset();
   leaked.Reset();
   std::string text = ReadAll(out.get());
-  // The shell itself may hold one more for reading the folder.
+  // The shell may hold one more descriptor while it reads the folder.
   EXPECT_TRUE(text == "0 1 2 5\n" || text == "0 1 2 3 5\n") << text;
 }
 
@@ -95,7 +95,7 @@ TEST(Subprocess, SwappedDescriptorsArriveSwapped) {
 
 TEST(Subprocess, ChildrenEndWithTheirParent) {
   auto [out, in] = std::move(MakePipe()).value();
-  // A process of ours in the middle, which is killed; its child asks to end with it.
+  // The middle process is killed, and its child has asked to end with it.
   pid_t middle = fork();
   if (middle == 0) {
     Subprocess child = Spawn({.argv = {"/proc/self/exe", "--gtest_filter=SubprocessChild.WaitsForever"},
@@ -117,7 +117,7 @@ TEST(Subprocess, ChildrenEndWithTheirParent) {
   EXPECT_TRUE(GoneSoon(child));
 }
 TEST(SubprocessChild, WaitsForever) {
-  if (!std::getenv("AUTOTUNE_TEST_CHILD")) GTEST_SKIP() << "the child of another test";
+  if (!std::getenv("AUTOTUNE_TEST_CHILD")) GTEST_SKIP() << "runs only as the child process of another test";
   EndWithParent();
   dprintf(1, "pid %d.", getpid());
   pause();

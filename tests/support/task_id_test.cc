@@ -28,7 +28,7 @@ TEST(TaskId, PrefixesAreLowerCaseHexDigits) {
 
 TEST(TaskId, OnePrefixMeansOneTask) {
   std::vector<std::string> hashes = {HashOf("12345678a"), HashOf("12345678b"), HashOf("9"), HashOf("9")};
-  EXPECT_EQ(FindTask(hashes, "9").value(), HashOf("9")) << "the same task twice is one task";
+  EXPECT_EQ(FindTask(hashes, "9").value(), HashOf("9")) << "a task that is listed twice is not ambiguous";
   EXPECT_EQ(FindTask(hashes, "12345678b").value(), HashOf("12345678b"));
   Result<std::string> none = FindTask(hashes, "77");
   ASSERT_FALSE(none.ok());

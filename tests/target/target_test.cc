@@ -59,7 +59,7 @@ TEST(Target, CachesArePartOfTheText) {
   EXPECT_EQ(stated.l2_bytes, 2 << 20);
   EXPECT_EQ(stated.l3_bytes, 0);
   EXPECT_EQ(stated.Text(), "llvm -mtriple=x86_64-linux-gnu -mcpu=znver3 -caches=48K,2M,0 -num-cores=4");
-  // Of another machine: not this one's.
+  // The caches of another machine are not those of this machine.
   EXPECT_EQ(Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=znver3")->l2_bytes, 512 << 10);
   EXPECT_EQ(Target::Parse("llvm -mcpu=host -caches=1K,2K,3K")->l3_bytes, 3 << 10);
   EXPECT_GT(Target::Parse("cpu")->l1_bytes, 1 << 10);
@@ -75,7 +75,7 @@ TEST(Target, ArmAndRiscvHostsDescribeThemselves) {
   DescribeCpu("processor\t: 0\nCPU implementer\t: 0x41\nCPU architecture: 8\nCPU part\t: 0xd40\n", arm);
   EXPECT_EQ(arm.cpu, "neoverse-v1");
   arm.cpu = "generic";
-  DescribeCpu("CPU implementer\t: 0x61\nCPU part\t: 0xd40\n", arm);  // another maker's
+  DescribeCpu("CPU implementer\t: 0x61\nCPU part\t: 0xd40\n", arm);  // a CPU of another manufacturer
   EXPECT_EQ(arm.cpu, "generic");
   DescribeCpu("", arm);
   EXPECT_EQ(arm.cpu, "generic");
@@ -93,13 +93,13 @@ TEST(Target, KindsAreApartByTheirTexts) {
   Target c = *Target::Parse("c"), cpu = *Target::Parse("cpu");
   EXPECT_EQ(c.kind, TargetKind::kC);
   EXPECT_EQ(cpu.kind, TargetKind::kLlvm);
-  EXPECT_EQ(c.Text(), "c" + cpu.Text().substr(4)) << "the same machine";
+  EXPECT_EQ(c.Text(), "c" + cpu.Text().substr(4)) << "the c target must describe the same machine";
   EXPECT_FALSE(c == cpu);
   EXPECT_TRUE(*Target::Parse(c.Text()) == c);
   EXPECT_TRUE(*Target::Parse("c -mcpu=host") == c);
 }
 
-// Schedules ask for the lanes of the machine's vectors: they make the same loops with and without vector types.
+// Schedules depend on the lanes of the machine's vectors, so they make the same loops with and without vector types.
 TEST(Target, WithoutVectorTypesTheMachineIsTheSame) {
   const std::string machine = "c -mtriple=x86_64-linux-gnu -mcpu=znver4 -caches=32K,1M,32M -num-cores=2";
   Target with = *Target::Parse(machine), without = *Target::Parse(machine + " -vectors=none");
@@ -111,7 +111,7 @@ TEST(Target, WithoutVectorTypesTheMachineIsTheSame) {
   EXPECT_EQ(without.vector_bits, 512);
   EXPECT_TRUE(without.has_fma);
   EXPECT_TRUE(with.has_ldexp);
-  EXPECT_FALSE(without.has_ldexp) << "an instruction on vectors";
+  EXPECT_FALSE(without.has_ldexp) << "ldexp is an instruction on vectors";
 }
 
 TEST(Target, GpusHaveTheLimitsOfTheirBlocks) {
@@ -122,7 +122,7 @@ TEST(Target, GpusHaveTheLimitsOfTheirBlocks) {
   EXPECT_EQ(gpu.max_threads, 512);
   EXPECT_EQ(gpu.shared_bytes, 48 << 10);
   EXPECT_TRUE(gpu.has_fma);
-  EXPECT_EQ(gpu.Host().triple, "aarch64-linux-gnu") << "of what launches its kernels";
+  EXPECT_EQ(gpu.Host().triple, "aarch64-linux-gnu") << "the host that launches the kernels";
   EXPECT_FALSE(gpu.Host().IsGpu());
   EXPECT_TRUE(*Target::Parse(gpu.Host().Text()) == gpu.Host());
   const Target plain = *Target::Parse("opencl");
@@ -149,7 +149,7 @@ TEST(Target, CudaTakesFromItsArchitectureWhatTheTextLeavesOut) {
   }
 }
 
-// What may round to TF32 has records of its own.
+// A target that may round to TF32 has its own records.
 TEST(Target, Tf32IsPartOfTheText) {
   const Target exact = *Target::Parse("cuda -arch=sm_80"), rounded = *Target::Parse("cuda -arch=sm_80 -tf32=1");
   EXPECT_FALSE(exact.tf32);
@@ -217,7 +217,7 @@ TEST(Machine, FollowsFromTheNameOfTheCpu) {
   EXPECT_EQ(of(arm + "neoverse-n1"), of(arm + "cortex-a76"));
   EXPECT_NE(of(arm + "neoverse-n1"), first);
   EXPECT_EQ(of(arm + "neoverse-n1")->l1_bytes_per_cycle, 32);
-  // Cores, caches and kinds of the same CPU do not matter.
+  // The number of cores, the caches and the kind of target do not matter for the same CPU.
   EXPECT_EQ(of("c -mtriple=aarch64-linux-gnu -mcpu=neoverse-n1 -caches=64K,1M,32M -num-cores=4"),
             of(arm + "neoverse-n1"));
 }

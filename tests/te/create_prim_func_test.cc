@@ -86,7 +86,7 @@ TEST(CreatePrimFuncTest, WhatNothingLoadsIsLeftOut) {
       return MakeSelect(MakeBinary(BinaryOp::kLt, unused(i), a(i)), a(i), other(i));
     });
   };
-  PrimFunc f = CreatePrimFunc("f", {{x}, {choice(a), ParamRole::kOutput}});  // of two equal values
+  PrimFunc f = CreatePrimFunc("f", {{x}, {choice(a), ParamRole::kOutput}});  // a choice between two equal values
   std::vector<Block> blocks = Blocks(f);
   ASSERT_EQ(blocks.size(), 2u);
   EXPECT_EQ(blocks[0].name, Name("a"));
@@ -100,7 +100,7 @@ TEST(CreatePrimFuncTest, WhatNothingLoadsIsLeftOut) {
 TEST(CreatePrimFuncTest, EveryNameIsBoundOnce) {
   Tensor x = Placeholder("y", {4, 4}), w = Placeholder("y", {4, 4});
   Tensor y = AddOne("y", MatMul("y", MatMul("y", x, w), w));
-  Tensor z = AddOne("y_m", AddOne("y_out", y));  // names that derived names meet
+  Tensor z = AddOne("y_m", AddOne("y_out", y));  // names that clash with derived names
   PrimFunc f = CreatePrimFunc("f", {{x}, {w}, {z, ParamRole::kOutput}});
   std::set<std::string> names;
   size_t count = 0;
@@ -133,7 +133,7 @@ TEST(CreatePrimFuncTest, OutputsHaveTheirLogicalShape) {
   Expr m = IndexVar("v_y_m");
   EXPECT_TRUE(Equal(store->indices[1], FloorDiv(m, 4)));
   EXPECT_TRUE(Equal(store->indices[2], FloorMod(m, 4)));
-  // Both outputs: the first is now a parameter too, and loads of it follow.
+  // With both outputs, the first is also a parameter, and loads of it refer to that parameter.
   PrimFunc both = CreatePrimFunc("f", {{x}, {inner, ParamRole::kOutput}, {y, ParamRole::kOutput}});
   EXPECT_TRUE(both.allocs.empty());
   const Load* load = Blocks(both)[1].body.As<Store>()->value.As<Load>();

@@ -9,7 +9,7 @@
 namespace autotune::te {
 namespace {
 
-// The subscripts with values in place of variables: index arithmetic on constants folds.
+// Returns the subscripts for these values of the variables. Index arithmetic on constants folds.
 Shape At(const std::vector<Expr>& subscripts, const VarMap& values) {
   Shape out;
   for (const Expr& e : subscripts) {
@@ -29,7 +29,7 @@ int64_t Flat(const Shape& index, const Shape& shape) {
   return flat;
 }
 
-// Random shapes of one product: a list of factors, grouped at random, with ones sprinkled in.
+// Returns a random shape with the product of `factors`: groups neighbouring factors at random and inserts ones.
 Shape Regroup(const Shape& factors, Rng& rng) {
   Shape shape;
   bool open = false;
@@ -64,7 +64,7 @@ TEST(ReshapeIndicesTest, AddressesTheSameElement) {
     std::vector<Expr> there = ReshapeIndices(vars, from, to);
     ASSERT_EQ(there.size(), to.size());
     EXPECT_EQ(Flat(At(there, values), to), Flat(index, from));
-    // And back, composed.
+    // The opposite reshape, composed with this one, gives the original index.
     EXPECT_EQ(At(ReshapeIndices(there, to, from), values), index);
   }
 }
@@ -78,7 +78,7 @@ TEST(ReshapeIndicesTest, WritesNoNeedlessArithmetic) {
   EXPECT_TRUE(Equal(logical[3], c));
   std::vector<Expr> back = ReshapeIndices(logical, {2, 5, 7, 4}, {2, 35, 4});
   EXPECT_TRUE(Equal(back[1], m));
-  // Another split is not undone.
+  // A reshape does not undo a different split.
   std::vector<Expr> other = ReshapeIndices({n, FloorDiv(m, 5), FloorMod(m, 5), c}, {2, 5, 7, 4}, {2, 35, 4});
   EXPECT_FALSE(Equal(other[1], m));
 }

@@ -1,5 +1,5 @@
-// Random tensor expressions: the function made of them, and its reference, compute what evaluating the formulas
-// element by element gives; both are well-formed, print and parse, and are made the same way every time.
+// Random tensor expressions. The function made of an expression, and its reference, compute what evaluating the
+// formulas element by element gives. Both are well-formed, print and parse, and are the same every time they are made.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -48,7 +48,7 @@ class Maker {
 
   std::vector<Value> inputs, values;
 
-  // One or two computed values, different ones.
+  // Returns one or two different computed values.
   std::vector<Value> Outputs() {
     std::vector<Value> out = {values.back()};
     const Value& other = Pick();
@@ -58,7 +58,7 @@ class Maker {
 
  private:
   const Value& Pick() { return values[rng_.Below(static_cast<int64_t>(values.size()))]; }
-  std::string Name() { return rng_.Below(2) ? "t" : "t_out"; }  // clashes on purpose
+  std::string Name() { return rng_.Below(2) ? "t" : "t_out"; }  // clashes are deliberate
 
   void Add() {
     switch (rng_.Below(5)) {
@@ -75,7 +75,7 @@ class Maker {
     }
   }
 
-  // x op x', over x's own axes or over those of a regrouping.
+  // Adds x op x', over x's own axes or over those of a reshaped x.
   void AddMap() {
     const Value x = Pick();
     Value y = x;
@@ -114,7 +114,7 @@ class Maker {
       index.insert(index.begin() + dropped, r);
       return index;
     };
-    // Half of them with collapsed axes, as a convolution has.
+    // Half of the reductions have collapsed axes, as a convolution does.
     bool collapsed = rng_.Below(2);
     std::vector<Axis> axes = collapsed ? std::vector<Axis>{{"m", Product(kept)}} : NaturalAxes(kept);
     Value out{Reduce(
@@ -165,7 +165,7 @@ class Maker {
     values.push_back(out);
   }
 
-  // x twice along the first dimension.
+  // Adds x, concatenated with itself along the first dimension.
   void AddConcat() {
     const Value x = Pick();
     Shape shape = x.tensor.shape();
@@ -195,7 +195,7 @@ PrimFunc Create(const Maker& made, const std::vector<Value>& outputs) {
   return CreatePrimFunc("f", params, {.use_fma = true});
 }
 
-// Empty if f computes the outputs.
+// Returns what is wrong with f; empty if it computes the outputs.
 std::string Wrong(const PrimFunc& f, const Maker& made, const std::vector<Value>& outputs, uint64_t order) {
   if (Status valid = Verify(f, Dialect::kSchedulable); !valid.ok()) return valid.error().Text();
   std::vector<InterpArray> args;

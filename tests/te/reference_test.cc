@@ -20,7 +20,7 @@ PrimFunc MatMulRelu() {
   return CreatePrimFunc("f", {{a}, {b}, {relu, ParamRole::kOutput}});
 }
 
-// f32 appears only as a load of an input, under a cast, and as the value stored to an output.
+// Checks that f32 occurs only as a load of an input under a cast, and as the value stored to an output.
 void ExpectWide(const PrimFunc& f) {
   for (const Buffer& b : f.allocs) EXPECT_EQ(b->dtype, kF64);
   Walk(
@@ -79,7 +79,7 @@ TEST(ReferenceTest, InitialisationApartReductionOutsideTheLastLoopOuterLoopParal
 
 TEST(ReferenceTest, LoopsThatAreNotOneToOneStayAsTheyAre) {
   PrimFunc f = MatMulRelu();
-  // i*2 + j over (2, 2) of an extent of 3, guarded: not a nest of iterators.
+  // i*2 + j over (2, 2) covers an extent of 3 under a guard, which is not a nest of iterators.
   Buffer y = f.params[2].buffer;
   Block block{.name = "b",
               .iters = {{"v", IterKind::kSpatial, 3, IndexVar("i") * 2 + IndexVar("j")}},

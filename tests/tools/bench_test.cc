@@ -1,4 +1,4 @@
-// `autotune bench` measures alone on its host, or says that it does not.
+// `autotune bench` locks its host so that it measures alone. Without the lock, it reports that.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <unistd.h>
@@ -79,7 +79,7 @@ TEST_F(Bench, ServesWithoutKeepingTheHost) {
   ASSERT_TRUE(ask("run 2\n"));
   ASSERT_TRUE(SoonHolds("serve.out", "\n")) << ReadAll(File("serve.err"));
   EXPECT_TRUE(Undisturbed(ReadAll(File("serve.out"))));
-  // It waits for the next line, and anybody may have the host.
+  // While the server waits for the next line, another process may lock the host.
   std::optional<HostLock> other = Take(HostLock::Mode::kExclusive);
   EXPECT_TRUE(other);
   ASSERT_TRUE(ask("run 1\n"));
@@ -92,7 +92,7 @@ TEST_F(Bench, ServesWithoutKeepingTheHost) {
   CliResult served = Finish(child, "serve");
   EXPECT_EQ(served.code, 0) << served.Text();
   EXPECT_EQ(Lines(served.out).size(), 3u);
-  EXPECT_EQ(Lines(served.err).size(), 1u) << served.err;  // said once
+  EXPECT_EQ(Lines(served.err).size(), 1u) << served.err;  // one warning in all
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Runs the real `autotune` as users do: a process with a database, a host lock and a folder of its own.
+// Runs the real `autotune` as a user does, in a process. Each test has its own database, host lock and folder.
 #pragma once
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -38,7 +38,7 @@ bool Soon(F condition, int seconds = 120) {
   return condition();
 }
 
-// A process as the kernel shows it. `start` tells it from a later one of the same number.
+// A process as the kernel shows it. `start`, its start time, distinguishes it from a later process of the same number.
 struct Process {
   pid_t pid = 0, parent = 0;
   std::string start, command;
@@ -46,7 +46,7 @@ struct Process {
   bool Is(const std::string& word) const { return command.find(word) != std::string::npos; }
 };
 
-// All processes but zombies.
+// Returns all processes except zombies.
 inline std::map<pid_t, Process> AllProcesses() {
   std::map<pid_t, Process> all;
   std::error_code error;
@@ -94,8 +94,8 @@ struct CliResult {
   std::string Text() const { return "exit code " + std::to_string(code) + "\n" + out + err; }
 };
 
-// Whether `autotune compile` found records of its network and target. It then takes the tuned schedule or, where none
-// was faster when it was tuned, the default one: a few trials promise no gain.
+// Returns whether `autotune compile` found records of its network and target. It then uses the tuned schedules. For
+// tasks whose few trials found nothing faster, it uses the default schedule.
 inline bool FollowsRecords(const CliResult& compiled) {
   return compiled.code == 0 && compiled.out.find("tune it first") == std::string::npos;
 }
@@ -107,7 +107,7 @@ class CliTest : public ::testing::Test {
     ASSERT_TRUE(mkdtemp(folder_.data()));
     db_ = folder_ + "/records.db";
     setenv("AUTOTUNE_LIBEXEC", kTools.c_str(), 1);
-    setenv("AUTOTUNE_HOST_LOCK", (folder_ + "/lock").c_str(), 1);  // no other test waits for this one
+    setenv("AUTOTUNE_HOST_LOCK", (folder_ + "/lock").c_str(), 1);  // so that tests do not wait for each other
     setenv("AUTOTUNE_DB", db_.c_str(), 1);
     unsetenv("AUTOTUNE_TRACKER");
   }
@@ -119,8 +119,8 @@ class CliTest : public ::testing::Test {
     return File(name);
   }
 
-  // Standard output goes to File(name + ".out"), standard error to File(name + ".err"); standard input is empty, or
-  // `in`.
+  // Starts autotune. Standard output goes to File(name + ".out"), standard error to File(name + ".err"). Standard input
+  // is empty, or `in`.
   Subprocess Start(std::vector<std::string> arguments, const std::string& name, int in = -1) {
     UniqueFd out(open(File(name + ".out").c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600));
     UniqueFd err(open(File(name + ".err").c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600));
@@ -149,10 +149,11 @@ class CliTest : public ::testing::Test {
   }
 
   std::string folder_, db_;
-  std::vector<std::string> prefix_;  // of the command: a program that starts it
+  std::vector<std::string> prefix_;  // a program and its arguments that start autotune
 };
 
-// The events of a --json run so far; a line still being written is left out. Fails on a line that is no JSON object.
+// Returns the events of a --json run so far, without a line that is still being written. Fails if a line is no JSON
+// object.
 inline std::vector<Json> EventsOf(const std::string& out) {
   std::vector<Json> events;
   for (const std::string& line : Lines(out.substr(0, out.rfind('\n') + 1))) {
@@ -173,7 +174,7 @@ inline int64_t TrialsOf(const Json& event) {
   return trials ? *trials : -1;
 }
 
-// The trials that a --json run has reported so far, by its standard output.
+// Returns the number of trials that a --json run has reported so far on standard output.
 inline int64_t TrialsReported(const std::string& out) {
   int64_t trials = 0;
   for (const Json& event : EventsOf(out)) {

@@ -1,4 +1,4 @@
-// What users meet: exit codes, one clear line for what is wrong, and the way from a model to a fast package.
+// The tool as users see it: exit codes, errors of one clear line, and the way from a model to a fast package.
 #include <gmock/gmock.h>
 
 #include "frontend/onnx/tensor_pb.h"
@@ -26,11 +26,11 @@ using ::testing::StartsWith;
 
 using Cli = test::CliTest;
 
-// One line on standard error, ours, with all of these words in it.
+// Expects one line on standard error, written by autotune, that contains all of these words.
 void ExpectOneLine(const CliResult& result, const std::vector<std::string>& words, int code = 1) {
   EXPECT_EQ(result.code, code) << result.Text();
   EXPECT_THAT(Lines(result.err), SizeIs(1)) << result.Text();
-  EXPECT_THAT(result.out, Not(HasSubstr("tuning"))) << "it began before it looked";
+  EXPECT_THAT(result.out, Not(HasSubstr("tuning"))) << "tuning began before the arguments were checked";
   EXPECT_THAT(result.err, StartsWith("autotune: "));
   for (const std::string& word : words) EXPECT_THAT(result.err, HasSubstr(word));
 }
@@ -55,7 +55,7 @@ TEST_F(Cli, WrongUsageIsExitCode2) {
     EXPECT_EQ(result.code, 2) << text << result.Text();
     EXPECT_FALSE((result.out + result.err).empty()) << text;
   }
-  EXPECT_FALSE(std::filesystem::exists(db_)) << "wrong usage made a database";
+  EXPECT_FALSE(std::filesystem::exists(db_)) << "wrong usage must not create a database";
 }
 
 TEST_F(Cli, WrongUsageIsOneLineThatNamesWhatWasMeant) {
@@ -68,7 +68,7 @@ TEST_F(Cli, WrongUsageIsOneLineThatNamesWhatWasMeant) {
   for (const char* number : {"-3", "0", "many", "1.5", "99999999999999999999"}) {
     CliResult result = Run({"--model", kExample, "--trials", number});
     ExpectOneLine(result, {"--trials: '" + std::string(number) + "' is not a whole number of 1 or more"}, 2);
-    EXPECT_LT(result.err.size(), 120u) << "nobody reads a range of 300 digits";
+    EXPECT_LT(result.err.size(), 120u) << "the error must not print a range of 300 digits";
   }
   ExpectOneLine(Run({"run", "a.tar", "--threads", "-1"}), {"--threads: '-1' is not a whole number of 0 or more"}, 2);
   ExpectOneLine(Run({"tune"}), {"--model", "--op"}, 2);
@@ -101,7 +101,7 @@ TEST_F(Cli, HelpIsNoError) {
   EXPECT_EQ(version.code, 0) << version.Text();
   EXPECT_THAT(version.out, AllOf(StartsWith("autotune 0."), HasSubstr("record database "), HasSubstr("traces "),
                                  HasSubstr("wire 1.")));
-  // The help of a command has its own example and no other.
+  // A command's help shows the example of that command only.
   CliResult help = Run({"run", "--help"});
   EXPECT_THAT(help.out, AllOf(HasSubstr("Example:\n  autotune run "), Not(HasSubstr("autotune verify"))));
   EXPECT_THAT(Run({"tune", "--help"}).out, AllOf(HasSubstr("autotune tune --op"), HasSubstr("conv2d:N,H,W,C;")));
@@ -163,14 +163,14 @@ TEST_F(Cli, TunesCompilesRunsAndVerifies) {
     records = (*store)->Count({}).value();
   }
 
-  // A finished run prints its table again, and measures nothing.
+  // A finished run prints its table again and measures nothing.
   CliResult second = Run(tune);
   EXPECT_EQ(second.code, 0) << second.Text();
   EXPECT_THAT(second.out, AllOf(HasSubstr("30/30 trials"), HasSubstr("GFLOPS"), HasSubstr("30 trials, all measured by"),
                                 Not(HasSubstr("0.0 trials/s")), Not(HasSubstr("(0.0/s"))));
   EXPECT_EQ(OpenStore(db_).value()->Count({}).value(), records);
 
-  // The same for programs: every line is JSON.
+  // For programs: with --json, every line is JSON.
   tune.push_back("--json");
   CliResult json = Run(tune);
   EXPECT_EQ(json.code, 0) << json.Text();
@@ -184,7 +184,7 @@ TEST_F(Cli, TunesCompilesRunsAndVerifies) {
   CliResult compiled = Run({"compile", "--model", kExample, "-o", File("tuned.tar")});
   EXPECT_EQ(compiled.code, 0) << compiled.Text();
   EXPECT_THAT(compiled.out, HasSubstr(" of 15 kernels tuned"));
-  // Thirty trials beside other programs may find nothing faster; then the run said so.
+  // Thirty trials on a busy machine may find nothing faster than the default schedules; the run then says so.
   const bool keeps_defaults = first.out.find("keeps its default schedules") != std::string::npos;
   EXPECT_EQ(compiled.out.find(": 0 of 15") != std::string::npos, keeps_defaults) << compiled.out;
   CliResult untuned = Run({"compile", "--model", kExample, "--no-records", "-o", File("default.tar")});
@@ -218,7 +218,7 @@ TEST_F(Cli, TunesAPartOfANetwork) {
   CliResult before = Run({"--model", kExample, "--tasks", "list"});
   ASSERT_EQ(before.code, 0) << before.Text();
   EXPECT_THAT(before.out, AllOf(HasSubstr("task     weight"), HasSubstr("15 tasks, 0 with a schedule")));
-  EXPECT_FALSE(std::filesystem::exists(db_)) << "a list needs no database";
+  EXPECT_FALSE(std::filesystem::exists(db_)) << "listing tasks must not create a database";
   std::string id;
   for (const std::string& line : Lines(before.out)) {
     if (line.find("softmax") != std::string::npos) id = line.substr(0, 8);
@@ -272,14 +272,14 @@ TEST_F(Cli, TunesAndCompilesOneOperator) {
   }
 }
 
-// Kernels as C sources: tuned, compiled, run, verified. Their records are not LLVM's.
+// Target c: kernels as C sources are tuned, compiled, run and verified. Their records are not used for LLVM.
 TEST_F(Cli, TheCTarget) {
   const std::string op = "conv2d:1,14,14,16;3,3,16,16;pad=1";
   CliResult tuned = Run({"--op", op, "--trials", "4", "--target", "c", "-o", File("tuned.tar")});
   ASSERT_EQ(tuned.code, 0) << tuned.Text();
   EXPECT_THAT(tuned.out, HasSubstr(", as C)"));
   EXPECT_EQ(Run({"run", File("tuned.tar")}).code, 0);
-  // The records are those of one target: the two others have none.
+  // The records belong to target c, so the two other targets find none.
   CliResult compiled = Run({"compile", "--op", op, "--target", "c", "-o", File("c.tar")});
   EXPECT_TRUE(FollowsRecords(compiled)) << compiled.Text();
   CliResult llvm = Run({"compile", "--op", op, "-o", File("llvm.tar")});
@@ -292,17 +292,17 @@ TEST_F(Cli, TheCTarget) {
   EXPECT_THAT(verified.out, HasSubstr("best records: 1 right, 0 wrong, 0 broken, 0 not run"));
   CliResult right = Run({"verify", "--model", kExample, "--data", kExampleData, "--target", "c"});
   EXPECT_EQ(right.code, 0) << right.Text();
-  // Without a C compiler there is one line that says so, before anything is searched.
+  // Without a C compiler, one line says so before any search.
   setenv("AUTOTUNE_CC", "/no/such/cc", 1);
   ExpectOneLine(Run({"compile", "--op", op, "--target", "c", "-o", File("none.tar")}),
                 {"needs a C compiler", "cannot start /no/such/cc", "install gcc or clang"});
   unsetenv("AUTOTUNE_CC");
 }
 
-// A file beyond the limit of a process is one line, not its end, and nothing stays behind.
+// If a file exceeds the process's limit, the command ends with one line, is not killed, and leaves no file behind.
 TEST_F(Cli, FilesBeyondTheLimit) {
-  ASSERT_EQ(Run({"compile", "--model", kExample, "-o", File("first.tar")}).code, 0);  // the database is there then
-  for (const char* blocks : {"40", "600"}) {  // of 1 KiB: less than the library, and less than the whole
+  ASSERT_EQ(Run({"compile", "--model", kExample, "-o", File("first.tar")}).code, 0);  // makes the database
+  for (const char* blocks : {"40", "600"}) {  // in KiB: less than the library, and less than the whole package
     prefix_ = {"bash", "-c", "ulimit -f " + std::string(blocks) + " && exec \"$0\" \"$@\""};
     for (const char* name : {"net.tar", "net.so"}) {
       CliResult result = Run({"compile", "--model", kExample, "--no-records", "-o", File(name)});
@@ -335,7 +335,7 @@ TEST_F(Cli, VerifyTellsWrongFromRight) {
   CliResult loose = Run({"verify", "--model", kExample, "--data", File("wrong"), "--atol", "0.5"});
   EXPECT_EQ(loose.code, 0) << loose.Text();
 
-  // An output that the model does not have; one that it has and nobody compares is refused the same way.
+  // The data has an output that the model lacks. It is refused, as any output without a counterpart.
   fs::copy(kExampleData, File("more"));
   fs::copy(kExampleData + "/output_0.pb", File("more/output_1.pb"));
   ExpectOneLine(Run({"verify", "--model", kExample, "--data", File("more")}), {"2 outputs, the model 1"});
@@ -343,8 +343,8 @@ TEST_F(Cli, VerifyTellsWrongFromRight) {
   Write("wrong/output_0.pb", "\xff\xff\xff");
   ExpectOneLine(Run({"verify", "--model", kExample, "--data", File("wrong")}), {"output_0.pb"});
 
-  // Fixing an input: what is no input, no file, no pair, no such type is one clear line; a right one is as good as
-  // given.
+  // --bind fixes an input. A wrong name, a missing file, a malformed pair and a wrong type each give one clear line. A
+  // correct binding gives the same results as an input file.
   std::string input = kExampleData + "/input_0.pb";
   auto bound = [&](const std::string& bind) {
     return Run({"verify", "--model", kExample, "--data", kExampleData, "--bind", bind});
@@ -358,7 +358,7 @@ TEST_F(Cli, VerifyTellsWrongFromRight) {
   ExpectOneLine(bound(name + "=" + kExampleData + "/output_0.pb"), {"cannot be fixed to"});
   EXPECT_EQ(Run({"verify", "--data", kExampleData, "--bind", name + "=" + input}).code, 2);
 
-  // A folder of cases: one right, one whose model is garbage, one without outputs.
+  // A folder of cases: a correct one, one with a damaged model and, added later, one without outputs.
   fs::create_directories(File("cases/a"));
   fs::copy(kExample, File("cases/a/model.onnx"));
   fs::copy(kExampleData, File("cases/a/test_data_set_0"));

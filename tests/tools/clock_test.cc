@@ -1,5 +1,5 @@
-// Clocks that jump under a whole run, in all its processes: nothing ends early, hangs or is lost by that. The clocks
-// are those of a library that stands before the C library (jumping_clock.c).
+// The wall clock jumps during a whole run, in all its processes. Nothing may end early, hang or be lost. A preloaded
+// library (jumping_clock.c) makes the clock jump.
 #include <gmock/gmock.h>
 
 #include <limits>
@@ -22,7 +22,7 @@ class Clocks : public test::CliTest {
   void SetUp() override {
     CliTest::SetUp();
     setenv("LD_PRELOAD", (std::string(AUTOTUNE_BINARY_DIR) + "/tests/libjumping_clock.so").c_str(), 1);
-    // Only this library stands before AddressSanitizer's, which finds that suspicious.
+    // AddressSanitizer complains if another library is loaded before its own, so turn that check off.
     const char* options = getenv("ASAN_OPTIONS");
     asan_options_ = options ? options : "";
     setenv("ASAN_OPTIONS", (asan_options_ + ":verify_asan_link_order=0").c_str(), 1);
@@ -35,7 +35,8 @@ class Clocks : public test::CliTest {
   std::vector<std::string> Command(int trials) const {
     return {"--model", kExample, "--trials", std::to_string(trials), "--search", "random", "--db", db_, "--json"};
   }
-  // The run has ended with so many trials, and what it reports is what the database holds, by status.
+  // Expects that the run has ended with `trials` trials and that its report, by status, equals the contents of the
+  // database.
   void ExpectExact(const CliResult& result, int trials) {
     ASSERT_EQ(result.code, 0) << result.Text();
     Json end = EventsOf(result.out).back();
@@ -45,7 +46,7 @@ class Clocks : public test::CliTest {
     ASSERT_TRUE(store.ok()) << store.error().Text();
     EXPECT_TRUE((*store)->Check().ok());
     EXPECT_EQ((*store)->Count({.trials_only = true}).value(), trials);
-    std::map<TrialStatus, int64_t> stored;  // without confirmations
+    std::map<TrialStatus, int64_t> stored;  // leaves out confirmations
     int64_t all = 0;
     for (const Record& record : (*store)->Scan({}, 0, 1000).value().records) {
       if (record.confirmation > 0) continue;
@@ -71,7 +72,7 @@ class Clocks : public test::CliTest {
 TEST_F(Clocks, TheWallClockJumpsByYears) {
   constexpr int kTrials = 30;
   ExpectExact(Run(Command(kTrials)), kTrials);
-  // It did jump: the dates of the records say so.
+  // The dates of the records show that the clock jumped.
   int64_t first = std::numeric_limits<int64_t>::max(), last = std::numeric_limits<int64_t>::min();
   RecordPage page = OpenStore(db_).value()->Scan({}, 0, 1000).value();
   for (const Record& record : page.records) {

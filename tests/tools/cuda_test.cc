@@ -1,4 +1,4 @@
-// Networks for NVIDIA's GPUs, compiled on machines that need not have one.
+// Networks for NVIDIA GPUs, compiled on any machine.
 #include <gmock/gmock.h>
 
 #include "package/package.h"

@@ -1,5 +1,5 @@
-// Databases that cannot be used, through the commands that use one: one clear line, a failure's exit code, and the file
-// as it was. What the store itself refuses, in which words, is tests/records/file_test.cc's.
+// Commands refuse an unusable database with one clear line and exit code 1, and do not change the file.
+// tests/records/file_test.cc checks the errors of the store itself.
 #include <gmock/gmock.h>
 #include <signal.h>
 #include <sys/file.h>
@@ -36,7 +36,7 @@ class Database : public test::CliTest {
   std::vector<std::vector<std::string>> Commands(const std::string& db) const {
     return {{"--model", kExample, "--trials", "5", "--db", db}, {"records", "stats", "--db", db}};
   }
-  // A command that writes and one that reads refuse `db` with these words.
+  // Expects that a command that writes and one that reads refuse `db` with these words.
   void ExpectRefused(const std::string& db, const std::string& words) {
     std::string before = ReadAll(db);
     for (const std::vector<std::string>& command : Commands(db)) {
@@ -45,7 +45,7 @@ class Database : public test::CliTest {
       EXPECT_THAT(Lines(result.err), SizeIs(1)) << result.Text();
       EXPECT_THAT(result.err, HasSubstr(words));
     }
-    EXPECT_EQ(ReadAll(db), before) << "it was changed";
+    EXPECT_EQ(ReadAll(db), before) << "the file was changed";
   }
 
   std::string whole_;
@@ -60,13 +60,14 @@ TEST_F(Database, CutOffOfAnotherVersionOrNone) {
 }
 
 TEST_F(Database, ReadOnly) {
-  // Root may write anything, unless it gives that up.
+  // Root may write any file, so run the command without that capability.
   if (geteuid() == 0) prefix_ = {"setpriv", "--bounding-set", "-dac_override,-dac_read_search"};
   std::filesystem::permissions(db_, std::filesystem::perms::owner_read);
   ExpectRefused(db_, "is read-only");
 }
 
-// A disk that is full: files may not grow beyond what the shell allows. What fits is kept, what does not is named.
+// A limit on file sizes simulates a full disk. Batches that fit are stored; the error names the first one that does
+// not.
 TEST_F(Database, OnAFullDisk) {
   std::string lines = File("all.jsonl");
   ASSERT_EQ(Run({"records", "export", "-o", lines}).code, 0);
@@ -85,13 +86,13 @@ TEST_F(Database, OnAFullDisk) {
   std::string error = ReadAll(File("limited.err"));
   EXPECT_THAT(Lines(error), SizeIs(1)) << error;
   EXPECT_THAT(error, HasSubstr("cannot read or write " + target));
-  EXPECT_EQ(OpenStore(target).value()->Count({}).value(), 0) << "half a batch was stored";
+  EXPECT_EQ(OpenStore(target).value()->Count({}).value(), 0) << "a part of a batch was stored";
   EXPECT_EQ(limited("unlimited"), 0) << ReadAll(File("limited.err"));
   EXPECT_EQ(OpenStore(target).value()->Count({}).value(), 300);
   EXPECT_TRUE(OpenStore(target).value()->Check().ok());
 }
 
-// On a file system that cannot have a write-ahead log everything works, and one line says that it is slower.
+// On a file system that cannot have a write-ahead log, all commands work, and one line says that they are slower.
 TEST_F(Database, OnAFileSystemWithoutSharedMemory) {
   std::string err = File("apart.err"), program = test::kTools + "/autotune";
   pid_t child = fork();
@@ -112,7 +113,7 @@ TEST_F(Database, OnAFileSystemWithoutSharedMemory) {
   EXPECT_EQ(OpenStore(File("apart.db")).value()->Count({}).value(), 300);
 }
 
-// A lock that another process holds is waited for.
+// A command waits for a lock that another process holds.
 TEST_F(Database, LockedByAnother) {
   UniqueFd lock(open((db_ + ".lock").c_str(), O_RDWR | O_CLOEXEC));
   ASSERT_EQ(flock(lock.get(), LOCK_EX), 0);

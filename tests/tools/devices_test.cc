@@ -1,4 +1,4 @@
-// `autotune devices` and `autotune doctor`.
+// The commands `autotune devices` and `autotune doctor`.
 #include <gmock/gmock.h>
 #include <unistd.h>
 
@@ -32,7 +32,7 @@ class Devices : public test::CliTest {
     unsetenv("FAKE_CUDA");
     test::CliTest::TearDown();
   }
-  // With the driver of tests/runtime/fake_cuda/, which understands `words`.
+  // Uses the fake driver of tests/runtime/fake_cuda/ with the settings `words`.
   static void InstallCuda(const std::string& words) {
     setenv("AUTOTUNE_LIBCUDA", AUTOTUNE_BINARY_DIR "/tests/fake_cuda/libcuda.so.1", 1);
     setenv("FAKE_CUDA", words.c_str(), 1);
@@ -70,7 +70,8 @@ TEST_F(Devices, GpusOfThisMachine) {
   EXPECT_THAT(two.out,
               AllOf(HasSubstr("cuda:0: Fake GPU A, sm_80, 132 units, 85.0 GB\n  --target 'cuda -arch=sm_80'\n"),
                     HasSubstr("cuda:1: Fake GPU B"), Not(HasSubstr("CUDA driver"))));
-  EXPECT_THAT(test::ReadAll(File("log")), Not(HasSubstr("cuDevicePrimaryCtxRetain"))) << "looking takes memory";
+  EXPECT_THAT(test::ReadAll(File("log")), Not(HasSubstr("cuDevicePrimaryCtxRetain")))
+      << "listing devices must not take memory of a GPU";
   auto json = Json::Parse(Run({"devices", "--json"}).out);
   ASSERT_TRUE(json.ok());
   const Json::Array& gpus = *(*json)["gpus"].As<Json::Array>();
@@ -97,10 +98,10 @@ TEST_F(Devices, DoctorFindsThisMachineFit) {
     EXPECT_THAT(fit.out, HasSubstr(word));
   EXPECT_THAT(fit.out, Not(HasSubstr("PROBLEM")));
   for (const auto& entry : std::filesystem::directory_iterator(folder_))
-    EXPECT_THAT(entry.path().filename().string(), Not(HasSubstr("doctor"))) << "left behind";
+    EXPECT_THAT(entry.path().filename().string(), Not(HasSubstr("doctor"))) << "a temporary file was left behind";
 }
 
-// The row has every number of the table's rows, in its syntax, and no impossible one.
+// The printed row has every number of the table's rows, in the table's syntax, with plausible values.
 TEST_F(Devices, DoctorProbesARowOfTheTableOfMachines) {
   CliResult probed = Run({"doctor", "--probe"});
   ASSERT_EQ(probed.code, 0) << probed.Text();
@@ -120,7 +121,7 @@ TEST_F(Devices, DoctorProbesARowOfTheTableOfMachines) {
     EXPECT_GT(numbers[std::string(name)], 0) << name;
   });
   EXPECT_EQ(numbers.size(), FieldNames<Machine>().size()) << probed.out;
-  // Orders of magnitude, which hold on a busy machine, too.
+  // Checks orders of magnitude, which hold on a busy machine, too.
   EXPECT_GT(numbers["hz"], 1e8);
   EXPECT_LT(numbers["hz"], 1e10);
   for (const char* name : {"multiply_add_ports", "load_ports", "multiply_add_latency"}) {
@@ -134,7 +135,7 @@ TEST_F(Devices, DoctorProbesNothingWhereItCannotMeasure) {
   setenv("AUTOTUNE_HOST_LOCK", "/no/such/lock", 1);
   CliResult refused = Run({"doctor", "--probe"});
   EXPECT_EQ(refused.code, 1) << refused.Text();
-  EXPECT_EQ(refused.out, "") << "no row";
+  EXPECT_EQ(refused.out, "") << "a refused probe must print no row";
   EXPECT_THAT(refused.err, HasSubstr("cannot open the host lock /no/such/lock"));
 }
 

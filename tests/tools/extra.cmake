@@ -1,4 +1,4 @@
-# Loaded before the C library by clock_test.cc, and so without a sanitizer of its own.
+# clock_test.cc loads this library before the C library, so it must not use a sanitizer.
 add_library(jumping_clock MODULE ${CMAKE_CURRENT_SOURCE_DIR}/tools/jumping_clock.c)
 target_compile_options(jumping_clock PRIVATE -fno-sanitize=all)
 target_link_options(jumping_clock PRIVATE -fno-sanitize=all)

@@ -15,7 +15,7 @@
 namespace autotune {
 namespace {
 
-// Notes which traces were asked for, call by call; the trace `unlucky` fails when it is first built.
+// Records the traces of each call. The first build of the trace `unlucky` fails.
 class Counting : public test::ForwardingBuilder {
  public:
   using ForwardingBuilder::ForwardingBuilder;
@@ -23,8 +23,8 @@ class Counting : public test::ForwardingBuilder {
                                  const std::function<void(const BuildResult&)>& on_result) override {
     calls.emplace_back();
     for (const BuildRequest& request : requests) calls.back().insert(request.trace);
-    EXPECT_EQ(calls.back().size(), requests.size()) << "the same candidate twice";
-    std::vector<BuildRequest> lenient = requests;  // what spills would be rejected on some machines, and on others not
+    EXPECT_EQ(calls.back().size(), requests.size()) << "a call must not contain a candidate twice";
+    std::vector<BuildRequest> lenient = requests;  // keep spills, whose rejection depends on the machine
     for (BuildRequest& request : lenient) request.options.keep_spills = true;
     std::vector<BuildResult> results = ForwardingBuilder::Build(lenient, on_result);
     for (size_t i = 0; i < requests.size(); ++i) {
@@ -60,7 +60,7 @@ TEST_F(KeptBuilds, EveryGoodOneIsBuiltOnce) {
     return texts;
   };
   MeasureOptions options{.repeats = 1, .max_repeats = 1, .min_repeat_ms = 0.1};
-  // The facts that a build leaves are those of the candidate, whether it was built now or before.
+  // A measurement reports the facts of its candidate's build, whether the build is new or kept.
   std::map<std::string, std::string> facts;
   auto measure = [&](std::initializer_list<int> which) {
     std::vector<MeasureItem> some;
@@ -73,7 +73,7 @@ TEST_F(KeptBuilds, EveryGoodOneIsBuiltOnce) {
       EXPECT_TRUE(outcome.verified);
       std::string build = outcome.facts["build"].Dump();
       auto [known, first] = facts.emplace(ToText(some[i].proposal.trace), build);
-      EXPECT_EQ(known->second, build) << "the build of another candidate, or built again";
+      EXPECT_EQ(known->second, build) << "the outcome has the facts of another build";
     }
   };
 
@@ -82,13 +82,13 @@ TEST_F(KeptBuilds, EveryGoodOneIsBuiltOnce) {
   EXPECT_EQ(builder.calls.back(), traces({0, 1, 2, 3}));
   EXPECT_EQ(facts.size(), 3u);
   measure({3, 2, 1, 0});  // in another order
-  EXPECT_EQ(builder.calls.back(), traces({2})) << "what failed may succeed";
+  EXPECT_EQ(builder.calls.back(), traces({2})) << "a failed build must be tried again";
   EXPECT_EQ(facts.size(), 4u);
   measure({2, 4, 0});
   EXPECT_EQ(builder.calls.back(), traces({4}));
   size_t calls = builder.calls.size();
   measure({0, 4});
-  EXPECT_EQ(builder.calls.size(), calls) << "nobody is asked for nothing";
+  EXPECT_EQ(builder.calls.size(), calls) << "the builder must not be called without requests";
   calls = builder.calls.size();
   measure({5, 1, 5});  // 1 is kept from the first call, and 5 is built once
   EXPECT_EQ(builder.calls.back(), traces({5}));
@@ -98,7 +98,7 @@ TEST_F(KeptBuilds, EveryGoodOneIsBuiltOnce) {
   auto confirmed = Confirm(**measurer, space, {{all[5]}, {all[1]}}, {.measure = options});
   ASSERT_TRUE(confirmed.ok()) << confirmed.error().Text();
   EXPECT_TRUE(confirmed->winner);
-  EXPECT_EQ(builder.calls.size(), calls) << "a confirmation builds nothing that was just measured";
+  EXPECT_EQ(builder.calls.size(), calls) << "a confirmation must use the kept builds";
 }
 
 // A call over two tasks builds all candidates at once and returns the outcomes in the order of the items.

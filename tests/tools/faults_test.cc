@@ -1,5 +1,5 @@
-// Build workers that are killed at random while a run goes on: the run ends as asked, and its accounts are
-// exact: what the builders did, what the devices did, what is reported and what is stored agree one by one.
+// Build workers are killed at random during a run. The run ends as requested, and its accounts are exact: the outcomes
+// of the builders, of the devices, of the report and of the database agree one by one.
 #include <gmock/gmock.h>
 #include <signal.h>
 
@@ -31,7 +31,7 @@ std::vector<Process> BuildWorkersOfThis() {
   return workers;
 }
 
-// Notes what became of each build, and when candidates are being built.
+// Records the outcome of each build, and whether candidates are being built now.
 class Noting : public test::ForwardingBuilder {
  public:
   using ForwardingBuilder::ForwardingBuilder;
@@ -42,7 +42,7 @@ class Noting : public test::ForwardingBuilder {
     building = false;
     EXPECT_EQ(results.size(), requests.size());
     for (size_t i = 0; i < requests.size(); ++i) {
-      EXPECT_TRUE(built.emplace(requests[i].trace, results[i].status).second) << "built twice";
+      EXPECT_TRUE(built.emplace(requests[i].trace, results[i].status).second) << "a candidate was built twice";
     }
     return results;
   }
@@ -54,14 +54,14 @@ class Noting : public test::ForwardingBuilder {
   }
 
   std::atomic<bool> building = false, in_library = false;
-  std::map<std::string, TrialStatus> built;  // by trace
+  std::map<std::string, TrialStatus> built;  // keys: traces
 };
 
 class Faults : public test::CliTest {
  protected:
   std::unique_ptr<Builder> Workers(int count) {
     auto workers = MakeBuildWorkers({.workers = count,
-                                     .timeout_seconds = 100,  // only deaths are meant
+                                     .timeout_seconds = 100,  // so long that only killed workers fail
                                      .command = {test::kTools + "/autotune", "--build-worker"}});
     EXPECT_TRUE(workers.ok()) << workers.error().Text();
     return std::move(*workers);
@@ -105,7 +105,7 @@ TEST_F(Faults, WorkersDieAtRandom) {
   EXPECT_GE(faults, 3);
 
   EXPECT_EQ(report->trials, kTrials);
-  // A candidate that was measured in another state of the machine is measured again, with the same build.
+  // A candidate that was measured in an unusual state of the machine is measured again with the same build.
   EXPECT_GE(report->records, static_cast<int>(builder.built.size()));
   std::map<TrialStatus, int> failures;
   int executed = 0, records = 0, died = 0;
@@ -114,7 +114,7 @@ TEST_F(Faults, WorkersDieAtRandom) {
     ++records;
     executed += WasExecuted(record.status);
     if (record.status != TrialStatus::kOk) ++failures[record.status];
-    ASSERT_TRUE(builder.built.count(record.trace)) << "nobody built it";
+    ASSERT_TRUE(builder.built.count(record.trace)) << "the record's candidate was not built";
     TrialStatus built = builder.built[record.trace];
     if (built == TrialStatus::kOk) {
       EXPECT_TRUE(WasExecuted(record.status)) << ToText(record.status) << ": " << record.error;
@@ -129,10 +129,10 @@ TEST_F(Faults, WorkersDieAtRandom) {
   EXPECT_EQ(report->tasks[0].records, records);
   EXPECT_EQ(report->tasks[0].failures, failures);
   std::printf("%d workers killed; %d of %d candidates died with two of them\n", faults, died, records);
-  EXPECT_LE(2 * died, faults) << "the death of one worker costs no candidate";
+  EXPECT_LE(2 * died, faults) << "a candidate may fail only after two of its workers died";
 }
 
-// What candidates are compared with has no substitute: it outlives the death of four of its workers.
+// All candidates are compared with the reference, so its build must survive the death of four workers.
 TEST_F(Faults, TheReferenceSurvivesItsWorkers) {
   std::unique_ptr<Builder> workers = Workers(1);
   Noting builder(*workers);

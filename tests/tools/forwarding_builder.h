@@ -1,5 +1,5 @@
-// A builder that hands everything on to another one. Tests derive from it and override what they change. As thread-safe
-// as the other builder, which outlives it.
+// A builder that forwards all calls to another one, which must outlive it. Tests derive from it and override methods.
+// Its thread-safety is that of the other builder.
 #pragma once
 #include <functional>
 #include <string>

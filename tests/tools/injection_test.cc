@@ -1,5 +1,5 @@
-// Candidates that answer wrong, crash, hang, eat memory or try to break out, on the real path from the search to the
-// database: each is one failed trial with its status, and none is ever best, however fast it is.
+// Candidates that give wrong results, crash, hang, exhaust memory or try to escape, on the real path from the search to
+// the database. Each becomes a failed trial with its status. None becomes best, however fast it is.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ namespace {
 using test::Dense;
 using test::MakeTask;
 
-// A kernel of Dense(16, 96, 64)'s signature that does `body` instead.
+// Returns an artifact with the signature of Dense(16, 96, 64) that runs `body`.
 std::string Impostor(const std::string& body) {
   std::string metadata = R"({"abi_version":1,"target":"test","kernels":[{"name":"kernel","params":[
     {"name":"a","dtype":"f32","shape":[16,64],"kind":"input"},{"name":"b","dtype":"f32","shape":[64,96],"kind":"constant"},
@@ -35,12 +35,12 @@ std::string Impostor(const std::string& body) {
                              "  void* p[3] = {a[0]->data, a[1]->data, a[2]->data}; return raw(c, p); }\n");
 }
 
-// Right, and as slow as this is written: the negative twin of the impostors below.
+// Computes the right result: the negative twin of the bodies below.
 constexpr char kRight[] =
     "for (int i = 0; i < 16; ++i) for (int j = 0; j < 96; ++j) { float s = 0;"
     " for (int k = 0; k < 64; ++k) s += x[i * 64 + k] * w[k * 96 + j]; y[i * 96 + j] = s; }";
 
-// Builds as it is told, but hands the artifacts of chosen candidates over to impostors.
+// Builds as requested, but replaces the artifacts of chosen candidates.
 class Swapping : public test::ForwardingBuilder {
  public:
   using ForwardingBuilder::ForwardingBuilder;
@@ -58,15 +58,15 @@ class Swapping : public test::ForwardingBuilder {
     return results;
   }
 
-  std::map<int, std::pair<std::string, TrialStatus>> bodies;  // by number of the candidate: what it does, what it earns
-  std::map<std::string, TrialStatus> swapped;                 // by trace
+  std::map<int, std::pair<std::string, TrialStatus>> bodies;  // candidate's number -> its body and the expected status
+  std::map<std::string, TrialStatus> swapped;                 // trace -> expected status
 
  private:
   int built_ = 0;
 };
 
-// Tries to fork and to open a file for writing, spins if it may, and then computes what it should: refused, it is
-// honest.
+// Tries to fork and to open a file for writing, and loops forever if either succeeds. Otherwise it computes the right
+// result.
 std::string Escaping(const std::string& file) {
 #if defined(__x86_64__)
   if (rpc::CanRestrictSystemCalls()) {
@@ -90,15 +90,16 @@ TEST_F(Injection, BadCandidatesAreFailedTrialsAndNeverBest) {
   std::string zero = "for (int i = 0; i < 16 * 96; ++i) y[i] = 0;";
   using enum TrialStatus;
   builder.bodies = {
-      {1, {"(void)x;", kWrongAnswer}},                                // the fastest there is
+      {1, {"(void)x;", kWrongAnswer}},                                // the fastest possible body
       {2, {zero, kWrongAnswer}},                                      //
-      {3, {std::string(kRight) + " y[95] *= 1.05f;", kWrongAnswer}},  // nearly right
-      // Right only at first. In the first batch, since later ones are cut off after few calls if they are slow.
+      {3, {std::string(kRight) + " y[95] *= 1.05f;", kWrongAnswer}},  // a relative error of 5 % in one element
+      // The first calls are right. This candidate is in the first batch, since slow candidates of later batches are cut
+      // off after few calls.
       {4, {std::string("static volatile int n; if (n++ > 2) y[0] = 9; else ") + kRight, kWrongAnswer}},
       {0, {std::string("static volatile int n; if (n++ == 0) ") + kRight, kWrongAnswer}},  // works once
       {5, {"*(volatile int*)0 = 1;", kRunCrashed}},                                        //
       {6, {"for (volatile int forever = 1; forever;);", kRunTimedOut}},                    //
-      {7, {kRight, kOk}},                                                                  // an honest impostor
+      {7, {kRight, kOk}},                                                                  // right, so it must pass
       {8,
        {"for (;;) if (!c->workspace_alloc(c, 1 << 24)) { c->set_error(c, \"out of memory\"); return 1; }",
         kOutOfMemory}},

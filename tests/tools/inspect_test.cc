@@ -1,4 +1,4 @@
-// `autotune inspect`: what it tells of a supported model, of an unsupported one, and of what is no model.
+// `autotune inspect` on a supported model, an unsupported model, and files that are no models.
 #include <gmock/gmock.h>
 
 #include "tests/tools/cli.h"
@@ -25,12 +25,12 @@ TEST_F(InspectCommand, ShowsTensorsOperatorsAndWork) {
   EXPECT_THAT(lines, Contains("inputs       image  f32[1,3,32,32]"));
   EXPECT_THAT(lines, Contains("outputs      probabilities  f32[1,10]"));
   EXPECT_THAT(lines, Contains("parameters   274042 numbers, 1.096 MB"));
-  // 21 convolutions: 40.8 million multiply-adds (and what their padding saves).
+  // 21 convolutions with 40.8 million multiply-adds, minus those that padding saves.
   EXPECT_THAT(lines, Contains(MatchesRegex("Conv +21 +8[01]\\.[0-9]{3} +2\\.[0-9]{3}")));
   EXPECT_THAT(lines, Contains(MatchesRegex("Gemm +1 +0\\.001 +0\\.003")));
   EXPECT_THAT(lines, Contains(MatchesRegex("all +74 .*")));
   EXPECT_THAT(result.out, Not(HasSubstr("not supported")));
-  // The same counts for twice as many images, but for the weights.
+  // Two images double the counts, except for the weights.
   CliResult two = Run({"inspect", "--model", kExample, "--shape", "image:2,3,32,32"});
   EXPECT_THAT(test::Lines(two.out), Contains(MatchesRegex("Conv +21 +16[0-9]\\.[0-9]{3} +4\\.[0-9]{3}")));
 }
@@ -52,7 +52,7 @@ TEST_F(InspectCommand, ShowsPackages) {
   EXPECT_THAT(lines, Contains("inputs       image  f32[1,3,32,32]"));
   EXPECT_THAT(lines, Contains(MatchesRegex("[0-9a-f]{8} +[0-9.]+ +[a-z0-9_]+ +no +conv2d_add_relu .*")));
   EXPECT_THAT(lines, Contains(MatchesRegex("[0-9]+ kernels, 0 of them tuned")));
-  // A shared object says the same of itself.
+  // A shared object gives the same report as the package.
   ASSERT_EQ(Run({"compile", "--model", kExample, "--no-records", "-o", File("m.so")}).code, 0);
   CliResult shared = Run({"inspect", File("m.so")});
   EXPECT_EQ(shared.code, 0) << shared.err;

@@ -1,5 +1,5 @@
-// To be loaded before the C library (LD_PRELOAD): the wall clock jumps by years, to and fro, at every reading; the
-// clocks that only run forward are as they were.
+// A library to be loaded before the C library (LD_PRELOAD). At every reading the wall clock jumps forward or back by
+// years. Clocks that only run forward are unchanged.
 #define _GNU_SOURCE
 #include <sys/syscall.h>
 #include <sys/time.h>

@@ -1,4 +1,5 @@
-// A whole run of real processes, whose parts are killed in turn: nothing hangs, nothing is lost, nobody stays behind.
+// A run of real processes, whose parts are killed one after another. Nothing hangs, nothing is lost, and no process
+// stays behind.
 #include <gmock/gmock.h>
 #include <signal.h>
 
@@ -23,7 +24,7 @@ constexpr int kTrials = 36;  // more than the tasks of kExample, so that a run h
 
 class Kill : public test::CliTest {
  protected:
-  // Random search: nothing but the farm, the workers and the database takes time.
+  // Random search, so that only the farm, the workers and the database take time.
   std::vector<std::string> Command() const {
     return {"--model", kExample, "--trials", std::to_string(kTrials), "--search", "random", "--db", db_, "--json"};
   }
@@ -43,7 +44,7 @@ class Kill : public test::CliTest {
     EXPECT_EQ(TrialsOf(events.back()), kTrials);
     ExpectIntact(kTrials);
   }
-  // The database is undamaged and has this many trials of this run.
+  // Expects an undamaged database with this number of trials of this run.
   void ExpectIntact(int64_t at_least, int64_t at_most = kTrials) {
     auto store = OpenStore(db_);
     ASSERT_TRUE(store.ok()) << store.error().Text();
@@ -55,11 +56,12 @@ class Kill : public test::CliTest {
   }
   void ExpectAllGone(const std::vector<Process>& processes) {
     for (const Process& process : processes)
-      EXPECT_TRUE(Soon([&] { return !IsAlive(process); }, 30)) << process.pid << " is still there: " << process.command;
+      EXPECT_TRUE(Soon([&] { return !IsAlive(process); }, 30))
+          << process.pid << " is still running: " << process.command;
   }
 };
 
-// The parts of a run, by what is in their command lines.
+// Returns the parts of a run whose command lines contain `word` and not `but`.
 std::vector<Process> PartsOf(pid_t run, const std::string& word, const std::string& but = "") {
   std::vector<Process> parts;
   for (const Process& process : DescendantsOf(run)) {
@@ -79,14 +81,14 @@ TEST_F(Kill, TheTuner) {
   ASSERT_TRUE(run.Wait(30000));
   EXPECT_EQ(run.Poll()->signal, SIGKILL);
   int64_t shown = TrialsSeen("first");
-  ASSERT_LT(shown, kTrials) << "it had finished already";
+  ASSERT_LT(shown, kTrials) << "the run had finished before it was killed";
   ExpectAllGone(parts);
   ExpectIntact(shown);
 
   Subprocess again = Start(Command(), "second");
   CliResult result = Finish(again, "second");
   ExpectFinished(result);
-  // It went on where the first had stopped.
+  // The second run continued after the trials of the first.
   for (const Json& event : EventsOf(result.out)) {
     if (NameOf(event) == "round") {
       EXPECT_GT(TrialsOf(event), shown);
@@ -103,7 +105,7 @@ TEST_F(Kill, TheDeviceServer) {
   kill(server[0].pid, SIGKILL);
   ExpectAllGone(server);
   ExpectAllGone(runners);
-  EXPECT_TRUE(Progresses(run, "run", 2)) << "it did not go on\n" << ReadAll(File("run.err"));
+  EXPECT_TRUE(Progresses(run, "run", 2)) << "the run made no progress\n" << ReadAll(File("run.err"));
   ExpectFinished(Finish(run, "run"));
 }
 
@@ -114,7 +116,7 @@ TEST_F(Kill, TheRunners) {
   ASSERT_FALSE(runners.empty());
   for (const Process& runner : runners) kill(runner.pid, SIGKILL);
   ExpectAllGone(runners);
-  EXPECT_TRUE(Progresses(run, "run", 2)) << "it did not go on\n" << ReadAll(File("run.err"));
+  EXPECT_TRUE(Progresses(run, "run", 2)) << "the run made no progress\n" << ReadAll(File("run.err"));
   ExpectFinished(Finish(run, "run"));
 }
 
@@ -125,7 +127,7 @@ TEST_F(Kill, TheBuildWorkers) {
   ASSERT_FALSE(workers.empty());
   for (const Process& worker : workers) kill(worker.pid, SIGKILL);
   ExpectAllGone(workers);
-  EXPECT_TRUE(Progresses(run, "run", 2)) << "it did not go on\n" << ReadAll(File("run.err"));
+  EXPECT_TRUE(Progresses(run, "run", 2)) << "the run made no progress\n" << ReadAll(File("run.err"));
   ExpectFinished(Finish(run, "run"));
 }
 
@@ -141,14 +143,14 @@ TEST_F(Kill, InterruptedOnceSavesAndSaysHowToGoOn) {
     EXPECT_THAT(result.err, HasSubstr(word));
   ExpectAllGone(parts);
   int64_t saved = TrialsSeen("first");
-  ExpectIntact(saved, saved);  // all that it counted, and nothing else
+  ExpectIntact(saved, saved);  // exactly the trials that it counted
   Subprocess again = Start(Command(), "second");
   ExpectFinished(Finish(again, "second"));
 }
 
-// --fresh begins another run beside the one there is, and from then on that one is gone on with.
+// --fresh begins another run. Later commands without --fresh continue that run, not the older one.
 TEST_F(Kill, AFreshRunIsGoneOnWithToo) {
-  constexpr int kFew = 16;  // one in a batch
+  constexpr int kFew = 16;  // one round of trials
   std::vector<std::string> command = {"--model", kExample, "--trials", std::to_string(kFew), "--json"};
   auto interrupted = [&](std::vector<std::string> arguments, const std::string& name) {
     Subprocess run = Start(std::move(arguments), name);
@@ -156,7 +158,7 @@ TEST_F(Kill, AFreshRunIsGoneOnWithToo) {
     kill(run.pid(), SIGINT);
     CliResult result = Finish(run, name);
     EXPECT_EQ(result.code, 130) << result.Text();
-    EXPECT_THAT(result.err, ::testing::Not(HasSubstr("--fresh"))) << "its line would begin yet another run";
+    EXPECT_THAT(result.err, ::testing::Not(HasSubstr("--fresh"))) << "the suggested command must not begin another run";
     return TrialsSeen(name);
   };
   auto trials = [&] { return OpenStore(db_).value()->Count({.trials_only = true}).value(); };
@@ -172,7 +174,7 @@ TEST_F(Kill, AFreshRunIsGoneOnWithToo) {
   CliResult rest = Finish(again, "again");
   ASSERT_EQ(rest.code, 0) << rest.Text();
   EXPECT_EQ(TrialsOf(EventsOf(rest.out).back()), kFew);
-  EXPECT_EQ(trials(), first + kFew) << "it went on with another run than the fresh one";
+  EXPECT_EQ(trials(), first + kFew) << "the command must continue the fresh run";
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// A compiler with a bug: in the build workers a lowering pass makes a mistake in most candidates
-// (lower/miscompile.h). Each of these is a wrong answer, none is ever best, and the report agrees with the database.
+// A compiler with a bug: in the build workers, a lowering pass makes a mistake in most candidates (lower/miscompile.h).
+// Each of these gives a wrong answer, none becomes best, and the report agrees with the database.
 #include <gtest/gtest.h>
 
 #include "ir/text.h"
@@ -21,7 +21,8 @@ using test::MakeTask;
 
 constexpr int kPercent = 60;
 
-// The mistake that the workers made in this candidate. Its kernel bears the name that the measurer gives it.
+// Returns the mistake that the workers made in a candidate. The mistake depends on the program's text, so the function
+// needs the name that the measurer gives it.
 std::optional<Bug> MistakeIn(const Record& record) {
   PrimFunc func = ParsePrimFunc(record.func).value();
   func.name = "kernel";
@@ -34,7 +35,7 @@ std::optional<Bug> MistakeIn(const Record& record) {
 
 class Miscompiles : public test::CliTest {
  protected:
-  // Tunes one task with real workers, a real farm and a database file, which is read again from the file.
+  // Tunes one task with real workers, a real farm and a database file, and reads the records from the file.
   void TuneWith(const std::vector<std::string>& environment, int trials) {
     std::vector<std::string> command = {"env"};
     command.insert(command.end(), environment.begin(), environment.end());
@@ -59,7 +60,7 @@ class Miscompiles : public test::CliTest {
     ExpectExactAccounts();
   }
 
-  // Status by status, what the report says is what the database has.
+  // Expects that the report and the database agree for every status.
   void ExpectExactAccounts() {
     int trials = 0, failed = 0;
     for (int i = 0; i <= static_cast<int>(TrialStatus::kCutOff); ++i) {
@@ -86,14 +87,14 @@ class Miscompiles : public test::CliTest {
 TEST_F(Miscompiles, AreWrongAnswersAndNeverBest) {
   ASSERT_NO_FATAL_FAILURE(TuneWith({"AUTOTUNE_MISCOMPILE=" + std::to_string(kPercent)}, 60));
   std::map<Bug, int> caught;
-  // By trace, the right ones by alternative, too. A right candidate has two records if it was measured again, in the
-  // machine's usual state.
+  // Sets of traces, with the alternative for right candidates. A right candidate has two records if it was measured
+  // again in the machine's usual state.
   std::set<std::string> wrong, right;
   int ran = 0;
   for (const Record& record : records_) {
     std::optional<Bug> bug = MistakeIn(record);
     EXPECT_EQ(IsRanked(record), record.status == TrialStatus::kOk);
-    if (bug && record.status == TrialStatus::kRejected) continue;  // for spills, say: it never ran
+    if (bug && record.status == TrialStatus::kRejected) continue;  // rejected, for example for spills, so it never ran
     if (bug) {
       wrong.insert(record.trace);
       ++caught[*bug];
@@ -121,7 +122,7 @@ TEST_F(Miscompiles, AreWrongAnswersAndNeverBest) {
   EXPECT_EQ(top[0].trace, report_.tasks[0].best_trace);
 }
 
-// The twin: the same without the variable, so that nothing else makes candidates wrong.
+// The negative twin: without the environment variable, no candidate is wrong.
 TEST_F(Miscompiles, NothingIsWrongWithoutThem) {
   ASSERT_NO_FATAL_FAILURE(TuneWith({"-u", "AUTOTUNE_MISCOMPILE"}, 16));
   int planned = 0;
@@ -131,7 +132,7 @@ TEST_F(Miscompiles, NothingIsWrongWithoutThem) {
         << record.error;
     planned += MistakeIn(record).has_value();
   }
-  EXPECT_GE(planned, 2) << "candidates that would have been made wrong";
+  EXPECT_GE(planned, 2) << "too few candidates would have been miscompiled";
   EXPECT_GE(store_->Count({.trials_only = true}).value(), 10);
 }
 

@@ -1,5 +1,5 @@
-// Networks and kernels for OpenCL devices through the real commands: compiled, run, verified, tuned. On machines with
-// an OpenCL of their own, such as Debian's PoCL, which runs kernels on the CPU.
+// Networks and kernels for OpenCL devices, compiled, run, verified and tuned by the real commands. This needs a machine
+// with OpenCL, such as Debian's PoCL, which runs kernels on the CPU.
 #include <gmock/gmock.h>
 
 #include "runtime/compare.h"
@@ -51,7 +51,7 @@ TEST_F(OpenClCommands, AProductIsTuned) {
   ASSERT_EQ(tuned.code, 0) << tuned.Text();
   EXPECT_THAT(tuned.out, AllOf(HasSubstr("4/4 trials"), HasSubstr("of an OpenCL device")));
   EXPECT_EQ(Run({"run", File("mm.tar")}).code, 0);
-  // What was tuned is found again.
+  // A later compile finds the tuned schedule.
   const CliResult compiled = Run({"compile", "--op", "matmul:48,40,24", "--target", "opencl", "-o", File("again.tar")});
   EXPECT_TRUE(FollowsRecords(compiled)) << compiled.Text();
 }
@@ -73,12 +73,12 @@ TEST_F(OpenClCommands, AServerOfTheCpuRefusesKernelsForOthers) {
 TEST_F(OpenClCommands, WrongDevicesAreNamed) {
   const CliResult none = Run({"run", Write("x.tar", "x")});
   EXPECT_EQ(none.code, 1);
-  setenv("OCL_ICD_VENDORS", folder_.c_str(), 1);  // a folder without any
+  setenv("OCL_ICD_VENDORS", folder_.c_str(), 1);  // this folder lists no OpenCL drivers
   const CliResult bare = Run({"compile", "--model", test::kExample, "--target", "opencl", "-o", File("m.tar")});
   EXPECT_EQ(bare.code, 1);
   EXPECT_THAT(bare.err, HasSubstr("no device of this machine tells the limits of --target opencl"));
   EXPECT_THAT(Lines(bare.err), SizeIs(1));
-  // Stated limits need no device to compile for, but one to run on.
+  // A target with stated limits needs no device to compile, but one to run.
   const std::string stated = "opencl -num-cores=2 -max-threads=128 -shared=32K";
   ASSERT_EQ(Run({"compile", "--model", test::kExample, "--target", stated, "-o", File("m.tar")}).code, 0);
   const CliResult run = Run({"run", File("m.tar")});

@@ -1,5 +1,5 @@
-// Parts of a run are killed at random moments, its start included: ten seconds later nobody is left of what they had
-// started, wherever the kernel has put it by then.
+// Parts of a run are killed at random moments, also during its start. Ten seconds later none of the processes that they
+// started may be left, whatever their parent is by then.
 #include <signal.h>
 #include <sys/wait.h>
 
@@ -27,7 +27,8 @@ class Orphans : public test::CliTest {
     CliTest::TearDown();
   }
 
-  // All processes of this test's runs: they inherit a mark, which no change of parent takes away.
+  // Returns all processes of this test's runs. They inherit a mark in their environment, which stays if the parent
+  // changes.
   std::vector<Process> Marked() const {
     std::vector<Process> marked;
     for (const auto& [pid, process] : test::AllProcesses()) {
@@ -44,7 +45,7 @@ class Orphans : public test::CliTest {
     return chosen;
   }
 
-  // One process with `word`, but not `but`, in its command line is killed, and a moment later the tuner.
+  // Kills a process whose command line contains `word` and not `but`, and a moment later the tuner.
   void KillAtRandom(uint64_t seed, const std::string& word, const std::string& but = "") {
     Rng rng(seed);
     for (int round = 0; round < 3; ++round) {
@@ -74,7 +75,7 @@ TEST_F(Orphans, OfTheDeviceServer) { KillAtRandom(2, "rpc_server", "--runner"); 
 TEST_F(Orphans, OfARunner) { KillAtRandom(3, "--runner"); }
 TEST_F(Orphans, OfABuildWorker) { KillAtRandom(4, "--build-worker"); }
 
-// The negative twin: who does not end with its parent is found.
+// The negative twin: the check finds a process that does not end with its parent.
 TEST_F(Orphans, AreNoticed) {
   auto parent = Subprocess::Spawn({.argv = {"/bin/sh", "-c", "setsid sleep 100 & sleep 100"}});
   ASSERT_TRUE(parent.ok());
@@ -85,7 +86,7 @@ TEST_F(Orphans, AreNoticed) {
   kill(Marked()[0].pid, SIGKILL);
 }
 
-// A command of any kind ends with the test that started it.
+// A command ends with the process that started it.
 TEST_F(Orphans, ACommandEndsWithItsParent) {
   pid_t middle = fork();
   if (middle == 0) {

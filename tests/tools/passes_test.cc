@@ -23,7 +23,7 @@ using ::testing::StartsWith;
 
 class PassesOfCommands : public test::CliTest {
  protected:
-  // `autotune compile` of the example into m.tar, without records.
+  // Runs `autotune compile` of the example into m.tar, without records.
   CliResult CompileWith(std::vector<std::string> arguments) {
     std::vector<std::string> all = {"compile", "--model", kExample, "--no-records", "-o", File("m.tar")};
     all.insert(all.end(), arguments.begin(), arguments.end());
@@ -51,11 +51,11 @@ TEST_F(PassesOfCommands, WrongOnesAreOneLineAndWrongUsage) {
     EXPECT_THAT(Lines(result.err), SizeIs(1)) << result.Text();
     for (const std::string& word : c.words) EXPECT_THAT(result.err, HasSubstr(word));
   }
-  // Graph passes are none of a record's.
+  // A replay of a record runs no graph passes.
   CliResult replay = Run({"replay", "abc", "--print", "asm", "--disable-pass", "sink_reshapes"});
   EXPECT_EQ(replay.code, 2) << replay.Text();
   EXPECT_THAT(replay.err, HasSubstr("unknown pass 'sink_reshapes'"));
-  // Nor does a program that is not lowered go through any.
+  // A replay that prints a program before lowering runs no passes at all.
   CliResult early = Run({"replay", "abc", "--print", "ir", "--time-passes"});
   EXPECT_EQ(early.code, 2) << early.Text();
   EXPECT_THAT(early.err, HasSubstr("--print ir runs no passes"));
@@ -91,7 +91,8 @@ TEST_F(PassesOfCommands, TimesAndDumpsLeaveThePackageAsItIs) {
   }
   int passes = 0;
   for (const PassTable& t : tools::CompilePassTables()) {
-    if (t.pipeline != GpuPassTable().pipeline) passes += static_cast<int>(t.passes.size());  // none for a CPU
+    if (t.pipeline != GpuPassTable().pipeline)
+      passes += static_cast<int>(t.passes.size());  // those for GPUs do not run
   }
   EXPECT_EQ(rows, passes) << result.out;
   EXPECT_NEAR(share, 100, 0.05 * rows) << result.out;
@@ -99,7 +100,7 @@ TEST_F(PassesOfCommands, TimesAndDumpsLeaveThePackageAsItIs) {
   EXPECT_TRUE(fs::exists(File("dump/k0_conv2d_add_add_relu/01_split_prepare.txt")));
   EXPECT_THAT(CompileWith({}).out, Not(HasSubstr("share")));
 
-  // A dump of another network replaces it.
+  // The dump of another network replaces the old dump.
   ASSERT_EQ(
       Run({"compile", "--op", "matmul:8,8,8", "--no-records", "-o", File("o.tar"), "--dump-ir", File("dump")}).code, 0);
   EXPECT_FALSE(fs::exists(File("dump/k0_conv2d_add_add_relu")));
@@ -119,7 +120,8 @@ TEST_F(PassesOfCommands, VerifyFindsOutputsRightWithoutAPass) {
   }
 }
 
-// Records are of default passes, whatever a compile asks for: it finds them, and a replay of one takes the options.
+// Records hold results of default passes. A compile with other options finds them, and a replay of a record applies the
+// options.
 TEST_F(PassesOfCommands, RecordsAreThoseOfDefaultPasses) {
   ASSERT_EQ(Run({"tune", "--op", "matmul:32,32,32", "--trials", "4"}).code, 0);
   auto tuned_of = [&](std::vector<std::string> choice) {  // "1 of 1 kernel tuned"
@@ -133,7 +135,7 @@ TEST_F(PassesOfCommands, RecordsAreThoseOfDefaultPasses) {
   EXPECT_EQ(tuned_of({"--disable-pass", "hoist_guards"}), tuned_of({}));
   CliResult shown = Run({"records", "show"});
   ASSERT_EQ(shown.code, 0) << shown.Text();
-  const std::string id = Lines(shown.out).at(2).substr(0, 8);  // below the machine and the headings
+  const std::string id = Lines(shown.out).at(2).substr(0, 8);  // the first line after the machine and the headings
   CliResult plain = Run({"replay", id, "--print", "lowered"});
   ASSERT_EQ(plain.code, 0) << shown.out << plain.Text();
   CliResult dumped = Run({"replay", id, "--print", "lowered", "--dump-ir", File("dump"), "--time-passes"});
@@ -146,7 +148,7 @@ TEST_F(PassesOfCommands, RecordsAreThoseOfDefaultPasses) {
   EXPECT_THAT(without.out, AllOf(HasSubstr("hoist_guards"), Not(HasSubstr("merge_guards")))) << without.Text();
 }
 
-// The help text and the documents name all that the tables have.
+// The help text and the documents name all passes and options of the tables.
 TEST_F(PassesOfCommands, HelpAndDocumentsNameThemAll) {
   const std::string help = Run({"compile", "--help"}).out;
   const std::string document = ReadFile(std::string(AUTOTUNE_SOURCE_DIR) + "/docs/cli.md").value();

@@ -56,7 +56,7 @@ TEST(Roofline, IsTheSlowerOfArithmeticAndData) {
   EXPECT_EQ(sums.bound, "arithmetic");
   Roof near = Machine().Of(1e3, 1e6), far = Machine().Of(1e3, 2e6);
   EXPECT_DOUBLE_EQ(near.seconds, 20 * kMicro);
-  EXPECT_EQ(near.bound, "L2") << "the nearest level that holds it";
+  EXPECT_EQ(near.bound, "L2") << "L2 is the nearest level that holds the data";
   EXPECT_DOUBLE_EQ(far.seconds, 200 * kMicro);
   EXPECT_EQ(far.bound, "memory");
 }

@@ -1,4 +1,4 @@
-// `autotune records` and `autotune replay` as users meet them. The records are made here: a product of two matrices,
+// `autotune records` and `autotune replay` as users see them. The tests make the records: a product of two matrices
 // with a schedule of one step.
 #include <gmock/gmock.h>
 
@@ -59,7 +59,7 @@ class Records : public test::CliTest {
     ASSERT_TRUE(status.ok()) << status.error().Text();
   }
   int64_t Count(const std::string& db) { return OpenStore(db).value()->Count({}).value(); }
-  // The loop that its own program calls the outermost.
+  // Returns the name of the program's outermost loop.
   static std::string Outermost(const PrimFunc& func) {
     std::string text = ToText(func);
     size_t at = text.find("for ") + 4;
@@ -118,7 +118,7 @@ TEST_F(Records, WhatIsNoRecordIsRefusedWithItsLine) {
   status.replace(status.find("\"status\":\"ok\""), 13, "\"status\":\"fine\"");
   ExpectOneLine(import(status), {"line 1", "status"});
   ExpectOneLine(import("{\"run_state\":{}}"), {"line 1", "without a key"});
-  EXPECT_FALSE(std::filesystem::exists(target)) << "a refused import made a database";
+  EXPECT_FALSE(std::filesystem::exists(target)) << "a refused import must not create a database";
   ExpectOneLine(Run({"records", "import", "/no/such.jsonl"}), {"/no/such.jsonl"});
   ExpectOneLine(Run({"records", "import", folder_}), {folder_, "folder"});
   EXPECT_EQ(import(good).code, 0);
@@ -155,7 +155,8 @@ TEST_F(Records, StatsAndShowTellWhatIsThere) {
   EXPECT_THAT(stats.out, Not(HasSubstr("wrong answer")));
   CliResult table = Run({"records", "show"});
   EXPECT_THAT(table.out, AllOf(HasSubstr("7777aaaa "), HasSubstr("7777bbbb "), HasSubstr("0.5000")));
-  EXPECT_THAT(table.out, AllOf(Not(HasSubstr("-mtriple")), Not(HasSubstr(kTask)), HasSubstr(" of "))) << "in words";
+  EXPECT_THAT(table.out, AllOf(Not(HasSubstr("-mtriple")), Not(HasSubstr(kTask)), HasSubstr(" of ")))
+      << "the table must describe the machine in words";
   CliResult verbose = Run({"records", "show", "--verbose"});
   EXPECT_THAT(verbose.out, AllOf(HasSubstr(best.target), HasSubstr(kTask), HasSubstr(best.id)));
   EXPECT_THAT(Run({"records", "show", "--task", "7777bbbb"}).out, Not(HasSubstr("7777aaaa")));
@@ -164,7 +165,7 @@ TEST_F(Records, StatsAndShowTellWhatIsThere) {
     EXPECT_THAT(one.out, AllOf(HasSubstr(best.id), HasSubstr("parallel("), HasSubstr("func dense"))) << one.Text();
   }
   Record elsewhere = Make(kTask, 1e-3);
-  elsewhere.target += "9";  // more cores
+  elsewhere.target += "9";  // a target with more cores
   Store({elsewhere});
   EXPECT_THAT(Run({"records", "show", "--task", kTask}).out, AllOf(HasSubstr("9 cores of "), HasSubstr(" of ")));
   ExpectOneLine(Run({"records", "show", "0-0"}), {"no record 0-0"});
@@ -208,7 +209,7 @@ TEST_F(Records, VerifyTellsRightFromWrongAndBroken) {
   EXPECT_THAT(Run({"records", "verify", "--task", kTask, "--measure"}).out, HasSubstr("recorded 1.0000 ms, now "));
   ExpectOneLine(Run({"records", "verify", "--task", "00"}), {"no record"});
 
-  // The best one computes something else than the task's direct alternative does.
+  // This record, the fastest, computes another result than the task's direct alternative.
   Record wrong = right;
   wrong.id = NewRecordId();
   wrong.alternative = "clever";
@@ -222,7 +223,7 @@ TEST_F(Records, VerifyTellsRightFromWrongAndBroken) {
   EXPECT_THAT(found.out, AllOf(HasSubstr("WRONG    7777aaaa " + wrong.id), HasSubstr("elements differ"),
                                HasSubstr("0 right, 1 wrong, 0 broken, 1 not run")));
 
-  // One whose trace does not replay, and one whose program does not parse.
+  // These records are a trace that does not replay and a program that does not parse.
   Record broken = right, nonsense = Make(kOtherTask, 1e-3);
   broken.id = NewRecordId();
   broken.cost = 1e-5;
@@ -251,11 +252,11 @@ TEST_F(Records, ReplayPrintsEveryStage) {
   EXPECT_THAT(print("llvm"), HasSubstr("define "));
   EXPECT_THAT(print("c"), AllOf(HasSubstr("int32_t dense("), HasSubstr("for (int64_t " + loop + " = begin;")));
   EXPECT_THAT(print("asm"), HasSubstr(".globl"));
-  // 16 x 64 x 96 products are summed: 2 operations each.
+  // 16 x 64 x 96 products are summed, with 2 operations each.
   EXPECT_THAT(print("features"),
               AllOf(HasSubstr("function.flops"), HasSubstr("196608 operations"), HasSubstr("block0.parallel"),
                     HasSubstr("16 iterations"), HasSubstr("features of schema")));
-  EXPECT_EQ(Run({"replay", kTask, "--print", "ir"}).out, print("ir")) << "a task means its best record";
+  EXPECT_EQ(Run({"replay", kTask, "--print", "ir"}).out, print("ir")) << "a task's id stands for its best record";
 
   Record broken = record;
   broken.id = NewRecordId();

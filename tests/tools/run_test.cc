@@ -19,7 +19,7 @@ class RunPackage : public CliTest {
     EXPECT_EQ(compiled.code, 0) << compiled.Text();
     return package;
   }
-  // Both commands refuse the package in one line, before any of its code runs.
+  // Expects that both commands refuse the package in one line, before any of its code runs.
   void ExpectRefused(const std::string& package, const std::vector<std::string>& words) {
     for (const char* command : {"run", "bench"}) {
       CliResult refused = Run({command, package});
@@ -52,7 +52,7 @@ TEST_F(RunPackage, ProfileLeadsFromKernelsToTasks) {
   std::string package = Compile("cpu");
   CliResult profile = Run({"bench", package, "--profile", "--json", "--seconds", "0.1", "--threads", "1"});
   ASSERT_EQ(profile.code, 0) << profile.Text();
-  ASSERT_THAT(Lines(profile.out), SizeIs(2)) << "the latency, the kernels";
+  ASSERT_THAT(Lines(profile.out), SizeIs(2)) << "one line for the latency, one for the kernels";
   Json line = Json::Parse(Lines(profile.out)[1]).value();
   const Json::Array* kernels = line["kernels"].As<Json::Array>();
   ASSERT_TRUE(kernels);
@@ -66,11 +66,11 @@ TEST_F(RunPackage, ProfileLeadsFromKernelsToTasks) {
     EXPECT_FALSE(kernel["label"].As<std::string>()->empty());
   }
   EXPECT_EQ(tasks.count(""), 0u);
-  EXPECT_GT(kernels->size(), tasks.size()) << "several layers are one task";
+  EXPECT_GT(kernels->size(), tasks.size()) << "several layers must share a task";
   EXPECT_NEAR(*line["kernels_ms"].As<double>() * 1e3, sum, 1e-3 * sum);
   EXPECT_NEAR(*line["network_ms"].As<double>(), *Json::Parse(Lines(profile.out)[0]).value()["median_ms"].As<double>(),
               1e-9)
-      << "one latency";
+      << "both outputs must have the same latency";
   EXPECT_EQ(*line["agree"].As<bool>(), line["explanation"].As<std::string>()->starts_with("they agree"));
 
   CliResult table = Run({"bench", package, "--profile", "--seconds", "0.1"});

@@ -81,10 +81,12 @@ TEST_F(Selection, PatternsArePartsOfLabelsGlobsOrIds) {
   EXPECT_THAT(Of(""), ElementsAre(tasks_[0].label, tasks_[1].label, tasks_[2].label));
   EXPECT_THAT(Of("softmax"), ElementsAre(tasks_[2].label));
   EXPECT_THAT(Of("conv2d"), ElementsAre(tasks_[0].label, tasks_[1].label));
-  EXPECT_THAT(Of("conv2d [1,8,8,4]"), ElementsAre(tasks_[1].label)) << "commas of shapes do not separate";
+  EXPECT_THAT(Of("conv2d [1,8,8,4]"), ElementsAre(tasks_[1].label))
+      << "a comma inside a shape must not separate patterns";
   EXPECT_THAT(Of("conv2d*[3,3,?,4]"), ElementsAre(tasks_[0].label));
   EXPECT_THAT(Of("abcd0002"), ElementsAre(tasks_[1].label));
-  EXPECT_THAT(Of("softmax,abcd0001"), ElementsAre(tasks_[0].label, tasks_[2].label)) << "in the tasks' order";
+  EXPECT_THAT(Of("softmax,abcd0001"), ElementsAre(tasks_[0].label, tasks_[2].label))
+      << "the result must have the order of the tasks";
   EXPECT_THAT(Of("softmax,softmax"), ElementsAre(tasks_[2].label));
 }
 

@@ -1,6 +1,6 @@
-// Two tuners on one database. One is killed again and again, at random, and so are build workers and runners of the
-// other: nothing that was reported is lost, nothing of the two is mixed, and the file stays whole.
-// AUTOTUNE_KILL_SECONDS: how long (scripts/kill_tuners.sh asks for ten minutes).
+// Two tuners use one database. One is killed at random again and again, and so are build workers and runners of the
+// other. No reported trial is lost, records of the two are not mixed, and the file stays undamaged.
+// AUTOTUNE_KILL_SECONDS: duration in seconds (scripts/kill_tuners.sh sets ten minutes).
 #include <gmock/gmock.h>
 #include <signal.h>
 
@@ -24,7 +24,7 @@ using test::ReadAll;
 
 constexpr int kTrialsEach = 60;
 
-// A tuner that is started anew when it has finished, each time with the next seed.
+// A tuner that is restarted when it has finished, each time with another seed.
 struct Tuner {
   std::string name;
   int seed = 0;
@@ -40,13 +40,13 @@ class TwoTuners : public test::CliTest {
                            std::to_string(tuner.seed), "--db", db_, "--json"},
                           tuner.name);
   }
-  // What it has reported is in the database.
+  // Checks that all trials that the tuner has reported are in the database.
   void Note(const Tuner& tuner) {
     int64_t& most = reported_[tuner.seed];
     most = std::max(most, test::TrialsReported(ReadAll(File(tuner.name + ".out"))));
     EXPECT_GE(TrialsOfSeed(tuner.seed), most) << "trials of " << tuner.name << " are lost";
   }
-  // The next seed, if it has finished; a failure if it ended otherwise.
+  // If the tuner has finished, starts it again with another seed. Fails if it ended with an error.
   void GoOn(Tuner& tuner) {
     if (!tuner.process->Poll()) return;
     CliResult result = Finish(*tuner.process, tuner.name);
@@ -115,8 +115,8 @@ TEST_F(TwoTuners, OneIsKilledAgainAndAgain) {
   for (Tuner* tuner : {&survivor, &victim}) {
     kill(tuner->process->pid(), SIGINT);
     std::optional<ExitStatus> status = tuner->process->Wait(60000);
-    ASSERT_TRUE(status) << tuner->name << " did not end";
-    // 0: it had just finished; by the signal: it had just begun, and nothing to save.
+    ASSERT_TRUE(status) << tuner->name << " did not end after SIGINT";
+    // Code 0: it had just finished. Ended by the signal: it had just begun and had nothing to save.
     EXPECT_TRUE(status->code == 130 || status->code == 0 || status->signal == SIGINT)
         << tuner->name << " " << status->Text() << ReadAll(File(tuner->name + ".err"));
     Note(*tuner);
@@ -138,7 +138,7 @@ TEST_F(TwoTuners, OneIsKilledAgainAndAgain) {
   });
   std::set<std::string> runs;
   for (const auto& [seed, names] : runs_of_seed) {
-    EXPECT_TRUE(reported_.count(seed)) << "records of seed " << seed << ", which nobody ran with";
+    EXPECT_TRUE(reported_.count(seed)) << "records of seed " << seed << ", which no tuner used";
     EXPECT_EQ(names.size(), 1u) << "seed " << seed;
     for (const std::string& name : names) EXPECT_TRUE(runs.insert(name).second) << "two seeds share run " << name;
     EXPECT_LE(trials[seed], kTrialsEach);

@@ -1,4 +1,5 @@
-// A tuner that waits for a device of a farm: it reports the wait, ends on a signal, and goes on when it gets a device.
+// A tuner that waits for a device of a farm: it reports the wait, ends on a signal, and continues when it gets a
+// device.
 #include <gmock/gmock.h>
 #include <signal.h>
 
@@ -36,12 +37,12 @@ class Wait : public test::CliTest {
     ASSERT_TRUE(Soon([&] { return Run({"devices", "--tracker", socket_}).out.find("free") != std::string::npos; }, 30));
   }
 
-  // Another client takes the one device and keeps it until it is destroyed.
+  // Takes the only device with another client, which keeps it until it is destroyed.
   std::unique_ptr<rpc::FarmClient> TakeDevice() {
     auto client =
         rpc::FarmClient::Connect({.tracker = socket_, .key = "pi", .job = "other", .idle_lease_seconds = 3600});
     EXPECT_TRUE(client.ok());
-    rpc::MeasureJob job;  // it fails to load, but it gets the device
+    rpc::MeasureJob job;  // the job fails to load, but it gets the device
     job.artifacts = {std::make_shared<const std::string>("no artifact")};
     job.candidates.resize(1);
     job.candidates[0].id = "a";
@@ -76,7 +77,7 @@ TEST_F(Wait, ASignalEndsIt) {
                 AllOf(HasSubstr("1 of 1 devices `pi` busy"), HasSubstr("place 1"), Not(HasSubstr("about"))));
     EXPECT_THAT(result.err, AllOf(HasSubstr("interrupted; 0 of 16 trials are saved"), HasSubstr("--tasks 'softmax'")));
   }
-  EXPECT_THAT(Run({"records", "stats"}).out, HasSubstr("0 records")) << "candidates that nothing measured were stored";
+  EXPECT_THAT(Run({"records", "stats"}).out, HasSubstr("0 records")) << "unmeasured candidates must not be stored";
 }
 
 TEST_F(Wait, ADeviceEndsItToo) {

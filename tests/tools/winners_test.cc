@@ -1,5 +1,5 @@
-// What a tuning run on a real network found best computes what was asked for: interpreted, and compiled by the code
-// generator. Here it is compared exactly, on integers; the run itself compares within the tolerance of floats.
+// The best schedules of a tuning run on a real network compute the right results, interpreted and compiled. This test
+// compares exactly, on integers; the run itself compares floats within a tolerance.
 #include <gtest/gtest.h>
 
 #include "records/open.h"
@@ -14,7 +14,8 @@ using test::CliResult;
 using test::kExample;
 using Winners = test::CliTest;
 
-// The largest difference between the outputs, relative to the largest expected value; infinite where one is no number.
+// Returns the largest difference between the outputs, relative to the largest expected value; infinity if only one of
+// them is NaN.
 double Difference(const PrimFunc& func, const std::vector<InterpArray>& expected,
                   const std::vector<InterpArray>& actual) {
   double largest = 1, worst = 0;
@@ -38,13 +39,13 @@ TEST_F(Winners, ComputeWhatWasAskedFor) {
   int compared = 0;
   for (const TaskSummary& task : store->Tasks().value()) {
     std::vector<Record> top = store->Top(task.task, store->Targets(task.task).value().at(0), 1).value();
-    if (top.empty()) continue;  // built only to fold constants
+    if (top.empty()) continue;  // a task that is only built to fold constants
     const Record& best = top[0];
     SCOPED_TRACE(best.func + best.trace);
     PrimFunc func = Parse(best.func);
     auto schedule = Replay(func, ParseTrace(best.trace).value());
     ASSERT_TRUE(schedule.ok()) << schedule.error().Text();
-    // Winograd's transformations round, and so do exponentials.
+    // Winograd's transforms and exponentials round.
     double tolerance = best.alternative != "direct" || UsesExp(best) ? 1e-5 : 0;
 
     std::vector<InterpArray> expected = SmallIntegers(func, 1), interpreted = expected, compiled = expected;
@@ -58,7 +59,7 @@ TEST_F(Winners, ComputeWhatWasAskedFor) {
     EXPECT_LE(Difference(func, expected, compiled), tolerance);
     ++compared;
 
-    // Were one element wrong, it would be seen.
+    // The comparison notices one wrong element.
     compiled.back().data.back() += 1;
     EXPECT_GT(Difference(func, expected, compiled), tolerance);
   }

@@ -12,7 +12,7 @@
 namespace autotune::topi {
 namespace {
 
-// The worked example of docs/adding.md: gather each window into a row, then multiply.
+// The example of docs/adding.md: gathers each window into a row, then multiplies.
 Tensor Conv2dIm2col(const std::string& name, const Tensor& data, const Tensor& weight, const ConvAttrs& attrs) {
   Tensor direct = Conv(name, data, weight, attrs);  // for its shape
   const Shape &in = data.shape(), &w = weight.shape(), &out = direct.shape();
@@ -43,7 +43,8 @@ constexpr ConvAlternative kIm2col = {
       return Conv2dIm2col(name, data, weight, attrs);
     }};
 
-// Runs both on the same data; empty if they agree. For Mismatch, the first alternative is the naive side.
+// Runs both alternatives on the same data and returns how they differ; empty if they agree. Mismatch takes `first` as
+// the naive side.
 template <class Make>
 std::string Differs(const std::vector<Tensor>& inputs, const Make& first, const Make& other, Rng& rng) {
   return Mismatch(
@@ -83,7 +84,7 @@ struct ConvCase {
   ConvAttrs attrs;
 };
 
-// Of so many groups, each of ic channels in and oc out.
+// Returns a random case with `groups` groups of ic input and oc output channels each.
 ConvCase RandomCase(int64_t groups, int64_t ic, int64_t oc, Rng& rng) {
   for (;;) {
     ConvCase c;
@@ -110,7 +111,7 @@ std::vector<ConvCase> ConvCases(Rng& rng) {
   return cases;
 }
 
-// Those that round otherwise: tests/topi/winograd_test.cc.
+// All exact alternatives; tests/topi/winograd_test.cc checks those that round.
 TEST(AlternativesTest, EveryConvolutionEqualsTheFirst) {
   Rng rng(1);
   std::vector<ConvAlternative> all(ConvAlternatives().begin(), ConvAlternatives().end());
@@ -127,7 +128,7 @@ TEST(AlternativesTest, EveryConvolutionEqualsTheFirst) {
   EXPECT_GT(used, 30);
 }
 
-// Whatever the number of groups and their width: offered or not.
+// The alternative is right for any number and width of groups, even where it is not offered.
 TEST(AlternativesTest, AcrossGroupsEqualsTheFirst) {
   Rng rng(4);
   const ConvAlternative& across = *FindAlternative(ConvAlternatives(), "across_groups");
@@ -155,14 +156,14 @@ TEST(AlternativesTest, AcrossGroupsIsForGroupsOfLessThanAVector) {
   EXPECT_TRUE(offered(lanes16, 32, 8, 8));
   EXPECT_TRUE(offered(lanes16, 32, 2, 4));
   EXPECT_TRUE(offered(lanes8, 32, 4, 4));
-  EXPECT_FALSE(offered(lanes8, 32, 8, 8)) << "a group fills a vector";
-  EXPECT_FALSE(offered(lanes16, 32, 16, 16)) << "a group fills a vector";
-  EXPECT_FALSE(offered(lanes16, 1, 4, 4)) << "nothing else to fill the vector with";
-  EXPECT_TRUE(offered(lanes16, 6, 4, 4)) << "lanes beyond the last channel are masked";
-  EXPECT_FALSE(offered(lanes16, 16, 3, 3)) << "a vector would end within a group";
-  EXPECT_FALSE(offered(lanes16, 32, 8, 2)) << "eight groups read far apart";
-  EXPECT_FALSE(offered(lanes16, 32, 1, 1)) << "depthwise as it is";
-  EXPECT_FALSE(offered(lanes16, 32, 1, 4)) << "depthwise as it is";
+  EXPECT_FALSE(offered(lanes8, 32, 8, 8)) << "one group fills a vector";
+  EXPECT_FALSE(offered(lanes16, 32, 16, 16)) << "one group fills a vector";
+  EXPECT_FALSE(offered(lanes16, 1, 4, 4)) << "a single group cannot share a vector";
+  EXPECT_TRUE(offered(lanes16, 6, 4, 4)) << "the lanes beyond the last channel can be masked";
+  EXPECT_FALSE(offered(lanes16, 16, 3, 3)) << "a vector would end inside a group";
+  EXPECT_FALSE(offered(lanes16, 32, 8, 2)) << "the inputs of eight groups lie far apart";
+  EXPECT_FALSE(offered(lanes16, 32, 1, 1)) << "a depthwise convolution has vectors already";
+  EXPECT_FALSE(offered(lanes16, 32, 1, 4)) << "a depthwise convolution has vectors already";
 }
 
 TEST(AlternativesTest, AWrongConvolutionIsNoticed) {
@@ -178,7 +179,7 @@ TEST(AlternativesTest, AWrongConvolutionIsNoticed) {
 
 TEST(AlternativesTest, EveryProductEqualsTheFirst) {
   Rng rng(3);
-  Target small;  // whose caches hold panels of four terms
+  Target small;  // a target whose caches hold panels of four terms
   small.l2_bytes = 4 * 4 * 2 * small.VectorLanes(32) * 4;
   for (const auto& [sa, sb, alternatives] : {std::tuple<Shape, Shape, int>{{3, 5}, {5, 4}, 1},
                                              {{2, 3, 5}, {5, 4}, 1},
@@ -186,8 +187,8 @@ TEST(AlternativesTest, EveryProductEqualsTheFirst) {
                                              {{64, 8}, {8, 5}, 2},
                                              {{2, 33, 12}, {12, 7}, 2},
                                              {{70, 15}, {15, 2}, 2},
-                                             {{64, 4}, {4, 5}, 1},    // short
-                                             {{64, 13}, {13, 5}, 1},  // no divisor
+                                             {{64, 4}, {4, 5}, 1},    // the sum has fewer terms than a panel
+                                             {{64, 13}, {13, 5}, 1},  // the panels do not divide the sum
                                              {{5, 8}, {8, 5}, 1},     // few rows
                                              {{70, 16}, {16, 1}, 1},  // one column
                                              {{2, 64, 8}, {2, 8, 5}, 1}}) {
@@ -204,7 +205,7 @@ TEST(AlternativesTest, EveryProductEqualsTheFirst) {
   }
 }
 
-// TF32 rounds, so it needs the target's permission, and a sum that tensor cores divide.
+// TF32 rounds, so the alternative needs the target's permission and a sum whose length tensor cores divide.
 TEST(AlternativesTest, Tf32NeedsPermission) {
   auto names = [](const std::string& options, int64_t k) {
     const Target target = Target::Parse("cuda -mtriple=x86_64-linux-gnu -arch=" + options).value();
@@ -224,7 +225,8 @@ TEST(AlternativesTest, TheManualShowsThisExample) {
   std::string manual = test::ReadAll(AUTOTUNE_SOURCE_DIR "/docs/adding.md");
   size_t begin = source.find("Tensor Conv2dIm2col"), end = source.find("\n// Runs both");
   ASSERT_TRUE(begin != std::string::npos && end != std::string::npos);
-  EXPECT_NE(manual.find(source.substr(begin, end - begin)), std::string::npos) << "docs/adding.md has another text";
+  EXPECT_NE(manual.find(source.substr(begin, end - begin)), std::string::npos)
+      << "docs/adding.md must contain this function";
   EXPECT_EQ(manual.find("no such text"), std::string::npos);
 }
 

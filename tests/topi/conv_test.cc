@@ -47,7 +47,7 @@ TEST(ConvTest, OutputExtent) {
   EXPECT_EQ(ConvOutput(4, 3, 1, 2, 0, 0), 0);
 }
 
-// To one channel: lanes along the channels of a position, or of a row of the window. Short windows have none.
+// One output channel: lanes run along the input channels, or along a row of the window. Short windows have no lanes.
 TEST(ConvTest, OneOutputChannel) {
   Rng rng(3);
   for (int64_t ic : {1, 3, 8, 16, 23, 40}) {
@@ -114,11 +114,11 @@ TEST(ConvTest, ShapesThatDoNotFitAreOurBug) {
   EXPECT_THROW(Conv("c", x, te::Placeholder("w", {5, 5, 3, 2}), {}), InternalError);
   EXPECT_NO_THROW(Conv("c", x, te::Placeholder("w", {3, 3, 3, 2}), {}));
   Tensor solid = te::Placeholder("x", {1, 4, 4, 4, 3}), w = te::Placeholder("w", {3, 3, 3, 3, 2});
-  EXPECT_THROW(Conv("c", solid, w, {}), InternalError);  // strides of two dimensions
+  EXPECT_THROW(Conv("c", solid, w, {}), InternalError);  // strides of two dimensions for an image of three
   EXPECT_THROW(WindowAxes("c", {1, 1, 1, 1}), InternalError);
 }
 
-// The structure that schedules rely on.
+// Schedules rely on this structure.
 TEST(ConvTest, ChainKeepsCollapsedAxes) {
   Tensor x = te::Placeholder("x", {1, 6, 6, 3}), w = te::Placeholder("w", {3, 3, 3, 4});
   Tensor bias = te::Placeholder("bias", {4}), skip = te::Placeholder("skip", {1, 6, 6, 4});
@@ -156,12 +156,12 @@ TEST(ConvTest, ChainKeepsCollapsedAxes) {
 TEST(ConvTest, OnlyWhatIsReadIsPadded) {
   Tensor x = te::Placeholder("x", {1, 4, 4, 1}), w = te::Placeholder("w", {1, 1, 1, 1});
   Tensor conv = Conv("conv", x, w, {.stride = {3, 3}, .pad = {0, 0, 1, 1}});
-  EXPECT_EQ(conv->inputs[0].get(), x.get());  // rows 0 and 3: the padding below is never read
+  EXPECT_EQ(conv->inputs[0].get(), x.get());  // the windows read rows 0 and 3 only, so no padding is needed below
   conv = Conv("conv", x, w, {.stride = {3, 3}, .pad = {1, 1, 0, 0}});
-  EXPECT_EQ(conv->inputs[0].shape(), (Shape{1, 4, 4, 1}));  // one row above, rows 0 to 2
+  EXPECT_EQ(conv->inputs[0].shape(), (Shape{1, 4, 4, 1}));  // one row of padding above, then rows 0 to 2
 }
 
-// A convolution of a convolution, unfused: the second indexes the first's logical shape.
+// Two convolutions that are not fused: the second indexes the first's logical shape.
 TEST(ConvTest, ConvolutionsCompose) {
   Rng rng(5);
   Tensor x = te::Placeholder("x", {1, 4, 5, 2}), w1 = te::Placeholder("w1", {3, 3, 2, 3}),

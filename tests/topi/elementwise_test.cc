@@ -107,7 +107,7 @@ TEST(ElementwiseTest, Bits) {
   EXPECT_EQ(run(Or("y", a, b)), (Numbers{0, 255, 7, 135, 200}));
   EXPECT_EQ(run(Xor("y", a, b)), (Numbers{0, 254, 5, 134, 192}));
   EXPECT_EQ(run(Add("y", Not("z", a), b)), (Numbers{255, 1, 252, 133, 63}));
-  EXPECT_EQ(run(ShiftLeft("y", a, b)), (Numbers{0, 254, 48, 128, 0}));  // the last by the type's width
+  EXPECT_EQ(run(ShiftLeft("y", a, b)), (Numbers{0, 254, 48, 128, 0}));  // the last shift is by the type's width
   EXPECT_EQ(run(ShiftRight("y", a, b)), (Numbers{0, 127, 0, 1, 0}));
 }
 

@@ -8,7 +8,7 @@
 namespace autotune::topi {
 namespace {
 
-// numpy.matmul for shapes that fit.
+// Computes numpy.matmul for shapes that fit.
 Array NaiveMatMul(Array a, Array b) {
   bool row = a.shape.size() == 1, column = b.shape.size() == 1;
   if (row) a.shape.insert(a.shape.begin(), 1);
@@ -56,7 +56,7 @@ TEST(MatMulTest, Shapes) {
   EXPECT_EQ(CheckMatMul({2, 1, 3, 5}, {3, 5, 4}, rng), "");
   EXPECT_EQ(CheckMatMul({3, 5}, {2, 2, 5, 4}, rng), "");
   EXPECT_EQ(CheckMatMul({5}, {5, 4}, rng), "");
-  // One column, in lanes along the sum.
+  // Products of one column have lanes along the sum.
   EXPECT_EQ(CheckMatMul({3, 37}, {37, 1}, rng), "");
   EXPECT_EQ(CheckMatMul({2, 3, 48}, {48}, rng), "");
   EXPECT_EQ(CheckMatMul({2, 1, 3, 20}, {4, 20, 1}, rng), "");

@@ -1,5 +1,5 @@
-// Runs an operator in the interpreter, as written and as its f64 reference, and compares it with naive loops.
-// For tests only. Inputs are small integers, so that every order of summation is exact and comparison is ==.
+// For tests: interprets an operator and its f64 reference, and compares both with naive loops. Inputs are small
+// integers, so that sums are exact in any order and results compare with ==.
 #pragma once
 #include <cmath>
 #include <functional>
@@ -15,7 +15,7 @@
 
 namespace autotune::topi {
 
-// A dense array for the naive side; at() gives 0 outside where asked to.
+// A dense array for naive loops. at() gives 0 outside the array if requested.
 struct Array {
   te::Shape shape;
   std::vector<double> data;
@@ -59,12 +59,12 @@ inline Array RandomArray(const te::Shape& shape, Rng& rng, int low = -4, int hig
 using Naive = std::function<Array(const std::vector<Array>&)>;
 
 struct CheckOptions {
-  double tolerance = 0;  // absolute, for operators that are not exact on integers
+  double tolerance = 0;  // absolute tolerance, for operators that are not exact on integers
   int low = -4, high = 4;
   bool use_fma = true;
 };
 
-// A shape of 1 to 5 dimensions with at most `most` elements, few dimensions being long, and some of its dimensions.
+// A shape of 1 to 5 dimensions with at most `most` elements, few of the dimensions long, and a selection of its axes.
 struct ShapeAndAxes {
   te::Shape shape;
   std::vector<int> axes;
@@ -84,8 +84,8 @@ inline ShapeAndAxes RandomShapeAndAxes(Rng& rng, int64_t most) {
   return drawn;
 }
 
-// Empty if `output` agrees with `naive` as a PrimFunc and as its reference, in two orders of parallel iterations; else
-// what differs.
+// Compares `output`, as a PrimFunc and as its reference, with `naive`, in two orders of parallel iterations. Returns
+// the difference; empty if there is none.
 inline std::string Mismatch(const std::vector<te::Tensor>& inputs, const te::Tensor& output, const Naive& naive,
                             Rng& rng, const CheckOptions& options = {}) {
   std::vector<te::TensorParam> params;

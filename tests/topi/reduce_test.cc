@@ -24,7 +24,7 @@ double Combine(te::Combiner combiner, double a, double b) {
   return 0;
 }
 
-// Checks a reduction against naive loops, and against wrong ones.
+// Checks a reduction against naive loops, and that wrong naive loops differ.
 void CheckReduction(const Shape& shape, const std::vector<int>& axes, te::Combiner combiner, double start, Rng& rng) {
   auto naive = [&](double extra) {
     return [&, extra](const std::vector<Array>& v) {
@@ -52,8 +52,8 @@ TEST(ReduceTest, AnyAxes) {
   const double infinity = std::numeric_limits<double>::infinity();
   const std::pair<te::Combiner, double> combiners[] = {
       {te::Combiner::kSum, 0}, {te::Combiner::kMax, -infinity}, {te::Combiner::kMin, infinity}};
-  // Short and long rows, with and without a tail, of one and of several dimensions; rows far apart; few results side by
-  // side.
+  // Short and long rows, with and without a tail, of one and of several dimensions; rows that are far apart; few
+  // results side by side.
   const std::pair<Shape, std::vector<int>> cases[] = {{{2, 3, 4}, {0}},
                                                       {{2, 3, 4}, {0, 2}},
                                                       {{2, 5}, {1}},
@@ -87,19 +87,19 @@ TEST(ReduceTest, RandomShapes) {
   }
 }
 
-// What lies side by side is read in vectors: no block of more work than this reads one element after the other.
+// Adjacent elements are read in vectors: a block with more iterations than this must vectorize its last axis.
 TEST(ReduceTest, LanesAreSideBySide) {
   auto last_axis = [](const Shape& shape, const std::vector<int>& axes) {
     Tensor y = ReduceAxes("r", te::Placeholder("x", shape), axes, te::Combiner::kSum);
     while (!y->inputs.empty() && !y->inputs[0]->parts.empty()) y = y->inputs[0];
     return y->axes.empty() ? int64_t{1} : y->axes.back().extent;
   };
-  EXPECT_EQ(last_axis({64, 96}, {1}), 48);                  // along the row
-  EXPECT_EQ(last_axis({28, 229, 244}, {0, 2}), 229 * 244);  // rows far apart: those in front first
-  EXPECT_EQ(last_axis({3, 229, 244}, {0, 2}), 32);          // a few such rows
+  EXPECT_EQ(last_axis({64, 96}, {1}), 48);                  // lanes along the row
+  EXPECT_EQ(last_axis({28, 229, 244}, {0, 2}), 229 * 244);  // rows far apart: lanes over the leading axes first
+  EXPECT_EQ(last_axis({3, 229, 244}, {0, 2}), 32);          // few such rows
   EXPECT_EQ(last_axis({10, 17, 86, 11}, {1, 3}), 86 * 11);  // short rows
   EXPECT_EQ(last_axis({170, 83, 3}, {0, 1}), 48);           // 3 results side by side
-  EXPECT_EQ(last_axis({64, 5}, {1}), 64);                   // too short
+  EXPECT_EQ(last_axis({64, 5}, {1}), 64);                   // too short for lanes
 }
 
 TEST(ArgReduceTest, FirstAndLastOfEqualOnes) {

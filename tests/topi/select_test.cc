@@ -15,7 +15,7 @@ int64_t Place(double index, int64_t n) {
   return std::clamp<int64_t>(i < 0 ? i + n : i, 0, n - 1);
 }
 
-// The places of the best elements; `stable` false: of equal ones the last comes first.
+// Returns the positions of the k best elements of each row. If not `stable`, the last of equal elements comes first.
 Naive NaiveTopK(int64_t k, bool largest, bool stable) {
   return [=](const std::vector<Array>& v) {
     const int64_t n = v[0].shape.back();
@@ -46,7 +46,7 @@ TEST(TopKTest, EveryKAndEqualElements) {
       }
     }
   }
-  Tensor x = te::Placeholder("x", {4, 13});  // of nine values: some are equal
+  Tensor x = te::Placeholder("x", {4, 13});  // with nine possible values, so some elements are equal
   EXPECT_NE(Mismatch({x}, TopK("t", x, 13, true), NaiveTopK(13, true, false), rng), "");
   EXPECT_NE(Mismatch({x}, TopK("t", x, 5, true), NaiveTopK(5, false, true), rng), "");
   EXPECT_THROW(TopK("t", x, 14, true), InternalError);
@@ -125,7 +125,7 @@ TEST(DeterminantTest, PivotsAndSingularMatrices) {
     };
   };
   Tensor x = te::Placeholder("x", {6, 3, 3});
-  for (int low : {-4, -1, 0}) {  // of 0 and 1 many are singular, and many pivots are 0
+  for (int low : {-4, -1, 0}) {  // from low = 0 on, many matrices are singular and many pivots are 0
     const CheckOptions options{.tolerance = 1e-4, .low = low, .high = low == -4 ? 4 : 1};
     EXPECT_EQ(Mismatch({x}, Determinant("d", x), naive(1), rng, options), "");
   }

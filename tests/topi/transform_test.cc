@@ -181,7 +181,7 @@ TEST(GatherTest, AnyAxisAndAnyIndex) {
     int64_t i = static_cast<int64_t>(index);
     return std::clamp<int64_t>(i < 0 ? i + n : i, 0, n - 1);
   };
-  // Indices between -4 and 4 leave the first dimension on both sides.
+  // Indices from -4 to 4 exceed the first dimension on both sides.
   Tensor x = te::Placeholder("x", {3, 5}), rows = te::Placeholder("rows", {2, 2}, DType::Int(64));
   auto gather = [&](int64_t shift) {
     return [&, shift](const std::vector<Array>& v) {

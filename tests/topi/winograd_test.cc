@@ -25,13 +25,13 @@ std::vector<double> Output(const PrimFunc& f, const std::vector<Array>& inputs, 
   return args.back().data;
 }
 
-struct Errors {  // the largest, as parts of the largest output
+struct Errors {  // largest errors, relative to the largest output
   double f32 = 1, f64 = 1;
   std::string failure;
 };
 
-// Winograd's sum beside the direct one of the same data, in the interpreter. The outputs of the f64 run are rounded to
-// f32 once.
+// Interprets Winograd's algorithm and the direct sum on the same data. f64 is the error with fp64 intermediates, whose
+// outputs are rounded to f32 once.
 Errors ErrorsOf(const Case& c, const WinogradTiling& tiling, const ConvAttrs* direct_attrs = nullptr) {
   ConvAttrs attrs{.pad = c.pad};
   Tensor x = te::Placeholder("x", c.data), w = te::Placeholder("w", {3, 3, c.data[3], c.oc});
@@ -64,7 +64,7 @@ Errors ErrorsOf(const Case& c, const WinogradTiling& tiling, const ConvAttrs* di
     double worst = 0;
     for (size_t i = 0; i < got.size(); ++i) {
       double difference = std::abs(got[i] - want[i]);
-      worst = difference <= worst ? worst : difference;  // NaN is worst
+      worst = difference <= worst ? worst : difference;  // NaN counts as the worst difference
     }
     return worst / scale;
   };
@@ -96,7 +96,7 @@ TEST(WinogradTest, EqualsTheDirectSumUpToRounding) {
         Errors errors = ErrorsOf(c, tiling);
         EXPECT_EQ(errors.failure, "");
         EXPECT_LE(errors.f32, tile == 2 ? 1e-6 : 4e-6);
-        EXPECT_LE(errors.f64, 3e-7);  // the algebra is right; what is left is the rounding of coefficients and outputs
+        EXPECT_LE(errors.f64, 3e-7);  // the algebra is right: only coefficients and outputs round
       }
     }
   }
@@ -107,7 +107,7 @@ TEST(WinogradTest, AnotherConvolutionIsNoticed) {
   EXPECT_GT(ErrorsOf({{1, 8, 8, 5}, 3}, {4, 0, 0}, &other).f64, 1e-2);
 }
 
-// Many channels: the bound that topi/winograd.h states.
+// With many channels the error stays within the bound of topi/winograd.h.
 TEST(WinogradTest, ErrorOfManyChannels) {
   Case c{{1, 4, 4, 512}, 1};
   EXPECT_LE(ErrorsOf(c, {2, 0, 0}).f32, 2e-6);
@@ -130,17 +130,18 @@ TEST(WinogradTest, AppliesWhereItIsDefinedAndPays) {
   EXPECT_FALSE(WinogradApplies({1, 14, 14, 32}, {3, 3, 32, 32}, strided, target));
   EXPECT_FALSE(WinogradApplies({1, 14, 14, 32}, {3, 3, 32, 32}, dilated, target));
   EXPECT_FALSE(WinogradApplies({1, 14, 14, 64}, {3, 3, 32, 64}, grouped, target));
-  // A layer that fits the caches is one group, a large one many; in between there are both.
+  // A layer that fits the caches is one group, a large layer has many groups, and layers in between have both
+  // alternatives.
   EXPECT_FALSE(WinogradGroups(4, {1, 14, 14, 256}, {3, 3, 256, 256}, same, target));
   EXPECT_TRUE(WinogradWhole(4, {1, 14, 14, 256}, {3, 3, 256, 256}, same, target));
   EXPECT_TRUE(WinogradGroups(4, {1, 224, 224, 64}, {3, 3, 64, 64}, same, target));
   EXPECT_FALSE(WinogradWhole(4, {1, 224, 224, 64}, {3, 3, 64, 64}, same, target));
 }
 
-// In the interpreter, on a case to which direct sums and all of Winograd's apply.
+// Interprets a case to which the direct and all Winograd alternatives apply.
 TEST(WinogradTest, EveryAlternativeOfTheListIsClose) {
   Target target = Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=znver3 -num-cores=2").value();
-  target.l2_bytes = 8 << 10;  // so that this small image is cut into groups
+  target.l2_bytes = 8 << 10;  // so small that this image is divided into groups
   Shape in = {1, 14, 26, 16}, kernel = {3, 3, 16, 16};
   ConvAttrs attrs{.pad = {1, 1, 1, 1}};
   Tensor x = te::Placeholder("x", in), w = te::Placeholder("w", kernel);

@@ -1,4 +1,4 @@
-// rpc_server must fit a board: what it links, and how large it is with all that.
+// rpc_server must fit a board: checks which libraries it links, and the total size.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,20 +23,20 @@ const std::string kServer = std::string(AUTOTUNE_BINARY_DIR) + "/tools/rpc_serve
 
 TEST(Closure, NoCompilerNoLearnerNoDatabase) {
   std::string libraries = Output("ldd " + kServer);
-  EXPECT_THAT(libraries, testing::HasSubstr("libc.so"));  // ldd did its work
+  EXPECT_THAT(libraries, testing::HasSubstr("libc.so"));  // ldd has printed something
   for (const char* banned : {"LLVM", "lld", "xgboost", "sqlite", "protobuf", "onnx", "archive"}) {
     EXPECT_THAT(libraries, testing::Not(testing::HasSubstr(banned)));
   }
 }
 
 TEST(Closure, FitsABoard) {
-  if (kSanitized) GTEST_SKIP() << "a sanitizer's library is larger than all of it";
+  if (kSanitized) GTEST_SKIP() << "a sanitizer's library exceeds the limit";
   std::string stripped = testing::TempDir() + "rpc_server.stripped";
   Output("strip -o " + stripped + " " + kServer);
   auto own = std::filesystem::file_size(stripped);
   std::filesystem::remove(stripped);
   EXPECT_LE(own, 3u << 20);
-  // The libraries that a board's system does not bring along anyway.
+  // Adds the libraries that a board's system does not already have.
   uintmax_t total = own;
   std::istringstream lines(Output("ldd " + kServer));
   for (std::string line; std::getline(lines, line);) {

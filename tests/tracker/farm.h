@@ -1,5 +1,5 @@
-// What the tests of whole farms share: artifacts, jobs, processes, and the fixture that starts trackers, servers and
-// clients in a folder of their own. Only for tests; one test at a time.
+// Shared by the tests of whole farms: artifacts, jobs, processes, and a fixture that starts trackers, servers and
+// clients in a folder of its own. For tests only; one test at a time.
 #pragma once
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -27,7 +27,7 @@ using rpc::TrialResult;
 
 inline const std::string kTools = std::string(AUTOTUNE_BINARY_DIR) + "/tools";
 
-// y = 2x over 64 floats, unless `body` says otherwise.
+// The default body of an artifact: y = 2x over 64 floats.
 inline constexpr char kDouble[] = "for (int i = 0; i < 64; ++i) y[i] = 2 * x[i];";
 
 inline Blob Compile(const std::string& body, const std::string& top = "") {
@@ -71,7 +71,7 @@ inline std::vector<TrialStatus> StatusesOf(const std::vector<TrialResult>& resul
   return statuses;
 }
 
-// Alive, zombies not counted.
+// Returns whether a process is alive. Zombies do not count.
 inline bool Alive(pid_t pid) {
   std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
   std::string number, name, state;
@@ -130,8 +130,9 @@ class FarmTest : public testing::Test {
   }
   std::string Endpoint() const { return endpoint_.empty() ? folder_ + "/tracker" : endpoint_; }
 
-  // This executable once more, as the process that runs <suite>.<test> and is meant to be killed; what it leaves goes
-  // with our folder. Its output goes to a descriptor. (No fork: the sockets' threads would be missing.)
+  // Starts this executable again to run <suite>.<test> in a process that the test may kill. Its output goes to a
+  // descriptor; its files are in this fixture's folder and are removed with it. (A fork would lack the sockets'
+  // threads.)
   Subprocess RunSelf(const std::string& test, int output) {
     auto child =
         Subprocess::Spawn({.argv = {"/proc/self/exe", "--gtest_filter=" + test},
@@ -149,7 +150,7 @@ class FarmTest : public testing::Test {
     return line;
   }
 
-  // How many devices of a key are in a state ("" counts all that are reachable).
+  // Returns the number of devices of a key in a state; "" counts all reachable ones.
   int Count(const std::string& key, const std::string& state = "free") {
     auto status = rpc::QueryStatus("ipc://" + Endpoint(), key, 1);
     if (!status) return -1;

@@ -1,4 +1,4 @@
-// What candidates do to a device, and what becomes of them: the right status each, and no harm to the next.
+// Candidates that misbehave on a device: each gets the right status, and the next candidate is not affected.
 #include "rpc/sandbox.h"
 #include "tests/tracker/farm.h"
 
@@ -49,7 +49,7 @@ TEST_F(FarmCandidates, EveryKindOfFailureIsOneFailedTrial) {
       std::make_shared<const std::string>("this is no shared object"),
       Compile(kDouble, "__attribute__((constructor)) void f(void) { volatile int* volatile p = 0; *p = 1; }"),
       Compile("static volatile int n; if (n++ > 3) y[0] = 9; else " + std::string(kDouble)),  // right only at first
-      Compile("static volatile int n; if (n++ == 0) " + std::string(kDouble)),  // works in its first call only
+      Compile("static volatile int n; if (n++ == 0) " + std::string(kDouble)),  // right only in the first call
       Compile("for (;;) if (!c->workspace_alloc(c, 1 << 24)) { c->set_error(c, \"out of memory\"); return 1; }"),
       good,
   };
@@ -78,21 +78,22 @@ TEST_F(FarmCandidates, EveryKindOfFailureIsOneFailedTrial) {
 }
 
 #if defined(__x86_64__)
-// System calls by number: artifacts have no undefined symbols.
+// Makes system calls by number, since artifacts may have no undefined symbols.
 constexpr char kCall[] =
     "static long call(long n, const void* a, long b, long c) { long r; __asm__ volatile(\"syscall\" : \"=a\"(r) : "
     "\"a\"(n), \"D\"(a), \"S\"(b), \"d\"(c) : \"rcx\", \"r11\", \"memory\"); return r; }";
 
-// Each tries, and then computes what it should: that it was refused is seen by what it returns (an error) or leaves.
+// Each candidate tries a forbidden system call and then computes the right result. A call that is not refused shows in
+// the candidate's error or in its effect.
 TEST_F(FarmCandidates, ForkingAndFillingDisksIsRefused) {
-  if (!rpc::CanRestrictSystemCalls()) GTEST_SKIP() << "not in this build";
+  if (!rpc::CanRestrictSystemCalls()) GTEST_SKIP() << "this build cannot restrict system calls";
   auto farm = StartLocal({.server_arguments = {"--memory-limit", "0.25"}});
   ASSERT_TRUE(farm);
   auto client = ClientOf(*farm);
   for (pid_t runner : ChildrenOf(farm->server_pid())) {
     std::ifstream status("/proc/" + std::to_string(runner) + "/status");
     std::string text(std::istreambuf_iterator<char>(status), {});
-    ASSERT_THAT(text, HasSubstr("Seccomp:\t2")) << "without its filter the attempts below would do harm";
+    ASSERT_THAT(text, HasSubstr("Seccomp:\t2")) << "without the filter, the attempts below would do harm";
   }
   std::string filler = folder_ + "/filler";
   auto refused = [&](const std::string& attempt) {
@@ -110,15 +111,16 @@ TEST_F(FarmCandidates, ForkingAndFillingDisksIsRefused) {
        refused("call(62, (void*)-1, 0, 0)"),                               // kill all
        refused("call(112, 0, 0, 0)"),                                      // setsid
        refused("call(41, (void*)2, 1, 0)"),                                // socket
-       // What kernels and runners do need stays: reading a file, memory, time. Here: open for reading.
+       // Calls that kernels and runners need are allowed: reading a file, memory, time. This candidate opens a file for
+       // reading.
        Compile("long file = call(2, \"/proc/self/status\", 0, 0); if (file < 0) { c->set_error(c, \"refused\"); return "
                "1; } "
                "call(3, (const void*)file, 0, 0); " +
                    std::string(kDouble),
                kCall),
-       // Bytes into what is open already, the runner's standard error, for ever: it ends at its deadline.
+       // Writes forever to an open descriptor, the runner's standard error. It ends at its deadline.
        Compile("for (;;) call(1, (void*)2, (long)\"xxxxxxxxxxxxxxxx\", 16);", kCall),
-       // Memory, page by page.
+       // Takes memory page by page.
        Compile(
            "for (;;) { volatile char* p = (char*)call(9, 0, 1 << 24, 3); if ((long)p < 0 && (long)p > -4096) "
            "{ c->set_error(c, \"out of memory\"); return 1; } *p = 1; }",
@@ -131,16 +133,15 @@ TEST_F(FarmCandidates, ForkingAndFillingDisksIsRefused) {
   auto results = client->Measure(job);
   ASSERT_TRUE(results.ok()) << results.error().Text();
   for (size_t i = 0; i < results->size(); ++i) {
-    // Candidate 12 takes its memory from the system, not from the runner, so the runner cannot know that it ran out of
-    // memory.
+    // Candidate 12 takes memory directly from the system, so the runner does not notice that memory ran out.
     TrialStatus expected = i == 11 ? TrialStatus::kRunTimedOut : i == 12 ? TrialStatus::kRunCrashed : TrialStatus::kOk;
     EXPECT_EQ((*results)[i].status, expected) << i << ": " << (*results)[i].error;
   }
   EXPECT_FALSE(std::filesystem::exists(filler));
   EXPECT_TRUE(std::filesystem::exists(lock_));
   std::vector<pid_t> runners = ChildrenOf(farm->server_pid());
-  EXPECT_EQ(runners.size(), 2u) << "only the two runners";
-  // The filter must not change how fast memory is: mitigations are those of an unfiltered process.
+  EXPECT_EQ(runners.size(), 2u) << "no further process may be left";
+  // The filter must not enable mitigations that slow memory down: the runner has those of an unfiltered process.
   auto mitigations = [](const std::string& process) {
     std::ifstream status("/proc/" + process + "/status");
     std::string found;
@@ -165,7 +166,7 @@ TEST_F(FarmCandidates, ABrokenReferenceIsNobodysFault) {
   EXPECT_THAT((*results)[0].error, HasSubstr("the reference kernel failed"));
 }
 
-// Clients of other versions or with other seeds may use one task id for different references.
+// Clients with other versions or other seeds may use one task id for different references.
 TEST_F(FarmCandidates, ATaskIdAloneNamesNoReference) {
   auto farm = StartLocal();
   ASSERT_TRUE(farm);
@@ -181,14 +182,14 @@ TEST_F(FarmCandidates, ATaskIdAloneNamesNoReference) {
   EXPECT_EQ(statuses(), (std::vector{kOk, kWrongAnswer}));
   job.reference = thrice;
   EXPECT_EQ(statuses(), (std::vector{kWrongAnswer, kOk}));
-  job.task.seed = 8;  // other inputs, hence other reference outputs
+  job.task.seed = 8;  // another seed gives other inputs and other reference outputs
   EXPECT_EQ(statuses(), (std::vector{kWrongAnswer, kOk}));
   for (Candidate& c : job.candidates) c.check = false;
   EXPECT_EQ(statuses(), (std::vector{kOk, kOk}));
 }
 
-// Sums of another order differ in their last bits. Truncated behind many digits, some of them are a whole step apart;
-// those of integers are not.
+// Sums in another order differ in their last bits. After scaling and truncation, some floats then differ by a whole
+// step. Sums of integers do not.
 TEST_F(FarmCandidates, StepsAreComparedOnIntegers) {
   auto farm = StartLocal();
   ASSERT_TRUE(farm);
@@ -230,7 +231,7 @@ TEST_F(FarmCandidates, TheRunnerMayBeWrapped) {
   auto results = ClientOf(*farm)->Measure(JobOf({Compile(kDouble)}));
   ASSERT_TRUE(results.ok());
   EXPECT_EQ(results->front().status, TrialStatus::kOk) << results->front().error;
-  // One that does not work is the device's fault, and the farm says why it does not come up.
+  // A runner prefix that does not work is an error of the device, and the farm says why it does not start.
   auto broken = LocalFarm::Start({.server_arguments = {"--runner-prefix", "/no/such/emulator"}, .start_seconds = 2});
   ASSERT_FALSE(broken.ok());
   EXPECT_THAT(broken.error().Text(), HasSubstr("/no/such/emulator"));

@@ -1,5 +1,5 @@
-// A device server whose runner has a GPU, by the driver of tests/runtime/fake_cuda/: what kernels do to it, and what
-// becomes of them and of those after them.
+// A device server whose runner has a GPU on the fake driver of tests/runtime/fake_cuda/: kernels that misbehave, their
+// statuses, and the kernels after them.
 #include "rpc/sandbox.h"
 #include "runtime/device_module.h"
 #include "tests/runtime/module_blob.h"
@@ -12,7 +12,8 @@ using testing::AllOf;
 using testing::HasSubstr;
 using enum TrialStatus;
 
-// y = 2x, if `entry` is one that computes it. More than the driver's limits or its compiler refuse, if told so.
+// Returns a kernel that computes y = 2x if `entry` does. `ptx` and `workspace` may be such that the driver refuses
+// them.
 Blob GpuKernel(const std::string& entry, const std::string& ptx = ".version 8.0\n.target sm_80\n",
                int64_t workspace = 0) {
   const std::string metadata =
@@ -44,7 +45,7 @@ class FarmCuda : public FarmTest {
     unsetenv("AUTOTUNE_LIBCUDA");
     FarmTest::TearDown();
   }
-  // A farm whose server offers `device`, with the driver that `words` ask for, which logs to Log().
+  // Starts a farm whose server offers `device`, on a driver with the settings `words` and the log Log().
   std::unique_ptr<LocalFarm> Start(const std::string& words = "", const std::string& device = "cuda") {
     setenv("FAKE_CUDA", ("log=" + folder_ + "/log " + words).c_str(), 1);
     return StartLocal({.server_arguments = {"--device", device}});
@@ -61,7 +62,7 @@ TEST_F(FarmCuda, EveryKindOfFailureIsOneFailedTrial) {
       {good, GpuKernel("illegal"), good, GpuKernel("hang"), good, GpuKernel("thrice"),
        GpuKernel("twice", ".version 8.0\n.target sm_80\nbroken\n"), GpuKernel("twice", ".version 9.9\n.target sm_80\n"),
        GpuKernel("twice", ".version 8.0\n.target sm_80\n", 2 << 20), GpuKernel("unknown"), GpuKernel("is_not_there"),
-       Compile(kDouble),  // a kernel of the CPU: the runner has one, too
+       Compile(kDouble),  // a kernel for the CPU, which the runner has, too
        good});
   job.candidates[3].run_seconds = 0.5;
   auto results = client->Measure(job);
@@ -92,17 +93,17 @@ TEST_F(FarmCuda, ARunnerIsReplacedOnlyAfterAFinalError) {
     for (size_t at = 0; (at = log.find("cuDevicePrimaryCtxRetain 0", at)) != std::string::npos; ++at) ++count;
     return count;
   };
-  EXPECT_EQ(contexts(), 0u) << "runners without work take memory of the GPU";
+  EXPECT_EQ(contexts(), 0u) << "runners without work must not take memory of the GPU";
   ASSERT_TRUE(client->Measure(JobOf({good, GpuKernel("thrice"), GpuKernel("twice", "broken"), good})).ok());
-  EXPECT_EQ(contexts(), 1u) << "the spare runner has a context";
+  EXPECT_EQ(contexts(), 1u) << "the spare runner must not have a context";
   auto results = client->Measure(JobOf({GpuKernel("illegal"), good, good}));
   ASSERT_TRUE(results.ok());
   EXPECT_EQ(StatusesOf(*results), (std::vector<TrialStatus>{kRunCrashed, kOk, kOk}));
   EXPECT_EQ(contexts(), 2u);
 }
 
-// An uncorrectable error of the GPU's memory ends the context, and the next one works: nobody's fault, so the candidate
-// is measured again, until the client gives up.
+// An uncorrectable error of the GPU's memory ends the context; a new context works. The kernel is not to blame, so the
+// candidate is measured again, until the client gives up.
 TEST_F(FarmCuda, ADeviceThatFailsIsNoKernelsFault) {
   auto farm = Start();
   ASSERT_TRUE(farm);
@@ -133,7 +134,7 @@ TEST_F(FarmCuda, WithoutTheGpuTheDeviceIsUnavailable) {
   EXPECT_TRUE(Soon([&] {
     auto status = rpc::QueryStatus("ipc://" + Endpoint(), "gpu", 1);
     return status.ok() && status->devices.at(0).last_error.find("the CUDA driver finds no GPU") != std::string::npos;
-  })) << "people see the cause";
+  })) << "the status must show the cause";
 }
 
 TEST_F(FarmCuda, TheSecondOfTwo) {
@@ -146,7 +147,7 @@ TEST_F(FarmCuda, TheSecondOfTwo) {
 }
 
 TEST_F(FarmCuda, TheDriverMakesNoProcessesOnceItHasStarted) {
-  if (!rpc::CanRestrictSystemCalls()) GTEST_SKIP() << "not in this build";
+  if (!rpc::CanRestrictSystemCalls()) GTEST_SKIP() << "this build cannot restrict system calls";
   auto farm = Start();
   ASSERT_TRUE(farm);
   auto results = ClientOf(*farm)->Measure(JobOf({GpuKernel("forks"), GpuKernel("twice")}));
@@ -157,7 +158,8 @@ TEST_F(FarmCuda, TheDriverMakesNoProcessesOnceItHasStarted) {
     const std::string status = test::ReadAll("/proc/" + std::to_string(runner) + "/status");
     filters.push_back(status.substr(status.find("Seccomp:\t"), 10));
   }
-  EXPECT_THAT(filters, testing::UnorderedElementsAre("Seccomp:\t2", "Seccomp:\t0")) << "the active one and the spare";
+  EXPECT_THAT(filters, testing::UnorderedElementsAre("Seccomp:\t2", "Seccomp:\t0"))
+      << "the active runner must be filtered, the spare not yet";
 }
 
 TEST_F(FarmCuda, AServerWithoutADriverSaysSo) {

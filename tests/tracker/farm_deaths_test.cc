@@ -1,4 +1,4 @@
-// Servers, runners and tuners of a local farm, killed in turn: the job goes on, or nobody stays behind.
+// Servers, runners and tuners of a local farm are killed in turn: the job continues, or no process stays behind.
 #include <signal.h>
 
 #include <set>
@@ -14,7 +14,7 @@ using testing::HasSubstr;
 class FarmDeaths : public FarmTest {};
 
 TEST_F(FarmDeaths, TunesForEver) {
-  if (!std::getenv("AUTOTUNE_TEST_CHILD")) GTEST_SKIP() << "the child of another test";
+  if (!std::getenv("AUTOTUNE_TEST_CHILD")) GTEST_SKIP() << "runs only as the child process of another test";
   EndWithParent();
   auto farm = StartLocal();
   auto client = ClientOf(*farm);
@@ -43,7 +43,7 @@ TEST_F(FarmDeaths, TheServerIsKilledInMidBatch) {
                                  }});
   ASSERT_TRUE(results.ok()) << results.error().Text();
   EXPECT_EQ(StatusesOf(*results), std::vector(10, TrialStatus::kOk));
-  EXPECT_EQ(count, 10);  // each accepted once
+  EXPECT_EQ(count, 10);  // each result is accepted once
   EXPECT_NE(farm->server_pid(), first);
   EXPECT_EQ(runners.size(), 2u);
   for (pid_t runner : runners) EXPECT_TRUE(Soon([&] { return !Alive(runner); }));
@@ -63,7 +63,7 @@ TEST_F(FarmDeaths, TheRunnerIsKilledInMidBatch) {
                                    for (pid_t p : ChildrenOf(farm->server_pid())) kill(p, SIGKILL);
                                  }});
   ASSERT_TRUE(results.ok()) << results.error().Text();
-  // Killed from outside: not the candidate's fault, measured once more.
+  // The runners were killed from outside, which is not the candidates' fault, so they were measured again.
   EXPECT_EQ(StatusesOf(*results), std::vector(6, TrialStatus::kOk));
 }
 
@@ -86,7 +86,7 @@ TEST_F(FarmDeaths, AServerThatAlwaysDiesIsGivenUpWithTheCause) {
                                    ++kills;
                                    kill(good->server_pid(), SIGKILL);
                                  }});
-  ASSERT_TRUE(results.ok());  // something was measured
+  ASSERT_TRUE(results.ok());  // at least one candidate was measured
   EXPECT_EQ(results->back().status, TrialStatus::kInfrastructure);
   EXPECT_THAT(results->back().error, HasSubstr("given up"));
   EXPECT_FALSE(good->Health().ok());
@@ -107,7 +107,7 @@ TEST_F(FarmDeaths, NothingIsLeftWhenTheTunerIsKilled) {
   tuner.Kill();
   ASSERT_TRUE(tuner.Wait(10000));
   EXPECT_TRUE(Soon([&] { return !Alive(server) && !Alive(runners[0]) && !Alive(runners[1]); }));
-  // The next farm sweeps what the dead one left, and leaves its own place clean.
+  // The next farm removes the files that the dead one left, and later its own.
   std::string own;
   {
     auto farm = StartLocal();

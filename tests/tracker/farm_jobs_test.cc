@@ -1,4 +1,4 @@
-// Jobs of one client: cut into batches, several at once, cancelled, and waiting for a quiet host.
+// Jobs of one client: divided into batches, several at once, cancelled, and waiting for a quiet host.
 #include <atomic>
 #include <future>
 #include <optional>
@@ -22,7 +22,7 @@ TEST_F(FarmJobs, ALargeJobIsCutIntoBatches) {
   std::string good = *Compile(kDouble);
   std::vector<Blob> artifacts;
   for (int i = 0; i < 150; ++i) {
-    // Bytes after the sections are of no interest to the loader.
+    // The loader ignores bytes after the sections.
     artifacts.push_back(std::make_shared<const std::string>(good + std::string(i % 2 ? 200000 : 10, 'x')));
   }
   auto results = client->Measure(JobOf(artifacts));
@@ -44,7 +44,7 @@ TEST_F(FarmJobs, MeasuringWaitsUntilTheHostIsQuiet) {
   build.reset();
   EXPECT_TRUE(measured.get().ok());
   EXPECT_EQ(count, 1);
-  // And it is given back after the batch.
+  // The lock is released after the batch.
   EXPECT_TRUE(Soon([] { return std::move(HostLock::TryAcquire(HostLock::Mode::kShared)).value().has_value(); }));
 }
 
@@ -84,7 +84,7 @@ TEST_F(FarmJobs, CancelEndsAtTheNextCandidate) {
   ASSERT_TRUE(results.ok()) << results.error().Text();
   EXPECT_EQ(results->front().status, TrialStatus::kOk);
   EXPECT_EQ(results->back().status, TrialStatus::kCancelled);
-  // The next job is measured again.
+  // The next job is measured normally.
   results = client->Measure(JobOf({Compile(kDouble)}));
   ASSERT_TRUE(results.ok());
   EXPECT_EQ(results->front().status, TrialStatus::kOk);
@@ -127,7 +127,7 @@ TEST_F(FarmJobs, AWaitTellsWhoHoldsTheDeviceAndCanBeCancelled) {
   EXPECT_EQ(told, "the tracker does not answer");
 }
 
-// Every job here is cancelled just as it ends, which is too late for it and too early for the next one.
+// Every job is cancelled just as it ends: too late for this job, and too early for the next one.
 TEST_F(FarmJobs, ALateCancelDoesNotReachTheNextJob) {
   auto farm = StartLocal();
   ASSERT_TRUE(farm);

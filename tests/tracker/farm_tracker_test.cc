@@ -1,4 +1,4 @@
-// A tracker as a process of its own, with servers and clients that come and go.
+// A tracker in its own process, with servers and clients that come and go.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -18,7 +18,7 @@ class FarmTracker : public FarmTest {};
 
 TEST_F(FarmTracker, HoldsADevice) {
   const char* endpoint = std::getenv("AUTOTUNE_TEST_CHILD");
-  if (!endpoint) GTEST_SKIP() << "the child of another test";
+  if (!endpoint) GTEST_SKIP() << "runs only as the child process of another test";
   EndWithParent();
   endpoint_ = endpoint;
   auto client = Client("cpu");
@@ -51,7 +51,7 @@ TEST_F(FarmTracker, UnknownKeysAreRefusedWithNearMisses) {
   Subprocess tracker = StartTracker();
   auto server = StartServer("rpi4");
   ASSERT_TRUE(Soon([&] { return Count("rpi4") == 1; }));
-  usleep(3000000);  // for the grace after the tracker's start to be over
+  usleep(3000000);  // the tracker's grace period after its start must end first
   auto client = Client("rp4");
   auto results = client->Measure(JobOf({Compile(kDouble)}));
   ASSERT_FALSE(results.ok());
@@ -64,7 +64,7 @@ TEST_F(FarmTracker, ManyClientsShareTheDevicesAndAKilledOnesLeaseExpires) {
   ASSERT_TRUE(Soon([&] { return Count("cpu") == 1; }));
   Subprocess holder = RunSelf("FarmTracker.HoldsADevice", 1);
   ASSERT_TRUE(Soon([&] { return Count("cpu", "busy") == 1; }));
-  // A short wait is answered in time, with the reason.
+  // A client with a short wait gets an answer in time, with the reason.
   auto impatient = Client("cpu", 0.2)->Measure(JobOf({Compile(kDouble)}));
   ASSERT_FALSE(impatient.ok());
   EXPECT_THAT(impatient.error().Text(), HasSubstr("1 of 1 devices `cpu` busy"));
@@ -90,7 +90,7 @@ TEST_F(FarmTracker, TheTrackerIsRestartedInMidJob) {
   tracker->Kill();
   tracker->Wait(10000);
   tracker = StartTracker();
-  // The lease lives on: the server reports it, and the new tracker knows who holds the device.
+  // The lease survives: the server reports it, so the new tracker knows who holds the device.
   EXPECT_TRUE(Soon([&] { return Count("cpu", "busy") == 1; }));
   auto results = measured.get();
   ASSERT_TRUE(results.ok()) << results.error().Text();
@@ -99,7 +99,7 @@ TEST_F(FarmTracker, TheTrackerIsRestartedInMidJob) {
   auto status = client->Status();
   ASSERT_TRUE(status.ok());
   EXPECT_EQ(status->epoch, 2);
-  // A new request is granted once the recovery is over.
+  // A new request is granted after the recovery.
   client.reset();
   results = Client("cpu")->Measure(JobOf({Compile(kDouble)}));
   ASSERT_TRUE(results.ok()) << results.error().Text();
@@ -147,7 +147,7 @@ TEST_F(FarmTracker, OutOfDescriptorsTheTrackerNeitherSpinsNorDies) {
   usleep(200000);
   long before = cpu_ticks();
   usleep(2000000);
-  EXPECT_LT(cpu_ticks() - before, 100);  // of 200: a spinning io thread would take them all
+  EXPECT_LT(cpu_ticks() - before, 100);  // of 200 ticks; a busy I/O thread would take them all
   strangers.clear();
   EXPECT_TRUE(Soon([&] { return rpc::QueryStatus(endpoint, "", 1).ok(); }));
 }

@@ -58,7 +58,7 @@ Mailbox::Time InProcessNetwork::When(int64_t ms) const {
 
 bool InProcessNetwork::Send(const Peer& from, const Peer& to, const Message& message) {
   Mailbox::Letter letter{from, to, {}};
-  // Copies: the encoder's frames share the message's blobs.
+  // Copies the bytes, since the encoder's frames share the message's blobs.
   for (const rpc::Blob& frame : rpc::Encode(message)) letter.frames.push_back(*frame);
   return At(to).Put(std::move(letter));
 }

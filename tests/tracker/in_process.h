@@ -1,6 +1,6 @@
-// A network between threads of one process: a queue for each thread, guarded by a mutex, and no socket; ThreadSanitizer
-// sees all of it. Messages go through the wire's encoder and decoder, and their bytes are copied, so two threads never
-// share what a message holds. The clock is the steady one, several times as fast. Only for tests.
+// For tests: a network between threads of one process, with a queue and a mutex for each thread and without sockets, so
+// that ThreadSanitizer sees every access. Messages pass the wire's encoder and decoder, and their bytes are copied, so
+// two threads never share a message's contents. The clock is the steady clock, several times as fast.
 #pragma once
 #include <chrono>
 #include <condition_variable>
@@ -21,7 +21,7 @@
 
 namespace autotune {
 
-// Any thread puts letters in, one takes them out, in the order of their arrival.
+// A queue of letters: any thread puts letters in, and one thread takes them out in order of arrival.
 class Mailbox {
  public:
   using Time = std::chrono::steady_clock::time_point;
@@ -29,12 +29,13 @@ class Mailbox {
     rpc::Peer from, to;
     std::vector<std::string> frames;
   };
-  // A process that has died, whose peers notice that; and a host without its network, which swallows everything.
+  // kBroken: the process has died, and its peers notice. kSilent: its host has lost the network, which drops every
+  // letter.
   enum class State { kOpen, kBroken, kSilent };
 
-  bool Put(Letter letter);                 // false: broken
-  std::optional<Letter> Take(Time until);  // none: nothing came in time, or the mailbox is closed
-  void Close(State state);                 // the first time counts
+  bool Put(Letter letter);                 // false: the mailbox is broken
+  std::optional<Letter> Take(Time until);  // none: no letter came in time, or the mailbox is closed
+  void Close(State state);                 // only the first call counts
   State state() const;
 
  private:
@@ -46,11 +47,11 @@ class Mailbox {
 
 class InProcessNetwork {
  public:
-  // Of all nodes; the list never changes, so that it needs no lock.
+  // Makes the mailboxes of all nodes. The list never changes, so it needs no lock.
   explicit InProcessNetwork(const std::vector<std::string>& names);
   int64_t Now() const;  // milliseconds
   Mailbox::Time When(int64_t ms) const;
-  // An address is the name of a node, perhaps with more behind a '/'. False: that node is gone.
+  // An address is the name of a node, optionally followed by '/' and more. Returns false if that node is gone.
   bool Send(const rpc::Peer& from, const rpc::Peer& to, const rpc::Message& message);
   Mailbox& At(const rpc::Peer& address) { return *mailboxes_.at(address.substr(0, address.find('/'))); }
   static rpc::Message Open(const Mailbox::Letter& letter);
@@ -61,7 +62,7 @@ class InProcessNetwork {
   std::map<std::string, std::unique_ptr<Mailbox>> mailboxes_;
 };
 
-// A thread that lives on letters and timers. After Start all but Stop and Join belongs to it.
+// A thread that handles letters and timers. After Start, only this thread may call the methods, except Stop and Join.
 class InProcessNode {
  public:
   using Handler = std::function<void(const rpc::Peer& from, const rpc::Peer& to, const rpc::Message&)>;
@@ -75,12 +76,12 @@ class InProcessNode {
   void After(int64_t delay_ms, std::function<void()> f);
   void Every(int64_t ms, std::function<void()> f);
   bool Send(const rpc::Peer& to, const rpc::Message& message, const std::string& connection = "");
-  // Without a goodbye: from now on nothing is sent, called or taken.
+  // Ends without a goodbye: from now on the node sends, calls and receives nothing.
   void Vanish(Mailbox::State how);
 
  private:
   struct Timer {
-    int64_t at, number;  // equal times in order
+    int64_t at, number;  // timers for the same time run in order of their numbers
     std::function<void()> f;
     bool operator<(const Timer& o) const { return at != o.at ? at > o.at : number > o.number; }
   };

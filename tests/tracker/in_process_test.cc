@@ -1,7 +1,7 @@
-// The state machines of tracker, servers and clients, each in a thread of its own, over a network that ThreadSanitizer
-// sees through. What the simulator cannot show, since it has one thread: that they share nothing. Servers end in
-// mid-job and a client vanishes. No expectation rests on how fast the threads run, but that all is over within a
-// minute: who is starved loses its lease and tries again.
+// The state machines of tracker, servers and clients, each in its own thread, over a network that ThreadSanitizer can
+// check. Unlike the simulator, which has one thread, this shows that they share nothing. Servers end during jobs, and a
+// client vanishes. The only expectation on speed is that everything ends within a minute: a thread that runs too late
+// loses its lease and tries again.
 #include "tests/tracker/in_process.h"
 
 #include <gmock/gmock.h>
@@ -24,9 +24,9 @@ using testing::IsEmpty;
 using State = Mailbox::State;
 
 constexpr int kServers = 4, kClients = 5, kJobs = 3;
-constexpr int kVanishes = 2;  // this client
+constexpr int kVanishes = 2;  // number of the client that vanishes
 constexpr auto kPatience = std::chrono::seconds(60);
-// The first two servers end when so many of their candidates have begun.
+// The first two servers end when this number of their candidates has begun.
 constexpr int kDies = 0, kUnplugged = 1;
 constexpr int64_t kLastCandidate = 4;
 
@@ -42,7 +42,7 @@ struct TrackerThread {
     node.Start(
         [this] {
           TrackerState::Options options;
-          options.quantum_ms = 2000;  // short, so that holders yield to those who wait
+          options.quantum_ms = 2000;  // short, so that holders yield to waiting clients
           state = std::make_unique<TrackerState>(std::move(options), node.Now());
           node.Every(100, [this] { Perform(state->Tick(node.Now())); });
         },
@@ -57,10 +57,10 @@ struct TrackerThread {
   }
 
   std::unique_ptr<TrackerState> state;
-  InProcessNode node;  // last: its end joins the thread
+  InProcessNode node;  // the last member, since its destructor joins the thread
 };
 
-// What was executed, on which server, for which batch; read when the thread has ended.
+// A candidate that a server executed, with its batch. Read after the server's thread has ended.
 struct Execution {
   Id batch;
   std::string candidate;
@@ -116,7 +116,7 @@ struct ServerThread {
 };
 
 struct ClientThread {
-  // All requests have been sent before any of their answers is read, so that some must wait for a device.
+  // All clients send their requests before they read any answer, so some must wait for a device.
   ClientThread(InProcessNetwork& network, int c, std::latch& all_have_asked)
       : network(network), index(c), rng(200 + static_cast<uint64_t>(c)), node(network, Name()) {
     node.Start(
@@ -124,7 +124,7 @@ struct ClientThread {
           rpc::ClientSession::Options options;
           options.client = options.client_name = Name();
           options.key = "k";
-          // However slow this machine is, nobody gives up.
+          // No client gives up, however slow the machine is.
           options.wait_ms = options.tracker_silence_ms = int64_t{24} * 3600 * 1000;
           options.max_losses = 1 << 30;
           client = std::make_unique<ClientNode>(std::move(options), World());
@@ -184,7 +184,7 @@ struct ClientThread {
     world.on_done = [this] {
       ++jobs_done;
       node.After(rng.Below(300), [this] {
-        // If need be longer, until the first two servers have ended with a candidate of somebody's.
+        // Continues until the first two servers have ended, which they do during a job.
         bool any_up = network.At("s0").state() == State::kOpen || network.At("s1").state() == State::kOpen;
         if (jobs < kJobs || any_up) return StartJob();
         client->Close();
@@ -200,17 +200,17 @@ struct ClientThread {
   std::atomic<bool> done{false};
   size_t wanted = 0, results = 0, failed = 0;
   int jobs = 0, jobs_done = 0, waited = 0;
-  std::map<Id, std::pair<std::string, Token>> batches;  // -> server and lease
+  std::map<Id, std::pair<std::string, Token>> batches;  // batch -> server and lease
   std::vector<std::string> violations;
   Rng rng;
   std::string server;
-  int64_t connection = 0, connections = 0;  // the current one, or 0; all so far
+  int64_t connection = 0, connections = 0;  // the current connection (0: none), and the number of all so far
   bool connected = false;
   std::unique_ptr<ClientNode> client;
   InProcessNode node;
 };
 
-// Asks the tracker until its answer pleases, or for a minute; the last answer.
+// Asks the tracker until `pleases` accepts its answer, for a minute at most. Returns the last answer.
 rpc::StatusReply AskUntil(InProcessNetwork& network, const std::function<bool(const rpc::StatusReply&)>& pleases) {
   rpc::StatusReply reply;
   for (auto start = std::chrono::steady_clock::now(); std::chrono::steady_clock::now() - start < kPatience;) {
@@ -225,7 +225,7 @@ rpc::StatusReply AskUntil(InProcessNetwork& network, const std::function<bool(co
   return reply;
 }
 
-// "free free unreachable", in the order of the servers.
+// Returns the states of the servers in order, such as "free free unreachable".
 std::string States(const rpc::StatusReply& reply) {
   std::string text;
   for (const rpc::DeviceStatus& device : reply.devices) text += (text.empty() ? "" : " ") + device.state;
@@ -239,8 +239,8 @@ bool NoLease(const rpc::StatusReply& reply) {
   return true;
 }
 
-// Each server worked for one lease after the other, each lease was one client's on one server, and what was executed
-// belonged to the client whose lease it was.
+// Checks that each server worked for one lease after another, that each lease belonged to one client on one server, and
+// that each executed candidate belonged to the client with the lease.
 void CheckExecutions(const std::vector<std::unique_ptr<ServerThread>>& servers,
                      const std::vector<std::unique_ptr<ClientThread>>& clients) {
   std::map<Token, std::pair<std::string, std::string>> holders;
@@ -254,7 +254,7 @@ void CheckExecutions(const std::vector<std::unique_ptr<ServerThread>>& servers,
         ++owners;
         const auto& [where, token] = batch->second;
         EXPECT_EQ(where, server->Name());
-        EXPECT_LE(last, token) << server->Name() << " works for a lease that was superseded";
+        EXPECT_LE(last, token) << server->Name() << " works for a lease after a newer one";
         last = token;
         auto holder = holders.emplace(token, std::pair(client->Name(), where)).first->second;
         EXPECT_EQ(holder, std::pair(client->Name(), where));

@@ -11,7 +11,7 @@ using rpc::TrialResult;
 
 namespace {
 
-// The seconds that a device reports for this artifact; a whole number, so that it passes the wire exactly.
+// Returns the seconds that a device reports for this artifact: a whole number, so that the wire transmits it exactly.
 double TimeOf(const std::string& artifact) { return 1 + static_cast<double>(Hash64(artifact) % 1000000007); }
 
 }  // namespace
@@ -28,7 +28,7 @@ std::shared_ptr<const rpc::MeasureJob> MakeJob(const std::string& prefix, int mo
     candidate.id = prefix + std::to_string(i) + (luck < 0.05 ? "x" : luck < 0.06 ? "h" : "");
     candidate.blob = static_cast<int>(i);
     candidate.check = false;
-    // Only what never ends meets its deadline: a thread that does not get a processor for a while must not.
+    // Only a candidate that never ends may meet its deadline, not one whose thread gets no processor for a while.
     candidate.load_seconds = candidate.run_seconds = FateOf(candidate.id) == Fate::kHangs ? 2 : 3600;
     job->artifacts.push_back(std::make_shared<const std::string>("artifact of " + candidate.id));
     job->candidates.push_back(std::move(candidate));
@@ -105,7 +105,7 @@ void ClientNode::Check(const TrialResult& result) {
   if (!answered_.insert(id).second) world_.violation("candidate " + id + " answered twice");
   if (result.status == TrialStatus::kInfrastructure) return;
   bool fine = FateOf(id) == Fate::kFine;
-  // No runner here says that it has loaded the candidate.
+  // The runners of these tests never report that they have loaded a candidate, so a crash counts as a failure to load.
   if (result.status != (fine ? TrialStatus::kOk : TrialStatus::kLoadFailed)) {
     world_.violation("candidate " + id + " was blamed: " + std::string(ToText(result.status)));
   } else if (fine && result.times != std::vector<double>{TimeOf(*job_->artifacts[places_[id]])}) {

@@ -1,7 +1,7 @@
-// The sessions of servers and clients with what surrounds them in a test: a device that only pretends to run
-// candidates, jobs whose right answers are known, and a check of every answer. The clock, the network and the way to
-// call back later come from the caller: the simulator has virtual time and one thread, the in-process farm a thread for
-// each node. A node belongs to one thread and calls nothing of its world from another.
+// For tests: the sessions of servers and clients with a simulated environment: a device that only pretends to run
+// candidates, jobs with known answers, and a check of every answer. The caller provides the clock, the network and
+// delayed calls: the simulator has virtual time and one thread, the in-process farm a thread for each node. A node
+// belongs to one thread, in which it also calls its World.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -16,24 +16,24 @@
 
 namespace autotune {
 
-// What becomes of a candidate is in its name.
+// A candidate's fate is part of its name.
 enum class Fate { kFine, kCrashes, kHangs };
 Fate FateOf(const std::string& candidate);
 
-// A job of 1 to `most` candidates, whose names begin with `prefix`. Each has an artifact of its own, and the time that
-// a device reports is computed from the artifact: so the result of another candidate or of another job is recognized.
+// Returns a job of 1 to `most` candidates, whose names begin with `prefix`. Each has its own artifact, from which the
+// device computes the time that it reports. So a result of another candidate or job is recognized.
 std::shared_ptr<const rpc::MeasureJob> MakeJob(const std::string& prefix, int most, Rng& rng);
 
 class ServerNode {
  public:
   struct World {
     std::function<int64_t()> now;
-    // Calls later, in this node's thread, and never after the node has ended.
+    // Calls a function later, in this node's thread, but never after the node has ended.
     std::function<void(int64_t delay_ms, std::function<void()>)> after;
     std::function<void(const rpc::Peer&, const rpc::Message&)> to_peer;
     std::function<void(const rpc::Message&)> to_tracker;
-    std::function<void(const rpc::Message&)> on_start;  // a candidate begins: a RunnerRequest
-    std::function<int64_t()> run_ms;                    // how long it will take
+    std::function<void(const rpc::Message&)> on_start;  // a candidate begins; the message is a RunnerRequest
+    std::function<int64_t()> run_ms;                    // how long the next run takes
     std::function<void(std::string)> violation;
   };
   ServerNode(rpc::ServerSession::Options options, World world);
@@ -50,7 +50,7 @@ class ServerNode {
 
   World world_;
   rpc::ServerSession session_;
-  int64_t runs_ = 0, running_ = 0;  // number of the run on the device; 0: none
+  int64_t runs_ = 0, running_ = 0;  // number of the current run on the device; 0: none
 };
 
 class ClientNode {
@@ -62,7 +62,7 @@ class ClientNode {
     std::function<void(const rpc::Message&)> to_server;
     std::function<void()> drop_server;
     std::function<void(const rpc::TrialResult&)> on_result;  // already checked
-    std::function<void()> on_done;                           // the job, with all results
+    std::function<void()> on_done;                           // the job is done, with all results
     std::function<void(std::string)> violation;
   };
   ClientNode(rpc::ClientSession::Options options, World world);
@@ -83,7 +83,7 @@ class ClientNode {
   World world_;
   rpc::ClientSession session_;
   std::shared_ptr<const rpc::MeasureJob> job_;
-  std::map<std::string, size_t> places_;  // candidate -> its place in the job
+  std::map<std::string, size_t> places_;  // candidate -> its index in the job
   std::set<std::string> answered_;
 };
 

@@ -93,7 +93,7 @@ void Simulator::StartServer(int s) {
   server.frozen_inputs.clear();
   server.last_token = {};
   rpc::ServerSession::Options options;
-  // Half of them keep their id over a restart, as one with a state directory does.
+  // Half of the servers keep their id over a restart, like a server with a state directory.
   options.server = "server" + std::to_string(s) + (s % 2 ? "" : "." + std::to_string(server.incarnation));
   options.incarnation = std::to_string(server.incarnation);
   options.device.key = "k";
@@ -111,7 +111,7 @@ void Simulator::StartServer(int s) {
   server.node = std::make_unique<ServerNode>(std::move(options), std::move(world));
 }
 
-// Runs f there unless it is down or another incarnation; later if it is frozen.
+// Runs f on a server, unless it is down or has restarted. If it is frozen, runs f later.
 void Simulator::InServer(int s, int64_t incarnation, std::function<void(Server&)> f) {
   Server& server = servers_[static_cast<size_t>(s)];
   if (!server.node || server.incarnation != incarnation) return;
@@ -122,7 +122,7 @@ void Simulator::InServer(int s, int64_t incarnation, std::function<void(Server&)
   }
 }
 
-// Peers are "c<client>/<connection>".
+// Names of peers are "c<client>/<connection>".
 void Simulator::FromServer(const Peer& peer, const Message& message) {
   auto c = static_cast<size_t>(std::stoi(peer.substr(1)));
   int64_t connection = std::stoll(peer.substr(peer.find('/') + 1));
@@ -235,7 +235,7 @@ void Simulator::Misfortunes() {
       server.node.reset();
       ++server_restarts;
       for (size_t c = 0; c < clients_.size(); ++c) {
-        // Some notice the broken connection, some only the silence.
+        // Some clients notice the broken connection, others only the silence.
         if (clients_[c].server != s || rng_.Below(2)) continue;
         Post(5, [this, c, connection = clients_[c].connection] {
           if (clients_[c].connection == connection) clients_[c].node->OnServerDisconnected();
@@ -247,7 +247,7 @@ void Simulator::Misfortunes() {
     }
   }
   for (Client& client : clients_) {
-    if (client.server >= 0 && rng_.Uniform() < weather_.cuts) client.cut = true;  // until it connects anew
+    if (client.server >= 0 && rng_.Uniform() < weather_.cuts) client.cut = true;  // until the client connects anew
   }
   Post(1000, [this] { Misfortunes(); });
 }

@@ -1,6 +1,6 @@
-// A farm in virtual time: the real state machines of tracker, servers and clients over a network that loses, delays,
-// repeats and cuts, with processes that crash, freeze and return. One seed, one history. Violated promises are
-// collected in `violations`, so that a test can also show that they would be noticed.
+// A farm in virtual time: the real state machines of tracker, servers and clients, over a network that loses, delays,
+// repeats and cuts messages, with processes that crash, freeze and restart. Each seed gives one history. Violated
+// promises are collected in `violations`, so that tests can check that violations are noticed.
 #pragma once
 #include <map>
 #include <memory>
@@ -18,32 +18,32 @@ namespace autotune {
 struct Weather {
   double loss = 0.05, repeat = 0.05;
   int64_t max_delay_ms = 60;
-  double tracker_crashes = 0.01, server_crashes = 0.01, server_freezes = 0.01, cuts = 0.02;  // per second and node
-  bool forge_tokens = false;  // clients claim the highest token, as no honest client does
+  double tracker_crashes = 0.01, server_crashes = 0.01, server_freezes = 0.01, cuts = 0.02;  // chance per second
+  bool forge_tokens = false;  // clients claim the highest token, which honest clients never do
 };
 
 class Simulator {
  public:
   Simulator(uint64_t seed, Weather weather, int servers, int clients, int jobs_per_client);
-  // Until all jobs are done, or the virtual time is over.
+  // Runs until all jobs are done, or the virtual time is over.
   void Run(int64_t max_ms);
 
   std::vector<std::string> violations;
   int64_t now = 0;
   int delivered = 0, infrastructure = 0, tracker_restarts = 0, server_restarts = 0, executed = 0;
   bool AllDone() const;
-  // Devices that the tracker believes to be busy.
+  // Returns the number of devices that the tracker considers busy.
   int Busy() const;
 
  private:
   struct Event {
     int64_t at;
-    int64_t number;  // equal times in order
+    int64_t number;  // events at the same time happen in order of their numbers
     std::function<void()> f;
     bool operator<(const Event& o) const { return at != o.at ? at > o.at : number > o.number; }
   };
   struct Server {
-    std::unique_ptr<ServerNode> node;  // null: down
+    std::unique_ptr<ServerNode> node;  // null if the server is down
     int64_t incarnation = 0;
     int64_t frozen_until = 0;
     std::vector<std::function<void()>> frozen_inputs;
@@ -52,10 +52,10 @@ class Simulator {
   struct Client {
     std::unique_ptr<ClientNode> node;
     int jobs_left = 0;
-    int64_t connection = 0;  // number of the current one
+    int64_t connection = 0;  // number of the current connection
     int server = -1;
     int64_t server_incarnation = 0;
-    bool cut = false;  // nothing passes between it and its server
+    bool cut = false;  // no message passes between the client and its server
   };
 
   void Post(int64_t delay, std::function<void()> f);
@@ -85,7 +85,7 @@ class Simulator {
   int64_t tracker_epoch_ = 0;
   std::vector<Server> servers_;
   std::vector<Client> clients_;
-  std::map<rpc::Id, rpc::Token> batch_tokens_;  // as granted
+  std::map<rpc::Id, rpc::Token> batch_tokens_;  // tokens as the tracker granted them
   int64_t connections_ = 0;
 };
 

@@ -23,13 +23,13 @@ TEST(Simulator, CalmWeather) {
   EXPECT_TRUE(farm.AllDone());
   EXPECT_THAT(farm.violations, testing::IsEmpty());
   EXPECT_EQ(farm.infrastructure, 0);
-  EXPECT_EQ(farm.executed, farm.delivered);  // nothing was measured twice
+  EXPECT_EQ(farm.executed, farm.delivered);  // no candidate was measured twice
 }
 
-// Whatever happens: no device works for two leases, every candidate is answered exactly once, nothing hangs.
+// Under all faults, no device works for two leases, every candidate is answered exactly once, and nothing hangs.
 TEST(Simulator, StormySeeds) {
   int tracker_restarts = 0, server_restarts = 0, repeated = 0;
-  const char* more = std::getenv("AUTOTUNE_SIMULATOR_SEEDS");  // a night's worth
+  const char* more = std::getenv("AUTOTUNE_SIMULATOR_SEEDS");  // the number of seeds for a longer test
   for (uint64_t seed = 1, last = more ? std::stoull(more) : 25; seed <= last; ++seed) {
     Simulator farm(seed, Weather{}, 3, 5, 3);
     farm.Run(kTwoHours);
@@ -40,13 +40,13 @@ TEST(Simulator, StormySeeds) {
     server_restarts += farm.server_restarts;
     repeated += farm.executed - farm.delivered;
   }
-  // The weather was as bad as it was meant to be.
+  // The faults did occur.
   EXPECT_GT(tracker_restarts, 10);
   EXPECT_GT(server_restarts, 30);
   EXPECT_GT(repeated, 0);
 }
 
-// The negative twin: without honest tokens the promise breaks, and the simulator sees it.
+// The negative twin: with forged tokens a promise is violated, and the simulator notices.
 TEST(Simulator, ForgedTokensAreNoticed) {
   Weather weather;
   weather.forge_tokens = true;

@@ -9,7 +9,7 @@ namespace {
 using rpc::Message;
 using testing::HasSubstr;
 
-// A tracker whose peers are names, and what it said to each of them last.
+// A tracker whose peers are names, and the last message to each of them.
 struct World {
   explicit World(TrackerState::Options options = {}) : tracker(WithIds(std::move(options)), 0) {}
   static TrackerState::Options WithIds(TrackerState::Options options) {
@@ -98,7 +98,7 @@ TEST(TrackerState, ARepeatedRequestGetsTheSameAnswer) {
   EXPECT_EQ(w.Last<rpc::LeaseGranted>("a")->lease, lease);
   w.Ask("a", "cpu", "rb");
   EXPECT_NE(w.Last<rpc::LeaseGranted>("a")->lease, lease);
-  // Settled: a late duplicate must not take a device for nobody.
+  // The lease is over: a late duplicate of the request must not take a device.
   w.Say("a", rpc::LeaseRelease{lease});
   w.Ask("a", "cpu", "ra");
   EXPECT_THAT(w.RefusalOf("a"), HasSubstr("lease_lost"));
@@ -185,7 +185,7 @@ TEST(TrackerState, UnknownKeys) {
   w.Report("s1", "rpi4");
   w.Report("s2", "rpi4");
   w.Ask("a", "rp4", "early");
-  EXPECT_TRUE(w.Last<rpc::LeaseQueued>("a"));  // just started: its server may yet arrive
+  EXPECT_TRUE(w.Last<rpc::LeaseQueued>("a"));  // just after the start, the key's server may still arrive
   w.Pass(2900, {});
   EXPECT_EQ(w.RefusalOf("a"), "");
   w.Pass(200, {});
@@ -234,7 +234,7 @@ TEST(TrackerState, ALostTimeOutIsToldAgain) {
   w.Ask("b", "cpu", "rb", 2000);
   w.Pass(2100, {"s1"});
   EXPECT_THAT(w.RefusalOf("b"), HasSubstr("timed_out"));
-  w.Ask("b", "cpu", "rb", 2000);  // the refusal was lost
+  w.Ask("b", "cpu", "rb", 2000);  // repeated, since the refusal was lost
   EXPECT_THAT(w.RefusalOf("b"), HasSubstr("timed_out: no device became free in time: 1 of 1"));
   EXPECT_TRUE(w.tracker.Status("", w.now).queue.empty());
 }
@@ -263,7 +263,7 @@ TEST(TrackerState, AFailedServerIsAvoidedIfThereIsAnother) {
   World w;
   w.Report("s1", "cpu");
   w.Ask("a", "cpu", "r1", 60000, {"s1"});
-  // The only one, but it must show that it is alive first.
+  // There is only this server, but it must first show that it is alive.
   EXPECT_TRUE(w.Last<rpc::LeaseQueued>("a"));
   w.now = 1000;
   w.Report("s1", "cpu");
@@ -301,7 +301,7 @@ TEST(TrackerState, AfterARestartLeasesAreAdoptedAndNothingIsGrantedForOneTimeToL
   World w(options);
   rpc::HeldLease held{"old", {1, 7}, "a", "a", "", "", 5000};
   w.Say("a", rpc::LeaseRenew{"old"});
-  EXPECT_TRUE(w.Last<rpc::LeaseRenewed>("a"));  // perhaps its server has not reported yet
+  EXPECT_TRUE(w.Last<rpc::LeaseRenewed>("a"));  // the lease's server may not have reported yet
   w.Report("s1", "cpu", {held});
   EXPECT_TRUE(w.Last<rpc::ReportReply>("s1")->revoked.empty());
   w.Report("s2", "cpu");
@@ -318,7 +318,7 @@ TEST(TrackerState, AfterARestartLeasesAreAdoptedAndNothingIsGrantedForOneTimeToL
   ASSERT_TRUE(w.Last<rpc::LeaseGranted>("b"));
   EXPECT_EQ(w.Last<rpc::LeaseGranted>("b")->server, "s2");
   EXPECT_EQ(w.Last<rpc::LeaseGranted>("b")->token.epoch, 2);
-  // Later, a lease that nobody here granted is revoked.
+  // Later, a lease that this tracker has not granted is revoked.
   w.Report("s3", "cpu", {{"ghost", {1, 3}, "x", "x", "", "", 0}});
   EXPECT_EQ(w.Last<rpc::ReportReply>("s3")->revoked, std::vector<std::string>{"ghost"});
 }
@@ -369,7 +369,7 @@ TEST(TrackerState, WhatDoesNotBelongHereIsRefused) {
   w.Say("x", rpc::MeasureAccepted{});
   EXPECT_THAT(w.RefusalOf("x"), HasSubstr("unexpected: a tracker does not take a measure_accepted"));
   w.Say("x", rpc::Refusal{"a", "b"});
-  EXPECT_FALSE(w.last.count("x"));  // never answer a refusal
+  EXPECT_FALSE(w.last.count("x"));  // a refusal must never be answered
   w.Say("x", rpc::Ping{"hello"});
   EXPECT_EQ(w.Last<rpc::Pong>("x")->payload, "hello");
   w.Say("x", rpc::ServerReport{});

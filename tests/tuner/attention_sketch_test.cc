@@ -1,4 +1,5 @@
-// Sketches of attention: both products and the softmax between them in one loop over tasks, and programs that are none.
+// Sketches of attention: both products and the softmax between them are in one loop over tasks. Other programs get
+// other sketches.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -14,7 +15,7 @@ namespace {
 using test::Attention;
 using test::MakeAttention;
 
-// The names of the sketches, one after the other, and how many of them are one loop over tasks.
+// The names of the sketches, and the number of sketches that are one loop over tasks.
 struct Names {
   std::string all;
   size_t together = 0, count = 0;
@@ -38,13 +39,13 @@ TEST(AttentionSketch, IsOneLoopOverTasks) {
   EXPECT_EQ(names.all, "attention\nattention:columns\n");
 }
 
-// A copy of the keys that few rows read costs more than it saves.
+// A copy of the keys costs more than it saves if few rows read them.
 TEST(AttentionSketch, FewQueriesReadKeysWhereTheyAre) {
   const Names names = NamesOf(MakeAttention({.batch = {2, 3}, .queries = 2, .keys = 32, .width = 16, .depth = 16}));
   EXPECT_EQ(names.all, "attention\n");
 }
 
-// With fewer heads than cores and one query, the products' columns are shared out, too.
+// With fewer heads than cores and one query, some sketches also divide the products' columns among the cores.
 TEST(AttentionSketch, FewTasksMayStayApart) {
   const Attention few = {.batch = {2}, .queries = 1, .keys = 64, .width = 16, .depth = 16};
   EXPECT_EQ(NamesOf(MakeAttention(few), 2).all, "attention\n");
@@ -77,11 +78,11 @@ TEST(AttentionSketch, TakesNothingElse) {
     return topi::Add("sum", topi::MatMul("values", weights, v), te::Splat({}, 1));
   };
   EXPECT_EQ(together(values(topi::Softmax("softmax", scores, {2}))), 1u);
-  EXPECT_EQ(together(values(topi::Relu("relu", scores))), 0u);             // no passes over rows
-  EXPECT_EQ(together(values(topi::Softmax("softmax", scores, {1}))), 0u);  // over columns
+  EXPECT_EQ(together(values(topi::Relu("relu", scores))), 0u);             // no softmax over rows
+  EXPECT_EQ(together(values(topi::Softmax("softmax", scores, {1}))), 0u);  // the softmax is over columns
 }
 
-// Rows and columns that no vector and no tile divides; masks that broadcast; keys that heads share.
+// Rows and columns that neither vectors nor tiles divide, masks that broadcast, and keys that several heads share.
 TEST(AttentionSketch, ComputesTheSame) {
   const Attention cases[] = {
       {.batch = {2, 2}, .queries = 16, .keys = 32, .width = 8, .depth = 16},
@@ -102,8 +103,8 @@ TEST(AttentionSketch, ComputesTheSame) {
   }
 }
 
-// Heads that lie side by side are read and written there: the keys through a copy, since the numbers of one are
-// neighbours. Columns in squares of vectors, and others; batches of heads, and pieces of a tensor.
+// Heads that lie side by side are read and written in place. The keys are copied, since the elements of one key are
+// adjacent. The cases have columns in whole squares of vectors and others, batches of heads, and slices of a tensor.
 TEST(AttentionSketch, ReadsHeadsWhereTheyLie) {
   const Attention cases[] = {
       {.batch = {1, 3}, .queries = 16, .keys = 40, .width = 16, .depth = 8, .heads_inside = true},
@@ -119,14 +120,14 @@ TEST(AttentionSketch, ReadsHeadsWhereTheyLie) {
   }
 }
 
-// What is placed apart computes the same, too.
+// Sketches with separate stages compute the same.
 TEST(AttentionSketch, ApartComputesTheSame) {
   const Target cores = *Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=znver3 -num-cores=16");
   test::CheckSpace(MakeAttention({.batch = {2}, .queries = 3, .keys = 37, .width = 5, .depth = 9, .mask = {3, 37}}), 3,
                    2, cores);
 }
 
-// Bytes of all buffers that a kernel allocates.
+// Returns the bytes of all buffers that a kernel allocates.
 int64_t ScratchBytes(const Stmt& s) {
   int64_t bytes = 0;
   Walk(
@@ -143,7 +144,7 @@ int64_t ScratchBytes(const Stmt& s) {
   return bytes;
 }
 
-// A task's scores lie in a core's own cache, so memory is far below all scores.
+// A task's scores fit a core's own cache, so the memory is much smaller than all scores.
 TEST(AttentionSketch, ScoresAreNeverStored) {
   const int64_t tokens = 1024, heads = 4;
   const PrimFunc func = MakeAttention({.batch = {heads}, .queries = tokens, .keys = tokens, .width = 64, .depth = 64});
@@ -160,7 +161,7 @@ TEST(AttentionSketch, ScoresAreNeverStored) {
       Result<LoweredKernel> kernel = Lower(schedule->func(), test::TestTarget());
       if (!kernel.ok()) continue;
       ++lowered;
-      // What is packed is no larger than the keys.
+      // The packed copy is at most as large as the keys.
       EXPECT_LE(ScratchBytes(kernel->run.body), test::TestTarget().l2_bytes + heads * tokens * 64 * 4)
           << ToText(sketch.trace);
     }

@@ -55,7 +55,7 @@ TEST_F(ConfirmTest, ATieStaysWithTheIncumbent) {
   Confirmation c = Run(2, [](int i, int turn) { return i == 0 ? 1.0 : turn % 5 < 3 ? 0.97 : 1.02; });
   EXPECT_EQ(c.winner, 0u);
   EXPECT_LT(c.outcomes[1].cost, c.outcomes[0].cost);
-  EXPECT_EQ(order_.size(), 24u) << "it took all turns";
+  EXPECT_EQ(order_.size(), 24u) << "an open result must take all turns";
 }
 
 TEST_F(ConfirmTest, AClearlySlowerChallengerIsGivenUpEarly) {
@@ -97,7 +97,7 @@ TEST_F(ConfirmTest, ACancelledTurnShowsInTheOutcomes) {
                                       : i == 1  ? 0.97
                                                 : 1.0; }, TrialStatus::kCancelled);
   EXPECT_EQ(c.outcomes[0].status, TrialStatus::kCancelled);
-  EXPECT_LT(order_.size(), 24u) << "and nothing more is measured";
+  EXPECT_LT(order_.size(), 24u) << "nothing more must be measured after the cancellation";
 }
 
 TEST_F(ConfirmTest, TheNextTakesTheFailedIncumbentsPlace) {
@@ -129,7 +129,7 @@ TEST(Judge, NeedsSixTurnsOrAClearDifference) {
   EXPECT_EQ(Judge({1.2, 1.01, 1.2}), Verdict::kOpen);
   EXPECT_EQ(Judge({0.99, 0.98, 0.99, 0.97, 0.99, 0.99}), Verdict::kFaster);
   EXPECT_EQ(Judge({0.99, 0.98, 1.01, 0.97, 0.99, 0.99}), Verdict::kOpen);
-  EXPECT_EQ(Judge({0.999, 0.998, 0.997, 0.999, 0.998, 0.999}), Verdict::kNotFaster) << "not worth a change";
+  EXPECT_EQ(Judge({0.999, 0.998, 0.997, 0.999, 0.998, 0.999}), Verdict::kNotFaster) << "the gain is too small";
 }
 
 }  // namespace

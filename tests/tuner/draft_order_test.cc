@@ -1,6 +1,6 @@
-// The order of the draft score beside the measured order, on the oracle's recording (docs/recordings.md). Left out are
-// tasks by whose times a number of the draft score was chosen, and those whose recorded schedules the present rules no
-// longer make (five kinds of windows).
+// Compares the order of the draft score with the measured order, on the oracle's recording (docs/recordings.md). The
+// test leaves out tasks whose times were used to choose a number of the draft score, and tasks whose recorded schedules
+// the present rules no longer make (five kinds of windows).
 #include <gtest/gtest.h>
 
 #include <utility>
@@ -11,12 +11,13 @@
 namespace autotune {
 namespace {
 
-constexpr double kLeastMedian = 0.6, kLeast = 0.3;  // of Spearman's rank correlations, one for each kind of task
-constexpr double kMostRegret = 1.25;                // of the untuned choice, in the median task
-constexpr size_t kFewestKinds = 9;                  // that the recording still judges
-constexpr size_t kStride = 4;                       // every fourth candidate is enough for a rank correlation
+// Lower bounds for Spearman's rank correlations: for their median over the kinds of tasks, and for each kind.
+constexpr double kLeastMedian = 0.6, kLeast = 0.3;
+constexpr double kMostRegret = 1.25;  // largest regret of the untuned choice, in the median task
+constexpr size_t kFewestKinds = 9;    // fewest kinds that the recording must still cover
+constexpr size_t kStride = 4;         // every fourth candidate is enough for a rank correlation
 
-// A recording with every kStride-th candidate of each task.
+// Returns a recording with every kStride-th candidate of each task.
 Recording Thinned(Recording recording) {
   for (RecordedTask& task : recording.tasks) {
     for (size_t i = 0; i * kStride < task.candidates.size(); ++i)
@@ -42,7 +43,7 @@ TEST(DraftOrder, FollowsTheMeasuredOrder) {
   EXPECT_LE(Median(regrets), kMostRegret);
 }
 
-// A score that knows nothing fails both bars.
+// A score without any information fails both bounds.
 TEST(DraftOrder, TellsAScoreWithoutKnowledge) {
   const Recording recording = ReadRecording(AUTOTUNE_SOURCE_DIR "/tests/tuner/recorded.jsonl.zst").value();
   std::vector<LocatedTask> tasks = LocateRecording(recording).value();
@@ -56,7 +57,7 @@ TEST(DraftOrder, TellsAScoreWithoutKnowledge) {
     EXPECT_LT(DraftOrderOf(task).rank_correlation, kLeast) << task.kind;
     for (LocatedCandidate& candidate : task.candidates) candidate.proposal.draft_seconds = -candidate.seconds;
     EXPECT_NEAR(DraftOrderOf(task).rank_correlation, -1, 1e-9) << task.kind;
-    EXPECT_GT(DraftOrderOf(task).regret, 1) << "the worst one is chosen";
+    EXPECT_GT(DraftOrderOf(task).regret, 1) << "an inverted score chooses the worst candidate";
     for (LocatedCandidate& candidate : task.candidates) candidate.proposal.draft_seconds = candidate.seconds;
     EXPECT_NEAR(DraftOrderOf(task).rank_correlation, 1, 1e-9) << task.kind;
     EXPECT_EQ(DraftOrderOf(task).regret, 1) << task.kind;

@@ -1,4 +1,4 @@
-// What is judged without a replay, and replays that share what candidates have in common.
+// The draft score and refusals that need no replay, and replays that reuse a common prefix.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ using test::ConvBiasRelu;
 using test::Dense;
 using test::TestTarget;
 
-// The attributes of a target alone decide: lanes, registers, and whether a product needs one of its own.
+// The target's attributes alone decide: lanes, registers, and whether a product needs a register of its own.
 TEST(Draft, RefusesTilesBeyondTheRegisterFile) {
   struct Case {
     const char* target;
@@ -58,7 +58,7 @@ TEST(Draft, RefusesTilesBeyondTheRegisterFile) {
   }
 }
 
-// A register tile that may begin a new row of the image, or overshoots, has an address for each of its pixels.
+// A register tile that may begin a new row of the image, or overshoots, needs an address for each of its pixels.
 TEST(Draft, KnowsTilesWithinARowOfTheImage) {
   auto sketches = GenerateSketches(ConvBiasRelu(28, 28, 16, 16, 3, {.pad = {1, 1, 1, 1}}), TestTarget());
   ASSERT_TRUE(sketches.ok()) << sketches.error().Text();
@@ -89,8 +89,8 @@ TEST(Draft, KnowsTilesWithinARowOfTheImage) {
   EXPECT_EQ((*strided)[0].stages[0].image_row, 14);
 }
 
-// Padding inside the loops over tiles repeats the rows and columns that the windows of two tiles share: many of them,
-// if the window is dilated.
+// Padding inside the loops over tiles repeats the rows and columns that the windows of two tiles share. Dilated windows
+// share many.
 TEST(Draft, CountsTheReachOfDilatedWindows) {
   auto sketches =
       GenerateSketches(ConvBiasRelu(20, 20, 16, 16, 5, {.dilation = {3, 3}, .pad = {6, 6, 6, 6}}), TestTarget());
@@ -110,12 +110,12 @@ TEST(Draft, CountsTheReachOfDilatedWindows) {
     d[sketch->stages[1].location_knob] = {{location}};
     return DraftSeconds(*sketch, d, TestTarget());
   };
-  EXPECT_GT(seconds(0), 1.1 * seconds(-1)) << "each of 100 tasks pads 13 rows";
+  EXPECT_GT(seconds(0), 1.1 * seconds(-1)) << "each of 100 tasks must pad 13 rows";
   d[s.m_knob] = {{1, 100, 4}};
-  EXPECT_LT(seconds(0), 1.1 * seconds(-1)) << "one task pads all of it once";
+  EXPECT_LT(seconds(0), 1.1 * seconds(-1)) << "a single task pads the image once";
 }
 
-// A tile of pixels in several rows needs a general register for the address of each.
+// A tile of pixels in several rows needs a general register for each pixel's address.
 TEST(Draft, CountsTheAddressesOfPixelsInSeveralRows) {
   const std::string x86 = "llvm -mtriple=x86_64-linux-gnu -mcpu=sapphirerapids -num-cores=2",
                     arm = "llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72 -num-cores=2";
@@ -133,11 +133,12 @@ TEST(Draft, CountsTheAddressesOfPixelsInSeveralRows) {
   };
   EXPECT_TRUE(fits(x86, 29, 11));
   EXPECT_FALSE(fits(x86, 29, 12));
-  EXPECT_TRUE(fits(x86, 24, 12)) << "within one row";
+  EXPECT_TRUE(fits(x86, 24, 12)) << "the tile lies within one row";
   EXPECT_TRUE(fits(arm, 29, 12));
 }
 
-// So do the clamped rows of a tile that overshoots, twice if the next tile's rows are asked for.
+// Clamped rows of a tile that overshoots need address registers, too, and twice as many if the next tile's rows are
+// prefetched.
 TEST(Draft, CountsTheAddressesOfRowsThatAreAskedFor) {
   const std::string x86 = "llvm -mtriple=x86_64-linux-gnu -mcpu=sapphirerapids -num-cores=2",
                     arm = "llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72 -num-cores=2";
@@ -158,12 +159,12 @@ TEST(Draft, CountsTheAddressesOfRowsThatAreAskedFor) {
   };
   EXPECT_TRUE(fits(x86, 5, 1));
   EXPECT_FALSE(fits(x86, 6, 1));
-  EXPECT_TRUE(fits(x86, 6, 0)) << "asked for late";
-  EXPECT_TRUE(fits(x86, 9, 1)) << "no row is clamped";
+  EXPECT_TRUE(fits(x86, 6, 0)) << "without prefetching the next rows";
+  EXPECT_TRUE(fits(x86, 9, 1)) << "nine rows per tile clamp no row";
   EXPECT_TRUE(fits(arm, 6, 1));
 }
 
-// What is packed beforehand is packed for each product of a batch.
+// Operands that are packed in advance are packed for each product of a batch.
 TEST(Draft, CountsThePackedMatricesOfABatch) {
   auto packed = [](const PrimFunc& func) {
     auto sketches = GenerateSketches(func, TestTarget());
@@ -187,11 +188,11 @@ TEST(Draft, CountsThePackedMatricesOfABatch) {
     d[sketch.stages[0].location_knob] = {{location}};
     return DraftSeconds(sketch, d, TestTarget());
   };
-  EXPECT_GT(seconds(batch, -1), 1.2 * seconds(shared, -1)) << "beforehand";
-  EXPECT_EQ(seconds(batch, 1), seconds(shared, 1)) << "each task packs what it needs";
+  EXPECT_GT(seconds(batch, -1), 1.2 * seconds(shared, -1)) << "packing in advance must cost more for nine products";
+  EXPECT_EQ(seconds(batch, 1), seconds(shared, 1)) << "packing inside the tasks must cost the same";
 }
 
-// With 31 of 32 registers taken, unrolling far spills; with fewer, or less of it, not.
+// With 31 of 32 registers in use, unrolling many steps spills. With fewer registers or fewer steps it does not.
 TEST(Draft, LeavesRegistersForUnrolledSteps) {
   Target target = Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=sapphirerapids -num-cores=2").value();
   auto sketches = GenerateSketches(Dense(252, 256, 256), target);
@@ -214,7 +215,8 @@ TEST(Draft, LeavesRegistersForUnrolledSteps) {
   EXPECT_FALSE(fits(14, 4, 1));
 }
 
-// Each from the one before, sorted or not, refused ones among them: as from the start.
+// Replaying each candidate from the one before gives the same result as from the start, in any order and after refused
+// candidates.
 TEST(SuccessiveReplays, GiveTheSameAsReplaysFromTheStart) {
   for (const PrimFunc& func : {Dense(96, 80, 64), ConvBiasRelu(9, 9, 8, 24, 3, {.pad = {1, 1, 1, 1}})}) {
     auto sketches = GenerateSketches(func, TestTarget());
@@ -257,7 +259,7 @@ TEST(SuccessiveReplays, GiveTheSameAsReplaysFromTheStart) {
   }
 }
 
-// Two candidates that differ in how far ahead they prefetch, in nothing else, are different to the cost model.
+// Candidates that differ only in their prefetch distance have different features.
 TEST(Features, SeePrefetches) {
   std::vector<PrimFunc> funcs = {ConvBiasRelu(7, 7, 256, 96, 1), test::Transposed({2048, 2048}, {1, 0}),
                                  ConvBiasRelu(112, 112, 64, 64, 3, {.pad = {1, 1, 1, 1}, .groups = 64})};
@@ -304,7 +306,7 @@ PrimFunc MaxPool(int64_t size, int64_t channels) {
   return te::CreatePrimFunc("pool", {{data, ParamRole::kInput}, {out, ParamRole::kOutput}});
 }
 
-// The text of a Nest without what costs nothing: loops of one iteration, whose order is a decision, too.
+// Returns the text of a Nest without details that cost nothing: loops of one iteration, whose order is a decision, too.
 std::string TextOfCost(const Nest& nest) {
   std::istringstream lines(ToText(nest));
   std::string text, line;
@@ -322,7 +324,7 @@ std::string TextOfCost(const Nest& nest) {
   return text;
 }
 
-// Candidates with different decisions that make different programs, of all kinds of tasks, are different to the model.
+// For all kinds of tasks, candidates whose decisions give different programs have different features.
 TEST(Features, TellCandidatesApart) {
   const std::vector<std::pair<const char*, PrimFunc>> kinds = {
       {"dense", Dense(96, 80, 64)},
@@ -356,7 +358,7 @@ TEST(Features, TellCandidatesApart) {
         Nest nest = NestOf(schedule->func());
         std::string text = TextOfCost(nest);
         auto [known, added] = seen.emplace(ExtractFeatures(nest, TestTarget()), text);
-        EXPECT_EQ(known->second, text) << kind << ": two programs, the same features";
+        EXPECT_EQ(known->second, text) << kind << ": two programs have the same features";
         of_kind += added;
       }
     }
@@ -366,7 +368,7 @@ TEST(Features, TellCandidatesApart) {
   EXPECT_GT(candidates, 700U);
 }
 
-// A product of f64 needs twice the registers of one of f32.
+// A product in f64 needs twice the registers of one in f32.
 TEST(Draft, CountsRegistersByTheSizeOfTheElements) {
   auto fits = [](DType dtype, int64_t rows, int64_t columns) {
     te::Tensor a = te::Placeholder("a", {240, 64}, dtype), b = te::Placeholder("b", {64, 256}, dtype);
@@ -408,7 +410,7 @@ TEST(Draft, SharesSmallProducts) {
     return DraftSeconds(sketch, d, TestTarget());
   };
   EXPECT_LT(seconds(2), seconds(1));
-  EXPECT_LT(seconds(2), seconds(8)) << "tasks cost, too";
+  EXPECT_LT(seconds(2), seconds(8)) << "each task has a cost, too";
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Sketches for GPUs: products lie in tiles of shared memory, and after every pass of lowering each draw still computes
-// the same, interpreted with threads in a random order.
+// Sketches for GPUs: products use tiles in shared memory. After every pass of lowering, each draw computes the same,
+// interpreted with threads in random order.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ using ::testing::HasSubstr;
 
 Target Gpu() { return Target::Parse("opencl -mtriple=x86_64-linux-gnu -max-threads=1024 -shared=48K").value(); }
 
-// Why the rule does not place the block, or "".
+// Returns why the rule does not place the block, or "".
 std::string Refusal(const PrimFunc& func, const std::string& block, SketchRule* rule = GpuTilingRule) {
   const Target gpu = Gpu();
   SketchBuilder s(func, gpu);
@@ -44,7 +44,8 @@ bool HasAsyncStores(const Stmt& s) {
   return found;
 }
 
-// `part`: of the sketches' names; none: blocks have a thread for each element.
+// Checks draws of the sketches whose names contain `part`. If `part` is empty, the blocks have a thread for each
+// element.
 void CheckDrawsFor(const Target& target, const PrimFunc& program, int draws, const std::string& part) {
   const bool tiled = part == ":gpu_tiles";
   std::vector<InterpArray> args = test::RandomArgs(program, 3);
@@ -94,7 +95,7 @@ TEST(GpuSketches, ProductsAreTiled) {
   CheckDraws(test::Dense(33, 40, 20), 3, ":gpu_tiles");
 }
 
-// Where vectors fit, no draw has conflicts of banks, and all global accesses use whole sectors.
+// Where vectors fit, no draw has bank conflicts, and all global accesses use whole sectors.
 TEST(GpuSketches, WarpsAccessMemorySideBySide) {
   const PrimFunc program = test::Product(256, 256, 64);
   Rng rng(7);
@@ -103,7 +104,7 @@ TEST(GpuSketches, WarpsAccessMemorySideBySide) {
       const Trace trace = Decide(sketch, DrawDecisions(sketch, rng));
       Result<LoweredKernel> kernel = Lower(Replay(program, trace)->func(), GpuWithAsyncCopies());
       if (!kernel.ok()) continue;
-      // Rows of one vector are half of a sector.
+      // Rows of one vector of 16 bytes are half a sector.
       const bool halves = ToText(trace).find("dense_step = 1\n") != std::string::npos;
       for (const WarpAccess& access : WarpAccessesOf(kernel->run.body)) {
         EXPECT_EQ(access.conflicts, 0) << access.buffer << ToText(trace);
@@ -124,8 +125,8 @@ TEST(GpuSketches, OtherBlocksGetAThreadForEachElement) {
   CheckDraws(test::Transposed({5, 9}, {1, 0}), 1, "");
 }
 
-// All passes over rows are one kernel: of rows in registers, with lanes of 16 bytes or of 4, in shared memory, and of
-// sums alone. Where rows do not fill the last block of threads, and where threads do not divide a row, guards hold.
+// All passes over a row are one kernel. The cases cover rows in registers, with lanes of 16 or 4 bytes, rows in shared
+// memory, and sums only. Guards protect rows beyond the last block of threads and rows that the threads do not divide.
 TEST(GpuSketches, RowsAreOneKernel) {
   const auto kernels = [](const PrimFunc& program) {
     const Sketch sketch = GenerateSketches(program, Gpu()).value().at(0);
@@ -134,7 +135,7 @@ TEST(GpuSketches, RowsAreOneKernel) {
     return schedule.func().body.As<Seq>() ? schedule.func().body.As<Seq>()->stmts.size() : 1;
   };
   EXPECT_EQ(kernels(test::Softmax({30, 1000})), 1);
-  EXPECT_GT(kernels(test::Softmax({30, 40})), 1) << "short rows";
+  EXPECT_GT(kernels(test::Softmax({30, 40})), 1) << "short rows must not become one kernel";
   EXPECT_EQ(Refusal(test::Softmax({30, 40}), "softmax_max_lanes", GpuRowsRule),
             "the rows are too short, or have too many lanes");
   EXPECT_EQ(Refusal(test::Product(64, 32, 96), "dense", GpuRowsRule), "an operand is used several times");
@@ -145,7 +146,7 @@ TEST(GpuSketches, RowsAreOneKernel) {
   CheckDraws(test::RowSums(20, 512), 4, "gpu_rows");
 }
 
-// The threads of a warp access rows side by side, in vectors of 16 bytes, and no two want different words of a bank.
+// The threads of a warp access rows in adjacent vectors of 16 bytes, without bank conflicts.
 TEST(GpuSketches, WarpsAccessRowsSideBySide) {
   for (const PrimFunc& program : {test::Softmax({64, 1024}), test::CenteredSquares(32, 768)}) {
     const Sketch sketch = GenerateSketches(program, GpuWithAsyncCopies()).value().at(0);
@@ -166,8 +167,8 @@ TEST(GpuSketches, WarpsAccessRowsSideBySide) {
   }
 }
 
-// An element-wise block of many elements has a thread for each vector, also where it reads one row again and again; of
-// few elements, or where vectors do not begin where memory has them, one for each element.
+// An element-wise block of many elements has a thread for each vector, even if it reads one row repeatedly. With few
+// elements, or if vectors would not be aligned, it has a thread for each element.
 TEST(GpuSketches, ElementsAreMovedInVectors) {
   auto program = [](int64_t rows, int64_t columns) {
     te::Tensor x = te::Placeholder("x", {rows, columns}), row = te::Placeholder("row", {columns});
@@ -194,7 +195,7 @@ TEST(GpuSketches, ElementsAreMovedInVectors) {
   }
 }
 
-// Blocks that fill a unit hide memory's latency; no choice beats memory.
+// Blocks of threads that fill a multiprocessor hide the memory's latency. No choice is faster than memory.
 TEST(GpuSketches, TheDraftScorePrefersBlocksThatFillAUnit) {
   const Target target = GpuWithAsyncCopies();
   const PrimFunc program = test::Softmax({4096, 1024});
@@ -203,13 +204,13 @@ TEST(GpuSketches, TheDraftScorePrefersBlocksThatFillAUnit) {
   auto seconds = [&](int64_t threads, int64_t rows) {
     return DraftSeconds(sketch, {Decision{threads}, Decision{rows}}, target);
   };
-  EXPECT_LT(seconds(16, 2), seconds(4, 1)) << "32 threads a block leave most of a unit idle";
+  EXPECT_LT(seconds(16, 2), seconds(4, 1)) << "blocks of 32 threads leave most of a multiprocessor idle";
   const double bytes = 2.0 * 4096 * 1024 * 4;
-  EXPECT_GT(seconds(16, 2), bytes / 3.5e12) << "no faster than memory";
+  EXPECT_GT(seconds(16, 2), bytes / 3.5e12) << "the score must not be faster than memory";
   EXPECT_LT(seconds(16, 2), bytes / 1.5e12);
 }
 
-// A row is one thread's, and so is the memory that sorting it takes; so are all updates of an element.
+// One thread sorts a row, in private memory, and one thread makes all updates of an element.
 TEST(GpuSketches, ProgramsAndScatteringComputeTheSame) {
   CheckDraws(test::BestOfRows(9, 30, 4), 1, "");
   CheckDraws(test::AddedRows(7, 5, 40, false), 1, "");

@@ -1,4 +1,4 @@
-// Sketches through the lowering pipeline: after every pass the program still computes the same.
+// Sketches after lowering: the program computes the same after every pass.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -21,7 +21,7 @@ namespace {
 using test::RunInterpreted;
 using test::TestTarget;
 
-// Constants as inputs: `prepare` would split the program in two.
+// Makes constants inputs, since `prepare` would split the program in two.
 PrimFunc WithoutConstants(PrimFunc func) {
   for (Param& param : func.params) {
     if (param.role == ParamRole::kConstant) param.role = ParamRole::kInput;
@@ -116,7 +116,7 @@ TEST(Lowered, RowsColumnsAndTransposesComputeTheSame) {
   CheckLowering(test::Products(2, 3, 401, 47), 1);
   CheckLowering(test::Product(3, 1, 77), 1);
   CheckLowering(test::Transposed({2, 20, 17, 16}, {0, 2, 3, 1}), 1);
-  CheckLowering(test::Transposed({18, 1024}, {1, 0}), 1);  // rows a page apart: tiles are copied first
+  CheckLowering(test::Transposed({18, 1024}, {1, 0}), 1);  // rows lie 4 KiB apart, so tiles are copied first
 }
 
 TEST(Lowered, SelectionComputesTheSame) {
@@ -130,10 +130,10 @@ TEST(Lowered, SelectionComputesTheSame) {
 }
 
 TEST(Lowered, PackedOperandsComputeTheSame) {
-  CheckLowering(test::Product(25, 72, 12), 1);  // tiles overshoot, and so does what is packed
-  CheckLowering(test::Product(13, 70, 5), 1);   // no whole pieces of rows
+  CheckLowering(test::Product(25, 72, 12), 1);  // tiles and packed pieces overshoot
+  CheckLowering(test::Product(13, 70, 5), 1);   // rows are not divided into whole pieces
   CheckLowering(test::Dense(14, 65, 8), 1);
-  CheckLowering(test::ConvBiasRelu(3, 5, 4, 64, 2), 1);  // packed rows: im2col
+  CheckLowering(test::ConvBiasRelu(3, 5, 4, 64, 2), 1);  // packs rows of windows (im2col)
 }
 
 TEST(Lowered, DenseLayersComputeTheSame) { CheckLowering(test::Dense(13, 24, 7), 8); }
@@ -150,7 +150,7 @@ bool ReadsRegisters(const Expr& e) {
 
 struct RegisterTiles {
   int loops = 0, guarded = 0;   // innermost loops that add to a register tile; those with a branch inside
-  std::set<std::string> homes;  // buffers in memory that are written from one
+  std::set<std::string> homes;  // buffers in memory that are written from a register tile
 };
 
 RegisterTiles RegisterTilesOf(const Stmt& body) {
@@ -177,7 +177,7 @@ RegisterTiles RegisterTilesOf(const Stmt& body) {
   return found;
 }
 
-// Of every register-tiled sketch of it, some draws of which lower.
+// Calls `check` for lowered draws of every register-tiled sketch of the program. Some draws of each must lower.
 void ForEachLowered(const PrimFunc& program, const std::function<void(const LoweredKernel&)>& check) {
   auto sketches = GenerateSketches(program, TestTarget());
   ASSERT_TRUE(sketches.ok()) << sketches.error().Text();
@@ -198,7 +198,8 @@ void ForEachLowered(const PrimFunc& program, const std::function<void(const Lowe
   EXPECT_GT(lowered, 4);
 }
 
-// Sizes that no tile divides, padding: what overshoots is cut off outside, or clamped.
+// Sizes that no tile divides, and padding: elements beyond the end are cut off outside the loop or clamped, never
+// guarded inside.
 TEST(Lowered, NoBranchInALoopThatAddsToARegisterTile) {
   for (const PrimFunc& program : {test::Dense(49, 70, 64), test::Product(53, 71, 12), test::Products(3, 13, 24, 9),
                                   test::ConvBiasRelu(7, 7, 8, 24, 3, {.pad = {1, 1, 1, 1}}),
@@ -212,7 +213,7 @@ TEST(Lowered, NoBranchInALoopThatAddsToARegisterTile) {
   }
 }
 
-// Rows a page apart: a tile of 16 x 16 is copied and no more, and nothing where there is another operand.
+// Rows 4 KiB apart: the program copies tiles of 16 x 16 and nothing else. With another operand there is no copy.
 TEST(Lowered, CopiesOfTilesAreTiles) {
   te::Tensor x = te::Placeholder("x", {64, 1024}), y = te::Placeholder("y", {1024, 64});
   te::Tensor sum = topi::Add("sum", topi::Transpose("turned", x, {1, 0}), y);
@@ -237,7 +238,7 @@ TEST(Lowered, CopiesOfTilesAreTiles) {
   }
 }
 
-// Scale, shift, residual and activation: the sum itself never goes to memory.
+// Scale, shift, residual and activation are applied to the register tile, so the sum itself is never written to memory.
 TEST(Lowered, EpiloguesAreComputedOnTheRegisterTile) {
   for (const PrimFunc& program : {test::ConvResidualSwish(7, 7, 8, 24, 3), test::ConvResidualSwish(6, 6, 16, 20, 1)}) {
     ForEachLowered(program, [](const LoweredKernel& kernel) {

@@ -1,4 +1,4 @@
-// Small programs that tuner tests search over.
+// For tests of the tuner: small programs to search over.
 #pragma once
 #include <string>
 
@@ -20,7 +20,7 @@ namespace autotune::test {
 
 inline Target TestTarget() { return Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=znver3 -num-cores=2").value(); }
 
-// relu(conv2d(data, weight) + bias), NHWC; the convolution by one of its alternatives.
+// relu(conv2d(data, weight) + bias) in NHWC, where one of the alternatives computes the convolution.
 inline PrimFunc ConvBiasRelu(int64_t h, int64_t w, int64_t ic, int64_t oc, int64_t kernel, topi::ConvAttrs attrs = {},
                              std::string_view alternative = "direct") {
   auto make = topi::FindAlternative(topi::ConvAlternatives(), alternative)->make;
@@ -50,7 +50,7 @@ inline PrimFunc ConvChannelsFirst(const te::Shape& shape, const te::Shape& kerne
                             {.use_fma = true});
 }
 
-// act(conv2d(data, weight) * scale + shift + residual), act(x) = x * sigmoid(x), NHWC, padded to the same size.
+// x * sigmoid(x) for x = conv2d(data, weight) * scale + shift + residual, in NHWC, padded to the same size.
 inline PrimFunc ConvResidualSwish(int64_t h, int64_t w, int64_t ic, int64_t oc, int64_t kernel) {
   te::Tensor data = te::Placeholder("data", {1, h, w, ic}), residual = te::Placeholder("residual", {1, h, w, oc});
   te::Tensor weight = te::Placeholder("weight", {kernel, kernel, ic, oc});
@@ -78,13 +78,13 @@ inline PrimFunc Dense(int64_t m, int64_t n, int64_t k, ParamRole role = ParamRol
 struct Attention {
   te::Shape batch;
   int64_t queries, keys, width, depth;
-  te::Shape mask = {};  // empty: none
-  double scale = 1;     // of scores
+  te::Shape mask = {};  // shape of the mask; empty: none
+  double scale = 1;     // factor of the scores
   bool ends_in_add = false;
-  bool exponentials = true;  // false: differences in their place, which small integers make exact
-  int64_t shared = 1;        // heads that share keys, the last dimension of `batch`
-  // Queries, keys, values and results lie as [batch[0], rows, batch[1], columns]: heads side by side. `piece`: they are
-  // the second of three pieces of such a tensor.
+  bool exponentials = true;  // false: without exp, so that small integers are exact
+  int64_t shared = 1;        // number of heads that share keys, in the last dimension of `batch`
+  // heads_inside: queries, keys, values and results lie as [batch[0], rows, batch[1], columns], heads side by side.
+  // `piece`: the operands are the second of three slices of such a tensor.
   bool heads_inside = false, piece = false;
 };
 
@@ -93,7 +93,7 @@ inline te::Shape Joined(te::Shape a, std::initializer_list<int64_t> b) {
   return a;
 }
 
-// softmax(q * k * scale + mask) * v, as the graph's kernels are lowered.
+// softmax(q * k * scale + mask) * v, as the graph passes lower it.
 inline PrimFunc MakeAttention(const Attention& a) {
   te::Shape shared = a.batch;
   if (a.shared > 1) shared.back() = 1;
@@ -133,10 +133,10 @@ inline PrimFunc MakeAttention(const Attention& a) {
   return te::CreatePrimFunc("attention", params, {.use_fma = true});
 }
 
-// Of two run-time operands.
+// A matrix product of two run-time operands.
 inline PrimFunc Product(int64_t m, int64_t n, int64_t k) { return Dense(m, n, k, ParamRole::kInput); }
 
-// `batch` products, of run-time operands.
+// `batch` matrix products of run-time operands.
 inline PrimFunc Products(int64_t batch, int64_t m, int64_t n, int64_t k) {
   te::Tensor a = te::Placeholder("a", {batch, m, k}), b = te::Placeholder("b", {batch, k, n});
   te::Tensor out = topi::MatMul("products", a, b);
@@ -144,7 +144,7 @@ inline PrimFunc Products(int64_t batch, int64_t m, int64_t n, int64_t k) {
                             {.use_fma = true});
 }
 
-// Softmax over one dimension, the last one unless it is given; a layer normalization without its scale.
+// Softmax over one dimension, by default the last.
 inline PrimFunc Softmax(const te::Shape& shape, int axis = -1) {
   te::Tensor x = te::Placeholder("x", shape);
   te::Tensor y = topi::Softmax("softmax", x, {axis < 0 ? static_cast<int>(shape.size()) - 1 : axis});
@@ -173,7 +173,7 @@ inline PrimFunc ColumnSums(const te::Shape& shape, const std::vector<int>& axes)
   return te::CreatePrimFunc("column_sums", {{x, ParamRole::kInput}, {y, ParamRole::kOutput}});
 }
 
-// The sum of squares over some axes, halved.
+// Half the sum of squares over some axes.
 inline PrimFunc SumOfSquares(const te::Shape& shape, const std::vector<int>& axes) {
   te::Tensor x = te::Placeholder("x", shape);
   te::Tensor sum = topi::ReduceAxes("sum", topi::Mul("square", x, x), axes, te::Combiner::kSum);
@@ -195,14 +195,15 @@ inline TuneTask MakeTask(const std::string& label, PrimFunc func, int weight = 1
   return task;
 }
 
-// The places of the k largest elements of each row.
+// The positions of the k largest elements of each row.
 inline PrimFunc BestOfRows(int64_t rows, int64_t columns, int64_t k) {
   te::Tensor x = te::Placeholder("x", {rows, columns});
   te::Tensor out = topi::TopK("top", x, k, true);
   return te::CreatePrimFunc("best_of_rows", {{x, ParamRole::kInput}, {out, ParamRole::kOutput}});
 }
 
-// `updates` rows added to computed rows of a matrix; or elements to elements, where each has a place of its own.
+// Adds `updates` rows to rows of a matrix at run-time indices. With `own_places`, adds elements to elements, each with
+// its own index.
 inline PrimFunc AddedRows(int64_t rows, int64_t columns, int64_t updates, bool own_places) {
   te::Tensor x = te::Placeholder("x", {rows, columns}), u = te::Placeholder("u", {updates, columns});
   te::Tensor i = te::Placeholder("i", {updates, own_places ? columns : 1}, DType::Int(32));
@@ -212,7 +213,7 @@ inline PrimFunc AddedRows(int64_t rows, int64_t columns, int64_t updates, bool o
       {{x, ParamRole::kInput}, {u, ParamRole::kInput}, {i, ParamRole::kInput}, {out, ParamRole::kOutput}});
 }
 
-// Sums of weighted rows: [1, points, channels].
+// Weighted sums of gathered rows: [1, points, channels].
 inline PrimFunc GatheredSums(int64_t rows, int64_t channels, int64_t points, int64_t taps) {
   te::Tensor x = te::Placeholder("x", {1, rows, channels}), w = te::Placeholder("w", {1, points, taps});
   te::Tensor i = te::Placeholder("i", {1, points, taps}, DType::Int(32));

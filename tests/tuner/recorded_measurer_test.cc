@@ -64,7 +64,7 @@ TEST_F(RecordedMeasurerTest, WhatWasNotIsPredictedAndNeverBeatsTheRecord) {
     RecordedDevice::Answer answer = device_->Ask(space_, proposal);
     EXPECT_FALSE(answer.recorded);
     if (answer.status != TrialStatus::kOk) {
-      EXPECT_EQ(answer.status, TrialStatus::kRejected) << "a failure that was never recorded";
+      EXPECT_EQ(answer.status, TrialStatus::kRejected) << "only recorded kinds of failures may occur";
       continue;
     }
     EXPECT_GE(answer.seconds, best);
@@ -72,18 +72,18 @@ TEST_F(RecordedMeasurerTest, WhatWasNotIsPredictedAndNeverBeatsTheRecord) {
     ++ran;
     near += std::abs(std::log(answer.seconds / truth)) < std::log(2);
   }
-  ASSERT_GT(ran, 30) << "too few to judge by";
+  ASSERT_GT(ran, 30) << "too few candidates ran";
   EXPECT_GT(near, ran / 2);
   Proposal bare = Others(1)[0];
   RecordedDevice::Answer with = device_->Ask(space_, bare);
   bare.features.clear();
-  EXPECT_EQ(device_->Ask(space_, bare).seconds, with.seconds) << "features are computed where they are missing";
+  EXPECT_EQ(device_->Ask(space_, bare).seconds, with.seconds) << "missing features must be computed";
 }
 
 TEST_F(RecordedMeasurerTest, TheFitIsJudgedByWhatItDidNotSee) {
   Make();
   const FitError& fit = device_->fit()[0];
-  ASSERT_GT(fit.held_out, 30) << "too few to judge by";
+  ASSERT_GT(fit.held_out, 30) << "too few candidates were held out";
   EXPECT_GT(fit.fitted, 4 * fit.held_out / 2);
   EXPECT_GT(fit.rank_correlation, 0.7);
   EXPECT_LT(fit.median_log_error, 0.4);

@@ -1,4 +1,4 @@
-// Sketches of reductions over any axes, of softmax, and of products of a few rows or one column.
+// Sketches of reductions over any axes, of softmax, and of products of few rows or one column.
 #include <gtest/gtest.h>
 
 #include "ir/text.h"
@@ -14,7 +14,7 @@ using test::CheckSpace;
 using test::Dense;
 using test::TestTarget;
 
-// Shapes and axes of every form, whole and with tails, with and without enough rows for all cores.
+// Shapes and axes of all forms, with and without tails, with and without enough rows for all cores.
 TEST(ReductionSketch, ReductionsOverAnyAxesComputeTheSame) {
   const std::pair<te::Shape, std::vector<int>> cases[] = {
       {{9, 7, 500}, {0, 1, 2}}, {{31, 37, 41}, {0, 1, 2}}, {{9, 20, 130}, {0, 2}},
@@ -55,10 +55,10 @@ TEST(ReductionSketch, SoftmaxOverAnyAxisIsOnePass) {
   EXPECT_EQ(name_of(test::Softmax({30, 13, 21, 2}, 2)), "rows");
   EXPECT_EQ(name_of(test::Softmax({40, 6, 18}, 1)), "rows");
   EXPECT_EQ(name_of(test::Softmax({40, 32, 32}, 1)), "rows");
-  EXPECT_NE(name_of(test::Softmax({300, 400}, 0)), "rows");  // one row
+  EXPECT_NE(name_of(test::Softmax({300, 400}, 0)), "rows");  // no outer axis: one row for all cores
 }
 
-// Rows over several loops: tasks begin where an outer loop does, so that they are known to be independent.
+// Rows over several loops: a task begins where an outer loop does, so the tasks are known to be independent.
 TEST(ReductionSketch, RowsOfSeveralLoopsAreOneParallelLoop) {
   for (const te::Shape& shape : {te::Shape{8, 44, 39, 122}, {64, 16, 49, 49}, {8, 44, 8, 128}}) {
     auto sketches = GenerateSketches(test::Softmax(shape), test::TestTarget());
@@ -71,7 +71,8 @@ TEST(ReductionSketch, RowsOfSeveralLoopsAreOneParallelLoop) {
   }
 }
 
-// Of few rows, all cores read parts; rows that are enough for all cores stay whole, and so do those of several passes.
+// If there are few rows, each core sums a part of each row. Rows are not divided if there are enough for all cores, or
+// if there are several passes over them.
 TEST(ReductionSketch, SumsOfFewRowsAreCut) {
   auto is_cut = [](const PrimFunc& func) {
     auto sketches = GenerateSketches(func, TestTarget());
@@ -82,12 +83,12 @@ TEST(ReductionSketch, SumsOfFewRowsAreCut) {
   EXPECT_TRUE(is_cut(test::ColumnSums({2, 300, 400}, {1, 2})));
   EXPECT_TRUE(is_cut(test::ColumnSums({50000, 3}, {0})));
   EXPECT_FALSE(is_cut(test::ColumnSums({64, 300, 40}, {1, 2})));
-  EXPECT_FALSE(is_cut(test::ColumnSums({40, 50}, {0, 1})));  // too short
+  EXPECT_FALSE(is_cut(test::ColumnSums({40, 50}, {0, 1})));  // too short to divide
   EXPECT_FALSE(is_cut(test::Softmax({2, 60000})));
 }
 
-// A masked end of the lanes may leave too few registers. Then the parts are summed in memory; if registers do, they are
-// tried first.
+// A masked tail of lanes may need too many registers; the parts are then summed in memory. Where the registers suffice,
+// sums in registers are tried first.
 TEST(ReductionSketch, CutSumsAreInRegistersOrInMemory) {
   const PrimFunc func = test::ColumnSums({21170, 5}, {0});
   auto sketches = GenerateSketches(func, TestTarget());
@@ -104,7 +105,7 @@ TEST(ReductionSketch, CutSumsAreInRegistersOrInMemory) {
   EXPECT_EQ(proposals[0].sketch, 0);
 }
 
-// A matrix that few rows use is read in order, once; one that more rows use is tiled.
+// A matrix that few rows use is read once, in order. A matrix that more rows use is tiled.
 TEST(ReductionSketch, ProductsOfFewRowsReadTheMatrixInOrder) {
   auto name_of = [](const PrimFunc& func) {
     auto sketches = GenerateSketches(func, TestTarget());
@@ -114,7 +115,7 @@ TEST(ReductionSketch, ProductsOfFewRowsReadTheMatrixInOrder) {
   EXPECT_EQ(name_of(test::Products(5, 4, 401, 76)), "products:columns");
   EXPECT_EQ(name_of(test::Product(1, 15, 2000)).find("dense_rf:columns"), 0);
   EXPECT_EQ(name_of(test::Products(5, 5, 400, 76)).find(":columns"), std::string::npos);
-  EXPECT_EQ(name_of(Dense(1, 400, 76)).find(":columns"), std::string::npos);  // constants are packed
+  EXPECT_EQ(name_of(Dense(1, 400, 76)).find(":columns"), std::string::npos);  // constants are packed in advance
   for (int64_t m : {1, 3, 4}) {
     CheckSpace(test::Products(3, m, 401, 47), 1);
     CheckSpace(test::Product(m, 130, 150), 1);
@@ -122,7 +123,7 @@ TEST(ReductionSketch, ProductsOfFewRowsReadTheMatrixInOrder) {
   }
 }
 
-// One column: lanes along the sum.
+// Products of one column have lanes along the sum.
 TEST(ReductionSketch, ProductsOfOneColumnComputeTheSame) {
   for (auto [m, k] : {std::pair<int64_t, int64_t>{40, 96}, {3, 77}, {1, 20000}, {300, 17}}) {
     CheckSpace(test::Product(m, 1, k), 1);
@@ -131,7 +132,8 @@ TEST(ReductionSketch, ProductsOfOneColumnComputeTheSame) {
   }
 }
 
-// Rows with several results: pieces of 3 lanes begin in one vector and end in the next, which registers cannot.
+// Rows with several results: a piece of 3 lanes may begin in one vector and end in the next, which registers do not
+// support.
 TEST(ReductionSketch, LanesAreRegistersWherePiecesDivideVectors) {
   auto in_registers = [](int64_t results) {
     auto sketches = GenerateSketches(test::ColumnSums({40, 12, 13, results}, {1, 2}), TestTarget());

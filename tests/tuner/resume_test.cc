@@ -15,7 +15,7 @@ namespace {
 
 using test::TestTarget;
 
-// The outcomes of a rough device: the machine is slower in every third call, and some candidates fail, by their own
+// Returns the outcomes of an unreliable device: every third call is slower, and some candidates fail, by their own
 // fault or by the farm's.
 Outcome Rough(test::Scripted& device, const MeasureItem& item, const std::string& trace) {
   uint64_t hash = Hash64(trace);
@@ -45,7 +45,7 @@ void ExpectEqualWhereverInterrupted(TuneOptions options) {
   auto whole = Tune(tasks, TestTarget(), options, *store, uninterrupted,
                     [&](const TuneReport& report, const TaskReport&) { rounds += report.to_confirm == 0; });
   ASSERT_TRUE(whole.ok()) << whole.error().Text();
-  EXPECT_FALSE(whole->notes.empty()) << "the test's machine has two states";
+  EXPECT_FALSE(whole->notes.empty()) << "the run must notice the machine's two states";
   ASSERT_GE(rounds, 4);
   for (int at = 1; at < rounds; ++at) {
     auto again = WarmStore(tasks);

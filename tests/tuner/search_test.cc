@@ -123,7 +123,7 @@ int BatchesWithDirect(int rejected) {
 
 TEST(EvolutionarySearch, AnAlgorithmIsTriedUntilACandidateSucceeds) {
   const int at_once = BatchesWithDirect(0);
-  EXPECT_LE(at_once, 3) << "the draft score must not prefer it, or this test shows nothing";
+  EXPECT_LE(at_once, 3) << "the test needs a draft score that does not prefer direct";
   EXPECT_EQ(BatchesWithDirect(1), at_once + 1);
   EXPECT_EQ(BatchesWithDirect(2), at_once + 2);
 }
@@ -148,10 +148,10 @@ TEST(EvolutionarySearch, FindsWhatBuildsWhereNearlyNothingDoes) {
     }
   }
   EXPECT_GT(successes, 0);
-  EXPECT_GT(large, 8) << "the draft score must prefer larger bodies, or this test shows nothing";
+  EXPECT_GT(large, 8) << "the test needs a draft score that prefers larger bodies";
 }
 
-// A smaller body is less likely to spill.
+// After a rejection the search proposes a smaller body, which is less likely to spill.
 TEST(EvolutionarySearch, ARejectedCandidateIsFollowedByASmallerOne) {
   ThreeAlgorithms three;
   Search search = MakeEvolutionarySearch(three.space, nullptr, 1, kPlain);

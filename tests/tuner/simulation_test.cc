@@ -44,7 +44,7 @@ TEST(Simulation, OneSeedOneRunOnAnyNumberOfThreads) {
   EXPECT_NE(reached(2, 0.1), reached(2, 0));
 }
 
-// On a recording of a machine (bench/oracle.cc) the search is better than the worsened ones.
+// On a machine's recording (bench/oracle.cc), the search ranks above its deliberately worsened variants.
 TEST(Simulation, TheSearchRanksAboveWorsenedOnesOnARecordedMachine) {
   std::shared_ptr<const RecordedDevice> device =
       RecordedDevice::Make(ReadRecording(AUTOTUNE_SOURCE_DIR "/tests/tuner/recorded.jsonl.zst").value()).value();

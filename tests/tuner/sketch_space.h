@@ -1,4 +1,4 @@
-// Interprets the schedules of a program's sketches.
+// For tests: interprets the schedules of a program's sketches.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -13,8 +13,8 @@
 
 namespace autotune::test {
 
-// The last parameter of the program, run on small integers: every legal order of additions is exact. `error` stays as
-// it is if the program runs.
+// Interprets the program on small integers, on which sums are exact in any order, and returns its last parameter. Sets
+// `error` only if the program fails.
 inline std::vector<double> RunInterpreted(const PrimFunc& func, std::string& error) {
   Rng rng(7);
   std::vector<InterpArray> args;

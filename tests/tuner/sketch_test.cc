@@ -27,7 +27,8 @@ TEST(Sketch, ConvolutionsComputeTheSame) {
   CheckSpace(ConvBiasRelu(6, 7, 16, 16, 3, {.pad = {1, 1, 1, 1}, .groups = 16}), 6);
 }
 
-// Every sketch of a depthwise convolution: no copy of padded data, register tiles, on shapes that nothing divides.
+// Every sketch of a depthwise convolution computes the same, without a copy of padded data, in register tiles, on
+// shapes that no tile divides.
 TEST(Sketch, DepthwiseConvolutionsComputeTheSame) {
   struct Case {
     int64_t h, w, channels, kernel;
@@ -40,7 +41,7 @@ TEST(Sketch, DepthwiseConvolutionsComputeTheSame) {
       {11, 10, 8, 3, {.stride = {2, 2}, .pad = {0, 0, 1, 1}}},
       {8, 7, 24, 5, {.stride = {2, 1}, .pad = {2, 2, 2, 2}}},
       {12, 12, 8, 3, {.dilation = {2, 3}, .pad = {2, 3, 2, 3}}},
-      {7, 9, 12, 3, {.pad = {1, 1, 1, 1}}},  // no whole vectors
+      {7, 9, 12, 3, {.pad = {1, 1, 1, 1}}},  // the channels do not fill whole vectors
       {7, 9, 8, 3, {.pad = {1, 1, 1, 1}}, 2},
       {6, 5, 16, 1, {}},
       {5, 17, 8, 2, {.pad = {0, 1, 1, 0}}},
@@ -61,17 +62,17 @@ TEST(Sketch, DepthwiseConvolutionsReadTheirInputWhereItIs) {
     ASSERT_EQ(sketch.stages.size(), 1u);
     EXPECT_EQ(sketch.stages[0].kind, StageModel::kWindow);
   }
-  // Groups of several channels are matrix products.
+  // Groups with several channels are matrix products.
   attrs.groups = 16;
   sketches = GenerateSketches(ConvBiasRelu(14, 14, 32, 32, 3, attrs), TestTarget());
   ASSERT_TRUE(sketches.ok()) << sketches.error().Text();
   for (const Sketch& sketch : *sketches) EXPECT_EQ(sketch.stages[0].kind, StageModel::kTiled);
 }
 
-// A vector holds several groups, or ends within one.
+// A vector holds several groups, or ends inside one.
 TEST(Sketch, ConvolutionsAcrossGroupsComputeTheSame) {
   struct Case {
-    int64_t h, w, groups, ic, oc, kernel;  // channels of a group
+    int64_t h, w, groups, ic, oc, kernel;  // ic and oc: channels of a group
     topi::ConvAttrs attrs;
   };
   const Case cases[] = {
@@ -82,7 +83,7 @@ TEST(Sketch, ConvolutionsAcrossGroupsComputeTheSame) {
       {6, 5, 8, 3, 3, 3, {.pad = {1, 1, 1, 1}}},
       {4, 7, 2, 8, 8, 3, {.pad = {1, 1, 1, 1}}},
       {6, 5, 4, 4, 4, 1, {}},
-      {5, 5, 3, 4, 4, 3, {.pad = {1, 1, 1, 1}}},  // no whole vectors
+      {5, 5, 3, 4, 4, 3, {.pad = {1, 1, 1, 1}}},  // the channels do not fill whole vectors
       {1, 1, 2, 4, 4, 3, {.pad = {1, 1, 1, 1}}},
   };
   for (const Case& c : cases) {
@@ -93,7 +94,7 @@ TEST(Sketch, ConvolutionsAcrossGroupsComputeTheSame) {
   }
 }
 
-// Data read where it is, in vectors of several groups; the draft score prefers that to vectors of one.
+// Vectors hold several groups, and the data is read in place. The draft score prefers that to vectors of one group.
 TEST(Sketch, GroupsOfLessThanAVectorShareOne) {
   topi::ConvAttrs attrs{.pad = {1, 1, 1, 1}, .groups = 16};
   auto best = [&](std::string_view alternative, StageModel::Kind kind) {
@@ -111,7 +112,8 @@ TEST(Sketch, GroupsOfLessThanAVectorShareOne) {
   EXPECT_LT(best("across_groups", StageModel::kWindow), best("direct", StageModel::kTiled));
 }
 
-// The padded copy of an image of three channels goes along the row; of whole vectors of channels, pixel by pixel.
+// The padded copy of an image with three channels is vectorized along the row. Where channels fill whole vectors, it
+// goes pixel by pixel.
 TEST(Sketch, NarrowPixelsAreCopiedInVectors) {
   auto fuses_pad = [](int64_t channels) {
     auto sketches =
@@ -126,7 +128,7 @@ TEST(Sketch, NarrowPixelsAreCopiedInVectors) {
   EXPECT_FALSE(fuses_pad(8));
 }
 
-// Tiles overshoot such operands; packing them is an option all the same, as with larger ones.
+// Tiles overshoot these small operands. Packing them is still an option, as for larger ones.
 TEST(Sketch, ProductsOfAFewElements) {
   for (const char* cpu : {"znver3", "skylake-avx512"}) {
     Target target = Target::Parse("llvm -mtriple=x86_64-linux-gnu -num-cores=2 -mcpu=" + std::string(cpu)).value();
@@ -147,7 +149,8 @@ TEST(Sketch, ProductsOfAFewElements) {
   }
 }
 
-// What a cache does not hold, in the order in which it is read; else in that of the result.
+// A transposed copy that exceeds the cache follows the order of its input; a smaller copy follows the order of its
+// result.
 TEST(Sketch, LargeCopiesFollowWhatTheyRead) {
   auto reorders = [](const te::Shape& shape, const std::vector<int>& perm) {
     auto sketches = GenerateSketches(test::Transposed(shape, perm), TestTarget());
@@ -200,7 +203,7 @@ TEST(Sketch, RowsComputeTheSame) {
   }
 }
 
-// One loop over the rows, all blocks inside it; nothing of the kind where rows are mixed.
+// Passes over rows are one loop over the rows with all blocks inside. Programs that mix rows have no such loop.
 TEST(Sketch, RowsAreOnePass) {
   auto is_rows = [](const PrimFunc& func) {
     auto sketches = GenerateSketches(func, TestTarget());
@@ -218,7 +221,7 @@ TEST(Sketch, RowsAreOnePass) {
   EXPECT_FALSE(is_rows(te::CreatePrimFunc("f", {{data, ParamRole::kInput}, {pool, ParamRole::kOutput}})));
 }
 
-// Rows that compute and go around the caches overlap.
+// The last pass over a row overlaps the next row if rows compute much and their results bypass the caches.
 TEST(Sketch, LastPassesOfLargeSoftmaxesOverlap) {
   auto overlaps = [](const PrimFunc& func) {
     auto sketches = GenerateSketches(func, TestTarget());
@@ -226,7 +229,7 @@ TEST(Sketch, LastPassesOfLargeSoftmaxesOverlap) {
   };
   EXPECT_TRUE(overlaps(test::Softmax({16384, 1024})));
   EXPECT_FALSE(overlaps(test::Softmax({64, 1024})));
-  EXPECT_FALSE(overlaps(test::Softmax({16384, 1000})));  // no whole lines
+  EXPECT_FALSE(overlaps(test::Softmax({16384, 1000})));  // rows are not whole cache lines
   EXPECT_FALSE(overlaps(test::CenteredSquares(16384, 1024)));
 }
 
@@ -236,22 +239,22 @@ TEST(Sketch, ColumnsComputeTheSame) {
   }
   CheckSpace(test::ColumnSums({2, 9, 30, 40}, {1, 2}), 1);
   CheckSpace(test::ColumnSums({3, 50, 7, 24}, {1}), 1);
-  CheckSpace(test::ColumnSums({307, 64}, {0}), 1);           // no core's share divides the rows
-  CheckSpace(test::ColumnSums({32, 8200}, {0}), 1);          // the sums of the parts are many columns, too
+  CheckSpace(test::ColumnSums({307, 64}, {0}), 1);           // the cores' shares do not divide the rows
+  CheckSpace(test::ColumnSums({32, 8200}, {0}), 1);          // the partial sums have many columns, too
   CheckSpace(test::ColumnSums({3, 12, 11, 56}, {1, 2}), 1);  // fewer images than cores
 }
 
-// Memory is read in its order, by as many tasks as there are cores; where elements are few, or used more than once, or
-// the columns are what is reduced, by register tiles or rows.
+// Column sums read memory in order, with as many tasks as cores. Small inputs, inputs whose elements are used several
+// times, and sums over columns use register tiles or rows.
 TEST(Sketch, ColumnsAreReadInOrder) {
   auto name_of = [](const PrimFunc& func) {
     auto sketches = GenerateSketches(func, TestTarget());
     return sketches.ok() && !sketches->empty() ? (*sketches)[0].name : std::string();
   };
-  EXPECT_EQ(name_of(test::ColumnSums({300, 128}, {0})).find("sum_rf:columns"), 0);  // rows are shared out
-  EXPECT_EQ(name_of(test::ColumnSums({307, 128}, {0})), "sum:columns");             // they cannot be
-  EXPECT_EQ(name_of(test::ColumnSums({12, 8192}, {0})), "sum:columns");             // too few for it
-  EXPECT_EQ(name_of(test::ColumnSums({4, 40, 40, 16}, {1, 2})), "sum:columns");     // images are
+  EXPECT_EQ(name_of(test::ColumnSums({300, 128}, {0})).find("sum_rf:columns"), 0);  // rows are divided among the cores
+  EXPECT_EQ(name_of(test::ColumnSums({307, 128}, {0})), "sum:columns");             // the cores cannot divide the rows
+  EXPECT_EQ(name_of(test::ColumnSums({12, 8192}, {0})), "sum:columns");             // too few rows to divide
+  EXPECT_EQ(name_of(test::ColumnSums({4, 40, 40, 16}, {1, 2})), "sum:columns");     // images are divided instead
   EXPECT_EQ(name_of(test::ColumnSums({100, 128}, {0})).find(":columns"), std::string::npos);
   EXPECT_EQ(name_of(test::ColumnSums({64, 20, 300}, {2})).find(":columns"), std::string::npos);
   EXPECT_EQ(name_of(Dense(40, 40, 40)).find(":columns"), std::string::npos);
@@ -259,7 +262,7 @@ TEST(Sketch, ColumnsAreReadInOrder) {
             std::string::npos);
 }
 
-// Every block of these kernels has a rule; rows and columns are shared out where that pays.
+// Every block of these kernels has a rule. Rows and columns are divided among the cores where that pays.
 TEST(Sketch, SelectionIsScheduled) {
   auto text_of = [](const PrimFunc& func) {
     auto sketches = GenerateSketches(func, TestTarget());
@@ -311,7 +314,7 @@ TEST(Sketch, DecisionsAreSeededAndDistinct) {
   EXPECT_GT(hashes.size(), 40u);
 }
 
-// How many sketches of a program pack columns or rows at run time.
+// Returns how many sketches of a program have `part` in their name.
 int CountNamed(const PrimFunc& func, const std::string& part) {
   auto sketches = GenerateSketches(func, TestTarget());
   EXPECT_TRUE(sketches.ok());
@@ -323,15 +326,15 @@ int CountNamed(const PrimFunc& func, const std::string& part) {
 TEST(Sketch, OperandsArePackedAtRunTimeWhereThatCanPay) {
   EXPECT_GT(CountNamed(test::Product(32, 128, 64), ":columns"), 0);
   EXPECT_GT(CountNamed(test::Product(32, 128, 64), ":rows"), 0);
-  EXPECT_EQ(CountNamed(Dense(32, 128, 64), ":columns"), 0);  // a constant is packed once, beforehand
+  EXPECT_EQ(CountNamed(Dense(32, 128, 64), ":columns"), 0);  // a constant is packed once, in advance
   EXPECT_GT(CountNamed(Dense(32, 128, 64), ":rows"), 0);
-  EXPECT_EQ(CountNamed(test::Product(2, 128, 64), ":columns"), 0);  // two rows read a panel
-  EXPECT_EQ(CountNamed(test::Product(32, 128, 63), ":rows"), 0);    // no whole vectors to copy
-  EXPECT_EQ(CountNamed(test::Product(32, 16, 64), ":rows"), 0);     // one panel reads a row
+  EXPECT_EQ(CountNamed(test::Product(2, 128, 64), ":columns"), 0);  // only two rows read a panel
+  EXPECT_EQ(CountNamed(test::Product(32, 128, 63), ":rows"), 0);    // rows do not consist of whole vectors
+  EXPECT_EQ(CountNamed(test::Product(32, 16, 64), ":rows"), 0);     // only one panel reads a row
 }
 
-// The next panel where panels are in the outer loop, the next rows where they are not packed; nothing for short sums,
-// and for windows, whose rows come again.
+// Products prefetch the next panel if panels are the outer loop, and the next rows if rows are not packed. Short sums
+// prefetch nothing, and neither do windows, whose rows are read again.
 TEST(Sketch, ProductsAskForWhatComesNext) {
   auto prefetched = [](const PrimFunc& func) {
     std::set<std::string> buffers;
@@ -360,8 +363,8 @@ TEST(Sketch, ProductsThatPackComputeTheSame) {
   CheckSpace(test::Product(13, 70, 5), 6, 4);
 }
 
-// Few rows times many constants: panels side by side. Not where rows share them, where they are few, or where they are
-// not known beforehand.
+// A product of few rows with many constants reads panels of constants as several streams. That does not apply if many
+// rows share the constants, if there are few constants, or if the operand is not constant.
 TEST(Sketch, ConstantsUsedOnceAreStreamed) {
   EXPECT_EQ(CountNamed(Dense(1, 128, 256), ":streams"), 1);
   EXPECT_EQ(CountNamed(Dense(4, 128, 256), ":streams"), 1);
@@ -375,10 +378,10 @@ TEST(Sketch, ConstantsUsedOnceAreStreamed) {
 TEST(Sketch, StreamsComputeTheSame) {
   CheckSpace(Dense(1, 70, 256), 4);
   CheckSpace(Dense(3, 257, 65), 2);
-  CheckSpace(ConvBiasRelu(3, 3, 24, 80, 3), 3);  // a window that fills the image: one row
+  CheckSpace(ConvBiasRelu(3, 3, 24, 80, 3), 3);  // the window covers the image, so there is one row
 }
 
-// Boards without vectors: scalars, 32 of them.
+// Boards without vectors use 32 scalar registers.
 TEST(Sketch, TargetsWithoutVectorsHaveSchedules) {
   Target target = Target::Parse("llvm -mtriple=riscv64-linux-gnu -mcpu=sifive-u74 -num-cores=2").value();
   ASSERT_EQ(target.VectorLanes(32), 1);
@@ -404,7 +407,7 @@ TEST(Sketch, WindowsTakeTheFewestVectorsOfTheirChannels) {
   }
 }
 
-// A block that no rule places keeps its loops: the program runs, and the sketch says which block it is.
+// A block that no rule places keeps its loops. The program runs, and the sketch names the block.
 TEST(Sketch, BlocksThatNoRulePlacesKeepTheirLoops) {
   Target scalar = Target::Parse("llvm -mtriple=riscv64-linux-gnu -mcpu=generic-rv64 -num-cores=2").value();
   const PrimFunc func = test::RowSums(6, 40);

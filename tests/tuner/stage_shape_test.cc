@@ -1,5 +1,5 @@
-// What the draft score takes a program to be, from decisions alone (tuner/stage_shape.h, StageModel), beside the same
-// numbers of the replayed program's Nest, for random decisions of all kinds of tasks.
+// Compares the numbers of StageModel (tuner/stage_shape.h), which the draft score computes from decisions alone, with
+// those of the replayed program's Nest, for random decisions of all kinds of tasks.
 #include "tuner/stage_shape.h"
 
 #include <gmock/gmock.h>
@@ -25,7 +25,7 @@ using test::TestTarget;
 
 struct Facts {
   double tasks = 1, points = 1, sum = 1, tile = 0, unrolled = 1;
-  double panel_bytes = 0, rows_bytes = 0;  // 0: no operand moves like that
+  double panel_bytes = 0, rows_bytes = 0;  // 0: no operand is reused like that
 };
 
 const Nest::Block* FindBlock(const Nest& nest, const Name& name) {
@@ -43,7 +43,7 @@ bool Drives(const Nest& nest, const Nest::Sum& sum, Nest::Index loop) {
   });
 }
 
-// The position of the outermost loop of a reduction in the block's list.
+// Returns the position, in the block's list, of the outermost loop of a reduction.
 size_t OutermostSum(const Nest& nest, const Nest::Block& block) {
   std::span<const Nest::Index> loops = nest.LoopsOf(block);
   for (size_t l = 0; l < loops.size(); ++l) {
@@ -57,7 +57,7 @@ size_t OutermostSum(const Nest& nest, const Nest::Block& block) {
 Facts FactsOf(const Nest& nest, const Nest::Block& block, const Target& target) {
   Facts facts;
   std::span<const Nest::Index> loops = nest.LoopsOf(block);
-  size_t expanded = loops.size();  // the outermost of the innermost loops that are unrolled or vectors
+  size_t expanded = loops.size();  // the outermost of the innermost loops that are unrolled or vectorized
   for (size_t l = loops.size(); l-- > 0;) {
     const Nest::Loop& loop = nest.loops[loops[l]];
     const double extent = static_cast<double>(loop.extent);
@@ -105,7 +105,7 @@ class Comparison {
     for (const StageModel& stage : sketch.stages) Compare(stage);
   }
 
-  int compared() const { return compared_; }  // numbers
+  int compared() const { return compared_; }  // number of compared numbers
   const std::vector<std::string>& mismatches() const { return mismatches_; }
 
  private:
@@ -139,7 +139,7 @@ class Comparison {
     if (shape.panel_bytes > 0 && facts.panel_bytes > 0)
       Expect(name, "panel_bytes", shape.panel_bytes, facts.panel_bytes);
     if (shape.rows_bytes == 0 || facts.rows_bytes == 0) return;
-    // Of clamped rows, where tiles overshoot, the footprint is an upper bound only.
+    // If tiles overshoot, rows are clamped, and the footprint is only an upper bound.
     const bool exact = block->guards.size == 0 && !HasClampedRows(*block);
     if (exact || shape.rows_bytes > facts.rows_bytes) Expect(name, "rows_bytes", shape.rows_bytes, facts.rows_bytes);
   }
@@ -159,7 +159,7 @@ class Comparison {
            });
   }
 
-  // Passes over whole buffers.
+  // Compares passes over whole buffers.
   void ComparePasses(const StageModel& stage) {
     std::vector<Name> names = stage.passes;
     names.push_back(stage.block);
@@ -251,7 +251,7 @@ std::vector<std::pair<const char*, PrimFunc>> Kinds() {
   };
 }
 
-// The last one has so small caches that windows come from memory.
+// The caches of the last target are so small that windows come from memory.
 std::vector<Target> Targets() {
   return {TestTarget(), Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=znver4 -num-cores=4").value(),
           Target::Parse("llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72 -caches=32K,64K,64K -num-cores=2").value()};
@@ -292,7 +292,7 @@ TEST(StageShape, IsThatOfTheReplayedProgram) {
   EXPECT_GT(in_order, 0);
 }
 
-// Every number that a rule states wrong is found, with its name and the loops.
+// Each wrong number of a rule is reported with its name and the loops.
 TEST(StageShape, NamesWhatARuleStatesWrong) {
   const PrimFunc func = ConvBiasRelu(14, 14, 16, 32, 3, {.pad = {1, 1, 1, 1}});
   auto sketches = GenerateSketches(func, TestTarget());

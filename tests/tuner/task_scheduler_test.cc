@@ -13,7 +13,7 @@ TEST(TaskScheduler, GainGrowsWithTheShareAndWithWhatTheSearchStillFinds) {
   TaskProgress task{.seconds = 1e-3, .attempts = 32, .recent = 16};
   double plain = ExpectedGain(task, 1, 0);
   EXPECT_DOUBLE_EQ(ExpectedGain(task, 3, 0), 3 * plain);
-  EXPECT_LT(ExpectedGain(task, 1, 8), plain) << "what is under way counts";
+  EXPECT_LT(ExpectedGain(task, 1, 8), plain) << "trials that are under way count";
   TaskProgress improving = task, old = task, near = task;
   improving.improvement = 0.1;
   EXPECT_GT(ExpectedGain(improving, 1, 0), plain);
@@ -21,13 +21,13 @@ TEST(TaskScheduler, GainGrowsWithTheShareAndWithWhatTheSearchStillFinds) {
   old.recent = 32;
   EXPECT_LT(ExpectedGain(old, 1, 0), plain);
   near.bound = 0.9e-3;
-  EXPECT_DOUBLE_EQ(ExpectedGain(near, 1, 0), 0.1 * plain) << "only the distance to the bound can be gained";
+  EXPECT_DOUBLE_EQ(ExpectedGain(near, 1, 0), 0.1 * plain) << "the gain is at most the distance to the bound";
 }
 
 TEST(TaskScheduler, StopsAtTheRoofline) {
   EXPECT_TRUE(IsAtRoofline({.seconds = 1.02e-3, .bound = 1e-3}));
   EXPECT_FALSE(IsAtRoofline({.seconds = 1.1e-3, .bound = 1e-3}));
-  EXPECT_FALSE(IsAtRoofline({.seconds = 1e-3, .bound = 0})) << "the machine's peak is unknown";
+  EXPECT_FALSE(IsAtRoofline({.seconds = 1e-3, .bound = 0})) << "without a bound no task is at the roofline";
 }
 
 TEST(TaskScheduler, TheBoundIsThatOfTheArithmetic) {
@@ -42,11 +42,11 @@ TEST(TaskScheduler, TheBoundIsThatOfTheArithmetic) {
 
 TEST(MachineState, ScalesTimesOfAnotherStateOnly) {
   MachineState machine;
-  EXPECT_TRUE(machine.IsUsual(1)) << "nothing is unusual yet";
+  EXPECT_TRUE(machine.IsUsual(1)) << "the first state must be usual";
   for (double reference : {1.0, 1.02, 0.0, 0.98}) machine.Add(reference);
   EXPECT_DOUBLE_EQ(machine.Usual(), 1);
-  EXPECT_DOUBLE_EQ(machine.Comparable(5, 1.05), 5) << "noise";
-  EXPECT_DOUBLE_EQ(machine.Comparable(5, 0), 5) << "no reference";
+  EXPECT_DOUBLE_EQ(machine.Comparable(5, 1.05), 5) << "a difference of 5 % is noise";
+  EXPECT_DOUBLE_EQ(machine.Comparable(5, 0), 5) << "without a reference the time stays as it is";
   EXPECT_DOUBLE_EQ(machine.Comparable(2.62, 1.31), 2);
   EXPECT_DOUBLE_EQ(machine.Comparable(0.8, 0.8), 1);
   EXPECT_EQ(machine.Name(1.31), "31 % slower");

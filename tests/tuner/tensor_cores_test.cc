@@ -1,5 +1,5 @@
-// Sketches for tensor cores: what they compute, where warps access memory, which shapes and targets are refused. Random
-// draws, changed by further random steps, still compute the same after lowering, and each of their barriers is needed.
+// Sketches for tensor cores: their results, their memory accesses, and the shapes and targets that are refused. Random
+// draws with further random steps compute the same after lowering, and each of their barriers is needed.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -29,7 +29,7 @@ Target Cuda(const std::string& options) {
 }
 Target Gpu() { return Cuda("sm_80 -tf32=1"); }
 
-// `type`: f32, tf32, f16 or bf16. batch 0: one product. `transposed`: the second operand is [n, k].
+// Returns a product (batch = 0) or a batch of products. `type` of the operands: f32, tf32, f16 or bf16.
 PrimFunc ProductOf(const std::string& type, int64_t batch, int64_t m, int64_t n, int64_t k) {
   const DType dtype = type == "tf32" ? DType::Float(32) : *DType::Parse(type);
   te::Shape left = {m, k}, right = {k, n};
@@ -76,7 +76,7 @@ TEST(TensorCoreSketches, ShapesAndTargetsAreRefusedWithTheReason) {
               HasSubstr("the target has no tensor cores"));
 }
 
-// Without -tf32=1 no program of f32 has tensor cores; with it, the untuned one is the alternative that rounds.
+// Without -tf32=1 no program of f32 uses tensor cores. With it, the untuned program is the alternative that rounds.
 TEST(TensorCoreSketches, Tf32NeedsPermission) {
   const PrimFunc direct = ProductOf("f32", 0, 256, 256, 256), rounded = ProductOf("tf32", 0, 256, 256, 256);
   TuneTask task;
@@ -90,7 +90,7 @@ TEST(TensorCoreSketches, Tf32NeedsPermission) {
   EXPECT_TRUE(TensorSketches(rounded, Cuda("sm_80")).empty());
 }
 
-// Where vectors fit and rows of a piece have all banks, no draw has conflicts, and all global accesses use whole
+// Where vectors fit and a row of a piece covers all banks, no draw has conflicts, and all global accesses use whole
 // sectors.
 TEST(TensorCoreSketches, WarpsAccessMemoryWithoutConflicts) {
   for (const char* type : {"tf32", "f16"}) {
@@ -105,7 +105,7 @@ TEST(TensorCoreSketches, WarpsAccessMemoryWithoutConflicts) {
         if (!kernel.ok()) continue;
         ++looked;
         for (const WarpAccess& access : WarpAccessesOf(kernel->run.body)) {
-          // Copies of rows of one warp's columns are shorter than all banks.
+          // The copied rows of one warp's columns do not cover all banks.
           if (access.write && access.shared) continue;
           EXPECT_EQ(access.conflicts, 0) << access.buffer << ToText(trace);
           EXPECT_EQ(access.sectors, access.least_sectors) << access.buffer << ToText(trace);
@@ -126,7 +126,7 @@ bool HasAsyncWait(const Stmt& s) {
   return found;
 }
 
-// The program without one of its barriers.
+// Returns the program without one of its barriers.
 LoweredKernel WithoutBarrier(const LoweredKernel& kernel, int which) {
   LoweredKernel without = kernel;
   int seen = 0;
@@ -144,7 +144,7 @@ TEST(TensorCoreSketches, RandomSchedulesComputeTheSameAndNeedTheirBarriers) {
     const PrimFunc program = ProductOf(type, rng.Below(3), 1 + rng.Below(40), 1 + rng.Below(40),
                                        (type == "tf32" ? 8 : 16) * (1 + rng.Below(5)));
     const std::vector<Sketch> sketches = TensorSketches(program, Gpu());
-    if (sketches.empty()) continue;  // an operand with one row is inlined otherwise
+    if (sketches.empty()) continue;  // an operand with one row is inlined differently, so no sketch applies
     const Sketch& sketch = sketches[static_cast<size_t>(rng.Below(static_cast<int64_t>(sketches.size())))];
     Result<Schedule> schedule = Replay(program, Decide(sketch, DrawDecisions(sketch, rng)));
     ASSERT_TRUE(schedule.ok()) << schedule.error().Text();
@@ -162,8 +162,8 @@ TEST(TensorCoreSketches, RandomSchedulesComputeTheSameAndNeedTheirBarriers) {
     const std::vector<double> got = RunLowered(program, *kernel, args, error, seed);
     ASSERT_EQ(error, "") << ToText(schedule->trace()) << ToText(kernel->run);
     ++compared, products += CountMma(kernel->run.body) > 0;
-    EXPECT_EQ(got, want.back().data) << "sums in the same order" << ToText(schedule->trace());
-    // A sum of one piece is not pipelined, and its first barrier separates nothing.
+    EXPECT_EQ(got, want.back().data) << "the sums must have the same order: " << ToText(schedule->trace());
+    // The sum of a single piece is not pipelined, and its first barrier is not needed.
     if (seed % 2 != 0 || !HasAsyncWait(kernel->run.body)) continue;
     int barriers = 0;
     Walk(kernel->run.body, [&](const Stmt& s) { return barriers += IsBarrier(s), true; });

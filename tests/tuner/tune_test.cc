@@ -1,4 +1,4 @@
-// The whole loop against a simulated device: a pure function of the candidate, with injected failures.
+// The whole tuning loop on a simulated device, whose times are a function of the candidate, with injected failures.
 #include "tuner/tune.h"
 
 #include <gtest/gtest.h>
@@ -53,7 +53,7 @@ TEST(Tune, SpendsTheBudgetAndImproves) {
     EXPECT_GT(task.trials, 8);
     EXPECT_GT(task.default_seconds, 0);
     EXPECT_LE(task.best_seconds, task.default_seconds);
-    EXPECT_GT(task.best_seconds, 1e-8) << "a wrong answer became best";
+    EXPECT_GT(task.best_seconds, 1e-8) << "a wrong answer must not become best";
   }
   ExpectReportAgreesWithStore(*report, *store);
 }
@@ -92,7 +92,7 @@ TEST(Tune, TheFirstRoundMeasuresTheDefaultsOfAllTasks) {
     }
     spanning += labels.size() > 1;
   }
-  EXPECT_GT(spanning, 1) << "rounds span tasks";
+  EXPECT_GT(spanning, 1) << "some rounds must span several tasks";
 }
 
 // The default schedule is the first default candidate that works, and no other candidate counts as the default.
@@ -233,7 +233,8 @@ TEST(Tune, AConfirmationVerifiesNothingAgain) {
   ASSERT_TRUE(report.ok());
   EXPECT_GT(report->confirmed, 0);
   std::set<std::string> checked;
-  for (const auto& item : device.Candidates()) EXPECT_TRUE(checked.insert(item.trace).second) << "checked twice";
+  for (const auto& item : device.Candidates())
+    EXPECT_TRUE(checked.insert(item.trace).second) << "a candidate was checked twice";
   for (const Record& record : store->Scan({.run = "r"}, 0, 1000).value().records) {
     EXPECT_TRUE(record.confirmation == 0 || record.verified);
   }
@@ -287,8 +288,9 @@ TEST(Tune, WhatWasCutOffHasNoTime) {
     ASSERT_TRUE(report.ok()) << report.error().Text();
     EXPECT_EQ(report->trials, 40);
     EXPECT_EQ(device.times[unlucky], beyond < 2 ? 2 : 1);
-    EXPECT_EQ(report->tasks[0].best_trace == unlucky, beyond < 2) << "a second chance within the noise";
-    EXPECT_EQ(*store->Count({.run = "r"}), report->records) << "one record each";
+    EXPECT_EQ(report->tasks[0].best_trace == unlucky, beyond < 2)
+        << "a time within the noise deserves a second measurement";
+    EXPECT_EQ(*store->Count({.run = "r"}), report->records) << "every outcome must have one record";
     for (const Record& record : store->Top(tasks[0].hash.Hex(), TestTarget().Text(), 100).value())
       EXPECT_EQ(record.status, TrialStatus::kOk);
   }
@@ -408,7 +410,7 @@ TEST(Tune, TheAccountsAreExact) {
   ASSERT_TRUE(second.ok()) << second.error().Text();
   EXPECT_EQ(second->trials, 64);
   expect_exact(*second);
-  EXPECT_EQ(statuses.size(), static_cast<size_t>(kStatuses - 1)) << "not all were met";
+  EXPECT_EQ(statuses.size(), static_cast<size_t>(kStatuses - 1)) << "some statuses did not occur";
 }
 
 TEST(Tune, ATinyBudgetStillReachesEveryTask) {

@@ -1,5 +1,5 @@
-// Schedules of Winograd convolutions: every one computes what the unscheduled program does, bit by bit, since none
-// reorders the sums; interpreted, lowered and compiled.
+// Every schedule of a Winograd convolution computes the same bits as the unscheduled program, since none reorders the
+// sums: interpreted, lowered and compiled.
 #include "topi/winograd.h"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ struct Layer {
   bool relu = true;
 };
 
-// [relu](winograd(data, weight) + bias)
+// Returns winograd(data, weight) + bias, with relu if the layer has one.
 PrimFunc Make(const Layer& l) {
   te::Tensor data = te::Placeholder("data", l.data), weight = te::Placeholder("weight", {3, 3, l.data[3], l.oc});
   te::Tensor bias = te::Placeholder("bias", {l.oc});
@@ -40,11 +40,11 @@ PrimFunc Make(const Layer& l) {
 
 std::vector<Layer> Layers() {
   return {
-      {{1, 8, 8, 16}, 16, {1, 1, 1, 1}, {4, 0, 0}},         // whole
-      {{2, 7, 5, 16}, 24, {1, 1, 1, 1}, {4, 0, 0}},         // batch, tails
-      {{1, 13, 9, 16}, 16, {1, 1, 1, 1}, {4, 2, 1}},        // groups that waste
-      {{2, 8, 12, 8}, 16, {0, 2, 1, 0}, {4, 1, 3}, false},  // asymmetric, no epilogue
-      {{1, 6, 6, 11}, 13, {0, 0, 0, 0}, {4, 0, 0}},         // channels that are no multiple of the lanes
+      {{1, 8, 8, 16}, 16, {1, 1, 1, 1}, {4, 0, 0}},         // one group
+      {{2, 7, 5, 16}, 24, {1, 1, 1, 1}, {4, 0, 0}},         // a batch, with tails
+      {{1, 13, 9, 16}, 16, {1, 1, 1, 1}, {4, 2, 1}},        // groups that overshoot
+      {{2, 8, 12, 8}, 16, {0, 2, 1, 0}, {4, 1, 3}, false},  // asymmetric padding, no epilogue
+      {{1, 6, 6, 11}, 13, {0, 0, 0, 0}, {4, 0, 0}},         // the channels are not a multiple of the lanes
       {{1, 9, 10, 16}, 20, {1, 1, 1, 1}, {2, 2, 2}},        //
       {{1, 4, 4, 16}, 16, {1, 1, 1, 1}, {2, 0, 0}, false},  //
   };
@@ -103,7 +103,7 @@ TEST(Winograd, CompiledSchedulesComputeTheSame) {
   }
 }
 
-// A block that two others read stays a stage of its own, and the transform before it stays whole.
+// A block with two readers stays a separate stage, and the transform before it is not divided into groups.
 TEST(Winograd, AnEpilogueReadTwice) {
   te::Tensor data = te::Placeholder("data", {1, 8, 8, 16}), weight = te::Placeholder("weight", {3, 3, 16, 16});
   te::Tensor conv = topi::Conv2dWinograd("conv", data, weight, {.pad = {1, 1, 1, 1}}, {4, 0, 0});
@@ -144,13 +144,13 @@ TEST(Winograd, DraftPrefersItWhereItPaysAndKnowsTheRegisterFile) {
   double fast = best(Make({{1, 56, 56, 64}, 64, {1, 1, 1, 1}, {4, 2, 7}}), infinite);
   EXPECT_LT(fast, direct);
   EXPECT_GT(infinite, 0);
-  // Few tiles: four times the weights have to come from memory.
+  // With few tiles, the weights dominate, and Winograd's weights are four times as large.
   direct = best(test::ConvBiasRelu(4, 4, 512, 512, 3, {.pad = {1, 1, 1, 1}}), infinite);
   fast = best(Make({{1, 4, 4, 512}, 512, {1, 1, 1, 1}, {4, 0, 0}}), infinite);
   EXPECT_GT(fast, direct);
 }
 
-// What was not tried yet comes first, one schedule of each algorithm that the draft score does not find much worse.
+// Untried algorithms come first: one schedule of each algorithm whose draft score is not much worse.
 TEST(Winograd, EachAlgorithmIsTriedOnce) {
   auto tried = [](int64_t size, int64_t channels) {
     TuneTask task =

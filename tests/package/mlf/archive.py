@@ -1,7 +1,7 @@
 """Reads a package's tarball into {path: bytes}.
 
-The format says "a tarball"; a compressed one counts. Members are regular files and folders below the root, each once;
-a leading "./" is TVM's own way to write them.
+The format says "a tarball", so a compressed one is accepted. Each member is a regular file or a folder below the root
+and occurs once. TVM writes their names with a leading "./".
 """
 
 import lzma
@@ -26,7 +26,7 @@ def read(report, path):
 
 
 def check_end(report, archive, members):
-    """Reports what does not belong after the last member: tarfile ends silently at the first damaged header."""
+    """Reports data after the last member. The module tarfile does not: it ends silently at the first damaged header."""
     last = max((m.offset_data + (m.size if m.isreg() else 0) for m in members), default=0)
     archive.fileobj.seek((last + BLOCK - 1) // BLOCK * BLOCK)
     rest = archive.fileobj.read()

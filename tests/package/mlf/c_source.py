@@ -1,4 +1,4 @@
-"""Finds the functions that a C source gives to a library: defined at file scope, not static."""
+"""Finds the functions that a C source exports: those defined at file scope that are not static."""
 
 import re
 
@@ -10,7 +10,7 @@ EXTERN_C = re.compile(r'extern\s*""\s*\Z')
 
 
 def functions(text):
-    """Returns their names. ValueError says why the text is no C source."""
+    """Returns the names of the exported functions. Raises ValueError if the text is no C source."""
     text = text.replace("\\\n", "")
     text = NOISE.sub(lambda found: '""' if found[0][0] in "\"'" else " ", text)
     text = DIRECTIVE.sub("", text)
@@ -35,6 +35,6 @@ def functions(text):
 
 
 def is_external(specifiers):
-    """A C99 `inline` definition is external only where it also says `extern`."""
+    """Returns whether a definition is exported. A C99 `inline` definition is, only if it is also `extern`."""
     words = set(re.findall(r"\w+", specifiers))
     return "static" not in words and ("inline" not in words or "extern" in words)

@@ -1,7 +1,7 @@
-"""Strict checks of JSON values, combined from small ones.
+"""Strict checks of JSON values. Small checks are combined into larger ones.
 
-A check is a function (report, place, value) -> bool that reports each problem with its place and returns whether
-there was none. Types are JSON's own: true is not 1, and 5.0 is not 5.
+A check is a function (report, place, value) -> bool. It reports each problem with its place and returns True if there
+is none. It distinguishes JSON's types: true is not 1, and 5.0 is not 5.
 """
 
 import json
@@ -88,7 +88,7 @@ def integer(least=0, most=INT64_MAX):
 
 
 def decimal(least=0):
-    """An integer, not below `least`, as a string in its shortest form."""
+    """Checks for a string that holds an integer of `least` or more in its shortest form."""
 
     def check(report, place, value):
         return string(report, place, value) and report.require(
@@ -124,7 +124,7 @@ def unknown(report, place, value):
 
 
 def object_of(fields, others=anything):
-    """An object with all keys of `fields`, whose values pass their checks; other keys' values pass `others`."""
+    """Checks for an object with all keys of `fields`, whose values pass their checks. Others must pass `others`."""
 
     def check(report, place, value):
         if not is_kind(report, place, value, dict):

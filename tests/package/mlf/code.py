@@ -1,8 +1,8 @@
 """Checks the generated code: objects and C sources are numbered from 0, are what they say, and define every function
 that the graph calls.
 
-Whoever links them takes codegen/host/lib/*.o or codegen/host/src/*.c, so other names with these endings are refused
-there. Other files, such as a linked library beside the objects, are free.
+A user links codegen/host/lib/*.o or codegen/host/src/*.c, so other names with these endings are refused in these
+folders. Other files, such as a linked library beside the objects, are allowed.
 """
 
 import posixpath
@@ -16,7 +16,7 @@ LIB, SRC = "codegen/host/lib", "codegen/host/src"
 
 
 def numbered(report, files, folder, ending):
-    """Returns the paths folder/libN.ending by N; reports other names and holes."""
+    """Returns the paths folder/libN.ending in order of N. Reports other names and missing numbers."""
     found = {}
     for path in files:
         if posixpath.dirname(path) == folder and path.endswith(ending):

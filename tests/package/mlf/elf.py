@@ -1,4 +1,4 @@
-"""Finds the functions that a relocatable ELF object gives to a library. Both classes, both byte orders."""
+"""Finds the functions that a relocatable ELF object exports, for both classes and both byte orders."""
 
 import struct
 from collections import namedtuple
@@ -19,7 +19,7 @@ Object = namedtuple("Object", "machine strong weak")  # machine: (class, byte or
 
 
 def read(data):
-    """Returns the Object in `data`. ValueError says why there is none."""
+    """Returns the Object in `data`. Raises ValueError if there is none."""
     if data[:4] != b"\x7fELF" or len(data) < 16:
         raise ValueError("does not begin with an ELF header")
     bits, order, version = data[4:7]
@@ -60,7 +60,7 @@ def read_sections(data, form, start, count):
 
 
 def read_symbols(data, mark, bits, sections, table):
-    """Yields (name, binding) of each function that is defined and can be seen from outside."""
+    """Yields (name, binding) of each function that is defined and visible from outside."""
     form, fields = SYMBOL[bits]
     size = struct.calcsize(mark + form)
     if table.entry_size != size or table.size % size:

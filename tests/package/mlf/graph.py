@@ -1,7 +1,7 @@
-"""Checks graph.json by itself, and makes a Graph of it: nodes, references and one row of attributes per entry.
+"""Checks graph.json alone, and converts it to a Graph: nodes, references and one row of attributes per entry.
 
-Its keys are those that TVM's graph executor reads; it refuses other keys of the graph, of nodes and of `attrs`, apart
-from graph attributes of the two kinds that it skips. An operator's own further attributes are strings.
+The allowed keys are those that TVM's graph executor reads. It refuses other keys of the graph, of nodes and of
+`attrs`, except graph attributes of two kinds, which it skips. Further attributes of an operator are strings.
 """
 
 from collections import namedtuple
@@ -22,7 +22,7 @@ REFERENCE = tuple_of(INT, INT, INT)  # node, output, version
 
 
 def skipped_attribute(report, place, value):
-    """TVM skips an attribute that it does not know, if it is of one of two kinds."""
+    """Checks that an unknown attribute is of one of the two kinds that TVM skips."""
     if type(value) is list and value[:1] == ["size_t"]:
         return tuple_of(constant("size_t"), integer(0))(report, place, value)
     return tuple_of(constant("list_int"), list_of(integer(-INT32_MAX, INT32_MAX)))(report, place, value)
@@ -117,7 +117,7 @@ def check_heads(report, nodes, heads):
 
 
 def check_arguments(report, nodes, arguments):
-    """Every null node is an argument, once; set_input finds it by its name."""
+    """Checks that every null node is listed once as an argument, with a unique name, by which set_input finds it."""
     good, left, names = True, {i for i, n in enumerate(nodes) if n["op"] == "null"}, set()
     for i, number in enumerate(arguments):
         if not report.require(number in left, f"graph.arg_nodes[{i}]",

@@ -1,4 +1,4 @@
-"""Checks metadata.json by itself: every key, its type and its form. Private keys are free, at every level."""
+"""Checks metadata.json alone: the type and form of every key. Private keys are allowed at every level."""
 
 import datetime
 import re
@@ -20,7 +20,7 @@ def date_time(report, place, value):
 
 
 def model_name(report, place, value):
-    """It names a file, parameters/<model>.params."""
+    """Checks the model's name, which is part of a file's name, parameters/<model>.params."""
     return string(report, place, value) and report.require(
         "/" not in value and "\0" not in value, place, f"is {value!r}, which names no file")
 
@@ -54,7 +54,7 @@ def check(report, metadata):
 
 
 def check_devices(report, place, rows, targets):
-    """Each row is of another device, and each device has a target."""
+    """Checks that each row is for a different device, and that each device has a target."""
     good, seen = True, set()
     for i, device in enumerate(row["device"] for row in rows):
         where = f"{place}[{i}].device"

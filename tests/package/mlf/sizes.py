@@ -1,8 +1,8 @@
 """Compares the sizes in metadata.json with those of the graph and the parameters.
 
-On each device every entry counts once: a parameter as a constant, any other argument and a head as input or output,
-everything else as workspace. A storage id takes its largest entry's bytes; what its arguments or heads account for is
-not workspace. `main` needs, beside that, the largest workspace of the listed functions.
+On each device every entry counts once: parameters as constants, other arguments and heads as inputs or outputs, and all
+others as workspace. A storage id has the size of its largest entry. If it holds arguments or heads, their bytes are not
+workspace. In addition, `main` needs the largest workspace of the listed functions.
 """
 
 from .graph import BUILTIN
@@ -20,7 +20,7 @@ def check(report, metadata, graph, parameters):
 
 
 def check_functions(report, graph, functions):
-    """Every called function has a row for the device on which it runs."""
+    """Checks that every called function has a row for the device on which it runs."""
     for i, node in enumerate(graph.nodes):
         name = function_of(node)
         if name is None or name in BUILTIN:

@@ -1,8 +1,8 @@
-"""Checks what the storage ids of a graph promise: no value is overwritten while it is needed.
+"""Checks the storage ids of a graph: no value is overwritten while it is needed.
 
-An argument lives from before the first node to the end, a head to the end, every other value from the node that writes
-it to the last node that reads it, both included. A `__nop` writes nothing: its output is its input's value, under
-another shape, in the same storage. Everything that a node touches is on one device, except by `__copy`.
+An argument lives from before the first node to the end. A head lives to the end. Every other value lives from the node
+that writes it to the last node that reads it, both included. A `__nop` writes nothing: its output is its input's value
+with another shape, in the same storage. All values of a node are on one device, except for `__copy`.
 """
 
 from .graph import COPY, NOP
@@ -35,7 +35,7 @@ def check_nodes(report, graph):
 
 
 def check_builtin(report, graph, i, function):
-    """Both take one tensor and return it, `__nop` in the same storage with another shape, `__copy` in another one."""
+    """Checks a `__nop` or `__copy`: one tensor, returned in the same storage (`__nop`) or in another one (`__copy`)."""
     place, sources = f"graph.nodes[{i}]", inputs_of(graph, graph.nodes[i])
     if not report.require(len(sources) == 1 and graph.row[i + 1] - graph.row[i] == 1, place,
                           f"is {function}, which has one input and one output"):
@@ -51,7 +51,7 @@ def check_builtin(report, graph, i, function):
 
 
 def aliases(graph):
-    """Returns for every entry the one that first held its value."""
+    """Returns, for every entry, the entry that first held its value."""
     first = list(range(len(graph.entries)))
     for i, node in enumerate(graph.nodes):
         if function_of(node) == NOP:

@@ -1,14 +1,16 @@
-// A CUDA driver for tests: libcuda.so.1 as far as runtime/cuda calls it, on the CPU. It is as strict as a GPU: device
-// memory has addresses that the host cannot touch, commands run as late as they may (when someone waits), each address
-// of a command is checked, a call without a current context is refused, and a fault of a kernel is final.
+// A CUDA driver for tests: implements on the CPU the part of libcuda.so.1 that runtime/cuda calls. It is as strict as a
+// GPU: the host cannot access addresses of device memory; commands run as late as possible, when a caller waits; each
+// address of a command is checked; calls without a current context are refused; and after a fault of a kernel every
+// call fails.
 //
-// Images are texts. "ptx": ".version 8.0", ".target sm_80" and ".entry NAME" lines count, the word "broken" does not
-// compile. "cubin": begins with "CUBIN sm_80". Entries are the host functions of kernels.h, by name.
+// Images are texts. In "ptx", the lines ".version 8.0", ".target sm_80" and ".entry NAME" are read, and the word
+// "broken" is a compile error. "cubin" begins with "CUBIN sm_80". An entry runs the function of the same name in
+// kernels.h.
 //
-// FAKE_CUDA in the environment, words divided by blanks, read by cuInit: gpus=2, sm=80, version=12040, bytes=N (memory
-// of a GPU), pools=0 (no memory pools), log=PATH (a line for each call), lost=PATH (the GPUs are lost while this file
-// exists), fail=FUNCTION:CODE (each call answers so) or fail=FUNCTION:CODE:N (the N-th call). A text that differs from
-// the last one starts the driver anew.
+// cuInit reads settings from FAKE_CUDA in the environment, separated by blanks: gpus=2, sm=80, version=12040, bytes=N
+// (memory of a GPU), pools=0 (no memory pools), log=PATH (writes a line for each call), lost=PATH (the GPUs are lost
+// while this file exists), fail=FUNCTION:CODE (every call returns CODE) or fail=FUNCTION:CODE:N (only the N-th call). A
+// changed text restarts the driver.
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -20,9 +22,9 @@ using namespace fake_cuda;
 
 namespace {
 
-thread_local std::vector<Gpu*> contexts;  // a context is its GPU
+thread_local std::vector<Gpu*> contexts;  // a context is the Gpu itself
 
-// Begins a call: logs it, and returns the error that it shall answer.
+// Begins a call: logs it, and returns the error that the settings request for it.
 Code Begin(const char* function, const std::string& details = "") {
   Driver& d = D();
   if (auto log = d.words.find("log"); log != d.words.end())
@@ -33,14 +35,14 @@ Code Begin(const char* function, const std::string& details = "") {
   const auto [code, number] = failure->second;
   return number == 0 || number == call ? static_cast<Code>(code) : kOk;
 }
-// The same for calls that need a context.
+// Begins a call that needs a current context. Also returns the error of an earlier fault.
 Code BeginIn(const char* function, Gpu*& gpu, const std::string& details = "") {
   if (Code code = Begin(function, details)) return code;
   gpu = contexts.empty() ? nullptr : contexts.back();
   if (!gpu) return kInvalidContext;
   return gpu->fault;
 }
-// For calls that no capture can record.
+// Begins a call that a capture cannot record. During a capture, it fails.
 Code BeginNow(const char* function, Gpu*& gpu, const std::string& details = "") {
   if (Code code = BeginIn(function, gpu, details)) return code;
   if (!gpu->captures) return kOk;
@@ -61,7 +63,7 @@ void WriteLog(unsigned count, const int* options, void* const* values, const std
   buffer[copied] = '\0';
 }
 
-// Reads an image's text.
+// Reads an image's text: its entries, or an error and a log.
 Code Compile(const std::string& text, Image& image, std::string& log) {
   const int64_t sm = D().Number("sm", 90), cuda = D().Number("version", 12040) / 1000;
   const bool machine_code = text.starts_with("CUBIN ");
@@ -109,7 +111,7 @@ using Lock = std::lock_guard<std::recursive_mutex>;
 
 }  // namespace
 
-#pragma GCC visibility push(default)  // the build hides what it is not told to show
+#pragma GCC visibility push(default)  // the build hides symbols by default
 extern "C" {
 
 int cuGetErrorName(int code, const char** name) {

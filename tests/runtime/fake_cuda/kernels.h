@@ -1,4 +1,5 @@
-// The kernels of the driver of driver.cc: functions of the host by the names of entries. A wrong address is a fault.
+// The kernels of the driver in driver.cc: host functions, found by the names of entries. An access to a wrong address
+// is a fault.
 #pragma once
 #include <unistd.h>
 
@@ -29,7 +30,7 @@ inline Code Shift(const Launch& l) {
   for (size_t i = 0; i < n; ++i) y[i] = x[i] + p[i];
   return kOk;
 }
-// Reverses each block through shared memory.
+// Reverses the elements of each block through shared memory.
 inline Code Reversed(const Launch& l) {
   const size_t n = size_t{l.blocks} * l.threads;
   float *x = l.Floats(0, n), *y = l.Floats(1, n);
@@ -48,7 +49,7 @@ inline Code FallOffTheBus(const Launch&) {
   return kUnknown;
 }
 inline Code BitFlip(const Launch&) { return static_cast<Code>(214); }
-// As a runner's filter would refuse it: a process of its own.
+// Tries to create a process, which a runner's filter must refuse. Faults if it succeeds.
 inline Code Fork(const Launch& l) {
   const pid_t child = fork();
   if (child == 0) _exit(0);

@@ -1,4 +1,5 @@
-// What the driver of driver.cc knows: its GPUs with their memory and commands, and how it shall fail.
+// The state of the driver in driver.cc: its GPUs with their memory and commands, and the errors that the settings
+// request.
 #pragma once
 #include <sys/mman.h>
 #include <unistd.h>
@@ -64,12 +65,12 @@ inline constexpr int kDefaultShared = 48 << 10, kMaxShared = 227 << 10, kUnits =
 
 struct Gpu;
 
-// A launch as its host function sees it.
+// The arguments of a host function that runs a launch.
 struct Launch {
   unsigned blocks = 1, threads = 1, shared_bytes = 0;
   std::vector<uint64_t> args;
   Gpu* gpu = nullptr;
-  // The host's copy of `count` floats at argument i, null if they are no memory of the device.
+  // Returns the host's address of `count` floats at argument i; null if they are not in the device's memory.
   float* Floats(size_t i, size_t count) const;
 };
 using Kernel = Code (*)(const Launch&);
@@ -94,10 +95,10 @@ struct Image {
 struct Gpu {
   int number = 0;
   int retained = 0;
-  std::map<uint64_t, std::vector<char>> memory;  // by address
+  std::map<uint64_t, std::vector<char>> memory;  // keys: addresses
   uint64_t used = 0;
   std::vector<Command> queue;
-  Code fault = kOk;  // answers every call from then on
+  Code fault = kOk;  // once set, every call returns it
   std::unique_ptr<Graph> captures;
   std::vector<std::unique_ptr<Image>> images;
   std::vector<std::unique_ptr<Graph>> graphs;
@@ -128,9 +129,9 @@ inline float* Launch::Floats(size_t i, size_t count) const {
 
 struct Driver {
   std::recursive_mutex mutex;
-  std::string text = "-";  // of FAKE_CUDA
+  std::string text = "-";  // the value of FAKE_CUDA
   std::map<std::string, std::string> words;
-  std::map<std::string, std::pair<int, int>> failures;  // function -> code, number of the call (0: each)
+  std::map<std::string, std::pair<int, int>> failures;  // function -> code, number of the call (0: every call)
   std::map<std::string, int> calls;
   std::vector<std::unique_ptr<Gpu>> gpus, retired;
   uint64_t range = 0, next = 0;
@@ -164,7 +165,7 @@ struct Driver {
       void* made = mmap(nullptr, kRangeBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
       range = next = reinterpret_cast<uint64_t>(made);
     }
-    // Old contexts stay where they are, and answer as before.
+    // Contexts of before the restart stay valid and behave as before.
     for (auto& gpu : gpus) retired.push_back(std::move(gpu));
     gpus.clear();
     for (int i = 0; i < Number("gpus", 1); ++i) {

@@ -62,7 +62,7 @@ constexpr MatMulAlternative kMatMul[] = {
      [](const std::string& name, const Tensor& a, const Tensor& b, const Target& target) {
        return MatMulInBlocks(name, a, b, BlockOf(a.shape(), b.shape(), target));
      }},
-    // For tensor cores.
+    // For tensor cores: their instructions take whole steps of the sum.
     {"tf32",
      [](const Shape& a, const Shape& b, const Target& target) {
        return target.tf32 && a.size() > 1 && b.size() > 1 && a.back() % MmaTypeOf(DType::Float(32))->k() == 0;

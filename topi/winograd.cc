@@ -187,8 +187,8 @@ bool WinogradApplies(const Shape& data, const Shape& weight, const ConvAttrs& at
 
 std::optional<WinogradTiling> WinogradGroups(int64_t tile, const Shape& data, const Shape& weight,
                                              const ConvAttrs& attrs, const Target& target) {
-  constexpr int64_t kFewest =
-      12;  // tiles per group; with fewer, reading the weights from the shared cache limits the speed
+  // Tiles per group. With fewer, reading the weights from the shared cache limits the speed.
+  constexpr int64_t kFewest = 12;
   Grid g = GridOf(tile, data, weight, attrs);
   int64_t wanted = std::max(kFewest, target.l2_bytes * 9 / 10 / (g.images + g.products));
   if (g.rows * g.columns <= 2 * wanted) return std::nullopt;

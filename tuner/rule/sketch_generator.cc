@@ -1,3 +1,4 @@
+#include <deque>
 #include <map>
 #include <optional>
 #include <span>
@@ -50,15 +51,15 @@ Result<std::vector<Sketch>> GenerateSketches(const PrimFunc& func, const Target&
   const std::span<const ListedRule> rules =
       target.IsGpu() ? std::span<const ListedRule>(kGpuRules) : std::span<const ListedRule>(kCpuRules);
   for (const ListedRule& rule : rules) {
-    std::vector<SketchBuilder> finished;
-    while (!states.empty()) {
-      SketchBuilder state = std::move(states.back());
-      states.pop_back();
+    std::deque<SketchBuilder> open(std::make_move_iterator(states.begin()), std::make_move_iterator(states.end()));
+    states.clear();
+    while (!open.empty()) {
+      SketchBuilder state = std::move(open.front());
+      open.pop_front();
       std::vector<SketchBuilder> next = PlaceOne(rule, state, refusals);
-      if (next.empty()) finished.push_back(std::move(state));
-      states.insert(states.end(), std::make_move_iterator(next.begin()), std::make_move_iterator(next.end()));
+      if (next.empty()) states.push_back(std::move(state));
+      open.insert(open.begin(), std::make_move_iterator(next.begin()), std::make_move_iterator(next.end()));
     }
-    states = std::move(finished);
   }
   // A block that no rule places keeps its serial loops, which are slow but correct. Such a sketch is used only if there
   // is no complete one.

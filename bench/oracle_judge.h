@@ -1,5 +1,6 @@
-// Judges the tuner by the oracle, on the machine itself. Tunes each task anew with different seeds. Then measures the
-// winners, the default schedule and the best known schedule in turns.
+// Compares the tuner with the oracle: a database with the best known schedule of each task, from long searches
+// (bench/oracle.cc). Tunes each task anew on this machine, with several seeds. Then measures the winners, the default
+// schedule and the best known schedule in turns.
 #pragma once
 #include <atomic>
 

@@ -1,5 +1,5 @@
-// Identifiers for names of the language, which may hold any characters, in sources of the C family and in PTX.
-// Thread-safe. Internal to codegen/.
+// Turns names of IR programs, which may contain any characters, into identifiers for C, OpenCL C and PTX. Thread-safe.
+// Internal to codegen/.
 #pragma once
 #include <string>
 

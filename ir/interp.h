@@ -1,6 +1,6 @@
-// The interpreter: the slow, obvious definition of what programs of both dialects mean. Checks every access against its
-// buffer's bounds and reports data races between iterations of parallel loops, threads and blocks. Not for speed.
-// Reentrant.
+// The interpreter: the slow, obvious definition of what a program means, in the schedulable and in the lowered dialect
+// (ir/stmt.h). Checks every access against its buffer's bounds and reports data races between iterations of parallel
+// loops, threads and blocks. Not for speed. Reentrant.
 #pragma once
 #include <map>
 #include <string>

@@ -19,8 +19,8 @@ class Math {
   }
 
   // Where the result is 0, computes exp(0) instead and selects 0 afterwards. A product that underflows takes some
-  // hundred cycles on x86. Denormal results are as slow; ExpOfNegative returns
-  // 0 instead of them.
+  // hundred cycles on x86. Denormal results are as slow; ExpOfNegative returns 0
+  // instead of them.
   Expr Exp(const Expr& x) const {
     Expr vanishes = x < C(wide_ ? -746 : -104);
     Expr power = Scaled(ReduceExp(MakeMin(C(wide_ ? 710 : 89), MakeSelect(vanishes, C(0), x))));
@@ -383,7 +383,7 @@ class Math {
     }
     return {n, nf, Fma(r * r, Polynomial(series, r), r)};
   }
-  // Adding 1.5 * 2^23 (f64: 1.5 * 2^52) leaves the nearest integer in the low bits; unlike a conversion, it accepts NaN.
+  // Adding this number leaves the nearest integer in the low bits; unlike a conversion, it accepts NaN.
   double Magic() const { return wide_ ? 0x1.8p52 : 0x1.8p23; }
   Expr BitsBeyondMagic(const Expr& sum) const { return Bits(sum) - I(wide_ ? 0x4338000000000000 : 0x4b400000); }
   // Returns exp(x) for LeastExponent <= x <= 0; the result is a normal number.

@@ -30,8 +30,9 @@ class Dialect {
   virtual std::string Pointer(DType element, bool written) const = 0;
   virtual std::string Parameter(const PointerParam& p, const std::string& id) const = 0;
 
-  // Qualifiers of a function. Local: only this source calls it. Inlined: it is small and should be inlined. Shared: it
-  // is called from many places.
+  // Return the qualifiers of a function. All functions are private to their source. Local: a function of the kernel
+  // (its body, or the iterations of a parallel loop), which C never inlines. Inlined: a small helper. Shared: a larger
+  // helper that is called from many places; the compiler decides whether to inline it.
   virtual std::string Local() const = 0;
   virtual std::string Inlined() const = 0;
   virtual std::string Shared() const = 0;

@@ -26,8 +26,8 @@ class ImportContext {
 
   // --- inputs of the current node
   bool Has(size_t i) const { return i < node().inputs.size() && !node().inputs[i].empty(); }
-  // Returns input i as a value of the graph; a constant is added to the graph. 16-bit floats are converted to f32,
-  // since graphs only store 16-bit floats.
+  // Returns input i as a value of the graph; a constant is added to the graph. A 16-bit float is converted to f32:
+  // graphs can store 16-bit floats, but compute in f32.
   Result<ValueId> Tensor(size_t i);
   // Returns input i as a value of the graph, in the type that the model declares.
   Result<ValueId> StoredTensor(size_t i);

@@ -44,9 +44,9 @@ Result<Pool> ReadPool(const ImportContext& c) {
   return p;
 }
 
-// Counts how often each sequence of `length` elements occurs in each row of x, if it may take every `step`th element of
-// the row. `wanted` holds the sequences one after the other. Returns [rows, number of sequences], or nothing if the
-// rows are too short.
+// Counts how often each sequence of `length` elements occurs in each row of x. Neighbours in the sequence lie `step`
+// elements apart in the row. `wanted` holds the sequences one after the other. Returns [rows, number of sequences], or
+// nothing if the rows are too short.
 Result<std::optional<ValueId>> Counts(ImportContext& c, ValueId x, const std::vector<int64_t>& wanted, int64_t length,
                                       int64_t step) {
   const int64_t rows = c.ShapeOfValue(x)[0], places = c.ShapeOfValue(x)[1] - (length - 1) * step;

@@ -152,7 +152,8 @@ class Completion {
       const size_t i = (*iter)[0];
       const int64_t* size = AsInt(FindBuffer(state_.func, buffer)->get()->shape[d]);
       if (!size || extents_[i] > *size) {
-        return Err("block '", block_.name, "' runs beyond buffer '", buffer, "', which it reads under a condition");
+        return Err("block '", block_.name, "' iterates beyond dimension ", d, " of buffer '", buffer,
+                   "', but each iteration must read an element of it");
       }
       if (regions_[i] && !SameRegion(*regions_[i], region)) {
         return Err("producers of block '", block_.name, "' complete different parts of it");

@@ -113,8 +113,8 @@ class SketchBuilder {
   void Call(const std::string& part);
   int AddStage(const StageModel& stage);
   // Adds a stage for passes over whole buffers (`stage.block` and `stage.passes`). Fills in the arithmetic and the
-  // traffic of the passes. Fills in the tasks of the parallel loop around them, unless the tasks depend on a choice
-  // (shares_vectors, location_knob).
+  // traffic of the passes. Also fills in the iterations of the parallel loop around them (`stage.outer`), unless search
+  // chooses that loop (`stage.shares_vectors` is true or `stage.location_knob` is set).
   int AddPasses(StageModel stage);
   bool IsInTask(const Name& block) const;  // the block is inside a parallel loop
   const std::vector<StageModel>& stages() const { return stages_; }

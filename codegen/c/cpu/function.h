@@ -16,9 +16,10 @@ class CpuFunction : public Statements {
   CpuFunction(const Dialect& dialect, Helpers& helpers, std::string prefix)
       : Statements(dialect, helpers, prefix), prefix_(std::move(prefix)) {}
 
-  // int32_t PREFIX_body(AtContext*, pointers...): returns 0, or the code of a parallel loop that failed. `pointers` are
-  // the buffers that `body` uses from outside, then the slots of its workspace. Returns the text of the function, after
-  // those that it needs; check rejected() first.
+  // Emits the function int32_t PREFIX_body(AtContext*, pointers...), which returns 0, or the error code of a parallel
+  // loop that failed. `pointers` are the buffers that `body` uses from outside, then the slots of its workspace.
+  // Returns the text of the functions that it calls, then its own. The text is valid only if rejected() is empty after
+  // this call.
   std::string EmitBody(const std::vector<PointerParam>& pointers, const Stmt& body);
 
  private:

@@ -17,6 +17,7 @@ constexpr int64_t kSparedVectors = 4;       // registers that are not used for a
 constexpr int64_t kRowsOfPart = 8;          // least rows of a part; with fewer, adding up the parts costs too much
 constexpr int64_t kFewColumns = 256;  // most columns whose sums fit registers; other rules place partial sums of these
 constexpr int64_t kMostSteps = 8;     // most elements of a column that are added to an accumulator at once
+constexpr int64_t kFewestPieces = 4;  // least iterations of a loop whose last one is peeled
 constexpr int64_t kMostRows = 8;      // most rows of a product; each is a pass over the accumulators
 
 // The loops of sums of columns. Each row of `rows` uses all elements of the operand that depends on the columns.
@@ -85,7 +86,10 @@ Status CheckColumns(const SketchBuilder& s, const BlockView& view) {
 
 // Returns how many elements of a column are added to an accumulator at once. An accumulator in memory is then loaded
 // and stored once for all of them.
-int64_t StepsOf(const ColumnRoles& r) { return Divisors(r.sums.back().extent, kMostSteps).back(); }
+int64_t StepsOf(const ColumnRoles& r) {
+  const int64_t length = r.sums.back().extent, even = Divisors(length, kMostSteps).back();
+  return 2 * even > kMostSteps || length < kFewestPieces * kMostSteps ? even : kMostSteps;
+}
 
 // Returns the number of columns of a task. There are as few tasks as keep all cores busy.
 int64_t ColumnsOfTask(const ColumnRoles& r, const Target& target) {
@@ -113,6 +117,7 @@ Status PlaceColumns(SketchBuilder& s, const BlockView& block) {
   const int64_t unroll = Divisors(vectors, kUnroll).back(), steps = StepsOf(r);
   auto [task, pieces, unrolled, vector] = TRY(s.Split(r.columns.var, {kAuto, vectors / unroll, unroll, r.lanes}));
   auto [sum, step] = TRY(s.Split(r.sums.back().var, {kAuto, steps}));
+  if (r.sums.back().extent % steps != 0) TRY(s.Do(Annotate{.target = sum, .key = kPeel, .value = 1}));
   std::vector<BlockView::Loop> sums = r.sums;
   sums.back().var = sum;
   TRY(s.Order({r.outer, task, sums, r.rows, pieces, step, unrolled, vector}));

@@ -242,8 +242,9 @@ Status CheckReadsWritten(const State& state, const Block& padded, const Block& u
   return {};
 }
 
-// Returns the index of a spatial iterator if the conjunct only bounds it by a number less than its extent. Consumers do
-// not need the remaining values.
+// Returns the index of a spatial iterator if the conjunct of the guard only bounds it by a number less than its extent:
+// `binding < n`. The original block does not write the elements from n on. So no consumer needs them, and the padded
+// block may write them, too.
 std::optional<size_t> ShortenedIter(const Block& block, const Expr& conjunct) {
   const Binary* less = conjunct.As<Binary>();
   if (!less || less->op != BinaryOp::kLt || !AsInt(less->b)) return std::nullopt;

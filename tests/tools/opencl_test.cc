@@ -76,7 +76,7 @@ TEST_F(OpenClCommands, WrongDevicesAreNamed) {
   setenv("OCL_ICD_VENDORS", folder_.c_str(), 1);  // this folder lists no OpenCL drivers
   const CliResult bare = Run({"compile", "--model", test::kExample, "--target", "opencl", "-o", File("m.tar")});
   EXPECT_EQ(bare.code, 1);
-  EXPECT_THAT(bare.err, HasSubstr("no device of this machine tells the limits of --target opencl"));
+  EXPECT_THAT(bare.err, HasSubstr("cannot open a device of kind opencl to read the limits of --target opencl"));
   EXPECT_THAT(Lines(bare.err), SizeIs(1));
   // A target with stated limits needs no device to compile, but one to run.
   const std::string stated = "opencl -num-cores=2 -max-threads=128 -shared=32K";

@@ -69,8 +69,9 @@ Result<Target> TargetOfDevice(const std::string& kind) {
                "--target 'cuda -arch=sm_90'; tuning needs a device, here or behind --tracker");
   }
   if (!device.ok()) {
-    return Err("no device of this machine tells the limits of --target ", kind, " (", device.error().Text(),
-               "); state them: --target '", kind, " -num-cores=16 -max-threads=256 -shared=32K'");
+    return Err("cannot open a device of kind ", kind, " to read the limits of --target ", kind, " from it (",
+               device.error().Text(), "); state the limits instead, for example: --target '", kind,
+               " -num-cores=16 -max-threads=256 -shared=32K'");
   }
   const DeviceLimits limits = (*device)->limits();
   const std::string arch = limits.architecture.empty() ? "" : " -arch=" + limits.architecture;

@@ -43,8 +43,8 @@ inline int64_t EvalIndex(const Expr& e, const IndexEnv& env) {
   });
 }
 
-// Three variables with small ranges, and random expressions of them like those that splits, fusions, padding and guards
-// make.
+// Draws three variables with small ranges, and random expressions of these variables. The expressions have the forms
+// that splits, fusions, padding and guards produce.
 class RandomIndex {
  public:
   explicit RandomIndex(uint64_t seed, bool from_zero = false) : rng(seed) {

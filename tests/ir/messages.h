@@ -16,8 +16,8 @@ struct Message {
   std::string pattern;  // regular expression for all texts that the message can have
 };
 
-// Returns one message for every call in a source text, such as of "Err(". Each literal argument is kept; ... stands for
-// any other expression.
+// Returns one message for each call of a function in a source text; "Err(", for example, names the calls. Each literal
+// argument is kept; ... stands for any other expression.
 inline std::vector<Message> MessagesIn(const std::string& file, const std::string& call, const std::string& source) {
   std::vector<Message> messages;
   for (size_t at = 0; (at = source.find(call, at)) != std::string::npos;) {

@@ -16,8 +16,10 @@ constexpr int64_t kUnroll = 4;              // unrolled vectors
 constexpr int64_t kSparedVectors = 4;       // registers that are not used for accumulators
 constexpr int64_t kRowsOfPart = 8;          // least rows of a part; with fewer, adding up the parts costs too much
 constexpr int64_t kFewColumns = 256;  // most columns whose sums fit registers; other rules place partial sums of these
-constexpr int64_t kMostSteps = 8;     // most elements of a column that are added to an accumulator at once
-constexpr int64_t kFewestPieces = 4;  // least iterations of a loop whose last one is peeled
+// Most elements of a column that are added to an accumulator at once. Eight broadcasts and kUnroll accumulators leave
+// kSparedVectors of the 16 registers of AVX2. kMostRows is measured on AVX2 only.
+constexpr int64_t kMostSteps = 8;
+constexpr int64_t kFewestPieces = 4;  // [chosen] least iterations of a loop whose last one is peeled
 constexpr int64_t kMostRows = 8;      // most rows of a product; each is a pass over the accumulators
 
 // The loops of sums of columns. Each row of `rows` uses all elements of the operand that depends on the columns.
@@ -139,9 +141,10 @@ Status PlaceColumns(SketchBuilder& s, const BlockView& block) {
 }  // namespace
 
 // Places reductions over outer dimensions whose elements are used once: column sums and global pooling. A register tile
-// would read a few columns at a time, and only one cache line of each row. This rule adds whole rows to accumulators
-// in the cache, so that memory is read in order. It also places the product of a few rows with a matrix that is
-// computed at run time: each row of the matrix, times a number, is added to the accumulators of all rows.
+// would read a few columns at a time, and only one cache line of each row. This rule adds some whole rows
+// at a time to accumulators in the cache, so that each row is read in order. It also places the product of a few rows
+// with a matrix that is computed at run time: each row of the matrix, times a number, is added to the accumulators of
+// all rows.
 //
 //   parallel over (outer loops, c_0)
 //     rows, c_1 in vectors: sums = 0

@@ -33,6 +33,7 @@
 #include "topi/matmul.h"
 #include "topi/norm.h"
 #include "topi/reduce.h"
+#include "tuner/defaults.h"
 #include "tuner/search.h"
 
 using namespace autotune;

@@ -1,16 +1,81 @@
 #include "tuner/defaults.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
+#include <unordered_set>
 #include <utility>
+
+#include "tuner/points.h"
 
 namespace autotune {
 namespace {
 
-// Number of proposals by draft score among the candidates. Builds reject the first proposal of some tasks, but rarely
-// the next ones, and almost no task needs the eighth.
+// Number of proposals among the candidates. Builds reject the first proposal of some tasks, but rarely the next ones,
+// and almost no task needs the eighth.
 constexpr int kDefaultsTried = 8;
+constexpr uint64_t kDefaultSeed = 20;
+constexpr int kDefaultDraws = 3000;
+// Largest size of a default candidate's unrolled body, relative to the body of the previous candidate. A build that
+// rejects a body because it spills also rejects other bodies of the same size. A factor near 1 would repeat rejections;
+// a small factor would skip sizes that fit.
+constexpr double kSmallerBody = 0.75;
+
+// Draws distinct points and sorts them by their draft scores.
+std::vector<Point> SeededDraws(const TaskSpace& space) {
+  Rng rng(kDefaultSeed);
+  std::vector<Point> points;
+  std::unordered_set<uint64_t> known;
+  for (int i = 0; i < kDefaultDraws; ++i) {
+    Point point = DrawPoint(space, rng);
+    if (known.insert(point.hash).second) points.push_back(std::move(point));
+  }
+  SortByDraft(points);
+  return points;
+}
+
+// Returns the best point of each sketch with the smallest body, best sketches first, then the same of all other points.
+std::vector<Point> SmallestBodies(const TaskSpace& space, const std::vector<Point>& points) {
+  std::vector<Point> best, others;
+  std::unordered_set<int> sketches;
+  for (const Point& point : points) {
+    if (!std::isfinite(point.draft)) break;
+    Point smallest = MakePoint(space, point.sketch, WithSmallestBody(space.sketches[point.sketch], point.decisions));
+    (sketches.insert(point.sketch).second ? best : others).push_back(std::move(smallest));
+  }
+  std::ranges::move(others, std::back_inserter(best));
+  return best;
+}
 
 }  // namespace
+
+std::vector<Proposal> DefaultProposals(const TaskSpace& space, int n) {
+  const std::vector<Point> points = SeededDraws(space);
+  constexpr double kAnyBody = std::numeric_limits<double>::infinity();
+  std::vector<Proposal> proposals;
+  std::unordered_set<uint64_t> proposed;
+  double body = kAnyBody;  // size of the last proposal's body
+  // Proposes the first of the points whose body is at most `largest`. Returns false if there is none.
+  auto propose = [&](const std::vector<Point>& from, double largest) {
+    for (const Point& point : from) {
+      if (UnrolledSize(point) > largest || !proposed.insert(point.hash).second) continue;
+      std::optional<Proposal> proposal = Realize(space, point, false);
+      if (!proposal) continue;
+      proposals.push_back(std::move(*proposal));
+      body = UnrolledSize(point);
+      return true;
+    }
+    return false;
+  };
+  const auto wanted = static_cast<size_t>(n), by_draft = wanted - wanted / 4;
+  while (proposals.size() < by_draft && propose(points, kSmallerBody * body)) {
+  }
+  if (proposals.size() == wanted) return proposals;
+  const std::vector<Point> smallest = SmallestBodies(space, points);
+  while (proposals.size() < wanted && propose(smallest, kAnyBody)) {
+  }
+  return proposals;
+}
 
 std::vector<Proposal> DefaultCandidates(const TaskSpace& space) {
   std::vector<Proposal> candidates = DefaultProposals(space, kDefaultsTried);

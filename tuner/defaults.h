@@ -7,6 +7,12 @@
 
 namespace autotune {
 
+// Returns at most n schedules, in the order in which to try them. They begin with seeded draws. Three quarters have the
+// best draft scores among bodies that are each at most 0.75 times as large as the previous one, since a build may
+// reject a body whose registers spill. The last quarter are the best draws with the smallest bodies that their sketches
+// have, which builds rarely reject.
+std::vector<Proposal> DefaultProposals(const TaskSpace& space, int n);
+
 // Returns the candidates in the order in which they are tried. The first one that builds is the default schedule. The
 // last one is the program without a schedule (an empty trace), which is slow but right.
 std::vector<Proposal> DefaultCandidates(const TaskSpace& space);

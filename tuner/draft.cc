@@ -125,7 +125,7 @@ double OverlappedFirst(double a, double b, bool prefetched) {
 // Returns true if a register tile may begin a new row of the image. Then each of its rows has an address of its own;
 // within one row of an image, they are one address and offsets.
 bool CrossesRows(const StageModel& s, double mr) {
-  return s.broadcast && s.rows_knob < 0 && s.image_row > 0 && s.image_row % static_cast<int64_t>(mr) != 0;
+  return s.broadcast && s.rows_knob < 0 && s.m_image.row > 0 && s.m_image.row % static_cast<int64_t>(mr) != 0;
 }
 
 // Returns true if each row of a tile has an address of its own: the tile may begin a new row of the image, or tiles
@@ -146,7 +146,7 @@ bool FitsAddresses(const StageModel& s, double covered, double mr, bool rows_ahe
 // Returns the cycles for addresses in an iteration of the inner loop.
 double AddressCycles(const StageModel& s, double covered, double mr) {
   if (!HasRowAddresses(s, covered, mr)) return 0;
-  return kAddressCycles * (s.image_row > 0 ? mr : std::max(0.0, mr - kAddresses));
+  return kAddressCycles * (s.m_image.row > 0 ? mr : std::max(0.0, mr - kAddresses));
 }
 
 double TiledCycles(const StageModel& s, const Decisions& d, const Target& target) {
@@ -416,39 +416,13 @@ double AttentionCycles(const StageModel& s, const Decisions& d, const Target& ta
   return before + Spread(shapes.scores.tasks, task, target);
 }
 
-// Returns how often an element of an image stage is computed, on average, if the stage is computed inside its consumer
-// `c`, for tasks of `positions` consecutive positions. A task that crosses the end of a row needs all columns of each
-// row that it touches. Rows and columns that the windows of two tasks share are computed for both.
-double Recomputed(const StageModel& s, const StageModel& c, double positions) {
-  if (c.image_row == 0 || s.image_row == 0) return 1;
-  const double width = static_cast<double>(c.image_row), all = static_cast<double>(c.m), height = all / width;
-  const double rows = static_cast<double>(s.rows), columns = static_cast<double>(s.image_row);
-  const bool within_row = std::fmod(width, positions) == 0;
-  const double touched = std::min(ImageRowsOf(width, positions), height);
-  const double needed_rows = (touched - 1) * static_cast<double>(c.row_step) + static_cast<double>(c.row_reach) + 1;
-  const double needed_columns =
-      within_row ? (positions - 1) * static_cast<double>(c.column_step) + static_cast<double>(c.column_reach) + 1
-                 : columns;
-  const double part = std::min(1.0, needed_rows / rows) * std::min(1.0, needed_columns / columns);
-  return std::max(1.0, Ceil(all, positions) * part);
-}
-
 double StreamingCycles(const StageModel& s, const Sketch& sketch, const Decisions& d, const Target& target) {
   double bytes = s.read_bytes + s.write_bytes;
   double cycles = bytes / Bandwidth(bytes, target) + s.operations / kStreamingFlops;
   if (s.location_knob >= 0 && d[s.location_knob].values[0] >= 0 && s.consumer >= 0) {
     // A stage inside its consumer reads from the cache, but is computed again for each column tile and each halo.
-    const StageModel& c = sketch.stages[s.consumer];
-    double again = 1;
-    if (c.n_knob >= 0) again *= static_cast<double>(d[c.n_knob].values[0]);
-    double m0 = 1;
-    if (c.m_knob >= 0) {
-      const std::vector<int64_t>& tile = d[c.m_knob].values;
-      m0 = static_cast<double>(tile[0]);
-      const bool deeper = d[s.location_knob].values[0] >= 1;
-      again *= Recomputed(s, c, static_cast<double>(tile.back() * (deeper || tile.size() < 3 ? 1 : tile[1])));
-    }
-    double per_task = bytes / std::max(1.0, m0);
+    const auto [again, tasks] = InsideOf(s, sketch.stages[s.consumer], d);
+    double per_task = bytes / std::max(1.0, tasks);
     double fast = bytes / Bandwidth(per_task, target);
     return (kInsideTraffic * fast + cycles * kInsideCycles) * again * kInsideCost / target.num_cores;
   }

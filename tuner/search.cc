@@ -12,12 +12,6 @@
 namespace autotune {
 namespace {
 
-constexpr uint64_t kDefaultSeed = 20;
-constexpr int kDefaultDraws = 3000;
-// Largest size of a default candidate's unrolled body, relative to the body of the previous candidate. A build that
-// rejects a body because it spills also rejects other bodies of the same size. A factor near 1 would repeat rejections;
-// a small factor would skip sizes that fit.
-constexpr double kSmallerBody = 0.75;
 constexpr double kHopeless = 6;  // a draft score worse than the best one by this factor is not worth a replay
 // An algorithm is not worth a trial if its draft score is worse than the best one by more than this factor. The draft
 // score may overrate Winograd's algorithm: it assumes the whole saving by a factor of 4 (for tiles of 4 x 4), minus the
@@ -404,42 +398,6 @@ std::unique_ptr<SearchStrategy> MakeEvolutionarySearch(const TaskSpace& space, c
 
 std::unique_ptr<SearchStrategy> MakeRandomSearch(const TaskSpace& space, uint64_t seed) {
   return std::make_unique<Random>(space, seed);
-}
-
-std::vector<Proposal> DefaultProposals(const TaskSpace& space, int n) {
-  Rng rng(kDefaultSeed);
-  std::vector<Point> points;
-  std::unordered_set<uint64_t> known;
-  for (int i = 0; i < kDefaultDraws; ++i) {
-    Point point = DrawPoint(space, rng);
-    if (known.insert(point.hash).second) points.push_back(std::move(point));
-  }
-  SortByDraft(points);
-  constexpr double kAnyBody = std::numeric_limits<double>::infinity();
-  std::vector<Proposal> proposals;
-  std::unordered_set<uint64_t> proposed;
-  double body = kAnyBody;  // size of the last proposal's body
-  // Proposes the first point, in the order of `points`, whose body is at most `largest`. Returns false if there is
-  // none.
-  auto propose = [&](double largest) {
-    for (const Point& point : points) {
-      if (UnrolledSize(point) > largest || !proposed.insert(point.hash).second) continue;
-      std::optional<Proposal> proposal = Realize(space, point, false);
-      if (!proposal) continue;
-      proposals.push_back(std::move(*proposal));
-      body = UnrolledSize(point);
-      return true;
-    }
-    return false;
-  };
-  const auto wanted = static_cast<size_t>(n), by_draft = wanted - wanted / 4;
-  while (proposals.size() < by_draft && propose(kSmallerBody * body)) {
-  }
-  std::stable_sort(points.begin(), points.end(),
-                   [&](const Point& a, const Point& b) { return UnrolledSize(a) < UnrolledSize(b); });
-  while (proposals.size() < wanted && propose(kAnyBody)) {
-  }
-  return proposals;
 }
 
 }  // namespace autotune

@@ -15,7 +15,7 @@ namespace autotune {
 
 // Version of the rules, the draft score and the search. It is part of a run's key, so that a run resumes only with the
 // search that began it.
-inline constexpr int kSearchVersion = 6;
+inline constexpr int kSearchVersion = 7;
 
 // A task with its sketches: the space that is searched.
 struct TaskSpace {
@@ -73,11 +73,5 @@ std::unique_ptr<SearchStrategy> MakeEvolutionarySearch(const TaskSpace& space, c
                                                        const EvolutionOptions& options = {});
 // Proposes uniform draws from the space: the baseline for other searches.
 std::unique_ptr<SearchStrategy> MakeRandomSearch(const TaskSpace& space, uint64_t seed);
-
-// Returns n schedules for a task without records, in the order in which to try them. They are seeded draws. Three
-// quarters have the best draft scores among bodies that are each at most 0.75 times as large as the previous one, since
-// a build may reject a body whose registers spill. The last quarter has the smallest bodies, which builds rarely
-// reject.
-std::vector<Proposal> DefaultProposals(const TaskSpace& space, int n);
 
 }  // namespace autotune

@@ -95,6 +95,23 @@ Decision MutateDecision(const Sketch& sketch, int knob_index, const Decision& fr
   return std::move(neighbours[rng.Below(static_cast<int64_t>(neighbours.size()))]);
 }
 
+Decisions WithSmallestBody(const Sketch& sketch, Decisions decisions) {
+  for (size_t i = 0; i < decisions.size(); ++i) {
+    const Step& step = sketch.trace[sketch.knobs[i].step];
+    std::vector<int64_t>& values = decisions[i].values;
+    if (const auto* tile = std::get_if<SampleTile>(&step)) {
+      const int64_t around = CeilDiv(values.end()[-2] * values.back(), tile->multiple_of);
+      values.back() = tile->multiple_of;
+      values.end()[-2] = values.size() > 2 ? around : CeilDiv(sketch.knobs[i].extent, tile->multiple_of);
+    } else if (const auto* categorical = std::get_if<SampleCategorical>(&step)) {
+      values = {*std::ranges::min_element(categorical->candidates)};
+    } else {
+      values = {*std::ranges::min_element(sketch.knobs[i].candidates)};
+    }
+  }
+  return decisions;
+}
+
 bool Allows(const Sketch& sketch, int knob_index, const Decision& decision) {
   const Knob& knob = sketch.knobs[knob_index];
   if (const auto* tile = std::get_if<SampleTile>(&sketch.trace[knob.step]))

@@ -18,6 +18,16 @@ struct Knob {
   std::vector<int64_t> candidates;  // sample_categorical: values; sample_compute_location: depths (-1: at the root)
 };
 
+// How an operand splits a fused index of an image, of one tiled loop, into a row and a column. Its windows slide over
+// the image.
+struct ImageModel {
+  int64_t row = 0;  // length of a row; 0: the address is linear in the index
+  // `step`: distance in the operand between the windows of neighbouring rows or columns of the image. `reach`: distance
+  // between the first and the last row or column that one window reads.
+  int64_t row_step = 1, row_reach = 0, column_step = 1, column_reach = 0;
+  int64_t row_taps = 1, column_taps = 1;  // rows and columns that one window reads
+};
+
 // The facts about one block that the draft score needs. Extents are those of the whole loops. Members called ..._knob
 // are indices in Sketch::knobs; -1: there is no such knob.
 struct StageModel {
@@ -73,22 +83,15 @@ struct StageModel {
   int panel_ahead_knob = -1, rows_ahead_knob = -1;
   int stages_knob = -1;
   int64_t row_bytes = 0;  // tiled: distance of neighbouring rows of the broadcast operand; 0: unknown
-  // Tiled: the length of a row of the image, if operands split m into a row and a column of an image; else 0.
-  // Streaming: the extent of the second innermost loop, the columns of an image with `rows` rows; 0: there are fewer
-  // loops.
-  int64_t image_row = 0;
-  // Tiled, if m is split into an image: `step` is the distance in the operand between the windows of neighbouring rows
-  // or columns of the image; `reach` is the distance between the first and the last row or column that one window
-  // reads.
-  int64_t row_step = 1, row_reach = 0, column_step = 1, column_reach = 0;
-  int64_t row_taps = 1, column_taps = 1;  // rows and columns that one window reads
-  int consumer = -1;                      // index of the stage that reads this stage's result
-  int64_t tasks = 0;  // iterations of the parallel loop that the stage is in; 0: it has parallel loops of its own
+  ImageModel m_image;     // tiled: the image that operands split m into
+  int consumer = -1;      // index of the stage that reads this stage's result
+  int64_t tasks = 0;      // iterations of the parallel loop that the stage is in; 0: it has parallel loops of its own
   // Window: `rows` rows of m pixels with n channels each; a window has window_rows rows and k columns; m_knob: a tile
   // of pixels (outer, register).
   int h_knob = -1;                     // tile of the rows (outer, register)
   int row_knob = -1, depth_knob = -1;  // unroll factors over the rows of a window and over channels
   int64_t rows = 1, window_rows = 1, stride = 1, lanes = 1;
+  int64_t columns = 0;        // streaming: columns of an image with `rows` rows; 0: there are fewer loops
   int64_t depth = 1;          // channels that an output sums over; each is a permutation of the input vector
   int operands = 1;           // buffers read in an update: 2 with weights
   double epilogue_flops = 0;  // operations per point
@@ -121,6 +124,10 @@ std::vector<Decision> NeighboursOf(const Sketch& sketch, int knob, const Decisio
 // Returns a random neighbour of `from`. A knob without neighbours, and one tile in four, is drawn anew instead; that
 // may return `from` itself.
 Decision MutateDecision(const Sketch& sketch, int knob, const Decision& from, Rng& rng);
+// Returns the decisions with each innermost tile and each unroll factor as small as it can be. Middle tiles grow by as
+// much, so that parallel tasks stay about the same. Stages are computed outside the loops of their consumers, whose
+// addresses would take registers. Builds rarely reject such a body.
+Decisions WithSmallestBody(const Sketch& sketch, Decisions decisions);
 // Returns true if the knob can take this decision, which may come from a record or an imported trace.
 bool Allows(const Sketch& sketch, int knob, const Decision& decision);
 

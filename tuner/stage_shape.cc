@@ -32,12 +32,13 @@ double Touched(double count, int64_t step, int64_t taps, int64_t reach) {
 // Returns the number of elements of an image that the windows of a register tile read. A tile that may cross the end of
 // a row reads all columns of each row that it touches.
 double WindowElements(const StageModel& s, double pixels) {
-  const double width = Number(s.image_row), height = Number(s.m) / width;
+  const ImageModel& image = s.m_image;
+  const double width = Number(image.row), height = Number(s.m) / width;
   const bool within_row = std::fmod(width, pixels) == 0;
   const double rows = within_row ? 1 : std::min(height, ImageRowsOf(width, pixels));
-  return Touched(rows, s.row_step, s.row_taps, s.row_reach) *
-         Touched(within_row ? pixels : width, s.column_step, s.column_taps, s.column_reach) *
-         (Number(s.k) / Number(s.row_taps * s.column_taps));
+  return Touched(rows, image.row_step, image.row_taps, image.row_reach) *
+         Touched(within_row ? pixels : width, image.column_step, image.column_taps, image.column_reach) *
+         (Number(s.k) / Number(image.row_taps * image.column_taps));
 }
 
 StageShape TiledShape(const StageModel& s, const Decisions& d) {
@@ -55,7 +56,7 @@ StageShape TiledShape(const StageModel& s, const Decisions& d) {
   if (!s.broadcast) {  // one operand is indexed by both row and column
     shape.panel_bytes *= shape.rows;
     shape.rows_bytes = 0;
-  } else if (s.image_row > 0 && s.rows_knob < 0) {
+  } else if (s.m_image.row > 0 && s.rows_knob < 0) {
     shape.rows_bytes = std::min(shape.rows_bytes, WindowElements(s, shape.rows) * Number(s.element_bytes));
   }
   return shape;
@@ -117,11 +118,40 @@ StageShape TransformShape(const StageModel& s, const Decisions& d) {
   return {.tasks = Number(s.tasks ? s.tasks : s.m), .column_tiles = Pieces(s, d)};
 }
 
+// Returns how often an element of an image stage is computed, on average, if each task of its consumer computes what
+// `positions` consecutive positions of `image` need, of `all`. A task that crosses the end of a row needs all columns
+// of each row that it touches. Rows and columns that the windows of two tasks share are computed for both.
+double Recomputed(const StageModel& s, const ImageModel& image, double positions, double all) {
+  if (image.row == 0 || s.columns == 0) return 1;
+  const double width = Number(image.row), height = all / width;
+  const double rows = Number(s.rows), columns = Number(s.columns);
+  const bool within_row = std::fmod(width, positions) == 0;
+  const double touched = std::min(ImageRowsOf(width, positions), height);
+  const double needed_rows = (touched - 1) * Number(image.row_step) + Number(image.row_reach) + 1;
+  const double needed_columns =
+      within_row ? (positions - 1) * Number(image.column_step) + Number(image.column_reach) + 1 : columns;
+  const double part = std::min(1.0, needed_rows / rows) * std::min(1.0, needed_columns / columns);
+  return std::max(1.0, std::ceil(all / positions) * part);
+}
+
 }  // namespace
 
 double ImageRowsOf(double width, double pixels) {
   if (std::fmod(width, pixels) == 0) return 1;
   return std::fmod(pixels, width) == 0 ? pixels / width : std::floor((pixels - 2) / width) + 2;
+}
+
+InsideShape InsideOf(const StageModel& s, const StageModel& c, const Decisions& d) {
+  const int64_t depth = d[static_cast<size_t>(s.location_knob)].values[0];
+  // Depth 0 is the parallel loop, and the middle loops over tiles follow.
+  const bool has_m = c.m_knob >= 0, has_n = c.n_knob >= 0;
+  const bool in_m = depth >= (c.n_inside || !has_n ? 1 : 2), in_n = depth >= (c.n_inside && has_m ? 2 : 1);
+  double again = has_n ? Level(d, c.n_knob, 0) * (in_n ? Level(d, c.n_knob, 1) : 1) : 1;
+  if (has_m) {
+    const double positions = Level(d, c.m_knob, 2) * (in_m ? 1 : Level(d, c.m_knob, 1));
+    again *= Recomputed(s, c.m_image, positions, Number(c.m));
+  }
+  return {again, Level(d, c.m_knob, 0)};
 }
 
 StageShape ShapeOf(const StageModel& stage, const Decisions& decisions) {

@@ -27,6 +27,14 @@ struct StageShape {
 // run begins at the first pixel, and each run follows the previous one.
 double ImageRowsOf(double width, double pixels);
 
+// How a stage is computed inside its consumer, a tiled stage: in the parallel loop or in a loop over tiles inside it.
+struct InsideShape {
+  double again = 1;  // how often each element is computed, on average
+  double tasks = 1;  // parts of the image that the tasks compute in parallel
+};
+// `stage` is a streaming stage whose location is a loop of `consumer`.
+InsideShape InsideOf(const StageModel& stage, const StageModel& consumer, const Decisions& decisions);
+
 // Returns the shape of a stage of any kind for CPUs except kAttention. For kStreaming only `tasks` is set. For
 // kTransform only `tasks` and `column_tiles` are set; the latter is the number of parallel pieces of each tile.
 StageShape ShapeOf(const StageModel& stage, const Decisions& decisions);

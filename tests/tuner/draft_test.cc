@@ -13,6 +13,7 @@
 #include "tests/tuner/programs.h"
 #include "topi/winograd.h"
 #include "tuner/rule/rule.h"
+#include "tuner/stage_shape.h"
 #include "tuner/successive_replays.h"
 
 namespace autotune {
@@ -65,9 +66,9 @@ TEST(Draft, KnowsTilesWithinARowOfTheImage) {
   auto plain = std::find_if(sketches->begin(), sketches->end(),
                             [](const Sketch& s) { return s.stages[0].m_knob >= 0 && s.stages[0].rows_knob < 0; });
   ASSERT_NE(plain, sketches->end());
-  EXPECT_EQ(plain->stages[0].image_row, 28);
+  EXPECT_EQ(plain->stages[0].m_image.row, 28);
   Sketch without = *plain;
-  without.stages[0].image_row = 0;
+  without.stages[0].m_image.row = 0;
   Rng rng(1);
   Decisions d = DrawDecisions(*plain, rng);
   d[plain->stages[0].n_knob] = {{2, 1, 8}};
@@ -82,11 +83,11 @@ TEST(Draft, KnowsTilesWithinARowOfTheImage) {
   for (const PrimFunc& linear : {Dense(28, 64, 16), ConvBiasRelu(28, 28, 16, 16, 1)}) {
     auto products = GenerateSketches(linear, TestTarget());
     ASSERT_TRUE(products.ok());
-    EXPECT_EQ((*products)[0].stages[0].image_row, 0);
+    EXPECT_EQ((*products)[0].stages[0].m_image.row, 0);
   }
   auto strided = GenerateSketches(ConvBiasRelu(28, 28, 16, 16, 1, {.stride = {2, 2}}), TestTarget());
   ASSERT_TRUE(strided.ok());
-  EXPECT_EQ((*strided)[0].stages[0].image_row, 14);
+  EXPECT_EQ((*strided)[0].stages[0].m_image.row, 14);
 }
 
 // Padding inside the loops over tiles repeats the rows and columns that the windows of two tiles share. Dilated windows
@@ -100,9 +101,9 @@ TEST(Draft, CountsTheReachOfDilatedWindows) {
   });
   ASSERT_NE(sketch, sketches->end());
   const StageModel& s = sketch->stages[0];
-  EXPECT_EQ(s.row_step, 1);
-  EXPECT_EQ(s.row_reach, 12);
-  EXPECT_EQ(s.column_reach, 12);
+  EXPECT_EQ(s.m_image.row_step, 1);
+  EXPECT_EQ(s.m_image.row_reach, 12);
+  EXPECT_EQ(s.m_image.column_reach, 12);
   Rng rng(1);
   Decisions d = DrawDecisions(*sketch, rng);
   d[s.m_knob] = {{100, 1, 4}};
@@ -113,6 +114,28 @@ TEST(Draft, CountsTheReachOfDilatedWindows) {
   EXPECT_GT(seconds(0), 1.1 * seconds(-1)) << "each of 100 tasks must pad 13 rows";
   d[s.m_knob] = {{1, 100, 4}};
   EXPECT_LT(seconds(0), 1.1 * seconds(-1)) << "a single task pads the image once";
+}
+
+// A stage in a loop over tiles of columns is computed again for each of them.
+TEST(Draft, CountsStagesInTheLoopOverColumns) {
+  auto sketches =
+      GenerateSketches(test::ConvChannelsFirst({1, 83, 80, 37}, {4, 83, 5, 5}, {.pad = {2, 2, 2, 2}}), TestTarget());
+  ASSERT_TRUE(sketches.ok()) << sketches.error().Text();
+  auto sketch = std::ranges::find_if(*sketches, [](const Sketch& s) {
+    return s.stages.size() > 1 && s.stages[1].location_knob >= 0 && !s.stages[0].n_inside;
+  });
+  ASSERT_NE(sketch, sketches->end());
+  const StageModel &product = sketch->stages[0], &pad = sketch->stages[1];
+  Rng rng(1);
+  Decisions d = DrawDecisions(*sketch, rng);
+  d[product.m_knob] = {{1, 1, 4}};
+  d[product.n_knob] = {{1, 5, 8}};
+  auto again = [&](int64_t location) {
+    d[pad.location_knob] = {{location}};
+    return InsideOf(pad, product, d).again;
+  };
+  EXPECT_EQ(again(0), 1);
+  EXPECT_EQ(again(1), 5);
 }
 
 // A tile of pixels in several rows needs a general register for each pixel's address.

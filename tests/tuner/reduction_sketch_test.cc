@@ -4,6 +4,7 @@
 #include "ir/text.h"
 #include "tests/tuner/programs.h"
 #include "tests/tuner/sketch_space.h"
+#include "tuner/defaults.h"
 #include "tuner/rule/rule.h"
 #include "tuner/search.h"
 

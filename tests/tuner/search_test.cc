@@ -14,6 +14,7 @@
 #include "support/hash.h"
 #include "tests/tuner/programs.h"
 #include "topi/winograd.h"
+#include "tuner/defaults.h"
 #include "tuner/points.h"
 #include "tuner/rule/rule.h"
 
@@ -172,6 +173,24 @@ TEST(EvolutionarySearch, ExclusionsAreNoTries) {
   for (const Proposal& proposal : search->Propose(3)) search->Exclude(proposal);
   std::vector<Proposal> again = search->Propose(3);
   EXPECT_TRUE(std::any_of(again.begin(), again.end(), [&](const Proposal& p) { return three.IsDirect(p); }));
+}
+
+// A convolution that pads its input. The last quarter of its default proposals have the smallest tiles and unroll
+// factors that there are, and pad before the loops over tiles; the draft score prefers others.
+TEST(DefaultProposals, TheLastOnesHaveTheSmallestBodies) {
+  TuneTask task = MakeTask("conv", test::ConvBiasRelu(28, 28, 16, 32, 3, {.pad = {1, 1, 1, 1}}));
+  TaskSpace space = TaskSpace::Make(task, TestTarget()).value();
+  const std::vector<Proposal> proposals = DefaultProposals(space, 8);
+  ASSERT_EQ(proposals.size(), 8u);
+  int larger = 0;
+  for (size_t i = 0; i < proposals.size(); ++i) {
+    const Proposal& proposal = proposals[i];
+    const bool smallest = WithSmallestBody(space.sketches[proposal.sketch], proposal.decisions) == proposal.decisions;
+    larger += !smallest;
+    if (i >= 6) EXPECT_TRUE(smallest) << i;
+  }
+  EXPECT_GE(larger, 5) << "the test needs a draft score that prefers larger bodies";
+  EXPECT_NE(proposals[6].sketch, proposals[7].sketch) << "each is of another sketch";
 }
 
 // Returns the number of proposals, among 60 single ones, whose draft score is more than twice the best one.

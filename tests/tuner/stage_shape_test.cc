@@ -323,7 +323,7 @@ TEST(StageShape, NamesWhatARuleStatesWrong) {
   EXPECT_THAT(mismatches([](Stages& s) { s[0].k *= 2; }), HasSubstr("sum is 144"));
   EXPECT_THAT(mismatches([](Stages& s) { std::swap(s[0].m_knob, s[0].n_knob); }), HasSubstr("panel_bytes is"));
   EXPECT_THAT(mismatches([](Stages& s) { s[0].k_knob = -1; }), HasSubstr("unrolled is"));
-  EXPECT_THAT(mismatches([](Stages& s) { s[0].column_reach = 0; }), HasSubstr("rows_bytes is"));
+  EXPECT_THAT(mismatches([](Stages& s) { s[0].m_image.column_reach = 0; }), HasSubstr("rows_bytes is"));
   EXPECT_THAT(mismatches([](Stages& s) { s[0].block = Name("nothing"); }), HasSubstr("no block nothing"));
   EXPECT_THAT(mismatches([](Stages& s) { s[1].read_bytes *= 2; }), HasSubstr("read_bytes is"));
   EXPECT_THAT(mismatches([](Stages& s) { s[1].operations = 1; }), HasSubstr("operations is"));

@@ -16,6 +16,7 @@
 #include "tests/schedule/step_source.h"
 #include "topi/elementwise.h"
 #include "topi/matmul.h"
+#include "tuner/defaults.h"
 #include "tuner/rule/rule.h"
 #include "tuner/search.h"
 

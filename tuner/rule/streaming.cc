@@ -238,7 +238,7 @@ StageModel StreamingModel(const BlockView& block) {
   model.block = block.name;
   if (block.spatial.size() >= 3) {  // an image: rows, pixels of a row, channels
     model.rows = block.spatial.end()[-3].extent;
-    model.image_row = block.spatial.end()[-2].extent;
+    model.columns = block.spatial.end()[-2].extent;
   }
   model.m = Iterations(block.spatial);
   model.element_bytes = block.element_bytes;

@@ -17,21 +17,12 @@ constexpr int64_t kWorthAsking = 64;       // least steps of a sum whose operand
 // The operands that are packed. The ways of the rule are these kinds, for each order of the middle loops.
 enum Packed { kNothing, kColumns, kColumnsAndRows, kPackedKinds };
 
-// How an operand splits m, the fused index of an image, into a row and a column.
-struct Image {
-  int64_t row = 0;  // length; 0: the address is linear in m
-  // `step`: distance in the operand between the windows of neighbouring rows or columns of the image. `reach`: distance
-  // between the first and the last row or column that one window reads.
-  int64_t row_step = 1, row_reach = 0, column_step = 1, column_reach = 0;
-  int64_t row_taps = 1, column_taps = 1;  // rows and columns that one window reads
-};
-
-// Returns how the operands split m. The subscripts (m // W, m % W) of a buffer with rows of length W do not count,
-// since their address is linear in m, as in a plain product.
-Image ImageOf(const BlockView& view, const Name& m_iter) {
+// Returns how the operands split the iterator `index`. The subscripts (i // W, i % W) of a buffer with rows of length W
+// do not count, since their address is linear in i, as in a plain product.
+ImageModel ImageOf(const BlockView& view, const Name& index) {
   auto is = [&](const Expr& e, BinaryOp op) {
     const Binary* b = e.As<Binary>();
-    return b && b->op == op && IsVar(b->a, m_iter) ? AsInt(b->b) : nullptr;
+    return b && b->op == op && IsVar(b->a, index) ? AsInt(b->b) : nullptr;
   };
   auto divisor_in = [&](const Expr& e, BinaryOp op) {
     int64_t divisor = 0;
@@ -42,14 +33,14 @@ Image ImageOf(const BlockView& view, const Name& m_iter) {
     return divisor;
   };
   const Block& block = *view.node.As<Block>();
-  // Returns the value of the subscript for pixel m at the first position of a window, or at the last one.
-  auto at = [&](const Expr& subscript, int64_t m, bool last) {
+  // Returns the value of the subscript for one pixel at the first position of a window, or at the last one.
+  auto at = [&](const Expr& subscript, int64_t pixel, bool last) {
     VarMap values;
     for (const Iter& iter : block.iters) {
       const int64_t* extent = AsInt(iter.extent);
       values[iter.var] = Expr(iter.kind == IterKind::kReduce && last && extent ? *extent - 1 : 0);
     }
-    values[m_iter] = Expr(m);
+    values[index] = Expr(pixel);
     Expr value = Analyzer().Simplify(Substitute(subscript, values));
     return AsInt(value) ? *AsInt(value) : 0;
   };
@@ -61,7 +52,7 @@ Image ImageOf(const BlockView& view, const Name& m_iter) {
     }
     return count;
   };
-  Image image;
+  ImageModel image;
   ForEachOperand(view, [&](const Load& load) {
     for (size_t d = 0; d < load.indices.size(); ++d) {
       const Expr& subscript = load.indices[d];
@@ -230,7 +221,6 @@ class Tiler {
   }
 
   StageModel Model() const {
-    const Image image = ImageOf(block_, r_.m.iter);
     return {.kind = StageModel::kTiled,
             .block = block_.name,
             .m_knob = m_.sizes.knob,
@@ -250,13 +240,7 @@ class Tiler {
             .panel_ahead_knob = panel_ahead_.knob,
             .rows_ahead_knob = rows_ahead_.knob,
             .row_bytes = rows_ ? rows_->row_bytes : 0,
-            .image_row = image.row,
-            .row_step = image.row_step,
-            .row_reach = image.row_reach,
-            .column_step = image.column_step,
-            .column_reach = image.column_reach,
-            .row_taps = image.row_taps,
-            .column_taps = image.column_taps};
+            .m_image = ImageOf(block_, r_.m.iter)};
   }
 
   SketchBuilder& s_;

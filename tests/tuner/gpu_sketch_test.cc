@@ -119,6 +119,23 @@ TEST(GpuSketches, ConvolutionsAreTiled) {
   CheckDraws(test::ConvBiasRelu(7, 5, 3, 20, 3, {.stride = {2, 2}, .pad = {1, 1, 1, 1}}), 4, ":gpu_tiles");
 }
 
+// Tiles copy what a transform has computed. They do not compute it again, so a transform of weights runs in `prepare`.
+// Padding is inlined into the copies.
+TEST(GpuSketches, TilesDoNotRepeatTransforms) {
+  const auto blocks = [](const PrimFunc& program) {
+    const Sketch sketch = GenerateSketches(program, GpuWithAsyncCopies()).value().at(0);
+    Rng rng(3);
+    return ViewBlocks(Replay(program, Decide(sketch, DrawDecisions(sketch, rng)))->func());
+  };
+  const topi::ConvAttrs same = {.pad = {1, 1, 1, 1}};
+  const PrimFunc transformed = test::ConvBiasRelu(8, 8, 8, 16, 3, same, "winograd4_whole");
+  for (topi::WinogradStage stage : {topi::WinogradStage::kData, topi::WinogradStage::kWeight}) {
+    EXPECT_TRUE(std::ranges::any_of(blocks(transformed), [&](const BlockView& b) { return b.winograd == stage; }));
+  }
+  EXPECT_EQ(FindBlock(blocks(test::ConvBiasRelu(8, 8, 8, 16, 3, same)), "conv_pad"), nullptr);
+  CheckDraws(transformed, 3, ":gpu_tiles");
+}
+
 TEST(GpuSketches, OtherBlocksGetAThreadForEachElement) {
   EXPECT_EQ(Refusal(test::RowSums(9, 12), "sum"), "the block is not a product of two operands");
   CheckDraws(test::Softmax({7, 19}), 1, "");

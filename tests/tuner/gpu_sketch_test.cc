@@ -184,6 +184,56 @@ TEST(GpuSketches, WarpsAccessRowsSideBySide) {
   }
 }
 
+// The threads of a block share the steps of sums with few results. Cases: columns with and without vectors, lengths
+// without divisors, several dimensions, an epilogue, the lanes of a whole sum, products of one row and of several.
+TEST(GpuSketches, ThreadsShareLongSums) {
+  EXPECT_EQ(Refusal(test::ColumnSums({512, 48}, {0}), "sum", GpuSumsRule), "");
+  EXPECT_EQ(Refusal(test::ColumnSums({9, 48}, {0}), "sum", GpuSumsRule), "the sum has few steps");
+  EXPECT_EQ(Refusal(test::ColumnSums({16, 1 << 20}, {0}), "sum", GpuSumsRule),
+            "one thread for each result fills the GPU");
+  EXPECT_EQ(Refusal(test::Product(9, 64, 64), "dense", GpuSumsRule), "a tile of registers reads operands less often");
+  CheckDraws(test::ColumnSums({512, 48}, {0}), 3, ":gpu_sums");
+  CheckDraws(test::ColumnSums({127, 33}, {0}), 3, ":gpu_sums");
+  CheckDraws(test::ColumnSums({2, 7, 7, 20}, {1, 2}), 3, ":gpu_sums");
+  CheckDraws(test::SumOfSquares({160, 40}, {0}), 3, ":gpu_sums");
+  CheckDraws(test::SumOfSquares({200, 64}, {0, 1}), 3, ":gpu_sums");
+  CheckDraws(test::Product(1, 72, 96), 3, ":gpu_sums");
+  CheckDraws(test::Product(5, 33, 64), 3, ":gpu_sums");
+  CheckDraws(test::Products(3, 2, 24, 64), 3, ":gpu_sums");
+}
+
+double BytesOfParams(const PrimFunc& f) {
+  double bytes = 0;
+  for (const Param& p : f.params)
+    bytes += static_cast<double>(te::Product(ConstShape(p.buffer)) * p.buffer->dtype.Bytes());
+  return bytes;
+}
+
+// The threads of a warp read neighbouring vectors, and enough threads run to fill the GPU.
+TEST(GpuSketches, LongSumsUseTheWholeGpu) {
+  for (const PrimFunc& program : {test::ColumnSums({16384, 512}, {0}), test::Product(1, 1024, 4096)}) {
+    const std::vector<Sketch> sketches = GenerateSketches(program, GpuWithAsyncCopies()).value();
+    ASSERT_EQ(sketches.size(), 2U) << "cut into parts and not cut";
+    Rng rng(7);
+    std::vector<double> seconds;  // of the best draw of each sketch
+    for (const Sketch& sketch : sketches) {
+      seconds.push_back(1);
+      for (int i = 0; i < 10; ++i) {
+        const Decisions decisions = DrawDecisions(sketch, rng);
+        seconds.back() = std::min(seconds.back(), DraftSeconds(sketch, decisions, GpuWithAsyncCopies()));
+        const LoweredKernel kernel =
+            Lower(Replay(program, Decide(sketch, decisions))->func(), GpuWithAsyncCopies()).value();
+        for (const WarpAccess& access : WarpAccessesOf(kernel.run.body)) {
+          EXPECT_EQ(access.conflicts, 0) << access.buffer;
+          EXPECT_EQ(access.sectors, access.least_sectors) << access.buffer;
+        }
+      }
+    }
+    EXPECT_LT(seconds[0], seconds[1]) << "parts fill the GPU";
+    EXPECT_GT(seconds[0], BytesOfParams(program) / 3.5e12) << "the score must not be faster than memory";
+  }
+}
+
 // An element-wise block of many elements has a thread for each vector, even if it reads one row repeatedly. With few
 // elements, or if vectors would not be aligned, it has a thread for each element.
 TEST(GpuSketches, ElementsAreMovedInVectors) {

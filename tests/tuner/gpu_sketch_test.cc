@@ -234,6 +234,30 @@ TEST(GpuSketches, LongSumsUseTheWholeGpu) {
   }
 }
 
+// Transposes read and write whole sectors, through tiles without bank conflicts. Tiles may exceed the matrix.
+TEST(GpuSketches, TransposesGoThroughSharedMemory) {
+  EXPECT_EQ(Refusal(test::Transposed({64, 20}, {1, 0}), "transpose", GpuTransposeRule),
+            "the matrices are smaller than a tile");
+  EXPECT_EQ(Refusal(test::Transposed({4, 64, 64}, {1, 0, 2}), "transpose", GpuTransposeRule),
+            "not exactly one operand is transposed");
+  EXPECT_EQ(Refusal(test::Transposed({64, 96}, {1, 0}), "transpose", GpuTransposeRule), "");
+  CheckDraws(test::Transposed({64, 96}, {1, 0}), 3, ":gpu_transpose");
+  CheckDraws(test::Transposed({45, 70}, {1, 0}), 3, ":gpu_transpose");
+  CheckDraws(test::Transposed({3, 40, 33}, {0, 2, 1}), 3, ":gpu_transpose");
+  CheckDraws(test::Transposed({33, 3, 40}, {2, 1, 0}), 3, ":gpu_transpose");
+  const PrimFunc program = test::Transposed({256, 128}, {1, 0});
+  const Sketch sketch = GenerateSketches(program, GpuWithAsyncCopies()).value().at(0);
+  Rng rng(7);
+  for (int i = 0; i < 4; ++i) {
+    const Trace trace = Decide(sketch, DrawDecisions(sketch, rng));
+    const LoweredKernel kernel = Lower(Replay(program, trace)->func(), GpuWithAsyncCopies()).value();
+    for (const WarpAccess& access : WarpAccessesOf(kernel.run.body)) {
+      EXPECT_EQ(access.conflicts, 0) << access.buffer << ToText(kernel.run);
+      EXPECT_EQ(access.sectors, access.least_sectors) << access.buffer;
+    }
+  }
+}
+
 // An element-wise block of many elements has a thread for each vector, even if it reads one row repeatedly. With few
 // elements, or if vectors would not be aligned, it has a thread for each element.
 TEST(GpuSketches, ElementsAreMovedInVectors) {

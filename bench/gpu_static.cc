@@ -6,17 +6,20 @@
 //                                         number of their products in the code), predicted percent of the peak
 //   gpu_static ARCH TYPE SIZE --show      prints the trace, the lowered program, and how its warps access memory
 // TYPE is that of the operands: f32, tf32, f16 or bf16. Tensor cores multiply all types but f32.
-//   gpu_static ARCH PASSES ROWSxCOLUMNS FILE.ptx | --show    does so for passes over rows: softmax, layer_norm or
-//                                         row_sums. Prints one row: architecture, passes, size, decisions, threads of
-//                                         a block, bytes of the smallest access to the operand, bank conflicts, sectors
+//   gpu_static ARCH PASSES ROWSxCOLUMNS FILE.ptx | --show | --unscheduled
+//                                         does so for what memory bounds: softmax, layer_norm, row_sums, column_sums,
+//                                         whole_sum, one_row (a product of one row with the matrix), transpose. Prints
+//                                         one row: architecture, passes, size, decisions, kernels, blocks, threads of a
+//                                         block, bytes of the smallest access to the operand, bank conflicts, sectors
 //                                         that are used in part, loads of global memory in the code, predicted percent
-//                                         of a copy's speed
+//                                         of a copy's speed. --unscheduled: of the program that lowering binds
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <regex>
+#include <set>
 #include <sstream>
 
 #include "codegen/codegen.h"
@@ -33,6 +36,7 @@
 #include "topi/matmul.h"
 #include "topi/norm.h"
 #include "topi/reduce.h"
+#include "topi/transform.h"
 #include "tuner/defaults.h"
 #include "tuner/search.h"
 
@@ -49,7 +53,10 @@ PrimFunc Product(int64_t size, const std::string& type) {
                             {.use_fma = true});
 }
 
-// Returns the program of softmax, layer normalization or row sums; an empty function for any other name.
+const std::set<std::string> kPasses = {"softmax",   "layer_norm", "row_sums", "column_sums",
+                                       "whole_sum", "one_row",    "transpose"};
+
+// Returns the program of these names.
 PrimFunc Passes(const std::string& passes, int64_t rows, int64_t columns) {
   te::Tensor x = te::Placeholder("x", {rows, columns}), y;
   auto sum = [&](const std::string& name, const te::Tensor& of) {
@@ -57,6 +64,15 @@ PrimFunc Passes(const std::string& passes, int64_t rows, int64_t columns) {
   };
   if (passes == "softmax") y = topi::Softmax("softmax", x, {1});
   if (passes == "row_sums") y = sum("sums", x);
+  if (passes == "column_sums") y = topi::ReduceAxes("sums", x, {0}, te::Combiner::kSum);
+  if (passes == "whole_sum") y = topi::ReduceAxes("sums", x, {0, 1}, te::Combiner::kSum);
+  if (passes == "transpose") y = topi::Transpose("transpose", x, {1, 0});
+  if (passes == "one_row") {
+    const te::Tensor row = te::Placeholder("row", {1, rows});
+    y = topi::MatMul("dense", row, x);
+    return te::CreatePrimFunc("rows", {{row, ParamRole::kInput}, {x, ParamRole::kInput}, {y, ParamRole::kOutput}},
+                              {.use_fma = true});
+  }
   if (passes == "layer_norm") {
     const te::Tensor part = te::Splat({}, 1.0 / static_cast<double>(columns));
     const te::Tensor centered = topi::Sub("centered", x, topi::Mul("mean", sum("sum", x), part));
@@ -184,41 +200,79 @@ Result<Chosen> Choose(const Target& target, TuneTask task, const std::string& fi
   return chosen;
 }
 
-int64_t ThreadsOf(const Stmt& kernel) {
-  int64_t threads = 1;
+// Facts about the kernels of a program. Those with `x` are about the kernel that reads the operand x.
+struct Kernels {
+  int64_t count = 0, blocks = 1, threads = 1;  // number of kernels; blocks of x; threads of a block of x
+  int64_t least_bytes = 16;                    // bytes of the smallest access to x by one thread
+  int64_t conflicts = 0, wasted_sectors = 0;   // of all kernels
+};
+
+int64_t CountOf(const Stmt& kernel, bool (*is_axis)(LoopKind)) {
+  int64_t count = 1;
+  std::set<LoopKind> seen;  // the stages of a kernel share its axes
   Walk(kernel, [&](const Stmt& s) {
     const For* loop = s.As<For>();
-    if (loop && IsThreadAxis(loop->kind)) threads *= *AsInt(loop->extent);
+    if (loop && IsBound(loop->kind) && is_axis(loop->kind) && seen.insert(loop->kind).second)
+      count *= *AsInt(loop->extent);
     return true;
   });
-  return threads;
+  return count;
+}
+
+Kernels KernelsOf(Stmt body) {
+  while (const Alloc* alloc = body.As<Alloc>()) body = Stmt(alloc->body);
+  const Seq* seq = body.As<Seq>();
+  Kernels facts;
+  for (const Stmt& kernel : seq ? seq->stmts : std::vector<Stmt>{body}) {
+    ++facts.count;
+    for (const WarpAccess& access : WarpAccessesOf(kernel)) {
+      facts.conflicts += access.conflicts;
+      facts.wasted_sectors += access.sectors - access.least_sectors;
+      if (access.buffer != Name("x")) continue;
+      facts.least_bytes = std::min(facts.least_bytes, access.bytes);
+      facts.blocks = CountOf(kernel, [](LoopKind kind) { return !IsThreadAxis(kind); });
+      facts.threads = CountOf(kernel, [](LoopKind kind) { return IsThreadAxis(kind); });
+    }
+  }
+  return facts;
+}
+
+// Returns the bytes that a program must read and write.
+double BytesOfParams(const PrimFunc& f) {
+  double bytes = 0;
+  for (const Param& param : f.params)
+    bytes += static_cast<double>(te::Product(ConstShape(param.buffer)) * param.buffer->dtype.Bytes());
+  return bytes;
+}
+
+void PrintPasses(const std::string& row, const Kernels& kernels) {
+  std::printf("%s %d %d %d %d %d %d", row.c_str(), static_cast<int>(kernels.count), static_cast<int>(kernels.blocks),
+              static_cast<int>(kernels.threads), static_cast<int>(kernels.least_bytes),
+              static_cast<int>(kernels.conflicts), static_cast<int>(kernels.wasted_sectors));
 }
 
 Status RunPasses(const Target& target, const std::string& passes, const std::string& size, const std::string& file) {
   const size_t x = size.find('x');
   const int64_t rows = std::atoll(size.c_str()), columns = x < size.size() ? std::atoll(size.c_str() + x + 1) : 0;
   if (rows < 1 || columns < 1) return Err("a size is ROWSxCOLUMNS, not ", size);
+  const PrimFunc func = Passes(passes, rows, columns);
+  const std::string row = target.arch + " " + passes + " " + size + " ";
+  if (file == "--unscheduled") {
+    PrintPasses(row + "-", KernelsOf(TRY(Lower(func, target)).run.body));
+    std::printf(" - -\n");
+    return {};
+  }
   TuneTask task;
-  task.alternatives.push_back({"direct", Passes(passes, rows, columns)});
+  task.alternatives.push_back({"direct", func});
   const Chosen chosen = TRY(Choose(target, task, file));
   if (file == "--show") return {};
-  int64_t conflicts = 0, wasted = 0, least = 16;
-  for (const WarpAccess& access : WarpAccessesOf(chosen.lowered.run.body)) {
-    conflicts += access.conflicts;
-    wasted += access.sectors - access.least_sectors;
-    if (access.buffer == Name("x")) least = std::min(least, access.bytes);
-  }
-  const int64_t threads = ThreadsOf(chosen.lowered.run.body);
-  const double bytes =
-      4.0 * static_cast<double>(rows) * static_cast<double>(passes == "row_sums" ? columns + 1 : 2 * columns);
   const GpuMachine machine = GpuMachineOf(target);
   // The ideal time is that of a copy kernel for as many bytes, with its launch.
-  const double ideal =
-      (bytes / (machine.memory_bytes_per_cycle * target.num_cores) + machine.memory_latency + machine.launch_cycles) /
-      machine.hz;
-  std::printf("%s %s %s %s %d %d %d %d %d %.1f\n", target.arch.c_str(), passes.c_str(), size.c_str(),
-              chosen.decisions.c_str(), static_cast<int>(threads), static_cast<int>(least), static_cast<int>(conflicts),
-              static_cast<int>(wasted), CountOf(chosen.object.source, "ld.global"), 100 * ideal / chosen.seconds);
+  const double ideal = (BytesOfParams(func) / (machine.memory_bytes_per_cycle * target.num_cores) +
+                        machine.memory_latency + machine.launch_cycles) /
+                       machine.hz;
+  PrintPasses(row + (chosen.decisions.empty() ? "-" : chosen.decisions), KernelsOf(chosen.lowered.run.body));
+  std::printf(" %d %.1f\n", CountOf(chosen.object.source, "ld.global"), 100 * ideal / chosen.seconds);
   return {};
 }
 
@@ -245,11 +299,12 @@ Status Run(const Target& target, const std::string& type, int64_t size, const st
 
 int main(int argc, char** argv) {
   const std::string type = argc == 5 ? argv[2] : "";
-  const bool passes = type == "softmax" || type == "layer_norm" || type == "row_sums";
+  const bool passes = kPasses.contains(type);
   if (!passes && type != "f32" && type != "tf32" && type != "f16" && type != "bf16")
     return std::fputs(
                "gpu_static ARCH f32|tf32|f16|bf16 SIZE FILE.ptx | --show\n"
-               "gpu_static ARCH softmax|layer_norm|row_sums ROWSxCOLUMNS FILE.ptx | --show\n",
+               "gpu_static ARCH softmax|layer_norm|row_sums|column_sums|whole_sum|one_row|transpose ROWSxCOLUMNS "
+               "FILE.ptx | --show | --unscheduled\n",
                stderr),
            2;
   Result<Target> target = Target::Parse(std::string("cuda -arch=") + argv[1] + (type == "tf32" ? " -tf32=1" : ""));

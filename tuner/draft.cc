@@ -463,6 +463,7 @@ double DraftSeconds(const Sketch& sketch, const Decisions& decisions, const Targ
       case StageModel::kGpuTensor:
       case StageModel::kGpuUnbound:
       case StageModel::kGpuRows:
+      case StageModel::kGpuSums:
         gpu_seconds += GpuStageSeconds(stage, decisions, target);
         break;
     }

@@ -161,6 +161,40 @@ double RowsSeconds(const StageModel& s, const Decisions& d, const Target& target
   return (cycles + machine.memory_latency + machine.launch_cycles) / machine.hz;
 }
 
+// Estimates the time of sums whose steps the threads of a block share. A thread waits for memory once for the loads of
+// the steps that it unrolls.
+double SumsSeconds(const StageModel& s, const Decisions& d, const Target& target) {
+  const GpuMachine machine = GpuMachineOf(target);
+  const double lanes = static_cast<double>(s.lanes), rows = static_cast<double>(s.m),
+               unrolled = static_cast<double>(s.depth), bytes = static_cast<double>(s.element_bytes);
+  const double x = Chosen(d, s.n_knob), y = Chosen(d, s.k_knob), threads = x * y, width = x * lanes;
+  const double shared = threads * rows * lanes * bytes;
+  // Registers hold the operands of the unrolled steps. Later they hold the partial sums that a thread adds up, as many
+  // as the other threads leave it registers for.
+  const double most = std::min(kMostRegisters, static_cast<double>(target.registers) / threads);
+  const double needed = rows * lanes + unrolled * (lanes + rows) + kSpareRegisters;
+  const double registers = std::max(needed, std::min(most, rows * lanes + y * lanes + kSpareRegisters));
+  const bool fits = threads <= static_cast<double>(target.max_threads) && registers <= kMostRegisters &&
+                    shared <= static_cast<double>(target.shared_bytes);
+  const double resident = std::floor(std::min({machine.blocks, machine.threads / threads,
+                                               static_cast<double>(target.registers) / (registers * threads),
+                                               static_cast<double>(target.shared_bytes) / shared}));
+  if (!fits || resident < 1) return std::numeric_limits<double>::infinity();
+
+  const double blocks = static_cast<double>(s.outer) * std::ceil(static_cast<double>(s.n) / width);
+  const double at_once = std::min(resident, std::ceil(blocks / target.num_cores));
+  const double waves = std::ceil(blocks / (target.num_cores * at_once));
+  const double own = std::ceil(static_cast<double>(s.k) / (y * unrolled)) * unrolled;  // steps of a thread
+  const double arithmetic = at_once * threads * own * rows * lanes / machine.lanes;
+  const double columns = std::min(width, static_cast<double>(s.n));
+  const double piece = std::ceil(columns * bytes / kSectorBytes) * kSectorBytes;
+  const double traffic = at_once * own * y * piece / machine.memory_bytes_per_cycle;
+  const double waits = own / unrolled * machine.memory_latency + rows * y * kCombineCycles + 2 * machine.barrier_cycles;
+  const double longest = std::max({arithmetic, traffic, waits});
+  const double cycles = waves * (longest + kExposed * (arithmetic + traffic + waits - longest));
+  return (cycles + machine.memory_latency + machine.launch_cycles) / machine.hz;
+}
+
 double UnboundSeconds(const StageModel& s, const Target& target) {
   const GpuMachine machine = GpuMachineOf(target);
   const double units = target.num_cores;
@@ -178,6 +212,7 @@ double UnboundSeconds(const StageModel& s, const Target& target) {
 double GpuStageSeconds(const StageModel& stage, const Decisions& decisions, const Target& target) {
   if (stage.kind == StageModel::kGpuTensor) return TensorSeconds(stage, decisions, target);
   if (stage.kind == StageModel::kGpuRows) return RowsSeconds(stage, decisions, target);
+  if (stage.kind == StageModel::kGpuSums) return SumsSeconds(stage, decisions, target);
   return stage.kind == StageModel::kGpuTiled ? TiledSeconds(stage, decisions, target) : UnboundSeconds(stage, target);
 }
 

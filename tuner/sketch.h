@@ -45,6 +45,9 @@ struct StageModel {
   //  - kGpuRows: m rows of k pieces of n elements, in passes with `depth` sums. rows_knob: rows of a block of threads.
   //    k_knob: threads along the pieces of a row, each with `lanes` neighbouring elements of a piece. `packed`: threads
   //    keep their elements in registers; otherwise row_bytes of each row are in shared memory.
+  //  - kGpuSums: `outer` times m rows of n sums of k steps. The rows share the operand that depends on the columns.
+  //    n_knob: threads along columns, each with `lanes` columns. k_knob: threads along the steps, each of which unrolls
+  //    `depth` steps.
   //  - kAttention: `outer` times m rows of n scores, which are sums of k products; and m rows of `depth` results, which
   //    are sums of n products. `operations`: operations of the passes between the products. m_knob: rows of both
   //    products. n_knob, k_knob: columns and unrolled steps of the first product. depth_knob, row_knob: columns and
@@ -60,7 +63,8 @@ struct StageModel {
     kGpuTiled,
     kGpuTensor,
     kGpuUnbound,
-    kGpuRows
+    kGpuRows,
+    kGpuSums
   } kind = kStreaming;
   // The block that this stage models: for attention the second product, for several passes over rows the last pass.
   // Empty for a program without blocks to model.

@@ -76,7 +76,7 @@ using TuneObserver = std::function<void(const TuneReport& so_far, const TaskRepo
 
 // Version of the code that this program gives to LLVM for a schedule. Increase it with each change of that code, since
 // times in records of other versions may then be wrong.
-inline constexpr int kCodeGeneratorVersion = 7;
+inline constexpr int kCodeGeneratorVersion = 8;
 RecordVersions CurrentVersions();
 
 // Returns the versions of everything that a run's decisions depend on. They are part of the run's key, so that the same

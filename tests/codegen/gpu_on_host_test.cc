@@ -5,12 +5,16 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "schedule/replay.h"
+#include "te/create_prim_func.h"
 #include "tests/codegen/gpu_on_host.h"
 #include "tests/codegen/kernel.h"
+#include "tests/codegen/ptxas.h"
 #include "tests/ir/random_program.h"
 #include "tests/lower/refusals.h"
 #include "tests/schedule/case.h"
 #include "tests/schedule/step_source.h"
+#include "topi/reduce.h"
 
 namespace autotune {
 namespace {
@@ -85,6 +89,64 @@ TEST(GpuOnHost, RandomSchedules) {
         << ToText(schedule.func());
   }
   EXPECT_GT(ran, NumCases() / 3);  // the other schedules are refused
+}
+
+// A sum whose steps the threads of a block share (tuner/rule/gpu_sums.cc). The trace is that of a sketch. Its last
+// block of threads has columns beyond the end.
+TEST(GpuOnHost, ThreadsShareASum) {
+  if (!Cpu().has_fma) GTEST_SKIP() << "this machine has no fma";
+  te::Tensor x = te::Placeholder("x", {512, 40});
+  te::Tensor y = topi::ReduceAxes("sums", x, {0}, te::Combiner::kSum);
+  const PrimFunc f = te::CreatePrimFunc("rows", {{x, ParamRole::kInput}, {y, ParamRole::kOutput}}, {.use_fma = true});
+  constexpr const char* kTrace = R"(
+reorder([sums_i1, sums_i0])
+sample_categorical([8, 16], []) -> sums_columns = 8
+sample_categorical([8, 16, 32], []) -> sums_threads = 8
+split(sums_i0, [?, 8, sums_threads]) -> sums_i0_0, sums_i0_1, sums_i0_2
+reorder([sums_i0_2, sums_i1, sums_i0_0, sums_i0_1])
+rfactor(sums_i0_2, axis=0) -> sums_shared, sums_combine0, sums_combine1
+cache_write(sums_shared, global) -> sums_shared_local, sums_shared_copy, sums_shared_copy_i0, sums_shared_copy_i1
+split(sums_combine1, [?, sums_columns, 4]) -> sums_combine1_0, sums_combine1_1, sums_combine1_2
+reorder([sums_combine1_0, sums_combine1_1, sums_combine0, sums_combine1_2])
+decompose_reduction(sums, sums_combine0) -> sums_init, sums_combine1_2_init
+vectorize(sums_combine1_2_init)
+unroll(sums_combine0)
+vectorize(sums_combine1_2)
+compute_at(sums_shared_copy, sums_combine1_0) -> sums_shared_copy_r0, sums_shared_copy_r1
+split(sums_shared_copy_r1, [sums_columns, 4]) -> sums_shared_copy_r1_0, sums_shared_copy_r1_1
+reorder([sums_shared_copy_r0, sums_shared_copy_r1_0, sums_shared_copy_r1_1])
+vectorize(sums_shared_copy_r1_1)
+compute_at(sums_shared, sums_combine1_0) -> sums_shared_r0, sums_shared_r1, sums_shared_r2, sums_shared_r3
+split(sums_shared_r0, [sums_columns, 4]) -> sums_shared_r0_0, sums_shared_r0_1
+reorder([sums_shared_r1, sums_shared_r0_0, sums_shared_r2, sums_shared_r3, sums_shared_r0_1])
+decompose_reduction(sums_shared, sums_shared_r2) -> sums_shared_init, sums_shared_r0_1_init
+vectorize(sums_shared_r0_1_init)
+unroll(sums_shared_r3)
+vectorize(sums_shared_r0_1)
+reverse_compute_at(sums_store, sums_combine1_0) -> sums_store_i0
+split(sums_store_i0, [sums_columns, 4]) -> sums_store_i0_0, sums_store_i0_1
+reorder([sums_store_i0_0, sums_store_i0_1])
+vectorize(sums_store_i0_1)
+bind(sums_combine1_0, blockIdx.x)
+set_scope(sums_shared, shared)
+bind(sums_combine1_1, threadIdx.x)
+bind(sums_shared_copy_r0, threadIdx.y)
+bind(sums_shared_copy_r1_0, threadIdx.x)
+bind(sums_shared_r1, threadIdx.y)
+bind(sums_shared_r0_0, threadIdx.x)
+bind(sums_store_i0_0, threadIdx.x)
+set_scope(sums_shared_local, register)
+set_scope(sums_out_1, register)
+)";
+  const PrimFunc scheduled = Replay(f, ParseTrace(kTrace).value())->func();
+  int ran = 0;
+  EXPECT_EQ(Wrong(scheduled, f, test::RandomArgs(f, 3), 1, ran), "");
+  EXPECT_EQ(ran, 1);
+  for (const char* arch : {"sm_75", "sm_80", "sm_90"}) {
+    const KernelObject object = Compile(scheduled, Target::Parse("cuda -arch=" + std::string(arch)).value()).value();
+    EXPECT_NE(object.source.find("ld.global.nc.v4.f32"), std::string::npos) << object.source;
+    EXPECT_EQ(test::PtxasComplaint(object.source, arch), "") << object.source;
+  }
 }
 
 // The program needs two barriers. If either is removed, the random order of the threads makes the result wrong.

@@ -86,6 +86,7 @@ TEST(Ptx, TiledProductsStayInRegistersAndSharedMemory) {
   EXPECT_THAT(ptx, HasSubstr(".version 7.0"));
   EXPECT_THAT(ptx, HasSubstr(".visible .entry product_0("));
   EXPECT_THAT(ptx, HasSubstr(".maxntid 8, 8, 1"));
+  EXPECT_THAT(ptx, HasSubstr(".minnctapersm 1"));
   EXPECT_THAT(ptx, Not(HasSubstr(".local")));
   EXPECT_THAT(ptx, Not(HasSubstr("call")));
   EXPECT_THAT(ptx, Not(HasSubstr(".ftz")));
@@ -165,6 +166,7 @@ TEST(Ptx, MathIsExpanded) {
     const std::string ptx = PtxOf(f, Cuda("sm_75"));
     EXPECT_THAT(ptx, Not(HasSubstr("call")));
     EXPECT_THAT(ptx, Not(HasSubstr(".approx")));
+    EXPECT_THAT(ptx, Not(HasSubstr(".minnctapersm"))) << "there is no register tile";
     EXPECT_EQ(test::PtxasComplaint(ptx, "sm_75"), "") << Row(op).name << ptx;
   }
 }

@@ -119,6 +119,23 @@ TEST(GpuSketches, ConvolutionsAreTiled) {
   CheckDraws(test::ConvBiasRelu(7, 5, 3, 20, 3, {.stride = {2, 2}, .pad = {1, 1, 1, 1}}), 4, ":gpu_tiles");
 }
 
+// Tiles copy what a transform has computed. They do not compute it again, so a transform of weights runs in `prepare`.
+// Padding is inlined into the copies.
+TEST(GpuSketches, TilesDoNotRepeatTransforms) {
+  const auto blocks = [](const PrimFunc& program) {
+    const Sketch sketch = GenerateSketches(program, GpuWithAsyncCopies()).value().at(0);
+    Rng rng(3);
+    return ViewBlocks(Replay(program, Decide(sketch, DrawDecisions(sketch, rng)))->func());
+  };
+  const topi::ConvAttrs same = {.pad = {1, 1, 1, 1}};
+  const PrimFunc transformed = test::ConvBiasRelu(8, 8, 8, 16, 3, same, "winograd4_whole");
+  for (topi::WinogradStage stage : {topi::WinogradStage::kData, topi::WinogradStage::kWeight}) {
+    EXPECT_TRUE(std::ranges::any_of(blocks(transformed), [&](const BlockView& b) { return b.winograd == stage; }));
+  }
+  EXPECT_EQ(FindBlock(blocks(test::ConvBiasRelu(8, 8, 8, 16, 3, same)), "conv_pad"), nullptr);
+  CheckDraws(transformed, 3, ":gpu_tiles");
+}
+
 TEST(GpuSketches, OtherBlocksGetAThreadForEachElement) {
   EXPECT_EQ(Refusal(test::RowSums(9, 12), "sum"), "the block is not a product of two operands");
   CheckDraws(test::Softmax({7, 19}), 1, "");
@@ -163,6 +180,80 @@ TEST(GpuSketches, WarpsAccessRowsSideBySide) {
         EXPECT_EQ(access.bytes, 16) << access.buffer << ToText(trace);
       }
       EXPECT_GT(global, 2);
+    }
+  }
+}
+
+// The threads of a block share the steps of sums with few results. Cases: columns with and without vectors, lengths
+// without divisors, several dimensions, an epilogue, the lanes of a whole sum, products of one row and of several.
+TEST(GpuSketches, ThreadsShareLongSums) {
+  EXPECT_EQ(Refusal(test::ColumnSums({512, 48}, {0}), "sum", GpuSumsRule), "");
+  EXPECT_EQ(Refusal(test::ColumnSums({9, 48}, {0}), "sum", GpuSumsRule), "the sum has few steps");
+  EXPECT_EQ(Refusal(test::ColumnSums({16, 1 << 20}, {0}), "sum", GpuSumsRule),
+            "one thread for each result fills the GPU");
+  EXPECT_EQ(Refusal(test::Product(9, 64, 64), "dense", GpuSumsRule), "a tile of registers reads operands less often");
+  CheckDraws(test::ColumnSums({512, 48}, {0}), 3, ":gpu_sums");
+  CheckDraws(test::ColumnSums({127, 33}, {0}), 3, ":gpu_sums");
+  CheckDraws(test::ColumnSums({2, 7, 7, 20}, {1, 2}), 3, ":gpu_sums");
+  CheckDraws(test::SumOfSquares({160, 40}, {0}), 3, ":gpu_sums");
+  CheckDraws(test::SumOfSquares({200, 64}, {0, 1}), 3, ":gpu_sums");
+  CheckDraws(test::Product(1, 72, 96), 3, ":gpu_sums");
+  CheckDraws(test::Product(5, 33, 64), 3, ":gpu_sums");
+  CheckDraws(test::Products(3, 2, 24, 64), 3, ":gpu_sums");
+}
+
+double BytesOfParams(const PrimFunc& f) {
+  double bytes = 0;
+  for (const Param& p : f.params)
+    bytes += static_cast<double>(te::Product(ConstShape(p.buffer)) * p.buffer->dtype.Bytes());
+  return bytes;
+}
+
+// The threads of a warp read neighbouring vectors, and enough threads run to fill the GPU.
+TEST(GpuSketches, LongSumsUseTheWholeGpu) {
+  for (const PrimFunc& program : {test::ColumnSums({16384, 512}, {0}), test::Product(1, 1024, 4096)}) {
+    const std::vector<Sketch> sketches = GenerateSketches(program, GpuWithAsyncCopies()).value();
+    ASSERT_EQ(sketches.size(), 2U) << "cut into parts and not cut";
+    Rng rng(7);
+    std::vector<double> seconds;  // of the best draw of each sketch
+    for (const Sketch& sketch : sketches) {
+      seconds.push_back(1);
+      for (int i = 0; i < 10; ++i) {
+        const Decisions decisions = DrawDecisions(sketch, rng);
+        seconds.back() = std::min(seconds.back(), DraftSeconds(sketch, decisions, GpuWithAsyncCopies()));
+        const LoweredKernel kernel =
+            Lower(Replay(program, Decide(sketch, decisions))->func(), GpuWithAsyncCopies()).value();
+        for (const WarpAccess& access : WarpAccessesOf(kernel.run.body)) {
+          EXPECT_EQ(access.conflicts, 0) << access.buffer;
+          EXPECT_EQ(access.sectors, access.least_sectors) << access.buffer;
+        }
+      }
+    }
+    EXPECT_LT(seconds[0], seconds[1]) << "parts fill the GPU";
+    EXPECT_GT(seconds[0], BytesOfParams(program) / 3.5e12) << "the score must not be faster than memory";
+  }
+}
+
+// Transposes read and write whole sectors, through tiles without bank conflicts. Tiles may exceed the matrix.
+TEST(GpuSketches, TransposesGoThroughSharedMemory) {
+  EXPECT_EQ(Refusal(test::Transposed({64, 20}, {1, 0}), "transpose", GpuTransposeRule),
+            "the matrices are smaller than a tile");
+  EXPECT_EQ(Refusal(test::Transposed({4, 64, 64}, {1, 0, 2}), "transpose", GpuTransposeRule),
+            "not exactly one operand is transposed");
+  EXPECT_EQ(Refusal(test::Transposed({64, 96}, {1, 0}), "transpose", GpuTransposeRule), "");
+  CheckDraws(test::Transposed({64, 96}, {1, 0}), 3, ":gpu_transpose");
+  CheckDraws(test::Transposed({45, 70}, {1, 0}), 3, ":gpu_transpose");
+  CheckDraws(test::Transposed({3, 40, 33}, {0, 2, 1}), 3, ":gpu_transpose");
+  CheckDraws(test::Transposed({33, 3, 40}, {2, 1, 0}), 3, ":gpu_transpose");
+  const PrimFunc program = test::Transposed({256, 128}, {1, 0});
+  const Sketch sketch = GenerateSketches(program, GpuWithAsyncCopies()).value().at(0);
+  Rng rng(7);
+  for (int i = 0; i < 4; ++i) {
+    const Trace trace = Decide(sketch, DrawDecisions(sketch, rng));
+    const LoweredKernel kernel = Lower(Replay(program, trace)->func(), GpuWithAsyncCopies()).value();
+    for (const WarpAccess& access : WarpAccessesOf(kernel.run.body)) {
+      EXPECT_EQ(access.conflicts, 0) << access.buffer << ToText(kernel.run);
+      EXPECT_EQ(access.sectors, access.least_sectors) << access.buffer;
     }
   }
 }

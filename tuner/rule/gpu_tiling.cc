@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <map>
 #include <optional>
 
 #include "support/integer.h"
@@ -22,6 +23,13 @@ struct Operand {
   Name buffer;        // also the name of the block that copies it
   int64_t lanes = 1;  // elements that a thread copies at once
 };
+
+// Returns true if the block reads several elements of one buffer for each element, as Winograd's transforms do.
+bool ReadsSeveral(const BlockView& block) {
+  std::map<Name, int> loads;
+  ForEachOperand(block, [&](const Load& load) { ++loads[load.buffer->name]; });
+  return std::any_of(loads.begin(), loads.end(), [](const auto& of) { return of.second > 1; });
+}
 
 // Tiles one block in shared memory and registers.
 class Tiler {
@@ -130,8 +138,9 @@ class Tiler {
   }
 
   // Copies both operands into buffers whose dimensions are iterators of the product. So the layout of the operands does
-  // not matter: windows of an image become columns of a matrix (im2col). A producer that only pads or moves an operand
-  // is inlined into the copy.
+  // not matter: windows of an image become columns of a matrix (im2col). A producer that only pads, moves or converts
+  // an operand is inlined into the copy. A transform is not: each tile would compute it again, its unrolled loads would
+  // take the registers of the accumulators, and a transform of constants would not run in `prepare`.
   Status CopyOperands() {
     for (const Name& buffer : block_.reads) {
       const std::vector<Name> made = TRY(s_.Do(Reindex{.block = block_.name, .buffer = buffer}));
@@ -141,7 +150,8 @@ class Tiler {
     for (const BlockView& producer : s_.Blocks()) {
       const bool read = std::any_of(block_.reads.begin(), block_.reads.end(),
                                     [&](const Name& buffer) { return buffer == producer.writes; });
-      if (read && !producer.reduction && !s_.IsPlaced(producer.name)) s_.Try(ComputeInline{.block = producer.name});
+      if (read && !producer.reduction && !ReadsSeveral(producer) && !s_.IsPlaced(producer.name))
+        s_.Try(ComputeInline{.block = producer.name});
     }
     for (Operand& operand : operands_) operand.lanes = TRY(LanesOfCopy(operand.buffer));
     return {};

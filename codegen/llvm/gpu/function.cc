@@ -22,6 +22,15 @@ constexpr int64_t kVectorBytes = 16;                    // size and alignment of
 
 int64_t AlignedBytes(const Buffer& buffer) { return AlignUp(BytesOf(buffer), kVectorBytes); }
 
+bool HasRegisterTile(const Stmt& body) {
+  bool found = false;
+  Walk(body, [&](const Stmt& s) {
+    const Alloc* alloc = s.As<Alloc>();
+    return found |= alloc && alloc->buffer->scope == Scope::kRegister, !found;
+  });
+  return found;
+}
+
 }  // namespace
 
 KernelEmitter::KernelEmitter(llvm::Module& module, const Target& target, int index_bits)
@@ -46,14 +55,17 @@ void KernelEmitter::BeginFunction(const KernelFunction& kernel) {
   function_->setCallingConv(llvm::CallingConv::PTX_Kernel);
   builder_.SetInsertPoint(llvm::BasicBlock::Create(builder_.getContext(), "entry", function_));
   for (unsigned i = 0; i < kernel.pointers.size(); ++i) DescribeParam(i, kernel.pointers[i]);
-  // The size of a block tells the driver's compiler how many registers a thread may have.
   std::vector<llvm::Metadata*> limits = {llvm::ValueAsMetadata::get(function_)};
+  auto limit = [&](const char* name, int64_t value) {
+    limits.push_back(llvm::MDString::get(builder_.getContext(), name));
+    limits.push_back(llvm::ConstantAsMetadata::get(builder_.getInt32(static_cast<uint32_t>(value))));
+  };
+  // The size of a block tells the driver's compiler how many registers a thread may have.
   constexpr const char* kAxes[] = {"maxntidx", "maxntidy", "maxntidz"};
-  for (int axis = 0; axis < 3; ++axis) {
-    limits.push_back(llvm::MDString::get(builder_.getContext(), kAxes[axis]));
-    limits.push_back(
-        llvm::ConstantAsMetadata::get(builder_.getInt32(static_cast<uint32_t>(kernel.launch.block[axis]))));
-  }
+  for (int axis = 0; axis < 3; ++axis) limit(kAxes[axis], kernel.launch.block[axis]);
+  // Without a least number of resident blocks, the driver's compiler spills a few registers of some tiles, so that more
+  // blocks are resident. A spill in the loop of a register tile costs more than that gains. 1 forbids no tile.
+  if (HasRegisterTile(kernel.body)) limit("minctasm", 1);
   module_.getOrInsertNamedMetadata("nvvm.annotations")->addOperand(llvm::MDNode::get(builder_.getContext(), limits));
 }
 

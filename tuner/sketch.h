@@ -130,7 +130,8 @@ std::vector<Decision> NeighboursOf(const Sketch& sketch, int knob, const Decisio
 Decision MutateDecision(const Sketch& sketch, int knob, const Decision& from, Rng& rng);
 // Returns the decisions with each innermost tile and each unroll factor as small as it can be. Middle tiles grow by as
 // much, so that parallel tasks stay about the same. Stages are computed outside the loops of their consumers, whose
-// addresses would take registers. Builds rarely reject such a body.
+// addresses would take registers. Other choices, such as prefetch distances, get their smallest value, too. Builds
+// rarely reject such a body.
 Decisions WithSmallestBody(const Sketch& sketch, Decisions decisions);
 // Returns true if the knob can take this decision, which may come from a record or an imported trace.
 bool Allows(const Sketch& sketch, int knob, const Decision& decision);

@@ -27,6 +27,7 @@ struct StageShape {
 // run begins at the first pixel, and each run follows the previous one.
 double ImageRowsOf(double width, double pixels);
 
+// An estimate, unlike the other shapes: it is not compared with the replayed program.
 // How a stage is computed inside its consumer, a tiled stage: in the parallel loop or in a loop over tiles inside it.
 struct InsideShape {
   double again = 1;  // how often each element is computed, on average

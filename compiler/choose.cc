@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <set>
 
 #include "compiler/kernels.h"
 #include "compiler/plan.h"
@@ -277,6 +278,18 @@ std::optional<std::vector<int>> VariantsOf(const NetworkChoice& choice, const Ke
   return found;
 }
 
+// Returns a hash of the schedules of all tasks. It does not depend on their order, since a choice puts its own first.
+std::string HashOf(const KernelVariants& variants) {
+  std::string text;
+  for (const std::vector<KernelChoice>& kernels : variants.choices) {
+    std::set<std::string> schedules;
+    for (const KernelChoice& kernel : kernels) schedules.insert(kernel.alternative + '\n' + kernel.trace + '\n');
+    text += kernels[0].task->hash.Hex() + '\n';
+    for (const std::string& schedule : schedules) text += schedule;
+  }
+  return HashBytes128(text).Hex();
+}
+
 class Chooser {
  public:
   Chooser(const Network& network, const Target& target, RecordStore& store, Builder& builder,
@@ -295,23 +308,22 @@ class Chooser {
     const ScheduleSources sources{.store = &store_, .choice = previous ? &*previous : nullptr};
     variants_ = TRY(BuildVariants(network_, target_, sources, kCompetitors, compiler_));
     for (const auto& kernels : variants_.choices) result.tasks_with_records += kernels.size() > 1;
+    choice.compared = HashOf(variants_);
     const std::vector<int> untuned(network_.tasks.size(), 0);
     std::vector<int> chosen = untuned;
-    if (result.tasks_with_records > 0) chosen = TRY(ChooseVariants(network_, target_, variants_, options_));
     std::optional<std::vector<int>> before;
     if (previous) before = VariantsOf(*previous, variants_);
-    if (before == untuned) before.reset();
-    // The selected schedules must beat the previous choice first, then the default schedules.
-    if (before && chosen != *before && !IsImprovement(RatiosOf(TRY(Compare(*before, chosen))))) chosen = *before;
-    if (chosen != untuned) {
-      choice.comparisons = TRY(Compare(untuned, chosen));
-      std::vector<MedianInterval> ratios = RatiosOf(choice.comparisons);
-      const bool stays = chosen == before ? !IsImprovement(Inverse(ratios)) : IsImprovement(ratios);
-      if (!stays) chosen = untuned;
+    if (before && previous->compared == choice.compared) {
+      result.same_schedules = true;
+      choice = *previous;
+      chosen = *before;
+    } else {
+      if (before == untuned) before.reset();
+      chosen = TRY(Measure(untuned, before, result));
+      SetSchedules(choice, network_, variants_, chosen);
     }
     result.kept_defaults = chosen == untuned;
-    result.kept_previous = before && chosen == *before;
-    SetSchedules(choice, network_, variants_, chosen);
+    result.kept_previous = before && !result.kept_defaults && chosen == *before;
     result.compiled = TRY(CompileCombination(chosen));
     for (const ChosenSchedule& schedule : choice.schedules) result.tuned_tasks += schedule.seconds > 0;
     result.seconds = SteadySeconds() - begin_;
@@ -319,6 +331,20 @@ class Chooser {
   }
 
  private:
+  // Returns the variants to run, and sets the choice's comparisons. `before` are the variants of the store's choice.
+  Result<std::vector<int>> Measure(const std::vector<int>& untuned, const std::optional<std::vector<int>>& before,
+                                   ChosenNetwork& result) {
+    std::vector<int> chosen = untuned;
+    if (result.tasks_with_records > 0) chosen = TRY(ChooseVariants(network_, target_, variants_, options_));
+    // The selected schedules must beat the previous choice first, then the default schedules.
+    if (before && chosen != *before && !IsImprovement(RatiosOf(TRY(Compare(*before, chosen))))) chosen = *before;
+    if (chosen == untuned) return chosen;
+    result.choice.comparisons = TRY(Compare(untuned, chosen));
+    std::vector<MedianInterval> ratios = RatiosOf(result.choice.comparisons);
+    const bool stays = chosen == before ? !IsImprovement(Inverse(ratios)) : IsImprovement(ratios);
+    return stays ? chosen : untuned;
+  }
+
   Result<CompileResult> CompileCombination(const std::vector<int>& combination) {
     if (Stopped(options_)) return Err("stopped");
     NetworkChoice choice;

@@ -8,7 +8,9 @@
 // 3. The package with the selected schedules and the untuned package run in turns at each number of threads. The
 //    network keeps the selected schedules if they are an improvement as a whole (IsImprovement), else all default ones.
 // So tuning never makes a network slower, as far as the comparison can tell. A choice that the store already has is the
-// incumbent: new schedules replace it only if they are an improvement over it. Runs kernels on this host.
+// incumbent: new schedules replace it only if they are an improvement over it. If the store has the choice that was
+// made from the same schedules, it stands and nothing is measured. Comparing the same schedules until the result
+// differs would give chance as many attempts. Runs kernels on this host.
 #pragma once
 #include <atomic>
 #include <functional>
@@ -37,10 +39,11 @@ struct ChosenNetwork {
   CompileResult compiled;  // package with the schedules of `choice`
   int tuned_tasks = 0;     // tasks that run a tuned schedule
   int tasks_with_records = 0;
-  bool kept_defaults = false;  // true: all tasks run default schedules
-  bool kept_previous = false;  // true: the network runs the schedules of the choice that the store had
-  bool stopped = false;        // true: `stop` ended it; all other members are empty
-  double seconds = 0;          // duration of the choice, building included
+  bool kept_defaults = false;   // true: all tasks run default schedules
+  bool kept_previous = false;   // true: the network runs the schedules of the choice that the store had
+  bool same_schedules = false;  // true: the store's choice was made from the same schedules, so nothing was measured
+  bool stopped = false;         // true: `stop` ended it; all other members are empty
+  double seconds = 0;           // duration of the choice, building included
 };
 
 // Chooses among the records and the choice in `store`, but does not store the new choice. `target` must be this host's.

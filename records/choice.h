@@ -36,9 +36,10 @@ struct NetworkChoice {
   std::string target;   // full text
   std::vector<ChosenSchedule> schedules;  // one for each task
   std::vector<NetworkComparison> comparisons;
+  std::string compared;  // hash of all schedules that it was chosen from; empty in choices of older versions
   RecordVersions versions;
   int64_t created_at = 0;  // Unix time in milliseconds
-  AUTOTUNE_FIELDS(network, target, schedules, comparisons, versions, created_at)
+  AUTOTUNE_FIELDS(network, target, schedules, comparisons, compared, versions, created_at)
 
   const ChosenSchedule* Find(std::string_view task) const;  // null: no schedule for this task
 };

@@ -390,6 +390,20 @@ TEST_F(CompileTest, AnEarlierChoiceStaysIfNothingIsFaster) {
   EXPECT_EQ(chosen.choice.schedules[0].trace, earlier.schedules[0].trace);
   EXPECT_GT(chosen.choice.created_at, 1) << "the choice was made again";
 
+  // With no other schedules than those that the choice was made from, it stands as it is. Another one opens it again.
+  ASSERT_TRUE(StoreChoice(*store, chosen.choice).ok());
+  ChosenNetwork again = choose();
+  EXPECT_TRUE(again.same_schedules && again.kept_previous && !again.kept_defaults);
+  EXPECT_EQ(again.tuned_tasks, 1);
+  EXPECT_EQ(ToJson(again.choice), ToJson(chosen.choice));
+  EXPECT_TRUE(again.compiled.package.library == chosen.compiled.package.library);
+  Record another = DefaultRecordOf(1);
+  another.alternative = tasks()[1].alternatives[0].name;
+  another.func = ToText(tasks()[1].alternatives[0].func);
+  another.trace = "";
+  ASSERT_TRUE(store->Append(std::vector{another}).ok());
+  EXPECT_FALSE(choose().same_schedules);
+
   // A choice for another program and a choice of another version do not compete.
   NetworkChoice other = earlier;
   other.schedules[0].func_hash = HashBytes128("another").Hex();

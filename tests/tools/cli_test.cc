@@ -163,11 +163,14 @@ TEST_F(Cli, TunesCompilesRunsAndVerifies) {
     records = (*store)->Count({}).value();
   }
 
-  // A finished run prints its table again and measures nothing.
+  // A finished run prints its table again and measures nothing, kernels or networks.
+  const bool keeps_defaults = first.out.find("keeps its default schedules") != std::string::npos;
   CliResult second = Run(tune);
   EXPECT_EQ(second.code, 0) << second.Text();
   EXPECT_THAT(second.out, AllOf(HasSubstr("30/30 trials"), HasSubstr("GFLOPS"), HasSubstr("30 trials, all measured by"),
-                                Not(HasSubstr("0.0 trials/s")), Not(HasSubstr("(0.0/s"))));
+                                HasSubstr("as an earlier run chose from the same ones"), Not(HasSubstr("0.0 trials/s")),
+                                Not(HasSubstr("(0.0/s"))));
+  EXPECT_EQ(second.out.find("\n0 of 15 tasks run tuned") != std::string::npos, keeps_defaults) << second.out;
   EXPECT_EQ(OpenStore(db_).value()->Count({}).value(), records);
 
   // For programs: with --json, every line is JSON.
@@ -185,7 +188,6 @@ TEST_F(Cli, TunesCompilesRunsAndVerifies) {
   EXPECT_EQ(compiled.code, 0) << compiled.Text();
   EXPECT_THAT(compiled.out, HasSubstr(" of 15 kernels tuned"));
   // Thirty trials on a busy machine may find nothing faster than the default schedules; the run then says so.
-  const bool keeps_defaults = first.out.find("keeps its default schedules") != std::string::npos;
   EXPECT_EQ(compiled.out.find(": 0 of 15") != std::string::npos, keeps_defaults) << compiled.out;
   CliResult untuned = Run({"compile", "--model", kExample, "--no-records", "-o", File("default.tar")});
   EXPECT_THAT(untuned.out, HasSubstr("0 of 15 kernels tuned")) << untuned.Text();

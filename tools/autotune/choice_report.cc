@@ -28,7 +28,11 @@ std::string ChoiceText(const ChosenNetwork& chosen) {
     for (const NetworkComparison& comparison : chosen.choice.comparisons) text += ComparisonText(comparison);
   }
   char line[256];
-  if (chosen.kept_previous) {
+  if (chosen.same_schedules && chosen.tasks_with_records > 0) {
+    std::snprintf(line, sizeof line,
+                  "%d of %zu tasks run tuned schedules, as an earlier run chose from the same ones\n",
+                  chosen.tuned_tasks, chosen.choice.schedules.size());
+  } else if (chosen.kept_previous) {
     std::snprintf(line, sizeof line,
                   "the schedules chosen before stay: no new one makes the network significantly faster (%.0f s of "
                   "comparisons)\n",
@@ -51,6 +55,7 @@ std::string ChoiceText(const ChosenNetwork& chosen) {
 void AddChoice(const ChosenNetwork& chosen, Json& line) {
   line["kept_defaults"] = chosen.kept_defaults;
   line["kept_previous"] = chosen.kept_previous;
+  line["same_schedules"] = chosen.same_schedules;
   line["tuned_tasks"] = chosen.tuned_tasks;
   line["choice_seconds"] = chosen.seconds;
   line["comparisons"] = ToJson(chosen.choice.comparisons);

@@ -267,7 +267,8 @@ Status RunPasses(const Target& target, const std::string& passes, const std::str
   const Chosen chosen = TRY(Choose(target, task, file));
   if (file == "--show") return {};
   const GpuMachine machine = GpuMachineOf(target);
-  // The ideal time is that of a copy kernel for as many bytes, with its launch.
+  // The ideal time is that of a copy kernel, including its launch. The copy reads and writes as many bytes in total as
+  // the parameters of `func` have.
   const double ideal = (BytesOfParams(func) / (machine.memory_bytes_per_cycle * target.num_cores) +
                         machine.memory_latency + machine.launch_cycles) /
                        machine.hz;

@@ -284,7 +284,9 @@ Result<TensorSpec> InferTranspose(const Attrs& attrs, const Specs& in) {
   return out;
 }
 
-Result<TensorSpec> InferCallee(const Attrs&, const Specs&) { return Err("the type of a call is its function's"); }
+Result<TensorSpec> InferCallee(const Attrs&, const Specs&) {
+  return Err("the type of a call cannot be inferred from its inputs; add the node by GraphBuilder::Call or CallNamed");
+}
 
 using K = OpKind;
 using L = LayoutRule;

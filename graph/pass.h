@@ -39,8 +39,8 @@ Result<Graph> DropDeadCode(const Graph& graph, const PassEnv& env);
 Result<Graph> SimplifyGraph(const Graph& graph, const PassEnv& env);
 
 // Moves reshapes behind the element-wise operators and reductions that read them. These operators then directly follow
-// the nodes before the reshape. For example, a product of a batch of matrices becomes the product of one matrix, and
-// its bias follows it.
+// the node before the reshape, so Fuse can join them with it. For example, the importer makes a product of a batch of
+// matrices with one matrix from reshape, matmul, reshape and add. The pass moves the second reshape behind the add.
 Result<Graph> SinkReshapes(const Graph& graph, const PassEnv& env);
 
 // Orders the views that only a product reads: first reshapes, then slices, then transposes. The product can read a

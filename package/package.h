@@ -24,7 +24,8 @@ struct PackagedKernel {
   AUTOTUNE_FIELDS(name, task, label, alternative, tuned, flops)
 };
 
-// The part of metadata.json that is needed to run the network. People and other tools use the rest.
+// The field `autotune` of metadata.json (docs/package.md): the name, target, inputs and outputs of the network, and the
+// origin of its kernels. Packages of other programs lack this field.
 struct PackageInfo {
   std::string model_name;
   std::string target;              // canonical text of the target

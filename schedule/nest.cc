@@ -187,8 +187,8 @@ class Maker {
     }
   }
 
-  // Adds one Nest::Block for each group of statements inside the block's own loops. Such a loop counts like a loop
-  // around the block.
+  // Adds the statements `s` of a block to the nest. A sequence of statements without loops becomes one Nest::Block. In
+  // a sequence with loops, each statement is added on its own. A loop inside the block counts like a loop around it.
   void CollectBody(const Block& block, const Stmt& s) {
     if (const For* loop = s.As<For>()) return Enter(*loop, [&] { CollectBody(block, loop->body); });
     if (const If* n = s.As<If>()) {

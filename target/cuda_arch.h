@@ -22,7 +22,8 @@ struct CudaArch {
   int ptx_version;    // first PTX ISA version that has the architecture, times ten, so that old drivers load the code
 };
 
-// Most shared memory, in bytes, that a function may declare in its code. The launch must request what exceeds it.
+// Most shared memory, in bytes, that a kernel may declare in its code. If a kernel needs more, its launch must request
+// all of its shared memory.
 inline constexpr int64_t kStaticSharedBytes = 48 << 10;
 
 // Returns all architectures, from the oldest to the newest.

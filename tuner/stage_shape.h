@@ -11,7 +11,7 @@ struct StageShape {
   // The size of a register tile, in elements. `height`: rows of the image in a tile of windows, else 1.
   double rows = 1, columns = 1, height = 1;
   double row_tiles = 1, column_tiles = 1;  // register tiles of a task
-  // Rows and columns of all tasks, including those by which tiles overshoot.
+  // Rows and columns of one whole result, such as one matrix of a batch, rounded up to whole tiles.
   double all_rows = 1, all_columns = 1;
   double sum = 1;    // terms of a reduction
   double terms = 1;  // unrolled terms of a reduction

@@ -53,10 +53,10 @@ class Dialect {
 
   // Returns an expression for the function `op` (ir/op.h) of the numbers a, b and c.
   virtual std::string Call(Op op, DType type) const = 0;
-  // The body of a helper that computes `function` (the name of an op, "min" or "max") of vectors a, b and c. If `lines`
-  // is empty, the helper applies the scalar function to each lane. A dialect sets `lines` where they compile to better
-  // code, such as one instruction for all lanes. `lines` are compiled if the preprocessor's `condition` holds; an empty
-  // condition always holds.
+  // The body of a helper that computes `function` on vectors. `function` is the name of an op, "min", "max" or
+  // "load_masked". If `lines` is empty, the helper uses its generic body, which works lane by lane. A dialect sets
+  // `lines` if it has better code, such as one instruction for all lanes. The preprocessor selects `lines` if
+  // `condition` holds, else the generic body. An empty condition always holds.
   struct Body {
     std::string condition, lines;
   };

@@ -430,7 +430,7 @@ Result<DevicePtr> OpenCudaDevice(int id) {
   if (id < 0 || id >= count) return Err("there is no CUDA device ", id, "; this machine has ", count, ", from 0");
   cuda::Ordinal handle = 0;
   if (const cuda::Code code = api.cuDeviceGet(&handle, id); code != cuda::kSuccess)
-    return Err("there is no CUDA device ", id, ": ", ErrorName(api, code));
+    return Err("the CUDA driver cannot open device ", id, ": ", ErrorName(api, code), "; nvidia-smi may tell why");
   static std::mutex mutex;
   static auto& opened = *new std::map<int, std::weak_ptr<CudaDevice>>;  // guarded by mutex
   std::lock_guard lock(mutex);

@@ -46,9 +46,10 @@ Status CheckInside(const Stmt& target) {
 
 }  // namespace
 
-// Legal for loops of constant extents that are neither parallel nor bound to threads. Each loop around them on which
-// the inner blocks depend must feed reduction iterators only, or compute different elements in different iterations.
-// All elements of every written buffer must be written, since later steps do not see how the block writes it.
+// Legal if `step.loop` and the loops inside it have constant extents, and none of them is parallel or bound to threads.
+// The loops around it that the inner blocks depend on become iterators of the new block. In every inner block, such a
+// loop must feed reduction iterators only, or it must compute different elements in different iterations. All elements
+// of every written buffer must be written, since later steps do not see how the new block writes them.
 Status ApplyStep(State& state, Blockize& step) {
   Path path = TRY(FindLoop(state.func.body, step.loop));
   const For& loop = path.loop();

@@ -183,8 +183,8 @@ TEST(CSource, LongFunctionsAreNotCopied) {
   }
 }
 
-// Programs whose names equal those that the generated source makes up for registers, parallel loops and functions, or
-// those of stdint.h.
+// Names of a program may equal names in the generated source: those of registers, parallel loops and functions, those
+// of stdint.h, and keywords. The generated code must still compute the right results.
 TEST(CSource, NamesThatSourcesMakeUp) {
   for (const char* program : {
            R"(func k(x: f32[64] input, acc_0: f32[64] input, y: f32[64] output) {

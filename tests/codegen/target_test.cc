@@ -63,7 +63,8 @@ TEST(Targets, CodeOfOlderProcessorsRunsHereToo) {
   }
 }
 
-// Reads the CPU features from the library's metadata without LLVM, as the loader does.
+// Compiles and links a small library for the target. Returns the CPU features that the metadata in its bytes state. The
+// library is not loaded, since it may be for another machine.
 std::vector<std::string> CpuFeaturesOf(const std::string& target_text) {
   Target target = Target::Parse("llvm -mtriple=" + target_text).value();
   auto object =

@@ -1,5 +1,6 @@
-// Candidates that give wrong results, crash, hang, exhaust memory or try to escape, on the real path from the search to
-// the database. Each becomes a failed trial with its status. None becomes best, however fast it is.
+// Tests the path from the search to the database with bad candidates. A candidate that gives wrong results, crashes,
+// hangs or exhausts memory becomes a failed trial with the matching status, and never the best one, however fast it is.
+// A candidate that tries to fork or to write a file is denied both.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -202,6 +202,26 @@ TEST(GpuSketches, ThreadsShareLongSums) {
   CheckDraws(test::Products(3, 2, 24, 64), 3, ":gpu_sums");
 }
 
+// Products with few results and a long sum are also cut into parts: rows and columns that tiles exceed, an epilogue,
+// several products, a window of an image.
+TEST(GpuSketches, LongSumsOfProductsAreCut) {
+  auto parts = [](const PrimFunc& program) {
+    std::vector<std::string> names;
+    for (const Sketch& sketch : GenerateSketches(program, GpuWithAsyncCopies()).value()) {
+      if (sketch.name.find(":gpu_parts") != std::string::npos) names.push_back(sketch.name);
+    }
+    return names;
+  };
+  EXPECT_EQ(parts(test::Product(64, 64, 120)).size(), 0U) << "the sum is short";
+  EXPECT_EQ(parts(test::Product(1024, 1024, 1024)).size(), 0U) << "the tiles fill the GPU";
+  EXPECT_EQ(parts(test::Product(64, 64, 4096)).size(), 2U) << "the number of parts is chosen";
+  for (const PrimFunc& program : {test::Product(9, 64, 128), test::Dense(10, 40, 128), test::Products(3, 9, 19, 128),
+                                  test::ConvBiasRelu(4, 5, 32, 16, 3, {.pad = {1, 1, 1, 1}})}) {
+    EXPECT_EQ(parts(program).size(), 1U) << program.name;
+    CheckDrawsFor(GpuWithAsyncCopies(), program, 3, ":gpu_tiles");
+  }
+}
+
 double BytesOfParams(const PrimFunc& f) {
   double bytes = 0;
   for (const Param& p : f.params)

@@ -4,6 +4,7 @@
 
 #include "support/integer.h"
 #include "tuner/rule/rule.h"
+#include "tuner/rule/sum_parts.h"
 
 namespace autotune {
 namespace {
@@ -271,10 +272,12 @@ class Tiler {
 //       shared = both operands, in vectors
 //       threads over (m_1, n_1): steps of the piece: m_2, n_2 unrolled: registers += a * b
 //     write the registers back through the element-wise epilogue
-Status GpuTilingRule(SketchBuilder& s, const BlockView& block, int) {
+//
+// In the ways after the first, the sum is cut into parts (split-K, tuner/rule/sum_parts.h).
+Status GpuTilingRule(SketchBuilder& s, const BlockView& block, int way) {
   if (!block.reduction) return Err("the block is not a reduction");
   if (block.reads.size() != 2) return Err("the block is not a product of two operands");
-  return Tiler(s, block).Run();
+  return InParts(s, block, way, [&](const BlockView& product) { return Tiler(s, product).Run(); });
 }
 
 }  // namespace autotune

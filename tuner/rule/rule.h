@@ -2,6 +2,7 @@
 // list; docs/adding.md shows how to write one. Thread-safe.
 #pragma once
 #include "tuner/rule/builder.h"
+#include "tuner/rule/sum_parts.h"
 
 namespace autotune {
 
@@ -28,15 +29,15 @@ using SketchRule = Status(SketchBuilder& s, const BlockView& block, int way);
   RULE(StreamingRule, 1) /* everything else: parallel, vectorized, chunked; or computed at its consumer */
 
 // The rules for GPUs, in their order.
-#define AUTOTUNE_GPU_RULES(RULE)                                                                                  \
-  RULE(InlineRule, 1)        /* as above */                                                                       \
-  RULE(TensorCoresRule, 1)   /* products whose operands tensor cores multiply */                                  \
-  RULE(GpuRowsRule, 1)       /* passes over rows: one kernel, whose blocks of threads share rows */               \
-  RULE(GpuSumsRule, 2)       /* few results of long sums: the threads of a block share the steps */               \
-  RULE(GpuTilingRule, 1)     /* products: tiles in shared memory, parts of them in registers */                   \
-  RULE(GpuTransposeRule, 1)  /* tiles through shared memory, so that both sides are contiguous */                 \
-  RULE(GpuStreamingRule, 1)  /* element-wise blocks: a thread for each vector */                                  \
-  RULE(UnboundRule, 1)       /* everything else: a thread for each element of the result */
+#define AUTOTUNE_GPU_RULES(RULE)                                                                                     \
+  RULE(InlineRule, 1)                     /* as above */                                                             \
+  RULE(TensorCoresRule, 1 + kWaysToCut)   /* products whose operands tensor cores multiply */                        \
+  RULE(GpuRowsRule, 1)                    /* passes over rows: one kernel, whose blocks of threads share rows */     \
+  RULE(GpuSumsRule, 2)                    /* few results of long sums: the threads of a block share the steps */     \
+  RULE(GpuTilingRule, 1 + kWaysToCut)     /* products: tiles in shared memory, parts of them in registers */         \
+  RULE(GpuTransposeRule, 1)               /* tiles through shared memory, so that both sides are contiguous */       \
+  RULE(GpuStreamingRule, 1)               /* element-wise blocks: a thread for each vector */                        \
+  RULE(UnboundRule, 1)                    /* everything else: a thread for each element of the result */
 // clang-format on
 
 #define AUTOTUNE_DECLARE_RULE(function, ways) SketchRule function;

@@ -3,6 +3,7 @@
 
 #include "ir/mma.h"
 #include "tuner/rule/rule.h"
+#include "tuner/rule/sum_parts.h"
 
 namespace autotune {
 namespace {
@@ -230,7 +231,9 @@ class WarpTiler {
 //       shared = both operands, in vectors
 //       warps: steps of the piece, matrices: registers += a * b, by one instruction
 //     write the registers back through the element-wise epilogue
-Status TensorCoresRule(SketchBuilder& s, const BlockView& block, int) {
+//
+// In the ways after the first, the sum is cut into parts (split-K, tuner/rule/sum_parts.h).
+Status TensorCoresRule(SketchBuilder& s, const BlockView& block, int way) {
   if (!block.reduction) return Err("the block is not a reduction");
   if (block.reads.size() != 2) return Err("the block is not a product of two operands");
   if (!s.target().has_mma) return Err("the target has no tensor cores");
@@ -238,7 +241,7 @@ Status TensorCoresRule(SketchBuilder& s, const BlockView& block, int) {
   const MmaType* type = update ? MmaTypeOf(*update) : nullptr;
   if (!type) return Err("tensor cores do not multiply operands of this type");
   if (type->operand == DType::Float(32) && !s.target().tf32) return Err("the target does not allow TF32");
-  return WarpTiler(s, block, *type).Run();
+  return InParts(s, block, way, [&](const BlockView& product) { return WarpTiler(s, product, *type).Run(); });
 }
 
 }  // namespace autotune

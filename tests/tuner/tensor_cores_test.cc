@@ -185,5 +185,33 @@ TEST(TensorCoreSketches, RandomSchedulesComputeTheSameAndNeedTheirBarriers) {
   EXPECT_LE(redundant * 50, removed);
 }
 
+// Sums in parts have another order, so their results are only near.
+TEST(TensorCoreSketches, LongSumsAreCut) {
+  for (const char* type : {"tf32", "f16"}) {
+    const PrimFunc program = ProductOf(type, 0, 20, 40, 256);
+    const std::vector<InterpArray> args = test::RandomArgs(program, 1);
+    std::vector<InterpArray> want = args;
+    ASSERT_TRUE(Interpret(program, want).ok());
+    int compared = 0;
+    Rng rng(3);
+    for (const Sketch& sketch : TensorSketches(program, Gpu())) {
+      if (sketch.name.find(":gpu_parts") == std::string::npos) continue;
+      for (int i = 0; i < 3; ++i) {
+        const Trace trace = Decide(sketch, DrawDecisions(sketch, rng));
+        const Result<LoweredKernel> kernel = Lower(Replay(program, trace)->func(), Gpu());
+        if (!kernel.ok()) continue;
+        std::string error;
+        const std::vector<double> got = RunLowered(program, *kernel, args, error, static_cast<uint64_t>(i));
+        ASSERT_EQ(error, "") << ToText(trace) << ToText(kernel->run);
+        ASSERT_GT(CountMma(kernel->run.body), 0);
+        ++compared;
+        for (size_t e = 0; e < got.size(); ++e)
+          ASSERT_NEAR(got[e], want.back().data[e], 1e-4 * (1 + std::abs(got[e]))) << e << ToText(trace);
+      }
+    }
+    EXPECT_GE(compared, 2) << type;
+  }
+}
+
 }  // namespace
 }  // namespace autotune

@@ -277,7 +277,8 @@ class Tiler {
 Status GpuTilingRule(SketchBuilder& s, const BlockView& block, int way) {
   if (!block.reduction) return Err("the block is not a reduction");
   if (block.reads.size() != 2) return Err("the block is not a product of two operands");
-  return InParts(s, block, way, [&](const BlockView& product) { return Tiler(s, product).Run(); });
+  return InParts(s, block, way, LanesOf(block, s.target()),
+                 [&](const BlockView& product) { return Tiler(s, product).Run(); });
 }
 
 }  // namespace autotune

@@ -19,13 +19,11 @@ constexpr int64_t kMostUnrolled = 8;       // [as of gpu_sums.cc] parts whose lo
 
 // Returns the number of parts of the longest loop of the block's sum: as many as give every compute unit work, or
 // fewer. 1: the results alone are enough work, the sum is too short, or no such number divides it.
-int64_t PartsOf(const BlockView& block, const Loop& longest, bool fewer, const Target& target) {
+int64_t PartsOf(const BlockView& block, const Loop& longest, int64_t together, bool fewer, const Target& target) {
   const int64_t tiles = CeilDiv(Iterations(block.spatial), kTileResults);
   const int64_t wanted = kBlocksPerUnit * target.num_cores / tiles / (fewer ? kFewerParts : 1);
-  // Vectors of the operands are not cut.
-  const int64_t lanes = LanesOf(block, target);
-  const int64_t vectors = longest.extent % lanes == 0 ? longest.extent / lanes : longest.extent;
-  const std::vector<int64_t> parts = Divisors(vectors, std::min(wanted, Iterations(block.reduce) / kFewestSteps));
+  const int64_t pieces = longest.extent % together == 0 ? longest.extent / together : longest.extent;
+  const std::vector<int64_t> parts = Divisors(pieces, std::min(wanted, Iterations(block.reduce) / kFewestSteps));
   return parts.empty() ? 1 : parts.back();
 }
 
@@ -66,13 +64,13 @@ Status AddUpParts(SketchBuilder& s, const Name& sum) {
 
 }  // namespace
 
-Status InParts(SketchBuilder& s, const BlockView& block, int way,
+Status InParts(SketchBuilder& s, const BlockView& block, int way, int64_t together,
                const std::function<Status(const BlockView&)>& place) {
   if (way == 0) return place(block);
   if (block.reduce.empty()) return Err("nothing is summed");
   const Loop& longest = *std::ranges::max_element(block.reduce, {}, &Loop::extent);
-  const int64_t most = PartsOf(block, longest, false, s.target());
-  const int64_t parts = way == 1 ? most : PartsOf(block, longest, true, s.target());
+  const int64_t most = PartsOf(block, longest, together, false, s.target());
+  const int64_t parts = way == 1 ? most : PartsOf(block, longest, together, true, s.target());
   if (parts == 1 || (way > 1 && parts == most)) return Err("the sum is not cut into parts");
   const Name partial = TRY(s.CutReduction(block, longest, parts));
   const std::vector<BlockView> blocks = s.Blocks();

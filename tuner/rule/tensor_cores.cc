@@ -241,7 +241,8 @@ Status TensorCoresRule(SketchBuilder& s, const BlockView& block, int way) {
   const MmaType* type = update ? MmaTypeOf(*update) : nullptr;
   if (!type) return Err("tensor cores do not multiply operands of this type");
   if (type->operand == DType::Float(32) && !s.target().tf32) return Err("the target does not allow TF32");
-  return InParts(s, block, way, [&](const BlockView& product) { return WarpTiler(s, product, *type).Run(); });
+  return InParts(s, block, way, type->k(),
+                 [&](const BlockView& product) { return WarpTiler(s, product, *type).Run(); });
 }
 
 }  // namespace autotune

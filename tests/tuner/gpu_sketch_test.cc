@@ -202,8 +202,8 @@ TEST(GpuSketches, ThreadsShareLongSums) {
   CheckDraws(test::Products(3, 2, 24, 64), 3, ":gpu_sums");
 }
 
-// Products with few results and a long sum are also cut into parts: rows and columns that tiles exceed, an epilogue,
-// several products, a window of an image.
+// Products with few results and a long sum have more sketches, which cut the sum into parts. Cases: tiles that exceed
+// the rows and columns, an epilogue, several products, the windows of an image.
 TEST(GpuSketches, LongSumsOfProductsAreCut) {
   auto parts = [](const PrimFunc& program) {
     std::vector<std::string> names;

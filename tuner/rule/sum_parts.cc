@@ -34,7 +34,8 @@ Status AddUpParts(SketchBuilder& s, const Name& sum) {
   const BlockView* view = FindBlock(blocks, sum);
   if (!view || view->reduce.size() != 1 || view->spatial.empty()) return Err("no block adds up the parts");
   const int64_t lanes = LanesInMemory(*view, s.target());
-  const int64_t x = Divisors(view->spatial.back().extent / lanes, kThreads).back();
+  const int64_t threads = std::min(kThreads, s.target().max_threads);
+  const int64_t x = Divisors(view->spatial.back().extent / lanes, threads).back();
   const WriteBack out = TRY(s.MakeWriteBack(*view));
   auto [column, thread_x, lane] = TRY(s.Split(view->spatial.back().var, {kAuto, x, lanes}));
   auto [part, unrolled] =
@@ -44,7 +45,7 @@ Status AddUpParts(SketchBuilder& s, const Name& sum) {
   Name thread_y;
   if (outer.size() > 1) {  // threads for several rows, if one row is short
     const size_t last = outer.size() - 2;
-    const int64_t y = Divisors(view->spatial[last].extent, kThreads / x).back();
+    const int64_t y = Divisors(view->spatial[last].extent, threads / x).back();
     auto [row, thread] = TRY(s.Split(outer[last], {kAuto, y}));
     outer[last] = row, thread_y = thread;
   }

@@ -7,7 +7,8 @@ option(AUTOTUNE_UNITY "compile several files of a target as one" ON)
 set(CMAKE_UNITY_BUILD OFF) # CMake's own groups ignore names
 find_program(AWK awk REQUIRED)
 if(AUTOTUNE_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
-  add_compile_options(-Wno-subobject-linkage) # gcc takes all that is not in the main file for a header
+  # gcc takes every file that the main file includes for a header.
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage>)
 endif()
 
 # unity_sources(OUT TARGET source...): sets OUT to the files to compile in place of the sources. Properties of single

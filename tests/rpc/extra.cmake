@@ -1,1 +1,1 @@
-set(SERIAL TRUE) # real processes with deadlines
+set(SERIAL *) # real processes with deadlines

@@ -1,0 +1,28 @@
+# Parses the headers that most files include once (a precompiled header), which saves a fifth to a quarter of the time.
+# A file still includes what it uses: preset verify compiles without precompiled headers, and so shows what is missing.
+option(AUTOTUNE_PRECOMPILE "parse common headers once" ${AUTOTUNE_UNITY})
+
+set(common_headers <algorithm> <array> <atomic> <bit> <charconv> <chrono> <cmath> <cstdint> <cstdio> <cstdlib> <cstring>
+    <deque> <filesystem> <fstream> <functional> <limits> <map> <memory> <mutex> <numeric> <optional> <set> <span>
+    <sstream> <string> <string_view> <thread> <unordered_map> <unordered_set> <utility> <variant> <vector>)
+
+# precompiled(NAME [FLAGS f ...] [LIBS l ...] HEADERS h ...): precompiles the headers, with the include folders of the
+# libraries. Only targets with the same compiler flags can use the result.
+function(precompiled name)
+  cmake_parse_arguments(P "" "" "FLAGS;HEADERS;LIBS" ${ARGN})
+  if(NOT AUTOTUNE_PRECOMPILE)
+    return()
+  endif()
+  file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/precompiled/${name}.cc CONTENT "")
+  add_library(${name} OBJECT ${CMAKE_BINARY_DIR}/precompiled/${name}.cc)
+  target_compile_options(${name} PRIVATE ${P_FLAGS})
+  target_link_libraries(${name} PRIVATE ${P_LIBS})
+  target_precompile_headers(${name} PRIVATE ${P_HEADERS})
+endfunction()
+
+# use_precompiled(TARGET NAME): compiles the sources of the target with the headers precompiled under that name.
+function(use_precompiled target name)
+  if(AUTOTUNE_PRECOMPILE)
+    target_precompile_headers(${target} REUSE_FROM ${name})
+  endif()
+endfunction()

@@ -1,6 +1,5 @@
 # Parses the headers that most files include once (a precompiled header), which saves a fifth to a quarter of the time.
-# A file still includes what it uses: preset verify compiles without precompiled headers, and so shows what is missing.
-option(AUTOTUNE_PRECOMPILE "parse common headers once" ${AUTOTUNE_UNITY})
+# A file still includes what it uses: preset verify, where AUTOTUNE_UNITY is off, precompiles nothing.
 
 set(common_headers <algorithm> <array> <atomic> <bit> <charconv> <chrono> <cmath> <cstdint> <cstdio> <cstdlib> <cstring>
     <deque> <filesystem> <fstream> <functional> <limits> <map> <memory> <mutex> <numeric> <optional> <set> <span>
@@ -10,7 +9,7 @@ set(common_headers <algorithm> <array> <atomic> <bit> <charconv> <chrono> <cmath
 # libraries. Only targets with the same compiler flags can use the result.
 function(precompiled name)
   cmake_parse_arguments(P "" "" "FLAGS;HEADERS;LIBS" ${ARGN})
-  if(NOT AUTOTUNE_PRECOMPILE)
+  if(NOT AUTOTUNE_UNITY)
     return()
   endif()
   file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/precompiled/${name}.cc CONTENT "")
@@ -22,7 +21,7 @@ endfunction()
 
 # use_precompiled(TARGET NAME): compiles the sources of the target with the headers precompiled under that name.
 function(use_precompiled target name)
-  if(AUTOTUNE_PRECOMPILE)
+  if(AUTOTUNE_UNITY)
     target_precompile_headers(${target} REUSE_FROM ${name})
   endif()
 endfunction()

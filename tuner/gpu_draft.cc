@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "ir/mma.h"
 #include "target/machine.h"
@@ -30,6 +31,34 @@ double Chosen(const Decisions& d, int knob) {
   return knob < 0 ? 1 : static_cast<double>(d[static_cast<size_t>(knob)].values[0]);
 }
 
+// How the units of a GPU share the blocks of a launch.
+struct Residency {
+  double at_once = 0;  // blocks that a unit holds at a time
+  double waves = 0;    // rounds in which the units run all blocks
+};
+
+// Returns nothing if no unit can hold a block. `registers` are those of a thread, `shared` are bytes of a block.
+std::optional<Residency> ResidencyOf(double blocks, double threads, double registers, double shared,
+                                     const Target& target) {
+  const GpuMachine machine = GpuMachineOf(target);
+  if (threads > static_cast<double>(target.max_threads) || registers > kMostRegisters ||
+      shared > static_cast<double>(target.shared_bytes))
+    return std::nullopt;
+  const double resident = std::floor(std::min({machine.blocks, machine.threads / threads,
+                                               static_cast<double>(target.registers) / (registers * threads),
+                                               static_cast<double>(target.shared_bytes) / shared}));
+  if (resident < 1) return std::nullopt;
+  Residency result{.at_once = std::min(resident, std::ceil(blocks / target.num_cores))};
+  result.waves = std::ceil(blocks / (target.num_cores * result.at_once));
+  return result;
+}
+
+// Returns the time of activities that overlap: the longest one, and the exposed part of the others.
+double Overlapped(double a, double b, double c) {
+  const double longest = std::max({a, b, c});
+  return longest + kExposed * (a + b + c - longest);
+}
+
 double TiledSeconds(const StageModel& s, const Decisions& d, const Target& target) {
   const GpuMachine machine = GpuMachineOf(target);
   const double rows = Chosen(d, s.m_knob), columns = Chosen(d, s.n_knob) * static_cast<double>(s.lanes),
@@ -39,19 +68,13 @@ double TiledSeconds(const StageModel& s, const Decisions& d, const Target& targe
   const double bytes = static_cast<double>(s.element_bytes);
   const double stages = Chosen(d, s.stages_knob);
   const double shared = stages * step * (tile_m + tile_n) * bytes;
-  if (threads > static_cast<double>(target.max_threads) || shared > static_cast<double>(target.shared_bytes))
-    return std::numeric_limits<double>::infinity();
   // A thread loads the m operand of s.lanes steps of the sum at once, as a vector.
   const double registers = rows * columns + rows * static_cast<double>(s.lanes) + columns + kSpareRegisters;
-  const double resident = std::floor(std::min({machine.blocks, machine.threads / threads,
-                                               static_cast<double>(target.registers) / (registers * threads),
-                                               static_cast<double>(target.shared_bytes) / shared}));
-  if (resident < 1) return std::numeric_limits<double>::infinity();
-
   const double blocks = static_cast<double>(s.outer) * std::ceil(static_cast<double>(s.m) / tile_m) *
                         std::ceil(static_cast<double>(s.n) / tile_n);
-  const double at_once = std::min(resident, std::ceil(blocks / target.num_cores));
-  const double waves = std::ceil(blocks / (target.num_cores * at_once));
+  const std::optional<Residency> residency = ResidencyOf(blocks, threads, registers, shared, target);
+  if (!residency) return std::numeric_limits<double>::infinity();
+  const auto [at_once, waves] = *residency;
   const double warps = at_once * std::ceil(threads / machine.warp);
   // Independent multiply-adds of a thread hide latency like additional warps.
   const double busy = std::min(1.0, warps * std::sqrt(rows * columns) / machine.latency_warps);
@@ -63,8 +86,7 @@ double TiledSeconds(const StageModel& s, const Decisions& d, const Target& targe
   const double piece = std::ceil(step * bytes / kSectorBytes) * kSectorBytes / step;
   const double from_memory = at_once * (tile_m * piece + tile_n * bytes) / machine.memory_bytes_per_cycle;
   const double steps = static_cast<double>(s.k), pieces = steps / step;
-  const double longest = std::max({arithmetic, from_shared, from_memory});
-  const double step_cycles = longest + kExposed * (arithmetic + from_shared + from_memory - longest);
+  const double step_cycles = Overlapped(arithmetic, from_shared, from_memory);
   // A pipelined loop computes other pieces while a piece is loaded. It waits for the rest of the memory latency, and at
   // one barrier per piece. A loop without pipelining waits for the whole latency, and at two barriers. Copies through
   // registers do not overlap with computation.
@@ -95,17 +117,11 @@ double TensorSeconds(const StageModel& s, const Decisions& d, const Target& targ
   const double parts = (matrices_m * kMmaRows + matrices_n * kMmaColumns) * static_cast<double>(s.depth) * bytes /
                        (machine.warp * kRegisterBytes);
   const double registers = sums + 2 * parts + kSpareRegisters;
-  const bool fits = threads <= static_cast<double>(target.max_threads) && registers <= kMostRegisters &&
-                    shared <= static_cast<double>(target.shared_bytes);
-  const double resident = std::floor(std::min({machine.blocks, machine.threads / threads,
-                                               static_cast<double>(target.registers) / (registers * threads),
-                                               static_cast<double>(target.shared_bytes) / shared}));
-  if (!fits || resident < 1 || lanes == 0) return std::numeric_limits<double>::infinity();
-
   const double blocks = static_cast<double>(s.outer) * std::ceil(static_cast<double>(s.m) / tile_m) *
                         std::ceil(static_cast<double>(s.n) / tile_n);
-  const double at_once = std::min(resident, std::ceil(blocks / target.num_cores));
-  const double waves = std::ceil(blocks / (target.num_cores * at_once));
+  const std::optional<Residency> residency = ResidencyOf(blocks, threads, registers, shared, target);
+  if (!residency || lanes == 0) return std::numeric_limits<double>::infinity();
+  const auto [at_once, waves] = *residency;
   // Independent products of a warp hide the latency of tensor cores like additional warps.
   const double busy = std::min(1.0, at_once * warps * std::sqrt(matrices_m * matrices_n) / machine.latency_warps);
   // Cycles of a unit for one step of the sum in all blocks that it holds.
@@ -117,8 +133,7 @@ double TensorSeconds(const StageModel& s, const Decisions& d, const Target& targ
   const double conflicts = step * bytes < kBanksBytes ? 2 : 1;
   const double from_memory = at_once * (tile_m + tile_n) * bytes / machine.memory_bytes_per_cycle;
   const double in_shared = from_shared + to_shared * conflicts;
-  const double longest = std::max({products, in_shared, from_memory});
-  const double step_cycles = longest + kExposed * (products + in_shared + from_memory - longest);
+  const double step_cycles = Overlapped(products, in_shared, from_memory);
   const double pieces = static_cast<double>(s.k) / step;
   const double covered = (stages - 1) * step * step_cycles;
   const double waits = pieces * (machine.barrier_cycles + std::max(0.0, machine.memory_latency - covered)) / at_once +
@@ -139,16 +154,10 @@ double RowsSeconds(const StageModel& s, const Decisions& d, const Target& target
   const double shared = rows * (partial + (s.packed ? 0.0 : static_cast<double>(s.row_bytes)));
   // Registers hold the elements that a pass reads and the elements that it computes.
   const double registers = 2 * (s.packed ? own : lanes) + kSpareRegisters;
-  const bool fits = threads <= static_cast<double>(target.max_threads) && registers <= kMostRegisters &&
-                    shared <= static_cast<double>(target.shared_bytes);
-  const double resident = std::floor(std::min({machine.blocks, machine.threads / threads,
-                                               static_cast<double>(target.registers) / (registers * threads),
-                                               static_cast<double>(target.shared_bytes) / shared}));
-  if (!fits || resident < 1) return std::numeric_limits<double>::infinity();
-
   const double blocks = std::ceil(static_cast<double>(s.m) / rows);
-  const double at_once = std::min(resident, std::ceil(blocks / target.num_cores));
-  const double waves = std::ceil(blocks / (target.num_cores * at_once));
+  const std::optional<Residency> residency = ResidencyOf(blocks, threads, registers, shared, target);
+  if (!residency) return std::numeric_limits<double>::infinity();
+  const auto [at_once, waves] = *residency;
   const double warps = at_once * std::ceil(threads / machine.warp);
   const double points = static_cast<double>(s.m) * width * static_cast<double>(s.k);
   const double arithmetic = warps * machine.warp * own * (s.operations / points) / machine.lanes;
@@ -156,8 +165,7 @@ double RowsSeconds(const StageModel& s, const Decisions& d, const Target& target
   // A block waits for memory, then for the threads' partial sums to be added, then for the last lanes.
   const double waits = machine.memory_latency +
                        sums * (along * kCombineCycles + kLastLanesCycles + kSumBarriers * machine.barrier_cycles);
-  const double longest = std::max({arithmetic, traffic, waits});
-  const double cycles = waves * (longest + kExposed * (arithmetic + traffic + waits - longest));
+  const double cycles = waves * Overlapped(arithmetic, traffic, waits);
   return (cycles + machine.memory_latency + machine.launch_cycles) / machine.hz;
 }
 
@@ -174,24 +182,17 @@ double SumsSeconds(const StageModel& s, const Decisions& d, const Target& target
   const double most = std::min(kMostRegisters, static_cast<double>(target.registers) / threads);
   const double needed = rows * lanes + unrolled * (lanes + rows) + kSpareRegisters;
   const double registers = std::max(needed, std::min(most, rows * lanes + y * lanes + kSpareRegisters));
-  const bool fits = threads <= static_cast<double>(target.max_threads) && registers <= kMostRegisters &&
-                    shared <= static_cast<double>(target.shared_bytes);
-  const double resident = std::floor(std::min({machine.blocks, machine.threads / threads,
-                                               static_cast<double>(target.registers) / (registers * threads),
-                                               static_cast<double>(target.shared_bytes) / shared}));
-  if (!fits || resident < 1) return std::numeric_limits<double>::infinity();
-
   const double blocks = static_cast<double>(s.outer) * std::ceil(static_cast<double>(s.n) / width);
-  const double at_once = std::min(resident, std::ceil(blocks / target.num_cores));
-  const double waves = std::ceil(blocks / (target.num_cores * at_once));
+  const std::optional<Residency> residency = ResidencyOf(blocks, threads, registers, shared, target);
+  if (!residency) return std::numeric_limits<double>::infinity();
+  const auto [at_once, waves] = *residency;
   const double own = std::ceil(static_cast<double>(s.k) / (y * unrolled)) * unrolled;  // steps of a thread
   const double arithmetic = at_once * threads * own * rows * lanes / machine.lanes;
   const double columns = std::min(width, static_cast<double>(s.n));
   const double piece = std::ceil(columns * bytes / kSectorBytes) * kSectorBytes;
   const double traffic = at_once * own * y * piece / machine.memory_bytes_per_cycle;
   const double waits = own / unrolled * machine.memory_latency + rows * y * kCombineCycles + 2 * machine.barrier_cycles;
-  const double longest = std::max({arithmetic, traffic, waits});
-  const double cycles = waves * (longest + kExposed * (arithmetic + traffic + waits - longest));
+  const double cycles = waves * Overlapped(arithmetic, traffic, waits);
   return (cycles + machine.memory_latency + machine.launch_cycles) / machine.hz;
 }
 

@@ -15,7 +15,7 @@ namespace {
 
 using test::Parse;
 
-// Evaluates an expression of a dtype with variables a, b, c, the elements of an input of that dtype.
+// Evaluates an expression of the variables a, b and c, which have the given dtype and values.
 double Eval(const std::string& e, DType dtype, std::vector<double> abc = {0, 0, 0}, DType result = {}) {
   if (result == DType{}) result = dtype;
   std::string t = dtype.Text();

@@ -18,8 +18,8 @@ using ::testing::Not;
 Target Ampere() { return Target::Parse("cuda -arch=sm_80 -mtriple=x86_64-linux-gnu").value(); }
 Target Turing() { return Target::Parse("cuda -arch=sm_75 -mtriple=x86_64-linux-gnu").value(); }
 
-// Sums pieces of eight elements. A thread copies an element, and another thread reads it. `around`: the loop around the
-// pipelined loop.
+// Returns a kernel that sums pieces of eight elements. A thread copies an element to shared memory, and another thread
+// reads it. `around`: the loop around the pipelined loop. `more`: statements at the end of that loop's body.
 PrimFunc Sums(int stages, int pieces, const std::string& around = "for again in 1", const std::string& more = "") {
   std::string text = R"(func f(x: f32[256] input, out: f32[8] output) {
     alloc s: f32[256] shared
@@ -51,7 +51,7 @@ std::string Text(const PrimFunc& f, const Target& target) {
   return kernel.ok() ? ToText(kernel->run) : kernel.error().Text();
 }
 
-// Returns what is wrong with the kernel in several orders of threads, or "" if it sums the pieces.
+// Runs the kernel in several orders of threads. Returns the first error, or "" if it sums the pieces correctly.
 std::string Wrong(const PrimFunc& f, const LoweredKernel& kernel, int pieces, int times = 1) {
   if (Status verified = Verify(kernel.run, Dialect::kLowered); !verified.ok()) return verified.error().Text();
   const std::vector<InterpArray> args = test::RandomArgs(f, 3);
@@ -113,7 +113,8 @@ bool IsAsyncOp(const Stmt& s, Op op) {
   return call && call->op == op;
 }
 
-// Removing a barrier, a wait or a commit gives wrong results, and so does waiting for one group less.
+// Without any one of its barriers, waits and commits, the kernel is wrong. It is also wrong if it waits for one group
+// less.
 TEST(PipelineLoops, NothingMayBeLeftOut) {
   for (int stages : {2, 3, 4}) {
     for (const std::string around : {"for again in 1", "for again in 3"}) {

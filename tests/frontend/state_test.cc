@@ -1,4 +1,5 @@
-// Operators that update a state (a cache, the last positions, a matrix), compared with loops written from their definitions.
+// Operators that update a state (a cache, the last positions, a matrix), compared with loops written from their
+// definitions.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -215,7 +215,7 @@ TEST(Footprint, IsNeverLessThanWhatIsTouchedAndMostlyEqual) {
 TEST(Footprint, OfAWrongNestIsFound) {
   struct Fault {
     const char* what;
-    std::function<bool(Nest&)> make;  // whether there was something to change
+    std::function<bool(Nest&)> make;  // changes a Nest; returns false if the fault does not apply
   };
   const Fault faults[] = {
       {"a shorter loop",
@@ -264,7 +264,7 @@ TEST(Footprint, OfAWrongNestIsFound) {
   }
 }
 
-// A tile of pixels whose size is no multiple of the image's row touches two rows.
+// The image's rows have 28 pixels. A tile whose size does not divide a row touches several rows.
 TEST(Footprint, KnowsTilesThatCrossRows) {
   auto rows = [](int64_t tile) {
     const std::string outer = std::to_string(84 / tile), inner = std::to_string(tile);

@@ -1,4 +1,4 @@
-// Random programs through verifier, text and interpreter.
+// Random programs are well-formed, parse from their text to equal programs, and run in the interpreter.
 #include <gtest/gtest.h>
 
 #include "ir/text.h"

@@ -66,7 +66,7 @@ TEST(Threads, MeetAtBarriers) {
                               "touch s[3], the later one to read it"));
 }
 
-// The end of a loop over threads is a barrier for them.
+// The end of a loop over threads is a barrier for its threads.
 TEST(Threads, MeetAtTheEndOfTheirLoop) {
   std::vector<double> out;
   EXPECT_EQ(Outcome(Func("", R"(for b in 2 blockIdx.x {

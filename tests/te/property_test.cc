@@ -195,7 +195,7 @@ PrimFunc Create(const Maker& made, const std::vector<Value>& outputs) {
   return CreatePrimFunc("f", params, {.use_fma = true});
 }
 
-// Returns what is wrong with f; empty if it computes the outputs.
+// Interprets f and compares its results with `outputs`. Returns a description of the first error, or "".
 std::string Wrong(const PrimFunc& f, const Maker& made, const std::vector<Value>& outputs, uint64_t order) {
   if (Status valid = Verify(f, Dialect::kSchedulable); !valid.ok()) return valid.error().Text();
   std::vector<InterpArray> args;

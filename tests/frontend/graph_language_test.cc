@@ -95,7 +95,6 @@ TEST(Functions, ManyCallsOfFewBytesAreBounded) {
     f.Node("F" + std::to_string(i - 1), {"u"}, {"r"}).Domain("f");
     m.Function("f", "F" + std::to_string(i), f);
   }
-  ModelMaker few = m;
   m.Node("F30", {"x"}, {"y"}).Domain("f");
   EXPECT_THAT(ImportError(m), HasSubstr("functions and loops make more than 65536 nodes of this model"));
 }
@@ -185,7 +184,6 @@ TEST(Functions, OverloadsAreFunctionsApart) {
   keep.Input("v", {}).Output("r");
   keep.Node("Identity", {"v"}, {"r"});
   m.Input("x", {1}).Output("y").Function("f", "F", negate, {}, "a").Function("f", "F", keep, {}, "b");
-  ModelMaker unknown = m;
   m.Node("F", {"x"}, {"y"}).Domain("f").Overload("a");
   EXPECT_EQ(Output(m, {{1}}), Numbers{-1});
   ModelMaker other(17);
@@ -277,7 +275,6 @@ TEST(If, ReadsAndNamesAroundIt) {
   late.Node("Relu", {"y"}, {"z"}, "r");
   EXPECT_EQ(ImportError(late),
             kInvalid + "If (node 'if') reads 'z', which Relu (node 'r') computes from its result: a cycle");
-  ModelMaker twice = Branches(then, then);
   ModelMaker doubled(17);
   doubled.Output("r");
   doubled.Node("Neg", {"x"}, {"r"}, "a");

@@ -119,8 +119,7 @@ TEST(PipelineLoops, NothingMayBeLeftOut) {
   for (int stages : {2, 3, 4}) {
     for (const std::string around : {"for again in 1", "for again in 3"}) {
       const int times = around == "for again in 3" ? 3 : 1;
-      const int pieces = 10;  // not a multiple of 3 or 4, so the barrier before the first copies is needed
-      if (pieces % stages == 0 && times > 1) continue;
+      const int pieces = 11;  // not a multiple of `stages`, so the barrier before the first copies is needed
       const PrimFunc f = Sums(stages, pieces, around);
       const LoweredKernel kernel = Lower(f, Ampere()).value();
       const auto removable = [](const Stmt& s) {
@@ -139,11 +138,11 @@ TEST(PipelineLoops, NothingMayBeLeftOut) {
           return MakeSeq({});
         });
         EXPECT_NE(Wrong(f, without, pieces, times), "") << ToText(removed) << ToText(without.run);
-        without.run.body = RewriteStmt(kernel.run.body, [&](const Stmt& s) {
-          return IsAsyncOp(s, Op::kAsyncWait) ? MakeAsyncWait(stages - 1) : s;
-        });
-        EXPECT_NE(Wrong(f, without, pieces, times), "") << ToText(without.run);
       }
+      LoweredKernel hasty = kernel;
+      hasty.run.body = RewriteStmt(
+          kernel.run.body, [&](const Stmt& s) { return IsAsyncOp(s, Op::kAsyncWait) ? MakeAsyncWait(stages - 1) : s; });
+      EXPECT_NE(Wrong(f, hasty, pieces, times), "") << ToText(hasty.run);
     }
   }
 }

@@ -254,7 +254,6 @@ TEST(If, BranchesOfOneShapeAreSelectedAtRunTime) {
 }
 
 TEST(If, ReadsAndNamesAroundIt) {
-  ModelMaker inner = Branches(Branch("Add", {"x", "t"}), Branch("Neg", {"x"}));
   // A nested branch reads tensors of both graphs around it: t of the branch `then`, x of the model.
   ModelMaker then(17);
   then.Output("r");

@@ -139,8 +139,8 @@ Values ValuesOf(const RandomIndex& g, const Expr& e, const std::vector<bool>& ru
   });
   return values;
 }
-// Returns what is wrong with a region of an expression, or "". If `exact`, the region must equal the set of values;
-// otherwise it must contain them.
+// Compares a region of an expression with the values that the expression takes. If `exact`, the region must be the set
+// of these values, otherwise contain them. Returns a description of the first error, or "".
 std::string WrongRegion(const RandomIndex& g, const Expr& e, const Region& region, const std::vector<bool>& runs,
                         bool exact) {
   Expr min = region.min.InOrder();

@@ -1,4 +1,4 @@
-// SimplifyStmt keeps what random programs compute. The tests split and fuse the programs' loops by hand first.
+// SimplifyStmt keeps the results of random programs, whose loops the test splits and fuses before.
 #include <gtest/gtest.h>
 
 #include "arith/analyzer.h"

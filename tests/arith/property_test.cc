@@ -62,7 +62,7 @@ TEST(Property, CommonFactorsDivide) {
       return false;
     });
   }
-  EXPECT_GT(told, kRounds / 50);  // otherwise hardly any factor would have been tested
+  EXPECT_GT(told, kRounds / 50);  // enough factors above 1 for a meaningful test
 }
 
 TEST(Property, ConditionsKeepTheirValueAndProofsHold) {

@@ -42,11 +42,12 @@ class CompilerIs {
   Folder folder_;
 };
 
-// A compiler script: undefined behaviour that the sanitizer detects ends the process with an illegal instruction.
+// A script for CompilerIs. Undefined behaviour in the code that it compiles ends the process by SIGILL, as far as the
+// sanitizer detects it.
 inline constexpr const char* kTrapping =
     "exec cc -fsanitize=undefined -fsanitize-undefined-trap-on-error -fno-sanitize=alignment \"$@\"";
 
-// Runs a command and returns what it prints; returns "" if the command succeeds.
+// Runs a command. Returns "" if it succeeds, and otherwise its output and how it ended.
 inline std::string ComplaintOf(std::vector<std::string> command) {
   auto [out, in] = std::move(MakePipe()).value();
   auto process = Subprocess::Spawn({.argv = std::move(command), .fds = {{1, in.get()}, {2, in.get()}}});
@@ -56,7 +57,7 @@ inline std::string ComplaintOf(std::vector<std::string> command) {
   char bytes[4096];
   for (ssize_t n; (n = read(out.get(), bytes, sizeof bytes)) > 0;) text.append(bytes, static_cast<size_t>(n));
   auto status = process->Wait(60000);
-  return status && status->ok() ? "" : text + (status ? status->Text() : "it does not end");
+  return status && status->ok() ? "" : text + (status ? status->Text() : "it did not end within 60 s");
 }
 
 }  // namespace autotune::test

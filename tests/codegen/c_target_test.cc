@@ -1,5 +1,5 @@
-// Targets of kind c: the C source, its compilation by a user, failing compilers, names, contracts. The other tests of
-// this folder check, for every code generator, that kernels compute the right values.
+// Targets of kind c: the C source, its compilation by a user, failing compilers, and names. Other tests of this folder
+// check, for every code generator, that kernels compute the right values.
 #include <gmock/gmock.h>
 
 #include <csignal>
@@ -50,8 +50,8 @@ TEST(CSource, WithoutVectorTypesLanesAreLoops) {
   EXPECT_EQ(llvm->source, "");
 }
 
-// Compiles the sources of a library and its metadata as a user would, without options for the processor. The library
-// needs no other library, loads, and gives the same outputs.
+// Compiles the sources of a library and its metadata as a user would, without options for the processor. The result
+// must need no other library, load, and give the same outputs as our own library.
 void CompilesByHand(const std::string& compiler, const Target& target) {
   SCOPED_TRACE(compiler + " for " + target.Text());
   PrimFunc f = zoo::ConvBiasRelu({.h = 6, .w = 5, .ic = 3, .oc = 9, .stride = 2});
@@ -97,7 +97,7 @@ TEST(CSource, AnotherCompilerGivesTheSameBits) {
   AgreesWithInterpreter(zoo::Elementwise(7, 13));
 }
 
-// Undefined behaviour that the compiler's sanitizer detects would end this process.
+// If the code had undefined behaviour, the compiler's sanitizer would end this process.
 TEST(CSource, HasNoUndefinedBehaviour) {
   CompilerIs trapping(test::kTrapping);
   for (const Target& target : {C(), C(" -vectors=none")}) {
@@ -132,7 +132,7 @@ TEST(CSource, UndefinedBehaviourWouldBeNoticed) {
   EXPECT_EXIT(run(), testing::KilledBySignal(SIGILL), "");
 }
 
-// GCC 12, when it if-converts the second loop, makes masked loads that use the wrong lanes of the mask.
+// Guards against a bug of GCC 12: if it if-converts the second loop, its masked loads use the wrong lanes of the mask.
 TEST(CSource, ChoicesInShortLoops) {
   AgreesWithInterpreter(Parse(
       R"(func choose(x: f32[8, 2] input, y: f32[2] input, sum: f32[8, 2] input, greater: bool[8, 2] output, chosen: f32[8, 2] output) {
@@ -162,8 +162,8 @@ TEST(CSource, AnyNames) {
   }
 }
 
-// A function with many operations appears in a source once, however often unrolled code calls it. Compilers took
-// minutes for inlined copies.
+// A function with many operations is defined once in a source, and unrolled code calls it. Compilers took minutes for
+// inlined copies.
 TEST(CSource, LongFunctionsAreNotCopied) {
   const PrimFunc f = Parse(R"(func f(x: f32[16, 8] input, y: f32[16, 8] output) {
     for i in 16 unrolled { for j in 8 vectorized { block b(v: S 16 = i, w: S 8 = j) {
@@ -183,8 +183,8 @@ TEST(CSource, LongFunctionsAreNotCopied) {
   }
 }
 
-// Names of a program may equal names in the generated source: those of registers, parallel loops and functions, those
-// of stdint.h, and keywords. The generated code must still compute the right results.
+// A program may use names that the generated source needs for itself: names of registers, parallel loops and functions,
+// names of stdint.h, and keywords. The generated code must still compute the right results.
 TEST(CSource, NamesThatSourcesMakeUp) {
   for (const char* program : {
            R"(func k(x: f32[64] input, acc_0: f32[64] input, y: f32[64] output) {
@@ -254,14 +254,14 @@ TEST(CCompiler, IsCcForEveryTripleOfThisArchitecture) {
 }
 
 TEST(CCompiler, ThatIsForAnotherMachine) {
-  if (!Cpu().triple.starts_with("x86_64")) GTEST_SKIP() << "cc is to be no compiler for AArch64";
+  if (!Cpu().triple.starts_with("x86_64")) GTEST_SKIP() << "the test needs a cc that does not compile for AArch64";
   const std::string other = "; cc compiles for x86_64-linux-gnu: name a compiler for aarch64-linux-gnu in AUTOTUNE_CC";
   const Target arm = C(" -mtriple=aarch64-linux-gnu -mcpu=cortex-a72");
   setenv("AUTOTUNE_CC", "cc", 1);
   EXPECT_THAT(FailureOf(arm), AllOf(HasSubstr("assembly is not understood"), HasSubstr(other)));
   EXPECT_TRUE(Compile(Parse(kAdd), C()).ok());
   unsetenv("AUTOTUNE_CC");
-  // This compiler fails by itself, as one does that does not know an option or an attribute.
+  // This compiler fails for every source, as a compiler does that lacks a required option or attribute.
   CompilerIs failing("[ \"$1\" = -dumpmachine ] && exec echo s390x-linux-gnu; exit 1");
   EXPECT_THAT(FailureOf(), AllOf(HasSubstr("exited with code 1; "), HasSubstr("compiles for s390x-linux-gnu: ")));
 }

@@ -5,7 +5,7 @@
 namespace autotune {
 namespace {
 
-// Every code generator, and LLVM for older processors.
+// Returns a target for every code generator, and LLVM for older processors.
 std::vector<Target> Converters() {
   std::vector<Target> targets = Generators();
   for (const char* cpu : {"x86-64", "haswell"}) {
@@ -18,7 +18,7 @@ const DType kIntegers[] = {DType::Int(8),  DType::Int(16),  DType::Int(32),  DTy
                            DType::UInt(8), DType::UInt(16), DType::UInt(32), DType::UInt(64)};
 const DType kFloats[] = {DType::Float(32), DType::Float(64), DType::Float(16), DType::BFloat16()};
 
-// Numbers at and around the limits of all integer types, and random numbers of every magnitude.
+// Returns numbers at and around the limits of all integer types, and random numbers of many magnitudes.
 std::vector<double> Numbers(DType type) {
   std::vector<double> numbers = {0.0, -0.0, 0.5, -0.5, -0.99, 1, -1, INFINITY, -INFINITY, std::nan("")};
   for (int bits : {7, 8, 15, 16, 31, 32, 63, 64}) {
@@ -97,8 +97,8 @@ TEST(Casts, HaveOneNumberForWhatDoesNotFit) {
   }
 }
 
-// Lowers a conversion of `value` to `type` and returns the text. A value that the program already limits to the type's
-// range needs no second guard.
+// Lowers a conversion of `value` to `type` and returns the text. Lowering guards a conversion by a select, unless the
+// program already limits the value to the type's range.
 std::string Lowered(const std::string& value, const char* type) {
   const std::string t = type;
   auto lowered =

@@ -28,7 +28,8 @@ PrimFunc Scheduled(std::string_view func, std::string_view trace) {
   return Replay(Parse(func), ParseTrace(trace).value()).value().func();
 }
 
-// `prepare` writes the packed rows and `run` reads them. The rows have 9 elements and start 19 elements apart, or 9.
+// storage_align pads the rows of the packed constant, which `prepare` writes and `run` reads: rows of 9 elements start
+// 19 elements apart, or 9 elements apart without the step.
 TEST(Codegen, RowsLieApart) {
   for (int64_t stride : {19, 9}) {
     std::string trace =
@@ -51,8 +52,9 @@ TEST(Codegen, RowsLieApart) {
   }
 }
 
-// Vector loads whose lanes lie within a vector's length of each other, in a buffer that ends with the last lane:
-// aligned or not, in any order, under one condition for all lanes or one for each. Some cases have lanes further apart.
+// Vector loads whose lanes are near each other: aligned or not, in any order, without a condition, with one condition
+// for all lanes, and with one for each lane. Some buffers end with the last lane that is read. Some cases have lanes
+// that are far apart.
 TEST(Codegen, LanesNearEachOther) {
   struct Case {
     std::string elements, index;
@@ -83,7 +85,7 @@ TEST(Codegen, LanesNearEachOther) {
   }
 }
 
-// Lanes whose condition is false are not read: here they lie beyond the end of the buffer.
+// Lanes whose condition is false must not be read. Here these lanes lie beyond the end of the buffer.
 TEST(Codegen, LanesBeyondABufferAreMasked) {
   for (const char* index : {"v", "v // 2", "v // 4 * 2", "v // 8 * 8 + 3 - v // 8 * 8"}) {
     for (int64_t elements : {3, 21, 40}) {
@@ -126,7 +128,8 @@ TEST(Codegen, BoolsHaveAnOrder) {
   }
 }
 
-// A register buffer that is read under a condition stays in registers: a read of it cannot leave any memory.
+// A register buffer that is read under a condition stays in registers. The read needs no branch, since it cannot touch
+// memory out of bounds.
 TEST(Codegen, RegistersUnderAConditionStayRegisters) {
   PrimFunc f = Parse(R"(func f(a: f32[13] input, c: f32[13] output) {
     alloc r: f32[13] register

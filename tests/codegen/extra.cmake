@@ -1,4 +1,4 @@
-# The kernels are operators of real tasks, scheduled by the sketches of tests/schedule.
+# topi, te: the tests compile operators of real tasks, scheduled by the sketches of tests/schedule.
 # autotune_llvm: some tests use the parts that all code generators for LLVM share.
 set(EXTRA topi te autotune_llvm)
 list(APPEND sources ${CMAKE_SOURCE_DIR}/tests/schedule/zoo.cc ${CMAKE_SOURCE_DIR}/tests/schedule/workload.cc

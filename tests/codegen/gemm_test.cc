@@ -4,8 +4,9 @@
 namespace autotune {
 namespace {
 
-// Packing pads the rows to panels of `mr` and the columns to panels of `nr`. `run` packs A at every call; the constant
-// B is packed once.
+// Returns the text of an m x k by k x n product in register tiles of mr x nr elements. Vectors have `lanes` elements.
+// The sum is split into pieces of `kc` steps, of which `unroll` are unrolled. Packing pads the rows to a multiple of
+// `mr` and the columns to a multiple of `nr`. A is packed at every call; the constant B is packed once.
 std::string Gemm(int m, int n, int k, int mr, int nr, int kc, int unroll, int lanes) {
   int mp = (m + mr - 1) / mr, np = (n + nr - 1) / nr, ko = k / kc;
   auto s = [](int x) { return std::to_string(x); };
@@ -23,7 +24,7 @@ std::string Gemm(int m, int n, int k, int mr, int nr, int kc, int unroll, int la
           " vectorized { block pack_b(wp: S " + s(np) + " = p1, wq: S " + s(k) + " = q1, wr: S " + s(nr) +
           " = r1) { bp[wp, wq, wr] = select(wp * " + s(nr) + " + wr < " + s(n) + ", b[wq, wp * " + s(nr) +
           " + wr], 0.0) } } } }\n";
-  // for jo, ko, io: tile
+  // Returns loops over the elements of one tile, with the given body.
   auto tile = [&](const std::string& tag, const std::string& body) {
     return "for i" + tag + " in " + s(mr) + " unrolled { for j" + tag + " in " + s(nr / lanes) + " unrolled { for l" +
            tag + " in " + s(lanes) + " vectorized {\n" + body + "} } }\n";
@@ -50,7 +51,8 @@ std::string Gemm(int m, int n, int k, int mr, int nr, int kc, int unroll, int la
 }
 
 TEST(Gemm, RegisterTiledAgreesWithInterpreter) {
-  // Eight accumulators where the loop over k is unrolled, otherwise twelve: GCC can keep these in 16 registers.
+  // The tiles are small enough for GCC to keep them in 16 registers: at most 8 accumulators if the loop over k is
+  // unrolled, and 12 if it is not.
   AgreesWithInterpreter(Parse(Gemm(13, 20, 8, 4, 8, 4, 2, 8)));
   AgreesWithInterpreter(Parse(Gemm(12, 32, 8, 4, 16, 8, 4, 8)));
   AgreesWithInterpreter(Parse(Gemm(15, 9, 6, 12, 8, 6, 1, 8)));

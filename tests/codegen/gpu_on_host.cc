@@ -27,15 +27,17 @@ namespace {
 constexpr int64_t kStackBytes = 256 << 10;
 constexpr const char* kDynamicSharedBytes = "262144";  // more shared memory than any GPU has
 
-// The state that host code reads and the functions that it calls, behind the pointer @host.state.
+// The position of the running thread, and the functions that replace instructions of a GPU. Compiled kernels reach both
+// through the pointer @host.state.
 struct HostState {
-  std::array<int32_t, 6> numbers = {};  // index of the block along x, y, z, then of the thread
+  std::array<int32_t, 6> numbers = {};  // indices of the block along x, y and z, then those of the thread
   void (*barrier)() = nullptr;
-  void (*copy)(void* to, const void* from, int32_t bytes, int32_t used) = nullptr;  // an asynchronous copy
+  // Starts an asynchronous copy of `used` bytes and fills up to `bytes` with zeros.
+  void (*copy)(void* to, const void* from, int32_t bytes, int32_t used) = nullptr;
   void (*commit)() = nullptr;
   void (*wait)(int32_t groups) = nullptr;
-  // One thread's 32-bit words of a, b and c; the words of the result d replace those of c. `type`: 0 for TF32, 1 for
-  // f16, 2 for bf16.
+  // Computes a tensor core product. `words` is one thread's part of the operands: 4 words of a, 2 of b and 4 of c. Its
+  // part of the result replaces c. `type`: 0 for TF32, 1 for f16, 2 for bf16.
   void (*mma)(uint32_t* words, int32_t type) = nullptr;
 };
 
@@ -110,7 +112,8 @@ std::string HostModule(const KernelObject& object) {
   text +=
       "define internal void @host.barrier0() noinline {\n %p = load ptr, ptr @host.state\n"
       " %q = getelementptr ptr, ptr %p, i64 3\n %f = load ptr, ptr %q\n call void %f()\n ret void\n}\n";
-  // In HostState the function pointers follow the six numbers, whose size is that of three pointers.
+  // Defines a function that calls the function pointer at index `pointer` of HostState, counted in pointers. The six
+  // numbers at its beginning have the size of three pointers.
   auto call = [&](const std::string& signature, int pointer, const std::string& type, const std::string& args) {
     text += "define internal void @host." + signature +
             " noinline {\n %p = load ptr, ptr @host.state\n %q = getelementptr ptr, ptr %p, i64 " +
@@ -212,7 +215,7 @@ class Block {
     kernel_(args_);
     running_->ended = true;
   }
-  // Executes an asynchronous copy at once or, at random, as late as the program allows.
+  // Executes an asynchronous copy at once or, with probability 1/2, only when the thread waits for its group.
   void Copy(const AsyncCopy& copy) {
     if (rng_->Below(2)) return copy.Land();
     running_->groups.back().push_back(copy);
@@ -223,8 +226,8 @@ class Block {
       running_->groups.pop_front();
     }
   }
-  // Computes a tensor core product element by element, by the tables of the PTX ISA. All threads of the block wait for
-  // it, which hides races between products; the interpreter finds those races.
+  // Computes a tensor core product element by element, with the operands' layout of the PTX ISA. Both waits synchronize
+  // all threads of the block, not only a warp. This hides races between products, which the interpreter finds.
   void Mma(uint32_t* words, int32_t type) {
     const size_t me = static_cast<size_t>(
         std::find_if(threads_.begin(), threads_.end(), [&](const auto& t) { return t.get() == running_; }) -

@@ -1,6 +1,6 @@
 // For tests: runs kernels for NVIDIA GPUs on this machine, by compiling the LLVM module of the PTX emitter for the
-// host. Special registers are read from memory. Threads are fibers: a barrier switches to the next one, and between
-// barriers they run in a random order.
+// host. Special registers are read from memory. Threads are fibers. A barrier switches to the next fiber, and between
+// barriers the threads run one after the other in a random order. Not thread-safe.
 #pragma once
 #include <memory>
 #include <vector>

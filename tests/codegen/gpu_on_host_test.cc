@@ -1,5 +1,5 @@
-// Runs, on this machine, the code that the PTX emitter makes of random programs and schedules, and compares it with the
-// interpreter.
+// Compiles random programs and schedules with the PTX emitter, runs the code on this machine, and compares the results
+// with the interpreter's.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -36,8 +36,8 @@ int NumCases() {
   return asked ? std::atoi(asked) : 700;
 }
 
-// Returns what is wrong with the schedule `f` of the program `plain` on the host. Returns "" if nothing is, or if `f`
-// is refused for a listed reason.
+// Runs `f`, a schedule of the program `plain`, on the host. Returns a description of the first error, or "" if there is
+// none or `f` is refused for a listed reason. Increments `ran` if the code has run.
 std::string Wrong(const PrimFunc& f, const PrimFunc& plain, std::vector<InterpArray> args, uint64_t seed, int& ran) {
   Result<LoweredKernel> lowered = Lower(f, Gpu());
   if (!lowered.ok()) return IsAmong(lowered.error().message, kGpuRefusals) ? "" : lowered.error().Text();
@@ -54,8 +54,8 @@ std::string Wrong(const PrimFunc& f, const PrimFunc& plain, std::vector<InterpAr
     if (plain.params[i].role != ParamRole::kOutput) continue;
     for (size_t k = 0; k < want[i].data.size(); ++k) {
       const double w = want[i].data[k], g = args[i].data[k];
-      // The inputs are small integers, so results are exact. A tolerance is needed where a Winograd transform or a
-      // function rounds.
+      // The inputs are small integers, so most results are exact. The tolerance is for Winograd transforms and
+      // elementary functions, which round.
       if (!(std::abs(w - g) <= 1e-4 * (1 + std::abs(w))) && !SameValue(w, g))
         return "output " + std::to_string(k) + " is " + std::to_string(g) + " instead of " + std::to_string(w);
     }
@@ -91,8 +91,8 @@ TEST(GpuOnHost, RandomSchedules) {
   EXPECT_GT(ran, NumCases() / 3);  // the other schedules are refused
 }
 
-// A sum whose steps the threads of a block share (tuner/rule/gpu_sums.cc). The trace is that of a sketch. Its last
-// block of threads has columns beyond the end.
+// The threads of a block share the terms of each sum (tuner/rule/gpu_sums.cc). The trace is that of a sketch. A block
+// computes 32 columns, so the second block has columns beyond the 40 that exist.
 TEST(GpuOnHost, ThreadsShareASum) {
   if (!Cpu().has_fma) GTEST_SKIP() << "this machine has no fma";
   te::Tensor x = te::Placeholder("x", {512, 40});

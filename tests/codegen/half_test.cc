@@ -1,12 +1,12 @@
 // Compiled conversions of 16-bit floats: widening is exact, narrowing rounds to nearest even. Some targets have
-// instructions for it, others use integer arithmetic.
+// instructions for these conversions, others use integer arithmetic.
 #include "codegen/arguments.h"
 #include "tests/codegen/kernel.h"
 
 namespace autotune {
 namespace {
 
-// Every code generator, and LLVM for a processor without f16 instructions.
+// Returns a target for every code generator, and LLVM for a processor without f16 instructions.
 std::vector<Target> Converters() {
   std::vector<Target> targets = Generators();
   targets.push_back(Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64").value());
@@ -16,7 +16,7 @@ std::vector<Target> Converters() {
 
 constexpr int kCount = 65536;  // number of bit patterns of 16 bits
 
-// Returns a program that converts all elements, in vectors.
+// Returns a program that converts kCount elements, in vectors of 16.
 PrimFunc Conversion(DType from, DType to) {
   const std::string n = std::to_string(kCount), a = from.Text(), b = to.Text();
   return Parse("func convert(a: " + a + "[" + n + "] input, b: " + b + "[" + n + "] output) {" +

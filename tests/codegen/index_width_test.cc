@@ -1,4 +1,4 @@
-// Decides for which programs indices need 64 bits.
+// Tests which programs need 64-bit indices.
 #include "codegen/index_width.h"
 
 #include <gtest/gtest.h>

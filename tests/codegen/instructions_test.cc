@@ -14,7 +14,8 @@
 namespace autotune {
 namespace {
 
-// A matrix product with every construct that vectorizes: loads, broadcasts, fma, selects, conversions.
+// A matrix product, and a loop that rounds its diagonal. The vectorized code has loads, broadcasts, fma, selects and
+// conversions.
 constexpr std::string_view kProgram =
     R"(func k(a: f32[64, 32] input, b: f32[32, 64] input, c: f32[64, 64] output, d: i32[64] output) {
   for i in 64 {
@@ -84,8 +85,8 @@ TEST(Instructions, VectorsOfOtherArchitectures) {
   EXPECT_NE(Find(vector, "vsetvli|vsetivli|vf[a-z]*\\.v"), "") << "the pattern must match vector instructions";
 }
 
-// The expansion of sigmoid uses the exponential twice: in a branch of a select, and after it. The condition has loaded
-// the operands already, so the branch must neither load them nor compute the exponential again.
+// The sigmoid of x expands to select(x < 0, e, 1) / (1 + e) with e = exp(-|x|). The condition has loaded the operands
+// of x, so the branch must neither load them nor compute e again.
 TEST(Instructions, WhatAConditionLoadsIsNotLoadedAgainInItsBranches) {
   auto multiply_adds = [](const std::string& value) {
     std::string program =
@@ -149,7 +150,7 @@ TEST(Instructions, LargeResultsGoAroundTheCaches) {
   }
 }
 
-// Rows whose length is no multiple of a cache line use streaming stores as wide as their alignment allows.
+// If the length of a row is no multiple of a cache line, streaming stores are as wide as the row's alignment allows.
 TEST(Instructions, RowsThatAreNoLinesGoAroundTheCachesInPieces) {
   for (const char* cpu : {"skylake-avx512", "haswell", "nehalem"}) {
     const std::string wide = cpu[0] == 'n' ? "%xmm" : "%ymm";
@@ -158,7 +159,8 @@ TEST(Instructions, RowsThatAreNoLinesGoAroundTheCachesInPieces) {
   }
 }
 
-// A square of elements is loaded by rows and transposed by shuffles; columns that form no whole square are gathered.
+// A square of elements is loaded by rows and transposed by shuffles. Columns that form no whole square are loaded
+// element by element.
 TEST(Instructions, SquaresAreTransposedInRegisters) {
   auto program = [](int columns) {
     const std::string n = std::to_string(columns);

@@ -7,7 +7,8 @@
 namespace autotune {
 namespace {
 
-// Returns the first output element whose bits differ, for small integers; "" if there is none.
+// Returns the name and index of the first element that differs, for small integers, or an error message. Returns "" if
+// all elements are equal.
 std::string Mismatch(const PrimFunc& description, const PrimFunc& implementation) {
   PrimFunc want = zoo::Standalone(description), got = zoo::Standalone(implementation);
   auto built = Build(got);

@@ -22,7 +22,7 @@ using test::Parse;
 
 inline Target Cpu() { return Target::Parse("cpu").value(); }
 
-// Targets for this machine, one for each code generator. The first is LLVM.
+// Returns targets for this machine: LLVM, generated C with vector types, and generated C without them, in this order.
 inline const std::vector<Target>& Generators() {
   static const std::vector<Target> targets = {Cpu(), Target::Parse("c").value(),
                                               Target::Parse("c -vectors=none").value()};
@@ -64,7 +64,7 @@ inline double ElementOf(const Tensor& t, int64_t i) {
   if (type == "i16") return static_cast<const int16_t*>(p)[i];
   if (type == "u16") return static_cast<const uint16_t*>(p)[i];
   if (type == "u32") return static_cast<const uint32_t*>(p)[i];
-  if (type == "u64") return static_cast<double>(static_cast<const int64_t*>(p)[i]);  // the interpreter's representation
+  if (type == "u64") return static_cast<double>(static_cast<const int64_t*>(p)[i]);  // as the interpreter stores it
   if (type == "i8") return static_cast<const int8_t*>(p)[i];
   CHECK(type == "u8" || type == "bool") << type;
   return static_cast<const uint8_t*>(p)[i];
@@ -96,7 +96,7 @@ inline void SetElement(const Tensor& t, int64_t i, double value) {
     static_cast<uint8_t*>(p)[i] = static_cast<uint8_t>(value);
 }
 
-// Returns arguments: small integers for inputs and constants; NaN (or a poison integer) in the outputs.
+// Returns arguments filled with small random integers. Run overwrites those of outputs before the call.
 inline std::vector<InterpArray> SmallIntegers(const PrimFunc& f, uint64_t seed) {
   Rng rng(seed);
   std::vector<InterpArray> args;
@@ -113,7 +113,8 @@ inline std::vector<InterpArray> SmallIntegers(const PrimFunc& f, uint64_t seed) 
   return args;
 }
 
-// Runs a built kernel (prepare, then the checked entry) on copies of `args`; outputs come back in `args`.
+// Runs a built kernel (prepare, then the checked entry) on copies of `args`, and stores the outputs in `args`. Before
+// the call all elements of outputs are -77, so that a missing store is noticed.
 inline Status Run(const Built& built, const PrimFunc& f, std::vector<InterpArray>& args, int threads = 2) {
   KernelContext context(threads);
   std::vector<Tensor> tensors, constants;
@@ -183,7 +184,7 @@ inline void AgreesWith(const PrimFunc& f, uint64_t seed, const Target& one, cons
   }
 }
 
-// Checks every code generator: against the interpreter, and for the same bits as LLVM.
+// Checks that every code generator agrees with the interpreter, and gives the same bits as LLVM.
 inline void AgreesWithInterpreter(const PrimFunc& f, uint64_t seed = 1, double relative = 0) {
   for (const Target& target : Generators()) {
     SCOPED_TRACE(target.Text());

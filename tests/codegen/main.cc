@@ -1,5 +1,5 @@
-// The test binary is its own build worker: `test_codegen --build-worker`. Other options make it a worker that hangs or
-// dies.
+// The test binary is its own build worker: `test_codegen --build-worker`. With --hanging-worker or --dying-worker it is
+// a worker that hangs or dies.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <unistd.h>

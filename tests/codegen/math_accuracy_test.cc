@@ -1,7 +1,7 @@
-// Checks that no elementary function has a larger error than docs/ir.md says; the test reads the table there. These
-// commands measure the table again, from more values:
-//   AUTOTUNE_MATH_VALUES=1000000000 build/tests/test_codegen --gtest_filter='MathAccuracy.*'   random ones per function
-//   AUTOTUNE_MATH_VALUES=all ...                                        each f32, as many f64 (hours of one core)
+// Checks that no elementary function has a larger error than the table in docs/ir.md states. These commands measure the
+// table again, from more values:
+//   AUTOTUNE_MATH_VALUES=1000000000 build/tests/test_codegen --gtest_filter='MathAccuracy.*'   10^9 random values each
+//   AUTOTUNE_MATH_VALUES=all ...                                   every f32, 2^32 values of f64 (hours on one core)
 #include <gmock/gmock.h>
 
 #include <cstdlib>
@@ -54,7 +54,7 @@ Table ReadTable(const std::string& text) {
 }
 Table Documented() { return ReadTable(test::ReadAll(AUTOTUNE_SOURCE_DIR "/docs/ir.md")); }
 
-// Lists the measured errors that are larger than documented or not documented, one per line.
+// Returns the measured errors that are larger than documented, or that are not documented, one per line.
 std::string Beyond(const Table& measured, const Table& documented) {
   std::string found;
   for (const auto& [key, ulp] : measured) {
@@ -149,7 +149,8 @@ TEST(MathAccuracy, IsAsDocumented) {
   Table measured;
   std::vector<std::optional<Target>> targets = {
       Cpu(), Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64").value(), std::nullopt};
-  if (Cpu().vector_bits == 512) {  // the CPU has an instruction for ldexp, so test without it, too
+  // AVX-512 has an instruction for ldexp. The code that replaces it is tested as well.
+  if (Cpu().vector_bits == 512) {
     targets.push_back(Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64-v3").value());
   }
   // C compilers must give the same accuracy.
@@ -182,8 +183,8 @@ TEST(MathAccuracy, EveryExpandedFunctionIsDocumented) {
 }
 
 TEST(MathAccuracy, EveryFunctionOfNumbersIsTested) {
-  std::set<std::string_view> tested = {"abs", "fma", "ldexp", "tf32",
-                                       "mma"};  // these are exact; other tests of this folder compare their bits
+  // These are exact. Other tests of this folder compare their bits.
+  std::set<std::string_view> tested = {"abs", "fma", "ldexp", "tf32", "mma"};
   for (const auto& function : MathFunctions<float>()) tested.insert(function.name);
   for (size_t i = 0; i < std::size(kOps); ++i) {
     const Op op = static_cast<Op>(i);

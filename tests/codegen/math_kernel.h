@@ -78,7 +78,7 @@ class InterpretedMath : public MathEngine<T> {
   std::vector<std::vector<T>> arrays_;
 };
 
-// References are computed in a wider type: double for f32; long double for f64, whose own error is below 0.001 ulp.
+// The type of reference values: double for f32, long double for f64. Their own error is below 0.001 ulp of T.
 template <class T>
 using Wide = std::conditional_t<sizeof(T) == 4, double, long double>;
 template <class T>
@@ -89,10 +89,10 @@ struct MathFunction {
   const char* name;
   int arguments;
   MathReference<T> reference;
-  double low, high;  // range that is tested densely: there the function is neither constant nor infinite
+  double low, high;  // range that is tested densely, in which the function is neither constant nor infinite
 };
 
-// Returns whether the product defines sin, cos and tan of x: for every finite f32, and for f64 up to a bound.
+// Returns whether sin, cos and tan of x are defined: for every finite f32, and for f64 up to kMostAngle.
 template <class T>
 bool IsReducible(Wide<T> x) {
   return sizeof(T) == 4 || std::fabs(x) <= kMostAngle;
@@ -140,7 +140,7 @@ std::unique_ptr<MathEngine<T>> MakeMathEngine(const MathFunction<T>& function, c
   return std::make_unique<CompiledMath<T>>(function.name, function.arguments, *target);
 }
 
-// Zeros, infinities, NaN, the limits of the normal and of the denormal range, and the special arguments of powers.
+// Returns zeros, infinities, NaN, the limits of the normal and of the denormal range, and special arguments of powers.
 template <class T>
 std::vector<T> SpecialValues() {
   using Limits = std::numeric_limits<T>;

@@ -9,7 +9,7 @@ namespace {
 
 // Where the true value is 0, infinite or NaN, the computed value must be the same, with the same sign.
 template <class T>
-void CheckSpecialValues(const std::optional<Target>& target) {  // no target: interpreted
+void CheckSpecialValues(const std::optional<Target>& target) {  // none: the interpreter
   const std::vector<T> special = SpecialValues<T>();
   const size_t n = special.size();
   ASSERT_LE(n * n, static_cast<size_t>(kMathCount));
@@ -52,7 +52,7 @@ TEST(Math, SpecialValuesWithoutFma) {
   CheckSpecialValues<double>(plain);
 }
 
-// Rounds half to even and keeps the sign of zero, also where the target has no rounding instruction.
+// Checks floor, ceil and round. They round half to even and keep the sign of zero, also without an instruction for it.
 template <class T>
 void CheckRounding(const Target& target) {
   for (const char* name : {"floor", "ceil", "round"}) {
@@ -81,7 +81,8 @@ TEST(Math, RoundingWithAndWithoutTheInstruction) {
   }
 }
 
-// All kinds of code for this machine: with its instructions for ldexp and fma, if it has them, and without.
+// Returns targets whose code runs on this machine: with its instructions for ldexp and fma, if it has them, and
+// without.
 std::vector<Target> MathTargets() {
   std::vector<Target> targets = Generators();
   if (!Cpu().triple.starts_with("x86_64")) return targets;
@@ -90,7 +91,7 @@ std::vector<Target> MathTargets() {
   return targets;
 }
 
-// Vectors with fewer lanes than a register are filled up, those with more are cut. Results overflow and underflow.
+// Vectors with fewer lanes than a register are padded, those with more are split. Some results overflow or underflow.
 TEST(Math, LdexpOfAnyLanes) {
   for (const char* type : {"f32", "f64"}) {
     for (int lanes : {1, 2, 3, 8, 12, 16, 24, 40}) {
@@ -109,15 +110,15 @@ TEST(Math, LdexpOfAnyLanes) {
   }
 }
 
-// The results have every exponent of the type and more, the arguments every magnitude. Results are rounded once, also
-// to denormals; infinities, NaN and the sign of zero are kept.
+// Compares ldexp with std::ldexp. The arguments have every exponent of the type, the results also larger and smaller
+// ones. Results must be rounded once, also to denormals, and infinities, NaN and the sign of zero must be kept.
 template <class T>
 void CheckLdexp(const Target& target) {
   using Limits = std::numeric_limits<T>;
   CompiledMath<T> kernel("ldexp", 2, target);
   ASSERT_TRUE(kernel.ok());
   const std::vector<T> special = SpecialValues<T>();
-  const int widest = 3 * Limits::max_exponent;  // exponents beyond all that change a result
+  const int widest = 3 * Limits::max_exponent;  // larger than any exponent that still changes a result
   Rng rng(4);
   int denormal = 0;
   for (int turn = 0; turn < 8; ++turn) {
@@ -127,7 +128,7 @@ void CheckLdexp(const Target& target) {
       const T any = static_cast<T>(std::ldexp(rng.Uniform() + 0.5, exponent)) * (i % 2 ? 1 : -1);
       const int whole = static_cast<int>(rng.Below(2 * widest)) - widest;
       x[i] = i % 8 ? any : special[rng.Below(special.size())];
-      // Half of these results lie around the least normal number.
+      // Half of the exponents give results around the smallest normal number.
       n[i] = static_cast<T>(i % 4 < 2 ? whole : Limits::min_exponent - exponent - whole % Limits::digits);
       if (i % 3 == 0) n[i] += T(0.75);
     }
@@ -152,7 +153,7 @@ TEST(Math, LdexpRoundsOnce) {
   }
 }
 
-// Without the instruction, fma becomes a product and a sum, in blocks and outside. No code calls the math library.
+// Without the instruction, fma becomes a product and a sum, inside and outside of blocks, and no call of a library.
 TEST(Math, FmaWithoutTheInstruction) {
   for (const char* type : {"f32", "f64"}) {
     const std::string t = type, array = t + "[64]", one = t == "f64" ? "1.0f64" : "1.0";

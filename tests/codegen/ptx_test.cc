@@ -1,5 +1,5 @@
-// Code for NVIDIA GPUs, without a GPU: checks its PTX and, where ptxas is installed, that ptxas accepts it without a
-// warning and without local memory.
+// Checks the PTX for NVIDIA GPUs, without a GPU. Where ptxas is installed, it must accept the PTX without a warning and
+// without local memory.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ Target Cuda(const std::string& arch, const std::string& more = "") {
 }
 
 // A tiled matrix product: 8x8 threads compute 32x32 elements, 4x4 of them per thread in registers, from tiles in shared
-// memory. `step`: number of elements of the sum that are in shared memory at a time.
+// memory. `step`: number of terms of each sum that are in shared memory at a time.
 PrimFunc TiledProduct(int step = 16, const std::string& scope = "register", const std::string& j = "j") {
   std::string text = R"(func product(a: f32[64, 64] input, b: f32[64, 64] input, c: f32[64, 64] output) {
     alloc sa: f32[64, 64] shared
@@ -138,7 +138,7 @@ TEST(Ptx, AsynchronousCopiesLeaveOutWhatIsNotThere) {
   EXPECT_EQ(test::PtxasComplaint(ptx, "sm_80"), "") << ptx;
 }
 
-// A 32-bit index is computed by one instruction, and its byte offset by one more.
+// An index that fits into 32 bits needs no 64-bit multiplication, shift or comparison.
 TEST(Ptx, IndicesHave32BitsWhereTheyFit) {
   const std::string ptx = PtxOf(TiledProduct(), Cuda("sm_80"));
   EXPECT_EQ(Count(ptx, "mul.lo.s64"), 0u) << ptx;
@@ -184,8 +184,8 @@ TEST(Ptx, EveryTypeHasCode) {
   }
 }
 
-// LLVM assumes that a barrier leaves the memory of noalias parameters alone. Here threads read what other threads
-// wrote.
+// Threads read elements that other threads wrote before the barrier, so no load may move above it. LLVM would move
+// loads of noalias parameters, since it assumes that a barrier does not change their memory.
 TEST(Ptx, NoLoadMovesAcrossABarrier) {
   const PrimFunc f = Parse(R"(func turns(x: f32[32] input, y: f32[32] output, z: f32[32] output) {
     for b in 1 blockIdx.x {

@@ -17,7 +17,7 @@ inline bool HavePtxas() {
     for (std::string folder; std::getline(folders, folder, ':');) {
       if (access((folder + "/ptxas").c_str(), X_OK) == 0) return true;
     }
-    printf("there is no ptxas on the PATH: its checks are left out\n");
+    printf("ptxas is not on the PATH: the checks that need it are skipped\n");
     return false;
   }();
   return have;

@@ -1,5 +1,6 @@
-// Random legal traces over random programs, lowered pass by pass and compiled, must compute what the program says. A
-// case that fails, or that is refused for a reason not listed here, is shrunk and printed.
+// Applies random legal traces to random programs, verifies the program after each pass of lowering, and compares the
+// compiled code with the interpreted program. A case that fails, or that is refused for an unlisted reason, is shrunk
+// and printed.
 //   AUTOTUNE_SCHEDULES=1000000 build/tests/test_codegen --gtest_filter='CompiledRandomTraces.*'   on all cores
 //   AUTOTUNE_SCHEDULE_SEED=7 ...                                                                  other schedules
 //   AUTOTUNE_SCHEDULE_CASE=FILE ...                                                               a printed case again
@@ -31,12 +32,12 @@ using zoo::FromEnvironment;
 using zoo::Workload;
 
 constexpr int kSteps = 24;             // steps that are attempted in each schedule
-constexpr uint64_t kPerProcess = 500;  // schedules in one process; LLVM leaks memory
+constexpr uint64_t kPerProcess = 500;  // schedules per process, which bounds the memory that LLVM leaks
 
-// The reasons for which code generation may reject a lowered schedule. Any other reason, and any refusal by lowering
-// that is not on lowering's list, is a failure.
+// The reasons for which code generation may reject a lowered schedule. Any other rejection is a failure, and so is any
+// refusal by lowering that kLoweringRefusals does not list.
 constexpr const char* kRejections[] = {
-    // Vectors that overlap in part cannot be registers: the buffer would have to be memory.
+    // If vectors overlap in part, the buffer must be in memory.
     R"(rejected: register buffer \S+ did not fit into registers: its accesses overlap in part)",
     // A register buffer cannot be shared between threads.
     R"(rejected: register buffer \S+ did not fit into registers: threads cannot share them)",
@@ -55,7 +56,7 @@ struct Tally {
   }
 };
 
-// Returns arguments for a kernel, with memory for the outputs.
+// Returns `args` with zeros for the outputs, which `args` leaves empty.
 std::vector<InterpArray> WithOutputs(const PrimFunc& f, std::vector<InterpArray> args) {
   for (size_t i = 0; i < args.size(); ++i) {
     if (f.params[i].role != ParamRole::kOutput) continue;
@@ -66,7 +67,8 @@ std::vector<InterpArray> WithOutputs(const PrimFunc& f, std::vector<InterpArray>
   return args;
 }
 
-// Returns what is wrong with the compiled schedule, or "". A schedule that is refused for a listed reason is not wrong.
+// Returns a description of the first error of the compiled schedule. Returns "" if there is none, or if the schedule is
+// refused for a listed reason.
 std::string WrongCompiled(const Workload& workload, const Schedule& schedule, const Target& target, Tally& tally) {
   Checker checker(workload, 3);
   std::string malformed;
@@ -190,7 +192,7 @@ TEST_P(CompiledRandomTraceParts, AgreeWithTheInterpreter) {
          static_cast<long long>(tally.rejected));
   if (count < 500) return;  // the counts below need more schedules
   EXPECT_GT(tally.built, static_cast<int64_t>(count) * 10 / 11);
-  // Every step for CPUs must occur. A sampling step counts in each trace that contains one.
+  // Every step for CPUs must occur.
   [&]<size_t... I>(std::index_sequence<I...>) {
     for (size_t i : {I...}) {
       std::string_view name = std::array{std::variant_alternative_t<I, Step>::kName...}[i];
@@ -229,8 +231,8 @@ TEST(CompiledRandomTraces, ACaseAgain) {
     EXPECT_EQ(WrongCompiled(c->workload, schedule, target), "") << target.Text();
 }
 
-// A program that a CPU cannot run is a failure, not a refusal: the list of reasons is closed, although steps for GPUs
-// exist.
+// A schedule that binds a loop to an axis of a GPU's grid counts as a failure on a CPU, since no listed reason of a
+// refusal matches it.
 TEST(CompiledRandomTraces, AnotherRefusalIsNoticed) {
   Workload workload = zoo::ParseWorkload("elementwise(rows=3, columns=5, outputs=1)").value();
   PrimFunc f = MakeProgram(workload);
@@ -239,7 +241,7 @@ TEST(CompiledRandomTraces, AnotherRefusalIsNoticed) {
   EXPECT_THAT(WrongCompiled(workload, schedule), testing::HasSubstr("a CPU runs no grids of threads"));
 }
 
-// The comparison notices an element that is wrong by one, or by a hundredth.
+// The comparison of integers notices an error of 1, and that of floats an error of 0.01.
 TEST(CompiledRandomTraces, AWrongElementIsNoticed) {
   Workload workload = zoo::ParseWorkload("elementwise(rows=3, columns=5, outputs=1)").value();
   Checker checker(workload, 3);

@@ -9,7 +9,8 @@
 namespace autotune {
 namespace {
 
-// Checks `wanted` samples of a sketch. With few registers many samples are rejected; one in kDraws must be accepted.
+// Compiles `wanted` samples of a sketch and compares their results. On targets with few registers many samples are
+// rejected, but at least one of kDraws must be accepted.
 void CheckSamples(const PrimFunc& f, const std::string& sketch, int wanted, const Target& target) {
   constexpr int kDraws = 16;
   Trace trace = ParseTrace(sketch).value();

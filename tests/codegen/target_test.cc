@@ -10,7 +10,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Uses every op, dtype and kind of loop, so that a target which would need a library call for one of them fails.
+// Uses many ops, dtypes and kinds of loops, so that a target that needs a library call for one of them fails.
 constexpr std::string_view kEverything = R"(func all(
   a: f32[64] input, b: f64[64] input, c: i32[64] input, d: i8[64] input, p: bool[64] input, q: u16[64] input, w: f32[64, 8] constant,
   x: f32[64] output, y: f64[64] output, z: i32[64] output, m: bool[64] output, n: i64[64] output
@@ -63,8 +63,8 @@ TEST(Targets, CodeOfOlderProcessorsRunsHereToo) {
   }
 }
 
-// Compiles and links a small library for the target. Returns the CPU features that the metadata in its bytes state. The
-// library is not loaded, since it may be for another machine.
+// Compiles and links a small library for the target. Returns the CPU features that its metadata states. The metadata is
+// read from the library's bytes, since a library for another machine cannot be loaded.
 std::vector<std::string> CpuFeaturesOf(const std::string& target_text) {
   Target target = Target::Parse("llvm -mtriple=" + target_text).value();
   auto object =
@@ -191,7 +191,7 @@ TEST(Artifact, FailuresOfTheRuntimeComeBack) {
   ASSERT_TRUE(built.ok()) << built.error().Text();
   EXPECT_EQ(built->kernel->metadata.workspace_bytes, 65536 * 4);
   KernelContext real(2);
-  AtContext context = *real.abi();  // a copy; the original's own functions do not accept it as their context
+  AtContext context = *real.abi();  // a copy, which the functions of the original do not accept
   std::string error;
   g_error = &error;
   context.set_error = KeepError;

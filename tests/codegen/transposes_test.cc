@@ -65,7 +65,8 @@ TEST(Tiles, WhatIsWrittenInBetweenIsSeen) {
   }
 }
 
-// A lane under a false condition is not read and is no part of a square. Columns without a condition still form one.
+// A lane whose condition is false is not read, so such lanes form no square. Columns without a condition still form
+// one.
 TEST(Tiles, ConditionsKeepTheirLanes) {
   for (const Target& target : Targets()) {
     AgreesWithInterpreter(Parse(R"(func f(x: f32[20, 16] input, w: f32[32, 16] input, y: f32[16, 32] output) {
@@ -90,7 +91,7 @@ TEST(Tiles, TheSameColumnTwice) {
   }
 }
 
-// Unrolled copies of a sequence must not share loads: the buffer has changed in between.
+// Unrolled copies of a sequence must not share loads, since the buffer changes between them.
 TEST(Tiles, EachSequenceReadsForItself) {
   for (const Target& target : Targets()) {
     AgreesWithInterpreter(Parse(R"(func f(x: f32[16, 16] input, y: f32[2, 2, 16, 16] output) {

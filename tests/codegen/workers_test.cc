@@ -179,7 +179,7 @@ TEST(BuildWorkers, BuildsWaitForMeasurements) {
   measurement.reset();
   waiting.join();
   EXPECT_EQ(finished, 2);
-  // Builds have released the lock, and they hold it shared, so they do not wait for each other.
+  // Builds take the lock in shared mode, so they do not wait for each other, and release it at their end.
   std::optional<HostLock> other = HostLock::Acquire(HostLock::Mode::kShared).value();
   EXPECT_EQ(build(), TrialStatus::kOk);
   other.reset();

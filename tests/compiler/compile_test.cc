@@ -117,14 +117,14 @@ TEST_F(CompileTest, DefaultSchedulesAreRight) {
   ASSERT_EQ(plain().info.inputs.size(), 1u);
   EXPECT_EQ(plain().info.inputs[0].name, "image");
   EXPECT_EQ(plain().info.inputs[0].shape, (std::vector<int64_t>{1, 3, 32, 32}));
-  // The check can fail: another input gives another output.
+  // The check notices a wrong output: that of another input.
   LoadedModel model = LoadModel(plain(), 1).value();
   EXPECT_TRUE(model.executor->SetInput(0, Tensor::Zeros({1, 3, 32, 32}, "f32").value()).ok());
   EXPECT_TRUE(model.executor->Run().ok());
   EXPECT_FALSE(CompareTensors(model.executor->Output(0), Read("output_0.pb")).value().ok);
 }
 
-// Rejects the kernels for which `refuses` is true.
+// A builder that rejects the kernels for which `refuses` is true.
 class Refusing : public Builder {
  public:
   Refusing(Builder& inner, std::function<bool(const BuildRequest&)> refuses)
@@ -273,7 +273,7 @@ TEST_F(CompileTest, RecordsOfOtherCoreCountsAreNotMentionedBesideOwnOnes) {
   EXPECT_EQ(result.choices[0].note, "");
 }
 
-// Old records state no caches. Records of another processor are not used.
+// The targets of old records state no caches. Records of another processor are not used.
 TEST_F(CompileTest, RecordsOfOtherCachesAreUsedWithANote) {
   Record record = DefaultRecordOf(0);
   std::string own = record.target;
@@ -390,7 +390,7 @@ TEST_F(CompileTest, AnEarlierChoiceStaysIfNothingIsFaster) {
   EXPECT_EQ(chosen.choice.schedules[0].trace, earlier.schedules[0].trace);
   EXPECT_GT(chosen.choice.created_at, 1) << "the choice was made again";
 
-  // With no other schedules than those that the choice was made from, it stands as it is. Another one opens it again.
+  // The choice stays as it is if there are no new schedules. With a new record, schedules are compared again.
   ASSERT_TRUE(StoreChoice(*store, chosen.choice).ok());
   ChosenNetwork again = choose();
   EXPECT_TRUE(again.same_schedules && again.kept_previous && !again.kept_defaults);

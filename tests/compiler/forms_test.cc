@@ -122,8 +122,8 @@ TEST_F(FormsTest, SizesAreThoseOfWhatRuns) {
   EXPECT_EQ(memory.constants_size_bytes, constants);
 }
 
-// Counts a kernel's scratch memory once for the calling thread and once more for each further thread of a parallel
-// loop.
+// A kernel's workspace includes the scratch memory of the calling thread. Each further thread of a parallel loop adds
+// thread_workspace_bytes.
 TEST(KernelMetadata, WorkspaceByThreads) {
   KernelMetadata metadata{.workspace_bytes = 1000, .thread_workspace_bytes = 300};
   EXPECT_EQ(metadata.WorkspaceOf(1), 1000);
@@ -185,7 +185,7 @@ TEST_F(FormsTest, OneSharedObjectHoldsEverything) {
     ASSERT_TRUE(executor->GetFunction("run").value()().ok());
     EXPECT_EQ(executor->GetFunction("get_output").value()(0)->As<Tensor>()->bytes(), Expected());
   }
-  // The module of the network and the kernel would have the same name.
+  // A network must not have the name of one of its kernels.
   Package named = package();
   named.info.model_name = named.info.kernels[0].name;
   EXPECT_THAT(WriteCompiled(named, File("named.so"), builder()).error().Text(), HasSubstr("is that of a kernel"));
@@ -310,7 +310,7 @@ TEST_F(FormsTest, ANetworkIsSplitOverTwoDevices) {
   const Network& network = shared_->network;
   Module root = SplitLibrary(network, shared_->compiled, shared_->target, builder());
   const std::string expected = Expected();
-  for (int split : {0, 1, 2, 3}) {  // all on the CPU; all on the device; in turns; one half each
+  for (int split : {0, 1, 2, 3}) {  // all on the CPU, all on the device, alternating, in halves
     SCOPED_TRACE(split);
     const std::vector<int> task_of_node = TaskOfNodes(network);
     std::vector<NodeCode> code(task_of_node.size());

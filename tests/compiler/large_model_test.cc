@@ -1,5 +1,5 @@
-// A model of more than 2 GiB with its weights in a separate file. No size passes through 32 bits, from the model to a
-// run.
+// A model of more than 2 GiB with its weights in a separate file is imported, compiled, packaged and run. No size on
+// this way is truncated to 32 bits.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

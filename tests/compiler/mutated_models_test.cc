@@ -34,14 +34,14 @@ int64_t FromEnvironment(const char* name, int64_t fallback) {
   return text ? std::atoll(text) : fallback;
 }
 
-// Appends the importable models below a folder, in the order of their paths.
+// Appends the small models below a folder that can be imported, in the order of their paths.
 void ReadModels(const fs::path& folder, std::vector<std::string>& models) {
   std::vector<fs::path> paths;
   for (const auto& entry : fs::recursive_directory_iterator(folder)) {
     if (entry.is_regular_file() && entry.path().extension() != ".pb") paths.push_back(entry.path());
   }
   std::sort(paths.begin(), paths.end());
-  constexpr uintmax_t kMostBytes = 100'000;  // there are many mutants, so models must be small
+  constexpr uintmax_t kMostBytes = 100'000;  // size limit of a model, since there are many mutants
   for (const fs::path& path : paths) {
     if (fs::file_size(path) > kMostBytes) continue;
     std::string bytes = test::ReadAll(path.string());
@@ -166,7 +166,8 @@ struct Counts {
   std::map<std::string, int> refusals;
 };
 
-// Sends models through the product. Check returns a description of the first failure; empty if there is none.
+// Imports, optimizes and lowers models, and compiles and runs some of them. Check returns a description of the first
+// failure, or "".
 class MutantChecker {
  public:
   explicit MutantChecker(int to_compile) : to_compile_(to_compile) {}
@@ -285,7 +286,7 @@ TEST(MutatedModels, AreRefusedOrComputeWhatTheySay) {
   const int64_t count = FromEnvironment("AUTOTUNE_MUTANTS", 400), seed = FromEnvironment("AUTOTUNE_MUTANTS_SEED", 1),
                 first = FromEnvironment("AUTOTUNE_MUTANTS_FIRST", 0),
                 to_compile = FromEnvironment("AUTOTUNE_MUTANTS_COMPILED", 12);
-  constexpr unsigned kMostSeconds = kSanitized ? 600 : 60;  // for one mutant
+  constexpr unsigned kMostSeconds = kSanitized ? 600 : 60;  // time limit of one mutant
   for (int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGALRM}) std::signal(signal, SayWhichMutant);
   const MemoryLimit limit;
   const std::vector<std::string> models = Models();
@@ -320,7 +321,7 @@ TEST(MutatedModels, AreRefusedOrComputeWhatTheySay) {
       "them compared; %d failures\n",
       static_cast<long long>(count), models.size(), counts.imported, counts.judged, counts.compiled,
       counts.compiled_judged, failures);
-  constexpr int64_t kEnough = 100;  // mutants; shares of fewer mean nothing
+  constexpr int64_t kEnough = 100;  // fewest mutants for which the shares below are checked
   if (count < kEnough) return;
   EXPECT_GT(counts.imported, count * 3 / 10);
   EXPECT_GT(counts.judged, counts.imported / 3);

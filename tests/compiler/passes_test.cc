@@ -121,7 +121,8 @@ TEST_F(NetworkPasses, LoweringInWorkersIsTimedAndCounted) {
   EXPECT_TRUE(unobserved.Times().empty());
 }
 
-// Two options and a disabled pass, of both pipelines, change the package or leave it as it is, as expected.
+// Options and disabled passes, of both pipelines, change the library and the graph or leave them as they are, as
+// expected. The outputs stay the same up to rounding.
 TEST_F(NetworkPasses, OptionsAndDisabledPassesReachTheWorkers) {
   const Package plain = Build();
   EXPECT_TRUE(Build(PassContext(PassConfig{.time = true, .verify = true})).library == plain.library);
@@ -131,7 +132,7 @@ TEST_F(NetworkPasses, OptionsAndDisabledPassesReachTheWorkers) {
     bool same_library, same_graph;
   };
   for (const Case& c :
-       std::vector<Case>{{{.disabled = {"overlap_rows"}}, true, true},  // no schedule here asks for this pass
+       std::vector<Case>{{{.disabled = {"overlap_rows"}}, true, true},  // no schedule here needs this pass
                          {{.disabled = {"partition_loops"}}, false, true},
                          {{.options = {{"unroll_limit", "64"}}}, false, true},
                          {{.options = {{"fuse_groups", "none"}}}, false, false}}) {
@@ -152,8 +153,8 @@ TEST_F(NetworkPasses, WorkersDumpTheirKernels) {
   const PassContext passes(PassConfig{.dump = folder.string()});
   const Network network = Load(passes);
   ASSERT_TRUE(Compile(network, Host(), nullptr, *builder_, passes).ok());
-  // File names hold the pass's number. Each pass that runs writes one file; the kernel's first pass splits off
-  // `prepare`.
+  // Each pass that runs writes one file, whose name begins with the pass's number. The first pass of a kernel splits
+  // off `prepare`, which has a folder of its own.
   const std::string tasks = std::to_string(graph::Pipeline().size() + 1) + "_make_kernels.txt";
   const size_t lowering = LoweringPassTable().passes.size();
   const std::string last = "_" + std::string(LoweringPassTable().passes.back().name) + ".txt";
@@ -168,7 +169,7 @@ TEST_F(NetworkPasses, WorkersDumpTheirKernels) {
   fs::remove_all(folder);
 }
 
-// A dump that cannot be written is an error that names the file.
+// A dump that cannot be written is an error that names the path.
 TEST_F(NetworkPasses, AFullDumpEndsTheBuild) {
   const PassContext passes(PassConfig{.dump = kResNet + "/dump"});
   Result<Network> network = LoadNetwork(kResNet, {}, Host(), *builder_, passes);

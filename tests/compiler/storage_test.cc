@@ -21,7 +21,8 @@ GraphNode Node(std::string function, std::vector<GraphRef> inputs, std::vector<i
   return node;
 }
 
-// Returns a chain of nodes with random earlier values as inputs. Each node has one output.
+// Returns a random graph. Each node has one output and reads the last value of its device, and sometimes an earlier
+// one.
 Graph RandomGraph(Rng& rng, int nodes, int devices) {
   Graph graph;
   for (int i = 0; i < nodes; ++i) {

@@ -17,8 +17,7 @@ Features Made(float x, float y) {
 }
 double Truth(float x, float y) { return 1e-3 * (1 + x * x + (y > 0.5f ? 2 : 0)); }
 
-// One draft score for all candidates, which leaves their order to the model.
-constexpr double kFlat = 1e-3;
+constexpr double kFlat = 1e-3;  // seconds; the same draft score for all candidates, whose order only the model predicts
 
 std::vector<float> Scores(const CostModel& model, uint64_t task, const std::vector<Features>& features,
                           const std::vector<double>& drafts) {
@@ -67,7 +66,7 @@ TEST(CostModel, KnowsTheDraftScoreBeforeItHasLearned) {
   EXPECT_NEAR(score[1] - score[0], std::log(2), 1e-5);
 }
 
-// If the draft score is right up to a factor per task, there is nothing to correct.
+// If the draft score is right up to a factor per task, the model has nothing to correct.
 TEST(CostModel, KeepsADraftScoreThatIsRight) {
   auto model = MakeXgboostModel();
   Rng rng(3);
@@ -110,7 +109,7 @@ double Correction(const CostModel& model, uint64_t task) {
   return score[0] - score[1];
 }
 
-// A correction learned from other tasks counts a little. It counts more as the task gains its own measurements.
+// A correction learned from other tasks has little weight. The weight grows with the number of a task's own samples.
 TEST(CostModel, TrustsItsCorrectionAsATasksOwnSamplesGrow) {
   auto model = MakeXgboostModel();
   model->Add(DrawnSamples(1, 1, 100));

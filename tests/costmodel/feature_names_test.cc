@@ -15,7 +15,8 @@ float Feature(const Features& features, const std::string& name) {
   const std::vector<FeatureName>& names = FeatureNames();
   for (size_t i = 0; i < names.size(); ++i) {
     if (names[i].name != name) continue;
-    return static_cast<float>(std::round(100 * names[i].QuantityOf(features[i])) / 100);  // logarithms have 24 bits
+    // Features are logarithms stored as f32, so the quantity is exact only up to rounding.
+    return static_cast<float>(std::round(100 * names[i].QuantityOf(features[i])) / 100);
   }
   ADD_FAILURE() << "no feature " << name;
   return -1;

@@ -18,7 +18,7 @@ namespace autotune {
 namespace {
 
 constexpr int64_t kMostIterations = 3000;  // most iterations of a block, so that counting stays fast
-constexpr int kLine = 64;
+constexpr int kLine = 64;                  // bytes of a cache line
 
 using Values = std::map<Name, int64_t>;
 
@@ -67,8 +67,8 @@ void Collect(const Stmt& s, std::vector<For>& loops, std::vector<Place>& out) {
   }
 }
 
-// For the loops outside `level`, the maximum over all their positions of: the number of elements touched, and for each
-// subscript the span and number of its values.
+// The number of elements that an access touches inside the loops from `level` on, and for each subscript the span and
+// the number of its values. Each is the maximum over all iterations of the loops outside.
 struct Counted {
   size_t elements = 0;
   std::vector<int64_t> spans, counts;
@@ -164,7 +164,8 @@ void Compare(const PrimFunc& func, const Nest& nest, Verdict& verdict) {
   }
 }
 
-// Applies random legal splits (some overshoot), fusions, reorders and moves of producers to consumers.
+// Returns a random program after random legal splits (some overshoot), fusions, reorders, paddings and moves of
+// producers to consumers.
 PrimFunc RandomlyScheduled(uint64_t seed) {
   Rng rng(seed);
   Schedule schedule(test::MakeRandomProgram(seed, {.max_stages = 3, .max_extent = 8}));
@@ -214,7 +215,7 @@ TEST(Footprint, IsNeverLessThanWhatIsTouchedAndMostlyEqual) {
 TEST(Footprint, OfAWrongNestIsFound) {
   struct Fault {
     const char* what;
-    std::function<bool(Nest&)> make;  // whether there was something to change
+    std::function<bool(Nest&)> make;  // changes a Nest; returns false if the fault does not apply
   };
   const Fault faults[] = {
       {"a shorter loop",
@@ -263,7 +264,7 @@ TEST(Footprint, OfAWrongNestIsFound) {
   }
 }
 
-// A tile of pixels whose size is no multiple of the image's row touches two rows.
+// The image's rows have 28 pixels. A tile whose size does not divide a row touches several rows.
 TEST(Footprint, KnowsTilesThatCrossRows) {
   auto rows = [](int64_t tile) {
     const std::string outer = std::to_string(84 / tile), inner = std::to_string(tile);

@@ -40,7 +40,7 @@ TEST(Regression, PredictsTheLabelItselfOnUnseenRows) {
   double error = 0, spread = 0;
   for (size_t i = 0; i < predicted.size(); ++i) {
     error += std::abs(predicted[i] - test.labels[i]);
-    spread += std::abs(test.labels[i] + 5.2);  // the mean of the labels
+    spread += std::abs(test.labels[i] + 5.2);  // distance from the labels' mean, -5.2
   }
   EXPECT_LT(error, 0.25 * spread);
   EXPECT_TRUE((*model)->Predict({}).empty());

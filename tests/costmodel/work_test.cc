@@ -1,4 +1,4 @@
-// Operations and bytes of blocks, on programs small enough to count by hand.
+// Counts the operations and bytes of blocks, in programs small enough to count by hand.
 #include "costmodel/work.h"
 
 #include <gtest/gtest.h>

@@ -22,8 +22,8 @@ using testing::HasSubstr;
 constexpr int kFloat = 1, kInt64 = 7, kBool = 9, kDouble = 11;  // ONNX's element types
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// One call of Attention. Extents: images, query heads, key heads, queries, new keys, past keys, widths of keys and
-// values.
+// One call of Attention. `heads` counts heads of queries, and `shared` those of keys and values. `keys` counts new
+// keys, and `past` those that are joined before them. `width` is that of queries and keys.
 struct Case {
   int64_t batch = 2, heads = 2, shared = 2, queries = 3, keys = 5, past = 0, width = 4, value_width = 3;
   bool merged = false, causal = false;
@@ -32,7 +32,7 @@ struct Case {
   std::vector<int64_t> mask;  // shape of the mask; empty if there is none
   bool bool_mask = false;
   std::optional<int64_t> left, right;
-  Numbers lengths;  // number of keys of each image; empty if there are none
+  Numbers lengths;  // number of keys of each sequence (nonpad_kv_seqlen); empty: no such input
   int mode = 0;
   int opset = 25, type = kFloat;
   bool softmax_in_doubles = false;
@@ -185,8 +185,8 @@ Tensors Draw(const Case& c, std::mt19937& rng) {
   in.mask = Random(mask, rng);
   if (c.bool_mask) {
     for (double& m : in.mask) m = m > 0;
-    std::fill_n(in.mask.begin(), std::min<int64_t>(mask, c.mask.empty() ? 0 : c.mask.back()),
-                0);  // the first row of the mask: no keys
+    // The first row of the mask hides all keys.
+    std::fill_n(in.mask.begin(), std::min<int64_t>(mask, c.mask.empty() ? 0 : c.mask.back()), 0);
   }
   return in;
 }
@@ -234,8 +234,8 @@ TEST(Attention, Plain) {
 TEST(Attention, SharedHeads) {
   for (bool merged : {false, true}) {
     Check({.heads = 6, .merged = merged});
-    Check(
-        {.heads = 6, .queries = 1, .merged = merged});  // query heads that share a key head become rows of one product
+    // With one query, the query heads that share a key head become rows of one product.
+    Check({.heads = 6, .queries = 1, .merged = merged});
     Check({.heads = 4, .shared = 1, .merged = merged, .causal = true});
   }
   Check({.heads = 6, .queries = 1, .mask = {2, 6, 1, 5}});
@@ -298,8 +298,8 @@ std::vector<std::string> Kernels(const Case& c) {
   return kernels;
 }
 
-// The kernel of the product also computes scale, cap and mask; the softmax is one kernel. The other kernels transpose
-// the keys and join the masks.
+// One kernel computes both products, scale, cap, mask and softmax. The other kernels transpose the keys and join the
+// masks.
 TEST(Attention, AFewKernels) {
   const auto kernels =
       Kernels({.causal = true, .softcap = 2, .mask = {2, 1, 3, 5}, .bool_mask = true, .all_outputs = false});
@@ -316,7 +316,7 @@ TEST(Attention, AFewKernels) {
   EXPECT_EQ(Kernels({.all_outputs = false}).size(), 2u);  // the other kernel is a transpose of the keys
 }
 
-// Scores that are outputs of the model are stored.
+// If the scores are outputs of the model, they must be stored. Then each product has a kernel of its own.
 TEST(Attention, KernelsOfScoresThatAreOutputs) {
   const auto kernels = Kernels({.all_outputs = true});
   const auto products = std::count_if(kernels.begin(), kernels.end(), [](const std::string& text) {

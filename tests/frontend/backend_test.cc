@@ -1,4 +1,4 @@
-// ONNX's own backend tests (Debian's libonnx-testdata), through the importer and the reference evaluator.
+// Runs ONNX's own backend tests (Debian's libonnx-testdata) through the importer and the reference evaluator.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -34,7 +34,7 @@ Result<std::vector<TensorValue>> EvaluateByReference(const Graph& g) {
   return out;
 }
 
-// Evaluates every output of a graph to zeros, for tests of types alone.
+// Returns zeros for every output of a graph, in place of its values. For tests in which constants may have any value.
 Result<std::vector<TensorValue>> EvaluateToZeros(const Graph& g) {
   std::vector<TensorValue> out;
   for (ValueId v : g.outputs) {
@@ -46,7 +46,7 @@ Result<std::vector<TensorValue>> EvaluateToZeros(const Graph& g) {
   return out;
 }
 
-// The cases that must import. Others may be refused, but a case that imports must give the right outputs.
+// The cases that must be imported. Other cases may be refused, but every imported case must give the right outputs.
 const char* const kMustPass[] = {
     "test_add",
     "test_add_bcast",
@@ -140,13 +140,15 @@ TEST(Backend, OnnxNodeTests) {
     ASSERT_GE(in.size(), g.inputs.size()) << name;
     ASSERT_EQ(want.size(), g.outputs.size()) << name;
     std::vector<reference::Tensor> inputs;
-    auto declare = [](TensorValue& value, const TensorSpec& spec) {  // the files hold the bits of bf16 as u16
+    // The files store the bits of bf16 as u16.
+    auto declare = [](TensorValue& value, const TensorSpec& spec) {
       if (spec.dtype == DType::BFloat16() && value.spec.dtype == DType::UInt(16)) value.spec.dtype = spec.dtype;
     };
     for (size_t i = 0; i < g.outputs.size(); ++i) declare(want[i].value, g.Spec(g.outputs[i]));
     for (size_t i = 0; i < g.inputs.size(); ++i) {
       declare(in[i].value, g.Spec(g.inputs[i]));
-      // CastLike uses only the type of its second operand; the file gives it another shape than the model does.
+      // CastLike uses only the type of its second operand, and the file's operand may have another shape than the
+      // model's.
       if (const TensorSpec& spec = g.Spec(g.inputs[i]);
           name.starts_with("test_castlike") && in[i].value.spec.shape != spec.shape) {
         in[i].value = TensorValue::FromNumbers(in[i].value.spec.dtype, spec.shape,
@@ -156,9 +158,9 @@ TEST(Backend, OnnxNodeTests) {
       inputs.push_back(reference::FromValue(in[i].value));
     }
     auto got = reference::Evaluate(g, inputs);
-    // The reference computes in doubles, which round to another integer where the model's floats meet a tie.
+    // The reference computes in doubles. Near a tie, Round may give another integer than for the model's floats.
     bool rounds = std::any_of(g.nodes.begin(), g.nodes.end(), [](const Node& n) { return n.op == Op::kRound; });
-    // The fused kernels are compared as well, and each must have a computation.
+    // The outputs of the fused graph are compared as well, and so are the loops of each of its tasks.
     Graph fused = Optimize(imported->module, {.evaluate = EvaluateByReference})->main();
     auto got_fused = reference::Evaluate(fused, inputs);
     for (size_t i = 0; i < got.size(); ++i) {
@@ -166,8 +168,8 @@ TEST(Backend, OnnxNodeTests) {
       double allowed = rounds && spec.dtype.IsInt() ? 1 : 0;
       // The files give these expected values to four decimals.
       if (name.starts_with("test_roialign_aligned")) allowed = kHalfOfFourthDecimal;
-      // A neighbouring value is accepted for 16-bit floats: doubles round the other way near a tie, and early ONNX
-      // versions truncate bf16.
+      // For 16-bit floats a neighbouring value is accepted: the reference's doubles may round the other way near a tie,
+      // and early ONNX versions truncate bf16.
       const double relative = 1e-4 + (!spec.dtype.IsHalf() ? 0 : spec.dtype == DType::BFloat16() ? 0x1p-7 : 0x1p-10);
       const reference::Tensor expected = reference::FromValue(want[i].value);
       EXPECT_LE(reference::Excess(got[i], expected, 1e-5, relative), allowed) << name;

@@ -1,4 +1,4 @@
-// Einsum, compared with loops over all values of all labels.
+// Einsum, compared with a sum of products over all values of all labels.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ using reference::At;
 using reference::Tensor;
 using testing::HasSubstr;
 
-// Computes the sum by its definition. `inputs` and `output` name each dimension by a letter; dimensions of extent 1
+// Computes an Einsum by its definition. `inputs` and `output` name each dimension by a letter. Dimensions of extent 1
 // broadcast.
 Tensor Naive(const std::vector<std::string>& inputs, const std::string& output, const std::vector<Tensor>& in) {
   std::map<char, int64_t> extents;
@@ -55,7 +55,7 @@ ModelMaker ModelOf(const std::string& equation, const std::vector<Shape>& shapes
 
 struct Row {
   const char* equation;
-  std::vector<std::string> inputs;  // the operands of the equation, with a letter for each dimension
+  std::vector<std::string> inputs;  // terms of the operands, with letters in place of an ellipsis
   std::string output;
   std::vector<Shape> shapes;
 };
@@ -113,7 +113,7 @@ TEST(Einsum, AsItsDefinition) {
     EXPECT_EQ(got.shape, want.shape) << row.equation;
     EXPECT_LE(reference::Excess(got, want), 0) << row.equation;
   }
-  // The check notices a different equation.
+  // The comparison notices that two equations are different.
   const Tensor x = reference::Random({3, 3}, rng);
   EXPECT_GT(reference::Excess(Computed({"ij->ji", {}, "", {{3, 3}}}, {x}), Naive({"ij"}, "ij", {x})), 0);
 }

@@ -1,5 +1,5 @@
-// Peculiarities of exporters' models: repeated lists, names that nobody reads, named dimensions, weights in other
-// files, chains of nodes that do nothing.
+// Peculiarities of models that exporters write: initializers that are also inputs, unused names, named dimensions,
+// weights in other files, chains of nodes without effect.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -19,8 +19,8 @@ using graph::Shape;
 using testing::HasSubstr;
 
 TEST(Exporters, InitializersMayBeInputsToo) {
-  // File format 3 requires every initializer to be listed as an input; the initializer is the input's default and its
-  // value.
+  // File format 3 requires that every initializer is also listed as an input. The importer takes such an input for a
+  // constant.
   ModelMaker m(9);
   m.FileFormat(3).Input("x", {2}).Input("w", {2}).Floats("w", {2}, {3, 4}).Output("y");
   m.Node("Mul", {"x", "w"}, {"y"});
@@ -36,7 +36,7 @@ TEST(Exporters, WhatNobodyReadsIsNoObstacle) {
   m.ImportDomain("com.microsoft").ImportDomain("ai.onnx.ml").ImportDomain("pkg.torch");
   m.Node("Relu", {"x"}, {"y"});
   EXPECT_EQ(Output(m, {{-1, 2}}), (Numbers{0, 2}));
-  // An operator of such a domain is refused.
+  // A model may declare a domain that is not supported, but not use its operators.
   m.Node("TreeEnsemble", {"x"}, {"z"}).Domain("ai.onnx.ml");
   EXPECT_EQ(ImportError(m), "m.onnx cannot be imported: ai.onnx.ml.TreeEnsemble (node #1) is not supported");
 }

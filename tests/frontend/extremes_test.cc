@@ -58,7 +58,7 @@ TEST(Extremes, LogSumExpOfInfinities) {
   }
 }
 
-// Reductions of integers that are computed in floats drop the fractional part.
+// Some reductions of integers are computed in floats; their results drop the fractional part.
 TEST(Extremes, ReductionsOfIntegersInFloats) {
   auto reduced = [](const char* op, int type, const Numbers& x) {
     ModelMaker m;
@@ -90,7 +90,8 @@ TEST(Extremes, PadsWithANumberThatIsComputed) {
   EXPECT_THAT(ImportError(model({2})), HasSubstr("cannot reshape"));
 }
 
-// 2^62 + 1 is no double: an attribute would hold 2^62. A number that a double holds becomes an attribute.
+// A pad value that a double represents becomes an attribute of kPad. 2^62 + 1 must not, since the attribute would be
+// 2^62.
 TEST(Extremes, PadsWithAnyInteger) {
   constexpr int64_t kOdd = (int64_t{1} << 62) + 1;
   for (int64_t value : {kOdd, int64_t{-7}}) {
@@ -115,7 +116,7 @@ TEST(Extremes, CastsOfLargeConstants) {
     m.Ints("x", {value, 1}).Output("y").Node("Cast", {"x"}, {"y"}).Int("to", kInt32);
     Result<ImportedModel> imported = Import(m);
     ASSERT_TRUE(imported.ok()) << imported.error().Text();
-    EXPECT_EQ(imported->module.main().nodes.empty(), value == 7);  // a kernel casts the other number
+    EXPECT_EQ(imported->module.main().nodes.empty(), value == 7);  // a kernel casts the large number
   }
   ModelMaker nan;
   nan.Floats("x", {2}, {std::nanf(""), 2.5f}).Output("y").Node("Cast", {"x"}, {"y"}).Int("to", kInt32);

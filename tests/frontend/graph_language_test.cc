@@ -1,5 +1,5 @@
-// A model's own functions and control flow: the values that they compute after the importer has inlined their nodes,
-// and the reasons why some are refused.
+// A model's own functions and its control flow (If, Loop, Scan). The importer inlines and unrolls them. The tests check
+// the values that the model computes, and the reasons why some models are refused.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,10 +15,10 @@ constexpr int kFloat = 1, kInt64 = 7, kBool = 9;  // ONNX's numbers of element t
 const std::string kInvalid = "m.onnx is not a valid ONNX model: ";
 const std::string kRefused = "m.onnx cannot be imported: ";
 
-// A scalar constant as an initializer.
+// Returns a scalar, for ImportOptions::fixed.
 graph::TensorValue Bool(bool value) { return graph::TensorValue::FromNumbers(DType::Bool(), {}, {value ? 1.0 : 0.0}); }
 
-// y = x * scale + shift, where scale and shift are inputs; shift may be left out.
+// Returns the function y = x * scale.
 ModelMaker ScaleBody() {
   ModelMaker f(17);
   f.Input("x", {}).Input("scale", {}).Output("y");
@@ -88,14 +88,13 @@ TEST(Functions, ManyCallsOfFewBytesAreBounded) {
   leaf.Input("v", {}).Output("r");
   leaf.Node("Neg", {"v"}, {"r"});
   m.Input("x", {2}).Output("y").Function("f", "F0", leaf);
-  for (int i = 1; i <= 30; ++i) {  // the chain of functions makes 2^30 nodes
+  for (int i = 1; i <= 30; ++i) {  // each function calls the previous one twice: 2^30 nodes
     ModelMaker f(17);
     f.Input("v", {}).Output("r");
     f.Node("F" + std::to_string(i - 1), {"v"}, {"u"}).Domain("f");
     f.Node("F" + std::to_string(i - 1), {"u"}, {"r"}).Domain("f");
     m.Function("f", "F" + std::to_string(i), f);
   }
-  ModelMaker few = m;
   m.Node("F30", {"x"}, {"y"}).Domain("f");
   EXPECT_THAT(ImportError(m), HasSubstr("functions and loops make more than 65536 nodes of this model"));
 }
@@ -124,8 +123,8 @@ TEST(Functions, DepthIsBounded) {
 TEST(Functions, AttributesComeFromTheCallOrTheDefault) {
   ModelMaker f(13), m(17);
   f.Input("v", {}).Output("r");
-  f.Node("Softmax", {"v"}, {"s"})
-      .Reference("axis", "along");  // neither call nor function gives it, so the operator's default -1 holds
+  // For output b, neither the call nor the function gives `along`, so Softmax's own default of `axis` holds, -1.
+  f.Node("Softmax", {"v"}, {"s"}).Reference("axis", "along");
   f.Node("ReduceSum", {"s"}, {"r"}).Reference("keepdims", "keep");
   m.Input("x", {2, 2}).Output("a").Output("b").Function("f", "F", f, {{"keep", 1}});
   m.Node("F", {"x"}, {"a"}).Domain("f").Int("along", 0);
@@ -159,7 +158,7 @@ TEST(Functions, OptionalInputsMayBeLeftOut) {
 }
 
 TEST(Functions, ImportOperatorSetsOfTheirOwn) {
-  // Before operator set 13, Softmax works on the flattened trailing axes: on all four numbers with axis 0.
+  // Before operator set 13, Softmax normalizes over `axis` and all later axes: with axis 0, over all four numbers.
   for (int opset : {11, 13}) {
     ModelMaker f(opset), m(17);
     f.Input("v", {}).Output("r");
@@ -185,7 +184,6 @@ TEST(Functions, OverloadsAreFunctionsApart) {
   keep.Input("v", {}).Output("r");
   keep.Node("Identity", {"v"}, {"r"});
   m.Input("x", {1}).Output("y").Function("f", "F", negate, {}, "a").Function("f", "F", keep, {}, "b");
-  ModelMaker unknown = m;
   m.Node("F", {"x"}, {"y"}).Domain("f").Overload("a");
   EXPECT_EQ(Output(m, {{1}}), Numbers{-1});
   ModelMaker other(17);
@@ -210,7 +208,7 @@ TEST(Functions, ComplaintsNameNodeAndPlaceAndComeAllAtOnce) {
                 "not supported, in function f.G");
 }
 
-// A model with an If whose condition is the input c.
+// Returns a model of one If whose condition is the input c.
 ModelMaker Branches(const ModelMaker& yes, const ModelMaker& no, int condition_type = kBool) {
   ModelMaker m(17);
   m.Input("x", {2}).Input("c", {}, condition_type).Output("y");
@@ -256,8 +254,7 @@ TEST(If, BranchesOfOneShapeAreSelectedAtRunTime) {
 }
 
 TEST(If, ReadsAndNamesAroundIt) {
-  ModelMaker inner = Branches(Branch("Add", {"x", "t"}), Branch("Neg", {"x"}));
-  // A nested branch reads from both graphs around it.
+  // A nested branch reads tensors of both graphs around it: t of the branch `then`, x of the model.
   ModelMaker then(17);
   then.Output("r");
   then.Node("Mul", {"x", "x"}, {"t"});
@@ -277,7 +274,6 @@ TEST(If, ReadsAndNamesAroundIt) {
   late.Node("Relu", {"y"}, {"z"}, "r");
   EXPECT_EQ(ImportError(late),
             kInvalid + "If (node 'if') reads 'z', which Relu (node 'r') computes from its result: a cycle");
-  ModelMaker twice = Branches(then, then);
   ModelMaker doubled(17);
   doubled.Output("r");
   doubled.Node("Neg", {"x"}, {"r"}, "a");
@@ -342,7 +338,7 @@ TEST(Loop, ThousandIterationsAreTheMost) {
 }
 
 TEST(Loop, EndsWhereItsConditionSaysSo) {
-  // while (i < 4): the body counts the iterations, without a trip count.
+  // A loop without a trip count. The body ends it after four iterations.
   ModelMaker body(17);
   body.Input("i", {}, kInt64).Input("go", {}, kBool).Input("sum", {2}).Ints("four", {4}).Ints("one", {1});
   body.Output("on").Output("next");
@@ -353,7 +349,7 @@ TEST(Loop, EndsWhereItsConditionSaysSo) {
   m.Input("x", {2}).Output("y");
   m.Node("Loop", {"", "", "x"}, {"y"}, "loop").Graph("body", body);
   EXPECT_EQ(Output(m, {{1, 2}}), (Numbers{5, 10}));
-  // A trip count of 9 and a body that ends the loop earlier, without an initial condition.
+  // A loop with a trip count of 9, whose body ends it earlier.
   ModelMaker both(17);
   both.Input("x", {2}).Ints("nine", {9}).Output("y");
   both.Node("Loop", {"nine", "", "x"}, {"y"}, "loop").Graph("body", body);

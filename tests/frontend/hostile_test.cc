@@ -99,7 +99,7 @@ TEST_F(ExternalData, NeedsAFolder) {
             "m.onnx)");
 }
 
-// External data in files of more than 4 GiB: no offset passes through 32 bits, and only the tensor's bytes are read.
+// External data in files of more than 4 GiB: no offset is truncated to 32 bits, and only the tensor's bytes are read.
 TEST_F(ExternalData, LiesBeyondFourGiBOfALargeFile) {
   const std::string path = root_ + "/model/large.bin";
   const float expected[] = {5, 6, 7, 8};

@@ -165,7 +165,7 @@ TEST(Import, RemaindersOfFloats) {
   }
 }
 
-// Before operator set 7, attributes described broadcasting.
+// Before operator set 7, operators broadcast only as their attributes `broadcast` and `axis` say.
 TEST(Import, BroadcastByAttributes) {
   auto evaluate = [](const std::vector<int64_t>& other, int64_t axis, bool broadcast) -> std::vector<double> {
     ModelMaker m(6);

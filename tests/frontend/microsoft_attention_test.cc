@@ -17,12 +17,12 @@ namespace {
 using testing::HasSubstr;
 
 constexpr int kFloat = 1, kInt32 = 6;  // ONNX's element types
-constexpr double kFilter = -10000;     // ONNX Runtime's default, which is added to masked scores
+constexpr double kFilter = -10000;     // ONNX Runtime's default summand for masked scores
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// All tests have two images.
-constexpr int64_t kBatch = 2;
+constexpr int64_t kBatch = 2;  // number of sequences in every test
 
+// An operand of shape [B, H, S, D], with B = kBatch, H = `heads`, S = `length` and D = `width`.
 struct Heads {
   int64_t heads = 0, length = 0, width = 0;
   Numbers x;
@@ -69,7 +69,7 @@ Heads Joined(const Heads& past, const Heads& now) {
 
 using Bias = std::function<double(int64_t b, int64_t h, int64_t s, int64_t t)>;
 
-// Returns the result as [B, S, H * E].
+// Computes attention by its definition. Returns the result as [B, S, H * E], where E is the width of v.
 Numbers Attended(const Heads& q, const Heads& k, const Heads& v, double scale, const Bias& bias, double cap = 0) {
   Heads y{q.heads, q.length, v.width, Numbers(kBatch * q.heads * q.length * v.width)};
   for (int64_t row = 0; row < kBatch * q.heads * q.length; ++row) {
@@ -111,7 +111,7 @@ void ExpectOutputs(const ModelMaker& m, const std::vector<Numbers>& inputs, cons
   }
 }
 
-// A model of one node. Add gives the node one more input.
+// A model of one node, and the values of its inputs. Add appends an input of the node.
 struct OneNode {
   ModelMaker m = ModelMaker(17);
   std::vector<std::string> inputs;
@@ -195,7 +195,7 @@ TEST(MicrosoftAttention, PackedOperands) {
   pair.Add({2, 3, 2, 2, 4}, Packed({&k, &v}));
   pair.Node("MultiHeadAttention").Int("num_heads", 2);
   ExpectOutputs(pair.m, pair.values, {want});
-  cross.Add({2, 3, 8}, q.Merged());  // the keys and values come as heads
+  cross.Add({2, 3, 8}, q.Merged());  // merged queries; keys and values of shape [B, H, S, D]
   cross.Add({2, 2, 3, 4}, k.x);
   cross.Add({2, 2, 3, 4}, v.x);
   cross.Node("MultiHeadAttention").Int("num_heads", 2);
@@ -205,7 +205,8 @@ TEST(MicrosoftAttention, PackedOperands) {
 // Attention's input times its weights gives queries, keys and values.
 struct Projection {
   Numbers x = Random(2 * 3 * 2, 1), w = Random(2 * 20, 2), b = Random(20, 3);
-  Heads Part(int64_t begin, int64_t width) const {  // of two heads
+  // Returns two heads of the given width, from the product's columns `begin` and following.
+  Heads Part(int64_t begin, int64_t width) const {
     Heads out{2, 3, width, Numbers(kBatch * 2 * 3 * width)};
     for (int64_t i = 0; i < kBatch; ++i) {
       for (int64_t h = 0; h < 2; ++h) {
@@ -280,8 +281,8 @@ TEST(MicrosoftAttention, PastInOneTensor) {
   ExpectOutputs(n.m, n.values, {Attended(part(0), all_k, all_v, 1 / std::sqrt(2), causal), present});
 }
 
-// Rotates pairs of elements, (a, b) -> (a cos - b sin, a sin + b cos): elements i and i + 1 if interleaved, otherwise i
-// and i + half.
+// Rotates pairs of elements: (a, b) -> (a cos - b sin, a sin + b cos). Pair i consists of the elements 2 i and 2 i + 1
+// if interleaved, otherwise of i and i + half.
 Heads Rotated(const Heads& x, const Numbers& cos, const Numbers& sin, int64_t half, bool interleaved,
               const std::function<int64_t(int64_t b, int64_t s)>& position) {
   Heads out = x;
@@ -323,8 +324,8 @@ TEST(MicrosoftAttention, RotaryEmbedding) {
   }
 }
 
-// Prompts of 4 and 2 tokens, the second padded on the right. There is no past, or a past of no rows, as in exported
-// decoders.
+// Prompts of 4 and 2 tokens; the second prompt is padded on the right. The inputs for the past are omitted or have no
+// rows, as in exported decoders.
 TEST(MicrosoftAttention, GroupedPrompt) {
   const Heads q = Make(4, 4, 4, 1), k = Make(2, 4, 4, 2), v = Make(2, 4, 4, 3);
   const Numbers cos = Random(16, 5), sin = Random(16, 6);
@@ -357,7 +358,7 @@ TEST(MicrosoftAttention, GroupedPrompt) {
   }
 }
 
-// One more token after pasts of 3 and 1 tokens, in buffers of 4 rows.
+// Each sequence gets one more token. The pasts have 3 and 1 tokens, in buffers of 4 rows.
 TEST(MicrosoftAttention, GroupedDecoding) {
   const Heads q = Make(4, 1, 4, 1), k = Make(2, 1, 4, 2), v = Make(2, 1, 4, 3);
   const Heads pk = Make(2, 4, 4, 4), pv = Make(2, 4, 4, 5);
@@ -400,7 +401,7 @@ TEST(MicrosoftAttention, GroupedDecoding) {
   Heads all_v = inserted(pv, v), all_k = rk;
   auto bias = [&](int64_t b, int64_t, int64_t, int64_t t) { return t > ends[b] ? -kInfinity : 0; };
   const Numbers y = Attended(Rotated(q, cos, sin, 2, true, at_end), all_k, all_v, 0.5, bias);
-  // The rows after an image's keys are unspecified; this implementation repeats the last new row.
+  // The rows after a sequence's keys are unspecified. This implementation repeats the last new row there.
   for (Heads* present : {&all_k, &all_v}) {
     for (int64_t h = 0; h < 2; ++h) {
       for (int64_t t = ends[1] + 1; t < 4; ++t) {

@@ -68,7 +68,7 @@ TEST(Microsoft, FusedMatMul) {
   ModelMaker m(12);
   m.Input("a", {3, 2}).Input("b", {2, 3});
   Node(m, "FusedMatMul", {"a", "b"}, {"y"}).Int("transA", 1).Int("transB", 1).Float("alpha", 0.5f);
-  // a' = 1 3 5 / 2 4 6, b' = 1 4 / 2 5 / 3 6
+  // The transpose of a has the rows (1 3 5) and (2 4 6), that of b the rows (1 4), (2 5) and (3 6).
   EXPECT_THAT(Output(m, {{1, 2, 3, 4, 5, 6}, {1, 2, 3, 4, 5, 6}}), Pointwise(Close(), Numbers{11, 24.5, 14, 32}));
   ModelMaker batch(12);
   batch.Input("a", {2, 2, 2}).Input("b", {2, 2, 2});
@@ -84,7 +84,7 @@ ModelMaker FusedConv(const char* activation, const std::vector<int64_t>& addend 
 }
 
 TEST(Microsoft, FusedConv) {
-  const std::vector<Numbers> in = {{1, 2, -4}, {1, 2}, {0.5}, {1, -1}};  // the convolution gives 6.5 and -6.5
+  const std::vector<Numbers> in = {{1, 2, -4}, {1, 2}, {0.5}, {1, -1}};  // convolution plus z: 6.5 and -6.5
   EXPECT_THAT(Output(FusedConv("Relu"), in), Pointwise(Close(), Numbers{6.5, 0}));
   EXPECT_THAT(Output(FusedConv("Tanh"), in), Pointwise(Close(), Numbers{std::tanh(6.5), std::tanh(-6.5)}));
   EXPECT_THAT(Output(FusedConv("Sigmoid"), in), Pointwise(Close(), Numbers{Sigmoid(6.5), Sigmoid(-6.5)}));
@@ -93,7 +93,7 @@ TEST(Microsoft, FusedConv) {
   EXPECT_THAT(ImportError(FusedConv("Relu", {1, 1, 1})), HasSubstr("Z must be f32[1,1,2], not f32[1,1,1]"));
 }
 
-// Returns (x - mean) / sqrt(variance + epsilon) * gamma + beta for rows of four; if `root`, the mean is not subtracted.
+// Returns (x - mean) / sqrt(variance + epsilon) * gamma + beta for rows of four. If `root`, the mean counts as 0.
 Numbers NormalizedRows(const Numbers& x, const Numbers& gamma, const Numbers& beta, double epsilon, bool root = false) {
   Numbers y;
   for (size_t row = 0; row < x.size(); row += 4) {
@@ -153,7 +153,7 @@ TEST(Microsoft, EmbedLayerNormalization) {
   EXPECT_THAT(out[0].data, Pointwise(Close(), NormalizedRows(sum, gamma, beta, 1e-12)));
   EXPECT_EQ(out[1].data, Numbers{1});
   EXPECT_THAT(out[2].data, Pointwise(Close(), sum));
-  ModelMaker at(12);  // positions are given; segments and mask are not
+  ModelMaker at(12);  // with an input of positions, without segments and mask
   at.Input("ids", {1, 2}, kInt32).Input("w", {3, 4}).Input("p", {2, 4}).Input("g", {4}).Input("b", {4});
   at.Input("at", {1, 2}, kInt32);
   Node(at, "EmbedLayerNormalization", {"ids", "", "w", "p", "", "g", "b", "", "at"}, {"y", "count", "sum"});

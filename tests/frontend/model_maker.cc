@@ -62,7 +62,7 @@ NodeMaker& NodeMaker::Domain(const std::string& domain) {
 }
 
 NodeMaker& NodeMaker::Overload(const std::string& overload) {
-  constexpr int kField = 8;  // field number, which Debian's headers do not have
+  constexpr int kField = 8;  // number of the field overload, which Debian's headers lack
   node_->mutable_unknown_fields()->AddLengthDelimited(kField, overload);
   return *this;
 }
@@ -185,7 +185,7 @@ ModelMaker& ModelMaker::OnlyDomain(const std::string& domain) {
 
 ModelMaker& ModelMaker::Function(const std::string& domain, const std::string& name, const ModelMaker& body,
                                  const std::map<std::string, int64_t>& defaults, const std::string& overload) {
-  constexpr int kDefaults = 11, kOverload = 13;  // field numbers, which Debian's headers do not have
+  constexpr int kDefaults = 11, kOverload = 13;  // numbers of fields that Debian's headers lack
   const onnx::GraphProto& graph = body.proto_->graph();
   auto* function = proto_->add_functions();
   function->set_domain(domain);

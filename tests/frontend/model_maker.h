@@ -40,9 +40,9 @@ class NodeMaker {
 class ModelMaker {
  public:
   explicit ModelMaker(int opset = 13);
-  // Extents below zero become symbolic ("d<i>").
+  // Adds an input. An extent below zero at dimension i becomes the symbolic extent "d<i>".
   ModelMaker& Input(const std::string& name, const std::vector<int64_t>& shape, int onnx_type = 1);
-  // An input of f32; extents are numbers or names.
+  // Adds an f32 input whose extents are numbers or names.
   ModelMaker& NamedInput(const std::string& name, const std::vector<std::string>& extents);
   ModelMaker& Output(const std::string& name);
   ModelMaker& Floats(const std::string& name, const std::vector<int64_t>& shape, const std::vector<float>& data);
@@ -50,14 +50,14 @@ class ModelMaker {
   // Adds an initializer whose elements have one byte.
   ModelMaker& Bytes8(const std::string& name, const std::vector<int64_t>& shape, const std::vector<uint8_t>& data,
                      int onnx_type);
-  // Marks an initializer's data as external, at `entries` (location, offset, length).
+  // Marks an initializer's data as external. `entries` says where the data lies: location, offset and length.
   ModelMaker& MarkExternal(const std::string& name, const std::map<std::string, std::string>& entries = {});
   NodeMaker Node(const std::string& op, const std::vector<std::string>& inputs, const std::vector<std::string>& outputs,
                  const std::string& name = "");
   ModelMaker& FileFormat(int64_t ir_version);
-  // Imports version 1 of a domain's operators.
+  // States that the model uses version 1 of a domain's operators.
   ModelMaker& ImportDomain(const std::string& domain);
-  // Imports only version 1 of the domain's operators, not even ONNX's own.
+  // States that the model uses version 1 of the domain's operators and no others, not even ONNX's own.
   ModelMaker& OnlyDomain(const std::string& domain);
   // Adds a function whose body and operator set are those of another model. The function's attributes are those that
   // its nodes refer to; `defaults` gives their integer defaults.

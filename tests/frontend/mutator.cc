@@ -46,7 +46,7 @@ const char* const kOperators[] = {
     "Round", "Selu", "Shape", "Shrink", "Sigmoid", "Sign", "Size", "Slice", "Softmax", "Softplus", "SpaceToDepth",
     "Split", "Sqrt", "Squeeze", "Sub", "Sum", "Tanh", "Tile", "Transpose", "Trilu", "Unsqueeze", "Where", "Xor",
     "Loop"};
-// Element types. The most important supported types are listed twice.
+// Element types. FLOAT and DOUBLE are listed twice, so that they are drawn more often.
 constexpr int kTypes[] = {
     TensorProto::FLOAT, TensorProto::FLOAT, TensorProto::DOUBLE, TensorProto::DOUBLE, TensorProto::INT32,
     TensorProto::INT64, TensorProto::INT8, TensorProto::UINT8, TensorProto::INT16, TensorProto::UINT16,
@@ -70,7 +70,7 @@ void AddSubgraphs(onnx::GraphProto& graph, std::vector<onnx::GraphProto*>& all) 
   }
 }
 
-// The network or, in half of all cases, a subgraph, if there are any.
+// Returns a random subgraph in half of all cases, if the network has any, and otherwise the whole network.
 onnx::GraphProto& AnyGraph(onnx::ModelProto& model, Rng& rng) {
   std::vector<onnx::GraphProto*> subgraphs;
   AddSubgraphs(*model.mutable_graph(), subgraphs);
@@ -82,10 +82,10 @@ class ModelMutator {
  public:
   ModelMutator(onnx::ModelProto& model, Rng& rng) : model_(model), graph_(AnyGraph(model, rng)), rng_(rng) {}
 
-  // Draws a change, makes it and returns its description; empty if the change does not apply.
+  // Makes a random change and returns its description. Returns "" if the change that was drawn does not apply.
   std::string Change() {
     using Method = std::string (ModelMutator::*)();
-    // Changes that mostly leave a model valid are listed more than once.
+    // Changes that usually leave a model valid are listed more than once, so that they are drawn more often.
     static constexpr Method kMethods[] = {
         &ModelMutator::ChangeAttribute,  &ModelMutator::ChangeAttribute,  &ModelMutator::ChangeAttribute,
         &ModelMutator::RemoveAttribute,  &ModelMutator::AddAttribute,     &ModelMutator::ChangeInputType,
@@ -229,8 +229,8 @@ class ModelMutator {
     return "initializer " + tensor->name() + ": " + ChangeTensor(tensor);
   }
 
-  // Changes the element type, the shape or an element of a tensor. After most changes of the shape the number of
-  // elements still matches it.
+  // Changes the element type, the shape or an element of a tensor, and returns a description. After 85% of the changes
+  // of the shape, the number of elements is made to match the new shape.
   std::string ChangeTensor(TensorProto* t) {
     std::vector<double> numbers = Numbers(*t);
     int64_t action = rng_.Below(5);
@@ -305,7 +305,7 @@ class ModelMutator {
     }
   }
 
-  // Converts all f32 tensors to another type, which mostly leaves the model valid.
+  // Converts all f32 inputs, initializers and tensor attributes to another type, which usually leaves the model valid.
   std::string ConvertFloats() {
     int to = Chance(60) ? TensorProto::DOUBLE : Pick(kTypes, rng_);
     auto convert = [&](TensorProto* t) {
@@ -352,7 +352,8 @@ class ModelMutator {
     int at = static_cast<int>(rng_.Below(graph_.node_size()));
     onnx::NodeProto gone = graph_.node(at);
     graph_.mutable_node()->DeleteSubrange(at, 1);
-    if (Chance(85) && gone.input_size() > 0 && gone.output_size() > 0) {  // its readers now read its operand
+    // In most cases, the readers of the removed node's first result read its first operand instead.
+    if (Chance(85) && gone.input_size() > 0 && gone.output_size() > 0) {
       for (auto& node : *graph_.mutable_node()) {
         for (std::string& name : *node.mutable_input()) {
           if (name == gone.output(0)) name = gone.input(0);
@@ -365,8 +366,8 @@ class ModelMutator {
     return "without " + gone.op_type();
   }
 
-  // Returns the names of the tensors that are known before node `before`. With `any`, returns all names and one that
-  // does not exist.
+  // Returns the names of the tensors that are defined before node `before`. With `any`, returns the names of all
+  // tensors and a name that does not exist.
   std::vector<std::string> Tensors(int before, bool any) const {
     std::vector<std::string> names;
     for (const auto& info : graph_.input()) names.push_back(info.name());
@@ -454,7 +455,8 @@ bool IsModel(std::string_view bytes) {
 Mutant Mutate(std::string_view bytes, Rng& rng) {
   onnx::ModelProto model;
   CHECK(Parse(bytes, model));
-  // Mostly makes one change: of several, one usually makes the model invalid and hides the others.
+  // Makes one change in 60% of all cases. Of several changes, one usually makes the model invalid, and its error hides
+  // the effect of the others.
   const int64_t percent = rng.Below(100);
   int64_t wanted = percent < 60 ? 1 : percent < 85 ? 2 : 3;
   Mutant mutant;

@@ -11,8 +11,8 @@
 namespace autotune {
 
 struct Mutant {
-  std::string bytes;  // of the model
-  std::string what;   // the changes, one line: "Conv.strides = [0,1]; input x: f64"
+  std::string bytes;  // the serialized model
+  std::string what;   // the changes in one line, as in "Conv.strides = [0,1]; without Relu"
 };
 
 // Applies 1 to 3 changes. `model` must be an ONNX model with a node (CHECK).

@@ -35,7 +35,7 @@ double Sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 TEST(NewOperators, FunctionsOfOneElement) {
   struct Row {
     const char* name;
-    int opset;  // the first operator set that has it
+    int opset;  // first operator set that has the operator
     double (*function)(double);
   };
   const Row rows[] = {{"Sin", 7, [](double x) { return std::sin(x); }},
@@ -175,7 +175,7 @@ TEST(NewOperators, CumulatedProducts) {
   EXPECT_EQ(Output(model(1, 0), {{2, 3, 5}}), (Numbers{1, 2, 6}));
   EXPECT_EQ(Output(model(0, 1), {{2, 3, 5}}), (Numbers{30, 15, 5}));
   EXPECT_EQ(Output(model(1, 1), {{2, 3, 5}}), (Numbers{15, 5, 1}));
-  ModelMaker rows(26);  // an axis that is not the last
+  ModelMaker rows(26);  // products along axis 0, which is not the last
   rows.Input("x", {2, 2}).Ints("axis", {0}).Output("y").Node("CumProd", {"x", "axis"}, {"y"});
   EXPECT_EQ(Output(rows, {{2, 3, 5, 7}}), (Numbers{2, 3, 10, 21}));
   ModelMaker wide(26);
@@ -232,7 +232,8 @@ TEST(NewOperators, CropsAndPadsAroundTheCentre) {
   EXPECT_THAT(ImportError(model({2, 2}, {0, -2})), HasSubstr("names an axis twice"));
 }
 
-// Rotary embedding of one token with heads of 4 elements. The two angles are a quarter turn and zero.
+// Returns a rotary embedding of one token with heads of 4 elements. The first angle is a quarter turn. If all 4
+// elements are rotated, the second angle is zero.
 ModelMaker Rotary(const std::vector<int64_t>& shape, int64_t heads, int interleaved, int64_t rotated) {
   ModelMaker m(23);
   const bool both = rotated != 2;

@@ -1,5 +1,5 @@
-// Convolutions, pools and normalizations of every number of dimensions, and results that follow from constants alone:
-// regions of Resize, Dropout at inference.
+// The import of convolutions and pools over 1 to 3 dimensions, BatchNormalization in training mode, Resize with a
+// cropped region, and Dropout.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -107,7 +107,7 @@ TEST(ImportBatchNormalization, InTrainingMode) {
 }
 
 TEST(ImportResize, CropsARegion) {
-  // Operator set 13 has an input for the region; the model resizes a part of a row of four.
+  // Returns a model that crops a region of a row of four elements and resizes it. The region is the input roi.
   auto model = [](const std::vector<float>& roi, const std::vector<int64_t>& sizes, const std::string& mode) {
     ModelMaker m;
     m.Input("x", {1, 4}).Floats("roi", {static_cast<int64_t>(roi.size())}, roi).Output("y");
@@ -138,7 +138,8 @@ TEST(ImportResize, CropsARegion) {
   EXPECT_THAT(ImportError(m), HasSubstr("the starts and ends of roi are computed at run time"));
 }
 
-// A position that is a whole number must stay exact: computed as (x / 49) * 98, seven of them would lie below 2x.
+// Source positions that are whole numbers must be computed exactly. As (x / 49) * 98, seven of the 50 positions would
+// be rounded to just below 2 * x, and nearest_mode floor would pick the element before.
 TEST(ImportResize, CropsAtWholePlaces) {
   ModelMaker m;
   m.Input("x", {99}).Floats("roi", {2}, {0, 1}).Ints("sizes", {50}).Output("y");
@@ -152,7 +153,8 @@ TEST(ImportResize, CropsAtWholePlaces) {
   EXPECT_EQ((*Computed(m, {x}))[0], even);
 }
 
-// The name "" stands for an omitted input or output. No node reads an output of that name.
+// The name "" stands for an omitted input or output. So Clip's omitted input does not read the omitted outputs of
+// BatchNormalization.
 TEST(ImportBatchNormalization, OutputsLeftOutBesideInputsLeftOut) {
   ModelMaker m;
   m.Input("x", {1, 1, 2, 2}).Floats("most", {}, {6}).Floats("s", {1}, {1}).Output("y");
@@ -202,7 +204,7 @@ TEST(ImportDropout, DropsNothingOrIsRandom) {
     EXPECT_EQ(out[1], (Numbers{1, 1, 1}));
   }
   EXPECT_THAT(ImportError(model(0.5f, 1)), HasSubstr("in training mode drops elements at random"));
-  ModelMaker m;  // the default ratio is 0.5
+  ModelMaker m;  // a node without a ratio, which is 0.5 by default
   m.Input("x", {3}).Ints("training", {1}).Output("y");
   m.Node("Dropout", {"x", "", "training"}, {"y"});
   EXPECT_THAT(ImportError(m), HasSubstr("in training mode drops elements at random"));

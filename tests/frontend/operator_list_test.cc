@@ -1,4 +1,5 @@
-// Every operator of the importer also appears on the operators page and in the random networks, which numpy checks.
+// Checks that docs/operators.md names every operator of the importer, and that the random networks, whose outputs are
+// checked with numpy, contain every operator except those listed below.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -25,8 +26,8 @@ std::set<std::string> Names() {
   return names;
 }
 
-// The operators that random networks lack, since ONNX's own cases or tests of this folder cover them. A new operator
-// belongs in the networks instead.
+// Returns the operators that random networks lack, since ONNX's own cases or tests of this folder cover them. A new
+// operator should be added to the networks, not to this list.
 const std::set<std::string>& NotInRandomNetworks() {
   static const std::set<std::string> names = {
       // operators on integers, bits and other types

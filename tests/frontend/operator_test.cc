@@ -1,4 +1,4 @@
-// The texts of --op: each operator's graph, and an error of one line for each wrong text.
+// Parses texts of the option --op: each operator becomes a graph, and each invalid text gives an error of one line.
 #include "frontend/operator/operator.h"
 
 #include <gmock/gmock.h>
@@ -100,7 +100,7 @@ TEST(Operator, WeightsAreNotZero) {
     graph::TensorValue weights = graph.ConstantValue(graph.constants[0]);
     double sum = 0;
     for (int64_t i = 0; i < weights.spec.NumElements(); ++i) {
-      EXPECT_LE(std::abs(weights.Number(i)), 1.0);  // rounding may reach 1.0
+      EXPECT_LE(std::abs(weights.Number(i)), 1.0);  // a weight just below 1 may round to 1
       sum += std::abs(weights.Number(i));
     }
     EXPECT_GT(sum, 1) << dtype;

@@ -1,4 +1,4 @@
-// Changes to operators in operator sets 18 to 28, and operators that were added in them.
+// Changes that the operator sets 18 to 28 made to operators.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -29,7 +29,7 @@ struct Case {
   int64_t directions() const { return direction == "bidirectional" ? 2 : 1; }
 };
 
-// All tensors of a case by name; the first dimension is time.
+// All tensors of a case by their ONNX names. X is [steps, batch, width], even if the model has the batch first.
 struct Tensors {
   std::map<std::string, Numbers> data;
   double at(const std::string& name, int64_t i) const { return data.at(name)[i]; }
@@ -244,7 +244,7 @@ TEST(Recurrent, DrawnOptions) {
   }
 }
 
-// The check notices a different model.
+// The outputs of two different cases differ by more than the tolerance, so the comparison is able to fail.
 TEST(Recurrent, ADifferenceIsNoticed) {
   const Case c{.op = "LSTM"}, other{.op = "LSTM", .coupled = true};
   Rng rng(5);

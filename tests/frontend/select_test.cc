@@ -171,7 +171,8 @@ ModelMaker Ngrams(const char* mode, int64_t shortest, int64_t skips) {
 TEST(Selection, SequencesOfAPool) {
   const Numbers x = {1, 1, 3, 3, 3, 7, 8, 6, 7, 5, 6, 8};
   EXPECT_THAT(Outputs(Ngrams("TF", 1, 0), {x})[0].data, ElementsAre(1, 3, 0, 1, 0));
-  EXPECT_THAT(Outputs(Ngrams("TF", 2, 5), {x})[0].data, ElementsAre(3, 0, 0, 1, 0));  // 7 .. 8 occurs twice more
+  EXPECT_THAT(Outputs(Ngrams("TF", 2, 5), {x})[0].data,
+              ElementsAre(3, 0, 0, 1, 0));  // with skips, (7, 8) occurs 3 times
   EXPECT_THAT(Outputs(Ngrams("IDF", 1, 0), {x})[0].data, ElementsAre(6, 3, 0, 5, 0));
   EXPECT_THAT(Outputs(Ngrams("TFIDF", 1, 0), {x})[0].data, ElementsAre(6, 9, 0, 5, 0));
   EXPECT_THAT(ImportError(Ngrams("DF", 1, 0)), HasSubstr("TfIdfVectorizer (node 'n'): mode 'DF' is not one of"));
@@ -273,7 +274,7 @@ TEST(Sampling, DeformedConvolution) {
   Numbers x(18), offsets(32, 0);
   for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<double>(i);
   EXPECT_THAT(Outputs(m, {x, offsets})[0].data, Pointwise(Near(), Numbers{27, 37, 57, 67, 22, 24, 28, 30}));
-  // All columns move by one pixel, so the last column reads outside the image.
+  // These offsets move all columns by one pixel, so the last column reads outside the image.
   for (size_t i = 4; i < offsets.size(); ++i) offsets[i] = i / 4 % 2 ? 1 : 0;
   EXPECT_THAT(Outputs(m, {x, offsets})[0].data, Pointwise(Near(), Numbers{37, 17, 67, 29, 24, 11, 30, 14}));
 }
@@ -294,7 +295,7 @@ Numbers NaiveDft(const Numbers& x, int64_t n, bool complex, bool inverse, int64_
 
 TEST(Spectral, TransformsOfAnyLength) {
   Rng rng(3);
-  for (int64_t n : {1, 2, 5, 64, 66, 97, 256, 500}) {  // computed from a table, in two stages, in three stages
+  for (int64_t n : {1, 2, 5, 64, 66, 97, 256, 500}) {  // by a table, in two stages or in three
     for (bool complex : {false, true}) {
       for (bool inverse : {false, true}) {
         for (bool one_sided : {false, true}) {

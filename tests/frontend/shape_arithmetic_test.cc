@@ -1,5 +1,5 @@
 // Shapes, axes and masks that a network computes from shapes and constants, as exporters write them. The importer
-// evaluates them, and refuses those that depend on data.
+// evaluates such computations, and refuses those that depend on the network's inputs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -35,7 +35,7 @@ Numbers Constant(const ModelMaker& m) {
   graph::Graph g = Imported(m);
   const graph::Constant* c = g.FindConstant(g.outputs[0]);
   if (!c) {
-    ADD_FAILURE() << "the output is no constant";
+    ADD_FAILURE() << "the output is not a constant";
     return {};
   }
   Numbers numbers;
@@ -77,7 +77,8 @@ TEST(ShapeArithmetic, SizesAsFloats) {
   EXPECT_EQ(OutputShape(m), (Shape{1, 1, 4, 7}));
 }
 
-// A causal mask as transformers computes it: each position attends to itself and to earlier positions.
+// A causal mask as the Python library transformers computes it: each position attends to itself and to earlier
+// positions.
 TEST(ShapeArithmetic, CausalMaskOfRangeAndLess) {
   ModelMaker m(17);
   m.Input("x", {1, 3}).Ints("row", {1, 3}).Output("y");
@@ -112,7 +113,7 @@ TEST(ShapeArithmetic, RangeFromALargeConstant) {
 TEST(ShapeArithmetic, ExpandOfConstantOfShapeEqualWhere) {
   ModelMaker m(13);
   m.Input("x", {1, 3}).Ints("wanted", {2, -1, 3}).Ints("rank", {3}).Output("y");
-  m.Node("ConstantOfShape", {"rank"}, {"zeros"});  // floats, cast to integers
+  m.Node("ConstantOfShape", {"rank"}, {"zeros"});  // f32, the default type
   m.Node("Cast", {"zeros"}, {"z"}).Int("to", kInt64);
   m.Node("Constant", {}, {"minus"}).Int("value_int", -1);
   m.Node("Add", {"z", "minus"}, {"minuses"});
@@ -177,7 +178,8 @@ TEST(ShapeArithmetic, LargeConstantsAreComputedOnlyIfTheirValueIsNeeded) {
   EXPECT_EQ(g.Spec(g.outputs[1]).shape, (Shape{2, 0}));
 }
 
-// A small file may request any amount of work on constants. The importer stops after work of a second or two.
+// A small file may request any amount of work on constants. The importer gives up after a fixed number of stores, which
+// take a second or two.
 TEST(ShapeArithmetic, WorkIsBounded) {
   for (int64_t n : {32, 512}) {
     ModelMaker m(13);
@@ -233,7 +235,8 @@ TEST(ShapeArithmetic, WhatIsUndefinedIsNoConstant) {
   m.Node("Div", {"a", "zero"}, {"shape"}, "d");
   m.Node("Reshape", {"x", "shape"}, {"y"});
   EXPECT_THAT(ImportError(m), HasSubstr("Div (node 'd'): integer division by 0"));
-  // The importer's doubles are inexact for integers beyond 2^53, so a kernel computes these sums.
+  // The importer computes constants as doubles, which are inexact for integers beyond 2^53. So it leaves this sum to a
+  // kernel.
   ModelMaker large(13);
   large.Input("x", {2}).Ints("shape", {1, 1}).Ints("huge", {int64_t{1} << 60}).Output("y");
   large.Node("Reshape", {"huge", "shape"}, {"a"});

@@ -1,4 +1,5 @@
-// Operators that pass a state from one call to the next, compared with loops written from their definitions.
+// Operators that update a state (a cache, the last positions, a matrix), compared with loops written from their
+// definitions.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -60,7 +61,7 @@ TEST(TensorScatter, Refusals) {
   EXPECT_THAT(error({2, 1, 3}, "linear", 1, kFloat), HasSubstr("write_indices must be 2 integers, not f32[2]"));
 }
 
-// Two images of two channels and five positions, and a kernel of three taps.
+// Two sequences of two channels and five positions, and a kernel of three taps.
 TEST(CausalConvWithState, SumsPositionsUpToItsOwn) {
   const Numbers x = Random(20, 1), w = Random(6, 2), b = Random(2, 3), past = Random(8, 4);
   for (bool with_state : {false, true}) {
@@ -100,11 +101,11 @@ TEST(CausalConvWithState, Refusals) {
   EXPECT_THAT(error({2, 1, 3}, {2, 2, 2}, "relu"), HasSubstr("activation 'relu' is not one of none, silu, swish"));
 }
 
-// A case of linear attention: two images, three steps, four query heads that share two key heads; keys have width 3,
-// values width 2.
+// A case of LinearAttention: two sequences of three steps, and four query heads that share two key heads. Keys have
+// width 3, values width 2.
 struct Linear {
   const char* rule;
-  bool decay_of_head = false;  // true: one decay per head; false: one for each element of a key
+  bool decay_of_head = false;  // whether the decay is one number per head, instead of one per element of a key
   bool past = true;
   float scale = 0;
   Numbers q = Random(2 * 3 * 12, 1), k = Random(2 * 3 * 6, 2), v = Random(2 * 3 * 4, 3), state = Random(2 * 2 * 6, 4);

@@ -31,7 +31,8 @@ TEST(Extract, TextHasNoNamesAndOnlyLiteralValues) {
   EXPECT_NE(t.hash, make("a", 3, 1, false).hash);
 }
 
-// Databases store these hashes. A different hash needs a new version of the text, and old records are no longer found.
+// Databases store these hashes. If a hash changes, old records are no longer found, so a change of the text needs a new
+// version in its first line.
 TEST(Extract, HashGolden) {
   Maker m(1);
   ValueId x = m.b.Input("x", F32({1, 8, 8, 4}));

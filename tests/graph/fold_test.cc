@@ -27,7 +27,7 @@ TEST(FoldBatchNorm, OfDoubles) {
   const DType f64 = DType::Float(64);
   auto constant = [&](const Shape& shape) {
     reference::Tensor t = reference::Random(shape, m.rng, f64);
-    for (double& x : t.data) x = std::abs(x) + 0.5;  // positive, so that it may also be a variance
+    for (double& x : t.data) x = std::abs(x) + 0.5;  // positive, as a variance must be
     return m.b.AddConstant("", reference::ToValue(t));
   };
   ValueId x = m.b.Input("x", {f64, {1, 4, 6, 6}});

@@ -96,8 +96,8 @@ TEST(Fuse, RowsOfTwoKindsStayApart) {
   EXPECT_GT(ExpectKept(m.b.Finish(), {{"fuse", Fuse}}, env).nodes.size(), 1u);
 }
 
-// A product whose only reader is a sum is computed inside the sum, for sums over any axes. The kernel may also scale
-// the result.
+// A product whose only reader is a sum is computed inside the sum, for sums over any axes. The square root behind the
+// sum joins the same kernel.
 TEST(Fuse, ReductionsEndElementwiseNodes) {
   Maker m(20);
   ValueId x = m.b.Input("x", F32({6, 5, 4})), y = m.b.Input("y", F32({6, 5, 4}));

@@ -6,8 +6,8 @@
 
 namespace autotune::reference {
 
-// Returns the largest excess (see Excess) of the alternatives' results over the reference, on seeded normal inputs. If
-// a step fails, returns infinity and stores a message in `error`.
+// Compares the results of all alternatives with the reference, on random inputs. Returns the largest Excess, which is
+// positive if an alternative is wrong. If a step fails, returns infinity and stores a message in `error`.
 inline double LoweredExcess(const Graph& body, uint64_t seed, std::string* error) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   Rng rng(seed);

@@ -29,8 +29,8 @@ TEST(ConvertLayout, OnlyTheEdgesTranspose) {
   }
 }
 
-// A convolution with few output channels cannot vectorize over channels, but over the pixels of a row, so it stays
-// NCHW.
+// A convolution with few output channels stays NCHW. It cannot be vectorized over the channels, but over the pixels of
+// a row.
 TEST(ConvertLayout, FewChannelsStayFirst) {
   auto transposes = [](int64_t channels, int64_t width, int64_t groups, int64_t stride, bool behind_another) {
     Maker m(24);
@@ -77,7 +77,8 @@ TEST(ConvertLayout, PoolsWithoutPaddingStayChannelsFirst) {
   EXPECT_EQ(transposes(Op::kArgMaxPool, plain, false), 2);
 }
 
-// With several outputs, each is converted before the next is computed, so that their intermediate values share memory.
+// Each output is transposed right after its computation, before the next output is computed. So the intermediate values
+// of the outputs can share memory.
 TEST(ConvertLayout, OutputsAreConvertedAtOnce) {
   Maker m(22);
   ValueId x = m.b.Input("x", F32({1, 4, 6, 6}));
@@ -156,7 +157,7 @@ TEST(ConvertLayout, OfThreeDimensions) {
   EXPECT_EQ(CountOps(g, Op::kTranspose), 2) << GraphText(g);
 }
 
-// An image of two dimensions that broadcasts to rank 5 is not an image of three dimensions.
+// A 2-D image that broadcasts to rank 5 must not be taken for a 3-D image.
 TEST(ConvertLayout, AnImageAmongHigherRanks) {
   Maker m(25);
   ValueId y = m.Conv(m.b.Input("x", F32({2, 4, 3, 5})), 3, 1), z = m.b.Input("z", F32({2, 1, 3, 3, 5}));

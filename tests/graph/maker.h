@@ -44,6 +44,7 @@ inline std::vector<AttentionForm> AttentionForms() {
           {.keys = 40, .heads = 6, .shared = 1}};
 }
 
+// Builds graphs with random constants from common groups of nodes.
 class Maker {
  public:
   struct Attention {
@@ -116,7 +117,7 @@ inline std::vector<reference::Tensor> RandomInputs(const Graph& g, uint64_t seed
   return in;
 }
 
-// Checks that each pass keeps the outputs; returns the last graph.
+// Checks, after each pass, that the graph still computes the same outputs. Returns the last graph.
 inline Graph ExpectKept(const Graph& g, const std::vector<Pass>& passes, PassEnv env) {
   auto in = RandomInputs(g, 7);
   auto want = reference::Evaluate(g, in);

@@ -127,8 +127,8 @@ TEST(IRModule, CallsAreChecked) {
   EXPECT_THAT(WrongWith(broken), HasSubstr("in function program"));
 }
 
-// Passes transform every graph function and leave calls alone, even calls with constant arguments, which no evaluator
-// could run.
+// Passes transform every graph function but leave calls alone. Even a call with constant arguments is not folded, since
+// the evaluator of constants cannot run it.
 TEST(IRModule, PassesKeepCalls) {
   GraphBuilder b;
   ValueId x = b.Input("x", F32({4}));

@@ -1,4 +1,5 @@
-// The order of views that a product reads (OrderViews), and the views that attention reads in place (Fuse).
+// OrderViews, which orders the views (slices, reshapes, transposes) that a product reads, and the views that fused
+// attention reads in place.
 #include "graph/pass.h"
 #include "tests/graph/maker.h"
 
@@ -36,7 +37,7 @@ Graph Ordered(Maker& m, ValueId result) {
   return ExpectKept(m.b.Finish(), {{"order_views", OrderViews}}, env);
 }
 
-// A third of a projection, viewed as heads.
+// A third of a projection, viewed as heads. The reshape moves before the slice.
 TEST(OrderViews, HeadsOfAPieceAreAPieceOfHeads) {
   Maker m(1);
   ValueId x = Slice(m, m.b.Input("x", F32({2, 5, 24})), 2, 8, 8);
@@ -44,7 +45,8 @@ TEST(OrderViews, HeadsOfAPieceAreAPieceOfHeads) {
   EXPECT_EQ(OpsOf(Ordered(m, Multiply(m, x))), "reshape slice transpose batch_matmul ");
 }
 
-// A transpose brings the three tensors of a projection to the front, and a slice takes one of them.
+// A transpose brings the three tensors of a projection to the front, and a slice takes one of them. The slice moves
+// before the transpose.
 TEST(OrderViews, PiecesOfATransposeAreTransposedPieces) {
   Maker m(2);
   ValueId x = m.b.Transpose(m.b.Reshape(m.b.Input("x", F32({2, 5, 24})), {2, 5, 3, 2, 4}), {2, 0, 3, 1, 4});
@@ -52,7 +54,7 @@ TEST(OrderViews, PiecesOfATransposeAreTransposedPieces) {
   EXPECT_EQ(OpsOf(Ordered(m, Multiply(m, x))), "reshape slice transpose batch_matmul ");
 }
 
-// No reordering where heads begin within a piece, or where another node reads the slice.
+// The order stays if the slice begins within a head, if another node reads the slice, or if no product reads the views.
 TEST(OrderViews, StayWhereNothingIsGained) {
   {
     Maker m(3);
@@ -122,8 +124,8 @@ TEST(OrderViews, RandomChainsKeepTheirMeaning) {
   EXPECT_GT(changed, 40);
 }
 
-// Attention whose queries, keys and values are heads of one projection or of several; the result joins the heads side
-// by side.
+// Options of a graph of attention whose queries, keys and values are heads of one projection or of several. The result
+// joins the heads side by side.
 struct Heads {
   int64_t batch = 1, queries = 20, width = 4;
   bool one_projection = true, keys_are_read = false, moves_columns = false;

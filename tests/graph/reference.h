@@ -1,5 +1,6 @@
-// Defines the meaning of graphs, slowly and simply: one naive loop nest per operator, in doubles. Tests of graph
-// passes, importer and compiler compare with it; it shares no code with them. Header-only.
+// A slow and simple reference that defines the meaning of graphs: one naive loop nest per operator, in doubles. Tests
+// of the graph passes, the importer and the compiler compare with this reference, which shares no code with them.
+// Header-only.
 #pragma once
 #include <algorithm>
 #include <cmath>

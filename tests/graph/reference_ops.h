@@ -22,7 +22,7 @@ using graph::Op;     // graph::Op, not the kernel language's Op
 struct Tensor {
   Shape shape;
   std::vector<double> data;
-  DType dtype = DType::Float(32);  // type to which results are rounded
+  DType dtype = DType::Float(32);  // element type; results wrap to integer types, but are not rounded to floats
 };
 
 inline int64_t Count(const Shape& shape) {
@@ -39,7 +39,8 @@ inline Tensor FromValue(const TensorValue& value) {
 
 inline TensorValue ToValue(const Tensor& t) { return TensorValue::FromNumbers(t.dtype, t.shape, t.data); }
 
-// Random normal numbers, rounded to the type; for integer types, integers between -4 and 4.
+// Returns random normal numbers, rounded to the type. Signed integers are between -4 and 4, unsigned ones between 0
+// and 8.
 inline Tensor Random(const Shape& shape, Rng& rng, DType dtype = DType::Float(32)) {
   Tensor t{shape, std::vector<double>(Count(shape)), dtype};
   for (double& x : t.data) {
@@ -95,7 +96,8 @@ inline int64_t Flat(const Shape& index, const Shape& shape) {
   return flat;
 }
 
-// Returns the input position at which the window of output pixel `o` has its tap `k`; it may lie outside the input.
+// Returns the input position that tap `k` of the window of output pixel `o` reads. The position may be outside the
+// input.
 template <class WindowAttrs>
 Shape Met(const WindowAttrs& a, const Shape& o, const Shape& k) {
   Shape at;
@@ -304,7 +306,7 @@ inline Tensor Pad(const Tensor& x, const PadAttrs& a, const Shape& out_shape) {
   return y;
 }
 
-// Converts a number to a type: rounds towards zero for an integer type and wraps to its width.
+// Converts a number to a type. For an integer type, rounds towards zero and, below 64 bits, wraps to its width.
 inline double ToType(double v, DType to) {
   if (to.IsBool()) return v != 0;
   if (!to.IsInt()) return RoundFloat(v, to);

@@ -1,4 +1,5 @@
-// Operators that sort, scatter and select boxes, in doubles. Part of tests/graph/reference.h.
+// Operators that scatter, cumulate, sort and select boxes, and determinants, in doubles. Part of
+// tests/graph/reference.h.
 #pragma once
 #include <numeric>
 
@@ -38,7 +39,8 @@ inline Tensor Cumulate(const Tensor& x, const CumulateAttrs& a, DType dtype) {
   return y;
 }
 
-// Computes the overlap of boxes by the definition of intersection over union.
+// Non-maximum suppression: takes boxes in the given order, and skips a box whose intersection over union with a box
+// that was taken exceeds a.overlap. Missing rows are -1.
 inline Tensor SelectBoxes(const Tensor& boxes, const Tensor& scores, const Tensor& order, const BoxesAttrs& a) {
   const int64_t batches = scores.shape[0], classes = scores.shape[1], n = scores.shape[2];
   Tensor y{{a.rows, 3}, {}};

@@ -25,7 +25,7 @@ TEST(Simplify, QuotientsByNumbersBecomeProducts) {
   ValueId x = m.b.Input("x", F32({3, 4})), three = m.b.AddConstant("", TensorValue::Of<float>({1}, {3}));
   m.b.Output(m.b.Must(Op::kDiv, {x, three}), "y");
   m.b.Output(m.b.Must(Op::kDiv, {x, m.Positive({4})}), "many");
-  // 3 * (1 / 3) is not 1 in floats, so a quotient stays where a step function reads it.
+  // In floats, x * (1 / 3) may differ from x / 3, so a quotient stays where a step function such as floor reads it.
   m.b.Output(m.b.Must(Op::kFloor, {m.b.Must(Op::kDiv, {m.Relu(x), three})}), "floor");
   PassEnv env;
   Graph g = ExpectKept(m.b.Finish(), {{"simplify_graph", SimplifyGraph}}, env);
@@ -67,8 +67,8 @@ TEST(SinkReshapes, NotPastWhatDoesNotRegroup) {
   m.b.Output(m.b.Must(Op::kAdd, {y, m.Random({1, 2, 1})}), "split");
   m.b.Output(m.b.Must(Op::kReduceSum, {y}, AxesAttrs{{2}}), "part");
   m.b.Output(m.b.Must(Op::kReduceSum, {y}, AxesAttrs{{1, 2}}), "whole");
-  // The other operand is computed, too, so it would need a reshape, and the sum could no longer be fused with its
-  // producer.
+  // The second operand of this sum is computed as well. It would need a reshape of its own, and then the sum could not
+  // be fused with its producer.
   m.b.Output(m.b.Must(Op::kAdd, {y, m.Relu(m.b.Input("z", F32({4, 2, 3})))}), "sum");
   PassEnv env;
   Graph g = ExpectKept(m.b.Finish(), {{"sink_reshapes", SinkReshapes}}, env);

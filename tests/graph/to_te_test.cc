@@ -183,7 +183,8 @@ TEST(LowerSubgraph, Attention) {
   }
 }
 
-// A scale factor per row moves behind a product only if the weights are exponentials, which are at most one.
+// The weights of a product have a factor per row. The product may be scaled instead of the weights only if the weights
+// are exponentials, which are at most 1.
 TEST(LowerSubgraph, OnlyWeightsBelowOneAreScaledLate) {
   auto scaled_late = [](bool exponentials) {
     Maker m(19);
@@ -298,7 +299,7 @@ TEST(LowerSubgraph, WorkOnConstantsAlone) {
 }
 
 TEST(LowerSubgraph, RefusesWhatItCannotCompute) {
-  ConvAttrs grouped;  // and in NCHW
+  ConvAttrs grouped;  // with groups, in the default layout NCHW
   grouped.groups = 3;
   EXPECT_FALSE(LowerSubgraph(Single(Op::kConv2d, {{1, 3, 5, 5}, {3, 1, 1, 1}}, grouped), Cpu()).ok());
   EXPECT_FALSE(LowerSubgraph(Single(Op::kBatchNorm, {{1, 3}, {3}, {3}, {3}, {3}}, BatchNormAttrs{}), Cpu()).ok());
@@ -316,7 +317,7 @@ TEST(FlopsOf, CountsWhatKernelsDo) {
   EXPECT_FALSE(FlopsOf(Single(Op::kLrn, {{1, 8, 3}}, LrnAttrs{3, 0.3f, 0.6f, 2, 2}), Cpu()).ok());
 }
 
-// The comparison can fail.
+// The comparison notices a wrong value and a wrong shape.
 TEST(LoweredExcess, SeesAWrongBody) {
   Graph good = Single(Op::kAdd, {{2, 3}, {2, 3}});
   std::vector<reference::Tensor> in = {{{2}, {1, 2}}, {{2}, {1, 2}}};

@@ -8,7 +8,7 @@
 namespace autotune::graph {
 namespace {
 
-// Small integers: every sum is exact in any order.
+// Returns small random integers, whose sums are exact in any order.
 reference::Tensor SmallNumbers(const Shape& shape, DType dtype, Rng& rng) {
   reference::Tensor t = reference::Random(shape, rng, DType::Int(32));
   t.dtype = dtype;
@@ -20,8 +20,8 @@ struct Window {
   Shape image, kernel;  // image: NHWC or NDHWC; kernel: HWIO or DHWIO
 };
 
-// A convolution whose windows are often larger than the image. With `zeros`, zeros are inserted around and between the
-// image's pixels.
+// Returns a graph of one convolution with random weights. If `zeros` is given, a Pad node before the convolution
+// inserts zeros around and between the image's pixels.
 Graph ConvolutionOf(const Window& w, DType dtype, const PadAttrs* zeros, Rng& rng) {
   GraphBuilder b;
   ValueId x = b.Input("x", {dtype, w.image});
@@ -31,7 +31,7 @@ Graph ConvolutionOf(const Window& w, DType dtype, const PadAttrs* zeros, Rng& rn
   return b.Finish();
 }
 
-// Draws until the window fits into the padded image.
+// Draws a convolution whose window fits into the padded image. Many windows are larger than the image without padding.
 Window DrawWindow(Rng& rng, size_t dims) {
   while (true) {
     Window w{{Shape(), Shape(2 * dims), Shape(), 1 + static_cast<int64_t>(rng.Below(2)), Layout::kNHWC}, {1}, {}};
@@ -123,7 +123,7 @@ TEST(TrimWindows, RandomConvolutionsKeepEveryBit) {
     }
   }
   EXPECT_GT(trimmed, 200);
-  EXPECT_GT(least, 150);  // elsewhere a gap between useful taps stays, or a pad would become negative
+  EXPECT_GT(least, 150);  // otherwise a gap between useful taps stays, or a pad would be negative
   EXPECT_GT(whole, 20);
 }
 
@@ -182,7 +182,7 @@ TEST(TrimWindows, ZerosAroundBecomePadding) {
   EXPECT_EQ(CountOps(g, Op::kPad), 1);
 }
 
-// A transposed convolution: zeros between the pixels, so few taps read data.
+// In a transposed convolution zeros lie between the pixels, so few taps read data.
 TEST(TrimWindows, SpreadPixels) {
   Rng rng(45);
   int trimmed = 0;

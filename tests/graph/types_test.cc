@@ -141,7 +141,8 @@ Result<Graph> GraphOf(Op op, DType type, DType other) {
 TEST(ElementTypes, EveryOperatorComputesWhatItTakes) {
   for (int i = 0; i < kNumOps; ++i) {
     const Op op = static_cast<Op>(i);
-    if (op == Op::kFused || op == Op::kCall || op == Op::kBatchNorm) continue;  // graph passes decompose these
+    if (op == Op::kFused || op == Op::kCall || op == Op::kBatchNorm)
+      continue;  // these are not lowered as single operators
     for (DType type : kTypes) {
       SCOPED_TRACE(std::string(ToText(op)) + " of " + type.Text());
       Result<Graph> graph = GraphOf(op, type, type);

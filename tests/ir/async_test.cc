@@ -13,14 +13,15 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// A kernel of one block of eight threads, with s: f32[16] in shared memory. x: f32[16] is 0, 1, 2, ...
+// Returns the text of a kernel of one block of eight threads, with s: f32[16] in shared memory and x: f32[16] as input.
 std::string Kernel(const std::string& body) {
   return "func f(x: f32[16] input, out: f32[8] output) {\n for b in 1 blockIdx.x {\n local s: f32[16] shared\n"
          " for t in 8 threadIdx.x {\n" +
          body + "} } }";
 }
 
-// Returns what is wrong with the kernel in some order of threads; "" and the results in `out` if nothing is.
+// Runs the kernel on x = 0, 1, 2, ... in several orders of threads. Returns the first error, or "" and the results in
+// `out`.
 std::string Outcome(const std::string& body, std::vector<double>* out = nullptr, bool detect_races = true) {
   const PrimFunc f = test::Parse(Kernel(body));
   EXPECT_EQ(FirstMismatch(f, ParsePrimFunc(ToText(f)).value()), "");
@@ -97,7 +98,7 @@ TEST(Async, NoThreadEndsBeforeItsStores) {
   EXPECT_EQ(Outcome("evaluate async_commit()\n out[t] = 1.0"), "") << "an empty group needs no wait";
 }
 
-// Without race detection, a reader sees either the old value or the new one.
+// Without race detection, a thread may read before the store takes effect. It then finds unwritten memory.
 TEST(Async, LandsAtAnyMoment) {
   int early = 0, late = 0;
   const PrimFunc g = test::Parse(Kernel(std::string(kIssue) + "out[t] = s[t]\n evaluate async_wait(0)"));

@@ -15,7 +15,7 @@ namespace {
 
 using test::Parse;
 
-// Evaluates an expression of a dtype with variables a, b, c, the elements of an input of that dtype.
+// Evaluates an expression of the variables a, b and c, which have the given dtype and values.
 double Eval(const std::string& e, DType dtype, std::vector<double> abc = {0, 0, 0}, DType result = {}) {
   if (result == DType{}) result = dtype;
   std::string t = dtype.Text();
@@ -49,7 +49,7 @@ TEST(Interp, FloatsRoundOncePerOperation) {
   double tie = 1 + 0x1p-23, one = 1 + 0x1p-12;
   EXPECT_EQ(Eval("fma(a, b, c)", f32, {one, one, 0x1p-80}), std::fmaf(one, one, 0x1p-80f));
   EXPECT_EQ(Eval("fma(a, b, c)", f32, {0x1p-24, 1, tie}), std::fmaf(0x1p-24f, 1, static_cast<float>(tie)));
-  // ldexp rounds once, also if the result is denormal. It rounds its exponent down.
+  // ldexp rounds its result once, also to a denormal number. It rounds a fractional exponent down.
   EXPECT_EQ(Eval("ldexp(a, b)", f32, {1 + 0x1p-23, -148.5}), 0x1p-149);
   EXPECT_EQ(Eval("ldexp(a, b)", f32, {-3, -151}), -0x1p-149);
   EXPECT_EQ(Eval("ldexp(a, b)", f32, {3, 127}), INFINITY);

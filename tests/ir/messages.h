@@ -1,5 +1,5 @@
-// Finds, in the sources, the messages with which they refuse programs and steps. Tests check that a test provokes each
-// message. Not a parser of C++.
+// Finds in C++ sources the messages that refuse programs and steps. Tests use the list to check that every message is
+// provoked by a test. This is not a parser of C++: it understands only calls and string literals.
 #pragma once
 #include <algorithm>
 #include <cctype>

@@ -17,8 +17,9 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// A program in which each thread loads its parts of a and b and its four sums from memory, by its number. `product`
-// replaces the call of mma.
+// Returns a program in which each thread loads its `a` elements of the first matrix, its `b` elements of the second and
+// its four sums from memory, and calls mma. `threads` replaces the loops over threads, `product` the call of mma, and
+// `around` opens a statement around the call.
 std::string Program(const std::string& type, int a, int b, const std::string& threads = "",
                     const std::string& product = "", const std::string& around = "") {
   const std::string A = std::to_string(a), B = std::to_string(b);

@@ -1,4 +1,4 @@
-// Random programs through verifier, text and interpreter.
+// Random programs are well-formed, parse from their text to equal programs, and run in the interpreter.
 #include <gtest/gtest.h>
 
 #include "ir/text.h"
@@ -63,8 +63,7 @@ TEST(RandomPrograms, ParallelSpatialLoopsAgreeAndParallelReductionsRace) {
     if (reductions.empty()) continue;
     Status raced = Interpret(parallel(true), args);
     ASSERT_FALSE(raced.ok()) << ToText(parallel(true));
-    // (An accumulator that is used only inside the loop is private to each iteration, which then reads unwritten
-    // memory.)
+    // An accumulator that is used only inside the loop is private to each iteration, which then reads unwritten memory.
     const std::string& message = raced.error().message;
     bool named = message.find("race") != std::string::npos || message.find("never written") != std::string::npos;
     EXPECT_TRUE(named) << message;

@@ -16,7 +16,7 @@ namespace autotune::test {
 struct RandomProgramOptions {
   int max_stages = 5;
   int stages = 0;           // if not 0, the exact number of stages
-  bool float_only = false;  // otherwise some buffers are f64, i32 or i8 instead of f32
+  bool float_only = false;  // if false, some programs are in f64, i32 or i8 instead of f32
   bool odd_shapes = true;   // extents like 5, 7, 13; otherwise powers of two
   int64_t max_extent = 16;
 };
@@ -51,7 +51,7 @@ class RandomProgram {
     int64_t stages = 1 + rng_.Below(options_.max_stages);
     if (options_.stages) stages = options_.stages;
     for (int64_t i = 0; i < stages; ++i) AddStage();
-    // A buffer that no stage reads is an output; sometimes another buffer is, too.
+    // Buffers that no stage reads are outputs. Some other buffers are outputs, too.
     std::vector<Stmt> stmts = std::move(stmts_);
     for (Value& value : values_) {
       if (value.is_input) continue;
@@ -219,8 +219,8 @@ class RandomProgram {
     Close(std::move(nest));
   }
 
-  // Adds a stage out[vars] = combine(out[vars], term) over the reduction iterators. `count` is the number of values
-  // that these take.
+  // Adds a stage out[vars] = combine(out[vars], term) over the reduction iterators. `count` is the product of the
+  // extents of these iterators.
   void Reduce(Nest nest, const std::vector<int64_t>& shape, const Expr& term, int64_t bound, int64_t count) {
     std::vector<Expr> at = First(nest.vars, shape.size());
     bool sum = bound * count <= limit_ && rng_.Below(3);
@@ -327,7 +327,7 @@ class RandomProgram {
     Close(std::move(nest));
   }
 
-  // Reads a part of an axis, so not every element that its producer computes is needed.
+  // Adds a stage that reads a part of an axis, so that not every element of its producer is needed.
   void AddSlice() {
     Value a = Pick();
     size_t axis = rng_.Below(static_cast<int64_t>(a.shape.size()));

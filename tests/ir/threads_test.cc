@@ -27,8 +27,8 @@ std::string Func(const std::string& allocs, const std::string& body) {
   return "func f(x: f32[8] input, out: f32[8] output) {\n" + allocs + body + "}";
 }
 
-// Returns what is wrong with a function; "" if nothing is. `out` receives the results for x[i] = i, which must not
-// depend on the order of threads.
+// Verifies a function and interprets it in several orders of threads, which must not affect the results. Returns the
+// first error, or "" and in `out` the results for x[i] = i.
 std::string Outcome(const std::string& text, std::vector<double>* out = nullptr) {
   PrimFunc f = Parse(text);
   auto again = ParsePrimFunc(ToText(f));
@@ -66,7 +66,7 @@ TEST(Threads, MeetAtBarriers) {
                               "touch s[3], the later one to read it"));
 }
 
-// The end of a loop over threads is a barrier for them.
+// The end of a loop over threads is a barrier for its threads.
 TEST(Threads, MeetAtTheEndOfTheirLoop) {
   std::vector<double> out;
   EXPECT_EQ(Outcome(Func("", R"(for b in 2 blockIdx.x {
@@ -96,7 +96,8 @@ TEST(Threads, BarriersDoNotHoldBlocks) {
               HasSubstr("race: threads (blockIdx.x = 0) and (blockIdx.x = 1) touch out[0], the later one to write it"));
 }
 
-// In a loop, an access may conflict with one of the same or of the next iteration. Only barriers separate them.
+// In a loop, accesses of the same iteration may conflict, and so may accesses of successive iterations. Only barriers
+// separate them.
 TEST(Threads, RacesAreFoundInLoopsToo) {
   auto shift = [](const std::string& first, const std::string& second) {
     return Func("",

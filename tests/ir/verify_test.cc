@@ -104,7 +104,7 @@ TEST(Verify, ReductionIteratorsTakeTheirValuesOnce) {
   Body(one("4", "r: R 2 = k // 2, s: R 2 = k % 2"), "");
   Body(one("4", "r: R 2 = k // 2, s: R 3 = k % 3"), "");
   Body(one("8", "r: R 3 = k // 3, s: R 2 = k % 2"), twice + "k // 3, s = k % 2");
-  Body(one("8", "r: R 4 = k % 4) where (k < 4"), "");  // within k < 4, each value occurs once
+  Body(one("8", "r: R 4 = k % 4) where (k < 4"), "");  // for k < 4, each value occurs once
   Body(one("8", "r: R 4 = k % 4) where (v < 4"), twice);
   Body(one("4", "r: R 4 = 3 - k"), "not 0 at first");
   Body(one("4", "r: R 5 = k + 1"), "not 0 at first");

@@ -28,11 +28,12 @@ Target GpuWithAsyncCopies() {
   return Target::Parse("cuda -arch=sm_80 -mtriple=x86_64-linux-gnu -max-threads=64").value();
 }
 
-// Rounding in Winograd's transforms is about 1e-6 of the largest values; a wrong element is off by an integer.
+// The allowed relative error. Winograd's transforms round with errors of about 1e-6 of the largest values, while a
+// wrong element is off by an integer.
 constexpr double kRounding = 1e-4;
 
 struct Tally {
-  // Numbers of programs: accepted by lowering; of those, with barriers; of those accepted, with asynchronous copies.
+  // Numbers of programs: all that lowering accepted, those with barriers, and those with asynchronous copies.
   int compared = 0, barriers = 0, async = 0;
 };
 
@@ -48,8 +49,8 @@ bool IsPipelined(const Stmt& s) {
   return found;
 }
 
-// Lowers `f` for a GPU and returns what is wrong with it, or "". It must compute what `plain`, the unscheduled program,
-// computes on a CPU.
+// Lowers `f` for a GPU and `plain`, the unscheduled program, for a CPU, and interprets both. Returns a description of
+// the first difference or error, or "".
 std::string Wrong(const PrimFunc& f, const PrimFunc& plain, const std::vector<InterpArray>& args,
                   Tally* tally = nullptr, const Target& target = Gpu()) {
   Result<LoweredKernel> lowered = Lower(f, target);
@@ -146,8 +147,8 @@ Stmt Without(const Stmt& s, int which, int& count) {
   });
 }
 
-// A pipelined program without one of its loops' barriers or waits must race or compute something else. A few are
-// redundant, such as a barrier in a kernel of one thread.
+// If one barrier or wait of its pipelined loops is removed, a program must race or compute something else. A few
+// barriers and waits are redundant, such as a barrier in a kernel of one thread.
 TEST(GpuLowering, EachBarrierAndEachWaitOfAPipelineIsNeeded) {
   int programs = 0, removed = 0, redundant = 0;
   std::string kept;

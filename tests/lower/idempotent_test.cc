@@ -20,8 +20,8 @@ struct Tally {
   int finished = 0, refused = 0;
 };
 
-// Runs the passes in order, and each idempotent one twice. Returns the first change by a second run, or "". Stops
-// without an error if a pass refuses the program for one of the listed reasons.
+// Runs the passes in order, and each idempotent pass twice. Returns a description of the first change by a second run,
+// or "". Stops without an error if a pass refuses the program for one of the listed reasons.
 std::string Unstable(std::span<const LoweringPass> passes, PrimFunc f, Tally& tally,
                      std::span<const char* const> refusals = kLoweringRefusals) {
   Target target = Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=znver3 -mattr=+avx2,+fma").value();

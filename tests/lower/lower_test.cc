@@ -1,5 +1,5 @@
-// Every pass of the pipeline keeps the meaning: the interpreter gives the same outputs after each pass as for the
-// program.
+// Every pass of the pipeline keeps the meaning of a program: the interpreter gives the same outputs before lowering and
+// after each pass.
 #include "lower/lower.h"
 
 #include <gmock/gmock.h>
@@ -65,8 +65,8 @@ void ExpectOutputs(const PrimFunc& f, const std::vector<InterpArray>& want, cons
   }
 }
 
-// Lowers f and interprets `run` after every pass, with constants as the interpreted `prepare` makes them. Every result
-// must be that of f.
+// Lowers f, interprets `prepare` to get the prepared constants, and interprets `run` after every pass. Each time the
+// outputs must be those of f.
 LoweredKernel CheckEveryPass(const PrimFunc& f, uint64_t seed, const Target& target = Avx2()) {
   std::vector<InterpArray> args = test::RandomArgs(f, seed), want = args;
   Status ran = Interpret(f, want);
@@ -168,7 +168,7 @@ transform_layout(packed, [d1 // 8, d0, d1 % 8], pad_value=0)
   ASSERT_TRUE(kernel.prepare);
   EXPECT_EQ(kernel.prepared, std::vector<int64_t>{3 * 8 * 8 * 4});
   EXPECT_EQ(kernel.run.params.size(), 4u);
-  // The negative twin: an input of the same layout is packed in `run`.
+  // In contrast, an input of the same layout is packed in `run`.
   std::string text(kMatmul);
   text.replace(text.find("constant"), 8, "input");
   PrimFunc twin = Scheduled(Parse(text), R"(
@@ -187,7 +187,7 @@ TEST(Lower, IntermediatesShrinkToWhatAnIterationTouches) {
     }
   })";
   EXPECT_THAT(RunText(CheckEveryPass(Parse(kChain), 5)), HasSubstr("local b: f32[8]"));
-  // The negative twin: y reads elements that other iterations wrote, so b keeps its size and stays outside the loop.
+  // In contrast, if y reads elements that other iterations wrote, b keeps its size and stays outside the loop.
   constexpr std::string_view kCarried = R"(func chain(a: f32[64] input, c: f32[64] output) {
     alloc b: f32[65]
     for z in 1 { block zero(u: S 1 = z) { b[64] = 0.0 } }
@@ -272,8 +272,8 @@ TEST(Lower, PeeledLoopsHaveNoGuards) {
   std::string text = RunText(CheckEveryPass(Parse(kWindow), 8));
   EXPECT_THAT(text, HasSubstr("for i_0 in 3"));
   EXPECT_THAT(text, Not(HasSubstr("if"))) << text;
-  // The negative twins: without the annotation, every tile tests the guards; a loop whose iterations all need the
-  // guards stays one loop.
+  // In contrast, every tile tests the guards if the loop has no annotation. A loop whose iterations all need the guards
+  // is not split.
   std::string plain(kWindow);
   plain.erase(plain.find("@{peel=1}"), 9);
   EXPECT_THAT(RunText(CheckEveryPass(Parse(plain), 8)), HasSubstr("else"));
@@ -305,7 +305,7 @@ TEST(Lower, TilesOfWindowsAreVersionedAsAWhole) {
   EXPECT_GT(Count(slow, "if "), 2) << text;
   const std::string init = slow.substr(slow.find("local s"), slow.find("if ") - slow.find("local s"));
   EXPECT_EQ(Count(init, "= broadcast(0.0, 8)"), 3) << text;
-  // The negative twin: if the initial value is a load that may be out of bounds, it keeps its guard.
+  // In contrast, an initial value that is a load and may be out of bounds keeps its guard.
   std::string loaded = plain;
   loaded.replace(loaded.find("s[u, v] = 0.0"), 13, "s[u, v] = a[u, v]");
   const std::string guarded = RunText(CheckEveryPass(Parse(loaded), 8));
@@ -325,8 +325,8 @@ constexpr std::string_view kPasses = R"(func rows(x: f32[5, 32] input, y: f32[5,
 }
 )";
 
-// The last pass over a row runs inside the next row's loop of the same length. For the last row it runs after the loop
-// over rows.
+// The last pass over a row moves into a loop of the next row that has the same length. For the last row, this pass runs
+// after the loop over rows.
 TEST(Lower, LastPassesOverlapTheNextRow) {
   const std::string text = RunText(CheckEveryPass(Parse(kPasses), 8));
   EXPECT_THAT(text, HasSubstr("for r in 4"));
@@ -343,8 +343,8 @@ TEST(Lower, LastPassesOverlapTheNextRow) {
   odd.replace(odd.rfind("} }\n  }"), 7, "} } }\n  }");
   for (size_t at = 0; (at = odd.find("y", at)) != std::string::npos; at += 7) odd.replace(at, 1, "e_turns");
   EXPECT_THAT(RunText(CheckEveryPass(Parse(odd), 8)), HasSubstr("for r in 4"));
-  // The negative twins: no annotation; a pass whose result the next row needs; a pass with a loop of another length; a
-  // pass that reads a register buffer; a further pass before it.
+  // Nothing moves in these cases: the loop has no annotation, the next row needs the pass's result, the pass has a loop
+  // of another length, the pass reads a register buffer, or a further pass comes before it.
   auto with = [](std::string_view what, std::string_view other) {
     std::string changed(kPasses);
     const size_t at = changed.find(what);
@@ -393,7 +393,7 @@ TEST(Lower, RegisterContract) {
     }
   })";
   EXPECT_TRUE(CheckEveryPass(Parse(kText), 6).has_register_tile);
-  // The negative twin: an index that is data never becomes a constant.
+  // In contrast, an index that is data never becomes a constant.
   constexpr std::string_view kData = R"(func f(a: f32[8] input, s: i32[8] input, c: f32[8] output) {
     alloc r: f32[8] register
     for j in 8 { block x(v: S 8 = j) { r[v] = a[v] } }
@@ -402,7 +402,7 @@ TEST(Lower, RegisterContract) {
   EXPECT_THAT(LowerError(Parse(kData)).Text(), HasSubstr("register buffer r"));
 }
 
-// A select may guard a read that is out of bounds, but the lanes of a register vector cannot be out of bounds.
+// A select may guard a scalar read that is out of bounds, but no lane of a vector of registers may be out of bounds.
 TEST(Lower, RegistersAreNotReadBeyondTheirBounds) {
   auto text = [](std::string_view loop) {
     return "func f(a: i32[5] input, c: i32[7] output) {\n  alloc r: i32[5] register\n"
@@ -424,7 +424,7 @@ TEST(Lower, ALoopEndsWhereItsGuardDoes) {
   EXPECT_THAT(plain, HasSubstr("c[ramp(0, 1, 4)]"));
   EXPECT_THAT(plain, HasSubstr("c[4]"));
   EXPECT_THAT(plain, Not(HasSubstr("if ")));
-  // A guard that is not an upper bound stays.
+  // A condition that is not an upper bound is still tested.
   EXPECT_THAT(RunText(CheckEveryPass(Parse(text(" && j != 2")), 3)), Not(HasSubstr("c[2]")));
 }
 

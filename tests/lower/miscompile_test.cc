@@ -1,5 +1,5 @@
-// The deliberate mistakes in a pass (lower/miscompile.h). Each changes what a program computes, and the program's text
-// determines whether the mistake applies.
+// Deliberate mistakes in lowering (lower/miscompile.h). Each mistake changes the results of a program. The program's
+// text determines whether a mistake is made, and which.
 #include "lower/miscompile.h"
 
 #include <gtest/gtest.h>

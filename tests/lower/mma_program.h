@@ -8,9 +8,9 @@
 
 namespace autotune::test {
 
-// Returns a product of 32 x 16 elements, computed by two warps in two pieces of the sum, with operands in shared
-// memory. `type` of the operands: f32 (rounded to TF32), f16, bf16. `transposed`: columns of b are rows in memory.
-// `replaced`: pairs of a part of the text and its replacement.
+// Returns the text of a product of 32 x 16 elements. Two warps compute it in two pieces of the sum, with operands in
+// shared memory. `type` of the operands: f32 (rounded to TF32), f16, bf16. `transposed`: columns of b are rows in
+// shared memory. `replaced`: pairs of a part of the text and its replacement.
 inline std::string MmaProgramText(const std::string& type, bool transposed = false,
                                   const std::vector<std::pair<std::string, std::string>>& replaced = {}) {
   std::string text = R"(func product(a: T[32, 32] input, b: T[32, 16] input, out: f32[32, 16] output) {

@@ -1,4 +1,4 @@
-// Options of the lowering pipeline: programs keep their meaning without any pass that may be disabled.
+// Options of the lowering pipeline. If any one pass that may be disabled is disabled, programs keep their meaning.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

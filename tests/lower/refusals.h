@@ -8,12 +8,12 @@
 
 namespace autotune {
 
-// All but the last break the contract of scope register (docs/architecture.md), which can only be checked in the
-// lowered program.
+// Schedules that are refused for any reason but the last break the contract of scope register (docs/architecture.md),
+// which can only be checked in the lowered program.
 inline constexpr const char* kLoweringRefusals[] = {
     // Registers have no addresses, so a subscript must not depend on data or on a parallel loop, which is not unrolled.
     R"(an index of register buffer \S+ is not a constant after unrolling: .*)",
-    // A vector of every other element would have to be gathered from several registers.
+    // The lanes of a strided vector would have to be gathered from several registers.
     R"(register buffer \S+ is accessed with a stride)",
     // A select discards the value of an out-of-bounds element, but there is no register to read it from.
     R"(register buffer \S+ is read beyond its bounds, under a condition)",
@@ -21,7 +21,7 @@ inline constexpr const char* kLoweringRefusals[] = {
     R"(unrolling loop \S+ \(\d+ iterations\) makes more than \d+ statements: .*)",
 };
 
-// Further reasons, for GPU schedules.
+// The closed list of reasons for schedules for GPUs. It includes those above.
 inline constexpr const char* kGpuRefusals[] = {
     // Not all threads would reach the barrier.
     R"(.* under a condition that differs between them)",
@@ -29,9 +29,9 @@ inline constexpr const char* kGpuRefusals[] = {
     R"(.*buffer '\S+' is (shared|local|register) and used in two kernels)",
     // The host launches kernels one after another, without loops and conditions.
     R"(.* is around a kernel of threads and not bound to an axis itself)",
-    // Other code of the kernel prevents that the loop's copies run ahead.
+    // Other code of the kernel keeps the loop's copies from running ahead.
     R"(loop \S+ cannot be pipelined: .*)",
-    // Later steps separated threads that must compute together as a warp, or the target has no such tensor cores.
+    // Later steps separated threads that must compute together as a warp, or the target lacks such tensor cores.
     R"(loop \S+ cannot be computed by tensor cores: .*)",
     kLoweringRefusals[0],
     kLoweringRefusals[1],

@@ -1,4 +1,4 @@
-// Tails of vectorized loops become vectors of fewer lanes, if every iteration leaves the same lanes.
+// The tail of a vectorized loop becomes vectors of fewer lanes, if it has the same lanes in every outer iteration.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,8 +17,8 @@ Target Avx512() {
   return Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64 -mattr=+avx512f,+avx512vl,+fma").value();
 }
 
-// Lowers the loops `body` over x: f32[`rows`, `columns`] and y of the same shape, and compares the results with the
-// interpreted program.
+// Lowers the loops `body` over x: f32[`rows`, `columns`] and y of the same shape, and returns the result. Checks that
+// it computes the same as the interpreted program.
 PrimFunc Lowered(int rows, int columns, const std::string& body) {
   std::string shape = "f32[" + std::to_string(rows) + ", " + std::to_string(columns) + "]";
   auto f = ParsePrimFunc("func kernel(\n  x: " + shape + " input,\n  y: " + shape + " output\n) {\n" + body + "}\n");
@@ -52,8 +52,9 @@ Shape ShapeOf(const PrimFunc& f) {
   return shape;
 }
 
-// Returns for i in `rows`: for j in `tiles`: for u in `unrolled`: for v in `lanes`: if c < columns: y[i, c] = x[i, c] +
-// 1.
+// Returns the loops
+//   for i in `rows`: for j in `tiles`: for u in `unrolled`: for v in `lanes`: if c < `columns`: y[i, c] = x[i, c] + 1
+// where c is the column (j * `unrolled` + u) * `lanes` + v.
 std::string Tiled(int rows, int tiles, int unrolled, int lanes, int columns) {
   auto text = [](int n) { return std::to_string(n); };
   return "  for i in " + text(rows) + " {\n    for j in " + text(tiles) + " {\n      for u in " + text(unrolled) +
@@ -127,8 +128,8 @@ TEST(Tails, AllSmallShapes) {
   }
 }
 
-// A padded copy that gathers distant elements branches only at the end of the data. A copy of neighbours keeps a masked
-// load.
+// Padded copies that load distant elements branch only at the end of the data. A copy of adjacent elements uses masked
+// loads instead.
 TEST(Tails, PaddedCopiesAreGuardedWhereTheyEnd) {
   auto copy = [](const std::string& load, const std::string& extent) {
     return "  for o in 4 { for u in 8 unrolled { for l in 8 vectorized { block c(v: S 32 = o * 8 + l, w: S 8 = u) {\n" +

@@ -1,4 +1,5 @@
-// The memory that is private to a thread, and its loads from shared memory: passes close_gaps and widen_loads.
+// The pass close_gaps, which compacts the private memory of a thread, and the pass widen_loads, which joins a thread's
+// loads from shared memory into vectors.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// Lowered programs with threads: every thread runs all of its stages and waits where it must. The interpreter gives the
-// same results for the lowered and the original program.
+// The pass merge_threads: every thread runs all of its stages and waits at barriers where it must. The interpreter
+// gives the same results for the lowered and the original program.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -42,7 +42,7 @@ std::optional<PrimFunc> WithoutBarrier(PrimFunc f, int n) {
   return seen > n ? std::optional(f) : std::nullopt;
 }
 
-// Returns what is wrong with the lowered program, or "".
+// Lowers the schedule and interprets it in several orders of threads. Returns the first error, or "".
 std::string Wrong(const zoo::Workload& workload, const Schedule& schedule) {
   zoo::Checker checker(workload, 3);
   auto lowered = Lowered(schedule.func());
@@ -170,7 +170,7 @@ TEST(LowerThreads, RandomStagesKeepTheMeaning) {
       caught += error.find("race: threads (") != std::string::npos;
     }
   }
-  printf("%d barriers, without %d of which threads race\n", barriers, caught);
+  printf("%d barriers; removing one makes threads race in %d cases\n", barriers, caught);
   EXPECT_GT(barriers, 200);
   EXPECT_GT(caught, barriers / 4);
 }

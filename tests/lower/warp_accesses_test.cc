@@ -86,7 +86,7 @@ TEST(WarpAccesses, LanesWhoseConditionFailsTakeNoPart) {
   EXPECT_EQ(Of("out[tx] = select(tx < 2, s[tx * 32], 0.0)")[0].conflicts, 1);
 }
 
-// The worst warp and the worst iteration count, whichever they are.
+// The number of conflicts is that of the worst warp in its worst iteration.
 TEST(WarpAccesses, TheWorstOfWarpsAndIterationsCounts) {
   EXPECT_EQ(ConflictsOf("for k in 2 { s[tx * (k + 1)] = 0.0 }"), 1);
   EXPECT_EQ(ConflictsOf("s[tx * (ty + 1)] = 0.0", 2, 32), 1);

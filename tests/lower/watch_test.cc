@@ -1,4 +1,4 @@
-// Steps and passes show their results to the watcher of programs (ir/watch.h).
+// Every step and every pass shows its result to the program watcher (ir/watch.h).
 #include "ir/watch.h"
 
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
-// Random tensor expressions. The function made of an expression, and its reference, compute what evaluating the
-// formulas element by element gives. Both are well-formed, print and parse, and are the same every time they are made.
+// Random tensor expressions. The PrimFunc of an expression and its f64 reference compute the same numbers as a direct
+// evaluation of the formulas. Both are well-formed and deterministic, and their texts parse to equal programs.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -75,7 +75,7 @@ class Maker {
     }
   }
 
-  // Adds x op x', over x's own axes or over those of a reshaped x.
+  // Adds x + y or max(x, y) for a y of the same shape. Its axes are those of the shape, or one axis over all elements.
   void AddMap() {
     const Value x = Pick();
     Value y = x;
@@ -195,7 +195,7 @@ PrimFunc Create(const Maker& made, const std::vector<Value>& outputs) {
   return CreatePrimFunc("f", params, {.use_fma = true});
 }
 
-// Returns what is wrong with f; empty if it computes the outputs.
+// Interprets f and compares its results with `outputs`. Returns a description of the first error, or "".
 std::string Wrong(const PrimFunc& f, const Maker& made, const std::vector<Value>& outputs, uint64_t order) {
   if (Status valid = Verify(f, Dialect::kSchedulable); !valid.ok()) return valid.error().Text();
   std::vector<InterpArray> args;

@@ -79,7 +79,7 @@ TEST(ReferenceTest, InitialisationApartReductionOutsideTheLastLoopOuterLoopParal
 
 TEST(ReferenceTest, LoopsThatAreNotOneToOneStayAsTheyAre) {
   PrimFunc f = MatMulRelu();
-  // i*2 + j over (2, 2) covers an extent of 3 under a guard, which is not a nest of iterators.
+  // Two loops of 2 iterations cover an iterator of extent 3 under a guard, so they do not map to it one to one.
   Buffer y = f.params[2].buffer;
   Block block{.name = "b",
               .iters = {{"v", IterKind::kSpatial, 3, IndexVar("i") * 2 + IndexVar("j")}},

@@ -111,7 +111,7 @@ std::vector<ConvCase> ConvCases(Rng& rng) {
   return cases;
 }
 
-// All exact alternatives; tests/topi/winograd_test.cc checks those that round.
+// Checks the exact alternatives. tests/topi/winograd_test.cc checks the alternatives that round.
 TEST(AlternativesTest, EveryConvolutionEqualsTheFirst) {
   Rng rng(1);
   std::vector<ConvAlternative> all(ConvAlternatives().begin(), ConvAlternatives().end());
@@ -128,7 +128,7 @@ TEST(AlternativesTest, EveryConvolutionEqualsTheFirst) {
   EXPECT_GT(used, 30);
 }
 
-// The alternative is right for any number and width of groups, even where it is not offered.
+// The alternative across_groups is right for any number and width of groups, even where it does not apply.
 TEST(AlternativesTest, AcrossGroupsEqualsTheFirst) {
   Rng rng(4);
   const ConvAlternative& across = *FindAlternative(ConvAlternatives(), "across_groups");
@@ -205,7 +205,8 @@ TEST(AlternativesTest, EveryProductEqualsTheFirst) {
   }
 }
 
-// TF32 rounds, so the alternative needs the target's permission and a sum whose length tensor cores divide.
+// The alternative tf32 rounds its operands, so the target must permit it. It also needs a number of terms that a tensor
+// core instruction divides.
 TEST(AlternativesTest, Tf32NeedsPermission) {
   auto names = [](const std::string& options, int64_t k) {
     const Target target = Target::Parse("cuda -mtriple=x86_64-linux-gnu -arch=" + options).value();

@@ -47,7 +47,8 @@ TEST(ConvTest, OutputExtent) {
   EXPECT_EQ(ConvOutput(4, 3, 1, 2, 0, 0), 0);
 }
 
-// One output channel: lanes run along the input channels, or along a row of the window. Short windows have no lanes.
+// With one output channel, vectors have their lanes along the input channels or along a row of the window. Short
+// windows have no vectors.
 TEST(ConvTest, OneOutputChannel) {
   Rng rng(3);
   for (int64_t ic : {1, 3, 8, 16, 23, 40}) {
@@ -118,7 +119,8 @@ TEST(ConvTest, ShapesThatDoNotFitAreOurBug) {
   EXPECT_THROW(WindowAxes("c", {1, 1, 1, 1}), InternalError);
 }
 
-// Schedules rely on this structure.
+// Element-wise operators behind a convolution have its collapsed axes: all pixels are one axis, m. Schedules rely on
+// this.
 TEST(ConvTest, ChainKeepsCollapsedAxes) {
   Tensor x = te::Placeholder("x", {1, 6, 6, 3}), w = te::Placeholder("w", {3, 3, 3, 4});
   Tensor bias = te::Placeholder("bias", {4}), skip = te::Placeholder("skip", {1, 6, 6, 4});

@@ -15,7 +15,7 @@
 
 namespace autotune::topi {
 
-// A dense array for naive loops. at() gives 0 outside the array if requested.
+// A dense row-major array for naive loops. An index outside the array is a failed CHECK; Has() tests an index.
 struct Array {
   te::Shape shape;
   std::vector<double> data;
@@ -64,11 +64,12 @@ struct CheckOptions {
   bool use_fma = true;
 };
 
-// A shape of 1 to 5 dimensions with at most `most` elements, few of the dimensions long, and a selection of its axes.
 struct ShapeAndAxes {
   te::Shape shape;
   std::vector<int> axes;
 };
+// Returns a random shape of 1 to 5 dimensions with at most `most` elements, and a selection of at least one of its
+// axes. About a quarter of the dimensions may be long, up to 300.
 inline ShapeAndAxes RandomShapeAndAxes(Rng& rng, int64_t most) {
   ShapeAndAxes drawn;
   do {
@@ -84,8 +85,8 @@ inline ShapeAndAxes RandomShapeAndAxes(Rng& rng, int64_t most) {
   return drawn;
 }
 
-// Compares `output`, as a PrimFunc and as its reference, with `naive`, in two orders of parallel iterations. Returns
-// the difference; empty if there is none.
+// Compares `output`, as a PrimFunc and as its f64 reference, with `naive`, in two orders of parallel iterations.
+// Returns a description of the first difference, or "".
 inline std::string Mismatch(const std::vector<te::Tensor>& inputs, const te::Tensor& output, const Naive& naive,
                             Rng& rng, const CheckOptions& options = {}) {
   std::vector<te::TensorParam> params;

@@ -87,7 +87,8 @@ TEST(ReduceTest, RandomShapes) {
   }
 }
 
-// Adjacent elements are read in vectors: a block with more iterations than this must vectorize its last axis.
+// Checks the extent of the last axis of a reduction's first stage, along which the stage is vectorized. Except for
+// short rows, this axis runs over adjacent elements.
 TEST(ReduceTest, LanesAreSideBySide) {
   auto last_axis = [](const Shape& shape, const std::vector<int>& axes) {
     Tensor y = ReduceAxes("r", te::Placeholder("x", shape), axes, te::Combiner::kSum);

@@ -30,8 +30,8 @@ struct Errors {  // largest errors, relative to the largest output
   std::string failure;
 };
 
-// Interprets Winograd's algorithm and the direct sum on the same data. f64 is the error with fp64 intermediates, whose
-// outputs are rounded to f32 once.
+// Interprets Winograd's algorithm and the direct sum on the same data, and returns the errors of Winograd's algorithm.
+// The error f64 is that with f64 intermediates; only the outputs are rounded to f32.
 Errors ErrorsOf(const Case& c, const WinogradTiling& tiling, const ConvAttrs* direct_attrs = nullptr) {
   ConvAttrs attrs{.pad = c.pad};
   Tensor x = te::Placeholder("x", c.data), w = te::Placeholder("w", {3, 3, c.data[3], c.oc});
@@ -96,7 +96,7 @@ TEST(WinogradTest, EqualsTheDirectSumUpToRounding) {
         Errors errors = ErrorsOf(c, tiling);
         EXPECT_EQ(errors.failure, "");
         EXPECT_LE(errors.f32, tile == 2 ? 1e-6 : 4e-6);
-        EXPECT_LE(errors.f64, 3e-7);  // the algebra is right: only coefficients and outputs round
+        EXPECT_LE(errors.f64, 3e-7);  // only the coefficients and the outputs are rounded
       }
     }
   }
@@ -107,7 +107,7 @@ TEST(WinogradTest, AnotherConvolutionIsNoticed) {
   EXPECT_GT(ErrorsOf({{1, 8, 8, 5}, 3}, {4, 0, 0}, &other).f64, 1e-2);
 }
 
-// With many channels the error stays within the bound of topi/winograd.h.
+// With 512 channels, the errors are of the size that topi/winograd.h states.
 TEST(WinogradTest, ErrorOfManyChannels) {
   Case c{{1, 4, 4, 512}, 1};
   EXPECT_LE(ErrorsOf(c, {2, 0, 0}).f32, 2e-6);

@@ -63,7 +63,8 @@ struct PassConfig {
   std::string dump;                            // folder for the program after every pass; empty: none
   AUTOTUNE_FIELDS(options, disabled, time, verify, dump)
 
-  // Takes "NAME=VALUE". Errors: an option that no table has, a value that it does not take; they list what there is.
+  // Takes "NAME=VALUE". Errors: an unknown option, or a value that the option does not take. The error lists the
+  // options or the values.
   Status SetOption(std::string_view assignment, std::span<const PassTable> tables);
   // Errors: an unknown pass, or a pass that is needed, with the reason.
   Status Disable(std::string_view pass, std::span<const PassTable> tables);

@@ -18,8 +18,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kInput =
-    "input";  // stands for a pass in the name of the file with the program before the first pass
+// The name of the file with the program before the first pass.
+constexpr const char* kInput = "input";
 
 std::string FileName(int number, const std::string& pass) {
   char digits[16];

@@ -7,8 +7,7 @@
 namespace autotune {
 namespace {
 
-constexpr int64_t kMaxRegisterBytes =
-    16 << 10;  // far more than the registers of a CPU core or GPU thread; limits the code size
+constexpr int64_t kMaxRegisterBytes = 16 << 10;  // far beyond any register file; limits the code size
 
 // Returns the variables that index register buffers inside s.
 std::set<Name> RegisterIndexVars(const Stmt& s) {

@@ -35,8 +35,8 @@ constexpr LoweringPass kGpuPasses[] = {
     {"decompose_init", DecomposeInit, true},
     {"lower_blocks", LowerBlocks, true, "code generators take loops and stores, not blocks"},
     {"simplify_loops", Simplify, true},
-    {"merge_threads", MergeThreads, false,
-     "code generators take kernels with one nest of loops over threads"},  // refuses its own barriers
+    // Not idempotent: it refuses a program that has barriers, as its result does.
+    {"merge_threads", MergeThreads, false, "code generators take one nest of loops over threads"},
     {"hoist_guards", HoistGuards, true},
     {"compact_regions", CompactRegions, true, "code generators allocate intermediates where this pass puts them"},
     {"pipeline_loops", PipelineLoops, true},

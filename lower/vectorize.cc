@@ -6,8 +6,7 @@
 namespace autotune {
 namespace {
 
-constexpr int64_t kMaxUnrolledCost =
-    400;  // estimated instructions; a loop over vectors that takes more is not unrolled
+constexpr int64_t kMaxUnrolledCost = 400;  // estimated instructions; more costly loops over vectors stay loops
 
 // Returns an estimate of the number of instructions of one iteration.
 int64_t CostOf(const Stmt& s) {

@@ -48,7 +48,7 @@ LinearForm NormalizeDiv(const LinearForm& form, int64_t c, const Ranges& ranges)
       return std::move(quotient);
     }
   }
-  // Terms that a common factor g of all others and c divides stay; the others are smaller than g and vanish.
+  // Let g divide c, and rest = g * high + low. If low stays in [0, g), rest // c = high // (c / g).
   for (const LinearForm::Term& t : rest.terms) {
     int64_t g = std::gcd(t.coefficient, c);
     if (g == 1) continue;
@@ -75,7 +75,8 @@ LinearForm NormalizeMod(const LinearForm& form, int64_t c, const Ranges& ranges)
 
 LinearForm Normalize(const Expr& e, const Ranges& ranges) {
   if (const int64_t* value = AsInt(e)) return LinearForm(*value);
-  if (e.As<Var>()) return Atom(e);  // of a loop of extent 1 too: what a loop feeds must not depend on tile sizes
+  // The variable of a loop of extent 1 stays too, so that the form of a result does not depend on tile sizes.
+  if (e.As<Var>()) return Atom(e);
   if (const Unary* unary = e.As<Unary>()) {
     LinearForm sum;
     sum.Add(Normalize(unary->a, ranges), -1);

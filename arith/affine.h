@@ -1,7 +1,8 @@
-// Affine: linear forms under the ranges of loops: their normal form, bounds and proofs. It serves steps of a schedule,
-// of which a search replays thousands a second. Unlike the Analyzer, it knows ranges that start at 0 and nothing else,
-// keeps terms in the order in which they were written, and never replaces a loop of one iteration by its value: what a
-// loop feeds must not depend on tile sizes. Index expressions only. Pure functions; thread-safe.
+// Affine: linear forms under the ranges of loops: their normal form, bounds and proofs. Steps of a schedule use it
+// instead of the Analyzer, since it is fast: a search replays thousands of steps a second. It knows only ranges that
+// start at 0. It keeps terms in the order in which they were written, and never replaces the variable of a loop of
+// extent 1 by 0. So the form of a result does not depend on tile sizes. Index expressions only. Pure functions;
+// thread-safe.
 #pragma once
 #include <optional>
 #include <vector>
@@ -16,7 +17,7 @@ struct Bounds {  // closed
   int64_t low, high;
 };
 
-// Simplifies sums, and floordiv, floormod, min, max by constants under the ranges.
+// Simplify sums, min, max, and floordiv and floormod by positive constants, for variables within their ranges.
 LinearForm Normalize(const Expr& e, const Ranges& ranges);
 Expr Normalized(const Expr& e, const Ranges& ranges);
 
@@ -32,10 +33,11 @@ LinearForm NormalizeMod(const LinearForm& form, int64_t c, const Ranges& ranges)
 // Bounds of an index expression; absent if unknown (a variable without a range, a load).
 std::optional<Bounds> BoundsOf(const Expr& e, const Ranges& ranges);
 std::optional<Bounds> BoundsOf(const LinearForm& form, const Ranges& ranges);
-// Returns true if a comparison of index expressions (or a conjunction of such) holds for all values in range.
+// Returns true if a condition surely holds for all values in range. Understands comparisons of index expressions, and
+// conjunctions and disjunctions of them.
 bool Proves(const Expr& condition, const Ranges& ranges);
 
-// Substitutes and normalizes each conjunct and drops those that always hold.
+// Applies `map` to each conjunct of the condition, drops the conjuncts that always hold, and normalizes the others.
 Expr NormalizeCondition(const Expr& condition, const VarMap& map, const Ranges& ranges);
 
 bool UsesAny(const Expr& e, const Ranges& vars);

@@ -23,9 +23,13 @@ class Analyzer {
  public:
   void Bind(Name var, int64_t low, int64_t high);  // low <= var <= high
   void Bind(Name var, Interval range);
-  void Assume(const Expr& condition);  // narrows ranges where the condition is of the form var < c etc.
+  // Takes the condition as true. Comparisons of a variable with a constant narrow its range; other ones are kept as
+  // facts.
+  void Assume(const Expr& condition);
 
-  Expr Simplify(const Expr& e) const;        // equal for all values in range; idempotent; any dtype, floats untouched
+  // Returns an expression that is equal for all values in range. Takes any dtype; float arithmetic stays as it is.
+  // Idempotent.
+  Expr Simplify(const Expr& e) const;
   Interval Bounds(const Expr& e) const;      // of an index or integer expression
   bool Proves(const Expr& condition) const;  // true: holds for all values in range; false: unknown or not
 
@@ -34,8 +38,9 @@ class Analyzer {
   arith::Context context_;
 };
 
-// Simplifies every expression in a statement, with the ranges of the loops and block iterators around it; drops If
-// branches and loops that are decided, predicates that always hold. Loops of extent 1 are kept (steps refer to them).
+// Simplifies every expression in a statement, with the ranges of the loops and block iterators around it. Removes
+// branches, loops and blocks that never run, and predicates that always hold. Loops of extent 1 are kept, since steps
+// refer to them.
 Stmt SimplifyStmt(const Stmt& s, const Analyzer& context = {});
 
 }  // namespace autotune

@@ -29,7 +29,7 @@ Range OfDType(DType dtype) {
   }
 }
 
-// min(a, b) that counts k times acts as a minimum if k > 0, as a maximum if k < 0; for max the other way round.
+// Returns the node if the expression is a min or a max, else null.
 const Binary* AsMinMax(const Expr& e) {
   const Binary* n = e.As<Binary>();
   return n && (n->op == BinaryOp::kMin || n->op == BinaryOp::kMax) ? n : nullptr;
@@ -155,7 +155,8 @@ Range Simplifier::BoundsOf(const LinearForm& sum) { return BoundsOf(sum, 2); }
 Range Simplifier::BoundsOf(const LinearForm& sum, int depth) {
   Range r = PlainBounds(sum);
   if (r.IsPoint() || sum.terms.empty()) return r;
-  // A min or max whose operands have parts in common with the rest: bound both alternatives.
+  // If a term is a min or a max, bounds the sum with either operand in its place, since terms of an operand may cancel
+  // other terms of the sum.
   if (depth > 0 && sum.terms.size() > 1) {
     for (size_t i = 0; i < sum.terms.size(); ++i) {
       const Binary* n = AsMinMax(sum.terms[i].atom);
@@ -167,6 +168,7 @@ Range Simplifier::BoundsOf(const LinearForm& sum, int depth) {
       a.Add(ToLinear(n->a), k);
       b.Add(ToLinear(n->b), k);
       Range x = BoundsOf(a, depth - 1), y = BoundsOf(b, depth - 1);
+      // k * min(a, b) is the minimum of k * a and k * b if k > 0, and their maximum if k < 0. For max it is reversed.
       bool minimum = (n->op == BinaryOp::kMin) == (k > 0);
       r = Meet(r, minimum ? Range{std::min(x.low, y.low), std::min(x.high, y.high)}
                           : Range{std::max(x.low, y.low), std::max(x.high, y.high)});

@@ -1,5 +1,5 @@
-// Conditions: comparisons decided or brought to one form (`<` and `>=`), conjunctions under each other's assumptions,
-// and what an assumption tells about variables.
+// Simplification of conditions. Decides comparisons or brings them to one form (`<` and `>=`). Simplifies each part of
+// a conjunction or disjunction under the assumption of the other parts. Derives facts about variables from assumptions.
 #include <algorithm>
 
 #include "arith/simplifier.h"
@@ -9,7 +9,7 @@
 namespace autotune::arith {
 namespace {
 
-// Terms with positive coefficients on one side, the negated others on the other side; the constant apart.
+// Separates the terms by the sign of their coefficients: s = positive - negative + s.constant.
 void Sides(const LinearForm& s, LinearForm& positive, LinearForm& negative) {
   for (const Term& term : s.terms) {
     if (term.coefficient > 0) {
@@ -102,7 +102,8 @@ Expr Simplifier::CompareForms(BinaryOp op, LinearForm s) {
       if (r.high < 0) return BoolConst(true);
       if (r.low >= 0) return BoolConst(false);
     }
-    // s = g * high + low with low in [0, g): s < 0 where high < 0.
+    // If s = g * high + low with low in [0, g), then s < 0 exactly if high < 0, so `high` replaces s. Tries the
+    // absolute values of the coefficients as g, the greatest first.
     SmallVector<int64_t, 8> tried;
     bool split = false;
     while (!split) {
@@ -120,7 +121,7 @@ Expr Simplifier::CompareForms(BinaryOp op, LinearForm s) {
       split = true;
     }
     if (split) continue;
-    if (s.terms.size() == 1 && !equality) {  // a // c < k where a < k * c
+    if (s.terms.size() == 1 && !equality) {  // a // c < k exactly if a < k * c
       int64_t k = s.terms[0].coefficient;
       const Binary* n = s.terms[0].atom.As<Binary>();
       const int64_t* c = n && n->op == BinaryOp::kFloorDiv ? AsInt(n->b) : nullptr;
@@ -229,7 +230,7 @@ Expr Simplifier::SimplifyBool(const Expr& e) {
 }
 
 Expr Simplifier::SimplifyJunction(const Expr& e, BinaryOp op) {
-  bool is_and = op == BinaryOp::kAnd;  // `is_and` is also the neutral value, its opposite absorbs
+  bool is_and = op == BinaryOp::kAnd;  // also the neutral value; its opposite decides the result
   SmallVector<Expr, 8> raw, parts;
   Flatten(e, op, raw);
   Mark mark = GetMark();
@@ -245,7 +246,7 @@ Expr Simplifier::SimplifyJunction(const Expr& e, BinaryOp op) {
     for (size_t i = first; i < parts.size(); ++i) Assume(parts[i], is_and);
   }
   Release(mark);
-  // Drops the parts that a later part implies.
+  // Drops each part that follows from the other parts.
   for (size_t i = parts.size(); i-- > 0 && parts.size() > 1;) {
     for (size_t j = 0; j < parts.size(); ++j) {
       if (j != i) Assume(parts[j], is_and);

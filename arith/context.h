@@ -37,7 +37,7 @@ DivMod AsDivMod(const Expr& e);
 
 struct Context {
   std::vector<std::pair<Name, Range>> ranges;  // the last entry of a name counts
-  std::vector<LinearForm> facts;               // each is >= 0
+  std::vector<LinearForm> facts;               // forms that are >= 0
   std::vector<std::pair<Expr, bool>> known;    // simplified conditions and their values
 };
 

@@ -47,7 +47,7 @@ std::optional<Region> RegionOf(const Expr& e, const RegionMap& map, const Ranges
       Region all{LinearForm(), *c - 1};
       if (!x || x->span >= *c) return all;
       const LinearForm rest = Divide(x->min, *c).rest;
-      // No wrap while the offset within a period plus the span stays below c.
+      // The values do not wrap if the offset within a period of c, plus the span, stays below c.
       std::optional<Bounds> offset = BoundsOf(rest, ranges);
       if (offset && offset->low >= 0 && offset->high + x->span < *c) return Region{rest, x->span};
       if (x->span == 0) return Region{NormalizeMod(x->min, *c, ranges), 0};

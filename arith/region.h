@@ -1,6 +1,5 @@
-// Region: the interval of values that an index takes while some loops run. The one analysis of what a part of a program
-// touches: steps of a schedule ask which part of a buffer a block needs, lowering how small a buffer may be. Pure
-// functions; thread-safe.
+// Region: the interval of values that an index takes while some loops run. Steps of a schedule use it to find the part
+// of a buffer that a block needs, and lowering to find how small a buffer may be. Pure functions; thread-safe.
 #pragma once
 #include <optional>
 #include <utility>
@@ -10,16 +9,16 @@
 
 namespace autotune {
 
-struct Region {  // [min, min + span], min being free of the loops that run
+struct Region {  // the closed interval [min, min + span]; `min` uses no variable of a running loop
   LinearForm min;
   int64_t span = 0;
 };
 // The region of each variable of an expression. Fixed variables map to themselves with span 0.
 using RegionMap = std::vector<std::pair<Name, Region>>;
-// Over-approximates. Absent if nothing better than "anywhere" is known. Variables absent from `map` are fixed; `ranges`
-// has the ranges of the fixed ones.
+// Returns an interval that contains all values of `e`, and perhaps others; absent if none is known. Variables that are
+// not in `map` are fixed; `ranges` has their ranges.
 std::optional<Region> RegionOf(const Expr& e, const RegionMap& map, const Ranges& ranges);
-// The smallest box that holds both; absent if their distance is not a constant.
+// The smallest interval that contains both; absent if the distance of their minima is not a constant.
 std::optional<Region> Union(const Region& a, const Region& b);
 Region Union(const Region& a, const Region& b, int64_t distance);  // distance = b.min - a.min
 
@@ -27,11 +26,11 @@ Region Union(const Region& a, const Region& b, int64_t distance);  // distance =
 struct Parts {
   LinearForm fixed, running;
 };
-// Absent if a term has variables of both kinds, or depends on memory and runs.
+// Absent if a term uses both fixed and running variables, or a running variable in a load.
 std::optional<Parts> PartsOf(const LinearForm& form, const Ranges& running);
 
-// Splits a form into fixed terms (min) and terms of the running loops, if the latter take all values of an interval
-// from 0. The form then takes exactly the values [min, min + span].
+// Splits a form into fixed terms (min) and terms of the running loops. Absent unless the latter take every value of
+// [0, span]. The form then takes exactly the values in [min, min + span].
 std::optional<Region> DenseRegionOf(const LinearForm& form, const Ranges& running);
 
 }  // namespace autotune

@@ -1,4 +1,5 @@
-// Simplifier: the work behind Analyzer, with a stack of assumptions. Internal to arith/. Not thread-safe; made per use.
+// Simplifier: the implementation of Analyzer, with a stack of assumptions. Internal to arith/. Not thread-safe; made
+// per use.
 #pragma once
 #include "arith/context.h"
 #include "ir/stmt.h"
@@ -17,7 +18,7 @@ class Simplifier {
   Range PlainBounds(const Expr& e);       // by interval arithmetic alone; any integer or bool expression
   bool Proves(const Expr& condition);
 
-  // Scopes: remember Mark(), Bind and Assume, then Release.
+  // Scopes: GetMark opens one, and Release(mark) undoes every Bind and Assume since then.
   struct Mark {
     size_t ranges, facts, known;
   };
@@ -27,8 +28,8 @@ class Simplifier {
   void Assume(const Expr& condition, bool value);  // `condition` is simplified
   Context& own() { return own_; }
 
-  // Return floor(s / c) and s modulo c, for c > 0. `original` is an expression of the result; it is returned if no rule
-  // gives a simpler one.
+  // Return floor(s / c) and s modulo c, for c > 0. `original` may point to an expression of the result. It is returned
+  // if no rule simplifies it, so that unchanged expressions keep their handles.
   LinearForm Div(LinearForm s, int64_t c, const Expr* original = nullptr);
   LinearForm Mod(LinearForm s, int64_t c, const Expr* original = nullptr);
 
@@ -49,14 +50,14 @@ class Simplifier {
   Expr SimplifyOther(const Expr& e);
   Expr SimplifyTyped(const Expr& e);
   Expr SimplifyComparison(const Expr& e, const Binary& n);
-  Expr CompareForms(BinaryOp op, LinearForm difference);  // of a - b
+  Expr CompareForms(BinaryOp op, LinearForm difference);  // simplifies `a op b`, given a - b
   Expr SimplifyJunction(const Expr& e, BinaryOp op);
   Expr FromKnown(Expr e);
   void AssumeNonNegative(const LinearForm& sum);
 
   const Context& base_;
   Context own_;
-  bool restless_ = false;  // a rule was used whose result another pass may simplify further
+  bool restless_ = false;  // true: another pass may simplify the result further
 };
 
 }  // namespace autotune::arith

@@ -1,4 +1,4 @@
-// Index expressions to normal form.
+// Brings index expressions to the normal form of arith/analyzer.h, and folds constants in other expressions.
 #include <algorithm>
 #include <numeric>
 
@@ -19,7 +19,7 @@ bool DivideExactly(LinearForm& sum, int64_t c) {
   return true;
 }
 
-// The quotient by c that all values in the range share.
+// The floor quotient by c that all values in the range share; absent if they have different ones.
 std::optional<int64_t> CommonQuotient(Range r, int64_t c) {
   if (!r.IsFinite()) return std::nullopt;
   int64_t low = FloorDivide(r.low, c);
@@ -28,7 +28,8 @@ std::optional<int64_t> CommonQuotient(Range r, int64_t c) {
 
 using Divisors = SmallVector<int64_t, 8>;
 
-void AddDivisor(Divisors& list, int64_t g) {  // descending, distinct
+// Inserts g into a list of distinct numbers in descending order.
+void AddDivisor(Divisors& list, int64_t g) {
   size_t i = 0;
   while (i < list.size() && list[i] > g) ++i;
   if (i < list.size() && list[i] == g) return;
@@ -65,7 +66,8 @@ DivMod AsDivMod(const Expr& e) {
   return c && *c > 0 ? DivMod{n, *c, n->op == BinaryOp::kFloorDiv} : DivMod{};
 }
 
-// s = g * high + low with low in [0, g), if the terms that g does not divide stay within one multiple of g.
+// Writes s as g * high + low with low in [0, g). Returns false if the terms that g does not divide may reach different
+// multiples of g.
 bool Simplifier::SplitBy(const LinearForm& s, int64_t g, LinearForm& high, LinearForm& low) {
   low = LinearForm(FloorModulo(s.constant, g));
   high = LinearForm(FloorDivide(s.constant, g));
@@ -133,7 +135,7 @@ LinearForm Simplifier::Mod(LinearForm s, int64_t c, const Expr* original) {
     s.constant -= *q * c;
     return s;
   }
-  // Modulo c: coefficients and the constant reduce, and inner mods by multiples of c vanish.
+  // Reduces the coefficients and the constant modulo c, and replaces k * (a % b) by k * a if c divides k * b.
   bool again = true;
   while (again) {
     again = false;
@@ -221,7 +223,8 @@ bool Simplifier::RecombineOnce(LinearForm& sum, size_t i) {
       sum.Add(a, k);
       return true;
     }
-    // The same of k * (a % c) + k * c * ((a + c * q) // c), as Mod makes coefficients small and Div leaves them.
+    // k * (a % c) + k * c * ((a + c * q) // c) = k * a + k * c * q. The two dividends differ since Mod reduces
+    // coefficients modulo c, and Div does not.
     for (size_t j = 0; j < sum.terms.size(); ++j) {
       DivMod other = AsDivMod(sum.terms[j].atom);
       if (!other || !other.is_div || other.divisor != n.divisor || sum.terms[j].coefficient != multiple) continue;
@@ -235,8 +238,7 @@ bool Simplifier::RecombineOnce(LinearForm& sum, size_t i) {
       return true;
     }
   }
-  // k * (a % c) + k * c * ((a' // c + r) % m) = k * ((a' + c * r) % (c * m)), where a' differs from a by a multiple of
-  // c
+  // k * (a % c) + k * c * ((a' // c + r) % m) = k * ((a' + c * r) % (c * m)), if a' - a is a multiple of c
   for (size_t j = 0; possible && j < sum.terms.size(); ++j) {
     DivMod other = AsDivMod(sum.terms[j].atom);
     if (j == i || !other || other.is_div || sum.terms[j].coefficient != multiple) continue;
@@ -362,7 +364,7 @@ Expr Simplifier::Finish(const Expr& original, const LinearForm& sum) {
 }
 
 Expr Simplifier::Run(const Expr& e) {
-  constexpr int kPasses = 5;  // two are the rule, three are rare
+  constexpr int kPasses = 5;  // at most; two are usual
   Expr r = e;
   for (int pass = 0; pass < kPasses; ++pass) {
     restless_ = false;
@@ -414,7 +416,8 @@ Expr Simplifier::SimplifyOther(const Expr& e) {
   return r;
 }
 
-// Typed integers wrap around, so only constants and identities are folded. Of floats only the operands are simplified.
+// Typed integers wrap around, so only constants and identities are folded. Float arithmetic is
+// kept; only its operands are simplified.
 Expr Simplifier::SimplifyTyped(const Expr& e) {
   Expr r = SimplifyOther(e);
   const Binary* n = r.As<Binary>();

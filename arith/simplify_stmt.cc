@@ -27,7 +27,7 @@ class StmtSimplifier {
   Range BoundsOf(const Expr& e) {
     return e.dtype() == DType::Index() ? simplifier_.BoundsOf(simplifier_.ToForm(e)) : simplifier_.PlainBounds(e);
   }
-  // 0 <= var < extent
+  // Binds `var` to the values of `within` that lie in [0, extent).
   void BindBelow(Name var, const Expr& extent, Range within) {
     Range r = BoundsOf(extent);
     if (r.high != Range::kPosInf) within.high = std::min(within.high, r.high - 1);
@@ -63,7 +63,7 @@ class StmtSimplifier {
     auto mark = simplifier_.GetMark();
     Expr predicate = n.predicate;
     if (predicate) {
-      // An iterator lies below its extent only where the predicate holds: the extents say nothing here.
+      // An iterator lies below its extent only where the predicate holds, so the extents must not simplify it.
       for (size_t i = 0; i < iters.size(); ++i) simplifier_.Bind(iters[i].var, ranges[i]);
       predicate = simplifier_.Run(predicate);
       simplifier_.Release(mark);

@@ -3,8 +3,8 @@
 
 namespace autotune {
 
-// On a serial loop (value 1). The few iterations at its ends in which some guard inside may fail become copies of their
-// own. The remaining loop then needs no guards, and the guards of the copies are decided at compile time.
+// On a serial loop (value 1). Lowering copies the first and last iterations, in which a guard inside may fail, out of
+// the loop. The remaining loop then needs no guards, and the guards of the copies are decided at compile time.
 inline constexpr char kPeel[] = "peel";
 
 // On a serial loop (value 1). The last pass of an iteration, which waits for memory, moves into a loop of the next
@@ -24,7 +24,7 @@ inline constexpr char kMma[] = "mma";
 // and no longer show their purpose.
 inline constexpr char kPrefetchOf[] = "prefetch ";
 
-// Of a block, `original <iterator>` (value: the iterator's extent before `pad_block` let it grow).
+// On a block that `pad_block` has padded: `original <iterator>` (value: the iterator's extent before padding).
 inline constexpr char kOriginal[] = "original ";
 
 }  // namespace autotune

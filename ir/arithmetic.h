@@ -13,14 +13,14 @@ struct Arithmetic {
   double compare = 0;         // minima and maxima
   double transcendental = 0;  // calls that lowering expands into polynomials (`expanded` in ir/op.h): exp, tanh, pow
 
-  double select = 0;  // selections, which weigh nothing: mostly padding, which lowering turns into masks
+  double select = 0;  // selections; no weight, since most are padding, which lowering turns into masks
 
   void Add(const Arithmetic& other, double times = 1);
 
-  // Floating-point operations as the field counts them for GFLOPS: two for a multiply-add, one for all else.
+  // The usual count for GFLOPS: two for a multiply-add, one for every other operation.
   double Flops() const;
-  // Time in additions, if throughput limits it. Like Flops, but a transcendental function counts as a polynomial of
-  // about ten multiply-adds and the scaling around it (lower/math.cc).
+  // An estimate of the time of code that is limited by throughput, in units of an addition. Like Flops, but a
+  // transcendental function counts 20, for a polynomial of about ten multiply-adds (lower/math.cc).
   double Cost() const;
 };
 

@@ -7,7 +7,8 @@ namespace autotune {
 
 // kAdd, kMul, kMax, kMin.
 bool IsCombiner(BinaryOp op);
-// e with op(e, x) == x for every x of the dtype (NaN aside): 0, 1, lowest (-inf), highest (inf). CHECK: a combiner.
+// Returns the neutral value e of a combiner: op(e, x) == x for every x of the dtype but NaN. It is 0 for kAdd, 1 for
+// kMul, the lowest value (-inf) for kMax, and the highest value (inf) for kMin. CHECKs that `op` is a combiner.
 Expr IdentityOf(BinaryOp op, DType dtype);
 
 }  // namespace autotune

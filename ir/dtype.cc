@@ -39,7 +39,7 @@ std::optional<DType> DType::Parse(std::string_view text) {
     if (error != std::errc() || end != digits.data() + digits.size() || value < 1) return std::nullopt;
     return value;
   };
-  // "index" holds an 'x' of its own: lanes follow the last 'x' only when digits come before or after the name.
+  // The number of lanes follows the last 'x'. The name "index" ends with an 'x' too, without a number behind it.
   DType type;
   size_t x = text.rfind('x');
   int lanes = 1;

@@ -24,7 +24,7 @@ struct DType {
   static constexpr DType Index() { return {TypeCode::kIndex, 64, 1}; }  // loop variables, extents, subscripts; signed
 
   bool IsFloat() const { return code == TypeCode::kFloat || code == TypeCode::kBFloat; }
-  bool IsHalf() const { return IsFloat() && bits == 16; }  // which programs store, and compute in wider types
+  bool IsHalf() const { return IsFloat() && bits == 16; }  // a storage type: arithmetic uses wider types
   bool IsInt() const { return code == TypeCode::kInt || code == TypeCode::kUInt || code == TypeCode::kIndex; }
   bool IsSigned() const { return code == TypeCode::kInt || code == TypeCode::kIndex; }  // of integers
   bool IsIndex() const { return code == TypeCode::kIndex; }

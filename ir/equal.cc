@@ -7,7 +7,8 @@
 namespace autotune {
 namespace {
 
-// Compares two values of any field type. If they differ, returns false and sets `path` to the path of the mismatch.
+// Compares two values of any field type. If they differ, returns false and, with `explain`, sets `path` to the path of
+// the first mismatch.
 struct Comparer {
   std::string path;
   bool explain = false;

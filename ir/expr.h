@@ -10,8 +10,9 @@
 //  - Floats follow IEEE 754, round to nearest, one rounding per operation; NaN, infinities and denormals are kept.
 //    kMin(a, b) is `a < b ? a : b`, kMax(a, b) is `a > b ? a : b` (so b is the result when either is NaN).
 //    kFma(a, b, c) in ir/op.h rounds once; nothing else is contracted by any pass.
-//  - kAnd and kOr are for bool and evaluate both sides. Select evaluates only the chosen side, lane by lane: the other
-//    may index out of bounds. Shifts are by less than the width; kShr is arithmetic for int, logical for uint.
+//  - kAnd and kOr are for bool and evaluate both sides. Select evaluates only the chosen side of each lane, so the
+//    other side may index out of bounds. Shifts are by less than the width; kShr is arithmetic for int, logical for
+//    uint.
 //  - Order of evaluation cannot be observed: expressions have no side effects.
 #pragma once
 #include <cstdint>
@@ -57,11 +58,11 @@ struct DimAlign {
   AUTOTUNE_FIELDS(dim, factor, offset)
 };
 
-// Buffer: a typed, shaped piece of memory. Identified by name within a function. `strides` in elements, empty means
-// row-major, compact but for `dim_align`, which only buffers without strides have. Scope kRegister is a contract: after
-// unrolling, all its indices are constants and it lives in registers, or the build fails. In a kernel of threads
-// (ir/threads.h), kShared is memory of one block of threads, kLocal and kRegister of one thread: nobody else may touch
-// an element of it.
+// Buffer: a typed, shaped piece of memory. Identified by name within a function. `strides` are in elements. A buffer
+// without strides is row-major, and compact except for the gaps that `dim_align` adds; a buffer with strides has no
+// `dim_align`. Scope kRegister is a contract: after unrolling, all indices are constants and the buffer lives in
+// registers, or the build fails. In a kernel of threads (ir/threads.h), a kShared buffer belongs to one block of
+// threads, and a kLocal or kRegister buffer to one thread. Other blocks or threads may not touch its elements.
 class Buffer : public Ref<BufferCell> {
  public:
   using Ref::Ref;
@@ -130,8 +131,9 @@ struct Select {
   Expr condition, a, b;
   AUTOTUNE_FIELDS(condition, a, b)
 };
-struct Load {  // one index per dimension; after flattening one index in elements. Vector index (Ramp): gather or vector
-               // load
+// One index per dimension, or after flattening a single index in elements. A vector index, such as a Ramp, makes it a
+// vector load or a gather.
+struct Load {
   Buffer buffer;
   std::vector<Expr> indices;
   AUTOTUNE_FIELDS(buffer, indices)
@@ -166,7 +168,7 @@ struct BufferCell : Counted {
   std::vector<Expr> strides;
   Scope scope = Scope::kGlobal;
   int64_t alignment = 64;           // bytes, of the first element
-  std::vector<DimAlign> dim_align;  // by dimension, each once
+  std::vector<DimAlign> dim_align;  // at most one per dimension
 };
 
 inline DType Expr::dtype() const { return get()->dtype; }
@@ -190,8 +192,8 @@ Expr BoolConst(bool value);
 Expr ConstOf(double value, DType dtype);  // IntImm or FloatImm, broadcast to the dtype's lanes
 Expr IndexVar(Name name);
 Expr VarOf(Name name, DType dtype);
-Expr MakeUnary(UnaryOp op, Expr a);
-// Index operands only: folds two constants, and x+0, x*1, x*0, x//1, x%1. Everything else is left as written.
+Expr MakeUnary(UnaryOp op, Expr a);  // folds the negation of an index constant
+// With index operands, folds two constants, and x+0, x-0, x*1, x*0, x//1, x%1, 0//x, 0%x. Leaves all else as written.
 Expr MakeBinary(BinaryOp op, Expr a, Expr b);
 Expr MakeCast(DType dtype, Expr a);  // the same handle if nothing changes
 Expr MakeSelect(Expr condition, Expr a, Expr b);
@@ -228,10 +230,10 @@ std::vector<Expr> Conjuncts(const Expr& condition);
 Expr AndAll(const std::vector<Expr>& conjuncts);  // absent if there are none
 // Shape of a buffer whose extents are all constants (CHECKs that).
 std::vector<int64_t> ConstShape(const Buffer& buffer);
-// The strides in elements of a buffer of that shape, outermost first, that has none of its own.
+// Returns the strides, in elements, outermost first, of a buffer with this shape and no strides of its own.
 std::vector<int64_t> StridesOf(const std::vector<int64_t>& shape, const std::vector<DimAlign>& dim_align);
-// Returns the size in memory, in elements, of a buffer with a constant shape and without strides of its own. The gaps
-// between its rows count.
+// Returns the size in memory, in elements, of a buffer with a constant shape and without strides of its own, including
+// the gaps between rows.
 int64_t ElementsOf(const Buffer& buffer);
 // Return a copy of the buffer in which one property differs.
 Buffer WithScope(const Buffer& buffer, Scope scope);

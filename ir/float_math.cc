@@ -56,7 +56,7 @@ uint64_t FloatToBits(double value, DType dtype) {
   if (std::isinf(value)) return sign | 0x7c00;
   if (value == 0) return sign;
   int exponent = std::max(std::ilogb(value), kHalf.min_exponent);
-  // Normal numbers carry the implied bit into the exponent field; denormals have none.
+  // The implied bit of a normal number adds 1 to the exponent field; a denormal number has no such bit.
   auto significand = static_cast<uint64_t>(std::ldexp(std::abs(value), 10 - exponent));
   return sign | (static_cast<uint64_t>(exponent + 14) * 1024 + significand);
 }

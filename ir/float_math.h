@@ -10,12 +10,11 @@ namespace autotune {
 // One rounding; a NaN stays a NaN of the same sign.
 double RoundFloat(double value, DType dtype);
 
-// Returns the nearest value with 10 bits after the point, as PTX's cvt.rna.tf32 does. Ties round away from zero. Values
-// beyond the largest finite one become infinity. Denormal f32 values stay, as far as their bits reach. A NaN stays a
-// NaN.
+// Rounds to TF32, an f32 with 10 bits of fraction, as PTX's cvt.rna.tf32 does. Ties round away from zero. Values beyond
+// the largest finite one become infinity. Denormal values lose the same low bits as others. A NaN stays a NaN.
 double RoundToTf32(double value);
 
-// The bits of a value that RoundFloat gave, zero-extended, and back.
+// Convert a value that is exact in the dtype, such as a result of RoundFloat, to its bits (zero-extended), and back.
 uint64_t FloatToBits(double value, DType dtype);
 double FloatFromBits(uint64_t bits, DType dtype);
 

@@ -18,7 +18,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kInput = "input";  // in the place of a pass: the program before the first one
+// The name of the file with the program before the first pass.
+constexpr const char* kInput = "input";
 
 std::string FileName(int number, const std::string& pass) {
   char digits[16];
@@ -33,7 +34,7 @@ bool IsFileOfDump(const std::string& name) {
 }
 
 // Removes the files of a dump from `folder`, and the folders of its parts if they are empty afterwards. A folder
-// without the input of a first pass is no folder of a dump.
+// without 00_input.txt is not a dump and stays as it is.
 void RemoveDump(const fs::path& folder) {
   std::error_code error;
   if (!fs::exists(folder / FileName(0, kInput), error)) return;

@@ -7,8 +7,8 @@
 
 namespace autotune {
 
-// Counts the runs of each pass and their wall time. A pass that runs inside another one (folding constants makes
-// kernels) counts for itself only, so that the sum over all passes is the time that passed.
+// Counts the runs of each pass and their wall time. The time of a pass excludes the passes that run inside it, such as
+// those for the kernels that fold constants. So the times of all passes add up to the total time.
 class TimePasses final : public PassInstrument {
  public:
   Status Before(std::string_view pass, const ProgramView& program) override;
@@ -18,7 +18,7 @@ class TimePasses final : public PassInstrument {
 
  private:
   struct Running {
-    double begin = 0, inner = 0;  // seconds; of the passes that ran inside
+    double begin = 0, inner = 0;  // in seconds: the start, and the time of the passes inside
   };
   std::vector<Running> running_;  // outermost first
   PassTimes times_;
@@ -37,11 +37,11 @@ class DumpPasses final : public PassInstrument {
 
   std::string folder_;
   bool begun_ = false;
-  std::map<std::string, int> written_;  // files by part
+  std::map<std::string, int> written_;  // number of files written, by part
 };
 
-// Creates the folder and removes an earlier dump from it: only files and folders with names that a dump has. An error
-// if files cannot be written there.
+// Creates the folder and removes the files of an earlier dump from it, but no others. Returns an error if files cannot
+// be written there.
 Status BeginDump(const std::string& folder);
 
 // Verifies the program before the first pass and after each.

@@ -20,7 +20,7 @@ inline int64_t FloorModulo(int64_t a, int64_t b) {
   return r != 0 && (r < 0) != (b < 0) ? r + b : r;
 }
 
-// The value of the low bits of `bits` in an integer dtype.
+// Returns the value that the low bits of `bits` have in an integer dtype. For bool, returns whether `bits` is not 0.
 inline int64_t WrapTo(uint64_t bits, DType dtype) {
   if (dtype.IsBool()) return bits != 0;
   if (dtype.bits >= 64) return static_cast<int64_t>(bits);
@@ -31,7 +31,7 @@ inline int64_t WrapTo(uint64_t bits, DType dtype) {
 }
 
 // Applies op to two values of an integer or bool dtype; comparisons give 0 or 1. Returns nothing if the result is
-// undefined: division by 0, shifts by the width or more, ops that the dtype does not have.
+// undefined: division by 0, shifts by the width or more, and kDiv, which is for floats only.
 std::optional<int64_t> FoldInt(BinaryOp op, int64_t a, int64_t b, DType dtype);
 
 }  // namespace autotune

@@ -60,7 +60,6 @@ Memory* Machine::Resolve(const Buffer& buffer) {
   return it->second.get();
 }
 
-// The element that indices name in one lane: one index per dimension, or one in elements of the whole memory.
 int64_t Machine::Locate(const Memory& memory, const std::vector<Expr>& indices, int lane, const char* what) {
   bool flat = indices.size() == 1 && memory.shape.size() != 1;
   if (!flat && indices.size() != memory.shape.size()) {
@@ -175,7 +174,8 @@ void Machine::Exec(const Stmt& s) {
         if (IsBarrier(s)) Fail("a barrier outside of loops over threads");
         if (call && call->op == Op::kAsyncCommit) Commit();
         if (call && call->op == Op::kAsyncWait) Wait(EvalInt(call->args[0]));
-      },  // prefetch: a hint
+        // Other calls, such as prefetches, are hints.
+      },
       [&](const Seq& n) {
         for (const Stmt& child : n.stmts) Exec(child);
       },
@@ -267,7 +267,7 @@ void Machine::ExecFor(const For& n) {
   if (ok()) env_.pop_back();
 }
 
-// Returns the order of iterations that may run in any order.
+// Returns the order in which to run independent iterations: ascending, or shuffled if there is a seed.
 std::vector<int64_t> Machine::Order(int64_t extent) {
   std::vector<int64_t> order(std::max<int64_t>(extent, 0));
   std::iota(order.begin(), order.end(), 0);
@@ -277,7 +277,8 @@ std::vector<int64_t> Machine::Order(int64_t extent) {
   return order;
 }
 
-// Returns the allocs of the function that only this loop uses, and of which each iteration has its own copy.
+// Returns the allocs of which each iteration of this loop has its own copy: only this loop uses them, and their scope
+// is private to an iteration.
 std::vector<Buffer> Machine::OwnAllocs(const For& n) {
   auto uses = [](const Stmt& s) {
     std::unordered_map<Name, int> count;

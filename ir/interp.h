@@ -22,13 +22,14 @@ struct InterpArray {
 struct InterpOptions {
   uint64_t order_seed = 0;  // order of parallel iterations and threads: 0 in sequence, else a seeded shuffle
   bool detect_races = true;
-  // If given: how many stores may still be executed. The interpreter counts down, and fails at 0.
+  // If given: the number of stores that may still be executed. The interpreter counts it down, and reports an error at
+  // the first store beyond it.
   int64_t* stores_left = nullptr;
 };
 
 // Runs the function. `args` are in the order of the parameters, and symbolic extents of parameters take their values
 // from the arrays' shapes. Outputs are overwritten; elements that the program never writes come back as NaN (integers:
-// the least value). An error names the buffer, the index and the block. The errors are:
+// the least value that the array can hold). An error names the buffer, the index and the block. The errors are:
 //  - an access out of bounds, or a read of memory that was never written
 //  - a conflict between iterations of a parallel loop, threads or blocks (the error has their indices)
 //  - an access to memory that belongs to another thread or block

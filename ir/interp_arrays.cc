@@ -26,26 +26,27 @@ Memory* Machine::Declare(const Buffer& buffer) {
   for (const Expr& extent : buffer->shape) {
     int64_t value = EvalInt(extent);
     if (ok() && (value < 0 || value > kMaxElements))
-      Fail("extent " + std::to_string(value) + " of " + buffer->name.str());
+      Fail("negative or too large: extent " + std::to_string(value) + " of " + buffer->name.str());
     if (!ok()) return nullptr;
     memory->shape.push_back(value);
     size = std::min(size * value, kMaxElements + 1);
   }
   if (buffer->strides.empty()) {
     if (size == 0 || size > kMaxElements) {
-      memory->strides.assign(memory->shape.size(), 1);  // of nothing, or refused below
+      memory->strides.assign(memory->shape.size(), 1);  // unused: the buffer is empty, or is refused below
     } else {
       memory->strides = StridesOf(memory->shape, buffer->dim_align);
       if (!memory->shape.empty()) size = memory->shape[0] * memory->strides[0];
     }
   } else if (buffer->strides.size() != buffer->shape.size()) {
-    Fail("buffer " + buffer->name.str() + " has as many strides as dimensions or none");
+    Fail("buffer " + buffer->name.str() + " needs as many strides as dimensions, or none");
     return nullptr;
   } else {
     size = 1;
     for (size_t d = 0; d < buffer->strides.size(); ++d) {
       int64_t stride = EvalInt(buffer->strides[d]);
-      if (ok() && (stride < 0 || stride > kMaxElements)) Fail("a stride of " + buffer->name.str());
+      if (ok() && (stride < 0 || stride > kMaxElements))
+        Fail("negative or too large: a stride of " + buffer->name.str());
       if (!ok()) return nullptr;
       memory->strides.push_back(stride);
       size = std::min(size + (memory->shape[d] - 1) * stride, kMaxElements + 1);
@@ -65,7 +66,7 @@ Memory* Machine::Declare(const Buffer& buffer) {
   return raw;
 }
 
-// f(position in the array, position in memory) for each element.
+// Calls f(position in the array, position in memory) for each element.
 template <class F>
 static void EachElement(const Memory& memory, F&& f) {
   std::vector<int64_t> at(memory.shape.size(), 0);

@@ -1,6 +1,6 @@
 // Asynchronous stores. A store reads its value when it is issued. It writes at a moment that the seed chooses, at the
-// latest when the thread waits for the store's group. Until then nobody may touch the element, not even the thread
-// itself; an access is a race. Other threads may touch it after a barrier that follows the wait.
+// latest when the thread waits for the store's group. Until then no thread may touch the element, not even the one
+// that issued the store; an access is a race. Other threads may touch it after a barrier that follows the wait.
 #include "ir/interp_machine.h"
 
 namespace autotune::interp {

@@ -1,5 +1,5 @@
-// Machine: runs a function. Implemented by ir/interp.cc (statements and expressions), ir/interp_arrays.cc (buffers) and
-// ir/interp_threads.cc (threads with barriers). Internal to ir/.
+// Machine: runs a function. Implemented by ir/interp.cc (statements and expressions), ir/interp_arrays.cc (buffers),
+// ir/interp_async.cc (asynchronous stores) and ir/interp_threads.cc (threads with barriers). Internal to ir/.
 #pragma once
 #include <functional>
 #include <memory>
@@ -20,9 +20,9 @@ struct VirtualThread {
   Environment env;
   ThreadId id;
   int path = Paths::kRoot;
-  size_t parent = 0;  // in the group that forked it
-  int64_t index = 0;  // its iteration
-  Memories own;
+  size_t parent = 0;  // index of the thread that forked it, in its group
+  int64_t index = 0;  // the iteration that it runs
+  Memories own;       // memory that other threads do not see
   Flights flights;
 };
 
@@ -124,7 +124,7 @@ class Machine {
   ThreadId id_;
   int64_t instances_ = 0;
   Flights flights_;                                  // of the thread that runs
-  std::vector<Flight::Element>* reading_ = nullptr;  // where loads note the elements that they read; may be null
+  std::vector<Flight::Element>* reading_ = nullptr;  // list to which loads add the elements that they read; may be null
 };
 
 }  // namespace autotune::interp

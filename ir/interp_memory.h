@@ -1,5 +1,5 @@
-// Memory of the interpreter: elements, whether each was written, and who touched it last, for race detection. Internal
-// to ir/.
+// Memory of the interpreter: elements, whether each was written, and the last accesses to it, for the detection of
+// races. Internal to ir/.
 #pragma once
 #include <array>
 #include <deque>
@@ -48,7 +48,7 @@ class Paths {
     return path;
   }
   const ThreadId& IdOf(int path) const { return ids_[nodes_[path].thread]; }
-  // The depth at which two paths part as iterations of one loop; 0 if they are ordered.
+  // Returns the depth at which two paths become different iterations of one instance; 0 if the paths are ordered.
   int ConcurrentAt(int a, int b) const {
     if (a == b) return 0;
     while (nodes_[a].depth > nodes_[b].depth) a = nodes_[a].parent;
@@ -79,7 +79,7 @@ struct Memory {
     int writer = -1, reader = -1, other_reader = -1;  // paths
   };
   std::vector<Access> accesses;  // empty without race detection
-  std::vector<int> owners;       // paths of the first access to each element, or -1; of what one block or thread owns
+  std::vector<int> owners;       // path of the first access to each element, or -1; empty for memory of all threads
   // The number of pending asynchronous stores that write an element (arriving) or read it (leaving). No other access
   // may touch an arriving element or write a leaving one.
   std::unordered_map<int64_t, int> arriving, leaving;

@@ -14,8 +14,8 @@ namespace {
 Scalar Int(int64_t value) { return {value, 0}; }
 Scalar Float(double value) { return {0, value}; }
 
-// a * b + c with one rounding, for formats whose products are exact in double: the sum is rounded to odd in double,
-// which a second rounding to at most 51 bits cannot tell from the exact sum.
+// Returns a * b + c with one rounding, for formats whose products are exact in double. The sum is first rounded to odd
+// in double. Rounding that to at most 51 bits gives the same result as rounding the exact sum.
 double FusedNarrow(double a, double b, double c, DType dtype) {
   double p = a * b, s = p + c;
   if (std::isfinite(s)) {
@@ -28,7 +28,8 @@ double FusedNarrow(double a, double b, double c, DType dtype) {
   return RoundFloat(s, dtype);
 }
 
-// Returns false for f64 angles beyond kMostAngle, which lower/math.cc does not reduce either.
+// Returns false if an f64 argument of sin, cos or tan is beyond kMostAngle. The result is then NaN, as in
+// lower/math.cc.
 bool IsReducible(Op op, double x, DType dtype) {
   const bool periodic = op == Op::kSin || op == Op::kCos || op == Op::kTan;
   return !periodic || dtype.bits < 64 || std::abs(x) <= kMostAngle;
@@ -62,7 +63,7 @@ double (*FunctionOfAngle(Op op))(double) {
   }
 }
 
-// Computes exp(x) / (1 + exp(x)) where exp(-x) could overflow.
+// Computes 1 / (1 + exp(-x)). A negative x takes the form exp(x) / (1 + exp(x)), since exp(-x) could overflow.
 double Sigmoid(double x, DType dtype) {
   if (x < LeastExponent(dtype.bits)) return 0;
   return x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x));
@@ -124,14 +125,14 @@ Scalar ApplyUnary(UnaryOp op, DType dtype, Scalar a) {
   return dtype.IsFloat() ? Float(-a.f) : Int(WrapTo(0 - static_cast<uint64_t>(a.i), dtype));
 }
 
-// Truncates to a signed integer. NaN and numbers that it cannot hold become its least number.
+// Truncates to a signed integer. NaN and numbers that T cannot hold become the least value of T.
 template <typename T>
 T ToSigned(double x) {
   constexpr T kLeast = std::numeric_limits<T>::min();
   return std::abs(x) < -static_cast<double>(kLeast) ? static_cast<T>(x) : kLeast;
 }
 
-// Converts by way of i32 or i64, which wraps around (docs/ir.md).
+// Truncates to i32 or i64, and wraps the result around to the bits of the destination (docs/ir.md).
 int64_t ToInt(double x, DType to) {
   if (to == DType::UInt(64)) {
     if (x < 0x1p63) return ToSigned<int64_t>(x);

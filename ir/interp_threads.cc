@@ -111,7 +111,7 @@ void Machine::Mma(const Store& n, ThreadGroups& groups) {
   };
   std::sort(threads.begin(), threads.end(),
             [&](const VirtualThread* a, const VirtualThread* b) { return place(a) < place(b); });
-  if (threads.size() % kWarpLanes != 0) return Fail("a product of tensor cores by a part of a warp");
+  if (threads.size() % kWarpLanes != 0) return Fail("a product of tensor cores needs whole warps of threads");
   for (size_t first = 0; first < threads.size() && ok(); first += kWarpLanes)
     MmaOfWarp(n, std::span(threads).subspan(first, kWarpLanes));
 }
@@ -175,7 +175,7 @@ void Machine::InEach(ThreadGroups& groups, const std::function<void()>& f) {
 
 void Machine::DeclareInEach(ThreadGroups& groups, const Buffer& buffer) {
   for (VirtualThread& thread : groups.threads()) {
-    thread.own.erase(buffer->name);  // what its group had for it
+    thread.own.erase(buffer->name);  // the copy that it inherited when it was forked
     In(thread, [&] { Declare(buffer); });
     thread.own[buffer->name] = std::move(memories_[buffer->name]);
   }

@@ -42,7 +42,7 @@ void Gather(const Expr& e, int64_t k, LinearForm& out) {
   out.Add(e, k);
 }
 
-// The order of the terms in an expression: positive terms first, then by descending coefficient.
+// The order of the terms in an expression: positive terms first, then by descending magnitude of the coefficient.
 class Order {
  public:
   explicit Order(const LinearForm& sum) {
@@ -290,7 +290,7 @@ LinearForm ToLinear(const Expr& e) {
 }
 
 int64_t CommonFactor(const Expr& e) {
-  constexpr int64_t kLarge = int64_t{1} << 31;  // products of smaller ones do not overflow
+  constexpr int64_t kLarge = int64_t{1} << 31;  // products of two smaller factors do not overflow
   if (const int64_t* value = AsInt(e)) return *value == INT64_MIN ? 1 : std::abs(*value);
   const Binary* b = e.As<Binary>();
   if (!b) return 1;

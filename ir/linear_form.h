@@ -1,7 +1,7 @@
 // LinearForm: an index expression as a sum, constant + coefficient * atom + ..., with distinct atoms. An atom is
 // anything that is not a sum itself: a variable, a floordiv or floormod, a min or max, a load. Every analysis of
-// indices starts from it. Four terms fit into the object, so that usual forms never allocate. Coefficients wrap, which
-// is exact modulo 2^64; callers ask Huge() before they reason about order. A value; not thread-safe.
+// indices starts from a LinearForm. Four terms fit into the object, so that usual forms never allocate. Coefficients
+// wrap, which is exact modulo 2^64; callers ask Huge() before they reason about order. A value; not thread-safe.
 #pragma once
 #include <cstdint>
 
@@ -17,7 +17,7 @@ inline int64_t WrapMul(int64_t a, int64_t b) {
   return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
 }
 
-// Numbers beyond it are huge: arithmetic on them could wrap.
+// Numbers of a greater magnitude are huge: arithmetic on them could wrap.
 inline constexpr int64_t kHuge = int64_t{1} << 52;
 inline bool IsHuge(int64_t v) { return v > kHuge || v < -kHuge; }
 
@@ -52,15 +52,17 @@ struct LinearForm {
   bool SameTerms(const LinearForm& other) const;            // has the same terms, so both differ by a constant
   bool Huge() const;                                        // some number is huge (IsHuge)
 
-  // The terms whose atoms are variables, and the sum of the others, without the constant (absent if there are none).
+  // Variables returns the terms whose atoms are variables. Rest returns the sum of the other terms, without the
+  // constant; absent if there are none.
   SmallVector<VariableTerm, 4> Variables() const;
   Expr Rest() const;
 
-  // Canonical expression: positive terms first, greater coefficients first, then the constant.
+  // Canonical expression: positive terms first, then by descending magnitude of the coefficients, then the constant. A
+  // positive constant is first if no term is positive.
   Expr ToExpr() const;
   bool Is(const Expr& e) const;  // whether e is exactly what ToExpr would make
-  // The expression with its terms in their own order. Schedule steps make it, so that the order in which loops were
-  // split stays visible in the program.
+  // The expression with its terms in the order of `terms`. Schedule steps make it, so that the order in which loops
+  // were split stays visible in the program.
   Expr InOrder() const;
 };
 

@@ -23,7 +23,8 @@ bool Uses(const Expr& e, const Name& v, const Name& w) {
   return UsesVar(e, [&](const Name& used) { return used == v || used == w; });
 }
 
-// Returns true and sets `a` and `b` if the value is `fma(a, b, sum)`, `sum + a * b` or `a * b + sum`.
+// Returns true and sets `a` and `b` if the value is `fma(a, b, sum)`, `sum + a * b` or `a * b + sum`, where `sum` is
+// the stored element.
 bool IsUpdate(const Store& store, Expr& a, Expr& b) {
   auto is_sum = [&](const Expr& e) {
     const Load* load = e.As<Load>();
@@ -53,7 +54,7 @@ Status CheckOperand(const Expr& operand, const Name& sums) {
     const Scope scope = load->buffer->scope;
     if (load->buffer->name == sums) status = Err("its operands depend on its sums");
     if (scope == Scope::kLocal || scope == Scope::kRegister)
-      status = Err("it reads '", load->buffer->name, "', which each thread has for itself");
+      status = Err("it reads '", load->buffer->name, "', which is private to each thread");
     return status.ok();
   });
   return status;
@@ -61,7 +62,9 @@ Status CheckOperand(const Expr& operand, const Name& sums) {
 
 // Checks that the four sums of a thread are different elements, and the same ones for each k.
 Status CheckSums(const MmaLoops& loops) {
-  bool half = false, pair = false, sum = false, difference = false;  // true if some index distinguishes them
+  // Two of the elements differ in h, in p, or in both, in the same or in opposite directions. Each flag is true if some
+  // index tells such elements apart.
+  bool half = false, pair = false, sum = false, difference = false;
   for (const Expr& index : loops.update.indices) {
     if (UsesVar(index, loops.k)) return Err("its sums depend on loop '", loops.k, "'");
     const LinearForm form = ToLinear(index);
@@ -69,7 +72,7 @@ Status CheckSums(const MmaLoops& loops) {
     half |= h != 0, pair |= p != 0, sum |= h + p != 0, difference |= h - p != 0;
   }
   if (half && pair && sum && difference) return {};
-  return Err("its sums are not four different ones");
+  return Err("its four sums are not four different elements");
 }
 
 }  // namespace

@@ -5,20 +5,21 @@
 //
 // In lowered programs a product is one store of vectors, which stands where a barrier may stand:
 //     c[ramp(0, 1, 4)] = mma(c[ramp(0, 1, 4)], a[ramp(0, 1, A)], b[ramp(0, 1, B)])
-// `c` has 16 rows and 8 columns of f32. `a` has as many rows, `b` as many columns, of K numbers. They are f16 or bf16
-// (K = 16), or f32 that `tf32` has rounded (K = 8; hardware ignores the bits that it drops). The products of an element
-// are added in an order that is not defined, with at least the precision of f32. The interpreter adds them one by one,
-// each by an fma, which is one of these orders.
+// `c` has 16 rows and 8 columns of f32. `a` has 16 rows and `b` has 8 columns, each of K numbers. They are f16 or bf16
+// (K = 16), or f32 that `tf32` has rounded (K = 8; hardware ignores the bits that `tf32` drops). The products of an
+// element are added in an order that is not defined, with at least the precision of f32. The interpreter adds them one
+// by one, each by an fma, which is one of these orders.
 //
-// In schedulable programs there is nothing new: each thread computes its own four elements of c by ordinary loops, and
-// an annotation (kMma) says that warps shall compute them together. So steps move these loops like any others, and
-// their meaning does not depend on warps. Lane l of a warp has threadIdx.x = l % 4 and threadIdx.y % 8 = l / 4.
+// Schedulable programs have no node for such a product. Each thread computes its own four elements of c by ordinary
+// loops, and an annotation (kMma) says that warps shall compute them together. So steps move these loops like any
+// others, and their meaning does not depend on warps. Lane l of a warp has threadIdx.x = l % 4 and threadIdx.y % 8 = l
+// / 4.
 //
 //     for h in 2: for p in 2: for k in K:       (threads: x of 4, y of a multiple of 8)
 //       sum[h, p] = fma(a(y, h, k), b(x, p, k), sum[h, p])
 //
-// The rows of the product are the values of (y % 8, h), its columns the values of (x, p), at any addresses. Operands
-// that lie in shared memory, as wgmma reads them, would be another op over the same accumulators.
+// The rows of the product are the values of (y % 8, h), its columns the values of (x, p), at any addresses. The
+// instruction wgmma, whose operands lie in shared memory, is not supported.
 #pragma once
 #include "ir/stmt.h"
 #include "support/result.h"
@@ -27,24 +28,25 @@ namespace autotune {
 
 inline constexpr int kWarpLanes = 32;
 inline constexpr int kMmaRows = 16, kMmaColumns = 8;
-inline constexpr int kMmaQuad = 4;    // lanes side by side: they share a row of c
-inline constexpr int kMmaGroups = 8;  // of such lanes
+inline constexpr int kMmaQuad = 4;    // neighbouring lanes, which hold the same rows of c
+inline constexpr int kMmaGroups = 8;  // groups of kMmaQuad lanes in a warp
 inline constexpr int kMmaSums = 4;    // elements of c that a lane holds
 
-// The operands' type. A register of 32 bits holds `pack` of them.
+// The type of the operands. A register of 32 bits holds `pack` elements.
 struct MmaType {
   DType operand;
   int pack = 1;
   int k() const { return 8 * pack; }
-  int a_elements() const { return 4 * pack; }  // that a lane holds
-  int b_elements() const { return 2 * pack; }
+  int a_elements() const { return 4 * pack; }  // in one lane
+  int b_elements() const { return 2 * pack; }  // in one lane
 };
 // Returns null if tensor cores do not take this operand type.
 const MmaType* MmaTypeOf(DType operand);
 
-// Where element `e` of a lane's part lies. Its row or column follows from the lane's group l / 4 (of a, c: + 8 * half;
-// of b: the column), or from its place l % 4 in the group (of c: the column 2 * place + pair); k is
-// k + type.pack * place.
+// The position of element `e` of the part of a matrix that lane l holds. With group = l / 4 and place = l % 4:
+//   in a: row group + 8 * half, column k + type.pack * place
+//   in b: row k + type.pack * place, column group
+//   in c: row group + 8 * half, column 2 * place + pair
 struct MmaPlace {
   int half = 0, pair = 0, k = 0;
 };
@@ -60,10 +62,10 @@ struct MmaLoops {
   const MmaType* type = nullptr;
   Name half, pair, k;  // variables
   Store update;
-  Expr a, b;  // of the operands' type; of f32 without the rounding
+  Expr a, b;  // the factors, before they are converted to f32 or rounded by tf32
 };
-// `loop` is the one over h. `x`, `y`: the variables of the loops over threadIdx.x and .y around it. An error says why
-// the loops are no product of tensor cores.
+// Recognizes the loops over h, p and k. `loop` is the loop over h; `x` and `y` are the variables of the loops over
+// threadIdx.x and .y around it. An error says why the loops are no product of tensor cores.
 Result<MmaLoops> MatchMma(const Stmt& loop, const Name& x, const Name& y);
 // The variables of the loops over threads around a statement, if the kernel has warps of 4 by 8 threads.
 struct MmaThreads {

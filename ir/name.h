@@ -1,6 +1,6 @@
-// Name: an interned identifier; comparing two is comparing pointers. Variables, buffers and blocks of one PrimFunc are
-// identified by name, and each name is bound once in it, so substitution and references in schedule traces need no
-// second kind of identity. Thread-safe. Interned text lives until the process ends.
+// Name: an interned identifier, so that equality is a comparison of pointers. Variables, buffers and blocks of one
+// PrimFunc are identified by name, and each name is bound once in it, so substitution and references in schedule traces
+// need no second kind of identity. Thread-safe. Interned text lives until the process ends.
 #pragma once
 #include <functional>
 #include <ostream>

@@ -50,8 +50,8 @@ enum class Op : uint8_t {
 // kGiven: the maker states the dtype (reinterpret). kNone: no value (its dtype is bool); only as Evaluate.
 enum class OpType : uint8_t { kSameAsFirst, kBool, kGiven, kNone };
 
-// sin, cos and tan take every f32; an f64 beyond this is NaN, since its remainder needs more bits than f64 arithmetic
-// has.
+// The largest f64 argument of sin, cos and tan; beyond it the result is NaN. The remainder of a larger one by pi/2
+// needs more bits than f64 arithmetic has. These functions take every f32.
 inline constexpr double kMostAngle = 0x1p31;
 
 // The limit below which exp_neg and sigmoid are 0, for a float type of `bits` bits. Below it exp would be denormal, and
@@ -93,15 +93,15 @@ inline constexpr OpRow kOps[] = {
     {"ldexp", 2, OpType::kSameAsFirst, false},  // x * 2^floor(n), n finite, rounded once
     {"reinterpret", 1, OpType::kGiven, false},  // the same bits, another dtype of that width
     {"isnan", 1, OpType::kBool, false},
-    {"tf32", 1, OpType::kSameAsFirst, false},      // of f32: 10 bits behind the point, the nearest, ties away from 0
-    {"prefetch", 1, OpType::kSameAsFirst, false},  // of a Load: a hint; only as Evaluate
+    {"tf32", 1, OpType::kSameAsFirst, false},            // rounds an f32 to 10 bits of fraction, ties away from 0
+    {"prefetch", 1, OpType::kSameAsFirst, false},        // of a Load: a hint; only as Evaluate
     {"prefetch_far", 1, OpType::kSameAsFirst, false},    // a prefetch long before the access, not into the L1 cache
     {"prefetch_write", 1, OpType::kSameAsFirst, false},  // a prefetch of memory that will be written
     {"barrier", 0, OpType::kNone, false},                // waits until all threads of the block have arrived
     {"async", 1, OpType::kSameAsFirst, false},  // a store to shared memory that completes at the latest at the wait
     {"async_commit", 0, OpType::kNone, false},  // groups the thread's asynchronous stores since the last commit
     {"async_wait", 1, OpType::kNone, false},    // waits for all groups of the thread except the last N
-    {"mma", 3, OpType::kSameAsFirst, false},    // of c, a, b: c + a b of matrices that a warp's lanes hold (ir/mma.h)
+    {"mma", 3, OpType::kSameAsFirst, false},  // mma(c, a, b) = c + a b, for matrices in the lanes of a warp (ir/mma.h)
 };
 constexpr bool IsAsyncGroup(Op op) { return op == Op::kAsyncCommit || op == Op::kAsyncWait; }
 constexpr bool IsPrefetch(Op op) { return op == Op::kPrefetch || op == Op::kPrefetchFar || op == Op::kPrefetchWrite; }

@@ -1,4 +1,4 @@
-// The parser of ir/text.h: statements and functions, over that of expressions.
+// The parser of ir/text.h: statements and functions. It extends the parser of expressions.
 #include "ir/text.h"
 #include "ir/text_expressions.h"
 
@@ -109,7 +109,7 @@ class Parser : text::ExprParser {
   }
   Expr Rebind(Name name, Expr var) { return std::exchange(vars_[name], std::move(var)); }
 
-  // A `let` or `local` of a list, and the statements before it; its body is the rest of the list.
+  // A `let` or `local` in a list of statements, and the statements before it. Its body is the rest of the list.
   struct Open {
     std::vector<Stmt> before;
     Name var;
@@ -119,7 +119,7 @@ class Parser : text::ExprParser {
 
   Stmt ParseStmts() {
     DepthGuard guard(*this);
-    std::vector<Open> open;  // not by recursion: lists of many lets are common
+    std::vector<Open> open;  // a stack instead of recursion, since lists of many lets are common
     std::vector<Stmt> stmts;
     while (ok() && tok_.kind != Kind::kEnd && !Is("}")) {
       bool let = IsWord("let");
@@ -199,7 +199,7 @@ class Parser : text::ExprParser {
     size_t pos = tok_.pos;
     Expr extent = ParseExpr();
     if (ok() && (!extent.dtype().IsInt() || extent.dtype().lanes != 1))
-      Fail(pos, "an extent is " + extent.dtype().Text());
+      Fail(pos, "an extent must be a scalar integer, but is " + extent.dtype().Text());
     return ok() ? extent : Expr(0);
   }
 
@@ -234,7 +234,8 @@ class Parser : text::ExprParser {
   Expr ParseCondition() {
     size_t pos = tok_.pos;
     Expr condition = ParseExpr();
-    if (ok() && condition.dtype() != DType::Bool()) Fail(pos, "a condition is " + condition.dtype().Text());
+    if (ok() && condition.dtype() != DType::Bool())
+      Fail(pos, "a condition must be bool, but is " + condition.dtype().Text());
     return condition;
   }
 

@@ -79,7 +79,7 @@ Status PassConfig::Disable(std::string_view pass, std::span<const PassTable> tab
     }
     if (!names.empty()) all.push_back(std::string(table.pipeline) + ": " + Joined(names, ", "));
   }
-  return Err("unknown pass '", pass, "'", Suggestion(pass, known), "; those that can be disabled are ",
+  return Err("unknown pass '", pass, "'", Suggestion(pass, known), "; the passes that can be disabled are ",
              Joined(all, "; "));
 }
 
@@ -97,7 +97,7 @@ Status PassInstrument::Before(std::string_view, const ProgramView&) { return {};
 Status PassInstrument::After(std::string_view, const ProgramView&) { return {}; }
 
 PassContext::PassContext(PassConfig config) : config_(std::move(config)) {
-  // The dump stands inside the verification, so that it also shows a program that is not well-formed.
+  // The dump is nested inside the verification. So after a pass it runs first, and also writes a malformed program.
   if (config_.verify) instruments_.push_back(std::make_shared<VerifyPasses>());
   if (!config_.dump.empty()) instruments_.push_back(std::make_shared<DumpPasses>(config_.dump));
   if (config_.time) times_ = std::make_shared<TimePasses>();

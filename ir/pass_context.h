@@ -21,7 +21,7 @@ namespace autotune {
 
 struct PassRow {
   std::string_view name;         // unique over all pipelines
-  std::string_view needed = "";  // why no code can be made without it; empty: it may be disabled
+  std::string_view needed = "";  // why no code can be generated without the pass; empty: it may be disabled
 };
 
 struct IntOption {
@@ -42,7 +42,7 @@ using PassOption = std::variant<const IntOption*, const TextOption*>;
 
 struct PassTable {
   std::string_view pipeline;        // "graph", "lowering"
-  std::vector<PassRow> passes;      // in order; a pass that runs several times stands here once
+  std::vector<PassRow> passes;      // in the order in which they run; a pass that runs several times appears once
   std::vector<PassOption> options;  // of the pipeline's passes
 };
 
@@ -63,9 +63,10 @@ struct PassConfig {
   std::string dump;                            // folder for the program after every pass; empty: none
   AUTOTUNE_FIELDS(options, disabled, time, verify, dump)
 
-  // Takes "NAME=VALUE". Errors: an option that no table has, a value that it does not take; they list what there is.
+  // Takes "NAME=VALUE". Errors: an unknown option, or a value that the option does not take. The error lists the
+  // options or the values.
   Status SetOption(std::string_view assignment, std::span<const PassTable> tables);
-  // Errors: a pass that no table has, and one that is needed, with the reason.
+  // Errors: an unknown pass, or a pass that is needed, with the reason.
   Status Disable(std::string_view pass, std::span<const PassTable> tables);
   // Returns the options and disabled passes as text, since these determine the code. Empty for the defaults.
   std::string CodeKey() const;
@@ -73,13 +74,14 @@ struct PassConfig {
 
 // ---- Instruments.
 
-// Shows the program to an instrument after a pass.
+// The program as an instrument sees it before and after a pass.
 class ProgramView {
  public:
   virtual ~ProgramView() = default;
   virtual std::string Text() const = 0;
   virtual Status Verify() const = 0;  // an error says in which way the program is not well-formed
-  // The part of the program that the pipeline is at: "prepare" of a kernel. Empty: all of it, or its main part.
+  // The part of the program that the pipeline works on, such as "prepare" of a kernel. Empty: all of it, or its main
+  // part.
   virtual std::string_view Part() const { return ""; }
 };
 
@@ -121,8 +123,8 @@ class PassContext {
   explicit PassContext(PassConfig config);
 
   const PassConfig& config() const { return config_; }
-  // A context with the same configuration and times, whose dump goes to a folder of this one's. It does not have the
-  // instruments that were added.
+  // Returns a context with the same configuration and times, whose dump goes to a subfolder of this context's dump. The
+  // instruments of Add are not copied.
   PassContext Within(const std::string& folder) const;
   void Add(std::shared_ptr<PassInstrument> instrument);
 
@@ -142,7 +144,7 @@ class PassContext {
  private:
   PassConfig config_;
   std::vector<std::shared_ptr<PassInstrument>> instruments_;  // from the outermost to the innermost
-  std::shared_ptr<TimePasses> times_;                         // within all others, so that it times the pass alone
+  std::shared_ptr<TimePasses> times_;  // inside all other instruments, so that it times the pass alone
 };
 
 }  // namespace autotune

@@ -188,7 +188,7 @@ class Printer {
 
   void Indent() { out.append(2 * indent, ' '); }
 
-  // The statements of a body, one line each at the current indentation.
+  // Prints the statements of a body at the current indentation, each from a new line.
   void PrintStmts(const Stmt& s) {
     if (!s) {
       Indent();
@@ -196,7 +196,7 @@ class Printer {
     } else if (const Seq* seq = s.As<Seq>()) {
       for (size_t i = 0; i < seq->stmts.size(); ++i) {
         const Stmt& child = seq->stmts[i];
-        // `let` and `local` reach to the end of the list they stand in.
+        // The scope of `let` and `local` ends with the list, so before other statements they need braces.
         bool group = child.As<Seq>() || (i + 1 < seq->stmts.size() && (child.As<Let>() || child.As<Alloc>()));
         if (group) {
           Indent();

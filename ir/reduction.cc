@@ -13,7 +13,7 @@ namespace autotune {
 namespace {
 
 constexpr int64_t kMaxTried = 1 << 20;   // iterations
-constexpr int64_t kMaxValues = 1 << 24;  // of all reduction iterators together
+constexpr int64_t kMaxValues = 1 << 24;  // combinations of values of the reduction iterators
 
 using Values = std::vector<std::pair<Name, int64_t>>;
 
@@ -43,7 +43,8 @@ bool MayHold(const Expr& condition, const Values& values) {
   return ValueOf(condition, values).value_or(1) != 0;
 }
 
-// Returns true if each iterator that uses any of the loops is a mixed-radix number, whose digits are these loops.
+// Returns true if each binding is a mixed-radix number whose digits are loops of `loops`. Different iterations then
+// give different values.
 bool AreDigits(const std::vector<Expr>& bindings, const Ranges& loops) {
   for (const Expr& binding : bindings) {
     const LinearForm form = ToLinear(binding);
@@ -68,9 +69,10 @@ bool AreDigits(const std::vector<Expr>& bindings, const Ranges& loops) {
   return true;
 }
 
-// Checks the values of the reduction iterators by trying all iterations. `what` names the bindings in errors.
+// Checks the values of the reduction iterators by trying all iterations. `what` is the text of the bindings, for
+// errors.
 Status TryAll(const Block& block, const Ranges& loops, const std::string& what, int64_t& budget) {
-  const Error unknown("whether the values of reduction iterators come once each cannot be checked: " + what);
+  const Error unknown("cannot check that the reduction iterators take no values twice: " + what);
   int64_t total = 1, values = 1;
   for (const LoopRange& loop : loops) {
     if (loop.extent == 0 || loop.extent > kMaxTried / total) return unknown;
@@ -107,10 +109,10 @@ Status TryAll(const Block& block, const Ranges& loops, const std::string& what, 
       place = inside ? place * *AsInt(iter.extent) + *value : 0;
     }
     if (n == 0 && block.init && !(inside && place == 0)) {
-      return Error("reduction iterators that are not 0 at first, where the block initialises: " + what);
+      return Error("reduction iterators are not 0 at first, in the iteration that initialises: " + what);
     }
     if (!inside || !MayHold(block.predicate, at)) continue;
-    if (seen[place]) return Error("reduction iterators that take the same values twice: " + what);
+    if (seen[place]) return Error("reduction iterators take the same values twice: " + what);
     seen[place] = true;
   }
   return {};

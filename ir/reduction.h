@@ -7,13 +7,16 @@
 
 namespace autotune {
 
-// Checks that no two iterations of the loops which feed only reduction iterators of the block give all these iterators
-// the same values (where the predicate holds), and that the first iteration gives them 0 if there is an `init`. Steps
-// and passes rely on it: they initialise where these loops begin, and replace them by loops over the iterators.
-// `around` are the loops around the block. Checks nothing if a loop feeds spatial iterators, too. If the bindings are
-// not sums of loops times constants that show it, tries the iterations out. More than 2^20 iterations, or extents that
-// are not constant, are then an error. `budget` limits the cost of trying, in evaluated nodes of expressions. The cost
-// is subtracted from it, and a higher cost is an error.
+// Checks the iterations of the loops that feed only reduction iterators of the block. No two iterations may give all
+// reduction iterators the same values where the predicate holds. If the block has an `init`, the first iteration must
+// give them 0. Steps and passes rely on this: they initialise where these loops begin, and replace the loops by loops
+// over the iterators.
+//
+// `around` are the loops around the block. If one of them feeds both reduction and spatial iterators, nothing is
+// checked. If the form of the bindings (sums of loops times constants) does not prove the rule, all iterations are
+// tried. It is then an error if there are more than 2^20 iterations, or if extents are not constant. `budget` limits
+// the cost of trying, in evaluated nodes of expressions. The cost is subtracted from it; a cost beyond the budget is an
+// error.
 Status CheckReduction(const Block& block, const std::vector<const For*>& around, int64_t& budget);
 
 }  // namespace autotune

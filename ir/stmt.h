@@ -4,23 +4,23 @@
 //  - schedulable: loops of extent `extent` from 0, whose leaves are Blocks; a block's body uses only its own iterators
 //    (their values are the `binding`s, computed from the loops around), and multi-dimensional buffers. Steps of
 //    schedule/ rewrite this dialect, features are computed from it, and records store it.
-//  - lowered: no Blocks, flat buffers (one index, in elements), vector values, Alloc and Let. What codegen/ takes.
+//  - lowered: no Blocks, flat buffers (one index, in elements), vector values, Alloc and Let. The input of codegen/.
 //
 // Semantics
 //  - A For runs its body for var = 0 .. extent-1. kParallel: iterations may run in any order and at the same time, and
-//    must not conflict. kVectorized and kUnrolled mean the same as kSerial, and promise to be rewritten away.
+//    must not conflict. kVectorized and kUnrolled have the meaning of kSerial; lowering rewrites such loops.
 //  - A loop bound to an axis of a grid of threads (kBlockX .. kThreadZ) runs iteration i on the blocks or threads whose
-//    index along that axis is i; iterations are parallel. ir/threads.h has the rules. What stands in a kernel outside
-//    of an axis' loops is run by index 0 of that axis. A thread loop ends for all when every thread has ended its
-//    iteration, so that what stands behind it sees what it wrote; within it, `barrier` (ir/op.h) does the same.
+//    index along that axis is i; iterations are parallel. ir/threads.h has the rules. Index 0 of an axis runs the code
+//    of a kernel outside of the loops over that axis. A loop over threads ends with a barrier: the code behind it sees
+//    the writes of all its iterations. Within the loop, `barrier` (ir/op.h) has the same effect.
 //  - A Block instance runs where its predicate holds, at the iterator values its bindings give. A block that has `init`
-//    runs it before the body in those instances where all reduction iterators are 0: the loops around a reduction block
-//    visit, for every value of the spatial iterators, the reduction iterators' first values (all 0) first.
+//    runs it before the body in the instances whose reduction iterators are all 0. So for every value of the spatial
+//    iterators, the loops around the block must visit that instance first.
 //    Instances that differ in a spatial iterator are independent.
 //  - `allocs` of a PrimFunc are uninitialised memory that lives for one call. If an alloc is used only inside a
 //    parallel loop, each iteration has its own, which lives for that iteration. In loops over blocks this holds for
 //    the scopes shared, local and register; in loops over threads for local and register.
-//  - A block reads and writes what its Loads and Stores say: regions are computed (arith/region.h), never stored.
+//  - The regions that a block reads and writes are computed from its Loads and Stores (arith/region.h), never stored.
 #pragma once
 #include <map>
 #include <string>
@@ -79,7 +79,7 @@ struct Store {
   Expr value;
   AUTOTUNE_FIELDS(buffer, indices, value)
 };
-struct Evaluate {  // of a Call with an effect: prefetch, barrier
+struct Evaluate {  // evaluates a Call for its effect: a prefetch, a barrier, async_commit, async_wait
   Expr value;
   AUTOTUNE_FIELDS(value)
 };
@@ -142,7 +142,8 @@ Stmt MakeStmt(StmtNode node);
 Stmt MakeSeq(std::vector<Stmt> stmts);
 inline bool IsEmpty(const Stmt& s) { return s.As<Seq>() && s.As<Seq>()->stmts.empty(); }
 
-// What a parameter is to its caller: kConstant may be repacked once, in `prepare`, and keeps its value across runs.
+// The role of a parameter for the caller. A kConstant keeps its value across runs, and may be repacked once, in
+// `prepare`.
 enum class ParamRole : uint8_t { kInput, kConstant, kOutput };
 AUTOTUNE_ENUM(ParamRole, "input", "constant", "output")
 

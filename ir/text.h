@@ -1,4 +1,4 @@
-// Text of the tensor-program language: what prints parses, and comes back Equal. docs/ir.md has the grammar. The text
+// Text of the tensor-program language. Printed text parses to an Equal program. docs/ir.md has the grammar. The text
 // is stored in records; kIrTextVersion changes when old text would no longer parse or mean the same. Thread-safe.
 #pragma once
 #include <string>

@@ -1,4 +1,4 @@
-// What the printer and the parser of ir/text.h share: reserved words and operator precedence. Internal to ir/.
+// Reserved words and operator precedence, shared by the printer and the parser of ir/text.h. Internal to ir/.
 #pragma once
 #include <string_view>
 
@@ -21,7 +21,7 @@ inline bool IsWordStart(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && 
 inline bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 inline bool IsWordChar(char c) { return IsWordStart(c) || IsDigit(c); }
 
-// Binding strength, greater binds tighter; 0: written as a call. All are left-associative, comparisons included.
+// A greater precedence binds tighter; 0: written as a call. All operators are left-associative, comparisons included.
 constexpr int Precedence(BinaryOp op) {
   switch (op) {
     case BinaryOp::kOr:

@@ -10,7 +10,7 @@
 namespace autotune::text {
 namespace {
 
-constexpr int kMaxDepth = 1000;  // of nesting, and of the trees that chains of operators make
+constexpr int kMaxDepth = 1000;  // levels of nesting in the text, and levels of an expression's tree
 constexpr int kMaxLanes = 1024;
 
 std::optional<BinaryOp> OperatorOf(const Token& token) {
@@ -54,7 +54,7 @@ ExprParser::Tree ExprParser::ParseExpr(int min_precedence) {
 ExprParser::Tree ExprParser::MakeTree(size_t pos, BinaryOp op, const Tree& a, const Tree& b) {
   int height = std::max(a.height, b.height) + 1;
   if (height > kMaxDepth)
-    return Fail(pos, "an expression of more than " + std::to_string(kMaxDepth) + " levels"), Tree{};
+    return Fail(pos, "the expression has more than " + std::to_string(kMaxDepth) + " levels"), Tree{};
   DType dtype = a.e.dtype();
   if (dtype != b.e.dtype()) {
     Fail(pos, "operands of '" + std::string(ToText(op)) + "' are " + dtype.Text() + " and " + b.e.dtype().Text());
@@ -85,7 +85,7 @@ ExprParser::Tree ExprParser::ParseUnary() {
   return ParsePrimary();
 }
 ExprParser::Tree ExprParser::Grown(size_t pos, Expr e, int height) {
-  if (height >= kMaxDepth) Fail(pos, "an expression of more than " + std::to_string(kMaxDepth) + " levels");
+  if (height >= kMaxDepth) Fail(pos, "the expression has more than " + std::to_string(kMaxDepth) + " levels");
   return {std::move(e), height + 1};
 }
 
@@ -102,7 +102,7 @@ Expr ExprParser::ParseLiteral(bool negative) {
   size_t end = 0;
   std::string_view s = token.text;
   while (end < s.size() && (IsDigit(s[end]) || s[end] == '.' || IsExponentAt(s, end))) {
-    end += s[end] == 'e' ? 2 : 1;  // with its sign or first digit
+    end += s[end] == 'e' ? 2 : 1;  // 2: the 'e' with its sign or first digit
   }
   bool is_float = s.substr(0, end).find_first_of(".e") != std::string_view::npos;
   DType dtype = is_float ? DType::Float(32) : DType::Index();
@@ -142,7 +142,7 @@ Expr ExprParser::ParseLiteral(bool negative) {
   return Expr();
 }
 
-// inf, -inf_f64, nan, nan_f16, nan_fff8000000000000_f64 (the bits as f64)
+// Parses inf, -inf_f64, nan, nan_f16, nan_fff8000000000000_f64 (with the bits that the NaN has as an f64).
 Expr ExprParser::ParseFloatWord(const Token& token, bool negative) {
   std::string_view s = token.text;
   bool is_nan = s.starts_with("nan");
@@ -179,7 +179,7 @@ ExprParser::Tree ExprParser::ParsePrimary() {
   if (tok_.kind == Kind::kWord && (AfterToken() == '(' || tok_.text == "reinterpret")) return ParseCall();
   if (!AtName()) {
     if (tok_.kind == Kind::kWord) {
-      ParseName("");  // says that it is reserved
+      ParseName("");  // reports that the word is reserved
     } else {
       Expected("an expression");
     }
@@ -277,7 +277,7 @@ ExprParser::Tree ExprParser::ParseCall() {
     bool ramp = name.text == "ramp";
     if (!arity(ramp ? 3 : 2)) return {};
     const int64_t* lanes = AsInt(args.back());
-    if (!lanes || *lanes < 2 || *lanes > kMaxLanes) return bad("lanes are a constant from 2 to 1024");
+    if (!lanes || *lanes < 2 || *lanes > kMaxLanes) return bad("the number of lanes must be a constant from 2 to 1024");
     DType dtype = args[0].dtype();
     if (dtype.lanes != 1) return bad("'" + std::string(name.text) + "' of a vector");
     int n = static_cast<int>(*lanes);

@@ -36,7 +36,9 @@ class ExprParser : protected Lexer {
   std::unordered_map<Name, Buffer> buffers_;
 
  private:
-  struct Tree {  // height of the tree, so that hostile chains cannot make one that overflows a walker's stack
+  // An expression and the height of its tree. The height is limited, so that a long chain of operators in hostile text
+  // cannot overflow the stack of a recursive function.
+  struct Tree {
     Expr e;
     int height = 0;
   };

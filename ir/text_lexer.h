@@ -23,7 +23,7 @@ class Lexer {
  protected:
   explicit Lexer(std::string_view source) : source_(source) { Advance(); }  // `source` outlives the lexer
 
-  // The first error counts; with it the text is at its end (Kind::kEnd), so every loop ends that asks for ok() too.
+  // Only the first error is kept. It moves the lexer to the end of the text (Kind::kEnd), so that parsing loops end.
   bool ok() const { return error_.empty(); }
   void Fail(size_t pos, const std::string& message);
   void Fail(const std::string& message) { Fail(tok_.pos, message); }  // at the current token
@@ -41,7 +41,7 @@ class Lexer {
   void Expect(std::string_view punct);
   void ExpectWord(std::string_view word);
 
-  // To look further ahead: what is behind the current token is read, then the lexer goes back.
+  // For lookahead: Here remembers the position, and GoBack returns to it after more tokens were read.
   struct Mark {
     Token token;
     size_t next;
@@ -49,7 +49,7 @@ class Lexer {
   Mark Here() const { return {tok_, next_}; }
   void GoBack(const Mark& mark) { tok_ = mark.token, next_ = mark.next; }
 
-  // These fail where the text has something else; `what` is for the message.
+  // Each fails if the text has something else. `what` says in the error what was expected.
   std::string ParseNameText(std::string_view what);
   Name ParseName(std::string_view what);
   int64_t ParseInt(std::string_view what, int64_t low, int64_t high);

@@ -82,7 +82,8 @@ class Checker {
   void CheckBound(const For& loop) {
     std::string_view axis = ToText(loop.kind);
     const int64_t* extent = AsInt(loop.extent);
-    if (!extent || *extent < 1) return Fail("loop '", loop.var, "' is ", axis, " and has no constant extent");
+    if (!extent || *extent < 1)
+      return Fail("loop '", loop.var, "' is ", axis, ", but its extent is not a positive constant");
     for (const For* outer : loops_) {
       if (outer->kind == LoopKind::kParallel || outer->kind == LoopKind::kVectorized) {
         return Fail("loop '", loop.var, "' is ", axis, " inside loop '", outer->var, "', which is ",
@@ -95,8 +96,8 @@ class Checker {
     if (IsBlockAxis(loop.kind) && kernel_ != &loop) {
       const For* outer = loops_.back();
       if (!IsBlockAxis(outer->kind) || !outer->body.As<For>()) {
-        return Fail("loop '", loop.var, "' is ", axis, " and not directly inside loops over blocks, as '", kernel_->var,
-                    "' around it needs");
+        return Fail("loop '", loop.var, "' is ", axis, ", but not directly inside loops over blocks in the kernel of '",
+                    kernel_->var, "'");
       }
     }
     const For* first = extents_.at(loop.kind);
@@ -110,7 +111,8 @@ class Checker {
     CheckMeeting("a product of tensor cores");
     int64_t threads = 1;
     for (const auto& [axis, loop] : extents_) threads *= IsThreadAxis(axis) ? *AsInt(loop->extent) : 1;
-    if (threads % kWarpLanes != 0) Fail("a product of tensor cores by ", threads, " threads, which are no whole warps");
+    if (threads % kWarpLanes != 0)
+      Fail("a product of tensor cores by ", threads, " threads, which are not whole warps");
   }
 
   // Checks the place of a statement that threads run together, such as a barrier.
@@ -165,7 +167,7 @@ class Checker {
   bool kernel_blocks_ = false, in_block_ = false;
   int kernels_ = 0;
   std::map<LoopKind, const For*> extents_;
-  std::unordered_map<Name, int> kernel_of_;  // where buffers are used; 0: outside of kernels
+  std::unordered_map<Name, int> kernel_of_;  // number of the kernel that uses a buffer; 0: code outside of kernels
   std::unordered_map<Name, bool> declared_inside_;
 };
 

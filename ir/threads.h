@@ -14,9 +14,9 @@
 //    and not directly in a vectorized loop. The same holds for products of tensor cores (ir/mma.h), whose kernels have
 //    whole warps of threads.
 //  - A buffer of scope shared is used in one kernel only, which begins with a loop over blocks. A buffer of scope local
-//    is used in one kernel only, and so is one of scope register if any kernel uses it. A function without kernels
-//    (yet) is free. If declared within a kernel, a shared buffer is outside of its loops over threads, a local one
-//    inside of them. Parameters are neither shared nor local.
+//    is used in one kernel only, and so is one of scope register if any kernel uses it. These limits do not hold in a
+//    function without kernels. If declared within a kernel, a shared buffer is outside of the loops over threads, and
+//    a local buffer is inside of them. Parameters are neither shared nor local.
 #pragma once
 #include "ir/stmt.h"
 #include "support/result.h"
@@ -35,9 +35,9 @@ bool IsAsyncStore(const Stmt& s);    // a store of `async(value)`
 // Returns the load of global memory that is the whole value, or that the value selects where a condition holds, with 0
 // elsewhere. Hardware can copy such a value asynchronously. Returns null for any other value.
 const Load* CopiedLoad(const Expr& value);
-const Expr& AsyncValue(const Store& s);  // its value without `async`; of any other store, its value
+const Expr& AsyncValue(const Store& s);  // the stored value, without `async` if it has that
 
-// An error names the rule, and the loop, buffer or statement at fault. Functions without threads keep the rules.
+// An error names the rule, and the loop, buffer or statement at fault.
 Status CheckThreads(const PrimFunc& f);
 
 }  // namespace autotune

@@ -74,13 +74,13 @@ class Verifier {
     for (const Expr& extent : buffer->shape) CheckExtent(extent, "the shape of " + name);
     for (const Expr& stride : buffer->strides) CheckExtent(stride, "the strides of " + name);
     if (!buffer->strides.empty() && buffer->strides.size() != buffer->shape.size()) {
-      Fail("buffer " + name + " has as many strides as dimensions or none");
+      Fail("buffer " + name + " needs as many strides as dimensions, or none");
     }
     if (buffer->alignment < 1 || !std::has_single_bit(static_cast<uint64_t>(buffer->alignment))) {
-      Fail("the alignment of " + name + " is a power of two");
+      Fail("the alignment of " + name + " is not a power of two");
     }
     CheckDimAlign(*buffer.get());
-    if (buffer->dtype.lanes != 1) Fail("buffer " + name + " holds scalars");
+    if (buffer->dtype.lanes != 1) Fail("buffer " + name + " has a vector type");
     threads_ |= buffer->scope == autotune::Scope::kShared || buffer->scope == autotune::Scope::kLocal;
     buffers_[buffer->name] = buffer;
   }
@@ -88,17 +88,17 @@ class Verifier {
   void CheckDimAlign(const BufferCell& buffer) {
     if (buffer.dim_align.empty()) return;
     const std::string name = buffer.name.str();
-    if (!buffer.strides.empty()) Fail("buffer " + name + " has strides, so none are left to align");
+    if (!buffer.strides.empty()) Fail("buffer " + name + " has strides of its own, which cannot be aligned");
     if (buffer.scope == autotune::Scope::kRegister)
       Fail("buffer " + name + " lies in registers, which have no strides");
     int64_t last = -1;
     for (const DimAlign& align : buffer.dim_align) {
-      if (align.dim <= last) Fail("the aligned dimensions of " + name + " are in order, each once");
+      if (align.dim <= last) Fail("the aligned dimensions of " + name + " are not in order, each once");
       if (align.dim >= static_cast<int64_t>(buffer.shape.size()) - 1) {
-        Fail("dimension " + std::to_string(align.dim) + " of " + name + " is one, but not the last one, to be aligned");
+        Fail("dimension " + std::to_string(align.dim) + " of " + name + " cannot be aligned, only one before the last");
       }
       if (align.factor < 1 || align.factor > DimAlign::kMaxFactor || align.offset < 0 || align.offset >= align.factor) {
-        Fail("the strides of " + name + " are an offset more than multiples of a greater factor");
+        Fail("the strides of " + name + " are aligned with an offset or factor out of range");
       }
       last = align.dim;
     }
@@ -196,7 +196,8 @@ class Verifier {
       if (!in_evaluate_) return FailAt(e, "a group of asynchronous stores has no value");
       if (Schedulable()) return FailAt(e, "asynchronous stores before lowering");
       const int64_t* left = n.args.empty() ? nullptr : AsInt(n.args[0]);
-      if (n.op == Op::kAsyncWait && (!left || *left < 0)) return FailAt(e, "waiting for all but a number of groups");
+      if (n.op == Op::kAsyncWait && (!left || *left < 0))
+        return FailAt(e, "async_wait takes a constant number of groups, at least 0");
       return;
     }
     if (n.op == Op::kAsync) {
@@ -239,7 +240,7 @@ class Verifier {
     if (!it->second.Same(buffer) && !Equal(it->second, buffer)) {
       return Fail("buffer " + name + " differs from its declaration"), 1;
     }
-    // A prefetch is a hint, no access: it may stand between loops.
+    // A prefetch is only a hint, so it may stand outside of blocks.
     if (Schedulable() && block_.empty() && !in_evaluate_)
       return Fail("an access to " + name + " outside of a block"), 1;
     bool flat = !Schedulable() && indices.size() == 1;
@@ -264,7 +265,7 @@ class Verifier {
 
   void CheckCondition(const Expr& e) {
     Check(e);
-    if (ok() && e.dtype() != DType::Bool()) FailAt(e, "a condition is " + e.dtype().Text());
+    if (ok() && e.dtype() != DType::Bool()) FailAt(e, "a condition must be bool, but is " + e.dtype().Text());
   }
 
   // --- statements
@@ -380,7 +381,7 @@ class Verifier {
   bool threads_ = false;  // the function has parts to which the rules of ir/threads.h apply
   Scope scope_, symbols_;
   std::vector<const For*> around_;
-  int64_t budget_ = 1 << 23;  // of CheckReduction: half a second
+  int64_t budget_ = 1 << 23;  // nodes that CheckReduction may evaluate, in about half a second
   std::unordered_set<Name> bound_, buffers_bound_, blocks_, read_only_;
   std::unordered_map<Name, Buffer> buffers_;
 };

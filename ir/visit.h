@@ -13,8 +13,8 @@ void Walk(const Expr& e, const std::function<bool(const Expr&)>& on_expr);
 void Walk(const Stmt& s, const std::function<bool(const Stmt&)>& on_stmt,
           const std::function<bool(const Expr&)>& on_expr = nullptr);
 
-// Rewrites bottom-up: children first, then the callable on the rebuilt node; it returns the replacement (the argument
-// itself to keep it). Where nothing changes the same handle comes back.
+// Rewrites bottom-up: children first, then the rebuilt node. The callable returns the replacement of a node, or its
+// argument to keep it. If nothing changes, the result is the same handle.
 using ExprFn = std::function<Expr(const Expr&)>;
 using StmtFn = std::function<Stmt(const Stmt&)>;
 Expr RewriteExpr(const Expr& e, const ExprFn& on_expr);
@@ -22,7 +22,7 @@ Expr RewriteExpr(const Expr& e, const ExprFn& on_expr);
 // included; buffers' own shapes are left alone. A statement replaced by an empty Seq vanishes from its parent Seq.
 Stmt RewriteStmt(const Stmt& s, const StmtFn& on_stmt, const ExprFn& on_expr = nullptr);
 
-// The same node with each direct child mapped (identity keeps the handle).
+// Returns the node with each direct child mapped; the same handle if no child changes.
 Expr MapChildren(const Expr& e, const ExprFn& on_child);
 Stmt MapChildren(const Stmt& s, const StmtFn& on_stmt, const ExprFn& on_expr);
 

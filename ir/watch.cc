@@ -35,8 +35,9 @@ size_t Check(const std::string& where, const PrimFunc& f) {
   CHECK(verified.ok()) << where << ": " << verified.error().Text() << "\n" << ToText(f);
   std::string text = ToText(f);
   Result<PrimFunc> parsed = ParsePrimFunc(text);
-  CHECK(parsed.ok()) << where << ": what prints does not parse: " << parsed.error().Text() << "\n" << text;
-  CHECK(Equal(*parsed, f)) << where << ": what prints parses to another program: " << FirstMismatch(*parsed, f) << "\n"
+  CHECK(parsed.ok()) << where << ": the printed program does not parse: " << parsed.error().Text() << "\n" << text;
+  CHECK(Equal(*parsed, f)) << where << ": the printed program parses to another one: " << FirstMismatch(*parsed, f)
+                           << "\n"
                            << text;
   return text.size();
 }

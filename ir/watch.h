@@ -10,7 +10,7 @@
 
 namespace autotune {
 
-// `where` says what has made it: "after pass unroll". Called by several threads at once.
+// `where` says how the program was made: "after pass unroll". Called by several threads at once.
 using ProgramWatcher = void (*)(const std::string& where, const PrimFunc& f);
 
 // The watcher, or null. The initial value is that of AUTOTUNE_VERIFY in the environment (WatcherFor).
@@ -19,10 +19,11 @@ extern std::atomic<ProgramWatcher> program_watcher;
 // value), no watcher for null, CheckSomePrograms for any other value.
 ProgramWatcher WatcherFor(const char* value);
 
-// Aborts with `where`, what is wrong and the program, unless it verifies and prints to a text that parses to its equal.
+// CHECKs that the program verifies, and that its text parses to an Equal program. The error has `where` and the
+// program.
 void CheckProgram(const std::string& where, const PrimFunc& f);
-// Checks the first programs of the process, up to a quarter of a megabyte of text, and some later ones, 32 bytes for
-// each program that is shown. A tuner makes a hundred thousand programs, and a check costs as much as a dozen steps.
+// Checks only some programs: the first ones of the process, up to 256 KiB of text, and then 32 bytes of text for each
+// program that is shown. A tuner makes a hundred thousand programs, and a check costs as much as a dozen steps.
 void CheckSomePrograms(const std::string& where, const PrimFunc& f);
 
 // `where` is a callable that returns the text, so that the text is made only if there is a watcher.

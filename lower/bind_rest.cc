@@ -53,8 +53,9 @@ bool IsMixedRadix(const Expr& binding, const std::map<Name, int64_t>& extents) {
   return true;
 }
 
-// Returns true only if iterations with different values of `loop` write different elements. The test is that a spatial
-// iterator depends on the loop and no reduction iterator does, so the result may be false although the elements differ.
+// Returns true only if iterations with different values of `loop` write different elements. The test is that no
+// reduction iterator uses the loop, and that a spatial iterator which uses it is a mixed-radix number. So the result
+// may be false although the elements differ.
 bool IsIndependent(const For& loop, const Block& block, const std::map<Name, int64_t>& extents) {
   bool apart = false;
   for (const Iter& iter : block.iters) {
@@ -96,7 +97,7 @@ class Binder {
     const For* loop = s.As<For>();
     if ((!loop || !IsBound(loop->kind)) && !error)
       error = Err(loop ? "loop " + loop->var.str() : std::string("a statement"),
-                  " is around a kernel of threads and not bound to an axis itself");
+                  " is around a kernel of threads, but not bound to an axis itself");
     return s;
   }
 
@@ -127,7 +128,7 @@ class Binder {
 
     const Expr index = IndexVar(block_var) * Expr(threads) + IndexVar(thread_var);
     VarMap places;
-    Expr left = index;  // the index without the loops inside
+    Expr left = index;  // quotient of the index by the extents of the loops further inside
     for (size_t i = independent.size(); i-- > 0;) {
       const int64_t extent = *AsInt(independent[i]->extent);
       places[independent[i]->var] = i == 0 ? left : FloorMod(left, Expr(extent));
@@ -162,7 +163,7 @@ class Binder {
 // How the blocks of a function use a temporary buffer.
 struct Uses {
   std::set<Name> blocks;
-  bool apart = false;  // a subscript tells points of a block apart, or the points are not independent
+  bool apart = false;  // a subscript uses an iterator of the block, or the block has reduction iterators
 };
 
 // Returns true if the expressions use an iterator of the block.

@@ -52,7 +52,7 @@ Stmt LowerBlock(const Block& block, PassEnv& env) {
       return true;
     });
   }
-  // Loops inside a block (schedule/nested.h) may reduce, too.
+  // Loops inside a block (schedule/nested.h) may be reductions too, so all of them count as carrying its buffers.
   if (!body.As<Store>()) {
     std::set<Name> inner, stored;
     Walk(body, [&](const Stmt& s) {

@@ -53,7 +53,7 @@ FloatRange RangeOfCall(const Call& n) {
   }
 }
 
-// This pass makes expressions `select(abs(x) < c, x, other)`. In these, x lies between -c and c when it is chosen.
+// Understands `select(abs(x) < c, x, other)`, which this pass makes: if x is chosen, it lies between -c and c.
 FloatRange RangeOfSelect(const Select& n) {
   FloatRange chosen = RangeOf(n.a);
   const Binary* less = n.condition.As<Binary>();
@@ -98,8 +98,8 @@ Expr Like(double value, const Expr& x) {
   return MakeBroadcast(FloatConst(value, x.dtype().Element()), x.dtype().lanes);
 }
 
-// Converts `x` to a signed integer of `bits` bits. NaN, and values that the integer cannot hold,
-// become its least number.
+// Converts `x` to a signed integer of `bits` bits. NaN, and values that the integer cannot hold, become its least
+// number.
 Expr ToSigned(const Expr& x, int bits) {
   const DType type = DType::Int(bits).WithLanes(x.dtype().lanes);
   if (Fits(RangeOf(x), type.Element())) return MakeCast(type, x);

@@ -1,6 +1,6 @@
-// close_gaps: removes the gaps between the elements that one thread uses of a tile. A thread uses the elements i *
-// period + j with j < width only, since the elements between them belong to other threads. Such a buffer shrinks to i *
-// width + j.
+// close_gaps: shrinks buffers of one thread that have gaps between the used elements. If a thread uses only the
+// elements i * period + j with j < width of a tile, the elements between them belong to other threads. The thread's
+// copy of the tile then needs only the elements i * width + j.
 //
 //   local c: f32[1, 36] register;  c[0, g * 32 + l]  (g < 2, l < 4)  ->  local c: f32[1, 8];  c[0, g * 4 + l]
 #include <algorithm>
@@ -120,7 +120,7 @@ class Closer {
  private:
   static constexpr int64_t kUnknown = kHuge;
 
-  // f(indices, loops around) for each access to the buffer in `s`, in order; it may return other indices.
+  // Called as f(indices, loops around) for each access to the buffer in `s`, in order. Returns the new indices.
   using OnAccess = std::function<std::vector<Expr>(const std::vector<Expr>&, const Ranges&)>;
   static Stmt MapAccesses(const Stmt& s, const Buffer& from, const Buffer& to, Ranges& loops, const OnAccess& f) {
     auto map_loads = [&](const Expr& e) {

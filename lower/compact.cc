@@ -8,7 +8,7 @@
 namespace autotune {
 namespace {
 
-// Per dimension: the touched interval [min, min + extent) with min an expression over the loops outside.
+// The accessed interval [min, min + extent) of each dimension. `min` is an expression over the loops outside.
 struct Box {
   std::vector<Expr> min;
   std::vector<int64_t> extent;
@@ -31,8 +31,8 @@ class Touched {
   }
 
   // Returns the box of all accessed elements of a buffer with this full shape. Returns nothing if a read may access
-  // elements that this statement does not write. `private_here`: no other statement writes what this one reads, so no
-  // read does, even if the indices do not show it.
+  // elements that this statement does not write. If `private_here`, no other statement writes the elements that this
+  // one reads, so it must write them itself, even if the indices do not prove it.
   std::optional<Box> Get(const std::vector<int64_t>& shape, bool private_here) const {
     Box box;
     for (size_t d = 0; d < all_.size(); ++d) {
@@ -131,7 +131,7 @@ class Compactor {
     if (!loop || loop->kind == LoopKind::kVectorized || loop->kind == LoopKind::kUnrolled || !AsInt(loop->extent)) {
       return PlaceHere(s, outer);
     }
-    if (IsBound(loop->kind) && buffer_->scope == Scope::kGlobal) return PlaceHere(s, outer);  // all blocks see it
+    if (IsBound(loop->kind) && buffer_->scope == Scope::kGlobal) return PlaceHere(s, outer);  // visible to all blocks
     if (IsThreadAxis(loop->kind) && buffer_->scope == Scope::kShared) return DescendShared(*loop, outer);
     if (auto it = carried_.find(buffer_->name); it != carried_.end() && it->second.contains(loop->var)) {
       return PlaceHere(s, outer);
@@ -148,8 +148,8 @@ class Compactor {
     return MakeStmt(For{loop->var, loop->extent, loop->kind, loop->annotations, Descend(loop->body, inside)});
   }
 
-  // Shrinks a shared buffer to what all threads of a block access in one iteration of the loops inside the thread
-  // loops. The buffer is still allocated outside the thread loops.
+  // Shrinks a shared buffer to the elements that all threads of a block access in one iteration of the loops inside the
+  // loops over threads. The buffer is still allocated outside the loops over threads.
   Stmt DescendShared(const For& loop, const Analyzer& outer) {
     const bool outermost = threads_.empty();
     threads_.push_back({loop.var, *AsInt(loop.extent)});
@@ -231,13 +231,13 @@ class Compactor {
 
   Stmt Allocated(const Buffer& buffer, const Stmt& s) {
     if (threads_.empty()) return MakeStmt(Alloc{buffer, s});
-    shared_ = buffer;  // its Alloc stands around the loops over threads
+    shared_ = buffer;  // DescendShared places the Alloc around the loops over threads
     return s;
   }
 
   const CarriedLoops& carried_;
   Buffer buffer_, shared_;
-  Ranges threads_;             // loops over threads around, while a shared buffer is placed
+  Ranges threads_;             // enclosing loops over threads, while a shared buffer is placed
   bool private_here_ = false;  // true inside a parallel loop, each iteration of which has its own copy
 };
 

@@ -30,7 +30,8 @@ const int64_t* LimitOf(const Expr& condition, const Name& var) {
   return left && left->name == var ? AsInt(less->b) : nullptr;
 }
 
-// Moves guards out of the loop. Loops over blocks and threads stay unchanged, since their extents define the launch.
+// Moves guards out of the loop, and ends the loop at n if it has a guard `var < n`. Loops over blocks and threads stay
+// unchanged, since their extents define the launch.
 Stmt HoistFromLoop(const Stmt& s, const For& loop) {
   if (IsBound(loop.kind)) return s;
   Expr extent = loop.extent;
@@ -55,6 +56,7 @@ Stmt HoistFromLoop(const Stmt& s, const For& loop) {
   return Guard(outside, with_body(Guard(inside, guarded.body)));
 }
 
+// if (c && a) s; if (c && b) t  ->  if (c) { if (a) s; if (b) t }
 Stmt MergeNeighbours(const Stmt& s, const Seq& seq) {
   std::vector<Stmt> merged;
   bool changed = false;

@@ -7,9 +7,9 @@
 namespace autotune {
 namespace {
 
-constexpr int64_t kMaxRegisterBytes = 16 << 10;  // far more than any register file; limits the code size
+constexpr int64_t kMaxRegisterBytes = 16 << 10;  // far beyond any register file; limits the code size
 
-// Variables that index register buffers inside s.
+// Returns the variables that index register buffers inside s.
 std::set<Name> RegisterIndexVars(const Stmt& s) {
   std::set<Name> vars;
   ForEachAccess(s, [&](const Buffer& buffer, const std::vector<Expr>& indices) {

@@ -18,9 +18,9 @@ class Math {
     CHECK(dtype.code == TypeCode::kFloat && (dtype.bits == 32 || dtype.bits == 64)) << dtype.Text();
   }
 
-  // Where the result is 0, computes exp(0) instead and selects 0 afterwards. A product that underflows takes some
-  // hundred cycles on x86. Denormal results are as slow; ExpOfNegative returns 0
-  // instead of them.
+  // Where the result is 0, computes exp(0) instead and selects 0 afterwards, since a product that underflows takes some
+  // hundred cycles on x86. A product with a denormal result is as slow. Exp keeps such results; ExpOfNegative returns 0
+  // instead.
   Expr Exp(const Expr& x) const {
     Expr vanishes = x < C(wide_ ? -746 : -104);
     Expr power = Scaled(ReduceExp(MakeMin(C(wide_ ? 710 : 89), MakeSelect(vanishes, C(0), x))));
@@ -161,7 +161,7 @@ class Math {
     return CopySign(MakeSelect(a < C(1), inside, MakeSelect(Eq(a, C(1)), C(kInf), C(kNan))), x);
   }
 
-  // If the target has no rounding instruction, adds and subtracts 2^23 (f64: 2^52), which rounds half to even.
+  // For targets without a rounding instruction. Adds and subtracts 2^23 (f64: 2^52), which rounds half to even.
   Expr Round(const Expr& x) const {
     Expr magnitude = MakeCall(Op::kAbs, {x});
     Expr big = C(wide_ ? 0x1p52 : 0x1p23);
@@ -177,8 +177,8 @@ class Math {
     return CopySign(MakeSelect(r < x, r + C(1), r), x);
   }
 
-  // x * 2^floor(y) without an instruction, by at most three powers of two. If the first one is small, the last one
-  // shifts by more bits than the mantissa has, so a result is never rounded twice.
+  // Returns x * 2^floor(y) for targets without the instruction, as a product with three powers of two. If the first
+  // product may round, the later factors shift by more bits than the mantissa has, so nothing is rounded twice.
   Expr Ldexp(const Expr& x, const Expr& y) const {
     const int most = wide_ ? 1023 : 127, least = 1 - most, small = least + Mantissa() + 1;
     // Beyond these limits every result is infinite or zero. This order of min and max turns NaN into a number.
@@ -215,8 +215,8 @@ class Math {
   struct Angle {
     Expr quarter, rest;
   };
-  // For 0 <= a <= kMostAngle. For larger a the result is finite, but has no meaning. Subtracts n * pi/2 in pieces whose
-  // products with n are exact (Cody and Waite). All differences but the last are exact, too.
+  // Reduces an angle a >= 0; beyond kMostAngle the result is finite, but has no meaning. Subtracts n * pi/2 in pieces
+  // whose products with n are exact (Cody and Waite). All differences but the last are exact, too.
   Angle ReduceAngle(const Expr& a) const {
     Expr clipped = MakeMin(a, C(kMostAngle));  // this order turns NaN into a number
     Expr n = Floor(Fma(clipped, C(2 / kPi), C(0.5))), rest = clipped;

@@ -86,7 +86,7 @@ class RowPasses {
     if (!rows || *rows < 2 || stmts_.size() < 2 || loop_.kind != LoopKind::kSerial) return std::nullopt;
     const For* last = LoopIn(stmts_.back());
     if (!last || !AsInt(last->extent) || last->kind != LoopKind::kSerial || !FindCrossing()) return std::nullopt;
-    // The loop of the same length that writes what the last pass reads.
+    // Finds a loop of the same length that writes a buffer which the last pass reads.
     size_t host = stmts_.size();
     for (size_t i = 0; i + 1 < stmts_.size(); ++i) {
       const For* loop = LoopIn(stmts_[i]);
@@ -122,7 +122,7 @@ class RowPasses {
   }
 
  private:
-  // The body of the loop that LoopIn finds, the loops of one iteration around it at 0.
+  // Returns the body of the loop that LoopIn finds. The variables of the loops of one iteration around it become 0.
   static Stmt OnlyIterations(const Stmt& s) {
     const For& loop = *s.As<For>();
     return IsConst(loop.extent, 1) ? OnlyIterations(Substitute(loop.body, {{loop.var, Expr(0)}})) : loop.body;
@@ -136,8 +136,8 @@ class RowPasses {
   }
 
   // Finds the buffers of the row that the last pass reads; these double in size. Returns false if the last pass must
-  // not be delayed: the rest of the row uses what it writes, something writes a buffer that it reads and the row does
-  // not own, or one of its buffers is in registers.
+  // not be delayed. This is so if another pass of the row accesses a buffer that the last pass writes, if a pass of the
+  // row writes a buffer from outside the row that the last pass reads, or if the last pass reads registers of the row.
   bool FindCrossing() {
     const Stmt& last = stmts_.back();
     auto own = [&](const Name& name) {
@@ -194,7 +194,7 @@ Result<PrimFunc> OverlapRows(const PrimFunc& f, PassEnv&) {
     any |= loop && loop->annotations.contains(kOverlap);
     return true;
   });
-  if (!any) return f;  // most kernels; a walk is cheaper than a rewriting
+  if (!any) return f;  // the usual case; a walk is cheaper than a rewrite
   return WithBody(f, WithUniqueNames(RewriteStmt(f.body, [&](const Stmt& s) {
                     const For* loop = s.As<For>();
                     if (!loop || !loop->annotations.contains(kOverlap)) return s;

@@ -13,7 +13,8 @@ constexpr int64_t kMaxCopies = 3;  // loops of at most this many iterations are 
 
 bool IsExpanded(const For& loop) { return loop.kind == LoopKind::kVectorized || loop.kind == LoopKind::kUnrolled; }
 
-// The smallest value of e over the inner loops, as an expression of the others; absent where e is not linear in them.
+// Returns the least value of e over the inner loops, as an expression of the other variables; absent if e is not linear
+// in the inner loops.
 Expr Smallest(const Expr& e, const Ranges& inner) {
   LinearForm form = ToLinear(e);
   const Expr rest = form.Rest();
@@ -39,7 +40,7 @@ Expr HoldsForAll(const Expr& condition, const Ranges& inner, const Stmt& s) {
   Expr slack = Slack(condition);
   Expr smallest = slack ? Smallest(slack, inner) : Expr();
   if (!smallest) return Expr();
-  bool bound = false;  // by a loop whose extent is no constant, or a let
+  bool bound = false;  // a loop of s with a symbolic extent, or a let of s, binds a variable of `smallest`
   Walk(s, [&](const Stmt& x) {
     if (const For* loop = x.As<For>()) bound |= UsesVar(smallest, loop->var);
     if (const Let* let = x.As<Let>()) bound |= UsesVar(smallest, let->var);
@@ -76,9 +77,9 @@ class Partitioner {
   }
 
  private:
-  // Initialises all elements of a register tile if it initialises some of them with a constant. If a guard skipped some
-  // elements, the registers would keep the values of the previous tile alive in vain. `body` is the scope of the
-  // buffer, whose contents are undefined before it.
+  // Removes the guards around the initialisation of a register tile by a constant. With guards, the skipped elements
+  // would keep values of the previous tile, which occupy registers although nothing reads them. `body` is the scope of
+  // the buffer, whose contents are undefined before it.
   static Stmt UnguardInit(const Stmt& body, const Buffer& buffer, const Analyzer& outer) {
     const Seq* seq = body.As<Seq>();
     if (!seq || seq->stmts.empty()) return body;
@@ -126,9 +127,10 @@ class Partitioner {
     return found;
   }
 
-  // Makes two versions of the whole life of a register tile: if all its guards hold, the one without guards, else the
-  // one with them. Otherwise branches would meet at the accumulators again and again, and these would not stay in
-  // registers. Returns nothing if the tile has no such guards, or if a guard differs between lanes.
+  // Makes two versions of the scope of a register tile. The version without guards runs if all guards hold, else the
+  // version with guards. With a single version, control flow would merge at every guarded update of the accumulators,
+  // and these would not stay in registers. Returns nothing if no guard is around an update, or if a guard differs
+  // between lanes.
   std::optional<Stmt> SplitTile(const Stmt& s, const Analyzer& outer) {
     if (!GuardsUpdates(s)) return std::nullopt;
     Guards guards = GuardsIn(s);
@@ -139,7 +141,7 @@ class Partitioner {
       Expr all = HoldsForAll(guard, guards.inner, s);
       if (all) all = outer.Simplify(all);
       if (!all) return std::nullopt;
-      if (IsConst(all, 0)) continue;  // it never holds for all pixels; unrolling decides it for each
+      if (IsConst(all, 0)) continue;  // it never holds for the whole tile; unrolling decides it for each element
       dropped.push_back(guard);
       if (!IsConst(all, 1) && !Contains(whole, all)) whole.push_back(all);
     }
@@ -224,9 +226,10 @@ class Partitioner {
     return MakeStmt(If{AndAll(whole), fast, Slow(s, guards.conditions)});
   }
 
-  // Splits a padded copy b[..] = select(c, a[..], 0) whose vector lanes lie apart in a: if c holds for all lanes, b[..]
-  // = a[..], else the copy as it was. Code generators transpose squares of elements in registers only if no element is
-  // left out. Copies of neighbouring elements stay as they are, since the condition costs them nothing.
+  // Splits a padded copy b[..] = select(c, a[..], 0) whose lanes are not neighbours in `a`. If c holds for all lanes,
+  // it becomes b[..] = a[..], else it stays. The reason is that code generators transpose squares of elements in
+  // registers only if no element is masked. Copies of neighbouring elements stay as they are, since there a mask costs
+  // nothing.
   static Stmt SplitPaddedGather(const Stmt& s, const Ranges& inner, const Analyzer& outer) {
     Stmt body = s;
     const std::set<Name> lanes = LanesIn(s);
@@ -252,9 +255,9 @@ class Partitioner {
     return whole.empty() ? fast : MakeStmt(If{AndAll(whole), fast, s});
   }
 
-  // Makes the guarded version, which is small rather than fast. Rows whose guard is the same for all lanes stay
-  // vectors. Other loops become serial loops over scalars. Such loops cannot index register buffers, so a whole
-  // register buffer that they read is copied to a scratch buffer first.
+  // Makes the guarded version, which is small rather than fast. If the guards are the same for all lanes, loops stay
+  // vectors. Otherwise they become serial loops over scalars. Such loops cannot index register buffers, so the register
+  // buffers that they read are copied to scratch buffers first.
   Stmt Slow(const Stmt& s, const std::vector<Expr>& guards) {
     const std::set<Name> lanes = LanesIn(s);
     bool writes_registers = false;

@@ -1,5 +1,6 @@
-// The passes of the lowering pipeline, one function each, in pipeline order. Each takes and returns a whole function,
-// and the interpreter can run the function between any two passes. Thread-safe. Internal to lower/.
+// The passes of lowering, one function each: the passes of CPUs in the order of their pipeline, then those that only
+// GPUs have. Each takes and returns a whole function, and the interpreter can run the function between any two passes.
+// Thread-safe. Internal to lower/.
 #pragma once
 #include <map>
 #include <optional>
@@ -15,7 +16,8 @@
 
 namespace autotune {
 
-// Loops that carry a buffer's content from one iteration to the next: an accumulator over its reduction loops.
+// The loops that carry the content of a buffer from one iteration to the next, by buffer: the reduction loops of an
+// accumulator.
 using CarriedLoops = std::map<Name, std::set<Name>>;
 
 struct Miscompile;
@@ -32,10 +34,10 @@ struct LoweringPass {
   const char* name;
   Result<PrimFunc> (*run)(const PrimFunc&, PassEnv&);
   bool idempotent;          // a second run changes nothing (tests/lower/idempotent_test.cc)
-  const char* needed = "";  // why no code can be made without it; empty: it may be disabled
+  const char* needed = "";  // why no code can be generated without the pass; empty: it may be disabled
 };
-std::span<const LoweringPass> LoweringPipeline();  // in order (pipeline.cc)
-std::span<const LoweringPass> GpuPipeline();       // of programs of threads
+std::span<const LoweringPass> LoweringPipeline();  // for CPUs, in order (pipeline.cc)
+std::span<const LoweringPass> GpuPipeline();       // for GPUs
 // Runs all passes that are not disabled, with the instruments around each (pipeline.cc). `part`: ProgramView::part.
 Result<PrimFunc> RunPasses(std::span<const LoweringPass> passes, PrimFunc f, std::string_view part, PassEnv env);
 
@@ -74,7 +76,7 @@ Result<PrimFunc> FlattenBuffers(const PrimFunc& f, PassEnv& env);
 Result<PrimFunc> VectorizeLoops(const PrimFunc& f, PassEnv& env);
 // Unrolled loops become sequences (loops.cc).
 Result<PrimFunc> UnrollLoops(const PrimFunc& f, PassEnv& env);
-// Loops annotated kOverlap: the last pass of an iteration runs inside a loop of the next (overlap_rows.cc).
+// In loops annotated kOverlap, moves the last pass of an iteration into a loop of the next one (overlap_rows.cc).
 Result<PrimFunc> OverlapRows(const PrimFunc& f, PassEnv& env);
 // Checks the contract of register buffers: constant indices, in bounds, few enough bytes (loops.cc).
 Result<PrimFunc> VerifyRegisters(const PrimFunc& f, PassEnv& env);
@@ -83,7 +85,7 @@ Result<PrimFunc> DefineCasts(const PrimFunc& f, PassEnv& env);
 // Replaces ops and conversions that no code generator has by arithmetic, with ExpandMathCall and ExpandHalfCast
 // (math.cc, halves.cc).
 Result<PrimFunc> ExpandMath(const PrimFunc& f, PassEnv& env);
-Expr RoundedToTf32(const Expr& x);                            // of f32 (tf32.cc)
+Expr RoundedToTf32(const Expr& x);                            // rounds an f32 to TF32 (tf32.cc)
 Expr ExpandHalfCast(const Expr& cast, const Target& target);  // one Cast from or to a float of 16 bits (halves.cc)
 
 // For GPUs: binds the loop nests that are not yet bound to blocks and threads (bind_rest.cc).
@@ -91,11 +93,11 @@ Result<PrimFunc> BindRest(const PrimFunc& f, PassEnv& env);
 // Gives each kernel of a program of threads one nest, `for threadIdx.. { everything }`, with barriers between its
 // stages (threads.cc). Returns an error if a barrier stands under a condition that differs between threads.
 Result<PrimFunc> MergeThreads(const PrimFunc& f, PassEnv& env);
-// Pipelines loops annotated kPipeline: their copies into shared memory run some iterations ahead, into different
+// Software-pipelines loops annotated kPipeline: copies into shared memory run some iterations ahead, into several
 // versions of the buffers (pipeline_loops.cc).
 Result<PrimFunc> PipelineLoops(const PrimFunc& f, PassEnv& env);
-// Turns loops annotated kMma into products that a warp computes with tensor cores (tensor_cores.cc). An error if the
-// target has none, or if the loops no longer are such a product.
+// Turns loops annotated kMma into products that a warp computes with tensor cores (tensor_cores.cc). Returns an error
+// if the target has none, or if the loops are no longer such a product.
 Result<PrimFunc> TensorCores(const PrimFunc& f, PassEnv& env);
 // Shrinks the buffers of one thread that have gaps between the used elements (close_gaps.cc).
 Result<PrimFunc> CloseGaps(const PrimFunc& f, PassEnv& env);
@@ -105,7 +107,7 @@ Result<PrimFunc> WidenLoads(const PrimFunc& f, PassEnv& env);
 // Helpers (util.cc).
 bool TouchesBuffer(const Stmt& s, const std::function<bool(const Buffer&)>& is_it);
 bool StoresTo(const Stmt& s, const Name& buffer);
-bool Contains(const std::vector<Expr>& list, const Expr& e);  // an expression equal to e
+bool Contains(const std::vector<Expr>& list, const Expr& e);  // whether `list` has an expression Equal to e
 // Renames loops, lets and buffers that are bound in several places. Passes that copy statements call this at the end.
 Stmt WithUniqueNames(const Stmt& s);
 PrimFunc WithBody(const PrimFunc& f, Stmt body);

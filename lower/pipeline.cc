@@ -11,49 +11,50 @@ namespace {
 
 constexpr LoweringPass kPasses[] = {
     {"decompose_init", DecomposeInit, true},
-    {"lower_blocks", LowerBlocks, true, "code has loops and stores, no blocks"},
+    {"lower_blocks", LowerBlocks, true, "code generators take loops and stores, not blocks"},
     {"simplify_loops", Simplify, true},
     {"hoist_guards", HoistGuards, true},
-    {"compact_regions", CompactRegions, true, "code allocates intermediates where this pass puts them"},
-    {"settle_loop_kinds", SettleLoopKinds, true, "code has no parallel loops inside parallel ones"},
+    {"compact_regions", CompactRegions, true, "code generators allocate intermediates where this pass puts them"},
+    {"settle_loop_kinds", SettleLoopKinds, true, "code generators take no parallel loops inside parallel loops"},
     {"partition_loops", PartitionLoops, false},  // the guarded version still has guards
     {"hoist_partitions", HoistGuards, true},
-    {"flatten_buffers", FlattenBuffers, true, "code has addresses, no subscripts of several dimensions"},
-    {"vectorize", VectorizeLoops, true, "code has vectors, no vectorized loops"},
-    {"unroll", UnrollLoops, true, "code has no unrolled loops"},
+    {"flatten_buffers", FlattenBuffers, true, "code generators take addresses, not subscripts of several dimensions"},
+    {"vectorize", VectorizeLoops, true, "code generators take vectors, not vectorized loops"},
+    {"unroll", UnrollLoops, true, "code generators take no unrolled loops"},
     {"overlap_rows", OverlapRows, true},
     {"simplify", Simplify, true},
     {"merge_guards", HoistGuards, true},
-    {"verify_registers", VerifyRegisters, true, "the code generator relies on what it checks"},
-    {"define_casts", DefineCasts, true, "a code generator may convert only what fits"},
-    {"expand_math", ExpandMath, true, "code calls no mathematical library"},
+    {"verify_registers", VerifyRegisters, true, "code generators rely on its checks"},
+    {"define_casts", DefineCasts, true, "code generators do not check whether a float fits an integer"},
+    {"expand_math", ExpandMath, true, "code generators call no mathematical library"},
 };
 
 // For GPUs.
 constexpr LoweringPass kGpuPasses[] = {
-    {"bind_rest", BindRest, true, "a GPU runs nothing but kernels of threads"},
+    {"bind_rest", BindRest, true, "a GPU runs only kernels of threads"},
     {"decompose_init", DecomposeInit, true},
-    {"lower_blocks", LowerBlocks, true, "code has loops and stores, no blocks"},
+    {"lower_blocks", LowerBlocks, true, "code generators take loops and stores, not blocks"},
     {"simplify_loops", Simplify, true},
-    {"merge_threads", MergeThreads, false, "a kernel's threads run all of its stages"},  // there are barriers then
+    // Not idempotent: it refuses a program that has barriers, as its result does.
+    {"merge_threads", MergeThreads, false, "code generators take one nest of loops over threads"},
     {"hoist_guards", HoistGuards, true},
-    {"compact_regions", CompactRegions, true, "code allocates intermediates where this pass puts them"},
+    {"compact_regions", CompactRegions, true, "code generators allocate intermediates where this pass puts them"},
     {"pipeline_loops", PipelineLoops, true},
     {"close_gaps", CloseGaps, true},
-    {"settle_loop_kinds", SettleLoopKinds, true, "code has no register buffers with subscripts of loops"},
-    {"flatten_buffers", FlattenBuffers, true, "code has addresses, no subscripts of several dimensions"},
+    {"settle_loop_kinds", SettleLoopKinds, true, "code generators take only constant subscripts of register buffers"},
+    {"flatten_buffers", FlattenBuffers, true, "code generators take addresses, not subscripts of several dimensions"},
     {"tensor_cores", TensorCores, true},
-    {"vectorize", VectorizeLoops, true, "code has vectors, no vectorized loops"},
-    {"unroll", UnrollLoops, true, "code has no unrolled loops"},
+    {"vectorize", VectorizeLoops, true, "code generators take vectors, not vectorized loops"},
+    {"unroll", UnrollLoops, true, "code generators take no unrolled loops"},
     {"simplify", Simplify, true},
     {"widen_loads", WidenLoads, true},
     {"merge_guards", HoistGuards, true},
-    {"verify_registers", VerifyRegisters, true, "the code generator relies on what it checks"},
-    {"define_casts", DefineCasts, true, "a code generator may convert only what fits"},
-    {"expand_math", ExpandMath, true, "code calls no mathematical library"},
+    {"verify_registers", VerifyRegisters, true, "code generators rely on its checks"},
+    {"define_casts", DefineCasts, true, "code generators do not check whether a float fits an integer"},
+    {"expand_math", ExpandMath, true, "code generators call no mathematical library"},
 };
 
-constexpr const char* kSplitPrepare = "split_prepare";  // makes two functions of one
+constexpr const char* kSplitPrepare = "split_prepare";  // not a LoweringPass, since it makes two functions of one
 
 }  // namespace
 

@@ -1,7 +1,7 @@
 // pipeline_loops: software-pipelines loops that copy tiles to shared memory and compute with them. The copies run
-// stages - 1 iterations ahead, into versions of the buffers that take turns, so that memory works while threads
-// compute. One barrier per iteration is enough. It separates earlier copies from their readers, and the readers of a
-// version in the previous iteration from the copies that overwrite this version.
+// stages - 1 iterations ahead, into versions of the buffers that take turns, so that copies and computation overlap.
+// One barrier per iteration is enough. It separates earlier copies from their readers, and the readers of a version in
+// the previous iteration from the copies that overwrite this version.
 //
 //   for k in K {                       for k in S - 1 { s[k, ..] = async(x[k, ..]); commit }
 //     barrier                          for k in K {
@@ -64,14 +64,14 @@ struct Parts {
   std::vector<Buffer> allocs;  // Allocs around the other parts, outermost first
   Stmt copies, rest;
   std::set<Name> filled;  // buffers that the copies write
-  bool exchange = true;   // threads read what others copy, so barriers separate them
+  bool exchange = true;   // threads read elements that others copy, so barriers separate copies and reads
 };
 
 class LoopPipeliner {
  public:
   LoopPipeliner(const Stmt& kernel, bool async) : kernel_(kernel), async_(async) {}
   std::optional<Error> error;
-  BufferMap versions;  // of the buffers whose Allocs are still to be replaced
+  BufferMap versions;  // by old name; Run does not replace the Allocs, its caller does
 
   Stmt Run(const Stmt& s) {
     const For* loop = s.As<For>();
@@ -88,7 +88,7 @@ class LoopPipeliner {
     repeated_ -= repeats;
     For plain{loop->var, loop->extent, loop->kind, std::move(others), std::move(body)};
     const int64_t* extent = AsInt(loop->extent);
-    // More versions than iterations are of no use.
+    // More versions than iterations have no use.
     if (asked < 2 || (extent && *extent < 2)) return MakeStmt(std::move(plain));
     return Pipelined(plain, extent ? std::min(asked, *extent) : asked);
   }
@@ -192,8 +192,9 @@ class LoopPipeliner {
     body.push_back(MakeStmt(Let{version.As<Var>()->name, FloorMod(k, Expr(stages)), std::move(rest)}));
 
     std::vector<Stmt> all;
-    // Add a barrier before the loop if it runs several times and its length is no multiple of the stages: the previous
-    // run may still read the last version. All other versions were read before the last barrier.
+    // Adds a barrier before a loop that runs several times, unless its length is a multiple of the stages. Without it,
+    // the first copies could overwrite the last version while other threads still read it in the previous run. All
+    // other versions were read before the last barrier.
     if (parts.exchange && repeated_ > 0 && *AsInt(loop.extent) % stages != 0) all.push_back(MakeBarrier());
     all.push_back(MakeStmt(For{loop.var, Expr(stages - 1), LoopKind::kSerial, {}, MakeSeq(std::move(first))}));
     all.push_back(MakeStmt(For{loop.var, loop.extent, loop.kind, loop.annotations, MakeSeq(std::move(body))}));
@@ -202,7 +203,7 @@ class LoopPipeliner {
 
   const Stmt kernel_;
   const bool async_;
-  int repeated_ = 0;  // loops around within the kernel
+  int repeated_ = 0;  // number of enclosing loops of the kernel that have several iterations
 };
 
 }  // namespace
@@ -210,7 +211,7 @@ class LoopPipeliner {
 Result<PrimFunc> PipelineLoops(const PrimFunc& f, PassEnv& env) {
   bool any = false;
   Walk(f.body, [&](const Stmt& s) { return any |= s.As<For>() && s.As<For>()->annotations.contains(kPipeline), !any; });
-  if (!any) return f;  // most kernels; a walk is cheaper than a rewriting
+  if (!any) return f;  // the usual case; a walk is cheaper than a rewrite
   std::optional<Error> error;
   const std::function<Stmt(const Stmt&)> run = [&](const Stmt& s) -> Stmt {
     const For* loop = s.As<For>();

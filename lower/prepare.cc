@@ -42,8 +42,8 @@ PrepareSplit SplitPrepare(const PrimFunc& f) {
   } else {
     tops.push_back(Inspect(f.body));
   }
-  // Finds the greatest set of statements that read only constants and what the set itself writes, and write only
-  // intermediates that no other statement writes.
+  // Finds the largest set of statements that read only constants and buffers that the set writes, and that write only
+  // intermediates which no statement outside the set writes.
   for (bool changed = true; changed;) {
     changed = false;
     std::set<Name> written_by_run;

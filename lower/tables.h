@@ -1,6 +1,6 @@
-// Constants that lower/math.cc cannot derive in one line. For example, erfc(x) = exp(-x^2) * t * P(t) with t = 1 / (1 +
-// x/2). P is the Chebyshev approximation of erfc(x) * exp(x^2) / t as a function of t. Coefficients begin with the
-// lowest power.
+// Constants of lower/math.cc that no short formula gives. Coefficients of polynomials begin with the lowest power. The
+// tables kErfc give the polynomial P in erfc(x) = exp(-x^2) * t * P(t) with t = 1 / (1 + x/2). P is the Chebyshev
+// approximation of erfc(x) * exp(x^2) / t as a function of t.
 #pragma once
 
 namespace autotune {

@@ -52,7 +52,8 @@ std::optional<LaneGuard> Analyze(const Expr& condition, const Ranges& inner) {
   return guard;
 }
 
-// Ends loops of s where their guards end, if the guards depend only on constants and loops of s.
+// Shortens vectorized loops of s to the iterations in which their guards hold, if that number is constant. Unrolls the
+// unrolled loops around them that decide it.
 Stmt Trim(const Stmt& s, const std::set<Name>& lanes) {
   auto recurse = [&](const Stmt& child) { return Trim(child, lanes); };
   const For* loop = s.As<For>();
@@ -161,7 +162,7 @@ std::optional<Tails> SplitTails(const Stmt& s, const Analyzer& outer) {
     fills_registers |= store && store->buffer->scope == Scope::kRegister;
     return true;
   });
-  if (fills_registers) return std::nullopt;  // register tiles are filled completely; the excess is not read
+  if (fills_registers) return std::nullopt;  // register tiles are filled completely; nothing reads the excess
   auto uses_lanes = [&](const Expr& e) { return UsesVar(e, [&](const Name& name) { return lanes.contains(name); }); };
   Guards guards = GuardsIn(s);
   bool found = false;

@@ -21,7 +21,7 @@ Guards GuardsIn(const Stmt& s);
 // Returns an expression that is >= 0 exactly if the comparison holds, or null if it does not compare indices.
 Expr Slack(const Expr& condition);
 
-// Replaces each guard's condition by what `fn` makes of it. A guard whose condition becomes the constant 1 is removed.
+// Replaces each conjunct c of each guard by fn(c). A conjunct that becomes the constant 1 is removed.
 Stmt MapGuards(const Stmt& s, const std::function<Expr(const Expr&)>& fn);
 
 // An expanded nest whose guards depend on the lanes of its vectorized loops, split in two. It stands for
@@ -32,8 +32,8 @@ struct Tails {
   Expr whole, some;
   Stmt fast, tail;
 };
-// Returns nothing if no guard depends on lanes, or if the remaining lanes differ between tails. A guard q * step +
-// inner < n with inner < step has one remainder; other guards may have many.
+// Splits the nest `s`. Returns nothing if no guard depends on lanes, or if the number of remaining lanes differs
+// between tails. A guard q * step + inner < n with inner < step has one remainder; other guards may have many.
 std::optional<Tails> SplitTails(const Stmt& s, const Analyzer& outer);
 
 }  // namespace autotune

@@ -6,7 +6,7 @@
 //                   tf32(t[k, x, p]), c[h, p])          b[0] = tf32(t[x, y % 8 // 2, y % 2]); ..
 //   } } }                                               c[..] = mma(c[..], a[..], b[..])
 //
-// A later pass merges equal loads of several products, since nothing is stored to memory between these products.
+// The compiler merges equal loads of several products, since nothing is stored to memory between these products.
 #include "ir/annotations.h"
 #include "ir/linear_form.h"
 #include "ir/mma.h"
@@ -66,7 +66,8 @@ class Replacer {
     const Result<MmaLoops> loops = MatchMma(s, threads->x, threads->y);
     if (!loops.ok()) return Fail(s, loops.error().message);
     if (const std::string why = WhyNot(*loops->type); !why.empty()) return Fail(s, why);
-    if (divergent_ > 0) return Fail(s, "a warp would be there under a condition that differs between them");
+    if (divergent_ > 0)
+      return Fail(s, "only some threads of a warp may reach it, under a condition that differs between them");
     for (const Expr& operand : {loops->a, loops->b}) {
       const bool hidden = UsesVar(operand, [&](const Name& v) {
         return differing_.contains(v) &&
@@ -75,7 +76,8 @@ class Replacer {
       if (hidden) return Fail(s, "an operand uses a value that differs between threads");
     }
     const Scope scope = loops->update.buffer->scope;
-    if (scope != Scope::kRegister && scope != Scope::kLocal) return Fail(s, "its sums are in memory that others see");
+    if (scope != Scope::kRegister && scope != Scope::kLocal)
+      return Fail(s, "its sums are in memory that other threads see");
     return Parts(*loops, *threads);
   }
 
@@ -114,8 +116,8 @@ class Replacer {
     return all;
   }
 
-  // Loads a lane's part of an operand. Numbers that share a register are loaded together if they are neighbours in
-  // memory.
+  // Loads the part of an operand that a lane holds. Elements that share a register are loaded together if they are
+  // neighbours in memory.
   template <class PlaceOf>
   void Fill(const Buffer& registers, const MmaLoops& loops, const Expr& operand, std::vector<Stmt>& out,
             const PlaceOf& place) const {
@@ -133,7 +135,7 @@ class Replacer {
     }
   }
 
-  // Returns true if the operands for k and k + 1 are neighbours in memory.
+  // Returns true if the elements for k and k + 1 are neighbours in memory.
   static bool NeighboursAlong(const Expr& operand, const Name& k) {
     const Load* load = operand.As<Load>();
     if (!load) return false;
@@ -145,7 +147,7 @@ class Replacer {
 
   const Target& target_;
   std::vector<const For*> around_;
-  std::set<Name> differing_;  // variables
+  std::set<Name> differing_;  // variables whose values differ between threads
   int divergent_ = 0;         // enclosing conditions and extents that differ between threads
 };
 

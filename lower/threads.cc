@@ -1,8 +1,8 @@
 // merge_threads: merges the thread loops of a kernel into one nest around everything that the threads do. Inserts a
 // barrier before a stage that reads or overwrites what another thread wrote. Stages are compared by buffers, not by
-// elements, since buffers shrink in a later pass, which decides which elements share memory. So there are too many
-// barriers if a serial loop outside the thread loops fills a buffer piece by piece; such a loop belongs inside the
-// thread loops.
+// elements, since buffers shrink in a later pass, which decides which elements share memory. So a serial loop outside
+// the thread loops that fills a buffer piece by piece gets too many barriers. Such a loop belongs inside the thread
+// loops.
 #include "ir/threads.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace autotune {
 namespace {
 
-// Buffers that several threads see.
+// The buffers in memory of several threads that a statement reads and writes.
 struct Touched {
   std::set<Name> reads, writes;
 
@@ -122,7 +122,7 @@ class Merger {
       return MakeSeq(std::move(stmts));
     }
     if (const If* branch = s.As<If>()) {
-      if (HasNode<Load>(branch->condition)) Fail("what is in memory decides about a loop over threads");
+      if (HasNode<Load>(branch->condition)) Fail("a value in memory decides whether a loop over threads runs");
       bool differs = DiffersBetweenThreads(branch->condition);
       Touched before = pending_;
       divergent_ += differs;
@@ -140,7 +140,7 @@ class Merger {
   // An iteration follows the statements before the loop or another iteration, so the pending accesses at its beginning
   // are the union of both.
   Stmt EmitLoop(const For& loop, const std::set<LoopKind>& inside) {
-    if (HasNode<Load>(loop.extent)) Fail("what is in memory decides about a loop over threads");
+    if (HasNode<Load>(loop.extent)) Fail("a value in memory decides whether a loop over threads runs");
     bool differs = DiffersBetweenThreads(loop.extent);
     divergent_ += differs;
     const std::optional<Error> earlier = error;
@@ -157,8 +157,8 @@ class Merger {
     return MakeStmt(For{loop.var, loop.extent, loop.kind, loop.annotations, body});
   }
 
-  // Emits a stage, within which no thread needs the results of another. If no loop over an axis is around the stage,
-  // only the threads with index 0 on this axis run it.
+  // Emits a stage, within which no thread needs the results of another, with a barrier before it if necessary. If no
+  // loop over an axis is around the stage, only the threads with index 0 on this axis run it.
   Stmt Stage(const Stmt& s, const std::set<LoopKind>& inside) {
     if (DeclaresShared(s)) Fail("a shared buffer that is declared inside a kernel");
     Touched touched = TouchedBy(s);
@@ -177,7 +177,7 @@ class Merger {
     return wait ? MakeSeq({MakeBarrier(), stage}) : stage;
   }
 
-  std::map<LoopKind, For> axes_;  // the first loop over each axis; its variable replaces those of the others
+  std::map<LoopKind, For> axes_;  // the first loop over each axis; its variable replaces the variables of later ones
   Touched pending_;               // accesses since the last barrier
   int divergent_ = 0;             // enclosing conditions and extents that differ between threads
 };
@@ -185,7 +185,7 @@ class Merger {
 }  // namespace
 
 Result<PrimFunc> MergeThreads(const PrimFunc& f, PassEnv&) {
-  if (HasBarrier(f.body)) return Err("there are barriers already, which tell one stage from the next");
+  if (HasBarrier(f.body)) return Err("the program has barriers already, so its stages cannot be found");
   Merger merger;
   Stmt body = merger.Run(f.body);
   if (merger.error) return std::move(*merger.error);

@@ -102,8 +102,8 @@ PrimFunc WithBody(const PrimFunc& f, Stmt body) {
   return g;
 }
 
-// Walks first and rewrites only if something changes: for most kernels nothing does, and a walk costs a third of a
-// rewriting.
+// Walks first, and rewrites only if something changes. For most kernels nothing does, and a walk costs a third of a
+// rewrite.
 PrimFunc WithExprs(const PrimFunc& f, const std::function<Expr(const Expr&)>& fn) {
   bool any = false;
   Walk(f.body, nullptr, [&](const Expr& e) {

@@ -6,7 +6,7 @@
 namespace autotune {
 namespace {
 
-constexpr int64_t kMaxUnrolledCost = 400;  // instructions, estimated; a longer loop over vectors is not unrolled
+constexpr int64_t kMaxUnrolledCost = 400;  // estimated instructions; more costly loops over vectors stay loops
 
 // Returns an estimate of the number of instructions of one iteration.
 int64_t CostOf(const Stmt& s) {
@@ -42,7 +42,7 @@ class Chunk {
           if (index.dtype().lanes == 1) {
             if (!error) {
               error = Err("loop ", var_, " cannot be vectorized: it writes one element of ", n.buffer->name,
-                          " again and again");
+                          " in every iteration");
             }
             return s;
           }
@@ -121,7 +121,7 @@ class Chunk {
   Analyzer analyzer_;
 };
 
-// Bits of the widest element that the loop computes with.
+// Returns the bits of the widest element type in the loop.
 int ElementBits(const Stmt& s) {
   int bits = 8;
   Walk(
@@ -160,7 +160,7 @@ class Vectorizer {
     std::vector<Stmt> chunks;
     int64_t start = 0;
     if (*extent > native && *extent / native * CostOf(loop->body) > kMaxUnrolledCost && !IndexesRegisters(*loop)) {
-      // Long loops stay loops, over vectors.
+      // Long loops become loops over vectors.
       Name outer_var = loop->var.str() + "_v";
       Analyzer with_outer = outer;
       with_outer.Bind(outer_var, 0, *extent / native - 1);

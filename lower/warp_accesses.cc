@@ -51,8 +51,8 @@ std::optional<int64_t> LaneValue(const Expr& e, const Values& values) {
   });
 }
 
-// Shared memory serves a group of lanes in one pass if no two of them need different words of one bank. Returns the
-// passes that are needed beyond one for each group.
+// Returns the passes that shared memory needs beyond one for each group of lanes. A group takes one pass if no two of
+// its lanes need different words of one bank.
 int64_t ConflictsOf(const std::vector<std::optional<int64_t>>& addresses, int64_t bytes) {
   const int64_t group = bytes <= kBankBytes ? kWarp : std::max<int64_t>(kWarp * kBankBytes / bytes, 1);
   int64_t conflicts = 0;
@@ -74,7 +74,7 @@ int64_t ConflictsOf(const std::vector<std::optional<int64_t>>& addresses, int64_
 }
 
 void CountSectors(const std::vector<std::optional<int64_t>>& addresses, WarpAccess& access) {
-  std::set<int64_t> sectors, pieces;  // pieces: of the different addresses
+  std::set<int64_t> sectors, pieces;  // pieces: the different addresses
   for (const std::optional<int64_t>& address : addresses) {
     if (!address) continue;
     pieces.insert(*address);

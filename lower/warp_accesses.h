@@ -3,9 +3,9 @@
 // thread-safe. Not here: how long an access takes (target/machine.h).
 //
 // The rules, of NVIDIA's GPUs [CUDA C++ programming guide, shared memory and device memory accesses]:
-//  - Shared memory has 32 banks of 4 bytes. Lanes are served in groups: all 32 where a lane accesses up to 4 bytes, 16
-//    of 8 bytes, 8 of 16 bytes. A group takes one pass for each different word
-//    that it needs from the same bank; the bank with the most words decides.
+//  - Shared memory has 32 banks of 4 bytes. It serves groups of lanes: all 32 lanes if each accesses up to 4 bytes, 16
+//    lanes for 8 bytes each, 8 lanes for 16 bytes each. A group takes one pass for each different word that it needs
+//    from the same bank; the bank with the most words decides.
 //  - Global memory comes in sectors of 32 bytes.
 #pragma once
 #include <vector>
@@ -22,11 +22,11 @@ struct WarpAccess {
   Name buffer;
   bool shared = false;  // of scope shared; else global
   bool write = false;
-  int64_t bytes = 0;          // of one lane
+  int64_t bytes = 0;          // that one lane accesses
   int64_t conflicts = 0;      // shared: passes beyond one for each group of lanes
-  int64_t sectors = 0;        // global: that the warp touches
+  int64_t sectors = 0;        // global: number that the warp touches
   int64_t least_sectors = 0;  // global: fewest sectors that hold as many bytes
-  double times = 0;           // how often a warp runs it
+  double times = 0;           // number of executions by each warp
 };
 
 // Returns the accesses of one kernel, a loop over blocks or threads. Each place in the program counts as one access, so

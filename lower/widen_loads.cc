@@ -1,6 +1,5 @@
 // widen_loads: merges loads of neighbouring elements of shared memory into one load of a vector, into registers. The
-// statements of an unrolled tile load each element by itself, but shared memory serves as many vectors per cycle as
-// elements.
+// statements of an unrolled tile load each element by an instruction of its own; a vector needs only one instruction.
 //
 //   c[0] = fma(s[t * 4], x, c[0])              local s_lanes: f32[2] register
 //   c[1] = fma(s[t * 4 + 1], x, c[1])    ->    s_lanes[ramp(0, 1, 2)] = s[ramp(t * 4, 1, 2)]
@@ -26,7 +25,7 @@ struct Group {
   std::set<int64_t> loaded;            // constants of the vectors already loaded
 };
 
-// A sequence of statements that write registers only, so what shared memory holds stays the same.
+// A sequence of statements that write only registers, so that the contents of shared memory stay the same.
 class Run {
  public:
   Run(std::vector<Stmt> stmts, const Target& target) : stmts_(std::move(stmts)), target_(target) {}
@@ -100,7 +99,7 @@ class Run {
     return true;
   }
 
-  // The vector that holds the element, and its lane; null if there is none.
+  // Returns the entry of `vectors` whose vector holds the element; null if there is none.
   const std::pair<const int64_t, int64_t>* VectorOf(const Group& group, int64_t constant) const {
     auto next = group.vectors.upper_bound(constant);
     if (next == group.vectors.begin()) return nullptr;
@@ -138,7 +137,7 @@ class Run {
   const std::vector<Stmt> stmts_;
   const Target& target_;
   std::deque<Group> groups_;
-  int buffers_ = 0;  // of registers
+  int buffers_ = 0;  // number of register buffers made
 };
 
 }  // namespace

@@ -1,5 +1,4 @@
-// BootMillis: milliseconds since boot, suspended time included. Every deadline and lease is counted on this clock; the
-// wall clock is for display only. Thread-safe.
+// Clocks. Thread-safe.
 #pragma once
 #include <sys/resource.h>
 #include <time.h>
@@ -8,13 +7,14 @@
 
 namespace autotune {
 
+// Milliseconds since boot, suspended time included: the clock of the farm's leases and deadlines.
 inline int64_t BootMillis() {
   timespec t;
   clock_gettime(CLOCK_BOOTTIME, &t);
   return int64_t{t.tv_sec} * 1000 + t.tv_nsec / 1000000;
 }
 
-// Milliseconds since 1970, to be shown and stored; no decision rests on it.
+// Milliseconds since 1970, only to be shown and stored, since a user may set this clock.
 inline int64_t WallMillis() {
   timespec t;
   clock_gettime(CLOCK_REALTIME, &t);

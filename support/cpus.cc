@@ -24,7 +24,7 @@ double QuotaOf(const std::filesystem::path& group, bool second_version) {
     std::ifstream text(group / "cpu.max");
     return QuotaOf(text);
   }
-  double quota = 0, period = 0;  // -1: none
+  double quota = 0, period = 0;  // in microseconds; a quota of -1: no limit
   std::ifstream(group / "cpu.cfs_quota_us") >> quota;
   std::ifstream(group / "cpu.cfs_period_us") >> period;
   return quota > 0 && period > 0 ? quota / period : kNone;
@@ -61,7 +61,8 @@ double CpuQuota(const std::string& root) {
     bool second_version = controllers == ",,";
     if (!second_version && controllers.find(",cpu,") == std::string::npos) continue;
     const std::filesystem::path top = second_version ? groups : groups / "cpu";
-    // In a container the path may be one of the host's, which is not there: the root is the container's own group.
+    // In a container the path may be that of the host, which does not exist here. The root is then the container's
+    // own group.
     std::filesystem::path path = std::filesystem::path(line.substr(second + 1)).relative_path();
     for (; !path.empty(); path = path.parent_path()) least = std::min(least, QuotaOf(top / path, second_version));
     least = std::min(least, QuotaOf(top, second_version));
@@ -71,9 +72,10 @@ double CpuQuota(const std::string& root) {
 
 namespace {
 
-// The folder in which the kernel describes the first CPU's data or unified cache of a level; empty: there is none.
+// Returns the folder in which the kernel describes the first CPU's data or unified cache of a level; empty if there is
+// none.
 std::string CacheFolder(int level) {
-  constexpr int kMostCaches = 8;  // of one CPU
+  constexpr int kMostCaches = 8;  // greatest number of caches of one CPU
   for (int index = 0; index < kMostCaches; ++index) {
     const std::string folder = "/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(index);
     std::string its_level, type;

@@ -8,8 +8,8 @@ namespace autotune {
 
 // Returns the CPUs of this process's affinity mask; at least one.
 std::vector<int> AllowedCpus();
-// How many threads can run at once: as many as there are allowed CPUs, and no more than the quotas of its control
-// groups give time for (a container's `--cpus`), rounded up. At least 1.
+// Returns the number of threads of this process that can run at once: the number of allowed CPUs, or the quota of its
+// control groups (a container's `--cpus`), rounded up, if that is less. At least 1.
 int AvailableCpus();
 
 // Returns the number of CPUs whose time the control groups grant to a process: the least quota along the path to the
@@ -18,8 +18,8 @@ int AvailableCpus();
 double CpuQuota(const std::string& root);
 
 // Returns the bytes of the first CPU's data or unified cache of a level (1, 2, 3); 0 if the kernel does not report it.
-// Does not use sysconf: inside a virtual machine it may report what the whole socket shares, and on AMD's processors
-// glibc multiplies what one group of cores shares by an invented number of threads.
+// Does not use sysconf, whose size of the L3 cache may be wrong. In a virtual machine it may be that of a whole socket,
+// and on AMD's processors glibc computes it from a wrong number of threads.
 int64_t HostCacheBytes(int level);
 // Returns the lines of one set of that cache; 0 if the kernel does not report it.
 int HostCacheWays(int level);

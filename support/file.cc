@@ -15,12 +15,12 @@
 namespace autotune {
 namespace {
 
-constexpr const char* kTemporary = ".tmp";  // before a number: the end of a temporary file's name
+constexpr const char* kTemporary = ".tmp";  // suffix of the name of a temporary file; the process id follows
 
 struct Temporary {
   UniqueFd fd;  // empty after an error, which is in errno
   std::string name;
-  bool is_named = false;  // the folder shows it under that name
+  bool is_named = false;  // true: the file has this name in its folder
 };
 
 // Opens a temporary file for `target` and locks it. The lock shows other writers that the file is in use. If files
@@ -86,7 +86,7 @@ std::string PathOfDescriptor(int fd) { return "/proc/" + std::to_string(getpid()
 Result<UniqueFd> OpenUnnamedFile(const std::string& folder) {
   UniqueFd fd(open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
   if (fd) return fd;
-  std::string path = folder + "/.autotune-XXXXXX";  // a file system that needs names
+  std::string path = folder + "/.autotune-XXXXXX";  // for file systems without unnamed files
   fd.Reset(mkostemp(path.data(), O_CLOEXEC));
   if (!fd) return Err("cannot write into ", folder, ": ", std::strerror(errno));
   unlink(path.c_str());
@@ -98,7 +98,7 @@ Status ReplaceFile(const std::string& path, const std::function<Status(int fd)>&
   std::string target = path;
   const std::filesystem::file_status status = std::filesystem::status(path, error);
   if (std::filesystem::exists(status)) {
-    if (!std::filesystem::is_regular_file(status)) return Err("cannot write ", path, ": it is no regular file");
+    if (!std::filesystem::is_regular_file(status)) return Err("cannot write ", path, ": it is not a regular file");
     target = std::filesystem::canonical(path, error).string();
     if (error) return Err("cannot write ", path, ": ", error.message());
   }

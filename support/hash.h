@@ -17,7 +17,7 @@ struct Hash128 {
 };
 Hash128 HashBytes128(std::string_view bytes);
 
-inline uint64_t HashCombine(uint64_t a, uint64_t b) {  // boost's recipe, widened to 64 bits
+inline uint64_t HashCombine(uint64_t a, uint64_t b) {  // boost::hash_combine, widened to 64 bits
   return a ^ (b + 0x9e3779b97f4a7c15ULL + (a << 12) + (a >> 4));
 }
 

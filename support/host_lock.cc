@@ -15,8 +15,8 @@ namespace autotune {
 namespace {
 
 Result<UniqueFd> Open(const std::string& path) {
-  // First without O_CREAT: in a sticky folder Linux refuses O_CREAT on a file of another user (fs.protected_regular),
-  // and the lock is for all users of the host. flock needs no write access.
+  // First tries without O_CREAT, which Linux refuses in a sticky folder for a file of another user
+  // (fs.protected_regular). All users of the host share the lock. flock needs no write access.
   for (int attempt = 0; attempt < 3; ++attempt) {
     UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
     if (fd) return fd;
@@ -28,7 +28,8 @@ Result<UniqueFd> Open(const std::string& path) {
     }
     if (errno != EEXIST) break;
   }
-  return Err("cannot open the host lock ", path, ": ", strerror(errno), "; AUTOTUNE_HOST_LOCK names another file");
+  return Err("cannot open the host lock ", path, ": ", strerror(errno),
+             "; set AUTOTUNE_HOST_LOCK to the path of another file");
 }
 
 }  // namespace

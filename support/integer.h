@@ -1,4 +1,4 @@
-// Integers: arithmetic and reading that the language lacks. Pure functions; thread-safe.
+// Integer arithmetic and parsing that the standard library lacks. Pure functions; thread-safe.
 #pragma once
 #include <algorithm>
 #include <charconv>
@@ -18,7 +18,7 @@ constexpr T AlignUp(T n, std::type_identity_t<T> unit) {
   return (n + unit - 1) / unit * unit;
 }
 
-// The number that all of `text` is; nothing if it is no decimal integer or has too many digits.
+// Parses all of `text` as a decimal integer; nothing if it is none, or beyond the range of int64_t.
 inline std::optional<int64_t> ParseInteger(std::string_view text) {
   int64_t value = 0;
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);

@@ -6,7 +6,7 @@
 
 namespace autotune {
 
-// The words with `separator` between neighbours. A word is a text or an integer.
+// Returns the words with `separator` between neighbours. A word is a text or an integer.
 template <class Words>
 std::string Joined(const Words& words, std::string_view separator = ", ") {
   std::string text;

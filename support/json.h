@@ -1,7 +1,7 @@
 // Json: a JSON/CBOR value, and conversion to and from any struct that declares its fields (support/fields.h).
 // Unknown members are ignored and missing ones keep their default, so that formats can grow. Objects keep their keys
-// sorted, so that equal values print equally. A value type, as thread-safe as std::map. nlohmann/json does the
-// parsing and printing, and stays behind json.cc.
+// sorted, so that equal values print equally. A value type, as thread-safe as std::map. Parsing and
+// printing use nlohmann/json, which only json.cc includes.
 #pragma once
 #include <cstdint>
 #include <map>

@@ -1,5 +1,5 @@
-// Log lines on standard error, for operators: one line each, with time and level. What a user of the command line reads
-// is printed by tools/, not logged. spdlog does the work behind log.cc. Thread-safe.
+// Log lines on standard error, for operators: one line each, with time and level. Output for users of the command
+// line is printed by tools/, not logged. Implemented by spdlog. Thread-safe.
 #pragma once
 #include <sstream>
 #include <string>
@@ -8,8 +8,8 @@ namespace autotune {
 
 enum class LogLevel { kDebug, kInfo, kWarning, kError };
 
-void SetLogLevel(
-    LogLevel minimum);  // initially the level named by AUTOTUNE_LOG (debug, info, warning, error), else warning
+// The initial level is the value of AUTOTUNE_LOG (debug, info, warning or error), or warning without it.
+void SetLogLevel(LogLevel minimum);
 void WriteLog(LogLevel level, const std::string& line);
 
 template <class... Parts>

@@ -1,5 +1,5 @@
 // Loop: the event loop of one thread: readable and writable descriptors, timers, signals, and functions posted by other
-// threads. Boost.Asio does the work behind loop.cc. Everything but Post and Stop belongs to the thread that calls Run
+// threads. Implemented by Boost.Asio. Everything but Post and Stop belongs to the thread that calls Run
 // (before Run: to the thread that sets the loop up). Not a thread pool: a callback that takes long delays all others.
 #pragma once
 #include <cstdint>
@@ -11,7 +11,8 @@ namespace autotune {
 
 class Loop {
  public:
-  // Destroying it ends the watch; its callback is never called afterwards. It may be destroyed inside its own callback.
+  // A watch of a descriptor, timer or signal. Destroying it ends the watch; the callback is never called afterwards. It
+  // may be destroyed inside its own callback.
   class Handle {
    public:
     virtual ~Handle() = default;
@@ -27,8 +28,8 @@ class Loop {
   void Post(std::function<void()> f);  // any thread; runs inside Run, in the order of the calls
 
   // Calls f as long as the descriptor is readable (writable), end of file and errors included. The loop works on a
-  // duplicate: end the watch before closing the descriptor, or the peer will not see the end. If no descriptor is left
-  // for the duplicate, the loop polls every 10 ms.
+  // duplicate, so end the watch before closing the descriptor; otherwise the peer does not see the end. If no
+  // descriptor is left for the duplicate, the loop polls every 10 ms.
   Watch OnReadable(int fd, std::function<void()> f);
   Watch OnWritable(int fd, std::function<void()> f);
   Watch Every(int64_t milliseconds, std::function<void()> f);  // first call after one interval

@@ -1,5 +1,5 @@
 // Result<T>: a value, or an error that a user can act on. For bad input, a broken environment and rejected candidates;
-// our own bugs are CHECK's. Notes are added on the way up ("while replaying step 7: split(...)").
+// CHECK is for our own bugs. Notes are added on the way up ("while replaying step 7: split(...)").
 // A value type; as thread-safe as T.
 #pragma once
 #include <optional>
@@ -16,7 +16,7 @@ namespace autotune {
 // The kinds of errors that some caller handles differently. Callers test the kind, never the message.
 enum class ErrorKind {
   kOther,
-  kOutOfMemory,  // this machine cannot hold what was asked for
+  kOutOfMemory,  // this machine has too little memory
   kRejected,     // a candidate breaks a contract of its schedule, which is normal in a search
 };
 
@@ -25,8 +25,8 @@ struct Error {
   std::string message;
   std::vector<std::string> notes;
   ErrorKind kind = ErrorKind::kOther;
-  // The message without the names of the file and of its parts, so that equal causes can be counted. Empty if that is
-  // the message itself.
+  // The message without the names of the file and of its parts, so that equal causes can be counted. Empty if the
+  // message has no such names.
   std::string cause;
 
   Error() = default;
@@ -75,7 +75,9 @@ class [[nodiscard]] Result {
   explicit operator bool() const { return ok(); }
   const T& value() const& { return CheckOk(), std::get<0>(state_); }
   T& value() & { return CheckOk(), std::get<0>(state_); }
-  T value() && { return CheckOk(), std::get<0>(std::move(state_)); }  // not a reference: a loop may run over it
+  T value() && {
+    return CheckOk(), std::get<0>(std::move(state_));
+  }  // by value, so that a loop over a temporary Result is safe
   const T& operator*() const& { return value(); }
   T& operator*() & { return value(); }
   T operator*() && { return std::move(*this).value(); }
@@ -109,8 +111,8 @@ using Status = Result<void>;
 }  // namespace autotune
 
 // auto x = TRY(F());   TRY(G());   — returns the error to the caller.
-// Not inside braces after a member that owns memory, Pair{name, TRY(F())}: on the way out gcc 12 does not destroy what
-// is already built, which leaks. Put it into a variable first.
+// Do not use TRY inside braces after a member that owns memory, as in Pair{name, TRY(F())}. When TRY returns, gcc 12
+// does not destroy the members that are already built, which leaks. Assign the value to a variable first.
 #define TRY(...)                                                  \
   ({                                                              \
     auto try_result_ = (__VA_ARGS__);                             \

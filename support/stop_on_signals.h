@@ -13,7 +13,7 @@ class StopOnSignals {
  public:
   // The first signal requests the stop of `source`; the second ends the process at once with `exit_code`.
   StopOnSignals(std::stop_source source, int exit_code);
-  // Afterwards a signal ends the process as usual.
+  // After the destruction, a signal ends the process as usual.
   ~StopOnSignals();
   StopOnSignals(const StopOnSignals&) = delete;
 

@@ -131,8 +131,8 @@ void Subprocess::Kill(int signal) {
 
 std::optional<ExitStatus> Subprocess::Poll() {
   if (status_ || pid_ < 0) return status_;
-  // Look before reaping: while the child is a zombie its group still exists, and stragglers in it can be killed without
-  // the number being someone else's.
+  // Kills the rest of the child's group before reaping the child. While the child is a zombie, its number is not
+  // reused, so the signal cannot reach a foreign group.
   siginfo_t info{};
   if (waitid(P_PID, pid_, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == 0) return std::nullopt;
   kill(Addressee(), SIGKILL);
@@ -159,7 +159,7 @@ void EndWithParent() {
   const char* parent = std::getenv(kParentVariable);
   if (!parent) return;
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  // The parent may have ended before prctl took effect; then nobody would ever send the signal.
+  // If the parent ended before prctl took effect, the signal will never come.
   if (std::string_view(parent) != "any" && getppid() != std::atoi(parent)) _exit(1);
   unsetenv(kParentVariable);
 }
@@ -189,7 +189,7 @@ Strangers KillStrangers(const std::vector<pid_t>& known) {
         kill(pid, SIGKILL);
         pid_t reaped = waitpid(pid, nullptr, WNOHANG);
         strangers.alive += reaped == 0;
-        // Its own children come to us once it is gone: look again.
+        // The children of a dead child become children of this process, so look again.
         if (reaped == pid) found = true, ++strangers.reaped;
       }
     }
@@ -202,7 +202,7 @@ bool OutputTail::ReadSome(int fd) {
   for (size_t total = 0; total < kMostBytes;) {
     ssize_t n = read(fd, bytes, sizeof bytes);
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return errno == EAGAIN || errno == EWOULDBLOCK;  // nothing to read now, or never again
+    if (n < 0) return errno == EAGAIN || errno == EWOULDBLOCK;  // true: nothing to read now; false: an error
     if (n == 0) return false;
     total += static_cast<size_t>(n);
     text_.append(bytes, static_cast<size_t>(n));

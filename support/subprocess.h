@@ -1,6 +1,7 @@
-// Subprocess: a child process of ours: started by posix_spawn in its own process group, with only the descriptors it is
-// given, and ended with its parent. Not thread-safe; and as Linux ties PR_SET_PDEATHSIG to the *thread* that spawned,
-// that thread must live as long as the child is wanted.
+// Subprocess: a child process. It is started by posix_spawn, by default in its own process group, with only the
+// descriptors it is given, and it ends with its parent. Not thread-safe. Linux sends the death signal
+// (PR_SET_PDEATHSIG) when the *thread* that spawned the child ends, so that thread must live as long as the child is
+// needed.
 #pragma once
 #include <sys/types.h>
 
@@ -44,12 +45,13 @@ class Subprocess {
   static Result<Subprocess> Spawn(const SpawnOptions& options);
   Subprocess(Subprocess&& other) noexcept { *this = std::move(other); }
   Subprocess& operator=(Subprocess&& other) noexcept;
-  ~Subprocess();  // kills the group and waits for the child
+  ~Subprocess();  // kills the group, and waits up to 5 s for the child
 
   pid_t pid() const { return pid_; }
-  // Readable once the child has ended; -1 where the kernel (before 5.3) has no pidfd: then call Poll now and then.
+  // Readable once the child has ended; -1 if the kernel (before 5.3) has no pidfd; then call Poll regularly.
   int exit_descriptor() const { return pidfd_.get(); }
-  void Kill(int signal = SIGKILL);                     // to the whole group; nothing once the child was waited for
+  void Kill(
+      int signal = SIGKILL);  // to the group, if the child leads one; no effect after the child has been waited for
   std::optional<ExitStatus> Poll();                    // never blocks; keeps answering after the end
   std::optional<ExitStatus> Wait(int64_t timeout_ms);  // nullopt: still alive
 
@@ -69,8 +71,8 @@ class Subprocess {
 // ends, and exits at once if it has ended already. Without effect in a process that Spawn did not start.
 void EndWithParent();
 
-// For a child that leads its process group and starts other programs in it: when the parent ends, the whole group does.
-// To be called after EndWithParent. Without effect in a process that leads no group.
+// For a child that leads its process group and starts other programs in it: when the parent ends, the whole group ends.
+// Call it after EndWithParent. Without effect in a process that leads no group.
 void EndGroupWithParent();
 
 // For a parent: descendants orphaned by their own parents become our children, so that KillStrangers finds them.
@@ -86,8 +88,8 @@ Strangers KillStrangers(const std::vector<pid_t>& known);
 // Keeps the end of the text that a child writes to a pipe.
 class OutputTail {
  public:
-  static constexpr size_t kKept = 500;
-  static constexpr size_t kMostBytes = 64 << 10;  // per call; the capacity of a pipe
+  static constexpr size_t kKept = 500;            // bytes of text
+  static constexpr size_t kMostBytes = 64 << 10;  // bytes per call; the capacity of a pipe
   // Reads the available bytes from a non-blocking descriptor, but no more than kMostBytes, since a child may write
   // faster than we read. Returns false at the end of the stream.
   bool ReadSome(int fd);
@@ -99,7 +101,8 @@ class OutputTail {
 
 Result<std::pair<UniqueFd, UniqueFd>> MakeSocketPair();  // stream, both ends CLOEXEC
 Result<std::pair<UniqueFd, UniqueFd>> MakePipe();        // {read, write}, both CLOEXEC
-// The path of one of our executables: in $AUTOTUNE_LIBEXEC, else beside the running one, else in ../libexec/autotune.
+// Returns the path of one of our executables: in $AUTOTUNE_LIBEXEC, else beside the running executable, else in
+// ../libexec/autotune.
 Result<std::string> FindOwnExecutable(const std::string& name);
 
 }  // namespace autotune

@@ -14,7 +14,7 @@ namespace autotune {
 inline constexpr size_t kTaskIdDigits = 8;
 
 std::string ShortTaskId(const Hash128& hash);
-// `hash`: its 32 lower-case digits, as records store it.
+// `hash`: the 32 lower-case digits of a hash, as records store it.
 std::string ShortTaskId(std::string_view hash);
 
 // Returns whether `text` can be a prefix of a task's hash: 1 to 32 lower-case hex digits.

@@ -18,9 +18,9 @@ enum class TrialStatus {
   kOutOfMemory,
   kWrongAnswer,
   kCancelled,
-  kDeviceError,     // the device's fault: never charged to the candidate
-  kInfrastructure,  // lease, network or server lost: tried elsewhere, not counted
-  kCutOff,          // right, but too slow to be timed in full; its cost is a lower bound; never sent over the wire
+  kDeviceError,     // a fault of the device, never counted against the candidate
+  kInfrastructure,  // lease, network or server lost; the candidate runs elsewhere, and this try does not count
+  kCutOff,  // measurement ended early, since it is too slow; its cost is a lower bound; never sent over the wire
 };
 AUTOTUNE_ENUM(TrialStatus, "ok", "rejected", "build failed", "build timed out", "upload failed", "load failed",
               "illegal instruction", "run crashed", "run timed out", "out of memory", "wrong answer", "cancelled",

@@ -5,7 +5,7 @@
 namespace autotune {
 namespace {
 
-// Bytes of the well-formed sequence at the front; 0 if there is none.
+// Returns the length in bytes of the well-formed sequence at the front; 0 if there is none.
 size_t SequenceLength(std::string_view text) {
   auto byte = [&](size_t i) { return i < text.size() ? static_cast<uint8_t>(text[i]) : 0; };
   uint8_t lead = byte(0);
@@ -14,7 +14,8 @@ size_t SequenceLength(std::string_view text) {
                   : lead >= 0xe0 && lead <= 0xef ? 3
                   : lead >= 0xf0 && lead <= 0xf4 ? 4
                                                  : 0;
-  // The second byte's range depends on the first: overlong forms, surrogates, the end of Unicode.
+  // The range of the second byte depends on the first, to exclude overlong forms, surrogates and numbers beyond
+  // Unicode.
   uint8_t low = lead == 0xe0   ? 0xa0
                 : lead == 0xf0 ? 0x90
                                : 0x80,

@@ -30,6 +30,6 @@ inline constexpr int64_t kStaticSharedBytes = 48 << 10;
 std::span<const CudaArch> CudaArchs();
 // Returns null if the name is unknown.
 const CudaArch* FindCudaArch(std::string_view name);
-std::string CudaArchNames();  // "sm_75, sm_80"
+std::string CudaArchNames();  // "sm_75, sm_80, ..."
 
 }  // namespace autotune

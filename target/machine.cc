@@ -6,7 +6,7 @@ namespace autotune {
 
 const std::vector<MachineRow>& MachineRows() {
   static const std::vector<MachineRow> rows = {
-      {.family = "x86-64 since 2013, and what no other row names",
+      {.family = "x86-64 since 2013, and CPUs that no other row names",
        .cpus = {},
        .machine = {.hz = 3e9,                    // [chosen]
                    .multiply_add_ports = 2,      // [Fog: Haswell to Golden Cove, Zen 2 to 5]

@@ -27,10 +27,10 @@ struct Machine {
   // a panel, the counter, its end, and a temporary.
   double loop_registers;
 
-  // ---- Caches and memory. The size of a line is the target's.
+  // ---- Caches and memory. The size of a line is Target::cache_line.
   int64_t page_bytes;  // addresses this far apart mostly map to the same L1 set
   double l1_ways;
-  double l1_bytes_per_cycle, l2_bytes_per_cycle, l3_bytes_per_cycle, memory_bytes_per_cycle;  // one core's reads
+  double l1_bytes_per_cycle, l2_bytes_per_cycle, l3_bytes_per_cycle, memory_bytes_per_cycle;  // reads of one core
 
   // ---- Parallel loops of the runtime
   double fork_cycles;  // time of the fork and the join of one loop
@@ -68,7 +68,7 @@ struct GpuMachine {
   double launch_cycles;           // cycles from the end of one kernel to the start of the next
 };
 
-// The values for NVIDIA's GPUs since Volta. All GPUs use them.
+// Typical values of NVIDIA's GPUs since Volta, used for all GPUs. GpuMachineOf replaces those that a CudaArch has.
 inline constexpr GpuMachine kCommonGpu = {
     .hz = 1.7e9,   // [chosen]
     .lanes = 128,  // [NVIDIA, CUDA C++ programming guide: compute capability 8.6, 8.9, 9.0]

@@ -202,7 +202,7 @@ Status ReadCaches(const std::string& value, Target& target) {
   std::string size;
   for (int64_t& bytes : sizes) bytes = std::getline(list, size, ',') ? ParseSize(size) : -1;
   if (std::any_of(std::begin(sizes), std::end(sizes), [](int64_t b) { return b < 0; }) || std::getline(list, size))
-    return Err("-caches: '", value, "' is not the sizes of three levels, such as 32K,1M,32M (0: there is none)");
+    return Err("-caches: '", value, "' does not have the sizes of three levels, such as 32K,1M,32M (0: no such cache)");
   target.l1_bytes = sizes[0], target.l2_bytes = sizes[1], target.l3_bytes = sizes[2];
   return {};
 }
@@ -281,7 +281,7 @@ Status FinishGpu(const Stated& stated, Target& target) {
     if (stated.registers > arch->registers)
       return Err("-registers: a unit of ", target.arch, " has at most ", SizeText(arch->registers));
     if (target.tf32 && arch->half_lanes == 0)
-      return Err("-tf32: ", target.arch, " has no tensor cores for TF32; sm_80 is the first that has");
+      return Err("-tf32: ", target.arch, " has no tensor cores for TF32; the first one with them is sm_80");
     units = arch->units;
     target.max_threads = arch->max_threads, target.shared_bytes = arch->shared_bytes;
     target.registers = arch->registers;
@@ -321,7 +321,7 @@ Result<Target> Target::Parse(std::string_view text) {
   std::istringstream words{std::string(text)};
   std::string word;
   if (!(words >> word))
-    return Err("the target is empty; say 'cpu', 'llvm -mcpu=...', 'c -mcpu=...', 'opencl' or 'cuda -arch=...'");
+    return Err("the target is empty; write 'cpu', 'llvm -mcpu=...', 'c -mcpu=...', 'opencl' or 'cuda -arch=...'");
   if (word == "cpu") {
     if (words >> word) return Err("target 'cpu' takes no options; write 'llvm ", word, "' instead");
     return Parse("llvm -mcpu=host");

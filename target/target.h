@@ -5,8 +5,8 @@
 //   opencl -mtriple=x86_64-linux-gnu -num-cores=16 -max-threads=256 -shared=32K
 //   cuda -arch=sm_80 -mtriple=x86_64-linux-gnu -num-cores=108 -max-threads=1024 -shared=163K -registers=64K -tf32=1
 // `cpu` means `llvm -mcpu=host -num-cores=<all>`, and `c` alone means `c -mcpu=host -num-cores=<all>`. Parsing replaces
-// `host` by the CPU and the caches of this machine. The sizes of caches are part of the text, since programs depend on
-// them: so records of one machine are found on another machine with equal caches. `cuda` needs an architecture; its row
+// `host` by the CPU and the caches of this machine. The sizes of caches are part of the text, since schedules depend on
+// them. Two machines with equal texts share records. `cuda` needs an architecture; its row
 // (target/cuda_arch.h) has the values that the text leaves out. Target does not use LLVM: attributes come from the
 // architecture and the feature list. Immutable once parsed; thread-safe.
 #pragma once
@@ -34,7 +34,7 @@ struct Target {
   bool vector_types = true;
   std::string triple;                 // x86_64-linux-gnu, aarch64-linux-gnu, riscv64-linux-gnu
   std::string cpu;                    // LLVM's name, never "host"
-  std::vector<std::string> features;  // "+avx2", sorted; only those that the CPU name does not imply may be needed
+  std::vector<std::string> features;  // "+avx2", sorted; features that `cpu` implies may be missing
   int num_cores = 1;
 
   int64_t l1_bytes = 32 << 10;   // data, per core
@@ -56,9 +56,9 @@ struct Target {
   bool has_fma = false;
   bool has_async_copies = false;  // copies from global to shared memory without registers (ir/op.h, async)
   bool has_mma = false;           // tensor cores with operands of f16, bf16 and TF32 (ir/mma.h)
-  bool has_f16 = false;           // instructions that convert between f16 and f32; the generator can emit them
+  bool has_f16 = false;           // instructions that convert between f16 and f32, if the generator can emit them
   bool has_ldexp = false;         // an instruction that multiplies lanes by powers of two
-  int cache_line = 64;
+  int cache_line = 64;            // bytes
 
   // Returns true if code for the target consists of kernels of threads (ir/threads.h), which run on a GPU.
   bool IsGpu() const { return kind == TargetKind::kOpenCl || kind == TargetKind::kCuda; }

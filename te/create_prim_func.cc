@@ -42,8 +42,8 @@ class Creator {
   }
 
  private:
-  // Returns the nests that an output depends on. A tensor may list inputs that its simplified body does not load: a
-  // Where of two equal values does not need its condition.
+  // Returns the nests that an output depends on. A tensor may list inputs that its simplified body does not load. For
+  // example, a Where of two equal values does not need its condition.
   std::vector<Stmt> Needed(PrimFunc* f) const {
     std::unordered_set<const BufferCell*> read, written;
     for (const Param& p : f->params) read.insert(p.buffer.get());
@@ -78,7 +78,7 @@ class Creator {
   }
 
   // Returns true for a reduction whose axes are not the dimensions of the output. It gets a buffer of its own and a
-  // block that copies: accumulators with subscripts m // W, m % W cannot be in registers.
+  // block that copies it to the output, since accumulators with subscripts m // W, m % W cannot be in registers.
   static bool AccumulatesApart(const Tensor& t) {
     return !t->parts.empty() && t->parts[0].combiner && t->StoredShape() != t.shape();
   }
@@ -138,7 +138,7 @@ class Creator {
         for (const Expr& e : store->indices) at.push_back(bind(e));
         auto own = scratch.find(store->buffer.get());
         if (own != scratch.end()) return MakeStmt(Store{own->second, at, bind(store->value)});
-        CHECK(store->buffer.get() == t->buffer.get()) << t->name.str() << " writes what is not its own";
+        CHECK(store->buffer.get() == t->buffer.get()) << t->name.str() << " writes a buffer that is not its own";
         return MakeStmt(Store{out, Subscripts(t, at, out), bind(store->value)});
       }
       if (const For* loop = s.As<For>()) {
@@ -220,7 +220,7 @@ class Creator {
     AddNest(block, loops, buffer);
   }
 
-  // The block inside one loop for each of its iterators.
+  // Adds the nest of the block inside one loop for each of its iterators.
   void AddNest(const Block& block, const std::vector<Name>& loops, const Buffer& buffer) {
     Stmt nest = MakeStmt(block);
     for (size_t i = block.iters.size(); i-- > 0;) {
@@ -234,7 +234,7 @@ class Creator {
   std::unordered_set<const TensorCell*> visited_;
   std::unordered_map<const TensorCell*, Buffer> params_;
   std::unordered_map<const TensorCell*, Buffer> buffers_;  // the buffer that a tensor's consumers load
-  std::unordered_map<const BufferCell*, Tensor> tensors_;  // of the buffers in bodies
+  std::unordered_map<const BufferCell*, Tensor> tensors_;  // the tensor of each buffer that bodies load
   struct Nest {
     Stmt stmt;
     Buffer written;

@@ -13,20 +13,21 @@ namespace autotune::te {
 struct TensorParam {
   Tensor tensor;
   ParamRole role = ParamRole::kInput;
-  std::string name;  // of the parameter; empty: after the tensor
+  std::string name;  // of the parameter; empty: derived from the tensor's name
 };
 
 struct CreateOptions {
-  // Target::has_fma. A sum of products is updated as fma(a, b, C), rounded once, instead of C + a*b, rounded twice:
-  // the interpreter and every back end then agree on the bits.
+  // Set it to Target::has_fma. If true, a sum of products is updated as fma(a, b, C), rounded once, instead of
+  // C + a*b, rounded twice. So the interpreter and every back end agree on the bits.
   bool use_fma = false;
 };
 
-// Parameters in the given order: inputs and constants are placeholders, outputs are computed tensors; every placeholder
-// that an output depends on must be listed (CHECK).
+// Makes a function with the parameters in the given order. Inputs and constants are placeholders, outputs are computed
+// tensors. Every placeholder that an output depends on must be listed (CHECK).
 //
-// An output that is a reduction over other axes than its dimensions (a convolution without an epilogue) accumulates in
-// a buffer of the axes' shape, which a block `t_store` copies: every anchor has an epilogue with its own axes.
+// If an output is a reduction whose axes are not its dimensions (a convolution without an epilogue), it accumulates in
+// a buffer of the axes' shape, and a block `t_store` copies the results. So every anchor has an epilogue with its own
+// axes.
 //
 // Names, each bound once in the function: a tensor t gives block `t` (+ the part's suffix), loops `t_<axis>`, iterators
 // `v_t_<axis>`, and buffer `t_out` (placeholders: `t`). A clash is resolved by `_1`, `_2`, ...

@@ -65,7 +65,8 @@ std::vector<Expr> ReshapeIndices(const std::vector<Expr>& indices, const Shape& 
   std::vector<Expr> out;
   size_t i = 0, j = 0;
   while (i < from.size() || j < to.size()) {
-    // The shortest groups [i, i_end) and [j, j_end) of equal product; trailing ones join the last group.
+    // Finds the shortest groups [i, i_end) and [j, j_end) of dimensions with equal products. One of them may be empty:
+    // then the other is a trailing dimension of extent 1.
     size_t i_end = i, j_end = j;
     int64_t a = 1, b = 1;
     if (i_end < from.size()) a = from[i_end++];

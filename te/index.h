@@ -21,7 +21,7 @@ std::vector<Expr> ReshapeIndices(const std::vector<Expr>& indices, const Shape& 
 // with result shape `result`. Shapes are aligned at the last dimension; a dimension of extent 1 has subscript 0.
 std::vector<Expr> BroadcastIndices(const std::vector<Expr>& indices, const Shape& result, const Shape& operand);
 
-// NumPy's broadcast of two shapes; false if they do not broadcast.
+// Sets `result` to NumPy's broadcast of two shapes. Returns false if the shapes do not broadcast.
 bool BroadcastShapes(const Shape& a, const Shape& b, Shape* result);
 
 }  // namespace autotune::te

@@ -140,7 +140,7 @@ Stmt Emit(const Nest& nest, const std::vector<size_t>& order) {
   for (size_t k = order.size(); k-- > 0;) {
     For loop = nest.loops[order[k]];
     loop.body = s;
-    // Inside a reduction loop, each iteration of that loop would start the threads again.
+    // A parallel loop inside a reduction loop would start the threads again in each iteration of the reduction.
     bool outermost = std::all_of(order.begin(), order.begin() + k,
                                  [&](size_t i) { return nest.block.iters[i].kind == IterKind::kSpatial; });
     if (order[k] == parallel && outermost) loop.kind = LoopKind::kParallel;
@@ -248,7 +248,8 @@ PrimFunc ToReference(const PrimFunc& f) {
     wide.emplace(buffer->name, replacement);
     buffer = replacement;
   }
-  // An output that is read (a reduction accumulates in it) is computed in f64 beside it.
+  // An output that the function reads (a reduction accumulates in it) gets an f64 buffer, whose values are rounded into
+  // the output at the end.
   for (const Param& p : f.params) {
     if (p.role != ParamRole::kOutput || !IsNarrowFloat(p.buffer->dtype) || !Reads(f.body, p.buffer->name)) continue;
     Buffer shadow = Buffer::Make(names.Unique(p.buffer->name.str() + "_f64"), kWide, p.buffer->shape);

@@ -1,5 +1,6 @@
 // The reference of a function: the same formula, computed in f64 unless it takes steps. It is compiled once per task,
-// and candidates are compared with its results. Thread-safe. Not tuned: its loops are naive, one per block is parallel.
+// and candidates are compared with its results. Thread-safe. Not tuned: at most one
+// loop of each block is parallel, and none is tiled.
 #pragma once
 #include "ir/stmt.h"
 
@@ -16,9 +17,9 @@ bool TakesSteps(const PrimFunc& f);
 // that lower/math.cc expands (exp, tanh, ...) are evaluated in their own dtype.
 //
 // Perfect nests around one block, whose loops are bound one to one to its iterators, are also reordered. The
-// initialisation of a reduction becomes a nest of its own. The last spatial loop moves innermost, for consecutive
-// addresses. The outermost other spatial loop with more than one iteration runs in parallel. Other loops stay as they
-// are.
+// initialisation of a reduction becomes a nest of its own. If there are several spatial loops, the last one moves
+// innermost, for consecutive addresses. The outermost spatial loop with more than one iteration runs in parallel,
+// unless a reduction loop is around it. Other loops stay as they are.
 PrimFunc ToReference(const PrimFunc& f);
 
 }  // namespace autotune::te

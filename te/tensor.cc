@@ -23,7 +23,7 @@ Shape Extents(const std::vector<Axis>& axes) {
   return shape;
 }
 
-// Fills in the buffer and checks what can be checked: every load is of an input, every variable an axis.
+// Makes the buffer if it is absent. CHECKs that every load is of an input and that every variable is an axis.
 Tensor Finish(std::unique_ptr<TensorCell> cell) {
   CheckExtents(cell->name.str(), cell->shape);
   Shape stored = cell->StoredShape();

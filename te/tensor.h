@@ -78,12 +78,13 @@ Tensor Splat(const Shape& shape, double value, DType dtype = DType::Float(32));
 using AxisFn = std::function<Expr(const std::vector<Expr>& axes)>;
 using ReduceFn = std::function<Expr(const std::vector<Expr>& axes, const std::vector<Expr>& reduce)>;
 
-// Element (a, b, ...) is fn({a, b, ...}), the arguments being the axes' variables. `inputs`: the tensors that fn loads
-// (CHECKed). `shape`: the logical shape if it is not the axes' extents (same product).
+// Returns a tensor whose element (a, b, ...) is fn({a, b, ...}); the arguments are the variables of the axes. `inputs`:
+// the tensors that fn loads (CHECKed). `shape`: the logical shape, if it is not the extents of the axes. It has the
+// same product.
 Tensor Compute(const std::string& name, const std::vector<Axis>& axes, const std::vector<Tensor>& inputs,
                const AxisFn& fn, const Shape& shape = {});
-// Element (a, b, ...) is the combination of fn({a, b, ...}, {r, s, ...}) over all values of the reduction axes, in any
-// order (a schedule may reassociate it only by steps that say so).
+// Returns a tensor whose element (a, b, ...) combines fn({a, b, ...}, {r, s, ...}) over all values of the reduction
+// axes, in any order.
 Tensor Reduce(const std::string& name, const std::vector<Axis>& axes, const std::vector<Axis>& reduce_axes,
               Combiner combiner, const std::vector<Tensor>& inputs, const ReduceFn& fn, const Shape& shape = {});
 // A tensor whose elements several blocks write into one buffer. Together the parts must store every element exactly

@@ -97,7 +97,7 @@ TEST(Mma, OtherMatricesAreRefused) {
 
 TEST(Mma, WholeWarpsComeTogether) {
   EXPECT_THAT(Wrong(Program("f32", 4, 2, "for z in 1 threadIdx.z { for y in 4 threadIdx.y { for x in 4 threadIdx.x {")),
-              HasSubstr("a product of tensor cores by 16 threads, which are no whole warps"));
+              HasSubstr("a product of tensor cores by 16 threads, which are not whole warps"));
   EXPECT_THAT(Wrong(Program("f32", 4, 2, "for z in 2 { for y in 8 { for x in 4 {")),
               HasSubstr("a product of tensor cores outside of loops over threads"));
   const PrimFunc divergent = test::Parse(Program("f32", 4, 2, "", "", "if y < 4 { "));

@@ -53,8 +53,9 @@ TEST(PassConfig, NeededAndUnknownPassesAreNotDisabled) {
   for (const char* pass : {"unroll", "split", "unroll"}) EXPECT_TRUE(config.Disable(pass, kTables).ok());
   EXPECT_THAT(config.disabled, ElementsAre("split", "unroll"));
   EXPECT_EQ(Refusal(config.Disable("join", kTables)), "pass join cannot be disabled: it joins");
-  EXPECT_EQ(Refusal(config.Disable("splt", kTables)),
-            "unknown pass 'splt'; did you mean split?; those that can be disabled are first: split; second: unroll");
+  EXPECT_EQ(
+      Refusal(config.Disable("splt", kTables)),
+      "unknown pass 'splt'; did you mean split?; the passes that can be disabled are first: split; second: unroll");
   PassContext context(config);
   EXPECT_TRUE(context.IsDisabled("split"));
   EXPECT_FALSE(context.IsDisabled("join"));

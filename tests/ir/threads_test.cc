@@ -211,19 +211,19 @@ const Rule kRules[] = {
      "loop 't' is threadIdx.x inside loop 'b', which is vectorized"},
     {"for b in 2 { for t in b threadIdx.x { out[t] = 1.0 } }",
      "for b in 2 { for t in 4 threadIdx.x { out[b * 4 + t] = 1.0 } }",
-     "loop 't' is threadIdx.x and has no constant extent"},
+     "loop 't' is threadIdx.x, but its extent is not a positive constant"},
     {"for b in 2 { for t in 0 threadIdx.x { out[t] = 1.0 } }",
      "for b in 2 { for t in 4 threadIdx.x { out[b * 4 + t] = 1.0 } }",
-     "loop 't' is threadIdx.x and has no constant extent"},
+     "loop 't' is threadIdx.x, but its extent is not a positive constant"},
     {"for t in 2 threadIdx.x { for u in 4 threadIdx.x { out[t * 4 + u] = 1.0 } }",
      "for t in 2 threadIdx.x { for u in 4 threadIdx.y { out[t * 4 + u] = 1.0 } }",
      "loop 'u' is threadIdx.x inside loop 't', which is threadIdx.x too"},
     {"for t in 2 threadIdx.x { for b in 4 blockIdx.x { out[t * 4 + b] = 1.0 } }",
      "for b in 4 blockIdx.x { for t in 2 threadIdx.x { out[t * 4 + b] = 1.0 } }",
-     "loop 'b' is blockIdx.x and not directly inside loops over blocks, as 't' around it needs"},
+     "loop 'b' is blockIdx.x, but not directly inside loops over blocks in the kernel of 't'"},
     {"for b in 2 blockIdx.y { for i in 1 { for c in 4 blockIdx.x { out[b * 4 + c] = 1.0 } } }",
      "for i in 1 { for b in 2 blockIdx.y { for c in 4 blockIdx.x { out[b * 4 + c] = 1.0 } } }",
-     "loop 'c' is blockIdx.x and not directly inside loops over blocks, as 'b' around it needs"},
+     "loop 'c' is blockIdx.x, but not directly inside loops over blocks in the kernel of 'b'"},
     {"for b in 2 blockIdx.x { for t in 4 threadIdx.x { out[b * 4 + t] = 1.0 } for u in 2 threadIdx.x { out[b] = 1.0 "
      "} }",
      "for b in 2 blockIdx.x { for t in 4 threadIdx.x { out[b * 4 + t] = 1.0 } } for u in 2 threadIdx.x { out[u] = "
@@ -245,7 +245,7 @@ const Rule kRules[] = {
      "for t in 32 threadIdx.x { local a: f32[4] register local b: f32[2] register local c: f32[4] register "
      "a[ramp(0, 1, 4)] = broadcast(1.0, 4) b[ramp(0, 1, 2)] = broadcast(1.0, 2) c[ramp(0, 1, 4)] = broadcast(1.0, 4) "
      "c[ramp(0, 1, 4)] = mma(c[ramp(0, 1, 4)], a[ramp(0, 1, 4)], b[ramp(0, 1, 2)]) if t < 8 { out[t] = 1.0 } }",
-     "a product of tensor cores by 16 threads, which are no whole warps"},
+     "a product of tensor cores by 16 threads, which are not whole warps"},
     {"for b in 8 blockIdx.x { for t in 1 threadIdx.x { local s: f32[1] shared s[0] = 1.0 out[b] = s[0] } }",
      "for b in 8 blockIdx.x { local s: f32[1] shared for t in 1 threadIdx.x { s[0] = 1.0 out[b] = s[0] } }",
      "the shared buffer 's' is not declared between loops over blocks and loops over threads"},

@@ -58,12 +58,12 @@ TEST(Verify, AlignedStrides) {
   };
   alloc("f32[4, 4, 4] align [0, 8, 1] align [1, 8, 7]", "");
   alloc("f32[4, 4] shared align [0, 8, 1]", "");
-  alloc("f32[4, 4] align [1, 8, 1]", "dimension 1 of b is one, but not the last one, to be aligned");
-  alloc("f32[4, 4] align [9223372036854775807, 8, 1]", "dimension 9223372036854775807 of b is one, but not the last");
-  alloc("f32[4] align [0, 8, 1]", "dimension 0 of b is one, but not the last one");
+  alloc("f32[4, 4] align [1, 8, 1]", "dimension 1 of b cannot be aligned, only one before the last");
+  alloc("f32[4, 4] align [9223372036854775807, 8, 1]", "dimension 9223372036854775807 of b cannot be aligned");
+  alloc("f32[4] align [0, 8, 1]", "dimension 0 of b cannot be aligned");
   alloc("f32[4, 4, 4] align [1, 8, 1] align [0, 8, 7]", "in order, each once");
   alloc("f32[4, 4, 4] align [0, 8, 1] align [0, 8, 1]", "in order, each once");
-  alloc("f32[4, 4] strides [5, 1] align [0, 8, 1]", "buffer b has strides, so none are left to align");
+  alloc("f32[4, 4] strides [5, 1] align [0, 8, 1]", "buffer b has strides of its own, which cannot be aligned");
   alloc("f32[4, 4] register align [0, 8, 1]", "buffer b lies in registers");
   // The text of a program cannot express these alignments.
   Buffer rows = Buffer::Make("b", DType::Float(32), {Expr(4), Expr(4)});
@@ -97,7 +97,7 @@ TEST(Verify, ReductionIteratorsTakeTheirValuesOnce) {
   auto two = [&](const std::string& iters) {
     return "for i in 4 { for j in 3 { for k in 4 { block b(v: S 4 = i, " + iters + ")" + update + " } }";
   };
-  const std::string twice = "reduction iterators that take the same values twice: r = ";
+  const std::string twice = "reduction iterators take the same values twice: r = ";
   Body(one("4", "r: R 4 = k"), "");
   Body(one("4", "r: R 2 = k // 2"), twice + "k // 2, in block b");
   Body(one("4", "r: R 2 = k % 2"), twice);
@@ -126,7 +126,7 @@ TEST(Verify, ReductionIteratorsTakeTheirValuesOnce) {
   Checked(
       "func f(x: f32[n] input, out: f32[1] output) { for k in n { block b(v: S 1 = 0, r: R n = k // 2) "
       "{ init { out[v] = 0.0 } out[v] = out[v] + x[r] } } }",
-      "come once each cannot be checked: r = k // 2");
+      "cannot check that the reduction iterators take no values twice: r = k // 2");
   // The cost of the check is bounded for any text.
   std::string long_sum = "k // 1";
   for (int i = 0; i < 20; ++i) long_sum += " + k // 2097152";

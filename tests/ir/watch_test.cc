@@ -33,7 +33,7 @@ TEST(Watch, WhatIsMalformedOrDoesNotParseAgainIsFound) {
   Expr deep = Expr(1);
   for (int i = 0; i < 1100; ++i) deep = MakeExpr(DType::Index(), Binary{BinaryOp::kAdd, deep, Expr(i)});
   EXPECT_THAT([&] { CheckProgram("here", Storing(deep)); },
-              ThrowsMessage<InternalError>(HasSubstr("here: what prints does not parse: IR text: line 4")));
+              ThrowsMessage<InternalError>(HasSubstr("here: the printed program does not parse: IR text: line 4")));
 }
 
 // In this test binary the watcher of tests/watch.cc is active.

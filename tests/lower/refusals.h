@@ -28,7 +28,7 @@ inline constexpr const char* kGpuRefusals[] = {
     // The loop nests around some uses of the buffer were bound to axes separately, so they became two kernels.
     R"(.*buffer '\S+' is (shared|local|register) and used in two kernels)",
     // The host launches kernels one after another, without loops and conditions.
-    R"(.* is around a kernel of threads and not bound to an axis itself)",
+    R"(.* is around a kernel of threads, but not bound to an axis itself)",
     // Other code of the kernel keeps the loop's copies from running ahead.
     R"(loop \S+ cannot be pipelined: .*)",
     // Later steps separated threads that must compute together as a warp, or the target lacks such tensor cores.

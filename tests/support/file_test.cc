@@ -86,7 +86,7 @@ TEST_F(ReplaceFileTest, AllOrNothing) {
 
 TEST_F(ReplaceFileTest, SaysWhyNot) {
   EXPECT_EQ(ReplaceFile("/no/such/file", "x").error().Text(), "cannot write /no/such/file: No such file or directory");
-  EXPECT_EQ(ReplaceFile("/dev/full", "x").error().Text(), "cannot write /dev/full: it is no regular file");
+  EXPECT_EQ(ReplaceFile("/dev/full", "x").error().Text(), "cannot write /dev/full: it is not a regular file");
 }
 
 TEST_F(ReplaceFileTest, AKilledWriterLeavesNothing) {

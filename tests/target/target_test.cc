@@ -66,7 +66,7 @@ TEST(Target, CachesArePartOfTheText) {
   for (const char* bad : {"32K", "32K,1M", "32K,1M,32M,1G", "32K,1M,x", "-1,1,1", "32G,1M,1M", ",,"}) {
     auto refused = Target::Parse(std::string("llvm -mcpu=znver3 -caches=") + bad);
     ASSERT_FALSE(refused.ok()) << bad;
-    EXPECT_NE(refused.error().message.find("is not the sizes of three levels"), std::string::npos);
+    EXPECT_NE(refused.error().message.find("does not have the sizes of three levels"), std::string::npos);
   }
 }
 
@@ -161,7 +161,7 @@ TEST(Target, Tf32IsPartOfTheText) {
   EXPECT_EQ(exact.ProductRounding(), 0);
   EXPECT_EQ(rounded.ProductRounding(), 0x1p-10);
   EXPECT_EQ(Target::Parse("cuda -arch=sm_75 -tf32=1").error().message,
-            "-tf32: sm_75 has no tensor cores for TF32; sm_80 is the first that has");
+            "-tf32: sm_75 has no tensor cores for TF32; the first one with them is sm_80");
   EXPECT_EQ(Target::Parse("cuda -arch=sm_80 -tf32=yes").error().message, "-tf32: 'yes' is neither 0 nor 1");
   EXPECT_FALSE(Target::Parse("opencl -tf32=1").ok());
   EXPECT_FALSE(Target::Parse("cuda -arch=sm_75")->has_mma);

@@ -39,7 +39,8 @@ TEST_F(PassesOfCommands, WrongOnesAreOneLineAndWrongUsage) {
   for (const Case& c : std::vector<Case>{
            {{"--disable-pass", "simplfy"},
             {"unknown pass 'simplfy'; did you mean simplify?", "lowering: split_prepare"}},
-           {{"--disable-pass", "flatten_buffers"}, {"pass flatten_buffers cannot be disabled: code has addresses"}},
+           {{"--disable-pass", "flatten_buffers"},
+            {"pass flatten_buffers cannot be disabled: code generators take addresses"}},
            {{"--disable-pass", "fuse"}, {"pass fuse cannot be disabled: ", "fuse_groups=none"}},
            {{"--disable-pass", "unroll_limit"}, {"unknown pass 'unroll_limit'"}},
            {{"--pass-option", "unrol_limit=3"}, {"unknown pass option 'unrol_limit'; did you mean unroll_limit?"}},

@@ -1,7 +1,9 @@
 // Writes the PTX of randomly drawn schedules of matrix products, for scripts/ptx.sh. Needs no GPU.
 //   ptx_sketches FOLDER ARCH [schedules=64] [seed=1]
 // Writes FOLDER/NAME.ptx for each schedule. NAME begins with `tile` if the schedule accumulates a tile in registers.
-// Prints how many draws lowering or the code generator refused, and why.
+// Prints how many draws were refused, and why. Draws without a finite draft score are among them, since the tuner never
+// measures these.
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -39,9 +41,12 @@ PrimFunc Product(const Shape& shape, const std::string& type) {
                             {.use_fma = true});
 }
 
-// Compiles one draw. The error says whether lowering or the code generator refuses it.
+// Compiles one draw. The error says whether the draft score, lowering or the code generator refuses it.
 Result<KernelObject> CompileDraw(const PrimFunc& f, const Sketch& sketch, const Target& target, Rng& rng, bool& tiled) {
-  Schedule schedule = TRY(Replay(f, Decide(sketch, DrawDecisions(sketch, rng))));
+  const Decisions decisions = DrawDecisions(sketch, rng);
+  if (!std::isfinite(DraftSeconds(sketch, decisions, target)))
+    return Err("the draft score expects that a block exceeds the GPU's registers, threads or shared memory");
+  Schedule schedule = TRY(Replay(f, Decide(sketch, decisions)));
   LoweredKernel lowered = TRY(Lower(schedule.func(), target));
   tiled = lowered.has_register_tile;
   KernelObject object = TRY(CompileKernel(lowered, target));

@@ -20,8 +20,10 @@ function(precompiled name)
 endfunction()
 
 # use_precompiled(TARGET NAME): compiles the sources of the target with the headers precompiled under that name.
+# Executables are then compiled with -fPIC like libraries, since their own flag -fPIE does not fit the headers.
 function(use_precompiled target name)
   if(AUTOTUNE_UNITY)
     target_precompile_headers(${target} REUSE_FROM ${name})
+    target_compile_options(${target} PRIVATE -fPIC)
   endif()
 endfunction()

@@ -2,7 +2,7 @@
 
 namespace autotune::schedule {
 // Legal if each loop is the whole body of the previous one. A spatial loop and a reduction loop of one block cannot be
-// fused, since a later reorder could not keep the first reduction iterations first.
+// fused: once they are one loop, a reorder could no longer keep the first reduction iteration first.
 Status ApplyStep(State& state, Fuse& step) {
   if (step.loops.size() < 2) return Err("fuse needs at least two loops");
   Path path = TRY(FindLoop(state.func.body, step.loops[0]));

@@ -69,8 +69,8 @@ bool Guard(const Store& store, Guarded& out) {
 
 }  // namespace
 
-// Legal for a sum of products if one factor is a select with 0, and for a sum, maximum or minimum of a select with the
-// identity of the operation.
+// Legal for a sum of products if one factor is a select between a value and 0. Also legal for a sum, maximum or minimum
+// of a select between a value and the identity of the operation.
 Status ApplyStep(State& state, SkipPadding& step) {
   Path path = TRY(FindBlock(state.func.body, step.block));
   Block block = path.block();

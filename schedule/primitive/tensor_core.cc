@@ -1,4 +1,4 @@
-// tensor_core: marks a product that the threads of a warp compute together.
+// tensor_core: marks the loops of a matrix product that the threads of a warp compute together.
 #include "ir/annotations.h"
 #include "ir/mma.h"
 #include "schedule/region.h"

@@ -50,8 +50,9 @@ struct KernelObject {
 Result<KernelObject> CompileKernel(const LoweredKernel& kernel, const Target& target,
                                    const CodegenOptions& options = {});
 
-// Returns the source of a kernel in C or OpenCL C without compiling it. CompileKernel makes the same source. Errors:
-// the program breaks a contract; LLVM does not know the target; the target's kind has no C source.
+// Returns the source of a kernel in C or OpenCL C without compiling it. CompileKernel makes the same source for targets
+// of the kinds c and opencl. Errors: the program breaks a contract; LLVM does not know the target; kernels for the
+// target's kind are PTX.
 Result<std::string> SourceOf(const LoweredKernel& kernel, const Target& target);
 
 struct LinkedKernels {

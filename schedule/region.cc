@@ -76,7 +76,8 @@ Result<Region> RegionVisited(const Block& block, size_t iter, const Ranges& runn
   const Iter& it = block.iters[iter];
   std::optional<Region> region = DenseRegionOf(Normalize(it.binding, Concat(fixed, running)), running);
   if (!region) {
-    return Err("block '", block.name, "' does not visit an interval of iterator '", it.var, "' in one iteration");
+    return Err("block '", block.name, "' does not visit a contiguous range of iterator '", it.var,
+               "' in one iteration");
   }
   // A guard on the part of the binding that the running loops change shortens the interval. A guard on the whole
   // binding is skipped, since it only keeps the iterator within its extent.

@@ -69,7 +69,8 @@ Status ApplyStep(State& state, ComputeAt& step) {
     size_t place = RootIndexOf(roots, block.name);
     size_t blocks = 0;
     ForEachBlock(roots[place], [&](const Block&, const auto&) { ++blocks; });
-    if (blocks != 1) return Err("block '", block.name, "' shares its loops; it cannot get fresh ones at the root");
+    if (blocks != 1)
+      return Err("block '", block.name, "' shares its loops with other blocks, so it cannot get new ones at the root");
     roots[place] = MakeSeq({});
     state.func.body = MakeSeq(roots);
     step.results = TRY(ResultNames(step.results.names, LoopNames(block.name, windows.size())));

@@ -183,8 +183,8 @@ Status CheckProducersOutside(const State& state, const Block& block, const Name&
         bool plain = !writer.predicate && !IsReduction(writer) && !HasNode<Select>(SingleStore(block)->value);
         if (alloc && plain && ComputesAllRead(writer, around, block, path.Loops(), *FindBuffer(state.func, buffer)))
           return;
-        status = Err("producer '", writer.name, "' is inside loop '", loop->var, "', which the padding of block '",
-                     block.name, "' overshoots; pad_block before moving it there");
+        status = Err("producer '", writer.name, "' is inside loop '", loop->var, "', over which the padding of block '",
+                     block.name, "' extends; pad_block before moving the producer there");
       });
       TRY(status);
     }

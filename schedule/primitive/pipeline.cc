@@ -69,7 +69,7 @@ Status ApplyStep(State& state, Pipeline& step) {
         read |= Reads(block, buffer), written |= Writes(block, buffer);
       });
       if (i < copies && read) return Err("a copy reads buffer '", buffer, "', which copies fill");
-      if (i >= copies && written) return Err("buffer '", buffer, "' is written behind the copies, too");
+      if (i >= copies && written) return Err("buffer '", buffer, "' is written after the copies, too");
     }
   }
   loop.annotations[kPipeline] = stages;

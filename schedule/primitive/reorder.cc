@@ -71,7 +71,7 @@ Status ApplyStep(State& state, Reorder& step) {
   for (size_t i = order.size(); i-- > 0;) body = WithBody(*order[i], std::move(body));
   bool parallel = false;
   for (const For* loop : order) {
-    if (loop->kind == LoopKind::kParallel && parallel) return Err("parallel loops would nest");
+    if (loop->kind == LoopKind::kParallel && parallel) return Err("a parallel loop would be inside another one");
     parallel |= loop->kind == LoopKind::kParallel;
   }
   state.func.body = ReplaceTarget(path, std::move(body));

@@ -91,7 +91,7 @@ class Completion {
       const std::vector<Expr>& guards = completed_.guards;
       if (!std::equal(own.begin(), own.end(), guards.begin(), guards.end(),
                       [](const Expr& a, const Expr& b) { return autotune::Equal(a, b); })) {
-        return Err("producers of block '", block_.name, "' run in different iterations");
+        return Err("producers of block '", block_.name, "' run under different conditions");
       }
     }
     return {};

@@ -85,7 +85,7 @@ Status CheckLoops(Reduction& r) {
 // Checks that no other block accesses the buffer between the updates, and that no condition skips updates.
 Status CheckAlone(const Reduction& r) {
   for (size_t i = r.root.nodes.size(); i < r.path.nodes.size(); ++i) {
-    if (r.path.nodes[i].As<If>()) return Err("block '", r.block.name, "' stands under a condition");
+    if (r.path.nodes[i].As<If>()) return Err("block '", r.block.name, "' is under a condition");
   }
   Status status;
   const Name& buffer = r.store->buffer->name;

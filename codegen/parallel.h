@@ -1,5 +1,6 @@
-// Parallel loops as all code generators for CPUs see them: what the body of such a loop takes from the function around
-// it, and how its iterations are divided into tasks. Plain values; thread-safe. Internal to codegen/.
+// Parallel loops, for all code generators for CPUs: the buffers and variables that the body of a parallel loop takes
+// from the function around it, and the division of its iterations into tasks. Plain values; thread-safe. Internal to
+// codegen/.
 #pragma once
 #include <functional>
 #include <vector>

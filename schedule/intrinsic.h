@@ -23,7 +23,7 @@ struct Intrinsic {
   PrimFunc description, implementation;  // schedulable
 };
 
-// All intrinsics, in the order of schedule/intrinsic.cc.
+// Returns all intrinsics, in the order of schedule/intrinsic.cc.
 const std::vector<Intrinsic>& Intrinsics();
 const Intrinsic* FindIntrinsic(const Name& name);  // null if there is none
 

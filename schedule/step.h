@@ -7,8 +7,7 @@
 //    blocks and buffers are three name spaces; a new name that is taken is an error.
 //  - `results` are the names of the loops, blocks and buffers that a step makes. If they are empty, the step fills in
 //    the defaults given below. A trace always states them, so that replay never depends on the choice of defaults.
-//  - The number of results of a step never depends on a decision. So one trace fits all decisions of its sampling
-//  steps.
+//  - The number of results of a step never depends on a decision. So a trace remains valid when decisions change.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -148,7 +147,7 @@ struct Bind {
 
 // ---- Where blocks are computed --------------------------------------------------------------------------------------
 
-// P; for l: ... C reads P  ->  for l: { for i0.. over what this iteration reads of P: P; ... C }
+// P; for l: ... C reads P  ->  for l: { for i0.. over the part of P that this iteration reads: P; ... C }
 // `loop` is a loop that encloses all consumers of the block, or the result of sample_compute_location. If the sampled
 // location is the root, the block stays in its place and gets new loops. Results: one loop for each iterator; default
 // <block>_i0, <block>_i1, ...
@@ -160,7 +159,7 @@ struct ComputeAt {
   AUTOTUNE_FIELDS(block, loop, results)
 };
 
-// for l: ... P;  C reads P  ->  for l: { ... P; for i0.. over what this iteration completes of P: C }
+// for l: ... P;  C reads P  ->  for l: { ... P; for i0.. over the part of P that this iteration completes: C }
 // Results: one loop for each iterator; default <block>_i0, <block>_i1, ...
 struct ReverseComputeAt {
   static constexpr std::string_view kName = "reverse_compute_at";
@@ -350,9 +349,9 @@ struct Blockize {
   AUTOTUNE_FIELDS(loop, results)
 };
 
-// block N: { loops that compute what an intrinsic's description says }  ->  block N: { its implementation }
-// `target` is such a block, or a loop, which the step first makes into a block as blockize does. `intrinsic` is a name
-// in schedule/intrinsic.h. Result: for a loop, the block (default <loop>_block); for a block, none.
+// block N: { the loops of an intrinsic's description }  ->  block N: { the loops of its implementation }
+// `target` is the block N, or a loop, which the step first makes into a block as blockize does. `intrinsic` is a name
+// in schedule/intrinsic.cc. Result: for a loop, the block (default <loop>_block); for a block, none.
 struct Tensorize {
   static constexpr std::string_view kName = "tensorize";
   Name target;

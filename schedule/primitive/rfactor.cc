@@ -6,7 +6,7 @@
 namespace autotune::schedule {
 namespace {
 
-// Returns the only block in which `loop` feeds a reduction iterator.
+// Returns the only block in which `loop` feeds a reduction iterator. An error if there is none, or more than one.
 Result<Name> ReducedBlock(const For& loop) {
   std::vector<Name> names;
   ForEachBlock(loop.body, [&](const Block& block, const auto&) {

@@ -5,7 +5,8 @@
 
 namespace autotune::schedule {
 
-// Legal for the loops described in ir/mma.h around one block. Only adds an annotation to the loop.
+// Legal if step.loop and the loops inside it have the form that ir/mma.h describes, around one block. Only adds an
+// annotation to step.loop.
 Status ApplyStep(State& state, TensorCore& step) {
   const Path path = TRY(FindLoop(state.func.body, step.loop));
   const std::string what = "loop '" + step.loop.str() + "' cannot run on tensor cores: ";

@@ -7,7 +7,7 @@
 //    blocks and buffers are three name spaces; a new name that is taken is an error.
 //  - `results` are the names of the loops, blocks and buffers that a step makes. If they are empty, the step fills in
 //    the defaults given below. A trace always states them, so that replay never depends on the choice of defaults.
-//  - The number of results of a step never depends on a decision. So a trace remains valid when decisions change.
+//  - The number of results of a step never depends on a decision. So its names hold for all decisions.
 #pragma once
 #include <cstdint>
 #include <string>

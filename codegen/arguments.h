@@ -1,5 +1,5 @@
-// The arguments of a kernel's entry points (runtime/abi.h) for all code generators: what the entry points check, and
-// which pointers they pass on. Plain values; thread-safe. Internal to codegen/.
+// The arguments of a kernel's entry points (runtime/abi.h), for all code generators: the types and shapes that the
+// entry points check, and the pointers that they pass to their bodies. Plain values; thread-safe. Internal to codegen/.
 #pragma once
 #include <string>
 #include <vector>
@@ -14,7 +14,7 @@ struct ExpectedArgument {
   DType dtype;
   std::vector<int64_t> shape;
 };
-// Returns what a checked entry point expects: the parameters, then the prepared buffers.
+// Returns the arguments that a checked entry point expects: the parameters, then the prepared buffers.
 std::vector<ExpectedArgument> ExpectedArgumentsOf(const LoweredKernel& kernel);
 // Returns the error's text if the number of arguments is wrong.
 std::string WrongCountMessage(const LoweredKernel& kernel);
@@ -23,7 +23,7 @@ std::string WrongCountMessage(const LoweredKernel& kernel);
 // slot of the body's scratch memory.
 struct BodyPointers {
   std::vector<PointerParam> pointers;
-  std::vector<int> params;  // pointers[i] is that of parameter params[i], for i < params.size()
+  std::vector<int> params;  // the number of the parameter to which pointers[i] points, for i < params.size()
   Workspace workspace;
 };
 BodyPointers BodyPointersOf(const PrimFunc& f);

@@ -2,8 +2,8 @@
 // machine code through it. MakeBuildWorkers makes a Builder that runs builds in child processes, the build workers.
 // LLVM may crash, hang or leak memory in a worker without harm. The builder holds the host's lock
 // (support/host_lock.h) in shared mode while workers build, so that no build disturbs a measurement. A caller that
-// builds exclusive mode must not build: it would wait forever. One thread at a time; workers end with the thread that
-// made them.
+// holds the lock in exclusive mode must not build, since it would wait for itself forever. Use by one thread at a time;
+// the workers end with the thread that made them.
 #pragma once
 #include <functional>
 #include <memory>
@@ -33,7 +33,8 @@ struct BuildResult {
   std::string text;                       // cause, if not ok
   Json::Bytes artifact;                   // a shared object; empty if not ok
   KernelMetadata metadata;
-  BuildFacts facts;  // also of a rejected candidate, as far as it came; times_ms has "replay", "lower" and "link" too
+  // A rejected candidate has the facts of the stages that it reached. times_ms also has "parse", "replay" and "lower".
+  BuildFacts facts;
   std::string assembly;
   AUTOTUNE_FIELDS(id, status, text, artifact, metadata, facts, assembly)
 };
@@ -46,8 +47,9 @@ struct CompiledKernel {
   AUTOTUNE_FIELDS(status, text, object)
 };
 
-// Selects the limits of a build: its time, and the number of workers that it may lose. The limits of a candidate are
-// low, since another one can take its place. The limits of a needed kernel are high, since nothing can replace it.
+// Selects the limits of a build: its time, and the number of workers that may die while they run it. The limits of a
+// candidate are low, since another candidate can take its place. The limits of a needed kernel are high, since nothing
+// can replace it.
 enum class Patience { kCandidate, kNeeded };
 
 struct BuiltLibrary {
@@ -82,18 +84,19 @@ class Builder {
 
 struct BuildWorkersOptions {
   int workers = 0;                                 // 0: one per core of this host
-  double timeout_seconds = kSanitized ? 200 : 20;  // limit for one candidate, whose worker is then killed
+  double timeout_seconds = kSanitized ? 200 : 20;  // limit for one candidate, at which its worker is killed
   int64_t jobs_per_worker = 500;                   // jobs after which a worker is replaced, since LLVM leaks memory
   int64_t max_rss_bytes = int64_t{1} << 30;        // resident memory beyond which a worker is replaced
-  // The command that runs BuildWorkerMain on descriptor 3; empty: our own executable `autotune --build-worker`.
+  // The command that runs BuildWorkerMain on descriptor 3. If it is empty, it becomes `autotune --build-worker`, with
+  // the path of our own executable.
   std::vector<std::string> command;
 };
 
 // Starts the workers. Returns an error if the executable is missing or does not start.
 Result<std::unique_ptr<Builder>> MakeBuildWorkers(const BuildWorkersOptions& options = {});
 
-// Builds a tiny kernel for the target. Returns an error if LLVM does not know the target's triple, its CPU or one of
-// its features.
+// Builds a tiny kernel for the target, to find out whether anything can be built for it. An error says why not: LLVM
+// does not know the target's triple, CPU or one of its features, or there is no C compiler for it.
 Status CheckTarget(const Target& target, Builder& builder);
 
 // The main function of a worker process. Reads jobs from `fd`, runs them and writes the answers to `fd`, until the

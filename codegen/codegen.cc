@@ -10,8 +10,8 @@
 namespace autotune {
 namespace {
 
-// Raises the sizes of scratch memory in `metadata` to what `f` needs: the size for one thread that runs all of `f`, and
-// the size for each further thread, which runs only tasks of parallel loops.
+// Raises the sizes of scratch memory in `metadata` to those that `f` needs: for a thread that runs all of `f`, and for
+// each further thread, which only runs tasks of parallel loops.
 void AddWorkspace(const PrimFunc& f, KernelMetadata& metadata) {
   int64_t most_parallel = 0;
   Walk(f.body, [&](const Stmt& s) {
@@ -51,7 +51,8 @@ Result<ArtifactMetadata> ArtifactMetadataOf(const std::vector<const KernelObject
   ArtifactMetadata metadata;
   metadata.abi_version = AT_ABI_VERSION;
   metadata.target = target.Text();
-  if (!target.IsGpu()) metadata.cpu_features = TRY(CpuFeaturesOf(target));  // a GPU's library has no code for the CPU
+  // The library of a GPU has no code for the CPU, so it needs no CPU features.
+  if (!target.IsGpu()) metadata.cpu_features = TRY(CpuFeaturesOf(target));
   for (const KernelObject* object : objects) {
     if (!object->rejected.empty()) return Err("kernel ", object->metadata.name, " was rejected: ", object->rejected);
     metadata.kernels.push_back(object->metadata);

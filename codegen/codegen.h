@@ -1,12 +1,12 @@
 // Generates machine code for lowered kernels: relocatable objects, and shared objects that runtime/ loads
 // (runtime/abi.h). The kind of the target selects the generator: LLVM (codegen/llvm), or C source for a C compiler
-// (codegen/c). A kernel for a GPU is a program in OpenCL C (codegen/c/gpu) or PTX (codegen/llvm/gpu), which the driver
-// compiles, and a list of launches; the library of such kernels has no code for the CPU. Code can be generated for
-// other machines than this one. Equal kernels and targets give equal bytes; for kind c, this holds for one C compiler.
+// (codegen/c). A kernel for a GPU consists of a program in OpenCL C (codegen/c/gpu) or PTX (codegen/llvm/gpu), which
+// the driver compiles, and a list of launches. A library of such kernels has no code for the CPU. Code can be generated
+// for other machines than this one. Equal kernels and targets give equal bytes, for kind c with the same C compiler.
 // LLVM and LLD have global state, so only one build at a time may run in a process. No LLVM type leaves this folder.
 //
-// A candidate is rejected if it breaks the register contract, or if it spills in a register-tiled innermost loop. The
-// function then returns no error and no code, but the reason in `rejected`.
+// A candidate is rejected if it breaks the register contract, spills in a register-tiled innermost loop, or exceeds a
+// limit of a GPU. CompileKernel then returns no error and no code, but the reason in `rejected`.
 #pragma once
 #include <string>
 #include <vector>
@@ -25,22 +25,23 @@ struct CodegenOptions {
   AUTOTUNE_FIELDS(keep_spills, keep_assembly)
 };
 
-// Measurements of a build and of its code. The features of the cost model may use them.
+// Measurements of a build and of its code.
 struct BuildFacts {
   int64_t spills_in_register_loops = 0;  // spills and reloads in register-tiled innermost loops
   int64_t spills = 0;                    // in all functions
   int64_t code_bytes = 0;
-  std::map<std::string, double> times_ms;  // CPU time by stage: emit, optimize, machine_code, compile, link
-  PassTimes passes;  // times of the lowering passes, if the request asks for them; a rejected candidate has them, too
+  std::map<std::string, double> times_ms;  // CPU time by stage, such as emit, optimize, machine_code, compile, link
+  PassTimes passes;  // times of the lowering passes if the request asks for them, also of a rejected candidate
   AUTOTUNE_FIELDS(spills_in_register_loops, spills, code_bytes, times_ms, passes)
 };
 
 struct KernelObject {
   KernelMetadata metadata;
-  std::vector<Json::Bytes> objects;  // relocatable; define NAME, NAME.raw and, where it prepares, NAME.prepare
-  std::string rejected;              // why no code was made; empty: accepted
+  // Relocatable objects that define NAME, NAME.raw and, if the kernel prepares constants, NAME.prepare.
+  std::vector<Json::Bytes> objects;
+  std::string rejected;  // reason why no code was made; empty if the kernel is accepted
   std::string assembly, llvm_ir;
-  std::string source;  // kind c: the compiled translation unit; GPUs: the program; else empty
+  std::string source;  // the translation unit for kind c, the program for GPUs, else empty
   BuildFacts facts;
   AUTOTUNE_FIELDS(metadata, objects, rejected, assembly, llvm_ir, source, facts)
 };
@@ -49,8 +50,9 @@ struct KernelObject {
 Result<KernelObject> CompileKernel(const LoweredKernel& kernel, const Target& target,
                                    const CodegenOptions& options = {});
 
-// Returns the C source of a kernel without compiling it. CompileKernel compiles the same source for targets of kind c.
-// Errors: the program breaks a contract; LLVM does not know the target; the target has no code in C.
+// Returns the source of a kernel in C or OpenCL C without compiling it. CompileKernel makes the same source for targets
+// of the kinds c and opencl. Errors: the program breaks a contract; LLVM does not know the target; kernels for the
+// target's kind are PTX.
 Result<std::string> SourceOf(const LoweredKernel& kernel, const Target& target);
 
 struct LinkedKernels {
@@ -69,13 +71,13 @@ Result<LinkedKernels> LinkKernels(const std::vector<const KernelObject*>& object
 // `output` with the shared object.
 Status LinkWithData(const std::vector<Json::Bytes>& objects, const std::string& data, const std::string& output);
 
-// Returns the metadata that follow from the kernel alone. The generators for GPUs add the launches
+// Returns the metadata that follow from the kernel alone. The generators for GPUs add the launches to them
 // (codegen/launches.h).
 KernelMetadata MetadataOf(const LoweredKernel& kernel);
 // Returns the metadata of a library. Errors: a rejected kernel, a target that LLVM does not know.
 Result<ArtifactMetadata> ArtifactMetadataOf(const std::vector<const KernelObject*>& objects, const Target& target);
-// For targets of kind c: returns a translation unit that defines `autotune.metadata`. Compiled with the objects'
-// sources, it makes them a library.
+// For targets of kind c: returns a translation unit that defines `autotune.metadata`. Together with the sources of the
+// objects it is the source of a whole library.
 Result<std::string> MetadataSource(const std::vector<const KernelObject*>& objects, const Target& target);
 // Returns the reason for rejecting a kernel with `spills` spills in a register-tiled loop.
 std::string SpillsMessage(int64_t spills);

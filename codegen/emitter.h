@@ -1,5 +1,5 @@
-// StatementEmitter: walks a lowered body and calls a function for each kind of statement. The code generators derive
-// from it. Not thread-safe. Internal to codegen/.
+// StatementEmitter: walks a lowered body and calls a virtual function for each statement, by its kind. The code
+// generators derive from it. Not thread-safe. Internal to codegen/.
 #pragma once
 #include "ir/stmt.h"
 

@@ -1,5 +1,6 @@
-// Frames between a build client and its workers: a 32-bit little-endian length, then CBOR. Both ends are our own
-// processes on one host, but a length beyond the limit is an error all the same. One thread at a time per descriptor.
+// Frames between a build client and its workers: a 32-bit little-endian length, then that many bytes of CBOR. A length
+// beyond the limit is an error, although both ends are our own processes on one host. One thread at a time per
+// descriptor.
 #pragma once
 #include <optional>
 #include <string>

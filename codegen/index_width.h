@@ -1,5 +1,5 @@
-// Chooses the width of indices. GPUs compute with 32 bits, so a 64-bit index costs two registers, and two instructions
-// per operation. Pure functions; thread-safe. Internal to codegen/.
+// Chooses the width of indices on GPUs. GPUs compute with 32 bits, so a 64-bit index takes two registers, and two
+// instructions per operation. Pure functions; thread-safe. Internal to codegen/.
 #pragma once
 #include "ir/stmt.h"
 

@@ -13,8 +13,8 @@ Result<PrimFunc> Scheduled(const PrimFunc& func, const std::string& text) {
   return TRY(Replay(func, trace)).func();
 }
 
-// Compiles the kernel of a request. Returns an error if it cannot be built; the error is of kind kRejected if the
-// program breaks a contract that lowering checks.
+// Compiles the kernel of a request. Returns an error if the kernel cannot be built. The error is of kind kRejected if
+// the program breaks a contract that lowering checks.
 Result<KernelObject> CompileJob(const BuildRequest& request, const PassContext& passes) {
   double start = CpuMilliseconds();
   Target target = TRY(Target::Parse(request.target));
@@ -23,8 +23,8 @@ Result<KernelObject> CompileJob(const BuildRequest& request, const PassContext& 
   double parsed = CpuMilliseconds();
   if (!request.trace.empty()) func = TRY(Scheduled(func, request.trace));
   double replayed = CpuMilliseconds();
-  // Tests make some candidates compute wrong results on purpose. The references that candidates are compared with must
-  // stay right. Candidates have a schedule, references have none.
+  // Plans a deliberate error in some candidates, if a test asks for it by MiscompilePercent. The references with which
+  // candidates are compared must stay right; they have no trace.
   std::optional<Miscompile> miscompile;
   if (!request.trace.empty()) miscompile = PlanMiscompile(func, MiscompilePercent());
   Result<LoweredKernel> lowered = Lower(func, target, passes, miscompile ? &*miscompile : nullptr);

@@ -8,6 +8,7 @@ namespace autotune {
 enum class JobKind { kBuild, kCompile, kLink, kLinkWithData };
 AUTOTUNE_ENUM(JobKind, "build", "compile", "link", "link_with_data")
 
+// The comment of a field names the kinds of jobs that use it.
 struct Job {
   JobKind kind = JobKind::kBuild;
   BuildRequest request;                  // build, compile
@@ -18,6 +19,7 @@ struct Job {
   AUTOTUNE_FIELDS(kind, request, objects, target, relocatable, data, output)
 };
 
+// The comment of a field names the kinds of jobs that set it.
 struct JobAnswer {
   BuildResult result;       // build
   CompiledKernel compiled;  // compile

@@ -68,7 +68,8 @@ std::optional<Lanes> LanesOf(const Expr& index) {
 }
 
 std::optional<LaneComparison> ComparisonOfLanes(const Expr& a, const Expr& b) {
-  constexpr int64_t kFar = 1 << 30;  // distances below it compare with a scalar clamped to 32 bits as with the scalar
+  // A smaller distance compares with a scalar that is clamped to 32 bits as it compares with the scalar itself.
+  constexpr int64_t kFar = 1 << 30;
   const std::optional<Lanes> left = LanesOf(a), right = LanesOf(b);
   if (!left || !right) return std::nullopt;
   LaneComparison comparison{{}, ToLinear(right->base - left->base)};

@@ -15,12 +15,12 @@ struct Lanes {
 // Returns nothing if the distances between the lanes are not known.
 std::optional<Lanes> LanesOf(const Expr& index);
 
-// A comparison of two index vectors, written as a comparison of constants with one scalar: a + i < b + j becomes i - j
-// < b - a. The distances i - j and the scalar, clamped to the range of 32 bits, compare like the indices themselves.
-// Processors compare vectors of 32-bit numbers faster than vectors of 64-bit numbers.
+// A comparison of two index vectors, rewritten as a comparison of constants with one scalar. a + i < b + j, where i and
+// j are the constant offsets of a lane, becomes i - j < b - a. The distances i - j are small, so the scalar b - a may
+// be clamped to 32 bits, and processors compare vectors of 32-bit numbers faster than vectors of 64-bit numbers.
 struct LaneComparison {
-  std::vector<int64_t> distances;  // by lane
-  LinearForm limit;
+  std::vector<int64_t> distances;  // i - j, by lane
+  LinearForm limit;                // b - a, not clamped
 };
 // Returns nothing if the distances are not known or too large.
 std::optional<LaneComparison> ComparisonOfLanes(const Expr& a, const Expr& b);

@@ -9,7 +9,7 @@
 namespace autotune {
 namespace {
 
-constexpr int64_t kMostBlocks[] = {(int64_t{1} << 31) - 1, 65535, 65535};  // along x, y, z; every GPU takes as many
+constexpr int64_t kMostBlocks[] = {(int64_t{1} << 31) - 1, 65535, 65535};  // limits of CUDA, along x, y and z
 
 // Sets the grid and the block of a launch from the loops at the top of a kernel.
 void ReadGeometry(const Stmt& kernel, Launch& launch) {
@@ -106,7 +106,7 @@ class Splitter {
 
   const PrimFunc& f_;
   const std::string stem_;
-  const size_t params_;  // number of parameters that are no prepared buffers; they come first
+  const size_t params_;  // number of the function's first parameters, which are not prepared buffers
   const Target& target_;
   const Workspace workspace_;
   std::vector<KernelFunction> kernels_;

@@ -1,4 +1,4 @@
-// Questions about statements that decide how code generators treat loops. Pure functions; thread-safe. Internal to
+// Predicates on statements, by which code generators decide how to emit loops. Pure functions; thread-safe. Internal to
 // codegen/.
 #pragma once
 #include "ir/stmt.h"

@@ -24,7 +24,7 @@ struct Uses {
 Uses UsesOf(const Stmt& s);
 
 // Buffers that share one block of memory, which is allocated when a run starts, or when one task of a parallel loop
-// starts. The slots do not overlap, since emitted functions promise LLVM that their pointers do not alias.
+// starts. The slots do not overlap, since emitted functions promise the compiler that their pointers do not alias.
 struct Workspace {
   struct Slot {
     Buffer buffer;
@@ -33,13 +33,13 @@ struct Workspace {
   std::vector<Slot> slots;
   int64_t bytes = 0;
 };
-// Lays out the allocations of global scope in `s`, without those inside its parallel loops.
+// Lays out the buffers of global scope that `s` allocates outside of its parallel loops.
 Workspace LayOut(const Stmt& s);
 
-// The largest workspace that lies on the stack. Larger ones come from AtContext (runtime/abi.h).
+// The largest workspace on the stack, in bytes. Larger workspaces come from AtContext (runtime/abi.h).
 inline constexpr int64_t kMaxStackBytes = 16 << 10;
 
-// The size of a buffer of constant shape.
+// Returns the size of a buffer of one dimension and constant shape.
 int64_t BytesOf(const Buffer& buffer);
 
 }  // namespace autotune

@@ -1,5 +1,6 @@
-// Parallel loops as all code generators for CPUs see them: what the body of such a loop takes from the function around
-// it, and how its iterations are divided into tasks. Plain values; thread-safe. Internal to codegen/.
+// Parallel loops, for all code generators for CPUs: the buffers and variables that the body of a parallel loop takes
+// from the function around it, and the division of its iterations into tasks. Plain values; thread-safe. Internal to
+// codegen/.
 #pragma once
 #include <functional>
 #include <vector>
@@ -9,9 +10,9 @@
 namespace autotune {
 
 // On one thread, a parallel loop runs as one task. On several threads it runs as kTasksPerThread tasks per thread, but
-// at most one task per iteration and kMaxTasks tasks. Task t of n runs iterations [t * extent / n, (t + 1) * extent /
-// n).
-inline constexpr int kTasksPerThread = 8;  // enough to balance slow tasks; more would cost time for handing them out
+// at most one task per iteration and kMaxTasks tasks in all. Task t of n runs the iterations from t * extent / n to
+// (t + 1) * extent / n, exclusive.
+inline constexpr int kTasksPerThread = 8;  // enough to balance slow tasks; more tasks would take longer to distribute
 inline constexpr int64_t kMaxTasks = 1 << 30;
 
 struct Captures {

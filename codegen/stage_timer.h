@@ -1,5 +1,5 @@
-// StageTimer: the CPU time of the stages of a build, which other programs of the machine do not change. Not
-// thread-safe: it measures the calling thread. Internal to codegen/.
+// StageTimer: measures the CPU time of each stage of a build. Unlike elapsed time, CPU time does not grow when other
+// programs use the machine. Not thread-safe: it measures the calling thread. Internal to codegen/.
 #pragma once
 #include <map>
 #include <string>
@@ -10,7 +10,7 @@ namespace autotune {
 
 class StageTimer {
  public:
-  // Borrows `times`, to which it adds milliseconds by stage.
+  // Borrows `times`, which gets the milliseconds of each stage.
   explicit StageTimer(std::map<std::string, double>& times) : times_(times) {}
   void End(const char* stage) {
     double now = CpuMilliseconds();

@@ -1,4 +1,4 @@
-// The client side of the build workers: MakeBuildWorkers.
+// The client side of the build workers: a Builder that hands jobs to worker processes.
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -44,8 +44,9 @@ int64_t RssBytes(pid_t pid) {
   return file >> size >> resident ? resident * sysconf(_SC_PAGESIZE) : 0;
 }
 
-// Number of workers that a job may lose before it fails. A candidate that kills two workers is likely the cause. Needed
-// kernels have more lives, since a machine that is short of memory also kills workers of harmless jobs.
+// Number of workers that may die while they run a job before the job fails. If two workers die on one candidate, the
+// candidate is probably the cause. Needed kernels have more lives, since a machine that is short of memory also kills
+// workers of harmless jobs.
 constexpr int kCandidateLives = 2, kNeededLives = 5;
 
 // The outcome of a job: an answer, or the reason why there is none.
@@ -55,11 +56,11 @@ struct Outcome {
   std::string text;
 };
 
-// Jobs that are run together.
+// One call of RunAll: its jobs, limits and progress.
 struct Run {
   const std::vector<Job>& jobs;
   double seconds;  // limit for each job
-  int lives;       // number of workers that a job may lose before it fails
+  int lives;       // number of workers that die on a job before it fails
   const std::function<void(int, Outcome)>& done;
   std::deque<int> waiting;
   std::vector<int> deaths;  // by job: number of workers that died while they ran it
@@ -180,8 +181,8 @@ class BuildWorkers : public Builder {
     spawn.fds[kBuildWorkerFd] = theirs.get();
     worker.process.emplace(TRY_NOTE(Subprocess::Spawn(spawn), "while starting a build worker"));
     worker.fd = std::move(ours);
-    // Limit the time of a write. A stopped worker reads nothing, and a job larger than the socket's buffer would block
-    // the client forever.
+    // Limits the time of a write. A stopped worker reads nothing, so without the limit a job larger than the socket's
+    // buffer would block the client forever.
     auto whole = static_cast<time_t>(options_.timeout_seconds);
     timeval timeout{whole, static_cast<suseconds_t>(1e6 * (options_.timeout_seconds - static_cast<double>(whole)))};
     if (setsockopt(worker.fd.get(), SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout) != 0)
@@ -231,7 +232,8 @@ class BuildWorkers : public Builder {
     if (!WriteFrame(worker.fd.get(), ToJson(run.jobs[job])).ok()) Lose(run, worker, HowItEnded(worker, "takes no job"));
   }
 
-  // Reads what a worker has sent. A complete answer finishes its job. If the connection is closed, the worker is lost.
+  // Reads the bytes that a worker has sent. A complete frame finishes the worker's job. If the connection is closed or
+  // the frame is damaged, the worker is lost.
   void Receive(Run& run, Worker& worker) {
     Result<bool> open = worker.reader.Fill(worker.fd.get());
     Result<std::optional<Json>> frame = worker.reader.Next();
@@ -249,8 +251,8 @@ class BuildWorkers : public Builder {
     }
   }
 
-  // Handles a worker that ended while it ran a job. The job waits again, unless it has lost `lives` workers: then it
-  // fails.
+  // Handles a worker that ended while it ran a job. The job fails if it has now lost `lives` workers; otherwise it
+  // waits for another worker.
   static void Lose(Run& run, Worker& worker, const std::string& how) {
     const int job = std::exchange(worker.running, -1);
     worker.process.reset();

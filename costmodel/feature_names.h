@@ -8,8 +8,8 @@ namespace autotune {
 
 struct FeatureName {
   std::string name;    // such as "block0.access2.write"; all features of a missing block or access are 0
-  std::string unit;    // of the quantity: "bytes", "lines", ...; may be empty
-  bool is_log = true;  // the feature is log2(1 + quantity); false: the quantity itself
+  std::string unit;    // of the quantity, such as "bytes" or "lines"; may be empty
+  bool is_log = true;  // true: the feature is log2(1 + quantity); false: it is the quantity itself
   double QuantityOf(double feature) const;
 };
 

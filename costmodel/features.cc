@@ -12,7 +12,7 @@
 namespace autotune {
 namespace {
 
-// The cost of one instance of the block, in units of an addition.
+// Returns the cost of one instance of the block, in units of an addition.
 double OperationsOf(const Nest::Block& block) { return block.arithmetic.Cost() + block.arithmetic.select; }
 
 float Log(double x) { return std::log2(1.0F + static_cast<float>(std::max(0.0, x))); }
@@ -119,7 +119,7 @@ class Extractor {
   }
 
  private:
-  // The number of loops around a block that are not around the block before it.
+  // Returns the number of loops around a block that are not around the block before it.
   int OwnLoops(size_t block) const {
     std::span<const Nest::Index> loops = nest_.LoopsOf(nest_.blocks[block]), before;
     if (block > 0) before = nest_.LoopsOf(nest_.blocks[block - 1]);
@@ -130,7 +130,8 @@ class Extractor {
     const Nest::Block& block = nest_.blocks[prefetch.block];
     std::span<const Nest::Index> loops = nest_.LoopsOf(block);
     const size_t level = static_cast<size_t>(std::ranges::find(loops, prefetch.loop) - loops.begin()) + 1;
-    double around = 1, between = 1;  // iterations of the loops down to prefetch.loop, and below it down to prefetch.at
+    // Iterations of the loops down to prefetch.loop, and of the loops inside prefetch.loop down to prefetch.at.
+    double around = 1, between = 1;
     bool below = false;
     for (Nest::Index loop : loops) {
       (below ? between : around) *= static_cast<double>(nest_.loops[loop].extent);
@@ -165,7 +166,7 @@ class Extractor {
     }
   }
 
-  // The product of the extents of the block's loops at positions [begin, end).
+  // Returns the product of the extents of the block's loops at positions [begin, end).
   double Iterations(const Nest::Block& block, size_t begin, size_t end) const {
     double iterations = 1;
     std::span<const Nest::Index> loops = nest_.LoopsOf(block);
@@ -199,8 +200,9 @@ class Extractor {
     return out;
   }
 
-  // The mean, over the loops, of the logarithm of `*what` (bytes or lines) that one run of the loop touches. It depends
-  // on the order of all loops, while the features per cache ignore the order of loops whose data fits into one cache.
+  // Returns the mean, over the loops, of the logarithm of the bytes or lines (`*what`) that one run of the loop
+  // touches. The mean depends on the order of all loops, while the features per cache ignore the order of loops whose
+  // data fits into one cache.
   float WorkingSet(const Nest::Block& block, double Footprint::*what) const {
     std::span<const Nest::Index> loops = nest_.LoopsOf(block);
     float sum = 0;
@@ -213,8 +215,8 @@ class Extractor {
     return count == 0 ? 0 : sum / static_cast<float>(count);
   }
 
-  // The size of the register tile in vectors: the elements that the innermost unrolled and vectorized loops write. -1
-  // if the block writes nothing in registers.
+  // Returns the size of the register tile in vectors: of the elements that the innermost unrolled and vectorized loops
+  // write. Returns -1 if the block writes nothing in registers.
   double RegisterTile(const Nest::Block& block) const {
     std::span<const Nest::Access> accesses = nest_.AccessesOf(block);
     std::span<const Nest::Index> loops = nest_.LoopsOf(block);
@@ -228,7 +230,7 @@ class Extractor {
     return -1;
   }
 
-  // 0: no guards or branches, 1: some, 2: guards that differ between the lanes of a vector.
+  // Returns 0 without guards and branches, 2 if a guard differs between the lanes of a vector, and 1 otherwise.
   float Guarded(const Nest::Block& block) const {
     if (block.guards.size == 0) return block.branches ? 1.F : 0.F;
     for (Nest::Index loop : nest_.LoopsOf(block)) {
@@ -249,8 +251,8 @@ class Extractor {
     return false;
   }
 
-  // 2 for streaming stores, else 1. Code generation uses streaming stores for large outputs that the block does not
-  // read.
+  // Returns 2 for streaming stores, else 1. Code generation uses streaming stores for large outputs that the block does
+  // not read.
   float Written(const Nest::Access& access) const {
     const Nest::Buffer& buffer = nest_.buffers[access.buffer];
     const bool result = buffer.role == Nest::Role::kOutput && !access.reads;
@@ -267,7 +269,7 @@ class Extractor {
           s_.ranked, [&](size_t other) { return footprints.At(other, 0).lines < footprints.At(a, 0).lines; });
       s_.ranked.insert(place, a);
     }
-    size_t fits[schema::kLevels];  // for the registers and each cache: the outermost level whose footprint fits
+    size_t fits[schema::kLevels];  // by level of memory: the outermost loop level whose footprint fits
     const double capacity[schema::kLevels] = {
         static_cast<double>(target_.vector_bits / 8 * target_.vector_registers), static_cast<double>(target_.l1_bytes),
         static_cast<double>(target_.l2_bytes), static_cast<double>(target_.l3_bytes)};
@@ -288,7 +290,7 @@ class Extractor {
       out[3] = Log(whole);
       for (size_t c = 0; c < schema::kLevels; ++c) {
         const Footprint& f = footprints.At(a, fits[c]);
-        const double repeats = Iterations(block, 0, fits[c]);  // how often the footprint that fits is loaded
+        const double repeats = Iterations(block, 0, fits[c]);  // number of times that the footprint is loaded
         out[4 + 2 * c] = Log(f.bytes * repeats);
         out[5 + 2 * c] = Log(f.lines * repeats);
       }

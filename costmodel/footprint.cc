@@ -11,10 +11,10 @@
 namespace autotune {
 namespace {
 
-constexpr int64_t kWide = int64_t{1} << 40;  // span of a value of unknown range; more than any buffer has elements
-constexpr int64_t kMost = int64_t{1} << 60;
+constexpr int64_t kWide = int64_t{1} << 40;  // bound of a value of unknown range; more than any buffer has elements
+constexpr int64_t kMost = int64_t{1} << 60;  // products saturate here
 
-// gcd(a, b), where gcd(0, x) = x. The frequent cases need no loop.
+// Returns gcd(a, b), where gcd(0, x) = x. The frequent cases need no loop.
 int64_t CommonFactor(int64_t a, int64_t b) {
   if (a == 1 || b == 1) return 1;
   if (a == 0 || a == b) return b;
@@ -42,7 +42,7 @@ void Accumulate(Spread& sum, const Spread& x, int64_t coefficient) {
   sum.count = std::min(TimesWithin<kMost>(sum.count, x.count), (sum.span - 1) / sum.step + 1);
 }
 
-// The greatest possible remainder of x's least value modulo `period`.
+// Returns the greatest possible remainder of x's least value modulo `period`.
 int64_t WorstOffset(const Spread& x, int64_t period) {
   if (x.align == 0) return FloorModulo(x.offset, period);
   const int64_t factor = CommonFactor(x.align, period);
@@ -70,7 +70,8 @@ void ReduceModulo(Spread& x, int64_t period) {
     if (!within) x.low = x.align == 0 ? x.offset : 0, x.high = worst;
     return;
   }
-  // The values wrap around. They become all multiples of the step below the period, shifted by the common remainder.
+  // The values wrap around. The result may then be any multiple of the step below the period, plus the remainder by the
+  // step that all values have in common.
   x.step = CommonFactor(x.step, period);
   x.count = std::min(x.count, period / x.step);
   const bool same_remainder = x.align % x.step == 0;

@@ -14,8 +14,9 @@ namespace autotune {
 struct Spread {
   int64_t span = 1;   // from the least to the greatest value, both included
   int64_t count = 1;  // distinct values
-  int64_t step = 0;   // all differences are multiples of the step; 0: there is only one value
-  // The least value is offset + a multiple of `align` (0: exactly the offset), and lies within [low, high].
+  int64_t step = 0;   // all differences of values are multiples of the step; 0: there is only one value
+  // The least value is `offset` plus a multiple of `align`, and lies within [low, high]. If `align` is 0, the least
+  // value is `offset` itself.
   int64_t align = 0, offset = 0, low = 0, high = 0;
 };
 
@@ -28,8 +29,8 @@ enum class Contiguity { kNoVector, kSame, kContiguous, kStrided };
 
 class Footprints {
  public:
-  // Computes the footprints of the block at all levels. At level l the loops from position l inwards run, so level 0 is
-  // the whole block.
+  // Computes the footprints of the block at all levels. At level l, the loops from position l inwards run and the loops
+  // outside them are fixed. So level 0 is the whole block.
   void Compute(const Nest& nest, const Nest::Block& block, int line_bytes);
 
   size_t levels() const { return static_cast<size_t>(block_->loops.size) + 1; }
@@ -37,7 +38,8 @@ class Footprints {
   const Footprint& Total(size_t level) const { return total_[level]; }  // of all accesses
   Contiguity ContiguityOf(size_t access) const { return contiguity_[access]; }
 
-  // For tests: the values of subscript `dim` of an access, calculated independently of Compute.
+  // For tests: returns the values of subscript `dim` of an access at a level, calculated from scratch, while Compute
+  // updates them from level to level.
   static Spread SubscriptSpread(const Nest& nest, const Nest::Block& block, size_t access, size_t dim, size_t level);
 
  private:
@@ -60,15 +62,16 @@ class Footprints {
   const Nest::Block* block_ = nullptr;
   std::vector<char> runs_;               // by loop of the Nest: 1 if the loop runs, 0 if it is fixed
   std::vector<Mask> loops_of_iterator_;  // by iterator of the block
-  std::vector<Spread> iterators_;
-  std::vector<Mask> iterators_of_access_, loops_of_access_;  // the loops that an access uses through any iterator
-  std::vector<char> plain_;                                  // by access: it uses loops through iterators only
-  std::vector<size_t> first_subscript_;                      // by access: its first index in the next two
-  std::vector<Mask> loops_of_subscript_;
-  std::vector<Spread> subscripts_;
-  std::vector<Footprint> footprints_;
-  std::vector<Footprint> total_;
-  std::vector<Contiguity> contiguity_;
+  std::vector<Spread> iterators_;        // by iterator of the block
+  // By access: its iterators, and the loops in its subscripts, directly or through iterators.
+  std::vector<Mask> iterators_of_access_, loops_of_access_;
+  std::vector<char> plain_;               // by access: 1 if its subscripts use loops through iterators only
+  std::vector<size_t> first_subscript_;   // by access: its first position in the next two tables
+  std::vector<Mask> loops_of_subscript_;  // by access and dimension
+  std::vector<Spread> subscripts_;        // by access and dimension
+  std::vector<Footprint> footprints_;     // by access and level
+  std::vector<Footprint> total_;          // by level
+  std::vector<Contiguity> contiguity_;    // by access
 };
 
 }  // namespace autotune

@@ -1,5 +1,5 @@
-// Regression: gradient-boosted trees that predict a number from the features of a program. The scores of a CostModel
-// only rank; a Regression predicts the label itself. Thread-safe once fitted.
+// Regression: gradient-boosted trees that predict a number from the features of a program. A Regression predicts the
+// label itself, while the scores of a CostModel only rank candidates. Thread-safe once fitted.
 #pragma once
 #include <memory>
 #include <span>

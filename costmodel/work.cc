@@ -8,12 +8,12 @@
 namespace autotune {
 namespace {
 
-constexpr int kAnyLine = 64;  // bytes; any value is right, since the counts of lines are not used
+constexpr int kAnyLine = 64;  // bytes of a cache line; without effect, since only counts of bytes are used
 
-// How the given blocks use one buffer. `bytes`: the most bytes of the buffer that one block touches.
+// How the given blocks use one buffer.
 struct Use {
   bool read = false, written = false;
-  double bytes = 0;
+  double bytes = 0;  // most bytes of the buffer that one block touches
 };
 
 }  // namespace

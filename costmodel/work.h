@@ -1,5 +1,5 @@
-// Work: the operations of blocks of a Nest and the bytes that they must move in any order of their loops. A pure
-// function; thread-safe.
+// Work: the operations of blocks of a Nest, and the bytes that these blocks must move whatever the order of their loops
+// is. A pure function; thread-safe.
 #pragma once
 #include <span>
 
@@ -8,7 +8,8 @@
 namespace autotune {
 
 struct Work {
-  // In units of an addition (ir/arithmetic.h), without padding. A block's instance that only moves an element counts 1.
+  // In units of an addition (ir/arithmetic.h), without padding. An instance of a block that only moves an element
+  // counts 1.
   double operations = 0;
   double read_bytes = 0;   // bytes of buffers that no given block writes; each element once
   double write_bytes = 0;  // bytes of buffers that no given block reads, except to accumulate into them

@@ -1,4 +1,4 @@
-// Helpers for the files that call XGBoost: they turn its errors into a Status and rows of features into its matrix.
+// Helpers for the files that call XGBoost: its errors as a Status, its matrices, and predictions.
 #pragma once
 #include <xgboost/c_api.h>
 
@@ -38,8 +38,8 @@ struct Matrix {
   }
 };
 
-// The booster's predictions, in the order of the rows. XGBoost returns a buffer that the booster owns, so calls on one
-// booster must not overlap.
+// Returns the booster's predictions, in the order of the rows. XGBoost writes them to a buffer that the booster owns,
+// so calls on one booster must not overlap.
 inline std::vector<float> Predict(BoosterHandle booster, const std::vector<const Features*>& rows) {
   Matrix matrix;
   matrix.Fill(rows).value();

@@ -16,15 +16,15 @@ using xgboost::Matrix;
 using xgboost::SeedText;
 using xgboost::Xgb;
 
-constexpr size_t kFewest = 8;  // least number of samples over all tasks; fewer would only be memorised
-// A sample has contrast if it failed or is slower than its task's best by this factor. Such samples tell bad candidates
-// from good ones: two measurements of one schedule differ by less.
+constexpr size_t kFewest = 8;  // least number of samples, over all tasks, for a training; fewer would be memorised
+// A sample has contrast if it failed or is slower than its task's best by more than this factor. Such samples tell bad
+// candidates from good ones, since two measurements of one schedule differ by less.
 constexpr double kContrast = 1.1;
 // A task applies the share (c + kOthers) / (c + kTrust) of the correction, where c is the number of its own samples
-// with contrast: a quarter without any, most of it after a round of 16 candidates.
+// with contrast. The share is a quarter for c = 0, and 62 % for c = 16.
 constexpr double kOthers = 4, kTrust = 16;
-// The least weight of a sample. A weight is the speed relative to the task's best, since errors matter most where
-// candidates compete for the first place.
+// The least weight of a sample. The weight is the sample's speed relative to its task's best, since errors matter most
+// for candidates that compete for the first place.
 constexpr double kLeastWeight = 0.1;
 constexpr int kBins = 64;              // per feature; most features are logarithms with a few dozen values
 constexpr double kLeastChance = 1e-3;  // least chance of success; keeps its logarithm finite
@@ -44,8 +44,8 @@ class Trees {
   }
   bool empty() const { return !handle_; }
 
-  // Adds `rounds` trees. `again`: drop the existing trees first. `objective`: name of an XGBoost objective. `base`: the
-  // prediction without trees.
+  // Adds `rounds` trees. If `again`, drops the existing trees first. `objective` is the name of an XGBoost objective,
+  // `base` the prediction without trees.
   Status Boost(const TrainingSet& set, int rounds, bool again, const char* objective, double base,
                const XgboostOptions& options) {
     Matrix matrix;
@@ -90,9 +90,11 @@ class Trees {
 // - The first one predicts the residual log(draft / measured), minus the median of the task. The median makes tasks
 //   comparable: the draft score may be wrong by any factor that is the same for all candidates of a task.
 // - The second one predicts the probability that a candidate fails. A failure has no time and so no residual; an
-//   invented slow time would teach the first trees that the fast neighbours of a failure are slow.
+//   invented slow time would teach the first set that the fast neighbours of a failure are slow.
 //
-//   score = -log(draft) + share of the task * residual + log(1 - probability of failure)
+//   score = -log(draft) + share * residual + log(1 - probability of failure)
+//
+// `share` is how far a task trusts the correction (kTrust).
 class XgboostModel : public CostModel {
  public:
   explicit XgboostModel(const XgboostOptions& options) : options_(options) {}
@@ -109,10 +111,10 @@ class XgboostModel : public CostModel {
     }
   }
 
-  // Adds rounds in proportion to the share of new samples. They train on all samples, since medians and bests have
-  // moved, and each round starts from the error that is left. The rounds between two doublings of the samples add up to
-  // about 70 % (ln 2) of a training from scratch. After a doubling the trees that learned from few samples are worth
-  // replacing, so the training starts from scratch.
+  // Adds rounds in proportion to the share of new samples. New rounds train on all samples, since new samples change
+  // the medians and bests of tasks; each round corrects the error that the trees before it leave. When the samples have
+  // doubled, the training starts from scratch, to replace the trees that learned from few samples. The rounds between
+  // two doublings add up to about 70 % (ln 2) of a training from scratch.
   Status Train() override {
     if (best_.empty() || samples_.size() < kFewest || samples_.size() == trained_on_) return {};
     const bool again = samples_.size() >= 2 * started_on_;
@@ -174,7 +176,8 @@ class XgboostModel : public CostModel {
     return set;
   }
 
-  // Empty unless there are both failures and successes: a classifier needs examples of both.
+  // Returns the training set of the classifier of failures. It is empty unless there are both failures and successes,
+  // since a classifier needs examples of both.
   TrainingSet Outcomes() const {
     TrainingSet set;
     size_t failures = 0;

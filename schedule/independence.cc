@@ -27,7 +27,7 @@ bool IsPrivate(Scope scope, LoopKind kind) {
 
 }  // namespace
 
-// Returns true if e is var plus terms that are fixed while var and the inner loops run. Its values are then
+// Returns true if e is var plus terms that are fixed while var and the inner loops run. The values of e are then
 // consecutive.
 static bool IsShifted(const Expr& e, const Name& var, const Ranges& inner) {
   LinearForm form = ToLinear(e);
@@ -35,8 +35,8 @@ static bool IsShifted(const Expr& e, const Name& var, const Ranges& inner) {
 }
 
 // Simplifies (k * a + r) // (k * m) to a // m, and (k * a + r) % (k * m) to a % m, if r lies in [0, k). k divides the
-// coefficients of all terms with var. The expression determines the result, so the result may take its place here.
-// Returns any other expression unchanged.
+// coefficients of all terms with var. The remainders are not equal, but the value of the first one determines the value
+// of the second one, which suffices here. Returns any other expression unchanged.
 static Expr WithoutLowDigits(const Expr& e, const Name& var, const Ranges& inner) {
   const Binary* b = e.As<Binary>();
   const int64_t* by = b && (b->op == BinaryOp::kFloorDiv || b->op == BinaryOp::kFloorMod) ? AsInt(b->b) : nullptr;
@@ -70,8 +70,8 @@ static int CountDivisions(const Expr& e) {
   return count;
 }
 
-// If `value` is x // d and `remainder` is the remainder of x // (d / by) by `by`, returns x // (d / by), which
-// determines both. Returns nothing otherwise.
+// If `value` is x // d and `remainder` is (x // (d / by)) % by, returns x // (d / by), which determines both. Returns
+// nothing otherwise.
 static std::optional<Expr> JoinedQuotient(const Expr& value, const Expr& remainder, int64_t by, const Ranges& ranges) {
   const Binary* quotient = value.As<Binary>();
   const int64_t* whole = quotient && quotient->op == BinaryOp::kFloorDiv ? AsInt(quotient->b) : nullptr;
@@ -81,9 +81,9 @@ static std::optional<Expr> JoinedQuotient(const Expr& value, const Expr& remaind
   return joined;
 }
 
-// Joins two of the values. Two values q and a % b determine b * q + a % b, which is a + b * (q - a // b). Replaces the
-// two by this sum if the sum has fewer quotients and remainders, for example if q is a // b: then the sum is a. Returns
-// true if it joined two values.
+// Replaces two of the values by one that they determine, and returns true if it found such a pair. Two values q and
+// a % b determine b * q + a % b, which is a + b * (q - a // b). The sum replaces both if it has fewer quotients and
+// remainders than they have. If q is a // b, for example, the sum is a.
 static bool JoinTwo(std::vector<Expr>& values, const Ranges& ranges) {
   for (size_t j = 0; j < values.size(); ++j) {
     const Binary* remainder = values[j].As<Binary>();
@@ -112,8 +112,8 @@ static Expr WithoutFixedTerms(const Expr& value, const Name& var, const Ranges& 
   return changing.InOrder();
 }
 
-// Returns values that the spatial iterators determine: their bindings, where the quotient and the remainder of one
-// value are joined to this value. `known` maps loops of one iteration to their only value, or is empty.
+// Returns values that the spatial iterators determine: their bindings, with the quotient and the remainder of a value
+// joined to the value itself. `known` maps loops of one iteration to their only value, or is empty.
 static std::vector<Expr> Determined(const Block& block, const LoopRange& var, const Ranges& inner,
                                     const VarMap& known) {
   std::vector<Expr> values;
@@ -164,8 +164,8 @@ static std::optional<Expr> AsOneQuotient(const Expr& e, const Name& var) {
   return std::nullopt;
 }
 
-// Strips e of its nested quotients and remainders by constants. Returns the expression inside them, and which of its
-// digits e keeps.
+// Strips e of its nested quotients and remainders by constants. Returns the expression inside them and the digits of it
+// that e keeps. Returns nothing if a remainder cuts a digit in two, or if a constant is too large.
 static std::optional<Digits> DigitsOf(const Expr& e, const Name& var) {
   const Binary* b = e.As<Binary>();
   const int64_t* by = b && (b->op == BinaryOp::kFloorDiv || b->op == BinaryOp::kFloorMod) ? AsInt(b->b) : nullptr;
@@ -182,13 +182,13 @@ static std::optional<Digits> DigitsOf(const Expr& e, const Name& var) {
   } else if (digits->to == Digits::kAll || digits->to % next == 0) {
     digits->to = next;
   } else if (next < digits->to) {
-    return std::nullopt;  // the remainder cuts a digit in two
+    return std::nullopt;
   }
   return digits;
 }
 
-// Returns true if `digits` are also digits of `base`. They are if `base` equals digits.base, or differs from it by a
-// multiple of digits.to, after which the digits repeat.
+// Returns true if `digits` are also digits of `base`: if `base` equals digits.base, or differs from it by a multiple of
+// digits.to, after which the digits repeat.
 static bool AreDigitsOf(const Digits& digits, const Expr& base) {
   if (Equal(digits.base, base)) return true;
   if (digits.to == Digits::kAll) return false;
@@ -197,9 +197,10 @@ static bool AreDigitsOf(const Digits& digits, const Expr& base) {
   return CommonFactor(distance.ToExpr()) % digits.to == 0;
 }
 
-// Collects the digits of var that the values determine, and checks that together they determine var. The value var
-// itself gives all digits, var // a gives the digits from a on, and var % b the digits below b. A value counts only if
-// the coefficient of its term with var exceeds the spread of the terms of the inner loops.
+// Collects the digits of var that the values of the spatial iterators determine, and checks that together these digits
+// determine var. The value var itself gives all digits, var // a gives the digits from a on, and var % b the digits
+// below b. A value counts only if the coefficient of its term with var exceeds the spread of the terms of the inner
+// loops.
 // The values may use var plus an offset instead of var, if the offset is the same in all of them: n consecutive numbers
 // have different remainders by any number from n on.
 bool SeparatesInstances(const Block& block, const LoopRange& var, const Ranges& inner) {
@@ -215,9 +216,9 @@ bool SeparatesInstances(const Block& block, const LoopRange& var, const Ranges& 
       own = &t;
     }
     if (!own || several) continue;  // several terms with var may cancel
-    // Computes the spread of the terms of inner loops; outer loops are fixed. `all` is the number of values that var's
-    // term spans. A term whose coefficient is a multiple of `all` is left out, since the remainder by `all` does not
-    // depend on it.
+    // Computes the spread of the terms of inner loops; outer loops are fixed. `all` is the length of the interval that
+    // the term with var spans. Terms whose coefficients are multiples of `all` are left out: the remainder by `all`
+    // still determines the term with var.
     LinearForm atom;
     atom.Add(own->atom, 1);
     const std::optional<Bounds> values = BoundsOf(atom, Concat({var}, inner));
@@ -237,9 +238,9 @@ bool SeparatesInstances(const Block& block, const LoopRange& var, const Ranges& 
   }
   std::sort(digits.begin(), digits.end(),
             [](const Digits& a, const Digits& b) { return std::pair(a.from, a.to) < std::pair(b.from, b.to); });
-  // `known`: base % known is determined. Digits that begin at `known` or below, and end at a multiple `to` of it,
-  // determine base % to as well: values with equal remainders by `known` differ in these digits or are equal modulo
-  // `to`.
+  // Returns true if the digits of `base` determine var. Invariant: the digits so far determine base % known. Digits
+  // that begin at `known` or below, and end at a multiple `to` of `known`, extend this to base % to, since two values
+  // with equal remainders by `known` either differ in these digits or are equal modulo `to`.
   auto tell_apart = [&](const Expr& base) {
     int64_t known = 1;
     for (const Digits& d : digits) {
@@ -254,8 +255,8 @@ bool SeparatesInstances(const Block& block, const LoopRange& var, const Ranges& 
 
 namespace {
 
-// Checks that no loop around `loop` continues a sum in a buffer of which each iteration of `loop` has its own copy. The
-// copy, and with it the sum so far, is lost when the iteration ends.
+// Checks that no reduction loop outside `loop` accumulates into a buffer of which each iteration of `loop` has its own
+// copy. The copy, and with it the partial sum, is lost when the iteration ends.
 Status CheckNoneContinued(const State& state, const For& loop, LoopKind kind) {
   std::vector<Block> reductions;
   ForEachBlock(loop.body, [&](const Block& block, const auto&) {

@@ -22,8 +22,8 @@ Intrinsic Make(const std::string& name, const std::string& params, const std::st
   return {name, parse(description), parse(implementation)};
 }
 
-// c[i] += a * b[i] for n elements: a row of a matrix product. `update` is the new value of c[v]: an fma, or a product
-// and a sum.
+// c[i] += a * b[i] for n elements: a row of a matrix product. `update` is the text of the new value of c[v], either an
+// fma or a product and a sum.
 Intrinsic Axpy(const std::string& name, int n, const std::string& update) {
   auto sized = [&](const std::string& text) { return Replaced(text, "N", std::to_string(n)); };
   std::string block = "{ block update(v: S N = i) { c[v] = " + update + " } }";
@@ -31,8 +31,8 @@ Intrinsic Axpy(const std::string& name, int n, const std::string& update) {
               sized("for i in N vectorized " + block));
 }
 
-// c[i, j] += a[i, k] * b[k, j] for m rows, n columns and 4 products each: a register tile's update. Both programs add
-// the products of an element in the same order.
+// c[i, j] += a[i, k] * b[k, j] for m rows and n columns, with 4 products for each element: the update of a register
+// tile. Both programs add the products of an element in the same order.
 Intrinsic Gemm(const std::string& name, int m, int n) {
   auto sized = [&](const std::string& text) {
     return Replaced(Replaced(text, "M", std::to_string(m)), "N", std::to_string(n));

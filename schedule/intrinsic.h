@@ -4,9 +4,9 @@
 // refers to an intrinsic by its name.
 //
 // A parameter stands for a part of a buffer of its type. The buffer has at least the rank of the parameter. The
-// dimensions of the parameter are the last ones of the buffer, from any offset; the index in each other dimension is
-// fixed. If a parameter states `strides`, the buffer must have the same strides. If a program reads an output before it
-// writes it, the operation updates the output.
+// parameter's dimensions are the last dimensions of the buffer, each from any offset; the index in the buffer's other
+// dimensions is fixed. If a parameter states `strides`, the buffer must have the same strides. A program that reads an
+// output before it writes it describes an operation that updates the output.
 //
 // For every intrinsic, both programs touch all of each parameter and nothing beyond, and leave the same bits in the
 // outputs, whatever the inputs hold (tests/schedule/intrinsic_test.cc, tests/codegen/intrinsic_test.cc).
@@ -23,7 +23,7 @@ struct Intrinsic {
   PrimFunc description, implementation;  // schedulable
 };
 
-// All intrinsics, in the order of schedule/intrinsic.cc.
+// Returns all intrinsics, in the order of schedule/intrinsic.cc.
 const std::vector<Intrinsic>& Intrinsics();
 const Intrinsic* FindIntrinsic(const Name& name);  // null if there is none
 

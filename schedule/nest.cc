@@ -25,7 +25,7 @@ bool HoldsLoop(const Stmt& s) {
   return found;
 }
 
-// Drops the terms and nested sums that nothing refers to.
+// Rebuilds the tables of terms and sums without the entries that nothing refers to.
 class Compactor {
  public:
   explicit Compactor(Nest& nest) : nest_(nest) {}
@@ -89,10 +89,10 @@ class Maker {
     Nest::Of of;
     Index index;
   };
-  // An annotation of a loop that prefetches.
+  // The annotation of a loop that prefetches (kPrefetchOf in ir/annotations.h).
   struct Hints {
-    std::string key;  // the annotation's key without its prefix kPrefetchOf
-    Index at;
+    std::string key;            // the annotation's key without its prefix kPrefetchOf
+    Index at;                   // the loop with the annotation
     std::vector<Index> around;  // the loops around `at`, and `at` itself
     Index first_block;          // the blocks inside `at` are [first_block, last_block)
     Index last_block = 0;
@@ -187,8 +187,8 @@ class Maker {
     }
   }
 
-  // Adds the statements `s` of a block to the nest. A sequence of statements without loops becomes one Nest::Block. In
-  // a sequence with loops, each statement is added on its own. A loop inside the block counts like a loop around it.
+  // Adds the statement `s` inside a block to the nest. A statement without loops becomes one Nest::Block. Of a sequence
+  // that contains loops, each statement is added on its own. A loop inside the block counts like a loop around it.
   void CollectBody(const Block& block, const Stmt& s) {
     if (const For* loop = s.As<For>()) return Enter(*loop, [&] { CollectBody(block, loop->body); });
     if (const If* n = s.As<If>()) {
@@ -399,7 +399,8 @@ int64_t Nest::BytesOf(const Buffer& buffer) const {
 Nest NestOf(const PrimFunc& func) { return Maker().Make(func); }
 
 void MarkPrepared(Nest& nest) {
-  // A statement of the function's body is an outermost loop with all its blocks, or a block without loops.
+  // Returns a number for the top-level statement that contains the block. It is the index of the outermost loop, or a
+  // negative number if the block has no loops.
   auto statement_of = [&](size_t block) {
     const Nest::Range& loops = nest.blocks[block].loops;
     return loops.size > 0 ? nest.loop_lists[loops.begin] : Nest::kNone - 1 - static_cast<Index>(block);

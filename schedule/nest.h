@@ -1,13 +1,13 @@
 // Nest: the cost-relevant facts of one scheduled function, as numbers. It holds the loops around each block, the
 // iterators that they drive, the addresses that the blocks access, the arithmetic of an instance, and the annotations
-// that steps left. Features (costmodel/features.h) are computed from it, and from nothing else.
+// that steps left. Features (costmodel/features.h) are computed from it and the target alone.
 //
-// A Nest belongs to one candidate, so all extents are integers. It comes from a program (NestOf). A step can also be
-// applied to it directly, which needs no program; schedule/nest_sums.h has the arithmetic for that. It holds no Expr,
-// and its tables hold plain values. A copy into an existing Nest allocates nothing once the tables have grown.
+// A Nest belongs to one candidate, so all extents are integers. NestOf makes it from a program. A step can also be
+// applied to the Nest directly, without a program; schedule/nest_sums.h has the arithmetic for that. The tables hold
+// plain values, and no Expr. A copy into an existing Nest allocates nothing once the tables have grown.
 //
-// A value that is not a sum is `opaque`: the Nest only has its bounds and the variables that it depends on, which
-// over-approximates it.
+// A value that cannot be written as a sum is `opaque`. The Nest only has the value's bounds and the variables on which
+// it depends, so it over-approximates the value.
 //
 // A value type: threads may share an object only to read it. A Nest does not check legality: it describes a program
 // that a schedule made.
@@ -37,7 +37,7 @@ struct Nest {
     kLoop,      // `index` in `loops`; its values are [0, extent)
     kIterator,  // `index` in `iterators`; its values are [0, extent) wherever the block's guards hold
     kSum,       // `index` in `sums`
-    kOpaque,    // any value within the bounds of sums[index]; it changes only when a term of that sum changes
+    kOpaque,    // an unknown value within the bounds of sums[index], which depends on the terms of that sum only
   };
   // coefficient * ((x // div) % mod), where `of` and `index` name x. div 1 means no division, mod 0 no remainder. The
   // coefficient is not 0.
@@ -84,7 +84,7 @@ struct Nest {
     Range loops;            // in `loop_lists`: the loops around the statements, outermost first
     Range iterators;        // in `iterators`
     Range accesses;         // in `accesses`; one for each distinct pair of buffer and subscripts
-    Range guards;           // in `guards`; without guards that always hold because of the extents
+    Range guards;           // in `guards`; guards that the extents imply are left out
     Arithmetic arithmetic;  // operations of one instance
     bool has_init = false;  // the block initialises its reduction
     bool branches = false;  // some of its statements run under conditions of their own
@@ -110,9 +110,9 @@ struct Nest {
     int64_t ahead = 1;
   };
 
-  std::vector<Block> blocks;  // in program order
-  std::vector<Loop> loops;    // two blocks are inside one loop if both lists name it
-  std::vector<Index> loop_lists;
+  std::vector<Block> blocks;      // in program order
+  std::vector<Loop> loops;        // each loop of the program once
+  std::vector<Index> loop_lists;  // positions in `loops`; blocks inside the same loop list the same position
   std::vector<Iterator> iterators;
   std::vector<Access> accesses;
   std::vector<Guard> guards;

@@ -1,9 +1,10 @@
 // NestSums: arithmetic on the sums of a Nest. NestOf makes sums with it, and steps that are applied to a Nest change
-// them with it, so both end in the same normal form. It follows schedule/affine.h, on numbers.
+// sums with it, so both end in the same normal form. The rules are those of arith/affine.h, applied to numbers instead
+// of expressions.
 //
-// Normal form: terms of the same variable are added up. A // or % distributes over the terms that its constant divides.
-// It disappears if the bounds determine its result, and it merges with a // or % directly below it. Terms over loops of
-// extent 1 stay, so a loop's role does not depend on its extent.
+// Normal form: terms of the same variable are added up. A // or % distributes over the terms whose coefficients its
+// constant divides, merges with a // or % nested directly in it, and disappears if the bounds determine its result.
+// Terms over loops of extent 1 stay, so a loop's role does not depend on its extent.
 //
 // Sums are values. The class appends nested sums to Nest::sums and lists of terms to Nest::terms; it never removes
 // entries that are no longer used. Not thread-safe.

@@ -100,7 +100,8 @@ class Printer {
       if (term.coefficient != 1) text = std::to_string(term.coefficient) + "*" + text;
       parts.push_back(text);
     }
-    std::ranges::sort(parts);  // equal sums may list terms with equal coefficients in different orders
+    // Sorts the terms, since equal sums may have terms with equal coefficients in different orders.
+    std::ranges::sort(parts);
     if (sum.constant != 0 || parts.empty()) parts.push_back(std::to_string(sum.constant));
     const std::string text = Joined(parts, " + ");
     return sum.low > -Nest::kUnbounded || sum.high < Nest::kUnbounded ? "{" + Bounded(text, sum.low, sum.high) + "}"

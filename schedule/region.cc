@@ -76,10 +76,11 @@ Result<Region> RegionVisited(const Block& block, size_t iter, const Ranges& runn
   const Iter& it = block.iters[iter];
   std::optional<Region> region = DenseRegionOf(Normalize(it.binding, Concat(fixed, running)), running);
   if (!region) {
-    return Err("block '", block.name, "' does not visit an interval of iterator '", it.var, "' in one iteration");
+    return Err("block '", block.name, "' does not visit a contiguous range of iterator '", it.var,
+               "' in one iteration");
   }
-  // A guard on the running part of the iterator shortens the interval. A guard on the whole iterator is skipped: it
-  // only keeps the iterator within its extent.
+  // A guard on the part of the binding that the running loops change shortens the interval. A guard on the whole
+  // binding is skipped, since it only keeps the iterator within its extent.
   for (const Expr& conjunct : Conjuncts(block.predicate)) {
     if (BoundedIter(block, conjunct) || IsLowerBound(block, conjunct) || !UsesAny(conjunct, running)) continue;
     bool concerns = false;
@@ -91,7 +92,7 @@ Result<Region> RegionVisited(const Block& block, size_t iter, const Ranges& runn
     LinearForm guarded = less ? Normalize(less->a, Concat(fixed, running)) : LinearForm();
     guarded.Add(part, -1);
     if (!less || less->op != BinaryOp::kLt || !AsInt(less->b) || !guarded.IsConst() || guarded.constant != 0) {
-      return Err("block '", block.name, "' has the guard ", "on part of iterator '", it.var, "'");
+      return Err("block '", block.name, "' has a guard ", "on part of iterator '", it.var, "'");
     }
     region->span = std::min(region->span, *AsInt(less->b) - 1);
   }
@@ -119,8 +120,8 @@ bool Covers(const Block& block, size_t iter, int64_t size, const Ranges& running
   return sum.terms.size() == 1 && sum.terms[0].coefficient == 1 && !sum.terms[0].atom.As<Var>();
 }
 
-// Returns true if the iterators run through all pairs of their values: in loops of their own, or as digits of one fused
-// loop.
+// Returns true if two iterators with the bindings `a` and `b` run through all pairs of their values: they have loops of
+// their own, or are digits of one fused loop.
 bool AreIndependent(const Expr& a, const Expr& b, const Ranges& running) {
   for (const LoopRange& loop : running) {
     if (!UsesVar(a, loop.var) || !UsesVar(b, loop.var) || loop.extent == 1) continue;
@@ -146,8 +147,8 @@ Status CheckWrittenWhole(const PrimFunc& func, const Buffer& buffer) {
     bool all = running.size() == loops.size();
     std::vector<size_t> iters;
     for (size_t i = 0; i < block.iters.size(); ++i) {
-      // If the store's indices are plain iterators, only these must cover the buffer. Other blocks are taken to write
-      // everything they should if all their spatial iterators run completely.
+      // If the store's indices are plain iterators, only these iterators must cover the buffer. Any other block is
+      // assumed to write all elements if all its spatial iterators run over their whole extents.
       bool counts = places ? std::find(places->begin(), places->end(), i) != places->end()
                            : block.iters[i].kind == IterKind::kSpatial;
       if (counts) iters.push_back(i);

@@ -20,20 +20,20 @@ std::optional<std::vector<Region>> RegionRead(const Block& block, const Buffer& 
 // make up an interval.
 Result<Region> RegionVisited(const Block& block, size_t iter, const Ranges& running, const Ranges& fixed);
 
-// Returns true if the conjunct of the block's predicate only says that one of its iterators is 0 or more.
+// Returns true if the conjunct of the block's predicate is `binding >= 0`, for the binding of one of its iterators.
 bool IsLowerBound(const Block& block, const Expr& conjunct);
 
-// Checks that every element of a buffer is written. This fails if the producer was moved to consumers that need only a
-// part, such as every second row. May also fail for a buffer of which every element is written.
+// Checks that every element of a buffer is written. A producer that was moved to consumers which need only every second
+// row does not write every element. The check may fail although every element is written.
 Status CheckWrittenWhole(const PrimFunc& func, const Buffer& buffer);
 
-// The values that an iterator shall take: [min, min + extent).
+// The values [min, min + extent) that an iterator shall take.
 struct Window {
   LinearForm min;
   int64_t extent = 1;
 };
-// Returns the region clipped to [0, extent), if its bounds are known. With `covering`, a region of at least `extent`
-// values becomes [0, extent).
+// Returns the region as a window, clipped to [0, extent) if its position is a known constant. With `covering`, a region
+// of at least `extent` values becomes [0, extent).
 Window WindowOf(const Region& region, int64_t extent, const Ranges& fixed, bool covering);
 
 // Returns the block in new serial loops `loops` over the windows, under `guards`. Where a window exceeds an iterator's
@@ -41,7 +41,8 @@ Window WindowOf(const Region& region, int64_t extent, const Ranges& fixed, bool 
 Stmt NestOver(const Block& block, const std::vector<Window>& windows, const std::vector<Name>& loops,
               const Ranges& fixed, std::vector<Expr> guards = {});
 
-// Returns the index of an iterator if the conjunct of the block's predicate only says that it is less than its extent.
+// If the conjunct of the block's predicate only says that an iterator is less than its extent, returns the iterator's
+// index. Returns nothing otherwise.
 std::optional<size_t> BoundedIter(const Block& block, const Expr& conjunct);
 
 // Returns true if e depends on a loop inside the block (blockize).
@@ -60,14 +61,15 @@ std::vector<Stmt> RootStmts(const Stmt& body);
 size_t RootIndexOf(const std::vector<Stmt>& roots, const Name& block);
 bool ContainsBlock(const Stmt& s, const Name& block);
 
-// Checks that no loop of `around` contains a writer of a buffer that the block reads. The block shall move to `place`
-// inside these loops, where it could need elements that later iterations write. `but_for` lists buffers that need no
-// check, since all needed elements are complete there. Errors contain `place`.
+// Checks that no loop of `around` contains a writer of a buffer that the block reads. The block is about to move to
+// `place`, inside these loops, where it could need elements that later iterations write. `but_for` lists buffers whose
+// needed elements are known to be complete at that place. Errors contain `place`.
 Status CheckReadsComplete(const Block& block, const std::vector<const For*>& around, const std::string& place,
                           const std::vector<Name>& but_for);
 
 // Returns true only if `writer` computes everything that `block` reads of the buffer, in each iteration of the loops
-// that both share. `around_writer` and `around` are the loops around the two. May return false although it does.
+// that both share. `around_writer` and `around` are the loops around `writer` and `block`. May return false although
+// everything is computed.
 bool ComputesAllRead(const Block& writer, const std::vector<const For*>& around_writer, const Block& block,
                      const std::vector<const For*>& around, const Buffer& buffer);
 
@@ -76,20 +78,21 @@ bool ComputesAllRead(const Block& writer, const std::vector<const For*>& around_
 // loops, all that the block reads in that iteration.
 Status CheckSourcesCover(const State& state, const Name& block);
 
-// Returns true only if two different values of `var` always give different values of some spatial iterator, for all
-// values of `inner`, the loops between `var` and the block. The instances are then independent. May return false
-// for independent instances.
+// Returns true only if two different values of the loop `var` always give different values of some spatial iterator,
+// whatever values the loops `inner` between `var` and the block have. The instances are then independent. May return
+// false for independent instances.
 bool SeparatesInstances(const Block& block, const LoopRange& var, const Ranges& inner);
-// Checks that the iterations of each parallel or vectorized loop around the block stay independent. (For bound loops,
-// schedule/threads.cc checks that after every step.)
+// Checks that the iterations of each parallel or vectorized loop around the block are independent. (Bound loops are
+// checked after every step, by schedule/threads.cc.)
 Status CheckStillIndependent(const State& state, const Name& block);
-// Like CheckStillIndependent, for the writers of the buffers that a block reads. Needed after the block moved out of
-// loops whose iterations had their own copies of these buffers.
+// Applies CheckStillIndependent to all writers of the buffers that a block reads. Needed when the block has moved out
+// of loops whose iterations had their own copies of these buffers.
 Status CheckSourcesIndependent(const State& state, const Block& block);
-// Checks that the instances of each block inside `loop` for different values of it are independent, as `kind`
-// (parallel, vectorized, bound) needs. A block may instead write a buffer that is used only inside the loop, if each
-// iteration has its own: any buffer in a parallel loop, buffers of scope shared, local or register in a loop over
-// blocks, and of scope local or register in a loop over threads.
+// Checks that the iterations of `loop` are independent, as a loop of kind `kind` (parallel, vectorized or bound) needs:
+// in each block inside it, instances of different iterations write different elements. A block may also write a buffer
+// that is used only inside the loop, if each iteration has its own copy. In a parallel loop this holds for buffers of
+// any scope, in a loop over thread blocks for shared, local and register buffers, and in a loop over threads for local
+// and register buffers.
 Status CheckIndependent(const State& state, const For& loop, LoopKind kind);
 
 }  // namespace autotune::schedule

@@ -23,11 +23,13 @@ class Snapshot {
 };
 
 struct ReplayOptions {
-  Rng* rng = nullptr;         // draws decisions; may be null if all are given
-  bool resample_all = false;  // draw all decisions again, except overrides
+  Rng* rng = nullptr;  // source of drawn decisions; may be null if all decisions are given
+  // Ignores the trace's decisions and draws new ones, except where `overrides` has one.
+  bool resample_all = false;
   // Decisions that replace those of the trace, by the step's position. An undecided one is drawn.
   std::map<size_t, Decision> overrides;
-  std::vector<Snapshot>* snapshots = nullptr;  // if given, receives one snapshot for each sampling step
+  // If not null, a snapshot is appended before each sampling step.
+  std::vector<Snapshot>* snapshots = nullptr;
 };
 
 // Applies `trace` to `func`. The result's trace has all decisions filled in. An error names the step that is illegal.

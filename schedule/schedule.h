@@ -24,9 +24,9 @@ class Schedule {
   // Every step applied so far, results and decisions filled in.
   const Trace& trace() const { return trace_; }
 
-  // Applies a step and returns the names of its results. On error the schedule is unchanged; errors are an illegal
-  // step, an unknown name and a name that is taken. A sampling step without a decision draws it from `rng`; a decision
-  // that is given is kept if it is legal.
+  // Applies a step and returns the names of its results. It is an error if the step is illegal, refers to an unknown
+  // name, or has a result whose name is taken; the schedule is then unchanged. A sampling step without a decision draws
+  // one from `rng`. A given decision must be legal.
   Result<std::vector<Name>> Apply(Step step, Rng* rng = nullptr);
 
   // Returns the value of an argument: a number, the result of a sampling step, or an element of it (`oc_t.2`).

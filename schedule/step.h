@@ -7,8 +7,7 @@
 //    blocks and buffers are three name spaces; a new name that is taken is an error.
 //  - `results` are the names of the loops, blocks and buffers that a step makes. If they are empty, the step fills in
 //    the defaults given below. A trace always states them, so that replay never depends on the choice of defaults.
-//  - The number of results of a step never depends on a decision. So one trace fits all decisions of its sampling
-//  steps.
+//  - The number of results of a step never depends on a decision. So its names hold for all decisions.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -24,7 +23,8 @@ namespace autotune {
 // The most iterations that a step may give a loop, so that sums and small multiples of extents do not overflow.
 inline constexpr int64_t kMaxExtent = int64_t{1} << 40;
 
-// An integer argument: a number, or the result of a sampling step: `u`, or `oc_t.2` (element 2, counted from 0).
+// An integer argument: a number, or the name of a sampling step's result. `oc_t.2` is element 2 of the sampled tile
+// `oc_t`, counted from 0.
 struct IntArg {
   int64_t value = 0;
   Name sampled;  // if not empty, `value` is unused
@@ -36,8 +36,8 @@ struct IntArg {
   bool operator==(const IntArg&) const = default;
 };
 
-// Factors of a split, outermost first: a list, in which at most one is kAuto ("?": as many as needed), or a sampled
-// tile.
+// The factors of a split, outermost first: either a list or a sampled tile. One factor of a list may be kAuto ("?" in
+// text), the least factor with which the list covers the loop.
 struct Factors {
   static constexpr int64_t kAuto = -1;
   std::vector<IntArg> list;
@@ -74,7 +74,7 @@ struct Results {
   bool operator==(const Results&) const = default;
 };
 
-// The decision of a sampling step, printed after `=`; empty: undecided.
+// The decision of a sampling step, printed after `=`. An undecided step has no values.
 struct Decision {
   std::vector<int64_t> values;
   Decision() = default;
@@ -121,7 +121,7 @@ struct Parallel {
   AUTOTUNE_FIELDS(loop)
 };
 
-// for l in E: S  ->  vectorized for l in E: S     (innermost; its block's iterations over l are independent)
+// for l in E: S  ->  vectorized for l in E: S     (l must be innermost, and its iterations independent)
 struct Vectorize {
   static constexpr std::string_view kName = "vectorize";
   Name loop;
@@ -147,10 +147,10 @@ struct Bind {
 
 // ---- Where blocks are computed --------------------------------------------------------------------------------------
 
-// P; for l: ... C reads P  ->  for l: { for i0.. over what this iteration reads of P: P; ... C }
-// `loop` is a loop that encloses all consumers of the block, or the result of sample_compute_location. If that is the
-// root, the block stays in its place and gets new loops. Results: one loop for each iterator; default <block>_i0,
-// <block>_i1, ...
+// P; for l: ... C reads P  ->  for l: { for i0.. over the part of P that this iteration reads: P; ... C }
+// `loop` is a loop that encloses all consumers of the block, or the result of sample_compute_location. If the sampled
+// location is the root, the block stays in its place and gets new loops. Results: one loop for each iterator; default
+// <block>_i0, <block>_i1, ...
 struct ComputeAt {
   static constexpr std::string_view kName = "compute_at";
   Name block;
@@ -159,7 +159,7 @@ struct ComputeAt {
   AUTOTUNE_FIELDS(block, loop, results)
 };
 
-// for l: ... P;  C reads P  ->  for l: { ... P; for i0.. over what this iteration completes of P: C }
+// for l: ... P;  C reads P  ->  for l: { ... P; for i0.. over the part of P that this iteration completes: C }
 // Results: one loop for each iterator; default <block>_i0, <block>_i1, ...
 struct ReverseComputeAt {
   static constexpr std::string_view kName = "reverse_compute_at";
@@ -229,10 +229,11 @@ struct StorageAlign {
   AUTOTUNE_FIELDS(buffer, axis, factor, offset)
 };
 
-// B[a, b]  ->  B[map(a, b)] in all accesses, e.g. [d3 // 16, d0, d1, d2, d3 % 16]. If the block that writes B has only
-// spatial iterators and stores at them, it is rewritten to iterate over the new layout. The results are its new loops
-// (default <block>_i0, ...). If a digit then does not divide its dimension, B is padded, and the block stores
-// `pad_value` in the padding. For any other writer there are no results, and the digits must divide their dimensions.
+// B[a, b]  ->  B[map(a, b)] in all accesses, e.g. [d3 // 16, d0, d1, d2, d3 % 16]. If B has one writer, which is alone
+// in its loops and stores at its iterators, all of them spatial, the writer is rewritten to iterate over the new
+// layout. The results are its new loops (default <block>_i0, ...). If a digit then does not divide its dimension, B is
+// padded, and the writer stores `pad_value` in the padding. With other writers there are no results, and the digits
+// must divide their dimensions.
 struct TransformLayout {
   static constexpr std::string_view kName = "transform_layout";
   Name buffer;
@@ -243,6 +244,7 @@ struct TransformLayout {
 };
 
 // C reads B[f(i, k)]  ->  block N: N[i, k] = B[f(i, k)]; C reads N[i, k]     (i, k: the iterators of C used in f)
+// C writes B[f(i)]    ->  C writes N[i]; block N: B[f(i)] = N[i]
 // Results: the buffer N, which also names the block (default <block>_<buffer>), and the block's loops (default
 // <N>_i0, ...).
 struct Reindex {
@@ -280,10 +282,10 @@ struct Rfactor {
   AUTOTUNE_FIELDS(loop, axis, results)
 };
 
-// P where v < E  ->  P without the condition: v takes all values that its loops give it. The buffer of P grows. Reads
-// of other buffers stay in bounds: a load in which v indexes only the last dimension becomes select(v < E, b[k, v], 0),
-// so that lanes stay consecutive; other subscripts are clamped. Consumers do not use the extra elements, since they
-// keep their own guards. A reduction iterator beyond its extent does not change the sum.
+// P where v < E  ->  P without the condition: v takes all values that its loops give it. The buffer of P grows.
+// Reads of other buffers stay in bounds. A load in which v indexes only the last dimension becomes
+// select(v < E, b[k, v], 0), so that lanes stay consecutive; other subscripts are clamped. Consumers keep their own
+// guards and so do not use the extra elements. A reduction iterator beyond its extent does not change the sum.
 struct PadBlock {
   static constexpr std::string_view kName = "pad_block";
   Name block;
@@ -347,9 +349,9 @@ struct Blockize {
   AUTOTUNE_FIELDS(loop, results)
 };
 
-// block N: { loops that compute what an intrinsic's description says }  ->  block N: { its implementation }
-// `target` is such a block, or a loop, which the step first makes into a block as blockize does. `intrinsic` is a name
-// in schedule/intrinsic.h. Result: for a loop, the block (default <loop>_block); for a block, none.
+// block N: { the loops of an intrinsic's description }  ->  block N: { the loops of its implementation }
+// `target` is the block N, or a loop, which the step first makes into a block as blockize does. `intrinsic` is a name
+// in schedule/intrinsic.cc. Result: for a loop, the block (default <loop>_block); for a block, none.
 struct Tensorize {
   static constexpr std::string_view kName = "tensorize";
   Name target;
@@ -369,9 +371,9 @@ struct Annotate {
 
 // ---- Sampling: the function stays as it is --------------------------------------------------------------------------
 
-// Chooses n tile factors of a loop of extent E, outermost first. The innermost is a multiple of multiple_of and at most
-// max_inner. The product is at least E. Drawn tiles exceed E by at most a quarter, or not at all if the loop feeds a
-// reduction iterator; if no such tiles exist, by as little as possible.
+// Chooses n tile factors of a loop of extent E, outermost first. The innermost factor is a multiple of multiple_of and
+// at most max_inner. The product of all factors is at least E. A drawn product exceeds E by at most a quarter of E, or
+// not at all if the loop feeds a reduction iterator. If no such tile exists, it exceeds E by as little as possible.
 // Result: the tile; default <loop>_t.
 struct SampleTile {
   static constexpr std::string_view kName = "sample_tile";

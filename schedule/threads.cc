@@ -38,8 +38,9 @@ std::vector<ThreadAccess> AccessesOf(const PrimFunc& func, const Buffer& buffer)
   return accesses;
 }
 
-// Describes an index as  fixed + turns * (step * threads) + step * thread + [low, high].  `fixed` depends only on the
-// loops around all accesses. `turns` is not stored, since the index modulo step * threads determines the thread.
+// Describes an index as the sum  fixed + turns * (step * threads) + step * thread + rest,  where the rest is within
+// [low, high] and `threads` is the number of threads along the axis. `fixed` depends only on loops that are around all
+// accesses. `turns` is not stored, since the index modulo step * threads determines the thread.
 struct ThreadDigit {
   LinearForm fixed;
   int64_t step = 0, low = 0, high = 0;
@@ -78,7 +79,7 @@ const For* LoopOver(const std::vector<const For*>& loops, size_t from, LoopKind 
 }
 
 // Returns true if every element is accessed by only one thread along the axis: the index in some dimension determines
-// the thread, in the same way for all accesses. `shared`: the number of outermost loops that are around all accesses.
+// the thread, in the same way for all accesses. The first `shared` loops are around all accesses.
 bool TellsThreads(const std::vector<ThreadAccess>& accesses, size_t shared, LoopKind axis) {
   const std::vector<const For*>& loops = accesses[0].loops;
   Ranges common = RangesOf({loops.begin(), loops.begin() + static_cast<int64_t>(shared)});

@@ -12,7 +12,7 @@
 
 namespace autotune {
 
-// Increases with each change after which older text would not parse or would have another meaning.
+// Increases with each change after which older text would not parse or would mean something else.
 inline constexpr int kStepLanguageVersion = 1;
 
 using Trace = std::vector<Step>;
@@ -20,7 +20,8 @@ using Trace = std::vector<Step>;
 std::string ToText(const Step& step);    // one line, no newline
 std::string ToText(const Trace& trace);  // each line ends with a newline
 
-// Empty lines and lines that begin with '#' are skipped. Errors name the line. Hostile text is an error, never a crash.
+// Empty lines and lines that begin with '#' are skipped. Errors name the line. Any malformed text is an error, never a
+// crash.
 Result<Step> ParseStep(std::string_view line);
 Result<Trace> ParseTrace(std::string_view text);
 

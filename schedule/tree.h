@@ -63,16 +63,16 @@ bool IsReduction(const Block& block);
 Name Suffixed(const Name& base, const std::string& suffix);
 // Returns the given results, or the defaults if none are given. Checks their number.
 Result<std::vector<Name>> ResultNames(const std::vector<Name>& given, const std::vector<Name>& defaults);
-// Returns the result names of a step that makes a block with a buffer of the same name, and loops. `given` has no
-// names, only the block's, or all. `block` and `loops` are the defaults. Checks that all names are new.
+// Returns the result names of a step that makes a block, a buffer of the same name, and loops. `given` is empty, or has
+// the block's name, or all names. `block` and `loops` are the defaults. Checks that all names are new.
 Result<std::vector<Name>> BlockAndLoopNames(const PrimFunc& func, const std::vector<Name>& given, const Name& block,
                                             const std::vector<Name>& loops);
 // Checks that no name belongs to a loop or a block iterator of the function, and that `names` are distinct.
 Status CheckNewVars(const PrimFunc& func, const std::vector<Name>& names);
 Status CheckNewBlock(const PrimFunc& func, const Name& name);
 Status CheckNewBuffer(const PrimFunc& func, const Name& name);
-// Makes names for new variables: `base`, or base_1, base_2, ... if the function uses `base`. They are for block
-// iterators, which a trace does not name.
+// Makes names for new variables: `base`, or base_1, base_2, ... if the function uses `base`. A trace does not name
+// these variables: they are block iterators, or loops inside a block.
 class FreshVars {
  public:
   explicit FreshVars(const PrimFunc& func);
@@ -88,11 +88,13 @@ const Param* FindParam(const PrimFunc& func, const Name& buffer);
 const Buffer* FindBuffer(const PrimFunc& func, const Name& buffer);  // parameter or alloc
 bool HasConstShape(const Buffer& buffer);
 bool IsAlloc(const PrimFunc& func, const Name& buffer);
-void ReplaceAlloc(PrimFunc& func, const Buffer& buffer);    // replaces the buffer of the same name in `allocs` only
-void RedeclareAlloc(PrimFunc& func, const Buffer& buffer);  // also in loads and stores; their indices stay
+// Replaces the buffer of the same name in `allocs`, but not in loads and stores.
+void ReplaceAlloc(PrimFunc& func, const Buffer& buffer);
+// Replaces the buffer of the same name in `allocs`, loads and stores. The indices of loads and stores stay.
+void RedeclareAlloc(PrimFunc& func, const Buffer& buffer);
 void RemoveAlloc(PrimFunc& func, const Name& buffer);
 
-// Loads and stores in the block's init and body.
+// Call f for each load or store in the block's init and body.
 void ForEachLoad(const Block& block, const std::function<void(const Load&)>& f);
 void ForEachStore(const Block& block, const std::function<void(const Store&)>& f);
 bool Reads(const Block& block, const Name& buffer);  // true also for the buffer that a reduction updates
@@ -106,7 +108,8 @@ std::vector<Name> BuffersRead(const Block& block);  // each once, without buffer
 std::vector<Name> WritersOf(const Stmt& root, const Name& buffer);
 std::vector<Name> ReadersOf(const Stmt& root, const Name& buffer);
 
-// If the indices are distinct iterators of the block, returns their positions in block.iters; else nothing.
+// If the indices are distinct iterators of the block, returns their positions in block.iters. Returns nothing
+// otherwise.
 std::optional<std::vector<size_t>> AsIterators(const std::vector<Expr>& indices, const Block& block);
 // Returns the Store that is the block's whole body, else null. Ignores the block's init.
 const Store* SingleStore(const Block& block);
@@ -117,8 +120,8 @@ struct Update {
 };
 std::optional<Update> AsUpdate(const Store& store);
 bool IsLoadOf(const Expr& e, const Store& store);  // e loads the element that `store` writes
-// Returns true if the block only copies or computes element-wise: it has only spatial iterators, no init, and one store
-// whose indices are exactly these iterators.
+// Returns true if the block computes each element of a buffer once, from other buffers: it has only spatial iterators,
+// no init, and one store whose indices are exactly these iterators.
 bool IsPlainSpatial(const Block& block);
 
 }  // namespace autotune::schedule

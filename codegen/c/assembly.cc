@@ -39,8 +39,8 @@ std::string_view JumpTarget(const Line& line) {
   return operand.starts_with(".L") ? operand : std::string_view();
 }
 
-// Returns true if an instruction accesses memory relative to the stack pointer or, in functions with a frame pointer,
-// relative to that.
+// Returns true if an instruction accesses memory relative to the stack pointer, or relative to the frame pointer in
+// functions that have one.
 bool UsesFrame(std::string_view text, const std::string& triple, bool frame_pointer) {
   if (text.starts_with('.') || text.starts_with('#') || text.starts_with("lea")) return false;
   auto has = [&](std::string_view part) { return text.find(part) != std::string_view::npos; };
@@ -60,7 +60,7 @@ void CountSpills(const std::string& assembly, const std::string& triple, BuildFa
   std::vector<char> in_loop(lines.size(), 0);  // by line: 1 if the line is in a loop over register buffers
   for (size_t mark = 0; mark < lines.size(); ++mark) {
     if (lines[mark].text.find(kLoopMark) == std::string_view::npos || lines[mark].is_label) continue;
-    // The shortest stretch around the mark from a label to a jump back to it.
+    // Finds the innermost loop around the mark: the shortest range of lines from a label to a jump back to this label.
     size_t first = mark, last = mark, shortest = std::numeric_limits<size_t>::max();
     for (size_t i = mark; i < lines.size() && !lines[i].text.starts_with(".size"); ++i) {
       const auto label = labels.find(JumpTarget(lines[i]));

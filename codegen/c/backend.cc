@@ -39,7 +39,8 @@ Result<KernelObject> CompileWithC(const LoweredKernel& kernel, const Target& tar
   result.facts.code_bytes = CodeBytes(result.objects[0].data);
   c::CountSpills(assembly, target.triple, result.facts);
   if (options.keep_assembly) result.assembly = assembly;
-  // Without vector types, loops have no marks, since the compiler alone decides which values are in registers.
+  // Without vector types, loops have no marks and no spills are counted, since the compiler alone decides which values
+  // are in registers.
   if (kernel.has_register_tile && result.facts.spills_in_register_loops > 0 && !options.keep_spills) {
     result.rejected = SpillsMessage(result.facts.spills_in_register_loops);
     result.objects.clear();

@@ -8,7 +8,8 @@ namespace autotune {
 // CompileKernel for targets of kind c. Further errors: there is no C compiler, or it fails.
 Result<KernelObject> CompileWithC(const LoweredKernel& kernel, const Target& target, const CodegenOptions& options);
 
-// CompileKernel for targets of kind opencl. Returns source only, which the device's driver compiles when it loads it.
+// CompileKernel for targets of kind opencl. The result has a source and no objects; the device's driver compiles the
+// source when it loads the library.
 Result<KernelObject> CompileWithOpenCl(const LoweredKernel& kernel, const Target& target);
 
 }  // namespace autotune

@@ -12,7 +12,7 @@ constexpr int kLaneBits = 32;  // width of the elements for which a register hol
 // Returns the suffix of x86's builtins for vectors of f32 (ps) or f64 (pd).
 const char* PackedSuffix(DType type) { return type.bits == 32 ? "ps" : "pd"; }
 
-// Returns a mask with all lanes of a 512-bit register set.
+// Returns a mask in which all lanes of a 512-bit register are set.
 const char* AllLanes(DType type) { return type.bits == 32 ? "0xffff" : "0xff"; }
 
 constexpr const char* kGcc = "defined(__GNUC__) && !defined(__clang__)";
@@ -96,7 +96,7 @@ std::string C99::Call(Op op, DType type) const {
   }
 }
 
-// Returns the body of a load of the lanes that a mask selects. Processors with AVX have an instruction for it.
+// Returns the body of a load of the lanes that a mask selects. Processors with AVX have an instruction for such a load.
 Dialect::Body C99::MaskedLoadBody(DType type) const {
   const int bits = type.bits * type.lanes;
   if (!IsX86() || target_.vector_bits < 256 || !type.IsFloat() || type.IsHalf() || bits < 128) return {};
@@ -140,9 +140,9 @@ Dialect::Body C99::VectorBody(std::string_view function, DType type) const {
     }
     return {"", lines + "return r;"};
   }
-  // GCC also compiles loops over lanes to these instructions, but then takes six times as long for a whole kernel.
+  // GCC also compiles loops over lanes to the instructions below, but then takes six times as long for a whole kernel.
   if (function != "abs" && bits != 128 && bits != 256 && bits != 512) return {};
-  if (function != "abs" && bits > target_.vector_bits) return {};  // there is no such instruction
+  if (function != "abs" && bits > target_.vector_bits) return {};  // no instruction for such long vectors
   const std::string suffix = std::string(PackedSuffix(type)) + (bits == 512 ? "512_mask" : bits == 256 ? "256" : "");
   const std::string rounding = std::string(", ") + AllLanes(type) + ", " + kCurrentRounding;
   if (function == "fma")
@@ -198,8 +198,8 @@ std::string C99::Prelude(const std::string& body, const std::vector<std::string>
     text += "#pragma GCC target(\"" + list + ",prefer-vector-width=" + std::to_string(target_.vector_bits) + "\")\n";
   }
   text += "#pragma GCC optimize(\"fp-contract=off\", \"no-math-errno\", \"no-trapping-math\")\n";
-  // Loops do not become calls of memset and memcpy. Branches of loops do not become masked loads: GCC 12 takes the
-  // wrong lanes of a mask of bytes when it unrolls a short loop with such loads (CSource.ChoicesInShortLoops).
+  // Keeps GCC from turning loops into calls of memset and memcpy, and branches in loops into masked loads. GCC 12 takes
+  // the wrong lanes of a mask of bytes when it unrolls a short loop with masked loads (CSource.ChoicesInShortLoops).
   text += "#pragma GCC optimize(\"no-tree-loop-distribute-patterns\", \"no-tree-loop-if-convert\")\n";
   text += "#pragma GCC diagnostic ignored \"-Wpsabi\"\n#endif\n\n#include <stdint.h>\n\n";
   if (!target_.vector_types) return text;
@@ -218,7 +218,9 @@ std::string C99::Prelude(const std::string& body, const std::vector<std::string>
                  std::to_string(element.Bytes()) + "), may_alias));\n";
     }
   }
-  if (!vectors.empty()) text += "/* Vectors, and vectors in memory: as aligned as one element. */\n" + vectors + "\n";
+  if (!vectors.empty())
+    text +=
+        "/* Vector types, and vectors in memory (_at), which have the alignment of one element. */\n" + vectors + "\n";
   return text;
 }
 

@@ -44,7 +44,7 @@ class C99 : public Dialect {
   const Target& target_;
 };
 
-// MarkLoop writes a comment with this text and a name into the assembly. CountSpills finds the loop by it.
+// MarkLoop writes this text and the name of a loop as a comment into the assembly, where CountSpills finds the loop.
 inline constexpr std::string_view kLoopMark = "register loop ";
 
 }  // namespace autotune::c

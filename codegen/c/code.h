@@ -28,14 +28,14 @@ struct Code {
 
   // Returns true if the text is a name or a number, which is short and costs nothing to compute again.
   bool IsAtom() const { return level == Level::kPrimary && text.find_first_of("([{") == std::string::npos; }
-  // Returns the text as an operand of an operator whose operands need the precedence `least` or a tighter one.
+  // Returns the text as an operand, in parentheses if its precedence is below `least`.
   std::string Under(Level least) const { return level >= least ? text : "(" + text + ")"; }
 };
 
 // Returns the code `a OP b`. Operators of one level are left-associative, as in C.
 inline Code Infix(const Code& a, std::string_view op, const Code& b, Level level) {
   const Level tighter = static_cast<Level>(static_cast<int>(level) + 1);
-  // Compilers warn about operands such as those of `a & b == c`, and people misread them. They get parentheses.
+  // Compilers warn about mixed operators such as in `a & b == c`, and people misread them. So operands get parentheses.
   const bool mixed = level != Level::kAdd && level != Level::kMul;
   return {a.Under(mixed ? Level::kAdd : level) + " " + std::string(op) + " " + b.Under(mixed ? Level::kAdd : tighter),
           level};

@@ -10,8 +10,8 @@
 
 namespace autotune::c {
 
-// Compiles a translation unit to assembly. Errors are one line that names the compiler: there is no compiler (the line
-// says what to install), it fails (the line has its first message), or a signal ends it.
+// Compiles a translation unit to assembly. Errors are one line that names the compiler. They are: there is no compiler
+// (the line says what to install), the compiler fails (the line has its first message), a signal ends the compiler.
 Result<std::string> CompileToAssembly(const std::string& source, const Target& target);
 
 // Returns text to append to an error if the compiler is for another architecture than the target's, else "". Starts a

@@ -2,8 +2,8 @@
 // The emitters walk programs and use a dialect for the text. A dialect knows nothing of programs. Immutable;
 // thread-safe. Internal to codegen/c.
 //
-// Values: a number has the C type of its type. A bool is an int, 0 or 1. A vector of bools is a mask: a vector of i32
-// whose lanes are 0 or -1.
+// Values in the source: a number has the C type that corresponds to its DType. A bool is an int, 0 or 1. A vector of
+// bools is a mask, a vector of i32 whose lanes are 0 or -1.
 #pragma once
 #include <span>
 #include <string>
@@ -18,8 +18,8 @@ class Dialect {
  public:
   virtual ~Dialect() = default;
 
-  // The largest number of lanes of a vector of any element type. Vectors have a power of two of lanes. 1: the language
-  // has no vectors, and a vector statement becomes a loop over lanes.
+  // Returns the largest number of lanes of a vector of any element type. The number of lanes of a vector is a power of
+  // two. If the result is 1, the language has no vectors, and a vector statement becomes a loop over its lanes.
   virtual int MaxLanes() const = 0;
 
   // Return the type of a value, and the type of an element in memory. They differ for bool.
@@ -30,9 +30,9 @@ class Dialect {
   virtual std::string Pointer(DType element, bool written) const = 0;
   virtual std::string Parameter(const PointerParam& p, const std::string& id) const = 0;
 
-  // Return the qualifiers of a function. All functions are private to their source. Local: a function of the kernel
-  // (its body, or the iterations of a parallel loop), which C never inlines. Inlined: a small helper. Shared: a larger
-  // helper that is called from many places; the compiler decides whether to inline it.
+  // Return the qualifiers of a function. All functions are private to their source. `Local` is for a function of the
+  // kernel (its body, or the iterations of a parallel loop), which C never inlines. `Inlined` is for a small helper.
+  // `Shared` is for a larger helper that is called from many places; the compiler decides whether to inline it.
   virtual std::string Local() const = 0;
   virtual std::string Inlined() const = 0;
   virtual std::string Shared() const = 0;
@@ -53,21 +53,21 @@ class Dialect {
 
   // Returns an expression for the function `op` (ir/op.h) of the numbers a, b and c.
   virtual std::string Call(Op op, DType type) const = 0;
-  // The body of a helper that computes `function` on vectors. `function` is the name of an op, "min", "max" or
-  // "load_masked". If `lines` is empty, the helper uses its generic body, which works lane by lane. A dialect sets
-  // `lines` if it has better code, such as one instruction for all lanes. The preprocessor selects `lines` if
-  // `condition` holds, else the generic body. An empty condition always holds.
+  // The dialect's body of a helper that computes `function` on vectors, if the dialect has better code than the generic
+  // body, which works lane by lane. `function` is the name of an op, "min", "max" or "load_masked". The preprocessor
+  // selects `lines` if `condition` holds, else the generic body. An empty condition always holds. If `lines` is empty,
+  // the helper has the generic body only.
   struct Body {
     std::string condition, lines;
   };
   virtual Body VectorBody(std::string_view function, DType type) const = 0;
 
-  // Statements. `Prefetch` is a prefetch of pointer[index], of the kind `op`; the element need not exist. `Barrier` is
-  // the barrier of a block of threads.
+  // Return statements. `Prefetch` prefetches pointer[index] by the kind of prefetch `op`; the element need not exist.
+  // `Barrier` is the barrier of a block of threads.
   virtual std::string Prefetch(Op op, const std::string& pointer, const std::string& index) const = 0;
   virtual std::string Barrier() const = 0;
-  // Returns a statement for the beginning of a loop over register buffers. It marks the loop in the assembly, where
-  // spills are counted. Empty: spills are not counted.
+  // Returns a statement for the beginning of a loop over register buffers, which marks the loop in the assembly, so
+  // that spills in it are counted. Returns an empty text if the dialect does not count spills.
   virtual std::string MarkLoop(const std::string& name) const = 0;
 };
 

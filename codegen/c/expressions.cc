@@ -16,7 +16,7 @@
 namespace autotune::c {
 namespace {
 
-constexpr size_t kLongestText = 90;  // characters of a subexpression; a longer one gets a variable of its own
+constexpr size_t kLongestText = 90;  // most characters of a subexpression without a variable of its own
 
 Level LevelOf(BinaryOp op) {
   switch (op) {
@@ -175,7 +175,7 @@ Code Expressions::Compute(const Expr& e) {
   });
 }
 
-// Returns `number` in all lanes.
+// Returns a value of `type` whose lanes are all `number`.
 Code Expressions::ComputeConstant(const Code& number, DType type) {
   return type.lanes == 1 ? number : CallOf(helpers_.Splat(type), number.text);
 }
@@ -194,7 +194,7 @@ Code Expressions::ComputeBinary(const Binary& n, DType operands) {
     if (std::optional<Code> mask = CompareLanes(n, operands.lanes)) return *mask;
   }
   const Code a = Value(n.a), b = Value(n.b);
-  // In a mask, true is -1, so an order of bools is the opposite order of masks.
+  // In a mask, true is -1 and so less than false. So the operands of an order comparison are swapped.
   if (vector && operands.IsBool() && IsOrder(n.op)) return Infix(b, ToText(n.op), a, LevelOf(n.op));
   auto helper = [&] { return CallOf(helpers_.Binary(n.op, operands), a.text + ", " + b.text); };
   if (IsComparison(n.op)) {
@@ -211,8 +211,8 @@ Code Expressions::ComputeBinary(const Binary& n, DType operands) {
   return IsBits(n.op) || (is_operator && as_in_c) ? Infix(a, ToText(n.op), b, LevelOf(n.op)) : helper();
 }
 
-// Compares indices whose lanes have known distances: compares a vector of 32-bit constants with one number, or returns
-// a constant mask if that number is known, too.
+// Compares index vectors by comparing a vector of 32-bit constants with one number (LaneComparison). If that number is
+// constant, too, returns a constant mask. Returns nothing if the distances between the lanes are unknown.
 std::optional<Code> Expressions::CompareLanes(const Binary& n, int lanes) {
   const std::optional<LaneComparison> comparison = ComparisonOfLanes(n.a, n.b);
   if (!comparison) return std::nullopt;

@@ -42,8 +42,8 @@ class Expressions {
   Code Value(const Expr& e);
   Code Whole(const Expr& e);  // the text at any length, for an expression that is no operand of another one
   Code Atom(const Expr& e);   // a name or a number
-  // Each declares a variable with a value and returns its name: `Temporary` a constant of `type`, `Named` a variable of
-  // the type `declared` with its qualifiers.
+  // Each declares a variable with the value `code` and returns its name. `Temporary` declares a constant of `type`.
+  // `Named` declares a variable of the type `declared`, which includes its qualifiers.
   Code Temporary(const Code& code, const std::string& type) { return Named(code, "const " + type); }
   Code Named(const Code& code, const std::string& declared);
   // Returns the type of the selected lanes of `e`.
@@ -89,8 +89,8 @@ class Expressions {
   const ExprCell* whole_ = nullptr;  // the current argument of Whole, which may be long
   std::unordered_map<const ExprCell*, int> uses_;
   // The values that this statement has computed, by expression, guard, first lane and number of lanes (-1: one number
-  // for all lanes). A memo holds its expression: otherwise the address of a freed cell could become that of another
-  // expression.
+  // for all lanes). A memo keeps its expression alive: otherwise another expression could get the address of a freed
+  // one.
   struct Memo {
     Expr expr;
     Code code;

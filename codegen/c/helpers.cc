@@ -124,7 +124,8 @@ std::string Helpers::ScalarBinary(BinaryOp op, DType type) {
     case BinaryOp::kMax:
       body = "return a > b ? a : b;";
       break;
-    case BinaryOp::kFloorDiv:  // of the least number by -1, which the machine refuses: the negation wraps
+    case BinaryOp::kFloorDiv:
+      // Processors trap when they divide the least number by -1. So a division by -1 is a negation, which wraps.
       if (type.IsSigned()) body = "if (b == -1) " + back + "(0u - " + wide + "a);\n";
       body += type.IsSigned() ? back + "(a / b - (a % b != 0 && (a % b < 0) != (b < 0)));" : back + "(a / b);";
       break;

@@ -1,6 +1,6 @@
-// Helpers: small functions for operations that C lacks or defines differently: integer arithmetic that wraps around,
-// divisions that round down, minima, selects between vectors, loads of lanes. Each helper that a source calls is
-// defined once, before its callers. Arithmetic on vectors is defined lane by lane; compilers turn it into vector
+// Helpers: emits small functions for operations that C lacks or defines differently: integer arithmetic that wraps
+// around, divisions that round down, minima, selects between vectors, loads of lanes. Each helper that a source calls
+// is defined once, before its callers. Arithmetic on vectors is defined lane by lane; compilers turn it into vector
 // instructions. Borrows the dialect and the target. Not thread-safe. Internal to codegen/c.
 #pragma once
 #include <set>
@@ -16,7 +16,8 @@ class Helpers {
  public:
   Helpers(const Dialect& dialect, const Target& target) : dialect_(dialect), target_(target) {}
 
-  // Each defines a helper and returns its name. The types may have any number of lanes unless the comment restricts it.
+  // Each function defines a helper, whose signature is in the comment, and returns the helper's name. The types may
+  // have any number of lanes unless the comment restricts it.
   std::string Binary(BinaryOp op, DType type);      // type f(type a, type b); comparisons: only vectors, return a mask
   std::string Negate(DType type);                   // of integers
   std::string Call(Op op, DType type, DType from);  // type f(from a, ...); any op but reinterpret
@@ -48,7 +49,7 @@ class Helpers {
   // Returns "type a, type b", with one parameter for each argument of the op.
   std::string ParametersOf(Op op, DType type) const;
   // Returns the dialect's body of the function, or `lane_by_lane` if the dialect has none. If the dialect's body has a
-  // condition, returns both, selected by the preprocessor.
+  // condition, returns both bodies, between which the preprocessor selects.
   std::string BodyOf(std::string_view function, DType type, const std::string& lane_by_lane) const;
   // Defines the helper `name`, which applies the scalar function `function` to each lane.
   std::string LaneByLane(const std::string& name, const std::string& function, DType type, int arguments);
@@ -61,7 +62,7 @@ class Helpers {
   std::string text_;
 };
 
-// Returns the text of a type in the names of types and helpers. The type index is written i64.
+// Returns the text by which the names of vector types and helpers refer to a type. The type index is written i64.
 std::string TypeName(DType dtype);
 inline DType MaskOf(int lanes) { return DType::Int(32).WithLanes(lanes); }
 

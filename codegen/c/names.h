@@ -15,12 +15,12 @@ class Names {
  public:
   // kOwn: variables that the emitter adds to the function.
   enum class Kind { kVar, kBuffer, kOwn };
-  // No identifier begins with `prefix` and "_", since the names of the functions that this one calls begin so.
+  // No identifier begins with `prefix` and "_": these are the names of functions that the function calls.
   explicit Names(const std::string& prefix) : prefix_(prefix + "_") {}
 
   std::string Of(Kind kind, const Name& name);
-  // Returns an identifier that no call has returned before, for a new declaration of the name. From now on Of returns
-  // it.
+  // Returns an identifier that no call has returned before, for a new declaration of the name. From now on, Of returns
+  // this identifier for the name.
   std::string Fresh(Kind kind, const Name& name);
 
  private:

@@ -39,7 +39,7 @@ bool AreConsecutive(const std::vector<int64_t>& elements) {
 
 std::optional<Registers> Registers::For(const Buffer& buffer, const Stmt& body, int max_lanes, const std::string& stem,
                                         Names& names) {
-  std::map<std::pair<int64_t, int64_t>, bool> intervals;  // [first element, end) -> true if it is written
+  std::map<std::pair<int64_t, int64_t>, bool> intervals;  // [first element, end) -> whether a store writes it
   bool constant = true;
   auto add = [&](const Buffer& b, const Expr& index, int lanes, bool written) {
     if (b->name != buffer->name) return;
@@ -65,7 +65,7 @@ std::optional<Registers> Registers::For(const Buffer& buffer, const Stmt& body, 
         return true;
       });
   if (!constant) return std::nullopt;
-  // Overlapping intervals become one piece. One of them must cover all others.
+  // Overlapping intervals become one piece. One of the intervals must cover all others.
   Registers registers;
   for (auto at = intervals.begin(); at != intervals.end();) {
     const int64_t begin = at->first.first;

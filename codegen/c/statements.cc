@@ -144,7 +144,7 @@ void Statements::EmitStore(const Store& store) {
 void Statements::EmitLanes(const Store& store) {
   const int lanes = store.value.dtype().lanes;
   const bool wait = ReadsOtherLanes(store);
-  const Name var("<lane>");  // no name of a program's variable
+  const Name var("<lane>");  // differs from the names of all variables of programs
   bindings_.vars[var] = {kLane};
   bindings_.analyzer.Bind(var, 0, lanes - 1);
   const std::string head =

@@ -2,7 +2,7 @@
 // concurrently: a CPU calls its thread pool (codegen/c/cpu/function.h), and a kernel of threads uses the number of the
 // thread (codegen/c/gpu/function.h).
 //
-// Owns all state of its function; borrows the dialect and the helpers. Emits once. Not thread-safe.
+// Owns all state of its function; borrows the dialect and the helpers. An object emits one function. Not thread-safe.
 // Internal to codegen/c.
 #pragma once
 #include <string>

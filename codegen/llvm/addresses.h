@@ -33,12 +33,12 @@ class Addresses {
 
   // Returns the address of buffer[index]; `index` is a scalar.
   Address Of(const Buffer& buffer, const Expr& index);
-  // Returns the address of buffer[index] for an index that is an LLVM value. The address is aligned to one element
-  // only.
+  // Returns the address of buffer[index] for an index that is an LLVM value. The address is only known to be aligned to
+  // one element.
   Address Element(const Buffer& buffer, llvm::Value* index);
 
-  // A scope is a function, the body of a loop, or a branch. Base pointers that are computed in a scope are reused in it
-  // only, since they need not dominate other code. The caller enters a scope before the first call of Of.
+  // A scope is a function, the body of a loop, or a branch. Base pointers that are computed in a scope are reused only
+  // in this scope, since they need not dominate other code. The caller enters a scope before the first call of Of.
   void EnterScope() { bases_.emplace_back(); }
   void LeaveScope() { bases_.pop_back(); }
 
@@ -57,7 +57,7 @@ class Addresses {
   std::optional<Name> InnermostVar() const;
 
  private:
-  // Term: coefficient * value, where `value` is a variable of `depth` loops.
+  // coefficient * value, where `value` is a variable. `depth` is the depth of its loop; 0 if no loop binds it.
   struct Term {
     int depth;
     int64_t coefficient;

@@ -1,5 +1,5 @@
-// The interface of codegen/llvm to the rest of codegen/. It has no types of LLVM. One build at a time per process.
-// Internal to codegen/.
+// The interface of codegen/llvm to the rest of codegen/. It has no types of LLVM. Only one build at a time may run in a
+// process. Internal to codegen/.
 #pragma once
 #include <string>
 #include <vector>

@@ -1,6 +1,6 @@
-// ControlFlow: emits counted loops and branches. The caller emits their bodies. All code generators that emit LLVM IR
-// use it. At the begin and end of a body it updates the bindings, the bounds of variables and the scopes of addresses.
-// Borrows the arguments of its constructor, which must outlive it. Not thread-safe. Internal to codegen/llvm.
+// ControlFlow: emits counted loops and branches; the caller emits their bodies. At the beginning and the end of a body,
+// it updates the bindings, the bounds of variables and the scopes of addresses. All code generators that emit LLVM IR
+// use it. Borrows the arguments of its constructor, which must outlive it. Not thread-safe. Internal to codegen/llvm.
 #pragma once
 #include <llvm/ADT/STLFunctionalExtras.h>
 
@@ -22,8 +22,8 @@ class ControlFlow {
   struct Counted {
     Name var;
     llvm::Value *begin, *end;
-    bool known_nonempty = false;  // true: begin < end, so no test is emitted before the loop
-    bool innermost = false;       // true: the body contains no other loop
+    bool known_nonempty = false;  // whether begin < end is known, so that no test is needed before the loop
+    bool innermost = false;       // whether the body contains no other loop
     std::string label;            // name of the body's first block
   };
   void Loop(const Counted& loop, Body body);

@@ -89,8 +89,8 @@ llvm::Value* Expressions::ComputeBinary(const Binary& n) {
   return operations_.Divide(quotient, a, b, n.a.dtype(), {divisor, dividend});
 }
 
-// Compares indices by a vector of 32-bit lanes and returns the mask. Returns null if the distances between the lanes
-// are not known, or if all are equal.
+// Compares index vectors by a comparison of 32-bit lanes and returns the mask. Returns null, so that the caller
+// compares them as usual, if the distances between the lanes are unknown or all equal, or if the scalar is a constant.
 llvm::Value* Expressions::CompareLanes(const Binary& n) {
   const std::optional<LaneComparison> comparison = ComparisonOfLanes(n.a, n.b);
   if (!comparison || comparison->limit.IsConst()) return nullptr;
@@ -110,11 +110,11 @@ llvm::Value* Expressions::CompareLanes(const Binary& n) {
                             operations_.Splat(limit, static_cast<int>(lanes.size())), DType::Int(32));
 }
 
-// Returns `divisor`, or 1 where the guard fails: there the division still runs, and `divisor` may be 0.
+// Returns `divisor` where the guard holds, and 1 where it fails. The division runs there, too, and `divisor` may be 0.
 llvm::Value* Expressions::NonZero(llvm::Value* divisor) {
   llvm::Value* one = llvm::ConstantInt::get(divisor->getType(), 1);
-  // A scalar divisor under a vector of conditions is common to all lanes, so it is not 0 if the guard of any lane
-  // holds.
+  // A scalar divisor under a vector of conditions is common to all lanes. If it is 0, no lane's guard holds, and any
+  // other divisor will do.
   const bool lane_wise = !guard_->getType()->isVectorTy() || divisor->getType()->isVectorTy();
   return lane_wise ? builder_.CreateSelect(guard_, divisor, one)
                    : builder_.CreateSelect(builder_.CreateIsNull(divisor), one, divisor);

@@ -31,8 +31,8 @@ class Expressions {
               int index_bits = 64);
   Expressions(const Expressions&) = delete;
 
-  // Forgets all values. Must be called before each statement: values of the last statement may not dominate the next
-  // one, and memory changes in between.
+  // Forgets all values. Must be called before each statement: the code of an earlier statement need not dominate the
+  // next one, and memory changes in between.
   void StartStatement() { memo_.clear(); }
 
   llvm::Value* Value(const Expr& e);
@@ -62,8 +62,8 @@ class Expressions {
   Addresses addresses_;
   // The condition under which the current expression is used: a bool or a vector of bools. Null: always.
   llvm::Value* guard_ = nullptr;
-  // The values of the statement, by expression and guard. A memo holds its expression: otherwise the address of a freed
-  // cell could become that of another expression.
+  // The values of the statement, by expression and guard. A memo keeps its expression alive: otherwise another
+  // expression could get the address of a freed one.
   struct Memo {
     Expr expr;
     llvm::Value* value;

@@ -16,7 +16,8 @@ LLD_HAS_DRIVER(elf)
 namespace autotune {
 namespace {
 
-struct File {  // closes the descriptor at the end
+// A file descriptor that is closed at the end of its scope.
+struct File {
   int fd = -1;
   ~File() {
     if (fd >= 0) close(fd);
@@ -35,7 +36,7 @@ class StandardOutputIs {
     if (saved_.fd >= 0) {
       dup2(saved_.fd, STDOUT_FILENO);
     } else {
-      close(STDOUT_FILENO);  // it was closed before
+      close(STDOUT_FILENO);  // standard output was closed before, too
     }
   }
   // Flushes the output. Returns an error if some of it could not be written.
@@ -69,7 +70,8 @@ Status Link(const std::vector<const std::string*>& objects, const std::string& d
                                 "--threads=1",
                                 "--no-dependent-libraries",
                                 "--error-limit=5"};
-  if (!data.empty()) args.push_back(data);  // first, so that it does not separate code from its constants
+  // The large object comes first, so that it does not lie between code and the constants that the code uses.
+  if (!data.empty()) args.push_back(data);
   for (size_t i = 0; i < objects.size(); ++i) {
     inputs[i].fd = memfd_create("object", MFD_CLOEXEC);
     if (inputs[i].fd < 0) return Err("memfd_create: ", strerror(errno));

@@ -57,8 +57,8 @@ void InitializeTargets() {
   });
 }
 
-// Sets an option that LLVM offers only on its command line. Must be called before every use, since LLD resets all
-// options.
+// Sets an option that LLVM only has as a command-line option. Must be called before every use of the option, since LLD
+// resets all options.
 void SetOption(llvm::StringRef name, bool value) {
   llvm::cl::Option* option = llvm::cl::getRegisteredOptions().lookup(name);
   CHECK(option) << "LLVM has no option -" << name.str();
@@ -163,8 +163,8 @@ class ObjectWriter {
 
 struct Machine::Tools {
   std::unique_ptr<llvm::TargetMachine> machine;
-  std::unique_ptr<Optimizer> optimizer;  // made at the first use, as is `writer`
-  std::unique_ptr<ObjectWriter> writer;
+  std::unique_ptr<Optimizer> optimizer;  // made at the first use
+  std::unique_ptr<ObjectWriter> writer;  // made at the first use
 };
 
 void VerifyModule([[maybe_unused]] const llvm::Module& module) {
@@ -177,7 +177,7 @@ void VerifyModule([[maybe_unused]] const llvm::Module& module) {
 
 std::string MachineFeatures(const Target& target) {
   std::vector<std::string> features = target.features;
-  // These extensions are the baseline of Linux. Without them, operations on floats would be library calls.
+  // These extensions are the baseline of Linux on RISC-V. Without them, operations on floats would be library calls.
   if (target.triple.starts_with("riscv64") && target.cpu.starts_with("generic")) {
     features.insert(features.begin(), {"+m", "+a", "+f", "+d", "+c"});
   }
@@ -199,7 +199,7 @@ Result<const llvm::Target*> FindLlvmTarget(const Target& target) {
   std::string error;
   const llvm::Target* found = llvm::TargetRegistry::lookupTarget(target.triple, error);
   if (!found) return Err("LLVM has no code generator for -mtriple=", target.triple, ": ", error);
-  // Check the names first: LLVM only prints a message to stderr if a name is wrong.
+  // Checks the names of the CPU and the features. For an unknown name, LLVM itself only prints a message to stderr.
   std::unique_ptr<llvm::MCSubtargetInfo> subtarget(found->createMCSubtargetInfo(target.triple, "", ""));
   if (!subtarget->isCPUStringValid(target.cpu))
     return Err("LLVM does not know -mcpu=", target.cpu, " of ", target.triple);
@@ -262,8 +262,8 @@ void Machine::Describe(llvm::Module& module) const {
     f.addFnAttr("no-builtins");
     f.addFnAttr("target-cpu", tools_->machine->getTargetCPU());
     f.addFnAttr("target-features", tools_->machine->getTargetFeatureString());
-    // If LLVM schedules instructions by its model of these processors, 12 % of all candidates spill; by its model of
-    // all x86-64 processors, 3 % do. Candidates that spill with neither model are equally fast with both.
+    // With LLVM's scheduling model of these processors, 12 % of all candidates spill; with its model of generic x86-64
+    // processors, 3 % do. Candidates that spill with neither model are equally fast with both.
     if (target_->cpu == "znver4" || target_->cpu == "znver5") f.addFnAttr("tune-cpu", "x86-64");
     if (target_->vector_bits > 256) f.addFnAttr("prefer-vector-width", std::to_string(target_->vector_bits));
   }
@@ -286,10 +286,10 @@ std::string Machine::Optimize(llvm::Module& module) const {
 
 Result<std::string> Machine::Emit(llvm::Module& module, bool assembly, BuildFacts* facts) const {
   Describe(module);
-  // Addresses (codegen/llvm/addresses.h) has already reduced the strength of address computations as far as CPUs need
-  // it, whose loads and stores can scale an index. Those of GPUs cannot, so LLVM's pass runs for GPUs.
+  // Disables LLVM's loop strength reduction for CPUs: the class Addresses (codegen/llvm/addresses.h) does what they
+  // need, since their loads and stores can scale an index. The loads and stores of GPUs cannot, so GPUs need the pass.
   SetOption("disable-lsr", !tools_->machine->getTargetTriple().isNVPTX());
-  // This pass takes long to search for scalars that could be vector masks, and emitted code has none.
+  // Disables a pass that takes long to search for scalars that could be vector masks. Emitted code has none.
   SetOption("disable-x86-domain-reassignment", true);
   BuildFacts ignored;
   module.getContext().setDiagnosticHandler(std::make_unique<SpillHandler>(facts ? facts : &ignored));

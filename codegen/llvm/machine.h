@@ -11,25 +11,24 @@
 
 namespace autotune {
 
-// Prefixes of names in LLVM IR, by which the register contract is checked. The first one marks the basic blocks of
-// innermost loops over register buffers. The second one marks the memory of register buffers, which optimization must
-// remove.
+// Prefixes of names in LLVM IR, by which the register contract is checked: of the basic blocks of innermost loops over
+// register buffers, and of the memory of register buffers, which optimization must remove.
 inline constexpr const char* kRegisterLoopPrefix = "regloop.";
 inline constexpr const char* kRegisterBufferPrefix = "register.";
 
-// Return LLVM's description of the target's architecture, and the features of the target in LLVM's syntax. The first
-// one returns an error if LLVM does not know the target.
+// Returns LLVM's description of the target's architecture. An error if LLVM does not know the target.
 Result<const llvm::Target*> FindLlvmTarget(const Target& target);
+// Return the target's features in LLVM's syntax, and the options of LLVM's code generator for the target.
 std::string MachineFeatures(const Target& target);
 llvm::TargetOptions MachineOptions(const Target& target);
 
-// Checks that a module is well-formed, in builds that define AUTOTUNE_VERIFY. LLVM's passes and code generator do not
-// check it.
+// Checks that a module is well-formed, in builds that define AUTOTUNE_VERIFY. LLVM's passes and code generator assume
+// that it is.
 void VerifyModule(const llvm::Module& module);
 
 class Machine {
  public:
-  // kQuick: no optimization, for code that runs once per call of a kernel.
+  // kQuick generates code without optimization, for functions that run once per call of a kernel.
   enum class Effort { kFull, kQuick };
   static Result<Machine> For(const Target& target, Effort effort = Effort::kFull);
 
@@ -38,8 +37,8 @@ class Machine {
   std::vector<std::string> CpuFeatures() const;
   // Returns an empty module for this target.
   std::unique_ptr<llvm::Module> NewModule(llvm::LLVMContext& context, const std::string& name) const;
-  // Runs the fixed list of passes over all functions. Returns the name of a register buffer that is still in memory,
-  // which breaks its contract; empty if there is none.
+  // Runs the fixed list of passes over all functions. Returns the name of a register buffer that is still in memory
+  // afterwards, which breaks the register contract. Returns an empty name if there is none.
   std::string Optimize(llvm::Module& module) const;
   // Sets the attributes of every function: the target's CPU and features, and that it calls no C library.
   void Describe(llvm::Module& module) const;
@@ -47,8 +46,8 @@ class Machine {
   Result<std::string> Emit(llvm::Module& module, bool assembly, BuildFacts* facts) const;
 
  private:
-  // LLVM's objects for one thread, target and effort. They are kept, since it takes longer to make them than to compile
-  // a small kernel with them.
+  // LLVM's objects for one thread, target and effort. They are kept, since making them takes longer than compiling a
+  // small kernel.
   struct Tools;
   static Result<std::shared_ptr<Tools>> Create(const Target& target, Effort effort);
 

@@ -145,8 +145,8 @@ llvm::Value* Operations::DivideUnsigned(bool quotient, llvm::Value* a, llvm::Val
   return quotient ? builder_.CreateUDiv(a, b) : builder_.CreateURem(a, b);
 }
 
-// Divides a number in [0, INT32_MAX] by a constant in 32 bits. The division then takes a 32-bit multiplication instead
-// of a 128-bit one.
+// Divides a number in [0, INT32_MAX] by a constant, in 32 bits. LLVM implements such a division by a multiplication,
+// which is cheaper with 32 bits than with 64.
 llvm::Value* Operations::DivideNarrow(bool quotient, llvm::Value* a, llvm::Value* b, int64_t divisor) {
   llvm::Value *narrow_a = builder_.CreateTrunc(a, builder_.getInt32Ty()),
               *narrow_b = builder_.CreateTrunc(b, builder_.getInt32Ty());
@@ -154,9 +154,9 @@ llvm::Value* Operations::DivideNarrow(bool quotient, llvm::Value* a, llvm::Value
   return builder_.CreateZExt(DivideUnsigned(quotient, narrow_a, narrow_b), a->getType());
 }
 
-// Emits a division that rounds down: one less than the truncated quotient where the remainder is not 0 and its sign
-// differs from the divisor's. The processor traps when it divides the smallest integer by -1. So a division by -1 is
-// emitted as a negation, which wraps.
+// Emits a division that rounds down. The result is one less than the truncated quotient where the remainder is not 0
+// and has another sign than the divisor. The processor traps when it divides the least integer by -1. So a division by
+// -1 is emitted as a negation, which wraps.
 llvm::Value* Operations::DivideSigned(bool quotient, llvm::Value* a, llvm::Value* b, const int64_t* divisor) {
   llvm::Value* zero = llvm::Constant::getNullValue(a->getType());
   llvm::Value* one = llvm::ConstantInt::get(a->getType(), 1);
@@ -167,7 +167,7 @@ llvm::Value* Operations::DivideSigned(bool quotient, llvm::Value* a, llvm::Value
   llvm::Value *q = builder_.CreateSDiv(a, safe), *r = builder_.CreateSRem(a, safe);
   llvm::Value* down =
       builder_.CreateAnd(builder_.CreateICmpNE(r, zero), builder_.CreateICmpSLT(builder_.CreateXor(r, safe), zero));
-  // Where b is -1, `safe` is 1. The remainder is 0 for both.
+  // Where b is -1, the remainder by `safe`, which is 1, is also the remainder by b: both are 0.
   if (!quotient) return builder_.CreateSelect(down, builder_.CreateAdd(r, safe), r);
   llvm::Value* floor = builder_.CreateSelect(down, builder_.CreateSub(q, one), q);
   return by_minus_one ? builder_.CreateSelect(by_minus_one, builder_.CreateNeg(a), floor) : floor;

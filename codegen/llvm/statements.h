@@ -9,14 +9,14 @@
 
 namespace autotune {
 
-// Returns the index of a store's first lane if the lanes are contiguous in memory, so that one access stores them; else
-// nothing.
+// Returns the index of a store's first lane if the lanes are contiguous in memory, so that one access stores all of
+// them. Returns nothing otherwise.
 std::optional<Expr> FirstOfContiguous(const Store& store);
 
-// Emits one store per lane of `value`, a vector of the type that elements have in memory (Operations::MemoryType).
+// Emits one store for each lane of `value`. Its lanes have the type of elements in memory (Operations::MemoryType).
 void StoreLanes(llvm::IRBuilder<>& builder, Expressions& expressions, const Store& store, llvm::Value* value);
 
-// Allocates `buffer` on the stack in the entry block of the function. There LLVM's pass SROA turns its elements into
+// Allocates `buffer` on the stack, in the entry block of the function, where LLVM's pass SROA turns the elements into
 // values. `alignment` is in bytes.
 BufferMemory AllocaOf(llvm::Function& function, Operations& operations, const Buffer& buffer, const std::string& name,
                       int64_t alignment);

@@ -6,9 +6,10 @@
 namespace autotune::schedule {
 namespace {
 
-// Returns the kind of the new block's iterator for the loop `outer` around it: the kind of the iterators that `outer`
-// feeds in the blocks inside `target`. `below` are the loops between. An error if they are of both kinds, or if several
-// iterations of a spatial loop may compute the same elements.
+// Returns the kind of the new block's iterator for `outer`, a loop around the new block: the kind of the iterators that
+// `outer` feeds in the blocks inside `target`. `below` has the loops between `outer` and the blocks in `target`. An
+// error if `outer` feeds iterators of both kinds, or if it is spatial and several iterations of it may compute the same
+// elements.
 Result<IterKind> KindOf(const For& outer, const Stmt& target, const Ranges& below) {
   std::optional<IterKind> kind;
   Status status;
@@ -47,9 +48,9 @@ Status CheckInside(const Stmt& target) {
 }  // namespace
 
 // Legal if `step.loop` and the loops inside it have constant extents, and none of them is parallel or bound to threads.
-// The loops around it that the inner blocks depend on become iterators of the new block. In every inner block, such a
-// loop must feed reduction iterators only, or it must compute different elements in different iterations. All elements
-// of every written buffer must be written, since later steps do not see how the new block writes them.
+// The loops around step.loop that the inner blocks depend on become iterators of the new block. In every inner block,
+// such a loop must feed reduction iterators only, or it must compute different elements in different iterations. All
+// elements of every written buffer must be written, since later steps do not see how the new block writes them.
 Status ApplyStep(State& state, Blockize& step) {
   Path path = TRY(FindLoop(state.func.body, step.loop));
   const For& loop = path.loop();

@@ -1,4 +1,4 @@
-// cache_read, cache_write, set_scope: copies of buffers, and the scope of a buffer.
+// cache_read and cache_write insert a copy of a buffer; set_scope changes the scope of a buffer.
 #include <algorithm>
 
 #include "schedule/region.h"
@@ -69,8 +69,8 @@ Status ApplyStep(State& state, CacheRead& step) {
   return {};
 }
 
-// Legal for the only writer of a buffer, if it writes the whole buffer, and all readers come after the outermost loop
-// around the writer.
+// Legal for the only writer of a buffer, if it writes the whole buffer and all readers of the buffer come after the
+// outermost loop around the writer.
 Status ApplyStep(State& state, CacheWrite& step) {
   Path path = TRY(FindBlock(state.func.body, step.block));
   Buffer written = TRY(WrittenBuffer(path.block()));

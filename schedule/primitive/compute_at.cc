@@ -5,8 +5,8 @@
 namespace autotune::schedule {
 namespace {
 
-// Returns the values that the block's iterators must take to compute all that its consumers inside the loop at `path`
-// read in one iteration.
+// Returns the values that the block's iterators must take to compute everything that the consumers inside the loop at
+// `path` read in one iteration of this loop.
 Result<std::vector<Window>> RequiredWindows(const Block& block, const Buffer& buffer, const Path& path,
                                             const std::vector<int64_t>& extents) {
   const For& loop = path.loop();
@@ -42,10 +42,10 @@ Result<std::vector<Window>> RequiredWindows(const Block& block, const Buffer& bu
 
 }  // namespace
 
-// Legal for the only writer of an intermediate buffer, which it stores at its spatial iterators. All its consumers must
-// be inside the loop. The blocks that it reads from must be outside the loop, since it moves to the beginning of the
-// loop's body, and they must compute everything that it then reads. Each iteration computes all elements that it needs,
-// so several iterations may compute the same element.
+// Moves a block to the beginning of a loop's body. Legal for the only writer of an intermediate buffer, which must be
+// indexed by the block's spatial iterators. All consumers of the buffer must be inside the loop. The producers of the
+// block must be outside the loop and compute everything that the block then reads. Each iteration computes all elements
+// that its consumers need, so several iterations may compute the same element.
 Status ApplyStep(State& state, ComputeAt& step) {
   Name target = step.loop;
   bool at_root = false;
@@ -69,7 +69,8 @@ Status ApplyStep(State& state, ComputeAt& step) {
     size_t place = RootIndexOf(roots, block.name);
     size_t blocks = 0;
     ForEachBlock(roots[place], [&](const Block&, const auto&) { ++blocks; });
-    if (blocks != 1) return Err("block '", block.name, "' shares its loops; it cannot get fresh ones at the root");
+    if (blocks != 1)
+      return Err("block '", block.name, "' shares its loops with other blocks, so it cannot get new ones at the root");
     roots[place] = MakeSeq({});
     state.func.body = MakeSeq(roots);
     step.results = TRY(ResultNames(step.results.names, LoopNames(block.name, windows.size())));
@@ -115,8 +116,8 @@ Status ApplyStep(State& state, ComputeAt& step) {
   Ranges fixed = Concat(path.LoopRanges(), RangesOf({&path.loop()}));
   Stmt nest = NestOver(block, windows, step.results.names, fixed);
   state.func.body = ReplaceTarget(path, WithBody(path.loop(), MakeSeq({std::move(nest), path.loop().body})));
-  // The windows may contain elements that no consumer reads and that the block did not compute in its old place. Its
-  // sources must cover these, too.
+  // The windows may contain elements that no consumer reads and that the block did not compute in its old place. The
+  // buffers that the block reads must cover these elements, too.
   TRY(CheckSourcesCover(state, block.name));
   TRY(CheckStillIndependent(state, block.name));
   return CheckSourcesIndependent(state, block);

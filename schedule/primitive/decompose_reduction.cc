@@ -4,10 +4,11 @@
 
 namespace autotune::schedule {
 
-// Legal if all reduction loops of the block are `loop` or inside it, and its spatial loops from `loop` inward visit
-// every element once. The initialisation then runs once for each element, before all updates of the element. (If outer
-// iterations compute the same element again, as after compute_at, each of them initialises it.) The language
-// guarantees that all reduction iterators are 0 only in the first iteration of their loops (ir/reduction.h).
+// Moves the initialisation of a reduction into a block of its own, in a nest before step.loop. Legal if all reduction
+// loops of the block are step.loop or inside it, and the spatial loops from step.loop inward visit every element once.
+// The initialisation then runs once for each element, before all updates of the element. (If outer iterations compute
+// the same element again, as after compute_at, each of them initialises it.) The language guarantees that all reduction
+// iterators are 0 only in the first iteration of their loops (ir/reduction.h).
 Status ApplyStep(State& state, DecomposeReduction& step) {
   Path block_path = TRY(FindBlock(state.func.body, step.block));
   const Block& block = block_path.block();

@@ -2,7 +2,7 @@
 
 namespace autotune::schedule {
 // Legal if each loop is the whole body of the previous one. A spatial loop and a reduction loop of one block cannot be
-// fused, since a later reorder could not keep the first reduction iterations first.
+// fused: once they are one loop, a reorder could no longer keep the first reduction iteration first.
 Status ApplyStep(State& state, Fuse& step) {
   if (step.loops.size() < 2) return Err("fuse needs at least two loops");
   Path path = TRY(FindLoop(state.func.body, step.loops[0]));
@@ -16,7 +16,8 @@ Status ApplyStep(State& state, Fuse& step) {
       return Err("loop '", var, "' is not the whole body of loop '", loops.back().var,
                  "'; reorder or name them outermost first");
     }
-    if (loop->kind != LoopKind::kSerial) return Err("loop '", var, "' is ", ToText(loop->kind), "; fuse it before");
+    if (loop->kind != LoopKind::kSerial)
+      return Err("loop '", var, "' is ", ToText(loop->kind), "; fuse it before setting its kind");
     int64_t extent = TRY(ConstExtent(*loop));
     loops.push_back({var, extent});
     annotations.insert(loop->annotations.begin(), loop->annotations.end());

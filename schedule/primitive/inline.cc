@@ -6,7 +6,8 @@
 namespace autotune::schedule {
 namespace {
 
-// Checks that the block is a formula of its iterators: all are spatial, and its one store is indexed by exactly them.
+// Checks that the block computes a formula of its iterators: all of them are spatial, and its one store is indexed by
+// exactly these iterators.
 Status CheckPlain(const Block& block) {
   if (IsPlainSpatial(block)) return {};
   return Err("block '", block.name, "' is not one store at its plain spatial iterators");
@@ -48,8 +49,9 @@ Status ApplyStep(State& state, ComputeInline& step) {
   return CheckSourcesIndependent(state, block);
 }
 
-// Legal for a block that is the only reader of an intermediate buffer and reads all of it, at plain iterators. The
-// buffer must have one producer, without a reduction. The producer keeps its name and its loops.
+// Moves the block's formula into the producer of a buffer that the block reads; the producer keeps its name and its
+// loops. Legal if the block is the only reader of this intermediate buffer and reads all of it, at plain iterators. The
+// buffer must have one producer, without a reduction.
 Status ApplyStep(State& state, ReverseComputeInline& step) {
   Path path = TRY(FindBlock(state.func.body, step.block));
   Block block = path.block();
@@ -59,10 +61,10 @@ Status ApplyStep(State& state, ReverseComputeInline& step) {
   if (WritersOf(state.func.body, store->buffer->name).size() != 1) {
     return Err("buffer '", store->buffer->name, "' has several writers, whose order matters");
   }
-  // Searches the producer: the only writer of an intermediate buffer that only `block` reads.
+  // Finds the producer: the only writer of an intermediate buffer that only `block` reads.
   Buffer buffer;
   Name producer;
-  std::string reason = "no intermediate buffer with one producer is read by it alone, whole, at plain iterators";
+  std::string reason = "it is not the only reader of an intermediate buffer with one producer";
   for (const Name& name : BuffersRead(block)) {
     std::vector<Name> writers = WritersOf(state.func.body, name);
     if (!IsAlloc(state.func, name) || writers.size() != 1) continue;
@@ -112,8 +114,7 @@ Status ApplyStep(State& state, ReverseComputeInline& step) {
       const Load* load = e.As<Load>();
       return load && load->buffer->name == buffer->name ? from.value : e;
     });
-    // The map replaces only iterators of `block`, so it does not change from.value, which uses the producer's
-    // iterators.
+    // The map only replaces iterators of `block`. So it leaves from.value alone, which uses the producer's iterators.
     std::vector<Expr> indices;
     for (const Expr& index : store->indices) indices.push_back(Substitute(index, map));
     Block changed = p;

@@ -1,4 +1,4 @@
-// parallel, vectorize, unroll, bind: the kind of a loop.
+// parallel, vectorize, unroll, bind: these steps set the kind of a loop.
 #include "schedule/region.h"
 
 namespace autotune::schedule {
@@ -49,7 +49,8 @@ Status ApplyStep(State& state, Unroll& step) {
   return SetKind(state, path, LoopKind::kUnrolled);
 }
 
-// schedule/threads.cc has the rules of programs of threads.
+// Legal for a serial loop of constant extent, if the program then keeps the rules for programs of threads. The rules
+// are checked after this and every later step (schedule/threads.cc).
 Status ApplyStep(State& state, Bind& step) {
   Path path = TRY(FindLoop(state.func.body, step.loop));
   TRY(ConstExtent(path.loop()));

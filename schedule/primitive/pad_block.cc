@@ -22,10 +22,10 @@ Expr ClampVars(const Expr& e, const VarMap& clamp, const Name& own) {
   return MapChildren(e, [&](const Expr& child) { return ClampVars(child, clamp, own); });
 }
 
-// Keeps the reads of padded instances in bounds. The values read there are not used.
+// Keeps the reads of padded instances in bounds. The values that these instances read are not used.
 //
-// An iterator in the last subscript of a load may become the lanes of a vector. A clamped subscript would make the
-// lanes not consecutive. So such a load is masked: it is left out where the iterator exceeds its old extent:
+// An iterator that is used only in last subscripts may become the lanes of a vector. A clamped subscript would make the
+// lanes non-consecutive. So such a load is masked where the iterator exceeds its old extent:
 //   b[k, n]  ->  select(n < N, b[k, n], 0)
 // Every other iterator is clamped:
 //   a[m, k]  ->  a[min(m, M - 1), k]
@@ -36,8 +36,8 @@ class ReadBounder {
     for (const Grown& g : grown) all_[g.var] = Min(IndexVar(g.var), Expr(g.old_extent - 1));
   }
 
-  // Returns `value` with bounded loads. If `mask` is false, clamps the loads that would otherwise be masked. Such a
-  // value reads the same elements without conditions, which checks need.
+  // Returns `value` with its loads kept in bounds. If `mask` is false, clamps the loads that would otherwise be masked.
+  // The checks need this form, which reads the same elements without conditions.
   Expr Bound(const Expr& value, bool mask) const {
     bool any = false;
     Walk(value, [&](const Expr& e) {
@@ -54,8 +54,8 @@ class ReadBounder {
     for (const Grown& g : lanes) clamp.erase(g.var);
     Expr clamped = value;
     if (HasNode<Select>(value)) {
-      // The value depends on a condition. Clamping all variables computes what the last original instance computes,
-      // which is in bounds under any condition.
+      // The value depends on a condition. With all iterators clamped, a padded instance computes the value of the last
+      // original instance, whose reads are in bounds whatever the condition is.
       clamped = ClampVars(value, clamp, own_);
     } else if (!clamp.empty()) {
       clamped = ClampLoads(value, clamp);
@@ -92,7 +92,7 @@ class ReadBounder {
     VarMap clamp;
     for (const Grown& g : lanes) clamp[g.var] = all_.at(g.var);
     const Binary* binary = e.As<Binary>();
-    // Clamps the loads in a divisor, since a masked load yields 0.
+    // Clamps the loads in a divisor: a masked load would yield 0, by which nothing can be divided.
     if (binary && (binary->op == BinaryOp::kFloorDiv || binary->op == BinaryOp::kFloorMod))
       return MakeBinary(binary->op, recurse(binary->a), ClampVars(binary->b, clamp, own_));
     const Load* load = e.As<Load>();
@@ -166,8 +166,9 @@ class ReadBounder {
   VarMap all_;
 };
 
-// Checks that everything that padded instances read is computed. A producer inside a loop over which the padding
-// extends must compute the padding's reads as well. (A producer that moves into the loop later does so anyway.)
+// Checks that everything that padded instances read is computed. If the padding extends over a loop, a producer inside
+// this loop must also compute the elements that the padded instances read. (A producer that moves into the loop later
+// does so anyway.)
 Status CheckProducersOutside(const State& state, const Block& block, const Name& grown, const Path& path) {
   auto iter = std::find_if(block.iters.begin(), block.iters.end(), [&](const Iter& i) { return i.var == grown; });
   for (const For* loop : path.Loops()) {
@@ -178,12 +179,12 @@ Status CheckProducersOutside(const State& state, const Block& block, const Name&
       const std::vector<Name> writers = WritersOf(loop->body, buffer);
       ForEachBlock(state.func.body, [&](const Block& writer, const std::vector<const For*>& around) {
         if (!status.ok() || std::find(writers.begin(), writers.end(), writer.name) == writers.end()) return;
-        // ClampVars will clamp reads under a condition, so they are not checked here.
+        // If the value has a condition, ClampVars will change its reads. They are not known here, so this is an error.
         bool plain = !writer.predicate && !IsReduction(writer) && !HasNode<Select>(SingleStore(block)->value);
         if (alloc && plain && ComputesAllRead(writer, around, block, path.Loops(), *FindBuffer(state.func, buffer)))
           return;
-        status = Err("producer '", writer.name, "' is inside loop '", loop->var, "', which the padding of block '",
-                     block.name, "' overshoots; pad_block before moving it there");
+        status = Err("producer '", writer.name, "' is inside loop '", loop->var, "', over which the padding of block '",
+                     block.name, "' extends; pad_block before moving the producer there");
       });
       TRY(status);
     }
@@ -203,9 +204,9 @@ bool Follows(const Expr& e, const Grown& grown) {
   return any;
 }
 
-// Checks that the elements that the block reads only once it is padded were written. A producer that was moved to its
-// consumers computes only the elements that they needed before the padding. `unclamped` is the padded block with the
-// reads of the original block.
+// Checks that the elements that only padded instances read are written. A producer that was moved to its consumers
+// computes only the elements that they needed before the padding. `padded` is the padded block with clamped reads,
+// `unclamped` the padded block with the reads of the original block.
 Status CheckReadsWritten(const State& state, const Block& padded, const Block& unclamped,
                          const std::vector<Grown>& grown, const std::vector<Name>& shortened, const Path& path) {
   std::vector<Name> further;
@@ -219,7 +220,7 @@ Status CheckReadsWritten(const State& state, const Block& padded, const Block& u
       bool short_of =
           std::any_of(shortened.begin(), shortened.end(), [&](const Name& v) { return UsesVar(load.indices[d], v); });
       if (any || short_of) further.push_back(load.buffer->name);
-      // If the value has a condition, the condition keeps the load in bounds. Else the removed guard may have done so.
+      // A condition in the value keeps the load in bounds. Without a condition, the removed guard may have done so.
       const int64_t* extent = AsInt(load.buffer->shape[d]);
       std::optional<Bounds> bounds = BoundsOf(Normalize(load.indices[d], domain), domain);
       bool inside = bounds && bounds->low >= 0 && extent && bounds->high < *extent;
@@ -242,9 +243,9 @@ Status CheckReadsWritten(const State& state, const Block& padded, const Block& u
   return {};
 }
 
-// Returns the index of a spatial iterator if the conjunct of the guard only bounds it by a number less than its extent:
-// `binding < n`. The original block does not write the elements from n on. So no consumer needs them, and the padded
-// block may write them, too.
+// If the conjunct of the guard is `binding < n`, for a spatial iterator and a number n less than its extent, returns
+// the iterator's index. The original block does not write the elements from n on. So no consumer needs them, and the
+// padded block may write them.
 std::optional<size_t> ShortenedIter(const Block& block, const Expr& conjunct) {
   const Binary* less = conjunct.As<Binary>();
   if (!less || less->op != BinaryOp::kLt || !AsInt(less->b)) return std::nullopt;
@@ -258,9 +259,9 @@ std::optional<size_t> ShortenedIter(const Block& block, const Expr& conjunct) {
 
 }  // namespace
 
-// Legal for the only writer of an intermediate buffer, if it stores at plain iterators, and each of its guards only
-// bounds an iterator: by its extent, or by a smaller number. If the number is smaller, the padded block also writes the
-// rest of the extent.
+// Legal for the only writer of an intermediate buffer, if it stores at plain iterators and each of its guards only
+// bounds an iterator, by the iterator's extent or by a smaller number. If the number is smaller, the padded block also
+// writes the rest of the extent.
 Status ApplyStep(State& state, PadBlock& step) {
   Path path = TRY(FindBlock(state.func.body, step.block));
   Block block = path.block();

@@ -8,7 +8,7 @@
 namespace autotune::schedule {
 namespace {
 
-constexpr int64_t kMostStages = 8;  // more stages of a useful tile do not fit into the shared memory of known GPUs
+constexpr int64_t kMostStages = 8;  // with more stages, no useful tile fits into the shared memory of known GPUs
 
 bool IsShared(const State& state, const Name& buffer) {
   const Buffer* found = FindBuffer(state.func, buffer);
@@ -40,8 +40,8 @@ int CountUses(const Stmt& s, const Name& buffer) {
 
 // Legal for a serial loop that begins with copies into shared memory and continues with their readers. The copies must
 // not read the buffers that they fill, nothing else may write these buffers, and nothing outside the loop may use them.
-// So no iteration reads the copies of another one. Other statements of the loop must not write buffers that the copies
-// read.
+// So no iteration reads the copies of another one. The kernel must not write the buffers that the copies read; lowering
+// checks this (lower/pipeline_loops.cc).
 Status ApplyStep(State& state, Pipeline& step) {
   const int64_t stages = TRY(state.Value(step.stages));
   const Path path = TRY(FindLoop(state.func.body, step.loop));
@@ -69,7 +69,7 @@ Status ApplyStep(State& state, Pipeline& step) {
         read |= Reads(block, buffer), written |= Writes(block, buffer);
       });
       if (i < copies && read) return Err("a copy reads buffer '", buffer, "', which copies fill");
-      if (i >= copies && written) return Err("buffer '", buffer, "' is written behind the copies, too");
+      if (i >= copies && written) return Err("buffer '", buffer, "' is written after the copies, too");
     }
   }
   loop.annotations[kPipeline] = stages;

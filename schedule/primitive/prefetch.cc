@@ -1,4 +1,4 @@
-// The step `prefetch`: prefetches the data of a later iteration, spread over the iterations of a loop that computes.
+// prefetch: prefetches the data of a later iteration of a loop, spread over the iterations of a loop inside it.
 #include <algorithm>
 
 #include "arith/analyzer.h"
@@ -10,20 +10,21 @@
 namespace autotune::schedule {
 namespace {
 
-constexpr int64_t kLineBytes = 64;       // a cache line
-constexpr int64_t kFarBytes = 16 << 10;  // half of an L1 cache; larger prefetches go to the L2 cache
+constexpr int64_t kLineBytes = 64;  // size of a cache line
+// Half of an L1 data cache of 32 KiB. Prefetches of more bytes go to the L2 cache.
+constexpr int64_t kFarBytes = 16 << 10;
 
-// One digit of a line's number. The lines to prefetch are numbered in a mixed radix, with a digit for each iterator or
-// for each stride in memory. A digit has `count` values, which are `step` apart. The values of an iterator begin at
-// `min`. The digit of a stride has neither `iter` nor `min`.
+// The lines to prefetch are numbered in a mixed radix. This is one digit of such a number. Either each digit stands for
+// an iterator of the block, or each digit stands for a stride in memory. A digit has `count` values, which are `step`
+// apart. The values of an iterator begin at `min`. The digit of a stride has neither `iter` nor `min`.
 struct LineDigit {
   Name iter;
   Expr min;
   int64_t count = 1, step = 1;
 };
 
-// Removes the upper bounds min(index, constant) that padding adds to an index, since with them the index is not a
-// linear function of the loops. A prefetched address need not be exact.
+// Replaces min(index, constant), which padding makes of an index, by the index, since a clamped index is not a linear
+// function of the loops. A prefetched address need not be exact.
 Expr WithoutClamps(const Expr& e) {
   const Binary* binary = e.As<Binary>();
   if (binary && binary->op == BinaryOp::kMin && AsInt(binary->b)) return WithoutClamps(binary->a);
@@ -106,17 +107,17 @@ Result<std::vector<LineDigit>> LineDigitsOf(const Block& block, const Load& load
   return digits;
 }
 
-// The lines to prefetch, as addresses. If a loop was fused from several dimensions, or windows overlap, there are fewer
-// such lines than combinations of iterators: the box around the iterators' values is then several times larger than the
-// set of elements that are read.
+// The lines to prefetch, as distances from a base address. If a loop was fused from several dimensions, or windows
+// overlap, the box around the iterators' values is several times larger than the set of elements that are read. Lines
+// counted by address are then fewer than lines counted by iterator.
 struct Walked {
   Expr base;                      // the address in the first iteration of all running loops, in elements
   std::vector<LineDigit> digits;  // digits of strides, longest step first
 };
 
-// Merges digits, from the innermost outwards, if the memory ranges of the inner digit touch or overlap from one value
-// of the outer digit to the next. Returns nothing if they overlap and the outer step is not a multiple of the inner
-// step.
+// Merges an outer digit with the inner one, from the innermost digit outwards, if the ranges of memory that the inner
+// digit covers touch or overlap from one value of the outer digit to the next. Returns nothing if the ranges overlap
+// and the outer step is not a multiple of the inner step.
 std::optional<std::vector<LineDigit>> Merged(const std::vector<LineDigit>& digits) {
   std::vector<LineDigit> merged = {digits.back()};
   for (size_t d = digits.size() - 1; d-- > 0;) {
@@ -185,9 +186,9 @@ int64_t Lines(const std::vector<LineDigit>& digits) {
   return lines;
 }
 
-// Locates line number `position`. Stores the values of the digits' iterators in `values`, with `later` substituted.
-// Returns the sum of the digits' values without `min`. For digits of strides, this is the distance of the line from the
-// base address.
+// Locates the line with the number `position`. Stores the values of the digits' iterators in `values`; `later` is
+// substituted in them. Returns the sum of the digits' values without `min`. For digits of strides, this sum is the
+// distance of the line from the base address, in elements.
 Expr Located(const std::vector<LineDigit>& digits, Expr position, const VarMap& later, VarMap& values) {
   Expr sum(0);
   for (size_t d = digits.size(); d-- > 0;) {
@@ -250,7 +251,7 @@ Status ApplyStep(State& state, Prefetch& step) {
   const bool far = lines * ahead * kLineBytes > kFarBytes;
   const Op hint = written ? Op::kPrefetchWrite : far ? Op::kPrefetchFar : Op::kPrefetch;
   std::vector<Stmt> body;
-  for (int64_t i = 0; i < std::min(each, Nest::Prefetch::kMostLines); ++i) {  // line i of this iteration's share
+  for (int64_t i = 0; i < std::min(each, Nest::Prefetch::kMostLines); ++i) {  // i: position in this iteration's share
     VarMap values;
     Expr place = Located(digits, first + Expr(i), later, values);
     std::vector<Expr> indices;

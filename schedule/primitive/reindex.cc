@@ -31,7 +31,7 @@ Status CheckInBounds(const std::vector<Expr>& indices, const Buffer& buffer, con
   return {};
 }
 
-// The indices at which the block accesses the buffer. They are the same in all its loads and stores.
+// The accesses of the block to the buffer. All of them have the same indices.
 struct Access {
   Block block;
   Buffer buffer;
@@ -41,7 +41,8 @@ struct Access {
   std::vector<int64_t> shape;  // their extents
 };
 
-// Returns the indices at which the block accesses the buffer. An error if it does not, or at different indices.
+// Returns the indices at which the block accesses the buffer. An error if the block does not access the buffer, or
+// accesses it at different indices.
 Result<std::vector<Expr>> IndicesOf(const Block& block, const Name& buffer) {
   std::vector<Expr> indices;
   bool same = true;
@@ -78,8 +79,8 @@ Result<Access> AccessOf(const State& state, const Reindex& step) {
   return access;
 }
 
-// Checks that the copy can run after the block, if the block writes the buffer, or before it, if the block reads the
-// buffer. `place` is the number of the root statement with the block.
+// Checks that the copy can run where it is needed: after a block that writes the buffer, or before a block that reads
+// the buffer. `place` is the index of the block's top-level statement in `roots`.
 Status CheckOrder(const State& state, const Access& access, const std::vector<Stmt>& roots, size_t place) {
   const Block& block = access.block;
   const Name& buffer = access.buffer->name;
@@ -125,7 +126,7 @@ Block WithCopy(const Access& access, const Buffer& copy) {
 
 }  // namespace
 
-// Legal for a buffer of which every element is written, and which the block accesses at the same indices everywhere.
+// Legal if every element of the buffer is written, and all accesses of the block to the buffer have the same indices.
 // The block must either only read the buffer or be its only writer.
 Status ApplyStep(State& state, Reindex& step) {
   const Access access = TRY(AccessOf(state, step));

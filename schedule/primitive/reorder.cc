@@ -5,8 +5,8 @@
 namespace autotune::schedule {
 
 // Legal for perfectly nested loops, none of which feeds both spatial and reduction iterators of a block. The new order
-// is then correct: instances that differ in a spatial iterator are independent, and of instances that differ only in
-// reduction iterators, the first still comes first. A parallel loop must be legal at its new place.
+// is then correct: instances that differ in a spatial iterator are independent, and among instances that differ only in
+// reduction iterators, the one that initialises still comes first. A parallel loop must be legal at its new place.
 Status ApplyStep(State& state, Reorder& step) {
   const std::vector<Name>& names = step.loops;
   if (names.size() < 2) return Err("reorder needs at least two loops");
@@ -16,7 +16,7 @@ Status ApplyStep(State& state, Reorder& step) {
       return Err("loop '", names[i], "' is listed twice");
     }
   }
-  // Finds the outermost listed loop: the first listed one on the path to any of them.
+  // Cuts the path off at the outermost listed loop.
   Path path = TRY(FindLoop(state.func.body, names[0]));
   for (size_t i = 0; i < path.nodes.size(); ++i) {
     const For* loop = path.nodes[i].As<For>();
@@ -71,7 +71,7 @@ Status ApplyStep(State& state, Reorder& step) {
   for (size_t i = order.size(); i-- > 0;) body = WithBody(*order[i], std::move(body));
   bool parallel = false;
   for (const For* loop : order) {
-    if (loop->kind == LoopKind::kParallel && parallel) return Err("parallel loops would nest");
+    if (loop->kind == LoopKind::kParallel && parallel) return Err("a parallel loop would be inside another one");
     parallel |= loop->kind == LoopKind::kParallel;
   }
   state.func.body = ReplaceTarget(path, std::move(body));

@@ -13,7 +13,7 @@ bool SameRegion(const Region& a, const Region& b) {
 }
 
 // Returns the producer's guards that do not depend on the loops `running`. They decide whether the producer runs at all
-// in an iteration of the loops around these.
+// in an iteration of the loops outside `running`.
 std::vector<Expr> OuterGuards(const Block& producer, const Ranges& running) {
   std::vector<Expr> guards;
   for (const Expr& conjunct : Conjuncts(producer.predicate)) {
@@ -22,7 +22,7 @@ std::vector<Expr> OuterGuards(const Block& producer, const Ranges& running) {
   return guards;
 }
 
-// The elements that the producers inside the loop complete in one of its iterations.
+// The elements that the producers inside the loop complete in one iteration of the loop.
 struct Completed {
   std::vector<Window> windows;  // one for each iterator of the block that moves
   std::vector<Expr> guards;     // conditions under which all producers run
@@ -91,15 +91,15 @@ class Completion {
       const std::vector<Expr>& guards = completed_.guards;
       if (!std::equal(own.begin(), own.end(), guards.begin(), guards.end(),
                       [](const Expr& a, const Expr& b) { return autotune::Equal(a, b); })) {
-        return Err("producers of block '", block_.name, "' run in different iterations");
+        return Err("producers of block '", block_.name, "' run under different conditions");
       }
     }
     return {};
   }
 
-  // Returns the box of the buffer that the producers complete. Each of them must visit the same box. This holds for the
-  // initialisation and the updates of a reduction; it does not hold for a block that writes the padding and a block
-  // that writes the inside.
+  // Returns the box of the buffer that the producers complete. An error if two producers visit different boxes. The
+  // initialisation and the updates of a reduction visit the same box. A block that writes the padding of a buffer and a
+  // block that writes the inside do not.
   Result<std::vector<Region>> BoxOf(const Name& buffer, const std::vector<Producer>& producers) const {
     std::vector<Region> box;
     for (const auto& [producer, running] : producers) {
@@ -135,7 +135,8 @@ class Completion {
     return read;
   }
 
-  // Sets the regions of the iterators at which the block reads the buffer. `box` is the complete part of the buffer.
+  // Sets the regions of the iterators that index the block's loads of the buffer. `box` is the part of the buffer that
+  // the producers complete.
   Status TakeRegions(const Name& buffer, const std::vector<Region>& box) {
     const std::vector<Expr> read = TRY(IndicesRead(buffer));
     for (size_t d = 0; d < read.size(); ++d) {
@@ -169,9 +170,9 @@ class Completion {
   const std::vector<int64_t>& extents_;
   const Ranges fixed_;                          // the ranges of the loops in `outer_`
   std::vector<const For*> outer_;               // the loop of the step and the loops around it, outermost first
-  std::vector<std::optional<Region>> regions_;  // by iterator of block_; none: its whole extent
+  std::vector<std::optional<Region>> regions_;  // by iterator of block_; nullopt: the iterator's whole extent
   Completed completed_;
-  bool first_ = true;  // no producer has been visited yet
+  bool first_ = true;  // true until TakeGuards has seen a producer
 };
 
 // Checks that no buffer that the block reads is written after the loop, since the block moves into the loop.
@@ -193,8 +194,8 @@ Status CheckProducersBefore(const State& state, const Block& block, const Stmt& 
 
 }  // namespace
 
-// Legal for a block without a reduction. It must read, at plain iterators, elements that producers inside the loop
-// complete in each iteration.
+// Moves a block to the end of a loop's body. Legal for a block without a reduction that reads, at plain iterators,
+// elements that producers inside the loop complete in each iteration.
 Status ApplyStep(State& state, ReverseComputeAt& step) {
   Path from = TRY(FindBlock(state.func.body, step.block));
   Block block = from.block();

@@ -6,7 +6,7 @@
 namespace autotune::schedule {
 namespace {
 
-// Returns the only block in which `loop` feeds a reduction iterator.
+// Returns the only block in which `loop` feeds a reduction iterator. An error if there is none, or more than one.
 Result<Name> ReducedBlock(const For& loop) {
   std::vector<Name> names;
   ForEachBlock(loop.body, [&](const Block& block, const auto&) {
@@ -22,7 +22,7 @@ Result<Name> ReducedBlock(const For& loop) {
 // The reduction that the step factors, and the loops around it.
 struct Reduction {
   Block block;
-  Path path, root;  // paths to the block and to its outermost reduction loop
+  Path path, root;  // the paths to the block, and to the outermost reduction loop around it
   const For* factored = nullptr;
   const Store* store = nullptr;
   Update update;
@@ -85,7 +85,7 @@ Status CheckLoops(Reduction& r) {
 // Checks that no other block accesses the buffer between the updates, and that no condition skips updates.
 Status CheckAlone(const Reduction& r) {
   for (size_t i = r.root.nodes.size(); i < r.path.nodes.size(); ++i) {
-    if (r.path.nodes[i].As<If>()) return Err("block '", r.block.name, "' stands under a condition");
+    if (r.path.nodes[i].As<If>()) return Err("block '", r.block.name, "' is under a condition");
   }
   Status status;
   const Name& buffer = r.store->buffer->name;
@@ -124,8 +124,8 @@ Result<Reduction> LegalReduction(const State& state, const Rfactor& step) {
   return r;
 }
 
-// Returns the block that computes `partials`. It has an iterator for each reduction loop. The factored loop's iterator
-// is spatial.
+// Returns the block that computes `partials`. It has the spatial iterators of the original block, and an iterator for
+// each reduction loop. The iterator of the factored loop is spatial, too.
 Block PartialBlock(const Reduction& r, const Buffer& partials, int64_t axis, FreshVars& fresh) {
   Block partial;
   partial.name = partials->name;
@@ -201,11 +201,11 @@ Stmt CombiningNest(const Reduction& r, const Buffer& partials, int64_t axis, con
 
 }  // namespace
 
-// Legal for a loop that feeds a reduction iterator of one block, but no spatial iterator of it. The block must combine
-// B[v] with a term by a sum, product, maximum or minimum. The loops inside the outermost reduction loop must compute
-// every element once. The initial value of B is combined once, as before the step. Partial results begin with the
-// identity. A guard on the reduction loops guards only the update of a partial result, since the partial result must be
-// initialised even if the guard fails.
+// Legal for a loop that feeds a reduction iterator, but no spatial iterator, of exactly one block. The block must
+// combine B[v] with a term by a sum, product, maximum or minimum. The loops inside the outermost reduction loop must
+// compute every element once. Partial results begin with the identity, and the initial value of B is combined once, as
+// before the step. A guard on the reduction loops then guards only the update of a partial result, since the partial
+// result must be initialised even if the guard fails.
 Status ApplyStep(State& state, Rfactor& step) {
   const Reduction r = TRY(LegalReduction(state, step));
   std::vector<Name> combining;

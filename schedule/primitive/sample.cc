@@ -8,7 +8,7 @@
 namespace autotune::schedule {
 namespace {
 
-Error Undecided() { return Err("the step is undecided; give a decision or a generator"); }
+Error Undecided() { return Err("the step has no decision, and no random generator to draw one"); }
 
 }  // namespace
 
@@ -77,7 +77,8 @@ Status ApplyStep(State& state, SampleComputeLocation& step) {
   Buffer buffer = TRY(WrittenBuffer(path.block()));
   std::vector<Name> readers = ReadersOf(state.func.body, buffer->name);
   if (readers.empty()) return Err("nothing reads block '", step.block, "'");
-  // Collects the loops around all consumers, down to the first one that feeds a reduction iterator or is vectorized.
+  // Collects the loops that are around all consumers, outermost first. Stops at the first loop that feeds a reduction
+  // iterator of a consumer, or is vectorized.
   std::vector<Name> candidates;
   bool first = true;
   ForEachBlock(state.func.body, [&](const Block& block, const std::vector<const For*>& loops) {

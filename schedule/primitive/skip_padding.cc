@@ -69,8 +69,8 @@ bool Guard(const Store& store, Guarded& out) {
 
 }  // namespace
 
-// Legal for a sum of products if one factor is a select with 0, and for a sum, maximum or minimum of a select with the
-// identity of the operation.
+// Legal for a sum of products if one factor is a select between a value and 0. Also legal for a sum, maximum or minimum
+// of a select between a value and the identity of the operation.
 Status ApplyStep(State& state, SkipPadding& step) {
   Path path = TRY(FindBlock(state.func.body, step.block));
   Block block = path.block();
@@ -78,7 +78,8 @@ Status ApplyStep(State& state, SkipPadding& step) {
   if (!store || !IsReduction(block)) return Err("block '", block.name, "' is not a reduction by a single store");
   Guarded guarded;
   if (!Guard(*store, guarded)) {
-    return Err("block '", block.name, "' does not update with a select between a value and the neutral constant");
+    return Err("block '", block.name,
+               "' does not update its buffer with a select between a value and the operation's identity");
   }
   block.body = MakeStmt(If{guarded.condition, MakeStmt(Store{store->buffer, store->indices, guarded.value}), Stmt()});
   state.func.body = ReplaceTarget(path, MakeStmt(std::move(block)));

@@ -18,7 +18,8 @@ Status ApplyStep(State& state, StorageAlign& step) {
   const int64_t rank = static_cast<int64_t>(buffer->shape.size());
   if (buffer->scope == Scope::kRegister) return Err("buffer '", step.buffer, "' lies in registers, which have no rows");
   if (!buffer->strides.empty()) return Err("buffer '", step.buffer, "' has strides of its own");
-  if (rank < 2) return Err("buffer '", step.buffer, "' has ", rank, " dimensions: there are no rows to move apart");
+  if (rank < 2)
+    return Err("buffer '", step.buffer, "' has ", rank, " dimension(s), so there are no rows to move apart");
   if (step.axis < 0 || step.axis >= rank - 1) {
     return Err("axis must be 0 to ", rank - 2, " for buffer '", step.buffer, "', not ", step.axis,
                ": the last dimension stays compact");

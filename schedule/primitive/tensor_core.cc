@@ -1,19 +1,20 @@
-// tensor_core: marks a product that the threads of a warp compute together.
+// tensor_core: marks the loops of a matrix product that the threads of a warp compute together.
 #include "ir/annotations.h"
 #include "ir/mma.h"
 #include "schedule/region.h"
 
 namespace autotune::schedule {
 
-// Legal for the loops described in ir/mma.h around one block. Only adds an annotation to the loop.
+// Legal if step.loop and the loops inside it have the form that ir/mma.h describes, around one block. Only adds an
+// annotation to step.loop.
 Status ApplyStep(State& state, TensorCore& step) {
   const Path path = TRY(FindLoop(state.func.body, step.loop));
-  const std::string what = "loop '" + step.loop.str() + "' is no product of tensor cores: ";
+  const std::string what = "loop '" + step.loop.str() + "' cannot run on tensor cores: ";
   std::vector<const For*> nest = {&path.loop()};
   while (const For* inner = nest.back()->body.As<For>()) nest.push_back(inner);
   const Block* block = nest.back()->body.As<Block>();
   if (!block || block->init || block->predicate)
-    return Err(what, "it is not around one block, without a guard and without an initialisation");
+    return Err(what, "it is not around exactly one block without guard and initialisation");
   VarMap bindings;
   for (const Iter& iter : block->iters) bindings[iter.var] = iter.binding;
   Stmt plain = Substitute(block->body, bindings);

@@ -8,8 +8,8 @@
 namespace autotune::schedule {
 namespace {
 
-// The part of a buffer that takes the place of a description's parameter. The parameter's dimensions are the last ones
-// of `buffer`.
+// The part of a buffer that corresponds to a parameter of an intrinsic's description. The parameter's dimensions are
+// the last dimensions of `buffer`.
 struct Place {
   Buffer buffer;
   std::vector<Expr> base;  // offset of the part in each dimension of `buffer`
@@ -59,7 +59,7 @@ class Matcher {
   Status MatchValue(const Expr& want, const Expr& got) {
     const Load *a = want.As<Load>(), *b = got.As<Load>();
     if (a && b) return MatchAccess(a->buffer, a->indices, b->buffer, b->indices);
-    // Compares the operations without their operands: puts the operands of `got` into `want` and compares the results.
+    // Compares the two operations without their operands: gives `want` the operands of `got` and compares the results.
     std::vector<Expr> wanted, given;
     MapChildren(want, [&](const Expr& e) { return wanted.push_back(e), e; });
     MapChildren(got, [&](const Expr& e) { return given.push_back(e), e; });
@@ -113,7 +113,7 @@ class Matcher {
 };
 
 // Checks that the buffer of an output is not also the buffer of another parameter. The implementation may read and
-// write in another order than the description, so its result would differ.
+// write in another order than the description, so with such aliasing their results would differ.
 Status CheckApart(const Intrinsic& intrinsic, const std::map<Name, Place>& places) {
   for (const Param& written : intrinsic.description.params) {
     if (written.role != ParamRole::kOutput) continue;

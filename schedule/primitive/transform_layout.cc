@@ -11,7 +11,7 @@ struct LayoutDigit {
   int64_t div, mod;  // mod 0: none
 };
 
-// Returns the digits of each old dimension, smallest first; an error if they are not a mixed-radix system.
+// Returns the digits of each old dimension, smallest place value first. An error if they are not a mixed-radix system.
 Result<std::vector<std::vector<LayoutDigit>>> LayoutDigitsOf(const State& state, const IndexMap& map, size_t dims) {
   std::vector<std::vector<LayoutDigit>> digits(dims);
   for (size_t i = 0; i < map.dims.size(); ++i) {
@@ -27,7 +27,8 @@ Result<std::vector<std::vector<LayoutDigit>>> LayoutDigitsOf(const State& state,
   }
   for (size_t d = 0; d < dims; ++d) {
     std::vector<LayoutDigit>& list = digits[d];
-    // Sort by place value. A digit with mod 1 has the place value of the next digit; a digit with a mod comes first.
+    // Sorts by place value. A digit with mod 1 has the same place value as the next digit. If the next digit has no
+    // mod, the digit with mod 1 must come first.
     std::stable_sort(list.begin(), list.end(), [](const LayoutDigit& a, const LayoutDigit& b) {
       return a.div != b.div ? a.div < b.div : a.mod != 0 && b.mod == 0;
     });
@@ -51,7 +52,7 @@ struct NewLayout {
   Buffer old, buffer;
   std::vector<int64_t> old_shape, shape;
   std::vector<std::vector<LayoutDigit>> digits;  // by old dimension
-  std::vector<bool> padded;                      // by old dimension: the new layout has more elements
+  std::vector<bool> padded;                      // by old dimension: whether the new layout has more elements
 
   bool IsPadded() const { return std::find(padded.begin(), padded.end(), true) != padded.end(); }
 };
@@ -151,7 +152,8 @@ Store StoreAt(const NewLayout& layout, const Block& writer, const std::vector<Ex
   return Store{layout.buffer, v, value};
 }
 
-// Replaces the writer's nest, the top-level statement number `place`, by a nest over the elements of the new layout.
+// Replaces the writer's nest by a nest over the elements of the new layout. `place` is the index of the nest among the
+// top-level statements.
 Status RebuildWriter(State& state, TransformLayout& step, const NewLayout& layout, const Block& writer, size_t place) {
   step.results = TRY(ResultNames(step.results.names, LoopNames(writer.name, layout.shape.size())));
   std::vector<Stmt> roots = RootStmts(state.func.body);
@@ -166,7 +168,8 @@ Status RebuildWriter(State& state, TransformLayout& step, const NewLayout& layou
 
 }  // namespace
 
-// Legal for intermediate buffers.
+// Legal for intermediate buffers with constant extents and default strides. If the new layout needs padding, the
+// buffer's only writer must be rebuilt (`rebuild`), so that it fills the padding.
 Status ApplyStep(State& state, TransformLayout& step) {
   const NewLayout layout = TRY(LayoutOf(state, step));
   const Name& name = layout.old->name;

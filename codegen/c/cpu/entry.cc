@@ -11,9 +11,10 @@
 namespace autotune::c {
 namespace {
 
-// The declarations of runtime/abi.h and dlpack.h that emitted functions use. The emitter replaces TASKS_PER_THREAD by a
-// number.
-constexpr const char* kAbi = R"(/* The context of a call: who runs parallel loops and gives scratch memory. */
+// The declarations of runtime/abi.h and dlpack.h that emitted functions use. The emitter replaces DL_CPU and
+// AT_ALIGNMENT, and TASKS_PER_THREAD in kTasks, by numbers.
+constexpr const char* kAbi =
+    R"(/* The context of a call: functions that run parallel loops and allocate scratch memory. */
 typedef struct AtContext AtContext;
 struct AtContext {
   uint32_t version;
@@ -36,7 +37,7 @@ typedef struct {
   uint64_t byte_offset;
 } AtTensor;
 
-/* What an argument must be, and the error if it is something else. */
+/* The type and shape that an argument must have, and the error message if it has others. */
 typedef struct {
   const char* message;
   uint32_t dtype;
@@ -44,7 +45,7 @@ typedef struct {
   const int64_t* shape;
 } AtArgument;
 
-/* The elements of a tensor, or 0 if it is not what the argument must be. */
+/* Returns the elements of a tensor, or 0 if the tensor does not match the argument. */
 static void* at_check(const AtTensor* tensor, const AtArgument* argument) {
   if (!tensor || !tensor->data || tensor->device_type != DL_CPU) return 0;
   if (tensor->dtype != argument->dtype || tensor->ndim != argument->ndim) return 0;
@@ -60,7 +61,7 @@ static void* at_check(const AtTensor* tensor, const AtArgument* argument) {
 }
 )";
 
-constexpr const char* kTasks = R"(/* The number of tasks for a parallel loop. */
+constexpr const char* kTasks = R"(/* Returns the number of tasks for a parallel loop. */
 static int32_t at_tasks(const AtContext* context, int32_t most) {
   if (context->num_threads <= 1) return 1;
   const uint64_t tasks = (uint64_t)context->num_threads * TASKS_PER_THREAD;
@@ -87,8 +88,9 @@ std::string Quoted(const std::string& bytes) {
   return text + "\"";
 }
 
-// Returns the end of a function's declaration. It sets the symbol if the symbol differs from the function's name in C.
-// The symbol is quoted: then assemblers accept all characters but quotes, backslashes and control characters.
+// Returns the end of a function's declaration, which sets the function's symbol if it differs from the name in C. A
+// symbol with unusual characters is quoted. Assemblers then accept all characters except quotes, backslashes and
+// control characters.
 std::string SymbolLabel(const std::string& id, const std::string& symbol) {
   if (id == symbol) return "";
   bool plain = !std::isdigit(static_cast<unsigned char>(symbol[0]));
@@ -129,7 +131,7 @@ class SourceEmitter {
     Replace(text, "DL_CPU", std::to_string(kDlCpu));
     Replace(text, "AT_ALIGNMENT", std::to_string(AT_ALIGNMENT));
     Replace(text, "TASKS_PER_THREAD", std::to_string(kTasksPerThread));
-    if (!helpers_.text().empty()) text += "/* What C has no operators for. */\n" + helpers_.text() + "\n";
+    if (!helpers_.text().empty()) text += "/* Operations that C has no operators for. */\n" + helpers_.text() + "\n";
     return {text + functions_ + dialect_.Epilogue(), ""};
   }
 
@@ -168,7 +170,7 @@ class SourceEmitter {
     const std::vector<ExpectedArgument> expected = ExpectedArgumentsOf(kernel_);
     Writer w;
     std::vector<std::string> rows;
-    w.Line("/* What the arguments of " + id_ + " must be. */");
+    w.Line("/* The types and shapes that the arguments of " + id_ + " must have. */");
     for (size_t i = 0; i < expected.size(); ++i) {
       const ExpectedArgument& e = expected[i];
       const std::string array = id_ + "_shape" + std::to_string(i);
@@ -183,7 +185,7 @@ class SourceEmitter {
     w.Line("");
     const std::string head = "int32_t " + id_ + "(AtContext* context, const AtTensor* const* args, int32_t num_args)";
     w.Line("/* " + Comment(name_) +
-           ": checks its arguments, the parameters and then the prepared buffers, and runs. */");
+           ": checks its arguments (the parameters, then the prepared buffers) and runs the kernel. */");
     if (id_ != name_) w.Line(head + SymbolLabel(id_, name_) + ";");
     w.Open(head);
     w.Line("void* elements[" + count + "];");
@@ -203,7 +205,7 @@ class SourceEmitter {
     functions_ += w.text();
   }
 
-  // Returns `text` changed so that it cannot end a comment.
+  // Returns `text` with '_' in place of all characters that could end a comment.
   static std::string Comment(const std::string& text) {
     std::string plain;
     for (unsigned char ch : text) plain += std::isalnum(ch) || ch == '_' || ch == '.' ? static_cast<char>(ch) : '_';
@@ -231,7 +233,7 @@ Result<Source> KernelSource(const LoweredKernel& kernel, const Target& target,
 }
 
 std::string MetadataUnit(const ArtifactMetadata& metadata) {
-  return "/* What the kernels of this library are: runtime/artifact.h. */\n"
+  return "/* The metadata of this library's kernels (runtime/artifact.h). */\n"
          "extern const char autotune_metadata[] __asm__(\"autotune.metadata\");\nconst char autotune_metadata[] =\n   "
          " " +
          Quoted(ToJson(metadata).Dump()) + ";\n";

@@ -15,7 +15,7 @@ std::string CpuFunction::EmitBody(const std::vector<PointerParam>& pointers, con
   if (parallel_loops_ == 0) writer_.Line("(void)context;");
   writer_.Line("return 0;");
   writer_.Close();
-  return before_ + "/* What " + prefix_ + " does, once its buffers are known. */\n" + writer_.text() + "\n";
+  return before_ + "/* The body of " + prefix_ + ". */\n" + writer_.text() + "\n";
 }
 
 std::string CpuFunction::EmitIterations(const For& loop, const Captures& captures, const Analyzer& outside) {
@@ -35,12 +35,13 @@ std::string CpuFunction::EmitIterations(const For& loop, const Captures& capture
          ". */\n" + writer_.text() + "\n";
 }
 
-// Returns the struct that all tasks of the loop share, and the function that the pool calls for each task.
+// Returns the text of two definitions: of the struct that all tasks of the loop share, and of the function that the
+// pool calls for each task.
 std::string CpuFunction::EmitTask(const For& loop, const Captures& captures, const std::string& name) {
   Writer w;
   Names names(prefix_);
   std::string arguments;
-  w.Line("/* What the tasks of " + name + " share, and one of them: task / tasks of all iterations. */");
+  w.Line("/* The values that all tasks of " + name + " share, and the function of one task. */");
   w.Open("struct " + name);
   w.Line("int64_t tasks;");
   for (const PointerParam& p : captures.buffers) {

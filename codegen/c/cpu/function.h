@@ -1,6 +1,6 @@
-// CpuFunction: emits one function of a CPU's code in C from a lowered body. A parallel loop becomes two functions of
-// its own: one for its iterations, whose body another CpuFunction emits, and a task, which the thread pool calls. Emits
-// once. Not thread-safe. Internal to codegen/c/cpu.
+// CpuFunction: emits one C function for a CPU from a lowered body. A parallel loop becomes two more functions: one runs
+// a range of iterations and is emitted by another CpuFunction; the other is a task, which the thread pool calls. An
+// object emits one function. Not thread-safe. Internal to codegen/c/cpu.
 #pragma once
 #include <string>
 #include <vector>
@@ -18,13 +18,13 @@ class CpuFunction : public Statements {
 
   // Emits the function int32_t PREFIX_body(AtContext*, pointers...), which returns 0, or the error code of a parallel
   // loop that failed. `pointers` are the buffers that `body` uses from outside, then the slots of its workspace.
-  // Returns the text of the functions that it calls, then its own. The text is valid only if rejected() is empty after
-  // this call.
+  // Returns the text of the functions that PREFIX_body calls, then the text of PREFIX_body itself. The text is valid
+  // only if rejected() is empty after this call.
   std::string EmitBody(const std::vector<PointerParam>& pointers, const Stmt& body);
 
  private:
-  // void PREFIX(int64_t begin, int64_t end, pointers..., int64_t scalars...): runs iterations [begin, end) of a
-  // parallel loop. `outside` holds the bounds that are known around the loop.
+  // Emits void PREFIX(int64_t begin, int64_t end, pointers..., int64_t scalars...), which runs iterations [begin, end)
+  // of a parallel loop. `outside` holds the bounds of variables that are known around the loop.
   std::string EmitIterations(const For& loop, const Captures& captures, const Analyzer& outside);
   void EmitFork(const For& loop) override;
   std::string EmitTask(const For& loop, const Captures& captures, const std::string& name);
@@ -34,9 +34,9 @@ class CpuFunction : public Statements {
   int parallel_loops_ = 0;
 };
 
-// Declares the scratch memory of a CPU's function. Small workspaces are arrays, others come from AtContext
+// Emits the declaration of a function's scratch memory. Small workspaces are arrays, others come from AtContext
 // (runtime/abi.h). The pointer of each slot has the name that `names` gives it. If an allocation fails, the emitted
-// code sets the error of `context`, which names `function`, and returns 1.
+// code sets an error of `context` that names `function`, and returns 1.
 struct Scratch {
   std::vector<std::string> pointers;  // one per slot
   bool to_free = false;

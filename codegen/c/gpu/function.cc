@@ -52,7 +52,7 @@ Source OpenClSource(const KernelFunctions& functions, const std::string& name, c
   }
   source.text = "/* Kernel " + IdentifierOf(name) + ", for the target\n   " + target.Text() + " */\n";
   source.text += dialect.Prelude(helpers.text() + text);
-  if (!helpers.text().empty()) source.text += "/* What C has no operators for. */\n" + helpers.text() + "\n";
+  if (!helpers.text().empty()) source.text += "/* Operations that C has no operators for. */\n" + helpers.text() + "\n";
   source.text += text;
   return source;
 }

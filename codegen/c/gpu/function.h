@@ -1,6 +1,6 @@
 // GpuFunction: emits one kernel of threads in a dialect for GPUs. The variables of loops over blocks and threads become
 // the numbers of the running block and thread. A shared buffer is an array of the block, a local buffer an array of the
-// thread. Emits one function. Not thread-safe. Internal to codegen/c.
+// thread. An object emits one function. Not thread-safe. Internal to codegen/c.
 #pragma once
 #include <string>
 

@@ -1,7 +1,7 @@
-// FunctionEmitter: emits one function for a CPU from a lowered body. It emits the statements. Values, addresses and
-// control flow come from classes that the generator for GPUs uses, too. The body of a parallel loop becomes a separate
-// function, which another FunctionEmitter emits.
-// Owns all state of its function; borrows the modules and the target. Emits one function. Not thread-safe.
+// FunctionEmitter: emits one function for a CPU from a lowered body. This class emits the statements; values, addresses
+// and control flow come from classes that the generator for GPUs uses, too. The body of a parallel loop becomes a
+// separate function, which another FunctionEmitter emits.
+// Owns all state of its function; borrows the modules and the target. An object emits one function. Not thread-safe.
 // Internal to codegen/llvm/cpu.
 #pragma once
 #include <set>
@@ -20,7 +20,8 @@ namespace autotune {
 
 class FunctionEmitter : private StatementEmitter {
  public:
-  // The names of the functions of parallel loops begin with `prefix`. `streamed` are the buffers for streaming stores.
+  // The names of the functions of parallel loops begin with `prefix`. Buffers in `streamed` are written by streaming
+  // stores.
   FunctionEmitter(Modules modules, const Target& target, std::string prefix, std::set<Name> streamed);
 
   // Emits i32 PREFIX.body(ptr context, pointers...), a hidden function that is never inlined. It returns 0, or the code
@@ -29,7 +30,8 @@ class FunctionEmitter : private StatementEmitter {
   llvm::Function* EmitBody(const std::vector<PointerParam>& pointers, const Stmt& body);
 
   // Emits void PREFIX(i64 begin, i64 end, pointers..., i64 scalars...), a hidden function that is never inlined. It
-  // runs iterations [begin, end) of a parallel loop. `outside` holds the bounds that are known outside of the loop.
+  // runs iterations [begin, end) of a parallel loop. `outside` holds the bounds of variables that are known around the
+  // loop.
   llvm::Function* EmitParallelBody(const For& loop, const Captures& captures, const Analyzer& outside);
 
  private:

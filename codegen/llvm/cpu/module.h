@@ -10,8 +10,9 @@
 
 namespace autotune {
 
-// `hot` holds the functions with loops and is optimized. `cold` holds straight-line code (entry points, thunks), for
-// which LLVM's quickest code generation suffices: this halves the time of a build. Both modules belong to one context.
+// `hot` holds the functions with loops and is optimized. `cold` holds code without hot loops, such as entry points and
+// thunks. LLVM's quickest code generation suffices for it, which halves the time of a build. Both modules belong to one
+// context.
 struct Modules {
   llvm::Module& hot;
   llvm::Module& cold;

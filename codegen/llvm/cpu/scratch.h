@@ -11,7 +11,7 @@ struct ScratchMemory {
   std::vector<llvm::Value*> pointers;  // one per slot of the workspace
   llvm::Value* to_free = nullptr;      // block of AtContext that FreeScratch frees; null if there is none
 };
-// Emits the allocation of `workspace`. If it fails, the function that `builder` stands in returns 1.
+// Emits the allocation of `workspace`. If the allocation fails at run time, the emitted function returns 1.
 ScratchMemory AllocateScratch(llvm::IRBuilder<>& builder, llvm::Value* context, const Workspace& workspace);
 void FreeScratch(llvm::IRBuilder<>& builder, llvm::Value* context, const ScratchMemory& scratch);
 

@@ -11,9 +11,10 @@
 namespace autotune {
 namespace {
 
-constexpr int64_t kLineBytes = 64;
-constexpr int64_t kMaxStep = 4 * kLineBytes;  // with a larger step, an innermost loop leaves gaps between its stores
-constexpr int64_t kMinBytes = 16;             // smallest vector for which there is a streaming store
+constexpr int64_t kLineBytes = 64;  // size of a cache line
+// Largest step of an innermost loop in bytes. With a larger step, the loop leaves gaps between its stores.
+constexpr int64_t kMaxStep = 4 * kLineBytes;
+constexpr int64_t kMinBytes = 16;  // size of the smallest vector for which there is a streaming store
 
 }  // namespace
 
@@ -55,8 +56,8 @@ bool StreamingStores::Store(const autotune::Store& store, llvm::Value* value, co
   // A store whose index does not depend on the innermost loop's variable is the tail of a row.
   const bool tail = innermost && after_vectors && ToLinear(ramp->base).Coefficient(*innermost) == 0;
   if (!tail && !FillsLines(store.buffer, ramp->base, lanes, innermost)) return false;
-  // A streaming store must be aligned. If the length of rows is no multiple of the vector's length, a vector is less
-  // aligned and takes several shorter stores.
+  // A streaming store must be aligned to its size. If the length of rows is not a multiple of the vector's length, a
+  // vector has a smaller alignment and is stored by several shorter stores.
   const int64_t piece = std::min<int64_t>(lanes, aligned / bytes);
   if (piece * bytes < kMinBytes || lanes % piece != 0) return false;
   llvm::Metadata* one = llvm::ConstantAsMetadata::get(builder_.getInt32(1));

@@ -9,8 +9,8 @@
 
 namespace autotune {
 
-// Returns the buffers that code for `body` writes by streaming stores: large buffers from outside that `body` does not
-// read. A cached store that misses first reads its line from memory; in a copy, this read is a third of the traffic.
+// Returns the buffers that code for `body` writes by streaming stores: large buffers that `body` neither allocates nor
+// reads. A cached store that misses first reads its line from memory; in a copy, this read is a third of the traffic.
 // Returns an empty set unless the processor is x86-64, where a fence orders streaming stores.
 std::set<Name> StreamedBuffers(const Stmt& body, const Target& target);
 
@@ -28,8 +28,8 @@ class StreamingStores {
   const std::set<Name>& buffers() const { return buffers_; }
 
   // Emits a streaming store of `value`, the value of `store`, at `address` and returns true. Emits nothing and returns
-  // false if a cached store is better. `after_vectors`: the store is in the second version of a statement. The first
-  // version stores vectors, so the lines beside this tail are full.
+  // false if a cached store is better. `after_vectors` is true in the tail of a loop (lower/tails.h). Whole vectors are
+  // stored before the tail, so they fill the rest of its cache lines.
   bool Store(const autotune::Store& store, llvm::Value* value, const Addresses::Address& address,
              const std::optional<Name>& innermost, bool after_vectors);
 

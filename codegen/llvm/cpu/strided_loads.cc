@@ -50,8 +50,9 @@ llvm::Value* CpuStridedLoads::LoadNeighbours(Addresses& addresses, const Buffer&
   const BufferMemory& memory = bindings_.buffers.at(buffer->name);
   if (!std::has_single_bit(static_cast<uint64_t>(count))) return nullptr;
   if (span >= count || memory.elements < count || buffer->scope == Scope::kRegister) return nullptr;
-  // If one element of an aligned vector is in the buffer, the whole vector is. If the vector is not aligned, a mask
-  // leaves out the elements after the last lane, since they may be beyond the end of the buffer.
+  // Loads a whole aligned vector if it contains all lanes, and the length of the buffer is a multiple of the vector's
+  // length, so that the vector does not cross the end of the buffer. Otherwise loads from the lowest lane on, and a
+  // mask leaves out the elements after the highest lane, which may be beyond the end.
   const int64_t bytes = buffer->dtype.Bytes();
   int64_t before = FloorModulo(ToLinear(at.base + Expr(*low)).constant, count);
   Addresses::Address address = addresses.Of(buffer, at.base + Expr(*low - before));

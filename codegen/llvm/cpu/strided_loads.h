@@ -20,9 +20,9 @@ class CpuStridedLoads final : public StridedLoads {
  private:
   llvm::Value* LoadNeighbours(Addresses& addresses, const Buffer& buffer, const Lanes& at, llvm::Type* type,
                               llvm::Value* guard);
-  // Returns a mask of `count` elements: element i is set if i < end.
+  // Returns a mask of `count` elements, in which element i is set if i < end.
   llvm::Value* ElementsBefore(int64_t end, int64_t count);
-  // Returns a mask of the elements from the lowest lane on: element i is set if a lane whose guard holds reads it.
+  // Returns a mask for the elements from offset `low` on. Element i is set if some lane whose guard holds reads it.
   llvm::Value* ElementsGuarded(llvm::Value* guard, const Lanes& at, int64_t low);
 
   llvm::IRBuilder<>& builder_;

@@ -12,8 +12,8 @@
 namespace autotune {
 namespace {
 
-constexpr int kBlockBytes = 16;  // AVX shuffles within blocks of this size are cheaper than shuffles across them
-constexpr int kMinLanes = 4;     // shorter vectors gain nothing
+constexpr int kBlockBytes = 16;  // AVX shuffles within blocks of this size are cheaper than shuffles across blocks
+constexpr int kMinLanes = 4;     // least length of a vector; transposing shorter ones gains nothing
 
 // A load of a column: its lanes are `stride` elements apart.
 struct Column {
@@ -47,7 +47,8 @@ void AddColumns(const Store& store, std::vector<Column>& columns) {
   });
 }
 
-// Returns the columns that the stores of `seq` load from buffers which they do not write; none if it holds other code.
+// Returns the columns that the stores of `seq` load from buffers that `seq` does not write. Returns none if `seq`
+// contains other statements than stores and hints.
 std::vector<Column> ColumnsOf(const Seq& seq) {
   std::set<Name> written;
   std::vector<Column> columns;
@@ -62,8 +63,8 @@ std::vector<Column> ColumnsOf(const Seq& seq) {
   return columns;
 }
 
-// The loads of one group of columns. The key is the constant term of the index of a column's first element. Several
-// loads may read the same column.
+// The loads of the columns that may form a square, by the constant term of the index of a column's first element.
+// Several loads may read the same column.
 using Starts = std::map<int64_t, std::vector<const Load*>>;
 
 // Removes the first column from `columns`, and all columns that may form a square with it. Returns them.
@@ -133,8 +134,8 @@ std::vector<llvm::Value*> Transposes::Transposed(std::vector<llvm::Value*> rows,
     return builder_.CreateShuffleVector(a, b, order);
   };
   // Transposes a list of vectors. A pass replaces each pair of vectors by the even half and the odd half of the pair.
-  // In terms of the binary number (vector, lane) of an element, a pass rotates its bits by one. After log2(lanes)
-  // passes vector and lane are exchanged.
+  // This rotates the bits of each element's position, the binary number (vector, lane), by one. After log2(lanes)
+  // passes, vector and lane are exchanged.
   auto rotate = [&](std::vector<llvm::Value*> list, int piece, int size) {
     for (int n = piece / size; n > 1; n /= 2) {
       std::vector<llvm::Value*> next;
@@ -145,7 +146,7 @@ std::vector<llvm::Value*> Transposes::Transposed(std::vector<llvm::Value*> rows,
     }
     return list;
   };
-  // First transpose the squares within blocks, then the square whose elements are blocks.
+  // First transposes the squares within blocks, then the square whose elements are blocks.
   for (int begin = 0; begin < lanes; begin += block) {
     std::vector<llvm::Value*> group = rotate({rows.begin() + begin, rows.begin() + begin + block}, block, 1);
     std::copy(group.begin(), group.end(), rows.begin() + begin);

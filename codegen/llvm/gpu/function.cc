@@ -63,14 +63,15 @@ void KernelEmitter::BeginFunction(const KernelFunction& kernel) {
   // The size of a block tells the driver's compiler how many registers a thread may have.
   constexpr const char* kAxes[] = {"maxntidx", "maxntidy", "maxntidz"};
   for (int axis = 0; axis < 3; ++axis) limit(kAxes[axis], kernel.launch.block[axis]);
-  // Without a least number of resident blocks, the driver's compiler spills a few registers of some tiles, so that more
-  // blocks are resident. A spill in the loop of a register tile costs more than that gains. 1 forbids no tile.
+  // Sets a minimum of 1 resident block, which every tile can meet. Without a minimum, the driver's compiler spills a
+  // few registers of some tiles, so that more blocks are resident. A spill in the loop of a register tile costs more
+  // than that gains.
   if (HasRegisterTile(kernel.body)) limit("minctasm", 1);
   module_.getOrInsertNamedMetadata("nvvm.annotations")->addOperand(llvm::MDNode::get(builder_.getContext(), limits));
 }
 
-// Only parameters that the launch does not write are noalias. LLVM assumes that a barrier does not change the memory of
-// a noalias parameter, but other threads may write to it meanwhile.
+// Only parameters that the kernel does not write are noalias. LLVM assumes that a barrier does not change the memory of
+// a noalias parameter, but other threads may have written to the memory of a written parameter.
 void KernelEmitter::DescribeParam(unsigned index, const PointerParam& p) {
   llvm::LLVMContext& context = builder_.getContext();
   function_->addParamAttr(index, llvm::Attribute::NoUndef);
@@ -171,13 +172,14 @@ bool KernelEmitter::EmitAsyncCopy(const Store& store) {
   const std::optional<Expr> to = FirstOfContiguous(store);
   if (!to || (vector && (!ramp || !IsConst(ramp->stride, 1)))) return false;
   const Expr& from = vector ? ramp->base : load->indices[0];
-  if (HasNode<Load>(from)) return false;  // such a subscript may be valid only where the condition holds
+  // A subscript that loads a value may be valid only where the condition holds.
+  if (HasNode<Load>(from)) return false;
   Addresses& addresses = expressions_.addresses();
   Addresses::Address source = addresses.Of(load->buffer, from), target = addresses.Of(store.buffer, *to);
   const auto aligned = static_cast<uint64_t>(bytes);
   if (source.alignment.value() < aligned || target.alignment.value() < aligned) return false;
-  // Inline PTX, since LLVM's intrinsics have no form with 32-bit shared addresses and 64-bit global ones. Vectors of 16
-  // bytes bypass the first-level cache.
+  // Emits inline PTX, since LLVM's intrinsics have no form with 32-bit shared and 64-bit global addresses. Copies of 16
+  // bytes bypass the L1 cache (cg).
   const std::string head =
       std::string("cp.async.") + (bytes == 16 ? "cg" : "ca") + ".shared.global [$0], [$1], " + std::to_string(bytes);
   auto emit = [&](const std::string& text, const std::string& operands, const std::vector<llvm::Value*>& values) {
@@ -237,8 +239,8 @@ void KernelEmitter::EmitStore(const Store& given) {
   const Call* call = given.value.As<Call>();
   if (call && call->op == Op::kAsync && EmitAsyncCopy(given)) return;
   if (call && call->op == Op::kMma) return EmitMma(given);
-  // async(value) has no instruction here: store the value at once. That is correct, since a wait for it then finds the
-  // store complete.
+  // A store of async(value) that is not one cp.async becomes an ordinary store. That is correct, since a later wait for
+  // asynchronous stores then finds it complete.
   const Store store{given.buffer, given.indices, AsyncValue(given)};
   llvm::Value* value = expressions_.operations().ToMemory(expressions_.Value(store.value), store.value.dtype());
   if (const std::optional<Expr> first = FirstOfContiguous(store)) {
@@ -277,7 +279,7 @@ void KernelEmitter::EmitEvaluate(const Expr& value) {
     builder_.CreateIntrinsic(llvm::Intrinsic::nvvm_cp_async_wait_group, {}, {groups});
     return;
   }
-  // Prefetches are dropped on GPUs, since other threads run while one waits for memory.
+  // Prefetches are left out on GPUs, since other threads run while one thread waits for memory.
   CHECK(IsPrefetch(call->op)) << "only hints, barriers and groups of asynchronous stores may be evaluated";
 }
 

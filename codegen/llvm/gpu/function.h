@@ -1,8 +1,8 @@
 // KernelEmitter: emits one kernel of threads as a function of LLVM IR for NVPTX. The variables of loops over blocks and
 // threads become the numbers of the running block and thread. Global memory is in address space 1, shared memory in 3.
 // Buffers of one thread become values during optimization. Values, addresses and control flow come from the classes
-// that all code generators for LLVM share. Owns all state of its function; borrows the module and the target. Emits
-// once. Not thread-safe. Internal to codegen/llvm/gpu.
+// that all code generators for LLVM share. Owns all state of its function; borrows the module and the target. An object
+// emits one function. Not thread-safe. Internal to codegen/llvm/gpu.
 #pragma once
 #include <llvm/IR/Module.h>
 
@@ -19,8 +19,8 @@ class KernelEmitter : private StatementEmitter {
   KernelEmitter(llvm::Module& module, const Target& target, int index_bits);
 
   // Emits ptx_kernel void ENTRY(ptr addrspace(1)...). The parameters are `kernel.pointers`. If the shared buffers need
-  // more memory than a function may declare, they become one array outside of the function, and
-  // `kernel.launch.shared_bytes` becomes the size of that array.
+  // more memory than a function may declare statically, they share one array whose size the launch sets, and
+  // `kernel.launch.shared_bytes` becomes that size.
   void EmitKernel(KernelFunction& kernel);
 
  private:

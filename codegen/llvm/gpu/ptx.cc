@@ -76,7 +76,7 @@ Result<KernelObject> CompileToPtx(const LoweredKernel& kernel, const Target& tar
   }
   result.source = TRY(machine.Emit(*module, /*assembly=*/true, nullptr));
   timer.End("machine_code");
-  // LLVM also puts a vector into memory if a variable indexes it.
+  // Looks for local memory, the memory of a thread, in the PTX. LLVM uses it for a vector that a variable indexes.
   if (kernel.has_register_tile && !HasLocalBuffers(kernel) && result.source.find(".local") != std::string::npos) {
     result.rejected = "a register tile did not fit into registers: its code needs memory of each thread";
     result.source.clear();

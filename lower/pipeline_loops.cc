@@ -140,7 +140,7 @@ class LoopPipeliner {
         wrong = "a copy reads " + load.buffer->name.str() + ", which the kernel writes";
     });
     for (const Name& name : parts.filled) {
-      if (StoresTo(parts.rest, name)) wrong = name.str() + " is written behind the copies, too";
+      if (StoresTo(parts.rest, name)) wrong = name.str() + " is written after the copies, too";
       auto touches = [&](const Stmt& s) { return CountAccesses(s, name); };
       if (touches(kernel_) != touches(parts.copies) + touches(parts.rest))
         wrong = name.str() + " is used outside of it";

@@ -33,7 +33,6 @@ class Helpers {
   std::string LoadMasked(DType type);   // f(p, begin, mask): a lane whose mask is 0 is 0 and is not read
   std::string LoadStrided(DType type);  // f(p, begin, stride, mask): the mask works as in LoadMasked
   std::string Store(DType type);        // f(p, v)
-  std::string Scatter(DType type);      // f(p, indices, v)
 
   const std::string& text() const { return text_; }
 

@@ -150,7 +150,7 @@ TEST(PipelineLoops, NothingMayBeLeftOut) {
 TEST(PipelineLoops, WhatCannotBePipelinedIsRefused) {
   const std::string fill = "for t4 in 8 threadIdx.x { block more(k4: S 32 = k, w4: S 8 = t4) { ";
   EXPECT_THAT(Text(Sums(2, 4, "for again in 1", fill + "s[k4 * 8 + w4] = 1.0 } }"), Ampere()),
-              HasSubstr("loop k cannot be pipelined: s is written behind the copies, too"));
+              HasSubstr("loop k cannot be pipelined: s is written after the copies, too"));
   EXPECT_THAT(Text(Sums(2, 4, "for again in 1", fill + "out[w4] = s[k4 * 8 + w4] } }"), Ampere()),
               HasSubstr("async_wait"));
 }

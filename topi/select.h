@@ -40,9 +40,9 @@ Tensor GatherSum(const std::string& name, const Tensor& x, const Tensor& weights
 
 // Non-maximum suppression. For each batch and class, boxes are taken by descending score (`order` [B, C, N] holds their
 // places, which are clamped) if it is above `least_score`, if no box taken before overlaps by more than `overlap`
-// (intersection over union), and if fewer than `most` were taken. Result: i64 [rows, 3], (batch, class, box) of each
-// box taken, by batches, then classes; the first `rows` of them, and -1 behind the last. boxes [B, N, 4] are two
-// corners (in either order), or if `centers` the center and the size; scores [B, C, N].
+// (intersection over union), and if fewer than `most` were taken. Result: i64 [rows, 3], (batch, class, box) of the
+// first `rows` boxes taken, by batches, then classes. Rows after the last box are -1. boxes [B, N, 4] are two corners
+// (in either order), or if `centers` the center and the size; scores [B, C, N].
 struct Suppression {
   int64_t most = 1, rows = 1;
   double overlap = 0;

@@ -52,7 +52,7 @@ TEST(NonMaxSuppression, TheMostBoxesAreStated) {
   auto selected = [&](const std::string& threshold) {
     Result<ImportedModel> imported = Import(Suppressing(threshold), options);
     if (!imported.ok()) return Numbers{};
-    EXPECT_THAT(imported->notes, ElementsAre(HasSubstr("selected, has 4 rows; those behind the last box")));
+    EXPECT_THAT(imported->notes, ElementsAre(HasSubstr("selected, has 4 rows; rows after the last selected box")));
     const Graph& g = imported->module.main();
     return reference::Evaluate(g,
                                {{{1, 3, 4}, inputs[0], DType::Float(32)}, {{1, 2, 3}, inputs[1], DType::Float(32)}})[0]

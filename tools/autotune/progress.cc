@@ -165,7 +165,8 @@ std::string Progress::Line(const TuneReport& report) const {
     std::snprintf(text, sizeof text, "  %.1f trials/s", rate);
     line += text;
     if (left > 0) line += "  ETA " + DurationText(left);
-    if (left > 0 && options_.confirm) line += " + final choice";
+    if (left > 0 && (style_.chooses || options_.confirm))
+      line += style_.chooses ? " + final choice" : " + confirmation of the best";
   }
   std::string failures = Failures(report);
   return failures.empty() ? line : line + "  (" + failures + ")";

@@ -13,6 +13,7 @@ namespace autotune::tools {
 
 struct ProgressOptions {
   bool json = false;
+  bool chooses = false;  // a final choice among whole networks follows the search
   bool verbose = false;  // also prints the target's full text, and why the first candidate was skipped
 };
 

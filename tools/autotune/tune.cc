@@ -149,11 +149,11 @@ void ApplyTrialsPerTask(TuneCommandOptions& options, size_t tasks) {
   options.trials = static_cast<int>(std::min<int64_t>(trials, std::numeric_limits<int>::max()));
 }
 
-TuneOptions SearchOptions(const TuneCommandOptions& options, const Network& network, double time_budget) {
+TuneOptions SearchOptions(const TuneCommandOptions& options, const Network& network, bool chooses, double time_budget) {
   std::optional<SearchKind> search = EnumFromText<SearchKind>(options.search);
   CHECK(search);  // the command line's check accepts only valid names
-  // The final choice takes a part of the budget. It is made only on this machine.
-  const double search_budget = options.tracker.empty() ? time_budget / (1 + kChoiceShare) : time_budget;
+  // The final choice takes a part of the budget.
+  const double search_budget = chooses ? time_budget / (1 + kChoiceShare) : time_budget;
   TuneOptions tune{.trials = options.trials, .time_budget = search_budget, .seed = options.seed, .search = *search};
   if (options.model.op.empty()) tune.measure.cold_bytes = WorkingSetBytes(network);
   return tune;
@@ -214,8 +214,11 @@ Result<int> TuneModel(TuneCommandOptions options) {
   const TuneSession session = TRY(OpenSession(options));
   const auto& [builder, target, store, network, tasks] = session;
   ApplyTrialsPerTask(options, tasks.size());
-  TuneOptions tune = SearchOptions(options, network, time_budget);
-  Progress progress(network, tasks, target, tune, {.json = options.json, .verbose = options.verbose});
+  // The final choice compares whole networks, which only this machine's CPU runs.
+  const bool chooses = here && !target.IsGpu();
+  TuneOptions tune = SearchOptions(options, network, chooses, time_budget);
+  Progress progress(network, tasks, target, tune,
+                    {.json = options.json, .chooses = chooses, .verbose = options.verbose});
 
   std::stop_source stop;
   std::unique_ptr<LocalFarm> farm;
@@ -235,9 +238,8 @@ Result<int> TuneModel(TuneCommandOptions options) {
   tune.run = TRY(ChooseRun(options, RunKeyOf(options, network, tasks, target), *store));
   progress.Begin(here ? "" : ", on `" + options.key + "` of " + options.tracker, time_budget);
 
-  const bool networks = here && !target.IsGpu();  // this machine's CPU can compare whole networks
-  std::optional<double> peak;                     // peak FLOPS of this machine's CPU; unknown for other devices
-  if (networks) {
+  std::optional<double> peak;  // peak FLOPS of this machine's CPU; unknown for other devices
+  if (chooses) {
     peak = TRY(MeasurePeakFlops(target, *builder));
     tune.peak_flops = *peak;
   }
@@ -255,9 +257,9 @@ Result<int> TuneModel(TuneCommandOptions options) {
   measurer.reset();
   farm.reset();
 
-  // Other devices run kernels, not networks, so there each task gets its best record.
+  // Without a final choice, each task gets its best record.
   std::optional<ChosenNetwork> chosen;
-  if (networks) chosen = TRY(Choose(session, report, options.seed, progress, stop_requested));
+  if (chooses) chosen = TRY(Choose(session, report, options.seed, progress, stop_requested));
   if (chosen && chosen->stopped) return Interrupted(report, options);
   signals.reset();
   progress.Summary(report, chosen ? &*chosen : nullptr, peak);

@@ -201,9 +201,10 @@ void Progress::End(const TuneReport& report) {
     auto first = report.first_error.find(status);
     std::string cause = first == report.first_error.end() ? "" : "; the first: " + first->second;
     if (status == TrialStatus::kRejected) {
-      std::printf("%d of %s skipped: mostly, their tiles exceed the registers or shared memory of the device (normal)%s\n", count,
-                  (Counted(report.records, "candidate") + (report.records == 1 ? " was" : " were")).c_str(),
-                  style_.verbose ? cause.c_str() : "");
+      std::printf(
+          "%d of %s skipped: mostly, their tiles exceed the registers or shared memory of the device (normal)%s\n",
+          count, (Counted(report.records, "candidate") + (report.records == 1 ? " was" : " were")).c_str(),
+          style_.verbose ? cause.c_str() : "");
     } else if (status == TrialStatus::kCutOff) {
       std::printf("%d of %s cut off: much slower than the best so far (normal)\n", count,
                   (Counted(report.records, "candidate") + (report.records == 1 ? " was" : " were")).c_str());

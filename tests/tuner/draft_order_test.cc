@@ -1,6 +1,6 @@
 // Compares the order of the draft score with the measured order, on the oracle's recording (docs/recordings.md). The
-// test leaves out tasks whose times were used to choose a number of the draft score, and tasks whose recorded schedules
-// the present rules no longer make (five kinds of windows).
+// test leaves out tasks to whose times a constant of the draft score was fitted. It also leaves out tasks whose
+// recorded schedules the present rules no longer make: windows, such as pooling and depthwise convolutions.
 #include <gtest/gtest.h>
 
 #include <utility>
@@ -43,7 +43,7 @@ TEST(DraftOrder, FollowsTheMeasuredOrder) {
   EXPECT_LE(Median(regrets), kMostRegret);
 }
 
-// A score without any information fails both bounds.
+// Random scores fail the bound of the rank correlation. Inverted scores have the worst order, measured times the best.
 TEST(DraftOrder, TellsAScoreWithoutKnowledge) {
   const Recording recording = ReadRecording(AUTOTUNE_SOURCE_DIR "/tests/tuner/recorded.jsonl.zst").value();
   std::vector<LocatedTask> tasks = LocateRecording(recording).value();

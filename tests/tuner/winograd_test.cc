@@ -1,5 +1,5 @@
-// Every schedule of a Winograd convolution computes the same bits as the unscheduled program, since none reorders the
-// sums: interpreted, lowered and compiled.
+// Every schedule of a Winograd convolution computes the same bits as the unscheduled program, interpreted and compiled,
+// since no schedule reorders the sums.
 #include "topi/winograd.h"
 
 #include <gtest/gtest.h>
@@ -45,8 +45,8 @@ std::vector<Layer> Layers() {
       {{1, 13, 9, 16}, 16, {1, 1, 1, 1}, {4, 2, 1}},        // groups that overshoot
       {{2, 8, 12, 8}, 16, {0, 2, 1, 0}, {4, 1, 3}, false},  // asymmetric padding, no epilogue
       {{1, 6, 6, 11}, 13, {0, 0, 0, 0}, {4, 0, 0}},         // the channels are not a multiple of the lanes
-      {{1, 9, 10, 16}, 20, {1, 1, 1, 1}, {2, 2, 2}},        //
-      {{1, 4, 4, 16}, 16, {1, 1, 1, 1}, {2, 0, 0}, false},  //
+      {{1, 9, 10, 16}, 20, {1, 1, 1, 1}, {2, 2, 2}},        // tiles of 2 x 2 outputs, in groups of 2 x 2
+      {{1, 4, 4, 16}, 16, {1, 1, 1, 1}, {2, 0, 0}, false},  // tiles of 2 x 2 outputs, no epilogue
   };
 }
 

@@ -3,4 +3,4 @@ add_library(jumping_clock MODULE ${CMAKE_CURRENT_SOURCE_DIR}/tools/jumping_clock
 target_compile_options(jumping_clock PRIVATE -fno-sanitize=all)
 target_link_options(jumping_clock PRIVATE -fno-sanitize=all)
 set(EXTRA_TARGETS autotune rpc_server rpc_tracker jumping_clock fake_cuda) # built before the tests that start them
-set(SERIAL TRUE) # real processes with deadlines
+set(SERIAL TRUE) # since the tests start real processes with deadlines

@@ -1,1 +1,1 @@
-set(SERIAL TRUE) # real processes with deadlines
+set(SERIAL TRUE) # since the tests start real processes with deadlines

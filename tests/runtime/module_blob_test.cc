@@ -53,7 +53,7 @@ Module Tree() {
   return root;
 }
 
-// Returns the sample artifact with `symbol` as a symbol.
+// Returns the sample artifact with a module blob. `symbol` is the contents of the blob's symbol.
 std::string WithSymbol(const std::string& symbol) {
   std::string body = SampleBody() + "const unsigned char __tvm_dev_mblob[] = {";
   for (unsigned char c : symbol) body += std::to_string(static_cast<int>(c)) + ",";

@@ -91,7 +91,7 @@ constexpr const char* kRandom =  // the outputs of a package depend on its input
 constexpr const char* kDataDependent =  // all shapes must be known before a network runs
     R"(: (NonZero|Unique) \(node .*\): has a result whose shape depends on values that are computed at run time)";
 
-constexpr const char* kBoxes =  // the user must say how many boxes there are
+constexpr const char* kBoxes =  // the number of boxes must be known before a network runs, too
     R"(: NonMaxSuppression \(node .*\): selects a number of boxes that is known only at run time)";
 
 // Checks that each refused case needs an operator that the importer lacks, or is refused for one of `reasons`, and that
@@ -146,7 +146,7 @@ TEST(Conformance, SimpleModels) { ExpectConformance("simple", 7, {kOtherInputs})
 TEST(Conformance, OperatorsOfPyTorch) { ExpectConformance("pytorch-operator", 35, {}); }
 
 // Cases of operator sets 18 to 28, which Debian's package does not have. AUTOTUNE_NEWER_CASES names their folder. Many
-// need operators that are not supported; those that import must be right.
+// need operators that are not supported. Models that can be imported must give the right outputs.
 TEST(Conformance, NewerNodeCases) {
   constexpr int kLeast = 311;  // of 341 cases; the number that passed in an earlier version
   const char* folder = std::getenv("AUTOTUNE_NEWER_CASES");

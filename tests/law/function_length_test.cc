@@ -48,7 +48,7 @@ bool HasWord(const std::string& text, const std::string& word) {
   return false;
 }
 
-// Returns the kind of a brace. `head` is the text between it and the last semicolon or brace.
+// Returns the kind of a brace. `head` is the text between it and the last semicolon or brace before it.
 Braces KindOf(const std::string& head) {
   const size_t parenthesis = head.find('(');
   if (parenthesis == std::string::npos) {

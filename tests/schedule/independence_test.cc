@@ -1,4 +1,4 @@
-// Decides whether a block's iterators tell the iterations of a loop apart.
+// Tests of the decision whether a block's iterators tell the iterations of a loop apart.
 #include <gtest/gtest.h>
 
 #include <map>

@@ -1,5 +1,5 @@
-// Makes a process that outlives SIGKILL, like one that sleeps in the kernel. Only its tracer sees that a killed process
-// is a zombie, so for its parent it lives until the tracer ends. Only for single-threaded tests.
+// Makes a process that outlives SIGKILL, like one that sleeps in the kernel. A traced process that was killed is a
+// zombie for its tracer only; its parent cannot reap it until the tracer ends. Only for single-threaded tests.
 #pragma once
 #include <fcntl.h>
 #include <sys/prctl.h>

@@ -335,7 +335,7 @@ TEST(ServerSession, OutputsAreTakenOnceAndInTheirPhaseOnly) {
   w.Enter(RunnerPhase::kReference);
   EXPECT_EQ(known("b2"), 0u);
   w.Enter(RunnerPhase::kReference);
-  outputs(254);  // more than fit into one message with two artifacts
+  outputs(254);  // more outputs than fit into one message with two artifacts
   w.Enter(RunnerPhase::kRun);
   EXPECT_EQ(known("b3"), 0u);
   w.Enter(RunnerPhase::kReference);

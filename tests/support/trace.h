@@ -43,7 +43,8 @@ class Tracer {
   }
   ~Tracer() { End(); }
   pid_t pid() const { return pid_; }
-  void End() {  // now the parent can reap the traced process
+  // Ends the tracer. After that, the parent can reap the traced process.
+  void End() {
     if (pid_ <= 0) return;
     kill(pid_, SIGKILL);
     waitpid(pid_, nullptr, 0);

@@ -305,7 +305,7 @@ TEST_F(Cli, TheCTarget) {
 // If a file exceeds the process's limit, the command ends with one line, is not killed, and leaves no file behind.
 TEST_F(Cli, FilesBeyondTheLimit) {
   ASSERT_EQ(Run({"compile", "--model", kExample, "-o", File("first.tar")}).code, 0);  // makes the database
-  for (const char* blocks : {"40", "600"}) {  // in KiB: less than the library, and less than the whole package
+  for (const char* blocks : {"40", "600"}) {  // limits in KiB: below the size of the library, and of the whole package
     prefix_ = {"bash", "-c", "ulimit -f " + std::string(blocks) + " && exec \"$0\" \"$@\""};
     for (const char* name : {"net.tar", "net.so"}) {
       CliResult result = Run({"compile", "--model", kExample, "--no-records", "-o", File(name)});

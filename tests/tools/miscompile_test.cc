@@ -94,7 +94,8 @@ TEST_F(Miscompiles, AreWrongAnswersAndNeverBest) {
   for (const Record& record : records_) {
     std::optional<Bug> bug = MistakeIn(record);
     EXPECT_EQ(IsRanked(record), record.status == TrialStatus::kOk);
-    if (bug && record.status == TrialStatus::kRejected) continue;  // rejected, for example for spills, so it never ran
+    // A candidate that was rejected, for example for spills, never ran.
+    if (bug && record.status == TrialStatus::kRejected) continue;
     if (bug) {
       wrong.insert(record.trace);
       ++caught[*bug];

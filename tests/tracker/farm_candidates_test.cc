@@ -41,7 +41,7 @@ TEST_F(FarmCandidates, EveryKindOfFailureIsOneFailedTrial) {
       Compile("for (volatile int forever = 1; forever;);"),  // hang
       good,
       Compile("for (int i = 0; i < 64; ++i) y[i] = 2.01f * x[i];"),  // wrong
-      Compile("for (int i = 0; i < 63; ++i) y[i] = 2 * x[i];"),      // forgets one
+      Compile("for (int i = 0; i < 63; ++i) y[i] = 2 * x[i];"),      // leaves one element unwritten
       Compile(std::string(kDouble) + " y[64] = 1;"),                 // writes past the end
       Compile(std::string(kDouble) + " x[0] = 3;"),                  // writes to its input
       Compile("__builtin_trap();"),                                  // illegal instruction

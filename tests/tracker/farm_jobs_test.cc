@@ -95,7 +95,8 @@ TEST_F(FarmJobs, AWaitTellsWhoHoldsTheDeviceAndCanBeCancelled) {
   auto server = StartServer("cpu");
   ASSERT_TRUE(Soon([&] { return Count("cpu") == 1; }));
   auto holder = Client("cpu"), waiting = Client("cpu");
-  ASSERT_TRUE(holder->Measure(JobOf({Compile(kDouble)})).ok());  // the holder keeps its device for a while
+  // The holder keeps its device for a while after its job.
+  ASSERT_TRUE(holder->Measure(JobOf({Compile(kDouble)})).ok());
   std::atomic<int> reports = 0;
   std::string told;
   MeasureCallbacks callbacks;

@@ -15,7 +15,7 @@ namespace {
 constexpr double kLeastMedian = 0.6, kLeast = 0.3;
 constexpr double kMostRegret = 1.25;  // largest regret of the untuned choice, in the median task
 constexpr size_t kFewestKinds = 9;    // fewest kinds that the recording must still cover
-constexpr size_t kStride = 4;         // every fourth candidate is enough for a rank correlation
+constexpr size_t kStride = 4;         // distance of the compared candidates; a quarter of all is enough
 
 // Returns a recording with every kStride-th candidate of each task.
 Recording Thinned(Recording recording) {

@@ -119,7 +119,7 @@ TEST(ReductionSketch, ProductsOfFewRowsReadTheMatrixInOrder) {
   EXPECT_EQ(name_of(test::Products(5, 9, 400, 76)).find(":columns"), std::string::npos);
   EXPECT_EQ(name_of(Dense(1, 400, 76)).find(":columns"), std::string::npos);  // constants are packed in advance
   for (int64_t m : {1, 3, 8}) {
-    CheckSpace(test::Products(3, m, 401, 47), 1);  // one step of the sum at a time, since 401 is a prime
+    CheckSpace(test::Products(3, m, 401, 47), 1);  // eight steps of the sum at a time, and a peeled rest of seven
     CheckSpace(test::Products(3, m, 400, 130), 1);
     CheckSpace(test::Product(m, 130, 150), 1);
     CheckSpace(test::Product(m, 7, 3000), 1);

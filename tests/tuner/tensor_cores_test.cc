@@ -147,7 +147,8 @@ TEST(TensorCoreSketches, RandomSchedulesComputeTheSameAndNeedTheirBarriers) {
     const PrimFunc program = ProductOf(type, rng.Below(3), 1 + rng.Below(40), 1 + rng.Below(40),
                                        (type == "tf32" ? 8 : 16) * (1 + rng.Below(5)));
     const std::vector<Sketch> sketches = TensorSketches(program, Gpu());
-    if (sketches.empty()) continue;  // an operand with one row is inlined differently, so no sketch applies
+    // An operand with one row is inlined differently, so no sketch for tensor cores applies.
+    if (sketches.empty()) continue;
     const Sketch& sketch = sketches[static_cast<size_t>(rng.Below(static_cast<int64_t>(sketches.size())))];
     Result<Schedule> schedule = Replay(program, Decide(sketch, DrawDecisions(sketch, rng)));
     ASSERT_TRUE(schedule.ok()) << schedule.error().Text();

@@ -173,7 +173,7 @@ TEST_F(Cli, TunesCompilesRunsAndVerifies) {
   EXPECT_EQ(second.out.find("\n0 of 15 tasks run tuned") != std::string::npos, keeps_defaults) << second.out;
   EXPECT_EQ(OpenStore(db_).value()->Count({}).value(), records);
 
-  // For programs: with --json, every line is JSON.
+  // With --json, every line of the output is JSON.
   tune.push_back("--json");
   CliResult json = Run(tune);
   EXPECT_EQ(json.code, 0) << json.Text();

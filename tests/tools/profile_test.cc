@@ -36,7 +36,7 @@ TEST(ProfileBalance, BlamesTheClockForManyShortKernels) {
 }
 
 TEST(ProfileBalance, TellsRunsThatWereSlowForOtherKernelsFromOtherRuns) {
-  // A different kernel is slow in each run and slows the run; no kernel's median shows that.
+  // In each run, another kernel is slow and makes the run slow. No kernel's median shows that.
   ProfileBalance moving = BalanceOf({.network = {12, 12, 12}, .kernels = {{6, 3, 3}, {3, 6, 3}, {3, 3, 6}}}, 0);
   EXPECT_FALSE(moving.Holds());
   EXPECT_THAT(moving.explanation, HasSubstr("run by run they agree"));

@@ -69,7 +69,7 @@ TEST(Sketch, DepthwiseConvolutionsReadTheirInputWhereItIs) {
   for (const Sketch& sketch : *sketches) EXPECT_EQ(sketch.stages[0].kind, StageModel::kTiled);
 }
 
-// A vector holds several groups, or ends inside one.
+// In these convolutions, a vector holds several groups, or ends inside a group.
 TEST(Sketch, ConvolutionsAcrossGroupsComputeTheSame) {
   struct Case {
     int64_t h, w, groups, ic, oc, kernel;  // ic and oc: channels of a group

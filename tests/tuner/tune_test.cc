@@ -240,8 +240,8 @@ TEST(Tune, AConfirmationVerifiesNothingAgain) {
   }
 }
 
-// A later run with few trials may find a better schedule than the confirmed one. `compile` then takes the new one; it
-// keeps the confirmed one if the new one is slower.
+// A later run with few trials may find a better schedule than the confirmed one, which `compile` then takes. If the new
+// schedule is slower, `compile` keeps the confirmed one.
 TEST(Tune, AShortRunCanBeatTheChampion) {
   for (bool better : {true, false}) {
     std::vector<TuneTask> tasks = {Tasks()[1]};
@@ -266,8 +266,8 @@ TEST(Tune, AShortRunCanBeatTheChampion) {
   }
 }
 
-// The device cuts off candidates that are slower than the cutoff, and by mistake a fast one once. That one is measured
-// again if its time was near the cutoff.
+// The device cuts off candidates that are slower than the cutoff and, by mistake, one fast candidate. The fast one is
+// measured again if its time seemed near the cutoff.
 TEST(Tune, WhatWasCutOffHasNoTime) {
   for (double beyond : {1.2, 4.0}) {
     std::vector<TuneTask> tasks = {Tasks()[1]};

@@ -149,6 +149,31 @@ double AddressCycles(const StageModel& s, double covered, double mr) {
   return kAddressCycles * (s.m_image.row > 0 ? mr : std::max(0.0, mr - kAddresses));
 }
 
+// Returns the cycles in which the caches deliver the operands of one step of the sum to a register tile. The panel of n
+// is streamed once for each row tile, rows of m once for each column tile. `weights` are the bytes of all panels.
+double TiledTraffic(const StageModel& s, const StageShape& shape, double weights, const Target& target) {
+  const Machine& machine = MachineOf(target);
+  const double bytes = static_cast<double>(s.element_bytes);
+  const double m1 = shape.row_tiles, mr = shape.rows, n1 = shape.column_tiles, nr = shape.columns;
+  const double panel = shape.panel_bytes, rows = shape.rows_bytes;
+  if (!s.broadcast) return mr * nr * bytes / Bandwidth(panel, target);
+  // Rows of an unpacked panel are apart: they compete for few sets of a cache, and prefetchers do not follow them.
+  const double spread =
+      s.packed ? 1 : static_cast<double>(std::min<int64_t>(s.n * s.element_bytes, machine.page_bytes)) / (nr * bytes);
+  // Bytes that are read until the panel is reused, and until the rows are.
+  const double panel_from = panel * std::max(1.0, spread) * (s.n_inside ? n1 : 1);
+  const double rows_from = s.n_inside ? rows : rows * m1;
+  double broadcast = mr * bytes / Bandwidth(rows_from + panel, target);
+  // Rows at a distance of whole pages share one set of the L1 cache and evict each other.
+  if (s.rows_knob < 0 && s.row_bytes > 0 && s.row_bytes % machine.page_bytes == 0 &&
+      mr + Ceil(nr, Lanes(s, target)) > machine.l1_ways)
+    broadcast *= kSetConflicts;
+  // A task reads each panel for m1 row tiles. Before the first of them, other tasks read all other panels.
+  double near = 1 / Bandwidth(panel_from + rows, target), far = near;
+  if (shape.all_rows > m1 * mr) far = std::max(near, 1 / Bandwidth(weights, target));
+  return nr * bytes * (spread > kFarRows ? kFarRowsCost : 1) * (far + (m1 - 1) * near) / m1 + broadcast;
+}
+
 double TiledCycles(const StageModel& s, const Decisions& d, const Target& target) {
   const StageShape shape = ShapeOf(s, d);
   const Machine& machine = MachineOf(target);
@@ -163,30 +188,9 @@ double TiledCycles(const StageModel& s, const Decisions& d, const Target& target
   if (!FitsAddresses(s, shape.all_rows, mr, rows_ahead, target)) return std::numeric_limits<double>::infinity();
 
   double step = StepCycles(mr * nv, s.broadcast ? mr + nv : mr * nv + nv, unroll, machine);
-  // The panel of n (k x nr) is streamed once for each row tile, rows of m (mr x k) once for each column tile.
   const double panel = shape.panel_bytes, rows = shape.rows_bytes;
-  // Rows of an unpacked panel are apart: they compete for few sets of a cache, and prefetchers do not follow them.
-  double spread =
-      s.packed || !s.broadcast
-          ? 1
-          : static_cast<double>(std::min<int64_t>(s.n * s.element_bytes, machine.page_bytes)) / (nr * bytes);
-  double weights = k * static_cast<double>(s.n) * bytes;
-  double panel_from = panel * std::max(1.0, spread) * (s.n_inside ? n1 : 1);  // bytes read until the panel is reused
-  double rows_from = s.n_inside ? rows : rows * m1;
-  double traffic = 0;
-  if (s.broadcast) {
-    double a = mr * bytes / Bandwidth(rows_from + panel, target);
-    // Rows at a distance of whole pages share one set of the L1 cache and evict each other.
-    if (s.rows_knob < 0 && s.row_bytes > 0 && s.row_bytes % machine.page_bytes == 0 && mr + nv > machine.l1_ways)
-      a *= kSetConflicts;
-    // A task reads each panel for m1 row tiles. Before the first of them, other tasks read all other panels.
-    double near = 1 / Bandwidth(panel_from + rows, target), far = near;
-    if (shape.all_rows > m1 * mr) far = std::max(near, 1 / Bandwidth(weights, target));
-    traffic = nr * bytes * (spread > kFarRows ? kFarRowsCost : 1) * (far + (m1 - 1) * near) / m1 + a;
-  } else {
-    traffic = mr * nr * bytes / Bandwidth(panel, target);
-  }
-  double overlap = Overlapped(step, traffic, kExposed);
+  const double weights = k * static_cast<double>(s.n) * bytes;
+  double overlap = Overlapped(step, TiledTraffic(s, shape, weights, target), kExposed);
   if (!s.packed && s.broadcast) overlap *= kTranslations;
   double micro = k * overlap + mr * nv * kStoreCycles + kTileCycles + AddressCycles(s, shape.all_rows, mr) * k / unroll;
   double outer = static_cast<double>(s.outer), task = m1 * n1 * micro, before = 0;

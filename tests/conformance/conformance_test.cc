@@ -75,11 +75,11 @@ Outcome Verify(const std::vector<fs::path>& folders, const std::string& target =
 
 std::string OperatorsPage() { return test::ReadAll(AUTOTUNE_SOURCE_DIR "/docs/operators.md"); }
 
-// The only reasons for which a case may be refused although the importer supports its operators. docs/operators.md
-// names the reasons that concern f32.
+// Messages of the only refusals of cases whose operators the importer supports. The comments give the reasons.
+// docs/operators.md names those that concern f32.
 constexpr const char* kOtherInputs =  // input types that the language does not have
     R"(: input '.*' is (string|int2|no tensor); floats of 16, 32 and 64 bits, integers and bools are supported)";
-constexpr const char* kOtherCasts =  // element types that the language does not have, as the result of an operator
+constexpr const char* kOtherCasts =  // types of a Cast's result that the language does not have
     R"(: Cast \(node .*\): element type (string|float8[a-z0-9]*) is not supported)";
 constexpr const char* kOtherData =  // damaged files, and inputs of another shape than the model's
     R"((has \d+ bytes where|of the case is .*, that of the model another))";
@@ -91,7 +91,7 @@ constexpr const char* kRandom =  // the outputs of a package depend on its input
 constexpr const char* kDataDependent =  // all shapes must be known before a network runs
     R"(: (NonZero|Unique) \(node .*\): has a result whose shape depends on values that are computed at run time)";
 
-constexpr const char* kBoxes =  // the user must say how many boxes there are
+constexpr const char* kBoxes =  // the number of boxes must be known before a network runs, too
     R"(: NonMaxSuppression \(node .*\): selects a number of boxes that is known only at run time)";
 
 // Checks that each refused case needs an operator that the importer lacks, or is refused for one of `reasons`, and that
@@ -146,7 +146,7 @@ TEST(Conformance, SimpleModels) { ExpectConformance("simple", 7, {kOtherInputs})
 TEST(Conformance, OperatorsOfPyTorch) { ExpectConformance("pytorch-operator", 35, {}); }
 
 // Cases of operator sets 18 to 28, which Debian's package does not have. AUTOTUNE_NEWER_CASES names their folder. Many
-// need operators that are not supported; those that import must be right.
+// need operators that are not supported. Models that can be imported must give the right outputs.
 TEST(Conformance, NewerNodeCases) {
   constexpr int kLeast = 311;  // of 341 cases; the number that passed in an earlier version
   const char* folder = std::getenv("AUTOTUNE_NEWER_CASES");
@@ -211,8 +211,8 @@ TEST(Conformance, AWrongOutputIsNoticed) {
   fs::copy(relu, folder / "right", fs::copy_options::recursive);
   fs::copy(relu, folder / "wrong", fs::copy_options::recursive);
   fs::path data = folder / "wrong" / "test_data_set_0";
-  fs::copy_file(data / "input_0.pb", data / "output_0.pb",
-                fs::copy_options::overwrite_existing);  // has negative values
+  // The input has negative values, so it is a wrong output of relu.
+  fs::copy_file(data / "input_0.pb", data / "output_0.pb", fs::copy_options::overwrite_existing);
   Outcome outcome = Verify({folder});
   Outcome apart = Verify({folder / "right", folder / "wrong"});
   fs::remove_all(folder);

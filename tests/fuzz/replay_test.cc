@@ -1,6 +1,6 @@
 // Runs every fuzz target on its corpus and on mutations of the corpus. The mutations depend only on a seed,
 // AUTOTUNE_FUZZ_SEED; AUTOTUNE_FUZZ_RUNS is their number. An input that crashes a target, or exceeds its time or
-// memory, is left in a file.
+// memory, is written to ./fuzz-crash.
 #include <fcntl.h>
 #include <gtest/gtest-spi.h>
 #include <gtest/gtest.h>
@@ -43,8 +43,8 @@ std::vector<std::string> Corpus(const std::string& target) {
   return inputs;
 }
 
-// Makes one to four changes: replaces, inserts or flips a bit of a byte; removes or repeats a stretch, or inserts a
-// stretch of another input.
+// Makes one to four changes. Each replaces a byte, inserts a byte, flips a bit, removes or repeats a range of bytes, or
+// inserts a range of another input.
 std::string Mutated(std::string s, const std::vector<std::string>& corpus, Rng& rng) {
   static constexpr unsigned char kEdges[] = {0, 1, 0x7f, 0x80, 0xff, '0', '9', '-', '"', '[', '(', '\n'};
   for (uint64_t i = 0, n = 1 + rng.Below(4); i < n; ++i) {

@@ -48,7 +48,7 @@ FUZZ_TARGET(trace) {
   auto again = ParseTrace(ToText(*trace));
   CHECK(again.ok()) << again.error().Text() << "\n" << ToText(*trace);
   CHECK(Equal(*trace, *again)) << ToText(*trace);
-  if (trace->size() > 30) return;  // the longest stored trace has 30 steps
+  if (trace->size() > 30) return;  // a limit on the time of the replay
   Rng rng(1);
   auto schedule = Replay(Program(), *trace, {.rng = &rng});
   if (!schedule.ok()) return;

@@ -62,9 +62,9 @@ TEST(ParseComponents, ReadsDepsAndPlace) {
 TEST(ParseComponents, RefusesSeveralLinesOtherNamesAndSeconds) {
   Components components;
   EXPECT_THAT(ParseComponents({{"ir/CMakeLists.txt", "component(ir DEPS\n support)"}}, components),
-              ElementsAre("ir/CMakeLists.txt:1: component(...) must stand on one line"));
+              ElementsAre("ir/CMakeLists.txt:1: component(...) must be on one line"));
   EXPECT_THAT(ParseComponents({{"te/CMakeLists.txt", "component(tensor DEPS ir)"}}, components),
-              ElementsAre(HasSubstr("must bear its folder's name")));
+              ElementsAre(HasSubstr("must have its folder's name")));
   EXPECT_THAT(ParseComponents({{"te/sub/CMakeLists.txt", "component(te DEPS ir)"}}, components),
               ElementsAre(HasSubstr("a second component")));
 }
@@ -84,7 +84,7 @@ TEST(CheckLayers, NamesACircle) {
   std::string text = Lines(CheckLayers(Parsed({{"ir/CMakeLists.txt", "component(ir DEPS te)"},
                                                {"te/CMakeLists.txt", "component(te DEPS arith)"},
                                                {"arith/CMakeLists.txt", "component(arith DEPS ir)"}})));
-  EXPECT_THAT(text, HasSubstr("a circle: arith, ir, te, arith"));
+  EXPECT_THAT(text, HasSubstr("a cycle of dependencies: arith, ir, te, arith"));
 }
 
 TEST(CheckIncludes, AllowsOwnFolderDepsAndTheSystem) {

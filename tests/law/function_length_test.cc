@@ -22,7 +22,6 @@ constexpr int kMaxLines = 80;  // from the first line of the signature to the cl
 // Keys: file and function; value: the reason.
 const std::map<std::pair<std::string, std::string>, std::string> kExceptions = {
     {{"graph/to_te.cc", "Compute"}, "a table: one case per operator; the compiler names a missing one"},
-    {{"tuner/draft.cc", "TiledCycles"}, "being rewritten"},
 };
 
 struct Function {
@@ -48,7 +47,7 @@ bool HasWord(const std::string& text, const std::string& word) {
   return false;
 }
 
-// Returns the kind of a brace. `head` is the text between it and the last semicolon or brace.
+// Returns the kind of a brace. `head` is the text between it and the last semicolon or brace before it.
 Braces KindOf(const std::string& head) {
   const size_t parenthesis = head.find('(');
   if (parenthesis == std::string::npos) {

@@ -8,7 +8,7 @@
 namespace autotune::law {
 namespace {
 
-// A third-party package may be included only by its doors: files, or folders if the name ends with a slash.
+// A third-party package. Only its doors may include it: files, or folders if the name ends with a slash.
 struct Package {
   std::string prefix;  // beginning of its headers' names
   std::vector<std::string> doors;
@@ -148,7 +148,8 @@ std::map<std::string, const Package*> LeakyHeaders(const std::vector<Include>& i
 std::string RefuseAngle(const std::string& path, const std::string& name) {
   if (IsSystemHeader(name)) return "";
   const Package* package = PackageOf(name);
-  if (!package) return "<" + name + "> is unknown: if it is third-party, give it a door in tests/law/law.cc";
+  if (!package)
+    return "<" + name + "> is unknown: if it is third-party, list the files that may include it in tests/law/law.cc";
   if (IsDoor(*package, path)) return "";
   return "<" + name + "> is a third-party header that only " + Join(package->doors) + " may include";
 }
@@ -194,7 +195,7 @@ std::vector<std::string> ParseComponents(const std::vector<Source>& files, Compo
       if (!std::regex_match(line, match, line_form)) return;
       Component component{match[1], {}, file.path, number};
       if (line.find(')') == std::string::npos) {
-        findings.push_back(At(file.path, number) + "component(...) must stand on one line");
+        findings.push_back(At(file.path, number) + "component(...) must be on one line");
       }
       std::string rest = match[2];
       std::istringstream words(rest.substr(0, rest.find(')')));
@@ -209,7 +210,7 @@ std::vector<std::string> ParseComponents(const std::vector<Source>& files, Compo
       std::string folder = TopFolder(file.path);
       if (component.name != folder) {
         findings.push_back(At(file.path, number) + "the component " + component.name +
-                           " must bear its folder's name, " + folder);
+                           " must have its folder's name, " + folder);
       }
       if (!components.emplace(folder, component).second) {
         findings.push_back(At(file.path, number) + "a second component(...) in the folder " + folder);
@@ -245,7 +246,7 @@ std::vector<std::string> CheckLayers(const Components& components) {
       std::vector<std::string> circle(start, way.end());
       circle.push_back(folder);
       const Component& component = components.at(folder);
-      findings.push_back(At(component.file, component.line) + "a circle: " + Join(circle));
+      findings.push_back(At(component.file, component.line) + "a cycle of dependencies: " + Join(circle));
       return;
     }
     auto component = components.find(folder);

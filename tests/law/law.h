@@ -30,7 +30,7 @@ std::vector<std::string> ParseComponents(const std::vector<Source>& files, Compo
 // Checks that every dependency exists and is in a lower layer, and that there are no cycles.
 std::vector<std::string> CheckLayers(const Components& components);
 // Checks that every include of a source names the standard library, the system, the source's own folder, a folder among
-// its component's dependencies, or a third-party package for which the source is a door.
+// its component's dependencies, or a third-party package that this source may include (is a "door" of).
 std::vector<std::string> CheckIncludes(const std::vector<Source>& sources, const Components& components);
 
 }  // namespace autotune::law

@@ -89,13 +89,13 @@ STORAGE = [
     ([0, 1, 0, 3, 4, 2, 2, 5], [2]),        # an input's storage is reused
     ([0, 1, 2, 3, 4, 2, 2, 1], [7]),        # a parameter's storage is reused
     ([0, 0, 2, 3, 4, 2, 2, 5], [1]),        # two arguments in one place
-    ([0, 1, 2, 2, 4, 6, 6, 5], [3]),        # the halves overwrite what they are halves of
+    ([0, 1, 2, 2, 4, 6, 6, 5], [3]),        # the halves overwrite the value that is split
     ([0, 1, 2, 3, 3, 2, 2, 5], [4]),        # two outputs of one node in one place
     ([0, 1, 2, 3, 4, 3, 3, 5], [5]),        # an output over the same node's input
     ([0, 1, 2, 3, 4, 2, 6, 5], [6]),        # a reshape that would have to copy
-    ([0, 1, 2, 3, 4, 2, 2, 2], [7]),        # the head overwrites what a reshape keeps alive
-    ([0, 1, 5, 3, 4, 2, 2, 5], []),         # the head may reuse what is dead by then
-    ([0, 1, 2, 3, 4, 6, 6, 3], []),         # so may it here: entry 3 is last read two nodes earlier
+    ([0, 1, 2, 3, 4, 2, 2, 2], [7]),        # the head overwrites a value that a reshape keeps alive
+    ([0, 1, 5, 3, 4, 2, 2, 5], []),         # the head may reuse the storage of a dead value
+    ([0, 1, 2, 3, 4, 6, 6, 3], []),         # likewise: entry 3 is last read two nodes earlier
 ]
 
 C_SOURCE = rb"""

@@ -1,4 +1,5 @@
-"""For test_mlf.py: packages composed by hand, the description's add example and a graph with all other features."""
+"""For test_mlf.py: two packages composed by hand. One is the add example of the format's description. The other one has
+a graph with all other features."""
 
 import io
 import json

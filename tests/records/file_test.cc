@@ -92,7 +92,7 @@ TEST_F(File, RefusesAnotherProgramsDatabaseAndLeavesItAlone) {
   EXPECT_EQ(test::ReadAll(path_), before);
 }
 
-// The file that remains if the first process dies after it creates the file and before it creates the tables.
+// Opens the file that remains if the first process dies after it has created the file and before it creates the tables.
 TEST_F(File, FinishesADatabaseWithoutTables) {
   Fill(0);
   std::string page(4096, '\0');
@@ -106,7 +106,7 @@ TEST_F(File, FinishesADatabaseWithoutTables) {
   EXPECT_EQ(OpenError(), "opened");
 }
 
-// A database of format 1, made from a new one by removing what format 2 added.
+// Opens a database of format 1, which the test makes from a new one by removing what format 2 added.
 TEST_F(File, BringsFormatOneUpToDate) {
   Fill(3);
   {
@@ -241,7 +241,7 @@ TEST_F(File, AFullDiskLosesOnlyTheBatch) {
   EXPECT_TRUE((*store)->Check().ok());
 }
 
-// Fills a real file system, a small one that only the child process sees. Skipped if the kernel forbids the mount.
+// Fills a small file system that only the child process sees. Skipped if the kernel forbids the mount.
 TEST_F(File, AFullFileSystemIsCalledFull) {
   pid_t child = fork();
   if (child == 0) {

@@ -187,7 +187,7 @@ TEST(ClientSession, CancelDoesNotWaitForAServerThatNeverAcceptedTheBatch) {
   EXPECT_TRUE(w.Last<LeaseEnd>(w.server));  // makes a server that has received the batch drop it
 }
 
-// The negative twin: an accepted batch may be running, so Cancel waits for its result.
+// A candidate of an accepted batch may be running, so Cancel waits for its result.
 TEST(ClientSession, CancelWaitsForTheCandidateThatRuns) {
   ClientWorld w;
   w.Start(2);

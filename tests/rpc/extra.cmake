@@ -1,1 +1,1 @@
-set(SERIAL *) # real processes with deadlines
+set(SERIAL *) # since the tests start real processes with deadlines

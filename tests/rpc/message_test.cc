@@ -141,12 +141,12 @@ TEST(Message, EveryReleasedMinorIsUnderstood) {
       std::visit([&](const auto& b) { ExpectUnderstood(said, ToJson(b), ToJson(std::decay_t<decltype(b)>{}), kind); },
                  back.body);
     }
-    EXPECT_EQ(cold_bytes == -1, minor == 0);     // the default, as 1.0 behaves
-    EXPECT_GE(count, 29) << "wire-1." << minor;  // the kinds of 1.0
+    EXPECT_EQ(cold_bytes == -1, minor == 0);     // 1.0 lacks the field, which gets its default
+    EXPECT_GE(count, 29) << "wire-1." << minor;  // number of kinds in 1.0
   }
 }
 
-// The negative twin: ExpectUnderstood reports a renamed field and a changed value.
+// ExpectUnderstood reports a renamed field and a changed value.
 TEST(Message, AFieldThatIsNotUnderstoodIsNoticed) {
   EXPECT_FATAL_FAILURE(ExpectUnderstood(Json(Json::Object{{"yields", true}}), ToJson(LeaseRenewed{}),
                                         ToJson(LeaseRenewed{}), "lease_renewed"),

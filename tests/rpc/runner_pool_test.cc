@@ -114,7 +114,7 @@ TEST(RunnerPool, OnlyAnOutOfMemoryDuringTheRequestCounts) {
   options.oom_kills = [&] { return kills; };
   RunnerPool::Handlers handlers;
   handlers.on_ready = [&] {
-    if (out_of_memory.empty()) kills = 5;  // of other processes, after the runner was started
+    if (out_of_memory.empty()) kills = 5;  // kills of other processes, after the runner's start
     pool->Send(Request(kDie));
     if (!out_of_memory.empty()) kills = 6;
   };

@@ -246,7 +246,8 @@ TEST(ServerSession, AnothersOutOfMemoryIsNotCharged) {
   EXPECT_EQ(w.Results()[0].status, TrialStatus::kOk);
 }
 
-// After a stop or a suspension the server first reads the result that has arrived meanwhile.
+// After the server was stopped or suspended, it does not apply deadlines before it has read the result that may have
+// arrived meanwhile.
 TEST(ServerSession, TimeInWhichTheServerStoodStillIsNotCharged) {
   World w;
   w.Say("b", World::Batch(1, 1));
@@ -261,7 +262,7 @@ TEST(ServerSession, TimeInWhichTheServerStoodStillIsNotCharged) {
   EXPECT_EQ(w.Results()[0].status, TrialStatus::kOk);
 }
 
-// The negative twin: the candidate gets the rest of its time, and no more.
+// After the server was stopped, the candidate gets the rest of its time, and no more.
 TEST(ServerSession, AfterAStopDeadlinesGoOn) {
   World w;
   w.Say("b", World::Batch(1, 1));
@@ -305,7 +306,8 @@ TEST(ServerSession, ARunnerGetsAReferenceOnce) {
   EXPECT_EQ(w.blobs, 1u);
   w.Enter(RunnerPhase::kRun);
   w.End({"was ended by signal 11", 11, false});
-  // The fresh runner has no reference, but the server has its outputs. Another seed means another reference.
+  // The fresh runner has no reference, but the server has the reference's outputs. Another seed means another
+  // reference.
   w.MeasureChecked("b2", 2);
   EXPECT_EQ(w.blobs, 3u);
   w.Enter(RunnerPhase::kRun);
@@ -333,7 +335,7 @@ TEST(ServerSession, OutputsAreTakenOnceAndInTheirPhaseOnly) {
   w.Enter(RunnerPhase::kReference);
   EXPECT_EQ(known("b2"), 0u);
   w.Enter(RunnerPhase::kReference);
-  outputs(254);  // more than fit into one message with two artifacts
+  outputs(254);  // more outputs than fit into one message with two artifacts
   w.Enter(RunnerPhase::kRun);
   EXPECT_EQ(known("b3"), 0u);
   w.Enter(RunnerPhase::kReference);
@@ -372,8 +374,8 @@ TEST(ServerSession, AReferenceGetsASecondChanceAndOnlyItsBatchFails) {
   EXPECT_TRUE(w.started);  // another batch tries the reference again
 }
 
-// The pool has reported a spare that cannot be killed, while the active runner went on. It makes no other report when
-// the active runner ends.
+// A spare runner cannot be killed, and the pool reports that while the active runner continues. It reports nothing when
+// the active runner ends, so the session ends the batch.
 TEST(ServerSession, ABatchEndsIfNoRunnerFollowsTheDeadOne) {
   for (bool reference : {false, true}) {
     World w;

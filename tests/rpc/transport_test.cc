@@ -127,7 +127,7 @@ TEST(Transport, APeerThatLeavesAClosedSocketStopsNobodyElse) {
                .value();
   echo.loop.Run();
   EXPECT_GT(sent, 10);
-  EXPECT_LT(sent, 1000);  // so the rest waits in the socket's own queue
+  EXPECT_LT(sent, 1000);  // the rest waits in the socket's queue
   dealer.reset();
   deaf.reset();
   echo.RunFor(50);
@@ -247,7 +247,7 @@ TEST(Transport, GarbageOnTheRealPortHarmsNobody) {
     open.push_back(ConnectAsDealer(echo));
     SendRaw(open.back().get(), head + "some of it");
   }
-  // HTTP, as a browser would.
+  // An HTTP request, as a browser sends it.
   open.push_back(ConnectRaw(echo.Port()));
   SendRaw(open.back().get(), "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
   echo.RunFor(50);

@@ -41,10 +41,12 @@ TEST(Artifact, ASealTellsDamage) {
   const std::string library = SampleArtifact(), sealed = library + SealOf(library);
   ASSERT_TRUE(Artifact::FromBytes(sealed).ok());
   const std::string path = TempDir() + "/damaged.so";
-  for (size_t at = 64; at < sealed.size(); at += 97) {  // behind the header, whose damage has its own messages
+  // Begins after the ELF header, since damage there has its own messages.
+  for (size_t at = 64; at < sealed.size(); at += 97) {
     std::string damaged = sealed;
     damaged[at] = static_cast<char>(damaged[at] ^ 4);
-    const bool in_magic = at >= library.size() && at < library.size() + 8;  // then no seal is recognized
+    // If the seal's magic bytes are damaged, no seal is recognized, and nothing is checked.
+    const bool in_magic = at >= library.size() && at < library.size() + 8;
     EXPECT_EQ(CheckSeal(damaged).ok(), in_magic) << at;
     if (at % 5 != 0 || in_magic) continue;
     auto from_bytes = Artifact::FromBytes(damaged);
@@ -65,8 +67,8 @@ TEST(Artifact, AFileThatIsCutShortIsRefused) {
   const std::string library = SampleArtifact(), sealed = library + SealOf(library);
   constexpr size_t kStride = 61, kMagicBytes = 8;
   for (size_t size = 0; size < sealed.size(); size += size < library.size() - 200 ? kStride : 1) {
-    const bool whole =
-        size >= library.size() && size < library.size() + kMagicBytes;  // without the magic bytes, no seal is expected
+    // Without the seal's magic bytes, no seal is expected, and the library is whole.
+    const bool whole = size >= library.size() && size < library.size() + kMagicBytes;
     const auto artifact = Artifact::FromBytes(sealed.substr(0, size));
     ASSERT_EQ(artifact.ok(), whole) << size << " of " << library.size();
     if (whole) continue;
@@ -124,7 +126,7 @@ TEST(Artifact, ManyAtOnceStayDistinct) {
         "; return 0; }\n"
         "int32_t k(AtContext* c, const DLTensor* const* a, int32_t n) { void* p = a[0]->data; return raw(c, &p); }\n";
     loaded.push_back(Artifact::FromBytes(CompileArtifact(metadata, body)).value());
-    if (n == 1) loaded[0] = nullptr;  // its file descriptor is free for the next one
+    if (n == 1) loaded[0] = nullptr;  // frees its file descriptor for the next artifact
   }
   Tensor y = Tensor::Zeros({1}, "i32").value();
   for (int n = 1; n < 4; ++n) {

@@ -52,8 +52,8 @@ inline std::string CompileArtifact(const std::string& metadata, const std::strin
   return bytes;
 }
 
-// Metadata of four kernels: "shift" y = x + 2w, where 2w is prepared; "copy" y = x; "fails"; "range" y[i] = i, in
-// parallel, through scratch memory.
+// Metadata of five kernels: "shift" y = x + 2w, where 2w is prepared; "shift3" likewise with 3w; "copy" y = x; "fails";
+// "range" y[i] = i, in parallel, through scratch memory.
 inline std::string SampleMetadata(int abi_version = 1) {
   return R"({"abi_version":)" + std::to_string(abi_version) + R"(,"target":"test","kernels":[
   {"name":"shift","params":[{"name":"x","dtype":"f32","shape":[2,4],"kind":"input"},

@@ -310,7 +310,7 @@ TEST_F(Cuda, WhatAGraphCannotRecord) {
   EXPECT_EQ(Calls("cuMemFreeAsync"), 1);
   for (int i = 0; i < 2; ++i) ASSERT_TRUE(graph->Launch().ok());
   EXPECT_TRUE(device_->Synchronize().ok());
-  // This driver cannot capture.
+  // This driver fails to end captures.
   Restart("fail=cuStreamEndCapture:901");
   EXPECT_THAT(device_->Capture([] { return Status(); }).error().Text(),
               HasSubstr("a capture failed: CUDA_ERROR_STREAM"));

@@ -1,5 +1,5 @@
-// Object files that hold data: three kinds of linkers accept them, and their headers match those of the objects that
-// they are linked with.
+// Object files that hold data: the system's linker accepts them, and their headers match those of the objects that they
+// are linked with.
 #include "runtime/data_object.h"
 
 #include <dlfcn.h>

@@ -53,7 +53,7 @@ Module Tree() {
   return root;
 }
 
-// Returns the sample artifact with `symbol` as a symbol.
+// Returns the sample artifact with a module blob. `symbol` is the contents of the blob's symbol.
 std::string WithSymbol(const std::string& symbol) {
   std::string body = SampleBody() + "const unsigned char __tvm_dev_mblob[] = {";
   for (unsigned char c : symbol) body += std::to_string(static_cast<int>(c)) + ",";
@@ -148,10 +148,10 @@ TEST(ModuleBlob, DamageIsAnError) {
   EXPECT_THAT(ParseModuleBlob(unknown, LibraryModule()).error().Text(),
               HasSubstr("'graphExecutorFactory' cannot be loaded"));
   std::string circle = blob;
-  circle[blob.size() - 8] = 0;  // the first device module now imports the root itself
+  circle[blob.size() - 8] = 0;  // makes the first device module import the root
   EXPECT_THAT(ParseModuleBlob(circle, LibraryModule()).error().Text(), HasSubstr("which comes before it"));
   std::string twice = blob;
-  twice[blob.size() - 8] = 3;  // the factory, which the root also imports
+  twice[blob.size() - 8] = 3;  // makes it import the factory, which the root also imports
   EXPECT_THAT(ParseModuleBlob(twice, LibraryModule()).error().Text(), HasSubstr("module 3 is imported twice"));
 
   // Trees with a long chain of imports, and with more modules than allowed.

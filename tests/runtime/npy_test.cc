@@ -46,7 +46,7 @@ TEST(Npy, ReadsWhatNumpyWrites) {
   Tensor a = ParseNpy(Npy("{'descr': '<i4', 'fortran_order': False, 'shape': (2,), }          \n", data)).value();
   EXPECT_EQ(a.TypeText(), "i32[2]");
   EXPECT_EQ(a.Data<int32_t>()[1], 2);
-  // With one dimension longer than 1, Fortran and C order are the same.
+  // If only one dimension is longer than 1, Fortran and C order are the same.
   EXPECT_TRUE(ParseNpy(Npy("{'descr': '<i4', 'fortran_order': True, 'shape': (1, 2), }\n", data)).ok());
 }
 

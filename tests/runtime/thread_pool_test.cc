@@ -69,7 +69,7 @@ TEST(ThreadPool, SleepingWorkersWakeUp) {
   }
 }
 
-// A worker that wakes up on the caller's CPU would wait there until the kernel balances its load.
+// A woken worker may not run on the caller's CPU. It would wait there until the kernel balances its load.
 TEST(ThreadPool, WokenWorkersLeaveTheCallersCpu) {
   if (AvailableCpus() < 2) GTEST_SKIP() << "the machine has only one CPU";
   const std::vector<int> cpus = AllowedCpus();

@@ -48,7 +48,7 @@ TEST(EvaluateTime, GoesOnWhileTheTwoFastestDisagree) {
   for (int64_t most : {0, 3, 6}) {
     Sleeper f{0.001};
     auto slower = [&](int64_t first, int64_t count) {
-      f.seconds *= 1.5;  // each repeat differs much from all before
+      f.seconds *= 1.5;  // so each repeat is much slower than all before it
       return f(first, count);
     };
     EXPECT_EQ(EvaluateTime({.repeats = 3, .max_repeats = most}, slower)->seconds.size(), most == 6 ? 6u : 3u);
@@ -89,7 +89,7 @@ TEST(EvaluateTime, OneInterruptDoesNotCutACandidateOff) {
   }
 }
 
-// The negative twin: no interrupt lasts as long as this candidate, so one burst suffices.
+// One burst suffices for a candidate that takes longer than any interrupt.
 TEST(EvaluateTime, AVerySlowCandidateIsNotCalledAgain) {
   Sleeper f{0.15};
   auto timing = EvaluateTime({.repeats = 3, .min_repeat_seconds = 0.01, .cutoff_seconds = 0.001}, std::ref(f)).value();

@@ -28,7 +28,7 @@ Schedule ApplyLegal(const PrimFunc& func, const Trace& trace, uint64_t seed = 1)
 std::string Difference(const PrimFunc& f, const std::vector<InterpArray>& got, const std::vector<InterpArray>& want,
                        double relative);
 
-// A workload's inputs and the unscheduled program's outputs for them.
+// Checks schedules of one workload. Holds the workload's inputs and the unscheduled program's outputs for them.
 class Checker {
  public:
   Checker(const Workload& workload, uint64_t seed);

@@ -1,4 +1,4 @@
-// Decides whether a block's iterators tell the iterations of a loop apart.
+// Tests of the decision whether a block's iterators tell the iterations of a loop apart.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -49,7 +49,7 @@ TEST(Independence, DigitsOfALoopAndWhatOuterOnesAdd) {
   EXPECT_FALSE(Separates({FloorMod(y, Expr(3))}));
   EXPECT_FALSE(Separates({FloorDiv(y, Expr(3)), FloorMod(z, Expr(3))}));                      // different sums
   EXPECT_FALSE(Separates({FloorDiv(y, Expr(4)), FloorMod(y, Expr(3))}));                      // a digit is missing
-  EXPECT_FALSE(Separates({FloorMod(y, Expr(13)), FloorMod(FloorDiv(y, Expr(3)), Expr(6))}));  // 4 and 17 agree
+  EXPECT_FALSE(Separates({FloorMod(y, Expr(13)), FloorMod(FloorDiv(y, Expr(3)), Expr(6))}));  // 3 does not divide 13
   EXPECT_TRUE(Separates({FloorDiv(y, Expr(3)), FloorMod(y, Expr(3))}, {{Name("x"), 4}}));     // x does not overlap v
   EXPECT_FALSE(Separates({FloorDiv(z, Expr(3)), FloorMod(z, Expr(3))}, {{Name("x"), 4}}));    // x overlaps v
   EXPECT_TRUE(Separates({FloorDiv(y, Expr(3)), v}));                                          // v alone suffices

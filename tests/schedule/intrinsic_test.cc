@@ -1,5 +1,5 @@
 // Checks every intrinsic: its two programs are well-formed, touch all elements of their parameters, and compute the
-// same bits. A program with tensorize computes the same as its loops. Compiled: tests/codegen/intrinsic_test.cc.
+// same bits. A program with tensorize computes the same as its loops. tests/codegen/intrinsic_test.cc compiles them.
 #include "schedule/intrinsic.h"
 
 #include <gmock/gmock.h>

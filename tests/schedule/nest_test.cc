@@ -72,8 +72,8 @@ func f(x: f32[10] input, n: i64[10] input, y: f32[10] output) {
   EXPECT_NE(text.find("read x [ opaque({0 <= w <= 9}), ]"), std::string::npos) << text;
 }
 
-// A block is prepared if it depends on constants only and writes no buffer that a run-time statement also writes:
-// lowering's rule.
+// A block is prepared if it depends on constants only and writes no buffer that a run-time statement also writes. This
+// is the rule by which lowering moves blocks to `prepare`.
 TEST(Nest, KnowsWhatIsPrepared) {
   const std::string program = R"(
 func f(x: f32[8] input, w: f32[8] constant, y: f32[8] output) {

@@ -6,7 +6,8 @@
 
 namespace autotune {
 
-inline std::vector<Name> GetBlocks(const PrimFunc& func) {  // in program order
+// Returns the names of all blocks, in program order.
+inline std::vector<Name> GetBlocks(const PrimFunc& func) {
   std::vector<Name> names;
   schedule::ForEachBlock(func.body, [&](const Block& block, const auto&) { names.push_back(block.name); });
   return names;

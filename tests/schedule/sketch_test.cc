@@ -99,14 +99,15 @@ vectorize(s_lane)
   CheckSketch(depthwise, conv, 6);
 }
 
-// The anchor is computed on fused axes and stored on others; the copy runs per tile.
+// Without an epilogue, the convolution is computed on fused axes. A second block copies the result to the output's
+// axes, tile by tile.
 TEST(Sketch, NoEpilogue) {
   SketchNames names{.last = "conv_store"};
   CheckSketch(zoo::Conv({.h = 7, .w = 5, .ic = 4, .oc = 12}),
               Replaced(Sketch(names), "set_scope(conv_out", "set_scope(conv_out_1"), 6);
 }
 
-// Tests the check itself: it must find a program without its guard or without its accumulator's init.
+// Tests the check itself: ExpectSame must fail for a program that adds where it should multiply.
 TEST(Sketch, TheCheckFindsAWrongProgram) {
   static PrimFunc f = zoo::Dense(5, 9, 4), wrong = f;
   wrong.body = RewriteStmt(f.body, nullptr, [](const Expr& e) {

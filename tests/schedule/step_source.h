@@ -267,7 +267,8 @@ class StepSource {
     if (Below(4) == 0) return SampleCategorical{{1, 2, 3, 5}, {}, {Fresh("u")}};
     return SampleTile{Loop(), 2 + Below(2), 1 + Below(8), 1 + Below(2), {Fresh("t")}};
   }
-  Step Align() {  // mostly the buffer that a block writes
+  // Aligns mostly the buffer that a block writes.
+  Step Align() {
     Name name = Written(BlockName());
     int64_t rank = 2, factor = 1 + Below(9);
     for (const Buffer& buffer : func_->allocs) {

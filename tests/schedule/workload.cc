@@ -38,7 +38,7 @@ class Args {
   const std::vector<int64_t>& values_;
 };
 
-// Returns the input's extent for `out` windows: at least 1, and at least a window's length minus its padding.
+// Returns the input's extent for `out` windows, at least 1.
 int64_t InputOf(int64_t out, int64_t kernel, int64_t stride, int64_t dilation, int64_t pad) {
   return std::max<int64_t>((out - 1) * stride + (kernel - 1) * dilation + 1 - 2 * pad, 1);
 }
@@ -183,7 +183,7 @@ PrimFunc Lrn(const Args& a) {
   return Func({{x}}, {topi::Lrn("lrn", x, {.size = a["size"], .alpha = 0.5})});
 }
 
-// Broadcasts over rows and columns, and two outputs of one producer.
+// Broadcasts over rows and columns, and up to three outputs that read one producer.
 PrimFunc Elementwise(const Args& a) {
   Tensor x = Placeholder("x", {a["rows"], a["columns"]}), row = Placeholder("row", {a["columns"]});
   Tensor column = Placeholder("column", {a["rows"], 1});
@@ -243,8 +243,8 @@ struct Range {
   std::string name;
   int64_t low, high;
 };
-// Tolerances relative to the largest element of an output: for divisions and exponentials in single precision, and
-// twice the error that topi/winograd.h states.
+// Tolerances relative to the largest element of an output: for divisions and exponentials in single precision, and for
+// Winograd's algorithm, twice the error that topi/winograd.h states.
 constexpr double kRounded = 1e-4, kWinogradError = 1e-5;
 
 struct Kind {

@@ -1,7 +1,7 @@
-// Workloads: small programs to schedule. A text such as `dense(m=3, n=7, k=2, ...)` names a workload and makes it
-// again. They cover all operators of real tasks, with odd extents, extents of one, strides, padding, dilation, groups,
-// several outputs and all combiners, and random chains of stages. Inputs are small integers, on which every legal
-// reordering of an `exact` workload's sums is exact.
+// Workloads: small programs to schedule. A text such as `dense(m=3, n=7, k=2, ...)` identifies a workload. Workloads
+// cover all operators of real tasks, with odd extents, extents of one, strides, padding, dilation, groups, several
+// outputs and all combiners, and random chains of stages. Inputs are small integers, on which sums are exact in every
+// order, unless ToleranceOf is above 0.
 #pragma once
 #include <string>
 #include <string_view>
@@ -30,7 +30,7 @@ PrimFunc MakeProgram(const Workload& workload);
 // Returns how much the outputs for integer inputs may differ in another order of sums, relative to max(1, largest
 // element). 0 if all sums are exact.
 double ToleranceOf(const Workload& workload);
-// Returns workloads of the same kind with one smaller argument, the largest reductions first.
+// Returns workloads of the same kind with one smaller argument; for each argument, the largest reduction first.
 std::vector<Workload> SmallerThan(const Workload& workload);
 
 // Returns normally distributed floats; small integers for integer parameters.

@@ -28,8 +28,8 @@ Schedule Scheduled(const PrimFunc& func, const std::string& trace);
 // schedule unchanged.
 std::string ErrorOf(const PrimFunc& func, const std::string& trace);
 
-// Checks that both functions verify and compute equal outputs from small integers, with parallel iterations in several
-// orders.
+// Checks that `after` is well-formed, that its text parses to an equal function, and that both functions compute equal
+// outputs from small integers. Parallel iterations of `after` run in random order.
 void ExpectSame(const PrimFunc& before, const PrimFunc& after, uint64_t seed = 1);
 
 }  // namespace autotune::zoo

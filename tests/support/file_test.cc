@@ -99,7 +99,8 @@ TEST_F(ReplaceFileTest, AKilledWriterLeavesNothing) {
                                 }),
               ::testing::KilledBySignal(SIGKILL), "");
   EXPECT_EQ(ReadFile(File("a")).value(), "old");
-  ASSERT_TRUE(ReplaceFile(File("a"), "new").ok());  // without unnamed files, this removes the killed process's file
+  // On a file system without unnamed files, this call removes the killed process's file.
+  ASSERT_TRUE(ReplaceFile(File("a"), "new").ok());
   EXPECT_EQ(Names(), std::set<std::string>{"a"});
 }
 

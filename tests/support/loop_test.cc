@@ -14,7 +14,8 @@
 namespace autotune {
 namespace {
 
-// A post by a callback runs before a later post by another thread, although the callback has not returned yet.
+// A function that a callback posts runs before a function that another thread posts later, although the callback has
+// not returned yet.
 TEST(Loop, PostsRunInTheOrderOfTheCallsWhoeverMakesThem) {
   Loop loop;
   std::string order;
@@ -57,7 +58,7 @@ TEST(Loop, AFunctionThatPostsItselfDoesNotStarveTimers) {
   std::function<void()> again = [&] { loop.Post(again); };
   loop.Post(again);
   Loop::Watch timer = loop.After(1, [&] { loop.Stop(); });
-  loop.Run();  // would never return if the callback ran
+  loop.Run();  // returns only if the timer runs
 }
 
 TEST(Loop, PostedFunctionsTimersAndDescriptors) {

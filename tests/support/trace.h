@@ -1,5 +1,5 @@
-// Makes a process that outlives SIGKILL, like one that sleeps in the kernel. Only its tracer sees that a killed process
-// is a zombie, so for its parent it lives until the tracer ends. Only for single-threaded tests.
+// Makes a process that outlives SIGKILL, like one that sleeps in the kernel. A traced process that was killed is a
+// zombie for its tracer only; its parent cannot reap it until the tracer ends. Only for single-threaded tests.
 #pragma once
 #include <fcntl.h>
 #include <sys/prctl.h>
@@ -43,7 +43,8 @@ class Tracer {
   }
   ~Tracer() { End(); }
   pid_t pid() const { return pid_; }
-  void End() {  // now the parent can reap the traced process
+  // Ends the tracer. After that, the parent can reap the traced process.
+  void End() {
     if (pid_ <= 0) return;
     kill(pid_, SIGKILL);
     waitpid(pid_, nullptr, 0);

@@ -1,4 +1,5 @@
-// `autotune bench` locks its host so that it measures alone. Without the lock, it reports that.
+// `autotune bench` locks its host so that it measures alone. If it does not get the lock, it reports that its times may
+// be disturbed.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <unistd.h>

@@ -94,8 +94,8 @@ struct CliResult {
   std::string Text() const { return "exit code " + std::to_string(code) + "\n" + out + err; }
 };
 
-// Returns whether `autotune compile` found records of its network and target. It then uses the tuned schedules. For
-// tasks whose few trials found nothing faster, it uses the default schedule.
+// Returns whether `autotune compile` found records of its network and target. With records, it uses the tuned schedule
+// of a task, or the default schedule if few trials found nothing faster.
 inline bool FollowsRecords(const CliResult& compiled) {
   return compiled.code == 0 && compiled.out.find("tune it first") == std::string::npos;
 }

@@ -163,7 +163,7 @@ TEST_F(Cli, TunesCompilesRunsAndVerifies) {
     records = (*store)->Count({}).value();
   }
 
-  // A finished run prints its table again and measures nothing, kernels or networks.
+  // A finished run prints its table again, and measures neither kernels nor networks.
   const bool keeps_defaults = first.out.find("keeps its default schedules") != std::string::npos;
   CliResult second = Run(tune);
   EXPECT_EQ(second.code, 0) << second.Text();
@@ -173,7 +173,7 @@ TEST_F(Cli, TunesCompilesRunsAndVerifies) {
   EXPECT_EQ(second.out.find("\n0 of 15 tasks run tuned") != std::string::npos, keeps_defaults) << second.out;
   EXPECT_EQ(OpenStore(db_).value()->Count({}).value(), records);
 
-  // For programs: with --json, every line is JSON.
+  // With --json, every line of the output is JSON.
   tune.push_back("--json");
   CliResult json = Run(tune);
   EXPECT_EQ(json.code, 0) << json.Text();
@@ -274,7 +274,8 @@ TEST_F(Cli, TunesAndCompilesOneOperator) {
   }
 }
 
-// Target c: kernels as C sources are tuned, compiled, run and verified. Their records are not used for LLVM.
+// Kernels of target c, which are C sources, are tuned, compiled, run and verified. Target llvm does not use their
+// records.
 TEST_F(Cli, TheCTarget) {
   const std::string op = "conv2d:1,14,14,16;3,3,16,16;pad=1";
   CliResult tuned = Run({"--op", op, "--trials", "4", "--target", "c", "-o", File("tuned.tar")});
@@ -304,7 +305,7 @@ TEST_F(Cli, TheCTarget) {
 // If a file exceeds the process's limit, the command ends with one line, is not killed, and leaves no file behind.
 TEST_F(Cli, FilesBeyondTheLimit) {
   ASSERT_EQ(Run({"compile", "--model", kExample, "-o", File("first.tar")}).code, 0);  // makes the database
-  for (const char* blocks : {"40", "600"}) {  // in KiB: less than the library, and less than the whole package
+  for (const char* blocks : {"40", "600"}) {  // limits in KiB: below the size of the library, and of the whole package
     prefix_ = {"bash", "-c", "ulimit -f " + std::string(blocks) + " && exec \"$0\" \"$@\""};
     for (const char* name : {"net.tar", "net.so"}) {
       CliResult result = Run({"compile", "--model", kExample, "--no-records", "-o", File(name)});
@@ -337,7 +338,7 @@ TEST_F(Cli, VerifyTellsWrongFromRight) {
   CliResult loose = Run({"verify", "--model", kExample, "--data", File("wrong"), "--atol", "0.5"});
   EXPECT_EQ(loose.code, 0) << loose.Text();
 
-  // The data has an output that the model lacks. It is refused, as any output without a counterpart.
+  // Data with an output that the model lacks is refused.
   fs::copy(kExampleData, File("more"));
   fs::copy(kExampleData + "/output_0.pb", File("more/output_1.pb"));
   ExpectOneLine(Run({"verify", "--model", kExample, "--data", File("more")}), {"2 outputs, the model 1"});

@@ -46,7 +46,7 @@ class Clocks : public test::CliTest {
     ASSERT_TRUE(store.ok()) << store.error().Text();
     EXPECT_TRUE((*store)->Check().ok());
     EXPECT_EQ((*store)->Count({.trials_only = true}).value(), trials);
-    std::map<TrialStatus, int64_t> stored;  // leaves out confirmations
+    std::map<TrialStatus, int64_t> stored;  // number of records by status, without confirmations
     int64_t all = 0;
     for (const Record& record : (*store)->Scan({}, 0, 1000).value().records) {
       if (record.confirmation > 0) continue;

@@ -66,8 +66,7 @@ TEST_F(Database, ReadOnly) {
   ExpectRefused(db_, "is read-only");
 }
 
-// A limit on file sizes simulates a full disk. Batches that fit are stored; the error names the first one that does
-// not.
+// A limit on file sizes simulates a full disk. The import fails with one line, and stores no part of the batch.
 TEST_F(Database, OnAFullDisk) {
   std::string lines = File("all.jsonl");
   ASSERT_EQ(Run({"records", "export", "-o", lines}).code, 0);
@@ -92,7 +91,7 @@ TEST_F(Database, OnAFullDisk) {
   EXPECT_TRUE(OpenStore(target).value()->Check().ok());
 }
 
-// On a file system that cannot have a write-ahead log, all commands work, and one line says that they are slower.
+// On a file system that cannot have a write-ahead log, commands work, and print one line for each database.
 TEST_F(Database, OnAFileSystemWithoutSharedMemory) {
   std::string err = File("apart.err"), program = test::kTools + "/autotune";
   pid_t child = fork();

@@ -24,7 +24,8 @@ class Counting : public test::ForwardingBuilder {
     calls.emplace_back();
     for (const BuildRequest& request : requests) calls.back().insert(request.trace);
     EXPECT_EQ(calls.back().size(), requests.size()) << "a call must not contain a candidate twice";
-    std::vector<BuildRequest> lenient = requests;  // keep spills, whose rejection depends on the machine
+    // Accepts register tiles that spill, since the rejection of spills depends on the machine.
+    std::vector<BuildRequest> lenient = requests;
     for (BuildRequest& request : lenient) request.options.keep_spills = true;
     std::vector<BuildResult> results = ForwardingBuilder::Build(lenient, on_result);
     for (size_t i = 0; i < requests.size(); ++i) {

@@ -128,7 +128,7 @@ TEST_F(Faults, WorkersDieAtRandom) {
   EXPECT_EQ(executed, report->trials);
   EXPECT_EQ(report->tasks[0].records, records);
   EXPECT_EQ(report->tasks[0].failures, failures);
-  std::printf("%d workers killed; %d of %d candidates died with two of them\n", faults, died, records);
+  std::printf("%d workers killed; %d of %d candidates failed since two workers died\n", faults, died, records);
   EXPECT_LE(2 * died, faults) << "a candidate may fail only after two of its workers died";
 }
 

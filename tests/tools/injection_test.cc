@@ -36,7 +36,7 @@ std::string Impostor(const std::string& body) {
                              "  void* p[3] = {a[0]->data, a[1]->data, a[2]->data}; return raw(c, p); }\n");
 }
 
-// Computes the right result: the negative twin of the bodies below.
+// A body that computes the right result.
 constexpr char kRight[] =
     "for (int i = 0; i < 16; ++i) for (int j = 0; j < 96; ++j) { float s = 0;"
     " for (int k = 0; k < 64; ++k) s += x[i * 64 + k] * w[k * 96 + j]; y[i * 96 + j] = s; }";
@@ -66,8 +66,8 @@ class Swapping : public test::ForwardingBuilder {
   int built_ = 0;
 };
 
-// Tries to fork and to open a file for writing, and loops forever if either succeeds. Otherwise it computes the right
-// result.
+// Returns a body that tries to fork and to open a file for writing, and loops forever if either succeeds. Otherwise the
+// body computes the right result.
 std::string Escaping(const std::string& file) {
 #if defined(__x86_64__)
   if (rpc::CanRestrictSystemCalls()) {
@@ -92,14 +92,14 @@ TEST_F(Injection, BadCandidatesAreFailedTrialsAndNeverBest) {
   using enum TrialStatus;
   builder.bodies = {
       {1, {"(void)x;", kWrongAnswer}},                                // the fastest possible body
-      {2, {zero, kWrongAnswer}},                                      //
+      {2, {zero, kWrongAnswer}},                                      // all results are 0
       {3, {std::string(kRight) + " y[95] *= 1.05f;", kWrongAnswer}},  // a relative error of 5 % in one element
-      // The first calls are right. This candidate is in the first batch, since slow candidates of later batches are cut
-      // off after few calls.
+      // Only the first three calls are right. This candidate is in the first batch, since slow candidates of later
+      // batches are cut off after few calls.
       {4, {std::string("static volatile int n; if (n++ > 2) y[0] = 9; else ") + kRight, kWrongAnswer}},
       {0, {std::string("static volatile int n; if (n++ == 0) ") + kRight, kWrongAnswer}},  // works once
-      {5, {"*(volatile int*)0 = 1;", kRunCrashed}},                                        //
-      {6, {"for (volatile int forever = 1; forever;);", kRunTimedOut}},                    //
+      {5, {"*(volatile int*)0 = 1;", kRunCrashed}},                                        // a null pointer
+      {6, {"for (volatile int forever = 1; forever;);", kRunTimedOut}},                    // an endless loop
       {7, {kRight, kOk}},                                                                  // right, so it must pass
       {8,
        {"for (;;) if (!c->workspace_alloc(c, 1 << 24)) { c->set_error(c, \"out of memory\"); return 1; }",

@@ -1,5 +1,5 @@
 // A library to be loaded before the C library (LD_PRELOAD). At every reading the wall clock jumps forward or back by
-// years. Clocks that only run forward are unchanged.
+// years. Monotonic clocks are unchanged.
 #define _GNU_SOURCE
 #include <sys/syscall.h>
 #include <sys/time.h>

@@ -1,5 +1,5 @@
-// A run of real processes, whose parts are killed one after another. Nothing hangs, nothing is lost, and no process
-// stays behind.
+// Each test kills one kind of process of a tuning run: the tuner, the device's server, runners, or build workers.
+// Nothing hangs, no reported trial is lost, and no process stays behind.
 #include <gmock/gmock.h>
 #include <signal.h>
 
@@ -30,7 +30,7 @@ class Kill : public test::CliTest {
   }
 
   int64_t TrialsSeen(const std::string& name) { return test::TrialsReported(ReadAll(File(name + ".out"))); }
-  // Waits until `more` further trials are reported.
+  // Waits until `more` further trials are reported. Returns false if the run ends.
   bool Progresses(Subprocess& run, const std::string& name, int more = 1) {
     int64_t target = TrialsSeen(name) + more;
     return Soon([&] { return TrialsSeen(name) >= target || run.Poll(); }) && !run.Poll();
@@ -44,7 +44,7 @@ class Kill : public test::CliTest {
     EXPECT_EQ(TrialsOf(events.back()), kTrials);
     ExpectIntact(kTrials);
   }
-  // Expects an undamaged database with this number of trials of this run.
+  // Expects an undamaged database with `at_least` to `at_most` trials.
   void ExpectIntact(int64_t at_least, int64_t at_most = kTrials) {
     auto store = OpenStore(db_);
     ASSERT_TRUE(store.ok()) << store.error().Text();
@@ -61,7 +61,7 @@ class Kill : public test::CliTest {
   }
 };
 
-// Returns the parts of a run whose command lines contain `word` and not `but`.
+// Returns the processes of a run whose command lines contain `word` and not `but`.
 std::vector<Process> PartsOf(pid_t run, const std::string& word, const std::string& but = "") {
   std::vector<Process> parts;
   for (const Process& process : DescendantsOf(run)) {
@@ -143,7 +143,7 @@ TEST_F(Kill, InterruptedOnceSavesAndSaysHowToGoOn) {
     EXPECT_THAT(result.err, HasSubstr(word));
   ExpectAllGone(parts);
   int64_t saved = TrialsSeen("first");
-  ExpectIntact(saved, saved);  // exactly the trials that it counted
+  ExpectIntact(saved, saved);  // exactly the reported trials
   Subprocess again = Start(Command(), "second");
   ExpectFinished(Finish(again, "second"));
 }

@@ -1,5 +1,5 @@
-// A compiler with a bug: in the build workers, a lowering pass makes a mistake in most candidates (lower/miscompile.h).
-// Each of these gives a wrong answer, none becomes best, and the report agrees with the database.
+// The build workers have a compiler bug: a lowering pass makes a mistake in most candidates (lower/miscompile.h). Each
+// of these candidates gives a wrong answer, none becomes best, and the report agrees with the database.
 #include <gtest/gtest.h>
 
 #include "ir/text.h"
@@ -21,8 +21,8 @@ using test::MakeTask;
 
 constexpr int kPercent = 60;
 
-// Returns the mistake that the workers made in a candidate. The mistake depends on the program's text, so the function
-// needs the name that the measurer gives it.
+// Returns the mistake that the workers made in a candidate. The mistake depends on the program's text, so the program
+// gets the name that the measurer gives it.
 std::optional<Bug> MistakeIn(const Record& record) {
   PrimFunc func = ParsePrimFunc(record.func).value();
   func.name = "kernel";
@@ -87,14 +87,15 @@ class Miscompiles : public test::CliTest {
 TEST_F(Miscompiles, AreWrongAnswersAndNeverBest) {
   ASSERT_NO_FATAL_FAILURE(TuneWith({"AUTOTUNE_MISCOMPILE=" + std::to_string(kPercent)}, 60));
   std::map<Bug, int> caught;
-  // Sets of traces, with the alternative for right candidates. A right candidate has two records if it was measured
-  // again in the machine's usual state.
+  // The traces of wrong candidates, and the alternatives and traces of right ones. A right candidate has two records if
+  // it was measured again in the machine's usual state.
   std::set<std::string> wrong, right;
   int ran = 0;
   for (const Record& record : records_) {
     std::optional<Bug> bug = MistakeIn(record);
     EXPECT_EQ(IsRanked(record), record.status == TrialStatus::kOk);
-    if (bug && record.status == TrialStatus::kRejected) continue;  // rejected, for example for spills, so it never ran
+    // A candidate that was rejected, for example for spills, never ran.
+    if (bug && record.status == TrialStatus::kRejected) continue;
     if (bug) {
       wrong.insert(record.trace);
       ++caught[*bug];
@@ -122,7 +123,7 @@ TEST_F(Miscompiles, AreWrongAnswersAndNeverBest) {
   EXPECT_EQ(top[0].trace, report_.tasks[0].best_trace);
 }
 
-// The negative twin: without the environment variable, no candidate is wrong.
+// Without the environment variable, no candidate is wrong.
 TEST_F(Miscompiles, NothingIsWrongWithoutThem) {
   ASSERT_NO_FATAL_FAILURE(TuneWith({"-u", "AUTOTUNE_MISCOMPILE"}, 16));
   int planned = 0;

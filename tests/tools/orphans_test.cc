@@ -45,7 +45,8 @@ class Orphans : public test::CliTest {
     return chosen;
   }
 
-  // Kills a process whose command line contains `word` and not `but`, and a moment later the tuner.
+  // Runs a tuner three times. Kills a process whose command line contains `word` and not `but`, and a moment later the
+  // tuner, and expects that no process is left.
   void KillAtRandom(uint64_t seed, const std::string& word, const std::string& but = "") {
     Rng rng(seed);
     for (int round = 0; round < 3; ++round) {
@@ -75,7 +76,7 @@ TEST_F(Orphans, OfTheDeviceServer) { KillAtRandom(2, "rpc_server", "--runner"); 
 TEST_F(Orphans, OfARunner) { KillAtRandom(3, "--runner"); }
 TEST_F(Orphans, OfABuildWorker) { KillAtRandom(4, "--build-worker"); }
 
-// The negative twin: the check finds a process that does not end with its parent.
+// The check notices a process that does not end with its parent.
 TEST_F(Orphans, AreNoticed) {
   auto parent = Subprocess::Spawn({.argv = {"/bin/sh", "-c", "setsid sleep 100 & sleep 100"}});
   ASSERT_TRUE(parent.ok());

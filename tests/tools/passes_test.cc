@@ -93,7 +93,7 @@ TEST_F(PassesOfCommands, TimesAndDumpsLeaveThePackageAsItIs) {
   int passes = 0;
   for (const PassTable& t : tools::CompilePassTables()) {
     if (t.pipeline != GpuPassTable().pipeline)
-      passes += static_cast<int>(t.passes.size());  // those for GPUs do not run
+      passes += static_cast<int>(t.passes.size());  // passes for GPUs do not run here
   }
   EXPECT_EQ(rows, passes) << result.out;
   EXPECT_NEAR(share, 100, 0.05 * rows) << result.out;
@@ -125,7 +125,8 @@ TEST_F(PassesOfCommands, VerifyFindsOutputsRightWithoutAPass) {
 // options.
 TEST_F(PassesOfCommands, RecordsAreThoseOfDefaultPasses) {
   ASSERT_EQ(Run({"tune", "--op", "matmul:32,32,32", "--trials", "4"}).code, 0);
-  auto tuned_of = [&](std::vector<std::string> choice) {  // "1 of 1 kernel tuned"
+  // Compiles with these options, and returns the count of tuned kernels from the output, such as "): 1 of 1 kernel".
+  auto tuned_of = [&](std::vector<std::string> choice) {
     std::vector<std::string> arguments = {"compile", "--op", "matmul:32,32,32", "-o", File("o.tar")};
     arguments.insert(arguments.end(), choice.begin(), choice.end());
     CliResult compiled = Run(arguments);

@@ -36,7 +36,7 @@ TEST(ProfileBalance, BlamesTheClockForManyShortKernels) {
 }
 
 TEST(ProfileBalance, TellsRunsThatWereSlowForOtherKernelsFromOtherRuns) {
-  // A different kernel is slow in each run and slows the run; no kernel's median shows that.
+  // In each run, another kernel is slow and makes the run slow. No kernel's median shows that.
   ProfileBalance moving = BalanceOf({.network = {12, 12, 12}, .kernels = {{6, 3, 3}, {3, 6, 3}, {3, 3, 6}}}, 0);
   EXPECT_FALSE(moving.Holds());
   EXPECT_THAT(moving.explanation, HasSubstr("run by run they agree"));
@@ -84,8 +84,8 @@ TEST(Noise, IsToldInWordsThatOneCanUse) {
             "would choose by chance");
 }
 
-// The compiler once removed the loop, which computes a constant. An interrupt was then 1,000,000 times as long as a
-// repeat.
+// The loop for the measurement of noise computes a constant, and the compiler must not remove it. It once did. Repeats
+// then took no time, so an interrupt seemed 1,000,000 times as long as a repeat.
 TEST(Noise, IsMeasuredOnALoopThatRuns) {
   constexpr double kNoCpuIsAsFast = 1e-5;  // seconds for 200,000 dependent operations
   EXPECT_GT(MeasureNoise().fastest, kNoCpuIsAsFast);

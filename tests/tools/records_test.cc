@@ -1,5 +1,5 @@
-// `autotune records` and `autotune replay` as users see them. The tests make the records: a product of two matrices
-// with a schedule of one step.
+// `autotune records` and `autotune replay` as users see them. The tests make their own records, for a product of two
+// matrices with a schedule of one step.
 #include <gmock/gmock.h>
 
 #include "ir/text.h"

@@ -1,6 +1,6 @@
-// Two tuners use one database. One is killed at random again and again, and so are build workers and runners of the
-// other. No reported trial is lost, records of the two are not mixed, and the file stays undamaged.
-// AUTOTUNE_KILL_SECONDS: duration in seconds (scripts/kill_tuners.sh sets ten minutes).
+// Two tuners use one database. One tuner is killed at random times, and so are build workers and runners of the second
+// one. No reported trial is lost, the runs' records are not mixed, and the file stays undamaged.
+// AUTOTUNE_KILL_SECONDS: duration of the test in seconds, default 8 (scripts/kill_tuners.sh sets ten minutes).
 #include <gmock/gmock.h>
 #include <signal.h>
 

@@ -42,7 +42,7 @@ class Wait : public test::CliTest {
     auto client =
         rpc::FarmClient::Connect({.tracker = socket_, .key = "pi", .job = "other", .idle_lease_seconds = 3600});
     EXPECT_TRUE(client.ok());
-    rpc::MeasureJob job;  // the job fails to load, but it gets the device
+    rpc::MeasureJob job;  // gets the device, but fails to load
     job.artifacts = {std::make_shared<const std::string>("no artifact")};
     job.candidates.resize(1);
     job.candidates[0].id = "a";

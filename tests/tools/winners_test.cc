@@ -1,5 +1,6 @@
-// The best schedules of a tuning run on a real network compute the right results, interpreted and compiled. This test
-// compares exactly, on integers; the run itself compares floats within a tolerance.
+// The best schedules of a tuning run on a real network compute the right results, interpreted and compiled. The test
+// computes on small integers, and compares exactly if the kernel does not round. The run itself compares floats within
+// a tolerance.
 #include <gtest/gtest.h>
 
 #include "records/open.h"
@@ -14,8 +15,8 @@ using test::CliResult;
 using test::kExample;
 using Winners = test::CliTest;
 
-// Returns the largest difference between the outputs, relative to the largest expected value; infinity if only one of
-// them is NaN.
+// Returns the largest difference between the outputs, relative to the largest expected value (at least 1). An element
+// that is NaN makes it infinity.
 double Difference(const PrimFunc& func, const std::vector<InterpArray>& expected,
                   const std::vector<InterpArray>& actual) {
   double largest = 1, worst = 0;

@@ -41,11 +41,11 @@ TEST_F(FarmCandidates, EveryKindOfFailureIsOneFailedTrial) {
       Compile("for (volatile int forever = 1; forever;);"),  // hang
       good,
       Compile("for (int i = 0; i < 64; ++i) y[i] = 2.01f * x[i];"),  // wrong
-      Compile("for (int i = 0; i < 63; ++i) y[i] = 2 * x[i];"),      // forgets one
+      Compile("for (int i = 0; i < 63; ++i) y[i] = 2 * x[i];"),      // leaves one element unwritten
       Compile(std::string(kDouble) + " y[64] = 1;"),                 // writes past the end
       Compile(std::string(kDouble) + " x[0] = 3;"),                  // writes to its input
       Compile("__builtin_trap();"),                                  // illegal instruction
-      Compile("c->set_error(c, \"tile 3 is empty\"); return 5;"),    // says so itself
+      Compile("c->set_error(c, \"tile 3 is empty\"); return 5;"),    // reports an error
       std::make_shared<const std::string>("this is no shared object"),
       Compile(kDouble, "__attribute__((constructor)) void f(void) { volatile int* volatile p = 0; *p = 1; }"),
       Compile("static volatile int n; if (n++ > 3) y[0] = 9; else " + std::string(kDouble)),  // right only at first
@@ -83,8 +83,8 @@ constexpr char kCall[] =
     "static long call(long n, const void* a, long b, long c) { long r; __asm__ volatile(\"syscall\" : \"=a\"(r) : "
     "\"a\"(n), \"D\"(a), \"S\"(b), \"d\"(c) : \"rcx\", \"r11\", \"memory\"); return r; }";
 
-// Each candidate tries a forbidden system call and then computes the right result. A call that is not refused shows in
-// the candidate's error or in its effect.
+// The first ten candidates each try a forbidden system call and then compute the right result. A call that is not
+// refused shows in the candidate's error or in its effect.
 TEST_F(FarmCandidates, ForkingAndFillingDisksIsRefused) {
   if (!rpc::CanRestrictSystemCalls()) GTEST_SKIP() << "this build cannot restrict system calls";
   auto farm = StartLocal({.server_arguments = {"--memory-limit", "0.25"}});
@@ -108,7 +108,7 @@ TEST_F(FarmCandidates, ForkingAndFillingDisksIsRefused) {
        refused("call(2, \"" + filler + "\", 0101, 0600)"),                 // open to write
        refused("call(257, (void*)-100, (long)\"" + filler + "\", 0102)"),  // openat
        refused("call(87, \"" + lock_ + "\", 0, 0)"),                       // unlink
-       refused("call(62, (void*)-1, 0, 0)"),                               // kill all
+       refused("call(62, (void*)-1, 0, 0)"),                               // kill all processes
        refused("call(112, 0, 0, 0)"),                                      // setsid
        refused("call(41, (void*)2, 1, 0)"),                                // socket
        // Calls that kernels and runners need are allowed: reading a file, memory, time. This candidate opens a file for
@@ -188,8 +188,8 @@ TEST_F(FarmCandidates, ATaskIdAloneNamesNoReference) {
   EXPECT_EQ(statuses(), (std::vector{kOk, kOk}));
 }
 
-// Sums in another order differ in their last bits. After scaling and truncation, some floats then differ by a whole
-// step. Sums of integers do not.
+// With `integers`, candidates are compared on integers. Sums of floats in another order differ in their last bits, and
+// after scaling and truncation some differ by a whole step. Sums of integers are exact.
 TEST_F(FarmCandidates, StepsAreComparedOnIntegers) {
   auto farm = StartLocal();
   ASSERT_TRUE(farm);

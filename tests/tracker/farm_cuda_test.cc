@@ -12,8 +12,8 @@ using testing::AllOf;
 using testing::HasSubstr;
 using enum TrialStatus;
 
-// Returns a kernel that computes y = 2x if `entry` does. `ptx` and `workspace` may be such that the driver refuses
-// them.
+// Returns an artifact whose kernel launches the fake driver's kernel `entry` with x and y. The driver refuses damaged
+// or newer PTX, and a workspace (in bytes) that exceeds its memory.
 Blob GpuKernel(const std::string& entry, const std::string& ptx = ".version 8.0\n.target sm_80\n",
                int64_t workspace = 0) {
   const std::string metadata =
@@ -102,8 +102,8 @@ TEST_F(FarmCuda, ARunnerIsReplacedOnlyAfterAFinalError) {
   EXPECT_EQ(contexts(), 2u);
 }
 
-// An uncorrectable error of the GPU's memory ends the context; a new context works. The kernel is not to blame, so the
-// candidate is measured again, until the client gives up.
+// An uncorrectable error of the GPU's memory ends the context, but a new context works. The kernel is not to blame, so
+// the candidate is measured again, until the client gives up.
 TEST_F(FarmCuda, ADeviceThatFailsIsNoKernelsFault) {
   auto farm = Start();
   ASSERT_TRUE(farm);

@@ -1,4 +1,5 @@
-// Servers, runners and tuners of a local farm are killed in turn: the job continues, or no process stays behind.
+// If a server or a runner of a local farm is killed, the job continues. If the tuner is killed, no process stays
+// behind.
 #include <signal.h>
 
 #include <set>
@@ -63,7 +64,7 @@ TEST_F(FarmDeaths, TheRunnerIsKilledInMidBatch) {
                                    for (pid_t p : ChildrenOf(farm->server_pid())) kill(p, SIGKILL);
                                  }});
   ASSERT_TRUE(results.ok()) << results.error().Text();
-  // The runners were killed from outside, which is not the candidates' fault, so they were measured again.
+  // The runners were killed from outside, so their candidates are not blamed, but measured again.
   EXPECT_EQ(StatusesOf(*results), std::vector(6, TrialStatus::kOk));
 }
 

@@ -95,7 +95,8 @@ TEST_F(FarmJobs, AWaitTellsWhoHoldsTheDeviceAndCanBeCancelled) {
   auto server = StartServer("cpu");
   ASSERT_TRUE(Soon([&] { return Count("cpu") == 1; }));
   auto holder = Client("cpu"), waiting = Client("cpu");
-  ASSERT_TRUE(holder->Measure(JobOf({Compile(kDouble)})).ok());  // the holder keeps its device for a while
+  // The holder keeps its device for a while after its job.
+  ASSERT_TRUE(holder->Measure(JobOf({Compile(kDouble)})).ok());
   std::atomic<int> reports = 0;
   std::string told;
   MeasureCallbacks callbacks;
@@ -127,7 +128,7 @@ TEST_F(FarmJobs, AWaitTellsWhoHoldsTheDeviceAndCanBeCancelled) {
   EXPECT_EQ(told, "the tracker does not answer");
 }
 
-// Every job is cancelled just as it ends: too late for this job, and too early for the next one.
+// Every job is cancelled when its only result arrives. That is too late for this job, and must not cancel the next one.
 TEST_F(FarmJobs, ALateCancelDoesNotReachTheNextJob) {
   auto farm = StartLocal();
   ASSERT_TRUE(farm);

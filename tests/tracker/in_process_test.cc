@@ -26,7 +26,7 @@ using State = Mailbox::State;
 constexpr int kServers = 4, kClients = 5, kJobs = 3;
 constexpr int kVanishes = 2;  // number of the client that vanishes
 constexpr auto kPatience = std::chrono::seconds(60);
-// The first two servers end when this number of their candidates has begun.
+// When kLastCandidate of their candidates have begun, server kDies dies, and server kUnplugged loses the network.
 constexpr int kDies = 0, kUnplugged = 1;
 constexpr int64_t kLastCandidate = 4;
 

@@ -28,7 +28,7 @@ std::shared_ptr<const rpc::MeasureJob> MakeJob(const std::string& prefix, int mo
     candidate.id = prefix + std::to_string(i) + (luck < 0.05 ? "x" : luck < 0.06 ? "h" : "");
     candidate.blob = static_cast<int>(i);
     candidate.check = false;
-    // Only a candidate that never ends may meet its deadline, not one whose thread gets no processor for a while.
+    // Only a candidate that hangs may exceed its deadline, and not one whose thread gets no processor for a while.
     candidate.load_seconds = candidate.run_seconds = FateOf(candidate.id) == Fate::kHangs ? 2 : 3600;
     job->artifacts.push_back(std::make_shared<const std::string>("artifact of " + candidate.id));
     job->candidates.push_back(std::move(candidate));

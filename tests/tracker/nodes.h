@@ -1,7 +1,7 @@
-// For tests: the sessions of servers and clients with a simulated environment: a device that only pretends to run
-// candidates, jobs with known answers, and a check of every answer. The caller provides the clock, the network and
-// delayed calls: the simulator has virtual time and one thread, the in-process farm a thread for each node. A node
-// belongs to one thread, in which it also calls its World.
+// For tests: the real sessions of servers and clients in a simulated environment. The device only pretends to run
+// candidates, jobs have known answers, and every answer is checked. The caller provides the clock, the network and
+// delayed calls as a World. (The simulator has virtual time and one thread. The in-process farm has a thread for each
+// node.) A node belongs to one thread, in which it also calls its World.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -16,7 +16,7 @@
 
 namespace autotune {
 
-// A candidate's fate is part of its name.
+// What a candidate does on the device. The last letter of its name encodes it.
 enum class Fate { kFine, kCrashes, kHangs };
 Fate FateOf(const std::string& candidate);
 

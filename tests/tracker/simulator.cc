@@ -206,7 +206,7 @@ void Simulator::FromClient(int c, Message message) {
   });
 }
 
-// --- Time and bad luck -----------------------------------------------------------------------------------------------
+// --- Time and faults -------------------------------------------------------------------------------------------------
 
 void Simulator::TickAll() {
   if (tracker_) PerformTracker(tracker_->Tick(now));

@@ -16,7 +16,7 @@
 namespace autotune {
 
 struct Weather {
-  double loss = 0.05, repeat = 0.05;
+  double loss = 0.05, repeat = 0.05;  // chance per message
   int64_t max_delay_ms = 60;
   double tracker_crashes = 0.01, server_crashes = 0.01, server_freezes = 0.01, cuts = 0.02;  // chance per second
   bool forge_tokens = false;  // clients claim the highest token, which honest clients never do

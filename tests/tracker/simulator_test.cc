@@ -46,7 +46,7 @@ TEST(Simulator, StormySeeds) {
   EXPECT_GT(repeated, 0);
 }
 
-// The negative twin: with forged tokens a promise is violated, and the simulator notices.
+// With forged tokens, a promise is violated, and the simulator notices.
 TEST(Simulator, ForgedTokensAreNoticed) {
   Weather weather;
   weather.forge_tokens = true;

@@ -173,7 +173,7 @@ TEST(TrackerState, AsManyYieldAsWait) {
   w.Ask("a", "cpu", "more");
   EXPECT_FALSE(yields("a", first));
   EXPECT_TRUE(yields("b", second));
-  // Its requests at the head of the queue do not hide the requests of others behind them.
+  // The holder's own requests at the head of the queue do not hide the requests of others behind them.
   w.Ask("a", "cpu", "even more");
   w.Ask("c", "cpu", "rc2");
   EXPECT_TRUE(yields("a", first));
@@ -215,7 +215,7 @@ TEST(TrackerState, AnAbsentDeviceIsWaitedFor) {
   EXPECT_TRUE(w.Last<rpc::LeaseGranted>("b"));
 }
 
-// The negative twin of an unknown key: the server arrives in time.
+// A key is not unknown if its server arrives soon after the tracker's start.
 TEST(TrackerState, AServerThatArrivesEarlyEnoughIsWaitedFor) {
   World w;
   w.Ask("a", "cpu", "ra");

@@ -15,7 +15,7 @@ namespace {
 using test::Attention;
 using test::MakeAttention;
 
-// The names of the sketches, and the number of sketches that are one loop over tasks.
+// The names of a program's sketches, the number of sketches that are one loop over tasks, and the number of all.
 struct Names {
   std::string all;
   size_t together = 0, count = 0;
@@ -39,7 +39,7 @@ TEST(AttentionSketch, IsOneLoopOverTasks) {
   EXPECT_EQ(names.all, "attention\nattention:columns\n");
 }
 
-// A copy of the keys costs more than it saves if few rows read them.
+// With few queries, no sketch packs the keys (`attention:columns`): the copy costs more than it saves.
 TEST(AttentionSketch, FewQueriesReadKeysWhereTheyAre) {
   const Names names = NamesOf(MakeAttention({.batch = {2, 3}, .queries = 2, .keys = 32, .width = 16, .depth = 16}));
   EXPECT_EQ(names.all, "attention\n");
@@ -82,7 +82,8 @@ TEST(AttentionSketch, TakesNothingElse) {
   EXPECT_EQ(together(values(topi::Softmax("softmax", scores, {1}))), 0u);  // the softmax is over columns
 }
 
-// Rows and columns that neither vectors nor tiles divide, masks that broadcast, and keys that several heads share.
+// The cases have rows and columns that neither vectors nor tiles divide, masks that broadcast, and keys that several
+// heads share.
 TEST(AttentionSketch, ComputesTheSame) {
   const Attention cases[] = {
       {.batch = {2, 2}, .queries = 16, .keys = 32, .width = 8, .depth = 16},
@@ -104,7 +105,8 @@ TEST(AttentionSketch, ComputesTheSame) {
 }
 
 // Heads that lie side by side are read and written in place. The keys are copied, since the elements of one key are
-// adjacent. The cases have columns in whole squares of vectors and others, batches of heads, and slices of a tensor.
+// adjacent. The cases have columns that fill whole squares of vectors, columns that do not, batches of heads, and
+// operands that are slices of a tensor.
 TEST(AttentionSketch, ReadsHeadsWhereTheyLie) {
   const Attention cases[] = {
       {.batch = {1, 3}, .queries = 16, .keys = 40, .width = 16, .depth = 8, .heads_inside = true},
@@ -144,7 +146,7 @@ int64_t ScratchBytes(const Stmt& s) {
   return bytes;
 }
 
-// A task's scores fit a core's own cache, so the memory is much smaller than all scores.
+// A task stores the scores of a few queries, which fit a core's L2 cache. So no kernel allocates memory for all scores.
 TEST(AttentionSketch, ScoresAreNeverStored) {
   const int64_t tokens = 1024, heads = 4;
   const PrimFunc func = MakeAttention({.batch = {heads}, .queries = tokens, .keys = tokens, .width = 64, .depth = 64});

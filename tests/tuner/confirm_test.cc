@@ -37,7 +37,7 @@ class ConfirmTest : public testing::Test {
 
   TuneTask task_;
   TaskSpace space_;
-  std::vector<int> order_;  // finalists in the order of all measurements
+  std::vector<int> order_;  // the finalist of each measurement
   int checked_ = 0;
 };
 

@@ -1,4 +1,5 @@
-// The draft score and refusals that need no replay, and replays that reuse a common prefix.
+// Tests of the draft score, of the candidates that it refuses without a replay, of features, and of replays that reuse
+// a common prefix.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,7 +24,8 @@ using test::ConvBiasRelu;
 using test::Dense;
 using test::TestTarget;
 
-// The target's attributes alone decide: lanes, registers, and whether a product needs a register of its own.
+// The draft score is infinite for tiles that exceed the vector registers. It knows the target's lanes and registers,
+// and counts one more register for a product if the target has no multiply-add instruction.
 TEST(Draft, RefusesTilesBeyondTheRegisterFile) {
   struct Case {
     const char* target;
@@ -116,7 +118,7 @@ TEST(Draft, CountsTheReachOfDilatedWindows) {
   EXPECT_LT(seconds(0), 1.1 * seconds(-1)) << "a single task pads the image once";
 }
 
-// A stage in a loop over tiles of columns is computed again for each of them.
+// A stage inside a loop over tiles of columns is computed again for each tile.
 TEST(Draft, CountsStagesInTheLoopOverColumns) {
   auto sketches =
       GenerateSketches(test::ConvChannelsFirst({1, 83, 80, 37}, {4, 83, 5, 5}, {.pad = {2, 2, 2, 2}}), TestTarget());
@@ -160,8 +162,8 @@ TEST(Draft, CountsTheAddressesOfPixelsInSeveralRows) {
   EXPECT_TRUE(fits(arm, 29, 12));
 }
 
-// Clamped rows of a tile that overshoots need address registers, too, and twice as many if the next tile's rows are
-// prefetched.
+// If tiles overshoot and the next tile's rows are prefetched, each row of a tile needs two address registers: one for
+// its loads and one for its prefetches.
 TEST(Draft, CountsTheAddressesOfRowsThatAreAskedFor) {
   const std::string x86 = "llvm -mtriple=x86_64-linux-gnu -mcpu=sapphirerapids -num-cores=2",
                     arm = "llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72 -num-cores=2";
@@ -254,7 +256,7 @@ TEST(SuccessiveReplays, GiveTheSameAsReplaysFromTheStart) {
         candidates.push_back(at);
         if (i % 5 != 0) continue;
         candidates.push_back(at);
-        candidates.back()[knob] = {-7};  // no step takes this
+        candidates.back()[knob] = {-7};  // a decision that every step refuses
       }
       for (bool sorted : {false, true}) {
         if (sorted) {
@@ -329,7 +331,7 @@ PrimFunc MaxPool(int64_t size, int64_t channels) {
   return te::CreatePrimFunc("pool", {{data, ParamRole::kInput}, {out, ParamRole::kOutput}});
 }
 
-// Returns the text of a Nest without details that cost nothing: loops of one iteration, whose order is a decision, too.
+// Returns the text of a Nest without loops of one iteration. Decisions may order these differently, at no cost.
 std::string TextOfCost(const Nest& nest) {
   std::istringstream lines(ToText(nest));
   std::string text, line;

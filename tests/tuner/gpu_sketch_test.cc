@@ -1,5 +1,5 @@
-// Sketches for GPUs: products use tiles in shared memory. After every pass of lowering, each draw computes the same,
-// interpreted with threads in random order.
+// Sketches for GPUs. Random draws compute the same after lowering, interpreted with threads in random order, and warps
+// access memory in whole sectors and without bank conflicts.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -44,8 +44,8 @@ bool HasAsyncStores(const Stmt& s) {
   return found;
 }
 
-// Checks draws of the sketches whose names contain `part`. If `part` is empty, the blocks have a thread for each
-// element.
+// Expects that the names of all sketches contain `part`, and that random draws compute the same. An empty `part` means
+// that no GPU rule applies, and each element has a thread.
 void CheckDrawsFor(const Target& target, const PrimFunc& program, int draws, const std::string& part) {
   const bool tiled = part == ":gpu_tiles";
   std::vector<InterpArray> args = test::RandomArgs(program, 3);
@@ -104,7 +104,7 @@ TEST(GpuSketches, WarpsAccessMemorySideBySide) {
       const Trace trace = Decide(sketch, DrawDecisions(sketch, rng));
       Result<LoweredKernel> kernel = Lower(Replay(program, trace)->func(), GpuWithAsyncCopies());
       if (!kernel.ok()) continue;
-      // Rows of one vector of 16 bytes are half a sector.
+      // A row of a single vector of 16 bytes is half a sector.
       const bool halves = ToText(trace).find("dense_step = 1\n") != std::string::npos;
       for (const WarpAccess& access : WarpAccessesOf(kernel->run.body)) {
         EXPECT_EQ(access.conflicts, 0) << access.buffer << ToText(trace);
@@ -119,8 +119,8 @@ TEST(GpuSketches, ConvolutionsAreTiled) {
   CheckDraws(test::ConvBiasRelu(7, 5, 3, 20, 3, {.stride = {2, 2}, .pad = {1, 1, 1, 1}}), 4, ":gpu_tiles");
 }
 
-// Tiles copy what a transform has computed. They do not compute it again, so a transform of weights runs in `prepare`.
-// Padding is inlined into the copies.
+// Winograd's transforms stay blocks of their own, and tiles copy their results, so the transform of the weights can run
+// in `prepare`. Padding is inlined into the copies.
 TEST(GpuSketches, TilesDoNotRepeatTransforms) {
   const auto blocks = [](const PrimFunc& program) {
     const Sketch sketch = GenerateSketches(program, GpuWithAsyncCopies()).value().at(0);
@@ -142,8 +142,8 @@ TEST(GpuSketches, OtherBlocksGetAThreadForEachElement) {
   CheckDraws(test::Transposed({5, 9}, {1, 0}), 1, "");
 }
 
-// All passes over a row are one kernel. The cases cover rows in registers, with lanes of 16 or 4 bytes, rows in shared
-// memory, and sums only. Guards protect rows beyond the last block of threads and rows that the threads do not divide.
+// All passes over a row are one kernel. The cases cover rows in registers, rows in shared memory, lanes of 16 and of 4
+// bytes, sums only, row counts that blocks of threads do not divide, and row lengths that threads do not divide.
 TEST(GpuSketches, RowsAreOneKernel) {
   const auto kernels = [](const PrimFunc& program) {
     const Sketch sketch = GenerateSketches(program, Gpu()).value().at(0);
@@ -233,7 +233,7 @@ double BytesOfParams(const PrimFunc& f) {
 TEST(GpuSketches, LongSumsUseTheWholeGpu) {
   for (const PrimFunc& program : {test::ColumnSums({16384, 512}, {0}), test::Product(1, 1024, 4096)}) {
     const std::vector<Sketch> sketches = GenerateSketches(program, GpuWithAsyncCopies()).value();
-    ASSERT_EQ(sketches.size(), 2U) << "cut into parts and not cut";
+    ASSERT_EQ(sketches.size(), 2U) << "one sketch must cut the sum into parts, and one must not";
     Rng rng(7);
     std::vector<double> seconds;  // of the best draw of each sketch
     for (const Sketch& sketch : sketches) {
@@ -306,7 +306,8 @@ TEST(GpuSketches, ElementsAreMovedInVectors) {
   }
 }
 
-// Blocks of threads that fill a multiprocessor hide the memory's latency. No choice is faster than memory.
+// The draft score prefers blocks of threads that fill a multiprocessor, which hide the memory's latency. No score is
+// better than the memory's bandwidth allows.
 TEST(GpuSketches, TheDraftScorePrefersBlocksThatFillAUnit) {
   const Target target = GpuWithAsyncCopies();
   const PrimFunc program = test::Softmax({4096, 1024});

@@ -21,7 +21,7 @@ namespace {
 using test::RunInterpreted;
 using test::TestTarget;
 
-// Makes constants inputs, since `prepare` would split the program in two.
+// Turns constants into inputs. Otherwise lowering moves the work on constants into a second function, `prepare`.
 PrimFunc WithoutConstants(PrimFunc func) {
   for (Param& param : func.params) {
     if (param.role == ParamRole::kConstant) param.role = ParamRole::kInput;
@@ -149,7 +149,7 @@ bool ReadsRegisters(const Expr& e) {
 }
 
 struct RegisterTiles {
-  int loops = 0, guarded = 0;   // innermost loops that add to a register tile; those with a branch inside
+  int loops = 0, guarded = 0;   // numbers of innermost loops that add to a register tile: all, and with a branch inside
   std::set<std::string> homes;  // buffers in memory that are written from a register tile
 };
 
@@ -177,7 +177,7 @@ RegisterTiles RegisterTilesOf(const Stmt& body) {
   return found;
 }
 
-// Calls `check` for lowered draws of every register-tiled sketch of the program. Some draws of each must lower.
+// Calls `check` for random draws of the program's sketches that lower to kernels with a register tile. Expects several.
 void ForEachLowered(const PrimFunc& program, const std::function<void(const LoweredKernel&)>& check) {
   auto sketches = GenerateSketches(program, TestTarget());
   ASSERT_TRUE(sketches.ok()) << sketches.error().Text();
@@ -198,8 +198,8 @@ void ForEachLowered(const PrimFunc& program, const std::function<void(const Lowe
   EXPECT_GT(lowered, 4);
 }
 
-// Sizes that no tile divides, and padding: elements beyond the end are cut off outside the loop or clamped, never
-// guarded inside.
+// The cases have sizes that no tile divides, and padding. Elements beyond the end are cut off outside the loop or
+// clamped, and never guarded inside it.
 TEST(Lowered, NoBranchInALoopThatAddsToARegisterTile) {
   for (const PrimFunc& program : {test::Dense(49, 70, 64), test::Product(53, 71, 12), test::Products(3, 13, 24, 9),
                                   test::ConvBiasRelu(7, 7, 8, 24, 3, {.pad = {1, 1, 1, 1}}),
@@ -213,7 +213,8 @@ TEST(Lowered, NoBranchInALoopThatAddsToARegisterTile) {
   }
 }
 
-// Rows 4 KiB apart: the program copies tiles of 16 x 16 and nothing else. With another operand there is no copy.
+// If the rows of the only operand lie a multiple of 4 KiB apart, the program copies tiles of 16 x 16 elements. Other
+// programs copy nothing.
 TEST(Lowered, CopiesOfTilesAreTiles) {
   te::Tensor x = te::Placeholder("x", {64, 1024}), y = te::Placeholder("y", {1024, 64});
   te::Tensor sum = topi::Add("sum", topi::Transpose("turned", x, {1, 0}), y);

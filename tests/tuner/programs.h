@@ -20,7 +20,7 @@ namespace autotune::test {
 
 inline Target TestTarget() { return Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=znver3 -num-cores=2").value(); }
 
-// relu(conv2d(data, weight) + bias) in NHWC, where one of the alternatives computes the convolution.
+// relu(conv2d(data, weight) + bias) in NHWC. `alternative` names the algorithm of the convolution.
 inline PrimFunc ConvBiasRelu(int64_t h, int64_t w, int64_t ic, int64_t oc, int64_t kernel, topi::ConvAttrs attrs = {},
                              std::string_view alternative = "direct") {
   auto make = topi::FindAlternative(topi::ConvAlternatives(), alternative)->make;
@@ -83,8 +83,8 @@ struct Attention {
   bool ends_in_add = false;
   bool exponentials = true;  // false: without exp, so that small integers are exact
   int64_t shared = 1;        // number of heads that share keys, in the last dimension of `batch`
-  // heads_inside: queries, keys, values and results lie as [batch[0], rows, batch[1], columns], heads side by side.
-  // `piece`: the operands are the second of three slices of such a tensor.
+  // heads_inside: queries, keys and values lie as [batch[0], rows, batch[1], columns], heads side by side. So does the
+  // result if batch[0] is 1. `piece`: each operand is the second of three slices of such a tensor.
   bool heads_inside = false, piece = false;
 };
 
@@ -93,7 +93,7 @@ inline te::Shape Joined(te::Shape a, std::initializer_list<int64_t> b) {
   return a;
 }
 
-// softmax(q * k * scale + mask) * v, as the graph passes lower it.
+// softmax(q * k * scale + mask) * v, as the graph passes express it.
 inline PrimFunc MakeAttention(const Attention& a) {
   te::Shape shared = a.batch;
   if (a.shared > 1) shared.back() = 1;

@@ -15,7 +15,7 @@ using test::CheckSpace;
 using test::Dense;
 using test::TestTarget;
 
-// Shapes and axes of all forms, with and without tails, with and without enough rows for all cores.
+// The cases have reduced axes in all positions, with and without tails, with and without enough rows for all cores.
 TEST(ReductionSketch, ReductionsOverAnyAxesComputeTheSame) {
   const std::pair<te::Shape, std::vector<int>> cases[] = {
       {{9, 7, 500}, {0, 1, 2}}, {{31, 37, 41}, {0, 1, 2}}, {{9, 20, 130}, {0, 2}},
@@ -59,7 +59,8 @@ TEST(ReductionSketch, SoftmaxOverAnyAxisIsOnePass) {
   EXPECT_NE(name_of(test::Softmax({300, 400}, 0)), "rows");  // no outer axis: one row for all cores
 }
 
-// Rows over several loops: a task begins where an outer loop does, so the tasks are known to be independent.
+// The loops over rows are fused into one parallel loop. A task begins where an iteration of an outer loop begins, so
+// the tasks are known to be independent.
 TEST(ReductionSketch, RowsOfSeveralLoopsAreOneParallelLoop) {
   for (const te::Shape& shape : {te::Shape{8, 44, 39, 122}, {64, 16, 49, 49}, {8, 44, 8, 128}}) {
     auto sketches = GenerateSketches(test::Softmax(shape), test::TestTarget());
@@ -88,8 +89,8 @@ TEST(ReductionSketch, SumsOfFewRowsAreCut) {
   EXPECT_FALSE(is_cut(test::Softmax({2, 60000})));
 }
 
-// A masked tail of lanes may need too many registers; the parts are then summed in memory. Where the registers suffice,
-// sums in registers are tried first.
+// One sketch accumulates the parts in registers, which is tried first. The other one accumulates them in memory, since
+// a masked tail of lanes may need too many registers.
 TEST(ReductionSketch, CutSumsAreInRegistersOrInMemory) {
   const PrimFunc func = test::ColumnSums({21170, 5}, {0});
   auto sketches = GenerateSketches(func, TestTarget());
@@ -118,7 +119,7 @@ TEST(ReductionSketch, ProductsOfFewRowsReadTheMatrixInOrder) {
   EXPECT_EQ(name_of(test::Products(5, 9, 400, 76)).find(":columns"), std::string::npos);
   EXPECT_EQ(name_of(Dense(1, 400, 76)).find(":columns"), std::string::npos);  // constants are packed in advance
   for (int64_t m : {1, 3, 8}) {
-    CheckSpace(test::Products(3, m, 401, 47), 1);  // one step of the sum at a time, since 401 is a prime
+    CheckSpace(test::Products(3, m, 401, 47), 1);  // eight steps of the sum at a time, and a peeled rest of seven
     CheckSpace(test::Products(3, m, 400, 130), 1);
     CheckSpace(test::Product(m, 130, 150), 1);
     CheckSpace(test::Product(m, 7, 3000), 1);
@@ -134,8 +135,8 @@ TEST(ReductionSketch, ProductsOfOneColumnComputeTheSame) {
   }
 }
 
-// Rows with several results: a piece of 3 lanes may begin in one vector and end in the next, which registers do not
-// support.
+// If each row has several results, the lanes are divided into pieces, with one lane for each result. A piece of 3 lanes
+// may begin in one vector and end in the next, which register buffers do not support.
 TEST(ReductionSketch, LanesAreRegistersWherePiecesDivideVectors) {
   auto in_registers = [](int64_t results) {
     auto sketches = GenerateSketches(test::ColumnSums({40, 12, 13, results}, {1, 2}), TestTarget());
@@ -148,7 +149,7 @@ TEST(ReductionSketch, LanesAreRegistersWherePiecesDivideVectors) {
   for (int64_t results : {3, 5, 7}) EXPECT_FALSE(in_registers(results)) << results;
 }
 
-// The sums of the outer axis are read with a stride of 11 elements, which registers do not support.
+// The sums of the outer axis are read with a stride of 11 elements, which register buffers do not support.
 TEST(ReductionSketch, SumsThatAreReadWithAStrideAreInMemory) {
   auto sketches = GenerateSketches(test::ColumnSums({66, 4, 20, 8, 11}, {2, 4}), TestTarget());
   ASSERT_TRUE(sketches.ok()) << sketches.error().Text();

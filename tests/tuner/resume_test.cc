@@ -15,8 +15,8 @@ namespace {
 
 using test::TestTarget;
 
-// Returns the outcomes of an unreliable device: every third call is slower, and some candidates fail, by their own
-// fault or by the farm's.
+// The script of an unreliable device: every third call is slower, and some candidates fail, by their own fault or by
+// the farm's.
 Outcome Rough(test::Scripted& device, const MeasureItem& item, const std::string& trace) {
   uint64_t hash = Hash64(trace);
   if (item.check && hash % 5 == 0) return test::Failure(hash % 2 ? TrialStatus::kRejected : TrialStatus::kRunCrashed);

@@ -27,7 +27,7 @@ using test::TestTarget;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// A space of a few hundred points, which a test can exhaust.
+// A space so small that a test can exhaust it.
 struct SmallSpace {
   TuneTask task = MakeTask("dense", Dense(2, 8, 3));
   TaskSpace space = TaskSpace::Make(task, TestTarget()).value();
@@ -175,8 +175,8 @@ TEST(EvolutionarySearch, ExclusionsAreNoTries) {
   EXPECT_TRUE(std::any_of(again.begin(), again.end(), [&](const Proposal& p) { return three.IsDirect(p); }));
 }
 
-// A convolution that pads its input. The last quarter of its default proposals have the smallest tiles and unroll
-// factors that there are, and pad before the loops over tiles; the draft score prefers others.
+// The last quarter of the default proposals have the smallest tiles and unroll factors of their sketches, and pad the
+// input before the loops over tiles. The draft score prefers other proposals.
 TEST(DefaultProposals, TheLastOnesHaveTheSmallestBodies) {
   TuneTask task = MakeTask("conv", test::ConvBiasRelu(28, 28, 16, 32, 3, {.pad = {1, 1, 1, 1}}));
   TaskSpace space = TaskSpace::Make(task, TestTarget()).value();
@@ -271,7 +271,7 @@ TEST(EvolutionarySearch, ContinuesAlikeFromTheSameObservations) {
   }
 }
 
-// Records and imported traces may have decisions that no rule offers.
+// Allows() recognizes decisions that no rule offers, which records and imported traces may have.
 TEST(Sketch, AllowsOnlyDecisionsOfItsKnobs) {
   auto sketches = GenerateSketches(test::Product(32, 128, 64), TestTarget());
   ASSERT_TRUE(sketches.ok());
@@ -306,7 +306,7 @@ TEST(Sketch, TracesWithDecisionsOutsideTheirListsAreNotLocated) {
     EXPECT_TRUE(Locate(space, "direct", trace).has_value());
     for (Knob& knob : sketch.knobs) {
       if (!std::holds_alternative<SampleComputeLocation>(trace[knob.step])) continue;
-      // Make the trace's location one that is legal but not offered by this version of the rule.
+      // Remove the trace's location from the list, as if this version of the rule did not offer it.
       std::erase(knob.candidates, DecisionOf(trace[knob.step])->values[0]);
       EXPECT_FALSE(Locate(space, "direct", trace).has_value());
       ++refused;

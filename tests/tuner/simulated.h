@@ -54,7 +54,7 @@ class Simulated : public Measurer {
     uint64_t hash = Hash64(trace);
     if (hash % 7 == 0 && !trace.empty()) {
       TrialStatus status = hash % 2 ? TrialStatus::kRejected : TrialStatus::kWrongAnswer;
-      return {.status = status, .error = "injected", .cost = hash % 2 ? 0 : 1e-9};  // fast, but wrong
+      return {.status = status, .error = "injected", .cost = hash % 2 ? 0 : 1e-9};  // wrong answers are the fastest
     }
     return Good(item, trace);
   }

@@ -69,7 +69,7 @@ TEST(Sketch, DepthwiseConvolutionsReadTheirInputWhereItIs) {
   for (const Sketch& sketch : *sketches) EXPECT_EQ(sketch.stages[0].kind, StageModel::kTiled);
 }
 
-// A vector holds several groups, or ends inside one.
+// In these convolutions, a vector holds several groups, or ends inside a group.
 TEST(Sketch, ConvolutionsAcrossGroupsComputeTheSame) {
   struct Case {
     int64_t h, w, groups, ic, oc, kernel;  // ic and oc: channels of a group
@@ -128,7 +128,8 @@ TEST(Sketch, NarrowPixelsAreCopiedInVectors) {
   EXPECT_FALSE(fuses_pad(8));
 }
 
-// Tiles overshoot these small operands. Packing them is still an option, as for larger ones.
+// These products have sketches although tiles overshoot the operands. Packing columns is an option for many rows and
+// columns, and not for a single row.
 TEST(Sketch, ProductsOfAFewElements) {
   for (const char* cpu : {"znver3", "skylake-avx512"}) {
     Target target = Target::Parse("llvm -mtriple=x86_64-linux-gnu -num-cores=2 -mcpu=" + std::string(cpu)).value();
@@ -334,7 +335,7 @@ TEST(Sketch, OperandsArePackedAtRunTimeWhereThatCanPay) {
 }
 
 // Products prefetch the next panel if panels are the outer loop, and the next rows if rows are not packed. Short sums
-// prefetch nothing, and neither do windows, whose rows are read again.
+// prefetch nothing. The rows of windows are not prefetched, since neighbouring tiles read them again.
 TEST(Sketch, ProductsAskForWhatComesNext) {
   auto prefetched = [](const PrimFunc& func) {
     std::set<std::string> buffers;
@@ -381,7 +382,7 @@ TEST(Sketch, StreamsComputeTheSame) {
   CheckSpace(ConvBiasRelu(3, 3, 24, 80, 3), 3);  // the window covers the image, so there is one row
 }
 
-// Boards without vectors use 32 scalar registers.
+// Targets without vector instructions use 32 scalar registers.
 TEST(Sketch, TargetsWithoutVectorsHaveSchedules) {
   Target target = Target::Parse("llvm -mtriple=riscv64-linux-gnu -mcpu=sifive-u74 -num-cores=2").value();
   ASSERT_EQ(target.VectorLanes(32), 1);

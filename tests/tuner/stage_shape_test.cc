@@ -25,7 +25,7 @@ using test::TestTarget;
 
 struct Facts {
   double tasks = 1, points = 1, sum = 1, tile = 0, unrolled = 1;
-  double panel_bytes = 0, rows_bytes = 0;  // 0: no operand is reused like that
+  double panel_bytes = 0, rows_bytes = 0;  // bytes of each operand that a register tile reads; 0: no such operand
 };
 
 const Nest::Block* FindBlock(const Nest& nest, const Name& name) {
@@ -57,7 +57,7 @@ size_t OutermostSum(const Nest& nest, const Nest::Block& block) {
 Facts FactsOf(const Nest& nest, const Nest::Block& block, const Target& target) {
   Facts facts;
   std::span<const Nest::Index> loops = nest.LoopsOf(block);
-  size_t expanded = loops.size();  // the outermost of the innermost loops that are unrolled or vectorized
+  size_t expanded = loops.size();  // position of the outermost loop of the unrolled or vectorized innermost loops
   for (size_t l = loops.size(); l-- > 0;) {
     const Nest::Loop& loop = nest.loops[loops[l]];
     const double extent = static_cast<double>(loop.extent);

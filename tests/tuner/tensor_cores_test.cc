@@ -1,5 +1,5 @@
 // Sketches for tensor cores: their results, their memory accesses, and the shapes and targets that are refused. Random
-// draws with further random steps compute the same after lowering, and each of their barriers is needed.
+// draws with further random steps compute the same after lowering. Their results change if a barrier is removed.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -30,7 +30,8 @@ Target Cuda(const std::string& options) {
 }
 Target Gpu() { return Cuda("sm_80 -tf32=1"); }
 
-// Returns a product (batch = 0) or a batch of products. `type` of the operands: f32, tf32, f16 or bf16.
+// Returns relu of a product (batch = 0) or of a batch of products. `type`: that of the operands, f32, tf32, f16 or
+// bf16.
 PrimFunc ProductOf(const std::string& type, int64_t batch, int64_t m, int64_t n, int64_t k) {
   const DType dtype = type == "tf32" ? DType::Float(32) : *DType::Parse(type);
   te::Shape left = {m, k}, right = {k, n};
@@ -91,8 +92,8 @@ TEST(TensorCoreSketches, Tf32NeedsPermission) {
   EXPECT_TRUE(TensorSketches(rounded, Cuda("sm_80")).empty());
 }
 
-// Where vectors fit and a row of a piece covers all banks, no draw has conflicts, and all global accesses use whole
-// sectors.
+// If vectors fit and a row of a piece covers all banks, loads from shared memory have no bank conflicts, and all global
+// accesses use whole sectors.
 TEST(TensorCoreSketches, WarpsAccessMemoryWithoutConflicts) {
   for (const char* type : {"tf32", "f16"}) {
     const PrimFunc program = ProductOf(type, 0, 256, 256, 128);
@@ -106,7 +107,8 @@ TEST(TensorCoreSketches, WarpsAccessMemoryWithoutConflicts) {
         if (!kernel.ok()) continue;
         ++looked;
         for (const WarpAccess& access : WarpAccessesOf(kernel->run.body)) {
-          // The copied rows of one warp's columns do not cover all banks.
+          // The copies into shared memory may have conflicts, since the rows that one warp copies do not cover all
+          // banks.
           if (access.write && access.shared) continue;
           EXPECT_EQ(access.conflicts, 0) << access.buffer << ToText(trace);
           EXPECT_EQ(access.sectors, access.least_sectors) << access.buffer << ToText(trace);
@@ -145,7 +147,8 @@ TEST(TensorCoreSketches, RandomSchedulesComputeTheSameAndNeedTheirBarriers) {
     const PrimFunc program = ProductOf(type, rng.Below(3), 1 + rng.Below(40), 1 + rng.Below(40),
                                        (type == "tf32" ? 8 : 16) * (1 + rng.Below(5)));
     const std::vector<Sketch> sketches = TensorSketches(program, Gpu());
-    if (sketches.empty()) continue;  // an operand with one row is inlined differently, so no sketch applies
+    // An operand with one row is inlined differently, so no sketch for tensor cores applies.
+    if (sketches.empty()) continue;
     const Sketch& sketch = sketches[static_cast<size_t>(rng.Below(static_cast<int64_t>(sketches.size())))];
     Result<Schedule> schedule = Replay(program, Decide(sketch, DrawDecisions(sketch, rng)));
     ASSERT_TRUE(schedule.ok()) << schedule.error().Text();
@@ -164,7 +167,8 @@ TEST(TensorCoreSketches, RandomSchedulesComputeTheSameAndNeedTheirBarriers) {
     ASSERT_EQ(error, "") << ToText(schedule->trace()) << ToText(kernel->run);
     ++compared, products += CountMma(kernel->run.body) > 0;
     EXPECT_EQ(got, want.back().data) << "the sums must have the same order: " << ToText(schedule->trace());
-    // The sum of a single piece is not pipelined, and its first barrier is not needed.
+    // Remove barriers in every second case. Skip sums of a single piece: they are not pipelined, and do not need their
+    // first barrier.
     if (seed % 2 != 0 || !HasAsyncWait(kernel->run.body)) continue;
     int barriers = 0;
     Walk(kernel->run.body, [&](const Stmt& s) { return barriers += IsBarrier(s), true; });
@@ -185,7 +189,7 @@ TEST(TensorCoreSketches, RandomSchedulesComputeTheSameAndNeedTheirBarriers) {
   EXPECT_LE(redundant * 50, removed);
 }
 
-// Sums in parts have another order, so their results are only near.
+// Sums in parts add in another order, so their results differ by rounding.
 TEST(TensorCoreSketches, LongSumsAreCut) {
   for (const char* type : {"tf32", "f16"}) {
     const PrimFunc program = ProductOf(type, 0, 20, 40, 256);

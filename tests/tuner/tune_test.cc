@@ -75,7 +75,7 @@ TEST(Tune, OneSeedOneRun) {
 
 TEST(Tune, TheFirstRoundMeasuresTheDefaultsOfAllTasks) {
   std::vector<TuneTask> tasks = Tasks();
-  tasks[1].weight = 60;  // the network spends about as much in both
+  tasks[1].weight = 60;  // makes the network spend about as much time in both tasks
   auto store = NewMemoryStore();
   Scripted device(AllGood);
   auto report = Tune(tasks, TestTarget(), {.trials = 40, .seed = 1, .run = "r", .confirm = false, .lock_host = false},
@@ -240,8 +240,8 @@ TEST(Tune, AConfirmationVerifiesNothingAgain) {
   }
 }
 
-// A later run with few trials may find a better schedule than the confirmed one. `compile` then takes the new one; it
-// keeps the confirmed one if the new one is slower.
+// A later run with few trials may find a better schedule than the confirmed one, which `compile` then takes. If the new
+// schedule is slower, `compile` keeps the confirmed one.
 TEST(Tune, AShortRunCanBeatTheChampion) {
   for (bool better : {true, false}) {
     std::vector<TuneTask> tasks = {Tasks()[1]};
@@ -266,7 +266,8 @@ TEST(Tune, AShortRunCanBeatTheChampion) {
   }
 }
 
-// The device cuts off candidates that are slower than the cutoff, and once by mistake a fast one.
+// The device cuts off candidates that are slower than the cutoff and, by mistake, one fast candidate. The fast one is
+// measured again if its time seemed near the cutoff.
 TEST(Tune, WhatWasCutOffHasNoTime) {
   for (double beyond : {1.2, 4.0}) {
     std::vector<TuneTask> tasks = {Tasks()[1]};
@@ -302,7 +303,7 @@ TEST(Tune, NoticesAnotherStateOfTheMachine) {
   for (bool machine : {true, false}) {
     std::vector<TuneTask> tasks = Tasks();
     auto store = NewMemoryStore();
-    std::map<std::string, double> third;  // true seconds of that call's candidates, the fastest of all, by trace
+    std::map<std::string, double> third;  // true seconds of that call's candidates, by trace; they are the fastest
     Scripted device([&](Scripted& d, const MeasureItem& item, const std::string& trace) {
       Outcome outcome = d.Good(item, trace);
       bool now = d.calls.size() == 4;
@@ -355,7 +356,7 @@ TEST(Tune, TheAccountsAreExact) {
     int n = asked++ % (2 * kStatuses);  // even: a good outcome
     auto status = static_cast<TrialStatus>(n / 2);
     if (n % 2 == 1 && status != TrialStatus::kOk && status != TrialStatus::kCancelled) outcome = Failure(status);
-    if (outcome.status == TrialStatus::kCutOff) outcome.cost = 1e9;  // no second chance
+    if (outcome.status == TrialStatus::kCutOff) outcome.cost = 1e9;  // too slow for a second measurement
     ++statuses[outcome.status];
     return outcome;
   });

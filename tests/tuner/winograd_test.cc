@@ -1,5 +1,5 @@
-// Every schedule of a Winograd convolution computes the same bits as the unscheduled program, since none reorders the
-// sums: interpreted, lowered and compiled.
+// Every schedule of a Winograd convolution computes the same bits as the unscheduled program, interpreted and compiled,
+// since no schedule reorders the sums.
 #include "topi/winograd.h"
 
 #include <gtest/gtest.h>
@@ -45,8 +45,8 @@ std::vector<Layer> Layers() {
       {{1, 13, 9, 16}, 16, {1, 1, 1, 1}, {4, 2, 1}},        // groups that overshoot
       {{2, 8, 12, 8}, 16, {0, 2, 1, 0}, {4, 1, 3}, false},  // asymmetric padding, no epilogue
       {{1, 6, 6, 11}, 13, {0, 0, 0, 0}, {4, 0, 0}},         // the channels are not a multiple of the lanes
-      {{1, 9, 10, 16}, 20, {1, 1, 1, 1}, {2, 2, 2}},        //
-      {{1, 4, 4, 16}, 16, {1, 1, 1, 1}, {2, 0, 0}, false},  //
+      {{1, 9, 10, 16}, 20, {1, 1, 1, 1}, {2, 2, 2}},        // tiles of 2 x 2 outputs, in groups of 2 x 2
+      {{1, 4, 4, 16}, 16, {1, 1, 1, 1}, {2, 0, 0}, false},  // tiles of 2 x 2 outputs, no epilogue
   };
 }
 
@@ -107,7 +107,7 @@ TEST(Winograd, CompiledSchedulesComputeTheSame) {
 TEST(Winograd, AnEpilogueReadTwice) {
   te::Tensor data = te::Placeholder("data", {1, 8, 8, 16}), weight = te::Placeholder("weight", {3, 3, 16, 16});
   te::Tensor conv = topi::Conv2dWinograd("conv", data, weight, {.pad = {1, 1, 1, 1}}, {4, 0, 0});
-  te::Tensor out = topi::Add("add", topi::Relu("relu", conv), topi::ApplyOp("sqrt", Op::kAbs, conv));
+  te::Tensor out = topi::Add("add", topi::Relu("relu", conv), topi::ApplyOp("abs", Op::kAbs, conv));
   PrimFunc func = te::CreatePrimFunc(
       "f", {{data, ParamRole::kInput}, {weight, ParamRole::kConstant}, {out, ParamRole::kOutput}}, {.use_fma = true});
   std::vector<InterpArray> args = SmallIntegers(func, 3), want = args;

@@ -43,7 +43,7 @@ def read_members(report, archive, members):
         elif not (member.isreg() or member.isdir()):
             report.add(member.name, "is neither a regular file nor a folder")
         elif name in (files if member.isdir() else seen):
-            report.add(member.name, "stands twice in the archive")
+            report.add(member.name, "occurs twice in the archive")
         elif member.isreg():
             files[name] = archive.extractfile(member).read()
         seen.add(name)

@@ -32,7 +32,7 @@ def parse_json(report, place, data):
 
     def unique(pairs):
         if len(dict(pairs)) < len(pairs):
-            raise ValueError(f"a key stands twice in one object with the keys {sorted(key for key, _ in pairs)}")
+            raise ValueError(f"a key occurs twice in an object with the keys {sorted(key for key, _ in pairs)}")
         return dict(pairs)
 
     def refuse(name):

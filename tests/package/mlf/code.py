@@ -1,4 +1,4 @@
-"""Checks the generated code: objects and C sources are numbered from 0, are what they say, and define every function
+"""Checks the generated code: objects and C sources are numbered from 0, have valid contents, and define every function
 that the graph calls.
 
 A user links codegen/host/lib/*.o or codegen/host/src/*.c, so other names with these endings are refused in these
@@ -29,7 +29,7 @@ def numbered(report, files, folder, ending):
 
 
 def objects(report, files):
-    defined, machine = {}, None  # defined: strong symbols, by name their file
+    defined, machine = {}, None  # defined: for each strong symbol, its file
     names = set()
     for path in numbered(report, files, LIB, ".o"):
         try:

@@ -4,7 +4,7 @@ import struct
 from collections import namedtuple
 
 ET_REL, SHT_NULL, SHT_SYMTAB, SHT_STRTAB, SHT_NOBITS, SHN_UNDEF = 1, 0, 2, 3, 8, 0
-SHN_LORESERVE = 0xFF00  # from here on a number means no section
+SHN_LORESERVE = 0xFF00  # the first reserved number, which means no section
 STB_GLOBAL, STB_WEAK = 1, 2
 FUNCTION_TYPES = (0, 2, 10)  # untyped (assembler), function, indirect function
 LINKABLE = (0, 3)  # visibility default, protected: hidden and internal symbols do not leave the library
@@ -51,7 +51,7 @@ def read_sections(data, form, start, count):
     if count == 0:  # more than e_shnum can say: the first section's size is their number
         count = Section(*unpack(data, start, form, "the section headers")).size
     sections = []
-    for i in range(count):  # every turn consumes bytes, so a number too large ends with the file
+    for i in range(count):  # each section takes bytes, so too large a count is an error at the end of the file
         section = Section(*unpack(data, start + i * struct.calcsize(form), form, f"section header {i}"))
         if section.type not in (SHT_NULL, SHT_NOBITS) and section.offset + section.size > len(data):
             raise ValueError(f"ends within section {i}")

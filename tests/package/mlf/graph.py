@@ -121,7 +121,7 @@ def check_arguments(report, nodes, arguments):
     good, left, names = True, {i for i, n in enumerate(nodes) if n["op"] == "null"}, set()
     for i, number in enumerate(arguments):
         if not report.require(number in left, f"graph.arg_nodes[{i}]",
-                              f"is {number}, which is not a node with op null, or stands there twice"):
+                              f"is {number}, which is not a node with op null, or is listed twice"):
             good = False
             continue
         left.remove(number)

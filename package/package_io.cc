@@ -238,8 +238,7 @@ Result<Package> FromMembers(Members members) {
   Package package;
   auto metadata = Json::Parse(TRY(TakeNeeded(members, "metadata.json")));
   if (!metadata.ok()) return Err("metadata.json is ", metadata.error().Text());
-  const Json& json =
-      *metadata;  // const: its operator[] returns null for a value that is not an object, instead of a failed CHECK
+  const Json& json = *metadata;  // const, so that operator[] of a value that is not an object fails no CHECK
   TRY_NOTE(FromMetadata(json, package), "metadata.json");
   package.graph_json = TRY(TakeNeeded(members, "executor-config/graph/graph.json"));
   package.params = TRY(TakeNeeded(members, "parameters/", ".params"));

@@ -18,8 +18,8 @@ constexpr int64_t kFewLanes = 16;   // used for rows shorter than two steps of k
 constexpr int64_t kLanesLeft = 4;   // lanes that the last step combines one by one: one vector of 128 bits in f32
 constexpr int64_t kMostFolded = 8;  // most lanes that are combined into one in one step; longer loops are not unrolled
 constexpr int64_t kFewRows = 4;     // most streams of distant rows that hardware prefetches at a time
-constexpr int64_t kLongRow =
-    2048;  // elements of a row (two pages of f32) that is read as fast alone as with its neighbours
+// Elements of a row (two pages of f32) that is read as fast alone as together with its neighbours.
+constexpr int64_t kLongRow = 2048;
 constexpr int64_t kFewestSteps = 2;  // fewest steps along a row for which lanes are used
 
 // The form of the rows that are reduced in lanes. A row has `n` contiguous elements and `columns` results; element

@@ -37,7 +37,7 @@ class TemporaryFolder {
   std::string path_;
 };
 
-// Returns the first line of the linker's output that states an error. The lines before it only state its place.
+// Returns the first line of the output of `cc` that states an error. The lines before it only give its location.
 std::string Cause(const std::string& text) {
   size_t at = std::string::npos;
   for (const char* word : {"error", "undefined", "cannot", "multiple"}) at = std::min(at, text.find(word));
@@ -46,7 +46,7 @@ std::string Cause(const std::string& text) {
   return OneLine(text.substr(begin, text.find('\n', at) - begin));
 }
 
-// Runs `cc`. An error has the first line of its output that states a cause.
+// Runs `cc`. If it fails, the error has the line of its output that states the cause.
 Status RunCc(std::vector<std::string> arguments, const std::string& folder) {
   const std::string log = folder + "/errors";
   TRY(WriteFile(log, ""));

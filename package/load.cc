@@ -10,7 +10,7 @@
 namespace autotune {
 namespace {
 
-// Sets the descriptions of inputs and outputs from the executor, for a package that does not describe them.
+// Describes the inputs and outputs by those of the executor, for a package that does not describe them.
 void DescribeEnds(LoadedModel& model) {
   auto spec = [](const std::string& name, const Tensor& tensor, ParamKind kind) {
     return TensorSpec{name, DataTypeText(tensor.dtype()), tensor.shape(), kind};

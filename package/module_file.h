@@ -8,10 +8,10 @@
 
 namespace autotune {
 
-// Writes a relocatable object to `fd`. Linked with the package's objects, it gives such a shared object: it has the
-// symbol kModuleBlobSymbol, with a library that imports the factory and the info. Does not copy the parameters. The
-// library may be for another machine. Errors: a damaged graph or damaged parameters; a model with the name of a kernel
-// or of a function of the tree, which would hide it; those of writing to `fd`.
+// Writes a relocatable object to `fd`, which becomes such a shared object when it is linked with the package's objects.
+// It defines the symbol kModuleBlobSymbol: the module tree, a library that imports the factory and the info. Does not
+// copy the parameters. The package may be for another machine. Errors: a damaged graph or damaged parameters; a model
+// with the name of a kernel or of a function of the tree, which would hide the model; those of writing to `fd`.
 Status WriteModuleObject(const Package& package, int fd);
 
 // Returns the package's info from the info module of a loaded tree; empty if the tree has no info module.

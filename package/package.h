@@ -1,4 +1,5 @@
-// Package: a compiled network on disk: a tar file in Model Library Format 5 plus the linked library (docs/package.md).
+// Package: the content of a compiled network's file, a tar in Model Library Format 5 plus the linked library
+// (docs/package.md).
 // Plain value; reading and writing are stateless. The executor (runtime/graph_executor.h) runs the network.
 #pragma once
 #include <map>

@@ -114,7 +114,7 @@ Status CheckPlace(const std::string& name) {
 // and machine code never expand a thousandfold.
 int64_t MostBytes(const std::string& path) {
   constexpr int64_t kAnyway = int64_t{64} << 20, kTimes = 1000, kMost = int64_t{1} << 40;
-  std::error_code error;  // set if the path is no regular file, such as a pipe
+  std::error_code error;  // set if the path is not a regular file but, say, a pipe
   uintmax_t size = std::filesystem::file_size(path, error);
   if (error || size > kMost / kTimes) return kMost;
   return static_cast<int64_t>(size) * kTimes + kAnyway;
@@ -141,7 +141,8 @@ Result<std::map<std::string, std::string>> ReadAll(const std::string& path) {
     if (code != ARCHIVE_OK) return Err(archive_error_string(in.get()));
     const char* path = archive_entry_pathname(entry);
     if (!path) return Err("a member has no name");
-    if (std::strlen(path) > kLongestName) return Err("a member's name has ", std::strlen(path), " bytes");
+    if (std::strlen(path) > kLongestName)
+      return Err("a member has a name of ", std::strlen(path), " bytes, which is too long");
     std::string name = OneLine(path);
     TRY(CheckPlace(name));
     name = std::filesystem::path(name).lexically_normal();  // some programs, TVM among them, write ./metadata.json
@@ -237,7 +238,7 @@ Result<Package> FromMembers(Members members) {
   Package package;
   auto metadata = Json::Parse(TRY(TakeNeeded(members, "metadata.json")));
   if (!metadata.ok()) return Err("metadata.json is ", metadata.error().Text());
-  const Json& json = *metadata;  // const, so that a look-up in a value that is no object is not a failed CHECK
+  const Json& json = *metadata;  // const, so that operator[] of a value that is not an object fails no CHECK
   TRY_NOTE(FromMetadata(json, package), "metadata.json");
   package.graph_json = TRY(TakeNeeded(members, "executor-config/graph/graph.json"));
   package.params = TRY(TakeNeeded(members, "parameters/", ".params"));
@@ -265,7 +266,7 @@ Result<Package> ReadPackage(const std::string& path) {
   if (access(path.c_str(), R_OK) != 0) return Err("cannot read package ", path, ": no such file, or not readable");
   Result<Members> members = ReadAll(path);
   Result<Package> package = members.ok() ? FromMembers(std::move(*members)) : Result<Package>(members.error());
-  if (!package.ok()) return Err(path, " is no package in Model Library Format: ", package.error().Text());
+  if (!package.ok()) return Err(path, " is not a package in Model Library Format: ", package.error().Text());
   return package;
 }
 

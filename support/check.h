@@ -1,5 +1,6 @@
-// CHECK: assertions about our own code. A failing CHECK throws InternalError, which is caught in three places only: the
-// build worker's job loop, the RPC handler and main. Never use it for bad input, which Result reports. Thread-safe.
+// CHECK: assertions about our own code. A failing CHECK throws InternalError, which ends at one of three places: the
+// job loop of a build worker, the run of a candidate (rpc/runner.cc), or main. Never use it for bad input, which Result
+// reports. Thread-safe.
 #pragma once
 #include <sstream>
 #include <stdexcept>

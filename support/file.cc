@@ -23,8 +23,8 @@ struct Temporary {
   bool is_named = false;  // true: the file has this name in its folder
 };
 
-// Opens a temporary file for `target` and locks it. The lock shows other writers that the file is in use. If files
-// cannot be locked, RemoveAbandoned removes none.
+// Opens a temporary file for `target` and locks it. The lock shows other writers that the file is in use. On file
+// systems without locks, RemoveAbandoned removes nothing.
 Temporary OpenTemporary(const std::string& target) {
   constexpr mode_t kMode = 0666;
   Temporary file{.name = target + kTemporary + std::to_string(getpid())};

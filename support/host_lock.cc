@@ -28,8 +28,7 @@ Result<UniqueFd> Open(const std::string& path) {
     }
     if (errno != EEXIST) break;
   }
-  return Err("cannot open the host lock ", path, ": ", strerror(errno),
-             "; set AUTOTUNE_HOST_LOCK to the path of another file");
+  return Err("cannot open the host lock ", path, ": ", strerror(errno), "; AUTOTUNE_HOST_LOCK sets another file");
 }
 
 }  // namespace

@@ -75,9 +75,8 @@ class [[nodiscard]] Result {
   explicit operator bool() const { return ok(); }
   const T& value() const& { return CheckOk(), std::get<0>(state_); }
   T& value() & { return CheckOk(), std::get<0>(state_); }
-  T value() && {
-    return CheckOk(), std::get<0>(std::move(state_));
-  }  // by value, so that a loop over a temporary Result is safe
+  // By value, so that a range-based for loop over the value of a temporary Result is safe.
+  T value() && { return CheckOk(), std::get<0>(std::move(state_)); }
   const T& operator*() const& { return value(); }
   T& operator*() & { return value(); }
   T operator*() && { return std::move(*this).value(); }

@@ -50,8 +50,8 @@ class Subprocess {
   pid_t pid() const { return pid_; }
   // Readable once the child has ended; -1 if the kernel (before 5.3) has no pidfd; then call Poll regularly.
   int exit_descriptor() const { return pidfd_.get(); }
-  void Kill(
-      int signal = SIGKILL);  // to the group, if the child leads one; no effect after the child has been waited for
+  // Sends the signal to the child, and to its group if it leads one. No effect after the child has been waited for.
+  void Kill(int signal = SIGKILL);
   std::optional<ExitStatus> Poll();                    // never blocks; keeps answering after the end
   std::optional<ExitStatus> Wait(int64_t timeout_ms);  // nullopt: still alive
 

@@ -40,9 +40,9 @@ constexpr ConvAlternative kConv[] = {
     Winograd<WinogradWhole, 2>("winograd2_whole"),
 };
 
-// Returns the number of terms of a block of a long sum, such that a panel of two vectors of columns takes a quarter of
-// a core's own cache. Returns 0 if there is one column, if the sum is too short or has no such divisor, if too few rows
-// use a panel, or if the sums of the blocks take too much memory.
+// Returns the number of terms of a block, for MatMulInBlocks. A panel of b with this many rows and two vectors of
+// columns takes at most a quarter of the L2 cache. Returns 0 if b has one column, if the sum is too short, if no such
+// number divides its length, if too few rows of a use a panel, or if the sums of the blocks take too much memory.
 int64_t BlockOf(const Shape& a, const Shape& b, const Target& target) {
   constexpr int64_t kFewestRows = 64, kMostBytes = 64 << 20;
   if (a.size() < 2 || b.size() != 2 || b[1] == 1) return 0;
@@ -62,7 +62,7 @@ constexpr MatMulAlternative kMatMul[] = {
      [](const std::string& name, const Tensor& a, const Tensor& b, const Target& target) {
        return MatMulInBlocks(name, a, b, BlockOf(a.shape(), b.shape(), target));
      }},
-    // For tensor cores: their instructions take whole steps of the sum.
+    // For tensor cores, whose instructions take a fixed number of terms of the sum at a time.
     {"tf32",
      [](const Shape& a, const Shape& b, const Target& target) {
        return target.tf32 && a.size() > 1 && b.size() > 1 && a.back() % MmaTypeOf(DType::Float(32))->k() == 0;

@@ -1,6 +1,6 @@
-// The ways to compute each anchor: explicit lists, the first of which applies always and defines the result. A task
-// offers every alternative that applies; each gives a PrimFunc of the same parameters. Thread-safe.
-// To add one: write the function, add its line in topi/alternatives.cc.
+// The ways to compute each anchor, one list for each kind of anchor. The first entry of a list always applies and
+// defines the result. A task offers every alternative that applies; each gives a PrimFunc of the same parameters.
+// Thread-safe. To add one: write the function, add its line in topi/alternatives.cc.
 #pragma once
 #include <span>
 #include <string>
@@ -16,7 +16,7 @@ struct ConvAlternative {
   std::string_view name;  // stored in records
   bool (*applies)(const Shape& data, const Shape& weight, const ConvAttrs&, const Target&);
   Tensor (*make)(const std::string& name, const Tensor& data, const Tensor& weight, const ConvAttrs&, const Target&);
-  bool exact = true;  // rounds only products and sums; --no-winograd excludes inexact alternatives
+  bool exact = true;  // true: adds the products of the direct sum; --no-winograd excludes the others
 };
 std::span<const ConvAlternative> ConvAlternatives();
 

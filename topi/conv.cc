@@ -49,7 +49,7 @@ namespace {
 
 struct Extents {
   Shape pixels;  // of the output
-  Shape used;    // of the padded data that windows read, from the corner of the padding
+  Shape used;    // of the part of the padded data that windows read, counted from its corner
 };
 
 Extents WindowExtents(const std::string& name, const Shape& image, const Shape& kernel, const ConvAttrs& attrs) {
@@ -68,9 +68,10 @@ Extents WindowExtents(const std::string& name, const Shape& image, const Shape& 
   return e;
 }
 
-// Returns a convolution of the padded x to one output channel, which does not fill a vector. Lanes run along the
-// contiguous part of a window, in x and in the weights: the channels of one position or, without dilation, of all
-// positions of a row. `shape` is that of the result. Returns null if the contiguous part is too short for lanes.
+// Returns a convolution of the padded x to one output channel. Since one channel does not fill a vector, lanes run
+// along the part of a window that is contiguous in x and in the weights: the channels of one position or, without
+// dilation, of all positions of a row. `shape` is the shape of the result. Returns null if the contiguous part is too
+// short for lanes.
 Tensor OneChannel(const std::string& name, const Tensor& x, const Tensor& weight, const ConvAttrs& attrs,
                   const Shape& shape) {
   const size_t dims = shape.size() - 2;

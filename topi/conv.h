@@ -13,10 +13,10 @@ namespace autotune::topi {
 using te::Shape;
 using te::Tensor;
 
-struct ConvAttrs {                          // of images of two dimensions unless said otherwise
+struct ConvAttrs {                          // the defaults are for images of two dimensions
   std::vector<int64_t> stride = {1, 1};     // per spatial dimension: height, width
   std::vector<int64_t> dilation = {1, 1};   // likewise
-  std::vector<int64_t> pad = {0, 0, 0, 0};  // before all dimensions, then behind: top, left, bottom, right
+  std::vector<int64_t> pad = {0, 0, 0, 0};  // first before each dimension, then behind each: top, left, bottom, right
   int64_t groups = 1;
 };
 
@@ -26,29 +26,32 @@ int64_t ConvOutput(int64_t in, int64_t kernel, int64_t stride, int64_t dilation,
 // The axes of a window: kh and kw in two dimensions, kd before them in three.
 std::vector<te::Axis> WindowAxes(const std::string& name, const Shape& extents);
 
-// Returns the data with zeros around it: `used` pixels of each dimension, beginning at the corner of the padding, no
-// more than windows read. Returns the data itself if no window reads padding. `first`: the first spatial dimension.
+// Returns the data with the zeros of the padding around it, cut to the part that windows read: `used` pixels of each
+// spatial dimension, counted from the corner of the padding. Returns the data itself if no window reads padding.
+// `first`: the first spatial dimension.
 Tensor PadForWindows(const std::string& name, const Tensor& data, const ConvAttrs& attrs, const Shape& used,
                      size_t first = 1);
 
 // data [N, H, W, IC], weight [KH, KW, IC/groups, OC] -> [N, OH, OW, OC]. The shapes must fit (CHECK).
 // Axes: (n, m, oc) over (N, OH*OW, OC), with groups (n, m, g, oc) over (N, OH*OW, G, OC/G); reduction (kh, kw, ic), kh
-// and kw only if the kernel is larger than 1. Depthwise (IC/groups == 1): (n, h, w, c), reduction (kh, kw).
-// If windows read padding, a tensor <name>_pad holds the padded data, no larger than what windows read. This is the
-// form in two dimensions. In one dimension there is only W, and in three dimensions D comes before H.
+// and kw only if the kernel is larger than 1. Depthwise (groups > 1, IC/groups == 1): (n, h, w, c), reduction (kh, kw).
+// One output channel: the form of SumRows (topi/reduce.h) over (n, m), if windows have enough contiguous elements. If
+// windows read padding, a tensor <name>_pad holds the part of the padded data that they read. This is the form in two
+// dimensions. In one dimension there is only W, and in three dimensions D comes before H.
 Tensor Conv(const std::string& name, const Tensor& data, const Tensor& weight, const ConvAttrs& attrs);
 
-// data [N, IC, H, W], weight [OC, IC, KH, KW], no groups -> [N, OC, OH, OW]. The axes are those of the shape, reduction
-// (ic, kh, kw). Meant for a few output channels, which do not fill a vector: vectors run along the pixels of a row
-// instead. Padding as in Conv.
+// data [N, IC, H, W], weight [OC, IC, KH, KW], no groups -> [N, OC, OH, OW]. The axes are the dimensions of the
+// result, reduction (ic, kh, kw). Meant for a few output channels, which do not fill a vector; vectors run along the
+// pixels of a row instead. Padding as in Conv.
 Tensor ConvChannelsFirst(const std::string& name, const Tensor& data, const Tensor& weight, const ConvAttrs& attrs);
 
 // Like Conv, but with the axes of a depthwise convolution: (n, h, w, c), reduction (ic, kh, kw). A vector along c holds
-// outputs of several groups; a vector for one group would leave most lanes idle. The weights are constants that are one
-// vector as they lie in memory. The data of a lane is its group's channel: one vector of neighbours, permuted, which
-// every column of the window uses again.
+// outputs of several groups; a vector for one group would leave most lanes idle. The weights of a vector are contiguous
+// in memory. Each lane needs the input channel of its own group. These inputs are neighbours in memory: they are loaded
+// as one vector, permuted, and used for every column of the window.
 Tensor ConvAcrossGroups(const std::string& name, const Tensor& data, const Tensor& weight, const ConvAttrs& attrs);
-// Returns true if vectors hold whole groups that read within one vector's length of each other.
+// Returns true if a vector holds whole groups, and the input channels that its lanes read lie within one vector's
+// length. Only for images of two dimensions.
 bool AcrossGroupsApplies(const Shape& data, const Shape& weight, const ConvAttrs& attrs, const Target& target);
 
 }  // namespace autotune::topi

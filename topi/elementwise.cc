@@ -49,7 +49,7 @@ Tensor Map2(const std::string& name, const Tensor& a, const Tensor& b, BinaryOp 
 
 }  // namespace
 
-// The constant is the first operand: max returns its second operand if either is NaN, so a NaN stays.
+// The constant is the first operand, since max returns its second operand if either is NaN. So a NaN stays.
 Tensor Relu(const std::string& name, const Tensor& x) {
   return Map1(name, x, [](const Expr& e) { return Max(ConstOf(0, e.dtype()), e); });
 }
@@ -77,7 +77,8 @@ Tensor Abs(const std::string& name, const Tensor& x) {
 Tensor Not(const std::string& name, const Tensor& x) {
   return Map1(name, x, [](const Expr& e) {
     if (e.dtype().IsBool()) return autotune::Not(e);
-    // -1 - e is the complement in two's complement: without overflow where e is signed, modulo 2^bits where it is not.
+    // The complement is -1 - e in two's complement. Signed integers do not overflow, and unsigned ones wrap as
+    // intended.
     return IntConst(WrapTo(~uint64_t{0}, e.dtype()), e.dtype()) - e;
   });
 }
@@ -89,7 +90,7 @@ Tensor Or(const std::string& name, const Tensor& a, const Tensor& b) {
 }
 Tensor Xor(const std::string& name, const Tensor& a, const Tensor& b) {
   if (a.dtype().IsBool()) return Map2(name, a, b, BinaryOp::kNe);
-  return Map(name, {a, b}, [](const std::vector<Expr>& e) {  // elements that only one of them has
+  return Map(name, {a, b}, [](const std::vector<Expr>& e) {  // a ^ b = (a | b) - (a & b)
     return MakeBinary(BinaryOp::kBitOr, e[0], e[1]) - MakeBinary(BinaryOp::kBitAnd, e[0], e[1]);
   });
 }

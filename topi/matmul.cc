@@ -16,7 +16,7 @@ std::vector<Expr> Concatenated(std::vector<Expr> a, const std::vector<Expr>& b) 
   return a;
 }
 
-// Subscripts of a vector or matrix operand: the row or column that a vector does not have is left out.
+// Returns the subscripts of a vector or matrix operand. A left vector has no row, and a right vector has no column.
 std::vector<Expr> MatrixIndices(const Tensor& t, const std::vector<Expr>& lead, const Expr& row, const Expr& column,
                                 bool is_left) {
   if (t.rank() == 1) return {is_left ? column : row};
@@ -48,7 +48,7 @@ Tensor MatMul(const std::string& name, const Tensor& a, const Tensor& b, Roundin
   // With one column, each row of `a` is summed along contiguous memory.
   if (n == 1 && k >= kShortestRow) {
     const Shape all_rows = Concatenated(lead, {m});
-    const std::vector<te::Axis> nest =  // two vectors make a number
+    const std::vector<te::Axis> nest =  // without axes if both operands are vectors
         shape.empty() ? std::vector<te::Axis>{} : std::vector<te::Axis>{{"m", te::Product(all_rows)}};
     return SumRows(
         name, nest, {}, k, {a, b},

@@ -14,7 +14,8 @@ enum class Rounding { kNone, kTf32 };
 
 // numpy.matmul: [..., M, K] x [..., K, N] -> [..., M, N], leading dimensions broadcast; a vector stands for one row or
 // column. Shapes must fit (CHECK). Axes: (m, n), m over all leading dimensions too, if b is a matrix; else (b, m, n), b
-// over the broadcast leading dimensions. Reduction: k. Operands of 16 bits are widened to f32, and so is the result.
+// over the broadcast leading dimensions. Reduction: k. A product with one column and 16 terms or more has the form of
+// SumRows (topi/reduce.h). Operands of 16 bits are widened to f32, and the result is then f32.
 Tensor MatMul(const std::string& name, const Tensor& a, const Tensor& b, Rounding rounding = Rounding::kNone);
 
 // Like MatMul for a matrix b, but with the sum cut into blocks of `block` terms, which must divide K. The sums of the

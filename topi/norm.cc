@@ -12,8 +12,9 @@ namespace autotune::topi {
 namespace {
 
 // Computes fn(x, row) for each element of x and the element of `row` that belongs to it; `row` has extent 1 along the
-// reduced dimensions. If fewer than 16 results lie side by side, a loop over them would be too short for vectors. Then
-// all elements of a row are one axis of the nest, and element e uses result e % (results side by side).
+// reduced dimensions `axes`. If the dimensions behind the reduced ones have fewer than 16 elements (`side_by_side`), a
+// loop over them would be too short for vectors. Then all dimensions from the first reduced one on are one axis of the
+// nest, and its element e uses element e % side_by_side of `row`.
 Tensor MapRows(const std::string& name, const Tensor& x, const Tensor& row, const std::vector<int>& axes,
                const std::function<Expr(const Expr& x, const Expr& row)>& fn) {
   const Shape& shape = x.shape();

@@ -1,4 +1,4 @@
-// Normalisations: softmax, local response, batch normalisation that could not be folded. Thread-safe.
+// Softmax and local response normalisation. Thread-safe.
 #pragma once
 #include <string>
 #include <vector>
@@ -10,12 +10,12 @@ namespace autotune::topi {
 using te::Shape;
 using te::Tensor;
 
-// exp(x - max) / sum(exp(x - max)) over the dimensions `axes` together (one axis: ONNX 13 and later; all from an axis
-// on: before). Blocks <name>_max, <name>_exp, <name>_sum, <name>.
+// exp(x - max) / sum(exp(x - max)) over all dimensions `axes` together. ONNX from version 13 on has one axis; earlier
+// versions have all dimensions from an axis on. Blocks: those of FactorsOfSoftmax, then <name>.
 Tensor Softmax(const std::string& name, const Tensor& x, const std::vector<int>& axes);
 
 // The two factors of a softmax: exp(x - max), and the reciprocal of its sum over `axes`, which stay with extent 1.
-// Blocks <name>_max, <name>_exp; <name>_sum, <name>_scale.
+// Blocks <name>_max, <name>_exp, <name>_sum, <name>_scale; reductions may have more blocks (topi/reduce.h).
 struct SoftmaxFactors {
   Tensor exp, scale;
 };

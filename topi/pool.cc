@@ -14,7 +14,7 @@ namespace {
 using te::Axis;
 using te::Combiner;
 
-struct Window {  // along one spatial dimension
+struct Window {  // along one spatial dimension; `begin` and `end` are paddings
   int64_t in, out, kernel, stride, dilation, begin, end;
   bool reads_before() const { return begin > 0; }
   bool reads_after() const { return (out - 1) * stride + (kernel - 1) * dilation - begin >= in; }
@@ -39,7 +39,8 @@ std::vector<Window> MakeWindows(const std::string& name, const Shape& in, const 
   return windows;
 }
 
-// Subscripts of an element of the output, and of one of the input that its window holds.
+// Returns the contribution of an element of a window. `out` and `in` are the subscripts of the output and of the
+// element.
 using WindowFn = std::function<Expr(const std::vector<Expr>& out, const std::vector<Expr>& in)>;
 
 // Combines fn over the elements of every window. Elements outside the data have the value `outside`. `first`: the first

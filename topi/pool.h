@@ -10,11 +10,11 @@ namespace autotune::topi {
 using te::Shape;
 using te::Tensor;
 
-struct PoolAttrs {                       // of images of two dimensions unless said otherwise
+struct PoolAttrs {                       // the defaults are for images of two dimensions
   std::vector<int64_t> kernel = {1, 1};  // per spatial dimension: height, width
   std::vector<int64_t> stride = {1, 1};
   std::vector<int64_t> dilation = {1, 1};
-  std::vector<int64_t> pad = {0, 0, 0, 0};  // before all dimensions, then behind: top, left, bottom, right
+  std::vector<int64_t> pad = {0, 0, 0, 0};  // first before each dimension, then behind each: top, left, bottom, right
   bool ceil_mode = false;  // output extent rounded up; the last window still starts inside data or front padding
   bool count_include_pad = false;  // average: padding (but nothing beyond it) counts as zeros
   bool channels_first = false;     // NC... instead of N...C: for MaxPool and AvgPool
@@ -24,13 +24,14 @@ int64_t PoolOutput(int64_t in, int64_t kernel, int64_t stride, int64_t dilation,
                    bool ceil_mode);
 
 // data [N, H, W, C] -> [N, OH, OW, C]; axes te::NaturalAxes, reduction (kh, kw), in three dimensions with kd before
-// them. Padding is never materialised. A window without elements of the data has the maximum -inf, and no average.
+// them. Padding is never materialised. A window without elements of the data has the maximum -inf and an
+// undefined average.
 Tensor MaxPool(const std::string& name, const Tensor& data, const PoolAttrs& attrs);
 // Returns the place of the first largest element of each window, as i64: h * W + w, in three dimensions (d * H + h) * W
 // + w. The largest element is a tensor <name>_best. If a window has a NaN, the place is any place of the image.
 Tensor ArgMaxPool(const std::string& name, const Tensor& data, const PoolAttrs& attrs);
-// The sum is a tensor <name>_sum; the average multiplies by 1/count where the count is the same for all windows, else
-// divides by it.
+// The sum is a tensor <name>_sum. It is multiplied by 1 / count if the count is the same for all windows, else divided
+// by the count.
 Tensor AvgPool(const std::string& name, const Tensor& data, const PoolAttrs& attrs);
 // [N, H, W, C] -> [N, 1, 1, C]; axes (n, c); the sum is <name>_sum.
 Tensor GlobalAvgPool(const std::string& name, const Tensor& data);

@@ -12,23 +12,24 @@ namespace {
 
 // Number of elements of a row that are combined side by side. These constants are chosen, not derived. Random odd
 // shapes test them (bench/odd_shapes.py), so far only on AVX-512.
-constexpr int64_t kMostLanes = 48;   // fit into registers of every target: 12 of 128 bits in f32, 24 in f64
-constexpr int64_t kLanes = 32;       // used where no number up to kMostLanes divides the row
-constexpr int64_t kFewLanes = 16;    // used for rows shorter than two steps of kLanes, since fewer lanes combine faster
-constexpr int64_t kLanesLeft = 4;    // lanes that the last step combines one by one: one vector of 128 bits in f32
-constexpr int64_t kMostFolded = 8;   // lanes that one lane of the last step takes in; more are not unrolled
-constexpr int64_t kFewRows = 4;      // rows far apart that hardware prefetches side by side
-constexpr int64_t kLongRow = 2048;   // elements of a row, two pages, that comes in as fast alone as with its neighbours
+constexpr int64_t kMostLanes = 48;  // these fit the registers of every target: 12 of 128 bits in f32, 24 in f64
+constexpr int64_t kLanes = 32;      // used if no number up to kMostLanes divides the row
+constexpr int64_t kFewLanes = 16;   // used for rows shorter than two steps of kLanes, since fewer lanes combine faster
+constexpr int64_t kLanesLeft = 4;   // lanes that the last step combines one by one: one vector of 128 bits in f32
+constexpr int64_t kMostFolded = 8;  // most lanes that are combined into one in one step; longer loops are not unrolled
+constexpr int64_t kFewRows = 4;     // most streams of distant rows that hardware prefetches at a time
+// Elements of a row (two pages of f32) that is read as fast alone as together with its neighbours.
+constexpr int64_t kLongRow = 2048;
 constexpr int64_t kFewestSteps = 2;  // fewest steps along a row for which lanes are used
 
-// The form of the rows that are reduced in lanes. A row is `n` elements that lie side by side; element `at` belongs to
-// result at % columns of the row.
+// The form of the rows that are reduced in lanes. A row has `n` contiguous elements and `columns` results; element
+// `at` belongs to result at % columns.
 struct RowForm {
   std::vector<te::Axis> kept;   // one row for each point of them
   std::vector<te::Axis> outer;  // rows that are combined
   int64_t n = 1, columns = 1;
-  int64_t whole = 16;
-  Shape shape;  // logical shape of the result
+  int64_t whole = 16;  // the number of lanes is a multiple of it
+  Shape shape;         // logical shape of the result
 };
 
 int64_t LanesOf(int64_t n, int64_t columns, int64_t whole) {
@@ -49,7 +50,8 @@ std::vector<Expr> With(std::vector<Expr> index, const Expr& last) {
   return index;
 }
 
-// Combines rows of n elements: element k * lanes + l goes to lane l, so that lanes are vectors; then the lanes.
+// Combines the elements of each row in lanes, which become vectors: element k * lanes + l goes to lane l. Then combines
+// the lanes.
 Tensor RowsReduced(const std::string& name, const RowForm& form, te::Combiner combiner,
                    const std::vector<Tensor>& inputs, DType dtype, const RowFn& fn) {
   const int64_t n = form.n, lanes = LanesOf(n, form.columns, form.whole);
@@ -79,7 +81,7 @@ Tensor RowsReduced(const std::string& name, const RowForm& form, te::Combiner co
   return fold(name, form.columns, form.shape);
 }
 
-// fn gets the full subscripts of an element of x.
+// Reduces fn over the dimensions `axes` of x, in one block. fn gets the full subscripts of an element of x.
 Tensor Reduced(const std::string& name, const Tensor& x, const std::vector<int>& axes, te::Combiner combiner,
                const std::vector<Tensor>& inputs, const std::function<Expr(const std::vector<Expr>&)>& fn) {
   std::vector<te::Axis> kept, reduced, natural = te::NaturalAxes(x.shape());
@@ -119,7 +121,7 @@ std::vector<Group> GroupsOf(const Shape& shape, const std::vector<int>& axes) {
   return groups;
 }
 
-// The dimensions from `first` on are rows, in which results are told apart by the last `columns` elements.
+// Reduces in lanes. The dimensions from `first` on form a row, whose element e belongs to result e % columns.
 Tensor TailReduced(const std::string& name, const Tensor& x, const std::vector<int>& axes, te::Combiner combiner,
                    int first, int64_t columns, int64_t whole) {
   const Shape& shape = x.shape();
@@ -150,7 +152,7 @@ bool IsRegrouped(const Tensor& x) {
   return !stored.empty() && stored != x.shape() && x.rank() > 0 && stored.back() == x.shape().back();
 }
 
-// Reduces the last dimension; the nest's axes are the others of x.
+// Reduces the last dimension; the nest's axes are the other axes of x.
 Tensor LastReduced(const std::string& name, const Tensor& x, te::Combiner combiner, int64_t whole) {
   const int64_t n = x.shape().back();
   RowForm form{.kept = x->axes, .n = n, .whole = whole, .shape = x.shape()};
@@ -167,7 +169,8 @@ Tensor LastReduced(const std::string& name, const Tensor& x, te::Combiner combin
       [&](const std::vector<Expr>& kept, const std::vector<Expr>& r) { return element(kept, r[0]); }, form.shape);
 }
 
-// The dimensions from `first` on are kept: one axis of the nest, along which memory is read.
+// Reduces dimensions before `first`. The dimensions from `first` on are kept, and are one axis of the nest, along which
+// memory is contiguous.
 Tensor OuterReduced(const std::string& name, const Tensor& x, const std::vector<int>& axes, te::Combiner combiner,
                     int first) {
   const Shape& shape = x.shape();
@@ -202,7 +205,7 @@ Tensor ReduceAxes(const std::string& name, const Tensor& x, const std::vector<in
   if (groups.empty()) return direct();
   if (axes.size() == 1 && axes[0] + 1 == x.rank() && IsRegrouped(x)) return LastReduced(name, x, combiner, whole);
   const Group& last = groups.back();
-  int64_t outer = 1;  // combined, in front of the last group
+  int64_t outer = 1;  // number of reduced elements in front of the last group
   for (const Group& group : groups) outer *= group.reduced && &group != &last ? group.extent : 1;
   if (last.reduced) {
     const bool far = outer > kFewRows && last.extent < kLongRow;

@@ -37,7 +37,7 @@ class Heap {
 
   std::vector<Buffer> Scratch() const { return {keys_, places_, key_, place_, hole_}; }
 
-  // The first k elements, in the order of a heap.
+  // Fills the heap with the first k elements, and puts them into the order of a heap.
   Stmt Fill(const std::function<Expr(const Expr&)>& row) const {
     Expr i = IndexVar("i"), p = k_ / 2 - 1 - IndexVar("p");
     Stmt copy = MakeSeq({Set(keys_, i, row(i)), Set(places_, i, MakeCast(kPlace, i))});
@@ -56,7 +56,8 @@ class Heap {
     return Loop("j", n - k_, replace);
   }
 
-  // Sorts the places from the best to the worst: moves the root, the worst, behind the remaining heap, again and again.
+  // Sorts the places from the best to the worst. Each step moves the root, the worst element, behind the remaining
+  // heap.
   Stmt Sort() const {
     if (k_ < 2) return MakeSeq({});
     Expr last = k_ - 1 - IndexVar("s");
@@ -74,8 +75,8 @@ class Heap {
     return Or(largest_ ? a < b : b < a, And(Eq(a, b), b_place < a_place));
   }
 
-  // Inserts (key, place) into the heap of `size` elements, at `from` or below: worse children move up. Once no child is
-  // worse, the remaining levels change nothing.
+  // Inserts (key, place) into the heap of `size` elements, at `from` or below, by moving worse children up. Once no
+  // child is worse, the remaining levels change nothing.
   Stmt SiftDown(const std::string& tag, const Expr& from, const Expr& size) const {
     Expr hole = AsIndex(At(hole_, 0)), left = hole * 2 + 1, right = left + 1;
     // A missing child is replaced by the last element.
@@ -171,7 +172,7 @@ Tensor Cumulate(const std::string& name, const Tensor& x, int axis, te::Combiner
     copy.body = MakeSelect(Eq(at[axis], reverse ? n - 1 : 0), first, x(moved(Max(0, Min(before, n - 1)))));
   }
   std::vector<te::Part> parts = {copy};
-  if (n > 1) {  // element t + 1, counted from the end if `reverse`, takes in element t
+  if (n > 1) {  // combines element t into element t + 1, counted from the end if `reverse`
     te::Part update{.suffix = "_update", .in_place = true};
     for (int d = 0; d < x.rank(); ++d) (d == axis ? update.reduce_axes : update.axes).push_back(all[d]);
     update.reduce_axes[0].extent = n - 1;
@@ -215,7 +216,7 @@ Tensor SelectBoxes(const std::string& name, const Tensor& boxes, const Tensor& s
     auto row = [&](const Expr& r, const Expr& field, const Expr& value) {
       return MakeStmt(Store{out, {r, field}, value});
     };
-    // The least and the greatest coordinate of a box along a dimension.
+    // Returns the least and the greatest coordinate of a box along a dimension.
     auto ends = [&](const Expr& i, int d) -> std::pair<Expr, Expr> {
       const Expr u = boxes({b, AsIndex(i), Expr(d)}), v = boxes({b, AsIndex(i), Expr(d + 2)});
       if (s.centers) return {u - v * half, u + v * half};

@@ -10,15 +10,15 @@ namespace autotune::topi {
 using te::Shape;
 using te::Tensor;
 
-// Annotation by which sketch rules recognise a block that changes elements one after the other (Scatter, Cumulate), and
-// a block that is a program.
+// Annotations by which sketch rules recognise two kinds of blocks: those that change elements one after the other
+// (Scatter, Cumulate), and programs (TopK, SelectBoxes, Determinant).
 inline constexpr const char* kOrderedUpdate = "ordered_update";
 inline constexpr const char* kProgram = "program";
 
-// The i64 places, in the last dimension, of the k largest (smallest) elements, the best first; of equal ones the one
-// in front is the better. Rows are independent; each takes n log k steps at most, and little more than n if most
-// elements are worse than those that came before. If a row holds a NaN, its places are unspecified, but within the row.
-// 1 <= k <= the row's length (CHECK).
+// Returns the i64 positions, in the last dimension, of the k largest (smallest) elements, the best first. Of equal
+// elements, the first one is better. Rows are independent. A row of n elements takes at most about n log k steps, and
+// little more than n if most elements are worse than earlier ones. If a row holds a NaN, its positions are unspecified,
+// but within the row. 1 <= k <= the row's length (CHECK).
 Tensor TopK(const std::string& name, const Tensor& x, int64_t k, bool largest);
 
 // Returns `data` with updates: the element at (i, ..., indices[i, u, ...], ...), with the index at position `axis`,
@@ -34,15 +34,16 @@ Tensor Scatter(const std::string& name, const Tensor& data, const Tensor& update
 Tensor Cumulate(const std::string& name, const Tensor& x, int axis, te::Combiner combiner, bool exclusive,
                 bool reverse);
 
-// [B, P, C]: the sum over t of weights[b, p, t] * x[b, indices[b, p, t], c]; x is [B, R, C], the others [B, P, T].
-// Indices lie in [0, R); whatever they are, nothing outside of x is read. A single channel has no axis in the nest.
+// Returns [B, P, C]: the sum over t of weights[b, p, t] * x[b, indices[b, p, t], c]. x is [B, R, C], the other inputs
+// are [B, P, T]. Indices are clamped to [0, R). A single channel has no axis in the nest.
 Tensor GatherSum(const std::string& name, const Tensor& x, const Tensor& weights, const Tensor& indices);
 
-// Non-maximum suppression. For each batch and class, boxes are taken by descending score (`order` [B, C, N] holds their
-// places, which are clamped) if it is above `least_score`, if no box taken before overlaps by more than `overlap`
-// (intersection over union), and if fewer than `most` were taken. Result: i64 [rows, 3], (batch, class, box) of the
-// first `rows` boxes taken, by batches, then classes. Rows after the last box are -1. boxes [B, N, 4] are two corners
-// (in either order), or if `centers` the center and the size; scores [B, C, N].
+// Non-maximum suppression. For each batch and class, goes through the boxes by descending score; `order` [B, C, N] has
+// their numbers in this order, which are clamped to [0, N). A box is taken if its score is above `least_score`, if no
+// earlier taken box overlaps it by more than `overlap` (intersection over union), and if fewer than `most` boxes were
+// taken. Returns i64 [rows, 3]: (batch, class, box) of each taken box, ordered by batch and class. Only the first
+// `rows` boxes are kept; unused rows are -1. boxes [B, N, 4] are two corners (in either order) or, if `centers`, the
+// center and the size; scores is [B, C, N].
 struct Suppression {
   int64_t most = 1, rows = 1;
   double overlap = 0;

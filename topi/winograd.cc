@@ -16,9 +16,10 @@ using Exprs = std::vector<Expr>;
 Expr Scaled(double a, const Expr& x) { return ConstOf(a, x.dtype()) * x; }
 Expr Fma(double a, const Expr& x, const Expr& y) { return MakeCall(Op::kFma, {ConstOf(a, x.dtype()), x, y}); }
 
-// The one-dimensional transforms of tile T, without multiplications by 0. With the polynomial
-// m(x) = x (x^2 - p^2) (x^2 - q^2), or x (x^2 - 1) for T = 2, and the point at infinity: the weights are evaluated at
-// the points and divided by m's derivative there, the data multiplied by m / (x - point), the products interpolated.
+// The one-dimensional transforms for T outputs, without multiplications by 0. The interpolation points are the roots of
+// m(x) = x (x^2 - p^2) (x^2 - q^2), or x (x^2 - 1) for T = 2, and infinity. The weights are evaluated at each point and
+// divided by the derivative of m there. The data are multiplied by m / (x - point). Output k sums the products times
+// point^k; the product at infinity is added to the last output.
 constexpr double kP = 5.0 / 8, kQ = 3.0 / 2;
 
 Exprs TransformWeight(int64_t tile, const Exprs& w) {
@@ -77,7 +78,7 @@ Tensor Mark(const Tensor& t, WinogradStage stage) { return te::Annotated(t, kWin
 struct Grid {
   int64_t oh, ow;                     // outputs
   int64_t rows, columns;              // tiles
-  int64_t images, products, weights;  // bytes: data and results of one tile, transformed; all weights, transformed
+  int64_t images, products, weights;  // bytes after the transforms: data of one tile, results of one tile, all weights
 };
 
 Grid GridOf(int64_t tile, const Shape& data, const Shape& weight, const ConvAttrs& attrs) {
@@ -94,7 +95,7 @@ Grid GridOf(int64_t tile, const Shape& data, const Shape& weight, const ConvAttr
 }
 
 // Returns the relative time per row of a product of `tiles` rows, with the best register tile. The table has the rows
-// of a register tile and its relative time; rows beyond the end are computed in vain.
+// of a register tile and its relative time per computed row. Rows beyond the end are computed, too.
 double TimePerTile(int64_t tiles) {
   constexpr std::pair<int64_t, double> kRegisterTiles[] = {{6, 1.0}, {5, 1.02}, {4, 1.05}, {14, 1.08}, {7, 1.12}};
   double best = 1e9;
@@ -178,7 +179,7 @@ bool WinogradApplies(const Shape& data, const Shape& weight, const ConvAttrs& at
   for (int d = 0; d < 2; ++d) {
     if (attrs.stride[d] != 1 || attrs.dilation[d] != 1) return false;
   }
-  // A product of an output tile costs channels / 4 for each input and output channel; a transform, 12 or so.
+  // With few channels, the transforms cost more than the products save. The limit is chosen, not derived.
   int64_t fewest = std::max<int64_t>(16, target.VectorLanes(32));
   if (data[3] < fewest || weight[3] < fewest) return false;
   Grid g = GridOf(2, data, weight, attrs);
@@ -187,7 +188,7 @@ bool WinogradApplies(const Shape& data, const Shape& weight, const ConvAttrs& at
 
 std::optional<WinogradTiling> WinogradGroups(int64_t tile, const Shape& data, const Shape& weight,
                                              const ConvAttrs& attrs, const Target& target) {
-  // Tiles per group. With fewer, reading the weights from the shared cache limits the speed.
+  // Fewest tiles per group. With fewer, reading the weights from the shared cache limits the speed.
   constexpr int64_t kFewest = 12;
   Grid g = GridOf(tile, data, weight, attrs);
   int64_t wanted = std::max(kFewest, target.l2_bytes * 9 / 10 / (g.images + g.products));

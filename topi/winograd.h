@@ -16,25 +16,26 @@ struct WinogradTiling {
   int64_t rows = 0, columns = 0;
 };
 
-// The blocks of a Winograd convolution say which they are: annotation kWinograd, one of these. Tuner rules place them.
+// Each block of a Winograd convolution has the annotation kWinograd, whose value is its stage. Tuner rules use it to
+// place the block.
 inline constexpr char kWinograd[] = "winograd";
 enum class WinogradStage : int64_t {
-  kWeightRows =
-      1,     // (y, j, c, oc): weights, their rows transformed; depends on constants alone where they are constant
-  kWeight,   // (y, x, c, oc): and their columns
-  kRows,     // (n, gh, gw, y, t, j, c): data, its rows transformed; t: tile of a group
-  kData,     // (n, gh, gw, y, x, t, c): and its columns
+  // (y, j, c, oc): weights with transformed rows. They depend on constants alone if the weights are constants.
+  kWeightRows = 1,
+  kWeight,   // (y, x, c, oc): weights with transformed rows and columns
+  kRows,     // (n, gh, gw, y, t, j, c): data with transformed rows; t is the tile in its group
+  kData,     // (n, gh, gw, y, x, t, c): data with transformed rows and columns
   kProduct,  // (n, gh, gw, y, x, t, oc), reduction c
-  kBack,     // (n, gh, gw, a, x, t, oc): results, their rows transformed back
-  kOutput,   // (n, h, w, c): and their columns
+  kBack,     // (n, gh, gw, a, x, t, oc): results with rows transformed back
+  kOutput,   // (n, h, w, c): results with rows and columns transformed back
 };
 
 // Like Conv, for images of two dimensions and 3x3 kernels of stride and dilation 1 in one group (CHECK). Sizes and
-// paddings are arbitrary: results of tiles beyond the output are computed and dropped. At 512 channels, each output
-// differs from the direct sum by at most about 1e-6 (tile 2) or 5e-6 (tile 4) of the largest output. The interpolation
-// points are 0, 1, -1 (tile 2) and 0, 5/8, -5/8, 3/2, -3/2 (tile 4); the usual 0, 1, -1, 2, -2 lose four times as much.
-// The theory is in Barabasz et al., "Error Analysis and Improving the Accuracy of Winograd Convolution for Deep Neural
-// Networks" (2020).
+// paddings are arbitrary, since results of tiles beyond the output are computed and dropped. At 512 channels, each
+// output differs from the direct sum by at most about 1e-6 (tile 2) or 5e-6 (tile 4) of the largest output. The
+// interpolation points are 0, 1, -1 (tile 2) and 0, 5/8, -5/8, 3/2, -3/2 (tile 4); the usual 0, 1, -1, 2, -2 lose four
+// times as much. The theory is in Barabasz et al., "Error Analysis and Improving the Accuracy of Winograd Convolution
+// for Deep Neural Networks" (2020).
 Tensor Conv2dWinograd(const std::string& name, const Tensor& data, const Tensor& weight, const ConvAttrs& attrs,
                       const WinogradTiling& tiling);
 
@@ -43,7 +44,7 @@ Tensor Conv2dWinograd(const std::string& name, const Tensor& data, const Tensor&
 bool WinogradApplies(const Shape& data, const Shape& weight, const ConvAttrs& attrs, const Target& target);
 
 // Returns groups of tiles that waste little at the edges and whose intermediates fit a core's own cache, if that leaves
-// enough tiles for the products. Returns nothing if the whole image is no larger than a group.
+// enough tiles for the products. Returns nothing if the whole image has no more tiles than two groups.
 std::optional<WinogradTiling> WinogradGroups(int64_t tile, const Shape& data, const Shape& weight,
                                              const ConvAttrs& attrs, const Target& target);
 // Returns all tiles as one group, or nothing if the intermediates do not fit the shared cache.

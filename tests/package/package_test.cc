@@ -163,12 +163,12 @@ TEST_F(PackageTest, ForeignFilesAreRefused) {
   std::ofstream(File("text")) << "hello\nworld\n";
   std::ofstream(File("noise")) << std::string(20000, '\xc3');
   WriteTar(File("other.tar"), {{"README", "hello"}});
-  ExpectRefused(File("empty"), "is no package in Model Library Format");
-  ExpectRefused(File("text"), "is no package in Model Library Format");
-  ExpectRefused(File("noise"), "is no package in Model Library Format");
+  ExpectRefused(File("empty"), "is not a package in Model Library Format");
+  ExpectRefused(File("text"), "is not a package in Model Library Format");
+  ExpectRefused(File("noise"), "is not a package in Model Library Format");
   ExpectRefused(File("other.tar"), "metadata.json");
   ExpectRefused(File("absent"), "no such file");
-  ExpectRefused(folder_, "is no package in Model Library Format");
+  ExpectRefused(folder_, "is not a package in Model Library Format");
 
   ASSERT_TRUE(WritePackage(Sample(), File("p.tar")).ok());
   Members members = ReadTar(File("p.tar"));
@@ -255,7 +255,7 @@ TEST_F(PackageTest, HostileMembersAreRefused) {
       continue;
     }
     ASSERT_FALSE(read.ok()) << c.name;
-    EXPECT_EQ(read.error().Text(), File("odd.tar") + " is no package in Model Library Format: " + c.error);
+    EXPECT_EQ(read.error().Text(), File("odd.tar") + " is not a package in Model Library Format: " + c.error);
   }
 }
 

@@ -6,9 +6,11 @@ namespace autotune {
 namespace {
 
 // Sources of the numbers:
-// - Threads, shared memory, registers and lanes: the CUDA C++ programming guide, its technical specifications per
+// - Threads, blocks, shared memory, registers and lanes: the CUDA C++ programming guide, its technical specifications
+// per
 //   compute capability and its throughput of arithmetic instructions.
-// - Units: NVIDIA's white papers on the T4, A100, GeForce RTX 3090, GeForce RTX 4090 and H100 SXM.
+// - Units, and memory bandwidth at the boost clock: NVIDIA's white papers on the T4, A100 (40 GB), GeForce RTX 3090,
+//   GeForce RTX 4090 and H100 SXM.
 // - Tensor cores: the rates for f32 sums in these white papers, divided by the units and the boost clock.
 // - PTX versions and asynchronous copies (cp.async): the release notes of the PTX ISA.
 constexpr CudaArch kArchs[] = {
@@ -20,6 +22,9 @@ constexpr CudaArch kArchs[] = {
      .lanes = 64,
      .half_lanes = 0,
      .tf32_lanes = 0,
+     .resident_threads = 1024,
+     .resident_blocks = 16,
+     .memory_bytes_per_cycle = 5,
      .async_copies = false,
      .ptx_version = 64},
     {.name = "sm_80",
@@ -30,6 +35,9 @@ constexpr CudaArch kArchs[] = {
      .lanes = 64,
      .half_lanes = 1024,
      .tf32_lanes = 512,
+     .resident_threads = 2048,
+     .resident_blocks = 32,
+     .memory_bytes_per_cycle = 10.2,
      .async_copies = true,
      .ptx_version = 70},
     {.name = "sm_86",
@@ -40,6 +48,9 @@ constexpr CudaArch kArchs[] = {
      .lanes = 128,
      .half_lanes = 256,
      .tf32_lanes = 128,
+     .resident_threads = 1536,
+     .resident_blocks = 16,
+     .memory_bytes_per_cycle = 6.7,
      .async_copies = true,
      .ptx_version = 71},
     {.name = "sm_89",
@@ -50,6 +61,9 @@ constexpr CudaArch kArchs[] = {
      .lanes = 128,
      .half_lanes = 256,
      .tf32_lanes = 128,
+     .resident_threads = 1536,
+     .resident_blocks = 24,
+     .memory_bytes_per_cycle = 3.1,
      .async_copies = true,
      .ptx_version = 78},
     {.name = "sm_90",
@@ -60,6 +74,9 @@ constexpr CudaArch kArchs[] = {
      .lanes = 128,
      .half_lanes = 2048,
      .tf32_lanes = 1024,
+     .resident_threads = 2048,
+     .resident_blocks = 32,
+     .memory_bytes_per_cycle = 15,
      .async_copies = true,
      .ptx_version = 78},
 };

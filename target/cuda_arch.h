@@ -18,8 +18,10 @@ struct CudaArch {
   // Multiply-adds per cycle of a unit's tensor cores with f32 sums, for operands of f16 or bf16 (`half_lanes`) and of
   // TF32 (`tf32_lanes`). 0: the tensor cores do not have the matrix shapes of ir/mma.h.
   double half_lanes, tf32_lanes;
-  bool async_copies;  // true: it has asynchronous copies from global to shared memory
-  int ptx_version;    // first PTX ISA version that has the architecture, times ten, so that old drivers load the code
+  double resident_threads, resident_blocks;  // most threads and blocks that a unit holds at a time
+  double memory_bytes_per_cycle;             // a unit's share of the memory bandwidth of a typical GPU
+  bool async_copies;                         // true: it has asynchronous copies from global to shared memory
+  int ptx_version;  // first PTX ISA version that has the architecture, times ten, so that old drivers load the code
 };
 
 // Most shared memory, in bytes, that a kernel may declare in its code. If a kernel needs more, its launch must request

@@ -56,8 +56,8 @@ const MachineRow& MachineRowOf(std::string_view cpu);
 // Properties of one compute unit of a GPU (a streaming multiprocessor).
 struct GpuMachine {
   double hz;
-  double lanes;                   // f32 multiply-adds per cycle; the value of the CudaArch, if there is one
-  double half_lanes, tf32_lanes;  // multiply-adds per cycle of the tensor cores (CudaArch); 0: there are none
+  double lanes;                   // f32 multiply-adds per cycle
+  double half_lanes, tf32_lanes;  // multiply-adds per cycle of the tensor cores; 0: there are none
   double shared_bytes_per_cycle;  // bandwidth of shared memory
   double memory_bytes_per_cycle;  // the unit's share of the device's memory bandwidth
   double threads, blocks;         // most threads and blocks that are resident at a time
@@ -68,7 +68,7 @@ struct GpuMachine {
   double launch_cycles;           // cycles from the end of one kernel to the start of the next
 };
 
-// Typical values of NVIDIA's GPUs since Volta, used for all GPUs. GpuMachineOf replaces those that a CudaArch has.
+// Typical values of NVIDIA's GPUs since Volta. GpuMachineOf replaces those that the target's CudaArch has.
 inline constexpr GpuMachine kCommonGpu = {
     .hz = 1.7e9,   // [chosen]
     .lanes = 128,  // [NVIDIA, CUDA C++ programming guide: compute capability 8.6, 8.9, 9.0]
@@ -76,7 +76,7 @@ inline constexpr GpuMachine kCommonGpu = {
     .tf32_lanes = 0,
     .shared_bytes_per_cycle = 128,  // 32 banks of 4 bytes [programming guide]
     .memory_bytes_per_cycle = 15,   // 3.35 TB/s for 132 units [NVIDIA, H100 data sheet]
-    .threads = 2048,                // [programming guide]
+    .threads = 2048,                // [programming guide: compute capability 8.0, 9.0]
     .blocks = 32,
     .warp = 32,
     .latency_warps = 8,     // [chosen]
@@ -90,7 +90,13 @@ inline const Machine& MachineOf(const Target& target) { return MachineRowOf(targ
 inline GpuMachine GpuMachineOf(const Target& target) {
   GpuMachine machine = kCommonGpu;
   const CudaArch* arch = target.kind == TargetKind::kCuda ? FindCudaArch(target.arch) : nullptr;
-  if (arch) machine.lanes = arch->lanes, machine.half_lanes = arch->half_lanes, machine.tf32_lanes = arch->tf32_lanes;
+  if (!arch) return machine;
+  machine.lanes = arch->lanes;
+  machine.half_lanes = arch->half_lanes;
+  machine.tf32_lanes = arch->tf32_lanes;
+  machine.threads = arch->resident_threads;
+  machine.blocks = arch->resident_blocks;
+  machine.memory_bytes_per_cycle = arch->memory_bytes_per_cycle;
   return machine;
 }
 

@@ -11,8 +11,8 @@
 namespace autotune {
 namespace {
 
-// Part of the shorter ones of arithmetic, shared memory and global memory that the longest one does not hide [chosen].
-// It is small, so that it only decides between tiles that are otherwise equal: larger tiles use less memory bandwidth.
+// Share of the shorter two of arithmetic, shared memory and global memory that the longest one does not hide [chosen].
+// It is small, so that it only decides between otherwise equal tiles, in favour of those that use less bandwidth.
 constexpr double kExposed = 0.01;
 constexpr double kSectorBytes = 32;     // smallest piece of global memory that is read
 constexpr double kSpareRegisters = 32;  // registers of a thread for addresses and counters; ptxas spills with 24
@@ -20,7 +20,7 @@ constexpr double kMostRegisters = 255;  // most registers of a thread [NVIDIA, C
 constexpr double kRegisterBytes = 4;
 constexpr int64_t kSumBytes = 4;     // size of a sum on tensor cores; operands of the same size are TF32
 constexpr double kBanksBytes = 128;  // one word of each bank of shared memory
-constexpr double kPadded = 1.125;    // factor of the shared memory for tensor cores: rows have 16 bytes of padding
+constexpr double kPadded = 1.125;    // factor of the shared memory for tensor cores: 16 bytes pad rows of 128 bytes
 // Cycles to sum along a row: kCombineCycles for each partial result that a thread adds, and kLastLanesCycles for the
 // last lanes, which one thread adds [chosen: a load from shared memory takes about 30 cycles, an addition 4].
 // kSumBarriers: number of barriers of the sum.

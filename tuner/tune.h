@@ -1,7 +1,7 @@
 // Tune: spends a budget of trials on the tasks of a network, in rounds. A round proposes one batch of candidates of
 // several tasks, measures and records them, and trains the cost model. Outcomes are stored before they have any effect.
-// A run with the key of an interrupted run resumes where its records end, and decides as if it had never stopped. Runs
-// on the calling thread.
+// A run with the key of an interrupted run resumes where its records end, and decides as if it had never stopped. Tune
+// returns when the run ends, and calls its observer on the calling thread.
 #pragma once
 #include <atomic>
 #include <functional>
@@ -43,8 +43,10 @@ struct TuneOptions {
 
 struct TaskReport {
   const TuneTask* task = nullptr;
-  int trials = 0, records = 0;   // of this run
-  int candidates = 0, good = 0;  // records other than of the default schedule; the good ones ran and were right
+  int trials = 0, records = 0;  // of this run
+  // Number of measured candidates of the search, without the default schedule and without faults of the farm; number of
+  // those that ran and were right.
+  int candidates = 0, good = 0;
   // Time of the default schedule, which `compile` would use without records (tuner/defaults.h). 0 if it is not measured
   // yet, or if no candidate for it ran.
   double default_seconds = 0;
@@ -55,7 +57,7 @@ struct TaskReport {
   std::string best_alternative;         // the compute alternative of best_trace
   std::map<TrialStatus, int> failures;  // number of records by status; all other records are ok
   bool exhausted = false;               // true: the space has no more points
-  bool at_roofline = false;             // true: the best time is near the roofline, and the task gets no more rounds
+  bool at_roofline = false;             // true: the best time is near the roofline, so the task gets no more trials
 };
 
 struct TuneReport {
@@ -74,8 +76,8 @@ struct TuneReport {
 // with the most candidates in the round.
 using TuneObserver = std::function<void(const TuneReport& so_far, const TaskReport& current)>;
 
-// Version of the code that this program gives to LLVM for a schedule. Increase it with each change of that code, since
-// times in records of other versions may then be wrong.
+// Version of the LLVM code that this program generates for a schedule. Increase it with each change of that code: times
+// in records of other versions may then no longer hold.
 inline constexpr int kCodeGeneratorVersion = 8;
 RecordVersions CurrentVersions();
 

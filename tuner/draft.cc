@@ -36,9 +36,10 @@ constexpr double kExposedFirst = 0.3;       // for the first read of operands, f
 constexpr double kExposedPrefetched = 0.1;  // for the first read of operands that are prefetched
 constexpr double kPrefetchCost = 1.01;      // factor of the longer one if there are prefetch instructions
 
-// ---- Register tiles Share of the shorter of a step's loads and multiply-adds that the longer one does not hide, since
-// both share the issue width. For example, a tile of 6 x 4 accumulators (24 multiply-adds, 10 loads) is faster by a
-// tenth than one of 12 x 2 (24 multiply-adds, 14 loads).
+// ---- Register tiles
+// Share of the shorter of a step's loads and multiply-adds that the longer one does not hide, since both share the
+// issue width. For example, a tile of 6 x 4 accumulators (24 multiply-adds, 10 loads) is faster by a tenth than one of
+// 12 x 2 (24 multiply-adds, 14 loads).
 constexpr double kIssue = 0.4;
 constexpr double kLoopCycles = 0.5;     // cycles of an iteration's counter and branch in the loop over k
 constexpr double kStoreCycles = 3;      // cycles per accumulator for zeroing, epilogue and store
@@ -64,8 +65,9 @@ constexpr double kTailParts = 4;  // parts of a tile to which the size of a part
 constexpr double kWaitsAll = 0.06;
 constexpr double kWaitsPieces = 0.12;
 
-// ---- Streams and streaming Bandwidth of one stream as a share of the bandwidth of many streams, and the share that
-// each doubling of the number of streams adds.
+// ---- Streams and streaming
+// Bandwidth of one stream as a share of the bandwidth of many streams, and the share that each doubling of the number
+// of streams adds.
 constexpr double kOneStream = 0.65, kMoreStreams = 0.117;
 constexpr double kStreamingFlops = 8;  // operations per cycle
 // Factors of the traffic, the cycles and the total of a stage that is computed inside its consumer.

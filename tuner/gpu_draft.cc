@@ -55,7 +55,7 @@ double TiledSeconds(const StageModel& s, const Decisions& d, const Target& targe
   const double warps = at_once * std::ceil(threads / machine.warp);
   // Independent multiply-adds of a thread hide latency like additional warps.
   const double busy = std::min(1.0, warps * std::sqrt(rows * columns) / machine.latency_warps);
-  // Cycles of a unit for one step of the sum in all blocks that it holds.
+  // Cycles of a compute unit for one step of the sum in all blocks that it holds.
   const double arithmetic = at_once * threads * rows * columns / machine.lanes / busy;
   const double from_shared = at_once * threads * (rows + columns) * bytes / machine.shared_bytes_per_cycle;
   // A row of the m operand in a piece has `step` elements, rounded up to whole sectors. A row of the n operand is as
@@ -108,7 +108,7 @@ double TensorSeconds(const StageModel& s, const Decisions& d, const Target& targ
   const double waves = std::ceil(blocks / (target.num_cores * at_once));
   // Independent products of a warp hide the latency of tensor cores like additional warps.
   const double busy = std::min(1.0, at_once * warps * std::sqrt(matrices_m * matrices_n) / machine.latency_warps);
-  // Cycles of a unit for one step of the sum in all blocks that it holds.
+  // Cycles of a compute unit for one step of the sum in all blocks that it holds.
   const double products = at_once * tile_m * tile_n / lanes / busy;
   const double from_shared =
       at_once * warps * (matrices_m * kMmaRows + matrices_n * kMmaColumns) * bytes / machine.shared_bytes_per_cycle;
@@ -128,7 +128,8 @@ double TensorSeconds(const StageModel& s, const Decisions& d, const Target& targ
   return (cycles + machine.launch_cycles) / machine.hz;
 }
 
-// Estimates the time of passes over rows. The blocks of threads that a unit holds at a time hide each other's latency.
+// Estimates the time of passes over rows. The blocks of threads that a compute unit holds at a time hide each other's
+// latency.
 double RowsSeconds(const StageModel& s, const Decisions& d, const Target& target) {
   const GpuMachine machine = GpuMachineOf(target);
   const double lanes = static_cast<double>(s.lanes), width = static_cast<double>(s.n),

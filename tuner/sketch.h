@@ -40,9 +40,8 @@ struct StageModel {
   //    rows_knob, row_knob: threads of a block along m and n. k_knob times `depth`: steps of a piece of the sum, whose
   //    operands are in shared memory. stages_knob: stages of the software pipeline over pieces.
   //  - kGpuTensor: `outer` products m x n x k on tensor cores. m_knob times n_knob: matrices of 16 x 8 elements for
-  //  each
-  //    warp. rows_knob: lanes along m, 8 for each warp. row_knob: warps along n. k_knob times `depth`: steps of a piece
-  //    of the sum. stages_knob: as for kGpuTiled.
+  //    each warp. rows_knob: lanes along m, 8 for each warp. row_knob: warps along n. k_knob times `depth`: steps of a
+  //    piece of the sum. stages_knob: as for kGpuTiled.
   //  - kGpuUnbound: m elements, one for each thread, of k steps each.
   //  - kGpuRows: m rows of k pieces of n elements, in passes with `depth` sums. rows_knob: rows of a block of threads.
   //    k_knob: threads along the pieces of a row, each with `lanes` neighbouring elements of a piece. `packed`: threads

@@ -156,8 +156,8 @@ LinearForm FlatIndex(const BlockView& block, const Buffer& buffer, const std::ve
 
 namespace {
 
-// Returns the left sides of the conditions e < 0 of the block's selects that are linear in its iterators. The block
-// reads only where these conditions hold.
+// Writes the conditions of the block's selects as e < 0, and returns each e that is linear in the block's iterators.
+// The block reads only where these conditions hold.
 std::vector<LinearForm> TailsOf(const BlockView& block) {
   std::vector<LinearForm> tails;
   Walk(block.node.As<Block>()->body, nullptr, [&](const Expr& e) {
@@ -175,7 +175,8 @@ std::vector<LinearForm> TailsOf(const BlockView& block) {
 
 bool ReadsOnce(const BlockView& block, const LinearForm& index, const std::set<Name>& repeated) {
   if (index.Rest()) return false;
-  // The iterators are digits of a mixed radix if each one's step is at least the range that the smaller ones reach.
+  // The index is a number in a mixed radix, with the iterators as digits, if the step of each iterator is at least the
+  // range that the iterators of smaller steps reach.
   struct Digit {
     int64_t step, extent;
     Name iter;

@@ -27,7 +27,7 @@ inline constexpr int64_t kMaxUnroll = 8;   // unrolled steps of a reduction
 inline constexpr int64_t kWorthForking = 16384;  // elements below which a fork costs more than it saves
 inline constexpr int64_t kTasksPerCore = 8;      // enough to balance, few enough to be cheap
 
-// A factor of a split: as many iterations as the loop needs.
+// A factor of a split that follows from the extent of the loop and the other factors.
 inline constexpr int64_t kAuto = Factors::kAuto;
 
 // A number that the search chooses. Steps refer to it by its name, and the draft score refers to it by its knob.
@@ -163,8 +163,8 @@ class SketchBuilder {
   // Unrolls all loops but the last, which becomes vectors.
   Status Straighten(const Loops& loops);
 
-  // Splits a reduction loop into `parts`. A new block computes the partial sums; the part is its first iterator. The
-  // loop that adds up the parts comes after all loops of the new block. Returns the new block.
+  // Cuts a reduction loop of the block into `parts`. A new block computes the sum of each part; the part is its first
+  // iterator. After all loops of the new block, the old block adds up the parts. Returns the new block.
   Result<Name> CutReduction(const BlockView& block, const BlockView::Loop& loop, int64_t parts);
 
   // ---- Choices ------------------------------------------------------------------------------------------------------
@@ -183,7 +183,7 @@ class SketchBuilder {
   // applies them, since no other step may follow them. If none is possible, makes no choice (knob -1).
   Result<Choice> ChoosePrefetches(const std::string& name, const std::vector<Prefetch>& wanted,
                                   std::vector<int64_t> ahead);
-  // Adds prefetches one iteration ahead, without a choice.
+  // Adds the prefetches that the schedule allows, one iteration ahead, without a choice.
   void AddPrefetches(const std::vector<Prefetch>& wanted);
 
   // Returns the consumer that can be computed in the block's loops. If there is none, adds a block that copies the
@@ -215,7 +215,8 @@ class SketchBuilder {
 
 // Returns the lanes of a vector of the block's elements; 1 if the target has no vectors.
 int64_t LanesOf(const BlockView& block, const Target& target);
-// Like LanesOf, if all elements that the block accesses along its last loop are such vectors in memory; else returns 1.
+// Returns LanesOf if, along the block's last loop, each access is either to whole, aligned vectors in memory or a load
+// of one scalar for all lanes. Otherwise returns 1.
 int64_t LanesInMemory(const BlockView& block, const Target& target);
 // Returns the number of elements in 128 bits, the shortest vector of all targets. Fewer elements stay scalars.
 int64_t ShortestVector(const BlockView& block);

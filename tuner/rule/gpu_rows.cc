@@ -12,10 +12,12 @@ using Loop = BlockView::Loop;
 constexpr int64_t kShortestRow = 64;      // elements; for shorter rows one thread per result is as fast
 constexpr int64_t kMostInRegisters = 32;  // most elements of an intermediate row in one thread's registers
 constexpr int64_t kMostCombined = 32;     // most partial results that one thread adds up, unrolled
-constexpr int64_t kMostThreads = 512;     // most threads of a block; a unit holds four blocks, which hide barriers
-constexpr int64_t kFewestSteps = 2;       // least vectors of a thread, so that their loads overlap
-constexpr int64_t kMostLanes = 64;        // most contiguous sums; with more, the reduction is over columns
-constexpr int64_t kFewDivisors = 8;       // threads per row; if no divisor gives that many, powers of two are used
+// Most threads of a block. A compute unit holds four such blocks, and one computes while another waits at a barrier.
+constexpr int64_t kMostThreads = 512;
+constexpr int64_t kFewestSteps = 2;  // least vectors of a thread, so that their loads overlap
+constexpr int64_t kMostLanes = 64;   // most contiguous sums; with more, the reduction is over columns
+// Least number of threads per row. If no divisor of the row is as large, numbers of threads are powers of two.
+constexpr int64_t kFewDivisors = 8;
 // Rows of a block of threads; a block has at most 64 threads along z [NVIDIA, CUDA C++ programming guide].
 const std::vector<int64_t> kRows = {1, 2, 4, 8, 16};
 
@@ -30,7 +32,7 @@ struct RowMap {
   int64_t Width() const { return x * lanes; }
 };
 
-// Returns true if a reduction reads what no other reduction computed: elements of the row, not partial results.
+// Returns true if the block is a reduction that reads elements of the row: a buffer that no reduction has written.
 bool ReadsElements(const std::vector<BlockView>& blocks, const BlockView& block) {
   return block.reduction && std::any_of(block.reads.begin(), block.reads.end(), [&](const Name& buffer) {
            return std::none_of(blocks.begin(), blocks.end(),
@@ -243,8 +245,9 @@ class RowTiler {
     return {};
   }
 
-  // Each thread keeps its elements of a row in registers, if they fit. Elements of a longer row are in shared memory,
-  // or if they do not fit there either, in global memory (and in the L2 cache).
+  // Chooses the memory of intermediate results. Each thread keeps its elements of a row in registers, if they fit.
+  // Elements of a longer row are in shared memory or, if they do not fit there either, in global memory (and so in the
+  // L2 cache).
   Status SetScopes(const std::vector<BlockView>& now) {
     for (const BlockView& block : now) {
       if (block.writes_output || Holds(registers_, block.writes)) continue;

@@ -14,11 +14,11 @@ constexpr int64_t kFewestSteps = 16;    // [chosen] steps of a sum; a shorter on
 constexpr int64_t kMostRows = 8;        // [chosen] most rows of a product; a thread has a sum for each
 constexpr int64_t kMostCombined = 32;   // [as of gpu_rows.cc] most partial sums that one thread adds up, unrolled
 constexpr int64_t kMostUnrolled = 8;    // [chosen] steps whose loads a thread has in flight
-constexpr int64_t kFewestUnrolled = 4;  // [chosen] if no divisor is as large, the last steps have guards
+constexpr int64_t kFewestUnrolled = 4;  // [chosen] least unrolled steps; guards end the sum if no divisor is as large
 constexpr int64_t kMostThreads = 512;   // [as of gpu_rows.cc] most threads of a block
 constexpr int64_t kFewestOfPart = 64;   // [chosen] least steps of a part; with fewer, adding up the parts costs more
 
-// The loops of sums along memory's slower dimensions. Neighbouring results are neighbours in memory, and so are the
+// The loops of a reduction over outer dimensions. Neighbouring results are neighbours in memory, and so are the
 // elements that they sum.
 struct SumRoles {
   Loop columns;
@@ -27,7 +27,7 @@ struct SumRoles {
   int64_t Results() const { return columns.extent * Iterations(outer); }
 };
 
-// Returns the roles, or why the block has none.
+// Returns the roles of the block's loops, or an error that says why the block is no such reduction.
 Result<SumRoles> SumRolesOf(const BlockView& view) {
   const Store* store = view.node.As<Block>()->body.As<Store>();
   if (!view.reduction || view.spatial.empty() || view.reduce.empty() || view.guarded || !store)
@@ -118,7 +118,7 @@ class SumTiler {
     return {};
   }
 
-  // Gives each thread of a block a partial sum in registers, which another block copies to where all threads see it.
+  // Gives each thread a partial sum in registers, and adds a copy of the partial sums for the other threads to read.
   Status ShareSteps() {
     const std::vector<BlockView> before = s_.Blocks();
     auto [piece, unrolled, thread] = TRY(s_.Split(steps_, {kAuto, unroll_, y_}));
@@ -167,7 +167,8 @@ class SumTiler {
     return {};
   }
 
-  // Moves a block of partial sums into the blocks of threads: the sums themselves, or their copy to shared memory.
+  // Moves the computation of the partial sums (`sums` is true), or their copy to shared memory, into the loop over
+  // blocks of threads.
   Status PlacePartial(const Name& block, bool sums) {
     const std::vector<BlockView> blocks = s_.Blocks();
     const BlockView* view = FindBlock(blocks, block);
@@ -239,8 +240,8 @@ class SumTiler {
   std::vector<std::pair<Name, LoopKind>> threads_;
 };
 
-// Returns the number of parts of the sums, each for other blocks of threads, so that all threads of the GPU have work.
-// It divides the length. 1: no parts are needed, or there is no such number.
+// Returns the number of parts into which the sums are cut, so that all threads of the GPU have work. Different blocks
+// of threads compute the parts. The number divides the length. It is 1 if no parts are needed or no number fits.
 int64_t PartsOf(const SumRoles& roles, int64_t length, int64_t lanes, const Target& target) {
   const double busy = static_cast<double>(target.num_cores) * GpuMachineOf(target).threads;
   const int64_t threads = CeilDiv(roles.Results(), lanes) * std::min(kMostCombined, length);

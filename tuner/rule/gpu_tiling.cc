@@ -12,8 +12,8 @@ namespace {
 constexpr int64_t kMostSteps = 32;  // most steps of a piece of the sum, whose operands are in shared memory
 
 // The levels of one loop of the product: blocks, threads of a block, elements of a thread. The elements of a thread are
-// groups of contiguous lanes. Groups of neighbouring threads are contiguous, so that a warp accesses contiguous memory.
-// So the groups of one thread are not.
+// groups of contiguous lanes. The groups of neighbouring threads are side by side, so that a warp accesses contiguous
+// memory. Therefore the groups of one thread are apart.
 struct Cut {
   Name block, group, thread, lane;
   Choice threads, groups;
@@ -92,9 +92,9 @@ class Tiler {
     return extent % lanes == 0 ? lanes : 1;
   }
 
-  // Splits the sum into pieces: a piece has as many innermost loops as are short enough, and a part of the next loop.
-  // The innermost steps of a piece are contiguous, as many as a vector has lanes, so that one load reads their
-  // operands.
+  // Splits the sum into pieces. A piece has whole innermost loops, as many as have at most kMostSteps steps together,
+  // and a part of the next loop. The innermost steps of a piece are contiguous, as many as a vector has lanes, so that
+  // one load reads their operands.
   Status CutSum() {
     size_t whole = r_.k.size();
     int64_t inside = 1;

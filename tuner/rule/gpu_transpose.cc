@@ -21,7 +21,7 @@ struct Turned {
   size_t position = 0;  // of that loop among the block's loops
 };
 
-// Returns the only such operand, or why there is none.
+// Returns the transposed operand of the block, or an error that says why there is not exactly one.
 Result<Turned> TurnedOperand(const BlockView& block) {
   const Block* node = block.node.As<Block>();
   const Store* store = node->body.As<Store>();

@@ -247,7 +247,7 @@ int64_t PartsOf(const SketchBuilder& s, const std::vector<BlockView>& blocks) {
   const int64_t elements = Instances(first),
                 rows = elements / first.spatial.back().extent / static_cast<int64_t>(first.reduce_length);
   for (size_t i = 1; i < blocks.size(); ++i) {
-    if (2 * Instances(blocks[i]) > elements) return 1;  // several passes: a row stays where it is
+    if (2 * Instances(blocks[i]) > elements) return 1;  // several passes read the elements, so rows stay whole
   }
   const int64_t wanted = CeilDiv(kPartsPerCore * s.target().num_cores, rows);
   return std::max<int64_t>(1, std::min(wanted, elements / rows / kTaskElements));

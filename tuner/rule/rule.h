@@ -1,5 +1,5 @@
-// The list of sketch rules, and the contract of a rule. A rule is one function in a file of its own and one line in the
-// list; docs/adding.md shows how to write one. Thread-safe.
+// The list of sketch rules, and the contract of a rule. A rule is one function and one line in the list; docs/adding.md
+// shows how to write one. Thread-safe.
 #pragma once
 #include "tuner/rule/builder.h"
 #include "tuner/rule/sum_parts.h"
@@ -16,15 +16,15 @@ using SketchRule = Status(SketchBuilder& s, const BlockView& block, int way);
 // clang-format off
 #define AUTOTUNE_SKETCH_RULES(RULE)                                                                           \
   RULE(ProgramsRule, 1)  /* blocks with loops of their own: sorting, elimination */                            \
-  RULE(ScatterRule, 1)   /* serial updates at computed places or along an axis */                                 \
+  RULE(ScatterRule, 1)   /* serial updates at computed indices or along an axis */                                \
   RULE(AttentionRule, 3) /* two products with passes over rows between them */                                \
   RULE(InlineRule, 1)    /* element-wise blocks disappear into their consumers */                             \
   RULE(WinogradRule, 1)  /* all stages of a Winograd convolution */                                           \
   RULE(RowsRule, 1)      /* several passes over independent rows: one parallel loop, all blocks inside */     \
   RULE(WindowRule, 2)    /* windows that slide over each channel alone: depthwise convolution, pooling */     \
   RULE(ColumnsRule, 1)   /* reductions over outer dimensions, of elements used once */                        \
-  RULE(LanesRule, 2)     /* rest of a reduction in lanes: few rows, cut into parts */                         \
-  RULE(StreamsRule, 1)   /* few rows times constants, at the speed of memory */                               \
+  RULE(LanesRule, 2)     /* sums of few long rows, in lanes: rows are cut into parts */                       \
+  RULE(StreamsRule, 1)   /* few rows times constants, at the bandwidth of memory */                           \
   RULE(TilingRule, 6)    /* other reductions: multi-level tiling with a register tile, packed operands */     \
   RULE(StreamingRule, 1) /* everything else: parallel, vectorized, chunked; or computed at its consumer */
 

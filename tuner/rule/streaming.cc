@@ -53,8 +53,8 @@ bool CopiesRows(const BlockView& view) {
   return accesses == 2 && contiguous && SideBySide(view, rank - 2);
 }
 
-// Returns the loop along which an operand is contiguous, if it is another loop than the last one, along which the
-// result is contiguous. Else returns -1.
+// Returns the index of the loop along which an operand is contiguous, if this is not the last loop, along which the
+// result is contiguous. Otherwise returns -1.
 int CrossLoop(const BlockView& view) {
   const Block& block = *view.node.As<Block>();
   if (view.spatial.empty() || view.spatial.size() != block.iters.size()) return -1;
@@ -286,7 +286,8 @@ Status StreamingRule(SketchBuilder& s, const BlockView& block, int) {
     if (TransposeTiler(s, block, loops, across).Fits())
       return s.TryAll([&](SketchBuilder& to) { return tile(to, true); }) ? Status() : tile(s, false);
   }
-  // If pixels have fewer elements than a vector, fuses them with the next loop, along which they are contiguous.
+  // If a pixel has fewer elements than a vector, fuses the loop over its elements with the loop over the pixels of a
+  // row, whose elements are contiguous.
   if (loops.size() > 1 && loops.back().extent < lanes && CopiesRows(block)) {
     const Loop pixel = loops.back();
     loops.pop_back();

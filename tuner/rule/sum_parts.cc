@@ -17,8 +17,9 @@ constexpr int64_t kFewerParts = 4;         // [chosen] ratio of the numbers of p
 constexpr int64_t kThreads = 128;          // [chosen] most threads of a block that adds up parts
 constexpr int64_t kMostUnrolled = 8;       // [as of gpu_sums.cc] parts whose loads a thread has in flight
 
-// Returns the number of parts of the longest loop of the block's sum: as many as give every compute unit work, or
-// fewer. 1: the results alone are enough work, the sum is too short, or no such number divides it.
+// Returns the number of parts into which the longest loop of the block's sum is cut: as many as give every compute unit
+// work, or kFewerParts times fewer if `fewer` is true. Returns 1 if the results alone are enough work, if the sum is
+// too short, or if no such number divides it.
 int64_t PartsOf(const BlockView& block, const Loop& longest, int64_t together, bool fewer, const Target& target) {
   const int64_t tiles = CeilDiv(Iterations(block.spatial), kTileResults);
   const int64_t wanted = kBlocksPerUnit * target.num_cores / tiles / (fewer ? kFewerParts : 1);
@@ -43,7 +44,7 @@ Status AddUpParts(SketchBuilder& s, const Name& sum) {
   std::vector<Name> outer = Loops(view->spatial).list;
   outer.back() = column;
   Name thread_y;
-  if (outer.size() > 1) {  // threads for several rows, if one row is short
+  if (outer.size() > 1) {  // a short row leaves threads for further rows
     const size_t last = outer.size() - 2;
     const int64_t y = Divisors(view->spatial[last].extent, threads / x).back();
     auto [row, thread] = TRY(s.Split(outer[last], {kAuto, y}));

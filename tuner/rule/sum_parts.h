@@ -1,5 +1,5 @@
-// Long sums in parts on GPUs (split-K): other blocks of threads compute each part, and another kernel adds up the
-// parts. A product with few results and a long sum then has work for every compute unit. Thread-safe.
+// Long sums in parts on GPUs (split-K): different blocks of threads compute the parts, and another kernel adds them up.
+// A product with few results and a long sum then has work for every compute unit. Thread-safe.
 #pragma once
 #include <functional>
 

@@ -14,11 +14,12 @@ namespace {
 constexpr int64_t kWorthPackingRows = 64;  // least number of columns that must read a packed row
 constexpr int64_t kWorthAsking = 64;       // least steps of a sum whose operands are worth a prefetch
 
-// The operands that are packed. The ways of the rule are these kinds, for each order of the middle loops.
+// Which operands are packed. The rule has one way for each of these kinds and each of the two orders of the middle
+// loops.
 enum Packed { kNothing, kColumns, kColumnsAndRows, kPackedKinds };
 
-// Returns how the operands split the iterator `index`. The subscripts (i // W, i % W) of a buffer with rows of length W
-// do not count, since their address is linear in i, as in a plain product.
+// Returns how the operands split `index`, an iterator over the pixels of an image, into a row and a column. Ignores the
+// subscripts (i // W, i % W) of a buffer with rows of length W: their address is linear in i, as in a plain product.
 ImageModel ImageOf(const BlockView& view, const Name& index) {
   auto is = [&](const Expr& e, BinaryOp op) {
     const Binary* b = e.As<Binary>();

@@ -129,7 +129,7 @@ Result<Taps> UnrollWindow(SketchBuilder& s, const BlockView& block) {
   return taps;
 }
 
-// Returns true if the input, over which the windows slide, is larger than a core's share of the last-level cache.
+// Returns true if the input, over which the windows slide, is larger than the last-level cache.
 bool SlidesOverMemory(const BlockView& block, const WindowRoles& r, const Target& target) {
   return block.element_bytes * Iterations(block.spatial) * r.stride * r.stride > target.l3_bytes;
 }

@@ -80,8 +80,9 @@ class GraphBuilder {
   ValueId Input(std::string name, TensorSpec spec);
   ValueId AddConstant(std::string name, TensorValue value);
   ValueId ConstantParameter(std::string name, TensorSpec spec);  // without data
-  // Infers the type; an error says what does not fit. Makes a constant if the result has no elements. If an operand has
-  // none, makes a broadcast of a constant, or a concatenation of the other operands.
+  // Adds a node, and infers the type of its result; an error says what does not fit. Adds a constant instead if the
+  // result has no elements. If an operand has no elements, adds a broadcast of a constant instead, or a concatenation
+  // of the other operands.
   Result<ValueId> Add(Op op, std::vector<ValueId> inputs, Attrs attrs = {}, std::string name = {});
   // Like Add, for passes whose operands always fit (CHECK).
   ValueId Must(Op op, std::vector<ValueId> inputs, Attrs attrs = {}, std::string name = {});
@@ -107,11 +108,11 @@ class GraphBuilder {
   Graph graph_;
 };
 
-// Readable text, one line per value; constants of one element with their value, others with a short digest.
+// Returns readable text, one line per value. Constants of one element have their value, others a short digest.
 std::string GraphText(const Graph& graph);
 
-// Checks definitions before uses, arities, types and bodies, but not calls by name: CheckModule (graph/module.h) does.
-// A failure is a bug of the pass that made the graph.
+// Checks that values are defined before they are used, and checks arities, types and bodies. CheckModule
+// (graph/module.h) checks calls by name. A failure is a bug of the pass that made the graph.
 Status CheckGraph(const Graph& graph);
 // Checks the arguments and the result of a call: `callee` takes its inputs, then its constants without data, and has
 // one output.

@@ -66,11 +66,12 @@ inline bool IsRanked(const Record& record) { return record.status == TrialStatus
 // True if `text` is a UUID in lower case.
 bool IsRecordId(std::string_view text);
 
-// Refuses a record that no store takes: an id that is no UUID, no task or target, an ok record without a positive cost.
+// Returns an error for a record that no store accepts: its id is no UUID, it has no task or target, its status is ok
+// but its cost is not positive, or one of its numbers is not valid.
 Status ValidateRecord(const Record& record);
 
-// A new UUIDv7 in its usual text form. Seed `rng` from the machine's entropy, never from the run's seed: two runs with
-// one seed would make the same ids, and a record with a known id is taken for a copy.
+// Returns a new UUIDv7 in its usual text form. Seed `rng` from the machine's entropy, never from the run's seed: two
+// runs with one seed would make the same ids, and a store skips a record whose id it already has.
 std::string NewRecordId(int64_t now_ms, Rng& rng);
 // Makes an id from the current time and a random generator that each thread seeds from entropy. Thread-safe.
 std::string NewRecordId();

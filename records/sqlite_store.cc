@@ -19,8 +19,10 @@
 namespace autotune {
 namespace {
 
-constexpr int64_t kCheckpointPages = 1000;  // a commit that leaves a longer log (4 MiB) makes a checkpoint
-constexpr int64_t kRestartPages = 16000;  // for a longer log the checkpoint waits for readers, so that the log restarts
+constexpr int64_t kCheckpointPages = 1000;  // length of the log (4 MiB) from which a commit makes a checkpoint
+// Length of the log (64 MiB) from which a checkpoint waits for readers, so that the log starts again from its
+// beginning.
+constexpr int64_t kRestartPages = 16000;
 
 class SqliteStore : public RecordStore {
  public:
@@ -48,8 +50,8 @@ class SqliteStore : public RecordStore {
     if (added) *added = 0;
     for (const Record& record : batch) TRY(ValidateRecord(record));
     if (batch.empty() && !run) return {};
-    // Group commit: threads that arrive during a commit wait in the queue. After it, one of them commits the batches of
-    // all.
+    // Group commit: threads that arrive during a commit wait in the queue. After this commit, one of them commits the
+    // batches of all waiting threads in one transaction.
     Pending mine{batch, run, {}, false, 0};
     std::unique_lock lock(queue_mutex_);
     queue_.push_back(&mine);
@@ -193,7 +195,7 @@ class SqliteStore : public RecordStore {
   }
 
   Result<std::vector<PruneCount>> Prune(int keep, bool dry_run) override {
-    std::unique_lock lock(queue_mutex_);  // committing_ = true keeps commits of this process out
+    std::unique_lock lock(queue_mutex_);  // committing_ = true keeps out commits of other threads
     queue_changed_.wait(lock, [&] { return !committing_; });
     committing_ = true;
     lock.unlock();

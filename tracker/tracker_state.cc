@@ -62,8 +62,8 @@ void TrackerState::OnReport(const Peer& peer, const Message& message, int64_t no
   server.reachable = true;
   keys_[key] = now;
   failed_keys_.erase(key);
-  // A server knows a later token than this tracker, so the file with the epoch was lost. New tokens must be still
-  // later.
+  // If a server knows a later token than this tracker, the file with the epoch was lost. New tokens must be later than
+  // the server's, and servers may still report leases of that earlier tracker.
   bool later = report.highest.epoch > epoch_ || (report.highest.epoch == epoch_ && report.highest.counter > counter_);
   if (later) {
     epoch_ = report.highest.epoch + 1;

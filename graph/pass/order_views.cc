@@ -68,7 +68,7 @@ class ViewOrderer {
  private:
   GraphBuilder& builder() { return rewriter_.builder; }
 
-  // Returns true if one operator alone reads the value, through views, and is a product.
+  // Returns true if only one operator reads the value, directly or through views, and this operator is a product.
   bool FeedsProduct(ValueId v) const {
     while (readers_[v].size() == 1 && readers_[v][0]) {
       const Node& reader = *readers_[v][0];

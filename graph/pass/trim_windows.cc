@@ -57,15 +57,15 @@ std::optional<Taps> TapsOnData(const Axis& a) {
 
 size_t FirstSpatial(Layout layout) { return layout == Layout::kNCHW ? 2 : 1; }
 
-// Returns what the window meets along spatial dimension `d` of an image. `image` and `out` are the shapes of the input
-// and of the result.
+// Describes a window along spatial dimension `d` of an image. `image` and `out` are the shapes of the input and of the
+// result.
 template <class WindowAttrs>
 Axis AxisOf(const WindowAttrs& attrs, size_t d, const Shape& image, const Shape& out, int64_t kernel, int64_t spacing) {
   const size_t at = FirstSpatial(attrs.layout) + d;
   return {image[at], spacing, kernel, attrs.strides[d], attrs.dilations[d], attrs.pads[d], out[at]};
 }
 
-// Keeps only these taps of spatial dimension d. The trailing pad shrinks or grows to the need of the last output.
+// Keeps only these taps of spatial dimension d. The trailing pad becomes as large as the last output needs.
 template <class WindowAttrs>
 void Keep(const Axis& a, const Taps& taps, size_t d, WindowAttrs& attrs) {
   const int64_t count = taps.Count(), before = a.before - taps.first * a.dilation;
@@ -173,8 +173,9 @@ class WindowTrimmer {
     return builder().Must(node.op, {x, w}, attrs, node.name);
   }
 
-  // Leaves out averages that count padding. Leaves out pools that would break one of their rules: pads must be shorter
-  // than the window, and with ceil_mode the data after the last window must not fill another one.
+  // Removes taps from a pool, except from averages that count padding. Keeps all taps of a dimension if fewer would
+  // break a rule of pools: pads must be smaller than the window, and with ceil_mode the data after the last window must
+  // not fill another one.
   ValueId Pool(const Node& node) {
     PoolAttrs attrs = std::get<PoolAttrs>(node.attrs);
     const size_t dims = attrs.strides.size();

@@ -104,8 +104,8 @@ const BlockView* FindBlock(const std::vector<BlockView>& blocks, const Name& nam
 
 namespace {
 
-// Returns true if an operand depends on n but not on this loop. The rows of a register tile along this loop then share
-// its elements.
+// Returns true if an operand depends on n, the last spatial loop, but not on this loop. If the rows of a register tile
+// run along this loop, they share the operand's elements.
 bool SharesColumns(const BlockView& block, const BlockView::Loop& loop) {
   bool shares = false;
   ForEachOperand(block, [&](const Load& load) {
@@ -125,7 +125,7 @@ Roles RolesOf(const BlockView& block) {
   roles.n = block.spatial.back();
   roles.outer.assign(block.spatial.begin(), block.spatial.end() - 1);
   if (roles.outer.empty()) return roles;
-  // Of several equal loops, max_element below finds the innermost.
+  // The search runs from the innermost loop outwards, and of equal loops max_element returns the first one.
   auto worse = [&](const BlockView::Loop& a, const BlockView::Loop& b) {
     return std::pair(SharesColumns(block, a), a.extent) < std::pair(SharesColumns(block, b), b.extent);
   };
@@ -193,7 +193,8 @@ bool ReadsOnce(const BlockView& block, const LinearForm& index, const std::set<N
   for (size_t i = 0; i < digits.size(); ++i) {
     if (digits[i].step < reach) return false;
     reach = digits[i].step * (digits[i].extent - 1) + reach;
-    for (const LinearForm& tail : tails) {  // a condition may end a row before the smaller iterators end
+    // A condition e < 0 with the same steps limits the number that the digits up to this one form.
+    for (const LinearForm& tail : tails) {
       const auto finer = [&](const Digit& digit) { return tail.Coefficient(digit.iter) == digit.step; };
       const auto end = digits.begin() + static_cast<std::ptrdiff_t>(i) + 1;
       if (std::all_of(digits.begin(), end, finer)) reach = std::min(reach, -tail.constant);

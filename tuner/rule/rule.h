@@ -22,7 +22,7 @@ using SketchRule = Status(SketchBuilder& s, const BlockView& block, int way);
   RULE(WinogradRule, 1)  /* all stages of a Winograd convolution */                                           \
   RULE(RowsRule, 1)      /* several passes over independent rows: one parallel loop, all blocks inside */     \
   RULE(WindowRule, 2)    /* windows that slide over each channel alone: depthwise convolution, pooling */     \
-  RULE(ColumnsRule, 1)   /* reductions over outer dimensions, of elements used once */                        \
+  RULE(ColumnsRule, 1)   /* column sums and other reductions over outer dimensions */                        \
   RULE(LanesRule, 2)     /* sums of few long rows, in lanes: rows are cut into parts */                       \
   RULE(StreamsRule, 1)   /* few rows times constants, at the bandwidth of memory */                           \
   RULE(TilingRule, 6)    /* other reductions: multi-level tiling with a register tile, packed operands */     \
@@ -34,8 +34,8 @@ using SketchRule = Status(SketchBuilder& s, const BlockView& block, int way);
   RULE(TensorCoresRule, 1 + kWaysToCut)   /* products whose operands tensor cores multiply */                        \
   RULE(GpuRowsRule, 1)                    /* passes over rows: one kernel, whose blocks of threads share rows */     \
   RULE(GpuSumsRule, 2)                    /* few results of long sums: the threads of a block share the steps */     \
-  RULE(GpuTilingRule, 1 + kWaysToCut)     /* products: tiles in shared memory, parts of them in registers */         \
-  RULE(GpuTransposeRule, 1)               /* tiles through shared memory, so that both sides are contiguous */       \
+  RULE(GpuTilingRule, 1 + kWaysToCut)     /* other products: tiles in shared memory, results in registers */         \
+  RULE(GpuTransposeRule, 1)               /* transposes: tile by tile, through shared memory */       \
   RULE(GpuStreamingRule, 1)               /* element-wise blocks: a thread for each vector */                        \
   RULE(UnboundRule, 1)                    /* everything else: a thread for each element of the result */
 // clang-format on

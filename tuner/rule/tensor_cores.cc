@@ -72,7 +72,7 @@ class WarpTiler {
 
  private:
   // The levels of a loop of the result: blocks, warps, matrices of a warp, lanes, elements of a lane. For rows, warps
-  // and lanes are one loop, so two rows of a thread are as many rows apart as all warps together have lanes.
+  // and lanes are one loop, so two rows of a thread are as many rows apart as all warps together have lanes along m.
   struct Cut {
     Name block, warp, matrix, lane, own;
     Choice warps, matrices;

@@ -175,8 +175,8 @@ std::vector<LinearForm> TailsOf(const BlockView& block) {
 
 bool ReadsOnce(const BlockView& block, const LinearForm& index, const std::set<Name>& repeated) {
   if (index.Rest()) return false;
-  // The index is a number in a mixed radix, with the iterators as digits, if the step of each iterator is at least the
-  // range that the iterators of smaller steps reach.
+  // The index is a number in a mixed radix, with the iterators as digits, if the step of each iterator is at least
+  // `reach`, the number of values that the iterators of smaller steps can form. Each element is then read once.
   struct Digit {
     int64_t step, extent;
     Name iter;

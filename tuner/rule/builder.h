@@ -165,8 +165,8 @@ class SketchBuilder {
   // Unrolls all loops but the last, which becomes vectors.
   Status Straighten(const Loops& loops);
 
-  // Cuts a reduction loop of the block into `parts`. A new block computes the sum of each part; the part is its first
-  // iterator. After all loops of the new block, the old block adds up the parts. Returns the new block.
+  // Cuts a reduction loop of the block into `parts`. A new block computes the sum of each part; the index of the part
+  // is its first iterator. Behind the loops of the new block, the old block adds up the parts. Returns the new block.
   Result<Name> CutReduction(const BlockView& block, const BlockView::Loop& loop, int64_t parts);
 
   // ---- Choices ------------------------------------------------------------------------------------------------------

@@ -10,17 +10,18 @@ namespace {
 constexpr int64_t kWorthColumns = 16384;    // least elements summed per row; with fewer, a register tile is as fast
 constexpr int64_t kNarrowest = 64;          // least columns of a task: a few contiguous cache lines
 constexpr int64_t kWidest = 4096;           // most columns of a task: their accumulators stay in the L1 cache
-constexpr int64_t kCacheShare = 2;          // half of the L1 cache for the columns of a task that several rows use
+constexpr int64_t kCacheShare = 2;          // 1 / share of the L1 cache for elements that several rows of a product use
 constexpr int64_t kColumnTasksPerCore = 1;  // contiguous columns are more important than balance
-constexpr int64_t kUnroll = 4;              // unrolled vectors
+constexpr int64_t kUnroll = 4;              // most unrolled vectors
 constexpr int64_t kSparedVectors = 4;       // registers that are not used for accumulators
 constexpr int64_t kRowsOfPart = 8;          // least rows of a part; with fewer, adding up the parts costs too much
-constexpr int64_t kFewColumns = 256;  // most columns whose sums fit registers; other rules place partial sums of these
+constexpr int64_t kFewColumns = 256;        // most columns whose sums fit registers
 // Most elements of a column that are added to an accumulator at once. Eight broadcasts and kUnroll accumulators leave
 // kSparedVectors of the 16 registers of AVX2.
 constexpr int64_t kMostSteps = 8;
-constexpr int64_t kFewestPieces = 4;  // [chosen] least iterations of a loop whose last iteration is peeled
-constexpr int64_t kMostRows = 8;      // most rows of a product, a pass over accumulators each [measured on AVX2 only]
+constexpr int64_t kFewestPieces = 4;  // least iterations of a loop whose last, partial iteration is peeled
+// Most rows of a product, measured on AVX2 only. Each row is a pass over the accumulators.
+constexpr int64_t kMostRows = 8;
 
 // The loops of sums of columns, by role. `columns` is the last spatial loop. The operand that depends on the columns
 // does not depend on the loops `rows`: each of their iterations uses all its elements. `elements` counts iterations of

@@ -5,7 +5,7 @@
 namespace autotune {
 namespace {
 
-// Least number of vectors [chosen]. With fewer, one thread per element is better than one thread per vector.
+// Least number of vectors, chosen by hand. With fewer, one thread per element is better than one thread per vector.
 constexpr int64_t kFewestVectors = 16384;
 const std::vector<int64_t> kThreads = {128, 256, 512};  // candidates for the threads of a block
 

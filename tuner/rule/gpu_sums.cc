@@ -10,13 +10,15 @@ namespace {
 
 using Loop = BlockView::Loop;
 
-constexpr int64_t kFewestSteps = 16;    // [chosen] steps of a sum; a shorter one is as fast in one thread
-constexpr int64_t kMostRows = 8;        // [chosen] most rows of a product; a thread has a sum for each
-constexpr int64_t kMostCombined = 32;   // [as of gpu_rows.cc] most partial sums that one thread adds up, unrolled
-constexpr int64_t kMostUnrolled = 8;    // [chosen] steps whose loads a thread has in flight
-constexpr int64_t kFewestUnrolled = 4;  // [chosen] least unrolled steps; guards end the sum if no divisor is as large
-constexpr int64_t kMostThreads = 512;   // [as of gpu_rows.cc] most threads of a block
-constexpr int64_t kFewestOfPart = 64;   // [chosen] least steps of a part; with fewer, adding up the parts costs more
+// These numbers are chosen by hand, not measured. kMostCombined and kMostThreads are the same in gpu_rows.cc.
+constexpr int64_t kFewestSteps = 16;   // least steps of a sum; a shorter sum is as fast in one thread
+constexpr int64_t kMostRows = 8;       // most rows of a product; a thread has an accumulator for each
+constexpr int64_t kMostCombined = 32;  // most partial sums that one thread adds up, unrolled
+constexpr int64_t kMostUnrolled = 8;   // most steps whose loads a thread has in flight
+// Least unrolled steps. If no divisor of the length is as large, the last steps of the sum have guards.
+constexpr int64_t kFewestUnrolled = 4;
+constexpr int64_t kMostThreads = 512;  // most threads of a block
+constexpr int64_t kFewestOfPart = 64;  // least steps of a part; with fewer, adding up the parts costs too much
 
 // The loops of a reduction over outer dimensions. Neighbouring results are neighbours in memory, and so are the
 // elements that they sum.
@@ -95,8 +97,8 @@ class SumTiler {
   }
 
  private:
-  // Chooses the threads along columns and steps, and the steps that a thread unrolls. If divisors of the length give
-  // enough threads, no thread has a step beyond the end.
+  // Chooses the numbers of threads along columns and along steps, and how many steps a thread unrolls. Prefers divisors
+  // of the length, with which no thread has a step beyond the end.
   Status ChooseThreads() {
     std::vector<int64_t> x = {8, 16, 32};
     std::erase_if(x, [&](int64_t n) { return n > 8 && n / 2 * lanes_ >= roles_.columns.extent; });
@@ -148,7 +150,7 @@ class SumTiler {
     return std::any_of(roles_.rows.begin(), roles_.rows.end(), [&](const Loop& row) { return row.iter == loop.iter; });
   }
 
-  // Schedules the sums of the threads' partial sums, by the first threads of each block.
+  // Schedules the block that adds up the threads' partial sums. The threads (x, 0) of each block of threads run it.
   Status PlaceCombining(const BlockView& sum) {
     auto [columns, x, lane] = TRY(s_.Split(sum.spatial.back().var, {kAuto, x_, lanes_}));
     Loops outer, rows;
@@ -253,16 +255,16 @@ int64_t PartsOf(const SumRoles& roles, int64_t length, int64_t lanes, const Targ
 
 }  // namespace
 
-// Sums of long columns with few results: column sums, global pooling, sums of whole tensors (after their sums in lanes)
-// and products of few rows. One thread for each result would leave most of a GPU idle. So the threads of a block share
-// the steps of neighbouring results. Neighbouring threads read neighbouring vectors.
+// Places long sums over outer dimensions with few results: column sums, global pooling, products of few rows, and the
+// combination of lanes in the sum of a whole tensor. One thread for each result would leave most of a GPU idle. So the
+// threads of a block share the steps of neighbouring results. Neighbouring threads read neighbouring vectors.
 //
 //   blocks over (outer loops), c_0
 //     threads (y, x): registers = 0; steps: rows, lanes: registers += elements; shared[y, rows, x, lanes] = registers
 //     threads (x): sums over y; the element-wise epilogue
 //
-// In the first way, the sums are cut into parts if there are too few blocks of threads; another kernel adds up the
-// parts. In the second way they are not cut.
+// In way 0, the sums are cut into parts if there are too few blocks of threads, and another kernel adds up the parts.
+// In way 1 they are not cut.
 Status GpuSumsRule(SketchBuilder& s, const BlockView& block, int way) {
   SumRoles roles = TRY(SumRolesOf(block));
   const int64_t length = Iterations(block.reduce), lanes = LanesInMemory(block, s.target());

@@ -25,7 +25,7 @@ struct Operand {
   int64_t lanes = 1;  // elements that a thread copies at once
 };
 
-// Returns true if the block reads several elements of one buffer for each element, as Winograd's transforms do.
+// Returns true if the block reads several elements of one buffer for each result, as Winograd's transforms do.
 bool ReadsSeveral(const BlockView& block) {
   std::map<Name, int> loads;
   ForEachOperand(block, [&](const Load& load) { ++loads[load.buffer->name]; });
@@ -124,7 +124,8 @@ class Tiler {
     return {};
   }
 
-  // Splits the loop into its levels. Leaves out numbers of threads and groups if half of them already cover the loop.
+  // Splits the loop into its levels. Leaves out candidates for the numbers of threads and of groups of which half would
+  // already cover the loop.
   Result<Cut> CutLoop(const BlockView::Loop& loop, std::vector<int64_t> threads, std::vector<int64_t> groups,
                       int64_t lanes) {
     auto too_many = [&](int64_t n) { return n > 1 && n / 2 >= loop.extent; };
@@ -158,8 +159,8 @@ class Tiler {
     return {};
   }
 
-  // Returns how many elements a thread can copy at once: a vector if they are also contiguous and aligned in memory,
-  // else 1.
+  // Returns how many elements a thread can copy at once: a vector if the elements are contiguous and aligned both in
+  // the copy and in the operand, else 1.
   Result<int64_t> LanesOfCopy(const Name& copy) const {
     const std::vector<BlockView> blocks = s_.Blocks();
     const BlockView* view = FindBlock(blocks, copy);
@@ -262,9 +263,9 @@ class Tiler {
 
 }  // namespace
 
-// A product in tiles. Each block of threads computes a tile of the result, and each thread keeps a part of the tile in
-// registers. The operands of a piece of the sum are copied to shared memory, which all threads of the block read. After
-// Volkov and Demmel, "Benchmarking GPUs to tune dense linear algebra" (2008).
+// Places a product in tiles. Each block of threads computes a tile of the result, and each thread keeps a part of the
+// tile in registers. The operands of a piece of the sum are copied to shared memory, which all threads of the block
+// read. After Volkov and Demmel, "Benchmarking GPUs to tune dense linear algebra" (2008).
 //
 //   blocks over (outer loops, m_0, n_0)
 //     registers = 0

@@ -13,7 +13,7 @@ using Loop = BlockView::Loop;
 // These numbers are chosen by hand, not measured.
 constexpr int64_t kTileResults = 64 * 64;  // results of a block of threads that uses shared memory well
 constexpr int64_t kBlocksPerUnit = 2;      // blocks of threads that a compute unit needs to hide latencies
-constexpr int64_t kFewestSteps = 64;       // least steps of a part; with fewer, adding up costs more than it saves
+constexpr int64_t kFewestSteps = 64;       // least steps of a part; with fewer, adding up the parts costs too much
 constexpr int64_t kFewerParts = 4;         // ratio of the numbers of parts in ways 1 and 2
 constexpr int64_t kThreads = 128;          // most threads of a block that adds up parts
 constexpr int64_t kMostUnrolled = 8;       // most parts whose loads a thread has in flight

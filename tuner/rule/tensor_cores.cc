@@ -224,9 +224,9 @@ class WarpTiler {
 
 }  // namespace
 
-// A product on tensor cores (ir/mma.h). Each block of threads computes a tile of the result. Each warp computes a part
-// of the tile in matrices of 16 x 8, whose elements stay in registers. The operands of a piece of the sum are copied
-// asynchronously to shared memory. The distance of their rows there spreads the reads of a warp over all banks.
+// Places a product on tensor cores (ir/mma.h). Each block of threads computes a tile of the result. Each warp computes
+// a part of the tile in matrices of 16 x 8 elements, which stay in registers. The operands of a piece of the sum are
+// copied asynchronously to shared memory. The distance of their rows there spreads the reads of a warp over all banks.
 //
 //   blocks over (outer loops, m_0, n_0)
 //     registers = 0

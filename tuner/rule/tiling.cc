@@ -11,8 +11,8 @@
 namespace autotune {
 namespace {
 
-constexpr int64_t kWorthPackingRows = 64;  // least number of columns that must read a packed row
-constexpr int64_t kWorthAsking = 64;       // least steps of a sum whose operands are worth a prefetch
+constexpr int64_t kWorthPackingRows = 64;  // least number of columns for which rows are packed
+constexpr int64_t kWorthAsking = 64;       // least steps of a sum whose operands are prefetched
 
 // Which operands are packed. The rule has one way for each of these kinds and each of the two orders of the middle
 // loops.
@@ -197,7 +197,7 @@ class Tiler {
       return s_.ChoosePrefetches(block_.name.str() + suffix,
                                  {{.block = block_.name, .buffer = buffer, .loop = loop, .at = k_.outer}}, {0, 1});
     };
-    // If n is inside m, either panels stay in the cache, or each is read so often that prefetches cost too much.
+    // If n is inside m, panels either stay in the cache, or are read again and again, so that prefetches cost too much.
     if (columns_ && !n_inside_) panel_ahead_ = TRY(ask(panels_, n_.middle, "_panel_ahead"));
     // Windows of the next tile mostly read rows that are already in the cache, so only the rows of a plain product are
     // prefetched.

@@ -67,7 +67,7 @@ class WinogradPlacer {
     return {};
   }
 
-  // Chooses the number of vectors of channels that are computed together. There are `extent` channels.
+  // Chooses the number of vectors of channels that the block computes together, of `extent` channels in all.
   Result<Choice> ChooseVectors(const Name& block, int64_t extent) {
     std::vector<int64_t> counts = kTransformVectors;
     std::erase_if(counts, [&](int64_t u) { return u > 1 && u * lanes_ > extent; });
@@ -199,7 +199,8 @@ class WinogradPlacer {
     return at;
   }
 
-  // Returns the stage of a transform that computes `width` x (tile + 2) elements for each tile and channel.
+  // Returns the draft score's stage of a transform, which computes `width` x (tile + 2) elements for each tile and
+  // channel.
   StageModel Transform(const Name& block, int64_t channels, int64_t width, const Choice& vectors) const {
     StageModel model{.kind = StageModel::kTransform,
                      .block = block,

@@ -37,7 +37,7 @@ struct Record {
   double cost = 0;            // seconds; ranks the record; > 0 if status is ok
   TrialStatus status = TrialStatus::kOk;
   std::string error;      // one line; empty if status is ok
-  bool verified = false;  // the output was compared with the reference and is correct
+  bool verified = false;  // true: the output was compared with the reference and is correct
   std::string tenant;
   std::string run;    // key of the tuning run, see RunKey
   uint64_t seed = 0;  // seed of the run

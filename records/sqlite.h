@@ -55,7 +55,7 @@ class Connection {
   std::string path_;
   sqlite3* db_ = nullptr;
   int64_t log_pages_ = 0;
-  std::map<std::string, sqlite3_stmt*> statements_;  // prepared once each
+  std::map<std::string, sqlite3_stmt*> statements_;  // prepared statements by their SQL
 };
 
 // One execution of a statement. The destructor closes the statement's snapshot of the database.

@@ -262,7 +262,7 @@ class SqliteStore : public RecordStore {
     if (said.insert(writer_.path()).second) {
       Log(LogLevel::kWarning, writer_.path(), " is on a ",
           network ? "network file system" : "file system without shared memory",
-          ", so the record database works without a write-ahead log and is slower; --db names a local file");
+          ", so the record database works without a write-ahead log and is slower; name a local file with --db");
     }
     return false;
   }
@@ -394,13 +394,14 @@ Result<std::unique_ptr<RecordStore>> OpenSqliteStore(const std::string& path, co
   }
   if (std::filesystem::is_directory(path, error)) return Err("cannot open ", path, ": it is a directory");
   if (!options.create && !std::filesystem::exists(path, error)) {
-    return Err("there is no record database ", path, "; --db or AUTOTUNE_DB names one");
+    return Err("there is no record database ", path, "; name one with --db or AUTOTUNE_DB");
   }
   // The lock file's name comes from the canonical path, so that processes with different names for the file share a
   // lock.
   std::string real = std::filesystem::weakly_canonical(path, error).string();
   if (error) return Err("cannot open ", path, ": ", error.message());
-  FileLock lock = TRY_NOTE(FileLock::Open(real + ".lock"), "while opening the record database; --db names another one");
+  FileLock lock =
+      TRY_NOTE(FileLock::Open(real + ".lock"), "while opening the record database; name another one with --db");
   auto store = std::make_unique<SqliteStore>(real, std::move(lock), options);
   TRY(store->Open());
   return std::unique_ptr<RecordStore>(std::move(store));

@@ -43,7 +43,7 @@ void TrackerState::OnReport(const Peer& peer, const Message& message, int64_t no
   const std::string& key = report.device.key;
   if (report.server.empty() || report.server.size() > 64 || key.empty() || key.size() > kMaxKeyBytes) {
     return Send(peer, message.request,
-                Refusal{code::kMalformed, "a report names the server and a key of 1 to 256 bytes"});
+                Refusal{code::kMalformed, "a report must name its server and a key of 1 to 256 bytes"});
   }
   auto it = servers_.find(report.server);
   if (it == servers_.end()) {
@@ -296,7 +296,8 @@ rpc::LeaseQueued TrackerState::Explain(const Waiting& waiting, int64_t now) cons
 void TrackerState::OnLeaseRequest(const Peer& peer, const Message& message, int64_t now) {
   const rpc::LeaseRequest& wish = *message.As<rpc::LeaseRequest>();
   if (message.request.empty() || wish.key.empty() || wish.key.size() > kMaxKeyBytes || wish.exclude.size() > 64) {
-    return Send(peer, message.request, Refusal{code::kMalformed, "a lease request has an id and a key"});
+    return Send(peer, message.request,
+                Refusal{code::kMalformed, "a lease request must have an id and a key of 1 to 256 bytes"});
   }
   if (auto granted = granted_requests_.find(message.request); granted != granted_requests_.end()) {
     return SendGrant(peer, leases_.at(granted->second));

@@ -30,7 +30,7 @@ class TrackerState {
     int64_t client_silence_ms = 5000;      // silence after which a waiting client leaves the queue
     int64_t forget_ms = 24 * 3600 * 1000;  // time for which unreachable servers are remembered
     int64_t report_interval_ms = 1000;
-    int64_t grace_ms = 3000;      // time after the start before unknown keys are refused; servers may still arrive
+    int64_t grace_ms = 3000;      // time after the start in which unknown keys may wait, since servers may still arrive
     int64_t remember_ms = 60000;  // time for which settled requests are remembered
     std::function<rpc::Id()> new_id = rpc::RandomId;
   };

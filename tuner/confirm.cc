@@ -15,7 +15,7 @@ constexpr double kRepeatShare = 0.5;   // length of the repeat, relative to a tr
 constexpr int kTurnsPerCall = 3;       // turns between two decisions; one job measures all of them
 constexpr size_t kFewestTurns = 3;     // least number of turns before a clear difference decides
 constexpr double kClearly = 1.05;      // ratio of a clear difference; the noise of one pair is 2 to 3 %
-constexpr double kWorthwhile = 0.995;  // largest ratio of a gain that is worth a change
+constexpr double kWorthwhile = 0.995;  // largest ratio challenger / incumbent that is worth a change
 
 class Turns {
  public:

@@ -27,7 +27,7 @@ struct Finalist {
 };
 
 struct ConfirmOptions {
-  int max_turns = 12;      // after the last turn, the incumbent wins every comparison that is still open
+  int max_turns = 12;      // most turns; after them, the incumbent wins every open comparison
   MeasureOptions measure;  // options of trials; a turn is a single repeat of half the length
 };
 

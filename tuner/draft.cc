@@ -22,7 +22,7 @@ constexpr double kSharedPart = 0.5;
 // (docs/recordings.md) recorded 1.38 on a Zen 5 for panels of 0.7 MB and an L2 cache of 1 MB.
 constexpr double kEvicted = 1.35;
 constexpr double kLongPiece = 256;   // bytes; longer contiguous pieces are read at full bandwidth
-constexpr double kPieceLoss = 0.5;   // extra traffic for each halving of a piece below kLongPiece
+constexpr double kPieceLoss = 0.5;   // relative extra traffic for each halving of a piece below kLongPiece
 constexpr double kSetConflicts = 6;  // factor of the traffic if rows evict each other from one set of the L1 cache
 // If the rows of a panel are more than kFarRows panel widths apart, their traffic is multiplied by kFarRowsCost:
 // hardware prefetchers do not follow such rows and load neighbouring lines instead.

@@ -70,8 +70,8 @@ struct StageModel {
   // The block that this stage models: for attention the second product, for several passes over rows the last pass.
   // Empty for a block whose body is a whole program, and for kGpuTiled, kGpuTensor and kGpuUnbound.
   Name block;
-  int m_knob = -1, n_knob = -1, k_knob = -1;  // tiles of (outer, middle, register); k: unroll factor
-  int64_t outer = 1, m = 1, n = 1, k = 1;     // iterations; n is the vector dimension, k all reductions together
+  int m_knob = -1, n_knob = -1, k_knob = -1;  // tiles (outer, middle, register) of m and n; unroll factor of k
+  int64_t outer = 1, m = 1, n = 1, k = 1;     // iterations of loops; n: the vectorized one; k: all reductions together
   bool n_inside = false;                      // true: the middle loop over n is inside the middle loop over m
   bool packed = false;                        // true: the n operand is packed into panels as wide as the register tile
   bool broadcast = true;                      // true: the m operand does not depend on n, as in a matrix product
@@ -99,7 +99,7 @@ struct StageModel {
   int64_t rows = 1, window_rows = 1, stride = 1, lanes = 1;
   int64_t columns = 0;        // streaming: pixels in each of the `rows` rows of an image; 0: there is no image
   int64_t depth = 1;          // channels that an output sums over; each is a permutation of the input vector
-  int operands = 1;           // buffers read in an update: 2 with weights
+  int operands = 1;           // number of buffers that an update reads; 2 with weights
   double epilogue_flops = 0;  // operations per point
   // Window: one task computes all tiles of rows of an image, one after the other.
   bool rows_in_order = false;
@@ -111,7 +111,7 @@ struct StageModel {
 };
 
 struct Sketch {
-  std::string name;     // for people: which rules and variants made it
+  std::string name;     // for people: the rules and the ways that made the sketch
   int alternative = 0;  // index into the task's alternatives
   Trace trace;
   std::vector<Knob> knobs;

@@ -30,11 +30,11 @@ struct TuneOptions {
   SearchKind search = SearchKind::kEvolution;
   SearchFactory make_search;  // if not null, replaces the strategy of `search`
   std::string run;            // key by which the run resumes (RunKey in records/record.h); empty: it cannot resume
-  bool use_known = true;      // start from the best schedules that the store already has
+  bool use_known = true;      // true: the run starts from the best schedules that the store already has
   MeasureOptions measure;
   double peak_flops = 0;  // the machine's peak in operations per second, for the rooflines of tasks; 0: unknown
-  bool confirm = true;    // measure the best of each task again in turns when the trials are spent (tuner/confirm.h)
-  bool lock_host = true;  // search and training hold the host's lock (support/host_lock.h), shared
+  bool confirm = true;    // true: after the trials, the best candidates of each task are confirmed (tuner/confirm.h)
+  bool lock_host = true;  // true: search and training hold the host's lock (support/host_lock.h), shared
   // Number of tool faults in a row (tuner/trial_fault.h, IsToolFault) after which the run stops with their cause. Once
   // a candidate has worked, only faults of the farm (IsFarmFault) stop it, since the cause of failed builds and loads
   // is then a single task. Rejected, crashing, wrong and slow candidates never stop a run.
@@ -43,7 +43,7 @@ struct TuneOptions {
 
 struct TaskReport {
   const TuneTask* task = nullptr;
-  int trials = 0, records = 0;  // of this run
+  int trials = 0, records = 0;  // numbers of trials and records in this run
   // Number of measured candidates of the search, without the default schedule and without faults of the farm; number of
   // those that ran and were right.
   int candidates = 0, good = 0;
@@ -62,11 +62,11 @@ struct TaskReport {
 
 struct TuneReport {
   std::vector<TaskReport> tasks;  // in the order of the argument `tasks`
-  int trials = 0, records = 0;    // of this run, including its part before a resume, without confirmations
+  int trials = 0, records = 0;    // numbers in this run, including its part before a resume, without confirmations
   int resumed_trials = 0;
   double seconds = 0;  // time since this process called Tune
   double search_seconds = 0, measure_seconds = 0;
-  int confirmed = 0, to_confirm = 0;  // number of tasks; set once the trials are spent
+  int confirmed = 0, to_confirm = 0;  // numbers of tasks that are confirmed, and to confirm, once the trials are spent
   bool interrupted = false;
   std::vector<std::string> notes;  // for the user, in the order noticed, without duplicates
   std::map<TrialStatus, std::string> first_error;

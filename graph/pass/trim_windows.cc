@@ -10,7 +10,7 @@
 namespace autotune::graph {
 namespace {
 
-constexpr int64_t kLongestWindow = 4096;  // taps per dimension; the search examines each tap
+constexpr int64_t kLongestWindow = 4096;  // most taps per dimension; TapsOnData examines each tap
 
 // A window that slides along one dimension of an image. Its tap t meets position o * stride + t * dilation - before at
 // output o. The data has elements at the positions 0, spacing, 2 * spacing, ... below `extent`, and zeros between them.
@@ -24,11 +24,12 @@ struct Taps {
   int64_t Count() const { return (last - first) / step + 1; }
 };
 
+// Returns true if the tap meets an element of the data at some output.
 bool MeetsData(const Axis& a, int64_t tap) {
   const int64_t start = tap * a.dilation - a.before, room = a.extent - 1 - start;
   if (room < 0) return false;
   const int64_t first = start < 0 ? CeilDiv(-start, a.stride) : 0;
-  // Remainders of positions repeat after `spacing` outputs.
+  // The remainders of the tap's positions modulo `spacing` repeat after `spacing` outputs.
   const int64_t last = std::min({a.out - 1, room / a.stride, first + a.spacing - 1});
   for (int64_t o = first; o <= last; ++o) {
     if ((start + o * a.stride) % a.spacing == 0) return true;

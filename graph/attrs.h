@@ -155,8 +155,8 @@ struct SliceAttrs {
 };
 
 struct PadAttrs {
-  std::vector<int64_t> before, after;  // per dimension, not negative
-  std::vector<int64_t> interior;       // between neighbouring elements; only with a constant
+  std::vector<int64_t> before, after;  // elements that are added before and after each dimension; not negative
+  std::vector<int64_t> interior;       // elements between neighbouring elements, per dimension; kConstant only
   PadMode mode = PadMode::kConstant;
   double value = 0;
   AUTOTUNE_FIELDS(before, after, interior, mode, value)

@@ -22,9 +22,9 @@ struct Graph;
 struct Value {
   enum class Def : uint8_t { kInput, kConstant, kNode };
   TensorSpec spec;
-  std::string name;  // the model's; may be empty, need not be unique
+  std::string name;  // the model's name; may be empty, need not be unique
   Def def = Def::kInput;
-  int32_t index = 0;  // into inputs, constants or nodes
+  int32_t index = 0;  // index into inputs, constants or nodes, as `def` says
   bool operator==(const Value&) const = default;
 };
 
@@ -40,8 +40,8 @@ struct Node {
   Attrs attrs;
   std::vector<ValueId> inputs;
   ValueId output = 0;
-  std::string name;                   // the model's, for messages and tables
-  std::shared_ptr<const Graph> body;  // of kFused: its inputs, then its constants without data, match `inputs`
+  std::string name;                   // the model's name, for messages and tables
+  std::shared_ptr<const Graph> body;  // kFused only; its inputs, then its constants without data, match `inputs`
 };
 
 // There are no kernels for tensors without elements, so no node reads or makes one. Only constants, and inputs that no
@@ -79,7 +79,7 @@ class GraphBuilder {
  public:
   ValueId Input(std::string name, TensorSpec spec);
   ValueId AddConstant(std::string name, TensorValue value);
-  ValueId ConstantParameter(std::string name, TensorSpec spec);  // without data
+  ValueId ConstantParameter(std::string name, TensorSpec spec);  // adds a constant without data
   // Adds a node, and infers the type of its result; an error says what does not fit. Adds a constant instead if the
   // result has no elements. If an operand has no elements, adds a broadcast of a constant instead, or a concatenation
   // of the other operands.

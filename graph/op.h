@@ -49,8 +49,8 @@ enum class Op {
   kAdd,      // binary operators broadcast as NumPy does
   kSub,
   kMul,
-  kDiv,  // integers truncate; x / 0 is x
-  kMod,  // of integers, with the divisor's sign; x mod 0 is 0
+  kDiv,  // quotients of integers are truncated, and x / 0 is x
+  kMod,  // remainder of integers with the divisor's sign; x mod 0 is 0
   kPow,  // of floats
   kMax,
   kMin,

@@ -28,7 +28,7 @@ constexpr double kSetConflicts = 6;  // factor of the traffic if rows evict each
 // hardware prefetchers do not follow such rows and load neighbouring lines instead.
 constexpr double kFarRows = 4;
 constexpr double kFarRowsCost = 2;
-constexpr double kTranslations = 1.1;  // factor of the cycles with unpacked panels, whose rows span pages (TLB misses)
+constexpr double kTranslations = 1.1;  // factor of the cycles with unpacked panels: each row is in another page (TLB)
 
 // ---- Overlap: share of the shorter of arithmetic and traffic that the longer one does not hide
 constexpr double kExposed = 0.15;           // in a register tile

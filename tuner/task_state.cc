@@ -20,7 +20,7 @@ constexpr int kTrialsPerFinalist = 16;
 // Largest ratio of a candidate's time to the champion's cost with which the candidate may still win. It is large, since
 // the champion may have been measured by another run, in another state of the machine.
 constexpr double kOtherRun = 1.5;
-constexpr double kNearBest = 1.05;  // largest ratio of equally fast candidates measured in different machine states
+constexpr double kNearBest = 1.05;  // largest ratio of the times of equally fast candidates from two machine states
 constexpr size_t kDoubtful = 2;     // most second measurements per task and round
 
 // Returns the lower bound in seconds of a candidate that was cut off; 0 for others.

@@ -124,9 +124,9 @@ class Loop {
     return Largest(tasks);
   }
 
-  // Fills `plan`: first with candidates for missing default schedules, most expensive tasks first; then with second
-  // measurements of doubtful times, if the machine is in its usual state; then with proposals of the search, for the
-  // tasks with the largest expected gain. Returns the tasks that were searched.
+  // Fills `plan`. First come candidates for missing default schedules, of the most expensive tasks first. If the
+  // machine is in its usual state, second measurements of doubtful times follow. Proposals of the search, for the tasks
+  // with the largest expected gain, fill the rest. Returns the tasks that were searched.
   std::vector<TaskState*> Plan(std::vector<Planned>& plan) {
     const size_t most = static_cast<size_t>(std::min(options_.batch, options_.trials - report_.trials));
     std::vector<TaskState*> by_share = BySeconds();

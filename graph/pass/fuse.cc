@@ -56,9 +56,9 @@ class Fuser {
  private:
   // The rows of a group. A value of the group has the shape `full`. After a reduction of the rows, it may also have the
   // shape `full` with extent 1 in all dimensions from `first` on (`first` is -1 before such a reduction). Element-wise
-  // nodes on both shapes and reductions of rows make one kernel, which keeps a row in the cache. A reduction over any
-  // other axes may end the element-wise nodes of a group: it computes them where it reads their elements. `reduced` is
-  // its shape, and nodes that join later have that shape.
+  // nodes on both shapes and reductions of rows make one kernel, which keeps a row in the cache. A reduction over other
+  // axes may join after plain element-wise nodes. It computes these nodes again for each element that it reads.
+  // `reduced` is the shape of its result, which all nodes that join later must have.
   struct Rows {
     bool allowed = false;
     Shape full;
@@ -105,7 +105,8 @@ class Fuser {
            });
   }
 
-  // Returns true if the node is a product of computed matrices, of more than one column.
+  // Returns true if the node is a matrix product whose right operand is computed, not constant, and has several
+  // columns.
   bool IsComputedProduct(const Node& node) const {
     return (node.op == Op::kMatmul || node.op == Op::kBatchMatmul) && !graph_.FindConstant(node.inputs[1]) &&
            graph_.Spec(node.output).shape.back() > 1;
@@ -118,9 +119,9 @@ class Fuser {
            std::get<AxisAttrs>(node.attrs).axis + 1 == static_cast<int64_t>(shape.size());
   }
 
-  // Finds attention: the nodes after `tail`, which holds the scores that the product `root` computes. They turn each
-  // row of scores into weights, and end with the product of the weights and a matrix. Returns nothing if there are no
-  // such nodes, or if other nodes read one of their values.
+  // Returns the nodes of attention after `tail`, the scores that the product `root` computes. These nodes turn each row
+  // of scores into weights, and the last one multiplies the weights by a matrix. Returns nothing if there are no such
+  // nodes, or if other nodes read one of their values.
   std::vector<int> AttentionRegion(int root, ValueId tail) const {
     if (!IsComputedProduct(graph_.nodes[root])) return {};
     std::vector<int> region;
@@ -174,8 +175,8 @@ class Fuser {
     return true;
   }
 
-  // Returns true if the node cuts rows out of a tensor and only element-wise nodes read the rows: these read the rows
-  // in place. Examples are the gates of a recurrent cell and the halves of a gated unit.
+  // Returns true if the node cuts rows out of a tensor and only element-wise nodes read these rows. Such readers can
+  // read the rows in the tensor itself. Examples are the gates of a recurrent cell and the halves of a gated unit.
   bool IsReadInPlace(const Node& node) const {
     if (node.op != Op::kSlice || is_output_[node.output] || consumers_[node.output].empty()) return false;
     if (std::get<SliceAttrs>(node.attrs).step.back() != 1) return false;

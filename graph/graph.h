@@ -108,7 +108,8 @@ class GraphBuilder {
   Graph graph_;
 };
 
-// Returns readable text, one line per value. Constants of one element have their value, others a short digest.
+// Returns readable text, one line per value. A constant of one f32 element is printed with its value, any other
+// constant with a digest of its bytes.
 std::string GraphText(const Graph& graph);
 
 // Checks that values are defined before they are used, and checks arities, types and bodies. CheckModule

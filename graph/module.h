@@ -43,7 +43,7 @@ class IRModule {
 // Returns true if both have equal functions, with the same names and in the same order.
 bool operator==(const IRModule& a, const IRModule& b);
 
-// Returns readable text of all functions, in their order. Constants of several elements are printed as digests.
+// Returns readable text of all functions, in their order. Constants are printed as in graph::GraphText.
 std::string ToText(const IRModule& module);
 // Returns readable text of the graph functions only.
 std::string GraphText(const IRModule& module);

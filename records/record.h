@@ -15,8 +15,9 @@
 
 namespace autotune {
 
-// Versions of the program that made the record. A time from an older code generator is only a prior. Traces of another
-// step language are not replayed. Features of another schema are computed again.
+// Versions of the program that made the record. Tuning does not start from records of another code generator, since
+// their times may no longer hold. Traces of another step language are not replayed. Features of another schema are
+// computed again.
 struct RecordVersions {
   int ir = 0;
   int step_language = 0;

@@ -181,8 +181,9 @@ TrackerState::Queue::iterator TrackerState::Refuse(Queue::iterator it, std::stri
   return Leave(it);
 }
 
-// Counts the waiting requests of each client, in the order of the queue. Stops when each of `holders` holders has
-// another client's request to yield to, whoever the holders are; further requests would not change the outcome.
+// Counts the waiting requests of each client, in the order of the queue. Stops as soon as, for every client, at least
+// `holders` counted requests belong to other clients. Then each holder has a request to yield to, and further requests
+// would not change the outcome.
 std::map<Id, int64_t> TrackerState::RequestsByClient(const std::set<int64_t>& tickets, int64_t holders) const {
   std::map<Id, int64_t> requests;
   int64_t total = 0, most = 0;  // `most`: largest number of requests of one client

@@ -40,7 +40,7 @@ class TrackerState {
   Output OnUnreachable(const rpc::Peer& peer);  // for a peer to which a message could not be sent
   void OnMalformed() { ++malformed_; }
   Output Tick(int64_t now);  // to be called about every 100 ms
-  // Records that the devices of this key will not come back. Refuses waiting and later requests for them with `why`.
+  // Refuses waiting and later requests for devices of this key with `why`, until a server reports such a device again.
   Output FailKey(const std::string& key, const std::string& why, int64_t now);
 
   rpc::StatusReply Status(const std::string& key, int64_t now) const;

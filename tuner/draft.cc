@@ -58,7 +58,7 @@ constexpr double kTilesInFlight = 2;      // number of unrolled tiles that overl
 constexpr double kWindowTileCycles = 12;  // cycles to enter a tile
 constexpr double kWindowRowCycles = 6, kWindowColumnCycles = 3;  // cycles of an iteration over rows or columns
 constexpr double kGuarded = 1.1;  // factor of the cycles if tiles overshoot: each row or pixel then has a branch
-constexpr double kTailParts = 4;  // parts of a tile to which the size of a partial last tile is rounded up
+constexpr double kTailParts = 4;  // a partial last tile counts as whole quarters (1 / kTailParts) of a tile
 // Relative extra traffic from memory for each input pixel of a tile after the first. Such a tile touches more lines
 // than a core can have outstanding misses. kWaitsAll: if it reads all channels of a pixel. kWaitsPieces: if it reads
 // the channels in pieces.

@@ -82,13 +82,13 @@ struct StageModel {
   double operations = 0, read_bytes = 0, write_bytes = 0;
   // Streaming: where the stage is computed, inside the loops of `consumer`. Tiled: where panels are packed at run time.
   int location_knob = -1;
-  int rows_knob = -1;      // tiled: where the broadcast operand is packed
-  int64_t panel_sets = 1;  // tiled: number of different n operands among the `outer` products
+  int rows_knob = -1;      // tiled: where the m operand is packed at run time
+  int64_t panel_sets = 1;  // tiled: number of different matrices from which n operands of the `outer` products come
   // Prefetch distances: panel_ahead_knob in panels (tiled, batched), rows_ahead_knob in tiles of rows (tiled,
   // streaming, window).
   int panel_ahead_knob = -1, rows_ahead_knob = -1;
   int stages_knob = -1;
-  int64_t row_bytes = 0;  // tiled: distance of neighbouring rows of the broadcast operand; 0: unknown
+  int64_t row_bytes = 0;  // tiled: distance of neighbouring rows of the m operand; 0: unknown
   ImageModel m_image;     // tiled: the image that operands split m into
   int consumer = -1;      // index of the stage that reads this stage's result
   int64_t tasks = 0;      // iterations of the parallel loop that the stage is in; 0: it has parallel loops of its own
@@ -98,7 +98,7 @@ struct StageModel {
   int row_knob = -1, depth_knob = -1;  // unroll factors over the rows of a window and over channels
   int64_t rows = 1, window_rows = 1, stride = 1, lanes = 1;
   int64_t columns = 0;        // streaming: pixels in each of the `rows` rows of an image; 0: there is no image
-  int64_t depth = 1;          // channels that an output sums over; each is a permutation of the input vector
+  int64_t depth = 1;          // input channels that an output sums over
   int operands = 1;           // number of buffers that an update reads; 2 with weights
   double epilogue_flops = 0;  // operations per point
   // Window: one task computes all tiles of rows of an image, one after the other.

@@ -56,8 +56,8 @@ class AttentionPlacer {
     return {};
   }
 
-  // Places the passes over rows in parallel loops of their own: one loop for passes that only one other pass or loop
-  // reads. Other rules place the products.
+  // Places the passes over rows in parallel loops of their own. A pass whose readers are all in one of these loops
+  // joins that loop; any other pass begins a new one. Other rules place the products.
   Status PlaceApart() {
     if (!epilogue_.empty()) {  // inlines the epilogue as InlineRule does in other programs
       const std::vector<BlockView> blocks = s_.Blocks();

@@ -24,8 +24,8 @@ struct BlockView {
   Name writes;  // buffer
   bool writes_output = false;
   std::set<Name> reads;  // buffers that the block reads, except the buffer that it writes
-  std::vector<Loop> spatial,
-      reduce;  // loops around the block that feed spatial or reduction iterators, outermost first
+  // Loops around the block that feed spatial iterators, and those that feed reduction iterators; outermost first.
+  std::vector<Loop> spatial, reduce;
   bool reduction = false, guarded = false, transcendental = false;
   double flops = 0;           // operations of one instance
   int64_t element_bytes = 4;  // element size of the buffer that the block writes

@@ -1,5 +1,6 @@
-// Attributes of graph operators: one plain struct per shape of attribute list, fields declared once; text and task
-// hashes derive from them. Values. Not the operators themselves: graph/op.h says which operator takes which struct.
+// Attributes of graph operators: one plain struct for each set of attributes. Each struct declares its fields once, and
+// the text and the hashes of tasks derive from this declaration. Values. Not the operators themselves: graph/op.h says
+// which operator takes which struct.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -29,7 +30,7 @@ namespace autotune::graph {
 // conv2d and conv3d. The defaults are for two dimensions.
 struct ConvAttrs {
   std::vector<int64_t> strides = {1, 1};
-  // The pads before all dimensions, then those behind them: top, left, bottom, right. None is negative.
+  // The pads before each dimension, then the pads after each dimension: top, left, bottom, right. None is negative.
   std::vector<int64_t> pads = {0, 0, 0, 0};
   std::vector<int64_t> dilations = {1, 1};
   int64_t groups = 1;
@@ -61,7 +62,7 @@ struct ImageAttrs {  // global_avg_pool, global_max_pool
 
 struct BatchNormAttrs {
   double epsilon = 1e-5;
-  int64_t axis = 1;  // of the channels
+  int64_t axis = 1;  // axis of the channels
   AUTOTUNE_FIELDS(epsilon, axis)
   bool operator==(const BatchNormAttrs&) const = default;
 };
@@ -110,7 +111,7 @@ struct AxesAttrs {            // reductions
 struct ArgAttrs {
   int64_t axis = 0;
   bool largest = true;
-  bool last = false;  // of equal elements, take the last one instead of the first
+  bool last = false;  // true: the last of several equal elements counts, instead of the first
   AUTOTUNE_FIELDS(axis, largest, last)
   bool operator==(const ArgAttrs&) const = default;
 };
@@ -129,11 +130,12 @@ struct CumulateAttrs {
   bool operator==(const CumulateAttrs&) const = default;
 };
 
+// Non-maximum suppression, as topi::Suppression (topi/select.h).
 struct BoxesAttrs {
-  int64_t most = 1, rows = 1;  // boxes per batch and class; rows of the result
-  double overlap = 0, least_score = 0;
-  bool any_score = true;  // ignores least_score
-  bool centers = false;
+  int64_t most = 1, rows = 1;           // most boxes per batch and class; rows of the result
+  double overlap = 0, least_score = 0;  // largest overlap of two selected boxes; score that a box must exceed
+  bool any_score = true;                // true: least_score is ignored
+  bool centers = false;                 // true: a box is its center and size; false: two corners
   AUTOTUNE_FIELDS(most, rows, overlap, least_score, any_score, centers)
   bool operator==(const BoxesAttrs&) const = default;
 };
@@ -153,8 +155,8 @@ struct SliceAttrs {
 };
 
 struct PadAttrs {
-  std::vector<int64_t> before, after;  // per dimension, not negative
-  std::vector<int64_t> interior;       // between neighbouring elements; only with a constant
+  std::vector<int64_t> before, after;  // elements that are added before and after each dimension; not negative
+  std::vector<int64_t> interior;       // elements between neighbouring elements, per dimension; kConstant only
   PadMode mode = PadMode::kConstant;
   double value = 0;
   AUTOTUNE_FIELDS(before, after, interior, mode, value)
@@ -174,7 +176,7 @@ struct TransposeAttrs {
 };
 
 struct CallAttrs {
-  std::string function;  // of the module
+  std::string function;  // name of a function of the module
   AUTOTUNE_FIELDS(function)
   bool operator==(const CallAttrs&) const = default;
 };

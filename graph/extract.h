@@ -12,11 +12,11 @@ namespace autotune::graph {
 
 struct Task {
   std::shared_ptr<const Graph> subgraph;  // the body of a fused node
-  std::string text;                       // canonical
-  Hash128 hash;                           // of the text
+  std::string text;                       // CanonicalText of the subgraph
+  Hash128 hash;                           // hash of `text`
   int weight = 0;                         // occurrences in the graph
   std::vector<int> nodes;                 // indices into Graph::nodes
-  std::vector<std::string> names;         // of those nodes, as the model calls them
+  std::vector<std::string> names;         // the model's names of these nodes
 
   // Returns the operators in order: "conv2d_add_relu". Tables show it beside the shapes.
   std::string Label() const;

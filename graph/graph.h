@@ -22,9 +22,9 @@ struct Graph;
 struct Value {
   enum class Def : uint8_t { kInput, kConstant, kNode };
   TensorSpec spec;
-  std::string name;  // the model's; may be empty, need not be unique
+  std::string name;  // the model's name; may be empty, need not be unique
   Def def = Def::kInput;
-  int32_t index = 0;  // into inputs, constants or nodes
+  int32_t index = 0;  // index into inputs, constants or nodes, as `def` says
   bool operator==(const Value&) const = default;
 };
 
@@ -40,8 +40,8 @@ struct Node {
   Attrs attrs;
   std::vector<ValueId> inputs;
   ValueId output = 0;
-  std::string name;                   // the model's, for messages and tables
-  std::shared_ptr<const Graph> body;  // of kFused: its inputs, then its constants without data, match `inputs`
+  std::string name;                   // the model's name, for messages and tables
+  std::shared_ptr<const Graph> body;  // kFused only; its inputs, then its constants without data, match `inputs`
 };
 
 // There are no kernels for tensors without elements, so no node reads or makes one. Only constants, and inputs that no
@@ -79,9 +79,10 @@ class GraphBuilder {
  public:
   ValueId Input(std::string name, TensorSpec spec);
   ValueId AddConstant(std::string name, TensorValue value);
-  ValueId ConstantParameter(std::string name, TensorSpec spec);  // without data
-  // Infers the type; an error says what does not fit. Makes a constant if the result has no elements. If an operand has
-  // none, makes a broadcast of a constant, or a concatenation of the other operands.
+  ValueId ConstantParameter(std::string name, TensorSpec spec);  // adds a constant without data
+  // Adds a node, and infers the type of its result; an error says what does not fit. Adds a constant instead if the
+  // result has no elements. If an operand has no elements, adds a broadcast of a constant instead, or a concatenation
+  // of the other operands.
   Result<ValueId> Add(Op op, std::vector<ValueId> inputs, Attrs attrs = {}, std::string name = {});
   // Like Add, for passes whose operands always fit (CHECK).
   ValueId Must(Op op, std::vector<ValueId> inputs, Attrs attrs = {}, std::string name = {});
@@ -107,11 +108,12 @@ class GraphBuilder {
   Graph graph_;
 };
 
-// Readable text, one line per value; constants of one element with their value, others with a short digest.
+// Returns readable text, one line per value. A constant of one f32 element is printed with its value, any other
+// constant with a digest of its bytes.
 std::string GraphText(const Graph& graph);
 
-// Checks definitions before uses, arities, types and bodies, but not calls by name: CheckModule (graph/module.h) does.
-// A failure is a bug of the pass that made the graph.
+// Checks that values are defined before they are used, and checks arities, types and bodies. CheckModule
+// (graph/module.h) checks calls by name. A failure is a bug of the pass that made the graph.
 Status CheckGraph(const Graph& graph);
 // Checks the arguments and the result of a call: `callee` takes its inputs, then its constants without data, and has
 // one output.

@@ -24,7 +24,7 @@ Status CheckWindow(size_t dims, const std::vector<int64_t>& strides, const std::
   return {};
 }
 
-// Output extent of a sliding window along one axis.
+// Returns the output extent of a sliding window along one axis.
 Result<int64_t> WindowExtent(int64_t in, int64_t kernel, int64_t stride, int64_t before, int64_t after,
                              int64_t dilation, bool ceil_mode) {
   int64_t span = in + before + after - (dilation * (kernel - 1) + 1);

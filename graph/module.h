@@ -1,7 +1,8 @@
 // IRModule: named functions of both languages: graph functions, which say what is computed, and PrimFuncs, which say
-// how. One graph function is `main`, the network; kCall nodes call others by name. Import makes a module, graph passes
-// map modules to modules, tasks add their programs to it, and compile takes it from there. A value: cheap to copy,
-// since functions share constants and statements. Not a runtime module (runtime/module.h): it holds no code.
+// how. One graph function is `main`, the network; kCall nodes call others by name. The importer makes a module, graph
+// passes map modules to modules, and compiler/network.cc adds the programs of the tasks, from which code is generated.
+// A value: cheap to copy, since functions share constants and statements. Not a runtime module (runtime/module.h): it
+// holds no code.
 #pragma once
 #include <string>
 #include <string_view>
@@ -21,16 +22,16 @@ class IRModule {
   using Function = std::variant<graph::Graph, PrimFunc>;
   static constexpr std::string_view kMain = "main";
 
-  IRModule() = default;  // without functions
+  IRModule() = default;  // a module without functions
   explicit IRModule(graph::Graph main) { Set(std::string(kMain), std::move(main)); }
 
-  // Adds a function, or replaces the one of that name in its place. A PrimFunc takes the name as its own.
+  // Adds a function, or replaces the function of that name. Sets the name of a PrimFunc to `name`.
   void Set(std::string name, Function function);
-  // The function of that name; null if there is none, or one of the other language.
+  // Return the function of that name; null if there is none in this language.
   const graph::Graph* FindGraph(std::string_view name) const;
   const PrimFunc* FindPrimFunc(std::string_view name) const;
-  const graph::Graph& main() const;  // a module has one (CHECK)
-  // In the order in which they were added.
+  const graph::Graph& main() const;  // fails a check if there is none
+  // The names and functions, in the order in which they were added.
   const std::vector<std::pair<std::string, Function>>& functions() const { return functions_; }
 
  private:
@@ -42,9 +43,9 @@ class IRModule {
 // Returns true if both have equal functions, with the same names and in the same order.
 bool operator==(const IRModule& a, const IRModule& b);
 
-// Readable text of all functions, in their order; constants of several elements stand as digests.
+// Returns readable text of all functions, in their order. Constants are printed as in graph::GraphText.
 std::string ToText(const IRModule& module);
-// Readable text of the graph functions only.
+// Returns readable text of the graph functions only.
 std::string GraphText(const IRModule& module);
 
 // Checks every function, that there is a main, and that every call names a graph function and fits its parameters and

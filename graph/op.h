@@ -13,7 +13,7 @@ namespace autotune::graph {
 
 enum class Op {
   kConv2d,       // x [N,C,H,W], w [O,C/groups,KH,KW] (or NHWC, HWIO)
-  kConv3d,       // with D before H
+  kConv3d,       // as kConv2d, with D before H
   kMatmul,       // a [M,K], b [K,N]
   kBatchMatmul,  // a [...,M,K], b [...,K,N]; leading dimensions broadcast; ranks equal, at least 3
   kBatchNorm,    // x, scale, bias, mean, variance (each [C])
@@ -42,33 +42,33 @@ enum class Op {
   kAcosh,
   kAtanh,
   kLeakyRelu,
-  kIsNan,    // to bool
-  kNot,      // of bools; of integers, each bit
-  kCast,     // floats to integers truncate; to bool: is it other than 0?
+  kIsNan,    // gives bool
+  kNot,      // logical for bools, bitwise for integers
+  kCast,     // floats to integers: truncated; numbers to bool: x != 0
   kBitCast,  // the same bits as numbers of another type of that width
   kAdd,      // binary operators broadcast as NumPy does
   kSub,
   kMul,
-  kDiv,  // integers truncate; x / 0 is x
-  kMod,  // of integers, with the divisor's sign; x mod 0 is 0
+  kDiv,  // quotients of integers are truncated, and x / 0 is x
+  kMod,  // remainder of integers with the divisor's sign; x mod 0 is 0
   kPow,  // of floats
   kMax,
   kMin,
   kEqual,  // comparisons give bool
   kLess,
   kLessEqual,
-  kAnd,  // of bools; of integers, bit by bit
+  kAnd,  // kAnd, kOr, kXor: logical for bools, bitwise for integers
   kOr,
   kXor,
-  kShiftLeft,  // of unsigned integers; by their width or more: 0
+  kShiftLeft,  // shifts of unsigned integers; a shift by their width or more gives 0
   kShiftRight,
   kWhere,      // condition, then, else; all three broadcast
   kMaxPool2d,  // windows hold at least one element of the input; pads never win
   kAvgPool2d,
   kMaxPool3d,
   kAvgPool3d,
-  kArgMaxPool,     // where max_pool2d or max_pool3d finds its first largest: its i64 place in the image, h * W + w
-  kGlobalAvgPool,  // to H = W = 1
+  kArgMaxPool,     // i64 index in the image, h * W + w, of the first largest element of each window of a max pool
+  kGlobalAvgPool,  // result with H = W = 1
   kGlobalMaxPool,
   kReduceSum,  // reduced dimensions stay, with extent 1
   kReduceProd,
@@ -78,12 +78,12 @@ enum class Op {
   kLrn,
   kSoftmax,
   kConcat,
-  kGather,          // data, integer indices: data[..., indices[i], ...]; negative ones count from the end, others clamp
+  kGather,          // data, integer indices: data[..., indices[i], ...]; negative indices count from the end
   kGatherElements,  // data, integer indices of the result's shape: data[i, indices[i, j], ...]
-  kScatter,         // data, updates, integer indices that broadcast to updates: data with updates at these places
+  kScatter,         // data, updates, integer indices that broadcast to updates: data with updates at these indices
   kCumulate,        // cumulative sums or products along an axis
-  kTopK,            // the i64 places of the k best elements of the last dimension, the best first
-  kSelectBoxes,     // boxes [B,N,4], scores [B,C,N], places of the scores by descending size: non-maximum suppression
+  kTopK,            // i64 indices of the k best elements of the last dimension, the best first
+  kSelectBoxes,     // non-maximum suppression of boxes [B,N,4], scores [B,C,N], indices that sort scores descending
   kGatherSum,       // x [B,R,C], weights [B,P,T], integer indices [B,P,T]: sums of T weighted rows of x
   kDet,             // determinants of the matrices in the last two dimensions
   kSlice,
@@ -91,7 +91,7 @@ enum class Op {
   kBroadcastTo,
   kReshape,  // an alias of its input
   kTranspose,
-  kFused,  // a call of the node's body: what the fuse pass makes, one kernel
+  kFused,  // a call of the node's body, which the fuse pass makes: one kernel
   kCall,   // a call of another function of the module, by name
 };
 }  // namespace autotune::graph
@@ -112,7 +112,7 @@ inline constexpr int kNumOps = static_cast<int>(Op::kCall) + 1;
 enum class OpKind {
   kElementwise,  // each output element from the broadcast-corresponding elements of the inputs
   kInjective,    // each output element from one input element
-  kReduction,    // windows and whole-image reductions; element-wise consumers may join
+  kReduction,    // reductions over windows, images or axes; element-wise consumers may join
   kAnchor,       // convolutions and products, scheduled by tiling; element-wise consumers join
   kOpaque,       // several passes over memory, a kernel of its own
   kAlias,        // no kernel at all
@@ -165,8 +165,8 @@ inline OpKind KindOf(Op op) { return GetOpInfo(op).kind; }
 // operator's (CHECK). Not for kFused and kCall, whose types are those of the function that they call.
 Result<TensorSpec> InferType(Op op, const Attrs& attrs, const std::vector<TensorSpec>& inputs);
 
-// Refuses negative extents, and more elements than any machine holds (extents of zero not counted), so that no product
-// of extents overflows.
+// Returns an error for negative extents, and for more elements than any machine holds (leaving out extents of zero), so
+// that no product of extents overflows.
 Status CheckSize(const TensorSpec& spec);
 
 // Returns the shape of NumPy's broadcasting, or an error if the shapes do not fit.

@@ -25,7 +25,7 @@ struct PassEnv {
 struct Pass {
   std::string_view name;
   Result<Graph> (*run)(const Graph&, const PassEnv&);
-  std::string_view needed = "";  // why no kernels can be made without it; empty: it may be disabled
+  std::string_view needed = "";  // why kernels cannot be made without the pass; empty: the pass may be disabled
 };
 
 // Each pass keeps the graph's inputs and outputs: number, order, names and types. Calls of other functions of the
@@ -65,19 +65,19 @@ Result<Graph> ConvertLayout(const Graph& graph, const PassEnv& env);
 
 // Removes the taps of windows that meet padding at every output: from convolutions, whose weights are sliced, and from
 // pools. Makes zeros that a pad puts around a convolution's input the convolution's own padding. Exact, except that
-// products of padding with infinite or NaN weights are left out. Removes from transposes the rows that windows of one
-// row skip by their stride.
+// products of padding with infinite or NaN weights are left out. If a window has one row and a stride, and a transpose
+// makes its image, the transpose leaves out the rows that the stride skips.
 Result<Graph> TrimWindows(const Graph& graph, const PassEnv& env);
 
 // Evaluates everything that depends on constants only, in one call of env.evaluate.
 Result<Graph> FoldConstants(const Graph& graph, const PassEnv& env);
 
-// Groups nodes into kernels (kFused): an anchor or reduction with the element-wise nodes after it, element-wise nodes
-// and a transpose among themselves, a slice and its transpose, or reductions of rows with the element-wise nodes around
-// them (a layer normalization in parts). A group has one output, and one anchor at most but for attention: a product,
-// element-wise nodes, the softmax of its rows, as one node or in parts, and the product with what is no constant.
-// Reshapes stay outside: they are aliases. Constants of one element that only element-wise nodes read move into the
-// body.
+// Groups nodes into kernels (kFused). A group is an anchor or reduction with the element-wise nodes after it;
+// element-wise nodes and a transpose after them; a slice and its transpose; or reductions of rows with the element-wise
+// nodes around them (a layer normalization in parts). A group has one output and at most one anchor. The exception is
+// attention, which has two: a product of computed matrices, element-wise nodes, the softmax of its rows (as one node or
+// in parts), and the product of the result with a computed matrix. Reshapes stay outside of groups, since they are
+// aliases. Constants of one element that only element-wise nodes read move into the body.
 inline constexpr std::string_view kFuseAll = "all", kFuseNone = "none";
 inline constexpr std::string_view kFuseChoices[] = {kFuseAll, kFuseNone};
 inline constexpr TextOption kFuseGroups{"fuse_groups", kFuseAll, kFuseChoices,

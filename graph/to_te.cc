@@ -58,7 +58,7 @@ Tensor Pad(const std::string& name, const Tensor& x, const PadAttrs& a) {
   return topi::PadFromInside(name, x, a.before, a.after, a.mode == PadMode::kReflect);
 }
 
-// Local response normalization along any axis; topi's runs along the last.
+// Returns the local response normalization along any axis, by transposes around topi::Lrn, which uses the last axis.
 Tensor LrnAlongAxis(const std::string& name, const Tensor& x, const LrnAttrs& a) {
   topi::LrnAttrs attrs{a.size, a.alpha, a.beta, a.bias};
   int last = x.rank() - 1, axis = static_cast<int>(a.axis);
@@ -349,8 +349,9 @@ class Lowering {
     return std::optional<Tensor>(topi::Mul(name + "_scaled", factors->scale, product));
   }
 
-  // Returns the factors of the softmax along the last dimension, if this kernel computes it; else nothing. The factor
-  // of a row can be applied to the row of the product instead, which is shorter.
+  // If this kernel computes `v` as a softmax along the last dimension, returns the two factors of the softmax: the
+  // exponentials, and one scale for each row. The scale can be applied to the row of the product instead, which is
+  // shorter. Otherwise returns nothing.
   std::optional<topi::SoftmaxFactors> FactorsOf(ValueId v) const {
     const Node* node = graph_.Producer(v);
     if (!node) return std::nullopt;

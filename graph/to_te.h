@@ -17,18 +17,18 @@ struct Alternative {
 };
 
 struct LowerOptions {
-  bool exact = false;  // only alternatives that round as `direct` does: no Winograd
+  bool exact = false;  // true: only alternatives that round as `direct` does, so not Winograd's
 };
 
 // `subgraph` is the body of a fused node. Parameters: its inputs, then its constants without data (role constant), then
-// the output, named p0, p1, ..., out. Alternatives are those of the anchor; the first applies always. `name` becomes
-// the functions' name. Errors: an operator, or an attribute of one, that has no computation (images in NCHW, for one:
-// run ConvertLayout before).
+// the output, named p0, p1, ..., out. The alternatives are those of the anchor; the first always applies. `name`
+// becomes the functions' name. Errors: an operator or an attribute that has no computation, such as most images in NCHW
+// (run ConvertLayout before).
 Result<std::vector<Alternative>> LowerSubgraph(const Graph& subgraph, const Target& target,
                                                const std::string& name = "kernel", const LowerOptions& options = {});
 
-// Returns the floating-point operations (ir/arithmetic.h) of one run of a network, each of its kernels by the first
-// alternative. Optimizes the network before. Errors: as of Optimize and LowerSubgraph.
+// Optimizes the network and returns the floating-point operations (ir/arithmetic.h) of one run, with each kernel by its
+// first alternative. Errors: as of Optimize and LowerSubgraph.
 Result<double> FlopsOf(const Graph& network, const Target& target);
 
 }  // namespace autotune::graph

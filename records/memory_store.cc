@@ -146,7 +146,7 @@ class MemoryStore : public RecordStore {
   std::mutex mutex_;
   std::vector<Record> records_;
   std::unordered_map<std::string, size_t> positions_;                                       // by id
-  std::map<std::string, std::map<std::string, Ranking, std::less<>>, std::less<>> ranked_;  // task, target
+  std::map<std::string, std::map<std::string, Ranking, std::less<>>, std::less<>> ranked_;  // by task, target
   std::map<std::string, RunState, std::less<>> runs_;
 };
 

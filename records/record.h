@@ -15,8 +15,9 @@
 
 namespace autotune {
 
-// Versions of the program that made the record. A time from an older code generator is only a prior. Traces of another
-// step language are not replayed. Features of another schema are computed again.
+// Versions of the program that made the record. Tuning does not start from records of another code generator, since
+// their times may no longer hold. Traces of another step language are not replayed. Features of another schema are
+// computed again.
 struct RecordVersions {
   int ir = 0;
   int step_language = 0;
@@ -37,7 +38,7 @@ struct Record {
   double cost = 0;            // seconds; ranks the record; > 0 if status is ok
   TrialStatus status = TrialStatus::kOk;
   std::string error;      // one line; empty if status is ok
-  bool verified = false;  // the output was compared with the reference and is correct
+  bool verified = false;  // true: the output was compared with the reference and is correct
   std::string tenant;
   std::string run;    // key of the tuning run, see RunKey
   uint64_t seed = 0;  // seed of the run
@@ -66,11 +67,12 @@ inline bool IsRanked(const Record& record) { return record.status == TrialStatus
 // True if `text` is a UUID in lower case.
 bool IsRecordId(std::string_view text);
 
-// Refuses a record that no store takes: an id that is no UUID, no task or target, an ok record without a positive cost.
+// Returns an error for a record that no store accepts: its id is no UUID, it has no task or target, its status is ok
+// but its cost is not positive, or one of its numbers is not valid.
 Status ValidateRecord(const Record& record);
 
-// A new UUIDv7 in its usual text form. Seed `rng` from the machine's entropy, never from the run's seed: two runs with
-// one seed would make the same ids, and a record with a known id is taken for a copy.
+// Returns a new UUIDv7 in its usual text form. Seed `rng` from the machine's entropy, never from the run's seed: two
+// runs with one seed would make the same ids, and a store skips a record whose id it already has.
 std::string NewRecordId(int64_t now_ms, Rng& rng);
 // Makes an id from the current time and a random generator that each thread seeds from entropy. Thread-safe.
 std::string NewRecordId();

@@ -39,7 +39,7 @@ class Connection {
   // Ends a transaction that failed, if one is open.
   void RollBack();
   int64_t last_row_id() const;
-  int64_t changed_rows() const;  // by the last insertion, update or deletion
+  int64_t changed_rows() const;  // number of rows that the last insertion, update or deletion changed
 
   enum class Checkpoint { kPassive, kRestart, kTruncate };
   // Makes a checkpoint: copies the log into the database. Pages that other connections still read stay in the log until
@@ -55,7 +55,7 @@ class Connection {
   std::string path_;
   sqlite3* db_ = nullptr;
   int64_t log_pages_ = 0;
-  std::map<std::string, sqlite3_stmt*> statements_;  // prepared once each
+  std::map<std::string, sqlite3_stmt*> statements_;  // prepared statements by their SQL
 };
 
 // One execution of a statement. The destructor closes the statement's snapshot of the database.

@@ -19,8 +19,10 @@
 namespace autotune {
 namespace {
 
-constexpr int64_t kCheckpointPages = 1000;  // a commit that leaves a longer log (4 MiB) makes a checkpoint
-constexpr int64_t kRestartPages = 16000;  // for a longer log the checkpoint waits for readers, so that the log restarts
+constexpr int64_t kCheckpointPages = 1000;  // length of the log (4 MiB) from which a commit makes a checkpoint
+// Length of the log (64 MiB) from which a checkpoint waits for readers, so that the log starts again from its
+// beginning.
+constexpr int64_t kRestartPages = 16000;
 
 class SqliteStore : public RecordStore {
  public:
@@ -48,8 +50,8 @@ class SqliteStore : public RecordStore {
     if (added) *added = 0;
     for (const Record& record : batch) TRY(ValidateRecord(record));
     if (batch.empty() && !run) return {};
-    // Group commit: threads that arrive during a commit wait in the queue. After it, one of them commits the batches of
-    // all.
+    // Group commit: threads that arrive during a commit wait in the queue. After this commit, one of them commits the
+    // batches of all waiting threads in one transaction.
     Pending mine{batch, run, {}, false, 0};
     std::unique_lock lock(queue_mutex_);
     queue_.push_back(&mine);
@@ -193,7 +195,7 @@ class SqliteStore : public RecordStore {
   }
 
   Result<std::vector<PruneCount>> Prune(int keep, bool dry_run) override {
-    std::unique_lock lock(queue_mutex_);  // committing_ = true keeps commits of this process out
+    std::unique_lock lock(queue_mutex_);  // committing_ = true keeps out commits of other threads
     queue_changed_.wait(lock, [&] { return !committing_; });
     committing_ = true;
     lock.unlock();
@@ -260,7 +262,7 @@ class SqliteStore : public RecordStore {
     if (said.insert(writer_.path()).second) {
       Log(LogLevel::kWarning, writer_.path(), " is on a ",
           network ? "network file system" : "file system without shared memory",
-          ", so the record database works without a write-ahead log and is slower; --db names a local file");
+          ", so the record database works without a write-ahead log and is slower; name a local file with --db");
     }
     return false;
   }
@@ -392,13 +394,14 @@ Result<std::unique_ptr<RecordStore>> OpenSqliteStore(const std::string& path, co
   }
   if (std::filesystem::is_directory(path, error)) return Err("cannot open ", path, ": it is a directory");
   if (!options.create && !std::filesystem::exists(path, error)) {
-    return Err("there is no record database ", path, "; --db or AUTOTUNE_DB names one");
+    return Err("there is no record database ", path, "; name one with --db or AUTOTUNE_DB");
   }
   // The lock file's name comes from the canonical path, so that processes with different names for the file share a
   // lock.
   std::string real = std::filesystem::weakly_canonical(path, error).string();
   if (error) return Err("cannot open ", path, ": ", error.message());
-  FileLock lock = TRY_NOTE(FileLock::Open(real + ".lock"), "while opening the record database; --db names another one");
+  FileLock lock =
+      TRY_NOTE(FileLock::Open(real + ".lock"), "while opening the record database; name another one with --db");
   auto store = std::make_unique<SqliteStore>(real, std::move(lock), options);
   TRY(store->Open());
   return std::unique_ptr<RecordStore>(std::move(store));

@@ -39,7 +39,8 @@ Status WriteState(const std::string& path, const SavedState& state) {
   UniqueFd fd(open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
   if (!fd || write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) || fsync(fd.get()) ||
       rename(temporary.c_str(), path.c_str())) {
-    return Err("cannot write the tracker's state file ", path, ": ", strerror(errno), "; --state names another");
+    return Err("cannot write the tracker's state file ", path, ": ", strerror(errno),
+               "; name another file with --state");
   }
   return {};
 }

@@ -33,8 +33,8 @@ class Tracker {
   std::unique_ptr<Impl> impl_;
 };
 
-// Returns the default of TrackerOptions::state_file: autotune/tracker-<endpoint>.json in $XDG_STATE_HOME or, without
-// that, in ~/.local/state.
+// Returns the default of TrackerOptions::state_file: autotune/tracker-<endpoint>.json in $XDG_STATE_HOME, else in
+// ~/.local/state, else in /var/tmp.
 std::string DefaultTrackerState(const std::string& endpoint);
 
 }  // namespace autotune

@@ -43,7 +43,7 @@ void TrackerState::OnReport(const Peer& peer, const Message& message, int64_t no
   const std::string& key = report.device.key;
   if (report.server.empty() || report.server.size() > 64 || key.empty() || key.size() > kMaxKeyBytes) {
     return Send(peer, message.request,
-                Refusal{code::kMalformed, "a report names the server and a key of 1 to 256 bytes"});
+                Refusal{code::kMalformed, "a report must name its server and a key of 1 to 256 bytes"});
   }
   auto it = servers_.find(report.server);
   if (it == servers_.end()) {
@@ -62,8 +62,8 @@ void TrackerState::OnReport(const Peer& peer, const Message& message, int64_t no
   server.reachable = true;
   keys_[key] = now;
   failed_keys_.erase(key);
-  // A server knows a later token than this tracker, so the file with the epoch was lost. New tokens must be still
-  // later.
+  // If a server knows a later token than this tracker, the file with the epoch was lost. New tokens must be later than
+  // the server's, and servers may still report leases of that earlier tracker.
   bool later = report.highest.epoch > epoch_ || (report.highest.epoch == epoch_ && report.highest.counter > counter_);
   if (later) {
     epoch_ = report.highest.epoch + 1;
@@ -181,8 +181,9 @@ TrackerState::Queue::iterator TrackerState::Refuse(Queue::iterator it, std::stri
   return Leave(it);
 }
 
-// Counts the waiting requests of each client, in the order of the queue. Stops when each of `holders` holders has
-// another client's request to yield to, whoever the holders are; further requests would not change the outcome.
+// Counts the waiting requests of each client, in the order of the queue. Stops as soon as, for every client, at least
+// `holders` counted requests belong to other clients. Then each holder has a request to yield to, and further requests
+// would not change the outcome.
 std::map<Id, int64_t> TrackerState::RequestsByClient(const std::set<int64_t>& tickets, int64_t holders) const {
   std::map<Id, int64_t> requests;
   int64_t total = 0, most = 0;  // `most`: largest number of requests of one client
@@ -296,7 +297,8 @@ rpc::LeaseQueued TrackerState::Explain(const Waiting& waiting, int64_t now) cons
 void TrackerState::OnLeaseRequest(const Peer& peer, const Message& message, int64_t now) {
   const rpc::LeaseRequest& wish = *message.As<rpc::LeaseRequest>();
   if (message.request.empty() || wish.key.empty() || wish.key.size() > kMaxKeyBytes || wish.exclude.size() > 64) {
-    return Send(peer, message.request, Refusal{code::kMalformed, "a lease request has an id and a key"});
+    return Send(peer, message.request,
+                Refusal{code::kMalformed, "a lease request must have an id and a key of 1 to 256 bytes"});
   }
   if (auto granted = granted_requests_.find(message.request); granted != granted_requests_.end()) {
     return SendGrant(peer, leases_.at(granted->second));

@@ -30,17 +30,17 @@ class TrackerState {
     int64_t client_silence_ms = 5000;      // silence after which a waiting client leaves the queue
     int64_t forget_ms = 24 * 3600 * 1000;  // time for which unreachable servers are remembered
     int64_t report_interval_ms = 1000;
-    int64_t grace_ms = 3000;      // time after the start before unknown keys are refused; servers may still arrive
+    int64_t grace_ms = 3000;      // time after the start in which unknown keys may wait, since servers may still arrive
     int64_t remember_ms = 60000;  // time for which settled requests are remembered
     std::function<rpc::Id()> new_id = rpc::RandomId;
   };
   TrackerState(Options options, int64_t now);
 
   Output On(const rpc::Peer& peer, const rpc::Message& message, int64_t now);
-  Output OnUnreachable(const rpc::Peer& peer);  // a message to the peer could not be sent
+  Output OnUnreachable(const rpc::Peer& peer);  // for a peer to which a message could not be sent
   void OnMalformed() { ++malformed_; }
-  Output Tick(int64_t now);  // every 100 ms or so
-  // Says that devices of this key will not come back. Requests for them are refused with `why`, waiting ones too.
+  Output Tick(int64_t now);  // to be called about every 100 ms
+  // Refuses waiting and later requests for devices of this key with `why`, until a server reports such a device again.
   Output FailKey(const std::string& key, const std::string& why, int64_t now);
 
   rpc::StatusReply Status(const std::string& key, int64_t now) const;
@@ -94,7 +94,7 @@ class TrackerState {
     output_.push_back({peer, {request, std::move(body), {}}});
   }
   bool Recovering(int64_t now) const { return now < recovering_until_; }
-  // Returns whether a server that ran before this tracker started may still report.
+  // Returns true if a server that ran before this tracker started may still send its first report.
   bool ServersMayArrive(int64_t now) const { return Recovering(now) || now < started_ + options_.grace_ms; }
   std::vector<rpc::LeaseHolder> Holders(const std::string& key, int64_t now) const;
   rpc::LeaseQueued Explain(const Waiting& waiting, int64_t now) const;

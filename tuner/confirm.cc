@@ -9,13 +9,13 @@
 namespace autotune {
 namespace {
 
-// A turn is one short repeat. Many short turns are better than few long ones, since the median over the turns ignores a
-// turn that meets an interrupt.
-constexpr double kRepeatShare = 0.5;  // length of the repeat, relative to a trial's
-constexpr int kTurnsPerCall = 3;    // turns between two decisions; one job measures them, with each artifact sent once
-constexpr size_t kFewestTurns = 3;  // least number of turns before a clear difference decides
-constexpr double kClearly = 1.05;   // ratio of a clear difference; the noise of one pair is 2 to 3 %
-constexpr double kWorthwhile = 0.995;  // largest ratio of a gain that is worth a change
+// A turn measures each finalist by one short repeat. Many short turns are better than few long ones, since the median
+// over the turns ignores a turn that meets an interrupt.
+constexpr double kRepeatShare = 0.5;   // length of the repeat, relative to a trial's
+constexpr int kTurnsPerCall = 3;       // turns between two decisions; one job measures all of them
+constexpr size_t kFewestTurns = 3;     // least number of turns before a clear difference decides
+constexpr double kClearly = 1.05;      // ratio of a clear difference; the noise of one pair is 2 to 3 %
+constexpr double kWorthwhile = 0.995;  // largest ratio challenger / incumbent that is worth a change
 
 class Turns {
  public:
@@ -34,8 +34,8 @@ class Turns {
     for (size_t i = 0; i < finalists.size(); ++i) verified_[i] = finalists[i].verified;
   }
 
-  // Measures the finalists `who` in `count` further turns. The order is reversed in every other turn, so that a machine
-  // that slows down steadily favours no candidate.
+  // Measures the finalists with the indices `who` in `count` further turns. Reverses their order in every other turn,
+  // so that a machine that slows down steadily favours no candidate.
   Status Take(const std::vector<size_t>& who, int count) {
     std::vector<MeasureItem> items;
     std::vector<std::pair<size_t, size_t>> places;  // finalist and turn of each item
@@ -60,7 +60,7 @@ class Turns {
   size_t turns() const { return turns_; }
   bool Ran(size_t i) const { return !failed_[i] && !costs_[i].empty(); }
   bool Failed(size_t i) const { return failed_[i]; }
-  bool cancelled() const { return cancelled_; }  // true if a stop cancelled a measurement
+  bool cancelled() const { return cancelled_; }  // true: a stop cancelled a measurement
 
   // Returns the ratios challenger / incumbent of their times, one for each turn in which both ran.
   std::vector<double> Ratios(size_t challenger, size_t incumbent) const {

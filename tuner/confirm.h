@@ -17,17 +17,17 @@ enum class Verdict { kOpen, kFaster, kNotFaster };
 // Judges a challenger by the ratios challenger / incumbent, one per turn, as early as possible. From the third turn on,
 // a difference of more than 5 % in every turn decides, since it exceeds the noise of a pair. From the sixth turn on,
 // the sign test of support/statistics.h decides: kFaster if the median is significantly below 1, kNotFaster if it is
-// significantly above 0.995, since a smaller gain is not worth a change. If one of two equally fast candidates is
-// judged after each of twelve turns, the sign test calls it faster in less than 4 of 100 cases.
+// significantly above 0.995, since a smaller gain is not worth a change. If both candidates are equally fast and the
+// challenger is judged after each of twelve turns, the sign test calls it faster in less than 4 of 100 cases.
 Verdict Judge(const std::vector<double>& ratios);
 
 struct Finalist {
   Proposal proposal;
-  bool verified = false;  // true: this run has already found its output right, and does not check it again
+  bool verified = false;  // true: this run has already checked the output, and it was right
 };
 
 struct ConfirmOptions {
-  int max_turns = 12;      // after the last turn, the incumbent wins every comparison that is still open
+  int max_turns = 12;      // most turns; after them, the incumbent wins every open comparison
   MeasureOptions measure;  // options of trials; a turn is a single repeat of half the length
 };
 

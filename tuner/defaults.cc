@@ -34,7 +34,8 @@ std::vector<Point> SeededDraws(const TaskSpace& space) {
   return points;
 }
 
-// Returns the best point of each sketch with the smallest body, best sketches first, then the same of all other points.
+// Returns the points with their bodies made as small as possible: first the best point of each sketch, best sketches
+// first, then all other points.
 std::vector<Point> SmallestBodies(const TaskSpace& space, const std::vector<Point>& points) {
   std::vector<Point> best, others;
   std::unordered_set<int> sketches;

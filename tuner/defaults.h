@@ -7,10 +7,11 @@
 
 namespace autotune {
 
-// Returns at most n schedules, in the order in which to try them. They begin with seeded draws. Three quarters have the
-// best draft scores among bodies that are each at most 0.75 times as large as the previous one, since a build may
-// reject a body whose registers spill. The last quarter are the best draws with the smallest bodies that their sketches
-// have, which builds rarely reject.
+// Returns at most n schedules, in the order in which to try them, chosen from seeded draws. The first schedule has the
+// best draft score. Each further one, up to three quarters of n, has the best draft score among those whose body (the
+// unrolled code) is at most 0.75 times as large as the previous one's, since a build may reject a body whose registers
+// spill. The last quarter are the best draws after their bodies are made as small as possible (WithSmallestBody), which
+// builds rarely reject.
 std::vector<Proposal> DefaultProposals(const TaskSpace& space, int n);
 
 // Returns the candidates in the order in which they are tried. The first one that builds is the default schedule. The

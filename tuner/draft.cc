@@ -1,7 +1,7 @@
 // The analytic draft score: cycles of the cores that target/machine.h describes.
 //
-// The constants below are [fitted] by hand unless a source is named: they make candidates rank as measured on Zen 3 and
-// Zen 5. They have no unit unless one is named.
+// Unless a source is named, the constants below were fitted by hand, so that candidates rank as measured on Zen 3 and
+// Zen 5. Constants without a unit are ratios.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -13,59 +13,67 @@
 namespace autotune {
 namespace {
 
-// ---- Caches: the part of a level that data may fill without being evicted
+// ---- Caches
+// Share of a cache that data may fill without being evicted: of an L1 or L2 cache, and of the L3 cache, which other
+// cores and the rest of the network also use.
 constexpr double kPrivatePart = 0.75;
-constexpr double kSharedPart = 0.5;  // less, since other cores and the rest of the network also use the level
+constexpr double kSharedPart = 0.5;
 // Factor of the traffic if prefetched lines are evicted before they are used: between 1 (none) and 2 (all). The oracle
 // (docs/recordings.md) recorded 1.38 on a Zen 5 for panels of 0.7 MB and an L2 cache of 1 MB.
 constexpr double kEvicted = 1.35;
 constexpr double kLongPiece = 256;   // bytes; longer contiguous pieces are read at full bandwidth
-constexpr double kPieceLoss = 0.5;   // extra traffic for each halving of a piece below kLongPiece
+constexpr double kPieceLoss = 0.5;   // relative extra traffic for each halving of a piece below kLongPiece
 constexpr double kSetConflicts = 6;  // factor of the traffic if rows evict each other from one set of the L1 cache
-// Rows of a panel at a distance of more than kFarRows panel widths cost kFarRowsCost times the traffic: hardware
-// prefetchers do not follow them and load neighbouring lines instead.
+// If the rows of a panel are more than kFarRows panel widths apart, their traffic is multiplied by kFarRowsCost:
+// hardware prefetchers do not follow such rows and load neighbouring lines instead.
 constexpr double kFarRows = 4;
 constexpr double kFarRowsCost = 2;
-constexpr double kTranslations = 1.1;  // factor of the cycles if each row of a panel is in another page (TLB misses)
+constexpr double kTranslations = 1.1;  // factor of the cycles with unpacked panels: each row is in another page (TLB)
 
-// ---- Overlap: part of the shorter of arithmetic and traffic that the longer one does not hide
+// ---- Overlap: share of the shorter of arithmetic and traffic that the longer one does not hide
 constexpr double kExposed = 0.15;           // in a register tile
 constexpr double kExposedFirst = 0.3;       // for the first read of operands, from a farther level
 constexpr double kExposedPrefetched = 0.1;  // for the first read of operands that are prefetched
-constexpr double kPrefetchCost = 1.01;      // factor of the longer one for the prefetch instructions
+constexpr double kPrefetchCost = 1.01;      // factor of the longer one if there are prefetch instructions
 
 // ---- Register tiles
-// Part of a step's loads that its multiply-adds do not hide, since they share the issue width. For example, of two
-// tiles with 24 multiply-adds, 6 x 4 accumulators (10 loads) are faster than 12 x 2 (14 loads) by a tenth.
+// Share of the shorter of a step's loads and multiply-adds that the longer one does not hide, since both share the
+// issue width. For example, a tile of 6 x 4 accumulators (24 multiply-adds, 10 loads) is faster by a tenth than one of
+// 12 x 2 (24 multiply-adds, 14 loads).
 constexpr double kIssue = 0.4;
 constexpr double kLoopCycles = 0.5;     // cycles of an iteration's counter and branch in the loop over k
-constexpr double kStoreCycles = 3;      // cycles to zero an accumulator, for its epilogue, and to store it
+constexpr double kStoreCycles = 3;      // cycles per accumulator for zeroing, epilogue and store
 constexpr double kTileCycles = 30;      // cycles to enter a tile: a mispredicted branch, addresses
-constexpr double kAddresses = 8;        // number of addresses that stay in registers
-constexpr double kAddressCycles = 0.8;  // cycles of each other address in an iteration of the loop over k
+constexpr double kAddresses = 8;        // addresses of clamped rows that stay in registers
+constexpr double kAddressCycles = 0.8;  // cycles per iteration of the loop over k for each address that does not
 constexpr int kFewRegisters = 16;       // vector registers of SSE and AVX2
-// Limits beyond which an unrolled loop over k spills: LLVM then has no register left to load the next operands.
+// An unrolled loop over k spills beyond these limits, since LLVM has no register left to load the next operands.
+// kCrowdedUnroll: unrolled steps. kCrowdedRegisters: registers that must stay free. kCrowdedColumn: rows of a tile of
+// one vector column, on a CPU with few registers.
 constexpr double kCrowdedUnroll = 4, kCrowdedRegisters = 2, kCrowdedColumn = 7;
 
 // ---- Transforms and windows
 constexpr double kTransformCycles = 4;    // cycles per vector: two passes of about two operations
-constexpr double kTilesInFlight = 2;      // unrolled tiles that overlap in the out-of-order window
+constexpr double kTilesInFlight = 2;      // number of unrolled tiles that overlap in the out-of-order window
 constexpr double kWindowTileCycles = 12;  // cycles to enter a tile
 constexpr double kWindowRowCycles = 6, kWindowColumnCycles = 3;  // cycles of an iteration over rows or columns
 constexpr double kGuarded = 1.1;  // factor of the cycles if tiles overshoot: each row or pixel then has a branch
-constexpr double kTailParts = 4;  // a partial last tile costs its size, rounded up to quarters of a tile
-// Extra traffic from memory for each further pixel of a tile, which touches more lines than a core can have misses in
-// flight: if a tile reads all channels of a pixel, and if it reads them in pieces.
+constexpr double kTailParts = 4;  // a partial last tile counts as whole quarters (1 / kTailParts) of a tile
+// Relative extra traffic from memory for each input pixel of a tile after the first. Such a tile touches more lines
+// than a core can have outstanding misses. kWaitsAll: if it reads all channels of a pixel. kWaitsPieces: if it reads
+// the channels in pieces.
 constexpr double kWaitsAll = 0.06;
 constexpr double kWaitsPieces = 0.12;
 
 // ---- Streams and streaming
-// Bandwidth of one stream as a part of that of many streams, and the part that each doubling of the streams adds.
+// Bandwidth of one stream as a share of the bandwidth of many streams, and the share that each doubling of the number
+// of streams adds.
 constexpr double kOneStream = 0.65, kMoreStreams = 0.117;
-constexpr double kStreamingFlops = 8;                                           // operations per cycle
-constexpr double kInsideTraffic = 0.5, kInsideCycles = 0.3, kInsideCost = 1.2;  // for a stage inside its consumer
-constexpr double kTransposeWaits = 0.2;  // extra cycles for stalls of stores without prefetches
-constexpr double kStreamingLoop = 0.05;  // extra cycles if vectors are not unrolled
+constexpr double kStreamingFlops = 8;  // operations per cycle
+// Factors of the traffic, the cycles and the total of a stage that is computed inside its consumer.
+constexpr double kInsideTraffic = 0.5, kInsideCycles = 0.3, kInsideCost = 1.2;
+constexpr double kTransposeWaits = 0.2;  // relative extra cycles of a transpose without prefetches: stores stall
+constexpr double kStreamingLoop = 0.05;  // relative extra cycles of a loop over vectors that is not unrolled
 
 // Returns the number of elements in a vector register.
 double Lanes(const StageModel& s, const Target& target) {
@@ -74,7 +82,7 @@ double Lanes(const StageModel& s, const Target& target) {
 
 double Ceil(double a, double b) { return std::ceil(a / b); }
 
-// Returns the cycles until all tasks are done. The cores run the tasks in whole waves.
+// Returns the cycles until all tasks are done. The cores run the tasks in whole waves of one task per core.
 double Spread(double tasks, double cycles_per_task, const Target& target) {
   const Machine& machine = MachineOf(target);
   double waves = Ceil(tasks, target.num_cores);
@@ -122,14 +130,14 @@ double OverlappedFirst(double a, double b, bool prefetched) {
          (prefetched ? kExposedPrefetched : kExposedFirst) * std::min(a, b);
 }
 
-// Returns true if a register tile may begin a new row of the image. Then each of its rows has an address of its own;
-// within one row of an image, they are one address and offsets.
+// Returns true if a register tile may extend over the end of a row of the image. Each row of such a tile needs an
+// address of its own. The rows of a tile within one row of the image share one address with constant offsets.
 bool CrossesRows(const StageModel& s, double mr) {
   return s.broadcast && s.rows_knob < 0 && s.m_image.row > 0 && s.m_image.row % static_cast<int64_t>(mr) != 0;
 }
 
-// Returns true if each row of a tile has an address of its own: the tile may begin a new row of the image, or tiles
-// overshoot, so that rows are clamped.
+// Returns true if each row of a tile has an address of its own: the tile may extend over the end of a row of the image,
+// or the last tile overshoots, so that its rows are clamped.
 bool HasRowAddresses(const StageModel& s, double covered, double mr) {
   if (!s.broadcast || s.rows_knob >= 0 || mr == 1) return false;
   return CrossesRows(s, mr) || covered != static_cast<double>(s.m);
@@ -213,8 +221,9 @@ double TiledCycles(const StageModel& s, const Decisions& d, const Target& target
   pack(s.location_knob, weights * static_cast<double>(s.panel_sets), panel, n1, !s.n_inside, m1);
   pack(s.rows_knob, k * static_cast<double>(s.m) * bytes * outer, rows, m1, s.n_inside, n1);
   double busy = before + Spread(shape.tasks, task, target);
-  // Adds the time of the first read of an operand, from a farther level than the inner caches that hold it later. It
-  // overlaps with the multiply-adds if the operand is prefetched; the prefetches themselves cost a little.
+  // Adds the time of the first read of an operand, from a farther level than the inner caches that hold the operand
+  // later. If the operand is prefetched, its first read overlaps with the multiply-adds, and the prefetches cost a
+  // little.
   double workers = std::min(shape.tasks, static_cast<double>(target.num_cores));
   auto first = [&](double size, double bandwidth, double tile, int knob) {
     bool ahead = knob >= 0 && d[knob].values[0] > 0;
@@ -247,11 +256,12 @@ double BatchedCycles(const StageModel& s, const Decisions& d, const Target& targ
   const double bytes = static_cast<double>(s.element_bytes);
   const double mo = shape.row_tiles, mr = shape.rows, nr = shape.columns, nv = Ceil(nr, Lanes(s, target));
   const double unroll = shape.terms, k = shape.sum, m = static_cast<double>(s.m), n = static_cast<double>(s.n);
-  // A tile of one vector column and many rows spills if the loop over k is unrolled.
+  // On CPUs with few registers, a tile of one vector column and many rows spills if the loop over k is unrolled.
   bool column = nv == 1 && mr > kCrowdedColumn && unroll > 1 && target.vector_registers <= kFewRegisters;
   if (column || !FitsRegisters(mr * nv, nv, unroll, target)) return std::numeric_limits<double>::infinity();
   double step = StepCycles(mr * nv, mr + nv, unroll, MachineOf(target));
-  // The first row tile reads a panel from a far level, the others from a near one. Each panel reads all rows again.
+  // The first row tile reads a panel from a far level, the others from a near one. For each panel all rows are read
+  // again.
   double points = static_cast<double>(s.tasks ? s.outer / s.tasks : s.outer);
   double far = FirstBandwidth(points * k * n * bytes, target),
          near = Bandwidth(shape.panel_bytes + shape.rows_bytes, target);
@@ -291,19 +301,21 @@ double WindowCycles(const StageModel& s, const Decisions& d, const Target& targe
   double depth = static_cast<double>(s.depth);
   double tile_vectors = hr * wr * nv, taps = shape.sum;
   double row = std::min(wr * columns, (wr - 1) * stride + columns);  // input vectors of a row in use at a time
-  // In a loop over columns the tile must not spill. Unrolled columns keep their common inputs in registers.
+  // A tile must not spill inside the loop over the window's columns. If this loop is partly unrolled, the inputs that
+  // its unrolled columns share stay in registers, too.
   const bool masked = std::fmod(static_cast<double>(s.n), lanes) != 0 && target.vector_registers <= kFewRegisters;
   double needed = tile_vectors + nv + 1;
   if (!whole && columns > 1) needed += (row - 1) * nv + (masked ? 1 : 0);
   if (needed > target.vector_registers) return std::numeric_limits<double>::infinity();
   double in_rows = tall ? (hr - 1) * stride + rows : hr;  // input rows in use at a time
   // The channels of a group are permutations of one vector, and a permutation uses a port of the multiply-adds. If the
-  // loop is unrolled, all permutations come from one load that stays in registers.
+  // loop over these channels is unrolled, all permutations come from one load, which stays in registers.
   bool deep = depth > 1 && chosen(s.depth_knob) == depth;
   double held = row + 1 + (deep ? row * in_rows : 0);
   double excess = std::max(0.0, tile_vectors + held * nv - target.vector_registers);
 
-  // An input is loaded once for all uses in unrolled code, and again in each iteration of a loop; weights once a tile.
+  // Unrolled code loads an input once for all its uses; a loop loads it again in each iteration. Weights are loaded
+  // once per tile.
   double input = nv * (tall ? in_rows : hr * rows) * row * static_cast<double>(s.k) / columns;
   double loads = (deep ? 1 : depth) * input + (s.operands > 1 ? taps * nv : 0);
   double permuted = depth > 1 ? depth * input : 0;

@@ -134,7 +134,7 @@ class FarmMeasurer : public Measurer {
   // The built fp64 program of a task.
   struct Reference {
     rpc::Blob blob;     // null if the program cannot be built
-    std::string error;  // cause, if it cannot
+    std::string error;  // cause of the failed build
   };
 
   // Measures the built items of one task in one job. Items with equal builds share an artifact.

@@ -1,5 +1,7 @@
-// The analytic draft score of GPUs: the number of waves of blocks times the time of a wave. The latter is bound by
-// multiply-adds, by shared memory, or by global memory.
+// The analytic draft score of GPUs. A wave is the blocks of threads that run at the same time. The estimated time is
+// the number of waves times the time of a wave, which is bound by arithmetic, by shared memory, or by global memory.
+//
+// Constants marked [chosen] were set by hand, not measured.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -12,8 +14,8 @@
 namespace autotune {
 namespace {
 
-// Part of the shorter ones of arithmetic, shared memory and global memory that the longest one does not hide [chosen].
-// It is small, so that it only decides between tiles that are otherwise equal: larger tiles use less memory bandwidth.
+// Share of the shorter two of arithmetic, shared memory and global memory that the longest one does not hide [chosen].
+// It is small, so that it only decides between otherwise equal tiles, in favour of those that use less bandwidth.
 constexpr double kExposed = 0.01;
 constexpr double kSectorBytes = 32;     // smallest piece of global memory that is read
 constexpr double kSpareRegisters = 32;  // registers of a thread for addresses and counters; ptxas spills with 24
@@ -21,7 +23,7 @@ constexpr double kMostRegisters = 255;  // most registers of a thread [NVIDIA, C
 constexpr double kRegisterBytes = 4;
 constexpr int64_t kSumBytes = 4;     // size of a sum on tensor cores; operands of the same size are TF32
 constexpr double kBanksBytes = 128;  // one word of each bank of shared memory
-constexpr double kPadded = 1.125;    // factor of the shared memory for tensor cores: rows have 16 bytes of padding
+constexpr double kPadded = 1.125;    // factor of the shared memory for tensor cores: 16 bytes pad rows of 128 bytes
 // Cycles to sum along a row: kCombineCycles for each partial result that a thread adds, and kLastLanesCycles for the
 // last lanes, which one thread adds [chosen: a load from shared memory takes about 30 cycles, an addition 4].
 // kSumBarriers: number of barriers of the sum.
@@ -78,7 +80,7 @@ double TiledSeconds(const StageModel& s, const Decisions& d, const Target& targe
   const double warps = at_once * std::ceil(threads / machine.warp);
   // Independent multiply-adds of a thread hide latency like additional warps.
   const double busy = std::min(1.0, warps * std::sqrt(rows * columns) / machine.latency_warps);
-  // Cycles of a unit for one step of the sum in all blocks that it holds.
+  // Cycles of a compute unit for one step of the sum in all blocks that it holds.
   const double arithmetic = at_once * threads * rows * columns / machine.lanes / busy;
   const double from_shared = at_once * threads * (rows + columns) * bytes / machine.shared_bytes_per_cycle;
   // A row of the m operand in a piece has `step` elements, rounded up to whole sectors. A row of the n operand is as
@@ -124,7 +126,7 @@ double TensorSeconds(const StageModel& s, const Decisions& d, const Target& targ
   const auto [at_once, waves] = *residency;
   // Independent products of a warp hide the latency of tensor cores like additional warps.
   const double busy = std::min(1.0, at_once * warps * std::sqrt(matrices_m * matrices_n) / machine.latency_warps);
-  // Cycles of a unit for one step of the sum in all blocks that it holds.
+  // Cycles of a compute unit for one step of the sum in all blocks that it holds.
   const double products = at_once * tile_m * tile_n / lanes / busy;
   const double from_shared =
       at_once * warps * (matrices_m * kMmaRows + matrices_n * kMmaColumns) * bytes / machine.shared_bytes_per_cycle;
@@ -143,7 +145,8 @@ double TensorSeconds(const StageModel& s, const Decisions& d, const Target& targ
   return (cycles + machine.launch_cycles) / machine.hz;
 }
 
-// Estimates the time of passes over rows. The blocks of threads that a unit holds at a time hide each other's latency.
+// Estimates the time of passes over rows. The blocks of threads that a compute unit holds at a time hide each other's
+// latency.
 double RowsSeconds(const StageModel& s, const Decisions& d, const Target& target) {
   const GpuMachine machine = GpuMachineOf(target);
   const double lanes = static_cast<double>(s.lanes), width = static_cast<double>(s.n),

@@ -22,7 +22,7 @@ struct LocatedTask {
   std::unique_ptr<TuneTask> task;
   TaskSpace space;
   size_t recorded = 0;  // number of candidates in the recording
-  bool fitted = false;  // a constant of the draft score was fitted to these times, so they cannot judge the score
+  bool fitted = false;  // true: unfit to judge the draft score, since one of its constants was fitted to these times
   std::vector<LocatedCandidate> candidates;
 };
 

@@ -9,9 +9,9 @@ namespace autotune {
 
 class MachineState {
  public:
-  // Relative deviation of the reference's time from its median that marks an unusual state. A burst is a series of
-  // calls that is timed as one. The time of a kernel's fastest burst varies by 2 to 3 % while a state lasts, and by 25
-  // % or more between states that matter. Any threshold in between separates them.
+  // Relative deviation of the reference's time from its median above which the state is unusual. The reference's time
+  // varies by 2 to 3 % while a state lasts, and by 25 % or more between states that matter. Any threshold in between
+  // separates them.
   static constexpr double kThreshold = 0.1;
 
   // Adds the reference's time in one more batch. Ignores 0 (the batch had no reference).

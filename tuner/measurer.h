@@ -1,5 +1,6 @@
 // Measurer: builds candidates and has a device time them. The tune loop knows only this interface. FarmMeasurer
-// (tuner/farm_measurer.h) implements it with build workers and the farm; tests simulate it. Not thread-safe.
+// (tuner/farm_measurer.h) implements it with build workers and the farm, RecordedMeasurer (tuner/recorded_measurer.h)
+// with a recording. Not thread-safe.
 #pragma once
 #include <string>
 #include <vector>
@@ -36,7 +37,7 @@ struct Outcome {
 // How each candidate of a call is timed.
 struct MeasureOptions {
   int repeats = 3;
-  int max_repeats = 9;  // limit; repeats go on while the two fastest differ
+  int max_repeats = 9;  // most repeats; they go on while the two fastest differ
   double min_repeat_ms = 15;
   // Bytes that the network touches between two calls of a kernel, which may evict the kernel's weights from the caches.
   // -1: the weights always come from memory.

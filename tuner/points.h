@@ -22,8 +22,8 @@ Point MakePoint(const TaskSpace& space, int sketch, Decisions decisions);
 // Draws uniformly among the sketches, then among the decisions of the sketch.
 Point DrawPoint(const TaskSpace& space, Rng& rng);
 void SortByDraft(std::vector<Point>& points);
-// Returns the product of innermost tiles and unroll factors. The larger it is, the likelier a build rejects the
-// candidate.
+// Returns a measure of the size of the unrolled code: the product of the last values of all decisions, such as
+// innermost tiles and unroll factors. The larger it is, the likelier a build rejects the candidate.
 double UnrolledSize(const Point& point);
 
 // Replays a point. Returns nothing if a step refuses its decisions.

@@ -15,8 +15,8 @@ namespace {
 
 // Least number of candidates for a regression. Without a regression every candidate gets the median time.
 constexpr int kFewest = 8;
-constexpr size_t kFewestToHoldOut = 32;  // a task with fewer candidates holds none of them out
-constexpr float kViable = 0.5F;          // predicted success from which on a candidate counts as working
+constexpr size_t kFewestToHoldOut = 32;  // least number of candidates of a task that holds some of them out
+constexpr float kViable = 0.5F;          // predicted success (0 to 1) from which a candidate counts as working
 
 // Returns true if a candidate with this status has a time, or a lower bound of it.
 bool HasTime(TrialStatus status) { return status == TrialStatus::kOk || status == TrialStatus::kCutOff; }

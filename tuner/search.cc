@@ -12,7 +12,7 @@
 namespace autotune {
 namespace {
 
-constexpr double kHopeless = 6;  // a draft score worse than the best one by this factor is not worth a replay
+constexpr double kHopeless = 6;  // factor on the best draft score above which a point is not worth a replay
 // An algorithm is not worth a trial if its draft score is worse than the best one by more than this factor. The draft
 // score may overrate Winograd's algorithm: it assumes the whole saving by a factor of 4 (for tiles of 4 x 4), minus the
 // transforms. The direct algorithm must be tried in spite of that.
@@ -104,8 +104,8 @@ class Evolutionary : public SearchStrategy {
     chosen.push_back(std::move(proposal));
   }
 
-  // Returns true if an algorithm or sketch with these tries needs no more trials of its own. No one is given up before
-  // the first success of any candidate.
+  // Returns true if an algorithm or sketch with these tries needs no more trials of its own: one of its candidates
+  // succeeded, or enough of them failed. Failures do not count before some candidate of the task has succeeded.
   bool IsSettled(const Tries& tries) const {
     return tries.succeeded || (tries.failures >= kAttempts && !measured_.empty());
   }
@@ -184,9 +184,9 @@ class Evolutionary : public SearchStrategy {
     }
   }
 
-  // Chooses the first of the sketch's points that can be replayed. `points` is sorted by draft score. With `small`,
-  // which is set after a failure, sorts them by the size of the body instead. Then, once any candidate has succeeded,
-  // also leaves out points with an unlikely draft score. Returns false if no point can be replayed.
+  // Chooses the first of a sketch's points that can be replayed. `points` is sorted by draft score. If `small` is true,
+  // which is the case after a failure, prefers small bodies to good draft scores. Once any candidate of the task has
+  // succeeded, it then also leaves out points with an unlikely draft score. Returns false if no point can be replayed.
   bool TakeOne(std::vector<const Point*> points, bool small, std::vector<Proposal>& chosen) {
     if (small) {
       const double limit = kUnlikelyAlgorithm * points.front()->draft;
@@ -287,7 +287,7 @@ class Evolutionary : public SearchStrategy {
                 std::unordered_set<uint64_t>& in_pool) {
     size_t first = pool.size();
     for (auto point = points.begin(); replays > 0 && point != points.end();) {
-      std::vector<const Point*> batch;  // as many points as are missing if all of them are legal
+      std::vector<const Point*> batch;  // as many points as are still needed if all of them are legal
       for (; static_cast<int>(batch.size()) < replays && point != points.end(); ++point) {
         if (point->draft <= kHopeless * points.front().draft && IsOpen(*point) && in_pool.insert(point->hash).second)
           batch.push_back(&*point);

@@ -1,5 +1,5 @@
 // SearchStrategy: chooses the candidates of a task to measure next. Deterministic: the same seed and the same
-// observations give the same proposals. Not thread-safe; runs outside measuring phases.
+// observations give the same proposals. Not thread-safe.
 #pragma once
 #include <memory>
 #include <optional>
@@ -36,8 +36,8 @@ struct Proposal {
   double draft_seconds = 0;
 };
 
-// Finds the point whose replay gives this trace. Returns nothing if the space has no such point, as for traces of older
-// rules.
+// Finds the point whose replay gives this trace. Returns nothing if the space has no such point, for example because
+// older rules made the trace.
 std::optional<Proposal> Locate(const TaskSpace& space, std::string_view alternative, const Trace& trace);
 
 // A point is open until it is proposed, observed or excluded.

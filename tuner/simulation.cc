@@ -48,7 +48,8 @@ class InvertedDraft : public SearchStrategy {
   ClosedPoints closed_;
 };
 
-// Measures for a run, and stores the true time of the schedule with the best measured cost after each trial.
+// Measures the candidates of a run. After each of the given numbers of trials, it stores the true time of the schedule
+// that has the best measured cost so far.
 class Follower : public Measurer {
  public:
   Follower(std::shared_ptr<const RecordedDevice> device, const RecordedMeasurerOptions& options,

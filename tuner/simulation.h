@@ -12,7 +12,7 @@ namespace autotune {
 
 struct SearchVariant {
   std::string name, description;
-  bool worsened = false;  // true: worse on purpose; a valid comparison must rank it last
+  bool worsened = false;  // true: worse on purpose, so that a valid comparison ranks it last
   SearchKind kind = SearchKind::kEvolution;
   SearchFactory make_search;  // null: the search of `kind`
 };

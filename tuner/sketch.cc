@@ -9,7 +9,7 @@
 namespace autotune {
 namespace {
 
-// Fails a check if no tile can be drawn, since rules make only steps that have tiles.
+// Draws a tile. Rules make only steps for which tiles exist, so a step without tiles fails a check.
 Decision Draw(const SampleTile& step, int64_t extent, Rng& rng) {
   return DrawTile(extent, step.n, step.max_inner, step.multiple_of, CoverLimit(extent, false), rng).value();
 }

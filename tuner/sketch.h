@@ -18,10 +18,11 @@ struct Knob {
   std::vector<int64_t> candidates;  // sample_categorical: values; sample_compute_location: depths (-1: at the root)
 };
 
-// How an operand splits a fused index of an image, of one tiled loop, into a row and a column. Its windows slide over
-// the image.
+// A tiled loop may run over all pixels of an image, while an operand is indexed by the row and the column of the pixel.
+// This struct says how the operand splits the loop's index. For each pixel the operand is read in a window, and the
+// windows slide over the image.
 struct ImageModel {
-  int64_t row = 0;  // length of a row; 0: the address is linear in the index
+  int64_t row = 0;  // pixels of a row; 0: all addresses are linear in the index
   // `step`: distance in the operand between the windows of neighbouring rows or columns of the image. `reach`: distance
   // between the first and the last row or column that one window reads.
   int64_t row_step = 1, row_reach = 0, column_step = 1, column_reach = 0;
@@ -35,12 +36,12 @@ struct StageModel {
   //  - kBatched: `outer` matrix products m x n x k. Tiles have two factors: outer and register.
   //  - kTransform: `outer` times m tiles of n channels. k vector operations for each vector of a tile.
   //  - kStreams: m rows. n_knob: columns of a panel. m_knob: panels read side by side.
-  //  - kGpuTiled: `outer` products m x n x k. m_knob, n_knob: elements of a thread. rows_knob, row_knob: threads of a
-  //    block along m and n. k_knob times depth: steps of a piece of the sum, whose operands are in shared memory.
-  //    stages_knob: pieces that are loaded at the same time.
-  //  - kGpuTensor: `outer` products on tensor cores. m_knob times n_knob matrices of 16 x 8 for each warp, rows_knob
-  //  times
-  //    row_knob warps, k_knob pieces of `depth`.
+  //  - kGpuTiled: `outer` products m x n x k. m_knob: rows of a thread. n_knob times `lanes`: columns of a thread.
+  //    rows_knob, row_knob: threads of a block along m and n. k_knob times `depth`: steps of a piece of the sum, whose
+  //    operands are in shared memory. stages_knob: stages of the software pipeline over pieces.
+  //  - kGpuTensor: `outer` products m x n x k on tensor cores. m_knob times n_knob: matrices of 16 x 8 elements for
+  //    each warp. rows_knob: lanes along m, 8 for each warp. row_knob: warps along n. k_knob times `depth`: steps of a
+  //    piece of the sum. stages_knob: as for kGpuTiled.
   //  - kGpuUnbound: m elements, one for each thread, of k steps each.
   //  - kGpuRows: m rows of k pieces of n elements, in passes with `depth` sums. rows_knob: rows of a block of threads.
   //    k_knob: threads along the pieces of a row, each with `lanes` neighbouring elements of a piece. `packed`: threads
@@ -67,26 +68,27 @@ struct StageModel {
     kGpuSums
   } kind = kStreaming;
   // The block that this stage models: for attention the second product, for several passes over rows the last pass.
-  // Empty for a program without blocks to model.
+  // Empty for a block whose body is a whole program, and for kGpuTiled, kGpuTensor and kGpuUnbound.
   Name block;
-  int m_knob = -1, n_knob = -1, k_knob = -1;  // tiles of (outer, middle, register); k: unroll factor
-  int64_t outer = 1, m = 1, n = 1, k = 1;     // iterations; n is the vector dimension, k all reductions together
-  bool n_inside = false;                      // the middle loop over n is inside the middle loop over m
-  bool packed = false;                        // the n operand is repacked into panels of the register tile's width
-  bool broadcast = true;                      // the other operand is broadcast along n (matmul-like), not read along it
+  int m_knob = -1, n_knob = -1, k_knob = -1;  // tiles (outer, middle, register) of m and n; unroll factor of k
+  int64_t outer = 1, m = 1, n = 1, k = 1;     // iterations of loops; n: the vectorized one; k: all reductions together
+  bool n_inside = false;                      // true: the middle loop over n is inside the middle loop over m
+  bool packed = false;                        // true: the n operand is packed into panels as wide as the register tile
+  bool broadcast = true;                      // true: the m operand does not depend on n, as in a matrix product
   int64_t element_bytes = 4;                  // size of a result's element; operands are assumed to have the same size
   double flops = 2;                           // GPUs: operations per point
   // Streaming: totals of all passes and `block`. Attention: totals of the passes. Transforms: write_bytes is the larger
   // of the bytes that they read and write.
   double operations = 0, read_bytes = 0, write_bytes = 0;
-  // Where the stage is computed (streaming; models `consumer`), or where the panels are packed at run time (tiled).
+  // Streaming: where the stage is computed, inside the loops of `consumer`. Tiled: where panels are packed at run time.
   int location_knob = -1;
-  int rows_knob = -1;      // tiled: where the broadcast operand is packed
-  int64_t panel_sets = 1;  // tiled: number of different n operands among the `outer` products
-  // Prefetch distance: in panels (tiled and batched), and in tiles of rows (tiled, streaming, window).
+  int rows_knob = -1;      // tiled: where the m operand is packed at run time
+  int64_t panel_sets = 1;  // tiled: number of different matrices from which n operands of the `outer` products come
+  // Prefetch distances: panel_ahead_knob in panels (tiled, batched), rows_ahead_knob in tiles of rows (tiled,
+  // streaming, window).
   int panel_ahead_knob = -1, rows_ahead_knob = -1;
   int stages_knob = -1;
-  int64_t row_bytes = 0;  // tiled: distance of neighbouring rows of the broadcast operand; 0: unknown
+  int64_t row_bytes = 0;  // tiled: distance of neighbouring rows of the m operand; 0: unknown
   ImageModel m_image;     // tiled: the image that operands split m into
   int consumer = -1;      // index of the stage that reads this stage's result
   int64_t tasks = 0;      // iterations of the parallel loop that the stage is in; 0: it has parallel loops of its own
@@ -95,9 +97,9 @@ struct StageModel {
   int h_knob = -1;                     // tile of the rows (outer, register)
   int row_knob = -1, depth_knob = -1;  // unroll factors over the rows of a window and over channels
   int64_t rows = 1, window_rows = 1, stride = 1, lanes = 1;
-  int64_t columns = 0;        // streaming: columns of an image with `rows` rows; 0: there are fewer loops
-  int64_t depth = 1;          // channels that an output sums over; each is a permutation of the input vector
-  int operands = 1;           // buffers read in an update: 2 with weights
+  int64_t columns = 0;        // streaming: pixels in each of the `rows` rows of an image; 0: there is no image
+  int64_t depth = 1;          // input channels that an output sums over
+  int operands = 1;           // number of buffers that an update reads; 2 with weights
   double epilogue_flops = 0;  // operations per point
   // Window: one task computes all tiles of rows of an image, one after the other.
   bool rows_in_order = false;
@@ -109,7 +111,7 @@ struct StageModel {
 };
 
 struct Sketch {
-  std::string name;     // for people: which rules and variants made it
+  std::string name;     // for people: the rules and the ways that made the sketch
   int alternative = 0;  // index into the task's alternatives
   Trace trace;
   std::vector<Knob> knobs;
@@ -119,14 +121,14 @@ struct Sketch {
 // One decision for each knob.
 using Decisions = std::vector<Decision>;
 
-// Draw decisions from `rng`: by the probabilities of the step if it has some, else uniformly. They need no replay.
+// Draw decisions: by the probabilities of the step if it has some, else uniformly. Drawing needs no replay.
 Decision DrawDecision(const Sketch& sketch, int knob, Rng& rng);
 Decisions DrawDecisions(const Sketch& sketch, Rng& rng);
 // Returns every decision that is one move away from `from`: tiles with another factor, or the other choices. `from`
 // itself is not among them.
 std::vector<Decision> NeighboursOf(const Sketch& sketch, int knob, const Decision& from);
-// Returns a random neighbour of `from`. A knob without neighbours, and one tile in four, is drawn anew instead; that
-// may return `from` itself.
+// Returns a random neighbour of `from`. In one of four cases it draws a new tile instead. It also draws anew if there
+// are no neighbours. A new draw may return `from` itself.
 Decision MutateDecision(const Sketch& sketch, int knob, const Decision& from, Rng& rng);
 // Returns the decisions with each innermost tile and each unroll factor as small as it can be. Middle tiles grow by as
 // much, so that parallel tasks stay about the same. Stages are computed outside the loops of their consumers, whose
@@ -144,7 +146,7 @@ uint64_t HashDecisions(const Sketch& sketch, const Decisions& decisions);
 // slots in the register tile, cache traffic, overshoot of tiles, and balance over cores. Good only for comparing
 // candidates of one task. Infinite if the register tile cannot fit the register file.
 double DraftSeconds(const Sketch& sketch, const Decisions& decisions, const Target& target);
-// The share of one stage for a GPU in this score (gpu_draft.cc).
+// Returns the seconds of one stage on a GPU. They are a part of the draft score (gpu_draft.cc).
 double GpuStageSeconds(const StageModel& stage, const Decisions& decisions, const Target& target);
 
 }  // namespace autotune

@@ -14,15 +14,15 @@ double Level(const Decisions& d, int knob, size_t level) {
 
 double Number(int64_t value) { return static_cast<double>(value); }
 
-// Sets the bytes that a tile reads of both operands, if each term is the product of an element of a row and an element
-// of a column.
+// Sets the bytes that a tile reads from both operands of a product: each term of its sum multiplies an element of a row
+// by an element of a column.
 void AddOperands(StageShape& shape, double element_bytes) {
   shape.panel_bytes = shape.sum * shape.columns * element_bytes;
   shape.rows_bytes = shape.rows * shape.sum * element_bytes;
 }
 
-// Returns the number of rows or columns of an operand that `count` neighbouring windows read. Neighbouring windows are
-// `step` apart. A window has `taps` of them, with `reach` between the first and the last.
+// Returns the number of rows (or columns) of an operand that `count` neighbouring windows read. Neighbouring windows
+// are `step` rows apart. A window reads `taps` rows, and its first and last row are `reach` apart.
 double Touched(double count, int64_t step, int64_t taps, int64_t reach) {
   const int64_t dilation = taps > 1 ? reach / (taps - 1) : 0, apart = std::gcd(count > 1 ? step : 0, dilation);
   if (apart == 0) return 1;
@@ -118,9 +118,10 @@ StageShape TransformShape(const StageModel& s, const Decisions& d) {
   return {.tasks = Number(s.tasks ? s.tasks : s.m), .column_tiles = Pieces(s, d)};
 }
 
-// Returns how often an element of an image stage is computed, on average, if each task of its consumer computes what
-// `positions` consecutive positions of `image` need, of `all`. A task that crosses the end of a row needs all columns
-// of each row that it touches. Rows and columns that the windows of two tasks share are computed for both.
+// Returns how often an element of a stage that makes an image is computed, on average. The consumer has `all` positions
+// in `image`, and each of its tasks computes the elements that `positions` consecutive ones need. A task that crosses
+// the end of a row needs all columns of each row that it touches. Rows and columns that the windows of two tasks share
+// are computed for both.
 double Recomputed(const StageModel& s, const ImageModel& image, double positions, double all) {
   if (image.row == 0 || s.columns == 0) return 1;
   const double width = Number(image.row), height = all / width;

@@ -8,14 +8,15 @@ namespace autotune {
 
 struct StageShape {
   double tasks = 1;  // iterations of the parallel loop that the block is in
-  // The size of a register tile, in elements. `height`: rows of the image in a tile of windows, else 1.
+  // The size of a register tile, in elements. `height`: rows of the image in the tile, for kWindow; else 1.
   double rows = 1, columns = 1, height = 1;
-  double row_tiles = 1, column_tiles = 1;  // register tiles of a task
+  double row_tiles = 1, column_tiles = 1;  // number of register tiles of a task along rows and along columns
   // Rows and columns of one whole result, such as one matrix of a batch, rounded up to whole tiles.
   double all_rows = 1, all_columns = 1;
   double sum = 1;    // terms of a reduction
   double terms = 1;  // unrolled terms of a reduction
-  // Bytes that one register tile reads of the columns' operand and of the rows' operand; 0: there is no such operand.
+  // Bytes that one register tile reads from the operand that depends on columns, and from the one that depends on rows;
+  // 0: there is no such operand.
   double panel_bytes = 0, rows_bytes = 0;
 
   double Tile() const { return rows * columns * height; }
@@ -23,12 +24,12 @@ struct StageShape {
   double Points() const { return tasks * row_tiles * column_tiles * Tile() * sum; }
 };
 
-// The largest number of rows of an image that a run of consecutive pixels touches. Rows have `width` pixels. The first
-// run begins at the first pixel, and each run follows the previous one.
+// Returns the largest number of rows of an image that a run of `pixels` consecutive pixels touches. A row has `width`
+// pixels. The runs follow one another from the first pixel of the image on.
 double ImageRowsOf(double width, double pixels);
 
-// An estimate, unlike the other shapes: it is not compared with the replayed program.
-// How a stage is computed inside its consumer, a tiled stage: in the parallel loop or in a loop over tiles inside it.
+// How a stage is computed inside the loops of its consumer, a tiled stage: in the consumer's parallel loop, or in a
+// loop over tiles inside that loop. These numbers are estimates, which no test compares with the replayed program.
 struct InsideShape {
   double again = 1;  // how often each element is computed, on average
   double tasks = 1;  // parts of the image that the tasks compute in parallel

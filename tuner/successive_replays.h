@@ -23,7 +23,7 @@ class SuccessiveReplays {
   const PrimFunc* func_;
   const Sketch* sketch_;
   Decisions before_;                 // decisions of the previous candidate
-  std::vector<Snapshot> snapshots_;  // one before each of these decisions, up to a decision that was refused
+  std::vector<Snapshot> snapshots_;  // one before each decision in before_, up to the first refused one
 };
 
 }  // namespace autotune

@@ -14,13 +14,13 @@ namespace autotune {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr size_t kFinalists = 5;  // limit; further finalists cost more time than they gain
-// Trials per finalist beyond the first two. They keep a confirmation short, compared with the trials of its task.
+constexpr size_t kFinalists = 5;  // most finalists of a task; more would cost more time than they gain
+// Trials of a task that allow one more finalist than two. So a confirmation is short compared with the task's trials.
 constexpr int kTrialsPerFinalist = 16;
-// Slowdown against a champion's cost up to which a candidate may still win. The champion may have been measured by
-// another run, in another state of the machine.
+// Largest ratio of a candidate's time to the champion's cost with which the candidate may still win. It is large, since
+// the champion may have been measured by another run, in another state of the machine.
 constexpr double kOtherRun = 1.5;
-constexpr double kNearBest = 1.05;  // largest ratio that noise explains if the times are from different machine states
+constexpr double kNearBest = 1.05;  // largest ratio of the times of equally fast candidates from two machine states
 constexpr size_t kDoubtful = 2;     // most second measurements per task and round
 
 // Returns the lower bound in seconds of a candidate that was cut off; 0 for others.
@@ -66,8 +66,8 @@ std::optional<Proposal> TaskState::NextDefault() const {
   return candidates_[next_candidate_];
 }
 
-// Makes a new strategy in each round. Its proposals then depend only on the entries, not on whether this process or an
-// interrupted one measured them.
+// Makes a new search strategy in each round and tells it all entries. So the proposals are the same whether this
+// process or an interrupted one measured the entries.
 std::vector<Proposal> TaskState::Propose(int n, const CostModel* model, const MachineState& machine) {
   uint64_t seed = HashCombine(seed_, static_cast<uint64_t>(report_.records));
   std::unique_ptr<SearchStrategy> search = make_search_ ? make_search_(space_, model, seed)

@@ -34,7 +34,8 @@ class TaskState {
   TaskReport& report() { return report_; }
   const TaskReport& report() const { return report_; }
 
-  // Returns the candidate of a stored schedule; nothing if the schedule comes from another space (older rules).
+  // Returns the candidate of a stored schedule. Returns nothing if the schedule is not in this space, for example
+  // because older rules made it.
   std::optional<Proposal> Find(const Record& record) const;
 
   // Returns the default candidate to measure next: the first one that is not known to fail. Returns nothing once one
@@ -65,8 +66,8 @@ class TaskState {
   double BestSeconds(const MachineState& machine) const;
   TaskProgress Progress(const MachineState& machine, double peak_flops, double rate) const;
 
-  // Returns the candidates that deserve a second measurement: at most two, measured only in an unusual state of the
-  // machine, and close enough to the best time to win. Best first.
+  // Returns the candidates that deserve a second measurement: at most two, best first, which were measured once, in an
+  // unusual state of the machine, and whose times are close enough to the best time to win.
   std::vector<Proposal> Doubtful(const MachineState& machine) const;
 
   // Returns the candidates for the final comparison; fewer than two if there is nothing to compare. `champion` is the
@@ -102,8 +103,8 @@ class TaskState {
   SearchKind search_;
   SearchFactory make_search_;
   TaskReport report_;
-  std::vector<Proposal> candidates_;           // DefaultCandidates, in their order
-  std::vector<std::string> candidate_traces_;  // their texts
+  std::vector<Proposal> candidates_;           // the task's DefaultCandidates, in their order
+  std::vector<std::string> candidate_traces_;  // texts of the traces of candidates_
   size_t next_candidate_ = 0;
   int uploads_ = 0;          // failed uploads of the next candidate
   int64_t lost_round_ = -1;  // the last round that `lost_rounds_` takes into account

@@ -13,11 +13,12 @@ namespace autotune {
 namespace {
 
 constexpr double kCutoff = 3;  // multiple of the best time above which a candidate is cut off
-// A task whose candidates mostly fail to build gets no more trials once its records are this multiple of its trials.
+// A task whose candidates mostly fail to build gets no more trials once its number of records is this multiple of its
+// number of trials.
 constexpr int kMaxRecordsPerTrial = 4;
 constexpr double kConfirmShare = 0.15;  // share of the time budget for confirmations
 constexpr double kNegligible = 0.002;   // share of the network's time below which a task is not confirmed
-// Most candidates of one task in one turn of Pick. The search takes the same time whether it proposes one or eight.
+// Most candidates that a task gets at a time. The search takes as long to propose one candidate as to propose eight.
 constexpr int kMostOfOneTask = 8;
 
 // Returns true if a stop ended the batch. Such a batch is not recorded, so a resumed run repeats all of it.
@@ -80,8 +81,8 @@ class Loop {
 
   // ---- Rounds
 
-  // Runs one round. Returns the task with the most candidates in it; null if no task can be searched any further, or if
-  // a stop ended the round.
+  // Runs one round. Returns the task with the most candidates in the round; null if no task can be searched any
+  // further, or if a stop ended the round.
   Result<const TaskState*> Round() {
     double begin = SteadySeconds();
     std::vector<Planned> plan;
@@ -123,9 +124,9 @@ class Loop {
     return Largest(tasks);
   }
 
-  // Fills `plan`: first with candidates for missing default schedules, most expensive tasks first; then with second
-  // measurements of doubtful times, if the machine is in its usual state; then with proposals of the search, for the
-  // tasks with the largest expected gain. Returns the tasks that were searched.
+  // Fills `plan`. First come candidates for missing default schedules, of the most expensive tasks first. If the
+  // machine is in its usual state, second measurements of doubtful times follow. Proposals of the search, for the tasks
+  // with the largest expected gain, fill the rest. Returns the tasks that were searched.
   std::vector<TaskState*> Plan(std::vector<Planned>& plan) {
     const size_t most = static_cast<size_t>(std::min(options_.batch, options_.trials - report_.trials));
     std::vector<TaskState*> by_share = BySeconds();

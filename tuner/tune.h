@@ -1,7 +1,7 @@
 // Tune: spends a budget of trials on the tasks of a network, in rounds. A round proposes one batch of candidates of
 // several tasks, measures and records them, and trains the cost model. Outcomes are stored before they have any effect.
-// A run with the key of an interrupted run resumes where its records end, and decides as if it had never stopped. Runs
-// on the calling thread.
+// A run with the key of an interrupted run resumes where its records end, and decides as if it had never stopped. Tune
+// returns when the run ends, and calls its observer on the calling thread.
 #pragma once
 #include <atomic>
 #include <functional>
@@ -30,11 +30,11 @@ struct TuneOptions {
   SearchKind search = SearchKind::kEvolution;
   SearchFactory make_search;  // if not null, replaces the strategy of `search`
   std::string run;            // key by which the run resumes (RunKey in records/record.h); empty: it cannot resume
-  bool use_known = true;      // start from the best schedules that the store already has
+  bool use_known = true;      // true: the run starts from the best schedules that the store already has
   MeasureOptions measure;
   double peak_flops = 0;  // the machine's peak in operations per second, for the rooflines of tasks; 0: unknown
-  bool confirm = true;    // measure the best of each task again in turns when the trials are spent (tuner/confirm.h)
-  bool lock_host = true;  // search and training hold the host's lock (support/host_lock.h), shared
+  bool confirm = true;    // true: after the trials, the best candidates of each task are confirmed (tuner/confirm.h)
+  bool lock_host = true;  // true: search and training hold the host's lock (support/host_lock.h), shared
   // Number of tool faults in a row (tuner/trial_fault.h, IsToolFault) after which the run stops with their cause. Once
   // a candidate has worked, only faults of the farm (IsFarmFault) stop it, since the cause of failed builds and loads
   // is then a single task. Rejected, crashing, wrong and slow candidates never stop a run.
@@ -43,8 +43,10 @@ struct TuneOptions {
 
 struct TaskReport {
   const TuneTask* task = nullptr;
-  int trials = 0, records = 0;   // of this run
-  int candidates = 0, good = 0;  // records other than of the default schedule; the good ones ran and were right
+  int trials = 0, records = 0;  // numbers of trials and records in this run
+  // Number of measured candidates of the search, without the default schedule and without faults of the farm; number of
+  // those that ran and were right.
+  int candidates = 0, good = 0;
   // Time of the default schedule, which `compile` would use without records (tuner/defaults.h). 0 if it is not measured
   // yet, or if no candidate for it ran.
   double default_seconds = 0;
@@ -55,16 +57,16 @@ struct TaskReport {
   std::string best_alternative;         // the compute alternative of best_trace
   std::map<TrialStatus, int> failures;  // number of records by status; all other records are ok
   bool exhausted = false;               // true: the space has no more points
-  bool at_roofline = false;             // true: the best time is near the roofline, and the task gets no more rounds
+  bool at_roofline = false;             // true: the best time is near the roofline, so the task gets no more trials
 };
 
 struct TuneReport {
   std::vector<TaskReport> tasks;  // in the order of the argument `tasks`
-  int trials = 0, records = 0;    // of this run, including its part before a resume, without confirmations
+  int trials = 0, records = 0;    // numbers in this run, including its part before a resume, without confirmations
   int resumed_trials = 0;
   double seconds = 0;  // time since this process called Tune
   double search_seconds = 0, measure_seconds = 0;
-  int confirmed = 0, to_confirm = 0;  // number of tasks; set once the trials are spent
+  int confirmed = 0, to_confirm = 0;  // numbers of tasks that are confirmed, and to confirm, once the trials are spent
   bool interrupted = false;
   std::vector<std::string> notes;  // for the user, in the order noticed, without duplicates
   std::map<TrialStatus, std::string> first_error;
@@ -74,8 +76,8 @@ struct TuneReport {
 // with the most candidates in the round.
 using TuneObserver = std::function<void(const TuneReport& so_far, const TaskReport& current)>;
 
-// Version of the code that this program gives to LLVM for a schedule. Increase it with each change of that code, since
-// times in records of other versions may then be wrong.
+// Version of the LLVM code that this program generates for a schedule. Increase it with each change of that code: times
+// in records of other versions may then no longer hold.
 inline constexpr int kCodeGeneratorVersion = 8;
 RecordVersions CurrentVersions();
 

@@ -5,11 +5,11 @@
 namespace autotune::graph {
 namespace {
 
-// NHWC axis i is NCHW axis ToNhwc(4)[i]; with rank 5, NDHWC and NCDHW.
+// Axis i of NHWC is axis ToNhwc(4)[i] of NCHW. Rank 5: the same for NDHWC and NCDHW.
 std::vector<int64_t> ToNhwc(int rank) {
   return rank == 5 ? std::vector<int64_t>{0, 2, 3, 4, 1} : std::vector<int64_t>{0, 2, 3, 1};
 }
-// NCHW axis i is NHWC axis ToNchw(4)[i].
+// Axis i of NCHW is axis ToNchw(4)[i] of NHWC.
 std::vector<int64_t> ToNchw(int rank) {
   return rank == 5 ? std::vector<int64_t>{0, 4, 1, 2, 3} : std::vector<int64_t>{0, 3, 1, 2};
 }
@@ -17,7 +17,7 @@ std::vector<int64_t> OihwToHwio(int rank) {
   return rank == 5 ? std::vector<int64_t>{2, 3, 4, 1, 0} : std::vector<int64_t>{2, 3, 1, 0};
 }
 
-constexpr int64_t kFewChannels = 4;      // fewer channels do not fill the shortest vector of any target
+constexpr int64_t kFewChannels = 4;      // most channels of a result that stays NCHW: one vector of 128 bits of f32
 constexpr int64_t kVectorOfPixels = 16;  // pixels in a row of the output that fill the longest vector of any target
 
 // Every value has up to two forms: `native`, as in the old graph, and, if it may be an image, permuted to NHWC (three
@@ -115,8 +115,8 @@ class LayoutConverter {
   }
 
   // Returns true if a window over an NCHW image stays NCHW. The pixels of a row are then the vectors, and nothing is
-  // transposed. That is better for convolutions to few channels, which do not fill a vector, and for pools without
-  // padding; padding would need a condition per lane.
+  // transposed. This is better for convolutions to few channels, which would not fill long vectors, and for pools
+  // without padding. Padding would need a condition per lane.
   bool StaysChannelsFirst(const Node& node) const {
     const Shape& out = graph_.Spec(node.output).shape;
     if (nhwc_[node.inputs[0]] >= 0 || out.back() < kVectorOfPixels) return false;
@@ -185,7 +185,7 @@ class LayoutConverter {
     ValueId x = node.inputs[0];
     std::vector<int64_t> perm = std::get<TransposeAttrs>(node.attrs).perm;
     const std::vector<int64_t> to_nchw = ToNchw(graph_.Spec(x).rank());
-    if (perm == to_nchw && !IsNhwc(x)) return DefineNhwc(node, Native(x));  // the model's own NHWC
+    if (perm == to_nchw && !IsNhwc(x)) return DefineNhwc(node, Native(x));  // the model itself has the image in NHWC
     if (!IsNhwc(x)) return Keep(node);
     for (int64_t& axis : perm) axis = to_nchw[axis];
     DefineNative(node, builder_.Transpose(nhwc_[x], perm, node.name));

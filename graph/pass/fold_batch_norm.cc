@@ -56,7 +56,8 @@ class BatchNormFolder {
     return constant_[v];
   }
 
-  // x * s + t with s = scale / sqrt(variance + epsilon), t = bias - mean * s, shaped to broadcast along the axis.
+  // Returns x * s + t with s = scale / sqrt(variance + epsilon), t = bias - mean * s, shaped to broadcast along the
+  // axis.
   ValueId FromBatchNorm(const Node& node) {
     const auto& attrs = std::get<BatchNormAttrs>(node.attrs);
     ValueId x = rewriter_.Map(node.inputs[0]);
@@ -94,6 +95,7 @@ class BatchNormFolder {
     return !conv || conv->layout == Layout::kNCHW ? 1 : builder().Spec(v).rank() - 1;
   }
 
+  // Returns true if a multiplication of v by the constant s can move into the weight of the product that makes v.
   bool CanScale(ValueId v, ValueId s) {
     int axis = FoldableAxis(v);
     if (axis >= 0) return PerChannel(builder().Spec(s).shape, builder().Spec(v).shape, axis);
@@ -101,7 +103,7 @@ class BatchNormFolder {
     return node && node->op == Op::kAdd && UsedOnce(v) && IsConstant(node->inputs[1]) && CanScale(node->inputs[0], s);
   }
 
-  // v * s.
+  // Returns v * s. Multiplies the weight of the product that makes v instead, if it can.
   ValueId Scaled(ValueId v, ValueId s, const std::string& name) {
     if (!CanScale(v, s)) return Emit(Op::kMul, {v, s}, name);
     Node node = *Producer(v);  // a copy: the builder's nodes move while it grows
@@ -119,7 +121,7 @@ class BatchNormFolder {
     return builder().Must(node.op, {node.inputs[0], weight}, node.attrs, node.name);
   }
 
-  // v + t.
+  // Returns v + t. If v is itself a sum with a constant, adds t to that constant.
   ValueId Shifted(ValueId v, ValueId t, const std::string& name) {
     const Node* node = Producer(v);
     if (node && node->op == Op::kAdd && UsedOnce(v) && IsConstant(node->inputs[1])) {

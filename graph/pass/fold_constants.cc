@@ -11,7 +11,8 @@ Result<Graph> FoldConstants(const Graph& graph, const PassEnv& env) {
     for (ValueId v : node.inputs) all = all && constant[v];
     constant[node.output] = all;
   }
-  // Builds the graph of all constant nodes. Its outputs are the results that the other nodes or the outputs read.
+  // Builds a graph of all constant nodes. Its outputs are the constant results that other nodes read or that `graph`
+  // returns.
   for (const Node& node : graph.nodes) {
     if (constant[node.output]) continue;
     for (ValueId v : node.inputs) wanted[v] = constant[v];

@@ -9,13 +9,14 @@
 namespace autotune::graph {
 namespace {
 
-constexpr size_t kMostAbsorbed = 64;                 // nodes of a group after it has absorbed producers of its operands
-constexpr int64_t kFewestRows = 8;                   // rows that can be divided among the cores
-constexpr int64_t kLongestRow = 32768;               // elements of a row that a cache holds
-constexpr int64_t kWidestSpread = int64_t{1} << 20;  // bytes from the first to the last row of a head; an L2 cache
-constexpr int64_t kWorthGathering = 16;              // queries per key from which gathering the keys pays off
+constexpr size_t kMostAbsorbed = 64;                 // nodes from which a group absorbs no more producers of operands
+constexpr int64_t kFewestRows = 8;                   // least number of rows, which are divided among the cores
+constexpr int64_t kLongestRow = 32768;               // most elements of a row, so that a cache holds several rows
+constexpr int64_t kWidestSpread = int64_t{1} << 20;  // most bytes from the first to the last row of a head: an L2 cache
+constexpr int64_t kWorthGathering = 16;              // number of queries from which gathering the keys pays off
 
-// Greedy, front to back: each node that is in no group yet begins one, which then grows downwards.
+// Forms the groups greedily, front to back. Each node that is in no group yet begins one, which then grows to the nodes
+// that read its result.
 class Fuser {
  public:
   Fuser(const Graph& graph, bool single)
@@ -53,16 +54,16 @@ class Fuser {
   }
 
  private:
-  // The rows of a group. A value has the shape `full`, or `full` with extent 1 in all dimensions from `first` on, after
-  // a reduction of the rows (-1: there is none yet). Element-wise nodes on both shapes and reductions of rows make one
-  // kernel, which keeps a row in the cache.
-  // A reduction over any other axes may end the element-wise nodes of a group: it computes them where it reads their
-  // elements. `reduced` is its shape, and nodes that join later have that shape.
+  // The rows of a group. A value of the group has the shape `full`. After a reduction of the rows, it may also have the
+  // shape `full` with extent 1 in all dimensions from `first` on (`first` is -1 before such a reduction). Element-wise
+  // nodes on both shapes and reductions of rows make one kernel, which keeps a row in the cache. A reduction over other
+  // axes may join after plain element-wise nodes. It computes these nodes again for each element that it reads.
+  // `reduced` is the shape of its result, which all nodes that join later must have.
   struct Rows {
     bool allowed = false;
     Shape full;
     int first = -1;
-    bool plain = false;  // element-wise nodes so far are cheap, and read elements of the full shape and single numbers
+    bool plain = false;  // true: all nodes so far are plain (IsPlain)
     std::optional<Shape> reduced;
     bool IsReduced(const Shape& shape) const {
       if (first < 0 || shape.size() != full.size()) return false;
@@ -104,7 +105,8 @@ class Fuser {
            });
   }
 
-  // Returns true if the node is a product of computed matrices, of more than one column.
+  // Returns true if the node is a matrix product whose right operand is computed, not constant, and has several
+  // columns.
   bool IsComputedProduct(const Node& node) const {
     return (node.op == Op::kMatmul || node.op == Op::kBatchMatmul) && !graph_.FindConstant(node.inputs[1]) &&
            graph_.Spec(node.output).shape.back() > 1;
@@ -117,9 +119,9 @@ class Fuser {
            std::get<AxisAttrs>(node.attrs).axis + 1 == static_cast<int64_t>(shape.size());
   }
 
-  // Finds attention: the nodes after `tail`, which holds the scores that the product `root` computes. They turn each
-  // row of scores into weights, and end with the product of the weights and a matrix. Returns nothing if there are no
-  // such nodes, or if other nodes read one of their values.
+  // Returns the nodes of attention after `tail`, the scores that the product `root` computes. These nodes turn each row
+  // of scores into weights, and the last one multiplies the weights by a matrix. Returns nothing if there are no such
+  // nodes, or if other nodes read one of their values.
   std::vector<int> AttentionRegion(int root, ValueId tail) const {
     if (!IsComputedProduct(graph_.nodes[root])) return {};
     std::vector<int> region;
@@ -173,8 +175,8 @@ class Fuser {
     return true;
   }
 
-  // Returns true if the node cuts rows out of a tensor and only element-wise nodes read the rows: these read the rows
-  // in place. Examples are the gates of a recurrent cell and the halves of a gated unit.
+  // Returns true if the node cuts rows out of a tensor and only element-wise nodes read these rows. Such readers can
+  // read the rows in the tensor itself. Examples are the gates of a recurrent cell and the halves of a gated unit.
   bool IsReadInPlace(const Node& node) const {
     if (node.op != Op::kSlice || is_output_[node.output] || consumers_[node.output].empty()) return false;
     if (std::get<SliceAttrs>(node.attrs).step.back() != 1) return false;
@@ -185,9 +187,9 @@ class Fuser {
     });
   }
 
-  // Adds the transposes and slices of queries, keys and values that only attention reads. Attention reads their operand
-  // in place if the elements of a query, of a key and of a value are contiguous. The heads of one projection are an
-  // example.
+  // Marks the transposes and slices that make queries, keys and values and that only attention reads, if attention can
+  // read their operands in place. It can if the elements of a query, of a key and of a value are contiguous there, as
+  // in the heads of one projection.
   void ReadOperandsOfAttention(int root) {
     const std::vector<int> region = AttentionRegion(root, graph_.nodes[root].output);
     if (region.empty()) return;
@@ -305,8 +307,8 @@ class Fuser {
   }
 
   // Returns the smallest set of nodes after `tail` that can join the group: no node outside the set reads `tail`, and
-  // other nodes read only the result of the last node in the set. Returns nothing if there is no such set. The nodes
-  // cannot depend on the group through other nodes, since these would then read a value of the group.
+  // nodes outside read only the result of the last node in the set. Returns nothing if there is no such set. No node of
+  // the set depends on the group through nodes outside, since such nodes would have to read a value of the group.
   std::vector<int> NextRegion(ValueId tail, Rows& rows) const {
     constexpr size_t kMaxRegion = 16;
     Rows now = rows;
@@ -350,7 +352,7 @@ class Fuser {
   void EmitGroup(const std::vector<int>& nodes, Rewriter& rewriter) {
     std::set<ValueId> inner;
     for (int n : nodes) inner.insert(graph_.nodes[n].output);
-    // Operands in a canonical order, so that equal kernels become equal tasks.
+    // Brings operands into a canonical order, so that equal kernels become equal tasks.
     std::vector<Node> ordered;
     for (int n : nodes) {
       for (ValueId v : graph_.nodes[n].inputs) AddViews(v, inner, ordered);
@@ -359,7 +361,7 @@ class Fuser {
       if (GetOpInfo(ordered.back().op).commutative && Rank(in[1], inner) < Rank(in[0], inner)) std::swap(in[0], in[1]);
     }
     GraphBuilder body;
-    std::map<ValueId, ValueId> map, viewed;  // viewed: by the view's value
+    std::map<ValueId, ValueId> map, viewed;  // viewed: the parameter that a view reads, by the view's value
     std::vector<ValueId> arguments, constants;
     // The operands of a product are separate parameters, even if they are pieces of one tensor: a schedule copies an
     // operand by its parameter.
@@ -410,9 +412,9 @@ class Fuser {
   }
 
   const Graph& graph_;
-  const bool single_;                     // every node is a group of its own
+  const bool single_;                     // true: every node is a group of its own
   std::vector<int> group_;                // by node; -1: none
-  std::vector<std::vector<int>> groups_;  // nodes in order; the last one's output is the group's
+  std::vector<std::vector<int>> groups_;  // nodes of each group in order; the last node has the group's output
   std::vector<std::vector<int>> consumers_;
   std::vector<bool> is_output_;
   std::vector<bool> read_in_place_;  // by node: slices and transposes that are part of the groups that read them

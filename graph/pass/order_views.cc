@@ -10,7 +10,7 @@ namespace autotune::graph {
 namespace {
 
 struct Cut {
-  Shape shape;  // of the sliced tensor
+  Shape shape;  // shape of the tensor that is sliced
   SliceAttrs attrs;
 };
 
@@ -68,7 +68,7 @@ class ViewOrderer {
  private:
   GraphBuilder& builder() { return rewriter_.builder; }
 
-  // Returns true if one operator alone reads the value, through views, and is a product.
+  // Returns true if only one operator reads the value, directly or through views, and this operator is a product.
   bool FeedsProduct(ValueId v) const {
     while (readers_[v].size() == 1 && readers_[v][0]) {
       const Node& reader = *readers_[v][0];
@@ -88,7 +88,7 @@ class ViewOrderer {
     return Sliced(rewriter_.Map(node.inputs[0]), std::get<SliceAttrs>(node.attrs), node.name);
   }
 
-  // slice(transpose(x)) as transpose(slice'(x)).
+  // Rewrites slice(transpose(x)) as transpose(slice'(x)).
   std::optional<ValueId> Sliced(ValueId v, const SliceAttrs& slice, const std::string& name) {
     const Node* source = builder().graph().Producer(v);
     if (!source || source->op != Op::kTranspose) return std::nullopt;
@@ -124,11 +124,11 @@ class ViewOrderer {
   // Rewrites reshape(transpose(x)) if the reshape only adds or drops dimensions of extent 1.
   std::optional<ValueId> TransposedReshape(ValueId x, const Shape& from, const std::vector<int64_t>& perm,
                                            const Shape& shape, const std::string& name) {
-    std::vector<int64_t> long_axes;  // of x, in the order of the result
+    std::vector<int64_t> long_axes;  // axes of x with several elements, in the order of the transposed tensor
     for (int64_t axis : perm) {
       if (from[axis] != 1) long_axes.push_back(axis);
     }
-    // First all dimensions of extent 1, then the others.
+    // Reshapes x so that all dimensions of extent 1 come first, then transposes.
     const int64_t units = std::count(shape.begin(), shape.end(), 1);
     if (shape.size() - static_cast<size_t>(units) != long_axes.size()) return std::nullopt;
     Shape before(static_cast<size_t>(units), 1);
@@ -150,7 +150,7 @@ class ViewOrderer {
 
   const Graph& graph_;
   Rewriter rewriter_;
-  std::vector<std::vector<const Node*>> readers_;  // by value; null: it is an output
+  std::vector<std::vector<const Node*>> readers_;  // nodes that read each value; null: it is an output
   std::set<ValueId> shared_;                       // new values with more than one reader
 };
 

@@ -15,7 +15,7 @@ class Rewriter {
 
   GraphBuilder builder;
 
-  // The new value for one of the old graph.
+  // Returns the new value for a value of the old graph.
   ValueId Map(ValueId old) {
     if (const Constant* c = from_.FindConstant(old); c && map_[old] < 0) {
       const std::string& name = from_.values[old].name;

@@ -7,7 +7,7 @@
 
 namespace autotune::graph {
 
-// Dimensions [i, i_end) of one shape and [j, j_end) of another that hold the same elements.
+// Dimensions [i, i_end) of one shape and [j, j_end) of another, whose extents have the same product.
 struct ShapeGroup {
   size_t i, i_end, j, j_end;
 };

@@ -25,7 +25,7 @@ std::optional<Shape> Regrouped(Shape operand, const Shape& outer, const Shape& i
   return result;
 }
 
-// Returns the axes of `inner` that hold the elements of `axes` of `outer`; nothing if there are none.
+// Returns the axes of `inner` that together index the same elements as `axes` of `outer`; nothing if there are none.
 std::optional<std::vector<int64_t>> RegroupedAxes(const std::vector<int64_t>& axes, const Shape& outer,
                                                   const Shape& inner) {
   std::vector<int64_t> result;

@@ -10,7 +10,7 @@
 namespace autotune::graph {
 namespace {
 
-constexpr int64_t kLongestWindow = 4096;  // taps per dimension; the search examines each tap
+constexpr int64_t kLongestWindow = 4096;  // most taps per dimension; TapsOnData examines each tap
 
 // A window that slides along one dimension of an image. Its tap t meets position o * stride + t * dilation - before at
 // output o. The data has elements at the positions 0, spacing, 2 * spacing, ... below `extent`, and zeros between them.
@@ -24,11 +24,12 @@ struct Taps {
   int64_t Count() const { return (last - first) / step + 1; }
 };
 
+// Returns true if the tap meets an element of the data at some output.
 bool MeetsData(const Axis& a, int64_t tap) {
   const int64_t start = tap * a.dilation - a.before, room = a.extent - 1 - start;
   if (room < 0) return false;
   const int64_t first = start < 0 ? CeilDiv(-start, a.stride) : 0;
-  // Remainders of positions repeat after `spacing` outputs.
+  // The remainders of the tap's positions modulo `spacing` repeat after `spacing` outputs.
   const int64_t last = std::min({a.out - 1, room / a.stride, first + a.spacing - 1});
   for (int64_t o = first; o <= last; ++o) {
     if ((start + o * a.stride) % a.spacing == 0) return true;
@@ -57,15 +58,15 @@ std::optional<Taps> TapsOnData(const Axis& a) {
 
 size_t FirstSpatial(Layout layout) { return layout == Layout::kNCHW ? 2 : 1; }
 
-// Returns what the window meets along spatial dimension `d` of an image. `image` and `out` are the shapes of the input
-// and of the result.
+// Describes a window along spatial dimension `d` of an image. `image` and `out` are the shapes of the input and of the
+// result.
 template <class WindowAttrs>
 Axis AxisOf(const WindowAttrs& attrs, size_t d, const Shape& image, const Shape& out, int64_t kernel, int64_t spacing) {
   const size_t at = FirstSpatial(attrs.layout) + d;
   return {image[at], spacing, kernel, attrs.strides[d], attrs.dilations[d], attrs.pads[d], out[at]};
 }
 
-// Keeps only these taps of spatial dimension d. The trailing pad shrinks or grows to the need of the last output.
+// Keeps only these taps of spatial dimension d. The trailing pad becomes as large as the last output needs.
 template <class WindowAttrs>
 void Keep(const Axis& a, const Taps& taps, size_t d, WindowAttrs& attrs) {
   const int64_t count = taps.Count(), before = a.before - taps.first * a.dilation;
@@ -173,8 +174,9 @@ class WindowTrimmer {
     return builder().Must(node.op, {x, w}, attrs, node.name);
   }
 
-  // Leaves out averages that count padding. Leaves out pools that would break one of their rules: pads must be shorter
-  // than the window, and with ceil_mode the data after the last window must not fill another one.
+  // Removes taps from a pool, except from averages that count padding. Keeps all taps of a dimension if fewer would
+  // break a rule of pools: pads must be smaller than the window, and with ceil_mode the data after the last window must
+  // not fill another one.
   ValueId Pool(const Node& node) {
     PoolAttrs attrs = std::get<PoolAttrs>(node.attrs);
     const size_t dims = attrs.strides.size();

@@ -56,9 +56,10 @@ class AttentionPlacer {
     return {};
   }
 
-  // Places the passes over rows in their own parallel loops. Other rules place the products.
+  // Places the passes over rows in parallel loops of their own. A pass whose readers are all in one of these loops
+  // joins that loop; any other pass begins a new one. Other rules place the products.
   Status PlaceApart() {
-    if (!epilogue_.empty()) {  // inlines the epilogue, as happens without this rule
+    if (!epilogue_.empty()) {  // inlines the epilogue as InlineRule does in other programs
       const std::vector<BlockView> blocks = s_.Blocks();
       (void)InlineRule(s_, *FindBlock(blocks, epilogue_), 0);
       TRY(FindProducts());
@@ -315,10 +316,10 @@ class AttentionPlacer {
 //     each row: the sum of its exponentials, and the row's scale
 //     values of the rows: n_0, m_1: register tile over (m_2, n_1), scaled as it is written back
 //
-// The register tiles of both products have the same rows. Way 1 packs the keys for the register tile, which is
-// necessary if the elements of one key are contiguous in memory. Way 2 places only the passes and leaves the products
-// to TilingRule. It applies if there are fewer tasks than cores, or if the other ways fail. If a transpose of rows
-// follows, the results are stored in its order.
+// The register tiles of both products have the same rows. Way 0 reads the keys in place. Way 1 packs them for the
+// register tile, which is necessary if the elements of one key are contiguous in memory instead of neighbouring keys.
+// Way 2 places only the passes and leaves the products to TilingRule. It applies if there are fewer tasks than cores,
+// or if the other ways fail. If a transpose of rows follows, the results are stored in its order.
 Status AttentionRule(SketchBuilder& s, const BlockView& block, int way) {
   if (s.Placed() > 0 || block.name != s.Blocks().front().name)
     return Err("the rule for attention takes all blocks or none");

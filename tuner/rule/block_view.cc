@@ -104,8 +104,8 @@ const BlockView* FindBlock(const std::vector<BlockView>& blocks, const Name& nam
 
 namespace {
 
-// Returns true if an operand depends on n but not on this loop. The rows of a register tile along this loop then share
-// its elements.
+// Returns true if an operand depends on n, the last spatial loop, but not on this loop. If the rows of a register tile
+// run along this loop, they share the operand's elements.
 bool SharesColumns(const BlockView& block, const BlockView::Loop& loop) {
   bool shares = false;
   ForEachOperand(block, [&](const Load& load) {
@@ -125,7 +125,7 @@ Roles RolesOf(const BlockView& block) {
   roles.n = block.spatial.back();
   roles.outer.assign(block.spatial.begin(), block.spatial.end() - 1);
   if (roles.outer.empty()) return roles;
-  // Of several equal loops, max_element below finds the innermost.
+  // The search runs from the innermost loop outwards, and of equal loops max_element returns the first one.
   auto worse = [&](const BlockView::Loop& a, const BlockView::Loop& b) {
     return std::pair(SharesColumns(block, a), a.extent) < std::pair(SharesColumns(block, b), b.extent);
   };
@@ -156,8 +156,8 @@ LinearForm FlatIndex(const BlockView& block, const Buffer& buffer, const std::ve
 
 namespace {
 
-// Returns the left sides of the conditions e < 0 of the block's selects that are linear in its iterators. The block
-// reads only where these conditions hold.
+// Writes the conditions of the block's selects as e < 0, and returns each e that is linear in the block's iterators.
+// The block reads only where these conditions hold.
 std::vector<LinearForm> TailsOf(const BlockView& block) {
   std::vector<LinearForm> tails;
   Walk(block.node.As<Block>()->body, nullptr, [&](const Expr& e) {
@@ -175,7 +175,8 @@ std::vector<LinearForm> TailsOf(const BlockView& block) {
 
 bool ReadsOnce(const BlockView& block, const LinearForm& index, const std::set<Name>& repeated) {
   if (index.Rest()) return false;
-  // The iterators are digits of a mixed radix if each one's step is at least the range that the smaller ones reach.
+  // The index is a number in a mixed radix, with the iterators as digits, if the step of each iterator is at least
+  // `reach`, the number of values that the iterators of smaller steps can form. Each element is then read once.
   struct Digit {
     int64_t step, extent;
     Name iter;
@@ -192,7 +193,8 @@ bool ReadsOnce(const BlockView& block, const LinearForm& index, const std::set<N
   for (size_t i = 0; i < digits.size(); ++i) {
     if (digits[i].step < reach) return false;
     reach = digits[i].step * (digits[i].extent - 1) + reach;
-    for (const LinearForm& tail : tails) {  // a condition may end a row before the smaller iterators end
+    // A condition e < 0 with the same steps limits the number that the digits up to this one form.
+    for (const LinearForm& tail : tails) {
       const auto finer = [&](const Digit& digit) { return tail.Coefficient(digit.iter) == digit.step; };
       const auto end = digits.begin() + static_cast<std::ptrdiff_t>(i) + 1;
       if (std::all_of(digits.begin(), end, finer)) reach = std::min(reach, -tail.constant);

@@ -23,8 +23,9 @@ struct BlockView {
   Name name;
   Name writes;  // buffer
   bool writes_output = false;
-  std::set<Name> reads;               // buffers that the block reads, except the buffer that it writes
-  std::vector<Loop> spatial, reduce;  // loops that feed spatial and reduction iterators, outermost first
+  std::set<Name> reads;  // buffers that the block reads, except the buffer that it writes
+  // Loops around the block that feed spatial iterators, and those that feed reduction iterators; outermost first.
+  std::vector<Loop> spatial, reduce;
   bool reduction = false, guarded = false, transcendental = false;
   double flops = 0;           // operations of one instance
   int64_t element_bytes = 4;  // element size of the buffer that the block writes
@@ -41,14 +42,17 @@ const BlockView* FindBlock(const std::vector<BlockView>& blocks, const Name& nam
 // The loops of a reduction, by their roles in a matrix product C[outer, m, n] += A[m, k] * B[k, n]. If no loop has a
 // role, the role's Loop has an empty name and one iteration.
 struct Roles {
-  BlockView::Loop n;                   // the last spatial loop, along which the result is contiguous: vectors
-  BlockView::Loop m;                   // rows of a register tile: the longest other spatial loop that shares columns
+  BlockView::Loop n;  // columns: the last spatial loop, along which the result is contiguous
+  // Rows of a register tile: the longest other spatial loop among those that an operand with columns does not depend
+  // on, since all rows then share its elements; without such a loop, the longest one.
+  BlockView::Loop m;
   std::vector<BlockView::Loop> outer;  // the other spatial loops
   std::vector<BlockView::Loop> k;      // reduction loops; the last one is unrolled
 };
 Roles RolesOf(const BlockView& block);
 
-// Returns the loops as an array, for auto [n, h, w, c] = TRY(Exactly<4>(block.spatial)). An error if there are not N.
+// Returns N loops as an array, for auto [n, h, w, c] = TRY(Exactly<4>(block.spatial)). Returns an error if there are
+// more or fewer loops.
 template <size_t N>
 Result<std::array<BlockView::Loop, N>> Exactly(const std::vector<BlockView::Loop>& loops) {
   if (loops.size() != N) return Err("there are ", loops.size(), " loops, not ", N);
@@ -57,7 +61,7 @@ Result<std::array<BlockView::Loop, N>> Exactly(const std::vector<BlockView::Loop
   return named;
 }
 
-// Iterations returns the product of the loops' extents; Instances does so for all loops around the block.
+// Iterations returns the product of the loops' extents. Instances returns the product for all loops around the block.
 int64_t Iterations(const std::vector<BlockView::Loop>& loops);
 int64_t Instances(const BlockView& block);
 
@@ -66,8 +70,8 @@ bool IsVar(const Expr& e, const Name& var);
 // Returns the row-major index of the element that a load or store of the block accesses, as a sum over the block's
 // iterators. A part of the index that is not linear in the iterators is a separate term.
 LinearForm FlatIndex(const BlockView& block, const Buffer& buffer, const std::vector<Expr>& indices);
-// Returns true only if no two instances read the same element through a load with this index, except instances that
-// differ only in the iterators `repeated`. May return false for such a load.
+// Returns true if it can prove that no two instances of the block read the same element through a load with this index.
+// Instances that differ only in the iterators `repeated` may read the same element.
 bool ReadsOnce(const BlockView& block, const LinearForm& index, const std::set<Name>& repeated = {});
 // Visits the loads of the block, except loads of the buffer that the block writes.
 void ForEachOperand(const BlockView& block, const std::function<void(const Load&)>& visit);

@@ -31,7 +31,7 @@ int64_t LanesInMemory(const BlockView& block, const Target& target) {
     LinearForm index = FlatIndex(block, buffer, indices);
     const int64_t step = index.Coefficient(last.iter);
     index.Add(IndexVar(last.iter), -step);
-    // A value that is the same for all lanes is loaded once, as a scalar.
+    // An operand that is the same for all lanes is loaded as a scalar, and needs no contiguous lanes.
     if (step == 0 && fixed) return;
     fits = fits && step == 1 && CommonFactor(index.ToExpr()) % lanes == 0;
   };
@@ -249,8 +249,8 @@ bool MovesRowsOf(const BlockView& to, const BlockView& from) {
 
 }  // namespace
 
-// The only reader of the result becomes the write-back if it is element-wise with loops of the same extents, or a
-// transpose of rows. Otherwise adds a copy.
+// The only consumer becomes the write-back if it is element-wise with loops of the same extents, or if it transposes
+// rows. Otherwise adds a copy.
 Result<WriteBack> SketchBuilder::MakeWriteBack(const BlockView& block) {
   const std::vector<BlockView> blocks = Blocks();
   const std::vector<const BlockView*> consumers = ConsumersOf(blocks, block);

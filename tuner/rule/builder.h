@@ -23,11 +23,11 @@ namespace autotune {
 inline constexpr int64_t kMaxRows = 14;    // rows of a product
 inline constexpr int64_t kMaxVectors = 4;  // vectors of a row or pixel
 inline constexpr int64_t kMaxUnroll = 8;   // unrolled steps of a reduction
-// Limits of a parallel loop. bench/fork_join.cc measures what a fork costs.
+// Limits of a parallel loop. bench/fork_join.cc measures the cost of a fork.
 inline constexpr int64_t kWorthForking = 16384;  // elements below which a fork costs more than it saves
 inline constexpr int64_t kTasksPerCore = 8;      // enough to balance, few enough to be cheap
 
-// A factor of a split: as many iterations as the loop needs.
+// A factor of a split that follows from the extent of the loop and the other factors.
 inline constexpr int64_t kAuto = Factors::kAuto;
 
 // A number that the search chooses. Steps refer to it by its name, and the draft score refers to it by its knob.
@@ -51,13 +51,13 @@ struct TileOptions {
   int64_t multiple_of = 1;  // the innermost level is a multiple of this
 };
 
-// A reduction loop of which `inner` is unrolled.
+// A reduction loop that is split into two. `inner` is unrolled and has `factor` iterations.
 struct Unrolled {
   Name outer, inner;
   Choice factor;
 };
 
-// Loops, outermost first. Empty names, for loops that do not exist, are left out.
+// Loops, outermost first. An empty name stands for a loop that does not exist, and is left out.
 struct Loops {
   std::vector<Name> list;
   Loops() = default;
@@ -75,22 +75,24 @@ struct Loops {
   }
 };
 
-// The write-back of a reduction's register tile: once the sums are complete, `block` reads the buffer `registers`.
+// The write-back of a reduction's register tile: `block` reads the complete sums from the buffer `registers` and stores
+// the results.
 struct WriteBack {
   Name block, registers;
   double flops = 0;  // operations of one instance; 0: a copy
 };
 
-// A register tile, described by the loops around it and in it.
+// A register tile, described by the loops around it and in it. Its accumulators are initialised before loop `below`,
+// and written back in loop `at`, after the reduction.
 struct RegisterTile {
-  Name at;      // the innermost loop around the whole tile; the write-back is computed there
-  Name below;   // the outermost reduction loop; accumulators are zeroed before it; empty: no reduction
+  Name at;      // the innermost loop around the whole tile
+  Name below;   // the outermost reduction loop; empty: no reduction
   Loops steps;  // reduction loops that are unrolled
   Loops tile;   // the tile's own loops without the loop over lanes
   Name vector;  // the loop over lanes; empty: scalars
   int64_t lanes = 0;
-  // Unrolls the write-back's vectors before its rows. The order does not change the program, but traces in existing
-  // records have it.
+  // True: the write-back's loop over vectors is unrolled before its loop over rows. This order does not affect the
+  // program, but it must stay, since existing records have it in their traces.
   bool vectors_first = false;
 };
 
@@ -104,7 +106,7 @@ class SketchBuilder {
   const Machine& machine() const { return MachineOf(*target_); }
   std::vector<BlockView> Blocks() const { return ViewBlocks(func()); }
 
-  // A rule places a block when it has scheduled it. No other rule gets a placed block.
+  // A rule calls Place for each block that it has scheduled. No other rule gets a placed block.
   bool IsPlaced(const Name& block) const { return placed_.contains(block); }
   size_t Placed() const { return placed_.size(); }  // number of placed blocks
   void Place(const Name& block) { placed_.insert(block); }
@@ -113,14 +115,14 @@ class SketchBuilder {
   void Call(const std::string& part);
   int AddStage(const StageModel& stage);
   // Adds a stage for passes over whole buffers (`stage.block` and `stage.passes`). Fills in the arithmetic and the
-  // traffic of the passes. Also fills in the iterations of the parallel loop around them (`stage.outer`), unless search
-  // chooses that loop (`stage.shares_vectors` is true or `stage.location_knob` is set).
+  // traffic of the passes. Also fills in the iterations of the parallel loop around them (`stage.outer`), unless they
+  // depend on a decision (`stage.shares_vectors` is true or `stage.location_knob` is set).
   int AddPasses(StageModel stage);
   bool IsInTask(const Name& block) const;  // the block is inside a parallel loop
   const std::vector<StageModel>& stages() const { return stages_; }
 
-  // Returns true if the block computes partial results of a reduction: only reductions that are not placed yet read its
-  // results.
+  // Returns true if the block computes partial results of a reduction: its readers are all reductions that are not
+  // placed yet.
   bool IsPartial(const std::vector<BlockView>& blocks, const BlockView& block) const;
 
   // ---- Steps --------------------------------------------------------------------------------------------------------
@@ -163,18 +165,19 @@ class SketchBuilder {
   // Unrolls all loops but the last, which becomes vectors.
   Status Straighten(const Loops& loops);
 
-  // Splits a reduction loop into `parts`. A new block computes the partial sums; the part is its first iterator. The
-  // loop that adds up the parts comes after all loops of the new block. Returns the new block.
+  // Cuts a reduction loop of the block into `parts`. A new block computes the sum of each part; the index of the part
+  // is its first iterator. Behind the loops of the new block, the old block adds up the parts. Returns the new block.
   Result<Name> CutReduction(const BlockView& block, const BlockView::Loop& loop, int64_t parts);
 
   // ---- Choices ------------------------------------------------------------------------------------------------------
   Result<Choice> Choose(const std::string& name, std::vector<int64_t> candidates);
   // Chooses the unroll factor of a reduction loop. All `candidates` must divide its extent.
   Result<Choice> ChooseUnroll(const BlockView::Loop& loop, std::vector<int64_t> candidates);
-  // Chooses where a block is computed, among `depths`. -1: before the nest; k: inside the loop of that depth.
+  // Chooses where a block is computed, among `depths`. -1: before the loops of its consumers. k >= 0: inside the loop
+  // of depth k around all consumers (the outermost has depth 0).
   Result<Choice> ChooseLocation(const Name& block, std::vector<int64_t> depths);
   Result<Tile> ChooseTile(const BlockView::Loop& loop, const TileOptions& options);
-  // Splits the loop into the tile's levels. Its name may have changed since ChooseTile.
+  // Splits `loop` into the tile's levels. It is the loop of ChooseTile, which other steps may have renamed since.
   Status SplitTile(const Name& loop, Tile& tile);
   Status SplitUnrolled(const Name& loop, Unrolled& unrolled);
   Result<Tile> TileLoop(const BlockView::Loop& loop, const TileOptions& options);
@@ -183,14 +186,14 @@ class SketchBuilder {
   // applies them, since no other step may follow them. If none is possible, makes no choice (knob -1).
   Result<Choice> ChoosePrefetches(const std::string& name, const std::vector<Prefetch>& wanted,
                                   std::vector<int64_t> ahead);
-  // Adds prefetches one iteration ahead, without a choice.
+  // Adds the prefetches that the schedule allows, one iteration ahead, without a choice.
   void AddPrefetches(const std::vector<Prefetch>& wanted);
 
-  // Returns the consumer that can be computed in the block's loops. If there is none, adds a block that copies the
-  // result, and returns the copy.
+  // Returns the write-back of the block: its only consumer, if that can be computed in the block's loops. Otherwise
+  // adds a block that copies the result, and returns this one.
   Result<WriteBack> MakeWriteBack(const BlockView& block);
-  // Computes the write-back at the tile, keeps the accumulators in registers, initialises them, and unrolls all loops.
-  // Places both blocks.
+  // Moves the write-back into loop `tile.at`, keeps the accumulators in registers, initialises them, unrolls the tile's
+  // loops, and vectorizes the loop over lanes. Places both blocks.
   Status MakeRegisterTile(const BlockView& block, const WriteBack& out, const RegisterTile& tile);
   // MakeRegisterTile without the write-back: initialises the accumulators, unrolls, and vectorizes.
   Status ZeroAndStraighten(const Name& block, const Name& below, const Loops& steps, const Loops& tile,
@@ -200,7 +203,7 @@ class SketchBuilder {
   Result<Sketch> Finish() &&;
 
  private:
-  // Returns the prefetches that the schedule allows.
+  // Returns those of the prefetches that the schedule allows.
   std::vector<Prefetch> Possible(const std::vector<Prefetch>& wanted) const;
   Result<Choice> Sample(Step step, int64_t extent, std::vector<int64_t> candidates);
 
@@ -215,9 +218,10 @@ class SketchBuilder {
 
 // Returns the lanes of a vector of the block's elements; 1 if the target has no vectors.
 int64_t LanesOf(const BlockView& block, const Target& target);
-// Like LanesOf, if all elements that the block accesses along its last loop are such vectors in memory; else returns 1.
+// Returns LanesOf if, along the block's last loop, each access is either to whole, aligned vectors in memory or a load
+// of one scalar for all lanes. Otherwise returns 1.
 int64_t LanesInMemory(const BlockView& block, const Target& target);
-// Returns the number of elements in 128 bits, the shortest vector of all targets. Fewer elements stay scalars.
+// Returns the number of elements in 128 bits, the shortest vector of all targets.
 int64_t ShortestVector(const BlockView& block);
 // Returns the number of elements of a vector along n columns; 0 (scalars) for a single column. A narrow n gets the
 // shortest vector that holds all of it, so that the fewest lanes overshoot.

@@ -7,22 +7,25 @@
 namespace autotune {
 namespace {
 
-constexpr int64_t kWorthColumns = 16384;    // elements below which a register tile is as fast
+constexpr int64_t kWorthColumns = 16384;    // least elements summed per row; with fewer, a register tile is as fast
 constexpr int64_t kNarrowest = 64;          // least columns of a task: a few contiguous cache lines
 constexpr int64_t kWidest = 4096;           // most columns of a task: their accumulators stay in the L1 cache
-constexpr int64_t kCacheShare = 2;          // share of the L1 cache for a part whose columns several rows use: 1 / 2
+constexpr int64_t kCacheShare = 2;          // 1 / share of the L1 cache for elements that several rows of a product use
 constexpr int64_t kColumnTasksPerCore = 1;  // contiguous columns are more important than balance
-constexpr int64_t kUnroll = 4;              // unrolled vectors
+constexpr int64_t kUnroll = 4;              // most unrolled vectors
 constexpr int64_t kSparedVectors = 4;       // registers that are not used for accumulators
 constexpr int64_t kRowsOfPart = 8;          // least rows of a part; with fewer, adding up the parts costs too much
-constexpr int64_t kFewColumns = 256;  // most columns whose sums fit registers; other rules place partial sums of these
+constexpr int64_t kFewColumns = 256;        // most columns whose sums fit registers
 // Most elements of a column that are added to an accumulator at once. Eight broadcasts and kUnroll accumulators leave
-// kSparedVectors of the 16 registers of AVX2. kMostRows is measured on AVX2 only.
+// kSparedVectors of the 16 registers of AVX2.
 constexpr int64_t kMostSteps = 8;
-constexpr int64_t kFewestPieces = 4;  // [chosen] least iterations of a loop whose last one is peeled
-constexpr int64_t kMostRows = 8;      // most rows of a product; each is a pass over the accumulators
+constexpr int64_t kFewestPieces = 4;  // least iterations of a loop whose last, partial iteration is peeled
+// Most rows of a product, measured on AVX2 only. Each row is a pass over the accumulators.
+constexpr int64_t kMostRows = 8;
 
-// The loops of sums of columns. Each row of `rows` uses all elements of the operand that depends on the columns.
+// The loops of sums of columns, by role. `columns` is the last spatial loop. The operand that depends on the columns
+// does not depend on the loops `rows`: each of their iterations uses all its elements. `elements` counts iterations of
+// all loops.
 struct ColumnRoles {
   BlockView::Loop columns;
   std::vector<BlockView::Loop> rows, outer, sums;
@@ -65,6 +68,7 @@ Status CheckColumns(const SketchBuilder& s, const BlockView& view) {
   const ColumnRoles r = ColumnRolesOf(view, s.target());
   const bool product = view.reads.size() > 1;
   if (r.columns.extent < (product ? ShortestVector(view) : r.lanes)) return Err("the columns do not fill a vector");
+  // Other rules keep such partial sums in registers.
   if (r.columns.extent <= kFewColumns && s.IsPartial(s.Blocks(), view))
     return Err("other rules combine the block's partial sums");
   if (r.columns.iter.empty() || !IsVar(store->indices.back(), r.columns.iter)) return Err("columns are not contiguous");
@@ -93,7 +97,7 @@ int64_t StepsOf(const ColumnRoles& r) {
   return 2 * even > kMostSteps || length < kFewestPieces * kMostSteps ? even : kMostSteps;
 }
 
-// Returns the number of columns of a task. There are as few tasks as keep all cores busy.
+// Returns the number of columns of a task: as many as still give every core a task, within the limits above.
 int64_t ColumnsOfTask(const ColumnRoles& r, const Target& target) {
   const int64_t wanted = CeilDiv(kColumnTasksPerCore * target.num_cores, Iterations(r.outer));
   int64_t widest = kWidest;
@@ -103,8 +107,8 @@ int64_t ColumnsOfTask(const ColumnRoles& r, const Target& target) {
   return std::min(CeilDiv(each, r.lanes), CeilDiv(r.columns.extent, r.lanes)) * r.lanes;
 }
 
-// Returns the number of parts into which the outermost reduction is cut. It is a divisor of the extent, at least as
-// large as needed to give each core a task, and at most twice as large. 1 if there is none or none is needed.
+// Returns the number of parts into which the outermost reduction is cut: a divisor of its extent that gives each core
+// at least one task, and at most two. Returns 1 if no cut is needed or no divisor fits.
 int64_t PartsOfColumns(const ColumnRoles& r, const Target& target) {
   const int64_t rows = r.sums.front().extent, wanted = CeilDiv(target.num_cores, Iterations(r.outer));
   for (int64_t parts = wanted; wanted > 1 && parts <= std::min(2 * wanted, rows / kRowsOfPart); ++parts) {
@@ -141,10 +145,9 @@ Status PlaceColumns(SketchBuilder& s, const BlockView& block) {
 }  // namespace
 
 // Places reductions over outer dimensions whose elements are used once: column sums and global pooling. A register tile
-// would read a few columns at a time, and only one cache line of each row. This rule adds some whole rows
-// at a time to accumulators in the cache, so that each row is read in order. It also places the product of a few rows
-// with a matrix that is computed at run time: each row of the matrix, times a number, is added to the accumulators of
-// all rows.
+// would read a few columns at a time, and only one cache line of each row. This rule adds a few rows at a time to
+// accumulators in the cache, so that each row is read in order. It also places the product of a few rows with a matrix
+// that is computed at run time: each row of the matrix, times a number, is added to the accumulators of all rows.
 //
 //   parallel over (outer loops, c_0)
 //     rows, c_1 in vectors: sums = 0

@@ -12,10 +12,12 @@ using Loop = BlockView::Loop;
 constexpr int64_t kShortestRow = 64;      // elements; for shorter rows one thread per result is as fast
 constexpr int64_t kMostInRegisters = 32;  // most elements of an intermediate row in one thread's registers
 constexpr int64_t kMostCombined = 32;     // most partial results that one thread adds up, unrolled
-constexpr int64_t kMostThreads = 512;     // most threads of a block; a unit holds four blocks, which hide barriers
-constexpr int64_t kFewestSteps = 2;       // least vectors of a thread, so that their loads overlap
-constexpr int64_t kMostLanes = 64;        // most contiguous sums; with more, the reduction is over columns
-constexpr int64_t kFewDivisors = 8;       // threads per row; if no divisor gives that many, powers of two are used
+// Most threads of a block. A compute unit holds four such blocks, and one computes while another waits at a barrier.
+constexpr int64_t kMostThreads = 512;
+constexpr int64_t kFewestSteps = 2;  // least vectors of a row per thread, so that their loads overlap
+constexpr int64_t kMostLanes = 64;   // most lanes that sum a row; with more, the block sums columns instead of rows
+// Least number of threads per row. If no divisor of the row is as large, numbers of threads are powers of two.
+constexpr int64_t kFewDivisors = 8;
 // Rows of a block of threads; a block has at most 64 threads along z [NVIDIA, CUDA C++ programming guide].
 const std::vector<int64_t> kRows = {1, 2, 4, 8, 16};
 
@@ -26,11 +28,11 @@ struct RowMap {
   int64_t pieces = 1;        // pieces of a row, each of X * lanes elements
   int64_t x = 1, lanes = 1;  // X; lanes
   Choice y, rows;            // T; number of rows of a block of threads
-  bool whole = true;         // no thread has an element beyond the row
+  bool whole = true;         // true: no thread has an element beyond the end of the row
   int64_t Width() const { return x * lanes; }
 };
 
-// Returns true if a reduction reads what no other reduction computed: elements of the row, not partial results.
+// Returns true if the block is a reduction that reads elements of the row: a buffer that no reduction has written.
 bool ReadsElements(const std::vector<BlockView>& blocks, const BlockView& block) {
   return block.reduction && std::any_of(block.reads.begin(), block.reads.end(), [&](const Name& buffer) {
            return std::none_of(blocks.begin(), blocks.end(),
@@ -210,8 +212,8 @@ class RowTiler {
     return {};
   }
 
-  // Schedules the combination of partial results. If there is a vector for each of the X threads, these threads combine
-  // them. One thread of a row combines the last few.
+  // Schedules a block that combines partial results. If it has a result for each lane of the X threads, these threads
+  // run it. Otherwise one thread of each row does.
   Status PlaceCombining(const BlockView& block, const std::vector<Name>& loops) {
     const std::vector<Loop> columns = ColumnsOf(block);
     const std::vector<Name> sums(loops.begin() + std::ssize(columns), loops.end());
@@ -243,8 +245,9 @@ class RowTiler {
     return {};
   }
 
-  // Each thread keeps its elements of a row in registers, if they fit. Elements of a longer row are in shared memory,
-  // or if they do not fit there either, in global memory (and in the L2 cache).
+  // Chooses the memory of intermediate results. Each thread keeps its elements of a row in registers, if they fit.
+  // Elements of a longer row are in shared memory or, if they do not fit there either, in global memory (and so in the
+  // L2 cache).
   Status SetScopes(const std::vector<BlockView>& now) {
     for (const BlockView& block : now) {
       if (block.writes_output || Holds(registers_, block.writes)) continue;
@@ -281,7 +284,7 @@ class RowTiler {
   const size_t depth_;                   // number of loops over rows
   RowMap map_;
   bool in_registers_ = false, shared_ = false;  // intermediate rows are in registers, or in shared memory; else global
-  int64_t kept_ = 0;                            // bytes of the intermediate rows of one row
+  int64_t kept_ = 0;                            // bytes of all intermediate results of one row
   std::vector<Name> sums_, copies_;             // blocks that compute each thread's sums; blocks that copy these
   std::vector<Name> registers_;                 // buffers that will be in registers
   std::vector<std::pair<Name, LoopKind>> threads_;
@@ -289,9 +292,10 @@ class RowTiler {
 
 }  // namespace
 
-// Softmax, layer normalization, sums of rows on a GPU: all passes over a row are one kernel, which reads the row from
-// memory once and writes it once. The threads of a block share one row or a few. A thread has the same elements in all
-// passes, in vectors of 16 bytes, and keeps its intermediate results in registers. Sums are combined in shared memory.
+// Places passes over rows on a GPU: softmax, layer normalization, sums of rows. All passes are one kernel, which reads
+// a row from memory once and writes it once. The threads of a block share one row or a few. A thread has the same
+// elements in all passes, in vectors of 16 bytes, and keeps its intermediate results in registers. Sums are combined in
+// shared memory.
 //
 //   blocks over rows_0; threads z over rows_1
 //     threads (y, x): registers = 0; steps, lanes: registers += elements; shared[y, x, lanes] = registers

@@ -5,7 +5,7 @@
 namespace autotune {
 namespace {
 
-// Least number of vectors [chosen]. With fewer, one thread per element is better than one thread per vector.
+// Least number of vectors, chosen by hand. With fewer, one thread per element is better than one thread per vector.
 constexpr int64_t kFewestVectors = 16384;
 const std::vector<int64_t> kThreads = {128, 256, 512};  // candidates for the threads of a block
 
@@ -17,8 +17,8 @@ bool IsPlain(const BlockView& block) {
 
 }  // namespace
 
-// Element-wise blocks on a GPU: one thread for each vector of 16 bytes. With 4 bytes per thread, the loads of a unit's
-// threads are not enough to keep memory busy.
+// Element-wise blocks on a GPU: one thread for each vector of 16 bytes. With 4 bytes per thread, the threads of a
+// compute unit have too few loads in flight to keep memory busy.
 //
 //   blocks over f_0; threads x over f_1; the vectors of all loops together are f
 Status GpuStreamingRule(SketchBuilder& s, const BlockView& block, int) {

@@ -10,15 +10,17 @@ namespace {
 
 using Loop = BlockView::Loop;
 
-constexpr int64_t kFewestSteps = 16;    // [chosen] steps of a sum; a shorter one is as fast in one thread
-constexpr int64_t kMostRows = 8;        // [chosen] most rows of a product; a thread has a sum for each
-constexpr int64_t kMostCombined = 32;   // [as of gpu_rows.cc] most partial sums that one thread adds up, unrolled
-constexpr int64_t kMostUnrolled = 8;    // [chosen] steps whose loads a thread has in flight
-constexpr int64_t kFewestUnrolled = 4;  // [chosen] if no divisor is as large, the last steps have guards
-constexpr int64_t kMostThreads = 512;   // [as of gpu_rows.cc] most threads of a block
-constexpr int64_t kFewestOfPart = 64;   // [chosen] least steps of a part; with fewer, adding up the parts costs more
+// These numbers are chosen by hand, not measured. kMostCombined and kMostThreads are the same in gpu_rows.cc.
+constexpr int64_t kFewestSteps = 16;   // least steps of a sum; a shorter sum is as fast in one thread
+constexpr int64_t kMostRows = 8;       // most rows of a product; a thread has an accumulator for each
+constexpr int64_t kMostCombined = 32;  // most partial sums that one thread adds up, unrolled
+constexpr int64_t kMostUnrolled = 8;   // most steps whose loads a thread has in flight
+// Least unrolled steps. If no divisor of the length is as large, the last steps of the sum have guards.
+constexpr int64_t kFewestUnrolled = 4;
+constexpr int64_t kMostThreads = 512;  // most threads of a block
+constexpr int64_t kFewestOfPart = 64;  // least steps of a part; with fewer, adding up the parts costs too much
 
-// The loops of sums along memory's slower dimensions. Neighbouring results are neighbours in memory, and so are the
+// The loops of a reduction over outer dimensions. Neighbouring results are neighbours in memory, and so are the
 // elements that they sum.
 struct SumRoles {
   Loop columns;
@@ -27,7 +29,7 @@ struct SumRoles {
   int64_t Results() const { return columns.extent * Iterations(outer); }
 };
 
-// Returns the roles, or why the block has none.
+// Returns the roles of the block's loops, or an error that says why the block is no such reduction.
 Result<SumRoles> SumRolesOf(const BlockView& view) {
   const Store* store = view.node.As<Block>()->body.As<Store>();
   if (!view.reduction || view.spatial.empty() || view.reduce.empty() || view.guarded || !store)
@@ -95,8 +97,8 @@ class SumTiler {
   }
 
  private:
-  // Chooses the threads along columns and steps, and the steps that a thread unrolls. If divisors of the length give
-  // enough threads, no thread has a step beyond the end.
+  // Chooses the numbers of threads along columns and along steps, and how many steps a thread unrolls. Prefers divisors
+  // of the length, with which no thread has a step beyond the end.
   Status ChooseThreads() {
     std::vector<int64_t> x = {8, 16, 32};
     std::erase_if(x, [&](int64_t n) { return n > 8 && n / 2 * lanes_ >= roles_.columns.extent; });
@@ -118,7 +120,7 @@ class SumTiler {
     return {};
   }
 
-  // Gives each thread of a block a partial sum in registers, which another block copies to where all threads see it.
+  // Gives each thread a partial sum in registers, and adds a copy of the partial sums for the other threads to read.
   Status ShareSteps() {
     const std::vector<BlockView> before = s_.Blocks();
     auto [piece, unrolled, thread] = TRY(s_.Split(steps_, {kAuto, unroll_, y_}));
@@ -148,7 +150,7 @@ class SumTiler {
     return std::any_of(roles_.rows.begin(), roles_.rows.end(), [&](const Loop& row) { return row.iter == loop.iter; });
   }
 
-  // Schedules the sums of the threads' partial sums, by the first threads of each block.
+  // Schedules the block that adds up the threads' partial sums. The threads (x, 0) of each block of threads run it.
   Status PlaceCombining(const BlockView& sum) {
     auto [columns, x, lane] = TRY(s_.Split(sum.spatial.back().var, {kAuto, x_, lanes_}));
     Loops outer, rows;
@@ -167,7 +169,8 @@ class SumTiler {
     return {};
   }
 
-  // Moves a block of partial sums into the blocks of threads: the sums themselves, or their copy to shared memory.
+  // Moves the computation of the partial sums (`sums` is true), or their copy to shared memory, into the loop over
+  // blocks of threads.
   Status PlacePartial(const Name& block, bool sums) {
     const std::vector<BlockView> blocks = s_.Blocks();
     const BlockView* view = FindBlock(blocks, block);
@@ -239,8 +242,8 @@ class SumTiler {
   std::vector<std::pair<Name, LoopKind>> threads_;
 };
 
-// Returns the number of parts of the sums, each for other blocks of threads, so that all threads of the GPU have work.
-// It divides the length. 1: no parts are needed, or there is no such number.
+// Returns the number of parts into which the sums are cut, so that all threads of the GPU have work. Different blocks
+// of threads compute the parts. The number divides the length. It is 1 if no parts are needed or no number fits.
 int64_t PartsOf(const SumRoles& roles, int64_t length, int64_t lanes, const Target& target) {
   const double busy = static_cast<double>(target.num_cores) * GpuMachineOf(target).threads;
   const int64_t threads = CeilDiv(roles.Results(), lanes) * std::min(kMostCombined, length);
@@ -252,16 +255,16 @@ int64_t PartsOf(const SumRoles& roles, int64_t length, int64_t lanes, const Targ
 
 }  // namespace
 
-// Sums of long columns with few results: column sums, global pooling, sums of whole tensors (after their sums in lanes)
-// and products of few rows. One thread for each result would leave most of a GPU idle. So the threads of a block share
-// the steps of neighbouring results. Neighbouring threads read neighbouring vectors.
+// Places long sums over outer dimensions with few results: column sums, global pooling, products of few rows, and the
+// combination of lanes in the sum of a whole tensor. One thread for each result would leave most of a GPU idle. So the
+// threads of a block share the steps of neighbouring results. Neighbouring threads read neighbouring vectors.
 //
 //   blocks over (outer loops), c_0
 //     threads (y, x): registers = 0; steps: rows, lanes: registers += elements; shared[y, rows, x, lanes] = registers
 //     threads (x): sums over y; the element-wise epilogue
 //
-// In the first way, the sums are cut into parts if there are too few blocks of threads; another kernel adds up the
-// parts. In the second way they are not cut.
+// In way 0, the sums are cut into parts if there are too few blocks of threads, and another kernel adds up the parts.
+// In way 1 they are not cut.
 Status GpuSumsRule(SketchBuilder& s, const BlockView& block, int way) {
   SumRoles roles = TRY(SumRolesOf(block));
   const int64_t length = Iterations(block.reduce), lanes = LanesInMemory(block, s.target());

@@ -12,8 +12,8 @@ namespace {
 constexpr int64_t kMostSteps = 32;  // most steps of a piece of the sum, whose operands are in shared memory
 
 // The levels of one loop of the product: blocks, threads of a block, elements of a thread. The elements of a thread are
-// groups of contiguous lanes. Groups of neighbouring threads are contiguous, so that a warp accesses contiguous memory.
-// So the groups of one thread are not.
+// groups of contiguous lanes. The groups of neighbouring threads are side by side, so that a warp accesses contiguous
+// memory. Therefore the groups of one thread are apart.
 struct Cut {
   Name block, group, thread, lane;
   Choice threads, groups;
@@ -25,7 +25,7 @@ struct Operand {
   int64_t lanes = 1;  // elements that a thread copies at once
 };
 
-// Returns true if the block reads several elements of one buffer for each element, as Winograd's transforms do.
+// Returns true if the block reads several elements of one buffer for each result, as Winograd's transforms do.
 bool ReadsSeveral(const BlockView& block) {
   std::map<Name, int> loads;
   ForEachOperand(block, [&](const Load& load) { ++loads[load.buffer->name]; });
@@ -92,9 +92,9 @@ class Tiler {
     return extent % lanes == 0 ? lanes : 1;
   }
 
-  // Splits the sum into pieces: a piece has as many innermost loops as are short enough, and a part of the next loop.
-  // The innermost steps of a piece are contiguous, as many as a vector has lanes, so that one load reads their
-  // operands.
+  // Splits the sum into pieces. A piece has whole innermost loops, as many as have at most kMostSteps steps together,
+  // and a part of the next loop. The innermost steps of a piece are contiguous, as many as a vector has lanes, so that
+  // one load reads their operands.
   Status CutSum() {
     size_t whole = r_.k.size();
     int64_t inside = 1;
@@ -124,7 +124,8 @@ class Tiler {
     return {};
   }
 
-  // Splits the loop into its levels. Leaves out numbers of threads and groups if half of them already cover the loop.
+  // Splits the loop into its levels. Leaves out candidates for the numbers of threads and of groups of which half would
+  // already cover the loop.
   Result<Cut> CutLoop(const BlockView::Loop& loop, std::vector<int64_t> threads, std::vector<int64_t> groups,
                       int64_t lanes) {
     auto too_many = [&](int64_t n) { return n > 1 && n / 2 >= loop.extent; };
@@ -158,8 +159,8 @@ class Tiler {
     return {};
   }
 
-  // Returns how many elements a thread can copy at once: a vector if they are also contiguous and aligned in memory,
-  // else 1.
+  // Returns how many elements a thread can copy at once: a vector if the elements are contiguous and aligned both in
+  // the copy and in the operand, else 1.
   Result<int64_t> LanesOfCopy(const Name& copy) const {
     const std::vector<BlockView> blocks = s_.Blocks();
     const BlockView* view = FindBlock(blocks, copy);
@@ -262,9 +263,9 @@ class Tiler {
 
 }  // namespace
 
-// A product in tiles. Each block of threads computes a tile of the result, and each thread keeps a part of the tile in
-// registers. The operands of a piece of the sum are copied to shared memory, which all threads of the block read. After
-// Volkov and Demmel, "Benchmarking GPUs to tune dense linear algebra" (2008).
+// Places a product in tiles. Each block of threads computes a tile of the result, and each thread keeps a part of the
+// tile in registers. The operands of a piece of the sum are copied to shared memory, which all threads of the block
+// read. After Volkov and Demmel, "Benchmarking GPUs to tune dense linear algebra" (2008).
 //
 //   blocks over (outer loops, m_0, n_0)
 //     registers = 0

@@ -14,14 +14,14 @@ constexpr int64_t kBanksBytes = 128;  // one word of each bank of shared memory 
 constexpr int64_t kWordBytes = 4;
 const std::vector<int64_t> kThreads = {4, 8, 16};  // threads of a block along a tile's rows
 
-// The operand whose contiguous elements belong to different rows of the result.
+// The transposed operand: its contiguous elements belong to different rows of the result.
 struct Turned {
   Name buffer;
   Loop along;           // the loop along which the operand is contiguous
   size_t position = 0;  // of that loop among the block's loops
 };
 
-// Returns the only such operand, or why there is none.
+// Returns the transposed operand of the block, or an error that says why there is not exactly one.
 Result<Turned> TurnedOperand(const BlockView& block) {
   const Block* node = block.node.As<Block>();
   const Store* store = node->body.As<Store>();
@@ -48,9 +48,10 @@ Result<Turned> TurnedOperand(const BlockView& block) {
 
 }  // namespace
 
-// Transposes on a GPU: tiles pass through shared memory. So a warp reads contiguous memory and writes contiguous
-// memory. Otherwise one of the two would touch a sector for each element. Rows of a tile lie one bank apart, so that
-// neither rows nor columns conflict. After Ruetsch and Micikevicius, "Optimizing Matrix Transpose in CUDA" (2009).
+// Places transposes on a GPU. Tiles pass through shared memory, so that a warp both reads and writes contiguous memory.
+// Otherwise its reads or its writes would touch a sector for each element. Each row of a tile is shifted by one bank
+// against the row before it, so that accesses to neither rows nor columns conflict. After Ruetsch and Micikevicius,
+// "Optimizing Matrix Transpose in CUDA" (2009).
 //
 //   blocks over (outer loops, m_0, n_0)
 //     threads (y, x): columns n_1 = y, y + Y, ...; row x: shared = operand
@@ -74,7 +75,7 @@ Status GpuTransposeRule(SketchBuilder& s, const BlockView& block, int) {
   const std::vector<BlockView> blocks = s.Blocks();
   const BlockView* copy = FindBlock(blocks, tile);
   if (!copy || copy->spatial.size() < 2) return Err("the copy of the operand has fewer than two dimensions");
-  std::optional<int64_t> dim;  // of the tile, along which the operand is contiguous
+  std::optional<int64_t> dim;  // dimension of the tile along which the operand is contiguous
   ForEachOperand(*copy, [&](const Load& load) {
     const LinearForm index = FlatIndex(*copy, load.buffer, load.indices);
     for (size_t i = 0; i + 1 < copy->spatial.size(); ++i) {

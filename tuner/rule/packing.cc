@@ -33,19 +33,19 @@ void CountIterators(const Block& block, const Load& operand, const Name& iter, i
   }
 }
 
-// Returns the index of the packing block's first loop whose iterator has several values. It is the same for all choices
-// of the block's location. Returns 0 if there is no such loop around the copied vectors.
+// Returns the index of the packing block's first loop whose iterator has several values, which is the same wherever the
+// block is computed. Returns 0 if there is no such loop around the copied vectors.
 size_t FirstShared(const SketchBuilder& s, const Name& packing, const std::vector<Name>& loops, bool panels_inside) {
   const std::vector<BlockView> blocks = s.Blocks();
   const std::vector<Iter>& iters = FindBlock(blocks, packing)->node.As<Block>()->iters;
-  const size_t first = panels_inside ? 1 : 0;  // the panels' loop was moved inward
+  const size_t first = panels_inside ? 1 : 0;  // iterator of the first loop; 0, the panels', has moved inward
   for (size_t i = 0; i + 1 < loops.size() && first + i + 1 < iters.size(); ++i) {
     if (const int64_t* extent = AsInt(iters[first + i].extent); !extent || *extent > 1) return i;
   }
   return 0;
 }
 
-// Returns the number of rows of a packed panel; 0: not constant. A row is a vector of columns.
+// Returns the number of rows of a packed panel; 0: not constant. A row of a panel has one element of each column.
 int64_t RowsOfPanel(const SketchBuilder& s, const Name& packing) {
   const std::vector<BlockView> blocks = s.Blocks();
   const std::vector<Iter>& iters = FindBlock(blocks, packing)->node.As<Block>()->iters;
@@ -77,7 +77,7 @@ std::optional<ColumnOperand> FindColumnOperand(const PrimFunc& func, const Block
       operand->dim = static_cast<int>(plain - load.indices.begin());
     }
   });
-  // A condition may keep the load in bounds. Then a copy without the condition would read out of bounds.
+  // A select may keep the load in bounds. A copy by iterators has no such condition, and would read out of bounds.
   unfit |= operand && operand->by_iterators && HasSelect(view);
   return unfit ? std::nullopt : operand;
 }
@@ -159,7 +159,8 @@ Result<Choice> PlacePacked(SketchBuilder& s, const Name& packing, int64_t deepes
     TRY(s.Order({loops, squares, row, within}));
     unrolled = row, vector = within;
   } else if (panels_inside) {
-    // Packs all panels of a row before the next row. So it reads whole rows, not pieces at a distance of pages.
+    // Moves the loop over panels inward, so that the copy reads whole rows of the operand, one after the other. Panel
+    // by panel, it would read short pieces that lie pages apart.
     std::rotate(loops.begin(), loops.begin() + 1, loops.end());
     TRY(s.Order({loops, vector}));
     auto [vectors, within] = TRY(s.Split(vector, {kAuto, lanes}));
@@ -169,8 +170,8 @@ Result<Choice> PlacePacked(SketchBuilder& s, const Name& packing, int64_t deepes
   TRY(s.Do(PadBlock{.block = packing}));
   TRY(s.Do(Vectorize{.loop = vector}));
   TRY(s.Unroll(unrolled));
-  // Parallelizes the loops down to the first one with several iterations; those before it, such as a batch of one, give
-  // the cores nothing to share. Inside another parallel loop they stay serial.
+  // Fuses the loops down to the first one with several iterations into a parallel loop, since loops of one iteration,
+  // such as a batch of one, give the cores nothing to share. Inside another parallel loop it stays serial.
   loops.resize(FirstShared(s, packing, loops, panels_inside) + 1);
   TRY(s.Parallel(loops));
   return at;

@@ -9,7 +9,7 @@
 
 namespace autotune {
 
-inline constexpr int64_t kWorthPacking = 12;  // least number of rows that must read a column packed at run time
+inline constexpr int64_t kWorthPacking = 12;  // least number of rows for which columns are packed at run time
 
 // The operand B, whose subscripts use n but not m.
 struct ColumnOperand {
@@ -20,7 +20,7 @@ struct ColumnOperand {
   // convolution; or the block reads only a piece of the buffer.
   bool by_iterators = false;
   int rank = 0, dim = 0;    // rank of the copy, and the dimension of n in it
-  bool transposed = false;  // the reduction's last iterator is its contiguous dimension
+  bool transposed = false;  // true: the operand is contiguous along the last reduction iterator
 };
 
 // The operand A, whose subscripts use m and the last reduction iterator k, but not n. k is its contiguous dimension.

@@ -14,9 +14,9 @@ namespace {
 using Loop = BlockView::Loop;
 
 constexpr double kMostLanesLeft = 64;    // most lanes that are combined without a loop; topi/reduce.cc makes at most 48
-constexpr int64_t kTaskElements = 8192;  // elements of a task for which the cost of starting it is negligible
+constexpr int64_t kTaskElements = 8192;  // elements of a task that is long compared with the cost of starting it
 constexpr int64_t kRowsPerCore = 4;      // least rows per core for balance; with fewer, rows are cut
-constexpr int64_t kPartsPerCore = 4;     // parts per core of sums that are cut
+constexpr int64_t kPartsPerCore = 4;     // parts per core if rows are cut
 constexpr int64_t kRegisterColumns = 256;  // most columns of a row whose accumulators may be registers
 constexpr int64_t kSparedRegisters = 4;    // vector registers that are not used for accumulators
 constexpr int64_t kRowUnroll = 4;          // unrolled vectors of a wide row
@@ -58,7 +58,8 @@ Pass PassOf(const BlockView& block, const std::vector<Name>& loops, size_t depth
   return pass;
 }
 
-// Vectorizes the columns of a block that is no reduction. Returns the loop over vectors that stays a loop, or no name.
+// Vectorizes the columns of a block that is no reduction. Returns the loop over vectors, or an empty name if the
+// columns fit one vector.
 Result<Name> VectorizeColumns(SketchBuilder& s, const Loop& columns, int64_t lanes) {
   if (columns.extent == 1) return Name();
   if (columns.extent <= lanes) {
@@ -79,8 +80,9 @@ Status PlaceSums(SketchBuilder& s, const BlockView& block, const Pass& pass, boo
   }
   const int64_t lanes = LanesOf(block, s.target()), extent = pass.columns.back().extent;
   TRY(s.Order({pass.sums, pass.columns}));
-  // Columns whose sums fit registers become one vectorized loop: as many whole vectors as fit, then a shorter one. They
-  // are not split, since a guard must not index registers.
+  // Up to kRegisterColumns columns become one vectorized loop, which lowering cuts into whole vectors and a shorter
+  // last one. This loop is not split here, since a split may add a guard, and sums under a guard cannot be in
+  // registers.
   Name vector = extent > 1 ? pass.columns.back().var : Name(), unrolled;
   if (extent > kRegisterColumns) {
     auto [pieces, vectors, within] = TRY(s.Split(vector, {kAuto, kRowUnroll, lanes}));
@@ -93,16 +95,16 @@ Status PlaceSums(SketchBuilder& s, const BlockView& block, const Pass& pass, boo
   }
   if (!unrolled.empty()) TRY(s.Unroll({zero.end()[-2], unrolled}));
   if (block.reduce_length <= static_cast<double>(kMaxUnroll)) TRY(s.Unroll(pass.sums));
-  // Only whole vectors may index register buffers, so accumulators in lanes can be in registers. The elements of a row
-  // cannot, since loops with tails read them one by one.
+  // Register buffers can only be accessed in whole vectors. So accumulators in lanes can be in registers. The elements
+  // of a row cannot, since the tails of loops read them one by one.
   if (local && Iterations(pass.columns) == extent &&
       CeilDiv(Iterations(pass.columns), lanes) + kSparedRegisters <= s.target().vector_registers)
     TRY(s.Do(SetScope{.buffer = block.writes, .scope = Scope::kRegister}));
   return {};
 }
 
-// Prefetches the next row, in a later pass that reads the current row again. The first pass over a row is bound by
-// memory, and the other passes do not use memory. `vectors` has the loop over vectors of each block, if there is one.
+// Prefetches the next row in a pass that reads the current row again. The first pass over a row is bound by memory,
+// while later passes find the row in a cache. `vectors` has the loop over vectors of each block, if there is one.
 void AskForNextRow(SketchBuilder& s, const std::vector<BlockView>& blocks, const std::vector<Name>& vectors,
                    const Name& row) {
   std::set<Name> read, written;
@@ -118,8 +120,9 @@ void AskForNextRow(SketchBuilder& s, const std::vector<BlockView>& blocks, const
   for (const auto& [buffer, prefetch] : again) s.AddPrefetches({prefetch});
 }
 
-// Returns the number of rows of a task: at most kTaskElements elements, and so few that each core has kTasksPerCore
-// tasks. A task consists of whole iterations of an outer loop, since rows are known to be independent only then.
+// Returns the number of rows of a task. A task has at most kTaskElements elements, and each core has at least
+// kTasksPerCore tasks. A task consists of whole iterations of an outer loop, since only then are its rows known to be
+// independent of those of other tasks.
 int64_t RowsOfTask(const std::vector<Loop>& outer, int64_t columns, const Target& target) {
   const int64_t most =
       std::min(kTaskElements / std::max<int64_t>(1, columns), Iterations(outer) / (kTasksPerCore * target.num_cores));
@@ -136,9 +139,9 @@ bool IsRead(const std::vector<BlockView>& blocks, const BlockView& block) {
          std::any_of(consumers.begin(), consumers.end(), [](const BlockView* c) { return !c->reduction; });
 }
 
-// Returns true if all readers of the block's results read whole vectors of them, or equal parts of vectors. A register
-// buffer has no finer units, and a part of 3 lanes could begin in one vector and end in the next. Neither can it be
-// read with a stride.
+// Returns true if the results of the block can be in a register buffer: their readers read them in whole vectors or in
+// equal parts of vectors, and not with a stride. A part of 3 lanes, for example, could begin in one vector and end in
+// the next.
 bool IsReadInVectors(const std::vector<BlockView>& blocks, const BlockView& block, size_t depth, int64_t lanes) {
   const std::vector<const BlockView*> consumers = ConsumersOf(blocks, block);
   return std::all_of(consumers.begin(), consumers.end(), [&](const BlockView* consumer) {
@@ -153,7 +156,7 @@ bool IsReadInVectors(const std::vector<BlockView>& blocks, const BlockView& bloc
   });
 }
 
-// Returns the number of elements of the widest pass over a row.
+// Returns the number of elements that the widest pass over a row computes or sums.
 int64_t WidestPass(const std::vector<BlockView>& blocks, size_t depth) {
   int64_t widest = 1;
   for (const BlockView& block : blocks) {
@@ -247,7 +250,7 @@ int64_t PartsOf(const SketchBuilder& s, const std::vector<BlockView>& blocks) {
   const int64_t elements = Instances(first),
                 rows = elements / first.spatial.back().extent / static_cast<int64_t>(first.reduce_length);
   for (size_t i = 1; i < blocks.size(); ++i) {
-    if (2 * Instances(blocks[i]) > elements) return 1;  // several passes: a row stays where it is
+    if (2 * Instances(blocks[i]) > elements) return 1;  // several passes read the elements, so rows stay whole
   }
   const int64_t wanted = CeilDiv(kPartsPerCore * s.target().num_cores, rows);
   return std::max<int64_t>(1, std::min(wanted, elements / rows / kTaskElements));

@@ -1,5 +1,5 @@
-// The list of sketch rules, and the contract of a rule. A rule is one function in a file of its own and one line in the
-// list; docs/adding.md shows how to write one. Thread-safe.
+// The list of sketch rules, and the contract of a rule. A rule is one function and one line in the list; docs/adding.md
+// shows how to write one. Thread-safe.
 #pragma once
 #include "tuner/rule/builder.h"
 #include "tuner/rule/sum_parts.h"
@@ -15,16 +15,16 @@ using SketchRule = Status(SketchBuilder& s, const BlockView& block, int way);
 // RULE(function, ways): in this order, each rule gets all blocks that it can place.
 // clang-format off
 #define AUTOTUNE_SKETCH_RULES(RULE)                                                                           \
-  RULE(ProgramsRule, 1)  /* blocks with loops of their own: sorting, elimination */                            \
-  RULE(ScatterRule, 1)   /* serial updates at computed places or along an axis */                                 \
+  RULE(ProgramsRule, 1)  /* blocks with loops of their own: sorting, elimination */                           \
+  RULE(ScatterRule, 1)   /* serial updates at computed indices or along an axis */                            \
   RULE(AttentionRule, 3) /* two products with passes over rows between them */                                \
   RULE(InlineRule, 1)    /* element-wise blocks disappear into their consumers */                             \
   RULE(WinogradRule, 1)  /* all stages of a Winograd convolution */                                           \
   RULE(RowsRule, 1)      /* several passes over independent rows: one parallel loop, all blocks inside */     \
   RULE(WindowRule, 2)    /* windows that slide over each channel alone: depthwise convolution, pooling */     \
-  RULE(ColumnsRule, 1)   /* reductions over outer dimensions, of elements used once */                        \
-  RULE(LanesRule, 2)     /* rest of a reduction in lanes: few rows, cut into parts */                         \
-  RULE(StreamsRule, 1)   /* few rows times constants, at the speed of memory */                               \
+  RULE(ColumnsRule, 1)   /* column sums and other reductions over outer dimensions */                         \
+  RULE(LanesRule, 2)     /* sums of few long rows, in lanes: rows are cut into parts */                       \
+  RULE(StreamsRule, 1)   /* products of few rows with many constants, bound by memory */                      \
   RULE(TilingRule, 6)    /* other reductions: multi-level tiling with a register tile, packed operands */     \
   RULE(StreamingRule, 1) /* everything else: parallel, vectorized, chunked; or computed at its consumer */
 
@@ -34,8 +34,8 @@ using SketchRule = Status(SketchBuilder& s, const BlockView& block, int way);
   RULE(TensorCoresRule, 1 + kWaysToCut)   /* products whose operands tensor cores multiply */                        \
   RULE(GpuRowsRule, 1)                    /* passes over rows: one kernel, whose blocks of threads share rows */     \
   RULE(GpuSumsRule, 2)                    /* few results of long sums: the threads of a block share the steps */     \
-  RULE(GpuTilingRule, 1 + kWaysToCut)     /* products: tiles in shared memory, parts of them in registers */         \
-  RULE(GpuTransposeRule, 1)               /* tiles through shared memory, so that both sides are contiguous */       \
+  RULE(GpuTilingRule, 1 + kWaysToCut)     /* other products: tiles in shared memory, results in registers */         \
+  RULE(GpuTransposeRule, 1)               /* transposes: tile by tile, through shared memory */                      \
   RULE(GpuStreamingRule, 1)               /* element-wise blocks: a thread for each vector */                        \
   RULE(UnboundRule, 1)                    /* everything else: a thread for each element of the result */
 // clang-format on

@@ -13,9 +13,11 @@ namespace {
 
 using Loop = BlockView::Loop;
 
-constexpr int64_t kDeepestProducer = 2;  // number of a reduction's loops inside which its operand may be computed
-// Candidates for the vectors per iteration, and for the prefetch distance of a transpose in tiles. With streaming
-// stores the tiles follow the rows, and a tile further ahead may be beyond the end of the row.
+// Number of outermost loops of a reduction inside which its operand may be computed.
+constexpr int64_t kDeepestProducer = 2;
+// Candidates for the unrolled vectors of an iteration, and for the prefetch distance of a transpose in tiles, without
+// and with streaming stores. With streaming stores, tiles follow rows, and a tile further ahead is often beyond the end
+// of the row.
 const std::vector<int64_t> kUnrolledVectors = {1, 2, 4}, kTilesAhead = {0, 1, 4}, kStreamedTilesAhead = {0, 1};
 
 // Returns true if iterators i and i + 1 of the block are neighbouring subscripts in every buffer that it reads or
@@ -53,8 +55,8 @@ bool CopiesRows(const BlockView& view) {
   return accesses == 2 && contiguous && SideBySide(view, rank - 2);
 }
 
-// Returns the loop along which an operand is contiguous, if it is another loop than the last one, along which the
-// result is contiguous. Else returns -1.
+// Returns the index of the loop along which an operand is contiguous, if this is not the last loop, along which the
+// result is contiguous. Otherwise returns -1.
 int CrossLoop(const BlockView& view) {
   const Block& block = *view.node.As<Block>();
   if (view.spatial.empty() || view.spatial.size() != block.iters.size()) return -1;
@@ -245,8 +247,8 @@ StageModel StreamingModel(const BlockView& block) {
   return model;
 }
 
-// Moves a block into the loops of a tiled reduction, if that reduction alone reads it. Returns the loops of the block,
-// unchanged if the block cannot move.
+// Lets the search move a block into the loops of the reduction that alone reads its result, if this reduction is
+// already placed. Returns the current loops of the block.
 Result<std::vector<Loop>> MoveToReduction(SketchBuilder& s, const BlockView& block, StageModel& model) {
   const std::vector<BlockView> blocks = s.Blocks();
   std::vector<const BlockView*> consumers = ConsumersOf(blocks, block);
@@ -268,8 +270,9 @@ Result<std::vector<Loop>> MoveToReduction(SketchBuilder& s, const BlockView& blo
 
 }  // namespace
 
-// Places blocks without data reuse. The outer loops are fused and parallel; the last loop is vectorized. The operand of
-// a tiled reduction (a padded copy of its input) may also be computed inside the loops of the reduction.
+// Places blocks without data reuse. The outer loops are fused and parallel; the last loop is vectorized. Transposes go
+// tile by tile. The operand of a tiled reduction (a padded copy of its input) may also be computed inside the loops of
+// the reduction.
 Status StreamingRule(SketchBuilder& s, const BlockView& block, int) {
   if (block.reduction) return Err("the block is a reduction");
   const int64_t lanes = LanesOf(block, s.target());
@@ -286,7 +289,8 @@ Status StreamingRule(SketchBuilder& s, const BlockView& block, int) {
     if (TransposeTiler(s, block, loops, across).Fits())
       return s.TryAll([&](SketchBuilder& to) { return tile(to, true); }) ? Status() : tile(s, false);
   }
-  // If pixels have fewer elements than a vector, fuses them with the next loop, along which they are contiguous.
+  // If a pixel has fewer elements than a vector, fuses the loop over its elements with the loop over the pixels of a
+  // row, whose elements are contiguous.
   if (loops.size() > 1 && loops.back().extent < lanes && CopiesRows(block)) {
     const Loop pixel = loops.back();
     loops.pop_back();

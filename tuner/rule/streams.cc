@@ -7,7 +7,7 @@
 namespace autotune {
 namespace {
 
-constexpr int64_t kMaxStreamedRows = 4;        // most rows; each row is one use of an element from memory
+constexpr int64_t kMaxStreamedRows = 4;        // most rows of the product; each row uses every constant once
 constexpr int64_t kWorthStreaming = 64 << 10;  // bytes of constants below which a register tile is as fast
 // Candidates for the number of panels that are read at the same time, and for their widths in vectors.
 const std::vector<int64_t> kPanels = {1, 2, 3, 4, 6, 8}, kPanelVectors = {1, 2, 4};
@@ -17,7 +17,7 @@ std::vector<int64_t> UpTo(std::vector<int64_t> values, int64_t limit) {
   return values;
 }
 
-// Returns the matrix of constants if its subscripts use only n and reduction loops; else nothing.
+// Returns the matrix of constants if the block is a product of a few rows with it; else nothing.
 std::optional<ColumnOperand> StreamedOperand(const SketchBuilder& s, const BlockView& block, const Roles& r) {
   const int64_t rows = r.m.extent;
   const double bytes = static_cast<double>(block.element_bytes * r.n.extent) * block.reduce_length;

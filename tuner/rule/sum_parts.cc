@@ -10,15 +10,17 @@ namespace {
 
 using Loop = BlockView::Loop;
 
-constexpr int64_t kTileResults = 64 * 64;  // [chosen] results of a block of threads that uses shared memory well
-constexpr int64_t kBlocksPerUnit = 2;      // [chosen] blocks that a compute unit needs to hide latencies
-constexpr int64_t kFewestSteps = 64;       // [chosen] least steps of a part; with fewer, adding up costs more
-constexpr int64_t kFewerParts = 4;         // [chosen] ratio of the numbers of parts of the two ways
-constexpr int64_t kThreads = 128;          // [chosen] most threads of a block that adds up parts
-constexpr int64_t kMostUnrolled = 8;       // [as of gpu_sums.cc] parts whose loads a thread has in flight
+// These numbers are chosen by hand, not measured.
+constexpr int64_t kTileResults = 64 * 64;  // results of a block of threads that uses shared memory well
+constexpr int64_t kBlocksPerUnit = 2;      // blocks of threads that a compute unit needs to hide latencies
+constexpr int64_t kFewestSteps = 64;       // least steps of a part; with fewer, adding up the parts costs too much
+constexpr int64_t kFewerParts = 4;         // ratio of the numbers of parts in ways 1 and 2
+constexpr int64_t kThreads = 128;          // most threads of a block that adds up parts
+constexpr int64_t kMostUnrolled = 8;       // most parts whose loads a thread has in flight
 
-// Returns the number of parts of the longest loop of the block's sum: as many as give every compute unit work, or
-// fewer. 1: the results alone are enough work, the sum is too short, or no such number divides it.
+// Returns the number of parts into which the longest loop of the block's sum is cut: as many as give every compute unit
+// work, or kFewerParts times fewer if `fewer` is true. Returns 1 if the results alone are enough work, if the sum is
+// too short, or if no such number divides it.
 int64_t PartsOf(const BlockView& block, const Loop& longest, int64_t together, bool fewer, const Target& target) {
   const int64_t tiles = CeilDiv(Iterations(block.spatial), kTileResults);
   const int64_t wanted = kBlocksPerUnit * target.num_cores / tiles / (fewer ? kFewerParts : 1);
@@ -27,8 +29,8 @@ int64_t PartsOf(const BlockView& block, const Loop& longest, int64_t together, b
   return parts.empty() ? 1 : parts.back();
 }
 
-// Places `sum`, the block that adds up the parts, and the element-wise block that follows it: one thread for each
-// vector of results.
+// Places `sum`, the block that adds up the parts, together with its write-back. Each thread computes one vector of
+// results.
 Status AddUpParts(SketchBuilder& s, const Name& sum) {
   const std::vector<BlockView> blocks = s.Blocks();
   const BlockView* view = FindBlock(blocks, sum);
@@ -43,7 +45,7 @@ Status AddUpParts(SketchBuilder& s, const Name& sum) {
   std::vector<Name> outer = Loops(view->spatial).list;
   outer.back() = column;
   Name thread_y;
-  if (outer.size() > 1) {  // threads for several rows, if one row is short
+  if (outer.size() > 1) {  // a short row leaves threads for further rows
     const size_t last = outer.size() - 2;
     const int64_t y = Divisors(view->spatial[last].extent, threads / x).back();
     auto [row, thread] = TRY(s.Split(outer[last], {kAuto, y}));

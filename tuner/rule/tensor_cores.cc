@@ -8,10 +8,12 @@
 namespace autotune {
 namespace {
 
-constexpr int64_t kHalves = kMmaRows / kMmaGroups,
-                  kPairs = kMmaColumns / kMmaQuad;  // a lane's rows, columns of a matrix
-constexpr int64_t kVectorBytes = 16;                // bytes that a thread copies at once
-constexpr int64_t kBankWords = 8;  // the distance of rows in shared memory is an odd multiple of half of this
+// Number of rows and of columns of a matrix that one lane holds.
+constexpr int64_t kHalves = kMmaRows / kMmaGroups, kPairs = kMmaColumns / kMmaQuad;
+constexpr int64_t kVectorBytes = 16;  // bytes that a thread copies at once
+// Words of 4 bytes. The distance of rows in shared memory is an odd multiple of half of this number, or of this number
+// itself (PutNeighboursLast).
+constexpr int64_t kBankWords = 8;
 
 // One operand in shared memory.
 struct SharedOperand {
@@ -70,7 +72,7 @@ class WarpTiler {
 
  private:
   // The levels of a loop of the result: blocks, warps, matrices of a warp, lanes, elements of a lane. For rows, warps
-  // and lanes are one loop, so the distance between two rows of a thread is the number of all warps times lanes.
+  // and lanes are one loop, so two rows of a thread are as many rows apart as all warps together have lanes along m.
   struct Cut {
     Name block, warp, matrix, lane, own;
     Choice warps, matrices;
@@ -137,8 +139,9 @@ class WarpTiler {
       map.dims.push_back({.dim = static_cast<int64_t>(rank - 2)});
       TRY(s_.Do(TransformLayout{.buffer = operand.buffer, .map = map}));
     }
-    // The lanes of a warp read 8 neighbouring rows of 4 words if the steps of the sum are the operand's last dimension.
-    // Otherwise they read 4 rows of 8 words; with 16-bit operands, 8 rows of 4 words.
+    // If the steps of the sum are the operand's last dimension, the lanes of a warp read 8 neighbouring rows of 4
+    // words. Otherwise they read 4 rows of 8 words; with 16-bit operands, 8 rows of 4 words. Rows at an odd multiple of
+    // 4 or of 8 words spread such a read over all banks.
     const int64_t words = last == rank - 1 || type_.pack == 2 ? kBankWords : 2 * kBankWords;
     TRY(s_.Do(StorageAlign{.buffer = operand.buffer,
                            .axis = static_cast<int64_t>(rank) - 2,
@@ -221,9 +224,9 @@ class WarpTiler {
 
 }  // namespace
 
-// A product on tensor cores (ir/mma.h). Each block of threads computes a tile of the result. Each warp computes a part
-// of the tile in matrices of 16 x 8, whose elements stay in registers. The operands of a piece of the sum are copied
-// asynchronously to shared memory. The distance of their rows there spreads the reads of a warp over all banks.
+// Places a product on tensor cores (ir/mma.h). Each block of threads computes a tile of the result. Each warp computes
+// a part of the tile in matrices of 16 x 8 elements, which stay in registers. The operands of a piece of the sum are
+// copied asynchronously to shared memory. The distance of their rows there spreads the reads of a warp over all banks.
 //
 //   blocks over (outer loops, m_0, n_0)
 //     registers = 0

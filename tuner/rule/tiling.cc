@@ -11,14 +11,15 @@
 namespace autotune {
 namespace {
 
-constexpr int64_t kWorthPackingRows = 64;  // least number of columns that must read a packed row
-constexpr int64_t kWorthAsking = 64;       // least steps of a sum whose operands are worth a prefetch
+constexpr int64_t kWorthPackingRows = 64;  // least number of columns for which rows are packed
+constexpr int64_t kWorthAsking = 64;       // least steps of a sum whose operands are prefetched
 
-// The operands that are packed. The ways of the rule are these kinds, for each order of the middle loops.
+// Which operands are packed. The rule has one way for each of these kinds and each of the two orders of the middle
+// loops.
 enum Packed { kNothing, kColumns, kColumnsAndRows, kPackedKinds };
 
-// Returns how the operands split the iterator `index`. The subscripts (i // W, i % W) of a buffer with rows of length W
-// do not count, since their address is linear in i, as in a plain product.
+// Returns how the operands split `index`, an iterator over the pixels of an image, into a row and a column. Ignores the
+// subscripts (i // W, i % W) of a buffer with rows of length W: their address is linear in i, as in a plain product.
 ImageModel ImageOf(const BlockView& view, const Name& index) {
   auto is = [&](const Expr& e, BinaryOp op) {
     const Binary* b = e.As<Binary>();
@@ -196,7 +197,7 @@ class Tiler {
       return s_.ChoosePrefetches(block_.name.str() + suffix,
                                  {{.block = block_.name, .buffer = buffer, .loop = loop, .at = k_.outer}}, {0, 1});
     };
-    // If n is inside m, either panels stay in the cache, or each is read so often that prefetches cost too much.
+    // If n is inside m, panels either stay in the cache, or are read again and again, so that prefetches cost too much.
     if (columns_ && !n_inside_) panel_ahead_ = TRY(ask(panels_, n_.middle, "_panel_ahead"));
     // Windows of the next tile mostly read rows that are already in the cache, so only the rows of a plain product are
     // prefetched.

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int64_t kMaxWindowRows = 3;    // most rows of a register tile
 constexpr int64_t kMaxPixels = 14;       // most pixels of a row in a register tile
-constexpr int64_t kMaxUnrolledRows = 5;  // most rows of a window, or channels of a group, that are unrolled
+constexpr int64_t kMaxUnrolledRows = 5;  // most rows of a window (and most channels of a group) that are unrolled
 
 // The loops of a block, by their roles for a window that slides over an image.
 struct WindowRoles {
@@ -36,7 +36,7 @@ int64_t ChannelLanes(const BlockView& block, const Target& target) {
   return lanes;
 }
 
-// Returns the distance by which the window moves in one step of the iterator.
+// Returns the distance by which the window moves if the iterator grows by one.
 int64_t StrideOf(const BlockView& view, const Name& iter) {
   int64_t stride = 1;
   ForEachOperand(view, [&](const Load& load) {
@@ -129,7 +129,7 @@ Result<Taps> UnrollWindow(SketchBuilder& s, const BlockView& block) {
   return taps;
 }
 
-// Returns true if the input, over which the windows slide, is larger than a core's share of the last-level cache.
+// Returns true if the input, over which the windows slide, is larger than the last-level cache.
 bool SlidesOverMemory(const BlockView& block, const WindowRoles& r, const Target& target) {
   return block.element_bytes * Iterations(block.spatial) * r.stride * r.stride > target.l3_bytes;
 }

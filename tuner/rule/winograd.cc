@@ -10,8 +10,8 @@ namespace {
 
 using topi::WinogradStage;
 
-// Candidates for the vectors of channels that a transform computes together. It keeps a row of a tile in registers for
-// each of them, so there are few.
+// Candidates for the number of vectors of channels that a transform computes together. The transform keeps a row of a
+// tile in registers for each of these vectors, so the candidates are small.
 const std::vector<int64_t> kTransformVectors = {1, 2};
 
 const BlockView* FindStage(const std::vector<BlockView>& blocks, WinogradStage stage) {
@@ -67,7 +67,7 @@ class WinogradPlacer {
     return {};
   }
 
-  // Chooses the number of vectors of channels that are computed together. There are `extent` channels.
+  // Chooses the number of vectors of channels that the block computes together, of `extent` channels in all.
   Result<Choice> ChooseVectors(const Name& block, int64_t extent) {
     std::vector<int64_t> counts = kTransformVectors;
     std::erase_if(counts, [&](int64_t u) { return u > 1 && u * lanes_ > extent; });
@@ -199,7 +199,8 @@ class WinogradPlacer {
     return at;
   }
 
-  // Returns the stage of a transform that computes `width` x (tile + 2) elements for each tile and channel.
+  // Returns the draft score's stage of a transform, which computes `width` x (tile + 2) elements for each tile and
+  // channel.
   StageModel Transform(const Name& block, int64_t channels, int64_t width, const Choice& vectors) const {
     StageModel model{.kind = StageModel::kTransform,
                      .block = block,
@@ -222,7 +223,7 @@ class WinogradPlacer {
                   *out_ = nullptr, *pad_ = nullptr;
   const int64_t lanes_;
   int64_t groups_ = 1, groups_h_ = 1, groups_w_ = 1;  // numbers of groups of tiles: all, along h, along w
-  int64_t points_ = 1;                                // products of a tile and channel
+  int64_t points_ = 1;                                // elements of a transformed tile, each with a product of its own
   int64_t tile_ = 4;                                  // rows and columns of outputs in a tile
   BlockView::Loop tiles_, channels_, inputs_;         // the product's m, n and k
   Name group_;                                        // the parallel loop over groups

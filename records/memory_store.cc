@@ -111,6 +111,7 @@ class MemoryStore : public RecordStore {
   }
 
   Result<std::vector<PruneCount>> Prune(int keep, bool dry_run) override {
+    std::lock_guard lock(mutex_);
     std::vector<PruneCount> counts;
     std::unordered_set<std::string> kept;
     for (const TaskSummary& task : TRY(Tasks())) {
@@ -120,7 +121,6 @@ class MemoryStore : public RecordStore {
       counts.push_back({.task = task.task, .target = task.target, .kept = left, .removed = task.records - left});
     }
     if (dry_run) return counts;
-    std::lock_guard lock(mutex_);
     std::vector<Record> all = std::move(records_);
     records_.clear();
     positions_.clear();
@@ -143,7 +143,7 @@ class MemoryStore : public RecordStore {
   }
 
   using Ranking = std::set<std::tuple<int64_t, double, size_t>>;  // -confirmation, cost, position
-  std::mutex mutex_;
+  std::recursive_mutex mutex_;                                    // recursive, since Prune calls other members
   std::vector<Record> records_;
   std::unordered_map<std::string, size_t> positions_;                                       // by id
   std::map<std::string, std::map<std::string, Ranking, std::less<>>, std::less<>> ranked_;  // by task, target

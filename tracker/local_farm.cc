@@ -149,9 +149,10 @@ struct LocalFarm::Impl {
       Log(LogLevel::kWarning, why, "; starting it again");
       Status spawned = Spawn();
       if (spawned) return;
-      why = spawned.error().Text();
+      why += ", and does not start again: " + spawned.error().Text();
+    } else {
+      why += "; it was restarted " + std::to_string(options.max_restarts) + " times and is now given up";
     }
-    why += "; it was restarted " + std::to_string(options.max_restarts) + " times and is now given up";
     Log(LogLevel::kError, why);
     Fail(why);
     tracker->FailKey("local", why);

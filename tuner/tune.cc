@@ -258,8 +258,7 @@ class Loop {
       return {};
     }
     if (++failures_in_a_row_ < options_.give_up_after) return {};
-    return Err(any_success_ ? "the last " : "the first ", failures_in_a_row_,
-               " candidates all failed: ", ToText(record.status), ": ", record.error);
+    return Err("the last ", failures_in_a_row_, " candidates all failed: ", ToText(record.status), ": ", record.error);
   }
 
   // Chooses the reference kernel of the run: the default schedule of the task in which the network spends most time,

@@ -152,7 +152,8 @@ double RowsSeconds(const StageModel& s, const Decisions& d, const Target& target
   const double lanes = static_cast<double>(s.lanes), width = static_cast<double>(s.n),
                sums = static_cast<double>(s.depth);
   const double along = Chosen(d, s.k_knob), rows = Chosen(d, s.rows_knob), threads = along * width / lanes * rows;
-  const double steps = std::ceil(static_cast<double>(s.k) / along), own = steps * lanes;  // elements of a thread
+  // `steps`: pieces of a row in which a thread has elements. `own`: elements of a row that a thread has.
+  const double steps = std::ceil(static_cast<double>(s.k) / along), own = steps * lanes;
   const double partial = sums * along * width * static_cast<double>(s.element_bytes);
   const double shared = rows * (partial + (s.packed ? 0.0 : static_cast<double>(s.row_bytes)));
   // Registers hold the elements that a pass reads and the elements that it computes.

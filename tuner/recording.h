@@ -44,7 +44,7 @@ struct RecordedTask {
 struct RecordedHeader {
   int format = kRecordingFormat;
   std::string target;       // full text
-  std::string machine;      // for people
+  std::string machine;      // description of the machine, for people
   uint64_t seed = 0;        // seed with which the tasks were drawn
   RecordVersions versions;  // versions of the program that measured
   AUTOTUNE_FIELDS(format, target, machine, seed, versions)

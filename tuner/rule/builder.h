@@ -25,7 +25,7 @@ inline constexpr int64_t kMaxVectors = 4;  // vectors of a row or pixel
 inline constexpr int64_t kMaxUnroll = 8;   // unrolled steps of a reduction
 // Limits of a parallel loop. bench/fork_join.cc measures the cost of a fork.
 inline constexpr int64_t kWorthForking = 16384;  // elements below which a fork costs more than it saves
-inline constexpr int64_t kTasksPerCore = 8;      // enough to balance, few enough to be cheap
+inline constexpr int64_t kTasksPerCore = 8;      // tasks per core that balance the load, but still cost little
 
 // A factor of a split that follows from the extent of the loop and the other factors.
 inline constexpr int64_t kAuto = Factors::kAuto;

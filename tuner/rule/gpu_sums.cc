@@ -103,7 +103,8 @@ class SumTiler {
     std::vector<int64_t> x = {8, 16, 32};
     std::erase_if(x, [&](int64_t n) { return n > 8 && n / 2 * lanes_ >= roles_.columns.extent; });
     std::vector<int64_t> y = Divisors(length_, kMostCombined, 4);
-    if (y.size() > 3) y.erase(y.begin(), y.end() - 3);  // few threads leave loads uncovered
+    // Few threads do not hide the latency of loads.
+    if (y.size() > 3) y.erase(y.begin(), y.end() - 3);
     if (y.empty()) {
       for (int64_t n = 4; n <= kMostCombined && n <= length_; n *= 2) y.push_back(n);
     }
@@ -237,8 +238,10 @@ class SumTiler {
   const Name steps_;
   int64_t length_ = 1, lanes_ = 1, bytes_ = 4, unroll_ = 1;
   Choice x_, y_;
-  Name partial_, copy_, registers_;  // the buffer of partial sums, which also names its block; its copy
-  Name outer_, block_;               // loops over blocks of threads
+  // Block `partial_` computes the partial sums in buffer `registers_`. Block `copy_` copies them to the shared buffer
+  // that is also called `partial_`.
+  Name partial_, copy_, registers_;
+  Name outer_, block_;  // loops over blocks of threads
   std::vector<std::pair<Name, LoopKind>> threads_;
 };
 

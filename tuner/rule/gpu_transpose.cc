@@ -18,7 +18,7 @@ const std::vector<int64_t> kThreads = {4, 8, 16};  // threads of a block along a
 struct Turned {
   Name buffer;
   Loop along;           // the loop along which the operand is contiguous
-  size_t position = 0;  // of that loop among the block's loops
+  size_t position = 0;  // index of `along` among the block's loops
 };
 
 // Returns the transposed operand of the block, or an error that says why there is not exactly one.

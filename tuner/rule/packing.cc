@@ -38,7 +38,8 @@ void CountIterators(const Block& block, const Load& operand, const Name& iter, i
 size_t FirstShared(const SketchBuilder& s, const Name& packing, const std::vector<Name>& loops, bool panels_inside) {
   const std::vector<BlockView> blocks = s.Blocks();
   const std::vector<Iter>& iters = FindBlock(blocks, packing)->node.As<Block>()->iters;
-  const size_t first = panels_inside ? 1 : 0;  // iterator of the first loop; 0, the panels', has moved inward
+  // Index of the iterator to which the first loop belongs. The loop of iterator 0, over panels, may have moved inward.
+  const size_t first = panels_inside ? 1 : 0;
   for (size_t i = 0; i + 1 < loops.size() && first + i + 1 < iters.size(); ++i) {
     if (const int64_t* extent = AsInt(iters[first + i].extent); !extent || *extent > 1) return i;
   }

@@ -14,7 +14,7 @@ inline constexpr int64_t kWorthPacking = 12;  // least number of rows for which 
 // The operand B, whose subscripts use n but not m.
 struct ColumnOperand {
   Buffer buffer;
-  bool constant = false;  // true: it is packed in `prepare`, untimed
+  bool constant = false;  // true: the operand is a constant, which `prepare` packs, untimed
   // False: the copy has a dimension for each subscript. True: the copy has a dimension for each iterator of the block.
   // True in two cases: n shares a subscript with another iterator, as in the weights w[.., g * N + n] of a grouped
   // convolution; or the block reads only a piece of the buffer.

@@ -74,7 +74,7 @@ Result<Name> VectorizeColumns(SketchBuilder& s, const Loop& columns, int64_t lan
 // Schedules a reduction inside a row. `local`: only reductions of the same row read the results.
 Status PlaceSums(SketchBuilder& s, const BlockView& block, const Pass& pass, bool local) {
   const Name& outermost = pass.sums.front().var;
-  if (pass.columns.empty()) {  // the last few lanes
+  if (pass.columns.empty()) {  // one result for each row: the sum over the last few lanes
     TRY(s.Do(DecomposeReduction{.block = block.name, .loop = outermost}));
     return block.reduce_length <= kMostLanesLeft ? s.Unroll(pass.sums) : Status();
   }
@@ -113,7 +113,8 @@ void AskForNextRow(SketchBuilder& s, const std::vector<BlockView>& blocks, const
   for (size_t i = 0; i < blocks.size(); ++i) {
     for (const Name& buffer : blocks[i].reads) {
       if (written.contains(buffer) || read.insert(buffer).second || vectors[i].empty()) continue;
-      if (i + 1 == blocks.size() && again.contains(buffer)) continue;  // the last pass waits for memory itself
+      // The last pass is bound by memory itself, so an earlier pass is better.
+      if (i + 1 == blocks.size() && again.contains(buffer)) continue;
       again[buffer] = {.block = blocks[i].name, .buffer = buffer, .loop = row, .at = vectors[i]};
     }
   }
@@ -145,7 +146,7 @@ bool IsRead(const std::vector<BlockView>& blocks, const BlockView& block) {
 bool IsReadInVectors(const std::vector<BlockView>& blocks, const BlockView& block, size_t depth, int64_t lanes) {
   const std::vector<const BlockView*> consumers = ConsumersOf(blocks, block);
   return std::all_of(consumers.begin(), consumers.end(), [&](const BlockView* consumer) {
-    if (consumer->spatial.size() <= depth) return true;  // one element after the other
+    if (consumer->spatial.size() <= depth) return true;  // a sum over the row, which reads one element after the other
     const Loop& columns = consumer->spatial.back();
     bool side_by_side = true;
     ForEachOperand(*consumer, [&](const Load& load) {

@@ -251,7 +251,7 @@ class Tiler {
   bool n_inside_ = false, pack_rows_ = false;
   std::optional<ColumnOperand> columns_;  // set if it is packed
   std::optional<RowOperand> rows_;        // set even if it is not packed
-  Name panels_, packed_rows_;             // packing blocks
+  Name panels_, packed_rows_;             // the blocks that pack columns and rows
   Choice panels_at_, rows_at_, panel_ahead_, rows_ahead_;
   Tile m_, n_;
   Unrolled k_;

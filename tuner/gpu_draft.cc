@@ -56,7 +56,7 @@ std::optional<Residency> ResidencyOf(double blocks, double threads, double regis
 }
 
 // Returns the time of activities that overlap: the longest one, and the exposed part of the others.
-double Overlapped(double a, double b, double c) {
+double LongestAndExposed(double a, double b, double c) {
   const double longest = std::max({a, b, c});
   return longest + kExposed * (a + b + c - longest);
 }
@@ -88,7 +88,7 @@ double TiledSeconds(const StageModel& s, const Decisions& d, const Target& targe
   const double piece = std::ceil(step * bytes / kSectorBytes) * kSectorBytes / step;
   const double from_memory = at_once * (tile_m * piece + tile_n * bytes) / machine.memory_bytes_per_cycle;
   const double steps = static_cast<double>(s.k), pieces = steps / step;
-  const double step_cycles = Overlapped(arithmetic, from_shared, from_memory);
+  const double step_cycles = LongestAndExposed(arithmetic, from_shared, from_memory);
   // A pipelined loop computes other pieces while a piece is loaded. It waits for the rest of the memory latency, and at
   // one barrier per piece. A loop without pipelining waits for the whole latency, and at two barriers. Copies through
   // registers do not overlap with computation.
@@ -135,7 +135,7 @@ double TensorSeconds(const StageModel& s, const Decisions& d, const Target& targ
   const double conflicts = step * bytes < kBanksBytes ? 2 : 1;
   const double from_memory = at_once * (tile_m + tile_n) * bytes / machine.memory_bytes_per_cycle;
   const double in_shared = from_shared + to_shared * conflicts;
-  const double step_cycles = Overlapped(products, in_shared, from_memory);
+  const double step_cycles = LongestAndExposed(products, in_shared, from_memory);
   const double pieces = static_cast<double>(s.k) / step;
   const double covered = (stages - 1) * step * step_cycles;
   const double waits = pieces * (machine.barrier_cycles + std::max(0.0, machine.memory_latency - covered)) / at_once +
@@ -169,7 +169,7 @@ double RowsSeconds(const StageModel& s, const Decisions& d, const Target& target
   // A block waits for memory, then for the threads' partial sums to be added, then for the last lanes.
   const double waits = machine.memory_latency +
                        sums * (along * kCombineCycles + kLastLanesCycles + kSumBarriers * machine.barrier_cycles);
-  const double cycles = waves * Overlapped(arithmetic, traffic, waits);
+  const double cycles = waves * LongestAndExposed(arithmetic, traffic, waits);
   return (cycles + machine.memory_latency + machine.launch_cycles) / machine.hz;
 }
 
@@ -196,7 +196,7 @@ double SumsSeconds(const StageModel& s, const Decisions& d, const Target& target
   const double piece = std::ceil(columns * bytes / kSectorBytes) * kSectorBytes;
   const double traffic = at_once * own * y * piece / machine.memory_bytes_per_cycle;
   const double waits = own / unrolled * machine.memory_latency + rows * y * kCombineCycles + 2 * machine.barrier_cycles;
-  const double cycles = waves * Overlapped(arithmetic, traffic, waits);
+  const double cycles = waves * LongestAndExposed(arithmetic, traffic, waits);
   return (cycles + machine.memory_latency + machine.launch_cycles) / machine.hz;
 }
 

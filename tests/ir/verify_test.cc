@@ -130,7 +130,8 @@ TEST(Verify, ReductionIteratorsTakeTheirValuesOnce) {
   // The cost of the check is bounded for any text.
   std::string long_sum = "k // 1";
   for (int i = 0; i < 20; ++i) long_sum += " + k // 2097152";
-  for (auto [binding, problem] : {std::pair{std::string("k // 1"), ""}, {long_sum, "cannot be checked"}}) {
+  for (auto [binding, problem] :
+       {std::pair{std::string("k // 1"), ""}, {long_sum, "cannot check that the reduction iterators"}}) {
     Checked(
         "func f(x: f32[1048576] input, out: f32[1] output) { for k in 1048576 { block b(v: S 1 = 0, r: R 1048576 = " +
             binding + ") { init { out[v] = 0.0 } out[v] = out[v] + x[r] } } }",

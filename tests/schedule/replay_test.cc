@@ -30,7 +30,7 @@ sample_compute_location(dense) -> at
 TEST(Replay, KeepsRedrawsAndOverrides) {
   PrimFunc f = zoo::Dense(13, 20, 12);
   Trace undecided = *ParseTrace(kTrace);
-  EXPECT_THAT(Replay(f, undecided).error().Text(), HasSubstr("undecided"));
+  EXPECT_THAT(Replay(f, undecided).error().Text(), HasSubstr("the step has no decision"));
   EXPECT_THAT(Replay(f, undecided).error().Text(), HasSubstr("while replaying step 1: sample_tile(dense_n"));
 
   Rng rng(1), same(1);

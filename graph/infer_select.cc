@@ -29,7 +29,8 @@ Result<TensorSpec> InferSelectBoxes(const Attrs& attrs, const Specs& in) {
   const Shape &boxes = in[0].shape, &scores = in[1].shape;
   if (boxes[0] != scores[0] || boxes[1] != scores[2] || boxes[2] != 4 || in[2].shape != scores)
     return Err("operands ", in[0].Text(), ", ", in[1].Text(), " and ", in[2].Text(), " do not fit");
-  if (a.most < 1 || a.rows < 1) return Err("selects ", a.most, " boxes a class, ", a.rows, " in all");
+  if (a.most < 1 || a.rows < 1)
+    return Err("must select at least one box per class and in all, not ", a.most, " and ", a.rows);
   return TensorSpec{DType::Int(64), {a.rows, 3}};
 }
 

@@ -40,7 +40,7 @@ Status NeedTypes(const Specs& in, size_t first, size_t last, const TypeSet& set,
   for (size_t i = first; i < last; ++i) {
     if (in[i].dtype != in[first].dtype) return Err("element types differ: ", in[first].Text(), " and ", in[i].Text());
     const bool contained = set.contains(in[i].dtype);
-    if (!contained && in[i].dtype.IsHalf()) return Err("is for wider elements than ", in[i].Text());
+    if (!contained && in[i].dtype.IsHalf()) return Err("does not compute with 16-bit floats: ", in[i].Text());
     if (!contained) return Err(verb, set.name, ", not ", in[i].Text());
   }
   return {};
@@ -130,7 +130,7 @@ Result<TensorSpec> InferCast(const Attrs& attrs, const Specs& in) {
 Result<TensorSpec> InferBitCast(const Attrs& attrs, const Specs& in) {
   const DType to = std::get<CastAttrs>(attrs).to;
   if (to.IsBool() || to.bits != in[0].dtype.bits)
-    return Err("takes the bits of ", in[0].Text(), " for numbers of another width, ", to.Text());
+    return Err("cannot reinterpret ", in[0].Text(), " as ", to.Text(), ": their elements have different widths");
   return TensorSpec{to, in[0].shape};
 }
 
@@ -227,8 +227,8 @@ Result<TensorSpec> InferSlice(const Attrs& attrs, const Specs& in) {
     int64_t last = a.begin[d] + (a.extent[d] - 1) * a.step[d], n = in[0].shape[d];
     if (a.extent[d] == 0) continue;
     if (a.extent[d] < 0 || a.begin[d] < 0 || a.begin[d] >= n || last < 0 || last >= n) {
-      return Err("cuts ", a.extent[d], " elements from ", a.begin[d], " by ", a.step[d], " out of dimension ", d,
-                 " of ", in[0].Text());
+      return Err("cannot take ", a.extent[d], " elements from ", a.begin[d], " by steps of ", a.step[d],
+                 " out of dimension ", d, " of ", in[0].Text());
     }
   }
   return TensorSpec{in[0].dtype, a.extent};
@@ -250,7 +250,7 @@ Result<TensorSpec> InferPad(const Attrs& attrs, const Specs& in) {
       return Err("only a pad with a constant can insert elements between others");
     int64_t most = std::max(a.before[d], a.after[d]);
     if (a.mode == PadMode::kReflect && most > 0 && most >= n)
-      return Err("mirrors ", most, " elements of dimension ", d, " of ", in[0].Text());
+      return Err("cannot mirror ", most, " elements of dimension ", d, " of ", in[0].Text());
     if (n > 0 && a.interior[d] > kMaxElements / n) return Err("a pad of ", a.interior[d], " elements is too large");
     out.shape[d] = a.before[d] + (n > 0 ? (n - 1) * (a.interior[d] + 1) + 1 : 0) + a.after[d];
   }

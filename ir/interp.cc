@@ -206,7 +206,7 @@ void Machine::Exec(const Stmt& s) {
 }
 
 void Machine::ExecStore(const Store& n) {
-  if (options_.stores_left && --*options_.stores_left < 0) return Fail("more stores than allowed");
+  if (options_.stores_left && --*options_.stores_left < 0) return Fail("the program executes more stores than allowed");
   const Call* call = n.value.As<Call>();
   if (call && call->op == Op::kAsync) return Issue(n);
   if (call && call->op == Op::kMma) return Fail("a product of tensor cores outside of loops over threads");
@@ -318,7 +318,7 @@ void Machine::ExecBlock(const Block& n) {
     for (const Iter& iter : n.iters) {
       int64_t value = (*Find(iter.var))[0].i, extent = EvalInt(iter.extent);
       if (value < 0 || value >= extent) {
-        Fail("iterator " + iter.var.str() + " = " + std::to_string(value) + " leaves its extent " +
+        Fail("iterator " + iter.var.str() + " = " + std::to_string(value) + " is not below its extent " +
              std::to_string(extent));
       }
     }

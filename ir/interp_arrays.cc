@@ -39,13 +39,14 @@ Memory* Machine::Declare(const Buffer& buffer) {
       if (!memory->shape.empty()) size = memory->shape[0] * memory->strides[0];
     }
   } else if (buffer->strides.size() != buffer->shape.size()) {
-    Fail("buffer " + buffer->name.str() + " has as many strides as dimensions or none");
+    Fail("buffer " + buffer->name.str() + " must have one stride per dimension, or none");
     return nullptr;
   } else {
     size = 1;
     for (size_t d = 0; d < buffer->strides.size(); ++d) {
       int64_t stride = EvalInt(buffer->strides[d]);
-      if (ok() && (stride < 0 || stride > kMaxElements)) Fail("a stride of " + buffer->name.str());
+      if (ok() && (stride < 0 || stride > kMaxElements))
+        Fail("a stride of " + buffer->name.str() + " is negative or too large");
       if (!ok()) return nullptr;
       memory->strides.push_back(stride);
       size = std::min(size + (memory->shape[d] - 1) * stride, kMaxElements + 1);

@@ -53,7 +53,7 @@ Status CheckOperand(const Expr& operand, const Name& sums) {
     const Scope scope = load->buffer->scope;
     if (load->buffer->name == sums) status = Err("its operands depend on its sums");
     if (scope == Scope::kLocal || scope == Scope::kRegister)
-      status = Err("it reads '", load->buffer->name, "', which each thread has for itself");
+      status = Err("it reads '", load->buffer->name, "', which is private to each thread");
     return status.ok();
   });
   return status;
@@ -69,7 +69,7 @@ Status CheckSums(const MmaLoops& loops) {
     half |= h != 0, pair |= p != 0, sum |= h + p != 0, difference |= h - p != 0;
   }
   if (half && pair && sum && difference) return {};
-  return Err("its sums are not four different ones");
+  return Err("its four sums per thread are not four different elements");
 }
 
 }  // namespace

@@ -199,7 +199,7 @@ class Parser : text::ExprParser {
     size_t pos = tok_.pos;
     Expr extent = ParseExpr();
     if (ok() && (!extent.dtype().IsInt() || extent.dtype().lanes != 1))
-      Fail(pos, "an extent is " + extent.dtype().Text());
+      Fail(pos, "an extent must be an integer, not " + extent.dtype().Text());
     return ok() ? extent : Expr(0);
   }
 
@@ -234,7 +234,8 @@ class Parser : text::ExprParser {
   Expr ParseCondition() {
     size_t pos = tok_.pos;
     Expr condition = ParseExpr();
-    if (ok() && condition.dtype() != DType::Bool()) Fail(pos, "a condition is " + condition.dtype().Text());
+    if (ok() && condition.dtype() != DType::Bool())
+      Fail(pos, "a condition must be bool, not " + condition.dtype().Text());
     return condition;
   }
 

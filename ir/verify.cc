@@ -74,13 +74,13 @@ class Verifier {
     for (const Expr& extent : buffer->shape) CheckExtent(extent, "the shape of " + name);
     for (const Expr& stride : buffer->strides) CheckExtent(stride, "the strides of " + name);
     if (!buffer->strides.empty() && buffer->strides.size() != buffer->shape.size()) {
-      Fail("buffer " + name + " has as many strides as dimensions or none");
+      Fail("buffer " + name + " must have one stride per dimension, or none");
     }
     if (buffer->alignment < 1 || !std::has_single_bit(static_cast<uint64_t>(buffer->alignment))) {
-      Fail("the alignment of " + name + " is a power of two");
+      Fail("the alignment of buffer " + name + " must be a power of two");
     }
     CheckDimAlign(*buffer.get());
-    if (buffer->dtype.lanes != 1) Fail("buffer " + name + " holds scalars");
+    if (buffer->dtype.lanes != 1) Fail("buffer " + name + " must hold scalars, not vectors");
     threads_ |= buffer->scope == autotune::Scope::kShared || buffer->scope == autotune::Scope::kLocal;
     buffers_[buffer->name] = buffer;
   }
@@ -88,17 +88,18 @@ class Verifier {
   void CheckDimAlign(const BufferCell& buffer) {
     if (buffer.dim_align.empty()) return;
     const std::string name = buffer.name.str();
-    if (!buffer.strides.empty()) Fail("buffer " + name + " has strides, so none are left to align");
+    if (!buffer.strides.empty()) Fail("buffer " + name + " has explicit strides, so its dimensions cannot be aligned");
     if (buffer.scope == autotune::Scope::kRegister)
-      Fail("buffer " + name + " lies in registers, which have no strides");
+      Fail("buffer " + name + " lies in registers, so its dimensions cannot be aligned");
     int64_t last = -1;
     for (const DimAlign& align : buffer.dim_align) {
-      if (align.dim <= last) Fail("the aligned dimensions of " + name + " are in order, each once");
+      if (align.dim <= last) Fail("the aligned dimensions of " + name + " must ascend");
       if (align.dim >= static_cast<int64_t>(buffer.shape.size()) - 1) {
-        Fail("dimension " + std::to_string(align.dim) + " of " + name + " is one, but not the last one, to be aligned");
+        Fail("cannot align dimension " + std::to_string(align.dim) + " of " + name +
+             ": only dimensions before the last one");
       }
       if (align.factor < 1 || align.factor > DimAlign::kMaxFactor || align.offset < 0 || align.offset >= align.factor) {
-        Fail("the strides of " + name + " are an offset more than multiples of a greater factor");
+        Fail("cannot align the strides of " + name + ": the offset must be at least 0 and less than the factor");
       }
       last = align.dim;
     }
@@ -137,7 +138,9 @@ class Verifier {
         [&](const Var& n) {
           auto it = scope_.find(n.name);
           if (it == scope_.end()) return Fail("variable " + n.name.str() + " is not in scope");
-          if (it->second != dtype) Fail("variable " + n.name.str() + " is bound as " + it->second.Text());
+          if (it->second != dtype)
+            Fail("variable " + n.name.str() + " is used with another dtype than it is bound with, " +
+                 it->second.Text());
         },
         [&](const Unary& n) {
           Check(n.a);
@@ -240,8 +243,7 @@ class Verifier {
       return Fail("buffer " + name + " differs from its declaration"), 1;
     }
     // A prefetch is a hint, no access: it may stand between loops.
-    if (Schedulable() && block_.empty() && !in_evaluate_)
-      return Fail("an access to " + name + " outside of a block"), 1;
+    if (Schedulable() && block_.empty() && !in_evaluate_) return Fail("access to " + name + " outside of a block"), 1;
     bool flat = !Schedulable() && indices.size() == 1;
     if (indices.size() != buffer->shape.size() && !flat) {
       return Fail(std::to_string(indices.size()) + " indices for buffer " + name + " of " +
@@ -253,7 +255,7 @@ class Verifier {
       Check(index);
       if (!ok()) return 1;
       DType dtype = index.dtype();
-      if (!dtype.IsInt()) Fail("an index of " + name + " is " + dtype.Text());
+      if (!dtype.IsInt()) Fail("an index of " + name + " must be an integer, not " + dtype.Text());
       if (dtype.lanes != 1) {
         if (lanes != 1 && lanes != dtype.lanes) Fail("indices of " + name + " have different numbers of lanes");
         lanes = dtype.lanes;
@@ -264,7 +266,7 @@ class Verifier {
 
   void CheckCondition(const Expr& e) {
     Check(e);
-    if (ok() && e.dtype() != DType::Bool()) FailAt(e, "a condition is " + e.dtype().Text());
+    if (ok() && e.dtype() != DType::Bool()) FailAt(e, "a condition must be bool, not " + e.dtype().Text());
   }
 
   // --- statements
@@ -294,9 +296,9 @@ class Verifier {
           in_evaluate_ = false;
         },
         [&](const Seq& n) {
-          if (n.stmts.size() == 1) Fail("a sequence of one statement");
+          if (n.stmts.size() == 1) Fail("a sequence must have more than one statement");
           for (const Stmt& child : n.stmts) {
-            if (child && child.As<Seq>()) Fail("a sequence within a sequence");
+            if (child && child.As<Seq>()) Fail("a sequence must not contain another sequence");
             Check(child);
           }
         },
@@ -317,7 +319,7 @@ class Verifier {
         },
         [&](const Block& n) { CheckBlock(n); },
         [&](const Alloc& n) {
-          if (Schedulable()) return Fail("a local buffer before lowering");
+          if (Schedulable()) return Fail("a local buffer is only allowed after lowering");
           if (!n.buffer) return Fail("an allocation without a buffer");
           Declare(n.buffer);
           for (const Expr& extent : n.buffer->shape) {
@@ -327,7 +329,7 @@ class Verifier {
           buffers_.erase(n.buffer->name);
         },
         [&](const Let& n) {
-          if (Schedulable()) return Fail("a let before lowering");
+          if (Schedulable()) return Fail("a let is only allowed after lowering");
           Check(n.value);
           if (!ok()) return;
           Bind(n.var, n.value.dtype());
@@ -338,7 +340,7 @@ class Verifier {
   }
 
   void CheckBlock(const Block& n) {
-    if (!Schedulable()) return Fail("block " + n.name.str() + " after lowering");
+    if (!Schedulable()) return Fail("block " + n.name.str() + " remains after lowering");
     if (n.name.empty()) return Fail("a block has no name");
     if (!block_.empty()) return Fail("block " + n.name.str() + " within a block");
     if (!blocks_.insert(n.name).second) return Fail("two blocks named " + n.name.str());

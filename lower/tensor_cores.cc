@@ -66,7 +66,8 @@ class Replacer {
     const Result<MmaLoops> loops = MatchMma(s, threads->x, threads->y);
     if (!loops.ok()) return Fail(s, loops.error().message);
     if (const std::string why = WhyNot(*loops->type); !why.empty()) return Fail(s, why);
-    if (divergent_ > 0) return Fail(s, "a warp would be there under a condition that differs between them");
+    if (divergent_ > 0)
+      return Fail(s, "the threads of a warp may reach it under a condition that differs between them");
     for (const Expr& operand : {loops->a, loops->b}) {
       const bool hidden = UsesVar(operand, [&](const Name& v) {
         return differing_.contains(v) &&
@@ -75,7 +76,8 @@ class Replacer {
       if (hidden) return Fail(s, "an operand uses a value that differs between threads");
     }
     const Scope scope = loops->update.buffer->scope;
-    if (scope != Scope::kRegister && scope != Scope::kLocal) return Fail(s, "its sums are in memory that others see");
+    if (scope != Scope::kRegister && scope != Scope::kLocal)
+      return Fail(s, "its sums are in memory that other threads can access");
     return Parts(*loops, *threads);
   }
 

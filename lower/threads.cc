@@ -122,7 +122,7 @@ class Merger {
       return MakeSeq(std::move(stmts));
     }
     if (const If* branch = s.As<If>()) {
-      if (HasNode<Load>(branch->condition)) Fail("what is in memory decides about a loop over threads");
+      if (HasNode<Load>(branch->condition)) Fail("a loop over threads depends on a value in memory");
       bool differs = DiffersBetweenThreads(branch->condition);
       Touched before = pending_;
       divergent_ += differs;
@@ -140,7 +140,7 @@ class Merger {
   // An iteration follows the statements before the loop or another iteration, so the pending accesses at its beginning
   // are the union of both.
   Stmt EmitLoop(const For& loop, const std::set<LoopKind>& inside) {
-    if (HasNode<Load>(loop.extent)) Fail("what is in memory decides about a loop over threads");
+    if (HasNode<Load>(loop.extent)) Fail("a loop over threads depends on a value in memory");
     bool differs = DiffersBetweenThreads(loop.extent);
     divergent_ += differs;
     const std::optional<Error> earlier = error;
@@ -185,7 +185,7 @@ class Merger {
 }  // namespace
 
 Result<PrimFunc> MergeThreads(const PrimFunc& f, PassEnv&) {
-  if (HasBarrier(f.body)) return Err("there are barriers already, which tell one stage from the next");
+  if (HasBarrier(f.body)) return Err("the program has barriers already; lowering inserts them itself");
   Merger merger;
   Stmt body = merger.Run(f.body);
   if (merger.error) return std::move(*merger.error);

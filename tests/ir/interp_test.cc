@@ -138,7 +138,7 @@ TEST(Interp, BoundsAndUninitialisedMemory) {
   Runs("for i in 4 { out[i] = select(i < 3, x[i + 1], 0.0) }", "");
   Runs("for i in 4 { out[i] = t[i] }", "never written");
   Runs("for i in 4 { t[i] = x[i] out[i] = t[i] }", "");
-  Runs("for i in 4 { block b(v: S 3 = i) { out[v] = 1.0 } }", "iterator v = 3 leaves its extent 3");
+  Runs("for i in 4 { block b(v: S 3 = i) { out[v] = 1.0 } }", "iterator v = 3 is not below its extent 3");
   Runs("for i in 4 { block b(v: S 3 = i) where i < 3 { out[v] = 1.0 } }", "");
   Runs("for i in 4 { out[4 // i] = 1.0 }", "undefined: 4 // 0");
   Runs("for i in 4 { evaluate prefetch(x[i + 100]) out[i] = 0.0 }", "");

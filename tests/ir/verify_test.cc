@@ -43,10 +43,11 @@ TEST(Verify, NamesAreBoundOnceAndUsedInScope) {
 TEST(Verify, DialectsDoNotMix) {
   Body("for i in 4 { out[i] = x[i] }", "");
   Body("for i in 4 { out[i] = x[i] }", "outside of a block", Dialect::kSchedulable);
-  Body("for i in 4 { block b(v: S 4 = i) { out[v] = x[v] } }", "after lowering", Dialect::kLowered);
+  Body("for i in 4 { block b(v: S 4 = i) { out[v] = x[v] } }", "remains after lowering", Dialect::kLowered);
   Body("for i in 4 { block b(v: S 4 = i) { block c(w: S 4 = v) { out[w] = x[w] } } }", "within a block");
-  Body("for i in 4 { block b(v: S 4 = i) { let t = x[v] out[v] = t } }", "a let before lowering");
-  Body("for i in 4 { local t: f32[4] block b(v: S 4 = i) { out[v] = 1.0 } }", "a local buffer before lowering");
+  Body("for i in 4 { block b(v: S 4 = i) { let t = x[v] out[v] = t } }", "a let is only allowed after lowering");
+  Body("for i in 4 { local t: f32[4] block b(v: S 4 = i) { out[v] = 1.0 } }",
+       "a local buffer is only allowed after lowering");
   Body("out[ramp(0, 1, 4)] = x[ramp(0, 1, 4)]", "");
   Body("block b() { out[ramp(0, 1, 4)] = x[ramp(0, 1, 4)] }", "vector before vectorization");
   Body("let t = 2 { out[t] = 1.0 }", "");
@@ -58,12 +59,13 @@ TEST(Verify, AlignedStrides) {
   };
   alloc("f32[4, 4, 4] align [0, 8, 1] align [1, 8, 7]", "");
   alloc("f32[4, 4] shared align [0, 8, 1]", "");
-  alloc("f32[4, 4] align [1, 8, 1]", "dimension 1 of b is one, but not the last one, to be aligned");
+  alloc("f32[4, 4] align [1, 8, 1]", "cannot align dimension 1 of b: only dimensions before the last one");
   alloc("f32[4, 4] align [9223372036854775807, 8, 1]", "dimension 9223372036854775807 of b is one, but not the last");
   alloc("f32[4] align [0, 8, 1]", "dimension 0 of b is one, but not the last one");
   alloc("f32[4, 4, 4] align [1, 8, 1] align [0, 8, 7]", "in order, each once");
   alloc("f32[4, 4, 4] align [0, 8, 1] align [0, 8, 1]", "in order, each once");
-  alloc("f32[4, 4] strides [5, 1] align [0, 8, 1]", "buffer b has strides, so none are left to align");
+  alloc("f32[4, 4] strides [5, 1] align [0, 8, 1]",
+        "buffer b has explicit strides, so its dimensions cannot be aligned");
   alloc("f32[4, 4] register align [0, 8, 1]", "buffer b lies in registers");
   // The text of a program cannot express these alignments.
   Buffer rows = Buffer::Make("b", DType::Float(32), {Expr(4), Expr(4)});

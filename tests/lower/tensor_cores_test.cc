@@ -101,7 +101,7 @@ TEST(TensorCores, LoopsThatAreNoProductAreRefused) {
   EXPECT_THAT(Refusal("f32", target, {{"LENGTH", "16"}, {"STEPS", "1"}}),
               HasSubstr("its loops do not have 2, 2 and 8 iterations"));
   EXPECT_THAT(refusal("sum: f32[32, 16] register", "sum: f32[32, 16]"),
-              HasSubstr("its sums are in memory that others see"));
+              HasSubstr("its sums are in memory that other threads can access"));
 }
 
 }  // namespace

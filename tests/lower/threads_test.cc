@@ -331,10 +331,10 @@ TEST(LowerThreads, WhatCannotBeMergedIsRefused) {
   EXPECT_EQ(error("{ local s: f32[4] shared s[0] = 1.0 } " + stage),
             "a shared buffer that is declared inside a kernel");
   EXPECT_EQ(error("{ local s: f32[4] s[0] = 1.0 } " + stage), "");
-  EXPECT_EQ(error("if n[0] < 1 { " + stage + " }"), "what is in memory decides about a loop over threads");
-  EXPECT_EQ(error("for k in n[0] { " + stage + " }"), "what is in memory decides about a loop over threads");
+  EXPECT_EQ(error("if n[0] < 1 { " + stage + " }"), "a loop over threads depends on a value in memory");
+  EXPECT_EQ(error("for k in n[0] { " + stage + " }"), "a loop over threads depends on a value in memory");
   EXPECT_EQ(error("for t in 4 threadIdx.x { evaluate barrier() out[b * 4 + t] = x[b * 4 + t] }"),
-            "there are barriers already, which tell one stage from the next");
+            "the program has barriers already; lowering inserts them itself");
 }
 
 }  // namespace

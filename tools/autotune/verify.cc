@@ -116,7 +116,7 @@ Result<DataSet> ReadData(const LoadedModel& model, const fs::path& folder, const
     const TensorSpec& spec = model.info.inputs[index];
     Tensor tensor = TRY(AsDeclared(inputs[i], spec));
     if (tensor.shape() != spec.shape || DataTypeText(tensor.dtype()) != spec.dtype)
-      return Err("input '", spec.name, "' of the case is ", tensor.TypeText(), ", that of the model another");
+      return Err("input '", spec.name, "' of the case is ", tensor.TypeText(), ", but the model expects another one");
     data.inputs.emplace_back(index, std::move(tensor));
   }
   for (size_t i = 0; i < outputs.size(); ++i)

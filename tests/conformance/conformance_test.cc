@@ -86,7 +86,7 @@ constexpr const char* kOtherData =  // damaged files, and inputs of another shap
 constexpr const char* kModOfDoubles =  // the quotients and products would need more bits than f64 has
     R"(: Mod \(node .*\): is supported on f32 and integers, not on f64)";
 constexpr const char* kRandom =  // the outputs of a package depend on its inputs only
-    R"(: Dropout \(node .*\): in training mode drops elements at random unless its ratio is a constant 0)";
+    R"(: Dropout \(node .*\): drops elements at random in training mode unless its ratio is a constant 0)";
 
 constexpr const char* kDataDependent =  // all shapes must be known before a network runs
     R"(: (NonZero|Unique) \(node .*\): has a result whose shape depends on values that are computed at run time)";

@@ -331,7 +331,7 @@ TEST(Spectral, RealInverseAndLengths) {
   EXPECT_THAT(ImportError(wrong), HasSubstr("DFT (node 'd'): onesided takes real input"));
   ModelMaker parts(20);
   parts.Input("x", {1, 3, 3}).Output("y").Node("DFT", {"x"}, {"y"});
-  EXPECT_THAT(ImportError(parts), HasSubstr("that end in one or two parts"));
+  EXPECT_THAT(ImportError(parts), HasSubstr("whose last dimension is 1 (real) or 2 (complex)"));
 }
 
 TEST(Spectral, Windows) {

@@ -93,8 +93,8 @@ inline constexpr OpRow kOps[] = {
     {"ldexp", 2, OpType::kSameAsFirst, false},  // x * 2^floor(n), n finite, rounded once
     {"reinterpret", 1, OpType::kGiven, false},  // the same bits, another dtype of that width
     {"isnan", 1, OpType::kBool, false},
-    {"tf32", 1, OpType::kSameAsFirst, false},      // of f32: 10 bits behind the point, the nearest, ties away from 0
-    {"prefetch", 1, OpType::kSameAsFirst, false},  // of a Load: a hint; only as Evaluate
+    {"tf32", 1, OpType::kSameAsFirst, false},  // of f32: rounds to 10 bits of mantissa, to nearest, ties away from 0
+    {"prefetch", 1, OpType::kSameAsFirst, false},        // of a Load: a hint; only as Evaluate
     {"prefetch_far", 1, OpType::kSameAsFirst, false},    // a prefetch long before the access, not into the L1 cache
     {"prefetch_write", 1, OpType::kSameAsFirst, false},  // a prefetch of memory that will be written
     {"barrier", 0, OpType::kNone, false},                // waits until all threads of the block have arrived

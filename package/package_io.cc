@@ -152,8 +152,7 @@ Result<std::map<std::string, std::string>> ReadAll(const std::string& path) {
     int64_t size = archive_entry_size(entry);
     left -= kHeader;
     if (size < 0 || size > left)
-      return Err("member ", name, " claims ", size,
-                 " bytes; with it a file of this size holds more than can be expected");
+      return Err("member ", name, " claims ", size, " bytes, which is too much for a file of this size");
     // The text grows with the bytes that are read, not with the size that the header states.
     std::string bytes;
     char chunk[1 << 16];

@@ -16,7 +16,8 @@ Status ApplyStep(State& state, Fuse& step) {
       return Err("loop '", var, "' is not the whole body of loop '", loops.back().var,
                  "'; reorder or name them outermost first");
     }
-    if (loop->kind != LoopKind::kSerial) return Err("loop '", var, "' is ", ToText(loop->kind), "; fuse it before");
+    if (loop->kind != LoopKind::kSerial)
+      return Err("loop '", var, "' is ", ToText(loop->kind), "; fuse it before changing its kind");
     int64_t extent = TRY(ConstExtent(*loop));
     loops.push_back({var, extent});
     annotations.insert(loop->annotations.begin(), loop->annotations.end());

@@ -49,7 +49,8 @@ Status ApplyStep(State& state, Split& step) {
   const For& loop = path.loop();
   int64_t extent = TRY(ConstExtent(loop));
   std::vector<int64_t> factors = TRY(ResolveFactors(state, step.factors, extent));
-  if (loop.kind != LoopKind::kSerial) return Err("loop '", loop.var, "' is ", ToText(loop.kind), "; split it before");
+  if (loop.kind != LoopKind::kSerial)
+    return Err("loop '", loop.var, "' is ", ToText(loop.kind), "; split it before changing its kind");
 
   std::vector<Name> defaults;
   for (size_t i = 0; i < factors.size(); ++i) defaults.push_back(Suffixed(loop.var, "_" + std::to_string(i)));

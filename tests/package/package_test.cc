@@ -286,9 +286,9 @@ TEST_F(PackageTest, AFewBytesDoNotBecomeMany) {
     return read.ok() ? "no error" : read.error().Text();
   };
   EXPECT_EQ(with_zeros(size_t{32} << 20), "no error");
-  EXPECT_THAT(with_zeros(size_t{256} << 20),
-              testing::EndsWith("Format: member zeros claims 268435456 bytes; with "
-                                "it a file of this size holds more than can be expected"));
+  EXPECT_THAT(
+      with_zeros(size_t{256} << 20),
+      testing::EndsWith("Format: member zeros claims 268435456 bytes, which is too much for a file of this size"));
 }
 
 }  // namespace

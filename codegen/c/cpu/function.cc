@@ -15,7 +15,7 @@ std::string CpuFunction::EmitBody(const std::vector<PointerParam>& pointers, con
   if (parallel_loops_ == 0) writer_.Line("(void)context;");
   writer_.Line("return 0;");
   writer_.Close();
-  return before_ + "/* What " + prefix_ + " does, once its buffers are known. */\n" + writer_.text() + "\n";
+  return before_ + "/* Computes " + prefix_ + " on the buffers that are passed to it. */\n" + writer_.text() + "\n";
 }
 
 std::string CpuFunction::EmitIterations(const For& loop, const Captures& captures, const Analyzer& outside) {

@@ -60,10 +60,11 @@ TEST(Verify, AlignedStrides) {
   alloc("f32[4, 4, 4] align [0, 8, 1] align [1, 8, 7]", "");
   alloc("f32[4, 4] shared align [0, 8, 1]", "");
   alloc("f32[4, 4] align [1, 8, 1]", "cannot align dimension 1 of b: only dimensions before the last one");
-  alloc("f32[4, 4] align [9223372036854775807, 8, 1]", "dimension 9223372036854775807 of b is one, but not the last");
-  alloc("f32[4] align [0, 8, 1]", "dimension 0 of b is one, but not the last one");
-  alloc("f32[4, 4, 4] align [1, 8, 1] align [0, 8, 7]", "in order, each once");
-  alloc("f32[4, 4, 4] align [0, 8, 1] align [0, 8, 1]", "in order, each once");
+  alloc("f32[4, 4] align [9223372036854775807, 8, 1]",
+        "cannot align dimension 9223372036854775807 of b: only dimensions before the last one");
+  alloc("f32[4] align [0, 8, 1]", "cannot align dimension 0 of b: only dimensions before the last one");
+  alloc("f32[4, 4, 4] align [1, 8, 1] align [0, 8, 7]", "the aligned dimensions of b must ascend");
+  alloc("f32[4, 4, 4] align [0, 8, 1] align [0, 8, 1]", "the aligned dimensions of b must ascend");
   alloc("f32[4, 4] strides [5, 1] align [0, 8, 1]",
         "buffer b has explicit strides, so its dimensions cannot be aligned");
   alloc("f32[4, 4] register align [0, 8, 1]", "buffer b lies in registers");

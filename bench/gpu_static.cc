@@ -203,8 +203,8 @@ Result<Chosen> Choose(const Target& target, TuneTask task, const std::string& fi
 
 // Facts about the kernels of a program. Some are about the kernel that reads the operand x, the matrix.
 struct Kernels {
-  int64_t count = 0;                          // number of kernels
-  int64_t blocks = 1, threads = 1;            // blocks of the kernel that reads x; threads of each of these blocks
+  // Number of kernels; blocks of the kernel that reads x; threads of each of these blocks.
+  int64_t count = 0, blocks = 1, threads = 1;
   int64_t least_bytes = 16;                   // bytes of the smallest access to x by one thread
   int64_t conflicts = 0, wasted_sectors = 0;  // bank conflicts and superfluous sectors, summed over all kernels
 };

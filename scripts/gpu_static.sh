@@ -8,8 +8,8 @@
 #   all types: no bank conflicts, no sectors that are used in part, 1 barrier per iteration of the reduction loop, at
 #   least 3 pipeline stages, no spilled bytes;
 #   f32: at least 85 % of the main loop's instructions are fma, and at least 85 % of the peak is predicted;
-#   other types, which tensor cores multiply: at least 64 mma instructions in the code. The predicted speed has no limit,
-#   since the draft score does not model the second-level cache.
+#   other types, which tensor cores multiply: at least 64 mma instructions in the code. The predicted speed has no
+#   limit, since the draft score does not model the second-level cache.
 # Limits of passes over rows (PASSES; default: softmax, layer normalization and row sums of usual sizes):
 #   loads of 16 bytes, no bank conflicts, no sectors used in part, no spills, at least 90 % of a copy's speed predicted
 # Limits of long sums with few results (SUMS; default: column sums and products of one row): the same, but at least 70 %

@@ -76,7 +76,8 @@ Result<Region> RegionVisited(const Block& block, size_t iter, const Ranges& runn
   const Iter& it = block.iters[iter];
   std::optional<Region> region = DenseRegionOf(Normalize(it.binding, Concat(fixed, running)), running);
   if (!region) {
-    return Err("block '", block.name, "' does not visit an interval of iterator '", it.var, "' in one iteration");
+    return Err("block '", block.name, "' does not visit consecutive values of iterator '", it.var,
+               "' in one iteration");
   }
   // A guard on the running part of the iterator shortens the interval. A guard on the whole iterator is skipped: it
   // only keeps the iterator within its extent.

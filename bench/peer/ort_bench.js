@@ -1,7 +1,7 @@
 // Runs ONNX Runtime, to compare its times and outputs with ours. To install it here: npm install --ignore-scripts
 //
 //   node ort_bench.js [--threads N] [--seconds S] MODEL...        prints a JSON line per model: min_ms, median_ms, n
-//   node ort_bench.js --serve [--threads N] MODEL                 answers each command on standard input by a JSON line:
+//   node ort_bench.js --serve [--threads N] MODEL                 answers each line of standard input by a JSON line:
 //        run N                  {"times_ms": [...]}               times N inferences, one by one
 //        seconds S              {"times_ms": [...]}               times inferences for S seconds
 //        dump DIR               {"outputs": [names]}              computes once, writes DIR/output_i.npy

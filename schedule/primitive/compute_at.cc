@@ -88,7 +88,7 @@ Status ApplyStep(State& state, ComputeAt& step) {
   size_t spatial = std::count_if(block.iters.begin(), block.iters.end(),
                                  [](const Iter& iter) { return iter.kind == IterKind::kSpatial; });
   if (!places || places->size() != spatial) {
-    return Err("block '", block.name, "' does not store at its plain iterators");
+    return Err("block '", block.name, "' does not store by subscripts that are its iterators alone");
   }
   std::vector<Name> readers = ReadersOf(state.func.body, buffer->name);
   if (readers.empty()) return Err("nothing reads block '", block.name, "'");

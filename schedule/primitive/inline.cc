@@ -9,7 +9,7 @@ namespace {
 // Checks that the block is a formula of its iterators: all are spatial, and its one store is indexed by exactly them.
 Status CheckPlain(const Block& block) {
   if (IsPlainSpatial(block)) return {};
-  return Err("block '", block.name, "' is not one store at its plain spatial iterators");
+  return Err("block '", block.name, "' is not one store whose subscripts are its spatial iterators alone");
 }
 
 VarMap IterMap(const Block& block, const std::vector<size_t>& places, const std::vector<Expr>& values) {
@@ -62,7 +62,9 @@ Status ApplyStep(State& state, ReverseComputeInline& step) {
   // Searches the producer: the only writer of an intermediate buffer that only `block` reads.
   Buffer buffer;
   Name producer;
-  std::string reason = "no intermediate buffer with one producer is read by it alone, whole, at plain iterators";
+  std::string reason =
+      "it is not the only reader of an intermediate buffer that has one producer and that it reads as a whole, by "
+      "subscripts that are its iterators alone";
   for (const Name& name : BuffersRead(block)) {
     std::vector<Name> writers = WritersOf(state.func.body, name);
     if (!IsAlloc(state.func, name) || writers.size() != 1) continue;
@@ -88,7 +90,9 @@ Status ApplyStep(State& state, ReverseComputeInline& step) {
   for (size_t d = 0; whole && d < places->size(); ++d) {
     whole = autotune::Equal(buffer->shape[d], block.iters[(*places)[d]].extent);
   }
-  if (!whole) return Err("block '", block.name, "' does not read buffer '", buffer->name, "' whole at plain iterators");
+  if (!whole)
+    return Err("block '", block.name, "' does not read buffer '", buffer->name,
+               "' as a whole, by subscripts that are its iterators alone");
 
   Stmt rest = ReplaceTarget(path, MakeSeq({}));
   // All other buffers that `block` reads must be complete before the producer runs.

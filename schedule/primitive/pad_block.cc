@@ -305,7 +305,8 @@ Status ApplyStep(State& state, PadBlock& step) {
       continue;
     }
     auto dim = places ? std::find(places->begin(), places->end(), i) : std::vector<size_t>::iterator();
-    if (!places || dim == places->end()) return Err("block '", block.name, "' does not store at its plain iterators");
+    if (!places || dim == places->end())
+      return Err("block '", block.name, "' does not store by subscripts that are its iterators alone");
     Expr& extent = shape[dim - places->begin()];
     if (!AsInt(extent) || *AsInt(extent) < bounds->high + 1) extent = Expr(bounds->high + 1);
   }

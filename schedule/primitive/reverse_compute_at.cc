@@ -110,7 +110,8 @@ class Completion {
       }
       const Store* store = SingleStore(producer);
       std::optional<std::vector<size_t>> written = store ? AsIterators(store->indices, producer) : std::nullopt;
-      if (!written) return Err("producer '", producer.name, "' does not store at its plain iterators");
+      if (!written)
+        return Err("producer '", producer.name, "' does not store by subscripts that are its iterators alone");
       for (size_t d = 0; d < written->size(); ++d) {
         Region region = TRY(RegionVisited(producer, (*written)[d], running, fixed_));
         if (box.size() == d) box.push_back(region);
@@ -147,7 +148,8 @@ class Completion {
       }
       std::optional<std::vector<size_t>> iter = AsIterators({read[d]}, block_);
       if (!iter || block_.iters[(*iter)[0]].kind != IterKind::kSpatial) {
-        return Err("block '", block_.name, "' does not read buffer '", buffer, "' at plain spatial iterators");
+        return Err("block '", block_.name, "' does not read buffer '", buffer,
+                   "' by subscripts that are spatial iterators alone");
       }
       const size_t i = (*iter)[0];
       const int64_t* size = AsInt(FindBuffer(state_.func, buffer)->get()->shape[d]);

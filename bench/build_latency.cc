@@ -1,6 +1,6 @@
 // Measures the time from the request to build a candidate to its artifact. The candidates are those that the search
 // would build for ResNet-50's convolutions, with every algorithm of the compiler. One real build worker builds them one
-// after another. Prints the medians of all candidates and of those that were built; the bar is 25 ms on an idle
+// after another. Prints the medians of all candidates and of those that were built; the goal is 25 ms on an idle
 // machine.
 //   build_latency [candidates=500] [seed=1] [target=cpu]
 #include <algorithm>

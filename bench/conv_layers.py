@@ -39,7 +39,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "examples"))
 MAX_WEIGHT_BYTES = 192 << 20  # limit of one model
 MEMORY = 20e9  # memory bandwidth in bytes per second
-REST = 0.1  # seconds until ONNX Runtime's threads stop spinning, since they would disturb the other side
+REST = 0.1  # seconds to wait until ONNX Runtime's threads stop spinning, since they would disturb the other side
 
 
 class Layer:
@@ -184,7 +184,7 @@ def package_of(arguments, layer, model, folder, threads):
 
 
 class Serving:
-    """A process of `autotune bench --serve`, which measures when asked."""
+    """A process of `autotune bench --serve`, which measures on request."""
 
     def __init__(self, arguments, package, threads):
         command = [str(arguments.autotune), "bench", str(package), "--threads", str(threads), "--serve", "--json"]

@@ -8,7 +8,7 @@
 namespace autotune::bench {
 namespace {
 
-constexpr int kStarts = 100;  // most measured points that are kept
+constexpr int kStarts = 100;  // number of the best measured points that are kept
 
 class Descent : public SearchStrategy {
  public:

@@ -1,6 +1,7 @@
 // Measures the speed of feature extraction. Takes the candidates of a recording (docs/recordings.md), replays them, and
-// prints for each task: the number of candidates that the present rules still make, the mean size of a Nest, and how
-// many functions per second one core converts to a Nest and how many Nests to features (bar: 100,000 over all tasks).
+// prints for each task: the number of candidates that the present rules still make, the mean size of a Nest in bytes,
+// how many functions per second one core converts to a Nest, and how many Nests per second it converts to features
+// (goal: 100,000 in the mean of all tasks).
 //   bench_features FILE [--candidates 300]
 #include <cstdio>
 
@@ -23,7 +24,7 @@ size_t SizeOf(const Nest& nest) {
          bytes(nest.dims) + bytes(nest.prefetches);
 }
 
-// Calls f(i) for i in [0, count), again and again, and returns calls per second of CPU time.
+// Calls f(i) for i in [0, count), repeatedly, and returns the number of calls per second of CPU time.
 double RateOf(size_t count, const auto& f) {
   const double start = CpuMilliseconds();
   size_t calls = 0;

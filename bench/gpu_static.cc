@@ -1,4 +1,4 @@
-// Prints facts about the default schedules of matrix products and of passes over rows for a GPU, for
+// Prints facts about the default schedules of matrix products and of memory-bound programs for a GPU, for
 // scripts/gpu_static.sh. Needs no GPU.
 //   gpu_static ARCH TYPE SIZE FILE.ptx    writes the PTX and prints one row: architecture, type, size, decisions,
 //                                         stages, barriers per iteration of the reduction loop, bank conflicts, sectors
@@ -7,12 +7,13 @@
 //   gpu_static ARCH TYPE SIZE --show      prints the trace, the lowered program, and how its warps access memory
 // TYPE is that of the operands: f32, tf32, f16 or bf16. Tensor cores multiply all types but f32.
 //   gpu_static ARCH PASSES ROWSxCOLUMNS FILE.ptx | --show | --unscheduled
-//                                         does so for what memory bounds: softmax, layer_norm, row_sums, column_sums,
-//                                         whole_sum, one_row (a product of one row with the matrix), transpose. Prints
-//                                         one row: architecture, passes, size, decisions, kernels, blocks, threads of a
-//                                         block, bytes of the smallest access to the operand, bank conflicts, sectors
-//                                         that are used in part, loads of global memory in the code, predicted percent
-//                                         of a copy's speed. --unscheduled: of the program that lowering binds
+//                                         does the same for a memory-bound program: softmax, layer_norm, row_sums,
+//                                         column_sums, whole_sum, one_row (a product of one row with the matrix) or
+//                                         transpose. Prints one row: architecture, program, size, decisions, kernels,
+//                                         blocks, threads of a block, bytes of the smallest access to the operand, bank
+//                                         conflicts, sectors that are used in part, loads of global memory in the code,
+//                                         predicted percent of a copy's speed. --unscheduled prints the row of the
+//                                         program without a schedule, whose loops lowering binds to threads
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -56,7 +57,7 @@ PrimFunc Product(int64_t size, const std::string& type) {
 const std::set<std::string> kPasses = {"softmax",   "layer_norm", "row_sums", "column_sums",
                                        "whole_sum", "one_row",    "transpose"};
 
-// Returns the program of these names.
+// Returns the program with a name of kPasses, on a matrix of `rows` x `columns`.
 PrimFunc Passes(const std::string& passes, int64_t rows, int64_t columns) {
   te::Tensor x = te::Placeholder("x", {rows, columns}), y;
   auto sum = [&](const std::string& name, const te::Tensor& of) {
@@ -91,11 +92,11 @@ bool IsAsyncWait(const Stmt& s) {
   return call && call->op == Op::kAsyncWait;
 }
 
-// Facts about one iteration of the main loop, which runs over tiles of the reduction.
+// Facts about the main loop, which runs over tiles of the reduction.
 struct MainLoop {
-  int barriers = 0;
-  int64_t stages = 1;
-  int64_t steps = 1;  // iterations of the inner loop that computes
+  int barriers = 0;    // barriers in one iteration
+  int64_t stages = 1;  // stages of the software pipeline
+  int64_t steps = 1;   // iterations of the inner loops, in one iteration of the main loop
 };
 MainLoop MainLoopOf(const Stmt& kernel) {
   MainLoop main;
@@ -200,11 +201,12 @@ Result<Chosen> Choose(const Target& target, TuneTask task, const std::string& fi
   return chosen;
 }
 
-// Facts about the kernels of a program. Those with `x` are about the kernel that reads the operand x.
+// Facts about the kernels of a program. Some are about the kernel that reads the operand x, the matrix.
 struct Kernels {
-  int64_t count = 0, blocks = 1, threads = 1;  // number of kernels; blocks of x; threads of a block of x
-  int64_t least_bytes = 16;                    // bytes of the smallest access to x by one thread
-  int64_t conflicts = 0, wasted_sectors = 0;   // of all kernels
+  // Number of kernels; blocks of the kernel that reads x; threads of each of these blocks.
+  int64_t count = 0, blocks = 1, threads = 1;
+  int64_t least_bytes = 16;                   // bytes of the smallest access to x by one thread
+  int64_t conflicts = 0, wasted_sectors = 0;  // bank conflicts and superfluous sectors, summed over all kernels
 };
 
 int64_t CountOf(const Stmt& kernel, bool (*is_axis)(LoopKind)) {

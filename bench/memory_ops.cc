@@ -1,10 +1,11 @@
-// Measures which part of the memory bandwidth memory-bound operators reach: bench_memory_ops [--threads N] [--rounds N]
-// [NAME...]. Tensors are larger than the last-level cache. Each operator, with its default schedule, runs in
-// alternation with two loops that read and write as many bytes; the best round counts. The bytes are those of the
-// inputs and of the output, each counted once. One loop uses ordinary stores, which read each line before they write
-// it, and one uses streaming stores, which bypass the caches. The last two columns are the speed of the operator
-// relative to each loop. A loop copies if it reads as many bytes as it writes; otherwise each line that it writes is
-// the sum of several lines that it reads.
+// Measures which part of the memory bandwidth memory-bound operators reach.
+//   bench_memory_ops [--threads N] [--rounds N] [NAME...]
+// Tensors are larger than the last-level cache. Each operator, with its default schedule, runs in alternation with two
+// loops that read and write as many bytes; the best round counts. The bytes are those of the inputs and of the output,
+// each counted once. One loop uses ordinary stores, which read each line before they write it. The other loop uses
+// streaming stores, which bypass the caches. The last two columns are the speed of the operator relative to each loop.
+// A loop copies if it reads as many bytes as it writes; otherwise each line that it writes is the sum of several lines
+// that it reads.
 #if defined(__SSE2__)
 #include <immintrin.h>
 #endif
@@ -116,10 +117,10 @@ double Seconds(const std::function<void()>& run) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-constexpr int64_t kLine = 16;  // floats
+constexpr int64_t kLine = 16;  // floats in a cache line
 
-// Sets each line of `to` to the sum of `ratio` lines of `from`. Does not call memcpy, which chooses the kind of its
-// stores by the size.
+// Sets each line of `to` to the sum of `ratio` lines of `from`. Uses streaming stores if kAround is true. Does not call
+// memcpy, which chooses the kind of its stores by the size.
 template <bool kAround>
 __attribute__((noinline)) void Combine(float* to, const float* from, int64_t lines, int64_t ratio) {
   typedef float Vector __attribute__((vector_size(16), aligned(16)));

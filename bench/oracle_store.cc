@@ -15,8 +15,10 @@ namespace autotune::bench {
 namespace {
 
 constexpr char kSettingsKey[] = "oracle";
-constexpr int64_t kConfirmationGap = 2000;  // milliseconds; records of one confirmation are stored at once
+// Milliseconds. Records of one confirmation are stored at once, so a longer gap separates two confirmations.
+constexpr int64_t kConfirmationGap = 2000;
 
+// Returns true if the candidate itself determines the status, not the farm or the device.
 bool IsItsOwn(TrialStatus status) {
   return status != TrialStatus::kInfrastructure && status != TrialStatus::kDeviceError &&
          status != TrialStatus::kCancelled;
@@ -72,8 +74,8 @@ Result<std::vector<Record>> RecordsOf(RecordStore& store, const TuneTask& task, 
   }
 }
 
-// Adds the times of one confirmation. All its turns ran in one state of the machine, which may differ from that of the
-// trials. The ratio of each candidate's time to its time in a trial measures the difference.
+// Adds the times of one confirmation to the candidates. The machine may have been faster or slower then than during the
+// trials. So the times are divided by the median, over the candidates, of confirmed time / time in trials.
 void AddConfirmation(std::span<const Record> records, std::map<std::string, Candidate>& candidates) {
   std::vector<double> ratios;
   for (const Record& record : records) {

@@ -1,7 +1,8 @@
-// Checks the times in a database: bench_remeasure DB [COUNT [SEED]] measures COUNT (default 20) random good records of
-// this machine's target and the best record of every task again, with build worker, device server and runner as in a
-// tuning run. Prints the differences between old and new times, and how many pairs of records of one task keep their
-// order.
+// Checks whether the times in a database can be reproduced.
+//   bench_remeasure DB [COUNT [SEED]]
+// Measures COUNT (default 20) random good records of this machine's target, and the best record of every task, again,
+// with build worker, device server and runner as in a tuning run. Prints the differences between old and new times, and
+// how many pairs of records of one task keep their order.
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -28,13 +29,14 @@ constexpr double kFlopsAtMost = 1e11;
 
 struct Choice {
   Record record;
-  bool sampled = false, winner = false;
+  bool sampled = false, winner = false;  // drawn at random; the best record of its task
   Outcome now;
 
   double Difference() const { return now.cost / record.cost - 1; }
 };
 
-// Draws `count` good records, each with the same probability, in one pass over the records.
+// Returns `count` random good records, each drawn with the same probability in one pass over the records, and the best
+// record of each task. Sorted by task.
 Result<std::vector<Choice>> Choose(RecordStore& store, const std::string& target, size_t count, uint64_t seed) {
   Rng rng(seed);
   std::vector<Record> sample;

@@ -138,7 +138,7 @@ Result<int> Main(int argc, char** argv) {
   std::printf("\n%.1f s, %.1f s of them to read the recording and fit the model\n", SteadySeconds() - begin,
               fitted - begin);
   if (WorsenedRankLast(variants, runs)) return 0;
-  std::printf("a search that was made worse on purpose does not rank last: do not believe this comparison\n");
+  std::printf("a search that was made worse on purpose does not rank last: this comparison is not reliable\n");
   return 1;
 }
 

@@ -70,7 +70,8 @@ typedef float Vector __attribute__((vector_size(kLanes * sizeof(float))));
 #endif
 
 double PeakGflops(ThreadPool& pool, float* sink) {
-  constexpr int kSteps = 4000000;  // takes as long as a large product, since short bursts may run at a higher clock
+  // The loop takes as long as a large product, since the CPU may run short bursts at a higher clock.
+  constexpr int kSteps = 4000000;
   double begin = SteadySeconds();
   pool.For(pool.num_threads(), [&](int thread) {
     // The accumulators are separate variables, since the compiler would keep an array in memory. Their values differ,

@@ -8,7 +8,7 @@ find_library(LLD_COMMON NAMES lldCommon PATHS ${LLVM_LIBDIR} NO_DEFAULT_PATH REQ
 add_library(autotune_llvm INTERFACE)
 target_include_directories(autotune_llvm SYSTEM INTERFACE ${LLVM_INCLUDE})
 target_link_libraries(autotune_llvm INTERFACE ${LLD_ELF} ${LLD_COMMON} ${LLVM_SHARED})
-# LLD compresses debug sections; it brings neither library along.
+# LLD needs zlib and zstd to compress debug sections. As a static library it does not link them itself.
 find_library(ZLIB_SHARED NAMES z libz.so.1 REQUIRED)
 find_library(ZSTD_SHARED NAMES zstd libzstd.so.1 REQUIRED)
 target_link_libraries(autotune_llvm INTERFACE ${ZLIB_SHARED} ${ZSTD_SHARED})

@@ -23,7 +23,7 @@ function add(name) {
   if (name != "") names[FILENAME, count_of[FILENAME]++] = name
 }
 
-# The name that a line declares; empty if none.
+# Returns the name that a line declares; empty if it declares none.
 function name_in(line) {
   if (line ~ /^(template|public|private|protected|namespace|using namespace|using [A-Za-z_0-9:]+;)/) return ""
   if (match(line, /^(enum class|enum|struct|class|union) [A-Za-z_0-9]+( final)?( :| \{|$|;)/)) {
@@ -38,7 +38,7 @@ function name_in(line) {
   return line ~ /^[A-Z_0-9]+$/ ? "" : line  # a macro
 }
 
-# Whether group g has room for the file and no name of its.
+# Returns whether group g has room for the file, and none of the private names of the file.
 function fits(g, file,    i) {
   if (size[g] >= per_group) return 0
   for (i = 0; i < count_of[file]; ++i) {

@@ -1,18 +1,18 @@
-# Compiles several files of a target as one, since headers and templates cost more than code: everything builds in less
-# than half the time. The files of a group have no private name in common (unity.awk), so that names in unnamed
-# namespaces need not differ from those in other files. They must differ from the names that the component's headers
-# declare.
-# Preset verify compiles each file alone, which is what clang-tidy needs and how a missing #include shows.
+# Compiles several files of a target as one. Headers and templates take most of the compile time, so everything builds
+# in less than half the time. The files of a group have no private name (of an unnamed namespace) in common (unity.awk).
+# So two files may use the same private name, but it must differ from the names that the component's headers declare.
+# The preset verify compiles each file alone, so that a missing #include is an error. clang-tidy needs such a build,
+# too.
 option(AUTOTUNE_UNITY "compile several files of a target as one" ON)
-set(CMAKE_UNITY_BUILD OFF) # CMake's own groups ignore names
+set(CMAKE_UNITY_BUILD OFF) # CMake's own grouping does not look at private names
 find_program(AWK awk REQUIRED)
 if(AUTOTUNE_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
-  # gcc takes every file that the main file includes for a header.
+  # gcc regards the .cc files of a group as headers.
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage>)
 endif()
 
 # unity_sources(OUT TARGET source...): sets OUT to the files to compile in place of the sources. Properties of single
-# sources have no effect then; set them on the target.
+# source files then have no effect; set them on the target instead.
 function(unity_sources out target)
   list(LENGTH ARGN count)
   if(NOT AUTOTUNE_UNITY OR count LESS 2)
@@ -30,7 +30,7 @@ function(unity_sources out target)
                   OUTPUT_VARIABLE groups OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
   set(dir ${CMAKE_BINARY_DIR}/unity/${target})
   file(MAKE_DIRECTORY ${dir})
-  # One more than needed now: a name that becomes common to two files may need another group.
+  # Make one group more than needed now. If an edit gives two files of a group a common name, one of them moves there.
   set(files)
   foreach(i RANGE ${groups})
     list(APPEND files ${dir}/unity_${i}.cc)

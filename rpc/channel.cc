@@ -46,12 +46,12 @@ std::string PackFrames(const Frames& frames) {
 Result<std::optional<Frames>> Unpacker::Next() {
   if (buffer_.size() < 4) return std::optional<Frames>();
   size_t count = GetNumber(buffer_, 0);
-  if (count > kMaxChannelFrames) return Err("a message of ", count, " frames");
+  if (count > kMaxChannelFrames) return Err("a message has too many frames: ", count);
   size_t head = 4 + 4 * count;
   if (buffer_.size() < head) return std::optional<Frames>();
   size_t total = head;
   for (size_t i = 0; i < count; ++i) total += GetNumber(buffer_, 4 + 4 * i);
-  if (total > kMaxChannelBytes) return Err("a message of ", total, " bytes");
+  if (total > kMaxChannelBytes) return Err("a message is too long: ", total, " bytes");
   // The announced size reserves no memory: the buffer grows only with the bytes that arrive.
   if (buffer_.size() < total) return std::optional<Frames>();
   Frames frames;

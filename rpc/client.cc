@@ -146,7 +146,7 @@ FarmClient::FarmClient(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Result<std::unique_ptr<FarmClient>> FarmClient::Connect(const FarmOptions& options) {
   FarmOptions normal = options;
   normal.tracker = TRY(NormalizeEndpoint(options.tracker));
-  if (options.key.empty()) return Err("--key: the key of the devices wanted is missing");
+  if (options.key.empty()) return Err("--key is missing: the key of the devices to measure on");
   TRY(QueryStatus(normal.tracker, options.key, options.connect_seconds));
   auto impl = std::make_unique<Impl>(std::move(normal));
   Impl* raw = impl.get();

@@ -148,8 +148,8 @@ class Server {
         host_retry_ = loop_.After(5, [this] { TryHost(); });
         return;
       } else {
-        Log(LogLevel::kWarning, "measuring on a busy host: ",
-            lock ? "others have held " + HostLock::Path() + " for long" : lock.error().Text());
+        Log(LogLevel::kWarning, "measuring although the host is busy: ",
+            lock ? "other processes still hold " + HostLock::Path() : lock.error().Text());
       }
     }
     wants_host_ = false;

@@ -80,7 +80,7 @@ bool ServerSession::CheckClaim(const Peer& peer, const LeaseClaim& claim, const 
     return true;
   }
   if (claim.token < highest_) {
-    Refuse(peer, request, code::kStaleLease, "this device was leased to someone else since");
+    Refuse(peer, request, code::kStaleLease, "this device has since been leased to another client");
     return false;
   }
   if (claim.token == highest_) {
@@ -91,7 +91,7 @@ bool ServerSession::CheckClaim(const Peer& peer, const LeaseClaim& claim, const 
     Refuse(peer, request, code::kMalformed, "a lease has an id and a time-to-live of 100 ms to 600 s");
     return false;
   }
-  if (lease_) DropLease("the device was leased to someone else", now);
+  if (lease_) DropLease("the device was leased to another client", now);
   highest_ = claim.token;
   lease_ = Lease{claim, peer, now, now + claim.ttl_ms};
   next_report_ = now;

@@ -93,7 +93,7 @@ Status CheckLaunches(const KernelMetadata& kernel, const std::vector<Launch>& la
     if (launch.entry.empty()) return Err("a launch names no function");
     if (!check_extents(launch.grid, kMostBlocks) || !check_extents(launch.block, kMostThreads))
       return Err(where, ": grid and block take one to three extents, each at least 1");
-    if (launch.shared_bytes < 0) return Err(where, ": ", launch.shared_bytes, " bytes of shared memory");
+    if (launch.shared_bytes < 0) return Err(where, ": shared_bytes is negative: ", launch.shared_bytes);
     for (const LaunchArg& arg : launch.args) {
       const size_t most = arg.kind == LaunchArgKind::kParam      ? params
                           : arg.kind == LaunchArgKind::kPrepared ? kernel.prepared.size()
@@ -111,7 +111,7 @@ Status CheckKernelMetadata(const KernelMetadata& kernel) {
     TRY_NOTE(ShapeBytes(param.shape, type), "parameter " + param.name);
   }
   for (int64_t bytes : kernel.prepared) {
-    if (bytes < 0 || bytes > kMaxPreparedBytes) return Err("a prepared buffer of ", bytes, " bytes");
+    if (bytes < 0 || bytes > kMaxPreparedBytes) return Err("a prepared buffer cannot have ", bytes, " bytes");
   }
   for (int64_t i : kernel.prepare_only) {
     if (i < 0 || i >= static_cast<int64_t>(kernel.params.size()) || kernel.params[i].kind != ParamKind::kConstant) {
@@ -119,15 +119,15 @@ Status CheckKernelMetadata(const KernelMetadata& kernel) {
     }
   }
   for (int64_t bytes : {kernel.workspace_bytes, kernel.thread_workspace_bytes}) {
-    if (bytes < 0 || bytes > kMaxPreparedBytes) return Err("scratch memory of ", bytes, " bytes");
+    if (bytes < 0 || bytes > kMaxPreparedBytes) return Err("the scratch memory cannot have ", bytes, " bytes");
   }
   if (kernel.device.empty()) {
-    if (!kernel.launches.empty() || !kernel.prepare.empty()) return Err("a kernel of the CPU has launches");
+    if (!kernel.launches.empty() || !kernel.prepare.empty()) return Err("a kernel for the CPU must not have launches");
     return {};
   }
   if (kernel.launches.empty()) return Err("a kernel for ", kernel.device, " has no launches");
   if (kernel.prepared.empty() != kernel.prepare.empty())
-    return Err("prepared buffers without launches that fill them, or the reverse");
+    return Err("prepared buffers and launches that prepare them must come together");
   TRY(CheckLaunches(kernel, kernel.launches, kernel.params.size()));
   return CheckLaunches(kernel, kernel.prepare, kernel.ParamsOfKind(ParamKind::kConstant).size());
 }

@@ -80,7 +80,7 @@ Status CopyBytes(Device& to_device, void* to, Device& from_device, const void* f
 Status CopyTensor(const Tensor& from, const Tensor& to) {
   if (!from.defined() || !to.defined()) return Err("a copy needs two tensors; one of them is null");
   if (!(from.dtype() == to.dtype()) || from.shape() != to.shape()) {
-    return Err("a copy of ", from.TypeText(), " into ", to.TypeText());
+    return Err("cannot copy ", from.TypeText(), " into ", to.TypeText());
   }
   const int64_t bytes = from.num_bytes();
   if (bytes == 0 || (from.data() == to.data() && from.device() == to.device())) return {};

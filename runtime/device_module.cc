@@ -131,7 +131,7 @@ class LaunchList final : public BoundKernel {
     const DeviceLimits limits = device_->limits();
     const int64_t threads = geometry.block[0] * geometry.block[1] * geometry.block[2];
     if (threads > limits.threads_per_block || launch.shared_bytes > limits.shared_bytes) {
-      return Err("kernel ", metadata().name, ": a block of ", threads, " threads and ", launch.shared_bytes,
+      return Err("kernel ", metadata().name, ": a block needs ", threads, " threads and ", launch.shared_bytes,
                  " bytes of shared memory; ", DeviceText(device_->dl()), " has at most ", limits.threads_per_block,
                  " and ", limits.shared_bytes);
     }

@@ -65,8 +65,8 @@ Result<std::unique_ptr<GraphExecutor>> GraphExecutor::Create(Graph graph, Module
 Result<DevicePtr> GraphExecutor::DeviceAt(int64_t entry) const {
   auto place = devices_.find(EntryAt(entry).device);
   if (place != devices_.end()) return place->second;
-  return Err(NodeText(node_of_[entry]), " lies on ", DeviceTypeName(static_cast<int>(EntryAt(entry).device)),
-             ", and the executor was given no such device");
+  return Err(NodeText(node_of_[entry]), " lies on a device of kind ",
+             DeviceTypeName(static_cast<int>(EntryAt(entry).device)), ", but the executor was given none");
 }
 
 Status GraphExecutor::BindParams(Params params) {
@@ -238,7 +238,8 @@ Status GraphExecutor::FitKernel(const GraphNode& node, Step& step) const {
 // Makes the step of a reshape between storages of one device, or of a copy between devices.
 Status GraphExecutor::AddCopy(const GraphNode& node, Step& step) const {
   const bool reshape = node.func_name == kNopFunction;
-  if (node.inputs.size() != 1 || node.outputs.size() != 1) return Err(node.func_name, " has one input and one output");
+  if (node.inputs.size() != 1 || node.outputs.size() != 1)
+    return Err(node.func_name, " must have one input and one output");
   int64_t from = EntryOf(node.inputs[0]), to = row_ptr_[step.node];
   if (EntryAt(from).dtype != EntryAt(to).dtype || EntryBytes(EntryAt(from)) != EntryBytes(EntryAt(to))) {
     return Err(reshape ? "reshape" : "copy", " of ", EntryText(EntryAt(from)), " to ", EntryText(EntryAt(to)));

@@ -69,7 +69,7 @@ Result<int64_t> CountAttribute(const Json& attrs, std::string_view name) {
   if (const int64_t* number = value.As<int64_t>(); number && *number >= 0 && *number <= kMaxCount) return *number;
   const std::string* text = value.As<std::string>();
   if (!text || text->empty() || text->size() > 9 || text->find_first_not_of("0123456789") != std::string::npos) {
-    return Err("attrs.", name, ": expected a count");
+    return Err("attrs.", name, ": expected a number of at most nine digits");
   }
   return std::stoll(*text);
 }
@@ -136,13 +136,13 @@ Status Graph::Check() const {
     if (node.IsVariable() && !names.insert(node.name).second) return Err(where, ": the name occurs twice");
     if (node.outputs.empty()) return Err(where, " has no outputs");
     if (node.IsVariable() && (node.outputs.size() != 1 || !node.inputs.empty())) {
-      return Err(where, " is an input or parameter: it has one output and no inputs");
+      return Err(where, " is an input or parameter: it must have one output and no inputs");
     }
     for (GraphRef ref : node.inputs) TRY_NOTE(check_ref(ref, static_cast<int64_t>(i)), where);
     for (const GraphEntry& entry : node.outputs) {
       DLDataType type = TRY_NOTE(DataTypeFromText(entry.dtype), where);
       TRY_NOTE(ShapeBytes(entry.shape, type), where);
-      if (entry.device < 1) return Err(where, ": device type ", entry.device);
+      if (entry.device < 1) return Err(where, ": device type ", entry.device, " does not exist");
       auto [place, first] = device_of_storage.emplace(entry.storage_id, entry.device);
       if (!first && place->second != entry.device) {
         return Err(where, ": storage ", entry.storage_id, " lies on devices of type ", place->second, " and ",

@@ -175,7 +175,7 @@ Status ModuleNode::Import(Module module) {
   if (!module) return Err("cannot import a null module");
   std::set<const ModuleNode*> seen;
   if (module->Reaches(this, seen))
-    return Err("importing this module of type ", module->TypeKey(), " would make a circle");
+    return Err("importing this module of type ", module->TypeKey(), " would make a cycle");
   imports_.push_back(std::move(module));
   return {};
 }

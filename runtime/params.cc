@@ -50,7 +50,7 @@ Result<StoredTensor> ReadStored(ByteReader& in) {
   type.bits = TRY(in.Number<uint8_t>());
   type.lanes = TRY(in.Number<uint16_t>());
   TRY(DataTypeFromText(DataTypeText(type)));
-  if (rank < 0 || rank > kMaxRank) return Err("a tensor of rank ", rank);
+  if (rank < 0 || rank > kMaxRank) return Err("a tensor cannot have rank ", rank);
   std::vector<int64_t>& shape = stored.shape;
   shape.resize(rank);
   for (int64_t& extent : shape) extent = TRY(in.Number<int64_t>());

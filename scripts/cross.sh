@@ -52,7 +52,7 @@ on() {
     [ "$label" != model ] || label=$(basename "$(dirname "$model")")
     folder=$work/$name-$label
     verb=compare
-    case $label in test_relu | test_maxpool*) verb=equal ;; esac # no sum that could be rounded otherwise
+    case $label in test_relu | test_maxpool*) verb=equal ;; esac # exact, since the result has no sums
     unpack "$model" "$target" "$folder" && "$@" "$loader" run "$folder" "$folder/out" 2>"$folder/log" || {
       cat "$folder/log" >&2
       echo "$name $label: FAILED"
@@ -118,7 +118,7 @@ if have qemu-aarch64 aarch64-linux-gnu-g++; then
   arch=aarch64
   build_loader aarch64 aarch64-linux-gnu-g++
   on cortex-a72 'llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72 -num-cores=2' qemu-aarch64 -L /usr/aarch64-linux-gnu
-  for options in '' ' -vectors=none'; do # by aarch64-linux-gnu-gcc
+  for options in '' ' -vectors=none'; do # compiled by aarch64-linux-gnu-gcc
     on "cortex-a72-c${options# -vectors=}" "c -mtriple=aarch64-linux-gnu -mcpu=cortex-a72 -num-cores=2$options" \
       qemu-aarch64 -L /usr/aarch64-linux-gnu
   done
@@ -132,7 +132,8 @@ if have qemu-riscv64 riscv64-linux-gnu-g++; then
     qemu-riscv64 -cpu rv64,v=true,vext_spec=v1.0 -L /usr/riscv64-linux-gnu
 fi
 arch=host
-# Emulates older processors with qemu, so that an instruction that they lack is a crash. Without qemu, runs here.
+# Returns a qemu command that emulates an older processor, on which an instruction that it lacks is a crash. Without
+# qemu, returns nothing, and the code runs on this machine itself.
 run_as() { command -v qemu-x86_64 >/dev/null && echo "qemu-x86_64 -cpu $1" || true; }
 on nehalem "$host -mcpu=nehalem -num-cores=2" $(run_as Nehalem)
 none nehalem '%[yz]mm|^v[a-z0-9]+ ' AVX

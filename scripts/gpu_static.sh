@@ -1,18 +1,21 @@
 #!/usr/bin/env bash
-# Checks the default schedules of matrix products for NVIDIA's GPUs, without a GPU. Prints a row for each type of the
-# operands and size: the decisions, the memory accesses of warps (computed from the lowered program), registers and
-# spills (from ptxas), and the part of the peak that the draft score predicts. Fails if a row misses a limit:
+# Checks the default schedules of matrix products, passes over rows and long sums for NVIDIA's GPUs, without a GPU.
+# Prints a row for each program: the decisions, facts about the memory accesses of warps (computed from the lowered
+# program), registers and spills (from ptxas), and the speed that the draft score predicts. Fails if a row misses a
+# limit.
+#   scripts/gpu_static.sh [SIZE ...]     sizes of the square matrix products, default: 1024 2048 4096 8192
+# Limits of matrix products, one row for each type of the operands and each size:
 #   all types: no bank conflicts, no sectors that are used in part, 1 barrier per iteration of the reduction loop, at
-#   least 3 stages, no spilled bytes;
-#   f32: 85 % of the main loop's instructions are fma, and 85 % of the peak is predicted;
-#   other types, which tensor cores multiply: 64 matrix products per iteration. Their predicted part of the peak has no
+#   least 3 pipeline stages, no spilled bytes;
+#   f32: at least 85 % of the main loop's instructions are fma, and at least 85 % of the peak is predicted;
+#   other types, which tensor cores multiply: at least 64 mma instructions in the code. The predicted speed has no
 #   limit, since the draft score does not model the second-level cache.
-# Then checks passes over rows, PASSES (default: softmax, layer normalization and row sums of usual sizes):
-#   loads of 16 bytes, no bank conflicts, no sectors used in part, no spills, 90 % of a copy's speed predicted.
-# And SUMS, long sums with few results (default: column sums, whole sums and products of one row), which must have the
-# same, but 70 % of a copy's speed, since sums in parts take a second kernel.
-#   scripts/gpu_static.sh [SIZE ...]     default: 1024 2048 4096 8192
-# Environment: ARCHS (default "sm_80 sm_90"), TYPES (default "f32 tf32 f16 bf16") and OUT (default build/gpu_static).
+# Limits of passes over rows (PASSES; default: softmax, layer normalization and row sums of usual sizes):
+#   loads of 16 bytes, no bank conflicts, no sectors used in part, no spills, at least 90 % of a copy's speed predicted
+# Limits of long sums with few results (SUMS; default: column sums and products of one row): the same, but at least 70 %
+# of a copy's speed, since a sum in parts takes a second kernel.
+# Environment: PASSES, SUMS, ARCHS (default "sm_80 sm_90"), TYPES (default "f32 tf32 f16 bf16") and OUT (default
+# build/gpu_static).
 # Needs bench_gpu_static, and ptxas on the PATH; without ptxas, registers and spills are not checked.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -50,7 +53,7 @@ row() {
   awk -v stages="$stages" -v barriers="$barriers" -v conflicts="$conflicts" -v sectors="$sectors" -v spills="$spills" \
     -v type="$type" -v work="$work" -v predicted="$predicted" 'BEGIN {
       exit !(stages >= 3 && barriers == 1 && conflicts == 0 && sectors == 0 && (spills == "-" || spills == 0) &&
-             (type == "f32" ? work >= 85 && predicted >= 85 : work >= 64)) }' || { echo "  ^ misses a bar"; failed=1; }
+             (type == "f32" ? work >= 85 && predicted >= 85 : work >= 64)) }' || { echo "  ^ misses a limit"; failed=1; }
 }
 for arch in $archs; do
   for type in $types; do
@@ -61,7 +64,8 @@ done
 format='%-6s %-11s %-10s  %-11s %7s %6s %7s %5s %9s %7s %5s %9s %6s %9s\n'
 # shellcheck disable=SC2059
 printf "\n$format" arch passes size decisions kernels blocks threads bytes conflicts sectors loads registers spills predicted
-# pass ARCH PASSES SIZE PREDICTED: checks the kernels of passes over rows, or of sums, and prints their row
+# pass ARCH PASSES SIZE LEAST: checks the kernels of passes over rows or of a sum, and prints their row. LEAST is the
+# least predicted speed, in percent of a copy.
 pass() {
   local arch=$1 name=$2 size=$3 least=$4 file=$out/$1_$2_$3.ptx
   read -r _ _ _ decisions kernels blocks threads bytes conflicts sectors loads predicted < <(build/bench/bench_gpu_static "$arch" "$name" "$size" "$file") ||
@@ -72,7 +76,7 @@ pass() {
   awk -v bytes="$bytes" -v conflicts="$conflicts" -v sectors="$sectors" -v spills="$spills" -v predicted="$predicted" \
     -v least="$least" 'BEGIN {
     exit !(bytes == 16 && conflicts == 0 && sectors == 0 && (spills == "-" || spills == 0) && predicted >= least) }' ||
-    { echo "  ^ misses a bar"; failed=1; }
+    { echo "  ^ misses a limit"; failed=1; }
 }
 for arch in $archs; do
   for one in $passes; do pass "$arch" "${one%%:*}" "${one#*:}" 90; done

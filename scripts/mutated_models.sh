@@ -1,7 +1,7 @@
 #!/bin/bash
-# Tests with models that random changes have made from valid ones: no model may end the program, and a model that is
+# Tests with models that are made from valid ones by random changes. No model may end the program, and a model that is
 # imported must compute the values that its graph defines (tests/compiler/mutated_models_test.cc). If Debian's
-# libonnx-testdata is installed, its models are changed too.
+# libonnx-testdata is installed, its models are changed, too.
 #   scripts/mutated_models.sh [--seed S] [--count N] [--compile N] [--first I]
 # A mutant that fails is left in ./mutant-S-I.onnx; --first I --count 1 repeats it.
 set -euo pipefail

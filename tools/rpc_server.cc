@@ -57,7 +57,7 @@ int Serve(int argc, char** argv) {
       "--shared-host", shared_host,
       "Measure without the host lock: builds and searches of this host do not pause, and may disturb the times");
   app.add_flag("--end-with-stdin", options.end_with_stdin, "End when standard input ends");
-  app.add_flag("--runner", is_runner, "Be a runner (rpc_server starts these itself)")->group("");
+  app.add_flag("--runner", is_runner, "Run candidates (rpc_server starts such processes itself)")->group("");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -43,7 +43,8 @@ int Track(int argc, char** argv) {
   app.add_option("--port", port, "Port; 0 takes a free one and prints it")
       ->capture_default_str()
       ->check(CLI::Range(0, 65535));
-  app.add_option("--state", state, "File that keeps the epoch from one start to the next (default: in ~/.local/state)");
+  app.add_option("--state", state,
+                 "File that stores the epoch, which grows with each start of the tracker (default: in ~/.local/state)");
   CLI::App* status = app.add_subcommand("status", "Show devices, leases and queue of a running tracker");
   status->add_option("--tracker", asked, "Its HOST:PORT or ipc socket")
       ->capture_default_str()

@@ -1,16 +1,16 @@
-// ONNX Runtime as a peer to measure beside, and to compare outputs with. Install it here: npm install --ignore-scripts
+// Runs ONNX Runtime, to compare its times and outputs with ours. To install it here: npm install --ignore-scripts
 //
-//   node ort_bench.js [--threads N] [--seconds S] MODEL...        one JSON line per model: min_ms, median_ms, n
-//   node ort_bench.js --serve [--threads N] MODEL                 obeys lines on standard input, one JSON line each
-//        run N                  {"times_ms": [...]}               N inferences, timed one by one
-//        seconds S              {"times_ms": [...]}               inferences for S seconds
-//        dump DIR               {"outputs": [names]}              writes DIR/output_i.npy of the present inputs
-//        nodes                  {"nodes": [{name, op, min_us}]}   with --serve --profile: of all runs; the last command
-//        quit
+//   node ort_bench.js [--threads N] [--seconds S] MODEL...        prints a JSON line per model: min_ms, median_ms, n
+//   node ort_bench.js --serve [--threads N] MODEL                 answers each line of standard input by a JSON line:
+//        run N                  {"times_ms": [...]}               times N inferences, one by one
+//        seconds S              {"times_ms": [...]}               times inferences for S seconds
+//        dump DIR               {"outputs": [names]}              computes once, writes DIR/output_i.npy
+//        nodes                  {"nodes": [{name, op, min_us}]}   least time of each node (needs --profile); ends
+//        quit                                                     ends
 //   node ort_bench.js --dump DIR MODEL                            computes once, writes DIR/output_i.npy
 //
 // --inputs DIR takes the inputs from DIR: input_i.pb (ONNX tensor) or input_i.npy, in the order of the graph's inputs.
-// Without it they are seeded random numbers. A line {"error": ...} and exit code 1 tell what went wrong.
+// Without it, the inputs are random numbers from a fixed seed. An error is a line {"error": ...}, with exit code 1.
 'use strict';
 const fs = require('fs');
 const os = require('os');
@@ -32,7 +32,7 @@ function kindBy(field, value) {
   return found[0];
 }
 
-// A typed array over a copy, since the bytes need not be aligned.
+// Returns a typed array over a copy of the bytes, since they need not be aligned.
 function typed(kind, bytes) {
   return new KINDS[kind].array(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length));
 }
@@ -61,7 +61,7 @@ function writeNpy(file, tensor) {
   fs.writeFileSync(file, Buffer.concat([start, Buffer.from(header, 'latin1'), Buffer.from(buffer, byteOffset, byteLength)]));
 }
 
-// The fields of an ONNX TensorProto that a test case uses: 1 dims, 2 data_type, 4 float_data, 7 int64_data, 9 raw_data.
+// Reads an ONNX TensorProto: the fields 1 dims, 2 data_type, 4 float_data, 7 int64_data and 9 raw_data.
 function readPb(file) {
   const bytes = fs.readFileSync(file);
   const dims = [], parts = [], varints = [];
@@ -98,7 +98,7 @@ function readPb(file) {
 
 // ---- the session ---------------------------------------------------------------------------------------------------
 
-// Uniform in [-1, 1), the same on every machine (mulberry32).
+// Returns numbers that are uniform in [-1, 1) and the same on every machine (mulberry32).
 function randomFloats(count, seed) {
   const data = new Float32Array(count);
   for (let i = 0; i < count; i++) {
@@ -140,10 +140,11 @@ class Peer {
       ...extra,
     });
     peer.feeds = makeFeeds(ort, peer.session, options.inputs);
-    peer.results = await peer.session.run(peer.feeds);  // later runs write here, as ours do: no memory is allocated
+    // Later runs write into these tensors, so that they allocate no memory, like our runs.
+    peer.results = await peer.session.run(peer.feeds);
     return peer;
   }
-  // Inferences until `enough(count, seconds)`; each timed on its own.
+  // Runs inferences until `enough(count, seconds)`, and returns the time of each in milliseconds.
   async time(enough) {
     const times = [], start = process.hrtime.bigint();
     for (;;) {
@@ -162,13 +163,13 @@ class Peer {
   }
 }
 
-// ONNX Runtime's own profiler: the least time of each node over all runs.
+// Uses ONNX Runtime's own profiler to find the least time of each node over all runs.
 class Profiler {
   constructor() {
     this.folder = fs.mkdtempSync(path.join(os.tmpdir(), 'ort_profile_'));
     this.settings = { enableProfiling: true, profileFilePrefix: path.join(this.folder, 'profile') };
   }
-  // Ends the profile.
+  // Ends the profile and returns the nodes.
   nodes(peer) {
     peer.session.endProfiling();
     const nodes = new Map();
@@ -205,7 +206,7 @@ function parse(argv) {
 async function serve(options) {
   const profiler = options.profile ? new Profiler() : null;
   const peer = await Peer.open(options.models[0], options, profiler ? profiler.settings : {});
-  await peer.time((n) => n >= 3); // warm
+  await peer.time((n) => n >= 3); // warms up the caches and threads
   say({ ready: true, inputs: peer.session.inputNames, outputs: peer.session.outputNames });
   for await (const line of readline.createInterface({ input: process.stdin })) {
     const [command, argument] = line.trim().split(/\s+/);

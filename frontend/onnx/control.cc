@@ -67,7 +67,8 @@ struct LoopState {
   // Takes the outputs of an iteration from index `first` on: the carried values, then an element of each scan output.
   Status Take(std::vector<Operand> outputs, size_t first) {
     if (outputs.size() != first + carried.size() + scans.size()) {
-      return Err("its subgraph gives ", outputs.size(), " outputs; wanted are ", first + carried.size() + scans.size());
+      return Err("its subgraph gives ", outputs.size(), " outputs; expected are ",
+                 first + carried.size() + scans.size());
     }
     auto next = outputs.begin() + static_cast<int64_t>(first);
     for (Operand& operand : carried) operand = std::move(*next++);
@@ -118,7 +119,7 @@ Status ImportLoop(ImportContext& c) {
   for (size_t i = 2; i < c.node().inputs.size(); ++i) state.carried.push_back(TRY(c.Input(i)));
   const size_t fixed = 1 + state.carried.size();  // the condition first
   if (loop.body->outputs.size() < fixed)
-    return Err("its subgraph gives ", loop.body->outputs.size(), " outputs; wanted are ", fixed, " or more");
+    return Err("its subgraph gives ", loop.body->outputs.size(), " outputs; expected are ", fixed, " or more");
   state.scans.resize(loop.body->outputs.size() - fixed);
   int64_t count = 0;
   for (bool goes_on = loop.enters; goes_on && (!loop.trips || count < *loop.trips); ++count) {
@@ -166,7 +167,7 @@ Result<ScanNode> ReadScan(ImportContext& c, size_t first) {
   scan.inputs = static_cast<size_t>(inputs);
   scan.states = static_cast<size_t>(all - inputs);
   if (scan.body->outputs.size() < scan.states)
-    return Err("its subgraph gives ", scan.body->outputs.size(), " outputs; wanted are ", scan.states, " or more");
+    return Err("its subgraph gives ", scan.body->outputs.size(), " outputs; expected are ", scan.states, " or more");
   scan.outputs = scan.body->outputs.size() - scan.states;
   const bool old = c.opset < 9;
   scan.input_axes = TRY(PerScan(c, "scan_input_axes", scan.inputs));

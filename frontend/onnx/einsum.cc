@@ -303,7 +303,7 @@ Status ImportEinsum(ImportContext& c) {
       auto [extent, is_new] = extents.try_emplace(operand.labels[d], shape[d]);
       if (extent->second == 1) extent->second = shape[d];
       if (shape[d] != 1 && shape[d] != extent->second)
-        return Err("a label has extents ", extent->second, " and ", shape[d]);
+        return Err("one label stands for dimensions of different extents: ", extent->second, " and ", shape[d]);
     }
     operands.push_back(std::move(operand));
   }

@@ -129,7 +129,7 @@ Result<ValueId> WrappedAround(ImportContext& c, ValueId x, const PadAttrs& a) {
   for (size_t d = 0; d < a.before.size(); ++d) {
     const int64_t n = c.ShapeOfValue(x)[d], before = a.before[d], wide = before + n + a.after[d];
     if (wide == n) continue;
-    if (n == 0) return Err("cannot wrap around dimension ", d, " of ", c.builder.Spec(x).Text());
+    if (n == 0) return Err("cannot wrap pads around dimension ", d, " of ", c.builder.Spec(x).Text());
     TRY(c.Reserve({wide}));
     std::vector<int64_t> places(wide);
     for (int64_t i = 0; i < wide; ++i) places[i] = ((i - before) % n + n) % n;
@@ -177,7 +177,7 @@ Status ImportPad(ImportContext& c) {
     int64_t before = pads[d], after = pads[d + rank];
     constexpr int64_t kMostPad = int64_t{1} << 40;  // more than any extent, but sums of two cannot overflow
     if (std::max(before, after) > kMostPad || std::min(before, after) < -kMostPad)
-      return Err("pads ", before, " and ", after, " are impossible");
+      return Err("pads ", before, " and ", after, " are too large");
     cut.begin[d] = std::max<int64_t>(0, -before);
     cut.extent[d] = in[d] - cut.begin[d] - std::max<int64_t>(0, -after);
     a.before[d] = std::max<int64_t>(0, before);
@@ -277,7 +277,7 @@ Status ImportCenterCropPad(ImportContext& c) {
   for (size_t i = 0; i < axes.size(); ++i) {
     const int64_t d = TRY(NormalizeAxis(axes[i], static_cast<int>(in.size())));
     if (!seen.insert(d).second) return Err("names an axis twice");
-    if (wanted[i] < 0 || wanted[i] > int64_t{1} << 40) return Err("extent ", wanted[i], " is impossible");
+    if (wanted[i] < 0 || wanted[i] > int64_t{1} << 40) return Err("extent ", wanted[i], " is negative or too large");
     const int64_t less = std::max<int64_t>(0, in[d] - wanted[i]), more = std::max<int64_t>(0, wanted[i] - in[d]);
     cut.begin[d] = less / 2;
     cut.extent[d] = in[d] - less;
@@ -301,12 +301,12 @@ Status ImportTile(ImportContext& c) {
   Shape in = c.ShapeOfValue(x), repeats = TRY(c.Ints(1, "the repeats of Tile")), apart, wide, out;
   if (repeats.size() != in.size()) return Err("has ", repeats.size(), " repeats for ", ShapeText(in));
   for (size_t d = 0; d < in.size(); ++d) {
-    if (repeats[d] < 0) return Err("repeats a dimension ", repeats[d], " times");
+    if (repeats[d] < 0) return Err("cannot repeat a dimension ", repeats[d], " times");
     for (Shape* shape : {&apart, &wide}) {
       shape->push_back(shape == &wide ? repeats[d] : 1);
       shape->push_back(in[d]);
     }
-    if (__builtin_mul_overflow(repeats[d], in[d], &out.emplace_back(0))) return Err("is too large");
+    if (__builtin_mul_overflow(repeats[d], in[d], &out.emplace_back(0))) return Err("its result is too large");
   }
   x = TRY(c.Reshape(x, apart));
   x = TRY(c.Emit(Op::kBroadcastTo, {x}, ReshapeAttrs{wide}));

@@ -27,7 +27,8 @@ Result<Pool> ReadPool(const ImportContext& c) {
   if (p.shortest < 1 || p.longest < p.shortest || p.longest > kMostLength || p.most_skipped < 0 ||
       p.most_skipped > kMostColumns)
     return Err("min_gram_length, max_gram_length or max_skip_count is impossible");
-  if (static_cast<int64_t>(p.begins.size()) > kMostLength) return Err("ngram_counts are more than ", kMostLength);
+  if (static_cast<int64_t>(p.begins.size()) > kMostLength)
+    return Err("there are more than ", kMostLength, " ngram_counts");
   size_t sequences = 0;
   for (size_t i = 0; i < p.begins.size(); ++i) {
     const int64_t length = static_cast<int64_t>(i) + 1, n = p.End(i) - p.begins[i];
@@ -38,7 +39,8 @@ Result<Pool> ReadPool(const ImportContext& c) {
   if (sequences == 0 || sequences != p.columns.size())
     return Err("the pool has ", sequences, " sequences for ", p.columns.size(), " ngram_indexes");
   for (int64_t column : p.columns) {
-    if (column < 0 || column > kMostColumns) return Err("ngram_indexes hold ", column);
+    if (column < 0 || column > kMostColumns)
+      return Err("ngram_indexes hold ", column, ", which is not between 0 and ", kMostColumns);
     p.width = std::max(p.width, column + 1);
   }
   return p;

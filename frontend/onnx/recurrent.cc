@@ -90,7 +90,7 @@ Result<Net> ReadNet(ImportContext& c, Cell cell) {
   net.steps = shape[0], net.batch = shape[1], net.width = shape[2];
   net.hidden = recurrent.empty() ? 0 : recurrent.back();
   if (net.hidden != TRY(c.Int("hidden_size", net.hidden)))
-    return Err("hidden_size is not that of the weights, ", ShapeText(recurrent));
+    return Err("hidden_size contradicts the shape of the weights, ", ShapeText(recurrent));
   if (net.steps < 1 || net.batch < 1 || net.hidden < 1) return Err("has no steps, no batch or no units");
   if (net.steps * net.directions() > kMostSteps)
     return Err("has ", net.steps, " steps in ", net.directions(), " directions; at most ", kMostSteps,
@@ -101,11 +101,12 @@ Result<Net> ReadNet(ImportContext& c, Cell cell) {
 // Reads sequence_lens and sets `within`, unless all sequences have all steps.
 Status ReadLengths(ImportContext& c, Net& net) {
   if (!c.Has(4)) return {};
-  if (TRY(c.ShapeOf(4)) != Shape{net.batch}) return Err("sequence_lens must be one for each of ", net.batch);
+  if (TRY(c.ShapeOf(4)) != Shape{net.batch})
+    return Err("sequence_lens must have one element for each of ", net.batch, " sequences");
   if (c.Constant(4)) {
     const std::vector<int64_t> lengths = TRY(c.Ints(4, "sequence_lens"));
     for (int64_t n : lengths) {
-      if (n < 0 || n > net.steps) return Err("a sequence of ", n, " steps does not fit ", net.steps);
+      if (n < 0 || n > net.steps) return Err("sequence_lens holds ", n, ", but the input has ", net.steps, " steps");
     }
     if (std::all_of(lengths.begin(), lengths.end(), [&](int64_t n) { return n == net.steps; })) return {};
   }

@@ -234,8 +234,8 @@ Status ImportNonMaxSuppression(ImportContext& c) {
   if (attrs.most <= 0 || c.builder.Spec(scores).NumElements() == 0 || states_none)
     return c.BindConstant({{DType::Int(64), {0, 3}}, SharedBytes::Copy("")});
   if (stated == c.dims.end()) {
-    return Err("selects a number of boxes that is known only at run time; state the greatest number, as in --dim ",
-               result, "=100: the result then has that many rows, and rows after the last box are -1");
+    return Err("selects a number of boxes that is known only at run time; state the largest number with --dim ", result,
+               "=100, for example: the result then has that many rows, with -1 in the unused ones");
   }
   attrs.overlap = c.Has(3) ? TRY(c.ConstantNumber(3, "iou_threshold")) : 0;
   attrs.any_score = !c.Has(4);
@@ -243,7 +243,7 @@ Status ImportNonMaxSuppression(ImportContext& c) {
   attrs.rows = std::min(stated->second, shape[0] * shape[1] * attrs.most);
   ValueId order = TRY(c.Emit(Op::kTopK, {scores}, TopKAttrs{shape[2], true}));
   c.Note("the result of NonMaxSuppression, " + result + ", has " + std::to_string(attrs.rows) +
-         " rows; rows after the last selected box are -1");
+         " rows; the rows after the last selected box are -1");
   return c.Bind(TRY(c.Emit(Op::kSelectBoxes, {boxes, scores, order}, attrs)));
 }
 

@@ -24,7 +24,7 @@ Status ImportDropout(ImportContext& c) {
   if (c.Has(2) && TRY(c.ConstantNumber(2, "training_mode")) != 0) {
     const TensorValue* ratio = c.Has(1) ? c.Constant(1) : nullptr;
     if (!ratio || TRY(c.ConstantNumber(1, "the ratio")) != 0)
-      return Err("in training mode drops elements at random unless its ratio is a constant 0");
+      return Err("drops elements at random in training mode unless its ratio is a constant 0");
   }
   if (c.node().outputs.size() > 1) {
     Shape shape = TRY(c.ShapeOf(0));

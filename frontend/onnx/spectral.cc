@@ -144,11 +144,12 @@ Status ImportDft(ImportContext& c) {
   const Shape shape = c.ShapeOfValue(x);
   const int rank = c.Rank(x);
   if (rank < 2 || shape.back() < 1 || shape.back() > 2 || !c.Type(x).IsFloat())
-    return Err("the input must be floats that end in one or two parts, not ", c.builder.Spec(x).Text());
+    return Err("the input must be floats whose last dimension is 1 (real) or 2 (complex), not ",
+               c.builder.Spec(x).Text());
   int64_t axis = c.opset >= 20 ? -2 : TRY(c.Int("axis", 1));
   if (c.opset >= 20 && c.Has(2)) axis = static_cast<int64_t>(TRY(c.ConstantNumber(2, "the axis")));
   axis = TRY(NormalizeAxis(axis, rank));
-  if (axis == rank - 1) return Err("cannot transform along the parts of numbers");
+  if (axis == rank - 1) return Err("cannot transform along the last axis, which holds the real and imaginary parts");
   DftOptions o;
   o.inverse = TRY(c.Int("inverse", 0)) != 0;
   o.one_sided = TRY(c.Int("onesided", 0)) != 0;
@@ -246,7 +247,8 @@ Status ImportMelWeightMatrix(ImportContext& c) {
                high = TRY(c.ConstantNumber(4, "upper_edge_hertz"));
   const DType type = TRY(SupportedType(TRY(c.Int("output_datatype", 1))));
   const int64_t rows = length / 2 + 1;
-  if (!(rate > 0 && low >= 0 && high >= low)) return Err("sample_rate or edges are impossible");
+  if (!(rate > 0 && low >= 0 && high >= low))
+    return Err("sample_rate must be positive, and 0 <= lower_edge_hertz <= upper_edge_hertz");
   TRY(c.Reserve({rows, bins}));
   auto mel = [](double hertz) { return kMels * std::log10(1 + hertz / kBreak); };
   const double step = (mel(high) - mel(low)) / static_cast<double>(bins + 2);
@@ -254,7 +256,7 @@ Status ImportMelWeightMatrix(ImportContext& c) {
   for (int64_t i = 0; i < bins + 2; ++i) {
     const double hertz = kBreak * (std::pow(10, (mel(low) + static_cast<double>(i) * step) / kMels) - 1);
     corners[i] = static_cast<int64_t>(std::floor(static_cast<double>(length + 1) * hertz / rate));
-    if (corners[i] >= rows) return Err("a frequency of ", hertz, " Hz is beyond the transform");
+    if (corners[i] >= rows) return Err("a frequency of ", hertz, " Hz is above half of the sample rate");
   }
   std::vector<double> weights(rows * bins, 0);
   for (int64_t i = 0; i < bins; ++i) {

@@ -23,7 +23,8 @@ Status ImportCol2Im(ImportContext& c) {
   for (size_t d = 0; d < dims; ++d) {
     constexpr int64_t kMost = 1 << 24;
     for (int64_t n : {image[d], block[d], strides[d], dilations[d], pads[d] + 1, pads[d + dims] + 1}) {
-      if (n < 1 || n > kMost) return Err("image_shape, block_shape, strides, dilations or pads hold ", n);
+      if (n < 1 || n > kMost)
+        return Err("image_shape, block_shape, strides, dilations or pads hold the impossible value ", n);
     }
     windows[d] = (image[d] + pads[d] + pads[d + dims] - dilations[d] * (block[d] - 1) - 1) / strides[d] + 1;
     if (windows[d] < 1) return Err("a block ", ShapeText(block), " does not fit the image ", ShapeText(image));
@@ -89,7 +90,7 @@ Status ImportMaxUnpool(ImportContext& c) {
   for (size_t d = 0; d < dims; ++d) {
     constexpr int64_t kMost = 1 << 24;
     for (int64_t n : {kernel[d], strides[d], pads[d] + 1, pads[d + dims] + 1}) {
-      if (n < 1 || n > kMost) return Err("kernel_shape, strides or pads hold ", n);
+      if (n < 1 || n > kMost) return Err("kernel_shape, strides or pads hold the impossible value ", n);
     }
     shape[d + 2] = (in[d + 2] - 1) * strides[d] - pads[d] - pads[d + dims] + kernel[d];
     if (shape[d + 2] < 1) return Err("its result would have no elements");

@@ -369,7 +369,7 @@ Status CudaDevice::Launch(const void* entry, const LaunchGeometry& geometry, std
   for (int i = 0; i < 3; ++i) {
     constexpr int64_t kMost = std::numeric_limits<int>::max();
     if (geometry.grid[i] > kMost || geometry.block[i] > kMost)
-      return Err("a launch of ", geometry.grid[i], " blocks of ", geometry.block[i], " threads in one dimension");
+      return Err("cannot launch ", geometry.grid[i], " blocks of ", geometry.block[i], " threads in one dimension");
     grid[i] = static_cast<unsigned>(geometry.grid[i]);
     block[i] = static_cast<unsigned>(geometry.block[i]);
   }

@@ -82,11 +82,11 @@ constexpr const char* kOtherInputs =  // input types that the language does not 
 constexpr const char* kOtherCasts =  // types of a Cast's result that the language does not have
     R"(: Cast \(node .*\): element type (string|float8[a-z0-9]*) is not supported)";
 constexpr const char* kOtherData =  // damaged files, and inputs of another shape than the model's
-    R"((has \d+ bytes where|of the case is .*, that of the model another))";
+    R"((has \d+ bytes where|of the case is .*, but the model expects another one))";
 constexpr const char* kModOfDoubles =  // the quotients and products would need more bits than f64 has
     R"(: Mod \(node .*\): is supported on f32 and integers, not on f64)";
 constexpr const char* kRandom =  // the outputs of a package depend on its inputs only
-    R"(: Dropout \(node .*\): in training mode drops elements at random unless its ratio is a constant 0)";
+    R"(: Dropout \(node .*\): drops elements at random in training mode unless its ratio is a constant 0)";
 
 constexpr const char* kDataDependent =  // all shapes must be known before a network runs
     R"(: (NonZero|Unique) \(node .*\): has a result whose shape depends on values that are computed at run time)";

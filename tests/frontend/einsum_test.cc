@@ -127,8 +127,9 @@ TEST(Einsum, Refusals) {
   EXPECT_THAT(error("i->i", {{3, 4}}), HasSubstr("names 1 dimensions of a tensor of rank 2"));
   EXPECT_THAT(error("ij->ii", {{3, 4}}), HasSubstr("the output names a label twice"));
   EXPECT_THAT(error("ij->ik", {{3, 4}}), HasSubstr("the output names a label that no input has"));
-  EXPECT_THAT(error("ij,jk->ik", {{3, 4}, {5, 6}}), HasSubstr("a label has extents 4 and 5"));
-  EXPECT_THAT(error("ii->i", {{3, 4}}), HasSubstr("a label has extents 3 and 4"));
+  EXPECT_THAT(error("ij,jk->ik", {{3, 4}, {5, 6}}),
+              HasSubstr("one label stands for dimensions of different extents: 4 and 5"));
+  EXPECT_THAT(error("ii->i", {{3, 4}}), HasSubstr("one label stands for dimensions of different extents: 3 and 4"));
   EXPECT_THAT(error("i1->i", {{3, 4}}), HasSubstr("is not made of letters"));
   EXPECT_THAT(error("......->", {{3, 4}}), HasSubstr("at most one ellipsis"));
 }

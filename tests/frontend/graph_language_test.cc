@@ -388,7 +388,7 @@ TEST(Loop, InLoops) {
   ModelMaker wrong(17);
   wrong.Input("x", {2}).Ints("four", {4}).Output("y");
   wrong.Node("Loop", {"four", "", "x"}, {"y"}, "loop").Graph("body", refused);
-  EXPECT_EQ(ImportError(wrong), kRefused + "Loop (node 'loop'): its subgraph gives 1 outputs; wanted are 2 or more");
+  EXPECT_EQ(ImportError(wrong), kRefused + "Loop (node 'loop'): its subgraph gives 1 outputs; expected are 2 or more");
 }
 
 TEST(Scan, GoesForthAndBack) {

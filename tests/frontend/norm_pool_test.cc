@@ -203,11 +203,11 @@ TEST(ImportDropout, DropsNothingOrIsRandom) {
     EXPECT_EQ(out[0], (Numbers{1, 2, 3}));
     EXPECT_EQ(out[1], (Numbers{1, 1, 1}));
   }
-  EXPECT_THAT(ImportError(model(0.5f, 1)), HasSubstr("in training mode drops elements at random"));
-  ModelMaker m;  // a node without a ratio, which is 0.5 by default
+  EXPECT_THAT(ImportError(model(0.5f, 1)), HasSubstr("drops elements at random in training mode"));
+  ModelMaker m;  // the default ratio is 0.5
   m.Input("x", {3}).Ints("training", {1}).Output("y");
   m.Node("Dropout", {"x", "", "training"}, {"y"});
-  EXPECT_THAT(ImportError(m), HasSubstr("in training mode drops elements at random"));
+  EXPECT_THAT(ImportError(m), HasSubstr("drops elements at random in training mode"));
 }
 
 // The mask has the data's type before operator set 10, and bool from set 10 on.

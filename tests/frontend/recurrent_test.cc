@@ -329,7 +329,7 @@ TEST(Recurrent, Refusals) {
   auto plain = [](NodeMaker&) {};
   EXPECT_EQ(error(none, plain), "no error");
   EXPECT_THAT(error(none, [](NodeMaker& n) { n.Int("hidden_size", 3); }),
-              HasSubstr("RNN (node 'r'): hidden_size is not that of the weights"));
+              HasSubstr("RNN (node 'r'): hidden_size contradicts the shape of the weights"));
   EXPECT_THAT(error(none, [](NodeMaker& n) { n.String("direction", "up"); }),
               HasSubstr("direction 'up' is not one of"));
   EXPECT_THAT(error(none,

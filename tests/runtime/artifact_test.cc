@@ -170,7 +170,7 @@ TEST(Artifact, RefusesWhatIsNoArtifact) {
               HasSubstr("undefined symbol: gone"));
   std::string negative = SampleMetadata();
   negative.replace(negative.find("[32]"), 4, "[-1]");
-  EXPECT_THAT(LoadError(CompileArtifact(negative, SampleBody())), HasSubstr("a prepared buffer of -1 bytes"));
+  EXPECT_THAT(LoadError(CompileArtifact(negative, SampleBody())), HasSubstr("a prepared buffer cannot have -1 bytes"));
 }
 
 std::string MetadataFor(const std::string& cpu_feature) {

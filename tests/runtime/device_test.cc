@@ -124,7 +124,7 @@ TEST(Device, TensorsLieInItsMemory) {
   EXPECT_EQ(far.Reshape({8}).value().device(), device.get());
   auto other = std::make_shared<TestDevice>(1);
   EXPECT_EQ(ToHost(ToDevice(far, other).value()).value().bytes(), host.bytes());
-  EXPECT_EQ(CopyTensor(host, Ramp({8})).error().Text(), "a copy of f32[2, 4] into f32[8]");
+  EXPECT_EQ(CopyTensor(host, Ramp({8})).error().Text(), "cannot copy f32[2, 4] into f32[8]");
   Tensor twin = ToDevice(Ramp({2, 4}, 9), device).value();
   ASSERT_TRUE(CopyTensor(far, twin).ok());
   EXPECT_EQ(ToHost(twin).value().bytes(), host.bytes());
@@ -239,7 +239,7 @@ TEST(Device, PlansThatDoNotFitAreRefused) {
     bool device = true;
   };
   for (const Case& c : {
-           Case{"lies on ext_dev, and the executor was given no such device", [](Graph&) {}, false},
+           Case{"lies on a device of kind ext_dev, but the executor was given none", [](Graph&) {}, false},
            Case{"kernel far_shift runs on ext_dev(0), but node 0 'x' lies on cpu",
                 [](Graph& g) {
                   g.nodes[4].inputs[0] = {0, 0};
@@ -292,8 +292,8 @@ TEST(DeviceModule, LaunchesThatNameNothingAreRefused) {
            Case{R"("grid":[1])", R"("grid":[1,1,1,1])", "one to three extents"},
            Case{R"("index":0,"kind":"prepared")", R"("index":1,"kind":"prepared")", "there is no prepared 1"},
            Case{R"("index":0,"kind":"workspace")", R"("index":65,"kind":"workspace")", "there is no workspace 65"},
-           Case{R"("workspace_bytes":64)", R"("workspace_bytes":-1)", "scratch memory of -1 bytes"},
-           Case{R"("device":"ext_dev")", R"("device":"")", "a kernel of the CPU has launches"},
+           Case{R"("workspace_bytes":64)", R"("workspace_bytes":-1)", "the scratch memory cannot have -1 bytes"},
+           Case{R"("device":"ext_dev")", R"("device":"")", "a kernel for the CPU must not have launches"},
        }) {
     std::string metadata = FarMetadata();
     size_t at = metadata.find(c.from);

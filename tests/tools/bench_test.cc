@@ -50,10 +50,10 @@ TEST_F(Bench, WaitsForOthersOrSaysSo) {
   CliResult beside = Run(Command("0"));
   EXPECT_EQ(beside.code, 0) << beside.Text();
   EXPECT_FALSE(Undisturbed(beside.out));
-  EXPECT_EQ(beside.err, "note: these times may be disturbed: others hold " + HostLock::Path() + "\n");
+  EXPECT_EQ(beside.err, "note: these times may be disturbed: other processes hold " + HostLock::Path() + "\n");
 
   Subprocess child = Start(Command("100"), "waiting");
-  EXPECT_TRUE(SoonHolds("waiting.err", "note: waiting for others"));
+  EXPECT_TRUE(SoonHolds("waiting.err", "note: waiting for other processes"));
   EXPECT_EQ(ReadAll(File("waiting.out")), "");
   build.reset();
   CliResult waited = Finish(child, "waiting");

@@ -23,7 +23,8 @@ TEST(ProfileBalance, HoldsWhereTheSumIsTheNetwork) {
 }
 
 TEST(ProfileBalance, OfANetworkWithoutKernelsIsNoDisagreement) {
-  EXPECT_EQ(BalanceOf({.network = {kMicro}, .kernels = {}}, 0).explanation, "it only reshapes");
+  EXPECT_EQ(BalanceOf({.network = {kMicro}, .kernels = {}}, 0).explanation,
+            "the network has no kernels, only reshapes");
 }
 
 TEST(ProfileBalance, BlamesTheClockForManyShortKernels) {
@@ -39,7 +40,7 @@ TEST(ProfileBalance, TellsRunsThatWereSlowForOtherKernelsFromOtherRuns) {
   // In each run, another kernel is slow and makes the run slow. No kernel's median shows that.
   ProfileBalance moving = BalanceOf({.network = {12, 12, 12}, .kernels = {{6, 3, 3}, {3, 6, 3}, {3, 3, 6}}}, 0);
   EXPECT_FALSE(moving.Holds());
-  EXPECT_THAT(moving.explanation, HasSubstr("run by run they agree"));
+  EXPECT_THAT(moving.explanation, HasSubstr("they agree within each run"));
   ProfileBalance apart = BalanceOf({.network = {6, 6, 6}, .kernels = {{9, 9, 9}}}, 0);
   EXPECT_FALSE(apart.Holds());
   EXPECT_THAT(apart.explanation, AllOf(HasSubstr("disagree by 50.0 %"), HasSubstr("measure again")));
@@ -71,7 +72,7 @@ TEST(ProfileTable, SaysWhatItsNumbersMean) {
               HasSubstr("20.0   80.0     50.0w      0.2    50.0  arithmetic  1f3a22c9  /layer1/Conv: conv2d_relu"));
   EXPECT_THAT(table, HasSubstr("25.0        all kernels; the network takes 25.0 us: they agree within 0.1 %"));
   EXPECT_THAT(table, AllOf(HasSubstr("on 2 threads: 100.0 GFLOPS"), HasSubstr("10 GB/s in memory")));
-  EXPECT_THAT(table, HasSubstr("w: by Winograd's algorithm"));
+  EXPECT_THAT(table, HasSubstr("w: Winograd's algorithm"));
   rows[0].winograd = false;
   EXPECT_THAT(ProfileTable(rows, {}, Machine(), 1), AllOf(Not(HasSubstr("Winograd")), HasSubstr("1 thread:")));
 }
@@ -79,9 +80,10 @@ TEST(ProfileTable, SaysWhatItsNumbersMean) {
 TEST(Noise, IsToldInWordsThatOneCanUse) {
   EXPECT_EQ(NoiseText({.median = 0.012, .worst = 0.4}),
             "repeats of one loop vary by 1.2 % (median), the worst took 1.4 times as long");
-  EXPECT_EQ(NoiseText({.median = 0.08, .worst = 2527.75}),
-            "a busy neighbour: repeats of one loop vary by 8.0 % (median), the worst took 2529 times as long; tuning "
-            "would choose by chance");
+  EXPECT_EQ(
+      NoiseText({.median = 0.08, .worst = 2527.75}),
+      "this machine is busy: repeats of one loop vary by 8.0 % (median), the worst took 2529 times as long; tuning "
+      "would choose schedules by chance");
 }
 
 // The loop for the measurement of noise computes a constant, and the compiler must not remove it. It once did. Repeats

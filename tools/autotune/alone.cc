@@ -21,11 +21,11 @@ double MonotonicSeconds() {
 std::optional<HostLock> Alone::Take() {
   std::optional<HostLock> lock = Within(std::min(wait_, 1.0));
   if (!lock && wait_ > 1) {
-    Say("waiting for others who build or measure on this host: they hold " + HostLock::Path());
+    Say("waiting for other processes that build or measure on this host and hold " + HostLock::Path());
     lock = Within(wait_ - 1);
   }
   if (!lock) {
-    Say("these times may be disturbed: " + (error_.empty() ? "others hold " + HostLock::Path() : error_));
+    Say("these times may be disturbed: " + (error_.empty() ? "other processes hold " + HostLock::Path() : error_));
     undisturbed_ = false;
     wait_ = 0;
   }

@@ -183,7 +183,7 @@ std::string NoiseText(const Noise& noise) {
   std::snprintf(text, sizeof text, "repeats of one loop vary by %.1f %% (median), the worst took %.*f times as long",
                 100 * noise.median, noise.worst < 9 ? 1 : 0, 1 + noise.worst);
   if (noise.median <= kBusy) return text;
-  return std::string("a busy neighbour: ") + text + "; tuning would choose by chance";
+  return std::string("this machine is busy: ") + text + "; tuning would choose schedules by chance";
 }
 
 Result<HostSpeed> MeasureHostSpeed(const Target& target, Builder& builder) {

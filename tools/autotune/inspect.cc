@@ -99,8 +99,8 @@ Result<int> Inspect(const ModelOptions& options) {
 
 Command InspectCommand(CLI::App& root) {
   auto options = std::make_shared<ModelOptions>();
-  CLI::App* app =
-      root.add_subcommand("inspect", "show what a model holds and what is unsupported, or what a package holds");
+  CLI::App* app = root.add_subcommand(
+      "inspect", "Shows what a model contains and what is not supported, or what a package contains.");
   app->add_option("model,--model", options->model, "an ONNX model, or a package: a file whose name ends in .tar or .so")
       ->required();
   options->AddInputs(*app);

@@ -34,7 +34,7 @@ constexpr const char* kFooter =
     "error)\n"
     "Exit codes: 0 ok; 1 failed, the reason is on standard error; 2 wrong usage; 3 an output is wrong; 130 "
     "interrupted,\n"
-    "what was measured is saved";
+    "complete batches are saved";
 
 // The example at the end of a command's help. Commands with operators or passes have a footer of their own.
 constexpr std::pair<const char*, const char*> kExamples[] = {

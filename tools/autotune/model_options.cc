@@ -31,10 +31,9 @@ void ModelOptions::Add(CLI::App& app, bool model_required) {
       ->capture_default_str();
   app.add_option("--db", db,
                  "the tuning database; default AUTOTUNE_DB, else autotune/records.db in your data directory");
-  app.add_flag(
-      "--allow-tf32", allow_tf32,
-      "matrix products may round their f32 operands to TF32 (10 bits behind the point), for tensor cores; adds "
-      "-tf32=1 to the target");
+  app.add_flag("--allow-tf32", allow_tf32,
+               "matrix products may round their f32 operands to TF32 (10 bits of mantissa), for tensor cores; adds "
+               "-tf32=1 to the target");
   app.add_flag("--no-winograd", no_winograd,
                "leave out Winograd convolutions; their rounding errors are a few times those of the direct sum");
 }

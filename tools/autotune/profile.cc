@@ -42,7 +42,7 @@ ProfileBalance BalanceOf(const ProfileSamples& samples, double clock_seconds) {
   for (const std::vector<double>& kernel : samples.kernels) balance.kernels += Median(kernel);
   const double difference = balance.Difference();
   if (samples.kernels.empty()) {
-    balance.explanation = "it only reshapes";
+    balance.explanation = "the network has no kernels, only reshapes";
     return balance;
   }
   if (balance.Holds()) {
@@ -52,13 +52,13 @@ ProfileBalance BalanceOf(const ProfileSamples& samples, double clock_seconds) {
   std::string by = Format("they disagree by %.1f %%: ", 100 * std::abs(difference));
   const double clock = clock_seconds * static_cast<double>(samples.kernels.size());
   if (difference > 0 && clock > (difference - kAgreement) * balance.network) {
-    balance.explanation = by + Format("%.1f us of it are the profile's own, which reads the clock %zu times",
-                                      clock * 1e6, samples.kernels.size());
+    balance.explanation = by + Format("%.1f us are the profile's own work: it reads the clock %zu times", clock * 1e6,
+                                      samples.kernels.size());
   } else if (std::abs(PairedDifference(samples)) <= kAgreement) {
     balance.explanation =
-        by + "the machine was disturbed; run by run they agree, but other runs were slow for other kernels";
+        by + "the machine was disturbed; they agree within each run, but different kernels were slow in different runs";
   } else {
-    balance.explanation = by + "the machine was disturbed, and differently in the runs of either; measure again";
+    balance.explanation = by + "the machine was disturbed more in one of the two measurements; measure again";
   }
   return balance;
 }
@@ -129,7 +129,9 @@ std::string ProfileTable(const std::vector<ProfileRow>& rows, const ProfileBalan
                    roofline.copying[i].level.c_str());
   }
   text += "\n        (in the nearest one that holds all that a kernel reads and writes)\n";
-  if (winograd) text += "w: by Winograd's algorithm, with the FLOPs of the direct one; it may exceed the peak\n";
+  if (winograd)
+    text +=
+        "w: Winograd's algorithm; GFLOPS counts the operations of the direct algorithm, so it may exceed the peak\n";
   return text;
 }
 

@@ -265,14 +265,14 @@ void Progress::Table(const TuneReport& report, const ChosenNetwork* chosen, std:
   if (sum.tasks > 0) {
     std::printf(
         "\nms: one call of the kernel alone, with weights as cold as the network leaves them. The sum of time x weight "
-        "over "
-        "all tasks is %.3f ms; the network may take less, since its caches are warmer\n",
+        "over all tasks is %.3f ms; the network may take less, since its caches are warmer\n",
         sum.ms);
   }
   if (any_other)
     std::printf("=: the network runs another schedule of this task, which is not significantly slower there\n");
   if (any_winograd)
-    std::printf("*: a Winograd convolution, which multiplies less than the direct one that GFLOPS and %% peak count\n");
+    std::printf(
+        "*: a Winograd convolution; GFLOPS and %% peak count the operations of the direct algorithm, which has more\n");
 }
 
 void Progress::Summary(const TuneReport& report, const ChosenNetwork* chosen, std::optional<double> peak_flops) const {

@@ -253,7 +253,7 @@ Command RunCommand(CLI::App& root) {
   app->add_option("--threads", options->threads, "threads of the kernels; 0: one per CPU")
       ->check(AtLeastZero())
       ->capture_default_str();
-  app->add_option("--repeat", options->repeat, "runs")->check(AtLeastOne())->capture_default_str();
+  app->add_option("--repeat", options->repeat, "number of runs")->check(AtLeastOne())->capture_default_str();
   return {app, [options] { return Run(*options); }};
 }
 
@@ -265,8 +265,9 @@ Command BenchCommand(CLI::App& root) {
   app->add_option("--threads", options->threads, "threads of the kernels; 0: one per CPU")
       ->check(AtLeastZero())
       ->capture_default_str();
-  app->add_option("--seconds", options->seconds, "how long to measure; at least 5 runs")->capture_default_str();
-  app->add_option("--wait", options->wait, "seconds to wait, at most, for others who build or measure on this host")
+  app->add_option("--seconds", options->seconds, "seconds to measure; there are at least 5 runs")
+      ->capture_default_str();
+  app->add_option("--wait", options->wait, "longest wait, in seconds, for other builds and measurements on this host")
       ->check(CLI::Range(0.0, 86400.0))
       ->capture_default_str();
   app->add_flag("--json", options->json,

@@ -116,7 +116,7 @@ Result<DataSet> ReadData(const LoadedModel& model, const fs::path& folder, const
     const TensorSpec& spec = model.info.inputs[index];
     Tensor tensor = TRY(AsDeclared(inputs[i], spec));
     if (tensor.shape() != spec.shape || DataTypeText(tensor.dtype()) != spec.dtype)
-      return Err("input '", spec.name, "' of the case is ", tensor.TypeText(), ", that of the model another");
+      return Err("input '", spec.name, "' of the case is ", tensor.TypeText(), ", but the model expects another one");
     data.inputs.emplace_back(index, std::move(tensor));
   }
   for (size_t i = 0; i < outputs.size(); ++i)
@@ -342,8 +342,11 @@ Command VerifyCommand(CLI::App& root) {
          "--data", options->data,
          "a folder with input_0.pb.. and output_0.pb.., or of test_data_set_*; without --model, folders of cases")
       ->required();
-  app->add_option("--rtol", options->rtol, "allowed: |a-b| <= atol * max|b| + rtol * |b|")->capture_default_str();
-  app->add_option("--atol", options->atol, "relative to the largest expected value")->capture_default_str();
+  app->add_option("--rtol", options->rtol,
+                  "relative tolerance; an element a is right if |a-b| <= atol * max|b| + rtol * |b|")
+      ->capture_default_str();
+  app->add_option("--atol", options->atol, "tolerance relative to the largest expected value, max|b|")
+      ->capture_default_str();
   app->add_option("--threads", options->threads, "threads of the kernels; 0: one per CPU")
       ->check(AtLeastZero())
       ->capture_default_str();
@@ -353,7 +356,7 @@ Command VerifyCommand(CLI::App& root) {
             TRY(options->passes.Check());
             for (const char* of_model : {"--target", "--shape", "--allow-tf32", "--no-winograd"}) {
               if (!options->package.empty() && app->count(of_model) > 0)
-                return Err("--package is compiled already: give the model with ", of_model);
+                return Err("--package is compiled already, so it excludes ", of_model);
             }
             if (options->model.model.empty() && !options->model.bind.empty()) {
               return Err("--bind needs --model; in a folder of cases, each has its own data bound where it must be");
@@ -361,7 +364,7 @@ Command VerifyCommand(CLI::App& root) {
             if (!options->model.model.empty() && !options->package.empty())
               return Err("--model and --package exclude each other: give the model, or the package made from it");
             if (!options->package.empty() && options->passes.IsGiven())
-              return Err("--package is compiled already: give the model with --pass-option and --disable-pass");
+              return Err("--package is compiled already, so it excludes --pass-option and --disable-pass");
             const bool one = !options->model.model.empty() || !options->package.empty();
             if (one && options->data.size() > 1) {
               return Err(options->package.empty() ? "--model" : "--package", " is compared with one folder of data; ",

@@ -24,8 +24,8 @@ constexpr LoweringPass kPasses[] = {
     {"overlap_rows", OverlapRows, true},
     {"simplify", Simplify, true},
     {"merge_guards", HoistGuards, true},
-    {"verify_registers", VerifyRegisters, true, "the code generator relies on what it checks"},
-    {"define_casts", DefineCasts, true, "a code generator may convert only what fits"},
+    {"verify_registers", VerifyRegisters, true, "code generators rely on its checks"},
+    {"define_casts", DefineCasts, true, "code generators convert only numbers that fit the integer type"},
     {"expand_math", ExpandMath, true, "code calls no mathematical library"},
 };
 
@@ -48,8 +48,8 @@ constexpr LoweringPass kGpuPasses[] = {
     {"simplify", Simplify, true},
     {"widen_loads", WidenLoads, true},
     {"merge_guards", HoistGuards, true},
-    {"verify_registers", VerifyRegisters, true, "the code generator relies on what it checks"},
-    {"define_casts", DefineCasts, true, "a code generator may convert only what fits"},
+    {"verify_registers", VerifyRegisters, true, "code generators rely on its checks"},
+    {"define_casts", DefineCasts, true, "code generators convert only numbers that fit the integer type"},
     {"expand_math", ExpandMath, true, "code calls no mathematical library"},
 };
 

@@ -102,8 +102,9 @@ class Checker {
     }
     const For* first = extents_.at(loop.kind);
     if (!IsConst(first->extent, *extent)) {
+      const int64_t* other = AsInt(first->extent);
       Fail("loop '", loop.var, "' is ", axis, " of extent ", *extent, ", but loop '", first->var,
-           "' of its kernel has ", AsInt(first->extent) ? *AsInt(first->extent) : -1);
+           "' of its kernel has ", other ? std::to_string(*other) : std::string("an extent that is not constant"));
     }
   }
 

@@ -29,7 +29,7 @@ struct BuildRequest {
 
 struct BuildResult {
   int64_t id = 0;
-  TrialStatus status = TrialStatus::kOk;  // ok, rejected, build failed, build timed out
+  TrialStatus status = TrialStatus::kOk;  // ok, rejected, build failed, build timed out, infrastructure
   std::string text;                       // cause, if not ok
   Json::Bytes artifact;                   // a shared object; empty if not ok
   KernelMetadata metadata;

@@ -37,7 +37,7 @@ struct Nest {
     kLoop,      // `index` in `loops`; its values are [0, extent)
     kIterator,  // `index` in `iterators`; its values are [0, extent) wherever the block's guards hold
     kSum,       // `index` in `sums`
-    kOpaque,    // an unknown value within the bounds of sums[index], which depends on the terms of that sum only
+    kOpaque,    // an unknown value in [low, high] of sums[index]; depends only on the terms of this sum
   };
   // coefficient * ((x // div) % mod), where `of` and `index` name x. div 1 means no division, mod 0 no remainder. The
   // coefficient is not 0.

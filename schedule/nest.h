@@ -143,7 +143,7 @@ Nest NestOf(const PrimFunc& func);
 
 // Sets Block::prepared by the rule of lowering (lower/prepare.cc). The prepared statements are the greatest set of
 // top-level statements with two properties: they read only constants and buffers that the set writes, and they write
-// only temporaries that no other statement writes.
+// only temporaries in global memory that no other statement writes.
 void MarkPrepared(Nest& nest);
 
 // Returns a text that shows all of a Nest except positions in its tables. Two Nests are equal if their texts are equal.

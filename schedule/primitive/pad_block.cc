@@ -54,8 +54,8 @@ class ReadBounder {
     for (const Grown& g : lanes) clamp.erase(g.var);
     Expr clamped = value;
     if (HasNode<Select>(value)) {
-      // The value depends on a condition. With all iterators clamped, a padded instance computes the value of the last
-      // original instance, whose reads are in bounds whatever the condition is.
+      // The reads may be in bounds only because of the condition of a select. So these iterators are clamped in the
+      // whole value, conditions included. A padded instance then computes the value of the last original instance.
       clamped = ClampVars(value, clamp, own_);
     } else if (!clamp.empty()) {
       clamped = ClampLoads(value, clamp);

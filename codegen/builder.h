@@ -29,11 +29,12 @@ struct BuildRequest {
 
 struct BuildResult {
   int64_t id = 0;
-  TrialStatus status = TrialStatus::kOk;  // ok, rejected, build failed, build timed out
+  TrialStatus status = TrialStatus::kOk;  // ok, rejected, build failed, build timed out, infrastructure
   std::string text;                       // cause, if not ok
   Json::Bytes artifact;                   // a shared object; empty if not ok
   KernelMetadata metadata;
-  // A rejected candidate has the facts of the stages that it reached. times_ms also has "parse", "replay" and "lower".
+  // times_ms also has "parse", "replay" and "lower". A candidate that code generation rejects has the facts of the
+  // stages that it reached, one that lowering rejects only `passes`.
   BuildFacts facts;
   std::string assembly;
   AUTOTUNE_FIELDS(id, status, text, artifact, metadata, facts, assembly)
@@ -74,7 +75,7 @@ class Builder {
   // Links kernels of distinct names, compiled for `target`, into one library.
   virtual Result<BuiltLibrary> Link(const std::vector<const KernelObject*>& objects, const std::string& target) = 0;
   // Links the relocatable objects of a library (kernels and support code) again, together with the object file `data`,
-  // which may be large. Overwrites the file `output` with the shared object.
+  // which may be large. Writes the shared object to `output`, an existing empty file.
   virtual Status LinkWithData(const std::vector<Json::Bytes>& objects, const std::string& data,
                               const std::string& output) = 0;
 

@@ -61,7 +61,7 @@ Result<ArtifactMetadata> ArtifactMetadataOf(const std::vector<const KernelObject
 }
 
 std::string NotInRegistersMessage(const std::string& buffer, const std::string& why) {
-  return "register buffer " + buffer + " did not fit into registers: " + why;
+  return "register buffer " + buffer + " cannot be kept in registers: " + why;
 }
 
 std::string SpillsMessage(int64_t spills) {

@@ -67,8 +67,8 @@ struct LinkedKernels {
 Result<LinkedKernels> LinkKernels(const std::vector<const KernelObject*>& objects, const Target& target,
                                   BuildFacts* facts = nullptr);
 
-// Links the relocatable objects of a library again, together with the object in the file `data`. Overwrites the file
-// `output` with the shared object.
+// Links the relocatable objects of a library again, together with the object in the file `data`. Writes the shared
+// object to `output`, an existing empty file.
 Status LinkWithData(const std::vector<Json::Bytes>& objects, const std::string& data, const std::string& output);
 
 // Returns the metadata that follow from the kernel alone. The generators for GPUs add the launches to them

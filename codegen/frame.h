@@ -1,6 +1,5 @@
-// Frames between a build client and its workers: a 32-bit little-endian length, then that many bytes of CBOR. A length
-// beyond the limit is an error, although both ends are our own processes on one host. One thread at a time per
-// descriptor.
+// Frames between a build client and its workers: a 32-bit little-endian length, then that many bytes of CBOR. A frame
+// of more than 3 GiB is an error. One thread at a time per descriptor.
 #pragma once
 #include <optional>
 #include <string>

@@ -13,8 +13,8 @@ Result<PrimFunc> Scheduled(const PrimFunc& func, const std::string& text) {
   return TRY(Replay(func, trace)).func();
 }
 
-// Compiles the kernel of a request. Returns an error if the kernel cannot be built. The error is of kind kRejected if
-// the program breaks a contract that lowering checks.
+// Compiles the kernel of a request. Returns an error if the kernel cannot be built. Errors of lowering have the kind
+// kRejected.
 Result<KernelObject> CompileJob(const BuildRequest& request, const PassContext& passes) {
   double start = CpuMilliseconds();
   Target target = TRY(Target::Parse(request.target));

@@ -29,7 +29,7 @@ struct JobAnswer {
   AUTOTUNE_FIELDS(result, compiled, linked, facts, error)
 };
 
-// Runs a job. Never throws: an exception becomes the status `build failed`.
+// Runs a job. Never throws: an exception becomes the status `build failed`, and its text becomes the cause and `error`.
 JobAnswer RunJob(const Job& job);
 
 }  // namespace autotune

@@ -1,4 +1,4 @@
-// The lanes of a vector of indices, where their distances are constants. Thread-safe. Internal to codegen/.
+// Computes the lanes of index vectors whose lanes are constant distances apart. Thread-safe. Internal to codegen/.
 #pragma once
 #include <optional>
 #include <vector>

@@ -24,7 +24,8 @@ struct KernelFunctions {
 };
 
 // Returns the functions and launches of a kernel. The names of all functions begin with `stem`. Errors: a statement
-// outside of the kernels of threads, more threads or shared memory than the target has.
+// outside of the kernels of threads, global memory that a kernel allocates, more threads, blocks or shared memory than
+// the target has.
 Result<KernelFunctions> KernelFunctionsOf(const LoweredKernel& kernel, const std::string& stem, const Target& target);
 
 // Writes the launches and the kind of device to `metadata`.

@@ -13,10 +13,12 @@ namespace autotune {
 
 int BuildWorkerMain(int fd) {
   EndWithParent();
-  EndGroupWithParent();  // C compilers run in this process group
-  rlimit no_core{0, 0};  // the core file of a crashed code generator would have gigabytes
+  EndGroupWithParent();  // includes the C compilers, which run in this group
+  // Disables core files, since that of a crashed code generator has gigabytes.
+  rlimit no_core{0, 0};
   setrlimit(RLIMIT_CORE, &no_core);
-  signal(SIGXFSZ, SIG_IGN);  // a write beyond the limit of file sizes then returns an error
+  // Makes a write beyond the limit of file sizes return an error instead of ending the process.
+  signal(SIGXFSZ, SIG_IGN);
   for (;;) {
     Result<std::optional<Json>> frame = ReadFrame(fd);
     if (!frame.ok()) return 1;

@@ -300,7 +300,7 @@ Result<BuiltLibrary> Builder::BuildLibrary(const std::vector<BuildRequest>& requ
   for (size_t i = 0; i < requests.size(); ++i) {
     if (kernels[i].status != TrialStatus::kOk)
       return Err("kernel ", requests[i].kernel, " cannot be built: ", kernels[i].text);
-    if (requests[i].target != requests[0].target) return Err("the kernels of a library have one target");
+    if (requests[i].target != requests[0].target) return Err("the kernels of a library must have one target");
     objects.push_back(&kernels[i].object);
   }
   return Link(objects, requests.empty() ? "" : requests[0].target);

@@ -37,7 +37,7 @@ struct Nest {
     kLoop,      // `index` in `loops`; its values are [0, extent)
     kIterator,  // `index` in `iterators`; its values are [0, extent) wherever the block's guards hold
     kSum,       // `index` in `sums`
-    kOpaque,    // an unknown value within the bounds of sums[index], which depends on the terms of that sum only
+    kOpaque,    // an unknown value in [low, high] of sums[index]; depends only on the terms of this sum
   };
   // coefficient * ((x // div) % mod), where `of` and `index` name x. div 1 means no division, mod 0 no remainder. The
   // coefficient is not 0.
@@ -143,7 +143,7 @@ Nest NestOf(const PrimFunc& func);
 
 // Sets Block::prepared by the rule of lowering (lower/prepare.cc). The prepared statements are the greatest set of
 // top-level statements with two properties: they read only constants and buffers that the set writes, and they write
-// only temporaries that no other statement writes.
+// only temporaries in global memory that no other statement writes.
 void MarkPrepared(Nest& nest);
 
 // Returns a text that shows all of a Nest except positions in its tables. Two Nests are equal if their texts are equal.

@@ -92,7 +92,7 @@ Result<Region> RegionVisited(const Block& block, size_t iter, const Ranges& runn
     LinearForm guarded = less ? Normalize(less->a, Concat(fixed, running)) : LinearForm();
     guarded.Add(part, -1);
     if (!less || less->op != BinaryOp::kLt || !AsInt(less->b) || !guarded.IsConst() || guarded.constant != 0) {
-      return Err("block '", block.name, "' has a guard ", "on part of iterator '", it.var, "'");
+      return Err("block '", block.name, "' has a guard on a part of the binding of iterator '", it.var, "'");
     }
     region->span = std::min(region->span, *AsInt(less->b) - 1);
   }

@@ -7,8 +7,9 @@
 
 namespace autotune::schedule {
 
-// Returns the region of each iterator of the block while the loops `running` run and the loops `fixed` do not.
-// Over-approximates, within [0, extent).
+// Returns, for each iterator of the block, the interval of its values while the loops `running` run and the loops
+// `fixed` stay at one iteration. The interval may be too large, but has at most `extent` values. Loops inside the block
+// get intervals, too.
 RegionMap IterRegions(const Block& block, const Ranges& running, const Ranges& fixed);
 
 // Returns the box of `buffer` that the block's loads touch, one Region per dimension. Returns nothing if the block does

@@ -26,7 +26,8 @@ struct ReplayOptions {
   Rng* rng = nullptr;  // source of drawn decisions; may be null if all decisions are given
   // Ignores the trace's decisions and draws new ones, except where `overrides` has one.
   bool resample_all = false;
-  // Decisions that replace those of the trace, by the step's position. An undecided one is drawn.
+  // Decisions that replace those of the trace, by the step's position. For an override without values, the step draws
+  // its decision.
   std::map<size_t, Decision> overrides;
   // If not null, a snapshot is appended before each sampling step.
   std::vector<Snapshot>* snapshots = nullptr;

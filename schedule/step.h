@@ -270,7 +270,7 @@ struct DecomposeReduction {
 
 // for l: { P: B[v] += e(v, l) }  ->  { for l: { N: N[v, l] += e(v, l) }; for l': { P: B[v] += N[v, l'] } }
 // Each iteration of a reduction loop `loop` gets a partial result, in a new buffer whose dimension `axis` counts these
-// iterations. A nest behind the outermost reduction loop combines them. Possible for sums, products, maxima and minima.
+// iterations. A nest after the outermost reduction loop combines them. Possible for sums, products, maxima and minima.
 // Results: the buffer, which also names the block of the partial results (default <block>_rf), and the combining loops
 // (default <loop>_combine), one for each loop from the outermost reduction loop inward that is `loop` or feeds spatial
 // iterators.
@@ -338,7 +338,7 @@ struct TensorCore {
   AUTOTUNE_FIELDS(loop)
 };
 
-// for l: { P; Q }  ->  block N, over the loops around that P and Q depend on: { for l: { P; Q } }
+// for l: { P; Q }  ->  block N, over the outer loops on which P and Q depend: { for l: { P; Q } }
 // Everything inside a loop becomes one block. Later steps treat the block as a whole: they see its accesses, but cannot
 // refer to the loops inside. An initialisation runs under a condition inside the block.
 // Result: the block; default <loop>_block.
@@ -386,7 +386,7 @@ struct SampleTile {
   AUTOTUNE_FIELDS(loop, n, max_inner, multiple_of, results, decision)
 };
 
-// Chooses one of the candidates, by their probabilities. The decision is the candidate's value, not its position.
+// Chooses one of the candidates with the given probabilities. The decision is the candidate's value, not its position.
 // Result: the number; no default.
 struct SampleCategorical {
   static constexpr std::string_view kName = "sample_categorical";
@@ -398,7 +398,7 @@ struct SampleCategorical {
 };
 
 // Chooses where a block is computed. -1 is the root; k is the loop of depth k (outermost 0) around all its consumers.
-// Loops at or inside a loop that feeds a reduction iterator of a consumer are never chosen.
+// Never chooses a vectorized loop, a loop that feeds a reduction iterator of a consumer, or a loop inside one of these.
 // Result: the location; default <block>_at.
 struct SampleComputeLocation {
   static constexpr std::string_view kName = "sample_compute_location";

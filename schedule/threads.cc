@@ -1,5 +1,5 @@
 // Checks the rules that every step must keep in a program of threads: the rules of ir/threads.h, independent iterations
-// of bound loops, and no access of a thread to elements that another thread owns.
+// of bound loops, and that only one thread accesses each element of a local or register buffer.
 #include <map>
 
 #include "schedule/region.h"

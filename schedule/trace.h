@@ -12,7 +12,7 @@
 
 namespace autotune {
 
-// Increases with each change after which older text would not parse or would mean something else.
+// The version of the language of steps. A change that makes older text invalid or changes its meaning increases it.
 inline constexpr int kStepLanguageVersion = 1;
 
 using Trace = std::vector<Step>;

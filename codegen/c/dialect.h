@@ -31,7 +31,7 @@ class Dialect {
   virtual std::string Parameter(const PointerParam& p, const std::string& id) const = 0;
 
   // Return the qualifiers of a function. All functions are private to their source. `Local` is for a function of the
-  // kernel (its body, or the iterations of a parallel loop), which C never inlines. `Inlined` is for a small helper.
+  // kernel (its body, or the iterations of a parallel loop), which C99 never inlines. `Inlined` is for a small helper.
   // `Shared` is for a larger helper that is called from many places; the compiler decides whether to inline it.
   virtual std::string Local() const = 0;
   virtual std::string Inlined() const = 0;

@@ -42,7 +42,7 @@ class Expressions {
   Code Value(const Expr& e);
   Code Whole(const Expr& e);  // the text at any length, for an expression that is no operand of another one
   Code Atom(const Expr& e);   // a name or a number
-  // Each declares a variable with the value `code` and returns its name. `Temporary` declares a constant of `type`.
+  // Both declare a variable with the value `code` and return its name. `Temporary` declares a constant of `type`.
   // `Named` declares a variable of the type `declared`, which includes its qualifiers.
   Code Temporary(const Code& code, const std::string& type) { return Named(code, "const " + type); }
   Code Named(const Code& code, const std::string& declared);

@@ -61,7 +61,7 @@ class Helpers {
   std::string text_;
 };
 
-// Returns the text by which the names of vector types and helpers refer to a type. The type index is written i64.
+// Returns the part of a helper's or vector type's name that states the type, such as f32x8. An index type is i64.
 std::string TypeName(DType dtype);
 inline DType MaskOf(int lanes) { return DType::Int(32).WithLanes(lanes); }
 

@@ -9,8 +9,8 @@ namespace autotune {
 
 // Returns the shared object, sealed (runtime/seal.h). Errors: an undefined or doubly defined symbol, no memory.
 Result<std::string> LinkShared(const std::vector<const std::string*>& objects);
-// Links the objects and one more object in the file `data`. Overwrites the file `output` with the result. Memory holds
-// the output once and no other copy of `data`. Further errors: a file cannot be read or written.
+// Links the objects and one more object in the file `data`. Writes the result to `output`, an existing empty file.
+// Memory holds the output once and no other copy of `data`. Further errors: a file cannot be read or written.
 Status LinkSharedFile(const std::vector<const std::string*>& objects, const std::string& data,
                       const std::string& output);
 

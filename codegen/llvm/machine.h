@@ -11,8 +11,9 @@
 
 namespace autotune {
 
-// Prefixes of names in LLVM IR, by which the register contract is checked: of the basic blocks of innermost loops over
-// register buffers, and of the memory of register buffers, which optimization must remove.
+// Prefixes of names in LLVM IR, for checks of the register contract. kRegisterLoopPrefix begins the name of the first
+// basic block of an innermost loop over register buffers; spills in such loops are counted. kRegisterBufferPrefix
+// begins the name of the alloca of a register buffer, which optimization must remove.
 inline constexpr const char* kRegisterLoopPrefix = "regloop.";
 inline constexpr const char* kRegisterBufferPrefix = "register.";
 

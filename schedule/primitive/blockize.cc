@@ -40,7 +40,9 @@ Status CheckInside(const Stmt& target) {
   for (const For* loop : loops) {
     TRY(ConstExtent(*loop));
     if (loop->kind == LoopKind::kSerial || loop->kind == LoopKind::kVectorized) continue;
-    if (loop->kind != LoopKind::kUnrolled) return Err("loop '", loop->var, "' is ", ToText(loop->kind));
+    if (loop->kind != LoopKind::kUnrolled)
+      return Err("loop '", loop->var, "' is ", ToText(loop->kind),
+                 "; a block contains only serial, vectorized and unrolled loops");
   }
   return {};
 }

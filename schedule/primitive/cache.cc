@@ -40,7 +40,7 @@ Status ApplyStep(State& state, CacheRead& step) {
   if (!found) return Err("there is no buffer '", step.buffer, "'");
   Buffer buffer = *found;
   if (!Reads(path.block(), step.buffer) || Writes(path.block(), step.buffer)) {
-    return Err("block '", step.block, "' does not read buffer '", step.buffer, "' (or writes it)");
+    return Err("block '", step.block, "' must read buffer '", step.buffer, "' and not write it");
   }
   std::vector<int64_t> shape = TRY(ShapeOf(buffer));
   const std::vector<Name>& given = step.results.names;
@@ -76,7 +76,7 @@ Status ApplyStep(State& state, CacheWrite& step) {
   Buffer written = TRY(WrittenBuffer(path.block()));
   Buffer buffer = *FindBuffer(state.func, written->name);
   if (WritersOf(state.func.body, buffer->name).size() != 1) {
-    return Err("buffer '", buffer->name, "' has several writers (cache_write before decomposing)");
+    return Err("buffer '", buffer->name, "' has several writers; apply cache_write before decompose_reduction");
   }
   std::vector<int64_t> shape = TRY(ShapeOf(buffer));
   std::vector<Name> defaults{Suffixed(step.block, "_local"), Suffixed(step.block, "_copy")};

@@ -59,7 +59,7 @@ Status ApplyStep(State& state, ComputeAt& step) {
   std::vector<int64_t> extents = TRY(ConstExtents(block.iters, block.name));
   Buffer buffer = TRY(WrittenBuffer(block));
   if (WritersOf(state.func.body, buffer->name).size() != 1) {
-    return Err("buffer '", buffer->name, "' has several writers (compute_at before decomposing)");
+    return Err("buffer '", buffer->name, "' has several writers; apply compute_at before decompose_reduction");
   }
   std::vector<Window> windows;
   for (int64_t extent : extents) windows.push_back({LinearForm(), extent});
@@ -70,7 +70,7 @@ Status ApplyStep(State& state, ComputeAt& step) {
     size_t blocks = 0;
     ForEachBlock(roots[place], [&](const Block&, const auto&) { ++blocks; });
     if (blocks != 1)
-      return Err("block '", block.name, "' shares its loops with other blocks, so it cannot get new ones at the root");
+      return Err("block '", block.name, "' shares its loops with other blocks, so it cannot get new loops at the root");
     roots[place] = MakeSeq({});
     state.func.body = MakeSeq(roots);
     step.results = TRY(ResultNames(step.results.names, LoopNames(block.name, windows.size())));
@@ -82,21 +82,21 @@ Status ApplyStep(State& state, ComputeAt& step) {
 
   TRY(FindLoop(state.func.body, target));
   if (!IsAlloc(state.func, buffer->name)) {
-    return Err("block '", block.name, "' writes the output '", buffer->name, "' and must stay outside");
+    return Err("block '", block.name, "' writes the output '", buffer->name, "', so it cannot move into a loop");
   }
   const Store* store = SingleStore(block);
   std::optional<std::vector<size_t>> places = store ? AsIterators(store->indices, block) : std::nullopt;
   size_t spatial = std::count_if(block.iters.begin(), block.iters.end(),
                                  [](const Iter& iter) { return iter.kind == IterKind::kSpatial; });
   if (!places || places->size() != spatial) {
-    return Err("block '", block.name, "' does not store at its plain iterators");
+    return Err("block '", block.name, "' must be one store whose indices are its spatial iterators");
   }
   std::vector<Name> readers = ReadersOf(state.func.body, buffer->name);
   if (readers.empty()) return Err("nothing reads block '", block.name, "'");
 
   state.func.body = ReplaceTarget(from, MakeSeq({}));
   Result<Path> found = FindLoop(state.func.body, target);
-  if (!found.ok()) return Err("loop '", target, "' is around block '", block.name, "' alone");
+  if (!found.ok()) return Err("loop '", target, "' contains no other block than '", block.name, "'");
   const Path& path = *found;
   for (const Name& reader : readers) {
     if (!ContainsBlock(path.target(), reader)) {

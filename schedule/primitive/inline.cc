@@ -10,7 +10,8 @@ namespace {
 // exactly these iterators.
 Status CheckPlain(const Block& block) {
   if (IsPlainSpatial(block)) return {};
-  return Err("block '", block.name, "' is not one store at its plain spatial iterators");
+  return Err("block '", block.name,
+             "' must be one store, without a reduction, whose indices are its spatial iterators");
 }
 
 VarMap IterMap(const Block& block, const std::vector<size_t>& places, const std::vector<Expr>& values) {
@@ -56,7 +57,8 @@ Status ApplyStep(State& state, ReverseComputeInline& step) {
   Path path = TRY(FindBlock(state.func.body, step.block));
   Block block = path.block();
   const Store* store = SingleStore(block);
-  if (!store || block.init || IsReduction(block)) return Err("block '", block.name, "' is not one spatial store");
+  if (!store || block.init || IsReduction(block))
+    return Err("block '", block.name, "' must be one store without a reduction");
   if (Reads(block, store->buffer->name)) return Err("block '", block.name, "' reads what it writes");
   if (WritersOf(state.func.body, store->buffer->name).size() != 1) {
     return Err("buffer '", store->buffer->name, "' has several writers, whose order matters");
@@ -72,7 +74,7 @@ Status ApplyStep(State& state, ReverseComputeInline& step) {
     Path from = TRY(FindBlock(state.func.body, writers[0]));
     const Block& p = from.block();
     if (p.init || IsReduction(p) || !SingleStore(p)) {
-      reason = "producer '" + p.name.str() + "' is not one spatial store";
+      reason = "producer '" + p.name.str() + "' must be one store without a reduction";
       continue;
     }
     if (producer.empty()) buffer = *FindBuffer(state.func, name), producer = p.name;
@@ -90,7 +92,9 @@ Status ApplyStep(State& state, ReverseComputeInline& step) {
   for (size_t d = 0; whole && d < places->size(); ++d) {
     whole = autotune::Equal(buffer->shape[d], block.iters[(*places)[d]].extent);
   }
-  if (!whole) return Err("block '", block.name, "' does not read buffer '", buffer->name, "' whole at plain iterators");
+  if (!whole)
+    return Err("block '", block.name, "' must read the whole buffer '", buffer->name,
+               "', at indices that are its iterators");
 
   Stmt rest = ReplaceTarget(path, MakeSeq({}));
   // All other buffers that `block` reads must be complete before the producer runs.

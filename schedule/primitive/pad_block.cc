@@ -54,8 +54,8 @@ class ReadBounder {
     for (const Grown& g : lanes) clamp.erase(g.var);
     Expr clamped = value;
     if (HasNode<Select>(value)) {
-      // The value depends on a condition. With all iterators clamped, a padded instance computes the value of the last
-      // original instance, whose reads are in bounds whatever the condition is.
+      // The reads may be in bounds only because of the condition of a select. So these iterators are clamped in the
+      // whole value, conditions included. A padded instance then computes the value of the last original instance.
       clamped = ClampVars(value, clamp, own_);
     } else if (!clamp.empty()) {
       clamped = ClampLoads(value, clamp);
@@ -280,7 +280,7 @@ Status ApplyStep(State& state, PadBlock& step) {
   if (!IsAlloc(state.func, own))
     return Err("block '", block.name, "' writes the parameter '", own, "'; cache_write it");
   if (WritersOf(state.func.body, own).size() != 1) {
-    return Err("buffer '", own, "' has several writers (pad_block before decomposing)");
+    return Err("buffer '", own, "' has several writers; apply pad_block before decompose_reduction");
   }
   std::vector<int64_t> extents = TRY(ConstExtents(block.iters, block.name));
   std::optional<std::vector<size_t>> places = AsIterators(store->indices, block);
@@ -306,7 +306,8 @@ Status ApplyStep(State& state, PadBlock& step) {
       continue;
     }
     auto dim = places ? std::find(places->begin(), places->end(), i) : std::vector<size_t>::iterator();
-    if (!places || dim == places->end()) return Err("block '", block.name, "' does not store at its plain iterators");
+    if (!places || dim == places->end())
+      return Err("block '", block.name, "' must be one store whose indices are its spatial iterators");
     Expr& extent = shape[dim - places->begin()];
     if (!AsInt(extent) || *AsInt(extent) < bounds->high + 1) extent = Expr(bounds->high + 1);
   }

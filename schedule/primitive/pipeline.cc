@@ -68,7 +68,7 @@ Status ApplyStep(State& state, Pipeline& step) {
       ForEachBlock(seq->stmts[i], [&](const Block& block, const auto&) {
         read |= Reads(block, buffer), written |= Writes(block, buffer);
       });
-      if (i < copies && read) return Err("a copy reads buffer '", buffer, "', which copies fill");
+      if (i < copies && read) return Err("a copy reads buffer '", buffer, "', which the copies fill");
       if (i >= copies && written) return Err("buffer '", buffer, "' is written after the copies, too");
     }
   }

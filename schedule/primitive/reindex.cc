@@ -73,7 +73,7 @@ Result<Access> AccessOf(const State& state, const Reindex& step) {
   for (size_t i : access.iters) {
     access.shape.push_back(extents[i]);
     if (access.writes && block.iters[i].kind == IterKind::kReduce)
-      return Err("a reduction iterator indexes what is written");
+      return Err("a reduction iterator indexes buffer '", step.buffer, "', which block '", step.block, "' writes");
   }
   if (access.iters.empty()) return Err("block '", step.block, "' uses one element of buffer '", step.buffer, "'");
   return access;
@@ -95,7 +95,7 @@ Status CheckOrder(const State& state, const Access& access, const std::vector<St
   for (size_t i = 0; i < block.iters.size(); ++i) {
     bool used = std::find(access.iters.begin(), access.iters.end(), i) != access.iters.end();
     if (block.iters[i].kind == IterKind::kSpatial && !used)
-      return Err("iterator '", block.iters[i].var, "' does not index the buffer");
+      return Err("spatial iterator '", block.iters[i].var, "' does not index buffer '", buffer, "'");
   }
   if (WritersOf(state.func.body, buffer).size() != 1) return Err("buffer '", buffer, "' has several writers");
   for (const Name& reader : ReadersOf(state.func.body, buffer)) {

@@ -110,7 +110,7 @@ class Completion {
       }
       const Store* store = SingleStore(producer);
       std::optional<std::vector<size_t>> written = store ? AsIterators(store->indices, producer) : std::nullopt;
-      if (!written) return Err("producer '", producer.name, "' does not store at its plain iterators");
+      if (!written) return Err("producer '", producer.name, "' must be one store whose indices are its iterators");
       for (size_t d = 0; d < written->size(); ++d) {
         Region region = TRY(RegionVisited(producer, (*written)[d], running, fixed_));
         if (box.size() == d) box.push_back(region);
@@ -144,11 +144,13 @@ class Completion {
       if (const int64_t* at = AsInt(read[d])) {
         const int64_t low = region.min.constant;
         if (region.min.IsConst() && low <= *at && *at <= low + region.span) continue;
-        return Err("block '", block_.name, "' reads one element of buffer '", buffer, "' in dimension ", d);
+        return Err("block '", block_.name, "' reads buffer '", buffer, "' at index ", *at, " of dimension ", d,
+                   ", which not every iteration completes");
       }
       std::optional<std::vector<size_t>> iter = AsIterators({read[d]}, block_);
       if (!iter || block_.iters[(*iter)[0]].kind != IterKind::kSpatial) {
-        return Err("block '", block_.name, "' does not read buffer '", buffer, "' at plain spatial iterators");
+        return Err("block '", block_.name, "' must read buffer '", buffer,
+                   "' at indices that are its spatial iterators");
       }
       const size_t i = (*iter)[0];
       const int64_t* size = AsInt(FindBuffer(state_.func, buffer)->get()->shape[d]);
@@ -157,7 +159,8 @@ class Completion {
                    "', but each iteration must read an element of it");
       }
       if (regions_[i] && !SameRegion(*regions_[i], region)) {
-        return Err("producers of block '", block_.name, "' complete different parts of it");
+        return Err("producers of block '", block_.name, "' complete different ranges of iterator '",
+                   block_.iters[i].var, "'");
       }
       regions_[i] = region;
     }

@@ -102,7 +102,7 @@ class Matcher {
     auto [known, first] = places_.emplace(want->name, place);
     bool same = known->second.buffer->name == got->name;
     for (size_t d = 0; same && d < indices.size(); ++d) same = autotune::Equal(known->second.base[d], place.base[d]);
-    if (!first && !same) return Err("'", want->name, "' of ", what_, " would be at two places");
+    if (!first && !same) return Err("parameter '", want->name, "' of ", what_, " would stand for two parts of buffers");
     return {};
   }
 

@@ -146,7 +146,7 @@ TEST(Codegen, RegistersUnderAConditionStayRegisters) {
     for k in 4 { block z(u: S 4 = k) { c[u + 8] = 1.0 } }
   })"));
   ASSERT_FALSE(overlap.ok());
-  EXPECT_NE(overlap.error().Text().find("rejected: register buffer r did not fit"), std::string::npos)
+  EXPECT_NE(overlap.error().Text().find("rejected: register buffer r cannot be kept"), std::string::npos)
       << overlap.error().Text();
 }
 

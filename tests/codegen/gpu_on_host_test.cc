@@ -23,8 +23,8 @@ using zoo::Checker;
 
 constexpr int kSteps = 30;  // steps that are attempted in each schedule
 constexpr const char* kRejections[] = {
-    R"(register buffer \S+ did not fit into registers: its accesses overlap in part)",
-    R"(a register tile did not fit into registers: its code needs memory of each thread)",
+    R"(register buffer \S+ cannot be kept in registers: its accesses overlap in part)",
+    R"(a register tile cannot be kept in registers: its code uses local memory)",
     R"(a block (has|needs) \d+ .*; the target has .*)",
 };
 

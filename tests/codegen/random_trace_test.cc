@@ -38,9 +38,9 @@ constexpr uint64_t kPerProcess = 500;  // schedules per process, which bounds th
 // refusal by lowering that kLoweringRefusals does not list.
 constexpr const char* kRejections[] = {
     // If vectors overlap in part, the buffer must be in memory.
-    R"(rejected: register buffer \S+ did not fit into registers: its accesses overlap in part)",
+    R"(rejected: register buffer \S+ cannot be kept in registers: its accesses overlap in part)",
     // A register buffer cannot be shared between threads.
-    R"(rejected: register buffer \S+ did not fit into registers: threads cannot share them)",
+    R"(rejected: register buffer \S+ cannot be kept in registers: threads cannot share them)",
     // The number of registers that a loop needs is known only after compilation.
     R"(rejected: spills \d+ times in a register-tiled loop: .*)",
 };

@@ -78,7 +78,7 @@ Result<KernelObject> CompileToPtx(const LoweredKernel& kernel, const Target& tar
   timer.End("machine_code");
   // Looks for local memory, the memory of a thread, in the PTX. LLVM uses it for a vector that a variable indexes.
   if (kernel.has_register_tile && !HasLocalBuffers(kernel) && result.source.find(".local") != std::string::npos) {
-    result.rejected = "a register tile did not fit into registers: its code needs memory of each thread";
+    result.rejected = "a register tile cannot be kept in registers: its code uses local memory";
     result.source.clear();
     return result;
   }

@@ -177,7 +177,7 @@ Status ImportPad(ImportContext& c) {
     int64_t before = pads[d], after = pads[d + rank];
     constexpr int64_t kMostPad = int64_t{1} << 40;  // more than any extent, but sums of two cannot overflow
     if (std::max(before, after) > kMostPad || std::min(before, after) < -kMostPad)
-      return Err("pads ", before, " and ", after, " are too large");
+      return Err("pads ", before, " and ", after, " are impossible");
     cut.begin[d] = std::max<int64_t>(0, -before);
     cut.extent[d] = in[d] - cut.begin[d] - std::max<int64_t>(0, -after);
     a.before[d] = std::max<int64_t>(0, before);

@@ -91,7 +91,7 @@ TEST(Module, ImportsAreSearchedAfterTheModuleItself) {
   EXPECT_EQ(a->GetFunction("who").value()()->As<std::string>().value(), "a");
   EXPECT_EQ(a->GetFunction("c").value()()->As<std::string>().value(), "c");
   EXPECT_FALSE(b->GetFunction("a").ok());
-  EXPECT_THAT(c->Import(a).error().Text(), HasSubstr("circle"));
+  EXPECT_THAT(c->Import(a).error().Text(), HasSubstr("cycle"));
   EXPECT_FALSE(a->Import(a).ok());
   EXPECT_FALSE(a->Import(nullptr).ok());
 }

@@ -9,8 +9,7 @@ namespace {
 // - Threads, blocks, shared memory, registers and lanes: the CUDA C++ programming guide, its technical specifications
 // per
 //   compute capability and its throughput of arithmetic instructions.
-// - Units, and memory bandwidth at the boost clock: NVIDIA's white papers on the T4, A100 (40 GB), GeForce RTX 3090,
-//   GeForce RTX 4090 and H100 SXM.
+// - Units: NVIDIA's white papers on the T4, A100, GeForce RTX 3090, GeForce RTX 4090 and H100 SXM.
 // - Tensor cores: the rates for f32 sums in these white papers, divided by the units and the boost clock.
 // - PTX versions and asynchronous copies (cp.async): the release notes of the PTX ISA.
 constexpr CudaArch kArchs[] = {
@@ -24,7 +23,6 @@ constexpr CudaArch kArchs[] = {
      .tf32_lanes = 0,
      .resident_threads = 1024,
      .resident_blocks = 16,
-     .memory_bytes_per_cycle = 5,
      .async_copies = false,
      .ptx_version = 64},
     {.name = "sm_80",
@@ -37,7 +35,6 @@ constexpr CudaArch kArchs[] = {
      .tf32_lanes = 512,
      .resident_threads = 2048,
      .resident_blocks = 32,
-     .memory_bytes_per_cycle = 10.2,
      .async_copies = true,
      .ptx_version = 70},
     {.name = "sm_86",
@@ -50,7 +47,6 @@ constexpr CudaArch kArchs[] = {
      .tf32_lanes = 128,
      .resident_threads = 1536,
      .resident_blocks = 16,
-     .memory_bytes_per_cycle = 6.7,
      .async_copies = true,
      .ptx_version = 71},
     {.name = "sm_89",
@@ -63,7 +59,6 @@ constexpr CudaArch kArchs[] = {
      .tf32_lanes = 128,
      .resident_threads = 1536,
      .resident_blocks = 24,
-     .memory_bytes_per_cycle = 3.1,
      .async_copies = true,
      .ptx_version = 78},
     {.name = "sm_90",
@@ -76,7 +71,6 @@ constexpr CudaArch kArchs[] = {
      .tf32_lanes = 1024,
      .resident_threads = 2048,
      .resident_blocks = 32,
-     .memory_bytes_per_cycle = 15,
      .async_copies = true,
      .ptx_version = 78},
 };

@@ -19,7 +19,6 @@ struct CudaArch {
   // TF32 (`tf32_lanes`). 0: the tensor cores do not have the matrix shapes of ir/mma.h.
   double half_lanes, tf32_lanes;
   double resident_threads, resident_blocks;  // most threads and blocks that a unit holds at a time
-  double memory_bytes_per_cycle;             // a unit's share of the memory bandwidth of a typical GPU
   bool async_copies;                         // true: it has asynchronous copies from global to shared memory
   int ptx_version;  // first PTX ISA version that has the architecture, times ten, so that old drivers load the code
 };

@@ -36,9 +36,11 @@ constexpr int kMinBlocks = 8;           // per number of threads; an interval ne
 constexpr int kMaxBlocks = 400;         // intervals shrink only with the square root of the number of blocks
 constexpr double kVisitSeconds = 2e-3;  // duration of one combination's visit
 constexpr int kMaxRunsPerVisit = 8;
-constexpr double kTurnSeconds = 5;       // time for which one turn of blocks holds the host's lock
-constexpr int kBetweenTurns = 20'000;    // microseconds; waiters for the lock poll it at shorter intervals
-constexpr double kLongestTurn = 20;      // seconds per load of a comparison; others wait 30 s for the lock
+constexpr double kTurnSeconds = 5;     // time for which one turn of blocks holds the host's lock
+constexpr int kBetweenTurns = 20'000;  // microseconds; waiters for the lock poll it at shorter intervals
+// Longest measurement in seconds after the packages were loaded. Other measurements wait for the lock for at most
+// kHostPatienceMs.
+constexpr double kLongestTurn = 20;
 constexpr int kHostPatienceMs = 30'000;  // longest wait for the host's lock
 
 bool Stopped(const ChooseOptions& options) { return options.stop && *options.stop; }

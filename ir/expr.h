@@ -9,7 +9,8 @@
 //    uint; the divisor is never 0); kDiv is IEEE division and for floats only.
 //  - Floats follow IEEE 754, round to nearest, one rounding per operation; NaN, infinities and denormals are kept.
 //    kMin(a, b) is `a < b ? a : b`, kMax(a, b) is `a > b ? a : b` (so b is the result when either is NaN).
-//    kFma(a, b, c) in ir/op.h rounds once; nothing else is contracted by any pass.
+//    kFma(a, b, c) in ir/op.h rounds once. Lowering contracts sums of products in reduction blocks (lower/blocks.cc);
+//    no other pass contracts anything.
 //  - kAnd and kOr are for bool and evaluate both sides. Select evaluates only the chosen side of each lane, so the
 //    other side may index out of bounds. Shifts are by less than the width; kShr is arithmetic for int, logical for
 //    uint.

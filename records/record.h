@@ -67,8 +67,9 @@ inline bool IsRanked(const Record& record) { return record.status == TrialStatus
 // True if `text` is a UUID in lower case.
 bool IsRecordId(std::string_view text);
 
-// Returns an error for a record that no store accepts: its id is no UUID, it has no task or target, its status is ok
-// but its cost is not positive, or one of its numbers is not valid.
+// Returns an error for a record that no store accepts: its id is no UUID in lower case, it names no task or target, its
+// cost or one of its times is not finite, its cost is negative, its status is ok but its cost is 0, or its confirmation
+// is negative.
 Status ValidateRecord(const Record& record);
 
 // Returns a new UUIDv7 in its usual text form. Seed `rng` from the machine's entropy, never from the run's seed: two

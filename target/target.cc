@@ -279,7 +279,8 @@ Status FinishGpu(const Stated& stated, Target& target) {
     if (stated.shared > arch->shared_bytes)
       return Err("-shared: a block of ", target.arch, " has at most ", SizeText(arch->shared_bytes));
     if (stated.registers > arch->registers)
-      return Err("-registers: a unit of ", target.arch, " has at most ", SizeText(arch->registers));
+      return Err("-registers: a compute unit of ", target.arch, " has at most ", SizeText(arch->registers),
+                 " registers");
     if (target.tf32 && arch->half_lanes == 0)
       return Err("-tf32: ", target.arch, " has no tensor cores for TF32; the first one with them is sm_80");
     units = arch->units;

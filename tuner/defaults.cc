@@ -34,8 +34,9 @@ std::vector<Point> SeededDraws(const TaskSpace& space) {
   return points;
 }
 
-// Returns the points with their bodies made as small as possible: first the best point of each sketch, best sketches
-// first, then all other points.
+// Returns a copy of each point, with its body made as small as its sketch allows: first the copies of the best point of
+// each sketch, then the copies of all other points. Both groups are in the order of `points`. Leaves out points with an
+// infinite draft score.
 std::vector<Point> SmallestBodies(const TaskSpace& space, const std::vector<Point>& points) {
   std::vector<Point> best, others;
   std::unordered_set<int> sketches;

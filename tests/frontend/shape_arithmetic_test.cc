@@ -164,7 +164,8 @@ TEST(ShapeArithmetic, NonZeroOfConstants) {
   EXPECT_THAT(ImportError(data), HasSubstr("NonZero (node #0): has a result whose shape depends on values"));
 }
 
-// A kernel computes a large constant, unless the import needs its value.
+// The import computes a large constant only where it needs the value, here for NonZero. For other uses a kernel
+// computes it, here for Mul.
 TEST(ShapeArithmetic, LargeConstantsAreComputedOnlyIfTheirValueIsNeeded) {
   ModelMaker m(13);
   m.Input("x", {64, 64}).Ints("n", {64, 64}).Floats("half", {}, {0.5}).Output("y").Output("where");

@@ -185,7 +185,7 @@ TEST(Target, BadTextIsRefusedByName) {
   EXPECT_EQ(Target::Parse("cuda -arch=sm_80 -max-threads=2K").error().message,
             "-max-threads: a block of sm_80 has at most 1024 threads");
   EXPECT_EQ(Target::Parse("cuda -arch=sm_80 -registers=128K").error().message,
-            "-registers: a unit of sm_80 has at most 64K");
+            "-registers: a compute unit of sm_80 has at most 64K registers");
   EXPECT_EQ(
       Target::Parse("cuda -arch=sm_80 -mcpu=x").error().message,
       "unknown target option '-mcpu'; known: -arch, -mtriple, -num-cores, -max-threads, -shared, -registers, -tf32");

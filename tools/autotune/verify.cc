@@ -203,8 +203,7 @@ Status TryImport(const std::string& model, const NetworkOptions& options, const 
 }
 
 // Imports, compiles and checks one case. It is unsupported if the importer refuses the model, or if the data do not fit
-// the model. Returns an error if
-// the outputs could not be computed or compared.
+// the model. Returns an error if the outputs could not be computed or compared.
 Result<CaseResult> CheckCase(const std::string& model_path, const fs::path& data, const VerifyOptions& options,
                              NetworkOptions network_options, const Target& target, RecordStore* store,
                              Builder& builder) {

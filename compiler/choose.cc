@@ -24,20 +24,21 @@
 namespace autotune {
 namespace {
 
-constexpr int kCompetitors = 2;           // kernels per task besides the default; with more, each gets fewer blocks
+// Kernels per task besides the default one. Every block runs each of them, so more kernels mean fewer blocks.
+constexpr int kCompetitors = 2;
 constexpr double kBlocksShare = 0.4;      // share of the time for the blocks; the rest is for builds and comparisons
-constexpr double kLeastComparison = 0.5;  // least share of the rest for one comparison, however long builds took
+constexpr double kLeastComparison = 0.5;  // least share of that rest for one comparison, however long builds took
 constexpr int kLoads = 2;                 // times that each package is loaded for a comparison
 // Largest upper bound of a ratio's interval in an improvement. An interval that ends above it cannot exclude that the
 // change makes the network slower at that number of threads.
 constexpr double kTolerated = 1.01;
-constexpr int kMinPairsPerLoad = 5;     // two loads then have more than the six pairs that an interval needs
-constexpr int kMinBlocks = 8;           // per number of threads; an interval needs six, and two may be disturbed
+constexpr int kMinPairsPerLoad = 5;     // ten pairs in two loads; an interval needs six
+constexpr int kMinBlocks = 8;           // per number of threads; six for an interval, and two in reserve
 constexpr int kMaxBlocks = 400;         // intervals shrink only with the square root of the number of blocks
-constexpr double kVisitSeconds = 2e-3;  // duration of one combination's visit
+constexpr double kVisitSeconds = 2e-3;  // duration of a visit: the runs of one combination in a block
 constexpr int kMaxRunsPerVisit = 8;
 constexpr double kTurnSeconds = 5;     // time for which one turn of blocks holds the host's lock
-constexpr int kBetweenTurns = 20'000;  // microseconds; waiters for the lock poll it at shorter intervals
+constexpr int kBetweenTurns = 20'000;  // microseconds; longer than the polling interval of waiting processes
 // Longest measurement in seconds after the packages were loaded. Other measurements wait for the lock for at most
 // kHostPatienceMs.
 constexpr double kLongestTurn = 20;
@@ -45,7 +46,7 @@ constexpr int kHostPatienceMs = 30'000;  // longest wait for the host's lock
 
 bool Stopped(const ChooseOptions& options) { return options.stop && *options.stop; }
 
-// The network with several kernels for each task. Any combination of them can run.
+// The network with several kernels for each task. It can run with any combination of these kernels.
 class Combinations {
  public:
   static Result<std::unique_ptr<Combinations>> Make(const Network& network, const Target& target,
@@ -84,7 +85,7 @@ class Combinations {
       for (int64_t node : nodes_of_task_[task])
         TRY(executor_->ReplaceKernel(node, variants_.names[task][combination[task]]));
     }
-    // The first sample begins with a run of the whole network. It brings this combination's code and data into the
+    // The first sample begins with a run of the whole network, which brings this combination's code and data into the
     // caches before the kernels are timed.
     ProfileSamples samples;
     TRY(executor_->AddProfileSamples(1, samples));
@@ -280,7 +281,8 @@ std::optional<std::vector<int>> VariantsOf(const NetworkChoice& choice, const Ke
   return found;
 }
 
-// Returns a hash of the schedules of all tasks. It does not depend on their order, since a choice puts its own first.
+// Returns a hash of the schedules of all tasks. The order of a task's schedules does not matter, since BuildVariants
+// puts those of an earlier choice before those of records.
 std::string HashOf(const KernelVariants& variants) {
   std::string text;
   for (const std::vector<KernelChoice>& kernels : variants.choices) {
@@ -333,7 +335,8 @@ class Chooser {
   }
 
  private:
-  // Returns the variants to run, and sets the choice's comparisons. `before` are the variants of the store's choice.
+  // Returns the variants to run, and sets the choice's comparisons. `before` are the variants of the store's choice;
+  // nothing if it has none, or if they are all defaults.
   Result<std::vector<int>> Measure(const std::vector<int>& untuned, const std::optional<std::vector<int>>& before,
                                    ChosenNetwork& result) {
     std::vector<int> chosen = untuned;
@@ -343,6 +346,7 @@ class Chooser {
     if (chosen == untuned) return chosen;
     result.choice.comparisons = TRY(Compare(untuned, chosen));
     std::vector<MedianInterval> ratios = RatiosOf(result.choice.comparisons);
+    // The store's choice stays unless the default schedules are an improvement over it.
     const bool stays = chosen == before ? !IsImprovement(Inverse(ratios)) : IsImprovement(ratios);
     return stays ? chosen : untuned;
   }

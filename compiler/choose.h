@@ -3,14 +3,14 @@
 // 1. The default schedule and the best records of every task are linked into one library. The network runs random
 //    combinations of these kernels, in blocks in which every task runs each of its kernels (a randomized block design).
 //    The time of each kernel is compared with the time of the default kernel in the same block.
-// 2. A task selects a tuned kernel if it is significantly faster at one number of threads, not significantly slower at
-//    the other, and faster in the geometric mean. Otherwise it selects its default schedule.
+// 2. A task selects a tuned kernel only if the kernel is significantly faster at one number of threads, not
+//    significantly slower at the other, and faster in the geometric mean. Otherwise it selects its default schedule.
 // 3. The package with the selected schedules and the untuned package run in turns at each number of threads. The
 //    network keeps the selected schedules if they are an improvement as a whole (IsImprovement), else all default ones.
 // So tuning never makes a network slower, as far as the comparison can tell. A choice that the store already has is the
-// incumbent: new schedules replace it only if they are an improvement over it. If the store has the choice that was
-// made from the same schedules, it stands and nothing is measured. Comparing the same schedules until the result
-// differs would give chance as many attempts. Runs kernels on this host.
+// incumbent: new schedules replace it only if they are an improvement over it. If that choice was made from the same
+// schedules, it stands and nothing is measured, since repeated comparisons of the same schedules would in the end pick
+// one by chance. Runs kernels on this host.
 #pragma once
 #include <atomic>
 #include <functional>
@@ -29,18 +29,18 @@ struct ChooseOptions {
   double half_width = 0.005;  // half-width of a ratio's interval at which a comparison of packages ends
   uint64_t seed = 0;          // seed of the random combinations
   std::function<void(double done)> on_progress = nullptr;  // called with the share that is done, in [0, 1]
-  const std::atomic<bool>* stop = nullptr;                 // request to end soon and to choose nothing
+  const std::atomic<bool>* stop = nullptr;                 // when it becomes true, the choice ends without a result
 };
 
 struct ChosenNetwork {
-  // Its comparisons are those of the tuned schedules with the default ones, even if the defaults were kept. It has no
-  // comparisons if no tuned schedules were left for the last stage.
+  // The selected schedules. `choice.comparisons` compares tuned schedules with the default ones, even if the
+  // defaults were kept. It is empty if no tuned schedules reached stage 3.
   NetworkChoice choice;
   CompileResult compiled;  // package with the schedules of `choice`
   int tuned_tasks = 0;     // tasks that run a tuned schedule
   int tasks_with_records = 0;
   bool kept_defaults = false;   // true: all tasks run default schedules
-  bool kept_previous = false;   // true: the network runs the schedules of the choice that the store had
+  bool kept_previous = false;   // true: the tuned schedules of the choice in the store stay
   bool same_schedules = false;  // true: the store's choice was made from the same schedules, so nothing was measured
   bool stopped = false;         // true: `stop` ended it; all other members are empty
   double seconds = 0;           // duration of the choice, building included

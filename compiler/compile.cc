@@ -82,7 +82,7 @@ Status WriteCompiled(const Package& package, const std::string& path, Builder& b
   if (!path.ends_with(".so")) return WritePackage(package, path);
   std::vector<Json::Bytes> objects;
   for (const std::string& object : package.objects) objects.push_back({object});
-  // Pass the parameters in a file, since they may be too large to copy in memory.
+  // Pass the parameters in a file, since memory may not suffice for a second copy.
   return ReplaceFile(path, [&](int output) -> Status {
     const std::string note = "while writing " + path;
     UniqueFd data = TRY(OpenUnnamedFile(FolderOf(path)));

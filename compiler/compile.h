@@ -16,7 +16,7 @@ struct KernelChoice {
   bool tuned = false;                 // true: the schedule is from a record; false: it is a default schedule
   double seconds = 0;                 // time of one run in the record; 0 if not tuned
   std::string alternative, trace;
-  std::string note;  // "tuned for 4 cores", "record of another target ignored"; may be empty
+  std::string note;  // remark for the user, such as "tuned for 4 cores"; may be empty
 };
 
 // The sources of schedules, in order of preference: the choice for the network, the best records of each task, and
@@ -34,8 +34,8 @@ struct CompileResult {
   double seconds = 0;
 };
 
-// Returns true if the choice was made with the step language and the code generator of this program. Otherwise its
-// comparisons say nothing about the code that this program generates.
+// Returns true if the choice was made with the step language and the code generator of this program. The comparisons of
+// any other choice say nothing about the code that this program generates.
 bool IsCurrent(const NetworkChoice& choice);
 
 // Compiles a network. Uses the choice that the store has for this network and target (compiler/choose.h). Without a
@@ -48,8 +48,9 @@ Result<CompileResult> Compile(const Network& network, const Target& target, Reco
 Result<CompileResult> CompileFrom(const Network& network, const Target& target, const ScheduleSources& sources,
                                   Builder& builder, const PassContext& passes = {});
 
-// Writes a compiled network: a shared object with everything in it if `path` ends in ".so" (package/module_file.h),
-// which `builder` links, else a tar in Model Library Format. The file gets its name only when it is complete.
+// Writes a compiled network. If `path` ends in ".so", `builder` links a shared object with everything in it
+// (package/module_file.h). Otherwise the file is a tar in Model Library Format. It gets its name only when it is
+// complete.
 Status WriteCompiled(const Package& package, const std::string& path, Builder& builder);
 
 }  // namespace autotune

@@ -54,15 +54,17 @@ TargetParts PartsOf(const std::string& target) {
   };
   TargetParts parts;
   parts.processor = target.substr(0, std::min(target.find(" -caches="), target.find(" -num-cores=")));
-  parts.processor += option(" -vectors=");  // other code, though of the same processor
+  // Targets with different vector types need different code, even on one processor.
+  parts.processor += option(" -vectors=");
   parts.caches = option(" -caches=");
   parts.cores = std::atoi(option(" -num-cores=").c_str());
   return parts;
 }
 
-// Returns the target whose records serve this task: exactly this target, else one with the same processor and caches,
-// else one with other caches, and the nearest number of cores. Programs that depend on caches then differ, which is
-// noticed when a record is read.
+// Returns the target whose records serve this task: this very target, else the nearest target with the same processor,
+// and sets `note` accordingly. Targets with equal caches are nearer than all others; next, the number of cores decides.
+// Returns an empty text if there is none. Programs may depend on caches, so OptionFrom compares a record's program with
+// the one for this target.
 Result<std::string> RecordsTarget(const NetworkTask& task, const Target& target, RecordStore& store,
                                   std::string& note) {
   const std::string own = target.Text();
@@ -85,7 +87,8 @@ Result<std::string> RecordsTarget(const NetworkTask& task, const Target& target,
   return nearest;
 }
 
-// Returns a stored schedule of `task`; nothing if the program of its alternative has changed.
+// Returns a stored schedule of `task`. Returns nothing if the task lacks the alternative, or if its program has
+// changed: `is_func` tells whether the schedule was made for a program with this text.
 std::optional<Option> OptionFrom(const TaskPrograms& task, const std::string& alternative, const std::string& trace,
                                  const std::function<bool(const std::string&)>& is_func) {
   auto place = std::find_if(task.tune.alternatives.begin(), task.tune.alternatives.end(),
@@ -94,8 +97,8 @@ std::optional<Option> OptionFrom(const TaskPrograms& task, const std::string& al
   return Option{{.task = task.task, .alternative = alternative, .trace = trace}, &place->func};
 }
 
-// Returns the schedules of the task's `n` best records. Sets `dropped` to a note if it skipped a record of another
-// version of the program.
+// Returns the schedules of the task's `n` best records. Skips a record if its step language or its program is not that
+// of this version of autotune, and then sets `dropped` to a note.
 Result<std::vector<Option>> RecordOptions(const TaskPrograms& task, const Target& target, RecordStore& store, int n,
                                           std::string& dropped) {
   std::vector<Option> options;
@@ -136,7 +139,7 @@ Result<std::vector<Option>> DefaultOptions(const TaskPrograms& task, const Targe
   return options;
 }
 
-// Returns the schedule of the choice, then those of the best `records` records.
+// Returns the schedule that the network's choice has for the task, then those of the best `records` records.
 Result<std::vector<Option>> TunedOptions(const TaskPrograms& task, const Target& target, const ScheduleSources& sources,
                                          int records, std::string& dropped) {
   std::vector<Option> options;

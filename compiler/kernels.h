@@ -1,5 +1,6 @@
-// Kernels: builds one kernel for every task. Its schedule is the best recorded one that still replays and builds, else
-// a default one. Blocks while build workers work. Internal to compiler/.
+// Kernels: builds one kernel for every task, by the first schedule that still replays and builds. The schedule of the
+// network's choice is tried first, then those of the best records, then the default ones. Functions that build return
+// when the build workers have finished. Internal to compiler/.
 #pragma once
 #include <memory>
 #include <string>
@@ -11,8 +12,8 @@
 
 namespace autotune {
 
-// Compiles each kernel once, with the passes of one context, and keeps the result, failures included, since the stages
-// of a choice (compiler/choose.h) need the same kernels several times. Not thread-safe.
+// Compiles kernels with the passes of one context. Keeps every result, failures included, and compiles no kernel twice,
+// since the stages of a choice (compiler/choose.h) need the same kernels several times. Not thread-safe.
 class KernelCompiler {
  public:
   explicit KernelCompiler(Builder& builder, const PassContext& passes = {}) : builder_(builder), passes_(passes) {}
@@ -50,19 +51,19 @@ Result<CompileResult> CompileFrom(const Network& network, const Target& target, 
 // Several kernels for every task, in one library, for a comparison in the network (compiler/choose.h).
 struct KernelVariants {
   std::string library;
-  std::vector<std::vector<std::string>> names;     // by task: names of its kernels
+  std::vector<std::vector<std::string>> names;     // by task: names of its kernels, the default one first
   std::vector<std::vector<KernelChoice>> choices;  // parallel to `names`
 };
 
-// Builds the default schedule of each task and up to `competitors` other schedules: the one of the choice and those of
-// the best records. All kernels of a task are distinct; those that do not build are left out.
+// Builds, for each task, the default schedule and up to `competitors` others: the schedule of the choice and those of
+// the best records. The schedules of a task are distinct. Schedules that do not build are left out.
 Result<KernelVariants> BuildVariants(const Network& network, const Target& target, const ScheduleSources& sources,
                                      int competitors, KernelCompiler& compiler);
 
 // Returns DLPack's type of the device on which kernels for this target run.
 int64_t DeviceTypeOf(const Target& target);
 
-// Returns the code of each node of main: its task's kernel, on the target's device; none for reshapes.
+// Returns the code of each node of main: its task's kernel, on the target's device. Reshapes have no kernel.
 std::vector<NodeCode> CodeOfNodes(const Network& network, const Target& target);
 
 }  // namespace autotune

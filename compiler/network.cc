@@ -23,7 +23,7 @@
 namespace autotune {
 namespace {
 
-constexpr const char* kProgramName = "kernel";        // of every task's programs in records
+constexpr const char* kProgramName = "kernel";        // name of every task's programs in records
 constexpr const char* kMakeKernels = "make_kernels";  // the pass that makes the tasks' functions
 
 std::string LabelOf(const graph::Task& task) {
@@ -120,7 +120,8 @@ Result<Network> RunMakeKernels(const IRModule& fused, const Target& target, cons
   return network;
 }
 
-// Evaluates constants by kernels with default schedules, which the workers build and which run in this process.
+// Computes the outputs of a graph of constants. The build workers compile its kernels, with default schedules, and this
+// process runs them.
 Result<std::vector<graph::TensorValue>> EvaluateConstants(const graph::Graph& graph, const Target& target,
                                                           Builder& builder, const PassContext& passes) {
   const IRModule fused(TRY(graph::Fuse(graph, {.context = passes})));
@@ -236,7 +237,8 @@ Result<Network> LoadNetwork(const std::string& path, const NetworkOptions& optio
                                               .dims = options.dims}));
   Network network = TRY_NOTE(MakeNetwork(model.module, options, target, builder, passes), "while optimizing " + path);
   network.name = std::filesystem::path(path).stem().string();
-  if (network.name == "model") {  // ONNX's own layout: the folder has the name
+  // In ONNX's own layout every file is called model.onnx, and its folder has the network's name.
+  if (network.name == "model") {
     std::string folder = std::filesystem::absolute(path).parent_path().filename().string();
     if (!folder.empty()) network.name = folder;
   }

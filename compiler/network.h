@@ -1,5 +1,5 @@
-// Network: an ONNX model that is ready for tuning and compiling: imported, optimized, fused, and split into tasks. A
-// value. compiler/compile.h compiles it.
+// Network: a model that is ready for tuning and compiling: imported, optimized, fused, and split into tasks. A value.
+// compiler/compile.h compiles it.
 #pragma once
 #include <map>
 #include <string>
@@ -15,10 +15,10 @@ namespace autotune {
 struct NetworkOptions {
   std::map<std::string, graph::Shape> shapes;  // shapes of inputs whose dimensions the model leaves open
   std::vector<std::string> extra_outputs;      // further tensors of the model that become outputs
-  bool winograd = true;                        // allow Winograd convolutions, which round differently
-  // Inputs that are replaced by constants. Needed for inputs from which shapes and axes are computed.
+  bool winograd = true;                        // true: Winograd convolutions, which round differently, are allowed
+  // Inputs that become constants of these values. Inputs from which shapes or axes are computed need this.
   std::map<std::string, graph::TensorValue> fixed;
-  std::map<std::string, int64_t> dims = {};  // sizes of the dimensions that the model names
+  std::map<std::string, int64_t> dims = {};  // sizes of the named dimensions of the model's inputs
 };
 
 // A task of a network: a kernel that some nodes of main call. Its functions are in the module.
@@ -44,7 +44,8 @@ struct Network {
   const graph::Graph& main() const { return module.main(); }
 };
 
-// Returns the table of the pass that makes the functions of the tasks. It runs after the passes of graph/pipeline.h.
+// Returns the table with the one pass that makes the functions of the tasks. The pass runs after those of
+// graph/pipeline.h.
 const PassTable& NetworkPassTable();
 
 // Returns the index of the task of each node of main; -1 for reshapes.

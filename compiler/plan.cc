@@ -22,7 +22,7 @@ class PlanMaker {
     }
     for (const graph::Constant& constant : fused_.constants) TRY(AddConstant(constant));
     for (size_t i = 0; i < fused_.nodes.size(); ++i) AddNode(fused_.nodes[i], code_[i]);
-    std::set<graph::ValueId> counted;  // values that are counted as inputs or outputs
+    std::set<graph::ValueId> counted;  // outputs that are counted already
     for (graph::ValueId output : fused_.outputs) {
       plan_.graph.heads.push_back(where_[output].at(home_[output]));
       const bool computed = fused_.values[output].def == graph::Value::Def::kNode;
@@ -34,7 +34,7 @@ class PlanMaker {
   }
 
  private:
-  // Sets home_: the device on which each value is computed or, for a variable, first read.
+  // Sets home_. A variable's home is the device of its first reader.
   void FindHomes() {
     std::vector<bool> found(fused_.values.size(), false);
     for (size_t i = 0; i < fused_.nodes.size(); ++i) {
@@ -76,7 +76,7 @@ class PlanMaker {
     return {};
   }
 
-  // Returns a reference to the value on `device`. Adds a copy node if the value is not on that device yet.
+  // Returns a reference to the value on `device`. Adds a node that copies it if the value is not on that device yet.
   GraphRef ValueOn(graph::ValueId value, int64_t device) {
     if (!where_[value].contains(device)) {
       GraphNode copy{.name = Unique(fused_.values[value].name + "_copy", ""), .func_name = std::string(kCopyFunction)};
@@ -96,7 +96,7 @@ class PlanMaker {
     AddValue(node.output, std::move(out));
   }
 
-  // Returns a hash for a node without a task: of its function and of the types of its operands and its result.
+  // Returns the hash of a node without a task. It covers the function and the types of the operands and the result.
   std::string HashOf(const std::string& function, const graph::Node& node) const {
     std::string text = function;
     for (graph::ValueId input : node.inputs) text += " " + fused_.Spec(input).Text();
@@ -105,8 +105,8 @@ class PlanMaker {
 
   const graph::Graph& fused_;
   const std::vector<NodeCode>& code_;
-  std::vector<std::map<int64_t, GraphRef>> where_;  // by value: the node that has it on each device
-  std::vector<int64_t> home_;                       // by value: the device on which it is made
+  std::vector<std::map<int64_t, GraphRef>> where_;  // by value: its place in the plan, on each device
+  std::vector<int64_t> home_;  // by value: the device that computes it or, for a variable, first reads it
   std::set<std::string> names_;
   ExecutionPlan plan_;
 };

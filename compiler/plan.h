@@ -1,4 +1,4 @@
-// Plan: makes the executor's plan from a fused graph and the names of its kernels. Internal to compiler/. Stateless.
+// Plan: makes the executor's plan from a fused graph and the code of its nodes. Internal to compiler/. Stateless.
 #pragma once
 #include <map>
 #include <string>
@@ -10,9 +10,9 @@
 
 namespace autotune {
 
-// The code that a node of the fused graph becomes. Ignored for reshapes, which alias their operand.
+// The code of a node of the fused graph. A reshape has no kernel, since its result aliases its operand.
 struct NodeCode {
-  std::string kernel;       // function in the library
+  std::string kernel;       // name of the function in the library
   std::string hash;         // hash of its task; may be empty
   int64_t device = kDLCPU;  // DLPack's device type
 };
@@ -25,14 +25,16 @@ struct MemoryUse {
 };
 
 struct ExecutionPlan {
-  Graph graph;    // variables: the inputs under their names, then the constants; then the nodes in order, with copies
-  Params params;  // the constants
+  // First the variables (inputs, then constants), then the nodes in the order of the fused graph. Nodes that copy a
+  // value to another device stand before its first reader on that device.
+  Graph graph;
+  Params params;                        // the constants
   std::map<int64_t, MemoryUse> memory;  // by device
 };
 
-// Makes the plan. `code` has one entry per node of `fused`. A variable, or a reshape of it, is on the device of its
-// first reader. If another device reads a value, too, a node of function kCopyFunction copies the value there once,
-// before its first reader on that device. Outputs stay on the device that computes them.
+// Makes the plan. `code` has one entry per node of `fused`. A variable is placed on the device of its first reader, and
+// the result of a reshape on the device of its operand. If nodes on another device also read a value, one node of
+// function kCopyFunction copies the value to that device. Outputs stay on the device that computes them.
 Result<ExecutionPlan> MakePlan(const graph::Graph& fused, const std::vector<NodeCode>& code);
 
 }  // namespace autotune

@@ -8,7 +8,7 @@
 namespace autotune {
 namespace {
 
-constexpr int64_t kAlignment = 64;
+constexpr int64_t kAlignment = 64;  // bytes
 
 int64_t StorageBytes(const GraphEntry& entry) {
   const int64_t bytes = ShapeBytes(entry.shape, DataTypeFromText(entry.dtype).value()).value();
@@ -54,7 +54,7 @@ class Planner {
         const size_t entry = row_ptr_[n] + i;
         root_[entry] = node.func_name == kNopFunction ? root_[IndexOf(node.inputs[0])] : entry;
         pinned_[entry] = node.IsVariable();
-        last_use_[root_[entry]] = n;  // also if no node reads it
+        last_use_[root_[entry]] = n;  // stays the last use if no later node reads the value
       }
       for (GraphRef ref : node.inputs) last_use_[root_[IndexOf(ref)]] = n;
     }
@@ -103,8 +103,8 @@ class Planner {
   StoragePlan plan_;
   std::vector<size_t> row_ptr_;                     // node -> its first entry
   std::vector<std::pair<size_t, size_t>> entries_;  // entry -> node and output
-  std::vector<size_t> root_, last_use_;             // by entry; the last node that needs it
-  std::vector<bool> pinned_;                        // by entry
+  std::vector<size_t> root_, last_use_;             // by entry; `last_use_` is the last node that needs it
+  std::vector<bool> pinned_;                        // by entry: keeps a storage of its own for the whole run
   std::map<int64_t, std::vector<int64_t>> free_;    // by device: ids of free storages
 };
 

@@ -82,7 +82,7 @@ constexpr const char* kOtherInputs =  // input types that the language does not 
 constexpr const char* kOtherCasts =  // types of a Cast's result that the language does not have
     R"(: Cast \(node .*\): element type (string|float8[a-z0-9]*) is not supported)";
 constexpr const char* kOtherData =  // damaged files, and inputs of another shape than the model's
-    R"((has \d+ bytes where|of the case is .*, but the model expects another one))";
+    R"((has \d+ bytes where|of the case is .*, but the model expects another type))";
 constexpr const char* kModOfDoubles =  // the quotients and products would need more bits than f64 has
     R"(: Mod \(node .*\): is supported on f32 and integers, not on f64)";
 constexpr const char* kRandom =  // the outputs of a package depend on its inputs only

@@ -94,7 +94,7 @@ TEST_F(Devices, DoctorFindsThisMachineFit) {
   EXPECT_EQ(fit.code, 0) << fit.Text();
   for (const char* word :
        {"cores", "L1 ", "GFLOPS", "GB/s", "repeats of one loop", ": free", "MiB", "core dumps 0 bytes", "namespaces",
-        "seccomp", "gpu        cuda:0: Fake GPU A, sm_90", "not there yet", "with a write-ahead log", "GB free"})
+        "seccomp", "gpu        cuda:0: Fake GPU A, sm_90", "does not exist yet", "with a write-ahead log", "GB free"})
     EXPECT_THAT(fit.out, HasSubstr(word));
   EXPECT_THAT(fit.out, Not(HasSubstr("PROBLEM")));
   for (const auto& entry : std::filesystem::directory_iterator(folder_))

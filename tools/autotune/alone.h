@@ -12,14 +12,14 @@
 
 namespace autotune::tools {
 
-// Takes the host's lock and waits for it up to `wait` seconds. If that fails, this measurement and all later ones run
-// without the lock and do not wait. Prints a note on standard error when a wait begins and when a wait fails, each only
-// once.
+// Takes the host's lock and waits for it up to `wait` seconds. If that fails, this measurement runs without the lock,
+// and later calls take the lock only if it is free at once. Prints a note on standard error when a wait exceeds a
+// second and when a wait fails, each only once.
 class Alone {
  public:
   explicit Alone(double wait) : wait_(wait) {}
   std::optional<HostLock> Take();
-  // True if every Take since the last call got the lock.
+  // Returns true if every Take since the last call of this function got the lock.
   bool TakeUndisturbed() { return std::exchange(undisturbed_, true); }
 
  private:
@@ -32,8 +32,8 @@ class Alone {
   std::set<std::string> said_;
 };
 
-// Calls `once` at least `least` times, and then until `seconds` have passed. Time spent waiting for the host does not
-// count.
+// Calls `once` at least `least` times, and then until `seconds` have passed. Time spent waiting for the host's lock
+// does not count.
 Status RunInTurns(double seconds, int least, Alone& alone, const std::function<Status()>& once);
 
 // Returns the seconds of a monotonic clock.

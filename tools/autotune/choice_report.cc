@@ -30,7 +30,7 @@ std::string ChoiceText(const ChosenNetwork& chosen) {
   char line[256];
   if (chosen.same_schedules && chosen.tasks_with_records > 0) {
     std::snprintf(line, sizeof line,
-                  "%d of %zu tasks run tuned schedules, as an earlier run chose from the same ones\n",
+                  "%d of %zu tasks run tuned schedules, which an earlier run chose from the same candidates\n",
                   chosen.tuned_tasks, chosen.choice.schedules.size());
   } else if (chosen.kept_previous) {
     std::snprintf(line, sizeof line,

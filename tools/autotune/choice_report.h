@@ -7,11 +7,13 @@
 
 namespace autotune::tools {
 
-// Returns one or more lines: how much faster the whole network is than with default schedules at each number of
-// threads, with the 95 % interval; or why the network keeps its default schedules.
+// Returns one or more lines. For each number of threads, a line states how much faster the whole network is than with
+// default schedules, with the 95 % interval. The last line states how many tasks run tuned schedules, or why the
+// network keeps its former ones.
 std::string ChoiceText(const ChosenNetwork& chosen);
 
-// Adds these facts to a JSON object: "kept_defaults", "kept_previous", "tuned_tasks", "choice_seconds", "comparisons".
+// Adds these facts to a JSON object: "kept_defaults", "kept_previous", "same_schedules", "tuned_tasks",
+// "choice_seconds", "comparisons".
 void AddChoice(const ChosenNetwork& chosen, Json& line);
 
 }  // namespace autotune::tools

@@ -1,4 +1,5 @@
-// The subcommands of `autotune`: each declares its options and returns its work. main.cc has the list.
+// The subcommands of `autotune`. Each function ...Command declares one subcommand with its options, and returns the
+// action that runs it. main.cc has the list.
 #pragma once
 #include <CLI/CLI.hpp>
 #include <functional>
@@ -39,7 +40,7 @@ Command DevicesCommand(CLI::App& root);
 Command DoctorCommand(CLI::App& root);
 Command InspectCommand(CLI::App& root);
 
-// The values of ModelOptions, parsed and opened, from which the network can be loaded.
+// Everything that is needed to load the network: the parsed values of ModelOptions, build workers, and the database.
 struct Session {
   std::unique_ptr<Builder> builder;
   Target target;
@@ -58,7 +59,7 @@ struct ModelOptions {
   void Add(CLI::App& app, bool model_required = true);
   // Adds only the options that describe the model's inputs.
   void AddInputs(CLI::App& app);
-  // Adds --op as well. CheckSource then makes sure that either --model or --op is given.
+  // Adds all options and --op. CheckSource then makes sure that --model or --op is given.
   void AddWithOperator(CLI::App& app);
   Status CheckSource() const;
   // Parses --target and --allow-tf32. Returns an error also if LLVM does not know the target.
@@ -67,7 +68,7 @@ struct ModelOptions {
   Result<NetworkOptions> ParseNetwork() const;
   Result<Network> Load(const NetworkOptions& options, const Target& target, Builder& builder,
                        const PassContext& passes = {}) const;
-  // Starts build workers, parses the target and the network's options and opens the database, with `open_store`.
+  // Starts build workers, parses the options, and opens the database by `open_store`.
   using OpenDatabase = std::function<Result<std::unique_ptr<RecordStore>>(const std::string& db)>;
   Result<Session> Open(const OpenDatabase& open_store = [](const std::string& db) { return OpenStore(db); }) const;
 };

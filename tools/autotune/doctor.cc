@@ -107,7 +107,8 @@ std::vector<pid_t> RunnersOf(pid_t server) {
   return runners;
 }
 
-// Starts a runner and prints how it is isolated: the limits and the sandbox that the operating system reports for it.
+// Starts a device server and prints how its runner is isolated: the limits and the sandbox that the operating system
+// reports for it.
 void LookAtRunner(Doctor& doctor) {
   Result<std::unique_ptr<LocalFarm>> farm = LocalFarm::Start();
   if (!farm.ok()) return doctor.Bad("runner", farm.error().Text());
@@ -160,9 +161,9 @@ void LookAtDatabase(Doctor& doctor, const DoctorOptions& options) {
     if (!count.ok()) return doctor.Bad("database", count.error().Text());
     doctor.Say("database", *path + ": " + Counted(*count, "record"));
   } else {
-    doctor.Say("database", *path + ": not there yet");
+    doctor.Say("database", *path + ": does not exist yet");
   }
-  // Makes a new database in the folder, to see whether it can have a write-ahead log there.
+  // Make a new database in the folder, to see whether the file system allows a write-ahead log.
   std::string trial = (folder / (".autotune-doctor-" + std::to_string(getpid()) + ".db")).string();
   {
     Result<std::unique_ptr<RecordStore>> store = OpenStore(trial);

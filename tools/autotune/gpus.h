@@ -20,7 +20,7 @@ struct Gpu {
 
 struct Gpus {
   std::vector<Gpu> found;            // CUDA devices, then OpenCL devices; a GPU may be both
-  std::vector<std::string> missing;  // one line for each kind without a device: the reason
+  std::vector<std::string> missing;  // reasons, one line for each kind or device that cannot be used
 };
 Gpus FindGpus();
 

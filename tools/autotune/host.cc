@@ -45,7 +45,7 @@ Result<double> MeasureCopy(int threads, int64_t bytes) {
       while (copies == 0 || Seconds(begin) < kSpan) {
         for (int64_t i = 0; i < copies_at_once; ++i) {
           std::memcpy(to, from, bytes);
-          asm volatile("" : : "r"(to) : "memory");  // keeps the compiler from copying only once
+          asm volatile("" : : "r"(to) : "memory");  // the compiler must not merge the copies into one
         }
         copies += copies_at_once;
       }
@@ -137,7 +137,7 @@ HostFacts FactsOfHost() {
 }
 
 Result<std::vector<CopySpeed>> MeasureCopySpeeds(const Target& target) {
-  constexpr int64_t kBeyondCaches = int64_t{64} << 20;  // bytes per buffer; two of them exceed the caches
+  constexpr int64_t kBeyondCaches = int64_t{64} << 20;  // bytes per buffer; the two buffers of a core exceed its caches
   constexpr double kForever = std::numeric_limits<double>::infinity();
   struct Level {
     const char* name;
@@ -178,7 +178,7 @@ Result<Roofline> MeasureRoofline(const Target& target, Builder& builder, int pat
 }
 
 std::string NoiseText(const Noise& noise) {
-  constexpr double kBusy = 0.05;  // smaller differences between schedules do not matter
+  constexpr double kBusy = 0.05;  // median deviation above which comparisons of schedules are unreliable
   char text[160];
   std::snprintf(text, sizeof text, "repeats of one loop vary by %.1f %% (median), the worst took %.*f times as long",
                 100 * noise.median, noise.worst < 9 ? 1 : 0, 1 + noise.worst);

@@ -34,16 +34,17 @@ Result<std::vector<CopySpeed>> MeasureCopySpeeds(const Target& target);
 // The shortest time that a machine allows for a computation (Williams, Waterman, Patterson, "Roofline", 2009).
 struct Roof {
   double seconds = 0;  // 0: there is nothing to compute or to move
-  std::string bound;   // the limit: "arithmetic", or the level in which the data is copied
+  std::string bound;   // the limit: "arithmetic", or the level that holds the data
 };
 struct Roofline {
   double flops_per_second = 0;     // fp32 multiply-adds, all cores (MeasurePeakFlops)
   std::vector<CopySpeed> copying;  // nearest level first
-  // The larger of two times: the arithmetic at its peak, and moving the data once in the nearest level that holds all
-  // of it. This is the best case: a kernel takes longer if it finds its data further away.
+  // Returns the larger of two times: the arithmetic at its peak, and moving the data once in the nearest level that
+  // holds all of it. This is the best case, since a kernel takes longer if it finds its data further away.
   Roof Of(double flops, double bytes) const;
 };
-// Measures the target's cores of this host. Waits for the host's lock twice, up to `patience_ms` each time.
+// Measures as many cores of this host as the target has. Waits for the host's lock twice, up to `patience_ms` each
+// time.
 Result<Roofline> MeasureRoofline(const Target& target, Builder& builder, int patience_ms);
 
 // The variation of the times of one loop that is run many times.
@@ -53,7 +54,8 @@ struct Noise {
 };
 // Measures the noise for about half a second on one core.
 Noise MeasureNoise();
-// "repeats of one loop vary by 1.2 % (median), the worst took 1.4 times as long"; says so if the machine is too busy.
+// Returns "repeats of one loop vary by 1.2 % (median), the worst took 1.4 times as long", with a warning if the machine
+// is too busy for tuning.
 std::string NoiseText(const Noise& noise);
 
 struct HostSpeed {

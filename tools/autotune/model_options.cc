@@ -53,7 +53,8 @@ Status ModelOptions::CheckSource() const {
 
 namespace {
 
-// Returns true if `text` names a kind of GPU without options. Its limits are then read from this machine's device.
+// Returns true if `text` names a kind of GPU without options. The limits of such a target are read from this machine's
+// device.
 bool IsBareGpu(const std::string& text) {
   const std::optional<TargetKind> kind = EnumFromText<TargetKind>(text);
   return kind && Target{.kind = *kind}.IsGpu();
@@ -125,7 +126,8 @@ Result<Network> ModelOptions::Load(const NetworkOptions& options, const Target& 
   Network network =
       TRY_NOTE(MakeNetwork(parsed.module, options, parsed_target, builder, passes), "while preparing --op " + op);
   network.name = parsed.name;
-  // The digest follows from the tasks alone, so that two spellings of one operator share their runs.
+  // The digest depends on the tasks and the options that change their code, but not on the text of --op. So two
+  // spellings of one operator share their runs.
   std::string tasks = (options.winograd ? "" : "no winograd") + passes.config().CodeKey();
   for (const NetworkTask& task : network.tasks) tasks += task.hash.Hex();
   network.digest = HashBytes128(tasks);

@@ -12,7 +12,7 @@ namespace autotune::tools {
 
 namespace {
 
-constexpr int kRepeats = 20;  // about 50 ms in all, which is longer than another process's time slice
+constexpr int kRepeats = 20;  // calls of the kernel; 50 ms for multiply-adds, longer than a time slice
 
 // The text of a program in three parts: it sets a register tile of `rows` vectors to zero, updates the tile in a loop
 // nest, and copies it to the output. Loops a1 and v1 of the update run over the tile.

@@ -8,10 +8,10 @@
 
 namespace autotune::tools {
 
-inline constexpr int kHostPatienceMs = 30000;  // longest wait for the host's lock, as in device servers
+inline constexpr int kHostPatienceMs = 30000;  // longest wait for the host's lock; equal to that of device servers
 
 // Returns the seconds per multiply-add of a whole vector in registers, with `accumulators` independent sums. With one
-// sum this is the latency.
+// sum this is the latency of the instruction.
 Result<double> SecondsPerMultiplyAdd(const Target& target, Builder& builder, int accumulators, int patience_ms);
 
 // Returns the bytes per second that one core reads when it sums up a buffer of `bytes` again and again.

@@ -17,7 +17,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kRepeats = 100;  // repeats of each measurement, of a millisecond or less each; the fastest counts
+constexpr int kRepeats = 100;  // repeats of a measurement; the fastest one counts
 // Accumulators that hide the latency of a multiply-add on every core: 2 ports times 4 to 6 cycles.
 constexpr int kManyAccumulators = 12;
 
@@ -32,11 +32,11 @@ double FastestOf(const auto& call) {
   return best;
 }
 
-// Measures the clock frequency with a chain of dependent instructions that take one cycle each. Both operands are
-// registers: some cores add small constants during register renaming, in no extra cycle.
+// Measures the clock frequency in Hz with a chain of dependent instructions that take one cycle each. Both operands are
+// registers, since some cores execute instructions with small constants in no cycle, during register renaming.
 double MeasureClock() {
   constexpr int64_t kRounds = 200'000;
-  constexpr int kChain = 8;  // instructions per round; more than the loop needs itself, which run in parallel to them
+  constexpr int kChain = 8;  // dependent instructions per round; the loop's own instructions run in parallel to them
   uint64_t x = 1;
   const uint64_t y = 3;
   const double seconds = FastestOf([&] {
@@ -122,7 +122,7 @@ std::string MachineRowText(const Target& target, const Machine& machine) {
     const bool known = name == "loop_registers" || name == "task_cycles";
     const bool told = name == "page_bytes" || name == "l1_ways";
     char number[64];
-    // A measured number is rounded to three digits; a size is exact.
+    // Measured numbers are rounded to three digits. Numbers that the operating system reports are exact.
     std::snprintf(number, sizeof number, told ? "%.0f" : "%.3g", static_cast<double>(value));
     text += (first ? "" : indent) + "." + std::string(name) + " = " + number + ",  // [" +
             (known  ? "as of the row '" + std::string(MachineRowOf(target.cpu).family) + "'"

@@ -12,7 +12,7 @@
 namespace autotune::tools {
 namespace {
 
-constexpr double kAgreement = 0.05;  // share of the network's latency; a larger difference gets an explanation
+constexpr double kAgreement = 0.05;  // largest difference that counts as agreement, as a share of the latency
 
 template <class... Args>
 std::string Format(const char* format, Args... args) {

@@ -22,15 +22,17 @@ struct ProfileBalance {
 // `clock_seconds` is the time of one reading of the clock. A profiled run reads the clock once per kernel.
 ProfileBalance BalanceOf(const ProfileSamples& samples, double clock_seconds);
 
-// Makes at least five runs, and then more until `seconds` have passed. If the times of kernels and network disagree,
-// something has disturbed the measurement, so it is repeated, at most twice.
+// Makes at least five runs, and then more until `seconds` have passed. If the sum of the kernels' times disagrees with
+// the network's time, something has disturbed the measurement. It is then repeated, at most twice.
 Result<ProfileSamples> MeasureProfile(GraphExecutor& executor, double seconds, Alone& alone);
+// Returns the seconds that one reading of the clock takes.
 double ClockSeconds();
 
 struct ProfileRow {
   std::string node;         // name in the model
   std::string task, label;  // short id of the task, and its operators and shapes; both empty for a copy
-  bool winograd = false;    // uses Winograd's algorithm; `flops` still counts the operations of the direct one
+  bool winograd = false;    // true: Winograd's algorithm, though `flops` counts the operations of the direct one
+  // Median and shortest time of one run in seconds; operations, and bytes read and written, of one run.
   double seconds = 0, least = 0, flops = 0, bytes = 0;
   Roof roof;
   double RoofShare() const { return seconds > 0 ? roof.seconds / seconds : 0; }  // 1: as fast as the machine allows

@@ -28,8 +28,9 @@ class Progress {
   void Begin(const std::string& where, double time_budget);
   // Shows that the tuner waits for a device, and why. An empty reason ends the wait.
   void Wait(const std::string& reason);
+  // Shows the state of the run after a round or a confirmation, whose task is `current`.
   void Update(const TuneReport& so_far, const TaskReport& current);
-  void End(const TuneReport& report);  // finishes the live line
+  void End(const TuneReport& report);  // prints the last state and the numbers of candidates without a time
   void Choosing(double done);          // shows the progress of the final choice, from 0 to 1
   // Prints the table of the tasks and the final choice. `chosen` is null if no choice was made, and `peak_flops` is
   // empty if the peak was not measured.

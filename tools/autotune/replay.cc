@@ -21,7 +21,7 @@ struct ReplayCommandOptions {
   PassOptions passes{LoweringPassTables()};
 };
 
-// Returns true if lowering comes before this stage.
+// Returns true if --print with this stage accepts the options of passes.
 bool IsLowered(const std::string& print) { return print == "lowered" || print == "llvm" || print == "asm"; }
 
 // Prints a line for each feature that is not 0: its number, its value in the cost model, its name, and the quantity

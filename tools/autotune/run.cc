@@ -37,12 +37,13 @@ Result<Tensor> ReadTensor(const std::string& path) {
   return Tensor::FromBytes(read.value.spec.shape, type, read.value.bytes.view());
 }
 
-// Sets the inputs. Each option is "name=file", or only "file" if the model has one input.
+// Sets the inputs from the options "name=file", or only "file" if the model has one input. Fills all other inputs with
+// random numbers.
 Status BindInputs(const RunOptions& options, LoadedModel& model) {
   std::vector<bool> given(model.info.inputs.size(), false);
   for (const std::string& item : options.inputs) {
     size_t equals = item.find('=');
-    for (const TensorSpec& input : model.info.inputs) {  // a name may hold '=' itself
+    for (const TensorSpec& input : model.info.inputs) {  // names may contain '='
       if (item.starts_with(input.name + "=")) equals = input.name.size();
     }
     std::string name = equals == std::string::npos ? "" : item.substr(0, equals);
@@ -196,7 +197,7 @@ Result<int> Profile(const BenchOptions& options, LoadedModel& model, Alone& alon
   std::unique_ptr<Builder> builder = TRY(MakeBuildWorkers());
   Target host = TRY(Target::Parse("cpu"));
   if (options.threads > 0) host.num_cores = options.threads;
-  constexpr int kPatienceMs = 500;  // short wait for the roofline; a disturbance of the kernels' times is reported
+  constexpr int kPatienceMs = 500;  // longest wait for the host's lock, for each part of the roofline
   Roofline roofline = TRY(MeasureRoofline(host, *builder, kPatienceMs));
   ProfileSamples samples = TRY(MeasureProfile(*model.executor, options.seconds, alone));
   std::vector<double> ms;
@@ -211,8 +212,8 @@ Result<int> Profile(const BenchOptions& options, LoadedModel& model, Alone& alon
   return kExitOk;
 }
 
-// Answers each line "run N" or "profile N" of standard input with a measurement, as one line of JSON. A script can so
-// alternate between this program and another one.
+// Answers each line "run N" or "profile N" of standard input with a measurement of N runs. The answer is one line: JSON
+// for a profile or with --json, else text. So a script can alternate between this program and another one.
 Result<int> Serve(const BenchOptions& options, const LoadedModel& model, Alone& alone) {
   char line[64];
   while (std::fgets(line, sizeof line, stdin)) {
@@ -278,7 +279,7 @@ Command BenchCommand(CLI::App& root) {
       "network");
   app->add_flag("--serve", options->serve,
                 "answer each line 'run N' or 'profile N' (each kernel) on standard input with a measurement of N runs, "
-                "to alternate with a peer");
+                "so that a script can alternate with another program");
   return {app, [options] { return Bench(*options); }};
 }
 

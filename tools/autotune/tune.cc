@@ -52,9 +52,9 @@ Result<double> ParseDuration(const std::string& text) {
   return value * scale;
 }
 
-// The final choice is planned for this share of the search's time, but for at least kMinChoiceSeconds.
-constexpr double kChoiceShare = 0.17;  // loading packages may take it to a fifth
-constexpr double kMinChoiceSeconds = 2;
+// Planned duration of the final choice, as a share of the search's time. Loading packages may extend it to a fifth.
+constexpr double kChoiceShare = 0.17;
+constexpr double kMinChoiceSeconds = 2;   // least planned duration of the final choice
 constexpr double kSecondsPerTrial = 0.1;  // an estimate for trials of earlier processes, whose time is not stored
 
 std::string RunKeyOf(const TuneCommandOptions& options, const Network& network, const std::vector<TuneTask>& tasks,
@@ -105,7 +105,7 @@ Status CheckUsage(const TuneCommandOptions& options) {
   return {};
 }
 
-// Opens the database for `--tasks list`. Returns null if there is none, since listing must not make one.
+// Opens the database for `--tasks list`. Returns null if there is no database, since listing must not make one.
 Result<std::unique_ptr<RecordStore>> StoreIfThere(const std::string& db) {
   std::string path = db.empty() ? TRY(DefaultStorePath()) : db;
   if (!std::filesystem::exists(path)) return std::unique_ptr<RecordStore>();
@@ -131,7 +131,7 @@ struct TuneSession {
   Target target;
   std::unique_ptr<RecordStore> store;
   Network network;
-  std::vector<TuneTask> tasks;  // the selected ones
+  std::vector<TuneTask> tasks;  // the tasks that --tasks selects
 };
 
 Result<TuneSession> OpenSession(const TuneCommandOptions& options) {
@@ -142,7 +142,7 @@ Result<TuneSession> OpenSession(const TuneCommandOptions& options) {
                      std::move(network), std::move(tasks)};
 }
 
-// --trials-per-task sets the number of trials.
+// Sets the number of trials from --trials-per-task, if that option was given.
 void ApplyTrialsPerTask(TuneCommandOptions& options, size_t tasks) {
   if (options.trials_per_task == 0) return;
   int64_t trials = int64_t{options.trials_per_task} * std::max<int64_t>(1, static_cast<int64_t>(tasks));
@@ -179,9 +179,10 @@ Result<std::optional<ChosenNetwork>> Choose(const TuneSession& session, TuneRepo
   return std::optional<ChosenNetwork>(std::move(*made));
 }
 
-// Writes the package of the tuned network: of `chosen`, else of the best records.
+// Writes the package of the tuned network. Its schedules are those of `chosen`. Without `chosen`, they are the best
+// records or, after tuning on a tracker's devices, the schedules that `autotune compile` uses.
 Status WriteTuned(const TuneSession& session, const TuneCommandOptions& options, std::optional<ChosenNetwork> chosen) {
-  // Without a comparison of this run, an earlier choice would hide its records.
+  // CompileFrom ignores the choice of an earlier run, which would hide the records of this run.
   Result<CompileResult> compiled =
       chosen ? std::move(chosen->compiled)
       : options.tracker.empty()

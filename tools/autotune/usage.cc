@@ -57,8 +57,8 @@ std::string Nearest(const std::string& word, const std::vector<std::string>& kno
   return near.empty() ? "" : near[0];
 }
 
-// Describes the `words` that no option and no command takes. The first word decides, since everything after an unknown
-// command is unknown too.
+// Describes the first of the `words` that no option and no command takes. Everything after an unknown command is
+// unknown too, so only the first word can be the unknown command.
 Complaint ComplaintAbout(const std::vector<std::string>& words, const CLI::App& command, const std::string& name) {
   std::vector<std::string> commands = CommandsOf(command);
   if (!commands.empty() && !words[0].starts_with("-"))

@@ -54,7 +54,7 @@ Result<int> CompileModel(const CompileCommandOptions& options) {
 
 struct VerifyOptions {
   ModelOptions model;
-  std::string package;  // path of a compiled network, which replaces the model
+  std::string package;  // path of a compiled network; empty: a model is compiled
   PassOptions passes{CompilePassTables()};
   std::vector<std::string> data;
   double rtol = 1e-3, atol = 1e-4;
@@ -116,7 +116,7 @@ Result<DataSet> ReadData(const LoadedModel& model, const fs::path& folder, const
     const TensorSpec& spec = model.info.inputs[index];
     Tensor tensor = TRY(AsDeclared(inputs[i], spec));
     if (tensor.shape() != spec.shape || DataTypeText(tensor.dtype()) != spec.dtype)
-      return Err("input '", spec.name, "' of the case is ", tensor.TypeText(), ", but the model expects another one");
+      return Err("input '", spec.name, "' of the case is ", tensor.TypeText(), ", but the model expects another type");
     data.inputs.emplace_back(index, std::move(tensor));
   }
   for (size_t i = 0; i < outputs.size(); ++i)
@@ -186,7 +186,7 @@ Result<FixedInputs> FixableInputs(const std::vector<fs::path>& sets, bool floats
 
 // Imports the model. If the importer refuses it, imports it again with inputs fixed to the values of the data sets,
 // since some operators need constants, and stores these inputs in `fixed`. If all attempts fail, returns the error of
-// the attempt with fixed integers, since its shapes and axes are known.
+// the attempt with fixed integers, in which all shapes and axes are known; without integers to fix, the first error.
 Status TryImport(const std::string& model, const NetworkOptions& options, const std::vector<fs::path>& sets,
                  FixedInputs& fixed) {
   Result<ImportedModel> imported = ImportOnnx(model, {.shapes = options.shapes, .dims = options.dims});
@@ -202,8 +202,8 @@ Status TryImport(const std::string& model, const NetworkOptions& options, const 
   return {};
 }
 
-// Imports, compiles and checks one case. The case is unsupported if the importer refuses its model. Returns an error if
-// the outputs could not be computed or compared.
+// Imports, compiles and checks one case. It is unsupported if the importer refuses the model, or if the data do not fit
+// the model. Returns an error if the outputs could not be computed or compared.
 Result<CaseResult> CheckCase(const std::string& model_path, const fs::path& data, const VerifyOptions& options,
                              NetworkOptions network_options, const Target& target, RecordStore* store,
                              Builder& builder) {
@@ -223,7 +223,7 @@ Result<CaseResult> CheckCase(const std::string& model_path, const fs::path& data
 
 struct Tally {
   int passed = 0, failed = 0, unsupported = 0;
-  std::map<std::string, int> reasons;  // why cases are unsupported
+  std::map<std::string, int> reasons;  // cause -> number of unsupported cases
 
   void Add(const CaseResult& result) {
     (result.verdict == CaseVerdict::kPassed ? passed : result.verdict == CaseVerdict::kFailed ? failed : unsupported)++;

@@ -13,8 +13,9 @@
 namespace autotune::tools {
 namespace {
 
-constexpr int kBatch = 1000;
-constexpr char kRunMember[] = "run_state";  // a line with this member is the state of a run, any other line a record
+constexpr int kBatch = 1000;  // records read or stored at a time
+// The member of a JSON line that holds the state of a run. A line without it is a record.
+constexpr char kRunMember[] = "run_state";
 
 Status ForEachRecord(RecordStore& store, const RecordFilter& filter,
                      const std::function<Status(std::vector<Record>)>& use) {
@@ -26,7 +27,7 @@ Status ForEachRecord(RecordStore& store, const RecordFilter& filter,
   }
 }
 
-// Stores the records and states that are new, and counts them.
+// Stores records that the database lacks, and states of runs that are newer than its own. Counts the records.
 class Importer {
  public:
   explicit Importer(RecordStore& store) : store_(store) {}
@@ -54,7 +55,8 @@ class Importer {
   int64_t seen_ = 0, added_ = 0;
 };
 
-// Reads a file of JSON lines; the error names the line.
+// Reads a file of JSON lines and passes each record to `record` and each state of a run to `run`. An error names the
+// line.
 Status ReadLines(const std::string& path, const std::function<Status(Record)>& record,
                  const std::function<Status(RunState)>& run) {
   std::ifstream file(path);
@@ -119,7 +121,7 @@ Result<int> ExportRecords(const RecordsOptions& options) {
 }
 
 Result<int> ImportRecords(const RecordsOptions& options) {
-  // Reads the whole file first, so that a file with a bad line changes nothing.
+  // Check the whole file before anything is stored, so that a file with a bad line changes nothing.
   TRY(ReadLines(
       options.file, [](Record) { return Status(); }, [](RunState) { return Status(); }));
   std::unique_ptr<RecordStore> store = TRY(OpenStore(options.db));

@@ -23,8 +23,8 @@ enum class Verdict { kRight, kWrong, kBroken, kNotRun };
 
 struct Item {
   Record record;
-  std::string reference;     // PrimFunc text, fp64
-  bool takes_steps = false;  // te::TakesSteps of the task: its results are rounded in steps
+  std::string reference;     // text of the PrimFunc that computes the task in fp64
+  bool takes_steps = false;  // te::TakesSteps of the task: true if its results are rounded in steps
   BuildResult candidate, built_reference;
   Verdict verdict = Verdict::kNotRun;
   std::string text;
@@ -35,8 +35,8 @@ struct Item {
   }
 };
 
-// Returns the program that defines what the record's task computes: the alternative `direct`. If the database has no
-// record of it, returns the record's own program.
+// Returns the program that defines the results of the record's task: the alternative `direct`. If the database has no
+// record of that alternative, returns the record's own program.
 Result<std::string> DefinitionOf(RecordStore& store, const Record& record) {
   for (int64_t cursor = 0; record.alternative != "direct";) {
     RecordPage page = TRY(store.Scan({.task = record.task}, cursor, 500));
@@ -102,7 +102,8 @@ class Verifier {
     }
     Target target = TRY(Target::Parse(item.record.target)), here = host_;
     here.num_cores = target.num_cores;
-    here.kind = target.kind, here.vector_types = target.vector_types;  // this machine runs code of any generator
+    // Ignore the code generator, since this machine runs the code of all.
+    here.kind = target.kind, here.vector_types = target.vector_types;
     if (!(here == target)) {
       item.Is(Verdict::kNotRun, "builds; not run, since it is for " + MachineText(target));
       return {};
@@ -152,7 +153,7 @@ class Verifier {
   const Target host_;
   const bool measure_;
   std::unique_ptr<LocalFarm> farm_;
-  std::unique_ptr<rpc::FarmClient> client_;  // ends before the farm
+  std::unique_ptr<rpc::FarmClient> client_;  // destroyed before the farm
 };
 
 }  // namespace

@@ -24,20 +24,20 @@
 namespace autotune {
 namespace {
 
-constexpr int kCompetitors = 2;           // kernels per task besides the default; with more, each gets fewer blocks
+constexpr int kCompetitors = 2;           // kernels per task besides the default; a further one makes blocks longer
 constexpr double kBlocksShare = 0.4;      // share of the time for the blocks; the rest is for builds and comparisons
 constexpr double kLeastComparison = 0.5;  // least share of the rest for one comparison, however long builds took
 constexpr int kLoads = 2;                 // times that each package is loaded for a comparison
 // Largest upper bound of a ratio's interval in an improvement. An interval that ends above it cannot exclude that the
 // change makes the network slower at that number of threads.
 constexpr double kTolerated = 1.01;
-constexpr int kMinPairsPerLoad = 5;     // two loads then have more than the six pairs that an interval needs
+constexpr int kMinPairsPerLoad = 5;     // pairs; two loads then have more than the six that an interval needs
 constexpr int kMinBlocks = 8;           // per number of threads; an interval needs six, and two may be disturbed
-constexpr int kMaxBlocks = 400;         // intervals shrink only with the square root of the number of blocks
+constexpr int kMaxBlocks = 400;         // more would not help, as intervals shrink with the square root of the number
 constexpr double kVisitSeconds = 2e-3;  // duration of one combination's visit
 constexpr int kMaxRunsPerVisit = 8;
 constexpr double kTurnSeconds = 5;       // time for which one turn of blocks holds the host's lock
-constexpr int kBetweenTurns = 20'000;    // microseconds; waiters for the lock poll it at shorter intervals
+constexpr int kBetweenTurns = 20'000;    // microseconds between turns; other processes poll for the lock more often
 constexpr double kLongestTurn = 20;      // seconds per load of a comparison; others wait 30 s for the lock
 constexpr int kHostPatienceMs = 30'000;  // longest wait for the host's lock
 
@@ -107,7 +107,7 @@ class Combinations {
   std::map<std::string, int> task_of_name_;          // name of a node of the plan -> its task
 };
 
-// The times of every task's variants in each block, relative to the task's default.
+// The times of every task's variants in each block, relative to the task's default kernel.
 class BlockTimes {
  public:
   explicit BlockTimes(const Combinations& combinations, size_t tasks) {
@@ -263,7 +263,7 @@ std::vector<MedianInterval> Inverse(std::vector<MedianInterval> ratios) {
   return ratios;
 }
 
-// Returns the variant of each task that `choice` runs; nothing if a schedule of `choice` is not among the variants.
+// Returns the variant of each task that `choice` runs. Returns nothing if a schedule of `choice` is not a variant.
 std::optional<std::vector<int>> VariantsOf(const NetworkChoice& choice, const KernelVariants& variants) {
   std::vector<int> found;
   for (const std::vector<KernelChoice>& kernels : variants.choices) {
@@ -278,7 +278,8 @@ std::optional<std::vector<int>> VariantsOf(const NetworkChoice& choice, const Ke
   return found;
 }
 
-// Returns a hash of the schedules of all tasks. It does not depend on their order, since a choice puts its own first.
+// Returns a hash of the schedules of all tasks. It does not depend on the order of a task's schedules, which varies:
+// the schedule of an existing choice comes before those of the records.
 std::string HashOf(const KernelVariants& variants) {
   std::string text;
   for (const std::vector<KernelChoice>& kernels : variants.choices) {

@@ -7,10 +7,10 @@
 //    the other, and faster in the geometric mean. Otherwise it selects its default schedule.
 // 3. The package with the selected schedules and the untuned package run in turns at each number of threads. The
 //    network keeps the selected schedules if they are an improvement as a whole (IsImprovement), else all default ones.
-// So tuning never makes a network slower, as far as the comparison can tell. A choice that the store already has is the
-// incumbent: new schedules replace it only if they are an improvement over it. If the store has the choice that was
-// made from the same schedules, it stands and nothing is measured. Comparing the same schedules until the result
-// differs would give chance as many attempts. Runs kernels on this host.
+// So tuning does not make a network slower, as far as the comparison can tell. A choice that the store already has is
+// the incumbent: new schedules replace it only if they are an improvement over it. If the incumbent was chosen from the
+// same schedules, it stands and nothing is measured, since repeated comparisons of the same schedules would end with
+// the luckiest. Runs kernels on this host.
 #pragma once
 #include <atomic>
 #include <functional>
@@ -33,16 +33,16 @@ struct ChooseOptions {
 };
 
 struct ChosenNetwork {
-  // Its comparisons are those of the tuned schedules with the default ones, even if the defaults were kept. It has no
-  // comparisons if no tuned schedules were left for the last stage.
+  // The choice. Its comparisons are those of the tuned schedules with the default ones, even if the defaults were kept.
+  // It has no comparisons if stage 2 selected only default schedules.
   NetworkChoice choice;
-  CompileResult compiled;  // package with the schedules of `choice`
-  int tuned_tasks = 0;     // tasks that run a tuned schedule
-  int tasks_with_records = 0;
+  CompileResult compiled;       // package with the schedules of `choice`
+  int tuned_tasks = 0;          // number of tasks that run a tuned schedule
+  int tasks_with_records = 0;   // number of tasks with a schedule besides the default one
   bool kept_defaults = false;   // true: all tasks run default schedules
   bool kept_previous = false;   // true: the network runs the schedules of the choice that the store had
   bool same_schedules = false;  // true: the store's choice was made from the same schedules, so nothing was measured
-  bool stopped = false;         // true: `stop` ended it; all other members are empty
+  bool stopped = false;         // true: ended by ChooseOptions::stop; all other members are empty
   double seconds = 0;           // duration of the choice, building included
 };
 

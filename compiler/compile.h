@@ -16,7 +16,7 @@ struct KernelChoice {
   bool tuned = false;                 // true: the schedule is from a record; false: it is a default schedule
   double seconds = 0;                 // time of one run in the record; 0 if not tuned
   std::string alternative, trace;
-  std::string note;  // "tuned for 4 cores", "record of another target ignored"; may be empty
+  std::string note;  // remark for the user, such as "tuned for 4 cores"; may be empty
 };
 
 // The sources of schedules, in order of preference: the choice for the network, the best records of each task, and
@@ -31,7 +31,7 @@ struct CompileResult {
   std::vector<KernelChoice> choices;  // parallel to the network's tasks
   bool followed_choice = false;       // true: the schedules are the store's choice for the whole network
   std::string note;                   // remark for the user about the choice for this network; may be empty
-  double seconds = 0;
+  double seconds = 0;                 // duration of the compilation
 };
 
 // Returns true if the choice was made with the step language and the code generator of this program. Otherwise its

@@ -13,7 +13,7 @@
 namespace autotune {
 namespace {
 
-constexpr int kRecordsTried = 3;
+constexpr int kRecordsTried = 3;  // best records of each task
 
 // A task with its programs.
 struct TaskPrograms {
@@ -54,15 +54,16 @@ TargetParts PartsOf(const std::string& target) {
   };
   TargetParts parts;
   parts.processor = target.substr(0, std::min(target.find(" -caches="), target.find(" -num-cores=")));
-  parts.processor += option(" -vectors=");  // other code, though of the same processor
+  parts.processor += option(" -vectors=");  // code without vector types is tuned separately
   parts.caches = option(" -caches=");
   parts.cores = std::atoi(option(" -num-cores=").c_str());
   return parts;
 }
 
-// Returns the target whose records serve this task: exactly this target, else one with the same processor and caches,
-// else one with other caches, and the nearest number of cores. Programs that depend on caches then differ, which is
-// noticed when a record is read.
+// Returns the target whose records this task may use: this target if it has records, else one with the same processor.
+// Equal caches are preferred, then the nearest number of cores. If the task's program depends on the caches, OptionFrom
+// rejects records of other caches, since their program differs. Sets `note` to the difference. Returns an empty text if
+// there is no such target.
 Result<std::string> RecordsTarget(const NetworkTask& task, const Target& target, RecordStore& store,
                                   std::string& note) {
   const std::string own = target.Text();
@@ -94,8 +95,8 @@ std::optional<Option> OptionFrom(const TaskPrograms& task, const std::string& al
   return Option{{.task = task.task, .alternative = alternative, .trace = trace}, &place->func};
 }
 
-// Returns the schedules of the task's `n` best records. Sets `dropped` to a note if it skipped a record of another
-// version of the program.
+// Returns the schedules of the task's `n` best records. A record of another version of this program is skipped;
+// `dropped` then gets a note.
 Result<std::vector<Option>> RecordOptions(const TaskPrograms& task, const Target& target, RecordStore& store, int n,
                                           std::string& dropped) {
   std::vector<Option> options;
@@ -324,7 +325,7 @@ Result<KernelVariants> BuildVariants(const Network& network, const Target& targe
     set.choices.push_back({untuned});
     std::set<std::pair<std::string, std::string>> known = {{untuned.alternative, untuned.trace}};
     std::string dropped;
-    // Ask for one record more than can compete, since the default schedule may be among them.
+    // Request one record more than can compete, since the default schedule may be among the records.
     for (Option& option : TRY(TunedOptions(tasks[i], target, sources, competitors + 1, dropped))) {
       if (static_cast<int>(known.size()) > competitors) break;
       if (!known.emplace(option.choice.alternative, option.choice.trace).second) continue;

@@ -1,5 +1,6 @@
-// Kernels: builds one kernel for every task. Its schedule is the best recorded one that still replays and builds, else
-// a default one. Blocks while build workers work. Internal to compiler/.
+// Kernels: builds one kernel for every task. Its schedule is the first that still replays and builds: that of the
+// choice for the network, then those of the best records, then the default schedules. Blocks while build workers work.
+// Internal to compiler/.
 #pragma once
 #include <memory>
 #include <string>
@@ -11,8 +12,8 @@
 
 namespace autotune {
 
-// Compiles each kernel once, with the passes of one context, and keeps the result, failures included, since the stages
-// of a choice (compiler/choose.h) need the same kernels several times. Not thread-safe.
+// Compiles kernels with the passes of one context and keeps every result, failures included. So each kernel is compiled
+// once, although the stages of a choice (compiler/choose.h) need most kernels several times. Not thread-safe.
 class KernelCompiler {
  public:
   explicit KernelCompiler(Builder& builder, const PassContext& passes = {}) : builder_(builder), passes_(passes) {}

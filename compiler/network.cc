@@ -23,8 +23,8 @@
 namespace autotune {
 namespace {
 
-constexpr const char* kProgramName = "kernel";        // of every task's programs in records
-constexpr const char* kMakeKernels = "make_kernels";  // the pass that makes the tasks' functions
+constexpr const char* kProgramName = "kernel";        // name of every task's program in records
+constexpr const char* kMakeKernels = "make_kernels";  // name of the pass that makes the tasks' functions
 
 std::string LabelOf(const graph::Task& task) {
   std::string label = task.Label();
@@ -236,7 +236,7 @@ Result<Network> LoadNetwork(const std::string& path, const NetworkOptions& optio
                                               .dims = options.dims}));
   Network network = TRY_NOTE(MakeNetwork(model.module, options, target, builder, passes), "while optimizing " + path);
   network.name = std::filesystem::path(path).stem().string();
-  if (network.name == "model") {  // ONNX's own layout: the folder has the name
+  if (network.name == "model") {  // collections of ONNX models store NAME/model.onnx
     std::string folder = std::filesystem::absolute(path).parent_path().filename().string();
     if (!folder.empty()) network.name = folder;
   }

@@ -10,10 +10,10 @@
 
 namespace autotune {
 
-// The code that a node of the fused graph becomes. Ignored for reshapes, which alias their operand.
+// The code that a node of the fused graph becomes. Reshapes have no kernel and no hash, since they alias their operand.
 struct NodeCode {
   std::string kernel;       // function in the library
-  std::string hash;         // hash of its task; may be empty
+  std::string hash;         // hash of the node's task; may be empty
   int64_t device = kDLCPU;  // DLPack's device type
 };
 

@@ -66,7 +66,7 @@ class Planner {
     return static_cast<int64_t>(plan_.bytes.size()) - 1;
   }
 
-  // Takes the smallest free storage that is large enough, or the largest one if none is.
+  // Takes the smallest free storage that is large enough. If none is, enlarges the largest free one.
   int64_t Take(size_t entry) {
     std::vector<int64_t>& free = free_[Entry(entry).device];
     if (free.empty()) return NewStorage(entry);
@@ -103,8 +103,8 @@ class Planner {
   StoragePlan plan_;
   std::vector<size_t> row_ptr_;                     // node -> its first entry
   std::vector<std::pair<size_t, size_t>> entries_;  // entry -> node and output
-  std::vector<size_t> root_, last_use_;             // by entry; the last node that needs it
-  std::vector<bool> pinned_;                        // by entry
+  std::vector<size_t> root_, last_use_;             // entry -> its root; root -> the last node that makes or reads it
+  std::vector<bool> pinned_;                        // root -> true if its storage is not shared
   std::map<int64_t, std::vector<int64_t>> free_;    // by device: ids of free storages
 };
 

@@ -1,5 +1,5 @@
-// rpc_server offers this machine's CPU, or another device of it, for measurements. One process serves the network,
-// others (--runner) run the candidates.
+// rpc_server offers this machine's CPU, or another device of it, for measurements. One process talks to the tracker and
+// the clients; its child processes (--runner) run the candidates.
 #include <signal.h>
 
 #include <CLI/CLI.hpp>
@@ -27,7 +27,8 @@ constexpr char kFooter[] =
     "A tracker on another host is reached over ssh: ssh -L 9190:127.0.0.1:9190 HOST (and -R for the server's own "
     "port).\n"
     "Exit codes: 0 ended by Ctrl-C or SIGTERM; 1 could not start; 2 wrong usage.\n"
-    "AUTOTUNE_LOG=info shows more; AUTOTUNE_HOST_LOCK names the lock that keeps timings undisturbed.";
+    "AUTOTUNE_LOG=info shows more; AUTOTUNE_HOST_LOCK names the file of the host lock, which keeps builds and other "
+    "measurements waiting during a measurement.";
 
 std::vector<std::string> Words(const std::string& text) {
   std::istringstream in(text);

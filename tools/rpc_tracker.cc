@@ -21,7 +21,7 @@ constexpr char kDescription[] =
 constexpr char kFooter[] =
     "Examples:\n"
     "  rpc_tracker                                   listens at 127.0.0.1:9190\n"
-    "  rpc_tracker status                            free, busy and waiting\n"
+    "  rpc_tracker status                            shows devices, leases and the queue\n"
     "  rpc_tracker status --tracker 127.0.0.1:9191 --json\n"
     "Exit codes: 0 ended by Ctrl-C or SIGTERM, or status shown; 1 could not start, or no tracker answers; 2 wrong "
     "usage.";

@@ -82,7 +82,7 @@ constexpr const char* kOtherInputs =  // input types that the language does not 
 constexpr const char* kOtherCasts =  // element types that the language does not have, as the result of an operator
     R"(: Cast \(node .*\): element type (string|float8[a-z0-9]*) is not supported)";
 constexpr const char* kOtherData =  // damaged files, and inputs of another shape than the model's
-    R"((has \d+ bytes where|of the case is .*, that of the model another))";
+    R"((has \d+ bytes where|of the case is .*, which is not its type in the model))";
 constexpr const char* kModOfDoubles =  // the quotients and products would need more bits than f64 has
     R"(: Mod \(node .*\): is supported on f32 and integers, not on f64)";
 constexpr const char* kRandom =  // the outputs of a package depend on its inputs only

@@ -12,9 +12,9 @@
 
 namespace autotune::tools {
 
-// Takes the host's lock and waits for it up to `wait` seconds. If that fails, this measurement and all later ones run
-// without the lock and do not wait. Prints a note on standard error when a wait begins and when a wait fails, each only
-// once.
+// Take acquires the host's lock and waits for it up to `wait` seconds. If that fails, this measurement runs without the
+// lock, and later calls of Take do not wait. A note on standard error, printed once each, tells that a wait begins or
+// has failed.
 class Alone {
  public:
   explicit Alone(double wait) : wait_(wait) {}
@@ -32,8 +32,8 @@ class Alone {
   std::set<std::string> said_;
 };
 
-// Calls `once` at least `least` times, and then until `seconds` have passed. Time spent waiting for the host does not
-// count.
+// Calls `once` at least `least` times, and then until `seconds` have passed. Time spent waiting for the host's lock
+// does not count.
 Status RunInTurns(double seconds, int least, Alone& alone, const std::function<Status()>& once);
 
 // Returns the seconds of a monotonic clock.

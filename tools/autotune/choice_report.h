@@ -11,7 +11,8 @@ namespace autotune::tools {
 // threads, with the 95 % interval; or why the network keeps its default schedules.
 std::string ChoiceText(const ChosenNetwork& chosen);
 
-// Adds these facts to a JSON object: "kept_defaults", "kept_previous", "tuned_tasks", "choice_seconds", "comparisons".
+// Adds these facts to a JSON object: "kept_defaults", "kept_previous", "same_schedules", "tuned_tasks",
+// "choice_seconds", "comparisons".
 void AddChoice(const ChosenNetwork& chosen, Json& line);
 
 }  // namespace autotune::tools

@@ -39,7 +39,7 @@ Command DevicesCommand(CLI::App& root);
 Command DoctorCommand(CLI::App& root);
 Command InspectCommand(CLI::App& root);
 
-// The values of ModelOptions, parsed and opened, from which the network can be loaded.
+// The opened form of ModelOptions, from which the network can be loaded.
 struct Session {
   std::unique_ptr<Builder> builder;
   Target target;
@@ -67,11 +67,11 @@ struct ModelOptions {
   Result<NetworkOptions> ParseNetwork() const;
   Result<Network> Load(const NetworkOptions& options, const Target& target, Builder& builder,
                        const PassContext& passes = {}) const;
-  // Starts build workers, parses the target and the network's options and opens the database, with `open_store`.
+  // Starts build workers, parses the target and the network's options, and opens the database by `open_store`.
   using OpenDatabase = std::function<Result<std::unique_ptr<RecordStore>>(const std::string& db)>;
   Result<Session> Open(const OpenDatabase& open_store = [](const std::string& db) { return OpenStore(db); }) const;
 };
-// Returns the options that identify this network, target and database, as a user types them.
+// Returns the options that identify this network, target and database, as on a command line, with a leading space.
 std::string ModelLine(const ModelOptions& options);
 // Returns the end of the help text of a command with --op: an example and the list of operators.
 std::string OperatorFooter(const std::string& example);

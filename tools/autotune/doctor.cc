@@ -86,7 +86,8 @@ void Measure(Doctor& doctor, const Target& target) {
   doctor.Say("noise", NoiseText(speed->noise));
 }
 
-// Returns the first word after `name` in /proc/PID/`file` ("status" or "limits"); `name` must begin a line.
+// Returns the first word after `name` in the line of /proc/PID/`file` that begins with `name`; an empty text if there
+// is none. `file` is "status" or "limits".
 std::string FieldOf(pid_t pid, const char* file, const std::string& name) {
   std::ifstream in("/proc/" + std::to_string(pid) + "/" + file);
   for (std::string line; std::getline(in, line);) {
@@ -107,7 +108,8 @@ std::vector<pid_t> RunnersOf(pid_t server) {
   return runners;
 }
 
-// Starts a runner and prints how it is isolated: the limits and the sandbox that the operating system reports for it.
+// Starts a runner and prints how it is isolated: the limits, namespaces and system call filter that the operating
+// system reports for it.
 void LookAtRunner(Doctor& doctor) {
   Result<std::unique_ptr<LocalFarm>> farm = LocalFarm::Start();
   if (!farm.ok()) return doctor.Bad("runner", farm.error().Text());
@@ -162,7 +164,7 @@ void LookAtDatabase(Doctor& doctor, const DoctorOptions& options) {
   } else {
     doctor.Say("database", *path + ": not there yet");
   }
-  // Makes a new database in the folder, to see whether it can have a write-ahead log there.
+  // Makes a temporary database in the folder, to find out whether databases there can have a write-ahead log.
   std::string trial = (folder / (".autotune-doctor-" + std::to_string(getpid()) + ".db")).string();
   {
     Result<std::unique_ptr<RecordStore>> store = OpenStore(trial);

@@ -19,7 +19,7 @@ struct HostFacts {
 HostFacts FactsOfHost();
 
 // Describes a target in words: "2 cores of AMD EPYC 9B14 (AVX-512)", "108 units of a GPU sm_80 (...)". This host's CPU
-// has its vendor's name, any other CPU has LLVM's.
+// is called by its vendor's name, any other CPU by LLVM's name.
 std::string MachineText(const Target& target);
 
 // The speed of copying data within one level of the memory hierarchy, with all of a target's cores at once.
@@ -39,11 +39,13 @@ struct Roof {
 struct Roofline {
   double flops_per_second = 0;     // fp32 multiply-adds, all cores (MeasurePeakFlops)
   std::vector<CopySpeed> copying;  // nearest level first
-  // The larger of two times: the arithmetic at its peak, and moving the data once in the nearest level that holds all
-  // of it. This is the best case: a kernel takes longer if it finds its data further away.
+  // Returns the larger of two times: that of the arithmetic at its peak, and that of moving the data once in the
+  // nearest level that holds all of it. This is the best case: a kernel takes longer if its data lies in a level
+  // further away.
   Roof Of(double flops, double bytes) const;
 };
-// Measures the target's cores of this host. Waits for the host's lock twice, up to `patience_ms` each time.
+// Measures as many cores of this host as the target has. Waits for the host's lock twice, up to `patience_ms` each
+// time, and measures without it if the wait fails.
 Result<Roofline> MeasureRoofline(const Target& target, Builder& builder, int patience_ms);
 
 // The variation of the times of one loop that is run many times.
@@ -53,7 +55,8 @@ struct Noise {
 };
 // Measures the noise for about half a second on one core.
 Noise MeasureNoise();
-// "repeats of one loop vary by 1.2 % (median), the worst took 1.4 times as long"; says so if the machine is too busy.
+// Describes the noise: "repeats of one loop vary by 1.2 % (median), the worst took 1.4 times as long". Warns if the
+// noise is so large that tuning would choose by chance.
 std::string NoiseText(const Noise& noise);
 
 struct HostSpeed {

@@ -17,7 +17,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kRepeats = 100;  // repeats of each measurement, of a millisecond or less each; the fastest counts
+constexpr int kRepeats = 100;  // repeats of each measurement, of about a millisecond; the fastest counts
 // Accumulators that hide the latency of a multiply-add on every core: 2 ports times 4 to 6 cycles.
 constexpr int kManyAccumulators = 12;
 
@@ -32,11 +32,11 @@ double FastestOf(const auto& call) {
   return best;
 }
 
-// Measures the clock frequency with a chain of dependent instructions that take one cycle each. Both operands are
-// registers: some cores add small constants during register renaming, in no extra cycle.
+// Returns the clock frequency in Hz, measured with a chain of dependent instructions that take one cycle each. Both
+// operands are registers, since some cores execute additions of small constants during register renaming, in no cycle.
 double MeasureClock() {
   constexpr int64_t kRounds = 200'000;
-  constexpr int kChain = 8;  // instructions per round; more than the loop needs itself, which run in parallel to them
+  constexpr int kChain = 8;  // instructions per round; they hide the loop's own instructions, which run in parallel
   uint64_t x = 1;
   const uint64_t y = 3;
   const double seconds = FastestOf([&] {

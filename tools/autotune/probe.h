@@ -8,9 +8,9 @@
 
 namespace autotune::tools {
 
-// Measures one core in this process, and a fork and join on all cores of the target. The target must be this host's.
-// Values that cannot be measured (general registers, the cost of a task) are copied from the CPU's row of the table.
-// Takes a few seconds. Holds the host lock meanwhile if it gets the lock within `patience_ms`. Returns an error if a
+// Measures one core, and the fork and join of a region on all cores of the target. The target must be this host's.
+// Values that cannot be measured (loop registers, the cost of a task) are copied from the CPU's row of the table. Takes
+// a few seconds. Each measurement holds the host lock if it gets the lock within `patience_ms`. Returns an error if a
 // build fails or memory runs out.
 Result<Machine> ProbeMachine(const Target& target, Builder& builder, int patience_ms);
 

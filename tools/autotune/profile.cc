@@ -52,13 +52,13 @@ ProfileBalance BalanceOf(const ProfileSamples& samples, double clock_seconds) {
   std::string by = Format("they disagree by %.1f %%: ", 100 * std::abs(difference));
   const double clock = clock_seconds * static_cast<double>(samples.kernels.size());
   if (difference > 0 && clock > (difference - kAgreement) * balance.network) {
-    balance.explanation = by + Format("%.1f us of it are the profile's own, which reads the clock %zu times",
+    balance.explanation = by + Format("%.1f us are the profile's own cost, since it reads the clock %zu times",
                                       clock * 1e6, samples.kernels.size());
   } else if (std::abs(PairedDifference(samples)) <= kAgreement) {
     balance.explanation =
-        by + "the machine was disturbed; run by run they agree, but other runs were slow for other kernels";
+        by + "the machine was disturbed; run by run they agree, but different kernels were slow in different runs";
   } else {
-    balance.explanation = by + "the machine was disturbed, and differently in the runs of either; measure again";
+    balance.explanation = by + "the machine was disturbed, and network and kernels not equally; measure again";
   }
   return balance;
 }

@@ -21,7 +21,7 @@ struct ReplayCommandOptions {
   PassOptions passes{LoweringPassTables()};
 };
 
-// Returns true if lowering comes before this stage.
+// Returns true if this stage shows the program after lowering.
 bool IsLowered(const std::string& print) { return print == "lowered" || print == "llvm" || print == "asm"; }
 
 // Prints a line for each feature that is not 0: its number, its value in the cost model, its name, and the quantity

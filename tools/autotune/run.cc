@@ -68,7 +68,7 @@ Status BindInputs(const RunOptions& options, LoadedModel& model) {
 
 // Returns a valid file name for an output, different from the names in `taken`, and adds it to them.
 std::string FileName(const std::string& name, std::set<std::string>& taken) {
-  constexpr size_t kMaxLength = 200;  // file systems take 255 bytes, extension included
+  constexpr size_t kMaxLength = 200;  // bytes; file systems allow 255, including a number and the extension
   std::string safe;
   for (char c : name) safe += std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' || c == '.' ? c : '_';
   safe = safe.substr(0, kMaxLength);
@@ -196,7 +196,7 @@ Result<int> Profile(const BenchOptions& options, LoadedModel& model, Alone& alon
   std::unique_ptr<Builder> builder = TRY(MakeBuildWorkers());
   Target host = TRY(Target::Parse("cpu"));
   if (options.threads > 0) host.num_cores = options.threads;
-  constexpr int kPatienceMs = 500;  // short wait for the roofline; a disturbance of the kernels' times is reported
+  constexpr int kPatienceMs = 500;  // longest wait for the host's lock before the roofline is measured without it
   Roofline roofline = TRY(MeasureRoofline(host, *builder, kPatienceMs));
   ProfileSamples samples = TRY(MeasureProfile(*model.executor, options.seconds, alone));
   std::vector<double> ms;
@@ -211,7 +211,7 @@ Result<int> Profile(const BenchOptions& options, LoadedModel& model, Alone& alon
   return kExitOk;
 }
 
-// Answers each line "run N" or "profile N" of standard input with a measurement, as one line of JSON. A script can so
+// Answers each line "run N" or "profile N" of standard input with a measurement of N runs, in one line. So a script can
 // alternate between this program and another one.
 Result<int> Serve(const BenchOptions& options, const LoadedModel& model, Alone& alone) {
   char line[64];
@@ -265,7 +265,8 @@ Command BenchCommand(CLI::App& root) {
   app->add_option("--threads", options->threads, "threads of the kernels; 0: one per CPU")
       ->check(AtLeastZero())
       ->capture_default_str();
-  app->add_option("--seconds", options->seconds, "how long to measure; at least 5 runs")->capture_default_str();
+  app->add_option("--seconds", options->seconds, "seconds to measure for; at least 5 runs are made")
+      ->capture_default_str();
   app->add_option("--wait", options->wait, "seconds to wait, at most, for others who build or measure on this host")
       ->check(CLI::Range(0.0, 86400.0))
       ->capture_default_str();
@@ -273,11 +274,10 @@ Command BenchCommand(CLI::App& root) {
                 "one line of JSON: min_ms, median_ms, n, undisturbed; with --profile another one: kernels");
   app->add_flag(
       "--profile", options->profile,
-      "each kernel's time, task and distance to what the machine allows (the roofline), measured in turns with the "
-      "network");
+      "also each kernel's time, task and distance to the machine's roofline, measured in turns with the network");
   app->add_flag("--serve", options->serve,
                 "answer each line 'run N' or 'profile N' (each kernel) on standard input with a measurement of N runs, "
-                "to alternate with a peer");
+                "so that a script can alternate with another program");
   return {app, [options] { return Bench(*options); }};
 }
 

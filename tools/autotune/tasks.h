@@ -12,8 +12,8 @@ namespace autotune::tools {
 
 // Returns the tasks that `patterns` selects, in the order of `tasks`; all tasks if it is empty. Commas separate the
 // patterns, except in brackets. A pattern selects each task whose label contains it or matches it as a glob (* and ?).
-// If no label does, it selects the task whose id begins with it. Errors: a pattern that selects nothing, or that begins
-// the ids of several tasks.
+// If it selects no label, it is the beginning of a task's id and selects that task. Errors: a pattern that selects
+// nothing, or with which the ids of several tasks begin.
 Result<std::vector<TuneTask>> SelectTasks(const std::vector<TuneTask>& tasks, const std::string& patterns);
 
 // Prints one line per task: id, weight, work, share of the network's work, best time in the database, label. `store` is

@@ -52,10 +52,11 @@ Result<double> ParseDuration(const std::string& text) {
   return value * scale;
 }
 
-// The final choice is planned for this share of the search's time, but for at least kMinChoiceSeconds.
-constexpr double kChoiceShare = 0.17;  // loading packages may take it to a fifth
+// The final choice may take this share of the search's time, but at least kMinChoiceSeconds. With the loading of
+// packages, which is not part of the plan, it takes up to a fifth.
+constexpr double kChoiceShare = 0.17;
 constexpr double kMinChoiceSeconds = 2;
-constexpr double kSecondsPerTrial = 0.1;  // an estimate for trials of earlier processes, whose time is not stored
+constexpr double kSecondsPerTrial = 0.1;  // estimate for the trials of earlier runs, whose time is not stored
 
 std::string RunKeyOf(const TuneCommandOptions& options, const Network& network, const std::vector<TuneTask>& tasks,
                      const Target& target) {
@@ -131,7 +132,7 @@ struct TuneSession {
   Target target;
   std::unique_ptr<RecordStore> store;
   Network network;
-  std::vector<TuneTask> tasks;  // the selected ones
+  std::vector<TuneTask> tasks;  // tasks that are tuned, selected by --tasks
 };
 
 Result<TuneSession> OpenSession(const TuneCommandOptions& options) {
@@ -142,7 +143,7 @@ Result<TuneSession> OpenSession(const TuneCommandOptions& options) {
                      std::move(network), std::move(tasks)};
 }
 
-// --trials-per-task sets the number of trials.
+// Replaces the number of trials by --trials-per-task times the number of tasks, if that option was given.
 void ApplyTrialsPerTask(TuneCommandOptions& options, size_t tasks) {
   if (options.trials_per_task == 0) return;
   int64_t trials = int64_t{options.trials_per_task} * std::max<int64_t>(1, static_cast<int64_t>(tasks));
@@ -179,9 +180,10 @@ Result<std::optional<ChosenNetwork>> Choose(const TuneSession& session, TuneRepo
   return std::optional<ChosenNetwork>(std::move(*made));
 }
 
-// Writes the package of the tuned network: of `chosen`, else of the best records.
+// Writes the package of the tuned network: that of `chosen` if there is one, else one with the best records.
 Status WriteTuned(const TuneSession& session, const TuneCommandOptions& options, std::optional<ChosenNetwork> chosen) {
-  // Without a comparison of this run, an earlier choice would hide its records.
+  // If the comparison on this machine failed, compile from the records only: an earlier choice in the database would
+  // take precedence over this run's records.
   Result<CompileResult> compiled =
       chosen ? std::move(chosen->compiled)
       : options.tracker.empty()
@@ -195,7 +197,7 @@ void PrintNotes(const TuneReport& report) {
   for (const std::string& note : report.notes) std::fprintf(stderr, "autotune: %s\n", note.c_str());
   int unreached = 0;
   for (const TaskReport& task : report.tasks) {
-    unreached += task.records == 0 && !task.exhausted;  // exhausted: the database knows all its schedules
+    unreached += task.records == 0 && !task.exhausted;  // exhausted: the database has all schedules of the task
     if (task.best_seconds == 0 && task.records > 0) {
       std::fprintf(stderr, "autotune: no candidate of %s worked; it keeps its default schedule\n",
                    task.task->label.c_str());
@@ -242,8 +244,8 @@ Result<int> TuneModel(TuneCommandOptions options) {
     tune.peak_flops = *peak;
   }
 
-  // During the search and the choice, a signal requests a stop: complete batches are kept, and the resume command is
-  // printed.
+  // During the search and the choice, a signal only requests a stop. The results of complete batches are kept, and the
+  // command that resumes the run is printed.
   std::atomic<bool> stop_requested = false;
   std::stop_callback note_stop(stop.get_token(), [&] { stop_requested = true; });
   std::optional<StopOnSignals> signals(std::in_place, stop, kExitInterrupted);

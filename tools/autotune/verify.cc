@@ -54,7 +54,7 @@ Result<int> CompileModel(const CompileCommandOptions& options) {
 
 struct VerifyOptions {
   ModelOptions model;
-  std::string package;  // path of a compiled network, which replaces the model
+  std::string package;  // path of a compiled network; empty: compile the model
   PassOptions passes{CompilePassTables()};
   std::vector<std::string> data;
   double rtol = 1e-3, atol = 1e-4;
@@ -97,8 +97,8 @@ Result<Tensor> AsDeclared(const NamedTensor& tensor, const TensorSpec& spec) {
   return ToTensor(value);
 }
 
-// Reads the inputs and outputs of one data set. `fixed` are inputs that became constants, so the compiled model lacks
-// them. Returns an error if the files are damaged or do not fit the model's inputs and outputs.
+// Reads the inputs and outputs of one data set. Skips the inputs in `fixed`, which are constants of the compiled model.
+// Returns an error if the files are damaged or do not fit the model's inputs and outputs.
 Result<DataSet> ReadData(const LoadedModel& model, const fs::path& folder, const FixedInputs& fixed) {
   std::vector<NamedTensor> inputs = TRY(ReadTensors(folder, "input_")), outputs = TRY(ReadTensors(folder, "output_"));
   if (outputs.empty()) return Err(folder.string(), " has no output_0.pb");
@@ -116,7 +116,7 @@ Result<DataSet> ReadData(const LoadedModel& model, const fs::path& folder, const
     const TensorSpec& spec = model.info.inputs[index];
     Tensor tensor = TRY(AsDeclared(inputs[i], spec));
     if (tensor.shape() != spec.shape || DataTypeText(tensor.dtype()) != spec.dtype)
-      return Err("input '", spec.name, "' of the case is ", tensor.TypeText(), ", that of the model another");
+      return Err("input '", spec.name, "' of the case is ", tensor.TypeText(), ", which is not its type in the model");
     data.inputs.emplace_back(index, std::move(tensor));
   }
   for (size_t i = 0; i < outputs.size(); ++i)
@@ -184,9 +184,9 @@ Result<FixedInputs> FixableInputs(const std::vector<fs::path>& sets, bool floats
   return fixed;
 }
 
-// Imports the model. If the importer refuses it, imports it again with inputs fixed to the values of the data sets,
-// since some operators need constants, and stores these inputs in `fixed`. If all attempts fail, returns the error of
-// the attempt with fixed integers, since its shapes and axes are known.
+// Imports the model. If the importer refuses it, imports it again with inputs fixed to their values in the data sets,
+// since some operators need constants: first with integers, then with floats, too. Stores the fixed inputs in `fixed`.
+// If all attempts fail, returns the error of the attempt with fixed integers, since it knew shapes and axes.
 Status TryImport(const std::string& model, const NetworkOptions& options, const std::vector<fs::path>& sets,
                  FixedInputs& fixed) {
   Result<ImportedModel> imported = ImportOnnx(model, {.shapes = options.shapes, .dims = options.dims});
@@ -202,8 +202,8 @@ Status TryImport(const std::string& model, const NetworkOptions& options, const 
   return {};
 }
 
-// Imports, compiles and checks one case. The case is unsupported if the importer refuses its model. Returns an error if
-// the outputs could not be computed or compared.
+// Imports, compiles and checks one case. The case is unsupported if the importer refuses its model, or if its data do
+// not fit the model. Returns an error if the outputs could not be computed or compared.
 Result<CaseResult> CheckCase(const std::string& model_path, const fs::path& data, const VerifyOptions& options,
                              NetworkOptions network_options, const Target& target, RecordStore* store,
                              Builder& builder) {
@@ -340,10 +340,14 @@ Command VerifyCommand(CLI::App& root) {
   app->add_option("--package", options->package, "a compiled network, M.tar or M.so, instead of a model");
   app->add_option(
          "--data", options->data,
-         "a folder with input_0.pb.. and output_0.pb.., or of test_data_set_*; without --model, folders of cases")
+         "a folder with files input_0.pb... and output_0.pb..., or with folders test_data_set_* of such files; without "
+         "--model and --package, one or more folders of test cases, each with a model.onnx")
       ->required();
-  app->add_option("--rtol", options->rtol, "allowed: |a-b| <= atol * max|b| + rtol * |b|")->capture_default_str();
-  app->add_option("--atol", options->atol, "relative to the largest expected value")->capture_default_str();
+  app->add_option("--rtol", options->rtol,
+                  "largest relative error: output a and expected b need |a-b| <= atol * max|b| + rtol * |b|")
+      ->capture_default_str();
+  app->add_option("--atol", options->atol, "largest error relative to the largest expected value")
+      ->capture_default_str();
   app->add_option("--threads", options->threads, "threads of the kernels; 0: one per CPU")
       ->check(AtLeastZero())
       ->capture_default_str();

@@ -86,7 +86,7 @@ void PrintRecord(const Record& r) {
 std::string TargetName(const std::string& target, const std::set<std::string>& all, bool verbose) {
   auto words = [](const std::string& text) {
     Result<Target> parsed = Target::Parse(text);
-    return parsed.ok() ? MachineText(*parsed) : text;  // written by a release that knows other targets
+    return parsed.ok() ? MachineText(*parsed) : text;  // not parsed: a newer release may have written it
   };
   const std::string name = words(target);
   bool unique = std::none_of(all.begin(), all.end(),

@@ -13,7 +13,7 @@
 namespace autotune::tools {
 namespace {
 
-constexpr int kBatch = 1000;
+constexpr int kBatch = 1000;                // records
 constexpr char kRunMember[] = "run_state";  // a line with this member is the state of a run, any other line a record
 
 Status ForEachRecord(RecordStore& store, const RecordFilter& filter,
@@ -26,7 +26,7 @@ Status ForEachRecord(RecordStore& store, const RecordFilter& filter,
   }
 }
 
-// Stores the records and states that are new, and counts them.
+// Stores the records and the states of runs that the database does not have yet, and counts the records.
 class Importer {
  public:
   explicit Importer(RecordStore& store) : store_(store) {}
@@ -54,7 +54,7 @@ class Importer {
   int64_t seen_ = 0, added_ = 0;
 };
 
-// Reads a file of JSON lines; the error names the line.
+// Calls `record` or `run` for each line of a file of JSON lines. An error names the line.
 Status ReadLines(const std::string& path, const std::function<Status(Record)>& record,
                  const std::function<Status(RunState)>& run) {
   std::ifstream file(path);

@@ -24,7 +24,7 @@ enum class Verdict { kRight, kWrong, kBroken, kNotRun };
 struct Item {
   Record record;
   std::string reference;     // PrimFunc text, fp64
-  bool takes_steps = false;  // te::TakesSteps of the task: its results are rounded in steps
+  bool takes_steps = false;  // te::TakesSteps of the task
   BuildResult candidate, built_reference;
   Verdict verdict = Verdict::kNotRun;
   std::string text;
@@ -102,7 +102,7 @@ class Verifier {
     }
     Target target = TRY(Target::Parse(item.record.target)), here = host_;
     here.num_cores = target.num_cores;
-    here.kind = target.kind, here.vector_types = target.vector_types;  // this machine runs code of any generator
+    here.kind = target.kind, here.vector_types = target.vector_types;  // do not matter: the code runs here all the same
     if (!(here == target)) {
       item.Is(Verdict::kNotRun, "builds; not run, since it is for " + MachineText(target));
       return {};
@@ -152,7 +152,7 @@ class Verifier {
   const Target host_;
   const bool measure_;
   std::unique_ptr<LocalFarm> farm_;
-  std::unique_ptr<rpc::FarmClient> client_;  // ends before the farm
+  std::unique_ptr<rpc::FarmClient> client_;  // declared after farm_, so that it is destroyed first
 };
 
 }  // namespace

@@ -11,11 +11,12 @@ namespace {
 // The regions of interest of RoiAlign, from its attributes and inputs.
 struct Regions {
   int64_t count = 0, batches = 0;
-  int64_t bins[2] = {1, 1}, image[2] = {1, 1}, samples[2] = {1, 1};  // rows, columns; `samples`: most per bin
+  // Numbers of rows and columns: of bins in a region, of pixels in the image, and (at most) of samples in a bin.
+  int64_t bins[2] = {1, 1}, image[2] = {1, 1}, samples[2] = {1, 1};
   ValueId rois = 0;
   double scale = 1;
   bool half_pixel = false;
-  bool adaptive = false;  // bins have as many samples as they have pixels, rounded up
+  bool adaptive = false;  // true: the samples of a bin along a dimension are its extent in pixels, rounded up
 };
 
 // The begins and extents of all regions along a dimension, [count, 1, 1] each, in pixels.
@@ -73,7 +74,8 @@ Result<RegionTaps> TapsOfRegions(ImportContext& c, const Regions& r, int64_t dim
   return RegionTaps{taps, samples};
 }
 
-// Combines rows [count, ah * sh, 2] and columns [count, aw * sw, 2] with `op` to [count, ah * aw, sh * sw * 4].
+// Combines the taps along rows, [count, bins[0] * samples[0], 2], and along columns, [count, bins[1] * samples[1], 2],
+// with `op` to those of all bins, [count, bins[0] * bins[1], samples[0] * samples[1] * 4].
 Result<ValueId> OverBins(ImportContext& c, const Regions& r, ValueId rows, ValueId columns, Op op) {
   rows = TRY(c.Reshape(rows, {r.count, r.bins[0], 1, r.samples[0], 1, 2, 1}));
   columns = TRY(c.Reshape(columns, {r.count, 1, r.bins[1], 1, r.samples[1], 1, 2}));
@@ -211,8 +213,8 @@ Status ImportMaxRoiPool(ImportContext& c) {
 
 }  // namespace
 
-// How many boxes are selected depends on their scores, but shapes are static. So the user states the number of rows.
-// Rows behind the last selected box are -1.
+// Imports NonMaxSuppression. The number of selected boxes depends on their scores, but shapes are static. So the user
+// states the number of rows of the result by --dim. Rows after the last selected box are -1.
 Status ImportNonMaxSuppression(ImportContext& c) {
   ValueId boxes = TRY(c.Tensor(0)), scores = TRY(c.Tensor(1));
   for (ValueId v : {boxes, scores}) {
@@ -234,8 +236,8 @@ Status ImportNonMaxSuppression(ImportContext& c) {
   if (attrs.most <= 0 || c.builder.Spec(scores).NumElements() == 0 || states_none)
     return c.BindConstant({{DType::Int(64), {0, 3}}, SharedBytes::Copy("")});
   if (stated == c.dims.end()) {
-    return Err("selects a number of boxes that is known only at run time; state the most with --dim ", result,
-               "=100, say: the result then has so many rows, -1 behind the last box");
+    return Err("selects a number of boxes that is known only at run time; state the largest number, such as --dim ",
+               result, "=100; the result then has that many rows, and those behind the last box are -1");
   }
   attrs.overlap = c.Has(3) ? TRY(c.ConstantNumber(3, "iou_threshold")) : 0;
   attrs.any_score = !c.Has(4);

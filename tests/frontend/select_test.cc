@@ -64,7 +64,7 @@ TEST(NonMaxSuppression, TheMostBoxesAreStated) {
   Result<ImportedModel> all = Import(Suppressing("score", std::numeric_limits<int64_t>::max()), options);
   ASSERT_TRUE(all.ok());
   EXPECT_EQ(all->module.main().Spec(all->module.main().outputs[0]).shape, (Shape{5, 3}));
-  EXPECT_THAT(ImportError(Suppressing("score")), HasSubstr("state the most with --dim selected=100"));
+  EXPECT_THAT(ImportError(Suppressing("score")), HasSubstr("state the largest number, such as --dim selected=100"));
   options.dims = {{"selected", 0}};
   EXPECT_EQ(Outputs(Suppressing("score"), inputs, options)[0].shape, (Shape{0, 3}));
   options.dims = {{"chosen", 5}};

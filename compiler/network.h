@@ -15,7 +15,7 @@ namespace autotune {
 struct NetworkOptions {
   std::map<std::string, graph::Shape> shapes;  // shapes of inputs whose dimensions the model leaves open
   std::vector<std::string> extra_outputs;      // further tensors of the model that become outputs
-  bool winograd = true;                        // allow Winograd convolutions, which round differently
+  bool winograd = true;                        // allow Winograd convolutions, whose rounding errors are larger
   // Inputs that are replaced by constants. Needed for inputs from which shapes and axes are computed.
   std::map<std::string, graph::TensorValue> fixed;
   std::map<std::string, int64_t> dims = {};  // sizes of the dimensions that the model names

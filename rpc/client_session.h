@@ -30,7 +30,7 @@ struct Deliver {       // passes on a result, exactly once for each candidate of
   TrialResult result;
 };
 struct JobDone {               // follows the last Deliver
-  std::optional<Error> error;  // set if no device was available or the job was refused
+  std::optional<Error> error;  // set if the job failed before any candidate was measured
 };
 struct JobWaits {  // reports that the job waits for a device
   DeviceWait wait;

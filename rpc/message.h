@@ -34,7 +34,9 @@ Id RandomId();           // uses the operating system's random numbers; thread-s
 struct Header {
   int major = kWireMajor, minor = kWireMinor;
   std::string kind;
-  Id request;  // names the request; its answers carry the same id. A request may be repeated: same id, same answer.
+  // Id of the request; its answers carry the same id. A sender that gets no answer repeats the request with the same
+  // id.
+  Id request;
   AUTOTUNE_FIELDS(major, minor, kind, request)
 };
 
@@ -307,7 +309,7 @@ struct RunnerResult {
   static constexpr std::string_view kKind = "runner_result";
   int64_t run = 0;
   TrialResult result;
-  bool last = false;  // the runner's device has failed, so the runner takes no further request
+  bool last = false;  // true: the runner's device has failed, so the runner takes no further request
   AUTOTUNE_FIELDS(run, result, last)
 };
 

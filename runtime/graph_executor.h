@@ -164,7 +164,7 @@ class GraphExecutor {
   std::vector<Tensor> values_;    // entry -> its data; undefined after a parameter was freed
   std::vector<Step> steps_;
   int64_t runs_ = 0;             // number of runs since an argument of a step changed
-  std::vector<Replay> replays_;  // recordings in the order of steps; the run that sees runs_ == 1 makes them
+  std::vector<Replay> replays_;  // recordings, in the order of steps; made at the begin of the second of these runs
   std::map<PreparedKey, std::vector<Tensor>> prepared_;
   std::map<Device*, Scratch> scratch_;
   std::map<Device*, PreparedMemory> prepared_memory_;

@@ -50,7 +50,7 @@ Result<Roofline> MeasureRoofline(const Target& target, Builder& builder, int pat
 
 // The variation of the times of one loop that is run many times.
 struct Noise {
-  double median = 0, worst = 0;  // how much slower than the fastest run, as a share of its time (0.1: 10 %)
+  double median = 0, worst = 0;  // time of the median and the slowest run over that of the fastest, minus 1
   double fastest = 0;            // time of the fastest run in seconds
 };
 // Measures the noise for about half a second on one core.

@@ -13,7 +13,7 @@ namespace autotune::tools {
 
 struct ProgressOptions {
   bool json = false;
-  bool verbose = false;  // also prints the target's full text, and why the first candidate was skipped
+  bool verbose = false;  // also print the target's full text, and why the first candidate was skipped
 };
 
 class Progress {

@@ -110,7 +110,7 @@ class Combinations {
   std::map<std::string, int> task_of_name_;          // name of a node of the plan -> its task
 };
 
-// The times of every task's variants in each block, relative to the task's default.
+// The times of every task's variants in each block, relative to the task's default kernel.
 class BlockTimes {
  public:
   explicit BlockTimes(const Combinations& combinations, size_t tasks) {
@@ -266,7 +266,7 @@ std::vector<MedianInterval> Inverse(std::vector<MedianInterval> ratios) {
   return ratios;
 }
 
-// Returns the variant of each task that `choice` runs; nothing if a schedule of `choice` is not among the variants.
+// Returns the variant of each task that `choice` runs. Returns nothing if a schedule of `choice` is not a variant.
 std::optional<std::vector<int>> VariantsOf(const NetworkChoice& choice, const KernelVariants& variants) {
   std::vector<int> found;
   for (const std::vector<KernelChoice>& kernels : variants.choices) {

@@ -36,13 +36,13 @@ struct ChosenNetwork {
   // The selected schedules. `choice.comparisons` compares tuned schedules with the default ones, even if the
   // defaults were kept. It is empty if no tuned schedules reached stage 3.
   NetworkChoice choice;
-  CompileResult compiled;  // package with the schedules of `choice`
-  int tuned_tasks = 0;     // tasks that run a tuned schedule
-  int tasks_with_records = 0;
+  CompileResult compiled;       // package with the schedules of `choice`
+  int tuned_tasks = 0;          // number of tasks that run a tuned schedule
+  int tasks_with_records = 0;   // number of tasks with a schedule besides the default one
   bool kept_defaults = false;   // true: all tasks run default schedules
   bool kept_previous = false;   // true: the tuned schedules of the choice in the store stay
   bool same_schedules = false;  // true: the store's choice was made from the same schedules, so nothing was measured
-  bool stopped = false;         // true: `stop` ended it; all other members are empty
+  bool stopped = false;         // true: ended by ChooseOptions::stop; all other members are empty
   double seconds = 0;           // duration of the choice, building included
 };
 

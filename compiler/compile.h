@@ -31,7 +31,7 @@ struct CompileResult {
   std::vector<KernelChoice> choices;  // parallel to the network's tasks
   bool followed_choice = false;       // true: the schedules are the store's choice for the whole network
   std::string note;                   // remark for the user about the choice for this network; may be empty
-  double seconds = 0;
+  double seconds = 0;                 // duration of the compilation
 };
 
 // Returns true if the choice was made with the step language and the code generator of this program. The comparisons of

@@ -13,7 +13,7 @@
 namespace autotune {
 namespace {
 
-constexpr int kRecordsTried = 3;
+constexpr int kRecordsTried = 3;  // best records of each task
 
 // A task with its programs.
 struct TaskPrograms {
@@ -327,7 +327,7 @@ Result<KernelVariants> BuildVariants(const Network& network, const Target& targe
     set.choices.push_back({untuned});
     std::set<std::pair<std::string, std::string>> known = {{untuned.alternative, untuned.trace}};
     std::string dropped;
-    // Ask for one record more than can compete, since the default schedule may be among them.
+    // Request one record more than can compete, since the default schedule may be among the records.
     for (Option& option : TRY(TunedOptions(tasks[i], target, sources, competitors + 1, dropped))) {
       if (static_cast<int>(known.size()) > competitors) break;
       if (!known.emplace(option.choice.alternative, option.choice.trace).second) continue;

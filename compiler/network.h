@@ -32,7 +32,7 @@ struct NetworkTask {
 };
 
 struct Network {
-  std::string name;  // name of the model file, without folder and extension
+  std::string name;  // name of the model file without extension, or of its folder if the file is model.onnx
   Hash128 digest;    // hash of the model file's bytes and the options
   // The functions of the network: `main`, whose nodes are calls and reshapes, and for each task the graph function that
   // is called and one unscheduled PrimFunc for each alternative.
@@ -59,9 +59,9 @@ PrimFunc ProgramOf(const Network& network, const NetworkTask& task, const std::s
 TuneTask MakeTuneTask(const Network& network, const NetworkTask& task);
 std::vector<TuneTask> MakeTuneTasks(const Network& network);
 
-// Returns a hash of the network's structure, in 32 hex digits. The hash covers the tasks of all nodes, their
-// alternatives, and the values that connect the nodes. It covers neither names nor constants, so networks that differ
-// only in weights have equal hashes.
+// Returns a hash of the network's structure, in 32 hex digits. It covers the tasks of all nodes, their alternatives,
+// and which node reads which value. It covers neither names nor values of constants, so networks that differ only in
+// weights have equal hashes.
 std::string StructureHash(const Network& network);
 
 // Returns the bytes that one run of the network touches: the constants, the inputs and the results of all kernels, each

@@ -66,7 +66,7 @@ class Planner {
     return static_cast<int64_t>(plan_.bytes.size()) - 1;
   }
 
-  // Takes the smallest free storage that is large enough, or the largest one if none is.
+  // Takes the smallest free storage that is large enough. If none is, enlarges the largest free one.
   int64_t Take(size_t entry) {
     std::vector<int64_t>& free = free_[Entry(entry).device];
     if (free.empty()) return NewStorage(entry);

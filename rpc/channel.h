@@ -40,7 +40,8 @@ class LoopChannel {
   ~LoopChannel();
   void Send(const Message& message);  // the queue has no limit, since only the parent fills it
 
-  void Read();  // handles the messages that have arrived; the loop also calls it when the socket becomes readable
+  // Handles the messages that have arrived. The loop also calls this when the socket becomes readable.
+  void Read();
 
  private:
   void Write();

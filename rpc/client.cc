@@ -28,8 +28,8 @@ std::string ClientName() {
 
 }  // namespace
 
-// Only the loop's thread uses the fields. Exceptions: any thread may read `options` and `client`, which never change,
-// and call the loop's Post.
+// Only the loop's thread uses the fields, with two exceptions: any thread may call the loop's Post, and any thread may
+// read `options` and `client`, which never change.
 struct FarmClient::Impl {
   // One call of Measure: its candidates and the results so far.
   struct Job {
@@ -39,7 +39,7 @@ struct FarmClient::Impl {
     std::vector<TrialResult> results;
     std::promise<Result<std::vector<TrialResult>>> done;
   };
-  // A session with its sockets; it holds one device or none.
+  // A ClientSession with its sockets. It holds one device or none.
   struct Seat {
     Seat(Impl& impl, ClientSession::Options options) : impl(impl), session(std::move(options)) {}
 
@@ -93,6 +93,8 @@ struct FarmClient::Impl {
 
   explicit Impl(FarmOptions o) : options(std::move(o)) {}
 
+  // Returns a seat without a job, one that holds a device if possible. Opens a new seat if all have jobs. Returns null
+  // if the tracker's endpoint is invalid.
   Seat* FreeSeat() {
     Seat* free = nullptr;
     for (auto& seat : seats) {
@@ -163,7 +165,7 @@ FarmClient::~FarmClient() {
     bool leases = false;
     for (auto& seat : impl->seats) leases |= seat->session.HasLease();
     impl->CloseSeats();
-    // The 50 ms let the sockets send the releases. Without a release, a device stays leased for a time-to-live.
+    // The 50 ms let the sockets send the releases. Without a release, a device stays leased until the lease expires.
     impl->stop = impl->loop.After(leases ? 50 : 0, [impl] { impl->loop.Stop(); });
   });
   impl->thread.join();

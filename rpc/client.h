@@ -1,5 +1,6 @@
 // FarmClient: the tuner's interface to the measurement farm. It owns a thread with the sockets; its methods block and
-// may be called from any thread. Several Measure calls at once take several devices. Hold no HostLock while measuring.
+// may be called from any thread. Concurrent Measure calls use several devices. The caller of Measure must not hold the
+// HostLock, since a device server on this host waits for it.
 #pragma once
 #include <functional>
 #include <memory>
@@ -35,7 +36,8 @@ struct MeasureCallbacks {
 
 class FarmClient {
  public:
-  // Errors: no tracker answers at the endpoint, or the tracker speaks another version of the protocol.
+  // Errors: the endpoint is invalid or the key is empty; no tracker answers at the endpoint; the tracker speaks another
+  // version of the protocol.
   static Result<std::unique_ptr<FarmClient>> Connect(const FarmOptions& options);
   ~FarmClient();  // cancels the running jobs and gives the devices back
   FarmClient(const FarmClient&) = delete;

@@ -9,7 +9,7 @@
 namespace autotune::rpc {
 namespace {
 
-constexpr int64_t kQuietTrackerMs = 3000;  // silence before it is reported: three unanswered requests
+constexpr int64_t kQuietTrackerMs = 3000;  // silence of the tracker before it is reported: three unanswered requests
 
 std::string LastingText(int64_t ms) {
   if (ms < 120 * 1000) return std::to_string(ms / 1000) + " s";
@@ -190,7 +190,7 @@ ClientActions ClientSession::Cancel(int64_t now) {
     return Take();
   }
   if (batch_) {
-    // We do not know whether the server has received the batch. Ending the lease drops it in either case.
+    // The server may or may not have received the batch. It drops the batch when the lease ends.
     GiveBack(true);
     batch_.reset();
   }
@@ -377,7 +377,8 @@ ClientActions ClientSession::OnServer(const Message& message, int64_t now) {
       lease_->references_sent.insert(job_->task.reference_hash);
     }
   } else if (auto* beat = message.As<ServerBeat>()) {
-    // The server accepted this batch long ago, but works on another one or none. So it was restarted at this endpoint.
+    // The server accepted this batch long ago, but works on another batch or none. So the server was restarted at this
+    // endpoint and does not know the batch: send it again.
     if (batch_ && batch_->accepted && beat->batch != batch_->message.request &&
         now - batch_->accepted_at > 2 * options_.resend_ms) {
       batch_->accepted = false;

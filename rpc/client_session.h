@@ -25,12 +25,12 @@ struct ConnectServer {  // opens a new connection; the driver must drop messages
 struct AskServer {
   Message message;
 };
-struct DropServer {};
-struct Deliver {  // passes on a result, exactly once for each candidate of the job
+struct DropServer {};  // closes the connection to the server
+struct Deliver {       // passes on a result, exactly once for each candidate of the job
   TrialResult result;
 };
 struct JobDone {               // follows the last Deliver
-  std::optional<Error> error;  // set if no device was available or the job was refused
+  std::optional<Error> error;  // set if the job failed before any candidate was measured
 };
 struct JobWaits {  // reports that the job waits for a device
   DeviceWait wait;
@@ -66,7 +66,7 @@ class ClientSession {
   ClientActions OnServer(const Message& message, int64_t now);
   ClientActions OnServerConnected(int64_t now);
   ClientActions OnServerDisconnected(int64_t now);
-  ClientActions Tick(int64_t now);  // every 100 ms or so
+  ClientActions Tick(int64_t now);  // to be called every 100 ms or so
 
   bool HasJob() const { return job_ != nullptr; }
   bool HasLease() const { return lease_.has_value(); }
@@ -83,7 +83,7 @@ class ClientSession {
     int64_t last_renew = 0, last_beat = 0, last_heard = 0;
     std::set<Id> renewals;  // request ids of unanswered renewals
     std::set<std::string> references_sent;
-    bool yield = false;
+    bool yield = false;  // the tracker wants the device back
   };
   struct Batch {
     Message message;

@@ -46,11 +46,13 @@ struct Candidate {
   int blob = 0;               // index of the artifact
   bool check = true;          // compare the outputs with the reference's
   int repeats = 3;            // least number of repeats
-  int max_repeats = 0;        // repeats go on, up to this number, until the two fastest agree
+  int max_repeats = 0;        // largest number of repeats; more than `repeats` only until the two fastest agree
   double min_repeat_ms = 20;  // least duration of a repeat, which calls the kernel as often as needed
-  double cutoff_seconds = 0;  // per call; two slower bursts and no faster one end the measurement; 0: never
-  int threads = 0;            // 0: as many as the device has cores
-  bool cold_weights = true;   // calls rotate among copies of the constants, see cold_bytes
+  // Time per call above which a kernel is not worth measuring. Two bursts of calls that are slower end the measurement,
+  // unless one was faster. 0: no cutoff.
+  double cutoff_seconds = 0;
+  int threads = 0;           // number of threads; 0: one per core of the device
+  bool cold_weights = true;  // true: calls rotate among copies of the constants, as cold_bytes says
   // Since 1.1. Bytes that the whole network touches between two calls of this kernel: its constants and activations.
   // Calls rotate among enough copies of the kernel's constants that the copies and the kernel's activations take about
   // as many bytes. 0: one copy, as without cold_weights. -1: twice the last-level cache, for a network that does not
@@ -66,8 +68,8 @@ struct TrialResult {
   TrialStatus status = TrialStatus::kInfrastructure;
   std::string error;          // one line; empty when ok
   std::vector<double> times;  // seconds per call, one for each repeat made
-  bool cut_off = false;       // too slow for the cutoff; `times` holds only the fastest burst's time
-  bool checked = false;       // the outputs were compared, and are right if status is ok
+  bool cut_off = false;       // true: slower than cutoff_seconds; `times` holds only the fastest burst's time
+  bool checked = false;       // true: the outputs were compared with the reference's
   double worst_error = 0;     // largest |a - b| / (atol * max|b| + rtol * |b|); above 1 is wrong
   int64_t started = 0;        // wall clock of the device, milliseconds since 1970; for display
   double elapsed = 0;         // seconds this candidate kept the device

@@ -34,7 +34,9 @@ Id RandomId();           // uses the operating system's random numbers; thread-s
 struct Header {
   int major = kWireMajor, minor = kWireMinor;
   std::string kind;
-  Id request;  // names the request; its answers carry the same id. A request may be repeated: same id, same answer.
+  // Id of the request; its answers carry the same id. A sender that gets no answer repeats the request with the same
+  // id.
+  Id request;
   AUTOTUNE_FIELDS(major, minor, kind, request)
 };
 
@@ -98,7 +100,7 @@ struct ServerReport {
   Id server;
   Id incarnation;  // new at each start of the server
   DeviceInfo device;
-  bool ready = false;  // a runner is ready
+  bool ready = false;  // true: a runner can take candidates; a leased device stays ready while its runner is replaced
   std::vector<HeldLease> leases;
   Token highest;                          // highest token seen
   std::map<std::string, int64_t> trials;  // number of trials that ended with each status
@@ -210,7 +212,8 @@ struct StatusReply {
   int64_t uptime_ms = 0;
   std::vector<DeviceStatus> devices;
   std::vector<QueueStatus> queue;
-  std::map<std::string, int64_t> absent_keys;  // key that no server offers any more -> milliseconds since it was seen
+  // key that no server offers any more -> milliseconds since a server last offered it
+  std::map<std::string, int64_t> absent_keys;
   int64_t grants = 0, expired = 0, malformed = 0;
   std::vector<std::string> errors;  // the latest errors
   AUTOTUNE_FIELDS(epoch, recovering, uptime_ms, devices, queue, absent_keys, grants, expired, malformed, errors)
@@ -306,7 +309,7 @@ struct RunnerResult {
   static constexpr std::string_view kKind = "runner_result";
   int64_t run = 0;
   TrialResult result;
-  bool last = false;  // the runner's device has failed, so the runner takes no further request
+  bool last = false;  // true: the runner's device has failed, so the runner takes no further request
   AUTOTUNE_FIELDS(run, result, last)
 };
 

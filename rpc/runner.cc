@@ -38,7 +38,7 @@ void SetLimit(__rlimit_resource resource, rlim_t value) {
 
 void ApplyLimits(const RunnerOptions& options) {
   SetLimit(RLIMIT_CORE, 0);
-  SetLimit(RLIMIT_FSIZE, 64 << 20);  // artifacts live in memory files
+  SetLimit(RLIMIT_FSIZE, 64 << 20);  // not 0, since artifacts are loaded from memory files
   SetLimit(RLIMIT_NOFILE, 256);
   // No limit on data in sanitizer builds and for GPUs. A sanitizer's shadow memory counts as data, so the runner could
   // not allocate anything. A GPU's driver reserves more addresses than the machine has memory.
@@ -61,8 +61,8 @@ void LeaveCrashesToTheParent() {
   for (int crash : {SIGSEGV, SIGBUS, SIGFPE, SIGILL}) signal(crash, SIG_DFL);
 }
 
-// Memory between two inaccessible pages. Seal makes it read-only. So a candidate that writes to its inputs, or reads
-// far past them, crashes instead of spoiling the measurement of the next candidate.
+// Memory between inaccessible pages. Seal makes the memory read-only. So a candidate that writes to its inputs, or
+// accesses memory a page or more beyond them, crashes instead of spoiling the measurement of the next candidate.
 class SealedMemory {
  public:
   static std::shared_ptr<SealedMemory> Allocate(int64_t bytes) {

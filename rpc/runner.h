@@ -1,6 +1,7 @@
-// The runner: the child process that loads artifacts and runs them, one candidate at a time. It is controlled through a
-// socket pair by its parent, the device server. It may crash or hang at any moment, and the parent then replaces it.
-// Besides its main thread it has the kernels' thread pool and a thread that ends the process when the parent is gone.
+// The runner: the child process that loads artifacts and runs them, one candidate at a time. Its parent, the device
+// server, controls it through a socket pair. A runner may crash or hang at any moment; the parent then replaces it.
+// Besides its main thread, a runner has the kernels' thread pool and a thread that ends the process when the parent is
+// gone.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -16,7 +17,8 @@ struct RunnerOptions {
   int64_t memory_bytes = 0;       // limit of the process's data, only for runners on the CPU; 0: none
   DLDevice device = {kDLCPU, 0};  // device that kernels run on
 };
-// Serves requests until the parent closes its end of the socket pair. Returns the exit code of the process.
+// Serves requests until the parent closes its end of the socket pair or the device has failed. Returns the exit code of
+// the process.
 int RunRunner(const RunnerOptions& options);
 
 }  // namespace autotune::rpc

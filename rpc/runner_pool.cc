@@ -41,7 +41,7 @@ struct RunnerPool::Runner {
   bool replaced = false;    // killed by Replace, so its end is not reported
   bool was_active = false;  // it was the active runner when it ended
   bool reported = false;    // its end has been reported
-  std::string nonsense;     // why the pool killed it; empty if it ended by itself
+  std::string nonsense;  // reason for which the pool killed it, such as a malformed message; empty: it ended by itself
   int64_t killed_at = 0;
   int64_t oom_kills = 0;  // OomKills before the latest request
 

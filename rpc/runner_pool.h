@@ -1,7 +1,7 @@
-// RunnerPool starts and kills runners for their parent. It keeps one active runner and one warm spare, which takes the
-// place of the active one when that dies or is killed. The pool activates the next runner only after it has verified
-// that the last one, its process group and its orphans are dead; it does not block meanwhile. A runner that does not
-// die makes the device unavailable until it is dead. May be used only on the thread of its loop.
+// RunnerPool starts and kills runners for their parent. It keeps one active runner and one warm spare. When the active
+// runner dies or is killed, the spare takes its place, but only after the pool has verified that the old runner, its
+// process group and its orphans are dead. The pool does not block meanwhile. A runner that does not die makes the
+// device unavailable until it is dead. May be used only on the thread of its loop.
 #pragma once
 #include <deque>
 #include <functional>
@@ -20,8 +20,9 @@ class RunnerPool {
   struct Options {
     std::vector<std::string> argv;  // the runner's command line
     bool wrapped = false;           // argv begins with a foreign program (--runner-prefix)
-    bool adopt_orphans = false;     // kill orphans of runners too; this process may have no children but runners
-    int runners = 2;
+    // Kill orphaned descendants of runners, too. Then this process may have no other children than runners.
+    bool adopt_orphans = false;
+    int runners = 2;               // number of runners: the active one and the spares
     int64_t start_ms = 10000;      // time limit for a new runner's RunnerHello
     int64_t unkillable_ms = 5000;  // time after SIGKILL before a runner is reported as unkillable
     std::function<int64_t()> oom_kills = OomKills;

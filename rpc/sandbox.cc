@@ -67,8 +67,8 @@ class Program {
     Return(action);
     Return(SECCOMP_RET_ALLOW);
   }
-  // SECCOMP_FILTER_FLAG_SPEC_ALLOW: without it, Linux before 5.16 slows down the memory accesses of filtered threads
-  // (a mitigation of Spectre), and so falsifies measurements.
+  // Installs the filter for this thread and those that it starts. Without SECCOMP_FILTER_FLAG_SPEC_ALLOW, Linux before
+  // 5.16 would slow down the memory accesses of filtered threads (a mitigation of Spectre) and so falsify measurements.
   bool Install() {
     sock_fprog program{static_cast<unsigned short>(code_.size()), code_.data()};
     return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_SPEC_ALLOW, &program) == 0;
@@ -91,10 +91,10 @@ bool RestrictSystemCalls(Restriction restriction) {
   Program program;
   program.Load(offsetof(seccomp_data, arch));
   program.Add(BPF_JMP | BPF_JEQ | BPF_K, kArchitecture, 1, 0);
-  program.Return(kRefuse);  // 32-bit calls have other numbers
+  program.Return(kRefuse);  // refuses calls of 32-bit code, which have other numbers
   program.Load(offsetof(seccomp_data, nr));
 #if defined(__x86_64__)
-  program.Add(BPF_JMP | BPF_JGE | BPF_K, 0x40000000, 0, 1);  // x32
+  program.Add(BPF_JMP | BPF_JGE | BPF_K, 0x40000000, 0, 1);  // system calls of the x32 ABI
   program.Return(kRefuse);
 #endif
   program.IfCall(SYS_futex, SECCOMP_RET_ALLOW);  // comes first, since timed parallel loops make this call

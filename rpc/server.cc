@@ -23,7 +23,7 @@
 namespace autotune::rpc {
 namespace {
 
-constexpr int64_t kHostLockPatienceMs = 30000;
+constexpr int64_t kHostLockPatienceMs = 30000;  // longest wait for the host's lock
 
 std::string CpuModel() {
   std::ifstream file("/proc/cpuinfo");
@@ -79,7 +79,7 @@ class Server {
                 [this] {
                   bool first = !std::exchange(ever_ready_, true);
                   Perform(session_->OnRunnerReady(BootMillis()));
-                  if (first) Perform(session_->OnTrackerConnected(BootMillis()));  // sends a report at once
+                  if (first) Perform(session_->OnTrackerConnected(BootMillis()));  // report to the tracker at once
                 },
             .on_message = [this](const Message& m) { Perform(session_->OnRunnerMessage(m, BootMillis())); },
             .on_end = [this](const RunnerEnd& end) { Perform(session_->OnRunnerEnd(end, BootMillis())); },
@@ -133,7 +133,8 @@ class Server {
     host_retry_.reset();
     UnlockHost();
   }
-  // Unlocks the host if the session has released it and no killed kernel can still disturb others' timings.
+  // Unlocks the host if the session has released it and every killed runner is dead, so that no kernel disturbs the
+  // next measurement.
   void UnlockHost() {
     if (!needs_host_ && !pool_->KillPending()) host_.reset();
   }

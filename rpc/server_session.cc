@@ -13,12 +13,12 @@ namespace {
 
 constexpr int kKillRepeats = 2;  // reruns of a candidate whose runner was killed from outside
 // Reruns of a candidate after an out-of-memory kill. The operating system counts its kills but does not name the
-// process, so the first kill may have hit another one; a second coincidence is unlikely.
+// killed process. So the first kill may have hit another process; that this happens twice is unlikely.
 constexpr int kOomRepeats = 1;
 // Tries of a reference. A lack of memory or time may be temporary, so it gets a second try, in a fresh runner.
 constexpr int kReferenceTries = 2;
-// A gap between two inputs that means that this process was stopped or the host was suspended, since a tick comes every
-// 100 ms.
+// Inputs come at least every 100 ms, by Tick. A longer gap between two inputs than this means that this process was
+// stopped or the host was suspended.
 constexpr int64_t kStopMs = 500;
 
 bool Sane(double seconds) { return std::isfinite(seconds) && seconds > 0 && seconds <= kMaxDeadlineSeconds; }

@@ -22,7 +22,7 @@ struct ToPeer {
 struct ToTracker {
   Message message;
 };
-struct AcquireHost {};  // lock the host; the driver answers with OnHostAcquired
+struct AcquireHost {};  // lock the host (support/host_lock.h); the driver answers with OnHostAcquired
 struct ReleaseHost {};
 struct StartCandidate {  // send to the active runner; the driver answers with OnRunnerMessage or OnRunnerEnd
   Message request;       // a RunnerRequest with its blobs
@@ -62,7 +62,7 @@ class ServerSession {
   ServerActions OnRunnerEnd(const RunnerEnd& end, int64_t now);
   // No runner can be started; OnRunnerReady may still follow.
   ServerActions OnRunnersUnavailable(const std::string& why, int64_t now);
-  ServerActions Tick(int64_t now);  // every 100 ms or so
+  ServerActions Tick(int64_t now);  // to be called every 100 ms or so
   ServerActions OnShutdown(int64_t now);
 
   bool Busy() const { return lease_.has_value(); }
@@ -134,7 +134,7 @@ class ServerSession {
   std::optional<Lease> lease_;
   std::optional<Batch> batch_;
   int64_t now_ = -1;                // time of the latest input; -1: none yet
-  std::map<Id, int64_t> finished_;  // batch -> when
+  std::map<Id, int64_t> finished_;  // batch -> time at which its last result was acknowledged
   Cache references_;                // hash -> reference artifact
   Cache outputs_;                   // ReferenceKey -> outputs of the reference
   bool runner_ready_ = false;

@@ -38,7 +38,7 @@ void SetOptions(void* socket, bool router) {
   // allocated.
   int64_t max_frame = kMaxBlobBytes + 4096;
   CHECK(zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &max_frame, sizeof max_frame) == 0);
-  // A peer that does not read fills its own queue of 64 and no more; then sends to it fail.
+  // Each peer has a queue of 64 messages. If a peer does not read, its queue fills, and further sends to it fail.
   SetOption(socket, ZMQ_SNDHWM, 64);
   SetOption(socket, ZMQ_RCVHWM, 64);
   // A connection that never finishes ZeroMQ's handshake (a port scanner) holds its descriptor for 5 s at most.
@@ -50,11 +50,11 @@ void SetOptions(void* socket, bool router) {
   // After a tracker's restart, a thousand servers may reconnect at once.
   SetOption(socket, ZMQ_BACKLOG, 4096);
   if (router) {
-    // Sending to a peer that has left is an error that we see, instead of being dropped in silence.
+    // Sending to a peer that has left returns an error; by default ZeroMQ drops the message silently.
     SetOption(socket, ZMQ_ROUTER_MANDATORY, 1);
   } else {
-    // Queue nothing while there is no connection, so that a tracker that returns gets no outdated messages. Senders
-    // repeat unanswered messages as soon as on_connected is called.
+    // Queue no messages while there is no connection, so that a restarted tracker gets no outdated ones. The owner of
+    // the socket repeats unanswered messages in on_connected.
     SetOption(socket, ZMQ_IMMEDIATE, 1);
     // Reconnect at first after 50 ms, later at least once a second, without end.
     SetOption(socket, ZMQ_RECONNECT_IVL, 50);
@@ -63,8 +63,8 @@ void SetOptions(void* socket, bool router) {
   // Routing ids stay automatic: an id chosen by the peer could be that of another peer.
 }
 
-// A blob that ZeroMQ's io thread releases. ThreadSanitizer does not see how ZeroMQ synchronizes that thread with ours,
-// so this struct synchronizes them once more.
+// A blob that ZeroMQ's io thread releases. ThreadSanitizer does not see how ZeroMQ synchronizes that thread with ours.
+// `complete` synchronizes them once more, so that it reports no race.
 struct HandedOver {
   Blob blob;
   std::atomic<bool> complete{false};
@@ -76,7 +76,8 @@ void FreeBlob(void*, void* hint) {
   delete handed;
 }
 
-// Small frames are copied, large ones shared with ZeroMQ's io thread until they are sent.
+// Sends one frame without waiting. Returns false if ZeroMQ does not take it. Small frames are copied, large ones shared
+// with ZeroMQ's io thread until they are sent.
 bool SendFrame(void* socket, const Blob& frame, bool more) {
   zmq_msg_t part;
   if (frame->size() < 4096) {
@@ -97,7 +98,7 @@ bool SendFrame(void* socket, const Blob& frame, bool more) {
 
 bool SendFrames(void* socket, const Frames& frames) {
   for (size_t i = 0; i < frames.size(); ++i) {
-    // Only the first part can be refused: ZeroMQ takes a message whole or not at all.
+    // ZeroMQ refuses only the first frame: it takes a message whole or not at all.
     if (!SendFrame(socket, frames[i], i + 1 < frames.size())) return false;
   }
   return true;

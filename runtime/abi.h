@@ -29,9 +29,9 @@ typedef struct AtContext AtContext;
 struct AtContext {
   uint32_t version; /* AT_ABI_VERSION */
   uint32_t num_threads;
-  /* Runs body(context, closure, task) for every task in [0, num_tasks), in any order, on any of the pool's threads;
-   * returns when all are done, with the first non-zero code. Calls do not nest: a parallel loop inside a parallel
-   * body runs serially. A body uses the context it is given, never its creator's. */
+  /* Runs body(context, closure, task) for every task in [0, num_tasks), in any order, on any of the pool's threads.
+   * Returns when all are done, with the first non-zero code. A parallel loop inside a parallel body runs serially. A
+   * body must use the context that it is given, not that of the function that called parallel_for. */
   int32_t (*parallel_for)(AtContext*, int32_t num_tasks, int32_t (*body)(AtContext*, void* closure, int32_t task),
                           void* closure);
   /* Scratch memory of the calling thread, 64-byte aligned, freed in reverse order. NULL when out of memory. */

@@ -47,8 +47,8 @@ std::string MachineName(Elf64_Half machine) {
   }
 }
 
-// Checks the file for damage that would crash this process instead of being reported: missing segments of a truncated
-// file, which dlopen maps all the same, and damaged code, which later calls would run.
+// Returns an error if loading or running the file would crash this process. dlopen maps a truncated file without an
+// error although segments are missing, and it does not notice damaged code.
 Status CheckElf(std::string_view elf) {
   Elf64_Ehdr header;
   if (elf.size() < sizeof header) return Err("not a shared object: only ", elf.size(), " bytes");
@@ -80,8 +80,8 @@ Status CheckElf(std::string_view elf) {
   return CheckSeal(elf);
 }
 
-// Checks a list of launches: the extents, and that each argument names an existing address of `kernel`. `params` is the
-// number of parameters that the launches may use.
+// Checks a list of launches: their extents, and that each argument names an existing parameter or buffer of `kernel`.
+// `params` is the number of parameters that the launches may use.
 Status CheckLaunches(const KernelMetadata& kernel, const std::vector<Launch>& launches, size_t params) {
   constexpr int64_t kMostBlocks = INT32_MAX, kMostThreads = 1 << 20;  // per axis, so that products do not overflow
   auto check_extents = [](const std::vector<int64_t>& extents, int64_t most) {
@@ -170,8 +170,8 @@ Result<std::shared_ptr<const Artifact>> Artifact::FromFile(const std::string& pa
     close(fd);
     return std::move(checked).error().Note(path);
   }
-  // Open by descriptor, since the loader identifies objects by path: so it loads a file anew that was replaced under
-  // the same path.
+  // Open the file by its descriptor. The loader identifies objects by path, so it would not load a file that has
+  // replaced a loaded one under the same path.
   return Open("/proc/self/fd/" + std::to_string(fd), path, fd);
 }
 

@@ -59,8 +59,8 @@ struct KernelMetadata {
   int64_t thread_workspace_bytes = 0;  // scratch memory of each further thread
   double flops = 0;                    // arithmetic operations of one run; 0 when unknown
   std::vector<int64_t> prepare_only;   // indices of the constants that only NAME.prepare reads, so they may be freed
-  // The members below are for kernels on other devices than the CPU. Such a kernel has no entry points; modules that
-  // the library imports hold the images.
+  // The members below are for kernels on other devices than the CPU. Such a kernel has no entry points in the library.
+  // Its code is in the images of device modules that the library imports.
   std::string device;            // name of the kind of device (runtime/device.h)
   std::vector<Launch> launches;  // launches of one run, in order
   std::vector<Launch> prepare;   // launches that fill the prepared buffers; `param` i is the i-th constant
@@ -85,7 +85,7 @@ struct Kernel {
   KernelMetadata metadata;
   int32_t (*checked)(AtContext*, const void* const* args, int32_t num_args) = nullptr;  // args: const DLTensor*
   int32_t (*raw)(AtContext*, void* const* args) = nullptr;
-  int32_t (*prepare)(AtContext*, void* const* args) = nullptr;  // null unless metadata.prepared is not empty
+  int32_t (*prepare)(AtContext*, void* const* args) = nullptr;  // null if the kernel has no prepared buffers
 };
 
 class Artifact {
@@ -109,7 +109,9 @@ class Artifact {
   Status ReadKernels();
 
   void* handle_ = nullptr;
-  int fd_ = -1;  // kept open: the loader knows the object by its path, /proc/self/fd/N, which must stay unique
+  // Kept open, since the loader identifies the object by its path, /proc/self/fd/N, and another artifact must not get
+  // the same path.
+  int fd_ = -1;
   ArtifactMetadata metadata_;
   std::vector<Kernel> kernels_;
 };

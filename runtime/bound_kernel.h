@@ -32,7 +32,7 @@ class BoundKernel {
   explicit BoundKernel(const KernelMetadata& metadata) : metadata_(metadata) {}
 
  private:
-  const KernelMetadata& metadata_;  // of code that the derived class holds
+  const KernelMetadata& metadata_;  // owned by the artifact that the derived class keeps alive
 };
 
 }  // namespace autotune

@@ -16,7 +16,7 @@
 
 namespace autotune {
 
-static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers are copied as they lie in memory");
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers are copied in the machine's byte order");
 
 class ByteWriter {
  public:
@@ -104,7 +104,8 @@ class ByteReader : public Object {
     for (std::string& text : texts) text = TRY(Text());
     return texts;
   }
-  // Reads a number of elements of at least `bytes_each` bytes each. Returns an error if the rest cannot hold as many.
+  // Reads the number of the elements that follow, of at least `bytes_each` bytes each. Returns an error if fewer bytes
+  // are left than so many elements need.
   Result<uint64_t> Count(size_t bytes_each) {
     auto count = TRY(Number<uint64_t>());
     if (count > bytes_.size() / bytes_each) {

@@ -29,7 +29,7 @@ void CompareFloats(const A* actual, const B* reference, int64_t count, const Tol
     double a = actual[i], b = reference[i];
     double difference = std::fabs(a - b), allowed = base + tolerance.rtol * std::fabs(b);
     double excess = difference - allowed;
-    if (excess <= worst) continue;  // the common case; false for NaN, which infinities also lead to
+    if (excess <= worst) continue;  // the common case; false if `excess` is NaN, because a or b is NaN or infinite
     if (std::isnan(excess)) {
       if (Same(a, b)) continue;
       excess = kInfinity;

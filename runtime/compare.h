@@ -42,12 +42,13 @@ Result<Comparison> CompareTensors(const Tensor& actual, const Tensor& reference,
 class GuardedTensor {
  public:
   static constexpr int64_t kBandBytes = 4096;  // on each side
-  // Filled with 0xff bytes (NaN in floats); 64-byte aligned; the upper band begins right after the last element.
+  // Allocates a tensor, aligned to 64 bytes, filled with 0xff bytes (NaN in floats). The upper band begins directly
+  // after the last element.
   static Result<GuardedTensor> Empty(std::vector<int64_t> shape, std::string_view type);
   const Tensor& tensor() const { return tensor_; }
   // Returns all bytes: the bands and the elements between them.
   std::span<char> memory() const { return {static_cast<char*>(memory_.get()), static_cast<size_t>(total_bytes_)}; }
-  // Fills the elements with 0xff bytes again, so that results of an earlier run are erased.
+  // Fills the elements with 0xff bytes again, which erases the results of an earlier run.
   void Refill() const;
   // Returns an error if a byte of the bands was overwritten. The error tells at which end, and at which distance.
   Status Check() const;

@@ -30,8 +30,8 @@ class CpuDevice final : public Device {
   std::shared_ptr<KernelContext> context_;
 };
 
-// Returns the CPU with `num_threads` threads (0: one per CPU), then the other devices that `devices` name. Errors: a
-// value that is no device, a device that does not open.
+// Returns the CPU with `num_threads` threads (0: one per CPU), then the other devices in `devices`. Returns an error
+// for a value that is no device and for a device that cannot be opened.
 Result<std::vector<DevicePtr>> OpenDevices(std::span<const Value> devices, int num_threads);
 
 }  // namespace autotune

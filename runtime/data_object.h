@@ -10,10 +10,10 @@
 
 namespace autotune {
 
-// Writes the object to `out`. `like` is an object that it will be linked with; the new object states the same machine
-// and ABI. `data` writes `size` bytes. They go to a read-only section of their own, so that linkers place no data of
-// other objects behind them, out of reach of those objects' code. Errors: `like` is no relocatable little-endian object
-// of 64 bits; those of `data`.
+// Writes the object to `out`. `like` is an object that the new one will be linked with; its machine and ABI are copied.
+// `data` writes the `size` bytes of the symbol. They go to a separate read-only section: in a shared section, linkers
+// could place data of other objects behind them, out of reach of those objects' code. Errors: `like` is no relocatable
+// little-endian object of 64 bits; those of `data`.
 Status WriteDataObject(std::string_view like, std::string_view symbol, uint64_t size, ByteWriter& out,
                        const std::function<Status(ByteWriter&)>& data);
 

@@ -1,12 +1,14 @@
 // Device: a processor and its memory, as tensors, executors and modules see it. All devices keep this contract:
-// - Addresses belong to the device. The host neither reads nor writes through them, unless the device is the host's own
-//   processor (`IsHost`); it may add byte offsets within one allocation.
+// - Addresses belong to the device. The host may add byte offsets within one allocation, but reads and writes through
+// an
+//   address only if the device is the host's own processor (`IsHost`).
 // - Commands (copies, launches, Zero) run in the order in which they were given. `CopyIn` returns once the host may
 //   reuse its memory, `CopyOut` once the data has arrived. The others may return before the command has run.
-// - A command that was accepted may fail later. That error is final: from then on every command of the device returns
-//   it, as GPU drivers have it, and `LastError` tells it without a command. A refusal (no memory, a bad image or
-//   launch) may be final, too.
-// Calls are thread-safe. Kernels of one device run one at a time: executors that run at once need devices of their own.
+// - A command that was accepted may fail later. That error is final, as with GPU drivers: from then on every command of
+//   the device returns it. `LastError` returns it, too, without a command. Whether a refusal (no memory, a bad image or
+//   launch) is final depends on the device.
+// Calls are thread-safe. Kernels of one device run one at a time, so executors that run concurrently need separate
+// devices.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -88,7 +90,7 @@ class Device : public Object, public std::enable_shared_from_this<Device> {
   // Waits until all commands have run.
   virtual Status Synchronize() = 0;
   virtual Status LastError() const = 0;
-  // Returns true if the last error tells that the device itself has failed, so that no kernel is to blame.
+  // Returns true if the last error means that the device itself has failed, not a kernel.
   virtual bool IsLost() const { return false; }
 };
 

@@ -17,7 +17,8 @@ struct DeviceModule : ModuleNode {
   std::string type_key;
   DeviceCode code;
   std::mutex mutex;
-  std::map<const Device*, std::shared_ptr<const DeviceImage>> images;  // guarded by mutex; an image holds its device
+  // Guarded by mutex. Each image keeps its device, the key, alive.
+  std::map<const Device*, std::shared_ptr<const DeviceImage>> images;
 
   std::string_view TypeKey() const override { return type_key; }
   std::vector<std::string> FunctionNames() const override {
@@ -67,7 +68,7 @@ struct DeviceModule : ModuleNode {
       auto extent = TRY(detail::Argument<int64_t>(args, tensors + i));
       if (extent < 1) return Err("extent ", extent, " of ", function.launch_axes[i]);
       const size_t axis = std::find(std::begin(kLaunchAxes), std::end(kLaunchAxes), function.launch_axes[i]) -
-                          std::begin(kLaunchAxes);  // MakeDeviceModule has checked it
+                          std::begin(kLaunchAxes);  // found: MakeDeviceModule has checked the names
       (axis < 3 ? geometry.grid[axis] : geometry.block[axis - 3]) = extent;
     }
     auto image = TRY(ImageFor(device));

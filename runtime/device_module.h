@@ -13,8 +13,9 @@ namespace autotune {
 
 // The signature of a function of an image.
 struct DeviceFunction {
-  std::vector<DLDataType> arg_types;     // addresses are {kDLOpaqueHandle, 64, 1}
-  std::vector<std::string> launch_axes;  // "blockIdx.x", ..., "threadIdx.z": whose extents a call passes last, in order
+  std::vector<DLDataType> arg_types;  // addresses are {kDLOpaqueHandle, 64, 1}
+  // Axes of the launch, "blockIdx.x", ..., "threadIdx.z". A call passes their extents in this order, after the tensors.
+  std::vector<std::string> launch_axes;
 };
 
 struct DeviceCode {
@@ -30,9 +31,9 @@ Module MakeDeviceModule(std::string type_key, DeviceCode code);
 // Restores a device module from the bytes that its Save wrote: the format, the function map and the image.
 Result<Module> LoadDeviceModule(std::string type_key, ByteReader& in);
 
-// Binds a kernel that consists of launches. It finds the functions in those of `modules` that are for this kind of
-// device. The kernel keeps `artifact`, which owns `metadata`, alive. Errors name the function that is missing or does
-// not load.
+// Binds a kernel that consists of launches to `device`. The functions come from the modules in `modules` that are for
+// this kind of device. The kernel keeps `artifact`, which owns `metadata`, alive. Errors name the function that is
+// missing or does not load.
 Result<std::shared_ptr<BoundKernel>> BindLaunches(std::shared_ptr<const Artifact> artifact,
                                                   const KernelMetadata& metadata, const std::vector<Module>& modules,
                                                   const DevicePtr& device);

@@ -10,7 +10,7 @@ namespace {
 // Each block has its own generator, so that blocks can be filled in any order and by any number of threads.
 constexpr int64_t kBlock = int64_t{1} << 16;
 
-// Fills `out`. f(u) makes an element from 32 random bits.
+// Fills `out` with elements f(u), where u are 32 random bits.
 template <class T, class F>
 void FillWords(T* out, int64_t count, uint64_t seed, F f) {
   for (int64_t begin = 0; begin < count; begin += kBlock) {
@@ -34,7 +34,9 @@ void FillFloat(T* out, int64_t count, uint64_t seed, FillKind kind) {
     case FillKind::kUniform:  // 24 bits: exact in f32
       FillWords(out, count, seed, [](uint32_t u) { return static_cast<T>(static_cast<int32_t>(u) >> 8) * T(0x1p-23); });
       return;
-    case FillKind::kNormal:  // four bytes, each of variance (256^2 - 1) / 12; exact until the one multiplication
+    // The sum of four random bytes, minus its mean, times 1 / its standard deviation. The variance of a byte is
+    // (256^2 - 1) / 12. Only the multiplication rounds.
+    case FillKind::kNormal:
       FillWords(out, count, seed, [](uint32_t u) {
         int32_t sum = static_cast<int32_t>((u & 255) + (u >> 8 & 255) + (u >> 16 & 255) + (u >> 24)) - 510;
         return static_cast<T>(sum) * T(0.0067659f);
@@ -70,7 +72,7 @@ void FillRandom(const Tensor& tensor, uint64_t seed, FillKind kind) {
   } else if (type.bits == 16 && (type.code == kDLFloat || type.code == kDLBfloat)) {
     bool bfloat = type.code == kDLBfloat;
     FillWords(tensor.Data<uint16_t>(), count, seed, [=](uint32_t u) {
-      // 1/64 steps in [-2, 2): exact in both.
+      // A multiple of 1/64 in [-1, 1), which both types represent exactly.
       float value = kind == FillKind::kSmallInteger ? static_cast<float>(SmallInteger(u))
                                                     : static_cast<float>(static_cast<int32_t>(u) >> 25) * 0x1p-6f;
       return Narrow(kind == FillKind::kUniform ? value * 0.5f : value, bfloat);

@@ -8,10 +8,12 @@
 
 namespace autotune {
 
+// The distribution of floats. f16 and bf16 get numbers that both types represent exactly: uniform multiples of 1/128 in
+// [-0.5, 0.5) for kUniform, and of 1/64 in [-1, 1) for kNormal.
 enum class FillKind {
-  kUniform,       // floats on an even grid in [-1, 1)
-  kNormal,        // floats of mean 0 and variance 1, within +-3.5 (a sum of four uniform numbers)
-  kSmallInteger,  // floats that are integers in [-4, 4], so that sums of products are exact in any order
+  kUniform,       // uniform on a grid in [-1, 1)
+  kNormal,        // mean 0 and variance 1, within +-3.5 (the sum of four uniform numbers)
+  kSmallInteger,  // integers in [-4, 4], so that sums of products are exact in any order
 };
 AUTOTUNE_ENUM(FillKind, "uniform", "normal", "small integer")
 

@@ -12,7 +12,7 @@ namespace autotune {
 namespace {
 
 int64_t EntryBytes(const GraphEntry& entry) {
-  return ShapeBytes(entry.shape, DataTypeFromText(entry.dtype).value()).value();  // Graph::Check has seen both
+  return ShapeBytes(entry.shape, DataTypeFromText(entry.dtype).value()).value();  // valid, as Graph::Check has found
 }
 
 std::string EntryText(const GraphEntry& entry) { return entry.dtype + ShapeText(entry.shape); }
@@ -102,7 +102,8 @@ void GraphExecutor::FindRoots() {
   }
 }
 
-// Walks the plan in the order of a run and checks that each storage holds the value that is read from it.
+// Walks the plan in the order of a run. Returns an error if a node reads a value whose storage another node has
+// overwritten.
 Status GraphExecutor::CheckMemoryPlan() const {
   std::map<int64_t, int64_t> holds;     // storage id -> root entry
   std::map<int64_t, int64_t> reserved;  // storage ids of inputs
@@ -163,7 +164,8 @@ Result<std::map<Device*, std::shared_ptr<void>>> GraphExecutor::AllocateArenas(s
   }
   std::map<Device*, std::shared_ptr<void>> arenas;
   for (auto& [device, total] : bytes) {
-    // Linux would grant more memory than the machine has, and kill the process when it touches the pages.
+    // Check the total here: Linux would grant more memory than the machine has, and kill the process later, when it
+    // accesses the pages.
     const int64_t most = device->limits().memory_bytes;
     if (total > most) {
       return OutOfMemory("intermediate values take ", total, " bytes, and ",

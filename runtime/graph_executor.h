@@ -38,11 +38,11 @@ struct GraphExecutorOptions {
 
 class GraphExecutor {
  public:
-  // Kernels are looked up in `module`, which may be null if the graph calls none. Each value is on the device of
-  // `devices` that has its device type. Parameters bind to the graph's variables by name and are copied to their
-  // devices; the other variables are the inputs. A parameter that only NAME.prepare reads is freed after the
-  // preparation. Errors name the node: a missing kernel or device, a kernel whose parameters do not match or are on
-  // another device, a memory plan in which a value is overwritten before it is read.
+  // Kernels are looked up in `module`, which may be null if the graph calls none. `devices` has one device for each
+  // device type of the graph. Parameters bind to the graph's variables by name and are copied to their devices; the
+  // other variables are the inputs. A parameter that only NAME.prepare reads is freed after the preparation. Errors
+  // name the node: a missing kernel or device, a kernel whose parameters do not match or are on another device, a
+  // memory plan in which a value is overwritten before it is read.
   static Result<std::unique_ptr<GraphExecutor>> Create(Graph graph, Module module, Params params,
                                                        std::vector<DevicePtr> devices,
                                                        const GraphExecutorOptions& options = {});
@@ -83,8 +83,8 @@ class GraphExecutor {
   int64_t constant_bytes() const;
 
   // Times `runs` runs of the whole network and as many runs kernel by kernel, and adds the times to `samples`. The two
-  // alternate, so that both meet the same states of the machine. Their order reverses every time, so that neither
-  // always follows the other.
+  // kinds of runs alternate, so that both meet the same states of the machine. Their order reverses every time, so that
+  // neither kind always comes first.
   Status AddProfileSamples(int runs, ProfileSamples& samples);
   // Returns the time of each kernel, in order of execution. `samples` must not be empty.
   Result<std::vector<NodeTime>> NodeTimes(const ProfileSamples& samples) const;
@@ -101,7 +101,7 @@ class GraphExecutor {
     std::vector<void*> args;       // addresses of the parameters, then of the prepared buffers
   };
 
-  // A recording of consecutive steps on one device, with the arguments that they had then.
+  // A recording of the steps [begin, end), which run on one device, with the arguments that they had then.
   struct Replay {
     size_t begin = 0, end = 0;
     std::shared_ptr<DeviceGraph> graph;
@@ -164,7 +164,7 @@ class GraphExecutor {
   std::vector<Tensor> values_;    // entry -> its data; undefined after a parameter was freed
   std::vector<Step> steps_;
   int64_t runs_ = 0;             // number of runs since an argument of a step changed
-  std::vector<Replay> replays_;  // recordings in the order of steps; empty before the second of these runs
+  std::vector<Replay> replays_;  // recordings, in the order of steps; made at the begin of the second of these runs
   std::map<PreparedKey, std::vector<Tensor>> prepared_;
   std::map<Device*, Scratch> scratch_;
   std::map<Device*, PreparedMemory> prepared_memory_;

@@ -1,5 +1,6 @@
-// Graph: the static execution plan of a network, that is the order of kernels and their memory, and the plan's text in
-// graph JSON (docs/package.md). Plain values. A Graph holds no data; GraphExecutor (runtime/graph_executor.h) runs it.
+// Graph: the static execution plan of a network: the order of its kernels and the memory of their values. Its text is
+// graph JSON (docs/package.md). Plain values. A Graph holds no tensors; GraphExecutor (runtime/graph_executor.h) runs
+// it.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -39,7 +40,7 @@ struct GraphNode {
 };
 
 struct Graph {
-  std::vector<GraphNode> nodes;  // every node after those it reads
+  std::vector<GraphNode> nodes;  // each node comes after the nodes that it reads
   std::vector<GraphRef> heads;   // outputs of the network
 
   const GraphEntry& Entry(GraphRef ref) const { return nodes[ref.node].outputs[ref.index]; }
@@ -48,7 +49,7 @@ struct Graph {
   // Parses graph JSON. Returns an error for any text that ToText cannot have written: bad references, order, counts,
   // types, shapes or devices.
   static Result<Graph> Parse(std::string_view text);
-  Status Check() const;  // the checks of Parse that do not concern the text
+  Status Check() const;  // makes the checks of Parse that do not concern the text
   bool operator==(const Graph&) const = default;
 };
 

@@ -25,7 +25,8 @@ GraphExecutor::PreparedKey GraphExecutor::PreparedKeyOf(const Step& step) const 
 Status GraphExecutor::ReservePrepared(const DevicePtr& device, int64_t bytes) {
   PreparedMemory& memory = prepared_memory_[device.get()];
   if (bytes <= memory.free) return {};
-  // Kernels that are replaced one by one share a large block, so that their buffers also lie in huge pages.
+  // Without ReplaceKernel, all buffers of a device lie in one block, with huge pages if it is large. Kernels of
+  // ReplaceKernel come one by one; cutting their buffers from large blocks also gives them huge pages.
   constexpr int64_t kReplaceableBlock = int64_t{8} << 20;
   int64_t size = options_.replaceable ? std::max(bytes, kReplaceableBlock) : bytes;
   memory.block = TRY_NOTE(device->Allocate(size), "for prepared constants");
@@ -70,7 +71,7 @@ void GraphExecutor::FillArgs(Step& step) {
 // Prepares the constants of each step and fills in the step's arguments. Frees each parameter as soon as no later
 // preparation and no run reads it.
 Status GraphExecutor::PrepareSteps() {
-  std::vector<int64_t> prepares(root_.size(), 0);  // parameter -> number of preparations that have yet to read it
+  std::vector<int64_t> prepares(root_.size(), 0);  // root -> number of preparations that have not read it yet
   std::vector<bool> runs(root_.size(), false);     // root -> true if runs read it
   for (GraphRef head : graph_.heads) runs[root_[EntryOf(head)]] = true;
   std::map<Device*, int64_t> bytes;  // by device: size of the block for all of its prepared buffers

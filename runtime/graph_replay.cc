@@ -1,6 +1,6 @@
 // Command graphs of a GraphExecutor. Consecutive steps on one device are recorded once; later runs give the recording
-// to the device as one command. Without that, the host spends a few microseconds on each launch, which is longer than
-// many kernels run on a GPU.
+// to the device as one command. A launch of its own costs the host a few microseconds, which is more than the run time
+// of many kernels on a GPU.
 #include "runtime/graph_executor.h"
 
 namespace autotune {
@@ -10,7 +10,8 @@ Status GraphExecutor::RunSteps(size_t begin, size_t end) {
   return {};
 }
 
-// Records the steps. They must have run before, so that their code is loaded and errors of single steps were reported.
+// Records each maximal sequence of two or more steps on one device other than the host. All steps must have run before:
+// code cannot be loaded during a capture, and errors of single steps must have been reported.
 Status GraphExecutor::RecordReplays() {
   auto stays = [&](size_t i, const Device* device) {
     const Step& step = steps_[i];

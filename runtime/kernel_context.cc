@@ -30,7 +30,7 @@ void* ScratchStack::AllocateSlow(uint64_t bytes) {
     resume_[current_] = top_;
     size = std::max(size, blocks_[current_].bytes * 2);
     if (current_ + 1 < num_blocks_ && blocks_[current_ + 1].bytes < bytes) {
-      // The blocks above are free, but the next one is too small for this request: free them.
+      // The blocks after the current one are unused, but the next one is too small for this request: release them all.
       for (int i = current_ + 1; i < num_blocks_; ++i) blocks_[i] = {};
       num_blocks_ = current_ + 1;
     }
@@ -38,7 +38,7 @@ void* ScratchStack::AllocateSlow(uint64_t bytes) {
   int next = current_ + 1;
   if (next == num_blocks_) {
     if (next == kMaxBlocks) return nullptr;
-    // Round large blocks up to whole huge pages, which save TLB misses, since kernels read packed operands repeatedly.
+    // Round large blocks up to whole huge pages. They save TLB misses when kernels read packed operands repeatedly.
     constexpr uint64_t kHugePage = uint64_t{2} << 20;
     if (size >= kHugePage / 4) size = AlignUp(size, kHugePage);
     std::shared_ptr<void> memory = AllocateAligned(static_cast<int64_t>(size));

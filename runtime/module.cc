@@ -38,7 +38,7 @@ class CpuKernel final : public BoundKernel {
 struct Library : ModuleNode {
   std::shared_ptr<const Artifact> artifact;
   std::shared_ptr<KernelContext> context;
-  std::mutex mutex;  // of calls
+  std::mutex mutex;  // held during calls of kernels, which share `context`
 
   std::string_view TypeKey() const override { return kLibraryType; }
 

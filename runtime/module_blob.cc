@@ -33,8 +33,8 @@ Result<Module> RestoreModule(std::string_view key, const std::shared_ptr<ByteRea
   return module;
 }
 
-// Reads the import tree and gives each module its imports. A module must come before the modules that it imports, as in
-// any depth-first order, so there are no cycles.
+// Reads the import tree and gives each module its imports. In a depth-first order a module comes before the modules
+// that it imports. Any other order is an error, so there are no cycles.
 Status RestoreImports(ByteReader& in, const std::vector<Module>& modules) {
   auto rows = TRY(in.Numbers<uint64_t>()), children = TRY(in.Numbers<uint64_t>());
   if (rows.size() != modules.size() + 1 || rows.front() != 0 || rows.back() != children.size()) {
@@ -58,8 +58,8 @@ Status RestoreImports(ByteReader& in, const std::vector<Module>& modules) {
   return {};
 }
 
-// Returns the number of bytes from `symbol` on that the file really maps, at most `size`, in case the symbol table is
-// damaged.
+// Returns how many of the `size` bytes at `symbol` lie in the mapped file. They are fewer than `size` if the symbol
+// table is damaged.
 size_t MappedBytes(const char* symbol, size_t size) {
   struct Search {
     uintptr_t at;
@@ -110,7 +110,7 @@ Status WriteModuleBlob(const Module& root, ByteWriter& out) {
 
 Result<Module> ParseModuleBlob(std::string_view blob, const Module& library) {
   auto in = std::make_shared<ByteReader>(blob, "module blob");
-  // Each blob has at least the length of its key, a u64.
+  // A blob has at least 8 bytes: the length of its key.
   const uint64_t count = TRY(in->Count(sizeof(uint64_t)));
   if (count > kMaxModules + 1) return Err("module blob: ", count, " parts; ", kMaxModules, " modules are the most");
   std::vector<Module> modules;
@@ -136,8 +136,7 @@ Result<Module> LoadModule(std::shared_ptr<const Artifact> artifact, std::shared_
   Module library = MakeLibraryModule(artifact, std::move(context));
   auto* symbol = static_cast<const char*>(artifact->Symbol(kModuleBlobSymbol));
   if (!symbol) return library;
-  // The stated length may be damaged, so the symbol's size limits the reads, and the mapped file limits the symbol's
-  // size.
+  // The length in the blob may be damaged, so reads stop at the end of the symbol and of the mapped file.
   Dl_info info{};
   const ElfW(Sym)* entry = nullptr;
   if (!dladdr1(symbol, &info, reinterpret_cast<void**>(const_cast<ElfW(Sym)**>(&entry)), RTLD_DL_SYMENT) || !entry) {

@@ -12,7 +12,7 @@ namespace autotune {
 Result<Tensor> ParseNpy(std::string_view bytes);
 Result<Tensor> ReadNpy(const std::string& path);
 
-Result<std::string> NpyBytes(const Tensor& tensor);  // an error for bf16, which the format does not know
+Result<std::string> NpyBytes(const Tensor& tensor);  // returns an error for bf16, which NumPy does not have
 Status WriteNpy(const std::string& path, const Tensor& tensor);
 
 }  // namespace autotune

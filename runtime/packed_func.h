@@ -1,4 +1,4 @@
-// PackedFunc: a type-erased function on Values. Languages, processes and modules call each other by PackedFuncs without
+// PackedFunc: a type-erased function on Values. Modules and other languages call each other by PackedFuncs without
 // sharing C++ types. Values and functions are cheap handles and may be copied on any thread. Each function decides
 // whether calls may run concurrently. Kernels have another interface, the ABI of runtime/abi.h.
 #pragma once

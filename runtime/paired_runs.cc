@@ -9,7 +9,7 @@
 namespace autotune {
 namespace {
 
-constexpr int kMaxRunsPerVisit = 64;
+constexpr int kMaxRunsPerVisit = 64;  // timed runs
 
 Result<double> TimeOnce(const std::function<Status()>& run) {
   const double begin = SteadySeconds();

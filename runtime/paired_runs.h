@@ -1,6 +1,7 @@
 // Paired runs: measures which of two programs is faster, and by how much. The programs alternate, so that both meet the
-// same states of the machine. Each pair gives one ratio; the result is the median of the ratios with its interval. Runs
-// on the calling thread; callers hold the host's lock. Does not decide whether a difference matters.
+// same states of the machine. Each pair gives the ratio of their times; the result is the median of the ratios with its
+// confidence interval. Runs on the calling thread. The caller must hold the host's lock (support/host_lock.h), and
+// decides whether the difference matters.
 #pragma once
 #include <functional>
 #include <vector>
@@ -12,9 +13,9 @@ namespace autotune {
 
 struct PairedOptions {
   double half_width = 0.005;    // half the width of the ratio's interval at which the measurement ends
-  double max_seconds = 10;      // no pair begins later than this
-  int min_pairs = 10;           // measured even beyond max_seconds; an interval needs six
-  double visit_seconds = 2e-3;  // duration of one program's turn
+  double max_seconds = 10;      // time after which no further pair begins, once there are min_pairs
+  int min_pairs = 10;           // least number of pairs; an interval needs six
+  double visit_seconds = 2e-3;  // duration of one program's turn (a visit)
 };
 
 struct PairedTimes {

@@ -41,7 +41,7 @@ Result<StoredTensor> ReadStored(ByteReader& in) {
   if (TRY(in.Number<uint64_t>()) != kTensorMagic) return Err("a tensor does not begin with its magic number");
   if (TRY(in.Number<uint64_t>()) != kReserved) return Err("a tensor's reserved number is not 0");
   auto device = TRY(in.Number<int32_t>());
-  TRY(in.Number<int32_t>());  // device id: of no concern to a copy
+  TRY(in.Number<int32_t>());  // device id, which is not used
   if (device != kDLCPU) return Err("a tensor of device type ", device, "; stored tensors are the CPU's (1)");
   auto rank = TRY(in.Number<int32_t>());
   StoredTensor stored;

@@ -1,5 +1,5 @@
-// Seals: a hash of a library's file, appended after the last byte that the dynamic loader maps. A damaged file is then
-// refused, instead of crashing in damaged code. Stateless, thread-safe.
+// Seals: a seal is a hash of a library's file, appended to the file, where the dynamic loader ignores it. With it, a
+// damaged file is refused, instead of crashing in damaged code. Stateless, thread-safe.
 #pragma once
 #include <string>
 #include <string_view>

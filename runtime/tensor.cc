@@ -73,7 +73,8 @@ std::string DataTypeText(DLDataType type) {
 std::string ShapeText(const std::vector<int64_t>& shape) { return "[" + Joined(shape) + "]"; }
 
 Result<int64_t> ShapeBytes(const std::vector<int64_t>& shape, DLDataType type) {
-  // Look for zero extents first, so that the overflow check does not depend on the order of dimensions.
+  // Handle zero extents first. Otherwise a large extent before a zero could overflow, and the same extent after it
+  // could not.
   bool empty = false;
   for (int64_t extent : shape) {
     if (extent < 0) return Err("shape ", ShapeText(shape), " has a negative dimension");

@@ -52,16 +52,16 @@ class Tensor {
   // Makes a tensor in the memory of `device`, which must not be the host. `data` is an address of that device.
   static Result<Tensor> OnDevice(DevicePtr device, void* data, std::vector<int64_t> shape, DLDataType type,
                                  std::shared_ptr<void> keep_alive);
-  // Takes over a DLPack tensor and calls its deleter when done, also after an error. A compact, row-major tensor in the
-  // host's memory is not copied; any other tensor in the host's memory is. A tensor of another device must be compact;
-  // its device is opened through the registry (runtime/device.h).
+  // Takes over a DLPack tensor and calls its deleter when done, also after an error. A tensor in the host's memory is
+  // copied unless it is compact and row-major. A tensor of another device must be compact and row-major; its device is
+  // opened through the registry (runtime/device.h).
   static Result<Tensor> FromDLPack(DLManagedTensor* managed);
   // Returns a DLPack handle that shares the data. The receiver must call its deleter.
   DLManagedTensor* ToDLPack() const;
 
   bool defined() const { return node_ != nullptr; }
   Device* device() const { return node_->device.get(); }  // device that has the memory; null: the host
-  void* data() const { return node_->dl.data; }           // address of that device
+  void* data() const { return node_->dl.data; }           // address in the memory of device()
   template <class T>
   T* Data() const {  // only for a tensor in the host's memory
     CHECK(!node_->device) << "the host cannot read a tensor of another device";

@@ -61,8 +61,8 @@ void KeepOn(std::thread& thread, const std::vector<int>& cpus) {
 // take CPUs from them. Never dereferenced.
 std::atomic<const ThreadPool*> last_forked{nullptr};
 
-// The fields of a ticket (ThreadPool::ticket_). It counts units of tasks. A unit is one task; it is several tasks only
-// if there are more than kMaxUnits tasks.
+// The fields of a ticket (ThreadPool::ticket_), which counts tasks in units. A unit is one task, or several if a region
+// has more than kMaxUnits tasks.
 constexpr int kUnitBits = 16;
 constexpr uint32_t kMaxUnits = (1u << kUnitBits) - 1;
 uint32_t FrontOf(uint64_t ticket) { return static_cast<uint32_t>(ticket >> kUnitBits) & kMaxUnits; }
@@ -86,8 +86,8 @@ ThreadPool::ThreadPool(ThreadPoolOptions options) {
   if (!options.pin && !oversubscribed) cpus_ = std::move(cpus);
 }
 
-// Forbids the workers to run on the caller's CPU. A sleeping worker wakes on its previous CPU. If the caller runs there
-// by now, the worker would wait for milliseconds until the kernel balances the load.
+// Forbids the workers to run on the caller's CPU. A sleeping worker wakes on the CPU on which it ran before. If the
+// caller runs there now, the worker would wait for milliseconds, until the operating system moves it.
 void ThreadPool::LeaveCallersCpu() {
   const int cpu = sched_getcpu();
   if (cpus_.size() < 2 || cpu < 0 || cpu == callers_cpu_) return;
@@ -112,8 +112,8 @@ bool ThreadPool::RunSomeTasks(int thread) {
     Body body = body_.load(std::memory_order_relaxed);
     void* closure = closure_.load(std::memory_order_relaxed);
     int32_t num_tasks = num_tasks_.load(std::memory_order_relaxed);
-    // Chunks shrink with the number of tasks left. Large chunks at the begin make few accesses to the shared cache
-    // line; small chunks at the end balance the threads.
+    // Chunks shrink with the number of units left: large chunks first, for few accesses to the shared cache line, and
+    // small chunks at the end, to balance the threads.
     uint32_t take = std::max<uint32_t>(1, left / (2 * static_cast<uint32_t>(num_threads())));
     uint64_t rest = thread == 0 ? ticket + (uint64_t{take} << kUnitBits) : ticket - take;
     if (!ticket_.compare_exchange_weak(ticket, rest, std::memory_order_acq_rel, std::memory_order_acquire)) continue;
@@ -158,8 +158,8 @@ int32_t ThreadPool::Run(int32_t num_tasks, Body body, void* closure) {
   }
   RunSomeTasks(0);
   auto finished = [this] { return pending_.load(std::memory_order_acquire) == 0; };
-  // Some tasks are still running. If the caller slept now, its wake-up would add to the time of the region. So it spins
-  // first, and then yields the CPU repeatedly, before it sleeps.
+  // Other threads may still run tasks. If the caller slept at once, its wake-up would add to the time of the region. So
+  // it first spins, then yields the CPU repeatedly, and only then sleeps.
   if (!SpinUntil(spin_nanoseconds_, finished) && !SpinUntil(10 * spin_nanoseconds_, finished, [] { sched_yield(); })) {
     caller_sleeps_.store(true);
     while (int32_t pending = pending_.load()) FutexWait(pending_, pending);

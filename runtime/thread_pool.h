@@ -1,7 +1,8 @@
-// ThreadPool: fork-join parallelism for kernels. A fork and join takes a few microseconds. Idle workers spin briefly
-// and then sleep, so that a pool that is not in use costs nothing. If a process has several pools, only the workers of
-// the pool that forked last spin. The calling thread runs tasks, too. One caller at a time. There are no futures, and
-// regions do not nest.
+// ThreadPool: fork-join parallelism for kernels. One call of Run is a region: all threads run its tasks, and the call
+// returns when all tasks are done. This takes a few microseconds besides the tasks. Idle workers spin briefly and then
+// sleep, so that an unused pool takes no CPU time. If a process has several pools, only the workers of the pool that
+// forked last spin. The calling thread runs tasks, too. One caller at a time. There are no futures, and regions do not
+// nest.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -30,10 +31,10 @@ class ThreadPool {
 
   int num_threads() const { return static_cast<int>(workers_.size()) + 1; }
 
-  // Runs tasks 0..num_tasks-1. Free threads take chunks of shrinking size: the caller takes the first tasks, the
-  // workers the last ones. So on two cores, each core gets the same part of the data in every region, and its cache
-  // holds that part. Returns when all tasks are done, with the code of the first task that failed. Must not be called
-  // from inside a body.
+  // Runs tasks 0..num_tasks-1. Free threads take chunks of shrinking size: the caller from the front, the workers from
+  // the back. So on two cores, each core gets the same part of the data in every region, and its cache holds that part.
+  // Returns when all tasks are done, with the code of the first task that failed. Must not be called from inside a
+  // body.
   int32_t Run(int32_t num_tasks, Body body, void* closure);
 
   // Like Run, for a callable f(task). Must not be called from inside a body.
@@ -53,9 +54,10 @@ class ThreadPool {
   bool RunSomeTasks(int thread);
   void LeaveCallersCpu();
 
-  // `ticket_` = region number << 32 | front << 16 | back. The units of tasks [front, back) are not handed out yet. A
-  // compare-exchange on the ticket takes a chunk. The region number never repeats, so a successful exchange proves that
-  // the fields below, read before it, belong to that region. The fields are written only while no task is left.
+  // `ticket_` = region number << 32 | front << 16 | back. Tasks are handed out in units (thread_pool.cc); the units
+  // [front, back) are still to be handed out. A compare-exchange on the ticket takes a chunk of them. The region number
+  // never repeats, so a successful exchange proves that the fields below, read before it, belong to that region. The
+  // fields are written only while no task is left.
   alignas(64) std::atomic<uint64_t> ticket_{0};
   std::atomic<Body> body_{nullptr};
   std::atomic<void*> closure_{nullptr};
@@ -67,7 +69,7 @@ class ThreadPool {
   std::atomic<int32_t> wakeups_{0};  // sleeping workers wait until this word changes
   std::atomic<bool> stop_{false};
   int64_t spin_nanoseconds_ = 0;
-  std::vector<int> cpus_;  // CPUs of workers that are not pinned; empty if they are, or if threads outnumber CPUs
+  std::vector<int> cpus_;  // CPUs of unpinned workers; empty if workers are pinned or there are more threads than CPUs
   int callers_cpu_ = -1;   // CPU that the last call of LeaveCallersCpu forbade to workers
   std::vector<std::thread> workers_;
 };

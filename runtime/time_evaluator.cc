@@ -21,11 +21,11 @@ namespace {
 
 constexpr int64_t kMaxCopies = 4096;
 constexpr int64_t kMaxNumber = int64_t{1} << 32;
-constexpr double kHopeless = 8;            // a cold first call may take this many times longer than a warm one
-constexpr double kLongestInterrupt = 0.1;  // seconds; a busy machine may preempt a thread this long
+constexpr double kHopeless = 8;            // greatest ratio of the times of a cold first call and a warm call
+constexpr double kLongestInterrupt = 0.1;  // seconds; longest preemption of a thread on a busy machine
 constexpr double kLongEnough = 0.8;        // fraction of min_repeat_seconds that a repeat must last to count
 
-// Copies bytes. On CPUs with streaming stores, the copy does not stay in a cache.
+// Copies bytes. On x86-64 it uses streaming stores, so that the copy is not in a cache afterwards.
 #if defined(__x86_64__)
 constexpr bool kCopiesAreCold = true;
 void CopyCold(char* to, const char* from, int64_t bytes) {
@@ -50,13 +50,14 @@ int64_t Calls(double seconds, double per_call) {
 
 namespace {
 
-// Decides whether to give up on a slow kernel. A burst slower than the cutoff may have met an interrupt, so giving up
-// takes two slow bursts, or one that is slower than an interrupt explains. After one fast burst the measurement always
-// goes on.
+// Decides whether to give up on a slow kernel. A burst that is slower than the cutoff may have met an interrupt. So the
+// kernel is given up after two slow bursts, or after one that is slower than an interrupt explains. After one fast
+// burst the measurement always goes on.
 class Cutoff {
  public:
   explicit Cutoff(double seconds) : seconds_(seconds) {}
-  // Records a burst of `count` calls. The burst is slow if a call takes longer than `tolerance` times the cutoff.
+  // Records a burst of `count` calls of `per_call` seconds. The burst is slow if a call takes longer than `tolerance`
+  // times the cutoff.
   void See(double per_call, int64_t count, double tolerance = 1) {
     if (seconds_ <= 0 || fast_enough_) return;
     if (per_call <= tolerance * seconds_) {
@@ -189,7 +190,7 @@ Result<Timing> TimeKernel(const Kernel& kernel, KernelContext& context, std::spa
 
   struct Weight {
     size_t arg;
-    int64_t bytes, offset;  // size, and place within a copy
+    int64_t bytes, offset;  // size, and offset within a copy
   };
   std::vector<Weight> weights;
   int64_t copy_bytes = 0, activation_bytes = 0;

@@ -1,7 +1,7 @@
 // Time evaluator: measures how long one call of a kernel takes. As in a network, weights are not in the caches and
 // activations are. It makes a warm-up call, chooses the number of calls per repeat by their duration, and stops early
-// for candidates much slower than the cutoff. One measurement at a time per CopyArena and KernelContext. It returns all
-// times and does not judge them.
+// for kernels that are slower than the cutoff. One measurement at a time per CopyArena and KernelContext. It returns
+// the times of all repeats and does not judge them.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -19,13 +19,15 @@ namespace autotune {
 struct TimeOptions {
   int64_t number = 1;  // least number of calls per repeat
   int64_t repeats = 1;
-  // The largest number of repeats. More than `repeats` repeats are made while the two fastest differ by more than
-  // kAgreement: then at most one repeat was undisturbed, and one time alone is not trusted. Values up to `repeats` have
-  // no effect.
+  // The largest number of repeats. After `repeats` repeats, further ones are made while the two fastest differ by more
+  // than kAgreement: then at most one of them was undisturbed, and one time alone is not trusted. Values up to
+  // `repeats` have no effect.
   int64_t max_repeats = 0;
-  double min_repeat_seconds = 0;  // `number` grows until a repeat lasts this long
-  double cutoff_seconds = 0;      // per call; two slower bursts and no faster one end the measurement; 0: no cutoff
-  double max_seconds = 0;         // time after which no further repeat begins; 0: no limit
+  double min_repeat_seconds = 0;  // least duration of a repeat; the number of calls grows until it is reached
+  // Time per call above which a kernel is not worth measuring. Two bursts of calls that are slower end the measurement,
+  // unless one was faster. 0: no cutoff.
+  double cutoff_seconds = 0;
+  double max_seconds = 0;  // time after which no further repeat begins; 0: no limit
   AUTOTUNE_FIELDS(number, repeats, max_repeats, min_repeat_seconds, cutoff_seconds, max_seconds)
 
   static constexpr double kAgreement = 0.02;  // fraction of the fastest time
@@ -62,11 +64,11 @@ int64_t LastLevelCacheBytes();
 
 struct KernelTimeOptions {
   TimeOptions time;
-  // Bytes that the network accesses between two calls of this kernel: its constants and activations. Calls rotate among
-  // so many copies of the weights that the copies and the kernel's activations take about as many bytes (but the copies
-  // at most CopyArena::kMaxBytes). So each call finds its weights in the same cache level as in the network. 0: one
-  // copy, so the weights stay in the caches. -1: copies of twice the last-level cache, so that no cache holds the next
-  // copy.
+  // Bytes that the network accesses between two calls of this kernel: the network's constants and activations. Calls
+  // rotate among copies of the kernel's weights. The copies and the kernel's activations take about cold_bytes (the
+  // copies at most CopyArena::kMaxBytes). So each call finds its weights in the same cache level as in the network.
+  // 0: one copy, so the weights stay in the caches. -1: copies of twice the last-level cache, so that no cache holds
+  // the next copy.
   int64_t cold_bytes = -1;
 };
 

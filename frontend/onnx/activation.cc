@@ -13,8 +13,8 @@ Status ImportActivation(ImportContext& c) {
   return c.Bind(TRY(c.Apply(op, TRY(c.Tensor(0)))));
 }
 
-// Max and min return NaN if their second operand is NaN. So the constant is the first operand, and a NaN of x stays
-// NaN.
+// Return max(x, 0) and min(x, 0). The graph's max and min return NaN if their second operand is NaN. So the constant is
+// the first operand, and NaN elements of x stay NaN.
 Result<ValueId> Positive(ImportContext& c, ValueId x) { return c.ApplyToNumber(Op::kMax, 0, x); }
 Result<ValueId> Negative(ImportContext& c, ValueId x) { return c.ApplyToNumber(Op::kMin, 0, x); }
 
@@ -170,8 +170,8 @@ Status ImportShrink(ImportContext& c) {
 std::optional<RecurrentActivation> FindRecurrentActivation(const std::string& name) {
   using A = RecurrentActivation;
   using C = ImportContext;
-  // ONNX has no default numbers for Affine and ScaledTanh. Those in this table make Affine the identity and ScaledTanh
-  // tanh.
+  // ONNX has no default parameters for Affine and ScaledTanh. With those of this table, Affine is the identity and
+  // ScaledTanh is tanh.
   static const std::vector<A> all = {
       {"relu", 0, 0, 0, [](C& c, const A&, ValueId x) { return Positive(c, x); }},
       {"tanh", 0, 0, 0, [](C& c, const A&, ValueId x) { return c.Apply(Op::kTanh, x); }},

@@ -40,8 +40,9 @@ Result<ValueId> FirstKeys(ImportContext& c, ValueId limits, int64_t keys) {
 
 namespace {
 
-// The layout in which the scores [B, H, S, T] are computed. The query heads that share keys get a dimension of their
-// own, along which the keys broadcast. With a single query, these heads are the rows of one product instead.
+// The layout in which the scores [B, H, S, T] are computed. If `group` > 1 query heads share keys, the layout is
+// [B, H / group, group, S, T], so that the keys broadcast along the group. With a single query it is
+// [B, H / group, group, T]: the heads of a group are the rows of one product.
 struct ScoreLayout {
   int64_t batch = 0, heads = 0, group = 1, queries = 0, keys = 0;
 
@@ -79,14 +80,14 @@ Result<ValueId> InLayout(ImportContext& c, const ScoreLayout& layout, ValueId ma
 
 struct VisibleKeys {
   std::optional<ValueId> keep;       // bools that broadcast to [B, H, S, T]; absent: all keys are visible
-  bool every_query_sees_one = true;  // by the positions, every query sees at least one key
+  bool every_query_sees_one = true;  // false if the positions may hide all keys from a query
 };
 
 // Returns the keys t that query s sees: s + offset - left <= t <= s + offset + right.
 Result<VisibleKeys> KeysInSight(ImportContext& c, const Positions& p, int64_t queries, int64_t keys) {
   VisibleKeys w;
   auto side = [&](int64_t shift, bool lowest) -> Status {
-    // A condition is left out if it holds for the query where it is strictest, and so for all queries.
+    // Leave the condition out if it holds for the query for which it is strictest, and so for all queries.
     if (!p.offsets && (lowest ? queries - 1 + p.offset + shift <= 0 : p.offset + shift >= keys - 1)) return {};
     if (p.offsets || (lowest ? queries - 1 + p.offset + shift >= keys : p.offset + shift < 0))
       w.every_query_sees_one = false;
@@ -97,7 +98,7 @@ Result<VisibleKeys> KeysInSight(ImportContext& c, const Positions& p, int64_t qu
     w.keep = TRY(Combine(c, Op::kAnd, w.keep, inside));
     return {};
   };
-  // Clamp the distances, so that the sums fit 32 bits. No position is larger.
+  // Clamp the distances, so that sums of them and positions fit 32 bits. No position exceeds the clamped distance.
   const int64_t far = std::numeric_limits<int32_t>::max() / 4;
   if (p.right) TRY(side(std::min(*p.right, far), false));
   if (p.left) TRY(side(-std::min(*p.left, far), true));
@@ -177,7 +178,7 @@ struct Output {
 
 struct OnnxAttention {
   AttentionParts parts;
-  bool merged = false;  // the heads of a token lie in one dimension
+  bool merged = false;  // true: the operands have rank 3, with the heads of a token in one dimension
   ValueId present_key = 0, present_value = 0;
 };
 

@@ -7,12 +7,13 @@
 
 namespace autotune::onnx_import {
 
-// Limits the keys that a query may see by their positions. A query's position is its index plus an offset, the number
-// of keys before the first query. The offset is known at import or depends on the batch index.
+// Limits the keys that a query may see by their positions. The position of a key is its index. The position of a query
+// is its index plus an offset, the number of keys before the first query. The offset is known at import, or is one
+// number for each batch entry.
 struct Positions {
   int64_t offset = 0;
   std::optional<ValueId> offsets;      // i32 [B, 1, 1, 1]; replaces `offset`
-  std::optional<int64_t> left, right;  // number of visible keys before and after the own position; absent: all
+  std::optional<int64_t> left, right;  // number of visible keys before and after the query's position; absent: all
 };
 
 struct AttentionParts {
@@ -39,14 +40,14 @@ Result<AttentionValues> Attend(ImportContext& context, const AttentionParts& par
 Result<ValueId> SplitHeads(ImportContext& context, ValueId x, int64_t heads);
 Result<ValueId> MergeHeads(ImportContext& context, ValueId x);
 
-// Returns a op b; if only one operand is given, that one; if none is given, nothing.
+// Returns the result of `op` on a and b. Returns the only operand if one is absent, and nothing if both are.
 Result<std::optional<ValueId>> Combine(ImportContext& context, Op op, std::optional<ValueId> a,
                                        std::optional<ValueId> b);
 
 // Returns a constant of the i32 numbers first, first + 1, .... At most one dimension of `shape` may exceed 1.
 Result<ValueId> Counting(ImportContext& context, Shape shape, int64_t first = 0);
 
-// Returns bools [B, 1, 1, keys]: whether a key's index is less than its batch entry of `limits`, integers [B].
+// Returns bools [B, 1, 1, keys] that are true for the first limits[b] keys of batch entry b. `limits` are integers [B].
 Result<ValueId> FirstKeys(ImportContext& context, ValueId limits, int64_t keys);
 
 }  // namespace autotune::onnx_import

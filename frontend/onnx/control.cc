@@ -7,7 +7,7 @@
 namespace autotune::onnx_import {
 namespace {
 
-constexpr int64_t kMostIterations = 1000;  // limit of unrolling, since each iteration has kernels of its own
+constexpr int64_t kMostIterations = 1000;  // limit of unrolling, since each iteration adds nodes to the network
 
 TensorValue ScalarBool(bool value) { return TensorValue::FromNumbers(DType::Bool(), {}, {value ? 1.0 : 0.0}); }
 
@@ -77,7 +77,7 @@ struct LoopState {
   }
 };
 
-// Returns the scan output of a loop without iterations: an empty tensor of the type that an iteration would give.
+// Returns the scan output of a loop without iterations: an empty tensor of the element's type, stacked along `axis`.
 Result<Operand> NoIterations(ImportContext& c, const Operand& element, int64_t axis) {
   TensorSpec spec = c.SpecOf(element);
   axis = TRY(NormalizeAxis(axis, spec.rank() + 1));
@@ -117,7 +117,7 @@ Status ImportLoop(ImportContext& c) {
   const LoopNode loop = TRY(ReadLoop(c));
   LoopState state;
   for (size_t i = 2; i < c.node().inputs.size(); ++i) state.carried.push_back(TRY(c.Input(i)));
-  const size_t fixed = 1 + state.carried.size();  // the condition first
+  const size_t fixed = 1 + state.carried.size();  // number of the body's outputs before the scan outputs
   if (loop.body->outputs.size() < fixed)
     return Err("its subgraph gives ", loop.body->outputs.size(), " outputs; expected are ", fixed, " or more");
   state.scans.resize(loop.body->outputs.size() - fixed);

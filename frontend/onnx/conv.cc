@@ -111,8 +111,8 @@ namespace {
 
 Status ImportConv(ImportContext& c) { return c.Bind(TRY(ConvValue(c))); }
 
-// Imports ConvTranspose, the gradient of a convolution: spreads the input out by the strides, and convolves it with the
-// mirrored weight.
+// Imports ConvTranspose, the gradient of a convolution. Inserts stride - 1 zeros between the pixels of the input, and
+// convolves the result with the mirrored weight.
 Status ImportConvTranspose(ImportContext& c) {
   ValueId x = TRY(c.Tensor(0)), w = TRY(c.Tensor(1));
   Shape xs = c.ShapeOfValue(x), ws = c.ShapeOfValue(w);

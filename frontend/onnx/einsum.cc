@@ -89,7 +89,7 @@ class Contraction {
   }
 
  private:
-  // Takes the diagonal of dimensions that share a label, and leaves out dimensions of extent 1 that broadcast.
+  // Takes the diagonal of dimensions with the same label. Removes dimensions of extent 1 that broadcast to others.
   Status Prepare(Operand& operand) {
     for (size_t i = 0; i < operand.labels.size();) {
       const size_t j = i + 1 + PlaceOf(Labels(operand.labels.begin() + i + 1, operand.labels.end()), operand.labels[i]);
@@ -141,6 +141,7 @@ class Contraction {
     return {};
   }
 
+  // Returns true if the output or an operand other than a and b has the label.
   bool NeededBeside(int label, size_t a, size_t b) const {
     if (Holds(output_, label)) return true;
     for (size_t i = 0; i < operands_.size(); ++i) {
@@ -184,8 +185,8 @@ class Contraction {
     return n;
   }
 
-  // The labels of a pair of operands. Both have those of `batch`, which stay, and of `sums`, which are summed up. Only
-  // one operand has those of `left` or `right`.
+  // The labels of a pair of operands a and b. Both operands have the labels `batch`, which stay, and the labels `sums`,
+  // which are summed up. Only a has the labels `left`, only b the labels `right`.
   struct Roles {
     Labels batch, sums, left, right;
   };
@@ -252,7 +253,7 @@ class Contraction {
     return out;
   }
 
-  // Puts the dimensions into the order of the output. Adds dimensions of extent 1 that Prepare left out of all
+  // Puts the dimensions into the order of the output. Adds the dimensions of extent 1 that Prepare removed from all
   // operands.
   Result<ValueId> Finish(const Operand& operand) {
     Labels order;

@@ -14,7 +14,7 @@ using graph::Op;
 
 namespace {
 
-constexpr double kMostExact = 0x1p53;  // limit of exact integers, since the interpreter's arrays hold doubles
+constexpr double kMostExact = 0x1p53;  // limit of exact integers in doubles, which the interpreter's arrays hold
 
 bool HoldsNumbers(DType type) { return type.IsInt() || type.IsBool() || (type.IsFloat() && type.bits >= 32); }
 

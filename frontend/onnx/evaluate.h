@@ -1,6 +1,6 @@
 // Evaluates values that depend on constants alone, such as the shapes, axes, conditions and masks that exported models
-// compute. It makes the same kernels as for any other node and interprets them, so the importer has no arithmetic of
-// its own. Meant for few elements: the graph pass fold_constants compiles kernels for large constants. Internal to
+// compute. It makes the same programs as for any other node and interprets them (ir/interp.h), so both compute alike.
+// Meant for few elements: the graph pass fold_constants compiles kernels for large constants. Internal to
 // frontend/onnx.
 #pragma once
 #include <map>
@@ -17,8 +17,8 @@ class ConstantValues {
   explicit ConstantValues(const graph::Graph& graph) : graph_(graph) {}
 
   // Returns the result of one operator on operands that fit it. Returns nothing if the result has no elements, needs
-  // integers beyond 2^53 or 16-bit floats, or is undefined (a division by 0); if the operator has no program; or if the
-  // work of all calls together would exceed a second or two.
+  // integers beyond 2^53 or 16-bit floats, or is undefined (a division by 0). Also returns nothing if the operator has
+  // no program, or if the work of all calls together would exceed a second or two.
   std::optional<graph::TensorValue> Evaluate(graph::Op op, const graph::Attrs& attrs,
                                              const std::vector<graph::TensorValue>& operands);
   // Returns the value of `v`, or null if it depends on an input or if Evaluate has no result for it. The pointer stays
@@ -26,8 +26,8 @@ class ConstantValues {
   const graph::TensorValue* Find(graph::ValueId v);
 
  private:
-  // Returns the nodes that `v` needs and whose values are not known yet, in the graph's order. Returns nothing if one
-  // of them depends on an input, or if they have more elements than may be computed.
+  // Returns the nodes that `v` depends on and whose values are not known yet, in the graph's order. Returns nothing if
+  // one of them depends on an input, or if their operands and results have more elements than the budget allows.
   std::optional<std::vector<int32_t>> NodesBehind(graph::ValueId v) const;
 
   const graph::Graph& graph_;

@@ -1,5 +1,5 @@
-// Reads tensors that an ONNX model stores in other files of its folder, as models above protobuf's limit of 2 GiB must.
-// Internal to frontend/onnx; stateless, thread-safe.
+// Reads tensors that an ONNX model stores in other files of its folder. Models above protobuf's limit of 2 GiB must do
+// so. Internal to frontend/onnx; stateless, thread-safe.
 #pragma once
 #include <map>
 #include <string>
@@ -9,9 +9,9 @@
 
 namespace autotune::onnx_import {
 
-// Reads a tensor's bytes. `entries` are the model's statements where they lie: location, and perhaps offset and length.
+// Reads a tensor's bytes. `entries` is the model's description of their place: location, and perhaps offset and length.
 // The location must be a regular file below `folder`, the model's folder: absolute paths, ".." and links out of the
-// folder are refused. An empty `folder` means that the model has none, and is an error.
+// folder are refused. An empty `folder` (a model that comes without one) is an error.
 Result<graph::SharedBytes> ReadExternalData(const std::string& folder,
                                             const std::map<std::string, std::string>& entries,
                                             const graph::TensorSpec& spec);

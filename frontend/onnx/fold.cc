@@ -1,4 +1,5 @@
-// Computes element-wise arithmetic of short integer and bool constants at import. Exported models compute shapes so.
+// Computes element-wise arithmetic of short integer and bool constants at import, by which exported models compute
+// shapes.
 #include <limits>
 
 #include "frontend/onnx/importer.h"
@@ -6,7 +7,7 @@
 namespace autotune::onnx_import {
 namespace {
 
-constexpr int64_t kMostElements = 1024;
+constexpr int64_t kMostElements = 1024;  // of a constant
 
 bool IsFoldable(const TensorValue* value) {
   if (!value || value->spec.rank() > 1 || value->spec.NumElements() > kMostElements) return false;

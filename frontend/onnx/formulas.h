@@ -22,8 +22,8 @@ Result<Normalized> Normalize(ImportContext& context, ValueId x, const std::vecto
 // (norm_pool.cc).
 Result<Normalized> NormalizeByRoot(ImportContext& context, ValueId x, const std::vector<int64_t>& axes, double epsilon);
 
-// Import LayerNormalization over the dimensions from the attribute `axis` on. The simplified form does not subtract the
-// mean and has no bias (norm_pool.cc).
+// Import LayerNormalization, over the dimensions that begin with the attribute `axis`. The simplified form does not
+// subtract the mean and has no bias (norm_pool.cc).
 Status ImportLayerNormalization(ImportContext& context);
 Status ImportSimplifiedLayerNormalization(ImportContext& context);
 

@@ -51,7 +51,7 @@ class Importer {
       context_.Note("the file's ONNX IR version is " + std::to_string(model_.ir_version) + ", newer than " +
                     std::to_string(kNewestFormat) + ": fields that came since are ignored");
     }
-    // A model without ONNX's own operators needs no operator set for them.
+    // A model that uses only operators of other domains need not name a version of ONNX's own operator set.
     const int64_t opset = model_.opsets.count("") ? model_.opsets.at("") : 0;
     if (model_.opsets.count("") && (opset < kMinOpset || opset > kMaxOpset)) {
       std::string uses = "uses ONNX operator set " + std::to_string(opset) + "; supported are " +
@@ -120,7 +120,7 @@ class Importer {
           ValueId v = context_.builder.Input(info.name, spec);
           if (spec.NumElements() > 0) {
             scope_.tensors.insert_or_assign(info.name, Operand{v});
-          } else {  // the value of an input without elements is known
+          } else {  // an input without elements is a constant
             scope_.tensors.insert_or_assign(info.name, Operand{TensorValue{spec, SharedBytes::Copy("")}});
           }
         }
@@ -154,7 +154,7 @@ class Importer {
         if (!dim.symbol.empty() && symbols.insert(dim.symbol).second) known += (known.empty() ? "" : ", ") + dim.symbol;
       }
     }
-    // The user states the largest number of rows of a NonMaxSuppression by the name of its result.
+    // --dim with the name of the result of a NonMaxSuppression states its largest number of rows.
     for (const OnnxNode& node : model_.graph.nodes) {
       if (node.op_type == "NonMaxSuppression" && !node.outputs.empty()) symbols.insert(node.outputs[0]);
     }

@@ -1,7 +1,8 @@
-// ONNX import makes a module of a model file. Its main function has exactly the model's inputs and outputs (names,
-// order, layout). Covers operator sets 7 to 28, and those operators of older sets that have not changed since. Tensors
-// hold numbers or bools; 16-bit floats are stored as such and computed in 32 bits. Import computes shape arithmetic,
-// inlines functions, selects branches and unrolls loops; graph/pipeline.h optimizes the module. Thread-safe.
+// ONNX import makes a module of a model file. The module's main function has exactly the model's inputs and outputs
+// (names, order, layout). Covers operator sets 7 to 28, and those operators of older sets that have not changed since.
+// Tensors hold numbers or bools; 16-bit floats are stored as such and computed in 32 bits. Import computes shape
+// arithmetic, inlines functions, selects branches and unrolls loops; graph/pipeline.h optimizes the module.
+// Thread-safe.
 #pragma once
 #include <map>
 #include <string>
@@ -23,9 +24,9 @@ struct ImportFacts {
   std::vector<Tensor> inputs, outputs;
   int64_t parameters = 0, parameter_bytes = 0;  // elements and bytes of the initializers whose types are supported
   // The operators of the model's nodes, with their domains. A node of a function or subgraph is listed once for each
-  // time that it runs.
+  // call or iteration.
   std::vector<std::string> nodes;
-  // For each node of main, the index of the model's node that it comes from.
+  // For each node of main, the index in `nodes` of the model's node that it was made from.
   std::vector<int32_t> origins;
   std::vector<std::string> problems;  // why the model is refused, one line each
 };

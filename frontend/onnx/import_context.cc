@@ -75,7 +75,7 @@ Result<ValueId> ImportContext::Tensor(size_t i) {
 }
 
 Result<ValueId> ImportContext::StoredTensor(size_t i) {
-  Operand* operand = TRY(Find(i));  // comes first, since Find checks i
+  Operand* operand = TRY(Find(i));  // comes before node().inputs[i], since Find checks i
   return ToValue(*operand, node().inputs[i]);
 }
 
@@ -203,8 +203,8 @@ Result<std::vector<std::string>> ImportContext::StringList(const char* name, std
   return ReadAttr(node(), name, std::move(fallback), &OnnxAttr::strings, "a list of strings");
 }
 
-// Folds only tensors of few elements, since shape arithmetic has few. A large tensor never decides a shape, so a kernel
-// computes it.
+// Returns the result as a constant if all operands are constants of few elements, as in shape arithmetic. Large tensors
+// do not decide shapes, so kernels compute them.
 std::optional<ValueId> ImportContext::Folded(Op op, const std::vector<ValueId>& inputs, const Attrs& attrs) {
   constexpr int64_t kFew = 1024;
   std::vector<TensorValue> operands;
@@ -240,8 +240,8 @@ Result<ValueId> ImportContext::Transpose(ValueId v, std::vector<int64_t> perm) {
   return builder.Transpose(v, std::move(perm), node().name);
 }
 
-// Concatenates in several steps. A kernel has one operand for each part that it concatenates, so the steps limit the
-// number of operands. Steps of equal size share a kernel.
+// Concatenates in several steps of at most kMostOperands parts, since each part is an operand of the kernel. Steps of
+// equal size share a kernel.
 Result<ValueId> ImportContext::Stack(std::vector<ValueId> values, int64_t axis) {
   constexpr int64_t kMostOperands = 16;
   Shape shape = ShapeOfValue(values[0]);

@@ -33,10 +33,10 @@ class ImportContext {
   Result<ValueId> StoredTensor(size_t i);
   Result<DType> StoredType(size_t i) const;
   Result<std::vector<ValueId>> AllTensors();
-  // Returns the value of input i, or null if it is not known at import, or is large and not computed yet.
+  // Returns the value of input i if it is a constant, else null. Computes nothing.
   const TensorValue* Constant(size_t i) const;
-  // Returns the value of input i, for values without which import fails. Computes a value that depends on constants
-  // alone; returns null if it depends on an input of the model.
+  // Returns the value of input i if it depends on constants alone, and computes it if necessary. Returns null if it
+  // depends on an input of the model, or if computing it would take too long. For values without which import fails.
   const TensorValue* Known(size_t i) const;
   Result<Shape> ShapeOf(size_t i) const;
   // Returns an integer constant (shape, axes) as numbers; `what` names it in the error.
@@ -71,8 +71,8 @@ class ImportContext {
   void Bind(Operand operand, size_t output);
 
   // --- results
-  // Must be called before import makes a constant. The size of the file does not bound such constants, so this bounds
-  // their total number of elements; beyond the limit it returns an error.
+  // Must be called before import makes a constant of `shape`. The size of the file does not limit such constants, so
+  // this function limits their total number of elements: beyond the limit it returns an error.
   Status Reserve(const Shape& shape);
   Result<ValueId> Emit(Op op, std::vector<ValueId> inputs, Attrs attrs = {});
   // Apply adds an operator without attributes. Its operands are values, or a value and a number of that value's type.
@@ -100,9 +100,9 @@ class ImportContext {
   const Shape& ShapeOfValue(ValueId v) const { return builder.Spec(v).shape; }
   DType Type(ValueId v) const { return builder.Spec(v).dtype; }
   int Rank(ValueId v) const { return builder.Spec(v).rank(); }
-  // Binds the value to an output of the current node. Converts an f32 to a 16-bit float if the node computes with
-  // these: its first operand is one, or is no float and another operand is one. Does not convert results of operators
-  // that name their result types themselves (OperatorRow), nor values that BindAs binds.
+  // Bind makes the value an output of the current node. If the node computes with 16-bit floats, Bind converts an f32
+  // to their type. A node does so if its first operand is a 16-bit float, or is no float and another operand is one,
+  // unless the operator states its result types (OperatorRow::names_types). BindAs never converts.
   Status Bind(ValueId v, size_t output = 0);
   Status BindAs(ValueId v, size_t output);
   Status BindConstant(TensorValue value, size_t output = 0);
@@ -127,8 +127,8 @@ class ImportContext {
   Scope* scope_ = nullptr;  // scope of the current node
   std::function<Result<std::vector<Operand>>(const OnnxGraph&, std::vector<Operand>)> inline_;
   mutable ConstantValues values_{builder.graph()};
-  // Maps each 16-bit float value to the f32 value from which it was rounded, or to its conversion. A node that uses the
-  // result of another node computes with the number before rounding.
+  // Maps each 16-bit float value to an f32 value: the one from which it was rounded, or else its conversion to f32. So
+  // a node that reads the result of another node computes with the number before rounding.
   std::map<ValueId, ValueId> singles_;
   int64_t reserved_ = 0;  // number of elements of the constants that import has made
 };

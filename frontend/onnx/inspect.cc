@@ -51,16 +51,16 @@ class NodeFlops {
   std::map<std::string, double> known_;
 };
 
-// Returns the bytes of a value that a node reads. A node that only moves elements reads no more than it writes, for
-// instance a row of a table.
+// Returns the number of bytes of value `v` that a node reads. A node that only moves elements reads no more than it
+// writes: a gather of one row does not read the whole table.
 double BytesRead(const Graph& g, const Node& node, ValueId v) {
   const int64_t all = g.Spec(v).Bytes();
   const bool moves = KindOf(node.op) == OpKind::kInjective;
   return static_cast<double>(moves ? std::min(all, g.Spec(node.output).Bytes()) : all);
 }
 
-// Returns the bytes that a node of the model reads and writes. `nodes` are the graph's nodes that it became; values
-// that only these nodes use are not counted.
+// Returns the bytes that a node of the model reads and writes. `nodes` are the graph's nodes into which it was
+// imported. Values that only these nodes use are not counted.
 double BytesOf(const Graph& g, const std::vector<size_t>& nodes, const std::vector<int>& uses) {
   std::map<ValueId, int> uses_inside;
   std::map<ValueId, double> moved;

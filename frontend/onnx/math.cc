@@ -16,9 +16,9 @@ Result<DType> SupportedType(int64_t onnx_type) {
 
 namespace {
 
-// Returns the second operand in a form that broadcasts by trailing dimensions. Before operator set 7, operands
-// broadcast only if the attribute `broadcast` said so. Only the second one did, and its dimensions began at dimension
-// `axis` of the first one.
+// Returns the second operand in a shape that broadcasts by trailing dimensions. Before operator set 7, only the second
+// operand could broadcast, and only with the attribute `broadcast`. Its dimensions then matched those of the first
+// operand that begin at dimension `axis`.
 Result<ValueId> SecondOperand(ImportContext& c, ValueId a) {
   ValueId b = TRY(c.Tensor(1));
   if (c.opset >= 7) return b;
@@ -113,15 +113,15 @@ Status ImportSign(ImportContext& c) {
   return c.Bind(TRY(c.Where(positive, c.Number(1, x), rest)));
 }
 
-// Returns the remainder of f32 values, with the sign of the dividend, computed in f64. The quotient has fewer than 277
-// bits. Each step subtracts the multiple of the divisor that belongs to the next 28 bits of the quotient, highest
-// first. So every partial quotient is a whole number, and all products and differences are exact.
+// Returns the remainder of f32 values, with the sign of the dividend, computed in f64. This is a long division: the
+// quotient has fewer than 277 bits, and each step subtracts the multiple of the divisor for the next 28 bits of the
+// quotient, highest first. Every partial quotient is a whole number, so all products and differences are exact.
 Result<ValueId> FloatRemainder(ImportContext& c, ValueId a, ValueId b) {
   const DType type = c.Type(a), wide = DType::Float(64);
   if (type != DType::Float(32)) return Err("is supported on f32 and integers, not on ", c.builder.Spec(a).Text());
   ValueId rest = TRY(c.Apply(Op::kAbs, TRY(c.Cast(a, wide))));
-  // Replace an infinite divisor by a number beyond f32, which gives the same remainder. A NaN of the second operand of
-  // min stays NaN.
+  // Replace an infinite divisor by a finite number above all f32 values, which gives the same remainder. The divisor is
+  // the second operand of min, so that NaN stays NaN.
   ValueId divisor = TRY(c.ApplyToNumber(Op::kMin, 0x1p200, TRY(c.Apply(Op::kAbs, TRY(c.Cast(b, wide))))));
   constexpr int kBits = 28;
   for (int exponent = 9 * kBits; exponent >= 0; exponent -= kBits) {
@@ -144,7 +144,7 @@ Status ImportMod(ImportContext& c) {
   return c.Bind(TRY(c.Apply(Op::kSub, a, whole)));
 }
 
-// Computes small powers with products, which are more exact than pow and far cheaper.
+// Computes x to the power 1, 0.5, -1, 2 or 3 without pow, which is less exact and far slower.
 Result<ValueId> ConstantPower(ImportContext& c, ValueId x, double power) {
   if (power == 1) return x;
   if (power == 0.5) return c.Apply(Op::kSqrt, x);
@@ -167,7 +167,7 @@ Status ImportPow(ImportContext& c) {
   x = TRY(c.Cast(x, compute));
   ValueId y = TRY(c.Cast(TRY(SecondOperand(c, base)), compute));
   ValueId power = TRY(c.Apply(Op::kPow, x, y));
-  if (!type.IsFloat()) {  // the cast to integers truncates, so a result just below a whole number is rounded up first
+  if (!type.IsFloat()) {  // round results that are nearly whole, since the cast to integers truncates
     ValueId whole = TRY(c.Apply(Op::kRound, power));
     ValueId distance = TRY(c.Apply(Op::kAbs, TRY(c.Apply(Op::kSub, power, whole))));
     ValueId slack = TRY(c.ApplyNumber(Op::kMul, TRY(c.Apply(Op::kAbs, power)), 1e-11));
@@ -252,8 +252,8 @@ Status CastTo(ImportContext& c, DType to) {
     std::vector<double> numbers;
     for (int64_t i = 0; i < value->spec.NumElements(); ++i) {
       numbers.push_back(value->Number(i));
-      // If a double may not represent the resulting integer, a kernel does the cast. That includes a negative number as
-      // u64, which wraps to nearly 2^64.
+      // If a double may not represent the resulting integer, a kernel does the cast. One such case is a negative number
+      // cast to u64, which wraps to nearly 2^64.
       const bool wraps = value->spec.dtype.IsInt() && to == DType::UInt(64) && numbers.back() < 0;
       if (to.IsInt() && (wraps || !(std::abs(numbers.back()) < 9e15))) return c.Bind(TRY(c.Cast(TRY(c.Tensor(0)), to)));
       if (value->spec.dtype.IsInt() && to.IsInt()) numbers.back() = Wrapped(numbers.back(), to);

@@ -110,7 +110,7 @@ Status ImportSkipLayerNormalization(ImportContext& c) {
 }
 
 Status ImportSkipSimplifiedLayerNormalization(ImportContext& c) {
-  constexpr size_t kNone = 99;  // no such input: nothing is added
+  constexpr size_t kNone = 99;  // index of an input that no node has, so that no beta is added
   if (c.IsUsed(1)) return Err("has no means, but output '", c.node().outputs[1], "' is used");
   ValueId sum = TRY(SkipSum(c, 3));
   const Normalized n = TRY(NormalizeByRoot(c, sum, {c.Rank(sum) - 1}, TRY(c.Float("epsilon", kEpsilon))));

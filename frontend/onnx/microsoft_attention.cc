@@ -50,8 +50,9 @@ Result<ValueId> Filtered(ImportContext& c, ValueId keep, ValueId like) {
   return c.Where(keep, c.Number(0, like), c.Number(filter, like));
 }
 
-// Returns a mask of keys. The input is one of three: integers that are not 0 where a key counts, [B, T] or [B, S, T];
-// the number of valid keys per image, [B]; or the end and the begin of the valid keys per image, [2 B].
+// Returns a mask that is true for the keys that count. The input has one of these forms: integers that are not 0 where
+// a key counts, [B, T] or [B, S, T]; the number of valid keys of each batch entry, [B]; or the ends of the valid keys
+// of all batch entries, then their begins, [2 B].
 Result<ValueId> KeyMask(ImportContext& c, size_t input, const Shape& q, int64_t keys) {
   ValueId mask = TRY(c.Tensor(input));
   const Shape shape = c.ShapeOfValue(mask);
@@ -160,8 +161,8 @@ Result<ValueId> Unpacked(ImportContext& c, ValueId x, int64_t part) {
   return c.Transpose(one, {0, 2, 1, 3});
 }
 
-// Returns the keys or values of MultiHeadAttention as heads. An input [B, T, H * D] is split into heads, after its part
-// of the bias was added. Other inputs are in heads already.
+// Returns the keys or values of MultiHeadAttention, [B, H, T, D]. An input [B, T, H * D] gets its part of the bias and
+// is split into heads. An input of rank 4 has that layout already.
 Result<ValueId> KeysOrValues(ImportContext& c, size_t input, int64_t heads, std::optional<ValueId> bias,
                              int64_t begin) {
   ValueId x = TRY(c.Tensor(input));
@@ -229,7 +230,7 @@ Status ImportMultiHeadAttention(ImportContext& c) {
   return BindMerged(c, p);
 }
 
-// Looks the cosines or sines of rotary embeddings up in a cache. `positions` are integers [B, S]; the result is
+// Looks up the cosines or sines of rotary embeddings in a cache. `positions` are integers [B, S]; the result is
 // [B, 1, S, D / 2], which broadcasts over heads.
 Result<ValueId> AnglesAt(ImportContext& c, size_t cache_input, ValueId positions) {
   ValueId cache = TRY(c.Tensor(cache_input));
@@ -306,7 +307,8 @@ Status ReadGrouped(ImportContext& c, AttentionParts& p) {
   return {};
 }
 
-// Returns [B, H, T, D]: for each batch entry its past and, from row ends[b] on, the new rows.
+// Returns a tensor [B, H, T, D] that holds, for batch entry b, the first ends[b] rows of the past and then the new
+// rows.
 Result<ValueId> Inserted(ImportContext& c, ValueId past, ValueId now, ValueId ends, int64_t total) {
   const Shape old = c.ShapeOfValue(past), fresh = c.ShapeOfValue(now);
   const int64_t batch = old[0];
@@ -324,8 +326,8 @@ Result<ValueId> Inserted(ImportContext& c, ValueId past, ValueId now, ValueId en
   return c.Where(is_past, past, moved);
 }
 
-// Rotates queries and keys, joins the past, and sets which keys are valid. Batch entry b has lasts[b] + 1 keys: its
-// past, then the new keys.
+// Rotates queries and keys, joins past and new keys and values, and masks invalid keys. Batch entry b has lasts[b] + 1
+// keys: its past, then the new keys.
 Status PlaceGrouped(ImportContext& c, AttentionParts& p) {
   const Shape q = c.ShapeOfValue(p.q);
   ValueId lasts = TRY(c.Cast(TRY(c.Tensor(Grouped::kLastKeys)), DType::Int(32)));

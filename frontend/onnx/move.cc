@@ -57,7 +57,7 @@ Status ImportSlice(ImportContext& c) {
     int64_t d = TRY(NormalizeAxis(axes[i], static_cast<int>(in.size()))), n = in[d], step = steps[i];
     if (step == 0) return Err("has a step of 0");
     if (n == 0) continue;
-    step = std::clamp(step, -n - 1, n + 1);  // every larger step selects one element, too
+    step = std::clamp(step, -n - 1, n + 1);  // has the same effect: every step of n or more selects one element
     auto from_front = [&](int64_t i) { return i < 0 ? std::max<int64_t>(i, -n - 1) + n : i; };
     int64_t start = from_front(starts[i]), end = from_front(ends[i]);
     start = std::clamp<int64_t>(start, 0, step > 0 ? n : n - 1);
@@ -104,7 +104,8 @@ Status ImportSplit(ImportContext& c) {
   return {};
 }
 
-// Extends the pads from the listed axes to all dimensions. Since operator set 18, input 3 may list the axes.
+// Returns the pads of all dimensions. `pads` are those of the axes that input 3 lists (since operator set 18), or of
+// all axes.
 Result<std::vector<int64_t>> SpreadPads(ImportContext& c, std::vector<int64_t> pads, const Shape& in) {
   const size_t rank = in.size();
   std::vector<int64_t> axes(rank);
@@ -175,7 +176,7 @@ Status ImportPad(ImportContext& c) {
   SliceAttrs cut = Whole(in);
   for (size_t d = 0; d < rank; ++d) {
     int64_t before = pads[d], after = pads[d + rank];
-    constexpr int64_t kMostPad = int64_t{1} << 40;  // more than any extent, but sums of two cannot overflow
+    constexpr int64_t kMostPad = int64_t{1} << 40;  // larger than any extent, and small enough for sums
     if (std::max(before, after) > kMostPad || std::min(before, after) < -kMostPad)
       return Err("pads ", before, " and ", after, " are impossible");
     cut.begin[d] = std::max<int64_t>(0, -before);
@@ -222,9 +223,9 @@ Status ImportGatherElements(ImportContext& c) {
   return c.Bind(TRY(c.Emit(Op::kGatherElements, {x, indices}, AxisAttrs{axis})));
 }
 
-// Gathers slices of the data. The last dimension of the indices holds the place of a slice, after `batch_dims`
-// dimensions that both inputs share. The place becomes one number, and the dimensions that it indexes become one
-// dimension.
+// Imports GatherND, which gathers slices of the data. The last dimension of the indices holds the coordinates of a
+// slice in the dimensions of the data that follow the first `batch_dims`, which both inputs share. Import flattens
+// these dimensions of the data to one, and the coordinates to one index.
 Status ImportGatherNd(ImportContext& c) {
   ValueId x = TRY(c.Tensor(0)), indices = TRY(c.Tensor(1));
   const Shape data = c.ShapeOfValue(x), places = c.ShapeOfValue(indices);
@@ -262,8 +263,8 @@ Status ImportGatherNd(ImportContext& c) {
   return c.Bind(TRY(c.Emit(Op::kGather, {x, place}, AxisAttrs{0})));
 }
 
-// Crops dimensions, or pads them with zeros, at both ends. If the number of elements is odd, one more is cropped or
-// added at the end.
+// Imports CenterCropPad: crops dimensions, or pads them with zeros, at both ends. If the number of cropped or added
+// elements is odd, the end gets one more than the begin.
 Status ImportCenterCropPad(ImportContext& c) {
   ValueId x = TRY(c.Tensor(0));
   const Shape in = c.ShapeOfValue(x);

@@ -41,8 +41,8 @@ Result<ValueId> ScaledByChannel(ImportContext& c, ValueId y) {
   return c.Apply(Op::kAdd, TRY(c.Apply(Op::kMul, y, TRY(c.Reshape(scale, channel)))), TRY(c.Reshape(bias, channel)));
 }
 
-// Normalizes with the statistics of the batch itself. Outputs 1 and 2 are the running statistics, moved towards those
-// of the batch.
+// Imports BatchNormalization in training mode: normalizes with the mean and variance of the batch itself. Outputs 1 and
+// 2 are the running mean and variance, moved towards those of the batch.
 Status ImportTrainingBatchNormalization(ImportContext& c) {
   ValueId x = TRY(c.Tensor(0));
   if (c.Rank(x) < 2) return Err("input ", c.builder.Spec(x).Text(), " has no channels");
@@ -102,7 +102,8 @@ Result<Pooling> ReadPooling(ImportContext& c, bool count_include_pad) {
   return Pooling{x, w, attrs};
 }
 
-// Adds the pooling operator and binds its result. `flat` is the operator for two dimensions, `solid` that for three.
+// Adds the pooling operator and binds its result. `flat` is the operator for images of two dimensions, `solid` the one
+// for three.
 Status BindPool(ImportContext& c, const Pooling& p, Op flat, Op solid) {
   ValueId y = TRY(c.Emit(p.window.kernel.size() == 2 ? flat : solid, {p.x}, p.attrs));
   return c.Bind(TRY(c.Reshape(y, p.window.Lowered(c.ShapeOfValue(y)))));
@@ -170,7 +171,7 @@ Result<int64_t> ReadPower(ImportContext& c) {
 Status ImportLpPool(ImportContext& c) {
   const int64_t p = TRY(ReadPower(c));
   Pooling pool = TRY(ReadPooling(c, true));
-  // Checks the attributes, so that the extents below are sane.
+  // Check the attributes here, since the arithmetic below relies on valid extents, strides and pads.
   const bool flat = pool.window.kernel.size() == 2;
   TRY(InferType(flat ? Op::kAvgPool2d : Op::kAvgPool3d, pool.attrs, {c.builder.Spec(pool.x)}));
   const Shape shape = c.ShapeOfValue(pool.x);

@@ -60,8 +60,9 @@ OnnxValueInfo ConvertValueInfo(const onnx::ValueInfoProto& proto) {
   return info;
 }
 
-// Checks that all names are UTF-8 text, since they go into packages and messages, and that every tensor has one origin:
-// an input, an initializer or a node. An initializer that is also listed as an input is that input's default.
+// Checks that all names are UTF-8 text, since packages and messages contain them. Also checks that every tensor has one
+// origin: an input, an initializer or a node. An initializer with the name of an input is allowed: it is the input's
+// default value.
 Status CheckNames(const onnx::GraphProto& graph) {
   auto check = [](const std::string& name, const char* what) -> Status {
     if (IsUtf8(name)) return {};
@@ -137,12 +138,12 @@ Result<OnnxAttr> ConvertAttr(const onnx::AttributeProto& proto, const std::strin
       attr.graph = std::make_shared<const OnnxGraph>(TRY(ConvertGraph(proto.g(), folder)));
       break;
     default:
-      break;  // other kinds belong to unsupported operators; only their presence is kept
+      break;  // only unsupported operators have attributes of other kinds; the attribute is kept without a value
   }
   return attr;
 }
 
-// Adds the names that the subgraph reads from outside, since it does not define them itself.
+// Adds the names that the subgraph reads but does not define itself.
 void AddCaptured(const OnnxGraph& graph, std::set<std::string>* captured) {
   std::set<std::string> own;
   for (const OnnxValueInfo& info : graph.inputs) own.insert(info.name);

@@ -35,7 +35,7 @@ std::string NodeLabel(const std::string& name, int index);
 struct OnnxNode {
   int index = 0;
   std::string op_type, domain, overload, name;  // ONNX's own domain is ""
-  std::vector<std::string> inputs, outputs;     // "" for an omitted optional one
+  std::vector<std::string> inputs, outputs;     // names of tensors; "" for an omitted one
   std::map<std::string, OnnxAttr> attrs;
   std::set<std::string> captured;  // tensors from outside that the node's subgraphs read
   std::optional<Error> error;      // set if an attribute cannot be read
@@ -62,7 +62,7 @@ struct OnnxValueInfo {
 struct OnnxGraph {
   std::string name;
   std::vector<OnnxNode> nodes;
-  std::map<std::string, Result<graph::TensorValue>> initializers;  // an error if graphs cannot hold the type
+  std::map<std::string, Result<graph::TensorValue>> initializers;  // an error for a type that graphs cannot hold
   std::vector<OnnxValueInfo> inputs;                               // for the network, without initializers
   std::vector<OnnxValueInfo> outputs;
   std::set<std::string> used;  // names that its nodes, their subgraphs and its outputs read
@@ -92,9 +92,9 @@ struct OnnxModel {
   const OnnxFunction* FindFunction(const OnnxNode& node) const;
 };
 
-// Reads a model. `source` names it in messages. `folder` holds its external data; empty if there is none. Returns an
-// error also for a name that is not UTF-8 or that names two tensors or functions, for a graph with a cycle or a missing
-// tensor, and for a function that calls itself.
+// Reads a model. `source` names it in messages. `folder` holds its external data; empty if there is none. Errors: a
+// damaged file; a name that is not UTF-8 or that names two tensors or functions; a graph with a cycle or a missing
+// tensor; a function that calls itself.
 Result<OnnxModel> ReadOnnxModel(std::string_view bytes, const std::string& source, const std::string& folder);
 
 // Returns the bytes of a file. Refuses files above protobuf's limit of 2 GiB.

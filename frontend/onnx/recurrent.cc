@@ -1,6 +1,6 @@
-// Imports RNN, LSTM and GRU by unrolling the steps. The input projection of all steps is one product. Each step is
-// another product, followed by element-wise operators. A step selects its row with an index that is a constant operand,
-// not an attribute, so all steps share their kernels.
+// Imports RNN, LSTM and GRU by unrolling the steps. One product projects the inputs of all steps. Each step multiplies
+// the state by the recurrent weights (one product, or two in a GRU), followed by element-wise operators. A step selects
+// its row of the projection by a constant operand instead of an attribute, so that all steps share their kernels.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -27,7 +27,7 @@ struct Net {
   bool reset_behind = false;                     // GRU: the reset gate multiplies the product, not its operand
   std::vector<RecurrentActivation> activations;  // those of the first direction, then those of the second
   ValueId x = 0;
-  std::optional<ValueId> within;  // bools [steps, batch, 1]: whether the step is part of the sequence
+  std::optional<ValueId> within;  // bools [steps, batch, 1]: whether the step is part of the sequence; absent: all are
   std::vector<ValueId> at;        // for each step, a scalar with its number
   int64_t directions() const { return static_cast<int64_t>(reverse.size()); }
 };
@@ -166,7 +166,8 @@ Result<ValueId> Initial(ImportContext& c, size_t i, const Net& net, int64_t d) {
   return c.Reshape(TRY(c.Cut(v, 1, d, 1)), {net.batch, net.hidden});
 }
 
-// Returns the rows of step t. The index is an operand, not an attribute, so that all steps share one kernel.
+// Returns the rows of step t. The index is a constant operand instead of an attribute, so that all steps share one
+// kernel.
 Result<ValueId> OfStep(ImportContext& c, const Net& net, ValueId v, int64_t t) {
   return c.Emit(Op::kGather, {v, net.at[t]}, AxisAttrs{0});
 }

@@ -34,7 +34,7 @@ Status BindReduced(ImportContext& c, ValueId y, const std::vector<int64_t>& axes
   return c.Bind(TRY(c.Reshape(y, shape)));
 }
 
-// Returns the value that reductions of no elements have: the neutral element of the operation.
+// Returns the result of a reduction over no elements: the neutral element of the operation, or NaN for a mean.
 double OfNothing(const std::string& reduction, DType type) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   if (reduction == "ReduceProd") return 1;
@@ -96,8 +96,8 @@ Result<ValueId> InFloats(ImportContext& c, ValueId x, const std::vector<int64_t>
   return c.Cast(TRY(formula(c, TRY(c.Cast(x, DType::Float(64))), axes)), c.Type(x));
 }
 
-// Returns the mean. For integers it divides by the count, since a product with the reciprocal may be slightly below a
-// whole number, which truncation would then lose.
+// Returns the mean. For integers it divides by the count: a product with the reciprocal may be slightly below a whole
+// number, and truncation would return the next smaller one.
 Result<ValueId> Mean(ImportContext& c, ValueId x, const std::vector<int64_t>& axes) {
   if (!c.Type(x).IsInt()) return c.Mean(x, axes);
   double count = 1;

@@ -11,11 +11,12 @@ namespace {
 // The regions of interest of RoiAlign, from its attributes and inputs.
 struct Regions {
   int64_t count = 0, batches = 0;
-  int64_t bins[2] = {1, 1}, image[2] = {1, 1}, samples[2] = {1, 1};  // rows, columns; `samples`: most per bin
+  // Numbers of rows and columns: of bins in a region, of pixels in the image, and (at most) of samples in a bin.
+  int64_t bins[2] = {1, 1}, image[2] = {1, 1}, samples[2] = {1, 1};
   ValueId rois = 0;
   double scale = 1;
   bool half_pixel = false;
-  bool adaptive = false;  // bins have as many samples as they have pixels, rounded up
+  bool adaptive = false;  // true: the samples of a bin along a dimension are its extent in pixels, rounded up
 };
 
 // The begins and extents of all regions along a dimension, [count, 1, 1] each, in pixels.
@@ -73,7 +74,8 @@ Result<RegionTaps> TapsOfRegions(ImportContext& c, const Regions& r, int64_t dim
   return RegionTaps{taps, samples};
 }
 
-// Combines rows [count, ah * sh, 2] and columns [count, aw * sw, 2] with `op` to [count, ah * aw, sh * sw * 4].
+// Combines the taps along rows, [count, bins[0] * samples[0], 2], and along columns, [count, bins[1] * samples[1], 2],
+// with `op` to those of all bins, [count, bins[0] * bins[1], samples[0] * samples[1] * 4].
 Result<ValueId> OverBins(ImportContext& c, const Regions& r, ValueId rows, ValueId columns, Op op) {
   rows = TRY(c.Reshape(rows, {r.count, r.bins[0], 1, r.samples[0], 1, 2, 1}));
   columns = TRY(c.Reshape(columns, {r.count, 1, r.bins[1], 1, r.samples[1], 1, 2}));

@@ -1,5 +1,5 @@
-// Resize and Upsample. Each output element of an axis is a weighted sum of a few input elements, whose places are known
-// at import.
+// Imports Resize and Upsample, one axis after the other. Each output element is a weighted sum of a few input elements
+// along the axis, called taps. Their places and weights are known at import.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -13,7 +13,7 @@
 namespace autotune::onnx_import {
 namespace {
 
-constexpr int64_t kMostTaps = 4;  // most input elements per output element that are gathered; for more, uses a product
+constexpr int64_t kMostTaps = 4;  // most taps of an output element that are gathered; more become a matrix product
 
 struct Rules {
   std::string mode = "nearest", coordinates = "asymmetric", nearest = "floor";
@@ -30,8 +30,9 @@ struct Taps {
   std::vector<double> outside;  // 1 if output element i lies outside of the input, else 0
 };
 
-// One axis. `wanted` is the exact length of the output, which need not be a whole number. `start` and `end` limit the
-// part of the input that tf_crop_and_resize takes; 0 is the first element of the input and 1 the last.
+// One axis: extents of input and output, and their ratio `scale`. `wanted` is the exact length of the output, which
+// need not be a whole number. `start` and `end` limit the part of the input that tf_crop_and_resize takes; 0 is the
+// first element of the input and 1 the last.
 struct Axis {
   int64_t in = 0, out = 0;
   double scale = 1, wanted = 0, start = 0, end = 1;
@@ -247,8 +248,8 @@ Result<std::vector<T>> Spread(const ImportContext& c, const std::vector<T>& numb
   return all;
 }
 
-// Extends `sizes` from the listed axes to all dimensions. If the aspect ratio is to be kept, also sets `scales` to one
-// scale for all listed axes, and computes `sizes` from it.
+// Extends `sizes` from the listed axes to all dimensions. If attribute keep_aspect_ratio_policy asks to keep the aspect
+// ratio, sets `scales` to one scale for all listed axes, and computes `sizes` from it.
 Status FitSizes(const ImportContext& c, const std::vector<int64_t>& axes, std::vector<int64_t>& sizes,
                 std::vector<double>& scales) {
   const Shape in = TRY(c.ShapeOf(0));

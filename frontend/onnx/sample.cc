@@ -20,7 +20,7 @@ Result<ValueId> Clamped(ImportContext& c, ValueId x, int64_t n) {
   return c.Emit(Op::kClip, {x}, ClipAttrs{0, static_cast<float>(n - 1)});
 }
 
-// Mirrors positions at both ends of [low, high] until they lie between, with a triangular wave.
+// Reflects positions at both ends of [low, high] until they lie between them. This is a triangular wave of x.
 Result<ValueId> Reflected(ImportContext& c, ValueId x, double low, double high) {
   const double range = high - low;
   if (range <= 0) return c.ApplyNumber(Op::kMul, x, 0);
@@ -270,8 +270,8 @@ Result<ValueId> DeformedSamples(ImportContext& c, ValueId x, const Deformed& d) 
   return c.Emit(Op::kGatherSum, {rows, weights, all->places});
 }
 
-// Imports DeformConv, a convolution in which an offset moves each pixel of a window. Reads the samples, then computes a
-// product for each group.
+// Imports DeformConv, a convolution in which an offset moves each sample of a window. Interpolates the samples, then
+// multiplies them by the weights of each group.
 Status ImportDeformConv(ImportContext& c) {
   ValueId x = TRY(c.Tensor(0));
   TRY(CheckPlaces(c, x));

@@ -1,5 +1,6 @@
 // Reads images at computed positions, as weighted sums of a few pixels. A tap is one pixel with its weight.
-// Element-wise operators compute places and weights, and gather_sum adds up the taps. Internal to frontend/onnx.
+// Element-wise operators compute the places (indices of pixels) and the weights; gather_sum adds up the taps. Internal
+// to frontend/onnx.
 #pragma once
 #include "frontend/onnx/importer.h"
 

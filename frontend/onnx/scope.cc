@@ -20,7 +20,7 @@ OnnxNode FunctionCall::Resolved(OnnxNode node) const {
       ++it;
     } else if (auto given = attrs.find(it->second.ref); given != attrs.end()) {
       (it++)->second = given->second;
-    } else {  // neither the call nor the function gives a value, so the operator's default applies
+    } else {  // the call and the function give no value: the operator's default applies
       it = node.attrs.erase(it);
     }
   }

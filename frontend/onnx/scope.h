@@ -24,6 +24,7 @@ struct FunctionCall {
   std::map<std::string, OnnxAttr> attrs;
   std::set<std::string> omitted;  // inputs of the function that the call omits
 
+  // Returns true if the node refers to attributes of the call or has omitted inputs, so that Resolved changes it.
   bool Concerns(const OnnxNode& node) const;
   // Returns the node without omitted inputs, and with the call's attributes in place of the references to them.
   OnnxNode Resolved(OnnxNode node) const;
@@ -35,8 +36,8 @@ struct Scope {
   Scope* outer = nullptr;  // scope of the graph around a subgraph
   std::map<std::string, Operand>* initializers = nullptr;
   std::map<std::string, Operand> tensors = {};
-  std::set<std::string> unknown = {};  // results of nodes that could not be imported
-  std::set<std::string> exposed = {};  // names that are read from outside, besides the graph's outputs
+  std::set<std::string> unknown = {};  // tensors whose nodes could not be imported
+  std::set<std::string> exposed = {};  // names that become outputs besides the graph's own (extra_outputs)
 
   // Returns the tensor of that name in this scope or those around it, or null.
   Operand* Find(const std::string& name);

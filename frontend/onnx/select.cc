@@ -105,7 +105,8 @@ Result<const TensorValue*> Decisive(ImportContext& c, size_t input) {
   const TensorValue* value = c.Known(input);
   if (!value) {
     return Err(
-        "has a result whose shape depends on values that are computed at run time, or take too long to compute before");
+        "has a result whose shape depends on values that are computed at run time, or take too long to compute at "
+        "import");
   }
   return value;
 }

@@ -9,8 +9,8 @@
 namespace autotune::onnx_import {
 namespace {
 
-// A transform of up to this length is one product with a table. A longer one is done in two stages if its length has a
-// factor, so that its work grows with n^1.5 or less.
+// A transform of up to this length is one product with a table. A longer transform is split into two stages if its
+// length has a divisor. With divisors near the square root, its work then grows with n^1.5 or less.
 constexpr int64_t kLongestTable = 64;
 
 // A transform of length n. Signals are [batch, parts, n]: the parts are the real and the imaginary one, or only the
@@ -86,8 +86,8 @@ Result<ValueId> Transformed(ImportContext& c, ValueId x, const Transform& t) {
   return c.Reshape(x, {batch, 2, t.n});
 }
 
-// Returns the real signal [batch, 1, n] whose first frequencies are x, [batch, 2, kept]. The other frequencies are the
-// conjugates of these.
+// Returns the real signal [batch, 1, n] whose first frequencies are x, [batch, 2, kept]. The frequencies of a real
+// signal are symmetric: the others are the conjugates of these.
 Result<ValueId> RealInverse(ImportContext& c, ValueId x, int64_t n) {
   const int64_t batch = c.ShapeOfValue(x)[0], kept = c.ShapeOfValue(x)[2];
   TRY(c.Reserve({2 * kept, n}));

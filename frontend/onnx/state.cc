@@ -84,14 +84,14 @@ Status ImportCausalConvWithState(ImportContext& c) {
 // The operands of LinearAttention. All of them hold the heads of a token in one dimension.
 struct Recurrence {
   ValueId q = 0, k = 0, v = 0;
-  std::optional<ValueId> decay, beta;  // factors: exp of the input `decay`, and the input `beta` itself
+  std::optional<ValueId> decay, beta;  // factors: exp of the node's input `decay`; the node's input `beta`
   bool delta = false;                  // delta rule: subtract the value that the state holds for the key
   int64_t batch = 0, steps = 0, heads = 0, group = 1, width = 0, value_width = 0;
 };
 
 Result<Recurrence> ReadRecurrence(ImportContext& c) {
   enum { kQuery, kKey, kValue, kPast, kDecay, kBeta };
-  constexpr int64_t kMostSteps = 1024;  // limit of unrolling, since each step has kernels of its own
+  constexpr int64_t kMostSteps = 1024;  // limit of unrolling, since each step adds nodes to the network
   Recurrence r;
   r.q = TRY(c.Tensor(kQuery));
   r.k = TRY(c.Tensor(kKey));

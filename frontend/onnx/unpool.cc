@@ -34,7 +34,7 @@ Status ImportCol2Im(ImportContext& c) {
   }
   if (columns[2] != places || columns[1] % taps != 0 || columns[0] < 1 || columns[1] < 1)
     return Err("columns ", ShapeText(columns), " do not fit an image ", ShapeText(image));
-  // For each pixel, the elements of the columns that lie on it, numbered tap * places + window.
+  // For each pixel, the elements of the columns that are added to it, as indices tap * places + window.
   std::vector<std::vector<int64_t>> sources(pixels);
   TRY(c.Reserve({taps, places}));
   size_t most = 1;

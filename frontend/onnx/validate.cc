@@ -10,7 +10,8 @@ namespace {
 
 class StructureChecker {
  public:
-  // `inner` marks a subgraph, which may read names that it does not define. They are in `captured` of its node.
+  // `inner` marks a subgraph. It may read names that it does not define: they are in OnnxNode::captured of its node,
+  // and are checked in the graph around it.
   StructureChecker(const OnnxGraph& graph, bool inner) : graph_(graph), inner_(inner) {
     for (const OnnxValueInfo& info : graph.inputs) known_.insert(info.name);
     for (const auto& [name, value] : graph.initializers) known_.insert(name);

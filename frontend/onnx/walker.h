@@ -19,7 +19,7 @@ class Walker {
 
   // Returns the scope of the network. The caller adds the network's inputs to it.
   Scope Outermost(const FunctionCall& call) { return {&model_.graph, &call, nullptr, Initializers(model_.graph)}; }
-  // Imports the nodes of the scope's graph. A node that cannot be imported becomes a problem, and the walk goes on.
+  // Imports the nodes of the scope's graph. If a node cannot be imported, adds a problem and goes on.
   void Walk(Scope& scope);
   void Complain(Error problem) { problems_.push_back(std::move(problem)); }
   const std::vector<Error>& problems() const { return problems_; }
@@ -33,7 +33,8 @@ class Walker {
   Status CheckVersion(const OperatorRow& row) const;
   Status CallFunction(const OnnxNode& node, const OnnxFunction& function);
   Result<std::vector<Operand>> Inline(const OnnxGraph& body, std::vector<Operand> inputs);
-  // Adds a problem for each unsupported operator in a graph that is not walked because an earlier node failed.
+  // Add a problem for each unsupported operator in the subgraphs and the function of a node, or in a graph, that is not
+  // walked because an earlier node failed.
   void ComplainOfOperators(const OnnxNode& node);
   void ComplainOfOperators(const OnnxGraph& graph);
   // Walks the graph of a function or a subgraph. Returns an error if that adds problems.

@@ -24,7 +24,7 @@ using graph::Shape;
 using graph::TensorSpec;
 using graph::ValueId;
 
-constexpr int64_t kMaxConstantBytes = int64_t{4} << 30;  // limit of one constant, since an extent may be mistyped
+constexpr int64_t kMaxConstantBytes = int64_t{4} << 30;  // limit of one constant, in case an extent is mistyped
 constexpr int64_t kMostInteger = std::numeric_limits<int32_t>::max();
 constexpr double kEpsilon = 1e-5;  // ONNX's default for LayerNormalization
 
@@ -45,7 +45,7 @@ class Maker {
   bool Has(std::string_view option) const { return written_.options.find(option) != written_.options.end(); }
 
   Result<ValueId> Input(const char* name, Shape shape) { return Computed(TRY(Factor(name, std::move(shape)))); }
-  // Adds an input that a product reads. It is not converted: products take 16-bit floats as they are.
+  // Adds an input that a product reads. 16-bit floats are not converted to f32, since products read them directly.
   Result<ValueId> Factor(const char* name, Shape shape) {
     TensorSpec spec{written_.dtype, std::move(shape)};
     TRY(graph::CheckSize(spec));

@@ -1,5 +1,5 @@
-// Parses an operator without a model, such as "conv2d:1,56,56,64;3,3,64,64;stride=2", into a module with this one
-// operator, which can be tuned and compiled like a model. Thread-safe.
+// Parses the text of one operator, such as "conv2d:1,56,56,64;3,3,64,64;stride=2", into a module with this operator,
+// which can be tuned and compiled like a model. Thread-safe.
 //
 //   operator := name ':' shape (';' shape)* (';' option '=' value)*
 //   shape    := extent (',' extent)*

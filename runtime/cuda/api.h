@@ -21,9 +21,9 @@ using Graph = void*;       // CUgraph
 using Executable = void*;  // CUgraphExec
 static_assert(sizeof(void*) == sizeof(Address));
 
-// The members of Api, called as the driver's symbols are; those with a suffix are the 64-bit versions that its header
-// maps the plain names to. A driver without one of the NEEDED functions is refused. Memory pools came with CUDA 11.2,
-// graphs in this form with CUDA 11.4; what an older driver lacks of these is null.
+// The members of Api. Each has the name of the driver's symbol. A suffix such as _v2 marks the 64-bit version, to which
+// the driver's header maps the plain name. A driver without one of the NEEDED functions is refused. OPTIONAL functions
+// that a driver lacks are null: memory pools came with CUDA 11.2, this interface of graphs with CUDA 11.4.
 #define AUTOTUNE_CUDA_FUNCTIONS(NEEDED, OPTIONAL)                                                                   \
   NEEDED(cuGetErrorName, (Code code, const char** name))                                                            \
   NEEDED(cuInit, (unsigned flags))                                                                                  \

@@ -92,7 +92,7 @@ DeviceLimits LimitsOf(const Api& api, cuda::Ordinal device) {
 // A function of an image. Device::Launch gets a pointer to it as `entry`.
 struct CudaFunction {
   cuda::Function handle = nullptr;
-  mutable int64_t shared_bytes = 0;  // dynamic shared memory that launches may ask for so far; the device's lock
+  mutable int64_t shared_bytes = 0;  // most dynamic shared memory of launches so far; guarded by the device's lock
 };
 
 class CudaDevice final : public Device {
@@ -271,7 +271,8 @@ Result<std::shared_ptr<void>> CudaDevice::Allocate(int64_t bytes) {
   });
 }
 
-// An error of these calls comes from an earlier command. The next call of the device returns it.
+// Frees memory; during a capture, only after it. An error of these calls comes from an earlier command. It is kept, and
+// the next call of the device returns it.
 void CudaDevice::Free(cuda::Address address) {
   if (capturing_) return freed_.push_back(address);
   if (has_pool_) {
@@ -337,7 +338,7 @@ Result<std::shared_ptr<const DeviceImage>> CudaDevice::LoadImage(std::string_vie
   Session session(*this);
   TRY(session.status());
   TRY(CheckNotCapturing("loading an image"));
-  const std::string text(bytes);  // PTX ends with a zero byte
+  const std::string text(bytes);  // adds the zero byte that must end PTX
   std::string log(16 << 10, '\0');
   int options[] = {cuda::kErrorLogBuffer, cuda::kErrorLogBytes};
   void* values[] = {log.data(), reinterpret_cast<void*>(log.size() - 1)};
@@ -377,7 +378,7 @@ Status CudaDevice::Launch(const void* entry, const LaunchGeometry& geometry, std
   for (void*& address : addresses) places.push_back(&address);
   Session session(*this);
   TRY(session.status());
-  // A function may use more than 48 KiB of shared memory, static and dynamic, only after this attribute is set.
+  // The attribute must be set before a launch may use more than 48 KiB of static and dynamic shared memory.
   if (geometry.shared_bytes > function.shared_bytes) {
     TRY(Check(
         api_.cuFuncSetAttribute(function.handle, cuda::kMaxDynamicSharedBytes, static_cast<int>(geometry.shared_bytes)),

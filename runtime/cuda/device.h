@@ -1,9 +1,8 @@
 // CUDA devices (runtime/device.h). Memory comes from the driver's memory pool, if the driver has one. Commands go to
 // one stream of the device's primary context, which other libraries of the process, such as PyTorch, share. Images are
-// PTX
-// ("ptx"), which the driver compiles, and machine code ("cubin"). The parameters of an entry are addresses of global
-// memory. Making the context takes memory of the GPU and a part of a second, so the first command that needs the
-// context makes it. Refusals (no memory, a bad image or launch) are not final. All other errors are final for the whole
+// PTX (format "ptx"), which the driver compiles, or machine code ("cubin"). The parameters of an entry are addresses of
+// global memory. Making the context takes GPU memory and a fraction of a second, so it is made by the first command
+// that needs it. Refusals (no memory, a bad image or launch) are not final. All other errors are final for the whole
 // process.
 #pragma once
 #include <string>

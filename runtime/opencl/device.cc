@@ -12,7 +12,7 @@ namespace {
 using opencl::Api;
 using opencl::ErrorName;
 
-constexpr cl_uint kAlignment = 128;  // alignment of allocations: a cache line of common GPUs; Device requires 64
+constexpr cl_uint kAlignment = 128;  // bytes; a cache line of common GPUs (Device requires at least 64)
 
 Result<std::vector<cl_device_id>> DevicesOfType(const Api& api, cl_device_type type) {
   cl_uint platforms = 0;

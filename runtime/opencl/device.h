@@ -1,6 +1,7 @@
-// OpenCL devices (runtime/device.h). Memory is coarse-grained shared virtual memory of OpenCL 2.0, since the contract
-// of Device wants addresses that allow offsets. Commands go to one in-order queue. Images are OpenCL C ("cl"). An entry
-// is a kernel whose arguments are global pointers and, if a launch has shared memory, one local pointer after them.
+// OpenCL devices (runtime/device.h). Memory is coarse-grained shared virtual memory of OpenCL 2.0, since Device
+// requires addresses to which offsets can be added. Commands go to one in-order queue. Images are OpenCL C ("cl"). An
+// entry is a kernel whose arguments are global pointers and, if a launch has shared memory, one local pointer after
+// them.
 #pragma once
 #include <string>
 #include <vector>

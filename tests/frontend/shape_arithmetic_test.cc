@@ -194,7 +194,7 @@ TEST(ShapeArithmetic, WorkIsBounded) {
     } else {
       EXPECT_THAT(ImportError(m),
                   HasSubstr("NonZero (node 'where'): has a result whose shape depends on values that are "
-                            "computed at run time, or take too long to compute before"));
+                            "computed at run time, or take too long to compute at import"));
     }
   }
 }

@@ -5,7 +5,8 @@
 namespace autotune::tools {
 namespace {
 
-// Computes the tuned time from the median ratio, since changes of the machine's state disturb ratios least.
+// Describes one comparison. The tuned time is the untuned time multiplied by the median ratio, since changes of the
+// machine's speed disturb ratios less than times.
 std::string ComparisonText(const NetworkComparison& c) {
   char text[256], verdict[64];
   if (c.ratio_low <= 1 && c.ratio_high >= 1) {

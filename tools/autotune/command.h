@@ -72,7 +72,7 @@ struct ModelOptions {
   using OpenDatabase = std::function<Result<std::unique_ptr<RecordStore>>(const std::string& db)>;
   Result<Session> Open(const OpenDatabase& open_store = [](const std::string& db) { return OpenStore(db); }) const;
 };
-// Returns the options that identify this network, target and database, as a user types them.
+// Returns the options that identify this network, target and database, as on a command line, with a leading space.
 std::string ModelLine(const ModelOptions& options);
 // Returns the end of the help text of a command with --op: an example and the list of operators.
 std::string OperatorFooter(const std::string& example);

@@ -86,7 +86,8 @@ void Measure(Doctor& doctor, const Target& target) {
   doctor.Say("noise", NoiseText(speed->noise));
 }
 
-// Returns the first word after `name` in /proc/PID/`file` ("status" or "limits"); `name` must begin a line.
+// Returns the first word after `name` in the line of /proc/PID/`file` that begins with `name`; an empty text if there
+// is none. `file` is "status" or "limits".
 std::string FieldOf(pid_t pid, const char* file, const std::string& name) {
   std::ifstream in("/proc/" + std::to_string(pid) + "/" + file);
   for (std::string line; std::getline(in, line);) {

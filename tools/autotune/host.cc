@@ -27,7 +27,7 @@ double Seconds(Clock::time_point begin) { return std::chrono::duration<double>(C
 // another one.
 Result<double> MeasureCopy(int threads, int64_t bytes) {
   constexpr double kSpan = 0.2;                         // seconds
-  constexpr int64_t kBetweenClocks = int64_t{1} << 20;  // bytes; copying them takes far longer than reading the clock
+  constexpr int64_t kBetweenClocks = int64_t{1} << 20;  // bytes copied between two readings of the clock
   const int64_t copies_at_once = std::max<int64_t>(1, kBetweenClocks / bytes);
   std::vector<std::shared_ptr<void>> buffers;
   for (int i = 0; i < 2 * threads; ++i) {
@@ -66,7 +66,7 @@ std::string VectorText(const Target& target) {
   return target.vector_bits == 512 ? "AVX-512" : target.vector_bits == 256 ? target.has_fma ? "AVX2" : "AVX" : "SSE";
 }
 
-// Says how the target's code is made, if not by LLVM.
+// Returns a remark if the target's code is made by a C compiler instead of LLVM.
 const char* CodeText(const Target& target) {
   if (target.kind == TargetKind::kLlvm) return "";
   return target.vector_types ? ", as C" : ", as C without vector types";

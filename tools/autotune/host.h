@@ -19,7 +19,7 @@ struct HostFacts {
 HostFacts FactsOfHost();
 
 // Describes a target in words: "2 cores of AMD EPYC 9B14 (AVX-512)", "108 units of a GPU sm_80 (...)". This host's CPU
-// has its vendor's name, any other CPU has LLVM's.
+// is called by its vendor's name, any other CPU by LLVM's name.
 std::string MachineText(const Target& target);
 
 // The speed of copying data within one level of the memory hierarchy, with all of a target's cores at once.
@@ -49,7 +49,7 @@ Result<Roofline> MeasureRoofline(const Target& target, Builder& builder, int pat
 
 // The variation of the times of one loop that is run many times.
 struct Noise {
-  double median = 0, worst = 0;  // how much slower than the fastest run, as a share of its time (0.1: 10 %)
+  double median = 0, worst = 0;  // time of the median and the slowest run over that of the fastest, minus 1
   double fastest = 0;            // time of the fastest run in seconds
 };
 // Measures the noise for about half a second on one core.

@@ -43,8 +43,8 @@ void PrintOperators(const ModelReport& report) {
 
 std::string SpecText(const TensorSpec& spec) { return spec.dtype + graph::ShapeText(spec.shape); }
 
-// Returns the description in a package. A tar is only read, since its code may be for another machine. A shared object
-// must be loaded.
+// Returns the description in a package. A tar is read without loading its library, so the package may be for another
+// machine. A shared object must be loaded, so it must be for this machine.
 Result<PackageInfo> InfoOfPackage(const std::string& path) {
   if (!TRY(IsSharedObject(path))) return std::move(TRY(ReadPackage(path)).info);
   PackageInfo info = TRY_NOTE(InfoOf(TRY(LoadModule(path))), "while loading " + path);

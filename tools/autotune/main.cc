@@ -1,5 +1,5 @@
-// The command line of autotune: parses the arguments, and reports a failing CHECK as our own bug. The work is in the
-// commands' files and in compiler/ and tuner/.
+// The command line of autotune: parses the arguments, runs the command, and reports a failed CHECK as a bug of
+// autotune. The commands are in files of their own.
 #include <csignal>
 #include <cstdio>
 #include <cstring>
@@ -102,7 +102,7 @@ int Main(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   autotune::EndWithParent();
-  signal(SIGXFSZ, SIG_IGN);  // a write beyond the limit of a file's size then fails with an error
+  signal(SIGXFSZ, SIG_IGN);  // makes a write beyond the limit of a file's size (ulimit -f) fail with an error
   if (argc > 1 && std::strcmp(argv[1], "--build-worker") == 0) {
     return autotune::BuildWorkerMain(autotune::kBuildWorkerFd);
   }

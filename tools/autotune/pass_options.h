@@ -10,8 +10,8 @@
 
 namespace autotune::tools {
 
-// The tables of the pipelines that run, in this order: CompilePassTables for a whole model, LoweringPassTables for one
-// kernel.
+// Return the tables of the pipelines that run, in the order of their execution: CompilePassTables when a whole model is
+// compiled, LoweringPassTables when one kernel is lowered.
 const std::vector<PassTable>& CompilePassTables();
 const std::vector<PassTable>& LoweringPassTables();
 
@@ -35,8 +35,8 @@ struct PassOptions {
   void PrintTimes(const PassContext& passes) const;
 };
 
-// Returns the end of the help text of a command with these options: the passes, and the passes' options with defaults
-// and meaning.
+// Returns the end of the help text of a command with these options: the passes that may be disabled, and the options of
+// all passes with defaults and meaning.
 std::string PassFooter(const std::vector<PassTable>& tables);
 
 }  // namespace autotune::tools

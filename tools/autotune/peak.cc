@@ -75,7 +75,7 @@ Result<double> SecondsPerMultiplyAdd(const Target& target, Builder& builder, int
 }
 
 Result<double> BytesReadPerSecond(const Target& target, Builder& builder, int64_t bytes, int patience_ms) {
-  constexpr int64_t kAccumulators = 8;               // hide the latency of an addition
+  constexpr int64_t kAccumulators = 8;               // number that hides the latency of an addition
   constexpr int64_t kLeastBytes = int64_t{4} << 20;  // bytes read by a call; makes the call's own cost negligible
   const int64_t lanes = target.VectorLanes(32), line = kAccumulators * lanes * 4;
   const std::string lines = std::to_string(std::max<int64_t>(1, bytes / line));
@@ -91,7 +91,7 @@ Result<double> BytesReadPerSecond(const Target& target, Builder& builder, int64_
 }
 
 Result<double> MeasurePeakFlops(const Target& target, Builder& builder, int patience_ms) {
-  constexpr int kAccumulators = 12;  // enough of them to hide the latency of a multiply-add
+  constexpr int kAccumulators = 12;  // number that hides the latency of a multiply-add
   const double seconds = TRY(SecondsPerMultiplyAdd(target, builder, kAccumulators, patience_ms));
   return 2.0 * target.VectorLanes(32) / seconds * target.num_cores;
 }

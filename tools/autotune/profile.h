@@ -12,10 +12,10 @@
 
 namespace autotune::tools {
 
-// Says whether the medians of the kernels' times add up to the median of the network's time. All times are in seconds.
+// Whether the medians of the kernels' times add up to the median of the network's time. All times are in seconds.
 struct ProfileBalance {
-  double network = 0, kernels = 0;  // median of the network; sum of the kernels' medians
-  std::string explanation;          // why they disagree, or how closely they agree
+  double network = 0, kernels = 0;  // median time of the network; sum of the median times of the kernels
+  std::string explanation;          // why these times disagree, or how closely they agree
   double Difference() const { return network > 0 ? kernels / network - 1 : 0; }
   bool Holds() const;
 };

@@ -18,10 +18,11 @@ namespace {
 constexpr double kLineEvery = 10;          // seconds between plain lines
 constexpr int64_t kWaitLineEvery = 60000;  // milliseconds between plain lines of a wait
 
-// The time of all kernel calls of the network with the best schedules so far. Tasks without a schedule are left out.
+// The time of all kernel calls of the network with the best schedules so far. Tasks without a measured schedule are
+// left out.
 struct KernelSum {
   double ms = 0;
-  size_t tasks = 0;  // included in the sum
+  size_t tasks = 0;  // number of tasks in the sum
 };
 
 KernelSum SumOf(const TuneReport& report) {
@@ -44,7 +45,7 @@ std::map<TrialStatus, int> FailuresByStatus(const TuneReport& report) {
   return total;
 }
 
-// Adds the number of candidates for each outcome of the run. "records" is the sum of "outcomes".
+// Adds two members: "outcomes", the number of candidates of the run by outcome, and "records", the sum of them.
 void AddOutcomes(const TuneReport& report, Json& line) {
   int ok = report.records;
   Json outcomes;

@@ -23,7 +23,7 @@ class Progress {
   Progress(const Network& network, const std::vector<TuneTask>& tasks, const Target& target, const TuneOptions& options,
            ProgressOptions style);
 
-  // Prints what is tuned, and on which machine. `where` is ", on `pi` of HOST:PORT", or empty for this machine.
+  // Prints the network's name and size and the machine. `where` is ", on `pi` of HOST:PORT", or empty for this machine.
   // `time_budget` is the limit of the whole command in seconds; 0: no limit.
   void Begin(const std::string& where, double time_budget);
   // Shows that the tuner waits for a device, and why. An empty reason ends the wait.
@@ -35,7 +35,8 @@ class Progress {
   // Prints the table of the tasks and the final choice. `chosen` is null if no choice was made, and `peak_flops` is
   // empty if the peak was not measured.
   void Summary(const TuneReport& report, const ChosenNetwork* chosen, std::optional<double> peak_flops) const;
-  // Prints how to use the package, or, if none was written, `compile`: the command that makes one.
+  // Prints the commands that run and measure the package. If no package was written, prints `compile`, the command that
+  // makes one.
   void NextSteps(const std::string& package, const std::string& compile) const;
 
  private:

@@ -69,7 +69,7 @@ Status BindInputs(const RunOptions& options, LoadedModel& model) {
 
 // Returns a valid file name for an output, different from the names in `taken`, and adds it to them.
 std::string FileName(const std::string& name, std::set<std::string>& taken) {
-  constexpr size_t kMaxLength = 200;  // file systems take 255 bytes, extension included
+  constexpr size_t kMaxLength = 200;  // bytes; file systems allow 255, including a number and the extension
   std::string safe;
   for (char c : name) safe += std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' || c == '.' ? c : '_';
   safe = safe.substr(0, kMaxLength);
@@ -275,8 +275,7 @@ Command BenchCommand(CLI::App& root) {
                 "one line of JSON: min_ms, median_ms, n, undisturbed; with --profile another one: kernels");
   app->add_flag(
       "--profile", options->profile,
-      "each kernel's time, task and distance to what the machine allows (the roofline), measured in turns with the "
-      "network");
+      "also each kernel's time, task and distance to the machine's roofline, measured in turns with the network");
   app->add_flag("--serve", options->serve,
                 "answer each line 'run N' or 'profile N' (each kernel) on standard input with a measurement of N runs, "
                 "so that a script can alternate with another program");

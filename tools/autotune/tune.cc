@@ -196,7 +196,7 @@ void PrintNotes(const TuneReport& report) {
   for (const std::string& note : report.notes) std::fprintf(stderr, "autotune: %s\n", note.c_str());
   int unreached = 0;
   for (const TaskReport& task : report.tasks) {
-    unreached += task.records == 0 && !task.exhausted;  // exhausted: the database knows all its schedules
+    unreached += task.records == 0 && !task.exhausted;  // exhausted: the database has all schedules of the task
     if (task.best_seconds == 0 && task.records > 0) {
       std::fprintf(stderr, "autotune: no candidate of %s worked; it keeps its default schedule\n",
                    task.task->label.c_str());
@@ -245,8 +245,8 @@ Result<int> TuneModel(TuneCommandOptions options) {
     tune.peak_flops = *peak;
   }
 
-  // During the search and the choice, a signal requests a stop: complete batches are kept, and the resume command is
-  // printed.
+  // During the search and the choice, a signal only requests a stop. The results of complete batches are kept, and the
+  // command that resumes the run is printed.
   std::atomic<bool> stop_requested = false;
   std::stop_callback note_stop(stop.get_token(), [&] { stop_requested = true; });
   std::optional<StopOnSignals> signals(std::in_place, stop, kExitInterrupted);

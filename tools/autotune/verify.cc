@@ -97,8 +97,8 @@ Result<Tensor> AsDeclared(const NamedTensor& tensor, const TensorSpec& spec) {
   return ToTensor(value);
 }
 
-// Reads the inputs and outputs of one data set. `fixed` are inputs that became constants, so the compiled model lacks
-// them. Returns an error if the files are damaged or do not fit the model's inputs and outputs.
+// Reads the inputs and outputs of one data set. Skips the inputs in `fixed`, which are constants of the compiled model.
+// Returns an error if the files are damaged or do not fit the model's inputs and outputs.
 Result<DataSet> ReadData(const LoadedModel& model, const fs::path& folder, const FixedInputs& fixed) {
   std::vector<NamedTensor> inputs = TRY(ReadTensors(folder, "input_")), outputs = TRY(ReadTensors(folder, "output_"));
   if (outputs.empty()) return Err(folder.string(), " has no output_0.pb");
@@ -340,7 +340,8 @@ Command VerifyCommand(CLI::App& root) {
   app->add_option("--package", options->package, "a compiled network, M.tar or M.so, instead of a model");
   app->add_option(
          "--data", options->data,
-         "a folder with input_0.pb.. and output_0.pb.., or of test_data_set_*; without --model, folders of cases")
+         "a folder with files input_0.pb... and output_0.pb..., or with folders test_data_set_* of such files; without "
+         "--model and --package, one or more folders of test cases, each with a model.onnx")
       ->required();
   app->add_option("--rtol", options->rtol,
                   "relative tolerance; an element a is right if |a-b| <= atol * max|b| + rtol * |b|")

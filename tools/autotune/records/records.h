@@ -16,7 +16,7 @@ struct RecordsOptions {
   std::string db;
   std::string task;      // the first digits of a task's hash; empty: all
   std::string record;    // show: a name that FindRecord takes; empty: a table
-  std::string file;      // export, import: JSON lines; export: empty is standard output. merge: a database
+  std::string file;      // export, import: file of JSON lines (export: empty for standard output); merge: a database
   int keep = 10;         // prune: schedules per task and target
   bool dry_run = false;  // prune
   bool measure = false;  // verify: measure too

@@ -7,8 +7,7 @@ namespace {
 
 // Sources of the numbers:
 // - Threads, blocks, shared memory, registers and lanes: the CUDA C++ programming guide, its technical specifications
-// per
-//   compute capability and its throughput of arithmetic instructions.
+//   per compute capability and its throughput of arithmetic instructions.
 // - Units: NVIDIA's white papers on the T4, A100, GeForce RTX 3090, GeForce RTX 4090 and H100 SXM.
 // - Tensor cores: the rates for f32 sums in these white papers, divided by the units and the boost clock.
 // - PTX versions and asynchronous copies (cp.async): the release notes of the PTX ISA.

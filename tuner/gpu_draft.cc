@@ -19,7 +19,8 @@ namespace {
 constexpr double kExposed = 0.01;
 constexpr double kSectorBytes = 32;     // smallest piece of global memory that is read
 constexpr double kSpareRegisters = 32;  // registers of a thread for addresses and counters; ptxas spills with 24
-constexpr double kMostRegisters = 255;  // most registers of a thread [NVIDIA, CUDA C++ programming guide]
+// Most registers of a thread [NVIDIA, CUDA C++ programming guide]; taken for all GPUs.
+constexpr double kMostRegisters = 255;
 constexpr double kRegisterBytes = 4;
 constexpr int64_t kSumBytes = 4;     // size of a sum on tensor cores; operands of the same size are TF32
 constexpr double kBanksBytes = 128;  // one word of each bank of shared memory

@@ -232,5 +232,16 @@ TEST(Machine, EachRowIsCompleteAndEachCpuInOne) {
   }
 }
 
+// Blocks of the same kernel fill the units of one architecture and not those of another.
+TEST(GpuMachine, HasTheResidentThreadsOfItsArchitecture) {
+  auto of = [](const std::string& target) { return GpuMachineOf(Target::Parse(target).value()); };
+  EXPECT_EQ(of("cuda -arch=sm_75").threads, 1024);
+  EXPECT_EQ(of("cuda -arch=sm_75").blocks, 16);
+  EXPECT_EQ(of("cuda -arch=sm_80").threads, 2048);
+  EXPECT_EQ(of("cuda -arch=sm_89").threads, 1536);
+  EXPECT_EQ(of("cuda -arch=sm_89").blocks, 24);
+  EXPECT_GT(of("opencl -num-cores=2").threads, 0) << "a GPU without a row gets common values";
+}
+
 }  // namespace
 }  // namespace autotune

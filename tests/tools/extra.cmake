@@ -3,5 +3,5 @@ add_library(jumping_clock MODULE ${CMAKE_CURRENT_SOURCE_DIR}/tools/jumping_clock
 target_compile_options(jumping_clock PRIVATE -fno-sanitize=all)
 target_link_options(jumping_clock PRIVATE -fno-sanitize=all)
 set(EXTRA_TARGETS autotune rpc_server rpc_tracker jumping_clock fake_cuda) # built before the tests that start them
-# These tests have deadlines, or look at all processes of the machine.
-set(SERIAL Bench.*:Clocks.*:Faults.*:Kill.*:Noise.*:Orphans.*:TwoTuners.*:Wait.*)
+# These tests have short deadlines, measure all cores, or look at all processes of the machine.
+set(SERIAL Bench.*:Clocks.*:Devices.Doctor*:Faults.*:Injection.*:Kill.*:Noise.*:Orphans.*:TwoTuners.*:Wait.*)

@@ -1,6 +1,7 @@
 // rpc_server must fit a board: checks which libraries it links, and the total size.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <filesystem>
@@ -31,7 +32,7 @@ TEST(Closure, NoCompilerNoLearnerNoDatabase) {
 
 TEST(Closure, FitsABoard) {
   if (kSanitized) GTEST_SKIP() << "a sanitizer's library exceeds the limit";
-  std::string stripped = testing::TempDir() + "rpc_server.stripped";
+  std::string stripped = testing::TempDir() + "rpc_server.stripped." + std::to_string(getpid());
   Output("strip -o " + stripped + " " + kServer);
   auto own = std::filesystem::file_size(stripped);
   std::filesystem::remove(stripped);

@@ -126,10 +126,10 @@ Block WithCopy(const Access& access, const Buffer& copy) {
 
 }  // namespace
 
-// Legal only if every element of the buffer is written, and all accesses of the block to it have the same indices, which
-// are in bounds without the block's conditions. The block must either only read the buffer, which is complete before the
-// loops around the block, or be its only writer. A writer must index the buffer by all its spatial iterators and by no
-// reduction iterator, and nothing inside those loops may read the buffer.
+// Legal only if every element of the buffer is written, and all accesses of the block to it have the same indices,
+// which are in bounds without the block's conditions. The block must either only read the buffer, which is complete
+// before the loops around the block, or be its only writer. A writer must index the buffer by all its spatial iterators
+// and by no reduction iterator, and nothing inside those loops may read the buffer.
 Status ApplyStep(State& state, Reindex& step) {
   const Access access = TRY(AccessOf(state, step));
   std::vector<Stmt> roots = RootStmts(state.func.body);

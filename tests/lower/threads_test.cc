@@ -283,8 +283,8 @@ TEST(LowerThreads, DoNotWaitUnderTheirOwnConditions) {
               HasSubstr("threads would have to wait for each other under a condition that differs between them"));
 }
 
-// In a loop that writes and then reads shared memory, threads wait twice per iteration: before they read, and before the
-// next iteration overwrites elements that other threads may still read.
+// In a loop that writes and then reads shared memory, threads wait twice per iteration: before they read, and before
+// the next iteration overwrites elements that other threads may still read.
 TEST(LowerThreads, WaitBetweenIterations) {
   auto f = [](const std::string& next) {
     return ParsePrimFunc(

@@ -57,7 +57,7 @@ PrimFunc Product(int64_t size, const std::string& type) {
 const std::set<std::string> kPasses = {"softmax",   "layer_norm", "row_sums", "column_sums",
                                        "whole_sum", "one_row",    "transpose"};
 
-// Returns the program with a name of kPasses, on a matrix of `rows` x `columns`.
+// Returns the program that `passes`, one of kPasses, names. Its input is a matrix of `rows` x `columns`.
 PrimFunc Passes(const std::string& passes, int64_t rows, int64_t columns) {
   te::Tensor x = te::Placeholder("x", {rows, columns}), y;
   auto sum = [&](const std::string& name, const te::Tensor& of) {

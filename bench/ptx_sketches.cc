@@ -1,8 +1,8 @@
 // Writes the PTX of randomly drawn schedules of matrix products, for scripts/ptx.sh. Needs no GPU.
 //   ptx_sketches FOLDER ARCH [schedules=64] [seed=1]
 // Writes FOLDER/NAME.ptx for each schedule. NAME begins with `tile` if the schedule accumulates a tile in registers.
-// Prints how many draws were refused, and why. Draws without a finite draft score are among them, since the tuner never
-// measures these.
+// Prints how many draws were refused, and why. Draws without a finite draft score are among them: only --search random
+// measures such candidates, and ptxas may spill their registers.
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>

@@ -61,10 +61,10 @@ TargetParts PartsOf(const std::string& target) {
   return parts;
 }
 
-// Returns the target whose records serve this task: this very target, else the nearest target with the same processor,
-// and sets `note` accordingly. Targets with equal caches are nearer than all others; next, the number of cores decides.
-// Returns an empty text if there is none. Programs may depend on caches, so OptionFrom compares a record's program with
-// the one for this target.
+// Returns the target whose records serve this task: `target` itself if it has records, else the nearest target with the
+// same processor, or an empty text if no such target has records. Targets with equal caches are nearer than all others;
+// next, the number of cores decides. Sets `note` if the result is another target. A program may depend on the caches,
+// so OptionFrom compares the program of a record with the program for `target`.
 Result<std::string> RecordsTarget(const NetworkTask& task, const Target& target, RecordStore& store,
                                   std::string& note) {
   const std::string own = target.Text();

@@ -11,8 +11,9 @@ namespace autotune::topi {
 namespace {
 
 // Number of elements of a row that are combined side by side. These constants are chosen, not derived. Random odd
-// shapes test them (bench/odd_shapes.py), so far only on AVX-512.
-constexpr int64_t kMostLanes = 48;  // these fit the registers of every target: 12 of 128 bits in f32, 24 in f64
+// shapes test them (bench/odd_shapes.py), so far on AVX2 and AVX-512, in f32.
+// In f32 these lanes take 12 vector registers of 128 bits, which every target has. In f64 they take 24, so SSE spills.
+constexpr int64_t kMostLanes = 48;
 constexpr int64_t kLanes = 32;      // used if no number up to kMostLanes divides the row
 constexpr int64_t kFewLanes = 16;   // used for rows shorter than two steps of kLanes, since fewer lanes combine faster
 constexpr int64_t kLanesLeft = 4;   // lanes that the last step combines one by one: one vector of 128 bits in f32

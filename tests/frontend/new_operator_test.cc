@@ -122,7 +122,7 @@ TEST(NewOperators, BitsOfAnotherType) {
   };
   EXPECT_EQ(Output(model(kFloat, kInt32), {{1, -2}}), (Numbers{0x3f800000, -1073741824}));
   EXPECT_EQ(Output(model(kInt32, kFloat), {{0x3f800000, 0}}), (Numbers{1, 0}));
-  EXPECT_THAT(ImportError(model(kFloat, kInt64)), HasSubstr("for numbers of another width"));
+  EXPECT_THAT(ImportError(model(kFloat, kInt64)), HasSubstr("for numbers of another width, i64"));
   EXPECT_THAT(ImportError(model(kBool, kUInt8)), HasSubstr("is for numbers"));
 }
 

@@ -34,6 +34,10 @@ constexpr ConvAlternative kConv[] = {
      [](const std::string& name, const Tensor& data, const Tensor& weight, const ConvAttrs& attrs, const Target&) {
        return ConvAcrossGroups(name, data, weight, attrs);
      }},
+    {"skip_padding", SkippingPaddingApplies,
+     [](const std::string& name, const Tensor& data, const Tensor& weight, const ConvAttrs& attrs, const Target&) {
+       return ConvSkippingPadding(name, data, weight, attrs);
+     }},
     Winograd<WinogradGroups, 4>("winograd4"),
     Winograd<WinogradWhole, 4>("winograd4_whole"),
     Winograd<WinogradGroups, 2>("winograd2"),

@@ -187,6 +187,60 @@ Tensor ConvChannelsFirst(const std::string& name, const Tensor& data, const Tens
                     });
 }
 
+namespace {
+
+// Returns the spatial dimension with the fewest output pixels. Register tiles run along the other one.
+size_t ShortestDim(const Shape& pixels) {
+  return static_cast<size_t>(std::min_element(pixels.begin(), pixels.end()) - pixels.begin());
+}
+
+}  // namespace
+
+Tensor ConvSkippingPadding(const std::string& name, const Tensor& data, const Tensor& weight, const ConvAttrs& attrs) {
+  CHECK(data.rank() >= 3 && weight.rank() == data.rank() && attrs.groups == 1) << name;
+  const Shape &in = data.shape(), &w = weight.shape();
+  const Shape kernel(w.begin(), w.end() - 2);
+  auto [pixels, used] = WindowExtents(name, {in.begin() + 1, in.end() - 1}, kernel, attrs);
+  const size_t skipped = ShortestDim(pixels);
+  ConvAttrs others = attrs;
+  others.pad[skipped] = 0;
+  used[skipped] = in[skipped + 1];
+  const Tensor x = PadForWindows(name + "_pad", data, others, used);
+  Shape shape = {in[0]};
+  shape.insert(shape.end(), pixels.begin(), pixels.end());
+  shape.push_back(w.back());
+  std::vector<Axis> reduce = WindowAxes(name, kernel);
+  reduce.push_back({"ic", in.back()});
+  return te::Reduce(name, te::NaturalAxes(shape), reduce, te::Combiner::kSum, {x, weight},
+                    [&](const std::vector<Expr>& i, const std::vector<Expr>& r) {
+                      std::vector<Expr> at = {i[0]}, tap = r;
+                      for (size_t d = 0; d < kernel.size(); ++d)
+                        at.push_back(i[d + 1] * attrs.stride[d] + r[d] * attrs.dilation[d]);
+                      at.push_back(r.back());
+                      tap.push_back(i.back());
+                      Expr& place = at[skipped + 1];
+                      place = place - attrs.pad[skipped];
+                      const Expr inside = And(place >= 0, place < in[skipped + 1]);
+                      return MakeSelect(inside, x(at), ConstOf(0, x.dtype())) * weight(tap);
+                    });
+}
+
+bool SkippingPaddingApplies(const Shape& data, const Shape& weight, const ConvAttrs& attrs, const Target& target) {
+  if (attrs.groups > 1 || target.IsGpu()) return false;
+  const Shape image(data.begin() + 1, data.end() - 1), kernel(weight.begin(), weight.end() - 2);
+  const Shape pixels = WindowExtents("conv", image, kernel, attrs).pixels;
+  const size_t d = ShortestDim(pixels);
+  int64_t in_data = 0;
+  for (int64_t tap = 0; tap < kernel[d]; ++tap) {
+    for (int64_t pixel = 0; pixel < pixels[d]; ++pixel) {
+      const int64_t place = pixel * attrs.stride[d] + tap * attrs.dilation[d] - attrs.pad[d];
+      in_data += place >= 0 && place < image[d];
+    }
+  }
+  const auto all = static_cast<double>(pixels[d] * kernel[d]);
+  return all - static_cast<double>(in_data) >= kWorthSkipping * all;
+}
+
 Tensor ConvAcrossGroups(const std::string& name, const Tensor& data, const Tensor& weight, const ConvAttrs& attrs) {
   return Convolve(name, data, weight, attrs, true);
 }

@@ -45,6 +45,16 @@ Tensor Conv(const std::string& name, const Tensor& data, const Tensor& weight, c
 // pixels of a row instead. Padding as in Conv.
 Tensor ConvChannelsFirst(const std::string& name, const Tensor& data, const Tensor& weight, const ConvAttrs& attrs);
 
+// Like Conv without groups, but with the axes (n, h, w, oc), reduction (kh, kw, ic). Meant for images that are so small
+// that a large part of the windows' positions lies in padding. Along the dimension with the fewest output pixels,
+// padding is a condition of the update instead of zeros in <name>_pad. The condition depends on no other axis, so a
+// schedule tests it once for each row (or column) of the kernel, and skips those that meet only padding.
+Tensor ConvSkippingPadding(const std::string& name, const Tensor& data, const Tensor& weight, const ConvAttrs& attrs);
+// Returns true if windows meet padding along that dimension at a share of at least kWorthSkipping of their positions.
+bool SkippingPaddingApplies(const Shape& data, const Shape& weight, const ConvAttrs& attrs, const Target& target);
+// [chosen] A smaller share is not worth another alternative to search.
+constexpr double kWorthSkipping = 1.0 / 16;
+
 // Like Conv, but with the axes of a depthwise convolution: (n, h, w, c), reduction (ic, kh, kw). A vector along c holds
 // outputs of several groups; a vector for one group would leave most lanes idle. The weights of a vector are contiguous
 // in memory. Each lane needs the input channel of its own group. These inputs are neighbours in memory: they are loaded

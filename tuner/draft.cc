@@ -178,7 +178,7 @@ double TiledTraffic(const StageModel& s, const StageShape& shape, double weights
     broadcast *= kSetConflicts;
   // A task reads each panel for m1 row tiles. Before the first of them, other tasks read all other panels.
   double near = 1 / Bandwidth(panel_from + rows, target), far = near;
-  if (shape.all_rows > m1 * mr) far = std::max(near, 1 / Bandwidth(weights, target));
+  if (shape.all_rows * static_cast<double>(s.shared) > m1 * mr) far = std::max(near, 1 / Bandwidth(weights, target));
   return nr * bytes * (spread > kFarRows ? kFarRowsCost : 1) * (far + (m1 - 1) * near) / m1 + broadcast;
 }
 
@@ -188,7 +188,7 @@ double TiledCycles(const StageModel& s, const Decisions& d, const Target& target
   const double bytes = static_cast<double>(s.element_bytes);
   double lanes = Lanes(s, target);
   const double m1 = shape.row_tiles, mr = shape.rows, n1 = shape.column_tiles, nr = shape.columns;
-  const double unroll = shape.terms, k = shape.sum, nv = Ceil(nr, lanes);
+  const double unroll = shape.terms, k = shape.sum * s.met, nv = Ceil(nr, lanes);
 
   if (!FitsRegisters(mr * nv, s.broadcast ? nv : 0, unroll, target)) return std::numeric_limits<double>::infinity();
 
@@ -201,7 +201,7 @@ double TiledCycles(const StageModel& s, const Decisions& d, const Target& target
   double overlap = Overlapped(step, TiledTraffic(s, shape, weights, target), kExposed);
   if (!s.packed && s.broadcast) overlap *= kTranslations;
   double micro = k * overlap + mr * nv * kStoreCycles + kTileCycles + AddressCycles(s, shape.all_rows, mr) * k / unroll;
-  double outer = static_cast<double>(s.outer), task = m1 * n1 * micro, before = 0;
+  double outer = static_cast<double>(s.outer * s.shared), task = m1 * n1 * micro, before = 0;
 
   const double cores = static_cast<double>(target.num_cores);
   // Packing at run time happens before all tasks, or inside a task: once, or in each iteration of a middle loop.

@@ -20,9 +20,10 @@ struct Knob {
 
 // A tiled loop may run over all pixels of an image, while an operand is indexed by the row and the column of the pixel.
 // This struct says how the operand splits the loop's index. For each pixel the operand is read in a window, and the
-// windows slide over the image.
+// windows slide over the image. If the loop runs along one row only, windows slide along its columns.
 struct ImageModel {
-  int64_t row = 0;  // pixels of a row; 0: all addresses are linear in the index
+  int64_t row = 0;     // pixels of a row; 0: all addresses are linear in the index
+  int64_t column = 0;  // elements in each column of a window, if row is 0; 0: no window slides
   // `step`: distance in the operand between the windows of neighbouring rows or columns of the image. `reach`: distance
   // between the first and the last row or column that one window reads.
   int64_t row_step = 1, row_reach = 0, column_step = 1, column_reach = 0;
@@ -71,12 +72,16 @@ struct StageModel {
   // Empty for a block whose body is a whole program, and for kGpuTiled, kGpuTensor and kGpuUnbound.
   Name block;
   int m_knob = -1, n_knob = -1, k_knob = -1;  // tiles (outer, middle, register) of m and n; unroll factor of k
-  int64_t outer = 1, m = 1, n = 1, k = 1;     // iterations of loops; n: the vectorized one; k: all reductions together
-  bool n_inside = false;                      // true: the middle loop over n is inside the middle loop over m
-  bool packed = false;                        // true: the n operand is packed into panels as wide as the register tile
-  bool broadcast = true;                      // true: the m operand does not depend on n, as in a matrix product
-  int64_t element_bytes = 4;                  // size of a result's element; operands are assumed to have the same size
-  double flops = 2;                           // GPUs: operations per point
+  // Tiled: each of the `outer` n operands has `shared` products, such as the images of a batch. turns_knob: how many of
+  // them a task computes, one after the other. m and m_knob are those of one product.
+  int64_t shared = 1;
+  int turns_knob = -1;
+  int64_t outer = 1, m = 1, n = 1, k = 1;  // iterations of loops; n: the vectorized one; k: all reductions together
+  bool n_inside = false;                   // true: the middle loop over n is inside the middle loop over m
+  bool packed = false;                     // true: the n operand is packed into panels as wide as the register tile
+  bool broadcast = true;                   // true: the m operand does not depend on n, as in a matrix product
+  int64_t element_bytes = 4;               // size of a result's element; operands are assumed to have the same size
+  double flops = 2;                        // GPUs: operations per point
   // Streaming: totals of all passes and `block`. Attention: totals of the passes. Transforms: write_bytes is the larger
   // of the bytes that they read and write.
   double operations = 0, read_bytes = 0, write_bytes = 0;
@@ -90,6 +95,7 @@ struct StageModel {
   int stages_knob = -1;
   int64_t row_bytes = 0;  // tiled: distance of neighbouring rows of the m operand; 0: unknown
   ImageModel m_image;     // tiled: the image that operands split m into
+  double met = 1;         // tiled: share of the steps of the sum that are not skipped as padding, over all results
   int consumer = -1;      // index of the stage that reads this stage's result
   int64_t tasks = 0;      // iterations of the parallel loop that the stage is in; 0: it has parallel loops of its own
   // Window: `rows` rows of m pixels with n channels each; a window has window_rows rows and k columns; m_knob: a tile

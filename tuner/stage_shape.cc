@@ -33,6 +33,8 @@ double Touched(double count, int64_t step, int64_t taps, int64_t reach) {
 // a row reads all columns of each row that it touches.
 double WindowElements(const StageModel& s, double pixels) {
   const ImageModel& image = s.m_image;
+  if (image.row == 0)
+    return Touched(pixels, image.column_step, image.column_taps, image.column_reach) * Number(image.column);
   const double width = Number(image.row), height = Number(s.m) / width;
   const bool within_row = std::fmod(width, pixels) == 0;
   const double rows = within_row ? 1 : std::min(height, ImageRowsOf(width, pixels));
@@ -42,21 +44,21 @@ double WindowElements(const StageModel& s, double pixels) {
 }
 
 StageShape TiledShape(const StageModel& s, const Decisions& d) {
-  const double m0 = Level(d, s.m_knob, 0), n0 = Level(d, s.n_knob, 0);
-  StageShape shape{.tasks = Number(s.outer) * m0 * n0,
+  const double m0 = Level(d, s.m_knob, 0), n0 = Level(d, s.n_knob, 0), turns = Level(d, s.turns_knob, 0);
+  StageShape shape{.tasks = Number(s.outer) * Number(s.shared) / turns * m0 * n0,
                    .rows = Level(d, s.m_knob, 2),
                    .columns = Level(d, s.n_knob, 2),
-                   .row_tiles = Level(d, s.m_knob, 1),
+                   .row_tiles = turns * Level(d, s.m_knob, 1),
                    .column_tiles = Level(d, s.n_knob, 1),
                    .sum = Number(s.k),
                    .terms = Level(d, s.k_knob, 0)};
-  shape.all_rows = m0 * shape.row_tiles * shape.rows;
+  shape.all_rows = m0 * Level(d, s.m_knob, 1) * shape.rows;
   shape.all_columns = n0 * shape.column_tiles * shape.columns;
   AddOperands(shape, Number(s.element_bytes));
   if (!s.broadcast) {  // one operand is indexed by both row and column
     shape.panel_bytes *= shape.rows;
     shape.rows_bytes = 0;
-  } else if (s.m_image.row > 0 && s.rows_knob < 0) {
+  } else if ((s.m_image.row > 0 || s.m_image.column > 0) && s.rows_knob < 0) {
     shape.rows_bytes = std::min(shape.rows_bytes, WindowElements(s, shape.rows) * Number(s.element_bytes));
   }
   return shape;
@@ -152,7 +154,7 @@ InsideShape InsideOf(const StageModel& s, const StageModel& c, const Decisions& 
     const double positions = Level(d, c.m_knob, 2) * (in_m ? 1 : Level(d, c.m_knob, 1));
     again *= Recomputed(s, c.m_image, positions, Number(c.m));
   }
-  return {again, Level(d, c.m_knob, 0)};
+  return {again, Level(d, c.m_knob, 0) * Number(c.shared) / Level(d, c.turns_knob, 0)};
 }
 
 StageShape ShapeOf(const StageModel& stage, const Decisions& decisions) {

@@ -139,11 +139,11 @@ TEST(RandomSchedules, KeepTheMeaning) {
   for (const std::string& step : zoo::StepNames()) EXPECT_GT(all.legal[step], 20) << step;
 }
 
-// The workloads cover every alternative of an operator, by kinds conv, conv_across_groups, dense, dense_in_blocks,
-// dense_narrow and winograd (whose tilings are drawn). The operators' lists must hold no others, so a new
-// alternative needs a workload.
+// The workloads cover every alternative of an operator, by kinds conv, conv_across_groups, conv_skip_padding, dense,
+// dense_in_blocks, dense_narrow and winograd (whose tilings are drawn). The operators' lists must hold no others, so a
+// new alternative needs a workload.
 TEST(Workloads, EveryComputeAlternativeIsAmongThem) {
-  const std::set<std::string_view> known = {"direct",          "across_groups", "winograd2",
+  const std::set<std::string_view> known = {"direct",          "across_groups", "skip_padding",   "winograd2",
                                             "winograd2_whole", "winograd4",     "winograd4_whole"};
   for (const auto& alternative : topi::ConvAlternatives())
     EXPECT_TRUE(known.count(alternative.name)) << alternative.name;

@@ -268,6 +268,7 @@ const std::vector<Kind>& Kinds() {
         {"random", 12, 0, Random, {{"seed", 0, 1 << 20}, {"stages", 1, 5}, {"extent", 1, 8}}},
         {"conv", 4, 0, ConvBy<topi::Conv>, ConvRanges({"groups", 1, 3})},
         {"conv_across_groups", 1, 0, ConvBy<topi::ConvAcrossGroups>, ConvRanges({"groups", 2, 4})},
+        {"conv_skip_padding", 1, 0, ConvBy<topi::ConvSkippingPadding>, ConvRanges({"groups", 1, 1})},
         {"winograd",
          1,
          kWinogradError,

@@ -128,6 +128,21 @@ TEST(AlternativesTest, EveryConvolutionEqualsTheFirst) {
   EXPECT_GT(used, 30);
 }
 
+// Half of the positions of a window lie in the padding of a small image, but few in that of a large one.
+TEST(AlternativesTest, SkipsPaddingOfSmallImages) {
+  const ConvAlternative& skip = *FindAlternative(ConvAlternatives(), "skip_padding");
+  const ConvAttrs attrs{.pad = {2, 2, 2, 2}};
+  EXPECT_TRUE(skip.applies({1, 3, 64, 8}, {5, 5, 8, 8}, attrs, kTarget));
+  EXPECT_FALSE(skip.applies({1, 64, 64, 8}, {5, 5, 8, 8}, attrs, kTarget));
+  EXPECT_FALSE(skip.applies({1, 5, 64, 8}, {5, 5, 8, 8}, {.pad = {0, 2, 0, 2}}, kTarget)) << "no padded rows";
+  EXPECT_FALSE(skip.applies({1, 3, 64, 8}, {5, 5, 4, 8}, {.pad = {2, 2, 2, 2}, .groups = 2}, kTarget));
+  Rng rng(7);
+  for (int i = 0; i < 40; ++i) {
+    const ConvCase c = RandomCase(1, 1 + rng.Below(4), 1 + rng.Below(4), rng);
+    EXPECT_EQ(ConvDiffers(skip, c.in, c.kernel, c.attrs, rng), "");
+  }
+}
+
 // The alternative across_groups is right for any number and width of groups, even where it does not apply.
 TEST(AlternativesTest, AcrossGroupsEqualsTheFirst) {
   Rng rng(4);

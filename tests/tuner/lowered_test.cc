@@ -85,6 +85,22 @@ TEST(Lowered, DepthwiseConvolutionsComputeTheSame) {
   CheckLowering(test::ConvBiasRelu(1, 1, 8, 8, 3, {.pad = {1, 1, 1, 1}, .groups = 8}), 2);
 }
 
+TEST(Lowered, ConvolutionsOfABatchComputeTheSame) {
+  CheckLowering(test::ConvBiasRelu(5, 6, 8, 24, 3, {.pad = {1, 1, 1, 1}}, "direct", 6), 6);
+  CheckLowering(test::ConvBiasRelu(4, 3, 6, 20, 1, {}, "direct", 5), 4);
+  CheckLowering(test::ConvBiasRelu(4, 4, 8, 32, 3, {.pad = {1, 1, 1, 1}, .groups = 2}, "direct", 4), 4);
+}
+
+TEST(Lowered, ConvolutionsThatSkipPaddingComputeTheSame) {
+  auto check = [](int64_t h, int64_t w, int64_t kernel, topi::ConvAttrs attrs, int64_t images) {
+    CheckLowering(test::ConvBiasRelu(h, w, 8, 20, kernel, attrs, "skip_padding", images), 6);
+  };
+  check(2, 9, 3, {.pad = {1, 1, 1, 1}}, 1);
+  check(9, 3, 5, {.pad = {2, 2, 2, 2}}, 3);  // skips columns
+  check(4, 6, 4, {.stride = {2, 1}, .pad = {3, 1, 2, 0}}, 2);
+  check(3, 8, 3, {.dilation = {2, 2}, .pad = {2, 2, 2, 2}}, 2);
+}
+
 TEST(Lowered, ConvolutionsAcrossGroupsComputeTheSame) {
   auto check = [](int64_t h, int64_t w, int64_t ic, int64_t oc, topi::ConvAttrs attrs, int draws) {
     CheckLowering(test::ConvBiasRelu(h, w, ic, oc, 3, attrs, "across_groups"), draws);

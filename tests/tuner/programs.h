@@ -22,9 +22,9 @@ inline Target TestTarget() { return Target::Parse("llvm -mtriple=x86_64-linux-gn
 
 // relu(conv2d(data, weight) + bias) in NHWC. `alternative` names the algorithm of the convolution.
 inline PrimFunc ConvBiasRelu(int64_t h, int64_t w, int64_t ic, int64_t oc, int64_t kernel, topi::ConvAttrs attrs = {},
-                             std::string_view alternative = "direct") {
+                             std::string_view alternative = "direct", int64_t images = 1) {
   auto make = topi::FindAlternative(topi::ConvAlternatives(), alternative)->make;
-  te::Tensor data = te::Placeholder("data", {1, h, w, ic});
+  te::Tensor data = te::Placeholder("data", {images, h, w, ic});
   te::Tensor weight = te::Placeholder("weight", {kernel, kernel, ic / attrs.groups, oc});
   te::Tensor bias = te::Placeholder("bias", {oc});
   te::Tensor out = topi::Relu("relu", topi::Add("add", make("conv", data, weight, attrs, TestTarget()), bias));

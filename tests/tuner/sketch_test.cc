@@ -112,6 +112,43 @@ TEST(Sketch, GroupsOfLessThanAVectorShareOne) {
   EXPECT_LT(best("across_groups", StageModel::kWindow), best("direct", StageModel::kTiled));
 }
 
+// Half of the window's positions lie above or below an image of four rows. The draft score prefers to skip them.
+TEST(Sketch, PaddingOfSmallImagesIsSkipped) {
+  auto best = [&](int64_t rows, std::string_view alternative) {
+    double least = std::numeric_limits<double>::infinity();
+    auto sketches =
+        GenerateSketches(ConvBiasRelu(rows, 16, 64, 64, 9, {.pad = {4, 4, 4, 4}}, alternative), TestTarget());
+    EXPECT_TRUE(sketches.ok()) << sketches.error().Text();
+    Rng rng(1);
+    for (const Sketch& sketch : *sketches) {
+      EXPECT_EQ(sketch.stages[0].met < 1, alternative == "skip_padding") << sketch.stages[0].met;
+      for (int i = 0; i < 300; ++i)
+        least = std::min(least, DraftSeconds(sketch, DrawDecisions(sketch, rng), TestTarget()));
+    }
+    return least;
+  };
+  EXPECT_LT(best(4, "skip_padding"), 0.8 * best(4, "direct"));
+}
+
+// The images of a batch share the weights. A task that computes several of them reads each panel once for all.
+TEST(Sketch, ATaskComputesSeveralImages) {
+  auto sketches = GenerateSketches(ConvBiasRelu(4, 4, 512, 512, 1, {}, "direct", 8), TestTarget());
+  ASSERT_TRUE(sketches.ok()) << sketches.error().Text();
+  for (const Sketch& sketch : *sketches) {
+    const StageModel& s = sketch.stages[0];
+    EXPECT_EQ(s.shared, 8);
+    ASSERT_GE(s.turns_knob, 0);
+    Rng rng(1);
+    Decisions d = DrawDecisions(sketch, rng);
+    d[s.m_knob] = {{1, 4, 4}};
+    d[s.n_knob] = {{32, 1, 16}};
+    d[s.turns_knob] = {{1}};
+    const double alone = DraftSeconds(sketch, d, TestTarget());
+    d[s.turns_knob] = {{8}};
+    EXPECT_LT(DraftSeconds(sketch, d, TestTarget()), alone);
+  }
+}
+
 // The padded copy of an image with three channels is vectorized along the row. Where channels fill whole vectors, it
 // goes pixel by pixel.
 TEST(Sketch, NarrowPixelsAreCopiedInVectors) {

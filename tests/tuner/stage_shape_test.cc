@@ -234,6 +234,8 @@ std::vector<std::pair<const char*, PrimFunc>> Kinds() {
       {"conv depthwise", ConvBiasRelu(28, 28, 64, 64, 3, {.pad = {1, 1, 1, 1}, .groups = 64})},
       {"conv grouped", ConvBiasRelu(14, 14, 32, 64, 3, {.pad = {1, 1, 1, 1}, .groups = 4})},
       {"conv across groups", ConvBiasRelu(14, 14, 32, 32, 3, {.pad = {1, 1, 1, 1}, .groups = 8}, "across_groups")},
+      {"conv of a batch", ConvBiasRelu(6, 7, 16, 32, 3, {.pad = {1, 1, 1, 1}}, "direct", 6)},
+      {"conv that skips padding", ConvBiasRelu(3, 14, 16, 32, 5, {.pad = {2, 2, 2, 2}}, "skip_padding", 4)},
       {"max pool", MaxPool(1, 28, 64)},
       {"max pool of many images", MaxPool(20, 28, 16)},
       {"attention", test::MakeAttention({.batch = {4}, .queries = 48, .keys = 48, .width = 32, .depth = 32})},

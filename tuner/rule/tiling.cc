@@ -11,8 +11,9 @@
 namespace autotune {
 namespace {
 
-constexpr int64_t kWorthPackingRows = 64;  // least number of columns for which rows are packed
-constexpr int64_t kWorthAsking = 64;       // least steps of a sum whose operands are prefetched
+constexpr int64_t kWorthPackingRows = 64;     // least number of columns for which rows are packed
+constexpr int64_t kWorthAsking = 64;          // least steps of a sum whose operands are prefetched
+constexpr int64_t kMostConditions = 1 << 14;  // most evaluations of a condition, some microseconds each
 
 // Which operands are packed. The rule has one way for each of these kinds and each of the two orders of the middle
 // loops.
@@ -72,6 +73,18 @@ ImageModel ImageOf(const BlockView& view, const Name& index) {
         image.row_taps = taps(subscript);
       }
     }
+    // The loop runs along one row. The other subscripts reach as many elements as the sum takes, or as there are.
+    const auto along = std::ranges::find_if(load.indices, [&](const Expr& i) { return UsesVar(i, index); });
+    if (image.row > 0 || along == load.indices.end() || taps(*along) == 1) return;
+    image.column_step = at(*along, 1, false) - at(*along, 0, false);
+    image.column_reach = at(*along, 0, true) - at(*along, 0, false);
+    image.column_taps = taps(*along);
+    image.column = 1;
+    for (size_t d = 0; d < load.indices.size(); ++d) {
+      const int64_t* extent = AsInt(load.buffer->shape[d]);
+      if (load.indices.begin() + static_cast<std::ptrdiff_t>(d) != along && extent)
+        image.column *= std::min(taps(load.indices[d]), *extent);
+    }
   });
   return image;
 }
@@ -97,7 +110,7 @@ class Tiler {
   Status Run(int way) {
     TRY(Choose(static_cast<Packed>(way % kPackedKinds), way >= kPackedKinds));
     WriteBack out = TRY(s_.MakeWriteBack(block_));
-    if (!r_.m.var.empty()) m_ = TRY(s_.TileLoop(r_.m, {.levels = 3, .max_inner = std::min(kMaxRows, r_.m.extent)}));
+    TRY(TileRows());
     if (lanes_ > 0) {
       const int64_t most = std::min(kMaxVectors, CeilDiv(r_.n.extent, lanes_));
       n_ = TRY(s_.TileLoop(r_.n, {.levels = 3, .max_inner = lanes_ * most, .multiple_of = lanes_}));
@@ -115,6 +128,7 @@ class Tiler {
                              .vector = vector_,
                              .lanes = lanes_,
                              .vectors_first = true}));
+    if (const double met = MetShare(); met < 1 && s_.Try(SkipPadding{.block = block_.name})) met_ = met;
     TRY(AskAhead());
     s_.AddStage(Model());
     s_.Call(block_.name.str() + (n_inside_ ? ":mn" : ":nm") + (columns_ && !columns_->constant ? ":columns" : "") +
@@ -148,6 +162,40 @@ class Tiler {
     return {};
   }
 
+  // Tiles the rows. The outer loops that the packed columns do not depend on, such as the images of a batch, become one
+  // loop, of which each task computes a chosen number of iterations inside its loop over panels: a panel then comes
+  // from a far cache once for all of them.
+  Status TileRows() {
+    if (r_.m.var.empty()) return {};
+    std::vector<BlockView::Loop> shared, others;
+    for (const BlockView::Loop& loop : r_.outer)
+      (columns_ && loop.extent > 1 && !ColumnsDependOn(loop) ? shared : others).push_back(loop);
+    if (!shared.empty()) {
+      TRY(s_.Order({others, shared, r_.m.var}));
+      const Name all = TRY(s_.FuseLoops(shared));
+      shared_ = Iterations(shared);
+      turns_ = TRY(s_.Choose(all.str() + "_turns", Divisors(shared_, shared_)));
+      auto [outer, inner] = TRY(s_.Split(all, {kAuto, turns_}));
+      turns_outer_ = outer, turns_inner_ = inner;
+      r_.outer = others;
+    }
+    m_ = TRY(s_.TileLoop(r_.m, {.levels = 3, .max_inner = std::min(kMaxRows, r_.m.extent)}));
+    if (shared.empty()) return {};
+    TRY(s_.Order({turns_outer_, m_.outer, turns_inner_, m_.middle}));
+    m_.middle = TRY(s_.FuseLoops({turns_inner_, m_.middle}));
+    return {};
+  }
+
+  bool ColumnsDependOn(const BlockView::Loop& loop) const {
+    bool depends = false;
+    ForEachOperand(block_, [&](const Load& load) {
+      depends |= load.buffer->name == columns_->buffer->name &&
+                 std::any_of(load.indices.begin(), load.indices.end(),
+                             [&](const Expr& index) { return UsesVar(index, loop.iter); });
+    });
+    return depends;
+  }
+
   // Unrolls the last reduction loop by a divisor of its extent. Packed rows have pieces of that length.
   Status SplitReduction() {
     sums_ = r_.k;
@@ -167,7 +215,7 @@ class Tiler {
 
   // Orders all loops and fuses the outer ones into one parallel loop.
   Status Order() {
-    const Loops parallel = {r_.outer, m_.outer, n_.outer};
+    const Loops parallel = {r_.outer, turns_outer_, m_.outer, n_.outer};
     middle_ = n_inside_ ? Loops{m_.middle, n_.middle} : Loops{n_.middle, m_.middle};
     if (lanes_ > 0) {
       auto [vectors, vector] = TRY(s_.Split(n_.inner, {kAuto, lanes_}));
@@ -206,18 +254,43 @@ class Tiler {
     return {};
   }
 
+  // Returns the share of the steps of the sum for which the condition of the update's select holds, on average over all
+  // results. Returns 1 if there is no condition, if it depends on the position in a register tile, or if it has too
+  // many values to count.
+  double MetShare() const {
+    const Select* select = nullptr;
+    Walk(block_.node.As<Block>()->body, nullptr, [&](const Expr& e) {
+      if (!select) select = e.As<Select>();
+      return !select;
+    });
+    if (!select || UsesVar(select->condition, r_.m.iter) || UsesVar(select->condition, r_.n.iter)) return 1;
+    int64_t all = 1, met = 0;
+    std::vector<std::pair<Name, int64_t>> iters;  // of the condition, with their extents
+    for (const Iter& iter : block_.node.As<Block>()->iters) {
+      const int64_t* extent = AsInt(iter.extent);
+      if (!UsesVar(select->condition, iter.var)) continue;
+      if (!extent) return 1;
+      iters.emplace_back(iter.var, *extent);
+      all *= *extent;
+    }
+    if (all > kMostConditions) return 1;
+    for (int64_t i = 0; i < all; ++i) {
+      VarMap values;
+      int64_t rest = i;
+      for (const auto& [var, extent] : iters) {
+        values[var] = Expr(rest % extent);
+        rest /= extent;
+      }
+      met += Analyzer().Proves(Substitute(select->condition, values));
+    }
+    return static_cast<double>(met) / static_cast<double>(all);
+  }
+
   // Returns the number of different matrices from which columns are packed: the product of the outer loops that the
   // operand's subscripts use.
   int64_t PanelSets() const {
     int64_t sets = 1;
-    ForEachOperand(block_, [&](const Load& load) {
-      if (!columns_ || load.buffer->name != columns_->buffer->name) return;
-      for (const BlockView::Loop& loop : r_.outer) {
-        const bool moves = std::any_of(load.indices.begin(), load.indices.end(),
-                                       [&](const Expr& index) { return UsesVar(index, loop.iter); });
-        sets *= moves ? loop.extent : 1;
-      }
-    });
+    for (const BlockView::Loop& loop : r_.outer) sets *= columns_ && ColumnsDependOn(loop) ? loop.extent : 1;
     return sets;
   }
 
@@ -227,6 +300,8 @@ class Tiler {
             .m_knob = m_.sizes.knob,
             .n_knob = n_.sizes.knob,
             .k_knob = k_.factor.knob,
+            .shared = shared_,
+            .turns_knob = turns_.knob,
             .outer = Iterations(r_.outer),
             .m = r_.m.extent,
             .n = r_.n.extent,
@@ -241,17 +316,22 @@ class Tiler {
             .panel_ahead_knob = panel_ahead_.knob,
             .rows_ahead_knob = rows_ahead_.knob,
             .row_bytes = rows_ ? rows_->row_bytes : 0,
-            .m_image = ImageOf(block_, r_.m.iter)};
+            .m_image = ImageOf(block_, r_.m.iter),
+            .met = met_};
   }
 
   SketchBuilder& s_;
   const BlockView& block_;
-  const Roles r_;
+  Roles r_;
   const int64_t lanes_;
   bool n_inside_ = false, pack_rows_ = false;
+  double met_ = 1;                        // share of the steps of the sum that are not skipped
   std::optional<ColumnOperand> columns_;  // set if it is packed
   std::optional<RowOperand> rows_;        // set even if it is not packed
   Name panels_, packed_rows_;             // the blocks that pack columns and rows
+  int64_t shared_ = 1;                    // iterations of the outer loops that share the columns
+  Choice turns_;                          // how many of them a task computes
+  Name turns_outer_, turns_inner_;
   Choice panels_at_, rows_at_, panel_ahead_, rows_ahead_;
   Tile m_, n_;
   Unrolled k_;
@@ -265,13 +345,14 @@ class Tiler {
 // (2008), with the tile sizes and orders left to the search:
 //
 //   parallel over (outer loops, m_0, n_0)
-//     m_1, n_1 (or n_1, m_1)
+//     m_1, n_1 (or n_1, m_1); m_1 includes a part of the outer loops that share the columns
 //       registers = 0
 //       reduction loops; k_1 unrolled: m_2 unrolled: n_2 in vectors: registers += a * b
 //       write the registers' tile back through the element-wise epilogue
 //
 // Operands may be repacked for the register tile (packing.h). A constant operand that depends on n is always packed, in
-// `prepare`; other operands are packed in some of the ways.
+// `prepare`; other operands are packed in some of the ways. Steps of a sum that meet padding at every position of a
+// register tile are skipped.
 Status TilingRule(SketchBuilder& s, const BlockView& block, int way) {
   if (!block.reduction) return Err("the block is not a reduction");
   return Tiler(s, block).Run(way);

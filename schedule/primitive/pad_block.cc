@@ -52,14 +52,7 @@ class ReadBounder {
                  [&](const Grown& g) { return !g.reduce && OnlyInLastSubscripts(value, g.var); });
     VarMap clamp = all_;
     for (const Grown& g : lanes) clamp.erase(g.var);
-    Expr clamped = value;
-    if (HasNode<Select>(value)) {
-      // The reads may be in bounds only because of the condition of a select. So these iterators are clamped in the
-      // whole value, conditions included. A padded instance then computes the value of the last original instance.
-      clamped = ClampVars(value, clamp, own_);
-    } else if (!clamp.empty()) {
-      clamped = ClampLoads(value, clamp);
-    }
+    const Expr clamped = clamp.empty() ? value : ClampLoads(value, clamp);
     return lanes.empty() ? clamped : LeaveOut(clamped, lanes, mask);
   }
 
@@ -126,8 +119,12 @@ class ReadBounder {
     return {.low = bounds->low < std::min<int64_t>(old->low, 0), .high = bounds->high >= *extent};
   }
 
+  // Clamps only the loads that would leave their buffers. Reads inside a select may be in bounds only because of its
+  // condition, so all iterators in a select are clamped, also in its condition. A padded instance then takes the
+  // select's value of the last original instance.
   Expr ClampLoads(const Expr& e, const VarMap& all) const {
     const Load* load = e.As<Load>();
+    if (e.As<Select>() || (load && load->buffer->name != own_ && HasNode<Select>(e))) return ClampVars(e, all, own_);
     if (!load) return MapChildren(e, [&](const Expr& child) { return ClampLoads(child, all); });
     if (load->buffer->name == own_) return e;
     VarMap clamp;

@@ -215,8 +215,8 @@ class Extractor {
     return count == 0 ? 0 : sum / static_cast<float>(count);
   }
 
-  // Returns the size of the register tile in vectors: of the elements that the innermost unrolled and vectorized loops
-  // write. Returns -1 if the block writes nothing in registers.
+  // Returns the size in vectors of the register tile, which the innermost unrolled and vectorized loops write. Returns
+  // -1 if the block writes nothing in registers.
   double RegisterTile(const Nest::Block& block) const {
     std::span<const Nest::Access> accesses = nest_.AccessesOf(block);
     std::span<const Nest::Index> loops = nest_.LoopsOf(block);
@@ -269,7 +269,8 @@ class Extractor {
           s_.ranked, [&](size_t other) { return footprints.At(other, 0).lines < footprints.At(a, 0).lines; });
       s_.ranked.insert(place, a);
     }
-    size_t fits[schema::kLevels];  // by level of memory: the outermost loop level whose footprint fits
+    // By level of memory: the outermost loop level whose footprint fits, or the depth if none does.
+    size_t fits[schema::kLevels];
     const double capacity[schema::kLevels] = {
         static_cast<double>(target_.vector_bits / 8 * target_.vector_registers), static_cast<double>(target_.l1_bytes),
         static_cast<double>(target_.l2_bytes), static_cast<double>(target_.l3_bytes)};

@@ -70,8 +70,8 @@ void ReduceModulo(Spread& x, int64_t period) {
     if (!within) x.low = x.align == 0 ? x.offset : 0, x.high = worst;
     return;
   }
-  // The values wrap around. The result may then be any multiple of the step below the period, plus the remainder by the
-  // step that all values have in common.
+  // The values wrap around, so any r + k * step below the period may occur. Here r is the remainder modulo the step
+  // that all values share. If they share none, the span is the whole period.
   x.step = CommonFactor(x.step, period);
   x.count = std::min(x.count, period / x.step);
   const bool same_remainder = x.align % x.step == 0;

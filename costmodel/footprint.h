@@ -1,7 +1,7 @@
 // Footprints: the bytes and lines that the accesses of one block of a Nest touch while its innermost loops run and the
 // outer loops are fixed. The numbers are maxima over all positions of the fixed loops. They are exact where a subscript
-// is made of the digits of split and fused loops, and upper bounds elsewhere. Allocates nothing once its tables have
-// grown. Not thread-safe.
+// is made of the quotients and remainders of split and fused loops, and upper bounds elsewhere. Allocates nothing once
+// its tables have grown. Not thread-safe.
 #pragma once
 #include <cstdint>
 #include <vector>

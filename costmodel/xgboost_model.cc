@@ -26,7 +26,7 @@ constexpr double kOthers = 4, kTrust = 16;
 // The least weight of a sample. The weight is the sample's speed relative to its task's best, since errors matter most
 // for candidates that compete for the first place.
 constexpr double kLeastWeight = 0.1;
-constexpr int kBins = 64;              // per feature; most features are logarithms with a few dozen values
+constexpr int kBins = 64;              // bins per feature; most features are logarithms with a few dozen values
 constexpr double kLeastChance = 1e-3;  // least chance of success; keeps its logarithm finite
 
 struct TrainingSet {
@@ -94,7 +94,7 @@ class Trees {
 //
 //   score = -log(draft) + share * residual + log(1 - probability of failure)
 //
-// `share` is how far a task trusts the correction (kTrust).
+// `share` grows from 0.25 to 1 with the task's own samples (kTrust).
 class XgboostModel : public CostModel {
  public:
   explicit XgboostModel(const XgboostOptions& options) : options_(options) {}
@@ -203,7 +203,7 @@ class XgboostModel : public CostModel {
   Trees residual_, failure_;
   size_t trained_on_ = 0, started_on_ = 0;  // samples at the last training, and at the last one from scratch
   std::vector<Sample> samples_;
-  std::unordered_map<uint64_t, double> best_;   // seconds, by task
+  std::unordered_map<uint64_t, double> best_;   // shortest measured time in seconds, by task
   std::unordered_map<uint64_t, int> contrast_;  // samples with contrast at the last training, by task
 };
 

@@ -44,8 +44,7 @@ int Serve(int argc, char** argv) {
 
   CLI::App app(kDescription, "rpc_server");
   app.footer(kFooter);
-  app.add_option("--tracker", options.tracker,
-                 "The tracker's HOST:PORT or ipc socket; AUTOTUNE_TRACKER in the environment")
+  app.add_option("--tracker", options.tracker, "The tracker's HOST:PORT or ipc socket (default: AUTOTUNE_TRACKER)")
       ->envname("AUTOTUNE_TRACKER");
   app.add_option("--key", options.key, "Name by which clients ask for this kind of device, for example rpi4");
   app.add_option("--device", device, "Device that kernels run on, such as cuda, cuda:1 or opencl (default: the CPU)");

@@ -38,7 +38,7 @@ int Track(int argc, char** argv) {
   bool json = false;
   CLI::App app(kDescription, "rpc_tracker");
   app.footer(kFooter);
-  app.add_option("--host", host, "Address to listen at, 127.0.0.1, or the path of an ipc socket")
+  app.add_option("--host", host, "Address to listen at: only 127.0.0.1, or the path of an ipc socket")
       ->capture_default_str();
   app.add_option("--port", port, "Port; 0 takes a free one and prints it")
       ->capture_default_str()
@@ -46,11 +46,11 @@ int Track(int argc, char** argv) {
   app.add_option("--state", state,
                  "File that stores the epoch, which grows with each start of the tracker (default: in ~/.local/state)");
   CLI::App* status = app.add_subcommand("status", "Show devices, leases and queue of a running tracker");
-  status->add_option("--tracker", asked, "Its HOST:PORT or ipc socket")
+  status->add_option("--tracker", asked, "The tracker's HOST:PORT or ipc socket")
       ->capture_default_str()
       ->envname("AUTOTUNE_TRACKER");
   status->add_option("--key", key, "Only devices of this key");
-  status->add_flag("--json", json, "As one line of JSON");
+  status->add_flag("--json", json, "Print one line of JSON");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -91,8 +91,8 @@ Result<ValueId> Softplus(ImportContext& c, ValueId x) {
 
 Status ImportSoftplus(ImportContext& c) { return c.Bind(TRY(Softplus(c, TRY(c.Tensor(0))))); }
 
-// Computes x tanh(softplus(x)). With w = exp(x), tanh(log(1 + w)) = (w^2 + 2 w) / (w^2 + 2 w + 2). For x > 20 the
-// factor is 1 in f32.
+// Computes x tanh(softplus(x)). With w = exp(x), tanh(log(1 + w)) = (w^2 + 2 w) / (w^2 + 2 w + 2). For x > 20 this
+// factor is 1 in f32, so x may be limited to 20 in w, and w^2 does not overflow.
 Status ImportMish(ImportContext& c) {
   constexpr double kOneBeyond = 20;
   ValueId x = TRY(c.Tensor(0));
@@ -170,8 +170,8 @@ Status ImportShrink(ImportContext& c) {
 std::optional<RecurrentActivation> FindRecurrentActivation(const std::string& name) {
   using A = RecurrentActivation;
   using C = ImportContext;
-  // ONNX has no default parameters for Affine and ScaledTanh. With those of this table, Affine is the identity and
-  // ScaledTanh is tanh.
+  // ONNX has no default parameters for Affine and ScaledTanh. With the parameters of this table, Affine is the identity
+  // and ScaledTanh is tanh.
   static const std::vector<A> all = {
       {"relu", 0, 0, 0, [](C& c, const A&, ValueId x) { return Positive(c, x); }},
       {"tanh", 0, 0, 0, [](C& c, const A&, ValueId x) { return c.Apply(Op::kTanh, x); }},

@@ -40,9 +40,9 @@ Result<ValueId> FirstKeys(ImportContext& c, ValueId limits, int64_t keys) {
 
 namespace {
 
-// The layout in which the scores [B, H, S, T] are computed. If `group` > 1 query heads share keys, the layout is
-// [B, H / group, group, S, T], so that the keys broadcast along the group. With a single query it is
-// [B, H / group, group, T]: the heads of a group are the rows of one product.
+// The layout in which the scores [B, H, S, T] are computed. `group` is the number of consecutive query heads that share
+// a head of keys. If it exceeds 1, the layout is [B, H / group, group, S, T], so that the keys broadcast along the
+// group. With a single query the layout is [B, H / group, group, T]: the heads of a group are the rows of one product.
 struct ScoreLayout {
   int64_t batch = 0, heads = 0, group = 1, queries = 0, keys = 0;
 
@@ -87,7 +87,8 @@ struct VisibleKeys {
 Result<VisibleKeys> KeysInSight(ImportContext& c, const Positions& p, int64_t queries, int64_t keys) {
   VisibleKeys w;
   auto side = [&](int64_t shift, bool lowest) -> Status {
-    // Leave the condition out if it holds for the query for which it is strictest, and so for all queries.
+    // Leave the condition out if all queries meet it. The last query decides for the lower limit, the first for the
+    // upper limit.
     if (!p.offsets && (lowest ? queries - 1 + p.offset + shift <= 0 : p.offset + shift >= keys - 1)) return {};
     if (p.offsets || (lowest ? queries - 1 + p.offset + shift >= keys : p.offset + shift < 0))
       w.every_query_sees_one = false;

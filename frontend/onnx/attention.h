@@ -7,9 +7,9 @@
 
 namespace autotune::onnx_import {
 
-// Limits the keys that a query may see by their positions. The position of a key is its index. The position of a query
-// is its index plus an offset, the number of keys before the first query. The offset is known at import, or is one
-// number for each batch entry.
+// Restricts the keys that a query sees, by the positions of both. The position of a key is its index. The position of a
+// query is its index plus an offset, the number of keys before the first query. The offset is known at import, or is
+// one number for each batch entry.
 struct Positions {
   int64_t offset = 0;
   std::optional<ValueId> offsets;      // i32 [B, 1, 1, 1]; replaces `offset`
@@ -40,7 +40,7 @@ Result<AttentionValues> Attend(ImportContext& context, const AttentionParts& par
 Result<ValueId> SplitHeads(ImportContext& context, ValueId x, int64_t heads);
 Result<ValueId> MergeHeads(ImportContext& context, ValueId x);
 
-// Returns the result of `op` on a and b. Returns the only operand if one is absent, and nothing if both are.
+// Returns the result of `op` on a and b. If one operand is absent, returns the other; if both are absent, nothing.
 Result<std::optional<ValueId>> Combine(ImportContext& context, Op op, std::optional<ValueId> a,
                                        std::optional<ValueId> b);
 

@@ -24,7 +24,7 @@ Status BindAll(ImportContext& c, std::vector<Operand> operands) {
   return {};
 }
 
-// Computes both branches and selects the results. That is allowed, since operators have no side effects.
+// Computes both branches and selects the results. Computing both is safe, since operators have no side effects.
 Result<std::vector<Operand>> SelectedBranch(ImportContext& c, const OnnxGraph& yes, const OnnxGraph& no) {
   ValueId condition = TRY(c.Tensor(0));
   if (c.builder.Spec(condition).NumElements() != 1)
@@ -127,8 +127,8 @@ Status ImportLoop(ImportContext& c) {
     std::vector<Operand> outputs = TRY(Iterate(c, loop, count, state));
     const TensorValue* condition = outputs.empty() ? nullptr : c.Known(outputs[0]);
     const bool is_last = loop.trips && count + 1 == *loop.trips;
-    // The body's condition counts even if the node has none. ONNX's text ignores it in that case, but ONNX Runtime does
-    // not, and onnxscript relies on that for `for` loops with `break`.
+    // Obey the body's condition even if the node has none. ONNX's specification ignores it in that case. ONNX Runtime
+    // obeys it, and onnxscript relies on this for `for` loops with `break`.
     if (!condition && !is_last)
       return Err("computes at run time whether it goes on; only loops of a known number of iterations are supported");
     if (!is_last) goes_on = TRY(NumberOf(*condition, "its condition")) != 0;

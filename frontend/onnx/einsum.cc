@@ -21,7 +21,7 @@ struct Term {
 
 struct Operand {
   ValueId value = 0;
-  Labels labels;  // one for each dimension; no label occurs twice
+  Labels labels;  // one for each dimension; all different once Prepare has taken the diagonals
 };
 
 bool Holds(const Labels& labels, int label) { return std::find(labels.begin(), labels.end(), label) != labels.end(); }
@@ -253,8 +253,7 @@ class Contraction {
     return out;
   }
 
-  // Puts the dimensions into the order of the output. Adds the dimensions of extent 1 that Prepare removed from all
-  // operands.
+  // Puts the dimensions into the order of the output.
   Result<ValueId> Finish(const Operand& operand) {
     Labels order;
     Shape shape;

@@ -1,7 +1,7 @@
 // Evaluates values that depend on constants alone, such as the shapes, axes, conditions and masks that exported models
-// compute. It makes the same programs as for any other node and interprets them (ir/interp.h), so both compute alike.
-// Meant for few elements: the graph pass fold_constants compiles kernels for large constants. Internal to
-// frontend/onnx.
+// compute. Lowers each operator to a program as for a kernel and interprets the program (ir/interp.h), so the result
+// agrees with a kernel's. Meant for few elements: the graph pass fold_constants compiles kernels for large constants.
+// Internal to frontend/onnx.
 #pragma once
 #include <map>
 #include <optional>
@@ -21,8 +21,8 @@ class ConstantValues {
   // no program, or if the work of all calls together would exceed a second or two.
   std::optional<graph::TensorValue> Evaluate(graph::Op op, const graph::Attrs& attrs,
                                              const std::vector<graph::TensorValue>& operands);
-  // Returns the value of `v`, or null if it depends on an input or if Evaluate has no result for it. The pointer stays
-  // valid.
+  // Returns the value of `v`, or null if it depends on an input or if Evaluate has no result for it. The pointer is
+  // valid as long as this object.
   const graph::TensorValue* Find(graph::ValueId v);
 
  private:
@@ -32,7 +32,7 @@ class ConstantValues {
 
   const graph::Graph& graph_;
   std::map<graph::ValueId, std::optional<graph::TensorValue>> known_;
-  int64_t stores_left_ = int64_t{1} << 22;  // budget of interpreted stores; some millions take a second
+  int64_t stores_left_ = int64_t{1} << 22;  // budget of interpreted stores; 4 million take a second or two
 };
 
 }  // namespace autotune::onnx_import

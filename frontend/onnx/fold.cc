@@ -1,5 +1,5 @@
-// Computes element-wise arithmetic of short integer and bool constants at import, by which exported models compute
-// shapes.
+// Computes element-wise arithmetic of short integer and bool constants at import. Exported models compute shapes with
+// such arithmetic.
 #include <limits>
 
 #include "frontend/onnx/importer.h"
@@ -7,7 +7,7 @@
 namespace autotune::onnx_import {
 namespace {
 
-constexpr int64_t kMostElements = 1024;  // of a constant
+constexpr int64_t kMostElements = 1024;  // limit of a constant's elements; shapes have fewer
 
 bool IsFoldable(const TensorValue* value) {
   if (!value || value->spec.rank() > 1 || value->spec.NumElements() > kMostElements) return false;

@@ -49,7 +49,7 @@ class Importer {
     if (options_.facts) FillFacts(*options_.facts);
     if (model_.ir_version > kNewestFormat) {
       context_.Note("the file's ONNX IR version is " + std::to_string(model_.ir_version) + ", newer than " +
-                    std::to_string(kNewestFormat) + ": fields that came since are ignored");
+                    std::to_string(kNewestFormat) + ": newer fields are ignored");
     }
     // A model that uses only operators of other domains need not name a version of ONNX's own operator set.
     const int64_t opset = model_.opsets.count("") ? model_.opsets.at("") : 0;
@@ -154,7 +154,7 @@ class Importer {
         if (!dim.symbol.empty() && symbols.insert(dim.symbol).second) known += (known.empty() ? "" : ", ") + dim.symbol;
       }
     }
-    // --dim with the name of the result of a NonMaxSuppression states its largest number of rows.
+    // --dim with the name of a NonMaxSuppression's result states the largest number of that result's rows.
     for (const OnnxNode& node : model_.graph.nodes) {
       if (node.op_type == "NonMaxSuppression" && !node.outputs.empty()) symbols.insert(node.outputs[0]);
     }

@@ -1,8 +1,8 @@
 // ONNX import makes a module of a model file. The module's main function has exactly the model's inputs and outputs
-// (names, order, layout). Covers operator sets 7 to 28, and those operators of older sets that have not changed since.
-// Tensors hold numbers or bools; 16-bit floats are stored as such and computed in 32 bits. Import computes shape
-// arithmetic, inlines functions, selects branches and unrolls loops; graph/pipeline.h optimizes the module.
-// Thread-safe.
+// (names, order, layout). Covers operator sets 7 to 28, and those operators of older sets that have not changed since,
+// or only in how they broadcast. Tensors hold numbers or bools; 16-bit floats are stored as such and computed in 32
+// bits. Import computes shape arithmetic, inlines functions, selects branches and unrolls loops; graph/pipeline.h
+// optimizes the module. Thread-safe.
 #pragma once
 #include <map>
 #include <string>
@@ -38,9 +38,10 @@ struct ImportOptions {
   std::vector<std::string> extra_outputs;
   // Folder of the files in which the model stores large tensors. ImportOnnx uses the folder of the model file instead.
   std::string folder;
-  // Inputs by name that become constants of these values. So a model whose shapes or axes are inputs becomes static.
+  // Inputs by name that become constants of these values. A model whose shapes or axes are inputs thus becomes static.
   std::map<std::string, graph::TensorValue> fixed;
-  // Sizes of the named dimensions of the model's inputs.
+  // Sizes of the named dimensions of the model's inputs. The name of a NonMaxSuppression's result stands for the
+  // largest number of its rows.
   std::map<std::string, int64_t> dims = {};
   ImportFacts* facts = nullptr;  // filled unless null
 };

@@ -36,7 +36,8 @@ class ImportContext {
   // Returns the value of input i if it is a constant, else null. Computes nothing.
   const TensorValue* Constant(size_t i) const;
   // Returns the value of input i if it depends on constants alone, and computes it if necessary. Returns null if it
-  // depends on an input of the model, or if computing it would take too long. For values without which import fails.
+  // depends on an input of the model, or if computing it would take too long. Use Constant for a value that import can
+  // do without.
   const TensorValue* Known(size_t i) const;
   Result<Shape> ShapeOf(size_t i) const;
   // Returns an integer constant (shape, axes) as numbers; `what` names it in the error.
@@ -152,7 +153,7 @@ struct OperatorRow {
   bool names_types = false;  // the operator states the types of its results; they do not follow from its operands
 };
 // The operators of each file. An operator is in exactly one list.
-const std::vector<OperatorRow>& ConvOperators();        // conv.cc: Conv, Gemm, MatMul
+const std::vector<OperatorRow>& ConvOperators();        // conv.cc: Conv, ConvTranspose, Gemm, MatMul
 const std::vector<OperatorRow>& MathOperators();        // math.cc: arithmetic, comparisons, logic, casts
 const std::vector<OperatorRow>& ActivationOperators();  // activation.cc
 const std::vector<OperatorRow>& ReduceOperators();      // reduce.cc

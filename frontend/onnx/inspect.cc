@@ -60,7 +60,7 @@ double BytesRead(const Graph& g, const Node& node, ValueId v) {
 }
 
 // Returns the bytes that a node of the model reads and writes. `nodes` are the graph's nodes into which it was
-// imported. Values that only these nodes use are not counted.
+// imported. Intermediate values, which only these nodes compute and use, are not counted.
 double BytesOf(const Graph& g, const std::vector<size_t>& nodes, const std::vector<int>& uses) {
   std::map<ValueId, int> uses_inside;
   std::map<ValueId, double> moved;

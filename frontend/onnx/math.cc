@@ -114,8 +114,9 @@ Status ImportSign(ImportContext& c) {
 }
 
 // Returns the remainder of f32 values, with the sign of the dividend, computed in f64. This is a long division: the
-// quotient has fewer than 277 bits, and each step subtracts the multiple of the divisor for the next 28 bits of the
-// quotient, highest first. Every partial quotient is a whole number, so all products and differences are exact.
+// quotient has at most 277 bits, and each step subtracts the multiple of the divisor for the next 28 bits of the
+// quotient, highest first. A partial quotient has at most 28 bits and the divisor 24, together fewer than the 53 of an
+// f64, so all products and differences are exact.
 Result<ValueId> FloatRemainder(ImportContext& c, ValueId a, ValueId b) {
   const DType type = c.Type(a), wide = DType::Float(64);
   if (type != DType::Float(32)) return Err("is supported on f32 and integers, not on ", c.builder.Spec(a).Text());
@@ -237,7 +238,7 @@ Status ImportWhere(ImportContext& c) {
   return c.Bind(TRY(c.Where(condition, a, b)));
 }
 
-// Converts an integer to a narrower type as kernels do: it keeps the low bits.
+// Converts an integer to type `to` as kernels do, by keeping the low bits.
 double Wrapped(double number, DType to) {
   if (to.bits == 64) return number;
   double range = std::ldexp(1.0, to.bits), least = to.code == TypeCode::kUInt ? 0 : -range / 2;

@@ -50,9 +50,9 @@ Result<ValueId> Filtered(ImportContext& c, ValueId keep, ValueId like) {
   return c.Where(keep, c.Number(0, like), c.Number(filter, like));
 }
 
-// Returns a mask that is true for the keys that count. The input has one of these forms: integers that are not 0 where
-// a key counts, [B, T] or [B, S, T]; the number of valid keys of each batch entry, [B]; or the ends of the valid keys
-// of all batch entries, then their begins, [2 B].
+// Returns a mask that is true for valid keys. The input has one of these forms: integers that are not 0 for a valid
+// key, [B, T] or [B, S, T]; the number of valid keys of each batch entry, [B]; or the ends of the valid keys of all
+// batch entries, then their begins, [2 B].
 Result<ValueId> KeyMask(ImportContext& c, size_t input, const Shape& q, int64_t keys) {
   ValueId mask = TRY(c.Tensor(input));
   const Shape shape = c.ShapeOfValue(mask);
@@ -267,7 +267,7 @@ Status ImportRotaryAtPositions(ImportContext& c) {
   const int64_t length = c.ShapeOfValue(x)[merged ? 1 : 2];
   if (c.Rank(positions) == 1 && c.ShapeOfValue(positions)[0] == 1) positions = TRY(PositionsFrom(c, positions, length));
   if (c.Rank(positions) != 2 || c.ShapeOfValue(positions)[1] != length)
-    return Err("positions must be one number or ", length, " for each image");
+    return Err("positions must be one number or ", length, " for each batch entry");
   const Rotation r = TRY(RotationAt(c, kCos, positions, "interleaved"));
   const int64_t wanted = TRY(c.Int("rotary_embedding_dim", 0));
   if (wanted != 0 && wanted != r.rotated) return Err("rotary_embedding_dim ", wanted, " does not fit the caches");

@@ -223,9 +223,9 @@ Status ImportGatherElements(ImportContext& c) {
   return c.Bind(TRY(c.Emit(Op::kGatherElements, {x, indices}, AxisAttrs{axis})));
 }
 
-// Imports GatherND, which gathers slices of the data. The last dimension of the indices holds the coordinates of a
-// slice in the dimensions of the data that follow the first `batch_dims`, which both inputs share. Import flattens
-// these dimensions of the data to one, and the coordinates to one index.
+// Imports GatherND, which gathers slices of the data. Both inputs share the first `batch_dims` dimensions. The last
+// dimension of the indices holds the coordinates of a slice in the data's dimensions after these. Import flattens the
+// shared and the indexed dimensions of the data to one, and the coordinates of a slice to one index.
 Status ImportGatherNd(ImportContext& c) {
   ValueId x = TRY(c.Tensor(0)), indices = TRY(c.Tensor(1));
   const Shape data = c.ShapeOfValue(x), places = c.ShapeOfValue(indices);

@@ -8,7 +8,7 @@ namespace {
 
 // A pool of sequences: first all sequences of one element, then all of two elements, and so on.
 struct Pool {
-  std::vector<int64_t> elements, begins;  // the elements; for each length, the index of its first sequence's begin
+  std::vector<int64_t> elements, begins;  // elements of all sequences; for each length, the index of its first element
   std::vector<int64_t> columns;           // for each sequence, its column of the result
   int64_t shortest = 1, longest = 1, most_skipped = 0, width = 0;
   int64_t End(size_t i) const { return i + 1 < begins.size() ? begins[i + 1] : static_cast<int64_t>(elements.size()); }

@@ -210,7 +210,7 @@ Status ImportGlobalPool(ImportContext& c) {
   ValueId x = TRY(c.Tensor(0));
   Shape shape = c.builder.Spec(x).shape;
   if (shape.size() < 3) return Err("input ", c.builder.Spec(x).Text(), " is no image");
-  // The maximum is over the whole image, so its pixels may be arranged in one dimension.
+  // The pooling is over the whole image, so the pixels may form one row.
   int64_t pixels = 1;
   for (size_t d = 2; d < shape.size(); ++d) pixels *= shape[d];
   if (shape.size() != 4) x = TRY(c.Reshape(x, {shape[0], shape[1], 1, pixels}));

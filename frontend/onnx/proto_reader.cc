@@ -22,7 +22,7 @@ namespace {
 // Returns the name of a domain. ONNX's own domain has two names, "" and "ai.onnx"; both become "".
 std::string DomainOf(const std::string& domain) { return domain == "ai.onnx" ? "" : domain; }
 
-// Returns the strings or serialized messages of a field that ONNX added after our protobuf headers.
+// Returns the strings or serialized messages of a field that the installed ONNX headers do not have.
 std::vector<std::string> NewerField(const google::protobuf::UnknownFieldSet& fields, int number) {
   std::vector<std::string> values;
   for (int i = 0; i < fields.field_count(); ++i) {

@@ -144,7 +144,8 @@ Result<ValueId> AlongChannels(ImportContext& c, size_t input, int rank, int axis
   return c.Reshape(v, along);
 }
 
-// Returns the convolution of image and weight as i32, minus their zero points. So the padding is 0.
+// Returns the convolution of image and weight as i32, after subtracting the zero point of each. The subtraction comes
+// first, so that a padding of 0 stands for the image's zero point.
 Result<ValueId> IntegerConv(ImportContext& c, size_t x_input, size_t x_zero, size_t w_input, size_t w_zero) {
   ValueId x = TRY(c.Cast(TRY(c.Tensor(x_input)), DType::Int(32)));
   ValueId w = TRY(c.Cast(TRY(c.Tensor(w_input)), DType::Int(32)));

@@ -10,7 +10,7 @@
 namespace autotune::onnx_import {
 namespace {
 
-constexpr int64_t kMostSteps = 4096;  // limit for both directions together, since a node of the graph takes about 2 KB
+constexpr int64_t kMostSteps = 4096;  // limit for both directions together; a step is several nodes of about 2 KB each
 
 enum class Cell { kRnn, kGru, kLstm };
 constexpr int64_t GatesOf(Cell cell) { return cell == Cell::kLstm ? 4 : cell == Cell::kGru ? 3 : 1; }
@@ -172,7 +172,7 @@ Result<ValueId> OfStep(ImportContext& c, const Net& net, ValueId v, int64_t t) {
   return c.Emit(Op::kGather, {v, net.at[t]}, AxisAttrs{0});
 }
 
-// Applies activation number `which` of a direction to x, which is clipped first.
+// Clips x, then applies activation number `which` of a direction.
 Result<ValueId> Activated(ImportContext& c, const Net& net, const Weights& w, int which, ValueId x) {
   if (std::isfinite(net.clip)) {
     const float clip = static_cast<float>(net.clip);

@@ -9,8 +9,8 @@
 namespace autotune::onnx_import {
 namespace {
 
-// Returns the axes. They are an input of ReduceSum since operator set 13 and of the other operators since 18; before,
-// they are an attribute. If no axes are given, all are reduced or, with noop_with_empty_axes, none.
+// Returns the axes to reduce. They are an input of ReduceSum since operator set 13 and of the other operators since 18,
+// and an attribute in older sets. If no axes are given, returns all axes or, with noop_with_empty_axes, none.
 Result<std::vector<int64_t>> ReducedAxes(const ImportContext& c, int rank) {
   bool input = c.opset >= (c.node().op_type == "ReduceSum" ? 13 : 18);
   std::vector<int64_t> axes;

@@ -16,7 +16,7 @@ struct Regions {
   ValueId rois = 0;
   double scale = 1;
   bool half_pixel = false;
-  bool adaptive = false;  // true: the samples of a bin along a dimension are its extent in pixels, rounded up
+  bool adaptive = false;  // true: a bin has as many samples along a dimension as pixels, rounded up
 };
 
 // The begins and extents of all regions along a dimension, [count, 1, 1] each, in pixels.
@@ -106,7 +106,7 @@ Result<Regions> ReadRegions(ImportContext& c, const Shape& image) {
   r.adaptive = ratio == 0;
   if (!r.adaptive) return r;
   const TensorValue* known = c.Constant(1);
-  if (!known) return Err("with sampling_ratio 0 the regions must be constants: they say how many samples there are");
+  if (!known) return Err("with sampling_ratio 0 the regions must be constants: they determine the number of samples");
   for (int64_t dim = 0; dim < 2; ++dim) {
     r.samples[dim] = 1;
     for (int64_t i = 0; i < r.count; ++i) {
@@ -213,8 +213,8 @@ Status ImportMaxRoiPool(ImportContext& c) {
 
 }  // namespace
 
-// How many boxes are selected depends on their scores, but shapes are static. So the user states the number of rows.
-// Rows after the last selected box are -1.
+// The number of selected boxes depends on their scores, but shapes are static. So the user states the largest number of
+// rows with --dim. Rows after the last selected box are -1.
 Status ImportNonMaxSuppression(ImportContext& c) {
   ValueId boxes = TRY(c.Tensor(0)), scores = TRY(c.Tensor(1));
   for (ValueId v : {boxes, scores}) {

@@ -138,7 +138,7 @@ Result<Sampling> ReadSampling(ImportContext& c) {
 }
 
 // Imports GridSample. The last dimension of the grid holds a position: one number from -1 to 1 for each spatial
-// dimension of the image, for the last dimension first.
+// dimension of the image, in reverse order of the dimensions.
 Status ImportGridSample(ImportContext& c) {
   ValueId x = TRY(c.Tensor(0)), grid = TRY(c.Tensor(1));
   const Shape image = c.ShapeOfValue(x), where = c.ShapeOfValue(grid);

@@ -9,8 +9,8 @@
 namespace autotune::onnx_import {
 namespace {
 
-// A transform of up to this length is one product with a table. A longer transform is split into two stages if its
-// length has a divisor. With divisors near the square root, its work then grows with n^1.5 or less.
+// A transform of up to this length is one product with a table. A longer transform is split into two stages unless its
+// length is a prime. With divisors near the square root, its work then grows with n^1.5 or less.
 constexpr int64_t kLongestTable = 64;
 
 // A transform of length n. Signals are [batch, parts, n]: the parts are the real and the imaginary one, or only the
@@ -114,7 +114,7 @@ Result<ValueId> OfLength(ImportContext& c, ValueId x, int64_t n) {
   return c.Emit(Op::kPad, {x}, a);
 }
 
-// The options of a transform from [batch, parts, m] to [batch, parts, kept].
+// The options of a transform from [batch, parts, m] to [batch, 2, kept], or to [batch, 1, n] if inverse and one-sided.
 struct DftOptions {
   int64_t n = 1;
   bool inverse = false, one_sided = false;

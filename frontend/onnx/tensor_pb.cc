@@ -83,7 +83,7 @@ std::string OnnxTypeName(int data_type) {
   if (data_type == Proto::STRING) return "string";
   if (data_type == Proto::COMPLEX64) return "complex64";
   if (data_type == Proto::COMPLEX128) return "complex128";
-  // Types that our protobuf headers do not know yet, numbered from kFirstNewer on.
+  // Types that the installed ONNX headers may not have, numbered from kFirstNewer on.
   constexpr int kFirstNewer = 17;
   constexpr const char* kNewer[] = {"float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz", "uint4",
                                     "int4",         "float4e2m1",     "float8e8m0", "uint2",          "int2"};

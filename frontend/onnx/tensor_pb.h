@@ -14,7 +14,7 @@ struct NamedTensor {
   graph::TensorValue value;
 };
 
-// Reads a tensor of any numeric element type. Errors name the file.
+// Read a tensor of numbers or bools of a type that graphs can hold. Errors name the file.
 Result<NamedTensor> ReadTensorPb(const std::string& path);
 Result<NamedTensor> ParseTensorPb(std::string_view bytes, const std::string& source);
 Status WriteTensorPb(const std::string& path, const NamedTensor& tensor);

@@ -1,4 +1,5 @@
-// Converts between TensorProto and TensorValue, for the two files that use protobuf. Internal to frontend/onnx.
+// Converts between TensorProto and TensorValue, and maps ONNX's element types. Needs no protobuf headers. Internal to
+// frontend/onnx.
 #pragma once
 #include <optional>
 

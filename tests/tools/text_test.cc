@@ -91,8 +91,9 @@ TEST_F(Selection, PatternsArePartsOfLabelsGlobsOrIds) {
 }
 
 TEST_F(Selection, APatternThatNamesNothingIsAnError) {
-  EXPECT_THAT(Of("pool"), ElementsAre("error: --tasks: no task's label holds 'pool'; --tasks list shows them"));
-  EXPECT_THAT(Of("softmax,"), ElementsAre(HasSubstr("error: --tasks: no task's label holds ''")));
+  EXPECT_THAT(Of("pool"),
+              ElementsAre("error: --tasks: no task's label contains 'pool'; --tasks list shows the labels"));
+  EXPECT_THAT(Of("softmax,"), ElementsAre(HasSubstr("error: --tasks: no task's label contains ''")));
   EXPECT_THAT(Of("conv3d*"), ElementsAre(HasSubstr("error")));
   EXPECT_THAT(Of("ffff"), ElementsAre(HasSubstr("no task has an id that begins with ffff")));
   EXPECT_THAT(Of("abcd"), ElementsAre(HasSubstr("2 tasks have an id that begins with abcd: abcd0001, abcd0002")));

@@ -59,10 +59,11 @@ Result<int> ShowDevices(const DevicesOptions& options) {
 Command DevicesCommand(CLI::App& root) {
   auto options = std::make_shared<DevicesOptions>();
   CLI::App* app = root.add_subcommand("devices", "Lists the devices that can be tuned on: this machine, or a farm's.");
-  app->add_option("--tracker", options->tracker, "HOST:PORT of an rpc_tracker: its devices; default AUTOTUNE_TRACKER")
+  app->add_option("--tracker", options->tracker,
+                  "HOST:PORT of an rpc_tracker, whose devices are listed; default AUTOTUNE_TRACKER")
       ->envname("AUTOTUNE_TRACKER");
   app->add_option("--key", options->key, "only devices of this key, with --tracker");
-  app->add_flag("--json", options->json, "as one line of JSON");
+  app->add_flag("--json", options->json, "print one line of JSON");
   return {app, [options] { return ShowDevices(*options); }};
 }
 

@@ -72,7 +72,8 @@ void Measure(Doctor& doctor, const Target& target) {
   };
   Result<HostSpeed> speed = measure();
   if (!speed.ok()) return doctor.Bad("speed", speed.error().Text());
-  doctor.Say("lock", HostLock::Path() + (speed->alone ? ": free" : ": held by others, who may disturb these speeds"));
+  doctor.Say("lock", HostLock::Path() +
+                         (speed->alone ? ": free" : ": held by other processes, which may disturb these speeds"));
   std::string copying;
   for (const CopySpeed& level : speed->roofline.copying) {
     char text[64];
@@ -200,7 +201,7 @@ Result<int> Examine(const DoctorOptions& options) {
 
 // Measures this machine and prints its row for the table in target/machine.cc.
 Result<int> Probe() {
-  constexpr int kPatienceMs = 500;
+  constexpr int kPatienceMs = 500;  // longest wait for the host's lock, for each measurement
   const Target target = TRY(Target::Parse("cpu"));
   const std::unique_ptr<Builder> builder = TRY(MakeBuildWorkers());
   const Machine machine = TRY(ProbeMachine(target, *builder, kPatienceMs));

@@ -188,7 +188,7 @@ std::string NoiseText(const Noise& noise) {
 
 Result<HostSpeed> MeasureHostSpeed(const Target& target, Builder& builder) {
   HostSpeed speed;
-  constexpr int kPatienceMs = 500;
+  constexpr int kPatienceMs = 500;  // longest wait for the host's lock, for each measurement
   speed.roofline = TRY(MeasureRoofline(target, builder, kPatienceMs));
   std::optional<HostLock> alone = TRY(HostLock::AcquireWithin(HostLock::Mode::kExclusive, kPatienceMs));
   speed.alone = alone.has_value();

@@ -21,7 +21,7 @@ namespace {
 
 constexpr const char* kFooter =
     "Examples:\n"
-    "  autotune --model m.onnx --trials 400 -o m.tar      tune, then compile with what was found\n"
+    "  autotune --model m.onnx --trials 400 -o m.tar      tune, then compile with the schedules found\n"
     "  autotune --op 'matmul:512,512,512' --trials 64     tune one operator\n"
     "  autotune compile --model m.onnx -o m.tar           compile with the best schedules known so far\n"
     "  autotune run m.tar --input data=x.npy              run once, print or save the outputs\n"

@@ -1,4 +1,4 @@
-// Measures the peak speed of one core of this host: multiply-adds, and reading memory. It times kernels that are built
+// Measures the peak speed of one core of this host: multiply-adds, and reading memory. The measured kernels are built
 // for the target like any other kernel, so compiled kernels can reach these numbers. The target must be this host's.
 // Each call holds the host lock if it gets the lock within `patience_ms`.
 #pragma once

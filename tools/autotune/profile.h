@@ -23,7 +23,7 @@ struct ProfileBalance {
 ProfileBalance BalanceOf(const ProfileSamples& samples, double clock_seconds);
 
 // Makes at least five runs, and then more until `seconds` have passed. If the sum of the kernels' times disagrees with
-// the network's time, something has disturbed the measurement. It is then repeated, at most twice.
+// the network's time, something has disturbed the measurement, and it is repeated, at most twice.
 Result<ProfileSamples> MeasureProfile(GraphExecutor& executor, double seconds, Alone& alone);
 // Returns the seconds that one reading of the clock takes.
 double ClockSeconds();

@@ -44,7 +44,7 @@ class Progress {
   void PrintJson(const Json& line) const;
   void SummaryAsJson(const TuneReport& report, const ChosenNetwork* chosen) const;
   void Table(const TuneReport& report, const ChosenNetwork* chosen, std::optional<double> peak_flops) const;
-  // Says why the search ended before it had used its trials. Empty if it used all trials or all of its time.
+  // Returns why the search ended before it had used its trials; empty if it used all trials or all of its time.
   std::string WhyEnded(const TuneReport& report) const;
 
   const Network& network_;

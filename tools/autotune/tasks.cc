@@ -44,11 +44,12 @@ Status Select(const std::vector<TuneTask>& tasks, const std::string& pattern, st
     selected[i] = any = true;
   }
   if (any) return {};
-  if (!IsTaskIdPrefix(pattern)) return Err("--tasks: no task's label holds '", pattern, "'; --tasks list shows them");
+  if (!IsTaskIdPrefix(pattern))
+    return Err("--tasks: no task's label contains '", pattern, "'; --tasks list shows the labels");
   std::vector<std::string> hashes;
   for (const TuneTask& task : tasks) hashes.push_back(task.hash.Hex());
   Result<std::string> hash = FindTask(hashes, pattern);
-  if (!hash.ok()) return Err("--tasks: ", hash.error().Text(), "; --tasks list shows them");
+  if (!hash.ok()) return Err("--tasks: ", hash.error().Text(), "; --tasks list shows the tasks");
   for (size_t i = 0; i < tasks.size(); ++i) selected[i] = selected[i] || hashes[i] == *hash;
   return {};
 }

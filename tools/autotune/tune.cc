@@ -39,14 +39,14 @@ struct TuneCommandOptions {
   std::string tasks;  // patterns of --tasks; empty: all tasks
 };
 
-// Parses a duration into seconds: "90", "90s", "10m", "2h".
+// Parses a duration into seconds: "90", "90s", "10m", "2h". An empty text is 0.
 Result<double> ParseDuration(const std::string& text) {
   if (text.empty()) return 0.0;
   char* end = nullptr;
   double value = std::strtod(text.c_str(), &end);
   std::string unit = end;
   double scale = unit == "" || unit == "s" ? 1 : unit == "m" ? 60 : unit == "h" ? 3600 : 0;
-  constexpr double kLongest = 1e7;  // seconds; some months
+  constexpr double kLongest = 1e7;  // seconds; 115 days, far beyond any tuning run
   if (end == text.c_str() || scale == 0 || !(value > 0 && value * scale <= kLongest))
     return Err("--time-budget ", text, ": say 90s, 10m or 2h");
   return value * scale;
@@ -55,7 +55,7 @@ Result<double> ParseDuration(const std::string& text) {
 // Planned duration of the final choice, as a share of the search's time. Loading packages may extend it to a fifth.
 constexpr double kChoiceShare = 0.17;
 constexpr double kMinChoiceSeconds = 2;   // least planned duration of the final choice
-constexpr double kSecondsPerTrial = 0.1;  // an estimate for trials of earlier processes, whose time is not stored
+constexpr double kSecondsPerTrial = 0.1;  // estimate for the trials of earlier processes; the database lacks their time
 
 std::string RunKeyOf(const TuneCommandOptions& options, const Network& network, const std::vector<TuneTask>& tasks,
                      const Target& target) {
@@ -101,7 +101,7 @@ Status CheckUsage(const TuneCommandOptions& options) {
                options.tracker, "` lists them");
   }
   if (options.tracker.empty() && !options.key.empty())
-    return Err("--key ", options.key, " needs --tracker HOST:PORT: it is a key of that tracker's devices");
+    return Err("--key ", options.key, " needs --tracker HOST:PORT, the tracker whose devices have this key");
   return {};
 }
 
@@ -182,7 +182,7 @@ Result<std::optional<ChosenNetwork>> Choose(const TuneSession& session, TuneRepo
 // Writes the package of the tuned network. Its schedules are those of `chosen`. Without `chosen`, they are the best
 // records or, after tuning on a tracker's devices, the schedules that `autotune compile` uses.
 Status WriteTuned(const TuneSession& session, const TuneCommandOptions& options, std::optional<ChosenNetwork> chosen) {
-  // CompileFrom ignores the choice of an earlier run, which would hide the records of this run.
+  // CompileFrom ignores the choice of an earlier run. That choice would hide the records of this run.
   Result<CompileResult> compiled =
       chosen ? std::move(chosen->compiled)
       : options.tracker.empty()
@@ -285,8 +285,8 @@ Command TuneCommand(CLI::App& root) {
       ->check(AtLeastOne())
       ->excludes(trials);
   app->add_option("--tasks", options->tasks,
-                  "list: show the tasks and tune nothing. Else tune only these, separated by commas: parts of labels, "
-                  "globs, or ids")
+                  "'list' shows the tasks and tunes nothing. Otherwise tune only the tasks that these patterns select, "
+                  "separated by commas: parts of labels, globs, or ids")
       ->type_name("PATTERN");
   app->add_option("--time-budget", options->time_budget, "stop after this long: 90s, 10m, 2h");
   app->add_option("--tracker", options->tracker,

@@ -360,7 +360,7 @@ Command VerifyCommand(CLI::App& root) {
                 return Err("--package is compiled already, so it excludes ", of_model);
             }
             if (options->model.model.empty() && !options->model.bind.empty()) {
-              return Err("--bind needs --model; in a folder of cases, each has its own data bound where it must be");
+              return Err("--bind needs --model; in a folder of cases, inputs are bound to a case's data if needed");
             }
             if (!options->model.model.empty() && !options->package.empty())
               return Err("--model and --package exclude each other: give the model, or the package made from it");

@@ -86,7 +86,7 @@ void PrintRecord(const Record& r) {
 std::string TargetName(const std::string& target, const std::set<std::string>& all, bool verbose) {
   auto words = [](const std::string& text) {
     Result<Target> parsed = Target::Parse(text);
-    return parsed.ok() ? MachineText(*parsed) : text;  // in full if another release wrote it
+    return parsed.ok() ? MachineText(*parsed) : text;  // another release may have written a text that does not parse
   };
   const std::string name = words(target);
   bool unique = std::none_of(all.begin(), all.end(),

@@ -102,7 +102,7 @@ class Verifier {
     }
     Target target = TRY(Target::Parse(item.record.target)), here = host_;
     here.num_cores = target.num_cores;
-    // Ignore the code generator, since this machine runs the code of all.
+    // Compare without the code generator, since this machine runs the code of each one.
     here.kind = target.kind, here.vector_types = target.vector_types;
     if (!(here == target)) {
       item.Is(Verdict::kNotRun, "builds; not run, since it is for " + MachineText(target));

@@ -149,7 +149,7 @@ class Server {
         host_retry_ = loop_.After(5, [this] { TryHost(); });
         return;
       } else {
-        Log(LogLevel::kWarning, "measuring although the host is busy: ",
+        Log(LogLevel::kWarning, "measuring without the host lock, so times may be disturbed: ",
             lock ? "other processes still hold " + HostLock::Path() : lock.error().Text());
       }
     }

@@ -12,13 +12,13 @@ namespace autotune::rpc {
 namespace {
 
 constexpr int kKillRepeats = 2;  // reruns of a candidate whose runner was killed from outside
-// Reruns of a candidate after an out-of-memory kill. The operating system counts its kills but does not name the
-// killed process. So the first kill may have hit another process; that this happens twice is unlikely.
+// Reruns of a candidate after an out-of-memory kill. The operating system counts its kills but does not name the killed
+// processes. So the count may have grown because of another process; a second such coincidence is unlikely.
 constexpr int kOomRepeats = 1;
 // Tries of a reference. A lack of memory or time may be temporary, so it gets a second try, in a fresh runner.
 constexpr int kReferenceTries = 2;
-// Inputs come at least every 100 ms, by Tick. A longer gap between two inputs than this means that this process was
-// stopped or the host was suspended.
+// Longest gap between two inputs, in milliseconds, while this process runs; Tick is called every 100 ms. After a longer
+// gap, the process was stopped or the host was suspended.
 constexpr int64_t kStopMs = 500;
 
 bool Sane(double seconds) { return std::isfinite(seconds) && seconds > 0 && seconds <= kMaxDeadlineSeconds; }
@@ -162,7 +162,8 @@ std::optional<Refusal> ServerSession::CheckMeasure(const MeasureRequest& request
   if (request.has_reference && blobs.empty()) return malformed("has_reference without a blob");
   if (request.candidates.empty()) return malformed("a batch has at least one candidate");
   if (request.candidates.size() > 4 * kMaxBatchArtifacts || artifacts > kMaxBatchArtifacts) {
-    return Refusal{code::kTooLarge, "a batch has at most " + std::to_string(kMaxBatchArtifacts) + " artifacts"};
+    return Refusal{code::kTooLarge, "a batch has at most " + std::to_string(kMaxBatchArtifacts) +
+                                        " artifacts and four times as many candidates"};
   }
   for (const Blob& blob : blobs) {
     if (static_cast<int64_t>(blob->size()) > kMaxBlobBytes) {

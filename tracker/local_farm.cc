@@ -84,7 +84,7 @@ struct LocalFarm::Impl {
     loop.Run();
     child_watch.reset();
     ready_watch.reset();
-    // The end of standard input asks the server to end, so that it removes its sockets and kills its runners.
+    // The end of its standard input asks the server to end, so that it removes its sockets and kills its runners.
     stdin_write.Reset();
     if (child) child->Wait(1000);
     child.reset();

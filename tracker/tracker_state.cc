@@ -63,8 +63,8 @@ void TrackerState::OnReport(const Peer& peer, const Message& message, int64_t no
   keys_[key] = now;
   failed_keys_.erase(key);
   // If a server knows a later token than this tracker, the file with the epoch was lost. New tokens must be later than
-  // the server's. In the first ttl_ms after its start, this tracker grants nothing, since servers may still report leases
-  // of the earlier tracker.
+  // the server's. In the first ttl_ms after its start, this tracker grants nothing, since servers may still report
+  // leases of the earlier tracker.
   bool later = report.highest.epoch > epoch_ || (report.highest.epoch == epoch_ && report.highest.counter > counter_);
   if (later) {
     epoch_ = report.highest.epoch + 1;

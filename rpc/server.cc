@@ -133,8 +133,8 @@ class Server {
     host_retry_.reset();
     UnlockHost();
   }
-  // Unlocks the host if the session has released it and every killed runner is dead, so that no kernel disturbs the
-  // next measurement.
+  // Unlocks the host if the session has released it and every killed runner is dead or unkillable, so that no kernel
+  // disturbs the next measurement.
   void UnlockHost() {
     if (!needs_host_ && !pool_->KillPending()) host_.reset();
   }

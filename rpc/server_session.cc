@@ -322,8 +322,8 @@ void ServerSession::Finish(TrialResult result, int64_t now) {
   }
 }
 
-// Finishes the running candidate, for which the runner has sent no result. Keeps the active runner, if there is one,
-// unless the reference needs a second try.
+// Finishes the running candidate with an error and starts the next one. If it was the reference that failed, and it has
+// a try left, repeats the candidate instead, in a fresh runner.
 void ServerSession::FinishRunning(TrialStatus status, std::string error, int64_t now) {
   TrialResult result;
   result.candidate = batch_->candidates[batch_->next].id;
@@ -332,8 +332,8 @@ void ServerSession::FinishRunning(TrialStatus status, std::string error, int64_t
   result.started = batch_->running->started_wall;
   result.elapsed = static_cast<double>(now - batch_->running->started) / 1000;
   if (batch_->running->phase == RunnerPhase::kReference) {
-    // The reference is at fault, not the candidate, and would fail for the rest of the batch as well. Another batch
-    // tries the reference again.
+    // The reference is at fault, not the candidate. After its last try, the rest of the batch fails as well; another
+    // batch tries the reference again.
     if (++batch_->reference_failures < kReferenceTries) {
       if (std::exchange(runner_ready_, false)) actions_.push_back(KillRunner{"the reference kernel failed"});
       batch_->running.reset();

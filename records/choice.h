@@ -1,8 +1,8 @@
 // NetworkChoice: the schedules that a whole network runs. A comparison of whole networks on a device
-// (compiler/choose.h) decides them, since kernels are tuned one at a time with cold weights, while in the network their
-// caches are warm and they affect each other. `compile` follows the choice. A task for which the choice has no valid
-// schedule gets its best record. A choice is stored as the state of a run whose key is derived from network and target.
-// So export, import and merge treat a choice like any other run's state, and the newest choice wins. Plain values.
+// (compiler/choose.h) decides them: kernels are tuned one at a time with cold weights, but in a network they find warm
+// caches and affect each other. `compile` follows the choice. A task for which the choice has no valid schedule gets
+// its best record. A choice is stored as the state of a run whose key is derived from network and target. So export,
+// import and merge treat a choice like the state of any other run, and the newest choice wins. Plain values.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -36,7 +36,7 @@ struct NetworkChoice {
   std::string target;   // full text
   std::vector<ChosenSchedule> schedules;  // one for each task
   std::vector<NetworkComparison> comparisons;
-  std::string compared;  // hash of all schedules that it was chosen from; empty in choices of older versions
+  std::string compared;  // hash of all schedules that were compared; empty in choices of older versions
   RecordVersions versions;
   int64_t created_at = 0;  // Unix time in milliseconds
   AUTOTUNE_FIELDS(network, target, schedules, comparisons, compared, versions, created_at)

@@ -9,13 +9,13 @@ namespace autotune {
 
 class FileLock {
  public:
-  // Opens or creates the lock file; does not lock yet. Children of this process do not inherit it.
+  // Opens or creates the lock file; does not lock yet. Programs that this process starts do not inherit the descriptor.
   static Result<FileLock> Open(const std::string& path);
   FileLock(FileLock&& other) noexcept : path_(std::move(other.path_)), fd_(std::exchange(other.fd_, -1)) {}
   FileLock& operator=(FileLock&&) = delete;
   ~FileLock();
 
-  // Waits until the lock is free, or fails after `timeout_ms`. The kernel frees it when its holder dies.
+  // Waits for the lock, or fails after `timeout_ms`. The operating system frees the lock of a process that dies.
   Status Acquire(int timeout_ms);
   void Release();
 
@@ -29,7 +29,7 @@ class FileLock {
   int fd_;
 };
 
-// True if `path` is on a network file system. There, processes cannot rely on memory shared through a file.
+// True if `path` is on a network file system, where processes cannot rely on memory shared through a file.
 bool IsOnNetworkFileSystem(const std::string& path);
 // True if `magic`, a file system type as statfs(2) reports it, is a network file system.
 bool IsNetworkFileSystemType(unsigned long magic);

@@ -16,8 +16,8 @@ namespace autotune {
 inline constexpr std::string_view kHowToMendDatabase =
     "restore it from a copy, or salvage what is left with: sqlite3 FILE .recover";
 
-// Checks the first 100 bytes of a database file of `size` bytes. Refuses a file that is too short to be a database:
-// SQLite would treat it as empty. Refuses a file whose end is missing: SQLite would notice that only when it reads a
+// Checks the first 100 bytes of a database file of `size` bytes. Refuses a file that is too short to be a database,
+// which SQLite would treat as empty, and a file whose end is missing, which SQLite would notice only when it reads a
 // missing page. While a write-ahead log exists (`has_log`), the file may be shorter than its header says.
 Status CheckSqliteFile(const std::string& path, int64_t size, bool has_log);
 
@@ -27,9 +27,9 @@ class Connection {
   ~Connection();
   Connection(const Connection&) = delete;
 
-  // Opens or creates the file. Commits wait for the disk (synchronous = FULL). SQLite makes no checkpoints by itself;
-  // the caller makes them with MoveLog while it holds the lock between processes. kAlone keeps other connections out
-  // until Share is called. Until then a log needs no shared memory.
+  // Opens or creates the file. Commits wait for the disk (synchronous = FULL). SQLite makes no checkpoints by itself:
+  // the caller makes them with MoveLog, while it holds the lock between processes. kAlone keeps other connections out
+  // until Share is called; meanwhile, a log needs no shared memory.
   enum class Users { kMany, kAlone };
   Status Open(int busy_timeout_ms, Users users = Users::kMany);
   Status Share();

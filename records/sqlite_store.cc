@@ -233,8 +233,8 @@ class SqliteStore : public RecordStore {
     bool has_log = ::stat((path + "-wal").c_str(), &log) == 0 && log.st_size > 0;
     if (::stat(path.c_str(), &file) == 0 && file.st_size > 0) TRY(CheckSqliteFile(path, file.st_size, has_log));
     bool wal = options_.wal && CanHaveLog();
-    // Without a log of its own (!wal), this connection may find one that another process left. A sole user (kAlone)
-    // reads such a log without shared memory; the change of the journal mode below then removes it.
+    // Even if this connection uses no log (!wal), another process may have left one. A sole user (kAlone) reads that
+    // log without shared memory, and the change of the journal mode below removes it.
     TRY(writer_.Open(options_.lock_timeout_ms, wal ? Connection::Users::kMany : Connection::Users::kAlone));
     if (writer_.read_only()) {
       return Err(path, " is read-only: make it and its directory writable, or name another database with --db");

@@ -44,9 +44,9 @@ class RecordStore {
  public:
   virtual ~RecordStore() = default;
 
-  // Stores the batch, and the run's state if given, all or nothing. Returns only after they are safe on disk: what was
-  // acknowledged survives kill -9 and power loss. A record whose id is already stored is skipped. `added`, if given,
-  // becomes the number of records stored.
+  // Stores the batch, and the run's state if given, all or nothing. Returns only after they are safe on disk, so they
+  // survive kill -9 and power loss. A record whose id is already stored is skipped. `added`, if given, becomes the
+  // number of records stored.
   virtual Status Append(std::span<const Record> batch, const RunState* run = nullptr, int64_t* added = nullptr) = 0;
 
   // Returns the n best distinct schedules (alternative, func, trace) among records that are ok and verified. Order:

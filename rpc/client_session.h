@@ -53,7 +53,7 @@ class ClientSession {
     int64_t cancel_ms = 15000;      // longest wait for the running candidate of a cancelled job
     int64_t wait_report_ms = 5000;  // time between two reports of an unchanged wait
     int64_t exclude_ms = 60000;     // time for which a lost device is avoided
-    int max_losses = 5;             // devices lost in a row, without a result between, before the job fails
+    int max_losses = 5;             // consecutive losses of a device, without a result, after which the job fails
     std::function<Id()> new_id = RandomId;
   };
   explicit ClientSession(Options options) : options_(std::move(options)) {}

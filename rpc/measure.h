@@ -16,12 +16,13 @@ namespace autotune::rpc {
 using Blob = std::shared_ptr<const std::string>;
 
 inline constexpr int64_t kMaxBlobBytes = 4 << 20;   // limit of one artifact
-inline constexpr int64_t kMaxBatchBytes = 8 << 20;  // limit of all artifacts of one batch
+inline constexpr int64_t kMaxBatchBytes = 8 << 20;  // limit of all blobs of one batch, the reference included
 inline constexpr int kMaxBatchArtifacts = 64;
 inline constexpr double kMaxDeadlineSeconds = 3600;  // limit of every deadline; clients clamp longer ones
 
 // The common part of all candidates of a batch. The device makes the inputs and constants from the seed; their shapes
-// are in the artifacts' metadata. The reference is the unscheduled kernel (te/reference.h). A runner runs it once.
+// are in the artifacts' metadata. The reference is a kernel of the same formula that is known to be right
+// (te/reference.h). It runs once; the server keeps its outputs for later runners.
 struct MeasureTask {
   std::string id;
   std::string reference_hash;     // HashBytes128(artifact).Hex(); empty: no candidate can be checked
@@ -48,8 +49,7 @@ struct Candidate {
   int repeats = 3;            // least number of repeats
   int max_repeats = 0;        // largest number of repeats; more than `repeats` only until the two fastest agree
   double min_repeat_ms = 20;  // least duration of a repeat, which calls the kernel as often as needed
-  // Time per call above which a kernel is not worth measuring. Two bursts of calls that are slower end the measurement,
-  // unless one was faster. 0: no cutoff.
+  // Time per call above which a kernel is not worth measuring (TimeOptions in runtime/time_evaluator.h). 0: no cutoff.
   double cutoff_seconds = 0;
   int threads = 0;           // number of threads; 0: one per core of the device
   bool cold_weights = true;  // true: calls rotate among copies of the constants, as cold_bytes says
@@ -70,7 +70,7 @@ struct TrialResult {
   std::vector<double> times;  // seconds per call, one for each repeat made
   bool cut_off = false;       // true: slower than cutoff_seconds; `times` holds only the fastest burst's time
   bool checked = false;       // true: the outputs were compared with the reference's
-  double worst_error = 0;     // largest |a - b| / (atol * max|b| + rtol * |b|); above 1 is wrong
+  double worst_error = 0;     // |a - b| / (atol * max|b| + rtol * |b|) of the worst element; above 1 is wrong
   int64_t started = 0;        // wall clock of the device, milliseconds since 1970; for display
   double elapsed = 0;         // seconds this candidate kept the device
   std::string device;         // device that measured the candidate: key and server id

@@ -13,7 +13,7 @@ constexpr size_t kMaxRequestId = 64;
 
 Blob MakeBlob(std::string bytes) { return std::make_shared<const std::string>(std::move(bytes)); }
 
-// Decodes `json` into the alternative of Body whose kKind is `kind`, and tries alternative I first.
+// Decodes `json` into the alternative of Body whose kKind is `kind`. Searches the alternatives from I on.
 template <size_t I = 0>
 Result<Body> DecodeBody(std::string_view kind, const Json& json) {
   if constexpr (I == std::variant_size_v<Body>) {

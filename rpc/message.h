@@ -34,8 +34,7 @@ Id RandomId();           // uses the operating system's random numbers; thread-s
 struct Header {
   int major = kWireMajor, minor = kWireMinor;
   std::string kind;
-  // Id of the request; its answers carry the same id. A sender that gets no answer repeats the request with the same
-  // id.
+  // Answers carry the id of their request. A sender that gets no answer repeats the request with the same id.
   Id request;
   AUTOTUNE_FIELDS(major, minor, kind, request)
 };
@@ -164,7 +163,9 @@ struct LeaseRenew {
 struct LeaseRenewed {
   static constexpr std::string_view kKind = "lease_renewed";
   int64_t ttl_ms = 0;
-  bool yield = false;  // others wait and the holder's quantum is over: give the device back after this batch
+  // true: other clients wait, and the holder's quantum is over. The holder then cancels its batch and gives the device
+  // back.
+  bool yield = false;
   AUTOTUNE_FIELDS(ttl_ms, yield)
 };
 struct LeaseRelease {

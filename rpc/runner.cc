@@ -62,7 +62,7 @@ void LeaveCrashesToTheParent() {
 }
 
 // Memory between inaccessible pages. Seal makes the memory read-only. So a candidate that writes to its inputs, or
-// accesses memory a page or more beyond them, crashes instead of spoiling the measurement of the next candidate.
+// accesses the page before or after them, crashes instead of spoiling the measurement of the next candidate.
 class SealedMemory {
  public:
   static std::shared_ptr<SealedMemory> Allocate(int64_t bytes) {
@@ -251,7 +251,7 @@ class Runner {
     if (kind.empty()) return OnCpu(kernel, task_.tensors, ContextFor(threads), arena_);
     if (!device_ || DeviceTypeName(device_->dl().device_type) != kind)
       return Err("kernel ", kernel.metadata.name, " is for devices of kind ", kind, ", and this server offers ",
-                 device_ ? DeviceText(device_->dl()) : "the CPU", "; rpc_server --device ", kind, " offers one");
+                 device_ ? DeviceText(device_->dl()) : "the CPU", "; start it with rpc_server --device ", kind);
     return OnDevice(artifact, kernel, task_.tensors, device_);
   }
 
@@ -299,9 +299,8 @@ class Runner {
       return same;
     }
     auto placed = TRY(Place(artifact, *kernel, candidate.threads));
-    // Makes one call, and checks its outputs separately. A kernel that reads an output before it writes it is wrong
-    // only in its first call: later calls find the right values of the previous call. The check after the timed calls
-    // finds errors that appear only in later calls.
+    // Check the first call separately. A kernel that reads an output before writing to it is wrong only in its first
+    // call: later calls find the right values of the previous call.
     TRY(placed->Call());
     if (auto failure = CheckOutputs(placed->outputs(), request, result)) {
       result.status = failure->status;
@@ -346,8 +345,8 @@ int RunRunner(const RunnerOptions& options) {
   if (options.device.device_type == kDLCPU) {
     RestrictSystemCalls();  // has no effect where the operating system has no filters
   } else {
-    // OpenCL's compiler may be a separate program and writes files, so the runner keeps all system calls for OpenCL.
-    // For CUDA they are restricted once the driver has started. No results of either compiler are cached.
+    // OpenCL's compiler may be a separate program and writes files, so for OpenCL the runner keeps all system calls.
+    // For CUDA, StartDevice restricts them. Unless the environment says otherwise, neither compiler caches its results.
     setenv("POCL_KERNEL_CACHE", "0", /*overwrite=*/0);
     setenv("CUDA_CACHE_DISABLE", "1", /*overwrite=*/0);
     setenv("CUDA_MODULE_LOADING", "EAGER", /*overwrite=*/0);  // invalid code fails when it is loaded, not when it runs

@@ -24,7 +24,7 @@ class RunnerPool {
     bool adopt_orphans = false;
     int runners = 2;               // number of runners: the active one and the spares
     int64_t start_ms = 10000;      // time limit for a new runner's RunnerHello
-    int64_t unkillable_ms = 5000;  // time after SIGKILL before a runner is reported as unkillable
+    int64_t unkillable_ms = 5000;  // time after SIGKILL from which a runner counts as unkillable
     std::function<int64_t()> oom_kills = OomKills;
   };
   struct Handlers {

@@ -10,11 +10,12 @@ enum class Restriction {
   kDriver,   // may still open files for writing, since a GPU's driver opens its device files at any time
 };
 
-// Installs a system call filter for the calling thread and all threads it starts. The filtered calls fail with EPERM.
-// Reading files, memory, threads and open files stay available. Returns false, without a change, if the kernel has no
-// filters, under an emulator, and in sanitizer builds, whose leak checker makes processes.
+// Installs a system call filter for the calling thread and all threads that it starts. The filtered calls fail with
+// EPERM. Reading files, memory, threads and open files stay available. Returns false if no filter was installed,
+// because CanRestrictSystemCalls() is false or because the operating system or an emulator has no filters.
 bool RestrictSystemCalls(Restriction restriction = Restriction::kKernels);
-// Returns false in sanitizer builds and on machines other than x86-64, AArch64 and 64-bit RISC-V.
+// Returns false in sanitizer builds, whose leak checker makes processes, and on machines other than x86-64, AArch64 and
+// 64-bit RISC-V.
 bool CanRestrictSystemCalls();
 
 }  // namespace autotune::rpc

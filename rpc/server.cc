@@ -133,8 +133,8 @@ class Server {
     host_retry_.reset();
     UnlockHost();
   }
-  // Unlocks the host if the session has released it and every killed runner is dead, so that no kernel disturbs the
-  // next measurement.
+  // Unlocks the host if the session has released it and every killed runner is dead or unkillable, so that no kernel
+  // disturbs the next measurement.
   void UnlockHost() {
     if (!needs_host_ && !pool_->KillPending()) host_.reset();
   }
@@ -149,7 +149,7 @@ class Server {
         host_retry_ = loop_.After(5, [this] { TryHost(); });
         return;
       } else {
-        Log(LogLevel::kWarning, "measuring although the host is busy: ",
+        Log(LogLevel::kWarning, "measuring without the host lock, so times may be disturbed: ",
             lock ? "other processes still hold " + HostLock::Path() : lock.error().Text());
       }
     }

@@ -12,13 +12,13 @@ namespace autotune::rpc {
 namespace {
 
 constexpr int kKillRepeats = 2;  // reruns of a candidate whose runner was killed from outside
-// Reruns of a candidate after an out-of-memory kill. The operating system counts its kills but does not name the
-// killed process. So the first kill may have hit another process; that this happens twice is unlikely.
+// Reruns of a candidate after an out-of-memory kill. The operating system counts its kills but does not name the killed
+// processes. So the count may have grown because of another process; a second such coincidence is unlikely.
 constexpr int kOomRepeats = 1;
 // Tries of a reference. A lack of memory or time may be temporary, so it gets a second try, in a fresh runner.
 constexpr int kReferenceTries = 2;
-// Inputs come at least every 100 ms, by Tick. A longer gap between two inputs than this means that this process was
-// stopped or the host was suspended.
+// Longest gap between two inputs, in milliseconds, while this process runs; Tick is called every 100 ms. After a longer
+// gap, the process was stopped or the host was suspended.
 constexpr int64_t kStopMs = 500;
 
 bool Sane(double seconds) { return std::isfinite(seconds) && seconds > 0 && seconds <= kMaxDeadlineSeconds; }
@@ -162,7 +162,8 @@ std::optional<Refusal> ServerSession::CheckMeasure(const MeasureRequest& request
   if (request.has_reference && blobs.empty()) return malformed("has_reference without a blob");
   if (request.candidates.empty()) return malformed("a batch has at least one candidate");
   if (request.candidates.size() > 4 * kMaxBatchArtifacts || artifacts > kMaxBatchArtifacts) {
-    return Refusal{code::kTooLarge, "a batch has at most " + std::to_string(kMaxBatchArtifacts) + " artifacts"};
+    return Refusal{code::kTooLarge, "a batch has at most " + std::to_string(kMaxBatchArtifacts) +
+                                        " artifacts and four times as many candidates"};
   }
   for (const Blob& blob : blobs) {
     if (static_cast<int64_t>(blob->size()) > kMaxBlobBytes) {
@@ -321,8 +322,8 @@ void ServerSession::Finish(TrialResult result, int64_t now) {
   }
 }
 
-// Finishes the running candidate, for which the runner has sent no result. Keeps the active runner, if there is one,
-// unless the reference needs a second try.
+// Finishes the running candidate with an error and starts the next one. If it was the reference that failed, and it has
+// a try left, repeats the candidate instead, in a fresh runner.
 void ServerSession::FinishRunning(TrialStatus status, std::string error, int64_t now) {
   TrialResult result;
   result.candidate = batch_->candidates[batch_->next].id;
@@ -331,8 +332,8 @@ void ServerSession::FinishRunning(TrialStatus status, std::string error, int64_t
   result.started = batch_->running->started_wall;
   result.elapsed = static_cast<double>(now - batch_->running->started) / 1000;
   if (batch_->running->phase == RunnerPhase::kReference) {
-    // The reference is at fault, not the candidate, and would fail for the rest of the batch as well. Another batch
-    // tries the reference again.
+    // The reference is at fault, not the candidate. After its last try, the rest of the batch fails as well; another
+    // batch tries the reference again.
     if (++batch_->reference_failures < kReferenceTries) {
       if (std::exchange(runner_ready_, false)) actions_.push_back(KillRunner{"the reference kernel failed"});
       batch_->running.reset();

@@ -11,8 +11,8 @@
 namespace autotune::rpc {
 namespace {
 
-// The process's ZeroMQ context, whose io thread serves all sockets. Never terminated: zmq_ctx_term could block the
-// exit.
+// Returns the ZeroMQ context of the process, whose io thread serves all sockets. The context is never terminated, since
+// zmq_ctx_term could block the exit.
 void* Context() {
   static void* context = [] {
     void* made = zmq_ctx_new();
@@ -34,8 +34,8 @@ void SetOptions(void* socket, bool router) {
   // A closed socket still sends its queued messages (LeaseEnd) for up to a second, in the background. Process exit does
   // not wait for that, since the context is never terminated.
   SetOption(socket, ZMQ_LINGER, 1000);
-  // The limit of a frame is the largest artifact. A peer that announces more is disconnected before memory is
-  // allocated.
+  // A frame may be 4 KiB larger than the largest artifact. A peer that announces a larger frame is disconnected before
+  // memory is allocated.
   int64_t max_frame = kMaxBlobBytes + 4096;
   CHECK(zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &max_frame, sizeof max_frame) == 0);
   // Each peer has a queue of 64 messages. If a peer does not read, its queue fills, and further sends to it fail.
@@ -43,7 +43,8 @@ void SetOptions(void* socket, bool router) {
   SetOption(socket, ZMQ_RCVHWM, 64);
   // A connection that never finishes ZeroMQ's handshake (a port scanner) holds its descriptor for 5 s at most.
   SetOption(socket, ZMQ_HANDSHAKE_IVL, 5000);
-  // Frozen and unplugged peers are disconnected after 3 s; TCP alone would take hours.
+  // Heartbeats every second, each answered within 3 s, disconnect a frozen peer after 4 s at most. TCP alone does not
+  // notice that a peer's process hangs.
   SetOption(socket, ZMQ_HEARTBEAT_IVL, 1000);
   SetOption(socket, ZMQ_HEARTBEAT_TIMEOUT, 3000);
   SetOption(socket, ZMQ_HEARTBEAT_TTL, 3000);
@@ -63,8 +64,8 @@ void SetOptions(void* socket, bool router) {
   // Routing ids stay automatic: an id chosen by the peer could be that of another peer.
 }
 
-// A blob that ZeroMQ's io thread releases. ThreadSanitizer does not see how ZeroMQ synchronizes that thread with ours.
-// `complete` synchronizes them once more, so that it reports no race.
+// A blob that ZeroMQ's io thread releases. ThreadSanitizer does not see how ZeroMQ synchronizes that thread with the
+// sender. `complete` synchronizes them once more, so that ThreadSanitizer reports no race.
 struct HandedOver {
   Blob blob;
   std::atomic<bool> complete{false};
@@ -132,9 +133,9 @@ int Descriptor(void* socket) {
   return fd;
 }
 
-// A ZeroMQ socket watched by a loop. ZMQ_FD is edge-triggered, and it signals ZeroMQ's internal commands, not messages.
-// So after every wake-up and every send, ZMQ_EVENTS must be read until it is empty; otherwise a message may wait
-// forever.
+// A ZeroMQ socket watched by a loop. ZMQ_FD is edge-triggered and signals ZeroMQ's internal commands, not messages. So
+// after every wake-up and every send, Drain receives messages until ZMQ_EVENTS reports none; otherwise a message could
+// wait forever.
 class Watched : public std::enable_shared_from_this<Watched> {
  public:
   Watched(Loop& loop, void* socket) : loop_(loop), socket_(socket) {}
@@ -195,8 +196,8 @@ class Monitor : public Watched {
   Monitor(Loop& loop, void* pair, void* observed, std::function<void(int)> on_event)
       : Watched(loop, pair), observed_(observed), on_event_(std::move(on_event)) {}
   ~Monitor() override { Stop(); }
-  // Stops the monitor, before the observed socket is closed. The reports must end first: ZeroMQ's io thread, and with
-  // it every socket of the process, waits forever if it has a report that nobody reads.
+  // Stops the monitor. Must be called before the observed socket is closed: if ZeroMQ's io thread has a report that
+  // nobody reads, the thread waits forever, and with it every socket of the process.
   void Stop() {
     if (observed_) zmq_socket_monitor(std::exchange(observed_, nullptr), nullptr, 0);
     Close();

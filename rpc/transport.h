@@ -1,6 +1,6 @@
 // ZeroMQ sockets on a Loop: a RouterSocket listens and answers peers, a DealerSocket connects to one peer. No other
-// files use ZeroMQ. One function of transport.cc sets all ZeroMQ options and explains each. A socket may be used only
-// on the thread of its loop. There is no encryption and no authentication, so only ipc:// and tcp://127.0.0.1 are
+// files use ZeroMQ. SetOptions in transport.cc sets their options and explains each. A socket may be used only on the
+// thread of its loop. There is no encryption and no authentication, so only ipc:// and tcp://127.0.0.1 are
 // accepted. Any user of this host can reach a tcp endpoint.
 #pragma once
 #include <cstdint>

@@ -170,11 +170,11 @@ void GuardedTensor::Refill() const { std::memset(tensor_.data(), 0xff, static_ca
 Status GuardedTensor::Check() const {
   auto* bytes = static_cast<const uint8_t*>(memory_.get());
   for (int64_t i = kBandBytes - 1; i >= 0; --i) {
-    if (bytes[i] != kBandByte) return Err("a byte was written ", kBandBytes - i, " before the buffer's first");
+    if (bytes[i] != kBandByte) return Err("byte ", kBandBytes - i, " before the buffer was overwritten");
   }
   for (int64_t i = total_bytes_ - kBandBytes; i < total_bytes_; ++i) {
     if (bytes[i] != kBandByte) {
-      return Err("a byte was written ", i - (total_bytes_ - kBandBytes) + 1, " past the buffer's last");
+      return Err("byte ", i - (total_bytes_ - kBandBytes) + 1, " after the buffer was overwritten");
     }
   }
   return {};

@@ -20,12 +20,13 @@ struct Comparison {
   bool ok = true;
   int64_t elements = 0;
   int64_t mismatches = 0;
-  // Row-major index of the mismatch farthest from the reference; without mismatches, of the farthest element.
+  // Row-major index of the worst element: the one whose difference exceeds its tolerance most, or comes nearest to it.
   int64_t worst_index = 0;
   double worst_actual = 0;
   double worst_reference = 0;
   double max_reference = 0;  // largest finite |reference|
-  double worst_ratio = 0;    // |actual - reference| / allowed at worst_index; infinite for NaN and infinities
+  // |actual - reference| / allowed at worst_index; infinite for mismatches of NaN, infinities and integers.
+  double worst_ratio = 0;
   AUTOTUNE_FIELDS(ok, elements, mismatches, worst_index, worst_actual, worst_reference, max_reference, worst_ratio)
 
   // "12 of 1000 elements differ; worst at 17: 1.5, expected 1.25 (3.2 times the tolerance)"
@@ -50,7 +51,7 @@ class GuardedTensor {
   std::span<char> memory() const { return {static_cast<char*>(memory_.get()), static_cast<size_t>(total_bytes_)}; }
   // Fills the elements with 0xff bytes again, which erases the results of an earlier run.
   void Refill() const;
-  // Returns an error if a byte of the bands was overwritten. The error tells at which end, and at which distance.
+  // Returns an error if a byte of the bands was overwritten. The error names the side and the distance.
   Status Check() const;
 
  private:

@@ -11,9 +11,9 @@
 namespace autotune {
 
 // Writes the object to `out`. `like` is an object that the new one will be linked with; its machine and ABI are copied.
-// `data` writes the `size` bytes of the symbol. They go to a separate read-only section: in a shared section, linkers
-// could place data of other objects behind them, out of reach of those objects' code. Errors: `like` is no relocatable
-// little-endian object of 64 bits; those of `data`.
+// `data` writes the `size` bytes of the symbol, which get a read-only section of their own. In a shared section,
+// linkers could place data of other objects after these bytes, out of reach of the code that addresses it. Errors:
+// `like` is no relocatable little-endian object of 64 bits; those of `data`.
 Status WriteDataObject(std::string_view like, std::string_view symbol, uint64_t size, ByteWriter& out,
                        const std::function<Status(ByteWriter&)>& data);
 

@@ -1,6 +1,5 @@
 // Device: a processor and its memory, as tensors, executors and modules see it. All devices keep this contract:
-// - Addresses belong to the device. The host may add byte offsets within one allocation, but reads and writes through
-// an
+// - Addresses belong to the device. The host may add byte offsets within one allocation. It reads and writes through an
 //   address only if the device is the host's own processor (`IsHost`).
 // - Commands (copies, launches, Zero) run in the order in which they were given. `CopyIn` returns once the host may
 //   reuse its memory, `CopyOut` once the data has arrived. The others may return before the command has run.
@@ -105,8 +104,8 @@ Result<DLDevice> DeviceFromText(std::string_view text);
 
 // Opens a device by the registry's function "device_api.NAME"(device id), which returns a Device. Returns an error if
 // this runtime has no such function, or if the function fails. For the CPU, each call makes a device with its own
-// threads. For other kinds, calls with equal numbers return the same object until that device has failed, since the
-// order of commands is kept only within one object.
+// threads. For other kinds, calls with equal numbers return the same object as long as it is in use and has not failed,
+// since the order of commands is kept only within one object.
 Result<DevicePtr> OpenDevice(DLDevice device);
 
 // Copies between any two devices. If neither device is the host, the data passes through the host's memory.

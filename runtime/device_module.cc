@@ -66,7 +66,7 @@ struct DeviceModule : ModuleNode {
     LaunchGeometry geometry;
     for (size_t i = 0; i < function.launch_axes.size(); ++i) {
       auto extent = TRY(detail::Argument<int64_t>(args, tensors + i));
-      if (extent < 1) return Err("extent ", extent, " of ", function.launch_axes[i]);
+      if (extent < 1) return Err("extent ", extent, " of ", function.launch_axes[i], " is below 1");
       const size_t axis = std::find(std::begin(kLaunchAxes), std::end(kLaunchAxes), function.launch_axes[i]) -
                           std::begin(kLaunchAxes);  // found: MakeDeviceModule has checked the names
       (axis < 3 ? geometry.grid[axis] : geometry.block[axis - 3]) = extent;

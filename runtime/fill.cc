@@ -72,7 +72,7 @@ void FillRandom(const Tensor& tensor, uint64_t seed, FillKind kind) {
   } else if (type.bits == 16 && (type.code == kDLFloat || type.code == kDLBfloat)) {
     bool bfloat = type.code == kDLBfloat;
     FillWords(tensor.Data<uint16_t>(), count, seed, [=](uint32_t u) {
-      // A multiple of 1/64 in [-1, 1), which both types represent exactly.
+      // Both types represent integers in [-4, 4], multiples of 1/64 in [-1, 1) and their halves exactly.
       float value = kind == FillKind::kSmallInteger ? static_cast<float>(SmallInteger(u))
                                                     : static_cast<float>(static_cast<int32_t>(u) >> 25) * 0x1p-6f;
       return Narrow(kind == FillKind::kUniform ? value * 0.5f : value, bfloat);

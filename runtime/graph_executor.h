@@ -73,7 +73,7 @@ class GraphExecutor {
   // keeps its previous kernel.
   Status ReplaceKernel(int64_t node, const std::string& func_name);
 
-  // Return the tensor of a value in the executor's memory, on the value's device. The next run overwrites it.
+  // Return the tensor that holds input or output i, on its device. The next run overwrites the outputs.
   Tensor Input(int64_t i) const;
   Tensor Output(int64_t i) const;
 

@@ -46,8 +46,8 @@ struct Graph {
   const GraphEntry& Entry(GraphRef ref) const { return nodes[ref.node].outputs[ref.index]; }
   std::vector<int64_t> Variables() const;  // arg_nodes: indices of inputs and parameters, in order
   std::string ToText() const;              // graph JSON
-  // Parses graph JSON. Returns an error for any text that ToText cannot have written: bad references, order, counts,
-  // types, shapes or devices.
+  // Parses graph JSON, also that of other programs: unknown members are ignored, and device_index and the version of a
+  // reference may be absent. Errors: malformed text; bad references, order, counts, types, shapes or devices.
   static Result<Graph> Parse(std::string_view text);
   Status Check() const;  // makes the checks of Parse that do not concern the text
   bool operator==(const Graph&) const = default;

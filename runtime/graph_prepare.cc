@@ -25,8 +25,9 @@ GraphExecutor::PreparedKey GraphExecutor::PreparedKeyOf(const Step& step) const 
 Status GraphExecutor::ReservePrepared(const DevicePtr& device, int64_t bytes) {
   PreparedMemory& memory = prepared_memory_[device.get()];
   if (bytes <= memory.free) return {};
-  // Without ReplaceKernel, all buffers of a device lie in one block, which has huge pages if it is large. ReplaceKernel
-  // adds the buffers of one kernel at a time. They are cut from large blocks, so that they have huge pages, too.
+  // Without ReplaceKernel, all buffers of a device lie in one block, which gets huge pages if it is large.
+  // ReplaceKernel adds the buffers of one kernel at a time, and cuts them from blocks that are large enough for huge
+  // pages.
   constexpr int64_t kReplaceableBlock = int64_t{8} << 20;
   int64_t size = options_.replaceable ? std::max(bytes, kReplaceableBlock) : bytes;
   memory.block = TRY_NOTE(device->Allocate(size), "for prepared constants");

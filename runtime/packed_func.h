@@ -34,7 +34,7 @@ class PackedFunc {
  public:
   using Body = std::function<Result<Value>(std::span<const Value> args)>;
   PackedFunc() = default;  // null
-  // A callable with Body's signature. (A template, because Body cannot be converted to while Value is incomplete.)
+  // Takes a callable with Body's signature. (A template, since nothing converts to Body while Value is incomplete.)
   template <class F>
   requires(!std::is_same_v<std::remove_cvref_t<F>, PackedFunc>) explicit PackedFunc(F f);
 

@@ -19,11 +19,11 @@ namespace autotune {
 using Params = std::map<std::string, Tensor, std::less<>>;
 
 std::string ParamsBytes(const Params& params);
-// Copies each tensor into separate memory, so that each can be freed alone. Returns an error for any bytes that
-// ParamsBytes cannot have written. Allocates no more than the size of the blob.
+// Copies each tensor into separate memory, so that each can be freed alone. Returns an error for malformed, missing or
+// trailing bytes. A damaged size cannot make it allocate more memory than the blob justifies.
 Result<Params> ParseParams(std::string_view blob);
-// Like ParseParams, but without copies: the tensors refer to `blob`. They may be unaligned, so they may be written to
-// another place, but kernels cannot use them.
+// Like ParseParams, but without copies: the tensors refer to `blob`. Such tensors may be unaligned: they can be copied
+// or saved, but kernels cannot use them.
 Result<Params> ViewParams(std::string_view blob);
 
 Result<Params> LoadParams(const std::string& path);

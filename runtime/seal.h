@@ -1,5 +1,5 @@
-// Seals: a seal is a hash of a library's file, appended to the file, where the dynamic loader ignores it. With it, a
-// damaged file is refused, instead of crashing in damaged code. Stateless, thread-safe.
+// Seals: a seal is a hash of a library's file. It is appended to the file, where the dynamic loader ignores it. A
+// damaged file is refused because of its seal, before damaged code can crash the process. Stateless, thread-safe.
 #pragma once
 #include <string>
 #include <string_view>

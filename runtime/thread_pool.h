@@ -1,8 +1,8 @@
 // ThreadPool: fork-join parallelism for kernels. One call of Run is a region: all threads run its tasks, and the call
-// returns when all tasks are done. This takes a few microseconds besides the tasks. Idle workers spin briefly and then
-// sleep, so that an unused pool takes no CPU time. If a process has several pools, only the workers of the pool that
-// forked last spin. The calling thread runs tasks, too. One caller at a time. There are no futures, and regions do not
-// nest.
+// returns when all tasks are done. Besides the tasks, a region takes less than a microsecond while the workers spin,
+// and tens of microseconds if they sleep (bench/fork_join.cc). Idle workers spin briefly and then sleep, so that an
+// unused pool takes no CPU time. If a process has several pools, only the workers of the pool that forked last spin.
+// The calling thread runs tasks, too. One caller at a time. There are no futures, and regions do not nest.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -17,7 +17,9 @@ struct ThreadPoolOptions {
   // Time that a worker spins before it sleeps. A longer time makes forks cheaper, a shorter time leaves more CPU time
   // to other processes. If there are more threads than CPUs, workers do not spin.
   double spin_seconds = 100e-6;
-  bool pin = false;  // true: worker i runs only on the i-th CPU of the process; the caller is not pinned
+  // true: worker i runs only on the i-th CPU of the process; the caller is not pinned. Without effect if there are more
+  // threads than CPUs.
+  bool pin = false;
 };
 
 class ThreadPool {
@@ -32,9 +34,9 @@ class ThreadPool {
   int num_threads() const { return static_cast<int>(workers_.size()) + 1; }
 
   // Runs tasks 0..num_tasks-1. Free threads take chunks of shrinking size: the caller from the front, the workers from
-  // the back. So on two cores, each core gets the same part of the data in every region, and its cache holds that part.
-  // Returns when all tasks are done, with the code of the first task that failed. Must not be called from inside a
-  // body.
+  // the back. So on two cores, each core gets about the same part of the data in every region and finds it in its
+  // cache. Returns when all tasks are done, with the code of the first task that failed. Must not be called from inside
+  // a body.
   int32_t Run(int32_t num_tasks, Body body, void* closure);
 
   // Like Run, for a callable f(task). Must not be called from inside a body.
@@ -55,9 +57,9 @@ class ThreadPool {
   void LeaveCallersCpu();
 
   // `ticket_` = region number << 32 | front << 16 | back. Tasks are handed out in units (thread_pool.cc); the units
-  // [front, back) are still to be handed out. A compare-exchange on the ticket takes a chunk of them. The region number
-  // never repeats, so a successful exchange proves that the fields below, read before it, belong to that region. The
-  // fields are written only while no task is left.
+  // [front, back) are still to be handed out. A compare-exchange on the ticket takes a chunk of them. Region numbers
+  // repeat only after 2^32 regions, so a successful exchange proves that the fields below, read before it, belong to
+  // that region. The fields are written only while no task is left.
   alignas(64) std::atomic<uint64_t> ticket_{0};
   std::atomic<Body> body_{nullptr};
   std::atomic<void*> closure_{nullptr};

@@ -214,7 +214,8 @@ Result<Timing> TimeKernel(const Kernel& kernel, KernelContext& context, std::spa
 
   int64_t rotation = Rotation(options.cold_bytes, copy_bytes, activation_bytes);
   // Copy 0 is the original; copy i > 0 is in slot i - 1 of the arena. A copy is made just before the burst that first
-  // uses it, so a slow kernel, which makes few calls, needs few copies.
+  // uses it, so a slow kernel, which makes few calls, needs few copies. Without streaming stores, such a copy would be
+  // in the caches, so all copies are made before the first burst.
   std::vector<std::vector<void*>> copies = {original};
   char* memory = rotation > 1 ? TRY(arena.Reserve((rotation - 1) * copy_bytes)) : nullptr;
   CallBurst before = [&](int64_t first, int64_t count) -> Status {

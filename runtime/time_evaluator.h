@@ -1,7 +1,7 @@
-// Time evaluator: measures how long one call of a kernel takes. As in a network, weights are not in the caches and
-// activations are. It makes a warm-up call, chooses the number of calls per repeat by their duration, and stops early
-// for kernels that are slower than the cutoff. One measurement at a time per CopyArena and KernelContext. It returns
-// the times of all repeats and does not judge them.
+// Time evaluator: measures how long one call of a kernel takes. By default, weights are not in the caches and
+// activations are, as in a large network. The evaluator makes a warm-up call, chooses the number of calls per repeat by
+// their duration, and stops early for kernels that are slower than the cutoff. It returns the times of all repeats and
+// does not judge them. One measurement at a time per CopyArena and KernelContext.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -20,12 +20,12 @@ struct TimeOptions {
   int64_t number = 1;  // least number of calls per repeat
   int64_t repeats = 1;
   // The largest number of repeats. After `repeats` repeats, further ones are made while the two fastest differ by more
-  // than kAgreement: then at most one of them was undisturbed, and one time alone is not trusted. Values up to
+  // than kAgreement: at most one of the two was undisturbed then, and one time alone is not trusted. Values up to
   // `repeats` have no effect.
   int64_t max_repeats = 0;
   double min_repeat_seconds = 0;  // least duration of a repeat; the number of calls grows until it is reached
-  // Time per call above which a kernel is not worth measuring. Two bursts of calls that are slower end the measurement,
-  // unless one was faster. 0: no cutoff.
+  // Time per call above which a kernel is not worth measuring. Two slower bursts of calls end the measurement, or one
+  // that is slower by more than an interrupt explains. After a faster burst, no slow one ends it. 0: no cutoff.
   double cutoff_seconds = 0;
   double max_seconds = 0;  // time after which no further repeat begins; 0: no limit
   AUTOTUNE_FIELDS(number, repeats, max_repeats, min_repeat_seconds, cutoff_seconds, max_seconds)
@@ -43,9 +43,9 @@ struct Timing {
 // Makes the calls with numbers [first, first + count), one directly after the other.
 using CallBurst = std::function<Status(int64_t first, int64_t count)>;
 
-// Makes one warm-up call, then the repeats. Without min_repeat_seconds and max_repeats, these are exactly
-// 1 + number * repeats calls. `before` runs untimed before each burst and gets the numbers of its calls. The first
-// error of a call ends the measurement.
+// Makes one warm-up call, then the repeats. If no option but `number` and `repeats` is set, these are exactly
+// 1 + number * repeats calls. `before` runs untimed before each burst and gets the numbers of the burst's calls. The
+// first error of a call ends the measurement.
 Result<Timing> EvaluateTime(const TimeOptions& options, const CallBurst& burst, const CallBurst& before = nullptr);
 
 // Memory for the copies of weights. It is kept from one candidate to the next, so that its pages stay mapped.

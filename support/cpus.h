@@ -18,10 +18,10 @@ int AvailableCpus();
 double CpuQuota(const std::string& root);
 
 // Returns the bytes of the first CPU's data or unified cache of a level (1, 2, 3); 0 if the kernel does not report it.
-// Does not use sysconf, whose size of the L3 cache may be wrong. In a virtual machine it may be that of a whole socket,
-// and on AMD's processors glibc computes it from a wrong number of threads.
+// Does not use sysconf, whose size of the L3 cache may be wrong: in a virtual machine it may be the size for a whole
+// socket, and on AMD's processors glibc computes it from a wrong number of threads.
 int64_t HostCacheBytes(int level);
-// Returns the lines of one set of that cache; 0 if the kernel does not report it.
+// Returns the number of ways (lines of a set) of that cache; 0 if the kernel does not report it.
 int HostCacheWays(int level);
 
 }  // namespace autotune

@@ -14,11 +14,11 @@ Result<std::string> ReadFile(const std::string& path);
 
 // Creates or replaces the file. The error names the path and the reason; the file may then be incomplete.
 Status WriteFile(const std::string& path, const std::string& bytes);
-// Creates an unnamed file in the folder of `path`, calls `write` to fill it, and then gives it the name `path`. If
-// `write` fails, an old file stays as it was. A killed writer leaves no file behind. On file systems without unnamed
-// files, the file is called `path`.tmpN until then, where N is the process id; such files of killed writers are removed
-// by the next one. Follows a symbolic link. Errors: `path` exists and is not a regular file; the folder cannot be
-// written; those of `write`.
+// Creates an unnamed file in the folder of `path`, calls `write` to fill it, and renames it to `path`. If `write`
+// fails, an old file stays as it was. For the renaming, the file gets the name `path`.tmpN first, where N is the
+// process id; on file systems without unnamed files, it has this name from the start. If a writer is killed while its
+// file has this name, the next writer removes the file. Follows a symbolic link. Errors: `path` exists and is not a
+// regular file; the folder cannot be written; those of `write`.
 Status ReplaceFile(const std::string& path, const std::function<Status(int fd)>& write);
 Status ReplaceFile(const std::string& path, std::string_view bytes);
 // Creates an empty file in `folder` that has no name. It exists until its last descriptor is closed.

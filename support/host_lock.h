@@ -1,7 +1,7 @@
 // HostLock: a lock of this host that keeps measurements undisturbed. Builds, search and training hold it shared; a
 // measurement on this host's own CPU holds it exclusively. It is a flock on $AUTOTUNE_HOST_LOCK or
-// /tmp/autotune-host.lock, so it ends with the process that holds it. Movable, not thread-safe; one HostLock per
-// holder. Never hold it shared while waiting for a measurement, since the measurement waits for the lock.
+// /tmp/autotune-host.lock, so the lock ends with the process that holds it. Movable, not thread-safe; one HostLock per
+// holder. Never hold the lock shared while waiting for a measurement, since the measurement waits for the lock.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -18,8 +18,8 @@ class HostLock {
 
   static Result<HostLock> Acquire(Mode mode);                    // waits
   static Result<std::optional<HostLock>> TryAcquire(Mode mode);  // nullopt: another holder prevents it
-  // Waits at most `milliseconds`. Returns nothing if the lock is still held then. Overlapping builds could hold it
-  // forever, so a measurement then runs without the lock, and may be disturbed.
+  // Waits at most `milliseconds`. Returns nothing if others still hold the lock then. A measurement should then run
+  // without the lock, although it may be disturbed, since overlapping builds could hold the lock forever.
   static Result<std::optional<HostLock>> AcquireWithin(Mode mode, int64_t milliseconds);
   static std::string Path();
 

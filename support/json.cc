@@ -101,9 +101,9 @@ class Builder : public nlohmann::json_sax<Nlohmann> {
   std::vector<Level> stack_;
 };
 
-// Returns true if CBOR bytes hold a string of indefinite length. Nlohmann reads the chunks of such a string
-// recursively, as deep as the input says, and we never write one. The scan goes from item to item and ignores nesting.
-// Truncated input returns false, since the parser reports it.
+// Returns true if CBOR bytes hold a string of indefinite length. Such strings are refused: nlohmann reads their chunks
+// recursively, as deep as the input says, and this program never writes one. The scan goes from item to item and
+// ignores nesting. Truncated input returns false, since the parser reports it.
 bool HasIndefiniteString(std::string_view bytes) {
   constexpr uint8_t kBytes = 2, kText = 3, kIndefinite = 31;
   for (size_t at = 0; at < bytes.size();) {

@@ -19,8 +19,8 @@ namespace asio = boost::asio;
 
 struct Loop::Impl {
   asio::io_context context{1};
-  // Posts go through a strand, which keeps the order of the calls. Without a strand, asio keeps the functions that a
-  // handler posts in a private queue until the handler returns, and functions that other threads post meanwhile run
+  // Posts go through a strand, which keeps the order of the calls. Without a strand, asio would keep the functions that
+  // a handler posts in a private queue until the handler returns. Functions that other threads post meanwhile would run
   // first.
   asio::strand<asio::io_context::executor_type> posted = asio::make_strand(context);
 };

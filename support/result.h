@@ -1,5 +1,5 @@
 // Result<T>: a value, or an error that a user can act on. For bad input, a broken environment and rejected candidates;
-// CHECK is for our own bugs. Notes are added on the way up ("while replaying step 7: split(...)").
+// CHECK is for our own bugs. Callers add notes to an error that they return ("while replaying step 7: split(...)").
 // A value type; as thread-safe as T.
 #pragma once
 #include <optional>
@@ -118,7 +118,7 @@ using Status = Result<void>;
     if (!try_result_.ok()) return std::move(try_result_).error(); \
     ::autotune::detail::Unwrap(std::move(try_result_));           \
   })
-// TRY_NOTE(F(), "while ...") adds a note on the way.
+// TRY_NOTE(F(), "while ...") is TRY that adds a note to the error.
 #define TRY_NOTE(expression, note)                                           \
   ({                                                                         \
     auto try_result_ = (expression);                                         \

@@ -1,5 +1,5 @@
-// States whether this build has a sanitizer. A sanitizer's shadow memory and its own system calls do not fit a
-// sandbox's limits, and it makes the program ten times as slow.
+// States whether this build has a sanitizer. A sanitizer's shadow memory and system calls exceed the limits of a
+// sandbox, and a sanitizer makes the program about ten times as slow.
 #pragma once
 
 namespace autotune {

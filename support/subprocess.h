@@ -45,7 +45,7 @@ class Subprocess {
   static Result<Subprocess> Spawn(const SpawnOptions& options);
   Subprocess(Subprocess&& other) noexcept { *this = std::move(other); }
   Subprocess& operator=(Subprocess&& other) noexcept;
-  ~Subprocess();  // kills the group, and waits up to 5 s for the child
+  ~Subprocess();  // kills the child, and its group if it leads one; waits up to 5 s for the child
 
   pid_t pid() const { return pid_; }
   // Readable once the child has ended; -1 if the kernel (before 5.3) has no pidfd; then call Poll regularly.
@@ -77,12 +77,12 @@ void EndGroupWithParent();
 
 // For a parent: descendants orphaned by their own parents become our children, so that KillStrangers finds them.
 void AdoptOrphans();
-struct Strangers {
+struct Strangers {  // numbers of processes that KillStrangers found
   int reaped = 0;
   int alive = 0;  // killed, but not dead yet
 };
-// Kills every child of this process that is not in `known`, and reaps the dead ones. Does not wait, since a process
-// that is blocked in a system call outlives SIGKILL. Call it again while some are alive.
+// Kills every child of this process that is not in `known`, and reaps those that are dead. Does not wait, since a
+// process that is blocked in a system call outlives SIGKILL. Call it again while some are alive.
 Strangers KillStrangers(const std::vector<pid_t>& known);
 
 // Keeps the end of the text that a child writes to a pipe.

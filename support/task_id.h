@@ -21,7 +21,8 @@ std::string ShortTaskId(std::string_view hash);
 bool IsTaskIdPrefix(std::string_view text);
 
 // Returns the one hash in `hashes` (32 digits each, in any order, duplicates allowed) that begins with `prefix`.
-// Errors are one line: no hash matches, or several do. The line lists these with enough digits to distinguish them.
+// Errors: no hash matches, or several do. The error then lists these, five at most, with enough digits to distinguish
+// them.
 Result<std::string> FindTask(std::span<const std::string> hashes, std::string_view prefix);
 
 }  // namespace autotune

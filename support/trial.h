@@ -20,7 +20,9 @@ enum class TrialStatus {
   kCancelled,
   kDeviceError,     // a fault of the device, never counted against the candidate
   kInfrastructure,  // lease, network or server lost; the candidate runs elsewhere, and this try does not count
-  kCutOff,  // measurement ended early, since it is too slow; its cost is a lower bound; never sent over the wire
+  // Slower than the cutoff, so its measurement ended early; its cost is the time of the fastest burst. Never sent over
+  // the wire.
+  kCutOff,
 };
 AUTOTUNE_ENUM(TrialStatus, "ok", "rejected", "build failed", "build timed out", "upload failed", "load failed",
               "illegal instruction", "run crashed", "run timed out", "out of memory", "wrong answer", "cancelled",

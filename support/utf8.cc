@@ -15,7 +15,7 @@ size_t SequenceLength(std::string_view text) {
                   : lead >= 0xf0 && lead <= 0xf4 ? 4
                                                  : 0;
   // The range of the second byte depends on the first, to exclude overlong forms, surrogates and numbers beyond
-  // Unicode.
+  // U+10FFFF.
   uint8_t low = lead == 0xe0   ? 0xa0
                 : lead == 0xf0 ? 0x90
                                : 0x80,

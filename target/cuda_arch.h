@@ -1,5 +1,5 @@
-// CudaArch: the properties that NVIDIA's GPUs of one compute capability share, as one row of a table. A target takes
-// the properties that its text leaves out from its row. Immutable; thread-safe.
+// CudaArch: the properties that NVIDIA's GPUs of one compute capability share, as one row of a table. If the text of a
+// target leaves out a property, the target takes it from this row. Immutable; thread-safe.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -20,7 +20,9 @@ struct CudaArch {
   double half_lanes, tf32_lanes;
   double resident_threads, resident_blocks;  // most threads and blocks that a unit holds at a time
   bool async_copies;                         // true: it has asynchronous copies from global to shared memory
-  int ptx_version;  // first PTX ISA version that has the architecture, times ten, so that old drivers load the code
+  // Ten times the version of the PTX ISA that code is written in: the first that has the architecture, so that old
+  // drivers load the code.
+  int ptx_version;
 };
 
 // Most shared memory, in bytes, that a kernel may declare in its code. If a kernel needs more, its launch must request

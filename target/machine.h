@@ -4,7 +4,7 @@
 //
 // target/machine.cc has the table, one row for each family of CPUs. `autotune doctor --probe` measures a row for a CPU
 // that the table lacks. Sources of numbers, in brackets: [Fog] Agner Fog's instruction tables; [AMD], [Intel], [Arm]
-// their optimization manuals; [chosen] a number between those of the cores of the row, with which the estimates rank
+// their optimization manuals; [chosen] a value between those of the cores of the row, chosen so that the estimates rank
 // candidates as measured on Zen 3 and Zen 5; [probe] measured by `doctor --probe`.
 #pragma once
 #include <cstdint>

@@ -3,7 +3,7 @@
 namespace autotune {
 namespace {
 
-constexpr int64_t kStreamedBytes = 32 << 20;  // smallest streamed result; larger than a core's share of any cache
+constexpr int64_t kStreamedBytes = 32 << 20;  // size from which results are streamed; above a core's share of any cache
 
 }  // namespace
 

@@ -6,8 +6,8 @@
 
 namespace autotune {
 
-// Returns true if kernels write a result of this size by streaming stores, which bypass the caches. The result is then
-// so large that the next kernel would not find it in a cache.
+// Returns true if kernels write a result of this size by streaming stores, which bypass the caches. They do so on
+// x86-64, if the result is so large that the next kernel would not find it in a cache.
 bool IsStreamed(int64_t bytes, const Target& target);
 
 }  // namespace autotune

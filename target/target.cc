@@ -33,7 +33,8 @@ std::string HostTriple() {
 
 #if defined(__x86_64__)
 // Returns LLVM's name for this processor. Returns "x86-64" if the model is not in the list, or if a virtual machine
-// hides instructions that LLVM would assume for the model; then only the features that the target lists count.
+// hides instructions that LLVM would assume for the model. With "x86-64", only the features that the target lists
+// count.
 std::string HostModel(const std::vector<std::string>& present) {
   struct Model {
     bool is;

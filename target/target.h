@@ -6,9 +6,9 @@
 //   cuda -arch=sm_80 -mtriple=x86_64-linux-gnu -num-cores=108 -max-threads=1024 -shared=163K -registers=64K -tf32=1
 // `cpu` means `llvm -mcpu=host -num-cores=<all>`, and `c` alone means `c -mcpu=host -num-cores=<all>`. Parsing replaces
 // `host` by the CPU and the caches of this machine. The sizes of caches are part of the text, since schedules depend on
-// them. Two machines with equal texts share records. `cuda` needs an architecture; its row
-// (target/cuda_arch.h) has the values that the text leaves out. Target does not use LLVM: attributes come from the
-// architecture and the feature list. Immutable once parsed; thread-safe.
+// them. Two machines with equal texts share records. `cuda` needs an architecture; the architecture's row in
+// target/cuda_arch.h has the values that the text leaves out. Target does not use LLVM: attributes come from the names
+// of the CPU and the architecture and from the feature list. Immutable once parsed; thread-safe.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -50,14 +50,14 @@ struct Target {
   bool tf32 = false;
 
   // Derived when parsed:
-  int vector_bits = 128;       // width of the widest profitable vector register; 32 (a scalar) if there is none
+  int vector_bits = 128;       // width of the widest profitable vector register; 32 (one f32) if there is none
   int vector_registers = 16;   // number of architectural vector registers
   int general_registers = 16;  // number of architectural general registers, for addresses and counters
   bool has_fma = false;
   bool has_async_copies = false;  // copies from global to shared memory without registers (ir/op.h, async)
   bool has_mma = false;           // tensor cores with operands of f16, bf16 and TF32 (ir/mma.h)
   bool has_f16 = false;           // instructions that convert between f16 and f32, if the generator can emit them
-  bool has_ldexp = false;         // an instruction that multiplies lanes by powers of two
+  bool has_ldexp = false;         // an instruction that multiplies the lanes of a vector by powers of two
   int cache_line = 64;            // bytes
 
   // Returns true if code for the target consists of kernels of threads (ir/threads.h), which run on a GPU.
@@ -73,8 +73,9 @@ struct Target {
   // Accepts "cpu", "llvm", "c", "llvm -mcpu=host ..." and canonical text. Errors name the option at fault.
   static Result<Target> Parse(std::string_view text);
   std::string Text() const;  // canonical; Parse(Text()) == *this
-  // Returns the error of a sum of products that comes from rounding the operands to TF32, relative to the sum of the
-  // products' magnitudes: half a unit in the last place for each operand. Comparisons of results allow for it.
+  // Returns the greatest error of a sum of products that comes from rounding the operands to TF32 (half a unit in the
+  // last place for each operand), relative to the sum of the products' magnitudes. Comparisons of results allow for
+  // this error.
   double ProductRounding() const { return tf32 ? 0x1p-10 : 0; }
   int VectorLanes(int bits) const { return vector_bits / bits; }
   bool operator==(const Target& other) const { return Text() == other.Text(); }

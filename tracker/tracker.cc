@@ -31,7 +31,7 @@ Result<SavedState> ReadState(const std::string& path) {
   return FromJson<SavedState>(json);
 }
 
-// Replaces the file atomically. When it returns, the data is on the disk.
+// Replaces the file atomically. The data is on the disk before the file gets its name.
 Status WriteState(const std::string& path, const SavedState& state) {
   std::error_code ignored;
   std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
@@ -52,7 +52,7 @@ struct Tracker::Impl {
       : options(options), saved_epoch(state.epoch), state(std::move(state), BootMillis()) {}
 
   void Perform(TrackerState::Output output) {
-    // If a peer turns out to be gone, the state may answer with further messages.
+    // Sends the messages. If a peer turns out to be gone, the state may answer with further messages.
     while (!output.empty()) {
       TrackerState::Output more;
       for (const auto& [peer, message] : output) {

@@ -63,7 +63,8 @@ void TrackerState::OnReport(const Peer& peer, const Message& message, int64_t no
   keys_[key] = now;
   failed_keys_.erase(key);
   // If a server knows a later token than this tracker, the file with the epoch was lost. New tokens must be later than
-  // the server's, and servers may still report leases of that earlier tracker.
+  // the server's. In the first ttl_ms after its start, this tracker grants nothing, since servers may still report
+  // leases of the earlier tracker.
   bool later = report.highest.epoch > epoch_ || (report.highest.epoch == epoch_ && report.highest.counter > counter_);
   if (later) {
     epoch_ = report.highest.epoch + 1;
@@ -155,7 +156,7 @@ std::optional<Id> TrackerState::FreeServer(const Waiting& waiting) const {
     other_exists |= !excluded;
     if (server.lease || !server.report.ready) continue;
     if (!excluded) return id;
-    // This server has failed the client, so it may be dead. It qualifies only if it has reported since.
+    // This server has failed the client, so it may be dead. It qualifies only if it has reported since the request.
     if (server.last_seen > waiting.since) excluded_one = &id;
   }
   // Use a server that has failed this client only if no other server has the key.
@@ -181,9 +182,9 @@ TrackerState::Queue::iterator TrackerState::Refuse(Queue::iterator it, std::stri
   return Leave(it);
 }
 
-// Counts the waiting requests of each client, in the order of the queue. Stops as soon as, for every client, at least
-// `holders` counted requests belong to other clients. Then each holder has a request to yield to, and further requests
-// would not change the outcome.
+// Counts the waiting requests of each client, in the order of the queue. Stops once every client has at least `holders`
+// counted requests of other clients. Each holder then has a request to yield to, so further requests would not change
+// the outcome.
 std::map<Id, int64_t> TrackerState::RequestsByClient(const std::set<int64_t>& tickets, int64_t holders) const {
   std::map<Id, int64_t> requests;
   int64_t total = 0, most = 0;  // `most`: largest number of requests of one client
@@ -254,7 +255,7 @@ std::string TrackerState::UnknownKey(const std::string& key) const {
   if (!near.empty()) return "no device has the key `" + key + "`; did you mean " + near + "?";
   if (!all.empty()) return "no device has the key `" + key + "`; there are " + all;
   return "no device has the key `" + key +
-         "`, nor is any other connected; start one: rpc_server --tracker HOST:PORT --key " + key;
+         "`, and no other device is connected; start one: rpc_server --tracker HOST:PORT --key " + key;
 }
 
 std::vector<rpc::LeaseHolder> TrackerState::Holders(const std::string& key, int64_t now) const {

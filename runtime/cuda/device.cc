@@ -166,7 +166,7 @@ class CudaDevice final : public Device {
   cuda::Stream stream_ = nullptr;
   bool has_pool_ = false;
   bool capturing_ = false;
-  std::vector<cuda::Address> freed_;  // memory to free after a capture, which would record the call
+  std::vector<cuda::Address> freed_;  // memory to free after a capture, since a capture would record the call
   Status error_;
   bool lost_ = false;
 };
@@ -271,8 +271,8 @@ Result<std::shared_ptr<void>> CudaDevice::Allocate(int64_t bytes) {
   });
 }
 
-// Frees memory; during a capture, only after it. An error of these calls comes from an earlier command. It is kept, and
-// the next call of the device returns it.
+// Frees memory, or queues it for the end of a capture. An error of these calls comes from an earlier command; Check
+// keeps the error, and the device's next call returns it.
 void CudaDevice::Free(cuda::Address address) {
   if (capturing_) return freed_.push_back(address);
   if (has_pool_) {

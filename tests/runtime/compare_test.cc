@@ -136,10 +136,10 @@ TEST(Guards, NoticeStrayWrites) {
   char* data = static_cast<char*>(t.tensor().data());
   char old = data[20];
   data[20] = 1;
-  EXPECT_EQ(t.Check().error().message, "a byte was written 1 past the buffer's last");
+  EXPECT_EQ(t.Check().error().message, "byte 1 after the buffer was overwritten");
   data[20] = old;
   data[-3] = 1;
-  EXPECT_EQ(t.Check().error().message, "a byte was written 3 before the buffer's first");
+  EXPECT_EQ(t.Check().error().message, "byte 3 before the buffer was overwritten");
 }
 
 }  // namespace

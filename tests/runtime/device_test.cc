@@ -273,7 +273,7 @@ TEST(DeviceModule, ItsFunctionsAreCalled) {
   ASSERT_TRUE(done.ok()) << done.error().Text();
   EXPECT_EQ(ToHost(to).value().bytes(), Ramp({2, 4}).bytes());
   EXPECT_EQ(copy(from, to).error().Text(), "copy.raw takes 2 tensors and 1 extents, got 2 arguments");
-  EXPECT_EQ(copy(from, to, 0).error().Text(), "extent 0 of blockIdx.x");
+  EXPECT_EQ(copy(from, to, 0).error().Text(), "extent 0 of blockIdx.x is below 1");
   EXPECT_THAT(copy(from, Ramp({2, 4}), 1).error().Text(), HasSubstr("is no tensor of a device of kind ext_dev"));
   EXPECT_THAT(copy(from, ToDevice(Ramp({2, 4}), GetTestDevice(7)).value(), 1).error().Text(),
               HasSubstr("lie on different devices"));

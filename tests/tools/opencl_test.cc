@@ -66,8 +66,8 @@ TEST_F(OpenClCommands, AServerOfTheCpuRefusesKernelsForOthers) {
   const CliResult refused = Run(
       {"tune", "--op", "matmul:48,40,24", "--target", "opencl", "--trials", "20", "--tracker", socket, "--key", "pi"});
   EXPECT_EQ(refused.code, 1) << refused.Text();
-  EXPECT_THAT(refused.err, HasSubstr("is for devices of kind opencl, and this server offers the CPU; rpc_server "
-                                     "--device opencl offers one"));
+  EXPECT_THAT(refused.err, HasSubstr("is for devices of kind opencl, and this server offers the CPU; start it "
+                                     "with rpc_server --device opencl"));
 }
 
 TEST_F(OpenClCommands, WrongDevicesAreNamed) {

@@ -71,7 +71,7 @@ TEST_F(FarmCandidates, EveryKindOfFailureIsOneFailedTrial) {
   }
   EXPECT_THAT((*results)[1].error, HasSubstr("signal 11"));
   EXPECT_THAT((*results)[3].error, HasSubstr("ran longer than 0.5 s"));
-  EXPECT_THAT((*results)[7].error, HasSubstr("past the buffer's last"));
+  EXPECT_THAT((*results)[7].error, HasSubstr("after the buffer was overwritten"));
   EXPECT_THAT((*results)[10].error, HasSubstr("tile 3 is empty"));
   EXPECT_THAT((*results)[13].error, HasSubstr("calls"));
   EXPECT_THAT((*results)[14].error, HasSubstr("calls"));

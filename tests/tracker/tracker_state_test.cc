@@ -199,7 +199,7 @@ TEST(TrackerState, UnknownKeys) {
   World empty;
   empty.now = 5000;
   empty.Ask("a", "rpi4", "r1");
-  EXPECT_THAT(empty.RefusalOf("a"), HasSubstr("nor is any other connected; start one: rpc_server"));
+  EXPECT_THAT(empty.RefusalOf("a"), HasSubstr("no other device is connected; start one: rpc_server"));
 }
 
 TEST(TrackerState, AnAbsentDeviceIsWaitedFor) {

@@ -76,7 +76,7 @@ Outcome Verify(const std::vector<fs::path>& folders, const std::string& target =
 std::string OperatorsPage() { return test::ReadAll(AUTOTUNE_SOURCE_DIR "/docs/operators.md"); }
 
 // Patterns of messages: the only ones by which a case may be refused although the importer supports its operators. The
-// comments give the reasons. docs/operators.md names the reasons that concern f32.
+// comments give the reasons. docs/operators.md counts the refused cases by reason.
 constexpr const char* kOtherInputs =  // input types that the language does not have
     R"(: input '.*' is (string|int2|no tensor); floats of 16, 32 and 64 bits, integers and bools are supported)";
 constexpr const char* kOtherCasts =  // types of a Cast's result that the language does not have

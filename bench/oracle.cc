@@ -1,8 +1,8 @@
-// Finds the best known times of tasks of all kinds, drawn by a seed (bench/drawn_tasks.h). It searches each task with
-// different seeds and settings, by random draws, and by coordinate descent from the best points so far. Then it
-// measures the best candidates of each task in turns. It repeats this while the fastest candidate has been measured in
-// trials only, but at most kMostFinals times. All records go into the database DB, so that the same command resumes
-// where it was stopped.
+// Finds the best known times of tasks of all kinds, drawn by a seed (bench/drawn_tasks.h). `record` searches each task
+// with different seeds and settings, by random draws, and by coordinate descent from the best points so far. Then it
+// measures the best candidates of each task in turns. The measurement in turns is repeated if the fastest candidate was
+// not part of it, up to kMostFinals times. All records go into the database DB, so that the same command resumes where
+// it was stopped.
 //   bench_oracle record DB [--seed 1] [--tasks 20] [--candidates 2000] [--minutes M]
 //   bench_oracle export DB FILE
 //   bench_oracle judge DB [--trials 64] [--seeds 3] [--rivals OTHER.db]

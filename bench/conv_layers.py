@@ -3,15 +3,15 @@
 
     /usr/bin/python3 bench/conv_layers.py vgg19/model.onnx resnet18/model.onnx --only 3x3s1 --trials 100 --work FOLDER
 
-Each layer becomes a model of `--layers` equal layers with random weights and ReLUs; of layers with large weights there
-are fewer. If the output has the input's shape, the layers form a chain, and the least times of whole runs are compared;
-ONNX Runtime and our package run in turns. Otherwise the layers are branches that read one input, and the kernels alone
-are compared, by each side's own profile (marked `p`). The times of layout changes at the ends of the branches are in
-`reorders` (ours / ONNX Runtime's). Each layer is tuned for each number of threads.
+Each layer becomes a model of `--layers` copies of the layer with random weights and ReLUs, or of fewer copies if the
+weights are large. ONNX Runtime and our package run the model in turns. If the output has the input's shape, the layers
+form a chain, and the least times of whole runs are compared. Otherwise the layers are branches that read one input, and
+only the kernels are compared, by each side's own profile (marked `p`). `reorders` are then the times of layout changes
+at the ends of the branches (ours / ONNX Runtime's). Each layer is tuned for each number of threads.
 
 `ratio` is ONNX Runtime / ours: above 1 we are faster. `% peak` is relative to the multiply-add peak of these threads
-(--peak, else by `autotune doctor`). It counts the work of a direct convolution, so that Winograd's may exceed 100.
-`bound` is the least time of a direct convolution by this peak and by the memory traffic. `error` is the largest
+(--peak, else by `autotune doctor`). It counts the work of a direct convolution, so a Winograd convolution may exceed
+100. `bound` is the least time of a direct convolution by this peak and by the memory traffic. `error` is the largest
 difference from float64 arithmetic after all layers of the model, relative to the largest value (--check).
 
 Models, packages and the tuning database stay in FOLDER. So an interrupted run resumes where it ended, and a second run

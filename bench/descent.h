@@ -1,5 +1,6 @@
-// Coordinate descent: proposes all points that differ from the best measured point in one decision. Then it continues
-// from the point that is the best now, or from the next best one if all such neighbours have been measured.
+// Coordinate descent: proposes the neighbours of the best measured point, which differ from it by one move of one
+// decision (NeighboursOf in tuner/sketch.h). Then it continues from the point that is the best by then, or from the
+// next best one if all neighbours of the best point have been measured.
 #pragma once
 #include <memory>
 

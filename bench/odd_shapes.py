@@ -14,7 +14,7 @@ least time in the round divided by ours: above 1 we are faster. The time of an e
 Runtime's, since a call through its JavaScript interface takes tens of microseconds.
 
 --check compares the outputs, too. The exit code is 1 if an output is wrong or an operator failed. Models and packages
-stay in FOLDER. --recompile compiles them again. Needs python3-numpy, python3-onnx,
+stay in FOLDER. --recompile compiles the packages again. Needs python3-numpy, python3-onnx,
 (cd bench/peer && npm install --ignore-scripts).
 """
 

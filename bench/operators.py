@@ -94,7 +94,7 @@ def shift(m, rows):
 
 
 def image(rows, channels=64):
-    """An image with batch 1 and rows * WIDTH elements."""
+    """Returns the shape of square images, batch 1, of about rows * WIDTH elements."""
     side = math.isqrt(rows * WIDTH // channels)
     return [1, channels, side, side]
 
@@ -246,7 +246,8 @@ def reverse_sequence(m, rows):
 
 
 def recurrent(op, gates, batch=1, directions=1):
-    """A recurrent operator with 100 steps of 256 units. Its weights take the 1 MB of the table."""
+    """Makes a recurrent operator of 100 steps. The size in the table is about that of its weights: 256 units are in the
+    1 MB row, 1024 units in the 16 MB row."""
 
     def build(m, rows):
         units = 256 if rows == rows_of(1) else 1024
@@ -375,7 +376,7 @@ def cases_of(arguments):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", nargs="+", metavar="WORD", help="only operators whose name has one of these, or of this kind")
+    parser.add_argument("--only", nargs="+", metavar="WORD", help="operators whose name contains, or kind is, a WORD")
     parser.add_argument("--megabytes", type=int, nargs="+", default=[1, 16])
     add_arguments(parser)
     arguments = parser.parse_args()

@@ -1,7 +1,8 @@
-// Finds the best known times of tasks of all kinds, drawn by a seed (bench/drawn_tasks.h). It searches each task with
-// different seeds and settings, by random draws, and by coordinate descent from the best points so far. Then it
-// measures the best candidates of each task in turns, until the fastest one of all has been measured in turns. All
-// records go into a database of its own, so that the same command resumes where it was stopped.
+// Finds the best known times of tasks of all kinds, drawn by a seed (bench/drawn_tasks.h). `record` searches each task
+// with different seeds and settings, by random draws, and by coordinate descent from the best points so far. Then it
+// measures the best candidates of each task in turns. The measurement in turns is repeated if the fastest candidate was
+// not part of it, up to kMostFinals times. All records go into the database DB, so that the same command resumes where
+// it was stopped.
 //   bench_oracle record DB [--seed 1] [--tasks 20] [--candidates 2000] [--minutes M]
 //   bench_oracle export DB FILE
 //   bench_oracle judge DB [--trials 64] [--seeds 3] [--rivals OTHER.db]
@@ -137,7 +138,8 @@ class Recorder {
     return points;
   }
 
-  // Measures the best candidates in turns, until the fastest candidate of all is one that was measured in turns.
+  // Measures the best candidates in turns. Repeats this until the fastest candidate is one that was measured in turns,
+  // kMostFinals is reached, or `deadline` (of SteadySeconds) has passed.
   Status Finals(const DrawnTask& task, double deadline) {
     TaskSpace space = TRY(TaskSpace::Make(task.task, target_));
     for (int round = 0; round < kMostFinals && !stop_requested && (round == 0 || SteadySeconds() < deadline); ++round) {

@@ -61,7 +61,7 @@ class Judgement {
   Result<Speeds> Of(const DrawnTask& drawn) {
     TaskSpace space = TRY(TaskSpace::Make(drawn.task, target_));
     std::vector<Candidate> known = TRY(CandidatesOf(oracle_, drawn.task, target_));
-    if (known.empty() || !known[0].Ran()) return Err("the oracle has no record of it");
+    if (known.empty() || !known[0].Ran()) return Err("no schedule of this task ran in the oracle's records");
     std::vector<Contestant> contestants;
     std::optional<size_t> best = Add(space, known[0].record.alternative, known[0].record.trace, contestants);
     if (!best) return Err("the present rules do not make the best known schedule");

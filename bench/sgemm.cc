@@ -75,7 +75,7 @@ double PeakGflops(ThreadPool& pool, float* sink) {
   double begin = SteadySeconds();
   pool.For(pool.num_threads(), [&](int thread) {
     // The accumulators are separate variables, since the compiler would keep an array in memory. Their values differ,
-    // since it would merge equal ones.
+    // since the compiler would merge equal accumulators.
     Vector a = {}, b = {};
     a += 0.5F;
     b += 1.0F;

@@ -1,6 +1,6 @@
 # component(NAME DEPS a b ... [LIBS third-party ...] [EXCLUDE file.cc ...])
 # One static library per folder, made of all its .cc files (subfolders included). DEPS names the components of lower
-# layers that it may include; the dependency law test reads the same line, so it stays on one line.
+# layers whose headers the component may include. A test (tests/law) reads this call, so the call stays on one line.
 function(component name)
   cmake_parse_arguments(C "" "" "DEPS;LIBS;EXCLUDE" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)

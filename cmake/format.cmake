@@ -1,4 +1,4 @@
-# format: formats every source; format-check: fails if one is not formatted. Both only where clang-format is installed.
+# format: formats every source. format-check: fails if a source is not formatted. Both exist only if clang-format does.
 find_program(CLANG_FORMAT clang-format)
 if(CLANG_FORMAT)
   set(find_sources find . -name .?* -prune -o -name build* -type d -prune -o -name node_modules -prune -o -name *.cc -print -o -name *.h -print)

@@ -1,6 +1,7 @@
 # Compiles several files of a target as one. Headers and templates take most of the compile time, so everything builds
 # in less than half the time. The files of a group have no private name (of an unnamed namespace) in common (unity.awk).
-# So two files may use the same private name, but it must differ from the names that the component's headers declare.
+# So two files may declare the same private name, but a private name must differ from all names that the component's
+# headers declare.
 # The preset verify compiles each file alone, so that a missing #include is an error. clang-tidy needs such a build,
 # too.
 option(AUTOTUNE_UNITY "compile several files of a target as one, with precompiled headers" ON)

@@ -1,7 +1,8 @@
 """An ONNX interpreter in numpy with float64 arithmetic: an independent reference for the outputs of a network.
 
 It is slow and simple. It has the inference operators of convolutional networks and transformers, opsets 7 to 28.
-reference_images.py has the operators on images, reference_attention.py attention.
+reference_images.py has the operators on images, reference_attention.py attention, and reference_select.py recurrent
+operators and those that sort, scatter or sample.
 
     python3 examples/reference.py model.onnx test_data_set_0     compares with output_*.pb, prints the largest error
 
@@ -144,7 +145,7 @@ def log_sum_exp(x, axis, keepdims):
 
 
 def arg(function):
-    """Returns the index of the extreme element. Of equal elements it is the first, with select_last_index the last."""
+    """Returns the index of the extreme element: the first of equal elements, or with select_last_index the last one."""
 
     def places(attributes, _, x):
         axis = attributes.get("axis", 0)

@@ -128,7 +128,7 @@ def average_pool(attributes, _, x):
 
 
 def batch_norm(attributes, _, x, scale, bias, mean, variance):
-    if attributes.get("training_mode", 0):  # uses the statistics of the batch, and moves the running ones towards them
+    if attributes.get("training_mode", 0):  # normalizes by the batch's statistics, and updates the running statistics
         axes = tuple(d for d in range(x.ndim) if d != 1)
         momentum = attributes.get("momentum", 0.9)
         pairs = (mean, x.mean(axes)), (variance, x.var(axes))

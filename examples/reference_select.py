@@ -1,4 +1,4 @@
-"""Operators of reference.py: recurrent ones, and those that sort, scatter and sample."""
+"""Operators for reference.py: recurrent operators, and operators that sort, scatter or sample."""
 
 import itertools
 

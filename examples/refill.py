@@ -10,7 +10,8 @@ so that every kernel computes equal numbers. This script writes
     python3 examples/refill.py light_resnet50/model.onnx OUT [--seed 1]
 
 Conv and Gemm weights are He-normal, biases small, batch-norm variances in [0.5, 1.5], other scales near 1. Integers are
-not changed. The last layer is scaled so that the logits of the sample stay below 5. Needs python3-numpy, python3-onnx.
+not changed. If the network has a Softmax, the last layer is scaled so that the logits of the sample are 5 at most.
+Needs python3-numpy, python3-onnx.
 """
 
 import argparse
@@ -115,7 +116,8 @@ def last_softmax(graph):
 
 
 def scale_last_layer(model, logits):
-    """Divides the weights and bias of the last Conv or Gemm. Only homogeneous operators may follow it."""
+    """Scales the last Conv, Gemm or MatMul down, so that no logit exceeds LOGIT_LIMIT. Only homogeneous operators may
+    follow that layer."""
     factor = LOGIT_LIMIT / max(np.abs(logits).max(), LOGIT_LIMIT)
     last = [n for n in model.graph.node if n.op_type in ("Conv", "Gemm", "MatMul")][-1]
     for tensor in model.graph.initializer:

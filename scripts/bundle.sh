@@ -20,7 +20,7 @@ for program in "${programs[@]}"; do
   [ -x "build/tools/$program" ] || fail "build/tools/$program is missing: cmake --build build --target ${programs[*]}"
 done
 { command -v patchelf && command -v xz; } >/dev/null || apt-get install -y --no-install-recommends patchelf xz-utils >/dev/null ||
-  fail "patchelf is missing: apt-get install patchelf"
+  fail "patchelf or xz is missing, and installing them failed: apt-get install patchelf xz-utils"
 
 work=$(mktemp -d)
 release() {

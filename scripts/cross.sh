@@ -5,8 +5,8 @@
 # target.
 # scripts/cross.sh [--strict] [MODEL.onnx ...]
 # Needs a built tree (build/, or BUILD=...) and qemu-user, g++-aarch64-linux-gnu, g++-riscv64-linux-gnu, which
-# scripts/install.sh does not install. If the tools for a machine are missing, the script prints so and skips it; with
-# --strict, it fails.
+# scripts/install.sh does not install. If the tools for a machine are missing, the script says so and skips the machine;
+# with --strict, the exit code is then 1.
 set -eu
 cd "$(dirname "$0")/.."
 root=$PWD
@@ -67,8 +67,8 @@ on() {
   done
 }
 
-# none NAME PATTERN WHAT: fails if an instruction of the libraries made for NAME matches
-# some NAME PATTERN WHAT: fails if no instruction of them matches
+# none NAME PATTERN WHAT: fails if an instruction in the libraries made for NAME matches PATTERN
+# some NAME PATTERN WHAT: fails if no instruction in the libraries made for NAME matches PATTERN
 disassemble() { objdump -d --no-show-raw-insn "$work/$1"-*/codegen/host/lib/*.so | cut -f 2-; }
 none() {
   found=$(disassemble "$1" | grep -E -m 1 "$2" || true)
@@ -132,8 +132,8 @@ if have qemu-riscv64 riscv64-linux-gnu-g++; then
     qemu-riscv64 -cpu rv64,v=true,vext_spec=v1.0 -L /usr/riscv64-linux-gnu
 fi
 arch=host
-# Returns a qemu command that emulates an older processor, on which an instruction that it lacks is a crash. Without
-# qemu, returns nothing, and the code runs on this machine itself.
+# run_as CPU: prints the qemu command that emulates an older processor, which crashes at an instruction that it lacks.
+# Without qemu, prints nothing, so the code runs on this machine itself.
 run_as() { command -v qemu-x86_64 >/dev/null && echo "qemu-x86_64 -cpu $1" || true; }
 on nehalem "$host -mcpu=nehalem -num-cores=2" $(run_as Nehalem)
 none nehalem '%[yz]mm|^v[a-z0-9]+ ' AVX

@@ -1,9 +1,9 @@
 #!/bin/sh
 # Fuzzes one target with libFuzzer, AddressSanitizer and UBSan: scripts/fuzz.sh TARGET SECONDS [options of libFuzzer]
-# Targets are tests/fuzz/TARGET_fuzz.cc. New inputs go to build-fuzz/corpus/TARGET. Inputs that crash, hang or take 2 GiB
-# go to build-fuzz/findings/; after fixing the bug, keep them in tests/fuzz/corpus/TARGET. LibFuzzer.TARGET, a test, runs
-# 20,000 inputs. Environment: BUILD replaces build-fuzz; LEVEL=-O0 suits a short run; JOBS limits the jobs of the build;
-# FRESH=1 first deletes the inputs that earlier runs have added.
+# Targets are tests/fuzz/TARGET_fuzz.cc. New inputs go to build-fuzz/corpus/TARGET. Inputs that crash, hang or take
+# 2 GiB go to build-fuzz/findings/; after fixing the bug, keep them in tests/fuzz/corpus/TARGET. The test
+# LibFuzzer.TARGET runs 20,000 inputs. Environment: BUILD replaces build-fuzz; LEVEL=-O0 suits a short run; JOBS limits
+# the jobs of the build; FRESH=1 first deletes the inputs that earlier runs have added.
 set -eu
 cd "$(dirname "$0")/.."
 if [ $# -lt 2 ] || [ ! -f "tests/fuzz/$1_fuzz.cc" ]; then

@@ -134,7 +134,7 @@ class Network:
         return self.uniform(kept[drop:])
 
     def errors(self, op, inputs):
-        """Returns random relative errors of the operands, for operators that round; 0 for others."""
+        """Returns random relative errors of the operands; 0 for operators that do not round."""
         known = 0 if op in EXACT else 1 if op in ("Resize", "Upsample") else len(inputs)  # do not shake scales
         floats = [bool(x) and i < known and self.values[x].dtype.kind == "f" for i, x in enumerate(inputs)]
         return [NOISE * self.noise.uniform(-1, 1, self.values[x].shape) if f else 0 for x, f in zip(inputs, floats)]

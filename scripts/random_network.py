@@ -235,8 +235,8 @@ def filled(net):
     return name and net.emit("Add", [x, name])
 
 
-# COMMON are the steps of which most networks consist; there is also a list of all steps. A network draws from one of
-# these lists, or from a few steps only, which then occur again and again.
+# A network draws its steps from COMMON, from STEPS, or from five steps of STEPS only, which then occur again and again.
+# A step that is listed n times is drawn n times as often.
 COMMON = ([conv] * 8 + [gemm] * 6 + [matmul] * 3 + [batch_norm] * 3 + [unary] * 5 + [square_root] + [clip] * 2 +
           [binary] * 6 + [sum_all] + [scaled_shift] + [pool] * 4 + [global_pool] + [lrn] + [softmax] + [concat] * 3 +
           [flatten] * 2 + [reshape] * 2 + [transpose] * 3 + [squeeze] + [unsqueeze] + [dropout] + [filled] +

@@ -32,7 +32,7 @@ def reduce(net):
 
 
 def place_of_extreme(net):
-    """Adds ArgMax or ArgMin. The whole numbers become an output of the network or are cast to floats."""
+    """Adds ArgMax or ArgMin. The indices become an output of the network or are cast to floats."""
     x = net.choose(1, 2, 3, 4, 5)
     if not x:
         return None
@@ -126,7 +126,8 @@ def small_integers(net):
     if np.dtype(kind).kind == "u":
         x = net.emit("Abs", [x])
     scale = x and float(np.abs(net.values[x]).max())
-    x = x and net.emit("Mul", [x, net.constant(np.array(100.5 / scale, np.float32))])  # the largest is not nearly whole
+    # The largest element becomes 100.5, so that small errors do not change the integer that the cast makes of it.
+    x = x and net.emit("Mul", [x, net.constant(np.array(100.5 / scale, np.float32))])
     x = x and net.emit("Cast", [x], {"to": NP_TYPE_TO_TENSOR_TYPE[np.dtype(kind)]})
     for _ in range(net.rng.randint(1, 2)):
         if not x:

@@ -1,8 +1,8 @@
 #!/bin/sh
 # Runs ONNX's test cases on a GPU: scripts/verify_gpu.sh [--target opencl] [FOLDER of cases...]
 # Compiles each case for the target, runs it on this machine's device and compares the outputs with the expected ones.
-# The default folders are those of Debian's libonnx-testdata. Programs that the driver compiles are not cached. With
-# PoCL, which runs kernels on the CPU, its compiler takes most of the time: about a second per case.
+# The default folders are those of Debian's libonnx-testdata. PoCL, which runs kernels on the CPU, takes about a second
+# per case, most of it to compile the kernels. Its cache of compiled programs is a temporary folder.
 set -eu
 cd "$(dirname "$0")/.."
 target=opencl

@@ -28,8 +28,8 @@ PrimFunc Scheduled(std::string_view func, std::string_view trace) {
   return Replay(Parse(func), ParseTrace(trace).value()).value().func();
 }
 
-// storage_align pads the rows of the packed constant, which `prepare` writes and `run` reads: rows of 9 elements start
-// 19 elements apart, or 9 elements apart without the step.
+// storage_align pads the rows of the packed constant, which `prepare` writes and `run` reads. Its rows of 9 elements
+// start 19 elements apart with the step, and 9 elements apart without it.
 TEST(Codegen, RowsLieApart) {
   for (int64_t stride : {19, 9}) {
     std::string trace =

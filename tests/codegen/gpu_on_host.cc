@@ -32,7 +32,7 @@ constexpr const char* kDynamicSharedBytes = "262144";  // more shared memory tha
 struct HostState {
   std::array<int32_t, 6> numbers = {};  // indices of the block along x, y and z, then those of the thread
   void (*barrier)() = nullptr;
-  // Starts an asynchronous copy of `used` bytes and fills up to `bytes` with zeros.
+  // Starts an asynchronous copy of `used` bytes. The copy sets the rest of the `bytes` to zero.
   void (*copy)(void* to, const void* from, int32_t bytes, int32_t used) = nullptr;
   void (*commit)() = nullptr;
   void (*wait)(int32_t groups) = nullptr;

@@ -1,5 +1,6 @@
-// Checks, by disassembling machine code for three generations of x86-64 with binutils, that no instruction exceeds the
-// target. Code that this machine can run is run and compared elsewhere (target_test.cc, scripts/cross.sh).
+// Checks which instructions compiled code has: none that the target lacks, and those by which an optimization shows,
+// such as streaming stores. binutils disassembles code for three generations of x86-64; for other architectures LLVM
+// prints the assembly. target_test.cc and scripts/cross.sh run code and compare its results.
 #include <gtest/gtest.h>
 #include <unistd.h>
 

@@ -96,7 +96,7 @@ inline void SetElement(const Tensor& t, int64_t i, double value) {
     static_cast<uint8_t*>(p)[i] = static_cast<uint8_t>(value);
 }
 
-// Returns arguments filled with small random integers. Run overwrites those of outputs before the call.
+// Returns arguments filled with small random integers. Run overwrites the outputs before the call.
 inline std::vector<InterpArray> SmallIntegers(const PrimFunc& f, uint64_t seed) {
   Rng rng(seed);
   std::vector<InterpArray> args;

@@ -9,7 +9,7 @@ namespace {
 
 // Where the true value is 0, infinite or NaN, the computed value must be the same, with the same sign.
 template <class T>
-void CheckSpecialValues(const std::optional<Target>& target) {  // none: the interpreter
+void CheckSpecialValues(const std::optional<Target>& target) {  // nullopt: the interpreter
   const std::vector<T> special = SpecialValues<T>();
   const size_t n = special.size();
   ASSERT_LE(n * n, static_cast<size_t>(kMathCount));
@@ -52,7 +52,8 @@ TEST(Math, SpecialValuesWithoutFma) {
   CheckSpecialValues<double>(plain);
 }
 
-// Checks floor, ceil and round. They round half to even and keep the sign of zero, also without an instruction for it.
+// Checks floor, ceil and round. Results that are zero keep their sign, and round takes ties to even, also on targets
+// without an instruction for rounding.
 template <class T>
 void CheckRounding(const Target& target) {
   for (const char* name : {"floor", "ceil", "round"}) {
@@ -81,8 +82,8 @@ TEST(Math, RoundingWithAndWithoutTheInstruction) {
   }
 }
 
-// Returns targets whose code runs on this machine: with its instructions for ldexp and fma, if it has them, and
-// without.
+// Returns targets whose code runs on this machine. Some use the machine's instructions for ldexp and fma, if it has
+// them; the others have no such instructions.
 std::vector<Target> MathTargets() {
   std::vector<Target> targets = Generators();
   if (!Cpu().triple.starts_with("x86_64")) return targets;

@@ -78,7 +78,7 @@ TEST(Tiles, ConditionsKeepTheirLanes) {
   }
 }
 
-// A column that is read twice is loaded once.
+// Two blocks read each column.
 TEST(Tiles, TheSameColumnTwice) {
   for (const Target& target : Targets()) {
     AgreesWithInterpreter(Parse(R"(func f(x: f32[16, 16] input, y: f32[16, 16] output, z: f32[16, 16] output) {

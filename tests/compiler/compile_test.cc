@@ -341,7 +341,7 @@ TEST_F(CompileTest, AChoiceComesBeforeRecordsIfItFits) {
   EXPECT_EQ(trace_of_first(), "");
   ASSERT_TRUE(StoreChoice(*store, choice).ok());
   EXPECT_EQ(trace_of_first(), chosen.trace);
-  // A choice for another program is ignored: the record is used again.
+  // A choice for another program is ignored, so the record is used again.
   choice.schedules[0].func_hash = HashBytes128("another").Hex();
   ASSERT_TRUE(StoreChoice(*store, choice).ok());
   EXPECT_EQ(trace_of_first(), "");

@@ -95,7 +95,7 @@ TEST_F(FormsTest, TheValidatorFindsNothing) {
   const std::string validator = "python3 " + kSource + "/tests/package/validate_mlf.py ";
   auto [code, text] = Shell(validator + Write("net.tar"));
   EXPECT_EQ(code, 0) << text;
-  // The validator finds errors in this package.
+  // The validator must find the errors that this package now gets.
   Package wrong = package();
   wrong.memory[0].io_size_bytes += 4;
   wrong.functions.erase(wrong.functions.begin());

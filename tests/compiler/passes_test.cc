@@ -121,8 +121,8 @@ TEST_F(NetworkPasses, LoweringInWorkersIsTimedAndCounted) {
   EXPECT_TRUE(unobserved.Times().empty());
 }
 
-// Options and disabled passes, of both pipelines, change the library and the graph or leave them as they are, as
-// expected. The outputs stay the same up to rounding.
+// Each case sets an option or disables a pass, of the graph or of lowering, and states whether the library and the
+// graph stay the same. The outputs always stay the same, up to rounding.
 TEST_F(NetworkPasses, OptionsAndDisabledPassesReachTheWorkers) {
   const Package plain = Build();
   EXPECT_TRUE(Build(PassContext(PassConfig{.time = true, .verify = true})).library == plain.library);

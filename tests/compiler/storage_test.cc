@@ -21,8 +21,8 @@ GraphNode Node(std::string function, std::vector<GraphRef> inputs, std::vector<i
   return node;
 }
 
-// Returns a random graph. Each node has one output and reads the last value of its device, and sometimes an earlier
-// one.
+// Returns a random graph. Each node has one output. Except for inputs, it reads the last value of its device, and
+// sometimes a second value of this device.
 Graph RandomGraph(Rng& rng, int nodes, int devices) {
   Graph graph;
   for (int i = 0; i < nodes; ++i) {

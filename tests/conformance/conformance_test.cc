@@ -75,8 +75,8 @@ Outcome Verify(const std::vector<fs::path>& folders, const std::string& target =
 
 std::string OperatorsPage() { return test::ReadAll(AUTOTUNE_SOURCE_DIR "/docs/operators.md"); }
 
-// Messages of the only refusals of cases whose operators the importer supports. The comments give the reasons.
-// docs/operators.md names those that concern f32.
+// Patterns of messages: the only ones by which a case may be refused although the importer supports its operators. The
+// comments give the reasons. docs/operators.md counts the refused cases by reason.
 constexpr const char* kOtherInputs =  // input types that the language does not have
     R"(: input '.*' is (string|int2|no tensor); floats of 16, 32 and 64 bits, integers and bools are supported)";
 constexpr const char* kOtherCasts =  // types of a Cast's result that the language does not have
@@ -145,7 +145,7 @@ TEST(Conformance, NodeCases) {
 TEST(Conformance, SimpleModels) { ExpectConformance("simple", 7, {kOtherInputs}); }
 TEST(Conformance, OperatorsOfPyTorch) { ExpectConformance("pytorch-operator", 35, {}); }
 
-// Cases of operator sets 18 to 28, which Debian's package does not have. AUTOTUNE_NEWER_CASES names their folder. Many
+// Cases of operator sets 18 to 28, which Debian's package does not have. AUTOTUNE_NEWER_CASES names their folder. Some
 // need operators that are not supported. Models that can be imported must give the right outputs.
 TEST(Conformance, NewerNodeCases) {
   constexpr int kLeast = 311;  // of 341 cases; the number that passed in an earlier version

@@ -22,8 +22,10 @@ using testing::HasSubstr;
 constexpr int kFloat = 1, kInt64 = 7, kBool = 9, kDouble = 11;  // ONNX's element types
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// One call of Attention. `heads` counts heads of queries, and `shared` those of keys and values. `keys` counts new
-// keys, and `past` those that are joined before them. `width` is that of queries and keys.
+// One call of Attention, which has `heads` heads of queries and `shared` heads of keys and values. Each head has `past`
+// keys from earlier calls, then `keys` new keys. Queries and keys have `width` elements, values `value_width`. If
+// `merged`, the heads of q, k, v and y are merged into rows: [B, S, H * D]. A query at position p sees only the keys
+// from p - `left` to p + `right`, if these are set.
 struct Case {
   int64_t batch = 2, heads = 2, shared = 2, queries = 3, keys = 5, past = 0, width = 4, value_width = 3;
   bool merged = false, causal = false;

@@ -1,6 +1,6 @@
-// Mutator: makes ONNX models from valid ones by a few random changes, as a buggy exporter or a careless edit would. It
-// changes attributes, types, shapes, operators and edges. Most mutants stay well-formed protobuf, so they get past the
-// parser, unlike random bytes. For tests. Deterministic: all randomness comes from the Rng.
+// For tests: makes ONNX models from valid ones by a few random changes, as a buggy exporter or a careless edit would.
+// The changes concern attributes, types, shapes, operators and edges. Mutants are well-formed protobuf, so the parser
+// accepts them, unlike random bytes. Deterministic: all randomness comes from the Rng.
 #pragma once
 #include <string>
 #include <string_view>

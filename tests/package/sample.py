@@ -123,7 +123,7 @@ def chain_package():
             "device_index": ["list_int", [1] * 8],
         },
     }
-    functions = {"f": 0, "split": 128, "g": 64}  # storages 2, 3 and 4 hold 64 bytes, split needs 128 for itself
+    functions = {"f": 0, "split": 128, "g": 64}  # a workspace of 192: 64 bytes in storages 2, 3 and 4, 128 for split
     tensors = {"w": params.Tensor(FLOAT32, (2, 4), bytes(range(32)))}
     files = {TEXT: b"graph\n", LIB.format(0): elf("f", "split"), LIB.format(1): elf("g"),
              "codegen/host/lib/kernels.so": b"linked"}

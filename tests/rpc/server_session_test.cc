@@ -374,8 +374,8 @@ TEST(ServerSession, AReferenceGetsASecondChanceAndOnlyItsBatchFails) {
   EXPECT_TRUE(w.started);  // another batch tries the reference again
 }
 
-// A spare runner cannot be killed, and the pool reports that while the active runner continues. It reports nothing when
-// the active runner ends, so the session ends the batch.
+// A spare runner cannot be killed, and the pool reports this while the active runner continues. When the active runner
+// ends, the pool reports nothing more, so the session ends the batch.
 TEST(ServerSession, ABatchEndsIfNoRunnerFollowsTheDeadOne) {
   for (bool reference : {false, true}) {
     World w;

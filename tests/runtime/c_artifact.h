@@ -16,8 +16,8 @@
 
 namespace autotune {
 
-// Returns a fresh directory, which this process removes when it exits. A test that kills a process using it sets that
-// process's TEST_TMPDIR to a folder of its own.
+// Returns the temporary directory of this process, which the process removes when it exits. A killed process cannot do
+// that, so a test that kills a child sets the child's TEST_TMPDIR to a folder that the test removes.
 inline std::string TempDir() {
   struct Folder {
     std::string path = ::testing::TempDir() + "runtime_test_XXXXXX";

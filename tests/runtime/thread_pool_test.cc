@@ -69,7 +69,8 @@ TEST(ThreadPool, SleepingWorkersWakeUp) {
   }
 }
 
-// A woken worker may not run on the caller's CPU. It would wait there until the kernel balances its load.
+// The affinity of a woken worker excludes the caller's CPU, where the worker would wait until the kernel balances the
+// load.
 TEST(ThreadPool, WokenWorkersLeaveTheCallersCpu) {
   if (AvailableCpus() < 2) GTEST_SKIP() << "the machine has only one CPU";
   const std::vector<int> cpus = AllowedCpus();
@@ -100,7 +101,7 @@ TEST(ThreadPool, WokenWorkersLeaveTheCallersCpu) {
   stay_on(cpus);
 }
 
-// When another pool starts a region, a pool's workers go to sleep immediately. No task may be lost by that.
+// When another pool starts a region, a pool's workers go to sleep immediately. This must not lose a task.
 TEST(ThreadPool, TwoPoolsInTurnAndAtOnce) {
   ThreadPool pools[2] = {ThreadPool({.num_threads = 2}), ThreadPool({.num_threads = 2})};
   auto both_run = [](ThreadPool& pool) {  // ends only if two threads run the tasks

@@ -1,5 +1,5 @@
-// The farm's measurer builds only candidates that it has not built before or whose build failed. It measures a kept
-// build under the right candidate.
+// The farm's measurer builds only candidates that it has not built before or whose build failed. The result of a kept
+// build is reported for the candidate that it was built for.
 #include "tuner/farm_measurer.h"
 
 #include <gtest/gtest.h>

@@ -86,8 +86,8 @@ TEST(Noise, IsToldInWordsThatOneCanUse) {
       "would choose schedules by chance");
 }
 
-// The loop for the measurement of noise computes a constant, and the compiler must not remove it. It once did. Repeats
-// then took no time, so an interrupt seemed 1,000,000 times as long as a repeat.
+// The loop for the measurement of noise computes a constant, and the compiler must not remove the loop. Without it,
+// repeats took no time, and an interrupt seemed 1,000,000 times as long as a repeat.
 TEST(Noise, IsMeasuredOnALoopThatRuns) {
   constexpr double kNoCpuIsAsFast = 1e-5;  // seconds for 200,000 dependent operations
   EXPECT_GT(MeasureNoise().fastest, kNoCpuIsAsFast);

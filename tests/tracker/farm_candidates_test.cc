@@ -118,7 +118,7 @@ TEST_F(FarmCandidates, ForkingAndFillingDisksIsRefused) {
                "call(3, (const void*)file, 0, 0); " +
                    std::string(kDouble),
                kCall),
-       // Writes forever to an open descriptor, the runner's standard error. It ends at its deadline.
+       // Writes forever to an open descriptor, the runner's standard error, until the deadline of the candidate.
        Compile("for (;;) call(1, (void*)2, (long)\"xxxxxxxxxxxxxxxx\", 16);", kCall),
        // Takes memory page by page.
        Compile(

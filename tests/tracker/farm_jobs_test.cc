@@ -128,7 +128,8 @@ TEST_F(FarmJobs, AWaitTellsWhoHoldsTheDeviceAndCanBeCancelled) {
   EXPECT_EQ(told, "the tracker does not answer");
 }
 
-// Every job is cancelled when its only result arrives. That is too late for this job, and must not cancel the next one.
+// Every job is cancelled when its only result arrives. The cancellation is too late for this job, and must not reach
+// the next one.
 TEST_F(FarmJobs, ALateCancelDoesNotReachTheNextJob) {
   auto farm = StartLocal();
   ASSERT_TRUE(farm);

@@ -26,7 +26,7 @@ using State = Mailbox::State;
 constexpr int kServers = 4, kClients = 5, kJobs = 3;
 constexpr int kVanishes = 2;  // number of the client that vanishes
 constexpr auto kPatience = std::chrono::seconds(60);
-// When kLastCandidate of their candidates have begun, server kDies dies, and server kUnplugged loses the network.
+// Server kDies dies and server kUnplugged loses the network, each when it has begun kLastCandidate candidates.
 constexpr int kDies = 0, kUnplugged = 1;
 constexpr int64_t kLastCandidate = 4;
 

@@ -124,7 +124,7 @@ def unknown(report, place, value):
 
 
 def object_of(fields, others=anything):
-    """Checks for an object with all keys of `fields`, whose values pass their checks. Others must pass `others`."""
+    """Checks for an object with all keys of `fields`, whose values pass their checks. Other values pass `others`."""
 
     def check(report, place, value):
         if not is_kind(report, place, value, dict):

@@ -1,7 +1,7 @@
 """Checks graph.json alone, and converts it to a Graph: nodes, references and one row of attributes per entry.
 
-The allowed keys are those that TVM's graph executor reads. It refuses other keys of the graph, of nodes and of
-`attrs`, except graph attributes of two kinds, which it skips. Further attributes of an operator are strings.
+The allowed keys are those that TVM's graph executor reads. The executor refuses other keys of the graph, of nodes and
+of `attrs`, except graph attributes of two kinds, which it skips. Further attributes of an operator are strings.
 """
 
 from collections import namedtuple

@@ -165,7 +165,7 @@ struct Driver {
       void* made = mmap(nullptr, kRangeBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
       range = next = reinterpret_cast<uint64_t>(made);
     }
-    // Contexts of before the restart stay valid and behave as before.
+    // Contexts from before the restart stay valid and behave as before.
     for (auto& gpu : gpus) retired.push_back(std::move(gpu));
     gpus.clear();
     for (int i = 0; i < Number("gpus", 1); ++i) {

@@ -23,8 +23,8 @@ class Analyzer {
  public:
   void Bind(Name var, int64_t low, int64_t high);  // low <= var <= high
   void Bind(Name var, Interval range);
-  // Takes the condition as true. Comparisons of a variable with a constant narrow its range; other ones are kept as
-  // facts.
+  // Takes the condition as true. Comparisons of a variable with a constant narrow its range; other conditions are kept
+  // as facts.
   void Assume(const Expr& condition);
 
   // Returns an expression that is equal for all values in range. Takes any dtype; float arithmetic stays as it is.

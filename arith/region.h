@@ -29,8 +29,8 @@ struct Parts {
 // Absent if a term uses both fixed and running variables, or a running variable in a load.
 std::optional<Parts> PartsOf(const LinearForm& form, const Ranges& running);
 
-// Splits a form into fixed terms (min) and terms of the running loops. Absent unless the latter take every value of
-// [0, span]. The form then takes exactly the values in [min, min + span].
+// Splits a form into fixed terms (min) and terms of the running loops. Absent unless the running terms take every value
+// of [0, span]. The form then takes exactly the values in [min, min + span].
 std::optional<Region> DenseRegionOf(const LinearForm& form, const Ranges& running);
 
 }  // namespace autotune

@@ -416,8 +416,8 @@ Expr Simplifier::SimplifyOther(const Expr& e) {
   return r;
 }
 
-// Typed integers wrap around, so only constants and identities are folded. Float arithmetic is
-// kept; only its operands are simplified.
+// Typed integers wrap around, so only constants and identities are folded. Float arithmetic is kept; only its operands
+// are simplified.
 Expr Simplifier::SimplifyTyped(const Expr& e) {
   Expr r = SimplifyOther(e);
   const Binary* n = r.As<Binary>();

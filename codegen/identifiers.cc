@@ -8,8 +8,8 @@
 namespace autotune {
 namespace {
 
-// Keywords of C99 to C23, OpenCL C and CUDA C, macros that GCC has without -std, and the names that
-// emitted functions use for themselves.
+// Keywords of C99 to C23, OpenCL C and CUDA C, macros that GCC has without -std, and the names that emitted functions
+// use for themselves.
 constexpr std::string_view kReserved[] = {
     "auto",    "break",    "case",    "char",          "const",         "continue",  "default",  "do",
     "double",  "else",     "enum",    "extern",        "float",         "for",       "goto",     "if",

@@ -28,7 +28,7 @@ namespace {
 constexpr int kCompetitors = 2;
 constexpr double kBlocksShare = 0.4;      // share of the time for the blocks; the rest is for builds and comparisons
 constexpr double kLeastComparison = 0.5;  // least share of that rest for one comparison, however long builds took
-constexpr int kLoads = 2;                 // times that each package is loaded for a comparison
+constexpr int kLoads = 2;                 // times that each package is loaded at each number of threads
 // Largest upper bound of a ratio's interval in an improvement. An interval that ends above it cannot exclude that the
 // change makes the network slower at that number of threads.
 constexpr double kTolerated = 1.01;
@@ -38,9 +38,9 @@ constexpr int kMaxBlocks = 400;         // intervals shrink only with the square
 constexpr double kVisitSeconds = 2e-3;  // duration of a visit: the runs of one combination in a block
 constexpr int kMaxRunsPerVisit = 8;
 constexpr double kTurnSeconds = 5;     // time for which one turn of blocks holds the host's lock
-constexpr int kBetweenTurns = 20'000;  // microseconds; longer than the polling interval of waiting processes
-// Longest measurement in seconds after the packages were loaded. Other measurements wait for the lock for at most
-// kHostPatienceMs.
+constexpr int kBetweenTurns = 20'000;  // pause in microseconds; processes that wait for the lock poll more often
+// Longest planned comparison of two loaded packages, in seconds. It holds the host's lock, for which other measurements
+// wait for at most kHostPatienceMs.
 constexpr double kLongestTurn = 20;
 constexpr int kHostPatienceMs = 30'000;  // longest wait for the host's lock
 
@@ -281,8 +281,8 @@ std::optional<std::vector<int>> VariantsOf(const NetworkChoice& choice, const Ke
   return found;
 }
 
-// Returns a hash of the schedules of all tasks. The order of a task's schedules does not matter, since BuildVariants
-// puts those of an earlier choice before those of records.
+// Returns a hash of the schedules of all tasks. It does not depend on the order of a task's schedules, since
+// BuildVariants puts those of an earlier choice before those of records.
 std::string HashOf(const KernelVariants& variants) {
   std::string text;
   for (const std::vector<KernelChoice>& kernels : variants.choices) {
@@ -335,8 +335,8 @@ class Chooser {
   }
 
  private:
-  // Returns the variants to run, and sets the choice's comparisons. `before` are the variants of the store's choice;
-  // nothing if it has none, or if they are all defaults.
+  // Returns the variants to run, and sets the choice's comparisons. `before` holds the variants of the store's choice.
+  // It is empty if the store has no choice, if all variants of the choice are defaults, or if BuildVariants lacks one.
   Result<std::vector<int>> Measure(const std::vector<int>& untuned, const std::optional<std::vector<int>>& before,
                                    ChosenNetwork& result) {
     std::vector<int> chosen = untuned;

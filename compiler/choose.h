@@ -1,5 +1,5 @@
 // ChooseSchedules: the final step of a tuning run. It selects the schedules that the network runs. It measures them in
-// the whole network, where kernels meet warm caches and each other, in three stages:
+// the whole network, where each kernel finds the caches as the other kernels left them, in three stages:
 // 1. The default schedule and the best records of every task are linked into one library. The network runs random
 //    combinations of these kernels, in blocks in which every task runs each of its kernels (a randomized block design).
 //    The time of each kernel is compared with the time of the default kernel in the same block.
@@ -8,9 +8,10 @@
 // 3. The package with the selected schedules and the untuned package run in turns at each number of threads. The
 //    network keeps the selected schedules if they are an improvement as a whole (IsImprovement), else all default ones.
 // So tuning never makes a network slower, as far as the comparison can tell. A choice that the store already has is the
-// incumbent: new schedules replace it only if they are an improvement over it. If that choice was made from the same
-// schedules, it stands and nothing is measured, since repeated comparisons of the same schedules would in the end pick
-// one by chance. Runs kernels on this host.
+// incumbent: new schedules replace it only if they are an improvement over it. If they are not, the default schedules
+// replace it only if those are an improvement. If the incumbent was chosen from the same schedules, it stands and
+// nothing is measured, since repeated comparisons of the same schedules would in the end pick one by chance. Runs
+// kernels on this host.
 #pragma once
 #include <atomic>
 #include <functional>
@@ -26,7 +27,7 @@ struct ChooseOptions {
   // Planned duration of all stages at all numbers of threads, building included. Each comparison of packages gets at
   // least 30 % of it, so slow builds or a second comparison (with the incumbent) make the choice take longer.
   double max_seconds = 10;
-  double half_width = 0.005;  // half-width of a ratio's interval at which a comparison of packages ends
+  double half_width = 0.005;  // half-width of a ratio's confidence interval at which a comparison of packages ends
   uint64_t seed = 0;          // seed of the random combinations
   std::function<void(double done)> on_progress = nullptr;  // called with the share that is done, in [0, 1]
   const std::atomic<bool>* stop = nullptr;                 // when it becomes true, the choice ends without a result

@@ -29,7 +29,7 @@ struct ScheduleSources {
 struct CompileResult {
   Package package;
   std::vector<KernelChoice> choices;  // parallel to the network's tasks
-  bool followed_choice = false;       // true: the schedules are the store's choice for the whole network
+  bool followed_choice = false;       // true: the store's choice for the whole network was tried first
   std::string note;                   // remark for the user about the choice for this network; may be empty
   double seconds = 0;                 // duration of the compilation
 };
@@ -49,7 +49,7 @@ Result<CompileResult> CompileFrom(const Network& network, const Target& target, 
                                   Builder& builder, const PassContext& passes = {});
 
 // Writes a compiled network. If `path` ends in ".so", `builder` links a shared object with everything in it
-// (package/module_file.h). Otherwise the file is a tar in Model Library Format. It gets its name only when it is
+// (package/module_file.h). Otherwise the file is a tar in Model Library Format. The file gets its name only when it is
 // complete.
 Status WriteCompiled(const Package& package, const std::string& path, Builder& builder);
 

@@ -112,7 +112,7 @@ Result<std::vector<Option>> RecordOptions(const TaskPrograms& task, const Target
                           [&](const std::string& func) { return func == record.func; });
     }
     if (!option) {
-      dropped = "a record of another version of this program was passed over";
+      dropped = "a record of another version of this program was skipped";
       continue;
     }
     option->choice.tuned = true;
@@ -152,7 +152,7 @@ Result<std::vector<Option>> TunedOptions(const TaskPrograms& task, const Target&
       option->choice.seconds = chosen->seconds;
       options.push_back(std::move(*option));
     } else {
-      dropped = "the chosen schedule is for another version of this program";
+      dropped = "the chosen schedule was made by another version of this program";
     }
   }
   if (sources.store) {
@@ -269,7 +269,7 @@ Result<KernelSet> BuildKernels(const Network& network, const Target& target, con
       note += " (" + built.last_cause[i] + ")";
     }
     if (options[i][0].choice.tuned && built.place[i] > 0) {
-      note += std::string(note.empty() ? "" : "; ") + "its best record does not build any more (" +
+      note += std::string(note.empty() ? "" : "; ") + "its best schedule does not build any more (" +
               built.first_cause[i] +
               "): " + (set.choices.back().tuned ? "the next one is used" : "its default schedule is used");
     }

@@ -39,8 +39,8 @@ struct KernelSet {
   std::vector<KernelChoice> choices;  // parallel to the tasks
 };
 
-// Builds one kernel per task, by the first schedule that compiles. Returns an error with the last cause if no schedule
-// of a task compiles.
+// Builds one kernel per task, by the first schedule that compiles. If no schedule of a task compiles, returns an error
+// with the cause of the task's last failure.
 Result<KernelSet> BuildKernels(const Network& network, const Target& target, const ScheduleSources& sources,
                                KernelCompiler& compiler);
 

@@ -70,7 +70,7 @@ int64_t WorkingSetBytes(const Network& network);
 
 // LoadNetwork reads a model file. MakeNetwork takes a module from elsewhere; it uses only the option `winograd` and
 // leaves name and digest empty. `builder` compiles the kernels that fold constants. Errors: those of ImportOnnx; a task
-// that cannot be expressed.
+// that cannot be lowered to a program.
 Result<Network> MakeNetwork(const IRModule& module, const NetworkOptions& options, const Target& target,
                             Builder& builder, const PassContext& passes = {});
 Result<Network> LoadNetwork(const std::string& path, const NetworkOptions& options, const Target& target,

@@ -112,8 +112,8 @@ inline constexpr int kNumOps = static_cast<int>(Op::kCall) + 1;
 enum class OpKind {
   kElementwise,  // each output element from the broadcast-corresponding elements of the inputs
   kInjective,    // each output element from one input element
-  kReduction,    // reductions over windows, images or axes; element-wise consumers may join
-  kAnchor,       // convolutions and products, scheduled by tiling; element-wise consumers join
+  kReduction,    // reductions over windows, images or axes; element-wise consumers may join the kernel
+  kAnchor,       // convolutions and products, scheduled by tiling; element-wise consumers join the kernel
   kOpaque,       // several passes over memory, a kernel of its own
   kAlias,        // no kernel at all
 };

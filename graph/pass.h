@@ -63,10 +63,10 @@ Result<Graph> FoldBatchNorm(const Graph& graph, const PassEnv& env);
 // cancel.
 Result<Graph> ConvertLayout(const Graph& graph, const PassEnv& env);
 
-// Removes the taps of windows that meet padding at every output: from convolutions, whose weights are sliced, and from
-// pools. Makes zeros that a pad puts around a convolution's input the convolution's own padding. Exact, except that
-// products of padding with infinite or NaN weights are left out. If a window has one row and a stride, and a transpose
-// makes its image, the transpose leaves out the rows that the stride skips.
+// Removes taps (elements of a window) that meet padding at every output: from convolutions, whose weights are sliced,
+// and from pools. Turns the zeros that a pad puts around a convolution's input into the convolution's own padding.
+// Exact, except that products of padding with infinite or NaN weights are left out. If a window has one row and a
+// stride, and a transpose makes its image, the transpose leaves out the rows that the stride skips.
 Result<Graph> TrimWindows(const Graph& graph, const PassEnv& env);
 
 // Evaluates everything that depends on constants only, in one call of env.evaluate.

@@ -1,6 +1,6 @@
-// TensorSpec and TensorValue: type, static shape and, for the latter, the bytes of a tensor on the host. Values; copies
-// share the bytes, which are immutable once shared, so copies may be used from several threads. Not the runtime's
-// tensors: these know nothing of devices.
+// TensorSpec and TensorValue: the type and static shape of a tensor; a TensorValue also holds its bytes, on the host.
+// Values; copies share the bytes, which are immutable once shared, so copies may be used from several threads. Unlike
+// the runtime's tensors, these know nothing of devices.
 #pragma once
 #include <cstdint>
 #include <memory>

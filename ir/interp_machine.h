@@ -88,8 +88,8 @@ class Machine {
   std::vector<int64_t> Order(int64_t extent);
   std::vector<Buffer> OwnAllocs(const For& n);
 
-  // Threads with barriers. In calls f as the given thread; InEach calls f as each thread, in any order. Uniform
-  // evaluates an expression that decides whether threads reach a barrier, and fails if the threads disagree.
+  // Threads with barriers. `In` calls f as the given thread, and `InEach` calls f as each thread, in any order.
+  // `Uniform` evaluates an expression that decides whether threads reach a barrier, and fails if the threads disagree.
   void ExecTogether(const For& n);
   void Together(const For& n, ThreadGroups& groups);
   void Together(const Stmt& s, ThreadGroups& groups);

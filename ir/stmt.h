@@ -15,8 +15,8 @@
 //    the writes of all its iterations. Within the loop, `barrier` (ir/op.h) has the same effect.
 //  - A Block instance runs where its predicate holds, at the iterator values its bindings give. A block that has `init`
 //    runs it before the body in the instances whose reduction iterators are all 0. So for every value of the spatial
-//    iterators, the loops around the block must visit that instance first.
-//    Instances that differ in a spatial iterator are independent.
+//    iterators, the loops around the block must visit that instance first. Instances that differ in a spatial iterator
+//    are independent.
 //  - `allocs` of a PrimFunc are uninitialised memory that lives for one call. If an alloc is used only inside a
 //    parallel loop, each iteration has its own, which lives for that iteration. In loops over blocks this holds for
 //    the scopes shared, local and register; in loops over threads for local and register.

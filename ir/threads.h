@@ -1,5 +1,5 @@
-// Programs of threads: kernels and their rules. Pure functions; thread-safe. Not here: races, which
-// ir/interp.h finds, and independence of iterations, which schedule/ proves.
+// Programs of threads: kernels and their rules. Pure functions; thread-safe. Not here: races, which ir/interp.h finds,
+// and independence of iterations, which schedule/ proves.
 //
 // A kernel is an outermost loop that is bound to an axis, with everything inside it. Its blocks of threads run in any
 // order and concurrently. They share only global memory. The threads of a block also share buffers of scope shared.

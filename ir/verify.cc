@@ -95,7 +95,8 @@ class Verifier {
     for (const DimAlign& align : buffer.dim_align) {
       if (align.dim <= last) Fail("the aligned dimensions of " + name + " are not in order, each once");
       if (align.dim >= static_cast<int64_t>(buffer.shape.size()) - 1) {
-        Fail("dimension " + std::to_string(align.dim) + " of " + name + " cannot be aligned, only one before the last");
+        Fail("dimension " + std::to_string(align.dim) + " of " + name +
+             " cannot be aligned: only dimensions before the last can");
       }
       if (align.factor < 1 || align.factor > DimAlign::kMaxFactor || align.offset < 0 || align.offset >= align.factor) {
         Fail("the strides of " + name + " are aligned with an offset or factor out of range");

@@ -15,11 +15,9 @@ enum class Dialect : uint8_t { kEither, kSchedulable, kLowered };  // kEither: s
 //  - A Load or Store names a buffer that is declared around it, Equal to its declaration; inputs and constants are not
 //    written. One index per dimension; the lowered dialect may also use one index in elements.
 //  - Schedulable: Stores and Loads stand in Blocks; only prefetches may stand outside. No Blocks in Blocks, no Alloc,
-//  no
-//    Let, no vectors.
-//    Bindings use only the loops around the block. The predicate uses these loops and the block's iterators.
-//    Everything else in the block uses only its iterators and the loops within it. The loops around a block give its
-//    reduction iterators each combination of values only once (ir/reduction.h).
+//    no Let, no vectors. Bindings use only the loops around the block. The predicate uses these loops and the block's
+//    iterators. Everything else in the block uses only its iterators and the loops within it. The loops around a block
+//    give its reduction iterators each combination of values only once (ir/reduction.h).
 //  - Lowered: no Blocks.
 //  - Loops bound to axes of threads, barriers, and shared and local buffers obey the rules of ir/threads.h.
 //  - Seqs do not nest and do not hold exactly one statement (MakeSeq ensures this).

@@ -191,7 +191,8 @@ std::map<Name, Uses> UsesOfBuffers(const Stmt& body) {
 }
 
 // Gives each thread its own copy of scratch memory. Scratch memory is a temporary that only one block uses, with the
-// same elements in all its instances. The instances are independent, so none needs what another has left there.
+// same elements in all its instances. The instances are independent, so no instance needs values that another one has
+// left there.
 PrimFunc WithLocalScratch(PrimFunc f) {
   const std::map<Name, Uses> uses = UsesOfBuffers(f.body);
   BufferMap local;

@@ -107,7 +107,7 @@ Result<PrimFunc> VerifyRegisters(const PrimFunc& f, PassEnv&) {
     }
     // In memory, a load out of bounds is legal if a select masks it. Registers allow no such load.
     if (!error && (*start < 0 || (*start + lanes) * buffer->dtype.Bytes() > Bytes(buffer))) {
-      error = Err("register buffer ", buffer->name, " is read beyond its bounds, under a condition");
+      error = Err("register buffer ", buffer->name, " is accessed beyond its bounds, under a condition");
     }
   };
   Walk(

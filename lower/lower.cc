@@ -29,7 +29,8 @@ Status CheckHalvesAreStored(const PrimFunc& f) {
 Status CheckSupported(const PrimFunc& f) {
   auto check = [](const Buffer& b) -> Status {
     for (const Expr& extent : b->shape) {
-      if (!AsInt(extent)) return Err("buffer ", b->name, " has a symbolic shape: fix it before lowering");
+      if (!AsInt(extent))
+        return Err("buffer ", b->name, " has a symbolic shape: make its extents constants before lowering");
       if (*AsInt(extent) < 1) return Err("buffer ", b->name, " is empty");
     }
     DType t = b->dtype;

@@ -33,12 +33,12 @@ const PassTable& GpuPassTable();  // the passes that only GPUs have
 inline constexpr IntOption kUnrollLimit{"unroll_limit", 4096, 1, 1 << 20,
                                         "greatest number of statements that unrolling may make of one loop nest"};
 
-// In a lowered function each intermediate is an Alloc statement in the innermost loop that contains all its uses. For a
-// GPU, the function is a sequence of kernels of threads (ir/threads.h), inside the Allocs of buffers in global memory.
-// In each kernel the loops over threads are one nest directly inside the loops over blocks, and shared buffers are
-// allocated between the two. A barrier precedes each stage that reads or overwrites the writes of other threads. An
-// error names a barrier under a condition that differs between threads, or another part that cannot be merged.
-// `miscompile`: a mistake to make on purpose, for tests (lower/miscompile.h).
+// In a lowered function each intermediate is an Alloc statement, as far inside the loops as its uses allow
+// (lower/compact.cc). For a GPU, the function is a sequence of kernels of threads (ir/threads.h), inside the Allocs of
+// buffers in global memory. In each kernel the loops over threads are one nest directly inside the loops over blocks,
+// and shared buffers are allocated between the two. A barrier precedes each stage that reads or overwrites the writes
+// of other threads. An error names a barrier under a condition that differs between threads, or another part that
+// cannot be merged. `miscompile`: a mistake to make on purpose, for tests (lower/miscompile.h).
 Result<LoweredKernel> Lower(const PrimFunc& f, const Target& target, const PassContext& context = {},
                             Miscompile* miscompile = nullptr);
 

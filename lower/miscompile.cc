@@ -79,7 +79,7 @@ int MiscompilePercent() {
     int number = -1;
     auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
     bool valid = error == std::errc() && end == text.data() + text.size() && number >= 0 && number <= 100;
-    CHECK(valid) << "AUTOTUNE_MISCOMPILE is " << text;
+    CHECK(valid) << "AUTOTUNE_MISCOMPILE must be a number from 0 to 100, not " << text;
     if (number > 0) Log(LogLevel::kWarning, "AUTOTUNE_MISCOMPILE: ", number, " of 100 kernels are made wrong");
     return number;
   }();

@@ -22,7 +22,8 @@ struct Miscompile {
   bool applied = false;  // set once the mistake has been made; a program that has no place for it stays right
 };
 
-// The value of AUTOTUNE_MISCOMPILE, read once per process; 0 without it. Anything but 0 to 100 fails the build.
+// The value of AUTOTUNE_MISCOMPILE, read once per process; 0 without it. Fails a check unless the value is a number
+// from 0 to 100.
 int MiscompilePercent();
 
 // Returns the mistake for this program, or nothing for 100 - `percent` of 100 programs. `scheduled` is the argument of

@@ -135,9 +135,12 @@ class RowPasses {
     return body;
   }
 
-  // Finds the buffers of the row that the last pass reads; these double in size. Returns false if the last pass must
-  // not be delayed. This is so if another pass of the row accesses a buffer that the last pass writes, if a pass of the
-  // row writes a buffer from outside the row that the last pass reads, or if the last pass reads registers of the row.
+  // Finds the buffers of the row that the last pass reads; these double in size. Returns false if there are none, or if
+  // the last pass must not be delayed:
+  // - if it holds an Alloc, a Let or an Evaluate, or writes a buffer of the row;
+  // - if another pass of the row accesses a buffer that it writes;
+  // - if it reads a buffer from outside the row that a pass of the row writes;
+  // - if it reads a buffer of the row that only some rows write, or that is in registers, aligned or not flat.
   bool FindCrossing() {
     const Stmt& last = stmts_.back();
     auto own = [&](const Name& name) {

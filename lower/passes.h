@@ -63,8 +63,8 @@ Result<PrimFunc> Simplify(const PrimFunc& f, PassEnv& env);
 Result<PrimFunc> HoistGuards(const PrimFunc& f, PassEnv& env);
 // Intermediates become Allocs, shrunk to the region touched in one iteration of the loop they are in (compact.cc).
 Result<PrimFunc> CompactRegions(const PrimFunc& f, PassEnv& env);
-// Unrolls loops whose variables index register buffers, and makes parallel loops inside parallel loops serial
-// (loops.cc).
+// Marks serial loops as unrolled if their variables index register buffers, and makes parallel loops inside parallel
+// loops serial (loops.cc).
 Result<PrimFunc> SettleLoopKinds(const PrimFunc& f, PassEnv& env);
 // Splits vectorized and unrolled loops with guards into `if (all guards hold) the loop without guards, else the loop
 // with them` (partition.cc). Before that, peels loops annotated kPeel: splits off the few iterations at their ends in

@@ -133,7 +133,7 @@ class Merger {
       pending_.Add(after);
       return MakeStmt(If{branch->condition, then_body, else_body});
     }
-    Fail("a loop over threads inside a local buffer or a let");
+    Fail("a loop over threads is inside a local buffer or a let");
     return s;
   }
 
@@ -160,7 +160,7 @@ class Merger {
   // Emits a stage, within which no thread needs the results of another, with a barrier before it if necessary. If no
   // loop over an axis is around the stage, only the threads with index 0 on this axis run it.
   Stmt Stage(const Stmt& s, const std::set<LoopKind>& inside) {
-    if (DeclaresShared(s)) Fail("a shared buffer that is declared inside a kernel");
+    if (DeclaresShared(s)) Fail("a shared buffer is declared inside a kernel");
     Touched touched = TouchedBy(s);
     bool wait = pending_.Conflicts(touched);
     if (wait) pending_ = {};

@@ -22,7 +22,7 @@ struct WarpAccess {
   Name buffer;
   bool shared = false;  // of scope shared; else global
   bool write = false;
-  int64_t bytes = 0;          // that one lane accesses
+  int64_t bytes = 0;          // bytes that one lane accesses
   int64_t conflicts = 0;      // shared: passes beyond one for each group of lanes
   int64_t sectors = 0;        // global: number that the warp touches
   int64_t least_sectors = 0;  // global: fewest sectors that hold as many bytes

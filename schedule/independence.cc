@@ -18,7 +18,8 @@ bool UsedInsideOnly(const State& state, const Stmt& inside, const Name& buffer) 
   return IsAlloc(state.func, buffer) && count(inside) == count(state.func.body);
 }
 
-// Returns true if each iteration of a loop of this kind has its own copy of a buffer that is used inside the loop only.
+// Returns true if each iteration of a loop of this kind has its own copy of a buffer of this scope that is used only
+// inside the loop.
 bool IsPrivate(Scope scope, LoopKind kind) {
   if (IsBlockAxis(kind)) return scope != Scope::kGlobal;
   if (IsThreadAxis(kind)) return scope == Scope::kLocal || scope == Scope::kRegister;

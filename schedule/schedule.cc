@@ -95,7 +95,8 @@ Status State::CheckNewSample(const Name& name) const {
   bool taken = Sample(name) != nullptr;
   for (const auto& [key, loop] : locations) taken |= key == name;
   if (taken) return Err("the sampled value '", name, "' exists already");
-  if (name.str().find('.') != std::string::npos) return Err("the name of a sampled value has no dot: '", name, "'");
+  if (name.str().find('.') != std::string::npos)
+    return Err("the name of a sampled value must not contain a dot: '", name, "'");
   return {};
 }
 

@@ -1,6 +1,6 @@
-// From tensor expressions to an unscheduled PrimFunc: one perfect loop nest and one block per compute that an output
-// depends on, in topological order. Deterministic; thread-safe. Not a scheduler: nothing is inlined, fused or reordered
-// here.
+// From tensor expressions to an unscheduled PrimFunc: one perfect loop nest with one block for each part (te/tensor.h)
+// of each tensor that an output depends on, in topological order. Deterministic; thread-safe. Not a scheduler: nothing
+// is inlined, fused or reordered here.
 #pragma once
 #include <string>
 #include <vector>
@@ -26,8 +26,8 @@ struct CreateOptions {
 // tensors. Every placeholder that an output depends on must be listed (CHECK).
 //
 // If an output is a reduction whose axes are not its dimensions (a convolution without an epilogue), it accumulates in
-// a buffer of the axes' shape, and a block `t_store` copies the results. So every anchor has an epilogue with its own
-// axes.
+// a buffer of the axes' shape, and a block `t_store` copies the results. So the reduction always has an epilogue with
+// its own axes.
 //
 // Names, each bound once in the function: a tensor t gives block `t` (+ the part's suffix), loops `t_<axis>`, iterators
 // `v_t_<axis>`, and buffer `t_out` (placeholders: `t`). A clash is resolved by `_1`, `_2`, ...

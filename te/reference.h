@@ -1,6 +1,6 @@
 // The reference of a function: the same formula, computed in f64 unless it takes steps. It is compiled once per task,
-// and candidates are compared with its results. Thread-safe. Not tuned: at most one
-// loop of each block is parallel, and none is tiled.
+// and candidates are compared with its results. Thread-safe. Not tuned: at most one loop of each block is parallel, and
+// none is tiled.
 #pragma once
 #include "ir/stmt.h"
 

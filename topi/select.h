@@ -39,7 +39,7 @@ Tensor Cumulate(const std::string& name, const Tensor& x, int axis, te::Combiner
 Tensor GatherSum(const std::string& name, const Tensor& x, const Tensor& weights, const Tensor& indices);
 
 // Non-maximum suppression. For each batch and class, goes through the boxes by descending score; `order` [B, C, N] has
-// their numbers in this order, which are clamped to [0, N). A box is taken if its score is above `least_score`, if no
+// the numbers of the boxes, clamped to [0, N), in this order. A box is taken if its score is above `least_score`, if no
 // earlier taken box overlaps it by more than `overlap` (intersection over union), and if fewer than `most` boxes were
 // taken. Returns i64 [rows, 3]: (batch, class, box) of each taken box, ordered by batch and class. Only the first
 // `rows` boxes are kept; unused rows are -1. boxes [B, N, 4] are two corners (in either order) or, if `centers`, the

@@ -47,7 +47,7 @@ bool WinogradApplies(const Shape& data, const Shape& weight, const ConvAttrs& at
 // enough tiles for the products. Returns nothing if the whole image has no more tiles than two groups.
 std::optional<WinogradTiling> WinogradGroups(int64_t tile, const Shape& data, const Shape& weight,
                                              const ConvAttrs& attrs, const Target& target);
-// Returns all tiles as one group, or nothing if the intermediates do not fit the shared cache.
+// Returns all tiles as one group, or nothing if the intermediates do not fit the larger of the L2 and the L3 cache.
 std::optional<WinogradTiling> WinogradWhole(int64_t tile, const Shape& data, const Shape& weight,
                                             const ConvAttrs& attrs, const Target& target);
 

@@ -45,7 +45,7 @@ constexpr double kLoopCycles = 0.5;     // cycles of an iteration's counter and 
 constexpr double kStoreCycles = 3;      // cycles per accumulator for zeroing, epilogue and store
 constexpr double kTileCycles = 30;      // cycles to enter a tile: a mispredicted branch, addresses
 constexpr double kAddresses = 8;        // addresses of clamped rows that stay in registers
-constexpr double kAddressCycles = 0.8;  // cycles per iteration of the loop over k for each address that does not
+constexpr double kAddressCycles = 0.8;  // cycles per iteration of the loop over k for each further address
 constexpr int kFewRegisters = 16;       // vector registers of SSE and AVX2
 // An unrolled loop over k spills beyond these limits, since LLVM has no register left to load the next operands.
 // kCrowdedUnroll: unrolled steps. kCrowdedRegisters: registers that must stay free. kCrowdedColumn: rows of a tile of
@@ -168,7 +168,7 @@ double TiledTraffic(const StageModel& s, const StageShape& shape, double weights
   // Rows of an unpacked panel are apart: they compete for few sets of a cache, and prefetchers do not follow them.
   const double spread =
       s.packed ? 1 : static_cast<double>(std::min<int64_t>(s.n * s.element_bytes, machine.page_bytes)) / (nr * bytes);
-  // Bytes that are read until the panel is reused, and until the rows are.
+  // Bytes that are read before the panel is read again, and before the rows are read again.
   const double panel_from = panel * std::max(1.0, spread) * (s.n_inside ? n1 : 1);
   const double rows_from = s.n_inside ? rows : rows * m1;
   double broadcast = mr * bytes / Bandwidth(rows_from + panel, target);
@@ -308,8 +308,9 @@ double WindowCycles(const StageModel& s, const Decisions& d, const Target& targe
   if (!whole && columns > 1) needed += (row - 1) * nv + (masked ? 1 : 0);
   if (needed > target.vector_registers) return std::numeric_limits<double>::infinity();
   double in_rows = tall ? (hr - 1) * stride + rows : hr;  // input rows in use at a time
-  // The channels of a group are permutations of one vector, and a permutation uses a port of the multiply-adds. If the
-  // loop over these channels is unrolled, all permutations come from one load, which stays in registers.
+  // In a grouped convolution, the input channels of a group are permutations of one vector, and a permutation uses a
+  // port of the multiply-adds. If the loop over these channels is unrolled, all permutations come from one load, which
+  // stays in registers.
   bool deep = depth > 1 && chosen(s.depth_knob) == depth;
   double held = row + 1 + (deep ? row * in_rows : 0);
   double excess = std::max(0.0, tile_vectors + held * nv - target.vector_registers);

@@ -34,13 +34,14 @@ double Chosen(const Decisions& d, int knob) {
   return knob < 0 ? 1 : static_cast<double>(d[static_cast<size_t>(knob)].values[0]);
 }
 
-// How the units of a GPU share the blocks of a launch.
+// How the compute units of a GPU share the blocks of a launch.
 struct Residency {
-  double at_once = 0;  // blocks that a unit holds at a time
-  double waves = 0;    // rounds in which the units run all blocks
+  double at_once = 0;  // blocks that a compute unit holds at a time
+  double waves = 0;    // rounds in which the compute units run all blocks
 };
 
-// Returns nothing if no unit can hold a block. `registers` are those of a thread, `shared` are bytes of a block.
+// Returns nothing if no compute unit can hold a block. `registers` are those of a thread, `shared` are bytes of a
+// block.
 std::optional<Residency> ResidencyOf(double blocks, double threads, double registers, double shared,
                                      const Target& target) {
   const GpuMachine machine = GpuMachineOf(target);
@@ -182,8 +183,8 @@ double SumsSeconds(const StageModel& s, const Decisions& d, const Target& target
                unrolled = static_cast<double>(s.depth), bytes = static_cast<double>(s.element_bytes);
   const double x = Chosen(d, s.n_knob), y = Chosen(d, s.k_knob), threads = x * y, width = x * lanes;
   const double shared = threads * rows * lanes * bytes;
-  // Registers hold the operands of the unrolled steps. Later they hold the partial sums that a thread adds up, as many
-  // as the other threads leave it registers for.
+  // Registers hold the operands of the unrolled steps. Later they hold the partial sums that a thread adds up: all of
+  // them if the thread has enough registers, else as many as fit.
   const double most = std::min(kMostRegisters, static_cast<double>(target.registers) / threads);
   const double needed = rows * lanes + unrolled * (lanes + rows) + kSpareRegisters;
   const double registers = std::max(needed, std::min(most, rows * lanes + y * lanes + kSpareRegisters));

@@ -1,5 +1,5 @@
-// The candidates of a recording (tuner/recording.h), by task, replayed. Leaves out candidates that the current rules do
-// not make. Benches and tests judge the draft score and the cost model by them. Values; thread-safe.
+// The replayed candidates of a recording (tuner/recording.h), by task. Leaves out candidates that the current rules do
+// not make. Benches and tests compare the draft score and the cost model with their times. Values; thread-safe.
 #pragma once
 #include <memory>
 #include <string>
@@ -29,12 +29,12 @@ struct LocatedTask {
 // Replays on all cores. Errors: tasks that cannot be scheduled, traces that cannot be parsed.
 Result<std::vector<LocatedTask>> LocateRecording(const Recording& recording);
 
-// How well the draft score orders the candidates of a task that ran. Leaves out candidates with an infinite score.
+// How well the draft score orders those candidates of a task that ran. Leaves out candidates with an infinite score.
 struct DraftOrder {
   static constexpr size_t kFewest = 30;  // least number of candidates for a meaningful correlation
   size_t ran = 0;                        // number of candidates that were ordered
   double rank_correlation = 0;           // Spearman's, of draft score and measured time
-  double regret = 0;  // time of the candidate with the best draft score, over the least time; 1: none
+  double regret = 0;  // time of the candidate with the best draft score, over the least time; 1: no regret
 };
 DraftOrder DraftOrderOf(const LocatedTask& task);
 

@@ -35,7 +35,7 @@ struct ImageModel {
 struct StageModel {
   // The meaning of the members for each kind. The comments of the members describe kTiled, kStreaming and kWindow.
   //  - kBatched: `outer` matrix products m x n x k. Tiles have two factors: outer and register.
-  //  - kTransform: `outer` times m tiles of n channels. k vector operations for each vector of a tile.
+  //  - kTransform: `outer` times m tiles of n channels, with k results for each tile and channel.
   //  - kStreams: m rows. n_knob: columns of a panel. m_knob: panels read side by side.
   //  - kGpuTiled: `outer` products m x n x k. m_knob: rows of a thread. n_knob times `lanes`: columns of a thread.
   //    rows_knob, row_knob: threads of a block along m and n. k_knob times `depth`: steps of a piece of the sum, whose
@@ -127,7 +127,7 @@ struct Sketch {
 // One decision for each knob.
 using Decisions = std::vector<Decision>;
 
-// Draw decisions: by the probabilities of the step if it has some, else uniformly. Drawing needs no replay.
+// Draws decisions: by the probabilities of the step if it has some, else uniformly. Drawing needs no replay.
 Decision DrawDecision(const Sketch& sketch, int knob, Rng& rng);
 Decisions DrawDecisions(const Sketch& sketch, Rng& rng);
 // Returns every decision that is one move away from `from`: tiles with another factor, or the other choices. `from`
@@ -137,9 +137,9 @@ std::vector<Decision> NeighboursOf(const Sketch& sketch, int knob, const Decisio
 // are no neighbours. A new draw may return `from` itself.
 Decision MutateDecision(const Sketch& sketch, int knob, const Decision& from, Rng& rng);
 // Returns the decisions with each innermost tile and each unroll factor as small as it can be. Middle tiles grow by as
-// much, so that parallel tasks stay about the same. Stages are computed outside the loops of their consumers, whose
-// addresses would take registers. Other choices, such as prefetch distances, get their smallest value, too. Builds
-// rarely reject such a body.
+// much, so that parallel tasks stay about the same. Stages are computed outside the loops of their consumers, since
+// addresses inside them would take registers. Other choices, such as prefetch distances, get their smallest value, too.
+// Builds rarely reject such a body.
 Decisions WithSmallestBody(const Sketch& sketch, Decisions decisions);
 // Returns true if the knob can take this decision, which may come from a record or an imported trace.
 bool Allows(const Sketch& sketch, int knob, const Decision& decision);
@@ -150,7 +150,7 @@ uint64_t HashDecisions(const Sketch& sketch, const Decisions& decisions);
 
 // The draft score: estimates the seconds of one run from decisions and shapes alone, by an analytic model of issue
 // slots in the register tile, cache traffic, overshoot of tiles, and balance over cores. Good only for comparing
-// candidates of one task. Infinite if the register tile cannot fit the register file.
+// candidates of one task. Infinite if a tile does not fit its memory: the registers, and on GPUs the shared memory.
 double DraftSeconds(const Sketch& sketch, const Decisions& decisions, const Target& target);
 // Returns the seconds of one stage on a GPU. They are a part of the draft score (gpu_draft.cc).
 double GpuStageSeconds(const StageModel& stage, const Decisions& decisions, const Target& target);

@@ -64,7 +64,8 @@ StageShape TiledShape(const StageModel& s, const Decisions& d) {
   return shape;
 }
 
-// If s.tasks is set, a task computes all products of a group. Otherwise each panel of each product is a task.
+// A Winograd convolution may cut its tiles into groups (tuner/rule/winograd.cc); s.tasks is then the number of groups,
+// and a task computes all products of one group. If s.tasks is 0, each panel of each product is a task.
 StageShape BatchedShape(const StageModel& s, const Decisions& d) {
   const double panels = Number(s.outer) * Level(d, s.n_knob, 0);
   StageShape shape{.tasks = s.tasks ? Number(s.tasks) : panels,
@@ -115,7 +116,8 @@ double Pieces(const StageModel& s, const Decisions& d) {
 // Returns the shape of passes over whole buffers.
 StageShape PassesShape(const StageModel& s, const Decisions& d) { return {.tasks = Number(s.outer) * Pieces(s, d)}; }
 
-// If s.tasks is set, a task transforms all tiles of a group. Otherwise each tile is a task, and Pieces cuts it further.
+// If s.tasks is set, it is the number of groups of Winograd tiles, and a task transforms all tiles of one group.
+// Otherwise `tasks` is the number of tiles, and the `column_tiles` pieces of each tile are parallel, too.
 StageShape TransformShape(const StageModel& s, const Decisions& d) {
   return {.tasks = Number(s.tasks ? s.tasks : s.m), .column_tiles = Pieces(s, d)};
 }

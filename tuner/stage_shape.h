@@ -38,7 +38,7 @@ struct InsideShape {
 InsideShape InsideOf(const StageModel& stage, const StageModel& consumer, const Decisions& decisions);
 
 // Returns the shape of a stage of any kind for CPUs except kAttention. For kStreaming only `tasks` is set. For
-// kTransform only `tasks` and `column_tiles` are set; the latter is the number of parallel pieces of each tile.
+// kTransform only `tasks` and `column_tiles` are set, and `column_tiles` is the number of parallel pieces of each tile.
 StageShape ShapeOf(const StageModel& stage, const Decisions& decisions);
 // The shapes of the two products of a stage of kind kAttention.
 struct AttentionShapes {

@@ -8,7 +8,7 @@ namespace autotune {
 namespace {
 
 constexpr double kAtRoofline = 1.03;
-constexpr double kUnknownRate = 1e10;  // operations or bytes per second; any value ranks the tasks equally
+constexpr double kUnknownRate = 1e10;  // operations or bytes per second; any value gives the same ranking of tasks
 // F(4x4, 3x3), the largest algorithm of topi/winograd.h, needs 36 multiplications instead of the direct sum's 144.
 constexpr double kWinogradSaving = 4;
 

@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kCutoff = 3;  // multiple of the best time above which a candidate is cut off
 // A task whose candidates mostly fail to build gets no more trials once its number of records is this multiple of its
-// number of trials.
+// number of trials. With few trials it may fail as often as a task that has had a batch, or its share of the trials.
 constexpr int kMaxRecordsPerTrial = 4;
 constexpr double kConfirmShare = 0.15;  // share of the time budget for confirmations
 constexpr double kNegligible = 0.002;   // share of the network's time below which a task is not confirmed

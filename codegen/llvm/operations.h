@@ -1,6 +1,6 @@
 // Operations: emits LLVM IR for one operation of the language on LLVM values. It knows types and arithmetic, but no
-// buffers, variables or statements. All code generators that emit LLVM IR use it.
-// Borrows the builder and the target, which must outlive it. Not thread-safe. Internal to codegen/llvm.
+// buffers, variables or statements. All code generators that emit LLVM IR use it. Borrows the builder and the target,
+// which must outlive it. Not thread-safe. Internal to codegen/llvm.
 #pragma once
 #include <llvm/ADT/STLFunctionalExtras.h>
 #include <llvm/IR/IRBuilder.h>

@@ -9,11 +9,11 @@
 namespace autotune::graph {
 namespace {
 
-constexpr size_t kMostAbsorbed = 64;                 // nodes from which a group absorbs no more producers of operands
-constexpr int64_t kFewestRows = 8;                   // least number of rows, which are divided among the cores
-constexpr int64_t kLongestRow = 32768;               // most elements of a row, so that a cache holds several rows
+constexpr size_t kMostAbsorbed = 64;    // a group of this many nodes absorbs no further producers of its operands
+constexpr int64_t kFewestRows = 8;      // least number of rows, which are divided among the cores
+constexpr int64_t kLongestRow = 32768;  // most elements of a row, so that a cache holds several rows
 constexpr int64_t kWidestSpread = int64_t{1} << 20;  // most bytes from the first to the last row of a head: an L2 cache
-constexpr int64_t kWorthGathering = 16;              // number of queries from which gathering the keys pays off
+constexpr int64_t kWorthGathering = 16;              // least number of queries for which gathering the keys pays off
 
 // Forms the groups greedily, front to back. Each node that is in no group yet begins one, which then grows to the nodes
 // that read its result.

@@ -236,9 +236,9 @@ TEST_F(CompileTest, RecordsThatDoNotFitArePassedOver) {
   CompileResult result = CompileWith(store.get()).value();
   EXPECT_EQ(result.package.info.tuned_tasks, 0);
   EXPECT_EQ(result.choices[0].note, "");
-  EXPECT_THAT(result.choices[2].note, HasSubstr("its best record does not build any more"));
+  EXPECT_THAT(result.choices[2].note, HasSubstr("its best schedule does not build any more"));
   EXPECT_THAT(result.choices[2].note, HasSubstr("its default schedule is used"));
-  EXPECT_THAT(result.choices[3].note, HasSubstr("passed over"));
+  EXPECT_THAT(result.choices[3].note, HasSubstr("skipped"));
   EXPECT_TRUE(result.package.library == plain().library);
 }
 

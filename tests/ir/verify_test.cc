@@ -58,7 +58,7 @@ TEST(Verify, AlignedStrides) {
   };
   alloc("f32[4, 4, 4] align [0, 8, 1] align [1, 8, 7]", "");
   alloc("f32[4, 4] shared align [0, 8, 1]", "");
-  alloc("f32[4, 4] align [1, 8, 1]", "dimension 1 of b cannot be aligned, only one before the last");
+  alloc("f32[4, 4] align [1, 8, 1]", "dimension 1 of b cannot be aligned: only dimensions before the last can");
   alloc("f32[4, 4] align [9223372036854775807, 8, 1]", "dimension 9223372036854775807 of b cannot be aligned");
   alloc("f32[4] align [0, 8, 1]", "dimension 0 of b cannot be aligned");
   alloc("f32[4, 4, 4] align [1, 8, 1] align [0, 8, 7]", "in order, each once");

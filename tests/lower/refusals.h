@@ -16,7 +16,7 @@ inline constexpr const char* kLoweringRefusals[] = {
     // The lanes of a strided vector would have to be gathered from several registers.
     R"(register buffer \S+ is accessed with a stride)",
     // A select discards the value of an out-of-bounds element, but there is no register to read it from.
-    R"(register buffer \S+ is read beyond its bounds, under a condition)",
+    R"(register buffer \S+ is accessed beyond its bounds, under a condition)",
     // Unrolling is bounded: without a limit, the product of nested unrolled loops could make a build endless.
     R"(unrolling loop \S+ \(\d+ iterations\) makes more than \d+ statements: .*)",
 };

@@ -41,10 +41,10 @@ TEST(Text, KernelsWithTheSameNoteShareALine) {
   }
   std::vector<KernelChoice> choices;
   for (const NetworkTask& task : tasks) choices.push_back({.task = &task, .note = "tuned for 4 cores"});
-  choices[1].note = "its best record does not build any more";
+  choices[1].note = "its best schedule does not build any more";
   choices[4].note = "";
   EXPECT_THAT(KernelNotes(choices), ElementsAre("3 kernels (00000001, 00000003, 00000004): tuned for 4 cores",
-                                                "00000002 conv2d 2: its best record does not build any more"));
+                                                "00000002 conv2d 2: its best schedule does not build any more"));
   choices[4].note = "tuned for 4 cores";
   EXPECT_EQ(KernelNotes(choices)[0], "4 kernels (00000001, 00000003, 00000004, ...): tuned for 4 cores");
 }

@@ -23,9 +23,9 @@ constexpr int64_t kFewestPieces = 4;  // least iterations of a loop whose last, 
 // Most rows of a product, measured on AVX2 only. Each row is a pass over the accumulators.
 constexpr int64_t kMostRows = 8;
 
-// The loops of sums of columns, by role. `columns` is the last spatial loop. The operand that depends on the columns
-// does not depend on the loops `rows`: each of their iterations uses all its elements. `elements` counts iterations of
-// all loops.
+// The loops of sums of columns, by role. `columns` is the last spatial loop. `rows` are the loops on which the operand
+// that depends on the columns does not depend; each of their iterations uses all elements of this operand. `elements`
+// counts iterations of all loops.
 struct ColumnRoles {
   BlockView::Loop columns;
   std::vector<BlockView::Loop> rows, outer, sums;

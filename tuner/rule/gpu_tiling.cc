@@ -124,8 +124,8 @@ class Tiler {
     return {};
   }
 
-  // Splits the loop into its levels. Leaves out candidates for the numbers of threads and of groups of which half would
-  // already cover the loop.
+  // Splits the loop into its levels. Leaves out a number of threads or of groups if half of it would already cover the
+  // loop.
   Result<Cut> CutLoop(const BlockView::Loop& loop, std::vector<int64_t> threads, std::vector<int64_t> groups,
                       int64_t lanes) {
     auto too_many = [&](int64_t n) { return n > 1 && n / 2 >= loop.extent; };

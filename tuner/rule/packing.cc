@@ -114,7 +114,7 @@ Result<Name> PackColumns(SketchBuilder& s, const Name& block, const ColumnOperan
                                : TRY(s.Do(CacheRead{.block = block, .buffer = buffer, .scope = Scope::kGlobal}));
   const Name packing = made.front();
   IndexMap map;
-  // Groups stay outermost, so that the panels of a group are neighbours.
+  // The groups of a grouped convolution stay outermost, so that the panels of a group are neighbours.
   const int64_t outer = operand.by_iterators ? operand.dim : 0;
   for (int64_t d = 0; d < outer; ++d) map.dims.push_back({d, 1, 0});
   map.dims.push_back({operand.dim, width, 0});

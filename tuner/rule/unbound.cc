@@ -4,7 +4,7 @@
 
 namespace autotune {
 
-// Places a block without any step. Lowering binds its loops to threads, one for each element of the result
+// Places a block as it is. Lowering binds its loops to threads, one for each element of the result
 // (lower/bind_rest.cc).
 Status UnboundRule(SketchBuilder& s, const BlockView& block, int) {
   const int64_t elements = Iterations(block.spatial), steps = Iterations(block.reduce);

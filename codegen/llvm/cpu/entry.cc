@@ -104,8 +104,8 @@ class EntryEmitter {
     return llvm::Function::Create(type, llvm::Function::ExternalLinkage, name, module_);
   }
 
-  // Returns the description of an argument for autotune.check: { ptr message, i32 dtype, i32 ndim, [ndim x i64] shape
-  // }.
+  // Returns the description of an argument for autotune.check, a struct of
+  // { ptr message, i32 dtype, i32 ndim, [ndim x i64] shape }.
   llvm::Constant* Description(const ExpectedArgument& e) {
     std::vector<llvm::Constant*> shape;
     for (int64_t extent : e.shape) shape.push_back(b_.getInt64(extent));

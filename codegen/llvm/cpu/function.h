@@ -1,8 +1,7 @@
 // FunctionEmitter: emits one function for a CPU from a lowered body. This class emits the statements; values, addresses
 // and control flow come from classes that the generator for GPUs uses, too. The body of a parallel loop becomes a
-// separate function, which another FunctionEmitter emits.
-// Owns all state of its function; borrows the modules and the target. An object emits one function. Not thread-safe.
-// Internal to codegen/llvm/cpu.
+// separate function, which another FunctionEmitter emits. Owns all state of its function; borrows the modules and the
+// target. An object emits one function. Not thread-safe. Internal to codegen/llvm/cpu.
 #pragma once
 #include <set>
 #include <string>

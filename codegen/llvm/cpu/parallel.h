@@ -1,6 +1,6 @@
 // Parallel loops of a CPU. The loop's body is a function of an interval of iterations. A thunk, which the pool of
-// threads calls once per task, computes the task's interval, gives it scratch memory and calls the body.
-// Internal to codegen/llvm/cpu.
+// threads calls once per task, computes the task's interval, gives it scratch memory and calls the body. Internal to
+// codegen/llvm/cpu.
 #pragma once
 #include <string>
 

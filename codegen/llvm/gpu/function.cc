@@ -65,7 +65,7 @@ void KernelEmitter::BeginFunction(const KernelFunction& kernel) {
   for (int axis = 0; axis < 3; ++axis) limit(kAxes[axis], kernel.launch.block[axis]);
   // Sets a minimum of 1 resident block, which every tile can meet. Without a minimum, the driver's compiler spills a
   // few registers of some tiles, so that more blocks are resident. A spill in the loop of a register tile costs more
-  // than that gains.
+  // than the additional blocks gain.
   if (HasRegisterTile(kernel.body)) limit("minctasm", 1);
   module_.getOrInsertNamedMetadata("nvvm.annotations")->addOperand(llvm::MDNode::get(builder_.getContext(), limits));
 }

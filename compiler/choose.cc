@@ -343,12 +343,16 @@ class Chooser {
     if (result.tasks_with_records > 0) chosen = TRY(ChooseVariants(network_, target_, variants_, options_));
     // The selected schedules must beat the previous choice first, then the default schedules.
     if (before && chosen != *before && !IsImprovement(RatiosOf(TRY(Compare(*before, chosen))))) chosen = *before;
-    if (chosen == untuned) return chosen;
-    result.choice.comparisons = TRY(Compare(untuned, chosen));
-    std::vector<MedianInterval> ratios = RatiosOf(result.choice.comparisons);
-    // The store's choice stays unless the default schedules are an improvement over it.
-    const bool stays = chosen == before ? !IsImprovement(Inverse(ratios)) : IsImprovement(ratios);
-    return stays ? chosen : untuned;
+    while (chosen != untuned) {
+      result.choice.comparisons = TRY(Compare(untuned, chosen));
+      const std::vector<MedianInterval> ratios = RatiosOf(result.choice.comparisons);
+      // The store's choice stays unless the default schedules are an improvement over it.
+      const bool stays = chosen == before ? !IsImprovement(Inverse(ratios)) : IsImprovement(ratios);
+      if (stays) return chosen;
+      // Selected schedules that lose to the defaults say nothing of the store's choice, which once beat the defaults.
+      chosen = before && chosen != *before ? *before : untuned;
+    }
+    return chosen;
   }
 
   Result<CompileResult> CompileCombination(const std::vector<int>& combination) {

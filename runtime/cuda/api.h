@@ -67,7 +67,10 @@ struct Api {
   AUTOTUNE_CUDA_FUNCTIONS(AUTOTUNE_CUDA_MEMBER, AUTOTUNE_CUDA_MEMBER)
 #undef AUTOTUNE_CUDA_MEMBER
 
-  bool has_graphs() const { return cuStreamBeginCapture_v2 && cuGraphInstantiateWithFlags && cuGraphLaunch; }
+  bool has_graphs() const {
+    return cuStreamBeginCapture_v2 && cuStreamEndCapture && cuGraphInstantiateWithFlags && cuGraphLaunch &&
+           cuGraphExecDestroy && cuGraphDestroy;
+  }
 };
 
 // Codes (CUresult) that need special treatment.

@@ -42,7 +42,7 @@ constexpr std::pair<const char*, const char*> kExamples[] = {
     {"bench", "autotune bench m.tar --threads 2 --profile"},
     {"inspect", "autotune inspect m.onnx --dim batch=1"},
     {"records", "autotune records show"},
-    {"devices", "autotune devices --tracker farm.local:9190"},
+    {"devices", "autotune devices --tracker 127.0.0.1:9190"},
     {"doctor", "autotune doctor"},
 };
 

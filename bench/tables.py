@@ -94,19 +94,18 @@ def kinds(path):
 
 
 def nets(path):
-    times, kernels, net, threads = {}, {}, None, 1
+    times, kernels, net, profile = {}, {}, None, []  # profile: rows whose number of threads follows below them
     for line in open(path):
         words = line.split()
         if len(words) == 7 and words[1] in ("1", "2"):  # net threads ms untuned ORT ratio of-medians
             net = words[0]
             times.setdefault(net, {})[int(words[1])] = [float(w) for w in words[2:6]]
-        elif header := re.search(r"% roof  kernel, (\d+) threads", line):
-            threads = int(header[1])
-        elif re.match(r"\s+[\d.]+\s+[\d.]+\s+[\d.]+\s+[\d.]+  ", line):
-            us, gflops, gbytes, roof, name = line.split(None, 4)
-            label = name.strip().split(": ", 1)[-1]
-            rows = kernels.setdefault(net, {}).setdefault(label, {}).setdefault(threads, [])
-            rows.append((float(us), float(gflops), float(gbytes), float(roof)))
+        elif row := re.match(r"\s*([\d.]+)\s+[\d.]+\s+([\d.]+)w?\s+([\d.]+)\s+([\d.]+)  \S+\s+\S+\s+(.*)", line):
+            profile.append((row[5].split(": ", 1)[-1], tuple(float(number) for number in row.groups()[:4])))
+        elif footer := re.match(r"% roof: .* on (\d+) thread", line):
+            for label, numbers in profile:
+                kernels.setdefault(net, {}).setdefault(label, {}).setdefault(int(footer[1]), []).append(numbers)
+            profile = []
     print("| network | 1 thread: ms, untuned, ORT, ratio | 2 threads: ms, untuned, ORT, ratio |\n|---|---|---|")
     for name, row in times.items():
         print(f"| {name} | " + " | ".join("{:.3g}, {:.3g}, {:.3g}, {:.2f}".format(*row[t]) for t in (1, 2)) + " |")

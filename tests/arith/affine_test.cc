@@ -28,8 +28,8 @@ Ranges RangesOf(const RandomIndex& g, const std::vector<bool>& known = {true, tr
   }
   return ranges;
 }
-// Draws which variables have a known range. In a quarter of the cases one variable has none; its values then start
-// below 0.
+// Draws which variables have a known range. In a quarter of the cases one variable has no known range, and its values
+// start below 0.
 std::vector<bool> DrawKnown(RandomIndex& g) {
   std::vector<bool> known(g.vars.size(), true);
   size_t i = g.rng.Below(static_cast<int64_t>(g.vars.size()));
@@ -146,7 +146,7 @@ std::string WrongRegion(const RandomIndex& g, const Expr& e, const Region& regio
   Expr min = region.min.InOrder();
   Values values = ValuesOf(g, e, runs), starts = ValuesOf(g, min, runs);
   for (const auto& [still, taken] : values) {
-    if (starts[still].size() != 1) return "its start " + ToText(min) + " depends on what runs";
+    if (starts[still].size() != 1) return "its start " + ToText(min) + " depends on a running variable";
     int64_t low = *starts[still].begin(), high = low + region.span;
     bool holds = low <= *taken.begin() && *taken.rbegin() <= high;
     if (!holds || (exact && static_cast<int64_t>(taken.size()) != region.span + 1)) {

@@ -1,4 +1,4 @@
-// SimplifyStmt keeps the results of random programs, whose loops the test splits and fuses before.
+// SimplifyStmt keeps the results of random programs, whose loops the test first splits and fuses.
 #include <gtest/gtest.h>
 
 #include "arith/analyzer.h"

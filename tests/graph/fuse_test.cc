@@ -96,8 +96,8 @@ TEST(Fuse, RowsOfTwoKindsStayApart) {
   EXPECT_GT(ExpectKept(m.b.Finish(), {{"fuse", Fuse}}, env).nodes.size(), 1u);
 }
 
-// A product whose only reader is a sum is computed inside the sum, for sums over any axes. The square root behind the
-// sum joins the same kernel.
+// A product whose only reader is a sum is computed inside the sum, for sums over any axes. The square root of the sum
+// joins the same kernel.
 TEST(Fuse, ReductionsEndElementwiseNodes) {
   Maker m(20);
   ValueId x = m.b.Input("x", F32({6, 5, 4})), y = m.b.Input("y", F32({6, 5, 4}));
@@ -185,7 +185,7 @@ TEST(Fuse, AttentionOfOneColumnStaysApart) {
 }
 
 // Not attention: a product without a softmax before it, a softmax over queries, weights as the right operand, weights
-// times themselves.
+// times themselves, a constant right operand.
 TEST(Fuse, ProductsThatAreNoAttentionStayApart) {
   auto kernels = [](const std::function<ValueId(Maker&, ValueId scores)>& rest) {
     Maker m(17);

@@ -16,7 +16,7 @@ inline double LoweredExcess(const Graph& body, uint64_t seed, std::string* error
   for (const Constant& c : body.constants) {
     if (!c.data) in.push_back(Random(body.Spec(c.value).shape, rng, body.Spec(c.value).dtype));
   }
-  // Square roots, logarithms, powers, quotients and conversions to unsigned integers need positive operands.
+  // For square roots, logarithms, powers, quotients and conversions to unsigned integers, makes all floats positive.
   for (const Node& node : body.nodes) {
     const auto* cast = std::get_if<CastAttrs>(&node.attrs);
     bool to_unsigned = cast && cast->to.code == TypeCode::kUInt;

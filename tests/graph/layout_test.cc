@@ -29,8 +29,8 @@ TEST(ConvertLayout, OnlyTheEdgesTranspose) {
   }
 }
 
-// A convolution with few output channels stays NCHW. It cannot be vectorized over the channels, but over the pixels of
-// a row.
+// A convolution with few output channels stays NCHW, and is vectorized over the pixels of a row: the channels are too
+// few for a vector.
 TEST(ConvertLayout, FewChannelsStayFirst) {
   auto transposes = [](int64_t channels, int64_t width, int64_t groups, int64_t stride, bool behind_another) {
     Maker m(24);

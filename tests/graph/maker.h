@@ -13,7 +13,7 @@ namespace autotune::graph {
 
 inline TensorSpec F32(Shape shape) { return {DType::Float(32), std::move(shape)}; }
 
-// Evaluates constants with the reference and counts its calls.
+// Evaluates constants with the reference and counts the evaluations.
 struct Counting {
   int calls = 0;
   PassEnv env;
@@ -30,9 +30,10 @@ struct Counting {
 // softmax(q * k) * v in the forms that importers make: with or without scale and mask; with softmax as one operator, or
 // as single nodes that give zeros for a row of minus infinities.
 struct AttentionForm {
-  Shape mask = {};                                         // shape; empty: neither mask nor scale
-  bool by_node = false;                                    // softmax as single nodes
-  int64_t queries = 12, keys = 10, heads = 2, shared = 2;  // heads: of queries; shared: of keys and values
+  Shape mask = {};       // shape of the mask; empty: neither mask nor scale
+  bool by_node = false;  // softmax as single nodes
+  // Numbers of queries, of keys, of heads of the queries, and of heads of the keys and values.
+  int64_t queries = 12, keys = 10, heads = 2, shared = 2;
 };
 
 inline std::vector<AttentionForm> AttentionForms() {

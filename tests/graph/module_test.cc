@@ -16,7 +16,7 @@ PrimFunc Twice() {
       "func twice(x: f32[4] input, y: f32[4] output) { for i in 4 { block b(v: S 4 = i) { y[v] = x[v] + x[v] } } }");
 }
 
-// Returns relu(c + x), where c is a parameter.
+// Returns relu(c + x), where c is a constant parameter.
 Graph Shifted(Shape shape = {4}) {
   GraphBuilder b;
   ValueId x = b.Input("", F32(shape));

@@ -1,5 +1,5 @@
-// OrderViews, which orders the views (slices, reshapes, transposes) that a product reads, and the views that fused
-// attention reads in place.
+// Tests of OrderViews, which orders the views (slices, reshapes, transposes) that a product reads, and of the views
+// that fused attention reads in place.
 #include "graph/pass.h"
 #include "tests/graph/maker.h"
 

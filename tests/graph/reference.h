@@ -1,6 +1,6 @@
 // A slow and simple reference that defines the meaning of graphs: one naive loop nest per operator, in doubles. Tests
-// of the graph passes, the importer and the compiler compare with this reference, which shares no code with them.
-// Header-only.
+// compare the results of the graph passes, the importer and the compiler with this reference, whose operators share no
+// code with theirs. Header-only.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -28,7 +28,7 @@ inline Tensor EvaluateNode(const Graph& graph, const Node& node, const std::vect
     ForEachIndex(shape, [&](const Shape& o) { y.data.push_back(f(AtBroadcast(*in[0], o), AtBroadcast(*in[1], o))); });
     return y;
   };
-  const bool bits = graph.Spec(node.output).dtype.IsInt();  // not bools
+  const bool bits = graph.Spec(node.output).dtype.IsInt();  // integers, not bools
   auto zip_bits = [&](const std::function<uint64_t(uint64_t, uint64_t)>& f) {
     const DType dtype = graph.Spec(node.output).dtype;
     return zip([&](double a, double b) { return FromBits(f(ToBits(a), ToBits(b)), dtype); });
@@ -288,8 +288,8 @@ inline std::vector<Tensor> Evaluate(const Graph& graph, const std::vector<Tensor
   return outputs;
 }
 
-// Returns the largest |a - b| - (absolute * max|b| + relative * |b|). A positive result means that the tensors differ
-// too much. Infinity if the shapes differ, or NaN is in only one of them.
+// Returns the largest |a - b| - (absolute * max|b| + relative * |b|) of all elements. A positive result means that the
+// tensors differ too much. Returns infinity if the shapes differ or only one of two elements is NaN.
 inline double Excess(const Tensor& a, const Tensor& b, double absolute = 1e-5, double relative = 1e-4) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   if (a.shape != b.shape || a.data.size() != b.data.size()) return kInfinity;

@@ -39,8 +39,8 @@ inline Tensor FromValue(const TensorValue& value) {
 
 inline TensorValue ToValue(const Tensor& t) { return TensorValue::FromNumbers(t.dtype, t.shape, t.data); }
 
-// Returns random normal numbers, rounded to the type. Signed integers are between -4 and 4, unsigned ones between 0
-// and 8.
+// Returns random numbers: normally distributed floats, rounded to the type; signed integers from -4 to 4; unsigned
+// integers from 0 to 8; or bools.
 inline Tensor Random(const Shape& shape, Rng& rng, DType dtype = DType::Float(32)) {
   Tensor t{shape, std::vector<double>(Count(shape)), dtype};
   for (double& x : t.data) {
@@ -117,7 +117,7 @@ inline Tensor Conv(const Tensor& x, const Tensor& w, const ConvAttrs& a, const S
   const Shape in = Spatial(x.shape), out = Spatial(out_shape), kernel = Spatial(w.shape);
   int64_t C = x.shape[1], O = w.shape[0], I = w.shape[1], per_group = O / a.groups;
   ForEachIndex(kernel, [&](const Shape& k) {
-    std::vector<std::pair<int64_t, int64_t>> met;  // pairs of flat output and input pixels
+    std::vector<std::pair<int64_t, int64_t>> met;  // flat indices of output pixels and of the input pixels that k reads
     ForEachIndex(out, [&](const Shape& o) {
       Shape at = Met(a, o, k);
       if (Inside(at, in)) met.emplace_back(Flat(o, out), Flat(at, in));
@@ -143,7 +143,7 @@ inline Tensor Pool(const Tensor& x, const PoolAttrs& a, PoolOf what, const Shape
     double sum = 0, best = -std::numeric_limits<double>::infinity(), count = 0, place = -1;
     ForEachIndex(a.kernel, [&](const Shape& k) {
       Shape at = Met(a, Spatial(o), k), full = {o[0], o[1]};
-      bool inside = Inside(at, in), padded = true;  // elements that ceil_mode adds behind the pads do not count
+      bool inside = Inside(at, in), padded = true;  // padded: false for elements that ceil_mode adds after the pads
       for (size_t d = 0; d < at.size(); ++d) padded = padded && at[d] < in[d] + a.pads[d + at.size()];
       count += inside || (a.count_include_pad && padded);
       if (!inside) return;

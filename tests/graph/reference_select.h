@@ -40,7 +40,7 @@ inline Tensor Cumulate(const Tensor& x, const CumulateAttrs& a, DType dtype) {
 }
 
 // Non-maximum suppression: takes boxes in the given order, and skips a box whose intersection over union with a box
-// that was taken exceeds a.overlap. Missing rows are -1.
+// that was taken exceeds a.overlap. Rows after those of the boxes that were taken are -1.
 inline Tensor SelectBoxes(const Tensor& boxes, const Tensor& scores, const Tensor& order, const BoxesAttrs& a) {
   const int64_t batches = scores.shape[0], classes = scores.shape[1], n = scores.shape[2];
   Tensor y{{a.rows, 3}, {}};

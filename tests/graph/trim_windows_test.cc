@@ -123,7 +123,7 @@ TEST(TrimWindows, RandomConvolutionsKeepEveryBit) {
     }
   }
   EXPECT_GT(trimmed, 200);
-  EXPECT_GT(least, 150);  // otherwise a gap between useful taps stays, or a pad would be negative
+  EXPECT_GT(least, 150);  // in other cases a gap between useful taps stays, or a pad would be negative
   EXPECT_GT(whole, 20);
 }
 

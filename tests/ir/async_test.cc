@@ -72,7 +72,8 @@ TEST(Async, WithoutTheBarrierOthersRace) {
       << "a store overwrites an element that other threads read";
 }
 
-// After async_wait(1) only the newest group may still be under way.
+// A group is the asynchronous stores before one async_commit. After async_wait(1) only the newest group may still be
+// under way.
 TEST(Async, WaitsLeaveTheNewestGroups) {
   const std::string issue = kIssueTwo, rest = "evaluate barrier()\n out[t] = s[7 - t]\n evaluate async_wait(0)";
   EXPECT_EQ(Outcome(issue + "evaluate async_wait(1)\n" + rest), "");

@@ -45,7 +45,8 @@ TEST(Interp, FloatsRoundOncePerOperation) {
     same(Eval("fma(a, b, c)", f32, {a, b, c}), std::fma(a, b, c));
     same(Eval("sqrt(abs(a))", f32, {a, b, c}), std::sqrt(std::abs(a)));
   }
-  // The exact sum lies just above the midpoint of two floats. Rounding to double first would lose the difference.
+  // The first exact result lies just above the midpoint of two floats, and rounding to double first would lose the
+  // difference. The second one is such a midpoint.
   double tie = 1 + 0x1p-23, one = 1 + 0x1p-12;
   EXPECT_EQ(Eval("fma(a, b, c)", f32, {one, one, 0x1p-80}), std::fmaf(one, one, 0x1p-80f));
   EXPECT_EQ(Eval("fma(a, b, c)", f32, {0x1p-24, 1, tie}), std::fmaf(0x1p-24f, 1, static_cast<float>(tie)));

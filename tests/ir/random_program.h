@@ -164,7 +164,7 @@ class RandomProgram {
     Nest nest = Open(a.shape, {});
     Expr x = MakeLoad(a.buffer, nest.vars);
     int64_t bound = a.bound;
-    // The second operand has the same shape, or is one row, which broadcasts.
+    // The second operand has the same shape, is one row, which broadcasts, or is a constant.
     size_t other = rng_.Below(static_cast<int64_t>(values_.size()));
     bool same = values_[other].shape == a.shape;
     Expr y;

@@ -192,6 +192,7 @@ TEST(Threads, OfOneBlockShare) {
   EXPECT_THAT(Outcome(shared("4 - b * 4 + u")), HasSubstr("never written"));  // each block has its own copy
 }
 
+// A program that breaks a rule, a similar program that keeps the rule, and the message for the first.
 struct Rule {
   const char* broken;
   const char* kept;
@@ -287,7 +288,8 @@ TEST(Threads, KeepTheRules) {
               HasSubstr("a barrier has no value"));
 }
 
-// Verify refuses this program earlier, as a barrier before lowering, so no rule of kRules can provoke the message.
+// Verify refuses a barrier in a block earlier, as a barrier before lowering. So no rule of kRules can provoke this
+// message.
 constexpr char kInBlock[] = "a barrier in a block";
 
 TEST(Threads, NoBlockHoldsABarrier) {
@@ -297,7 +299,7 @@ TEST(Threads, NoBlockHoldsABarrier) {
   EXPECT_EQ(CheckThreads(f).error().Text(), kInBlock);
 }
 
-// Every message in the source must be provoked by a rule of kRules; otherwise its rule has no test.
+// Every message in ir/threads.cc, except kInBlock, must be provoked by a rule of kRules; otherwise it has no test.
 TEST(Threads, EveryRuleIsBrokenAbove) {
   std::string source = test::ReadAll(AUTOTUNE_SOURCE_DIR "/ir/threads.cc"), missing;
   std::vector<Message> messages = MessagesIn("ir/threads.cc", "Fail(", source);

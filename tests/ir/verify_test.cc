@@ -65,7 +65,7 @@ TEST(Verify, AlignedStrides) {
   alloc("f32[4, 4, 4] align [0, 8, 1] align [0, 8, 1]", "in order, each once");
   alloc("f32[4, 4] strides [5, 1] align [0, 8, 1]", "buffer b has strides of its own, which cannot be aligned");
   alloc("f32[4, 4] register align [0, 8, 1]", "buffer b lies in registers");
-  // The text of a program cannot express these alignments.
+  // The text of a program cannot express the invalid ones of these alignments.
   Buffer rows = Buffer::Make("b", DType::Float(32), {Expr(4), Expr(4)});
   auto with = [&](DimAlign align) { return Verify(PrimFunc{"f", {}, {WithDimAlign(rows, {align})}, {}, MakeSeq({})}); };
   EXPECT_TRUE(with({0, 8, 7}).ok());

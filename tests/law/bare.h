@@ -4,7 +4,8 @@
 
 namespace autotune::law {
 
-// Returns `text` with blank comments and empty literals. Line numbers do not change.
+// Returns `text` without comments and without string and character literals, quotes included. Line breaks stay, so line
+// numbers do not change.
 std::string Bare(const std::string& text);
 
 }  // namespace autotune::law

@@ -1,6 +1,6 @@
 // Deadlines, leases and measurements use monotonic clocks. Only the files in kReaders read the wall clock, for dates
-// that people read (in records, packages and logs). Users and time servers may set the wall clock, and a jump must
-// neither end nor prolong anything.
+// that people read (in records, packages and logs). Users and time servers may set the wall clock, and such a jump must
+// neither end nor prolong a wait or a lease.
 #include <gmock/gmock.h>
 
 #include <map>

@@ -1,4 +1,4 @@
-// Every source file is formatted by .clang-format. Skipped where clang-format is not installed.
+// Every source file is formatted as .clang-format says. The tests check nothing if clang-format is not installed.
 #include <gtest/gtest.h>
 
 #include <cstdio>

@@ -1,5 +1,5 @@
-// No function of the product is longer than a screen. A longer function does several things, and each of them should be
-// a function with its own name. The functions in kExceptions may be longer, for the reason given there.
+// No function of the product has more than kMaxLines lines. A longer function does several things, and each of them
+// should be a function with its own name. The functions in kExceptions may be longer, for the reason given there.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -39,7 +39,7 @@ bool IsWordChar(char c) { return std::isalnum(static_cast<unsigned char>(c)) || 
 bool HasWord(const std::string& text, const std::string& word) {
   for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) {
     const size_t end = at + word.size();
-    // "<class T>" is a parameter of a template.
+    // The "class" in "<class T>" does not count: it begins a template's parameter.
     if ((at == 0 || std::isspace(static_cast<unsigned char>(text[at - 1])) || text[at - 1] == '>') &&
         (end == text.size() || !IsWordChar(text[end])))
       return true;

@@ -12,7 +12,7 @@ namespace {
 struct Package {
   std::string prefix;  // beginning of its headers' names
   std::vector<std::string> doors;
-  bool in_headers = false;
+  bool in_headers = false;  // whether any file may include the doors' headers that include this package
 };
 
 const std::vector<Package>& Packages() {
@@ -41,8 +41,8 @@ const std::vector<Package>& Packages() {
   return packages;
 }
 
-// Returns whether a header belongs to the system or the compiler. Names without a dot and a slash are those of the C++
-// standard library.
+// Returns whether a header belongs to the system or the compiler. Names that contain neither a dot nor a slash are
+// those of the C++ standard library.
 bool IsSystemHeader(const std::string& name) {
   static const std::set<std::string> known = {
       "arm_neon.h",  "assert.h",  "cpuid.h",   "dlfcn.h",  "elf.h",       "emmintrin.h", "errno.h",  "fcntl.h",
@@ -122,8 +122,8 @@ std::vector<Include> IncludesOf(const std::vector<Source>& sources) {
   return includes;
 }
 
-// Returns our headers that include a third-party package, directly or through others, with that package. Only a door
-// that is a folder may contain such headers. The headers of tests are not checked.
+// Returns our headers that include a third-party package, directly or through other headers, with that package. Only
+// the package's doors may include such headers. The headers of tests are not listed.
 std::map<std::string, const Package*> LeakyHeaders(const std::vector<Include>& includes) {
   std::map<std::string, const Package*> leaky;
   for (bool changed = true; changed;) {

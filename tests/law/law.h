@@ -25,12 +25,14 @@ struct Component {
 };
 using Components = std::map<std::string, Component>;  // keys: folders
 
-// Reads the component(...) line of each CMakeLists.txt among `files`.
+// Adds the component(...) line of each CMakeLists.txt among `files` to `components`.
 std::vector<std::string> ParseComponents(const std::vector<Source>& files, Components& components);
 // Checks that every dependency exists and is in a lower layer, and that there are no cycles.
 std::vector<std::string> CheckLayers(const Components& components);
 // Checks that every include of a source names the standard library, the system, the source's own folder, a folder among
-// its component's dependencies, or a third-party package that this source may include (is a "door" of).
+// its component's dependencies, or a third-party package. Only the doors of a package may include it: the files and
+// folders that tests/law/law.cc lists for the package. Sources outside the components (tests, benchmarks, examples) may
+// include every component.
 std::vector<std::string> CheckIncludes(const std::vector<Source>& sources, const Components& components);
 
 }  // namespace autotune::law

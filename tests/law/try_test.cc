@@ -14,8 +14,8 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-// Returns the lines where TRY or TRY_NOTE is inside a list. Its innermost braces are a list if they contain neither a
-// semicolon nor a keyword of a statement.
+// Returns the lines where the innermost braces around a TRY or TRY_NOTE are a list. Braces are a list if they contain
+// neither a semicolon nor a keyword of a statement.
 std::vector<int> TriesInLists(const std::string& text) {
   struct Braces {
     bool code = false;

@@ -50,7 +50,7 @@ bool IsPipelined(const Stmt& s) {
 }
 
 // Lowers `f` for a GPU and `plain`, the unscheduled program, for a CPU, and interprets both. Returns a description of
-// the first difference or error, or "".
+// the first difference or error, or "". It is no error if lowering refuses `f` for one of kGpuRefusals.
 std::string Wrong(const PrimFunc& f, const PrimFunc& plain, const std::vector<InterpArray>& args,
                   Tally* tally = nullptr, const Target& target = Gpu()) {
   Result<LoweredKernel> lowered = Lower(f, target);
@@ -133,7 +133,8 @@ bool IsWait(const Stmt& s) {
   return call && call->op == Op::kAsyncWait;
 }
 
-// Removes the barrier or wait number `which` from the pipelined loops. `count` returns their number.
+// Removes the barrier or wait number `which` from the pipelined loops. `count` returns the number of barriers and
+// waits.
 Stmt Without(const Stmt& s, int which, int& count) {
   count = 0;
   return RewriteStmt(s, [&](const Stmt& x) {
@@ -184,7 +185,7 @@ TEST(GpuLowering, EachBarrierAndEachWaitOfAPipelineIsNeeded) {
   EXPECT_LE(redundant * 50, removed) << "at most 2 %: " << kept;
 }
 
-// Shared memory holds one tile, and local memory the elements of one thread. Both barriers are needed.
+// Shared memory holds one tile, and local memory the elements of one thread. Both barriers of the loop are needed.
 TEST(GpuLowering, SharedBuffersHoldATile) {
   const PrimFunc f = ParsePrimFunc(R"(func f(x: f32[4, 8, 8] input, out: f32[4, 8, 8] output) {
     alloc s: f32[4, 8, 8] shared

@@ -413,7 +413,7 @@ TEST(Lower, RegistersAreNotReadBeyondTheirBounds) {
   EXPECT_THAT(LowerError(Parse(text("vectorized"))).Text(), HasSubstr("beyond its bounds"));
 }
 
-// Each loop ends where its guard becomes false, so the remaining iterations stay vectors.
+// A loop ends where its guard becomes false. The remaining iterations need no guard and become vectors of fewer lanes.
 TEST(Lower, ALoopEndsWhereItsGuardDoes) {
   auto text = [](std::string_view guard) {
     return "func f(a: f32[5] input, c: f32[5] output) {\n  for i in 1 { for j in 8 vectorized {\n"

@@ -19,7 +19,7 @@ Target Ampere() { return Target::Parse("cuda -arch=sm_80 -mtriple=x86_64-linux-g
 Target Turing() { return Target::Parse("cuda -arch=sm_75 -mtriple=x86_64-linux-gnu").value(); }
 
 // Returns a kernel that sums pieces of eight elements. A thread copies an element to shared memory, and another thread
-// reads it. `around`: the loop around the pipelined loop. `more`: statements at the end of that loop's body.
+// reads it. `around`: the loop around the pipelined loop. `more`: statements at the end of the pipelined loop's body.
 PrimFunc Sums(int stages, int pieces, const std::string& around = "for again in 1", const std::string& more = "") {
   std::string text = R"(func f(x: f32[256] input, out: f32[8] output) {
     alloc s: f32[256] shared
@@ -114,7 +114,7 @@ bool IsAsyncOp(const Stmt& s, Op op) {
 }
 
 // Without any one of its barriers, waits and commits, the kernel is wrong. It is also wrong if it waits for one group
-// less.
+// of copies less.
 TEST(PipelineLoops, NothingMayBeLeftOut) {
   for (int stages : {2, 3, 4}) {
     for (const std::string around : {"for again in 1", "for again in 3"}) {

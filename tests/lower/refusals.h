@@ -21,7 +21,7 @@ inline constexpr const char* kLoweringRefusals[] = {
     R"(unrolling loop \S+ \(\d+ iterations\) makes more than \d+ statements: .*)",
 };
 
-// The closed list of reasons for schedules for GPUs. It includes those above.
+// The closed list of reasons for which lowering for GPUs may refuse a schedule. It includes kLoweringRefusals.
 inline constexpr const char* kGpuRefusals[] = {
     // Not all threads would reach the barrier.
     R"(.* under a condition that differs between them)",

@@ -8,8 +8,8 @@
 
 namespace autotune {
 
-// Interprets `prepare` and `run` of the kernel on these arguments and returns the outputs. If the kernel does not run,
-// returns nothing and sets `error`.
+// Interprets `prepare` and `run` of the kernel on these arguments and returns all outputs' elements. If the kernel does
+// not run, returns an empty list and sets `error`.
 inline std::vector<double> RunLowered(const PrimFunc& f, const LoweredKernel& kernel, std::vector<InterpArray> args,
                                       std::string& error, uint64_t order_seed = 0) {
   std::vector<InterpArray> prepared;

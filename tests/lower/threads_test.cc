@@ -25,7 +25,7 @@ Target Cpu() { return Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=znver3
 
 Target Gpu() { return Target::Parse("opencl -mtriple=x86_64-linux-gnu").value(); }
 
-// Lowers up to the pass merge_threads. Buffers still have their shapes, so that races name the element.
+// Lowers up to the pass merge_threads. Buffers still have their shapes, so the message of a race names the element.
 Result<PrimFunc> Lowered(const PrimFunc& f) {
   const std::span<const LoweringPass> all = GpuPipeline();
   size_t count = 1;
@@ -175,7 +175,8 @@ TEST(LowerThreads, RandomStagesKeepTheMeaning) {
   EXPECT_GT(caught, barriers / 4);
 }
 
-// A matrix product with tiles of both operands in shared memory. Each thread has its own sums.
+// A matrix product. The schedule kTiled copies tiles of both operands to shared memory, and gives each thread its own
+// sums.
 constexpr std::string_view kProduct = R"(func f(a: f32[13, 9] input, b: f32[9, 10] input, out: f32[13, 10] output) {
   for i in 13 { for j in 10 { for k in 9 {
     block mm(vi: S 13 = i, vj: S 10 = j, vk: R 9 = k) {
@@ -211,8 +212,8 @@ bind(cj, threadIdx.x)
 set_scope(acc, local)
 )";
 
-// Replaces the shared buffers by one tile of the reduction, as lowering does to save memory: each tile overwrites the
-// one before.
+// Replaces the shared buffers by one tile of the reduction, as lowering does to save memory. Each tile overwrites the
+// tile before.
 PrimFunc WithTilesOnly(PrimFunc f) {
   auto in_tile = [](const Buffer& buffer, const std::vector<Expr>& indices) {
     std::vector<Expr> inside;
@@ -304,8 +305,8 @@ TEST(LowerThreads, WaitBetweenIterations) {
     std::string error;
     Outputs(*lowered, 1, &error);
     EXPECT_EQ(error, "") << ToText(*lowered);
-    // One barrier comes before a row is read, another before the next iteration writes. The latter is needed only if
-    // all iterations use the same row.
+    // Barrier 1 comes before a row is read. Barrier 0 comes before the next iteration writes, and is needed only if all
+    // iterations use the same row.
     ASSERT_TRUE(WithoutBarrier(*lowered, 1)) << ToText(*lowered);
     ASSERT_FALSE(WithoutBarrier(*lowered, 2)) << ToText(*lowered);
     Outputs(*WithoutBarrier(*lowered, 1), 1, &error);

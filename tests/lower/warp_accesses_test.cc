@@ -61,7 +61,7 @@ TEST(WarpAccesses, SectorsThatAreUsedInPartAreMoreThanTheLeast) {
   EXPECT_EQ(SectorsOf("out[b * 32 + tx] = 0.0"), Sectors(4, 4));
   EXPECT_EQ(SectorsOf("out[tx * 2] = 0.0"), Sectors(8, 4));
   EXPECT_EQ(SectorsOf("out[tx * 1024] = 0.0"), Sectors(32, 4));
-  EXPECT_EQ(SectorsOf("out[tx + 1] = 0.0"), Sectors(5, 4)) << "the first access does not begin a sector";
+  EXPECT_EQ(SectorsOf("out[tx + 1] = 0.0"), Sectors(5, 4)) << "the first element does not begin a sector";
   EXPECT_EQ(SectorsOf("out[ramp(tx * 4, 1, 4)] = broadcast(0.0, 4)"), Sectors(16, 16));
   EXPECT_EQ(SectorsOf("out[ramp(tx // 4 * 1024 + tx % 4 * 4, 1, 4)] = broadcast(0.0, 4)"), Sectors(16, 16))
       << "there are eight rows of two sectors";

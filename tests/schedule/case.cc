@@ -157,7 +157,7 @@ class Shrinker {
     }
   }
 
-  // Tries to drop a split or a fusion. Later steps then use a loop that existed before it.
+  // Tries to drop a split or a fusion. Later steps then use a loop that existed before the dropped step.
   bool DropRenamings() {
     for (size_t i = 0; i < best_.trace.size(); ++i) {
       std::vector<std::pair<Name, Name>> renamings;
@@ -205,7 +205,7 @@ class Shrinker {
     return Try(candidate) && best_.trace.size() == length;
   }
 
-  // Replaces sampled factors by numbers, and numbers by smaller ones.
+  // Replaces sampled factors by numbers, and numbers by smaller numbers.
   bool SimplifySteps() {
     bool progress = false;
     for (size_t i = 0; i < best_.trace.size(); ++i) {

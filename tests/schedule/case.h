@@ -23,8 +23,8 @@ Result<Case> ParseCase(const std::string& text);
 // Applies the legal steps and skips the others. Undecided steps draw their decisions with the seed.
 Schedule ApplyLegal(const PrimFunc& func, const Trace& trace, uint64_t seed = 1);
 
-// Returns the first difference of two lists of arrays, or "". `relative`: the allowed difference, relative to the
-// largest element.
+// Returns the first difference of two lists of arrays, or "". `relative`: the allowed difference, relative to max(1,
+// largest element).
 std::string Difference(const PrimFunc& f, const std::vector<InterpArray>& got, const std::vector<InterpArray>& want,
                        double relative);
 
@@ -35,7 +35,8 @@ class Checker {
   const PrimFunc& func() const { return func_; }
 
   // The checks return what is wrong in one line, or "".
-  // CheckText: the schedule's trace and function must print, parse and replay to the same ones.
+  // CheckText: the texts of the schedule's function and trace must parse to equal ones, and the parsed trace must
+  // replay to an equal schedule.
   std::string CheckText(const Schedule& schedule) const;
   // `after` must be well-formed and compute the same from small integers, with parallel iterations in random order.
   std::string CheckIntegers(const PrimFunc& after);

@@ -1,6 +1,6 @@
 // Tests every step with a function before and after it, and with its refusals. A file of tests/schedule/golden holds a
 // function, steps, the function after them, and traces whose last step is refused, each with its message.
-// AUTOTUNE_UPDATE_GOLDENS=1 rewrites the results of the steps.
+// AUTOTUNE_UPDATE_GOLDENS=1 rewrites the functions after the steps, the results' names, and the messages.
 #include <gtest/gtest.h>
 
 #include <regex>

@@ -58,7 +58,8 @@ TEST(Independence, DigitsOfALoopAndWhatOuterOnesAdd) {
   EXPECT_FALSE(Separates({FloorDiv(twice, Expr(4)), FloorMod(twice, Expr(2))}));  // a digit is missing
 }
 
-// A fused loop was split into an outer loop t of turns and v, with x inside, as when threads copy a tile.
+// The index of a tile's element was split into a turn t, a thread v and an element x of a vector, as when threads copy
+// the tile. In each turn every thread copies one vector.
 TEST(Independence, DigitsOfATurnsLoop) {
   Expr t = IndexVar(Name("t")), v = IndexVar(Name("v")), x = IndexVar(Name("x"));
   const Ranges inner = {{Name("x"), 8}, {Name("t"), 6}};
@@ -76,7 +77,7 @@ TEST(Independence, DigitsOfDigits) {
   EXPECT_FALSE(Separates({above, FloorDiv(six, Expr(2))}));
   EXPECT_FALSE(Separates({above, FloorMod(six, Expr(2))}));
   EXPECT_FALSE(Separates({above, FloorMod(six, Expr(4))}));  // 0 and 4 have the same digits
-  // The elements i of a tile are the lowest digit. With five elements per tile, or a remainder of 10, the digits
+  // The elements i of a tile are the lowest digit. With five elements per tile, or a remainder by 10, the digits
   // overlap.
   Expr tiled = six * Expr(4) + i;
   EXPECT_TRUE(Separates({above, FloorDiv(six, Expr(3)), FloorMod(tiled, Expr(12))}, {{Name("i"), 4}}));

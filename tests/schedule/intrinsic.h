@@ -1,12 +1,12 @@
-// For tests: makes a function of an intrinsic's program that runs alone. An output that the program updates starts with
-// the values of an additional input. Header-only.
+// For tests: turns an intrinsic's program into a function that runs alone. Since the program may update its outputs,
+// each output starts with the values of an additional input. Header-only.
 #pragma once
 #include "ir/visit.h"
 #include "schedule/intrinsic.h"
 
 namespace autotune::zoo {
 
-// Replaces the output c by an input c_before and an output c, and begins with c = c_before.
+// Adds an input c_before for each output c, and begins with c = c_before.
 inline PrimFunc Standalone(const PrimFunc& program) {
   PrimFunc func = program;
   BufferMap compact;  // a kernel's parameters must be compact, so drop the strides

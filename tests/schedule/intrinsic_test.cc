@@ -1,5 +1,6 @@
-// Checks every intrinsic: its two programs are well-formed, touch all elements of their parameters, and compute the
-// same bits. A program with tensorize computes the same as its loops. tests/codegen/intrinsic_test.cc compiles them.
+// Checks every intrinsic: its description and its implementation are well-formed, touch all elements of their
+// parameters, and compute the same bits. A program computes the same with and without tensorize.
+// tests/codegen/intrinsic_test.cc compiles intrinsics.
 #include "schedule/intrinsic.h"
 
 #include <gmock/gmock.h>
@@ -37,7 +38,7 @@ std::string Mismatch(const PrimFunc& description, const PrimFunc& implementation
   return "";
 }
 
-// Returns which elements of its parameters a program leaves untouched, or "".
+// Returns the name of a parameter of which the program does not touch all elements, or "".
 std::string Untouched(const PrimFunc& program) {
   std::map<Name, std::vector<Region>> touched;
   RegionMap iters;

@@ -1,8 +1,8 @@
-// Random traces over random programs. Legal steps keep the meaning, and refused steps change nothing. The schedules
-// print, parse and replay to the same ones. A failing case is shrunk and printed as text.
-//   AUTOTUNE_SCHEDULES=1000000 build/tests/test_schedule --gtest_filter='RandomSchedules.*'   this number, all cores
+// Random traces over random programs. Legal steps keep the meaning, and refused steps change nothing. The schedules'
+// texts parse and replay to equal schedules. A failing case is shrunk and printed as text.
+//   AUTOTUNE_SCHEDULES=1000000 build/tests/test_schedule --gtest_filter='RandomSchedules.*'   as many, on all cores
 //   AUTOTUNE_SCHEDULE_SEED=7 ...                                                              other schedules
-//   AUTOTUNE_SCHEDULE_CASE=FILE ...                                                           a printed case again
+//   AUTOTUNE_SCHEDULE_CASE=FILE ...                                                           repeats a printed case
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -182,7 +182,7 @@ PrimFunc MapBlocks(PrimFunc func, F change) {
   return func;
 }
 
-// Returns the results of all steps of a type, from position `first` to before `last`.
+// Returns the names of the results of all steps of a type, from position `first` up to, but without, `last`.
 template <class T>
 std::set<std::string> ResultsOf(const Trace& trace, size_t first, size_t last) {
   std::set<std::string> names;
@@ -397,7 +397,7 @@ TEST(RandomSchedules, WrongStepsAreCaughtAndShrunk) {
       Schedule replayed = zoo::Scheduled(MakeProgram(again->workload), ToText(again->trace));
       EXPECT_NE(judge(again->workload, replayed), "");
       EXPECT_EQ(JudgeOf(5)(again->workload, replayed), "");
-      EXPECT_LE(least.trace.size(), 4u);  // of 16 steps; a step may need the buffers of earlier ones
+      EXPECT_LE(least.trace.size(), 4u);  // of 16 steps: the faulty step, and steps that make what it refers to
       EXPECT_THAT(ToText(least.trace), HasSubstr(fault.step));
     }
     EXPECT_TRUE(caught);

@@ -1,4 +1,4 @@
-// For tests: random schedule steps, most of them nearly legal. Deterministic in the seed. Header-only.
+// For tests: random schedule steps, many of them legal. Deterministic in the seed. Header-only.
 #pragma once
 #include <algorithm>
 #include <string>
@@ -12,8 +12,8 @@
 
 namespace autotune {
 
-// Draws steps that use names of the function; most of them are nearly legal. Without `threads`, no step binds loops to
-// axes of threads or uses scopes of GPUs.
+// Draws steps that refer to loops, blocks and buffers of the function, so that many of them are legal. Without
+// `threads`, no step binds loops to axes of threads or uses scopes of GPUs.
 class StepSource {
  public:
   explicit StepSource(uint64_t seed, bool threads = true) : rng_(seed), threads_(threads) {}
@@ -80,7 +80,7 @@ class StepSource {
       case 21:
         return Rfactor{ReductionLoop(), Below(3), {Fresh("rf")}};
       case 22: {
-        if (Below(8)) return Unroll{Loop()};  // no other step may follow a prefetch
+        if (Below(8)) return Unroll{Loop()};  // prefetches are rare, since few steps may follow one
         Name block = BlockName();
         return Prefetch{block, Below(2) ? Read(block) : Written(block), LoopOf(block), LoopOf(block), Below(3)};
       }
@@ -153,7 +153,8 @@ class StepSource {
     pending_.push_back(Tensorize{inner, fma ? "axpy_fma_f32x4" : "axpy_f32x4", {Fresh("tensor")}});
     return Pending();
   }
-  // For a sum whose operands tensor cores can multiply: binds warps of 8 by 4 threads, each with two by two elements.
+  // For a sum whose operands tensor cores can multiply: binds loops to warps of 8 by 4 threads. Each thread has two by
+  // two elements.
   void TowardsTensorCore() {
     for (const Name& name : blocks_) {
       const Block block = *GetBlock(*func_, name);
@@ -177,8 +178,8 @@ class StepSource {
       return;
     }
   }
-  // Copies an operand of a sum to shared memory in a pipelined loop over pieces. Mostly, threads of a block copy the
-  // pieces and read those of other threads.
+  // Copies an operand of a sum to shared memory in a pipelined loop over pieces. In most cases the threads of a block
+  // share the copy, so a thread reads elements that other threads have copied.
   Step TowardsPipeline() {
     const Name block = BlockName();
     const std::vector<LoopInfo> loops = *GetLoops(*func_, block);
@@ -229,7 +230,7 @@ class StepSource {
     if (!threads_ || Below(2)) return otherwise;
     return Below(2) ? Scope::kShared : Scope::kLocal;
   }
-  // Mostly binds the outermost loops to blocks and the loops inside them to threads.
+  // Binds a loop: in most cases an outermost loop to an axis of blocks, or a loop inside those to an axis of threads.
   Step SomeBind() {
     auto loops = GetLoops(*func_, BlockName());
     if (!loops.ok() || loops->empty()) return Bind{"none"};
@@ -267,7 +268,7 @@ class StepSource {
     if (Below(4) == 0) return SampleCategorical{{1, 2, 3, 5}, {}, {Fresh("u")}};
     return SampleTile{Loop(), 2 + Below(2), 1 + Below(8), 1 + Below(2), {Fresh("t")}};
   }
-  // Aligns mostly the buffer that a block writes.
+  // Aligns a buffer, in most cases the one that a block writes.
   Step Align() {
     Name name = Written(BlockName());
     int64_t rank = 2, factor = 1 + Below(9);

@@ -97,7 +97,7 @@ PrimFunc Dense(const Args& a) {
   return Func(params, {out}, a["fma"]);
 }
 
-// A product whose operands tensor cores can multiply. `type`: f32 rounded to TF32, f16, bf16.
+// A product whose operands tensor cores can multiply. `type`: 0 (f32 rounded to TF32), 1 (f16) or 2 (bf16).
 PrimFunc DenseNarrow(const Args& a) {
   const DType types[] = {DType::Float(32), DType::Float(16), DType::BFloat16()};
   const DType type = types[a["type"]];
@@ -119,7 +119,7 @@ PrimFunc BatchMatMul(const Args& a) {
   return Func({{x}, {y}}, {topi::MatMul("mm", x, y)});
 }
 
-// Two layers. The hidden layer may be an output, too, so a step must not remove its buffer.
+// Two layers. The hidden layer may be an output, too; then no step may remove its buffer.
 PrimFunc Mlp(const Args& a) {
   Tensor x = Placeholder("x", {a["m"], a["k"]}), w0 = Placeholder("w0", {a["k"], a["h"]});
   Tensor w1 = Placeholder("w1", {a["h"], a["n"]});
@@ -183,7 +183,7 @@ PrimFunc Lrn(const Args& a) {
   return Func({{x}}, {topi::Lrn("lrn", x, {.size = a["size"], .alpha = 0.5})});
 }
 
-// Broadcasts over rows and columns, and up to three outputs that read one producer.
+// relu(2 x + row - column), where the row and the column broadcast. Up to three outputs read the sum 2 x + row.
 PrimFunc Elementwise(const Args& a) {
   Tensor x = Placeholder("x", {a["rows"], a["columns"]}), row = Placeholder("row", {a["columns"]});
   Tensor column = Placeholder("column", {a["rows"], 1});
@@ -243,8 +243,8 @@ struct Range {
   std::string name;
   int64_t low, high;
 };
-// Tolerances relative to the largest element of an output: for divisions and exponentials in single precision, and for
-// Winograd's algorithm, twice the error that topi/winograd.h states.
+// Tolerances relative to the largest element of an output. kRounded is for divisions and exponentials in single
+// precision. kWinogradError is twice the error that topi/winograd.h states.
 constexpr double kRounded = 1e-4, kWinogradError = 1e-5;
 
 struct Kind {

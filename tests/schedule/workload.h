@@ -1,7 +1,7 @@
 // Workloads: small programs to schedule. A text such as `dense(m=3, n=7, k=2, ...)` identifies a workload. Workloads
-// cover all operators of real tasks, with odd extents, extents of one, strides, padding, dilation, groups, several
-// outputs and all combiners, and random chains of stages. Inputs are small integers, on which sums are exact in every
-// order, unless ToleranceOf is above 0.
+// cover the common operators of real tasks, with odd extents, extents of one, strides, padding, dilation, groups,
+// several outputs and all combiners, and random chains of stages. Inputs are small integers. Their sums are exact in
+// every order, except in workloads whose ToleranceOf is above 0.
 #pragma once
 #include <string>
 #include <string_view>

@@ -9,6 +9,7 @@
 
 namespace autotune::zoo {
 
+// `ic`: input channels of one group; `oc`: output channels of all groups. MaxPool has `oc` channels.
 struct ConvShape {
   int64_t h = 8, w = 8, ic = 4, oc = 8;
   int64_t kernel = 3, stride = 1, pad = 1, groups = 1, dilation = 1;
@@ -16,8 +17,8 @@ struct ConvShape {
 
 // data (input), weight (constant), bias (constant) [, residual (input)] -> out = relu(conv + bias [+ residual]).
 PrimFunc ConvBiasRelu(const ConvShape& shape, bool residual = false);
-PrimFunc Conv(const ConvShape& shape);  // no epilogue
-PrimFunc Dense(int64_t m, int64_t n, int64_t k);
+PrimFunc Conv(const ConvShape& shape);            // without an epilogue
+PrimFunc Dense(int64_t m, int64_t n, int64_t k);  // with a bias
 PrimFunc MaxPool(const ConvShape& shape);
 PrimFunc Softmax(int64_t rows, int64_t columns);
 PrimFunc Elementwise(int64_t rows, int64_t columns);  // relu(a*2 + b), three blocks

@@ -1,5 +1,6 @@
 // Random tensor expressions. The PrimFunc of an expression and its f64 reference compute the same numbers as a direct
-// evaluation of the formulas. Both are well-formed and deterministic, and their texts parse to equal programs.
+// evaluation of the formulas. The two programs are well-formed and deterministic, and their texts parse to equal
+// programs.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -75,7 +76,8 @@ class Maker {
     }
   }
 
-  // Adds x + y or max(x, y) for a y of the same shape. Its axes are those of the shape, or one axis over all elements.
+  // Adds x + y or max(x, y) for a y of the same shape. The result's axes are those of the shape, or one axis over all
+  // elements.
   void AddMap() {
     const Value x = Pick();
     Value y = x;

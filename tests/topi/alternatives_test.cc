@@ -220,8 +220,8 @@ TEST(AlternativesTest, EveryProductEqualsTheFirst) {
   }
 }
 
-// The alternative tf32 rounds its operands, so the target must permit it. It also needs a number of terms that a tensor
-// core instruction divides.
+// The alternative tf32 rounds its operands, so the target must permit it. The number of terms must be a multiple of the
+// number that one instruction of a tensor core takes.
 TEST(AlternativesTest, Tf32NeedsPermission) {
   auto names = [](const std::string& options, int64_t k) {
     const Target target = Target::Parse("cuda -mtriple=x86_64-linux-gnu -arch=" + options).value();

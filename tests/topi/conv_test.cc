@@ -119,7 +119,7 @@ TEST(ConvTest, ShapesThatDoNotFitAreOurBug) {
   EXPECT_THROW(WindowAxes("c", {1, 1, 1, 1}), InternalError);
 }
 
-// Element-wise operators behind a convolution have its collapsed axes: all pixels are one axis, m. Schedules rely on
+// Element-wise operators after a convolution have its collapsed axes: all pixels are one axis, m. Schedules rely on
 // this.
 TEST(ConvTest, ChainKeepsCollapsedAxes) {
   Tensor x = te::Placeholder("x", {1, 6, 6, 3}), w = te::Placeholder("w", {3, 3, 3, 4});

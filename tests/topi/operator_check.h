@@ -59,8 +59,8 @@ inline Array RandomArray(const te::Shape& shape, Rng& rng, int low = -4, int hig
 using Naive = std::function<Array(const std::vector<Array>&)>;
 
 struct CheckOptions {
-  double tolerance = 0;  // absolute tolerance, for operators that are not exact on integers
-  int low = -4, high = 4;
+  double tolerance = 0;    // absolute tolerance, for operators that are not exact on integers
+  int low = -4, high = 4;  // least and largest element of the inputs
   bool use_fma = true;
 };
 
@@ -69,7 +69,7 @@ struct ShapeAndAxes {
   std::vector<int> axes;
 };
 // Returns a random shape of 1 to 5 dimensions with at most `most` elements, and a selection of at least one of its
-// axes. About a quarter of the dimensions may be long, up to 300.
+// axes. A dimension's extent is drawn up to 300 in a quarter of the cases, otherwise up to 20.
 inline ShapeAndAxes RandomShapeAndAxes(Rng& rng, int64_t most) {
   ShapeAndAxes drawn;
   do {

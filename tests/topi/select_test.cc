@@ -46,7 +46,7 @@ TEST(TopKTest, EveryKAndEqualElements) {
       }
     }
   }
-  Tensor x = te::Placeholder("x", {4, 13});  // with nine possible values, so some elements are equal
+  Tensor x = te::Placeholder("x", {4, 13});  // some elements of a row are equal, since there are nine values
   EXPECT_NE(Mismatch({x}, TopK("t", x, 13, true), NaiveTopK(13, true, false), rng), "");
   EXPECT_NE(Mismatch({x}, TopK("t", x, 5, true), NaiveTopK(5, false, true), rng), "");
   EXPECT_THROW(TopK("t", x, 14, true), InternalError);
@@ -125,7 +125,7 @@ TEST(DeterminantTest, PivotsAndSingularMatrices) {
     };
   };
   Tensor x = te::Placeholder("x", {6, 3, 3});
-  for (int low : {-4, -1, 0}) {  // from low = 0 on, many matrices are singular and many pivots are 0
+  for (int low : {-4, -1, 0}) {  // for -1 and 0, many matrices are singular and many pivots are 0
     const CheckOptions options{.tolerance = 1e-4, .low = low, .high = low == -4 ? 4 : 1};
     EXPECT_EQ(Mismatch({x}, Determinant("d", x), naive(1), rng, options), "");
   }

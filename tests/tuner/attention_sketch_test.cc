@@ -15,7 +15,8 @@ namespace {
 using test::Attention;
 using test::MakeAttention;
 
-// The names of a program's sketches, the number of sketches that are one loop over tasks, and the number of all.
+// The names of a program's sketches, the number of sketches that are one loop over tasks, and the number of all
+// sketches.
 struct Names {
   std::string all;
   size_t together = 0, count = 0;
@@ -45,7 +46,8 @@ TEST(AttentionSketch, FewQueriesReadKeysWhereTheyAre) {
   EXPECT_EQ(names.all, "attention\n");
 }
 
-// With fewer heads than cores and one query, some sketches also divide the products' columns among the cores.
+// With fewer heads than cores and one query, further sketches place the products and the softmax in loops of their own,
+// which divide columns among the cores, too.
 TEST(AttentionSketch, FewTasksMayStayApart) {
   const Attention few = {.batch = {2}, .queries = 1, .keys = 64, .width = 16, .depth = 16};
   EXPECT_EQ(NamesOf(MakeAttention(few), 2).all, "attention\n");
@@ -146,7 +148,8 @@ int64_t ScratchBytes(const Stmt& s) {
   return bytes;
 }
 
-// A task stores the scores of a few queries, which fit a core's L2 cache. So no kernel allocates memory for all scores.
+// A task stores the scores of only as many queries as fit a core's L2 cache. So no kernel allocates memory for all
+// scores.
 TEST(AttentionSketch, ScoresAreNeverStored) {
   const int64_t tokens = 1024, heads = 4;
   const PrimFunc func = MakeAttention({.batch = {heads}, .queries = tokens, .keys = tokens, .width = 64, .depth = 64});

@@ -1,6 +1,6 @@
 // Compares the order of the draft score with the measured order, on the oracle's recording (docs/recordings.md). The
 // test leaves out tasks to whose times a constant of the draft score was fitted. It also leaves out tasks whose
-// recorded schedules the present rules no longer make: windows, such as pooling and depthwise convolutions.
+// recorded schedules the present rules no longer make: pooling, depthwise and grouped convolutions.
 #include <gtest/gtest.h>
 
 #include <utility>
@@ -15,7 +15,7 @@ namespace {
 constexpr double kLeastMedian = 0.6, kLeast = 0.3;
 constexpr double kMostRegret = 1.25;  // largest regret of the untuned choice, in the median task
 constexpr size_t kFewestKinds = 9;    // fewest kinds that the recording must still cover
-constexpr size_t kStride = 4;         // distance of the compared candidates; a quarter of all is enough
+constexpr size_t kStride = 4;         // every fourth candidate is compared, which saves time and is enough
 
 // Returns a recording with every kStride-th candidate of each task.
 Recording Thinned(Recording recording) {
@@ -43,7 +43,8 @@ TEST(DraftOrder, FollowsTheMeasuredOrder) {
   EXPECT_LE(Median(regrets), kMostRegret);
 }
 
-// Random scores fail the bound of the rank correlation. Inverted scores have the worst order, measured times the best.
+// Random scores fail the bound of the rank correlation. If the scores are the measured times, the order is perfect; if
+// they are the negated times, it is the reverse.
 TEST(DraftOrder, TellsAScoreWithoutKnowledge) {
   const Recording recording = ReadRecording(AUTOTUNE_SOURCE_DIR "/tests/tuner/recorded.jsonl.zst").value();
   std::vector<LocatedTask> tasks = LocateRecording(recording).value();

@@ -331,7 +331,7 @@ PrimFunc MaxPool(int64_t size, int64_t channels) {
   return te::CreatePrimFunc("pool", {{data, ParamRole::kInput}, {out, ParamRole::kOutput}});
 }
 
-// Returns the text of a Nest without loops of one iteration. Decisions may order these differently, at no cost.
+// Returns the text of a Nest without the loops of one iteration, whose order does not affect the cost.
 std::string TextOfCost(const Nest& nest) {
   std::istringstream lines(ToText(nest));
   std::string text, line;

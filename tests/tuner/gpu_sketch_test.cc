@@ -45,7 +45,7 @@ bool HasAsyncStores(const Stmt& s) {
 }
 
 // Expects that the names of all sketches contain `part`, and that random draws compute the same. An empty `part` means
-// that no GPU rule applies, and each element has a thread.
+// that no GPU rule applies, so the programs have no barriers.
 void CheckDrawsFor(const Target& target, const PrimFunc& program, int draws, const std::string& part) {
   const bool tiled = part == ":gpu_tiles";
   std::vector<InterpArray> args = test::RandomArgs(program, 3);
@@ -95,7 +95,7 @@ TEST(GpuSketches, ProductsAreTiled) {
   CheckDraws(test::Dense(33, 40, 20), 3, ":gpu_tiles");
 }
 
-// Where vectors fit, no draw has bank conflicts, and all global accesses use whole sectors.
+// If rows consist of whole vectors, no draw has bank conflicts, and all global accesses use whole sectors.
 TEST(GpuSketches, WarpsAccessMemorySideBySide) {
   const PrimFunc program = test::Product(256, 256, 64);
   Rng rng(7);
@@ -119,8 +119,8 @@ TEST(GpuSketches, ConvolutionsAreTiled) {
   CheckDraws(test::ConvBiasRelu(7, 5, 3, 20, 3, {.stride = {2, 2}, .pad = {1, 1, 1, 1}}), 4, ":gpu_tiles");
 }
 
-// Winograd's transforms stay blocks of their own, and tiles copy their results, so the transform of the weights can run
-// in `prepare`. Padding is inlined into the copies.
+// Winograd's transforms stay separate blocks, and tiles copy the transforms' results, so the transform of the weights
+// can run in `prepare`. Padding is inlined into the copies.
 TEST(GpuSketches, TilesDoNotRepeatTransforms) {
   const auto blocks = [](const PrimFunc& program) {
     const Sketch sketch = GenerateSketches(program, GpuWithAsyncCopies()).value().at(0);
@@ -142,8 +142,9 @@ TEST(GpuSketches, OtherBlocksGetAThreadForEachElement) {
   CheckDraws(test::Transposed({5, 9}, {1, 0}), 1, "");
 }
 
-// All passes over a row are one kernel. The cases cover rows in registers, rows in shared memory, lanes of 16 and of 4
-// bytes, sums only, row counts that blocks of threads do not divide, and row lengths that threads do not divide.
+// All passes over a row are one kernel. The cases cover rows in registers, rows in shared memory, vectors of 16 bytes,
+// single elements, sums only, row counts that blocks of threads do not divide, and row lengths that threads do not
+// divide.
 TEST(GpuSketches, RowsAreOneKernel) {
   const auto kernels = [](const PrimFunc& program) {
     const Sketch sketch = GenerateSketches(program, Gpu()).value().at(0);
@@ -184,8 +185,8 @@ TEST(GpuSketches, WarpsAccessRowsSideBySide) {
   }
 }
 
-// The threads of a block share the steps of sums with few results. Cases: columns with and without vectors, lengths
-// without divisors, several dimensions, an epilogue, the lanes of a whole sum, products of one row and of several.
+// The threads of a block share the steps of sums with few results. Cases: columns with and without vectors, a prime
+// length, several dimensions, an epilogue, a sum over all elements, products of one row and of several rows.
 TEST(GpuSketches, ThreadsShareLongSums) {
   EXPECT_EQ(Refusal(test::ColumnSums({512, 48}, {0}), "sum", GpuSumsRule), "");
   EXPECT_EQ(Refusal(test::ColumnSums({9, 48}, {0}), "sum", GpuSumsRule), "the sum has few steps");
@@ -202,8 +203,8 @@ TEST(GpuSketches, ThreadsShareLongSums) {
   CheckDraws(test::Products(3, 2, 24, 64), 3, ":gpu_sums");
 }
 
-// Products with few results and a long sum have more sketches, which cut the sum into parts. Cases: tiles that exceed
-// the rows and columns, an epilogue, several products, the windows of an image.
+// Products with few results and a long sum have additional sketches, which cut the sum into parts. Cases: tiles that
+// exceed the rows and columns, an epilogue, several products, the windows of an image.
 TEST(GpuSketches, LongSumsOfProductsAreCut) {
   auto parts = [](const PrimFunc& program) {
     std::vector<std::string> names;
@@ -254,7 +255,8 @@ TEST(GpuSketches, LongSumsUseTheWholeGpu) {
   }
 }
 
-// Transposes read and write whole sectors, through tiles without bank conflicts. Tiles may exceed the matrix.
+// Transposes read and write whole sectors, through tiles in shared memory without bank conflicts. Tiles may exceed the
+// matrix.
 TEST(GpuSketches, TransposesGoThroughSharedMemory) {
   EXPECT_EQ(Refusal(test::Transposed({64, 20}, {1, 0}), "transpose", GpuTransposeRule),
             "the matrices are smaller than a tile");

@@ -138,7 +138,7 @@ TEST(Lowered, RowsColumnsAndTransposesComputeTheSame) {
 TEST(Lowered, SelectionComputesTheSame) {
   CheckLowering(test::BestOfRows(40, 70, 9), 1);
   CheckLowering(test::BestOfRows(1, 300, 1), 1);
-  CheckLowering(test::AddedRows(30, 50, 400, false), 1);  // columns that no vector divides
+  CheckLowering(test::AddedRows(30, 50, 400, false), 1);  // rows are not whole vectors
   CheckLowering(test::AddedRows(30, 5, 4000, false), 1);
   CheckLowering(test::AddedRows(30, 50, 400, true), 1);
   CheckLowering(test::GatheredSums(40, 24, 90, 4), 2);
@@ -193,7 +193,8 @@ RegisterTiles RegisterTilesOf(const Stmt& body) {
   return found;
 }
 
-// Calls `check` for random draws of the program's sketches that lower to kernels with a register tile. Expects several.
+// Calls `check` for random draws of the program's sketches that lower to kernels with a register tile. Expects at least
+// five such draws.
 void ForEachLowered(const PrimFunc& program, const std::function<void(const LoweredKernel&)>& check) {
   auto sketches = GenerateSketches(program, TestTarget());
   ASSERT_TRUE(sketches.ok()) << sketches.error().Text();

@@ -75,6 +75,9 @@ inline PrimFunc Dense(int64_t m, int64_t n, int64_t k, ParamRole role = ParamRol
   te::Tensor out = topi::MatMul("dense", a, b);
   return te::CreatePrimFunc("dense", {{a, ParamRole::kInput}, {b, role}, {out, ParamRole::kOutput}}, {.use_fma = true});
 }
+
+// Sizes and variants of MakeAttention. Unless `heads_inside` or `shared` is set, the operands are q [batch, queries,
+// width], k [batch, width, keys] and v [batch, keys, depth].
 struct Attention {
   te::Shape batch;
   int64_t queries, keys, width, depth;
@@ -82,7 +85,7 @@ struct Attention {
   double scale = 1;     // factor of the scores
   bool ends_in_add = false;
   bool exponentials = true;  // false: without exp, so that small integers are exact
-  int64_t shared = 1;        // number of heads that share keys, in the last dimension of `batch`
+  int64_t shared = 1;        // > 1: all heads along the last dimension of `batch` share their keys and values
   // heads_inside: queries, keys and values lie as [batch[0], rows, batch[1], columns], heads side by side. So does the
   // result if batch[0] is 1. `piece`: each operand is the second of three slices of such a tensor.
   bool heads_inside = false, piece = false;

@@ -15,7 +15,7 @@ inline double FormulaSeconds(const TaskSpace& space, const Proposal& proposal) {
   return draft * (1 + 0.5 * std::abs(std::sin(proposal.features[7] + proposal.features[20])));
 }
 
-// Records random candidates of a task. Every seventh one is rejected.
+// Records random candidates of a task. Every seventh one is rejected, and each with an infinite draft score.
 inline RecordedTask RecordTaskByFormula(const TuneTask& task, const Target& target, int candidates) {
   TaskSpace space = TaskSpace::Make(task, target).value();
   RecordedTask recorded{.kind = task.label, .hash = task.hash.Hex(), .label = task.label, .flops = 1e6};

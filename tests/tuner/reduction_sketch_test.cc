@@ -56,7 +56,7 @@ TEST(ReductionSketch, SoftmaxOverAnyAxisIsOnePass) {
   EXPECT_EQ(name_of(test::Softmax({30, 13, 21, 2}, 2)), "rows");
   EXPECT_EQ(name_of(test::Softmax({40, 6, 18}, 1)), "rows");
   EXPECT_EQ(name_of(test::Softmax({40, 32, 32}, 1)), "rows");
-  EXPECT_NE(name_of(test::Softmax({300, 400}, 0)), "rows");  // no outer axis: one row for all cores
+  EXPECT_NE(name_of(test::Softmax({300, 400}, 0)), "rows");  // no outer axis to divide among the cores
 }
 
 // The loops over rows are fused into one parallel loop. A task begins where an iteration of an outer loop begins, so
@@ -89,8 +89,8 @@ TEST(ReductionSketch, SumsOfFewRowsAreCut) {
   EXPECT_FALSE(is_cut(test::Softmax({2, 60000})));
 }
 
-// One sketch accumulates the parts in registers, which is tried first. The other one accumulates them in memory, since
-// a masked tail of lanes may need too many registers.
+// The first sketch accumulates the parts in registers, and is tried first. The second sketch accumulates them in
+// memory, since a masked tail of lanes may need too many registers.
 TEST(ReductionSketch, CutSumsAreInRegistersOrInMemory) {
   const PrimFunc func = test::ColumnSums({21170, 5}, {0});
   auto sketches = GenerateSketches(func, TestTarget());
@@ -107,7 +107,7 @@ TEST(ReductionSketch, CutSumsAreInRegistersOrInMemory) {
   EXPECT_EQ(proposals[0].sketch, 0);
 }
 
-// A matrix that few rows use is read once, in order. A matrix that more rows use is tiled.
+// The run-time matrix of a product of at most eight rows is read once, in order. With more rows, the product is tiled.
 TEST(ReductionSketch, ProductsOfFewRowsReadTheMatrixInOrder) {
   auto name_of = [](const PrimFunc& func) {
     auto sketches = GenerateSketches(func, TestTarget());

@@ -190,10 +190,11 @@ TEST(DefaultProposals, TheLastOnesHaveTheSmallestBodies) {
     EXPECT_TRUE(smallest || i < 6) << i;
   }
   EXPECT_GE(larger, 5) << "the test needs a draft score that prefers larger bodies";
-  EXPECT_NE(proposals[6].sketch, proposals[7].sketch) << "each is of another sketch";
+  EXPECT_NE(proposals[6].sketch, proposals[7].sketch) << "the last two must have different sketches";
 }
 
-// Returns the number of proposals, among 60 single ones, whose draft score is more than twice the best one.
+// Returns the number of proposals, among 60 that are made one by one, whose draft score is more than twice the best
+// draft score.
 int UnlikelyProposals(double epsilon) {
   TuneTask task = MakeTask("dense", Dense(64, 256, 256));
   TaskSpace space = TaskSpace::Make(task, TestTarget()).value();

@@ -33,7 +33,7 @@ class Simulated : public Measurer {
     bool check;  // false: the reference kernel, or a candidate that was verified before
     auto operator<=>(const Item&) const = default;
   };
-  // Returns every candidate that was measured for the first time, in order.
+  // Returns the measurements that verify a candidate's result, in order.
   std::vector<Item> Candidates() const {
     std::vector<Item> candidates;
     for (const auto& call : calls) {

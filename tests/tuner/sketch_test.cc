@@ -27,8 +27,7 @@ TEST(Sketch, ConvolutionsComputeTheSame) {
   CheckSpace(ConvBiasRelu(6, 7, 16, 16, 3, {.pad = {1, 1, 1, 1}, .groups = 16}), 6);
 }
 
-// Every sketch of a depthwise convolution computes the same, without a copy of padded data, in register tiles, on
-// shapes that no tile divides.
+// Every sketch of a depthwise convolution computes the same, also on shapes that no tile divides.
 TEST(Sketch, DepthwiseConvolutionsComputeTheSame) {
   struct Case {
     int64_t h, w, channels, kernel;
@@ -94,7 +93,8 @@ TEST(Sketch, ConvolutionsAcrossGroupsComputeTheSame) {
   }
 }
 
-// Vectors hold several groups, and the data is read in place. The draft score prefers that to vectors of one group.
+// If vectors hold several groups, the data is read in place. The draft score prefers such vectors to vectors of one
+// group.
 TEST(Sketch, GroupsOfLessThanAVectorShareOne) {
   topi::ConvAttrs attrs{.pad = {1, 1, 1, 1}, .groups = 16};
   auto best = [&](std::string_view alternative, StageModel::Kind kind) {
@@ -282,8 +282,8 @@ TEST(Sketch, ColumnsComputeTheSame) {
   CheckSpace(test::ColumnSums({3, 12, 11, 56}, {1, 2}), 1);  // fewer images than cores
 }
 
-// Column sums read memory in order, with as many tasks as cores. Small inputs, inputs whose elements are used several
-// times, and sums over columns use register tiles or rows.
+// Sums of columns read memory in order (":columns"). Small inputs, inputs whose elements are used several times, and
+// sums along rows use register tiles or passes over rows.
 TEST(Sketch, ColumnsAreReadInOrder) {
   auto name_of = [](const PrimFunc& func) {
     auto sketches = GenerateSketches(func, TestTarget());
@@ -401,7 +401,7 @@ TEST(Sketch, ProductsThatPackComputeTheSame) {
   CheckSpace(test::Product(13, 70, 5), 6, 4);
 }
 
-// A product of few rows with many constants reads panels of constants as several streams. That does not apply if many
+// A product of few rows with many constants reads panels of constants as several streams. There are no streams if many
 // rows share the constants, if there are few constants, or if the operand is not constant.
 TEST(Sketch, ConstantsUsedOnceAreStreamed) {
   EXPECT_EQ(CountNamed(Dense(1, 128, 256), ":streams"), 1);
@@ -462,8 +462,9 @@ TEST(Sketch, BlocksThatNoRulePlacesKeepTheirLoops) {
     EXPECT_EQ(sketch.name.find("no rule places"), std::string::npos);
 }
 
-// Few output columns use a part of a vector instead of scalars. A product of one column, and a convolution to one
-// channel, are vectors along the sum. One channel in each group uses scalars.
+// If an output has only a few columns, they are computed as a part of a vector, not as scalars. If it has one column
+// (the product with a vector, the convolution to one channel), the lanes lie along the sum. A convolution with one
+// output channel in each of several groups is computed in scalars.
 TEST(Sketch, NarrowOutputsAreVectors) {
   for (const char* cpu : {"znver3", "znver4"}) {
     Target target = Target::Parse("llvm -mtriple=x86_64-linux-gnu -num-cores=2 -mcpu=" + std::string(cpu)).value();

@@ -1,5 +1,6 @@
-// Compares the numbers of StageModel (tuner/stage_shape.h), which the draft score computes from decisions alone, with
-// those of the replayed program's Nest, for random decisions of all kinds of tasks.
+// Compares the numbers from which the draft score is computed without a replay, those of StageShape
+// (tuner/stage_shape.h) and StageModel, with the numbers of the replayed program's Nest. The candidates are random
+// decisions of all kinds of tasks.
 #include "tuner/stage_shape.h"
 
 #include <gmock/gmock.h>
@@ -23,6 +24,7 @@ using test::ConvBiasRelu;
 using test::Dense;
 using test::TestTarget;
 
+// The numbers of StageShape, as far as FactsOf derives them from a Nest.
 struct Facts {
   double tasks = 1, points = 1, sum = 1, tile = 0, unrolled = 1;
   double panel_bytes = 0, rows_bytes = 0;  // bytes of each operand that a register tile reads; 0: no such operand
@@ -97,7 +99,7 @@ std::string LoopsText(const Nest& nest, const Nest::Block& block) {
   return text;
 }
 
-// Compares one candidate. A mismatch names the sketch, the block, the number, and the block's loops.
+// Compares the numbers of one candidate. A mismatch names the sketch, the block, the number, and the block's loops.
 class Comparison {
  public:
   Comparison(const Sketch& sketch, const Decisions& decisions, const Nest& nest, const Target& target)
@@ -159,7 +161,7 @@ class Comparison {
            });
   }
 
-  // Compares passes over whole buffers.
+  // Compares the work and tasks of a stage of passes over whole buffers.
   void ComparePasses(const StageModel& stage) {
     std::vector<Name> names = stage.passes;
     names.push_back(stage.block);

@@ -30,8 +30,7 @@ Target Cuda(const std::string& options) {
 }
 Target Gpu() { return Cuda("sm_80 -tf32=1"); }
 
-// Returns relu of a product (batch = 0) or of a batch of products. `type`: that of the operands, f32, tf32, f16 or
-// bf16.
+// Returns relu of a product (batch = 0) or of a batch of products. `type`: the operands' type, f32, tf32, f16 or bf16.
 PrimFunc ProductOf(const std::string& type, int64_t batch, int64_t m, int64_t n, int64_t k) {
   const DType dtype = type == "tf32" ? DType::Float(32) : *DType::Parse(type);
   te::Shape left = {m, k}, right = {k, n};
@@ -92,8 +91,8 @@ TEST(TensorCoreSketches, Tf32NeedsPermission) {
   EXPECT_TRUE(TensorSketches(rounded, Cuda("sm_80")).empty());
 }
 
-// If vectors fit and a row of a piece covers all banks, loads from shared memory have no bank conflicts, and all global
-// accesses use whole sectors.
+// If rows consist of whole vectors and a row of a piece covers all banks, loads from shared memory have no bank
+// conflicts, and all global accesses use whole sectors.
 TEST(TensorCoreSketches, WarpsAccessMemoryWithoutConflicts) {
   for (const char* type : {"tf32", "f16"}) {
     const PrimFunc program = ProductOf(type, 0, 256, 256, 128);

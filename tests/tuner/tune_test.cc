@@ -122,7 +122,8 @@ TEST(Tune, TheDefaultIsTheTrueOne) {
   }
 }
 
-// Candidates that fail by their own fault never end a run. Failures that point to a broken tool or a broken farm do.
+// Candidates that fail by their own fault never end a run. Failures that point to a broken tool or a broken farm end
+// it.
 TEST(Tune, OnlyBrokenToolsEndARun) {
   std::vector<TuneTask> tasks = Tasks();
   int ended = 0;
@@ -303,7 +304,7 @@ TEST(Tune, NoticesAnotherStateOfTheMachine) {
   for (bool machine : {true, false}) {
     std::vector<TuneTask> tasks = Tasks();
     auto store = NewMemoryStore();
-    std::map<std::string, double> third;  // true seconds of that call's candidates, by trace; they are the fastest
+    std::map<std::string, double> third;  // true seconds of the slow call's candidates, by trace: the least of all
     Scripted device([&](Scripted& d, const MeasureItem& item, const std::string& trace) {
       Outcome outcome = d.Good(item, trace);
       bool now = d.calls.size() == 4;

@@ -13,7 +13,8 @@ struct Region {  // the closed interval [min, min + span]; `min` uses no variabl
   LinearForm min;
   int64_t span = 0;
 };
-// The region of each variable of an expression. Fixed variables map to themselves with span 0.
+// The regions of the variables that run. A fixed variable needs no entry; an entry that maps it to itself with span 0
+// means the same.
 using RegionMap = std::vector<std::pair<Name, Region>>;
 // Returns an interval that contains all values of `e`, and perhaps others; absent if none is known. Variables that are
 // not in `map` are fixed; `ranges` has their ranges.

@@ -82,8 +82,9 @@ Result<PrimFunc> OverlapRows(const PrimFunc& f, PassEnv& env);
 Result<PrimFunc> VerifyRegisters(const PrimFunc& f, PassEnv& env);
 // Clamps floats to the range of the integer type before they are converted (casts.cc).
 Result<PrimFunc> DefineCasts(const PrimFunc& f, PassEnv& env);
-// Replaces ops and conversions that no code generator has by arithmetic, with ExpandMathCall and ExpandHalfCast
-// (math.cc, halves.cc).
+// Expands functions, and conversions of 16-bit floats, into arithmetic if the target has no instruction for them
+// (ExpandMathCall in math.cc, ExpandHalfCast in halves.cc). For targets of kind c, keeps the calls of long functions
+// (IsLongMath).
 Result<PrimFunc> ExpandMath(const PrimFunc& f, PassEnv& env);
 Expr RoundedToTf32(const Expr& x);                            // rounds an f32 to TF32 (tf32.cc)
 Expr ExpandHalfCast(const Expr& cast, const Target& target);  // one Cast from or to a float of 16 bits (halves.cc)

@@ -133,7 +133,7 @@ class Merger {
       pending_.Add(after);
       return MakeStmt(If{branch->condition, then_body, else_body});
     }
-    Fail("a loop over threads is inside a local buffer or a let");
+    Fail("a loop over threads is in the scope of a `local` or a `let`");
     return s;
   }
 

@@ -31,7 +31,7 @@ std::string CoresText(const std::vector<int>& cores) {
 }  // namespace
 
 void PrintStatus(const rpc::StatusReply& status) {
-  printf("tracker: epoch %lld, up %s%s; %lld leases granted, %lld expired, %lld malformed messages\n",
+  printf("tracker: epoch %lld, up %s%s; %lld leases granted, %lld expired; %lld malformed messages received\n",
          static_cast<long long>(status.epoch), Age(status.uptime_ms).c_str(), status.recovering ? ", recovering" : "",
          static_cast<long long>(status.grants), static_cast<long long>(status.expired),
          static_cast<long long>(status.malformed));

@@ -188,7 +188,8 @@ bool WinogradApplies(const Shape& data, const Shape& weight, const ConvAttrs& at
 
 std::optional<WinogradTiling> WinogradGroups(int64_t tile, const Shape& data, const Shape& weight,
                                              const ConvAttrs& attrs, const Target& target) {
-  // Fewest tiles per group. With fewer, reading the weights from the shared cache limits the speed.
+  // The least number of tiles that is wanted in a group. With fewer, reading the weights from the shared cache limits
+  // the speed. Groups from half of the wanted size on are considered, since they may waste less at the edges.
   constexpr int64_t kFewest = 12;
   Grid g = GridOf(tile, data, weight, attrs);
   int64_t wanted = std::max(kFewest, target.l2_bytes * 9 / 10 / (g.images + g.products));

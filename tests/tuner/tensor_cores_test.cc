@@ -166,7 +166,8 @@ TEST(TensorCoreSketches, RandomSchedulesComputeTheSameAndNeedTheirBarriers) {
     ASSERT_EQ(error, "") << ToText(schedule->trace()) << ToText(kernel->run);
     ++compared, products += CountMma(kernel->run.body) > 0;
     EXPECT_EQ(got, want.back().data) << "the sums must have the same order: " << ToText(schedule->trace());
-    // Remove barriers in every second case. Skip sums of a single piece: they are not pipelined, and do not need their
+    // For every second seed, remove each barrier in turn: without it, a result must change. Skip kernels without an
+    // async_wait. They copy the operands of the whole sum at once, so they are not pipelined, and do not need their
     // first barrier.
     if (seed % 2 != 0 || !HasAsyncWait(kernel->run.body)) continue;
     int barriers = 0;

@@ -204,11 +204,11 @@ void Progress::End(const TuneReport& report) {
     if (status == TrialStatus::kRejected) {
       std::printf(
           "%d of %s skipped: mostly, their tiles exceed the registers or shared memory of the device (normal)%s\n",
-          count, (Counted(report.records, "candidate") + (report.records == 1 ? " was" : " were")).c_str(),
+          count, (Counted(report.records, "candidate") + (count == 1 ? " was" : " were")).c_str(),
           style_.verbose ? cause.c_str() : "");
     } else if (status == TrialStatus::kCutOff) {
       std::printf("%d of %s cut off: much slower than the best so far (normal)\n", count,
-                  (Counted(report.records, "candidate") + (report.records == 1 ? " was" : " were")).c_str());
+                  (Counted(report.records, "candidate") + (count == 1 ? " was" : " were")).c_str());
     } else {
       std::printf("%d of %s failed, %s%s\n", count, Counted(report.records, "candidate").c_str(),
                   std::string(ToText(status)).c_str(), cause.c_str());

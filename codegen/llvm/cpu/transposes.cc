@@ -133,9 +133,10 @@ std::vector<llvm::Value*> Transposes::Transposed(std::vector<llvm::Value*> rows,
     }
     return builder_.CreateShuffleVector(a, b, order);
   };
-  // Transposes a list of vectors. A pass replaces each pair of vectors by the even half and the odd half of the pair.
-  // This rotates the bits of each element's position, the binary number (vector, lane), by one. After log2(lanes)
-  // passes, vector and lane are exchanged.
+  // Transposes squares of n x n elements, where n = piece / size. The list has n vectors. The pieces at one place of
+  // these vectors form a square. A pass takes the even halves of all pairs of neighbouring vectors, then the odd
+  // halves. This rotates the bits of each element's position, the binary number (vector, element in the piece), by one.
+  // After log2(n) passes, both parts of the number are exchanged.
   auto rotate = [&](std::vector<llvm::Value*> list, int piece, int size) {
     for (int n = piece / size; n > 1; n /= 2) {
       std::vector<llvm::Value*> next;

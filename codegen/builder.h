@@ -105,7 +105,7 @@ Status CheckTarget(const Target& target, Builder& builder);
 int BuildWorkerMain(int fd);
 inline constexpr int kBuildWorkerFd = 3;
 
-// Builds in this process. Workers and tests call it.
+// Builds in this process. Only worker processes call it, in RunJob (codegen/job.h).
 BuildResult BuildHere(const BuildRequest& request);
 
 }  // namespace autotune

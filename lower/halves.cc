@@ -1,6 +1,7 @@
-// Conversions of 16-bit floats, by integer arithmetic on their bits. They are exact or round to nearest even, values
-// beyond the range become infinity, and a NaN stays a NaN with its sign. They have no branches and work on scalars and
-// vectors.
+// Conversions of 16-bit floats, for targets without an instruction for them. They compute with the bits as integers;
+// only denormal numbers and f64 operands also need float arithmetic. Conversions from and to f32 and f64 are exact or
+// round to nearest even, values beyond the range become infinity, and a NaN stays a NaN with its sign. The code has no
+// branches and works on scalars and vectors.
 #include "lower/passes.h"
 #include "support/check.h"
 

@@ -116,7 +116,8 @@ class LoopPipeliner {
     if (middle == first || middle == stmts.end()) return "it does not begin with copies into shared memory";
     parts.copies = MakeSeq({first, middle});
     parts.rest = MakeSeq({middle + between, stmts.end()});
-    return HasBarrier(parts.copies) ? "threads wait for each other under a condition" : CheckParts(parts);
+    return HasBarrier(parts.copies) ? "a barrier is nested inside the copies at the beginning of its body"
+                                    : CheckParts(parts);
   }
 
   static bool FillsShared(const Stmt& s) {

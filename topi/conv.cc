@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "support/check.h"
+#include "support/integer.h"
 #include "topi/reduce.h"
 
 namespace autotune::topi {
@@ -199,6 +200,7 @@ size_t ShortestDim(const Shape& pixels) {
 Tensor ConvSkippingPadding(const std::string& name, const Tensor& data, const Tensor& weight, const ConvAttrs& attrs) {
   CHECK(data.rank() >= 3 && weight.rank() == data.rank() && attrs.groups == 1) << name;
   const Shape &in = data.shape(), &w = weight.shape();
+  CHECK(in.back() == w[w.size() - 2]) << name << ": channels do not fit";
   const Shape kernel(w.begin(), w.end() - 2);
   auto [pixels, used] = WindowExtents(name, {in.begin() + 1, in.end() - 1}, kernel, attrs);
   const size_t skipped = ShortestDim(pixels);
@@ -226,16 +228,18 @@ Tensor ConvSkippingPadding(const std::string& name, const Tensor& data, const Te
 }
 
 bool SkippingPaddingApplies(const Shape& data, const Shape& weight, const ConvAttrs& attrs, const Target& target) {
-  if (attrs.groups > 1 || target.IsGpu()) return false;
+  // In one dimension, register tiles run along the only dimension, so nothing can be skipped.
+  if (attrs.groups > 1 || target.IsGpu() || data.size() < 4) return false;
   const Shape image(data.begin() + 1, data.end() - 1), kernel(weight.begin(), weight.end() - 2);
   const Shape pixels = WindowExtents("conv", image, kernel, attrs).pixels;
   const size_t d = ShortestDim(pixels);
   int64_t in_data = 0;
   for (int64_t tap = 0; tap < kernel[d]; ++tap) {
-    for (int64_t pixel = 0; pixel < pixels[d]; ++pixel) {
-      const int64_t place = pixel * attrs.stride[d] + tap * attrs.dilation[d] - attrs.pad[d];
-      in_data += place >= 0 && place < image[d];
-    }
+    // The pixels at which the tap meets data: first up to end.
+    const int64_t before = attrs.pad[d] - tap * attrs.dilation[d];
+    const int64_t first = CeilDiv(std::max<int64_t>(0, before), attrs.stride[d]);
+    const int64_t end = std::min(pixels[d], CeilDiv(std::max<int64_t>(0, image[d] + before), attrs.stride[d]));
+    in_data += std::max<int64_t>(0, end - first);
   }
   const auto all = static_cast<double>(pixels[d] * kernel[d]);
   return all - static_cast<double>(in_data) >= kWorthSkipping * all;

@@ -50,7 +50,8 @@ Tensor ConvChannelsFirst(const std::string& name, const Tensor& data, const Tens
 // padding is a condition of the update instead of zeros in <name>_pad. The condition depends on no other axis, so a
 // schedule tests it once for each row (or column) of the kernel, and skips those that meet only padding.
 Tensor ConvSkippingPadding(const std::string& name, const Tensor& data, const Tensor& weight, const ConvAttrs& attrs);
-// Returns true if windows meet padding along that dimension at a share of at least kWorthSkipping of their positions.
+// Returns true for images of two or three dimensions, if windows meet padding along that dimension at a share of at
+// least kWorthSkipping of their positions. Not for GPUs.
 bool SkippingPaddingApplies(const Shape& data, const Shape& weight, const ConvAttrs& attrs, const Target& target);
 // [chosen] A smaller share is not worth another alternative to search.
 constexpr double kWorthSkipping = 1.0 / 16;

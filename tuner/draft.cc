@@ -197,7 +197,7 @@ double TiledCycles(const StageModel& s, const Decisions& d, const Target& target
 
   double step = StepCycles(mr * nv, s.broadcast ? mr + nv : mr * nv + nv, unroll, machine);
   const double panel = shape.panel_bytes, rows = shape.rows_bytes;
-  const double weights = k * static_cast<double>(s.n) * bytes;
+  const double weights = shape.sum * static_cast<double>(s.n) * bytes;
   double overlap = Overlapped(step, TiledTraffic(s, shape, weights, target), kExposed);
   if (!s.packed && s.broadcast) overlap *= kTranslations;
   double micro = k * overlap + mr * nv * kStoreCycles + kTileCycles + AddressCycles(s, shape.all_rows, mr) * k / unroll;
@@ -219,7 +219,7 @@ double TiledCycles(const StageModel& s, const Decisions& d, const Target& target
     task += (depth > 0 && !outermost ? turns : 1) * parts * part * (read + 1 / Bandwidth(held, target));
   };
   pack(s.location_knob, weights * static_cast<double>(s.panel_sets), panel, n1, !s.n_inside, m1);
-  pack(s.rows_knob, k * static_cast<double>(s.m) * bytes * outer, rows, m1, s.n_inside, n1);
+  pack(s.rows_knob, shape.sum * static_cast<double>(s.m) * bytes * outer, rows, m1, s.n_inside, n1);
   double busy = before + Spread(shape.tasks, task, target);
   // Adds the time of the first read of an operand, from a farther level than the inner caches that hold the operand
   // later. If the operand is prefetched, its first read overlaps with the multiply-adds, and the prefetches cost a

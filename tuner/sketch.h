@@ -22,8 +22,9 @@ struct Knob {
 // This struct says how the operand splits the loop's index. For each pixel the operand is read in a window, and the
 // windows slide over the image. If the loop runs along one row only, windows slide along its columns.
 struct ImageModel {
-  int64_t row = 0;     // pixels of a row; 0: all addresses are linear in the index
-  int64_t column = 0;  // elements in each column of a window, if row is 0; 0: no window slides
+  int64_t row = 0;                 // pixels of a row; 0: all addresses are linear in the index
+  int64_t column = 0;              // elements in each column of a window, if row is 0; 0: no window slides
+  int64_t length = 0, images = 1;  // if row is 0: elements of the operand along the row; its images
   // `step`: distance in the operand between the windows of neighbouring rows or columns of the image. `reach`: distance
   // between the first and the last row or column that one window reads.
   int64_t row_step = 1, row_reach = 0, column_step = 1, column_reach = 0;

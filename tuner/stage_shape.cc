@@ -139,6 +139,16 @@ double Recomputed(const StageModel& s, const ImageModel& image, double positions
   return std::max(1.0, std::ceil(all / positions) * part);
 }
 
+// Recomputed for a consumer `c` that skips padding: its tiles lie within one row. A tile, or a task, computes its
+// columns in all rows of its image, of which the large windows of such a consumer need most.
+double RecomputedRows(const StageModel& c, const Decisions& d, double positions, bool in_tile) {
+  const ImageModel& image = c.m_image;
+  const double turns = in_tile ? 1 : Level(d, c.turns_knob, 0), tiles = in_tile ? Level(d, c.m_knob, 1) : 1;
+  const double parts = Number(c.shared) / turns * Level(d, c.m_knob, 0) * tiles / Number(image.images);
+  const double columns = (positions - 1) * Number(image.column_step) + Number(image.column_reach) + 1;
+  return std::max(1.0, parts * std::min(1.0, columns / Number(std::max<int64_t>(1, image.length))));
+}
+
 }  // namespace
 
 double ImageRowsOf(double width, double pixels) {
@@ -154,7 +164,7 @@ InsideShape InsideOf(const StageModel& s, const StageModel& c, const Decisions& 
   double again = has_n ? Level(d, c.n_knob, 0) * (in_n ? Level(d, c.n_knob, 1) : 1) : 1;
   if (has_m) {
     const double positions = Level(d, c.m_knob, 2) * (in_m ? 1 : Level(d, c.m_knob, 1));
-    again *= Recomputed(s, c.m_image, positions, Number(c.m));
+    again *= c.met < 1 ? RecomputedRows(c, d, positions, in_m) : Recomputed(s, c.m_image, positions, Number(c.m));
   }
   return {again, Level(d, c.m_knob, 0) * Number(c.shared) / Level(d, c.turns_knob, 0)};
 }

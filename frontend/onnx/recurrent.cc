@@ -1,6 +1,8 @@
-// Imports RNN, LSTM and GRU by unrolling the steps. One product projects the inputs of all steps. Each step multiplies
-// the state by the recurrent weights (one product, or two in a GRU), followed by element-wise operators. A step selects
-// its row of the projection by a constant operand instead of an attribute, so that all steps share their kernels.
+// Imports RNN, LSTM and GRU by unrolling the steps, and ReverseSequence. For each direction, one matrix product
+// projects the inputs of all steps. Each step multiplies the state by the recurrent weights, followed by element-wise
+// operators. That is one product, or two in a GRU whose reset gate multiplies the state before the product
+// (linear_before_reset = 0). A step selects its row of the projection by a constant operand instead of an attribute, so
+// that all steps share their kernels.
 #include <algorithm>
 #include <cmath>
 #include <limits>

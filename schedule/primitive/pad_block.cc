@@ -121,10 +121,14 @@ class ReadBounder {
 
   // Clamps only the loads that would leave their buffers. Reads inside a select may be in bounds only because of its
   // condition, so all iterators in a select are clamped, also in its condition. A padded instance then takes the
-  // select's value of the last original instance.
+  // select's value of the last original instance. So are all iterators of a load whose subscripts contain a load, which
+  // must stay in bounds itself.
   Expr ClampLoads(const Expr& e, const VarMap& all) const {
     const Load* load = e.As<Load>();
-    if (e.As<Select>() || (load && load->buffer->name != own_ && HasNode<Select>(e))) return ClampVars(e, all, own_);
+    const bool nested = load && std::ranges::any_of(load->indices, [](const Expr& index) {
+                          return HasNode<Select>(index) || HasNode<Load>(index);
+                        });
+    if (e.As<Select>() || (nested && load->buffer->name != own_)) return ClampVars(e, all, own_);
     if (!load) return MapChildren(e, [&](const Expr& child) { return ClampLoads(child, all); });
     if (load->buffer->name == own_) return e;
     VarMap clamp;

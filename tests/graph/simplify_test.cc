@@ -67,8 +67,8 @@ TEST(SinkReshapes, NotPastWhatDoesNotRegroup) {
   m.b.Output(m.b.Must(Op::kAdd, {y, m.Random({1, 2, 1})}), "split");
   m.b.Output(m.b.Must(Op::kReduceSum, {y}, AxesAttrs{{2}}), "part");
   m.b.Output(m.b.Must(Op::kReduceSum, {y}, AxesAttrs{{1, 2}}), "whole");
-  // The second operand of this sum is computed as well. It would need a reshape of its own, and then the sum could not
-  // be fused with its producer.
+  // The reshape of y must not sink past this sum. Its other operand is the result of a Relu without a reshape, so it
+  // would need a new reshape, which would stand between that Relu and the sum and keep the two from being fused.
   m.b.Output(m.b.Must(Op::kAdd, {y, m.Relu(m.b.Input("z", F32({4, 2, 3})))}), "sum");
   PassEnv env;
   Graph g = ExpectKept(m.b.Finish(), {{"sink_reshapes", SinkReshapes}}, env);

@@ -88,6 +88,7 @@ TEST(Lowered, DepthwiseConvolutionsComputeTheSame) {
 TEST(Lowered, ConvolutionsOfABatchComputeTheSame) {
   CheckLowering(test::ConvBiasRelu(5, 6, 8, 24, 3, {.pad = {1, 1, 1, 1}}, "direct", 6), 6);
   CheckLowering(test::ConvBiasRelu(4, 3, 6, 20, 1, {}, "direct", 5), 4);
+  CheckLowering(test::ConvBiasRelu(4, 4, 64, 24, 1, {}, "direct", 6), 4);  // with prefetches
   CheckLowering(test::ConvBiasRelu(4, 4, 8, 32, 3, {.pad = {1, 1, 1, 1}, .groups = 2}, "direct", 4), 4);
 }
 

@@ -56,8 +56,9 @@ class Tiler {
     TRY(s_.Straighten({straight_, m_.group, m_.lane, n_.group, n_.lane}));
     threads_.emplace_back(m_.thread, n_.thread);
     for (const Operand& operand : operands_) TRY(s_.Do(SetScope{.buffer = operand.buffer, .scope = Scope::kShared}));
-    // Asynchronous copies run at least two iterations ahead, so that they can complete. Other copies wait for memory
-    // before they store, so running them one iteration ahead only saves a barrier.
+    // With n stages, copies run n - 1 iterations ahead; one stage means no pipeline. Asynchronous copies need at least
+    // two iterations to complete, so two stages are not offered. Other copies wait for the loaded value before they
+    // store it, so they gain nothing from a longer lead: two stages only save a barrier.
     const std::vector<int64_t> depths =
         s_.target().has_async_copies ? std::vector<int64_t>{1, 3, 4} : std::vector<int64_t>{1, 2};
     const Choice stages = TRY(s_.Choose(block_.name.str() + "_stages", depths));

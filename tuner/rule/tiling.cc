@@ -80,6 +80,9 @@ ImageModel ImageOf(const BlockView& view, const Name& index) {
     image.column_reach = at(*along, 0, true) - at(*along, 0, false);
     image.column_taps = taps(*along);
     image.column = 1;
+    const auto extent_of = [&](size_t d) { return AsInt(load.buffer->shape[d]) ? *AsInt(load.buffer->shape[d]) : 1; };
+    image.length = extent_of(static_cast<size_t>(along - load.indices.begin()));
+    image.images = extent_of(0);
     for (size_t d = 0; d < load.indices.size(); ++d) {
       const int64_t* extent = AsInt(load.buffer->shape[d]);
       if (load.indices.begin() + static_cast<std::ptrdiff_t>(d) != along && extent)
@@ -264,6 +267,7 @@ class Tiler {
       return !select;
     });
     if (!select || UsesVar(select->condition, r_.m.iter) || UsesVar(select->condition, r_.n.iter)) return 1;
+    if (HasNode<Load>(select->condition)) return 1;  // known at run time only
     int64_t all = 1, met = 0;
     std::vector<std::pair<Name, int64_t>> iters;  // of the condition, with their extents
     for (const Iter& iter : block_.node.As<Block>()->iters) {
@@ -331,7 +335,7 @@ class Tiler {
   Name panels_, packed_rows_;             // the blocks that pack columns and rows
   int64_t shared_ = 1;                    // iterations of the outer loops that share the columns
   Choice turns_;                          // how many of them a task computes
-  Name turns_outer_, turns_inner_;
+  Name turns_outer_, turns_inner_;        // the loops over the tasks and over the iterations of a task
   Choice panels_at_, rows_at_, panel_ahead_, rows_ahead_;
   Tile m_, n_;
   Unrolled k_;

@@ -329,7 +329,8 @@ TEST(LowerThreads, WhatCannotBeMergedIsRefused) {
   EXPECT_EQ(error("if b < 1 { " + stage + " }"), "");
   EXPECT_EQ(error("for k in 1 { " + stage + " }"), "");
   EXPECT_EQ(error("let c = b { " + stage + " }"), "a loop over threads is in the scope of a `local` or a `let`");
-  EXPECT_EQ(error("local s: f32[4] shared { " + stage + " }"), "a loop over threads is in the scope of a `local` or a `let`");
+  EXPECT_EQ(error("local s: f32[4] shared { " + stage + " }"),
+            "a loop over threads is in the scope of a `local` or a `let`");
   EXPECT_EQ(error("{ local s: f32[4] shared s[0] = 1.0 } " + stage), "a shared buffer is declared inside a kernel");
   EXPECT_EQ(error("{ local s: f32[4] s[0] = 1.0 } " + stage), "");
   EXPECT_EQ(error("if n[0] < 1 { " + stage + " }"), "a value in memory decides whether a loop over threads runs");

@@ -48,8 +48,8 @@ Tensor ConvChannelsFirst(const std::string& name, const Tensor& data, const Tens
 // Like Conv without groups, but with the axes (n, h, w, oc), reduction (kh, kw, ic). Meant for images that are so small
 // that a large part of the windows' positions lies in padding. Along the dimension with the fewest output pixels,
 // padding is a condition of the update instead of zeros in <name>_pad. The condition depends only on that dimension's
-// axes of the image and of the kernel. So a schedule tests it once for each row (or column) of the kernel, and skips those
-// that meet only padding.
+// axes of the image and of the kernel. So a schedule tests it once for each row (or column) of the kernel, and skips
+// those that meet only padding.
 Tensor ConvSkippingPadding(const std::string& name, const Tensor& data, const Tensor& weight, const ConvAttrs& attrs);
 // Returns true for images of two or three dimensions, if windows meet padding along that dimension at a share of at
 // least kWorthSkipping of their positions. Not for GPUs.

@@ -111,9 +111,10 @@ Result<Timing> EvaluateTime(const TimeOptions& options, const CallBurst& burst, 
   cutoff.See(per_call, 1, kHopeless);
   int64_t number = std::clamp<int64_t>(options.number, 1, kMaxNumber);
   if (least > 0) {
-    // Makes short bursts until the cutoff is no longer in doubt. They also tell how many calls a repeat needs.
+    // Makes bursts until the cutoff is no longer in doubt. They also tell how many calls a repeat needs. The warm-up
+    // call is slow, so the first burst may be too short for a repeat.
     while (!cutoff.Exceeded()) {
-      int64_t count = std::max(number, Calls(least / 4, per_call));
+      int64_t count = std::max(number, Calls(least, per_call));
       per_call = TRY(time(count));
       cutoff.See(per_call, count);
       if (per_call * static_cast<double>(count) >= kLongEnough * least) timing.seconds.push_back(per_call);

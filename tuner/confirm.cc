@@ -9,9 +9,9 @@
 namespace autotune {
 namespace {
 
-// A turn measures each finalist by one short repeat. Many short turns are better than few long ones, since the median
-// over the turns ignores a turn that meets an interrupt.
-constexpr double kRepeatShare = 0.5;   // length of the repeat, relative to a trial's
+// A turn measures each finalist by one repeat. It is longer than a repeat of a trial, since the median over the turns
+// counts and not the least time.
+constexpr double kRepeatShare = 1.5;   // length of the repeat, relative to a trial's
 constexpr int kTurnsPerCall = 3;       // turns between two decisions; one job measures all of them
 constexpr size_t kFewestTurns = 3;     // least number of turns before a clear difference decides
 constexpr double kClearly = 1.05;      // ratio of a clear difference; the noise of one pair is 2 to 3 %

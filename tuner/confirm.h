@@ -28,7 +28,7 @@ struct Finalist {
 
 struct ConfirmOptions {
   int max_turns = 12;      // most turns; after them, the incumbent wins every open comparison
-  MeasureOptions measure;  // options of trials; a turn is a single repeat of half the length
+  MeasureOptions measure;  // options of trials; a turn is a single repeat of one and a half times the length
 };
 
 struct Confirmation {

@@ -6,10 +6,10 @@ namespace autotune {
 namespace {
 
 // Multiple of the cutoff up to which a candidate that was cut off is measured again. The device cuts a candidate off
-// after two slow bursts of about 4 ms each (a quarter of a repeat), and its cost is the time of the faster burst. If
-// both bursts lose a time slice of up to 10 ms to a neighbour, they take up to 3.7 times as long. A candidate as fast
-// as the best then costs less than 1.3 times the cutoff, which is three times the best. A candidate beyond 1.5 times
-// the cutoff is really slow.
+// after two slow bursts of about 4 to 5 ms each (a repeat), and its cost is the time of the faster burst. If both
+// bursts lose a time slice of up to 10 ms to a neighbour, they take up to 3.5 times as long. A candidate as fast as the
+// best then costs less than 1.2 times the cutoff, which is three times the best. A candidate beyond 1.5 times the
+// cutoff is really slow.
 constexpr double kSecondChance = 1.5;
 
 MeasureItem ItemOf(const Planned& planned) {

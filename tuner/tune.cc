@@ -262,13 +262,15 @@ class Loop {
   }
 
   // Chooses the reference kernel of the run: the default schedule of the task in which the network spends most time,
-  // since the machine's state matters most there. Kernels with calls longer than a repeat are left out.
+  // since the machine's state matters most there. Kernels are left out if one call takes as long as all repeats of a
+  // short kernel, since each batch would take too long.
   void ChooseReference() {
     const TaskState* best = nullptr;
     double best_share = 0;
+    const double longest = options_.measure.repeats * options_.measure.min_repeat_ms / 1e3;
     for (const auto& state : states_) {
       double seconds = state->report().default_seconds;
-      if (!state->HasDefault() || seconds > options_.measure.min_repeat_ms / 1e3) continue;
+      if (!state->HasDefault() || seconds > longest) continue;
       double share = state->space().task->weight * seconds;
       if (share > best_share) best_share = share, best = state.get();
     }

@@ -53,9 +53,10 @@ Result<double> ParseDuration(const std::string& text) {
 }
 
 // Planned duration of the final choice, as a share of the search's time. Loading packages may extend it to a fifth.
-constexpr double kChoiceShare = 0.17;
-constexpr double kMinChoiceSeconds = 2;   // least planned duration of the final choice
-constexpr double kSecondsPerTrial = 0.1;  // estimate for the trials of earlier processes; the database lacks their time
+constexpr double kChoiceShare = 0.15;
+constexpr double kMinChoiceSeconds = 2;  // least planned duration of the final choice
+constexpr double kSecondsPerTrial =
+    0.07;  // estimate for the trials of earlier processes; the database lacks their time
 
 std::string RunKeyOf(const TuneCommandOptions& options, const Network& network, const std::vector<TuneTask>& tasks,
                      const Target& target) {
@@ -163,7 +164,7 @@ TuneOptions SearchOptions(const TuneCommandOptions& options, const Network& netw
 // a note to `report` and returns no value. The caller then takes the best record of each task.
 Result<std::optional<ChosenNetwork>> Choose(const TuneSession& session, TuneReport& report, uint64_t seed,
                                             Progress& progress, const std::atomic<bool>& stop_requested) {
-  const double searched = std::max(report.seconds, kSecondsPerTrial * report.trials);
+  const double searched = report.seconds + kSecondsPerTrial * report.resumed_trials;
   ChooseOptions choose{.max_seconds = std::max(kMinChoiceSeconds, kChoiceShare * searched),
                        .seed = seed,
                        .on_progress = [&](double done) { progress.Choosing(done); },

@@ -15,6 +15,7 @@
 #include "tools/autotune/host.h"
 #include "tools/autotune/records/records.h"
 #include "tracker/local_farm.h"
+#include "tuner/measurer.h"
 
 namespace autotune::tools {
 namespace {
@@ -121,9 +122,10 @@ class Verifier {
     candidate.id = item.record.id;
     candidate.kernel = "kernel";
     candidate.threads = std::min(target.num_cores, host_.num_cores);
-    candidate.repeats = measure_ ? 3 : 1;
-    candidate.max_repeats = measure_ ? 9 : 1;
-    candidate.min_repeat_ms = measure_ ? 15 : 0;
+    const MeasureOptions timing;  // as in a tuning run
+    candidate.repeats = measure_ ? timing.repeats : 1;
+    candidate.max_repeats = measure_ ? timing.max_repeats : 1;
+    candidate.min_repeat_ms = measure_ ? timing.min_repeat_ms : 0;
     candidate.cold_weights = measure_;
     candidate.run_seconds = 120;
     job.candidates.push_back(std::move(candidate));

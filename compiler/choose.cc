@@ -78,7 +78,7 @@ class Combinations {
   }
 
   // Runs the network with one variant for each task. Returns the time of each task, summed over its nodes.
-  Result<std::vector<double>> Run(const std::vector<int>& combination, bool serial) {
+  Result<std::vector<double>> Run(const Variants& combination, bool serial) {
     if (Stopped(options_)) return Err("stopped");
     context_->SetSerial(serial);
     for (size_t task = 0; task < combination.size(); ++task) {
@@ -119,7 +119,7 @@ class BlockTimes {
 
   // Measures one block. The network runs one combination in each visit, and each task runs all of its variants.
   Status Run(Combinations& combinations, int visits, bool serial, Rng& rng) {
-    std::vector<std::vector<int>> drawn(visits, std::vector<int>(ratios_.size()));
+    std::vector<Variants> drawn(visits, Variants(ratios_.size()));
     for (size_t task = 0; task < ratios_.size(); ++task) {
       std::vector<int> order = DrawOrder(combinations.variants(task), visits, rng);
       for (int visit = 0; visit < visits; ++visit) drawn[visit][task] = order[visit];
@@ -129,7 +129,7 @@ class BlockTimes {
       sums.emplace_back(ratios.size());
       counts.emplace_back(ratios.size());
     }
-    for (const std::vector<int>& combination : drawn) {
+    for (const Variants& combination : drawn) {
       std::vector<double> seconds = TRY(combinations.Run(combination, serial));
       for (size_t task = 0; task < seconds.size(); ++task) {
         sums[task][combination[task]] += seconds[task];
@@ -159,9 +159,9 @@ class BlockTimes {
 };
 
 // Measures blocks and returns the variant that each task should run.
-Result<std::vector<int>> ChooseVariants(const Network& network, const Target& target, const KernelVariants& variants,
-                                        const ChooseOptions& options) {
-  std::vector<int> chosen(network.tasks.size(), 0);
+Result<Variants> ChooseVariants(const Network& network, const Target& target, const KernelVariants& variants,
+                                const ChooseOptions& options) {
+  Variants chosen(network.tasks.size(), 0);
   std::unique_ptr<Combinations> combinations = TRY(Combinations::Make(network, target, variants, options));
   const int visits = combinations->most_variants();
   if (visits == 1) return chosen;
@@ -242,7 +242,7 @@ Result<std::vector<NetworkComparison>> ComparePackages(const Package& first, con
 }
 
 void SetSchedules(NetworkChoice& choice, const Network& network, const KernelVariants& variants,
-                  const std::vector<int>& chosen) {
+                  const Variants& chosen) {
   choice.schedules.clear();
   for (size_t i = 0; i < chosen.size(); ++i) {
     const KernelChoice& kernel = variants.choices[i][chosen[i]];
@@ -267,8 +267,8 @@ std::vector<MedianInterval> Inverse(std::vector<MedianInterval> ratios) {
 }
 
 // Returns the variant of each task that `choice` runs. Returns nothing if a schedule of `choice` is not a variant.
-std::optional<std::vector<int>> VariantsOf(const NetworkChoice& choice, const KernelVariants& variants) {
-  std::vector<int> found;
+std::optional<Variants> VariantsOf(const NetworkChoice& choice, const KernelVariants& variants) {
+  Variants found;
   for (const std::vector<KernelChoice>& kernels : variants.choices) {
     const ChosenSchedule* schedule = choice.Find(kernels[0].task->hash.Hex());
     if (!schedule) return std::nullopt;
@@ -313,9 +313,9 @@ class Chooser {
     variants_ = TRY(BuildVariants(network_, target_, sources, kCompetitors, compiler_));
     for (const auto& kernels : variants_.choices) result.tasks_with_records += kernels.size() > 1;
     choice.compared = HashOf(variants_);
-    const std::vector<int> untuned(network_.tasks.size(), 0);
-    std::vector<int> chosen = untuned;
-    std::optional<std::vector<int>> before;
+    const Variants untuned(network_.tasks.size(), 0);
+    Variants chosen = untuned;
+    std::optional<Variants> before;
     if (previous) before = VariantsOf(*previous, variants_);
     if (before && previous->compared == choice.compared) {
       result.same_schedules = true;
@@ -323,7 +323,9 @@ class Chooser {
       chosen = *before;
     } else {
       if (before == untuned) before.reset();
-      chosen = TRY(Measure(untuned, before, result));
+      if (result.tasks_with_records > 0) chosen = TRY(ChooseVariants(network_, target_, variants_, options_));
+      auto compare = [&](const Variants& first, const Variants& second) { return Compare(first, second); };
+      chosen = TRY(DecideVariants(untuned, before, chosen, compare, choice.comparisons));
       SetSchedules(choice, network_, variants_, chosen);
     }
     result.kept_defaults = chosen == untuned;
@@ -335,27 +337,7 @@ class Chooser {
   }
 
  private:
-  // Returns the variants to run, and sets the choice's comparisons. `before` holds the variants of the store's choice.
-  // It is empty if the store has no choice, if all variants of the choice are defaults, or if BuildVariants lacks one.
-  Result<std::vector<int>> Measure(const std::vector<int>& untuned, const std::optional<std::vector<int>>& before,
-                                   ChosenNetwork& result) {
-    std::vector<int> chosen = untuned;
-    if (result.tasks_with_records > 0) chosen = TRY(ChooseVariants(network_, target_, variants_, options_));
-    // The selected schedules must beat the previous choice first, then the default schedules.
-    if (before && chosen != *before && !IsImprovement(RatiosOf(TRY(Compare(*before, chosen))))) chosen = *before;
-    while (chosen != untuned) {
-      result.choice.comparisons = TRY(Compare(untuned, chosen));
-      const std::vector<MedianInterval> ratios = RatiosOf(result.choice.comparisons);
-      // The store's choice stays unless the default schedules are an improvement over it.
-      const bool stays = chosen == before ? !IsImprovement(Inverse(ratios)) : IsImprovement(ratios);
-      if (stays) return chosen;
-      // Selected schedules that lose to the defaults say nothing of the store's choice, which once beat the defaults.
-      chosen = before && chosen != *before ? *before : untuned;
-    }
-    return chosen;
-  }
-
-  Result<CompileResult> CompileCombination(const std::vector<int>& combination) {
+  Result<CompileResult> CompileCombination(const Variants& combination) {
     if (Stopped(options_)) return Err("stopped");
     NetworkChoice choice;
     SetSchedules(choice, network_, variants_, combination);
@@ -367,7 +349,7 @@ class Chooser {
     return result;
   }
 
-  Result<std::vector<NetworkComparison>> Compare(const std::vector<int>& first, const std::vector<int>& second) {
+  Result<std::vector<NetworkComparison>> Compare(const Variants& first, const Variants& second) {
     Package one = TRY(CompileCombination(first)).package, other = TRY(CompileCombination(second)).package;
     const double least = kLeastComparison * (1 - kBlocksShare) * options_.max_seconds;
     return ComparePackages(one, other, target_.num_cores,
@@ -384,6 +366,24 @@ class Chooser {
 };
 
 }  // namespace
+
+Result<Variants> DecideVariants(const Variants& untuned, const std::optional<Variants>& before,
+                                const Variants& selected, const VariantComparer& compare,
+                                std::vector<NetworkComparison>& comparisons) {
+  Variants chosen = selected;
+  // The selected schedules must beat the previous choice first, then the default schedules.
+  if (before && chosen != *before && !IsImprovement(RatiosOf(TRY(compare(*before, chosen))))) chosen = *before;
+  while (chosen != untuned) {
+    comparisons = TRY(compare(untuned, chosen));
+    const std::vector<MedianInterval> ratios = RatiosOf(comparisons);
+    // The store's choice stays unless the default schedules are an improvement over it.
+    const bool stays = chosen == before ? !IsImprovement(Inverse(ratios)) : IsImprovement(ratios);
+    if (stays) return chosen;
+    // Selected schedules that lose to the defaults say nothing of the store's choice, which once beat the defaults.
+    chosen = before && chosen != *before ? *before : untuned;
+  }
+  return chosen;
+}
 
 bool IsImprovement(const std::vector<MedianInterval>& ratios) {
   bool faster = false;

@@ -15,6 +15,7 @@
 #pragma once
 #include <atomic>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -51,6 +52,19 @@ struct ChosenNetwork {
 // Errors: a task for which nothing builds; a kernel that fails; no memory.
 Result<ChosenNetwork> ChooseSchedules(const Network& network, const Target& target, RecordStore& store,
                                       Builder& builder, const ChooseOptions& options = {});
+
+// The variant of each task that a package runs. 0 is the task's default schedule.
+using Variants = std::vector<int>;
+// Compares two packages at each number of threads. The ratios are second / first.
+using VariantComparer =
+    std::function<Result<std::vector<NetworkComparison>>(const Variants& first, const Variants& second)>;
+
+// Stage 3: returns `untuned`, `before` or `selected`. `before` holds the variants of the store's choice. It is empty if
+// there is no usable choice, or if the choice runs only default schedules. Sets `comparisons` to the last comparison
+// with `untuned`, if there was one. An error of `compare` ends the decision.
+Result<Variants> DecideVariants(const Variants& untuned, const std::optional<Variants>& before,
+                                const Variants& selected, const VariantComparer& compare,
+                                std::vector<NetworkComparison>& comparisons);
 
 // Returns true if a change is worth making. `ratios` are the times changed / unchanged at each number of threads. The
 // change must be significantly faster at one of them, faster in the geometric mean, and significantly slower at none.

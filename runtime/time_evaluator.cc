@@ -1,5 +1,6 @@
 #include "runtime/time_evaluator.h"
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -23,7 +24,11 @@ constexpr int64_t kMaxCopies = 4096;
 constexpr int64_t kMaxNumber = int64_t{1} << 32;
 constexpr double kHopeless = 8;            // greatest ratio of the times of a cold first call and a warm call
 constexpr double kLongestInterrupt = 0.1;  // seconds; longest preemption of a thread on a busy machine
-constexpr double kLongEnough = 0.8;        // fraction of min_repeat_seconds that a repeat must last to count
+constexpr double kLongEnough = 0.8;        // fraction of its planned length that a repeat must last to count
+// Shortest planned length of a repeat, in seconds. Schedulers give a process several milliseconds at a time, so a
+// repeat of this length often fits between two preemptions.
+constexpr double kShortestRepeat = 1e-3;
+constexpr int64_t kAttempts = 2;  // most repeats, disturbed ones included, as a multiple of the repeats asked for
 
 // Copies bytes. On x86-64 it uses streaming stores, so that the copy is not in a cache afterwards.
 #if defined(__x86_64__)
@@ -90,55 +95,76 @@ bool TwoFastestAgree(const std::vector<double>& times) {
 
 }  // namespace
 
-Result<Timing> EvaluateTime(const TimeOptions& options, const CallBurst& burst, const CallBurst& before) {
+int64_t Preemptions() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_nivcsw;
+}
+
+Result<Timing> EvaluateTime(const TimeOptions& options, const CallBurst& burst, const CallBurst& before,
+                            const std::function<int64_t()>& preemptions) {
   using Clock = std::chrono::steady_clock;
   Timing timing;
   Clock::time_point started = Clock::now();
+  bool disturbed = false;  // the process was preempted during the last burst
   // Makes `count` calls and returns the seconds per call.
   auto time = [&](int64_t count) -> Result<double> {
     if (before) TRY(before(timing.calls, count));
+    const int64_t preempted = preemptions ? preemptions() : 0;
     Clock::time_point begin = Clock::now();
     TRY(burst(timing.calls, count));
     Clock::time_point end = Clock::now();
+    disturbed = preemptions && preemptions() != preempted;
     timing.calls += count;
     return std::chrono::duration<double>(end - begin).count() / static_cast<double>(count);
   };
-  const double least = options.min_repeat_seconds;
+  double length = options.min_repeat_seconds;  // planned length of a repeat
   const int64_t repeats = std::max<int64_t>(options.repeats, 1);
+  const int64_t most = std::max(repeats, options.max_repeats);
   Cutoff cutoff(options.cutoff_seconds);
+  std::vector<double> disturbed_seconds;  // time per call in each disturbed repeat
 
   double per_call = TRY(time(1));
   cutoff.See(per_call, 1, kHopeless);
   int64_t number = std::clamp<int64_t>(options.number, 1, kMaxNumber);
-  if (least > 0) {
+  // Records a repeat. If it was disturbed, makes the next ones shorter.
+  auto record = [&] {
+    (disturbed ? disturbed_seconds : timing.seconds).push_back(per_call);
+    if (!disturbed || length <= kShortestRepeat) return;
+    length = std::max(length / 2, kShortestRepeat);
+    number = std::max(std::clamp<int64_t>(options.number, 1, kMaxNumber), Calls(length, per_call));
+  };
+  if (length > 0) {
     // Makes bursts until the cutoff is no longer in doubt. They also tell how many calls a repeat needs. The warm-up
     // call is slow, so the first burst may be too short for a repeat.
     while (!cutoff.Exceeded()) {
-      int64_t count = std::max(number, Calls(least, per_call));
+      int64_t count = std::max(number, Calls(length, per_call));
       per_call = TRY(time(count));
       cutoff.See(per_call, count);
-      if (per_call * static_cast<double>(count) >= kLongEnough * least) timing.seconds.push_back(per_call);
+      if (per_call * static_cast<double>(count) >= kLongEnough * length) record();
       if (!cutoff.InDoubt()) break;
     }
-    number = std::max(number, Calls(least, per_call));
+    number = std::max(number, Calls(length, per_call));
   }
   auto enough = [&] {
     int64_t done = static_cast<int64_t>(timing.seconds.size());
+    if (done + static_cast<int64_t>(disturbed_seconds.size()) >= kAttempts * most) return true;
     return done >= repeats && (done >= options.max_repeats || TwoFastestAgree(timing.seconds));
   };
   while (!cutoff.Exceeded() && !enough()) {
-    if (options.max_seconds > 0 && !timing.seconds.empty() &&
+    if (options.max_seconds > 0 && timing.seconds.size() + disturbed_seconds.size() > 0 &&
         std::chrono::duration<double>(Clock::now() - started).count() > options.max_seconds) {
       break;
     }
     per_call = TRY(time(number));
-    if (per_call * static_cast<double>(number) < kLongEnough * least && number < kMaxNumber) {
-      number = std::min(Calls(1.1 * least, per_call), number * 100);
+    if (per_call * static_cast<double>(number) < kLongEnough * length && number < kMaxNumber) {
+      number = std::min(Calls(1.1 * length, per_call), number * 100);
       continue;
     }
-    timing.seconds.push_back(per_call);
     cutoff.See(per_call, number);
+    record();
   }
+  if (timing.seconds.empty()) timing.seconds = std::move(disturbed_seconds);
   if (cutoff.Exceeded()) {
     timing.seconds = {cutoff.fastest()};
     timing.cut_off = true;
@@ -242,7 +268,7 @@ Result<Timing> TimeKernel(const Kernel& kernel, KernelContext& context, std::spa
     }
     return {};
   };
-  return EvaluateTime(options.time, burst, before);
+  return EvaluateTime(options.time, burst, before, Preemptions);
 }
 
 }  // namespace autotune

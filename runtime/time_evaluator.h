@@ -1,7 +1,8 @@
 // Time evaluator: measures how long one call of a kernel takes. By default, weights are not in the caches and
 // activations are, as in a large network. The evaluator makes a warm-up call, chooses the number of calls per repeat by
-// their duration, and stops early for kernels that are slower than the cutoff. It returns the times of all repeats and
-// does not judge them. One measurement at a time per CopyArena and KernelContext.
+// their duration, and stops early for kernels that are slower than the cutoff. It measures again what another process
+// disturbed. It returns the times of all repeats and does not judge them. One measurement at a time per CopyArena and
+// KernelContext.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -34,19 +35,29 @@ struct TimeOptions {
 };
 
 struct Timing {
-  std::vector<double> seconds;  // time per call in each repeat; at least one repeat
-  int64_t calls = 0;            // number of all calls
-  bool cut_off = false;         // true: stopped early; `seconds` holds only the time of the fastest burst
+  // Time per call in each repeat; at least one repeat. Repeats during which the process was preempted are left out if
+  // there are others.
+  std::vector<double> seconds;
+  int64_t calls = 0;     // number of all calls
+  bool cut_off = false;  // true: stopped early; `seconds` holds only the time of the fastest burst
   AUTOTUNE_FIELDS(seconds, calls, cut_off)
 };
 
 // Makes the calls with numbers [first, first + count), one directly after the other.
 using CallBurst = std::function<Status(int64_t first, int64_t count)>;
 
+// Returns how often a thread of this process had to leave its core to another process so far.
+int64_t Preemptions();
+
 // Makes one warm-up call, then the repeats. If no option but `number` and `repeats` is set, these are exactly
 // 1 + number * repeats calls. `before` runs untimed before each burst and gets the numbers of the burst's calls. The
 // first error of a call ends the measurement.
-Result<Timing> EvaluateTime(const TimeOptions& options, const CallBurst& burst, const CallBurst& before = nullptr);
+//
+// `preemptions` is Preemptions or null. With it, a repeat during which the process was preempted does not count, and
+// the following repeats are shorter, so that they fit between two preemptions. There are at most twice as many repeats
+// as the options ask for; if the process was preempted in all of them, their times are returned.
+Result<Timing> EvaluateTime(const TimeOptions& options, const CallBurst& burst, const CallBurst& before = nullptr,
+                            const std::function<int64_t()>& preemptions = nullptr);
 
 // Memory for the copies of weights. It is kept from one candidate to the next, so that its pages stay mapped.
 class CopyArena {

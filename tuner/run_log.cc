@@ -84,6 +84,7 @@ Record RunLog::Make(const TaskState& task, const Proposal& proposal, const Outco
   record.created_at = WallMillis();
   record.facts = outcome.facts;
   record.facts["label"] = of.label;
+  record.facts[kColdBytesFact] = options_.measure.cold_bytes;
   if (outcome.reference_seconds > 0) record.facts[kReferenceFact] = outcome.reference_seconds;
   return record;
 }

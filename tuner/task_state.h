@@ -21,6 +21,8 @@ namespace autotune {
 // Facts of a record that a resumed run needs.
 inline constexpr std::string_view kRoundFact = "round";                  // number of the round, from 0
 inline constexpr std::string_view kReferenceFact = "reference_seconds";  // Outcome::reference_seconds
+// MeasureOptions::cold_bytes of the measurement. A resumed run does not need it, but whoever measures the record again.
+inline constexpr std::string_view kColdBytesFact = "cold_bytes";
 // Hashes of the tasks that were exhausted when the round was planned. Only the first record of a round has it.
 inline constexpr std::string_view kExhaustedFact = "exhausted";
 

@@ -438,17 +438,6 @@ TEST_F(CompileTest, StructureHashTellsNetworksApart) {
   EXPECT_NE(StructureHash(other), StructureHash(network()));
 }
 
-TEST(Choose, IsImprovement) {
-  MedianInterval faster{0.9, 0.95, 0.99}, slower{1.01, 1.05, 1.1}, even{0.995, 1, 1.005}, unknown{0.9, 1, 1.05};
-  EXPECT_TRUE(IsImprovement({faster, even}));
-  EXPECT_TRUE(IsImprovement({even, faster}));
-  EXPECT_FALSE(IsImprovement({faster, slower}));
-  EXPECT_FALSE(IsImprovement({faster, unknown}));
-  EXPECT_FALSE(IsImprovement({even, even}));
-  EXPECT_FALSE(IsImprovement({{0.998, 0.999, 0.9995}, {0.999, 1.004, 1.009}})) << "slower on average";
-  EXPECT_FALSE(IsImprovement({}));
-}
-
 // LoadModel refuses a package with truncated, invalid, empty or contradictory members. Its error has one line.
 TEST_F(CompileTest, DamagedMembersAreRefused) {
   auto error_of = [](Package package) {

@@ -89,6 +89,53 @@ TEST(EvaluateTime, OneInterruptDoesNotCutACandidateOff) {
   }
 }
 
+// Calls of a preempted repeat take ten times as long. The calls count the preemptions: there is one in each burst with
+// more than `fits` calls.
+struct Neighbour {
+  int64_t fits;
+  int64_t preempted = 0;
+  std::vector<int64_t> bursts = {};  // number of calls of each
+  Result<Timing> Evaluate(const TimeOptions& options) {
+    auto burst = [this](int64_t, int64_t count) -> Status {
+      bursts.push_back(count);
+      const bool disturbed = count > fits;
+      preempted += disturbed;
+      Sleeper f{disturbed ? 0.005 : 0.0005};
+      return f(0, count);
+    };
+    return EvaluateTime(options, burst, nullptr, [this] { return preempted; });
+  }
+};
+
+TEST(EvaluateTime, PreemptedRepeatsAreMeasuredAgainInShorterBursts) {
+  Neighbour neighbour{.fits = 4};
+  auto timing = neighbour.Evaluate({.repeats = 8, .min_repeat_seconds = 0.02}).value();
+  EXPECT_EQ(timing.seconds.size(), 8u);
+  for (double seconds : timing.seconds) EXPECT_LT(seconds, 0.005) << "the time of a preempted repeat";
+  EXPECT_GT(neighbour.preempted, 0);
+  EXPECT_LE(neighbour.bursts.back(), 4);
+}
+
+TEST(EvaluateTime, IfAllRepeatsArePreemptedTheirTimesAreReturned) {
+  Neighbour neighbour{.fits = 0};
+  auto timing = neighbour.Evaluate({.repeats = 2, .max_repeats = 3, .min_repeat_seconds = 0.004}).value();
+  EXPECT_EQ(timing.seconds.size(), 6u);
+  for (double seconds : timing.seconds) EXPECT_GE(seconds, 0.005);
+}
+
+TEST(EvaluateTime, WithoutPreemptionsTheRepeatsAreAsLongAsAskedFor) {
+  Neighbour neighbour{.fits = 1000};
+  auto timing = neighbour.Evaluate({.repeats = 3, .min_repeat_seconds = 0.01}).value();
+  EXPECT_EQ(timing.seconds.size(), 3u);
+  EXPECT_GE(neighbour.bursts.back(), 4);
+}
+
+TEST(Preemptions, IsACountThatOnlyGrows) {
+  const int64_t before = Preemptions();
+  EXPECT_GE(before, 0);
+  EXPECT_GE(Preemptions(), before);
+}
+
 // One burst suffices for a candidate that takes longer than any interrupt.
 TEST(EvaluateTime, AVerySlowCandidateIsNotCalledAgain) {
   Sleeper f{0.15};

@@ -7,6 +7,7 @@
 // unusual state of the machine as multiples of the reference's (tuner/machine_state.h).
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -45,10 +46,11 @@ struct Choice {
   double Difference() const { return now_seconds / before_seconds - 1; }
 };
 
-// A process that never sleeps, until the destructor ends it.
+// A process that never sleeps. It ends with this object or with the bench.
 class Neighbour {
  public:
   Neighbour() : pid_(fork()) {
+    if (pid_ == 0) prctl(PR_SET_PDEATHSIG, SIGKILL);
     while (pid_ == 0) {
     }
   }
@@ -104,8 +106,8 @@ Result<std::vector<Choice>> Choose(RecordStore& store, const std::string& target
   return list;
 }
 
-// A record as a task of its own. The record holds everything that this needs; its network is not needed. Not movable,
-// since the space refers to the task.
+// A record as a task of its own. The record holds everything that this needs; its network is not needed. An object must
+// stay where it is, since its space refers to its task.
 struct RecordedTask {
   TuneTask task;
   TaskSpace space;
@@ -137,7 +139,7 @@ Status MeasureAgain(Measurer& measurer, const Target& target, const RecordedTask
   return {};
 }
 
-// Returns the record whose kernel becomes the reference: the slowest of those whose calls are short beside a repeat.
+// Returns the record whose kernel becomes the reference: the slowest of those whose calls fit a repeat.
 const Record& ReferenceOf(const std::vector<Choice>& choices) {
   const double longest = MeasureOptions{}.min_repeat_ms / 1e3;
   const Record* best = &choices.front().record;
@@ -148,18 +150,18 @@ const Record& ReferenceOf(const std::vector<Choice>& choices) {
   return *best;
 }
 
-// Sets the comparable times of all choices. Each run that made records had its own reference kernel.
+// Sets the comparable times of all choices. Each run that made records had its own reference kernel. Runs also differ
+// in their cold bytes, on which the time of the reference kernel depends.
 void Compare(std::vector<Choice>& choices) {
-  std::map<std::string, MachineState> then;
-  MachineState now;
+  std::map<std::string, MachineState> then, now;  // by run
   auto reference_of = [](const Choice& choice) { return choice.record.facts[kReferenceFact].Number().value_or(0); };
   for (const Choice& choice : choices) {
     then[choice.record.run].Add(reference_of(choice));
-    now.Add(choice.now.reference_seconds);
+    now[choice.record.run].Add(choice.now.reference_seconds);
   }
   for (Choice& choice : choices) {
     choice.before_seconds = then[choice.record.run].Comparable(choice.record.cost, reference_of(choice));
-    choice.now_seconds = now.Comparable(choice.now.cost, choice.now.reference_seconds);
+    choice.now_seconds = now[choice.record.run].Comparable(choice.now.cost, choice.now.reference_seconds);
   }
 }
 

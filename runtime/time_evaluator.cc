@@ -126,13 +126,14 @@ Result<Timing> EvaluateTime(const TimeOptions& options, const CallBurst& burst, 
 
   double per_call = TRY(time(1));
   cutoff.See(per_call, 1, kHopeless);
-  int64_t number = std::clamp<int64_t>(options.number, 1, kMaxNumber);
+  const int64_t fewest = std::clamp<int64_t>(options.number, 1, kMaxNumber);
+  int64_t number = fewest;  // of calls in the next repeat
   // Records a repeat. If it was disturbed, makes the next ones shorter.
   auto record = [&] {
     (disturbed ? disturbed_seconds : timing.seconds).push_back(per_call);
     if (!disturbed || length <= kShortestRepeat) return;
     length = std::max(length / 2, kShortestRepeat);
-    number = std::max(std::clamp<int64_t>(options.number, 1, kMaxNumber), Calls(length, per_call));
+    number = std::max(fewest, Calls(length, per_call));
   };
   if (length > 0) {
     // Makes bursts until the cutoff is no longer in doubt. They also tell how many calls a repeat needs. The warm-up

@@ -235,7 +235,7 @@ bool SkippingPaddingApplies(const Shape& data, const Shape& weight, const ConvAt
   const size_t d = ShortestDim(pixels);
   int64_t in_data = 0;
   for (int64_t tap = 0; tap < kernel[d]; ++tap) {
-    // The pixels at which the tap meets data: first up to end.
+    // The tap meets data at the pixels in [first, end).
     const int64_t before = attrs.pad[d] - tap * attrs.dilation[d];
     const int64_t first = CeilDiv(std::max<int64_t>(0, before), attrs.stride[d]);
     const int64_t end = std::min(pixels[d], CeilDiv(std::max<int64_t>(0, image[d] + before), attrs.stride[d]));

@@ -9,8 +9,8 @@
 namespace autotune {
 namespace {
 
-// A turn measures each finalist by one repeat. It is longer than a repeat of a trial, since the median over the turns
-// counts and not the least time.
+// A turn measures each finalist by one repeat of 7.5 ms, the length for which the noise of a pair is known (kClearly).
+// It is longer than a repeat of a trial, since the median over the turns counts and not the least time.
 constexpr double kRepeatShare = 1.5;   // length of the repeat, relative to a trial's
 constexpr int kTurnsPerCall = 3;       // turns between two decisions; one job measures all of them
 constexpr size_t kFewestTurns = 3;     // least number of turns before a clear difference decides

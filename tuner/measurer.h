@@ -39,7 +39,8 @@ struct MeasureOptions {
   int repeats = 3;
   int max_repeats = 9;  // most repeats; they go on while the two fastest differ
   // Many short repeats are better than few long ones: a process that takes a core for a moment spoils one of them, and
-  // the least time counts. Three repeats of 5 ms order candidates as well as three of 15 ms (docs/performance.md).
+  // the least time counts. Three repeats of 5 ms order candidates about as well as three of 15 ms
+  // (docs/performance.md).
   double min_repeat_ms = 5;
   // Bytes that the network touches between two calls of a kernel, which may evict the kernel's weights from the caches.
   // -1: the weights always come from memory.

@@ -262,8 +262,8 @@ class Loop {
   }
 
   // Chooses the reference kernel of the run: the default schedule of the task in which the network spends most time,
-  // since the machine's state matters most there. Kernels are left out if one call takes as long as all repeats of a
-  // short kernel, since each batch would take too long.
+  // since the machine's state matters most there. A kernel is left out if one call takes longer than all repeats of a
+  // short kernel, since it would delay every batch.
   void ChooseReference() {
     const TaskState* best = nullptr;
     double best_share = 0;

@@ -24,7 +24,7 @@ struct Contestant {
   std::vector<double> seconds;  // one per turn
 };
 
-// Speeds relative to the fastest schedule of all.
+// Speeds relative to the best known schedule; above 1, the schedule is faster.
 struct Speeds {
   double untuned = 0;
   std::vector<double> tuned, rivals;  // one per run
@@ -85,11 +85,11 @@ class Judgement {
     }
     TRY(MeasureInTurns(space, contestants));
     auto median = [&](std::optional<size_t> i) { return i ? Median(contestants[*i].seconds) : kWorthless; };
-    double least = kWorthless;
-    for (size_t i = 0; i < contestants.size(); ++i) least = std::min(least, median(i));
-    Speeds speeds{.untuned = least / median(untuned)};
-    for (const auto& i : tuned) speeds.tuned.push_back(least / median(i));
-    for (const auto& i : rivals) speeds.rivals.push_back(least / median(i));
+    const double reference = median(best);
+    if (reference >= kWorthless) return Err("the best known schedule did not run in most turns");
+    Speeds speeds{.untuned = reference / median(untuned)};
+    for (const auto& i : tuned) speeds.tuned.push_back(reference / median(i));
+    for (const auto& i : rivals) speeds.rivals.push_back(reference / median(i));
     return speeds;
   }
 
@@ -164,8 +164,8 @@ Status JudgeTuner(const std::vector<DrawnTask>& tasks, const Target& target, con
   Judgement judgement(target, options, oracle, measurer);
   std::vector<double> untuned, tuned, rivals;
   int lost = 0, compared = 0;  // tasks lost to rivals in the mean of the runs, and tasks with rivals
-  std::printf("%% of the best known speed\n%-28s %8s  after %d trials, seeds 1 to %d\n", "task", "untuned",
-              options.trials, options.seeds);
+  std::printf("%% of the speed of the best known schedule, measured in the same turns; above 100: faster\n");
+  std::printf("%-28s %8s  after %d trials, seeds 1 to %d\n", "task", "untuned", options.trials, options.seeds);
   for (const DrawnTask& task : tasks) {
     if (stop) break;
     Speeds speeds = TRY_NOTE(judgement.Of(task), "while judging " + task.task.label);

@@ -4,8 +4,8 @@
     bench/compare_ort.py model.onnx tuned.tar [default.tar ...] --threads 2 --rounds 10
     bench/compare_ort.py model.onnx tuned.tar --check test_data_set_0
 
-A round runs ONNX Runtime for some seconds, then each package. `ratio` is the median over the rounds of the package's
-median time in a round divided by ONNX Runtime's; `of min` uses the least times instead. Below 1 the package is faster.
+A round runs ONNX Runtime for some seconds, then each package. `ratio` is the median over the rounds of ONNX Runtime's
+median time in a round divided by the package's; `of min` uses the least times instead. Above 1 the package is faster.
 --check runs both on the same inputs and passes if |a - b| <= atol * max|b| + rtol * |b| at every element, where b is
 ONNX Runtime's; if not, the exit code is 1. Needs: (cd bench/peer && npm install --ignore-scripts).
 """
@@ -91,8 +91,8 @@ def measure(arguments):
                 "median_ms": statistics.median(ours[1] for ours, _ in pairs),
                 "ort_min_ms": min(theirs[0] for _, theirs in pairs),
                 "ort_median_ms": statistics.median(theirs[1] for _, theirs in pairs),
-                "ratio": statistics.median(ours[1] / theirs[1] for ours, theirs in pairs),
-                "ratio_of_min": statistics.median(ours[0] / theirs[0] for ours, theirs in pairs),
+                "ratio": statistics.median(theirs[1] / ours[1] for ours, theirs in pairs),
+                "ratio_of_min": statistics.median(theirs[0] / ours[0] for ours, theirs in pairs),
             }
         )
     if arguments.json:

@@ -8,6 +8,7 @@
 
 #include "target/machine.h"
 #include "tests/tools/cli.h"
+#include "tools/autotune/probe.h"
 
 namespace autotune {
 namespace {
@@ -20,6 +21,7 @@ using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
 using ::testing::Not;
 using ::testing::SizeIs;
+using ::testing::StartsWith;
 
 class Devices : public test::CliTest {
  protected:
@@ -109,11 +111,14 @@ TEST_F(Devices, DoctorProbesARowOfTheTableOfMachines) {
       probed.out,
       MatchesRegex("[{]\\.family = \"[^\"]+\",\n \\.cpus = [{]\"[^\"]+\"[}],\n \\.machine = [{](.|\n)*[}][}],\n"));
   std::map<std::string, double> numbers;
-  const std::regex field("\\.([a-z_0-9]+) = ([0-9.e+]+),  // \\[[a-z].*\\]");
+  std::map<std::string, std::string> sources;
+  const std::regex field("\\.([a-z_0-9]+) = ([0-9.e+]+),  // \\[([a-z].*)\\]");
   std::istringstream lines(probed.out);
   for (std::string line; std::getline(lines, line);) {
     std::smatch match;
-    if (std::regex_search(line, match, field)) numbers[match[1]] = std::stod(match[2]);
+    if (!std::regex_search(line, match, field)) continue;
+    numbers[match[1]] = std::stod(match[2]);
+    sources[match[1]] = match[3];
   }
   Machine machine;
   ForEachField(machine, [&](std::string_view name, auto&) {
@@ -129,6 +134,29 @@ TEST_F(Devices, DoctorProbesARowOfTheTableOfMachines) {
     EXPECT_LT(numbers[name], 100) << name;
   }
   EXPECT_EQ(static_cast<int64_t>(numbers["page_bytes"]), sysconf(_SC_PAGESIZE));
+  EXPECT_EQ(sources["hz"], "probe");
+  EXPECT_THAT(sources["task_cycles"], StartsWith("as of the row '"));
+  const Target target = Target::Parse("cpu").value();
+  EXPECT_EQ(sources["fork_cycles"] == "probe", target.num_cores > 1) << probed.out;
+  EXPECT_EQ(sources["l2_bytes_per_cycle"] == "probe", target.l2_bytes > 0) << probed.out;
+  EXPECT_EQ(sources["l3_bytes_per_cycle"] == "probe", target.l3_bytes > 0) << probed.out;
+}
+
+// A number of the printed row has the source "probe" only if it was measured.
+TEST(MachineRowText, TellsMeasuredNumbersFromCopiedOnes) {
+  const Target target = Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=haswell -num-cores=1").value();
+  tools::ProbedMachine probed{MachineOf(target), {"fork_cycles", "l1_ways"}};
+  const std::string text = tools::MachineRowText(target, probed);
+  const std::string copied = "// [as of the row '" + std::string(MachineRowOf("haswell").family) + "']\n";
+  EXPECT_THAT(text, HasSubstr(".fork_cycles = 450,  " + copied));
+  EXPECT_THAT(text, HasSubstr(".l1_ways = 8,  " + copied));
+  EXPECT_THAT(text, HasSubstr(".task_cycles = 120,  // [probe]\n"));
+  EXPECT_THAT(text, HasSubstr(".page_bytes = 4096,  // [the kernel]\n"));
+  probed.copied.clear();
+  const std::string measured = tools::MachineRowText(target, probed);
+  EXPECT_THAT(measured, HasSubstr(".fork_cycles = 450,  // [probe]\n"));
+  EXPECT_THAT(measured, HasSubstr(".l1_ways = 8,  // [the kernel]\n"));
+  EXPECT_THAT(measured, Not(HasSubstr("as of the row")));
 }
 
 TEST_F(Devices, DoctorProbesNothingWhereItCannotMeasure) {

@@ -204,8 +204,8 @@ Result<int> Probe() {
   constexpr int kPatienceMs = 500;  // longest wait for the host's lock, for each measurement
   const Target target = TRY(Target::Parse("cpu"));
   const std::unique_ptr<Builder> builder = TRY(MakeBuildWorkers());
-  const Machine machine = TRY(ProbeMachine(target, *builder, kPatienceMs));
-  std::printf("%s", MachineRowText(target, machine).c_str());
+  const ProbedMachine probed = TRY(ProbeMachine(target, *builder, kPatienceMs));
+  std::printf("%s", MachineRowText(target, probed).c_str());
   return kExitOk;
 }
 

@@ -84,15 +84,20 @@ double MeasureFork(int threads) {
 
 }  // namespace
 
-Result<Machine> ProbeMachine(const Target& target, Builder& builder, int patience_ms) {
+Result<ProbedMachine> ProbeMachine(const Target& target, Builder& builder, int patience_ms) {
   // The buffer fills half of a cache level, so that other data does not evict it. For memory it is far larger than the
   // last level.
   constexpr int64_t kPartOfLevel = 2, kBeyondLast = 4, kLeastMemory = int64_t{64} << 20,
                     kMostMemory = int64_t{512} << 20;
-  Machine machine = MachineOf(target);
+  ProbedMachine probed{MachineOf(target), {"loop_registers", "task_cycles"}};
+  Machine& machine = probed.machine;
   std::optional<HostLock> alone = TRY(HostLock::AcquireWithin(HostLock::Mode::kExclusive, patience_ms));
   machine.hz = MeasureClock();
-  machine.fork_cycles = target.num_cores > 1 ? MeasureFork(target.num_cores) * machine.hz : machine.fork_cycles;
+  if (target.num_cores > 1) {
+    machine.fork_cycles = MeasureFork(target.num_cores) * machine.hz;
+  } else {
+    probed.copied.insert("fork_cycles");
+  }
   alone.reset();
   const double many = TRY(SecondsPerMultiplyAdd(target, builder, kManyAccumulators, patience_ms));
   const double one = TRY(SecondsPerMultiplyAdd(target, builder, 1, patience_ms));
@@ -103,29 +108,39 @@ Result<Machine> ProbeMachine(const Target& target, Builder& builder, int patienc
   };
   machine.l1_bytes_per_cycle = TRY(bandwidth(target.l1_bytes / kPartOfLevel));
   machine.load_ports = machine.l1_bytes_per_cycle / (target.vector_bits / 8.0);
-  if (target.l2_bytes > 0) machine.l2_bytes_per_cycle = TRY(bandwidth(target.l2_bytes / kPartOfLevel));
+  if (target.l2_bytes > 0) {
+    machine.l2_bytes_per_cycle = TRY(bandwidth(target.l2_bytes / kPartOfLevel));
+  } else {
+    probed.copied.insert("l2_bytes_per_cycle");
+  }
   if (target.l3_bytes > 0) {
     const int64_t share = target.l3_bytes / kPartOfLevel;
     machine.l3_bytes_per_cycle = TRY(bandwidth(std::max(share, kPartOfLevel * target.l2_bytes)));
+  } else {
+    probed.copied.insert("l3_bytes_per_cycle");
   }
   machine.memory_bytes_per_cycle = TRY(bandwidth(std::clamp(kBeyondLast * target.l3_bytes, kLeastMemory, kMostMemory)));
   machine.page_bytes = sysconf(_SC_PAGESIZE);
-  if (const int ways = HostCacheWays(1); ways > 0) machine.l1_ways = ways;
-  return machine;
+  if (const int ways = HostCacheWays(1); ways > 0) {
+    machine.l1_ways = ways;
+  } else {
+    probed.copied.insert("l1_ways");
+  }
+  return probed;
 }
 
-std::string MachineRowText(const Target& target, const Machine& machine) {
+std::string MachineRowText(const Target& target, const ProbedMachine& probed) {
   std::string text = "{.family = \"" + target.cpu + "\",\n .cpus = {\"" + target.cpu + "\"},\n .machine = {";
   const std::string indent(text.size() - text.rfind('\n') - 1, ' ');
   bool first = true;
-  ForEachField(machine, [&](std::string_view name, const auto& value) {
-    const bool known = name == "loop_registers" || name == "task_cycles";
+  ForEachField(probed.machine, [&](std::string_view name, const auto& value) {
+    const bool copied = probed.copied.contains(name);
     const bool told = name == "page_bytes" || name == "l1_ways";
     char number[64];
     // Measured numbers are rounded to three digits. Numbers that the operating system reports are exact.
     std::snprintf(number, sizeof number, told ? "%.0f" : "%.3g", static_cast<double>(value));
     text += (first ? "" : indent) + "." + std::string(name) + " = " + number + ",  // [" +
-            (known  ? "as of the row '" + std::string(MachineRowOf(target.cpu).family) + "'"
+            (copied ? "as of the row '" + std::string(MachineRowOf(target.cpu).family) + "'"
              : told ? "the kernel"
                     : "probe") +
             "]\n";

@@ -65,10 +65,17 @@ class Wait : public test::CliTest {
 };
 
 TEST_F(Wait, ASignalEndsIt) {
-  for (int signal : {SIGINT, SIGTERM}) {
+  struct Case {
+    int signal;
+    std::vector<std::string> more;
+    ::testing::Matcher<std::string> budget;  // in the command that resumes the run
+  };
+  for (const auto& [signal, more, budget] :
+       {Case{SIGINT, {}, Not(HasSubstr("--time-budget"))},
+        Case{SIGTERM, {"--time-budget", "10m"}, HasSubstr(" --time-budget 10m ")}}) {
     auto holder = TakeDevice();
     std::string name = "tune" + std::to_string(signal);
-    Subprocess run = Start(Command(), name);
+    Subprocess run = Start(Command(more), name);
     ASSERT_TRUE(SoonHolds(name + ".out", "waiting for a device since")) << ReadAll(File(name + ".err"));
     kill(run.pid(), signal);
     CliResult result = Finish(run, name, 20);  // the device never becomes free
@@ -76,6 +83,7 @@ TEST_F(Wait, ASignalEndsIt) {
     EXPECT_THAT(result.out,
                 AllOf(HasSubstr("1 of 1 devices `pi` busy"), HasSubstr("place 1"), Not(HasSubstr("about"))));
     EXPECT_THAT(result.err, AllOf(HasSubstr("interrupted; 0 of 16 trials are saved"), HasSubstr("--tasks 'softmax'")));
+    EXPECT_THAT(result.err, budget);
   }
   EXPECT_THAT(Run({"records", "stats"}).out, HasSubstr("0 records")) << "unmeasured candidates must not be stored";
 }

@@ -90,6 +90,7 @@ std::string ResumeLine(const TuneCommandOptions& options) {
   if (!options.tasks.empty()) line += " --tasks '" + options.tasks + "'";
   if (options.seed) line += " --seed " + std::to_string(options.seed);
   if (options.search != "evolution") line += " --search " + options.search;
+  if (!options.time_budget.empty()) line += " --time-budget " + options.time_budget;
   if (!options.tracker.empty()) line += " --tracker " + options.tracker + " --key " + options.key;
   if (!options.output.empty()) line += " -o " + options.output;
   return line;

@@ -1,6 +1,7 @@
 // `autotune run` and `autotune bench`: the packages that they refuse, and the times that they report.
 #include <gmock/gmock.h>
 
+#include "support/cpus.h"
 #include "tests/tools/cli.h"
 
 namespace autotune::test {
@@ -46,6 +47,15 @@ TEST_F(RunPackage, TellsTheFirstRunApart) {
   EXPECT_THAT(once.out, Not(HasSubstr("median")));
   CliResult often = Run({"run", package, "--repeat", "4"});
   EXPECT_THAT(often.out, AllOf(HasSubstr("first run: "), HasSubstr("; 3 more: min ")));
+}
+
+TEST_F(RunPackage, BenchReportsTheNumberOfThreads) {
+  const std::string package = Compile("cpu");
+  for (const auto& [threads, reported] : {std::pair<std::string, int64_t>{"0", AvailableCpus()}, {"1", 1}, {"3", 3}}) {
+    CliResult bench = Run({"bench", package, "--threads", threads, "--seconds", "0.02", "--wait", "0", "--json"});
+    ASSERT_EQ(bench.code, 0) << bench.Text();
+    EXPECT_EQ(*Json::Parse(bench.out).value()["threads"].As<int64_t>(), reported) << bench.out;
+  }
 }
 
 TEST_F(RunPackage, ProfileLeadsFromKernelsToTasks) {

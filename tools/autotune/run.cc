@@ -9,6 +9,7 @@
 #include "package/load.h"
 #include "runtime/fill.h"
 #include "runtime/npy.h"
+#include "support/cpus.h"
 #include "support/json.h"
 #include "support/statistics.h"
 #include "support/utf8.h"
@@ -163,7 +164,7 @@ void PrintLine(const BenchOptions& options, const LoadedModel& model, const std:
     Json line;
     line["package"] = options.package;
     line["model"] = model.info.model_name;
-    line["threads"] = options.threads;
+    line["threads"] = options.threads > 0 ? options.threads : AvailableCpus();  // the default of ThreadPool
     line["n"] = static_cast<int64_t>(ms.size());
     line["min_ms"] = ms[0];
     line["median_ms"] = Median(ms);

@@ -355,7 +355,8 @@ Command VerifyCommand(CLI::App& root) {
   return {app, [options] { return Verify(*options); },
           [options, app]() -> Status {
             TRY(options->passes.Check());
-            for (const char* of_model : {"--target", "--shape", "--allow-tf32", "--no-winograd"}) {
+            for (const char* of_model :
+                 {"--target", "--shape", "--dim", "--bind", "--db", "--allow-tf32", "--no-winograd"}) {
               if (!options->package.empty() && app->count(of_model) > 0)
                 return Err("--package is compiled already, so it excludes ", of_model);
             }

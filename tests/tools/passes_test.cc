@@ -57,9 +57,11 @@ TEST_F(PassesOfCommands, WrongOnesAreOneLineAndWrongUsage) {
   EXPECT_EQ(replay.code, 2) << replay.Text();
   EXPECT_THAT(replay.err, HasSubstr("unknown pass 'sink_reshapes'"));
   // A replay that prints a program before lowering runs no passes at all.
-  CliResult early = Run({"replay", "abc", "--print", "ir", "--time-passes"});
-  EXPECT_EQ(early.code, 2) << early.Text();
-  EXPECT_THAT(early.err, HasSubstr("--print ir runs no passes"));
+  for (const std::string stage : {"trace", "ir", "features"}) {
+    CliResult early = Run({"replay", "abc", "--print", stage, "--time-passes"});
+    EXPECT_EQ(early.code, 2) << early.Text();
+    EXPECT_THAT(early.err, HasSubstr("--print " + stage + " runs no passes: options of passes need --print lowered, "));
+  }
   EXPECT_FALSE(fs::exists(File("m.tar")));
 }
 
@@ -148,6 +150,10 @@ TEST_F(PassesOfCommands, RecordsAreThoseOfDefaultPasses) {
   EXPECT_THAT(plain.out, HasSubstr(ReadFile(File("dump/" + last)).value()));
   CliResult without = Run({"replay", id, "--print", "lowered", "--disable-pass", "merge_guards", "--time-passes"});
   EXPECT_THAT(without.out, AllOf(HasSubstr("hoist_guards"), Not(HasSubstr("merge_guards")))) << without.Text();
+  CliResult source = Run({"replay", id, "--print", "c", "--disable-pass", "merge_guards", "--time-passes"});
+  EXPECT_EQ(source.code, 0) << source.Text();
+  EXPECT_THAT(source.out, AllOf(HasSubstr("#include"), HasSubstr("hoist_guards"), Not(HasSubstr("merge_guards"))));
+  EXPECT_THAT(Run({"replay", id, "--print", "c"}).out, AllOf(HasSubstr("#include"), Not(HasSubstr("hoist_guards"))));
 }
 
 // The help text and the documents name all passes and options of the tables.

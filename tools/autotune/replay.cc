@@ -22,7 +22,9 @@ struct ReplayCommandOptions {
 };
 
 // Returns true if --print with this stage accepts the options of passes.
-bool IsLowered(const std::string& print) { return print == "lowered" || print == "llvm" || print == "asm"; }
+bool IsLowered(const std::string& print) {
+  return print == "lowered" || print == "llvm" || print == "c" || print == "asm";
+}
 
 // Prints a line for each feature that is not 0: its number, its value in the cost model, its name, and the quantity
 // that the value encodes.
@@ -74,6 +76,7 @@ Result<int> ReplayRecord(const ReplayCommandOptions& options) {
   if (options.print == "c") {
     if (!target.IsGpu()) target.kind = TargetKind::kC;
     std::fputs(TRY_NOTE(SourceOf(lowered, target), where).c_str(), stdout);
+    options.passes.PrintTimes(passes);
     return kExitOk;
   }
   if (options.print == "llvm" && !target.IsGpu()) target.kind = TargetKind::kLlvm;
@@ -109,7 +112,7 @@ Command ReplayCommand(CLI::App& root) {
             TRY(options->passes.Check());
             if (options->passes.IsGiven() && !IsLowered(options->print)) {
               return Err("--print ", options->print,
-                         " runs no passes: options of passes need --print lowered, llvm or asm");
+                         " runs no passes: options of passes need --print lowered, llvm, c or asm");
             }
             return {};
           }};

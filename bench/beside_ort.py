@@ -1,5 +1,6 @@
 """Compares one model's untuned package with ONNX Runtime. Benches of single operators share this module."""
 
+import collections
 import fcntl
 import json
 import math
@@ -60,6 +61,8 @@ class Case:
         return statistics.median(ratios), *map(min, zip(*times))
 
     def is_right(self, arguments):
+        """Compares the outputs on random inputs. Returns None if ONNX Runtime refuses the model or cannot write its
+        outputs."""
         rng = np.random.default_rng(len(self.text))
         with tempfile.TemporaryDirectory() as folder:
             given = []
@@ -68,10 +71,11 @@ class Case:
                 np.save(file, rng.standard_normal(shape, np.float32))
                 given += ["--input", f"x{i}={file}"]
             peer = OnnxRuntime(str(self.model), 1, folder, must=False)
-            if peer.refusal is not None:
-                return True
-            peer.ask(f"dump {folder}/theirs")
+            if peer.refusal is None:
+                peer.ask(f"dump {folder}/theirs")
             peer.close()
+            if peer.refusal is not None:
+                return None
             command = [arguments.autotune, "run", self.package, *given, "--output-dir", f"{folder}/ours"]
             subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
             return all(
@@ -109,11 +113,14 @@ def run_cases(arguments, cases):
     """Compares each of `cases` and prints a row for each. Returns the rows and the number of cases that failed."""
     arguments.work.mkdir(parents=True, exist_ok=True)
     host_lock = open(os.environ.get("AUTOTUNE_HOST_LOCK", "/tmp/autotune-host.lock"), "a", encoding="ascii")
-    rows, failed = [], 0
+    rows, failed, checks = [], 0, collections.Counter()
     empty = {threads: empty_call_ms(arguments, threads) for threads in arguments.threads}
     for case in cases:
-        if case.error is None and arguments.check and not case.is_right(arguments):
-            case.error = "WRONG output"
+        if case.error is None and arguments.check:
+            right = case.is_right(arguments)
+            checks[right] += 1
+            if right is False:
+                case.error = "WRONG output"
         if case.error:
             failed += 1
             print(f"{case.name:>16} {case.kind:8} {case.text}: {case.error}", flush=True)
@@ -129,6 +136,9 @@ def run_cases(arguments, cases):
         rows += here
         ratios = "  ".join(f"{r['ratio']:6.2f}" for r in here)
         print(f"{case.name:>16} {case.kind:8} {ratios}  {here[-1]['ms']:8.3f} ms  {case.text}", flush=True)
+    if arguments.check:
+        refused = f"{checks[None]} not compared (ONNX Runtime refuses the model)"
+        print(f"outputs: {checks[True]} right, {checks[False]} wrong, {refused}")
     if arguments.json:
         arguments.json.write_text("\n".join(json.dumps(r) for r in rows) + "\n")
     return rows, failed

@@ -13,8 +13,9 @@ changes of layout. ONNX Runtime and the package take turns. `ratio` is the media
 least time in the round divided by ours: above 1 we are faster. The time of an empty model is subtracted from ONNX
 Runtime's, since a call through its JavaScript interface takes tens of microseconds.
 
---check compares the outputs, too. The exit code is 1 if an output is wrong or an operator failed. Models and packages
-stay in FOLDER. --recompile compiles the packages again. Needs python3-numpy, python3-onnx,
+--check compares the outputs, too. At the end it prints how many were right, and how many could not be compared because
+ONNX Runtime refuses the model. The exit code is 1 if an output is wrong or an operator failed. Models and packages stay
+in FOLDER. --recompile compiles the packages again. Needs python3-numpy, python3-onnx,
 (cd bench/peer && npm install --ignore-scripts).
 """
 

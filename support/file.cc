@@ -55,6 +55,42 @@ void RemoveAbandoned(const std::string& target) {
   }
 }
 
+// Writes the names of the files in a folder to the disk. Returns false after an error, which is in errno. A file system
+// that cannot do so (EINVAL) is no error.
+bool SyncFolder(const std::string& folder) {
+  UniqueFd fd(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  return fd && (fsync(fd.get()) == 0 || errno == EINVAL);
+}
+
+// Does what ReplaceFile promises or, if `durable`, what ReplaceFileDurably promises.
+Status Replace(const std::string& path, const std::function<Status(int fd)>& write, bool durable) {
+  std::error_code error;
+  std::string target = path;
+  const std::filesystem::file_status status = std::filesystem::status(path, error);
+  if (std::filesystem::exists(status)) {
+    if (!std::filesystem::is_regular_file(status)) return Err("cannot write ", path, ": it is not a regular file");
+    target = std::filesystem::canonical(path, error).string();
+    if (error) return Err("cannot write ", path, ": ", error.message());
+  }
+  RemoveAbandoned(target);
+  auto failed = [&] { return Err("cannot write ", path, ": ", std::strerror(errno)); };
+  Temporary file = OpenTemporary(target);
+  if (!file.fd) return failed();
+  Status written = write(file.fd.get());
+  // The bytes must be on the disk before the file gets its name. A crash could otherwise leave an empty file.
+  if (written.ok() && durable && fsync(file.fd.get()) != 0) written = failed();
+  if (written.ok() && !file.is_named &&
+      linkat(AT_FDCWD, PathOfDescriptor(file.fd.get()).c_str(), AT_FDCWD, file.name.c_str(), AT_SYMLINK_FOLLOW) != 0)
+    return failed();
+  if (written.ok() && std::rename(file.name.c_str(), target.c_str()) != 0) {
+    written = failed();
+    file.is_named = true;
+  }
+  if (!written.ok() && file.is_named) unlink(file.name.c_str());
+  if (written.ok() && durable && !SyncFolder(FolderOf(target))) return failed();
+  return written;
+}
+
 }  // namespace
 
 Result<std::string> ReadFile(const std::string& path) {
@@ -94,32 +130,16 @@ Result<UniqueFd> OpenUnnamedFile(const std::string& folder) {
 }
 
 Status ReplaceFile(const std::string& path, const std::function<Status(int fd)>& write) {
-  std::error_code error;
-  std::string target = path;
-  const std::filesystem::file_status status = std::filesystem::status(path, error);
-  if (std::filesystem::exists(status)) {
-    if (!std::filesystem::is_regular_file(status)) return Err("cannot write ", path, ": it is not a regular file");
-    target = std::filesystem::canonical(path, error).string();
-    if (error) return Err("cannot write ", path, ": ", error.message());
-  }
-  RemoveAbandoned(target);
-  auto failed = [&] { return Err("cannot write ", path, ": ", std::strerror(errno)); };
-  Temporary file = OpenTemporary(target);
-  if (!file.fd) return failed();
-  Status written = write(file.fd.get());
-  if (written.ok() && !file.is_named &&
-      linkat(AT_FDCWD, PathOfDescriptor(file.fd.get()).c_str(), AT_FDCWD, file.name.c_str(), AT_SYMLINK_FOLLOW) != 0)
-    return failed();
-  if (written.ok() && std::rename(file.name.c_str(), target.c_str()) != 0) {
-    written = failed();
-    file.is_named = true;
-  }
-  if (!written.ok() && file.is_named) unlink(file.name.c_str());
-  return written;
+  return Replace(path, write, /*durable=*/false);
 }
 
 Status ReplaceFile(const std::string& path, std::string_view bytes) {
   return ReplaceFile(path, [&](int fd) { return WriteAll(fd, bytes, path); });
+}
+
+Status ReplaceFileDurably(const std::string& path, std::string_view bytes) {
+  return Replace(
+      path, [&](int fd) { return WriteAll(fd, bytes, path); }, /*durable=*/true);
 }
 
 Status WriteAll(int fd, std::string_view bytes, std::string_view what) {

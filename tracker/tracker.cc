@@ -1,11 +1,6 @@
 #include "tracker/tracker.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 
 #include "rpc/transport.h"
@@ -13,7 +8,6 @@
 #include "support/file.h"
 #include "support/json.h"
 #include "support/log.h"
-#include "support/unique_fd.h"
 #include "tracker/tracker_state.h"
 
 namespace autotune {
@@ -31,18 +25,13 @@ Result<SavedState> ReadState(const std::string& path) {
   return FromJson<SavedState>(json);
 }
 
-// Replaces the file atomically. The data is on the disk before the file gets its name.
+// Stores the state on the disk, so that the next start takes a later epoch even after a crash of the machine.
 Status WriteState(const std::string& path, const SavedState& state) {
   std::error_code ignored;
   std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
-  std::string temporary = path + ".new", text = ToJson(state).Dump() + "\n";
-  UniqueFd fd(open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-  if (!fd || write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) || fsync(fd.get()) ||
-      rename(temporary.c_str(), path.c_str())) {
-    return Err("cannot write the tracker's state file ", path, ": ", strerror(errno),
-               "; name another file with --state");
-  }
-  return {};
+  Status written = ReplaceFileDurably(path, ToJson(state).Dump() + "\n");
+  if (written.ok()) return {};
+  return Err("cannot store the tracker's state: ", written.error().Text(), "; name another file with --state");
 }
 
 }  // namespace

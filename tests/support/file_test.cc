@@ -84,6 +84,18 @@ TEST_F(ReplaceFileTest, AllOrNothing) {
   EXPECT_EQ(Names(), (std::set<std::string>{"a", "link"}));
 }
 
+TEST_F(ReplaceFileTest, DurablyToo) {
+  ASSERT_TRUE(ReplaceFileDurably(File("a"), "old").ok());
+  std::filesystem::create_symlink("a", File("link"));
+  ASSERT_TRUE(ReplaceFileDurably(File("link"), "new").ok());
+  EXPECT_EQ(ReadFile(File("a")).value(), "new");
+  EXPECT_TRUE(std::filesystem::is_symlink(File("link")));
+  EXPECT_EQ(Names(), (std::set<std::string>{"a", "link"}));
+  EXPECT_EQ(ReplaceFileDurably("/no/such/file", "x").error().Text(),
+            "cannot write /no/such/file: No such file or directory");
+  EXPECT_EQ(ReplaceFileDurably("/dev/full", "x").error().Text(), "cannot write /dev/full: it is not a regular file");
+}
+
 TEST_F(ReplaceFileTest, SaysWhyNot) {
   EXPECT_EQ(ReplaceFile("/no/such/file", "x").error().Text(), "cannot write /no/such/file: No such file or directory");
   EXPECT_EQ(ReplaceFile("/dev/full", "x").error().Text(), "cannot write /dev/full: it is not a regular file");

@@ -7,6 +7,7 @@
 #include <future>
 #include <optional>
 
+#include "support/file.h"
 #include "tests/tracker/farm.h"
 
 namespace autotune {
@@ -103,6 +104,27 @@ TEST_F(FarmTracker, TheTrackerIsRestartedInMidJob) {
   client.reset();
   results = Client("cpu")->Measure(JobOf({Compile(kDouble)}));
   ASSERT_TRUE(results.ok()) << results.error().Text();
+}
+
+// The tracker refuses to start if it cannot store its epoch.
+TEST_F(FarmTracker, AStateFileThatCannotBeWrittenIsNamed) {
+  for (const std::string& state : {folder_ + "/state.json", folder_ + "/new/folder/state.json"}) {
+    Subprocess tracker = Run({kTools + "/rpc_tracker", "--host", Endpoint(), "--state", state});
+    EXPECT_TRUE(Soon([&] { return std::filesystem::exists(state); })) << state;
+    tracker.Kill(SIGTERM);
+    ASSERT_TRUE(tracker.Wait(10000));
+  }
+  UniqueFd errors(open((folder_ + "/errors").c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+  auto tracker = Subprocess::Spawn(
+      {.argv = {kTools + "/rpc_tracker", "--host", Endpoint(), "--state", folder_ + "/state.json/state.json"},
+       .fds = {{2, errors.get()}}});
+  ASSERT_TRUE(tracker.ok());
+  auto ended = tracker->Wait(10000);
+  ASSERT_TRUE(ended);
+  EXPECT_EQ(ended->code, 1) << ended->Text();
+  EXPECT_THAT(ReadFile(folder_ + "/errors").value(),
+              HasSubstr("rpc_tracker: cannot store the tracker's state: cannot write " + folder_ +
+                        "/state.json/state.json: Not a directory; name another file with --state\n"));
 }
 
 TEST_F(FarmTracker, TheServerOutlivesTheTracker) {

@@ -134,7 +134,15 @@ std::optional<ExitStatus> Subprocess::Poll() {
   // Kills the rest of the child's group before reaping the child. While the child is a zombie, its number is not
   // reused, so the signal cannot reach a foreign group.
   siginfo_t info{};
-  if (waitid(P_PID, pid_, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == 0) return std::nullopt;
+  int waited;
+  while ((waited = waitid(P_PID, pid_, &info, WEXITED | WNOHANG | WNOWAIT)) < 0 && errno == EINTR) {
+  }
+  if (waited == 0 && info.si_pid == 0) return std::nullopt;
+  if (waited < 0) {
+    // Other code has reaped the child. Its number may belong to a foreign group now, so no signal is sent.
+    status_ = ExitStatus{-1, 0};
+    return status_;
+  }
   kill(Addressee(), SIGKILL);
   int status = 0;
   pid_t reaped;

@@ -52,7 +52,9 @@ class Subprocess {
   int exit_descriptor() const { return pidfd_.get(); }
   // Sends the signal to the child, and to its group if it leads one. No effect after the child has been waited for.
   void Kill(int signal = SIGKILL);
-  std::optional<ExitStatus> Poll();                    // never blocks; keeps answering after the end
+  // Never blocks, and keeps answering after the end. The exit code is -1 if other code has reaped the child; the rest
+  // of its group then stays alive.
+  std::optional<ExitStatus> Poll();
   std::optional<ExitStatus> Wait(int64_t timeout_ms);  // nullopt: still alive
 
  private:

@@ -70,6 +70,28 @@ TEST(Subprocess, WaitHasADeadlineAndKillEndsTheWholeGroup) {
   EXPECT_TRUE(GoneSoon(grandchild));
 }
 
+// Poll kills the rest of a dead child's group, but not if other code has reaped the child: the number of the group may
+// belong to others by then.
+TEST(Subprocess, PollSendsNoSignalToAGroupWhoseLeaderWasReaped) {
+  for (bool reaped : {false, true}) {
+    auto [out, in] = std::move(MakePipe()).value();
+    Subprocess child = Spawn({.argv = {"/bin/sh", "-c", "sleep 1000 & echo $!"}, .fds = {{1, in.get()}}});
+    in.Reset();
+    char text[32] = {};
+    ASSERT_GT(read(out.get(), text, sizeof text - 1), 0);
+    const pid_t grandchild = std::atoi(text);
+    if (reaped) {
+      ASSERT_EQ(waitpid(child.pid(), nullptr, 0), child.pid());
+    }
+    EXPECT_EQ(child.Wait(10000), (ExitStatus{reaped ? -1 : 0, 0}));
+    if (reaped) {
+      EXPECT_TRUE(Exists(grandchild));
+      kill(grandchild, SIGKILL);
+    }
+    EXPECT_TRUE(GoneSoon(grandchild));
+  }
+}
+
 TEST(Subprocess, OnlyTheGivenDescriptorsReachTheChild) {
   auto [out, in] = std::move(MakePipe()).value();
   UniqueFd leaked(dup(in.get()));  // without CLOEXEC

@@ -421,9 +421,12 @@ TEST(Workloads, AreMadeAgainFromTheirText) {
     }
   }
   for (const char* wrong : {"", "dense", "dense(", "dense(m=1)", "dense(m=0, n=1, k=1, bias=0, fma=0)", "net(m=1)",
-                            "dense(m=1, k=1, n=1, bias=0, fma=0)", "dense(m=x, n=1, k=1, bias=0, fma=0)"}) {
+                            "dense(m=1, k=1, n=1, bias=0, fma=0)", "dense(m=x, n=1, k=1, bias=0, fma=0)",
+                            "dense(m=1, n=1, k=1, bias=0, fma=0) x", "dense(m=1, n=1, k=1, bias=0, fma=0, x=1)",
+                            "dense(m=1, n=1, k=1, bias=0, fma=0,", "dense(m=1) n=1, k=1, bias=0, fma=0)"}) {
     EXPECT_FALSE(zoo::ParseWorkload(wrong).ok()) << wrong;
   }
+  EXPECT_TRUE(zoo::ParseWorkload("dense(m=1, n=1, k=1, bias=0, fma=0)").ok());
 }
 
 }  // namespace

@@ -375,6 +375,10 @@ Result<Workload> ParseWorkload(std::string_view text) {
     if (value < range.low || value > range.high) {
       return Err(range.name, "=", digits, " is not between ", range.low, " and ", range.high);
     }
+    const bool last = &range == &kind->ranges.back();
+    if (text[end] != (last ? ')' : ',') || (last && end + 1 < text.size())) {
+      return Err("expected ", last ? "')' and the end" : "','", " after ", range.name, "=", digits, " in '", text, "'");
+    }
     workload.args.push_back(value);
     at = end + 1;
     while (at < text.size() && text[at] == ' ') ++at;

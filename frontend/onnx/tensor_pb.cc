@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <fstream>
 #include <iterator>
 #include <limits>
 #include <map>
@@ -11,6 +10,7 @@
 #include "frontend/onnx/external_data.h"
 #include "frontend/onnx/proto_reader.h"
 #include "frontend/onnx/tensor_proto.h"
+#include "support/file.h"
 
 #define ONNX_ML 1
 #define ONNX_NAMESPACE onnx
@@ -170,10 +170,11 @@ Result<NamedTensor> ReadTensorPb(const std::string& path) {
 Status WriteTensorPb(const std::string& path, const NamedTensor& tensor) {
   onnx::TensorProto proto;
   TRY(onnx_import::ToTensorProto(tensor.value, tensor.name, &proto));
-  std::ofstream out(path, std::ios::binary | std::ios::trunc);
-  if (!out || !proto.SerializeToOstream(&out) || !out.flush())
-    return Err("cannot write ", path, ": ", std::strerror(errno));
-  return {};
+  std::string bytes;
+  if (!proto.SerializeToString(&bytes))
+    return Err("cannot write ", path, ": a tensor of ", tensor.value.spec.Text(),
+               " is too large for a file of this format");
+  return WriteFile(path, bytes);
 }
 
 }  // namespace autotune

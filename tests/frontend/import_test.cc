@@ -431,6 +431,9 @@ TEST(TensorPb, RoundTrip) {
   EXPECT_FALSE(ReadTensorPb(path).ok());
   EXPECT_FALSE(ReadTensorPb(path + ".missing").ok());
   std::filesystem::remove(path);
+  EXPECT_EQ(WriteTensorPb("/no/such/file", {"t", value}).error().Text(),
+            "cannot write /no/such/file: No such file or directory");
+  EXPECT_EQ(WriteTensorPb("/dev/full", {"t", value}).error().Text(), "cannot write /dev/full: No space left on device");
 }
 
 }  // namespace

@@ -239,14 +239,6 @@ Kernels KernelsOf(Stmt body) {
   return facts;
 }
 
-// Returns the bytes that a program must read and write.
-double BytesOfParams(const PrimFunc& f) {
-  double bytes = 0;
-  for (const Param& param : f.params)
-    bytes += static_cast<double>(te::Product(ConstShape(param.buffer)) * param.buffer->dtype.Bytes());
-  return bytes;
-}
-
 void PrintPasses(const std::string& row, const Kernels& kernels) {
   std::printf("%s %d %d %d %d %d %d", row.c_str(), static_cast<int>(kernels.count), static_cast<int>(kernels.blocks),
               static_cast<int>(kernels.threads), static_cast<int>(kernels.least_bytes),
@@ -271,9 +263,10 @@ Status RunPasses(const Target& target, const std::string& passes, const std::str
   const GpuMachine machine = GpuMachineOf(target);
   // The ideal time is that of a copy kernel, including its launch. The copy reads and writes as many bytes in total as
   // the parameters of `func` have.
-  const double ideal = (BytesOfParams(func) / (machine.memory_bytes_per_cycle * target.num_cores) +
-                        machine.memory_latency + machine.launch_cycles) /
-                       machine.hz;
+  const double bytes = static_cast<double>(BytesOfParams(func));
+  const double ideal =
+      (bytes / (machine.memory_bytes_per_cycle * target.num_cores) + machine.memory_latency + machine.launch_cycles) /
+      machine.hz;
   PrintPasses(row + (chosen.decisions.empty() ? "-" : chosen.decisions), KernelsOf(chosen.lowered.run.body));
   std::printf(" %d %.1f\n", CountOf(chosen.object.source, "ld.global"), 100 * ideal / chosen.seconds);
   return {};

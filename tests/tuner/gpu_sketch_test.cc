@@ -223,13 +223,6 @@ TEST(GpuSketches, LongSumsOfProductsAreCut) {
   }
 }
 
-double BytesOfParams(const PrimFunc& f) {
-  double bytes = 0;
-  for (const Param& p : f.params)
-    bytes += static_cast<double>(te::Product(ConstShape(p.buffer)) * p.buffer->dtype.Bytes());
-  return bytes;
-}
-
 // The threads of a warp read neighbouring vectors, and enough threads run to fill the GPU.
 TEST(GpuSketches, LongSumsUseTheWholeGpu) {
   for (const PrimFunc& program : {test::ColumnSums({16384, 512}, {0}), test::Product(1, 1024, 4096)}) {
@@ -251,7 +244,8 @@ TEST(GpuSketches, LongSumsUseTheWholeGpu) {
       }
     }
     EXPECT_LT(seconds[0], seconds[1]) << "parts fill the GPU";
-    EXPECT_GT(seconds[0], BytesOfParams(program) / 3.5e12) << "the score must not be faster than memory";
+    EXPECT_GT(seconds[0], static_cast<double>(BytesOfParams(program)) / 3.5e12)
+        << "the score must not be faster than memory";
   }
 }
 

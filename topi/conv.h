@@ -52,7 +52,8 @@ Tensor ConvChannelsFirst(const std::string& name, const Tensor& data, const Tens
 // those that meet only padding.
 Tensor ConvSkippingPadding(const std::string& name, const Tensor& data, const Tensor& weight, const ConvAttrs& attrs);
 // Returns true for images of two or three dimensions, if windows meet padding along that dimension at a share of at
-// least kWorthSkipping of their positions. Not for GPUs.
+// least kWorthSkipping of their positions. Returns false for GPUs, since no rule for GPUs makes the step that skips
+// padding (SkipPadding): their kernels would compute with zeros as before.
 bool SkippingPaddingApplies(const Shape& data, const Shape& weight, const ConvAttrs& attrs, const Target& target);
 // [chosen] A smaller share is not worth another alternative to search.
 constexpr double kWorthSkipping = 1.0 / 16;
@@ -62,8 +63,8 @@ constexpr double kWorthSkipping = 1.0 / 16;
 // in memory. Each lane needs the input channel of its own group. These inputs are neighbours in memory: they are loaded
 // as one vector, permuted, and used for every column of the window.
 Tensor ConvAcrossGroups(const std::string& name, const Tensor& data, const Tensor& weight, const ConvAttrs& attrs);
-// Returns true if a vector holds whole groups, and the input channels that its lanes read lie within one vector's
-// length. Only for images of two dimensions.
+// Returns true for images of two dimensions, if a vector holds whole groups, and the input channels that its lanes read
+// lie within one vector's length.
 bool AcrossGroupsApplies(const Shape& data, const Shape& weight, const ConvAttrs& attrs, const Target& target);
 
 }  // namespace autotune::topi

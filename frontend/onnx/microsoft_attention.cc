@@ -31,17 +31,9 @@ Status RefuseAttr(const ImportContext& c, const char* name) {
   return {};
 }
 
-// Returns elements [begin, begin + extent) of dimension `dim`.
-Result<ValueId> Cut(ImportContext& c, ValueId x, size_t dim, int64_t begin, int64_t extent) {
-  SliceAttrs a{Shape(c.Rank(x), 0), c.ShapeOfValue(x), Shape(c.Rank(x), 1)};
-  a.begin[dim] = begin;
-  a.extent[dim] = extent;
-  return c.Emit(Op::kSlice, {x}, a);
-}
-
 Result<ValueId> WithBias(ImportContext& c, ValueId x, std::optional<ValueId> bias, int64_t begin) {
   if (!bias) return x;
-  return c.Apply(Op::kAdd, x, TRY(Cut(c, *bias, 0, begin, c.ShapeOfValue(x).back())));
+  return c.Apply(Op::kAdd, x, TRY(c.Cut(*bias, 0, begin, c.ShapeOfValue(x).back())));
 }
 
 // Returns floats that are added to the scores: mask_filter_value where `keep` is false, 0 elsewhere.
@@ -60,8 +52,8 @@ Result<ValueId> KeyMask(ImportContext& c, size_t input, const Shape& q, int64_t 
   const int64_t batch = q[0], queries = q[2];
   if (shape == Shape{batch}) return FirstKeys(c, mask, keys);
   if (shape == Shape{2 * batch}) {
-    ValueId before_end = TRY(FirstKeys(c, TRY(Cut(c, mask, 0, 0, batch)), keys));
-    ValueId before_start = TRY(FirstKeys(c, TRY(Cut(c, mask, 0, batch, batch)), keys));
+    ValueId before_end = TRY(FirstKeys(c, TRY(c.Cut(mask, 0, 0, batch)), keys));
+    ValueId before_start = TRY(FirstKeys(c, TRY(c.Cut(mask, 0, batch, batch)), keys));
     return c.Apply(Op::kAnd, before_end, TRY(c.Apply(Op::kNot, before_start)));
   }
   const bool per_query = shape == Shape{batch, queries, keys};
@@ -103,9 +95,9 @@ Result<Projected> Project(ImportContext& c) {
     if (c.ShapeOfValue(y).back() != all || c.Rank(y) != 3) return Err("the bias must have ", all, " elements");
   }
   Projected p;
-  p.q = TRY(Cut(c, y, 2, 0, widths[0]));
-  p.k = TRY(Cut(c, y, 2, widths[0], widths[1]));
-  p.v = TRY(Cut(c, y, 2, widths[0] + widths[1], widths[2]));
+  p.q = TRY(c.Cut(y, 2, 0, widths[0]));
+  p.k = TRY(c.Cut(y, 2, widths[0], widths[1]));
+  p.v = TRY(c.Cut(y, 2, widths[0] + widths[1], widths[2]));
   return p;
 }
 
@@ -118,7 +110,7 @@ Status JoinPast(ImportContext& c, AttentionParts& p, size_t past_input, size_t p
     const Shape s = c.ShapeOfValue(past);
     if (s.size() != 5 || s[0] != 2) return Err("past must have shape [2, batch, heads, length, width]");
     auto half = [&](int64_t i) -> Result<ValueId> {
-      return c.Reshape(TRY(Cut(c, past, 0, i, 1)), {s[1], s[2], s[3], s[4]});
+      return c.Reshape(TRY(c.Cut(past, 0, i, 1)), {s[1], s[2], s[3], s[4]});
     };
     p.positions.offset = s[3];
     const ValueId k = TRY(half(0)), v = TRY(half(1));
@@ -157,7 +149,7 @@ Status ImportProjectedAttention(ImportContext& c) {
 // Returns one part of a tensor [B, S, H, parts, D] as [B, H, S, D].
 Result<ValueId> Unpacked(ImportContext& c, ValueId x, int64_t part) {
   const Shape s = c.ShapeOfValue(x);
-  ValueId one = TRY(c.Reshape(TRY(Cut(c, x, 3, part, 1)), {s[0], s[1], s[2], s[4]}));
+  ValueId one = TRY(c.Reshape(TRY(c.Cut(x, 3, part, 1)), {s[0], s[1], s[2], s[4]}));
   return c.Transpose(one, {0, 2, 1, 3});
 }
 
@@ -297,9 +289,9 @@ Status ReadGrouped(ImportContext& c, AttentionParts& p) {
     const int64_t all = c.ShapeOfValue(q)[2];
     if (all % (heads + 2 * shared) != 0) return Err("packed ", c.builder.Spec(q).Text(), " does not divide into heads");
     const int64_t width = all / (heads + 2 * shared);
-    k = TRY(Cut(c, q, 2, heads * width, shared * width));
-    v = TRY(Cut(c, q, 2, (heads + shared) * width, shared * width));
-    q = TRY(Cut(c, q, 2, 0, heads * width));
+    k = TRY(c.Cut(q, 2, heads * width, shared * width));
+    v = TRY(c.Cut(q, 2, (heads + shared) * width, shared * width));
+    q = TRY(c.Cut(q, 2, 0, heads * width));
   }
   p.q = TRY(SplitHeads(c, q, heads));
   p.k = TRY(SplitHeads(c, k, shared));

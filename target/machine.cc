@@ -19,7 +19,7 @@ const std::vector<MachineRow>& MachineRows() {
                    .l2_bytes_per_cycle = 32,     // [AMD: Zen 2 to 5]
                    .l3_bytes_per_cycle = 10,     // [chosen]
                    .memory_bytes_per_cycle = 6,  // [chosen]
-                   .fork_cycles = 450,           // 0.12 to 0.18 us (bench/fork_join.cc)
+                   .fork_cycles = 2200,          // [chosen: docs/performance.md, "Parallel loops"]
                    .task_cycles = 120}},         // [chosen]
       {.family = "Arm Neoverse N1",
        .cpus = {"neoverse-n1", "cortex-a76", "ares"},
@@ -34,7 +34,7 @@ const std::vector<MachineRow>& MachineRows() {
                    .l2_bytes_per_cycle = 32,     // [Arm, technical reference]
                    .l3_bytes_per_cycle = 10,     // [as of the first row]
                    .memory_bytes_per_cycle = 6,  // [as of the first row]
-                   .fork_cycles = 450,           // [as of the first row]
+                   .fork_cycles = 2200,          // [as of the first row]
                    .task_cycles = 120}},         // [as of the first row]
   };
   return rows;

@@ -33,7 +33,8 @@ struct Machine {
   double l1_bytes_per_cycle, l2_bytes_per_cycle, l3_bytes_per_cycle, memory_bytes_per_cycle;  // reads of one core
 
   // ---- Parallel loops of the runtime
-  double fork_cycles;  // time of the fork and the join of one loop
+  // Time of the fork and the join of one loop, and of moving its small operands and results between the cores.
+  double fork_cycles;
   double task_cycles;  // time to hand out one task
 
   AUTOTUNE_FIELDS(hz, multiply_add_ports, load_ports, multiply_add_latency, loop_registers, page_bytes, l1_ways,

@@ -259,7 +259,7 @@ TEST(Tune, AShortRunCanBeatTheChampion) {
     ASSERT_TRUE(first.ok());
     ASSERT_EQ(first->confirmed, 1);
     second = true;
-    auto report = Tune(tasks, TestTarget(), {.trials = 3, .seed = 2, .run = "s", .lock_host = false}, *store, device);
+    auto report = Tune(tasks, TestTarget(), {.trials = 6, .seed = 2, .run = "s", .lock_host = false}, *store, device);
     ASSERT_TRUE(report.ok());
     ExpectReportAgreesWithStore(*report, *store);
     EXPECT_EQ(report->tasks[0].best_trace != first->tasks[0].best_trace, better);

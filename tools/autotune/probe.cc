@@ -137,8 +137,10 @@ std::string MachineRowText(const Target& target, const ProbedMachine& probed) {
     const bool copied = probed.copied.contains(name);
     const bool told = name == "page_bytes" || name == "l1_ways";
     char number[64];
-    // Measured numbers are rounded to three digits. Numbers that the operating system reports are exact.
-    std::snprintf(number, sizeof number, told ? "%.0f" : "%.3g", static_cast<double>(value));
+    // Measured numbers are rounded to three digits, those of cycles to whole ones. Numbers that the operating system
+    // reports are exact.
+    const bool whole = told || (value >= 100 && value < 1e6);
+    std::snprintf(number, sizeof number, whole ? "%.0f" : "%.3g", static_cast<double>(value));
     text += (first ? "" : indent) + "." + std::string(name) + " = " + number + ",  // [" +
             (copied ? "as of the row '" + std::string(MachineRowOf(target.cpu).family) + "'"
              : told ? "the kernel"

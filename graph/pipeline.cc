@@ -10,6 +10,7 @@ const std::vector<Pass>& Pipeline() {
       {"fold_batch_norm", FoldBatchNorm, "kernels have no batch normalization"},
       {"convert_layout", ConvertLayout, "kernels of images are made for NHWC"},
       {"trim_windows", TrimWindows},
+      {"split_concat", SplitConcats},
       {"simplify_graph", SimplifyGraph},
       {"sink_reshapes", SinkReshapes},
       {"order_views", OrderViews},

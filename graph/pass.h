@@ -34,8 +34,9 @@ struct Pass {
 // Drops nodes and constants that no output needs. Inputs stay.
 Result<Graph> DropDeadCode(const Graph& graph, const PassEnv& env);
 
-// Joins reshapes of reshapes and transposes of transposes, and drops those that do nothing. Divisions by a number
-// become multiplications by its reciprocal: results differ by rounding.
+// Joins reshapes of reshapes and transposes of transposes, also across a reshape that only cuts or only joins
+// dimensions, and drops those that do nothing. Divisions by a number become multiplications by its reciprocal: results
+// differ by rounding.
 Result<Graph> SimplifyGraph(const Graph& graph, const PassEnv& env);
 
 // Moves reshapes behind the element-wise operators and reductions that read them. These operators then directly follow

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <numeric>
+
 #include "tests/graph/maker.h"
 
 namespace autotune::graph {
@@ -18,6 +21,84 @@ TEST(Simplify, MovementJoins) {
   Graph g = ExpectKept(b.Finish(), {{"simplify_graph", SimplifyGraph}}, env);
   EXPECT_EQ(g.outputs[0], g.inputs[0]);
   EXPECT_EQ(g.nodes.size(), 2u);
+}
+
+// Returns the numbers of transposes and of all nodes after simplification, and checks that the graph computes the same.
+std::pair<int, size_t> Simplified(GraphBuilder& b, ValueId y) {
+  b.Output(y, "y");
+  PassEnv env;
+  Graph g = ExpectKept(b.Finish(), {{"simplify_graph", SimplifyGraph}}, env);
+  return {CountOps(g, Op::kTranspose), g.nodes.size()};
+}
+
+TEST(Simplify, TransposesJoinAcrossCutAndJoinedDimensions) {
+  struct Case {
+    const char* name;
+    Shape image;
+    std::vector<int64_t> first;
+    Shape shape;  // between the transposes
+    std::vector<int64_t> second;
+    int transposes;
+  };
+  const Case cases[] = {
+      {"cut channels", {2, 3, 5, 12}, {0, 3, 1, 2}, {2, 4, 3, 3, 5}, {0, 2, 1, 3, 4}, 1},
+      {"cut rows, too", {2, 6, 5, 12}, {0, 3, 1, 2}, {2, 4, 3, 2, 3, 5}, {5, 0, 2, 3, 1, 4}, 1},
+      {"joined pixels", {2, 3, 5, 12}, {0, 3, 1, 2}, {2, 12, 15}, {0, 2, 1}, 0},  // as the source, joined
+      {"joined other dimensions", {2, 3, 5, 12}, {3, 0, 1, 2}, {24, 15}, {1, 0}, 1},
+      {"ones", {1, 3, 1, 12}, {0, 3, 1, 2}, {4, 3, 3, 1, 1}, {2, 1, 0, 3, 4}, 1},
+      {"cut and joined", {2, 3, 5, 12}, {0, 3, 1, 2}, {2, 4, 9, 5}, {0, 2, 1, 3}, 2},
+  };
+  for (const Case& c : cases) {
+    GraphBuilder b;
+    ValueId x = b.Must(Op::kTranspose, {b.Input("x", F32(c.image))}, TransposeAttrs{c.first});
+    x = b.Must(Op::kReshape, {x}, ReshapeAttrs{c.shape});
+    EXPECT_EQ(Simplified(b, b.Must(Op::kTranspose, {x}, TransposeAttrs{c.second})).first, c.transposes) << c.name;
+  }
+}
+
+// A shuffle of channels between two changes of layout.
+TEST(Simplify, AShuffleOfChannelsIsOneTranspose) {
+  GraphBuilder b;
+  ValueId x = b.Must(Op::kTranspose, {b.Input("x", F32({1, 3, 5, 12}))}, TransposeAttrs{{0, 3, 1, 2}});
+  x = b.Must(Op::kReshape, {x}, ReshapeAttrs{{1, 4, 3, 3, 5}});
+  x = b.Must(Op::kTranspose, {x}, TransposeAttrs{{0, 2, 1, 3, 4}});
+  x = b.Must(Op::kReshape, {x}, ReshapeAttrs{{1, 12, 3, 5}});
+  EXPECT_EQ(Simplified(b, b.Must(Op::kTranspose, {x}, TransposeAttrs{{0, 2, 3, 1}})), (std::pair<int, size_t>(1, 3)));
+}
+
+TEST(Simplify, RandomTransposesAndReshapesKeepTheirMeaning) {
+  Rng rng(23);
+  int joined = 0;
+  for (int i = 0; i < 500; ++i) {
+    GraphBuilder b;
+    auto below = [&](size_t n) { return static_cast<size_t>(rng.Below(n)); };
+    Shape shape;
+    for (size_t d = 0, rank = 1 + below(4); d < rank; ++d) shape.push_back(std::array{1, 2, 3, 4, 6}[below(5)]);
+    ValueId x = b.Input("x", F32(shape));
+    int transposes = 0;
+    for (int step = 0; step < 5; ++step) {
+      Shape now = b.Spec(x).shape;
+      if (step % 2 == 1) {  // join two neighbours, or cut a dimension in two
+        const size_t d = below(now.size());
+        if (below(2) == 0 && d + 1 < now.size()) {
+          now[d] *= now[d + 1];
+          now.erase(now.begin() + static_cast<std::ptrdiff_t>(d) + 1);
+        } else if (now[d] % 2 == 0) {
+          now[d] /= 2;
+          now.insert(now.begin() + static_cast<std::ptrdiff_t>(d + below(2)), 2);
+        }
+        x = b.Must(Op::kReshape, {x}, ReshapeAttrs{now});
+        continue;
+      }
+      std::vector<int64_t> perm(now.size());
+      std::iota(perm.begin(), perm.end(), 0);
+      for (size_t d = perm.size(); d > 1; --d) std::swap(perm[d - 1], perm[below(d)]);
+      x = b.Must(Op::kTranspose, {x}, TransposeAttrs{perm});
+      ++transposes;
+    }
+    joined += Simplified(b, x).first < transposes;
+  }
+  EXPECT_GT(joined, 400);
 }
 
 TEST(Simplify, QuotientsByNumbersBecomeProducts) {

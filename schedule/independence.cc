@@ -82,10 +82,14 @@ static std::optional<Expr> JoinedQuotient(const Expr& value, const Expr& remaind
   return joined;
 }
 
+static int64_t TermsWith(const Expr& value, const Name& var) {
+  return std::ranges::count_if(ToLinear(value).terms, [&](const auto& term) { return UsesVar(term.atom, var); });
+}
+
 // Replaces two of the values by one that they determine, and returns true if it found such a pair. Two values q and
 // a % b determine b * q + a % b, which is a + b * (q - a // b). The sum replaces both if it has fewer quotients and
-// remainders than they have. If q is a // b, for example, the sum is a.
-static bool JoinTwo(std::vector<Expr>& values, const Ranges& ranges) {
+// remainders than they have, and at most one term with `var`. If q is a // b, for example, the sum is a.
+static bool JoinTwo(std::vector<Expr>& values, const Name& var, const Ranges& ranges) {
   for (size_t j = 0; j < values.size(); ++j) {
     const Binary* remainder = values[j].As<Binary>();
     const int64_t* by = remainder && remainder->op == BinaryOp::kFloorMod ? AsInt(remainder->b) : nullptr;
@@ -96,6 +100,7 @@ static bool JoinTwo(std::vector<Expr>& values, const Ranges& ranges) {
       Expr joined = Normalized(remainder->a + remainder->b * Normalized(values[i] - quotient, ranges), ranges);
       if (std::optional<Expr> shorter = JoinedQuotient(values[i], values[j], *by, ranges)) joined = *shorter;
       if (CountDivisions(joined) >= CountDivisions(values[i]) + CountDivisions(values[j])) continue;
+      if (TermsWith(joined, var) > 1) continue;
       values[i] = joined;
       values.erase(values.begin() + static_cast<std::ptrdiff_t>(j));
       return true;
@@ -124,7 +129,7 @@ static std::vector<Expr> Determined(const Block& block, const LoopRange& var, co
     values.push_back(WithoutLowDigits(WithoutFixedTerms(binding, var.var, inner), var.var, inner));
   }
   const Ranges ranges = Concat({var}, inner);
-  while (JoinTwo(values, ranges)) continue;
+  while (JoinTwo(values, var.var, ranges)) continue;
   return values;
 }
 

@@ -43,6 +43,7 @@ constexpr double kPrefetchCost = 1.01;      // factor of the longer one if there
 constexpr double kIssue = 0.4;
 constexpr double kLoopCycles = 0.5;     // cycles of an iteration's counter and branch in the loop over k
 constexpr double kStoreCycles = 3;      // cycles per accumulator for zeroing, epilogue and store
+constexpr double kSharedLine = 100;     // cycles for a line that two cores write; 28 to 50 ns on an Intel server
 constexpr double kTileCycles = 30;      // cycles to enter a tile: a mispredicted branch, addresses
 constexpr double kAddresses = 8;        // addresses of clamped rows that stay in registers
 constexpr double kAddressCycles = 0.8;  // cycles per iteration of the loop over k for each further address
@@ -221,6 +222,7 @@ double TiledCycles(const StageModel& s, const Decisions& d, const Target& target
   pack(s.location_knob, weights * static_cast<double>(s.panel_sets), panel, n1, !s.n_inside, m1);
   pack(s.rows_knob, shape.sum * static_cast<double>(s.m) * bytes * outer, rows, m1, s.n_inside, n1);
   double busy = before + Spread(shape.tasks, task, target);
+  busy += kSharedLine * SharedLines(s, shape, cores, target.cache_line);
   // Adds the time of the first read of an operand, from a farther level than the inner caches that hold the operand
   // later. If the operand is prefetched, its first read overlaps with the multiply-adds, and the prefetches cost a
   // little.

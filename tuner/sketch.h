@@ -78,11 +78,14 @@ struct StageModel {
   int64_t shared = 1;
   int turns_knob = -1;
   int64_t outer = 1, m = 1, n = 1, k = 1;  // iterations of loops; n: the vectorized one; k: all reductions together
-  bool n_inside = false;                   // true: the middle loop over n is inside the middle loop over m
-  bool packed = false;                     // true: the n operand is packed into panels as wide as the register tile
-  bool broadcast = true;                   // true: the m operand does not depend on n, as in a matrix product
-  int64_t element_bytes = 4;               // size of a result's element; operands are assumed to have the same size
-  double flops = 2;                        // GPUs: operations per point
+  // Tiled: iterations of those `outer` loops that are inside the loop over m, such as the groups of a convolution. So a
+  // row of the result consists of that many pieces of n elements.
+  int64_t pieces = 1;
+  bool n_inside = false;      // true: the middle loop over n is inside the middle loop over m
+  bool packed = false;        // true: the n operand is packed into panels as wide as the register tile
+  bool broadcast = true;      // true: the m operand does not depend on n, as in a matrix product
+  int64_t element_bytes = 4;  // size of a result's element; operands are assumed to have the same size
+  double flops = 2;           // GPUs: operations per point
   // Streaming: totals of all passes and `block`. Attention: totals of the passes. Transforms: write_bytes is the larger
   // of the bytes that they read and write.
   double operations = 0, read_bytes = 0, write_bytes = 0;

@@ -156,6 +156,16 @@ double ImageRowsOf(double width, double pixels) {
   return std::fmod(pixels, width) == 0 ? pixels / width : std::floor((pixels - 2) / width) + 2;
 }
 
+double SharedLines(const StageModel& stage, const StageShape& shape, double cores, int64_t line_bytes) {
+  const double columns = shape.column_tiles * shape.columns;  // of a task
+  const double pieces = Number(stage.pieces) * shape.all_columns / columns, row_tasks = shape.tasks / pieces;
+  if (pieces == 1 || row_tasks >= cores) return 0;
+  const double piece_bytes = std::min(columns, Number(stage.n)) * Number(stage.element_bytes);
+  const int64_t row_bytes = stage.pieces * stage.n * stage.element_bytes;
+  if (std::fmod(piece_bytes, Number(line_bytes)) == 0 && row_bytes % line_bytes == 0) return 0;
+  return shape.row_tiles * shape.rows;
+}
+
 InsideShape InsideOf(const StageModel& s, const StageModel& c, const Decisions& d) {
   const int64_t depth = d[static_cast<size_t>(s.location_knob)].values[0];
   // Depth 0 is the parallel loop, and the middle loops over tiles follow.

@@ -37,6 +37,11 @@ struct InsideShape {
 // `stage` is a streaming stage whose location is a loop of `consumer`.
 InsideShape InsideOf(const StageModel& stage, const StageModel& consumer, const Decisions& decisions);
 
+// Returns the number of cache lines of the result that a core shares with another one: each holds elements of two tasks
+// that write pieces of the same row. `stage` is tiled. Tasks are handed out in order, and the pieces of a row follow
+// one another. So `cores` cores share no rows if there are as many tasks along the rows. An estimate, as InsideShape.
+double SharedLines(const StageModel& stage, const StageShape& shape, double cores, int64_t line_bytes);
+
 // Returns the shape of a stage of any kind for CPUs except kAttention. For kStreaming only `tasks` is set. For
 // kTransform only `tasks` and `column_tiles` are set, and `column_tiles` is the number of parallel pieces of each tile.
 StageShape ShapeOf(const StageModel& stage, const Decisions& decisions);

@@ -92,6 +92,41 @@ TEST(Draft, KnowsTilesWithinARowOfTheImage) {
   EXPECT_EQ((*strided)[0].stages[0].m_image.row, 14);
 }
 
+// Groups of 34 channels cut a row of 136 channels inside cache lines. The tasks of one row follow one another, and the
+// score prefers as many tasks along the rows as there are cores, so that no two cores write the same row.
+TEST(Draft, CoresShareNoRowsOfTheResult) {
+  const PrimFunc func = ConvBiasRelu(28, 28, 136, 136, 1, {.groups = 4});
+  auto sketches = GenerateSketches(func, TestTarget());
+  ASSERT_TRUE(sketches.ok()) << sketches.error().Text();
+  const Sketch& sketch = (*sketches)[0];
+  const StageModel& s = sketch.stages[0];
+  ASSERT_EQ(s.pieces, 4);
+  Rng rng(1);
+  Decisions d = DrawDecisions(sketch, rng);
+  auto lines = [&](const Decision& rows, const Decision& columns, StageModel stage) {
+    d[s.m_knob] = rows;
+    d[s.n_knob] = columns;
+    return SharedLines(stage, ShapeOf(stage, d), 2, 64);
+  };
+  EXPECT_EQ(lines({{1, 196, 4}}, {{1, 5, 8}}, s), 784);
+  EXPECT_EQ(lines({{2, 98, 4}}, {{1, 5, 8}}, s), 0);
+  StageModel whole = s;
+  whole.n = 32;
+  EXPECT_EQ(lines({{1, 196, 4}}, {{1, 4, 8}}, whole), 0) << "pieces of whole lines";
+  EXPECT_EQ(lines({{1, 196, 4}}, {{4, 1, 8}}, whole), 784);
+  whole.pieces = 1;
+  EXPECT_EQ(lines({{1, 196, 4}}, {{1, 4, 8}}, whole), 0) << "one task writes whole rows";
+
+  d[s.m_knob] = {{1, 196, 4}};
+  d[s.n_knob] = {{1, 5, 8}};
+  const double shared = DraftSeconds(sketch, d, TestTarget());
+  d[s.m_knob] = {{2, 98, 4}};
+  EXPECT_LT(DraftSeconds(sketch, d, TestTarget()), shared);
+  Result<Schedule> schedule = Replay(func, Decide(sketch, d));
+  ASSERT_TRUE(schedule.ok()) << schedule.error().Text();
+  EXPECT_NE(ToText(schedule->func()).find("conv_m_0_conv_g"), std::string::npos) << ToText(schedule->func());
+}
+
 // Padding inside the loops over tiles repeats the rows and columns that the windows of two tiles share. Dilated windows
 // share many.
 TEST(Draft, CountsTheReachOfDilatedWindows) {

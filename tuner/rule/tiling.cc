@@ -216,9 +216,13 @@ class Tiler {
     return {};
   }
 
-  // Orders all loops and fuses the outer ones into one parallel loop.
+  // Orders all loops and fuses the outer ones into one parallel loop. Consecutive tasks write pieces of the same rows
+  // of the result, so cores that get ranges of tasks share few cache lines.
   Status Order() {
-    const Loops parallel = {r_.outer, turns_outer_, m_.outer, n_.outer};
+    std::vector<BlockView::Loop> outer, pieces;
+    for (const BlockView::Loop& loop : r_.outer) (IsInsideRows(loop) ? pieces : outer).push_back(loop);
+    pieces_ = Iterations(pieces);
+    const Loops parallel = {outer, turns_outer_, m_.outer, pieces, n_.outer};
     middle_ = n_inside_ ? Loops{m_.middle, n_.middle} : Loops{n_.middle, m_.middle};
     if (lanes_ > 0) {
       auto [vectors, vector] = TRY(s_.Split(n_.inner, {kAuto, lanes_}));
@@ -230,6 +234,12 @@ class Tiler {
     const Name task = TRY(s_.Parallel(parallel));
     inner_ = middle_.list.empty() ? task : middle_.list.back();
     return {};
+  }
+
+  // Returns true if the loop is inside the loop over m in the program, whose loops have the order of the result.
+  bool IsInsideRows(const BlockView::Loop& loop) const {
+    auto at = [&](const Name& var) { return std::ranges::find(block_.spatial, var, &BlockView::Loop::var); };
+    return !r_.m.var.empty() && at(r_.m.var) < at(loop.var);
   }
 
   // Places the copies that are made at run time.
@@ -310,6 +320,7 @@ class Tiler {
             .m = r_.m.extent,
             .n = r_.n.extent,
             .k = Iterations(r_.k),
+            .pieces = pieces_,
             .n_inside = n_inside_,
             .packed = columns_.has_value(),
             .broadcast = columns_ || !ReadsAlongBoth(block_, r_),
@@ -329,6 +340,7 @@ class Tiler {
   Roles r_;
   const int64_t lanes_;
   bool n_inside_ = false, pack_rows_ = false;
+  int64_t pieces_ = 1;                    // of each row of the result
   double met_ = 1;                        // share of the steps of the sum that are not skipped
   std::optional<ColumnOperand> columns_;  // set if it is packed
   std::optional<RowOperand> rows_;        // set even if it is not packed

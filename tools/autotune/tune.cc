@@ -19,6 +19,7 @@
 #include "tools/autotune/progress.h"
 #include "tools/autotune/run_key.h"
 #include "tools/autotune/tasks.h"
+#include "tools/autotune/text.h"
 #include "tools/autotune/usage.h"
 #include "tracker/local_farm.h"
 #include "tuner/farm_measurer.h"
@@ -187,17 +188,22 @@ Result<std::optional<ChosenNetwork>> Choose(const TuneSession& session, TuneRepo
   return std::optional<ChosenNetwork>(std::move(*made));
 }
 
-// Writes the package of the tuned network. Its schedules are those of `chosen`. Without `chosen`, they are the best
-// records or, after tuning on a tracker's devices, the schedules that `autotune compile` uses.
+// Writes the package of the tuned network, and prints the notes on its schedules. The schedules are those of `chosen`.
+// Without `chosen`, they are the best records or, after tuning on a tracker's devices, the schedules that `autotune
+// compile` uses. `compile` follows an earlier choice for the network; a note says that the records of this run are
+// newer.
 Status WriteTuned(const TuneSession& session, const TuneCommandOptions& options, std::optional<ChosenNetwork> chosen) {
   // CompileFrom ignores the choice of an earlier run. That choice would hide the records of this run.
-  Result<CompileResult> compiled =
+  Result<CompileResult> made =
       chosen ? std::move(chosen->compiled)
       : options.tracker.empty()
           ? CompileFrom(session.network, session.target, {.store = session.store.get()}, *session.builder)
           : Compile(session.network, session.target, session.store.get(), *session.builder);
-  Package package = TRY_NOTE(std::move(compiled), "while compiling the tuned network").package;
-  return WriteCompiled(package, options.output, *session.builder);
+  const CompileResult compiled = TRY_NOTE(std::move(made), "while compiling the tuned network");
+  TRY(WriteCompiled(compiled.package, options.output, *session.builder));
+  std::FILE* to = options.json ? stderr : stdout;  // with --json, standard output has only lines of JSON
+  for (const std::string& note : CompileNotes(compiled)) std::fprintf(to, "note: %s\n", note.c_str());
+  return {};
 }
 
 void PrintNotes(const TuneReport& report) {

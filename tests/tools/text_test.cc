@@ -82,6 +82,10 @@ TEST(Text, MachinesAreNamedInWords) {
             "1 core of nehalem (SSE, as C without vector types)");
   EXPECT_EQ(text("cuda -arch=sm_80"), "108 units of a GPU sm_80 (1024 threads and 163 KiB of shared memory a block)");
   EXPECT_THAT(text("cpu"), AllOf(Not(HasSubstr("-mcpu")), Not(HasSubstr("(R)"))));
+  // Texts of targets, of which this release need not know every one.
+  EXPECT_EQ(MachineText(std::string("c -mtriple=x86_64-linux-gnu -mcpu=nehalem -num-cores=1")),
+            "1 core of nehalem (SSE, as C)");
+  EXPECT_EQ(MachineText(std::string("abacus -beads=100")), "abacus -beads=100");
 }
 
 class Selection : public ::testing::Test {

@@ -291,12 +291,12 @@ void Progress::Summary(const TuneReport& report, const ChosenNetwork* chosen, st
     if (report.resumed_trials > 0)
       std::printf("%s more from earlier runs of this command\n", Counted(report.resumed_trials, "trial").c_str());
   }
-  if (std::string why = WhyEnded(report); !why.empty()) std::printf("%s\n", why.c_str());
+  if (std::string why = WhyEnded(report, options_); !why.empty()) std::printf("%s\n", why.c_str());
   if (chosen) std::fputs(ChoiceText(*chosen).c_str(), stdout);
 }
 
-std::string Progress::WhyEnded(const TuneReport& report) const {
-  if (report.trials >= options_.trials) return "";
+std::string WhyEnded(const TuneReport& report, const TuneOptions& options) {
+  if (report.trials >= options.trials) return "";
   int64_t exhausted = 0, at_peak = 0;
   for (const TaskReport& task : report.tasks) {
     exhausted += task.exhausted;

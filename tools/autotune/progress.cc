@@ -302,6 +302,8 @@ std::string WhyEnded(const TuneReport& report, const TuneOptions& options) {
     exhausted += task.exhausted;
     at_peak += task.at_roofline && !task.exhausted;
   }
+  const bool all_ended = exhausted + at_peak == static_cast<int64_t>(report.tasks.size());
+  if (options.time_budget > 0 && !all_ended) return "";
   std::string why;
   if (exhausted > 0) why += Counted(exhausted, "task") + (exhausted == 1 ? " has" : " have") + " no other schedule";
   if (at_peak > 0)

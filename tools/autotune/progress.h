@@ -59,7 +59,8 @@ class Progress {
   int64_t last_wait_line_ = 0;  // boot milliseconds
 };
 
-// Returns why the search ended before it had used its trials; empty if it used all trials or all of its time.
+// Returns why the search ended before it had used its trials. Returns an empty text if it used all trials, or if its
+// time ended while some task could have been searched further.
 std::string WhyEnded(const TuneReport& report, const TuneOptions& options);
 
 }  // namespace autotune::tools

@@ -67,6 +67,18 @@ TEST_F(InspectCommand, ShowsPackages) {
   EXPECT_THAT(damaged.err, HasSubstr("damaged.tar"));
 }
 
+TEST_F(InspectCommand, NamesTheMachineOfAPackageInWords) {
+  const std::string target = "llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72 -num-cores=4", package = File("m.tar");
+  ASSERT_EQ(Run({"compile", "--op", "softmax:4,10", "--target", target, "-o", package}).code, 0);
+  const CliResult result = Run({"inspect", package});
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_THAT(test::Lines(result.out), Contains(MatchesRegex("package +[^ ]+, for 4 cores of cortex-a72 \\(NEON\\)")));
+  EXPECT_THAT(result.out, Not(HasSubstr("-mtriple")));
+  const CliResult verbose = Run({"inspect", package, "--verbose"});
+  EXPECT_THAT(verbose.out, AllOf(HasSubstr("for 4 cores of cortex-a72 (NEON)\ntarget       llvm -mtriple=aarch64"),
+                                 HasSubstr("-mcpu=cortex-a72")));
+}
+
 TEST_F(InspectCommand, WhatIsNoModelIsOneLine) {
   CliResult result = Run({"inspect", Write("m.onnx", "no model")});
   EXPECT_EQ(result.code, 1);

@@ -49,6 +49,27 @@ TEST(Text, KernelsWithTheSameNoteShareALine) {
   EXPECT_EQ(KernelNotes(choices)[0], "4 kernels (00000001, 00000003, 00000004, ...): tuned for 4 cores");
 }
 
+TEST(Text, NotesOnTheChoiceFollowThoseOnKernels) {
+  const NetworkTask task{.hash = {uint64_t{1} << 32, 0}, .label = "softmax"};
+  CompileResult compiled;
+  compiled.choices.push_back({.task = &task});
+  EXPECT_THAT(CompileNotes(compiled), IsEmpty());
+  compiled.choices[0].note = "tuned for 4 cores";
+  compiled.note = "the choice is old";
+  EXPECT_THAT(CompileNotes(compiled), ElementsAre("00000001 softmax: tuned for 4 cores", "the choice is old"));
+}
+
+TEST(Text, ANoteSaysThatTheChoiceKeepsTheDefaults) {
+  CompileResult compiled;
+  compiled.followed_choice = true;
+  EXPECT_THAT(CompileNotes(compiled), ElementsAre(HasSubstr("keeps its default schedules")));
+  compiled.package.info.tuned_tasks = 1;
+  EXPECT_THAT(CompileNotes(compiled), IsEmpty());
+  compiled.package.info.tuned_tasks = 0;
+  compiled.followed_choice = false;
+  EXPECT_THAT(CompileNotes(compiled), IsEmpty());
+}
+
 TEST(Text, MachinesAreNamedInWords) {
   auto text = [](const char* target) { return MachineText(Target::Parse(target).value()); };
   EXPECT_EQ(text("llvm -mtriple=x86_64-linux-gnu -mcpu=nehalem -num-cores=1"), "1 core of nehalem (SSE)");
@@ -61,6 +82,10 @@ TEST(Text, MachinesAreNamedInWords) {
             "1 core of nehalem (SSE, as C without vector types)");
   EXPECT_EQ(text("cuda -arch=sm_80"), "108 units of a GPU sm_80 (1024 threads and 163 KiB of shared memory a block)");
   EXPECT_THAT(text("cpu"), AllOf(Not(HasSubstr("-mcpu")), Not(HasSubstr("(R)"))));
+  // Texts of targets, of which this release need not know every one.
+  EXPECT_EQ(MachineText(std::string("c -mtriple=x86_64-linux-gnu -mcpu=nehalem -num-cores=1")),
+            "1 core of nehalem (SSE, as C)");
+  EXPECT_EQ(MachineText(std::string("abacus -beads=100")), "abacus -beads=100");
 }
 
 class Selection : public ::testing::Test {

@@ -99,6 +99,11 @@ std::string MachineText(const Target& target) {
          (is_host ? ShortModel(FactsOfHost().model) : target.cpu) + " (" + VectorText(target) + CodeText(target) + ")";
 }
 
+std::string MachineText(const std::string& target) {
+  const Result<Target> parsed = Target::Parse(target);
+  return parsed.ok() ? MachineText(*parsed) : target;
+}
+
 Noise MeasureNoise() {
   constexpr int kSteps = 200000;  // dependent steps of the loop; together about half a millisecond
   constexpr double kSpan = 0.4;   // seconds

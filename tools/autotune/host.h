@@ -21,6 +21,9 @@ HostFacts FactsOfHost();
 // Describes a target in words: "2 cores of AMD EPYC 9B14 (AVX-512)", "108 units of a GPU sm_80 (...)". This host's CPU
 // is called by its vendor's name, any other CPU by LLVM's name.
 std::string MachineText(const Target& target);
+// The same for a target's text. Returns the text as it is if it does not parse, since another release may have written
+// it.
+std::string MachineText(const std::string& target);
 
 // The speed of copying data within one level of the memory hierarchy, with all of a target's cores at once.
 struct CopySpeed {

@@ -10,10 +10,16 @@
 #include "runtime/module_blob.h"
 #include "support/task_id.h"
 #include "tools/autotune/command.h"
+#include "tools/autotune/host.h"
 #include "tools/autotune/text.h"
 
 namespace autotune::tools {
 namespace {
+
+struct InspectOptions {
+  ModelOptions model;
+  bool verbose = false;
+};
 
 void PrintTensors(const char* what, const std::vector<ImportFacts::Tensor>& tensors) {
   for (size_t i = 0; i < tensors.size(); ++i)
@@ -53,9 +59,10 @@ Result<PackageInfo> InfoOfPackage(const std::string& path) {
   return info;
 }
 
-Result<int> InspectPackage(const std::string& path) {
+Result<int> InspectPackage(const std::string& path, bool verbose) {
   const PackageInfo info = TRY(InfoOfPackage(path));
-  std::printf("%-12s %s, for %s\n", "package", info.model_name.c_str(), info.target.c_str());
+  std::printf("%-12s %s, for %s\n", "package", info.model_name.c_str(), MachineText(info.target).c_str());
+  if (verbose) std::printf("%-12s %s\n", "target", info.target.c_str());
   std::vector<ImportFacts::Tensor> inputs, outputs;
   for (const TensorSpec& spec : info.inputs) inputs.push_back({spec.name, SpecText(spec)});
   for (const TensorSpec& spec : info.outputs) outputs.push_back({spec.name, SpecText(spec)});
@@ -70,13 +77,14 @@ Result<int> InspectPackage(const std::string& path) {
   return kExitOk;
 }
 
-Result<int> Inspect(const ModelOptions& options) {
-  if (options.model.ends_with(".tar") || options.model.ends_with(".so")) return InspectPackage(options.model);
-  const NetworkOptions network = TRY(options.ParseNetwork());
+Result<int> Inspect(const InspectOptions& options) {
+  const std::string& path = options.model.model;
+  if (path.ends_with(".tar") || path.ends_with(".so")) return InspectPackage(path, options.verbose);
+  const NetworkOptions network = TRY(options.model.ParseNetwork());
   const Target target = TRY(Target::Parse("cpu"));
   const ModelReport report =
-      TRY(InspectOnnx(options.model, {.shapes = network.shapes, .fixed = network.fixed, .dims = network.dims}, target));
-  std::printf("%-12s %s, IR version %lld, operator sets:", "model", options.model.c_str(),
+      TRY(InspectOnnx(path, {.shapes = network.shapes, .fixed = network.fixed, .dims = network.dims}, target));
+  std::printf("%-12s %s, IR version %lld, operator sets:", "model", path.c_str(),
               static_cast<long long>(report.facts.ir_version));
   for (const auto& [domain, version] : report.facts.opsets)
     std::printf(" %s %lld", domain.empty() ? "ai.onnx" : domain.c_str(), static_cast<long long>(version));
@@ -90,20 +98,21 @@ Result<int> Inspect(const ModelOptions& options) {
   if (report.supported()) return kExitOk;
   std::printf("\nnot supported:\n");
   for (const std::string& problem : report.facts.problems) std::printf("  %s\n", problem.c_str());
-  return Err(options.model,
-             " cannot be imported: ", Counted(static_cast<int64_t>(report.facts.problems.size()), "problem"),
+  return Err(path, " cannot be imported: ", Counted(static_cast<int64_t>(report.facts.problems.size()), "problem"),
              ", listed above");
 }
 
 }  // namespace
 
 Command InspectCommand(CLI::App& root) {
-  auto options = std::make_shared<ModelOptions>();
+  auto options = std::make_shared<InspectOptions>();
   CLI::App* app = root.add_subcommand(
       "inspect", "Shows what a model contains and what is not supported, or what a package contains.");
-  app->add_option("model,--model", options->model, "an ONNX model, or a package: a file whose name ends in .tar or .so")
+  app->add_option("model,--model", options->model.model,
+                  "an ONNX model, or a package: a file whose name ends in .tar or .so")
       ->required();
-  options->AddInputs(*app);
+  options->model.AddInputs(*app);
+  app->add_flag("--verbose", options->verbose, "also print the target of a package in full");
   return {app, [options] { return Inspect(*options); }};
 }
 

@@ -291,17 +291,19 @@ void Progress::Summary(const TuneReport& report, const ChosenNetwork* chosen, st
     if (report.resumed_trials > 0)
       std::printf("%s more from earlier runs of this command\n", Counted(report.resumed_trials, "trial").c_str());
   }
-  if (std::string why = WhyEnded(report); !why.empty()) std::printf("%s\n", why.c_str());
+  if (std::string why = WhyEnded(report, options_); !why.empty()) std::printf("%s\n", why.c_str());
   if (chosen) std::fputs(ChoiceText(*chosen).c_str(), stdout);
 }
 
-std::string Progress::WhyEnded(const TuneReport& report) const {
-  if (report.trials >= options_.trials) return "";
+std::string WhyEnded(const TuneReport& report, const TuneOptions& options) {
+  if (report.trials >= options.trials) return "";
   int64_t exhausted = 0, at_peak = 0;
   for (const TaskReport& task : report.tasks) {
     exhausted += task.exhausted;
     at_peak += task.at_roofline && !task.exhausted;
   }
+  const bool all_ended = exhausted + at_peak == static_cast<int64_t>(report.tasks.size());
+  if (options.time_budget > 0 && !all_ended) return "";
   std::string why;
   if (exhausted > 0) why += Counted(exhausted, "task") + (exhausted == 1 ? " has" : " have") + " no other schedule";
   if (at_peak > 0)

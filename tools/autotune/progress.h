@@ -44,8 +44,6 @@ class Progress {
   void PrintJson(const Json& line) const;
   void SummaryAsJson(const TuneReport& report, const ChosenNetwork* chosen) const;
   void Table(const TuneReport& report, const ChosenNetwork* chosen, std::optional<double> peak_flops) const;
-  // Returns why the search ended before it had used its trials; empty if it used all trials or all of its time.
-  std::string WhyEnded(const TuneReport& report) const;
 
   const Network& network_;
   const std::vector<TuneTask>& tasks_;
@@ -60,5 +58,9 @@ class Progress {
   int64_t wait_began_at_ = 0;   // start of the wait in Unix milliseconds, for display
   int64_t last_wait_line_ = 0;  // boot milliseconds
 };
+
+// Returns why the search ended before it had used its trials. Returns an empty text if it used all trials, or if its
+// time ended while some task could have been searched further.
+std::string WhyEnded(const TuneReport& report, const TuneOptions& options);
 
 }  // namespace autotune::tools

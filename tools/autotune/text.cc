@@ -67,4 +67,12 @@ std::vector<std::string> KernelNotes(const std::vector<KernelChoice>& choices) {
   return notes;
 }
 
+std::vector<std::string> CompileNotes(const CompileResult& compiled) {
+  std::vector<std::string> notes = KernelNotes(compiled.choices);
+  if (!compiled.note.empty()) notes.push_back(compiled.note);
+  if (compiled.followed_choice && compiled.package.info.tuned_tasks == 0)
+    notes.push_back("no tuned schedule made this network faster when it was tuned; it keeps its default schedules");
+  return notes;
+}
+
 }  // namespace autotune::tools

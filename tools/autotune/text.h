@@ -19,5 +19,7 @@ std::vector<std::string> WithoutRepeats(const std::vector<std::string>& texts);
 // Returns the notes on the kernels' schedules. Kernels with the same note share one line, which names the first few
 // kernels.
 std::vector<std::string> KernelNotes(const std::vector<KernelChoice>& choices);
+// Returns the notes on a compiled network: those on its kernels' schedules, then those on the choice for the network.
+std::vector<std::string> CompileNotes(const CompileResult& compiled);
 
 }  // namespace autotune::tools

@@ -17,7 +17,9 @@
 #include "tools/autotune/command.h"
 #include "tools/autotune/peak.h"
 #include "tools/autotune/progress.h"
+#include "tools/autotune/run_key.h"
 #include "tools/autotune/tasks.h"
+#include "tools/autotune/text.h"
 #include "tools/autotune/usage.h"
 #include "tracker/local_farm.h"
 #include "tuner/farm_measurer.h"
@@ -60,15 +62,18 @@ constexpr double kMinChoiceSeconds = 1.5;
 // Estimated seconds for each trial of earlier processes, whose time the database lacks.
 constexpr double kSecondsPerTrial = 0.07;
 
-std::string RunKeyOf(const TuneCommandOptions& options, const Network& network, const std::vector<TuneTask>& tasks,
-                     const Target& target) {
-  std::vector<std::string> parts = {network.digest.Hex(), target.Text(), std::to_string(options.seed),
-                                    std::to_string(options.trials), options.search};
-  for (std::string& version : VersionParts()) parts.push_back(std::move(version));
+RunIdentity RunIdentityOf(const TuneCommandOptions& options, const Network& network, const std::vector<TuneTask>& tasks,
+                          const Target& target) {
+  RunIdentity run{.network = network.digest.Hex(),
+                  .target = target.Text(),
+                  .device = options.key,
+                  .seed = options.seed,
+                  .trials = options.trials,
+                  .search = options.search};
   if (tasks.size() < network.tasks.size()) {
-    for (const TuneTask& task : tasks) parts.push_back(task.hash.Hex());
+    for (const TuneTask& task : tasks) run.tasks.push_back(task.hash.Hex());
   }
-  return RunKey(parts);
+  return run;
 }
 
 // Returns the key of the run to begin or to continue. The first run of a command has the key of the command. --fresh
@@ -183,17 +188,22 @@ Result<std::optional<ChosenNetwork>> Choose(const TuneSession& session, TuneRepo
   return std::optional<ChosenNetwork>(std::move(*made));
 }
 
-// Writes the package of the tuned network. Its schedules are those of `chosen`. Without `chosen`, they are the best
-// records or, after tuning on a tracker's devices, the schedules that `autotune compile` uses.
+// Writes the package of the tuned network, and prints the notes on its schedules. The schedules are those of `chosen`.
+// Without `chosen`, they are the best records or, after tuning on a tracker's devices, the schedules that `autotune
+// compile` uses. `compile` follows an earlier choice for the network; a note says that the records of this run are
+// newer.
 Status WriteTuned(const TuneSession& session, const TuneCommandOptions& options, std::optional<ChosenNetwork> chosen) {
   // CompileFrom ignores the choice of an earlier run. That choice would hide the records of this run.
-  Result<CompileResult> compiled =
+  Result<CompileResult> made =
       chosen ? std::move(chosen->compiled)
       : options.tracker.empty()
           ? CompileFrom(session.network, session.target, {.store = session.store.get()}, *session.builder)
           : Compile(session.network, session.target, session.store.get(), *session.builder);
-  Package package = TRY_NOTE(std::move(compiled), "while compiling the tuned network").package;
-  return WriteCompiled(package, options.output, *session.builder);
+  const CompileResult compiled = TRY_NOTE(std::move(made), "while compiling the tuned network");
+  TRY(WriteCompiled(compiled.package, options.output, *session.builder));
+  std::FILE* to = options.json ? stderr : stdout;  // with --json, standard output has only lines of JSON
+  for (const std::string& note : CompileNotes(compiled)) std::fprintf(to, "note: %s\n", note.c_str());
+  return {};
 }
 
 void PrintNotes(const TuneReport& report) {
@@ -240,7 +250,7 @@ Result<int> TuneModel(TuneCommandOptions options) {
                            {.seed = options.seed,
                             .on_wait = [&](const std::string& reason) { progress.Wait(reason); },
                             .stop = stop.get_token()}));
-  tune.run = TRY(ChooseRun(options, RunKeyOf(options, network, tasks, target), *store));
+  tune.run = TRY(ChooseRun(options, RunKeyOf(RunIdentityOf(options, network, tasks, target)), *store));
   progress.Begin(here ? "" : ", on `" + options.key + "` of " + options.tracker, time_budget);
 
   std::optional<double> peak;  // peak FLOPS of this machine's CPU; unknown for other devices
@@ -304,7 +314,7 @@ Command TuneCommand(CLI::App& root) {
       ->check(CLI::IsMember({"evolution", "random"}))
       ->capture_default_str();
   app->add_flag("--fresh", options->fresh,
-                "begin a new run, even if one of the same model, target, seed and trials can be resumed");
+                "begin a new run, even if one of the same model, target, device key, seed and trials can be resumed");
   app->add_flag("--json", options->json, "print progress as JSON lines on standard output");
   app->add_flag("--verbose", options->verbose, "also print the target in full and why the first candidate was skipped");
   return {app, [options] { return TuneModel(*options); }, [options] { return CheckUsage(*options); }};

@@ -36,15 +36,12 @@ Result<int> CompileModel(const CompileCommandOptions& options) {
   for (const std::string& note : WithoutRepeats(network.notes)) std::printf("note: %s\n", note.c_str());
   CompileResult result = TRY(Compile(network, target, options.no_records ? nullptr : store.get(), *builder, passes));
   TRY(WriteCompiled(result.package, options.output, *builder));
-  for (const std::string& note : KernelNotes(result.choices)) std::printf("note: %s\n", note.c_str());
   std::printf("compiled %s for %s: %d of %s tuned, %.1f s; wrote %s\n", network.name.c_str(),
               MachineText(target).c_str(), result.package.info.tuned_tasks,
               Counted(result.package.info.tasks, "kernel").c_str(), result.seconds, options.output.c_str());
   if (options.verbose) std::printf("target: %s\n", target.Text().c_str());
-  if (!result.note.empty()) std::printf("note: %s\n", result.note.c_str());
-  if (result.package.info.tuned_tasks == 0 && result.followed_choice) {
-    std::printf("note: no tuned schedule made this network faster when it was tuned; it keeps its default schedules\n");
-  } else if (result.package.info.tuned_tasks == 0 && !options.no_records) {
+  for (const std::string& note : CompileNotes(result)) std::printf("note: %s\n", note.c_str());
+  if (result.package.info.tuned_tasks == 0 && !result.followed_choice && !options.no_records) {
     std::printf("note: the database has no schedule for this network and target; tune it first: autotune%s\n",
                 ModelLine(options.model).c_str());
   }

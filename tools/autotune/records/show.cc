@@ -8,7 +8,6 @@
 
 #include "records/open.h"
 #include "support/task_id.h"
-#include "target/target.h"
 #include "tools/autotune/host.h"
 #include "tools/autotune/records/records.h"
 #include "tools/autotune/text.h"
@@ -84,13 +83,9 @@ void PrintRecord(const Record& r) {
 }  // namespace
 
 std::string TargetName(const std::string& target, const std::set<std::string>& all, bool verbose) {
-  auto words = [](const std::string& text) {
-    Result<Target> parsed = Target::Parse(text);
-    return parsed.ok() ? MachineText(*parsed) : text;  // another release may have written a text that does not parse
-  };
-  const std::string name = words(target);
+  const std::string name = MachineText(target);
   bool unique = std::none_of(all.begin(), all.end(),
-                             [&](const std::string& other) { return other != target && words(other) == name; });
+                             [&](const std::string& other) { return other != target && MachineText(other) == name; });
   return verbose || !unique ? target : name;
 }
 

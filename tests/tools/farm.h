@@ -1,0 +1,28 @@
+// A farm of one device: a tracker, and a server that offers this machine under the key `pi`.
+#pragma once
+#include <optional>
+
+#include "tests/tools/cli.h"
+
+namespace autotune::test {
+
+class FarmTest : public CliTest {
+ protected:
+  void SetUp() override {
+    CliTest::SetUp();
+    socket_ = File("tracker");
+    UniqueFd null(open("/dev/null", O_WRONLY | O_CLOEXEC));
+    auto tracker = Subprocess::Spawn(
+        {.argv = {kTools + "/rpc_tracker", "--host", socket_, "--state", File("state")}, .fds = {{1, null.get()}}});
+    auto server = Subprocess::Spawn({.argv = {kTools + "/rpc_server", "--tracker", socket_, "--key", "pi"}});
+    ASSERT_TRUE(tracker.ok() && server.ok());
+    tracker_ = std::move(*tracker);
+    server_ = std::move(*server);
+    ASSERT_TRUE(Soon([&] { return Run({"devices", "--tracker", socket_}).out.find("free") != std::string::npos; }, 30));
+  }
+
+  std::string socket_;  // address of the tracker
+  std::optional<Subprocess> tracker_, server_;
+};
+
+}  // namespace autotune::test

@@ -37,8 +37,7 @@ TaskState::TaskState(TaskSpace space, uint64_t seed, SearchKind search, SearchFa
   for (Proposal& proposal : DefaultCandidates(space_)) {
     std::string trace = ToText(proposal.trace);
     // Locate adds the features if the candidate is a point of the space.
-    std::optional<Proposal> full =
-        Locate(space_, space_.task->alternatives[space_.sketches[proposal.sketch].alternative].name, proposal.trace);
+    std::optional<Proposal> full = Locate(space_, AlternativeOf(proposal).name, proposal.trace);
     candidates_.push_back(full ? std::move(*full) : std::move(proposal));
     candidate_traces_.push_back(std::move(trace));
   }
@@ -47,9 +46,7 @@ TaskState::TaskState(TaskSpace space, uint64_t seed, SearchKind search, SearchFa
 std::optional<Proposal> TaskState::Find(const Record& record) const {
   if (record.versions.step_language != kStepLanguageVersion) return std::nullopt;
   for (size_t i = 0; i < candidates_.size(); ++i) {
-    const Sketch& sketch = space_.sketches[candidates_[i].sketch];
-    if (record.trace == candidate_traces_[i] &&
-        record.alternative == space_.task->alternatives[sketch.alternative].name)
+    if (record.trace == candidate_traces_[i] && record.alternative == AlternativeOf(candidates_[i]).name)
       return candidates_[i];
   }
   Result<Trace> trace = ParseTrace(record.trace);
@@ -58,7 +55,7 @@ std::optional<Proposal> TaskState::Find(const Record& record) const {
 }
 
 std::string TaskState::KeyOf(const Proposal& proposal) const {
-  return space_.task->alternatives[space_.sketches[proposal.sketch].alternative].name + '\n' + ToText(proposal.trace);
+  return AlternativeOf(proposal).name + '\n' + ToText(proposal.trace);
 }
 
 std::optional<Proposal> TaskState::NextDefault() const {
@@ -176,6 +173,16 @@ double TaskState::BestSeconds(const MachineState& machine) const {
     if (entry.ours && entry.seconds > 0 && (best == 0 || seconds < best)) best = seconds;
   }
   return best;
+}
+
+double TaskState::HighestRate(const MachineState& machine) const {
+  double rate = 0;
+  for (const Entry& entry : entries_) {
+    if (!entry.ours || entry.seconds <= 0) continue;
+    double seconds = machine.Comparable(entry.seconds, entry.reference_seconds);
+    rate = std::max(rate, FewestOperations(*space_.task, AlternativeOf(entry.proposal)) / seconds);
+  }
+  return rate;
 }
 
 TaskProgress TaskState::Progress(const MachineState& machine, double peak_flops, double rate) const {

@@ -66,6 +66,9 @@ class TaskState {
 
   // Returns the best time of this run, converted to the machine's usual state; 0 if nothing ran.
   double BestSeconds(const MachineState& machine) const;
+  // Returns the highest rate of a schedule of this run, in operations per second that it certainly executed
+  // (FewestOperations), in the machine's usual state; 0 if nothing ran.
+  double HighestRate(const MachineState& machine) const;
   TaskProgress Progress(const MachineState& machine, double peak_flops, double rate) const;
 
   // Returns the candidates that deserve a second measurement: at most two, best first, which were measured once, in an
@@ -97,6 +100,9 @@ class TaskState {
   // Handles a record of the default schedule or of the next candidate for it. Returns false for other records.
   bool AbsorbDefault(const Proposal& proposal, const Record& record);
   void AddSample(const Proposal& proposal, double seconds, const Record& record);
+  const TaskAlternative& AlternativeOf(const Proposal& proposal) const {
+    return space_.task->alternatives[space_.sketches[proposal.sketch].alternative];
+  }
   // Returns the identity of a candidate: its alternative and its trace, since two alternatives may have equal traces.
   std::string KeyOf(const Proposal& proposal) const;
 

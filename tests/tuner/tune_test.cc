@@ -330,21 +330,6 @@ TEST(Tune, NoticesAnotherStateOfTheMachine) {
   }
 }
 
-TEST(Tune, ATaskAtItsRooflineGetsNoMoreRounds) {
-  for (double peak_flops : {1.0, 0.0}) {
-    std::vector<TuneTask> tasks = Tasks();
-    for (TuneTask& task : tasks) task.flops = 1e6;
-    auto store = NewMemoryStore();
-    Scripted device(AllGood);
-    TuneOptions options{.trials = 24, .seed = 1, .search = SearchKind::kRandom, .run = "r", .lock_host = false};
-    options.peak_flops = peak_flops;
-    auto report = Tune(tasks, TestTarget(), options, *store, device);
-    ASSERT_TRUE(report.ok());
-    EXPECT_EQ(report->trials, peak_flops > 0 ? 2 : 24);
-    for (const TaskReport& task : report->tasks) EXPECT_EQ(task.at_roofline, peak_flops > 0);
-  }
-}
-
 // The report counts every requested measurement by status, and the store has a record of each. This holds for all kinds
 // of failures, and also for a resumed run with records that the search cannot locate.
 TEST(Tune, TheAccountsAreExact) {

@@ -16,6 +16,7 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr size_t kFinalists = 5;  // most finalists of a task; more would cost more time than they gain
 // Trials of a task that allow one more finalist than two. So a confirmation is short compared with the task's trials.
+// The default schedule is a finalist in any case.
 constexpr int kTrialsPerFinalist = 16;
 // Largest ratio of a candidate's time to the champion's cost with which the candidate may still win. It is large, since
 // the champion may have been measured by another run, in another state of the machine.
@@ -248,7 +249,7 @@ std::vector<Finalist> TaskState::Finalists(const std::optional<Record>& champion
   const size_t most = std::min(kFinalists, 2 + static_cast<size_t>(report_.trials / kTrialsPerFinalist));
   std::unordered_set<std::string> known;
   auto add = [&](const Proposal& proposal) {
-    if (finalists.size() >= most || !known.insert(KeyOf(proposal)).second) return;
+    if (!known.insert(KeyOf(proposal)).second) return;
     auto place = places_.find(KeyOf(proposal));
     bool right = place != places_.end() && entries_[place->second].ours && entries_[place->second].seconds > 0;
     finalists.push_back({proposal, right});
@@ -271,10 +272,12 @@ std::vector<Finalist> TaskState::Finalists(const std::optional<Record>& champion
       break;
     }
   }
-  if (best) add(*best);
+  // Always add the default schedule. Otherwise its time would be the least of a trial's repeats, which is lower than
+  // the median of turns that a confirmed schedule has, and the tuned schedule could seem to be the slower one.
   if (default_) add(*default_);
+  if (best && finalists.size() < most) add(*best);
   for (const auto& [seconds, entry] : ranking) {
-    if (seconds <= limit) add(entry->proposal);
+    if (finalists.size() < most && seconds <= limit) add(entry->proposal);
   }
   return finalists;
 }

@@ -77,9 +77,9 @@ class TaskState {
 
   // Returns the candidates for the final comparison; fewer than two if there is nothing to compare. `champion` is the
   // best record of the database. The order is: the incumbent (the champion if it is confirmed, else the default
-  // schedule), the best other candidate of this run, the champion, the default schedule, and the candidates of this run
-  // that may be faster than the incumbent, best first. The list is empty if no good trial came after the last
-  // confirmation.
+  // schedule), the best other candidate of this run, the default schedule, and, as far as the number of trials allows,
+  // the champion and the candidates of this run that may be faster than the incumbent, best first. The list is empty if
+  // no good trial came after the last confirmation.
   std::vector<Finalist> Finalists(const std::optional<Record>& champion, const MachineState& machine) const;
 
  private:

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <map>
 
 #include "records/memory_store.h"
 #include "tests/tuner/simulated.h"
@@ -101,6 +102,37 @@ TEST(Budget, AResumedRunKeepsItsPeak) {
     const double measured_anew = peak_flops == kPeak ? 0.7 * kPeak : kPeak;
     ASSERT_TRUE(Tune(tasks, TestTarget(), OptionsWithPeak(measured_anew), *again, device).ok());
     EXPECT_EQ(device.calls, uninterrupted.calls);
+  }
+}
+
+// The most important task fails forever, or in the first two rounds. If it fails forever, all trials go to the other
+// task, and the number of its records is limited: three rounds of failures of the farm, or three times the task's share
+// of the trials, up to a batch more. If it works after two rounds, it is not given up.
+TEST(Budget, ATaskThatOnlyFailsLeavesTheTrialsToTheOthers) {
+  for (TrialStatus status : {TrialStatus::kRejected, TrialStatus::kInfrastructure}) {
+    for (bool forever : {true, false}) {
+      std::vector<TuneTask> tasks = test::TwoTasks();
+      TuneTask& failing = tasks[1];
+      failing.weight = 100000;
+      auto store = NewMemoryStore();
+      Scripted device([&](Scripted& d, const MeasureItem& item, const std::string& trace) {
+        bool fails = item.space->task->label == failing.label && (forever || d.calls.size() <= 2);
+        return fails ? test::Failure(status) : d.Good(item, trace);
+      });
+      TuneOptions options = OptionsWithPeak(0);
+      options.batch = 8;
+      auto report = Tune(tasks, TestTarget(), options, *store, device);
+      ASSERT_TRUE(report.ok()) << report.error().Text();
+      EXPECT_EQ(report->trials, options.trials);
+      EXPECT_EQ(*store->Count({.run = "r"}), report->records);
+      const TaskReport &other = report->tasks[0], &bad = report->tasks[1];
+      EXPECT_EQ(other.trials == options.trials, forever);
+      EXPECT_EQ(bad.trials == 0, forever);
+      if (!forever) continue;
+      const int share = options.trials / 2;
+      EXPECT_LE(bad.records, status == TrialStatus::kInfrastructure ? 3 : 3 * share + options.batch);
+      EXPECT_EQ(bad.failures, (std::map<TrialStatus, int>{{status, bad.records}}));
+    }
   }
 }
 

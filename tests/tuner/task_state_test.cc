@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <iterator>
+#include <limits>
+#include <optional>
+
 #include "records/memory_store.h"
 #include "tests/tuner/simulated.h"
 #include "tuner/run_log.h"
@@ -54,6 +58,39 @@ TEST_F(TaskStateTest, TheHighestRateCountsOperationsThatWereExecuted) {
   Record other = log_.Make(*state, proposals[1], Success(1e-6));
   state->Know(*state->Find(other), other);
   EXPECT_DOUBLE_EQ(state->HighestRate(machine_), 1e9);
+}
+
+// The cost model learns that a candidate failed by its own fault, and how slow it is at least if it was cut off. It
+// learns nothing from a failure of the farm or of an upload, which says nothing about the candidate.
+TEST_F(TaskStateTest, FailuresOfCandidatesAreSamples) {
+  constexpr double kFailed = std::numeric_limits<double>::infinity();
+  struct Case {
+    TrialStatus status;
+    std::optional<double> seconds;  // of the sample; none: no sample
+  };
+  const Case cases[] = {
+      {TrialStatus::kRejected, kFailed}, {TrialStatus::kCutOff, 2e-3},        {TrialStatus::kInfrastructure, {}},
+      {TrialStatus::kOk, 2e-3},          {TrialStatus::kUploadFailed, {}},    {TrialStatus::kBuildFailed, kFailed},
+      {TrialStatus::kDeviceError, {}},   {TrialStatus::kRunCrashed, kFailed}, {TrialStatus::kWrongAnswer, kFailed}};
+  std::unique_ptr<TaskState> state = NewState();
+  std::vector<Proposal> proposals = state->Propose(std::size(cases), nullptr, machine_);
+  ASSERT_EQ(proposals.size(), std::size(cases));
+  for (size_t i = 0; i < proposals.size(); ++i) {
+    const auto& [status, seconds] = cases[i];
+    Outcome outcome = test::Failure(status);
+    if (status == TrialStatus::kOk) outcome = Success(2e-3);
+    if (status == TrialStatus::kCutOff) outcome.cost = 2e-3;
+    if (status == TrialStatus::kWrongAnswer) outcome.times = {outcome.cost = 1e-9};  // its time must not count
+    state->Absorb(log_.Make(*state, proposals[i], outcome), proposals[i], machine_);
+    std::vector<Sample> found = state->TakeSamples();
+    ASSERT_EQ(found.size(), seconds ? 1u : 0u) << ToText(status);
+    if (found.empty()) continue;
+    EXPECT_EQ(found[0].seconds, *seconds) << ToText(status);
+    EXPECT_EQ(found[0].features, proposals[i].features);
+    EXPECT_EQ(found[0].draft_seconds, proposals[i].draft_seconds);
+    EXPECT_EQ(found[0].task, task_.hash.low);
+    EXPECT_TRUE(state->TakeSamples().empty()) << "a sample must be taken once";
+  }
 }
 
 }  // namespace

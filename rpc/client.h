@@ -43,8 +43,9 @@ class FarmClient {
   FarmClient(const FarmClient&) = delete;
 
   // Returns one result for each candidate, in the order of the candidates, whatever happens to devices and servers. A
-  // candidate that fails through the fault of a device or server has status "infrastructure". Returns an error only if
-  // no candidate could be measured, for example because no device was free within wait_seconds.
+  // candidate that fails through the fault of a device or server has status "infrastructure", and so have all
+  // candidates of a job that no server takes, for example because its reference is too large. Returns an error only if
+  // no device could be had or kept: no candidate was measured, and other jobs would fail, too.
   Result<std::vector<TrialResult>> Measure(MeasureJob job, MeasureCallbacks callbacks = {});
   // Ends all Measure calls that have begun; each returns without an error. A running candidate finishes, the others get
   // status "cancelled". A call that waits for a device returns at once, even if the tracker is silent. A call with a

@@ -97,9 +97,9 @@ ClientActions ClientSession::Start(std::shared_ptr<const MeasureJob> job, int64_
     }
   }
   if (job_->reference && job_->reference->size() > kMaxBlobBytes) {
-    Error error =
-        Err("the reference artifact has ", job_->reference->size(), " bytes; at most ", kMaxBlobBytes, " can be sent");
-    FinishAll(TrialStatus::kUploadFailed, error.Text(), error, now);
+    std::string text = "the reference artifact has " + std::to_string(job_->reference->size()) + " bytes; at most " +
+                       std::to_string(kMaxBlobBytes) + " can be sent";
+    FinishAll(TrialStatus::kInfrastructure, text, std::nullopt, now);
   } else {
     Continue(now);
   }
@@ -393,8 +393,8 @@ ClientActions ClientSession::OnServer(const Message& message, int64_t now) {
       batch_.reset();
       Continue(now);
     } else if (about_batch) {
-      std::string text = "the device server refused the batch: " + refusal->text;
-      FinishAll(TrialStatus::kUploadFailed, text, anything_delivered_ ? std::nullopt : std::optional(Err(text)), now);
+      FinishAll(TrialStatus::kInfrastructure, "the device server refused the batch: " + refusal->text, std::nullopt,
+                now);
     }
   } else if (auto* ping = message.As<Ping>()) {
     actions_.push_back(AskServer{{message.request, Pong{ping->payload}, {}}});

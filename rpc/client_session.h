@@ -29,8 +29,10 @@ struct DropServer {};  // closes the connection to the server
 struct Deliver {       // passes on a result, exactly once for each candidate of the job
   TrialResult result;
 };
-struct JobDone {               // follows the last Deliver
-  std::optional<Error> error;  // set if the job failed before any candidate was measured
+struct JobDone {  // follows the last Deliver
+  // Set if no device could be had or kept before any candidate was measured, so that other jobs would fail, too. Not
+  // set if only this job cannot be measured: a server refuses its batch, or its reference is too large.
+  std::optional<Error> error;
 };
 struct JobWaits {  // reports that the job waits for a device
   DeviceWait wait;

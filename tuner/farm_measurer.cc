@@ -114,6 +114,7 @@ class FarmMeasurer : public Measurer {
       Result<std::vector<rpc::TrialResult>> results =
           gone ? Result<std::vector<rpc::TrialResult>>(*gone)
                : MeasureTask(*space, reference.blob, items, sent[space], builds, options);
+      // An error means that the tracker or the devices are gone. A job that no server takes has results, which say why.
       if (!results.ok() && !any_measured) return results.error();
       for (size_t k = 0; k < sent[space].size(); ++k) {
         size_t i = sent[space][k];

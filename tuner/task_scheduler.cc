@@ -7,7 +7,7 @@
 namespace autotune {
 namespace {
 
-constexpr double kAtRoofline = 1.03;
+constexpr double kNoise = 1.03;        // ratio of two measurements that noise explains
 constexpr double kUnknownRate = 1e10;  // operations or bytes per second; any value gives the same ranking of tasks
 // F(4x4, 3x3), the largest algorithm of topi/winograd.h, needs 36 multiplications instead of the direct sum's 144.
 constexpr double kWinogradSaving = 4;
@@ -28,16 +28,19 @@ double Bytes(const TuneTask& task) {
   return bytes;
 }
 
-double Operations(const TuneTask& task) {
-  bool winograd = std::any_of(task.alternatives.begin(), task.alternatives.end(),
-                              [](const TaskAlternative& a) { return a.name.starts_with("winograd"); });
-  return winograd ? task.flops / kWinogradSaving : task.flops;
-}
-
 }  // namespace
 
+double FewestOperations(const TuneTask& task, const TaskAlternative& alternative) {
+  return alternative.name.starts_with("winograd") ? task.flops / kWinogradSaving : task.flops;
+}
+
+double BelievedPeak(double measured, double reached) { return reached <= kNoise * measured ? measured : 0; }
+
 double RooflineSeconds(const TuneTask& task, double peak_flops) {
-  return peak_flops > 0 ? Operations(task) / peak_flops : 0;
+  double operations = task.flops;
+  for (const TaskAlternative& alternative : task.alternatives)
+    operations = std::min(operations, FewestOperations(task, alternative));
+  return peak_flops > 0 ? operations / peak_flops : 0;
 }
 
 double EstimatedSeconds(const TuneTask& task, double rate) {
@@ -46,7 +49,7 @@ double EstimatedSeconds(const TuneTask& task, double rate) {
 }
 
 bool IsAtRoofline(const TaskProgress& progress) {
-  return progress.bound > 0 && progress.seconds <= kAtRoofline * progress.bound;
+  return progress.bound > 0 && progress.seconds <= kNoise * progress.bound;
 }
 
 double ExpectedGain(const TaskProgress& progress, int weight, int under_way) {

@@ -17,16 +17,25 @@ struct TaskProgress {
 // Returns the number of attempts that count as recent: the newer half, which shows the current rate of improvement.
 inline int RecentAttempts(int attempts) { return attempts / 2; }
 
+// Returns a lower bound of the operations that one run of an alternative of the task executes: task.flops, or fewer for
+// Winograd's algorithms.
+double FewestOperations(const TuneTask& task, const TaskAlternative& alternative);
+
+// Returns the peak for the rooflines of tasks, in operations per second; 0: unknown. `measured` is the measured peak,
+// and `reached` the highest rate of a schedule. If the schedule exceeds the peak by more than 3 %, the noise of a
+// measurement, the machine was slower while the peak was measured. Its true peak is then unknown, and no task is at its
+// roofline.
+double BelievedPeak(double measured, double reached);
+
 // Returns the least time in which a machine with `peak_flops` operations per second can do the task's arithmetic; 0 if
-// the peak is unknown. Winograd's algorithms need fewer operations than task.flops. If one is an alternative, the bound
-// assumes the largest saving of all of them.
+// the peak is unknown. The bound holds for all alternatives of the task.
 double RooflineSeconds(const TuneTask& task, double peak_flops);
 
 // Returns a guess for a task without measurements: the larger of its operations and its bytes, divided by `rate` per
 // second. A rate of 0 is unknown; a constant replaces it.
 double EstimatedSeconds(const TuneTask& task, double rate);
 
-// Returns true if the best time is within 3 % of the bound; 3 % is the noise of a measurement. Such a task gets no more
+// Returns true if the best time is within 3 % of the bound, the noise of a measurement. Such a task gets no more
 // rounds.
 bool IsAtRoofline(const TaskProgress& progress);
 

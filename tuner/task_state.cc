@@ -16,6 +16,7 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr size_t kFinalists = 5;  // most finalists of a task; more would cost more time than they gain
 // Trials of a task that allow one more finalist than two. So a confirmation is short compared with the task's trials.
+// The default schedule is a finalist in any case.
 constexpr int kTrialsPerFinalist = 16;
 // Largest ratio of a candidate's time to the champion's cost with which the candidate may still win. It is large, since
 // the champion may have been measured by another run, in another state of the machine.
@@ -37,8 +38,7 @@ TaskState::TaskState(TaskSpace space, uint64_t seed, SearchKind search, SearchFa
   for (Proposal& proposal : DefaultCandidates(space_)) {
     std::string trace = ToText(proposal.trace);
     // Locate adds the features if the candidate is a point of the space.
-    std::optional<Proposal> full =
-        Locate(space_, space_.task->alternatives[space_.sketches[proposal.sketch].alternative].name, proposal.trace);
+    std::optional<Proposal> full = Locate(space_, AlternativeOf(proposal).name, proposal.trace);
     candidates_.push_back(full ? std::move(*full) : std::move(proposal));
     candidate_traces_.push_back(std::move(trace));
   }
@@ -47,9 +47,7 @@ TaskState::TaskState(TaskSpace space, uint64_t seed, SearchKind search, SearchFa
 std::optional<Proposal> TaskState::Find(const Record& record) const {
   if (record.versions.step_language != kStepLanguageVersion) return std::nullopt;
   for (size_t i = 0; i < candidates_.size(); ++i) {
-    const Sketch& sketch = space_.sketches[candidates_[i].sketch];
-    if (record.trace == candidate_traces_[i] &&
-        record.alternative == space_.task->alternatives[sketch.alternative].name)
+    if (record.trace == candidate_traces_[i] && record.alternative == AlternativeOf(candidates_[i]).name)
       return candidates_[i];
   }
   Result<Trace> trace = ParseTrace(record.trace);
@@ -58,7 +56,7 @@ std::optional<Proposal> TaskState::Find(const Record& record) const {
 }
 
 std::string TaskState::KeyOf(const Proposal& proposal) const {
-  return space_.task->alternatives[space_.sketches[proposal.sketch].alternative].name + '\n' + ToText(proposal.trace);
+  return AlternativeOf(proposal).name + '\n' + ToText(proposal.trace);
 }
 
 std::optional<Proposal> TaskState::NextDefault() const {
@@ -178,6 +176,16 @@ double TaskState::BestSeconds(const MachineState& machine) const {
   return best;
 }
 
+double TaskState::HighestRate(const MachineState& machine) const {
+  double rate = 0;
+  for (const Entry& entry : entries_) {
+    if (!entry.ours || entry.seconds <= 0) continue;
+    double seconds = machine.Comparable(entry.seconds, entry.reference_seconds);
+    rate = std::max(rate, FewestOperations(*space_.task, AlternativeOf(entry.proposal)) / seconds);
+  }
+  return rate;
+}
+
 TaskProgress TaskState::Progress(const MachineState& machine, double peak_flops, double rate) const {
   TaskProgress progress;
   progress.bound = RooflineSeconds(*space_.task, peak_flops);
@@ -241,7 +249,7 @@ std::vector<Finalist> TaskState::Finalists(const std::optional<Record>& champion
   const size_t most = std::min(kFinalists, 2 + static_cast<size_t>(report_.trials / kTrialsPerFinalist));
   std::unordered_set<std::string> known;
   auto add = [&](const Proposal& proposal) {
-    if (finalists.size() >= most || !known.insert(KeyOf(proposal)).second) return;
+    if (!known.insert(KeyOf(proposal)).second) return;
     auto place = places_.find(KeyOf(proposal));
     bool right = place != places_.end() && entries_[place->second].ours && entries_[place->second].seconds > 0;
     finalists.push_back({proposal, right});
@@ -264,10 +272,12 @@ std::vector<Finalist> TaskState::Finalists(const std::optional<Record>& champion
       break;
     }
   }
-  if (best) add(*best);
+  // Always add the default schedule. Otherwise its time would be the least of a trial's repeats, which is lower than
+  // the median of turns that a confirmed schedule has, and the tuned schedule could seem to be the slower one.
   if (default_) add(*default_);
+  if (best && finalists.size() < most) add(*best);
   for (const auto& [seconds, entry] : ranking) {
-    if (seconds <= limit) add(entry->proposal);
+    if (finalists.size() < most && seconds <= limit) add(entry->proposal);
   }
   return finalists;
 }

@@ -66,6 +66,9 @@ class TaskState {
 
   // Returns the best time of this run, converted to the machine's usual state; 0 if nothing ran.
   double BestSeconds(const MachineState& machine) const;
+  // Returns the highest rate of a schedule of this run, in operations per second that it certainly executed
+  // (FewestOperations), in the machine's usual state; 0 if nothing ran.
+  double HighestRate(const MachineState& machine) const;
   TaskProgress Progress(const MachineState& machine, double peak_flops, double rate) const;
 
   // Returns the candidates that deserve a second measurement: at most two, best first, which were measured once, in an
@@ -74,9 +77,9 @@ class TaskState {
 
   // Returns the candidates for the final comparison; fewer than two if there is nothing to compare. `champion` is the
   // best record of the database. The order is: the incumbent (the champion if it is confirmed, else the default
-  // schedule), the best other candidate of this run, the champion, the default schedule, and the candidates of this run
-  // that may be faster than the incumbent, best first. The list is empty if no good trial came after the last
-  // confirmation.
+  // schedule), the best other candidate of this run, the default schedule, and, as far as the number of trials allows,
+  // the champion and the candidates of this run that may be faster than the incumbent, best first. The list is empty if
+  // no good trial came after the last confirmation.
   std::vector<Finalist> Finalists(const std::optional<Record>& champion, const MachineState& machine) const;
 
  private:
@@ -97,6 +100,9 @@ class TaskState {
   // Handles a record of the default schedule or of the next candidate for it. Returns false for other records.
   bool AbsorbDefault(const Proposal& proposal, const Record& record);
   void AddSample(const Proposal& proposal, double seconds, const Record& record);
+  const TaskAlternative& AlternativeOf(const Proposal& proposal) const {
+    return space_.task->alternatives[space_.sketches[proposal.sketch].alternative];
+  }
   // Returns the identity of a candidate: its alternative and its trace, since two alternatives may have equal traces.
   std::string KeyOf(const Proposal& proposal) const;
 

@@ -180,7 +180,7 @@ class Loop {
   }
 
   double NetworkSeconds(const TaskState& task, double rate) const {
-    return task.space().task->weight * task.Progress(machine_, peak_flops_, rate).seconds;
+    return task.space().task->weight * task.Progress(machine_, measured_peak_, rate).seconds;
   }
 
   // Returns the tasks by the time that the network spends in them, the longest first.
@@ -194,17 +194,25 @@ class Loop {
     return tasks;
   }
 
+  // Returns the machine's peak for the rooflines of tasks; 0: unknown. It follows from the peak at the run's first
+  // start and from the run's records.
+  double PeakFlops() const {
+    double reached = 0;
+    for (const auto& state : states_) reached = std::max(reached, state->HighestRate(machine_));
+    return BelievedPeak(measured_peak_, reached);
+  }
+
   // Returns the task whose next trial has the largest expected gain; null if no task has anything left to try.
   TaskState* Pick(const std::map<TaskState*, int>& under_way) {
     TaskState* best = nullptr;
-    double best_gain = -1, rate = FastestRate();
+    double best_gain = -1, rate = FastestRate(), peak = PeakFlops();
     for (const auto& state : states_) {
       TaskReport& r = state->report();
       int failed = r.records - r.trials;
       if (r.exhausted || state->NextDefault() || IsGivenUp(*state) ||
           failed >= (kMaxRecordsPerTrial - 1) * std::max({r.trials, options_.batch, Share()}))
         continue;
-      TaskProgress progress = state->Progress(machine_, peak_flops_, rate);
+      TaskProgress progress = state->Progress(machine_, peak, rate);
       r.at_roofline = IsAtRoofline(progress);
       if (r.at_roofline) continue;
       auto found = under_way.find(state.get());
@@ -348,7 +356,7 @@ class Loop {
   // Restores the state that the run started from, and absorbs the rounds that it measured before it was interrupted.
   Status Recall() {
     RunLog::Start start = TRY(log_.Begin(states_));
-    peak_flops_ = start.peak_flops;
+    measured_peak_ = start.peak_flops;
     for (const Record& record : start.known) {
       TaskState* task = TaskOf(states_, record);
       std::optional<Proposal> proposal;
@@ -417,7 +425,7 @@ class Loop {
   const TuneOptions& options_;
   RunLog log_;
   Measurer& measurer_;
-  double peak_flops_ = 0;
+  double measured_peak_ = 0;  // operations per second; 0: unknown
   std::unique_ptr<CostModel> model_;
   TaskStates states_;
   MachineState machine_;

@@ -32,7 +32,9 @@ struct TuneOptions {
   std::string run;            // key by which the run resumes (RunKey in records/record.h); empty: it cannot resume
   bool use_known = true;      // true: the run starts from the best schedules that the store already has
   MeasureOptions measure;
-  double peak_flops = 0;  // the machine's peak in operations per second, for the rooflines of tasks; 0: unknown
+  // The machine's peak in operations per second, for the rooflines of tasks. The run believes it until a schedule
+  // exceeds it (BelievedPeak in tuner/task_scheduler.h). 0: unknown.
+  double peak_flops = 0;
   bool confirm = true;    // true: after the trials, the best candidates of each task are confirmed (tuner/confirm.h)
   bool lock_host = true;  // true: search and training hold the host's lock (support/host_lock.h), shared
   // Number of tool faults in a row (tuner/trial_fault.h, IsToolFault) after which the run stops with their cause. Once

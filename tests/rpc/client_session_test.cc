@@ -249,6 +249,45 @@ TEST(ClientSession, AGrantThatWasMissedDoesNotRestartTheWait) {
   EXPECT_EQ(w.Last<LeaseRequest>(w.tracker)->As<LeaseRequest>()->wait_ms, 40000);
 }
 
+// A job that no server takes is no error, since servers may take the jobs of other tasks.
+TEST(ClientSession, AJobThatCannotBeSentFailsAlone) {
+  for (bool large_reference : {true, false}) {
+    ClientWorld w;
+    auto job = std::make_shared<MeasureJob>(*ClientWorld::Job(2));
+    if (large_reference) job->reference = Bytes(std::string(kMaxBlobBytes + 1, 'x'));
+    w.Take(w.session.Start(job, w.now));
+    if (!large_reference) {
+      w.Grant();
+      w.Hear(w.Last<MeasureRequest>(w.server)->request, Refusal{code::kTooLarge, "a batch has at most 1 artifact"});
+    }
+    EXPECT_EQ(w.done, 1);
+    EXPECT_EQ(w.error, "");
+    EXPECT_EQ(w.Statuses(), std::vector<TrialStatus>(2, TrialStatus::kInfrastructure));
+    for (const TrialResult& result : w.results) EXPECT_THAT(result.error, HasSubstr("at most"));
+    // The next job is measured.
+    w.results.clear();
+    w.Start(1);
+    if (large_reference) w.Grant();
+    w.Hear(w.Last<MeasureRequest>(w.server)->request, ResultReport{{.candidate = "0", .status = TrialStatus::kOk}});
+    EXPECT_EQ(w.done, 2);
+    EXPECT_EQ(w.Statuses(), std::vector{TrialStatus::kOk});
+  }
+}
+
+// If devices are lost again and again before the first result, all jobs would fail, which is an error.
+TEST(ClientSession, ALossOfAllDevicesIsAnError) {
+  ClientWorld w({.max_losses = 2});
+  w.Start(2);
+  for (int64_t loss = 1; loss <= 2; ++loss) {
+    EXPECT_EQ(w.done, 0);
+    w.Grant(loss);
+    w.Take(w.session.OnServerDisconnected(w.now));
+  }
+  EXPECT_EQ(w.done, 1);
+  EXPECT_THAT(w.error, HasSubstr("lost the device 2 times without a result"));
+  EXPECT_EQ(w.Statuses(), std::vector<TrialStatus>(2, TrialStatus::kInfrastructure));
+}
+
 TEST(ClientSession, DeadlinesAreCutToWhatServersTake) {
   ClientWorld w;
   auto job = std::make_shared<MeasureJob>(*ClientWorld::Job(2));

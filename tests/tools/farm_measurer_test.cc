@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <set>
+#include <utility>
 
 #include "tests/tools/cli.h"
 #include "tests/tools/forwarding_builder.h"
@@ -15,7 +16,8 @@
 namespace autotune {
 namespace {
 
-// Records the traces of each call. The first build of the trace `unlucky` fails.
+// Records the traces of each call. The first build of the trace `unlucky` fails. If `large_reference` is set, the next
+// reference that is linked is too large to be sent to a device.
 class Counting : public test::ForwardingBuilder {
  public:
   using ForwardingBuilder::ForwardingBuilder;
@@ -36,8 +38,15 @@ class Counting : public test::ForwardingBuilder {
     return results;
   }
 
+  Result<BuiltLibrary> Link(const std::vector<const KernelObject*>& objects, const std::string& target) override {
+    BuiltLibrary library = TRY(ForwardingBuilder::Link(objects, target));
+    if (std::exchange(large_reference, false)) library.artifact.data.resize(rpc::kMaxBlobBytes + 1);
+    return library;
+  }
+
   std::vector<std::set<std::string>> calls;
   std::string unlucky;
+  bool large_reference = false;
 };
 
 class KeptBuilds : public test::CliTest {};
@@ -133,6 +142,34 @@ TEST_F(KeptBuilds, OneCallMeasuresSeveralTasks) {
     EXPECT_EQ(outcome.status, i == 1 ? TrialStatus::kBuildTimedOut : TrialStatus::kOk) << outcome.error;
     EXPECT_EQ(outcome.verified, i != 1 && items[i].check);
     EXPECT_EQ(outcome.cost > 0, i != 1);
+  }
+}
+
+// The reference of the call's first task is too large to be sent. Only the candidates of this task fail.
+TEST_F(KeptBuilds, AReferenceThatCannotBeSentFailsItsTaskOnly) {
+  auto workers = MakeBuildWorkers({.workers = 1, .command = {test::kTools + "/autotune", "--build-worker"}});
+  ASSERT_TRUE(workers.ok()) << workers.error().Text();
+  Counting builder(**workers);
+  auto farm = LocalFarm::Start();
+  ASSERT_TRUE(farm.ok()) << farm.error().Text();
+  auto measurer = MakeFarmMeasurer(builder, {.tracker = (*farm)->tracker(), .key = (*farm)->key()});
+  ASSERT_TRUE(measurer.ok()) << measurer.error().Text();
+  const TuneTask large = test::MakeTask("dense", test::Dense(16, 96, 64));
+  const TuneTask small = test::MakeTask("other", test::Dense(8, 32, 64));
+  const Target target = Target::Parse("cpu").value();
+  const TaskSpace spaces[] = {TaskSpace::Make(large, target).value(), TaskSpace::Make(small, target).value()};
+  std::vector<MeasureItem> items;
+  for (const TaskSpace& space : spaces) {
+    for (Proposal& proposal : MakeRandomSearch(space, 5)->Propose(2)) items.push_back({&space, std::move(proposal)});
+  }
+  ASSERT_EQ(items.size(), 4u);
+  builder.large_reference = true;
+  auto outcomes = (*measurer)->Measure(items, {.repeats = 1, .max_repeats = 1, .min_repeat_ms = 0.1});
+  ASSERT_TRUE(outcomes.ok()) << outcomes.error().Text();
+  for (size_t i = 0; i < items.size(); ++i) {
+    const Outcome& outcome = (*outcomes)[i];
+    EXPECT_EQ(outcome.status, i < 2 ? TrialStatus::kInfrastructure : TrialStatus::kOk) << outcome.error;
+    EXPECT_EQ(outcome.error.find("the reference artifact has") == 0, i < 2) << outcome.error;
   }
 }
 

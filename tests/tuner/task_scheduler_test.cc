@@ -38,6 +38,15 @@ TEST(TaskScheduler, TheBoundIsThatOfTheArithmetic) {
   EXPECT_DOUBLE_EQ(EstimatedSeconds(task, 1e9), 1e-3);
   task.alternatives.push_back({"winograd4", task.alternatives[0].func});
   EXPECT_DOUBLE_EQ(RooflineSeconds(task, 1e9), 0.25e-3) << "Winograd multiplies less often";
+  EXPECT_DOUBLE_EQ(FewestOperations(task, task.alternatives[0]), 1e6);
+  EXPECT_DOUBLE_EQ(FewestOperations(task, task.alternatives[1]), 0.25e6);
+}
+
+TEST(TaskScheduler, AFasterScheduleDisprovesThePeak) {
+  EXPECT_DOUBLE_EQ(BelievedPeak(1e9, 0), 1e9);
+  EXPECT_DOUBLE_EQ(BelievedPeak(1e9, 1.02e9), 1e9) << "2 % is noise";
+  EXPECT_DOUBLE_EQ(BelievedPeak(1e9, 1.04e9), 0);
+  EXPECT_DOUBLE_EQ(BelievedPeak(0, 1e9), 0) << "an unknown peak must stay unknown";
 }
 
 TEST(MachineState, ScalesTimesOfAnotherStateOnly) {

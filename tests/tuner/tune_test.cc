@@ -267,6 +267,47 @@ TEST(Tune, AShortRunCanBeatTheChampion) {
   }
 }
 
+// In a second run, the trials of the default schedule and of new candidates have lucky times, which turns do not
+// confirm. Default and tuned schedule are measured in the same turns, so the report's times agree with the decision.
+// Without an earlier run, the default schedule is the incumbent, and no third finalist is needed.
+TEST(Tune, TheDefaultIsAlwaysConfirmed) {
+  for (bool warm : {true, false}) {
+    std::vector<TuneTask> tasks = {Tasks()[1]};
+    const std::string standard = DefaultTrace(tasks[0]);
+    auto store = NewMemoryStore();
+    std::set<std::string> old;
+    bool second = false;
+    Scripted device([&](Scripted&, const MeasureItem& item, const std::string& trace) {
+      if (!second) old.insert(trace);
+      const bool lucky = second && item.check;  // a trial, since turns need no check
+      double seconds = 0.96e-3;
+      if (trace == standard) {
+        seconds = lucky ? 0.8e-3 : 1e-3;
+      } else if (old.contains(trace)) {
+        seconds = 0.9e-3;
+      } else if (lucky) {
+        seconds = 0.7e-3;
+      }
+      return Outcome{.status = TrialStatus::kOk, .times = {seconds}, .cost = seconds, .verified = item.check};
+    });
+    if (warm) {
+      auto first = Tune(tasks, TestTarget(), {.trials = 8, .seed = 1, .run = "r", .lock_host = false}, *store, device);
+      ASSERT_TRUE(first.ok()) << first.error().Text();
+      ASSERT_EQ(first->tasks[0].best_seconds, 0.9e-3);
+    }
+    second = true;
+    auto report = Tune(tasks, TestTarget(), {.trials = 6, .seed = 2, .run = "s", .lock_host = false}, *store, device);
+    ASSERT_TRUE(report.ok()) << report.error().Text();
+    ExpectReportAgreesWithStore(*report, *store);
+    EXPECT_EQ(report->tasks[0].default_seconds, 1e-3);
+    EXPECT_EQ(report->tasks[0].best_seconds, warm ? 0.9e-3 : 0.96e-3);
+    size_t finalists = 0;
+    for (const Record& record : store->Scan({.run = "s"}, 0, 1000).value().records)
+      finalists += record.confirmation > 0;
+    EXPECT_EQ(finalists, warm ? 3u : 2u);
+  }
+}
+
 // The device cuts off candidates that are slower than the cutoff and, by mistake, one fast candidate. The fast one is
 // measured again if its time seemed near the cutoff.
 TEST(Tune, WhatWasCutOffHasNoTime) {
@@ -327,21 +368,6 @@ TEST(Tune, NoticesAnotherStateOfTheMachine) {
     EXPECT_EQ(marked, machine ? static_cast<int>(third.size()) : 0);
     for (const std::string& note : report->notes) EXPECT_NE(note.find("31 % slower"), std::string::npos) << note;
     EXPECT_EQ(report->trials, 80);
-  }
-}
-
-TEST(Tune, ATaskAtItsRooflineGetsNoMoreRounds) {
-  for (double peak_flops : {1.0, 0.0}) {
-    std::vector<TuneTask> tasks = Tasks();
-    for (TuneTask& task : tasks) task.flops = 1e6;
-    auto store = NewMemoryStore();
-    Scripted device(AllGood);
-    TuneOptions options{.trials = 24, .seed = 1, .search = SearchKind::kRandom, .run = "r", .lock_host = false};
-    options.peak_flops = peak_flops;
-    auto report = Tune(tasks, TestTarget(), options, *store, device);
-    ASSERT_TRUE(report.ok());
-    EXPECT_EQ(report->trials, peak_flops > 0 ? 2 : 24);
-    for (const TaskReport& task : report->tasks) EXPECT_EQ(task.at_roofline, peak_flops > 0);
   }
 }
 

@@ -176,7 +176,7 @@ Roof Roofline::Of(double flops, double bytes) const {
 
 Result<Roofline> MeasureRoofline(const Target& target, Builder& builder, int patience_ms) {
   Roofline roofline;
-  roofline.flops_per_second = TRY(MeasurePeakFlops(target, builder, patience_ms));
+  roofline.flops_per_second = TRY(MeasurePeakFlops(target, builder, patience_ms)).flops;
   std::optional<HostLock> alone = TRY(HostLock::AcquireWithin(HostLock::Mode::kExclusive, patience_ms));
   roofline.copying = TRY(MeasureCopySpeeds(target));
   return roofline;

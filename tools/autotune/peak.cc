@@ -39,8 +39,13 @@ struct TileProgram {
   }
 };
 
-// Builds the program and returns the seconds of its fastest call, on one core.
-Result<double> SecondsOf(const TileProgram& program, const Target& target, Builder& builder, int patience_ms) {
+struct FastestCall {
+  double seconds = 0;
+  bool alone = false;  // measured under the host's lock
+};
+
+// Builds the program and calls it on one core.
+Result<FastestCall> FastestOf(const TileProgram& program, const Target& target, Builder& builder, int patience_ms) {
   BuildRequest request;
   request.kernel = "probe";
   request.target = target.Text();
@@ -58,20 +63,26 @@ Result<double> SecondsOf(const TileProgram& program, const Target& target, Build
     TRY(CallKernel(*kernel, context, args, {}));
     best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
   }
-  return best;
+  return FastestCall{best, alone.has_value()};
 }
 
-}  // namespace
-
-Result<double> SecondsPerMultiplyAdd(const Target& target, Builder& builder, int accumulators, int patience_ms) {
+// Returns the seconds per multiply-add (SecondsPerMultiplyAdd).
+Result<FastestCall> FastestMultiplyAdd(const Target& target, Builder& builder, int accumulators, int patience_ms) {
   constexpr int64_t kSteps = 1000000;
   const std::string steps = std::to_string(kSteps);
   TileProgram program{.rows = std::to_string(accumulators), .lanes = std::to_string(target.VectorLanes(32))};
   program.loops = "for k in " + steps + " { ";
   program.iterators = "x1: R " + steps + " = k, ";
   program.value = target.has_fma ? "fma(acc[y1, z1], 0.5, 1.0)" : "acc[y1, z1] * 0.5 + 1.0";
-  const double seconds = TRY(SecondsOf(program, target, builder, patience_ms));
-  return seconds / static_cast<double>(kSteps) / accumulators;
+  FastestCall call = TRY(FastestOf(program, target, builder, patience_ms));
+  call.seconds /= static_cast<double>(kSteps) * accumulators;
+  return call;
+}
+
+}  // namespace
+
+Result<double> SecondsPerMultiplyAdd(const Target& target, Builder& builder, int accumulators, int patience_ms) {
+  return TRY(FastestMultiplyAdd(target, builder, accumulators, patience_ms)).seconds;
 }
 
 Result<double> BytesReadPerSecond(const Target& target, Builder& builder, int64_t bytes, int patience_ms) {
@@ -86,14 +97,14 @@ Result<double> BytesReadPerSecond(const Target& target, Builder& builder, int64_
   program.loops = "for r in " + repeats + " { for i in " + lines + " { ";
   program.iterators = "p1: R " + repeats + " = r, x1: R " + lines + " = i, ";
   program.value = "acc[y1, z1] + x[x1, y1, z1]";
-  const double seconds = TRY(SecondsOf(program, target, builder, patience_ms));
+  const double seconds = TRY(FastestOf(program, target, builder, patience_ms)).seconds;
   return static_cast<double>(passes * std::max<int64_t>(1, bytes / line) * line) / seconds;
 }
 
-Result<double> MeasurePeakFlops(const Target& target, Builder& builder, int patience_ms) {
+Result<MeasuredPeak> MeasurePeakFlops(const Target& target, Builder& builder, int patience_ms) {
   constexpr int kAccumulators = 12;  // number that hides the latency of a multiply-add
-  const double seconds = TRY(SecondsPerMultiplyAdd(target, builder, kAccumulators, patience_ms));
-  return 2.0 * target.VectorLanes(32) / seconds * target.num_cores;
+  const FastestCall call = TRY(FastestMultiplyAdd(target, builder, kAccumulators, patience_ms));
+  return MeasuredPeak{2.0 * target.VectorLanes(32) / call.seconds * target.num_cores, call.alone};
 }
 
 }  // namespace autotune::tools

@@ -1,6 +1,6 @@
 // Measures the peak speed of one core of this host: multiply-adds, and reading memory. The measured kernels are built
 // for the target like any other kernel, so compiled kernels can reach these numbers. The target must be this host's.
-// Each call holds the host lock if it gets the lock within `patience_ms`.
+// Each call holds the host lock if it gets the lock within `patience_ms`, and measures without it otherwise.
 #pragma once
 #include "codegen/builder.h"
 #include "support/result.h"
@@ -17,8 +17,12 @@ Result<double> SecondsPerMultiplyAdd(const Target& target, Builder& builder, int
 // Returns the bytes per second that one core reads when it sums up a buffer of `bytes` again and again.
 Result<double> BytesReadPerSecond(const Target& target, Builder& builder, int64_t bytes, int patience_ms);
 
-// Returns the peak of the target in fp32 operations per second, which is the 100 % of "% peak" in tables: the measured
-// peak of one core, times the number of cores.
-Result<double> MeasurePeakFlops(const Target& target, Builder& builder, int patience_ms = kHostPatienceMs);
+// The peak of a target in fp32 operations per second, which is the 100 % of "% peak" in tables: the measured peak of
+// one core, times the number of cores.
+struct MeasuredPeak {
+  double flops = 0;
+  bool alone = false;  // measured under the host's lock; false: other processes may have disturbed the measurement
+};
+Result<MeasuredPeak> MeasurePeakFlops(const Target& target, Builder& builder, int patience_ms = kHostPatienceMs);
 
 }  // namespace autotune::tools

@@ -13,6 +13,7 @@
 #include "records/open.h"
 #include "support/check.h"
 #include "support/clock.h"
+#include "support/host_lock.h"
 #include "support/stop_on_signals.h"
 #include "tools/autotune/command.h"
 #include "tools/autotune/peak.h"
@@ -168,6 +169,18 @@ TuneOptions SearchOptions(const TuneCommandOptions& options, const Network& netw
   return tune;
 }
 
+// Returns the peak FLOPS of this machine's CPU. Returns nothing if other processes may have disturbed the measurement,
+// since tasks that exceed a peak that is too low would seem to need no search.
+Result<std::optional<double>> PeakOfThisMachine(const Target& target, Builder& builder) {
+  const MeasuredPeak peak = TRY(MeasurePeakFlops(target, builder));
+  if (peak.alone) return std::optional<double>(peak.flops);
+  std::fprintf(stderr,
+               "autotune: other processes held %s while the machine's peak was measured, so the peak is unknown: the "
+               "table has no %% peak, and a run that begins now searches every task until its trials are spent\n",
+               HostLock::Path().c_str());
+  return std::optional<double>();
+}
+
 // Chooses the schedules of the network by measuring whole networks (compiler/choose.h). If the measurement fails, adds
 // a note to `report` and returns no value. The caller then takes the best record of each task.
 Result<std::optional<ChosenNetwork>> Choose(const TuneSession& session, TuneReport& report, uint64_t seed,
@@ -253,11 +266,9 @@ Result<int> TuneModel(TuneCommandOptions options) {
   tune.run = TRY(ChooseRun(options, RunKeyOf(RunIdentityOf(options, network, tasks, target)), *store));
   progress.Begin(here ? "" : ", on `" + options.key + "` of " + options.tracker, time_budget);
 
-  std::optional<double> peak;  // peak FLOPS of this machine's CPU; unknown for other devices
-  if (chooses) {
-    peak = TRY(MeasurePeakFlops(target, *builder));
-    tune.peak_flops = *peak;
-  }
+  std::optional<double> peak;  // FLOPS; unknown for other devices than this machine's CPU
+  if (chooses) peak = TRY(PeakOfThisMachine(target, *builder));
+  tune.peak_flops = peak.value_or(0);
 
   // During the search and the choice, a signal only requests a stop. The results of complete batches are kept, and the
   // command that resumes the run is printed.

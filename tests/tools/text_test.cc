@@ -1,10 +1,12 @@
-// The wording of messages (counts, notes, machines), and the selection of tasks by patterns.
+// The wording of messages (counts, notes, machines, waits), and the selection of tasks by patterns.
 #include "tools/autotune/text.h"
 
 #include <gmock/gmock.h>
 
+#include "support/clock.h"
 #include "tools/autotune/host.h"
 #include "tools/autotune/tasks.h"
+#include "tools/autotune/waits.h"
 
 namespace autotune::tools {
 namespace {
@@ -13,6 +15,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::MatchesRegex;
 using ::testing::Not;
 
 TuneTask TaskOf(uint64_t high, const std::string& label) {
@@ -61,6 +64,18 @@ TEST(Text, MachinesAreNamedInWords) {
             "1 core of nehalem (SSE, as C without vector types)");
   EXPECT_EQ(text("cuda -arch=sm_80"), "108 units of a GPU sm_80 (1024 threads and 163 KiB of shared memory a block)");
   EXPECT_THAT(text("cpu"), AllOf(Not(HasSubstr("-mcpu")), Not(HasSubstr("(R)"))));
+}
+
+TEST(Text, AWaitSaysForWhatSinceWhenAndWhy) {
+  EXPECT_THAT(WaitText("a device", BootMillis() - 65'000, "all are busy"),
+              MatchesRegex("waiting for a device since [0-9:]+ [(]1m0[56]s[)]: all are busy"));
+}
+
+TEST(Text, LinesAboutWaitsAreLimitedForEachThing) {
+  WaitLines lines;
+  EXPECT_TRUE(lines.IsDue("a device"));
+  EXPECT_FALSE(lines.IsDue("a device"));
+  EXPECT_TRUE(lines.IsDue("this host"));
 }
 
 class Selection : public ::testing::Test {

@@ -1,9 +1,10 @@
-// The wording of messages (counts, notes, machines, waits), and the selection of tasks by patterns.
+// The wording of messages (counts, notes, machines, waits, choices), and the selection of tasks by patterns.
 #include "tools/autotune/text.h"
 
 #include <gmock/gmock.h>
 
 #include "support/clock.h"
+#include "tools/autotune/choice_report.h"
 #include "tools/autotune/host.h"
 #include "tools/autotune/tasks.h"
 #include "tools/autotune/waits.h"
@@ -76,6 +77,20 @@ TEST(Text, LinesAboutWaitsAreLimitedForEachThing) {
   EXPECT_TRUE(lines.IsDue("a device"));
   EXPECT_FALSE(lines.IsDue("a device"));
   EXPECT_TRUE(lines.IsDue("this host"));
+}
+
+TEST(Text, AChoiceSaysWhetherItWasDisturbed) {
+  ChosenNetwork chosen;
+  chosen.tasks_with_records = chosen.tuned_tasks = 1;
+  for (bool undisturbed : {true, false}) {
+    chosen.undisturbed = undisturbed;
+    EXPECT_EQ(ChoiceText(chosen).find("may have disturbed") == std::string::npos, undisturbed);
+    Json line;
+    AddChoice(chosen, line);
+    const bool* told = line["undisturbed"].As<bool>();
+    ASSERT_TRUE(told);
+    EXPECT_EQ(*told, undisturbed);
+  }
 }
 
 class Selection : public ::testing::Test {

@@ -5,6 +5,7 @@
 // holds the lock in exclusive mode must not build, since it would wait for itself forever. Use by one thread at a time;
 // the workers end with the thread that made them.
 #pragma once
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -29,7 +30,7 @@ struct BuildRequest {
 
 struct BuildResult {
   int64_t id = 0;
-  TrialStatus status = TrialStatus::kOk;  // ok, rejected, build failed, build timed out, infrastructure
+  TrialStatus status = TrialStatus::kOk;  // ok, rejected, build failed, build timed out, infrastructure, cancelled
   std::string text;                       // cause, if not ok
   Json::Bytes artifact;                   // a shared object; empty if not ok
   KernelMetadata metadata;
@@ -91,6 +92,9 @@ struct BuildWorkersOptions {
   // The command that runs BuildWorkerMain on descriptor 3. If it is empty, it becomes `autotune --build-worker`, with
   // the path of our own executable.
   std::vector<std::string> command;
+  // When it becomes true, a wait for the host's lock ends, and the jobs that waited are cancelled. Jobs that run are
+  // finished. Must outlive the builder.
+  const std::atomic<bool>* stop = nullptr;
 };
 
 // Starts the workers. Returns an error if the executable is missing or does not start.

@@ -56,6 +56,11 @@ struct Outcome {
   std::string text;
 };
 
+// Returns the status of jobs that did not run, since the host's lock could not be had.
+TrialStatus StatusWithoutLock(const Error& error) {
+  return error.kind == ErrorKind::kStopped ? TrialStatus::kCancelled : TrialStatus::kInfrastructure;
+}
+
 // One call of RunAll: its jobs, limits and progress.
 struct Run {
   const std::vector<Job>& jobs;
@@ -89,11 +94,11 @@ class BuildWorkers : public Builder {
 
   std::vector<BuildResult> Build(const std::vector<BuildRequest>& requests,
                                  const std::function<void(const BuildResult&)>& on_result) override {
-    Result<HostLock> lock = HostLock::Acquire(HostLock::Mode::kShared);
+    Result<HostLock> lock = HostLock::Acquire(HostLock::Mode::kShared, options_.stop);
     if (!lock.ok()) {
       std::vector<BuildResult> results;
       for (const BuildRequest& request : requests) {
-        results.push_back({.id = request.id, .status = TrialStatus::kInfrastructure, .text = lock.error().Text()});
+        results.push_back({.id = request.id, .status = StatusWithoutLock(lock.error()), .text = lock.error().Text()});
         if (on_result) on_result(results.back());
       }
       return results;
@@ -116,10 +121,10 @@ class BuildWorkers : public Builder {
 
   std::vector<CompiledKernel> Compile(const std::vector<BuildRequest>& requests, Patience patience) override {
     std::vector<CompiledKernel> kernels(requests.size());
-    Result<HostLock> lock = HostLock::Acquire(HostLock::Mode::kShared);
+    Result<HostLock> lock = HostLock::Acquire(HostLock::Mode::kShared, options_.stop);
     if (!lock.ok()) {
       for (CompiledKernel& kernel : kernels)
-        kernel = {.status = TrialStatus::kInfrastructure, .text = lock.error().Text()};
+        kernel = {.status = StatusWithoutLock(lock.error()), .text = lock.error().Text()};
       return kernels;
     }
     std::vector<Job> jobs;
@@ -137,7 +142,7 @@ class BuildWorkers : public Builder {
   }
 
   Result<BuiltLibrary> Link(const std::vector<const KernelObject*>& objects, const std::string& target) override {
-    HostLock lock = TRY(HostLock::Acquire(HostLock::Mode::kShared));
+    HostLock lock = TRY(HostLock::Acquire(HostLock::Mode::kShared, options_.stop));
     BuiltLibrary library;
     Job link{.kind = JobKind::kLink, .target = target};
     for (const KernelObject* object : objects) {
@@ -159,7 +164,7 @@ class BuildWorkers : public Builder {
 
   Status LinkWithData(const std::vector<Json::Bytes>& objects, const std::string& data,
                       const std::string& output) override {
-    HostLock lock = TRY(HostLock::Acquire(HostLock::Mode::kShared));
+    HostLock lock = TRY(HostLock::Acquire(HostLock::Mode::kShared, options_.stop));
     TRY(RunLink({.kind = JobKind::kLinkWithData, .relocatable = objects, .data = data, .output = output}));
     return {};
   }

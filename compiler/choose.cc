@@ -40,11 +40,28 @@ constexpr int kMaxRunsPerVisit = 8;
 constexpr double kTurnSeconds = 5;     // time for which one turn of blocks holds the host's lock
 constexpr int kBetweenTurns = 20'000;  // pause in microseconds; processes that wait for the lock poll more often
 // Longest planned comparison of two loaded packages, in seconds. It holds the host's lock, for which other measurements
-// wait for at most kHostPatienceMs.
+// wait for at most 30 s.
 constexpr double kLongestTurn = 20;
-constexpr int kHostPatienceMs = 30'000;  // longest wait for the host's lock
 
 bool Stopped(const ChooseOptions& options) { return options.stop && *options.stop; }
+
+// Locks the host for the measurements of one choice.
+class Host {
+ public:
+  explicit Host(const ChooseOptions& options) : options_(options) {}
+  // Returns nothing if other processes do not release the lock in time. The measurement then runs beside them.
+  Result<std::optional<HostLock>> Lock() {
+    std::optional<HostLock> lock =
+        TRY(HostLock::AcquireWithin(HostLock::Mode::kExclusive, options_.host_patience_ms, options_.stop));
+    undisturbed_ &= lock.has_value();
+    return lock;
+  }
+  bool undisturbed() const { return undisturbed_; }  // true: every call of Lock got the lock
+
+ private:
+  const ChooseOptions& options_;
+  bool undisturbed_ = true;
+};
 
 // The network with several kernels for each task. It can run with any combination of these kernels.
 class Combinations {
@@ -160,7 +177,7 @@ class BlockTimes {
 
 // Measures blocks and returns the variant that each task should run.
 Result<Variants> ChooseVariants(const Network& network, const Target& target, const KernelVariants& variants,
-                                const ChooseOptions& options) {
+                                const ChooseOptions& options, Host& host) {
   Variants chosen(network.tasks.size(), 0);
   std::unique_ptr<Combinations> combinations = TRY(Combinations::Make(network, target, variants, options));
   const int visits = combinations->most_variants();
@@ -172,7 +189,7 @@ Result<Variants> ChooseVariants(const Network& network, const Target& target, co
   const double budget = kBlocksShare * options.max_seconds;
   for (int block = 0; block < kMaxBlocks && (block < kMinBlocks || spent < budget);) {
     if (block > 0) usleep(kBetweenTurns);
-    std::optional<HostLock> alone = TRY(HostLock::AcquireWithin(HostLock::Mode::kExclusive, kHostPatienceMs));
+    std::optional<HostLock> alone = TRY(host.Lock());
     const double turn = SteadySeconds();
     do {
       for (int mode = 0; mode < modes; ++mode) TRY(times[mode].Run(*combinations, visits, mode == 1, rng));
@@ -201,7 +218,7 @@ Result<Variants> ChooseVariants(const Network& network, const Target& target, co
 // Compares two packages of one network at each number of threads, in `seconds` in all. The ratios are second / first.
 // The addresses of an instance's memory influence its times, so the packages are loaded twice, in both orders.
 Result<std::vector<NetworkComparison>> ComparePackages(const Package& first, const Package& second, int cores,
-                                                       double seconds, const ChooseOptions& options) {
+                                                       double seconds, const ChooseOptions& options, Host& host) {
   std::vector<int> thread_counts = {cores};
   if (cores > 1) thread_counts.push_back(1);
   const double share = seconds / static_cast<double>(thread_counts.size() * kLoads);
@@ -216,7 +233,7 @@ Result<std::vector<NetworkComparison>> ComparePackages(const Package& first, con
       auto runner = [&](LoadedModel& model) {
         return [&]() -> Status { return Stopped(options) ? Status(Err("stopped")) : model.executor->Run(); };
       };
-      std::optional<HostLock> alone = TRY(HostLock::AcquireWithin(HostLock::Mode::kExclusive, kHostPatienceMs));
+      std::optional<HostLock> alone = TRY(host.Lock());
       PairedTimes times = TRY(RunInPairs(runner(reversed ? other : one), runner(reversed ? one : other),
                                          {.half_width = options.half_width,
                                           .max_seconds = std::min(share, kLongestTurn),
@@ -323,7 +340,7 @@ class Chooser {
       chosen = *before;
     } else {
       if (before == untuned) before.reset();
-      if (result.tasks_with_records > 0) chosen = TRY(ChooseVariants(network_, target_, variants_, options_));
+      if (result.tasks_with_records > 0) chosen = TRY(ChooseVariants(network_, target_, variants_, options_, host_));
       auto compare = [&](const Variants& first, const Variants& second) { return Compare(first, second); };
       chosen = TRY(DecideVariants(untuned, before, chosen, compare, choice.comparisons));
       SetSchedules(choice, network_, variants_, chosen);
@@ -332,6 +349,7 @@ class Chooser {
     result.kept_previous = before && !result.kept_defaults && chosen == *before;
     result.compiled = TRY(CompileCombination(chosen));
     for (const ChosenSchedule& schedule : choice.schedules) result.tuned_tasks += schedule.seconds > 0;
+    result.undisturbed = host_.undisturbed();
     result.seconds = SteadySeconds() - begin_;
     return result;
   }
@@ -353,7 +371,7 @@ class Chooser {
     Package one = TRY(CompileCombination(first)).package, other = TRY(CompileCombination(second)).package;
     const double least = kLeastComparison * (1 - kBlocksShare) * options_.max_seconds;
     return ComparePackages(one, other, target_.num_cores,
-                           std::max(least, options_.max_seconds - (SteadySeconds() - begin_)), options_);
+                           std::max(least, options_.max_seconds - (SteadySeconds() - begin_)), options_, host_);
   }
 
   const double begin_ = SteadySeconds();
@@ -362,6 +380,7 @@ class Chooser {
   RecordStore& store_;
   KernelCompiler compiler_;
   const ChooseOptions& options_;
+  Host host_{options_};
   KernelVariants variants_;
 };
 

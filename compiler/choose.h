@@ -32,6 +32,8 @@ struct ChooseOptions {
   uint64_t seed = 0;          // seed of the random combinations
   std::function<void(double done)> on_progress = nullptr;  // called with the share that is done, in [0, 1]
   const std::atomic<bool>* stop = nullptr;                 // when it becomes true, the choice ends without a result
+  // Longest wait of a measurement for the host's lock (support/host_lock.h). Then the measurement runs without it.
+  int64_t host_patience_ms = 30'000;
 };
 
 struct ChosenNetwork {
@@ -45,6 +47,7 @@ struct ChosenNetwork {
   bool kept_previous = false;   // true: the tuned schedules of the choice in the store stay
   bool same_schedules = false;  // true: the store's choice was made from the same schedules, so nothing was measured
   bool stopped = false;         // true: ended by ChooseOptions::stop; all other members are empty
+  bool undisturbed = true;      // false: a measurement ran without the host's lock, beside builds or other measurements
   double seconds = 0;           // duration of the choice, building included
 };
 

@@ -24,6 +24,8 @@ namespace autotune::rpc {
 namespace {
 
 constexpr int64_t kHostLockPatienceMs = 30000;  // longest wait for the host's lock
+constexpr int64_t kUnloggedWaitMs = 1000;       // duration of a wait for the host's lock that is not logged
+constexpr int64_t kWaitLogEveryMs = 60000;      // least time between two log lines about such waits
 
 std::string CpuModel() {
   std::ifstream file("/proc/cpuinfo");
@@ -146,15 +148,22 @@ class Server {
       if (lock && *lock) {
         host_ = std::move(**lock);
       } else if (lock && patient) {
+        LogHostWait();
         host_retry_ = loop_.After(5, [this] { TryHost(); });
         return;
       } else {
         Log(LogLevel::kWarning, "measuring without the host lock, so times may be disturbed: ",
-            lock ? "other processes still hold " + HostLock::Path() : lock.error().Text());
+            lock ? HostLock::HeldText() : lock.error().Text());
       }
     }
     wants_host_ = false;
     Perform(session_->OnHostAcquired(BootMillis()));
+  }
+  void LogHostWait() {
+    const int64_t now = BootMillis();
+    if (now - host_wanted_since_ < kUnloggedWaitMs || now < next_wait_log_) return;
+    next_wait_log_ = now + kWaitLogEveryMs;
+    Log(LogLevel::kWarning, "waiting for this host: ", HostLock::HeldText());
   }
 
   Loop& loop_;
@@ -167,6 +176,7 @@ class Server {
   bool needs_host_ = false;  // true from AcquireHost to ReleaseHost
   bool ever_ready_ = false;
   int64_t host_wanted_since_ = 0;
+  int64_t next_wait_log_ = 0;  // BootMillis
   std::optional<HostLock> host_;
   Loop::Watch tick_, signals_, stdin_, host_retry_, last_words_;
 };

@@ -18,6 +18,7 @@ enum class ErrorKind {
   kOther,
   kOutOfMemory,  // this machine has too little memory
   kRejected,     // a candidate breaks a contract of its schedule, which is normal in a search
+  kStopped,      // a request to stop ended a wait
 };
 
 // One line that says what is wrong and what to do; notes, innermost first, say where.

@@ -6,6 +6,15 @@
 #include <utility>
 
 namespace autotune {
+namespace {
+
+std::stop_source Stopped() {
+  std::stop_source source;
+  source.request_stop();
+  return source;
+}
+
+}  // namespace
 
 StopOnSignals::StopOnSignals(std::stop_source source, int exit_code) : source_(std::move(source)) {
   signals_ = loop_.OnSignals({SIGINT, SIGTERM}, [this, exit_code](int) {
@@ -13,6 +22,8 @@ StopOnSignals::StopOnSignals(std::stop_source source, int exit_code) : source_(s
   });
   thread_ = std::thread([this] { loop_.Run(); });
 }
+
+StopOnSignals::StopOnSignals(int exit_code) : StopOnSignals(Stopped(), exit_code) {}
 
 StopOnSignals::~StopOnSignals() {
   loop_.Stop();

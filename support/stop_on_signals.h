@@ -1,6 +1,6 @@
-// StopOnSignals: turns SIGINT and SIGTERM into a request to stop, for programs that have something to save first. A
-// thread makes the request, not a signal handler, so callbacks of the token may lock and allocate. At most one object
-// may exist at a time. Not for servers, whose loops handle signals themselves (support/loop.h).
+// StopOnSignals: turns SIGINT and SIGTERM into a request to stop, for programs that have something to save first, or
+// into an exit code. A thread makes the request, not a signal handler, so callbacks of the token may lock and allocate.
+// At most one object may exist at a time. Not for servers, whose loops handle signals themselves (support/loop.h).
 #pragma once
 #include <stop_token>
 #include <thread>
@@ -13,6 +13,8 @@ class StopOnSignals {
  public:
   // The first signal requests the stop of `source`; the second ends the process at once with `exit_code`.
   StopOnSignals(std::stop_source source, int exit_code);
+  // A signal ends the process at once with `exit_code`, since there is nothing to save.
+  explicit StopOnSignals(int exit_code);
   // After the destruction, a signal ends the process as usual.
   ~StopOnSignals();
   StopOnSignals(const StopOnSignals&) = delete;

@@ -106,7 +106,8 @@ class FarmMeasurer : public Measurer {
       const Reference& reference = references_.at(space->task->hash.Hex());
       if (!reference.blob) {  // only the items of this task fail
         for (size_t i : sent[space]) {
-          outcomes[i].status = TrialStatus::kInfrastructure;
+          // A stop may have ended the builder's wait for the host's lock.
+          outcomes[i].status = options_.stop.stop_requested() ? TrialStatus::kCancelled : TrialStatus::kInfrastructure;
           outcomes[i].error = reference.error;
         }
         continue;

@@ -30,39 +30,55 @@ bool WasCancelled(const std::vector<Outcome>& outcomes) {
 class Loop {
  public:
   Loop(const std::vector<TuneTask>& tasks, const Target& target, const TuneOptions& options, RecordStore& store,
-       Measurer& measurer)
+       Measurer& measurer, const std::atomic<bool>* stop)
       : tasks_(tasks),
         target_(target),
         options_(options),
         log_(target, options, store),
         measurer_(measurer),
+        stop_(stop),
         model_(MakeXgboostModel({.seed = options.seed})) {}
 
-  Result<TuneReport> Run(const TuneObserver& observer, const std::atomic<bool>* stop) {
-    started_ = SteadySeconds();
-    {
-      std::optional<HostLock> lock = TRY(WhileNobodyMeasures());
-      for (const TuneTask& task : tasks_) {
-        states_.push_back(std::make_unique<TaskState>(TRY(TaskSpace::Make(task, target_)), options_.seed,
-                                                      options_.search, options_.make_search));
-      }
-      TRY(Recall());
-    }
+  Result<TuneReport> Run(const TuneObserver& observer) {
+    Status ended = RunToTheEnd(observer);
+    if (!ended.ok() && ended.error().kind != ErrorKind::kStopped) return ended.error();
+    report_.interrupted |= !ended.ok();
+    return FinalReport();
+  }
+
+ private:
+  // Returns an error of kind kStopped if a stop ended a wait for the host's lock.
+  Status RunToTheEnd(const TuneObserver& observer) {
+    TRY(Prepare());
     while (!Finished()) {
-      if (stop && *stop) {
-        report_.interrupted = true;
-        break;
-      }
+      report_.interrupted = Stopped();
+      if (report_.interrupted) break;
       const TaskState* task = TRY(Round());
       if (!task) break;
       Tell(observer, *task);
       if (report_.interrupted) break;
     }
-    if (options_.confirm && !report_.interrupted) TRY(ConfirmAll(observer, stop));
-    return FinalReport();
+    if (options_.confirm && !report_.interrupted) TRY(ConfirmAll(observer));
+    return {};
   }
 
- private:
+  // Makes the states of the tasks, and restores the run if it is resumed.
+  Status Prepare() {
+    Result<std::optional<HostLock>> lock = WhileNobodyMeasures();
+    if (!lock.ok()) {
+      // The report of a run that is stopped here counts the trials of its earlier part, which stay saved.
+      report_.trials = report_.resumed_trials = TrialsIn(TRY(log_.Groups()));
+      return lock.error();
+    }
+    for (const TuneTask& task : tasks_) {
+      states_.push_back(std::make_unique<TaskState>(TRY(TaskSpace::Make(task, target_)), options_.seed, options_.search,
+                                                    options_.make_search));
+    }
+    return Recall();
+  }
+
+  bool Stopped() const { return stop_ && *stop_; }
+
   bool Finished() const {
     return report_.trials >= options_.trials || IsSpent(options_.confirm ? 1 - kConfirmShare : 1);
   }
@@ -75,7 +91,7 @@ class Loop {
   // Locks the host for search and training, since a measurement on this host needs the cores for itself.
   Result<std::optional<HostLock>> WhileNobodyMeasures() const {
     std::optional<HostLock> lock;
-    if (options_.lock_host) lock.emplace(TRY(HostLock::Acquire(HostLock::Mode::kShared)));
+    if (options_.lock_host) lock.emplace(TRY(HostLock::Acquire(HostLock::Mode::kShared, stop_)));
     return lock;
   }
 
@@ -314,12 +330,12 @@ class Loop {
     return finals;
   }
 
-  Status ConfirmAll(const TuneObserver& observer, const std::atomic<bool>* stop) {
+  Status ConfirmAll(const TuneObserver& observer) {
     std::vector<Final> finals = TRY(Finals());
     report_.to_confirm = static_cast<int>(finals.size());
     for (const Final& final : finals) {
       if (IsSpent(1)) break;
-      report_.interrupted = stop && *stop;
+      report_.interrupted = Stopped();
       if (report_.interrupted) break;
       TRY_NOTE(ConfirmOne(final), "while confirming the best schedules of " + final.task->report().task->label);
       if (report_.interrupted) break;
@@ -364,8 +380,7 @@ class Loop {
       if (proposal) task->Know(*proposal, record);
     }
     std::vector<std::vector<Record>> groups = TRY(log_.Groups());
-    int64_t trials = 0;
-    for (const std::vector<Record>& group : groups) trials += std::count_if(group.begin(), group.end(), IsTrial);
+    const int trials = TrialsIn(groups);
     for (std::vector<Record>& group : groups) {
       std::erase_if(group, [&](const Record& record) { return !TaskOf(states_, record); });
       if (group.empty()) continue;
@@ -375,6 +390,12 @@ class Loop {
     report_.notes.clear();
     report_.resumed_trials = report_.trials;
     return {};
+  }
+
+  static int TrialsIn(const std::vector<std::vector<Record>>& groups) {
+    int64_t trials = 0;
+    for (const std::vector<Record>& group : groups) trials += std::count_if(group.begin(), group.end(), IsTrial);
+    return static_cast<int>(trials);
   }
 
   void RecallGroup(const std::vector<Record>& group) {
@@ -425,6 +446,7 @@ class Loop {
   const TuneOptions& options_;
   RunLog log_;
   Measurer& measurer_;
+  const std::atomic<bool>* const stop_;
   double measured_peak_ = 0;  // operations per second; 0: unknown
   std::unique_ptr<CostModel> model_;
   TaskStates states_;
@@ -433,7 +455,7 @@ class Loop {
   double last_reference_ = 0;
   int64_t round_ = 0;
   TuneReport report_;
-  double started_ = 0;
+  const double started_ = SteadySeconds();
   bool any_success_ = false;
   int failures_in_a_row_ = 0;
 };
@@ -443,7 +465,7 @@ class Loop {
 Result<TuneReport> Tune(const std::vector<TuneTask>& tasks, const Target& target, const TuneOptions& options,
                         RecordStore& store, Measurer& measurer, const TuneObserver& observer,
                         const std::atomic<bool>* stop) {
-  return Loop(tasks, target, options, store, measurer).Run(observer, stop);
+  return Loop(tasks, target, options, store, measurer, stop).Run(observer);
 }
 
 }  // namespace autotune

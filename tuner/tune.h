@@ -87,8 +87,9 @@ RecordVersions CurrentVersions();
 // command begins a new run after an upgrade.
 std::vector<std::string> VersionParts();
 
-// Runs the loop. If `stop` becomes true, or if a measurement was cancelled, the run ends after the current batch.
-// Errors: the store failed; nothing could be measured; too many failures in a row (give_up_after).
+// Runs the loop. If `stop` becomes true, or if a measurement was cancelled, the run ends after the current batch. A
+// wait for the host's lock ends at once. Errors: the store failed; nothing could be measured; too many failures in a
+// row (give_up_after).
 Result<TuneReport> Tune(const std::vector<TuneTask>& tasks, const Target& target, const TuneOptions& options,
                         RecordStore& store, Measurer& measurer, const TuneObserver& observer = nullptr,
                         const std::atomic<bool>* stop = nullptr);

@@ -191,6 +191,36 @@ TEST(BuildWorkers, BuildsWaitForMeasurements) {
   unlink(path.c_str());
 }
 
+TEST(BuildWorkers, AStopEndsTheWaitForMeasurements) {
+  std::string path = ::testing::TempDir() + "stop-lock-" + std::to_string(getpid());
+  setenv("AUTOTUNE_HOST_LOCK", path.c_str(), 1);
+  std::atomic<bool> stop = false;
+  BuildWorkersOptions options;
+  options.command = {Self(), "--build-worker"};
+  options.workers = 1;
+  options.stop = &stop;
+  std::unique_ptr<Builder> workers = MakeBuildWorkers(options).value();
+  std::optional<HostLock> measurement = HostLock::Acquire(HostLock::Mode::kExclusive).value();
+  std::thread stopper([&] {
+    usleep(200000);
+    stop = true;
+  });
+  BuildResult built = workers->Build({Scale(7, "k", 2)})[0];
+  stopper.join();
+  EXPECT_EQ(built.id, 7);
+  EXPECT_EQ(built.status, TrialStatus::kCancelled) << built.text;
+  CompiledKernel compiled = workers->Compile({Scale(8, "k", 2)}, Patience::kNeeded)[0];
+  EXPECT_EQ(compiled.status, TrialStatus::kCancelled) << compiled.text;
+  Result<BuiltLibrary> linked = workers->Link({&compiled.object}, Cpu().Text());
+  ASSERT_FALSE(linked.ok());
+  EXPECT_EQ(linked.error().kind, ErrorKind::kStopped);
+  // Builds that need not wait are made.
+  measurement.reset();
+  EXPECT_EQ(workers->Build({Scale(7, "k", 2)})[0].status, TrialStatus::kOk);
+  unsetenv("AUTOTUNE_HOST_LOCK");
+  unlink(path.c_str());
+}
+
 TEST(BuildWorkers, AMissingExecutableIsAnError) {
   BuildWorkersOptions options;
   options.command = {"/nonexistent/autotune", "--build-worker"};

@@ -18,7 +18,7 @@ const std::map<std::string, std::string> kReaders = {
     {"compiler/choose.cc", "NetworkChoice::created_at"},
     {"tuner/run_log.cc", "Record::created_at, RunState::updated_at"},
     {"tools/autotune/tune.cc", "RunState::updated_at"},
-    {"tools/autotune/progress.cc", "prints since when it waits for a device"},
+    {"tools/autotune/waits.cc", "prints since when a command waits"},
     {"rpc/server_session.cc", "TrialResult::started"},
     {"package/package_io.cc", "the date in a package"},
     {"tracker/local_farm.cc", "age of a stale folder, whose date is the file system's"},

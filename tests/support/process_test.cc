@@ -10,7 +10,6 @@
 #include <thread>
 
 #include "support/clock.h"
-#include "support/host_lock.h"
 #include "support/subprocess.h"
 #include "tests/support/trace.h"
 
@@ -203,27 +202,6 @@ TEST(OutputTail, KeepsTheEndAndNeverReadsForEver) {
   EXPECT_EQ(words.text(), said.substr(said.size() - OutputTail::kKept));
   in.Reset();
   EXPECT_FALSE(words.ReadSome(out.get()));
-}
-
-TEST(HostLock, SharedAmongBuildersExclusiveForMeasuring) {
-  std::string path = testing::TempDir() + "/host-lock-" + std::to_string(getpid());
-  setenv("AUTOTUNE_HOST_LOCK", path.c_str(), 1);
-  using Mode = HostLock::Mode;
-  auto try_lock = [](Mode mode) { return std::move(HostLock::TryAcquire(mode)).value(); };
-  {
-    auto first = try_lock(Mode::kShared), second = try_lock(Mode::kShared);
-    EXPECT_TRUE(first && second);
-    EXPECT_FALSE(try_lock(Mode::kExclusive));
-  }
-  {
-    auto alone = std::move(HostLock::Acquire(Mode::kExclusive)).value();
-    EXPECT_FALSE(try_lock(Mode::kShared));
-  }
-  EXPECT_TRUE(try_lock(Mode::kShared));
-  unlink(path.c_str());
-  setenv("AUTOTUNE_HOST_LOCK", "/no/such/folder/lock", 1);
-  EXPECT_FALSE(HostLock::Acquire(Mode::kShared).ok());
-  unsetenv("AUTOTUNE_HOST_LOCK");
 }
 
 }  // namespace

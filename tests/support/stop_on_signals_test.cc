@@ -39,6 +39,15 @@ TEST(StopOnSignalsDeathTest, TheSecondSignalEndsTheProcess) {
   EXPECT_EXIT(twice(), ::testing::ExitedWithCode(42), "");
 }
 
+TEST(StopOnSignalsDeathTest, WithoutARequestTheFirstSignalEndsTheProcess) {
+  auto at_once = [](int signal) {
+    StopOnSignals stop(42);
+    kill(getpid(), signal);
+    sleep(60);
+  };
+  for (int signal : {SIGINT, SIGTERM}) EXPECT_EXIT(at_once(signal), ::testing::ExitedWithCode(42), "");
+}
+
 TEST(StopOnSignalsDeathTest, AfterwardsASignalEndsTheProcessAsUsual) {
   auto afterwards = [] {
     { StopOnSignals stop({}, 42); }

@@ -50,10 +50,11 @@ TEST_F(Bench, WaitsForOthersOrSaysSo) {
   CliResult beside = Run(Command("0"));
   EXPECT_EQ(beside.code, 0) << beside.Text();
   EXPECT_FALSE(Undisturbed(beside.out));
-  EXPECT_EQ(beside.err, "note: these times may be disturbed: other processes hold " + HostLock::Path() + "\n");
+  EXPECT_EQ(beside.err, "note: these times may be disturbed: " + HostLock::HeldText() + "\n");
 
   Subprocess child = Start(Command("100"), "waiting");
-  EXPECT_TRUE(SoonHolds("waiting.err", "note: waiting for other processes"));
+  EXPECT_TRUE(SoonHolds("waiting.err", "note: waiting for this host since "));
+  EXPECT_THAT(ReadAll(File("waiting.err")), HasSubstr(": " + HostLock::HeldText() + "\n"));
   EXPECT_EQ(ReadAll(File("waiting.out")), "");
   build.reset();
   CliResult waited = Finish(child, "waiting");

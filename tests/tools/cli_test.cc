@@ -188,6 +188,7 @@ TEST_F(Cli, TunesCompilesRunsAndVerifies) {
   EXPECT_EQ(NameOf(events[1]), "end");
   EXPECT_EQ(TrialsOf(events[1]), 30);
   EXPECT_EQ(events[1]["tasks"].As<Json::Array>()->size(), 15u);
+  EXPECT_TRUE(*events[1]["undisturbed"].As<bool>());
 
   CliResult compiled = Run({"compile", "--model", kExample, "-o", File("tuned.tar")});
   EXPECT_EQ(compiled.code, 0) << compiled.Text();

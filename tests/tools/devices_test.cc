@@ -6,6 +6,7 @@
 #include <regex>
 #include <sstream>
 
+#include "support/host_lock.h"
 #include "target/machine.h"
 #include "tests/tools/cli.h"
 #include "tools/autotune/probe.h"
@@ -101,6 +102,14 @@ TEST_F(Devices, DoctorFindsThisMachineFit) {
   EXPECT_THAT(fit.out, Not(HasSubstr("PROBLEM")));
   for (const auto& entry : std::filesystem::directory_iterator(folder_))
     EXPECT_THAT(entry.path().filename().string(), Not(HasSubstr("doctor"))) << "a temporary file was left behind";
+}
+
+TEST_F(Devices, DoctorSaysWhoMayDisturbItsMeasurements) {
+  std::optional<HostLock> build = std::move(HostLock::TryAcquire(HostLock::Mode::kShared)).value();
+  ASSERT_TRUE(build);
+  CliResult disturbed = Run({"doctor"});
+  EXPECT_THAT(disturbed.out, HasSubstr("lock       " + HostLock::HeldText() + ", which may disturb these speeds"));
+  EXPECT_THAT(disturbed.out, Not(HasSubstr(": free")));
 }
 
 // The printed row has every number of the table's rows, in the table's syntax, with plausible values.

@@ -1,4 +1,5 @@
-// A farm of one device: a tracker, and a server that offers this machine under the key `pi`.
+// A farm of one device: a tracker, and a server that offers this machine under the key `pi` and logs to
+// `server.err`.
 #pragma once
 #include <optional>
 
@@ -14,7 +15,9 @@ class FarmTest : public CliTest {
     UniqueFd null(open("/dev/null", O_WRONLY | O_CLOEXEC));
     auto tracker = Subprocess::Spawn(
         {.argv = {kTools + "/rpc_tracker", "--host", socket_, "--state", File("state")}, .fds = {{1, null.get()}}});
-    auto server = Subprocess::Spawn({.argv = {kTools + "/rpc_server", "--tracker", socket_, "--key", "pi"}});
+    UniqueFd log(open(File("server.err").c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600));
+    auto server = Subprocess::Spawn(
+        {.argv = {kTools + "/rpc_server", "--tracker", socket_, "--key", "pi"}, .fds = {{2, log.get()}}});
     ASSERT_TRUE(tracker.ok() && server.ok());
     tracker_ = std::move(*tracker);
     server_ = std::move(*server);

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <set>
+#include <stop_token>
 #include <utility>
 
 #include "tests/tools/cli.h"
@@ -12,6 +13,7 @@
 #include "tests/tuner/programs.h"
 #include "tracker/local_farm.h"
 #include "tuner/confirm.h"
+#include "tuner/defaults.h"
 
 namespace autotune {
 namespace {
@@ -47,6 +49,24 @@ class Counting : public test::ForwardingBuilder {
   std::vector<std::set<std::string>> calls;
   std::string unlucky;
   bool large_reference = false;
+};
+
+// Compiles no reference. If it `stops`, that is since a stop is requested meanwhile.
+class NoReferences : public test::ForwardingBuilder {
+ public:
+  NoReferences(Builder& builder, bool stops) : ForwardingBuilder(builder), stops_(stops) {}
+  std::vector<CompiledKernel> Compile(const std::vector<BuildRequest>& requests, Patience) override {
+    if (stops_) stop.request_stop();
+    CompiledKernel none;
+    none.status = stops_ ? TrialStatus::kCancelled : TrialStatus::kInfrastructure;
+    none.text = "no reference";
+    return std::vector<CompiledKernel>(requests.size(), none);
+  }
+
+  std::stop_source stop;
+
+ private:
+  const bool stops_;
 };
 
 class KeptBuilds : public test::CliTest {};
@@ -109,6 +129,27 @@ TEST_F(KeptBuilds, EveryGoodOneIsBuiltOnce) {
   ASSERT_TRUE(confirmed.ok()) << confirmed.error().Text();
   EXPECT_TRUE(confirmed->winner);
   EXPECT_EQ(builder.calls.size(), calls) << "a confirmation must use the kept builds";
+}
+
+// A batch with cancelled candidates leaves no records, unlike a batch whose reference cannot be built.
+TEST_F(KeptBuilds, AStopDuringTheReferenceCancelsTheCandidates) {
+  auto workers = MakeBuildWorkers({.workers = 1, .command = {test::kTools + "/autotune", "--build-worker"}});
+  ASSERT_TRUE(workers.ok()) << workers.error().Text();
+  auto farm = LocalFarm::Start();
+  ASSERT_TRUE(farm.ok()) << farm.error().Text();
+  TuneTask task = test::MakeTask("dense", test::Dense(16, 96, 64));
+  TaskSpace space = TaskSpace::Make(task, Target::Parse("cpu").value()).value();
+  const Proposal proposal = DefaultProposals(space, 1)[0];
+  for (bool stops : {true, false}) {
+    NoReferences references(**workers, stops);
+    Counting builder(references);  // accepts spills
+    auto measurer = MakeFarmMeasurer(builder, {.tracker = (*farm)->tracker(), .key = (*farm)->key()},
+                                     {.stop = references.stop.get_token()});
+    ASSERT_TRUE(measurer.ok()) << measurer.error().Text();
+    auto outcomes = (*measurer)->Measure({{.space = &space, .proposal = proposal}}, {});
+    ASSERT_TRUE(outcomes.ok()) << outcomes.error().Text();
+    EXPECT_EQ(outcomes->front().status, stops ? TrialStatus::kCancelled : TrialStatus::kInfrastructure);
+  }
 }
 
 // A call over two tasks builds all candidates at once and returns the outcomes in the order of the items.

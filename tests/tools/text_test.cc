@@ -1,10 +1,13 @@
-// The wording of messages (counts, notes, machines), and the selection of tasks by patterns.
+// The wording of messages (counts, notes, machines, waits, choices), and the selection of tasks by patterns.
 #include "tools/autotune/text.h"
 
 #include <gmock/gmock.h>
 
+#include "support/clock.h"
+#include "tools/autotune/choice_report.h"
 #include "tools/autotune/host.h"
 #include "tools/autotune/tasks.h"
+#include "tools/autotune/waits.h"
 
 namespace autotune::tools {
 namespace {
@@ -13,6 +16,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::MatchesRegex;
 using ::testing::Not;
 
 TuneTask TaskOf(uint64_t high, const std::string& label) {
@@ -86,6 +90,32 @@ TEST(Text, MachinesAreNamedInWords) {
   EXPECT_EQ(MachineText(std::string("c -mtriple=x86_64-linux-gnu -mcpu=nehalem -num-cores=1")),
             "1 core of nehalem (SSE, as C)");
   EXPECT_EQ(MachineText(std::string("abacus -beads=100")), "abacus -beads=100");
+}
+
+TEST(Text, AWaitSaysForWhatSinceWhenAndWhy) {
+  EXPECT_THAT(WaitText("a device", BootMillis() - 65'000, "all are busy"),
+              MatchesRegex("waiting for a device since [0-9:]+ [(]1m0[56]s[)]: all are busy"));
+}
+
+TEST(Text, LinesAboutWaitsAreLimitedForEachThing) {
+  WaitLines lines;
+  EXPECT_TRUE(lines.IsDue("a device"));
+  EXPECT_FALSE(lines.IsDue("a device"));
+  EXPECT_TRUE(lines.IsDue("this host"));
+}
+
+TEST(Text, AChoiceSaysWhetherItWasDisturbed) {
+  ChosenNetwork chosen;
+  chosen.tasks_with_records = chosen.tuned_tasks = 1;
+  for (bool undisturbed : {true, false}) {
+    chosen.undisturbed = undisturbed;
+    EXPECT_EQ(ChoiceText(chosen).find("may have disturbed") == std::string::npos, undisturbed);
+    Json line;
+    AddChoice(chosen, line);
+    const bool* told = line["undisturbed"].As<bool>();
+    ASSERT_TRUE(told);
+    EXPECT_EQ(*told, undisturbed);
+  }
 }
 
 class Selection : public ::testing::Test {

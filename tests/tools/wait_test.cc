@@ -1,10 +1,12 @@
-// A tuner that waits for a device of a farm: it reports the wait, ends on a signal, and continues when it gets a
-// device.
+// A tuner that waits for a device of a farm, or for another process that keeps the host's lock: it reports the wait,
+// ends on a signal, and continues when the wait is over.
 #include <gmock/gmock.h>
 #include <signal.h>
 
 #include "rpc/client.h"
 #include "support/clock.h"
+#include "support/host_lock.h"
+#include "support/sanitized.h"
 #include "tests/tools/farm.h"
 
 namespace autotune {
@@ -13,6 +15,7 @@ namespace {
 using test::CliResult;
 using test::EventsOf;
 using test::kExample;
+using test::kTools;
 using test::Lines;
 using test::NameOf;
 using test::ReadAll;
@@ -22,12 +25,16 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::SizeIs;
 
+// Longest time in seconds from a signal to the end of a process. A wait ends within a second; the rest is for a busy
+// machine.
+constexpr int kEndSeconds = kSanitized ? 20 : 2;
+
 class Wait : public test::FarmTest {
  protected:
-  // Takes the only device with another client, which keeps it until it is destroyed.
-  std::unique_ptr<rpc::FarmClient> TakeDevice() {
+  // Takes the only device of this key with another client, which keeps it until it is destroyed.
+  std::unique_ptr<rpc::FarmClient> TakeDevice(const std::string& key = "pi") {
     auto client =
-        rpc::FarmClient::Connect({.tracker = socket_, .key = "pi", .job = "other", .idle_lease_seconds = 3600});
+        rpc::FarmClient::Connect({.tracker = socket_, .key = key, .job = "other", .idle_lease_seconds = 3600});
     EXPECT_TRUE(client.ok());
     rpc::MeasureJob job;  // gets the device, but fails to load
     job.artifacts = {std::make_shared<const std::string>("no artifact")};
@@ -37,20 +44,20 @@ class Wait : public test::FarmTest {
     EXPECT_TRUE((*client)->Measure(std::move(job)).ok());
     return std::move(*client);
   }
-  std::vector<std::string> Command(std::vector<std::string> more = {}) const {
-    std::vector<std::string> command = {"--model", kExample,  "--trials",  "16",    "--search", "random",
-                                        "--tasks", "softmax", "--tracker", socket_, "--key",    "pi"};
+  std::vector<std::string> Command(std::vector<std::string> more = {}, const std::string& key = "pi",
+                                   const std::string& trials = "16") const {
+    std::vector<std::string> command = {"--model", kExample,  "--trials",  trials,  "--search", "random",
+                                        "--tasks", "softmax", "--tracker", socket_, "--key",    key};
     command.insert(command.end(), more.begin(), more.end());
     return command;
   }
   bool SoonHolds(const std::string& name, const std::string& text) {
     return Soon([&] { return ReadAll(File(name)).find(text) != std::string::npos; });
   }
-};
 
-// Longest time in seconds from a signal to the end of the program. A wait ends within a second; the rest is for a busy
-// machine.
-constexpr double kEndSeconds = 2;
+  // Takes the host's lock for this process.
+  std::optional<HostLock> TakeHost(HostLock::Mode mode) { return std::move(HostLock::TryAcquire(mode)).value(); }
+};
 
 TEST_F(Wait, ASignalEndsIt) {
   struct Case {
@@ -90,6 +97,83 @@ TEST_F(Wait, ADeviceEndsItToo) {
   EXPECT_EQ(NameOf(events[1]), "waiting");
   EXPECT_THAT(*events[1]["reason"].As<std::string>(), HasSubstr("`pi`"));
   EXPECT_EQ(NameOf(events.back()), "end");
+  EXPECT_THAT(ReadAll(File("server.err")), Not(HasSubstr("waiting for this host")));
+}
+
+TEST_F(Wait, ASignalEndsAWaitForTheHost) {
+  const std::vector<std::string> compile = {"compile", "--model", kExample, "--no-records", "-o", File("m.tar")};
+  std::optional<HostLock> measurement = TakeHost(HostLock::Mode::kExclusive);
+  ASSERT_TRUE(measurement);
+  const std::string held = HostLock::HeldText();
+  ASSERT_THAT(held, HasSubstr(HostLock::Path() + " is held by process " + std::to_string(getpid())));
+  for (int signal : {SIGINT, SIGTERM}) {
+    std::string name = "tune" + std::to_string(signal);
+    Subprocess run = Start(Command(), name);  // waits before its first build
+    ASSERT_TRUE(SoonHolds(name + ".err", held)) << ReadAll(File(name + ".err"));
+    kill(run.pid(), signal);
+    CliResult result = Finish(run, name, kEndSeconds);
+    EXPECT_EQ(result.code, 130) << result.Text();
+    EXPECT_THAT(result.err, HasSubstr("note: waiting for this host since "));
+    EXPECT_THAT(Lines(result.err), SizeIs(1));
+  }
+  Subprocess run = Start(compile, "compile");
+  ASSERT_TRUE(SoonHolds("compile.err", held)) << ReadAll(File("compile.err"));
+  kill(run.pid(), SIGTERM);
+  std::optional<ExitStatus> status = run.Wait(kEndSeconds * 1000);
+  ASSERT_TRUE(status);
+  EXPECT_EQ(status->signal, SIGTERM) << status->Text();
+
+  measurement.reset();
+  CliResult compiled = Run(compile);
+  EXPECT_EQ(compiled.code, 0) << compiled.Text();
+  EXPECT_THAT(compiled.err, Not(HasSubstr("waiting")));
+}
+
+TEST_F(Wait, ASignalEndsTheSearchsWaitForTheHost) {
+  // This device's server measures without the host's lock, so only the search and its builds wait.
+  auto server =
+      Subprocess::Spawn({.argv = {kTools + "/rpc_server", "--tracker", socket_, "--key", "shared", "--shared-host"}});
+  ASSERT_TRUE(server.ok());
+  ASSERT_TRUE(Soon(
+      [&] {
+        auto status = rpc::QueryStatus("ipc://" + socket_, "shared");
+        return status.ok() && status->devices.size() == 1 && status->devices[0].state == "free";
+      },
+      30));
+  auto holder = TakeDevice("shared");
+  const std::vector<std::string> command = Command({"--json"}, "shared", "64");
+  Subprocess run = Start(command, "tune");
+  ASSERT_TRUE(SoonHolds("tune.out", "\"waiting\"")) << ReadAll(File("tune.err"));
+  // The tuner has built its first batch and waits for the device, so the lock is free.
+  std::optional<HostLock> measurement = TakeHost(HostLock::Mode::kExclusive);
+  ASSERT_TRUE(measurement);
+  holder.reset();
+  ASSERT_TRUE(SoonHolds("tune.out", HostLock::HeldText())) << ReadAll(File("tune.err"));
+  kill(run.pid(), SIGTERM);
+  CliResult result = Finish(run, "tune", kEndSeconds);
+  EXPECT_EQ(result.code, 130) << result.Text();
+  EXPECT_EQ(NameOf(EventsOf(result.out).back()), "waiting");
+  EXPECT_THAT(result.err, AllOf(HasSubstr(" of 64 trials are saved"), Not(HasSubstr("interrupted; 0 of"))));
+
+  measurement.reset();
+  CliResult rest = Run(command);
+  EXPECT_EQ(rest.code, 0) << rest.Text();
+  EXPECT_THAT(rest.Text(), Not(HasSubstr(HostLock::Path() + " is held by")));
+}
+
+// A build of another process keeps the device's server from measuring.
+TEST_F(Wait, TheServerSaysWhoHoldsTheHost) {
+  std::optional<HostLock> build = TakeHost(HostLock::Mode::kShared);
+  ASSERT_TRUE(build);
+  const std::string held = HostLock::HeldText();
+  Subprocess run = Start(Command(), "tune");
+  ASSERT_TRUE(SoonHolds("server.err", "waiting for this host: " + held)) << ReadAll(File("tune.err"));
+  kill(run.pid(), SIGTERM);
+  CliResult result = Finish(run, "tune", kEndSeconds);
+  EXPECT_EQ(result.code, 130) << result.Text();
+  EXPECT_THAT(result.err, HasSubstr("interrupted; 0 of 16 trials are saved"));
+  kill(server_->pid(), SIGTERM);
+  EXPECT_TRUE(server_->Wait(kEndSeconds * 1000));
 }
 
 TEST_F(Wait, AKeyThatWasNeverOfferedIsRefused) {

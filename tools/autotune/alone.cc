@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstdio>
 
@@ -19,29 +18,15 @@ double MonotonicSeconds() {
 }
 
 std::optional<HostLock> Alone::Take() {
-  std::optional<HostLock> lock = Within(std::min(wait_, 1.0));
-  if (!lock && wait_ > 1) {
-    Say("waiting for other processes that build or measure on this host and hold " + HostLock::Path());
-    lock = Within(wait_ - 1);
+  auto lock = HostLock::AcquireWithin(HostLock::Mode::kExclusive, static_cast<int64_t>(wait_ * 1e3));
+  if (lock.ok() && *lock) return std::move(*lock);
+  if (!std::exchange(said_, true)) {
+    const std::string why = lock.ok() ? HostLock::HeldText() : lock.error().Text();
+    std::fprintf(stderr, "note: these times may be disturbed: %s\n", why.c_str());
   }
-  if (!lock) {
-    Say("these times may be disturbed: " + (error_.empty() ? "other processes hold " + HostLock::Path() : error_));
-    undisturbed_ = false;
-    wait_ = 0;
-  }
-  return lock;
-}
-
-std::optional<HostLock> Alone::Within(double seconds) {
-  auto lock = HostLock::AcquireWithin(HostLock::Mode::kExclusive, static_cast<int64_t>(seconds * 1e3));
-  if (lock.ok()) return std::move(*lock);
-  error_ = lock.error().Text();
+  undisturbed_ = false;
   wait_ = 0;
   return std::nullopt;
-}
-
-void Alone::Say(const std::string& note) {
-  if (said_.insert(note).second) std::fprintf(stderr, "note: %s\n", note.c_str());
 }
 
 Status RunInTurns(double seconds, int least, Alone& alone, const std::function<Status()>& once) {

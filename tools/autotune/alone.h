@@ -3,8 +3,6 @@
 #pragma once
 #include <functional>
 #include <optional>
-#include <set>
-#include <string>
 #include <utility>
 
 #include "support/host_lock.h"
@@ -13,8 +11,7 @@
 namespace autotune::tools {
 
 // Takes the host's lock and waits for it up to `wait` seconds. If that fails, this measurement runs without the lock,
-// and later calls take the lock only if it is free at once. Prints a note on standard error when a wait exceeds a
-// second and when a wait fails, each only once.
+// and later calls take the lock only if it is free at once. The first failure prints a note on standard error.
 class Alone {
  public:
   explicit Alone(double wait) : wait_(wait) {}
@@ -23,13 +20,9 @@ class Alone {
   bool TakeUndisturbed() { return std::exchange(undisturbed_, true); }
 
  private:
-  std::optional<HostLock> Within(double seconds);
-  void Say(const std::string& note);
-
   double wait_;
   bool undisturbed_ = true;
-  std::string error_;
-  std::set<std::string> said_;
+  bool said_ = false;  // true: the note is printed
 };
 
 // Calls `once` at least `least` times, and then until `seconds` have passed. Time spent waiting for the host's lock

@@ -50,7 +50,10 @@ std::string ChoiceText(const ChosenNetwork& chosen) {
                   "comparisons)\n",
                   chosen.seconds);
   }
-  return text + line;
+  text += line;
+  if (!chosen.undisturbed)
+    text += "other processes kept the host's lock, so they may have disturbed these comparisons\n";
+  return text;
 }
 
 void AddChoice(const ChosenNetwork& chosen, Json& line) {
@@ -59,6 +62,7 @@ void AddChoice(const ChosenNetwork& chosen, Json& line) {
   line["same_schedules"] = chosen.same_schedules;
   line["tuned_tasks"] = chosen.tuned_tasks;
   line["choice_seconds"] = chosen.seconds;
+  line["undisturbed"] = chosen.undisturbed;
   line["comparisons"] = ToJson(chosen.choice.comparisons);
 }
 

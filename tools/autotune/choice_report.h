@@ -8,12 +8,12 @@
 namespace autotune::tools {
 
 // Returns one or more lines. For each number of threads, a line states how much faster the whole network is than with
-// default schedules, with the 95 % interval. The last line states how many tasks run tuned schedules, or why the
-// network keeps its former ones.
+// default schedules, with the 95 % interval. The next line states how many tasks run tuned schedules, or why the
+// network keeps its former ones. If other processes may have disturbed the choice, the last line says so.
 std::string ChoiceText(const ChosenNetwork& chosen);
 
 // Adds these facts to a JSON object: "kept_defaults", "kept_previous", "same_schedules", "tuned_tasks",
-// "choice_seconds", "comparisons".
+// "choice_seconds", "undisturbed", "comparisons".
 void AddChoice(const ChosenNetwork& chosen, Json& line);
 
 }  // namespace autotune::tools

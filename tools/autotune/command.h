@@ -2,6 +2,7 @@
 // action that runs it. main.cc has the list.
 #pragma once
 #include <CLI/CLI.hpp>
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -68,9 +69,11 @@ struct ModelOptions {
   Result<NetworkOptions> ParseNetwork() const;
   Result<Network> Load(const NetworkOptions& options, const Target& target, Builder& builder,
                        const PassContext& passes = {}) const;
-  // Starts build workers, parses the options, and opens the database by `open_store`.
+  // Starts build workers with BuildWorkersOptions::stop, parses the options, and opens the database by `open_store`.
   using OpenDatabase = std::function<Result<std::unique_ptr<RecordStore>>(const std::string& db)>;
-  Result<Session> Open(const OpenDatabase& open_store = [](const std::string& db) { return OpenStore(db); }) const;
+  Result<Session> Open(
+      const std::atomic<bool>* stop = nullptr,
+      const OpenDatabase& open_store = [](const std::string& db) { return OpenStore(db); }) const;
 };
 // Returns the options that identify this network, target and database, as on a command line, with a leading space.
 std::string ModelLine(const ModelOptions& options);

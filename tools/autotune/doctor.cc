@@ -72,8 +72,8 @@ void Measure(Doctor& doctor, const Target& target) {
   };
   Result<HostSpeed> speed = measure();
   if (!speed.ok()) return doctor.Bad("speed", speed.error().Text());
-  doctor.Say("lock", HostLock::Path() +
-                         (speed->alone ? ": free" : ": held by other processes, which may disturb these speeds"));
+  doctor.Say("lock",
+             speed->alone ? HostLock::Path() + ": free" : HostLock::HeldText() + ", which may disturb these speeds");
   std::string copying;
   for (const CopySpeed& level : speed->roofline.copying) {
     char text[64];

@@ -15,6 +15,7 @@
 #include "support/utf8.h"
 #include "tools/autotune/command.h"
 #include "tools/autotune/usage.h"
+#include "tools/autotune/waits.h"
 
 namespace autotune::tools {
 namespace {
@@ -88,6 +89,7 @@ int Main(int argc, char** argv) {
       std::fprintf(stderr, "autotune: %s\n", usage.error().Text().c_str());
       return kExitUsage;
     }
+    HostWaitNotes notes;
     Result<int> code = command.action();
     if (code.ok()) return *code;
     std::fprintf(stderr, "autotune: %s\n", OneLine(code.error().Text()).c_str());

@@ -110,9 +110,9 @@ Result<NetworkOptions> ModelOptions::ParseNetwork() const {
   return options;
 }
 
-Result<Session> ModelOptions::Open(const OpenDatabase& open_store) const {
+Result<Session> ModelOptions::Open(const std::atomic<bool>* stop, const OpenDatabase& open_store) const {
   Session session;
-  session.builder = TRY(MakeBuildWorkers());
+  session.builder = TRY(MakeBuildWorkers({.stop = stop}));
   session.target = TRY(ParseTarget(*session.builder));
   session.network = TRY(ParseNetwork());
   session.store = TRY(open_store(db));

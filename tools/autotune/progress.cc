@@ -15,8 +15,7 @@
 namespace autotune::tools {
 namespace {
 
-constexpr double kLineEvery = 10;          // seconds between plain lines
-constexpr int64_t kWaitLineEvery = 60000;  // milliseconds between plain lines of a wait
+constexpr double kLineEvery = 10;  // seconds between plain lines
 
 // The time of all kernel calls of the network with the best schedules so far. Tasks without a measured schedule are
 // left out.
@@ -118,32 +117,35 @@ void Progress::Begin(const std::string& where, double time_budget) {
 
 void Progress::Wait(const std::string& reason) {
   std::lock_guard lock(wait_mutex_);
-  const int64_t now = BootMillis();
+  ShowWait("a device", waiting_since_ > 0 ? waiting_since_ : BootMillis(), reason);
+}
+
+void Progress::WaitForHost(const HostWait& wait) {
+  std::lock_guard lock(wait_mutex_);
+  ShowWait(kThisHost, wait.since, wait.reason);
+}
+
+void Progress::ShowWait(const std::string& what, int64_t since, const std::string& reason) {
   if (reason.empty()) {
     if (waiting_since_ > 0 && terminal_) std::printf("\r\033[K");
     waiting_since_ = 0;
     return;
   }
-  const bool begins = waiting_since_ == 0;
-  if (begins) waiting_since_ = now, wait_began_at_ = WallMillis();
-  const double seconds = static_cast<double>(now - waiting_since_) / 1e3;
-  const std::string text =
-      "waiting for a device since " + ClockText(wait_began_at_) + " (" + DurationText(seconds) + "): " + reason;
+  waiting_since_ = since;
   if (terminal_) {
-    std::printf("\r\033[K%s", text.c_str());
+    std::printf("\r\033[K%s", WaitText(what, since, reason).c_str());
     std::fflush(stdout);
     return;
   }
-  if (!begins && now - last_wait_line_ < kWaitLineEvery) return;
-  last_wait_line_ = now;
+  if (!wait_lines_.IsDue(what)) return;
   if (!style_.json) {
-    std::printf("%s\n", text.c_str());
+    std::printf("%s\n", WaitText(what, since, reason).c_str());
     std::fflush(stdout);
     return;
   }
   Json line;
   line["event"] = "waiting";
-  line["seconds"] = seconds;
+  line["seconds"] = static_cast<double>(BootMillis() - since) / 1e3;
   line["reason"] = reason;
   PrintJson(line);
 }

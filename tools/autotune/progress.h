@@ -1,5 +1,6 @@
 // Progress shows a tuning run to the user: as a live line on a terminal, as plain lines elsewhere, or as JSON lines on
-// request. At the end it prints a table. Wait may be called from any thread, all other functions only from one thread.
+// request. At the end it prints a table. Wait and WaitForHost may be called from any thread, all other functions only
+// from one thread.
 #pragma once
 #include <mutex>
 #include <optional>
@@ -7,6 +8,7 @@
 
 #include "compiler/choose.h"
 #include "compiler/network.h"
+#include "tools/autotune/waits.h"
 #include "tuner/tune.h"
 
 namespace autotune::tools {
@@ -28,6 +30,7 @@ class Progress {
   void Begin(const std::string& where, double time_budget);
   // Shows that the tuner waits for a device, and why. An empty reason ends the wait.
   void Wait(const std::string& reason);
+  void WaitForHost(const HostWait& wait);  // shows that this process waits for the host's lock
   // Shows the state of the run after a round or a confirmation, whose task is `current`.
   void Update(const TuneReport& so_far, const TaskReport& current);
   void End(const TuneReport& report);  // prints the last state and the numbers of candidates without a time
@@ -40,6 +43,7 @@ class Progress {
   void NextSteps(const std::string& package, const std::string& compile) const;
 
  private:
+  void ShowWait(const std::string& what, int64_t since, const std::string& reason);
   std::string Line(const TuneReport& report) const;
   void PrintJson(const Json& line) const;
   void SummaryAsJson(const TuneReport& report, const ChosenNetwork* chosen) const;
@@ -54,9 +58,8 @@ class Progress {
   double last_line_ = 0;
 
   std::mutex wait_mutex_;
-  int64_t waiting_since_ = 0;   // boot milliseconds; 0: not waiting
-  int64_t wait_began_at_ = 0;   // start of the wait in Unix milliseconds, for display
-  int64_t last_wait_line_ = 0;  // boot milliseconds
+  int64_t waiting_since_ = 0;  // BootMillis; 0: not waiting
+  WaitLines wait_lines_;
 };
 
 // Returns why the search ended before it had used its trials. Returns an empty text if it used all trials, or if its

@@ -123,7 +123,7 @@ Result<std::unique_ptr<RecordStore>> StoreIfThere(const std::string& db) {
 }
 
 Result<int> ListTasksOfNetwork(const TuneCommandOptions& options) {
-  const auto [builder, target, network_options, store] = TRY(options.model.Open(StoreIfThere));
+  const auto [builder, target, network_options, store] = TRY(options.model.Open(nullptr, StoreIfThere));
   Network network = TRY(options.model.Load(network_options, target, *builder));
   TRY(PrintTasks(network, target, store.get(), options.json));
   return kExitOk;
@@ -144,8 +144,8 @@ struct TuneSession {
   std::vector<TuneTask> tasks;  // the tasks that --tasks selects
 };
 
-Result<TuneSession> OpenSession(const TuneCommandOptions& options) {
-  Session session = TRY(options.model.Open());
+Result<TuneSession> OpenSession(const TuneCommandOptions& options, const std::atomic<bool>& stop) {
+  Session session = TRY(options.model.Open(&stop));
   Network network = TRY(options.model.Load(session.network, session.target, *session.builder));
   std::vector<TuneTask> tasks = TRY(SelectTasks(MakeTuneTasks(network), options.tasks));
   return TuneSession{std::move(session.builder), std::move(session.target), std::move(session.store),
@@ -239,7 +239,13 @@ Result<int> TuneModel(TuneCommandOptions options) {
   if (options.tasks == "list") return ListTasksOfNetwork(options);
   const bool here = options.tracker.empty();  // tunes on this machine
   double time_budget = TRY(ParseDuration(options.time_budget));
-  const TuneSession session = TRY(OpenSession(options));
+  // Before the search and after the choice, a signal ends the process at once. In between it only requests a stop: the
+  // results of complete batches are kept, and the command that resumes the run is printed.
+  std::optional<StopOnSignals> signals(std::in_place, kExitInterrupted);
+  std::stop_source stop;
+  std::atomic<bool> stop_requested = false;
+  std::stop_callback note_stop(stop.get_token(), [&] { stop_requested = true; });
+  const TuneSession session = TRY(OpenSession(options, stop_requested));
   const auto& [builder, target, store, network, tasks] = session;
   ApplyTrialsPerTask(options, tasks.size());
   // The final choice compares whole networks, which only this machine's CPU runs.
@@ -247,8 +253,8 @@ Result<int> TuneModel(TuneCommandOptions options) {
   TuneOptions tune = SearchOptions(options, network, chooses, time_budget);
   Progress progress(network, tasks, target, tune,
                     {.json = options.json, .chooses = chooses, .verbose = options.verbose});
+  HostWaitWatch host_waits([&](const HostWait& wait) { progress.WaitForHost(wait); });
 
-  std::stop_source stop;
   std::unique_ptr<LocalFarm> farm;
   rpc::FarmOptions farm_options{.tracker = options.tracker, .key = options.key, .job = network.name};
   if (here) {
@@ -270,11 +276,7 @@ Result<int> TuneModel(TuneCommandOptions options) {
   if (chooses) peak = TRY(PeakOfThisMachine(target, *builder));
   tune.peak_flops = peak.value_or(0);
 
-  // During the search and the choice, a signal only requests a stop. The results of complete batches are kept, and the
-  // command that resumes the run is printed.
-  std::atomic<bool> stop_requested = false;
-  std::stop_callback note_stop(stop.get_token(), [&] { stop_requested = true; });
-  std::optional<StopOnSignals> signals(std::in_place, stop, kExitInterrupted);
+  signals.emplace(stop, kExitInterrupted);
   TuneReport report = TRY(Tune(
       tasks, target, tune, *store, *measurer,
       [&](const TuneReport& so_far, const TaskReport& task) { progress.Update(so_far, task); }, &stop_requested));
@@ -286,8 +288,8 @@ Result<int> TuneModel(TuneCommandOptions options) {
   // Without a final choice, each task gets its best record.
   std::optional<ChosenNetwork> chosen;
   if (chooses) chosen = TRY(Choose(session, report, options.seed, progress, stop_requested));
-  if (chosen && chosen->stopped) return Interrupted(report, options);
-  signals.reset();
+  if (stop_requested) return Interrupted(report, options);
+  signals.emplace(kExitInterrupted);
   progress.Summary(report, chosen ? &*chosen : nullptr, peak);
   if (!options.output.empty()) TRY(WriteTuned(session, options, std::move(chosen)));
   progress.NextSteps(options.output, "autotune compile" + ModelLine(options.model) + " -o model.tar");

@@ -72,8 +72,8 @@ Result<Graph> TrimWindows(const Graph& graph, const PassEnv& env);
 
 // Replaces a convolution or product whose operand is a concatenation of channels by the sum of the products of the
 // parts, so that nothing copies the parts. Moves the concatenation behind pools and element-wise operators first. Keeps
-// concatenations with other readers, and those whose partial sums would cause more than a quarter as much traffic.
-// Results differ by rounding. FoldConstants cuts the weights.
+// concatenations with other readers, and those whose partial sums and further kernels would cost more than a quarter as
+// much. Results differ by rounding. FoldConstants cuts the weights.
 Result<Graph> SplitConcats(const Graph& graph, const PassEnv& env);
 
 // Evaluates everything that depends on constants only, in one call of env.evaluate.

@@ -163,7 +163,9 @@ class Server {
     const int64_t now = BootMillis();
     if (now - host_wanted_since_ < kUnloggedWaitMs || now < next_wait_log_) return;
     next_wait_log_ = now + kWaitLogEveryMs;
-    Log(LogLevel::kWarning, "waiting for this host: ", HostLock::HeldText());
+    // The server of a local search shares the terminal with the search, which takes turns with others every second.
+    Log(options_.end_with_stdin ? LogLevel::kInfo : LogLevel::kWarning,
+        "waiting for this host: ", HostLock::HeldText());
   }
 
   Loop& loop_;

@@ -55,11 +55,11 @@ void RemoveAbandoned(const std::string& target) {
   }
 }
 
-// Writes the names of the files in a folder to the disk. Returns false after an error, which is in errno. A file system
-// that cannot do so (EINVAL) is no error.
+// Writes the names of the files in a folder to the disk. Returns false after an error of the disk, which is in errno. A
+// folder that may not be read, and a file system that cannot sync folders, are no errors.
 bool SyncFolder(const std::string& folder) {
   UniqueFd fd(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  return fd && (fsync(fd.get()) == 0 || errno == EINVAL);
+  return !fd || fsync(fd.get()) == 0 || (errno != EIO && errno != ENOSPC && errno != EDQUOT);
 }
 
 // Does what ReplaceFile promises or, if `durable`, what ReplaceFileDurably promises.

@@ -31,6 +31,7 @@ double Bytes(const TuneTask& task) {
 }  // namespace
 
 double FewestOperations(const TuneTask& task, const TaskAlternative& alternative) {
+  if (alternative.name == "skip_padding") return 0;  // the share of the padding is not known here
   return alternative.name.starts_with("winograd") ? task.flops / kWinogradSaving : task.flops;
 }
 

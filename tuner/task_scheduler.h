@@ -17,8 +17,8 @@ struct TaskProgress {
 // Returns the number of attempts that count as recent: the newer half, which shows the current rate of improvement.
 inline int RecentAttempts(int attempts) { return attempts / 2; }
 
-// Returns a lower bound of the operations that one run of an alternative of the task executes: task.flops, or fewer for
-// Winograd's algorithms.
+// Returns a lower bound of the operations that one run of an alternative of the task executes: task.flops, fewer for
+// Winograd's algorithms, and 0 (unknown) for an alternative that skips padding.
 double FewestOperations(const TuneTask& task, const TaskAlternative& alternative);
 
 // Returns the peak for the rooflines of tasks, in operations per second; 0: unknown. `measured` is the measured peak,
@@ -28,7 +28,7 @@ double FewestOperations(const TuneTask& task, const TaskAlternative& alternative
 double BelievedPeak(double measured, double reached);
 
 // Returns the least time in which a machine with `peak_flops` operations per second can do the task's arithmetic; 0 if
-// the peak is unknown. The bound holds for all alternatives of the task.
+// the peak is unknown, or the operations of an alternative are. The bound holds for all alternatives of the task.
 double RooflineSeconds(const TuneTask& task, double peak_flops);
 
 // Returns a guess for a task without measurements: the larger of its operations and its bytes, divided by `rate` per

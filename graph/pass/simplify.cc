@@ -63,9 +63,13 @@ std::vector<int64_t> Permuted(const std::vector<int64_t>& values, const std::vec
 // Returns the transpose of x. If x is a transpose, possibly with cut or joined dimensions, one transpose does the work
 // of both. So a shuffle of channels (cut the channels into groups, exchange groups and channels, join them), which
 // ConvertLayout has put between two changes of layout, becomes one transpose.
-ValueId TransposeOf(GraphBuilder& b, ValueId x, const std::vector<int64_t>& perm, const std::string& name) {
+// `across_reshapes`: false if the first transpose has other readers. Then its result exists anyway, and a transpose of
+// it may be cheaper than one of its source, or may be read in place.
+ValueId TransposeOf(GraphBuilder& b, ValueId x, const std::vector<int64_t>& perm, bool across_reshapes,
+                    const std::string& name) {
   const Node* reshape = b.graph().Producer(x);
   if (reshape && reshape->op != Op::kReshape) reshape = nullptr;
+  if (reshape && !across_reshapes) return b.Transpose(x, perm, name);
   const ValueId transposed = reshape ? reshape->inputs[0] : x;
   const Node* first = b.graph().Producer(transposed);
   if (!first || first->op != Op::kTranspose) return b.Transpose(x, perm, name);
@@ -109,12 +113,19 @@ Result<Graph> SimplifyGraph(const Graph& graph, const PassEnv& env) {
     if (!step && !exact[node->output]) continue;
     for (ValueId v : node->inputs) exact[v] = true;
   }
+  const std::vector<int> uses = graph.UseCounts();
   for (const Node& node : graph.nodes) {
     if (node.op == Op::kReshape) {
       rewriter.Set(node.output, ReshapeOf(b, rewriter.Map(node.inputs[0]), graph.Spec(node.output).shape, node.name));
     } else if (node.op == Op::kTranspose) {
       const std::vector<int64_t>& perm = std::get<TransposeAttrs>(node.attrs).perm;
-      rewriter.Set(node.output, TransposeOf(b, rewriter.Map(node.inputs[0]), perm, node.name));
+      ValueId source = node.inputs[0];
+      bool alone = uses[source] == 1;
+      for (const Node* p = graph.Producer(source); p && p->op == Op::kReshape; p = graph.Producer(source)) {
+        source = p->inputs[0];
+        alone = alone && uses[source] == 1;
+      }
+      rewriter.Set(node.output, TransposeOf(b, rewriter.Map(node.inputs[0]), perm, alone, node.name));
     } else if (auto divisor = ConstantDivisor(graph, node); divisor && !exact[node.output]) {
       // A multiplication takes a fraction of the time of a division, but rounds once more.
       ValueId factor = b.AddConstant("", TensorValue::Scalar(1 / *divisor));

@@ -66,6 +66,17 @@ TEST(Simplify, AShuffleOfChannelsIsOneTranspose) {
   EXPECT_EQ(Simplified(b, b.Must(Op::kTranspose, {x}, TransposeAttrs{{0, 2, 3, 1}})), (std::pair<int, size_t>(1, 3)));
 }
 
+// A transpose with another reader exists anyway. The second transpose may be read in place, as keys that are an output.
+TEST(Simplify, SharedTransposesStay) {
+  for (bool shared : {false, true}) {
+    GraphBuilder b;
+    ValueId x = b.Must(Op::kTranspose, {b.Input("x", F32({2, 5, 3, 4}))}, TransposeAttrs{{0, 2, 1, 3}});
+    if (shared) b.Output(x, "present");
+    x = b.Must(Op::kReshape, {x}, ReshapeAttrs{{6, 5, 4}});
+    EXPECT_EQ(Simplified(b, b.Must(Op::kTranspose, {x}, TransposeAttrs{{0, 2, 1}})).first, shared ? 2 : 1);
+  }
+}
+
 TEST(Simplify, RandomTransposesAndReshapesKeepTheirMeaning) {
   Rng rng(23);
   int joined = 0;

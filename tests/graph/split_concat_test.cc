@@ -12,11 +12,11 @@ namespace {
 constexpr Op kCounted[] = {Op::kConcat, Op::kConv2d, Op::kMatmul, Op::kMaxPool2d, Op::kRelu, Op::kAdd};
 using Counts = std::map<Op, int>;
 
-// Builds images [1,6,5,C] in NHWC, and nodes on them.
+// Builds images [1,40,50,C] in NHWC, and nodes on them.
 class Images : public Maker {
  public:
   using Maker::Maker;
-  ValueId Image(int64_t channels) { return b.Input("x", F32({1, 6, 5, channels})); }
+  ValueId Image(int64_t channels) { return b.Input("x", F32({1, 40, 50, channels})); }
   ValueId Concat(const std::vector<ValueId>& parts, int64_t axis = 3) {
     return b.Must(Op::kConcat, parts, AxisAttrs{axis});
   }
@@ -48,19 +48,19 @@ TEST(SplitConcats, PartsAreMultipliedAndAdded) {
   for (int64_t kernel : {1, 3}) {
     Images m(1);
     ValueId x = m.Concat({m.Image(7), m.Image(1), m.Image(16)});
-    Graph g = m.Split({m.Convolve(x, 3, kernel)});
+    Graph g = m.Split({m.Convolve(x, 1, kernel)});
     EXPECT_EQ(CountsOf(g), (Counts{{Op::kConv2d, 3}, {Op::kAdd, 2}})) << GraphText(g);
   }
   Images m(2);
-  ValueId x = m.Concat({m.b.Input("a", F32({9, 10})), m.b.Input("b", F32({9, 14}))}, 1);
-  Graph g = m.Split({m.b.Must(Op::kMatmul, {x, m.Random({24, 5})})});
+  ValueId x = m.Concat({m.b.Input("a", F32({2000, 10})), m.b.Input("b", F32({2000, 14}))}, 1);
+  Graph g = m.Split({m.b.Must(Op::kMatmul, {x, m.Random({24, 4})})});
   EXPECT_EQ(CountsOf(g), (Counts{{Op::kMatmul, 2}, {Op::kAdd, 1}})) << GraphText(g);
 }
 
 TEST(SplitConcats, PoolsAndElementwiseOperatorsComeFirst) {
   Images m(3);
   ValueId x = m.MaxPool(m.Relu(m.Concat({m.Image(16), m.Image(16)})));
-  Graph g = m.Split({m.Convolve(x, 8)});
+  Graph g = m.Split({m.Convolve(x, 2)});
   EXPECT_EQ(CountsOf(g), (Counts{{Op::kConv2d, 2}, {Op::kAdd, 1}, {Op::kMaxPool2d, 2}, {Op::kRelu, 2}}))
       << GraphText(g);
 }
@@ -70,14 +70,14 @@ TEST(SplitConcats, AllReadersMustBeProducts) {
   for (bool output : {false, true}) {
     Images m(4);
     ValueId x = m.Concat({m.Image(16), m.Image(16)});
-    std::vector<ValueId> outputs = {m.Convolve(x, 4), m.Convolve(x, 4, 3)};
+    std::vector<ValueId> outputs = {m.Convolve(x, 2), m.Convolve(x, 2, 3)};
     if (output) outputs.push_back(x);
     Graph g = m.Split(outputs);
     EXPECT_EQ(CountsOf(g), output ? kept : two) << GraphText(g);
   }
 }
 
-// The partial sums must cause at most a quarter of the traffic of the concatenation.
+// The partial sums and the further kernels must cost at most a quarter of the concatenation.
 TEST(SplitConcats, OnlyIfSumsAreSmall) {
   for (int64_t channels : {8, 9}) {
     Images m(5);
@@ -86,8 +86,19 @@ TEST(SplitConcats, OnlyIfSumsAreSmall) {
   }
   for (int64_t channels : {4, 5}) {  // three parts have two partial sums
     Images m(6);
-    Graph g = m.Split({m.Convolve(m.Concat({m.Image(10), m.Image(12), m.Image(10)}), channels)});
+    Graph g = m.Split({m.Convolve(m.Concat({m.Image(10), m.Image(12), m.Image(10)}), channels - 2)});
     EXPECT_EQ(CountOps(g, Op::kConcat), channels > 4) << GraphText(g);
+  }
+}
+
+// A kernel for each of many small parts would take longer than the copy.
+TEST(SplitConcats, NotForManySmallParts) {
+  for (int64_t rows : {1, 2000}) {
+    Images m(9);
+    std::vector<ValueId> parts;
+    for (int i = 0; i < 8; ++i) parts.push_back(m.b.Input("x", F32({rows, 16})));
+    Graph g = m.Split({m.b.Must(Op::kMatmul, {m.Concat(parts, 1), m.Random({128, 1})})});
+    EXPECT_EQ(CountOps(g, Op::kConcat), rows == 1) << GraphText(g);
   }
 }
 
@@ -139,7 +150,8 @@ TEST(SplitConcats, OtherConcatenationsStay) {
 TEST(SplitConcats, TrafficIsCountedInBytes) {
   for (const DType dtype : {DType::Float(16), DType::Float(32)}) {
     GraphBuilder b;
-    ValueId x = b.Must(Op::kConcat, {b.Input("a", {dtype, {9, 16}}), b.Input("b", {dtype, {9, 16}})}, AxisAttrs{1});
+    ValueId x =
+        b.Must(Op::kConcat, {b.Input("a", {dtype, {4000, 16}}), b.Input("b", {dtype, {4000, 16}})}, AxisAttrs{1});
     Rng rng(8);
     reference::Tensor w = reference::Random({32, 8}, rng, DType::Int(32));
     w.dtype = dtype;

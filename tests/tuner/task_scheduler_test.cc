@@ -40,6 +40,8 @@ TEST(TaskScheduler, TheBoundIsThatOfTheArithmetic) {
   EXPECT_DOUBLE_EQ(RooflineSeconds(task, 1e9), 0.25e-3) << "Winograd multiplies less often";
   EXPECT_DOUBLE_EQ(FewestOperations(task, task.alternatives[0]), 1e6);
   EXPECT_DOUBLE_EQ(FewestOperations(task, task.alternatives[1]), 0.25e6);
+  task.alternatives.push_back({"skip_padding", task.alternatives[0].func});
+  EXPECT_DOUBLE_EQ(RooflineSeconds(task, 1e9), 0) << "how much it skips is unknown";
 }
 
 TEST(TaskScheduler, AFasterScheduleDisprovesThePeak) {

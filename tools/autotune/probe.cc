@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -64,18 +65,24 @@ double MeasureClock() {
   return static_cast<double>(kRounds) * kChain / seconds;
 }
 
-// Returns the seconds from the fork to the join of a region in which every thread has one task. The tasks wait for each
+// Returns the seconds from the fork to the join of a region in which every thread has one task. A task adds the numbers
+// that another thread wrote in the region before, 1 KiB as of a small operand, to its own. The tasks wait for each
 // other, so that the caller cannot run several tasks before the other threads wake up.
 double MeasureFork(int threads) {
-  constexpr int kRegions = 1000;
+  constexpr int kRegions = 1000, kNumbers = 256;
   ThreadPool pool({.num_threads = threads});
+  std::vector<std::array<float, kNumbers>> data(static_cast<size_t>(threads));
   return FastestOf([&] {
            for (int i = 0; i < kRegions; ++i) {
              std::atomic<int> missing = pool.num_threads();
-             pool.For(pool.num_threads(), [&](int) {
+             pool.For(pool.num_threads(), [&](int task) {
+               const auto& operand = data[static_cast<size_t>(task + 1) % data.size()];
+               auto& own = data[static_cast<size_t>(task)];
+               std::array<float, kNumbers> read = operand;
                --missing;
-               while (missing.load(std::memory_order_relaxed) > 0) {
+               while (missing.load() > 0) {
                }
+               for (int k = 0; k < kNumbers; ++k) own[k] += read[k];
              });
            }
          }) /

@@ -360,7 +360,7 @@ class Tiler {
 // Multi-level tiling of a reduction, after Goto and van de Geijn, "Anatomy of high-performance matrix multiplication"
 // (2008), with the tile sizes and orders left to the search:
 //
-//   parallel over (outer loops, m_0, n_0)
+//   parallel over (outer loops, m_0, outer loops inside a row of the result, n_0)
 //     m_1, n_1 (or n_1, m_1); m_1 includes a part of the outer loops that share the columns
 //       registers = 0
 //       reduction loops; k_1 unrolled: m_2 unrolled: n_2 in vectors: registers += a * b

@@ -188,12 +188,15 @@ bool WinogradApplies(const Shape& data, const Shape& weight, const ConvAttrs& at
 
 std::optional<WinogradTiling> WinogradGroups(int64_t tile, const Shape& data, const Shape& weight,
                                              const ConvAttrs& attrs, const Target& target) {
-  // The least number of tiles that is wanted in a group. With fewer, reading the weights from the shared cache limits
-  // the speed. Groups from half of the wanted size on are considered, since they may waste less at the edges.
-  constexpr int64_t kFewest = 12;
+  // The least number of tiles that is wanted in a group. With fewer than two register tiles, reading the weights from
+  // the shared cache limits the speed. Weights that stay in a core's own cache need one register tile. Groups from half
+  // of the wanted size on are considered, since they may waste less at the edges.
   Grid g = GridOf(tile, data, weight, attrs);
-  int64_t wanted = std::max(kFewest, target.l2_bytes * 9 / 10 / (g.images + g.products));
-  if (g.rows * g.columns <= 2 * wanted) return std::nullopt;
+  const int64_t fewest = 2 * g.weights <= target.l2_bytes ? 6 : 12;
+  // A group fits the L2 cache, and there is at least one for each core: a core then reads only what it has written.
+  const int64_t fitting = target.l2_bytes * 9 / 10 / (g.images + g.products), all = data[0] * g.rows * g.columns;
+  const int64_t wanted = std::max(fewest, std::min(fitting, CeilDiv(all, target.num_cores)));
+  if (all < 2 * wanted) return std::nullopt;
   std::optional<WinogradTiling> best;
   double best_cost = 0;
   for (int64_t a = 1; a <= g.rows; ++a) {

@@ -44,7 +44,8 @@ Tensor Conv2dWinograd(const std::string& name, const Tensor& data, const Tensor&
 bool WinogradApplies(const Shape& data, const Shape& weight, const ConvAttrs& attrs, const Target& target);
 
 // Returns groups of tiles that waste little at the edges and whose intermediates fit a core's own cache, if that leaves
-// enough tiles for the products. Returns nothing if the whole image has no more tiles than two groups.
+// enough tiles for the products. There are as many groups as cores at least, since what another core has written is
+// slow to read. Returns nothing if all images together have fewer tiles than two groups.
 std::optional<WinogradTiling> WinogradGroups(int64_t tile, const Shape& data, const Shape& weight,
                                              const ConvAttrs& attrs, const Target& target);
 // Returns all tiles as one group, or nothing if the intermediates do not fit the larger of the L2 and the L3 cache.

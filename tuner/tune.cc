@@ -58,6 +58,7 @@ class Loop {
       Tell(observer, *task);
       if (report_.interrupted) break;
     }
+    report_.out_of_time = !report_.interrupted && report_.trials < options_.trials && Finished();
     if (options_.confirm && !report_.interrupted) TRY(ConfirmAll(observer));
     return {};
   }

@@ -70,6 +70,7 @@ struct TuneReport {
   double search_seconds = 0, measure_seconds = 0;
   int confirmed = 0, to_confirm = 0;  // numbers of tasks that are confirmed, and to confirm, once the trials are spent
   bool interrupted = false;
+  bool out_of_time = false;        // true: TuneOptions::time_budget ended the search before it had used its trials
   std::vector<std::string> notes;  // for the user, in the order noticed, without duplicates
   std::map<TrialStatus, std::string> first_error;
 };

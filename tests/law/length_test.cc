@@ -33,6 +33,9 @@ TEST(Length, NoSourceIsTooLong) {
   EXPECT_GE(files, 20);
 }
 
+// A first reader must get through the README.
+TEST(Length, TheReadmeIsShort) { EXPECT_LT(LinesOf(ReadProjectFile("README.md")), 150); }
+
 TEST(Length, LinesAreCounted) {
   EXPECT_EQ(LinesOf(""), 0);
   EXPECT_EQ(LinesOf("a"), 1);

@@ -115,12 +115,13 @@ TEST(WhyEnded, SaysNothingIfTheTrialsAreUsedOrNoTaskEnded) {
   EXPECT_EQ(Why(EndedReport(30, 0, 0, 3)), "");
 }
 
-// If a task could have been searched further, the limit of time ended the search, not the tasks that had ended.
+// The limit of time ended the search, not the tasks that had ended.
 TEST(WhyEnded, ALimitOfTimeIsToldFromTasksThatEnded) {
-  const TuneOptions limited{.trials = 100, .time_budget = 60};
-  EXPECT_EQ(WhyEnded(EndedReport(30, 1, 1, 1), limited), "");
-  EXPECT_EQ(WhyEnded(EndedReport(30, 1, 1, 0), limited),
+  TuneReport report = EndedReport(30, 1, 1, 1);
+  EXPECT_EQ(Why(report),
             "the search ended after 30 trials: 1 task has no other schedule, 1 task runs at the machine's peak");
+  report.out_of_time = true;
+  EXPECT_EQ(Why(report), "the search ended after 30 trials: it reached its limit of time");
 }
 
 }  // namespace

@@ -138,6 +138,27 @@ TEST(WinogradTest, AppliesWhereItIsDefinedAndPays) {
   EXPECT_FALSE(WinogradWhole(4, {1, 224, 224, 64}, {3, 3, 64, 64}, same, target));
 }
 
+// Each core has a group of its own, also if one group would fit the cache, unless the groups become too small.
+TEST(WinogradTest, EachCoreHasAGroup) {
+  ConvAttrs same{.pad = {1, 1, 1, 1}};
+  auto tiles = [&](const Shape& image, int64_t cores) -> int64_t {
+    Target target = Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=znver3").value();
+    target.l2_bytes = 2 << 20;
+    target.num_cores = cores;
+    const Shape kernel = {3, 3, image[3], image[3]};
+    std::optional<WinogradTiling> tiling = WinogradGroups(4, image, kernel, same, target);
+    return tiling ? tiling->rows * tiling->columns : 0;
+  };
+  EXPECT_EQ(tiles({1, 32, 32, 16}, 1), 0);
+  EXPECT_GE(tiles({1, 32, 32, 16}, 2), 16);
+  EXPECT_LE(tiles({1, 32, 32, 16}, 2), 32);
+  EXPECT_LE(tiles({1, 32, 32, 16}, 4), 20);
+  EXPECT_GE(tiles({1, 16, 16, 32}, 2), 6);
+  EXPECT_EQ(tiles({1, 8, 8, 64}, 2), 0) << "four tiles are too few";
+  EXPECT_EQ(tiles({1, 16, 16, 512}, 2), 0) << "groups would read large weights too often";
+  EXPECT_EQ(tiles({2, 32, 32, 16}, 2), 64) << "each image is a group";
+}
+
 // Interprets a case to which the direct and all Winograd alternatives apply.
 TEST(WinogradTest, EveryAlternativeOfTheListIsClose) {
   Target target = Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=znver3 -num-cores=2").value();

@@ -43,6 +43,22 @@ TuneOptions OptionsWithPeak(double peak_flops) {
           .lock_host = false};
 }
 
+TEST(Budget, TheLimitOfTimeEndsTheSearch) {
+  for (double time_budget : {0.0, 1e-3, 1e6}) {
+    std::vector<TuneTask> tasks = TasksWithFlops();
+    auto store = NewMemoryStore();
+    Scripted device = DeviceWithPeak(0.5);
+    TuneOptions options = OptionsWithPeak(0);
+    options.trials = 40;
+    options.time_budget = time_budget;
+    auto report = Tune(tasks, TestTarget(), options, *store, device);
+    ASSERT_TRUE(report.ok()) << report.error().Text();
+    EXPECT_EQ(report->out_of_time, time_budget == 1e-3);
+    EXPECT_EQ(report->trials == 40, time_budget != 1e-3) << report->trials;
+    EXPECT_FALSE(report->interrupted);
+  }
+}
+
 TEST(Budget, ATaskAtItsRooflineGetsNoMoreTrials) {
   // A peak that is 2 % too low differs from the true one by noise.
   for (double peak_flops : {kPeak, 0.98 * kPeak, 0.0}) {

@@ -299,19 +299,19 @@ void Progress::Summary(const TuneReport& report, const ChosenNetwork* chosen, st
 
 std::string WhyEnded(const TuneReport& report, const TuneOptions& options) {
   if (report.trials >= options.trials) return "";
+  const std::string ended = "the search ended after " + Counted(report.trials, "trial") + ": ";
+  if (report.out_of_time) return ended + "it reached its limit of time";
   int64_t exhausted = 0, at_peak = 0;
   for (const TaskReport& task : report.tasks) {
     exhausted += task.exhausted;
     at_peak += task.at_roofline && !task.exhausted;
   }
-  const bool all_ended = exhausted + at_peak == static_cast<int64_t>(report.tasks.size());
-  if (options.time_budget > 0 && !all_ended) return "";
   std::string why;
   if (exhausted > 0) why += Counted(exhausted, "task") + (exhausted == 1 ? " has" : " have") + " no other schedule";
   if (at_peak > 0)
     why += (why.empty() ? "" : ", ") + Counted(at_peak, "task") + (at_peak == 1 ? " runs" : " run") +
            " at the machine's peak";
-  return why.empty() ? "" : "the search ended after " + Counted(report.trials, "trial") + ": " + why;
+  return why.empty() ? "" : ended + why;
 }
 
 void Progress::NextSteps(const std::string& package, const std::string& compile) const {

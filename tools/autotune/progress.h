@@ -62,8 +62,8 @@ class Progress {
   WaitLines wait_lines_;
 };
 
-// Returns why the search ended before it had used its trials. Returns an empty text if it used all trials, or if its
-// time ended while some task could have been searched further.
+// Returns why the search ended before it had used its trials: its time was over, or its tasks cannot be improved.
+// Returns an empty text if it used all trials.
 std::string WhyEnded(const TuneReport& report, const TuneOptions& options);
 
 }  // namespace autotune::tools

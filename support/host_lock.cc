@@ -42,8 +42,8 @@ Result<UniqueFd> Open(const std::string& path) {
 }
 
 // Returns the processes that hold the lock. A line of /proc/locks is "3: FLOCK  ADVISORY  WRITE 4711 fe:00:1095 0 EOF":
-// the process, the file's device in two hexadecimal numbers, and its inode. The system leaves out processes that this
-// one cannot see.
+// the process, the file's device in two hexadecimal numbers, and its inode. The system does not list processes of other
+// namespaces.
 std::set<pid_t> HoldersOf(const std::string& path) {
   std::set<pid_t> holders;
   struct stat file {};

@@ -61,8 +61,8 @@ std::vector<int64_t> Permuted(const std::vector<int64_t>& values, const std::vec
 }
 
 // Returns the transpose of x. If x is a transpose, possibly with cut or joined dimensions, one transpose does the work
-// of both. So a shuffle of channels (cut the channels into groups, exchange groups and channels, join them), which
-// ConvertLayout has put between two changes of layout, becomes one transpose.
+// of both. For example, a shuffle of channels cuts the channels into groups, exchanges groups and channels, and joins
+// them. ConvertLayout puts a change of layout before and after it. The three transposes become one.
 // `across_reshapes`: false if the first transpose has other readers. Then its result exists anyway, and a transpose of
 // it may be cheaper than one of its source, or may be read in place.
 ValueId TransposeOf(GraphBuilder& b, ValueId x, const std::vector<int64_t>& perm, bool across_reshapes,

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <optional>
 #include <set>
 #include <stop_token>
 #include <utility>
@@ -69,17 +71,32 @@ class NoReferences : public test::ForwardingBuilder {
   const bool stops_;
 };
 
-class KeptBuilds : public test::CliTest {};
+// A measurer on a farm of this machine, whose builds are counted.
+class KeptBuilds : public test::CliTest {
+ protected:
+  void SetUp() override {
+    CliTest::SetUp();
+    auto workers = MakeBuildWorkers({.workers = 1, .command = {test::kTools + "/autotune", "--build-worker"}});
+    ASSERT_TRUE(workers.ok()) << workers.error().Text();
+    workers_ = std::move(*workers);
+    builder_.emplace(*workers_);
+    auto farm = LocalFarm::Start();
+    ASSERT_TRUE(farm.ok()) << farm.error().Text();
+    farm_ = std::move(*farm);
+    auto measurer = MakeFarmMeasurer(*builder_, {.tracker = farm_->tracker(), .key = farm_->key()});
+    ASSERT_TRUE(measurer.ok()) << measurer.error().Text();
+    measurer_ = std::move(*measurer);
+  }
+
+  std::unique_ptr<Builder> workers_;
+  std::optional<Counting> builder_;
+  std::unique_ptr<LocalFarm> farm_;
+  std::unique_ptr<Measurer> measurer_;
+};
+
+class MissingReference : public test::CliTest {};
 
 TEST_F(KeptBuilds, EveryGoodOneIsBuiltOnce) {
-  auto workers = MakeBuildWorkers({.workers = 1, .command = {test::kTools + "/autotune", "--build-worker"}});
-  ASSERT_TRUE(workers.ok()) << workers.error().Text();
-  Counting builder(**workers);
-  auto farm = LocalFarm::Start();
-  ASSERT_TRUE(farm.ok()) << farm.error().Text();
-  auto measurer = MakeFarmMeasurer(builder, {.tracker = (*farm)->tracker(), .key = (*farm)->key()});
-  ASSERT_TRUE(measurer.ok()) << measurer.error().Text();
-
   TuneTask task = test::MakeTask("dense", test::Dense(16, 96, 64));
   TaskSpace space = TaskSpace::Make(task, Target::Parse("cpu").value()).value();
   std::vector<Proposal> all = MakeRandomSearch(space, 5)->Propose(6);
@@ -95,7 +112,7 @@ TEST_F(KeptBuilds, EveryGoodOneIsBuiltOnce) {
   auto measure = [&](std::initializer_list<int> which) {
     std::vector<MeasureItem> some;
     for (int i : which) some.push_back({.space = &space, .proposal = all[i]});
-    auto outcomes = (*measurer)->Measure(some, options);
+    auto outcomes = measurer_->Measure(some, options);
     ASSERT_TRUE(outcomes.ok()) << outcomes.error().Text();
     for (size_t i = 0; i < some.size(); ++i) {
       Outcome& outcome = (*outcomes)[i];
@@ -107,32 +124,32 @@ TEST_F(KeptBuilds, EveryGoodOneIsBuiltOnce) {
     }
   };
 
-  builder.unlucky = ToText(all[2].trace);
+  builder_->unlucky = ToText(all[2].trace);
   measure({0, 1, 2, 3});
-  EXPECT_EQ(builder.calls.back(), traces({0, 1, 2, 3}));
+  EXPECT_EQ(builder_->calls.back(), traces({0, 1, 2, 3}));
   EXPECT_EQ(facts.size(), 3u);
   measure({3, 2, 1, 0});  // in another order
-  EXPECT_EQ(builder.calls.back(), traces({2})) << "a failed build must be tried again";
+  EXPECT_EQ(builder_->calls.back(), traces({2})) << "a failed build must be tried again";
   EXPECT_EQ(facts.size(), 4u);
   measure({2, 4, 0});
-  EXPECT_EQ(builder.calls.back(), traces({4}));
-  size_t calls = builder.calls.size();
+  EXPECT_EQ(builder_->calls.back(), traces({4}));
+  size_t calls = builder_->calls.size();
   measure({0, 4});
-  EXPECT_EQ(builder.calls.size(), calls) << "the builder must not be called without requests";
-  calls = builder.calls.size();
+  EXPECT_EQ(builder_->calls.size(), calls) << "the builder must not be called without requests";
+  calls = builder_->calls.size();
   measure({5, 1, 5});  // 1 is kept from the first call, and 5 is built once
-  EXPECT_EQ(builder.calls.back(), traces({5}));
-  EXPECT_EQ(builder.calls.size(), calls + 1);
+  EXPECT_EQ(builder_->calls.back(), traces({5}));
+  EXPECT_EQ(builder_->calls.size(), calls + 1);
 
-  calls = builder.calls.size();
-  auto confirmed = Confirm(**measurer, space, {{all[5]}, {all[1]}}, {.measure = options});
+  calls = builder_->calls.size();
+  auto confirmed = Confirm(*measurer_, space, {{all[5]}, {all[1]}}, {.measure = options});
   ASSERT_TRUE(confirmed.ok()) << confirmed.error().Text();
   EXPECT_TRUE(confirmed->winner);
-  EXPECT_EQ(builder.calls.size(), calls) << "a confirmation must use the kept builds";
+  EXPECT_EQ(builder_->calls.size(), calls) << "a confirmation must use the kept builds";
 }
 
 // A batch with cancelled candidates leaves no records, unlike a batch whose reference cannot be built.
-TEST_F(KeptBuilds, AStopDuringTheReferenceCancelsTheCandidates) {
+TEST_F(MissingReference, AStopDuringTheReferenceCancelsTheCandidates) {
   auto workers = MakeBuildWorkers({.workers = 1, .command = {test::kTools + "/autotune", "--build-worker"}});
   ASSERT_TRUE(workers.ok()) << workers.error().Text();
   auto farm = LocalFarm::Start();
@@ -154,13 +171,6 @@ TEST_F(KeptBuilds, AStopDuringTheReferenceCancelsTheCandidates) {
 
 // A call over two tasks builds all candidates at once and returns the outcomes in the order of the items.
 TEST_F(KeptBuilds, OneCallMeasuresSeveralTasks) {
-  auto workers = MakeBuildWorkers({.workers = 1, .command = {test::kTools + "/autotune", "--build-worker"}});
-  ASSERT_TRUE(workers.ok()) << workers.error().Text();
-  Counting builder(**workers);
-  auto farm = LocalFarm::Start();
-  ASSERT_TRUE(farm.ok()) << farm.error().Text();
-  auto measurer = MakeFarmMeasurer(builder, {.tracker = (*farm)->tracker(), .key = (*farm)->key()});
-  ASSERT_TRUE(measurer.ok()) << measurer.error().Text();
   TuneTask tasks[] = {test::MakeTask("dense", test::Dense(16, 96, 64)),
                       test::MakeTask("other", test::Dense(8, 32, 64))};
   std::vector<TaskSpace> spaces;
@@ -174,10 +184,10 @@ TEST_F(KeptBuilds, OneCallMeasuresSeveralTasks) {
   for (size_t i = 0; i < 3; ++i) {
     for (size_t t = 0; t < 2; ++t) items.push_back({.space = &spaces[t], .proposal = proposals[t][i], .check = i != 2});
   }
-  builder.unlucky = ToText(proposals[1][0].trace);
-  auto outcomes = (*measurer)->Measure(items, {.repeats = 1, .max_repeats = 1, .min_repeat_ms = 0.1});
+  builder_->unlucky = ToText(proposals[1][0].trace);
+  auto outcomes = measurer_->Measure(items, {.repeats = 1, .max_repeats = 1, .min_repeat_ms = 0.1});
   ASSERT_TRUE(outcomes.ok()) << outcomes.error().Text();
-  EXPECT_EQ(builder.calls.size(), 1u);
+  EXPECT_EQ(builder_->calls.size(), 1u);
   for (size_t i = 0; i < items.size(); ++i) {
     const Outcome& outcome = (*outcomes)[i];
     EXPECT_EQ(outcome.status, i == 1 ? TrialStatus::kBuildTimedOut : TrialStatus::kOk) << outcome.error;
@@ -188,13 +198,6 @@ TEST_F(KeptBuilds, OneCallMeasuresSeveralTasks) {
 
 // The reference of the call's first task is too large to be sent. Only the candidates of this task fail.
 TEST_F(KeptBuilds, AReferenceThatCannotBeSentFailsItsTaskOnly) {
-  auto workers = MakeBuildWorkers({.workers = 1, .command = {test::kTools + "/autotune", "--build-worker"}});
-  ASSERT_TRUE(workers.ok()) << workers.error().Text();
-  Counting builder(**workers);
-  auto farm = LocalFarm::Start();
-  ASSERT_TRUE(farm.ok()) << farm.error().Text();
-  auto measurer = MakeFarmMeasurer(builder, {.tracker = (*farm)->tracker(), .key = (*farm)->key()});
-  ASSERT_TRUE(measurer.ok()) << measurer.error().Text();
   const TuneTask large = test::MakeTask("dense", test::Dense(16, 96, 64));
   const TuneTask small = test::MakeTask("other", test::Dense(8, 32, 64));
   const Target target = Target::Parse("cpu").value();
@@ -204,8 +207,8 @@ TEST_F(KeptBuilds, AReferenceThatCannotBeSentFailsItsTaskOnly) {
     for (Proposal& proposal : MakeRandomSearch(space, 5)->Propose(2)) items.push_back({&space, std::move(proposal)});
   }
   ASSERT_EQ(items.size(), 4u);
-  builder.large_reference = true;
-  auto outcomes = (*measurer)->Measure(items, {.repeats = 1, .max_repeats = 1, .min_repeat_ms = 0.1});
+  builder_->large_reference = true;
+  auto outcomes = measurer_->Measure(items, {.repeats = 1, .max_repeats = 1, .min_repeat_ms = 0.1});
   ASSERT_TRUE(outcomes.ok()) << outcomes.error().Text();
   for (size_t i = 0; i < items.size(); ++i) {
     const Outcome& outcome = (*outcomes)[i];

@@ -170,7 +170,7 @@ TuneOptions SearchOptions(const TuneCommandOptions& options, const Network& netw
 }
 
 // Returns the peak FLOPS of this machine's CPU. Returns nothing if other processes may have disturbed the measurement,
-// since tasks that exceed a peak that is too low would seem to need no search.
+// since the measured peak may then be too low. The search would skip tasks that reach it.
 Result<std::optional<double>> PeakOfThisMachine(const Target& target, Builder& builder) {
   const MeasuredPeak peak = TRY(MeasurePeakFlops(target, builder));
   if (peak.alone) return std::optional<double>(peak.flops);

@@ -35,11 +35,12 @@ struct Machine {
   // ---- Parallel loops of the runtime
   // Time of the fork and the join of one loop, and of moving its small operands and results between the cores.
   double fork_cycles;
-  double task_cycles;  // time to hand out one task
+  double task_cycles;                 // time to hand out one task
+  double other_core_bytes_per_cycle;  // reads of one core of what another core has just written
 
   AUTOTUNE_FIELDS(hz, multiply_add_ports, load_ports, multiply_add_latency, loop_registers, page_bytes, l1_ways,
                   l1_bytes_per_cycle, l2_bytes_per_cycle, l3_bytes_per_cycle, memory_bytes_per_cycle, fork_cycles,
-                  task_cycles)
+                  task_cycles, other_core_bytes_per_cycle)
 };
 
 // A row of the table: a family of CPUs with LLVM's names for them.

@@ -253,6 +253,13 @@ double Shared(double tasks, double cycles, const Target& target) {
   return Ceil(tasks, target.num_cores) / tasks * cycles;
 }
 
+// Returns the cycles in which cores read data that another parallel loop wrote, if the tasks of the loops need
+// different parts of it, so that a core has written only its share of what it reads.
+double ExchangeCycles(double bytes, double tasks, const Target& target) {
+  const double cores = std::min(tasks, static_cast<double>(target.num_cores)), share = bytes / cores;
+  return share * (1 - 1 / cores) / MachineOf(target).other_core_bytes_per_cycle;
+}
+
 double BatchedCycles(const StageModel& s, const Decisions& d, const Target& target) {
   const StageShape shape = ShapeOf(s, d);
   const double bytes = static_cast<double>(s.element_bytes);
@@ -270,9 +277,9 @@ double BatchedCycles(const StageModel& s, const Decisions& d, const Target& targ
   double traffic = nr * bytes * (1 / far + (mo - 1) / near) / mo + mr * bytes / Bandwidth(m * k * bytes, target);
   bool ahead = s.panel_ahead_knob >= 0 && d[s.panel_ahead_knob].values[0] > 0;
   double overlap = OverlappedFirst(step, traffic, ahead);
-  double micro = k * overlap + mr * nv * kStoreCycles + kTileCycles;
-  double task = shape.column_tiles * mo * micro;
-  return s.tasks ? Shared(shape.tasks, shape.tasks * task, target) : Spread(shape.tasks, task, target);
+  const double task = shape.column_tiles * mo * (k * overlap + mr * nv * kStoreCycles + kTileCycles);
+  if (s.tasks) return Shared(shape.tasks, shape.tasks * task, target);
+  return Spread(shape.tasks, task, target) + ExchangeCycles(points * m * (k + n) * bytes, shape.tasks, target);
 }
 
 double TransformCycles(const StageModel& s, const Decisions& d, const Target& target) {

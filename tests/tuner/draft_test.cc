@@ -473,5 +473,23 @@ TEST(Draft, SharesSmallProducts) {
   EXPECT_LT(seconds(2), seconds(8)) << "each task has a cost, too";
 }
 
+// Without groups of tiles, the transforms and the products of Winograd's algorithm are parallel loops with different
+// tasks, so each of two cores reads half of what the other one has written. The score prefers a group for each core.
+TEST(Draft, CountsDataFromOtherCores) {
+  auto best = [](const std::string& alternative, const Target& target) {
+    auto sketches = GenerateSketches(ConvBiasRelu(8, 8, 64, 64, 3, {.pad = {1, 1, 1, 1}}, alternative), target);
+    double least = std::numeric_limits<double>::infinity();
+    if (!sketches.ok()) return least;
+    Rng rng(1);
+    for (int i = 0; i < 300; ++i) {
+      least = std::min(least, DraftSeconds((*sketches)[0], DrawDecisions((*sketches)[0], rng), target));
+    }
+    return least;
+  };
+  const Target two = Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=znver4 -num-cores=2").value();
+  EXPECT_LT(best("winograd2", two), best("winograd2_whole", two));
+  EXPECT_LT(best("winograd2", two), best("winograd4_whole", two));
+}
+
 }  // namespace
 }  // namespace autotune

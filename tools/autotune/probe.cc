@@ -96,7 +96,7 @@ Result<ProbedMachine> ProbeMachine(const Target& target, Builder& builder, int p
   // last level.
   constexpr int64_t kPartOfLevel = 2, kBeyondLast = 4, kLeastMemory = int64_t{64} << 20,
                     kMostMemory = int64_t{512} << 20;
-  ProbedMachine probed{MachineOf(target), {"loop_registers", "task_cycles"}};
+  ProbedMachine probed{MachineOf(target), {"loop_registers", "task_cycles", "other_core_bytes_per_cycle"}};
   Machine& machine = probed.machine;
   std::optional<HostLock> alone = TRY(HostLock::AcquireWithin(HostLock::Mode::kExclusive, patience_ms));
   machine.hz = MeasureClock();

@@ -408,6 +408,11 @@ TEST(Sketch, ConstantsUsedOnceAreStreamed) {
   EXPECT_EQ(CountNamed(Dense(4, 128, 256), ":streams"), 1);
   EXPECT_EQ(CountNamed(ConvBiasRelu(1, 1, 128, 256, 1), ":streams"), 1);
   EXPECT_EQ(CountNamed(Dense(5, 128, 256), ":streams"), 0);
+  // Constants from beyond a core's own cache are streamed for as many rows as fit the registers with two panels.
+  const int64_t rows = (TestTarget().vector_registers - 1) / 2 - 1, beyond = TestTarget().l2_bytes / (256 * 4) + 16;
+  ASSERT_GT(rows, 4);
+  EXPECT_EQ(CountNamed(Dense(rows, beyond, 256), ":streams"), 1);
+  EXPECT_EQ(CountNamed(Dense(rows + 1, beyond, 256), ":streams"), 0);
   EXPECT_EQ(CountNamed(Dense(1, 128, 32), ":streams"), 0);
   EXPECT_EQ(CountNamed(test::Product(1, 128, 256), ":streams"), 0);
   EXPECT_EQ(CountNamed(ConvBiasRelu(3, 2, 128, 256, 1), ":streams"), 0);

@@ -7,7 +7,9 @@
 namespace autotune {
 namespace {
 
-constexpr int64_t kMaxStreamedRows = 4;        // most rows of the product; each row uses every constant once
+// Most rows of a product that is bound by a core's own cache, if it holds the constants: each row uses every constant
+// once.
+constexpr int64_t kFewRows = 4;
 constexpr int64_t kWorthStreaming = 64 << 10;  // bytes of constants below which a register tile is as fast
 // Candidates for the number of panels that are read at the same time, and for their widths in vectors.
 const std::vector<int64_t> kPanels = {1, 2, 3, 4, 6, 8}, kPanelVectors = {1, 2, 4};
@@ -17,11 +19,20 @@ std::vector<int64_t> UpTo(std::vector<int64_t> values, int64_t limit) {
   return values;
 }
 
+// Returns the most rows of a product that is streamed. Constants from beyond a core's own cache arrive so slowly
+// that the registers bound the rows: two panels, the fewest that are worth streaming, must fit with their accumulators,
+// a broadcast, and a product if the target has no multiply-add instruction.
+int64_t MostRows(double bytes, const Target& target) {
+  if (bytes <= static_cast<double>(target.l2_bytes)) return kFewRows;
+  return std::max<int64_t>(kFewRows, (target.vector_registers - (target.has_fma ? 1 : 2)) / 2 - 1);
+}
+
 // Returns the matrix of constants if the block is a product of a few rows with it; else nothing.
 std::optional<ColumnOperand> StreamedOperand(const SketchBuilder& s, const BlockView& block, const Roles& r) {
   const int64_t rows = r.m.extent;
   const double bytes = static_cast<double>(block.element_bytes * r.n.extent) * block.reduce_length;
-  if (r.k.empty() || block.guarded || Iterations(r.outer) > 1 || rows > kMaxStreamedRows) return std::nullopt;
+  if (r.k.empty() || block.guarded || Iterations(r.outer) > 1 || rows > MostRows(bytes, s.target()))
+    return std::nullopt;
   if (r.n.extent < LanesOf(block, s.target()) || bytes < static_cast<double>(kWorthStreaming) || r.n.iter.empty())
     return std::nullopt;
   std::optional<ColumnOperand> columns = FindColumnOperand(s.func(), block, rows > 1 ? r.m.iter : Name(), r.n.iter);

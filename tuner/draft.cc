@@ -21,7 +21,7 @@ constexpr double kSharedPart = 0.5;
 // Factor of the traffic if prefetched lines are evicted before they are used: between 1 (none) and 2 (all). The oracle
 // (docs/recordings.md) recorded 1.38 on a Zen 5 for panels of 0.7 MB and an L2 cache of 1 MB.
 constexpr double kEvicted = 1.35;
-constexpr double kPieceLoss = 0.5;   // relative extra traffic for each halving of the pieces in which channels are read
+constexpr double kPieceLoss = 0.5;   // relative extra traffic for each halving of the pieces of a row of channels
 constexpr double kSetConflicts = 6;  // factor of the traffic if rows evict each other from one set of the L1 cache
 // If the rows of a panel are more than kFarRows panel widths apart, their traffic is multiplied by kFarRowsCost:
 // hardware prefetchers do not follow such rows and load neighbouring lines instead.
@@ -349,14 +349,13 @@ double WindowCycles(const StageModel& s, const Decisions& d, const Target& targe
                    slice * old / Bandwidth(slice * (rows + hr * stride), target);
   // If channels are read in pieces, reads skip the memory between them. Prefetchers follow a piece up to its end, or to
   // the end of its page.
-  const double piece = (s.n_inside ? c1 : 1) * cr * bytes;
-  const double longest = std::min(static_cast<double>(s.n) * bytes, static_cast<double>(machine.page_bytes));
+  const double piece = (s.n_inside ? c1 : 1) * cr * bytes, page = static_cast<double>(machine.page_bytes);
+  const double longest = std::min(static_cast<double>(s.n) * bytes, page);
   if (piece < longest) traffic *= 1 + kPieceLoss * std::log2(longest / piece);
   if (Bandwidth(2 * all, target) == machine.memory_bytes_per_cycle)
     traffic *= 1 + (c1 > 1 ? kWaitsPieces : kWaitsAll) * (wr - 1) * stride;
-  double busy = tiles * cycles;
-  bool ahead = s.rows_ahead_knob >= 0 && d[s.rows_ahead_knob].values[0] > 0;
-  const double tile_rows = Overlapped(busy, traffic, ahead ? kExposedPrefetched : kExposedFirst);
+  const bool ahead = s.rows_ahead_knob >= 0 && d[s.rows_ahead_knob].values[0] > 0;
+  const double tile_rows = Overlapped(tiles * cycles, traffic, ahead ? kExposedPrefetched : kExposedFirst);
   return Spread(shape.tasks, (s.rows_in_order ? h0 : 1) * tile_rows, target);
 }
 

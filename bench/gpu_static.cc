@@ -24,6 +24,7 @@
 #include <sstream>
 
 #include "codegen/codegen.h"
+#include "ir/arithmetic.h"
 #include "ir/text.h"
 #include "ir/threads.h"
 #include "ir/visit.h"

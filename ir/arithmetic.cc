@@ -91,4 +91,14 @@ Arithmetic ArithmeticOf(const Stmt& s) {
   return has_blocks ? a : OfLoops(s);
 }
 
+int64_t BytesOfParams(const PrimFunc& func) {
+  int64_t bytes = 0;
+  for (const Param& param : func.params) {
+    int64_t of_param = param.buffer->dtype.Bytes();
+    for (int64_t extent : ConstShape(param.buffer)) of_param *= extent;
+    bytes += of_param;
+  }
+  return bytes;
+}
+
 }  // namespace autotune

@@ -1,5 +1,6 @@
 // Arithmetic: counts a program's operations on floating-point elements, by class, and weighs each class. Operations on
-// indices and integers, and conditions on them, count as nothing. Pure functions; thread-safe.
+// indices and integers, and conditions on them, count as nothing. Also counts a program's bytes. Pure functions;
+// thread-safe.
 #pragma once
 #include "ir/stmt.h"
 
@@ -30,5 +31,8 @@ Arithmetic ArithmeticOf(const Expr& e);
 // say, whatever loops surround it. Statements without blocks count as often as their loops run. A symbolic extent
 // counts as 1.
 Arithmetic ArithmeticOf(const Stmt& s);
+
+// Returns the bytes of a program's parameters, the least that its kernels must read and write. Shapes must be constant.
+int64_t BytesOfParams(const PrimFunc& func);
 
 }  // namespace autotune

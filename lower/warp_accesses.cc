@@ -230,14 +230,4 @@ std::vector<WarpAccess> WarpAccessesOf(const Stmt& kernel) {
   return std::move(collector.accesses);
 }
 
-int64_t BytesOfParams(const PrimFunc& func) {
-  int64_t bytes = 0;
-  for (const Param& param : func.params) {
-    int64_t of_param = param.buffer->dtype.Bytes();
-    for (int64_t extent : ConstShape(param.buffer)) of_param *= extent;
-    bytes += of_param;
-  }
-  return bytes;
-}
-
 }  // namespace autotune

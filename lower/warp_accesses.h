@@ -34,7 +34,4 @@ struct WarpAccess {
 // around an access. Ignores lanes whose conditions do not hold, and accesses whose subscripts depend on memory.
 std::vector<WarpAccess> WarpAccessesOf(const Stmt& kernel);
 
-// Returns the bytes of a program's parameters, the least that its kernels must read and write. Shapes must be constant.
-int64_t BytesOfParams(const PrimFunc& func);
-
 }  // namespace autotune

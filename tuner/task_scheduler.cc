@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "ir/stmt.h"
+#include "ir/arithmetic.h"
 
 namespace autotune {
 namespace {
@@ -17,16 +17,6 @@ constexpr double kWinogradSaving = 4;
 // of the next attempt is the derivative of this share.
 constexpr double kPriorGain = 0.2;
 constexpr double kPriorTrials = 16;
-
-double Bytes(const TuneTask& task) {
-  double bytes = 0;
-  for (const Param& param : task.alternatives[0].func.params) {
-    double elements = 1;
-    for (int64_t extent : ConstShape(param.buffer)) elements *= static_cast<double>(extent);
-    bytes += elements * static_cast<double>(param.buffer->dtype.Bytes());
-  }
-  return bytes;
-}
 
 }  // namespace
 
@@ -46,7 +36,7 @@ double RooflineSeconds(const TuneTask& task, double peak_flops) {
 
 double EstimatedSeconds(const TuneTask& task, double rate) {
   if (rate <= 0) rate = kUnknownRate;
-  return std::max(task.flops, Bytes(task)) / rate;
+  return std::max(task.flops, static_cast<double>(BytesOfParams(task.alternatives[0].func))) / rate;
 }
 
 bool IsAtRoofline(const TaskProgress& progress) {

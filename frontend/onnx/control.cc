@@ -181,12 +181,8 @@ Result<ScanNode> ReadScan(ImportContext& c, size_t first) {
 Result<Operand> At(ImportContext& c, Operand operand, int64_t axis, int64_t index) {
   ValueId x = TRY(c.ToValue(operand));
   Shape shape = c.ShapeOfValue(x);
-  SliceAttrs a{Shape(shape.size(), 0), shape, Shape(shape.size(), 1)};
-  a.begin[axis] = index;
-  a.extent[axis] = 1;
-  x = TRY(c.Emit(Op::kSlice, {x}, a));
   shape.erase(shape.begin() + axis);
-  return c.ToOperand(TRY(c.Reshape(x, shape)));
+  return c.ToOperand(TRY(c.Reshape(TRY(c.Cut(x, axis, index, 1)), shape)));
 }
 
 // Unrolls a scan and returns its results. `inputs` holds the state variables, then the scan inputs.

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "ir/text.h"
+
 namespace autotune {
 namespace {
 
@@ -51,6 +53,15 @@ TEST_F(ArithmeticTest, StatementsCountEachExecution) {
                               store});
   EXPECT_EQ(ArithmeticOf(block).Flops(), 12);
   EXPECT_EQ(ArithmeticOf(MakeStmt(For{"i", Expr(100), LoopKind::kSerial, {}, block})).Flops(), 12);
+}
+
+TEST(Arithmetic, BytesOfParamsCountEachParameterOnceAndNoTemporary) {
+  const char text[] =
+      "func f(a: f32[3, 5] input, b: f16[7] constant, y: i8[2, 2, 2] output) {\n"
+      "local s: f32[100]\n s[0] = 0.0 }";
+  Result<PrimFunc> f = ParsePrimFunc(text);
+  ASSERT_TRUE(f.ok()) << f.error().Text();
+  EXPECT_EQ(BytesOfParams(*f), 3 * 5 * 4 + 7 * 2 + 8 * 1);
 }
 
 }  // namespace

@@ -68,15 +68,6 @@ TEST(WarpAccesses, SectorsThatAreUsedInPartAreMoreThanTheLeast) {
   EXPECT_EQ(SectorsOf("out[ramp(tx * 1024, 1, 4)] = broadcast(0.0, 4)"), Sectors(32, 16));
 }
 
-TEST(WarpAccesses, BytesOfParamsCountEachParameterOnceAndNoTemporary) {
-  const char text[] =
-      "func f(a: f32[3, 5] input, b: f16[7] constant, y: i8[2, 2, 2] output) {\n"
-      "local s: f32[100]\n s[0] = 0.0 }";
-  Result<PrimFunc> f = ParsePrimFunc(text);
-  ASSERT_TRUE(f.ok()) << f.error().Text();
-  EXPECT_EQ(BytesOfParams(*f), 3 * 5 * 4 + 7 * 2 + 8 * 1);
-}
-
 TEST(WarpAccesses, LoadsAreFoundWhereverTheyStand) {
   const std::vector<WarpAccess> accesses = Of("for k in 5 { if (g[tx] < 1.0) { out[tx] = s[tx * 2] + g[k] } }");
   ASSERT_EQ(accesses.size(), 4u);

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "ir/arithmetic.h"
 #include "ir/text.h"
 #include "ir/threads.h"
 #include "ir/visit.h"

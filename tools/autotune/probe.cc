@@ -89,6 +89,32 @@ double MeasureFork(int threads) {
          kRegions;
 }
 
+// Returns the bytes per second at which a core reads what another core has just written. In each region a thread
+// changes the numbers that another thread changed in the region before. The time of regions in which each thread
+// changes its own numbers again is subtracted. The tasks wait for each other, as above.
+double MeasureExchange(int threads) {
+  constexpr int kRegions = 200, kNumbers = 4096;  // 16 KiB for each thread: a part of its L1 cache
+  ThreadPool pool({.num_threads = threads});
+  std::vector<std::array<uint32_t, kNumbers>> data(static_cast<size_t>(threads));
+  auto seconds = [&](size_t shift) {
+    return FastestOf([&] {
+             for (size_t i = 0; i < kRegions; ++i) {
+               std::atomic<int> missing = pool.num_threads();
+               pool.For(pool.num_threads(), [&](int task) {
+                 auto& numbers = data[(static_cast<size_t>(task) + i * shift) % data.size()];
+                 --missing;
+                 while (missing.load() > 0) {
+                 }
+                 for (uint32_t& number : numbers) ++number;
+               });
+             }
+           }) /
+           kRegions;
+  };
+  const double own = seconds(0);
+  return kNumbers * sizeof(uint32_t) / std::max(seconds(1) - own, own);  // two threads of one core share its caches
+}
+
 }  // namespace
 
 Result<ProbedMachine> ProbeMachine(const Target& target, Builder& builder, int patience_ms) {
@@ -96,14 +122,15 @@ Result<ProbedMachine> ProbeMachine(const Target& target, Builder& builder, int p
   // last level.
   constexpr int64_t kPartOfLevel = 2, kBeyondLast = 4, kLeastMemory = int64_t{64} << 20,
                     kMostMemory = int64_t{512} << 20;
-  ProbedMachine probed{MachineOf(target), {"loop_registers", "task_cycles", "other_core_bytes_per_cycle"}};
+  ProbedMachine probed{MachineOf(target), {"loop_registers", "task_cycles"}};
   Machine& machine = probed.machine;
   std::optional<HostLock> alone = TRY(HostLock::AcquireWithin(HostLock::Mode::kExclusive, patience_ms));
   machine.hz = MeasureClock();
   if (target.num_cores > 1) {
     machine.fork_cycles = MeasureFork(target.num_cores) * machine.hz;
+    machine.other_core_bytes_per_cycle = MeasureExchange(target.num_cores) / machine.hz;
   } else {
-    probed.copied.insert("fork_cycles");
+    probed.copied.insert({"fork_cycles", "other_core_bytes_per_cycle"});
   }
   alone.reset();
   const double many = TRY(SecondsPerMultiplyAdd(target, builder, kManyAccumulators, patience_ms));

@@ -17,9 +17,10 @@ struct JudgeOptions {
 };
 
 // Prints, for each task, the speed of each schedule relative to the best known one, then the means. The best known
-// schedule is the fastest one of `oracle` before the new runs that the present rules make, and takes part in the turns; a
-// faster schedule has more than 100 %. Adds the records of the new runs to `oracle`: a winner may be the fastest schedule so far. Stops after a
-// task once `stop` is true. Returns an error if the best known schedule of a task does not run.
+// schedule is the fastest one of `oracle` before the new runs that the present rules make, and takes part in the turns;
+// a faster schedule has more than 100 %. Adds the records of the new runs to `oracle`: a winner may be the fastest
+// schedule so far. Stops after a task once `stop` is true. Returns an error if the best known schedule of a task does
+// not run.
 Status JudgeTuner(const std::vector<DrawnTask>& tasks, const Target& target, const JudgeOptions& options,
                   RecordStore& oracle, Measurer& measurer, const std::atomic<bool>& stop);
 

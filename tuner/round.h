@@ -14,7 +14,8 @@ struct Planned {
   double cutoff_seconds = 0;  // 0: never cut off
 };
 
-// Returns one outcome per candidate, in their order, each with the time of `reference`, if given. A candidate that may
+// Returns one outcome per candidate, in their order, each with the time of `reference`, if given. The reference is
+// measured before and after the candidates; its time is 0 if the two measurements differ. A candidate that may
 // have exceeded its cutoff because it was preempted is measured a second time. The second outcome counts if it is ok or
 // cancelled. Errors: as Measurer::Measure.
 Result<std::vector<Outcome>> MeasureRound(Measurer& measurer, const std::vector<Planned>& plan,

@@ -371,6 +371,26 @@ TEST(Tune, NoticesAnotherStateOfTheMachine) {
   }
 }
 
+// If only one of the two runs of a batch's reference kernel is slow, it was disturbed for a moment. The batch then has
+// no reference, and the machine counts as usual.
+TEST(Tune, AMomentIsNoStateOfTheMachine) {
+  std::vector<TuneTask> tasks = Tasks();
+  auto store = NewMemoryStore();
+  int references = 0;
+  Scripted device([&](Scripted& d, const MeasureItem& item, const std::string& trace) {
+    Outcome outcome = d.Good(item, trace);
+    if (!item.check && d.calls.size() >= 4 && references++ % 2 == 0) outcome.cost *= 1.31;
+    return outcome;
+  });
+  TuneOptions options{.trials = 80, .seed = 1, .run = "r", .confirm = false, .lock_host = false};
+  auto report = Tune(tasks, TestTarget(), options, *store, device);
+  ASSERT_TRUE(report.ok()) << report.error().Text();
+  ASSERT_GE(references, 2);
+  EXPECT_TRUE(report->notes.empty());
+  for (const Record& record : store->Scan({.run = "r"}, 0, 1000).value().records)
+    EXPECT_TRUE(record.facts["machine"].IsNull());
+}
+
 // The report counts every requested measurement by status, and the store has a record of each. This holds for all kinds
 // of failures, and also for a resumed run with records that the search cannot locate.
 TEST(Tune, TheAccountsAreExact) {

@@ -13,6 +13,8 @@
 
 namespace autotune::xgboost {
 
+constexpr int kBins = 64;  // bins per feature; most features are logarithms with a few dozen values
+
 inline Status Xgb(int code) {
   if (code != 0) return Err("XGBoost: ", XGBGetLastError());
   return {};

@@ -12,6 +12,7 @@
 namespace autotune {
 namespace {
 
+using xgboost::kBins;
 using xgboost::Matrix;
 using xgboost::SeedText;
 using xgboost::Xgb;
@@ -26,7 +27,6 @@ constexpr double kOthers = 4, kTrust = 16;
 // The least weight of a sample. The weight is the sample's speed relative to its task's best, since errors matter most
 // for candidates that compete for the first place.
 constexpr double kLeastWeight = 0.1;
-constexpr int kBins = 64;              // bins per feature; most features are logarithms with a few dozen values
 constexpr double kLeastChance = 1e-3;  // least chance of success; keeps its logarithm finite
 
 struct TrainingSet {

@@ -9,6 +9,7 @@
 namespace autotune {
 namespace {
 
+using xgboost::kBins;
 using xgboost::Matrix;
 using xgboost::SeedText;
 using xgboost::Xgb;
@@ -30,6 +31,7 @@ class XgboostRegression : public Regression {
                                                               {"max_depth", std::to_string(options.max_depth)},
                                                               {"eta", std::to_string(options.eta)},
                                                               {"subsample", std::to_string(options.subsample)},
+                                                              {"max_bin", std::to_string(kBins)},
                                                               {"nthread", std::to_string(options.threads)},
                                                               {"seed", SeedText(options.seed)},
                                                               {"verbosity", "0"}};

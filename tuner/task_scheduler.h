@@ -1,6 +1,8 @@
 // Task scheduler: decides which tasks of a network get the next trials. Trials go to the tasks in which they are
 // expected to shorten the whole network most. Pure functions of the measurements.
 #pragma once
+#include <functional>
+
 #include "tuner/task.h"
 
 namespace autotune {
@@ -42,5 +44,9 @@ bool IsAtRoofline(const TaskProgress& progress);
 // Returns the seconds by which one more trial is expected to shorten the network, after `under_way` trials that are
 // planned already.
 double ExpectedGain(const TaskProgress& progress, int weight, int under_way);
+
+// ExpectedGain, or a function that replaces it for comparisons. The next trial goes to the task with the largest
+// result, which must not be negative.
+using GainFunction = std::function<double(const TaskProgress& progress, int weight, int under_way)>;
 
 }  // namespace autotune

@@ -233,7 +233,7 @@ class Loop {
       r.at_roofline = IsAtRoofline(progress);
       if (r.at_roofline) continue;
       auto found = under_way.find(state.get());
-      double gain = ExpectedGain(progress, state->space().task->weight, found == under_way.end() ? 0 : found->second);
+      double gain = options_.gain(progress, state->space().task->weight, found == under_way.end() ? 0 : found->second);
       if (gain > best_gain) best_gain = gain, best = state.get();
     }
     return best;

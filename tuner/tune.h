@@ -28,9 +28,10 @@ struct TuneOptions {
   int batch = 16;          // candidates per round, over all tasks
   uint64_t seed = 0;
   SearchKind search = SearchKind::kEvolution;
-  SearchFactory make_search;  // if not null, replaces the strategy of `search`
-  std::string run;            // key by which the run resumes (RunKey in records/record.h); empty: it cannot resume
-  bool use_known = true;      // true: the run starts from the best schedules that the store already has
+  SearchFactory make_search;         // if not null, replaces the strategy of `search`
+  GainFunction gain = ExpectedGain;  // ranks tasks for the next trial
+  std::string run;        // key by which the run resumes (RunKey in records/record.h); empty: it cannot resume
+  bool use_known = true;  // true: the run starts from the best schedules that the store already has
   MeasureOptions measure;
   // The machine's peak in operations per second, for the rooflines of tasks. The run believes it until a schedule
   // exceeds it (BelievedPeak in tuner/task_scheduler.h). 0: unknown.

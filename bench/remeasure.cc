@@ -135,6 +135,8 @@ Status MeasureAgain(Measurer& measurer, const Target& target, const RecordedTask
   if (const int64_t* cold_bytes = choice.record.facts[kColdBytesFact].As<int64_t>()) options.cold_bytes = *cold_bytes;
   std::vector<Outcome> outcomes = TRY(measurer.Measure({reference.Item(false), recorded->Item(true)}, options));
   choice.now = std::move(outcomes[1]);
+  // The time of a confirmed record is the median of its turns, not the least time.
+  if (choice.record.confirmation > 0 && !choice.now.times.empty()) choice.now.cost = Median(choice.now.times);
   if (outcomes[0].status == TrialStatus::kOk) choice.now.reference_seconds = outcomes[0].cost;
   return {};
 }

@@ -7,7 +7,10 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <limits>
+#include <system_error>
 
 #if defined(__x86_64__)
 #include <emmintrin.h>
@@ -28,6 +31,9 @@ constexpr double kLongEnough = 0.8;        // fraction of its planned length tha
 // Shortest planned length of a repeat, in seconds. Schedulers give a process several milliseconds at a time, so a
 // repeat of this length often fits between two preemptions.
 constexpr double kShortestRepeat = 1e-3;
+// Largest share of a repeat for which its threads may wait for a CPU. Smaller waits, such as those for a kernel thread
+// that runs for microseconds, do not matter, since two repeats that differ by twice as much still agree.
+constexpr double kMostWaiting = TimeOptions::kAgreement / 2;
 constexpr int64_t kAttempts = 2;  // most repeats, disturbed ones included, as a multiple of the repeats asked for
 
 // Copies bytes. On x86-64 it uses streaming stores, so that the copy is not in a cache afterwards.
@@ -95,28 +101,41 @@ bool TwoFastestAgree(const std::vector<double>& times) {
 
 }  // namespace
 
-int64_t Preemptions() {
+double WaitedSeconds() {
+  constexpr double kSwitch = 1e-3;  // seconds; short time slice of a scheduler
+  double nanoseconds = 0;
+  bool reported = false;
+  std::error_code error;
+  std::filesystem::directory_iterator thread("/proc/self/task", error);
+  for (; !error && thread != std::filesystem::directory_iterator(); thread.increment(error)) {
+    double on_cpu = 0, waiting = 0;  // a thread that has just ended has no file
+    if (!(std::ifstream(thread->path() / "schedstat") >> on_cpu >> waiting)) continue;
+    nanoseconds += waiting;
+    reported = true;
+  }
+  if (reported) return nanoseconds * 1e-9;
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
-  return usage.ru_nivcsw;
+  return kSwitch * static_cast<double>(usage.ru_nivcsw);
 }
 
 Result<Timing> EvaluateTime(const TimeOptions& options, const CallBurst& burst, const CallBurst& before,
-                            const std::function<int64_t()>& preemptions) {
+                            const std::function<double()>& waited) {
   using Clock = std::chrono::steady_clock;
   Timing timing;
   Clock::time_point started = Clock::now();
-  bool disturbed = false;  // the process was preempted during the last burst
+  bool disturbed = false;  // threads waited for a CPU during the last burst
   // Makes `count` calls and returns the seconds per call.
   auto time = [&](int64_t count) -> Result<double> {
     if (before) TRY(before(timing.calls, count));
-    const int64_t preempted = preemptions ? preemptions() : 0;
+    const double waited_before = waited ? waited() : 0;
     Clock::time_point begin = Clock::now();
     TRY(burst(timing.calls, count));
     Clock::time_point end = Clock::now();
-    disturbed = preemptions && preemptions() != preempted;
+    const double seconds = std::chrono::duration<double>(end - begin).count();
+    disturbed = waited && waited() - waited_before > kMostWaiting * seconds;
     timing.calls += count;
-    return std::chrono::duration<double>(end - begin).count() / static_cast<double>(count);
+    return seconds / static_cast<double>(count);
   };
   double length = options.min_repeat_seconds;  // planned length of a repeat
   const int64_t repeats = std::max<int64_t>(options.repeats, 1);
@@ -269,7 +288,7 @@ Result<Timing> TimeKernel(const Kernel& kernel, KernelContext& context, std::spa
     }
     return {};
   };
-  return EvaluateTime(options.time, burst, before, Preemptions);
+  return EvaluateTime(options.time, burst, before, WaitedSeconds);
 }
 
 }  // namespace autotune

@@ -35,8 +35,8 @@ struct TimeOptions {
 };
 
 struct Timing {
-  // Time per call in each repeat; at least one repeat. Repeats during which the process was preempted are left out if
-  // there are others.
+  // Time per call in each repeat; at least one repeat. Repeats in which a thread waited for a CPU are left out if there
+  // are others.
   std::vector<double> seconds;
   int64_t calls = 0;     // number of all calls
   bool cut_off = false;  // true: stopped early; `seconds` holds only the time of the fastest burst
@@ -46,18 +46,20 @@ struct Timing {
 // Makes the calls with numbers [first, first + count), one directly after the other.
 using CallBurst = std::function<Status(int64_t first, int64_t count)>;
 
-// Returns how often a thread of this process had to leave its core to another process so far.
-int64_t Preemptions();
+// Returns the seconds during which the threads of this process were ready to run but waited for a CPU, summed over its
+// present threads. Other processes on the same CPUs cause such waits. The sum is exact where the kernel reports it
+// (/proc/self/task/*/schedstat). Elsewhere each involuntary context switch counts as a millisecond.
+double WaitedSeconds();
 
 // Makes one warm-up call, then the repeats. If no option but `number` and `repeats` is set, these are exactly
 // 1 + number * repeats calls. `before` runs untimed before each burst and gets the numbers of the burst's calls. The
 // first error of a call ends the measurement.
 //
-// `preemptions` is Preemptions or null. With it, a repeat during which the process was preempted does not count, and
-// the following repeats are shorter, so that they fit between two preemptions. There are at most twice as many repeats
-// as the options ask for; if the process was preempted in all of them, their times are returned.
+// `waited` is WaitedSeconds or null. With it, a repeat does not count if threads waited for more than 1 % of its
+// duration. The following repeats are shorter, so that they fit between two interruptions. There are at most twice as
+// many repeats as the options ask for; if threads waited in all of them, their times are returned.
 Result<Timing> EvaluateTime(const TimeOptions& options, const CallBurst& burst, const CallBurst& before = nullptr,
-                            const std::function<int64_t()>& preemptions = nullptr);
+                            const std::function<double()>& waited = nullptr);
 
 // Memory for the copies of weights. It is kept from one candidate to the next, so that its pages stay mapped.
 class CopyArena {

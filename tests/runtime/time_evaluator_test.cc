@@ -1,7 +1,9 @@
 #include "runtime/time_evaluator.h"
 
 #include <gmock/gmock.h>
+#include <pthread.h>
 
+#include <atomic>
 #include <chrono>
 #include <set>
 #include <thread>
@@ -89,51 +91,76 @@ TEST(EvaluateTime, OneInterruptDoesNotCutACandidateOff) {
   }
 }
 
-// Calls of a preempted repeat take ten times as long. The calls count the preemptions: there is one in each burst with
-// more than `fits` calls.
+// Calls of a disturbed repeat take ten times as long: a burst with more than `fits` calls waits for a CPU most of the
+// time. Other bursts wait for the share `noise` of their time.
 struct Neighbour {
   int64_t fits;
-  int64_t preempted = 0;
+  double noise = 0;
+  double waited = 0;
   std::vector<int64_t> bursts = {};  // number of calls of each
   Result<Timing> Evaluate(const TimeOptions& options) {
     auto burst = [this](int64_t, int64_t count) -> Status {
       bursts.push_back(count);
       const bool disturbed = count > fits;
-      preempted += disturbed;
+      waited += static_cast<double>(count) * (disturbed ? 0.0045 : 0.0005 * noise);
       Sleeper f{disturbed ? 0.005 : 0.0005};
       return f(0, count);
     };
-    return EvaluateTime(options, burst, nullptr, [this] { return preempted; });
+    return EvaluateTime(options, burst, nullptr, [this] { return waited; });
   }
 };
 
-TEST(EvaluateTime, PreemptedRepeatsAreMeasuredAgainInShorterBursts) {
+TEST(EvaluateTime, DisturbedRepeatsAreMeasuredAgainInShorterBursts) {
   Neighbour neighbour{.fits = 4};
   auto timing = neighbour.Evaluate({.repeats = 8, .min_repeat_seconds = 0.02}).value();
   EXPECT_EQ(timing.seconds.size(), 8u);
-  for (double seconds : timing.seconds) EXPECT_LT(seconds, 0.005) << "the time of a preempted repeat";
-  EXPECT_GT(neighbour.preempted, 0);
+  for (double seconds : timing.seconds) EXPECT_LT(seconds, 0.005) << "the time of a disturbed repeat";
+  EXPECT_GT(neighbour.waited, 0);
   EXPECT_LE(neighbour.bursts.back(), 4);
 }
 
-TEST(EvaluateTime, IfAllRepeatsArePreemptedTheirTimesAreReturned) {
+TEST(EvaluateTime, IfAllRepeatsAreDisturbedTheirTimesAreReturned) {
   Neighbour neighbour{.fits = 0};
   auto timing = neighbour.Evaluate({.repeats = 2, .max_repeats = 3, .min_repeat_seconds = 0.004}).value();
   EXPECT_EQ(timing.seconds.size(), 6u);
   for (double seconds : timing.seconds) EXPECT_GE(seconds, 0.005);
 }
 
-TEST(EvaluateTime, WithoutPreemptionsTheRepeatsAreAsLongAsAskedFor) {
-  Neighbour neighbour{.fits = 1000};
-  auto timing = neighbour.Evaluate({.repeats = 3, .min_repeat_seconds = 0.01}).value();
-  EXPECT_EQ(timing.seconds.size(), 3u);
-  EXPECT_GE(neighbour.bursts.back(), 4);
+// Waits below a hundredth of a repeat count as none; waits above it do not.
+TEST(EvaluateTime, ShortWaitsDoNotDisturb) {
+  for (double noise : {0.0, 0.005, 0.05}) {
+    Neighbour neighbour{.fits = 1000, .noise = noise};
+    auto timing = neighbour.Evaluate({.repeats = 3, .min_repeat_seconds = 0.01}).value();
+    const bool short_enough = noise < 0.01;
+    EXPECT_EQ(timing.seconds.size(), short_enough ? 3u : 6u) << noise;
+    EXPECT_EQ(neighbour.bursts.back() >= 10, short_enough) << noise;
+  }
 }
 
-TEST(Preemptions, IsACountThatOnlyGrows) {
-  const int64_t before = Preemptions();
-  EXPECT_GE(before, 0);
-  EXPECT_GE(Preemptions(), before);
+// Two threads on one CPU wait for each other; while they sleep, they do not wait.
+TEST(WaitedSeconds, CountsTheTimeWithoutACpu) {
+  const double start = WaitedSeconds();
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  const double slept = WaitedSeconds() - start;
+  std::atomic<int> done = 0;
+  auto spin = [&] {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(0, &one);
+    pthread_setaffinity_np(pthread_self(), sizeof one, &one);
+    timespec used{};
+    while (used.tv_nsec < 100'000'000 && used.tv_sec == 0) clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+    ++done;
+    while (done < 3) std::this_thread::sleep_for(std::chrono::milliseconds(1));  // the sum has present threads only
+  };
+  std::thread first(spin), second(spin);
+  while (done < 2) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  const double together = WaitedSeconds() - start - slept;
+  ++done;
+  first.join();
+  second.join();
+  EXPECT_LT(slept, 0.02);
+  EXPECT_GT(together, 0.02) << "each thread had the CPU for 100 ms, so at least one waited";
 }
 
 // One burst suffices for a candidate that takes longer than any interrupt.

@@ -122,6 +122,10 @@ Result<bool> CompareSchedulers(const std::shared_ptr<const RecordedDevice>& devi
                                const std::vector<TuneVariant>& variants, SimulationOptions options) {
   if (variants.empty()) return true;
   const std::vector<SimulatedNetwork> networks = DrawNetworks(*device, options.seeds, kNetworkSeed);
+  if (networks.front().parts.size() < 2) {
+    std::printf("schedulers are not compared: a network of one task needs none\n\n");
+    return true;
+  }
   options.seeds = 1;
   // With many trials for each task it does not matter how they are divided.
   for (int& trials : options.trials) trials = std::max(1, trials / 4);
@@ -156,9 +160,8 @@ Result<Comparison> Choose(const std::string& names) {
 }
 
 Result<int> Main(int argc, char** argv) {
-  Arguments arguments =
-      TRY(Arguments::Parse(argc, argv, {"seeds", "trials", "networks", "noise", "threads", "variants"},
-                           {"seeds", "trials", "networks", "noise", "threads"}));
+  Arguments arguments = TRY(Arguments::Parse(argc, argv, {"seeds", "trials", "noise", "threads", "variants"},
+                                             {"seeds", "trials", "noise", "threads"}));
   if (arguments.words.size() != 1) {
     std::fprintf(stderr,
                  "usage: bench_search_sim FILE [--seeds 20] [--trials 64] [--noise 0] [--threads N] "

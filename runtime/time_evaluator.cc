@@ -1,22 +1,19 @@
 #include "runtime/time_evaluator.h"
 
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <limits>
-#include <system_error>
 
 #if defined(__x86_64__)
 #include <emmintrin.h>
 #endif
 
 #include "runtime/kernel_context.h"
+#include "runtime/thread_waits.h"
 #include "support/cpus.h"
 #include "support/integer.h"
 
@@ -31,7 +28,7 @@ constexpr double kLongEnough = 0.8;        // fraction of its planned length tha
 // Shortest planned length of a repeat, in seconds. Schedulers give a process several milliseconds at a time, so a
 // repeat of this length often fits between two preemptions.
 constexpr double kShortestRepeat = 1e-3;
-// Largest share of a repeat for which its threads may wait for a CPU. Smaller waits, such as those for a kernel thread
+// Largest share of a repeat for which a thread may wait for a CPU. Smaller waits, such as those for a kernel thread
 // that runs for microseconds, do not matter, since two repeats that differ by twice as much still agree.
 constexpr double kMostWaiting = TimeOptions::kAgreement / 2;
 constexpr int64_t kAttempts = 2;  // most repeats, disturbed ones included, as a multiple of the repeats asked for
@@ -101,24 +98,6 @@ bool TwoFastestAgree(const std::vector<double>& times) {
 
 }  // namespace
 
-double WaitedSeconds() {
-  constexpr double kSwitch = 1e-3;  // seconds; short time slice of a scheduler
-  double nanoseconds = 0;
-  bool reported = false;
-  std::error_code error;
-  std::filesystem::directory_iterator thread("/proc/self/task", error);
-  for (; !error && thread != std::filesystem::directory_iterator(); thread.increment(error)) {
-    double on_cpu = 0, waiting = 0;  // a thread that has just ended has no file
-    if (!(std::ifstream(thread->path() / "schedstat") >> on_cpu >> waiting)) continue;
-    nanoseconds += waiting;
-    reported = true;
-  }
-  if (reported) return nanoseconds * 1e-9;
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return kSwitch * static_cast<double>(usage.ru_nivcsw);
-}
-
 Result<Timing> EvaluateTime(const TimeOptions& options, const CallBurst& burst, const CallBurst& before,
                             const std::function<double()>& waited) {
   using Clock = std::chrono::steady_clock;
@@ -128,12 +107,12 @@ Result<Timing> EvaluateTime(const TimeOptions& options, const CallBurst& burst, 
   // Makes `count` calls and returns the seconds per call.
   auto time = [&](int64_t count) -> Result<double> {
     if (before) TRY(before(timing.calls, count));
-    const double waited_before = waited ? waited() : 0;
+    if (waited) waited();  // forgets what came before the burst
     Clock::time_point begin = Clock::now();
     TRY(burst(timing.calls, count));
     Clock::time_point end = Clock::now();
     const double seconds = std::chrono::duration<double>(end - begin).count();
-    disturbed = waited && waited() - waited_before > kMostWaiting * seconds;
+    disturbed = waited && waited() > kMostWaiting * seconds;
     timing.calls += count;
     return seconds / static_cast<double>(count);
   };
@@ -288,7 +267,8 @@ Result<Timing> TimeKernel(const Kernel& kernel, KernelContext& context, std::spa
     }
     return {};
   };
-  return EvaluateTime(options.time, burst, before, WaitedSeconds);
+  ThreadWaits waits;
+  return EvaluateTime(options.time, burst, before, [&] { return waits.Longest(); });
 }
 
 }  // namespace autotune

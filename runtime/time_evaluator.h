@@ -46,18 +46,14 @@ struct Timing {
 // Makes the calls with numbers [first, first + count), one directly after the other.
 using CallBurst = std::function<Status(int64_t first, int64_t count)>;
 
-// Returns the seconds during which the threads of this process were ready to run but waited for a CPU, summed over its
-// present threads. Other processes on the same CPUs cause such waits. The sum is exact where the kernel reports it
-// (/proc/self/task/*/schedstat). Elsewhere each involuntary context switch counts as a millisecond.
-double WaitedSeconds();
-
 // Makes one warm-up call, then the repeats. If no option but `number` and `repeats` is set, these are exactly
 // 1 + number * repeats calls. `before` runs untimed before each burst and gets the numbers of the burst's calls. The
 // first error of a call ends the measurement.
 //
-// `waited` is WaitedSeconds or null. With it, a repeat does not count if threads waited for more than 1 % of its
-// duration. The following repeats are shorter, so that they fit between two interruptions. There are at most twice as
-// many repeats as the options ask for; if threads waited in all of them, their times are returned.
+// `waited` is ThreadWaits::Longest of runtime/thread_waits.h, or null. With it, a repeat does not count if a thread
+// waited for more than 1 % of its duration. The following repeats are shorter, so that they fit between two
+// interruptions. There are at most twice as many repeats as the options ask for; if a thread waited in all of them,
+// their times are returned.
 Result<Timing> EvaluateTime(const TimeOptions& options, const CallBurst& burst, const CallBurst& before = nullptr,
                             const std::function<double()>& waited = nullptr);
 

@@ -252,8 +252,8 @@ double Shared(double tasks, double cycles, const Target& target) {
   return Ceil(tasks, target.num_cores) / tasks * cycles;
 }
 
-// Returns the cycles in which cores read data that another parallel loop wrote, if the tasks of the loops need
-// different parts of it, so that a core has written only its share of what it reads.
+// Returns the cycles in which cores read data that another parallel loop wrote. A task reads another part than it
+// wrote. So a core has written only its share of its input.
 double ExchangeCycles(double bytes, double tasks, const Target& target) {
   const double cores = std::min(tasks, static_cast<double>(target.num_cores)), share = bytes / cores;
   return share * (1 - 1 / cores) / MachineOf(target).other_core_bytes_per_cycle;

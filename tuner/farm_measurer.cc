@@ -88,24 +88,22 @@ class FarmMeasurer : public Measurer {
   Result<std::vector<Outcome>> Measure(const std::vector<MeasureItem>& items, const MeasureOptions& options) override {
     std::vector<BuildResult> builds = Build(items);
     std::vector<Outcome> outcomes(items.size());
-    std::vector<const TaskSpace*> order;  // tasks in the order of their first items
-    std::map<const TaskSpace*, std::vector<size_t>> sent;
+    std::vector<Group> groups;
     for (size_t i = 0; i < items.size(); ++i) {
       outcomes[i].facts["build"] = ToJson(builds[i].facts);
       outcomes[i].status = builds[i].status;
       outcomes[i].error = builds[i].text;
       if (builds[i].status != TrialStatus::kOk) continue;
-      std::vector<size_t>& of_task = sent[items[i].space];
-      if (of_task.empty()) order.push_back(items[i].space);
-      of_task.push_back(i);
+      if (groups.empty() || groups.back().space != items[i].space) groups.push_back({items[i].space, {}});
+      groups.back().items.push_back(i);
     }
-    BuildReferences(order);
+    BuildReferences(groups);
     bool any_measured = false;
     std::optional<Error> gone;  // the error with which the device was lost after some tasks were measured
-    for (const TaskSpace* space : order) {
+    for (const auto& [space, sent] : groups) {
       const Reference& reference = references_.at(space->task->hash.Hex());
       if (!reference.blob) {  // only the items of this task fail
-        for (size_t i : sent[space]) {
+        for (size_t i : sent) {
           // A stop may have ended the builder's wait for the host's lock.
           outcomes[i].status = options_.stop.stop_requested() ? TrialStatus::kCancelled : TrialStatus::kInfrastructure;
           outcomes[i].error = reference.error;
@@ -114,11 +112,11 @@ class FarmMeasurer : public Measurer {
       }
       Result<std::vector<rpc::TrialResult>> results =
           gone ? Result<std::vector<rpc::TrialResult>>(*gone)
-               : MeasureTask(*space, reference.blob, items, sent[space], builds, options);
+               : MeasureTask(*space, reference.blob, items, sent, builds, options);
       // An error means that the tracker or the devices are gone. A job that no server takes has results, which say why.
       if (!results.ok() && !any_measured) return results.error();
-      for (size_t k = 0; k < sent[space].size(); ++k) {
-        size_t i = sent[space][k];
+      for (size_t k = 0; k < sent.size(); ++k) {
+        size_t i = sent[k];
         if (results.ok()) {
           Fill(outcomes[i], (*results)[k], items[i].cutoff_seconds);
         } else {
@@ -133,6 +131,11 @@ class FarmMeasurer : public Measurer {
   }
 
  private:
+  // Consecutive items of one task whose builds succeeded. They are measured in one job.
+  struct Group {
+    const TaskSpace* space;
+    std::vector<size_t> items;  // indices
+  };
   // The built fp64 program of a task.
   struct Reference {
     rpc::Blob blob;     // null if the program cannot be built
@@ -232,12 +235,14 @@ class FarmMeasurer : public Measurer {
 
   // Builds the references of these tasks, each once per measurer. A task cannot be measured without its reference, so
   // references are built with Patience::kNeeded.
-  void BuildReferences(const std::vector<const TaskSpace*>& spaces) {
+  void BuildReferences(const std::vector<Group>& groups) {
     std::vector<std::string> tasks;
     std::vector<BuildRequest> requests;
-    for (const TaskSpace* space : spaces) {
-      if (references_[space->task->hash.Hex()].blob) continue;  // a failed build is tried again
-      tasks.push_back(space->task->hash.Hex());
+    for (const auto& [space, items] : groups) {
+      const std::string task = space->task->hash.Hex();
+      if (references_[task].blob) continue;  // a failed build is tried again
+      if (std::find(tasks.begin(), tasks.end(), task) != tasks.end()) continue;
+      tasks.push_back(task);
       BuildRequest& request = requests.emplace_back();
       request.func = ToText(space->task->reference);
       request.kernel = "reference";

@@ -14,7 +14,7 @@ class MachineState {
   // separates them.
   static constexpr double kThreshold = 0.1;
 
-  // Adds the reference's time in one more batch. Ignores 0 (the batch had no reference).
+  // Adds the reference's time in one more batch. Ignores 0 (the time is unknown).
   void Add(double reference_seconds);
 
   // Returns the median of the reference's times; 0 if there is none yet.

@@ -29,7 +29,7 @@ struct Outcome {
   double cost = 0;
   bool verified = false;  // true: this measurement compared the output with the fp64 reference and found it right
   std::string device;
-  // Seconds per call of the reference kernel in the same batch; 0 if the batch had none.
+  // Seconds per call of the reference kernel in the same batch; 0 if the batch had none, or if its two runs differed.
   double reference_seconds = 0;
   Json facts;  // facts about the build and the run
 };
@@ -50,9 +50,9 @@ struct MeasureOptions {
 class Measurer {
  public:
   virtual ~Measurer() = default;
-  // Measures all items and returns one outcome per item, in their order. Items may belong to several tasks, and a
-  // candidate may occur more than once. Candidates of one task are measured in their order, tasks in the order of their
-  // first items. An error means that nothing can be measured at all (no builder, no device).
+  // Measures all items in their order and returns one outcome per item. Items may belong to several tasks, and a
+  // candidate may occur more than once. Consecutive items of one task are cheaper than items of alternating tasks. An
+  // error means that nothing can be measured at all (no builder, no device).
   virtual Result<std::vector<Outcome>> Measure(const std::vector<MeasureItem>& items,
                                                const MeasureOptions& options) = 0;
 };

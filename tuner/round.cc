@@ -1,6 +1,7 @@
 #include "tuner/round.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "support/check.h"
 #include "tuner/machine_state.h"
@@ -43,9 +44,10 @@ void GiveSecondChances(Measurer& measurer, const std::vector<Planned>& plan, con
   }
 }
 
-// Returns the mean time of both runs of the reference kernel; 0 if they differ, since then one run was disturbed for a
-// moment, which is not a state of the machine. On a shared server one run in 16 deviated by more than the threshold.
-// Scaling by single runs doubled the median error of the times in these batches.
+// Returns the mean time of both runs of the reference kernel; 0 if they differ. Then one run was disturbed for a
+// moment, or the machine's state changed within the batch. The batch counts as usual, since its times cannot be scaled
+// by one factor. On a shared server one run in 16 deviated by more than the threshold. Scaling by single runs doubled
+// the median error of the times in these batches.
 double Agreed(const Outcome& first, const Outcome& second) {
   if (first.status != TrialStatus::kOk || second.status != TrialStatus::kOk) return 0;
   const auto [less, more] = std::minmax(first.cost, second.cost);
@@ -64,9 +66,16 @@ Result<std::vector<Outcome>> MeasureRound(Measurer& measurer, const std::vector<
   CHECK(outcomes.size() == items.size());
   double reference_seconds = 0;
   if (reference) {
-    reference_seconds = Agreed(outcomes.front(), outcomes.back());
+    const Outcome first = std::move(outcomes.front()), last = std::move(outcomes.back());
     outcomes.erase(outcomes.begin());
     outcomes.pop_back();
+    // A stop during the batch may come before the last run. A resumed run then repeats the batch, since it would decide
+    // otherwise without the reference.
+    if (first.status == TrialStatus::kCancelled || last.status == TrialStatus::kCancelled) {
+      for (Outcome& outcome : outcomes) outcome.status = TrialStatus::kCancelled;
+      return outcomes;
+    }
+    reference_seconds = Agreed(first, last);
   }
   GiveSecondChances(measurer, plan, options, outcomes);
   for (Outcome& outcome : outcomes) outcome.reference_seconds = reference_seconds;

@@ -15,9 +15,9 @@ struct Planned {
 };
 
 // Returns one outcome per candidate, in their order, each with the time of `reference`, if given. The reference is
-// measured before and after the candidates; its time is 0 if the two measurements differ. A candidate that may
-// have exceeded its cutoff because it was preempted is measured a second time. The second outcome counts if it is ok or
-// cancelled. Errors: as Measurer::Measure.
+// measured before and after the candidates. Its time is 0 if the two measurements differ. If one of them was cancelled,
+// all candidates are. A candidate that may have exceeded its cutoff because it was preempted is measured a second time.
+// The second outcome counts if it is ok or cancelled. Errors: as Measurer::Measure.
 Result<std::vector<Outcome>> MeasureRound(Measurer& measurer, const std::vector<Planned>& plan,
                                           const std::optional<MeasureItem>& reference, const MeasureOptions& options);
 

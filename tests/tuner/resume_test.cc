@@ -1,9 +1,8 @@
 // Tests that a resumed run makes the same decisions as an uninterrupted one, wherever it was interrupted.
 #include <gtest/gtest.h>
 
-#include <map>
-
 #include <atomic>
+#include <map>
 
 #include "records/memory_store.h"
 #include "schedule/trace.h"
@@ -95,21 +94,60 @@ TEST(Resume, AnotherRunStartsAnew) {
   EXPECT_EQ(other->trials, 16);
 }
 
-TEST(Resume, GoesOnWithTheConfirmationsThatAreMissing) {
+// A stop after a batch's candidates but before the last run of its reference kernel. Without the reference the run
+// would decide otherwise, so the batch does not count, and the resumed run repeats it.
+TEST(Resume, RepeatsABatchWhoseReferenceWasCancelled) {
   std::vector<TuneTask> tasks = test::TwoTasks();
-  auto store = NewMemoryStore();
-  // Later candidates are faster, so each task has a challenger of its default schedule.
-  double age = 1;
-  std::map<std::string, double> ages;
-  test::Scripted device([&](test::Scripted& d, const MeasureItem& item, const std::string& t) {
-    Outcome outcome = d.Good(item, t);
-    auto [place, first] = ages.emplace(item.space->task->label + ToText(item.proposal.trace), age);
-    if (first) age *= 0.99;
-    outcome.cost = 1e-3 * place->second;
-    outcome.times = {outcome.cost};
-    return outcome;
-  });
   TuneOptions options{.trials = 64, .seed = 1, .run = "r", .lock_host = false};
+  auto good = [](test::Scripted& d, const MeasureItem& item, const std::string& t) { return d.Good(item, t); };
+  test::Scripted uninterrupted(good);
+  ASSERT_TRUE(Tune(tasks, TestTarget(), options, *NewMemoryStore(), uninterrupted).ok());
+
+  constexpr size_t kStopped = 3;  // number of the call that is cancelled; the first two find the default schedules
+  int cancelled = 0;
+  test::Scripted device([&](test::Scripted& d, const MeasureItem& item, const std::string& t) {
+    const auto& call = d.calls.back();
+    const bool last_reference = !item.check && call.size() > 2 && call.front() == call.back();
+    if (d.calls.size() != kStopped || !last_reference) return d.Good(item, t);
+    ++cancelled;
+    return test::Failure(TrialStatus::kCancelled);
+  });
+  auto store = NewMemoryStore();
+  auto first = Tune(tasks, TestTarget(), options, *store, device);
+  ASSERT_TRUE(first.ok());
+  EXPECT_TRUE(first->interrupted);
+  ASSERT_EQ(cancelled, 1);
+  ASSERT_EQ(device.calls.size(), kStopped);
+  ASSERT_TRUE(Tune(tasks, TestTarget(), options, *store, device).ok());
+  EXPECT_EQ(device.calls[kStopped - 1], device.calls[kStopped]);
+  device.calls.erase(device.calls.begin() + kStopped);
+  EXPECT_EQ(device.calls, uninterrupted.calls);
+}
+
+// A run that was interrupted between two confirmations makes the second one as if it had not been interrupted.
+TEST(Resume, GoesOnWithTheConfirmationsThatAreMissing) {
+  // Later candidates are faster, so each task has a challenger of its default schedule.
+  struct Improving {
+    double age = 1;
+    std::map<std::string, double> ages;
+    Outcome operator()(test::Scripted& d, const MeasureItem& item, const std::string& t) {
+      Outcome outcome = d.Good(item, t);
+      auto [place, first] = ages.emplace(item.space->task->label + t, age);
+      if (first) age *= 0.99;
+      outcome.cost = 1e-3 * place->second;
+      outcome.times = {outcome.cost};
+      return outcome;
+    }
+  };
+  std::vector<TuneTask> tasks = test::TwoTasks();
+  TuneOptions options{.trials = 64, .seed = 1, .run = "r", .lock_host = false};
+  test::Scripted uninterrupted{Improving()};
+  auto whole = Tune(tasks, TestTarget(), options, *NewMemoryStore(), uninterrupted);
+  ASSERT_TRUE(whole.ok());
+  EXPECT_EQ(whole->confirmed, 2);
+
+  auto store = NewMemoryStore();
+  test::Scripted device{Improving()};
   std::atomic<bool> stop = false;
   auto first = Tune(
       tasks, TestTarget(), options, *store, device,
@@ -118,11 +156,17 @@ TEST(Resume, GoesOnWithTheConfirmationsThatAreMissing) {
   EXPECT_TRUE(first->interrupted);
   EXPECT_EQ(first->to_confirm, 2);
   EXPECT_EQ(first->confirmed, 1);
+  EXPECT_LT(device.calls.size(), uninterrupted.calls.size());
   auto second = Tune(tasks, TestTarget(), options, *store, device);
   ASSERT_TRUE(second.ok());
   EXPECT_EQ(second->trials, first->trials);
   EXPECT_EQ(second->to_confirm, 1);
   EXPECT_EQ(second->confirmed, 1);
+  EXPECT_EQ(device.calls, uninterrupted.calls);
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    EXPECT_EQ(second->tasks[i].best_trace, whole->tasks[i].best_trace);
+    EXPECT_EQ(second->tasks[i].best_seconds, whole->tasks[i].best_seconds);
+  }
 }
 
 }  // namespace

@@ -65,7 +65,8 @@ TEST(Simulation, TheSearchRanksAboveWorsenedOnesOnARecordedMachine) {
 }
 
 // The times of a network are the sums over its tasks, each as often as its weight says. Random draws in turns do not
-// depend on the weights, so each task is found equally fast in all three networks.
+// depend on the weights. At the end of a batch (18 trials: 2 default schedules and 16 draws) each task is equally fast
+// in all three networks.
 TEST(Simulation, ANetworkIsTheSumOfItsTasks) {
   std::shared_ptr<const RecordedDevice> device = Formula();
   TuneVariant variant = SchedulerVariants()[1];
@@ -74,7 +75,7 @@ TEST(Simulation, ANetworkIsTheSumOfItsTasks) {
   auto reached = [&](int convs, int denses) {
     const std::vector<SimulatedNetwork> network = {
         {.name = "both", .parts = {{.task = 0, .weight = convs}, {.task = 1, .weight = denses}}}};
-    return Simulate(device, network, {variant}, {.trials = {4, 16}, .seeds = 1}).value().front().reached;
+    return Simulate(device, network, {variant}, {.trials = {9, 17}, .seeds = 1}).value().front().reached;
   };
   constexpr int kMost = 1'000'000;
   const std::vector<double> conv = reached(kMost, 1), dense = reached(1, kMost), both = reached(3, 5);

@@ -89,30 +89,46 @@ double MeasureFork(int threads) {
          kRegions;
 }
 
+// Numbers that the threads of a pool change in turns.
+struct Exchange {
+  static constexpr size_t kNumbers = 4096;  // 16 KiB for each thread: a part of its L1 cache
+  std::vector<std::array<uint32_t, kNumbers>> numbers;
+  size_t shift = 0;              // thread t changes the numbers t + shift
+  std::atomic<int> missing = 0;  // threads that have not begun
+
+  // Changes the numbers of a thread, once all threads have begun. So each thread has one task.
+  static int32_t Change(void* closure, int32_t thread, int32_t, int32_t) {
+    Exchange& e = *static_cast<Exchange*>(closure);
+    --e.missing;
+    while (e.missing.load() > 0) {
+    }
+    for (uint32_t& number : e.numbers[(static_cast<size_t>(thread) + e.shift) % e.numbers.size()]) ++number;
+    return 0;
+  }
+};
+
 // Returns the bytes per second at which a core reads what another core has just written. In each region a thread
 // changes the numbers that another thread changed in the region before. The time of regions in which each thread
-// changes its own numbers again is subtracted. The tasks wait for each other, as above.
+// changes its own numbers again is subtracted. If the rest is less than a tenth of that time, it is noise: the threads
+// share a core and its caches.
 double MeasureExchange(int threads) {
-  constexpr int kRegions = 200, kNumbers = 4096;  // 16 KiB for each thread: a part of its L1 cache
+  constexpr int kRegions = 200;
+  constexpr double kNoise = 0.1;
   ThreadPool pool({.num_threads = threads});
-  std::vector<std::array<uint32_t, kNumbers>> data(static_cast<size_t>(threads));
-  auto seconds = [&](size_t shift) {
+  Exchange exchange;
+  exchange.numbers.resize(static_cast<size_t>(pool.num_threads()));
+  auto seconds = [&](size_t step) {
     return FastestOf([&] {
-             for (size_t i = 0; i < kRegions; ++i) {
-               std::atomic<int> missing = pool.num_threads();
-               pool.For(pool.num_threads(), [&](int task) {
-                 auto& numbers = data[(static_cast<size_t>(task) + i * shift) % data.size()];
-                 --missing;
-                 while (missing.load() > 0) {
-                 }
-                 for (uint32_t& number : numbers) ++number;
-               });
+             for (int i = 0; i < kRegions; ++i) {
+               exchange.shift += step;
+               exchange.missing = pool.num_threads();
+               pool.Run(pool.num_threads(), Exchange::Change, &exchange);
              }
            }) /
            kRegions;
   };
   const double own = seconds(0);
-  return kNumbers * sizeof(uint32_t) / std::max(seconds(1) - own, own);  // two threads of one core share its caches
+  return Exchange::kNumbers * sizeof(uint32_t) / std::max(seconds(1) - own, kNoise * own);
 }
 
 }  // namespace

@@ -7,8 +7,7 @@
 namespace autotune {
 namespace {
 
-// Most rows of a product that is bound by a core's own cache, if it holds the constants: each row uses every constant
-// once.
+// Most rows of a streamed product whose constants fit a core's own cache. With more rows, a register tile is as fast.
 constexpr int64_t kFewRows = 4;
 constexpr int64_t kWorthStreaming = 64 << 10;  // bytes of constants below which a register tile is as fast
 // Candidates for the number of panels that are read at the same time, and for their widths in vectors.
@@ -20,8 +19,9 @@ std::vector<int64_t> UpTo(std::vector<int64_t> values, int64_t limit) {
 }
 
 // Returns the most rows of a product that is streamed. Constants from beyond a core's own cache arrive so slowly
-// that the registers bound the rows: two panels, the fewest that are worth streaming, must fit with their accumulators,
-// a broadcast, and a product if the target has no multiply-add instruction.
+// that only the registers bound the rows. Each row needs two accumulators, so that two panels are read at a time. Two
+// more registers hold the panels' vectors. One holds a broadcast, and another one a product if the target has no
+// multiply-add instruction.
 int64_t MostRows(double bytes, const Target& target) {
   if (bytes <= static_cast<double>(target.l2_bytes)) return kFewRows;
   return std::max<int64_t>(kFewRows, (target.vector_registers - (target.has_fma ? 1 : 2)) / 2 - 1);

@@ -31,7 +31,7 @@ Result<std::string> DefaultStorePath() {
 
 Result<std::unique_ptr<RecordStore>> OpenStore(const std::string& path, const StoreOptions& options) {
   std::string file = path.empty() ? TRY(DefaultStorePath()) : path;
-  if (file == ":memory:") return NewMemoryStore();
+  if (file == kMemoryStore) return NewMemoryStore();
   if (!path.empty()) return OpenSqliteStore(path, options);
   std::filesystem::path directory = std::filesystem::path(file).parent_path();
   std::error_code error;

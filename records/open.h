@@ -17,11 +17,14 @@ struct StoreOptions {
   bool create = true;  // false: an error if there is no such file
 };
 
+// The path of a store in memory, which is lost when the process ends.
+inline constexpr char kMemoryStore[] = ":memory:";
+
 // Returns $AUTOTUNE_DB if set, else autotune/records.db in the user's data directory (XDG_DATA_HOME or ~/.local/share).
 Result<std::string> DefaultStorePath();
 
 // Opens or creates the database at `path`, whose directory must exist. "" means DefaultStorePath(), whose directory is
-// created. ":memory:" means a new store in memory. Errors are one line for the user.
+// created. kMemoryStore means a new store in memory. Errors are one line for the user.
 Result<std::unique_ptr<RecordStore>> OpenStore(const std::string& path, const StoreOptions& options = {});
 
 // The database format that OpenStore writes. It reads this format and all older ones.

@@ -81,7 +81,8 @@ TEST(ChoiceText, TheSameSchedulesAreNotMeasuredAgain) {
   EXPECT_EQ(ChoiceText(chosen), kHeadline + kFasterLine + "2" + end);
   chosen = MakeChosen(0, 3);
   chosen.same_schedules = true;
-  EXPECT_EQ(ChoiceText(chosen), "0" + end);
+  EXPECT_EQ(ChoiceText(chosen),
+            "the network keeps its default schedules, as an earlier run chose from the same candidates\n");
 }
 
 // A report of a run in which some tasks ran out of schedules and others reached the machine's peak.

@@ -85,6 +85,16 @@ TEST_F(Wait, ASignalEndsIt) {
   EXPECT_THAT(Run({"records", "stats"}).out, HasSubstr("0 records")) << "unmeasured candidates must not be stored";
 }
 
+TEST_F(Wait, AnInterruptedRunInMemoryIsLost) {
+  auto holder = TakeDevice();
+  Subprocess run = Start(Command({"--db", ":memory:"}), "tune");
+  ASSERT_TRUE(SoonHolds("tune.out", "waiting for a device since")) << ReadAll(File("tune.err"));
+  kill(run.pid(), SIGINT);
+  const CliResult result = Finish(run, "tune", 20);
+  EXPECT_EQ(result.code, 130) << result.Text();
+  EXPECT_THAT(result.err, AllOf(HasSubstr("the trials are lost"), Not(HasSubstr("Go on with"))));
+}
+
 TEST_F(Wait, ADeviceEndsItToo) {
   auto holder = TakeDevice();
   Subprocess run = Start(Command({"--json"}), "tune");

@@ -29,7 +29,10 @@ std::string ChoiceText(const ChosenNetwork& chosen) {
     for (const NetworkComparison& comparison : chosen.choice.comparisons) text += ComparisonText(comparison);
   }
   char line[256];
-  if (chosen.same_schedules && chosen.tasks_with_records > 0) {
+  if (chosen.same_schedules && chosen.tasks_with_records > 0 && chosen.tuned_tasks == 0) {
+    std::snprintf(line, sizeof line,
+                  "the network keeps its default schedules, as an earlier run chose from the same candidates\n");
+  } else if (chosen.same_schedules && chosen.tasks_with_records > 0) {
     std::snprintf(line, sizeof line,
                   "%d of %zu tasks run tuned schedules, which an earlier run chose from the same candidates\n",
                   chosen.tuned_tasks, chosen.choice.schedules.size());

@@ -266,13 +266,17 @@ void Progress::Table(const TuneReport& report, const ChosenNetwork* chosen, std:
   }
   const KernelSum sum = SumOf(report);
   if (sum.tasks > 0) {
+    const bool alone = options_.measure.cold_bytes < 0;  // an operator without a network
     std::printf(
-        "\nms: one call of the kernel alone, with weights as cold as the network leaves them. The sum of time x weight "
-        "over all tasks is %.3f ms; the network may take less, since its caches are warmer\n",
-        sum.ms);
+        "\nms: one call of the kernel alone, with weights %s. The sum of time x weight over all tasks is %.3f ms; the "
+        "network may take less, since its caches are warmer\n",
+        alone ? "from memory" : "as cold as the network leaves them", sum.ms);
   }
   if (any_other)
-    std::printf("=: the network runs another schedule of this task, which is not significantly slower there\n");
+    std::printf(
+        "=: the network runs another schedule of this task, since this one is not faster in the network, or is slower "
+        "on "
+        "one thread\n");
   if (any_winograd)
     std::printf(
         "*: a Winograd convolution; GFLOPS and %% peak count the operations of the direct algorithm, which has more\n");
@@ -317,7 +321,11 @@ std::string WhyEnded(const TuneReport& report, const TuneOptions& options) {
 void Progress::NextSteps(const std::string& package, const std::string& compile) const {
   if (style_.json) return;
   if (package.empty()) {
-    std::printf("compile it:  %s\n", compile.c_str());
+    if (compile.empty()) {
+      std::printf("nothing is saved; name a package with -o M.tar, or a database with --db FILE\n");
+    } else {
+      std::printf("compile it:  %s\n", compile.c_str());
+    }
     return;
   }
   std::printf("run it:      autotune run %s\nmeasure it:  autotune bench %s --threads %d\n", package.c_str(),

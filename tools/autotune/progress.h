@@ -39,7 +39,7 @@ class Progress {
   // empty if the peak was not measured.
   void Summary(const TuneReport& report, const ChosenNetwork* chosen, std::optional<double> peak_flops) const;
   // Prints the commands that run and measure the package. If no package was written, prints `compile`, the command that
-  // makes one.
+  // makes one. `compile` is empty if the results are lost, since the database is in memory.
   void NextSteps(const std::string& package, const std::string& compile) const;
 
  private:

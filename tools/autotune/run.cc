@@ -268,9 +268,10 @@ Command BenchCommand(CLI::App& root) {
       ->check(AtLeastZero())
       ->capture_default_str();
   app->add_option("--seconds", options->seconds, "seconds to measure; there are at least 5 runs")
+      ->check(Seconds())
       ->capture_default_str();
   app->add_option("--wait", options->wait, "longest wait, in seconds, for other builds and measurements on this host")
-      ->check(CLI::Range(0.0, 86400.0))
+      ->check(Seconds())
       ->capture_default_str();
   app->add_flag("--json", options->json,
                 "one line of JSON: min_ms, median_ms, n, undisturbed; with --profile another one: kernels");

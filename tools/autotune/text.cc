@@ -71,7 +71,7 @@ std::vector<std::string> CompileNotes(const CompileResult& compiled) {
   std::vector<std::string> notes = KernelNotes(compiled.choices);
   if (!compiled.note.empty()) notes.push_back(compiled.note);
   if (compiled.followed_choice && compiled.package.info.tuned_tasks == 0)
-    notes.push_back("no tuned schedule made this network faster when it was tuned; it keeps its default schedules");
+    notes.push_back("tuning found no schedules that make this network faster; it keeps its default schedules");
   return notes;
 }
 

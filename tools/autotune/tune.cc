@@ -106,6 +106,7 @@ std::string ResumeLine(const TuneCommandOptions& options) {
 
 Status CheckUsage(const TuneCommandOptions& options) {
   TRY(options.model.CheckSource());
+  TRY(ParseDuration(options.time_budget));
   if (!options.tracker.empty() && options.key.empty()) {
     return Err("--tracker (or AUTOTUNE_TRACKER) needs --key, the device key to tune on; `rpc_tracker status --tracker ",
                options.tracker, "` lists them");
@@ -130,6 +131,10 @@ Result<int> ListTasksOfNetwork(const TuneCommandOptions& options) {
 }
 
 int Interrupted(const TuneReport& report, const TuneCommandOptions& options) {
+  if (options.model.db == kMemoryStore) {
+    std::fprintf(stderr, "interrupted; the trials are lost, since --db %s is not a file\n", kMemoryStore);
+    return kExitInterrupted;
+  }
   std::fprintf(stderr, "interrupted; %d of %d trials are saved. Go on with:\n  %s\n", report.trials, options.trials,
                ResumeLine(options).c_str());
   return kExitInterrupted;
@@ -292,7 +297,8 @@ Result<int> TuneModel(TuneCommandOptions options) {
   signals.emplace(kExitInterrupted);
   progress.Summary(report, chosen ? &*chosen : nullptr, peak);
   if (!options.output.empty()) TRY(WriteTuned(session, options, std::move(chosen)));
-  progress.NextSteps(options.output, "autotune compile" + ModelLine(options.model) + " -o model.tar");
+  const bool lost = options.model.db == kMemoryStore;
+  progress.NextSteps(options.output, lost ? "" : "autotune compile" + ModelLine(options.model) + " -o model.tar");
   PrintNotes(report);
   return kExitOk;
 }
@@ -322,7 +328,8 @@ Command TuneCommand(CLI::App& root) {
   app->add_option("--key", options->key, "the device key to tune on, with --tracker");
   app->add_option("--seed", options->seed, "seed of all random choices")->capture_default_str();
   app->add_option("-o,--output", options->output,
-                  "write the compiled network here: M.tar, a package, or M.so, one shared object");
+                  "write the compiled network here: M.tar, a package, or M.so, one shared object")
+      ->check(PackageFile());
   app->add_option("--search", options->search, "evolution, or random (for comparison)")
       ->check(CLI::IsMember({"evolution", "random"}))
       ->capture_default_str();

@@ -76,6 +76,28 @@ Complaint ComplaintAbout(const std::vector<std::string>& words, const CLI::App& 
 CLI::Validator AtLeastOne() { return AtLeast(1); }
 CLI::Validator AtLeastZero() { return AtLeast(0); }
 
+CLI::Validator Seconds() {
+  constexpr double kMostSeconds = 86400;  // a day
+  return CLI::Validator(
+      [](const std::string& text) -> std::string {
+        double value = 0;
+        auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+        const bool is_number = error == std::errc() && end == text.data() + text.size();
+        if (is_number && value >= 0 && value <= kMostSeconds) return "";  // a NaN is refused
+        return "'" + text + "' is not a number of seconds from 0 to 86400";
+      },
+      "");
+}
+
+CLI::Validator PackageFile() {
+  return CLI::Validator(
+      [](const std::string& text) -> std::string {
+        const bool right = text.ends_with(".tar") || text.ends_with(".so");
+        return right ? "" : text + ": name it M.tar, a package, or M.so, one shared object";
+      },
+      "");
+}
+
 std::string UsageText(const CLI::App& app, const CLI::ParseError& error) {
   auto [command, name] = ChosenCommand(app);
   std::vector<std::string> unknown = app.remaining(/*recurse=*/true);

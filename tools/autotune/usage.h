@@ -8,6 +8,8 @@ namespace autotune::tools {
 // Validators of options. Their errors read "'-3' is not a whole number of 1 or more".
 CLI::Validator AtLeastOne();
 CLI::Validator AtLeastZero();
+CLI::Validator Seconds();      // 0 to 86400; refuses "nan" and "inf", which CLI::Range accepts
+CLI::Validator PackageFile();  // a path of a package to write: M.tar or M.so
 
 // Explains in one line why `app` refused the command line: "unknown option --trails of `autotune tune`; did you mean
 // --trials?".

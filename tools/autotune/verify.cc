@@ -316,6 +316,7 @@ Command CompileCommand(CLI::App& root) {
   options->model.AddWithOperator(*app);
   app->add_option("-o,--output", options->output,
                   "what to write: a package M.tar, or M.so, one shared object with everything in it")
+      ->check(PackageFile())
       ->required();
   app->add_flag("--no-records", options->no_records, "ignore the database: default schedules only, for comparison");
   app->add_flag("--verbose", options->verbose, "also print the target in full");

@@ -57,8 +57,8 @@ Result<double> ParseDuration(const std::string& text) {
 
 // Planned duration of the final choice, as a share of the search's time. Loading packages may extend it to a fifth.
 constexpr double kChoiceShare = 0.15;
-// Least planned duration of the final choice. It gives a network of 1 ms 70 pairs of runs at each number of threads, ten
-// times as many as an interval needs. With the time for builds it is a fifth of the shortest search of the tour
+// Least planned duration of the final choice. It gives a network of 1 ms 70 pairs of runs at each number of threads,
+// ten times as many as an interval needs. With the time for builds it is a fifth of the shortest search of the tour
 // (ResNet-20, 120 trials, 7 s).
 constexpr double kMinChoiceSeconds = 1;
 // Estimated seconds for each trial of earlier processes, whose time the database lacks.

@@ -24,8 +24,8 @@ struct TuneVariant {
 // model. "random" (uniform draws) and "inverted" (the draws with the worst draft scores) are worsened.
 const std::vector<TuneVariant>& SearchVariants();
 
-// Returns variants of the task scheduler. "gain" is the tune loop's own, without rooflines, since the peak of the
-// recorded machine is unknown. "turns" gives all tasks equally many trials. "least" (the least expected gain first) is
+// Returns variants of the task scheduler. "gain" is the tune loop's own. The peak of the recorded machine is unknown,
+// so no task has a roofline. "turns" gives all tasks equally many trials. "least" (the least expected gain first) is
 // worsened.
 const std::vector<TuneVariant>& SchedulerVariants();
 

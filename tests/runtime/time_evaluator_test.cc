@@ -90,8 +90,8 @@ TEST(EvaluateTime, OneInterruptDoesNotCutACandidateOff) {
   }
 }
 
-// Calls of a disturbed repeat take ten times as long: a burst with more than `fits` calls waits for a CPU most of the
-// time. Other bursts wait for the share `noise` of their time.
+// A burst with more than `fits` calls is disturbed: it waits for a CPU most of the time, so its calls take ten times as
+// long. Any other burst waits for the share `noise` of its time.
 struct Neighbour {
   int64_t fits;
   double noise = 0;

@@ -316,8 +316,10 @@ TEST_F(Cli, TheCTarget) {
   unsetenv("AUTOTUNE_CC");
 }
 
-// Without a file or a package, the results of a run are gone, and no command may be advised that needs them.
+// The results of a run in memory are gone afterwards. So the run must not advise a command that needs them.
 TEST_F(Cli, ADatabaseInMemoryKeepsNothing) {
+  const CliResult saved = Run({"tune", "--op", "matmul:16,16,16", "--trials", "2"});
+  EXPECT_THAT(saved.out, AllOf(HasSubstr("autotune compile"), Not(HasSubstr("nothing is saved"))));
   const CliResult run = Run({"tune", "--op", "matmul:16,16,16", "--trials", "2", "--db", ":memory:"});
   EXPECT_EQ(run.code, 0) << run.Text();
   EXPECT_THAT(run.out,

@@ -64,9 +64,9 @@ TEST(Simulation, TheSearchRanksAboveWorsenedOnesOnARecordedMachine) {
   EXPECT_TRUE(WorsenedRankLast(variants, runs));
 }
 
-// The times of a network are the sums over its tasks, each as often as its weight says. Random draws in turns do not
-// depend on the weights. At the end of a batch (18 trials: 2 default schedules and 16 draws) each task is equally fast
-// in all three networks.
+// The time of a network is the sum of its tasks' times, each multiplied by its weight. Random draws in turns do not
+// depend on the weights. A run makes two default schedules, then 16 draws in each batch. So at the end of a batch each
+// task is equally fast in all three networks.
 TEST(Simulation, ANetworkIsTheSumOfItsTasks) {
   std::shared_ptr<const RecordedDevice> device = Formula();
   TuneVariant variant = SchedulerVariants()[1];

@@ -131,9 +131,16 @@ Result<int> ListTasksOfNetwork(const TuneCommandOptions& options) {
   return kExitOk;
 }
 
+// Returns true if the run's results are lost when this process ends, unless -o writes a package.
+bool IsInMemory(const TuneCommandOptions& options) {
+  if (!options.model.db.empty()) return options.model.db == kMemoryStore;
+  const Result<std::string> path = DefaultStorePath();  // AUTOTUNE_DB may name it
+  return path.ok() && *path == kMemoryStore;
+}
+
 int Interrupted(const TuneReport& report, const TuneCommandOptions& options) {
-  if (options.model.db == kMemoryStore) {
-    std::fprintf(stderr, "interrupted; the trials are lost, since --db %s is not a file\n", kMemoryStore);
+  if (IsInMemory(options)) {
+    std::fprintf(stderr, "interrupted; the trials are lost, since the database %s is not a file\n", kMemoryStore);
     return kExitInterrupted;
   }
   std::fprintf(stderr, "interrupted; %d of %d trials are saved. Go on with:\n  %s\n", report.trials, options.trials,
@@ -298,8 +305,8 @@ Result<int> TuneModel(TuneCommandOptions options) {
   signals.emplace(kExitInterrupted);
   progress.Summary(report, chosen ? &*chosen : nullptr, peak);
   if (!options.output.empty()) TRY(WriteTuned(session, options, std::move(chosen)));
-  const bool lost = options.model.db == kMemoryStore;
-  progress.NextSteps(options.output, lost ? "" : "autotune compile" + ModelLine(options.model) + " -o model.tar");
+  progress.NextSteps(options.output,
+                     IsInMemory(options) ? "" : "autotune compile" + ModelLine(options.model) + " -o model.tar");
   PrintNotes(report);
   return kExitOk;
 }

@@ -1,6 +1,7 @@
 # Precompiles the headers that most files include, so that they are parsed only once. This saves about a fifth of the
 # build time.
-# A file still includes what it uses: preset verify, where AUTOTUNE_UNITY is off, precompiles nothing.
+# A file still includes what it uses: preset verify precompiles nothing.
+option(AUTOTUNE_PRECOMPILE "precompile common headers" ON)
 
 set(common_headers <algorithm> <array> <atomic> <bit> <charconv> <chrono> <cmath> <cstdint> <cstdio> <cstdlib> <cstring>
     <deque> <filesystem> <fstream> <functional> <limits> <map> <memory> <mutex> <numeric> <optional> <set> <span>
@@ -10,7 +11,7 @@ set(common_headers <algorithm> <array> <atomic> <bit> <charconv> <chrono> <cmath
 # libraries. Only targets with the same compiler flags can use the result.
 function(precompiled name)
   cmake_parse_arguments(P "" "" "FLAGS;HEADERS;LIBS" ${ARGN})
-  if(NOT AUTOTUNE_UNITY)
+  if(NOT AUTOTUNE_PRECOMPILE)
     return()
   endif()
   file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/precompiled/${name}.cc CONTENT "")
@@ -23,7 +24,7 @@ endfunction()
 # use_precompiled(TARGET NAME): compiles the sources of the target with the headers precompiled under that name.
 # Executables are then compiled with -fPIC like libraries, since their own flag -fPIE does not fit the headers.
 function(use_precompiled target name)
-  if(AUTOTUNE_UNITY)
+  if(AUTOTUNE_PRECOMPILE)
     target_precompile_headers(${target} REUSE_FROM ${name})
     target_compile_options(${target} PRIVATE -fPIC)
     if(CMAKE_CXX_COMPILER_ID STREQUAL Clang)

@@ -4,7 +4,7 @@
 # headers declare.
 # The preset verify compiles each file alone, so that a missing #include is an error. clang-tidy needs such a build,
 # too.
-option(AUTOTUNE_UNITY "compile several files of a target as one, with precompiled headers" ON)
+option(AUTOTUNE_UNITY "compile several files of a target as one" ON)
 set(CMAKE_UNITY_BUILD OFF) # CMake's own grouping does not look at private names
 find_program(AWK awk REQUIRED)
 if(AUTOTUNE_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)

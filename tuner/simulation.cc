@@ -9,6 +9,7 @@
 #include "ir/arithmetic.h"
 #include "records/memory_store.h"
 #include "schedule/trace.h"
+#include "support/integer.h"
 #include "tuner/parallel.h"
 #include "tuner/points.h"
 

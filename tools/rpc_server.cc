@@ -10,6 +10,7 @@
 #include "rpc/server.h"
 #include "runtime/device.h"
 #include "support/subprocess.h"
+#include "tools/autotune/usage.h"
 #include "tools/guarded_main.h"
 
 namespace {
@@ -32,6 +33,10 @@ constexpr char kFooter[] =
 std::vector<std::string> Words(const std::string& text) {
   std::istringstream in(text);
   return {std::istream_iterator<std::string>(in), {}};
+}
+
+int Missing(const char* option, const char* hint) {
+  return autotune::tools::PrintError(autotune::tools::WithHint(autotune::Err(option, " is missing"), hint), 2);
 }
 
 int Serve(int argc, char** argv) {
@@ -60,21 +65,18 @@ int Serve(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
+    return autotune::tools::EndParsing(app, error, 2);
   }
 
-  auto fail = [](const std::string& text, int code) {
-    fprintf(stderr, "rpc_server: %s\n", text.c_str());
-    return code;
-  };
+  using autotune::tools::PrintError;
   if (!cores.empty()) {
     auto parsed = autotune::rpc::ParseCores(cores);
-    if (!parsed) return fail("--cores: " + parsed.error().Text(), 2);
+    if (!parsed) return PrintError(autotune::Err("--cores: ", parsed.error().Text()), 2);
     options.cores = runner.cores = *parsed;
   }
   if (!device.empty()) {
     auto parsed = autotune::DeviceFromText(device);
-    if (!parsed) return fail("--device: " + parsed.error().Text(), 2);
+    if (!parsed) return PrintError(autotune::Err("--device: ", parsed.error().Text()), 2);
     runner.device = *parsed;
     options.device = parsed->device_type == kDLCPU ? "" : device;
   }
@@ -84,9 +86,8 @@ int Serve(int argc, char** argv) {
   runner.memory_bytes = static_cast<int64_t>(bytes);
   if (is_runner) return autotune::rpc::RunRunner(runner);
 
-  if (options.tracker.empty())
-    return fail("--tracker is missing: give rpc_tracker's address, such as 127.0.0.1:9190", 2);
-  if (options.key.empty()) return fail("--key is missing: give the name by which clients ask for this device", 2);
+  if (options.tracker.empty()) return Missing("--tracker", "give rpc_tracker's address, such as 127.0.0.1:9190");
+  if (options.key.empty()) return Missing("--key", "give the name by which clients ask for this device");
   auto self = autotune::FindOwnExecutable("rpc_server");
   options.runner_command = Words(prefix);
   options.wrapped_runner = !options.runner_command.empty();
@@ -98,11 +99,11 @@ int Serve(int argc, char** argv) {
   options.host_lock = !shared_host;
   signal(SIGPIPE, SIG_IGN);
   autotune::Status status = autotune::rpc::RunServer(options);
-  return status ? 0 : fail(status.error().Text(), 1);
+  return status ? 0 : PrintError(status.error(), 1);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  return autotune::tools::Guarded("rpc_server", [&] { return Serve(argc, argv); });
+  return autotune::tools::Guarded([&] { return Serve(argc, argv); });
 }

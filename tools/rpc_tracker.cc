@@ -9,6 +9,7 @@
 #include "support/json.h"
 #include "support/loop.h"
 #include "support/subprocess.h"
+#include "tools/autotune/usage.h"
 #include "tools/farm_status.h"
 #include "tools/guarded_main.h"
 #include "tracker/tracker.h"
@@ -26,10 +27,7 @@ constexpr char kFooter[] =
     "Exit codes: 0 ended by Ctrl-C or SIGTERM, or status shown; 1 could not start, or no tracker answers; 2 wrong "
     "usage.";
 
-int Fail(const std::string& text) {
-  fprintf(stderr, "rpc_tracker: %s\n", text.c_str());
-  return 1;
-}
+int Fail(const autotune::Error& error) { return autotune::tools::PrintError(error, 1); }
 
 int Track(int argc, char** argv) {
   autotune::EndWithParent();
@@ -54,13 +52,13 @@ int Track(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
+    return autotune::tools::EndParsing(app, error, 2);
   }
   if (status->parsed()) {
     auto normal = autotune::rpc::NormalizeEndpoint(asked);
-    if (!normal) return Fail(normal.error().Text());
+    if (!normal) return Fail(normal.error());
     auto reply = autotune::rpc::QueryStatus(*normal, key);
-    if (!reply) return Fail(reply.error().Text());
+    if (!reply) return Fail(reply.error());
     if (json) {
       printf("%s\n", autotune::ToJson(*reply).Dump().c_str());
     } else {
@@ -72,12 +70,12 @@ int Track(int argc, char** argv) {
   signal(SIGPIPE, SIG_IGN);
   bool ipc = host.starts_with("/") || host.starts_with("ipc://");
   auto endpoint = autotune::rpc::NormalizeEndpoint(ipc ? host : host + ":" + std::to_string(port));
-  if (!endpoint) return Fail(endpoint.error().Text());
+  if (!endpoint) return Fail(endpoint.error());
   autotune::TrackerOptions options{*endpoint, state};
   if (state.empty()) options.state_file = autotune::DefaultTrackerState(*endpoint);
   autotune::Loop loop;
   auto tracker = autotune::Tracker::Start(loop, options);
-  if (!tracker) return Fail(tracker.error().Text());
+  if (!tracker) return Fail(tracker.error());
   auto signals = loop.OnSignals({SIGINT, SIGTERM}, [&](int) { loop.Stop(); });
   printf("rpc_tracker: listening at %s; unauthenticated: any user of this host can run code on the devices\n",
          (*tracker)->endpoint().c_str());
@@ -89,5 +87,5 @@ int Track(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return autotune::tools::Guarded("rpc_tracker", [&] { return Track(argc, argv); });
+  return autotune::tools::Guarded([&] { return Track(argc, argv); });
 }

@@ -83,7 +83,7 @@ TEST_F(InspectCommand, WhatIsNoModelIsOneLine) {
   CliResult result = Run({"inspect", Write("m.onnx", "no model")});
   EXPECT_EQ(result.code, 1);
   EXPECT_EQ(result.out, "");
-  EXPECT_EQ(result.err, "autotune: " + File("m.onnx") + " is not an ONNX model (damaged or cut short?)\n");
+  EXPECT_EQ(result.err, "error: " + File("m.onnx") + " is not an ONNX model (damaged or cut short?)\n");
   EXPECT_EQ(Run({"inspect"}).code, 2);
   CliResult dim = Run({"inspect", kExample, "--dim", "batch=2"});
   EXPECT_EQ(dim.code, 1);

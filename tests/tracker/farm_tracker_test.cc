@@ -123,7 +123,7 @@ TEST_F(FarmTracker, AStateFileThatCannotBeWrittenIsNamed) {
   ASSERT_TRUE(ended);
   EXPECT_EQ(ended->code, 1) << ended->Text();
   EXPECT_THAT(ReadFile(folder_ + "/errors").value(),
-              HasSubstr("rpc_tracker: cannot store the tracker's state: cannot write " + folder_ +
+              HasSubstr("error: cannot store the tracker's state: cannot write " + folder_ +
                         "/state.json/state.json: Not a directory; name another file with --state\n"));
 }
 

@@ -12,10 +12,10 @@
 #include "schedule/trace.h"
 #include "support/check.h"
 #include "support/subprocess.h"
-#include "support/utf8.h"
 #include "tools/autotune/command.h"
 #include "tools/autotune/usage.h"
 #include "tools/autotune/waits.h"
+#include "tools/error_lines.h"
 
 namespace autotune::tools {
 namespace {
@@ -77,23 +77,16 @@ int Main(int argc, char** argv) {
   std::vector<std::string> reversed(args.rbegin(), args.rend());
   try {
     app.parse(reversed);
-  } catch (const CLI::Success& help) {
-    return app.exit(help);
   } catch (const CLI::ParseError& e) {
-    std::fprintf(stderr, "autotune: %s\n", UsageText(app, e).c_str());
-    return kExitUsage;
+    return EndParsing(app, e, kExitUsage);
   }
   for (const Command& command : commands) {
     if (!command.app->parsed()) continue;
-    if (Status usage = command.check ? command.check() : Status(); !usage.ok()) {
-      std::fprintf(stderr, "autotune: %s\n", usage.error().Text().c_str());
-      return kExitUsage;
-    }
+    if (Status usage = command.check ? command.check() : Status(); !usage.ok())
+      return PrintError(usage.error(), kExitUsage);
     HostWaitNotes notes;
     Result<int> code = command.action();
-    if (code.ok()) return *code;
-    std::fprintf(stderr, "autotune: %s\n", OneLine(code.error().Text()).c_str());
-    return kExitFailed;
+    return code.ok() ? *code : PrintError(code.error(), kExitFailed);
   }
   std::fputs(app.help().c_str(), stdout);
   return kExitUsage;
@@ -111,7 +104,6 @@ int main(int argc, char** argv) {
   try {
     return autotune::tools::Main(argc, argv);
   } catch (const std::exception& e) {
-    std::fprintf(stderr, "autotune: a bug in autotune: %s\n", e.what());
-    return autotune::tools::kExitFailed;
+    return autotune::tools::PrintError(autotune::Err("a bug in autotune: ", e.what()), autotune::tools::kExitFailed);
   }
 }

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "support/edit_distance.h"
-#include "support/utf8.h"
+#include "tools/error_lines.h"
 
 namespace autotune::tools {
 namespace {
@@ -98,12 +98,17 @@ CLI::Validator PackageFile() {
       "");
 }
 
-std::string UsageText(const CLI::App& app, const CLI::ParseError& error) {
+Error UsageError(const CLI::App& app, const CLI::ParseError& error) {
   auto [command, name] = ChosenCommand(app);
   std::vector<std::string> unknown = app.remaining(/*recurse=*/true);
   Complaint complaint = unknown.empty() ? Complaint{error.what(), ""} : ComplaintAbout(unknown, *command, name);
-  if (!complaint.meant.empty()) return OneLine(complaint.text + "; did you mean " + complaint.meant + "?");
-  return OneLine(complaint.text + "; see `" + name + " --help`");
+  return WithHint(Error(complaint.text),
+                  complaint.meant.empty() ? "see `" + name + " --help`" : "did you mean " + complaint.meant + "?");
+}
+
+int EndParsing(const CLI::App& app, const CLI::ParseError& error, int usage_code) {
+  if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) return app.exit(error);
+  return PrintError(UsageError(app, error), usage_code);
 }
 
 }  // namespace autotune::tools

@@ -1,7 +1,10 @@
-// Explains wrong usage in one line. CLI11's own messages suggest no spelling, and print ranges with hundreds of digits.
+// Explains wrong usage, for all three programs. CLI11's own messages suggest no spelling, and print ranges with
+// hundreds of digits.
 #pragma once
 #include <CLI/CLI.hpp>
 #include <string>
+
+#include "support/result.h"
 
 namespace autotune::tools {
 
@@ -11,8 +14,12 @@ CLI::Validator AtLeastZero();
 CLI::Validator Seconds();      // 0 to 86400; refuses "nan" and "inf", which CLI::Range accepts
 CLI::Validator PackageFile();  // a path of a package to write: M.tar or M.so
 
-// Explains in one line why `app` refused the command line: "unknown option --trails of `autotune tune`; did you mean
-// --trials?".
-std::string UsageText(const CLI::App& app, const CLI::ParseError& error);
+// Explains why `app` refused the command line: "unknown option --trails of `autotune tune`", with the hint "did you
+// mean
+// --trials?" or the command that shows the help.
+Error UsageError(const CLI::App& app, const CLI::ParseError& error);
+
+// Prints the help or the version that the command line asks for, or why it is refused. Returns 0 or `usage_code`.
+int EndParsing(const CLI::App& app, const CLI::ParseError& error, int usage_code);
 
 }  // namespace autotune::tools

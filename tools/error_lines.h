@@ -1,0 +1,50 @@
+// Prints errors in the style of all three programs: a line "error: WHAT IS WRONG", and a line "hint: WHAT TO DO" if
+// there is something to do. A hint is a note of the error that begins with "hint: ", so an error that ends up in
+// another text keeps it. Thread-safe.
+#pragma once
+#include <cstdio>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "support/result.h"
+#include "support/terminal.h"
+#include "support/utf8.h"
+
+namespace autotune::tools {
+
+inline constexpr std::string_view kHint = "hint: ";
+
+// Returns the error with a hint: what the user can do.
+inline Error WithHint(Error error, const std::string& hint) { return std::move(error).Note(std::string(kHint) + hint); }
+
+// An error without its hints, in one line, and its hints.
+struct ErrorParts {
+  std::string text;
+  std::vector<std::string> hints;
+};
+inline ErrorParts PartsOf(Error error) {
+  ErrorParts parts;
+  for (const std::string& note : error.notes) {
+    if (note.starts_with(kHint)) parts.hints.push_back(OneLine(note.substr(kHint.size())));
+  }
+  std::erase_if(error.notes, [](const std::string& note) { return note.starts_with(kHint); });
+  parts.text = OneLine(error.Text());
+  return parts;
+}
+
+inline std::string ErrorLines(const Error& error, bool colours) {
+  const ErrorParts parts = PartsOf(error);
+  std::string lines = Painted("error:", Colour::kFault, colours) + " " + parts.text + "\n";
+  for (const std::string& hint : parts.hints) lines += Painted("hint:", Colour::kRemark, colours) + " " + hint + "\n";
+  return lines;
+}
+
+// Prints an error on standard error and returns `exit_code`.
+inline int PrintError(const Error& error, int exit_code) {
+  std::fputs(ErrorLines(error, ShowsColours(2)).c_str(), stderr);
+  return exit_code;
+}
+
+}  // namespace autotune::tools

@@ -24,28 +24,39 @@ Result<std::optional<int64_t>> Number(const std::map<std::string, std::string>& 
   return std::optional<int64_t>(value);
 }
 
-// Returns the path of the file `location` in `folder`. Returns an error if it lies outside the folder or is no file.
-Result<fs::path> FileBelow(const std::string& folder, const std::string& location) {
-  fs::path relative(location);
-  if (relative.is_absolute() || std::find(relative.begin(), relative.end(), "..") != relative.end())
+bool IsBelow(const fs::path& root, const fs::path& file) {
+  return std::mismatch(root.begin(), root.end(), file.begin(), file.end()).first == root.end();
+}
+
+// Returns the path of the file `location` in `folder`. Returns an error if it may not be read, or is no file.
+Result<fs::path> FileBelow(const ModelFolder& folder, const std::string& location) {
+  const fs::path relative = fs::path(location).lexically_normal();
+  if (relative.is_absolute() || *relative.begin() == "..")
     return Err("'", location, "' lies outside the model's folder");
   std::error_code error;
-  fs::path root = fs::canonical(folder, error);
-  if (error) return Err("cannot open folder ", folder, ": ", error.message());
+  fs::path root = fs::canonical(folder.path, error);
+  if (error) return Err("cannot open folder ", folder.path, ": ", error.message());
   fs::path file = fs::canonical(root / relative, error);  // resolves links
   if (error) return Err("cannot open '", location, "': ", error.message());
-  if (std::mismatch(root.begin(), root.end(), file.begin(), file.end()).first != root.end())
-    return Err("'", location, "' is a link to outside the model's folder");
+  const bool beside_model = !folder.resolved.empty() && IsBelow(folder.resolved, file);
+  if (!beside_model && !IsBelow(root, file)) return Err("'", location, "' is a link to outside the model's folder");
   if (!fs::is_regular_file(file, error)) return Err("'", location, "' is no file");
   return file;
 }
 
 }  // namespace
 
-Result<graph::SharedBytes> ReadExternalData(const std::string& folder,
+ModelFolder DataFolderOf(const std::string& path) {
+  const fs::path folder = fs::path(path).parent_path();
+  std::error_code error;
+  const fs::path file = fs::canonical(path, error);
+  return {folder.empty() ? "." : folder.string(), error ? "" : file.parent_path().string()};
+}
+
+Result<graph::SharedBytes> ReadExternalData(const ModelFolder& folder,
                                             const std::map<std::string, std::string>& entries,
                                             const graph::TensorSpec& spec) {
-  if (folder.empty()) return Err("its data lies in another file, and this model comes without a folder");
+  if (folder.path.empty()) return Err("its data lies in another file, and this model comes without a folder");
   auto location = entries.find("location");
   if (location == entries.end() || location->second.empty()) return Err("it does not say in which file its data lies");
   int64_t offset = TRY(Number(entries, "offset")).value_or(0);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <filesystem>
 #include <limits>
 #include <span>
 
@@ -260,17 +259,21 @@ class Importer {
 
 }  // namespace onnx_import
 
-Result<ImportedModel> ImportOnnxBytes(std::string_view bytes, const std::string& source, const ImportOptions& options) {
-  onnx_import::OnnxModel model = TRY(onnx_import::ReadOnnxModel(bytes, source, options.folder));
+namespace {
+Result<ImportedModel> ImportFrom(std::string_view bytes, const std::string& source,
+                                 const onnx_import::ModelFolder& folder, const ImportOptions& options) {
+  onnx_import::OnnxModel model = TRY(onnx_import::ReadOnnxModel(bytes, source, folder));
   return onnx_import::Importer(model, options, source).Run();
+}
+}  // namespace
+
+Result<ImportedModel> ImportOnnxBytes(std::string_view bytes, const std::string& source, const ImportOptions& options) {
+  return ImportFrom(bytes, source, {.path = options.folder}, options);
 }
 
 Result<ImportedModel> ImportOnnx(const std::string& path, const ImportOptions& options) {
   std::string bytes = TRY(onnx_import::ReadProtoFile(path));
-  ImportOptions here = options;
-  std::filesystem::path folder = std::filesystem::path(path).parent_path();
-  here.folder = folder.empty() ? "." : folder.string();
-  return ImportOnnxBytes(bytes, path, here);
+  return ImportFrom(bytes, path, onnx_import::DataFolderOf(path), options);
 }
 
 }  // namespace autotune

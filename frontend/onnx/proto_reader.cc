@@ -106,9 +106,9 @@ Status CheckNames(const onnx::GraphProto& graph) {
   return {};
 }
 
-Result<OnnxGraph> ConvertGraph(const onnx::GraphProto& proto, const std::string& folder);
+Result<OnnxGraph> ConvertGraph(const onnx::GraphProto& proto, const ModelFolder& folder);
 
-Result<OnnxAttr> ConvertAttr(const onnx::AttributeProto& proto, const std::string& folder) {
+Result<OnnxAttr> ConvertAttr(const onnx::AttributeProto& proto, const ModelFolder& folder) {
   OnnxAttr attr;
   attr.ref = proto.ref_attr_name();
   if (!attr.ref.empty()) return attr;
@@ -154,7 +154,7 @@ void AddCaptured(const OnnxGraph& graph, std::set<std::string>* captured) {
   }
 }
 
-OnnxNode ConvertNode(const onnx::NodeProto& proto, int index, const std::string& folder) {
+OnnxNode ConvertNode(const onnx::NodeProto& proto, int index, const ModelFolder& folder) {
   OnnxNode node{.index = index,
                 .op_type = proto.op_type(),
                 .domain = DomainOf(proto.domain()),
@@ -175,7 +175,7 @@ OnnxNode ConvertNode(const onnx::NodeProto& proto, int index, const std::string&
 }
 
 template <class Nodes>
-void ConvertNodes(const Nodes& nodes, const std::string& folder, OnnxGraph* graph) {
+void ConvertNodes(const Nodes& nodes, const ModelFolder& folder, OnnxGraph* graph) {
   for (const onnx::NodeProto& proto : nodes) {
     const OnnxNode& node = graph->nodes.emplace_back(ConvertNode(proto, static_cast<int>(graph->nodes.size()), folder));
     graph->used.insert(node.inputs.begin(), node.inputs.end());
@@ -184,7 +184,7 @@ void ConvertNodes(const Nodes& nodes, const std::string& folder, OnnxGraph* grap
   for (const OnnxValueInfo& info : graph->outputs) graph->used.insert(info.name);
 }
 
-Result<OnnxGraph> ConvertGraph(const onnx::GraphProto& proto, const std::string& folder) {
+Result<OnnxGraph> ConvertGraph(const onnx::GraphProto& proto, const ModelFolder& folder) {
   if (proto.sparse_initializer_size() > 0) return Err("sparse initializers are not supported");
   OnnxGraph graph;
   graph.name = proto.name();
@@ -206,7 +206,7 @@ OnnxOpsets ConvertOpsets(const Imports& imports) {
   return opsets;
 }
 
-Result<OnnxFunction> ConvertFunction(const onnx::FunctionProto& proto, const std::string& folder) {
+Result<OnnxFunction> ConvertFunction(const onnx::FunctionProto& proto, const ModelFolder& folder) {
   OnnxFunction function{.domain = DomainOf(proto.domain()),
                         .name = proto.name(),
                         .overload = OverloadOf(proto.unknown_fields(), kFunctionOverload),
@@ -261,7 +261,7 @@ Result<std::string> ReadProtoFile(const std::string& path) {
   return bytes;
 }
 
-Result<OnnxModel> ReadOnnxModel(std::string_view bytes, const std::string& source, const std::string& folder) {
+Result<OnnxModel> ReadOnnxModel(std::string_view bytes, const std::string& source, const ModelFolder& folder) {
   auto refuse = [&](const std::string& why) { return WithCause(source + " " + why, why); };
   if (bytes.empty()) return refuse("is empty");
   if (bytes.size() > static_cast<size_t>(std::numeric_limits<int32_t>::max()))

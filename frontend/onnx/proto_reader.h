@@ -10,6 +10,7 @@
 #include <tuple>
 #include <vector>
 
+#include "frontend/onnx/external_data.h"
 #include "graph/tensor_value.h"
 #include "support/result.h"
 
@@ -92,10 +93,10 @@ struct OnnxModel {
   const OnnxFunction* FindFunction(const OnnxNode& node) const;
 };
 
-// Reads a model. `source` names it in messages. `folder` holds its external data; empty if there is none. Errors: a
-// damaged file; a name that is not UTF-8 or that names two tensors or functions; a graph with a cycle or a missing
-// tensor; a function that calls itself.
-Result<OnnxModel> ReadOnnxModel(std::string_view bytes, const std::string& source, const std::string& folder);
+// Reads a model. `source` names it in messages. `folder` holds its external data. Errors: a damaged file; a name that
+// is not UTF-8 or that names two tensors or functions; a graph with a cycle or a missing tensor; a function that calls
+// itself.
+Result<OnnxModel> ReadOnnxModel(std::string_view bytes, const std::string& source, const ModelFolder& folder);
 
 // Returns the bytes of a file. Refuses files above protobuf's limit of 2 GiB.
 Result<std::string> ReadProtoFile(const std::string& path);

@@ -7,7 +7,6 @@
 #include <map>
 #include <optional>
 
-#include "frontend/onnx/external_data.h"
 #include "frontend/onnx/proto_reader.h"
 #include "frontend/onnx/tensor_proto.h"
 #include "support/file.h"
@@ -99,7 +98,7 @@ std::optional<DType> OnnxDType(int data_type) {
   return std::nullopt;
 }
 
-Result<TensorValue> ToTensorValue(const Proto& proto, const std::string& folder) {
+Result<TensorValue> ToTensorValue(const Proto& proto, const ModelFolder& folder) {
   if (proto.has_segment()) return Err("tensor '", proto.name(), "' is stored in segments, which ONNX has withdrawn");
   const TypeRow* row = nullptr;
   for (const TypeRow& r : kTypes) {

@@ -48,7 +48,7 @@ class ExternalData : public ::testing::Test {
 };
 
 TEST_F(ExternalData, IsReadFromTheModelsFolder) {
-  for (const char* file : {"w.bin", "parts/w.bin", "./parts/./w.bin"}) {
+  for (const char* file : {"w.bin", "parts/w.bin", "./parts/./w.bin", "./parts/../w.bin", "absent/../w.bin"}) {
     auto imported = Import({{"location", file}, {"offset", "8"}, {"length", "16"}, {"checksum", "ignored"}});
     ASSERT_TRUE(imported.ok()) << imported.error().Text();
     ASSERT_EQ(imported->module.main().constants.size(), 1u);
@@ -61,9 +61,38 @@ TEST_F(ExternalData, IsReadFromTheModelsFolder) {
   EXPECT_TRUE(Import({{"location", "link"}}).ok()) << "a link within the folder is allowed";
 }
 
+// In the cache of Hugging Face, the files of a model are links into a folder of blobs.
+TEST_F(ExternalData, MayLieBesideTheFileThatTheModelLinksTo) {
+  namespace fs = std::filesystem;
+  ASSERT_TRUE(Import({{"location", "data"}, {"offset", "8"}}).error().Text().find("No such file") != std::string::npos);
+  fs::create_directories(root_ + "/blobs");
+  fs::create_directories(root_ + "/snapshots/1/onnx");
+  fs::rename(Path(), root_ + "/blobs/aa");
+  fs::copy(root_ + "/model/w.bin", root_ + "/blobs/bb");
+  const std::string folder = root_ + "/snapshots/1/onnx";
+  fs::create_symlink("../../../blobs/aa", folder + "/m.onnx");
+  fs::create_symlink("../../../blobs/bb", folder + "/data");
+  auto imported = ImportOnnx(folder + "/m.onnx");
+  EXPECT_TRUE(imported.ok()) << imported.error().Text();
+  // A link to any other folder is refused, also one that lies beside the folder of blobs.
+  fs::remove(folder + "/data");
+  fs::create_symlink("../../../secret.bin", folder + "/data");
+  EXPECT_THAT(ErrorOf(ImportOnnx(folder + "/m.onnx")), ::testing::HasSubstr("'data' is a link to outside the model's"));
+  fs::create_directories(root_ + "/blobs2");
+  fs::copy(root_ + "/model/w.bin", root_ + "/blobs2/bb");
+  fs::remove(folder + "/data");
+  fs::create_symlink("../../../blobs2/bb", folder + "/data");
+  EXPECT_THAT(ErrorOf(ImportOnnx(folder + "/m.onnx")), ::testing::HasSubstr("'data' is a link to outside the model's"));
+  // The blob is not found by its own name: locations are looked up beside the link.
+  fs::remove(folder + "/data");
+  fs::copy(root_ + "/model/w.bin", root_ + "/blobs/data");
+  EXPECT_THAT(ErrorOf(ImportOnnx(folder + "/m.onnx")), ::testing::HasSubstr("cannot open 'data'"));
+}
+
 TEST_F(ExternalData, FilesElsewhereAreRefused) {
   EXPECT_EQ(Refusal({{"location", "../secret.bin"}}), "'../secret.bin' lies outside the model's folder");
-  EXPECT_EQ(Refusal({{"location", "parts/../w.bin"}}), "'parts/../w.bin' lies outside the model's folder");
+  EXPECT_EQ(Refusal({{"location", "parts/../../secret.bin"}}),
+            "'parts/../../secret.bin' lies outside the model's folder");
   EXPECT_EQ(Refusal({{"location", root_ + "/model/w.bin"}}),
             "'" + root_ + "/model/w.bin' lies outside the model's folder");
   std::filesystem::create_symlink(root_ + "/secret.bin", root_ + "/model/link");

@@ -126,6 +126,11 @@ TEST(Exporters, NamedDimensionsAreStatedOnce) {
               HasSubstr("--dim names 'sequence', which no input of the model has (they have: batch, seq, past)"));
   EXPECT_THAT(ImportError(m, {.dims = {{"seq", 3}}}), HasSubstr("leaves dimensions open, [batch,past,4]"));
   for (const char* bad : {"", "a", "=3", "a=", "a=-1", "a=x", "a=3x"}) EXPECT_FALSE(ParseDimOption(bad).ok()) << bad;
+  for (const char* large : {"a=2147483648", "a=99999999999", "a=99999999999999999999", "a=-1"})
+    EXPECT_THAT(ParseDimOption(large).error().Text(),
+                HasSubstr(" is no size of a dimension; it must be 0 to 2147483647"));
+  EXPECT_THAT(ParseDimOption("a=3x").error().Text(), HasSubstr("--dim a=3x is not of the form name=128"));
+  EXPECT_THAT(ParseShapeOption("x:1,99999999999").error().Text(), HasSubstr("99999999999 is no size of a dimension"));
   EXPECT_EQ(*ParseDimOption("a=b=3"), std::pair(std::string("a=b"), int64_t{3}));
 }
 

@@ -50,7 +50,7 @@ def recurrent(kind):
                     i = f[0](clipped(u[0] + v[0] + peep[0] * c))
                     forget = 1 - i if attributes.get("input_forget", 0) else f[0](clipped(u[2] + v[2] + peep[2] * c))
                     c = forget * c + i * f[1](clipped(u[3] + v[3]))
-                    h = f[0](clipped(u[1] + v[1] + peep[1] * c)) * f[2](clipped(c))
+                    h = f[0](clipped(u[1] + v[1] + peep[1] * c)) * f[2](c)
                 y[t, d, n] = h
             states[:, d, n] = h, c
         if attributes.get("layout", 0):

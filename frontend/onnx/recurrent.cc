@@ -174,13 +174,17 @@ Result<ValueId> OfStep(ImportContext& c, const Net& net, ValueId v, int64_t t) {
   return c.Emit(Op::kGather, {v, net.at[t]}, AxisAttrs{0});
 }
 
+Result<ValueId> Unclipped(ImportContext& c, const Weights& w, int which, ValueId x) {
+  return w.activations[which].apply(c, w.activations[which], x);
+}
+
 // Clips x, then applies activation number `which` of a direction.
 Result<ValueId> Activated(ImportContext& c, const Net& net, const Weights& w, int which, ValueId x) {
   if (std::isfinite(net.clip)) {
     const float clip = static_cast<float>(net.clip);
     x = TRY(c.Emit(Op::kClip, {x}, ClipAttrs{-clip, clip}));
   }
-  return w.activations[which].apply(c, w.activations[which], x);
+  return Unclipped(c, w, which, x);
 }
 
 Result<ValueId> Gate(ImportContext& c, const Net& net, ValueId all, int64_t gate) {
@@ -242,7 +246,8 @@ Result<Carried> LstmStep(ImportContext& c, const Net& net, const Weights& w, int
   ValueId state = TRY(c.Apply(Op::kMul, forget, before.c));
   state = TRY(Plus(c, state, c.Apply(Op::kMul, input, fresh)));
   ValueId output = TRY(gate(kOutput, state));
-  ValueId h = TRY(c.Apply(Op::kMul, output, TRY(Activated(c, net, w, 2, state))));
+  // ONNX Runtime does not clip the state here, although the specification may be read so.
+  ValueId h = TRY(c.Apply(Op::kMul, output, TRY(Unclipped(c, w, 2, state))));
   return Carried{h, state};
 }
 

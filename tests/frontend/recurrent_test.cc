@@ -128,7 +128,7 @@ class Naive {
         const double i = Sigmoid(Clipped(both(0, j) + peep(0, j, s_[j])));
         const double f = c_.coupled ? 1 - i : Sigmoid(Clipped(both(2, j) + peep(2, j, s_[j])));
         s_[j] = f * s_[j] + i * std::tanh(Clipped(both(3, j)));
-        h_[j] = Sigmoid(Clipped(both(1, j) + peep(1, j, s_[j]))) * std::tanh(Clipped(s_[j]));
+        h_[j] = Sigmoid(Clipped(both(1, j) + peep(1, j, s_[j]))) * std::tanh(s_[j]);  // not clipped, as in ONNX Runtime
       }
     }
   }

@@ -45,11 +45,21 @@ Status ImportPRelu(ImportContext& c) {
   return c.Bind(TRY(c.Apply(Op::kAdd, TRY(Positive(c, x)), y)));
 }
 
+// Returns exp(x) - 1 for x <= 0 as 2 t / (1 - t) with t = tanh(x / 2), which keeps the digits of small results.
+Result<ValueId> ExpMinusOne(ImportContext& c, ValueId x) {
+  ValueId t = TRY(c.Apply(Op::kTanh, TRY(c.ApplyNumber(Op::kMul, x, 0.5))));
+  return c.Apply(Op::kDiv, TRY(c.Apply(Op::kAdd, t, t)), TRY(c.ApplyToNumber(Op::kSub, 1, t)));
+}
+
 // Returns max(x, 0) + alpha * (exp(min(x, 0) * inner) - 1).
 Result<ValueId> Exponential(ImportContext& c, ValueId x, double alpha, double inner) {
   ValueId e = TRY(Negative(c, x));
   if (inner != 1) e = TRY(c.ApplyNumber(Op::kMul, e, inner));
-  e = TRY(Affine(c, TRY(c.Apply(Op::kExp, e)), alpha, -alpha));
+  if (inner > 0) {
+    e = TRY(c.ApplyNumber(Op::kMul, TRY(ExpMinusOne(c, e)), alpha));
+  } else {
+    e = TRY(Affine(c, TRY(c.Apply(Op::kExp, e)), alpha, -alpha));
+  }
   return c.Apply(Op::kAdd, TRY(Positive(c, x)), e);
 }
 
@@ -82,11 +92,18 @@ Status ImportHardSwish(ImportContext& c) {
   return c.Bind(TRY(c.Apply(Op::kMul, x, gate)));
 }
 
+// Returns log(1 + y) for 0 <= y <= 1: the logarithm of the rounded sum, plus a correction for the rounding error of the
+// sum. The logarithm alone would lose the digits of a small y.
+Result<ValueId> LogOnePlus(ImportContext& c, ValueId y) {
+  ValueId sum = TRY(c.ApplyNumber(Op::kAdd, y, 1));
+  ValueId error = TRY(c.Apply(Op::kSub, y, TRY(c.ApplyNumber(Op::kSub, sum, 1))));
+  return c.Apply(Op::kAdd, TRY(c.Apply(Op::kLog, sum)), TRY(c.Apply(Op::kDiv, error, sum)));
+}
+
 // Returns log(1 + exp(x)), computed as max(x, 0) + log(1 + exp(-|x|)) so that it cannot overflow.
 Result<ValueId> Softplus(ImportContext& c, ValueId x) {
   ValueId e = TRY(c.Apply(Op::kExp, TRY(c.Apply(Op::kNeg, TRY(c.Apply(Op::kAbs, x))))));
-  ValueId rest = TRY(c.Apply(Op::kLog, TRY(c.ApplyNumber(Op::kAdd, e, 1))));
-  return c.Apply(Op::kAdd, TRY(Positive(c, x)), rest);
+  return c.Apply(Op::kAdd, TRY(Positive(c, x)), TRY(LogOnePlus(c, e)));
 }
 
 Status ImportSoftplus(ImportContext& c) { return c.Bind(TRY(Softplus(c, TRY(c.Tensor(0))))); }

@@ -9,6 +9,11 @@ Result<ValueId> GeluValue(ImportContext& context, ValueId x, bool by_tanh);
 // Returns x sigmoid(alpha x) (activation.cc).
 Result<ValueId> SwishValue(ImportContext& context, ValueId x, double alpha);
 
+// Returns the second operand of an element-wise operator, in a shape that broadcasts by trailing dimensions (math.cc).
+Result<ValueId> SecondOperand(ImportContext& context, ValueId a);
+
+Status ImportPow(ImportContext& context);  // power.cc
+
 // Imports the current node as a Conv of inputs 0 and 1, with the bias of input 2 if there is one (conv.cc).
 Result<ValueId> ConvValue(ImportContext& context);
 

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <limits>
 
-#include "frontend/onnx/importer.h"
+#include "frontend/onnx/formulas.h"
 #include "frontend/onnx/tensor_proto.h"
 
 namespace autotune::onnx_import {
@@ -14,11 +14,8 @@ Result<DType> SupportedType(int64_t onnx_type) {
   return *dtype;
 }
 
-namespace {
-
-// Returns the second operand in a shape that broadcasts by trailing dimensions. Before operator set 7, only the second
-// operand could broadcast, and only with the attribute `broadcast`. Its dimensions then matched those of the first
-// operand that begin at dimension `axis`.
+// Before operator set 7, only the second operand could broadcast, and only with the attribute `broadcast`. Its
+// dimensions then matched those of the first operand that begin at dimension `axis`.
 Result<ValueId> SecondOperand(ImportContext& c, ValueId a) {
   ValueId b = TRY(c.Tensor(1));
   if (c.opset >= 7) return b;
@@ -38,6 +35,8 @@ Result<ValueId> SecondOperand(ImportContext& c, ValueId a) {
   return aligned == second ? b : TRY(c.Reshape(b, aligned));
 }
 
+namespace {
+
 template <Op op>
 Status ImportUnary(ImportContext& c) {
   if (auto folded = FoldIntegers(c)) return c.BindConstant(TRY(std::move(*folded)));
@@ -50,6 +49,21 @@ Status ImportBinary(ImportContext& c) {
   if (folded) return c.BindConstant(TRY(std::move(*folded)));
   ValueId a = TRY(c.Tensor(0)), b = TRY(SecondOperand(c, a));
   return c.Bind(TRY(c.Apply(op, a, b)));
+}
+
+// Returns an error if constants of integers are divided by 0. A kernel gives some result instead (docs/ir.md).
+Status CheckDivisor(const ImportContext& c) {
+  const TensorValue *a = c.Constant(0), *b = c.Constant(1);
+  if (!a || !b || !b->spec.dtype.IsInt()) return {};
+  for (int64_t i = 0; i < b->spec.NumElements(); ++i) {
+    if (b->Number(i) == 0) return Err("integer division by 0");
+  }
+  return {};
+}
+
+Status ImportDiv(ImportContext& c) {
+  TRY(CheckDivisor(c));
+  return ImportBinary<Op::kDiv>(c);
 }
 
 template <Op op>
@@ -135,6 +149,7 @@ Result<ValueId> FloatRemainder(ImportContext& c, ValueId a, ValueId b) {
 }
 
 Status ImportMod(ImportContext& c) {
+  TRY(CheckDivisor(c));
   if (auto folded = FoldIntegers(c)) return c.BindConstant(TRY(std::move(*folded)));
   ValueId a = TRY(c.Tensor(0)), b = TRY(c.Tensor(1));
   bool dividends_sign = TRY(c.Int("fmod", 0)) != 0;
@@ -143,38 +158,6 @@ Status ImportMod(ImportContext& c) {
   if (!dividends_sign) return c.Bind(TRY(c.Apply(Op::kMod, a, b)));
   ValueId whole = TRY(c.Apply(Op::kMul, TRY(c.Apply(Op::kDiv, a, b)), b));
   return c.Bind(TRY(c.Apply(Op::kSub, a, whole)));
-}
-
-// Computes x to the power 1, 0.5, -1, 2 or 3 without pow, which is less exact and far slower.
-Result<ValueId> ConstantPower(ImportContext& c, ValueId x, double power) {
-  if (power == 1) return x;
-  if (power == 0.5) return c.Apply(Op::kSqrt, x);
-  if (power == -1) return c.ApplyToNumber(Op::kDiv, 1, x);
-  ValueId square = TRY(c.Apply(Op::kMul, x, x));
-  if (power == 2) return square;
-  return c.Apply(Op::kMul, square, x);
-}
-
-Status ImportPow(ImportContext& c) {
-  ValueId base = TRY(c.Tensor(0)), x = base;
-  DType type = c.Type(x);
-  if (const TensorValue* power = c.Constant(1);
-      power && type.IsFloat() && power->spec.NumElements() == 1 && power->spec.rank() <= c.Rank(x)) {
-    double p = power->Number(0);
-    if (p == 1 || p == 0.5 || p == -1 || p == 2 || p == 3) return c.Bind(TRY(ConstantPower(c, x, p)));
-  }
-  // The graph has no power of integers. Compute it in f64, which is exact for results below 2^53.
-  DType compute = type.IsFloat() ? type : DType::Float(64);
-  x = TRY(c.Cast(x, compute));
-  ValueId y = TRY(c.Cast(TRY(SecondOperand(c, base)), compute));
-  ValueId power = TRY(c.Apply(Op::kPow, x, y));
-  if (!type.IsFloat()) {  // round results that are nearly whole, since the cast to integers truncates
-    ValueId whole = TRY(c.Apply(Op::kRound, power));
-    ValueId distance = TRY(c.Apply(Op::kAbs, TRY(c.Apply(Op::kSub, power, whole))));
-    ValueId slack = TRY(c.ApplyNumber(Op::kMul, TRY(c.Apply(Op::kAbs, power)), 1e-11));
-    power = TRY(c.Where(TRY(c.Apply(Op::kLessEqual, distance, slack)), whole, power));
-  }
-  return c.Bind(TRY(c.Cast(power, type)));
 }
 
 Status ImportClip(ImportContext& c) {
@@ -298,7 +281,7 @@ const std::vector<OperatorRow>& MathOperators() {
       {"Add", 6, 28, ImportBinary<Op::kAdd>},
       {"Sub", 6, 28, ImportBinary<Op::kSub>},
       {"Mul", 6, 28, ImportBinary<Op::kMul>},
-      {"Div", 6, 28, ImportBinary<Op::kDiv>},
+      {"Div", 6, 28, ImportDiv},
       {"Mod", 10, 28, ImportMod},
       {"Pow", 6, 28, ImportPow},
       {"Sum", 6, 28, ImportVariadic<Op::kAdd>},

@@ -96,14 +96,16 @@ Result<ValueId> InFloats(ImportContext& c, ValueId x, const std::vector<int64_t>
   return c.Cast(TRY(formula(c, TRY(c.Cast(x, DType::Float(64))), axes)), c.Type(x));
 }
 
-// Returns the mean. For integers it divides by the count: a product with the reciprocal may be slightly below a whole
-// number, and truncation would return the next smaller one.
+// Returns the mean. That of integers is the sum, divided by the count and truncated. Sums are of 64 bits: those of
+// narrower integers are exact, and those of 64-bit integers wrap around.
 Result<ValueId> Mean(ImportContext& c, ValueId x, const std::vector<int64_t>& axes) {
-  if (!c.Type(x).IsInt()) return c.Mean(x, axes);
-  double count = 1;
-  for (int64_t axis : axes) count *= static_cast<double>(c.ShapeOfValue(x)[axis]);
-  ValueId sum = TRY(c.Reduce(Op::kReduceSum, TRY(c.Cast(x, DType::Float(64))), axes));
-  return c.Cast(TRY(c.ApplyNumber(Op::kDiv, sum, count)), c.Type(x));
+  const DType type = c.Type(x);
+  if (!type.IsInt()) return c.Mean(x, axes);
+  const DType wide = type.code == TypeCode::kUInt ? DType::UInt(64) : DType::Int(64);
+  int64_t count = 1;
+  for (int64_t axis : axes) count *= c.ShapeOfValue(x)[axis];
+  ValueId sum = TRY(c.Reduce(Op::kReduceSum, TRY(c.Cast(x, wide)), axes));
+  return c.Cast(TRY(c.ApplyNumber(Op::kDiv, sum, static_cast<double>(count))), type);
 }
 
 Result<ValueId> L1(ImportContext& c, ValueId x, const std::vector<int64_t>& axes) {

@@ -110,6 +110,24 @@ TEST(Extremes, PadsWithAnyInteger) {
   }
 }
 
+// A kernel gives some result for x / 0, so it is refused only where both operands are constants.
+TEST(Extremes, ConstantsDividedByZeroAreRefused) {
+  constexpr int kUInt8 = 2;
+  for (int type : {kInt8, kUInt8}) {
+    for (const char* op : {"Div", "Mod"}) {
+      ModelMaker m(14);
+      m.Bytes8("a", {1, 2}, {6, 7}, type).Bytes8("b", {2}, {2, 0}, type).Output("y").Node(op, {"a", "b"}, {"y"});
+      EXPECT_THAT(ImportError(m), HasSubstr("integer division by 0")) << op;
+      ModelMaker computed(14);
+      computed.Input("a", {1, 2}, type).Bytes8("b", {2}, {2, 0}, type).Output("y").Node(op, {"a", "b"}, {"y"});
+      EXPECT_EQ(ImportError(computed), "no error") << op;
+    }
+  }
+  ModelMaker floats;
+  floats.Floats("a", {2}, {6, 7}).Floats("b", {2}, {2, 0}).Output("y").Node("Div", {"a", "b"}, {"y"});
+  EXPECT_EQ(Output(floats, {}), (Numbers{3, kInfinity}));
+}
+
 TEST(Extremes, CastsOfLargeConstants) {
   for (int64_t value : {std::numeric_limits<int64_t>::max(), int64_t{7}}) {
     ModelMaker m;

@@ -1,0 +1,218 @@
+// Numbers of compiled models, element by element: 64-bit integers, which the interpreter's arrays of doubles cannot
+// hold, special values of powers, and functions whose small results formulas easily lose.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <limits>
+
+#include "compiler/compile.h"
+#include "package/load.h"
+#include "tests/frontend/model_maker.h"
+
+namespace autotune {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity(), kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr int64_t kLeast = std::numeric_limits<int64_t>::min(), kMost = std::numeric_limits<int64_t>::max();
+constexpr int kFloat = 1, kInt32 = 6, kInt64 = 7, kDouble = 11;  // ONNX's element types
+using Longs = std::vector<int64_t>;
+
+template <class T>
+constexpr int kOnnxType = std::is_same_v<T, float>     ? kFloat
+                          : std::is_same_v<T, double>  ? kDouble
+                          : std::is_same_v<T, int32_t> ? kInt32
+                                                       : kInt64;
+
+template <class T>
+Tensor Input(const std::vector<T>& values) {
+  const DLDataType type{std::is_integral_v<T> ? kDLInt : kDLFloat, 8 * sizeof(T), 1};
+  const std::string_view bytes(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T));
+  return Tensor::FromBytes({static_cast<int64_t>(values.size())}, type, bytes).value();
+}
+
+// Compiles a model for `target` and runs it. Returns its first output; nothing if it is refused, as a failure.
+template <class T>
+std::vector<T> Compute(const ModelMaker& m, const std::vector<Tensor>& inputs, const std::string& target_text = "cpu") {
+  std::string folder = ::testing::TempDir() + "numbers-XXXXXX";
+  EXPECT_TRUE(mkdtemp(folder.data()));
+  struct Cleaner {
+    std::string folder;
+    ~Cleaner() { std::filesystem::remove_all(folder); }
+  } cleaner{folder};
+  std::ofstream(folder + "/m.onnx", std::ios::binary) << m.Bytes();
+  auto builder = MakeBuildWorkers({.workers = 1,
+                                   .command = {std::string(AUTOTUNE_BINARY_DIR) + "/tools/autotune", "--build-worker"}})
+                     .value();
+  const Target target = Target::Parse(target_text).value();
+  auto network = LoadNetwork(folder + "/m.onnx", {}, target, *builder);
+  if (!network.ok()) return ADD_FAILURE() << network.error().Text(), std::vector<T>();
+  auto compiled = Compile(*network, target, nullptr, *builder);
+  if (!compiled.ok()) return ADD_FAILURE() << compiled.error().Text(), std::vector<T>();
+  EXPECT_TRUE(WriteCompiled(compiled->package, folder + "/p.so", *builder).ok());
+  auto model = LoadModel(folder + "/p.so", 1);
+  if (!model.ok()) return ADD_FAILURE() << model.error().Text(), std::vector<T>();
+  for (size_t i = 0; i < inputs.size(); ++i)
+    EXPECT_TRUE(model->executor->SetInput(static_cast<int>(i), inputs[i]).ok());
+  EXPECT_TRUE(model->executor->Run().ok());
+  const Tensor y = model->executor->Output(0);
+  return {y.Data<T>(), y.Data<T>() + y.num_elements()};
+}
+
+// Returns base^exponent modulo 2^64 for exponent >= 0.
+int64_t Power(int64_t base, int64_t exponent) {
+  uint64_t result = 1, square = static_cast<uint64_t>(base);
+  for (uint64_t e = static_cast<uint64_t>(exponent); e > 0; e >>= 1, square *= square) result *= e & 1 ? square : 1;
+  return static_cast<int64_t>(result);
+}
+
+const Longs kBases = {3037000499, 3, -3, kLeast, kMost, 2, 2, 0, 0, 7, -1, -1, 1, 10, 5};
+const Longs kExponents = {2, 41, 41, 3, kMost, 63, 64, 0, 5, int64_t{1} << 53, kMost, 2, kMost, 18, 100};
+
+TEST(CompiledNumbers, PowersOfLongIntegersAreExact) {
+  const int64_t n = static_cast<int64_t>(kBases.size());
+  Longs want, inverses = {0, 1, -1, -1, 2, -2, kLeast};
+  for (size_t i = 0; i < kBases.size(); ++i) want.push_back(Power(kBases[i], kExponents[i]));
+  for (const char* target : {"cpu", "c"}) {
+    ModelMaker both;
+    both.Input("x", {n}, kInt64).Input("e", {n}, kInt64).Output("y").Node("Pow", {"x", "e"}, {"y"});
+    EXPECT_EQ(Compute<int64_t>(both, {Input(kBases), Input(kExponents)}, target), want) << target;
+    ModelMaker constant;
+    constant.Input("x", {n}, kInt64).Ints("e", kExponents).Output("y").Node("Pow", {"x", "e"}, {"y"});
+    EXPECT_EQ(Compute<int64_t>(constant, {Input(kBases)}, target), want) << target;
+  }
+  ModelMaker folded;
+  folded.Ints("x", kBases).Ints("e", kExponents).Output("y").Node("Pow", {"x", "e"}, {"y"});
+  EXPECT_EQ(Compute<int64_t>(folded, {}), want);
+  ModelMaker square;
+  square.Input("x", {n}, kInt64).Floats("two", {}, {2}).Output("y").Node("Pow", {"x", "two"}, {"y"});
+  for (size_t i = 0; i < kBases.size(); ++i) want[i] = Power(kBases[i], 2);
+  EXPECT_EQ(Compute<int64_t>(square, {Input(kBases)}), want);
+  ModelMaker negative;
+  negative.Input("x", {7}, kInt64).Input("e", {7}, kInt64).Output("y").Node("Pow", {"x", "e"}, {"y"});
+  EXPECT_EQ(Compute<int64_t>(negative, {Input(inverses), Input(Longs{-1, -5, -4, -5, -1, kLeast, -1})}),
+            (Longs{kLeast, 1, 1, -1, 0, 0, 0}));
+}
+
+TEST(CompiledNumbers, PowersOfIntegersWrapAroundInTheirOwnType) {
+  ModelMaker m;
+  m.Input("x", {4}, kInt32).Input("e", {4}, kInt64).Output("y").Node("Pow", {"x", "e"}, {"y"});
+  const std::vector<int32_t> x = {46341, 3, -7, 0};
+  std::vector<int32_t> want = {static_cast<int32_t>(Power(46341, 2)), static_cast<int32_t>(Power(3, 41)),
+                               static_cast<int32_t>(Power(-7, 33)), std::numeric_limits<int32_t>::min()};
+  EXPECT_EQ(Compute<int32_t>(m, {Input(x), Input(Longs{2, 41, 33, -1})}), want);
+}
+
+TEST(CompiledNumbers, MeansOfLongIntegersAreTruncatedSums) {
+  auto mean = [](int64_t n, bool constant, const Longs& x) {
+    ModelMaker m;
+    constant ? m.Ints("x", x) : m.Input("x", {n}, kInt64);
+    m.Output("y").Node("ReduceMean", {"x"}, {"y"}).Ints("axes", {0});
+    return Compute<int64_t>(m, constant ? std::vector<Tensor>() : std::vector<Tensor>{Input(x)});
+  };
+  constexpr int64_t kLarge = int64_t{1} << 60;
+  for (bool constant : {false, true}) {
+    EXPECT_EQ(mean(2, constant, {kLarge + 4, kLarge + 6}), Longs{kLarge + 5});
+    EXPECT_EQ(mean(3, constant, {-kLarge - 1, 0, -1}), Longs{(-kLarge - 2) / 3});
+    EXPECT_EQ(mean(2, constant, {kMost, 3}), Longs{(kLeast + 2) / 2}) << "the sum wraps around";
+    EXPECT_EQ(mean(3, constant, {-1, -1, 0}), Longs{0}) << "truncated";
+  }
+  ModelMaker narrow;
+  narrow.Input("x", {3}, kInt32).Output("y").Node("ReduceMean", {"x"}, {"y"}).Ints("axes", {0});
+  constexpr int32_t kLast = std::numeric_limits<int32_t>::max();
+  EXPECT_EQ(Compute<int32_t>(narrow, {Input(std::vector<int32_t>{kLast, kLast, kLast - 3})}),
+            std::vector<int32_t>{kLast - 1});
+}
+
+// Returns true if both are NaN, or equal up to `ulps` units in the last place; zeros of different sign differ.
+template <class T>
+bool Close(T got, double want, double ulps) {
+  const T rounded = static_cast<T>(want);
+  if (std::isnan(got) || std::isnan(rounded)) return std::isnan(got) && std::isnan(rounded);
+  if (got == rounded) return got != 0 || std::signbit(got) == std::signbit(rounded);
+  return std::abs(got - rounded) <= ulps * (std::nextafter(std::abs(rounded), T(kInfinity)) - std::abs(rounded));
+}
+
+template <class T>
+void ExpectSpecialPowers(const std::string& target) {
+  const std::vector<T> x = {-INFINITY, -8, -1, -0.5, -0.0, 0, 0.25, 1, 9, INFINITY, NAN};
+  const std::vector<T> powers = {0.5, 2, 3, 1, -1, 0, -0.5, 1.5, -2, INFINITY, -INFINITY, NAN};
+  const auto columns = static_cast<int64_t>(x.size()), rows = static_cast<int64_t>(powers.size());
+  ModelMaker constants;
+  constants.Input("x", {columns}, kOnnxType<T>).Output("y");
+  std::vector<std::string> parts;
+  for (T power : powers) {
+    const std::string name = parts.emplace_back("y" + std::to_string(parts.size()));
+    constants.Floats("e" + name, {}, {static_cast<float>(power)}).Node("Pow", {"x", "e" + name}, {name});
+  }
+  constants.Node("Concat", parts, {"y"}).Int("axis", 0);
+  ModelMaker inputs;
+  inputs.Input("x", {columns}, kOnnxType<T>).Input("e", {rows}, kOnnxType<T>).Ints("shape", {rows, 1}).Output("y");
+  inputs.Node("Reshape", {"e", "shape"}, {"column"});
+  inputs.Node("Expand", {"x", "shape"}, {"wide"});
+  inputs.Node("Pow", {"wide", "column"}, {"y"});
+  const std::vector<T> known = Compute<T>(constants, {Input(x)}, target);
+  const std::vector<T> computed = Compute<T>(inputs, {Input(x), Input(powers)}, target);
+  ASSERT_EQ(known.size(), x.size() * powers.size());
+  ASSERT_EQ(computed.size(), known.size());
+  for (size_t i = 0; i < known.size(); ++i) {
+    const double base = x[i % x.size()], power = powers[i / x.size()], want = std::pow(base, power);
+    EXPECT_TRUE(Close(known[i], want, 1)) << base << "^" << power << ", constant: " << known[i] << ", not " << want;
+    EXPECT_TRUE(Close(computed[i], want, 1)) << base << "^" << power << ": " << computed[i] << ", not " << want;
+  }
+}
+
+TEST(CompiledNumbers, SpecialPowers) {
+  ExpectSpecialPowers<float>("cpu");
+  ExpectSpecialPowers<double>("cpu");
+  ExpectSpecialPowers<float>("c");
+}
+
+TEST(CompiledNumbers, LargeIntegerExponentsOfFloatsKeepTheirParity) {
+  ModelMaker m;
+  m.Input("x", {2}).Input("e", {2}, kInt64).Output("y").Node("Pow", {"x", "e"}, {"y"});
+  EXPECT_EQ(Compute<float>(m, {Input(std::vector<float>{-1, -1}), Input(Longs{16777217, 16777218})}),
+            (std::vector<float>{-1, 1}));
+}
+
+// The activations whose results approach 0 or a line: a formula that adds 1 on the way loses their digits.
+template <class T>
+void ExpectDigits(const std::string& target) {
+  std::vector<T> x = {0, -INFINITY, INFINITY, NAN, -12.34f, -15, -17, -20, -50, -80, 20, 50, 1e30f, -1e30f};
+  for (int e = -30; e <= 4; ++e) {
+    for (double m : {1.0, 1.37, -1.0, -1.83}) x.push_back(static_cast<T>(std::ldexp(m, e)));
+  }
+  struct Row {
+    const char* op;
+    double (*want)(double);
+  };
+  const Row rows[] = {
+      {"Softplus", [](double v) { return v > 0 ? v + std::log1p(std::exp(-v)) : std::log1p(std::exp(v)); }},
+      {"Elu", [](double v) { return v < 0 ? std::expm1(v) : v; }},
+      {"Celu", [](double v) { return v < 0 ? std::expm1(v) : v; }},
+      {"Selu", [](double v) { return double{1.05070098f} * (v < 0 ? double{1.67326319f} * std::expm1(v) : v); }},
+  };
+  for (const Row& row : rows) {
+    ModelMaker m;
+    m.Input("x", {static_cast<int64_t>(x.size())}, kOnnxType<T>).Output("y").Node(row.op, {"x"}, {"y"});
+    std::vector<T> got = Compute<T>(m, {Input(x)}, target);
+    ASSERT_EQ(got.size(), x.size());
+    for (size_t i = 0; i < x.size(); ++i) {
+      // log1p(exp(x)) in doubles has an error, too, which counts in f64.
+      EXPECT_TRUE(Close(got[i], row.want(x[i]), 6)) << row.op << " of " << x[i] << " for " << target << ": " << got[i];
+    }
+  }
+}
+
+TEST(CompiledNumbers, SmallResultsOfActivationsKeepTheirDigits) {
+  ExpectDigits<float>("cpu");
+  ExpectDigits<double>("cpu");
+  ExpectDigits<float>("c");
+  ExpectDigits<float>("c -vectors=none");
+}
+
+}  // namespace
+}  // namespace autotune

@@ -37,9 +37,9 @@ def tune(arguments, model):
 
 
 def gain_text(end, comparison):
-    if end["kept_defaults"]:
+    if end["choice"]["kept_defaults"]:
         return f"{1:.3f} (untuned)"
-    return f"{1 / comparison['ratio']:.3f} ({1 / comparison['ratio_high']:.3f}-{1 / comparison['ratio_low']:.3f})"
+    return f"{comparison['speedup']:.3f} ({comparison['speedup_low']:.3f}-{comparison['speedup_high']:.3f})"
 
 
 def main():
@@ -58,15 +58,15 @@ def main():
             failures += 1
             print(f"{name:24} failed with exit code {code}: see {arguments.work / name}")
             continue
-        comparisons = end["comparisons"]
+        comparisons = end["choice"]["comparisons"]
         texts = [gain_text(end, comparison) for comparison in comparisons] or ["1.000 (untuned)"]
         rate = end["trials"] / max(end["seconds"], 1e-9)
-        share = end["choice_seconds"] / max(end["seconds"], 1e-9)
+        share = end["choice"]["seconds"] / max(end["seconds"], 1e-9)
         print(f"{name:24} {len(end['tasks']):5} {end['trials']:6} {rate:6.1f} {share:7.0%}  {texts[0]:22} {texts[-1]}")
         sys.stdout.flush()
-        kept = end["kept_defaults"] or not comparisons
-        gains.append([1.0] if kept else [1 / comparison["ratio"] for comparison in comparisons])
-        slower += not kept and any(comparison["ratio_low"] > 1 for comparison in comparisons)
+        kept = end["choice"]["kept_defaults"] or not comparisons
+        gains.append([1.0] if kept else [comparison["speedup"] for comparison in comparisons])
+        slower += not kept and any(comparison["speedup_high"] < 1 for comparison in comparisons)
     if gains:
         for place, name in ((0, "all threads"), (-1, "one thread")):
             mean = math.exp(sum(math.log(gain[place]) for gain in gains) / len(gains))

@@ -33,9 +33,21 @@ spdlog::logger& Logger() {
   return *logger;
 }
 
+using LogGuard = std::function<void(const std::function<void()>& write)>;
+LogGuard& Guard() {
+  static LogGuard* const guard =
+      new LogGuard;  // never destroyed, since other threads may log at the end of the process
+  return *guard;
+}
+
 }  // namespace
 
 void SetLogLevel(LogLevel minimum) { Logger().set_level(Translate(minimum)); }
-void WriteLog(LogLevel level, const std::string& line) { Logger().log(Translate(level), line); }
+void SetLogGuard(LogGuard guard) { Guard() = std::move(guard); }
+
+void WriteLog(LogLevel level, const std::string& line) {
+  auto write = [&] { Logger().log(Translate(level), line); };
+  Guard() ? Guard()(write) : write();
+}
 
 }  // namespace autotune

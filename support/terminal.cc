@@ -3,6 +3,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <cstdlib>
@@ -85,6 +86,28 @@ std::string CutToWidth(std::string_view text, int columns) {
     rest = next;
   }
   return std::string(text.substr(0, text.size() - rest.size())) + std::string(kEllipsis);
+}
+
+std::string WrapWords(std::string_view text, int columns, int indent) {
+  if (columns <= 0) return std::string(text);
+  std::string wrapped;
+  int used = 0;
+  for (bool first = true; !text.empty(); first = false) {
+    const size_t end = std::min(text.find(' '), text.size());
+    const std::string_view word = text.substr(0, end);
+    const int width = TextWidth(word);
+    if (!first && used + 1 + width > columns) {
+      wrapped += "\n" + std::string(static_cast<size_t>(indent), ' ');
+      used = indent;
+    } else if (!first) {
+      wrapped += ' ';
+      ++used;
+    }
+    wrapped += word;
+    used += width;
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return wrapped;
 }
 
 bool ShowsColours(int fd) { return IsTerminal(fd) && !HasValue("NO_COLOR"); }

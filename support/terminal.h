@@ -18,6 +18,10 @@ int TextWidth(std::string_view text);
 // Returns the text if it fits into `columns`, else its beginning and "...".
 std::string CutToWidth(std::string_view text, int columns);
 
+// Returns the text with line ends in place of spaces, so that its lines fit into `columns` as far as its words do.
+// Later lines begin with `indent` spaces. Unchanged if `columns` is 0.
+std::string WrapWords(std::string_view text, int columns, int indent = 2);
+
 // The colours of messages, by what they mean.
 enum class Colour { kGain, kRemark, kFault };
 

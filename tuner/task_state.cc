@@ -143,12 +143,22 @@ void TaskState::AddSample(const Proposal& proposal, double seconds, const Record
   samples_.push_back({space_.task->hash.low, proposal.features, proposal.draft_seconds, seconds});
 }
 
+// A random search finds another point at once if there is one, and does not depend on what was measured.
+bool TaskState::HasOther(const Proposal& proposal) const {
+  const std::unique_ptr<SearchStrategy> search = MakeRandomSearch(space_, seed_);
+  if (!proposal.features.empty()) search->Exclude(proposal);
+  return !search->Propose(1).empty();
+}
+
 bool TaskState::AbsorbDefault(const Proposal& proposal, const Record& record) {
   if (default_) return KeyOf(proposal) == KeyOf(*default_);
   if (next_candidate_ >= candidates_.size() || KeyOf(proposal) != KeyOf(candidates_[next_candidate_])) return false;
   if (IsRanked(record)) {
     default_ = proposal;
     report_.default_seconds = record.cost;
+    report_.default_trace = record.trace;
+    report_.default_alternative = record.alternative;
+    report_.only_schedule = entries_.size() == 1 && !HasOther(proposal);
   } else if (record.status != TrialStatus::kUploadFailed || ++uploads_ == kMostUploads) {
     ++next_candidate_;
     uploads_ = 0;

@@ -99,6 +99,8 @@ class TaskState {
   std::optional<Proposal> Champion(const Record& record) const;
   // Handles a record of the default schedule or of the next candidate for it. Returns false for other records.
   bool AbsorbDefault(const Proposal& proposal, const Record& record);
+  // Returns true if the space has a point besides `proposal`.
+  bool HasOther(const Proposal& proposal) const;
   void AddSample(const Proposal& proposal, double seconds, const Record& record);
   const TaskAlternative& AlternativeOf(const Proposal& proposal) const {
     return space_.task->alternatives[space_.sketches[proposal.sketch].alternative];

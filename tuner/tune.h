@@ -53,6 +53,7 @@ struct TaskReport {
   // Time of the default schedule, which `compile` would use without records (tuner/defaults.h). 0 if it is not measured
   // yet, or if no candidate for it ran.
   double default_seconds = 0;
+  std::string default_trace, default_alternative;  // empty as long as no candidate for it ran
   // While tuning, the best time in the machine's usual state (0: nothing ran), or the confirmed time once there is one.
   // At the end, the cost of the best record of the store (RecordStore::Best).
   double best_seconds = 0;
@@ -60,6 +61,7 @@ struct TaskReport {
   std::string best_alternative;         // the compute alternative of best_trace
   std::map<TrialStatus, int> failures;  // number of records by status; all other records are ok
   bool exhausted = false;               // true: the space has no more points
+  bool only_schedule = false;           // true: the space has no other point than the default schedule
   bool at_roofline = false;             // true: the best time is near the roofline, so the task gets no more trials
 };
 

@@ -45,12 +45,12 @@ const std::vector<Package>& Packages() {
 // those of the C++ standard library.
 bool IsSystemHeader(const std::string& name) {
   static const std::set<std::string> known = {
-      "arm_neon.h",  "assert.h",  "cpuid.h",   "dlfcn.h",  "elf.h",       "emmintrin.h", "errno.h",  "fcntl.h",
-      "fnmatch.h",   "fenv.h",    "float.h",   "grp.h",    "immintrin.h", "inttypes.h",  "limits.h", "link.h",
-      "malloc.h",    "math.h",    "netdb.h",   "poll.h",   "pthread.h",   "pwd.h",       "sched.h",  "setjmp.h",
-      "signal.h",    "spawn.h",   "stdarg.h",  "stddef.h", "stdint.h",    "stdio.h",     "stdlib.h", "string.h",
-      "strings.h",   "syscall.h", "termios.h", "time.h",   "ucontext.h",  "unistd.h",    "wait.h",   "x86intrin.h",
-      "xmmintrin.h", "ftw.h",     "glob.h",    "getopt.h", "stdbool.h"};
+      "arm_neon.h",  "assert.h",    "cpuid.h",   "dlfcn.h",   "elf.h",       "emmintrin.h", "errno.h",  "fcntl.h",
+      "fnmatch.h",   "fenv.h",      "float.h",   "grp.h",     "immintrin.h", "inttypes.h",  "limits.h", "link.h",
+      "pty.h",       "malloc.h",    "math.h",    "netdb.h",   "poll.h",      "pthread.h",   "pwd.h",    "sched.h",
+      "setjmp.h",    "signal.h",    "spawn.h",   "stdarg.h",  "stddef.h",    "stdint.h",    "stdio.h",  "stdlib.h",
+      "string.h",    "strings.h",   "syscall.h", "termios.h", "time.h",      "ucontext.h",  "unistd.h", "wait.h",
+      "x86intrin.h", "xmmintrin.h", "ftw.h",     "glob.h",    "getopt.h",    "stdbool.h"};
   if (name.find_first_of("./") == std::string::npos || known.count(name)) return true;
   for (const char* folder : {"sys/", "linux/", "arpa/", "netinet/", "asm/", "bits/"}) {
     if (name.starts_with(folder)) return true;

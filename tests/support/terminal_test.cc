@@ -32,6 +32,15 @@ TEST(Terminal, CutsAtTheWidthAndSaysSo) {
     EXPECT_LE(TextWidth(CutToWidth("\xe5\xb1\x82 a \xe5\xb1\x82\xc3\xbc", columns)), columns);
 }
 
+TEST(Terminal, WrapsBetweenWords) {
+  EXPECT_EQ(WrapWords("one two three", 0), "one two three");
+  EXPECT_EQ(WrapWords("one two three", 13), "one two three");
+  EXPECT_EQ(WrapWords("one two three", 12), "one two\n  three");
+  EXPECT_EQ(WrapWords("one two three", 7, 0), "one two\nthree");
+  EXPECT_EQ(WrapWords("  a  b", 80), "  a  b") << "spaces stay";
+  EXPECT_EQ(WrapWords("incomprehensible words", 5), "incomprehensible\n  words");
+}
+
 class Pty : public ::testing::Test {
  protected:
   void SetUp() override {

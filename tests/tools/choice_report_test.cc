@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tools/autotune/progress.h"
+#include "tools/autotune/tune_events.h"
 
 namespace autotune::tools {
 namespace {

@@ -97,7 +97,7 @@ struct CliResult {
 // Returns whether `autotune compile` found records of its network and target. With records, it uses the tuned schedule
 // of a task, or the default schedule if few trials found nothing faster.
 inline bool FollowsRecords(const CliResult& compiled) {
-  return compiled.code == 0 && compiled.out.find("tune it first") == std::string::npos;
+  return compiled.code == 0 && compiled.err.find("tune it first") == std::string::npos;
 }
 
 class CliTest : public ::testing::Test {
@@ -168,6 +168,14 @@ inline std::vector<Json> EventsOf(const std::string& out) {
 inline std::string NameOf(const Json& event) {
   const std::string* name = event["event"].As<std::string>();
   return name ? *name : "";
+}
+// Returns the last event of this name; fails if there is none.
+inline Json LastOf(const std::vector<Json>& events, const std::string& name) {
+  for (auto event = events.rbegin(); event != events.rend(); ++event) {
+    if (NameOf(*event) == name) return *event;
+  }
+  ADD_FAILURE() << "no event " << name;
+  return Json();
 }
 inline int64_t TrialsOf(const Json& event) {
   const int64_t* trials = event["trials"].As<int64_t>();

@@ -39,7 +39,7 @@ class Clocks : public test::CliTest {
   // database.
   void ExpectExact(const CliResult& result, int trials) {
     ASSERT_EQ(result.code, 0) << result.Text();
-    Json end = EventsOf(result.out).back();
+    Json end = test::LastOf(EventsOf(result.out), "end");
     EXPECT_EQ(test::NameOf(end), "end");
     EXPECT_EQ(TrialsOf(end), trials);
     auto store = OpenStore(db_);

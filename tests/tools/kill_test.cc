@@ -40,8 +40,8 @@ class Kill : public test::CliTest {
     ASSERT_EQ(result.code, 0) << result.Text();
     std::vector<Json> events = EventsOf(result.out);
     ASSERT_FALSE(events.empty());
-    EXPECT_EQ(NameOf(events.back()), "end");
-    EXPECT_EQ(TrialsOf(events.back()), kTrials);
+    EXPECT_EQ(NameOf(events.back()), "saved");
+    EXPECT_EQ(TrialsOf(test::LastOf(events, "end")), kTrials);
     ExpectIntact(kTrials);
   }
   // Expects an undamaged database with `at_least` to `at_most` trials.
@@ -173,7 +173,7 @@ TEST_F(Kill, AFreshRunIsGoneOnWithToo) {
   Subprocess again = Start(command, "again");
   CliResult rest = Finish(again, "again");
   ASSERT_EQ(rest.code, 0) << rest.Text();
-  EXPECT_EQ(TrialsOf(EventsOf(rest.out).back()), kFew);
+  EXPECT_EQ(TrialsOf(test::LastOf(EventsOf(rest.out), "end")), kFew);
   EXPECT_EQ(trials(), first + kFew) << "the command must continue the fresh run";
 }
 

@@ -49,7 +49,7 @@ TEST_F(OpenClCommands, AProductIsTuned) {
   const CliResult tuned = Run(
       {"tune", "--op", "matmul:48,40,24", "--target", "opencl", "--trials", "4", "-o", File("mm.tar"), "--verbose"});
   ASSERT_EQ(tuned.code, 0) << tuned.Text();
-  EXPECT_THAT(tuned.out, AllOf(HasSubstr("4/4 trials"), HasSubstr("of an OpenCL device")));
+  EXPECT_THAT(tuned.err, AllOf(HasSubstr("4/4 trials"), HasSubstr("of an OpenCL device")));
   EXPECT_EQ(Run({"run", File("mm.tar")}).code, 0);
   // A later compile finds the tuned schedule.
   const CliResult compiled = Run({"compile", "--op", "matmul:48,40,24", "--target", "opencl", "-o", File("again.tar")});

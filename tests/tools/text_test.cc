@@ -110,11 +110,7 @@ TEST(Text, AChoiceSaysWhetherItWasDisturbed) {
   for (bool undisturbed : {true, false}) {
     chosen.undisturbed = undisturbed;
     EXPECT_EQ(ChoiceText(chosen).find("may have disturbed") == std::string::npos, undisturbed);
-    Json line;
-    AddChoice(chosen, line);
-    const bool* told = line["undisturbed"].As<bool>();
-    ASSERT_TRUE(told);
-    EXPECT_EQ(*told, undisturbed);
+    EXPECT_EQ(ToEvent(chosen).undisturbed, undisturbed);
   }
 }
 

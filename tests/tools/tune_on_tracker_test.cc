@@ -69,13 +69,13 @@ TEST_F(TuneOnTracker, ANoteNamesRecordsThatAreNewerThanTheChoice) {
   DateChoice(1);
   const CliResult there = TuneThere(output);
   ASSERT_EQ(there.code, 0) << there.Text();
-  EXPECT_THAT(there.out, HasSubstr(note + "; `autotune tune` without --tracker compares them\n"));
-  EXPECT_THAT(Run({"compile", "--op", op_, "-o", File("same.tar")}).out, HasSubstr(note));
+  EXPECT_THAT(there.err, HasSubstr(note + "; `autotune tune` without --tracker compares them\n"));
+  EXPECT_THAT(Run({"compile", "--op", op_, "-o", File("same.tar")}).err, HasSubstr(note));
   // With --json, standard output has only lines of JSON.
   const CliResult json = TuneThere({"-o", File("net.tar"), "--json"});
   const std::vector<Json> events = EventsOf(json.out);
   ASSERT_GE(events.size(), 2u) << json.Text();
-  EXPECT_EQ(NameOf(events.back()), "end");
+  EXPECT_EQ(NameOf(events.back()), "saved");
   EXPECT_THAT(json.err, HasSubstr(note));
 
   DateChoice(WallMillis() + 1'000'000);

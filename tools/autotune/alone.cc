@@ -3,7 +3,8 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <cstdio>
+
+#include "tools/autotune/console.h"
 
 namespace autotune::tools {
 namespace {
@@ -22,7 +23,7 @@ std::optional<HostLock> Alone::Take() {
   if (lock.ok() && *lock) return std::move(*lock);
   if (!std::exchange(said_, true)) {
     const std::string why = lock.ok() ? HostLock::HeldText() : lock.error().Text();
-    std::fprintf(stderr, "note: these times may be disturbed: %s\n", why.c_str());
+    Console::Get().Note("these times may be disturbed: " + why);
   }
   undisturbed_ = false;
   wait_ = 0;

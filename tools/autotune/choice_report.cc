@@ -2,6 +2,8 @@
 
 #include <cstdio>
 
+#include "tools/autotune/text.h"
+
 namespace autotune::tools {
 namespace {
 
@@ -14,9 +16,9 @@ std::string ComparisonText(const NetworkComparison& c) {
   } else {
     std::snprintf(verdict, sizeof verdict, "%.3f times as fast", 1 / c.ratio);
   }
-  std::snprintf(text, sizeof text, "  %d thread%s  %.3f ms untuned, %.3f ms tuned: %s (95 %%: %.3f to %.3f)\n",
-                c.threads, c.threads == 1 ? ": " : "s:", c.default_seconds * 1e3, c.default_seconds * c.ratio * 1e3,
-                verdict, 1 / c.ratio_high, 1 / c.ratio_low);
+  std::snprintf(text, sizeof text, "  %d thread%s  %s untuned, %s tuned: %s (95 %%: %.3f to %.3f)\n", c.threads,
+                c.threads == 1 ? ": " : "s:", TimeText(c.default_seconds).c_str(),
+                TimeText(c.default_seconds * c.ratio).c_str(), verdict, 1 / c.ratio_high, 1 / c.ratio_low);
   return text;
 }
 
@@ -59,14 +61,23 @@ std::string ChoiceText(const ChosenNetwork& chosen) {
   return text;
 }
 
-void AddChoice(const ChosenNetwork& chosen, Json& line) {
-  line["kept_defaults"] = chosen.kept_defaults;
-  line["kept_previous"] = chosen.kept_previous;
-  line["same_schedules"] = chosen.same_schedules;
-  line["tuned_tasks"] = chosen.tuned_tasks;
-  line["choice_seconds"] = chosen.seconds;
-  line["undisturbed"] = chosen.undisturbed;
-  line["comparisons"] = ToJson(chosen.choice.comparisons);
+event::Choice ToEvent(const ChosenNetwork& chosen) {
+  event::Choice choice{.kept_defaults = chosen.kept_defaults,
+                       .kept_previous = chosen.kept_previous,
+                       .same_schedules = chosen.same_schedules,
+                       .undisturbed = chosen.undisturbed,
+                       .tuned_tasks = chosen.tuned_tasks,
+                       .seconds = chosen.seconds,
+                       .text = ChoiceText(chosen)};
+  for (const NetworkComparison& c : chosen.choice.comparisons) {
+    choice.comparisons.push_back({.threads = c.threads,
+                                  .untuned_ms = c.default_seconds * 1e3,
+                                  .tuned_ms = c.default_seconds * c.ratio * 1e3,
+                                  .speedup = 1 / c.ratio,
+                                  .speedup_low = 1 / c.ratio_high,
+                                  .speedup_high = 1 / c.ratio_low});
+  }
+  return choice;
 }
 
 }  // namespace autotune::tools

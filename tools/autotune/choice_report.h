@@ -3,7 +3,7 @@
 #include <string>
 
 #include "compiler/choose.h"
-#include "support/json.h"
+#include "tools/autotune/events.h"
 
 namespace autotune::tools {
 
@@ -12,8 +12,7 @@ namespace autotune::tools {
 // network keeps its former ones. If other processes may have disturbed the choice, the last line says so.
 std::string ChoiceText(const ChosenNetwork& chosen);
 
-// Adds these facts to a JSON object: "kept_defaults", "kept_previous", "same_schedules", "tuned_tasks",
-// "choice_seconds", "undisturbed", "comparisons".
-void AddChoice(const ChosenNetwork& chosen, Json& line);
+// Returns the choice as a part of the event End.
+event::Choice ToEvent(const ChosenNetwork& chosen);
 
 }  // namespace autotune::tools

@@ -75,6 +75,8 @@ struct ModelOptions {
       const std::atomic<bool>* stop = nullptr,
       const OpenDatabase& open_store = [](const std::string& db) { return OpenStore(db); }) const;
 };
+// Adds --json and --quiet, which set up the console (console.h). `fields` says what --json prints.
+void AddOutput(CLI::App& app, const std::string& fields);
 // Returns the options that identify this network, target and database, as on a command line, with a leading space.
 std::string ModelLine(const ModelOptions& options);
 // Returns the end of the help text of a command with --op: an example and the list of operators.

@@ -13,6 +13,7 @@
 #include "support/check.h"
 #include "support/subprocess.h"
 #include "tools/autotune/command.h"
+#include "tools/autotune/console.h"
 #include "tools/autotune/usage.h"
 #include "tools/autotune/waits.h"
 #include "tools/error_lines.h"
@@ -60,7 +61,25 @@ bool IsTuneWithoutItsName(const std::string& first) {
   return first.starts_with("-") && first != "-h" && first != "--help" && first != "--help-all" && first != "--version";
 }
 
+// Prints the error of a command; with --json, also as an object on standard output, so that a reader of the results
+// learns why they end.
+int Fail(const Error& error, int code) {
+  Console& console = Console::Get();
+  if (console.json()) {
+    const ErrorParts parts = PartsOf(error);
+    Json line;
+    line["event"] = "error";
+    line["text"] = parts.text;
+    line["hints"] = ToJson(parts.hints);
+    line["code"] = code;
+    console.Result(line);
+  }
+  console.Failure(error);
+  return code;
+}
+
 int Main(int argc, char** argv) {
+  Console::Get();  // before there are threads
   CLI::App app{"Tunes, compiles and runs neural networks: finds fast kernels for your machine by measuring them.",
                "autotune"};
   app.require_subcommand(0, 1);
@@ -82,11 +101,10 @@ int Main(int argc, char** argv) {
   }
   for (const Command& command : commands) {
     if (!command.app->parsed()) continue;
-    if (Status usage = command.check ? command.check() : Status(); !usage.ok())
-      return PrintError(usage.error(), kExitUsage);
+    if (Status usage = command.check ? command.check() : Status(); !usage.ok()) return Fail(usage.error(), kExitUsage);
     HostWaitNotes notes;
     Result<int> code = command.action();
-    return code.ok() ? *code : PrintError(code.error(), kExitFailed);
+    return code.ok() ? *code : Fail(code.error(), kExitFailed);
   }
   std::fputs(app.help().c_str(), stdout);
   return kExitUsage;

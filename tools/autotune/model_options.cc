@@ -6,6 +6,7 @@
 #include "frontend/operator/operator.h"
 #include "runtime/device.h"
 #include "tools/autotune/command.h"
+#include "tools/autotune/console.h"
 
 namespace autotune::tools {
 
@@ -144,6 +145,13 @@ std::string ModelLine(const ModelOptions& options) {
   if (options.allow_tf32) line += " --allow-tf32";
   if (options.no_winograd) line += " --no-winograd";
   return line;
+}
+
+void AddOutput(CLI::App& app, const std::string& fields) {
+  app.add_flag_function(
+      "--json", [](int64_t count) { Console::Get().SetJson(count > 0); }, "print lines of JSON: " + fields);
+  app.add_flag_function(
+      "-q,--quiet", [](int64_t count) { Console::Get().SetQuiet(count > 0); }, "print results and errors only");
 }
 
 std::string OperatorFooter(const std::string& example) {

@@ -8,18 +8,12 @@
 #include "support/statistics.h"
 #include "support/task_id.h"
 #include "support/utf8.h"
+#include "tools/autotune/text.h"
 
 namespace autotune::tools {
 namespace {
 
 constexpr double kAgreement = 0.05;  // largest difference that counts as agreement, as a share of the latency
-
-template <class... Args>
-std::string Format(const char* format, Args... args) {
-  char text[512];
-  std::snprintf(text, sizeof text, format, args...);
-  return text;
-}
 
 // Returns the median, over all runs, of (sum of the kernels' times) / (network's time) - 1.
 double PairedDifference(const ProfileSamples& samples) {

@@ -7,6 +7,7 @@
 
 #include "support/json.h"
 #include "support/task_id.h"
+#include "tools/autotune/console.h"
 #include "tools/autotune/text.h"
 
 namespace autotune::tools {
@@ -67,7 +68,8 @@ Result<std::vector<TuneTask>> SelectTasks(const std::vector<TuneTask>& tasks, co
   return some;
 }
 
-Status PrintTasks(const Network& network, const Target& target, RecordStore* store, bool json) {
+Status PrintTasks(const Network& network, const Target& target, RecordStore* store) {
+  const bool json = Console::Get().json();
   const std::string where = target.Text();
   if (!json) std::printf("%-8s %6s %9s %7s %9s  %s\n", "task", "weight", "GFLOP", "% work", "best ms", "label");
   int tuned = 0;

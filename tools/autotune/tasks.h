@@ -17,7 +17,7 @@ namespace autotune::tools {
 Result<std::vector<TuneTask>> SelectTasks(const std::vector<TuneTask>& tasks, const std::string& patterns);
 
 // Prints one line per task: id, weight, work, share of the network's work, best time in the database, label. `store` is
-// null if there is no database yet. `json`: each line is a JSON object.
-Status PrintTasks(const Network& network, const Target& target, RecordStore* store, bool json);
+// null if there is no database yet. With --json, each line is a JSON object.
+Status PrintTasks(const Network& network, const Target& target, RecordStore* store);
 
 }  // namespace autotune::tools

@@ -24,6 +24,16 @@ std::string DurationText(double seconds) {
   return text;
 }
 
+std::string TimeText(double seconds) {
+  constexpr double kLeastMs = 1e-4;
+  const bool is_long = seconds >= kLeastMs;
+  const double value = seconds * (is_long ? 1e3 : 1e6);
+  const int decimals = value < 10 ? 3 : value < 100 ? 2 : value < 1000 ? 1 : 0;
+  char text[32];
+  std::snprintf(text, sizeof text, "%.*f %s", decimals, value, is_long ? "ms" : "us");
+  return text;
+}
+
 std::string ClockText(int64_t unix_ms) {
   std::time_t seconds = unix_ms / 1000;
   std::tm local{};

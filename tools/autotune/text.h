@@ -1,6 +1,7 @@
 // Functions that format texts for the messages of several commands. Thread-safe.
 #pragma once
 #include <cstdint>
+#include <cstdio>
 #include <string>
 #include <vector>
 
@@ -8,10 +9,20 @@
 
 namespace autotune::tools {
 
+// Formats as std::printf does, at most 511 bytes.
+template <class... Args>
+std::string Format(const char* format, Args... args) {
+  char text[512];
+  std::snprintf(text, sizeof text, format, args...);
+  return text;
+}
+
 // Returns a number with its noun: "1 task", "2 tasks".
 std::string Counted(int64_t n, const std::string& noun);
 // Formats a duration: "42s", "3m05s", "2h10m".
 std::string DurationText(double seconds);
+// Formats a measured time with four digits: "1.234 ms", from 0.1 ms on, or "12.34 us".
+std::string TimeText(double seconds);
 // Formats a local time of day: "14:05:12".
 std::string ClockText(int64_t unix_ms);
 // Returns each distinct text once, in the order of first occurrence, with " (15 times)" if it occurs more often.

@@ -16,12 +16,15 @@
 #include "support/host_lock.h"
 #include "support/stop_on_signals.h"
 #include "tools/autotune/command.h"
+#include "tools/autotune/host.h"
 #include "tools/autotune/peak.h"
-#include "tools/autotune/progress.h"
+#include "tools/autotune/printer.h"
 #include "tools/autotune/run_key.h"
 #include "tools/autotune/tasks.h"
 #include "tools/autotune/text.h"
+#include "tools/autotune/tune_events.h"
 #include "tools/autotune/usage.h"
+#include "tools/autotune/waits.h"
 #include "tracker/local_farm.h"
 #include "tuner/farm_measurer.h"
 #include "tuner/tune.h"
@@ -38,7 +41,7 @@ struct TuneCommandOptions {
   uint64_t seed = 0;
   std::string output;
   std::string search = "evolution";
-  bool fresh = false, json = false, verbose = false;
+  bool fresh = false, verbose = false, wide = false;
   std::string tasks;  // patterns of --tasks; empty: all tasks
 };
 
@@ -127,7 +130,7 @@ Result<std::unique_ptr<RecordStore>> StoreIfThere(const std::string& db) {
 Result<int> ListTasksOfNetwork(const TuneCommandOptions& options) {
   const auto [builder, target, network_options, store] = TRY(options.model.Open(nullptr, StoreIfThere));
   Network network = TRY(options.model.Load(network_options, target, *builder));
-  TRY(PrintTasks(network, target, store.get(), options.json));
+  TRY(PrintTasks(network, target, store.get()));
   return kExitOk;
 }
 
@@ -138,14 +141,8 @@ bool IsInMemory(const TuneCommandOptions& options) {
   return path.ok() && *path == kMemoryStore;
 }
 
-int Interrupted(const TuneReport& report, const TuneCommandOptions& options) {
-  if (IsInMemory(options)) {
-    std::fprintf(stderr, "interrupted; the trials are lost, since the database %s is not a file\n", kMemoryStore);
-    return kExitInterrupted;
-  }
-  std::fprintf(stderr, "interrupted; %d of %d trials are saved. Go on with:\n  %s\n", report.trials, options.trials,
-               ResumeLine(options).c_str());
-  return kExitInterrupted;
+event::Interrupted InterruptedOf(const TuneReport& report, const TuneCommandOptions& options) {
+  return {report.trials, options.trials, IsInMemory(options) ? "" : ResumeLine(options)};
 }
 
 // The network, tasks, target and database of one tuning run.
@@ -182,26 +179,32 @@ TuneOptions SearchOptions(const TuneCommandOptions& options, const Network& netw
   return tune;
 }
 
-// Returns the peak FLOPS of this machine's CPU. Returns nothing if other processes may have disturbed the measurement,
-// since the measured peak may then be too low. The search would skip tasks that reach it.
-Result<std::optional<double>> PeakOfThisMachine(const Target& target, Builder& builder) {
+// Returns the peak FLOPS of this machine's CPU. Returns nothing, and emits a note, if other processes may have
+// disturbed the measurement, since the measured peak may then be too low. The search would skip tasks that reach it.
+Result<std::optional<double>> PeakOfThisMachine(const Target& target, Builder& builder, EventPrinter& events) {
   const MeasuredPeak peak = TRY(MeasurePeakFlops(target, builder));
   if (peak.alone) return std::optional<double>(peak.flops);
-  std::fprintf(stderr,
-               "autotune: other processes held %s while the machine's peak was measured, so the peak is unknown: the "
-               "table has no %% peak, and a run that begins now searches every task until its trials are spent\n",
-               HostLock::Path().c_str());
+  events.Print(event::Note{"other processes held " + HostLock::Path() +
+                           " while the machine's peak was measured, so the peak is unknown: the table has no % peak, "
+                           "and a run that begins now searches every task until its trials are spent"});
   return std::optional<double>();
 }
 
 // Chooses the schedules of the network by measuring whole networks (compiler/choose.h). If the measurement fails, adds
 // a note to `report` and returns no value. The caller then takes the best record of each task.
 Result<std::optional<ChosenNetwork>> Choose(const TuneSession& session, TuneReport& report, uint64_t seed,
-                                            Progress& progress, const std::atomic<bool>& stop_requested) {
+                                            EventPrinter& events, const std::atomic<bool>& stop_requested) {
   const double searched = report.seconds + kSecondsPerTrial * report.resumed_trials;
+  double shown = -1;
+  auto show = [&](double done) {
+    constexpr double kStep = 0.01;  // least progress that is worth an event
+    if (done < shown + kStep) return;
+    shown = done;
+    events.Print(event::Choosing{done});
+  };
   ChooseOptions choose{.max_seconds = std::max(kMinChoiceSeconds, kChoiceShare * searched),
                        .seed = seed,
-                       .on_progress = [&](double done) { progress.Choosing(done); },
+                       .on_progress = show,
                        .stop = &stop_requested};
   Result<ChosenNetwork> made =
       ChooseSchedules(session.network, session.target, *session.store, *session.builder, choose);
@@ -214,11 +217,12 @@ Result<std::optional<ChosenNetwork>> Choose(const TuneSession& session, TuneRepo
   return std::optional<ChosenNetwork>(std::move(*made));
 }
 
-// Writes the package of the tuned network, and prints the notes on its schedules. The schedules are those of `chosen`.
+// Writes the package of the tuned network, and emits the notes on its schedules. The schedules are those of `chosen`.
 // Without `chosen`, they are the best records or, after tuning on a tracker's devices, the schedules that `autotune
 // compile` uses. `compile` follows an earlier choice for the network; a note says that the records of this run are
 // newer.
-Status WriteTuned(const TuneSession& session, const TuneCommandOptions& options, std::optional<ChosenNetwork> chosen) {
+Status WriteTuned(const TuneSession& session, const TuneCommandOptions& options, std::optional<ChosenNetwork> chosen,
+                  EventPrinter& events) {
   // CompileFrom ignores the choice of an earlier run. That choice would hide the records of this run.
   Result<CompileResult> made =
       chosen ? std::move(chosen->compiled)
@@ -227,25 +231,70 @@ Status WriteTuned(const TuneSession& session, const TuneCommandOptions& options,
           : Compile(session.network, session.target, session.store.get(), *session.builder);
   const CompileResult compiled = TRY_NOTE(std::move(made), "while compiling the tuned network");
   TRY(WriteCompiled(compiled.package, options.output, *session.builder));
-  std::FILE* to = options.json ? stderr : stdout;  // with --json, standard output has only lines of JSON
-  for (const std::string& note : CompileNotes(compiled)) std::fprintf(to, "note: %s\n", note.c_str());
+  for (const std::string& note : CompileNotes(compiled)) events.Print(event::Note{note});
   return {};
 }
 
-void PrintNotes(const TuneReport& report) {
-  for (const std::string& note : report.notes) std::fprintf(stderr, "autotune: %s\n", note.c_str());
-  int unreached = 0;
+void EmitNotes(const TuneReport& report, EventPrinter& events) {
+  for (const std::string& note : report.notes) events.Print(event::Note{note});
+  int64_t unreached = 0;
   for (const TaskReport& task : report.tasks) {
     unreached += task.records == 0 && !task.exhausted;  // exhausted: the database has all schedules of the task
-    if (task.best_seconds == 0 && task.records > 0) {
-      std::fprintf(stderr, "autotune: no candidate of %s worked; it keeps its default schedule\n",
-                   task.task->label.c_str());
-    }
+    if (task.best_seconds == 0 && task.records > 0)
+      events.Print(event::Note{"no candidate of " + task.task->label + " worked; it keeps its default schedule"});
   }
   if (unreached > 0) {
-    std::fprintf(stderr, "autotune: nothing was tried for %d of %zu tasks: raise --trials\n", unreached,
-                 report.tasks.size());
+    events.Print(event::Note{"nothing was tried for " + std::to_string(unreached) + " of " +
+                             Counted(static_cast<int64_t>(report.tasks.size()), "task") + ": raise --trials"});
   }
+}
+
+// Says what was gained, where it is, and how to go on.
+event::Saved Saved(const TuneSession& session, const TuneCommandOptions& options, const event::End& end) {
+  event::Saved saved = SavedOf(session.network.name, MachineText(session.target), end);
+  saved.package = options.output;
+  if (!IsInMemory(options)) {
+    const Result<std::string> path = DefaultStorePath();
+    saved.database = !options.model.db.empty() ? options.model.db : path.ok() ? *path : "";
+  }
+  if (!options.output.empty()) {
+    saved.next = {
+        "run it:      autotune run " + options.output,
+        "measure it:  autotune bench " + options.output + " --threads " + std::to_string(session.target.num_cores)};
+  } else if (saved.database.empty()) {
+    saved.next = {"to keep the results, name a package with -o M.tar, or a database with --db FILE"};
+  } else {
+    saved.next = {"compile it:  autotune compile" + ModelLine(options.model) + " -o model.tar"};
+  }
+  return saved;
+}
+
+// Starts the farm of this machine, if no tracker is given, and connects to the farm.
+struct FarmSession {
+  std::unique_ptr<LocalFarm> farm;
+  std::unique_ptr<Measurer> measurer;  // destroyed before the farm
+};
+Result<FarmSession> OpenFarm(const TuneSession& session, const TuneCommandOptions& options, std::stop_token stop,
+                             EventPrinter& events) {
+  FarmSession opened;
+  rpc::FarmOptions farm{.tracker = options.tracker, .key = options.key, .job = session.network.name};
+  if (options.tracker.empty()) {
+    LocalFarmOptions local;
+    if (session.target.IsGpu()) local.server_arguments = {"--device", std::string(ToText(session.target.kind))};
+    opened.farm = TRY_NOTE(LocalFarm::Start(local), "while starting the local device server");
+    farm.tracker = opened.farm->tracker();
+    farm.key = opened.farm->key();
+  }
+  auto since = std::make_shared<int64_t>(0);  // BootMillis at the begin of the present wait; 0: not waiting
+  auto wait = [&events, since](const std::string& reason) {
+    if (reason.empty() && *since == 0) return;
+    if (*since == 0) *since = BootMillis();
+    events.Print(event::Waiting{"a device", reason, static_cast<double>(BootMillis() - *since) / 1e3});
+    if (reason.empty()) *since = 0;
+  };
+  opened.measurer =
+      TRY(MakeFarmMeasurer(*session.builder, farm, {.seed = options.seed, .on_wait = wait, .stop = std::move(stop)}));
+  return opened;
 }
 
 Result<int> TuneModel(TuneCommandOptions options) {
@@ -258,56 +307,51 @@ Result<int> TuneModel(TuneCommandOptions options) {
   std::stop_source stop;
   std::atomic<bool> stop_requested = false;
   std::stop_callback note_stop(stop.get_token(), [&] { stop_requested = true; });
+  const std::unique_ptr<EventPrinter> events =
+      MakeEventPrinter(Console::Get(), {.verbose = options.verbose, .wide = options.wide});
   const TuneSession session = TRY(OpenSession(options, stop_requested));
   const auto& [builder, target, store, network, tasks] = session;
   ApplyTrialsPerTask(options, tasks.size());
   // The final choice compares whole networks, which only this machine's CPU runs.
   const bool chooses = here && !target.IsGpu();
   TuneOptions tune = SearchOptions(options, network, chooses, time_budget);
-  Progress progress(network, tasks, target, tune,
-                    {.json = options.json, .chooses = chooses, .verbose = options.verbose});
-  HostWaitWatch host_waits([&](const HostWait& wait) { progress.WaitForHost(wait); });
-
-  std::unique_ptr<LocalFarm> farm;
-  rpc::FarmOptions farm_options{.tracker = options.tracker, .key = options.key, .job = network.name};
-  if (here) {
-    LocalFarmOptions local;
-    if (target.IsGpu()) local.server_arguments = {"--device", std::string(ToText(target.kind))};
-    farm = TRY_NOTE(LocalFarm::Start(local), "while starting the local device server");
-    farm_options.tracker = farm->tracker();
-    farm_options.key = farm->key();
-  }
-  std::unique_ptr<Measurer> measurer =
-      TRY(MakeFarmMeasurer(*builder, farm_options,
-                           {.seed = options.seed,
-                            .on_wait = [&](const std::string& reason) { progress.Wait(reason); },
-                            .stop = stop.get_token()}));
+  HostWaitWatch host_waits([&](const HostWait& wait) {
+    events->Print(event::Waiting{kThisHost, wait.reason, static_cast<double>(BootMillis() - wait.since) / 1e3});
+  });
+  FarmSession farm = TRY(OpenFarm(session, options, stop.get_token(), *events));
   tune.run = TRY(ChooseRun(options, RunKeyOf(RunIdentityOf(options, network, tasks, target)), *store));
-  progress.Begin(here ? "" : ", on `" + options.key + "` of " + options.tracker, time_budget);
+  for (const std::string& note : WithoutRepeats(network.notes)) events->Print(event::Note{note});
+  event::Begin begin = BeginOf(network, tasks, target, tune, chooses);
+  begin.key = options.key, begin.tracker = options.tracker, begin.time_budget = time_budget;
+  events->Print(begin);
 
   std::optional<double> peak;  // FLOPS; unknown for other devices than this machine's CPU
-  if (chooses) peak = TRY(PeakOfThisMachine(target, *builder));
+  if (chooses) peak = TRY(PeakOfThisMachine(target, *builder, *events));
   tune.peak_flops = peak.value_or(0);
 
   signals.emplace(stop, kExitInterrupted);
   TuneReport report = TRY(Tune(
-      tasks, target, tune, *store, *measurer,
-      [&](const TuneReport& so_far, const TaskReport& task) { progress.Update(so_far, task); }, &stop_requested));
-  progress.End(report);
-  if (report.interrupted) return Interrupted(report, options);
-  measurer.reset();
-  farm.reset();
+      tasks, target, tune, *store, *farm.measurer,
+      [&](const TuneReport& so_far, const TaskReport& task) { events->Print(ProgressOf(so_far, task, tune)); },
+      &stop_requested));
+  auto interrupted = [&] {
+    events->Print(InterruptedOf(report, options));
+    return kExitInterrupted;
+  };
+  if (report.interrupted) return interrupted();
+  farm.measurer.reset();
+  farm.farm.reset();
 
   // Without a final choice, each task gets its best record.
   std::optional<ChosenNetwork> chosen;
-  if (chooses) chosen = TRY(Choose(session, report, options.seed, progress, stop_requested));
-  if (stop_requested) return Interrupted(report, options);
+  if (chooses) chosen = TRY(Choose(session, report, options.seed, *events, stop_requested));
+  if (stop_requested) return interrupted();
   signals.emplace(kExitInterrupted);
-  progress.Summary(report, chosen ? &*chosen : nullptr, peak);
-  if (!options.output.empty()) TRY(WriteTuned(session, options, std::move(chosen)));
-  progress.NextSteps(options.output,
-                     IsInMemory(options) ? "" : "autotune compile" + ModelLine(options.model) + " -o model.tar");
-  PrintNotes(report);
+  const event::End end = EndOf(report, tune, chosen ? &*chosen : nullptr, peak);
+  events->Print(end);
+  if (!options.output.empty()) TRY(WriteTuned(session, options, std::move(chosen), *events));
+  EmitNotes(report, *events);
+  events->Print(Saved(session, options, end));
   return kExitOk;
 }
 
@@ -343,8 +387,9 @@ Command TuneCommand(CLI::App& root) {
       ->capture_default_str();
   app->add_flag("--fresh", options->fresh,
                 "begin a new run, even if one of the same model, target, device key, seed and trials can be resumed");
-  app->add_flag("--json", options->json, "print progress as JSON lines on standard output");
   app->add_flag("--verbose", options->verbose, "also print the target in full and why the first candidate was skipped");
+  app->add_flag("--wide", options->wide, "print the whole table, even if it is wider than the terminal");
+  AddOutput(*app, "an object for each event of the run");
   return {app, [options] { return TuneModel(*options); }, [options] { return CheckUsage(*options); }};
 }
 

@@ -11,7 +11,9 @@
 #include "package/load.h"
 #include "records/open.h"
 #include "runtime/compare.h"
+#include "support/terminal.h"
 #include "tools/autotune/command.h"
+#include "tools/autotune/console.h"
 #include "tools/autotune/host.h"
 #include "tools/autotune/pass_options.h"
 #include "tools/autotune/text.h"
@@ -29,21 +31,42 @@ struct CompileCommandOptions {
   bool no_records = false, verbose = false;
 };
 
+// Says what was compiled, unless quiet: the result is the file.
+void ReportCompiled(const CompileCommandOptions& options, const Network& network, const Target& target,
+                    const CompileResult& result) {
+  Console& console = Console::Get();
+  const PackageInfo& info = result.package.info;
+  if (console.json()) {
+    Json line;
+    line["package"] = options.output;
+    line["model"] = network.name;
+    line["target"] = target.Text();
+    line["kernels"] = info.tasks;
+    line["tuned_kernels"] = info.tuned_tasks;
+    line["seconds"] = result.seconds;
+    console.Result(line);
+  } else if (!console.quiet()) {
+    char seconds[32];
+    std::snprintf(seconds, sizeof seconds, "%.1f s", result.seconds);
+    console.Result("compiled " + network.name + " for " + MachineText(target) + ": " +
+                   std::to_string(info.tuned_tasks) + " of " + Counted(info.tasks, "kernel") + " tuned, " + seconds +
+                   "; wrote " + options.output + "\n" + (options.verbose ? "target: " + target.Text() + "\n" : ""));
+  }
+}
+
 Result<int> CompileModel(const CompileCommandOptions& options) {
   const PassContext passes = TRY(options.passes.Context());
   const auto [builder, target, network_options, store] = TRY(options.model.Open());
   Network network = TRY(options.model.Load(network_options, target, *builder, passes));
-  for (const std::string& note : WithoutRepeats(network.notes)) std::printf("note: %s\n", note.c_str());
+  Console& console = Console::Get();
+  for (const std::string& note : WithoutRepeats(network.notes)) console.Note(note);
   CompileResult result = TRY(Compile(network, target, options.no_records ? nullptr : store.get(), *builder, passes));
   TRY(WriteCompiled(result.package, options.output, *builder));
-  std::printf("compiled %s for %s: %d of %s tuned, %.1f s; wrote %s\n", network.name.c_str(),
-              MachineText(target).c_str(), result.package.info.tuned_tasks,
-              Counted(result.package.info.tasks, "kernel").c_str(), result.seconds, options.output.c_str());
-  if (options.verbose) std::printf("target: %s\n", target.Text().c_str());
-  for (const std::string& note : CompileNotes(result)) std::printf("note: %s\n", note.c_str());
+  ReportCompiled(options, network, target, result);
+  for (const std::string& note : CompileNotes(result)) console.Note(note);
   if (result.package.info.tuned_tasks == 0 && !result.followed_choice && !options.no_records) {
-    std::printf("note: the database has no schedule for this network and target; tune it first: autotune%s\n",
-                ModelLine(options.model).c_str());
+    console.Note("the database has no schedule for this network and target; tune it first: autotune" +
+                 ModelLine(options.model));
   }
   options.passes.PrintTimes(passes);
   return kExitOk;
@@ -242,9 +265,32 @@ std::vector<fs::path> CasesIn(const fs::path& folder) {
   return cases;
 }
 
+// Prints the verdict on one case: {"case", "verdict", "text", "cause"}.
+void PrintCase(const std::string& name, const CaseResult& result) {
+  Console& console = Console::Get();
+  const std::string of = name.empty() ? "" : name + ": ";
+  for (const std::string& note : result.notes) console.Note(of + note);
+  const bool passed = result.verdict == CaseVerdict::kPassed, failed = result.verdict == CaseVerdict::kFailed;
+  if (console.json()) {
+    Json line;
+    if (!name.empty()) line["case"] = name;
+    line["verdict"] = passed ? "passed" : failed ? "failed" : "unsupported";
+    line["text"] = result.text;
+    if (!result.cause.empty()) line["cause"] = result.cause;
+    return console.Result(line);
+  }
+  const char* word = name.empty() ? (passed ? "ok" : "WRONG") : passed ? "passed" : failed ? "FAILED" : "unsupported";
+  if (console.quiet() && passed) return;
+  console.Result(Painted(word,
+                         passed   ? Colour::kGain
+                         : failed ? Colour::kFault
+                                  : Colour::kRemark,
+                         console.colours_out()) +
+                 (name.empty() ? ": " : " " + of) + result.text + "\n");
+}
+
 int PrintResult(const CaseResult& result) {
-  for (const std::string& note : result.notes) std::printf("note: %s\n", note.c_str());
-  std::printf("%s: %s\n", result.verdict == CaseVerdict::kPassed ? "ok" : "WRONG", result.text.c_str());
+  PrintCase("", result);
   return result.verdict == CaseVerdict::kPassed ? kExitOk : kExitWrong;
 }
 
@@ -256,6 +302,28 @@ Result<int> VerifyPackage(const VerifyOptions& options) {
   const CaseResult result = TRY(CheckSets(model, sets, options, {}));
   if (result.verdict == CaseVerdict::kUnsupported) return Error(result.text);
   return PrintResult(result);
+}
+
+// Prints the sums of a folder of cases: {"passed", "failed", "unsupported", "causes"}. `totals` has a line per folder.
+void PrintTally(const Tally& all, const std::vector<std::string>& totals) {
+  Console& console = Console::Get();
+  if (console.json()) {
+    Json line;
+    line["passed"] = all.passed, line["failed"] = all.failed, line["unsupported"] = all.unsupported;
+    line["causes"] = ToJson(all.reasons);
+    return console.Result(line);
+  }
+  std::vector<std::pair<int, std::string>> sorted;
+  for (const auto& [reason, count] : all.reasons) sorted.push_back({-count, reason});
+  std::sort(sorted.begin(), sorted.end());
+  std::string text;
+  char count_text[16];
+  for (const auto& [count, reason] : sorted) {
+    std::snprintf(count_text, sizeof count_text, "%6d", -count);
+    text += count_text + (" unsupported: " + reason + "\n");
+  }
+  for (size_t i = 0; totals.size() > 1 && i < totals.size(); ++i) text += totals[i] + "\n";
+  console.Result(text + all.Text() + "\n");
 }
 
 Result<int> Verify(const VerifyOptions& options) {
@@ -285,24 +353,13 @@ Result<int> Verify(const VerifyOptions& options) {
       auto checked =
           CheckCase((folder / "model.onnx").string(), folder, options, network_options, target, store.get(), *builder);
       CaseResult result = checked.ok() ? *checked : CaseResult{CaseVerdict::kFailed, checked.error().Text()};
-      const char* word = result.verdict == CaseVerdict::kPassed   ? "passed"
-                         : result.verdict == CaseVerdict::kFailed ? "FAILED"
-                                                                  : "unsupported";
       here.Add(result);
       all.Add(result);
-      std::string name = options.data.size() > 1 ? folder.string() : fs::relative(folder, data).string();
-      for (const std::string& note : result.notes) std::printf("note: %s: %s\n", name.c_str(), note.c_str());
-      std::printf("%s %s: %s\n", word, name.c_str(), result.text.c_str());
-      std::fflush(stdout);
+      PrintCase(options.data.size() > 1 ? folder.string() : fs::relative(folder, data).string(), result);
     }
     totals.push_back(data + ": " + here.Text());
   }
-  std::vector<std::pair<int, std::string>> sorted;
-  for (const auto& [reason, count] : all.reasons) sorted.push_back({-count, reason});
-  std::sort(sorted.begin(), sorted.end());
-  for (const auto& [count, reason] : sorted) std::printf("%6d unsupported: %s\n", -count, reason.c_str());
-  for (size_t i = 0; totals.size() > 1 && i < totals.size(); ++i) std::printf("%s\n", totals[i].c_str());
-  std::printf("%s\n", all.Text().c_str());
+  PrintTally(all, totals);
   return all.failed ? kExitWrong : kExitOk;
 }
 
@@ -320,6 +377,7 @@ Command CompileCommand(CLI::App& root) {
       ->required();
   app->add_flag("--no-records", options->no_records, "ignore the database: default schedules only, for comparison");
   app->add_flag("--verbose", options->verbose, "also print the target in full");
+  AddOutput(*app, "package, model, target, kernels, tuned_kernels, seconds");
   options->passes.Add(*app);
   return {app, [options] { return CompileModel(*options); },
           [options]() -> Status {
@@ -349,6 +407,7 @@ Command VerifyCommand(CLI::App& root) {
   app->add_option("--threads", options->threads, "threads of the kernels; 0: one per CPU")
       ->check(AtLeastZero())
       ->capture_default_str();
+  AddOutput(*app, "verdict and text of each case; for folders of cases their sums last");
   options->passes.AddChoices(*app);
   return {app, [options] { return Verify(*options); },
           [options, app]() -> Status {

@@ -1,8 +1,7 @@
 #include "tools/autotune/waits.h"
 
-#include <cstdio>
-
 #include "support/clock.h"
+#include "tools/autotune/console.h"
 #include "tools/autotune/text.h"
 
 namespace autotune::tools {
@@ -24,7 +23,7 @@ bool WaitLines::IsDue(const std::string& what) {
 
 void HostWaitNotes::Note(const HostWait& wait) {
   if (wait.reason.empty() || !lines_.IsDue(kThisHost)) return;
-  std::fprintf(stderr, "note: %s\n", WaitText(kThisHost, wait.since, wait.reason).c_str());
+  Console::Get().Note(WaitText(kThisHost, wait.since, wait.reason));
 }
 
 }  // namespace autotune::tools

@@ -1,0 +1,74 @@
+#include "tools/autotune/console.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <thread>
+
+#include "support/log.h"
+#include "support/terminal.h"
+#include "tools/error_lines.h"
+
+namespace autotune::tools {
+
+Console& Console::Get() {
+  static Console* const console = new Console;  // never destroyed, since a thread of it uses it until the process ends
+  return *console;
+}
+
+Console::Console() : colours_out_(ShowsColours(1)), colours_err_(ShowsColours(2)), live_(2) {
+  if (live_.on_terminal()) FollowSize();
+  SetLogGuard([this](const std::function<void()>& write) { live_.Beside(write); });
+}
+
+// Redraws the live line when the terminal has another size. A thread waits for the signal, since a handler may not
+// lock. All other threads block the signal: they start later and inherit this.
+void Console::FollowSize() {
+  sigset_t resized;
+  sigemptyset(&resized);
+  sigaddset(&resized, SIGWINCH);
+  if (pthread_sigmask(SIG_BLOCK, &resized, nullptr) != 0) return;
+  std::thread([this, resized] {
+    for (int signal = 0; sigwait(&resized, &signal) == 0;) live_.Redraw();
+  }).detach();
+}
+
+void Console::Result(const std::string& text) {
+  live_.Beside([&] {
+    std::fputs(text.c_str(), stdout);
+    std::fflush(stdout);
+  });
+}
+
+void Console::Result(const Json& object) { Result(object.Dump() + "\n"); }
+
+void Console::ToError(const std::string& lines) {
+  live_.Beside([&] { std::fputs(lines.c_str(), stderr); });
+}
+
+void Console::Status(const std::string& line) {
+  if (!quiet_) ToError(line + "\n");
+}
+
+void Console::Note(const std::string& text) {
+  if (!quiet_) ToError(Painted("note:", Colour::kRemark, colours_err_) + " " + text + "\n");
+}
+
+void Console::Failure(const Error& error) {
+  Live("");
+  ToError(ErrorLines(error, colours_err_));
+}
+
+void Console::Alert(const std::string& line) {
+  Live("");
+  ToError(line + "\n");
+}
+
+void Console::Live(const std::string& text) {
+  if (!quiet_) live_.Show(text);
+}
+
+int Console::WidthOut() const { return TerminalWidth(1); }
+
+}  // namespace autotune::tools

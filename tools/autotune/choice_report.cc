@@ -1,6 +1,7 @@
 #include "tools/autotune/choice_report.h"
 
 #include <cstdio>
+#include <sstream>
 
 #include "tools/autotune/text.h"
 
@@ -67,8 +68,9 @@ event::Choice ToEvent(const ChosenNetwork& chosen) {
                        .same_schedules = chosen.same_schedules,
                        .undisturbed = chosen.undisturbed,
                        .tuned_tasks = chosen.tuned_tasks,
-                       .seconds = chosen.seconds,
-                       .text = ChoiceText(chosen)};
+                       .seconds = chosen.seconds};
+  std::istringstream text(ChoiceText(chosen));
+  for (std::string line; std::getline(text, line);) choice.sentences.push_back(line);
   for (const NetworkComparison& c : chosen.choice.comparisons) {
     choice.comparisons.push_back({.threads = c.threads,
                                   .untuned_ms = c.default_seconds * 1e3,

@@ -52,7 +52,10 @@ void Console::Status(const std::string& line) {
 }
 
 void Console::Note(const std::string& text) {
-  if (!quiet_) ToError(Painted("note:", Colour::kRemark, colours_err_) + " " + text + "\n");
+  constexpr std::string_view kWord = "note:";
+  if (quiet_) return;
+  const std::string lines = WrapWords(std::string(kWord) + " " + text, TerminalWidth(2));
+  ToError(Painted(kWord, Colour::kRemark, colours_err_) + lines.substr(kWord.size()) + "\n");
 }
 
 void Console::Failure(const Error& error) {

@@ -107,8 +107,9 @@ struct Choice {
   int64_t tuned_tasks = 0;  // tasks that run a tuned schedule
   double seconds = 0;
   std::vector<Comparison> comparisons;
-  std::string text;  // the same in sentences, one a line
-  AUTOTUNE_FIELDS(kept_defaults, kept_previous, same_schedules, undisturbed, tuned_tasks, seconds, comparisons, text)
+  std::vector<std::string> sentences;  // the same for people, a line each
+  AUTOTUNE_FIELDS(kept_defaults, kept_previous, same_schedules, undisturbed, tuned_tasks, seconds, comparisons,
+                  sentences)
 };
 
 // The result of the search.

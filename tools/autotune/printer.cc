@@ -154,7 +154,7 @@ class HumanPrinter : public EventPrinter {
     if (last_) console_.Status(Line(*last_, ""));
     Failures(e);
     const int width = console_.WidthOut();
-    auto sentence = [&](const std::string& text) { return text.empty() ? "" : WrapWords(text, width) + "\n"; };
+    auto sentence = [&](const std::string& words) { return words.empty() ? "" : WrapWords(words, width) + "\n"; };
     std::string text =
         "\n" + TaskTable(e, {.width = options_.wide ? 0 : width, .colours = console_.colours_out()}) + "\n";
     const int64_t here = e.trials - e.resumed_trials;
@@ -169,7 +169,9 @@ class HumanPrinter : public EventPrinter {
         text += sentence(Counted(e.resumed_trials, "trial") + " more from earlier runs of this command");
     }
     text += sentence(e.why_ended);
-    if (e.choice) text += e.choice->text;
+    if (e.choice) {
+      for (const std::string& line : e.choice->sentences) text += sentence(line);
+    }
     console_.Result(text);
   }
 

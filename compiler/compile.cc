@@ -5,6 +5,7 @@
 
 #include "compiler/kernels.h"
 #include "compiler/plan.h"
+#include "ir/text.h"
 #include "package/module_file.h"
 #include "schedule/trace.h"
 #include "support/file.h"
@@ -113,8 +114,15 @@ Result<CompileResult> CompileFrom(const Network& network, const Target& target, 
     const NetworkTask& task = network.tasks[i];
     const KernelChoice& choice = kernels.choices[i];
     package.info.tuned_tasks += choice.tuned;
-    package.info.kernels.push_back(
-        {kernels.names[i], task.hash.Hex(), task.label, choice.alternative, choice.tuned, task.flops});
+    package.info.kernels.push_back({.name = kernels.names[i],
+                                    .task = task.hash.Hex(),
+                                    .label = task.label,
+                                    .alternative = choice.alternative,
+                                    .tuned = choice.tuned,
+                                    .flops = task.flops,
+                                    .alternatives = task.alternatives,
+                                    .program = ToText(ProgramOf(network, task, choice.alternative)),
+                                    .trace = choice.trace});
   }
   package.graph_json = plan.graph.ToText();
   package.params = ParamsBytes(plan.params);

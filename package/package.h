@@ -22,7 +22,10 @@ struct PackagedKernel {
   std::string alternative;  // the algorithm: "direct", "winograd4", ...
   bool tuned = false;       // true: its schedule came from a record
   double flops = 0;         // arithmetic operations of one run of the direct algorithm
-  AUTOTUNE_FIELDS(name, task, label, alternative, tuned, flops)
+  std::vector<std::string> alternatives;  // all algorithms that were offered to the search
+  std::string program;                    // text of the unscheduled program (docs/ir.md)
+  std::string trace;                      // text of its schedule (docs/trace.md)
+  AUTOTUNE_FIELDS(name, task, label, alternative, tuned, flops, alternatives, program, trace)
 };
 
 // The field `autotune` of metadata.json (docs/package.md): the name, target, inputs and outputs of the network, and the

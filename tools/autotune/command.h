@@ -40,6 +40,7 @@ Command ReplayCommand(CLI::App& root);
 Command DevicesCommand(CLI::App& root);
 Command DoctorCommand(CLI::App& root);
 Command InspectCommand(CLI::App& root);
+Command ExplainCommand(CLI::App& root);
 
 // Everything that is needed to load the network: the parsed values of ModelOptions, build workers, and the database.
 struct Session {

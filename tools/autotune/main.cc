@@ -85,9 +85,10 @@ int Main(int argc, char** argv) {
   app.require_subcommand(0, 1);
   app.set_help_all_flag("--help-all", "help of all commands");
   app.set_version_flag("--version", VersionText(), "the version of the program and of its formats");
-  const std::vector<Command> commands = {
-      TuneCommand(app),    CompileCommand(app), RunCommand(app),     BenchCommand(app),   VerifyCommand(app),
-      RecordsCommand(app), ReplayCommand(app),  DevicesCommand(app), InspectCommand(app), DoctorCommand(app)};
+  const std::vector<Command> commands = {TuneCommand(app),   CompileCommand(app), RunCommand(app),
+                                         BenchCommand(app),  VerifyCommand(app),  RecordsCommand(app),
+                                         ReplayCommand(app), DevicesCommand(app), InspectCommand(app),
+                                         DoctorCommand(app), ExplainCommand(app)};
   for (const auto& [name, example] : kExamples) app.get_subcommand(name)->footer(std::string("Example:\n  ") + example);
   app.footer(kFooter);  // last, since commands inherit the footer that the program has when they are added
 

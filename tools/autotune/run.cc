@@ -11,6 +11,7 @@
 #include "runtime/npy.h"
 #include "support/cpus.h"
 #include "support/json.h"
+#include "support/shell.h"
 #include "support/statistics.h"
 #include "support/utf8.h"
 #include "tools/autotune/alone.h"
@@ -192,6 +193,14 @@ void PrintKernels(const std::vector<NodeTime>& times, Alone& alone) {
   std::fflush(stdout);
 }
 
+// Names the command that explains the slowest kernel.
+void PrintHint(const std::string& package, const std::vector<ProfileRow>& rows) {
+  const auto slowest = std::ranges::max_element(rows, {}, &ProfileRow::seconds);
+  if (slowest == rows.end() || slowest->task.empty()) return;
+  std::printf("why the slowest kernel takes its time: autotune explain %s %s\n", ShellWord(package).c_str(),
+              slowest->task.c_str());
+}
+
 // Measures the network's latency and its kernels' times in turns. Prints the same line as without --profile, and then
 // the kernels.
 Result<int> Profile(const BenchOptions& options, LoadedModel& model, Alone& alone) {
@@ -210,6 +219,7 @@ Result<int> Profile(const BenchOptions& options, LoadedModel& model, Alone& alon
   std::string text = options.json ? ProfileJson(rows, balance, roofline).Dump() + "\n"
                                   : ProfileTable(rows, balance, roofline, host.num_cores);
   std::fputs(text.c_str(), stdout);
+  if (!options.json) PrintHint(options.package, rows);
   return kExitOk;
 }
 

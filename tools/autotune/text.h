@@ -6,16 +6,9 @@
 #include <vector>
 
 #include "compiler/compile.h"
+#include "support/printf_text.h"
 
 namespace autotune::tools {
-
-// Formats as std::printf does, at most 511 bytes.
-template <class... Args>
-std::string Format(const char* format, Args... args) {
-  char text[512];
-  std::snprintf(text, sizeof text, format, args...);
-  return text;
-}
 
 // Returns a number with its noun: "1 task", "2 tasks".
 std::string Counted(int64_t n, const std::string& noun);

@@ -1,0 +1,188 @@
+// Explanations. Faults are planted by traces: the schedule and the code of the traced program must show the fault, and
+// the default schedule of the same program must not. Nothing is run, so no verdict depends on this machine.
+#include "compiler/explain.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "codegen/codegen.h"
+#include "ir/text.h"
+#include "lower/lower.h"
+#include "schedule/replay.h"
+#include "tests/tuner/programs.h"
+#include "tuner/defaults.h"
+
+namespace autotune {
+namespace {
+
+using test::TestTarget;
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+using ::testing::Ne;
+
+Target TargetOf(int cores) {
+  Target target = TestTarget();
+  target.num_cores = cores;
+  return target;
+}
+
+// Compiles a schedule, even one that spills, and explains it by its schedule and its code.
+Result<Explanation> ExplainSchedule(const PrimFunc& func, const std::string& trace, int threads) {
+  const Target target = TargetOf(threads);
+  PackagedKernel kernel{.name = "kernel", .alternative = "direct", .program = ToText(func), .trace = trace};
+  Evidence evidence = TRY(EvidenceOf(kernel, target, threads));
+  PrimFunc named = func;
+  named.name = Name("kernel");
+  const Schedule schedule = TRY(Replay(named, TRY(ParseTrace(trace))));
+  KernelObject object = TRY(CompileKernel(TRY(Lower(schedule.func(), target)), target, {.keep_spills = true}));
+  if (!object.rejected.empty()) return Err("rejected: ", object.rejected);
+  const LinkedKernels linked = TRY(LinkKernels({&object}, target));
+  evidence.code = CodeFactsOf(TRY(MachineCodeOf(linked.artifact.data, "kernel.raw", target)));
+  return Explain(evidence);
+}
+
+// Explains the first default schedule that builds without spills.
+Result<Explanation> ExplainDefault(const PrimFunc& func, int threads) {
+  const Target target = TargetOf(threads);
+  const TuneTask task = test::MakeTask("task", func);
+  const TaskSpace space = TRY(TaskSpace::Make(task, target));
+  for (const Proposal& proposal : DefaultCandidates(space)) {
+    const Schedule schedule = TRY(Replay(func, proposal.trace));
+    Result<LoweredKernel> lowered = Lower(schedule.func(), target);
+    if (!lowered.ok() || !TRY(CompileKernel(*lowered, target)).rejected.empty()) continue;
+    return ExplainSchedule(func, ToText(proposal.trace), threads);
+  }
+  return Err("no default schedule builds");
+}
+
+PrimFunc Activation(int64_t rows, int64_t columns) {
+  te::Tensor x = te::Placeholder("x", {rows, columns});
+  te::Tensor y = topi::Relu("relu", x);
+  return te::CreatePrimFunc("relu", {{x, ParamRole::kInput}, {y, ParamRole::kOutput}});
+}
+
+struct Planted {
+  std::string name;
+  PrimFunc func;
+  std::string trace;
+  Cause cause;
+  std::string part;  // of the sentence
+  int threads = 2;
+};
+
+void PrintTo(const Planted& planted, std::ostream* out) { *out << planted.name; }
+
+std::vector<Planted> Faults();
+
+class Explained : public testing::TestWithParam<Planted> {};
+INSTANTIATE_TEST_SUITE_P(Faults, Explained, testing::ValuesIn(Faults()),
+                         [](const auto& info) { return info.param.name; });
+
+TEST_P(Explained, APlantedFaultIsNamed) {
+  const Planted& planted = GetParam();
+  Result<Explanation> explained = ExplainSchedule(planted.func, planted.trace, planted.threads);
+  ASSERT_TRUE(explained.ok()) << explained.error().Text();
+  EXPECT_EQ(explained->main.cause, planted.cause) << explained->main.sentence;
+  EXPECT_THAT(explained->main.sentence, HasSubstr(planted.part));
+  EXPECT_GT(explained->main.gain, 1.2);
+}
+
+TEST_P(Explained, TheDefaultScheduleHasNoSuchFault) {
+  const Planted& planted = GetParam();
+  Result<Explanation> explained = ExplainDefault(planted.func, planted.threads);
+  ASSERT_TRUE(explained.ok()) << explained.error().Text();
+  EXPECT_THAT(explained->main.sentence, testing::Not(HasSubstr(planted.part)));
+  if (explained->main.cause == planted.cause) {
+    EXPECT_EQ(explained->main.gain, 1) << explained->main.sentence;
+  }
+  for (const Finding& other : explained->others) EXPECT_NE(other.cause, planted.cause) << other.sentence;
+}
+
+// A product whose tile of rows and vectors of 8 columns is held in registers, in panels of n0. `end` has further steps.
+std::string TiledProduct(const std::string& rows, const std::string& vectors, const std::string& end) {
+  return "cache_write(dense, register) -> tile, dense_copy, copy_m, copy_n\n"
+         "split(dense_m, [?, " +
+         rows +
+         "]) -> m0, m1\n"
+         "split(dense_n, [?, " +
+         vectors +
+         ", 8]) -> n0, n1, n2\n"
+         "reorder([m0, n0, dense_k, m1, n1, n2])\n"
+         "reverse_compute_at(dense_copy, n0) -> copy_m, copy_n\n"
+         "split(copy_n, [?, 8]) -> copy_n0, copy_n1\n"
+         "unroll(copy_m)\n"
+         "unroll(copy_n0)\n"
+         "vectorize(copy_n1)\n"
+         "decompose_reduction(dense, dense_k) -> init, m1_init, n1_init, n2_init\n"
+         "unroll(m1_init)\n"
+         "unroll(n1_init)\n"
+         "vectorize(n2_init)\n"
+         "unroll(m1)\n"
+         "unroll(n1)\n"
+         "vectorize(n2)\n" +
+         end;
+}
+
+std::vector<Planted> ProductFaults() {
+  const PrimFunc product = test::Product(192, 192, 192);
+  return {
+      {"ScalarProduct", product, "parallel(dense_m)\n", Cause::kScalar, "none of its loops is vectorized"},
+      {"StridedProduct", product,
+       "split(dense_m, [?, 8]) -> m0, m1\nreorder([m0, dense_n, dense_k, m1])\nvectorize(m1)\nparallel(m0)\n",
+       Cause::kStrided, "192 elements apart in a"},
+      {"SerialProduct", product, TiledProduct("4", "2", ""), Cause::kFewTasks, "one of 2 threads"},
+      {"ThreeTasksProduct", product, TiledProduct("4", "2", "split(m0, [3, ?]) -> m00, m01\nparallel(m00)\n"),
+       Cause::kFewTasks, "3 iterations for 16 threads", 16},
+      {"SpilledProduct", product, TiledProduct("8", "4", "parallel(m0)\n"), Cause::kSpilled, "stack"},
+      {"PaddedProduct", test::Product(192, 36, 192), TiledProduct("4", "4", "parallel(m0)\n"), Cause::kPadding,
+       "44 % of the iterations of block dense"},
+      // Each row of the result reads the whole second operand, which is larger than the L3 cache of the target.
+      {"StreamingProduct", test::Product(64, 4096, 2048),
+       "split(dense_n, [?, 8]) -> n0, n1\nreorder([dense_m, dense_k, n0, n1])\nvectorize(n1)\nparallel(dense_m)\n",
+       Cause::kMemory, "memory-bound at memory: block dense moves"},
+  };
+}
+
+std::vector<Planted> ConvolutionFaults() {
+  const PrimFunc conv = test::ConvBiasRelu(28, 28, 32, 64, 3, {.pad = {1, 1, 1, 1}});
+  const PrimFunc depthwise = test::ConvBiasRelu(28, 28, 32, 32, 3, {.pad = {1, 1, 1, 1}, .groups = 32});
+  return {
+      {"ScalarConvolution", conv, "parallel(conv_m)\n", Cause::kScalar, "block conv computes one element"},
+      {"StridedConvolution", conv,
+       "split(conv_m, [?, 8]) -> m0, m1\nreorder([m0, conv_oc, conv_kh, conv_kw, conv_ic, m1])\nvectorize(m1)\n"
+       "parallel(m0)\n",
+       Cause::kStrided, "in conv_pad_out"},
+      {"SerialDepthwise", depthwise,
+       "reorder([conv_h, conv_w, conv_kh, conv_kw, conv_c])\nvectorize(conv_c)\nvectorize(add_c)\nvectorize(relu_c)\n"
+       "vectorize(conv_pad_c)\n",
+       Cause::kFewTasks, "one of 8 threads", 8},
+      {"ScalarDepthwise", depthwise, "parallel(conv_h)\nparallel(conv_pad_h)\nparallel(add_h)\nparallel(relu_h)\n",
+       Cause::kScalar, "block conv computes one element"},
+  };
+}
+
+std::vector<Planted> RowFaults() {
+  return {
+      {"ScalarSoftmax", test::Softmax({256, 512}), "parallel(softmax_exp_i0)\nparallel(softmax_i0)\n", Cause::kScalar,
+       "block softmax_exp computes one element"},
+      {"StridedTranspose", test::Transposed({512, 512}, {1, 0}),
+       "split(transpose_i1, [?, 8]) -> i0, i1\nvectorize(i1)\nparallel(transpose_i0)\n", Cause::kStrided,
+       "512 elements apart in x"},
+      {"SerialActivation", Activation(512, 512), "split(relu_i1, [?, 8]) -> i0, i1\nvectorize(i1)\n", Cause::kFewTasks,
+       "one of 4 threads", 4},
+      {"ScalarActivation", Activation(64, 64), "parallel(relu_i0)\n", Cause::kScalar, "where a vector holds 8"},
+      {"NarrowColumnSums", test::ColumnSums({256, 256}, {0}),
+       "split(sum_i1, [?, 2]) -> i0, i1\nreorder([i0, sum_i0, i1])\nvectorize(i1)\nparallel(i0)\n", Cause::kScalar,
+       "2 of 8 lanes"},
+  };
+}
+
+std::vector<Planted> Faults() {
+  std::vector<Planted> all;
+  for (const std::vector<Planted>& some : {ProductFaults(), ConvolutionFaults(), RowFaults()})
+    all.insert(all.end(), some.begin(), some.end());
+  return all;
+}
+
+}  // namespace
+}  // namespace autotune

@@ -1,0 +1,173 @@
+// `autotune explain` says why a kernel takes its time.
+#include "compiler/explain.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <numeric>
+
+#include "support/task_id.h"
+#include "support/utf8.h"
+#include "tools/autotune/command.h"
+#include "tools/autotune/explain_source.h"
+#include "tools/autotune/text.h"
+#include "tools/autotune/usage.h"
+
+namespace autotune::tools {
+namespace {
+
+// A kernel's explanation, and the code that it is about.
+struct Explained {
+  Explanation explanation;
+  std::vector<CodeRegion> code;
+};
+
+Result<Explained> ExplainKernel(const ExplainSource& source, const ExplainedKernel& kernel) {
+  Evidence evidence = TRY(EvidenceOf(kernel.kernel, source.target, source.threads));
+  Explained explained;
+  if (!source.library.empty()) {
+    explained.code = TRY(MachineCodeOf(source.library, kernel.kernel.name + ".raw", source.target));
+    evidence.code = CodeFactsOf(explained.code);
+  }
+  if (kernel.seconds > 0 && source.roofline) {
+    const Roof roof = source.roofline->Of(kernel.kernel.flops, kernel.bytes);
+    evidence.time = TimeFacts{.seconds = kernel.seconds, .roof_seconds = roof.seconds, .roof_bound = roof.bound};
+  }
+  explained.explanation = Explain(evidence);
+  return explained;
+}
+
+// Prints one line per kernel, the slowest first.
+Result<int> ExplainAll(const ExplainSource& source) {
+  std::vector<size_t> order(source.kernels.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::stable_sort(order,
+                           [&](size_t a, size_t b) { return source.kernels[a].total > source.kernels[b].total; });
+  double all = 0;
+  for (const ExplainedKernel& kernel : source.kernels) all += kernel.total;
+  std::printf("%9s %6s  %-8s  %s\n", "us", "%", "task", "kernel, and why it takes its time");
+  for (size_t i : order) {
+    const ExplainedKernel& kernel = source.kernels[i];
+    Result<Explained> explained = ExplainKernel(source, kernel);
+    std::printf("%9.1f %6.1f  %-8s  %s: %s\n", kernel.total * 1e6, all > 0 ? 100 * kernel.total / all : 0,
+                ShortTaskId(kernel.kernel.task).c_str(), OneLine(kernel.kernel.label).c_str(),
+                explained.ok() ? explained->explanation.main.sentence.c_str() : explained.error().Text().c_str());
+  }
+  return kExitOk;
+}
+
+void PrintRegion(const CodeRegion& region) {
+  for (const Instruction& i : region.instructions) {
+    std::printf("  %8llx  %s%s\n", static_cast<unsigned long long>(i.address), i.text.c_str(),
+                i.stack ? "    # stack" : "");
+  }
+}
+
+void PrintCode(const std::vector<CodeRegion>& code, bool all) {
+  if (code.empty()) return;
+  const size_t hot = HotRegion(code);
+  if (all) {
+    std::printf("\nmachine code:\n");
+    for (const CodeRegion& region : code) {
+      std::printf("%s (%zu instructions)%s:\n",
+                  region.depth > 0 ? ("loop of depth " + std::to_string(region.depth)).c_str() : "outside of loops",
+                  region.instructions.size(), &region == &code[hot] ? ", runs most" : "");
+      PrintRegion(region);
+    }
+    return;
+  }
+  std::printf("\nthe loop that runs most, of %s of code (--asm shows all):\n",
+              Counted(static_cast<int64_t>(code.size()), "region").c_str());
+  PrintRegion(code[hot]);
+}
+
+void PrintIndented(const std::string& text) {
+  size_t begin = 0;
+  while (begin < text.size()) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    std::printf("  %s\n", text.substr(begin, end - begin).c_str());
+    begin = end + 1;
+  }
+}
+
+Result<int> ExplainOne(const ExplainSource& source, const ExplainedKernel& kernel, bool assembly) {
+  const Explained explained = TRY(ExplainKernel(source, kernel));
+  const PackagedKernel& k = kernel.kernel;
+  std::printf("%s\n", explained.explanation.main.sentence.c_str());
+  for (const Finding& other : explained.explanation.others) std::printf("also %s\n", other.sentence.c_str());
+  std::printf("\ntask      %s %s\n", ShortTaskId(k.task).c_str(), OneLine(k.label).c_str());
+  std::printf("kernel    %s, %s, %s\n", k.name.c_str(), k.alternative.c_str(),
+              k.tuned ? "tuned" : "not tuned (a default schedule)");
+  std::printf("work      %.3f MFLOP", k.flops / 1e6);
+  if (kernel.bytes > 0) std::printf(", %.3f MB read and written", kernel.bytes / 1e6);
+  std::printf("\n");
+  if (kernel.seconds > 0) {
+    std::printf("time      %.1f us on %s: %.1f GFLOPS, %.1f GB/s", kernel.seconds * 1e6,
+                Counted(source.threads, "thread").c_str(), k.flops / kernel.seconds / 1e9,
+                kernel.bytes / kernel.seconds / 1e9);
+    if (source.roofline) {
+      const Roof roof = source.roofline->Of(k.flops, kernel.bytes);
+      std::printf("; %.0f %% of what the machine allows (bound by %s)", 100 * roof.seconds / kernel.seconds,
+                  roof.bound.c_str());
+    }
+    std::printf("\n");
+  } else {
+    std::printf("time      not measured: %s\n", source.not_measured.c_str());
+  }
+  std::printf("\nschedule:\n");
+  PrintIndented(k.trace.empty() ? "none: the program runs as it is written\n" : k.trace);
+  PrintCode(explained.code, assembly);
+  return kExitOk;
+}
+
+Result<int> ExplainPackage(const ExplainOptions& options) {
+  const ExplainSource source = TRY(OpenExplainSource(options));
+  if (source.target.IsGpu()) return Err("explain is about kernels of CPUs; this package is for ", source.target.Text());
+  if (!source.not_measured.empty() && !options.no_run)
+    std::fprintf(stderr, "note: the kernels cannot run here: %s\n", source.not_measured.c_str());
+  if (options.task.empty() && source.kernels.size() > 1) return ExplainAll(source);
+  const size_t index = options.task.empty() ? 0 : TRY(FindKernel(source, options.task));
+  return ExplainOne(source, source.kernels[index], options.assembly);
+}
+
+Status CheckUsage(const ExplainOptions& options) {
+  const bool model = !options.model.model.empty() || !options.model.op.empty();
+  if (model == !options.package.empty()) return Err("give a package, or --model FILE.onnx, or --op OPERATOR");
+  if (model) return options.model.CheckSource();
+  if (!options.trace.empty()) return Err("--trace needs --model or --op: a package has its schedules already");
+  return {};
+}
+
+}  // namespace
+
+Command ExplainCommand(CLI::App& root) {
+  auto options = std::make_shared<ExplainOptions>();
+  CLI::App* app = root.add_subcommand(
+      "explain", "Says in one sentence why a kernel takes its time, with its schedule and machine code.");
+  app->add_option("package", options->package, "a compiled network, M.tar or M.so, as `autotune compile -o` writes it");
+  app->add_option("task", options->task,
+                  "the id of a task, as `bench --profile` prints it, or a beginning of it; or the name of a kernel. "
+                  "Without it: one line for each kernel");
+  options->model.AddWithOperator(*app);
+  app->add_option("--trace", options->trace, "with --model or --op: explain the task with the schedule in this file")
+      ->check(CLI::ExistingFile);
+  app->add_option("--threads", options->threads, "threads of the kernels; 0: one per CPU")
+      ->check(AtLeastZero())
+      ->capture_default_str();
+  app->add_option("--seconds", options->seconds, "seconds to measure")->check(Seconds())->capture_default_str();
+  app->add_option("--wait", options->wait, "longest wait, in seconds, for other builds and measurements on this host")
+      ->check(Seconds())
+      ->capture_default_str();
+  app->add_flag("--no-run", options->no_run, "do not measure: explain by schedule and code alone");
+  app->add_flag("--asm", options->assembly, "print all of the kernel's machine code");
+  app->footer(OperatorFooter("autotune explain m.tar 3f2a1b2c"));
+  return {app, [options] { return ExplainPackage(*options); },
+          [options]() -> Status {
+            // With --model the first word is the task.
+            if (!options->model.model.empty() || !options->model.op.empty()) {
+              if (options->task.empty()) std::swap(options->task, options->package);
+            }
+            return CheckUsage(*options);
+          }};
+}
+
+}  // namespace autotune::tools

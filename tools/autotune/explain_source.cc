@@ -1,0 +1,157 @@
+#include "tools/autotune/explain_source.h"
+
+#include <algorithm>
+
+#include "compiler/compile.h"
+#include "ir/text.h"
+#include "package/load.h"
+#include "package/module_file.h"
+#include "runtime/module_blob.h"
+#include "schedule/replay.h"
+#include "support/cpus.h"
+#include "support/file.h"
+#include "support/task_id.h"
+#include "tools/autotune/alone.h"
+#include "tools/autotune/profile.h"
+
+namespace autotune::tools {
+namespace {
+
+// A package in memory, and the file from which the executor loads it, if it is a shared object.
+struct OpenedPackage {
+  Package package;
+  std::string shared_object;  // path; empty: the package itself is loaded
+};
+
+Result<OpenedPackage> ReadCompiled(const std::string& path) {
+  OpenedPackage opened;
+  if (!TRY(IsSharedObject(path))) {
+    opened.package = TRY(ReadPackage(path));
+    return opened;
+  }
+  opened.package.info = TRY_NOTE(InfoOf(TRY(LoadModule(path))), "while loading " + path);
+  opened.package.library = TRY(ReadFile(path));
+  opened.shared_object = path;
+  return opened;
+}
+
+// Returns the task's program for the first alternative to which the trace applies.
+Result<std::pair<std::string, PrimFunc>> ProgramOfTrace(const Network& network, const NetworkTask& task,
+                                                        const Trace& trace) {
+  std::optional<Error> first;
+  for (const std::string& alternative : task.alternatives) {
+    PrimFunc program = ProgramOf(network, task, alternative);
+    Result<Schedule> schedule = Replay(program, trace);
+    if (schedule.ok()) return std::pair(alternative, std::move(program));
+    if (!first) first = schedule.error();
+  }
+  return Err("--trace does not apply to ", task.label, ": ", first->Text());
+}
+
+// Replaces the kernel of one task by that of a trace, even if its code spills.
+Status UseTrace(const ExplainOptions& options, const Network& network, size_t index, Builder& builder,
+                Package& package) {
+  const NetworkTask& task = network.tasks[index];
+  PackagedKernel& kernel = package.info.kernels[index];
+  const std::string text = TRY(ReadFile(options.trace));
+  const Trace trace = TRY_NOTE(ParseTrace(text), "in " + options.trace);
+  const auto [alternative, program] = TRY(ProgramOfTrace(network, task, trace));
+  kernel.alternative = alternative;
+  kernel.program = ToText(program);
+  kernel.trace = text;
+  kernel.tuned = false;
+  std::vector<CompiledKernel> compiled;
+  std::vector<BuildRequest> requests;
+  for (const PackagedKernel& other : package.info.kernels) {
+    requests.push_back({.func = other.program,
+                        .trace = other.trace,
+                        .kernel = other.name,
+                        .target = package.info.target,
+                        .options = {.keep_spills = true}});
+  }
+  BuiltLibrary built = TRY(builder.BuildLibrary(requests));
+  package.library = std::move(built.artifact.data);
+  return {};
+}
+
+Result<size_t> FindTaskOf(const Network& network, const std::string& name) {
+  if (name.empty() && network.tasks.size() == 1) return size_t{0};
+  std::vector<std::string> hashes;
+  for (const NetworkTask& task : network.tasks) hashes.push_back(task.hash.Hex());
+  const std::string hash = TRY(FindTask(hashes, name));
+  return static_cast<size_t>(std::ranges::find(hashes, hash) - hashes.begin());
+}
+
+Result<Package> CompileModel(const ExplainOptions& options) {
+  const Session session = TRY(options.model.Open());
+  const Network network = TRY(options.model.Load(session.network, session.target, *session.builder));
+  CompileResult compiled = TRY(Compile(network, session.target, session.store.get(), *session.builder));
+  if (!options.trace.empty())
+    TRY(UseTrace(options, network, TRY(FindTaskOf(network, options.task)), *session.builder, compiled.package));
+  return std::move(compiled.package);
+}
+
+// Measures the kernels within their network, as `bench --profile` does.
+Status Measure(const ExplainOptions& options, OpenedPackage opened, ExplainSource& source) {
+  LoadedModel model = TRY(opened.shared_object.empty() ? LoadModel(std::move(opened.package), options.threads)
+                                                       : LoadModel(opened.shared_object, options.threads));
+  std::unique_ptr<Builder> builder = TRY(MakeBuildWorkers());
+  Target host = TRY(Target::Parse("cpu"));
+  host.num_cores = source.threads;
+  constexpr int kPatienceMs = 500;  // longest wait for the host's lock, for each part of the roofline
+  source.roofline = TRY(MeasureRoofline(host, *builder, kPatienceMs));
+  TRY(FillInputs(*model.executor, 0));
+  for (int i = 0; i < 2; ++i) TRY(model.executor->Run());
+  Alone alone(options.wait);
+  const ProfileSamples samples = TRY(MeasureProfile(*model.executor, options.seconds, alone));
+  for (const NodeTime& time : TRY(model.executor->NodeTimes(samples))) {
+    for (ExplainedKernel& kernel : source.kernels) {
+      if (kernel.kernel.name != time.func_name) continue;
+      kernel.nodes.push_back(time.name);
+      kernel.total += time.seconds;
+      kernel.seconds = std::max(kernel.seconds, time.seconds);
+      kernel.bytes = time.bytes;
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<ExplainSource> OpenExplainSource(const ExplainOptions& options) {
+  OpenedPackage opened;
+  if (options.package.empty()) {
+    opened.package = TRY(CompileModel(options));
+  } else {
+    opened = TRY(ReadCompiled(options.package));
+  }
+  ExplainSource source;
+  source.model = opened.package.info.model_name;
+  source.target = TRY(Target::Parse(opened.package.info.target));
+  source.library = opened.package.library;
+  source.threads = options.threads > 0 ? options.threads : AvailableCpus();
+  for (const PackagedKernel& kernel : opened.package.info.kernels) source.kernels.push_back({.kernel = kernel});
+  if (source.kernels.empty()) return Err("the package does not describe its kernels: autotune did not write it");
+  if (options.no_run) {
+    source.not_measured = "--no-run";
+  } else if (Status measured = Measure(options, std::move(opened), source); !measured.ok()) {
+    source.not_measured = measured.error().Text();
+  }
+  if (!source.not_measured.empty() && options.threads == 0) source.threads = source.target.num_cores;
+  return source;
+}
+
+Result<size_t> FindKernel(const ExplainSource& source, const std::string& name) {
+  std::vector<std::string> hashes;
+  for (size_t i = 0; i < source.kernels.size(); ++i) {
+    const ExplainedKernel& kernel = source.kernels[i];
+    if (kernel.kernel.name == name || kernel.kernel.name.starts_with((name.starts_with("k") ? "" : "k") + name + "_") ||
+        std::ranges::find(kernel.nodes, name) != kernel.nodes.end())
+      return i;
+    hashes.push_back(kernel.kernel.task);
+  }
+  const std::string hash = TRY(FindTask(hashes, name));
+  return static_cast<size_t>(std::ranges::find(hashes, hash) - hashes.begin());
+}
+
+}  // namespace autotune::tools

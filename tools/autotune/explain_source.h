@@ -1,0 +1,50 @@
+// What `autotune explain` looks at: the kernels of a package or of a network, their library, and their times on this
+// machine. Internal to the command.
+#pragma once
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "package/package.h"
+#include "support/result.h"
+#include "tools/autotune/command.h"
+#include "tools/autotune/host.h"
+
+namespace autotune::tools {
+
+struct ExplainOptions {
+  ModelOptions model;
+  std::string package, task, trace;
+  int threads = 0;
+  double seconds = 1, wait = 30;
+  bool no_run = false, assembly = false;
+};
+
+struct ExplainedKernel {
+  PackagedKernel kernel;
+  std::vector<std::string> nodes;  // names in the model of the calls of the kernel; empty: not measured
+  double seconds = 0;              // of the slowest of these calls, the median over runs; 0: not measured
+  double total = 0;                // of all of these calls together
+  double bytes = 0;                // read and written by one call
+};
+
+struct ExplainSource {
+  std::string model;
+  Target target;
+  std::string library;  // bytes of the shared object
+  std::vector<ExplainedKernel> kernels;
+  std::optional<Roofline> roofline;  // of this machine; nothing: not measured
+  int threads = 1;
+  std::string not_measured;  // why the kernels were not measured; empty if they were
+};
+
+// Reads or compiles the kernels and measures them, unless the options say otherwise. If this machine cannot run them,
+// they are explained without times.
+Result<ExplainSource> OpenExplainSource(const ExplainOptions& options);
+
+// Returns the position of the kernel that `name` denotes: the name of a kernel or of a node that calls it, the
+// beginning of a task's hash, or the number of a kernel (3 or k3). Errors: none does, or several.
+Result<size_t> FindKernel(const ExplainSource& source, const std::string& name);
+
+}  // namespace autotune::tools

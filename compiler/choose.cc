@@ -29,13 +29,10 @@ constexpr int kCompetitors = 2;
 constexpr double kBlocksShare = 0.4;      // share of the time for the blocks; the rest is for builds and comparisons
 constexpr double kLeastComparison = 0.5;  // least share of that rest for one comparison, however long builds took
 constexpr int kLoads = 2;                 // times that each package is loaded at each number of threads
-// Largest upper bound of a ratio's interval in an improvement. An interval that ends above it cannot exclude that the
-// change makes the network slower at that number of threads.
-constexpr double kTolerated = 1.01;
-constexpr int kMinPairsPerLoad = 5;     // ten pairs in two loads; an interval needs six
-constexpr int kMinBlocks = 8;           // per number of threads; six for an interval, and two in reserve
-constexpr int kMaxBlocks = 400;         // intervals shrink only with the square root of the number of blocks
-constexpr double kVisitSeconds = 2e-3;  // duration of a visit: the runs of one combination in a block
+constexpr int kMinPairsPerLoad = 5;       // ten pairs in two loads; an interval needs six
+constexpr int kMinBlocks = 8;             // per number of threads; six for an interval, and two in reserve
+constexpr int kMaxBlocks = 400;           // intervals shrink only with the square root of the number of blocks
+constexpr double kVisitSeconds = 2e-3;    // duration of a visit: the runs of one combination in a block
 constexpr int kMaxRunsPerVisit = 8;
 constexpr double kTurnSeconds = 5;     // time for which one turn of blocks holds the host's lock
 constexpr int kBetweenTurns = 20'000;  // pause in microseconds; processes that wait for the lock poll more often
@@ -215,45 +212,73 @@ Result<Variants> ChooseVariants(const Network& network, const Target& target, co
   return chosen;
 }
 
-// Compares two packages of one network at each number of threads, in `seconds` in all. The ratios are second / first.
-// The addresses of an instance's memory influence its times, so the packages are loaded twice, in both orders.
-Result<std::vector<NetworkComparison>> ComparePackages(const Package& first, const Package& second, int cores,
-                                                       double seconds, const ChooseOptions& options, Host& host) {
-  std::vector<int> thread_counts = {cores};
-  if (cores > 1) thread_counts.push_back(1);
-  const double share = seconds / static_cast<double>(thread_counts.size() * kLoads);
-  std::vector<NetworkComparison> comparisons;
-  for (int threads : thread_counts) {
-    std::vector<double> ratios, first_times, second_times;
+// Compares two packages of one network at one number of threads. The ratios are second / first.
+class PackageRace {
+ public:
+  PackageRace(const Package& first, const Package& second, int threads, const ChooseOptions& options, Host& host)
+      : first_(first), second_(second), threads_(threads), options_(options), host_(host) {}
+
+  // Runs the packages in turns for `seconds`. The addresses of an instance's memory influence its times, so the
+  // packages are loaded twice, in both orders.
+  Status Run(double seconds) {
     for (int load = 0; load < kLoads; ++load) {
       const bool reversed = load % 2 == 1;
-      LoadedModel one = TRY(LoadModel(reversed ? second : first, threads));
-      LoadedModel other = TRY(LoadModel(reversed ? first : second, threads));
+      LoadedModel one = TRY(LoadModel(reversed ? second_ : first_, threads_));
+      LoadedModel other = TRY(LoadModel(reversed ? first_ : second_, threads_));
       for (LoadedModel* model : {&one, &other}) TRY(FillInputs(*model->executor, 0));
       auto runner = [&](LoadedModel& model) {
-        return [&]() -> Status { return Stopped(options) ? Status(Err("stopped")) : model.executor->Run(); };
+        return [&]() -> Status { return Stopped(options_) ? Status(Err("stopped")) : model.executor->Run(); };
       };
-      std::optional<HostLock> alone = TRY(host.Lock());
+      std::optional<HostLock> alone = TRY(host_.Lock());
       PairedTimes times = TRY(RunInPairs(runner(reversed ? other : one), runner(reversed ? one : other),
-                                         {.half_width = options.half_width,
-                                          .max_seconds = std::min(share, kLongestTurn),
+                                         {.half_width = kResolution,
+                                          .max_seconds = std::min(seconds / kLoads, kLongestTurn),
                                           .min_pairs = kMinPairsPerLoad}));
-      ratios.insert(ratios.end(), times.ratios.begin(), times.ratios.end());
-      first_times.push_back(times.first_seconds);
-      second_times.push_back(times.second_seconds);
+      ratios_.insert(ratios_.end(), times.ratios.begin(), times.ratios.end());
+      first_times_.push_back(times.first_seconds);
+      second_times_.push_back(times.second_seconds);
     }
-    MedianInterval ratio = MedianWithInterval(ratios);
-    comparisons.push_back({.threads = threads,
-                           .default_seconds = Median(std::move(first_times)),
-                           .chosen_seconds = Median(std::move(second_times)),
-                           .ratio = ratio.median,
-                           .ratio_low = ratio.low,
-                           .ratio_high = ratio.high,
-                           .pairs = static_cast<int>(ratios.size())});
-    if (options.on_progress) {
-      double compared = static_cast<double>(comparisons.size()) / static_cast<double>(thread_counts.size());
-      options.on_progress(kBlocksShare + (1 - kBlocksShare) * compared);
-    }
+    return {};
+  }
+
+  bool Undecided() const { return IsUndecided(MedianWithInterval(ratios_)); }
+
+  NetworkComparison Compared() const {
+    const MedianInterval ratio = MedianWithInterval(ratios_);
+    return {.threads = threads_,
+            .default_seconds = Median(first_times_),
+            .chosen_seconds = Median(second_times_),
+            .ratio = ratio.median,
+            .ratio_low = ratio.low,
+            .ratio_high = ratio.high,
+            .pairs = static_cast<int>(ratios_.size())};
+  }
+
+ private:
+  const Package &first_, &second_;
+  const int threads_;
+  const ChooseOptions& options_;
+  Host& host_;
+  std::vector<double> ratios_, first_times_, second_times_;
+};
+
+// Compares two packages at each number of threads, in `seconds` in all. Goes on once where that decides nothing: every
+// further look at the interval would make it likelier that chance decides.
+Result<std::vector<NetworkComparison>> ComparePackages(const Package& first, const Package& second, int cores,
+                                                       double seconds, const ChooseOptions& options, Host& host) {
+  std::vector<PackageRace> races = {{first, second, cores, options, host}};
+  if (cores > 1) races.emplace_back(first, second, 1, options, host);
+  const double count = static_cast<double>(races.size());
+  double done = 0;
+  for (PackageRace& race : races) {
+    TRY(race.Run(seconds / count));
+    if (options.on_progress) options.on_progress(kBlocksShare + (1 - kBlocksShare) * ++done / count);
+  }
+  const auto open = std::count_if(races.begin(), races.end(), [](const PackageRace& race) { return race.Undecided(); });
+  std::vector<NetworkComparison> comparisons;
+  for (PackageRace& race : races) {
+    if (race.Undecided()) TRY(race.Run(options.max_extra_seconds / static_cast<double>(open)));
+    comparisons.push_back(race.Compared());
   }
   return comparisons;
 }
@@ -342,7 +367,10 @@ class Chooser {
       if (before == untuned) before.reset();
       if (result.tasks_with_records > 0) chosen = TRY(ChooseVariants(network_, target_, variants_, options_, host_));
       auto compare = [&](const Variants& first, const Variants& second) { return Compare(first, second); };
-      chosen = TRY(DecideVariants(untuned, before, chosen, compare, choice.comparisons));
+      NetworkDecision decision = TRY(DecideVariants(untuned, before, chosen, compare));
+      chosen = std::move(decision.chosen);
+      choice.comparisons = std::move(decision.comparisons);
+      result.refusal = std::move(decision.refusal);
       SetSchedules(choice, network_, variants_, chosen);
     }
     result.kept_defaults = chosen == untuned;
@@ -386,33 +414,33 @@ class Chooser {
 
 }  // namespace
 
-Result<Variants> DecideVariants(const Variants& untuned, const std::optional<Variants>& before,
-                                const Variants& selected, const VariantComparer& compare,
-                                std::vector<NetworkComparison>& comparisons) {
-  Variants chosen = selected;
+Result<NetworkDecision> DecideVariants(const Variants& untuned, const std::optional<Variants>& before,
+                                       const Variants& selected, const VariantComparer& compare) {
+  NetworkDecision decision{.chosen = before && selected == untuned ? *before : selected};
   // The selected schedules must beat the previous choice first, then the default schedules.
-  if (before && chosen != *before && !IsImprovement(RatiosOf(TRY(compare(*before, chosen))))) chosen = *before;
-  while (chosen != untuned) {
-    comparisons = TRY(compare(untuned, chosen));
-    const std::vector<MedianInterval> ratios = RatiosOf(comparisons);
-    // The store's choice stays unless the default schedules are an improvement over it.
-    const bool stays = chosen == before ? !IsImprovement(Inverse(ratios)) : IsImprovement(ratios);
-    if (stays) return chosen;
+  if (before && decision.chosen != *before) {
+    const std::vector<NetworkComparison> comparisons = TRY(compare(*before, selected));
+    const ChangeVerdict verdict = JudgeChange(RatiosOf(comparisons));
+    if (verdict.kind != ChangeKind::kGain) {
+      decision.refusal = RefusedChange{.kind = verdict.kind, .at = comparisons[verdict.at]};
+      decision.chosen = *before;
+    }
+  }
+  while (decision.chosen != untuned) {
+    decision.comparisons = TRY(compare(untuned, decision.chosen));
+    const std::vector<MedianInterval> ratios = RatiosOf(decision.comparisons);
+    // The store's choice stays unless the default schedules are a gain over it.
+    const bool previous = decision.chosen == before;
+    const ChangeVerdict verdict = JudgeChange(previous ? Inverse(ratios) : ratios);
+    if ((verdict.kind == ChangeKind::kGain) != previous) return decision;
+    decision.refusal = RefusedChange{.kind = previous ? ChangeKind::kLoss : verdict.kind,
+                                     .of_previous = previous,
+                                     .against_default = true,
+                                     .at = decision.comparisons[verdict.at]};
     // Selected schedules that lose to the defaults say nothing of the store's choice, which once beat the defaults.
-    chosen = before && chosen != *before ? *before : untuned;
+    decision.chosen = before && !previous ? *before : untuned;
   }
-  return chosen;
-}
-
-bool IsImprovement(const std::vector<MedianInterval>& ratios) {
-  bool faster = false;
-  double gain = 0;
-  for (const MedianInterval& ratio : ratios) {
-    if (ratio.low > 1 || ratio.high > kTolerated) return false;
-    faster |= ratio.high < 1;
-    gain -= std::log(ratio.median);
-  }
-  return faster && gain > 0;
+  return decision;
 }
 
 Result<ChosenNetwork> ChooseSchedules(const Network& network, const Target& target, RecordStore& store,

@@ -5,13 +5,13 @@
 //    The time of each kernel is compared with the time of the default kernel in the same block.
 // 2. A task selects a tuned kernel only if the kernel is significantly faster at one number of threads, not
 //    significantly slower at the other, and faster in the geometric mean. Otherwise it selects its default schedule.
-// 3. The package with the selected schedules and the untuned package run in turns at each number of threads. The
-//    network keeps the selected schedules if they are an improvement as a whole (IsImprovement), else all default ones.
+// 3. The package with the selected schedules and the untuned package run in turns at each number of threads. Where that
+//    leaves open whether there is a difference, they run in turns for longer. The network takes the selected schedules
+//    if that is a gain (JudgeChange in compiler/change.h), else all default ones.
 // So tuning never makes a network slower, as far as the comparison can tell. A choice that the store already has is the
-// incumbent: new schedules replace it only if they are an improvement over it. If they are not, the default schedules
-// replace it only if those are an improvement. If the incumbent was chosen from the same schedules, it stands and
-// nothing is measured, since repeated comparisons of the same schedules would in the end pick one by chance. Runs
-// kernels on this host.
+// incumbent: new schedules replace it only if they are a gain over it. If they are not, the default schedules replace
+// it only if those are a gain. If the incumbent was chosen from the same schedules, it stands and nothing is measured,
+// since repeated comparisons of the same schedules would in the end pick one by chance. Runs kernels on this host.
 #pragma once
 #include <atomic>
 #include <functional>
@@ -19,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/change.h"
 #include "compiler/compile.h"
 #include "support/statistics.h"
 
@@ -28,18 +29,29 @@ struct ChooseOptions {
   // Planned duration of all stages at all numbers of threads, building included. Each comparison of packages gets at
   // least 30 % of it, so slow builds or a second comparison (with the incumbent) make the choice take longer.
   double max_seconds = 10;
-  double half_width = 0.005;  // half-width of a ratio's confidence interval at which a comparison of packages ends
-  uint64_t seed = 0;          // seed of the random combinations
+  // Longest time for which each comparison of packages goes on at the numbers of threads where it is undecided.
+  double max_extra_seconds = 10;
+  uint64_t seed = 0;                                       // seed of the random combinations
   std::function<void(double done)> on_progress = nullptr;  // called with the share that is done, in [0, 1]
   const std::atomic<bool>* stop = nullptr;                 // when it becomes true, the choice ends without a result
   // Longest wait of a measurement for the host's lock (support/host_lock.h). Then the measurement runs without it.
   int64_t host_patience_ms = 30'000;
 };
 
+// Why schedules were not taken, or no longer stay.
+struct RefusedChange {
+  ChangeKind kind = ChangeKind::kEven;
+  bool of_previous = false;      // true: of the schedules that were chosen before; false: of the new ones
+  bool against_default = false;  // true: compared with the default schedules; false: with those chosen before
+  NetworkComparison at;          // at the number of threads that decided; the ratio is refused / kept
+};
+
 struct ChosenNetwork {
   // The selected schedules. `choice.comparisons` compares tuned schedules with the default ones, even if the
   // defaults were kept. It is empty if no tuned schedules reached stage 3.
   NetworkChoice choice;
+  // Why the selected schedules were not taken. Empty if they were, if none were selected, or if nothing was measured.
+  std::optional<RefusedChange> refusal;
   CompileResult compiled;       // package with the schedules of `choice`
   int tuned_tasks = 0;          // number of tasks that run a tuned schedule
   int tasks_with_records = 0;   // number of tasks with a schedule besides the default one
@@ -62,16 +74,15 @@ using Variants = std::vector<int>;
 using VariantComparer =
     std::function<Result<std::vector<NetworkComparison>>(const Variants& first, const Variants& second)>;
 
-// Stage 3: returns `untuned`, `before` or `selected`. `before` holds the variants of the store's choice. It is empty if
-// there is no usable choice, or if the choice runs only default schedules. Sets `comparisons` to the last comparison
-// with `untuned`, if there was one. An error of `compare` ends the decision.
-Result<Variants> DecideVariants(const Variants& untuned, const std::optional<Variants>& before,
-                                const Variants& selected, const VariantComparer& compare,
-                                std::vector<NetworkComparison>& comparisons);
+struct NetworkDecision {
+  Variants chosen;
+  std::vector<NetworkComparison> comparisons;  // the last comparison with the default schedules; empty: there was none
+  std::optional<RefusedChange> refusal;        // of the schedules that were compared last and lost
+};
 
-// Returns true if a change is worth making. `ratios` are the times changed / unchanged at each number of threads. The
-// change must be significantly faster at one of them, faster in the geometric mean, and significantly slower at none.
-// With 95 % confidence it must not be slower by more than 1 % at any of them.
-bool IsImprovement(const std::vector<MedianInterval>& ratios);
+// Stage 3: chooses `untuned`, `before` or `selected`. `before` holds the variants of the store's choice. It is empty if
+// there is no usable choice, or if the choice runs only default schedules. An error of `compare` ends the decision.
+Result<NetworkDecision> DecideVariants(const Variants& untuned, const std::optional<Variants>& before,
+                                       const Variants& selected, const VariantComparer& compare);
 
 }  // namespace autotune

@@ -68,7 +68,7 @@ class ChoiceHost : public ::testing::Test {
 };
 
 TEST_F(ChoiceHost, AChoiceBesideABuildIsReportedAsDisturbed) {
-  const ChooseOptions options{.max_seconds = 0, .host_patience_ms = 0};
+  const ChooseOptions options{.max_seconds = 0, .max_extra_seconds = 0, .host_patience_ms = 0};
   const ChosenNetwork alone = Choose(options);
   ASSERT_EQ(alone.tasks_with_records, 1) << "nothing was measured";
   EXPECT_TRUE(alone.undisturbed);
@@ -83,7 +83,7 @@ TEST_F(ChoiceHost, AStopEndsTheWaitForTheHost) {
   HostWaitWatch watch([&](const HostWait&) {
     if (!stop.exchange(true)) stopped_at = SteadySeconds();
   });
-  EXPECT_TRUE(Choose({.max_seconds = 0, .stop = &stop}).stopped);
+  EXPECT_TRUE(Choose({.max_seconds = 0, .max_extra_seconds = 0, .stop = &stop}).stopped);
   EXPECT_LT(SteadySeconds() - stopped_at, 1);
 }
 

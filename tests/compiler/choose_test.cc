@@ -3,22 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <set>
 #include <utility>
 
 namespace autotune {
 namespace {
-
-TEST(IsImprovement, NeedsAGainAndNoLoss) {
-  MedianInterval faster{0.9, 0.95, 0.99}, slower{1.01, 1.05, 1.1}, even{0.995, 1, 1.005}, unknown{0.9, 1, 1.05};
-  EXPECT_TRUE(IsImprovement({faster, even}));
-  EXPECT_TRUE(IsImprovement({even, faster}));
-  EXPECT_FALSE(IsImprovement({faster, slower}));
-  EXPECT_FALSE(IsImprovement({faster, unknown}));
-  EXPECT_FALSE(IsImprovement({even, even}));
-  EXPECT_FALSE(IsImprovement({{0.998, 0.999, 0.9995}, {0.999, 1.004, 1.009}})) << "slower on average";
-  EXPECT_FALSE(IsImprovement({}));
-}
 
 const Variants kUntuned{0, 0}, kBefore{1, 0}, kSelected{2, 1};
 
@@ -26,7 +16,8 @@ const Variants kUntuned{0, 0}, kBefore{1, 0}, kSelected{2, 1};
 struct Race {
   std::set<std::pair<Variants, Variants>> faster;  // (the faster one, the slower one)
   std::vector<std::pair<Variants, Variants>> run = {};
-  std::vector<NetworkComparison> last = {};  // comparisons that DecideVariants returned
+  std::vector<NetworkComparison> last = {};   // comparisons that DecideVariants returned
+  std::optional<RefusedChange> refusal = {};  // likewise
 
   Variants Decide(const std::optional<Variants>& before, const Variants& selected) {
     auto compare = [&](const Variants& first, const Variants& second) -> Result<std::vector<NetworkComparison>> {
@@ -35,8 +26,10 @@ struct Race {
       return std::vector<NetworkComparison>{
           {.threads = 2, .ratio = ratio, .ratio_low = ratio - 0.005, .ratio_high = ratio + 0.005}};
     };
-    last.clear();
-    return DecideVariants(kUntuned, before, selected, compare, last).value();
+    NetworkDecision decision = DecideVariants(kUntuned, before, selected, compare).value();
+    last = decision.comparisons;
+    refusal = decision.refusal;
+    return decision.chosen;
   }
 };
 
@@ -45,9 +38,13 @@ TEST(DecideVariants, WithoutAnEarlierChoiceTheSelectedOnesMustBeatTheDefaults) {
   EXPECT_EQ(race.Decide(std::nullopt, kSelected), kSelected);
   ASSERT_EQ(race.last.size(), 1u);
   EXPECT_EQ(race.last[0].ratio, 0.9);
+  EXPECT_FALSE(race.refusal);
   for (Race other : {Race{}, Race{.faster = {{kUntuned, kSelected}}}}) {
     EXPECT_EQ(other.Decide(std::nullopt, kSelected), kUntuned);
     EXPECT_EQ(other.last.size(), 1u) << "the comparison is reported even if the defaults stay";
+    ASSERT_TRUE(other.refusal);
+    EXPECT_EQ(other.refusal->kind, other.faster.empty() ? ChangeKind::kEven : ChangeKind::kLoss);
+    EXPECT_TRUE(other.refusal->against_default && !other.refusal->of_previous);
   }
 }
 
@@ -55,12 +52,15 @@ TEST(DecideVariants, NothingIsComparedIfNothingWasSelected) {
   Race race;
   EXPECT_EQ(race.Decide(std::nullopt, kUntuned), kUntuned);
   EXPECT_TRUE(race.run.empty());
+  EXPECT_FALSE(race.refusal);
   EXPECT_TRUE(race.last.empty());
 }
 
 TEST(DecideVariants, TheSelectedOnesMustBeatTheEarlierChoiceFirst) {
   Race even{.faster = {{kSelected, kUntuned}, {kBefore, kUntuned}}};
   EXPECT_EQ(even.Decide(kBefore, kSelected), kBefore);
+  ASSERT_TRUE(even.refusal);
+  EXPECT_TRUE(!even.refusal->against_default && !even.refusal->of_previous);
   Race better = even;
   better.faster.insert({kSelected, kBefore});
   EXPECT_EQ(better.Decide(kBefore, kSelected), kSelected);
@@ -69,9 +69,15 @@ TEST(DecideVariants, TheSelectedOnesMustBeatTheEarlierChoiceFirst) {
 TEST(DecideVariants, TheEarlierChoiceStaysUnlessTheDefaultsAreFaster) {
   Race even;
   EXPECT_EQ(even.Decide(kBefore, kUntuned), kBefore);
+  EXPECT_FALSE(even.refusal) << "nothing was selected";
+  EXPECT_EQ(even.last.size(), 1u);
   Race worse{.faster = {{kUntuned, kBefore}}};
   EXPECT_EQ(worse.Decide(kBefore, kUntuned), kUntuned);
   EXPECT_EQ(worse.Decide(kBefore, kBefore), kUntuned);
+  ASSERT_TRUE(worse.refusal);
+  EXPECT_TRUE(worse.refusal->of_previous && worse.refusal->against_default);
+  EXPECT_EQ(worse.refusal->kind, ChangeKind::kLoss);
+  EXPECT_EQ(worse.refusal->at.ratio, 1.1) << "refused / kept";
 }
 
 // Measured comparisons need not be transitive: the machine may change between them.
@@ -85,11 +91,10 @@ TEST(DecideVariants, TheEarlierChoiceIsComparedItselfIfItsVictorLosesToTheDefaul
 }
 
 TEST(DecideVariants, AnErrorEndsTheDecision) {
-  std::vector<NetworkComparison> last;
   auto broken = [](const Variants&, const Variants&) -> Result<std::vector<NetworkComparison>> {
     return Err("stopped");
   };
-  EXPECT_FALSE(DecideVariants(kUntuned, kBefore, kSelected, broken, last).ok());
+  EXPECT_FALSE(DecideVariants(kUntuned, kBefore, kSelected, broken).ok());
 }
 
 }  // namespace

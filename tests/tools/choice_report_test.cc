@@ -1,12 +1,17 @@
 // What `tune` prints about the final choice and the end of the search, on results that the tests make up.
 #include "tools/autotune/choice_report.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "support/rng.h"
+#include "tools/autotune/text.h"
 #include "tools/autotune/tune_events.h"
 
 namespace autotune::tools {
 namespace {
+
+using ::testing::HasSubstr;
 
 // A choice for a network of three tasks.
 ChosenNetwork MakeChosen(int tuned_tasks, int tasks_with_records) {
@@ -33,26 +38,49 @@ const std::string kFasterLine =
 TEST(ChoiceText, TunedSchedulesWereChosen) {
   ChosenNetwork chosen = MakeChosen(2, 3);
   chosen.choice.comparisons = {kFaster, kEven};
-  EXPECT_EQ(ChoiceText(chosen),
-            kHeadline + kFasterLine +
-                "  1 thread:   2.000 ms untuned, 1.990 ms tuned: no significant difference (95 %: 0.990 to 1.020)\n"
-                "2 of 3 tasks run tuned schedules; chosen in 12 s\n");
+  EXPECT_EQ(ChoiceText(chosen), kHeadline + kFasterLine +
+                                    "  1 thread:   2.000 ms untuned, 1.990 ms tuned: undecided (95 %: 0.990 to 1.020)\n"
+                                    "2 of 3 tasks run tuned schedules; chosen in 12 s\n");
 }
 
 TEST(ChoiceText, TheDefaultsWonTheComparison) {
   ChosenNetwork chosen = MakeChosen(0, 3);
   chosen.choice.comparisons = {kFaster, kSlower};
+  chosen.refusal = RefusedChange{.kind = ChangeKind::kLoss, .against_default = true, .at = kSlower};
   EXPECT_EQ(ChoiceText(chosen),
             kHeadline + kFasterLine +
                 "  1 thread:   2.000 ms untuned, 2.200 ms tuned: 0.909 times as fast (95 %: 0.870 to 0.952)\n"
-                "the network keeps its default schedules: no tuned one makes it significantly faster (12 s of "
-                "comparisons)\n");
+                "the network keeps its default schedules; the new ones are slower at 1 thread: 0.870 to 0.952 times as "
+                "fast as the default ones, 0.909 in the median (12 s of comparisons)\n");
+}
+
+TEST(ChoiceText, AnUndecidedComparisonIsCalledSo) {
+  ChosenNetwork chosen = MakeChosen(0, 3);
+  chosen.refusal = RefusedChange{.kind = ChangeKind::kUndecided, .against_default = true, .at = kEven};
+  EXPECT_EQ(ChoiceText(chosen),
+            "the network keeps its default schedules; undecided at 1 thread: 0.990 to 1.020 times as fast as the "
+            "default ones, 1.005 in the median (12 s of comparisons)\n");
+  chosen.refusal->kind = ChangeKind::kEven;
+  EXPECT_EQ(ChoiceText(chosen),
+            "the network keeps its default schedules; the new ones are as fast as the default ones, within 0.5 % (12 s "
+            "of comparisons)\n");
+}
+
+TEST(ChoiceText, TheDefaultsReplaceAnEarlierChoice) {
+  ChosenNetwork chosen = MakeChosen(0, 3);
+  chosen.refusal =
+      RefusedChange{.kind = ChangeKind::kLoss, .of_previous = true, .against_default = true, .at = kSlower};
+  EXPECT_EQ(
+      ChoiceText(chosen),
+      "the network goes back to its default schedules; those chosen before are slower at 1 thread: 0.870 to 0.952 "
+      "times as fast as the default ones, 0.909 in the median (12 s of comparisons)\n");
 }
 
 TEST(ChoiceText, NoTunedScheduleReachedTheComparison) {
-  EXPECT_EQ(ChoiceText(MakeChosen(0, 3)),
-            "the network keeps its default schedules: no tuned one makes it significantly faster (12 s of "
-            "comparisons)\n");
+  EXPECT_EQ(
+      ChoiceText(MakeChosen(0, 3)),
+      "the network keeps its default schedules; in the network, no other schedule of a task is faster for sure (12 "
+      "s of comparisons)\n");
 }
 
 TEST(ChoiceText, ThereWasNothingToCompare) {
@@ -67,10 +95,63 @@ TEST(ChoiceText, TheEarlierChoiceStays) {
   ChosenNetwork chosen = MakeChosen(2, 3);
   chosen.kept_previous = true;
   chosen.choice.comparisons = {kFaster};
-  EXPECT_EQ(ChoiceText(chosen),
-            kHeadline + kFasterLine +
-                "the schedules chosen before stay: no new one makes the network significantly faster (12 s of "
-                "comparisons)\n");
+  EXPECT_EQ(
+      ChoiceText(chosen),
+      kHeadline + kFasterLine +
+          "the schedules chosen before stay; in the network, no other schedule of a task is faster for sure (12 s "
+          "of comparisons)\n");
+  chosen.refusal = RefusedChange{.kind = ChangeKind::kUndecided, .at = kEven};
+  EXPECT_THAT(ChoiceText(chosen), HasSubstr("before stay; undecided at 1 thread: 0.990 to 1.020 times as fast as those "
+                                            "chosen before, 1.005 in the median (12 s of comparisons)\n"));
+}
+
+// Decides over random intervals of a first choice, and checks the sentences against the intervals.
+TEST(ChoiceText, NoSentenceContradictsTheIntervals) {
+  Rng rng(3);
+  auto random = [&](double most) { return most * static_cast<double>(rng.Below(10'001)) / 10'000; };
+  for (int i = 0; i < 5'000; ++i) {
+    std::vector<NetworkComparison> drawn;
+    const double width = rng.Below(2) ? 0.004 : 0.2;
+    for (int threads : {2, 1}) {
+      const double ratio = 0.95 + random(0.1);
+      drawn.push_back({.threads = threads,
+                       .default_seconds = 1e-3,
+                       .ratio = ratio,
+                       .ratio_low = ratio - random(width),
+                       .ratio_high = ratio + random(width)});
+    }
+    auto compare = [&](const Variants&, const Variants&) -> Result<std::vector<NetworkComparison>> { return drawn; };
+    const NetworkDecision decision = DecideVariants({0, 0, 0}, std::nullopt, {1, 1, 1}, compare).value();
+    ChosenNetwork chosen = MakeChosen(decision.chosen == Variants{0, 0, 0} ? 0 : 3, 3);
+    chosen.choice.comparisons = decision.comparisons;
+    chosen.refusal = decision.refusal;
+    const std::string text = ChoiceText(chosen);
+    auto says = [&](const std::string& words) { return text.find(words) != std::string::npos; };
+    bool gains = false, losses = false, no_loss = true;
+    for (const NetworkComparison& c : drawn) {
+      const std::string threads = Counted(c.threads, "thread");
+      const bool gain = c.ratio_high<1, loss = c.ratio_low> 1;
+      gains |= gain, losses |= loss, no_loss &= c.ratio <= 1;
+      if (says("slower at " + threads)) {
+        EXPECT_TRUE(loss) << text;
+      }
+      if (says("undecided at " + threads)) {
+        EXPECT_TRUE(!gain && !loss) << text;
+      }
+    }
+    EXPECT_EQ(says("slower at"), losses) << text;
+    EXPECT_EQ(says("keeps its default"), !says("3 of 3 tasks run tuned schedules")) << text;
+    if (gains && no_loss) {
+      EXPECT_TRUE(says("3 of 3 tasks run tuned schedules")) << text;
+    }
+    if (says("3 of 3 tasks")) {
+      EXPECT_TRUE(gains && !losses) << text;
+    }
+    if (says("as fast as the default ones, within")) {
+      EXPECT_TRUE(!gains && !losses) << text;
+    }
+    EXPECT_FALSE(says("faster for sure")) << text;
+  }
 }
 
 TEST(ChoiceText, TheSameSchedulesAreNotMeasuredAgain) {

@@ -12,7 +12,10 @@ namespace {
 // machine's speed disturb ratios less than times.
 std::string ComparisonText(const NetworkComparison& c) {
   char text[256], verdict[64];
-  if (c.ratio_low <= 1 && c.ratio_high >= 1) {
+  const MedianInterval ratio{c.ratio_low, c.ratio, c.ratio_high};
+  if (IsUndecided(ratio)) {
+    std::snprintf(verdict, sizeof verdict, "undecided");
+  } else if (c.ratio_low <= 1 && c.ratio_high >= 1) {
     std::snprintf(verdict, sizeof verdict, "no significant difference");
   } else {
     std::snprintf(verdict, sizeof verdict, "%.3f times as fast", 1 / c.ratio);
@@ -23,6 +26,31 @@ std::string ComparisonText(const NetworkComparison& c) {
   return text;
 }
 
+// Says how the refused schedules compare with those that are kept: "undecided at 2 threads: 0.918 to 1.105 times as
+// fast as the default ones, 0.990 in the median".
+std::string RefusalText(const RefusedChange& refusal) {
+  const NetworkComparison& c = refusal.at;
+  const std::string kept = refusal.against_default ? "the default ones" : "those chosen before";
+  const std::string subject = refusal.of_previous ? "those chosen before are " : "the new ones are ";
+  char text[256];
+  if (refusal.kind == ChangeKind::kEven) {
+    std::snprintf(text, sizeof text, "as fast as %s, within %.1f %%", kept.c_str(), kResolution * 100);
+    return subject + text;
+  }
+  std::snprintf(text, sizeof text, " at %s: %.3f to %.3f times as fast as %s, %.3f in the median",
+                Counted(c.threads, "thread").c_str(), 1 / c.ratio_high, 1 / c.ratio_low, kept.c_str(), 1 / c.ratio);
+  return (refusal.kind == ChangeKind::kLoss ? subject + "slower" : "undecided") + text;
+}
+
+// Says why the selected schedules were not taken, and how long that took to find out.
+std::string WhyKept(const ChosenNetwork& chosen) {
+  char seconds[64];
+  std::snprintf(seconds, sizeof seconds, " (%.0f s of comparisons)\n", chosen.seconds);
+  return (chosen.refusal ? RefusalText(*chosen.refusal)
+                         : std::string("in the network, no other schedule of a task is faster for sure")) +
+         seconds;
+}
+
 }  // namespace
 
 std::string ChoiceText(const ChosenNetwork& chosen) {
@@ -31,7 +59,7 @@ std::string ChoiceText(const ChosenNetwork& chosen) {
     text = "the whole network, tuned and untuned in turns:\n";
     for (const NetworkComparison& comparison : chosen.choice.comparisons) text += ComparisonText(comparison);
   }
-  char line[256];
+  char line[256] = "";
   if (chosen.same_schedules && chosen.tasks_with_records > 0 && chosen.tuned_tasks == 0) {
     std::snprintf(line, sizeof line,
                   "the network keeps its default schedules, as an earlier run chose from the same candidates\n");
@@ -40,10 +68,7 @@ std::string ChoiceText(const ChosenNetwork& chosen) {
                   "%d of %zu tasks run tuned schedules, which an earlier run chose from the same candidates\n",
                   chosen.tuned_tasks, chosen.choice.schedules.size());
   } else if (chosen.kept_previous) {
-    std::snprintf(line, sizeof line,
-                  "the schedules chosen before stay: no new one makes the network significantly faster (%.0f s of "
-                  "comparisons)\n",
-                  chosen.seconds);
+    text += "the schedules chosen before stay; " + WhyKept(chosen);
   } else if (!chosen.kept_defaults) {
     std::snprintf(line, sizeof line, "%d of %zu tasks run tuned schedules; chosen in %.0f s\n", chosen.tuned_tasks,
                   chosen.choice.schedules.size(), chosen.seconds);
@@ -51,10 +76,9 @@ std::string ChoiceText(const ChosenNetwork& chosen) {
     std::snprintf(line, sizeof line,
                   "the network keeps its default schedules: no task has another schedule to compare\n");
   } else {
-    std::snprintf(line, sizeof line,
-                  "the network keeps its default schedules: no tuned one makes it significantly faster (%.0f s of "
-                  "comparisons)\n",
-                  chosen.seconds);
+    text += (chosen.refusal && chosen.refusal->of_previous ? "the network goes back to its default schedules; "
+                                                           : "the network keeps its default schedules; ") +
+            WhyKept(chosen);
   }
   text += line;
   if (!chosen.undisturbed)

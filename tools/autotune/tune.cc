@@ -64,6 +64,8 @@ constexpr double kChoiceShare = 0.15;
 // ten times as many as an interval needs. With the time for builds it is a fifth of the shortest search of the tour
 // (ResNet-20, 120 trials, 7 s).
 constexpr double kMinChoiceSeconds = 1;
+// Least time for which an undecided comparison of the final choice goes on. It is stated in README.md.
+constexpr double kMinExtraSeconds = 5;
 // Estimated seconds for each trial of earlier processes, whose time the database lacks.
 constexpr double kSecondsPerTrial = 0.07;
 
@@ -202,7 +204,9 @@ Result<std::optional<ChosenNetwork>> Choose(const TuneSession& session, TuneRepo
     shown = done;
     events.Print(event::Choosing{done});
   };
-  ChooseOptions choose{.max_seconds = std::max(kMinChoiceSeconds, kChoiceShare * searched),
+  const double planned = std::max(kMinChoiceSeconds, kChoiceShare * searched);
+  ChooseOptions choose{.max_seconds = planned,
+                       .max_extra_seconds = std::max(kMinExtraSeconds, planned),
                        .seed = seed,
                        .on_progress = show,
                        .stop = &stop_requested};

@@ -160,7 +160,7 @@ event::Saved SavedOf(const std::string& name, const std::string& machine, const 
   if (saved.faster) {
     saved.gain += Format("%.3f", best->speedup) + " times as fast as untuned on " + Counted(best->threads, "thread");
   } else if (end.choice->kept_defaults) {
-    saved.gain += "no gain; it keeps its default schedules";
+    saved.gain += "it runs its default schedules";
   } else {
     saved.gain += Counted(end.choice->tuned_tasks, "task") + " run tuned schedules";
   }

@@ -234,7 +234,8 @@ Result<Network> LoadNetwork(const std::string& path, const NetworkOptions& optio
   ImportedModel model = TRY(ImportOnnx(path, {.shapes = options.shapes,
                                               .extra_outputs = options.extra_outputs,
                                               .fixed = options.fixed,
-                                              .dims = options.dims}));
+                                              .dims = options.dims,
+                                              .lenient = options.lenient}));
   Network network = TRY_NOTE(MakeNetwork(model.module, options, target, builder, passes), "while optimizing " + path);
   network.name = std::filesystem::path(path).stem().string();
   // In ONNX's own layout every file is called model.onnx, and its folder has the network's name.

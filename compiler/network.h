@@ -19,6 +19,7 @@ struct NetworkOptions {
   // Inputs that become constants of these values. Inputs from which shapes or axes are computed need this.
   std::map<std::string, graph::TensorValue> fixed;
   std::map<std::string, int64_t> dims = {};  // sizes of the named dimensions of the model's inputs
+  bool lenient = false;                      // true: faults of nodes are notes (frontend/onnx/import.h)
 };
 
 // A task of a network: a kernel that some nodes of main call. Its functions are in the module.

@@ -59,9 +59,11 @@ class Importer {
     }
     call_.opset = context_.opset = opset;
     context_.dims = options_.dims;
+    context_.lenient = options_.lenient;
     TRY(AddInputs());
     scope_.exposed.insert(options_.extra_outputs.begin(), options_.extra_outputs.end());
     walker_.Walk(scope_);
+    if (options_.shapes.empty()) walker_.NoteDeclaredShapes(scope_);
     if (options_.facts) {
       options_.facts->nodes = walker_.node_operators();
       options_.facts->origins = walker_.origins();

@@ -43,6 +43,9 @@ struct ImportOptions {
   // Sizes of the named dimensions of the model's inputs. The name of a NonMaxSuppression's result stands for the
   // largest number of its rows.
   std::map<std::string, int64_t> dims = {};
+  // True: attributes, inputs and outputs that a node must not have, and declared types that are not the computed ones,
+  // are notes instead of errors.
+  bool lenient = false;
   ImportFacts* facts = nullptr;  // filled unless null
 };
 

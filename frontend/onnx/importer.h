@@ -22,6 +22,7 @@ class ImportContext {
  public:
   int64_t opset = 0;
   std::map<std::string, int64_t> dims;  // dimensions that the user states, by name
+  bool lenient = false;                 // ImportOptions::lenient
   GraphBuilder builder;
 
   // --- inputs of the current node

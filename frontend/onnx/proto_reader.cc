@@ -48,6 +48,7 @@ OnnxValueInfo ConvertValueInfo(const onnx::ValueInfoProto& proto) {
     return info;
   }
   const auto& tensor = proto.type().tensor_type();
+  if (tensor.elem_type() == onnx::TensorProto::UNDEFINED) return info;
   info.type = OnnxTypeName(tensor.elem_type());
   info.dtype = OnnxDType(tensor.elem_type());
   if (tensor.has_shape()) {
@@ -164,6 +165,7 @@ OnnxNode ConvertNode(const onnx::NodeProto& proto, int index, const ModelFolder&
                 .outputs = {proto.output().begin(), proto.output().end()}};
   for (const onnx::AttributeProto& a : proto.attribute()) {
     Result<OnnxAttr> attr = ConvertAttr(a, folder);
+    if (attr.ok() && node.attrs.count(a.name())) attr = Err("has two attributes '", OneLine(a.name()), "'");
     if (attr.ok()) {
       if (attr->graph) AddCaptured(*attr->graph, &node.captured);
       node.attrs[a.name()] = std::move(*attr);
@@ -195,8 +197,19 @@ Result<OnnxGraph> ConvertGraph(const onnx::GraphProto& proto, const ModelFolder&
   }
   for (const auto& info : proto.input()) graph.inputs.push_back(ConvertValueInfo(info));
   for (const auto& info : proto.output()) graph.outputs.push_back(ConvertValueInfo(info));
+  for (const auto& info : proto.value_info()) graph.intermediates.push_back(ConvertValueInfo(info));
   ConvertNodes(proto.node(), folder, &graph);
   return graph;
+}
+
+// Adds the names of the call's attributes to which the nodes of a function's body refer.
+void AddReferences(const OnnxGraph& body, std::set<std::string>* attributes) {
+  for (const OnnxNode& node : body.nodes) {
+    for (const auto& [name, attr] : node.attrs) {
+      if (!attr.ref.empty()) attributes->insert(attr.ref);
+      if (attr.graph) AddReferences(*attr.graph, attributes);
+    }
+  }
 }
 
 template <class Imports>
@@ -220,6 +233,8 @@ Result<OnnxFunction> ConvertFunction(const onnx::FunctionProto& proto, const Mod
   *graph.mutable_node() = proto.node();
   TRY(CheckNames(graph));
   function.body = TRY(ConvertGraph(graph, folder));
+  function.attributes.insert(proto.attribute().begin(), proto.attribute().end());
+  AddReferences(function.body, &function.attributes);
   for (const std::string& bytes : NewerField(proto.unknown_fields(), kFunctionDefaults)) {
     onnx::AttributeProto attribute;
     if (!attribute.ParseFromString(bytes)) return Err("has a default attribute that cannot be read");

@@ -54,7 +54,7 @@ struct OnnxDim {
 
 struct OnnxValueInfo {
   std::string name;
-  std::string type;            // "float32", "int64", "sequence", ...
+  std::string type;            // "float32", "string", ...; "no tensor" or, if the file states none, "no type"
   std::optional<DType> dtype;  // set for a tensor of numbers or bools
   std::optional<std::vector<OnnxDim>> dims;
 };
@@ -66,7 +66,8 @@ struct OnnxGraph {
   std::map<std::string, Result<graph::TensorValue>> initializers;  // an error for a type that graphs cannot hold
   std::vector<OnnxValueInfo> inputs;                               // for the network, without initializers
   std::vector<OnnxValueInfo> outputs;
-  std::set<std::string> used;  // names that its nodes, their subgraphs and its outputs read
+  std::vector<OnnxValueInfo> intermediates;  // types that the file states of other tensors
+  std::set<std::string> used;                // names that its nodes, their subgraphs and its outputs read
 };
 
 // Versions of operator sets by domain.
@@ -75,6 +76,7 @@ using OnnxOpsets = std::map<std::string, int64_t>;
 struct OnnxFunction {
   std::string domain, name, overload;
   std::map<std::string, OnnxAttr> defaults;  // values of attributes that calls may omit
+  std::set<std::string> attributes;          // the other attributes that calls may have
   OnnxOpsets opsets;
   OnnxGraph body;  // its inputs and outputs have no types
 

@@ -14,8 +14,6 @@ namespace {
 Result<std::vector<int64_t>> ReducedAxes(const ImportContext& c, int rank) {
   bool input = c.opset >= (c.node().op_type == "ReduceSum" ? 13 : 18);
   std::vector<int64_t> axes;
-  if (input && c.HasAttr("axes"))
-    return Err("has its axes as an attribute; in operator set ", c.opset, " they are an input");
   if (!input) axes = TRY(c.IntList("axes", {}));
   if (input && c.Has(1)) axes = TRY(c.Ints(1, "axes"));
   if (!axes.empty()) return NormalizeAxes(std::move(axes), rank);

@@ -91,6 +91,13 @@ std::string OnnxTypeName(int data_type) {
   return "type " + std::to_string(data_type);
 }
 
+std::string OnnxTypeName(DType dtype) {
+  for (const TypeRow& row : kTypes) {
+    if (row.dtype == dtype) return row.name;
+  }
+  return dtype.Text();
+}
+
 std::optional<DType> OnnxDType(int data_type) {
   for (const TypeRow& row : kTypes) {
     if (row.type == data_type) return row.dtype;

@@ -2,6 +2,11 @@
 
 #include <algorithm>
 
+#include "frontend/onnx/schema.h"
+#include "frontend/onnx/tensor_proto.h"
+#include "support/join.h"
+#include "support/utf8.h"
+
 namespace autotune::onnx_import {
 
 namespace {
@@ -9,7 +14,31 @@ namespace {
 constexpr size_t kMostPlaces = 64;                // depth of nested functions and subgraphs
 constexpr int64_t kMostNodes = int64_t{1} << 16;  // nodes from functions and subgraphs; more do not compile in an hour
 
+constexpr const char* kHowToImport = " (--lenient ignores this)";
+
 std::string OperatorName(const OnnxNode& node) { return (node.domain.empty() ? "" : node.domain + ".") + node.op_type; }
+
+// Returns what is wrong with the attributes of a call.
+std::vector<std::string> CallFaults(const OnnxNode& node, const OnnxFunction& function) {
+  std::vector<std::string> faults;
+  for (const auto& [name, attr] : node.attrs) {
+    if (!function.attributes.count(name) && !function.defaults.count(name))
+      faults.push_back("has an attribute '" + OneLine(name) + "', which the function has not");
+  }
+  return faults;
+}
+
+std::string ShapeText(const std::vector<OnnxDim>& dims) {
+  std::vector<std::string> extents;
+  for (const OnnxDim& dim : dims) extents.push_back(dim.extent < 0 ? "?" : std::to_string(dim.extent));
+  return "[" + Joined(extents, ",") + "]";
+}
+
+bool Fits(const std::vector<OnnxDim>& dims, const Shape& shape) {
+  bool fits = dims.size() == shape.size();
+  for (size_t i = 0; fits && i < dims.size(); ++i) fits = dims[i].extent < 0 || dims[i].extent == shape[i];
+  return fits;
+}
 }  // namespace
 
 Walker::Walker(const OnnxModel& model, ImportContext* context) : model_(model), context_(*context) {
@@ -50,6 +79,54 @@ void Walker::Walk(Scope& scope) {
       ImportNode(node);
     }
   }
+  CheckDeclaredTypes(scope);
+}
+
+Status Walker::Judge(const std::vector<std::string>& faults, const std::string& what) {
+  if (faults.empty()) return {};
+  if (!context_.lenient) {
+    const std::string all = Joined(faults, "; ");
+    return WithCause(all + kHowToImport, faults[0]);
+  }
+  for (const std::string& fault : faults) {
+    const std::string note = what + " " + fault + Place() + "; ignored (--lenient)";
+    if (noted_.insert(note).second) context_.Note(note);
+  }
+  return {};
+}
+
+void Walker::CheckDeclaredTypes(Scope& scope) {
+  for (const auto* infos : {&scope.graph->inputs, &scope.graph->outputs, &scope.graph->intermediates}) {
+    for (const OnnxValueInfo& info : *infos) {
+      const Operand* operand = scope.Find(info.name);
+      if (!operand || info.type == "no type" || info.type == "no tensor") continue;
+      const DType type = context_.SpecOf(*operand).dtype;
+      if (info.dtype == type) continue;
+      const std::string what = "tensor '" + info.name + "'";
+      const std::string fault = "is declared " + info.type + ", but is computed as " + OnnxTypeName(type);
+      if (Status judged = Judge({fault}, what); !judged.ok())
+        Complain(WithCause(what + " " + fault + kHowToImport + Place(), "a declared type is not the computed one"));
+    }
+  }
+}
+
+void Walker::NoteDeclaredShapes(Scope& scope) {
+  std::string first;
+  int others = 0;
+  for (const auto* infos : {&scope.graph->outputs, &scope.graph->intermediates}) {
+    for (const OnnxValueInfo& info : *infos) {
+      const Operand* operand = scope.Find(info.name);
+      if (!operand || !info.dims) continue;
+      const Shape shape = context_.SpecOf(*operand).shape;
+      if (Fits(*info.dims, shape)) continue;
+      others += first.empty() ? 0 : 1;
+      if (first.empty())
+        first = "tensor '" + info.name + "' has the shape " + graph::ShapeText(shape) + "; the model declares " +
+                ShapeText(*info.dims);
+    }
+  }
+  if (first.empty()) return;
+  context_.Note(first + (others ? " (and so for " + std::to_string(others) + " other tensors)" : ""));
 }
 
 void Walker::ImportNode(const OnnxNode& node) {
@@ -67,6 +144,7 @@ void Walker::ImportNode(const OnnxNode& node) {
     Complain(WithCause(node.Text() + " is not supported" + Place(), node.op_type + " is not supported"));
   } else if (row) {
     status = CheckVersion(*row);
+    if (status.ok() && !node.error) status = Judge(SchemaFaults(node, context_.opset), node.Text());
   }
   if (blocked) {
     ComplainOfOperators(node);
@@ -116,6 +194,7 @@ Status Walker::CallFunction(const OnnxNode& node, const OnnxFunction& function) 
     return Err("has ", node.inputs.size(), " inputs, the function ", function.body.inputs.size());
   if (node.outputs.size() > function.body.outputs.size())
     return Err("has ", node.outputs.size(), " outputs, the function ", function.body.outputs.size());
+  TRY(Judge(CallFaults(node, function), node.Text()));
   FunctionCall call{.opset = context_.opset, .attrs = function.defaults};
   if (auto own = function.opsets.find(""); own != function.opsets.end()) {
     call.opset = own->second;

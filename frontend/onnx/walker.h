@@ -21,6 +21,8 @@ class Walker {
   Scope Outermost(const FunctionCall& call) { return {&model_.graph, &call, nullptr, Initializers(model_.graph)}; }
   // Imports the nodes of the scope's graph. If a node cannot be imported, adds a problem and goes on.
   void Walk(Scope& scope);
+  // Adds a note if the file states other shapes of tensors than the computed ones. The scope is the network's, walked.
+  void NoteDeclaredShapes(Scope& scope);
   void Complain(Error problem) { problems_.push_back(std::move(problem)); }
   const std::vector<Error>& problems() const { return problems_; }
   // Return the operators of the nodes walked so far, and for each node of the graph the index of the model's node that
@@ -31,6 +33,10 @@ class Walker {
  private:
   void ImportNode(const OnnxNode& node);
   Status CheckVersion(const OperatorRow& row) const;
+  // Returns an error that lists the faults, or adds notes if the import is lenient.
+  Status Judge(const std::vector<std::string>& faults, const std::string& what);
+  // Adds a problem, or a note, for each tensor of the scope's graph whose declared type is not the computed one.
+  void CheckDeclaredTypes(Scope& scope);
   Status CallFunction(const OnnxNode& node, const OnnxFunction& function);
   Result<std::vector<Operand>> Inline(const OnnxGraph& body, std::vector<Operand> inputs);
   // Add a problem for each unsupported operator in the subgraphs and the function of a node, or in a graph, that is not
@@ -53,6 +59,7 @@ class Walker {
   // graph.
   std::map<const OnnxGraph*, std::map<std::string, Operand>> initializers_;
   std::set<const OnnxGraph*> complained_;
+  std::set<std::string> noted_;  // a fault in a loop is noted once
   std::vector<std::string> node_operators_;
   std::vector<int32_t> origins_;
 };

@@ -35,7 +35,7 @@ Shape EmptyShape(const ModelMaker& model) {
 TEST(EmptyTensor, AnInputIsKnownAtImport) {
   ModelMaker m;
   m.Input("x", {3, 0}).Input("b", {3, 1}).Output("y");
-  m.Node("Relu", {"x"}, {"positive"}).Int("unused", 0);
+  m.Node("Relu", {"x"}, {"positive"});
   m.Node("Add", {"positive", "b"}, {"y"});
   EXPECT_EQ(EmptyShape(m), (Shape{3, 0}));
   ImportedModel imported = *Import(m);

@@ -150,7 +150,9 @@ TEST(Functions, OptionalInputsMayBeLeftOut) {
   ModelMaker needs(17);
   needs.Input("x", {3}).Output("a").Function("f", "F", f);
   needs.Node("F", {"", "x"}, {"a"}, "call").Domain("f");
-  EXPECT_EQ(ImportError(needs), kRefused + "Clip (node #0): input 0 is missing, in function f.F (node 'call')");
+  EXPECT_EQ(
+      ImportError(needs),
+      kRefused + "Clip (node #0): lacks input 0, 'input' (--lenient ignores this), in function f.F (node 'call')");
   ModelMaker more(17);
   more.Input("x", {3}).Output("a").Function("f", "F", f);
   more.Node("F", {"x", "x", "x", "x"}, {"a"}, "call").Domain("f");
@@ -287,7 +289,7 @@ TEST(If, SubgraphsAreNeeded) {
   ModelMaker m(17);
   m.Input("x", {2}).Input("c", {}, kBool).Output("y");
   m.Node("If", {"c"}, {"y"}, "if").Graph("then_branch", Branch("Neg", {"x"}));
-  EXPECT_EQ(ImportError(m), kRefused + "If (node 'if'): has no subgraph 'else_branch'");
+  EXPECT_EQ(ImportError(m), kRefused + "If (node 'if'): lacks the attribute 'else_branch' (--lenient ignores this)");
 }
 
 // The body adds the input and the iteration number to the carried sum, and outputs the sum of each iteration.

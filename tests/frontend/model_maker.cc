@@ -83,8 +83,9 @@ ModelMaker::ModelMaker(int opset) : proto_(std::make_shared<onnx::ModelProto>())
   proto_->mutable_graph()->set_name("test");
 }
 
-ModelMaker& ModelMaker::Input(const std::string& name, const std::vector<int64_t>& shape, int onnx_type) {
-  auto* info = proto_->mutable_graph()->add_input();
+namespace {
+// States a tensor's type. An extent below zero at dimension i becomes the symbolic extent "d<i>".
+void Declare(onnx::ValueInfoProto* info, const std::string& name, const std::vector<int64_t>& shape, int onnx_type) {
   info->set_name(name);
   auto* tensor = info->mutable_type()->mutable_tensor_type();
   tensor->set_elem_type(onnx_type);
@@ -97,6 +98,21 @@ ModelMaker& ModelMaker::Input(const std::string& name, const std::vector<int64_t
       dim->set_dim_value(shape[i]);
     }
   }
+}
+}  // namespace
+
+ModelMaker& ModelMaker::Input(const std::string& name, const std::vector<int64_t>& shape, int onnx_type) {
+  Declare(proto_->mutable_graph()->add_input(), name, shape, onnx_type);
+  return *this;
+}
+
+ModelMaker& ModelMaker::TypedOutput(const std::string& name, const std::vector<int64_t>& shape, int onnx_type) {
+  Declare(proto_->mutable_graph()->add_output(), name, shape, onnx_type);
+  return *this;
+}
+
+ModelMaker& ModelMaker::Declared(const std::string& name, const std::vector<int64_t>& shape, int onnx_type) {
+  Declare(proto_->mutable_graph()->add_value_info(), name, shape, onnx_type);
   return *this;
 }
 

@@ -45,6 +45,9 @@ class ModelMaker {
   // Adds an f32 input whose extents are numbers or names.
   ModelMaker& NamedInput(const std::string& name, const std::vector<std::string>& extents);
   ModelMaker& Output(const std::string& name);
+  // Add an output, or state the type of another tensor. Extents are as for inputs.
+  ModelMaker& TypedOutput(const std::string& name, const std::vector<int64_t>& shape, int onnx_type);
+  ModelMaker& Declared(const std::string& name, const std::vector<int64_t>& shape, int onnx_type);
   ModelMaker& Floats(const std::string& name, const std::vector<int64_t>& shape, const std::vector<float>& data);
   ModelMaker& Ints(const std::string& name, const std::vector<int64_t>& data);
   // Adds an initializer whose elements have one byte.

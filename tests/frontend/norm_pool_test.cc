@@ -86,24 +86,24 @@ TEST(ImportMaxPool, Indices) {
 }
 
 TEST(ImportBatchNormalization, InTrainingMode) {
-  auto model = [](int opset, int64_t channels) {
-    ModelMaker m(opset);
+  auto model = [](bool training, int64_t channels) {
+    ModelMaker m(14);
     m.Input("x", {2, 2, 2}).Floats("scale", {2}, {2, 1}).Floats("bias", {2}, {0, 10}).Output("y");
     m.Floats("mean", {channels}, std::vector<float>(channels, 4)).Floats("variance", {2}, {8, 8});
     m.Node("BatchNormalization", {"x", "scale", "bias", "mean", "variance"}, {"y", "m", "v"})
-        .Int("training_mode", opset >= 14)
+        .Int("training_mode", training)
         .Float("epsilon", 0)
         .Float("momentum", 0.5f);
     return m.Output("m").Output("v");
   };
   // The channels have means 3 and 0, variances 4 and 1.
   const reference::Tensor x{{2, 2, 2}, {1, 5, 1, -1, 1, 5, 1, -1}};
-  auto out = *Computed(model(14, 2), {x});
+  auto out = *Computed(model(true, 2), {x});
   EXPECT_EQ(out[0], (Numbers{-2, 2, 11, 9, -2, 2, 11, 9}));
   EXPECT_EQ(out[1], (Numbers{3.5, 2}));
   EXPECT_EQ(out[2], (Numbers{6, 4.5}));
-  EXPECT_THAT(ImportError(model(14, 3)), HasSubstr("statistics must have shape [2], not f32[3]"));
-  EXPECT_THAT(ImportError(model(9, 2)), HasSubstr("output 'm' is used, but without training_mode only inference"));
+  EXPECT_THAT(ImportError(model(true, 3)), HasSubstr("statistics must have shape [2], not f32[3]"));
+  EXPECT_THAT(ImportError(model(false, 2)), HasSubstr("output 'm' is used, but without training_mode only inference"));
 }
 
 TEST(ImportResize, CropsARegion) {

@@ -58,6 +58,7 @@ struct ModelOptions {
   std::string db;
   bool no_winograd = false;
   bool allow_tf32 = false;
+  bool lenient = false;
   void Add(CLI::App& app, bool model_required = true);
   // Adds only the options that describe the model's inputs.
   void AddInputs(CLI::App& app);
@@ -66,7 +67,7 @@ struct ModelOptions {
   Status CheckSource() const;
   // Parses --target and --allow-tf32. Returns an error also if LLVM does not know the target.
   Result<Target> ParseTarget(Builder& builder) const;
-  // Parses --shape, --dim, --bind and --no-winograd.
+  // Parses --shape, --dim, --bind, --lenient and --no-winograd.
   Result<NetworkOptions> ParseNetwork() const;
   Result<Network> Load(const NetworkOptions& options, const Target& target, Builder& builder,
                        const PassContext& passes = {}) const;

@@ -82,8 +82,9 @@ Result<int> Inspect(const InspectOptions& options) {
   if (path.ends_with(".tar") || path.ends_with(".so")) return InspectPackage(path, options.verbose);
   const NetworkOptions network = TRY(options.model.ParseNetwork());
   const Target target = TRY(Target::Parse("cpu"));
-  const ModelReport report =
-      TRY(InspectOnnx(path, {.shapes = network.shapes, .fixed = network.fixed, .dims = network.dims}, target));
+  const ModelReport report = TRY(InspectOnnx(
+      path, {.shapes = network.shapes, .fixed = network.fixed, .dims = network.dims, .lenient = network.lenient},
+      target));
   std::printf("%-12s %s, IR version %lld, operator sets:", "model", path.c_str(),
               static_cast<long long>(report.facts.ir_version));
   for (const auto& [domain, version] : report.facts.opsets)

@@ -18,6 +18,9 @@ void ModelOptions::AddInputs(CLI::App& app) {
       "NonMaxSuppression whose result is NAME");
   app.add_option("--bind", bind,
                  "NAME=FILE.pb makes an input this constant: for models that take shapes, axes or pads as inputs");
+  app.add_flag("--lenient", lenient,
+               "import a model although its nodes have attributes, inputs or outputs that their operators lack, or its "
+               "tensors types that are not the declared ones; prints a note for each");
 }
 
 void ModelOptions::Add(CLI::App& app, bool model_required) {
@@ -47,8 +50,8 @@ void ModelOptions::AddWithOperator(CLI::App& app) {
 
 Status ModelOptions::CheckSource() const {
   if (model.empty() && op.empty()) return Err("give --model FILE.onnx, or --op OPERATOR");
-  if (!op.empty() && !(shapes.empty() && dims.empty() && bind.empty()))
-    return Err("--shape, --dim and --bind are for --model, not for --op");
+  if (!op.empty() && !(shapes.empty() && dims.empty() && bind.empty() && !lenient))
+    return Err("--shape, --dim, --bind and --lenient are for --model, not for --op");
   return {};
 }
 
@@ -94,7 +97,7 @@ Result<Target> ModelOptions::ParseTarget(Builder& builder) const {
 }
 
 Result<NetworkOptions> ModelOptions::ParseNetwork() const {
-  NetworkOptions options{.winograd = !no_winograd};
+  NetworkOptions options{.winograd = !no_winograd, .lenient = lenient};
   for (const std::string& shape : shapes) {
     auto [name, dims] = TRY(ParseShapeOption(shape));
     options.shapes[name] = dims;
@@ -144,6 +147,7 @@ std::string ModelLine(const ModelOptions& options) {
   if (!options.db.empty()) line += " --db " + options.db;
   if (options.allow_tf32) line += " --allow-tf32";
   if (options.no_winograd) line += " --no-winograd";
+  if (options.lenient) line += " --lenient";
   return line;
 }
 

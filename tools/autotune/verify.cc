@@ -209,12 +209,14 @@ Result<FixedInputs> FixableInputs(const std::vector<fs::path>& sets, bool floats
 // the attempt with fixed integers, in which all shapes and axes are known; without integers to fix, the first error.
 Status TryImport(const std::string& model, const NetworkOptions& options, const std::vector<fs::path>& sets,
                  FixedInputs& fixed) {
-  Result<ImportedModel> imported = ImportOnnx(model, {.shapes = options.shapes, .dims = options.dims});
+  Result<ImportedModel> imported =
+      ImportOnnx(model, {.shapes = options.shapes, .dims = options.dims, .lenient = options.lenient});
   for (bool floats_too : {false, true}) {
     if (imported.ok()) break;
     Result<FixedInputs> some = FixableInputs(sets, floats_too);
     if (!some.ok() || some->empty()) continue;
-    Result<ImportedModel> again = ImportOnnx(model, {.shapes = options.shapes, .fixed = *some, .dims = options.dims});
+    Result<ImportedModel> again =
+        ImportOnnx(model, {.shapes = options.shapes, .fixed = *some, .dims = options.dims, .lenient = options.lenient});
     if (again.ok()) fixed = std::move(*some);
     if (again.ok() || !floats_too) imported = std::move(again);
   }

@@ -1,0 +1,246 @@
+// Models are read strictly: every operator of the importer, in every operator set, refuses attributes, inputs and
+// outputs that it does not have there.
+#include "frontend/onnx/schema.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+#include <sstream>
+
+#include "frontend/onnx/import.h"
+#include "frontend/onnx/importer.h"
+#include "frontend/onnx/walker.h"
+#include "support/join.h"
+#include "tests/frontend/outputs.h"
+
+namespace autotune::onnx_import {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+
+constexpr int kFloat = 1, kInt64 = 7;  // ONNX's element types
+
+struct Parsed {
+  std::vector<std::string> inputs;
+  bool variadic = false;
+  std::map<std::string, std::string> attributes;  // name -> type, with "!" if it is required
+};
+
+Parsed Parse(const SchemaRow& row) {
+  Parsed parsed;
+  std::istringstream inputs(row.inputs), attributes(row.attributes);
+  for (std::string word; inputs >> word;) {
+    parsed.variadic |= word.find("...") != std::string::npos;
+    parsed.inputs.push_back(word);
+  }
+  for (std::string word; attributes >> word;)
+    parsed.attributes[word.substr(0, word.find(':'))] = word.substr(word.find(':') + 1);
+  return parsed;
+}
+
+OnnxAttr Value(char type) {
+  OnnxAttr attr;
+  if (type == 'i') attr.i = 1;
+  if (type == 'f') attr.f = 1;
+  if (type == 's') attr.s = "a";
+  if (type == 'I') attr.ints = {1};
+  if (type == 'F') attr.floats = {1};
+  if (type == 'S') attr.strings = {"a"};
+  if (type == 't') attr.tensor = graph::TensorValue::Of<int64_t>({}, {1});
+  if (type == 'g') attr.graph = std::make_shared<OnnxGraph>();
+  return attr;
+}
+
+// Returns a node that has everything that the row allows.
+OnnxNode FullNode(const SchemaRow& row, bool microsoft) {
+  OnnxNode node{.op_type = row.op, .domain = microsoft ? "com.microsoft" : "", .outputs = {"y"}};
+  const Parsed parsed = Parse(row);
+  for (const std::string& name : parsed.inputs) node.inputs.push_back(name);
+  for (const auto& [name, type] : parsed.attributes) node.attrs[name] = Value(type[0]);
+  for (int i = 1; i < row.outputs; ++i) node.outputs.push_back("y" + std::to_string(i));
+  return node;
+}
+
+// Checks the nodes that differ from a full one by one fault. `others` are the operator's rows.
+void ExpectStrict(const SchemaRow& row, int64_t opset, bool microsoft, const std::vector<const SchemaRow*>& others) {
+  const OnnxNode full = FullNode(row, microsoft);
+  const Parsed own = Parse(row);
+  const std::string where = std::string(row.op) + " in set " + std::to_string(opset);
+  EXPECT_EQ(SchemaFaults(full, opset), std::vector<std::string>()) << where;
+  OnnxNode bogus = full;
+  bogus.attrs["bogus"] = Value('i');
+  EXPECT_THAT(SchemaFaults(bogus, opset), Contains(HasSubstr("has no attribute 'bogus'"))) << where;
+  OnnxNode hidden = full;
+  hidden.attrs["__private"] = Value('i');
+  EXPECT_EQ(SchemaFaults(hidden, opset), std::vector<std::string>()) << where;
+  OnnxNode surplus = full;
+  surplus.inputs.push_back("surplus");
+  EXPECT_EQ(SchemaFaults(surplus, opset).size(), own.variadic ? 0 : 1) << where;
+  OnnxNode trailing = full;
+  trailing.inputs.push_back("");
+  EXPECT_EQ(SchemaFaults(trailing, opset), std::vector<std::string>()) << where;
+  OnnxNode outputs = full;
+  outputs.outputs.push_back("surplus");
+  EXPECT_EQ(SchemaFaults(outputs, opset).size(), row.outputs < 0 ? 0 : 1) << where;
+  for (const SchemaRow* other : others) {
+    for (const auto& [name, type] : Parse(*other).attributes) {
+      OnnxNode mixed = full;
+      mixed.attrs[name] = Value(type[0]);
+      const auto mine = own.attributes.find(name);
+      const bool allowed = mine != own.attributes.end() && (mine->second[0] == type[0] || mine->second[0] == 'x');
+      EXPECT_EQ(SchemaFaults(mixed, opset).size(), allowed ? 0 : 1) << where << ", " << name;
+    }
+  }
+  for (const auto& [name, type] : own.attributes) {
+    OnnxNode wrong = full;
+    wrong.attrs[name] = Value(type[0] == 'f' ? 'i' : 'f');
+    EXPECT_EQ(SchemaFaults(wrong, opset).size(), type[0] == 'x' ? 0 : 1) << where << ", " << name;
+    OnnxNode absent = full;
+    absent.attrs.erase(name);
+    EXPECT_EQ(SchemaFaults(absent, opset).size(), type.ends_with("!") ? 1 : 0) << where << ", " << name;
+  }
+  for (size_t i = 0; i < own.inputs.size(); ++i) {
+    OnnxNode absent = full;
+    absent.inputs[i].clear();
+    EXPECT_EQ(SchemaFaults(absent, opset).size(), own.inputs[i].ends_with("?") ? 0 : 1) << where << ", " << i;
+  }
+}
+
+TEST(Schema, EveryRowIsStrict) {
+  for (bool microsoft : {false, true}) {
+    const std::span<const SchemaRow> rows = microsoft ? MicrosoftSchemas() : OnnxSchemas();
+    for (size_t i = 0; i < rows.size(); ++i) {
+      std::vector<const SchemaRow*> all;
+      for (const SchemaRow& other : rows) {
+        if (std::string(other.op) == rows[i].op) all.push_back(&other);
+      }
+      const bool last = i + 1 == rows.size() || std::string(rows[i + 1].op) != rows[i].op;
+      const int end = microsoft ? 1 : last ? kMaxOpset : rows[i + 1].since - 1;
+      for (int opset = rows[i].since; opset <= end; ++opset) ExpectStrict(rows[i], opset, microsoft, all);
+    }
+  }
+}
+
+TEST(Schema, CoversTheOperatorsOfTheImporter) {
+  for (bool microsoft : {false, true}) {
+    std::set<std::string> known, listed;
+    std::map<std::string, int> first;
+    for (const OperatorRow& row : AllOperators(microsoft)) known.insert(row.name), first[row.name] = row.min_opset;
+    std::string before;
+    int since = 0;
+    for (const SchemaRow& row : microsoft ? MicrosoftSchemas() : OnnxSchemas()) {
+      listed.insert(row.op);
+      EXPECT_TRUE(before < row.op || (before == row.op && since < row.since)) << row.op << ": rows are not in order";
+      before = row.op, since = row.since;
+    }
+    EXPECT_EQ(known, listed);
+  }
+}
+
+// The table must be that of ONNX, not only of itself.
+TEST(Schema, SomeRowsOfOnnx) {
+  auto faults = [](const std::string& op, int64_t opset, size_t inputs, std::map<std::string, OnnxAttr> attrs) {
+    OnnxNode node{.op_type = op, .inputs = std::vector<std::string>(inputs, "x"), .outputs = {"y"}, .attrs = attrs};
+    return Joined(SchemaFaults(node, opset), "; ");
+  };
+  EXPECT_EQ(faults("Clip", 6, 1, {{"min", Value('f')}}), "");
+  EXPECT_EQ(faults("Clip", 13, 1, {{"min", Value('f')}}),
+            "has 'min' as an attribute; it is an input since operator set 11");
+  EXPECT_EQ(faults("Split", 13, 1, {{"split", Value('I')}}),
+            "has 'split' as an attribute; it is an input since operator set 13");
+  EXPECT_EQ(faults("Pad", 13, 2, {{"value", Value('f')}}),
+            "has no attribute 'value' in operator set 13; it was withdrawn after 10");
+  EXPECT_EQ(faults("Add", 7, 2, {{"axis", Value('i')}}),
+            "has no attribute 'axis' in operator set 7; it was withdrawn after 6");
+  EXPECT_EQ(faults("AveragePool", 11, 1, {{"kernel_shape", Value('I')}, {"dilations", Value('I')}}),
+            "has no attribute 'dilations' in operator set 11; it came with 19");
+  EXPECT_EQ(faults("Conv", 13, 2, {{"stride", Value('I')}}),
+            "has no attribute 'stride' in operator set 13; did you mean strides?");
+  EXPECT_EQ(faults("ReduceMax", 13, 2, {}),
+            "has 2 inputs; the most are 1 in operator set 13; 'axes' is an input since 18, and an attribute before");
+  EXPECT_EQ(faults("Relu", 13, 2, {}), "has 2 inputs; the most are 1 in operator set 13");
+  EXPECT_EQ(faults("LeakyRelu", 13, 1, {{"alpha", Value('i')}}),
+            "attribute 'alpha' must be a float, but is an integer");
+  EXPECT_EQ(faults("Concat", 13, 1, {}), "lacks the attribute 'axis'");
+  EXPECT_EQ(faults("LayerNormalization", 12, 2, {{"axis", Value('i')}}), "") << "ONNX Runtime writes it in any set";
+  EXPECT_EQ(faults("NoSuchOperator", 13, 9, {{"alpha", Value('i')}}), "");
+}
+
+TEST(StrictModels, FaultsAreErrorsOrNotes) {
+  ModelMaker m;
+  m.Input("x", {2}).Output("y").Node("Softmax", {"x", "x"}, {"y"}, "s").Int("axes", 0);
+  EXPECT_EQ(ImportError(m),
+            "m.onnx cannot be imported: Softmax (node 's'): has no attribute 'axes' in operator set 13; did you mean "
+            "axis?; has 2 inputs; the most are 1 in operator set 13 (--lenient ignores this)");
+  Result<ImportedModel> lenient = Import(m, {.lenient = true});
+  ASSERT_TRUE(lenient.ok()) << lenient.error().Text();
+  ASSERT_EQ(lenient->notes.size(), 2u);
+  EXPECT_EQ(lenient->notes[0],
+            "Softmax (node 's') has no attribute 'axes' in operator set 13; did you mean axis?; "
+            "ignored (--lenient)");
+}
+
+TEST(StrictModels, NodesOfFunctionsAndSubgraphs) {
+  ModelMaker body(17), m(17);
+  body.Input("v", {}).Output("r").Node("LeakyRelu", {"v"}, {"r"}).Reference("alpha", "slope").Int("bogus", 1);
+  m.Input("x", {2}).Output("y").Function("f", "F", body).Node("F", {"x"}, {"y"}, "call").Domain("f");
+  EXPECT_THAT(ImportError(m), HasSubstr("LeakyRelu (node #0): has no attribute 'bogus' in operator set 17 (--lenient "
+                                        "ignores this), in function f.F (node 'call')"));
+  ModelMaker sound(17), call(17);
+  sound.Input("v", {}).Output("r").Node("LeakyRelu", {"v"}, {"r"}).Reference("alpha", "slope");
+  call.Input("x", {2}).Output("y").Function("f", "F", sound);
+  call.Node("F", {"x"}, {"y"}, "call").Domain("f").Float("slop", 0.5f);
+  EXPECT_THAT(ImportError(call), HasSubstr("f.F (node 'call'): has an attribute 'slop', which the function has not"));
+  ModelMaker step(17), loop(17);
+  step.Input("i", {}, kInt64).Input("go", {}, 9).Input("v", {2}).Output("go").Output("r");
+  step.Node("Relu", {"v"}, {"r"}).Float("alpha", 1);
+  loop.Input("x", {2}).Ints("n", {3}).Output("y").Node("Loop", {"n", "", "x"}, {"y"}).Graph("body", step);
+  EXPECT_THAT(ImportError(loop), HasSubstr("Relu (node #0): has no attribute 'alpha' in operator set 17"));
+  Result<ImportedModel> lenient = Import(loop, {.lenient = true});
+  ASSERT_TRUE(lenient.ok()) << lenient.error().Text();
+  EXPECT_EQ(lenient->notes.size(), 1u) << "a fault in a loop is noted once";
+}
+
+TEST(StrictModels, AnAttributeStandsOnce) {
+  ModelMaker m;
+  m.Input("x", {2}).Output("y").Node("LeakyRelu", {"x"}, {"y"}).Float("alpha", 1).Float("alpha", 2);
+  EXPECT_THAT(ImportError(m), HasSubstr("has two attributes 'alpha'"));
+}
+
+TEST(StrictModels, DeclaredTypesAreTheComputedOnes) {
+  ModelMaker m;
+  m.Input("x", {2}).TypedOutput("y", {2}, kInt64).Node("Relu", {"x"}, {"y"});
+  EXPECT_THAT(ImportError(m), HasSubstr("tensor 'y' is declared int64, but is computed as float32"));
+  Result<ImportedModel> lenient = Import(m, {.lenient = true});
+  ASSERT_TRUE(lenient.ok()) << lenient.error().Text();
+  EXPECT_THAT(lenient->notes, Contains(HasSubstr("tensor 'y' is declared int64")));
+  constexpr int kString = 8;
+  ModelMaker text, inner;
+  text.Input("x", {2}).TypedOutput("y", {2}, kString).Node("Relu", {"x"}, {"y"});
+  EXPECT_THAT(ImportError(text), HasSubstr("tensor 'y' is declared string, but is computed as float32"));
+  inner.Input("x", {2}).Output("y").Declared("z", {2}, kInt64).Node("Relu", {"x"}, {"z"});
+  inner.Node("Neg", {"z"}, {"y"});
+  EXPECT_THAT(ImportError(inner), HasSubstr("tensor 'z' is declared int64, but is computed as float32"));
+}
+
+TEST(StrictModels, DeclaredShapesAreNoted) {
+  auto notes = [](const std::vector<int64_t>& declared, const ImportOptions& options = {}) {
+    ModelMaker m;
+    m.Input("x", {2, 3}).TypedOutput("y", declared, kFloat).Declared("z", {3, 3}, kFloat);
+    m.Node("Relu", {"x"}, {"z"});
+    m.Node("Neg", {"z"}, {"y"});
+    Result<ImportedModel> imported = Import(m, options);
+    EXPECT_TRUE(imported.ok()) << imported.error().Text();
+    return imported->notes;
+  };
+  EXPECT_EQ(notes({3, 2}), std::vector<std::string>{"tensor 'y' has the shape [2,3]; the model declares [3,2] (and so "
+                                                    "for 1 other tensors)"});
+  EXPECT_EQ(notes({-1, 3}), std::vector<std::string>{"tensor 'z' has the shape [2,3]; the model declares [3,3]"});
+  EXPECT_TRUE(notes({3, 2}, {.shapes = {{"x", {4, 3}}}}).empty()) << "the user changed the shapes";
+}
+
+}  // namespace
+}  // namespace autotune::onnx_import

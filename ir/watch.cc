@@ -46,11 +46,29 @@ size_t Check(const std::string& where, const PrimFunc& f) {
 
 void CheckProgram(const std::string& where, const PrimFunc& f) { Check(where, f); }
 
+namespace {
+
+constexpr int64_t kAtFirst = 1 << 18, kEach = 32;  // bytes of text
+std::atomic<int64_t> credit = kAtFirst;            // bytes of text that may still be checked
+
+// Whether the text of the program has at most so many expressions. An expression that several others share is printed
+// each time, so the text may be exponentially longer than the program.
+bool HasAtMost(int64_t expressions, const PrimFunc& f) {
+  int64_t met = 0;
+  Walk(
+      f.body, [](const Stmt&) { return true; }, [&](const Expr&) { return ++met <= expressions; });
+  return met <= expressions;
+}
+
+}  // namespace
+
 void CheckSomePrograms(const std::string& where, const PrimFunc& f) {
-  constexpr int64_t kAtFirst = 1 << 18, kEach = 32;  // bytes of text
-  static std::atomic<int64_t> credit = kAtFirst;
+  constexpr int64_t kBytesPerExpression = 8;
   if (credit.fetch_add(kEach, std::memory_order_relaxed) < 0) return;
+  if (!HasAtMost(kAtFirst / kBytesPerExpression, f)) return;
   credit.fetch_sub(static_cast<int64_t>(Check(where, f)), std::memory_order_relaxed);
 }
+
+void RenewProgramChecks() { credit.store(kAtFirst, std::memory_order_relaxed); }
 
 }  // namespace autotune

@@ -23,8 +23,11 @@ ProgramWatcher WatcherFor(const char* value);
 // program.
 void CheckProgram(const std::string& where, const PrimFunc& f);
 // Checks only some programs: the first ones of the process, up to 256 KiB of text, and then 32 bytes of text for each
-// program that is shown. A tuner makes a hundred thousand programs, and a check costs as much as a dozen steps.
+// program that is shown. A program whose text alone exceeds 256 KiB is not checked. A tuner makes a hundred thousand
+// programs, and a check costs as much as a dozen steps.
 void CheckSomePrograms(const std::string& where, const PrimFunc& f);
+// Lets CheckSomePrograms check 256 KiB of text again, as at the start of the process.
+void RenewProgramChecks();
 
 // `where` is a callable that returns the text, so that the text is made only if there is a watcher.
 template <class Where>

@@ -44,6 +44,15 @@ TEST(Watch, WatchesInTests) {
   program_watcher = watcher;
 }
 
+// Each expression has the one before as both operands: the graph has 30 nodes, the text a billion.
+TEST(Watch, ATextThatIsFarLongerThanItsProgramIsNotPrinted) {
+  Expr shared = IndexVar("nowhere");
+  for (int i = 0; i < 4; ++i) shared = MakeExpr(DType::Index(), Binary{BinaryOp::kAdd, shared, shared});
+  EXPECT_THROW(CheckSomePrograms("here", Storing(shared)), InternalError);
+  for (int i = 0; i < 26; ++i) shared = MakeExpr(DType::Index(), Binary{BinaryOp::kAdd, shared, shared});
+  EXPECT_NO_THROW(CheckSomePrograms("here", Storing(shared)));
+}
+
 TEST(Watch, TheEnvironmentSaysHowMuchIsChecked) {
   EXPECT_EQ(WatcherFor("all"), &CheckProgram);
 #ifndef AUTOTUNE_VERIFY

@@ -16,7 +16,7 @@ namespace {
 
 // Returns an object with the function `autotune.check`. All kernels of a target use the same object, so each thread
 // compiles it once per target.
-Result<const std::string*> CheckObject(const Machine& machine, const std::string& target) {
+Result<const std::string*> CheckObject(const LlvmMachine& machine, const std::string& target) {
   thread_local std::map<std::string, std::string> made;
   std::string& object = made[target];
   if (object.empty()) {
@@ -45,14 +45,15 @@ int64_t CodeBytes(const std::string& elf) {
 }
 
 Result<std::vector<std::string>> CpuFeaturesOf(const Target& target) {
-  return TRY(Machine::For(target, Machine::Effort::kQuick)).CpuFeatures();
+  return TRY(LlvmMachine::For(target, LlvmMachine::Effort::kQuick)).CpuFeatures();
 }
 
 Result<KernelObject> CompileWithLlvm(const LoweredKernel& kernel, const Target& target, const CodegenOptions& options) {
   KernelObject result;
   result.metadata = MetadataOf(kernel);
   StageTimer timer(result.facts.times_ms);
-  Machine machine = TRY(Machine::For(target)), quick = TRY(Machine::For(target, Machine::Effort::kQuick));
+  LlvmMachine machine = TRY(LlvmMachine::For(target)),
+              quick = TRY(LlvmMachine::For(target, LlvmMachine::Effort::kQuick));
   llvm::LLVMContext context;
   std::unique_ptr<llvm::Module> hot = machine.NewModule(context, result.metadata.name);
   std::unique_ptr<llvm::Module> cold = quick.NewModule(context, result.metadata.name);
@@ -94,7 +95,7 @@ Result<LinkedKernels> LinkKernels(const std::vector<const KernelObject*>& object
     for (const Json::Bytes& elf : object->objects) files.push_back(&elf.data);
   }
   const Target host = target.Host();
-  Machine machine = TRY(Machine::For(host, Machine::Effort::kQuick));
+  LlvmMachine machine = TRY(LlvmMachine::For(host, LlvmMachine::Effort::kQuick));
   llvm::LLVMContext context;
   std::unique_ptr<llvm::Module> module = machine.NewModule(context, "metadata");
   EmitMetadata(*module, metadata);

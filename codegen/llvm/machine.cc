@@ -164,7 +164,7 @@ class ObjectWriter {
 
 }  // namespace
 
-struct Machine::Tools {
+struct LlvmMachine::Tools {
   std::unique_ptr<llvm::TargetMachine> machine;
   std::unique_ptr<Optimizer> optimizer;  // made at the first use
   std::unique_ptr<ObjectWriter> writer;  // made at the first use
@@ -214,7 +214,7 @@ Result<const llvm::Target*> FindLlvmTarget(const Target& target) {
   return found;
 }
 
-Result<std::shared_ptr<Machine::Tools>> Machine::Create(const Target& target, Effort effort) {
+Result<std::shared_ptr<LlvmMachine::Tools>> LlvmMachine::Create(const Target& target, Effort effort) {
   const llvm::Target* found = TRY(FindLlvmTarget(target));
   // With this option, addresses of shared memory on GPUs have 32 bits and take half of the registers.
   SetOption("nvptx-short-ptr", true);
@@ -231,25 +231,25 @@ Result<std::shared_ptr<Machine::Tools>> Machine::Create(const Target& target, Ef
   return tools;
 }
 
-Result<Machine> Machine::For(const Target& target, Effort effort) {
+Result<LlvmMachine> LlvmMachine::For(const Target& target, Effort effort) {
   thread_local std::map<std::pair<std::string, Effort>, std::shared_ptr<Tools>> known;
   auto key = std::pair(target.Text(), effort);
   auto at = known.find(key);
   if (at == known.end()) at = known.emplace(key, TRY(Create(target, effort))).first;
-  Machine machine;
+  LlvmMachine machine;
   machine.target_ = &target;
   machine.tools_ = at->second;
   return machine;
 }
 
-std::vector<std::string> Machine::CpuFeatures() const {
+std::vector<std::string> LlvmMachine::CpuFeatures() const {
   const llvm::MCSubtargetInfo& subtarget = *tools_->machine->getMCSubtargetInfo();
   std::vector<std::string> features = KnownCpuFeatures(target_->triple.substr(0, target_->triple.find('-')));
   std::erase_if(features, [&](const std::string& name) { return !subtarget.checkFeatures("+" + name); });
   return features;
 }
 
-std::unique_ptr<llvm::Module> Machine::NewModule(llvm::LLVMContext& context, const std::string& name) const {
+std::unique_ptr<llvm::Module> LlvmMachine::NewModule(llvm::LLVMContext& context, const std::string& name) const {
   auto module = std::make_unique<llvm::Module>(name, context);
   module->setSourceFileName("");
   module->setTargetTriple(target_->triple);
@@ -258,7 +258,7 @@ std::unique_ptr<llvm::Module> Machine::NewModule(llvm::LLVMContext& context, con
   return module;
 }
 
-void Machine::Describe(llvm::Module& module) const {
+void LlvmMachine::Describe(llvm::Module& module) const {
   for (llvm::Function& f : module) {
     if (f.isDeclaration()) continue;
     f.addFnAttr(llvm::Attribute::NoUnwind);
@@ -272,7 +272,7 @@ void Machine::Describe(llvm::Module& module) const {
   }
 }
 
-std::string Machine::Optimize(llvm::Module& module) const {
+std::string LlvmMachine::Optimize(llvm::Module& module) const {
   Describe(module);
   if (!tools_->optimizer) tools_->optimizer = std::make_unique<Optimizer>(*tools_->machine);
   tools_->optimizer->Run(module);
@@ -287,7 +287,7 @@ std::string Machine::Optimize(llvm::Module& module) const {
   return "";
 }
 
-Result<std::string> Machine::Emit(llvm::Module& module, bool assembly, BuildFacts* facts) const {
+Result<std::string> LlvmMachine::Emit(llvm::Module& module, bool assembly, BuildFacts* facts) const {
   Describe(module);
   // Disables LLVM's loop strength reduction for CPUs: the class Addresses (codegen/llvm/addresses.h) does what they
   // need, since their loads and stores can scale an index. The loads and stores of GPUs cannot, so GPUs need the pass.

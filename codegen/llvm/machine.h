@@ -1,5 +1,5 @@
-// Machine: LLVM's code generator for one target, and the numbers that it reports. A value that borrows the target. Not
-// thread-safe; each thread has its own Tools. Internal to codegen/llvm.
+// LlvmMachine: LLVM's code generator for one target, and the numbers that it reports. A value that borrows the target.
+// Not thread-safe; each thread has its own Tools. Internal to codegen/llvm.
 #pragma once
 #include <llvm/IR/Module.h>
 #include <llvm/Target/TargetMachine.h>
@@ -27,11 +27,11 @@ llvm::TargetOptions MachineOptions(const Target& target);
 // that it is.
 void VerifyModule(const llvm::Module& module);
 
-class Machine {
+class LlvmMachine {
  public:
   // kQuick generates code without optimization, for functions that run once per call of a kernel.
   enum class Effort { kFull, kQuick };
-  static Result<Machine> For(const Target& target, Effort effort = Effort::kFull);
+  static Result<LlvmMachine> For(const Target& target, Effort effort = Effort::kFull);
 
   // Returns the KnownCpuFeatures (support/cpu_features.h) that code for this target may use: those that the CPU model
   // implies and those that the target lists.

@@ -347,7 +347,7 @@ Result<std::unique_ptr<GpuOnHost>> GpuOnHost::Make(const KernelObject& object) {
   llvm::raw_string_ostream stream(invalid);
   if (llvm::verifyModule(*module, &stream)) return Err(invalid);
   const Target host = Cpu();
-  const Machine machine = TRY(Machine::For(host));
+  const LlvmMachine machine = TRY(LlvmMachine::For(host));
   const std::unique_ptr<llvm::Module> empty = machine.NewModule(context, "empty");
   module->setTargetTriple(empty->getTargetTriple());
   module->setDataLayout(empty->getDataLayout());

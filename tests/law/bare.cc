@@ -33,4 +33,13 @@ std::string Bare(const std::string& text) {
   return bare;
 }
 
+size_t Behind(const std::string& text, size_t begin) {
+  int open = 0;
+  for (size_t i = begin; i < text.size(); ++i) {
+    if (std::string("([{").find(text[i]) != std::string::npos) ++open;
+    if (std::string(")]}").find(text[i]) != std::string::npos && --open == 0) return i + 1;
+  }
+  return text.size();
+}
+
 }  // namespace autotune::law

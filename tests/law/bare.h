@@ -8,4 +8,7 @@ namespace autotune::law {
 // numbers do not change.
 std::string Bare(const std::string& text);
 
+// Returns the position after the bracket that closes the one at `begin`.
+size_t Behind(const std::string& text, size_t begin);
+
 }  // namespace autotune::law

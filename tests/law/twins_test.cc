@@ -19,16 +19,6 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-// Returns the position after the bracket that closes the one at `begin`.
-size_t Behind(const std::string& text, size_t begin) {
-  int open = 0;
-  for (size_t i = begin; i < text.size(); ++i) {
-    if (std::string("([{").find(text[i]) != std::string::npos) ++open;
-    if (std::string(")]}").find(text[i]) != std::string::npos && --open == 0) return i + 1;
-  }
-  return text.size();
-}
-
 std::string Stripped(const std::string& text, const std::regex& what) { return std::regex_replace(text, what, ""); }
 
 // Returns the type of a parameter: "const ir::Expr& e = {}" -> "Expr".

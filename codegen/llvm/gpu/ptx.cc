@@ -48,7 +48,7 @@ Result<KernelObject> CompileToPtx(const LoweredKernel& kernel, const Target& tar
     return result;
   }
   const Target device = DeviceOf(target);
-  const Machine machine = TRY(Machine::For(device));
+  const LlvmMachine machine = TRY(LlvmMachine::For(device));
   llvm::LLVMContext context;
   std::unique_ptr<llvm::Module> module = machine.NewModule(context, kernel.name.str());
   for (std::vector<KernelFunction>* list : {&functions->run, &functions->prepare}) {

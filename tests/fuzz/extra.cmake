@@ -1,7 +1,8 @@
 # Each *_fuzz.cc is part of test_fuzz. With clang (preset fuzz) it is also a libFuzzer program, fuzz_NAME.
-# If clang is installed but is not the build's compiler, tests build these programs separately and run each for a while.
-# These tests start first, since they take longest, and run one after another, since they share one build folder.
+# If clang is installed but is not the build's compiler, the tests LibFuzzer.* build these programs separately and run
+# each for a while, 20,000 inputs unless RUNS is set. They build half the tree, so only `ctest -C night` runs them.
 set(EXTRA frontend graph ir records rpc package runtime schedule target support)
+set(SLOW Target/Replay)
 option(AUTOTUNE_FUZZ "libFuzzer programs; needs clang" OFF)
 find_program(AUTOTUNE_CLANG clang++-19)
 if(NOT AUTOTUNE_CLANG)
@@ -15,9 +16,10 @@ function(fuzz_target name)
     target_link_libraries(fuzz_${name} PRIVATE ${ARGN})
     target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
   elseif(AUTOTUNE_CLANG AND NOT AUTOTUNE_SANITIZE AND NOT AUTOTUNE_VERIFY)
-    add_test(NAME LibFuzzer.${name} COMMAND ${CMAKE_SOURCE_DIR}/scripts/fuzz.sh ${name} 2000 -runs=20000 -seed=1)
-    set_tests_properties(LibFuzzer.${name} PROPERTIES LABELS fuzz RESOURCE_LOCK build-fuzz COST 10000 TIMEOUT 3000
-      ENVIRONMENT "BUILD=${CMAKE_BINARY_DIR}/fuzz;LEVEL=-O0;JOBS=1;FRESH=1")
+    add_test(NAME LibFuzzer.${name} CONFIGURATIONS night
+      COMMAND ${CMAKE_SOURCE_DIR}/scripts/fuzz.sh ${name} 3600 -runs=20000 -seed=1)
+    set_tests_properties(LibFuzzer.${name} PROPERTIES LABELS "fuzz;night" TIMEOUT 14400
+      ENVIRONMENT "BUILD=${CMAKE_BINARY_DIR}/fuzz;LEVEL=-O0;FRESH=1")
   endif()
 endfunction()
 fuzz_target(graph_json runtime)

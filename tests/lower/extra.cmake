@@ -2,3 +2,4 @@
 set(EXTRA topi te schedule)
 list(APPEND sources ${CMAKE_SOURCE_DIR}/tests/schedule/zoo.cc ${CMAKE_SOURCE_DIR}/tests/schedule/workload.cc
      ${CMAKE_SOURCE_DIR}/tests/schedule/case.cc)
+set(SLOW GpuLowering Idempotent)

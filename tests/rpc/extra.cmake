@@ -1,1 +1,2 @@
-set(SERIAL *) # since the tests start real processes with deadlines
+# These suites start real processes, or connect real sockets, with deadlines. All others are state machines in virtual time.
+set(SERIAL Channel RunnerPool RunnerPoolChild Transport)

@@ -4,3 +4,4 @@ target_include_directories(fake_cuda PRIVATE ${CMAKE_SOURCE_DIR})
 set_target_properties(fake_cuda PROPERTIES OUTPUT_NAME cuda SUFFIX .so.1
   LIBRARY_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/fake_cuda)
 set(EXTRA_TARGETS fake_cuda)
+set(SLOW Cuda ModuleBlob OpenCl)

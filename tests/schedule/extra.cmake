@@ -1,2 +1,3 @@
 # The programs to schedule are operators of real tasks.
 set(EXTRA topi te arith)
+set(SLOW Independence RandomSchedules)

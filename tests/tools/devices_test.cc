@@ -41,6 +41,7 @@ class Devices : public test::CliTest {
     setenv("FAKE_CUDA", words.c_str(), 1);
   }
 };
+using Doctor = Devices;  // a suite of its own, since its tests measure the machine
 
 TEST_F(Devices, OfThisMachineAndOfAFarm) {
   CliResult local = Run({"devices"});
@@ -91,7 +92,7 @@ TEST_F(Devices, GpusOfThisMachine) {
                               Not(HasSubstr("cuda:0"))));
 }
 
-TEST_F(Devices, DoctorFindsThisMachineFit) {
+TEST_F(Doctor, FindsThisMachineFit) {
   InstallCuda("");
   CliResult fit = Run({"doctor"});
   EXPECT_EQ(fit.code, 0) << fit.Text();
@@ -104,7 +105,7 @@ TEST_F(Devices, DoctorFindsThisMachineFit) {
     EXPECT_THAT(entry.path().filename().string(), Not(HasSubstr("doctor"))) << "a temporary file was left behind";
 }
 
-TEST_F(Devices, DoctorSaysWhoMayDisturbItsMeasurements) {
+TEST_F(Doctor, SaysWhoMayDisturbItsMeasurements) {
   std::optional<HostLock> build = std::move(HostLock::TryAcquire(HostLock::Mode::kShared)).value();
   ASSERT_TRUE(build);
   CliResult disturbed = Run({"doctor"});
@@ -113,7 +114,7 @@ TEST_F(Devices, DoctorSaysWhoMayDisturbItsMeasurements) {
 }
 
 // The printed row has every number of the table's rows, in the table's syntax, with plausible values.
-TEST_F(Devices, DoctorProbesARowOfTheTableOfMachines) {
+TEST_F(Doctor, ProbesARowOfTheTableOfMachines) {
   CliResult probed = Run({"doctor", "--probe"});
   ASSERT_EQ(probed.code, 0) << probed.Text();
   EXPECT_THAT(
@@ -170,7 +171,7 @@ TEST(MachineRowText, TellsMeasuredNumbersFromCopiedOnes) {
   EXPECT_THAT(measured, Not(HasSubstr("as of the row")));
 }
 
-TEST_F(Devices, DoctorProbesNothingWhereItCannotMeasure) {
+TEST_F(Doctor, ProbesNothingWhereItCannotMeasure) {
   setenv("AUTOTUNE_HOST_LOCK", "/no/such/lock", 1);
   CliResult refused = Run({"doctor", "--probe"});
   EXPECT_EQ(refused.code, 1) << refused.Text();
@@ -178,7 +179,7 @@ TEST_F(Devices, DoctorProbesNothingWhereItCannotMeasure) {
   EXPECT_THAT(refused.err, HasSubstr("cannot open the host lock /no/such/lock"));
 }
 
-TEST_F(Devices, DoctorNamesWhatIsWrong) {
+TEST_F(Doctor, NamesWhatIsWrong) {
   Write("records.db", std::string(5000, 'x'));
   setenv("AUTOTUNE_LIBEXEC", folder_.c_str(), 1);
   std::filesystem::permissions(Write("rpc_server", "#!/bin/sh\nexit 42\n"), std::filesystem::perms::owner_all);

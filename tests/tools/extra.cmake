@@ -4,4 +4,5 @@ target_compile_options(jumping_clock PRIVATE -fno-sanitize=all)
 target_link_options(jumping_clock PRIVATE -fno-sanitize=all)
 set(EXTRA_TARGETS autotune rpc_server rpc_tracker jumping_clock fake_cuda) # built before the tests that start them
 # These tests have short deadlines, measure all cores, or look at all processes of the machine.
-set(SERIAL Bench.*:Clocks.*:Devices.Doctor*:Faults.*:Injection.*:Kill.*:Noise.*:Orphans.*:TwoTuners.*:Wait.*)
+set(SERIAL Bench Clocks Doctor Faults Injection Kill Noise Orphans TwoTuners Wait)
+set(SLOW Cli InspectCommand Miscompiles OpenClCommands PassesOfCommands Records RunPackage TuneOnTracker Winners)

@@ -1,1 +1,4 @@
 set(EXTRA topi te lower)
+set(SLOW AttentionSketch DraftOrder EvolutionarySearch GpuSketches RecordedMeasurerTest Recording ReductionSketch Resume Simulation Sketch StageShape
+    TensorCoreSketches Tune Winograd)
+set(SHARDS Lowered=4)

@@ -86,15 +86,15 @@ TEST(Lowered, DepthwiseConvolutionsComputeTheSame) {
 }
 
 TEST(Lowered, ConvolutionsOfABatchComputeTheSame) {
-  CheckLowering(test::ConvBiasRelu(5, 6, 8, 24, 3, {.pad = {1, 1, 1, 1}}, "direct", 6), 6);
-  CheckLowering(test::ConvBiasRelu(4, 3, 6, 20, 1, {}, "direct", 5), 4);
-  CheckLowering(test::ConvBiasRelu(4, 4, 64, 24, 1, {}, "direct", 6), 4);  // with prefetches
-  CheckLowering(test::ConvBiasRelu(4, 4, 8, 32, 3, {.pad = {1, 1, 1, 1}, .groups = 2}, "direct", 4), 4);
+  CheckLowering(test::ConvBiasRelu(5, 6, 8, 24, 3, {.pad = {1, 1, 1, 1}}, "direct", 6), 3);
+  CheckLowering(test::ConvBiasRelu(4, 3, 6, 20, 1, {}, "direct", 5), 2);
+  CheckLowering(test::ConvBiasRelu(4, 4, 64, 24, 1, {}, "direct", 6), 2);  // with prefetches
+  CheckLowering(test::ConvBiasRelu(4, 4, 8, 32, 3, {.pad = {1, 1, 1, 1}, .groups = 2}, "direct", 4), 2);
 }
 
 TEST(Lowered, ConvolutionsThatSkipPaddingComputeTheSame) {
   auto check = [](int64_t h, int64_t w, int64_t kernel, topi::ConvAttrs attrs, int64_t images) {
-    CheckLowering(test::ConvBiasRelu(h, w, 8, 20, kernel, attrs, "skip_padding", images), 6);
+    CheckLowering(test::ConvBiasRelu(h, w, 8, 20, kernel, attrs, "skip_padding", images), 3);
   };
   check(2, 9, 3, {.pad = {1, 1, 1, 1}}, 1);
   check(9, 3, 5, {.pad = {2, 2, 2, 2}}, 3);  // skips columns

@@ -1,0 +1,1 @@
+set(SLOW Fuse TrimWindows)

@@ -3,7 +3,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <filesystem>
@@ -13,6 +15,7 @@
 #include <optional>
 
 #include "package/package.h"
+#include "package/tar_seal.h"
 #include "support/file.h"
 #include "support/utf8.h"
 
@@ -26,13 +29,21 @@ struct FreeReader {
   void operator()(archive* a) const { archive_read_free(a); }
 };
 
-std::string UtcText() {
+// Returns the time of the export. SOURCE_DATE_EPOCH sets it, so that two builds are equal byte for byte
+// (reproducible-builds.org/specs/source-date-epoch).
+Result<std::string> UtcText() {
   std::time_t now = std::time(nullptr);
+  if (const char* set = std::getenv("SOURCE_DATE_EPOCH")) {
+    const std::string_view text = set;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), now);
+    if (error != std::errc() || end != text.data() + text.size() || now < 0)
+      return Err("SOURCE_DATE_EPOCH must be a number of seconds since 1970, not '", text, "'");
+  }
   std::tm utc{};
-  gmtime_r(&now, &utc);
   char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%SZ", &utc);
-  return text;
+  if (!gmtime_r(&now, &utc) || std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%SZ", &utc) == 0)
+    return Err("SOURCE_DATE_EPOCH names a time too far in the future");
+  return std::string(text);
 }
 
 // Returns `name` with unsafe characters replaced, so that a model's name cannot lead to a path outside of the archive.
@@ -42,11 +53,11 @@ std::string SafeName(const std::string& name) {
   return safe.empty() ? "model" : safe.substr(0, 100);
 }
 
-Json Metadata(const Package& package) {
+Result<Json> Metadata(const Package& package) {
   Json metadata;
   metadata["version"] = kPackageFormat;
   metadata["model_name"] = SafeName(package.info.model_name);  // as in the names of the members
-  metadata["export_datetime"] = UtcText();
+  metadata["export_datetime"] = TRY(UtcText());
   metadata["executors"] = Json::Array{Json("graph")};
   metadata["target"] = Json::Object();
   for (const MemoryEntry& entry : package.memory)
@@ -83,17 +94,20 @@ Status WriteTo(const Package& package, int fd) {
   std::unique_ptr<archive, FreeWriter> out(archive_write_new());
   archive_write_set_format_gnutar(out.get());
   if (archive_write_open_fd(out.get(), fd) != ARCHIVE_OK) return Err(WriteError(out.get()));
-  std::string model = SafeName(package.info.model_name);
-  TRY(Add(out.get(), "metadata.json", Metadata(package).Dump(2)));
-  TRY(Add(out.get(), "executor-config/graph/graph.json", package.graph_json));
-  TRY(Add(out.get(), "codegen/host/lib/" + model + ".so", package.library));
+  const std::string model = SafeName(package.info.model_name), metadata = TRY(Metadata(package)).Dump(2);
+  std::vector<std::pair<std::string, std::string_view>> members = {
+      {"metadata.json", metadata},
+      {"executor-config/graph/graph.json", package.graph_json},
+      {"codegen/host/lib/" + model + ".so", package.library}};
   for (size_t i = 0; i < package.objects.size(); ++i)
-    TRY(Add(out.get(), "codegen/host/lib/lib" + std::to_string(i) + ".o", package.objects[i]));
+    members.emplace_back("codegen/host/lib/lib" + std::to_string(i) + ".o", package.objects[i]);
   for (size_t i = 0; i < package.sources.size(); ++i)
-    TRY(Add(out.get(), "codegen/host/src/lib" + std::to_string(i) + ".c", package.sources[i]));
-  for (const auto& [path, source] : package.device_sources) TRY(Add(out.get(), "codegen/" + path, source));
-  TRY(Add(out.get(), "src/relay.txt", package.graph_text));
-  TRY(Add(out.get(), "parameters/" + model + ".params", package.params));
+    members.emplace_back("codegen/host/src/lib" + std::to_string(i) + ".c", package.sources[i]);
+  for (const auto& [path, source] : package.device_sources) members.emplace_back("codegen/" + path, source);
+  members.emplace_back("src/relay.txt", package.graph_text);
+  members.emplace_back("parameters/" + model + ".params", package.params);
+  for (const auto& [name, bytes] : members) TRY(Add(out.get(), name, bytes));
+  TRY(Add(out.get(), kSealMember, SealText(members)));
   if (archive_write_close(out.get()) != ARCHIVE_OK) return Err(WriteError(out.get()));
   return {};
 }
@@ -236,10 +250,16 @@ Status FromMetadata(const Json& metadata, Package& package) {
 
 Result<Package> FromMembers(Members members) {
   Package package;
+  const std::optional<std::string> seal = TRY(Take(members, kSealMember, ""));
+  if (seal) TRY(CheckSealText(*seal, members));
   auto metadata = Json::Parse(TRY(TakeNeeded(members, "metadata.json")));
   if (!metadata.ok()) return Err("metadata.json is ", metadata.error().Text());
   const Json& json = *metadata;  // const, so that operator[] of a value that is not an object fails no CHECK
-  TRY_NOTE(FromMetadata(json, package), "metadata.json");
+  const Status described = FromMetadata(json, package);
+  // Older versions described packages in other words, so a missing seal comes before errors of the description.
+  if (!seal && !json["autotune"].IsNull())
+    return Err("it has no ", kSealMember, ": an older version of autotune wrote it; compile the model again");
+  TRY_NOTE(described, "metadata.json");
   package.graph_json = TRY(TakeNeeded(members, "executor-config/graph/graph.json"));
   package.params = TRY(TakeNeeded(members, "parameters/", ".params"));
   package.library = TRY(Take(members, "codegen/host/lib/", ".so")).value_or("");

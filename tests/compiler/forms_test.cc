@@ -6,6 +6,7 @@
 
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <numeric>
 
 #include "compiler/kernels.h"
@@ -17,13 +18,16 @@
 #include "runtime/fill.h"
 #include "runtime/module_blob.h"
 #include "support/file.h"
+#include "support/rng.h"
 #include "tests/read.h"
 #include "tests/runtime/test_device.h"
 
 namespace autotune {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 namespace fs = std::filesystem;
 
 const std::string kSource = AUTOTUNE_SOURCE_DIR;
@@ -107,6 +111,49 @@ TEST_F(FormsTest, TheValidatorFindsNothing) {
   EXPECT_THAT(text, HasSubstr("operator_functions"));
 }
 
+// A damaged file of either form is refused in one line, or the byte is of no importance (padding).
+TEST_F(FormsTest, AFlippedByteIsRefusedOrChangesNothing) {
+  const std::string expected = Expected();
+  for (const std::string& path : {Write("flipped.tar"), Write("flipped.so")}) {
+    const std::string bytes = test::ReadAll(path);
+    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+    auto put = [&](size_t at, char byte) {
+      file.seekp(static_cast<std::streamoff>(at)).put(byte).flush();
+      ASSERT_TRUE(file.good());
+    };
+    Rng rng(39);
+    int refused = 0;
+    for (int i = 0; i < 1000; ++i) {
+      const size_t at = rng.Below(bytes.size());
+      put(at, static_cast<char>(bytes[at] ^ (1 + rng.Below(255))));
+      Result<LoadedModel> model = LoadModel(path, 1);
+      if (model.ok()) {
+        EXPECT_EQ(Run(std::move(model)), expected) << path << " byte " << at;
+      } else {
+        ++refused;
+        EXPECT_THAT(model.error().Text(), AllOf(HasSubstr(path), Not(HasSubstr("\n"))));
+      }
+      put(at, bytes[at]);
+    }
+    EXPECT_GT(refused, 900) << path;
+    EXPECT_EQ(Run(LoadModel(path, 1)), expected) << path << " is whole again";
+  }
+}
+
+TEST_F(FormsTest, TwoBuildsAreEqualByteForByte) {
+  setenv("SOURCE_DATE_EPOCH", "1700000000", 1);
+  for (const char* suffix : {".tar", ".so"}) {
+    const std::string first = test::ReadAll(Write(std::string("first") + suffix));
+    const Package again = Compile(shared_->network, shared_->target, nullptr, builder()).value().package;
+    ASSERT_TRUE(WriteCompiled(again, File(std::string("second") + suffix), builder()).ok());
+    EXPECT_TRUE(test::ReadAll(File(std::string("second") + suffix)) == first) << suffix;
+  }
+  const std::string dated = test::ReadAll(File("first.tar"));
+  setenv("SOURCE_DATE_EPOCH", "1700000001", 1);
+  EXPECT_FALSE(test::ReadAll(Write("later.tar")) == dated);
+  unsetenv("SOURCE_DATE_EPOCH");
+}
+
 TEST_F(FormsTest, SizesAreThoseOfWhatRuns) {
   ASSERT_EQ(package().memory.size(), 1u);
   const MemoryEntry& memory = package().memory[0];
@@ -160,7 +207,8 @@ TEST_F(FormsTest, TheSystemsCompilerLinksTheObjects) {
 TEST_F(FormsTest, APackageWithoutOurPrivateKeys) {
   Write("net.tar");
   const std::string strip =
-      "mkdir s && tar xf net.tar -C s && cd s && rm codegen/host/lib/*.so src/relay.txt && echo x > extra && "
+      "mkdir s && tar xf net.tar -C s && cd s && rm codegen/host/lib/*.so src/relay.txt autotune.seal && echo x > "
+      "extra && "
       "python3 -c 'import json; m = json.load(open(\"metadata.json\")); del m[\"autotune\"]; json.dump(m, "
       "open(\"metadata.json\", \"w\"))' && tar cf ../foreign.tar *";
   auto [code, text] = Shell(strip);

@@ -11,6 +11,8 @@
 #include <map>
 
 #include "package/load.h"
+#include "package/tar_seal.h"
+#include "support/rng.h"
 #include "tests/read.h"
 
 namespace autotune {
@@ -71,6 +73,26 @@ void WriteTar(const std::string& path, const Members& members) {
   archive_write_free(out);
 }
 
+// Returns the members of a package as another program would have written them: without a seal and our description.
+Members Foreign(Members members) {
+  std::erase_if(members, [](const auto& member) { return member.first == kSealMember; });
+  for (auto& [name, bytes] : members) {
+    if (name != "metadata.json") continue;
+    Json metadata = Json::Parse(bytes).value();
+    metadata["autotune"] = Json();
+    bytes = metadata.Dump();
+  }
+  return members;
+}
+
+// Returns the members with a seal that fits them.
+Members Sealed(Members members) {
+  std::erase_if(members, [](const auto& member) { return member.first == kSealMember; });
+  std::vector<std::pair<std::string, std::string_view>> listed(members.begin(), members.end());
+  members.emplace_back(kSealMember, SealText(listed));
+  return members;
+}
+
 class PackageTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -126,7 +148,7 @@ TEST_F(PackageTest, AFailedWriteLeavesTheOldOne) {
 TEST_F(PackageTest, MetadataGraphAndParametersAreNeeded) {
   ASSERT_TRUE(WritePackage(Sample(), File("p.tar")).ok());
   Members members = ReadTar(File("p.tar"));
-  ASSERT_EQ(members.size(), 8u);
+  ASSERT_EQ(members.size(), 9u);
   WriteTar(File("same.tar"), members);
   EXPECT_TRUE(ReadPackage(File("same.tar")).ok()) << "a package from another tar program must be accepted";
   for (size_t i = 0; i < members.size(); ++i) {
@@ -134,6 +156,9 @@ TEST_F(PackageTest, MetadataGraphAndParametersAreNeeded) {
     fewer.erase(fewer.begin() + static_cast<long>(i));
     WriteTar(File("fewer.tar"), fewer);
     const std::string& name = members[i].first;
+    ExpectRefused(File("fewer.tar"), name == kSealMember ? "it has no autotune.seal" : "member " + name);
+    if (name == kSealMember) continue;
+    WriteTar(File("fewer.tar"), Sealed(fewer));
     if (name == "metadata.json" || name.ends_with("graph.json") || name.ends_with(".params")) {
       ExpectRefused(File("fewer.tar"), name.substr(0, name.rfind('/')));
     } else {
@@ -182,7 +207,7 @@ TEST_F(PackageTest, ForeignFilesAreRefused) {
     for (auto& [name, bytes] : members) {
       if (name == "metadata.json") bytes = metadata;
     }
-    WriteTar(File("odd.tar"), members);
+    WriteTar(File("odd.tar"), Sealed(members));
     ExpectRefused(File("odd.tar"), word);
   }
 }
@@ -204,6 +229,83 @@ TEST_F(PackageTest, TruncatedAnywhere) {
     EXPECT_THAT(read.error().Text(), Not(HasSubstr("\n")));
   }
   EXPECT_GT(refused, 50);
+}
+
+// Every changed bit of a written file is noticed, or lies in padding.
+TEST_F(PackageTest, ADamagedByteIsNoticed) {
+  ASSERT_TRUE(WritePackage(Sample(), File("p.tar")).ok());
+  const std::string bytes = ReadAll(File("p.tar"));
+  Rng rng(1);
+  int refused = 0;
+  for (int i = 0; i < 1000; ++i) {
+    std::string flipped = bytes;
+    const size_t at = rng.Below(bytes.size());
+    flipped[at] = static_cast<char>(flipped[at] ^ (1 + rng.Below(255)));
+    std::ofstream(File("flipped.tar"), std::ios::binary) << flipped;
+    auto read = ReadPackage(File("flipped.tar"));
+    if (!read.ok()) {
+      ++refused;
+      EXPECT_THAT(read.error().Text(), HasSubstr(File("flipped.tar")));
+      EXPECT_THAT(read.error().Text(), Not(HasSubstr("\n")));
+      continue;
+    }
+    EXPECT_EQ(ToJson(read->info), ToJson(Sample().info)) << at;
+    EXPECT_EQ(read->graph_json, Sample().graph_json) << at;
+    EXPECT_EQ(read->params, Sample().params) << at;
+    EXPECT_EQ(read->library, Sample().library) << at;
+    EXPECT_EQ(read->objects, Sample().objects) << at;
+    EXPECT_EQ(read->sources, Sample().sources) << at;
+  }
+  EXPECT_GT(refused, 500);
+}
+
+TEST_F(PackageTest, TheSealNamesTheDamagedMember) {
+  ASSERT_TRUE(WritePackage(Sample(), File("p.tar")).ok());
+  const Members members = ReadTar(File("p.tar"));
+  EXPECT_EQ(Sealed(members), members);
+  for (size_t i = 0; i < members.size(); ++i) {
+    Members damaged = members;
+    if (damaged[i].second.empty()) continue;
+    damaged[i].second.back() ^= 1;
+    WriteTar(File("damaged.tar"), damaged);
+    ExpectRefused(File("damaged.tar"), members[i].first == kSealMember ? "member parameters/" : members[i].first);
+  }
+  Members more = members;
+  more.emplace_back("codegen/host/lib/lib2.o", "object 2");
+  WriteTar(File("more.tar"), more);
+  ExpectRefused(File("more.tar"), "lists 8 members, but it has 9");
+  more = members;
+  more.back().second = "autotune-seal 2\n";
+  WriteTar(File("newer.tar"), more);
+  ExpectRefused(File("newer.tar"), "newer version");
+}
+
+TEST_F(PackageTest, APackageOfAnOlderVersionIsRefused) {
+  ASSERT_TRUE(WritePackage(Sample(), File("p.tar")).ok());
+  Members members = ReadTar(File("p.tar"));
+  WriteTar(File("foreign.tar"), Foreign(members));
+  EXPECT_TRUE(ReadPackage(File("foreign.tar")).ok()) << "other programs write no seal";
+  std::erase_if(members, [](const auto& member) { return member.first == kSealMember; });
+  WriteTar(File("old.tar"), members);
+  ExpectRefused(File("old.tar"), "an older version of autotune wrote it; compile the model again");
+}
+
+TEST_F(PackageTest, TheDateOfTheExportCanBeSet) {
+  auto date_of = [&](const char* epoch) -> std::string {
+    setenv("SOURCE_DATE_EPOCH", epoch, 1);
+    Status written = WritePackage(Sample(), File("p.tar"));
+    unsetenv("SOURCE_DATE_EPOCH");
+    if (!written.ok()) return written.error().Text();
+    return Json::Parse(ReadTar(File("p.tar"))[0].second).value()["export_datetime"].As<std::string>()[0];
+  };
+  EXPECT_EQ(date_of("1700000000"), "2023-11-14 22:13:20Z");
+  const std::string bytes = ReadAll(File("p.tar"));
+  EXPECT_EQ(date_of("0"), "1970-01-01 00:00:00Z");
+  EXPECT_NE(ReadAll(File("p.tar")), bytes);
+  date_of("1700000000");
+  EXPECT_EQ(ReadAll(File("p.tar")), bytes);
+  for (const char* bad : {"", "now", "-1", "12 ", "1e9", "99999999999999999999", "9223372036854775807"})
+    EXPECT_THAT(date_of(bad), HasSubstr("SOURCE_DATE_EPOCH")) << bad;
 }
 
 // Appends a member of any type to a tar file.
@@ -246,7 +348,7 @@ TEST_F(PackageTest, HostileMembersAreRefused) {
     archive* out = archive_write_new();
     archive_write_set_format_gnutar(out);
     ASSERT_EQ(archive_write_open_filename(out, File("odd.tar").c_str()), ARCHIVE_OK);
-    for (const auto& [name, bytes] : ReadTar(File("p.tar"))) AppendMember(out, name, AE_IFREG, "", bytes);
+    for (const auto& [name, bytes] : Foreign(ReadTar(File("p.tar")))) AppendMember(out, name, AE_IFREG, "", bytes);
     AppendMember(out, c.name, c.type, c.link, c.bytes);
     archive_write_free(out);
     auto read = ReadPackage(File("odd.tar"));
@@ -279,7 +381,7 @@ TEST_F(PackageTest, AFewBytesDoNotBecomeMany) {
     archive_write_set_format_gnutar(out);
     archive_write_add_filter_zstd(out);
     EXPECT_EQ(archive_write_open_filename(out, File("zeros.tar.zst").c_str()), ARCHIVE_OK);
-    for (const auto& [name, bytes] : ReadTar(File("p.tar"))) AppendMember(out, name, AE_IFREG, "", bytes);
+    for (const auto& [name, bytes] : Foreign(ReadTar(File("p.tar")))) AppendMember(out, name, AE_IFREG, "", bytes);
     AppendMember(out, "zeros", AE_IFREG, "", std::string(count, '\0'));
     archive_write_free(out);
     auto read = ReadPackage(File("zeros.tar.zst"));

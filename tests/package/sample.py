@@ -47,14 +47,16 @@ class Package:
         self.metadata, self.graph, self.tensors, self.files = metadata, graph, tensors, files
         self.raw, self.members, self.prefix, self.mode = {}, [], "", "w"
 
-    def pack(self):
+    def contents(self):
         files = {METADATA: json.dumps(self.metadata).encode(), GRAPH: json.dumps(self.graph).encode(),
                  f"parameters/{NAME}.params": params.write(self.tensors), **self.files, **self.raw}
+        return {path: data for path, data in files.items() if data is not None}
+
+    def pack(self):
         out = io.BytesIO()
         with tarfile.open(fileobj=out, mode=self.mode) as archive:
-            for path, data in files.items():
-                if data is not None:
-                    self.add(archive, tarfile.TarInfo(self.prefix + path), data)
+            for path, data in self.contents().items():
+                self.add(archive, tarfile.TarInfo(self.prefix + path), data)
             for member, data in self.members:
                 self.add(archive, member, data)
         return out.getvalue()

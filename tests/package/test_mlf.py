@@ -9,6 +9,7 @@ import sys
 import tarfile
 import tempfile
 import unittest
+import zlib
 
 sys.dont_write_bytecode = True  # before the imports below
 
@@ -18,6 +19,7 @@ from cases import C_SOURCE, DROP, GRAPH, METADATA, STORAGE, put
 from params import Tensor
 from sample import FLOAT32, LIB, SRC, TEXT, add_package, chain_package, elf
 
+SEAL = "autotune.seal"
 PARAMS = f"parameters/{sample.NAME}.params"
 
 
@@ -355,6 +357,46 @@ class Bad(unittest.TestCase):
 
     def test_enough(self):
         self.assertGreaterEqual(len(METADATA) + len(GRAPH) + len(STORAGE), 60)
+
+
+class Seal(unittest.TestCase):
+    """A package of autotune has a seal; each damage to a member or to the seal is reported."""
+
+    def sealed(self):
+        package = chain_package()
+        package.metadata["autotune"] = {}
+        lines = [f"{zlib.crc32(data):08x} {len(data)} {path}" for path, data in package.contents().items()]
+        package.raw[SEAL] = "\n".join(["autotune-seal 1", *lines, ""]).encode()
+        return package
+
+    def test_a_seal_that_fits(self):
+        package = self.sealed()
+        self.assertEqual(problems(package), [])
+        package.prefix = "./"
+        self.assertEqual(problems(package), [])
+
+    def test_a_package_of_autotune_needs_one(self):
+        package = self.sealed()
+        package.raw[SEAL] = None
+        self.assertEqual(places(problems(package)), {SEAL})
+
+    def test_damage(self):
+        seal = self.sealed().raw[SEAL]
+        notes = "notes.txt"
+        for raw, place, text in (
+            ({TEXT: b"graqh\n"}, TEXT, "differs"), ({TEXT: b"graph\n\n"}, TEXT, "differs"),
+            ({notes: b"new"}, notes, "is not in autotune.seal"),
+            ({SEAL: seal.replace(b"seal 1", b"seal 2")}, SEAL, "as a seal does"), ({SEAL: seal[:-1]}, SEAL, "as a seal"),
+            ({SEAL: seal + b"00000000 3 notes.txt\n"}, notes, "but not in the package"),
+            ({SEAL: seal + b"text\n"}, SEAL, "without a name"),
+            ({SEAL: seal + seal.split(b"\n")[1] + b"\n"}, SEAL, "a name twice"),
+        ):
+            with self.subTest(raw=raw):
+                package = self.sealed()
+                package.raw.update(raw)
+                lines = problems(package)
+                self.assertEqual(places(lines), {place}, lines)
+                self.assertIn(text, lines[0])
 
 
 class Program(unittest.TestCase):

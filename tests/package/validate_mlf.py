@@ -4,14 +4,15 @@
     validate_mlf.py PACKAGE.tar...    prints `ok` or one line per problem for each; exit status 1 if there is a problem
 
 The rules come from the format's description and, for details that it leaves open, from TVM's graph executor. They do
-not come from the project's writer, which they check. Other programs call `validate`.
+not come from the project's writer, which they check. The rules of the seal, which is not part of the format, come from
+docs/package.md. Other programs call `validate`.
 """
 
 import sys
 
 sys.dont_write_bytecode = True  # before the imports below
 
-from mlf import archive, code, graph, metadata, parameters, sizes, storage
+from mlf import archive, code, graph, metadata, parameters, seal, sizes, storage
 from mlf.check import Report, parse_json
 
 METADATA, GRAPH, TEXT = "metadata.json", "executor-config/graph/graph.json", "src/relay.txt"
@@ -29,6 +30,7 @@ def validate(path):
 def check_files(report, files):
     check_text(report, files)
     description = read_json(report, files, METADATA)
+    seal.check(report, files, needed=isinstance(description, dict) and "autotune" in description)
     described = description is not None and metadata.check(report, description)
     value = read_json(report, files, GRAPH)
     net = graph.read(report, value) if value is not None else None

@@ -20,6 +20,7 @@ bool IsSmall(const graph::Graph& graph) {
 
 FUZZ_TARGET(onnx) {
   auto imported = ImportOnnxBytes(input, "fuzz");
+  if (!imported.ok()) imported = ImportOnnxBytes(input, "fuzz", {.lenient = true});  // goes on behind simple faults
   if (!imported.ok() || !IsSmall(imported->module.main())) return;
   auto optimized = graph::Optimize(imported->module);
   if (!optimized.ok()) return;

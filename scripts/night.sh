@@ -10,7 +10,7 @@ cd "$(dirname "$0")/.." || exit 1
 seed=$(scripts/seed.sh) scale=1 dir=build/night
 
 # draws NUMBER: prints the number times --scale, at least 1
-draws() { awk -v n="$1" -v scale="$scale" 'BEGIN { n = int(n * scale); print n > 1 ? n : 1 }'; }
+draws() { awk -v n="$1" -v scale="$scale" 'BEGIN { n = int(n * scale); print (n > 1 ? n : 1) }'; }
 networks() {
   local target=$1 count
   count=$(draws "$2")

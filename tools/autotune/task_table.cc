@@ -140,9 +140,11 @@ std::string TaskTable(const event::End& end, const TableStyle& style) {
   }
   if (end.kernels_ms) {
     text += WrapWords(std::string("times: one call of the kernel alone, with weights ") +
-                          (end.alone ? "from memory" : "as cold as in the network") +
+                          (end.gpu     ? "in the device's caches"
+                           : end.alone ? "from memory"
+                                       : "as cold as in the network") +
                           "; % time: share of all calls, in sum " + TimeText(*end.kernels_ms / 1e3) +
-                          " (the network may take less: its caches are warmer)",
+                          (end.gpu ? "" : " (the network may take less: its caches are warmer)"),
                       style.width) +
             "\n";
   }

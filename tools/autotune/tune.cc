@@ -351,7 +351,8 @@ Result<int> TuneModel(TuneCommandOptions options) {
   if (chooses) chosen = TRY(Choose(session, report, options.seed, *events, stop_requested));
   if (stop_requested) return interrupted();
   signals.emplace(kExitInterrupted);
-  const event::End end = EndOf(report, tune, chosen ? &*chosen : nullptr, peak);
+  event::End end = EndOf(report, tune, chosen ? &*chosen : nullptr, peak);
+  end.gpu = session.target.IsGpu();
   events->Print(end);
   if (!options.output.empty()) TRY(WriteTuned(session, options, std::move(chosen), *events));
   EmitNotes(report, *events);

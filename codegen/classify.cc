@@ -1,6 +1,6 @@
 #include <algorithm>
-#include <array>
 #include <cctype>
+#include <unordered_map>
 
 #include "codegen/machine_code.h"
 
@@ -104,6 +104,18 @@ Operation RiscvOperation(const Parts& parts) {
 }
 
 }  // namespace
+
+std::vector<int64_t> CountByRegion(const std::vector<CodeRegion>& code, std::span<const uint64_t> addresses) {
+  std::unordered_map<uint64_t, size_t> region_of;
+  for (size_t r = 0; r < code.size(); ++r) {
+    for (const Instruction& instruction : code[r].instructions) region_of[instruction.address] = r;
+  }
+  std::vector<int64_t> counts(code.size(), 0);
+  for (const uint64_t address : addresses) {
+    if (auto found = region_of.find(address); found != region_of.end()) ++counts[found->second];
+  }
+  return counts;
+}
 
 Instruction ClassifyInstruction(std::string_view text, std::string_view triple) {
   const Parts parts = PartsOf(text);

@@ -2,6 +2,7 @@
 // nothing. The library may be for another machine. Thread-safe.
 #pragma once
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,6 +44,9 @@ struct CodeRegion {
 // or lacks the symbol; LLVM does not know the target.
 Result<std::vector<CodeRegion>> MachineCodeOf(std::string_view library, const std::string& symbol,
                                               const Target& target);
+
+// Returns, for each region, how many of the addresses are of its instructions.
+std::vector<int64_t> CountByRegion(const std::vector<CodeRegion>& code, std::span<const uint64_t> addresses);
 
 // Returns what an instruction does. `text` is in the assembler's syntax of the architecture, which `triple` begins
 // with.

@@ -5,6 +5,7 @@
 
 #include "compiler/kernels.h"
 #include "compiler/plan.h"
+#include "graph/to_te.h"
 #include "ir/text.h"
 #include "package/module_file.h"
 #include "schedule/trace.h"
@@ -17,6 +18,14 @@ namespace {
 TensorSpec PublicSpec(const graph::Graph& graph, graph::ValueId value, std::string name, ParamKind kind) {
   const graph::TensorSpec& spec = graph.Spec(value);
   return {std::move(name), spec.dtype.Text(), spec.shape, kind};
+}
+
+// Returns PackagedKernel::winograd of a task.
+std::string WinogradOf(const Network& network, const NetworkTask& task, const Target& target) {
+  const graph::Graph* subgraph = network.module.FindGraph(task.function);
+  const std::optional<std::string> obstacle = subgraph ? graph::WinogradObstacle(*subgraph, target) : std::nullopt;
+  if (!obstacle) return "";
+  return obstacle->empty() ? kWinogradApplies : *obstacle;
 }
 
 // Sets the memory of the network and of its kernels in `package`. Kernels run one at a time, so the network needs as
@@ -121,6 +130,7 @@ Result<CompileResult> CompileFrom(const Network& network, const Target& target, 
                                     .tuned = choice.tuned,
                                     .flops = task.flops,
                                     .alternatives = task.alternatives,
+                                    .winograd = WinogradOf(network, task, target),
                                     .program = ToText(ProgramOf(network, task, choice.alternative)),
                                     .trace = choice.trace});
   }

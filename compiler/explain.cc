@@ -14,6 +14,9 @@ namespace {
 
 constexpr double kWorthNaming = 1.2;  // least gain of a cause; the estimates are not exact enough for smaller ones
 constexpr double kAtTheRoof = 0.75;   // share of the roofline's speed from which on a kernel has no fault
+// Least gain of a fault that counts although the kernel reaches the speed of copying within a cache. Such a kernel may
+// be faster than copies are, since it may write less than it reads.
+constexpr double kBeyondDoubt = 2;
 // Shares of the instructions of the hot code.
 constexpr double kFewLaneMoves = 0.05;  // up to this, vectors are loaded as wholes, whatever the schedule says
 constexpr double kManyIntegers = 0.6;   // from this on, addresses dominate
@@ -24,11 +27,17 @@ std::string BytesText(double bytes) {
   return Format("%.1f KB", bytes / 1e3);
 }
 
-double ArithmeticOfRegion(const CodeRegion& region) {
-  return static_cast<double>(std::ranges::count_if(region.instructions, [](const Instruction& i) {
-    return i.operation == Operation::kVectorArithmetic || i.operation == Operation::kScalarArithmetic ||
-           i.operation == Operation::kLane || i.stack;
-  }));
+// Returns an estimate of the work of one run of a region. Loops that move data do little arithmetic, and the arithmetic
+// beside them counts more than their moves.
+double WorkOfRegion(const CodeRegion& region) {
+  constexpr double kMove = 1.0 / 64;
+  double work = 0;
+  for (const Instruction& i : region.instructions) {
+    const bool arithmetic = i.operation == Operation::kVectorArithmetic ||
+                            i.operation == Operation::kScalarArithmetic || i.operation == Operation::kLane;
+    work += arithmetic ? 1 : (i.loads || i.stores) && !i.stack ? kMove : 0;
+  }
+  return work;
 }
 
 class Explainer {
@@ -46,6 +55,7 @@ class Explainer {
     AddIndices();
     std::ranges::stable_sort(found_, [](const Finding& a, const Finding& b) { return a.gain > b.gain; });
     Explanation result;
+    result.winograd = WinogradText();
     if (AtTheRoof() || found_.empty()) {
       result.main = LimitOf();
     } else {
@@ -80,7 +90,9 @@ class Explainer {
   }
 
   bool AtTheRoof() const {
-    return e_.time && e_.time->seconds > 0 && e_.time->roof_seconds >= kAtTheRoof * e_.time->seconds;
+    if (!e_.time || e_.time->seconds <= 0 || e_.time->roof_seconds < kAtTheRoof * e_.time->seconds) return false;
+    const bool cache = e_.time->roof_bound != "arithmetic" && e_.time->roof_bound != "memory";
+    return !cache || found_.empty() || found_[0].gain < kBeyondDoubt;
   }
 
   void AddScalar() {
@@ -236,8 +248,23 @@ class Explainer {
     if (share > 0 && share < kAtTheRoof / 2) {
       return {Cause::kUnknown, 1, "no single cause: its schedule and code have none of the known faults" + roof};
     }
-    return {Cause::kArithmetic, 1,
-            "arithmetic: the vectors of block " + longest->name + " keep the CPU's arithmetic units busy" + roof};
+    const std::string busy = "the vectors of block " + longest->name + " keep the CPU's arithmetic units busy" + roof;
+    if (e_.winograd == kWinogradApplies && !UsesWinograd()) {
+      return {Cause::kDirect, 1,
+              "direct: it does not use Winograd's algorithm, which needs 2 to 4 times fewer multiplications; " + busy};
+    }
+    return {Cause::kArithmetic, 1, "arithmetic: " + busy};
+  }
+
+  static bool IsWinograd(const std::string& alternative) { return alternative.starts_with("winograd"); }
+  bool UsesWinograd() const { return IsWinograd(e_.alternative); }
+
+  std::string WinogradText() const {
+    if (e_.winograd.empty()) return "";
+    if (UsesWinograd()) return "used (" + e_.alternative + ")";
+    if (e_.winograd != kWinogradApplies) return "not possible: " + e_.winograd;
+    return std::ranges::any_of(e_.alternatives, IsWinograd) ? "possible, but not chosen"
+                                                            : "possible, but left out (--no-winograd)";
   }
 
   struct MachineTime {
@@ -262,7 +289,7 @@ size_t HotRegion(const std::vector<CodeRegion>& regions, std::span<const int64_t
   double most = -1;
   for (size_t r = 0; r < regions.size(); ++r) {
     // Without a measurement, each loop is assumed to run its body sixteen times.
-    const double work = ArithmeticOfRegion(regions[r]) * std::pow(16, regions[r].depth);
+    const double work = WorkOfRegion(regions[r]) * std::pow(16, regions[r].depth);
     if (work > most) most = work, hot = r;
   }
   return hot;
@@ -303,6 +330,8 @@ Result<Evidence> EvidenceOf(const PackagedKernel& kernel, const Target& target, 
   evidence.threads = threads;
   evidence.flops = kernel.flops;
   evidence.alternative = kernel.alternative;
+  evidence.alternatives = kernel.alternatives;
+  evidence.winograd = kernel.winograd;
   const Nest nest = NestOf(TRY_NOTE(Replay(program, trace), where).func());
   evidence.schedule = ScheduleFactsOf(nest, target);
   return evidence;

@@ -24,12 +24,13 @@ enum class Cause {
   kPadding,     // much of the work is padding
   kIndices,     // most instructions compute addresses
   kFunctions,   // functions such as exp
+  kDirect,      // arithmetic, of which Winograd's algorithm needs less
   kArithmetic,  // its arithmetic fills the CPU
   kOverhead,    // a call takes as long as its work
   kUnknown,     // nothing dominates
 };
 AUTOTUNE_ENUM(Cause, "scalar", "strided", "spilled", "memory-bound", "too few tasks", "padding", "indices", "functions",
-              "arithmetic", "overhead", "unknown")
+              "direct", "arithmetic", "overhead", "unknown")
 
 // The instructions of the code that runs most, by operation.
 struct CodeFacts {
@@ -53,6 +54,7 @@ struct Evidence {
   double flops = 0;                       // of the direct algorithm
   std::string alternative;                // the algorithm
   std::vector<std::string> alternatives;  // those that the task has
+  std::string winograd;                   // as PackagedKernel::winograd
   ScheduleFacts schedule;
   std::optional<CodeFacts> code;
   std::optional<TimeFacts> time;
@@ -67,7 +69,7 @@ struct Finding {
 struct Explanation {
   Finding main;
   std::vector<Finding> others;  // further causes, the largest gain first
-  std::string winograd;         // why Winograd's algorithm is used or not; empty if the kernel is no convolution
+  std::string winograd;         // whether Winograd's algorithm is used, and why not; empty: no convolution
 };
 Explanation Explain(const Evidence& evidence);
 

@@ -17,6 +17,7 @@
 #include "topi/reduce.h"
 #include "topi/select.h"
 #include "topi/transform.h"
+#include "topi/winograd.h"
 
 namespace autotune::graph {
 namespace {
@@ -411,6 +412,23 @@ Result<std::vector<Alternative>> LowerSubgraph(const Graph& subgraph, const Targ
   }
   CHECK(!out.empty()) << "no alternative applies to " << GraphText(subgraph);
   return out;
+}
+
+std::optional<std::string> WinogradObstacle(const Graph& subgraph, const Target& target) {
+  for (const Node& node : subgraph.nodes) {
+    const auto* conv = std::get_if<ConvAttrs>(&node.attrs);
+    if (!conv) continue;
+    if (conv->layout == Layout::kNCHW) return "its image has too few channels";
+    const Shape &data = subgraph.Spec(node.inputs[0]).shape, &weight = subgraph.Spec(node.inputs[1]).shape;
+    const topi::ConvAttrs attrs = ToTopi(*conv);
+    std::string obstacle = topi::WinogradObstacle(data, weight, attrs, target);
+    if (!obstacle.empty()) return obstacle;
+    for (const topi::ConvAlternative& row : topi::ConvAlternatives()) {
+      if (!row.exact && row.applies(data, weight, attrs, target)) return "";
+    }
+    return "its tiles fit no cache";
+  }
+  return std::nullopt;
 }
 
 Result<double> FlopsOf(const Graph& network, const Target& target) {

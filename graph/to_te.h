@@ -1,6 +1,7 @@
 // From a fused subgraph to programs: every way that topi knows to compute it, as unscheduled PrimFuncs of one logical
 // signature. Deterministic; thread-safe.
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,10 @@ struct LowerOptions {
 // (run ConvertLayout before).
 Result<std::vector<Alternative>> LowerSubgraph(const Graph& subgraph, const Target& target,
                                                const std::string& name = "kernel", const LowerOptions& options = {});
+
+// Returns why Winograd's algorithm cannot compute the convolution of a subgraph; an empty text if it can, and nothing
+// if there is no convolution.
+std::optional<std::string> WinogradObstacle(const Graph& subgraph, const Target& target);
 
 // Optimizes the network and returns the floating-point operations (ir/arithmetic.h) of one run, with each kernel by its
 // first alternative. Errors: as of Optimize and LowerSubgraph.

@@ -14,6 +14,9 @@ namespace autotune {
 
 inline constexpr int kPackageFormat = 5;
 
+// The value of PackagedKernel::winograd for a kernel that Winograd's algorithm can compute.
+inline constexpr char kWinogradApplies[] = "applies";
+
 // The origin of one kernel of the library. Profiles show it; its task leads to the tuning records.
 struct PackagedKernel {
   std::string name;         // function in the library
@@ -23,9 +26,11 @@ struct PackagedKernel {
   bool tuned = false;       // true: its schedule came from a record
   double flops = 0;         // arithmetic operations of one run of the direct algorithm
   std::vector<std::string> alternatives;  // all algorithms that were offered to the search
-  std::string program;                    // text of the unscheduled program (docs/ir.md)
-  std::string trace;                      // text of its schedule (docs/trace.md)
-  AUTOTUNE_FIELDS(name, task, label, alternative, tuned, flops, alternatives, program, trace)
+  // Why Winograd's algorithm cannot compute the kernel, or kWinogradApplies; empty if the kernel is no convolution.
+  std::string winograd;
+  std::string program;  // text of the unscheduled program (docs/ir.md)
+  std::string trace;    // text of its schedule (docs/trace.md)
+  AUTOTUNE_FIELDS(name, task, label, alternative, tuned, flops, alternatives, winograd, program, trace)
 };
 
 // The field `autotune` of metadata.json (docs/package.md): the name, target, inputs and outputs of the network, and the

@@ -174,16 +174,24 @@ Tensor Conv2dWinograd(const std::string& name, const Tensor& data, const Tensor&
   return Mark(out, WinogradStage::kOutput);
 }
 
-bool WinogradApplies(const Shape& data, const Shape& weight, const ConvAttrs& attrs, const Target& target) {
-  if (data.size() != 4 || weight[0] != 3 || weight[1] != 3 || attrs.groups != 1) return false;
+std::string WinogradObstacle(const Shape& data, const Shape& weight, const ConvAttrs& attrs, const Target& target) {
+  if (data.size() != 4) return "its images do not have two dimensions";
+  if (weight[0] != 3 || weight[1] != 3)
+    return "its window is " + std::to_string(weight[0]) + "x" + std::to_string(weight[1]) + ", not 3x3";
+  if (attrs.groups != 1) return "it has " + std::to_string(attrs.groups) + " groups";
   for (int d = 0; d < 2; ++d) {
-    if (attrs.stride[d] != 1 || attrs.dilation[d] != 1) return false;
+    if (attrs.stride[d] != 1) return "its stride is " + std::to_string(attrs.stride[d]);
+    if (attrs.dilation[d] != 1) return "its dilation is " + std::to_string(attrs.dilation[d]);
   }
   // With few channels, the transforms cost more than the products save. The limit is chosen, not derived.
-  int64_t fewest = std::max<int64_t>(16, target.VectorLanes(32));
-  if (data[3] < fewest || weight[3] < fewest) return false;
-  Grid g = GridOf(2, data, weight, attrs);
-  return g.oh >= 2 && g.ow >= 2;
+  const int64_t fewest = std::max<int64_t>(16, target.VectorLanes(32));
+  if (data[3] < fewest || weight[3] < fewest) return "it has fewer than " + std::to_string(fewest) + " channels";
+  const Grid g = GridOf(2, data, weight, attrs);
+  return g.oh >= 2 && g.ow >= 2 ? "" : "its result has fewer than 2x2 pixels";
+}
+
+bool WinogradApplies(const Shape& data, const Shape& weight, const ConvAttrs& attrs, const Target& target) {
+  return WinogradObstacle(data, weight, attrs, target).empty();
 }
 
 std::optional<WinogradTiling> WinogradGroups(int64_t tile, const Shape& data, const Shape& weight,

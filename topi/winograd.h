@@ -42,6 +42,8 @@ Tensor Conv2dWinograd(const std::string& name, const Tensor& data, const Tensor&
 // Returns true if Winograd's convolution is defined for these shapes and may be faster: there must be enough channels
 // for the products to outweigh the transforms.
 bool WinogradApplies(const Shape& data, const Shape& weight, const ConvAttrs& attrs, const Target& target);
+// Returns why WinogradApplies is false: "its stride is not 1"; an empty text if it is true.
+std::string WinogradObstacle(const Shape& data, const Shape& weight, const ConvAttrs& attrs, const Target& target);
 
 // Returns groups of tiles that waste little at the edges and whose intermediates fit a core's own cache, if that leaves
 // enough tiles for the products. There are as many groups as cores at least, since what another core has written is

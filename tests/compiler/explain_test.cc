@@ -16,9 +16,7 @@ namespace autotune {
 namespace {
 
 using test::TestTarget;
-using ::testing::AnyOf;
 using ::testing::HasSubstr;
-using ::testing::Ne;
 
 Target TargetOf(int cores) {
   Target target = TestTarget();
@@ -97,6 +95,101 @@ TEST_P(Explained, TheDefaultScheduleHasNoSuchFault) {
   }
   for (const Finding& other : explained->others) EXPECT_NE(other.cause, planted.cause) << other.sentence;
 }
+
+// ---- The decision on given evidence
+
+// Evidence of a product of 8-lane vectors without faults.
+Evidence GoodEvidence() {
+  Evidence evidence;
+  evidence.target = TargetOf(4);
+  evidence.threads = 4;
+  evidence.alternative = "direct";
+  evidence.alternatives = {"direct"};
+  BlockFacts block;
+  block.name = "product";
+  block.vector_loop = "n";
+  block.instances = block.useful = 1e6;
+  block.slots = 1;
+  block.reduction = 100;
+  block.lanes = block.full_lanes = 8;
+  block.tasks = 64;
+  evidence.schedule.blocks = {block};
+  evidence.code = CodeFacts{.vector = 60, .integer = 5, .all = 100};
+  return evidence;
+}
+
+TEST(Verdict, GoodCodeIsBoundByArithmetic) {
+  Evidence evidence = GoodEvidence();
+  EXPECT_EQ(Explain(evidence).main.cause, Cause::kArithmetic);
+  evidence.time = TimeFacts{.seconds = 1e-3, .roof_seconds = 0.9e-3, .roof_bound = "arithmetic"};
+  EXPECT_EQ(Explain(evidence).main.cause, Cause::kArithmetic);
+  EXPECT_THAT(Explain(evidence).main.sentence, HasSubstr("90 %"));
+  evidence.time->roof_bound = "memory";
+  EXPECT_THAT(Explain(evidence).main.sentence, HasSubstr("memory-bound at memory: each byte moves once"));
+  // Far from the roofline, with neither a fault nor a limit: the sentence does not make one up.
+  evidence.time = TimeFacts{.seconds = 1e-3, .roof_seconds = 0.1e-3, .roof_bound = "arithmetic"};
+  EXPECT_EQ(Explain(evidence).main.cause, Cause::kUnknown);
+}
+
+TEST(Verdict, AKernelAtTheRooflineHasNoFault) {
+  Evidence evidence = GoodEvidence();
+  evidence.schedule.blocks[0].tasks = 3;
+  EXPECT_EQ(Explain(evidence).main.cause, Cause::kFewTasks);
+  evidence.time = TimeFacts{.seconds = 1e-3, .roof_seconds = 0.9e-3, .roof_bound = "L2"};
+  EXPECT_EQ(Explain(evidence).main.cause, Cause::kMemory);
+  // Loads alone are faster than the copies that define the roofline of a cache, so a clear fault still counts.
+  evidence.schedule.blocks[0].tasks = 1;
+  EXPECT_EQ(Explain(evidence).main.cause, Cause::kFewTasks);
+  evidence.time->roof_bound = "arithmetic";
+  EXPECT_EQ(Explain(evidence).main.cause, Cause::kArithmetic);
+}
+
+TEST(Verdict, TheCodeDecidesWhetherItIsScalarOrSpills) {
+  Evidence evidence = GoodEvidence();
+  evidence.code = CodeFacts{.vector = 40, .stack = 30, .all = 100};
+  EXPECT_EQ(Explain(evidence).main.cause, Cause::kSpilled);
+  EXPECT_THAT(Explain(evidence).main.sentence, HasSubstr("30 %"));
+  evidence.code->stack = 10;
+  EXPECT_NE(Explain(evidence).main.cause, Cause::kSpilled);
+  // The schedule is vectorized, the code is not.
+  evidence.code = CodeFacts{.scalar = 60, .all = 100};
+  EXPECT_EQ(Explain(evidence).main.cause, Cause::kScalar);
+  // The schedule is not vectorized, but the compiler has vectorized the code.
+  evidence.schedule.blocks[0].lanes = 1;
+  EXPECT_EQ(Explain(evidence).main.cause, Cause::kScalar);
+  evidence.code = CodeFacts{.vector = 60, .all = 100};
+  EXPECT_NE(Explain(evidence).main.cause, Cause::kScalar);
+}
+
+TEST(Verdict, IndicesFunctionsAndOverheadAreNamed) {
+  Evidence evidence = GoodEvidence();
+  evidence.code = CodeFacts{.vector = 10, .integer = 80, .all = 100};
+  EXPECT_EQ(Explain(evidence).main.cause, Cause::kIndices);
+  evidence = GoodEvidence();
+  evidence.schedule.blocks[0].transcendental = 0.9;
+  EXPECT_EQ(Explain(evidence).main.cause, Cause::kFunctions);
+  evidence = GoodEvidence();
+  evidence.time = TimeFacts{.seconds = 1e-6, .roof_seconds = 0.1e-6, .roof_bound = "L1"};
+  EXPECT_EQ(Explain(evidence).main.cause, Cause::kOverhead);
+}
+
+TEST(Verdict, WinogradsAlgorithmIsMissedOnlyWhereItApplies) {
+  Evidence evidence = GoodEvidence();
+  evidence.winograd = kWinogradApplies;
+  evidence.alternatives = {"direct", "winograd4"};
+  EXPECT_EQ(Explain(evidence).main.cause, Cause::kDirect);
+  EXPECT_EQ(Explain(evidence).winograd, "possible, but not chosen");
+  evidence.alternatives = {"direct"};
+  EXPECT_THAT(Explain(evidence).winograd, HasSubstr("left out"));
+  evidence.alternative = "winograd4";
+  EXPECT_EQ(Explain(evidence).main.cause, Cause::kArithmetic);
+  evidence.alternative = "direct";
+  evidence.winograd = "its stride is 2";
+  EXPECT_EQ(Explain(evidence).main.cause, Cause::kArithmetic);
+  EXPECT_EQ(Explain(evidence).winograd, "not possible: its stride is 2");
+}
+
+// ---- Planted faults
 
 // A product whose tile of rows and vectors of 8 columns is held in registers, in panels of n0. `end` has further steps.
 std::string TiledProduct(const std::string& rows, const std::string& vectors, const std::string& end) {

@@ -187,5 +187,21 @@ TEST(WinogradTest, EveryAlternativeOfTheListIsClose) {
   EXPECT_GE(used, 5);
 }
 
+TEST(Winograd, AnObstacleIsNamed) {
+  const Target target = Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=znver3").value();
+  const ConvAttrs same{.pad = {1, 1, 1, 1}};
+  ConvAttrs strided = same, dilated = same, grouped = same;
+  strided.stride = {1, 2};
+  dilated.dilation = {2, 2};
+  grouped.groups = 2;
+  EXPECT_EQ(WinogradObstacle({1, 14, 14, 32}, {3, 3, 32, 32}, same, target), "");
+  EXPECT_EQ(WinogradObstacle({1, 14, 14, 3}, {3, 3, 3, 32}, same, target), "it has fewer than 16 channels");
+  EXPECT_EQ(WinogradObstacle({1, 14, 14, 32}, {1, 3, 32, 32}, same, target), "its window is 1x3, not 3x3");
+  EXPECT_EQ(WinogradObstacle({1, 14, 14, 32}, {3, 3, 32, 32}, strided, target), "its stride is 2");
+  EXPECT_EQ(WinogradObstacle({1, 14, 14, 32}, {3, 3, 32, 32}, dilated, target), "its dilation is 2");
+  EXPECT_EQ(WinogradObstacle({1, 14, 14, 64}, {3, 3, 32, 64}, grouped, target), "it has 2 groups");
+  EXPECT_EQ(WinogradObstacle({1, 3, 3, 32}, {3, 3, 32, 32}, {}, target), "its result has fewer than 2x2 pixels");
+}
+
 }  // namespace
 }  // namespace autotune::topi

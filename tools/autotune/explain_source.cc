@@ -13,6 +13,8 @@
 #include "support/task_id.h"
 #include "tools/autotune/alone.h"
 #include "tools/autotune/profile.h"
+#include "tools/autotune/records/records.h"
+#include "tools/autotune/sampler.h"
 
 namespace autotune::tools {
 namespace {
@@ -91,6 +93,18 @@ Result<Package> CompileModel(const ExplainOptions& options) {
   return std::move(compiled.package);
 }
 
+// Samples the addresses at which this thread runs while the network does. Without such a timer there are none.
+Result<std::vector<uint64_t>> SampleRuns(GraphExecutor& executor, double seconds, std::string_view library,
+                                         Alone& alone) {
+  constexpr int kMicroseconds = 200, kLeastRuns = 5;
+  const std::optional<HostLock> lock = alone.Take();
+  Result<Sampler> sampler = Sampler::Start(kMicroseconds);
+  if (!sampler.ok()) return std::vector<uint64_t>();
+  const double end = MonotonicSeconds() + seconds;
+  for (int run = 0; run < kLeastRuns || MonotonicSeconds() < end; ++run) TRY(executor.Run());
+  return AddressesIn(sampler->Stop(), library);
+}
+
 // Measures the kernels within their network, as `bench --profile` does.
 Status Measure(const ExplainOptions& options, OpenedPackage opened, ExplainSource& source) {
   LoadedModel model = TRY(opened.shared_object.empty() ? LoadModel(std::move(opened.package), options.threads)
@@ -113,6 +127,7 @@ Status Measure(const ExplainOptions& options, OpenedPackage opened, ExplainSourc
       kernel.bytes = time.bytes;
     }
   }
+  source.samples = TRY(SampleRuns(*model.executor, options.seconds, source.library, alone));
   return {};
 }
 
@@ -139,6 +154,21 @@ Result<ExplainSource> OpenExplainSource(const ExplainOptions& options) {
   }
   if (!source.not_measured.empty() && options.threads == 0) source.threads = source.target.num_cores;
   return source;
+}
+
+Result<std::vector<TriedAlternative>> TriedAlternatives(const std::string& db, const std::string& task,
+                                                        const Target& target) {
+  constexpr int kMostRecords = 100000;
+  std::vector<TriedAlternative> tried;
+  Result<std::unique_ptr<RecordStore>> store = OpenExistingStore(db);
+  if (!store.ok() && db.empty()) return tried;
+  if (!store.ok()) return store.error();
+  for (const Record& record : TRY((*store)->Top(task, target.Text(), kMostRecords))) {
+    auto known = std::ranges::find(tried, record.alternative, &TriedAlternative::name);
+    if (known == tried.end()) known = tried.insert(tried.end(), {.name = record.alternative, .seconds = record.cost});
+    ++known->schedules;
+  }
+  return tried;
 }
 
 Result<size_t> FindKernel(const ExplainSource& source, const std::string& name) {

@@ -18,7 +18,7 @@ struct ExplainOptions {
   std::string package, task, trace;
   int threads = 0;
   double seconds = 1, wait = 30;
-  bool no_run = false, assembly = false;
+  bool no_run = false, assembly = false, json = false;
 };
 
 struct ExplainedKernel {
@@ -35,6 +35,7 @@ struct ExplainSource {
   std::string library;  // bytes of the shared object
   std::vector<ExplainedKernel> kernels;
   std::optional<Roofline> roofline;  // of this machine; nothing: not measured
+  std::vector<uint64_t> samples;     // addresses in the library at which one thread was found running
   int threads = 1;
   std::string not_measured;  // why the kernels were not measured; empty if they were
 };
@@ -42,6 +43,17 @@ struct ExplainSource {
 // Reads or compiles the kernels and measures them, unless the options say otherwise. If this machine cannot run them,
 // they are explained without times.
 Result<ExplainSource> OpenExplainSource(const ExplainOptions& options);
+
+// The records of one algorithm of a task.
+struct TriedAlternative {
+  std::string name;
+  int schedules = 0;   // that ran and were right
+  double seconds = 0;  // of the fastest one
+};
+// Returns the algorithms of the task that the database has records of, for the target, the fastest first. `db` as --db;
+// if it is empty and there is no database, returns none.
+Result<std::vector<TriedAlternative>> TriedAlternatives(const std::string& db, const std::string& task,
+                                                        const Target& target);
 
 // Returns the position of the kernel that `name` denotes: the name of a kernel or of a node that calls it, the
 // beginning of a task's hash, or the number of a kernel (3 or k3). Errors: none does, or several.

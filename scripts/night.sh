@@ -30,6 +30,13 @@ part_networks_cpu() { networks cpu 5000; }         # random networks by LLVM
 part_networks_c() { networks c 500; }              # random networks by a compiler of C
 part_networks_opencl() { networks opencl 500; }    # random networks on an OpenCL device
 part_networks_tuned() { networks cpu 100 --trials 24; } # random networks, tuned
+part_operators() { # models of one operator: numbers of any magnitude, and faults that must be refused
+  local target
+  for target in cpu c opencl; do
+    /usr/bin/python3 scripts/fuzz_operators.py --seed "$seed" --target "$target" \
+      --count "$(draws $([ $target = cpu ] && echo 1000 || echo 100))" || return 1
+  done
+}
 part_mutants() { # models made from valid ones by random changes
   scripts/mutated_models.sh --seed "$seed" --count "$(draws 20000)" --compile "$(draws 1000)"
 }

@@ -240,6 +240,8 @@ Result<CaseResult> CheckCase(const std::string& model_path, const fs::path& data
   LoadedModel model = TRY(LoadModel(std::move(compiled.package), options.threads));
   CaseResult result = TRY(CheckSets(model, sets, options, network_options.fixed));
   result.notes = KernelNotes(compiled.choices);
+  if (network_options.lenient)  // otherwise the notes of hundreds of cases would hide their verdicts
+    result.notes.insert(result.notes.begin(), network.notes.begin(), network.notes.end());
   return result;
 }
 

@@ -1,6 +1,6 @@
 """Makes networks of known architectures with random weights from a seed, since trained weights cannot be downloaded.
 
-    python3 examples/make_nets.py OUT [resnet18 mobilenet_v2 efficientnet_b0 mobilenet_v3 bert2 llama gpt2 ...]
+    python3 examples/make_nets.py OUT [resnet18 resnet50 mobilenet_v2 efficientnet_b0 mobilenet_v3 bert2 llama ...]
 
 The script writes OUT/<name>/model.onnx (operator set 13, with the operators that exporters emit) and
 OUT/<name>/test_data_set_0, whose output comes from float64 arithmetic (reference.py). Weights are He-normal; batch-norm
@@ -9,17 +9,20 @@ logits, since a softmax would hide errors.
 
 bert2 is two encoder layers of BERT-base on 128 embedded tokens: `hidden` [1,128,768] and an additive attention mask
 [1,1,1,128]. It writes layer normalization and GELU as primitive operators. transformer_nets.py has smaller networks of
-current kinds: llama, gpt2, whisper_encoder, whisper_decoder, vit, swin, unet, detr, yolo, maxvit, lstm2, gru2. Needs
-python3-numpy, python3-onnx.
+current kinds: llama, gpt2, whisper_encoder, whisper_decoder, vit, swin, unet, detr, yolo, maxvit, lstm2, gru2.
+NAME_qdq, NAME_qoperator and NAME_dynamic are the 8-bit forms of a network (quantize.py); without names, those of
+resnet50, mobilenet_v2 and bert2 are made. Needs python3-numpy, python3-onnx.
 """
 
 import argparse
+import functools
 from pathlib import Path
 
 import numpy as np
 import onnx
 from onnx import helper
 
+import quantize
 import reference
 import transformer_nets
 from make_model import Builder
@@ -119,6 +122,21 @@ def resnet18(b):
             y = b.conv_bn(y, f"{name}.b", channels, 3, gain=0.5)
             if stride != 1:
                 x = b.conv_bn(x, f"{name}.shortcut", channels, 1, stride)
+            x = b.relu(b.node("Add", [y, x], f"{name}.sum"), name)
+    return b.linear(b.features(x), "logits", CLASSES)
+
+
+def resnet50(b):
+    x = b.conv_bn("image", "stem", 64, 7, 2, activation=b.relu)
+    x = b.node("MaxPool", [x], "stem.pool", kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])
+    for stage, (channels, blocks) in enumerate([(64, 3), (128, 4), (256, 6), (512, 3)]):
+        for i in range(blocks):
+            name, stride = f"layer{stage + 1}.{i}", 2 if stage > 0 and i == 0 else 1
+            y = b.conv_bn(x, f"{name}.a", channels, 1, activation=b.relu)
+            y = b.conv_bn(y, f"{name}.b", channels, 3, stride, activation=b.relu)
+            y = b.conv_bn(y, f"{name}.c", 4 * channels, gain=0.5)
+            if i == 0:
+                x = b.conv_bn(x, f"{name}.shortcut", 4 * channels, 1, stride)
             x = b.relu(b.node("Add", [y, x], f"{name}.sum"), name)
     return b.linear(b.features(x), "logits", CLASSES)
 
@@ -232,6 +250,7 @@ def tokens(rng, batch):
 # Maps a name to (architecture, inputs, batch of the sample for the statistics).
 NETS = {
     "resnet18": (resnet18, image, 2),
+    "resnet50": (resnet50, image, 1),
     "mobilenet_v2": (mobilenet_v2, image, 2),
     "efficientnet_b0": (efficientnet_b0, image, 2),
     "mobilenet_v3": (mobilenet_v3, image, 2),
@@ -240,7 +259,28 @@ NETS = {
 }
 
 
+QUANTIZED = [f"{name}_{form}" for name in ("resnet50", "mobilenet_v2", "bert2") for form in quantize.FORMS]
+
+
+# Splits a name into that of the network and that of its 8-bit form, which is empty for floats.
+def split(name):
+    plain, _, form = name.rpartition("_")
+    return (plain, form) if form in quantize.FORMS else (name, "")
+
+
 def make(name, folder):
+    model, given, values = floats(split(name)[0])
+    if form := split(name)[1]:
+        return quantize.make(model, given, form, folder)
+    write(model, folder, given, values)
+    [result] = values.values()
+    print(f"{folder}: {len(model.graph.node)} nodes, output in [{result.min():.3g}, {result.max():.3g}]")
+    return None
+
+
+# Returns the network, its inputs, and its outputs by name.
+@functools.cache
+def floats(name):
     architecture, inputs, batch = NETS[name]
     b = Net(inputs(np.random.default_rng(1), batch), seed=20)
     output = architecture(b)
@@ -251,9 +291,7 @@ def make(name, folder):
     graph = helper.make_graph(b.nodes, name, [value(n, v.shape, v.dtype.kind) for n, v in given.items()], [value(output, shape)], b.weights)
     model = helper.make_model(graph, producer_name="make_nets", opset_imports=[helper.make_opsetid("", OPSET)])
     model.ir_version = 7
-    result = reference.run(model, given)[output]
-    write(model, folder, given, {output: result})
-    print(f"{folder}: {len(b.nodes)} nodes, output in [{result.min():.3g}, {result.max():.3g}]")
+    return model, given, {output: reference.run(model, given)[output]}
 
 
 def main():
@@ -261,10 +299,10 @@ def main():
     parser.add_argument("out", type=Path)
     parser.add_argument("names", nargs="*", metavar="name", help="default: all")
     arguments = parser.parse_args()
-    unknown = [n for n in arguments.names if n not in NETS]
+    unknown = [n for n in arguments.names if split(n)[0] not in NETS]
     if unknown:
         parser.error(f"no network {unknown[0]}; there are {', '.join(NETS)}")
-    for name in arguments.names or NETS:
+    for name in arguments.names or [*NETS, *QUANTIZED]:
         make(name, arguments.out / name)
 
 

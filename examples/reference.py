@@ -242,6 +242,30 @@ def matmul_integer(_, __, a, b, a_zero=None, b_zero=None):
     return np.matmul(a, b if b_zero is None else b - b_zero)
 
 
+def _channels(value, rank, axis):
+    return value.reshape([-1 if d == axis else 1 for d in range(rank)]) if value.size > 1 else value.reshape(())
+
+
+def conv_integer(attributes, opset, x, w, x_zero=None, w_zero=None):
+    x, w = x.astype(np.float64), w.astype(np.float64)  # whose sums of 8-bit products are exact
+    x = x if x_zero is None else x - x_zero.astype(np.float64).reshape(())
+    w = w if w_zero is None else w - _channels(w_zero.astype(np.float64), w.ndim, 0)
+    return conv(attributes, opset, x, w).astype(np.int32)
+
+
+def qlinear_conv(attributes, opset, x, x_scale, x_zero, w, w_scale, w_zero, scale, zero, bias=None):
+    y = conv_integer(attributes, opset, x, w, x_zero, w_zero).astype(np.float64)
+    y = y if bias is None else y + _channels(bias, y.ndim, 1)
+    return quantize({}, opset, y * x_scale.reshape(()) * _channels(w_scale, y.ndim, 1), scale.reshape(()), zero.reshape(()))
+
+
+def qlinear_matmul(_, opset, a, a_scale, a_zero, b, b_scale, b_zero, scale, zero):
+    rows = lambda v: v.reshape(-1, 1) if v.ndim == 1 and v.size > 1 else v
+    y = (a.astype(np.float64) - rows(a_zero)) @ (b.astype(np.float64) - b_zero) * rows(a_scale) * b_scale
+    limits = np.iinfo(zero.dtype)
+    return np.clip(np.round(y / rows(scale)) + rows(zero), limits.min, limits.max).astype(zero.dtype)
+
+
 def likelihood_loss(attributes, _, x, labels, weights=None):
     """Returns the negative log-probabilities of the labels, optionally weighted by class."""
     weights = np.ones(x.shape[1]) if weights is None else weights
@@ -408,6 +432,9 @@ OPS = {
     "DequantizeLinear": dequantize,
     "DynamicQuantizeLinear": dynamic_quantize,
     "MatMulInteger": matmul_integer,
+    "ConvInteger": conv_integer,
+    "QLinearConv": qlinear_conv,
+    "QLinearMatMul": qlinear_matmul,
     "NegativeLogLikelihoodLoss": likelihood_loss,
     "SoftmaxCrossEntropyLoss": cross_entropy_loss,
     **SELECT_OPS,

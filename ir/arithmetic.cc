@@ -64,7 +64,8 @@ double Arithmetic::Cost() const { return Weighted(*this, kCost); }
 Arithmetic ArithmeticOf(const Expr& e) {
   Arithmetic a;
   Walk(e, [&](const Expr& x) {
-    if (!x.dtype().IsFloat()) return !x.dtype().IsIndex();
+    if (x.dtype().IsIndex()) return false;
+    if (!x.dtype().IsFloat() && !x.dtype().IsInt()) return true;  // conditions
     if (const Binary* binary = x.As<Binary>()) ClassOf(binary->op, a) += 1;
     if (x.As<Unary>()) a.add += 1;
     if (x.As<Select>()) a.select += 1;

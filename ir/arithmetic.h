@@ -1,6 +1,6 @@
-// Arithmetic: counts a program's operations on floating-point elements, by class, and weighs each class. Operations on
-// indices and integers, and conditions on them, count as nothing. Also counts a program's bytes. Pure functions;
-// thread-safe.
+// Arithmetic: counts a program's operations on elements, floats and integers, by class, and weighs each class.
+// Operations of the type `index` address elements and count as nothing, like comparisons and logic of conditions. Also
+// counts a program's bytes. Pure functions; thread-safe.
 #pragma once
 #include "ir/stmt.h"
 
@@ -18,7 +18,8 @@ struct Arithmetic {
 
   void Add(const Arithmetic& other, double times = 1);
 
-  // The usual count for GFLOPS: two for a multiply-add, one for every other operation.
+  // The usual count for GFLOPS: two for a multiply-add, one for every other operation. A product of integers and the
+  // addition of it count two as well.
   double Flops() const;
   // An estimate of the time of code that is limited by throughput, in units of an addition. Like Flops, but a
   // transcendental function counts 20, for a polynomial of about ten multiply-adds (lower/math.cc).

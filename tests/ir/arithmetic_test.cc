@@ -30,13 +30,28 @@ TEST_F(ArithmeticTest, ClassesAndWeights) {
   EXPECT_GT(count.Cost(), 10);
 }
 
-TEST_F(ArithmeticTest, IndicesConditionsAndIntegersCountNothing) {
+TEST_F(ArithmeticTest, IndicesAndConditionsCountNothing) {
   EXPECT_EQ(ArithmeticOf(b).Flops(), 0);
   EXPECT_EQ(ArithmeticOf(MakeSelect(i * 3 < 5, a, b)).Flops(), 0);
   EXPECT_EQ(ArithmeticOf(MakeSelect(i * 3 < 5, a, b)).Cost(), 0);
   EXPECT_EQ(ArithmeticOf(MakeSelect(i * 3 < 5, a, b)).select, 1);
-  EXPECT_EQ(ArithmeticOf(MakeLoad(n, {i}) * MakeLoad(n, {i + 1})).Flops(), 0);
   EXPECT_EQ(ArithmeticOf(MakeSelect(a * b < a, a, b)).Flops(), 1) << "arithmetic in a condition counts";
+  // An element that serves as a subscript, and what is computed from it there, is an address.
+  const Expr at = MakeCast(DType::Index(), MakeLoad(n, {i}) + MakeLoad(n, {i + 1}));
+  EXPECT_EQ(ArithmeticOf(MakeLoad(n, {at})).Flops(), 0);
+  EXPECT_EQ(ArithmeticOf(MakeCast(DType::Int(32), i * 2 + 1)).Flops(), 0);
+}
+
+TEST_F(ArithmeticTest, IntegerElementsCountLikeFloats) {
+  const Expr k = MakeLoad(n, {i}), l = MakeLoad(n, {i + 1});
+  Arithmetic count = ArithmeticOf(k + l * k);  // a multiply-add
+  EXPECT_EQ(count.add, 1);
+  EXPECT_EQ(count.multiply, 1);
+  EXPECT_EQ(count.Flops(), 2);
+  EXPECT_EQ(ArithmeticOf(Max(k, l)).compare, 1);
+  EXPECT_EQ(ArithmeticOf(MakeSelect(k < l, k, l)).Flops(), 0) << "a comparison is a condition";
+  // Conversions move elements.
+  EXPECT_EQ(ArithmeticOf(MakeCast(DType::Int(32), MakeLoad(x, {i}))).Flops(), 0);
 }
 
 TEST_F(ArithmeticTest, StatementsCountEachExecution) {

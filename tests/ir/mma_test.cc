@@ -9,6 +9,7 @@
 #include "ir/interp.h"
 #include "ir/text.h"
 #include "ir/verify.h"
+#include "ir/visit.h"
 #include "support/rng.h"
 #include "tests/ir/parse.h"
 

@@ -4,6 +4,7 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -35,7 +36,10 @@ struct ConvAttrs {
   std::vector<int64_t> dilations = {1, 1};
   int64_t groups = 1;
   Layout layout = Layout::kNCHW;
-  AUTOTUNE_FIELDS(strides, pads, dilations, groups, layout)
+  // True: all sums of products are exact, and must stay so (graph/pass/exact_products.cc). Left out of texts if false.
+  bool exact = false;
+  AUTOTUNE_FIELDS(strides, pads, dilations, groups, layout, exact)
+  static constexpr std::string_view kWrittenIfSet = "exact";
   bool operator==(const ConvAttrs&) const = default;
 };
 

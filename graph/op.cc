@@ -441,12 +441,24 @@ Result<Shape> BroadcastShapes(const Shape& a, const Shape& b) {
   return out;
 }
 
+namespace {
+
+// Returns true if texts do not have the field, since it is not set. Tasks keep their hashes when such a field is added.
+template <class A>
+bool IsLeftOut(const A& attrs, std::string_view field) {
+  if constexpr (requires { A::kWrittenIfSet; }) return field == A::kWrittenIfSet && !attrs.exact;
+  return false;
+}
+
+}  // namespace
+
 std::string AttrsText(const Attrs& attrs) {
   std::string text;
   std::visit(
       [&](const auto& a) {
         if constexpr (HasFields<std::remove_cvref_t<decltype(a)>>) {
           ForEachField(a, [&](std::string_view name, const auto& value) {
+            if (IsLeftOut(a, name)) return;
             if (!text.empty()) text += ", ";
             text += name;
             text += '=';

@@ -79,6 +79,11 @@ Result<Graph> SplitConcats(const Graph& graph, const PassEnv& env);
 // Evaluates everything that depends on constants only, in one call of env.evaluate.
 Result<Graph> FoldConstants(const Graph& graph, const PassEnv& env);
 
+// Computes convolutions and matrix products of i32 in f32 if all sums of their products are integers that f32 holds.
+// This follows from the ranges of the operands, such as u8 minus a zero point, and from the values of constant weights.
+// Results stay equal, bit for bit. CPUs multiply and add floats in one instruction, i32 in two to four times as long.
+Result<Graph> ExactProducts(const Graph& graph, const PassEnv& env);
+
 // Groups nodes into kernels (kFused). A group is an anchor or reduction with the element-wise nodes after it;
 // element-wise nodes and a transpose after them; a slice and its transpose; or reductions of rows with the element-wise
 // nodes around them (a layer normalization in parts). A group has one output and at most one anchor. The exception is

@@ -18,6 +18,7 @@ const std::vector<Pass>& Pipeline() {
       {"fold_constants", FoldConstants},
       {"share_common_subexpressions", ShareCommonSubexpressions},
       {"drop_dead_code", DropDeadCode},
+      {"exact_products", ExactProducts},
       {"fuse", Fuse, "kernels are made of fused groups; fuse_groups=none makes every node a group"},
   };
   return passes;

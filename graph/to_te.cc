@@ -330,7 +330,7 @@ class Lowering {
       return std::optional<Tensor>(topi::ConvChannelsFirst(name, in[0], in[1], attrs));
     }
     const topi::ConvAlternative& row = topi::ConvAlternatives()[alternative_];
-    if ((options_.exact && !row.exact) || !row.applies(in[0].shape(), in[1].shape(), attrs, target_))
+    if (((options_.exact || a.exact) && !row.exact) || !row.applies(in[0].shape(), in[1].shape(), attrs, target_))
       return std::optional<Tensor>();
     name_ = row.name;
     return std::optional<Tensor>(row.make(name, in[0], in[1], attrs, target_));

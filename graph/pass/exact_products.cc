@@ -1,0 +1,172 @@
+// Products of small integers become products of floats, if every sum of products is an integer that an f32 holds. The
+// results are the same, bit for bit, in any order of the terms.
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+
+#include "graph/pass.h"
+#include "graph/pass/rewriter.h"
+
+namespace autotune::graph {
+namespace {
+
+constexpr double kExactSums = 1 << 24;      // f32 holds all integers up to this magnitude
+constexpr double kExactOperands = 1 << 11;  // and TF32, to which a target may round the operands, those up to this one
+constexpr int kDeepest = 16;                // most nodes between a product and the conversion of its operand
+
+constexpr DType kFloats = DType::Float(32), kIntegers = DType::Int(32);
+
+struct Range {
+  double low = 0, high = 0;
+  double Magnitude() const { return std::max(-low, high); }
+};
+
+Range Hull(const Range& a, const Range& b) { return {std::min(a.low, b.low), std::max(a.high, b.high)}; }
+
+bool IsProduct(Op op) { return op == Op::kConv2d || op == Op::kConv3d || op == Op::kMatmul || op == Op::kBatchMatmul; }
+
+class ExactProductsPass {
+ public:
+  explicit ExactProductsPass(const Graph& graph) : graph_(graph), rewriter_(graph) {}
+
+  Graph Run() {
+    for (const Node& node : graph_.nodes) {
+      const ValueId back = ReadsFloats(node);
+      if (back >= 0) {
+        rewriter_.Set(node.output, back);
+      } else if (IsProduct(node.op) && graph_.Spec(node.output).dtype == kIntegers && IsExact(node)) {
+        Rewrite(node);
+      } else {
+        rewriter_.Copy(node);
+      }
+    }
+    return rewriter_.Finish();
+  }
+
+ private:
+  // Returns the least and the greatest number of an integer tensor, or nothing if its type alone bounds it loosely.
+  std::optional<Range> RangeOf(ValueId v, int depth = 0) const {
+    const DType type = graph_.Spec(v).dtype;
+    if (!type.IsInt() || depth > kDeepest) return std::nullopt;
+    if (const Constant* c = graph_.FindConstant(v); c && c->data) return RangeOfConstant(*c);
+    if (const Node* node = graph_.Producer(v)) {
+      if (std::optional<Range> range = RangeOfNode(*node, depth + 1)) return range;
+    }
+    if (type.bits > 8) return std::nullopt;
+    const double count = std::ldexp(1.0, type.bits);
+    return type.IsSigned() ? Range{-count / 2, count / 2 - 1} : Range{0, count - 1};
+  }
+
+  std::optional<Range> RangeOfConstant(const Constant& c) const {
+    const TensorValue value = graph_.ConstantValue(c);
+    const int64_t count = value.spec.NumElements();
+    Range range{value.Number(0), value.Number(0)};
+    for (int64_t i = 1; i < count; ++i) range = Hull(range, {value.Number(i), value.Number(i)});
+    return range;
+  }
+
+  std::optional<Range> RangeOfNode(const Node& node, int depth) const {
+    std::optional<Range> a = RangeOf(node.inputs[0], depth);
+    if (!a) return std::nullopt;
+    switch (node.op) {
+      case Op::kCast: {
+        const DType to = graph_.Spec(node.output).dtype;  // which must hold every number
+        const double most = std::ldexp(1.0, to.bits - 1);
+        return to.IsSigned() && a->Magnitude() < most ? a : std::nullopt;
+      }
+      case Op::kSub: {
+        const std::optional<Range> b = RangeOf(node.inputs[1], depth);
+        return b ? std::optional(Range{a->low - b->high, a->high - b->low}) : std::nullopt;
+      }
+      case Op::kReshape:
+      case Op::kTranspose:
+      case Op::kSlice:
+      case Op::kBroadcastTo:
+      case Op::kMaxPool2d:
+      case Op::kMaxPool3d:
+        return a;
+      default:
+        return std::nullopt;
+    }
+  }
+
+  // Returns a bound of the magnitude of all sums of some of the terms of one result of the product.
+  double BoundOfSums(const Node& node, Range a, const Range& b) const {
+    const Shape& weight = graph_.Spec(node.inputs[1]).shape;
+    const auto* conv = std::get_if<ConvAttrs>(&node.attrs);
+    const bool columns_first = conv && conv->layout == Layout::kNCHW;
+    const int64_t columns = columns_first ? weight.front() : weight.back();
+    if (conv) a = Hull(a, {0, 0});  // the padding
+    const Constant* c = graph_.FindConstant(node.inputs[1]);
+    if (!c || !c->data || node.op == Op::kBatchMatmul) {
+      const int64_t terms =
+          conv ? graph_.Spec(node.inputs[1]).NumElements() / columns : graph_.Spec(node.inputs[0]).shape.back();
+      return static_cast<double>(terms) * a.Magnitude() * b.Magnitude();
+    }
+    // The weights are known, so their sums are, too. Those of a column have half of the bound's magnitude or less.
+    const TensorValue value = graph_.ConstantValue(*c);
+    const int64_t terms = value.spec.NumElements() / columns;
+    std::vector<double> up(columns, 0), down(columns, 0);
+    for (int64_t i = 0; i < value.spec.NumElements(); ++i) {
+      const double w = value.Number(i);
+      const int64_t column = columns_first ? i / terms : i % columns;
+      up[column] += std::max({0.0, w * a.low, w * a.high});
+      down[column] -= std::min({0.0, w * a.low, w * a.high});
+    }
+    double most = 0;
+    for (int64_t i = 0; i < columns; ++i) most = std::max({most, up[i], down[i]});
+    return most;
+  }
+
+  bool IsExact(const Node& node) const {
+    const std::optional<Range> a = RangeOf(node.inputs[0]), b = RangeOf(node.inputs[1]);
+    if (!a || !b || std::max(a->Magnitude(), b->Magnitude()) > kExactOperands) return false;
+    return BoundOfSums(node, *a, *b) <= kExactSums;
+  }
+
+  // Returns the operand as floats; makes one conversion for all products that read it.
+  ValueId Floats(ValueId v) {
+    const auto [it, is_new] = floats_.try_emplace(v, -1);
+    if (!is_new) return it->second;
+    const Constant* c = graph_.FindConstant(v);
+    if (!c || !c->data) return it->second = rewriter_.builder.Must(Op::kCast, {rewriter_.Map(v)}, CastAttrs{kFloats});
+    const TensorValue value = graph_.ConstantValue(*c);
+    char* bytes = nullptr;
+    const int64_t count = value.spec.NumElements();
+    const SharedBytes data = SharedBytes::Allocate(static_cast<size_t>(count) * sizeof(float), &bytes);
+    auto* numbers = reinterpret_cast<float*>(bytes);
+    for (int64_t i = 0; i < count; ++i) numbers[i] = static_cast<float>(value.Number(i));
+    it->second = rewriter_.builder.AddConstant(graph_.values[v].name, {{kFloats, value.spec.shape}, data});
+    return it->second;
+  }
+
+  void Rewrite(const Node& node) {
+    Attrs attrs = node.attrs;
+    if (auto* conv = std::get_if<ConvAttrs>(&attrs)) conv->exact = true;
+    const ValueId a = Floats(node.inputs[0]), b = Floats(node.inputs[1]);
+    const ValueId y = rewriter_.builder.Must(node.op, {a, b}, attrs, node.name);
+    products_[node.output] = y;
+    rewriter_.Set(node.output, rewriter_.builder.Must(Op::kCast, {y}, CastAttrs{kIntegers}, node.name));
+  }
+
+  // If the node converts the result of a rewritten product to floats, returns these floats; else -1.
+  ValueId ReadsFloats(const Node& node) const {
+    if (node.op != Op::kCast || graph_.Spec(node.output).dtype != kFloats) return -1;
+    const auto it = products_.find(node.inputs[0]);
+    return it == products_.end() ? -1 : it->second;
+  }
+
+  const Graph& graph_;
+  Rewriter rewriter_;
+  std::map<ValueId, ValueId> floats_;    // an operand as floats, by its value in graph_
+  std::map<ValueId, ValueId> products_;  // a product's floats, by its integers in graph_
+};
+
+}  // namespace
+
+Result<Graph> ExactProducts(const Graph& graph, const PassEnv& env) {
+  return DropDeadCode(ExactProductsPass(graph).Run(), env);
+}
+
+}  // namespace autotune::graph

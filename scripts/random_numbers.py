@@ -185,6 +185,33 @@ def quantized(net):
     return y and net.emit("Mul", [y, net.uniform([1], 1e-4, 1e-3)])
 
 
+def quantized_convolution(net):
+    """Adds a convolution of an input of 8-bit integers with 16 to 128 channels, whose numbers fill their types, then
+    floats."""
+    if net.opset < 10 or net.float != np.float32:
+        return None
+    kind = net.pick(np.uint8, np.uint8, np.int8)
+    ends = np.iinfo(kind)
+    shape = [1, net.pick(16, 32, 64, net.rng.randint(16, 128)), net.rng.randint(3, 16), net.rng.randint(3, 16)]
+    x = net.fed(net.numbers.integers(ends.min, ends.max + 1, shape).astype(kind))
+    zero = net.constant(np.array(net.pick(0, ends.max, net.rng.randint(ends.min, ends.max)), kind))
+    channels, filters = net.shape(x)[1], net.rng.randint(16, 128)
+    group = net.pick(1, 1, 1, channels)
+    kernel = [3, 3] if net.chance(60) else [net.rng.randint(1, 3) for _ in range(2)]
+    attributes = {"kernel_shape": kernel, "pads": [k // 2 for k in kernel] * 2, "group": group}
+    w = net.constant(net.numbers.integers(-128, 128, [filters if group == 1 else channels, channels // group, *kernel]).astype(np.int8))
+    # Scales are powers of two, so that no rounding moves a result across the middle between two integers.
+    power = lambda low, high: net.constant(np.array(2.0 ** net.rng.randint(low, high), np.float32))
+    if net.chance(50):
+        y = net.emit("ConvInteger", [x, w, zero], attributes)
+        y = y and net.emit("Cast", [y], {"to": net.float_type})
+        return y and net.emit("Mul", [y, power(-16, -12)])
+    step, w_step, w_zero = power(-9, -5), power(-9, -5), net.constant(np.array(0, np.int8))
+    y_step = net.constant(np.array(2.0**-2, np.float32))
+    y = net.emit("QLinearConv", [x, step, zero, w, w_step, w_zero, y_step, zero], attributes)
+    return y and net.emit("DequantizeLinear", [y, y_step, zero])
+
+
 def loss(net):
     x = net.choose(2, 3, 4)
     if not x or net.opset < 12:
@@ -250,4 +277,4 @@ def activation(net):
 
 
 NUMBERS = ([reduce] * 4 + [place_of_extreme] * 2 + [cumulated] * 2 + [of_several] * 2 + [rounded] + [compared] * 3 +
-           [whole] * 2 + [quantized] * 3 + [small_integers] * 2 + [loss] + [power] * 2 + [remainder] + [activation] * 4)
+           [whole] * 2 + [quantized] * 3 + [quantized_convolution] * 3 + [small_integers] * 2 + [loss] + [power] * 2 + [remainder] + [activation] * 4)

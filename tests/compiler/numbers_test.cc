@@ -11,6 +11,8 @@
 
 #include "compiler/compile.h"
 #include "package/load.h"
+#include "runtime/opencl/device.h"
+#include "support/rng.h"
 #include "tests/frontend/model_maker.h"
 
 namespace autotune {
@@ -28,10 +30,12 @@ constexpr int kOnnxType = std::is_same_v<T, float>     ? kFloat
                                                        : kInt64;
 
 template <class T>
-Tensor Input(const std::vector<T>& values) {
-  const DLDataType type{std::is_integral_v<T> ? kDLInt : kDLFloat, 8 * sizeof(T), 1};
+Tensor Input(const std::vector<T>& values, Longs shape = {}) {
+  const uint8_t code = !std::is_integral_v<T> ? kDLFloat : std::is_signed_v<T> ? kDLInt : kDLUInt;
+  const DLDataType type{code, 8 * sizeof(T), 1};
   const std::string_view bytes(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T));
-  return Tensor::FromBytes({static_cast<int64_t>(values.size())}, type, bytes).value();
+  if (shape.empty()) shape = {static_cast<int64_t>(values.size())};
+  return Tensor::FromBytes(shape, type, bytes).value();
 }
 
 // Compiles a model for `target` and runs it. Returns its first output; nothing if it is refused, as a failure.
@@ -58,7 +62,7 @@ std::vector<T> Compute(const ModelMaker& m, const std::vector<Tensor>& inputs, c
   for (size_t i = 0; i < inputs.size(); ++i)
     EXPECT_TRUE(model->executor->SetInput(static_cast<int>(i), inputs[i]).ok());
   EXPECT_TRUE(model->executor->Run().ok());
-  const Tensor y = model->executor->Output(0);
+  const Tensor y = ToHost(model->executor->Output(0)).value();
   return {y.Data<T>(), y.Data<T>() + y.num_elements()};
 }
 
@@ -212,6 +216,67 @@ TEST(CompiledNumbers, SmallResultsOfActivationsKeepTheirDigits) {
   ExpectDigits<double>("cpu");
   ExpectDigits<float>("c");
   ExpectDigits<float>("c -vectors=none");
+}
+
+// Returns numbers of the whole range of 8 bits, as bytes.
+std::vector<uint8_t> FullRange(size_t count, uint64_t seed) {
+  Rng rng(seed);
+  std::vector<uint8_t> bytes;
+  for (size_t i = 0; i < count; ++i) bytes.push_back(static_cast<uint8_t>(rng.Below(256)));
+  return bytes;
+}
+
+// A 3x3 convolution with padding of 64 channels and more, the form that Winograd's algorithm would take if it were
+// offered to integers. `filters` is also the number of channels.
+struct IntegerConvolution {
+  static constexpr int64_t kSize = 8, kUint8 = 2, kInt8 = 3;
+  int64_t channels;
+  uint8_t zero;
+  std::vector<uint8_t> image = FullRange(static_cast<size_t>(channels * kSize * kSize), 1),
+                       weight = FullRange(static_cast<size_t>(channels * channels * 9), 2);
+
+  ModelMaker Model() const {
+    ModelMaker m;
+    m.Input("x", {1, channels, kSize, kSize}, kUint8).Bytes8("w", {channels, channels, 3, 3}, weight, kInt8);
+    m.Bytes8("zero", {}, {zero}, kUint8).Output("y");
+    m.Node("ConvInteger", {"x", "w", "zero"}, {"y"}).Ints("pads", {1, 1, 1, 1});
+    return m;
+  }
+
+  std::vector<int32_t> Expected() const {
+    std::vector<int32_t> want;
+    for (int64_t o = 0; o < channels; ++o) {
+      for (int64_t pixel = 0; pixel < kSize * kSize; ++pixel) want.push_back(At(o, pixel / kSize, pixel % kSize));
+    }
+    return want;
+  }
+
+ private:
+  int32_t At(int64_t o, int64_t row, int64_t column) const {
+    int32_t sum = 0;
+    for (int64_t c = 0; c < channels; ++c) {
+      for (int64_t tap = 0; tap < 9; ++tap) {
+        const int64_t h = row + tap / 3 - 1, w = column + tap % 3 - 1;
+        if (h < 0 || w < 0 || h >= kSize || w >= kSize) continue;  // padding stands for the zero point
+        sum += (image[static_cast<size_t>((c * kSize + h) * kSize + w)] - zero) *
+               static_cast<int8_t>(weight[static_cast<size_t>((o * channels + c) * 9 + tap)]);
+      }
+    }
+    return sum;
+  }
+};
+
+TEST(CompiledNumbers, ConvolutionsOfManyIntegersAreExact) {
+  std::vector<std::string> targets = {"cpu", "c"};
+  setenv("POCL_CACHE_DIR", ::testing::TempDir().c_str(), 1);
+  if (OpenClDeviceNames().ok()) targets.push_back("opencl -num-cores=2 -max-threads=128 -shared=32K");
+  for (const auto& [channels, zero] : {std::pair<int64_t, uint8_t>{64, 131}, {96, 0}}) {
+    const IntegerConvolution conv{channels, zero};
+    const Longs shape = {1, channels, IntegerConvolution::kSize, IntegerConvolution::kSize};
+    const std::vector<int32_t> want = conv.Expected();
+    for (const std::string& target : targets)
+      EXPECT_EQ(Compute<int32_t>(conv.Model(), {Input(conv.image, shape)}, target), want) << target << channels;
+  }
 }
 
 }  // namespace

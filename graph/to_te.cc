@@ -330,7 +330,8 @@ class Lowering {
       return std::optional<Tensor>(topi::ConvChannelsFirst(name, in[0], in[1], attrs));
     }
     const topi::ConvAlternative& row = topi::ConvAlternatives()[alternative_];
-    if (((options_.exact || a.exact) && !row.exact) || !row.applies(in[0].shape(), in[1].shape(), attrs, target_))
+    if (((options_.exact || a.exact) && !row.exact) || !row.takes(in[0].dtype()) ||
+        !row.applies(in[0].shape(), in[1].shape(), attrs, target_))
       return std::optional<Tensor>();
     name_ = row.name;
     return std::optional<Tensor>(row.make(name, in[0], in[1], attrs, target_));
@@ -339,9 +340,8 @@ class Lowering {
   Result<std::optional<Tensor>> Product(const Node& node, std::vector<Tensor> in) {
     const std::string name(ToText(node.op));
     const topi::MatMulAlternative& row = topi::MatMulAlternatives()[alternative_];
-    const DType type = in[0].dtype();
-    const bool unfit = (row.f32_only && type != DType::Float(32)) || (alternative_ > 0 && type.IsHalf());
-    if (unfit || !row.applies(in[0].shape(), in[1].shape(), target_)) return std::optional<Tensor>();
+    if (!row.takes(in[0].dtype()) || !row.applies(in[0].shape(), in[1].shape(), target_))
+      return std::optional<Tensor>();
     name_ = row.name;
     const std::optional<topi::SoftmaxFactors> factors = FactorsOf(node.inputs[0]);
     if (!factors) return std::optional<Tensor>(row.make(name, in[0], in[1], target_));

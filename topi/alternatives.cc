@@ -8,13 +8,19 @@
 namespace autotune::topi {
 namespace {
 
+bool AnyType(DType) { return true; }
+// Winograd's transforms multiply by fractions, which integers do not have.
+bool Floats(DType type) { return type.IsFloat(); }
+bool AnyButHalves(DType type) { return !type.IsHalf(); }
+bool OnlyF32(DType type) { return type == DType::Float(32); }
+
 using TilingOf = std::optional<WinogradTiling> (*)(int64_t tile, const Shape& data, const Shape& weight,
                                                    const ConvAttrs& attrs, const Target& target);
 
 template <TilingOf tiling, int64_t tile>
 constexpr ConvAlternative Winograd(std::string_view name) {
   return {
-      name,
+      name, Floats,
       [](const Shape& data, const Shape& weight, const ConvAttrs& attrs, const Target& target) {
         return WinogradApplies(data, weight, attrs, target) && tiling(tile, data, weight, attrs, target).has_value();
       },
@@ -26,15 +32,15 @@ constexpr ConvAlternative Winograd(std::string_view name) {
 }
 
 constexpr ConvAlternative kConv[] = {
-    {"direct", [](const Shape&, const Shape&, const ConvAttrs&, const Target&) { return true; },
+    {"direct", AnyType, [](const Shape&, const Shape&, const ConvAttrs&, const Target&) { return true; },
      [](const std::string& name, const Tensor& data, const Tensor& weight, const ConvAttrs& attrs, const Target&) {
        return Conv(name, data, weight, attrs);
      }},
-    {"across_groups", AcrossGroupsApplies,
+    {"across_groups", AnyType, AcrossGroupsApplies,
      [](const std::string& name, const Tensor& data, const Tensor& weight, const ConvAttrs& attrs, const Target&) {
        return ConvAcrossGroups(name, data, weight, attrs);
      }},
-    {"skip_padding", SkippingPaddingApplies,
+    {"skip_padding", AnyType, SkippingPaddingApplies,
      [](const std::string& name, const Tensor& data, const Tensor& weight, const ConvAttrs& attrs, const Target&) {
        return ConvSkippingPadding(name, data, weight, attrs);
      }},
@@ -60,21 +66,21 @@ int64_t BlockOf(const Shape& a, const Shape& b, const Target& target) {
 }
 
 constexpr MatMulAlternative kMatMul[] = {
-    {"direct", [](const Shape&, const Shape&, const Target&) { return true; },
+    {"direct", AnyType, [](const Shape&, const Shape&, const Target&) { return true; },
      [](const std::string& name, const Tensor& a, const Tensor& b, const Target&) { return MatMul(name, a, b); }},
-    {"blocks", [](const Shape& a, const Shape& b, const Target& target) { return BlockOf(a, b, target) > 0; },
+    {"blocks", AnyButHalves,
+     [](const Shape& a, const Shape& b, const Target& target) { return BlockOf(a, b, target) > 0; },
      [](const std::string& name, const Tensor& a, const Tensor& b, const Target& target) {
        return MatMulInBlocks(name, a, b, BlockOf(a.shape(), b.shape(), target));
      }},
     // For tensor cores, whose instructions take a fixed number of terms of the sum at a time.
-    {"tf32",
+    {"tf32", OnlyF32,
      [](const Shape& a, const Shape& b, const Target& target) {
        return target.tf32 && a.size() > 1 && b.size() > 1 && a.back() % MmaTypeOf(DType::Float(32))->k() == 0;
      },
      [](const std::string& name, const Tensor& a, const Tensor& b, const Target&) {
        return MatMul(name, a, b, Rounding::kTf32);
-     },
-     true},
+     }},
 };
 
 }  // namespace

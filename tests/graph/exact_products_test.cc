@@ -148,6 +148,19 @@ TEST(ExactProducts, FloatsOfTheModelMayUseWinograd) {
   EXPECT_NE(AttrsText(attrs).find("exact=true"), std::string::npos) << AttrsText(attrs);
 }
 
+TEST(ExactProducts, ConvolutionsThatStayIntegersDoNotUseWinograd) {
+  Integers m(8);
+  const Shape image = {1, 16, 16, 32};
+  ConvAttrs attrs{.pads = {1, 1, 1, 1}, .layout = Layout::kNHWC};
+  const ValueId x = m.b.Input("x", {kI32, image});
+  const Graph g = Rewritten(m.End(m.b.Must(Op::kConv2d, {x, m.Weight({3, 3, 32, 32})}, attrs)));
+  ASSERT_FALSE(IsInFloats(g));
+  reference::Tensor in = FullRange(image, kI8, m.rng);
+  in.dtype = kI32;
+  const auto names = ExpectEqual(g, {in}, reference::Evaluate(g, {in})[0]);
+  EXPECT_THAT(names, testing::Not(testing::Contains(testing::StartsWith("winograd"))));
+}
+
 // Returns true if a product of u8 [2,terms] and these weights is computed in floats.
 bool FitsFloats(int64_t terms, double even, double odd) {
   Integers m(5);

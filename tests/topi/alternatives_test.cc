@@ -35,7 +35,7 @@ Tensor Conv2dIm2col(const std::string& name, const Tensor& data, const Tensor& w
       out);
 }
 constexpr ConvAlternative kIm2col = {
-    "im2col",
+    "im2col", [](DType) { return true; },  // of all element types
     [](const Shape& data, const Shape&, const ConvAttrs& attrs, const Target&) {
       return data.size() == 4 && attrs.groups == 1;
     },

@@ -219,19 +219,21 @@ def _along(v, attributes, x):
 
 
 def quantize(attributes, _, x, scale, zero=np.uint8(0)):
+    """Divides in f32, as the operator does: f64 would move quotients across the middle between two integers."""
     limits = np.iinfo(zero.dtype)
-    whole = np.round(x / _along(scale, attributes, x)) + _along(zero, attributes, x)
+    whole = np.round(np.float32(x) / np.float32(_along(scale, attributes, x))) + _along(zero, attributes, x)
     return np.clip(whole, limits.min, limits.max).astype(zero.dtype)
 
 
 def dequantize(attributes, _, x, scale, zero=np.uint8(0)):
-    return (x.astype(np.float64) - _along(zero, attributes, x)) * _along(scale, attributes, x)
+    whole = x.astype(np.float64) - _along(zero, attributes, x)
+    return (np.float32(whole) * np.float32(_along(scale, attributes, x))).astype(np.float64)
 
 
 def dynamic_quantize(_, opset, x):
     low, high = min(x.min(), 0.0), max(x.max(), 0.0)
-    scale = np.asarray((high - low) / 255)
-    zero = np.clip(np.round(-low / scale), 0, 255).astype(np.uint8)
+    scale = np.asarray((np.float32(high) - np.float32(low)) / np.float32(255))
+    zero = np.clip(np.round(-np.float32(low) / scale), 0, 255).astype(np.uint8)
     return quantize({}, opset, x, scale, zero), scale, zero
 
 
@@ -256,14 +258,16 @@ def conv_integer(attributes, opset, x, w, x_zero=None, w_zero=None):
 def qlinear_conv(attributes, opset, x, x_scale, x_zero, w, w_scale, w_zero, scale, zero, bias=None):
     y = conv_integer(attributes, opset, x, w, x_zero, w_zero).astype(np.float64)
     y = y if bias is None else y + _channels(bias, y.ndim, 1)
-    return quantize({}, opset, y * x_scale.reshape(()) * _channels(w_scale, y.ndim, 1), scale.reshape(()), zero.reshape(()))
+    factors = np.float32(x_scale.reshape(())) * np.float32(_channels(w_scale, y.ndim, 1))
+    return quantize({}, opset, np.float32(y) * factors, scale.reshape(()), zero.reshape(()))
 
 
 def qlinear_matmul(_, opset, a, a_scale, a_zero, b, b_scale, b_zero, scale, zero):
     rows = lambda v: v.reshape(-1, 1) if v.ndim == 1 and v.size > 1 else v
-    y = (a.astype(np.float64) - rows(a_zero)) @ (b.astype(np.float64) - b_zero) * rows(a_scale) * b_scale
+    y = (a.astype(np.float64) - rows(a_zero)) @ (b.astype(np.float64) - b_zero)
+    y = np.float32(y) * (np.float32(rows(a_scale)) * np.float32(b_scale))
     limits = np.iinfo(zero.dtype)
-    return np.clip(np.round(y / rows(scale)) + rows(zero), limits.min, limits.max).astype(zero.dtype)
+    return np.clip(np.round(y / np.float32(rows(scale))) + rows(zero), limits.min, limits.max).astype(zero.dtype)
 
 
 def likelihood_loss(attributes, _, x, labels, weights=None):

@@ -43,6 +43,10 @@ void Console::Result(const std::string& text) {
 
 void Console::Result(const Json& object) { Result(object.Dump() + "\n"); }
 
+void Console::Report(const std::string& text) {
+  if (!quiet_ && !json_) Result(text);
+}
+
 void Console::ToError(const std::string& lines) {
   live_.Beside([&] { std::fputs(lines.c_str(), stderr); });
 }

@@ -21,6 +21,7 @@ class Console {
 
   void Result(const std::string& text);  // whole lines
   void Result(const Json& object);       // one line of JSON
+  void Report(const std::string& text);  // what a command did, whole lines of results; nothing if quiet or JSON
   void Status(const std::string& line);  // what the program does; nothing if quiet
   void Note(const std::string& text);    // "note: TEXT"; nothing if quiet
   void Failure(const Error& error);      // "error: ..." and "hint: ...", also if quiet

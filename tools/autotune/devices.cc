@@ -6,6 +6,7 @@
 #include "support/json.h"
 #include "target/target.h"
 #include "tools/autotune/command.h"
+#include "tools/autotune/console.h"
 #include "tools/autotune/gpus.h"
 #include "tools/autotune/host.h"
 #include "tools/autotune/text.h"
@@ -16,14 +17,13 @@ namespace {
 
 struct DevicesOptions {
   std::string tracker, key;
-  bool json = false;
 };
 
 Result<int> ShowDevices(const DevicesOptions& options) {
   if (!options.tracker.empty()) {
     std::string endpoint = TRY_NOTE(rpc::NormalizeEndpoint(options.tracker), "--tracker");
     rpc::StatusReply status = TRY(rpc::QueryStatus(endpoint, options.key));
-    if (options.json) {
+    if (Console::Get().json()) {
       std::printf("%s\n", ToJson(status).Dump().c_str());
     } else {
       PrintStatus(status);
@@ -33,7 +33,7 @@ Result<int> ShowDevices(const DevicesOptions& options) {
   Target target = TRY(Target::Parse("cpu"));
   HostFacts host = FactsOfHost();
   const Gpus gpus = FindGpus();
-  if (options.json) {
+  if (Console::Get().json()) {
     Json line;
     line["key"] = "local";
     line["model"] = host.model;
@@ -63,7 +63,7 @@ Command DevicesCommand(CLI::App& root) {
                   "HOST:PORT of an rpc_tracker, whose devices are listed; default AUTOTUNE_TRACKER")
       ->envname("AUTOTUNE_TRACKER");
   app->add_option("--key", options->key, "only devices of this key, with --tracker");
-  app->add_flag("--json", options->json, "print one line of JSON");
+  AddOutput(*app, "the machine and its GPUs, or the farm's status");
   return {app, [options] { return ShowDevices(*options); }};
 }
 

@@ -11,7 +11,9 @@
 
 #include "records/open.h"
 #include "support/host_lock.h"
+#include "support/terminal.h"
 #include "tools/autotune/command.h"
+#include "tools/autotune/console.h"
 #include "tools/autotune/gpus.h"
 #include "tools/autotune/host.h"
 #include "tools/autotune/probe.h"
@@ -31,10 +33,10 @@ struct DoctorOptions {
 class Doctor {
  public:
   int problems() const { return problems_; }
-  void Say(const char* about, const std::string& text) { std::printf("%-10s %s\n", about, text.c_str()); }
+  void Say(const char* about, const std::string& text) { Print(about, text, /*is_problem=*/false); }
   void Bad(const char* about, const std::string& text) {
     ++problems_;
-    Say(about, "PROBLEM: " + text);
+    Print(about, text, /*is_problem=*/true);
   }
   // Prints one finding. `text` is a format of printf.
   template <class... Args>
@@ -45,6 +47,18 @@ class Doctor {
   }
 
  private:
+  // Quiet, only problems are printed.
+  static void Print(const char* about, const std::string& text, bool is_problem) {
+    Console& console = Console::Get();
+    if (console.json()) {
+      Json line;
+      line["about"] = about, line["text"] = text, line["problem"] = is_problem;
+      return console.Result(line);
+    }
+    if (console.quiet() && !is_problem) return;
+    const std::string word = is_problem ? Painted("PROBLEM:", Colour::kFault, console.colours_out()) + " " : "";
+    console.Result(Format("%-10s ", about) + word + text + "\n");
+  }
   int problems_ = 0;
 };
 
@@ -53,9 +67,7 @@ void LookAtHost(Doctor& doctor, const Target& target) {
   doctor.Say("cpu", "%s, %d of %d cores, %.1f GB of memory", host.model.c_str(), host.usable_cores, host.online_cores,
              static_cast<double>(host.memory_bytes) / 1e9);
   doctor.Say("target", target.Text());
-  doctor.Say("caches", "L1 %ld KiB, L2 %ld KiB a core, L3 %ld KiB, lines of %d bytes",
-             static_cast<long>(target.l1_bytes >> 10), static_cast<long>(target.l2_bytes >> 10),
-             static_cast<long>(target.l3_bytes >> 10), target.cache_line);
+  doctor.Say("caches", CachesText(target) + ", lines of " + std::to_string(target.cache_line) + " bytes");
 }
 
 // Prints the GPUs. A machine without a GPU is fit for tuning, too.
@@ -205,7 +217,9 @@ Result<int> Probe() {
   const Target target = TRY(Target::Parse("cpu"));
   const std::unique_ptr<Builder> builder = TRY(MakeBuildWorkers());
   const ProbedMachine probed = TRY(ProbeMachine(target, *builder, kPatienceMs));
-  std::printf("%s", MachineRowText(target, probed).c_str());
+  const std::string row = MachineRowText(target, probed);
+  Console& console = Console::Get();
+  console.json() ? console.Result(Json(Json::Object{{"row", row}})) : console.Result(row);
   return kExitOk;
 }
 
@@ -218,6 +232,7 @@ Command DoctorCommand(CLI::App& root) {
                   "the tuning database; default AUTOTUNE_DB, else autotune/records.db in your data directory");
   app->add_flag("--probe", options->probe,
                 "measures this CPU and prints its row for the table of machines (target/machine.cc), nothing else");
+  AddOutput(*app, "about, text and problem of each finding");
   return {app, [options] { return options->probe ? Probe() : Examine(*options); }};
 }
 

@@ -86,6 +86,33 @@ std::string ShortModel(std::string model) {
 
 }  // namespace
 
+std::string CachesText(const Target& target) {
+  auto kib = [](int64_t bytes) { return std::to_string(bytes >> 10) + " KiB"; };
+  return "L1 " + kib(target.l1_bytes) + ", L2 " + kib(target.l2_bytes) + " a core, L3 " + kib(target.l3_bytes);
+}
+
+std::string HostText() {
+  const HostFacts host = FactsOfHost();
+  const Result<Target> target = Target::Parse("cpu");
+  return ShortModel(host.model) + ", " + std::to_string(host.usable_cores) + " of " +
+         std::to_string(host.online_cores) + " cores" + (target.ok() ? ", " + CachesText(*target) : "");
+}
+
+Json MachineJson() {
+  const HostFacts host = FactsOfHost();
+  Json machine;
+  machine["model"] = host.model;
+  machine["usable_cores"] = host.usable_cores;
+  machine["online_cores"] = host.online_cores;
+  machine["memory_bytes"] = host.memory_bytes;
+  if (const Result<Target> target = Target::Parse("cpu"); target.ok()) {
+    machine["l1_bytes"] = target->l1_bytes;
+    machine["l2_bytes"] = target->l2_bytes;
+    machine["l3_bytes"] = target->l3_bytes;
+  }
+  return machine;
+}
+
 std::string MachineText(const Target& target) {
   if (target.IsGpu()) {
     return std::to_string(target.num_cores) + (target.num_cores == 1 ? " unit of " : " units of ") +

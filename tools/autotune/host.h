@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "codegen/builder.h"
+#include "support/json.h"
 #include "support/result.h"
 #include "target/target.h"
 
@@ -17,6 +18,13 @@ struct HostFacts {
   int64_t memory_bytes = 0;
 };
 HostFacts FactsOfHost();
+
+// Describes the caches of a CPU: "L1 32 KiB, L2 1024 KiB a core, L3 32768 KiB".
+std::string CachesText(const Target& target);
+// Describes this host in words: "AMD EPYC 9B14, 2 of 2 cores, L1 32 KiB, L2 ...".
+std::string HostText();
+// The same for programs: {"model", "usable_cores", "online_cores", "memory_bytes", "l1_bytes", "l2_bytes", "l3_bytes"}.
+Json MachineJson();
 
 // Describes a target in words: "2 cores of AMD EPYC 9B14 (AVX-512)", "108 units of a GPU sm_80 (...)". This host's CPU
 // is called by its vendor's name, any other CPU by LLVM's name.

@@ -10,6 +10,7 @@
 #include "runtime/module_blob.h"
 #include "support/task_id.h"
 #include "tools/autotune/command.h"
+#include "tools/autotune/console.h"
 #include "tools/autotune/host.h"
 #include "tools/autotune/text.h"
 
@@ -59,13 +60,62 @@ Result<PackageInfo> InfoOfPackage(const std::string& path) {
   return info;
 }
 
+Json TensorsJson(const std::vector<ImportFacts::Tensor>& tensors) {
+  Json::Array list;
+  for (const ImportFacts::Tensor& tensor : tensors) {
+    Json& entry = list.emplace_back();
+    entry["name"] = tensor.name, entry["type"] = tensor.type;
+  }
+  return list;
+}
+
+Json PackageJson(const PackageInfo& info, const std::vector<ImportFacts::Tensor>& inputs,
+                 const std::vector<ImportFacts::Tensor>& outputs) {
+  Json line;
+  line["model"] = info.model_name;
+  line["target"] = info.target;
+  line["inputs"] = TensorsJson(inputs), line["outputs"] = TensorsJson(outputs);
+  Json::Array kernels;
+  for (const PackagedKernel& kernel : info.kernels) {
+    Json& entry = kernels.emplace_back();
+    entry["task"] = kernel.label, entry["hash"] = kernel.task, entry["flops"] = kernel.flops;
+    entry["algorithm"] = kernel.alternative, entry["tuned"] = kernel.tuned;
+  }
+  line["kernels"] = std::move(kernels);
+  return line;
+}
+
+Json ModelJson(const std::string& path, const ModelReport& report) {
+  Json line;
+  line["model"] = path;
+  line["ir_version"] = report.facts.ir_version;
+  for (const auto& [domain, version] : report.facts.opsets)
+    line["opsets"][domain.empty() ? "ai.onnx" : domain] = version;
+  line["inputs"] = TensorsJson(report.inputs), line["outputs"] = TensorsJson(report.outputs);
+  line["parameters"] = report.facts.parameters, line["parameter_bytes"] = report.facts.parameter_bytes;
+  line["supported"] = report.supported();
+  line["problems"] = ToJson(report.facts.problems);
+  Json::Array operators;
+  for (const OperatorUse& use : report.operators) {
+    Json& entry = operators.emplace_back();
+    entry["operator"] = use.op, entry["nodes"] = use.nodes;
+    if (report.supported()) entry["flops"] = use.flops, entry["bytes"] = use.bytes;
+  }
+  line["operators"] = std::move(operators);
+  return line;
+}
+
 Result<int> InspectPackage(const std::string& path, bool verbose) {
   const PackageInfo info = TRY(InfoOfPackage(path));
-  std::printf("%-12s %s, for %s\n", "package", info.model_name.c_str(), MachineText(info.target).c_str());
-  if (verbose) std::printf("%-12s %s\n", "target", info.target.c_str());
   std::vector<ImportFacts::Tensor> inputs, outputs;
   for (const TensorSpec& spec : info.inputs) inputs.push_back({spec.name, SpecText(spec)});
   for (const TensorSpec& spec : info.outputs) outputs.push_back({spec.name, SpecText(spec)});
+  if (Console::Get().json()) {
+    Console::Get().Result(PackageJson(info, inputs, outputs));
+    return kExitOk;
+  }
+  std::printf("%-12s %s, for %s\n", "package", info.model_name.c_str(), MachineText(info.target).c_str());
+  if (verbose) std::printf("%-12s %s\n", "target", info.target.c_str());
   PrintTensors("inputs", inputs);
   PrintTensors("outputs", outputs);
   std::printf("\n%8s %12s %-10s %-7s %s\n", "task", "MFLOPs", "algorithm", "tuned", "operators and shapes");
@@ -85,6 +135,16 @@ Result<int> Inspect(const InspectOptions& options) {
   const ModelReport report = TRY(InspectOnnx(
       path, {.shapes = network.shapes, .fixed = network.fixed, .dims = network.dims, .lenient = network.lenient},
       target));
+  for (const std::string& note : WithoutRepeats(report.notes)) Console::Get().Note(note);
+  const auto unsupported = [&] {
+    return Err(path, " cannot be imported: ", Counted(static_cast<int64_t>(report.facts.problems.size()), "problem"),
+               ", listed above");
+  };
+  if (Console::Get().json()) {
+    Console::Get().Result(ModelJson(path, report));
+    if (report.supported()) return kExitOk;
+    return unsupported();
+  }
   std::printf("%-12s %s, IR version %lld, operator sets:", "model", path.c_str(),
               static_cast<long long>(report.facts.ir_version));
   for (const auto& [domain, version] : report.facts.opsets)
@@ -95,12 +155,10 @@ Result<int> Inspect(const InspectOptions& options) {
   std::printf("%-12s %s, %.3f MB\n", "parameters", Counted(report.facts.parameters, "number").c_str(),
               static_cast<double>(report.facts.parameter_bytes) * 1e-6);
   PrintOperators(report);
-  for (const std::string& note : WithoutRepeats(report.notes)) std::printf("note: %s\n", note.c_str());
   if (report.supported()) return kExitOk;
   std::printf("\nnot supported:\n");
   for (const std::string& problem : report.facts.problems) std::printf("  %s\n", problem.c_str());
-  return Err(path, " cannot be imported: ", Counted(static_cast<int64_t>(report.facts.problems.size()), "problem"),
-             ", listed above");
+  return unsupported();
 }
 
 }  // namespace
@@ -114,6 +172,7 @@ Command InspectCommand(CLI::App& root) {
       ->required();
   options->model.AddInputs(*app);
   app->add_flag("--verbose", options->verbose, "also print the target of a package in full");
+  AddOutput(*app, "inputs, outputs, operators, problems; of a package its kernels");
   return {app, [options] { return Inspect(*options); }};
 }
 

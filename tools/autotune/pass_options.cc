@@ -1,12 +1,13 @@
 #include "tools/autotune/pass_options.h"
 
 #include <algorithm>
-#include <cstdio>
 
 #include "compiler/network.h"
 #include "graph/pipeline.h"
 #include "ir/instruments.h"
 #include "lower/lower.h"
+#include "tools/autotune/console.h"
+#include "tools/autotune/text.h"
 
 namespace autotune::tools {
 namespace {
@@ -66,13 +67,21 @@ void PassOptions::PrintTimes(const PassContext& passes) const {
   const PassTimes times = passes.Times();
   double sum = 0;
   for (const auto& [pass, time] : times) sum += time.ms;
-  std::printf("%-28s %6s %10s %7s\n", "pass", "runs", "ms", "share");
+  Console& console = Console::Get();
+  if (!console.json()) console.Result(Format("%-28s %6s %10s %7s\n", "pass", "runs", "ms", "share"));
   for (const PassTable& table : tables) {
     for (const PassRow& row : table.passes) {
       auto time = times.find(std::string(row.name));
       if (time == times.end()) continue;
-      std::printf("%-28s %6lld %10.3f %5.1f %%\n", time->first.c_str(), static_cast<long long>(time->second.runs),
-                  time->second.ms, sum > 0 ? 100 * time->second.ms / sum : 0);
+      if (console.json()) {
+        Json line;
+        line["pass"] = time->first, line["runs"] = time->second.runs, line["ms"] = time->second.ms;
+        console.Result(line);
+        continue;
+      }
+      console.Result(Format("%-28s %6lld %10.3f %5.1f %%\n", time->first.c_str(),
+                            static_cast<long long>(time->second.runs), time->second.ms,
+                            sum > 0 ? 100 * time->second.ms / sum : 0));
     }
   }
 }

@@ -6,6 +6,7 @@
 
 #include "support/statistics.h"
 #include "support/task_id.h"
+#include "support/terminal.h"
 #include "support/utf8.h"
 #include "tools/autotune/text.h"
 
@@ -99,7 +100,8 @@ Result<std::vector<ProfileRow>> ProfileRows(const LoadedModel& model, const Prof
 }
 
 std::string ProfileTable(const std::vector<ProfileRow>& rows, const ProfileBalance& balance, const Roofline& roofline,
-                         int threads) {
+                         int threads, int width) {
+  constexpr int kNumberColumns = 67;  // before the names
   std::string text = Format("%9s %6s %9s %8s %7s  %-10s  %-8s  %s\n", "us", "%", "GFLOPS", "GB/s", "% roof", "bound by",
                             "task", "kernel");
   bool winograd = false;
@@ -110,7 +112,8 @@ std::string ProfileTable(const std::vector<ProfileRow>& rows, const ProfileBalan
                    100 * row.seconds / std::max(balance.kernels, 1e-12), row.flops * rate, row.winograd ? 'w' : ' ',
                    row.bytes * rate, 100 * row.RoofShare(), row.roof.bound.c_str(),
                    row.task.empty() ? "-" : row.task.c_str());
-    text += row.node + (row.label.empty() ? "" : ": " + row.label) + "\n";
+    const std::string name = row.node + (row.label.empty() ? "" : ": " + row.label);
+    text += (width > 0 ? CutToWidth(name, width - kNumberColumns) : name) + "\n";
   }
   text +=
       Format("%9.1f        all kernels; the network takes %.1f us: ", balance.kernels * 1e6, balance.network * 1e6) +

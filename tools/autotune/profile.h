@@ -40,8 +40,9 @@ struct ProfileRow {
 Result<std::vector<ProfileRow>> ProfileRows(const LoadedModel& model, const ProfileSamples& samples,
                                             const Roofline& roofline);
 
+// `width`: columns of the terminal, to which names are cut; 0: names in full.
 std::string ProfileTable(const std::vector<ProfileRow>& rows, const ProfileBalance& balance, const Roofline& roofline,
-                         int threads);
+                         int threads, int width = 0);
 Json ProfileJson(const std::vector<ProfileRow>& rows, const ProfileBalance& balance, const Roofline& roofline);
 
 }  // namespace autotune::tools

@@ -1,16 +1,16 @@
 // `autotune replay` shows the stages of a record, from its trace to its machine code.
-#include <cstdio>
-
+#include "schedule/replay.h"
 #include "codegen/codegen.h"
 #include "costmodel/feature_names.h"
 #include "costmodel/features.h"
 #include "ir/text.h"
 #include "ir/verify.h"
 #include "lower/lower.h"
-#include "schedule/replay.h"
 #include "tools/autotune/command.h"
+#include "tools/autotune/console.h"
 #include "tools/autotune/pass_options.h"
 #include "tools/autotune/records/records.h"
+#include "tools/autotune/text.h"
 
 namespace autotune::tools {
 namespace {
@@ -26,26 +26,36 @@ bool IsLowered(const std::string& print) {
   return print == "lowered" || print == "llvm" || print == "c" || print == "asm";
 }
 
-// Prints a line for each feature that is not 0: its number, its value in the cost model, its name, and the quantity
+// Returns a line for each feature that is not 0: its number, its value in the cost model, its name, and the quantity
 // that the value encodes.
-void PrintFeatures(const Features& features) {
+std::string FeatureTable(const Features& features) {
   const std::vector<FeatureName>& names = FeatureNames();
-  std::printf("%6s %10s  %-32s %s\n", "number", "value", "name", "stands for");
+  std::string text = Format("%6s %10s  %-32s %s\n", "number", "value", "name", "stands for");
   for (size_t i = 0; i < features.size(); ++i) {
     const double value = static_cast<double>(features[i]);
     if (value == 0) continue;
-    std::printf("%6zu %10.4f  %-32s %.6g%s%s\n", i, value, names[i].name.c_str(), names[i].QuantityOf(value),
-                names[i].unit.empty() ? "" : " ", names[i].unit.c_str());
+    text += Format("%6zu %10.4f  %-32s %.6g%s%s\n", i, value, names[i].name.c_str(), names[i].QuantityOf(value),
+                   names[i].unit.empty() ? "" : " ", names[i].unit.c_str());
   }
-  std::printf("%zu features of schema %d; those that are not shown are 0\n", features.size(), kFeatureVersion);
+  return text + Format("%zu features of schema %d; those that are not shown are 0\n", features.size(), kFeatureVersion);
+}
+
+// Prints the stage that was asked for: its text or, with --json, {"record", "print", "text"}.
+int Show(const ReplayCommandOptions& options, const Record& record, const std::string& text) {
+  Console& console = Console::Get();
+  if (!console.json()) {
+    console.Result(text);
+    return kExitOk;
+  }
+  Json line;
+  line["record"] = record.id, line["print"] = options.print, line["text"] = text;
+  console.Result(line);
+  return kExitOk;
 }
 
 Result<int> ReplayRecord(const ReplayCommandOptions& options) {
   Record record = TRY(FindRecord(*TRY(OpenExistingStore(options.db)), options.record));
-  if (options.print == "trace") {
-    std::fputs(record.trace.c_str(), stdout);
-    return kExitOk;
-  }
+  if (options.print == "trace") return Show(options, record, record.trace);
   std::string where = "while replaying record " + record.id;
   if (record.versions.step_language != kStepLanguageVersion) {
     return Err("record ", record.id, " was made with version ", record.versions.step_language,
@@ -56,26 +66,19 @@ Result<int> ReplayRecord(const ReplayCommandOptions& options) {
   TRY_NOTE(Verify(program, Dialect::kSchedulable), where);
   Trace trace = TRY_NOTE(ParseTrace(record.trace), where);
   PrimFunc func = TRY_NOTE(Replay(program, trace), where).func();
-  if (options.print == "ir") {
-    std::printf("%s\n", ToText(func).c_str());
-    return kExitOk;
-  }
-  if (options.print == "features") {
-    PrintFeatures(ExtractFeatures(NestOf(func), target));
-    return kExitOk;
-  }
+  if (options.print == "ir") return Show(options, record, ToText(func) + "\n");
+  if (options.print == "features") return Show(options, record, FeatureTable(ExtractFeatures(NestOf(func), target)));
   const PassContext passes = TRY(options.passes.Context());
   LoweredKernel lowered = TRY_NOTE(Lower(func, target, passes), where);
   if (options.print == "lowered") {
-    if (lowered.prepare) std::printf("%s\n", ToText(*lowered.prepare).c_str());
-    std::printf("%s\n", ToText(lowered.run).c_str());
+    Show(options, record, (lowered.prepare ? ToText(*lowered.prepare) + "\n" : "") + ToText(lowered.run) + "\n");
     options.passes.PrintTimes(passes);
     return kExitOk;
   }
   // `--print c` shows C code even if the record's target uses LLVM, and `llvm` the other way round.
   if (options.print == "c") {
     if (!target.IsGpu()) target.kind = TargetKind::kC;
-    std::fputs(TRY_NOTE(SourceOf(lowered, target), where).c_str(), stdout);
+    Show(options, record, TRY_NOTE(SourceOf(lowered, target), where));
     options.passes.PrintTimes(passes);
     return kExitOk;
   }
@@ -85,7 +88,7 @@ Result<int> ReplayRecord(const ReplayCommandOptions& options) {
   const std::string& text = options.print == "llvm" ? object.llvm_ir : object.assembly;
   if (text.empty())
     return Err("--print ", options.print, " has nothing to show for target ", ToText(target.kind), "; use --print c");
-  std::fputs(text.c_str(), stdout);
+  Show(options, record, text);
   options.passes.PrintTimes(passes);
   return kExitOk;
 }
@@ -105,6 +108,7 @@ Command ReplayCommand(CLI::App& root) {
       ->capture_default_str();
   app->add_option("--db", options->db,
                   "the tuning database; default AUTOTUNE_DB, else autotune/records.db in your data directory");
+  AddOutput(*app, "record, print, text");
   options->passes.Add(*app);
   app->footer("Example:\n  autotune replay 3f2a1b2c --print asm\n\n" + PassFooter(LoweringPassTables()));
   return {app, [options] { return ReplayRecord(*options); },

@@ -45,10 +45,10 @@ void ReportCompiled(const CompileCommandOptions& options, const Network& network
     line["tuned_kernels"] = info.tuned_tasks;
     line["seconds"] = result.seconds;
     console.Result(line);
-  } else if (!console.quiet()) {
+  } else {
     char seconds[32];
     std::snprintf(seconds, sizeof seconds, "%.1f s", result.seconds);
-    console.Result("compiled " + network.name + " for " + MachineText(target) + ": " +
+    console.Report("compiled " + network.name + " for " + MachineText(target) + ": " +
                    std::to_string(info.tuned_tasks) + " of " + Counted(info.tasks, "kernel") + " tuned, " + seconds +
                    "; wrote " + options.output + "\n" + (options.verbose ? "target: " + target.Text() + "\n" : ""));
   }

@@ -78,32 +78,35 @@ Command RecordsCommand(CLI::App& root) {
   app->require_subcommand(1);
   auto options = std::make_shared<RecordsOptions>();
   auto chosen = std::make_shared<Result<int> (*)(const RecordsOptions&)>(nullptr);
-  auto add = [&](const char* name, const char* help, Result<int> (*work)(const RecordsOptions&)) {
+  auto add = [&](const char* name, const char* help, const char* fields, Result<int> (*work)(const RecordsOptions&)) {
     CLI::App* command = app->add_subcommand(name, help);
     command->add_option("--db", options->db,
                         "the tuning database; default AUTOTUNE_DB, else autotune/records.db in your data directory");
+    AddOutput(*command, fields);
     command->callback([chosen, work] { *chosen = work; });
     return command;
   };
   constexpr char kTask[] = "only this task: its id, as tables show it, or any other beginning of its hash";
   constexpr char kVerbose[] = "targets, hashes and record ids in full";
-  CLI::App* stats = add("stats", "Counts records, trials and tasks.", ShowStatistics);
+  CLI::App* stats = add("stats", "Counts records, trials and tasks.", "their numbers and the targets", ShowStatistics);
   stats->add_flag("--verbose", options->verbose, kVerbose);
-  CLI::App* show = add("show", "Lists the best record of every task, or shows one record.", ShowRecords);
+  CLI::App* show =
+      add("show", "Lists the best record of every task, or shows one record.", "each task, or the record", ShowRecords);
   show->add_option("record", options->record,
                    "the id of a record, or of a task for its best record; a beginning of the id is enough");
   show->add_option("--task", options->task, kTask);
   show->add_flag("--verbose", options->verbose, kVerbose);
-  CLI::App* exported = add("export", "Writes all records as JSON lines.", ExportRecords);
+  CLI::App* exported = add("export", "Writes all records as JSON lines.", "always", ExportRecords);
   exported->add_option("-o,--output", options->file, "the file to write; default: standard output");
   exported->add_option("--task", options->task, kTask);
-  CLI::App* imported =
-      add("import", "Stores records from JSON lines, except those that the database already has.", ImportRecords);
+  CLI::App* imported = add("import", "Stores records from JSON lines, except those that the database already has.",
+                           "from, records, stored", ImportRecords);
   imported->add_option("file", options->file, "a file that export wrote")->required();
-  CLI::App* merged =
-      add("merge", "Stores the records of another database, except those already present.", MergeRecords);
+  CLI::App* merged = add("merge", "Stores the records of another database, except those already present.",
+                         "from, records, stored", MergeRecords);
   merged->add_option("other", options->file, "the other database")->required();
-  CLI::App* pruned = add("prune", "Deletes all but the best schedules of every task.", PruneRecords);
+  CLI::App* pruned =
+      add("prune", "Deletes all but the best schedules of every task.", "dry_run, deleted, kept, keep", PruneRecords);
   pruned->add_option("--keep", options->keep, "schedules to keep per task and target")
       ->check(AtLeastOne())
       ->capture_default_str();
@@ -111,7 +114,7 @@ Command RecordsCommand(CLI::App& root) {
   CLI::App* verified = add("verify",
                            "Checks the file, then replays, compiles and runs the best record of every task and "
                            "compares it with the fp64 reference.",
-                           VerifyRecords);
+                           "the verdict on each record, and their numbers last", VerifyRecords);
   verified->add_option("--task", options->task, kTask);
   verified->add_flag("--measure", options->measure, "measure too, and show the time beside the recorded one");
   return {app, [options, chosen] { return (*chosen)(*options); }};

@@ -8,6 +8,7 @@
 
 #include "records/open.h"
 #include "support/task_id.h"
+#include "tools/autotune/console.h"
 #include "tools/autotune/host.h"
 #include "tools/autotune/records/records.h"
 #include "tools/autotune/text.h"
@@ -24,6 +25,21 @@ std::string TimeText(int64_t unix_ms) {
   return text;
 }
 
+// Prints {"task", "hash", "target", "records", "trials", "best_ms", "best_record"}.
+Status PrintTaskAsJson(RecordStore& store, const TaskSummary& task) {
+  const std::optional<Record> best = TRY(store.Best(task.task, task.target));
+  Json line;
+  line["task"] = best ? Json(LabelOf(*best)) : Json();
+  line["hash"] = task.task;
+  line["target"] = task.target;
+  line["records"] = task.records;
+  line["trials"] = task.trials;
+  line["best_ms"] = best ? Json(best->cost * 1e3) : Json();
+  line["best_record"] = best ? Json(best->id) : Json();
+  Console::Get().Result(line);
+  return {};
+}
+
 // Prints one table per target, with one row per task.
 Result<int> ListTasks(RecordStore& store, const RecordsOptions& options) {
   std::map<std::string, std::vector<TaskSummary>> by_target;
@@ -36,6 +52,10 @@ Result<int> ListTasks(RecordStore& store, const RecordsOptions& options) {
   if (by_target.empty())
     return Err("no record", options.task.empty() ? " in this database" : " of a task " + options.task + "...");
   for (const auto& [target, tasks] : by_target) {
+    if (Console::Get().json()) {
+      for (const TaskSummary& task : tasks) TRY(PrintTaskAsJson(store, task));
+      continue;
+    }
     std::printf("for %s:\n", TargetName(target, targets, options.verbose).c_str());
     std::printf("%-*s %8s %8s %12s  %s\n", options.verbose ? 32 : static_cast<int>(kTaskIdDigits), "task", "records",
                 "trials", "best ms", "operators and shapes");
@@ -106,14 +126,27 @@ Result<int> ShowStatistics(const RecordsOptions& options) {
   }
   std::error_code error;
   uintmax_t bytes = std::filesystem::file_size(path, error);
+  std::map<std::string, int64_t> outcomes;
+  for (size_t i = 0; i < std::size(EnumNames<TrialStatus>::kNames); ++i) {
+    const TrialStatus status = static_cast<TrialStatus>(i);
+    if (int64_t count = TRY(store->Count({.status = status})); count > 0) outcomes[std::string(ToText(status))] = count;
+  }
+  if (Console::Get().json()) {
+    Json line;
+    line["database"] = path;
+    line["bytes"] = error ? Json() : Json(bytes);
+    line["records"] = all.records, line["trials"] = all.trials, line["right"] = all.ranked;
+    line["outcomes"] = ToJson(outcomes);
+    line["tasks"] = hashes.size(), line["tasks_without_schedule"] = without;
+    line["targets"] = ToJson(targets);
+    Console::Get().Result(line);
+    return 0;
+  }
   std::printf("%s: %.1f MB\n", path.c_str(), error ? 0.0 : static_cast<double>(bytes) / 1e6);
   std::printf("%ld records: %ld trials (executed), %ld of them ran and are right\n", static_cast<long>(all.records),
               static_cast<long>(all.trials), static_cast<long>(all.ranked));
-  for (size_t i = 0; i < std::size(EnumNames<TrialStatus>::kNames); ++i) {
-    TrialStatus status = static_cast<TrialStatus>(i);
-    int64_t count = TRY(store->Count({.status = status}));
-    if (count > 0) std::printf("  %-20s %9ld\n", std::string(ToText(status)).c_str(), static_cast<long>(count));
-  }
+  for (const auto& [outcome, count] : outcomes)
+    std::printf("  %-20s %9ld\n", outcome.c_str(), static_cast<long>(count));
   std::printf("%s on %s", Counted(static_cast<int64_t>(hashes.size()), "task").c_str(),
               Counted(static_cast<int64_t>(targets.size()), "target").c_str());
   if (without > 0) std::printf("; %ld without a schedule that ran and is right", static_cast<long>(without));
@@ -125,7 +158,8 @@ Result<int> ShowStatistics(const RecordsOptions& options) {
 Result<int> ShowRecords(const RecordsOptions& options) {
   std::unique_ptr<RecordStore> store = TRY(OpenExistingStore(options.db));
   if (options.record.empty()) return ListTasks(*store, options);
-  PrintRecord(TRY(FindRecord(*store, options.record)));
+  const Record record = TRY(FindRecord(*store, options.record));
+  Console::Get().json() ? Console::Get().Result(ToJson(record)) : PrintRecord(record);
   return 0;
 }
 

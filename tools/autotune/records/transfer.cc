@@ -8,6 +8,7 @@
 
 #include "records/open.h"
 #include "support/task_id.h"
+#include "tools/autotune/console.h"
 #include "tools/autotune/records/records.h"
 
 namespace autotune::tools {
@@ -45,8 +46,14 @@ class Importer {
     return store_.PutRun(run);
   }
   int Report(const std::string& from) const {
-    std::printf("%ld records of %s: %ld stored, %ld known already\n", static_cast<long>(seen_), from.c_str(),
-                static_cast<long>(added_), static_cast<long>(seen_ - added_));
+    Console& console = Console::Get();
+    console.Report(std::to_string(seen_) + " records of " + from + ": " + std::to_string(added_) + " stored, " +
+                   std::to_string(seen_ - added_) + " known already\n");
+    if (!console.json()) return 0;
+    Json line;
+    line["from"] = from;
+    line["records"] = seen_, line["stored"] = added_;
+    console.Result(line);
     return 0;
   }
 
@@ -116,7 +123,8 @@ Result<int> ExportRecords(const RecordsOptions& options) {
   if (out != stdout) flushed = std::fclose(out) == 0 && flushed;
   TRY(written);
   if (!flushed) return Err("cannot write ", options.file.empty() ? "the records" : options.file, ": ", strerror(errno));
-  if (!options.file.empty()) std::printf("wrote %ld records to %s\n", static_cast<long>(count), options.file.c_str());
+  if (!options.file.empty())
+    Console::Get().Report("wrote " + std::to_string(count) + " records to " + options.file + "\n");
   return 0;
 }
 
@@ -158,19 +166,24 @@ Result<int> PruneRecords(const RecordsOptions& options) {
   std::vector<PruneCount> counts = TRY(store->Prune(options.keep, options.dry_run));
   std::set<std::string> targets;
   for (const PruneCount& count : counts) targets.insert(count.target);
+  Console& console = Console::Get();
+  const std::string deleted = options.dry_run ? "would delete " : "deleted ";
   for (const PruneCount& count : counts) {
     kept += count.kept;
     removed += count.removed;
-    if (count.removed > 0) {
-      std::printf("%s: %s %ld of %ld records, for %s\n", ShortTaskId(count.task).c_str(),
-                  options.dry_run ? "would delete" : "deleted", static_cast<long>(count.removed),
-                  static_cast<long>(count.kept + count.removed),
-                  TargetName(count.target, targets, options.verbose).c_str());
-    }
+    if (count.removed == 0) continue;
+    console.Report(ShortTaskId(count.task) + ": " + deleted + std::to_string(count.removed) + " of " +
+                   std::to_string(count.kept + count.removed) + " records, for " +
+                   TargetName(count.target, targets, options.verbose) + "\n");
   }
-  std::printf("%s %ld records; %s %ld, at most %d for each of %zu tasks and targets\n",
-              options.dry_run ? "would delete" : "deleted", static_cast<long>(removed),
-              options.dry_run ? "would keep" : "kept", static_cast<long>(kept), options.keep, counts.size());
+  console.Report(deleted + std::to_string(removed) + " records; " + (options.dry_run ? "would keep " : "kept ") +
+                 std::to_string(kept) + ", at most " + std::to_string(options.keep) + " for each of " +
+                 std::to_string(counts.size()) + " tasks and targets\n");
+  if (!console.json()) return 0;
+  Json line;
+  line["dry_run"] = options.dry_run;
+  line["deleted"] = removed, line["kept"] = kept, line["keep"] = options.keep;
+  console.Result(line);
   return 0;
 }
 

@@ -12,6 +12,7 @@
 #include "support/task_id.h"
 #include "te/reference.h"
 #include "tools/autotune/command.h"
+#include "tools/autotune/console.h"
 #include "tools/autotune/host.h"
 #include "tools/autotune/records/records.h"
 #include "tracker/local_farm.h"
@@ -176,11 +177,27 @@ Result<int> VerifyRecords(const RecordsOptions& options) {
     return Err("there is no record that ran and is right", options.task.empty() ? "" : " of this task");
   TRY(Verifier(*builder, TRY(Target::Parse("cpu")), options.measure).Run(items));
   std::map<Verdict, int> counts;
+  Console& console = Console::Get();
   constexpr const char* kWords[] = {"right", "WRONG", "BROKEN", "not run"};
   for (const Item& item : items) {
     ++counts[item.verdict];
+    if (console.json()) {
+      Json line;
+      line["verdict"] = kWords[static_cast<int>(item.verdict)];
+      line["task"] = LabelOf(item.record), line["hash"] = item.record.task, line["record"] = item.record.id;
+      line["text"] = item.text;
+      console.Result(line);
+      continue;
+    }
     std::printf("%-8s %s %s %s: %s\n", kWords[static_cast<int>(item.verdict)], ShortTaskId(item.record.task).c_str(),
                 item.record.id.c_str(), LabelOf(item.record).c_str(), item.text.c_str());
+  }
+  if (console.json()) {
+    Json line;
+    line["right"] = counts[Verdict::kRight], line["wrong"] = counts[Verdict::kWrong];
+    line["broken"] = counts[Verdict::kBroken], line["not_run"] = counts[Verdict::kNotRun];
+    console.Result(line);
+    return counts[Verdict::kWrong] + counts[Verdict::kBroken] > 0 ? kExitWrong : kExitOk;
   }
   std::printf("the file is undamaged; best records: %d right, %d wrong, %d broken, %d not run\n",
               counts[Verdict::kRight], counts[Verdict::kWrong], counts[Verdict::kBroken], counts[Verdict::kNotRun]);

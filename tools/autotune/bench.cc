@@ -1,0 +1,279 @@
+// `autotune bench` measures the latency and the throughput of a package.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <thread>
+
+#include "package/load.h"
+#include "runtime/fill.h"
+#include "support/cpus.h"
+#include "support/json.h"
+#include "support/shell.h"
+#include "support/statistics.h"
+#include "tools/autotune/alone.h"
+#include "tools/autotune/command.h"
+#include "tools/autotune/console.h"
+#include "tools/autotune/host.h"
+#include "tools/autotune/profile.h"
+#include "tools/autotune/text.h"
+#include "tools/autotune/usage.h"
+
+namespace autotune::tools {
+namespace {
+
+struct BenchOptions {
+  std::string package;
+  int threads = 0;
+  int streams = 1;
+  double seconds = 3;
+  double wait = 30;
+  bool profile = false;
+  bool serve = false;
+  bool wide = false;
+
+  int AllThreads() const { return threads > 0 ? threads : AvailableCpus(); }  // the default of ThreadPool
+  int ThreadsOfAStream() const { return std::max(1, AllThreads() / streams); }
+};
+
+// The measured runs. With several streams, the runs of all.
+struct Sample {
+  std::vector<double> ms;  // latencies, sorted
+  double seconds = 0;      // duration of the measurement
+  double per_second = 0;   // runs per second, over all streams
+};
+
+// Returns the least latency that at least this share of the runs does not exceed. `sorted` must not be empty.
+double Percentile(const std::vector<double>& sorted, double share) {
+  const auto rank = static_cast<size_t>(std::ceil(share * static_cast<double>(sorted.size())));
+  return sorted[std::clamp<size_t>(rank, 1, sorted.size()) - 1];
+}
+
+Sample SampleOf(std::vector<double> ms) {
+  Sample sample{std::move(ms)};
+  for (double run : sample.ms) sample.seconds += run / 1e3;
+  std::sort(sample.ms.begin(), sample.ms.end());
+  sample.per_second = static_cast<double>(sample.ms.size()) / std::max(sample.seconds, 1e-12);
+  return sample;
+}
+
+// Runs one after another: at least `runs` of them, and more until `seconds` have passed.
+Result<Sample> Measure(GraphExecutor& executor, double seconds, int runs, Alone& alone) {
+  std::vector<double> ms;
+  TRY(RunInTurns(seconds, runs, alone, [&]() -> Status {
+    const double begin = MonotonicSeconds();
+    TRY(executor.Run());
+    ms.push_back((MonotonicSeconds() - begin) * 1e3);
+    return {};
+  }));
+  return SampleOf(std::move(ms));
+}
+
+// The runs of one stream in one burst of all streams.
+struct Burst {
+  std::vector<double> ms;
+  double end = 0;  // of the last run, since the burst's begin
+  Status status;
+};
+
+// Runs each model on a thread of its own, all at once, until `seconds` have passed in all.
+Result<Sample> MeasureStreams(std::vector<LoadedModel>& models, double seconds, Alone& alone) {
+  constexpr double kBurst = 0.5;  // seconds; short, so that a turn on this host ends in time
+  Sample sample;
+  double runs = 0;
+  TRY(RunInTurns(seconds, 1, alone, [&]() -> Status {
+    std::vector<Burst> bursts(models.size());
+    std::vector<std::thread> threads;
+    const double begin = MonotonicSeconds();
+    for (size_t i = 0; i < models.size(); ++i) {
+      threads.emplace_back([&, i] {
+        Burst& burst = bursts[i];
+        for (double now = begin; burst.status.ok() && now - begin < kBurst;) {
+          const double start = MonotonicSeconds();
+          burst.status = models[i].executor->Run();
+          now = MonotonicSeconds();
+          burst.ms.push_back((now - start) * 1e3);
+          burst.end = now - begin;
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    // Each stream counts for its own time, since one that ends late has less company at its end.
+    double rate = 0, longest = 0;
+    for (Burst& burst : bursts) {
+      TRY(std::move(burst.status));
+      rate += static_cast<double>(burst.ms.size()) / burst.end;
+      longest = std::max(longest, burst.end);
+      sample.ms.insert(sample.ms.end(), burst.ms.begin(), burst.ms.end());
+    }
+    runs += rate * longest;
+    sample.seconds += longest;
+    return {};
+  }));
+  sample.per_second = runs / std::max(sample.seconds, 1e-12);
+  std::sort(sample.ms.begin(), sample.ms.end());
+  return sample;
+}
+
+Json ToLine(const BenchOptions& options, const LoadedModel& model, const Sample& sample, bool undisturbed) {
+  Json line;
+  line["package"] = options.package;
+  line["model"] = model.info.model_name;
+  line["threads"] = options.AllThreads();
+  line["streams"] = options.streams;
+  line["threads_per_stream"] = options.ThreadsOfAStream();
+  line["n"] = static_cast<int64_t>(sample.ms.size());
+  line["seconds"] = sample.seconds;
+  line["min_ms"] = sample.ms[0];
+  line["median_ms"] = Median(sample.ms);
+  for (int percent : {90, 95, 99}) line["p" + std::to_string(percent) + "_ms"] = Percentile(sample.ms, percent / 100.0);
+  line["max_ms"] = sample.ms.back();
+  line["inferences_per_second"] = sample.per_second;
+  line["undisturbed"] = undisturbed;
+  return line;
+}
+
+std::string ThreadsText(const BenchOptions& options) {
+  if (options.streams == 1) return Counted(options.AllThreads(), "thread");
+  return std::to_string(options.streams) + " streams of " + Counted(options.ThreadsOfAStream(), "thread");
+}
+
+void PrintLine(const BenchOptions& options, const LoadedModel& model, const Sample& sample, Alone& alone) {
+  Console& console = Console::Get();
+  if (console.json()) {
+    Json line = ToLine(options, model, sample, alone.TakeUndisturbed());
+    if (!options.serve) line["machine"] = MachineJson();
+    return console.Result(line);
+  }
+  auto time = [](double ms) { return TimeText(ms / 1e3); };
+  if (options.serve) {
+    return console.Result(model.info.model_name + ": min " + time(sample.ms[0]) + ", median " +
+                          time(Median(sample.ms)) + " over " + std::to_string(sample.ms.size()) + " runs\n");
+  }
+  std::string text = model.info.model_name + " with " + ThreadsText(options) + " on " + HostText() + "\n";
+  text += "latency     min " + time(sample.ms[0]) + "  p50 " + time(Median(sample.ms));
+  for (int percent : {90, 95, 99})
+    text += "  p" + std::to_string(percent) + " " + time(Percentile(sample.ms, percent / 100.0));
+  text += Format("\nthroughput  %.*f inferences/s (", sample.per_second < 100 ? 2 : 0, sample.per_second) +
+          Counted(static_cast<int64_t>(sample.ms.size()), "run") + Format(" in %.1f s)\n", sample.seconds);
+  console.Result(text);
+}
+
+// Prints the kernels' times as JSON, for --serve.
+void PrintKernels(const std::vector<NodeTime>& times, Alone& alone) {
+  Json::Array kernels;
+  for (const NodeTime& t : times) {
+    Json& kernel = kernels.emplace_back();
+    kernel["name"] = t.name;
+    kernel["median_us"] = t.seconds * 1e6;
+    kernel["min_us"] = t.least * 1e6;
+  }
+  Json line(Json::Object{{"kernels", std::move(kernels)}});
+  line["undisturbed"] = alone.TakeUndisturbed();
+  Console::Get().Result(line);
+}
+
+// Names the command that explains the slowest kernel.
+void PrintHint(const std::string& package, const std::vector<ProfileRow>& rows) {
+  const auto slowest = std::ranges::max_element(rows, {}, &ProfileRow::seconds);
+  if (slowest == rows.end() || slowest->task.empty()) return;
+  Console::Get().Status("why the slowest kernel takes its time: autotune explain " + ShellWord(package) + " " +
+                        slowest->task);
+}
+
+// Measures the network's latency and its kernels' times in turns. Prints the same line as without --profile, and then
+// the kernels.
+Result<int> Profile(const BenchOptions& options, LoadedModel& model, Alone& alone) {
+  std::unique_ptr<Builder> builder = TRY(MakeBuildWorkers());
+  Target host = TRY(Target::Parse("cpu"));
+  if (options.threads > 0) host.num_cores = options.threads;
+  constexpr int kPatienceMs = 500;  // longest wait for the host's lock, for each part of the roofline
+  Roofline roofline = TRY(MeasureRoofline(host, *builder, kPatienceMs));
+  ProfileSamples samples = TRY(MeasureProfile(*model.executor, options.seconds, alone));
+  std::vector<double> ms;
+  for (double seconds : samples.network) ms.push_back(seconds * 1e3);
+  PrintLine(options, model, SampleOf(std::move(ms)), alone);
+  std::vector<ProfileRow> rows = TRY(ProfileRows(model, samples, roofline));
+  ProfileBalance balance = BalanceOf(samples, ClockSeconds());
+  Console& console = Console::Get();
+  console.json()
+      ? console.Result(ProfileJson(rows, balance, roofline))
+      : console.Result(ProfileTable(rows, balance, roofline, host.num_cores, options.wide ? 0 : console.WidthOut()));
+  if (!console.json()) PrintHint(options.package, rows);
+  return kExitOk;
+}
+
+// Answers each line "run N" or "profile N" of standard input with a measurement of N runs. The answer is one line: JSON
+// for a profile or with --json, else text. So a script can alternate between this program and another one.
+Result<int> Serve(const BenchOptions& options, const LoadedModel& model, Alone& alone) {
+  char line[64];
+  while (std::fgets(line, sizeof line, stdin)) {
+    int n = 0;
+    if (std::sscanf(line, "run %d", &n) == 1 && n > 0) {
+      PrintLine(options, model, TRY(Measure(*model.executor, 0, n, alone)), alone);
+    } else if (std::sscanf(line, "profile %d", &n) == 1 && n > 0) {
+      std::optional<HostLock> lock = alone.Take();
+      PrintKernels(TRY(model.executor->Profile(n)), alone);
+    } else {
+      return Err("expected 'run N' or 'profile N' on standard input");
+    }
+  }
+  return kExitOk;
+}
+
+Result<int> Bench(const BenchOptions& options) {
+  std::vector<LoadedModel> models;
+  for (int i = 0; i < options.streams; ++i) {
+    models.push_back(
+        TRY(LoadModel(options.package, options.streams > 1 ? options.ThreadsOfAStream() : options.threads)));
+    TRY(FillInputs(*models.back().executor, 0));
+    for (int j = 0; j < 2; ++j) TRY(models.back().executor->Run());
+  }
+  Alone alone(options.wait);
+  if (options.serve) return Serve(options, models[0], alone);
+  if (options.profile) return Profile(options, models[0], alone);
+  constexpr int kLeastRuns = 5;
+  PrintLine(options, models[0],
+            options.streams > 1 ? TRY(MeasureStreams(models, options.seconds, alone))
+                                : TRY(Measure(*models[0].executor, options.seconds, kLeastRuns, alone)),
+            alone);
+  return kExitOk;
+}
+
+}  // namespace
+
+Command BenchCommand(CLI::App& root) {
+  auto options = std::make_shared<BenchOptions>();
+  CLI::App* app = root.add_subcommand("bench", "Measures the latency and throughput of a package on random inputs.");
+  app->add_option("package", options->package, "a compiled network, M.tar or M.so, as `autotune compile -o` writes it")
+      ->required();
+  app->add_option("--threads", options->threads, "threads of the kernels, of all streams together; 0: one per CPU")
+      ->check(AtLeastZero())
+      ->capture_default_str();
+  app->add_option("--streams", options->streams, "runs at once, for the throughput; each has its share of the threads")
+      ->check(AtLeastOne())
+      ->capture_default_str();
+  app->add_option("--seconds", options->seconds, "seconds to measure; there are at least 5 runs")
+      ->check(Seconds())
+      ->capture_default_str();
+  app->add_option("--wait", options->wait, "longest wait, in seconds, for other builds and measurements on this host")
+      ->check(Seconds())
+      ->capture_default_str();
+  AddOutput(*app, "latencies, inferences_per_second, threads, streams, machine; with --profile another line: kernels");
+  app->add_flag(
+      "--profile", options->profile,
+      "also each kernel's time, task and distance to the machine's roofline, measured in turns with the network");
+  app->add_flag("--wide", options->wide, "print the profile's names in full, even if the terminal is narrower");
+  app->add_flag("--serve", options->serve,
+                "answer each line 'run N' or 'profile N' (each kernel) on standard input with a measurement of N runs, "
+                "so that a script can alternate with another program");
+  return {app, [options] { return Bench(*options); },
+          [options]() -> Status {
+            if (options->streams > 1 && (options->profile || options->serve))
+              return Err("--streams goes with neither --profile nor --serve, which run one after another");
+            return {};
+          }};
+}
+
+}  // namespace autotune::tools

@@ -55,6 +55,7 @@ TEST_F(Output, EveryCommandPrintsJsonOnRequest) {
   ExpectMembers({"verify", "--model", kExample, "--data", kExampleData}, {"verdict", "text"});
   ExpectMembers({"inspect", kExample}, {"model", "opsets", "inputs", "outputs", "operators", "problems", "supported"});
   ExpectMembers({"inspect", package_}, {"model", "target", "inputs", "outputs", "kernels"});
+  ExpectMembers({"explain", package_, "--no-run"}, {"task", "kernel", "cause", "sentence", "also"});
   ExpectMembers({"devices"}, {"model", "cores", "target", "gpus"});
   ExpectMembers({"doctor"}, {"about", "text", "problem"});
   ExpectMembers({"records", "stats"}, {"database", "records", "trials", "outcomes", "tasks", "targets"});

@@ -178,8 +178,8 @@ void PrintKernels(const std::vector<NodeTime>& times, Alone& alone) {
 void PrintHint(const std::string& package, const std::vector<ProfileRow>& rows) {
   const auto slowest = std::ranges::max_element(rows, {}, &ProfileRow::seconds);
   if (slowest == rows.end() || slowest->task.empty()) return;
-  Console::Get().Status("why the slowest kernel takes its time: autotune explain " + ShellWord(package) + " " +
-                        slowest->task);
+  Console::Get().Report("why the slowest kernel takes its time: autotune explain " + ShellWord(package) + " " +
+                        slowest->task + "\n");
 }
 
 // Measures the network's latency and its kernels' times in turns. Prints the same line as without --profile, and then
@@ -200,7 +200,7 @@ Result<int> Profile(const BenchOptions& options, LoadedModel& model, Alone& alon
   console.json()
       ? console.Result(ProfileJson(rows, balance, roofline))
       : console.Result(ProfileTable(rows, balance, roofline, host.num_cores, options.wide ? 0 : console.WidthOut()));
-  if (!console.json()) PrintHint(options.package, rows);
+  PrintHint(options.package, rows);
   return kExitOk;
 }
 

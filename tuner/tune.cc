@@ -253,10 +253,8 @@ class Loop {
               const std::vector<std::optional<Proposal>>& proposals) {
     double reference = records.front().facts[kReferenceFact].Number().value_or(0);
     if (reference > 0) last_reference_ = reference;
-    if (!machine_.IsUsual(reference) && report_.notes.empty()) {
-      report_.notes.push_back("the machine is " + machine_.Name(reference) +
-                              " than usual in this run; the best candidates measured in this state are measured again");
-    }
+    ++rounds_;
+    unusual_rounds_ += !machine_.IsUsual(reference);
     machine_.Add(reference);
     for (size_t i = 0; i < records.size(); ++i) {
       tasks[i]->Absorb(records[i], proposals[i], machine_);
@@ -430,6 +428,17 @@ class Loop {
     }
   }
 
+  // Asks for a quieter machine if many rounds were disturbed. Few such rounds need no word, since the best candidates
+  // of them are measured again.
+  void NoteDisturbances() {
+    constexpr double kMany = 0.25;  // share of the rounds
+    if (unusual_rounds_ < kMany * rounds_ || unusual_rounds_ == 0) return;
+    report_.notes.push_back("the speed of the machine changed in " + std::to_string(unusual_rounds_) + " of " +
+                            std::to_string(rounds_) +
+                            " rounds, probably by other programs; for better schedules stop them and search again with "
+                            "--fresh");
+  }
+
   // Completes the report with the best record of each task.
   Result<TuneReport> FinalReport() {
     Report();
@@ -439,6 +448,7 @@ class Loop {
       report_.tasks[i].best_trace = best ? best->trace : "";
       report_.tasks[i].best_alternative = best ? best->alternative : "";
     }
+    NoteDisturbances();
     return report_;
   }
 
@@ -455,6 +465,7 @@ class Loop {
   std::optional<MeasureItem> reference_;
   double last_reference_ = 0;
   int64_t round_ = 0;
+  int rounds_ = 0, unusual_rounds_ = 0;  // rounds absorbed; those in an unusual state of the machine
   TuneReport report_;
   const double started_ = SteadySeconds();
   bool any_success_ = false;

@@ -106,21 +106,26 @@ std::string Named(const std::string& name, int used, const TableStyle& style) {
 struct Mark {
   bool (*is_used)(const Task&);
   std::string meaning;
+  bool of_speeds = false;
 };
 
-std::string Legend(const event::End& end, int width) {
+// `speeds`: the columns of speeds are shown.
+std::string Legend(const event::End& end, int width, bool speeds) {
   const std::vector<Mark> marks = {
       {[](const Task& t) { return t.only_schedule; }, "only one: the task has no other schedule"},
       {[](const Task& t) { return t.network_differs; },
        "=: the network runs another schedule of this task, which suits the whole network better"},
       {[](const Task& t) { return t.winograd; },
-       "*: a Winograd convolution; GFLOPS and % peak count the operations of the direct algorithm, which has more"},
+       "*: a Winograd convolution; GFLOPS and % peak count the operations of the direct algorithm, which has more",
+       /*of_speeds=*/true},
       {[](const Task& t) { return !t.tuned_ms && !t.failed; }, "untried: no trials were left for the task"},
       {[](const Task& t) { return t.failed; }, "failed: no candidate worked; the task keeps its default schedule"},
   };
   std::string text;
   for (const Mark& mark : marks) {
-    if (std::any_of(end.tasks.begin(), end.tasks.end(), mark.is_used)) text += WrapWords(mark.meaning, width) + "\n";
+    const bool shown = speeds || !mark.of_speeds;
+    if (shown && std::any_of(end.tasks.begin(), end.tasks.end(), mark.is_used))
+      text += WrapWords(mark.meaning, width) + "\n";
   }
   return text;
 }
@@ -148,7 +153,7 @@ std::string TaskTable(const event::End& end, const TableStyle& style) {
                       style.width) +
             "\n";
   }
-  return text + Legend(end, style.width);
+  return text + Legend(end, style.width, columns.size() == AllColumns().size());
 }
 
 }  // namespace autotune::tools

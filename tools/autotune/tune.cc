@@ -307,7 +307,8 @@ Result<int> TuneModel(TuneCommandOptions options) {
   double time_budget = TRY(ParseDuration(options.time_budget));
   // Before the search and after the choice, a signal ends the process at once. In between it only requests a stop: the
   // results of complete batches are kept, and the command that resumes the run is printed.
-  std::optional<StopOnSignals> signals(std::in_place, kExitInterrupted);
+  auto erase_live = [] { Console::Get().Live(""); };
+  std::optional<StopOnSignals> signals(std::in_place, kExitInterrupted, erase_live);
   std::stop_source stop;
   std::atomic<bool> stop_requested = false;
   std::stop_callback note_stop(stop.get_token(), [&] { stop_requested = true; });
@@ -333,7 +334,7 @@ Result<int> TuneModel(TuneCommandOptions options) {
   if (chooses) peak = TRY(PeakOfThisMachine(target, *builder, *events));
   tune.peak_flops = peak.value_or(0);
 
-  signals.emplace(stop, kExitInterrupted);
+  signals.emplace(stop, kExitInterrupted, erase_live);
   TuneReport report = TRY(Tune(
       tasks, target, tune, *store, *farm.measurer,
       [&](const TuneReport& so_far, const TaskReport& task) { events->Print(ProgressOf(so_far, task, tune)); },
@@ -350,7 +351,7 @@ Result<int> TuneModel(TuneCommandOptions options) {
   std::optional<ChosenNetwork> chosen;
   if (chooses) chosen = TRY(Choose(session, report, options.seed, *events, stop_requested));
   if (stop_requested) return interrupted();
-  signals.emplace(kExitInterrupted);
+  signals.emplace(kExitInterrupted, erase_live);
   event::End end = EndOf(report, tune, chosen ? &*chosen : nullptr, peak);
   end.gpu = session.target.IsGpu();
   events->Print(end);

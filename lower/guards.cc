@@ -5,14 +5,29 @@
 namespace autotune {
 namespace {
 
+// Returns true if the condition has the same value in all iterations of `loop`, as far as memory is concerned. No
+// `loop`: if it reads no memory.
+bool IsFixed(const Expr& condition, const For* loop) {
+  bool fixed = true;
+  Walk(condition, [&](const Expr& e) {
+    const Load* load = e.As<Load>();
+    if (load) fixed &= loop && !StoresTo(loop->body, load->buffer->name);
+    return fixed;
+  });
+  return fixed;
+}
+
 // if (c1) if (c2 && c3) body  ->  {c1, c2, c3} and body. Statements with an else have no guards.
 struct Guarded {
   std::vector<Expr> conditions;
   Stmt body;
 };
-Guarded Unguard(const Stmt& s) {
+//
+// A condition that reads memory may be out of bounds where an outer condition fails, and may change when `loop` stores
+// to that memory. So it is taken from the outermost If only, and only if `loop` is given and stores to no such memory.
+Guarded Unguard(const Stmt& s, const For* loop = nullptr) {
   const If* branch = s.As<If>();
-  if (!branch || branch->else_body || HasNode<Load>(branch->condition)) return {{}, s};
+  if (!branch || branch->else_body || !IsFixed(branch->condition, loop)) return {{}, s};
   Guarded inner = Unguard(branch->then_body);
   std::vector<Expr> conditions = Conjuncts(branch->condition);
   conditions.insert(conditions.end(), inner.conditions.begin(), inner.conditions.end());
@@ -39,10 +54,10 @@ Stmt HoistFromLoop(const Stmt& s, const For& loop) {
     return MakeStmt(For{loop.var, extent, loop.kind, loop.annotations, std::move(body)});
   };
   if (const If* branch = loop.body.As<If>(); branch && branch->else_body) {
-    if (UsesVar(branch->condition, loop.var) || HasNode<Load>(branch->condition)) return s;
+    if (UsesVar(branch->condition, loop.var) || !IsFixed(branch->condition, &loop)) return s;
     return MakeStmt(If{branch->condition, with_body(branch->then_body), with_body(branch->else_body)});
   }
-  Guarded guarded = Unguard(loop.body);
+  Guarded guarded = Unguard(loop.body, &loop);
   std::vector<Expr> outside, inside;
   for (const Expr& c : guarded.conditions) {
     const int64_t *limit = LimitOf(c, loop.var), *old = AsInt(extent);
@@ -53,7 +68,9 @@ Stmt HoistFromLoop(const Stmt& s, const For& loop) {
     }
   }
   if (outside.empty() && inside.size() == guarded.conditions.size()) return s;
-  return Guard(outside, with_body(Guard(inside, guarded.body)));
+  const Stmt rest = with_body(Guard(inside, guarded.body));
+  // Without its guards, the body may be a branch with an else.
+  return Guard(outside, inside.empty() ? HoistFromLoop(rest, *rest.As<For>()) : rest);
 }
 
 // if (c && a) s; if (c && b) t  ->  if (c) { if (a) s; if (b) t }

@@ -57,6 +57,7 @@ Status ApplyStep(State& state, DecomposeReduction& step);
 Status ApplyStep(State& state, Rfactor& step);
 Status ApplyStep(State& state, PadBlock& step);
 Status ApplyStep(State& state, SkipPadding& step);
+Status ApplyStep(State& state, BranchOnSelect& step);
 Status ApplyStep(State& state, Pipeline& step);
 Status ApplyStep(State& state, TensorCore& step);
 Status ApplyStep(State& state, Prefetch& step);

@@ -301,6 +301,14 @@ struct SkipPadding {
   AUTOTUNE_FIELDS(block)
 };
 
+// C = f(c ? x : y)  ->  if c: C = f(x) else: C = f(y), where c reads memory. Lowering moves the branch out of the loops
+// that c does not depend on, so that c is tested once for many elements.
+struct BranchOnSelect {
+  static constexpr std::string_view kName = "branch_on_select";
+  Name block;
+  AUTOTUNE_FIELDS(block)
+};
+
 // for l: .. for k: C reads B  ->  for l: .. for k: { prefetch B; C reads B }    (at: k)
 // Prefetches the lines of B that the block accesses in iteration l + ahead. Leaves out lines that are known to be
 // accessed in the iteration before that. Spreads the lines evenly over the iterations of k and of the loops between l
@@ -412,8 +420,8 @@ struct SampleComputeLocation {
 using Step =
     std::variant<Split, Fuse, Reorder, Parallel, Vectorize, Unroll, Bind, ComputeAt, ReverseComputeAt, ComputeInline,
                  ReverseComputeInline, CacheRead, CacheWrite, SetScope, StorageAlign, TransformLayout, Reindex,
-                 DecomposeReduction, Rfactor, PadBlock, SkipPadding, Pipeline, TensorCore, Blockize, Tensorize,
-                 Prefetch, Annotate, SampleTile, SampleCategorical, SampleComputeLocation>;
+                 DecomposeReduction, Rfactor, PadBlock, SkipPadding, BranchOnSelect, Pipeline, TensorCore, Blockize,
+                 Tensorize, Prefetch, Annotate, SampleTile, SampleCategorical, SampleComputeLocation>;
 
 template <class T>
 concept IsSampling = requires(T& step) {

@@ -5,9 +5,14 @@
 namespace autotune::schedule {
 namespace {
 
-bool IsInfinite(const Expr& e, double sign) {
-  const FloatImm* f = e.As<FloatImm>();
-  return f && f->value == sign * std::numeric_limits<double>::infinity();
+// Returns true if `e` is the identity of the maximum (sign -1) or of the minimum (sign 1): an infinity, or the least or
+// greatest signed integer.
+bool IsExtreme(const Expr& e, int sign) {
+  if (const FloatImm* f = e.As<FloatImm>()) return f->value == sign * std::numeric_limits<double>::infinity();
+  const int64_t* i = AsInt(e);
+  if (!i || e.dtype().code != TypeCode::kInt) return false;
+  const int64_t greatest = std::numeric_limits<int64_t>::max() >> (64 - e.dtype().bits);
+  return *i == (sign > 0 ? greatest : -greatest - 1);
 }
 
 struct Guarded {
@@ -49,10 +54,10 @@ bool Guard(const Store& store, Guarded& out) {
   switch (update->op) {
     case BinaryOp::kMax:
       return Match(
-          term, [](const Expr& k) { return IsInfinite(k, -1); }, again, out);
+          term, [](const Expr& k) { return IsExtreme(k, -1); }, again, out);
     case BinaryOp::kMin:
       return Match(
-          term, [](const Expr& k) { return IsInfinite(k, 1); }, again, out);
+          term, [](const Expr& k) { return IsExtreme(k, 1); }, again, out);
     case BinaryOp::kAdd: {
       if (Match(term, IsZero, again, out)) return true;
       const Binary* product = term.As<Binary>();

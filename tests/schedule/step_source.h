@@ -76,7 +76,8 @@ class StepSource {
         return DecomposeReduction{block, LoopOf(block)};
       }
       case 20:
-        return Below(4) ? Step(PadBlock{BlockName()}) : Step(SkipPadding{BlockName()});
+        if (Below(3) == 0) return PadBlock{BlockName()};
+        return Below(2) ? Step(SkipPadding{BlockName()}) : Step(BranchOnSelect{BlockName()});
       case 21:
         return Rfactor{ReductionLoop(), Below(3), {Fresh("rf")}};
       case 22: {

@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "costmodel/features.h"
+#include "ir/text.h"
 #include "ir/visit.h"
 #include "schedule/replay.h"
 #include "tests/tuner/programs.h"

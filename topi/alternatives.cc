@@ -9,10 +9,9 @@ namespace autotune::topi {
 namespace {
 
 bool AnyType(DType) { return true; }
-// Winograd's transforms multiply by fractions, which integers do not have.
-bool Floats(DType type) { return type.IsFloat(); }
-bool AnyButHalves(DType type) { return !type.IsHalf(); }
+// Winograd's transforms multiply by fractions, which integers do not have, and its guard reads the bits of an f32.
 bool OnlyF32(DType type) { return type == DType::Float(32); }
+bool AnyButHalves(DType type) { return !type.IsHalf(); }
 
 using TilingOf = std::optional<WinogradTiling> (*)(int64_t tile, const Shape& data, const Shape& weight,
                                                    const ConvAttrs& attrs, const Target& target);
@@ -20,7 +19,7 @@ using TilingOf = std::optional<WinogradTiling> (*)(int64_t tile, const Shape& da
 template <TilingOf tiling, int64_t tile>
 constexpr ConvAlternative Winograd(std::string_view name) {
   return {
-      name, Floats,
+      name, OnlyF32,
       [](const Shape& data, const Shape& weight, const ConvAttrs& attrs, const Target& target) {
         return WinogradApplies(data, weight, attrs, target) && tiling(tile, data, weight, attrs, target).has_value();
       },

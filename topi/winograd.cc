@@ -106,6 +106,132 @@ double TimePerTile(int64_t tiles) {
   return best;
 }
 
+// ---- The guard ----
+
+const DType kBits = DType::Int(32);  // magnitudes; see WinogradStage
+constexpr int kMantissaBits = 23, kExponentBias = 127;
+constexpr int64_t kLimit = int64_t{kTameExponent + kExponentBias} << kMantissaBits;
+constexpr int64_t kPeakLaneCount = 16;   // lanes of kPeakLanes: whole vectors on every target, and few to combine
+constexpr int64_t kPeakFoldedLanes = 4;  // the shortest vector of all targets
+
+Expr Word(int64_t value) { return IntConst(value, kBits); }
+Expr Magnitude(const Expr& x) {
+  return MakeBinary(BinaryOp::kBitAnd, MakeExpr(kBits, Call{Op::kReinterpret, {x}}), Word(0x7fffffff));
+}
+Expr Flag(const Expr& condition) { return MakeSelect(condition, Word(1), Word(0)); }
+// Returns true if `most` is tame, and at most 2^exponent times `least`.
+Expr IsTame(const Expr& most, const Expr& least, int exponent) {
+  return And(most < Word(kLimit), most <= least + Word(int64_t{exponent} << kMantissaBits));
+}
+
+// Returns a tensor of one element: 1 if all weights are tame, else 0.
+Tensor TameWeights(const std::string& name, const Tensor& weight) {
+  const Axis oc{"oc", weight.shape()[3]};
+  Tensor peak = te::Reduce(name + "_weight_peak", {{"kh", 3}, {"kw", 3}, oc}, {{"c", weight.shape()[2]}},
+                           te::Combiner::kMax, {weight}, [&](const Exprs& i, const Exprs& r) {
+                             return Magnitude(weight({i[0], i[1], r[0], i[2]}));
+                           });
+  peak = Mark(peak, WinogradStage::kWeightPeak);
+  Tensor range = te::Compute(name + "_weight_range", {oc}, {peak}, [&](const Exprs& i) {
+    Expr most = Word(0), least = Word(kLimit);
+    for (int64_t k = 0; k < 9; ++k) {
+      const Expr tap = peak({k / 3, k % 3, i[0]});
+      most = Max(most, tap);
+      least = Min(least, MakeSelect(Eq(tap, Word(0)), Word(kLimit), tap));
+    }
+    return Flag(IsTame(most, least, kTameWeights));
+  });
+  range = Mark(range, WinogradStage::kWeightRange);
+  Tensor tame = te::Reduce(name + "_weight_tame", {{"one", 1}}, {oc}, te::Combiner::kMin, {range},
+                           [&](const Exprs&, const Exprs& r) { return range({r[0]}); });
+  return Mark(tame, WinogradStage::kWeightTame);
+}
+
+// Returns the largest magnitude of the data in each cell. Cell (y, x) has the rows 2 y - 1 and 2 y of the padded data,
+// and likewise for columns. Padding counts as nothing.
+Tensor CellPeaks(const std::string& name, const Tensor& data, const ConvAttrs& attrs, int64_t rows, int64_t columns) {
+  const Shape& in = data.shape();
+  const int64_t lanes = kPeakLaneCount;
+  const Axis n{"n", in[0]}, y{"y", rows}, x{"x", columns};
+  Tensor peaks =
+      te::Reduce(name + "_peak_lanes", {n, y, x, {"l", lanes}}, {{"dy", 2}, {"dx", 2}, {"k", CeilDiv(in[3], lanes)}},
+                 te::Combiner::kMax, {data}, [&](const Exprs& i, const Exprs& r) {
+                   const Expr row = i[1] * 2 + r[0] - (1 + attrs.pad[0]), column = i[2] * 2 + r[1] - (1 + attrs.pad[1]);
+                   const Expr channel = r[2] * lanes + i[3];
+                   Expr inside = And(And(row >= 0, row < in[1]), And(column >= 0, column < in[2]));
+                   if (in[3] % lanes != 0) inside = And(inside, channel < in[3]);
+                   return MakeSelect(inside, Magnitude(data({i[0], row, column, channel})),
+                                     te::IdentityOf(te::Combiner::kMax, kBits));
+                 });
+  peaks = Mark(peaks, WinogradStage::kPeakLanes);
+  const int64_t folded = kPeakFoldedLanes;
+  Tensor fold = te::Reduce(name + "_peak_fold", {n, y, x, {"f", folded}}, {{"l", lanes / folded}}, te::Combiner::kMax,
+                           {peaks}, [&](const Exprs& i, const Exprs& r) {
+                             return peaks({i[0], i[1], i[2], r[0] * folded + i[3]});
+                           });
+  fold = Mark(fold, WinogradStage::kPeakFold);
+  Tensor peak = te::Reduce(name + "_peak", {n, y, x}, {{"f", folded}}, te::Combiner::kMax, {fold},
+                           [&](const Exprs& i, const Exprs& r) {
+                             return fold({i[0], i[1], i[2], r[0]});
+                           });
+  return Mark(peak, WinogradStage::kPeak);
+}
+
+// Where tile t of group (gh, gw) of a batch lies: its image, and its row and column among all tiles of the image.
+struct Tiles {
+  int64_t tile, batch;    // outputs along a side of a tile; images of a group
+  int64_t rows, columns;  // of tiles in a group
+  Expr Image(const Expr& n, const Expr& t) const { return n * batch + FloorDiv(t, rows * columns); }
+  Expr Row(const Expr& gh, const Expr& t) const { return gh * rows + FloorMod(FloorDiv(t, columns), rows); }
+  Expr Column(const Expr& gw, const Expr& t) const { return gw * columns + FloorMod(t, columns); }
+};
+
+// Returns 1 for each tile that is tame, if the weights are tame, too; else 0. `axes`: n, gh, gw, t.
+Tensor TameTiles(const std::string& name, const Tensor& data, const Tensor& weight, const ConvAttrs& attrs,
+                 const Tiles& tiles, const Grid& g, const std::vector<Axis>& axes) {
+  const int64_t tile = tiles.tile;
+  const int64_t cells = tile / 2;  // of a tile, along rows and columns; there is one more on each side
+  const Tensor peak =
+      CellPeaks(name, data, attrs, axes[1].extent * tiles.rows * cells + 2, axes[2].extent * tiles.columns * cells + 2);
+  const Tensor tame_weights = TameWeights(name, weight);
+  Tensor tame = te::Compute(name + "_tame", axes, {peak, tame_weights}, [&](const Exprs& i) {
+    const Expr row = tiles.Row(i[1], i[3]), column = tiles.Column(i[2], i[3]);
+    Expr most = Word(0), least = Word(kLimit);
+    for (int64_t a = 0; a < cells + 2; ++a) {
+      for (int64_t b = 0; b < cells + 2; ++b) {
+        const Expr cell = peak({tiles.Image(i[0], i[3]), row * cells + a, column * cells + b});
+        most = Max(most, cell);
+        if (a == 0 || b == 0 || a > cells || b > cells) continue;
+        // The windows of the outputs 2 a - 2 and 2 a - 1 of the tile contain the cell. It does not count if these
+        // outputs do not exist.
+        const Expr exists = And(row * tile + (2 * a - 2) < g.oh, column * tile + (2 * b - 2) < g.ow);
+        least = Min(least, MakeSelect(exists, cell, Word(kLimit)));
+      }
+    }
+    const int limit = tile == 2 ? kTameTile2 : kTameTile4;
+    return MakeSelect(IsTame(most, least, limit), tame_weights({Expr(int64_t{0})}), Word(0));
+  });
+  return Mark(tame, WinogradStage::kTame);
+}
+
+// Returns the direct sums of the tiles that are not tame, and zeros for the others. `axes`: n, gh, gw, t.
+Tensor DirectSums(const std::string& name, const Tensor& data, const Tensor& weight, const Tensor& tame,
+                  const ConvAttrs& attrs, const Tiles& tiles, std::vector<Axis> axes) {
+  const Shape& in = data.shape();
+  const int64_t tile = tiles.tile;
+  for (const Axis& axis : {Axis{"a", tile}, {"b", tile}, {"oc", weight.shape()[3]}}) axes.push_back(axis);
+  Tensor direct = te::Reduce(name + "_direct", axes, {{"kh", 3}, {"kw", 3}, {"c", in[3]}}, te::Combiner::kSum,
+                             {tame, data, weight}, [&](const Exprs& i, const Exprs& r) {
+                               const Expr row = tiles.Row(i[1], i[3]) * tile + i[4] + r[0] - attrs.pad[0];
+                               const Expr column = tiles.Column(i[2], i[3]) * tile + i[5] + r[1] - attrs.pad[1];
+                               Expr used = Eq(tame({i[0], i[1], i[2], i[3]}), Word(0));
+                               used = And(used, And(And(row >= 0, row < in[1]), And(column >= 0, column < in[2])));
+                               const Expr x = data({tiles.Image(i[0], i[3]), row, column, r[2]});
+                               return MakeSelect(used, x, ConstOf(0, x.dtype())) * weight({r[0], r[1], r[2], i[6]});
+                             });
+  return Mark(direct, WinogradStage::kDirect);
+}
+
 }  // namespace
 
 Tensor Conv2dWinograd(const std::string& name, const Tensor& data, const Tensor& weight, const ConvAttrs& attrs,
@@ -114,6 +240,7 @@ Tensor Conv2dWinograd(const std::string& name, const Tensor& data, const Tensor&
   const int64_t tile = tiling.tile, points = tile + 2, images = in[0], ic = in[3], oc = kernel[3];
   CHECK(tile == 2 || tile == 4) << name;
   CHECK(in.size() == 4 && attrs.groups == 1) << name;
+  CHECK(data.dtype() == DType::Float(32) && weight.dtype() == data.dtype()) << name;
   CHECK(kernel[0] == 3 && kernel[1] == 3 && kernel[2] == ic) << name;
   CHECK(attrs.stride == (Shape{1, 1}) && attrs.dilation == attrs.stride) << name;
   Grid g = GridOf(tile, in, kernel, attrs);
@@ -126,13 +253,15 @@ Tensor Conv2dWinograd(const std::string& name, const Tensor& data, const Tensor&
   const Axis n{"n", images / batch}, gh{"gh", groups_h}, gw{"gw", groups_w}, t{"t", batch * rows * columns};
   const Axis y{"y", points}, x{"x", points}, c{"c", ic};
 
+  const Tiles tiles{tile, batch, rows, columns};
+  const std::vector<Axis> tile_axes = {n, gh, gw, t};
+  const Tensor tame = TameTiles(name, data, weight, attrs, tiles, g, tile_axes);
+
   Tensor padded =
       PadForWindows(name + "_pad", data, attrs, {groups_h * rows * tile + 2, groups_w * columns * tile + 2});
   Tensor by_rows = te::Compute(name + "_rows", {n, gh, gw, y, t, {"j", points}, c}, {padded}, [&](const Exprs& i) {
     const Expr& v = i[4];
-    Expr image = i[0] * batch + FloorDiv(v, rows * columns);
-    Expr top = (i[1] * rows + FloorMod(FloorDiv(v, columns), rows)) * tile;
-    Expr left = (i[2] * columns + FloorMod(v, columns)) * tile;
+    Expr image = tiles.Image(i[0], v), top = tiles.Row(i[1], v) * tile, left = tiles.Column(i[2], v) * tile;
     Exprs column = Each(points, [&](const Expr& k) { return padded({image, top + k, left + i[5], i[6]}); });
     return Choose(i[3], TransformData(tile, column));
   });
@@ -162,14 +291,18 @@ Tensor Conv2dWinograd(const std::string& name, const Tensor& data, const Tensor&
     return Choose(i[3], TransformProduct(tile, column));
   });
   back = Mark(back, WinogradStage::kBack);
-  Tensor out = te::Compute(name, te::NaturalAxes({images, g.oh, g.ow, oc}), {back}, [&](const Exprs& i) {
+  const Tensor direct = DirectSums(name, data, weight, tame, attrs, tiles, tile_axes);
+  Tensor out = te::Compute(name, te::NaturalAxes({images, g.oh, g.ow, oc}), {back, tame, direct}, [&](const Exprs& i) {
     Expr row = FloorDiv(i[1], tile), column = FloorDiv(i[2], tile);
     Expr in_group = (FloorMod(i[0], batch) * rows + FloorMod(row, rows)) * columns + FloorMod(column, columns);
     Exprs line = Each(points, [&](const Expr& k) {
       return back({FloorDiv(i[0], batch), FloorDiv(row, rows), FloorDiv(column, columns), FloorMod(i[1], tile), k,
                    in_group, i[3]});
     });
-    return Choose(FloorMod(i[2], tile), TransformProduct(tile, line));
+    const Expr a = FloorMod(i[1], tile), b = FloorMod(i[2], tile);
+    const Exprs place = {FloorDiv(i[0], batch), FloorDiv(row, rows), FloorDiv(column, columns), in_group};
+    return MakeSelect(Eq(tame(place), Word(1)), Choose(b, TransformProduct(tile, line)),
+                      direct({place[0], place[1], place[2], place[3], a, b, i[3]}));
   });
   return Mark(out, WinogradStage::kOutput);
 }

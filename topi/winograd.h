@@ -16,8 +16,21 @@ struct WinogradTiling {
   int64_t rows = 0, columns = 0;
 };
 
+// A tile mixes all of its inputs: each of its outputs has an error of some 40 units in the last place of the largest
+// product of the tile, also an output whose window does not contain the large input. So a *guard* decides for each tile
+// whether the algorithm is accurate enough there. A tile is *tame* if its inputs are finite, and if the largest one
+// near it is at most 2^kTameTile4 (or kTameTile2) times the largest one in each *cell*, a square of 2 x 2 pixels. The
+// cells are placed so that the window of each output contains one. Weights are tame if the same holds, with
+// 2^kTameWeights, for the positions of the kernel of each output channel; positions without any weight do not count.
+// Outputs of other tiles, and all outputs if the weights are not tame, are direct sums. The limits make the error of an
+// output less than some hundred units in the last place of the sum of its terms' magnitudes.
+inline constexpr int kTameTile4 = 4, kTameTile2 = 6, kTameWeights = 6;  // tile 2 loses four to five times less
+// Tame numbers are below 2^kTameExponent, so that no product overflows which would not overflow in the direct sum.
+inline constexpr int kTameExponent = 56;
+
 // Each block of a Winograd convolution has the annotation kWinograd, whose value is its stage. Tuner rules use it to
-// place the block.
+// place the block. Magnitudes are the bits of |x| as i32, which are ordered like the numbers; infinities and NaNs are
+// above all numbers.
 inline constexpr char kWinograd[] = "winograd";
 enum class WinogradStage : int64_t {
   // (y, j, c, oc): weights with transformed rows. They depend on constants alone if the weights are constants.
@@ -27,7 +40,16 @@ enum class WinogradStage : int64_t {
   kData,     // (n, gh, gw, y, x, t, c): data with transformed rows and columns
   kProduct,  // (n, gh, gw, y, x, t, oc), reduction c
   kBack,     // (n, gh, gw, a, x, t, oc): results with rows transformed back
-  kOutput,   // (n, h, w, c): results with rows and columns transformed back
+  kOutput,   // (n, h, w, c): results with rows and columns transformed back, or direct sums
+  // The guard.
+  kWeightPeak,   // (kh, kw, oc), reduction c: largest magnitude of the weights
+  kWeightRange,  // (oc): 1 if the weights of the output channel are tame, else 0
+  kWeightTame,   // (1), reduction oc: 1 if all weights are tame, else 0
+  kPeakLanes,    // (n, y, x, l), reduction (dy, dx, k): largest magnitude in cell (y, x), of channels l, l + lanes, ...
+  kPeakFold,     // (n, y, x, f), reduction l: the lanes, folded into four
+  kPeak,         // (n, y, x), reduction f: largest magnitude in cell (y, x)
+  kTame,         // (n, gh, gw, t): 1 if the tile and the weights are tame, else 0
+  kDirect,       // (n, gh, gw, t, a, b, oc), reduction (kh, kw, c): direct sums of tiles that are not tame, else 0
 };
 
 // Like Conv, for images of two dimensions and 3x3 kernels of stride and dilation 1 in one group (CHECK). Sizes and

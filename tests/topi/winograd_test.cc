@@ -3,6 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <string>
 
 #include "tests/topi/operator_check.h"
 #include "topi/alternatives.h"
@@ -112,6 +116,98 @@ TEST(WinogradTest, ErrorOfManyChannels) {
   Case c{{1, 4, 4, 512}, 1};
   EXPECT_LE(ErrorsOf(c, {2, 0, 0}).f32, 2e-6);
   EXPECT_LE(ErrorsOf(c, {4, 0, 0}).f32, 5e-6);
+}
+
+// ---- The guard ----
+
+struct Wild {
+  std::string name;
+  std::function<void(std::vector<Array>& inputs)> spoil;  // changes the data or the weights
+};
+
+constexpr double kInf = std::numeric_limits<double>::infinity(), kNan = std::numeric_limits<double>::quiet_NaN();
+const Shape kImage = {1, 12, 13, 4}, kKernel = {3, 3, 4, 3};
+
+double& Pixel(Array& image, int64_t h, int64_t w, int64_t c) {
+  return image.data[static_cast<size_t>((h * image.shape[2] + w) * image.shape[3] + c)];
+}
+
+// Sets the pixels of some rows and columns, in all channels.
+void Fill(Array& image, int64_t rows, int64_t columns, double value) {
+  for (int64_t h = 0; h < rows; ++h) {
+    for (int64_t w = 0; w < columns; ++w) {
+      for (int64_t c = 0; c < image.shape[3]; ++c) Pixel(image, h, w, c) = value;
+    }
+  }
+}
+
+std::vector<Wild> WildInputs() {
+  std::vector<Wild> list;
+  for (double value : {kInf, -kInf, kNan, 1e4, -1e9, 1e30}) {
+    const std::string text = std::to_string(value);
+    list.push_back({"a pixel " + text, [=](auto& in) { Pixel(in[0], 5, 7, 1) = value; }});
+    list.push_back({"a corner " + text, [=](auto& in) { Pixel(in[0], 0, 0, 0) = value; }});
+    list.push_back({"rows " + text, [=](auto& in) { Fill(in[0], 6, 13, value); }});
+    list.push_back({"columns " + text, [=](auto& in) { Fill(in[0], 12, 5, value); }});
+    list.push_back({"a weight " + text, [=](auto& in) { in[1].data[4] = value; }});
+    list.push_back({"all but a pixel 0, this one " + text, [=](auto& in) {
+                      Fill(in[0], 12, 13, 0);
+                      Pixel(in[0], 6, 6, 2) = value;
+                    }});
+  }
+  list.push_back({"half of the image is small", [](auto& in) {
+                    for (int64_t i = 0; i < 12 * 13 * 4; ++i) in[0].data[i] *= i / 4 % 13 < 6 ? 1e-6 : 1;
+                  }});
+  list.push_back({"the weights of a row are large", [](auto& in) {
+                    for (int64_t i = 0; i < 3 * 4 * 3; ++i) in[1].data[i] *= 1e6;
+                  }});
+  return list;
+}
+
+// Each output's error is small compared with the sum of its own terms, whatever the rest of the image holds.
+TEST(WinogradTest, AnOutputDependsOnlyOnItsWindow) {
+  constexpr double kEps = 0x1p-23, kAllowed = 700;  // units of the sum of magnitudes; see topi/winograd.h
+  Tensor x = te::Placeholder("x", kImage), w = te::Placeholder("w", kKernel);
+  ConvAttrs attrs{.pad = {1, 1, 1, 1}};
+  auto function = [&](const Tensor& y) {
+    return te::CreatePrimFunc("f", {{x}, {w, ParamRole::kConstant}, {y, ParamRole::kOutput}}, {.use_fma = true});
+  };
+  const PrimFunc direct = function(Conv("conv", x, w, attrs)), exact = te::ToReference(direct);
+  for (WinogradTiling tiling : {WinogradTiling{2, 0, 0}, {4, 0, 0}, {4, 2, 2}}) {
+    const Tensor y = Conv2dWinograd("conv", x, w, attrs, tiling);
+    const PrimFunc fast = function(y);
+    int64_t not_direct = 0;
+    for (const Wild& wild : WildInputs()) {
+      SCOPED_TRACE(wild.name + ", tile " + std::to_string(tiling.tile));
+      Rng rng(7);
+      std::vector<Array> inputs{Array(kImage), Array(kKernel)};
+      for (Array& a : inputs) {
+        for (double& v : a.data) v = static_cast<float>(2 * rng.Uniform() - 1);
+      }
+      wild.spoil(inputs);
+      std::vector<Array> magnitudes = inputs;
+      for (Array& a : magnitudes) {
+        for (double& v : a.data) v = std::abs(v = static_cast<float>(v));
+      }
+      for (Array& a : inputs) {
+        for (double& v : a.data) v = static_cast<float>(v);
+      }
+      Status status;
+      const std::vector<double> got = Output(fast, inputs, y.shape(), &status);
+      ASSERT_TRUE(status.ok()) << status.error().Text();
+      const std::vector<double> want = Output(exact, inputs, y.shape(), &status),
+                                sums = Output(exact, magnitudes, y.shape(), &status),
+                                rounded = Output(direct, inputs, y.shape(), &status);
+      for (size_t i = 0; i < got.size(); ++i) {
+        not_direct += got[i] != rounded[i] && !std::isnan(got[i]);
+        const bool same = got[i] == want[i] || (std::isnan(got[i]) && std::isnan(want[i]));
+        ASSERT_TRUE(same || std::abs(got[i] - want[i]) <= kAllowed * kEps * sums[i])
+            << "output " << i << " is " << got[i] << ", not " << want[i] << "; sum " << sums[i];
+      }
+    }
+    // Tame tiles next to wild ones still use the algorithm.
+    EXPECT_GT(not_direct, 1000);
+  }
 }
 
 TEST(WinogradTest, AppliesWhereItIsDefinedAndPays) {

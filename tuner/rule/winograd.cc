@@ -33,7 +33,11 @@ class WinogradPlacer {
     TRY(Product(registers, copy, {n, gh, gw, y, x, t, oc}));
     TRY(Weight());
     TRY(Data());
+    TRY(Guard());
     for (const BlockView* block : {&product_, weight_rows_, weight_, rows_, data_, back_, out_}) s_.Place(block->name);
+    for (const BlockView* block :
+         {weight_peak_, weight_range_, weight_tame_, peak_lanes_, peak_fold_, peak_, tame_, direct_})
+      s_.Place(block->name);
     s_.Place(copy);
     s_.Call(product_.name.str() + (InGroups() ? ":groups" : ":whole"));
     return {};
@@ -49,7 +53,18 @@ class WinogradPlacer {
     rows_ = FindStage(blocks_, WinogradStage::kRows);
     data_ = FindStage(blocks_, WinogradStage::kData);
     back_ = FindStage(blocks_, WinogradStage::kBack);
-    if (!weight_rows_ || !weight_ || !rows_ || !data_ || !back_) return Err("a stage is missing");
+    weight_peak_ = FindStage(blocks_, WinogradStage::kWeightPeak);
+    weight_range_ = FindStage(blocks_, WinogradStage::kWeightRange);
+    weight_tame_ = FindStage(blocks_, WinogradStage::kWeightTame);
+    peak_lanes_ = FindStage(blocks_, WinogradStage::kPeakLanes);
+    peak_fold_ = FindStage(blocks_, WinogradStage::kPeakFold);
+    peak_ = FindStage(blocks_, WinogradStage::kPeak);
+    tame_ = FindStage(blocks_, WinogradStage::kTame);
+    direct_ = FindStage(blocks_, WinogradStage::kDirect);
+    for (const BlockView* stage : {weight_rows_, weight_, rows_, data_, back_, weight_peak_, weight_range_,
+                                   weight_tame_, peak_lanes_, peak_fold_, peak_, tame_, direct_}) {
+      if (!stage) return Err("a stage is missing");
+    }
     std::vector<const BlockView*> consumers = ConsumersOf(blocks_, *back_);
     if (consumers.size() != 1 || consumers[0]->reduction) return Err("the output is not one element-wise block");
     out_ = consumers[0];
@@ -93,18 +108,54 @@ class WinogradPlacer {
     if (!InGroups()) tasks = {n.var, h_group, h_tile, w_group, w_tile}, inner = {};
     const Loops unrolled = {vectors, h_pixel, w_pixel, vector};
     TRY(s_.Order({tasks, inner, c_outer, unrolled}));
-    const Name task = TRY(s_.Parallel(tasks));
-    if (InGroups()) group_ = task;
+    task_ = TRY(s_.Parallel(tasks));
     auto [back_n, gh, gw, a, x, t, oc] = TRY(s_.Make<7>(ComputeAt{.block = back_->name, .loop = c_outer}));
+    TRY(Direct(c_outer));
     TRY(s_.Straighten(unrolled));
     TRY(Unfold(x, a, oc));
     s_.AddStage(Transform(back_->name, c.extent, tile_, u));
     return {};
   }
 
+  // Places the direct sums of a tile that is not tame. They are rare, so their schedule is simple.
+  Status Direct(const Name& channels) {
+    auto [n, gh, gw, t, a, b, oc, kh, kw, c] = TRY(s_.Make<10>(ComputeAt{.block = direct_->name, .loop = channels}));
+    auto [vectors, vector] = TRY(s_.Split(oc, {kAuto, lanes_}));
+    TRY(s_.Order({a, kh, kw, c, b, vectors, vector}));
+    TRY(s_.Do(SkipPadding{.block = direct_->name}));
+    return s_.Straighten({b, vectors, vector});
+  }
+
+  // Places the guard. The peaks of all cells are computed first, each once; a task then finds out which of its tiles
+  // are tame. Tiles share cells, so computing peaks within a task would take up to four times as long.
+  Status Guard() {
+    TRY(s_.Do(ComputeAt{.block = tame_->name, .loop = task_}));
+    auto [n, y, x] = TRY(Exactly<3>(peak_->spatial));
+    auto [f] = TRY(Exactly<1>(peak_->reduce));
+    if (Instances(*peak_lanes_) >= kWorthForking) TRY(s_.Parallel({n.var, y.var}));
+    TRY(s_.Unroll({f.var}));
+    auto [fold_n, fold_y, fold_x, column, row] = TRY(s_.Make<5>(ComputeAt{.block = peak_fold_->name, .loop = x.var}));
+    TRY(s_.Order({row, column}));
+    TRY(s_.Straighten({row, column}));
+    auto [lanes_n, lanes_y, lanes_x, l, dy, dx, k] =
+        TRY(s_.Make<7>(ComputeAt{.block = peak_lanes_->name, .loop = x.var}));
+    TRY(s_.Do(SkipPadding{.block = peak_lanes_->name}));
+    for (const BlockView* stage : {peak_fold_, peak_lanes_})
+      TRY(s_.Do(SetScope{.buffer = stage->writes, .scope = Scope::kRegister}));
+    TRY(s_.Order({k, dy, dx, l}));
+    TRY(s_.ZeroAndStraighten(peak_lanes_->name, k, {}, {dy, dx}, l));
+    TRY(s_.Do(BranchOnSelect{.block = out_->name}));
+    auto [kh, kw, oc] = TRY(Exactly<3>(weight_peak_->spatial));
+    auto [c] = TRY(Exactly<1>(weight_peak_->reduce));
+    auto [vectors, vector] = TRY(s_.Split(oc.var, {kAuto, lanes_}));
+    TRY(s_.Order({kh.var, kw.var, vectors, c.var, vector}));
+    TRY(s_.Do(Vectorize{.loop = vector}));
+    return {};
+  }
+
   // Places the product. `loops` are the loops of `copy`, the block that writes the products back.
   Status Product(const Name& registers, const Name& copy, std::array<Name, 7> loops) {
-    if (InGroups()) loops = TRY(s_.Make<7>(ComputeAt{.block = copy, .loop = group_}));
+    if (InGroups()) loops = TRY(s_.Make<7>(ComputeAt{.block = copy, .loop = task_}));
     const auto& [n, gh, gw, y, x, t, oc] = loops;
     const int64_t m = tiles_.extent, most = std::min(kMaxVectors, CeilDiv(channels_.extent, lanes_));
     Tile rows = TRY(s_.ChooseTile({t, m}, {.levels = 2, .max_inner = std::min(kMaxRows, m)}));
@@ -167,7 +218,7 @@ class WinogradPlacer {
   Status Data() {
     auto [own_n, own_gh, own_gw, own_y, own_x, own_t, own_c] = TRY(Exactly<7>(data_->spatial));
     std::array<Name, 7> loops = {own_n.var, own_gh.var, own_gw.var, own_y.var, own_x.var, own_t.var, own_c.var};
-    if (InGroups()) loops = TRY(s_.Make<7>(ComputeAt{.block = data_->name, .loop = group_}));
+    if (InGroups()) loops = TRY(s_.Make<7>(ComputeAt{.block = data_->name, .loop = task_}));
     const auto& [n, gh, gw, y, x, t, c] = loops;
     Choice u = TRY(ChooseVectors(data_->name, inputs_.extent));
     auto [c_outer, vectors, vector] = TRY(s_.Split(c, {kAuto, u, lanes_}));
@@ -221,12 +272,14 @@ class WinogradPlacer {
   const std::vector<BlockView> blocks_;
   const BlockView *weight_rows_ = nullptr, *weight_ = nullptr, *rows_ = nullptr, *data_ = nullptr, *back_ = nullptr,
                   *out_ = nullptr, *pad_ = nullptr;
+  const BlockView *weight_peak_ = nullptr, *weight_range_ = nullptr, *weight_tame_ = nullptr, *peak_lanes_ = nullptr,
+                  *peak_fold_ = nullptr, *peak_ = nullptr, *tame_ = nullptr, *direct_ = nullptr;
   const int64_t lanes_;
   int64_t groups_ = 1, groups_h_ = 1, groups_w_ = 1;  // numbers of groups of tiles: all, along h, along w
   int64_t points_ = 1;                                // elements of a transformed tile, each with a product of its own
   int64_t tile_ = 4;                                  // rows and columns of outputs in a tile
   BlockView::Loop tiles_, channels_, inputs_;         // the product's m, n and k
-  Name group_;                                        // the parallel loop over groups
+  Name task_;                                         // the parallel loop around the outputs: over groups or tiles
   Tile oc_;                                           // output channels
 };
 

@@ -133,6 +133,7 @@ TEST(Lowered, RowsColumnsAndTransposesComputeTheSame) {
   CheckLowering(test::Products(2, 3, 401, 47), 1);
   CheckLowering(test::Product(3, 1, 77), 1);
   CheckLowering(test::Transposed({2, 20, 17, 16}, {0, 2, 3, 1}), 1);
+  CheckLowering(test::Transposed({2, 3, 10, 33}, {0, 2, 3, 1}), 1);
   CheckLowering(test::Transposed({18, 1024}, {1, 0}), 1);  // rows lie 4 KiB apart, so tiles are copied first
 }
 

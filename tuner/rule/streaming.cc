@@ -235,6 +235,34 @@ class TransposeTiler {
   const bool streamed_;
 };
 
+// Schedules a transpose whose rows are shorter than a vector, such as one of an image from NCHW to NHWC. Vectors run
+// along the operand's rows, loop `across`, so that loads and arithmetic are vectors; each lane is stored alone. `fuse`:
+// first fuses `across` with the loop around it if both are neighbours in all buffers, so that tails are rare.
+Status NarrowTranspose(SketchBuilder& s, const BlockView& block, std::vector<Loop> loops, size_t across, bool fuse,
+                       StageModel model) {
+  if (fuse && across > 0 && SideBySide(block, across - 1)) {
+    Loop& row = loops[across - 1];
+    row.var = TRY(s.FuseLoops({row.var, loops[across].var}));
+    row.extent *= loops[across].extent;
+    loops.erase(loops.begin() + static_cast<std::ptrdiff_t>(across--));
+  }
+  const int64_t lanes = LanesOf(block, s.target());
+  auto [vectors, vector] = TRY(s.Split(loops[across].var, {kAuto, lanes}));
+  const Name column = loops.back().var;
+  std::vector<Loop> outer(loops.begin(), loops.end() - 1);
+  outer[across] = {vectors, CeilDiv(loops[across].extent, lanes)};
+  TRY(s.Order({outer, column, vector}));
+  TRY(s.Do(Vectorize{.loop = vector}));
+  TRY(s.Unroll(column));
+  if (model.m >= kWorthForking) {
+    TRY(s.Parallel(outer));
+    model.outer = Iterations(outer);
+  }
+  s.Place(block.name);
+  s.AddPasses(std::move(model));
+  return {};
+}
+
 StageModel StreamingModel(const BlockView& block) {
   StageModel model;
   model.block = block.name;
@@ -271,8 +299,8 @@ Result<std::vector<Loop>> MoveToReduction(SketchBuilder& s, const BlockView& blo
 }  // namespace
 
 // Places blocks without data reuse. The outer loops are fused and parallel; the last loop is vectorized. Transposes go
-// tile by tile. The operand of a tiled reduction (a padded copy of its input) may also be computed inside the loops of
-// the reduction.
+// tile by tile, or vector by vector of the operand if rows of the result are shorter than a vector. The operand of a
+// tiled reduction (a padded copy of its input) may also be computed inside the loops of the reduction.
 Status StreamingRule(SketchBuilder& s, const BlockView& block, int) {
   if (block.reduction) return Err("the block is a reduction");
   const int64_t lanes = LanesOf(block, s.target());
@@ -288,6 +316,12 @@ Status StreamingRule(SketchBuilder& s, const BlockView& block, int) {
     // If tiles of fused dimensions cannot be proved independent, the dimensions stay separate.
     if (TransposeTiler(s, block, loops, across).Fits())
       return s.TryAll([&](SketchBuilder& to) { return tile(to, true); }) ? Status() : tile(s, false);
+    if (block.spatial.back().extent < lanes && block.spatial[static_cast<size_t>(across)].extent >= lanes) {
+      auto narrow = [&](SketchBuilder& to, bool fuse) {
+        return NarrowTranspose(to, block, loops, static_cast<size_t>(across), fuse, model);
+      };
+      return s.TryAll([&](SketchBuilder& to) { return narrow(to, true); }) ? Status() : narrow(s, false);
+    }
   }
   // If a pixel has fewer elements than a vector, fuses the loop over its elements with the loop over the pixels of a
   // row, whose elements are contiguous.

@@ -15,10 +15,9 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from compare_ort import OnnxRuntime, error_ratio, read_npy
+from compare_ort import OnnxRuntime, compare
 from conv_layers import REST, ROOT, Serving, runs_for
 
-TOLERANCE = {"rtol": 1e-3, "atol": 1e-4}
 EMPTY_IR_VERSION, EMPTY_OPSET = 7, 13
 
 
@@ -79,7 +78,7 @@ class Case:
             command = [arguments.autotune, "run", self.package, *given, "--output-dir", f"{folder}/ours"]
             subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
             return all(
-                error_ratio(read_npy(f"{folder}/ours/{name}.npy"), read_npy(f"{folder}/theirs/output_{i}.npy"), **TOLERANCE)
+                compare.error_ratio(np.load(f"{folder}/ours/{name}.npy"), np.load(f"{folder}/theirs/output_{i}.npy"))
                 <= 1
                 for i, name in enumerate(peer.about["outputs"])
             )

@@ -6,22 +6,24 @@
 
 A round runs ONNX Runtime for some seconds, then each package. `ratio` is the median over the rounds of ONNX Runtime's
 median time in a round divided by the package's; `of min` uses the least times instead. Above 1 the package is faster.
---check runs both on the same inputs and passes if |a - b| <= atol * max|b| + rtol * |b| at every element, where b is
-ONNX Runtime's; if not, the exit code is 1. Needs: (cd bench/peer && npm install --ignore-scripts).
+--check runs both on the same inputs and compares the outputs by the rule of examples/compare.py; if ours are wrong, the
+exit code is 1. Needs python3-numpy and (cd bench/peer && npm install --ignore-scripts).
 """
 
 import argparse
-import array
 import json
 import re
 import statistics
-import struct
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
+import numpy as np
+
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "examples"))
+import compare  # noqa: E402
 PEER = ROOT / "bench" / "peer" / "ort_bench.js"
 
 
@@ -108,34 +110,6 @@ def measure(arguments):
         )
 
 
-def read_npy(path):
-    data = Path(path).read_bytes()
-    start = 12 if data[6] >= 2 else 10
-    end = start + struct.unpack("<I" if data[6] >= 2 else "<H", data[8:start])[0]
-    header = data[start:end].decode("latin1")
-    kinds = {"<f4": "f", "<f8": "d", "<i4": "i", "<i8": "q", "|b1": "b", "|u1": "B", "|i1": "b"}
-    values = array.array(kinds[re.search(r"'descr': '([^']*)'", header).group(1)])
-    values.frombytes(data[end:])
-    shape = [int(d) for d in re.search(r"'shape': \(([^)]*)\)", header).group(1).split(",") if d.strip()]
-    return shape, values
-
-
-def error_ratio(ours, theirs, rtol, atol):
-    """Returns the largest error relative to the allowed one; at most 1 passes."""
-    if ours[0] != theirs[0]:
-        return float("inf")
-    scale = atol * max((abs(b) for b in theirs[1]), default=0)
-    worst = 0.0
-    for a, b in zip(ours[1], theirs[1]):
-        if a == b:
-            continue
-        allowed = scale + rtol * abs(b)
-        ratio = abs(a - b) / allowed if allowed > 0 else float("inf")
-        if not ratio <= worst:  # a NaN counts as worse
-            worst = ratio if ratio == ratio else float("inf")
-    return worst
-
-
 def check(arguments):
     data = Path(arguments.check)
     peer = OnnxRuntime(arguments.model, arguments.threads, data)
@@ -156,7 +130,7 @@ def check(arguments):
                 file = next((ours / n for n in names if (ours / n).exists()), None)
                 if file is None:
                     sys.exit(f"{package} wrote no {' or '.join(names)}")
-                ratio = error_ratio(read_npy(file), read_npy(theirs / f"output_{i}.npy"), arguments.rtol, arguments.atol)
+                ratio = compare.error_ratio(np.load(file), np.load(theirs / f"output_{i}.npy"))
                 passed = passed and ratio <= 1
                 print(f"{package} {name}: largest error {ratio:.3g} of the allowed one: {'right' if ratio <= 1 else 'WRONG'}")
     sys.exit(0 if passed else 1)
@@ -172,8 +146,6 @@ def main():
     parser.add_argument("--autotune", default=str(ROOT / "build" / "tools" / "autotune"), help="program that runs packages")
     parser.add_argument("--json", action="store_true", help="one JSON line instead of a table")
     parser.add_argument("--check", metavar="DIR", help="compare outputs on the inputs in DIR instead of times")
-    parser.add_argument("--rtol", type=float, default=1e-3)
-    parser.add_argument("--atol", type=float, default=1e-4)
     arguments = parser.parse_args()
     check(arguments) if arguments.check else measure(arguments)
 

@@ -12,7 +12,7 @@ at the ends of the branches (ours / ONNX Runtime's). Each layer is tuned for eac
 `ratio` is ONNX Runtime / ours: above 1 we are faster. `% peak` is relative to the multiply-add peak of these threads
 (--peak, else by `autotune doctor`). It counts the work of a direct convolution, so a Winograd convolution may exceed
 100. `bound` is the least time of a direct convolution by this peak and by the memory traffic. `error` is the largest
-difference from float64 arithmetic after all layers of the model, relative to the largest value (--check).
+difference from float64 arithmetic after all layers of the model, relative to the allowed one (--check).
 
 Models, packages and the tuning database stay in FOLDER. So an interrupted run resumes where it ended, and a second run
 only measures. Needs python3-numpy, python3-onnx, (cd bench/peer && npm install --ignore-scripts).
@@ -33,7 +33,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper, shape_inference
 
-from compare_ort import OnnxRuntime, read_npy
+from compare_ort import OnnxRuntime, compare
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "examples"))
@@ -259,9 +259,7 @@ def error_of(arguments, layer, model, package):
         run(arguments, "run", package, "--input", f"x={folder}/x.npy", "--output-dir", folder)
         worst = 0
         for output in Path(folder).glob("y*.npy"):
-            shape, ours = read_npy(output)
-            want = values[output.stem]
-            worst = max(worst, np.abs(np.array(ours).reshape(shape) - want).max() / np.abs(want).max())
+            worst = max(worst, compare.error_ratio(np.load(output), values[output.stem]))
     return worst
 
 

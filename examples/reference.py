@@ -18,6 +18,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 from onnx.mapping import TENSOR_TYPE_TO_NP_TYPE
+from compare import error_ratio
 from reference_attention import attention, causal_conv, linear_attention, tensor_scatter
 from reference_images import (
     average_pool,
@@ -466,17 +467,6 @@ def graph_inputs(model):
     return {
         i.name: [d.dim_value if d.HasField("dim_value") else 1 for d in i.type.tensor_type.shape.dim] for i in model.graph.input if i.name not in known
     }
-
-
-def error_ratio(a, b, rtol=1e-3, atol=1e-4):
-    """Returns the largest |a - b| relative to the allowed error, atol * max|b| + rtol * |b|; at most 1 passes."""
-    if a.shape != b.shape:
-        return float("inf")
-    if b.size == 0:
-        return 0.0
-    allowed = atol * np.abs(b).max() + rtol * np.abs(b)
-    ratio = np.abs(a.astype(np.float64) - b) / np.maximum(allowed, 1e-300)
-    return float("inf") if np.isnan(ratio).any() else float(ratio.max())
 
 
 def main():

@@ -29,9 +29,11 @@ struct MeasureTask {
   std::string reference_kernel;   // name of the kernel in the reference artifact
   double reference_seconds = 60;  // deadline of the one run of the reference; the client scales it by the work
   int64_t seed = 0;
-  bool integers = false;            // inputs and constants are small integers, whose sums are exact
-  double rtol = 1e-3, atol = 1e-4;  // |a - b| <= atol * max|b| + rtol * |b|, for every element
-  AUTOTUNE_FIELDS(id, reference_hash, reference_kernel, reference_seconds, seed, integers, rtol, atol)
+  bool integers = false;  // inputs and constants are small integers, whose sums are exact
+  double rtol = 1e-3;     // Tolerance::rtol (runtime/compare.h)
+  double atol = 1e-4;     // read by servers before 1.4 only: factor of the largest |expected|
+  double floor = 1e-3;    // since 1.4: Tolerance::atol
+  AUTOTUNE_FIELDS(id, reference_hash, reference_kernel, reference_seconds, seed, integers, rtol, atol, floor)
 };
 
 // Identifies the outputs of a reference. The key omits the task's id, since clients of other versions may use it for
@@ -70,7 +72,7 @@ struct TrialResult {
   std::vector<double> times;  // seconds per call, one for each repeat made
   bool cut_off = false;       // true: slower than cutoff_seconds; `times` holds only the fastest burst's time
   bool checked = false;       // true: the outputs were compared with the reference's
-  double worst_error = 0;     // |a - b| / (atol * max|b| + rtol * |b|) of the worst element; above 1 is wrong
+  double worst_error = 0;     // |a - b| / allowed of the worst element (runtime/compare.h); above 1 is wrong
   int64_t started = 0;        // wall clock of the device, milliseconds since 1970; for display
   double elapsed = 0;         // seconds this candidate kept the device
   std::string device;         // device that measured the candidate: key and server id

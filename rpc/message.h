@@ -26,7 +26,7 @@ AUTOTUNE_ENUM(rpc::RunnerPhase, "load", "reference", "run")
 namespace autotune::rpc {
 
 inline constexpr int kWireMajor = 1;
-inline constexpr int kWireMinor = 3;
+inline constexpr int kWireMinor = 4;
 
 using Id = std::string;  // 128 random bits as 32 lower-case hexadecimal digits
 Id RandomId();           // uses the operating system's random numbers; thread-safe

@@ -264,7 +264,7 @@ class Runner {
       }
       if (!Checks(request)) continue;
       auto compared = CompareTensors(outputs[i].tensor(), task_.reference[i],
-                                     {.atol = request.task.atol, .rtol = request.task.rtol});
+                                     {.rtol = request.task.rtol, .atol = request.task.floor});
       if (!compared) return Failure{TrialStatus::kWrongAnswer, which + compared.error().Text()};
       // worst_ratio is infinite for a NaN, and the messages carry only finite numbers.
       result.worst_error = std::max(result.worst_error, std::min(compared->worst_ratio, 1e300));

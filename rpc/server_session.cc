@@ -184,7 +184,7 @@ std::optional<Refusal> ServerSession::CheckMeasure(const MeasureRequest& request
       return malformed("candidate '" + c.id + "': an option is out of range");
     }
   }
-  if (!Sane(request.task.reference_seconds) || !(request.task.rtol >= 0) || !(request.task.atol >= 0)) {
+  if (!Sane(request.task.reference_seconds) || !(request.task.rtol >= 0) || !(request.task.floor >= 0)) {
     return malformed("task: an option is out of range");
   }
   if (request.has_reference && HashBytes128(*blobs.back()).Hex() != request.task.reference_hash) {

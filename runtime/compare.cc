@@ -1,5 +1,6 @@
 #include "runtime/compare.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -12,41 +13,55 @@ namespace autotune {
 namespace {
 
 constexpr uint8_t kBandByte = 0xa5;
+// Of sums of products with random signs, the largest of some thousand is about 12 times the lower quartile. Sums of the
+// products' magnitudes are larger, but their rounding errors cancel as the products do.
+constexpr double kMagnitudesPerQuartile = 16;
+constexpr size_t kLeastRank = 4;  // a smaller rank may be an accident: a single number near 0
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 bool Same(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
 
-template <class A, class B>
-void CompareFloats(const A* actual, const B* reference, int64_t count, const Tolerance& tolerance, Comparison& out) {
-  double largest = 0;
+template <class T>
+double SmallMagnitudeOf(const T* values, int64_t count) {
+  std::vector<T> sizes;
+  sizes.reserve(static_cast<size_t>(count));
   for (int64_t i = 0; i < count; ++i) {
-    double b = std::fabs(static_cast<double>(reference[i]));
-    if (b > largest && b < kInfinity) largest = b;
+    const T size = std::fabs(values[i]);
+    if (size > 0 && std::isfinite(size)) sizes.push_back(size);
   }
-  out.max_reference = largest;
-  double base = tolerance.atol * largest, worst = -kInfinity;
+  if (sizes.empty()) return kMagnitudeOfZeros;
+  double small = kInfinity;
+  auto end = sizes.end();
+  for (const size_t part : {4, 16, 64}) {
+    const size_t rank = sizes.size() / part;
+    if (part > 4 && rank < kLeastRank) break;
+    const auto place = sizes.begin() + static_cast<ptrdiff_t>(rank);
+    std::nth_element(sizes.begin(), place, end);
+    small = std::min(small, static_cast<double>(*place) * static_cast<double>(part) / 4);
+    end = place;
+  }
+  return small;
+}
+
+// `small` is the SmallMagnitude of the reference.
+template <class A, class B>
+void CompareFloats(const A* actual, const B* reference, int64_t count, const Tolerance& tolerance, double small,
+                   Comparison& out) {
+  out.floor = tolerance.atol * small;
+  double worst = -1;
   for (int64_t i = 0; i < count; ++i) {
-    double a = actual[i], b = reference[i];
-    double difference = std::fabs(a - b), allowed = base + tolerance.rtol * std::fabs(b);
-    double excess = difference - allowed;
-    if (excess <= worst) continue;  // the common case; false if `excess` is NaN, because a or b is NaN or infinite
-    if (std::isnan(excess)) {
-      if (Same(a, b)) continue;
-      excess = kInfinity;
-    }
-    if (excess <= worst) continue;
-    worst = excess;
+    const double a = actual[i], b = reference[i];
+    const double difference = std::fabs(a - b), allowed = out.floor + tolerance.rtol * std::fabs(b);
+    const bool close = difference < kInfinity && difference <= allowed;  // false if a or b is NaN or infinite
+    if (close && difference <= worst * allowed) continue;                // the common case
+    if (!close && Same(a, b)) continue;
+    if (!close) ++out.mismatches;
+    const double ratio = difference == 0 ? 0 : difference < kInfinity && allowed > 0 ? difference / allowed : kInfinity;
+    if (ratio <= worst) continue;
+    worst = out.worst_ratio = ratio;
     out.worst_index = i;
     out.worst_actual = a;
     out.worst_reference = b;
-    out.worst_ratio = difference == 0 ? 0 : excess < kInfinity && allowed > 0 ? difference / allowed : kInfinity;
-  }
-  if (worst <= 0) return;
-  for (int64_t i = 0; i < count; ++i) {
-    double a = actual[i], b = reference[i];
-    double difference = std::fabs(a - b);
-    bool close = difference < kInfinity && difference <= base + tolerance.rtol * std::fabs(b);
-    if (!close && !Same(a, b)) ++out.mismatches;
   }
 }
 
@@ -55,7 +70,6 @@ void CompareIntegers(const T* actual, const T* reference, int64_t count, Compari
   double worst = 0;
   for (int64_t i = 0; i < count; ++i) {
     double b = static_cast<double>(reference[i]);
-    out.max_reference = std::max(out.max_reference, std::fabs(b));
     if (actual[i] == reference[i]) continue;
     ++out.mismatches;
     double difference = std::max(std::fabs(static_cast<double>(actual[i]) - b), 0.5);
@@ -81,15 +95,12 @@ std::vector<float> FromHalves(const Tensor& tensor) {
   return numbers;
 }
 
-template <class A>
-void CompareFloatsWith(const A* actual, const Tensor& reference, const Tolerance& tolerance, Comparison& out) {
-  if (IsHalf(reference.dtype())) {
-    CompareFloats(actual, FromHalves(reference).data(), reference.num_elements(), tolerance, out);
-  } else if (reference.dtype().bits == 32) {
-    CompareFloats(actual, reference.Data<float>(), reference.num_elements(), tolerance, out);
-  } else {
-    CompareFloats(actual, reference.Data<double>(), reference.num_elements(), tolerance, out);
-  }
+// Calls f(values), where `values` points to the elements of `tensor` as float or double.
+template <class F>
+auto WithFloats(const Tensor& tensor, const F& f) {
+  if (IsHalf(tensor.dtype())) return f(static_cast<const float*>(FromHalves(tensor).data()));
+  if (tensor.dtype().bits == 32) return f(static_cast<const float*>(tensor.Data<float>()));
+  return f(static_cast<const double*>(tensor.Data<double>()));
 }
 
 }  // namespace
@@ -108,6 +119,16 @@ std::string Comparison::Text() const {
   return out.str();
 }
 
+Tolerance Widened(Tolerance tolerance, double rounding) {
+  tolerance.rtol += rounding;
+  tolerance.atol += kMagnitudesPerQuartile * rounding;
+  return tolerance;
+}
+
+double SmallMagnitude(const Tensor& tensor) {
+  return WithFloats(tensor, [&](const auto* values) { return SmallMagnitudeOf(values, tensor.num_elements()); });
+}
+
 Result<Comparison> CompareTensors(const Tensor& actual, const Tensor& reference, const Tolerance& tolerance) {
   auto is_float = [](DLDataType t) { return IsHalf(t) || (t.code == kDLFloat && (t.bits == 32 || t.bits == 64)); };
   DLDataType type = actual.dtype();
@@ -121,14 +142,14 @@ Result<Comparison> CompareTensors(const Tensor& actual, const Tensor& reference,
   auto compare_integers = [&]<class T>(T) {
     CompareIntegers(actual.Data<T>(), reference.Data<T>(), out.elements, out);
   };
-  if (floats && type.bits == 16) {
+  if (floats) {
     Tolerance wider = tolerance;
-    wider.rtol += type.code == kDLBfloat ? 0x1p-7 : 0x1p-10;
-    CompareFloatsWith(FromHalves(actual).data(), reference, wider, out);
-  } else if (floats && type.bits == 32) {
-    CompareFloatsWith(actual.Data<float>(), reference, tolerance, out);
-  } else if (floats) {
-    CompareFloatsWith(actual.Data<double>(), reference, tolerance, out);
+    if (IsHalf(type)) wider.rtol += type.code == kDLBfloat ? 0x1p-7 : 0x1p-10;
+    const double small = SmallMagnitude(reference);
+    WithFloats(actual, [&](const auto* values) {
+      WithFloats(reference,
+                 [&](const auto* expected) { CompareFloats(values, expected, out.elements, wider, small, out); });
+    });
   } else {
     bool is_signed = type.code == kDLInt;
     switch (DataTypeBytes(type)) {
@@ -148,6 +169,14 @@ Result<Comparison> CompareTensors(const Tensor& actual, const Tensor& reference,
   }
   out.ok = out.mismatches == 0;
   return out;
+}
+
+double WorstRatio(std::span<const double> actual, std::span<const double> expected, const Tolerance& tolerance) {
+  CHECK(actual.size() == expected.size());
+  const auto count = static_cast<int64_t>(expected.size());
+  Comparison out;
+  CompareFloats(actual.data(), expected.data(), count, tolerance, SmallMagnitudeOf(expected.data(), count), out);
+  return out.worst_ratio;
 }
 
 Result<GuardedTensor> GuardedTensor::Empty(std::vector<int64_t> shape, std::string_view type) {

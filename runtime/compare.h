@@ -1,5 +1,6 @@
-// Compares a kernel's output with a reference at every element. Guard bands reveal writes beyond a buffer. The caller
-// chooses the tolerance. Thread-safe on distinct tensors.
+// Compares a tensor with expected values at every element, by the one rule of this project: `autotune verify`, the
+// device's check of candidates, tests and scripts use it (examples/compare.py is the same rule in Python). Guard bands
+// reveal writes beyond a buffer. Thread-safe on distinct tensors.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -10,34 +11,54 @@
 
 namespace autotune {
 
+// The allowed difference at an element with the expected value b is rtol * |b| + atol * SmallMagnitude(expected). The
+// floor follows the small values of the tensor. If it followed the largest one, a single value of 1e9 would excuse
+// wrong values everywhere else.
 struct Tolerance {
-  double atol = 1e-4;  // factor of the largest finite |reference|
-  double rtol = 1e-3;  // factor of each |reference|
-  AUTOTUNE_FIELDS(atol, rtol)
+  double rtol = 1e-3;  // factor of |b|
+  double atol = 1e-3;  // factor of SmallMagnitude
+  AUTOTUNE_FIELDS(rtol, atol)
 };
+
+// Returns a tolerance for products whose operands are rounded, which moves a sum of products by up to `rounding` times
+// the sum of the products' magnitudes (Target::ProductRounding).
+Tolerance Widened(Tolerance tolerance, double rounding);
+
+// The SmallMagnitude of a tensor without a finite value other than 0. With the default atol, results up to 1e-7 then
+// count as 0, as in ONNX's own tests.
+inline constexpr double kMagnitudeOfZeros = 1e-4;
+
+// Returns a typical size of the small values among the finite |values| other than 0, of which there are n: the smallest
+// of v(4), 4 v(16) and 16 v(64), where v(d) is the value at n / d in rising order, such as the lower quartile v(4).
+// Each v(d) needs n / d >= 4, except v(4). The three agree for numbers that are spread evenly around 0. The last one
+// still follows the small numbers if 95 % are large. Returns kMagnitudeOfZeros if there are none. `tensor` has floats.
+double SmallMagnitude(const Tensor& tensor);
 
 struct Comparison {
   bool ok = true;
   int64_t elements = 0;
   int64_t mismatches = 0;
-  // Row-major index of the worst element: the one whose difference exceeds its tolerance most, or comes nearest to it.
+  // Row-major index of the worst element: the one with the largest |actual - reference| / allowed.
   int64_t worst_index = 0;
   double worst_actual = 0;
   double worst_reference = 0;
-  double max_reference = 0;  // largest finite |reference|
+  double floor = 0;  // allowed difference where 0 is expected; 0 for integers
   // |actual - reference| / allowed at worst_index; infinite for mismatches of NaN, infinities and integers.
   double worst_ratio = 0;
-  AUTOTUNE_FIELDS(ok, elements, mismatches, worst_index, worst_actual, worst_reference, max_reference, worst_ratio)
+  AUTOTUNE_FIELDS(ok, elements, mismatches, worst_index, worst_actual, worst_reference, floor, worst_ratio)
 
   // "12 of 1000 elements differ; worst at 17: 1.5, expected 1.25 (3.2 times the tolerance)"
   std::string Text() const;
 };
 
-// Compares every element a of `actual` with its b of `reference`: |a - b| <= atol * max|b| + rtol * |b|. A NaN matches
-// only a NaN, an infinity only itself; integers and bools must be equal. Both tensors are floats (the reference may be
-// wider), or both have one integer type. Returns an error if the shapes or types cannot be compared. If `actual` is f16
-// or bf16, rtol grows by the relative distance of two neighbouring numbers, since both sides may round differently.
+// Compares every element of `actual` with its expected value in `reference`. A NaN matches only a NaN, an infinity only
+// itself; integers and bools must be equal. Both tensors are floats (the reference may be wider), or both have one
+// integer type. Returns an error if the shapes or types cannot be compared. If `actual` is f16 or bf16, rtol grows by
+// the relative distance of two neighbouring numbers, since both sides may round differently.
 Result<Comparison> CompareTensors(const Tensor& actual, const Tensor& reference, const Tolerance& tolerance = {});
+
+// Returns Comparison::worst_ratio of numbers: at most 1 if all are right. `expected` has as many as `actual`.
+double WorstRatio(std::span<const double> actual, std::span<const double> expected, const Tolerance& tolerance = {});
 
 // A tensor between two bands of known bytes.
 class GuardedTensor {

@@ -175,8 +175,10 @@ class FarmMeasurer : public Measurer {
     job.task.reference_seconds = Deadline(30 + task.flops / kReferenceFlops);
     job.task.seed = static_cast<int64_t>(options_.seed);
     job.task.integers = task.takes_steps;
-    job.task.rtol = options_.rtol + space.target.ProductRounding();
-    job.task.atol = options_.atol + space.target.ProductRounding();
+    const Tolerance tolerance = Widened(options_.tolerance, space.target.ProductRounding());
+    job.task.rtol = tolerance.rtol;
+    job.task.atol += space.target.ProductRounding();
+    job.task.floor = tolerance.atol;
     return MeasureUnlessStopped(std::move(job));
   }
 

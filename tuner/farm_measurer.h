@@ -8,13 +8,14 @@
 
 #include "codegen/builder.h"
 #include "rpc/client.h"
+#include "runtime/compare.h"
 #include "tuner/measurer.h"
 
 namespace autotune {
 
 struct FarmMeasurerOptions {
-  uint64_t seed = 0;  // seed of the kernels' inputs
-  double rtol = 1e-3, atol = 1e-4;
+  uint64_t seed = 0;    // seed of the kernels' inputs
+  Tolerance tolerance;  // of the comparison with the reference
   // Called while the measurer waits for a device, as often as rpc::MeasureCallbacks::on_wait, and once with an empty
   // text when results arrive after a wait. Runs on the farm's thread, so it must return quickly.
   std::function<void(const std::string& reason)> on_wait = nullptr;

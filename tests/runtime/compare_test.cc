@@ -28,11 +28,51 @@ Comparison Compare(std::vector<float> a, std::vector<float> b, Tolerance toleran
 TEST(Compare, Tolerances) {
   EXPECT_TRUE(Compare({1, 2, 3}, {1, 2, 3}, {0, 0}).ok);
   EXPECT_FALSE(Compare({1, 2, 3.0001f}, {1, 2, 3}, {0, 0}).ok);
-  // atol is relative to the largest reference: 0.01 * 100 = 1.
-  EXPECT_TRUE(Compare({0.9f, 100}, {0, 100}, {0.01, 0}).ok);
-  EXPECT_FALSE(Compare({1.1f, 100}, {0, 100}, {0.01, 0}).ok);
-  EXPECT_TRUE(Compare({1.009f, 100}, {1, 100}, {0, 0.01}).ok);
-  EXPECT_FALSE(Compare({1.011f, 100}, {1, 100}, {0, 0.01}).ok);
+  EXPECT_TRUE(Compare({1.009f, 100}, {1, 100}, {.rtol = 0.01, .atol = 0}).ok);
+  EXPECT_FALSE(Compare({1.011f, 100}, {1, 100}, {.rtol = 0.01, .atol = 0}).ok);
+  // The floor is 0.01 times the lower quartile of 2, 4, 100, 100 and 100, which is 4.
+  EXPECT_TRUE(Compare({0.039f, 2, 4, 100, 100, 100}, {0, 2, -4, 100, 100, 100}, {.rtol = 2, .atol = 0.01}).ok);
+  EXPECT_FALSE(Compare({0.041f, 2, 4, 100, 100, 100}, {0, 2, -4, 100, 100, 100}, {.rtol = 2, .atol = 0.01}).ok);
+}
+
+TEST(Compare, FloorFollowsSmallValues) {
+  auto small = [](std::vector<float> values) { return SmallMagnitude(Of(values, "f32")); };
+  EXPECT_EQ(small({3, -2, 1, 4}), 2);
+  EXPECT_EQ(small({1e9f, 0.5f}), 0.5);
+  EXPECT_EQ(small({1e9f, 0.5f, 0.25f, kInf, kNan, 0, 0, 0}), 0.25);
+  EXPECT_EQ(small({-7}), 7);
+  for (const auto& none : {std::vector<float>{}, {0, 0}, {kInf, kNan, 0}}) EXPECT_EQ(small(none), kMagnitudeOfZeros);
+  EXPECT_EQ(SmallMagnitude(Of<uint16_t>({0x3c00, 0xc000}, "f16")), 1);
+  EXPECT_EQ(SmallMagnitude(Of<double>({1e-300, 1}, "f64")), 1e-300);
+  // Where all expected values are 0, tiny results count as 0.
+  EXPECT_TRUE(Compare({9e-8f, 0}, {0, 0}).ok);
+  EXPECT_FALSE(Compare({1.1e-7f, 0}, {0, 0}).ok);
+}
+
+// An error of ten times the allowance is found, whatever else is in the tensor.
+TEST(Compare, LargeValuesHideNoError) {
+  Tensor t = Tensor::Zeros({1000}, "f32").value();
+  FillRandom(t, 5, FillKind::kNormal);
+  std::span<float> numbers = {t.Data<float>(), 1000};
+  for (float large : {1.0f, 1e9f, -1e30f, kInf}) {
+    for (int count : {1, 100, 700, 950}) {
+      std::fill_n(numbers.begin(), count, large);
+      const Tolerance tolerance;
+      const double floor = tolerance.atol * SmallMagnitude(t);
+      EXPECT_LT(floor, 1e-2) << large << " " << count;
+      for (size_t at : {size_t{950}, size_t{999}}) {
+        Tensor right = t.Copy().value(), wrong = t.Copy().value();
+        const double allowed = tolerance.rtol * std::fabs(numbers[at]) + floor;
+        right.Data<float>()[at] += static_cast<float>(0.9 * allowed);
+        wrong.Data<float>()[at] += static_cast<float>(10 * allowed);
+        EXPECT_TRUE(CompareTensors(right, t)->ok) << large << " " << count << " " << at;
+        const Comparison found = CompareTensors(wrong, t).value();
+        EXPECT_EQ(found.mismatches, 1) << large << " " << count << " " << at;
+        EXPECT_EQ(found.worst_index, at);
+        EXPECT_NEAR(found.worst_ratio, 10, 0.01);
+      }
+    }
+  }
 }
 
 TEST(Compare, ReportsTheWorst) {
@@ -42,7 +82,7 @@ TEST(Compare, ReportsTheWorst) {
   EXPECT_EQ(c.worst_index, 3);
   EXPECT_EQ(c.worst_actual, 9);
   EXPECT_EQ(c.worst_reference, 4);
-  EXPECT_EQ(c.max_reference, 4);
+  EXPECT_NEAR(c.worst_ratio, 5 / (1e-3 * 4 + 1e-3 * 2), 1e-9);
   EXPECT_THAT(c.Text(), HasSubstr("2 of 4 elements differ; worst at 3: 9, expected 4"));
 }
 

@@ -41,7 +41,7 @@ TEST_F(OpenClCommands, ANetworkIsRightInBothForms) {
   for (const char* name : {"m", "cpu"})
     ASSERT_EQ(Run({"run", File(name) + ".tar", "--output-dir", File(name)}).code, 0) << name;
   const auto file = [&](const char* name) { return ReadNpy(File(name) + "/probabilities.npy").value(); };
-  const Comparison same = CompareTensors(file("m"), file("cpu"), {.atol = 1e-5, .rtol = 1e-4}).value();
+  const Comparison same = CompareTensors(file("m"), file("cpu"), {.rtol = 1e-4, .atol = 1e-4}).value();
   EXPECT_TRUE(same.ok) << same.Text();
 }
 

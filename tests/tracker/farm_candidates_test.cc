@@ -200,7 +200,7 @@ TEST_F(FarmCandidates, StepsAreComparedOnIntegers) {
   };
   MeasureJob job = JobOf({in_order("int i = k - 1; i >= 0; --i")});
   job.reference = in_order("int i = 0; i < k; ++i");
-  job.task.rtol = job.task.atol = 0;
+  job.task.rtol = job.task.floor = 0;
   for (bool integers : {false, true, false}) {
     job.task.integers = integers;
     auto results = client->Measure(job);

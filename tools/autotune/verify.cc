@@ -77,7 +77,7 @@ struct VerifyOptions {
   std::string package;  // path of a compiled network; empty: a model is compiled
   PassOptions passes{CompilePassTables()};
   std::vector<std::string> data;
-  double rtol = 1e-3, atol = 1e-4;
+  Tolerance tolerance;
   int threads = 0;
 };
 
@@ -150,11 +150,10 @@ Result<CaseResult> CheckData(LoadedModel& model, const DataSet& data, const Veri
   TRY(model.executor->Run());
   CaseResult result{CaseVerdict::kPassed, ""};
   const Result<Target> target = Target::Parse(model.info.target);
-  const double rounding = target.ok() ? target->ProductRounding() : 0;
+  const Tolerance tolerance = Widened(options.tolerance, target.ok() ? target->ProductRounding() : 0);
   for (size_t i = 0; i < data.outputs.size(); ++i) {
     Comparison comparison =
-        TRY(CompareTensors(TRY(ToHost(model.executor->Output(static_cast<int64_t>(i)))), data.outputs[i],
-                           {.atol = options.atol + rounding, .rtol = options.rtol + rounding}));
+        TRY(CompareTensors(TRY(ToHost(model.executor->Output(static_cast<int64_t>(i)))), data.outputs[i], tolerance));
     result.text += (i ? "; " : "") + model.info.outputs[i].name + ": " + comparison.Text();
     if (!comparison.ok) result.verdict = CaseVerdict::kFailed;
   }
@@ -403,10 +402,11 @@ Command VerifyCommand(CLI::App& root) {
          "a folder with files input_0.pb... and output_0.pb..., or with folders test_data_set_* of such files; without "
          "--model and --package, one or more folders of test cases, each with a model.onnx")
       ->required();
-  app->add_option("--rtol", options->rtol,
-                  "relative tolerance; an element a is right if |a-b| <= atol * max|b| + rtol * |b|")
+  app->add_option("--rtol", options->tolerance.rtol,
+                  "relative tolerance; a is right where b is expected if |a-b| <= rtol * |b| + atol * q")
       ->capture_default_str();
-  app->add_option("--atol", options->atol, "tolerance relative to the largest expected value, max|b|")
+  app->add_option("--atol", options->tolerance.atol,
+                  "tolerance relative to small expected values: q is the lower quartile of their |b| other than 0")
       ->capture_default_str();
   app->add_option("--threads", options->threads, "threads of the kernels; 0: one per CPU")
       ->check(AtLeastZero())

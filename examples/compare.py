@@ -1,0 +1,54 @@
+"""The one rule by which tensors are compared with expected values: that of runtime/compare.h, in Python.
+
+    examples/compare.py ACTUAL.npy EXPECTED.npy      prints the largest error; exit code 1 if it is not allowed
+"""
+
+import sys
+
+import numpy as np
+
+RTOL, ATOL = 1e-3, 1e-3
+MAGNITUDE_OF_ZEROS, LEAST_RANK = 1e-4, 4
+# Two neighbouring 16-bit floats differ by this much, relative to them.
+NEIGHBOURS = {"float16": 2.0**-10, "bfloat16": 2.0**-7}
+
+
+def small_magnitude(expected):
+    """Returns a typical size of the small values, as SmallMagnitude of runtime/compare.h does."""
+    sizes = np.abs(expected.astype(np.float64)).ravel()
+    sizes = sizes[(sizes > 0) & np.isfinite(sizes)]
+    if len(sizes) == 0:
+        return MAGNITUDE_OF_ZEROS
+    ranks = {part: len(sizes) // part for part in (4, 16, 64) if part == 4 or len(sizes) // part >= LEAST_RANK}
+    rising = np.partition(sizes, list(ranks.values()))
+    return min(float(rising[rank]) * part / 4 for part, rank in ranks.items())
+
+
+def error_ratio(actual, expected, rtol=RTOL, atol=ATOL):
+    """Returns the largest |a - b| / (rtol * |b| + atol * small_magnitude); at most 1 passes. Infinite where a NaN or an
+    infinity does not match, where integers differ, and if the shapes differ."""
+    if actual.shape != expected.shape:
+        return float("inf")
+    same = (actual == expected) | ((actual != actual) & (expected != expected))
+    if same.all():
+        return 0.0
+    if expected.dtype.kind in "iub":
+        return float("inf")
+    a, b = actual.astype(np.float64)[~same], expected.astype(np.float64)[~same]
+    allowed = (rtol + NEIGHBOURS.get(actual.dtype.name, 0.0)) * np.abs(b) + atol * small_magnitude(expected)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.abs(a - b) / allowed
+    ratio[~(np.isfinite(a) & np.isfinite(b)) | np.isnan(ratio)] = np.inf
+    return float(ratio.max())
+
+
+def main():
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    ratio = error_ratio(np.load(sys.argv[1]), np.load(sys.argv[2]))
+    print(f"largest error: {ratio:.3g} of the allowed one")
+    sys.exit(0 if ratio <= 1 else 1)
+
+
+if __name__ == "__main__":
+    main()

@@ -200,35 +200,45 @@ Result<Carried> RnnStep(ImportContext& c, const Net& net, const Weights& w, int6
   return Carried{z, 0};
 }
 
-// Computes a step of a GRU from the gates z and r and the new value: h' = z h + (1 - z) new, written as
-// new + z (h - new).
+// Returns h' = z h + (1 - z) fresh, where z is the update gate before its activation. If z is a sigmoid, 1 - sigmoid(z)
+// is computed as sigmoid(-z): if it is small, the subtraction would lose its digits.
+Result<Carried> Updated(ImportContext& c, const Net& net, const Weights& w, ValueId z, ValueId h, ValueId fresh) {
+  const ValueId kept = TRY(Activated(c, net, w, 0, z));
+  if (std::string_view(w.activations[0].name) != "sigmoid") {
+    const ValueId change = TRY(c.Apply(Op::kMul, kept, TRY(c.Apply(Op::kSub, h, fresh))));
+    fresh = TRY(c.Apply(Op::kAdd, fresh, change));
+    return Carried{fresh, 0};
+  }
+  const ValueId replaced = TRY(Activated(c, net, w, 0, TRY(c.Apply(Op::kNeg, z))));
+  fresh = TRY(Plus(c, TRY(c.Apply(Op::kMul, kept, h)), c.Apply(Op::kMul, replaced, fresh)));
+  return Carried{fresh, 0};
+}
+
+// Computes a step of a GRU from the gates z and r and the new value.
 Result<Carried> GruStep(ImportContext& c, const Net& net, const Weights& w, int64_t t, Carried before) {
   const int64_t h = net.hidden;
-  ValueId zr = 0, fresh = 0;
+  ValueId z = 0, fresh = 0;
   if (net.reset_behind) {
     ValueId product = TRY(c.Apply(Op::kMatmul, before.h, w.recurrent));
     if (w.behind_bias) product = TRY(c.Apply(Op::kAdd, product, *w.behind_bias));
     ValueId x = TRY(OfStep(c, net, w.projected, t));
-    ValueId z = TRY(Plus(c, TRY(Gate(c, net, product, 0)), Gate(c, net, x, 0)));
+    z = TRY(Plus(c, TRY(Gate(c, net, product, 0)), Gate(c, net, x, 0)));
     ValueId r = TRY(Plus(c, TRY(Gate(c, net, product, 1)), Gate(c, net, x, 1)));
-    z = TRY(Activated(c, net, w, 0, z));
     r = TRY(Activated(c, net, w, 0, r));
     fresh = TRY(c.Apply(Op::kMul, r, TRY(Gate(c, net, product, 2))));
     fresh = TRY(Plus(c, fresh, Gate(c, net, x, 2)));
-    zr = z;
   } else {
     ValueId product = TRY(c.Apply(Op::kMatmul, before.h, TRY(c.Cut(w.recurrent, 1, 0, 2 * h))));
     ValueId x = TRY(OfStep(c, net, w.projected, t));
-    zr = TRY(Activated(c, net, w, 0, TRY(Plus(c, product, c.Cut(x, 1, 0, 2 * h)))));
-    ValueId kept = TRY(c.Apply(Op::kMul, TRY(Gate(c, net, zr, 1)), before.h));
+    ValueId zr = TRY(Plus(c, product, c.Cut(x, 1, 0, 2 * h)));
+    ValueId r = TRY(Activated(c, net, w, 0, TRY(Gate(c, net, zr, 1))));
+    ValueId kept = TRY(c.Apply(Op::kMul, r, before.h));
     fresh = TRY(c.Apply(Op::kMatmul, kept, TRY(c.Cut(w.recurrent, 1, 2 * h, h))));
     fresh = TRY(Plus(c, fresh, Gate(c, net, x, 2)));
-    zr = TRY(Gate(c, net, zr, 0));
+    z = TRY(Gate(c, net, zr, 0));
   }
   fresh = TRY(Activated(c, net, w, 1, fresh));
-  ValueId change = TRY(c.Apply(Op::kMul, zr, TRY(c.Apply(Op::kSub, before.h, fresh))));
-  fresh = TRY(c.Apply(Op::kAdd, fresh, change));
-  return Carried{fresh, 0};
+  return Updated(c, net, w, z, before.h, fresh);
 }
 
 Result<Carried> LstmStep(ImportContext& c, const Net& net, const Weights& w, int64_t t, Carried before) {

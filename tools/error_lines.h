@@ -2,7 +2,9 @@
 // there is something to do. A hint is a note of the error that begins with "hint: ", so an error that ends up in
 // another text keeps it. Thread-safe.
 #pragma once
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -45,6 +47,17 @@ inline std::string ErrorLines(const Error& error, bool colours) {
 inline int PrintError(const Error& error, int exit_code) {
   std::fputs(ErrorLines(error, ShowsColours(2)).c_str(), stderr);
   return exit_code;
+}
+
+// To be called at the end of main: returns `exit_code`. If a part of standard output is lost, for example because the
+// disk is full, prints that and returns 1 instead of 0.
+inline int WithOutput(int exit_code) {
+  errno = 0;
+  const bool flushed = std::fflush(stdout) == 0;
+  if (flushed && !std::ferror(stdout)) return exit_code;
+  const std::string reason = flushed || errno == 0 ? "" : std::string(": ") + std::strerror(errno);
+  PrintError(Err("a part of standard output is lost: it cannot be written", reason), 1);
+  return exit_code == 0 ? 1 : exit_code;
 }
 
 }  // namespace autotune::tools

@@ -3,12 +3,14 @@
 #include <signal.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <sstream>
 
 #include "rpc/runner.h"
 #include "rpc/server.h"
 #include "runtime/device.h"
+#include "support/cpus.h"
 #include "support/subprocess.h"
 #include "tools/autotune/usage.h"
 #include "tools/guarded_main.h"
@@ -72,6 +74,12 @@ int Serve(int argc, char** argv) {
   if (!cores.empty()) {
     auto parsed = autotune::rpc::ParseCores(cores);
     if (!parsed) return PrintError(autotune::Err("--cores: ", parsed.error().Text()), 2);
+    const std::vector<int> allowed = autotune::AllowedCpus();
+    for (int core : *parsed) {
+      if (std::find(allowed.begin(), allowed.end(), core) == allowed.end())
+        return PrintError(
+            autotune::Err("--cores ", cores, ": this machine has no core ", core, " that this program may use"), 2);
+    }
     options.cores = runner.cores = *parsed;
   }
   if (!device.empty()) {
@@ -105,5 +113,5 @@ int Serve(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return autotune::tools::Guarded([&] { return Serve(argc, argv); });
+  return autotune::tools::Guarded([&] { return autotune::tools::WithOutput(Serve(argc, argv)); });
 }

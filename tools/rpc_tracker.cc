@@ -40,7 +40,7 @@ int Track(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--port", port, "Port; 0 takes a free one and prints it")
       ->capture_default_str()
-      ->check(CLI::Range(0, 65535));
+      ->check(autotune::tools::Port());
   app.add_option("--state", state,
                  "File that stores the epoch, which grows with each start of the tracker (default: in ~/.local/state)");
   CLI::App* status = app.add_subcommand("status", "Show devices, leases and queue of a running tracker");
@@ -87,5 +87,5 @@ int Track(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return autotune::tools::Guarded([&] { return Track(argc, argv); });
+  return autotune::tools::Guarded([&] { return autotune::tools::WithOutput(Track(argc, argv)); });
 }

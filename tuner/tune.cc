@@ -183,6 +183,12 @@ class Loop {
 
   int Share() const { return std::max(1, options_.trials / static_cast<int>(states_.size())); }
 
+  // Returns the trials of a task that failures are compared with. Without a limit, it is the share of the trials so
+  // far.
+  int FairShare() const {
+    return options_.trials == kUnlimitedTrials ? report_.trials / static_cast<int>(states_.size()) : Share();
+  }
+
   // Returns the number of candidates that a task gets at a time. It is small for small budgets, so that more tasks get
   // some.
   int Chunk() const { return std::clamp(Share() / 2, 1, kMostOfOneTask); }
@@ -227,7 +233,7 @@ class Loop {
       TaskReport& r = state->report();
       int failed = r.records - r.trials;
       if (r.exhausted || state->NextDefault() || IsGivenUp(*state) ||
-          failed >= (kMaxRecordsPerTrial - 1) * std::max({r.trials, options_.batch, Share()}))
+          failed >= int64_t{kMaxRecordsPerTrial - 1} * std::max({r.trials, options_.batch, FairShare()}))
         continue;
       TaskProgress progress = state->Progress(machine_, peak, rate);
       r.at_roofline = IsAtRoofline(progress);

@@ -5,6 +5,7 @@
 #pragma once
 #include <atomic>
 #include <functional>
+#include <limits>
 #include <map>
 #include <string>
 #include <vector>
@@ -21,6 +22,8 @@ AUTOTUNE_ENUM(SearchKind, "evolution", "random")
 // Makes the search of one task. The model learns from all tasks of the run.
 using SearchFactory =
     std::function<std::unique_ptr<SearchStrategy>(const TaskSpace& space, const CostModel* model, uint64_t seed)>;
+
+inline constexpr int kUnlimitedTrials = std::numeric_limits<int>::max();  // only the time budget ends the search
 
 struct TuneOptions {
   int trials = 400;        // over all tasks, including the trials of default schedules

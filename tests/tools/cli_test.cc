@@ -16,6 +16,7 @@ using test::kExample;
 using test::kExampleData;
 using test::Lines;
 using test::NameOf;
+using test::ReadAll;
 using test::TrialsOf;
 using ::testing::AllOf;
 using ::testing::AnyOf;
@@ -66,7 +67,7 @@ TEST_F(Cli, WrongUsageIsOneLineThatNamesWhatWasMeant) {
   ExpectOneLine(Run({"records", "shwo"}), {"unknown command 'shwo'", "did you mean show?"}, 2);
   ExpectOneLine(Run({"frobnicate"}), {"unknown command 'frobnicate'", "autotune --help"}, 2);
   ExpectOneLine(Run({"run", "a.tar", "b.tar"}), {"unexpected argument 'b.tar'", "autotune run --help"}, 2);
-  for (const char* number : {"-3", "0", "many", "1.5", "99999999999999999999"}) {
+  for (const char* number : {"-3", "0", "many", "1.5", "-99999999999999999999"}) {
     CliResult result = Run({"--model", kExample, "--trials", number});
     ExpectOneLine(result, {"--trials: '" + std::string(number) + "' is not a whole number of 1 or more"}, 2);
     EXPECT_LT(result.err.size(), 120u) << "the error must not print a range of 300 digits";
@@ -347,6 +348,57 @@ TEST_F(Cli, FilesBeyondTheLimit) {
   }
   for (const auto& entry : std::filesystem::directory_iterator(folder_))
     EXPECT_THAT(entry.path().filename().string(), Not(StartsWith("net."))) << entry.path();
+}
+
+TEST_F(Cli, LostOutputIsAnError) {
+  prefix_ = {"bash", "-c", "exec \"$0\" \"$@\" > /dev/full"};
+  for (const std::vector<std::string>& command : std::vector<std::vector<std::string>>{
+           {"inspect", kExample}, {"tune", "--help"}, {"help", "records"}, {"devices"}}) {
+    const CliResult lost = Run(command);
+    EXPECT_EQ(lost.code, 1) << command[0];
+    EXPECT_THAT(lost.err, HasSubstr("error: a part of standard output is lost")) << command[0];
+  }
+  prefix_ = {"bash", "-c", "exec \"$0\" \"$@\" > /dev/null"};
+  EXPECT_EQ(Run({"inspect", kExample}).code, 0);
+}
+
+TEST_F(Cli, HelpIsACommandToo) {
+  EXPECT_EQ(Run({"help", "tune"}).out, Run({"tune", "--help"}).out);
+  EXPECT_EQ(Run({"help"}).out, Run({"--help"}).out);
+  EXPECT_EQ(Run({"help", "tuen"}).code, 2);
+}
+
+TEST_F(Cli, TheOutputIsCheckedBeforeTheWork) {
+  const std::string copy = File("model.tar");
+  std::filesystem::copy_file(kExample, copy);
+  const std::string before = ReadAll(copy);
+  std::filesystem::create_directory(File("folder.tar"));
+  for (const char* command : {"compile", "tune"}) {
+    ExpectOneLine(Run({command, "--model", kExample, "-o", File("none/x.tar")}), {"there is no folder", "none"}, 1);
+    ExpectOneLine(Run({command, "--model", kExample, "-o", File("folder.tar")}), {"not a regular file"}, 1);
+    ExpectOneLine(Run({command, "--model", copy, "-o", copy}), {"is the model itself"}, 1);
+  }
+  EXPECT_EQ(ReadAll(copy), before);
+  EXPECT_EQ(Run({"compile", "--op", "matmul:4,4,4", "-o", File("right.tar")}).code, 0);
+}
+
+TEST_F(Cli, ATimeBudgetAloneAndAnyNumberOfTrials) {
+  const std::vector<std::string> op{"tune", "--op", "matmul:16,16,16", "--time-budget", "3s", "--json"};
+  auto with = [&](std::vector<std::string> more) {
+    std::vector<std::string> all = op;
+    all.insert(all.end(), more.begin(), more.end());
+    return Run(all);
+  };
+  const CliResult until = with({"--seed", "1"});
+  EXPECT_EQ(until.code, 0) << until.Text();
+  EXPECT_THAT(until.out, HasSubstr("\"trials\":0")) << "only the time ends the search";
+  const CliResult limited = with({"--seed", "2", "--trials", "4"});
+  EXPECT_THAT(limited.out, HasSubstr("\"planned_trials\":4"));
+  for (const char* many : {"1000000000", "99999999999999999999"}) {
+    const CliResult large = with({"--fresh", "--trials", many});
+    EXPECT_EQ(large.code, 0) << large.Text();
+    EXPECT_THAT(large.out, Not(HasSubstr("\"trials\":1,\"resumed_trials\""))) << "the search goes on after one trial";
+  }
 }
 
 TEST_F(Cli, VerifyTellsWrongFromRight) {

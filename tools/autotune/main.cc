@@ -78,6 +78,14 @@ int Fail(const Error& error, int code) {
   return code;
 }
 
+// `autotune help tune` is another way to write `autotune tune --help`. An unknown command stays an error.
+void ReplaceHelp(const CLI::App& app, std::vector<std::string>& args) {
+  if (args.empty() || args[0] != "help") return;
+  args.erase(args.begin());
+  const auto is_asked = [&](const CLI::App* command) { return command->get_name() == args[0]; };
+  if (args.empty() || !app.get_subcommands(is_asked).empty()) args.push_back("--help");
+}
+
 int Main(int argc, char** argv) {
   Console::Get();  // before there are threads
   CLI::App app{"Tunes, compiles and runs neural networks: finds fast kernels for your machine by measuring them.",
@@ -93,6 +101,7 @@ int Main(int argc, char** argv) {
   app.footer(kFooter);  // last, since commands inherit the footer that the program has when they are added
 
   std::vector<std::string> args(argv + 1, argv + argc);
+  ReplaceHelp(app, args);
   if (!args.empty() && IsTuneWithoutItsName(args[0])) args.insert(args.begin(), "tune");
   std::vector<std::string> reversed(args.rbegin(), args.rend());
   try {
@@ -121,7 +130,7 @@ int main(int argc, char** argv) {
     return autotune::BuildWorkerMain(autotune::kBuildWorkerFd);
   }
   try {
-    return autotune::tools::Main(argc, argv);
+    return autotune::tools::WithOutput(autotune::tools::Main(argc, argv));
   } catch (const std::exception& e) {
     return autotune::tools::PrintError(autotune::Err("a bug in autotune: ", e.what()), autotune::tools::kExitFailed);
   }

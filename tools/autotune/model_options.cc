@@ -5,6 +5,7 @@
 #include "frontend/onnx/tensor_pb.h"
 #include "frontend/operator/operator.h"
 #include "runtime/device.h"
+#include "support/shell.h"
 #include "tools/autotune/command.h"
 #include "tools/autotune/console.h"
 
@@ -139,12 +140,12 @@ Result<Network> ModelOptions::Load(const NetworkOptions& options, const Target& 
 }
 
 std::string ModelLine(const ModelOptions& options) {
-  std::string line = options.op.empty() ? " --model " + options.model : " --op '" + options.op + "'";
-  for (const std::string& shape : options.shapes) line += " --shape " + shape;
-  for (const std::string& dim : options.dims) line += " --dim " + dim;
-  for (const std::string& text : options.bind) line += " --bind " + text;
-  if (options.target != "cpu") line += " --target '" + options.target + "'";
-  if (!options.db.empty()) line += " --db " + options.db;
+  std::string line = options.op.empty() ? " --model " + ShellWord(options.model) : " --op " + ShellWord(options.op);
+  for (const std::string& shape : options.shapes) line += " --shape " + ShellWord(shape);
+  for (const std::string& dim : options.dims) line += " --dim " + ShellWord(dim);
+  for (const std::string& text : options.bind) line += " --bind " + ShellWord(text);
+  if (options.target != "cpu") line += " --target " + ShellWord(options.target);
+  if (!options.db.empty()) line += " --db " + ShellWord(options.db);
   if (options.allow_tf32) line += " --allow-tf32";
   if (options.no_winograd) line += " --no-winograd";
   if (options.lenient) line += " --lenient";

@@ -17,7 +17,9 @@ constexpr double kLineEvery = 10;  // seconds between lines of status where ther
 
 std::string InterruptedText(const event::Interrupted& e) {
   if (e.resume.empty()) return "interrupted; the trials are lost, since the database is in memory";
-  return "interrupted; " + std::to_string(e.trials) + " of " + std::to_string(e.planned_trials) +
+  return "interrupted; " +
+         (e.planned_trials ? std::to_string(e.trials) + " of " + std::to_string(e.planned_trials)
+                           : std::to_string(e.trials)) +
          " trials are saved. Go on with:\n  " + e.resume;
 }
 
@@ -74,9 +76,12 @@ class HumanPrinter : public EventPrinter {
                                  ? std::to_string(e.tasks) + " of " + Counted(e.network_tasks, "task")
                                  : Counted(e.tasks, "task");
     const std::string where = e.key.empty() ? "" : ", on `" + e.key + "` of " + e.tracker;
-    const std::string limit = e.time_budget > 0 ? ", at most " + DurationText(e.time_budget) : "";
+    const std::string time = e.time_budget > 0 ? DurationText(e.time_budget) : "";
+    const std::string limit = e.trials == 0  ? "as many trials as " + time + " allow"
+                              : time.empty() ? Counted(e.trials, "trial")
+                                             : Counted(e.trials, "trial") + ", at most " + time;
     console_.Status("tuning " + e.model + Format(" (%.4g GFLOP, ", e.gflop) + part + ") for " + e.machine + where +
-                    ": " + Counted(e.trials, "trial") + limit);
+                    ": " + limit);
     if (options_.verbose) console_.Status("target: " + e.target);
   }
 
@@ -92,7 +97,8 @@ class HumanPrinter : public EventPrinter {
 
   // The numbers that change come first, since a narrow terminal shows only the begin of the line.
   std::string Line(const event::Round& e, const std::string& end) const {
-    std::string line = std::to_string(e.trials) + "/" + Counted(e.planned_trials, "trial");
+    std::string line = e.planned_trials ? std::to_string(e.trials) + "/" + Counted(e.planned_trials, "trial")
+                                        : Counted(e.trials, "trial");
     if (e.best_ms) line += "  kernels " + TimeText(*e.best_ms / 1e3);
     if (e.best_ms && e.tasks_measured < e.tasks) line += Format(" (%d of %d tasks)", e.tasks_measured, e.tasks);
     return line + end;

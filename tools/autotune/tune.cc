@@ -14,6 +14,7 @@
 #include "support/check.h"
 #include "support/clock.h"
 #include "support/host_lock.h"
+#include "support/shell.h"
 #include "support/stop_on_signals.h"
 #include "tools/autotune/command.h"
 #include "tools/autotune/host.h"
@@ -35,7 +36,8 @@ namespace {
 struct TuneCommandOptions {
   ModelOptions model;
   int trials = 400;
-  int trials_per_task = 0;  // 0: `trials` is the number for all tasks together
+  bool trials_given = false;  // the user has given --trials
+  int trials_per_task = 0;    // 0: `trials` is the number for all tasks together
   std::string time_budget;
   std::string tracker, key;
   uint64_t seed = 0;
@@ -99,14 +101,18 @@ Result<std::string> ChooseRun(const TuneCommandOptions& options, const std::stri
   return latest ? *latest : command_key;
 }
 
+// Returns true if only --time-budget ends the search.
+bool IsUnlimited(const TuneCommandOptions& options) { return options.trials == kUnlimitedTrials; }
+
 std::string ResumeLine(const TuneCommandOptions& options) {
-  std::string line = "autotune" + ModelLine(options.model) + " --trials " + std::to_string(options.trials);
-  if (!options.tasks.empty()) line += " --tasks '" + options.tasks + "'";
+  std::string line = "autotune" + ModelLine(options.model);
+  if (!IsUnlimited(options)) line += " --trials " + std::to_string(options.trials);
+  if (!options.tasks.empty()) line += " --tasks " + ShellWord(options.tasks);
   if (options.seed) line += " --seed " + std::to_string(options.seed);
   if (options.search != "evolution") line += " --search " + options.search;
   if (!options.time_budget.empty()) line += " --time-budget " + options.time_budget;
-  if (!options.tracker.empty()) line += " --tracker " + options.tracker + " --key " + options.key;
-  if (!options.output.empty()) line += " -o " + options.output;
+  if (!options.tracker.empty()) line += " --tracker " + ShellWord(options.tracker) + " --key " + ShellWord(options.key);
+  if (!options.output.empty()) line += " -o " + ShellWord(options.output);
   return line;
 }
 
@@ -144,7 +150,7 @@ bool IsInMemory(const TuneCommandOptions& options) {
 }
 
 event::Interrupted InterruptedOf(const TuneReport& report, const TuneCommandOptions& options) {
-  return {report.trials, options.trials, IsInMemory(options) ? "" : ResumeLine(options)};
+  return {report.trials, PlannedTrials(options.trials), IsInMemory(options) ? "" : ResumeLine(options)};
 }
 
 // The network, tasks, target and database of one tuning run.
@@ -164,8 +170,10 @@ Result<TuneSession> OpenSession(const TuneCommandOptions& options, const std::at
                      std::move(network), std::move(tasks)};
 }
 
-// Sets the number of trials from --trials-per-task, if that option was given.
+// Sets the number of trials from --trials-per-task, if that option was given. --time-budget alone means until then.
 void ApplyTrialsPerTask(TuneCommandOptions& options, size_t tasks) {
+  if (!options.trials_given && options.trials_per_task == 0 && !options.time_budget.empty())
+    options.trials = kUnlimitedTrials;
   if (options.trials_per_task == 0) return;
   int64_t trials = int64_t{options.trials_per_task} * std::max<int64_t>(1, static_cast<int64_t>(tasks));
   options.trials = static_cast<int>(std::min<int64_t>(trials, std::numeric_limits<int>::max()));
@@ -249,7 +257,8 @@ void EmitNotes(const TuneReport& report, EventPrinter& events) {
   }
   if (unreached > 0) {
     events.Print(event::Note{"nothing was tried for " + std::to_string(unreached) + " of " +
-                             Counted(static_cast<int64_t>(report.tasks.size()), "task") + ": raise --trials"});
+                             Counted(static_cast<int64_t>(report.tasks.size()), "task") +
+                             ": raise --trials or --time-budget"});
   }
 }
 
@@ -262,9 +271,9 @@ event::Saved Saved(const TuneSession& session, const TuneCommandOptions& options
     saved.database = !options.model.db.empty() ? options.model.db : path.ok() ? *path : "";
   }
   if (!options.output.empty()) {
-    saved.next = {
-        "run it:      autotune run " + options.output,
-        "measure it:  autotune bench " + options.output + " --threads " + std::to_string(session.target.num_cores)};
+    saved.next = {"run it:      autotune run " + ShellWord(options.output),
+                  "measure it:  autotune bench " + ShellWord(options.output) + " --threads " +
+                      std::to_string(session.target.num_cores)};
   } else if (saved.database.empty()) {
     saved.next = {"to keep the results, name a package with -o M.tar, or a database with --db FILE"};
   } else {
@@ -305,6 +314,7 @@ Result<int> TuneModel(TuneCommandOptions options) {
   if (options.tasks == "list") return ListTasksOfNetwork(options);
   const bool here = options.tracker.empty();  // tunes on this machine
   double time_budget = TRY(ParseDuration(options.time_budget));
+  TRY(CheckOutputFile(options.output, options.model.model));
   // Before the search and after the choice, a signal ends the process at once. In between it only requests a stop: the
   // results of complete batches are kept, and the command that resumes the run is printed.
   auto erase_live = [] { Console::Get().Live(""); };
@@ -370,16 +380,17 @@ Command TuneCommand(CLI::App& root) {
   app->footer(OperatorFooter("autotune tune --op 'conv2d:1,56,56,64;3,3,64,64;pad=1' --trials 64 -o conv.tar"));
   options->model.AddWithOperator(*app);
   auto* trials = app->add_option("--trials", options->trials, "candidates to measure, over all tasks")
-                     ->check(AtLeastOne())
+                     ->transform(AnyNumberOfTrials())
                      ->capture_default_str();
   app->add_option("--trials-per-task", options->trials_per_task, "trials for each task (replaces --trials)")
-      ->check(AtLeastOne())
+      ->transform(AnyNumberOfTrials())
       ->excludes(trials);
   app->add_option("--tasks", options->tasks,
                   "'list' shows the tasks and tunes nothing. Otherwise tune only the tasks that these patterns select, "
                   "separated by commas: parts of labels, globs, or ids")
       ->type_name("PATTERN");
-  app->add_option("--time-budget", options->time_budget, "stop after this long: 90s, 10m, 2h");
+  app->add_option("--time-budget", options->time_budget,
+                  "stop after this long: 90s, 10m, 2h; without --trials, go on until then");
   app->add_option("--tracker", options->tracker,
                   "HOST:PORT of an rpc_tracker; default AUTOTUNE_TRACKER, else this machine")
       ->envname("AUTOTUNE_TRACKER");
@@ -396,7 +407,11 @@ Command TuneCommand(CLI::App& root) {
   app->add_flag("--verbose", options->verbose, "also print the target in full and why the first candidate was skipped");
   app->add_flag("--wide", options->wide, "print the whole table, even if it is wider than the terminal");
   AddOutput(*app, "an object for each event of the run");
-  return {app, [options] { return TuneModel(*options); }, [options] { return CheckUsage(*options); }};
+  return {app, [options] { return TuneModel(*options); },
+          [options, trials] {
+            options->trials_given = trials->count() > 0;
+            return CheckUsage(*options);
+          }};
 }
 
 }  // namespace autotune::tools

@@ -80,14 +80,14 @@ event::Begin BeginOf(const Network& network, const std::vector<TuneTask>& tasks,
   for (const TuneTask& task : tasks) begin.gflop += task.flops * task.weight / 1e9;
   begin.tasks = static_cast<int64_t>(tasks.size());
   begin.network_tasks = static_cast<int64_t>(network.tasks.size());
-  begin.trials = options.trials;
+  begin.trials = PlannedTrials(options.trials);
   begin.final_step = chooses ? "choice" : options.confirm ? "confirmation" : "";
   return begin;
 }
 
 event::Any ProgressOf(const TuneReport& so_far, const TaskReport& current, const TuneOptions& options) {
   event::Round round{.trials = so_far.trials,
-                     .planned_trials = options.trials,
+                     .planned_trials = PlannedTrials(options.trials),
                      .resumed_trials = so_far.resumed_trials,
                      .records = so_far.records,
                      .outcomes = OutcomesOf(so_far),

@@ -13,6 +13,9 @@ namespace autotune::tools {
 // `tasks` are the tasks of the network that are tuned; `chooses`: a final choice among whole networks follows.
 event::Begin BeginOf(const Network& network, const std::vector<TuneTask>& tasks, const Target& target,
                      const TuneOptions& options, bool chooses);
+// Returns the number that events show; 0 if only the time budget ends the search.
+inline int PlannedTrials(int trials) { return trials == kUnlimitedTrials ? 0 : trials; }
+
 // Returns Round or, once the trials are spent, Confirmed. `current` is the task that was confirmed, or the one with the
 // most candidates in the round.
 event::Any ProgressOf(const TuneReport& so_far, const TaskReport& current, const TuneOptions& options);

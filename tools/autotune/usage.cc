@@ -1,9 +1,14 @@
 #include "tools/autotune/usage.h"
 
+#include <unistd.h>
+
 #include <charconv>
+#include <filesystem>
+#include <limits>
 #include <vector>
 
 #include "support/edit_distance.h"
+#include "support/file.h"
 #include "tools/error_lines.h"
 
 namespace autotune::tools {
@@ -76,6 +81,31 @@ Complaint ComplaintAbout(const std::vector<std::string>& words, const CLI::App& 
 CLI::Validator AtLeastOne() { return AtLeast(1); }
 CLI::Validator AtLeastZero() { return AtLeast(0); }
 
+CLI::Validator AnyNumberOfTrials() {
+  return CLI::Validator(
+      [](std::string& text) -> std::string {
+        const std::string largest = std::to_string(std::numeric_limits<int>::max());
+        const size_t first = text.find_first_not_of('0');
+        if (first == std::string::npos || text.find_first_not_of("0123456789") != std::string::npos)
+          return "'" + text + "' is not a whole number of 1 or more";
+        text.erase(0, first);
+        if (text.size() > largest.size() || (text.size() == largest.size() && text > largest)) text = largest;
+        return "";
+      },
+      "");
+}
+
+CLI::Validator Port() {
+  return CLI::Validator(
+      [](const std::string& text) -> std::string {
+        uint16_t port = 0;
+        auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
+        const bool right = error == std::errc() && end == text.data() + text.size();
+        return right ? "" : "'" + text + "' is not a port from 0 to 65535";
+      },
+      "");
+}
+
 CLI::Validator Seconds() {
   constexpr double kMostSeconds = 86400;  // a day
   return CLI::Validator(
@@ -96,6 +126,19 @@ CLI::Validator PackageFile() {
         return right ? "" : text + ": name it M.tar, a package, or M.so, one shared object";
       },
       "");
+}
+
+Status CheckOutputFile(const std::string& output, const std::string& input) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  if (output.empty()) return {};
+  const std::string folder = FolderOf(output);
+  if (!fs::is_directory(folder, error)) return Err("-o ", output, ": there is no folder ", folder);
+  if (access(folder.c_str(), W_OK | X_OK) != 0) return Err("-o ", output, ": the folder ", folder, " is read-only");
+  if (!fs::exists(output, error)) return {};
+  if (!fs::is_regular_file(output, error)) return Err("-o ", output, " is not a regular file");
+  if (fs::equivalent(output, input, error)) return Err("-o ", output, " is the model itself, which would be lost");
+  return {};
 }
 
 Error UsageError(const CLI::App& app, const CLI::ParseError& error) {

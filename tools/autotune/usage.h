@@ -11,8 +11,15 @@ namespace autotune::tools {
 // Validators of options. Their errors read "'-3' is not a whole number of 1 or more".
 CLI::Validator AtLeastOne();
 CLI::Validator AtLeastZero();
+// A whole number of any size; one that exceeds `int` becomes the largest `int`, which no run reaches.
+CLI::Validator AnyNumberOfTrials();
+CLI::Validator Port();         // 0 to 65535
 CLI::Validator Seconds();      // 0 to 86400; refuses "nan" and "inf", which CLI::Range accepts
 CLI::Validator PackageFile();  // a path of a package to write: M.tar or M.so
+
+// Returns why the package `output` cannot be written, before the work begins: its folder is missing or read-only, it is
+// no regular file, or it is the file `input`, which would be lost. An empty `output` is right.
+Status CheckOutputFile(const std::string& output, const std::string& input);
 
 // Explains why `app` refused the command line: "unknown option --trails of `autotune tune`", with the hint "did you
 // mean

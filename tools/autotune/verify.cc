@@ -55,6 +55,7 @@ void ReportCompiled(const CompileCommandOptions& options, const Network& network
 }
 
 Result<int> CompileModel(const CompileCommandOptions& options) {
+  TRY(CheckOutputFile(options.output, options.model.model));
   const PassContext passes = TRY(options.passes.Context());
   const auto [builder, target, network_options, store] = TRY(options.model.Open());
   Network network = TRY(options.model.Load(network_options, target, *builder, passes));

@@ -107,7 +107,7 @@ Status RefreshFeatures(const RecordedHeader& header, const TuneTask& tune, const
   return {};
 }
 
-class Device : public RecordedDevice {
+class LoadedDevice : public RecordedDevice {
  public:
   Status Load(Recording recording, const RecordedDeviceOptions& options) {
     recording_ = std::move(recording);
@@ -215,7 +215,7 @@ class RecordedMeasurer : public Measurer {
 
 Result<std::shared_ptr<const RecordedDevice>> RecordedDevice::Make(Recording recording,
                                                                    const RecordedDeviceOptions& options) {
-  auto device = std::make_shared<Device>();
+  auto device = std::make_shared<LoadedDevice>();
   TRY(device->Load(std::move(recording), options));
   return std::shared_ptr<const RecordedDevice>(std::move(device));
 }

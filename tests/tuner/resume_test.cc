@@ -44,7 +44,10 @@ void ExpectEqualWhereverInterrupted(TuneOptions options) {
   auto whole = Tune(tasks, TestTarget(), options, *store, uninterrupted,
                     [&](const TuneReport& report, const TaskReport&) { rounds += report.to_confirm == 0; });
   ASSERT_TRUE(whole.ok()) << whole.error().Text();
-  EXPECT_FALSE(whole->notes.empty()) << "the run must notice the machine's two states";
+  int marked = 0;
+  for (const Record& record : store->Scan({.run = options.run}, 0, 1000).value().records)
+    marked += !record.facts["machine"].IsNull();
+  EXPECT_GT(marked, 0) << "the run must notice the machine's two states";
   ASSERT_GE(rounds, 4);
   for (int at = 1; at < rounds; ++at) {
     auto again = WarmStore(tasks);

@@ -81,7 +81,7 @@ TEST_F(Wait, ASignalEndsIt) {
     EXPECT_EQ(result.code, 130) << result.Text();
     EXPECT_THAT(result.err,
                 AllOf(HasSubstr("1 of 1 devices `pi` busy"), HasSubstr("place 1"), Not(HasSubstr("about"))));
-    EXPECT_THAT(result.err, AllOf(HasSubstr("interrupted; 0 of 16 trials are saved"), HasSubstr("--tasks 'softmax'")));
+    EXPECT_THAT(result.err, AllOf(HasSubstr("interrupted; 0 of 16 trials are saved"), HasSubstr("--tasks softmax")));
     EXPECT_THAT(result.err, budget);
   }
   EXPECT_THAT(Run({"records", "stats"}).out, HasSubstr("0 records")) << "unmeasured candidates must not be stored";

@@ -137,7 +137,7 @@ Tensor TameWeights(const std::string& name, const Tensor& weight) {
     for (int64_t k = 0; k < 9; ++k) {
       const Expr tap = peak({k / 3, k % 3, i[0]});
       most = Max(most, tap);
-      least = Min(least, MakeSelect(Eq(tap, Word(0)), Word(kLimit), tap));
+      least = Min(least, tap);
     }
     return Flag(IsTame(most, least, kTameWeights));
   });

@@ -21,10 +21,15 @@ struct WinogradTiling {
 // whether the algorithm is accurate enough there. A tile is *tame* if its inputs are finite, and if the largest one
 // near it is at most 2^kTameTile4 (or kTameTile2) times the largest one in each *cell*, a square of 2 x 2 pixels. The
 // cells are placed so that the window of each output contains one. Weights are tame if the same holds, with
-// 2^kTameWeights, for the positions of the kernel of each output channel; positions without any weight do not count.
-// Outputs of other tiles, and all outputs if the weights are not tame, are direct sums. The limits make the error of an
-// output less than some hundred units in the last place of the sum of its terms' magnitudes.
-inline constexpr int kTameTile4 = 4, kTameTile2 = 6, kTameWeights = 6;  // tile 2 loses four to five times less
+// 2^kTameWeights, for the nine positions of the kernel of each output channel: an output of a kernel with one position
+// sees one pixel of its cell, which may be far smaller than the others. An output channel without any weight is tame.
+// Outputs of other tiles, and all outputs if the weights are not tame, are direct sums.
+//
+// The limits are chosen so that ordinary data are tame: among 20,000 normally distributed tiles and kernels of 16
+// channels, the largest ratios were 3 and 5. Units are the last place of the sum of the magnitudes of an output's terms. With tile 4 and 16
+// channels, the error is at most 4 units for such data, and was at most 160 in 64,000 random outputs whose cells and
+// positions were all at the limits; one channel had 1,100. Tile 2 loses four to five times less, so its limit is larger.
+inline constexpr int kTameTile4 = 4, kTameTile2 = 6, kTameWeights = 6;
 // Tame numbers are below 2^kTameExponent, so that no product overflows which would not overflow in the direct sum.
 inline constexpr int kTameExponent = 56;
 

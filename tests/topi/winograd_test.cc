@@ -161,6 +161,14 @@ std::vector<Wild> WildInputs() {
   list.push_back({"the weights of a row are large", [](auto& in) {
                     for (int64_t i = 0; i < 3 * 4 * 3; ++i) in[1].data[i] *= 1e6;
                   }});
+  // Each cell has a large pixel, so that the data are tame; a kernel of one position must see the small ones beside it.
+  list.push_back({"a kernel of one position on a checkerboard", [](auto& in) {
+                    for (size_t i = 0; i < in[1].data.size(); ++i) in[1].data[i] *= i / 12 == 4;
+                    for (int64_t i = 0; i < 12 * 13 * 4; ++i) in[0].data[i] *= (i / 4 + i / 52) % 2 == 0 ? -1e9 : 1;
+                  }});
+  list.push_back({"a kernel without weights", [](auto& in) {
+                    for (size_t i = 0; i < in[1].data.size(); ++i) in[1].data[i] *= i % 3 != 1;
+                  }});
   return list;
 }
 

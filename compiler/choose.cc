@@ -429,7 +429,7 @@ Result<NetworkDecision> DecideVariants(const Variants& untuned, const std::optio
   while (decision.chosen != untuned) {
     decision.comparisons = TRY(compare(untuned, decision.chosen));
     const std::vector<MedianInterval> ratios = RatiosOf(decision.comparisons);
-    // The store's choice stays unless the default schedules are a gain over it.
+    // The earlier choice of the store stays, unless the default schedules are faster than it by the same rule.
     const bool previous = decision.chosen == before;
     const ChangeVerdict verdict = JudgeChange(previous ? Inverse(ratios) : ratios);
     if ((verdict.kind == ChangeKind::kGain) != previous) return decision;

@@ -36,10 +36,10 @@ struct ConvAttrs {
   std::vector<int64_t> dilations = {1, 1};
   int64_t groups = 1;
   Layout layout = Layout::kNCHW;
-  // True: all sums of products are exact, and must stay so (graph/pass/exact_products.cc). Left out of texts if false.
+  // True: all sums of products are exact, and must stay so (graph/pass/exact_products.cc).
   bool exact = false;
   AUTOTUNE_FIELDS(strides, pads, dilations, groups, layout, exact)
-  static constexpr std::string_view kWrittenIfSet = "exact";
+  static constexpr std::string_view kWrittenIfTrue = "exact";  // a text without it means false
   bool operator==(const ConvAttrs&) const = default;
 };
 

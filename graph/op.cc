@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <concepts>
 #include <cstdio>
 
 #include "graph/infer.h"
@@ -443,10 +444,12 @@ Result<Shape> BroadcastShapes(const Shape& a, const Shape& b) {
 
 namespace {
 
-// Returns true if texts do not have the field, since it is not set. Tasks keep their hashes when such a field is added.
-template <class A>
-bool IsLeftOut(const A& attrs, std::string_view field) {
-  if constexpr (requires { A::kWrittenIfSet; }) return field == A::kWrittenIfSet && !attrs.exact;
+// Returns true if the attributes A write the field only if it is true, and it is false. So the texts and hashes of
+// older tasks stay the same when such a field is added.
+template <class A, class Value>
+bool IsLeftOut(std::string_view field, const Value& value) {
+  if constexpr (requires { A::kWrittenIfTrue; } && std::same_as<Value, bool>)
+    return field == A::kWrittenIfTrue && !value;
   return false;
 }
 
@@ -458,7 +461,7 @@ std::string AttrsText(const Attrs& attrs) {
       [&](const auto& a) {
         if constexpr (HasFields<std::remove_cvref_t<decltype(a)>>) {
           ForEachField(a, [&](std::string_view name, const auto& value) {
-            if (IsLeftOut(a, name)) return;
+            if (IsLeftOut<std::remove_cvref_t<decltype(a)>>(name, value)) return;
             if (!text.empty()) text += ", ";
             text += name;
             text += '=';

@@ -17,7 +17,8 @@ std::string ShellWord(std::string_view word) {
   if (!word.empty() && std::ranges::all_of(word, IsPlain)) return std::string(word);
   std::string quoted = "'";
   for (char c : word) {
-    // Within single quotes nothing is special, so a single quote must stand outside of them.
+    // No character can be escaped within single quotes. So a single quote ends them, follows escaped, and begins them
+    // again.
     if (c == '\'') {
       quoted += "'\\''";
     } else {

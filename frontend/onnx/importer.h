@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -113,7 +114,7 @@ class ImportContext {
   // Returns an error with the reason `why` if the second or a later output is used. Call it if import ignores them.
   Status RefuseExtraOutputs(const char* why) const;
   // Adds a note to the user about an assumption of the import.
-  void Note(std::string note) { notes.push_back(std::move(note)); }
+  void Note(std::string_view note) { notes.emplace_back(note); }
   std::vector<std::string> notes;
 
   const OnnxNode& node() const { return *node_; }

@@ -200,8 +200,8 @@ Result<Carried> RnnStep(ImportContext& c, const Net& net, const Weights& w, int6
   return Carried{z, 0};
 }
 
-// Returns h' = z h + (1 - z) fresh, where z is the update gate before its activation. If z is a sigmoid, 1 - sigmoid(z)
-// is computed as sigmoid(-z): if it is small, the subtraction would lose its digits.
+// Returns the new state u h + (1 - u) fresh, where u is the activation of the update gate `z`. If that is the sigmoid,
+// 1 - u is computed as sigmoid(-z): where 1 - u is small, the subtraction would lose its digits.
 Result<Carried> Updated(ImportContext& c, const Net& net, const Weights& w, ValueId z, ValueId h, ValueId fresh) {
   const ValueId kept = TRY(Activated(c, net, w, 0, z));
   if (std::string_view(w.activations[0].name) != "sigmoid") {

@@ -130,7 +130,7 @@ class Check {
     for (const Schema& schema : versions) {
       if (schema.since <= opset) own_ = &schema;
     }
-    // The domain com.microsoft has no operator sets, and its rows have no end.
+    // Messages name the operator set of ONNX's own operators. Those of com.microsoft have one form only.
     if (node.domain.empty()) place_ = " in operator set " + std::to_string(opset);
   }
 

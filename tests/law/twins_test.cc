@@ -4,14 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cctype>
-#include <map>
 #include <regex>
-#include <set>
 
 #include "tests/law/bare.h"
-#include "tests/law/law.h"
-#include "tests/law/tree.h"
+#include "tests/law/definitions.h"
 
 namespace autotune::law {
 namespace {
@@ -66,65 +62,16 @@ std::string SignatureOf(std::string head) {
   return signature + ")";
 }
 
-// Returns the functions that a source defines at namespace scope.
-std::set<std::string> FunctionsOf(const std::string& text) {
-  static const std::regex transparent(R"((\bnamespace\b[\w\s:]*|\bextern\s*)$)");
-  static const std::regex directive(R"(\n\s*#([^\n\\]|\\\n|\\.)*)");
-  const std::string code = std::regex_replace(Bare(text), directive, "\n");
-  std::set<std::string> functions;
-  std::string head;
-  for (size_t i = 0; i < code.size();) {
-    if (code[i] == '(') {  // a parameter list, whose default arguments may contain braces
-      const size_t end = Behind(code, i);
-      head += code.substr(i, end - i);
-      i = end;
-    } else if (code[i] == '{' && std::regex_search(head, transparent)) {
-      head.clear(), ++i;
-    } else if (code[i] == '{') {
-      if (std::string signature = SignatureOf(head); !signature.empty()) functions.insert(signature);
-      head.clear(), i = Behind(code, i);
-    } else if (code[i] == ';' || code[i] == '}') {
-      head.clear(), ++i;
-    } else {
-      head += code[i++];
-    }
-  }
-  return functions;
-}
+std::string Signature(const Definition& definition) { return SignatureOf(definition.head); }
 
-using Places = std::map<std::string, std::vector<std::string>>;  // for each function, the files that define it
+std::set<std::string> FunctionsOf(const std::string& text) { return NamesOf(text, Signature); }
 
-// Collects the functions that the components' sources define.
-Places PlacesOf(const std::vector<Source>& sources) {
-  std::set<std::string> components;
-  for (const std::vector<std::string>& layer : Layers()) components.insert(layer.begin(), layer.end());
-  Places places;
-  for (const Source& source : sources) {
-    if (!source.path.ends_with(".cc") && !source.path.ends_with(".h")) continue;
-    if (!components.contains(source.path.substr(0, source.path.find('/')))) continue;
-    for (const std::string& function : FunctionsOf(source.text)) places[function].push_back(source.path);
-  }
-  return places;
-}
-
-// Returns "Uses(Expr, Name): a.cc b.cc" for each function with several definitions.
-std::vector<std::string> Twins(const Places& places) {
-  std::vector<std::string> twins;
-  for (const auto& [function, paths] : places) {
-    if (paths.size() < 2) continue;
-    std::string line = function + ":";
-    for (const std::string& path : paths) line += " " + path;
-    twins.push_back(line);
-  }
-  return twins;
+std::vector<std::string> TwinFunctions(const std::vector<Source>& sources) {
+  return Twins(PlacesOf(sources, Signature));
 }
 
 TEST(Twins, AHelperHasOneDefinition) {
-  std::vector<Source> sources;
-  for (const std::string& path : ProjectFiles()) {
-    if (path.ends_with(".cc") || path.ends_with(".h")) sources.push_back({path, ReadProjectFile(path)});
-  }
-  const Places places = PlacesOf(sources);
+  const Places places = PlacesInProject(Signature);
   EXPECT_GE(places.size(), 1000u) << "the scan finds hardly any functions";
   EXPECT_THAT(Twins(places), IsEmpty()) << "give the helper one home: ir/, arith/, support/ or its component";
 }
@@ -143,11 +90,11 @@ TEST(Twins, FunctionsAreFound) {
 
 TEST(Twins, SecondDefinitionsAreNamed) {
   const std::string one = "namespace { int Half(int a) { return a / 2; } }";
-  EXPECT_THAT(Twins(PlacesOf({{"ir/a.cc", one}, {"te/b.cc", "static int Half(const int b) { return b >> 1; }"}})),
+  EXPECT_THAT(TwinFunctions({{"ir/a.cc", one}, {"te/b.cc", "static int Half(const int b) { return b >> 1; }"}}),
               ElementsAre("Half(int): ir/a.cc te/b.cc"));
-  EXPECT_THAT(Twins(PlacesOf({{"ir/a.cc", one}, {"te/b.cc", "double Half(double b) { return b / 2; }"}})), IsEmpty());
-  EXPECT_THAT(Twins(PlacesOf({{"ir/a.cc", one}, {"ir/a.h", "int Half(int a);"}})), IsEmpty());
-  EXPECT_THAT(Twins(PlacesOf({{"ir/a.cc", one}, {"tests/b.cc", one}, {"bench/b.cc", one}})), IsEmpty());
+  EXPECT_THAT(TwinFunctions({{"ir/a.cc", one}, {"te/b.cc", "double Half(double b) { return b / 2; }"}}), IsEmpty());
+  EXPECT_THAT(TwinFunctions({{"ir/a.cc", one}, {"ir/a.h", "int Half(int a);"}}), IsEmpty());
+  EXPECT_THAT(TwinFunctions({{"ir/a.cc", one}, {"tests/b.cc", one}, {"bench/b.cc", one}}), IsEmpty());
 }
 
 }  // namespace

@@ -53,9 +53,9 @@ Cell TunedCell(const Task& task) {
   return cell;
 }
 
-Cell PeakCell(const Task& task) {
-  const std::optional<double> share = task.peak_share ? std::optional(100 * *task.peak_share) : std::nullopt;
-  return Number(share, 1, task.winograd ? "*" : " ");
+Cell Percent(std::optional<double> share, const char* mark = "") {
+  if (share) *share *= 100;
+  return Number(share, 1, mark);
 }
 
 const std::vector<Column>& AllColumns() {
@@ -63,9 +63,9 @@ const std::vector<Column>& AllColumns() {
       {"calls", 5, 0, [](const Task& t) { return Cell{std::to_string(t.weight)}; }},
       {"default", 9, 0, [](const Task& t) { return TimeCell(t.default_ms); }},
       {"tuned ", 10, 0, TunedCell},
-      {"% time", 6, 0, [](const Task& t) { return Number(t.share ? std::optional(100 * *t.share) : std::nullopt, 1); }},
+      {"% time", 6, 0, [](const Task& t) { return Percent(t.share); }},
       {"GFLOPS", 8, 1, [](const Task& t) { return Number(t.gflops, 1); }},
-      {"% peak ", 8, 2, PeakCell},
+      {"% peak ", 8, 2, [](const Task& t) { return Percent(t.peak_share, t.winograd ? "*" : " "); }},
       {"trials", 6, 3, [](const Task& t) { return Cell{std::to_string(t.trials)}; }},
   };
   return columns;

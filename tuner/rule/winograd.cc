@@ -34,9 +34,8 @@ class WinogradPlacer {
     TRY(Weight());
     TRY(Data());
     TRY(Guard());
-    for (const BlockView* block : {&product_, weight_rows_, weight_, rows_, data_, back_, out_}) s_.Place(block->name);
-    for (const BlockView* block :
-         {weight_peak_, weight_range_, weight_tame_, peak_lanes_, peak_fold_, peak_, tame_, direct_})
+    for (const BlockView* block : {&product_, weight_rows_, weight_, rows_, data_, back_, out_, weight_peak_,
+                                   weight_range_, weight_tame_, peak_lanes_, peak_fold_, peak_, tame_, direct_})
       s_.Place(block->name);
     s_.Place(copy);
     s_.Call(product_.name.str() + (InGroups() ? ":groups" : ":whole"));
@@ -48,22 +47,23 @@ class WinogradPlacer {
 
   // Finds the other stages and the extents. The output must be one element-wise block over (n, h, w, c).
   Status FindBlocks() {
-    weight_rows_ = FindStage(blocks_, WinogradStage::kWeightRows);
-    weight_ = FindStage(blocks_, WinogradStage::kWeight);
-    rows_ = FindStage(blocks_, WinogradStage::kRows);
-    data_ = FindStage(blocks_, WinogradStage::kData);
-    back_ = FindStage(blocks_, WinogradStage::kBack);
-    weight_peak_ = FindStage(blocks_, WinogradStage::kWeightPeak);
-    weight_range_ = FindStage(blocks_, WinogradStage::kWeightRange);
-    weight_tame_ = FindStage(blocks_, WinogradStage::kWeightTame);
-    peak_lanes_ = FindStage(blocks_, WinogradStage::kPeakLanes);
-    peak_fold_ = FindStage(blocks_, WinogradStage::kPeakFold);
-    peak_ = FindStage(blocks_, WinogradStage::kPeak);
-    tame_ = FindStage(blocks_, WinogradStage::kTame);
-    direct_ = FindStage(blocks_, WinogradStage::kDirect);
-    for (const BlockView* stage : {weight_rows_, weight_, rows_, data_, back_, weight_peak_, weight_range_,
-                                   weight_tame_, peak_lanes_, peak_fold_, peak_, tame_, direct_}) {
-      if (!stage) return Err("a stage is missing");
+    using Entry = std::pair<WinogradStage, const BlockView**>;
+    const Entry stages[] = {{WinogradStage::kWeightRows, &weight_rows_},
+                            {WinogradStage::kWeight, &weight_},
+                            {WinogradStage::kRows, &rows_},
+                            {WinogradStage::kData, &data_},
+                            {WinogradStage::kBack, &back_},
+                            {WinogradStage::kWeightPeak, &weight_peak_},
+                            {WinogradStage::kWeightRange, &weight_range_},
+                            {WinogradStage::kWeightTame, &weight_tame_},
+                            {WinogradStage::kPeakLanes, &peak_lanes_},
+                            {WinogradStage::kPeakFold, &peak_fold_},
+                            {WinogradStage::kPeak, &peak_},
+                            {WinogradStage::kTame, &tame_},
+                            {WinogradStage::kDirect, &direct_}};
+    for (const auto& [stage, block] : stages) {
+      *block = FindStage(blocks_, stage);
+      if (!*block) return Err("a stage is missing");
     }
     std::vector<const BlockView*> consumers = ConsumersOf(blocks_, *back_);
     if (consumers.size() != 1 || consumers[0]->reduction) return Err("the output is not one element-wise block");

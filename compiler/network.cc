@@ -180,6 +180,7 @@ TuneTask MakeTuneTask(const Network& network, const NetworkTask& task) {
   for (const std::string& name : task.alternatives) tune.alternatives.push_back({name, ProgramOf(network, task, name)});
   tune.reference = te::ToReference(tune.alternatives[0].func);
   tune.takes_steps = te::TakesSteps(tune.alternatives[0].func);
+  tune.full_range = te::FullRangeInputs(tune.alternatives[0].func);
   return tune;
 }
 

@@ -29,18 +29,22 @@ struct MeasureTask {
   std::string reference_kernel;   // name of the kernel in the reference artifact
   double reference_seconds = 60;  // deadline of the one run of the reference; the client scales it by the work
   int64_t seed = 0;
-  bool integers = false;  // inputs and constants are small integers, whose sums are exact
-  double rtol = 1e-3;     // Tolerance::rtol (runtime/compare.h)
-  double atol = 1e-4;     // read by servers before 1.4 only: factor of the largest |expected|
-  double floor = 1e-3;    // since 1.4: Tolerance::atol
-  AUTOTUNE_FIELDS(id, reference_hash, reference_kernel, reference_seconds, seed, integers, rtol, atol, floor)
+  bool integers = false;            // inputs and constants are small integers, whose sums are exact
+  std::vector<int64_t> full_range;  // since 1.4: parameters of integers that take all values
+  double rtol = 1e-3;               // Tolerance::rtol (runtime/compare.h)
+  double atol = 1e-4;               // read by servers before 1.4 only: factor of the largest |expected|
+  double floor = 1e-3;              // since 1.4: Tolerance::atol
+  AUTOTUNE_FIELDS(id, reference_hash, reference_kernel, reference_seconds, seed, integers, full_range, rtol, atol,
+                  floor)
 };
 
 // Identifies the outputs of a reference. The key omits the task's id, since clients of other versions may use it for
 // another task, and the thread count, which does not change the outputs.
 inline std::string ReferenceKey(const MeasureTask& task) {
-  return task.reference_hash + "/" + task.reference_kernel + "/" + std::to_string(task.seed) +
-         (task.integers ? "/integers" : "");
+  std::string key = task.reference_hash + "/" + task.reference_kernel + "/" + std::to_string(task.seed) +
+                    (task.integers ? "/integers" : "");
+  for (const int64_t parameter : task.full_range) key += "/" + std::to_string(parameter);
+  return key;
 }
 
 struct Candidate {

@@ -102,6 +102,7 @@ struct TaskState {
   std::string reference_key;  // ReferenceKey; empty: there is no reference
   int64_t seed = 0;
   bool integers = false;
+  std::vector<int64_t> full_range;
   std::vector<TensorSpec> params;
   std::vector<Tensor> tensors;    // one per parameter; undefined for outputs
   std::vector<Tensor> reference;  // the reference's outputs, in the order of the parameters
@@ -178,7 +179,7 @@ class Runner {
 
   Status MakeInputs(const MeasureTask& task, const KernelMetadata& kernel) {
     task_ = {};  // frees the old inputs first; stays empty if the new ones cannot be made
-    TaskState made{"", task.seed, task.integers, kernel.params, {}, {}};
+    TaskState made{"", task.seed, task.integers, task.full_range, kernel.params, {}, {}};
     for (size_t i = 0; i < kernel.params.size(); ++i) {
       const TensorSpec& spec = kernel.params[i];
       made.tensors.emplace_back();
@@ -187,8 +188,13 @@ class Runner {
       auto memory = SealedMemory::Allocate(TRY(ShapeBytes(spec.shape, type)));
       if (!memory) return OutOfMemory("cannot allocate parameter ", spec.name);
       made.tensors.back() = TRY(Tensor::View(memory->data(), spec.shape, type, memory));
-      FillRandom(made.tensors.back(), static_cast<uint64_t>(task.seed) + 0x9e3779b97f4a7c15ULL * (i + 1),
-                 task.integers ? FillKind::kSmallInteger : FillKind::kNormal);
+      const uint64_t seed = static_cast<uint64_t>(task.seed) + 0x9e3779b97f4a7c15ULL * (i + 1);
+      const bool whole = type.code <= kDLUInt && type.bits >= 8 && std::ranges::count(task.full_range, i) > 0;
+      if (whole) {
+        FillWholeRange(made.tensors.back(), seed);
+      } else {
+        FillRandom(made.tensors.back(), seed, task.integers ? FillKind::kSmallInteger : FillKind::kNormal);
+      }
       memory->Seal();
     }
     task_ = std::move(made);
@@ -290,7 +296,7 @@ class Runner {
         return made;
       }
     } else if (!Checks(request) && (task_.seed != request.task.seed || task_.integers != request.task.integers ||
-                                    !CheckSignature(kernel->metadata))) {
+                                    task_.full_range != request.task.full_range || !CheckSignature(kernel->metadata))) {
       TRY(MakeInputs(request.task, kernel->metadata));
     }
     TRY(Enter(request, RunnerPhase::kRun));

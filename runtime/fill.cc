@@ -99,4 +99,10 @@ void FillRandom(const Tensor& tensor, uint64_t seed, FillKind kind) {
   }
 }
 
+void FillWholeRange(const Tensor& tensor, uint64_t seed) {
+  CHECK(tensor.dtype().code <= kDLUInt && tensor.dtype().bits >= 8) << tensor.TypeText();
+  FillWords(static_cast<uint8_t*>(tensor.data()), tensor.num_bytes(), seed,
+            [](uint32_t u) { return static_cast<uint8_t>(u >> 24); });
+}
+
 }  // namespace autotune

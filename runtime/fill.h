@@ -21,4 +21,7 @@ AUTOTUNE_ENUM(FillKind, "uniform", "normal", "small integer")
 // and bools are 0 or 1.
 void FillRandom(const Tensor& tensor, uint64_t seed, FillKind kind = FillKind::kUniform);
 
+// Fills a tensor of integers with random numbers of the whole range of their type. Not for bools.
+void FillWholeRange(const Tensor& tensor, uint64_t seed);
+
 }  // namespace autotune

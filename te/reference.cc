@@ -79,6 +79,75 @@ class Widener {
   BufferMap wide_;
 };
 
+// Collects the buffers whose values decide an index, the extent of a loop, a divisor or a shift count.
+class SteeringBuffers {
+ public:
+  explicit SteeringBuffers(const PrimFunc& f) {
+    Walk(
+        f.body,
+        [&](const Stmt& s) {
+          if (const Store* store = s.As<Store>()) Add(store->indices);
+          if (const For* loop = s.As<For>()) Add(loop->extent);
+          return true;
+        },
+        [&](const Expr& e) {
+          if (const Load* load = e.As<Load>()) Add(load->indices);
+          if (const Binary* binary = e.As<Binary>(); binary && IsSteered(binary->op)) Add(binary->b);
+          return true;
+        });
+    // A buffer that is computed from others passes its role on to them.
+    for (size_t before = 0; before != names_.size();) {
+      before = names_.size();
+      ForEachStore(f.body, [&](const Store& store) {
+        if (Has(store.buffer->name)) Add(store.value);
+      });
+    }
+  }
+  bool Has(const Name& buffer) const { return names_.contains(buffer); }
+
+ private:
+  static bool IsSteered(BinaryOp op) {
+    return op == BinaryOp::kDiv || op == BinaryOp::kFloorDiv || op == BinaryOp::kFloorMod || op == BinaryOp::kShl ||
+           op == BinaryOp::kShr;
+  }
+  void Add(const Expr& e) {
+    Walk(e, [&](const Expr& x) {
+      if (const Load* load = x.As<Load>()) names_.insert(load->buffer->name);
+      return true;
+    });
+  }
+  void Add(const std::vector<Expr>& indices) {
+    for (const Expr& index : indices) Add(index);
+  }
+
+  std::unordered_set<Name> names_;
+};
+
+bool HasFloats(const PrimFunc& f) {
+  bool found = false;
+  Walk(
+      f.body, [](const Stmt&) { return true; },
+      [&](const Expr& e) {
+        found |= e.dtype().IsFloat();
+        return !found;
+      });
+  return found;
+}
+
+// Returns true if a float is stored where it is read, as sums do.
+bool AccumulatesFloats(const PrimFunc& f) {
+  bool found = false;
+  ForEachStore(f.body, [&](const Store& store) {
+    if (!store.buffer->dtype.IsFloat()) return;
+    Walk(store.value, [&](const Expr& e) {
+      const Load* load = e.As<Load>();
+      found |= load && load->buffer->name == store.buffer->name;
+      return !found;
+    });
+  });
+  return found;
+}
+
 class Names {
  public:
   explicit Names(const PrimFunc& f) {
@@ -231,6 +300,20 @@ bool TakesSteps(const PrimFunc& f) {
         return !steps;
       });
   return steps;
+}
+
+std::vector<int64_t> FullRangeInputs(const PrimFunc& f) {
+  std::vector<int64_t> inputs;
+  if (TakesSteps(f) && AccumulatesFloats(f)) return inputs;
+  const SteeringBuffers steering(f);
+  const bool floats = HasFloats(f);
+  for (size_t i = 0; i < f.params.size(); ++i) {
+    const DType type = f.params[i].buffer->dtype;
+    const bool fits = type.IsInt() && (type.bits == 8 || (type.bits > 8 && !floats));
+    if (fits && f.params[i].role != ParamRole::kOutput && !steering.Has(f.params[i].buffer->name))
+      inputs.push_back(static_cast<int64_t>(i));
+  }
+  return inputs;
 }
 
 PrimFunc ToReference(const PrimFunc& f) {

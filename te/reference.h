@@ -2,6 +2,9 @@
 // and candidates are compared with its results. Thread-safe. Not tuned: at most one loop of each block is parallel, and
 // none is tiled.
 #pragma once
+#include <cstdint>
+#include <vector>
+
 #include "ir/stmt.h"
 
 namespace autotune::te {
@@ -11,6 +14,13 @@ namespace autotune::te {
 // right. So the reference of such a function keeps its types, and is compared on integers, whose sums are exact in any
 // order.
 bool TakesSteps(const PrimFunc& f);
+
+// Returns the positions of the integer parameters that may have any value of their type when candidates are checked.
+// Some instructions saturate sums, which only large numbers show. Parameters that decide an index, the end of a loop, a
+// divisor or a shift count need small numbers. So do integers of more than 8 bits in a function with floats, which
+// would round them, and all integers in a function that takes steps and sums floats, so that these sums are exact. Sums
+// of integers wrap around, so they are equal in any order.
+std::vector<int64_t> FullRangeInputs(const PrimFunc& f);
 
 // Returns a function with the same parameters, in which every float intermediate is f64. Inputs are widened where they
 // are loaded, and outputs are rounded once, where they are stored. A function that takes steps keeps its types. Ops

@@ -175,6 +175,7 @@ class FarmMeasurer : public Measurer {
     job.task.reference_seconds = Deadline(30 + task.flops / kReferenceFlops);
     job.task.seed = static_cast<int64_t>(options_.seed);
     job.task.integers = task.takes_steps;
+    job.task.full_range = task.full_range;
     const Tolerance tolerance = Widened(options_.tolerance, space.target.ProductRounding());
     job.task.rtol = tolerance.rtol;
     job.task.atol += space.target.ProductRounding();

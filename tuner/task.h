@@ -15,12 +15,13 @@ struct TaskAlternative {
 };
 
 struct TuneTask {
-  Hash128 hash;              // hash of the subgraph's canonical text
-  std::string label;         // for people: "conv2d 1x56x56x64, 3x3, 64"
-  int weight = 1;            // occurrences in the network
-  double flops = 0;          // operations of one run
-  PrimFunc reference;        // te::ToReference of the first alternative
-  bool takes_steps = false;  // te::TakesSteps of the first alternative
+  Hash128 hash;                     // hash of the subgraph's canonical text
+  std::string label;                // for people: "conv2d 1x56x56x64, 3x3, 64"
+  int weight = 1;                   // occurrences in the network
+  double flops = 0;                 // operations of one run
+  PrimFunc reference;               // te::ToReference of the first alternative
+  bool takes_steps = false;         // te::TakesSteps of the first alternative
+  std::vector<int64_t> full_range;  // te::FullRangeInputs of the first alternative
   std::vector<TaskAlternative> alternatives;
 };
 

@@ -125,6 +125,27 @@ TEST(Compare, FloatsOf16Bits) {
   EXPECT_FALSE(CompareTensors(Of(Bits{1}, "f16"), Of(Bits{1}, "u16")).ok());
 }
 
+// Returns the sum of products, in which pairs of products saturate at 16 bits, as those of vpmaddubsw do, or do not.
+int32_t SumOfPairs(const Tensor& a, const Tensor& b, bool saturate) {
+  int32_t sum = 0;
+  for (int64_t i = 0; i + 1 < a.num_elements(); i += 2) {
+    const int32_t pair =
+        a.Data<uint8_t>()[i] * b.Data<int8_t>()[i] + a.Data<uint8_t>()[i + 1] * b.Data<int8_t>()[i + 1];
+    sum += saturate ? std::clamp(pair, -32768, 32767) : pair;
+  }
+  return sum;
+}
+
+TEST(Fill, TheWholeRangeShowsSaturation) {
+  const Tensor a = Tensor::Zeros({512}, "u8").value(), b = Tensor::Zeros({512}, "i8").value();
+  FillRandom(a, 1);
+  FillRandom(b, 2);
+  EXPECT_EQ(SumOfPairs(a, b, true), SumOfPairs(a, b, false));  // small numbers hide it
+  FillWholeRange(a, 1);
+  FillWholeRange(b, 2);
+  EXPECT_NE(SumOfPairs(a, b, true), SumOfPairs(a, b, false));
+}
+
 TEST(Fill, GoldenValues) {
   auto hash = [](const char* type, FillKind kind) {
     Tensor t = Tensor::Zeros({70001}, type).value();

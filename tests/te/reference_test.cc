@@ -113,6 +113,29 @@ TEST(ReferenceTest, ExpandedOpsKeepTheirDType) {
   EXPECT_EQ(roots, 1);
 }
 
+TEST(FullRangeInputs, BytesThatSteerNothing) {
+  const DType byte = DType::Int(8), wide = DType::Int(32);
+  auto inputs = [&](const Buffer& a, const Buffer& b, const Buffer& y, const Expr& value) {
+    const Expr i = IndexVar(Name("i"));
+    PrimFunc f;
+    f.name = Name("f");
+    f.params = {{a, ParamRole::kInput}, {b, ParamRole::kInput}, {y, ParamRole::kOutput}};
+    f.body = MakeStmt(For{.var = Name("i"), .extent = IntConst(8), .body = MakeStmt(Store{y, {i}, value})});
+    return FullRangeInputs(f);
+  };
+  const std::vector<Expr> shape = {IntConst(8)};
+  const Buffer a = Buffer::Make(Name("a"), byte, shape), b = Buffer::Make(Name("b"), byte, shape);
+  const Buffer n = Buffer::Make(Name("n"), wide, shape), y = Buffer::Make(Name("y"), wide, shape);
+  const Expr i = IndexVar(Name("i")), x = MakeCast(wide, MakeLoad(a, {i})), z = MakeCast(wide, MakeLoad(b, {i}));
+  using Positions = std::vector<int64_t>;
+  EXPECT_EQ(inputs(a, b, y, x * z), (Positions{0, 1}));
+  EXPECT_EQ(inputs(a, n, y, x + MakeLoad(n, {i})), (Positions{0, 1}));  // sums wrap around
+  const Buffer r = Buffer::Make(Name("r"), DType::Float(32), shape);
+  EXPECT_EQ(inputs(a, n, r, MakeCast(r->dtype, x + MakeLoad(n, {i}))), (Positions{0}));  // f32 rounds 32-bit integers
+  EXPECT_EQ(inputs(a, b, y, MakeBinary(BinaryOp::kFloorDiv, x, z)), (Positions{0}));
+  EXPECT_EQ(inputs(a, b, y, MakeCast(wide, MakeLoad(a, {MakeCast(DType::Index(), MakeLoad(b, {i}))}))), (Positions{0}));
+}
+
 TEST(TakesSteps, WhereFloatsAreRoundedConvertedOrCompared) {
   Tensor x = Placeholder("x", {4}), n = Placeholder("n", {4}, DType::Int(32));
   auto takes = [](const Tensor& of, const std::function<Expr(const Expr&)>& f) {

@@ -209,6 +209,40 @@ TEST_F(FarmCandidates, StepsAreComparedOnIntegers) {
   }
 }
 
+// Returns an artifact that sums products of bytes. `pair` is the sum of two neighbours' products.
+Blob SumOfBytes(const std::string& pair) {
+  const std::string metadata = R"({"abi_version":1,"target":"test","kernels":[{"name":"k","params":[
+    {"name":"a","dtype":"u8","shape":[64],"kind":"input"},{"name":"b","dtype":"i8","shape":[64],"kind":"constant"},
+    {"name":"y","dtype":"i32","shape":[1],"kind":"output"}]}]})";
+  const std::string source =
+      "int32_t raw(AtContext* c, void* const* p) ENTRY(\"k.raw\");\n"
+      "int32_t raw(AtContext* c, void* const* p) {\n"
+      "  const uint8_t* a = p[0]; const int8_t* b = p[1]; int32_t sum = 0;\n"
+      "  for (int i = 0; i < 64; i += 2) { int32_t pair = a[i] * b[i] + a[i + 1] * b[i + 1]; sum += " +
+      pair +
+      "; }\n"
+      "  *(int32_t*)p[2] = sum; return 0; }\n"
+      "int32_t k(AtContext* c, const DLTensor* const* a, int32_t n) {\n"
+      "  void* p[3] = {a[0]->data, a[1]->data, a[2]->data}; return raw(c, p); }\n";
+  return std::make_shared<const std::string>(CompileArtifact(metadata, source));
+}
+
+// The instruction vpmaddubsw saturates the sums of pairs at 16 bits. Small numbers hide this.
+TEST_F(FarmCandidates, SaturatedSumsShowOverTheWholeRange) {
+  auto farm = StartLocal();
+  ASSERT_TRUE(farm);
+  auto client = ClientOf(*farm);
+  MeasureJob job = JobOf({SumOfBytes("pair"), SumOfBytes("pair > 32767 ? 32767 : pair < -32768 ? -32768 : pair")});
+  job.reference = SumOfBytes("pair");
+  using enum TrialStatus;
+  for (const bool whole : {false, true, false}) {
+    job.task.full_range = whole ? std::vector<int64_t>{0, 1} : std::vector<int64_t>{};
+    auto results = client->Measure(job);
+    ASSERT_TRUE(results.ok()) << results.error().Text();
+    EXPECT_EQ(StatusesOf(*results), (std::vector{kOk, whole ? kWrongAnswer : kOk})) << results->at(1).error;
+  }
+}
+
 TEST_F(FarmCandidates, OversizedAndInvalidCandidatesFailAlone) {
   auto farm = StartLocal();
   ASSERT_TRUE(farm);

@@ -25,8 +25,9 @@ enum class Verdict { kRight, kWrong, kBroken, kNotRun };
 
 struct Item {
   Record record;
-  std::string reference;     // text of the PrimFunc that computes the task in fp64
-  bool takes_steps = false;  // te::TakesSteps of the task: true if its results are rounded in steps
+  std::string reference;            // text of the PrimFunc that computes the task in fp64
+  bool takes_steps = false;         // te::TakesSteps of the task: true if its results are rounded in steps
+  std::vector<int64_t> full_range;  // te::FullRangeInputs of the task
   BuildResult candidate, built_reference;
   Verdict verdict = Verdict::kNotRun;
   std::string text;
@@ -56,6 +57,7 @@ Status MakeReference(const std::string& definition, Item& item) {
   TRY(autotune::Verify(func, Dialect::kSchedulable));
   item.reference = ToText(te::ToReference(func));
   item.takes_steps = te::TakesSteps(func);
+  item.full_range = te::FullRangeInputs(func);
   return {};
 }
 
@@ -119,6 +121,7 @@ class Verifier {
     job.task.reference_kernel = "reference";
     job.task.reference_seconds = 600;
     job.task.integers = item.takes_steps;
+    job.task.full_range = item.full_range;
     rpc::Candidate candidate;
     candidate.id = item.record.id;
     candidate.kernel = "kernel";

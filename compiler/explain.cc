@@ -4,18 +4,20 @@
 #include <cmath>
 
 #include "ir/text.h"
+#include "ir/visit.h"
 #include "schedule/replay.h"
 #include "schedule/trace.h"
 #include "support/printf_text.h"
 #include "target/machine.h"
+#include "topi/winograd.h"
 
 namespace autotune {
 namespace {
 
 constexpr double kWorthNaming = 1.2;  // least gain of a cause; the estimates are not exact enough for smaller ones
 constexpr double kAtTheRoof = 0.75;   // share of the roofline's speed from which on a kernel has no fault
-// Least gain of a fault that counts although the kernel reaches the speed of copying within a cache. Such a kernel may
-// be faster than copies are, since it may write less than it reads.
+// Least gain of a fault that counts although the kernel reaches a speed that it may exceed: that of copying within a
+// cache, since it may write less than it reads, or that of another algorithm.
 constexpr double kBeyondDoubt = 2;
 // Shares of the instructions of the hot code.
 constexpr double kFewLaneMoves = 0.05;  // up to this, vectors are loaded as wholes, whatever the schedule says
@@ -38,6 +40,21 @@ double WorkOfRegion(const CodeRegion& region) {
     work += arithmetic ? 1 : (i.loads || i.stores) && !i.stack ? kMove : 0;
   }
   return work;
+}
+
+// Returns the block that computes the direct sums of a Winograd convolution, for tiles with extreme numbers; an empty
+// name if there is none.
+std::string SelectedSums(const PrimFunc& program) {
+  std::string name;
+  Walk(program.body, [&](const Stmt& s) {
+    const Block* block = s.As<Block>();
+    if (!block) return true;
+    const auto stage = block->annotations.find(topi::kWinograd);
+    if (stage != block->annotations.end() && stage->second == static_cast<int64_t>(topi::WinogradStage::kDirect))
+      name = block->name.str();
+    return true;
+  });
+  return name;
 }
 
 class Explainer {
@@ -91,8 +108,10 @@ class Explainer {
 
   bool AtTheRoof() const {
     if (!e_.time || e_.time->seconds <= 0 || e_.time->roof_seconds < kAtTheRoof * e_.time->seconds) return false;
-    const bool cache = e_.time->roof_bound != "arithmetic" && e_.time->roof_bound != "memory";
-    return !cache || found_.empty() || found_[0].gain < kBeyondDoubt;
+    // The roof of caches is the speed of copies. That of Winograd's algorithm is the direct algorithm's, which has more
+    // operations. Such kernels may be beyond it and still have a fault.
+    const bool sure = e_.time->roof_bound == "memory" || (e_.time->roof_bound == "arithmetic" && !UsesWinograd());
+    return sure || found_.empty() || found_[0].gain < kBeyondDoubt;
   }
 
   void AddScalar() {
@@ -232,8 +251,9 @@ class Explainer {
         longest = &block;
     }
     const Limit limit = EstimateBlock(*longest, e_.target, e_.threads).limit;
-    const std::string roof = share > 0 ? Format("; it runs at %.0f %% of the speed that the machine allows (%s)",
-                                                100 * share, e_.time->roof_bound.c_str())
+    const char* whom = UsesWinograd() ? " the direct convolution" : "";
+    const std::string roof = share > 0 ? Format("; it runs at %.0f %% of the speed that the machine allows%s (%s)",
+                                                100 * share, whom, e_.time->roof_bound.c_str())
                                        : std::string();
     const bool reached = share >= kAtTheRoof;
     if (reached && e_.time->roof_bound != "arithmetic")
@@ -334,6 +354,9 @@ Result<Evidence> EvidenceOf(const PackagedKernel& kernel, const Target& target, 
   evidence.winograd = kernel.winograd;
   const Nest nest = NestOf(TRY_NOTE(Replay(program, trace), where).func());
   evidence.schedule = ScheduleFactsOf(nest, target);
+  // Hardly any data needs these sums, so they say nothing about the kernel's time.
+  std::erase_if(evidence.schedule.blocks,
+                [rare = SelectedSums(program)](const BlockFacts& b) { return b.name == rare; });
   return evidence;
 }
 

@@ -5,11 +5,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "codegen/codegen.h"
 #include "ir/text.h"
 #include "lower/lower.h"
 #include "schedule/replay.h"
 #include "tests/tuner/programs.h"
+#include "topi/winograd.h"
 #include "tuner/defaults.h"
 
 namespace autotune {
@@ -142,6 +145,9 @@ TEST(Verdict, AKernelAtTheRooflineHasNoFault) {
   EXPECT_EQ(Explain(evidence).main.cause, Cause::kFewTasks);
   evidence.time->roof_bound = "arithmetic";
   EXPECT_EQ(Explain(evidence).main.cause, Cause::kArithmetic);
+  // Winograd's algorithm has fewer operations than the direct one, whose roofline this is.
+  evidence.alternative = "winograd4";
+  EXPECT_EQ(Explain(evidence).main.cause, Cause::kFewTasks);
 }
 
 TEST(Verdict, TheCodeDecidesWhetherItIsScalarOrSpills) {
@@ -187,6 +193,22 @@ TEST(Verdict, WinogradsAlgorithmIsMissedOnlyWhereItApplies) {
   evidence.winograd = "its stride is 2";
   EXPECT_EQ(Explain(evidence).main.cause, Cause::kArithmetic);
   EXPECT_EQ(Explain(evidence).winograd, "not possible: its stride is 2");
+}
+
+// The direct sums of a Winograd convolution are for extreme numbers. They have no part in the time.
+TEST(Evidence, LeavesOutTheDirectSumsOfWinograd) {
+  te::Tensor x = te::Placeholder("x", {1, 8, 8, 16}), w = te::Placeholder("w", {3, 3, 16, 16});
+  const te::Tensor y = topi::Conv2dWinograd("conv", x, w, {.pad = {1, 1, 1, 1}}, {});
+  const PrimFunc func =
+      te::CreatePrimFunc("conv", {{x}, {w, ParamRole::kConstant}, {y, ParamRole::kOutput}}, {.use_fma = true});
+  PackagedKernel kernel{.name = "kernel", .alternative = "winograd4", .program = ToText(func)};
+  Result<Evidence> evidence = EvidenceOf(kernel, TargetOf(2), 2);
+  ASSERT_TRUE(evidence.ok()) << evidence.error().Text();
+  std::set<std::string> blocks;
+  for (const BlockFacts& block : evidence->schedule.blocks) blocks.insert(block.name);
+  EXPECT_TRUE(blocks.contains("conv_product"));
+  EXPECT_FALSE(blocks.contains("conv_direct"));
+  EXPECT_THAT(ToText(func), HasSubstr("conv_direct")) << "the program has no such block";
 }
 
 // ---- Planted faults

@@ -287,11 +287,13 @@ def floats(name):
     given = inputs(np.random.default_rng(2), 1)
     kinds = {"f": onnx.TensorProto.FLOAT, "i": onnx.TensorProto.INT64}
     value = lambda n, shape, kind="f": helper.make_tensor_value_info(n, kinds[kind], shape)
-    shape = [1] + list(b.values[output].shape[1:])
-    graph = helper.make_graph(b.nodes, name, [value(n, v.shape, v.dtype.kind) for n, v in given.items()], [value(output, shape)], b.weights)
+    operands = [value(n, v.shape, v.dtype.kind) for n, v in given.items()]
+    graph = helper.make_graph(b.nodes, name, operands, [value(output, None)], b.weights)
     model = helper.make_model(graph, producer_name="make_nets", opset_imports=[helper.make_opsetid("", OPSET)])
     model.ir_version = 7
-    return model, given, {output: reference.run(model, given)[output]}
+    result = reference.run(model, given)[output]
+    model.graph.output[0].CopyFrom(value(output, result.shape))
+    return model, given, {output: result}
 
 
 def main():

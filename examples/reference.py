@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 import onnx
 from onnx import helper, numpy_helper
-from onnx.mapping import TENSOR_TYPE_TO_NP_TYPE
 from compare import error_ratio
+from element_types import NUMPY_TYPES
 from reference_attention import attention, causal_conv, linear_attention, tensor_scatter
 from reference_images import (
     average_pool,
@@ -210,7 +210,7 @@ def one_hot(attributes, _, indices, depth, values):
 
 def cast(attributes, _, x):
     """Converts to another type. Floats become whole numbers by truncation; all floats are float64 here."""
-    return _wide(x.astype(TENSOR_TYPE_TO_NP_TYPE[attributes["to"]]))
+    return _wide(x.astype(NUMPY_TYPES[attributes["to"]]))
 
 
 def _along(v, attributes, x):

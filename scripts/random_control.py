@@ -4,6 +4,7 @@ scripts/random_network.py.
 """
 
 import numpy as np
+from element_types import NUMPY_TYPES
 from onnx import AttributeProto, TensorProto, helper, numpy_helper
 
 DOMAIN = "fuzz"
@@ -132,7 +133,7 @@ class Wrapper:
         for v in carried:
             start[v] = self.known("w", self.net.values[v])
             self.net.initializers.append(numpy_helper.from_array(
-                np.zeros(self.net.shape(v), helper.mapping.TENSOR_TYPE_TO_NP_TYPE[self.types(v)]), start[v]))
+                np.zeros(self.net.shape(v), NUMPY_TYPES[self.types(v)]), start[v]))
         i, go, on = self.name("i"), self.name("go"), self.name("on")
         scalar = lambda name, kind: helper.make_tensor_value_info(name, kind, [])
         body = helper.make_graph(

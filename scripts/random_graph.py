@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 from onnx import helper, numpy_helper
-from onnx.mapping import NP_TYPE_TO_TENSOR_TYPE
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "examples"))
 import reference  # noqa: E402
 from compare import error_ratio  # noqa: E402
+from element_types import ONNX_TYPES  # noqa: E402
 
 EXTENTS = [1, 1, 2, 3, 4, 5, 7, 8, 9, 13, 14, 16, 17, 19, 28]
 CHANNELS = [1, 2, 3, 4, 5, 6, 7, 8, 12, 15, 16, 17, 24, 31, 32, 33, 48, 64]
@@ -37,7 +37,7 @@ class Network:
         self.opset = self.rng.randint(7, 28)
         # The type of all floats. Its generator is separate, so that a seed gives the same network in both types.
         self.float = np.float64 if random.Random(f"type {seed}").random() < DOUBLES else np.float32
-        self.float_type = NP_TYPE_TO_TENSOR_TYPE[np.dtype(self.float)]
+        self.float_type = ONNX_TYPES[np.dtype(self.float)]
         self.noise = np.random.default_rng(~seed & 0xFFFFFFFF)
         self.nodes, self.inputs, self.initializers, self.values, self.shaken = [], [], [], {}, {}
         self.live = []  # tensors of floats that steps may read

@@ -7,10 +7,10 @@ import random
 import numpy as np
 import onnx
 from onnx import helper, numpy_helper
-from onnx.mapping import NP_TYPE_TO_TENSOR_TYPE
+from random_graph import CHANNELS, EXTENTS, Network  # first: it makes examples/ known
+from element_types import ONNX_TYPES
 from random_control import DOMAIN, Wrapper, captured
 from random_attention import ATTENTION
-from random_graph import CHANNELS, EXTENTS, Network
 from random_images import blocks, conv, conv_transpose, global_pool, lrn, normalized, pool, residual, resize
 from random_moves import MOVES
 from random_numbers import NUMBERS
@@ -270,7 +270,7 @@ def make(seed):
     computed = [v for n in net.nodes if n.op_type != "Constant" for v in n.output]
     outputs = [v for v in computed if v in net.unread] or computed[-1:]
     outputs += [v for v in computed if v not in outputs and net.chance(5)]
-    kind = lambda dtype: net.float_type if dtype.kind == "f" else NP_TYPE_TO_TENSOR_TYPE[dtype]
+    kind = lambda dtype: net.float_type if dtype.kind == "f" else ONNX_TYPES[dtype]
     info = lambda name: helper.make_tensor_value_info(name, kind(net.values[name].dtype), net.shape(name))
     wrapper = Wrapper(net, outputs, lambda name: kind(net.values[name].dtype))
     if net.opset >= 13 and wrapped(seed):

@@ -1,8 +1,8 @@
 """Steps for scripts/random_network.py that reduce, compare and count."""
 
 import numpy as np
+from element_types import ONNX_TYPES
 from onnx import TensorProto
-from onnx.mapping import NP_TYPE_TO_TENSOR_TYPE
 
 COMPARISONS = {"Less": 7, "Greater": 7, "LessOrEqual": 12, "GreaterOrEqual": 12, "Equal": 11}  # first set with floats
 
@@ -128,7 +128,7 @@ def small_integers(net):
     scale = x and float(np.abs(net.values[x]).max())
     # The largest element becomes 100.5, so that small errors do not change the integer that the cast makes of it.
     x = x and net.emit("Mul", [x, net.constant(np.array(100.5 / scale, np.float32))])
-    x = x and net.emit("Cast", [x], {"to": NP_TYPE_TO_TENSOR_TYPE[np.dtype(kind)]})
+    x = x and net.emit("Cast", [x], {"to": ONNX_TYPES[np.dtype(kind)]})
     for _ in range(net.rng.randint(1, 2)):
         if not x:
             return None

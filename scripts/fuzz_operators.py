@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Checks models of one operator, element by element: numbers of any magnitude, and faults that must be refused. Random
+"""Checks small models, element by element: numbers of any magnitude, and faults that must be refused. Random
 networks (scripts/fuzz_networks.py) cannot contain these, since later operators would hide or magnify their errors.
 
     scripts/fuzz_operators.py --count 500                    500 models of each kind
@@ -9,6 +9,11 @@ The kinds are:
   small     functions whose small results lose their digits if a formula adds 1 on the way
   integers  arithmetic of 64-bit integers over their whole range, computed and folded
   powers    Pow of special values, with exponents that are constants and inputs
+  eights    convolutions of 8-bit integers with many channels
+  wild      networks of convolutions with infinities, NaN, masks, outliers and tiny numbers; each element of each layer is
+            judged by the sum of its own terms
+  links     weights in other files: beside the model, behind links, in the Hugging Face cache, and where they may not be
+  declared  outputs that are declared with a wrong type: refused by name
   faults    attributes that are misspelt, of another operator set or type, and surplus inputs: refused by name
 
 Prints one line for each model that fails. The exit code is 1 if one fails. Needs Debian's python3-numpy, python3-onnx.
@@ -24,10 +29,10 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "examples"))
-import reference
-from onnx import helper, numpy_helper
-from onnx.mapping import NP_TYPE_TO_TENSOR_TYPE
+from onnx import helper
+from random_case import Case  # first: it makes examples/ known
+import random_wild
+from random_files import declared, links
 
 ROOT = Path(__file__).resolve().parent.parent
 SELU = float(np.float32(1.67326319)), float(np.float32(1.05070098))  # alpha and gamma
@@ -44,29 +49,6 @@ FUNCTIONS = {  # name: (first operator set, function of float64)
     "LogSigmoid": (7, lambda x: -np.logaddexp(0, -x)),  # as -Softplus(-x)
 }
 SPECIAL = [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 0.5, -0.5, 2.0, -2.0, 3.0, -3.0, 1.5, 1e30, -1e30, 1e-30]
-
-
-class Case:
-    """A model of a few nodes with its inputs and expected outputs."""
-
-    def __init__(self, opset):
-        self.opset, self.nodes, self.inputs, self.initializers, self.outputs = opset, [], [], [], []
-
-    def operand(self, name, array, constant):
-        (self.initializers if constant else self.inputs).append((name, array))
-        return name
-
-    def save(self, folder):
-        info = lambda name, a: helper.make_tensor_value_info(name, NP_TYPE_TO_TENSOR_TYPE[a.dtype], a.shape)
-        graph = helper.make_graph(self.nodes, "fuzz", [info(*i) for i in self.inputs], [info(*o) for o in self.outputs],
-                                  [numpy_helper.from_array(a, name) for name, a in self.initializers])
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", self.opset)])
-        model.ir_version = 8
-        folder.mkdir(parents=True)
-        onnx.save(model, folder / "model.onnx")
-        for kind, arrays in (("input", self.inputs), ("output", self.outputs)):
-            for i, (name, array) in enumerate(arrays):
-                reference.write_pb(folder / "test_data_set_0" / f"{kind}_{i}.pb", name, array)
 
 
 def small(rng):
@@ -194,40 +176,111 @@ def faults(rng):
         return case, f"'{bad}'" if bad else "inputs; the most are"
 
 
+def eights(rng):
+    """Returns a convolution of 8-bit integers with so many channels that a convolution of floats would use Winograd's
+    algorithm. Scales are powers of two, so that the result is exact."""
+    case, numbers, kind = Case(13), np.random.default_rng(rng.getrandbits(64)), rng.choice([np.uint8, np.int8])
+    ends, n, c, m = np.iinfo(kind), rng.choice([1, 1, 2]), rng.randint(16, 64), rng.randint(16, 64)
+    x = numbers.integers(ends.min, ends.max + 1, [n, c, rng.randint(5, 28), rng.randint(5, 28)]).astype(kind)
+    w = numbers.integers(-128, 128, [m, c, 3, 3]).astype(np.int8)
+    zero, pads = np.array(rng.randint(ends.min, ends.max), kind), [rng.choice([1, 1, 0]) for _ in range(4)]
+    total = random_wild.product(random_wild.windows(x.astype(np.float64) - zero, pads), w.astype(np.float64))
+    operands, attributes = [("x", x), ("x_zero", zero), ("w", w)], {"pads": pads, "kernel_shape": [3, 3]}
+    if rng.random() < 0.4:
+        case.nodes.append(helper.make_node("ConvInteger", ["x", "w", "x_zero"], ["y"], **attributes))
+        case.outputs.append(("y", total.astype(np.int32)))
+    else:
+        scales = [np.array(2.0 ** rng.randint(-8, -4), np.float32) for _ in range(2)]
+        y_scale = np.array(2.0 ** rng.randint(-2, 2), np.float32)
+        y = np.clip(np.rint(total * float(scales[0]) * float(scales[1]) / y_scale) + zero, ends.min, ends.max)
+        operands += [("x_scale", scales[0]), ("w_scale", scales[1]), ("w_zero", np.array(0, np.int8)), ("y_scale", y_scale)]
+        names = ["x", "x_scale", "x_zero", "w", "w_scale", "w_zero", "y_scale", "x_zero"]
+        case.nodes.append(helper.make_node("QLinearConv", names, ["y"], **attributes))
+        case.outputs.append(("y", y.astype(kind)))
+    for name, array in operands:
+        case.operand(name, array, name != "x")
+    return case, "0"
+
+
 OPERATORS = set()  # the names in docs/operators.md; main reads them
-KINDS = {"small": small, "integers": integers, "powers": powers, "faults": faults}
+# Each function returns a case and the relative tolerance of its results.
+VERIFIED = {"small": small, "integers": integers, "powers": powers, "eights": eights}
+# Each function returns a case and a part of its refusal; None: its results are exact.
+REFUSED = {"faults": faults, "links": links, "declared": declared}
+
+
+def call(command):
+    process = subprocess.run([str(c) for c in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return process.returncode, process.stdout
 
 
 def check(options, kind, folder):
     """Checks the models of a kind. Returns a line for each failure."""
-    groups = {}  # tolerance -> the cases that are judged by it; of faults, all cases
-    wanted = {}  # fault -> a part of its refusal
+    groups = {}  # tolerance -> the cases that are judged by it
+    wanted = {}  # seed -> a part of the refusal, or None
     for seed in range(options.seed, options.seed + options.count):
-        case, judged = KINDS[kind](random.Random(f"{kind} {seed}"))
-        group = "0" if kind == "faults" else judged
-        groups.setdefault(group, []).append(seed)
-        wanted[f"{kind}_{seed}"] = judged
-        case.save(folder / group / f"{kind}_{seed}")
+        case, judged = (VERIFIED | REFUSED)[kind](random.Random(f"{kind} {seed}"))
+        tolerance, wanted[seed] = (judged, None) if kind in VERIFIED else ("0", judged)
+        groups.setdefault(tolerance, []).append(seed)
+        case.save(folder / tolerance / f"{kind}_{seed}")
     complaints = []
     for tolerance in groups:
-        command = [options.autotune, "verify", "--db", ":memory:", "--target", options.target, "--rtol", tolerance,
-                   "--atol", "0", "--data", folder / tolerance]
-        process = subprocess.run([str(c) for c in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        verdicts = [line for line in process.stdout.splitlines() if f"{kind}_" in line and not line.startswith("note")]
+        code, text = call([options.autotune, "verify", "--db", ":memory:", "--target", options.target, "--rtol",
+                           tolerance, "--atol", "0", "--data", folder / tolerance])
+        verdicts = [line for line in text.splitlines() if f"{kind}_" in line and line[:1].isalpha() and not line.startswith("note")]
         seen = {line.split(f"{kind}_")[1].split(":")[0].split("/")[0]: line for line in verdicts}
         for seed in groups[tolerance]:
-            line = seen.get(str(seed), f"no verdict; exit code {process.returncode}: {process.stdout[-200:]}")
-            refused = line.startswith("unsupported") and wanted[f"{kind}_{seed}"] in line
-            if not (refused if kind == "faults" else line.startswith("passed")):
+            line = seen.get(str(seed), f"no verdict; exit code {code}: {text[-200:]}")
+            refused = wanted[seed] is not None and line.startswith("unsupported") and wanted[seed] in line
+            if not (refused or wanted[seed] is None and line.startswith("passed")):
                 complaints.append(f"{kind} {seed}: {line}")
     return complaints
+
+
+def run_wild(options, case, folder):
+    """Returns the outputs by name, or a line that says why there are none."""
+    folder.mkdir(parents=True)
+    onnx.save(case.model(), folder / "model.onnx")
+    feeds = []
+    for name, array in case.inputs:
+        np.save(folder / f"{name}.npy", array)
+        feeds += ["--input", f"{name}={folder / name}.npy"]
+    package = folder / "package.tar"
+    for command in (["compile", "--db", ":memory:", "--target", options.target, "--model", folder / "model.onnx", "-o",
+                     package], ["run", package, "--output-dir", folder / "outputs", *feeds]):
+        code, text = call([options.autotune, *command])
+        if code:
+            return f"{command[0]}: exit code {code}: {text[-200:]}"
+    return {name: np.load(folder / "outputs" / f"{name}.npy") for name, _ in case.outputs}
+
+
+def check_wild(options, kind, folder):
+    """Like check, for networks of convolutions of wild data."""
+    complaints, worst = [], 0.0
+    for seed in range(options.seed, options.seed + options.count):
+        case = random_wild.Wild(random.Random(f"{kind} {seed}"))
+        outputs = run_wild(options, case, folder / f"{kind}_{seed}")
+        if isinstance(outputs, str):
+            complaints.append(f"{kind} {seed}: {outputs}")
+            continue
+        error, layer, count = random_wild.judge(case, outputs)
+        worst = max(worst, error)
+        if error > 1:
+            complaints.append(f"{kind} {seed}: {layer}: {count} elements are wrong, the worst by {error:.3g} allowances")
+        if not options.keep:
+            shutil.rmtree(folder / f"{kind}_{seed}")
+    print(f"{kind}: the largest error is {worst:.3g} of the allowed one", flush=True)
+    return complaints
+
+
+CHECKS = {**dict.fromkeys(VERIFIED | REFUSED, check), "wild": check_wild}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=100, help="number of models of each kind (default 100)")
     parser.add_argument("--seed", type=int, default=0, help="seed of the first model (default 0); others follow")
-    parser.add_argument("--kind", choices=KINDS, help="one kind (default: all)")
+    parser.add_argument("--kind", choices=CHECKS, help="one kind (default: all)")
     parser.add_argument("--target", default="cpu", help="cpu (default), c, opencl, or another target of `verify`")
     parser.add_argument("--autotune", default=ROOT / "build" / "tools" / "autotune", help="the program")
     parser.add_argument("--keep", type=Path, help="keep the models and their data in this new folder")
@@ -236,8 +289,8 @@ def main():
     OPERATORS.update(word for word in page.split("`") if word.isalnum())
     folder = options.keep or Path(tempfile.mkdtemp(prefix="fuzz_operators_"))
     failed = 0
-    for kind in [options.kind] if options.kind else KINDS:
-        complaints = check(options, kind, folder / kind)
+    for kind in [options.kind] if options.kind else CHECKS:
+        complaints = CHECKS[kind](options, kind, folder / kind)
         for complaint in complaints:
             print(complaint, flush=True)
         failed += len(complaints)

@@ -34,11 +34,14 @@ class ElementTypes(unittest.TestCase):
             self.assertEqual(numpy_helper.from_array(array).data_type, ONNX_TYPES[array.dtype])
 
     def test_scripts_run(self):
+        import fuzz_operators
+        import random
         import random_network
         import reference
         model, inputs, outputs = random_network.make(1)
         computed = reference.run(model, dict(inputs)) if not model.functions else {}
         self.assertTrue(outputs)
+        self.assertTrue(fuzz_operators.eights(random.Random(1))[0].outputs)
         self.assertTrue(model.functions or set(dict(outputs)) <= set(computed))
 
     def test_recurrent_networks_declare_their_shape(self):

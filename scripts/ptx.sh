@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
 # Compiles the kernels of networks and of random schedules of matrix products to PTX, and assembles them with ptxas, for
-# each architecture. Fails if ptxas warns, or if a kernel that keeps a tile in registers uses local memory or spills.
-# Prints the registers, static shared memory and spills of each kernel, then the maxima of each architecture. Needs
-# ptxas on the PATH, but no GPU.
+# each architecture; for sm_75 if ptxas has dropped the architecture. Fails if ptxas warns, or if a kernel that keeps a
+# tile in registers uses local memory or spills. Prints the registers, static shared memory and spills of each kernel,
+# then the maxima of each architecture. Needs ptxas on the PATH, but no GPU.
 #   scripts/ptx.sh [MODEL.onnx ...]     default: examples/resnet20.onnx
-# Environment: ARCHS (default: "sm_75 sm_80 sm_86 sm_89 sm_90"), SCHEDULES (default 64) and OUT (default build/ptx).
+# Environment: ARCHS (default: "sm_70 sm_75 sm_80 sm_86 sm_87 sm_89 sm_90 sm_100 sm_103 sm_120"), SCHEDULES (default 64)
+# and OUT (default build/ptx).
 # The programs autotune and bench_ptx_sketches must be built.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-archs=${ARCHS:-sm_75 sm_80 sm_86 sm_89 sm_90}
+archs=${ARCHS:-sm_70 sm_75 sm_80 sm_86 sm_87 sm_89 sm_90 sm_100 sm_103 sm_120}
 schedules=${SCHEDULES:-64}
 out=${OUT:-build/ptx}
 models=("$@")
@@ -20,9 +21,10 @@ command -v ptxas >/dev/null || { echo "ptx.sh: there is no ptxas on the PATH" >&
 failed=0
 # judge ARCH FILE: appends "ARCH SET KERNEL registers stack spills shared" to $out/table for each kernel of the file.
 judge() {
-  local arch=$1 file=$2 log=$out/ptxas.log set
+  local arch=$1 file=$2 log=$out/ptxas.log set assembled=$1
+  ptxas --help | grep -q "'$arch'" || assembled=sm_75
   set=$(basename "$(dirname "$file")")
-  if ! ptxas -arch="$arch" -v --warning-as-error -o /dev/null "$file" >"$log" 2>&1; then
+  if ! ptxas -arch="$assembled" -v --warning-as-error -o /dev/null "$file" >"$log" 2>&1; then
     failed=1
     echo "FAILED: $file" && grep -v '^ptxas info' "$log" | head -n 5
     return

@@ -1,17 +1,36 @@
 #include "target/cuda_arch.h"
 
 #include <algorithm>
+#include <charconv>
 
 namespace autotune {
 namespace {
 
 // Sources of the numbers:
 // - Threads, blocks, shared memory, registers and lanes: the CUDA C++ programming guide, its technical specifications
-//   per compute capability and its throughput of arithmetic instructions.
-// - Units: NVIDIA's white papers on the T4, A100, GeForce RTX 3090, GeForce RTX 4090 and H100 SXM.
-// - Tensor cores: the rates for f32 sums in these white papers, divided by the units and the boost clock.
+//   per compute capability and its throughput of arithmetic instructions. The same limits are in NVIDIA's CCCL,
+//   cuda/__device/arch_traits.h.
+// - Units: NVIDIA's white papers on the V100, T4, A100, GeForce RTX 3090, Jetson AGX Orin, GeForce RTX 4090, H100 SXM
+//   and GeForce RTX 5090. B200 and B300: the number that their driver reports.
+// - Tensor cores: the rates for f32 sums in these white papers, divided by the units and the boost clock; for sm_100
+// and
+//   sm_103, the data sheets of the HGX B200 and B300.
 // - PTX versions and asynchronous copies (cp.async): the release notes of the PTX ISA.
+// - `ptx_arch`: LLVM 19, which knows PTX up to version 8.5. PTX has sm_100 since 8.6, sm_120 since 8.7.
 constexpr CudaArch kArchs[] = {
+    {.name = "sm_70",
+     .units = 80,
+     .max_threads = 1024,
+     .shared_bytes = 96 << 10,
+     .registers = 64 << 10,
+     .lanes = 64,
+     .half_lanes = 0,
+     .tf32_lanes = 0,
+     .resident_threads = 2048,
+     .resident_blocks = 32,
+     .async_copies = false,
+     .ptx_arch = "sm_70",
+     .ptx_version = 60},
     {.name = "sm_75",
      .units = 40,
      .max_threads = 1024,
@@ -23,6 +42,7 @@ constexpr CudaArch kArchs[] = {
      .resident_threads = 1024,
      .resident_blocks = 16,
      .async_copies = false,
+     .ptx_arch = "sm_75",
      .ptx_version = 64},
     {.name = "sm_80",
      .units = 108,
@@ -35,6 +55,7 @@ constexpr CudaArch kArchs[] = {
      .resident_threads = 2048,
      .resident_blocks = 32,
      .async_copies = true,
+     .ptx_arch = "sm_80",
      .ptx_version = 70},
     {.name = "sm_86",
      .units = 82,
@@ -47,7 +68,21 @@ constexpr CudaArch kArchs[] = {
      .resident_threads = 1536,
      .resident_blocks = 16,
      .async_copies = true,
+     .ptx_arch = "sm_86",
      .ptx_version = 71},
+    {.name = "sm_87",
+     .units = 16,
+     .max_threads = 1024,
+     .shared_bytes = 163 << 10,
+     .registers = 64 << 10,
+     .lanes = 128,
+     .half_lanes = 1024,
+     .tf32_lanes = 512,
+     .resident_threads = 1536,
+     .resident_blocks = 16,
+     .async_copies = true,
+     .ptx_arch = "sm_87",
+     .ptx_version = 74},
     {.name = "sm_89",
      .units = 128,
      .max_threads = 1024,
@@ -59,6 +94,7 @@ constexpr CudaArch kArchs[] = {
      .resident_threads = 1536,
      .resident_blocks = 24,
      .async_copies = true,
+     .ptx_arch = "sm_89",
      .ptx_version = 78},
     {.name = "sm_90",
      .units = 132,
@@ -71,17 +107,75 @@ constexpr CudaArch kArchs[] = {
      .resident_threads = 2048,
      .resident_blocks = 32,
      .async_copies = true,
+     .ptx_arch = "sm_90",
+     .ptx_version = 78},
+    {.name = "sm_100",
+     .units = 148,
+     .max_threads = 1024,
+     .shared_bytes = 227 << 10,
+     .registers = 64 << 10,
+     .lanes = 128,
+     .half_lanes = 4096,
+     .tf32_lanes = 2048,
+     .resident_threads = 2048,
+     .resident_blocks = 32,
+     .async_copies = true,
+     .ptx_arch = "sm_90",
+     .ptx_version = 78},
+    {.name = "sm_103",
+     .units = 148,
+     .max_threads = 1024,
+     .shared_bytes = 227 << 10,
+     .registers = 64 << 10,
+     .lanes = 128,
+     .half_lanes = 4096,
+     .tf32_lanes = 2048,
+     .resident_threads = 2048,
+     .resident_blocks = 32,
+     .async_copies = true,
+     .ptx_arch = "sm_90",
+     .ptx_version = 78},
+    {.name = "sm_120",
+     .units = 170,
+     .max_threads = 1024,
+     .shared_bytes = 99 << 10,
+     .registers = 64 << 10,
+     .lanes = 128,
+     .half_lanes = 256,
+     .tf32_lanes = 128,
+     .resident_threads = 1536,
+     .resident_blocks = 24,
+     .async_copies = true,
+     .ptx_arch = "sm_90",
      .ptx_version = 78},
 };
+
+// Returns the number of sm_<number>, without a suffix; 0 if the name is another text.
+int NumberOf(std::string_view name) {
+  constexpr std::string_view kPrefix = "sm_";
+  if (!name.starts_with(kPrefix)) return 0;
+  name = BaseArchName(name).substr(kPrefix.size());
+  int number = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
+  const bool whole = error == std::errc() && end == name.data() + name.size() && !name.starts_with('0');
+  return whole ? std::max(number, 0) : 0;
+}
 
 }  // namespace
 
 std::span<const CudaArch> CudaArchs() { return kArchs; }
 
 const CudaArch* FindCudaArch(std::string_view name) {
-  const auto found =
-      std::find_if(std::begin(kArchs), std::end(kArchs), [&](const CudaArch& a) { return a.name == name; });
-  return found == std::end(kArchs) ? nullptr : found;
+  const CudaArch* found = nullptr;
+  for (const CudaArch& arch : kArchs) {
+    if (NumberOf(arch.name) <= NumberOf(name)) found = &arch;
+  }
+  return found;
+}
+
+std::string_view BaseArchName(std::string_view name) {
+  const bool suffix = name.ends_with('a') || name.ends_with('f');
+  return name.substr(0, name.size() - (suffix ? 1 : 0));
 }
 
 std::string CudaArchNames() {

@@ -1,5 +1,6 @@
 // CudaArch: the properties that NVIDIA's GPUs of one compute capability share, as one row of a table. If the text of a
-// target leaves out a property, the target takes it from this row. Immutable; thread-safe.
+// target leaves out a property, the target takes it from this row. An architecture without a row takes the row of the
+// newest one before it. Immutable; thread-safe.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -20,7 +21,10 @@ struct CudaArch {
   double half_lanes, tf32_lanes;
   double resident_threads, resident_blocks;  // most threads and blocks that a unit holds at a time
   bool async_copies;                         // true: it has asynchronous copies from global to shared memory
-  // Ten times the version of the PTX ISA that code is written in: the first that has the architecture, so that old
+  // The architecture that PTX is written for: this one, or the newest one before it that LLVM's back end knows. The
+  // driver translates PTX to the instructions of its GPU, so PTX runs on all later architectures.
+  std::string_view ptx_arch;
+  // Ten times the version of the PTX ISA that code is written in: the first that has `ptx_arch`, so that old
   // drivers load the code.
   int ptx_version;
 };
@@ -29,10 +33,18 @@ struct CudaArch {
 // all of its shared memory.
 inline constexpr int64_t kStaticSharedBytes = 48 << 10;
 
+// Most shared memory of a block, in bytes, that all architectures since sm_80 have. An architecture without a row is
+// assumed to have no more.
+inline constexpr int64_t kCommonSharedBytes = 99 << 10;
+
 // Returns all architectures, from the oldest to the newest.
 std::span<const CudaArch> CudaArchs();
-// Returns null if the name is unknown.
+// Returns the row of the architecture, or else of the newest one before it. Null if the name is not sm_<number>, or if
+// the architecture is older than all rows.
 const CudaArch* FindCudaArch(std::string_view name);
-std::string CudaArchNames();  // "sm_75, sm_80, ..."
+// Returns the name without the suffix of an architecture's own instructions ("sm_90" for sm_90a, sm_100f), which
+// generated code does not use.
+std::string_view BaseArchName(std::string_view name);
+std::string CudaArchNames();  // "sm_70, sm_75, ..."
 
 }  // namespace autotune

@@ -266,32 +266,60 @@ Status ReadOption(const std::string& word, Stated& stated) {
   return {};
 }
 
+// Refuses options that contradict the architecture's row.
+Status CheckArchOptions(const Stated& stated, const CudaArch& arch) {
+  if (stated.max_threads > arch.max_threads)
+    return Err("-max-threads: a block of ", arch.name, " has at most ", arch.max_threads, " threads");
+  if (stated.shared > arch.shared_bytes)
+    return Err("-shared: a block of ", arch.name, " has at most ", SizeText(arch.shared_bytes));
+  if (stated.registers > arch.registers)
+    return Err("-registers: a compute unit of ", arch.name, " has at most ", SizeText(arch.registers), " registers");
+  return {};
+}
+
+// Returns what the code is if it is not PTX for the architecture that `named` names; else "".
+std::string ArchNote(const std::string& named, const CudaArch& arch, const Target& target) {
+  if (arch.ptx_arch == named) return "";
+  const std::string note =
+      "the code for " + named + " is PTX for " + std::string(arch.ptx_arch) + ", which the GPU's driver translates";
+  if (arch.name == target.arch) return note;
+  return note + "; " + target.arch + " is newer than " + std::string(arch.name) + " and not known: limits that the " +
+         "target does not state are those of " + std::string(arch.name) + ", and at most " +
+         SizeText(kCommonSharedBytes) + " of shared memory for a block";
+}
+
+// Sets the properties of an NVIDIA GPU to those of its architecture.
+Status FinishCuda(const Stated& stated, Target& target) {
+  if (target.arch.empty()) return Err("target 'cuda' needs -arch=..., one of ", CudaArchNames());
+  const std::string named = target.arch;
+  const CudaArch* arch = FindCudaArch(named);
+  if (!arch) {
+    return Err(
+        "-arch: '", named, "' is no architecture since ", CudaArchs()[0].name,
+        ", the first one whose threads of a warp run independently, as the code needs it; known: ", CudaArchNames());
+  }
+  target.arch = BaseArchName(named);
+  const bool known = target.arch == arch->name;
+  if (known) TRY(CheckArchOptions(stated, *arch));
+  if (target.tf32 && arch->half_lanes == 0)
+    return Err("-tf32: ", target.arch, " has no tensor cores for TF32; the first one with them is sm_80");
+  target.max_threads = arch->max_threads;
+  target.shared_bytes = known ? arch->shared_bytes : std::min(arch->shared_bytes, kCommonSharedBytes);
+  target.registers = arch->registers;
+  target.num_cores = arch->units;
+  target.note = ArchNote(named, *arch, target);
+  return {};
+}
+
 // Sets the properties of a GPU that the options do not state: to those of its architecture, or, for OpenCL, to values
 // that every device supports.
 Status FinishGpu(const Stated& stated, Target& target) {
   if (!stated.triple) target.triple = HostTriple();
-  int units = 1;
-  if (target.kind == TargetKind::kCuda) {
-    if (target.arch.empty()) return Err("target 'cuda' needs -arch=..., one of ", CudaArchNames());
-    const CudaArch* arch = FindCudaArch(target.arch);
-    if (!arch) return Err("-arch: '", target.arch, "' is unknown; known: ", CudaArchNames());
-    if (stated.max_threads > arch->max_threads)
-      return Err("-max-threads: a block of ", target.arch, " has at most ", arch->max_threads, " threads");
-    if (stated.shared > arch->shared_bytes)
-      return Err("-shared: a block of ", target.arch, " has at most ", SizeText(arch->shared_bytes));
-    if (stated.registers > arch->registers)
-      return Err("-registers: a compute unit of ", target.arch, " has at most ", SizeText(arch->registers),
-                 " registers");
-    if (target.tf32 && arch->half_lanes == 0)
-      return Err("-tf32: ", target.arch, " has no tensor cores for TF32; the first one with them is sm_80");
-    units = arch->units;
-    target.max_threads = arch->max_threads, target.shared_bytes = arch->shared_bytes;
-    target.registers = arch->registers;
-  }
+  if (target.kind == TargetKind::kCuda) TRY(FinishCuda(stated, target));
   if (stated.max_threads) target.max_threads = stated.max_threads;
   if (stated.shared) target.shared_bytes = stated.shared;
   if (stated.registers) target.registers = stated.registers;
-  target.num_cores = stated.cores ? stated.cores : units;
+  if (stated.cores) target.num_cores = stated.cores;
   return {};
 }
 

@@ -6,9 +6,10 @@
 //   cuda -arch=sm_80 -mtriple=x86_64-linux-gnu -num-cores=108 -max-threads=1024 -shared=163K -registers=64K -tf32=1
 // `cpu` means `llvm -mcpu=host -num-cores=<all>`, and `c` alone means `c -mcpu=host -num-cores=<all>`. Parsing replaces
 // `host` by the CPU and the caches of this machine. The sizes of caches are part of the text, since schedules depend on
-// them. Two machines with equal texts share records. `cuda` needs an architecture; the architecture's row in
-// target/cuda_arch.h has the values that the text leaves out. Target does not use LLVM: attributes come from the names
-// of the CPU and the architecture and from the feature list. Immutable once parsed; thread-safe.
+// them. Two machines with equal texts share records. `cuda` needs an architecture; its row in target/cuda_arch.h, or
+// the row of the newest known architecture before it, has the values that the text leaves out. Target does not use
+// LLVM: attributes come from the names of the CPU and the architecture and from the feature list. Immutable once
+// parsed; thread-safe.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -50,7 +51,8 @@ struct Target {
   bool tf32 = false;
 
   // Derived when parsed:
-  int vector_bits = 128;       // width of the widest profitable vector register; 32 (one f32) if there is none
+  std::string note;       // empty, or one line that a user should see: how the code differs from what the text names
+  int vector_bits = 128;  // width of the widest profitable vector register; 32 (one f32) if there is none
   int vector_registers = 16;   // number of architectural vector registers
   int general_registers = 16;  // number of architectural general registers, for addresses and counters
   bool has_fma = false;

@@ -149,6 +149,7 @@ TEST(Ptx, IndicesHave32BitsWhereTheyFit) {
 TEST(Ptx, EveryArchitectureTakesTheCode) {
   for (const CudaArch& arch : CudaArchs()) {
     const std::string name(arch.name), ptx = PtxOf(TiledProduct(), Cuda(name));
+    EXPECT_THAT(ptx, HasSubstr(".target " + std::string(arch.ptx_arch) + "\n"));
     EXPECT_THAT(ptx, HasSubstr(".version " + std::to_string(arch.ptx_version / 10) + "." +
                                std::to_string(arch.ptx_version % 10)));
     EXPECT_EQ(test::PtxasComplaint(ptx, name), "") << ptx;

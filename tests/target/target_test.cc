@@ -149,6 +149,47 @@ TEST(Target, CudaTakesFromItsArchitectureWhatTheTextLeavesOut) {
   }
 }
 
+// An architecture that has no row takes the newest row before it; a suffix names instructions that no code uses.
+TEST(Target, AnyNewerArchitectureHasCode) {
+  const std::string driver = ", which the GPU's driver translates";
+  struct Case {
+    std::string named, arch, row, ptx;
+  };
+  for (const Case& c : {Case{"sm_70", "sm_70", "sm_70", "sm_70"}, Case{"sm_72", "sm_72", "sm_70", "sm_70"},
+                        Case{"sm_75", "sm_75", "sm_75", "sm_75"}, Case{"sm_80", "sm_80", "sm_80", "sm_80"},
+                        Case{"sm_86", "sm_86", "sm_86", "sm_86"}, Case{"sm_87", "sm_87", "sm_87", "sm_87"},
+                        Case{"sm_89", "sm_89", "sm_89", "sm_89"}, Case{"sm_90", "sm_90", "sm_90", "sm_90"},
+                        Case{"sm_90a", "sm_90", "sm_90", "sm_90"}, Case{"sm_100", "sm_100", "sm_100", "sm_90"},
+                        Case{"sm_100a", "sm_100", "sm_100", "sm_90"}, Case{"sm_103f", "sm_103", "sm_103", "sm_90"},
+                        Case{"sm_120", "sm_120", "sm_120", "sm_90"}, Case{"sm_121", "sm_121", "sm_120", "sm_90"},
+                        Case{"sm_999", "sm_999", "sm_120", "sm_90"}}) {
+    const Result<Target> parsed = Target::Parse("cuda -arch=" + c.named);
+    ASSERT_TRUE(parsed.ok()) << parsed.error().Text();
+    EXPECT_EQ(parsed->arch, c.arch);
+    ASSERT_TRUE(FindCudaArch(c.named));
+    EXPECT_EQ(FindCudaArch(c.named)->name, c.row);
+    EXPECT_EQ(FindCudaArch(c.named)->ptx_arch, c.ptx);
+    EXPECT_EQ(parsed->has_mma, FindCudaArch(c.row)->half_lanes > 0);
+    EXPECT_TRUE(*Target::Parse(parsed->Text()) == *parsed);
+    const std::string note = c.named == c.ptx ? "" : "the code for " + c.named + " is PTX for " + c.ptx + driver;
+    EXPECT_TRUE(parsed->note.starts_with(note)) << parsed->note;
+    EXPECT_EQ(parsed->note.size() > note.size(), c.arch != c.row) << parsed->note;
+  }
+  // What is not known has no more shared memory than all have, unless the text states it.
+  EXPECT_EQ(Target::Parse("cuda -arch=sm_110")->shared_bytes, 99 << 10);
+  EXPECT_EQ(Target::Parse("cuda -arch=sm_110 -shared=227K -max-threads=1024")->shared_bytes, 227 << 10);
+  EXPECT_FALSE(Target::Parse("cuda -arch=sm_120 -shared=227K").ok());
+  EXPECT_EQ(Target::Parse("cuda -arch=sm_110")->note,
+            "the code for sm_110 is PTX for sm_90, which the GPU's driver translates; sm_110 is newer than sm_103 and "
+            "not known: limits that the target does not state are those of sm_103, and at most 99K of shared memory "
+            "for a block");
+  EXPECT_EQ(Target::Parse("cuda -arch=sm_60").error().message,
+            "-arch: 'sm_60' is no architecture since sm_70, the first one whose threads of a warp run independently, "
+            "as the code needs it; known: sm_70, sm_75, sm_80, sm_86, sm_87, sm_89, sm_90, sm_100, sm_103, sm_120");
+  for (const char* bad : {"sm_", "sm_a", "sm_090", "sm_90b", "sm_90aa", "sm_-90", "volta", "90", "sm_99999999999"})
+    EXPECT_FALSE(Target::Parse("cuda -arch=" + std::string(bad)).ok()) << bad;
+}
+
 // A target that may round to TF32 has its own records.
 TEST(Target, Tf32IsPartOfTheText) {
   const Target exact = *Target::Parse("cuda -arch=sm_80"), rounded = *Target::Parse("cuda -arch=sm_80 -tf32=1");
@@ -176,10 +217,7 @@ TEST(Target, BadTextIsRefusedByName) {
   EXPECT_EQ(Target::Parse("opencl -mtriple=vax-linux-gnu").error().message,
             "unknown architecture in -mtriple=vax-linux-gnu; known: x86_64, aarch64, riscv64");
   EXPECT_EQ(Target::Parse("vulkan").error().message, "unknown target kind 'vulkan'; known: cpu, llvm, c, opencl, cuda");
-  EXPECT_EQ(Target::Parse("cuda").error().message,
-            "target 'cuda' needs -arch=..., one of sm_75, sm_80, sm_86, sm_89, sm_90");
-  EXPECT_EQ(Target::Parse("cuda -arch=sm_35").error().message,
-            "-arch: 'sm_35' is unknown; known: sm_75, sm_80, sm_86, sm_89, sm_90");
+  EXPECT_EQ(Target::Parse("cuda").error().message, "target 'cuda' needs -arch=..., one of " + CudaArchNames());
   EXPECT_EQ(Target::Parse("cuda -arch=sm_86 -shared=163K").error().message,
             "-shared: a block of sm_86 has at most 99K");
   EXPECT_EQ(Target::Parse("cuda -arch=sm_80 -max-threads=2K").error().message,

@@ -27,12 +27,25 @@ TEST_F(CudaCommands, ANetworkIsCompiledWithoutAGpu) {
   EXPECT_THAT(ReadFile(File("m.so")).value(), HasSubstr(".visible .entry k0_conv2d_add_add_relu_0("));
 }
 
-TEST_F(CudaCommands, UnknownArchitecturesAreNamed) {
+TEST_F(CudaCommands, OldArchitecturesAreRefusedInOneLine) {
   const CliResult refused =
-      Run({"compile", "--model", test::kExample, "--target", "cuda -arch=sm_35", "-o", File("m.tar")});
+      Run({"compile", "--model", test::kExample, "--target", "cuda -arch=sm_60", "-o", File("m.tar")});
   EXPECT_EQ(refused.code, 1);
-  EXPECT_THAT(refused.err, HasSubstr("-arch: 'sm_35' is unknown; known: sm_75, sm_80, sm_86, sm_89, sm_90"));
+  EXPECT_THAT(refused.err, HasSubstr("-arch: 'sm_60' is no architecture since sm_70"));
   EXPECT_THAT(Lines(refused.err), SizeIs(1));
+}
+
+// A note says which PTX is made for a GPU whose own PTX is not written; a known architecture needs no note.
+TEST_F(CudaCommands, ANoteNamesThePtxOfANewArchitecture) {
+  for (const auto& [arch, ptx] :
+       {std::pair{"sm_70", "sm_70"}, {"sm_90a", "sm_90"}, {"sm_100", "sm_90"}, {"sm_999", "sm_90"}}) {
+    const CliResult compiled = Run({"compile", "--op", "matmul:16,16,16", "--target", "cuda -arch=" + std::string(arch),
+                                    "--db", ":memory:", "-o", File("m.tar")});
+    ASSERT_EQ(compiled.code, 0) << compiled.Text();
+    const std::string note = "the code for " + std::string(arch) + " is PTX for " + ptx;
+    EXPECT_EQ(compiled.Text().find(note) != std::string::npos, std::string_view(arch) != ptx) << compiled.Text();
+    EXPECT_THAT(ReadFile(File("m.tar")).value(), HasSubstr("\n.target " + std::string(ptx) + "\n"));
+  }
 }
 
 }  // namespace

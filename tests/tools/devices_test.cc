@@ -92,6 +92,23 @@ TEST_F(Devices, GpusOfThisMachine) {
                               Not(HasSubstr("cuda:0"))));
 }
 
+// Each target that is printed compiles, as does the kind alone; else the line says why there is none.
+TEST_F(Devices, NoTargetIsPrintedThatIsRefused) {
+  for (const char* sm : {"60", "70", "75", "87", "90", "100", "103", "120", "121", "999"}) {
+    InstallCuda("sm=" + std::string(sm));
+    const CliResult listed = Run({"devices"});
+    const std::string target = "cuda -arch=sm_" + std::string(sm);
+    const bool old = std::string_view(sm) == "60";
+    EXPECT_EQ(listed.out.find("--target '" + target + "'") == std::string::npos, old) << listed.out;
+    EXPECT_EQ(listed.out.find("no code for this GPU: -arch: 'sm_60'") != std::string::npos, old) << listed.out;
+    for (const std::string& each : {target, std::string("cuda")}) {
+      const CliResult compiled =
+          Run({"compile", "--op", "matmul:16,16,16", "--target", each, "--db", ":memory:", "-o", File("m.tar")});
+      EXPECT_EQ(compiled.code == 0, !old) << each << compiled.Text();
+    }
+  }
+}
+
 TEST_F(Doctor, FindsThisMachineFit) {
   InstallCuda("");
   CliResult fit = Run({"doctor"});

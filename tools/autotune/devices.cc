@@ -49,7 +49,7 @@ Result<int> ShowDevices(const DevicesOptions& options) {
   std::printf("this machine: %s, %s, %.1f GB\n  --target '%s'\n", host.model.c_str(),
               Counted(host.usable_cores, "core").c_str(), static_cast<double>(host.memory_bytes) / 1e9,
               target.Text().c_str());
-  for (const Gpu& gpu : gpus.found) std::printf("%s\n  --target '%s'\n", GpuText(gpu).c_str(), gpu.target.c_str());
+  for (const Gpu& gpu : gpus.found) std::printf("%s\n  %s\n", GpuText(gpu).c_str(), GpuTargetText(gpu).c_str());
   for (const std::string& reason : gpus.missing) std::printf("%s\n", reason.c_str());
   return kExitOk;
 }

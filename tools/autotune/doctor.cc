@@ -73,7 +73,7 @@ void LookAtHost(Doctor& doctor, const Target& target) {
 // Prints the GPUs. A machine without a GPU is fit for tuning, too.
 void LookAtGpus(Doctor& doctor) {
   const Gpus gpus = FindGpus();
-  for (const Gpu& gpu : gpus.found) doctor.Say("gpu", GpuText(gpu) + ", --target '" + gpu.target + "'");
+  for (const Gpu& gpu : gpus.found) doctor.Say("gpu", GpuText(gpu) + ", " + GpuTargetText(gpu));
   for (const std::string& reason : gpus.missing) doctor.Say("gpu", "none: " + reason);
 }
 

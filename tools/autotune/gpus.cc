@@ -1,9 +1,12 @@
 #include "tools/autotune/gpus.h"
 
+#include <algorithm>
 #include <cstdio>
 
 #include "runtime/cuda/device.h"
 #include "runtime/opencl/device.h"
+#include "target/cuda_arch.h"
+#include "target/target.h"
 
 namespace autotune::tools {
 namespace {
@@ -24,8 +27,20 @@ void AddDevices(DLDeviceType type, const Result<std::vector<std::string>>& names
       continue;
     }
     const DeviceLimits limits = (*device)->limits();
-    gpus.found.push_back({kind + ":" + std::to_string(i), (*names)[static_cast<size_t>(i)], limits.architecture,
-                          TargetOf(kind, limits), limits.memory_bytes, limits.units});
+    Gpu gpu{kind + ":" + std::to_string(i),
+            (*names)[static_cast<size_t>(i)],
+            limits.architecture,
+            "",
+            "",
+            limits.memory_bytes,
+            limits.units};
+    const Result<Target> target = Target::Parse(StatedTarget(kind, limits));
+    if (target.ok()) {
+      gpu.target = TargetOf(kind, limits);
+    } else {
+      gpu.refusal = target.error().Text();
+    }
+    gpus.found.push_back(std::move(gpu));
   }
 }
 
@@ -38,11 +53,29 @@ Gpus FindGpus() {
   return gpus;
 }
 
+std::string StatedTarget(const std::string& kind, const DeviceLimits& limits) {
+  std::string text = kind + " -num-cores=" + std::to_string(limits.units);
+  int64_t threads = limits.threads_per_block, shared = limits.shared_bytes;
+  if (!limits.architecture.empty()) {
+    text += " -arch=" + limits.architecture;
+    const CudaArch* arch = FindCudaArch(limits.architecture);
+    if (arch && arch->name == limits.architecture) {
+      threads = std::min(threads, arch->max_threads);
+      shared = std::min(shared, arch->shared_bytes);
+    }
+  }
+  return text + " -max-threads=" + std::to_string(threads) + " -shared=" + std::to_string(shared);
+}
+
 std::string GpuText(const Gpu& gpu) {
   char facts[64];
   std::snprintf(facts, sizeof facts, "%ld units, %.1f GB", static_cast<long>(gpu.units),
                 static_cast<double>(gpu.memory_bytes) / 1e9);
   return gpu.device + ": " + gpu.name + ", " + (gpu.architecture.empty() ? "" : gpu.architecture + ", ") + facts;
+}
+
+std::string GpuTargetText(const Gpu& gpu) {
+  return gpu.refusal.empty() ? "--target '" + gpu.target + "'" : "no code for this GPU: " + gpu.refusal;
 }
 
 }  // namespace autotune::tools

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/device.h"
 #include "support/fields.h"
 
 namespace autotune::tools {
@@ -12,10 +13,11 @@ struct Gpu {
   std::string device;        // value for --device: "cuda:0"
   std::string name;          // the driver's name of the device
   std::string architecture;  // "sm_90"; empty for OpenCL
-  std::string target;        // value for --target
+  std::string target;        // value for --target; empty if there is no code for the GPU
+  std::string refusal;       // why there is none; else empty
   int64_t memory_bytes = 0;
   int64_t units = 0;  // number of multiprocessors (CUDA) or compute units (OpenCL)
-  AUTOTUNE_FIELDS(device, name, architecture, target, memory_bytes, units)
+  AUTOTUNE_FIELDS(device, name, architecture, target, refusal, memory_bytes, units)
 };
 
 struct Gpus {
@@ -24,7 +26,13 @@ struct Gpus {
 };
 Gpus FindGpus();
 
+// Returns the text of the target of a device with these limits; `kind` is opencl or cuda. Limits beyond those of the
+// device's architecture are reduced to the architecture's, so that the code runs on its other GPUs, too.
+std::string StatedTarget(const std::string& kind, const DeviceLimits& limits);
+
 // Describes a GPU: "cuda:0: NVIDIA H100, sm_90, 132 units, 85.0 GB".
 std::string GpuText(const Gpu& gpu);
+// Returns what to write for --target ("--target 'cuda -arch=sm_90'"), or why there is no code for the GPU.
+std::string GpuTargetText(const Gpu& gpu);
 
 }  // namespace autotune::tools

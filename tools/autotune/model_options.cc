@@ -8,6 +8,7 @@
 #include "support/shell.h"
 #include "tools/autotune/command.h"
 #include "tools/autotune/console.h"
+#include "tools/autotune/gpus.h"
 
 namespace autotune::tools {
 
@@ -78,10 +79,7 @@ Result<Target> TargetOfDevice(const std::string& kind) {
                device.error().Text(), "); state the limits instead, for example: --target '", kind,
                " -num-cores=16 -max-threads=256 -shared=32K'");
   }
-  const DeviceLimits limits = (*device)->limits();
-  const std::string arch = limits.architecture.empty() ? "" : " -arch=" + limits.architecture;
-  return Target::Parse(kind + arch + " -num-cores=" + std::to_string(limits.units) + " -max-threads=" +
-                       std::to_string(limits.threads_per_block) + " -shared=" + std::to_string(limits.shared_bytes));
+  return Target::Parse(StatedTarget(kind, (*device)->limits()));
 }
 
 }  // namespace
@@ -93,6 +91,7 @@ Result<Target> ModelOptions::ParseTarget(Builder& builder) const {
     return Err("--allow-tf32: ", what, " has no tensor cores for TF32; NVIDIA's GPUs have from sm_80 on");
   }
   parsed.tf32 |= allow_tf32;
+  if (!parsed.note.empty()) Console::Get().Note(parsed.note);
   TRY(CheckTarget(parsed, builder));
   return parsed;
 }

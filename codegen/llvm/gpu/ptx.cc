@@ -20,7 +20,7 @@ Target DeviceOf(const Target& target) {
   Target device = target;
   device.kind = TargetKind::kLlvm;
   device.triple = "nvptx64-nvidia-cuda";
-  device.cpu = target.arch;
+  device.cpu = arch->ptx_arch;
   device.features = {"+ptx" + std::to_string(arch->ptx_version)};
   return device;
 }

@@ -89,4 +89,18 @@ std::vector<Proposal> DefaultCandidates(const TaskSpace& space) {
   return candidates;
 }
 
+Result<PredictedTime> PredictDefault(const TuneTask& task, const Target& target) {
+  const TaskSpace space = TRY(TaskSpace::Make(task, target));
+  const std::vector<Proposal> proposals = DefaultProposals(space, 1);
+  PredictedTime time;
+  if (proposals.empty()) return time;
+  const Proposal& first = proposals.front();
+  for (const StageModel& stage : space.sketches[static_cast<size_t>(first.sketch)].stages) {
+    const double seconds = GpuStageSeconds(stage, first.decisions, target);
+    time.seconds += seconds;
+    if (stage.kind == StageModel::kGpuUnbound) time.unbound_seconds += seconds;
+  }
+  return time;
+}
+
 }  // namespace autotune

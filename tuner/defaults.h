@@ -18,4 +18,12 @@ std::vector<Proposal> DefaultProposals(const TaskSpace& space, int n);
 // last one is the program without a schedule (an empty trace), which is slow but right.
 std::vector<Proposal> DefaultCandidates(const TaskSpace& space);
 
+// The time that the draft score predicts for a task's default schedule on a GPU.
+struct PredictedTime {
+  double seconds = 0;
+  double unbound_seconds =
+      0;  // the part of stages that no rule schedules and that lowering binds to threads (bind_rest)
+};
+Result<PredictedTime> PredictDefault(const TuneTask& task, const Target& target);
+
 }  // namespace autotune

@@ -11,6 +11,7 @@ namespace {
 using test::CliResult;
 using test::Lines;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::SizeIs;
 
 class CudaCommands : public test::CliTest {};
@@ -46,6 +47,18 @@ TEST_F(CudaCommands, ANoteNamesThePtxOfANewArchitecture) {
     EXPECT_EQ(compiled.Text().find(note) != std::string::npos, std::string_view(arch) != ptx) << compiled.Text();
     EXPECT_THAT(ReadFile(File("m.tar")).value(), HasSubstr("\n.target " + std::string(ptx) + "\n"));
   }
+}
+
+// The list of tasks names those that no rule schedules. A large product is scheduled, so its list is empty.
+TEST_F(CudaCommands, TheListOfTasksNamesWhatNoRuleBinds) {
+  const CliResult product =
+      Run({"tune", "--op", "matmul:256,256,256", "--target", "cuda -arch=sm_90", "--tasks", "list"});
+  EXPECT_EQ(product.code, 0) << product.Text();
+  EXPECT_THAT(product.out, HasSubstr("\n0 tasks with loops that no rule binds to threads (bind_rest), 0.0 % of the"));
+  const CliResult network = Run({"tune", "--model", test::kExample, "--target", "cuda -arch=sm_90", "--tasks", "list"});
+  EXPECT_EQ(network.code, 0) << network.Text();
+  EXPECT_THAT(network.out, HasSubstr("with loops that no rule binds to threads (bind_rest), "));
+  EXPECT_THAT(Run({"tune", "--model", test::kExample, "--tasks", "list"}).out, Not(HasSubstr("bind_rest")));
 }
 
 }  // namespace

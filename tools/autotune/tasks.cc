@@ -9,6 +9,7 @@
 #include "support/task_id.h"
 #include "tools/autotune/console.h"
 #include "tools/autotune/text.h"
+#include "tuner/defaults.h"
 
 namespace autotune::tools {
 namespace {
@@ -52,6 +53,31 @@ Status Select(const std::vector<TuneTask>& tasks, const std::string& pattern, st
   Result<std::string> hash = FindTask(hashes, pattern);
   if (!hash.ok()) return Err("--tasks: ", hash.error().Text(), "; --tasks list shows the tasks");
   for (size_t i = 0; i < tasks.size(); ++i) selected[i] = selected[i] || hashes[i] == *hash;
+  return {};
+}
+
+// Prints, for a GPU, the tasks with kernels that no rule schedules, and their share of the predicted time of all calls.
+// The slowest tasks come first.
+Status PrintUnbound(const Network& network, const Target& target) {
+  struct Row {
+    const NetworkTask* task;
+    double seconds;
+  };
+  std::vector<Row> rows;
+  double all = 0, unbound = 0;
+  for (const NetworkTask& task : network.tasks) {
+    const PredictedTime time = TRY(PredictDefault(MakeTuneTask(network, task), target));
+    all += time.seconds * task.weight;
+    unbound += time.unbound_seconds * task.weight;
+    if (time.unbound_seconds > 0) rows.push_back({&task, time.unbound_seconds * task.weight});
+  }
+  std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.seconds > b.seconds; });
+  std::printf("\n%s with loops that no rule binds to threads (bind_rest), %.1f %% of the predicted %.4g ms\n",
+              Counted(static_cast<int64_t>(rows.size()), "task").c_str(), all > 0 ? 100 * unbound / all : 0, all * 1e3);
+  for (const Row& row : rows) {
+    std::printf("%-8s %6d %8.1f %%  %s\n", ShortTaskId(row.task->hash).c_str(), row.task->weight,
+                100 * row.seconds / all, row.task->label.c_str());
+  }
   return {};
 }
 
@@ -100,7 +126,7 @@ Status PrintTasks(const Network& network, const Target& target, RecordStore* sto
       "\n%s, %d with a schedule in the database for this target. weight: calls per run; %% work: share of the "
       "network's %.4g GFLOP\n",
       Counted(static_cast<int64_t>(network.tasks.size()), "task").c_str(), tuned, network.flops / 1e9);
-  return {};
+  return target.IsGpu() ? PrintUnbound(network, target) : Status();
 }
 
 }  // namespace autotune::tools

@@ -22,8 +22,10 @@ class RunnerPool {
     bool wrapped = false;           // argv begins with a foreign program (--runner-prefix)
     // Kill orphaned descendants of runners, too. Then this process may have no other children than runners.
     bool adopt_orphans = false;
-    int runners = 2;               // number of runners: the active one and the spares
-    int64_t start_ms = 10000;      // time limit for a new runner's RunnerHello
+    int runners = 2;  // number of runners: the active one and the spares
+    // Time limit for a new runner's RunnerHello. The runner of a GPU starts the driver first, which takes up to 20 s on
+    // a host of eight GPUs.
+    int64_t start_ms = 25000;
     int64_t unkillable_ms = 5000;  // time after SIGKILL from which a runner counts as unkillable
     std::function<int64_t()> oom_kills = OomKills;
   };

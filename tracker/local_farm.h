@@ -15,7 +15,8 @@ struct LocalFarmOptions {
   std::vector<int> cores;                     // cores of the device; empty: all
   std::string server_path;                    // path of rpc_server; empty: FindOwnExecutable
   std::vector<std::string> server_arguments;  // further arguments of rpc_server
-  double start_seconds = 10;                  // longest wait until the device is ready
+  // Longest wait until the device is ready. A driver of eight GPUs takes up to 20 s to start.
+  double start_seconds = 30;
   int max_restarts = 5;
 };
 

@@ -18,6 +18,7 @@
 #include "runtime/graph_executor.h"
 #include "support/file.h"
 #include "support/host_lock.h"
+#include "te/error_bound.h"
 #include "te/reference.h"
 
 namespace autotune {
@@ -179,6 +180,7 @@ TuneTask MakeTuneTask(const Network& network, const NetworkTask& task) {
   TuneTask tune{.hash = task.hash, .label = task.label, .weight = task.weight, .flops = task.flops};
   for (const std::string& name : task.alternatives) tune.alternatives.push_back({name, ProgramOf(network, task, name)});
   tune.reference = te::ToReference(tune.alternatives[0].func);
+  tune.bounded = te::ToBoundedReference(tune.alternatives[0].func);
   tune.takes_steps = te::TakesSteps(tune.alternatives[0].func);
   tune.full_range = te::FullRangeInputs(tune.alternatives[0].func);
   return tune;

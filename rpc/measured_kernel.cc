@@ -23,6 +23,12 @@ class CpuKernel final : public MeasuredKernel {
     return {};
   }
 
+  Status SetInputs(std::span<const Tensor> inputs) override {
+    for (size_t i = 0; i < args_.size(); ++i) {
+      if (kernel_.metadata.params[i].kind == ParamKind::kInput) args_[i] = inputs[i];
+    }
+    return {};
+  }
   // Calls the entry point that checks the arguments, as the executor does in its first call.
   Status Call() override { return CallKernel(kernel_, context_, args_, prepared_); }
   Status Refill() override {
@@ -70,9 +76,17 @@ class DeviceKernel final : public MeasuredKernel {
     }
     if (kernel_->prepares()) TRY(kernel_->Prepare(constants.data()));
     TRY(Refill());
+    inputs_at_ = metadata.ParamsOfKind(ParamKind::kInput);
     return device_->Synchronize();
   }
 
+  Status SetInputs(std::span<const Tensor> inputs) override {
+    for (const int64_t i : inputs_at_) {
+      const Tensor& input = inputs[static_cast<size_t>(i)];
+      TRY(device_->CopyIn(args_[static_cast<size_t>(i)], input.data(), input.num_bytes()));
+    }
+    return {};
+  }
   Status Call() override {
     TRY(kernel_->Run(args_.data()));
     return Fetch();
@@ -108,6 +122,7 @@ class DeviceKernel final : public MeasuredKernel {
   std::shared_ptr<BoundKernel> kernel_;
   std::vector<Tensor> inputs_;
   std::vector<std::shared_ptr<void>> remote_, prepared_;  // outputs with their bands; prepared buffers
+  std::vector<int64_t> inputs_at_;                        // positions of the inputs that are no constants
   std::vector<void*> args_;
 };
 

@@ -17,6 +17,9 @@ class MeasuredKernel {
  public:
   virtual ~MeasuredKernel() = default;
 
+  // Replaces the inputs; constants stay. `inputs` has one tensor per parameter, as in OnCpu, and must outlive the
+  // calls.
+  virtual Status SetInputs(std::span<const Tensor> inputs) = 0;
   // Runs the kernel once and copies the outputs to the host.
   virtual Status Call() = 0;
   // Overwrites the outputs with a pattern that no right kernel produces.

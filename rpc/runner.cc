@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
@@ -97,21 +98,41 @@ class SealedMemory {
   size_t total_ = 0, size_ = 0;
 };
 
-// A task's inputs, made once and shared by all its candidates, and the reference's outputs for them.
+// Inputs of a task and the reference's outputs for them.
+struct Draw {
+  std::vector<Tensor> tensors;    // one per parameter; undefined for outputs
+  std::vector<Tensor> reference;  // in the order of the parameters
+  std::vector<Tensor> bounds;     // the rounding errors that are allowed, for each output; empty if they are unknown
+};
+
+// The draws of a task, made once and shared by all its candidates.
 struct TaskState {
   std::string reference_key;  // ReferenceKey; empty: there is no reference
   int64_t seed = 0;
   bool integers = false;
   std::vector<int64_t> full_range;
   std::vector<TensorSpec> params;
-  std::vector<Tensor> tensors;    // one per parameter; undefined for outputs
-  std::vector<Tensor> reference;  // the reference's outputs, in the order of the parameters
+  Draw tame;
+  Draw wild;  // the same constants; inputs with AddWildNumbers. Without tensors if the bounds are unknown.
 };
 
 struct Failure {
   TrialStatus status;
   std::string text;
 };
+
+// Returns true if more than half of all numbers are finite.
+bool MostAreFinite(const std::vector<Tensor>& tensors) {
+  int64_t finite = 0, all = 0;
+  auto count = [&](const auto* numbers, int64_t size) {
+    all += size;
+    for (int64_t i = 0; i < size; ++i) finite += std::isfinite(numbers[i]) ? 1 : 0;
+  };
+  for (const Tensor& t : tensors) {
+    t.dtype().bits == 32 ? count(t.Data<float>(), t.num_elements()) : count(t.Data<double>(), t.num_elements());
+  }
+  return 2 * finite > all;
+}
 
 class Runner {
  public:
@@ -180,20 +201,21 @@ class Runner {
   Status MakeInputs(const MeasureTask& task, const KernelMetadata& kernel) {
     task_ = {};  // frees the old inputs first; stays empty if the new ones cannot be made
     TaskState made{"", task.seed, task.integers, task.full_range, kernel.params, {}, {}};
+    std::vector<Tensor>& tensors = made.tame.tensors;
     for (size_t i = 0; i < kernel.params.size(); ++i) {
       const TensorSpec& spec = kernel.params[i];
-      made.tensors.emplace_back();
+      tensors.emplace_back();
       if (spec.kind == ParamKind::kOutput) continue;
       DLDataType type = TRY(DataTypeFromText(spec.dtype));
       auto memory = SealedMemory::Allocate(TRY(ShapeBytes(spec.shape, type)));
       if (!memory) return OutOfMemory("cannot allocate parameter ", spec.name);
-      made.tensors.back() = TRY(Tensor::View(memory->data(), spec.shape, type, memory));
+      tensors.back() = TRY(Tensor::View(memory->data(), spec.shape, type, memory));
       const uint64_t seed = static_cast<uint64_t>(task.seed) + 0x9e3779b97f4a7c15ULL * (i + 1);
       const bool whole = type.code <= kDLUInt && type.bits >= 8 && std::ranges::count(task.full_range, i) > 0;
       if (whole) {
-        FillWholeRange(made.tensors.back(), seed);
+        FillWholeRange(tensors.back(), seed);
       } else {
-        FillRandom(made.tensors.back(), seed, task.integers ? FillKind::kSmallInteger : FillKind::kNormal);
+        FillRandom(tensors.back(), seed, task.integers ? FillKind::kSmallInteger : FillKind::kNormal);
       }
       memory->Seal();
     }
@@ -218,59 +240,112 @@ class Runner {
     return {};
   }
 
-  // Makes the inputs. Then runs the reference artifact, or takes the reference's outputs from the message if an earlier
-  // runner has computed them.
+  // Makes the inputs of the wild draw from those of the tame one.
+  Status MakeWildInputs(bool infinite) {
+    task_.wild = {task_.tame.tensors, {}, {}};
+    for (size_t i = 0; i < task_.params.size(); ++i) {
+      if (task_.params[i].kind != ParamKind::kInput) continue;
+      const Tensor& tame = task_.tame.tensors[i];
+      auto memory = SealedMemory::Allocate(tame.num_bytes());
+      if (!memory) return OutOfMemory("cannot allocate parameter ", task_.params[i].name);
+      std::memcpy(memory->data(), tame.data(), static_cast<size_t>(tame.num_bytes()));
+      task_.wild.tensors[i] = TRY(Tensor::View(memory->data(), tame.shape(), tame.dtype(), memory));
+      AddWildNumbers(task_.wild.tensors[i], static_cast<uint64_t>(task_.seed) + i, infinite);
+      memory->Seal();
+    }
+    return {};
+  }
+
+  // Runs the reference on the inputs of `draw`. A bounded reference has its bounds as further outputs.
+  Status RunReference(const std::shared_ptr<const Artifact>& artifact, const Kernel& kernel, int threads, bool bounded,
+                      Draw& draw) {
+    auto placed = TRY(Place(artifact, kernel, draw.tensors, threads));
+    TRY(placed->Call());
+    const size_t outputs = placed->outputs().size() / (bounded ? 2 : 1);
+    for (size_t i = 0; i < placed->outputs().size(); ++i) {
+      (i < outputs ? draw.reference : draw.bounds).push_back(TRY(placed->outputs()[i].tensor().Copy()));
+    }
+    return {};
+  }
+
+  // Makes the inputs and the reference's outputs. Infinities and NaN may spread to most outputs, as they do in a sum
+  // over everything. Then these outputs would show nothing, so the wild draw does without them. Whether it has them is
+  // the text of the last kept blob.
   Status MakeReference(const Message& message, const RunnerRequest& request) {
     TRY(Enter(request, RunnerPhase::kReference));
     if (message.blobs.size() < 2) return Err("the reference artifact is missing");
     auto artifact = TRY(Artifact::FromBytes(*message.blobs[1]));
     const Kernel* kernel = TRY(artifact->Find(request.task.reference_kernel));
     TRY(MakeInputs(request.task, kernel->metadata));
-    std::vector<int64_t> outputs = kernel->metadata.ParamsOfKind(ParamKind::kOutput);
-    std::vector<Tensor> reference;
+    const Result<const Kernel*> with_bounds = artifact->Find(request.task.reference_kernel + kBoundedSuffix);
+    const bool bounded = with_bounds.ok();
+    if (bounded) kernel = *with_bounds;
     if (message.blobs.size() > 2) {
-      if (message.blobs.size() != 2 + outputs.size()) return Err("expected ", outputs.size(), " reference outputs");
-      for (size_t i = 0; i < outputs.size(); ++i) {
-        const TensorSpec& spec = kernel->metadata.params[static_cast<size_t>(outputs[i])];
-        reference.push_back(
-            TRY(Tensor::FromBytes(spec.shape, TRY(DataTypeFromText(spec.dtype)), *message.blobs[2 + i])));
-      }
+      TRY(TakeKept({message.blobs.begin() + 2, message.blobs.end()}, kernel->metadata, bounded));
     } else {
-      auto placed = TRY(Place(artifact, *kernel, request.candidate.threads));
-      TRY(placed->Call());
-      Message kept{"", RunnerReference{request.run}, {}};
-      for (const GuardedTensor& output : placed->outputs()) {
-        reference.push_back(TRY(output.tensor().Copy()));
-        kept.blobs.push_back(std::make_shared<const std::string>(reference.back().bytes()));
+      const int threads = request.candidate.threads;
+      TRY(RunReference(artifact, *kernel, threads, bounded, task_.tame));
+      bool infinite = true;
+      for (; bounded; infinite = false) {
+        TRY(MakeWildInputs(infinite));
+        TRY(RunReference(artifact, *kernel, threads, bounded, task_.wild));
+        if (!infinite || MostAreFinite(task_.wild.reference)) break;
       }
+      Message kept{"", RunnerReference{request.run}, KeptOf(bounded, infinite)};
       if (OutputsFit(kept.blobs)) TRY(channel_.Send(kept));
     }
-    task_.reference = std::move(reference);
     task_.reference_key = ReferenceKey(request.task);
+    return {};
+  }
+
+  std::vector<Blob> KeptOf(bool bounded, bool infinite) const {
+    std::vector<Blob> blobs;
+    for (const Draw* draw : {&task_.tame, &task_.wild}) {
+      for (const std::vector<Tensor>* tensors : {&draw->reference, &draw->bounds}) {
+        for (const Tensor& t : *tensors) blobs.push_back(std::make_shared<const std::string>(t.bytes()));
+      }
+    }
+    if (bounded) blobs.push_back(std::make_shared<const std::string>(infinite ? "infinite" : "finite"));
+    return blobs;
+  }
+  // Takes the outputs that KeptOf returned in an earlier runner. `reference` has the outputs of one draw.
+  Status TakeKept(const std::vector<Blob>& blobs, const KernelMetadata& reference, bool bounded) {
+    const std::vector<int64_t> outputs = reference.ParamsOfKind(ParamKind::kOutput);
+    const size_t expected = bounded ? 2 * outputs.size() + 1 : outputs.size();
+    if (blobs.size() != expected) return Err("expected ", expected, " reference outputs");
+    if (bounded) TRY(MakeWildInputs(*blobs.back() == "infinite"));
+    for (size_t i = 0; i < blobs.size() - (bounded ? 1 : 0); ++i) {
+      const size_t at = i % outputs.size();
+      const TensorSpec& spec = reference.params[static_cast<size_t>(outputs[at])];
+      Draw& draw = i < outputs.size() ? task_.tame : task_.wild;
+      (bounded && at >= outputs.size() / 2 ? draw.bounds : draw.reference)
+          .push_back(TRY(Tensor::FromBytes(spec.shape, TRY(DataTypeFromText(spec.dtype)), *blobs[i])));
+    }
     return {};
   }
 
   // Returns the kernel, placed on the device that its code is for.
   Result<std::unique_ptr<MeasuredKernel>> Place(const std::shared_ptr<const Artifact>& artifact, const Kernel& kernel,
-                                                int threads) {
+                                                const std::vector<Tensor>& inputs, int threads) {
     const std::string& kind = kernel.metadata.device;
-    if (kind.empty()) return OnCpu(kernel, task_.tensors, ContextFor(threads), arena_);
+    if (kind.empty()) return OnCpu(kernel, inputs, ContextFor(threads), arena_);
     if (!device_ || DeviceTypeName(device_->dl().device_type) != kind)
       return Err("kernel ", kernel.metadata.name, " is for devices of kind ", kind, ", and this server offers ",
                  device_ ? DeviceText(device_->dl()) : "the CPU", "; start it with rpc_server --device ", kind);
-    return OnDevice(artifact, kernel, task_.tensors, device_);
+    return OnDevice(artifact, kernel, inputs, device_);
   }
 
-  std::optional<Failure> CheckOutputs(const std::vector<GuardedTensor>& outputs, const RunnerRequest& request,
-                                      TrialResult& result) {
+  std::optional<Failure> CheckOutputs(const std::vector<GuardedTensor>& outputs, const Draw& draw,
+                                      const RunnerRequest& request, TrialResult& result) {
     for (size_t i = 0; i < outputs.size(); ++i) {
       std::string which = outputs.size() > 1 ? "output " + std::to_string(i) + ": " : "";
       if (Status bands = outputs[i].Check(); !bands) {
         return Failure{TrialStatus::kWrongAnswer, which + bands.error().Text()};
       }
       if (!Checks(request)) continue;
-      auto compared = CompareTensors(outputs[i].tensor(), task_.reference[i],
-                                     {.rtol = request.task.rtol, .atol = request.task.floor});
+      auto compared = CompareTensors(outputs[i].tensor(), draw.reference[i],
+                                     {.rtol = request.task.rtol, .atol = request.task.floor},
+                                     draw.bounds.empty() ? nullptr : &draw.bounds[i]);
       if (!compared) return Failure{TrialStatus::kWrongAnswer, which + compared.error().Text()};
       // worst_ratio is infinite for a NaN, and the messages carry only finite numbers.
       result.worst_error = std::max(result.worst_error, std::min(compared->worst_ratio, 1e300));
@@ -304,11 +379,21 @@ class Runner {
       result.status = TrialStatus::kWrongAnswer;
       return same;
     }
-    auto placed = TRY(Place(artifact, *kernel, candidate.threads));
+    auto placed = TRY(Place(artifact, *kernel, task_.tame.tensors, candidate.threads));
+    if (Checks(request) && !task_.wild.tensors.empty()) {
+      TRY(placed->SetInputs(task_.wild.tensors));
+      TRY(placed->Call());
+      if (auto failure = CheckOutputs(placed->outputs(), task_.wild, request, result)) {
+        result.status = failure->status;
+        return Err(failure->text, " (masks, outliers, infinities or NaN among the inputs)");
+      }
+      TRY(placed->SetInputs(task_.tame.tensors));
+      TRY(placed->Refill());
+    }
     // Check the first call separately. A kernel that reads an output before writing to it is wrong only in its first
     // call: later calls find the right values of the previous call.
     TRY(placed->Call());
-    if (auto failure = CheckOutputs(placed->outputs(), request, result)) {
+    if (auto failure = CheckOutputs(placed->outputs(), task_.tame, request, result)) {
       result.status = failure->status;
       return Err(failure->text);
     }
@@ -324,7 +409,7 @@ class Runner {
     options.cold_bytes = candidate.cold_weights ? candidate.cold_bytes : 0;
     Timing timing = TRY(placed->Time(options));
     // Check again: a data race may give wrong outputs only after many calls.
-    if (auto failure = CheckOutputs(placed->outputs(), request, result)) {
+    if (auto failure = CheckOutputs(placed->outputs(), task_.tame, request, result)) {
       result.status = failure->status;
       return Err(failure->text, " (after ", timing.calls, " calls)");
     }

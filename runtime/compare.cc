@@ -43,15 +43,17 @@ double SmallMagnitudeOf(const T* values, int64_t count) {
   return small;
 }
 
-// `small` is the SmallMagnitude of the reference.
+// `small` is the SmallMagnitude of the reference, `bounds` null or one number for each element.
 template <class A, class B>
-void CompareFloats(const A* actual, const B* reference, int64_t count, const Tolerance& tolerance, double small,
-                   Comparison& out) {
+void CompareFloats(const A* actual, const B* reference, const B* bounds, int64_t count, const Tolerance& tolerance,
+                   double small, Comparison& out) {
   out.floor = tolerance.atol * small;
   double worst = -1;
   for (int64_t i = 0; i < count; ++i) {
     const double a = actual[i], b = reference[i];
-    const double difference = std::fabs(a - b), allowed = out.floor + tolerance.rtol * std::fabs(b);
+    const double difference = std::fabs(a - b);
+    double allowed = out.floor + tolerance.rtol * std::fabs(b);
+    if (bounds && std::isfinite(bounds[i])) allowed += bounds[i];
     const bool close = difference < kInfinity && difference <= allowed;  // false if a or b is NaN or infinite
     if (close && difference <= worst * allowed) continue;                // the common case
     if (!close && Same(a, b)) continue;
@@ -129,13 +131,17 @@ double SmallMagnitude(const Tensor& tensor) {
   return WithFloats(tensor, [&](const auto* values) { return SmallMagnitudeOf(values, tensor.num_elements()); });
 }
 
-Result<Comparison> CompareTensors(const Tensor& actual, const Tensor& reference, const Tolerance& tolerance) {
+Result<Comparison> CompareTensors(const Tensor& actual, const Tensor& reference, const Tolerance& tolerance,
+                                  const Tensor* bounds) {
   auto is_float = [](DLDataType t) { return IsHalf(t) || (t.code == kDLFloat && (t.bits == 32 || t.bits == 64)); };
   DLDataType type = actual.dtype();
   bool floats = is_float(type) && is_float(reference.dtype());
   bool integers = type.code <= kDLUInt && type == reference.dtype();
   if (actual.shape() != reference.shape() || !(floats || integers)) {
     return Err("cannot compare ", actual.TypeText(), " with a reference of ", reference.TypeText());
+  }
+  if (bounds && (!floats || bounds->dtype() != reference.dtype() || bounds->shape() != reference.shape())) {
+    return Err("bounds of ", bounds->TypeText(), " for a reference of ", reference.TypeText());
   }
   Comparison out;
   out.elements = actual.num_elements();
@@ -147,8 +153,10 @@ Result<Comparison> CompareTensors(const Tensor& actual, const Tensor& reference,
     if (IsHalf(type)) wider.rtol += type.code == kDLBfloat ? 0x1p-7 : 0x1p-10;
     const double small = SmallMagnitude(reference);
     WithFloats(actual, [&](const auto* values) {
-      WithFloats(reference,
-                 [&](const auto* expected) { CompareFloats(values, expected, out.elements, wider, small, out); });
+      WithFloats(reference, [&]<class B>(const B* expected) {
+        const B* allowed = bounds ? static_cast<const B*>(bounds->data()) : nullptr;
+        CompareFloats(values, expected, allowed, out.elements, wider, small, out);
+      });
     });
   } else {
     bool is_signed = type.code == kDLInt;
@@ -175,7 +183,8 @@ double WorstRatio(std::span<const double> actual, std::span<const double> expect
   CHECK(actual.size() == expected.size());
   const auto count = static_cast<int64_t>(expected.size());
   Comparison out;
-  CompareFloats(actual.data(), expected.data(), count, tolerance, SmallMagnitudeOf(expected.data(), count), out);
+  const double *none = nullptr, small = SmallMagnitudeOf(expected.data(), count);
+  CompareFloats(actual.data(), expected.data(), none, count, tolerance, small, out);
   return out.worst_ratio;
 }
 

@@ -55,7 +55,10 @@ struct Comparison {
 // itself; integers and bools must be equal. Both tensors are floats (the reference may be wider), or both have one
 // integer type. Returns an error if the shapes or types cannot be compared. If `actual` is f16 or bf16, rtol grows by
 // the relative distance of two neighbouring numbers, since both sides may round differently.
-Result<Comparison> CompareTensors(const Tensor& actual, const Tensor& reference, const Tolerance& tolerance = {});
+// `bounds`, if given, has a float of the reference's type for each element: the rounding error that is also allowed
+// there. Infinite ones and NaN count as 0.
+Result<Comparison> CompareTensors(const Tensor& actual, const Tensor& reference, const Tolerance& tolerance = {},
+                                  const Tensor* bounds = nullptr);
 
 // Returns Comparison::worst_ratio of numbers: at most 1 if all are right. `expected` has as many as `actual`.
 double WorstRatio(std::span<const double> actual, std::span<const double> expected, const Tolerance& tolerance = {});

@@ -1,6 +1,8 @@
 #include "runtime/fill.h"
 
+#include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include "support/rng.h"
 
@@ -97,6 +99,35 @@ void FillRandom(const Tensor& tensor, uint64_t seed, FillKind kind) {
         CHECK(false) << "cannot fill " << tensor.TypeText();
     }
   }
+}
+
+namespace {
+
+template <class T>
+void AddWild(T* numbers, int64_t count, int64_t row, uint64_t seed, bool infinite) {
+  constexpr T kLargest = std::numeric_limits<T>::infinity();
+  Rng rng(seed ^ 0x5bd1e9955bd1e995ULL);
+  auto place = [&](int64_t places) { return static_cast<int64_t>(rng.Next() % static_cast<uint64_t>(places)); };
+  const int64_t run = std::min(row, count / kLeastWild);
+  auto fill = [&](T size, bool both_signs) {
+    const int64_t begin = place(count / row) * row;
+    for (int64_t i = begin; i < begin + run; ++i) numbers[i] = both_signs && place(2) == 0 ? -size : size;
+  };
+  fill(T(-1e9), false);
+  for (const T size : {T(1e6), T(1e7), T(1e8)}) fill(size, true);
+  if (!infinite) return;
+  for (const T number : {kLargest, -kLargest, std::numeric_limits<T>::quiet_NaN()}) numbers[place(count)] = number;
+}
+
+}  // namespace
+
+void AddWildNumbers(const Tensor& tensor, uint64_t seed, bool infinite) {
+  const int64_t count = tensor.num_elements();
+  const DLDataType type = tensor.dtype();
+  if (count < kLeastWild || type.code != kDLFloat || type.bits < 32) return;
+  const int64_t row = tensor.shape().back();
+  type.bits == 32 ? AddWild(tensor.Data<float>(), count, row, seed, infinite)
+                  : AddWild(tensor.Data<double>(), count, row, seed, infinite);
 }
 
 void FillWholeRange(const Tensor& tensor, uint64_t seed) {

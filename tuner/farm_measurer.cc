@@ -13,12 +13,18 @@
 namespace autotune {
 namespace {
 
-constexpr double kReferenceFlops = 3e8;    // operations per second of the slowest reference program that we expect
-constexpr double kRunFlops = 2e8;          // operations per second below which the deadline ends a candidate
+constexpr double kReferenceFlops = 3e8;  // operations per second of the slowest reference program that we expect
+constexpr double kBoundedRuns = 9;       // cost of a bounded reference, in runs of the other: three draws of three each
+constexpr double kRunFlops = 2e8;        // operations per second below which the deadline ends a candidate
 constexpr double kLongestDeadline = 3600;  // seconds; the longest deadline that a device server accepts
 // Size of the cache of builds. An artifact takes about ten kilobytes, so the cache holds all good candidates of a run
 // of a thousand trials. A confirmation then builds none of them again.
 constexpr size_t kKeptBytes = size_t{128} << 20;
+
+constexpr char kReference[] = "reference";  // the kernel's name
+
+// Returns true if the reference has bounds of rounding errors. They are bounds for exact products.
+bool IsBounded(const TaskSpace& space) { return space.task->bounded && space.target.ProductRounding() == 0; }
 
 // An LRU cache of successful builds, limited to kKeptBytes.
 class KeptBuilds {
@@ -171,8 +177,8 @@ class FarmMeasurer : public Measurer {
     }
     job.task.id = task.hash.Hex();
     job.task.reference_hash = HashBytes128(*job.reference).Hex();
-    job.task.reference_kernel = "reference";
-    job.task.reference_seconds = Deadline(30 + task.flops / kReferenceFlops);
+    job.task.reference_kernel = kReference;
+    job.task.reference_seconds = Deadline(30 + task.flops * (IsBounded(space) ? kBoundedRuns : 1) / kReferenceFlops);
     job.task.seed = static_cast<int64_t>(options_.seed);
     job.task.integers = task.takes_steps;
     job.task.full_range = task.full_range;
@@ -248,16 +254,28 @@ class FarmMeasurer : public Measurer {
       tasks.push_back(task);
       BuildRequest& request = requests.emplace_back();
       request.func = ToText(space->task->reference);
-      request.kernel = "reference";
+      request.kernel = kReference;
       request.target = space->target.Text();
+      if (IsBounded(*space)) {
+        BuildRequest bounded = request;
+        bounded.func = ToText(*space->task->bounded);
+        bounded.kernel += rpc::kBoundedSuffix;
+        requests.push_back(std::move(bounded));
+      }
     }
     if (requests.empty()) return;
     std::vector<CompiledKernel> kernels = builder_.Compile(requests, Patience::kNeeded);
-    for (size_t i = 0; i < requests.size(); ++i) {
-      Reference& reference = references_[tasks[i]];
-      Result<BuiltLibrary> built = kernels[i].status == TrialStatus::kOk
-                                       ? builder_.Link({&kernels[i].object}, requests[i].target)
-                                       : Result<BuiltLibrary>(Err(kernels[i].text));
+    for (size_t i = 0, task = 0; i < requests.size(); ++task) {
+      Reference& reference = references_[tasks[task]];
+      const size_t first = i;
+      std::vector<const KernelObject*> objects;
+      std::string failed;
+      for (; i < requests.size() && (i == first || requests[i].kernel != kReference); ++i) {
+        if (kernels[i].status != TrialStatus::kOk) failed = kernels[i].text;
+        objects.push_back(&kernels[i].object);
+      }
+      Result<BuiltLibrary> built =
+          failed.empty() ? builder_.Link(objects, requests[first].target) : Result<BuiltLibrary>(Err(failed));
       if (built.ok()) {
         reference.blob = std::make_shared<const std::string>(std::move(built->artifact.data));
       } else {

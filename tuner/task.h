@@ -1,6 +1,7 @@
 // TuneTask: one fused subgraph to be tuned for one target, with its compute alternatives and its number of occurrences
 // in the network. A plain value.
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,7 @@ struct TuneTask {
   int weight = 1;                   // occurrences in the network
   double flops = 0;                 // operations of one run
   PrimFunc reference;               // te::ToReference of the first alternative
+  std::optional<PrimFunc> bounded;  // te::ToBoundedReference of the first alternative
   bool takes_steps = false;         // te::TakesSteps of the first alternative
   std::vector<int64_t> full_range;  // te::FullRangeInputs of the first alternative
   std::vector<TaskAlternative> alternatives;

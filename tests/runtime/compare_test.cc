@@ -146,6 +146,43 @@ TEST(Fill, TheWholeRangeShowsSaturation) {
   EXPECT_NE(SumOfPairs(a, b, true), SumOfPairs(a, b, false));
 }
 
+TEST(Fill, WildNumbersAreFewAndOfEveryKind) {
+  for (const bool infinite : {false, true}) {
+    const Tensor x = Tensor::Zeros({32, 64}, "f32").value(), few = Tensor::Zeros({8}, "f32").value();
+    FillRandom(x, 1, FillKind::kNormal);
+    FillRandom(few, 1, FillKind::kNormal);
+    AddWildNumbers(x, 1, infinite);
+    AddWildNumbers(few, 1, infinite);
+    int64_t masks = 0, outliers = 0, infinities = 0, nans = 0;
+    for (const float v : std::span(x.Data<float>(), 2048)) {
+      masks += v == -1e9F;
+      outliers += std::fabs(v) >= 1e6F && std::fabs(v) <= 1e8F;
+      infinities += std::isinf(v);
+      nans += std::isnan(v);
+    }
+    EXPECT_GT(masks, 0);
+    EXPECT_GT(outliers, 0);
+    EXPECT_LT(8 * (masks + outliers + infinities + nans), 2048);
+    EXPECT_EQ(infinities, infinite ? 2 : 0);
+    EXPECT_EQ(nans, infinite ? 1 : 0);
+    for (const float v : std::span(few.Data<float>(), 8)) EXPECT_LT(std::fabs(v), 4);
+  }
+}
+
+TEST(Compare, BoundsAllowWhereTheyAre) {
+  const Tensor expected = Of(std::vector<float>{1, 1, 1, 1, 1}, "f32"),
+               actual = Of(std::vector<float>{1, 1.5F, 1, 1, 1}, "f32");
+  auto matches = [&](std::vector<float> numbers) {
+    const Tensor bounds = Of(numbers, "f32");
+    return CompareTensors(actual, expected, {}, &bounds)->ok;
+  };
+  EXPECT_TRUE(matches({0, 0.6F, 0, 0, 0}));
+  EXPECT_FALSE(matches({0.6F, 0, 0.6F, 0.6F, 0.6F}));
+  EXPECT_FALSE(matches({0, INFINITY, 0, 0, 0}));  // an unknown error is not allowed
+  const Tensor short_one = Of(std::vector<float>{1}, "f32");
+  EXPECT_FALSE(CompareTensors(actual, expected, {}, &short_one).ok());
+}
+
 TEST(Fill, GoldenValues) {
   auto hash = [](const char* type, FillKind kind) {
     Tensor t = Tensor::Zeros({70001}, type).value();

@@ -243,6 +243,73 @@ TEST_F(FarmCandidates, SaturatedSumsShowOverTheWholeRange) {
   }
 }
 
+// Returns an artifact with the kernels k and k_bounded over 64 floats. `value` is y[i], of x; bounds are those of one
+// rounding.
+Blob Bounded(const std::string& value) {
+  const std::string params = R"({"name":"x","dtype":"f32","shape":[64],"kind":"input"},
+    {"name":"w","dtype":"f32","shape":[256],"kind":"constant"},{"name":"y","dtype":"f32","shape":[64],"kind":"output"})";
+  const std::string metadata = R"({"abi_version":1,"target":"test","kernels":[{"name":"k","params":[)" + params +
+                               R"(]},{"name":"k_bounded","params":[)" + params +
+                               R"(,{"name":"e","dtype":"f32","shape":[64],"kind":"output"}]}]})";
+  const std::string loop =
+      "float *x = a[0], *y = a[2], s = 0; for (int i = 0; i < 64; ++i) s += x[i];\n"
+      "  for (int i = 0; i < 64; ++i) { y[i] = " +
+      value + "; ";
+  const std::string source =
+      "int32_t raw(AtContext* c, void* const* a) ENTRY(\"k.raw\");\n"
+      "int32_t raw(AtContext* c, void* const* a) { " +
+      loop +
+      "} return 0; }\n"
+      "int32_t k(AtContext* c, const DLTensor* const* a, int32_t n) {\n"
+      "  void* p[3] = {a[0]->data, a[1]->data, a[2]->data}; return raw(c, p); }\n"
+      "int32_t raw_bounded(AtContext* c, void* const* a) ENTRY(\"k_bounded.raw\");\n"
+      "int32_t raw_bounded(AtContext* c, void* const* a) { float* e = a[3]; " +
+      loop +
+      "e[i] = 1e-5f * (y[i] < 0 ? -y[i] : y[i]); } return 0; }\n"
+      "int32_t k_bounded(AtContext* c, const DLTensor* const* a, int32_t n) {\n"
+      "  void* p[4] = {a[0]->data, a[1]->data, a[2]->data, a[3]->data}; return raw_bounded(c, p); }\n";
+  return std::make_shared<const std::string>(CompileArtifact(metadata, source));
+}
+
+// A candidate that mixes elements, as Winograd's algorithm does, is right for tame inputs only.
+TEST_F(FarmCandidates, AnOutputMustNotDependOnWhatItDoesNotSee) {
+  auto farm = StartLocal();
+  ASSERT_TRUE(farm);
+  auto client = ClientOf(*farm);
+  MeasureJob job = JobOf({Compile(kDouble), Compile("float s = 0; for (int i = 0; i < 64; ++i) s += x[i];"
+                                                    "for (int i = 0; i < 64; ++i) y[i] = (2 * x[i] + s) - s;")});
+  using enum TrialStatus;
+  for (const bool bounded : {false, true}) {
+    job.reference = bounded ? Bounded("2 * x[i]") : Compile(kDouble);
+    for (int run = 0; run < 2; ++run) {  // the second run takes the outputs that the first one has kept
+      auto results = client->Measure(job);
+      ASSERT_TRUE(results.ok()) << results.error().Text();
+      EXPECT_EQ(StatusesOf(*results), (std::vector{kOk, bounded ? kWrongAnswer : kOk})) << results->at(0).error;
+      EXPECT_THAT(results->at(1).error, bounded ? HasSubstr("outliers") : HasSubstr(""));
+    }
+  }
+}
+
+// The allowance is 0.001 |y| and some more than nothing: a value of 1e9 elsewhere adds nothing to it.
+TEST_F(FarmCandidates, ALargeValueExcusesNoError) {
+  auto farm = StartLocal();
+  ASSERT_TRUE(farm);
+  auto client = ClientOf(*farm);
+  const std::string right = "i == 5 ? 1e9f : 2 * x[i]";
+  auto wrong_by = [&](const std::string& factor) {
+    return Compile("for (int i = 0; i < 64; ++i) { y[i] = " + right + "; if (i == 9) y[i] += " + factor +
+                   " * 1e-3f * ((y[i] < 0 ? -y[i] : y[i]) + 1); }");
+  };
+  MeasureJob job = JobOf({wrong_by("0.1f"), wrong_by("10")});
+  using enum TrialStatus;
+  for (const bool bounded : {false, true}) {
+    job.reference = bounded ? Bounded(right) : Compile("for (int i = 0; i < 64; ++i) y[i] = " + right + ";");
+    auto results = client->Measure(job);
+    ASSERT_TRUE(results.ok()) << results.error().Text();
+    EXPECT_EQ(StatusesOf(*results), (std::vector{kOk, kWrongAnswer})) << results->at(0).error;
+  }
+}
+
 TEST_F(FarmCandidates, OversizedAndInvalidCandidatesFailAlone) {
   auto farm = StartLocal();
   ASSERT_TRUE(farm);

@@ -4,6 +4,7 @@
 
 #include "target/target.h"
 #include "te/create_prim_func.h"
+#include "te/error_bound.h"
 #include "te/reference.h"
 #include "tests/topi/find_alternative.h"
 #include "topi/conv.h"
@@ -193,6 +194,7 @@ inline PrimFunc Transposed(const te::Shape& shape, const std::vector<int>& perm)
 inline TuneTask MakeTask(const std::string& label, PrimFunc func, int weight = 1) {
   TuneTask task{.hash = HashBytes128(label), .label = label, .weight = weight};
   task.reference = te::ToReference(func);
+  task.bounded = te::ToBoundedReference(func);
   task.takes_steps = te::TakesSteps(func);
   task.alternatives.push_back({"direct", std::move(func)});
   return task;

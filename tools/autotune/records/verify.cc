@@ -10,6 +10,7 @@
 #include "schedule/trace.h"
 #include "support/hash.h"
 #include "support/task_id.h"
+#include "te/error_bound.h"
 #include "te/reference.h"
 #include "tools/autotune/command.h"
 #include "tools/autotune/console.h"
@@ -26,9 +27,10 @@ enum class Verdict { kRight, kWrong, kBroken, kNotRun };
 struct Item {
   Record record;
   std::string reference;            // text of the PrimFunc that computes the task in fp64
+  std::string bounded;              // text of te::ToBoundedReference; empty: no bounds are known
   bool takes_steps = false;         // te::TakesSteps of the task: true if its results are rounded in steps
   std::vector<int64_t> full_range;  // te::FullRangeInputs of the task
-  BuildResult candidate, built_reference;
+  BuildResult candidate;
   Verdict verdict = Verdict::kNotRun;
   std::string text;
 
@@ -56,6 +58,7 @@ Status MakeReference(const std::string& definition, Item& item) {
   PrimFunc func = TRY(ParsePrimFunc(definition));
   TRY(autotune::Verify(func, Dialect::kSchedulable));
   item.reference = ToText(te::ToReference(func));
+  if (const auto bounded = te::ToBoundedReference(func)) item.bounded = ToText(*bounded);
   item.takes_steps = te::TakesSteps(func);
   item.full_range = te::FullRangeInputs(func);
   return {};
@@ -81,27 +84,33 @@ class Verifier {
       request.kernel = "kernel";
       request.target = item.record.target;
       requests.push_back(request);
-      request.func = item.reference;
-      request.trace = "";
-      request.kernel = "reference";
-      requests.push_back(request);
       built.push_back(&item);
     }
     std::vector<BuildResult> results = builder_.Build(requests);
     for (size_t i = 0; i < built.size(); ++i) {
-      built[i]->candidate = std::move(results[2 * i]);
-      built[i]->built_reference = std::move(results[2 * i + 1]);
+      built[i]->candidate = std::move(results[i]);
       TRY(Judge(*built[i]));
     }
     return {};
   }
 
  private:
+  Result<BuiltLibrary> BuildReference(const Item& item, const Target& target) {
+    BuildRequest request;
+    request.func = item.reference;
+    request.kernel = "reference";
+    request.target = item.record.target;
+    std::vector<BuildRequest> requests = {request};
+    if (!item.bounded.empty() && target.ProductRounding() == 0) {
+      request.func = item.bounded;
+      request.kernel += rpc::kBoundedSuffix;
+      requests.push_back(request);
+    }
+    return builder_.BuildLibrary(requests);
+  }
   Status Judge(Item& item) {
-    for (const BuildResult* result : {&item.candidate, &item.built_reference}) {
-      if (result->status == TrialStatus::kOk) continue;
-      item.Is(Verdict::kBroken, (result == &item.candidate ? "" : "its reference: ") +
-                                    std::string(ToText(result->status)) + ": " + result->text);
+    if (item.candidate.status != TrialStatus::kOk) {
+      item.Is(Verdict::kBroken, std::string(ToText(item.candidate.status)) + ": " + item.candidate.text);
       return {};
     }
     Target target = TRY(Target::Parse(item.record.target)), here = host_;
@@ -112,10 +121,15 @@ class Verifier {
       item.Is(Verdict::kNotRun, "builds; not run, since it is for " + MachineText(target));
       return {};
     }
+    const Result<BuiltLibrary> reference = BuildReference(item, target);
+    if (!reference.ok()) {
+      item.Is(Verdict::kBroken, "its reference: " + reference.error().Text());
+      return {};
+    }
     if (!client_) TRY(StartFarm());
     rpc::MeasureJob job;
     job.task.id = item.record.task;
-    job.reference = std::make_shared<const std::string>(item.built_reference.artifact.data);
+    job.reference = std::make_shared<const std::string>(reference->artifact.data);
     job.artifacts = {std::make_shared<const std::string>(item.candidate.artifact.data)};
     job.task.reference_hash = HashBytes128(*job.reference).Hex();
     job.task.reference_kernel = "reference";

@@ -1,7 +1,10 @@
-// Conversions of 16-bit floats, for targets without an instruction for them. They compute with the bits as integers;
-// only denormal numbers and f64 operands also need float arithmetic. Conversions from and to f32 and f64 are exact or
-// round to nearest even, values beyond the range become infinity, and a NaN stays a NaN with its sign. The code has no
-// branches and works on scalars and vectors.
+// Conversions of 16-bit floats. Where the target has an instruction, the conversion stays. Elsewhere, they compute with
+// the bits as integers; only denormal numbers and f64 operands also need float arithmetic. Conversions from and to f32
+// and f64 are exact or round to nearest even, values beyond the range become infinity, and a NaN stays a NaN with its
+// sign. The code has no branches and works on scalars and vectors.
+#include <cmath>
+
+#include "ir/float_math.h"
 #include "lower/passes.h"
 #include "support/check.h"
 
@@ -80,8 +83,11 @@ Expr RoundedToOdd(const Expr& wide) {
   return FromBits(MakeSelect(exact, bits, Joined(below, I(1, bits))), kSingle);
 }
 
-// Returns true if the target converts between the half type and f32 by an instruction.
-bool HasInstruction(DType half, const Target& target) { return target.has_f16 && half == DType::Float(16); }
+// Returns true if the target converts between the half type and f32 by an instruction. GPUs whose tensor cores take
+// bf16 also convert it.
+bool HasInstruction(DType half, const Target& target) {
+  return half == DType::Float(16) ? target.has_f16 : target.has_mma;
+}
 
 Expr SingleOf(const Expr& half, const Target& target) {
   return HasInstruction(half.dtype().Element(), target) ? As(kSingle, half) : ToSingle(half);
@@ -89,6 +95,29 @@ Expr SingleOf(const Expr& half, const Target& target) {
 
 Expr HalfOf(const Expr& single, DType type, const Target& target) {
   return HasInstruction(type, target) ? As(type, single) : FromSingle(single, type);
+}
+
+// Returns the number of a half type that `single` is for certain: a widened one, or a constant. Null if there is none.
+Expr HalfBehind(const Expr& single, DType type) {
+  const Cast* cast = single.As<Cast>();
+  if (cast && cast->a.dtype().Element() == type) return cast->a;
+  const Broadcast* same = single.As<Broadcast>();
+  const FloatImm* number = (same ? same->a : single).As<FloatImm>();
+  if (!number || std::isnan(number->value) || RoundFloat(number->value, type) != number->value) return Expr();
+  return MakeBroadcast(FloatConst(number->value, type), single.dtype().lanes);
+}
+
+// Returns half(c ? a : b) as c ? half(a) : half(b), with nothing to round, if a and b are widened halves or constants.
+// Null otherwise. So relu compares widened numbers and chooses between halves.
+Expr ChosenHalf(const Expr& single, DType type) {
+  const Select* select = single.As<Select>();
+  const Binary* binary = single.As<Binary>();
+  if (!select && !(binary && (binary->op == BinaryOp::kMax || binary->op == BinaryOp::kMin))) return Expr();
+  const Expr a = HalfBehind(select ? select->a : binary->a, type), b = HalfBehind(select ? select->b : binary->b, type);
+  if (!a || !b) return Expr();
+  if (select) return MakeSelect(select->condition, a, b);
+  const BinaryOp order = binary->op == BinaryOp::kMax ? BinaryOp::kGt : BinaryOp::kLt;
+  return MakeSelect(MakeBinary(order, binary->a, binary->b), a, b);
 }
 
 }  // namespace
@@ -102,7 +131,11 @@ Expr ExpandHalfCast(const Expr& e, const Target& target) {
     const Expr single = SingleOf(cast->a, target);
     return to.IsHalf() ? HalfOf(single, to, target) : MakeCast(e.dtype(), single);
   }
-  if (!to.IsHalf() || (from == kSingle && HasInstruction(to, target))) return e;
+  if (!to.IsHalf()) return e;
+  if (from == kSingle && HasInstruction(to, target)) {
+    const Expr chosen = target.IsGpu() ? ChosenHalf(cast->a, to) : Expr();
+    return chosen ? chosen : e;
+  }
   return HalfOf(from == kDouble ? RoundedToOdd(cast->a) : As(kSingle, cast->a), to, target);
 }
 

@@ -475,7 +475,7 @@ Expr ExpandMathCall(const Expr& e, const Target& target) {
     case Op::kLdexp:
       return target.has_ldexp ? e : math.Ldexp(args[0], args[1]);
     case Op::kTf32:
-      return target.has_mma && e.dtype().lanes == 1 ? e : RoundedToTf32(args[0]);
+      return target.has_mma ? e : RoundedToTf32(args[0]);
     case Op::kRound:
       return Math::HasRounding(target) ? e : math.Round(args[0]);
     case Op::kFloor:

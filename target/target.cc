@@ -156,6 +156,7 @@ void Derive(Target& target) {
     const CudaArch* arch = target.kind == TargetKind::kCuda ? FindCudaArch(target.arch) : nullptr;
     target.has_async_copies = arch && arch->async_copies;
     target.has_mma = arch && arch->half_lanes > 0;
+    target.has_f16 = arch != nullptr;  // cvt.rn.f16.f32 and back, on all of NVIDIA's architectures
     return;
   }
   auto has = [&](std::string_view f) {

@@ -8,6 +8,23 @@
 #include "support/check.h"
 
 namespace autotune {
+namespace {
+
+// Applies a function of one number to each lane. The bits of its result become a lane of the result.
+llvm::Value* EachLane(llvm::IRBuilder<>& builder, llvm::Value* a, llvm::Type* type, llvm::Intrinsic::ID function) {
+  auto one = [&](llvm::Value* number) {
+    return builder.CreateBitCast(builder.CreateIntrinsic(function, {}, {number}), type->getScalarType());
+  };
+  auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(type);
+  if (!vector) return one(a);
+  llvm::Value* all = llvm::PoisonValue::get(type);
+  for (unsigned lane = 0; lane < vector->getNumElements(); ++lane)
+    all = builder.CreateInsertElement(all, one(builder.CreateExtractElement(a, lane)), lane);
+  return all;
+}
+
+}  // namespace
+
 llvm::Type* Operations::ValueType(DType dtype) {
   llvm::Type* element;
   switch (dtype.code) {
@@ -176,8 +193,12 @@ llvm::Value* Operations::DivideSigned(bool quotient, llvm::Value* a, llvm::Value
 llvm::Value* Operations::Convert(llvm::Value* a, DType from, DType to) {
   llvm::Type* type = ValueType(to);
   if (from.IsHalf() || to.IsHalf()) {
-    llvm::Type* half = ValueType(DType::UInt(16).WithLanes(to.lanes))->getWithNewType(builder_.getHalfTy());
+    const bool brain = (from.IsHalf() ? from : to).code == TypeCode::kBFloat;
+    llvm::Type* element = brain ? builder_.getBFloatTy() : builder_.getHalfTy();
+    llvm::Type* half = ValueType(DType::UInt(16).WithLanes(to.lanes))->getWithNewType(element);
     if (from.IsHalf()) return builder_.CreateFPExt(builder_.CreateBitCast(a, half), type);
+    // LLVM would round to bf16 by integer arithmetic.
+    if (brain) return EachLane(builder_, a, type, llvm::Intrinsic::nvvm_f2bf16_rn);
     return builder_.CreateBitCast(builder_.CreateFPTrunc(a, half), type);
   }
   if (to.IsBool()) {
@@ -217,7 +238,7 @@ llvm::Value* Operations::Call(Op op, const std::vector<llvm::Value*>& args, DTyp
     case Op::kReinterpret:
       return builder_.CreateBitCast(args[0], ValueType(to));
     case Op::kTf32:
-      return builder_.CreateBitCast(builder_.CreateIntrinsic(llvm::Intrinsic::nvvm_f2tf32_rna, {}, {args[0]}), type);
+      return EachLane(builder_, args[0], type, llvm::Intrinsic::nvvm_f2tf32_rna);
     case Op::kIsNan:
       return is_float ? builder_.CreateFCmpUNO(args[0], args[0]) : llvm::Constant::getNullValue(ValueType(to));
     default:

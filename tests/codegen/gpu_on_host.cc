@@ -18,6 +18,7 @@
 #include "codegen/llvm/link.h"
 #include "codegen/llvm/machine.h"
 #include "ir/float_math.h"
+#include "support/cpu_features.h"
 #include "tests/codegen/c_compiler.h"
 #include "tests/codegen/kernel.h"
 
@@ -46,9 +47,18 @@ void ReplaceAll(std::string& text, const std::string& from, const std::string& t
     text.replace(at, from.size(), to);
 }
 
+// Returns the LLVM IR of the rounding of f32 to bf16. As on a GPU, all NaN become one.
+std::string RoundingToBrainFloat() {
+  return "define internal bfloat @host.f2bf16.rn(float %x) {\n %b = bitcast float %x to i32\n %l = lshr i32 %b, 16\n"
+         " %o = and i32 %l, 1\n %h = add i32 %b, 32767\n %r = add i32 %h, %o\n %s = lshr i32 %r, 16\n"
+         " %n = fcmp uno float %x, %x\n %v = select i1 %n, i32 32767, i32 %s\n %t = trunc i32 %v to i16\n"
+         " %c = bitcast i16 %t to bfloat\n ret bfloat %c\n}\n";
+}
+
 // Returns the LLVM IR of the functions for tensor core products and for the rounding of their operands.
 std::string MmaFunctions() {
   std::string text =
+      RoundingToBrainFloat() +
       "define internal i32 @host.f2tf32.rna(float %x) {\n %b = bitcast float %x to i32\n %r = add i32 %b, 4096\n"
       " %m = and i32 %r, -8192\n %a = and i32 %b, 2147483647\n %f = icmp ult i32 %a, 2139095040\n"
       " %v = select i1 %f, i32 %m, i32 %b\n ret i32 %v\n}\n";
@@ -78,6 +88,14 @@ std::string MmaFunctions() {
             ") noinline {\n" + body + " ret {float, float, float, float} %s3\n}\n";
   }
   return text;
+}
+
+// Returns this machine's target with its conversions of f16, which the target's text does not always list.
+Target HostWithHalves() {
+  Target host = Cpu();
+  const std::vector<std::string>& present = HostCpuFeatures();
+  if (std::find(present.begin(), present.end(), "f16c") != present.end()) host.features.push_back("+f16c");
+  return host;
 }
 
 // Returns the module as LLVM IR for the host.
@@ -346,7 +364,7 @@ Result<std::unique_ptr<GpuOnHost>> GpuOnHost::Make(const KernelObject& object) {
   std::string invalid;
   llvm::raw_string_ostream stream(invalid);
   if (llvm::verifyModule(*module, &stream)) return Err(invalid);
-  const Target host = Cpu();
+  const Target host = HostWithHalves();
   const LlvmMachine machine = TRY(LlvmMachine::For(host));
   const std::unique_ptr<llvm::Module> empty = machine.NewModule(context, "empty");
   module->setTargetTriple(empty->getTargetTriple());

@@ -2,10 +2,12 @@
 // with the interpreter's.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 
 #include "schedule/replay.h"
+#include "support/cpu_features.h"
 #include "te/create_prim_func.h"
 #include "tests/codegen/gpu_on_host.h"
 #include "tests/codegen/kernel.h"
@@ -146,6 +148,60 @@ set_scope(sums_out_1, register)
     const KernelObject object = Compile(scheduled, Target::Parse("cuda -arch=" + std::string(arch)).value()).value();
     EXPECT_NE(object.source.find("ld.global.nc.v4.f32"), std::string::npos) << object.source;
     EXPECT_EQ(test::PtxasComplaint(object.source, arch), "") << object.source;
+  }
+}
+
+// Runs `value` of x[v] for each number by the PTX emitter, and compares with the interpreter.
+void CheckConversion(const std::string& from, const std::string& to, const std::string& value, DType type,
+                     const std::vector<double>& numbers) {
+  const std::string n = std::to_string(numbers.size());
+  const PrimFunc f = Parse("func convert(x: " + from + "[" + n + "] input, y: " + to + "[" + n +
+                           "] output) { for b in " + std::to_string(numbers.size() / 256) +
+                           " blockIdx.x { for t in 32 threadIdx.x { for i in 8 vectorized { block c(v: S " + n +
+                           " = b * 256 + t * 8 + i) { y[v] = " + value + " } } } } }");
+  const std::string text = from + " " + value;
+  const DType to_type = f.params[1].buffer->dtype;
+  std::vector<InterpArray> args = {
+      {type, {static_cast<int64_t>(numbers.size())}, numbers},
+      {to_type, {static_cast<int64_t>(numbers.size())}, std::vector<double>(numbers.size())}};
+  std::vector<InterpArray> want = args;
+  ASSERT_TRUE(Interpret(f, want).ok());
+  const KernelObject object = CompileKernel(Lower(f, Gpu()).value(), Gpu(), {.keep_assembly = true}).value();
+  auto library = test::GpuOnHost::Make(object);
+  ASSERT_TRUE(library.ok()) << library.error().Text();
+  ASSERT_TRUE((*library)->Run(f, args, 1).ok());
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    ASSERT_TRUE(SameValue(args[1].data[i], want[1].data[i]))
+        << text << " of " << numbers[i] << ": " << args[1].data[i] << ", not " << want[1].data[i];
+  }
+}
+
+// Every number of 16 bits; and f32 numbers around each of them and around each midpoint between two, with infinities,
+// NaN and denormal numbers.
+TEST(GpuOnHost, ConversionsOfHalvesAreExact) {
+  const std::vector<std::string>& present = HostCpuFeatures();
+  if (std::find(present.begin(), present.end(), "f16c") == present.end())
+    GTEST_SKIP() << "this machine has no conversions of f16";
+  constexpr int kCount = 65536;
+  for (DType half : {DType::Float(16), DType::BFloat16()}) {
+    const std::string name = half.Text();
+    std::vector<double> all, middles, below, above;
+    for (int bits = 0; bits < kCount; ++bits) all.push_back(FloatFromBits(static_cast<uint64_t>(bits), half));
+    for (int i = 0; i < kCount; ++i) {
+      const double a = all[static_cast<size_t>(i)], b = all[static_cast<size_t>(std::min(i + 1, kCount - 1))];
+      const auto middle = static_cast<float>(std::isfinite(a) && std::isfinite(b) ? (a + b) / 2 : a * 1.001);
+      middles.push_back(middle);
+      below.push_back(std::nextafter(middle, -INFINITY));
+      above.push_back(std::nextafter(middle, INFINITY));
+    }
+    CheckConversion(name, "f32", "f32(x[v])", half, all);
+    for (const char* relu : {"(max(0.0, f32(x[v])))", "(max(f32(x[v]), 0.0))", "(min(f32(x[v]), 6.0))",
+                             "(select(f32(x[v]) < 1.0, f32(x[v]), 0.5))", "(max(0.1, f32(x[v])))"})
+      CheckConversion(name, name, name + relu, half, all);
+    for (const auto& numbers : {all, middles, below, above}) {
+      CheckConversion("f32", name, name + "(x[v])", DType::Float(32), numbers);
+      CheckConversion("f32", "f32", "tf32(x[v])", DType::Float(32), numbers);
+    }
   }
 }
 

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sstream>
+
 #include "target/cuda_arch.h"
 #include "te/create_prim_func.h"
 #include "tests/codegen/kernel.h"
@@ -182,6 +184,58 @@ TEST(Ptx, EveryTypeHasCode) {
     const std::string ptx = PtxOf(Parse(text), Cuda("sm_80"));
     EXPECT_EQ(Count(ptx, ".visible .entry"), 2u);
     EXPECT_EQ(test::PtxasComplaint(ptx, "sm_80"), "") << type << ptx;
+  }
+}
+
+// A kernel whose threads compute 8 elements each: y[v] = EXPR of x[v].
+PrimFunc Elementwise(const std::string& from, const std::string& to, const std::string& value) {
+  return Parse("func map(x: " + from + "[65536] input, y: " + to +
+               "[65536] output) { for b in 256 blockIdx.x { for t in 32 threadIdx.x { for i in 8 vectorized {"
+               "  block c(v: S 65536 = b * 256 + t * 8 + i) { y[v] = " +
+               value + " } } } } }");
+}
+
+// Numbers are converted by instructions where the architecture has them.
+TEST(Ptx, ConversionsAreInstructions) {
+  struct Case {
+    std::string from, to, value, instruction;
+    const char* first;  // the oldest architecture with the instruction
+  };
+  const Case cases[] = {
+      {"f32", "f16", "f16(x[v])", "cvt.rn.f16", "sm_70"},
+      {"f16", "f32", "f32(x[v])", "cvt.f32.f16", "sm_70"},
+      {"f32", "bf16", "bf16(x[v])", "cvt.rn.bf16.f32", "sm_80"},
+      {"f32", "f32", "tf32(x[v])", "cvt.rna.tf32.f32", "sm_80"},
+      {"bf16", "f32", "f32(x[v])", "", "sm_70"},
+  };
+  for (const Case& c : cases) {
+    for (const CudaArch& arch : CudaArchs()) {
+      const std::string name(arch.name), ptx = PtxOf(Elementwise(c.from, c.to, c.value), Cuda(name));
+      EXPECT_EQ(test::PtxasComplaint(ptx, name), "") << ptx;
+      const bool has = &arch >= FindCudaArch(c.first);
+      if (!c.instruction.empty()) EXPECT_EQ(Count(ptx, c.instruction), has ? 8u : 0u) << name << ptx;
+    }
+  }
+}
+
+// Relu chooses between numbers of 16 bits, so it has nothing to round.
+TEST(Ptx, ReluOfHalvesRoundsNothing) {
+  // A bf16 is widened by two integer instructions.
+  for (const auto& [type, most] : {std::pair{"f16", size_t{3}}, {"bf16", size_t{4}}}) {
+    const PrimFunc relu = Elementwise(type, type, std::string(type) + "(max(0.0, f32(x[v])))");
+    const PrimFunc scaled = Elementwise(type, type, std::string(type) + "(f32(x[v]) * 0.1)");
+    for (const char* arch : {"sm_80", "sm_90"}) {
+      const std::string ptx = PtxOf(relu, Cuda(arch));
+      EXPECT_EQ(Count(ptx, "cvt.rn"), 0u) << ptx;
+      EXPECT_EQ(test::PtxasComplaint(ptx, arch), "") << ptx;
+      size_t instructions = 0;
+      std::istringstream lines(ptx.substr(ptx.find("{\n")));
+      for (std::string line; std::getline(lines, line);)
+        instructions +=
+            line.starts_with("\t") && line.ends_with(";") && !line.starts_with("\t.") && !line.starts_with("\tmov.");
+      EXPECT_LE(instructions, most * 8 + 12) << "12 are for addresses, the load and the store: " << ptx;
+      EXPECT_EQ(Count(PtxOf(scaled, Cuda(arch)), "cvt.rn"), 8u) << "a product is rounded";
+    }
   }
 }
 

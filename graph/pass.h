@@ -81,7 +81,7 @@ Result<Graph> FoldConstants(const Graph& graph, const PassEnv& env);
 
 // Computes convolutions and matrix products of i32 in f32 if all sums of their products are integers that f32 holds.
 // This follows from the ranges of the operands, such as u8 minus a zero point, and from the values of constant weights.
-// Results stay equal, bit for bit. CPUs multiply and add floats in one instruction, i32 in two to four times as long.
+// Results stay equal, bit for bit. CPUs multiply and add floats in one instruction, i32 in at least two.
 Result<Graph> ExactProducts(const Graph& graph, const PassEnv& env);
 
 // Groups nodes into kernels (kFused). A group is an anchor or reduction with the element-wise nodes after it;

@@ -345,6 +345,7 @@ class Chooser {
   Result<ChosenNetwork> Choose() {
     ChosenNetwork result;
     NetworkChoice& choice = result.choice;
+    choice.model = network_.name;
     choice.network = StructureHash(network_);
     choice.target = target_.Text();
     choice.versions = CurrentVersions();
@@ -362,6 +363,7 @@ class Chooser {
     if (before && previous->compared == choice.compared) {
       result.same_schedules = true;
       choice = *previous;
+      choice.model = network_.name;  // older versions did not store it
       chosen = *before;
     } else {
       if (before == untuned) before.reset();

@@ -1,6 +1,7 @@
 #include "records/choice.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "support/log.h"
 
@@ -32,6 +33,23 @@ Result<std::optional<NetworkChoice>> FindChoice(RecordStore& store, const std::s
   if (choice.ok()) return std::optional<NetworkChoice>(std::move(*choice));
   Log(LogLevel::kWarning, "the schedules chosen for network ", network, " cannot be read: ", choice.error().Text());
   return std::optional<NetworkChoice>();
+}
+
+Result<std::vector<NetworkChoice>> ListChoices(RecordStore& store) {
+  std::vector<NetworkChoice> choices;
+  for (const RunState& run : TRY(store.Runs())) {
+    Result<NetworkChoice> choice = FromJson<NetworkChoice>(run.state);
+    // The states of tuning runs have other keys.
+    if (choice.ok() && run.key == ChoiceKey(choice->network, choice->target)) choices.push_back(std::move(*choice));
+  }
+  std::sort(choices.begin(), choices.end(), [](const NetworkChoice& a, const NetworkChoice& b) {
+    return std::tie(a.model, a.target, a.network) < std::tie(b.model, b.target, b.network);
+  });
+  return choices;
+}
+
+Result<bool> RemoveChoice(RecordStore& store, const std::string& network, const std::string& target) {
+  return store.RemoveRun(ChoiceKey(network, target));
 }
 
 }  // namespace autotune

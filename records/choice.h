@@ -32,6 +32,7 @@ struct NetworkComparison {
 };
 
 struct NetworkChoice {
+  std::string model;    // name, for people; empty in choices of older versions
   std::string network;  // hash of the network's structure, 32 hex digits (StructureHash in compiler/network.h)
   std::string target;   // full text
   std::vector<ChosenSchedule> schedules;  // one for each task
@@ -39,7 +40,7 @@ struct NetworkChoice {
   std::string compared;  // hash of all schedules that were compared; empty in choices of older versions
   RecordVersions versions;
   int64_t created_at = 0;  // Unix time in milliseconds
-  AUTOTUNE_FIELDS(network, target, schedules, comparisons, compared, versions, created_at)
+  AUTOTUNE_FIELDS(model, network, target, schedules, comparisons, compared, versions, created_at)
 
   const ChosenSchedule* Find(std::string_view task) const;  // null: no schedule for this task
 };
@@ -51,5 +52,12 @@ Status StoreChoice(RecordStore& store, const NetworkChoice& choice);
 // since the next choice replaces it. Fails only if the store fails.
 Result<std::optional<NetworkChoice>> FindChoice(RecordStore& store, const std::string& network,
                                                 const std::string& target);
+
+// Returns all stored choices that can be read, sorted by model, target and network.
+Result<std::vector<NetworkChoice>> ListChoices(RecordStore& store);
+
+// Deletes the choice for this network and target. `compile` then follows the best records. Returns whether there was
+// one. A copy of it in another database comes back if that is merged or imported.
+Result<bool> RemoveChoice(RecordStore& store, const std::string& network, const std::string& target);
 
 }  // namespace autotune

@@ -87,6 +87,14 @@ class MemoryStore : public RecordStore {
     return runs;
   }
 
+  Result<bool> RemoveRun(std::string_view key) override {
+    std::lock_guard lock(mutex_);
+    auto it = runs_.find(key);
+    if (it == runs_.end()) return false;
+    runs_.erase(it);
+    return true;
+  }
+
   Result<std::optional<Record>> Get(std::string_view id) override {
     std::lock_guard lock(mutex_);
     auto it = positions_.find(std::string(id));

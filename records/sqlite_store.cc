@@ -8,6 +8,7 @@
 #include <map>
 #include <mutex>
 #include <set>
+#include <type_traits>
 
 #include "records/distinct.h"
 #include "records/file_lock.h"
@@ -164,6 +165,10 @@ class SqliteStore : public RecordStore {
     return runs;
   }
 
+  Result<bool> RemoveRun(std::string_view key) override {
+    return WithoutCommits([&] { return RemoveRunAlone(key); });
+  }
+
   Result<std::optional<Record>> Get(std::string_view id) override {
     if (!IsRecordId(id)) return std::optional<Record>();
     std::lock_guard lock(read_mutex_);
@@ -195,15 +200,7 @@ class SqliteStore : public RecordStore {
   }
 
   Result<std::vector<PruneCount>> Prune(int keep, bool dry_run) override {
-    std::unique_lock lock(queue_mutex_);  // committing_ = true keeps out commits of other threads
-    queue_changed_.wait(lock, [&] { return !committing_; });
-    committing_ = true;
-    lock.unlock();
-    Result<std::vector<PruneCount>> counts = PruneAlone(keep, dry_run);
-    lock.lock();
-    committing_ = false;
-    queue_changed_.notify_all();
-    return counts;
+    return WithoutCommits([&] { return PruneAlone(keep, dry_run); });
   }
 
   Status Check() override {
@@ -296,6 +293,32 @@ class SqliteStore : public RecordStore {
       writer_.MoveLog(long_log ? Connection::Checkpoint::kRestart : Connection::Checkpoint::kPassive);
     }
     return {};
+  }
+
+  // Calls `work` while no thread of this process commits.
+  template <typename Work>
+  std::invoke_result_t<Work> WithoutCommits(const Work& work) {
+    std::unique_lock lock(queue_mutex_);
+    queue_changed_.wait(lock, [&] { return !committing_; });
+    committing_ = true;
+    lock.unlock();
+    auto result = work();
+    lock.lock();
+    committing_ = false;
+    queue_changed_.notify_all();
+    return result;
+  }
+
+  Result<bool> RemoveRunAlone(std::string_view key) {
+    TRY(lock_.Acquire(options_.lock_timeout_ms));
+    auto remove = [&]() -> Result<bool> {
+      Query query = TRY(Query::Make(writer_, "DELETE FROM run WHERE key = ?"));
+      TRY(query.Text(key).Do());
+      return writer_.changed_rows() > 0;
+    };
+    Result<bool> removed = remove();
+    lock_.Release();
+    return removed;
   }
 
   Result<std::vector<PruneCount>> PruneAlone(int keep, bool dry_run) {

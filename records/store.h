@@ -73,6 +73,8 @@ class RecordStore {
   Status PutRun(const RunState& run) { return Append({}, &run); }
   virtual Result<std::optional<RunState>> GetRun(std::string_view key) = 0;
   virtual Result<std::vector<RunState>> Runs() = 0;  // sorted by key
+  // Deletes the state of a run. Returns whether there was one.
+  virtual Result<bool> RemoveRun(std::string_view key) = 0;
 
   // For each task and target, keeps the `keep` records that Top returns and deletes all others, failures included. All
   // or nothing. States of runs stay. Returns counts in the order of Tasks. With `dry_run`, only counts.

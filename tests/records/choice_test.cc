@@ -41,6 +41,26 @@ TEST(NetworkChoice, TheLastOneStoredReplacesTheOthers) {
   EXPECT_EQ(FindChoice(*store, sample.network, sample.target).value()->schedules.size(), 1u);
 }
 
+TEST(NetworkChoice, AllAreListedAndEachIsRemovedAlone) {
+  auto store = NewMemoryStore();
+  NetworkChoice first = Sample(), second = Sample();
+  first.model = "a";
+  second.model = "b";
+  second.network = std::string(32, '0');
+  for (const NetworkChoice* choice : {&second, &first}) ASSERT_TRUE(StoreChoice(*store, *choice).ok());
+  ASSERT_TRUE(store->PutRun({"run", Json(Json::Object{{"round", 1}}), 5}).ok());
+  std::vector<NetworkChoice> choices = ListChoices(*store).value();
+  ASSERT_EQ(choices.size(), 2u) << "the state of a run is no choice";
+  EXPECT_EQ(choices[0].model, "a");
+  EXPECT_EQ(ToJson(choices[1]), ToJson(second));
+  EXPECT_FALSE(RemoveChoice(*store, first.network, "another target").value());
+  EXPECT_TRUE(RemoveChoice(*store, first.network, first.target).value());
+  EXPECT_FALSE(RemoveChoice(*store, first.network, first.target).value());
+  EXPECT_EQ(ListChoices(*store).value().size(), 1u);
+  EXPECT_TRUE(FindChoice(*store, second.network, second.target).value().has_value());
+  EXPECT_TRUE(store->GetRun("run").value().has_value());
+}
+
 TEST(NetworkChoice, OneThatCannotBeReadIsNone) {
   auto store = NewMemoryStore();
   NetworkChoice sample = Sample();

@@ -284,6 +284,21 @@ TEST_P(Store, RunStateIsReplacedAsAWhole) {
   EXPECT_EQ((*store_->GetRun("k"))->updated_at, 6) << "a refused batch must leave the run as it was";
 }
 
+TEST_P(Store, ARunStateIsRemovedAlone) {
+  std::vector<Record> batch = {SampleRecord(0)};
+  const RunState run{"k", Json(1), 5}, other{"l", Json(2), 5};
+  ASSERT_TRUE(store_->Append(batch, &run).ok() && store_->PutRun(other).ok());
+  EXPECT_FALSE(store_->RemoveRun("m").value());
+  EXPECT_EQ(store_->Runs()->size(), 2u);
+  EXPECT_TRUE(store_->RemoveRun("k").value());
+  EXPECT_FALSE(store_->RemoveRun("k").value());
+  EXPECT_FALSE(store_->GetRun("k")->has_value());
+  EXPECT_TRUE(store_->GetRun("l")->has_value());
+  EXPECT_EQ(Count(), 1);
+  ASSERT_TRUE(store_->PutRun(run).ok());
+  EXPECT_TRUE(store_->GetRun("k")->has_value());
+}
+
 TEST_P(Store, ThreadsAppendAtOnce) {
   constexpr int kThreads = 6, kBatches = 20;
   std::vector<std::thread> threads;

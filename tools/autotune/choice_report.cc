@@ -53,12 +53,16 @@ std::string WhyKept(const ChosenNetwork& chosen) {
 
 }  // namespace
 
+std::string ComparisonsText(const std::vector<NetworkComparison>& comparisons) {
+  std::string text;
+  for (const NetworkComparison& comparison : comparisons) text += ComparisonText(comparison);
+  return text;
+}
+
 std::string ChoiceText(const ChosenNetwork& chosen) {
   std::string text;
-  if (!chosen.choice.comparisons.empty()) {
-    text = "the whole network, tuned and untuned in turns:\n";
-    for (const NetworkComparison& comparison : chosen.choice.comparisons) text += ComparisonText(comparison);
-  }
+  if (!chosen.choice.comparisons.empty())
+    text = "the whole network, tuned and untuned in turns:\n" + ComparisonsText(chosen.choice.comparisons);
   char line[256] = "";
   if (chosen.same_schedules && chosen.tasks_with_records > 0 && chosen.tuned_tasks == 0) {
     std::snprintf(line, sizeof line,

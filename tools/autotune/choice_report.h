@@ -12,6 +12,9 @@ namespace autotune::tools {
 // network keeps its former ones. If other processes may have disturbed the choice, the last line says so.
 std::string ChoiceText(const ChosenNetwork& chosen);
 
+// Returns a line for each comparison of the whole network, tuned and untuned.
+std::string ComparisonsText(const std::vector<NetworkComparison>& comparisons);
+
 // Returns the choice as a part of the event End.
 event::Choice ToEvent(const ChosenNetwork& chosen);
 

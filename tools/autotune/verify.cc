@@ -28,8 +28,17 @@ struct CompileCommandOptions {
   ModelOptions model;
   PassOptions passes{CompilePassTables()};
   std::string output;
-  bool no_records = false, verbose = false;
+  std::string schedules = "chosen";  // the source of the schedules: chosen, best or default
+  bool verbose = false;
 };
+
+// Compiles with the schedules that --schedules names.
+Result<CompileResult> CompileWith(const CompileCommandOptions& options, const Network& network, const Target& target,
+                                  RecordStore* store, Builder& builder, const PassContext& passes) {
+  if (options.schedules == "chosen") return Compile(network, target, store, builder, passes);
+  const ScheduleSources sources{.store = options.schedules == "best" ? store : nullptr};
+  return CompileFrom(network, target, sources, builder, passes);
+}
 
 // Says what was compiled, unless quiet: the result is the file.
 void ReportCompiled(const CompileCommandOptions& options, const Network& network, const Target& target,
@@ -61,11 +70,11 @@ Result<int> CompileModel(const CompileCommandOptions& options) {
   Network network = TRY(options.model.Load(network_options, target, *builder, passes));
   Console& console = Console::Get();
   for (const std::string& note : WithoutRepeats(network.notes)) console.Note(note);
-  CompileResult result = TRY(Compile(network, target, options.no_records ? nullptr : store.get(), *builder, passes));
+  CompileResult result = TRY(CompileWith(options, network, target, store.get(), *builder, passes));
   TRY(WriteCompiled(result.package, options.output, *builder));
   ReportCompiled(options, network, target, result);
   for (const std::string& note : CompileNotes(result)) console.Note(note);
-  if (result.package.info.tuned_tasks == 0 && !result.followed_choice && !options.no_records) {
+  if (result.package.info.tuned_tasks == 0 && !result.followed_choice && options.schedules != "default") {
     console.Note("the database has no schedule for this network and target; tune it first: autotune" +
                  ModelLine(options.model));
   }
@@ -379,7 +388,15 @@ Command CompileCommand(CLI::App& root) {
                   "what to write: a package M.tar, or M.so, one shared object with everything in it")
       ->check(PackageFile())
       ->required();
-  app->add_flag("--no-records", options->no_records, "ignore the database: default schedules only, for comparison");
+  CLI::Option* schedules =
+      app->add_option("--schedules", options->schedules,
+                      "chosen: those that tune chose for the whole network, else the best records; best: the best "
+                      "record of each task; default: no records, for comparison")
+          ->check(CLI::IsMember({"chosen", "best", "default"}))
+          ->capture_default_str();
+  app->add_flag_callback(
+         "--no-records", [options] { options->schedules = "default"; }, "short for --schedules default")
+      ->excludes(schedules);
   app->add_flag("--verbose", options->verbose, "also print the target in full");
   AddOutput(*app, "package, model, target, kernels, tuned_kernels, seconds");
   options->passes.Add(*app);

@@ -96,6 +96,11 @@ Command RecordsCommand(CLI::App& root) {
                    "the id of a record, or of a task for its best record; a beginning of the id is enough");
   show->add_option("--task", options->task, kTask);
   show->add_flag("--verbose", options->verbose, kVerbose);
+  CLI::App* choice = add("choice", "Shows or clears the schedules chosen for whole networks, which compile follows.",
+                         "each choice with its comparisons and schedules; with --clear those deleted", ShowChoices);
+  choice->add_option("network", options->network, "only this network: the model's name, or a beginning of its hash");
+  choice->add_flag("--clear", options->clear, "delete the choice; compile then takes the best records");
+  choice->add_flag("--verbose", options->verbose, kVerbose);
   CLI::App* exported = add("export", "Writes all records as JSON lines.", "always", ExportRecords);
   exported->add_option("-o,--output", options->file, "the file to write; default: standard output");
   exported->add_option("--task", options->task, kTask);

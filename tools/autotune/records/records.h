@@ -20,7 +20,9 @@ struct RecordsOptions {
   int keep = 10;         // prune: schedules per task and target
   bool dry_run = false;  // prune
   bool measure = false;  // verify: measure too
-  bool verbose = false;  // stats, show: targets, hashes and ids in full
+  std::string network;   // choice: a model's name, or the beginning of a network's hash; empty: all
+  bool clear = false;    // choice: delete what matches
+  bool verbose = false;  // stats, show, choice: targets, hashes and ids in full
 };
 
 Result<std::unique_ptr<RecordStore>> OpenExistingStore(const std::string& db);
@@ -33,12 +35,16 @@ Result<Record> FindRecord(RecordStore& store, const std::string& name);
 // Returns the label of a record's task, or an empty text if the tuner stored none.
 std::string LabelOf(const Record& record);
 
+// Returns a time of the clock in words, in UTC.
+std::string DateText(int64_t unix_ms);
+
 // Returns the name of a target for tables: its description in words. It is the target's full text if `verbose`, or if
 // another target in `all` has the same description.
 std::string TargetName(const std::string& target, const std::set<std::string>& all, bool verbose);
 
 Result<int> ShowStatistics(const RecordsOptions& options);
 Result<int> ShowRecords(const RecordsOptions& options);
+Result<int> ShowChoices(const RecordsOptions& options);
 Result<int> ExportRecords(const RecordsOptions& options);
 Result<int> ImportRecords(const RecordsOptions& options);
 Result<int> MergeRecords(const RecordsOptions& options);

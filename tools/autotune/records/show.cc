@@ -16,15 +16,6 @@
 namespace autotune::tools {
 namespace {
 
-std::string TimeText(int64_t unix_ms) {
-  std::time_t seconds = unix_ms / 1000;
-  std::tm utc{};
-  char text[32];
-  if (unix_ms < 0 || !gmtime_r(&seconds, &utc) || !std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S UTC", &utc))
-    return std::to_string(unix_ms) + " ms after 1970";
-  return text;
-}
-
 // Prints {"task", "hash", "target", "records", "trials", "best_ms", "best_record"}.
 Status PrintTaskAsJson(RecordStore& store, const TaskSummary& task) {
   const std::optional<Record> best = TRY(store.Best(task.task, task.target));
@@ -91,7 +82,7 @@ void PrintRecord(const Record& r) {
   if (!times.empty()) line("times, ms", times);
   line("alternative", r.alternative);
   line("device", r.device);
-  line("made at", TimeText(r.created_at));
+  line("made at", DateText(r.created_at));
   line("run", r.run + ", seed " + std::to_string(r.seed));
   line("versions", "ir " + std::to_string(r.versions.ir) + ", steps " + std::to_string(r.versions.step_language) +
                        ", features " + std::to_string(r.versions.feature_schema) + ", code generator " +
@@ -101,6 +92,15 @@ void PrintRecord(const Record& r) {
 }
 
 }  // namespace
+
+std::string DateText(int64_t unix_ms) {
+  std::time_t seconds = unix_ms / 1000;
+  std::tm utc{};
+  char text[32];
+  if (unix_ms < 0 || !gmtime_r(&seconds, &utc) || !std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S UTC", &utc))
+    return std::to_string(unix_ms) + " ms after 1970";
+  return text;
+}
 
 std::string TargetName(const std::string& target, const std::set<std::string>& all, bool verbose) {
   const std::string name = MachineText(target);

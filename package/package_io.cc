@@ -14,6 +14,7 @@
 #include <memory>
 #include <optional>
 
+#include "package/members.h"
 #include "package/package.h"
 #include "package/tar_seal.h"
 #include "support/file.h"
@@ -134,7 +135,9 @@ int64_t MostBytes(const std::string& path) {
   return static_cast<int64_t>(size) * kTimes + kAnyway;
 }
 
-Result<std::map<std::string, std::string>> ReadAll(const std::string& path) {
+}  // namespace
+
+Result<PackageMembers> ReadMembers(const std::string& path) {
   constexpr size_t kLongestName = 4096;
   constexpr int64_t kHeader = 512;
   int64_t left = MostBytes(path);
@@ -147,7 +150,7 @@ Result<std::map<std::string, std::string>> ReadAll(const std::string& path) {
   archive_read_support_filter_zstd(in.get());
   if (archive_read_open_filename(in.get(), path.c_str(), 1 << 20) != ARCHIVE_OK)
     return Err(archive_error_string(in.get()));
-  std::map<std::string, std::string> members;
+  PackageMembers members;
   archive_entry* entry = nullptr;
   for (;;) {
     int code = archive_read_next_header(in.get(), &entry);
@@ -187,8 +190,6 @@ Result<std::map<std::string, std::string>> ReadAll(const std::string& path) {
   }
 }
 
-}  // namespace
-
 Status WritePackage(const Package& package, const std::string& path) {
   return ReplaceFile(path, [&](int fd) -> Status {
     Status written = WriteTo(package, fd);
@@ -199,11 +200,9 @@ Status WritePackage(const Package& package, const std::string& path) {
 
 namespace {
 
-using Members = std::map<std::string, std::string>;
-
 // Removes the one member whose name begins with `prefix` and ends with `suffix`, and returns it. Null if there is none;
 // an error if there are several.
-Result<std::optional<std::string>> Take(Members& members, const std::string& prefix, const std::string& suffix) {
+Result<std::optional<std::string>> Take(PackageMembers& members, const std::string& prefix, const std::string& suffix) {
   auto found = members.end();
   for (auto place = members.begin(); place != members.end(); ++place) {
     if (!place->first.starts_with(prefix) || !place->first.ends_with(suffix)) continue;
@@ -216,14 +215,14 @@ Result<std::optional<std::string>> Take(Members& members, const std::string& pre
   return std::optional<std::string>(std::move(bytes));
 }
 
-Result<std::string> TakeNeeded(Members& members, const std::string& prefix, const std::string& suffix = "") {
+Result<std::string> TakeNeeded(PackageMembers& members, const std::string& prefix, const std::string& suffix = "") {
   std::optional<std::string> found = TRY(Take(members, prefix, suffix));
   if (!found) return Err("it has no ", prefix, suffix.empty() ? "" : "*" + suffix);
   return std::move(*found);
 }
 
 // Removes the members PREFIX0SUFFIX, PREFIX1SUFFIX, ... up to the first missing number, and returns them.
-std::vector<std::string> TakeNumbered(Members& members, const std::string& prefix, const std::string& suffix) {
+std::vector<std::string> TakeNumbered(PackageMembers& members, const std::string& prefix, const std::string& suffix) {
   std::vector<std::string> list;
   for (auto place = members.find(prefix + "0" + suffix); place != members.end();
        place = members.find(prefix + std::to_string(list.size()) + suffix)) {
@@ -248,7 +247,9 @@ Status FromMetadata(const Json& metadata, Package& package) {
   return {};
 }
 
-Result<Package> FromMembers(Members members) {
+}  // namespace
+
+Result<Package> PackageFromMembers(PackageMembers members) {
   Package package;
   const std::optional<std::string> seal = TRY(Take(members, kSealMember, ""));
   if (seal) TRY(CheckSealText(*seal, members));
@@ -269,8 +270,6 @@ Result<Package> FromMembers(Members members) {
   return package;
 }
 
-}  // namespace
-
 Result<bool> IsSharedObject(const std::string& path) {
   constexpr std::string_view kElfMagic =
       "\x7f"
@@ -284,8 +283,8 @@ Result<bool> IsSharedObject(const std::string& path) {
 
 Result<Package> ReadPackage(const std::string& path) {
   if (access(path.c_str(), R_OK) != 0) return Err("cannot read package ", path, ": no such file, or not readable");
-  Result<Members> members = ReadAll(path);
-  Result<Package> package = members.ok() ? FromMembers(std::move(*members)) : Result<Package>(members.error());
+  Result<PackageMembers> members = ReadMembers(path);
+  Result<Package> package = members.ok() ? PackageFromMembers(std::move(*members)) : Result<Package>(members.error());
   if (!package.ok()) return Err(path, " is not a package in Model Library Format: ", package.error().Text());
   return package;
 }

@@ -231,6 +231,18 @@ TEST(Fuzz, MutationsFindPlantedFaults) {
   EXPECT_NONFATAL_FAILURE(RunOn(planted, "[1]"), "planted");
 }
 
+// A seal refuses every changed byte, so the parsers behind it see changed bytes only if the target renews the seal.
+TEST(Fuzz, MutationsOfPackagesReachTheParsersBehindTheSeal) {
+  const std::vector<std::string> corpus = Corpus("package");
+  constexpr int kRuns = 1000, kLeast = kRuns / 20;
+  Rng rng(1);
+  Reached().clear();
+  for (int i = 0; i < kRuns; ++i)
+    RunOn(Targets().at("package"), Mutated(corpus[rng.Below(corpus.size())], corpus, rng));
+  EXPECT_EQ(Reached().size(), 3u);
+  for (const auto& [place, texts] : Reached()) EXPECT_GT(texts.size(), kLeast) << place;
+}
+
 std::vector<std::string> Names() {
   std::vector<std::string> names;
   for (const auto& [name, target] : Targets()) names.push_back(name);

@@ -11,6 +11,12 @@
 
 #ifdef AUTOTUNE_LIBFUZZER
 
+namespace autotune::fuzz {
+
+inline void Reach(const char*, std::string_view) {}  // libFuzzer measures coverage itself
+
+}  // namespace autotune::fuzz
+
 #define FUZZ_TARGET(name)                                                     \
   static void Fuzz_##name(std::string_view input);                            \
   extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {   \
@@ -22,9 +28,21 @@
 #else
 
 #include <map>
+#include <set>
 #include <string>
 
+#include "support/hash.h"
+
 namespace autotune::fuzz {
+
+using Hashes = std::set<std::string>;
+// Hashes of the different bytes that reached each place.
+inline std::map<std::string, Hashes>& Reached() {
+  static std::map<std::string, Hashes> reached;
+  return reached;
+}
+// Notes that `bytes` reached a parser behind checks that refuse most inputs. A test demands a number of them.
+inline void Reach(const char* place, std::string_view bytes) { Reached()[place].insert(HashBytes128(bytes).Hex()); }
 
 using Function = void (*)(std::string_view);
 inline std::map<std::string, Function>& Targets() {

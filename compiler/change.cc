@@ -35,9 +35,8 @@ ChangeVerdict JudgeChange(const std::vector<MedianInterval>& ratios) {
     const size_t open = Largest(ratios, IsUndecided, [](const MedianInterval& ratio) { return ratio.HalfWidth(); });
     return open == none ? ChangeVerdict{} : ChangeVerdict{ChangeKind::kUndecided, open};
   }
-  const double most = std::min(1 + kResolution, 1 / ratios[gain].median);
   const size_t doubt = Largest(
-      ratios, [most](const MedianInterval& ratio) { return ratio.median >= most; }, slowness);
+      ratios, [](const MedianInterval& ratio) { return IsUndecided(ratio) && ratio.median > 1; }, slowness);
   return doubt == none ? ChangeVerdict{ChangeKind::kGain, gain} : ChangeVerdict{ChangeKind::kUndecided, doubt};
 }
 

@@ -15,8 +15,8 @@ inline constexpr double kResolution = 0.005;
 enum class ChangeKind {
   kGain,       // faster for sure at one number of threads, and no loss at any other: the change is taken
   kLoss,       // slower for sure at one number of threads
-  kUndecided,  // no sure loss, but an interval that includes 1 leaves open whether there is one
-  kEven,       // no difference that the comparison resolves
+  kUndecided,  // no sure loss, but an undecided interval leaves open whether there is one
+  kEven,       // no sure difference, and no undecided interval: no difference that the comparison resolves
 };
 
 struct ChangeVerdict {
@@ -24,12 +24,13 @@ struct ChangeVerdict {
   size_t at = 0;  // index of the ratio that decides: the largest sure gain, the largest loss, or the widest interval
 };
 
-// True: the interval includes 1 and is wider than the resolution, so more measurements may decide.
+// True: the interval includes 1 and is wider than the resolution, so more measurements may decide. A narrower interval
+// that includes 1 is even: all of it lies within twice the resolution of 1.
 bool IsUndecided(const MedianInterval& ratio);
 
 // Judges a change. `ratios` are the times changed / unchanged, one for each number of threads. A gain or a loss is sure
-// if its whole 95 % interval lies on one side of 1. A change with a sure gain is taken if nothing else is a loss. An
-// unsure loss counts if its median exceeds the resolution or cancels the gain. No ratios: kEven.
+// if its whole 95 % interval lies on one side of 1. A change with a sure gain is taken if no other ratio is a sure loss
+// and no undecided one has a median above 1. No ratios: kEven.
 ChangeVerdict JudgeChange(const std::vector<MedianInterval>& ratios);
 
 }  // namespace autotune

@@ -34,7 +34,8 @@ std::string RefusalText(const RefusedChange& refusal) {
   const std::string subject = refusal.of_previous ? "those chosen before are " : "the new ones are ";
   char text[256];
   if (refusal.kind == ChangeKind::kEven) {
-    std::snprintf(text, sizeof text, "as fast as %s, within %.1f %%", kept.c_str(), kResolution * 100);
+    // An even interval includes 1, and its half-width is at most the resolution.
+    std::snprintf(text, sizeof text, "as fast as %s, within %.0f %%", kept.c_str(), 2 * kResolution * 100);
     return subject + text;
   }
   std::snprintf(text, sizeof text, " at %s: %.3f to %.3f times as fast as %s, %.3f in the median",

@@ -5,4 +5,4 @@ target_link_options(jumping_clock PRIVATE -fno-sanitize=all)
 set(EXTRA_TARGETS autotune rpc_server rpc_tracker jumping_clock fake_cuda) # built before the tests that start them
 # These tests have short deadlines, measure all cores, or look at all processes of the machine.
 set(SERIAL Bench Clocks Doctor Faults Injection Kill Noise Orphans TwoTuners Wait)
-set(SLOW ChoiceCommand Cli InspectCommand Miscompiles OpenClCommands PassesOfCommands Records RunPackage TuneOnTracker Winners)
+set(SLOW ChoiceCommand Cli FlippedPackage InspectCommand Miscompiles OpenClCommands PassesOfCommands Records RunPackage TuneOnTracker Winners)

@@ -1,7 +1,10 @@
 // `autotune run` and `autotune bench`: the packages that they refuse, and the times that they report.
 #include <gmock/gmock.h>
 
+#include <cstdlib>
+
 #include "support/cpus.h"
+#include "support/rng.h"
 #include "tests/tools/cli.h"
 
 namespace autotune::test {
@@ -37,6 +40,85 @@ TEST_F(RunPackage, RefusesOneThatNeedsOtherInstructions) {
   std::string package = Compile("llvm -mtriple=x86_64-linux-gnu -mcpu=haswell -mattr=+fma4,+xop -num-cores=1");
   ExpectRefused(package, {package, "fma4", "which this CPU lacks", "for this machine: --target cpu"});
   ExpectRefused(Compile("llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72 -num-cores=1"), {"AArch64", "x86-64"});
+}
+
+// Flips bytes of a package and gives it to the commands. Each refuses it in one line, or does what it does with the
+// whole package. AUTOTUNE_FLIPS is the number of flips, AUTOTUNE_FUZZ_SEED their seed.
+class FlippedPackage : public CliTest {
+ protected:
+  static int NumberFrom(const char* variable, int otherwise) {
+    const char* text = std::getenv(variable);
+    return text ? std::atoi(text) : otherwise;
+  }
+  CliResult Outputs(const std::string& package, std::string& probabilities) {
+    CliResult run = Run({"run", package, "--output-dir", folder_, "--threads", "1"});
+    probabilities = ReadAll(File("probabilities.npy"));
+    std::filesystem::remove(File("probabilities.npy"));
+    return run;
+  }
+  // Returns true if the command accepts the package. Fails unless it does so or refuses it in one line.
+  bool Accepts(const CliResult& result, const std::string& flip) {
+    if (result.code == 0) return true;
+    EXPECT_EQ(result.code, 1) << flip << result.Text();
+    EXPECT_THAT(Lines(result.err), SizeIs(1)) << flip << result.Text();
+    EXPECT_THAT(result.err, HasSubstr("flipped")) << flip << "the line names the file";
+    EXPECT_EQ(result.out, "") << flip;
+    return false;
+  }
+  void FlipBytesOf(const std::string& name) {
+    ASSERT_EQ(Run({"compile", "--model", kExample, "--schedules", "default", "-o", File(name)}).code, 0);
+    const std::string whole = ReadAll(File(name)), inspected = Run({"inspect", File(name)}).out;
+    std::string expected, probabilities;
+    ASSERT_EQ(Outputs(File(name), expected).code, 0);
+    ASSERT_NE(expected, "");
+    Rng rng(static_cast<uint64_t>(NumberFrom("AUTOTUNE_FUZZ_SEED", 1)));
+    int refused = 0;
+    for (int i = 0, n = NumberFrom("AUTOTUNE_FLIPS", 16); i < n; ++i) {
+      std::string bytes = whole;
+      const size_t at = rng.Below(bytes.size()), mask = 1 + rng.Below(255);
+      bytes[at] = static_cast<char>(bytes[at] ^ static_cast<char>(mask));
+      const std::string flipped = Write("flipped-" + name, bytes);
+      const std::string flip = name + ": byte " + std::to_string(at) + " ^ " + std::to_string(mask) + "\n";
+      const bool runs = Accepts(Outputs(flipped, probabilities), flip);
+      EXPECT_EQ(probabilities, runs ? expected : "") << flip;
+      const CliResult inspect = Run({"inspect", flipped});
+      EXPECT_EQ(inspect.out, Accepts(inspect, flip) ? inspected : "") << flip;
+      const bool measured =
+          Accepts(Run({"bench", flipped, "--seconds", "0.01", "--wait", "0", "--threads", "1"}), flip);
+      EXPECT_EQ(measured, runs) << flip;
+      refused += !runs;
+    }
+    EXPECT_GT(refused, 0) << "most bytes of the package are sealed";
+  }
+};
+
+TEST_F(FlippedPackage, OfATarIsRefusedOrRunsTheSame) { FlipBytesOf("net.tar"); }
+
+TEST_F(FlippedPackage, OfASharedObjectIsRefusedOrRunsTheSame) { FlipBytesOf("net.so"); }
+
+TEST_F(RunPackage, TwoBuildsOfOneDateAreEqual) {
+  for (const std::string name : {"net.tar", "net.so"}) {
+    auto build = [&](const std::string& date) {
+      setenv("SOURCE_DATE_EPOCH", date.c_str(), 1);
+      const CliResult compiled =
+          Run({"compile", "--model", kExample, "--schedules", "default", "-o", File(date + name)});
+      unsetenv("SOURCE_DATE_EPOCH");
+      EXPECT_EQ(compiled.code, 0) << compiled.Text();
+      std::string bytes = ReadAll(File(date + name));
+      std::filesystem::remove(File(date + name));
+      return bytes;
+    };
+    const std::string first = build("1700000000");
+    EXPECT_FALSE(first.empty());
+    EXPECT_TRUE(first == build("1700000000")) << name;
+    EXPECT_EQ(first == build("1800000000"), name.ends_with(".so")) << name << ": only a tar states the date";
+  }
+  setenv("SOURCE_DATE_EPOCH", "yesterday", 1);
+  const CliResult refused = Run({"compile", "--model", kExample, "--schedules", "default", "-o", File("net.tar")});
+  unsetenv("SOURCE_DATE_EPOCH");
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_THAT(refused.err, HasSubstr("SOURCE_DATE_EPOCH must be a number"));
+  EXPECT_FALSE(std::filesystem::exists(File("net.tar")));
 }
 
 TEST_F(RunPackage, TellsTheFirstRunApart) {

@@ -44,9 +44,9 @@ Operation X86Operation(const Parts& parts) {
   const bool memory = Contains(parts.operands, "(");
   if (StartsWithAny(name, {"movss", "movsd", "movd", "movq", "movlps", "movhps", "movlpd", "movhpd"}))
     return memory ? Operation::kLane : Operation::kMove;
-  if (StartsWithAny(name, {"mov",     "pmov",   "lddqu",  "broadcast", "pbroadcast", "perm",     "shuf",  "pshuf",
-                           "unpck",   "punpck", "insert", "extract",   "blend",      "pblend",   "pack",  "pack",
-                           "palignr", "align",  "pslldq", "psrldq",    "expand",     "compress", "dbpsad"}))
+  if (StartsWithAny(name, {"mov",   "pmov",   "lddqu",  "broadcast", "pbroadcast", "perm",   "shuf", "pshuf",
+                           "unpck", "punpck", "insert", "extract",   "blend",      "pblend", "pack", "palignr",
+                           "align", "pslldq", "psrldq", "expand",    "compress",   "dbpsad"}))
     return Operation::kMove;
   if (name.starts_with("p") && !name.starts_with("pr")) return Operation::kVectorArithmetic;  // integers in vectors
   if (StartsWithAny(name, {"ucomis", "comis"}) || name.ends_with("ss") || name.ends_with("sd") || name.ends_with("sh"))
@@ -120,7 +120,6 @@ std::vector<int64_t> CountByRegion(const std::vector<CodeRegion>& code, std::spa
 Instruction ClassifyInstruction(std::string_view text, std::string_view triple) {
   const Parts parts = PartsOf(text);
   Instruction instruction{.text = std::string(text)};
-  instruction.divides = Contains(parts.name, "div") || Contains(parts.name, "sqrt");
   if (triple.starts_with("x86_64")) {
     instruction.operation = X86Operation(parts);
     instruction.stack = IsX86Stack(parts.operands);

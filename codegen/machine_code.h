@@ -27,15 +27,13 @@ struct Instruction {
   uint64_t address = 0;  // in the library
   std::string text;      // in the assembler's syntax
   Operation operation = Operation::kOther;
-  bool divides = false;  // a division or a square root
   bool loads = false, stores = false;
   bool stack = false;  // reads or writes a fixed place of the stack: a value that has no register
 };
 
 // Instructions that run equally often: a loop without the loops inside it, or a function without its loops.
 struct CodeRegion {
-  int depth = 0;           // number of loops around the instructions, within one function; 0: in no loop
-  bool innermost = false;  // no loop is inside
+  int depth = 0;  // number of loops around the instructions, within one function; 0: in no loop
   std::vector<Instruction> instructions;
 };
 

@@ -15,11 +15,11 @@ namespace autotune {
 namespace {
 
 constexpr double kWorthNaming = 1.2;  // least gain of a cause; the estimates are not exact enough for smaller ones
-constexpr double kAtTheRoof = 0.75;   // share of the roofline's speed from which on a kernel has no fault
+constexpr double kAtTheRoof = 0.75;   // share of the roofline's speed from which on a kernel has no fault [chosen]
 // Least gain of a fault that counts although the kernel reaches a speed that it may exceed: that of copying within a
 // cache, since it may write less than it reads, or that of another algorithm.
 constexpr double kBeyondDoubt = 2;
-// Shares of the instructions of the hot code.
+// Shares of the instructions of the hot code [chosen].
 constexpr double kFewLaneMoves = 0.05;  // up to this, vectors are loaded as wholes, whatever the schedule says
 constexpr double kManyIntegers = 0.6;   // from this on, addresses dominate
 
@@ -239,8 +239,7 @@ class Explainer {
   // The verdict on a kernel without a fault: what it uses up.
   Finding LimitOf() const {
     const double share = e_.time && e_.time->seconds > 0 ? e_.time->roof_seconds / e_.time->seconds : 0;
-    const MachineTime machine = TimeOnThisMachine();
-    if (e_.time && e_.time->seconds > 0 && e_.time->seconds < machine.overhead) {
+    if (e_.time && e_.time->seconds > 0 && e_.time->seconds < OverheadSeconds()) {
       return {Cause::kOverhead, 1,
               Format("overhead: a run takes %.1f us, about as long as starting its threads", 1e6 * e_.time->seconds)};
     }
@@ -287,12 +286,10 @@ class Explainer {
                                                             : "possible, but left out (--no-winograd)";
   }
 
-  struct MachineTime {
-    double overhead = 0;  // seconds of a parallel loop that does nothing
-  };
-  MachineTime TimeOnThisMachine() const {
+  // Twice the seconds of a parallel loop that does nothing. In a shorter run, work is less than half of the time.
+  double OverheadSeconds() const {
     const Machine& machine = MachineOf(e_.target);
-    return {e_.threads > 1 ? 2 * machine.fork_cycles / machine.hz : 0};
+    return e_.threads > 1 ? 2 * machine.fork_cycles / machine.hz : 0;
   }
 
   const Evidence& e_;
@@ -348,7 +345,6 @@ Result<Evidence> EvidenceOf(const PackagedKernel& kernel, const Target& target, 
   Evidence evidence;
   evidence.target = target;
   evidence.threads = threads;
-  evidence.flops = kernel.flops;
   evidence.alternative = kernel.alternative;
   evidence.alternatives = kernel.alternatives;
   evidence.winograd = kernel.winograd;

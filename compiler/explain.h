@@ -51,7 +51,6 @@ struct TimeFacts {
 struct Evidence {
   Target target;
   int threads = 1;
-  double flops = 0;                       // of the direct algorithm
   std::string alternative;                // the algorithm
   std::vector<std::string> alternatives;  // those that the task has
   std::string winograd;                   // as PackagedKernel::winograd

@@ -11,7 +11,8 @@ namespace {
 // Instructions for elements that are loaded one by one: the load, and half of an insertion into the vector, since an
 // insertion can load its operand.
 constexpr double kSeparateLane = 1.5;
-// Arithmetic instructions of a division and of an expanded function, in multiples of an addition's time.
+// Arithmetic instructions of a division [chosen] and of an expanded function (as in Arithmetic::Cost), in multiples of
+// an addition's time.
 constexpr double kDivisionSlots = 4, kFunctionSlots = 20;
 // The part of the shorter of two kinds of work that the longer one does not hide [chosen].
 constexpr double kExposed = 0.3;
@@ -22,16 +23,16 @@ double SlotsOf(const Arithmetic& a) {
 }
 
 // Returns the change of a sum when the loop makes a step; 0 if it does not depend on the loop or not by a constant.
-int64_t StepOf(const Nest& nest, const Nest::Sum& sum, const Nest::Block& block, Nest::Index loop) {
+int64_t StepOf(const Nest& nest, const Nest::Sum& sum, Nest::Index loop) {
   int64_t step = 0;
   for (const Nest::Term& term : nest.TermsOf(sum)) {
     int64_t inner = 0;
     if (term.of == Nest::Of::kLoop) {
       inner = term.index == loop;
     } else if (term.of == Nest::Of::kIterator) {
-      inner = StepOf(nest, nest.iterators[term.index].binding, block, loop);
+      inner = StepOf(nest, nest.iterators[term.index].binding, loop);
     } else {
-      inner = StepOf(nest, nest.sums[term.index], block, loop);
+      inner = StepOf(nest, nest.sums[term.index], loop);
     }
     if (inner % term.div == 0) step += term.coefficient * (inner / term.div);
   }
@@ -39,12 +40,12 @@ int64_t StepOf(const Nest& nest, const Nest::Sum& sum, const Nest::Block& block,
 }
 
 // Returns the elements between two neighbouring iterations of the loop.
-int64_t StrideOf(const Nest& nest, const Nest::Block& block, const Nest::Access& access, Nest::Index loop) {
+int64_t StrideOf(const Nest& nest, const Nest::Access& access, Nest::Index loop) {
   int64_t stride = 0;
   const std::span<const Nest::Dim> dims = nest.DimsOf(nest.buffers[access.buffer]);
   const std::span<const Nest::Sum> subscripts = nest.SubscriptsOf(access);
   for (size_t d = 0; d < subscripts.size() && d < dims.size(); ++d)
-    stride += StepOf(nest, subscripts[d], block, loop) * dims[d].stride;
+    stride += StepOf(nest, subscripts[d], loop) * dims[d].stride;
   return stride;
 }
 
@@ -126,7 +127,7 @@ class Facts {
       facts.least[c] = std::min(facts.bytes[c], footprints_.At(index, 0).lines * line);
     }
     if (facts.contiguity == Contiguity::kStrided) {
-      facts.stride = StrideOf(nest_, block, access, vector_);
+      facts.stride = StrideOf(nest_, access, vector_);
       facts.lane_cost = LaneCost(block, access, facts.stride, lanes);
     }
     return facts;
@@ -141,7 +142,7 @@ class Facts {
     for (Nest::Index index : nest_.LoopsOf(block)) {
       const Nest::Loop& loop = nest_.loops[index];
       const bool square = loop.kind == LoopKind::kUnrolled && static_cast<double>(loop.extent) >= elements;
-      if (square && !access.writes && std::abs(StrideOf(nest_, block, access, index)) == 1)
+      if (square && !access.writes && std::abs(StrideOf(nest_, access, index)) == 1)
         return (1 + std::log2(elements)) / elements;
     }
     return kSeparateLane;
@@ -167,9 +168,6 @@ ScheduleFacts ScheduleFactsOf(const Nest& nest, const Target& target) {
   Facts of(nest, target);
   for (const Nest::Block& block : nest.blocks) {
     if (!block.prepared) facts.blocks.push_back(of.Of(block));
-  }
-  for (const Nest::Buffer& buffer : nest.buffers) {
-    if (buffer.role != Nest::Role::kTemporary) facts.parameter_bytes += static_cast<double>(nest.BytesOf(buffer));
   }
   return facts;
 }

@@ -49,7 +49,6 @@ struct BlockFacts {
 
 struct ScheduleFacts {
   std::vector<BlockFacts> blocks;  // in program order, without those that run in `prepare`
-  double parameter_bytes = 0;
 };
 ScheduleFacts ScheduleFactsOf(const Nest& nest, const Target& target);
 

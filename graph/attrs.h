@@ -36,7 +36,8 @@ struct ConvAttrs {
   std::vector<int64_t> dilations = {1, 1};
   int64_t groups = 1;
   Layout layout = Layout::kNCHW;
-  // True: all sums of products are exact, and must stay so (graph/pass/exact_products.cc).
+  // True: only algorithms that add the products of the direct sum may compute it. Its sums are exact and must stay so
+  // (graph/pass/exact_products.cc), or Winograd's algorithm does not suit its weights (graph/pass/direct_sums.cc).
   bool exact = false;
   AUTOTUNE_FIELDS(strides, pads, dilations, groups, layout, exact)
   static constexpr std::string_view kWrittenIfTrue = "exact";  // a text without it means false

@@ -84,6 +84,10 @@ Result<Graph> FoldConstants(const Graph& graph, const PassEnv& env);
 // Results stay equal, bit for bit. CPUs multiply and add floats in one instruction, i32 in at least two.
 Result<Graph> ExactProducts(const Graph& graph, const PassEnv& env);
 
+// Marks the convolutions of f32 (ConvAttrs::exact) whose constant weights the guard of Winograd's algorithm refuses
+// (topi/winograd.h). All of their results would be direct sums anyway, by a slow schedule.
+Result<Graph> DirectSums(const Graph& graph, const PassEnv& env);
+
 // Groups nodes into kernels (kFused). A group is an anchor or reduction with the element-wise nodes after it;
 // element-wise nodes and a transpose after them; a slice and its transpose; or reductions of rows with the element-wise
 // nodes around them (a layer normalization in parts). A group has one output and at most one anchor. The exception is

@@ -418,13 +418,16 @@ std::optional<std::string> WinogradObstacle(const Graph& subgraph, const Target&
   for (const Node& node : subgraph.nodes) {
     const auto* conv = std::get_if<ConvAttrs>(&node.attrs);
     if (!conv) continue;
-    if (conv->layout == Layout::kNCHW) return "its image has too few channels";
+    const DType type = subgraph.Spec(node.inputs[0]).dtype;
+    if (type != DType::Float(32)) return "its elements are " + type.Text() + ", not f32";
+    if (conv->exact) return "its sums must be exact, or its weights differ too much in size";
+    if (conv->layout == Layout::kNCHW) return "its result has too few channels";
     const Shape &data = subgraph.Spec(node.inputs[0]).shape, &weight = subgraph.Spec(node.inputs[1]).shape;
     const topi::ConvAttrs attrs = ToTopi(*conv);
     std::string obstacle = topi::WinogradObstacle(data, weight, attrs, target);
     if (!obstacle.empty()) return obstacle;
     for (const topi::ConvAlternative& row : topi::ConvAlternatives()) {
-      if (!row.exact && row.applies(data, weight, attrs, target)) return "";
+      if (!row.exact && row.takes(type) && row.applies(data, weight, attrs, target)) return "";
     }
     return "its tiles fit no cache";
   }

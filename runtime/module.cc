@@ -189,9 +189,4 @@ Module MakeLibraryModule(std::shared_ptr<const Artifact> artifact, std::shared_p
 
 Module MakeUnlinkedLibrary() { return std::make_shared<UnlinkedLibrary>(); }
 
-std::shared_ptr<const Artifact> ArtifactOf(const Module& module) {
-  auto* library = dynamic_cast<Library*>(module.get());
-  return library ? library->artifact : nullptr;
-}
-
 }  // namespace autotune

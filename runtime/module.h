@@ -69,7 +69,4 @@ Module MakeLibraryModule(std::shared_ptr<const Artifact> artifact, std::shared_p
 // (runtime/module_blob.h). It has no functions.
 Module MakeUnlinkedLibrary();
 
-// Returns the artifact of a library module; null for other modules.
-std::shared_ptr<const Artifact> ArtifactOf(const Module& module);
-
 }  // namespace autotune

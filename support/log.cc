@@ -42,7 +42,6 @@ LogGuard& Guard() {
 
 }  // namespace
 
-void SetLogLevel(LogLevel minimum) { Logger().set_level(Translate(minimum)); }
 void SetLogGuard(LogGuard guard) { Guard() = std::move(guard); }
 
 void WriteLog(LogLevel level, const std::string& line) {

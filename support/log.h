@@ -9,12 +9,11 @@ namespace autotune {
 
 enum class LogLevel { kDebug, kInfo, kWarning, kError };
 
-// The initial level is the value of AUTOTUNE_LOG (debug, info, warning or error), or warning without it.
-void SetLogLevel(LogLevel minimum);
+// The value of AUTOTUNE_LOG (debug, info, warning or error) is the least level that is printed; without it, warning.
 void WriteLog(LogLevel level, const std::string& line);
 
-// Makes all later lines be written inside a call of `guard`, which gets the function that writes one. So a program with
-// a live line on its terminal can erase it meanwhile. Call it before there are threads that log.
+// From now on, `guard` is called for each line, with the function that writes the line. A program with a live line
+// erases it around that call. Call this before any thread logs.
 void SetLogGuard(std::function<void(const std::function<void()>& write)> guard);
 
 template <class... Parts>

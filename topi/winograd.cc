@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <utility>
 
 #include "support/check.h"
@@ -233,6 +234,22 @@ Tensor DirectSums(const std::string& name, const Tensor& data, const Tensor& wei
 }
 
 }  // namespace
+
+bool AreTameWeights(std::span<const float> weights, int64_t oc) {
+  const size_t columns = static_cast<size_t>(oc), of_tap = weights.size() / 9;
+  for (size_t column = 0; column < columns; ++column) {
+    int64_t most = 0, least = kLimit;
+    for (size_t tap = 0; tap < 9; ++tap) {
+      int64_t peak = 0;
+      for (size_t i = tap * of_tap + column; i < (tap + 1) * of_tap; i += columns)
+        peak = std::max<int64_t>(peak, std::bit_cast<uint32_t>(weights[i]) & 0x7fffffff);
+      most = std::max(most, peak);
+      least = std::min(least, peak);
+    }
+    if (most >= kLimit || most > least + (int64_t{kTameWeights} << kMantissaBits)) return false;
+  }
+  return true;
+}
 
 Tensor Conv2dWinograd(const std::string& name, const Tensor& data, const Tensor& weight, const ConvAttrs& attrs,
                       const WinogradTiling& tiling) {

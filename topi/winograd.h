@@ -2,6 +2,7 @@
 // Networks" (2016). A tile of T x T outputs costs (T+2)^2 products instead of 9 T^2. Thread-safe. Not exact: see below.
 #pragma once
 #include <optional>
+#include <span>
 #include <string>
 
 #include "target/target.h"
@@ -33,6 +34,9 @@ struct WinogradTiling {
 inline constexpr int kTameTile4 = 4, kTameTile2 = 6, kTameWeights = 6;
 // Tame numbers are below 2^kTameExponent, so that no product overflows which would not overflow in the direct sum.
 inline constexpr int kTameExponent = 56;
+
+// Returns true if the guard takes these weights, (3, 3, c, oc), for tame.
+bool AreTameWeights(std::span<const float> weights, int64_t oc);
 
 // Each block of a Winograd convolution has the annotation kWinograd, whose value is its stage. Tuner rules use it to
 // place the block. Magnitudes are the bits of |x| as i32, which are ordered like the numbers; infinities and NaNs are

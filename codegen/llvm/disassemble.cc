@@ -88,7 +88,7 @@ class Decoder {
   }
 
  private:
-  // Replaces tabs and leading blanks.
+  // Returns the text with one blank for each run of tabs and blanks, and none at the beginning.
   static std::string Tidy(const std::string& text) {
     std::string tidy;
     for (char c : text) {
@@ -177,16 +177,12 @@ std::vector<Loop> LoopsOf(const Function& function) {
 void AddRegions(const Function& function, std::vector<CodeRegion>& regions) {
   const std::vector<Loop> loops = LoopsOf(function);
   std::vector<CodeRegion> parts(loops.size() + 1);
-  parts[0].innermost = loops.empty();
   auto around = [&](size_t loop, uint64_t address) {
     return loops[loop].begin <= address && address <= loops[loop].end;
   };
   for (size_t l = 0; l < loops.size(); ++l) {
-    parts[l + 1].innermost = true;
-    for (size_t other = 0; other < loops.size(); ++other) {
-      parts[l + 1].depth += other <= l && around(other, loops[l].begin) && around(other, loops[l].end);
-      if (other > l && around(l, loops[other].begin) && around(l, loops[other].end)) parts[l + 1].innermost = false;
-    }
+    for (size_t other = 0; other <= l; ++other)
+      parts[l + 1].depth += around(other, loops[l].begin) && around(other, loops[l].end);
   }
   for (const auto& [address, decoded] : function) {
     size_t part = 0;

@@ -12,8 +12,8 @@ namespace autotune::graph {
 namespace {
 
 constexpr double kExactSums = 1 << 24;      // f32 holds all integers up to this magnitude
-constexpr double kExactOperands = 1 << 11;  // and TF32, to which a target may round the operands, those up to this one
-constexpr int kDeepest = 16;                // most nodes between a product and the conversion of its operand
+constexpr double kExactOperands = 1 << 11;  // TF32, to which a target may round operands, holds integers up to this
+constexpr int kDeepest = 16;                // most nodes between a product and the conversion of its operand [chosen]
 
 constexpr DType kFloats = DType::Float(32), kIntegers = DType::Int(32);
 

@@ -31,7 +31,6 @@ TEST(ClassifyInstruction, KnowsX86) {
   EXPECT_EQ(x86("jb 0x120"), Operation::kJump);
   EXPECT_TRUE(ClassifyInstruction("vmovups %zmm3, -64(%rsp)", "x86_64-linux-gnu").stack);
   EXPECT_FALSE(ClassifyInstruction("vmovups %zmm3, -64(%rsp,%rax)", "x86_64-linux-gnu").stack);
-  EXPECT_TRUE(ClassifyInstruction("vdivps %zmm3, %zmm1, %zmm2", "x86_64-linux-gnu").divides);
 }
 
 TEST(ClassifyInstruction, KnowsArmAndRiscv) {

@@ -1,5 +1,6 @@
 // The events of a tuning run, as plain values: what the run plans, how far it is, what it found. A run emits Begin,
-// then Waiting, Round, Choosing and Note in any order, then End and Saved, or Interrupted. Each struct declares its
+// then Round, Confirmed and Choosing, then End and Saved; after a signal, Interrupted instead of what is left. Waiting
+// and Note come at any time. Each struct declares its
 // fields once; --json prints them as they are (docs/cli.md), so their names and units stay as they are. A time or a
 // speed that was not measured is empty.
 #pragma once

@@ -6,6 +6,7 @@
 #include "package/module_file.h"
 #include "runtime/cpu_device.h"
 #include "runtime/module_blob.h"
+#include "support/cpus.h"
 
 namespace autotune {
 namespace {
@@ -91,6 +92,7 @@ Result<std::vector<DevicePtr>> DevicesOf(const Graph& graph, std::shared_ptr<Ker
 }
 
 Result<LoadedModel> LoadSharedObject(const std::string& path, int threads) {
+  TRY(CheckThreads(threads));
   auto context = std::make_shared<KernelContext>(threads);
   std::shared_ptr<const Artifact> artifact = TRY(Artifact::FromFile(path));
   Module root = TRY(LoadModule(artifact, context));
@@ -110,6 +112,7 @@ Result<LoadedModel> LoadSharedObject(const std::string& path, int threads) {
 }  // namespace
 
 Result<LoadedModel> LoadModel(Package package, int threads) {
+  TRY(CheckThreads(threads));
   LoadedModel model{.info = std::move(package.info)};
   Graph graph = TRY(Graph::Parse(package.graph_json));
   auto context = std::make_shared<KernelContext>(threads);

@@ -14,9 +14,9 @@ struct LoadedModel {
   std::unique_ptr<GraphExecutor> executor;  // its inputs and outputs have the order of `info`
 };
 
-// Loads a package. `threads` is the number of threads for kernels; 0: one per CPU. If the package has no linked
-// library, the system's C compiler `cc` links its objects or, if it has none, compiles its C sources. Errors name the
-// missing part.
+// Loads a package. `threads` is the number of threads for kernels; 0: one per CPU; more than
+// MostThreads() (support/cpus.h) is an error. If the package has no linked library, the system's C compiler `cc` links
+// its objects or, if it has none, compiles its C sources. Errors name the missing part.
 Result<LoadedModel> LoadModel(Package package, int threads);
 
 // Loads a file of either form: a tar in Model Library Format, or a shared object (package/module_file.h).

@@ -191,6 +191,7 @@ class Runner {
 
   KernelContext& ContextFor(int threads) {
     if (threads <= 0) threads = AvailableCpus();
+    threads = std::min(threads, MostThreads());  // the client may ask for the cores of another machine
     if (!context_ || context_->num_threads() != threads) {
       context_.reset();
       context_ = std::make_unique<KernelContext>(ThreadPoolOptions{.num_threads = threads, .pin = true});

@@ -50,6 +50,15 @@ int AvailableCpus() {
   return static_cast<int>(std::max(1.0, std::min(allowed, std::ceil(CpuQuota("/")))));
 }
 
+int MostThreads() { return 16 * AvailableCpus(); }
+
+Status CheckThreads(int64_t threads) {
+  if (threads <= MostThreads()) return {};
+  const int cpus = AvailableCpus();
+  return Err(threads, " threads are too many: this machine offers ", cpus, cpus == 1 ? " CPU" : " CPUs",
+             ", so at most ", MostThreads(), " are possible (16 for each)");
+}
+
 double CpuQuota(const std::string& root) {
   const std::filesystem::path groups = std::filesystem::path(root) / "sys/fs/cgroup";
   std::ifstream lines(std::filesystem::path(root) / "proc/self/cgroup");

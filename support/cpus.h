@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "support/result.h"
+
 namespace autotune {
 
 // Returns the CPUs of this process's affinity mask; at least one.
@@ -11,6 +13,11 @@ std::vector<int> AllowedCpus();
 // Returns the number of threads of this process that can run at once: the number of allowed CPUs, or the quota of its
 // control groups (a container's `--cpus`), rounded up, if that is less. At least 1.
 int AvailableCpus();
+// Returns the largest number of threads that a thread pool may have: 16 for each of AvailableCpus(). Threads beyond the
+// CPUs only share their time; 16 leave room for tests of that case, and each costs a stack and a slot of the kernel's.
+int MostThreads();
+// Returns an error that names the limit if `threads` exceeds MostThreads().
+Status CheckThreads(int64_t threads);
 
 // Returns the number of CPUs whose time the control groups grant to a process: the least quota along the path to the
 // root, infinity without a quota. Reads control groups of versions 1 and 2 from proc/self/cgroup and sys/fs/cgroup

@@ -56,6 +56,16 @@ TEST_F(Cpus, NothingThereIsNoQuota) {
   EXPECT_TRUE(std::isinf(Quota()));
 }
 
+TEST(CheckThreads, RefusesMoreThanTheMachinesLimit) {
+  EXPECT_GE(MostThreads(), AvailableCpus());
+  for (int threads : {0, 1, AvailableCpus(), MostThreads()}) EXPECT_TRUE(CheckThreads(threads).ok()) << threads;
+  for (int64_t threads : {int64_t{MostThreads()} + 1, int64_t{1} << 40}) {
+    const Status status = CheckThreads(threads);
+    ASSERT_FALSE(status.ok());
+    EXPECT_NE(status.error().Text().find("at most " + std::to_string(MostThreads())), std::string::npos);
+  }
+}
+
 TEST(AvailableCpus, NoMoreThanAllowed) {
   EXPECT_GE(AvailableCpus(), 1);
   EXPECT_LE(AvailableCpus(), static_cast<int>(AllowedCpus().size()));

@@ -73,6 +73,17 @@ TEST_F(Cli, WrongUsageIsOneLineThatNamesWhatWasMeant) {
     EXPECT_LT(result.err.size(), 120u) << "the error must not print a range of 300 digits";
   }
   ExpectOneLine(Run({"run", "a.tar", "--threads", "-1"}), {"--threads: '-1' is not a whole number of 0 or more"}, 2);
+  const int most = MostThreads();
+  for (const char* command : {"run", "bench", "explain"}) {
+    ExpectOneLine(
+        Run({command, "a.tar", "--threads", std::to_string(most + 1)}),
+        {"--threads: " + std::to_string(most + 1) + " threads are too many", "at most " + std::to_string(most)}, 2);
+    ExpectOneLine(Run({command, "a.tar", "--threads", std::to_string(most)}), {"a.tar"}, 1);  // no such file
+  }
+  ExpectOneLine(Run({"run", "a.tar", "--output-dir", "/dev/null/x"}), {"--output-dir: cannot create /dev/null/x"});
+  ExpectOneLine(Run({"verify", "--package", "a.tar", "--data", kExampleData, "--threads", "100000"}),
+                {"--threads: 100000 threads are too many"}, 2);
+  ExpectOneLine(Run({"bench", "a.tar", "--streams", "100000"}), {"--streams: 100000 threads are too many"}, 2);
   for (const char* number : {"-1", "nan", "inf", "soon", "1e9"}) {
     ExpectOneLine(Run({"bench", "a.tar", "--seconds", number}),
                   {"--seconds: '" + std::string(number) + "' is not a number of seconds"}, 2);

@@ -249,10 +249,11 @@ Command BenchCommand(CLI::App& root) {
   app->add_option("package", options->package, "a compiled network, M.tar or M.so, as `autotune compile -o` writes it")
       ->required();
   app->add_option("--threads", options->threads, "threads of the kernels, of all streams together; 0: one per CPU")
-      ->check(AtLeastZero())
+      ->check(Threads())
       ->capture_default_str();
   app->add_option("--streams", options->streams, "runs at once, for the throughput; each has its share of the threads")
       ->check(AtLeastOne())
+      ->check(Threads())
       ->capture_default_str();
   app->add_option("--seconds", options->seconds, "seconds to measure; there are at least 5 runs")
       ->check(Seconds())

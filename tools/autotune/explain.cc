@@ -236,7 +236,7 @@ Command ExplainCommand(CLI::App& root) {
   app->add_option("--trace", options->trace, "with --model or --op: explain the task with the schedule in this file")
       ->check(CLI::ExistingFile);
   app->add_option("--threads", options->threads, "threads of the kernels; 0: one per CPU")
-      ->check(AtLeastZero())
+      ->check(Threads())
       ->capture_default_str();
   app->add_option("--seconds", options->seconds, "seconds to measure")->check(Seconds())->capture_default_str();
   app->add_option("--wait", options->wait, "longest wait, in seconds, for other builds and measurements on this host")

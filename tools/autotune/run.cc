@@ -214,10 +214,15 @@ Command RunCommand(CLI::App& root) {
   CLI::App* app = root.add_subcommand("run", "Runs a package once (or --repeat times) and prints its outputs.");
   app->add_option("package", options->package, "a compiled network, M.tar or M.so, as `autotune compile -o` writes it")
       ->required();
-  app->add_option("--input", options->inputs, "NAME=FILE.npy or NAME=FILE.pb, once for each input; others are random");
+  app->add_option(
+      "--input", options->inputs,
+      "NAME=FILE.npy or NAME=FILE.pb, once for each input, or FILE.npz, which names the inputs; others are random");
   app->add_option("--output-dir", options->output_dir, "write each output to DIR/NAME.npy");
+  app->add_option("-o,--output", options->output, "write all outputs to this file, FILE.npz")
+      ->check(
+          [](const std::string& path) { return path.ends_with(".npz") ? std::string() : path + ": name it FILE.npz"; });
   app->add_option("--threads", options->threads, "threads of the kernels; 0: one per CPU")
-      ->check(AtLeastZero())
+      ->check(Threads())
       ->capture_default_str();
   app->add_option("--repeat", options->repeat, "number of runs")->check(AtLeastOne())->capture_default_str();
   AddOutput(*app, "package, model, outputs, runs_ms");

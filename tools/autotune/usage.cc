@@ -3,12 +3,17 @@
 #include <unistd.h>
 
 #include <charconv>
+#include <cstdlib>
 #include <filesystem>
 #include <limits>
+#include <memory>
+#include <sstream>
 #include <vector>
 
+#include "support/cpus.h"
 #include "support/edit_distance.h"
 #include "support/file.h"
+#include "support/terminal.h"
 #include "tools/error_lines.h"
 
 namespace autotune::tools {
@@ -80,6 +85,16 @@ Complaint ComplaintAbout(const std::vector<std::string>& words, const CLI::App& 
 
 CLI::Validator AtLeastOne() { return AtLeast(1); }
 CLI::Validator AtLeastZero() { return AtLeast(0); }
+
+CLI::Validator Threads() {
+  return CLI::Validator(
+      [](std::string& text) -> std::string {
+        if (const std::string wrong = AtLeastZero()(text); !wrong.empty()) return wrong;
+        const Status status = CheckThreads(std::strtoll(text.c_str(), nullptr, 10));
+        return status.ok() ? "" : status.error().Text();
+      },
+      "");
+}
 
 CLI::Validator AnyNumberOfTrials() {
   return CLI::Validator(

@@ -427,7 +427,7 @@ Command VerifyCommand(CLI::App& root) {
                   "tolerance relative to small expected values: q is the lower quartile of their |b| other than 0")
       ->capture_default_str();
   app->add_option("--threads", options->threads, "threads of the kernels; 0: one per CPU")
-      ->check(AtLeastZero())
+      ->check(Threads())
       ->capture_default_str();
   AddOutput(*app, "verdict and text of each case; for folders of cases their sums last");
   options->passes.AddChoices(*app);

@@ -8,7 +8,6 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
-#include <numeric>
 #include <optional>
 #include <thread>
 
@@ -16,6 +15,8 @@
 #include "rpc/server_session.h"
 #include "rpc/transport.h"
 #include "support/clock.h"
+#include "support/clock_text.h"
+#include "support/cpus.h"
 #include "support/host_lock.h"
 #include "support/log.h"
 #include "support/loop.h"
@@ -26,6 +27,7 @@ namespace {
 constexpr int64_t kHostLockPatienceMs = 30000;  // longest wait for the host's lock
 constexpr int64_t kUnloggedWaitMs = 1000;       // duration of a wait for the host's lock that is not logged
 constexpr int64_t kWaitLogEveryMs = 60000;      // least time between two log lines about such waits
+constexpr int64_t kSilentTrackerWaitMs = 1000;  // duration of a wait for the tracker that is not told
 
 std::string CpuModel() {
   std::ifstream file("/proc/cpuinfo");
@@ -66,10 +68,7 @@ class Server {
     device.model = (options_.device.empty() ? "" : options_.device + " of ") + CpuModel();
     device.machine = names.machine;
     device.cores = options_.cores;
-    if (device.cores.empty()) {  // the server offers all cores
-      device.cores.resize(std::max(1u, std::thread::hardware_concurrency()));
-      std::iota(device.cores.begin(), device.cores.end(), 0);
-    }
+    if (device.cores.empty()) device.cores = AllowedCpus();
     device.memory_bytes = sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
     device.pid = getpid();
     session_ = std::make_unique<ServerSession>(std::move(session));
@@ -91,10 +90,16 @@ class Server {
                   UnlockHost();
                 },
             .on_all_dead = [this] { UnlockHost(); }});
-    tracker_ = TRY(DealerSocket::Connect(
-        loop_, tracker,
-        {.on_message = [this](Message message) { Perform(session_->OnTracker(message, BootMillis())); },
-         .on_connected = [this] { Perform(session_->OnTrackerConnected(BootMillis())); }}));
+    tracker_ =
+        TRY(DealerSocket::Connect(loop_, tracker,
+                                  {.on_message =
+                                       [this](Message message) {
+                                         if (message.As<ReportReply>()) OnRegistered();
+                                         Perform(session_->OnTracker(message, BootMillis()));
+                                       },
+                                   .on_connected = [this] { Perform(session_->OnTrackerConnected(BootMillis())); },
+                                   .on_disconnected = [this] { BeginTrackerWait(); }}));
+    BeginTrackerWait();
     tick_ = loop_.Every(100, [this] { Perform(session_->Tick(BootMillis())); });
     signals_ = loop_.OnSignals({SIGINT, SIGTERM}, [this](int) { Stop(); });
     if (options_.end_with_stdin) {
@@ -111,6 +116,25 @@ class Server {
     stdin_.reset();
     Perform(session_->OnShutdown(BootMillis()));
     last_words_ = loop_.After(50, [this] { loop_.Stop(); });  // leaves time to send the goodbye
+  }
+
+  // The server is registered from the tracker's first answer to a report until the connection ends.
+  void BeginTrackerWait() {
+    if (tracker_wait_) return;
+    const int64_t since = WallMillis();
+    told_tracker_wait_ = false;
+    tracker_wait_ = loop_.After(kSilentTrackerWaitMs, [this, since] {
+      told_tracker_wait_ = true;
+      Tell("waiting for the tracker at " + options_.tracker + " since " + ClockText(since));
+    });
+  }
+  void OnRegistered() {
+    if (!tracker_wait_) return;
+    tracker_wait_.reset();
+    if (told_tracker_wait_) Tell("registered at the tracker at " + options_.tracker);
+  }
+  void Tell(const std::string& line) {
+    if (options_.on_tracker) options_.on_tracker(line);
   }
 
   void Perform(ServerActions actions) {
@@ -179,8 +203,10 @@ class Server {
   bool ever_ready_ = false;
   int64_t host_wanted_since_ = 0;
   int64_t next_wait_log_ = 0;  // BootMillis
+  bool told_tracker_wait_ = false;
   std::optional<HostLock> host_;
   Loop::Watch tick_, signals_, stdin_, host_retry_, last_words_;
+  Loop::Watch tracker_wait_;  // set while the server is not registered
 };
 
 }  // namespace

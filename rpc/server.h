@@ -1,6 +1,7 @@
 // The device server: a ServerSession with sockets and runner processes. RunServer must be called on the main thread.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -17,7 +18,9 @@ struct ServerOptions {
   std::vector<std::string> runner_command;  // e.g. {"/usr/bin/rpc_server", "--runner"}
   bool wrapped_runner = false;              // runner_command begins with a foreign program, such as an emulator
   bool end_with_stdin = false;              // stop when standard input ends
-  bool host_lock = true;                    // measure alone on this host (support/host_lock.h)
+  // Gets lines for the operator: that the tracker is still not reached after a second, and that it was reached then.
+  std::function<void(const std::string& line)> on_tracker = {};
+  bool host_lock = true;  // measure alone on this host (support/host_lock.h)
 };
 // Serves until SIGINT or SIGTERM, or until the end of standard input if end_with_stdin. Returns an error if it cannot
 // start.

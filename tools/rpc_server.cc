@@ -105,6 +105,11 @@ int Serve(int argc, char** argv) {
   if (!cores.empty()) options.runner_command.push_back("--cores=" + cores);
   if (!device.empty()) options.runner_command.push_back("--device=" + device);
   options.host_lock = !shared_host;
+  // The server of a local search ends with its standard input. It shares the terminal with the search, which says
+  // itself what it waits for.
+  if (!options.end_with_stdin) {
+    options.on_tracker = [](const std::string& line) { std::fprintf(stderr, "rpc_server: %s\n", line.c_str()); };
+  }
   signal(SIGPIPE, SIG_IGN);
   autotune::Status status = autotune::rpc::RunServer(options);
   return status ? 0 : PrintError(status.error(), 1);

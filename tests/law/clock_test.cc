@@ -19,6 +19,7 @@ const std::map<std::string, std::string> kReaders = {
     {"tuner/run_log.cc", "Record::created_at, RunState::updated_at"},
     {"tools/autotune/tune.cc", "RunState::updated_at"},
     {"tools/autotune/waits.cc", "prints since when a command waits"},
+    {"rpc/server.cc", "prints since when the server waits for the tracker"},
     {"rpc/server_session.cc", "TrialResult::started"},
     {"package/package_io.cc", "the date in a package"},
     {"tracker/local_farm.cc", "age of a stale folder, whose date is the file system's"},

@@ -67,6 +67,44 @@ TEST_F(Devices, OfThisMachineAndOfAFarm) {
   EXPECT_THAT(Lines(nobody.err), SizeIs(1)) << nobody.Text();
 }
 
+TEST_F(Devices, AServerSaysThatItWaitsForItsTracker) {
+  const std::string socket = File("tracker");
+  UniqueFd null(open("/dev/null", O_WRONLY | O_CLOEXEC));
+  auto serve = [&](const std::string& words) {
+    UniqueFd err(open(File(words).c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    return Subprocess::Spawn({.argv = {test::kTools + "/rpc_server", "--tracker", socket, "--key", "pi"},
+                              .fds = {{1, null.get()}, {2, err.get()}}});
+  };
+  auto track = [&] {
+    return Subprocess::Spawn({.argv = {test::kTools + "/rpc_tracker", "--host", socket, "--state", File("state")},
+                              .fds = {{1, null.get()}, {2, null.get()}}});
+  };
+  auto early = serve("early");
+  ASSERT_TRUE(early.ok());
+  EXPECT_TRUE(Soon([&] { return Lines(test::ReadAll(File("early"))).size() == 1; }, 20));
+  EXPECT_THAT(test::ReadAll(File("early")), HasSubstr("waiting for the tracker at " + socket + " since "));
+  auto tracker = track();
+  ASSERT_TRUE(tracker.ok());
+  EXPECT_TRUE(Soon([&] { return Lines(test::ReadAll(File("early"))).size() == 2; }, 20));
+  EXPECT_THAT(test::ReadAll(File("early")), HasSubstr("registered at the tracker at " + socket + "\n"));
+
+  // A server that finds its tracker at once says nothing.
+  auto late = serve("late");
+  ASSERT_TRUE(late.ok());
+  EXPECT_TRUE(Soon(
+      [&] {
+        const std::string status = Run({"devices", "--tracker", socket}).out;
+        return status.find("free") != status.rfind("free");
+      },
+      20));
+  EXPECT_EQ(test::ReadAll(File("late")), "");
+
+  // A tracker that is lost is waited for like one that was never there.
+  tracker->Kill();
+  EXPECT_TRUE(Soon([&] { return Lines(test::ReadAll(File("late"))).size() == 1; }, 20));
+  EXPECT_THAT(test::ReadAll(File("late")), HasSubstr("waiting for the tracker"));
+}
+
 TEST_F(Devices, GpusOfThisMachine) {
   InstallCuda("gpus=2 sm=80 bytes=85000000000 log=" + File("log"));
   CliResult two = Run({"devices"});

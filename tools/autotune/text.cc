@@ -34,14 +34,6 @@ std::string TimeText(double seconds) {
   return text;
 }
 
-std::string ClockText(int64_t unix_ms) {
-  std::time_t seconds = unix_ms / 1000;
-  std::tm local{};
-  char text[16];
-  if (!localtime_r(&seconds, &local) || !std::strftime(text, sizeof text, "%H:%M:%S", &local)) return "?";
-  return text;
-}
-
 std::vector<std::string> WithoutRepeats(const std::vector<std::string>& texts) {
   std::vector<std::string> lines;
   for (auto text = texts.begin(); text != texts.end(); ++text) {

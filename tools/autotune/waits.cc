@@ -1,6 +1,7 @@
 #include "tools/autotune/waits.h"
 
 #include "support/clock.h"
+#include "support/clock_text.h"
 #include "tools/autotune/console.h"
 #include "tools/autotune/text.h"
 

@@ -63,8 +63,8 @@ TargetParts PartsOf(const std::string& target) {
 
 // Returns the target whose records serve this task: `target` itself if it has records, else the nearest target with the
 // same processor, or an empty text if no such target has records. Targets with equal caches are nearer than all others;
-// next, the number of cores decides. Sets `note` if the result is another target. A program may depend on the caches,
-// so OptionFrom compares the program of a record with the program for `target`.
+// next, the number of cores decides. If the result is another target, sets `note` to the difference ("64 cores"). A
+// program may depend on the caches, so OptionFrom compares the program of a record with the program for `target`.
 Result<std::string> RecordsTarget(const NetworkTask& task, const Target& target, RecordStore& store,
                                   std::string& note) {
   const std::string own = target.Text();
@@ -81,8 +81,8 @@ Result<std::string> RecordsTarget(const NetworkTask& task, const Target& target,
     std::pair<bool, int> distance(parts.caches != wanted.caches, std::abs(parts.cores - wanted.cores));
     if (!nearest.empty() && distance >= least) continue;
     nearest = other, least = distance;
-    note = "tuned for " + (least.first ? "caches of " + (parts.caches.empty() ? "unknown size" : parts.caches)
-                                       : std::to_string(parts.cores) + (parts.cores == 1 ? " core" : " cores"));
+    note = (least.first ? "caches of " + (parts.caches.empty() ? "unknown size" : parts.caches)
+                        : std::to_string(parts.cores) + (parts.cores == 1 ? " core" : " cores"));
   }
   return nearest;
 }
@@ -98,7 +98,7 @@ std::optional<Option> OptionFrom(const TaskPrograms& task, const std::string& al
 }
 
 // Returns the schedules of the task's `n` best records. Skips a record if its step language or its program is not that
-// of this version of autotune, and then sets `dropped` to a note.
+// of this target and this version of autotune, and then sets `dropped` to a note.
 Result<std::vector<Option>> RecordOptions(const TaskPrograms& task, const Target& target, RecordStore& store, int n,
                                           std::string& dropped) {
   std::vector<Option> options;
@@ -107,17 +107,19 @@ Result<std::vector<Option>> RecordOptions(const TaskPrograms& task, const Target
   if (where.empty()) return options;
   for (const Record& record : TRY(store.Top(task.task->hash.Hex(), where, n))) {
     std::optional<Option> option;
-    if (record.versions.step_language == kStepLanguageVersion) {
+    const bool same_language = record.versions.step_language == kStepLanguageVersion;
+    if (same_language) {
       option = OptionFrom(task, record.alternative, record.trace,
                           [&](const std::string& func) { return func == record.func; });
     }
     if (!option) {
-      dropped = "a record of another version of this program was skipped";
+      dropped = same_language && !note.empty() ? "not tuned; its records for " + note + " are for another program"
+                                               : "a record of another version of this program was skipped";
       continue;
     }
     option->choice.tuned = true;
     option->choice.seconds = record.cost;
-    option->choice.note = note;
+    option->choice.note = note.empty() ? "" : "tuned for " + note;
     options.push_back(std::move(*option));
   }
   return options;

@@ -253,6 +253,11 @@ TEST_F(CompileTest, RecordsOfAnotherCoreCountAreUsedWithANote) {
   EXPECT_TRUE(result.choices[0].tuned);
   EXPECT_THAT(result.choices[0].note, HasSubstr("tuned for 64 cores"));
   EXPECT_TRUE(Check(result.package).ok);
+  // A record of another program is not called outdated, since the program may depend on the target.
+  record.func += " ";
+  auto other = NewMemoryStore();
+  ASSERT_TRUE(other->Append(std::vector{record}).ok());
+  EXPECT_THAT(CompileWith(other.get()).value().choices[0].note, HasSubstr("for 64 cores are for another program"));
 }
 
 TEST_F(CompileTest, RecordsOfOtherCoreCountsAreNotMentionedBesideOwnOnes) {

@@ -13,6 +13,7 @@
 #include "records/open.h"
 #include "support/check.h"
 #include "support/clock.h"
+#include "support/cpus.h"
 #include "support/host_lock.h"
 #include "support/shell.h"
 #include "support/stop_on_signals.h"
@@ -162,8 +163,33 @@ struct TuneSession {
   std::vector<TuneTask> tasks;  // the tasks that --tasks selects
 };
 
-Result<TuneSession> OpenSession(const TuneCommandOptions& options, const std::atomic<bool>& stop) {
+// Returns the number of cores of the device, or of the smallest one with the key. Returns 0 if the tracker does not
+// tell; OpenFarm then says why.
+int CoresOfDevices(const TuneCommandOptions& options) {
+  if (options.tracker.empty()) return AvailableCpus();
+  const Result<rpc::StatusReply> status = rpc::QueryStatus(options.tracker, options.key);
+  if (!status.ok() || status->devices.empty()) return 0;
+  size_t least = status->devices[0].cores.size();
+  for (const rpc::DeviceStatus& device : status->devices) least = std::min(least, device.cores.size());
+  return static_cast<int>(least);
+}
+
+// Gives the target no more cores than the device has, since records with the times of fewer cores would pass for those
+// of the target. Emits a note if this changes the target.
+void LimitCores(Target& target, const TuneCommandOptions& options, EventPrinter& events) {
+  if (target.IsGpu()) return;
+  const int cores = CoresOfDevices(options);
+  if (cores == 0 || target.num_cores <= cores) return;
+  events.Print(event::Note{"the target has " + Counted(target.num_cores, "core") + ", but the device has " +
+                           std::to_string(cores) +
+                           ": this run tunes, stores and compiles for -num-cores=" + std::to_string(cores)});
+  target.num_cores = cores;
+}
+
+Result<TuneSession> OpenSession(const TuneCommandOptions& options, const std::atomic<bool>& stop,
+                                EventPrinter& events) {
   Session session = TRY(options.model.Open(&stop));
+  LimitCores(session.target, options, events);
   Network network = TRY(options.model.Load(session.network, session.target, *session.builder));
   std::vector<TuneTask> tasks = TRY(SelectTasks(MakeTuneTasks(network), options.tasks));
   return TuneSession{std::move(session.builder), std::move(session.target), std::move(session.store),
@@ -324,7 +350,7 @@ Result<int> TuneModel(TuneCommandOptions options) {
   std::stop_callback note_stop(stop.get_token(), [&] { stop_requested = true; });
   const std::unique_ptr<EventPrinter> events =
       MakeEventPrinter(Console::Get(), {.verbose = options.verbose, .wide = options.wide});
-  const TuneSession session = TRY(OpenSession(options, stop_requested));
+  const TuneSession session = TRY(OpenSession(options, stop_requested, *events));
   const auto& [builder, target, store, network, tasks] = session;
   ApplyTrialsPerTask(options, tasks.size());
   // The final choice compares whole networks, which only this machine's CPU runs.

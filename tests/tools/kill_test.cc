@@ -148,6 +148,23 @@ TEST_F(Kill, InterruptedOnceSavesAndSaysHowToGoOn) {
   ExpectFinished(Finish(again, "second"));
 }
 
+TEST_F(Kill, InterruptedTwiceSaysWhatIsLostAndKept) {
+  Subprocess run = Start(Command(), "first");
+  ASSERT_TRUE(Progresses(run, "first"));
+  std::vector<Process> parts = DescendantsOf(run.pid());
+  for (int signal : {SIGSTOP, SIGINT, SIGTERM, SIGCONT}) kill(run.pid(), signal);  // both are there before it ends
+  CliResult result = Finish(run, "first");
+  EXPECT_EQ(result.code, 130) << result.Text();
+  EXPECT_THAT(result.err, HasSubstr("ended at once: the results of the running batch are lost"));
+  EXPECT_THAT(result.err, HasSubstr("Go on with:\n  autotune --model " + kExample));
+  EXPECT_THAT(result.err, ::testing::Not(HasSubstr("interrupted; ")));
+  ExpectAllGone(parts);
+  const int64_t seen = TrialsSeen("first");
+  ExpectIntact(seen, kTrials);
+  Subprocess again = Start(Command(), "second");
+  ExpectFinished(Finish(again, "second"));
+}
+
 // --fresh begins another run. Later commands without --fresh continue that run, not the older one.
 TEST_F(Kill, AFreshRunIsGoneOnWithToo) {
   constexpr int kFew = 16;  // one round of trials

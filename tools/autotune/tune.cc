@@ -154,6 +154,26 @@ event::Interrupted InterruptedOf(const TuneReport& report, const TuneCommandOpti
   return {report.trials, PlannedTrials(options.trials), IsInMemory(options) ? "" : ResumeLine(options)};
 }
 
+// What a signal ends at once, for StopOnSignals: it erases the live line, and says what is lost and what is kept.
+std::function<void()> EndedAtOnce(std::string line) {
+  return [line = std::move(line)] { Console::Get().Alert(line); };  // erases the live line first
+}
+
+// The same for the second signal, which does not wait for the running batch.
+std::string EndedInBatchText(const TuneCommandOptions& options) {
+  if (IsInMemory(options)) return "ended at once; the trials are lost, since the database is in memory";
+  return "ended at once: the results of the running batch are lost, those of all batches before it are saved. Go on "
+         "with:\n  " +
+         ResumeLine(options);
+}
+
+// The same for a signal after the choice, when only the package is unfinished.
+std::string AfterSearchText(const TuneCommandOptions& options) {
+  if (IsInMemory(options)) return "interrupted; the trials are lost, since the database is in memory";
+  if (options.output.empty()) return "interrupted; all results are saved";
+  return "interrupted; all results are saved, but " + options.output + " may not be written: repeat the command";
+}
+
 // The network, tasks, target and database of one tuning run.
 struct TuneSession {
   std::unique_ptr<Builder> builder;
@@ -343,8 +363,8 @@ Result<int> TuneModel(TuneCommandOptions options) {
   TRY(CheckOutputFile(options.output, options.model.model));
   // Before the search and after the choice, a signal ends the process at once. In between it only requests a stop: the
   // results of complete batches are kept, and the command that resumes the run is printed.
-  auto erase_live = [] { Console::Get().Live(""); };
-  std::optional<StopOnSignals> signals(std::in_place, kExitInterrupted, erase_live);
+  std::optional<StopOnSignals> signals(std::in_place, kExitInterrupted,
+                                       EndedAtOnce("interrupted before the search; nothing was measured"));
   std::stop_source stop;
   std::atomic<bool> stop_requested = false;
   std::stop_callback note_stop(stop.get_token(), [&] { stop_requested = true; });
@@ -370,7 +390,7 @@ Result<int> TuneModel(TuneCommandOptions options) {
   if (chooses) peak = TRY(PeakOfThisMachine(target, *builder, *events));
   tune.peak_flops = peak.value_or(0);
 
-  signals.emplace(stop, kExitInterrupted, erase_live);
+  signals.emplace(stop, kExitInterrupted, EndedAtOnce(EndedInBatchText(options)));
   TuneReport report = TRY(Tune(
       tasks, target, tune, *store, *farm.measurer,
       [&](const TuneReport& so_far, const TaskReport& task) { events->Print(ProgressOf(so_far, task, tune)); },
@@ -387,7 +407,7 @@ Result<int> TuneModel(TuneCommandOptions options) {
   std::optional<ChosenNetwork> chosen;
   if (chooses) chosen = TRY(Choose(session, report, options.seed, *events, stop_requested));
   if (stop_requested) return interrupted();
-  signals.emplace(kExitInterrupted, erase_live);
+  signals.emplace(kExitInterrupted, EndedAtOnce(AfterSearchText(options)));
   event::End end = EndOf(report, tune, chosen ? &*chosen : nullptr, peak);
   end.gpu = session.target.IsGpu();
   events->Print(end);

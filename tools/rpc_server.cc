@@ -50,6 +50,7 @@ int Serve(int argc, char** argv) {
   double memory_gib = 0;
 
   CLI::App app(kDescription, "rpc_server");
+  autotune::tools::WrapHelp(app);
   app.footer(kFooter);
   app.add_option("--tracker", options.tracker, "The tracker's HOST:PORT or ipc socket (default: AUTOTUNE_TRACKER)")
       ->envname("AUTOTUNE_TRACKER");

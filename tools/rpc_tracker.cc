@@ -35,6 +35,7 @@ int Track(int argc, char** argv) {
   int port = 9190;
   bool json = false;
   CLI::App app(kDescription, "rpc_tracker");
+  autotune::tools::WrapHelp(app);
   app.footer(kFooter);
   app.add_option("--host", host, "Address to listen at: only 127.0.0.1, or the path of an ipc socket")
       ->capture_default_str();

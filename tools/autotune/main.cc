@@ -90,6 +90,7 @@ int Main(int argc, char** argv) {
   Console::Get();  // before there are threads
   CLI::App app{"Tunes, compiles and runs neural networks: finds fast kernels for your machine by measuring them.",
                "autotune"};
+  WrapHelp(app);
   app.require_subcommand(0, 1);
   app.set_help_all_flag("--help-all", "help of all commands");
   app.set_version_flag("--version", VersionText(), "the version of the program and of its formats");

@@ -81,6 +81,52 @@ Complaint ComplaintAbout(const std::vector<std::string>& words, const CLI::App& 
   return {"unexpected argument '" + words[0] + "' of `" + name + "`", ""};
 }
 
+// Wraps each line of the text that is longer than `columns`; its other lines begin two spaces after the first one.
+std::string WrapLines(const std::string& text, int columns) {
+  std::string wrapped;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    const std::string line = text.substr(begin, end - begin);
+    const size_t indent = std::min(line.find_first_not_of(' '), line.size());
+    wrapped += TextWidth(line) > columns ? WrapWords(line, columns, static_cast<int>(indent) + 2) : line;
+    if (end < text.size()) wrapped += '\n';
+    begin = end + 1;
+  }
+  return wrapped;
+}
+
+// The layout of CLI11's help, with lines that fit the terminal.
+class WrappingFormatter : public CLI::Formatter {
+ public:
+  std::string make_option_desc(const CLI::Option* option) const override {
+    return InColumn(CLI::Formatter::make_option_desc(option));
+  }
+  std::string make_subcommand(const CLI::App* command) const override {
+    std::ostringstream out;
+    CLI::detail::format_help(out, command->get_display_name(true), InColumn(command->get_description()),
+                             get_column_width());
+    return out.str();
+  }
+  std::string make_description(const CLI::App* app) const override {
+    return WrapLines(CLI::Formatter::make_description(app), Columns());
+  }
+  std::string make_footer(const CLI::App* app) const override {
+    return WrapLines(CLI::Formatter::make_footer(app), Columns());
+  }
+
+ private:
+  static int Columns() {
+    constexpr int kMost = 100, kNested = 4;  // columns; the indent of a command within a command in --help-all
+    const int width = TerminalWidth(1);
+    return (width == 0 ? kMost : std::min(kMost, width)) - kNested;
+  }
+  // A text of the right column.
+  std::string InColumn(const std::string& text) const {
+    constexpr int kLeast = 20;  // columns
+    return WrapWords(text, std::max(kLeast, Columns() - static_cast<int>(get_column_width())), 0);
+  }
+};
+
 }  // namespace
 
 CLI::Validator AtLeastOne() { return AtLeast(1); }
@@ -155,6 +201,8 @@ Status CheckOutputFile(const std::string& output, const std::string& input) {
   if (fs::equivalent(output, input, error)) return Err("-o ", output, " is the model itself, which would be lost");
   return {};
 }
+
+void WrapHelp(CLI::App& app) { app.formatter(std::make_shared<WrappingFormatter>()); }
 
 Error UsageError(const CLI::App& app, const CLI::ParseError& error) {
   auto [command, name] = ChosenCommand(app);

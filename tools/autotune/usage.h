@@ -22,6 +22,9 @@ CLI::Validator PackageFile();  // a path of a package to write: M.tar or M.so
 // no regular file, or it is the file `input`, which would be lost. An empty `output` is right.
 Status CheckOutputFile(const std::string& output, const std::string& input);
 
+// Makes the help of `app`, and of the commands that are added to it afterwards, fit the terminal, and 100 columns.
+void WrapHelp(CLI::App& app);
+
 // Explains why `app` refused the command line: "unknown option --trails of `autotune tune`", with the hint "did you
 // mean
 // --trials?" or the command that shows the help.

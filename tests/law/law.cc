@@ -28,7 +28,7 @@ const std::vector<Package>& Packages() {
       {"google/protobuf/", {"frontend/onnx/", "tests/frontend/"}},
       {"onnx/", {"frontend/onnx/", "tests/frontend/"}},
       {"CLI/", {"tools/"}},
-      {"archive", {"package/compressed_file.cc", "package/package_io.cc", "tests/package/"}},
+      {"archive", {"package/compressed_file.cc", "package/npz.cc", "package/package_io.cc", "tests/package/"}},
       {"oneapi/dnnl/", {"bench/onednn.cc"}},
       {"spdlog/", {"support/log.cc"}},
       {"fmt/", {"support/log.cc"}},

@@ -2,8 +2,11 @@
 #include <gmock/gmock.h>
 
 #include "frontend/onnx/tensor_pb.h"
+#include "package/npz.h"
 #include "package/package.h"
 #include "records/open.h"
+#include "runtime/npy.h"
+#include "support/cpus.h"
 #include "tests/tools/cli.h"
 
 namespace autotune {
@@ -233,6 +236,14 @@ TEST_F(Cli, TunesCompilesRunsAndVerifies) {
     EXPECT_THAT(run.out, AllOf(HasSubstr("output probabilities f32"), HasSubstr("wrote ")));
     EXPECT_TRUE(std::filesystem::exists(File("outputs/probabilities.npy")));
   }
+  // An .npz file names the inputs, and takes the outputs.
+  const Tensor other = ReadNpy(File("outputs/probabilities.npy")).value();
+  ASSERT_TRUE(WriteNpz(File("wrong.npz"), {{"nosuch", other}}).ok());
+  ExpectOneLine(Run({"run", package, "--input", File("wrong.npz")}), {"nosuch", "image", "wrong.npz"});
+  const CliResult packed = Run({"run", package, "-o", File("outputs.npz")});
+  EXPECT_EQ(packed.code, 0) << packed.Text();
+  EXPECT_EQ(ReadNpz(File("outputs.npz")).value()[0].first, "probabilities");
+  ExpectOneLine(Run({"run", package, "-o", File("nodir/outputs.npz")}), {"there is no folder"});
   CliResult other_input = Run({"run", package, "--input", "nosuch=" + kExampleData + "/input_0.pb"});
   ExpectOneLine(other_input, {"nosuch", "image"});
 

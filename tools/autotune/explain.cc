@@ -9,6 +9,7 @@
 #include "support/task_id.h"
 #include "support/utf8.h"
 #include "tools/autotune/command.h"
+#include "tools/autotune/console.h"
 #include "tools/autotune/explain_source.h"
 #include "tools/autotune/text.h"
 #include "tools/autotune/usage.h"
@@ -84,13 +85,14 @@ Json KernelJson(const ExplainSource& source, const ExplainedKernel& kernel, cons
 }
 
 // Prints one line per kernel, the slowest first.
-Result<int> ExplainAll(const ExplainSource& source, bool json) {
+Result<int> ExplainAll(const ExplainSource& source) {
   std::vector<size_t> order(source.kernels.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::ranges::stable_sort(order,
                            [&](size_t a, size_t b) { return source.kernels[a].total > source.kernels[b].total; });
   double all = 0;
   for (const ExplainedKernel& kernel : source.kernels) all += kernel.total;
+  const bool json = Console::Get().json();
   if (!json) std::printf("%9s %6s  %-8s  %s\n", "us", "%", "task", "kernel, and why it takes its time");
   for (size_t i : order) {
     const ExplainedKernel& kernel = source.kernels[i];
@@ -181,7 +183,7 @@ void PrintTime(const ExplainSource& source, const ExplainedKernel& kernel) {
 
 Result<int> ExplainOne(const ExplainOptions& options, const ExplainSource& source, const ExplainedKernel& kernel) {
   const Explained explained = TRY(ExplainKernel(source, kernel));
-  if (options.json) {
+  if (Console::Get().json()) {
     std::printf("%s\n", KernelJson(source, kernel, explained, true).Dump().c_str());
     return kExitOk;
   }
@@ -208,8 +210,8 @@ Result<int> ExplainPackage(const ExplainOptions& options) {
   const ExplainSource source = TRY(OpenExplainSource(options));
   if (source.target.IsGpu()) return Err("explain is about kernels of CPUs; this package is for ", source.target.Text());
   if (!source.not_measured.empty() && !options.no_run)
-    std::fprintf(stderr, "note: the kernels cannot run here: %s\n", source.not_measured.c_str());
-  if (options.task.empty() && source.kernels.size() > 1) return ExplainAll(source, options.json);
+    Console::Get().Note("the kernels cannot run here: " + source.not_measured);
+  if (options.task.empty() && source.kernels.size() > 1) return ExplainAll(source);
   const size_t index = options.task.empty() ? 0 : TRY(FindKernel(source, options.task));
   return ExplainOne(options, source, source.kernels[index]);
 }
@@ -243,7 +245,7 @@ Command ExplainCommand(CLI::App& root) {
       ->check(Seconds())
       ->capture_default_str();
   app->add_flag("--no-run", options->no_run, "do not measure: explain by schedule and code alone");
-  app->add_flag("--json", options->json, "one line of JSON for each kernel");
+  AddOutput(*app, "the cause, the task, times and code of each kernel");
   app->add_flag("--asm", options->assembly, "print all of the kernel's machine code");
   app->footer(OperatorFooter("autotune explain m.tar 3f2a1b2c"));
   return {app, [options] { return ExplainPackage(*options); },

@@ -18,7 +18,7 @@ struct ExplainOptions {
   std::string package, task, trace;
   int threads = 0;
   double seconds = 1, wait = 30;
-  bool no_run = false, assembly = false, json = false;
+  bool no_run = false, assembly = false;
 };
 
 struct ExplainedKernel {

@@ -1,4 +1,6 @@
 // `autotune run` runs a package and prints its outputs.
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -8,6 +10,7 @@
 
 #include "frontend/onnx/tensor_pb.h"
 #include "package/load.h"
+#include "package/npz.h"
 #include "runtime/fill.h"
 #include "runtime/npy.h"
 #include "support/json.h"
@@ -25,7 +28,7 @@ namespace {
 struct RunOptions {
   std::string package;
   std::vector<std::string> inputs;
-  std::string output_dir;
+  std::string output_dir, output;
   int threads = 0;
   int repeat = 1;
 };
@@ -38,11 +41,25 @@ Result<Tensor> ReadTensor(const std::string& path) {
   return Tensor::FromBytes(read.value.spec.shape, type, read.value.bytes.view());
 }
 
-// Sets the inputs from the options "name=file", or only "file" if the model has one input. Fills all other inputs with
-// random numbers.
+// Sets the inputs that the arrays of an .npz file name, and marks them in `given`.
+Status BindArrays(const std::string& path, LoadedModel& model, std::vector<bool>& given) {
+  for (const auto& [name, tensor] : TRY(ReadNpz(path))) {
+    const int64_t index = TRY_NOTE(model.executor->InputIndex(name), "an array of " + path);
+    TRY(model.executor->SetInput(index, tensor));
+    given[static_cast<size_t>(index)] = true;
+  }
+  return {};
+}
+
+// Sets the inputs from the options "name=file", or only "file" if the model has one input or the file is an .npz. Fills
+// all other inputs with random numbers.
 Status BindInputs(const RunOptions& options, LoadedModel& model) {
   std::vector<bool> given(model.info.inputs.size(), false);
   for (const std::string& item : options.inputs) {
+    if (item.ends_with(".npz")) {
+      TRY(BindArrays(item, model, given));
+      continue;
+    }
     size_t equals = item.find('=');
     for (const TensorSpec& input : model.info.inputs) {  // names may contain '='
       if (item.starts_with(input.name + "=")) equals = input.name.size();
@@ -172,29 +189,42 @@ Result<std::vector<double>> RunAll(const RunOptions& options, GraphExecutor& exe
   return ms;
 }
 
+// Makes the folder of the outputs, before the work begins.
+Status MakeOutputDir(const std::string& folder) {
+  if (folder.empty()) return {};
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) return Err("--output-dir: cannot create ", folder, ": ", error.message());
+  if (access(folder.c_str(), W_OK | X_OK) != 0) return Err("--output-dir: the folder ", folder, " is read-only");
+  return {};
+}
+
 Result<int> Run(const RunOptions& options) {
+  TRY(MakeOutputDir(options.output_dir));
+  TRY(CheckOutputFile(options.output, options.package));
   LoadedModel model = TRY(LoadModel(options.package, options.threads));
   TRY(BindInputs(options, model));
   const std::vector<double> ms = TRY(RunAll(options, *model.executor));
-  if (!options.output_dir.empty()) {
-    std::error_code error;
-    std::filesystem::create_directories(options.output_dir, error);
-    if (error) return Err("cannot create ", options.output_dir, ": ", error.message());
-  }
   Console& console = Console::Get();
   Json::Array outputs;
   std::set<std::string> taken;
+  NamedTensors arrays;
   for (int64_t i = 0; i < model.executor->num_outputs(); ++i) {
     const TensorSpec& spec = model.info.outputs[i];
     const Tensor output = TRY(ToHost(model.executor->Output(i)));
     const std::vector<double> numbers = FloatsOf(output, spec.dtype);
     outputs.push_back(OutputJson(spec, numbers));
     if (!console.json()) console.Result(OutputText(spec, numbers));
+    if (!options.output.empty()) arrays.emplace_back(spec.name, output);
     if (options.output_dir.empty()) continue;
     std::string path = options.output_dir + "/" + FileName(spec.name, taken) + ".npy";
     TRY(WriteNpy(path, output));
     outputs.back()["file"] = path;
     console.Report("wrote " + path + "\n");
+  }
+  if (!options.output.empty()) {
+    TRY(WriteNpz(options.output, arrays));
+    console.Report("wrote " + options.output + "\n");
   }
   console.Report(TimesText(ms, options.package));
   if (!console.json()) return kExitOk;

@@ -437,7 +437,10 @@ class Loop {
   // Asks for a quieter machine if many rounds were disturbed. Few such rounds need no word, since the best candidates
   // of them are measured again.
   void NoteDisturbances() {
-    constexpr double kMany = 0.25;  // share of the rounds
+    // Share of the rounds. Measuring the candidates of a disturbed round again costs as much as one more round, at
+    // most. Below a quarter, a run so loses less than a quarter of its measurements, and fewer than it takes to search
+    // again. From a quarter on, the usual state, the median over all rounds, also comes close to its limit of a half.
+    constexpr double kMany = 0.25;
     if (unusual_rounds_ < kMany * rounds_ || unusual_rounds_ == 0) return;
     report_.notes.push_back("the speed of the machine changed in " + std::to_string(unusual_rounds_) + " of " +
                             std::to_string(rounds_) +

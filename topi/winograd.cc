@@ -112,8 +112,9 @@ double TimePerTile(int64_t tiles) {
 const DType kBits = DType::Int(32);  // magnitudes; see WinogradStage
 constexpr int kMantissaBits = 23, kExponentBias = 127;
 constexpr int64_t kLimit = int64_t{kTameExponent + kExponentBias} << kMantissaBits;
-constexpr int64_t kPeakLaneCount = 16;   // lanes of kPeakLanes: whole vectors on every target, and few to combine
-constexpr int64_t kPeakFoldedLanes = 4;  // the shortest vector of all targets
+constexpr int64_t kPeakLaneCount = 16;         // lanes of kPeakLanes: whole vectors on every target, and few to combine
+constexpr int64_t kPeakFoldedLanes = 4;        // the shortest vector of all targets
+constexpr int64_t kGroups = kPeakFoldedLanes;  // of channels; group g has the channels g, g + kGroups, ...
 
 Expr Word(int64_t value) { return IntConst(value, kBits); }
 Expr Magnitude(const Expr& x) {
@@ -128,15 +129,20 @@ Expr IsTame(const Expr& most, const Expr& least, int exponent) {
 // Returns a tensor of one element: 1 if all weights are tame, else 0.
 Tensor TameWeights(const std::string& name, const Tensor& weight) {
   const Axis oc{"oc", weight.shape()[3]};
-  Tensor peak = te::Reduce(name + "_weight_peak", {{"kh", 3}, {"kw", 3}, oc}, {{"c", weight.shape()[2]}},
-                           te::Combiner::kMax, {weight}, [&](const Exprs& i, const Exprs& r) {
-                             return Magnitude(weight({i[0], i[1], r[0], i[2]}));
-                           });
+  const int64_t channels = weight.shape()[2];
+  Tensor peak =
+      te::Reduce(name + "_weight_peak", {{"kh", 3}, {"kw", 3}, {"g", kGroups}, oc}, {{"c", CeilDiv(channels, kGroups)}},
+                 te::Combiner::kMax, {weight}, [&](const Exprs& i, const Exprs& r) {
+                   const Expr channel = r[0] * kGroups + i[2];
+                   const Expr bits = Magnitude(weight({i[0], i[1], channel, i[3]}));
+                   if (channels % kGroups == 0) return bits;
+                   return MakeSelect(channel < channels, bits, te::IdentityOf(te::Combiner::kMax, kBits));
+                 });
   peak = Mark(peak, WinogradStage::kWeightPeak);
   Tensor range = te::Compute(name + "_weight_range", {oc}, {peak}, [&](const Exprs& i) {
     Expr most = Word(0), least = Word(kLimit);
-    for (int64_t k = 0; k < 9; ++k) {
-      const Expr tap = peak({k / 3, k % 3, i[0]});
+    for (int64_t k = 0; k < 9 * kGroups; ++k) {
+      const Expr tap = peak({k / kGroups / 3, k / kGroups % 3, k % kGroups, i[0]});
       most = Max(most, tap);
       least = Min(least, tap);
     }
@@ -148,8 +154,10 @@ Tensor TameWeights(const std::string& name, const Tensor& weight) {
   return Mark(tame, WinogradStage::kWeightTame);
 }
 
-// Returns the largest magnitude of the data in each cell. Cell (y, x) has the rows 2 y - 1 and 2 y of the padded data,
-// and likewise for columns. Padding counts as nothing.
+// Returns, for each cell, the largest magnitude of the data (kHighest), and the negative of the largest one of the
+// group whose largest one is least (kLowest). Cell (y, x) has the rows 2 y - 1 and 2 y of the padded data, and likewise
+// for columns. Padding counts as nothing.
+constexpr int64_t kHighest = 0, kLowest = 1;
 Tensor CellPeaks(const std::string& name, const Tensor& data, const ConvAttrs& attrs, int64_t rows, int64_t columns) {
   const Shape& in = data.shape();
   const int64_t lanes = kPeakLaneCount;
@@ -171,9 +179,10 @@ Tensor CellPeaks(const std::string& name, const Tensor& data, const ConvAttrs& a
                              return peaks({i[0], i[1], i[2], r[0] * folded + i[3]});
                            });
   fold = Mark(fold, WinogradStage::kPeakFold);
-  Tensor peak = te::Reduce(name + "_peak", {n, y, x}, {{"f", folded}}, te::Combiner::kMax, {fold},
+  Tensor peak = te::Reduce(name + "_peak", {n, y, x, {"end", 2}}, {{"f", folded}}, te::Combiner::kMax, {fold},
                            [&](const Exprs& i, const Exprs& r) {
-                             return fold({i[0], i[1], i[2], r[0]});
+                             const Expr of_group = fold({i[0], i[1], i[2], r[0]});
+                             return MakeSelect(Eq(i[3], Expr(kHighest)), of_group, Word(0) - of_group);
                            });
   return Mark(peak, WinogradStage::kPeak);
 }
@@ -200,13 +209,14 @@ Tensor TameTiles(const std::string& name, const Tensor& data, const Tensor& weig
     Expr most = Word(0), least = Word(kLimit);
     for (int64_t a = 0; a < cells + 2; ++a) {
       for (int64_t b = 0; b < cells + 2; ++b) {
-        const Expr cell = peak({tiles.Image(i[0], i[3]), row * cells + a, column * cells + b});
-        most = Max(most, cell);
+        const Exprs place = {tiles.Image(i[0], i[3]), row * cells + a, column * cells + b};
+        most = Max(most, peak({place[0], place[1], place[2], kHighest}));
         if (a == 0 || b == 0 || a > cells || b > cells) continue;
         // The windows of the outputs 2 a - 2 and 2 a - 1 of the tile contain the cell. It does not count if these
         // outputs do not exist.
         const Expr exists = And(row * tile + (2 * a - 2) < g.oh, column * tile + (2 * b - 2) < g.ow);
-        least = Min(least, MakeSelect(exists, cell, Word(kLimit)));
+        const Expr lowest = Word(0) - peak({place[0], place[1], place[2], kLowest});
+        least = Min(least, MakeSelect(exists, lowest, Word(kLimit)));
       }
     }
     const int limit = tile == 2 ? kTameTile2 : kTameTile4;
@@ -236,16 +246,15 @@ Tensor DirectSums(const std::string& name, const Tensor& data, const Tensor& wei
 }  // namespace
 
 bool AreTameWeights(std::span<const float> weights, int64_t oc) {
-  const size_t columns = static_cast<size_t>(oc), of_tap = weights.size() / 9;
+  const size_t columns = static_cast<size_t>(oc), channels = weights.size() / 9 / columns;
   for (size_t column = 0; column < columns; ++column) {
-    int64_t most = 0, least = kLimit;
-    for (size_t tap = 0; tap < 9; ++tap) {
-      int64_t peak = 0;
-      for (size_t i = tap * of_tap + column; i < (tap + 1) * of_tap; i += columns)
-        peak = std::max<int64_t>(peak, std::bit_cast<uint32_t>(weights[i]) & 0x7fffffff);
-      most = std::max(most, peak);
-      least = std::min(least, peak);
+    std::array<int64_t, 9 * kGroups> peaks{};
+    for (size_t k = 0; k < 9 * channels; ++k) {
+      int64_t& peak = peaks[k / channels * kGroups + k % channels % kGroups];
+      peak = std::max<int64_t>(peak, std::bit_cast<uint32_t>(weights[k * columns + column]) & 0x7fffffff);
     }
+    const auto [low, high] = std::minmax_element(peaks.begin(), peaks.end());
+    const int64_t least = *low, most = *high;
     if (most >= kLimit || most > least + (int64_t{kTameWeights} << kMantissaBits)) return false;
   }
   return true;

@@ -20,17 +20,19 @@ struct WinogradTiling {
 // A tile mixes all of its inputs: each of its outputs has an error of some 40 units in the last place of the largest
 // product of the tile, also an output whose window does not contain the large input. So a *guard* decides for each tile
 // whether the algorithm is accurate enough there. A tile is *tame* if its inputs are finite, and if the largest one
-// near it is at most 2^kTameTile4 (or kTameTile2) times the largest one in each *cell*, a square of 2 x 2 pixels. The
-// cells are placed so that the window of each output contains one. Weights are tame if the same holds, with
-// 2^kTameWeights, for the nine positions of the kernel of each output channel: an output of a kernel with one position
-// sees one pixel of its cell, which may be far smaller than the others. An output channel without any weight is tame.
-// Outputs of other tiles, and all outputs if the weights are not tame, are direct sums.
+// near it is at most 2^kTameTile4 (or kTameTile2) times the largest one of each quarter of the channels in each *cell*,
+// a square of 2 x 2 pixels. The cells are placed so that the window of each output contains one. So each output has
+// four large terms or more: a single one might have a weight near 0. Weights are tame if the same holds, with
+// 2^kTameWeights, for each quarter of the channels and each of the nine positions of the kernel of each output channel:
+// an output of a kernel with one position sees one pixel of its cell, which may be far smaller than the others. An
+// output channel without any weight is tame. Outputs of other tiles, and all outputs if the weights are not tame, are
+// direct sums.
 //
 // The limits are chosen so that ordinary data are tame: among 20,000 normally distributed tiles and kernels of 16
-// channels, the largest ratios were 3 and 5. Units are the last place of the sum of the magnitudes of an output's
-// terms. With tile 4 and 16 channels, the error is at most 4 units for such data, and was at most 160 in 64,000 random
-// outputs whose cells and positions were all at the limits; one channel had 1,100. Tile 2 loses four to five times
-// less, so its limit is larger.
+// channels, the largest ratio of whole cells was 3, that of whole positions 5. Units are the last place of the sum of
+// the magnitudes of an output's terms. With tile 4 and 16 channels, the error is at most 4 units for such data, and was
+// at most 160 in 64,000 random outputs whose cells and positions were all at the limits; one channel had 1,100. Tile 2
+// loses four to five times less, so its limit is larger.
 inline constexpr int kTameTile4 = 4, kTameTile2 = 6, kTameWeights = 6;
 // Tame numbers are below 2^kTameExponent, so that no product overflows which would not overflow in the direct sum.
 inline constexpr int kTameExponent = 56;
@@ -52,12 +54,12 @@ enum class WinogradStage : int64_t {
   kBack,     // (n, gh, gw, a, x, t, oc): results with rows transformed back
   kOutput,   // (n, h, w, c): results with rows and columns transformed back, or direct sums
   // The guard.
-  kWeightPeak,   // (kh, kw, oc), reduction c: largest magnitude of the weights
+  kWeightPeak,   // (kh, kw, g, oc), reduction c: largest magnitude of the weights, of every fourth channel from g on
   kWeightRange,  // (oc): 1 if the weights of the output channel are tame, else 0
   kWeightTame,   // (1), reduction oc: 1 if all weights are tame, else 0
   kPeakLanes,    // (n, y, x, l), reduction (dy, dx, k): largest magnitude in cell (y, x), of channels l, l + lanes, ...
   kPeakFold,     // (n, y, x, f), reduction l: the lanes, folded into four
-  kPeak,         // (n, y, x), reduction f: largest magnitude in cell (y, x)
+  kPeak,         // (n, y, x, end), reduction f: the largest number of the fold in cell (y, x), and minus the least one
   kTame,         // (n, gh, gw, t): 1 if the tile and the weights are tame, else 0
   kDirect,       // (n, gh, gw, t, a, b, oc), reduction (kh, kw, c): direct sums of tiles that are not tame, else 0
 };

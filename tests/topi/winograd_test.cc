@@ -166,6 +166,13 @@ std::vector<Wild> WildInputs() {
                     for (size_t i = 0; i < in[1].data.size(); ++i) in[1].data[i] *= i / 12 == 4;
                     for (int64_t i = 0; i < 12 * 13 * 4; ++i) in[0].data[i] *= (i / 4 + i / 52) % 2 == 0 ? -1e9 : 1;
                   }});
+  // Every output of the tile sees these numbers, but one channel of the kernels has no weight there.
+  list.push_back({"an outlier of one channel that one output channel ignores", [](auto& in) {
+                    for (int64_t h = 4; h < 8; ++h) {
+                      for (int64_t w = 4; w < 8; ++w) Pixel(in[0], h, w, 2) = h == 5 && w == 5 ? 1e8 : 1;
+                    }
+                    for (size_t i = 0; i < in[1].data.size(); ++i) in[1].data[i] *= i % 12 != 2 * 3 + 1 || i / 12 == 0;
+                  }});
   list.push_back({"a kernel without weights", [](auto& in) {
                     for (size_t i = 0; i < in[1].data.size(); ++i) in[1].data[i] *= i % 3 != 1;
                   }});

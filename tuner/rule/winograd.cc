@@ -130,10 +130,10 @@ class WinogradPlacer {
   // are tame. Tiles share cells, so computing peaks within a task would take up to four times as long.
   Status Guard() {
     TRY(s_.Do(ComputeAt{.block = tame_->name, .loop = task_}));
-    auto [n, y, x] = TRY(Exactly<3>(peak_->spatial));
+    auto [n, y, x, end] = TRY(Exactly<4>(peak_->spatial));
     auto [f] = TRY(Exactly<1>(peak_->reduce));
     if (Instances(*peak_lanes_) >= kWorthForking) TRY(s_.Parallel({n.var, y.var}));
-    TRY(s_.Unroll({f.var}));
+    TRY(s_.Unroll({end.var, f.var}));
     auto [fold_n, fold_y, fold_x, column, row] = TRY(s_.Make<5>(ComputeAt{.block = peak_fold_->name, .loop = x.var}));
     TRY(s_.Order({row, column}));
     TRY(s_.Straighten({row, column}));
@@ -145,10 +145,10 @@ class WinogradPlacer {
     TRY(s_.Order({k, dy, dx, l}));
     TRY(s_.ZeroAndStraighten(peak_lanes_->name, k, {}, {dy, dx}, l));
     TRY(s_.Do(BranchOnSelect{.block = out_->name}));
-    auto [kh, kw, oc] = TRY(Exactly<3>(weight_peak_->spatial));
+    auto [kh, kw, group, oc] = TRY(Exactly<4>(weight_peak_->spatial));
     auto [c] = TRY(Exactly<1>(weight_peak_->reduce));
     auto [vectors, vector] = TRY(s_.Split(oc.var, {kAuto, lanes_}));
-    TRY(s_.Order({kh.var, kw.var, vectors, c.var, vector}));
+    TRY(s_.Order({kh.var, kw.var, group.var, vectors, c.var, vector}));
     TRY(s_.Do(Vectorize{.loop = vector}));
     return {};
   }

@@ -43,7 +43,7 @@ Result<std::string> ReadMember(archive* in, int64_t& left) {
   }
 }
 
-Result<NamedTensors> ReadMembers(const std::string& path) {
+Result<NamedTensors> ReadArrays(const std::string& path) {
   ArchivePtr in(archive_read_new());
   archive_read_support_format_zip(in.get());
   if (archive_read_open_filename(in.get(), path.c_str(), size_t{1} << 20) != ARCHIVE_OK)
@@ -101,7 +101,7 @@ Status WriteMembers(const NamedTensors& arrays, int fd) {
 
 }  // namespace
 
-Result<NamedTensors> ReadNpz(const std::string& path) { return TRY_NOTE(ReadMembers(path), "while reading " + path); }
+Result<NamedTensors> ReadNpz(const std::string& path) { return TRY_NOTE(ReadArrays(path), "while reading " + path); }
 
 Status WriteNpz(const std::string& path, const NamedTensors& arrays) {
   return ReplaceFile(path, [&](int fd) -> Status {

@@ -114,7 +114,10 @@ void AddWild(T* numbers, int64_t count, int64_t row, uint64_t seed, bool infinit
     for (int64_t i = begin; i < begin + run; ++i) numbers[i] = both_signs && place(2) == 0 ? -size : size;
   };
   fill(T(-1e9), false);
-  for (const T size : {T(1e6), T(1e7), T(1e8)}) fill(size, true);
+  for (const T size : {T(1e6), T(1e7), T(1e8)}) {
+    fill(size, true);
+    numbers[place(count)] = place(2) == 0 ? -size : size;
+  }
   if (!infinite) return;
   for (const T number : {kLargest, -kLargest, std::numeric_limits<T>::quiet_NaN()}) numbers[place(count)] = number;
 }

@@ -22,11 +22,10 @@ AUTOTUNE_ENUM(FillKind, "uniform", "normal", "small integer")
 void FillRandom(const Tensor& tensor, uint64_t seed, FillKind kind = FillKind::kUniform);
 
 // Replaces some numbers of a float tensor, which the seed selects, by those that spoil what should not see them: a run
-// of a row by -1e9, as masks have it, and three more by outliers of 1e6, 1e7 and 1e8 of both signs; with `infinite`,
-// also single numbers by both infinities and NaN. Less than an eighth of the numbers change, so that most results stay
-// ordinary. Tensors of less than kLeastWild numbers, or with floats of 16 bits, do not change. Outliers cover runs,
-// since a single one may meet a weight of 0: Winograd's guard (topi/winograd.h) looks at pixels, not at channels, so
-// the error of such an output follows the outlier.
+// of a row by -1e9, as masks have it, and three more runs and three single numbers by outliers of 1e6, 1e7 and 1e8 of
+// both signs; with `infinite`, also single numbers by both infinities and NaN. Less than an eighth of the numbers
+// change, so that most results stay ordinary. Tensors of less than kLeastWild numbers, or with floats of 16 bits, do
+// not change.
 void AddWildNumbers(const Tensor& tensor, uint64_t seed, bool infinite);
 inline constexpr int64_t kLeastWild = 64;
 

@@ -54,8 +54,13 @@ def zeros(rng, numbers, x):
     x *= numbers.uniform(size=x.shape) < rng.uniform(0, 0.5)
 
 
+def sparse(rng, numbers, w):
+    """Removes single weights."""
+    w *= numbers.uniform(size=w.shape) < rng.uniform(0.05, 0.9)
+
+
 def positions(rng, numbers, w):
-    """Removes some positions of the kernels. Single weights stay: see sparse kernels in docs/operators.md."""
+    """Removes some positions of the kernels."""
     w *= numbers.uniform(size=w.shape[2:]) < rng.uniform(0.2, 0.9)
 
 
@@ -64,7 +69,7 @@ def tame(rng, numbers, x):
 
 
 DATA = [spots] * 4 + [mask] * 3 + [channel, spread, spread, tiny, zeros, tame]
-WEIGHTS = [tame] * 8 + [spots, spots, channel, spread_positions, tiny, positions]
+WEIGHTS = [tame] * 8 + [spots, spots, channel, spread_positions, tiny, positions, sparse, sparse]
 
 
 class Wild(Case):

@@ -342,8 +342,7 @@ std::string WinogradObstacle(const Shape& data, const Shape& weight, const ConvA
     if (attrs.stride[d] != 1) return "its stride is " + std::to_string(attrs.stride[d]);
     if (attrs.dilation[d] != 1) return "its dilation is " + std::to_string(attrs.dilation[d]);
   }
-  // With few channels, the transforms cost more than the products save. The limit is chosen, not derived.
-  const int64_t fewest = std::max<int64_t>(16, target.VectorLanes(32));
+  const int64_t fewest = std::max<int64_t>(kFewestWinogradChannels, target.VectorLanes(32));
   if (data[3] < fewest || weight[3] < fewest) return "it has fewer than " + std::to_string(fewest) + " channels";
   const Grid g = GridOf(2, data, weight, attrs);
   return g.oh >= 2 && g.ow >= 2 ? "" : "its result has fewer than 2x2 pixels";

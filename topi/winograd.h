@@ -73,6 +73,8 @@ enum class WinogradStage : int64_t {
 Tensor Conv2dWinograd(const std::string& name, const Tensor& data, const Tensor& weight, const ConvAttrs& attrs,
                       const WinogradTiling& tiling);
 
+// With fewer channels of the data or of the result, the transforms cost more than the products save [chosen].
+inline constexpr int64_t kFewestWinogradChannels = 16;
 // Returns true if Winograd's convolution is defined for these shapes and may be faster: there must be enough channels
 // for the products to outweigh the transforms.
 bool WinogradApplies(const Shape& data, const Shape& weight, const ConvAttrs& attrs, const Target& target);

@@ -39,7 +39,7 @@ Result<std::vector<NetworkChoice>> ListChoices(RecordStore& store) {
   std::vector<NetworkChoice> choices;
   for (const RunState& run : TRY(store.Runs())) {
     Result<NetworkChoice> choice = FromJson<NetworkChoice>(run.state);
-    // The states of tuning runs have other keys.
+    // The store also holds the states of tuning runs, whose keys are made otherwise.
     if (choice.ok() && run.key == ChoiceKey(choice->network, choice->target)) choices.push_back(std::move(*choice));
   }
   std::sort(choices.begin(), choices.end(), [](const NetworkChoice& a, const NetworkChoice& b) {

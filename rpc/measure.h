@@ -20,14 +20,14 @@ inline constexpr int64_t kMaxBatchBytes = 8 << 20;  // limit of all blobs of one
 inline constexpr int kMaxBatchArtifacts = 64;
 inline constexpr double kMaxDeadlineSeconds = 3600;  // limit of every deadline; clients clamp longer ones
 
-// The common part of all candidates of a batch. The device makes the inputs and constants from the seed; their shapes
-// are in the artifacts' metadata. The reference is a kernel of the same formula that is known to be right
-// (te/reference.h). It runs once; the server keeps its outputs for later runners.
 // The reference artifact may have a second kernel, whose name is that of the reference with this suffix: a reference
 // with one more output for each output, the rounding errors that are allowed there (te/error_bound.h). Then candidates
 // are also checked on wild inputs (AddWildNumbers). Servers before 1.4 ignore it.
 inline constexpr char kBoundedSuffix[] = "_bounded";
 
+// The common part of all candidates of a batch. The device makes the inputs and constants from the seed; their shapes
+// are in the artifacts' metadata. The reference is a kernel of the same formula that is known to be right
+// (te/reference.h). It runs once; the server keeps its outputs for later runners.
 struct MeasureTask {
   std::string id;
   std::string reference_hash;     // HashBytes128(artifact).Hex(); empty: no candidate can be checked

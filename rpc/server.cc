@@ -118,7 +118,7 @@ class Server {
     last_words_ = loop_.After(50, [this] { loop_.Stop(); });  // leaves time to send the goodbye
   }
 
-  // The server is registered from the tracker's first answer to a report until the connection ends.
+  // The tracker's first answer to a report registers the server. The end of the connection ends this.
   void BeginTrackerWait() {
     if (tracker_wait_) return;
     const int64_t since = WallMillis();

@@ -112,9 +112,10 @@ double TimePerTile(int64_t tiles) {
 const DType kBits = DType::Int(32);  // magnitudes; see WinogradStage
 constexpr int kMantissaBits = 23, kExponentBias = 127;
 constexpr int64_t kLimit = int64_t{kTameExponent + kExponentBias} << kMantissaBits;
-constexpr int64_t kPeakLaneCount = 16;         // lanes of kPeakLanes: whole vectors on every target, and few to combine
-constexpr int64_t kPeakFoldedLanes = 4;        // the shortest vector of all targets
-constexpr int64_t kGroups = kPeakFoldedLanes;  // of channels; group g has the channels g, g + kGroups, ...
+constexpr int64_t kPeakLaneCount = 16;   // lanes of kPeakLanes: whole vectors on every target, and few to combine
+constexpr int64_t kPeakFoldedLanes = 4;  // the shortest vector of all targets
+constexpr int64_t kGroups =
+    kPeakFoldedLanes;  // of channels; group g, a lane of the fold, has the channels g, g + kGroups, ...
 
 Expr Word(int64_t value) { return IntConst(value, kBits); }
 Expr Magnitude(const Expr& x) {

@@ -21,8 +21,8 @@ std::vector<Proposal> DefaultCandidates(const TaskSpace& space);
 // The time that the draft score predicts for a task's default schedule on a GPU.
 struct PredictedTime {
   double seconds = 0;
-  double unbound_seconds =
-      0;  // the part of stages that no rule schedules and that lowering binds to threads (bind_rest)
+  // The part of stages that no rule schedules, so that lowering binds them to threads (bind_rest).
+  double unbound_seconds = 0;
 };
 Result<PredictedTime> PredictDefault(const TuneTask& task, const Target& target);
 

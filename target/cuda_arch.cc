@@ -11,10 +11,9 @@ namespace {
 //   per compute capability and its throughput of arithmetic instructions. The same limits are in NVIDIA's CCCL,
 //   cuda/__device/arch_traits.h.
 // - Units: NVIDIA's white papers on the V100, T4, A100, GeForce RTX 3090, Jetson AGX Orin, GeForce RTX 4090, H100 SXM
-//   and GeForce RTX 5090. B200 and B300: the number that their driver reports.
-// - Tensor cores: the rates for f32 sums in these white papers, divided by the units and the boost clock; for sm_100
-// and
-//   sm_103, the data sheets of the HGX B200 and B300.
+//   and GeForce RTX 5090. B200 and B300: [chosen], to be read from a driver.
+// - Tensor cores: the rates for f32 sums in these white papers, divided by the units and the boost clock; for sm_87,
+//   sm_100 and sm_103 they are [chosen].
 // - PTX versions and asynchronous copies (cp.async): the release notes of the PTX ISA.
 // - `ptx_arch`: LLVM 19, which knows PTX up to version 8.5. PTX has sm_100 since 8.6, sm_120 since 8.7.
 constexpr CudaArch kArchs[] = {

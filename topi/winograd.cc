@@ -114,8 +114,9 @@ constexpr int kMantissaBits = 23, kExponentBias = 127;
 constexpr int64_t kLimit = int64_t{kTameExponent + kExponentBias} << kMantissaBits;
 constexpr int64_t kPeakLaneCount = 16;   // lanes of kPeakLanes: whole vectors on every target, and few to combine
 constexpr int64_t kPeakFoldedLanes = 4;  // the shortest vector of all targets
-constexpr int64_t kGroups =
-    kPeakFoldedLanes;  // of channels; group g, a lane of the fold, has the channels g, g + kGroups, ...
+// Groups of channels that must each have a large number: the lanes of the fold, so that they cost nothing. Group g has
+// the channels g, g + kGroups, ...
+constexpr int64_t kGroups = kPeakFoldedLanes;
 
 Expr Word(int64_t value) { return IntConst(value, kBits); }
 Expr Magnitude(const Expr& x) {

@@ -53,6 +53,9 @@ class Compare(unittest.TestCase):
             self.assertEqual(error_ratio(f32(1, 1.5, a), f32(1, 1, b)), INF)
         self.assertEqual(error_ratio(np.array([1, 2]), np.array([1, 3])), INF)
         self.assertEqual(error_ratio(f32(1, 2), f32(1)), INF)
+        self.assertEqual(error_ratio(f32(1, 2), np.array([1, 2])), INF)
+        self.assertEqual(error_ratio(np.array([1], np.int32), np.array([1], np.int64)), INF)
+        self.assertEqual(error_ratio(f32(1, 2), np.array([1, 2], np.float64)), 0)
 
 
 if __name__ == "__main__":

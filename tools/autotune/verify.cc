@@ -421,10 +421,11 @@ Command VerifyCommand(CLI::App& root) {
          "--model and --package, one or more folders of test cases, each with a model.onnx")
       ->required();
   app->add_option("--rtol", options->tolerance.rtol,
-                  "relative tolerance; a is right where b is expected if |a-b| <= rtol * |b| + atol * q")
+                  "relative tolerance: a float a is right where b is expected if |a-b| <= rtol * |b| + atol * q")
       ->capture_default_str();
   app->add_option("--atol", options->tolerance.atol,
-                  "tolerance relative to small expected values: q is the lower quartile of their |b| other than 0")
+                  "tolerance relative to q, a typical small |b| other than 0: the lower quartile, or less if most are "
+                  "large (docs/cli.md, When is an output right?)")
       ->capture_default_str();
   app->add_option("--threads", options->threads, "threads of the kernels; 0: one per CPU")
       ->check(Threads())

@@ -221,9 +221,14 @@ def _along(v, attributes, x):
 
 def quantize(attributes, _, x, scale, zero=np.uint8(0)):
     """Divides in f32, as the operator does: f64 would move quotients across the middle between two integers."""
-    limits = np.iinfo(zero.dtype)
     whole = np.round(np.float32(x) / np.float32(_along(scale, attributes, x))) + _along(zero, attributes, x)
-    return np.clip(whole, limits.min, limits.max).astype(zero.dtype)
+    return _saturated(whole, zero.dtype)
+
+
+def _saturated(whole, dtype):
+    """NaN becomes the least number of the type, as in ONNX Runtime; ONNX leaves it open."""
+    limits = np.iinfo(dtype)
+    return np.clip(np.where(np.isnan(whole), limits.min, whole), limits.min, limits.max).astype(dtype)
 
 
 def dequantize(attributes, _, x, scale, zero=np.uint8(0)):
@@ -267,8 +272,7 @@ def qlinear_matmul(_, opset, a, a_scale, a_zero, b, b_scale, b_zero, scale, zero
     rows = lambda v: v.reshape(-1, 1) if v.ndim == 1 and v.size > 1 else v
     y = (a.astype(np.float64) - rows(a_zero)) @ (b.astype(np.float64) - b_zero)
     y = np.float32(y) * (np.float32(rows(a_scale)) * np.float32(b_scale))
-    limits = np.iinfo(zero.dtype)
-    return np.clip(np.round(y / np.float32(rows(scale))) + rows(zero), limits.min, limits.max).astype(zero.dtype)
+    return _saturated(np.round(y / np.float32(rows(scale))) + rows(zero), zero.dtype)
 
 
 def likelihood_loss(attributes, _, x, labels, weights=None):

@@ -84,6 +84,10 @@ Result<Graph> FoldConstants(const Graph& graph, const PassEnv& env);
 // Results stay equal, bit for bit. CPUs multiply and add floats in one instruction, i32 in at least two.
 Result<Graph> ExactProducts(const Graph& graph, const PassEnv& env);
 
+// Leaves out the integers between floats of whole numbers and floats, as QuantizeLinear and DequantizeLinear make them,
+// if both types hold them. Results stay equal, bit for bit. Vectors need several instructions for each conversion.
+Result<Graph> WholeFloats(const Graph& graph, const PassEnv& env);
+
 // Marks the convolutions of f32 (ConvAttrs::exact) whose constant weights the guard of Winograd's algorithm refuses
 // (topi/winograd.h). All of their results would be direct sums anyway, by a slow schedule.
 Result<Graph> DirectSums(const Graph& graph, const PassEnv& env);

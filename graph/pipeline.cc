@@ -19,6 +19,7 @@ const std::vector<Pass>& Pipeline() {
       {"share_common_subexpressions", ShareCommonSubexpressions},
       {"drop_dead_code", DropDeadCode},
       {"exact_products", ExactProducts},
+      {"whole_floats", WholeFloats},
       {"direct_sums", DirectSums},
       {"fuse", Fuse, "kernels are made of fused groups; fuse_groups=none makes every node a group"},
   };

@@ -29,6 +29,16 @@ part_libfuzzer() { # every fuzz target under libFuzzer and the sanitizers
 part_networks_cpu() { networks cpu 5000; }         # random networks by LLVM
 part_networks_c() { networks c 500; }              # random networks by a compiler of C
 part_networks_opencl() { networks opencl 500; }    # random networks on an OpenCL device
+part_quantized() { # networks of 8-bit numbers in the three forms, layer by layer
+  local nets
+  nets=$(mktemp -d) || return 1
+  # shellcheck disable=SC2086 # one word per network
+  /usr/bin/python3 examples/make_nets.py "$nets" $(echo {mobilenet_v2,resnet50,bert2}_{qdq,qoperator,dynamic}) &&
+    scripts/verify_layers.py "$nets"/*
+  local status=$?
+  rm -rf "$nets"
+  return $status
+}
 part_networks_tuned() { networks cpu 100 --trials 24; } # random networks, tuned
 part_operators() { # models of one operator: numbers of any magnitude, and faults that must be refused
   local target

@@ -38,14 +38,16 @@ Result<ValueId> AlongAxis(ImportContext& c, size_t input, ValueId x) {
   return c.Reshape(v, along);
 }
 
-// Returns round(x / scale) + zero, clamped to the range of the type.
+// Returns round(x / scale) + zero, clamped to the range of the type. NaN becomes the least number of the type, as in
+// ONNX Runtime: max returns its second operand if the first one is NaN. ONNX leaves this case open.
 Result<ValueId> Quantized(ImportContext& c, ValueId x, ValueId scale, ValueId zero, DType type) {
   if (!type.IsInt() || type.bits > (c.opset < 21 ? 8 : 16))
     return Err("quantization to ", type.Text(), " is not supported");
   ValueId y = TRY(c.Apply(Op::kRound, TRY(c.Apply(Op::kDiv, x, scale))));
   y = TRY(c.Apply(Op::kAdd, y, TRY(c.Cast(zero, c.Type(x)))));
   const float range = std::ldexp(1.f, type.bits), low = type.code == TypeCode::kUInt ? 0.f : -range / 2;
-  return c.Cast(TRY(c.Emit(Op::kClip, {y}, ClipAttrs{low, low + range - 1})), type);
+  y = TRY(c.ApplyNumber(Op::kMin, TRY(c.ApplyNumber(Op::kMax, y, low)), low + range - 1));
+  return c.Cast(y, type);
 }
 
 Status ImportQuantizeLinear(ImportContext& c) {

@@ -131,14 +131,7 @@ class ExactProductsPass {
     if (!is_new) return it->second;
     const Constant* c = graph_.FindConstant(v);
     if (!c || !c->data) return it->second = rewriter_.builder.Must(Op::kCast, {rewriter_.Map(v)}, CastAttrs{kFloats});
-    const TensorValue value = graph_.ConstantValue(*c);
-    char* bytes = nullptr;
-    const int64_t count = value.spec.NumElements();
-    const SharedBytes data = SharedBytes::Allocate(static_cast<size_t>(count) * sizeof(float), &bytes);
-    auto* numbers = reinterpret_cast<float*>(bytes);
-    for (int64_t i = 0; i < count; ++i) numbers[i] = static_cast<float>(value.Number(i));
-    it->second = rewriter_.builder.AddConstant(graph_.values[v].name, {{kFloats, value.spec.shape}, data});
-    return it->second;
+    return it->second = rewriter_.AddFloats(*c);
   }
 
   void Rewrite(const Node& node) {

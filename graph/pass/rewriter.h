@@ -30,6 +30,16 @@ class Rewriter {
     for (ValueId v : old) now.push_back(Map(v));
     return now;
   }
+  // Adds a constant of f32 with the numbers of a constant of the old graph that has data.
+  ValueId AddFloats(const Constant& old) {
+    const TensorValue value = from_.ConstantValue(old);
+    char* bytes = nullptr;
+    const int64_t count = value.spec.NumElements();
+    const SharedBytes data = SharedBytes::Allocate(static_cast<size_t>(count) * sizeof(float), &bytes);
+    auto* numbers = reinterpret_cast<float*>(bytes);
+    for (int64_t i = 0; i < count; ++i) numbers[i] = static_cast<float>(value.Number(i));
+    return builder.AddConstant(from_.values[old.value].name, {{DType::Float(32), value.spec.shape}, data});
+  }
   void Set(ValueId old, ValueId now) {
     map_[old] = now;
     if (builder.graph().values[now].name.empty()) builder.SetName(now, from_.values[old].name);

@@ -1,0 +1,138 @@
+// Floats that become integers and floats again, as between QuantizeLinear and DequantizeLinear, stay floats if the
+// integers are exact in both types.
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "graph/pass.h"
+#include "graph/pass/rewriter.h"
+
+namespace autotune::graph {
+namespace {
+
+constexpr double kExactIntegers = 1 << 24;  // f32 holds all integers up to this magnitude
+constexpr DType kFloats = DType::Float(32);
+
+struct Interval {
+  double low = 0, high = 0;
+  bool Within(double least, double most) const { return low >= least && high <= most; }
+};
+
+bool IsWholeNumber(double x) { return std::isfinite(x) && std::floor(x) == x; }
+
+class WholeFloatsPass {
+ public:
+  explicit WholeFloatsPass(const Graph& graph) : graph_(graph), uses_(graph.UseCounts()), rewriter_(graph) {}
+
+  Graph Run() {
+    for (const Node& node : graph_.nodes) {
+      const bool gives_floats = node.op == Op::kCast && graph_.Spec(node.output).dtype == kFloats;
+      if (gives_floats && graph_.Spec(node.inputs[0]).dtype.IsInt() && SkippedRange(node.inputs[0])) {
+        rewriter_.Set(node.output, Floats(node.inputs[0]));
+      } else {
+        rewriter_.Copy(node);
+      }
+    }
+    return rewriter_.Finish();
+  }
+
+ private:
+  const TensorValue* Data(ValueId v) {
+    const Constant* c = graph_.FindConstant(v);
+    if (!c || !c->data) return nullptr;
+    value_ = graph_.ConstantValue(*c);
+    return &value_;
+  }
+
+  // Returns the least and the greatest number of a constant of whole numbers none of which is -0.
+  std::optional<Interval> RangeOfConstant(ValueId v) {
+    const TensorValue* value = Data(v);
+    if (!value || value->spec.NumElements() == 0) return std::nullopt;
+    Interval range{HUGE_VAL, -HUGE_VAL};
+    for (int64_t i = 0; i < value->spec.NumElements(); ++i) {
+      const double x = value->Number(i);
+      if (!IsWholeNumber(x) || (x == 0 && std::signbit(x))) return std::nullopt;
+      range = {std::min(range.low, x), std::max(range.high, x)};
+    }
+    return range;
+  }
+
+  // Whether each number of an f32 tensor is whole, infinite or NaN.
+  bool IsWhole(ValueId v) {
+    if (Data(v)) return RangeOfConstant(v).has_value();
+    const Node* node = graph_.Producer(v);
+    if (!node) return false;
+    switch (node->op) {
+      case Op::kRound:
+      case Op::kFloor:
+      case Op::kCeil:
+        return true;
+      case Op::kAdd:  // floats beyond kExactIntegers are whole, so rounding a sum does not matter
+        return IsWhole(node->inputs[0]) && IsWhole(node->inputs[1]);
+      default:
+        return false;
+    }
+  }
+
+  // Returns the bounds of an f32 tensor of whole numbers without -0 and NaN: min(max(x, low), high), as QuantizeLinear
+  // makes it. A sum of which one term is not -0 is not -0. If x is NaN, max and min return their second operand.
+  std::optional<Interval> RangeOfFloats(ValueId v) {
+    if (graph_.Spec(v).dtype != kFloats) return std::nullopt;
+    const Node* least = Producer(v, Op::kMin);
+    const Node* most = least ? Producer(least->inputs[0], Op::kMax) : nullptr;
+    const Node* sum = most ? Producer(most->inputs[0], Op::kAdd) : nullptr;
+    if (!sum || !IsWhole(sum->output)) return std::nullopt;
+    if (!RangeOfConstant(sum->inputs[0]) && !RangeOfConstant(sum->inputs[1])) return std::nullopt;
+    const std::optional<Interval> low = RangeOfConstant(most->inputs[1]), high = RangeOfConstant(least->inputs[1]);
+    return low && high ? std::optional(Interval{low->low, high->high}) : std::nullopt;
+  }
+  const Node* Producer(ValueId v, Op op) const {
+    const Node* node = graph_.Producer(v);
+    return node && node->op == op ? node : nullptr;
+  }
+
+  // Returns the range of an integer tensor that floats of whole numbers can replace: integers converted from such
+  // floats, then converted to other integers or moved by constants. All numbers are exact in f32 and in the integers.
+  // A tensor with other readers is made anyway, so it is not replaced.
+  std::optional<Interval> SkippedRange(ValueId v) {
+    const Node* node = graph_.Producer(v);
+    if (!node || uses_[v] != 1) return std::nullopt;
+    std::optional<Interval> range;
+    if (node->op == Op::kCast) {
+      range =
+          graph_.Spec(node->inputs[0]).dtype.IsInt() ? SkippedRange(node->inputs[0]) : RangeOfFloats(node->inputs[0]);
+    } else if (node->op == Op::kSub) {
+      const std::optional<Interval> a = SkippedRange(node->inputs[0]), b = RangeOfConstant(node->inputs[1]);
+      if (a && b) range = {a->low - b->high, a->high - b->low};
+    }
+    const DType type = graph_.Spec(v).dtype;
+    const double most = std::min(std::ldexp(1.0, type.IsSigned() ? type.bits - 1 : type.bits) - 1, kExactIntegers);
+    const double least = type.IsSigned() ? std::max(-most - 1, -kExactIntegers) : 0;
+    return range && range->Within(least, most) ? range : std::nullopt;
+  }
+
+  // Returns the floats that replace a tensor of which SkippedRange knows the range.
+  ValueId Floats(ValueId v) {
+    const Node& node = *graph_.Producer(v);
+    if (node.op == Op::kCast) {
+      const ValueId from = node.inputs[0];
+      return graph_.Spec(from).dtype.IsInt() ? Floats(from) : rewriter_.Map(from);
+    }
+    const ValueId a = Floats(node.inputs[0]);
+    const ValueId b = rewriter_.AddFloats(*graph_.FindConstant(node.inputs[1]));
+    return rewriter_.builder.Must(Op::kSub, {a, b}, {}, node.name);
+  }
+
+  const Graph& graph_;
+  const std::vector<int> uses_;
+  Rewriter rewriter_;
+  TensorValue value_;  // of the constant that Data returned last
+};
+
+}  // namespace
+
+Result<Graph> WholeFloats(const Graph& graph, const PassEnv& env) {
+  return DropDeadCode(WholeFloatsPass(graph).Run(), env);
+}
+
+}  // namespace autotune::graph

@@ -58,6 +58,7 @@ class OnnxRuntime:
     def close(self):
         self.process.stdin.close()
         self.process.wait()
+        self.process.stdout.close()
 
 
 def autotune(arguments, *words):

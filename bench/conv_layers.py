@@ -12,7 +12,8 @@ at the ends of the branches (ours / ONNX Runtime's). Each layer is tuned for eac
 `ratio` is ONNX Runtime / ours: above 1 we are faster. `% peak` is relative to the multiply-add peak of these threads
 (--peak, else by `autotune doctor`). It counts the work of a direct convolution, so a Winograd convolution may exceed
 100. `bound` is the least time of a direct convolution by this peak and by the memory traffic. `error` is the largest
-difference from float64 arithmetic after all layers of the model, relative to the allowed one (--check).
+difference from float64 arithmetic after all layers of the model, relative to the allowed one (--check); above 1 the
+exit code is 1.
 
 Models, packages and the tuning database stay in FOLDER. So an interrupted run resumes where it ended, and a second run
 only measures. Needs python3-numpy, python3-onnx, (cd bench/peer && npm install --ignore-scripts).
@@ -248,19 +249,21 @@ def compare_kernels(arguments, model, package, threads):
     return sums, others
 
 
+def random_input(layer):
+    return np.random.default_rng(7).uniform(-1, 1, layer.data).astype(np.float32)
+
+
 def error_of(arguments, layer, model, package):
+    """Returns the largest error of the package's outputs, relative to the allowed one."""
     import reference
 
-    rng = np.random.default_rng(7)
-    x = rng.uniform(-1, 1, layer.data).astype(np.float32)
-    values = reference.run(onnx.load(model), {"x": x})
+    x, network = random_input(layer), onnx.load(model)
+    values = reference.run(network, {"x": x})
     with tempfile.TemporaryDirectory() as folder:
         np.save(Path(folder) / "x.npy", x)
         run(arguments, "run", package, "--input", f"x={folder}/x.npy", "--output-dir", folder)
-        worst = 0
-        for output in Path(folder).glob("y*.npy"):
-            worst = max(worst, compare.error_ratio(np.load(output), values[output.stem]))
-    return worst
+        names = [output.name for output in network.graph.output]
+        return max(compare.error_ratio(np.load(Path(folder) / f"{name}.npy"), values[name]) for name in names)
 
 
 def measure(arguments, layer):
@@ -346,9 +349,10 @@ def main():
     if not arguments.json:
         error = "    error" if arguments.check else ""
         print(f"{'layer':<{width}} thr      ms     ORT   ratio  GFLOPS  % peak   bound  {'reorders':<13}{error}  nets")
-    ratios, larger = {}, {}
+    ratios, larger, wrong = {}, {}, 0
     for layer in chosen:
         for row in measure(arguments, layer):
+            wrong += arguments.check and row["error"] > 1
             ratios.setdefault(row["threads"], []).append(row["ratio"])
             if not layer.one_pixel():
                 larger.setdefault(row["threads"], []).append(row["ratio"])
@@ -365,6 +369,8 @@ def main():
             )
     print_means(ratios, "layers", arguments.json)
     print_means(larger, "layers of more than one pixel", arguments.json)
+    if wrong:
+        raise SystemExit(f"{wrong} outputs are wrong")
 
 
 if __name__ == "__main__":

@@ -154,30 +154,37 @@ def product(taps, w):
     return y
 
 
+def expected_of(layer, values):
+    """Returns a layer's results, the error that each may have, and which of them have more than one right value. Call it
+    with numpy's warnings off."""
+    operands, pads, steps, _ = layer
+    arrays = [values[v].astype(np.float64) for v in operands]
+    taps, w = windows(arrays[0], pads), arrays[1]
+    y, magnitude = product(taps, w), product(abs(taps), abs(w))
+    if len(arrays) > 2:
+        bias = arrays[2].reshape(-1, 1, 1)
+        y, magnitude = y + bias, magnitude + abs(bias)
+    # Terms, weights or data that are too small for a normal number may become 0.
+    lost = abs(taps).sum(axis=(0, 1, 3))[:, None] + abs(w).sum(axis=(1, 2, 3))[:, None, None] + w[0].size + 1
+    y, magnitude = apply(steps, values, y, magnitude)
+    allowed = ALLOWANCE * np.nan_to_num(magnitude, posinf=0) + LEAST_NORMAL * np.nan_to_num(lost, posinf=1)
+    return y, allowed, unjudged(arrays, pads, magnitude)
+
+
 def judge(case, computed):
     """Returns the largest error in allowances, with the layer and the number of elements beyond it."""
     values = {**dict(case.inputs), **dict(case.initializers), **computed}
     worst = (0.0, "", 0)
     with np.errstate(all="ignore"):
-        for operands, pads, steps, name in case.layers:
-            arrays = [values[v].astype(np.float64) for v in operands]
-            taps, w = windows(arrays[0], pads), arrays[1]
-            y, magnitude = product(taps, w), product(abs(taps), abs(w))
-            if len(arrays) > 2:
-                bias = arrays[2].reshape(-1, 1, 1)
-                y, magnitude = y + bias, magnitude + abs(bias)
-            # Terms, weights or data that are too small for a normal number may become 0.
-            lost = abs(taps).sum(axis=(0, 1, 3))[:, None] + abs(w).sum(axis=(1, 2, 3))[:, None, None] + w[0].size
-            y, magnitude = apply(steps, values, y, magnitude)
-            actual = computed[name].astype(np.float64)
-            allowed = ALLOWANCE * np.nan_to_num(magnitude, posinf=0) + LEAST_NORMAL * np.nan_to_num(lost, posinf=0)
-            ratio = abs(actual - y) / (allowed + LEAST_NORMAL)
+        for layer in case.layers:
+            y, allowed, skipped = expected_of(layer, values)
+            actual = computed[layer[-1]].astype(np.float64)
             finite = np.isfinite(y) & np.isfinite(actual)
             same = (actual == y) | (np.isnan(actual) & np.isnan(y))
-            ratio = np.where(finite, ratio, np.where(same, 0, np.inf))
-            ratio[unjudged(arrays, pads, magnitude)] = 0
+            ratio = np.where(finite, abs(actual - y) / allowed, np.where(same, 0, np.inf))
+            ratio[skipped] = 0
             if ratio.max() > worst[0]:
-                worst = float(ratio.max()), name, int((ratio > 1).sum())
+                worst = float(ratio.max()), layer[-1], int((ratio > 1).sum())
     return worst
 
 

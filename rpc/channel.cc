@@ -31,11 +31,11 @@ bool OutputsFit(const std::vector<Blob>& outputs) {
   constexpr size_t kOtherBytes = 2 * kMaxBlobBytes + (1 << 20);
   size_t bytes = 0;
   for (const Blob& output : outputs) bytes += output->size();
-  return outputs.size() <= kMaxChannelFrames - kOtherFrames && bytes <= kMaxChannelBytes - kOtherBytes;
+  return outputs.size() <= kMaxFrames - kOtherFrames && bytes <= kMaxChannelBytes - kOtherBytes;
 }
 
 std::string PackFrames(const Frames& frames) {
-  CHECK(frames.size() <= kMaxChannelFrames);
+  CHECK(frames.size() <= kMaxFrames);
   std::string out;
   PutNumber(out, static_cast<uint32_t>(frames.size()));
   for (const Blob& frame : frames) PutNumber(out, static_cast<uint32_t>(frame->size()));
@@ -46,7 +46,7 @@ std::string PackFrames(const Frames& frames) {
 Result<std::optional<Frames>> Unpacker::Next() {
   if (buffer_.size() < 4) return std::optional<Frames>();
   size_t count = GetNumber(buffer_, 0);
-  if (count > kMaxChannelFrames) return Err("a message has too many frames: ", count);
+  if (count > kMaxFrames) return Err("a message has too many frames: ", count);
   size_t head = 4 + 4 * count;
   if (buffer_.size() < head) return std::optional<Frames>();
   size_t total = head;

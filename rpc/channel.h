@@ -13,7 +13,6 @@
 
 namespace autotune::rpc {
 
-inline constexpr size_t kMaxChannelFrames = 256;
 inline constexpr size_t kMaxChannelBytes = 512u << 20;  // limit of one message
 
 // Returns whether the outputs of a reference fit into one message together with two artifacts.

@@ -19,9 +19,8 @@ std::string LastingText(int64_t ms) {
 
 // Makes a peer's text safe to print on one line: cuts it to `most` bytes and escapes control characters.
 std::string Shown(std::string_view text, size_t most) {
-  size_t end = std::min(text.size(), most);
-  while (end > 0 && end < text.size() && (text[end] & 0xC0) == 0x80) --end;  // do not cut inside a UTF-8 character
-  return OneLine(text.substr(0, end)) + (end < text.size() ? "..." : "");
+  const std::string_view shown = CutText(text, most);
+  return OneLine(shown) + (shown.size() < text.size() ? "..." : "");
 }
 
 // Describes a wait: "...; held by ann@lab:411 (job resnet) for 4 min, bob@lab:97 for 12 s and others".

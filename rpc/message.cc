@@ -5,11 +5,10 @@
 #include <cstring>
 
 #include "support/json.h"
+#include "support/utf8.h"
 
 namespace autotune::rpc {
 namespace {
-
-constexpr size_t kMaxRequestId = 64;
 
 Blob MakeBlob(std::string bytes) { return std::make_shared<const std::string>(std::move(bytes)); }
 
@@ -23,6 +22,58 @@ Result<Body> DecodeBody(std::string_view kind, const Json& json) {
     if (kind != T::kKind) return DecodeBody<I + 1>(kind, json);
     return Body(TRY(FromJson<T>(json)));
   }
+}
+
+// Returns an error if a text breaks the limits.
+Status CheckTexts(const Json& json) {
+  auto check = [](const std::string& text) -> Status {
+    if (text.size() > kMaxTextBytes) return Err("a text of ", text.size(), " bytes; ", kMaxTextBytes, " is the limit");
+    return IsUtf8(text) ? Status() : Status(Err("a text that is not UTF-8"));
+  };
+  if (const auto* text = json.As<std::string>()) return check(*text);
+  if (const auto* items = json.As<Json::Array>()) {
+    for (const Json& item : *items) TRY(CheckTexts(item));
+  }
+  if (const auto* fields = json.As<Json::Object>()) {
+    for (const auto& [name, value] : *fields) {
+      TRY(check(name));
+      TRY(CheckTexts(value));
+    }
+  }
+  return {};
+}
+
+// Makes all texts keep the limits.
+void MendTexts(Json& json) {
+  static constexpr std::string_view kCut = "...";
+  if (auto* text = json.As<std::string>()) {
+    if (!IsUtf8(*text)) *text = OneLine(*text);
+    if (text->size() > kMaxTextBytes) {
+      *text = std::string(CutText(*text, kMaxTextBytes - kCut.size())) + std::string(kCut);
+    }
+  }
+  if (auto* items = json.As<Json::Array>()) {
+    for (Json& item : *items) MendTexts(item);
+  }
+  if (auto* fields = json.As<Json::Object>()) {
+    for (auto& [name, value] : *fields) MendTexts(value);
+  }
+}
+
+std::string EncodeBody(const Body& body) {
+  Json json = std::visit([](const auto& b) { return ToJson(b); }, body);
+  MendTexts(json);
+  return json.Cbor();
+}
+
+// A status of a later minor version becomes `infrastructure`, with its word in the error: a result that could not be
+// decoded would be sent again for ever.
+void MendStatus(Json& result) {
+  const auto* word = result["status"].As<std::string>();
+  if (!word || EnumFromText<TrialStatus>(*word)) return;
+  const auto* error = result["error"].As<std::string>();
+  result["error"] = Json("status '" + *word + "' of a later version" + (error && !error->empty() ? ": " + *error : ""));
+  result["status"] = Json(ToText(TrialStatus::kInfrastructure));
 }
 
 DecodeError Malformed(Id request, std::string text) {
@@ -52,34 +103,42 @@ std::string_view KindOf(const Body& body) {
   return std::visit([](const auto& b) { return std::decay_t<decltype(b)>::kKind; }, body);
 }
 
-Frames Encode(const Message& message) {
+Frames Encode(const Message& message, int major) {
   Header header;
+  header.major = major;
   header.kind = KindOf(message.body);
   header.request = message.request;
   Frames frames;
   frames.push_back(MakeBlob(ToJson(header).Cbor()));
-  frames.push_back(MakeBlob(std::visit([](const auto& b) { return ToJson(b).Cbor(); }, message.body)));
+  frames.push_back(MakeBlob(EncodeBody(message.body)));
   frames.insert(frames.end(), message.blobs.begin(), message.blobs.end());
   return frames;
 }
 
 std::variant<Message, DecodeError> Decode(const Frames& frames) {
+  if (frames.size() > kMaxFrames)
+    return Malformed({}, "a message has at most " + std::to_string(kMaxFrames) + " frames");
   if (frames.size() < 2) return Malformed({}, "a message has at least two frames, header and body");
   Result<Json> header_json = Json::ParseCbor(*frames[0]);
   if (!header_json) return Malformed({}, "header: " + header_json.error().Text());
   Header header;
   header.major = 0;
   if (Status read = FromJson(*header_json, header); !read) return Malformed({}, "header: " + read.error().Text());
-  if (header.request.size() > kMaxRequestId) return Malformed({}, "header: the request id is too long");
+  if (header.request.size() > kMaxIdBytes) return Malformed({}, "header: the request id is too long");
+  if (Status texts = CheckTexts(*header_json); !texts) return Malformed({}, "header: " + texts.error().Text());
   if (header.major != kWireMajor) {
     return DecodeError{header.request,
                        {code::kWrongVersion, "this side speaks wire version " + std::to_string(kWireMajor) + "." +
                                                  std::to_string(kWireMinor) + ", not " + std::to_string(header.major) +
-                                                 "." + std::to_string(header.minor) + "; install matching versions"}};
+                                                 "." + std::to_string(header.minor) + "; install matching versions"},
+                       header.major};
   }
   Result<Json> body_json = Json::ParseCbor(*frames[1]);
   if (!body_json) return Malformed(header.request, "body: " + body_json.error().Text());
   if (!body_json->As<Json::Object>()) return Malformed(header.request, "body: expected a map");
+  if (Status texts = CheckTexts(*body_json); !texts) return Malformed(header.request, "body: " + texts.error().Text());
+  if (header.kind == ResultReport::kKind && (*body_json)["result"].As<Json::Object>())
+    MendStatus((*body_json)["result"]);
   Result<Body> body = DecodeBody(header.kind, *body_json);
   if (!body) return Malformed(header.request, "body: " + body.error().Text());
   Message message{std::move(header.request), std::move(*body), {frames.begin() + 2, frames.end()}};

@@ -4,6 +4,7 @@
 // Peers of different major versions refuse each other. Plain values. The transport is in rpc/transport.h; the state
 // machines define the order of messages.
 #pragma once
+#include <algorithm>
 #include <compare>
 #include <cstdint>
 #include <map>
@@ -28,6 +29,11 @@ namespace autotune::rpc {
 inline constexpr int kWireMajor = 1;
 inline constexpr int kWireMinor = 4;
 
+// Limits of every message. A frame has a limit of its own (rpc/transport.cc).
+inline constexpr size_t kMaxFrames = 256;
+inline constexpr size_t kMaxTextBytes = 4096;  // of each text, and of each name of a field
+inline constexpr size_t kMaxIdBytes = 64;      // of the ids that a peer makes up
+
 using Id = std::string;  // 128 random bits as 32 lower-case hexadecimal digits
 Id RandomId();           // uses the operating system's random numbers; thread-safe
 
@@ -46,6 +52,12 @@ struct Token {
   auto operator<=>(const Token&) const = default;
   AUTOTUNE_FIELDS(epoch, counter)
 };
+// Whether a peer's token may be taken over by a party that knows the epoch `known` from its tracker. Otherwise one
+// message with the largest epoch would make all later tokens too low, or wrap around. No tracker starts 2^53 times.
+constexpr bool IsPlausible(const Token& token, int64_t known) {
+  constexpr int64_t kMostStarts = int64_t{1} << 53;
+  return token.epoch >= 0 && token.counter >= 0 && token.epoch <= std::max(known, kMostStarts);
+}
 
 // --- To anyone -------------------------------------------------------------------------------------------------------
 
@@ -334,11 +346,14 @@ struct Message {
 std::string_view KindOf(const Body& body);
 
 using Frames = std::vector<Blob>;
-Frames Encode(const Message& message);
+// Makes the frames of a message for a peer of version `major`. Cuts texts that are too long and escapes those that are
+// not UTF-8, so that the peer takes the message: some texts come from candidates and drivers.
+Frames Encode(const Message& message, int major = kWireMajor);
 // The error of Decode, with the answer to send. Decode never throws, whatever the bytes.
 struct DecodeError {
-  Id request;       // the request id; empty if it could not be read
-  Refusal refusal;  // wrong_version or malformed
+  Id request;              // the request id; empty if it could not be read
+  Refusal refusal;         // wrong_version or malformed
+  int major = kWireMajor;  // version of the peer, to which the answer is encoded
 };
 std::variant<Message, DecodeError> Decode(const Frames& frames);
 

@@ -12,6 +12,7 @@
 #include "support/clock.h"
 #include "support/log.h"
 #include "support/subprocess.h"
+#include "support/utf8.h"
 
 namespace autotune::rpc {
 namespace {
@@ -199,9 +200,10 @@ void RunnerPool::Report(Runner& runner) {
     end.signal = 0;
   }
   std::string words = runner.last_words.text();
-  auto control = [](char c) { return static_cast<unsigned char>(c) < ' '; };
-  std::replace_if(words.begin(), words.end(), control, ' ');
+  std::ranges::replace_if(
+      words, [](char c) { return static_cast<unsigned char>(c) < ' '; }, ' ');
   while (!words.empty() && words.back() == ' ') words.pop_back();
+  words = OneLine(words);
   if (!words.empty()) end.text += ": " + words;
   if (runner.was_active) handlers_.on_end(end);
   if (!runner.ready) Failed(end.text);

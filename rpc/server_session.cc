@@ -79,6 +79,10 @@ bool ServerSession::CheckClaim(const Peer& peer, const LeaseClaim& claim, const 
     lease_->expires = now + lease_->claim.ttl_ms;
     return true;
   }
+  if (!IsPlausible(claim.token, tracker_epoch_)) {
+    Refuse(peer, request, code::kMalformed, "no tracker has given out such a token");
+    return false;
+  }
   if (claim.token < highest_) {
     Refuse(peer, request, code::kStaleLease, "this device has since been leased to another client");
     return false;
@@ -123,7 +127,7 @@ ServerActions ServerSession::On(const Peer& peer, const Message& message, int64_
   } else if (message.As<MeasureRequest>()) {
     OnMeasure(peer, message, now);
   } else if (auto* ack = message.As<ResultAck>()) {
-    if (batch_ && batch_->id == ack->batch) {
+    if (batch_ && batch_->id == ack->batch && peer == lease_->peer) {
       batch_->unacknowledged.erase(ack->candidate);
       if (batch_->next == batch_->candidates.size() && !batch_->running && batch_->unacknowledged.empty()) {
         finished_[batch_->id] = now;
@@ -430,6 +434,7 @@ void ServerSession::SendReport(int64_t now) {
 ServerActions ServerSession::OnTracker(const Message& message, int64_t now) {
   Advance(now);
   if (auto* reply = message.As<ReportReply>()) {
+    tracker_epoch_ = reply->epoch;
     report_interval_ = std::clamp<int64_t>(reply->interval_ms, 100, 10000);
     for (const Id& lease : reply->revoked) {
       if (lease_ && lease_->claim.lease == lease) {

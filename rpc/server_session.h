@@ -144,6 +144,7 @@ class ServerSession {
   int64_t next_report_ = 0, report_interval_ = 1000;
   std::map<std::string, int64_t> trials_;
   std::string last_error_;
+  int64_t tracker_epoch_ = 0;
 };
 
 }  // namespace autotune::rpc

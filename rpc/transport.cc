@@ -77,8 +77,8 @@ void FreeBlob(void*, void* hint) {
   delete handed;
 }
 
-// Sends one frame without waiting. Returns false if ZeroMQ does not take it. Small frames are copied, large ones shared
-// with ZeroMQ's io thread until they are sent.
+// Sends one frame without waiting. Returns false if ZeroMQ does not take it; zmq_errno tells why. Small frames are
+// copied, large ones shared with ZeroMQ's io thread until they are sent.
 bool SendFrame(void* socket, const Blob& frame, bool more) {
   zmq_msg_t part;
   if (frame->size() < 4096) {
@@ -93,20 +93,25 @@ bool SendFrame(void* socket, const Blob& frame, bool more) {
   do {
     rc = zmq_msg_send(&part, socket, ZMQ_DONTWAIT | (more ? ZMQ_SNDMORE : 0));
   } while (rc < 0 && zmq_errno() == EINTR);
-  if (rc < 0) zmq_msg_close(&part);
-  return rc >= 0;
+  if (rc >= 0) return true;
+  const int error = zmq_errno();
+  zmq_msg_close(&part);
+  errno = error;
+  return false;
 }
 
-bool SendFrames(void* socket, const Frames& frames) {
+Sent SendFrames(void* socket, const Frames& frames) {
   for (size_t i = 0; i < frames.size(); ++i) {
     // ZeroMQ refuses only the first frame: it takes a message whole or not at all.
-    if (!SendFrame(socket, frames[i], i + 1 < frames.size())) return false;
+    if (!SendFrame(socket, frames[i], i + 1 < frames.size())) return zmq_errno() == EAGAIN ? Sent::kFull : Sent::kGone;
   }
-  return true;
+  return Sent::kYes;
 }
 
-// Receives one whole message. Returns false if none has arrived.
+// Receives one whole message. Returns false if none has arrived. Drops the frames beyond the limit of a message, but
+// for one, by which Decode notices them: a peer could send millions of empty frames.
 bool ReceiveFrames(void* socket, Frames& frames) {
+  constexpr size_t kMost = kMaxFrames + 2;  // a ROUTER's messages begin with the peer
   frames.clear();
   for (int more = 1; more;) {
     zmq_msg_t part;
@@ -119,7 +124,10 @@ bool ReceiveFrames(void* socket, Frames& frames) {
       zmq_msg_close(&part);
       return false;
     }
-    frames.push_back(std::make_shared<const std::string>(static_cast<char*>(zmq_msg_data(&part)), zmq_msg_size(&part)));
+    if (frames.size() < kMost) {
+      auto* bytes = static_cast<char*>(zmq_msg_data(&part));
+      frames.push_back(std::make_shared<const std::string>(bytes, zmq_msg_size(&part)));
+    }
     more = zmq_msg_more(&part);
     zmq_msg_close(&part);
   }
@@ -257,13 +265,13 @@ struct RouterSocket::Impl : Watched {
     auto decoded = Decode(frames);
     if (auto* message = std::get_if<Message>(&decoded)) return handlers.on_message(peer, std::move(*message));
     auto& error = std::get<DecodeError>(decoded);
-    Send(peer, {error.request, error.refusal, {}});
+    Send(peer, {error.request, error.refusal, {}}, error.major);
     if (handlers.on_malformed) handlers.on_malformed(peer, error.refusal);
   }
-  bool Send(const Peer& peer, const Message& message) {
-    Frames frames = Encode(message);
+  Sent Send(const Peer& peer, const Message& message, int major = kWireMajor) {
+    Frames frames = Encode(message, major);
     frames.insert(frames.begin(), std::make_shared<const std::string>(peer));
-    bool sent = SendFrames(socket_, frames);
+    const Sent sent = SendFrames(socket_, frames);
     DrainSoon();
     return sent;
   }
@@ -291,7 +299,7 @@ RouterSocket::~RouterSocket() {
   impl_->Close();
 }
 const std::string& RouterSocket::endpoint() const { return impl_->endpoint; }
-bool RouterSocket::Send(const Peer& peer, const Message& message) { return impl_->Send(peer, message); }
+Sent RouterSocket::Send(const Peer& peer, const Message& message) { return impl_->Send(peer, message); }
 
 Result<std::unique_ptr<RouterSocket>> RouterSocket::Bind(Loop& loop, const std::string& endpoint, Handlers handlers) {
   std::string address = TRY(NormalizeEndpoint(endpoint));
@@ -325,9 +333,9 @@ struct DealerSocket::Impl : Watched {
   std::shared_ptr<Monitor> monitor;
 
   bool Send(const Message& message) {
-    bool sent = SendFrames(socket_, Encode(message));
+    const Sent sent = SendFrames(socket_, Encode(message));
     DrainSoon();
-    return sent;
+    return sent == Sent::kYes;
   }
 };
 

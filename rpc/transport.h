@@ -19,6 +19,12 @@ using Peer = std::string;  // ZeroMQ's routing id of one connection: a peer that
 // error says why an endpoint is refused.
 Result<std::string> NormalizeEndpoint(const std::string& text);
 
+enum class Sent {
+  kYes,   // ZeroMQ has taken the message
+  kFull,  // the peer is connected, but 64 messages wait for it; this one is dropped
+  kGone,  // the peer has left
+};
+
 class RouterSocket {
  public:
   struct Handlers {
@@ -30,8 +36,7 @@ class RouterSocket {
   static Result<std::unique_ptr<RouterSocket>> Bind(Loop& loop, const std::string& endpoint, Handlers handlers);
   ~RouterSocket();
   const std::string& endpoint() const;
-  // Returns false if the peer is gone or its queue is full. Then the message is dropped.
-  bool Send(const Peer& peer, const Message& message);
+  Sent Send(const Peer& peer, const Message& message);
 
   struct Impl;
 

@@ -1,5 +1,6 @@
 #include "support/utf8.h"
 
+#include <algorithm>
 #include <cstdint>
 
 namespace autotune {
@@ -37,6 +38,12 @@ bool IsUtf8(std::string_view text) {
     text.remove_prefix(length);
   }
   return true;
+}
+
+std::string_view CutText(std::string_view text, size_t bytes) {
+  size_t end = std::min(text.size(), bytes);
+  while (end > 0 && end < text.size() && (text[end] & 0xC0) == 0x80) --end;  // a byte inside of a character
+  return text.substr(0, end);
 }
 
 std::string OneLine(std::string_view text) {

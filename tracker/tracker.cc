@@ -22,7 +22,10 @@ Result<SavedState> ReadState(const std::string& path) {
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored)) return SavedState{};
   Json json = TRY_NOTE(Json::Parse(TRY(ReadFile(path))), "in the tracker's state file " + path);
-  return FromJson<SavedState>(json);
+  const SavedState state = TRY_NOTE(FromJson<SavedState>(json), "in the tracker's state file " + path);
+  if (state.epoch < 0 || state.epoch >= INT64_MAX / 2)
+    return Err("the tracker's state file ", path, " holds the impossible epoch ", state.epoch, "; delete the file");
+  return state;
 }
 
 // Stores the state on the disk, so that the next start takes a later epoch even after a crash of the machine.
@@ -45,7 +48,8 @@ struct Tracker::Impl {
     while (!output.empty()) {
       TrackerState::Output more;
       for (const auto& [peer, message] : output) {
-        if (socket->Send(peer, message)) continue;
+        // A peer whose queue is full is alive, and asks again for what it does not get.
+        if (socket->Send(peer, message) != rpc::Sent::kGone) continue;
         TrackerState::Output next = state.OnUnreachable(peer);
         more.insert(more.end(), next.begin(), next.end());
       }

@@ -41,9 +41,12 @@ void TrackerState::Note(std::string error) {
 void TrackerState::OnReport(const Peer& peer, const Message& message, int64_t now) {
   const rpc::ServerReport& report = *message.As<rpc::ServerReport>();
   const std::string& key = report.device.key;
-  if (report.server.empty() || report.server.size() > 64 || key.empty() || key.size() > kMaxKeyBytes) {
+  if (report.server.empty() || report.server.size() > rpc::kMaxIdBytes || key.empty() || key.size() > kMaxKeyBytes) {
     return Send(peer, message.request,
                 Refusal{code::kMalformed, "a report must name its server and a key of 1 to 256 bytes"});
+  }
+  if (!rpc::IsPlausible(report.highest, epoch_)) {
+    return Send(peer, message.request, Refusal{code::kMalformed, "no tracker has given out such a token"});
   }
   auto it = servers_.find(report.server);
   if (it == servers_.end()) {
@@ -357,6 +360,10 @@ TrackerState::Output TrackerState::On(const Peer& peer, const Message& message, 
     Send(peer, message.request, rpc::LeaseReleased{release->lease});
     Dispatch(now);
   } else if (auto* withdraw = message.As<rpc::LeaseWithdraw>()) {
+    if (withdraw->withdrawn.size() > rpc::kMaxIdBytes) {
+      Send(peer, message.request, Refusal{code::kMalformed, "the id of the withdrawn request is too long"});
+      return Take();
+    }
     if (auto it = tickets_.find(withdraw->withdrawn); it != tickets_.end()) Leave(queue_.find(it->second));
     if (auto it = granted_requests_.find(withdraw->withdrawn); it != granted_requests_.end()) {
       EndLease(Id(it->second), now);
@@ -423,6 +430,7 @@ TrackerState::Output TrackerState::Tick(int64_t now) {
     if (now - server.last_seen > options_.forget_ms) forgotten.push_back(id);
   }
   for (const Id& id : forgotten) servers_.erase(id);
+  std::erase_if(keys_, [&](const auto& key) { return now - key.second > options_.forget_ms; });
 
   TickQueue(now);
   std::erase_if(settled_requests_, [&](const auto& r) { return now - r.second.when > options_.remember_ms; });
@@ -468,7 +476,7 @@ rpc::StatusReply TrackerState::Status(const std::string& key, int64_t now) const
     status.last_error = server.report.last_error;
     if (server.lease) {
       const Lease& lease = leases_.at(*server.lease);
-      status.lease = lease.id;
+      status.lease = lease.id.substr(0, 8);  // to tell leases apart; who knows the whole id can end the lease
       status.client_name = lease.client_name;
       status.tenant = lease.tenant;
       status.job = lease.job;

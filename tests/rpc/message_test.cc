@@ -177,6 +177,41 @@ TEST(Message, AnotherMajorIsRefusedWithTheRequestsId) {
   EXPECT_EQ(std::get<DecodeError>(decoded).request, "x");
 }
 
+TEST(Message, ARefusalSpeaksTheMajorOfThePeer) {
+  auto decoded = Decode(WithHeader(Json::Object{{"major", 7}, {"kind", "ping"}, {"request", "x"}}, Json::Object{}));
+  const auto& error = std::get<DecodeError>(decoded);
+  const Frames answer = Encode({error.request, error.refusal, {}}, error.major);
+  EXPECT_EQ(Json::ParseCbor(*answer[0]).value()["major"], Json(7));
+  EXPECT_EQ(std::get<DecodeError>(Decode({Bytes("")})).major, kWireMajor) << "nothing is known of the peer";
+}
+
+TEST(Message, TextsOfCandidatesCannotSpoilAMessage) {
+  TrialResult result;
+  result.error = std::string(3 << 20, 'x');
+  result.device = "\xff\x1b[31m";
+  const Message back = DecodeOrDie(Encode({"r", ResultReport{result}, {}}));
+  const TrialResult& got = back.As<ResultReport>()->result;
+  EXPECT_EQ(got.error, std::string(kMaxTextBytes - 3, 'x') + "...");
+  EXPECT_EQ(got.device, "\\xff\\x1b[31m");
+  result.error = std::string(kMaxTextBytes, 'x');
+  result.device = "Gerät";
+  const Message whole = DecodeOrDie(Encode({"r", ResultReport{result}, {}}));
+  EXPECT_EQ(ToJson(whole.As<ResultReport>()->result), ToJson(result)) << "texts within the limits stay";
+}
+
+TEST(Message, AStatusOfALaterVersionIsReadAsInfrastructure) {
+  auto report = [](std::string status, std::string error) {
+    Json result = Json::Object{{"candidate", "7"}, {"status", std::move(status)}, {"error", std::move(error)}};
+    Json header = Json::Object{{"major", 1}, {"minor", 9}, {"kind", "result_report"}, {"request", "x"}};
+    return DecodeOrDie(WithHeader(header, Json::Object{{"result", result}})).As<ResultReport>()->result;
+  };
+  EXPECT_EQ(report("run crashed", "boom").error, "boom");
+  const TrialResult later = report("overheated", "at 97 degrees");
+  EXPECT_EQ(later.status, TrialStatus::kInfrastructure);
+  EXPECT_EQ(later.candidate, "7");
+  EXPECT_EQ(later.error, "status 'overheated' of a later version: at 97 degrees");
+}
+
 TEST(Message, WhatIsMalformedIsRefused) {
   Json header = Json::Object{{"major", 1}, {"minor", 0}, {"kind", "lease_renewed"}, {"request", "x"}};
   Json strange = Json::Object{{"major", 1}, {"kind", "no_such_kind"}};
@@ -192,6 +227,10 @@ TEST(Message, WhatIsMalformedIsRefused) {
       WithHeader(strange, Json::Object{}),
       WithHeader(long_id, Json::Object{}),
       WithHeader(Json::Array{}, Json::Object{}),
+      WithHeader(header, Json::Object{{"new", std::string(kMaxTextBytes + 1, 'a')}}),
+      WithHeader(header, Json::Object{{"new", Json::Array{"\xc3"}}}),
+      WithHeader(header, Json::Object{{std::string(kMaxTextBytes + 1, 'a'), 1}}),
+      Frames(kMaxFrames + 1, Bytes(header.Cbor())),
   };
   for (const Frames& frames : cases) {
     auto decoded = Decode(frames);

@@ -135,6 +135,39 @@ TEST(ServerSession, AHigherTokenFencesOffTheOlderLease) {
   EXPECT_EQ(w.Results().size(), 1u);
 }
 
+// Otherwise one message would make the tokens of all later leases too low.
+TEST(ServerSession, ATokenThatNoTrackerGivesOutIsRefused) {
+  World w;
+  MeasureRequest request = World::Batch(1, 1);
+  for (const Token& token : {Token{INT64_MAX, 1}, Token{(int64_t{1} << 53) + 1, 1}, Token{-1, 1}, Token{1, -1}}) {
+    request.claim.token = token;
+    w.Say("b", request);
+    EXPECT_THAT(w.RefusalText(), HasSubstr("malformed")) << token.epoch;
+  }
+  w.Say("b1", World::Batch(1, 1));
+  EXPECT_TRUE(w.started);
+  const int64_t late = (int64_t{1} << 53) + 5;  // an epoch that the server's tracker has reached nevertheless
+  w.Take(w.session.OnTracker({"", ReportReply{late, 1000, {}}, {}}, w.now));
+  request.claim.token = {late, 1};
+  w.Say("b2", request);
+  EXPECT_EQ(w.RefusalText(), "");
+}
+
+TEST(ServerSession, OnlyTheHolderAcknowledges) {
+  World w;
+  w.Say("b1", World::Batch(1, 1));
+  w.Finish();
+  auto resent = [&] {
+    w.sent.clear();
+    w.Pass(1500);
+    return w.Results().size();
+  };
+  w.Take(w.session.On("stranger", {"b1", ResultAck{"b1", "0"}, {}}, w.now));
+  EXPECT_GT(resent(), 0u);
+  w.Say("b1", ResultAck{"b1", "0"});
+  EXPECT_EQ(resent(), 0u);
+}
+
 TEST(ServerSession, AnEndedOrExpiredLeaseIsLost) {
   World w;
   w.Say("x", ClientBeat{World::Claim(1), ""});

@@ -99,12 +99,36 @@ TEST(Transport, TheRouterKnowsWhenAPeerHasLeft) {
   Echo echo;
   echo.Ask({"q", Ping{"hello"}, {}});
   // Closing the socket closes the connection after a short time.
-  bool sent = true;
-  for (int i = 0; i < 200 && sent; ++i) {
+  Sent sent = Sent::kYes;
+  for (int i = 0; i < 200 && sent == Sent::kYes; ++i) {
     echo.RunFor(10);
     sent = echo.router->Send(echo.last_peer, {"", Ping{}, {}});
   }
-  EXPECT_FALSE(sent);
+  EXPECT_EQ(sent, Sent::kGone);
+}
+
+TEST(Transport, AFullQueueIsNotAPeerThatHasLeft) {
+  Echo echo;
+  Loop never_run;  // a peer that does not read
+  std::unique_ptr<DealerSocket> dealer;
+  dealer = std::move(DealerSocket::Connect(never_run, echo.router->endpoint(), {.on_message = [](Message) {}})).value();
+  for (int i = 0; i < 500 && echo.last_peer.empty(); ++i) {
+    dealer->Send({"q", Ping{}, {}});
+    echo.RunFor(10);
+  }
+  ASSERT_FALSE(echo.last_peer.empty());
+  const Message large{"", Ping{}, {Bytes(std::string(1 << 20, 'x'))}};
+  Sent sent = Sent::kYes;
+  for (int i = 0; i < 1000 && sent == Sent::kYes; ++i) sent = echo.router->Send(echo.last_peer, large);
+  EXPECT_EQ(sent, Sent::kFull);
+}
+
+TEST(Transport, AMessageOfTooManyFramesIsRefused) {
+  Echo echo;
+  const Message answer = echo.Ask({"q", Ping{}, std::vector<Blob>(20000, Bytes(""))});
+  ASSERT_TRUE(answer.As<Refusal>());
+  EXPECT_THAT(answer.As<Refusal>()->text, HasSubstr("at most 256 frames"));
+  EXPECT_TRUE(echo.Ask({"q", Ping{}, std::vector<Blob>(kMaxFrames - 2, Bytes(""))}).As<Pong>());
 }
 
 // A socket is closed while much of its data is unsent, because the peer does not read. Then the peer leaves. ZeroMQ's

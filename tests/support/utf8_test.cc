@@ -18,6 +18,14 @@ TEST(Utf8, WellFormedTextOnly) {
   }
 }
 
+TEST(Utf8, TextIsCutBetweenCharacters) {
+  EXPECT_EQ(CutText("Gerät", 9), "Gerät");
+  EXPECT_EQ(CutText("Gerät", 5), "Gerä");
+  EXPECT_EQ(CutText("Gerät", 4), "Ger") << "the fourth byte is the first half of a character";
+  EXPECT_EQ(CutText("ä", 1), "");
+  EXPECT_EQ(CutText("", 3), "");
+}
+
 TEST(Utf8, OneLineShowsEverythingAndChangesOnlyWhatCannotBeShown) {
   EXPECT_EQ(OneLine("node 'a\\b' \"q\" \xe2\x82\xac"), "node 'a\\b' \"q\" \xe2\x82\xac");
   EXPECT_EQ(OneLine(std::string_view("a\nb\0c\x7f", 6)), "a\\x0ab\\x00c\\x7f");

@@ -83,7 +83,7 @@ constexpr char kCall[] =
     "static long call(long n, const void* a, long b, long c) { long r; __asm__ volatile(\"syscall\" : \"=a\"(r) : "
     "\"a\"(n), \"D\"(a), \"S\"(b), \"d\"(c) : \"rcx\", \"r11\", \"memory\"); return r; }";
 
-// The first ten candidates each try a forbidden system call and then compute the right result. A call that is not
+// The first candidates each try a forbidden system call and then compute the right result. A call that is not
 // refused shows in the candidate's error or in its effect.
 TEST_F(FarmCandidates, ForkingAndFillingDisksIsRefused) {
   if (!rpc::CanRestrictSystemCalls()) GTEST_SKIP() << "this build cannot restrict system calls";
@@ -100,43 +100,73 @@ TEST_F(FarmCandidates, ForkingAndFillingDisksIsRefused) {
     return Compile("if (" + attempt + " != -1) { c->set_error(c, \"not refused\"); return 1; } " + std::string(kDouble),
                    kCall);
   };
-  MeasureJob job = JobOf(
-      {refused("call(57, 0, 0, 0)"),                                       // fork
-       refused("call(58, 0, 0, 0)"),                                       // vfork
-       refused("call(56, (void*)17, 0, 0)"),                               // clone, a process
-       refused("call(59, \"/bin/true\", 0, 0)"),                           // execve
-       refused("call(2, \"" + filler + "\", 0101, 0600)"),                 // open to write
-       refused("call(257, (void*)-100, (long)\"" + filler + "\", 0102)"),  // openat
-       refused("call(87, \"" + lock_ + "\", 0, 0)"),                       // unlink
-       refused("call(62, (void*)-1, 0, 0)"),                               // kill all processes
-       refused("call(112, 0, 0, 0)"),                                      // setsid
-       refused("call(41, (void*)2, 1, 0)"),                                // socket
-       // Calls that kernels and runners need are allowed: reading a file, memory, time. This candidate opens a file for
-       // reading.
-       Compile("long file = call(2, \"/proc/self/status\", 0, 0); if (file < 0) { c->set_error(c, \"refused\"); return "
-               "1; } "
-               "call(3, (const void*)file, 0, 0); " +
-                   std::string(kDouble),
-               kCall),
-       // Writes forever to an open descriptor, the runner's standard error, until the deadline of the candidate.
-       Compile("for (;;) call(1, (void*)2, (long)\"xxxxxxxxxxxxxxxx\", 16);", kCall),
-       // Takes memory page by page.
-       Compile(
-           "for (;;) { volatile char* p = (char*)call(9, 0, 1 << 24, 3); if ((long)p < 0 && (long)p > -4096) "
-           "{ c->set_error(c, \"out of memory\"); return 1; } *p = 1; }",
-           "static long call(long n, long a, long b, long d) { register long r10 __asm__(\"r10\") = 0x22; register "
-           "long r8 __asm__(\"r8\") = -1; register long r9 __asm__(\"r9\") = 0; long r; __asm__ volatile(\"syscall\" "
-           ": \"=a\"(r) : \"a\"(n), \"D\"(a), \"S\"(b), \"d\"(d), \"r\"(r10), \"r\"(r8), \"r\"(r9) : \"rcx\", "
-           "\"r11\", \"memory\"); return r; }"),
-       Compile(kDouble)});
-  job.candidates[11].run_seconds = 0.5;
+  const std::string parent = "call(110, 0, 0, 0)";  // getppid
+  std::vector<Blob> artifacts;
+  for (const std::string& attempt : {
+           std::string("call(57, 0, 0, 0)"),                          // fork
+           std::string("call(58, 0, 0, 0)"),                          // vfork
+           std::string("call(56, (void*)17, 0, 0)"),                  // clone, a process
+           std::string("call(59, \"/bin/true\", 0, 0)"),              // execve
+           "call(2, \"" + filler + "\", 0101, 0600)",                 // open to write
+           "call(257, (void*)-100, (long)\"" + filler + "\", 0102)",  // openat
+           "call(87, \"" + lock_ + "\", 0, 0)",                       // unlink
+           std::string("call(62, (void*)-1, 0, 0)"),                  // kill all processes
+           "call(234, (void*)" + parent + ", " + parent + ", 19)",    // tgkill: stop the device server
+           "call(200, (void*)" + parent + ", 9, 0)",                  // tkill
+           "call(434, (void*)" + parent + ", 0, 0)",                  // pidfd_open
+           "call(310, (void*)" + parent + ", 0, 0)",                  // process_vm_readv
+           "call(302, (void*)" + parent + ", 7, 0)",                  // prlimit64: read the server's limits
+           std::string("call(302, 0, 7, (long)c)"),                   // prlimit64: change the own limits
+           "call(141, 0, " + parent + ", 19)",                        // setpriority
+           std::string("call(323, 0, 0, 0)"),                         // userfaultfd
+           std::string("call(294, 0, 0, 0)"),                         // inotify_init1
+           std::string("call(272, (void*)0x20000, 0, 0)"),            // unshare
+           std::string("call(425, (void*)8, (long)c, 0)"),            // io_uring_setup
+           std::string("call(321, 0, 0, 0)"),                         // bpf
+           std::string("call(164, 0, 0, 0)"),                         // settimeofday
+           std::string("call(161, \"/\", 0, 0)"),                     // chroot
+           std::string("call(112, 0, 0, 0)"),                         // setsid
+           std::string("call(41, (void*)2, 1, 0)"),                   // socket
+       }) {
+    artifacts.push_back(refused(attempt));
+  }
+  const size_t others = artifacts.size();
+  for (Blob& other : std::vector<Blob>{
+           // Calls that kernels and runners need are allowed: reading a file, memory, time. This candidate opens a file
+           // for
+           // reading.
+           Compile("long file = call(2, \"/proc/self/status\", 0, 0); "
+                   "if (file < 0 || call(302, 0, 7, 0) == -1) { c->set_error(c, \"refused\"); return 1; } "
+                   "call(3, (const void*)file, 0, 0); " +
+                       std::string(kDouble),
+                   kCall),
+           // Writes forever to an open descriptor, the runner's standard error, until the deadline of the candidate.
+           Compile("for (;;) call(1, (void*)2, (long)\"xxxxxxxxxxxxxxxx\", 16);", kCall),
+           // Takes memory page by page.
+           Compile(
+               "for (;;) { volatile char* p = (char*)call(9, 0, 1 << 24, 3); if ((long)p < 0 && (long)p > -4096) "
+               "{ c->set_error(c, \"out of memory\"); return 1; } *p = 1; }",
+               "static long call(long n, long a, long b, long d) { register long r10 __asm__(\"r10\") = 0x22; register "
+               "long r8 __asm__(\"r8\") = -1; register long r9 __asm__(\"r9\") = 0; long r; __asm__ "
+               "volatile(\"syscall\" "
+               ": \"=a\"(r) : \"a\"(n), \"D\"(a), \"S\"(b), \"d\"(d), \"r\"(r10), \"r\"(r8), \"r\"(r9) : \"rcx\", "
+               "\"r11\", \"memory\"); return r; }"),
+           // Ends itself by a signal, as abort() does.
+           Compile("call(234, (void*)call(39, 0, 0, 0), call(186, 0, 0, 0), 6);", kCall), Compile(kDouble)}) {
+    artifacts.push_back(std::move(other));
+  }
+  MeasureJob job = JobOf(std::move(artifacts));
+  job.candidates[others + 1].run_seconds = 0.5;
   auto results = client->Measure(job);
   ASSERT_TRUE(results.ok()) << results.error().Text();
   for (size_t i = 0; i < results->size(); ++i) {
-    // Candidate 12 takes memory directly from the system, so the runner does not notice that memory ran out.
-    TrialStatus expected = i == 11 ? TrialStatus::kRunTimedOut : i == 12 ? TrialStatus::kRunCrashed : TrialStatus::kOk;
+    // The candidate that takes memory gets it from the system, so the runner does not notice that memory ran out.
+    TrialStatus expected = i == others + 1                      ? TrialStatus::kRunTimedOut
+                           : i == others + 2 || i == others + 3 ? TrialStatus::kRunCrashed
+                                                                : TrialStatus::kOk;
     EXPECT_EQ((*results)[i].status, expected) << i << ": " << (*results)[i].error;
   }
+  EXPECT_THAT((*results)[others + 3].error, HasSubstr("signal 6"));
   EXPECT_FALSE(std::filesystem::exists(filler));
   EXPECT_TRUE(std::filesystem::exists(lock_));
   std::vector<pid_t> runners = ChildrenOf(farm->server_pid());

@@ -13,7 +13,7 @@ using testing::HasSubstr;
 struct World {
   explicit World(TrackerState::Options options = {}) : tracker(WithIds(std::move(options)), 0) {}
   static TrackerState::Options WithIds(TrackerState::Options options) {
-    options.new_id = [n = 0]() mutable { return "id" + std::to_string(++n); };
+    options.new_id = [n = 0]() mutable { return "id" + std::to_string(++n) + "-of-a-lease"; };
     return options;
   }
   void Take(TrackerState::Output output) {
@@ -64,6 +64,55 @@ struct World {
   int64_t now = 0;
   std::map<std::string, Message> last;
 };
+
+// Otherwise one report would make the tokens of all later leases too low, past restarts of the tracker.
+TEST(TrackerState, AReportWithAnImpossibleTokenIsRefused) {
+  World w;
+  for (const rpc::Token& token : {rpc::Token{INT64_MAX, 0}, rpc::Token{-1, 0}, rpc::Token{0, -1}}) {
+    w.Report("stranger", "cpu", {}, "1", token);
+    EXPECT_THAT(w.RefusalOf("stranger"), HasSubstr("malformed"));
+  }
+  EXPECT_EQ(w.tracker.epoch(), 1);
+  const int64_t most = int64_t{1} << 53;
+  w.Report("stranger", "cpu", {}, "1", {most, 7});
+  EXPECT_EQ(w.tracker.epoch(), most + 1);
+  w.Report("s1", "cpu", {}, "1", {most + 1, 0});  // what an honest server sees then
+  EXPECT_EQ(w.RefusalOf("s1"), "");
+}
+
+TEST(TrackerState, WhatStatusShowsEndsNoLease) {
+  World w;
+  w.Report("s1", "cpu");
+  w.Ask("a", "cpu", "ra");
+  const rpc::Id lease = w.Last<rpc::LeaseGranted>("a")->lease;
+  ASSERT_GT(lease.size(), 8u);
+  const rpc::StatusReply status = w.tracker.Status("cpu", w.now);
+  w.Say("stranger", rpc::LeaseRelease{status.devices.at(0).lease});
+  w.Say("a", rpc::LeaseRenew{lease});
+  EXPECT_TRUE(w.Last<rpc::LeaseRenewed>("a"));
+  w.Say("a", rpc::LeaseRelease{lease});
+  w.Say("a", rpc::LeaseRenew{lease});
+  EXPECT_THAT(w.RefusalOf("a"), HasSubstr("lease_lost"));
+}
+
+TEST(TrackerState, LongIdsAreNotKept) {
+  World w;
+  w.Say("a", rpc::LeaseWithdraw{std::string(65, 'x')});
+  EXPECT_THAT(w.RefusalOf("a"), HasSubstr("too long"));
+  w.Say("a", rpc::LeaseWithdraw{std::string(64, 'x')});
+  EXPECT_TRUE(w.Last<rpc::LeaseReleased>("a"));
+}
+
+TEST(TrackerState, KeysAreForgottenWithTheirServers) {
+  World w;
+  w.Report("s1", "rare");
+  w.now += 23 * 3600 * 1000;
+  w.Take(w.tracker.Tick(w.now));
+  EXPECT_EQ(w.tracker.Status("", w.now).absent_keys.count("rare"), 1u);
+  w.now += 2 * 3600 * 1000;
+  w.Take(w.tracker.Tick(w.now));
+  EXPECT_EQ(w.tracker.Status("", w.now).absent_keys.count("rare"), 0u);
+}
 
 TEST(TrackerState, GrantsInTheOrderOfTheRequests) {
   World w;

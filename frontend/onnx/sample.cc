@@ -103,6 +103,7 @@ Status CheckPlaces(const ImportContext& c, ValueId x) {
   if (!c.Type(x).IsFloat()) return Err("is supported on floats, not on ", c.builder.Spec(x).Text());
   if (c.builder.Spec(x).NumElements() > std::numeric_limits<int32_t>::max())
     return Err("the image ", c.builder.Spec(x).Text(), " is too large");
+  if (c.builder.Spec(x).NumElements() == 0) return Err("the image ", c.builder.Spec(x).Text(), " has no elements");
   return {};
 }
 
@@ -151,8 +152,8 @@ Status ImportGridSample(ImportContext& c) {
   const Sampling s = TRY(ReadSampling(c));
   Shape out = {image[0], image[1]};
   out.insert(out.end(), where.begin() + 1, where.end() - 1);
-  const int64_t points = c.builder.Spec(grid).NumElements() / std::max<int64_t>(1, image[0] * where.back());
-  if (c.builder.Spec(x).NumElements() == 0 || points == 0) return Err("the image or the grid has no elements");
+  const int64_t points = c.builder.Spec(grid).NumElements() / (image[0] * where.back());
+  if (points == 0) return Err("the grid ", c.builder.Spec(grid).Text(), " has no elements");
   grid = TRY(c.Reshape(grid, {image[0], points, where.back()}));
   std::optional<PixelTaps> all;
   for (size_t d = 0; d < dims; ++d) {

@@ -90,6 +90,7 @@ Status ImportScatterNd(ImportContext& c) {
   if (c.builder.Spec(updates).NumElements() == 0) return c.Bind(TRY(c.Reshape(x, data)));
   const Shape extents(data.begin(), data.begin() + depth);
   const int64_t rows = std::accumulate(extents.begin(), extents.end(), int64_t{1}, std::multiplies<>());
+  if (rows == 0) return Err("updates elements of ", c.builder.Spec(x).Text(), ", which has none");
   const int64_t width = c.builder.Spec(x).NumElements() / rows, count = c.builder.Spec(updates).NumElements() / width;
   ValueId place = TRY(c.Reshape(TRY(FlatPlaces(c, indices, extents)), {count, 1}));
   x = TRY(c.Reshape(x, {rows, width}));

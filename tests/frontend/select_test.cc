@@ -128,6 +128,10 @@ TEST(Selection, ScatteredSlices) {
   wrong.Input("x", {3, 2}).Input("i", {2, 1}, kInt64).Input("u", {2, 3}).Output("y");
   wrong.Node("ScatterND", {"x", "i", "u"}, {"y"}, "s");
   EXPECT_THAT(ImportError(wrong), HasSubstr("ScatterND (node 's'): updates must have shape [2,2], not f32[2,3]"));
+  ModelMaker none(16);
+  none.Input("x", {0, 3}).Input("i", {2, 1}, kInt64).Input("u", {2, 3}).Output("y");
+  none.Node("ScatterND", {"x", "i", "u"}, {"y"}, "s");
+  EXPECT_THAT(ImportError(none), HasSubstr("ScatterND (node 's'): updates elements of f32[0,3], which has none"));
 }
 
 TEST(Selection, ConstantsDecideShapes) {
@@ -217,6 +221,18 @@ TEST(Sampling, PositionsAndPixelsOutside) {
   mode.Input("x", {1, 1, 2, 2}).Input("g", {1, 1, 1, 2}).Output("y");
   mode.Node("GridSample", {"x", "g"}, {"y"}).String("mode", "best");
   EXPECT_THAT(ImportError(mode), HasSubstr("mode 'best' is not one of"));
+}
+
+TEST(Sampling, ImagesWithoutElementsAreRefused) {
+  for (const Shape& shape : {Shape{0, 1, 2, 2}, Shape{1, 0, 2, 2}, Shape{1, 1, 0, 2}, Shape{1, 1, 2, 0}}) {
+    ModelMaker grid(16);
+    grid.Input("x", shape).Input("g", {shape[0], 1, 1, 2}).Output("y").Node("GridSample", {"x", "g"}, {"y"}, "g");
+    EXPECT_THAT(ImportError(grid), HasSubstr("GridSample (node 'g'): the image f32[")) << shape[0];
+    ModelMaker align(16);
+    align.Input("x", shape).Input("r", {1, 4}).Input("b", {1}, kInt64).Output("y");
+    align.Node("RoiAlign", {"x", "r", "b"}, {"y"}, "r").Int("sampling_ratio", 1);
+    EXPECT_THAT(ImportError(align), HasSubstr("RoiAlign (node 'r'): the image f32["));
+  }
 }
 
 ModelMaker RoiAlign(int ratio, bool constant) {

@@ -92,14 +92,6 @@ Status ImportHardSwish(ImportContext& c) {
   return c.Bind(TRY(c.Apply(Op::kMul, x, gate)));
 }
 
-// Returns log(1 + y) for 0 <= y <= 1: the logarithm of the rounded sum, plus a correction for the rounding error of the
-// sum. The logarithm alone would lose the digits of a small y.
-Result<ValueId> LogOnePlus(ImportContext& c, ValueId y) {
-  ValueId sum = TRY(c.ApplyNumber(Op::kAdd, y, 1));
-  ValueId error = TRY(c.Apply(Op::kSub, y, TRY(c.ApplyNumber(Op::kSub, sum, 1))));
-  return c.Apply(Op::kAdd, TRY(c.Apply(Op::kLog, sum)), TRY(c.Apply(Op::kDiv, error, sum)));
-}
-
 // Returns log(1 + exp(x)), computed as max(x, 0) + log(1 + exp(-|x|)) so that it cannot overflow.
 Result<ValueId> Softplus(ImportContext& c, ValueId x) {
   ValueId e = TRY(c.Apply(Op::kExp, TRY(c.Apply(Op::kNeg, TRY(c.Apply(Op::kAbs, x))))));
@@ -183,6 +175,15 @@ Status ImportShrink(ImportContext& c) {
 }
 
 }  // namespace
+
+// The logarithm of the rounded sum, plus a correction for the rounding error of the sum. The logarithm alone would lose
+// the digits of a small y. A y above 1 needs no correction.
+Result<ValueId> LogOnePlus(ImportContext& c, ValueId y) {
+  const ValueId logarithm = TRY(c.Apply(Op::kLog, TRY(c.ApplyNumber(Op::kAdd, y, 1))));
+  const ValueId small = TRY(Clamped(c, y, 0, 1)), sum = TRY(c.ApplyNumber(Op::kAdd, small, 1));
+  const ValueId error = TRY(c.Apply(Op::kSub, small, TRY(c.ApplyNumber(Op::kSub, sum, 1))));
+  return c.Apply(Op::kAdd, logarithm, TRY(c.Apply(Op::kDiv, error, sum)));
+}
 
 std::optional<RecurrentActivation> FindRecurrentActivation(const std::string& name) {
   using A = RecurrentActivation;

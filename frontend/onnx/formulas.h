@@ -9,6 +9,12 @@ Result<ValueId> GeluValue(ImportContext& context, ValueId x, bool by_tanh);
 // Returns x sigmoid(alpha x) (activation.cc).
 Result<ValueId> SwishValue(ImportContext& context, ValueId x, double alpha);
 
+// Returns log(1 + y) for y >= 0, and minus infinity for y = -1 (activation.cc).
+Result<ValueId> LogOnePlus(ImportContext& context, ValueId y);
+// Returns the logarithm of the sum of exp(x) over some axes, which stay with extent 1. The largest x along the axes
+// must be 0, unless there is no finite one (reduce.cc).
+Result<ValueId> LogOfExponentials(ImportContext& context, ValueId x, const std::vector<int64_t>& axes);
+
 // Returns the second operand of an element-wise operator, in a shape that broadcasts by trailing dimensions (math.cc).
 Result<ValueId> SecondOperand(ImportContext& context, ValueId a);
 

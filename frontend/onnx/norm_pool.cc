@@ -357,8 +357,7 @@ Status ImportMeanVarianceNormalization(ImportContext& c) {
 Result<ValueId> LogSoftmaxValue(ImportContext& c, ValueId x, int64_t axis) {
   if (c.builder.Spec(x).NumElements() == 0) return x;
   ValueId shifted = TRY(c.Apply(Op::kSub, x, TRY(c.Reduce(Op::kReduceMax, x, {axis}))));
-  ValueId sum = TRY(c.Reduce(Op::kReduceSum, TRY(c.Apply(Op::kExp, shifted)), {axis}));
-  return c.Apply(Op::kSub, shifted, TRY(c.Apply(Op::kLog, sum)));
+  return c.Apply(Op::kSub, shifted, TRY(LogOfExponentials(c, shifted, {axis})));
 }
 
 const std::vector<OperatorRow>& NormPoolOperators() {

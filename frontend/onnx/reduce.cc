@@ -4,6 +4,7 @@
 #include <limits>
 #include <numeric>
 
+#include "frontend/onnx/formulas.h"
 #include "frontend/onnx/importer.h"
 
 namespace autotune::onnx_import {
@@ -127,8 +128,7 @@ Result<ValueId> LogSumExp(ImportContext& c, ValueId x, const std::vector<int64_t
   // Clamp the maximum to finite numbers, since the difference of two infinities is NaN.
   const double most = c.Type(x).bits == 64 ? std::numeric_limits<double>::max() : std::numeric_limits<float>::max();
   top = TRY(c.ApplyToNumber(Op::kMax, -most, TRY(c.ApplyToNumber(Op::kMin, most, top))));
-  ValueId e = TRY(c.Apply(Op::kExp, TRY(c.Apply(Op::kSub, x, top))));
-  return c.Apply(Op::kAdd, TRY(LogSum(c, e, axes)), top);
+  return c.Apply(Op::kAdd, TRY(LogOfExponentials(c, TRY(c.Apply(Op::kSub, x, top)), axes)), top);
 }
 
 template <bool largest>
@@ -141,6 +141,20 @@ Status ImportArg(ImportContext& c) {
 }
 
 }  // namespace
+
+// Beside the 1 of the largest x, an f32 does not hold the digits of small exponentials, so f32 is added up in f64. For
+// f64, the exponentials below 1 are added up apart from those of zeros, which takes twice as long.
+Result<ValueId> LogOfExponentials(ImportContext& c, ValueId x, const std::vector<int64_t>& axes) {
+  if (const DType type = c.Type(x); type.bits < 64) {
+    const ValueId exponentials = TRY(c.Cast(TRY(c.Apply(Op::kExp, x)), DType::Float(64)));
+    return c.Cast(TRY(c.Apply(Op::kLog, TRY(c.Reduce(Op::kReduceSum, exponentials, axes)))), type);
+  }
+  const ValueId is_largest = TRY(c.ApplyNumber(Op::kEqual, x, 0)), zero = c.Number(0, x), one = c.Number(1, x);
+  const ValueId small = TRY(c.Where(is_largest, zero, TRY(c.Apply(Op::kExp, x))));
+  const ValueId largest = TRY(c.Reduce(Op::kReduceSum, TRY(c.Where(is_largest, one, zero)), axes));
+  const ValueId others = TRY(c.ApplyNumber(Op::kSub, largest, 1));
+  return LogOnePlus(c, TRY(c.Apply(Op::kAdd, TRY(c.Reduce(Op::kReduceSum, small, axes)), others)));
+}
 
 const std::vector<OperatorRow>& ReduceOperators() {
   static const std::vector<OperatorRow> rows = {

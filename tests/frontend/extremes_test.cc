@@ -58,6 +58,23 @@ TEST(Extremes, LogSumExpOfInfinities) {
   }
 }
 
+// The 1 of the largest exponential would cover the digits of the others.
+TEST(Extremes, LogarithmsOfSumsKeepSmallDigits) {
+  for (int type : {kFloat, kDouble}) {
+    const double x = type == kFloat ? -13 : -40, tolerance = type == kFloat ? 1e-6 : 1e-14;
+    const double rest = 2 * std::exp(x), small = std::log1p(rest);
+    ModelMaker sum(13);
+    sum.Input("x", {4}, type).Output("y").Node("ReduceLogSumExp", {"x"}, {"y"}).Int("keepdims", 0);
+    EXPECT_NEAR(Output(sum, {{x, 0, x, 2 * x}})[0] / small, 1, tolerance + std::exp(x));
+    EXPECT_NEAR(Output(sum, {{x, 0, 0, x}})[0], std::log(2 + rest), tolerance);
+    ModelMaker row(13);
+    row.Input("x", {1, 4}, type).Output("y").Node("LogSoftmax", {"x"}, {"y"});
+    const Numbers y = Output(row, {{x + 3, 3, x + 3, 2 * x + 3}});
+    EXPECT_NEAR(y[1] / -small, 1, tolerance + std::exp(x));
+    EXPECT_NEAR(y[0], x - small, 1e-6);
+  }
+}
+
 // Some reductions of integers are computed in floats; their results drop the fractional part.
 TEST(Extremes, ReductionsOfIntegersInFloats) {
   auto reduced = [](const char* op, int type, const Numbers& x) {

@@ -228,7 +228,10 @@ Result<Network> MakeNetwork(const IRModule& module, const NetworkOptions& option
   auto evaluate = [&](const graph::Graph& constants) {
     return EvaluateConstants(constants, host, builder, passes.Within("fold_constants"));
   };
-  const IRModule fused = TRY(graph::Optimize(module, {.context = passes, .evaluate = evaluate}));
+  // Only the CPU's rules schedule attention as one kernel (tuner/rule/rule.h). A GPU's rules have a kernel each for the
+  // products and the softmax.
+  const graph::PassEnv env{.context = passes, .evaluate = evaluate, .fuses_attention = !target.IsGpu()};
+  const IRModule fused = TRY(graph::Optimize(module, env));
   return RunMakeKernels(fused, target, {.exact = !options.winograd}, passes);
 }
 

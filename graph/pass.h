@@ -20,6 +20,7 @@ using ConstantEvaluator = std::function<Result<std::vector<TensorValue>>(const G
 struct PassEnv {
   PassContext context = {};
   ConstantEvaluator evaluate = nullptr;  // if absent, FoldConstants folds nothing
+  bool fuses_attention = true;           // false: no rule of the target schedules attention as one kernel
 };
 
 struct Pass {
@@ -96,8 +97,9 @@ Result<Graph> DirectSums(const Graph& graph, const PassEnv& env);
 // element-wise nodes and a transpose after them; a slice and its transpose; or reductions of rows with the element-wise
 // nodes around them (a layer normalization in parts). A group has one output and at most one anchor. The exception is
 // attention, which has two: a product of computed matrices, element-wise nodes, the softmax of its rows (as one node or
-// in parts), and the product of the result with a computed matrix. Reshapes stay outside of groups, since they are
-// aliases. Constants of one element that only element-wise nodes read move into the body.
+// in parts), and the product of the result with a computed matrix. It is a group only if env.fuses_attention. Reshapes
+// stay outside of groups, since they are aliases. Constants of one element that only element-wise nodes read move into
+// the body.
 inline constexpr std::string_view kFuseAll = "all", kFuseNone = "none";
 inline constexpr std::string_view kFuseChoices[] = {kFuseAll, kFuseNone};
 inline constexpr TextOption kFuseGroups{"fuse_groups", kFuseAll, kFuseChoices,

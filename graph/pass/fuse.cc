@@ -19,9 +19,10 @@ constexpr int64_t kWorthGathering = 16;              // least number of queries 
 // that read its result.
 class Fuser {
  public:
-  Fuser(const Graph& graph, bool single)
+  Fuser(const Graph& graph, bool single, bool attends)
       : graph_(graph),
         single_(single),
+        attends_(attends),
         group_(graph.nodes.size(), -1),
         consumers_(graph.values.size()),
         is_output_(graph.values.size(), false) {
@@ -123,7 +124,7 @@ class Fuser {
   // of scores into weights, and the last one multiplies the weights by a matrix. Returns nothing if there are no such
   // nodes, or if other nodes read one of their values.
   std::vector<int> AttentionRegion(int root, ValueId tail) const {
-    if (!IsComputedProduct(graph_.nodes[root])) return {};
+    if (!attends_ || !IsComputedProduct(graph_.nodes[root])) return {};
     std::vector<int> region;
     Rows rows{.allowed = true, .full = graph_.Spec(tail).shape};
     const int last = static_cast<int>(rows.full.size()) - 1;
@@ -413,6 +414,7 @@ class Fuser {
 
   const Graph& graph_;
   const bool single_;                     // true: every node is a group of its own
+  const bool attends_;                    // true: attention is one group
   std::vector<int> group_;                // by node; -1: none
   std::vector<std::vector<int>> groups_;  // nodes of each group in order; the last node has the group's output
   std::vector<std::vector<int>> consumers_;
@@ -423,7 +425,7 @@ class Fuser {
 }  // namespace
 
 Result<Graph> Fuse(const Graph& graph, const PassEnv& env) {
-  return Fuser(graph, env.context.Get(kFuseGroups) == kFuseNone).Run();
+  return Fuser(graph, env.context.Get(kFuseGroups) == kFuseNone, env.fuses_attention).Run();
 }
 
 }  // namespace autotune::graph

@@ -145,6 +145,31 @@ TEST(Fuse, AttentionIsOneKernel) {
   }
 }
 
+// For a target without a rule for attention, each product is in a kernel of its own, and so is the softmax if it is one
+// operator.
+TEST(Fuse, AttentionStaysApartWhereNoRuleSchedulesIt) {
+  for (const AttentionForm& form : AttentionForms()) {
+    Maker m(16);
+    m.b.Output(m.Attend(form).values, "y");
+    PassEnv env{.fuses_attention = false};
+    Graph g = ExpectKept(m.b.Finish(), {{"fuse", Fuse}}, env);
+    int softmaxes = 0, all = 0;
+    for (const Node& node : g.nodes) {
+      int products = 0, others = 0;
+      for (const Node& inner : node.body->nodes) {
+        products += KindOf(inner.op) == OpKind::kAnchor;
+        others += inner.op == Op::kSoftmax;
+      }
+      EXPECT_LE(products, 1) << GraphText(g);
+      EXPECT_FALSE(products > 0 && others > 0) << GraphText(g);
+      softmaxes += others, all += products;
+    }
+    EXPECT_EQ(all, 2) << GraphText(g);
+    if (!form.by_node) EXPECT_EQ(softmaxes, 1) << GraphText(g);
+    if (!form.by_node) EXPECT_EQ(g.nodes.size(), 3u) << GraphText(g);
+  }
+}
+
 // Scores or weights that another node reads must be stored, so each product has a kernel of its own.
 TEST(Fuse, AttentionWhoseScoresOrWeightsAreReadStaysApart) {
   for (const AttentionForm& form : AttentionForms()) {

@@ -65,9 +65,19 @@ LeaseClaim ClientSession::Claim() const {
   return {g.lease, g.token, g.ttl_ms, options_.client, options_.client_name, options_.tenant, options_.job};
 }
 
+// After a time in which this process did not run, the answers of others are still unread: their silence begins anew.
+// The wait for a device goes on: it is the user's time.
+void ClientSession::Advance(int64_t now) {
+  const int64_t stopped = stopped_.Before(now);
+  if (request_) request_->last_answer += stopped;
+  if (lease_) lease_->last_heard += stopped;
+  if (cancelled_) *cancelled_ += stopped;
+}
+
 // --- Jobs ------------------------------------------------------------------------------------------------------------
 
 ClientActions ClientSession::Start(std::shared_ptr<const MeasureJob> job, int64_t now) {
+  Advance(now);
   CHECK(!job_) << "one job at a time";
   job_ = std::move(job);
   index_.clear();
@@ -182,6 +192,7 @@ void ClientSession::FinishAll(TrialStatus status, const std::string& text, std::
 }
 
 ClientActions ClientSession::Cancel(int64_t now) {
+  Advance(now);
   if (!job_ || cancelled_) return Take();
   cancelled_ = now;
   if (batch_ && batch_->accepted) {
@@ -269,6 +280,7 @@ void ClientSession::Lost(const std::string& why, int64_t now) {
 }
 
 ClientActions ClientSession::OnTracker(const Message& message, int64_t now) {
+  Advance(now);
   bool ours = request_ && message.request == request_->id;
   if (ours) request_->last_answer = now;
   if (auto* granted = message.As<LeaseGranted>()) {
@@ -316,6 +328,7 @@ ClientActions ClientSession::OnTracker(const Message& message, int64_t now) {
 }
 
 ClientActions ClientSession::OnTrackerConnected(int64_t now) {
+  Advance(now);
   if (request_) SendRequest(now);
   if (lease_) lease_->last_renew = now - options_.renew_ms;
   return Take();
@@ -330,6 +343,7 @@ void ClientSession::SendBeat(int64_t now) {
 }
 
 ClientActions ClientSession::OnServerConnected(int64_t now) {
+  Advance(now);
   if (!lease_) return Take();
   if (batch_ && !batch_->accepted) {
     SendBatch(now);
@@ -340,6 +354,7 @@ ClientActions ClientSession::OnServerConnected(int64_t now) {
 }
 
 ClientActions ClientSession::OnServerDisconnected(int64_t now) {
+  Advance(now);
   if (lease_) Lost("the connection to the device server broke", now);
   return Take();
 }
@@ -365,6 +380,7 @@ void ClientSession::OnResult(const Message& message, const ResultReport& report,
 }
 
 ClientActions ClientSession::OnServer(const Message& message, int64_t now) {
+  Advance(now);
   if (!lease_) return Take();
   lease_->last_heard = now;
   if (auto* report = message.As<ResultReport>()) {
@@ -402,6 +418,7 @@ ClientActions ClientSession::OnServer(const Message& message, int64_t now) {
 }
 
 ClientActions ClientSession::Tick(int64_t now) {
+  Advance(now);
   if (request_) {
     if (now - request_->began > options_.wait_ms + options_.tracker_silence_ms ||
         now - request_->last_answer > options_.tracker_silence_ms) {

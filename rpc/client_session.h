@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "rpc/message.h"
+#include "rpc/stopped_time.h"
 
 namespace autotune::rpc {
 
@@ -94,6 +95,7 @@ class ClientSession {
     int64_t last_sent = 0, accepted_at = 0, last_cancel = 0;
   };
 
+  void Advance(int64_t now);
   void RequestLease(int64_t began, int64_t now);
   void Withdraw();
   void ReportWait(const LeaseQueued& queued, int64_t now);
@@ -124,6 +126,7 @@ class ClientSession {
   std::vector<Id> exclude_;
   int64_t excluded_at_ = 0;
   int losses_ = 0;
+  StoppedTime stopped_;
   int64_t idle_since_ = 0;
 };
 

@@ -17,9 +17,6 @@ constexpr int kKillRepeats = 2;  // reruns of a candidate whose runner was kille
 constexpr int kOomRepeats = 1;
 // Tries of a reference. A lack of memory or time may be temporary, so it gets a second try, in a fresh runner.
 constexpr int kReferenceTries = 2;
-// Longest gap between two inputs, in milliseconds, while this process runs; Tick is called every 100 ms. After a longer
-// gap, the process was stopped or the host was suspended.
-constexpr int64_t kStopMs = 500;
 
 bool Sane(double seconds) { return std::isfinite(seconds) && seconds > 0 && seconds <= kMaxDeadlineSeconds; }
 int64_t Millis(double seconds) { return static_cast<int64_t>(std::ceil(seconds * 1000)); }
@@ -61,14 +58,11 @@ void ServerSession::Refuse(const Peer& peer, const Id& request, std::string code
   actions_.push_back(ToPeer{peer, {request, Refusal{std::move(code), std::move(text)}, {}}});
 }
 
-// Extends the deadlines by a gap in which this process did not run. Messages that arrived in the gap are still unread,
-// and the candidate may have been stopped as well.
+// Extends the deadlines by a time in which this process did not run. The candidate may have been stopped as well.
 void ServerSession::Advance(int64_t now) {
-  if (int64_t gap = now - now_; now_ >= 0 && gap > kStopMs) {
-    if (batch_ && batch_->running) batch_->running->deadline += gap;
-    if (lease_) lease_->expires += gap;
-  }
-  now_ = now;
+  const int64_t stopped = stopped_.Before(now);
+  if (batch_ && batch_->running) batch_->running->deadline += stopped;
+  if (lease_) lease_->expires += stopped;
 }
 
 // --- Leases ----------------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "rpc/message.h"
+#include "rpc/stopped_time.h"
 #include "rpc/transport.h"
 
 namespace autotune::rpc {
@@ -133,7 +134,7 @@ class ServerSession {
   Token highest_;
   std::optional<Lease> lease_;
   std::optional<Batch> batch_;
-  int64_t now_ = -1;                // time of the latest input; -1: none yet
+  StoppedTime stopped_;
   std::map<Id, int64_t> finished_;  // batch -> time at which its last result was acknowledged
   Cache references_;                // hash -> reference artifact
   Cache outputs_;                   // ReferenceKey -> outputs of the reference

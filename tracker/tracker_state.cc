@@ -36,6 +36,21 @@ void TrackerState::Note(std::string error) {
   if (errors_.size() > kMaxErrors) errors_.pop_front();
 }
 
+// Extends all deadlines by a time in which this process did not run: the renewals and reports of that time are unread.
+void TrackerState::Advance(int64_t now) {
+  const int64_t stopped = stopped_.Before(now);
+  if (stopped == 0) return;
+  if (Recovering(now - stopped)) recovering_until_ += stopped;
+  for (auto& [id, lease] : leases_) lease.expires += stopped;
+  for (auto& [id, server] : servers_) server.last_seen += stopped;
+  for (auto& [ticket, waiting] : queue_) {
+    waiting.heard += stopped;
+    waiting.deadline += stopped;
+  }
+  for (auto& [key, seen] : keys_) seen += stopped;
+  for (auto& [request, settled] : settled_requests_) settled.when += stopped;
+}
+
 // --- Servers ---------------------------------------------------------------------------------------------------------
 
 void TrackerState::OnReport(const Peer& peer, const Message& message, int64_t now) {
@@ -336,6 +351,7 @@ void TrackerState::OnLeaseRequest(const Peer& peer, const Message& message, int6
 }
 
 TrackerState::Output TrackerState::On(const Peer& peer, const Message& message, int64_t now) {
+  Advance(now);
   if (message.As<rpc::ServerReport>()) {
     OnReport(peer, message, now);
   } else if (auto* goodbye = message.As<rpc::ServerGoodbye>()) {
@@ -409,6 +425,7 @@ void TrackerState::TickQueue(int64_t now) {
 }
 
 TrackerState::Output TrackerState::Tick(int64_t now) {
+  Advance(now);
   std::vector<Id> ended;
   for (const auto& [id, lease] : leases_) {
     if (now < lease.expires) continue;

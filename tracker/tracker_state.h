@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "rpc/message.h"
+#include "rpc/stopped_time.h"
 #include "rpc/transport.h"
 
 namespace autotune {
@@ -75,6 +76,7 @@ class TrackerState {
   };
   using Queue = std::map<int64_t, Waiting>;  // by ticket; the lowest ticket is served first
 
+  void Advance(int64_t now);
   void OnReport(const rpc::Peer& peer, const rpc::Message& message, int64_t now);
   void OnLeaseRequest(const rpc::Peer& peer, const rpc::Message& message, int64_t now);
   void Dispatch(int64_t now);
@@ -104,6 +106,7 @@ class TrackerState {
   Options options_;
   int64_t started_, recovering_until_;
   int64_t epoch_, counter_ = 0;
+  rpc::StoppedTime stopped_;
   Output output_;
   std::map<rpc::Id, Server> servers_;
   std::map<rpc::Id, Lease> leases_;

@@ -236,6 +236,24 @@ TEST(ClientSession, ALostDeviceIsAvoidedForAWhileOnly) {
   EXPECT_THAT(excluded(), IsEmpty());
 }
 
+// What tracker and server sent while the client stood still is unread when it goes on.
+TEST(ClientSession, AStopOfTheClientIsNotTheSilenceOfOthers) {
+  ClientWorld w;
+  w.Start(1);
+  w.Pass(200);
+  w.now += 60000;
+  w.Pass(200);
+  EXPECT_EQ(w.done, 0) << w.error;
+  w.Grant();
+  w.Accept();
+  w.Pass(200);
+  w.now += 60000;
+  w.Pass(200);
+  EXPECT_EQ(w.Count<LeaseRelease>(w.tracker), 0) << "the device is kept";
+  w.Pass(5000);  // a silence of the server, while the client runs
+  EXPECT_EQ(w.Count<LeaseRelease>(w.tracker), 1);
+}
+
 TEST(ClientSession, AGrantThatWasMissedDoesNotRestartTheWait) {
   ClientWorld w({.wait_ms = 60000});
   w.Start(1);

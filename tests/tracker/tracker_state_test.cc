@@ -104,14 +104,36 @@ TEST(TrackerState, LongIdsAreNotKept) {
 }
 
 TEST(TrackerState, KeysAreForgottenWithTheirServers) {
-  World w;
+  World w({.forget_ms = 60000});
   w.Report("s1", "rare");
-  w.now += 23 * 3600 * 1000;
-  w.Take(w.tracker.Tick(w.now));
+  w.Pass(50000);
   EXPECT_EQ(w.tracker.Status("", w.now).absent_keys.count("rare"), 1u);
-  w.now += 2 * 3600 * 1000;
-  w.Take(w.tracker.Tick(w.now));
+  w.Pass(11000);
   EXPECT_EQ(w.tracker.Status("", w.now).absent_keys.count("rare"), 0u);
+}
+
+// What servers and clients sent while the tracker stood still is unread when it goes on.
+TEST(TrackerState, AStopOfTheTrackerEndsNoLease) {
+  World w;
+  std::vector<rpc::Id> leases;
+  for (int i = 0; i < 100; ++i) {
+    w.Report("s" + std::to_string(i), "cpu");
+    w.Ask("c" + std::to_string(i), "cpu", "r" + std::to_string(i));
+    leases.push_back(w.Last<rpc::LeaseGranted>("c" + std::to_string(i))->lease);
+  }
+  w.Ask("late", "cpu", "rl");
+  w.Pass(2000);
+  w.now += 3600 * 1000;
+  w.Take(w.tracker.Tick(w.now));
+  for (int i = 0; i < 100; ++i) {
+    w.Say("c" + std::to_string(i), rpc::LeaseRenew{leases[static_cast<size_t>(i)]});
+    EXPECT_TRUE(w.Last<rpc::LeaseRenewed>("c" + std::to_string(i))) << i;
+  }
+  w.Ask("late", "cpu", "rl");
+  EXPECT_TRUE(w.Last<rpc::LeaseQueued>("late")) << "the client has kept its place";
+  w.Pass(11000);  // a silence of the others, while the tracker runs
+  w.Say("c0", rpc::LeaseRenew{leases[0]});
+  EXPECT_THAT(w.RefusalOf("c0"), HasSubstr("lease_lost"));
 }
 
 TEST(TrackerState, GrantsInTheOrderOfTheRequests) {

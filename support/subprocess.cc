@@ -68,14 +68,13 @@ Result<Subprocess> Subprocess::Spawn(const SpawnOptions& options) {
   // destination of another.
   std::vector<UniqueFd> parked;
   int highest = 2;
+  for (const auto& [child_fd, our_fd] : options.fds) highest = std::max(highest, child_fd);
   for (const auto& [child_fd, our_fd] : options.fds) {
-    UniqueFd copy(fcntl(our_fd, F_DUPFD_CLOEXEC, 64));
+    UniqueFd copy(fcntl(our_fd, F_DUPFD_CLOEXEC, highest + 1));
     if (!copy) return Err("cannot start ", options.argv[0], ": no descriptor left: ", strerror(errno));
     posix_spawn_file_actions_adddup2(&actions, copy.get(), child_fd);
     parked.push_back(std::move(copy));
-    highest = std::max(highest, child_fd);
   }
-  CHECK(highest < 64);
   if (!options.fds.count(0)) posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
   for (int fd = 3; fd <= highest; ++fd) {
     if (!options.fds.count(fd)) posix_spawn_file_actions_addclose(&actions, fd);

@@ -134,6 +134,7 @@ struct LocalFarm::Impl {
     child = TRY(Subprocess::Spawn(spawn));
     stdin_write = std::move(write_end);
     pid = child->pid();
+    born = BootMillis();
     // Notices the child's end at once with a pidfd, and within 100 ms without one.
     child_watch = child->exit_descriptor() >= 0 ? loop.OnReadable(child->exit_descriptor(), [this] { OnChildEnd(); })
                                                 : loop.Every(100, [this] { OnChildEnd(); });
@@ -145,6 +146,7 @@ struct LocalFarm::Impl {
     if (!status) return;
     child_watch.reset();
     std::string why = "the local device server (" + server_path + ") " + status->Text();
+    if (static_cast<double>(BootMillis() - born) / 1000 >= options.stable_seconds) restarts = 0;
     if (++restarts <= options.max_restarts) {
       Log(LogLevel::kWarning, why, "; starting it again");
       Status spawned = Spawn();
@@ -168,7 +170,8 @@ struct LocalFarm::Impl {
   std::optional<Subprocess> child;
   UniqueFd stdin_write;  // the child ends when this is closed
   Loop::Watch child_watch, ready_watch;
-  int restarts = 0;
+  int restarts = 0;  // since a server last ran for stable_seconds
+  int64_t born = 0;  // BootMillis at the start of the child
   int64_t deadline = 0;
   bool answered = false;
   std::promise<Status> started;

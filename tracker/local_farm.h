@@ -1,7 +1,7 @@
 // LocalFarm: a measurement farm with this host as its only device. A tracker in a thread and a device server in a child
 // process communicate over ipc:// in a private folder, with the same messages and code as a farm of many machines. If
-// the child dies, it is restarted, up to five times; after that, requests for the device are refused with the cause.
-// Thread-safe. The farm ends when it is destroyed, or when this process ends in any way.
+// the child dies, it is restarted, up to five times in close succession; after that, requests for the device are
+// refused with the cause. Thread-safe. The farm ends when it is destroyed, or when this process ends in any way.
 #pragma once
 #include <memory>
 #include <string>
@@ -18,6 +18,7 @@ struct LocalFarmOptions {
   // Longest wait until the device is ready. A driver of eight GPUs takes up to 20 s to start.
   double start_seconds = 30;
   int max_restarts = 5;
+  double stable_seconds = 60;  // the restarts are counted anew after a server that has run this long
 };
 
 class LocalFarm {

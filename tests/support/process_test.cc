@@ -1,5 +1,7 @@
 #include <fcntl.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -101,6 +103,27 @@ TEST(Subprocess, OnlyTheGivenDescriptorsReachTheChild) {
   std::string text = ReadAll(out.get());
   // The shell may hold one more descriptor while it reads the folder.
   EXPECT_TRUE(text == "0 1 2 5\n" || text == "0 1 2 3 5\n") << text;
+}
+
+TEST(Subprocess, FewDescriptorsSuffice) {
+  auto [out, in] = std::move(MakePipe()).value();
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const int free = fcntl(0, F_DUPFD, 0);  // the lowest free descriptor
+  close(free);
+  rlimit few = before;
+  few.rlim_cur = static_cast<rlim_t>(free) + 8;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+  Result<Subprocess> child = Subprocess::Spawn({.argv = {"/bin/sh", "-c", "echo one"}, .fds = {{1, in.get()}}});
+  few.rlim_cur = static_cast<rlim_t>(free);
+  setrlimit(RLIMIT_NOFILE, &few);
+  Result<Subprocess> none = Subprocess::Spawn({.argv = {"/bin/true"}, .fds = {{1, in.get()}}});
+  setrlimit(RLIMIT_NOFILE, &before);
+  ASSERT_TRUE(child.ok()) << child.error().Text();
+  in.Reset();
+  EXPECT_EQ(ReadAll(out.get()), "one\n");
+  ASSERT_FALSE(none.ok());
+  EXPECT_THAT(none.error().Text(), testing::HasSubstr("no descriptor left"));
 }
 
 TEST(Subprocess, SwappedDescriptorsArriveSwapped) {

@@ -93,6 +93,18 @@ TEST_F(FarmDeaths, AServerThatAlwaysDiesIsGivenUpWithTheCause) {
   EXPECT_FALSE(good->Health().ok());
 }
 
+// A run of days may lose more servers than max_restarts.
+TEST_F(FarmDeaths, RestartsOfLongAgoDoNotCount) {
+  auto farm = StartLocal({.max_restarts = 1, .stable_seconds = 0});
+  ASSERT_TRUE(farm);
+  for (int i = 0; i < 3; ++i) {
+    const int old = farm->server_pid();
+    kill(old, SIGKILL);
+    ASSERT_TRUE(Soon([&] { return farm->server_pid() != old; })) << i;
+  }
+  EXPECT_TRUE(farm->Health().ok());
+}
+
 TEST_F(FarmDeaths, NothingIsLeftWhenTheTunerIsKilled) {
   auto [out, in] = std::move(MakePipe()).value();
   Subprocess tuner = RunSelf("FarmDeaths.TunesForEver", in.get());

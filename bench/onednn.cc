@@ -19,6 +19,7 @@
 #include "compiler/compile.h"
 #include "package/load.h"
 #include "records/open.h"
+#include "runtime/compare.h"
 #include "runtime/fill.h"
 #include "support/clock.h"
 #include "support/host_lock.h"
@@ -32,8 +33,6 @@ namespace autotune::bench {
 namespace {
 
 constexpr double kBurstSeconds = 1e-3;  // least duration of one side's calls in one run
-// Largest difference, relative to the largest value. Winograd's kernels have larger rounding errors than direct ones.
-constexpr double kTolerance = 1e-4;
 constexpr int64_t kLockPatienceMs = 60000;
 
 struct ConvShape {
@@ -164,7 +163,7 @@ Result<double> Burst(int calls, const std::function<Status()>& call) {
   return (SteadySeconds() - begin) / calls;
 }
 
-struct Comparison {
+struct Times {
   std::vector<double> ours, theirs;  // seconds per call, one for each run
   std::string algorithm;             // algorithm of oneDNN's kernel
   bool tuned = false;
@@ -176,28 +175,26 @@ struct Comparison {
   }
 };
 
-// Returns the largest difference, relative to the largest value of `a`.
-double Difference(const float* a, const float* b, int64_t count) {
-  double largest = 0, difference = 0;
-  for (int64_t i = 0; i < count; ++i) {
-    largest = std::max(largest, std::abs(static_cast<double>(a[i])));
-    difference = std::max(difference, std::abs(static_cast<double>(a[i]) - b[i]));
-  }
-  return difference / largest;
+// Returns the differences of our output from oneDNN's.
+Result<Comparison> Differences(const Tensor& ours, const float* theirs) {
+  const auto bytes = static_cast<size_t>(ours.num_bytes());
+  const Tensor expected =
+      TRY(Tensor::FromBytes(ours.shape(), ours.dtype(), {reinterpret_cast<const char*>(theirs), bytes}));
+  return CompareTensors(ours, expected);
 }
 
-Result<Comparison> Compare(GraphExecutor& executor, std::vector<NamedPeer>& peers, int runs) {
+Result<Times> Compare(GraphExecutor& executor, std::vector<NamedPeer>& peers, int runs) {
   const Tensor output = executor.Output(0);
   auto ours = [&] { return executor.Run(); };
   TRY(ours());
   std::optional<HostLock> alone = TRY(HostLock::AcquireWithin(HostLock::Mode::kExclusive, kLockPatienceMs));
-  Comparison result;
+  Times result;
   NamedPeer* fastest = nullptr;
   double least = std::numeric_limits<double>::infinity();
   for (NamedPeer& peer : peers) {
     peer.peer->Run();
-    double difference = Difference(output.Data<float>(), peer.peer->Output(), output.num_elements());
-    if (!(difference < kTolerance)) return Err("differs from oneDNN's ", peer.name, " kernel by ", difference);
+    const Comparison differences = TRY(Differences(output, peer.peer->Output()));
+    if (!differences.ok) return Err("differs from oneDNN's ", peer.name, " kernel: ", differences.Text());
     double seconds = std::numeric_limits<double>::infinity();
     for (int i = 0; i < 5; ++i) seconds = std::min(seconds, TRY(Burst(1, [&] { return peer.peer->Run(), Status(); })));
     if (seconds < least) least = seconds, fastest = &peer;
@@ -233,7 +230,7 @@ Status TuneConvolution(const Network& network, const Target& target, const Optio
   return {};
 }
 
-Result<Comparison> CompareShape(const ConvShape& s, const Options& options, RecordStore* store, Builder& builder) {
+Result<Times> CompareShape(const ConvShape& s, const Options& options, RecordStore* store, Builder& builder) {
   Target target = TRY(Target::Parse("cpu"));
   target.num_cores = options.threads;
   Rng rng(1);
@@ -247,7 +244,7 @@ Result<Comparison> CompareShape(const ConvShape& s, const Options& options, Reco
   FillRandom(x, 2);
   std::vector<NamedPeer> peers = MakePeers(s, x.Data<float>(), weights.data());
   if (peers.empty()) return Err("oneDNN has no kernel");
-  Comparison result = TRY(Compare(*model.executor, peers, options.runs));
+  Times result = TRY(Compare(*model.executor, peers, options.runs));
   result.tuned = compiled.choices[0].tuned;
   return result;
 }
@@ -257,7 +254,7 @@ void SetPeerThreads(int threads) {
   if (auto set = reinterpret_cast<void (*)(int)>(dlsym(RTLD_DEFAULT, "omp_set_num_threads"))) set(threads);
 }
 
-void Print(const ConvShape& s, const Comparison& result) {
+void Print(const ConvShape& s, const Times& result) {
   MedianInterval ratio = result.Ratio();
   std::printf("%4ld %4ld %4ld %3ld %2ld %3ld  %9.1f %9.1f %-8s  %9.1f %9.1f %-7s  %6.3f [%.3f, %.3f]\n", s.in, s.size,
               s.out, s.kernel, s.stride, s.groups, *std::min_element(result.theirs.begin(), result.theirs.end()) * 1e6,
@@ -292,7 +289,7 @@ Result<int> Main(int argc, char** argv) {
   std::printf("   C size    O   k  s   g  %28s  %27s  %6s\n", "oneDNN", "ours", "ratio");
   double logs = 0, least = std::numeric_limits<double>::infinity();
   for (const ConvShape& shape : shapes) {
-    Comparison result = TRY_NOTE(CompareShape(shape, options, store.get(), *builder), "while comparing a convolution");
+    Times result = TRY_NOTE(CompareShape(shape, options, store.get(), *builder), "while comparing a convolution");
     Print(shape, result);
     logs += std::log(result.Ratio().median);
     least = std::min(least, result.Ratio().median);

@@ -15,6 +15,7 @@
 
 #include "bench/main.h"
 #include "package/load.h"
+#include "runtime/compare.h"
 #include "runtime/fill.h"
 #include "runtime/npy.h"
 #include "runtime/thread_pool.h"
@@ -24,7 +25,6 @@ namespace autotune {
 namespace {
 
 constexpr double kBurstSeconds = 0.02;  // duration of one side's calls in one round
-constexpr double kTolerance = 1e-4;     // largest difference relative to the largest value; both sides round
 
 struct Blas {
   using Sgemm = void (*)(int order, int trans_a, int trans_b, int m, int n, int k, float alpha, const float* a, int lda,
@@ -100,7 +100,8 @@ struct Product {
   LoadedModel model;
   Tensor a, b, c;  // operands and result of OpenBLAS
   int runs = 1;
-  double ours = 1e30, theirs = 1e30, error = 0;
+  double ours = 1e30, theirs = 1e30;
+  double error = 0;  // largest difference of the two sides, relative to the allowed one
 };
 
 Result<double> LeastOf(int runs, const std::function<Status()>& call) {
@@ -175,14 +176,9 @@ Result<int> Main(int argc, char** argv) {
     p.ours = TRY(LeastOf(2, ours(p)));
     TRY(theirs(p)());
     p.runs = std::clamp(static_cast<int>(kBurstSeconds / p.ours), 3, 1000);  // at least 3, since the first is cold
-    const float *y = p.model.executor->Output(0).Data<float>(), *c = p.c.Data<float>();
-    double largest = 0;
-    for (int64_t i = 0; i < static_cast<int64_t>(p.m) * p.n; ++i) {
-      largest = std::max(largest, std::abs(static_cast<double>(c[i])));
-      p.error = std::max(p.error, std::abs(static_cast<double>(c[i]) - y[i]));
-    }
-    p.error /= largest;
-    if (!(p.error < kTolerance)) return Err(p.m, "x", p.n, "x", p.k, " differs from OpenBLAS by ", p.error);
+    const Comparison compared = TRY(CompareTensors(p.model.executor->Output(0), p.c));
+    if (!compared.ok) return Err(p.m, "x", p.n, "x", p.k, " differs from OpenBLAS: ", compared.Text());
+    p.error = compared.worst_ratio;
   }
   ThreadPool pool({.num_threads = threads});
   std::vector<float> sink(static_cast<size_t>(threads) * 64);

@@ -179,15 +179,6 @@ Result<Comparison> CompareTensors(const Tensor& actual, const Tensor& reference,
   return out;
 }
 
-double WorstRatio(std::span<const double> actual, std::span<const double> expected, const Tolerance& tolerance) {
-  CHECK(actual.size() == expected.size());
-  const auto count = static_cast<int64_t>(expected.size());
-  Comparison out;
-  const double *none = nullptr, small = SmallMagnitudeOf(expected.data(), count);
-  CompareFloats(actual.data(), expected.data(), none, count, tolerance, small, out);
-  return out.worst_ratio;
-}
-
 Result<GuardedTensor> GuardedTensor::Empty(std::vector<int64_t> shape, std::string_view type) {
   DLDataType parsed = TRY(DataTypeFromText(type));
   int64_t bytes = TRY(ShapeBytes(shape, parsed));

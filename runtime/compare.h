@@ -60,9 +60,6 @@ struct Comparison {
 Result<Comparison> CompareTensors(const Tensor& actual, const Tensor& reference, const Tolerance& tolerance = {},
                                   const Tensor* bounds = nullptr);
 
-// Returns Comparison::worst_ratio of numbers: at most 1 if all are right. `expected` has as many as `actual`.
-double WorstRatio(std::span<const double> actual, std::span<const double> expected, const Tolerance& tolerance = {});
-
 // A tensor between two bands of known bytes.
 class GuardedTensor {
  public:

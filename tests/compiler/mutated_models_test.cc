@@ -124,10 +124,10 @@ Verdict Judge(const std::vector<reference::Tensor>& got, const Expected& expecte
   if (!expected.ordinary) return Verdict::kUnknown;
   Verdict verdict = Verdict::kRight;
   for (size_t i = 0; i < got.size(); ++i) {
-    constexpr double kStable = 3e-5, kAbsolute = 1e-4, kRelative = 1e-3;
-    if (reference::Excess(expected.shaken[i], expected.exact[i], kStable, kStable) > 0) {
+    constexpr Tolerance kStable = {.rtol = 3e-5, .atol = 3e-5};
+    if (!reference::Mismatch(expected.shaken[i], expected.exact[i], kStable).empty()) {
       verdict = Verdict::kUnknown;
-    } else if (reference::Excess(got[i], expected.exact[i], kAbsolute, kRelative) > 0) {
+    } else if (!reference::Mismatch(got[i], expected.exact[i], Tolerance()).empty()) {
       return Verdict::kWrong;
     }
   }

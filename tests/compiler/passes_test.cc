@@ -13,6 +13,7 @@
 #include "package/load.h"
 #include "runtime/fill.h"
 #include "support/file.h"
+#include "tests/close.h"
 
 namespace autotune {
 namespace {
@@ -141,8 +142,7 @@ TEST_F(NetworkPasses, OptionsAndDisabledPassesReachTheWorkers) {
     EXPECT_EQ(package.library == plain.library, c.same_library);
     EXPECT_EQ(package.graph_text == plain.graph_text, c.same_graph);
     const std::vector<float> got = Outputs(package);
-    ASSERT_EQ(got.size(), want.size());
-    for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], want[i], 1e-4f);
+    EXPECT_EQ(test::Difference({got.begin(), got.end()}, {want.begin(), want.end()}), "");
   }
 }
 

@@ -167,13 +167,7 @@ ModelMaker Model(const Case& c) {
   return m;
 }
 
-void ExpectNear(const Numbers& got, const Numbers& want, const char* what) {
-  ASSERT_EQ(got.size(), want.size()) << what;
-  for (size_t i = 0; i < got.size(); ++i) {
-    const bool near = got[i] == want[i] || std::abs(got[i] - want[i]) <= 1e-6;
-    ASSERT_TRUE(near) << what << " " << i << ": " << got[i] << ", not " << want[i];
-  }
-}
+void ExpectNear(const Numbers& got, const Numbers& want, const char* what) { ASSERT_THAT(got, Near(want)) << what; }
 
 Tensors Draw(const Case& c, std::mt19937& rng) {
   Tensors in;

@@ -1,2 +1,2 @@
-set(EXTRA onnx_proto protobuf)
+set(EXTRA onnx_proto protobuf runtime)
 set(SLOW Backend)

@@ -16,10 +16,7 @@ using testing::HasSubstr;
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN(), kInfinity = std::numeric_limits<double>::infinity();
 constexpr int kFloat = 1, kInt8 = 3, kInt32 = 6, kInt64 = 7, kDouble = 11;  // ONNX's element types
 
-bool Same(const Numbers& a, const Numbers& b) {
-  auto equal = [](double x, double y) { return x == y || (std::isnan(x) && std::isnan(y)) || std::abs(x - y) < 1e-6; };
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), equal);
-}
+bool Same(const Numbers& a, const Numbers& b) { return testing::Matches(Near(b))(a); }
 
 TEST(Extremes, MaximaAndMinimaKeepNan) {
   const Numbers a = {kNan, 1, kNan, 2}, b = {1, kNan, kNan, 3};

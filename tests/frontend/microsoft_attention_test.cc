@@ -104,11 +104,7 @@ void ExpectOutputs(const ModelMaker& m, const std::vector<Numbers>& inputs, cons
     in.push_back({g.Spec(g.inputs[i]).shape, inputs.at(i), g.Spec(g.inputs[i]).dtype});
   const auto got = reference::Evaluate(g, in);
   ASSERT_EQ(got.size(), want.size());
-  for (size_t i = 0; i < got.size(); ++i) {
-    ASSERT_EQ(got[i].data.size(), want[i].size()) << "output " << i;
-    for (size_t k = 0; k < want[i].size(); ++k)
-      ASSERT_NEAR(got[i].data[k], want[i][k], 1e-6) << "output " << i << ", element " << k;
-  }
+  for (size_t i = 0; i < got.size(); ++i) ASSERT_THAT(got[i].data, Near(want[i])) << "output " << i;
 }
 
 // A model of one node, and the values of its inputs. Add appends an input of the node.

@@ -11,14 +11,8 @@ namespace autotune::graph {
 namespace {
 
 using testing::HasSubstr;
-using testing::Pointwise;
 
 constexpr int kInt32 = 6;  // ONNX's number of the element type
-
-MATCHER(Close, "") {
-  const auto [got, want] = arg;
-  return std::abs(got - want) <= 1e-6 * (1 + std::abs(want));
-}
 
 NodeMaker Node(ModelMaker& m, const std::string& op, const std::vector<std::string>& inputs,
                const std::vector<std::string>& outputs) {
@@ -46,16 +40,16 @@ TEST(Microsoft, Gelus) {
     Node(m, op, biased ? std::vector<std::string>{"x", "b"} : std::vector<std::string>{"x"}, {"y"});
     return Output(m, {x, b});
   };
-  EXPECT_THAT(of("Gelu", false), Pointwise(Close(), expected(Gelu, false)));
-  EXPECT_THAT(of("BiasGelu", true), Pointwise(Close(), expected(Gelu, true)));
-  EXPECT_THAT(of("FastGelu", false), Pointwise(Close(), expected(FastGelu, false)));
-  EXPECT_THAT(of("FastGelu", true), Pointwise(Close(), expected(FastGelu, true)));
+  EXPECT_THAT(of("Gelu", false), Near(expected(Gelu, false)));
+  EXPECT_THAT(of("BiasGelu", true), Near(expected(Gelu, true)));
+  EXPECT_THAT(of("FastGelu", false), Near(expected(FastGelu, false)));
+  EXPECT_THAT(of("FastGelu", true), Near(expected(FastGelu, true)));
   const auto quick = [](double v) { return v * Sigmoid(1.702 * v); };
-  EXPECT_THAT(of("QuickGelu", false), Pointwise(Close(), expected(quick, false)));
+  EXPECT_THAT(of("QuickGelu", false), Near(expected(quick, false)));
   ModelMaker m(12), wide(12), none(12);
   m.Input("x", {1});
   Node(m, "QuickGelu", {"x"}, {"y"}).Float("alpha", 2);
-  EXPECT_THAT(Output(m, {{0.75}}), Pointwise(Close(), Numbers{0.75 * Sigmoid(1.5)}));
+  EXPECT_THAT(Output(m, {{0.75}}), Near(Numbers{0.75 * Sigmoid(1.5)}));
   wide.Input("x", {2, 2}).Input("b", {3, 2, 2});
   Node(wide, "BiasGelu", {"x", "b"}, {"y"});
   EXPECT_THAT(ImportError(wide), HasSubstr("the bias does not fit f32[2,2]"));
@@ -69,7 +63,7 @@ TEST(Microsoft, FusedMatMul) {
   m.Input("a", {3, 2}).Input("b", {2, 3});
   Node(m, "FusedMatMul", {"a", "b"}, {"y"}).Int("transA", 1).Int("transB", 1).Float("alpha", 0.5f);
   // The transpose of a has the rows (1 3 5) and (2 4 6), that of b the rows (1 4), (2 5) and (3 6).
-  EXPECT_THAT(Output(m, {{1, 2, 3, 4, 5, 6}, {1, 2, 3, 4, 5, 6}}), Pointwise(Close(), Numbers{11, 24.5, 14, 32}));
+  EXPECT_THAT(Output(m, {{1, 2, 3, 4, 5, 6}, {1, 2, 3, 4, 5, 6}}), Near(Numbers{11, 24.5, 14, 32}));
   ModelMaker batch(12);
   batch.Input("a", {2, 2, 2}).Input("b", {2, 2, 2});
   Node(batch, "FusedMatMul", {"a", "b"}, {"y"}).Int("transBatchA", 1);
@@ -85,9 +79,9 @@ ModelMaker FusedConv(const char* activation, const std::vector<int64_t>& addend 
 
 TEST(Microsoft, FusedConv) {
   const std::vector<Numbers> in = {{1, 2, -4}, {1, 2}, {0.5}, {1, -1}};  // convolution plus z: 6.5 and -6.5
-  EXPECT_THAT(Output(FusedConv("Relu"), in), Pointwise(Close(), Numbers{6.5, 0}));
-  EXPECT_THAT(Output(FusedConv("Tanh"), in), Pointwise(Close(), Numbers{std::tanh(6.5), std::tanh(-6.5)}));
-  EXPECT_THAT(Output(FusedConv("Sigmoid"), in), Pointwise(Close(), Numbers{Sigmoid(6.5), Sigmoid(-6.5)}));
+  EXPECT_THAT(Output(FusedConv("Relu"), in), Near(Numbers{6.5, 0}));
+  EXPECT_THAT(Output(FusedConv("Tanh"), in), Near(Numbers{std::tanh(6.5), std::tanh(-6.5)}));
+  EXPECT_THAT(Output(FusedConv("Sigmoid"), in), Near(Numbers{Sigmoid(6.5), Sigmoid(-6.5)}));
   EXPECT_THAT(ImportError(FusedConv("Clip")), HasSubstr("activation 'Clip' takes 2 parameters, not 0"));
   EXPECT_THAT(ImportError(FusedConv("Softsign")), HasSubstr("activation 'Softsign' is not supported"));
   EXPECT_THAT(ImportError(FusedConv("Relu", {1, 1, 1})), HasSubstr("Z must be f32[1,1,2], not f32[1,1,1]"));
@@ -115,13 +109,13 @@ TEST(Microsoft, SkipLayerNormalization) {
   m.Input("x", {1, 2, 4}).Input("s", {1, 2, 4}).Input("g", {4}).Input("b", {4}).Input("c", {4});
   Node(m, "SkipLayerNormalization", {"x", "s", "g", "b", "c"}, {"y", "", "", "sum"}).Float("epsilon", 0.25f);
   auto out = Outputs(m, {x, skip, gamma, beta, bias});
-  EXPECT_THAT(out[0].data, Pointwise(Close(), NormalizedRows(sum, gamma, beta, 0.25)));
-  EXPECT_THAT(out[1].data, Pointwise(Close(), sum));
+  EXPECT_THAT(out[0].data, Near(NormalizedRows(sum, gamma, beta, 0.25)));
+  EXPECT_THAT(out[1].data, Near(sum));
   simple.Input("x", {1, 2, 4}).Input("s", {2, 4}).Input("g", {4}).Input("c", {4});
   Node(simple, "SkipSimplifiedLayerNormalization", {"x", "s", "g", "c"}, {"y", "", "", "sum"});
   out = Outputs(simple, {x, skip, gamma, bias});
-  EXPECT_THAT(out[0].data, Pointwise(Close(), NormalizedRows(sum, gamma, {}, 1e-12, true)));
-  EXPECT_THAT(out[1].data, Pointwise(Close(), sum));
+  EXPECT_THAT(out[0].data, Near(NormalizedRows(sum, gamma, {}, 1e-12, true)));
+  EXPECT_THAT(out[1].data, Near(sum));
   partly.Input("x", {1, 2, 4}).Input("s", {3, 2, 4}).Input("g", {4});
   Node(partly, "SkipLayerNormalization", {"x", "s", "g"}, {"y"});
   EXPECT_THAT(ImportError(partly), HasSubstr("skip or bias do not fit f32[1,2,4]"));
@@ -136,8 +130,8 @@ TEST(Microsoft, LayerNormalizations) {
     m.Node("LayerNormalization", {"x", "g", "b"}, {"y"}).Domain(domain);
     m.Node("SimplifiedLayerNormalization", {"x", "g"}, {"z"}).Domain(domain).Float("epsilon", 0.5f);
     const auto out = Outputs(m, {x, gamma, beta});
-    EXPECT_THAT(out[0].data, Pointwise(Close(), NormalizedRows(x, gamma, beta, 1e-5)));
-    EXPECT_THAT(out[1].data, Pointwise(Close(), NormalizedRows(x, gamma, {}, 0.5, true)));
+    EXPECT_THAT(out[0].data, Near(NormalizedRows(x, gamma, beta, 1e-5)));
+    EXPECT_THAT(out[1].data, Near(NormalizedRows(x, gamma, {}, 0.5, true)));
   }
 }
 
@@ -150,15 +144,15 @@ TEST(Microsoft, EmbedLayerNormalization) {
   Node(m, "EmbedLayerNormalization", {"ids", "seg", "w", "p", "s", "g", "b", "mask"}, {"y", "count", "sum"});
   const auto out = Outputs(m, {{2, 1}, {0, 1}, words, positions, segments, gamma, beta, {1, 0}});
   const Numbers sum = {6, 4, 4, 2, 1, 4, 3, 7};
-  EXPECT_THAT(out[0].data, Pointwise(Close(), NormalizedRows(sum, gamma, beta, 1e-12)));
+  EXPECT_THAT(out[0].data, Near(NormalizedRows(sum, gamma, beta, 1e-12)));
   EXPECT_EQ(out[1].data, Numbers{1});
-  EXPECT_THAT(out[2].data, Pointwise(Close(), sum));
+  EXPECT_THAT(out[2].data, Near(sum));
   ModelMaker at(12);  // with an input of positions, without segments and mask
   at.Input("ids", {1, 2}, kInt32).Input("w", {3, 4}).Input("p", {2, 4}).Input("g", {4}).Input("b", {4});
   at.Input("at", {1, 2}, kInt32);
   Node(at, "EmbedLayerNormalization", {"ids", "", "w", "p", "", "g", "b", "", "at"}, {"y", "count", "sum"});
   const auto other = Outputs(at, {{2, 1}, words, positions, gamma, beta, {1, 1}});
-  EXPECT_THAT(other[2].data, Pointwise(Close(), Numbers{5, 6, 3, 2, 1, 4, 3, 4}));
+  EXPECT_THAT(other[2].data, Near(Numbers{5, 6, 3, 2, 1, 4, 3, 4}));
   EXPECT_EQ(other[1].data, Numbers{0});
 }
 

@@ -1,6 +1,6 @@
 // For tests: imports a model and computes its outputs with the reference. Stateless; header-only.
 #pragma once
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <vector>
 
@@ -11,6 +11,14 @@
 namespace autotune {
 
 using Numbers = std::vector<double>;
+
+// Matches numbers that are right where `want` is expected. The reference computes in doubles, but constants are floats.
+MATCHER_P(Near, want, "are the expected numbers") {
+  constexpr Tolerance kNear = {.rtol = 1e-6, .atol = 1e-6};
+  const std::string difference = test::Difference(arg, want, kNear);
+  *result_listener << difference;
+  return difference.empty();
+}
 
 // Returns all outputs of the model. `inputs` gives the elements of its first inputs; the elements of the other inputs
 // are 0. If the model is refused, the test fails and all outputs are empty.

@@ -180,10 +180,7 @@ ModelMaker ModelOf(const Case& c, const Tensors& t) {
   return m;
 }
 
-void ExpectNear(const Numbers& got, const Numbers& want, const char* what) {
-  ASSERT_EQ(got.size(), want.size()) << what;
-  for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], want[i], 1e-5) << what << " " << i;
-}
+void ExpectNear(const Numbers& got, const Numbers& want, const char* what) { EXPECT_THAT(got, Near(want)) << what; }
 
 void ExpectRight(const Case& c, uint64_t seed) {
   Rng rng(seed);

@@ -15,14 +15,8 @@ namespace {
 using reference::Tensor;
 using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::Pointwise;
 
 constexpr int kFloat = 1, kInt32 = 6, kInt64 = 7, kUInt8 = 2, kInt8 = 3;
-
-MATCHER(Near, "") {
-  const auto [got, want] = arg;
-  return std::abs(got - want) <= 1e-5 * (1 + std::abs(want));
-}
 
 ModelMaker TopK(int opset, const std::vector<int64_t>& shape, int64_t k, int64_t axis, bool largest) {
   ModelMaker m(opset);
@@ -255,10 +249,9 @@ TEST(Sampling, Regions) {
   Numbers x(16);
   for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<double>(i);
   // Each bin has 2 x 2 pixels; the results are their averages.
-  EXPECT_THAT(Outputs(RoiAlign(2, true), {x, {0}})[0].data, Pointwise(Near(), Numbers{2.5, 4.5, 10.5, 12.5}));
-  EXPECT_THAT(Outputs(RoiAlign(0, true), {x, {0}})[0].data, Pointwise(Near(), Numbers{2.5, 4.5, 10.5, 12.5}));
-  EXPECT_THAT(Outputs(RoiAlign(2, false), {x, {0, 0, 4, 4}, {0}})[0].data,
-              Pointwise(Near(), Numbers{2.5, 4.5, 10.5, 12.5}));
+  EXPECT_THAT(Outputs(RoiAlign(2, true), {x, {0}})[0].data, Near(Numbers{2.5, 4.5, 10.5, 12.5}));
+  EXPECT_THAT(Outputs(RoiAlign(0, true), {x, {0}})[0].data, Near(Numbers{2.5, 4.5, 10.5, 12.5}));
+  EXPECT_THAT(Outputs(RoiAlign(2, false), {x, {0, 0, 4, 4}, {0}})[0].data, Near(Numbers{2.5, 4.5, 10.5, 12.5}));
   EXPECT_THAT(ImportError(RoiAlign(0, false)),
               HasSubstr("RoiAlign (node 'r'): with sampling_ratio 0 the regions must be constants"));
   ModelMaker m(1);
@@ -289,10 +282,10 @@ TEST(Sampling, DeformedConvolution) {
   m.Node("DeformConv", {"x", "w", "o"}, {"y"}).Int("group", 2);
   Numbers x(18), offsets(32, 0);
   for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<double>(i);
-  EXPECT_THAT(Outputs(m, {x, offsets})[0].data, Pointwise(Near(), Numbers{27, 37, 57, 67, 22, 24, 28, 30}));
+  EXPECT_THAT(Outputs(m, {x, offsets})[0].data, Near(Numbers{27, 37, 57, 67, 22, 24, 28, 30}));
   // These offsets move all columns by one pixel, so the last column reads outside the image.
   for (size_t i = 4; i < offsets.size(); ++i) offsets[i] = i / 4 % 2 ? 1 : 0;
-  EXPECT_THAT(Outputs(m, {x, offsets})[0].data, Pointwise(Near(), Numbers{37, 17, 67, 29, 24, 11, 30, 14}));
+  EXPECT_THAT(Outputs(m, {x, offsets})[0].data, Near(Numbers{37, 17, 67, 29, 24, 11, 30, 14}));
 }
 
 Numbers NaiveDft(const Numbers& x, int64_t n, bool complex, bool inverse, int64_t kept) {
@@ -322,9 +315,7 @@ TEST(Spectral, TransformsOfAnyLength) {
           Numbers x(complex ? 2 * n : n);
           for (double& v : x) v = rng.Normal();
           const Numbers want = NaiveDft(x, n, complex, inverse, one_sided ? n / 2 + 1 : n);
-          const Numbers got = Outputs(m, {x})[0].data;
-          ASSERT_EQ(got.size(), want.size());
-          for (size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], want[i], 1e-4) << n << " at " << i;
+          ASSERT_THAT(Outputs(m, {x})[0].data, Near(want)) << n;
         }
       }
     }
@@ -338,11 +329,11 @@ TEST(Spectral, RealInverseAndLengths) {
     m.Node("DFT", {"x", "n"}, {"y"}).Int("inverse", 1).Int("onesided", 1);
     const Numbers x = {1, -2, 3, 0.5, 0, 2, 1};
     const Numbers spectrum = NaiveDft(x, n, false, false, n / 2 + 1);
-    EXPECT_THAT(Outputs(m, {spectrum})[0].data, Pointwise(Near(), Numbers(x.begin(), x.begin() + n)));
+    EXPECT_THAT(Outputs(m, {spectrum})[0].data, Near(Numbers(x.begin(), x.begin() + n)));
   }
   ModelMaker padded(17);
   padded.Input("x", {1, 3, 1}).Ints("n", {4}).Output("y").Node("DFT", {"x", "n"}, {"y"}).Int("axis", 1);
-  EXPECT_THAT(Outputs(padded, {{1, 2, 3}})[0].data, Pointwise(Near(), NaiveDft({1, 2, 3, 0}, 4, false, false, 4)));
+  EXPECT_THAT(Outputs(padded, {{1, 2, 3}})[0].data, Near(NaiveDft({1, 2, 3, 0}, 4, false, false, 4)));
   ModelMaker wrong(20);
   wrong.Input("x", {1, 3, 2}).Output("y").Node("DFT", {"x"}, {"y"}, "d").Int("onesided", 1);
   EXPECT_THAT(ImportError(wrong), HasSubstr("DFT (node 'd'): onesided takes real input"));
@@ -358,10 +349,10 @@ TEST(Spectral, Windows) {
   m.Node("HammingWindow", {"n"}, {"b"}).Int("periodic", 0);
   m.Node("BlackmanWindow", {"n"}, {"c"}).Int("output_datatype", 11);
   auto y = Outputs(m, {});
-  EXPECT_THAT(y[0].data, Pointwise(Near(), Numbers{0, 0.5, 1, 0.5}));
+  EXPECT_THAT(y[0].data, Near(Numbers{0, 0.5, 1, 0.5}));
   const double low = 25. / 46 + 21. / 46 / 2;
-  EXPECT_THAT(y[1].data, Pointwise(Near(), Numbers{4. / 46, low, low, 4. / 46}));
-  EXPECT_THAT(y[2].data, Pointwise(Near(), Numbers{0, 0.34, 1, 0.34}));
+  EXPECT_THAT(y[1].data, Near(Numbers{4. / 46, low, low, 4. / 46}));
+  EXPECT_THAT(y[2].data, Near(Numbers{0, 0.34, 1, 0.34}));
 }
 
 TEST(Quantized, ConvolutionsOfIntegers) {

@@ -25,8 +25,7 @@ Numbers Random(int64_t count, uint32_t seed) {
 }
 
 void ExpectNear(const Numbers& got, const Numbers& want, const std::string& what) {
-  ASSERT_EQ(got.size(), want.size()) << what;
-  for (size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], want[i], 1e-6) << what << " " << i;
+  ASSERT_THAT(got, Near(want)) << what;
 }
 
 TEST(TensorScatter, RowsBehindAPlace) {

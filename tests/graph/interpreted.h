@@ -6,10 +6,9 @@
 
 namespace autotune::reference {
 
-// Compares the results of all alternatives with the reference, on random inputs. Returns the largest Excess, which is
-// positive if an alternative is wrong. If a step fails, returns infinity and stores a message in `error`.
-inline double LoweredExcess(const Graph& body, uint64_t seed, std::string* error) {
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+// Compares the results of all alternatives with the reference, on random inputs. Returns "" if all are right, else what
+// is wrong, or why an alternative could not be computed.
+inline std::string LoweredMismatch(const Graph& body, uint64_t seed) {
   Rng rng(seed);
   std::vector<Tensor> in;
   for (ValueId v : body.inputs) in.push_back(Random(body.Spec(v).shape, rng, body.Spec(v).dtype));
@@ -31,25 +30,17 @@ inline double LoweredExcess(const Graph& body, uint64_t seed, std::string* error
   Tensor want = Evaluate(body, in)[0];
   auto alternatives =
       graph::LowerSubgraph(body, *Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=znver3 -num-cores=2"));
-  if (!alternatives.ok()) {
-    *error = alternatives.error().Text();
-    return kInfinity;
-  }
-  double worst = -kInfinity;
+  if (!alternatives.ok()) return alternatives.error().Text();
   for (const graph::Alternative& alternative : *alternatives) {
     std::vector<InterpArray> args;
     for (const Tensor& t : in) args.push_back({t.dtype, t.shape, t.data});
     args.push_back({want.dtype, want.shape, std::vector<double>(Count(want.shape))});
     Status status = Interpret(alternative.func, args);
-    if (!status.ok()) {
-      *error = alternative.name + ": " + status.error().Text();
-      return kInfinity;
-    }
-    double excess = Excess({args.back().shape, args.back().data}, want);
-    if (excess > 0) *error = alternative.name + " is wrong";
-    worst = std::max(worst, excess);
+    if (!status.ok()) return alternative.name + ": " + status.error().Text();
+    const std::string mismatch = Mismatch({args.back().shape, args.back().data}, want);
+    if (!mismatch.empty()) return alternative.name + ": " + mismatch;
   }
-  return worst;
+  return "";
 }
 
 }  // namespace autotune::reference

@@ -6,8 +6,10 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <string>
 #include <vector>
 
+#include "tests/close.h"
 #include "tests/graph/reference_ops.h"
 #include "tests/graph/reference_select.h"
 
@@ -288,20 +290,15 @@ inline std::vector<Tensor> Evaluate(const Graph& graph, const std::vector<Tensor
   return outputs;
 }
 
-// Returns the largest |a - b| - (absolute * max|b| + relative * |b|) of all elements. A positive result means that the
-// tensors differ too much. Returns infinity if the shapes differ or only one of two elements is NaN.
-inline double Excess(const Tensor& a, const Tensor& b, double absolute = 1e-5, double relative = 1e-4) {
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  if (a.shape != b.shape || a.data.size() != b.data.size()) return kInfinity;
-  double top = 0, worst = -kInfinity;
-  for (double v : b.data) top = std::max(top, std::isfinite(v) ? std::abs(v) : 0);
-  for (size_t i = 0; i < a.data.size(); ++i) {
-    double x = a.data[i], y = b.data[i];
-    if (x == y || (std::isnan(x) && std::isnan(y))) continue;
-    double excess = std::abs(x - y) - (absolute * top + relative * std::abs(y));
-    worst = std::max(worst, std::isnan(excess) ? kInfinity : excess);
-  }
-  return worst;
+// For graphs of several operators: rounded constants change logits, and so the softmax of large ones.
+inline constexpr Tolerance kOfGraphs = {.rtol = 1e-4, .atol = 1e-5};
+
+// Returns "" if `got` is right where `want` is expected (tests/close.h), else a description of the difference. The
+// element type is that of `want`.
+inline std::string Mismatch(const Tensor& got, const Tensor& want, const Tolerance& tolerance = kOfGraphs,
+                            double bound = 0) {
+  if (got.shape != want.shape) return "the shapes differ";
+  return test::Difference(got.data, want.data, tolerance, want.dtype, bound);
 }
 
 }  // namespace autotune::reference

@@ -30,10 +30,7 @@ Graph Single(Op op, const std::vector<Shape>& shapes, Attrs attrs = {}, size_t c
   return b.Finish();
 }
 
-void ExpectRight(const Graph& body) {
-  std::string error;
-  EXPECT_LE(reference::LoweredExcess(body, 3, &error), 0) << error << "\n" << GraphText(body);
-}
+void ExpectRight(const Graph& body) { EXPECT_EQ(reference::LoweredMismatch(body, 3), "") << GraphText(body); }
 
 TEST(LowerSubgraph, Convolutions) {
   ConvAttrs a;
@@ -317,13 +314,18 @@ TEST(FlopsOf, CountsWhatKernelsDo) {
   EXPECT_FALSE(FlopsOf(Single(Op::kLrn, {{1, 8, 3}}, LrnAttrs{3, 0.3f, 0.6f, 2, 2}), Cpu()).ok());
 }
 
-// The comparison notices a wrong value and a wrong shape.
-TEST(LoweredExcess, SeesAWrongBody) {
+// The comparison notices a wrong value and a wrong shape, also beside a large value, and a wrong integer.
+TEST(LoweredMismatch, SeesAWrongBody) {
   Graph good = Single(Op::kAdd, {{2, 3}, {2, 3}});
   std::vector<reference::Tensor> in = {{{2}, {1, 2}}, {{2}, {1, 2}}};
-  EXPECT_GT(reference::Excess(in[0], {{2}, {1, 2.5}}), 0);
-  EXPECT_GT(reference::Excess(in[0], {{2, 1}, {1, 2}}), 0);
-  EXPECT_LE(reference::Excess(in[0], in[1]), 0);
+  EXPECT_NE(reference::Mismatch(in[0], {{2}, {1, 2.5}}), "");
+  EXPECT_NE(reference::Mismatch(in[0], {{2, 1}, {1, 2}}), "");
+  EXPECT_EQ(reference::Mismatch(in[0], in[1]), "");
+  const double allowed = reference::kOfGraphs.rtol + reference::kOfGraphs.atol;
+  EXPECT_NE(reference::Mismatch({{2}, {1e9, 1 + 10 * allowed}}, {{2}, {1e9, 1}}), "");
+  EXPECT_EQ(reference::Mismatch({{2}, {1e9, 1 + allowed / 2}}, {{2}, {1e9, 1}}), "");
+  EXPECT_NE(reference::Mismatch({{1}, {1e9 + 1}}, {{1}, {1e9}, DType::Int(32)}), "");
+  EXPECT_EQ(reference::Mismatch({{1}, {1e9 + 1}}, {{1}, {1e9}, DType::Int(32)}, reference::kOfGraphs, 1), "");
   ExpectRight(good);
 }
 

@@ -10,6 +10,7 @@
 #include "ir/threads.h"
 #include "ir/verify.h"
 #include "ir/visit.h"
+#include "tests/close.h"
 #include "tests/ir/random_program.h"
 #include "tests/lower/refusals.h"
 #include "tests/lower/run_lowered.h"
@@ -27,10 +28,6 @@ Target Gpu() { return Target::Parse("opencl -mtriple=x86_64-linux-gnu -max-threa
 Target GpuWithAsyncCopies() {
   return Target::Parse("cuda -arch=sm_80 -mtriple=x86_64-linux-gnu -max-threads=64").value();
 }
-
-// The allowed relative error. Winograd's transforms round with errors of about 1e-6 of the largest values, while a
-// wrong element is off by an integer.
-constexpr double kRounding = 1e-4;
 
 struct Tally {
   // Numbers of programs: all that lowering accepted, those with barriers, and those with asynchronous copies.
@@ -67,13 +64,8 @@ std::string Wrong(const PrimFunc& f, const PrimFunc& plain, const std::vector<In
   for (uint64_t seed : {0, 1, 2}) {
     const std::vector<double> got = RunLowered(f, *lowered, args, error, seed);
     if (!error.empty()) return error;
-    for (size_t i = 0; i < want.size(); ++i) {
-      // Inputs are small integers, so results are exact, except where a Winograd transform or a function rounds.
-      const double allowed = kRounding * (1 + std::abs(want[i]));
-      if (!(std::abs(got[i] - want[i]) <= allowed) && !(std::isnan(got[i]) && std::isnan(want[i])) && got[i] != want[i])
-        return "output " + std::to_string(i) + " is " + std::to_string(got[i]) + " instead of " +
-               std::to_string(want[i]);
-    }
+    // Inputs are small integers, so results are exact, except where a Winograd transform or a function rounds.
+    if (std::string difference = test::Difference(got, want); !difference.empty()) return difference;
   }
   return "";
 }

@@ -11,6 +11,7 @@
 #include "ir/visit.h"
 #include "schedule/replay.h"
 #include "te/reference.h"
+#include "tests/close.h"
 #include "tests/ir/random_program.h"
 #include "tests/read.h"
 
@@ -18,7 +19,6 @@ namespace autotune::zoo {
 namespace {
 
 constexpr char kHeader[] = "# workload: ";
-constexpr double kRounding = 1e-4;  // relative to max(1, largest element), since terms of a sum may cancel
 
 }  // namespace
 
@@ -38,21 +38,6 @@ Schedule ApplyLegal(const PrimFunc& func, const Trace& trace, uint64_t seed) {
   Rng rng(seed);
   for (const Step& step : trace) (void)schedule.Apply(step, &rng);
   return schedule;
-}
-
-std::string Difference(const PrimFunc& f, const std::vector<InterpArray>& got, const std::vector<InterpArray>& want,
-                       double relative) {
-  for (size_t i = 0; i < want.size(); ++i) {
-    double greatest = 1;
-    for (double x : want[i].data) greatest = std::isfinite(x) ? std::max(greatest, std::fabs(x)) : greatest;
-    for (size_t k = 0; k < want[i].data.size(); ++k) {
-      double a = got[i].data[k], b = want[i].data[k];
-      if (a == b || (std::isnan(a) && std::isnan(b)) || std::fabs(a - b) <= relative * greatest) continue;
-      return f.params[i].buffer->name.str() + "[" + std::to_string(k) + "] is " + std::to_string(a) + ", not " +
-             std::to_string(b);
-    }
-  }
-  return "";
 }
 
 Checker::Checker(const Workload& workload, uint64_t seed)
@@ -79,7 +64,7 @@ std::string Checker::CompareIntegers(const std::vector<InterpArray>& got) {
     Status ran = Interpret(func_, *from_integers_);
     if (!ran.ok()) return "unscheduled: " + ran.error().Text();
   }
-  return Difference(func_, got, *from_integers_, ToleranceOf(workload_));
+  return test::Difference(func_, got, *from_integers_, {ToleranceOf(workload_), ToleranceOf(workload_)});
 }
 
 std::string Checker::CheckIntegers(const PrimFunc& after) {
@@ -103,9 +88,9 @@ std::string Checker::CompareFloats(const std::vector<InterpArray>& got) {
     if (!same.ok()) return "unscheduled: " + same.error().Text();
     if (!wide.ok()) return "with fp64 intermediates: " + wide.error().Text();
   }
-  std::string difference = Difference(func_, got, from_floats_->wide, kRounding);
+  std::string difference = test::Difference(func_, got, from_floats_->wide, test::kClose);
   // Rounding may decide a comparison. The unscheduled program in its own types then decides it the same way.
-  if (!difference.empty() && Difference(func_, got, from_floats_->same, kRounding).empty()) return "";
+  if (!difference.empty() && test::Difference(func_, got, from_floats_->same, test::kClose).empty()) return "";
   return difference;
 }
 

@@ -23,11 +23,6 @@ Result<Case> ParseCase(const std::string& text);
 // Applies the legal steps and skips the others. Undecided steps draw their decisions with the seed.
 Schedule ApplyLegal(const PrimFunc& func, const Trace& trace, uint64_t seed = 1);
 
-// Returns the first difference of two lists of arrays, or "". `relative`: the allowed difference, relative to max(1,
-// largest element).
-std::string Difference(const PrimFunc& f, const std::vector<InterpArray>& got, const std::vector<InterpArray>& want,
-                       double relative);
-
 // Checks schedules of one workload. Holds the workload's inputs and the unscheduled program's outputs for them.
 class Checker {
  public:

@@ -1,3 +1,3 @@
 # The programs to schedule are operators of real tasks.
-set(EXTRA topi te arith)
+set(EXTRA topi te arith runtime)
 set(SLOW Independence RandomSchedules)

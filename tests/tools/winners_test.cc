@@ -5,6 +5,7 @@
 
 #include "records/open.h"
 #include "schedule/replay.h"
+#include "tests/close.h"
 #include "tests/codegen/kernel.h"
 #include "tests/tools/cli.h"
 
@@ -14,22 +15,6 @@ namespace {
 using test::CliResult;
 using test::kExample;
 using Winners = test::CliTest;
-
-// Returns the largest difference between the outputs, relative to the largest expected value (at least 1). An element
-// that is NaN makes it infinity.
-double Difference(const PrimFunc& func, const std::vector<InterpArray>& expected,
-                  const std::vector<InterpArray>& actual) {
-  double largest = 1, worst = 0;
-  for (size_t i = 0; i < expected.size(); ++i) {
-    if (func.params[i].role != ParamRole::kOutput) continue;
-    for (size_t k = 0; k < expected[i].data.size(); ++k) {
-      double difference = std::fabs(expected[i].data[k] - actual[i].data[k]);
-      largest = std::max(largest, std::fabs(expected[i].data[k]));
-      worst = std::max(worst, difference >= 0 ? difference : INFINITY);
-    }
-  }
-  return worst / largest;
-}
 
 bool UsesExp(const Record& record) { return record.func.find("exp(") != std::string::npos; }
 
@@ -47,22 +32,23 @@ TEST_F(Winners, ComputeWhatWasAskedFor) {
     auto schedule = Replay(func, ParseTrace(best.trace).value());
     ASSERT_TRUE(schedule.ok()) << schedule.error().Text();
     // Winograd's transforms and exponentials round.
-    double tolerance = best.alternative != "direct" || UsesExp(best) ? 1e-5 : 0;
+    const bool rounds = best.alternative != "direct" || UsesExp(best);
+    const Tolerance tolerance = rounds ? Tolerance{1e-5, 1e-5} : Tolerance{0, 0};
 
     std::vector<InterpArray> expected = SmallIntegers(func, 1), interpreted = expected, compiled = expected;
     ASSERT_TRUE(Interpret(func, expected).ok());
     Status ran = Interpret(schedule->func(), interpreted);
     ASSERT_TRUE(ran.ok()) << ran.error().Text();
-    EXPECT_LE(Difference(func, expected, interpreted), tolerance);
+    EXPECT_EQ(test::Difference(func, interpreted, expected, tolerance), "");
     auto built = Build(schedule->func());
     ASSERT_TRUE(built.ok()) << built.error().Text();
     ASSERT_TRUE(autotune::Run(*built, schedule->func(), compiled).ok());
-    EXPECT_LE(Difference(func, expected, compiled), tolerance);
+    EXPECT_EQ(test::Difference(func, compiled, expected, tolerance), "");
     ++compared;
 
     // The comparison notices one wrong element.
     compiled.back().data.back() += 1;
-    EXPECT_GT(Difference(func, expected, compiled), tolerance);
+    EXPECT_NE(test::Difference(func, compiled, expected, tolerance), "");
   }
   EXPECT_EQ(compared, 15);
 

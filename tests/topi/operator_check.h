@@ -12,6 +12,7 @@
 #include "te/create_prim_func.h"
 #include "te/reference.h"
 #include "te/tensor.h"
+#include "tests/close.h"
 
 namespace autotune::topi {
 
@@ -59,7 +60,7 @@ inline Array RandomArray(const te::Shape& shape, Rng& rng, int low = -4, int hig
 using Naive = std::function<Array(const std::vector<Array>&)>;
 
 struct CheckOptions {
-  double tolerance = 0;    // absolute tolerance, for operators that are not exact on integers
+  double tolerance = 0;    // rtol and atol (runtime/compare.h), for operators that are not exact on integers
   int low = -4, high = 4;  // least and largest element of the inputs
   bool use_fma = true;
 };
@@ -111,13 +112,9 @@ inline std::string Mismatch(const std::vector<te::Tensor>& inputs, const te::Ten
       std::string which = function == &f ? "" : "reference: ";
       Status status = Interpret(*function, args, {.order_seed = seed});
       if (!status.ok()) return which + status.error().Text();
-      for (size_t i = 0; i < expected.data.size(); ++i) {
-        double got = args.back().data[i], want = expected.data[i];
-        if (got == want || (std::isnan(got) && std::isnan(want))) continue;
-        if (std::abs(got - want) <= options.tolerance) continue;
-        return which + "element " + std::to_string(i) + " is " + std::to_string(got) + ", expected " +
-               std::to_string(want);
-      }
+      const std::string difference =
+          test::Difference(args.back().data, expected.data, {options.tolerance, options.tolerance});
+      if (!difference.empty()) return which + difference;
     }
   }
   return "";

@@ -29,7 +29,10 @@ std::vector<double> Output(const PrimFunc& f, const std::vector<Array>& inputs, 
   return args.back().data;
 }
 
-struct Errors {  // largest errors, relative to the largest output
+constexpr double kEps = 0x1p-23;  // unit of roundoff of f32
+
+// The largest errors, in units of roundoff of the sum of the magnitudes of an output's products.
+struct Errors {
   double f32 = 1, f64 = 1;
   std::string failure;
 };
@@ -59,18 +62,23 @@ Errors ErrorsOf(const Case& c, const WinogradTiling& tiling, const ConvAttrs* di
     if (Status valid = Verify(*g, Dialect::kSchedulable); !valid.ok()) errors.failure = valid.error().Text();
   }
   Status status;
-  std::vector<double> want = Output(te::ToReference(function(direct)), inputs, direct.shape(), &status);
-  double scale = 0;
-  for (double v : want) scale = std::max(scale, std::abs(v));
+  const PrimFunc exact = te::ToReference(function(direct));
+  std::vector<Array> magnitudes = inputs;
+  for (Array& a : magnitudes) {
+    for (double& v : a.data) v = std::abs(v);
+  }
+  const std::vector<double> want = Output(exact, inputs, direct.shape(), &status),
+                            sums = Output(exact, magnitudes, direct.shape(), &status);
   auto error = [&](const PrimFunc& g) {
     std::vector<double> got = Output(g, inputs, direct.shape(), &status);
     if (!status.ok()) errors.failure = status.error().Text();
     double worst = 0;
     for (size_t i = 0; i < got.size(); ++i) {
-      double difference = std::abs(got[i] - want[i]);
-      worst = difference <= worst ? worst : difference;  // NaN counts as the worst difference
+      if (got[i] == want[i]) continue;  // the sum of an output that sees only padding is 0
+      const double error = std::abs(got[i] - want[i]) / (kEps * sums[i]);
+      worst = error <= worst ? worst : error;  // NaN counts as the worst error
     }
-    return worst / scale;
+    return worst;
   };
   errors.f32 = error(f);
   errors.f64 = error(wide);
@@ -99,8 +107,8 @@ TEST(WinogradTest, EqualsTheDirectSumUpToRounding) {
                                         << " groups " << tiling.rows << "x" << tiling.columns);
         Errors errors = ErrorsOf(c, tiling);
         EXPECT_EQ(errors.failure, "");
-        EXPECT_LE(errors.f32, tile == 2 ? 1e-6 : 4e-6);
-        EXPECT_LE(errors.f64, 3e-7);  // only the coefficients and the outputs are rounded
+        EXPECT_LE(errors.f32, tile == 2 ? 1 : 4);
+        EXPECT_LE(errors.f64, 1);  // only the coefficients and the outputs are rounded
       }
     }
   }
@@ -108,14 +116,14 @@ TEST(WinogradTest, EqualsTheDirectSumUpToRounding) {
 
 TEST(WinogradTest, AnotherConvolutionIsNoticed) {
   ConvAttrs other{.pad = {0, 1, 2, 1}};
-  EXPECT_GT(ErrorsOf({{1, 8, 8, 5}, 3}, {4, 0, 0}, &other).f64, 1e-2);
+  EXPECT_GT(ErrorsOf({{1, 8, 8, 5}, 3}, {4, 0, 0}, &other).f64, 1e4);
 }
 
 // With 512 channels, the errors are of the size that topi/winograd.h states.
 TEST(WinogradTest, ErrorOfManyChannels) {
   Case c{{1, 4, 4, 512}, 1};
-  EXPECT_LE(ErrorsOf(c, {2, 0, 0}).f32, 2e-6);
-  EXPECT_LE(ErrorsOf(c, {4, 0, 0}).f32, 5e-6);
+  EXPECT_LE(ErrorsOf(c, {2, 0, 0}).f32, 1);
+  EXPECT_LE(ErrorsOf(c, {4, 0, 0}).f32, 4);
 }
 
 // ---- The guard ----
@@ -181,7 +189,7 @@ std::vector<Wild> WildInputs() {
 
 // Each output's error is small compared with the sum of its own terms, whatever the rest of the image holds.
 TEST(WinogradTest, AnOutputDependsOnlyOnItsWindow) {
-  constexpr double kEps = 0x1p-23, kAllowed = 700;  // units of the sum of magnitudes; see topi/winograd.h
+  constexpr double kAllowed = 700;  // units of the sum of magnitudes; see topi/winograd.h
   Tensor x = te::Placeholder("x", kImage), w = te::Placeholder("w", kKernel);
   ConvAttrs attrs{.pad = {1, 1, 1, 1}};
   auto function = [&](const Tensor& y) {
@@ -290,10 +298,7 @@ TEST(WinogradTest, EveryAlternativeOfTheListIsClose) {
         Output(te::CreatePrimFunc("f", {{x}, {w}, {y, ParamRole::kOutput}}), inputs, y.shape(), &status);
     ASSERT_TRUE(status.ok()) << status.error().Text();
     if (want.empty()) want = got;
-    double scale = *std::max_element(want.begin(), want.end());
-    for (size_t i = 0; i < got.size(); ++i) {
-      ASSERT_NEAR(got[i], want[i], a.exact ? 0 : 4e-6 * scale) << a.name << " at " << i;
-    }
+    ASSERT_EQ(test::Difference(got, want, a.exact ? Tolerance{0, 0} : test::kClose), "") << a.name;
   }
   EXPECT_GE(used, 5);
 }

@@ -1,0 +1,1 @@
+set(EXTRA runtime) # the rule of comparison (tests/close.h)

@@ -9,6 +9,7 @@
 #include "schedule/replay.h"
 #include "support/cpu_features.h"
 #include "te/create_prim_func.h"
+#include "tests/close.h"
 #include "tests/codegen/gpu_on_host.h"
 #include "tests/codegen/kernel.h"
 #include "tests/codegen/ptxas.h"
@@ -54,13 +55,10 @@ std::string Wrong(const PrimFunc& f, const PrimFunc& plain, std::vector<InterpAr
   ++ran;
   for (size_t i = 0; i < args.size(); ++i) {
     if (plain.params[i].role != ParamRole::kOutput) continue;
-    for (size_t k = 0; k < want[i].data.size(); ++k) {
-      const double w = want[i].data[k], g = args[i].data[k];
-      // The inputs are small integers, so most results are exact. The tolerance is for Winograd transforms and
-      // elementary functions, which round.
-      if (!(std::abs(w - g) <= 1e-4 * (1 + std::abs(w))) && !SameValue(w, g))
-        return "output " + std::to_string(k) + " is " + std::to_string(g) + " instead of " + std::to_string(w);
-    }
+    // The inputs are small integers, so most results are exact. The tolerance is for Winograd transforms and elementary
+    // functions, which round.
+    const std::string difference = test::Difference(args[i].data, want[i].data, test::kClose, want[i].dtype);
+    if (!difference.empty()) return difference;
   }
   return "";
 }

@@ -36,8 +36,8 @@ struct Pass {
 Result<Graph> DropDeadCode(const Graph& graph, const PassEnv& env);
 
 // Joins reshapes of reshapes and transposes of transposes, also across a reshape that only cuts or only joins
-// dimensions, and drops those that do nothing. Divisions by a number become multiplications by its reciprocal: results
-// differ by rounding.
+// dimensions, and drops those that do nothing. Divisions by a number become multiplications by its reciprocal, unless
+// an operator depends on them that a rounding error could change by a whole step: results differ by rounding.
 Result<Graph> SimplifyGraph(const Graph& graph, const PassEnv& env);
 
 // Moves reshapes behind the element-wise operators and reductions that read them. These operators then directly follow
@@ -57,7 +57,8 @@ Result<Graph> ShareCommonSubexpressions(const Graph& graph, const PassEnv& env);
 
 // Rewrites batch normalization of inference as x*s + t. Moves a multiplication by a constant per output channel into
 // the constant weight of the convolution or product before it, also across an addition of a constant. Joins additions
-// of constants. Results differ by rounding. FoldConstants evaluates the new operations on constants.
+// of constants. Results differ by rounding. FoldConstants evaluates the new operations on constants. Leaves operators
+// as they are where the new constants could overflow or vanish, and where whole weights would become fractions.
 Result<Graph> FoldBatchNorm(const Graph& graph, const PassEnv& env);
 
 // Converts images to NHWC and weights to HWIO. Rewrites the image operators, and after them element-wise operators,

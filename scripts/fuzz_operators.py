@@ -10,6 +10,9 @@ The kinds are:
   integers  arithmetic of 64-bit integers over their whole range, computed and folded
   powers    Pow of special values, with exponents that are constants and inputs
   eights    convolutions of 8-bit integers with many channels
+  ranges    Range of 64-bit integers of any size
+  steps     exact quotients, means and products before functions that magnify a rounding error
+  scaled    convolutions with a factor or a normalization behind them, of huge, tiny and infinite numbers
   wild      networks of convolutions with infinities, NaN, masks, outliers and tiny numbers; each element of each layer is
             judged by the sum of its own terms
   links     weights in other files: beside the model, behind links, in the Hugging Face cache, and where they may not be
@@ -210,9 +213,93 @@ def eights(rng):
     return case, "0"
 
 
+def ranges(rng):
+    """Returns a Range of 64-bit integers of any size."""
+    case, count, delta = Case(13), rng.randint(0, 9), rng.choice([-1, 1]) * rng.choice([1, 2, 7, 2**31, 2**53 + 1])
+    start = rng.choice([2**53 + 1, -(2**53) - 1, 2**62, 5, 2**63 - 1 - 9 * 2**55, -(2**63) + 9 * 2**55]) + rng.randint(-3, 3)
+    limit = start + (count - 1) * delta + rng.randint(1, abs(delta)) * (1 if delta > 0 else -1) if count else start - delta
+    for name, value in (("start", start), ("limit", limit), ("delta", delta)):
+        case.operand(name, np.array(value, np.int64), True)
+    case.nodes.append(helper.make_node("Range", ["start", "limit", "delta"], ["y"]))
+    case.outputs.append(("y", np.array([start + i * delta for i in range(count)], np.int64)))
+    return case, "0"
+
+
+def steps(rng):
+    """Returns exact quotients, means or products, and a function behind them that a rounding error would change."""
+    case, kind = Case(13), rng.choice(["quotient", "mean", "product"])
+    f = np.float32
+    if kind == "quotient":
+        n = rng.randint(1, 1000)
+        case.operand("x", f(n) * np.arange(1, 4, dtype=f)[: rng.randint(1, 3)], False)
+        x, name = case.inputs[0][1], rng.choice(["Acosh", "Floor", "Ceil", "Sign"] + ["Atanh", "Acos", "Asin"] * 2)
+        function = {"Acosh": np.arccosh, "Atanh": np.arctanh, "Acos": np.arccos, "Asin": np.arcsin, "Floor": np.floor,
+                    "Ceil": np.ceil, "Sign": lambda q: np.sign(q - 1)}[name]
+        case.operand("n", np.array(n, f), True)
+        case.operand("one", np.array(1, f), True)
+        case.nodes.append(helper.make_node("Div", ["x", "n"], ["q"]))
+        if name == "Sign":
+            case.nodes.append(helper.make_node("Sub", ["q", "one"], ["q1"]))
+        case.nodes.append(helper.make_node(name, ["q1" if name == "Sign" else "q"], ["y"]))
+        with np.errstate(all="ignore"):
+            case.outputs.append(("y", function(x.astype(np.float64) / n).astype(f)))
+    elif kind == "mean":
+        n, value = rng.randint(1, 300), rng.randint(1, 9)
+        case.operand("x", np.full([1, 1, n], value, f), False)
+        name = rng.choice(["AveragePool", "GlobalAveragePool", "ReduceMean", "Mean"])
+        attributes = {"AveragePool": {"kernel_shape": [n]}, "ReduceMean": {"axes": [2]}}.get(name, {})
+        case.nodes.append(helper.make_node(name, ["x"] * (min(n, 50) if name == "Mean" else 1), ["m"], **attributes))
+        case.nodes.append(helper.make_node("Floor", ["m"], ["y"]))
+        case.outputs.append(("y", np.full([1, 1, n if name == "Mean" else 1], value, f)))
+    else:
+        numbers = np.random.default_rng(rng.getrandbits(64))
+        x, w = (numbers.integers(-8, 9, shape).astype(f) for shape in ([1, 16, 4, 4], [8, 16, 1, 1]))
+        factor = f(rng.choice([0.1, 0.3, 1 / 3, 0.01]))
+        for name, array in (("x", x), ("w", w), ("s", np.array(factor, f))):
+            case.operand(name, array, name != "x")
+        for op, a, b in (("Conv", ["x", "w"], "c"), ("Mul", ["c", "s"], "p"), (rng.choice(["Floor", "Round"]), ["p"], "y")):
+            case.nodes.append(helper.make_node(op, a, [b]))
+        total = np.einsum("nchw,oc->nohw", x, w[:, :, 0, 0]).astype(f) * factor
+        case.outputs.append(("y", np.floor(total) if case.nodes[-1].op_type == "Floor" else np.rint(total)))
+    return case, "2e-6"
+
+
+def scaled(rng):
+    """Returns a convolution or product with a factor or a normalization behind it, whose numbers are huge, tiny or
+    infinite."""
+    case, f = Case(15), np.float32
+    numbers, size = np.random.default_rng(rng.getrandbits(64)), lambda: rng.choice([1, 1, 1e-30, 1e-20, 1e20, 1e30])
+    draw = lambda shape, scale: ((0.5 + numbers.uniform(size=shape)) * scale).astype(f)  # positive: no sum cancels
+    data = size()
+    x, w = draw([1, 3, 2, 2], data), draw([4, 3, 1, 1], rng.choice([1 / data, 1, 1e-5 / data]))
+    case.operand("x", x, False)
+    case.operand("w", w, True)
+    case.nodes.append(helper.make_node("Conv", ["x", "w"], ["c"]))
+    with np.errstate(all="ignore"):
+        y = np.einsum("nchw,oc->nohw", x, w[:, :, 0, 0], dtype=np.float64).astype(f).astype(np.float64)
+        if rng.random() < 0.5:
+            s = draw([4, 1, 1], size() * rng.choice([1, 1, 1, np.inf, 0]))
+            case.operand("s", s, True)
+            case.nodes.append(helper.make_node("Mul", ["c", "s"], ["y"]))
+            y = y * s
+        else:
+            mean, variance = np.zeros(4), draw([4], rng.choice([1, 0, 1e30, 1e-30]))
+            for name, array in (("scale", draw([4], size())), ("bias", np.zeros(4)), ("mean", mean), ("variance", variance)):
+                case.operand(name, np.asarray(array, f), True)
+            scale = case.initializers[1][1].reshape(4, 1, 1).astype(np.float64)
+            case.nodes.append(helper.make_node("BatchNormalization", ["c", "scale", "bias", "mean", "variance"], ["y"], epsilon=0.0))
+            y = y / np.sqrt(variance.astype(np.float64)).reshape(4, 1, 1) * scale
+        y = y.astype(f)
+    if ((np.abs(y) > 0) & (np.abs(y) < 2.0**-100)).any():
+        return scaled(rng)  # numbers below the normal ones may become 0
+    case.outputs.append(("y", y))
+    return case, "1e-4"
+
+
 OPERATORS = set()  # the names in docs/operators.md; main reads them
 # Each function returns a case and the relative tolerance of its results.
-VERIFIED = {"small": small, "integers": integers, "powers": powers, "eights": eights}
+VERIFIED = {"small": small, "integers": integers, "powers": powers, "eights": eights, "ranges": ranges, "steps": steps,
+            "scaled": scaled}
 # Each function returns a case and a part of its refusal; None: its results are exact.
 REFUSED = {"faults": faults, "links": links, "declared": declared}
 

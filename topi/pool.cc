@@ -125,8 +125,7 @@ Tensor AvgPool(const std::string& name, const Tensor& data, const PoolAttrs& att
       Expr along = Count(windows[d], i[d + FirstSpatial(attrs)], attrs.count_include_pad);
       count = count ? count * along : along;
     }
-    const int64_t* constant = AsInt(count);
-    if (constant) return sum(i) * FloatConst(1.0 / static_cast<double>(*constant), data.dtype());
+    // A product with the reciprocal would make 0.99999994 of ones, if there are 41 of them.
     return sum(i) / MakeCast(data.dtype(), count);
   });
 }
@@ -146,7 +145,7 @@ Tensor Global(const std::string& name, const Tensor& data, Combiner combiner) {
 Tensor GlobalAvgPool(const std::string& name, const Tensor& data) {
   Tensor sum = Global(name + "_sum", data, Combiner::kSum);
   double count = static_cast<double>(data.shape()[1] * data.shape()[2]);
-  return Mul(name, sum, te::Splat({}, 1.0 / count, data.dtype()));
+  return Div(name, sum, te::Splat({}, count, data.dtype()));
 }
 
 Tensor GlobalMaxPool(const std::string& name, const Tensor& data) { return Global(name, data, Combiner::kMax); }

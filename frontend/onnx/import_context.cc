@@ -159,7 +159,7 @@ Result<ValueId> ImportContext::Mean(ValueId v, const std::vector<int64_t>& axes)
   int64_t count = 1;
   for (int64_t axis : axes) count *= ShapeOfValue(v)[axis];
   if (!Type(v).IsFloat()) return Err("takes the mean of ", builder.Spec(v).Text(), "; only floats are supported");
-  return ApplyNumber(Op::kMul, TRY(Reduce(Op::kReduceSum, v, axes)), 1.0 / static_cast<double>(count));
+  return ApplyNumber(Op::kDiv, TRY(Reduce(Op::kReduceSum, v, axes)), static_cast<double>(count));
 }
 
 Result<ValueId> ImportContext::Cut(ValueId v, int64_t axis, int64_t begin, int64_t extent) {

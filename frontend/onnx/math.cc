@@ -113,7 +113,7 @@ Status ImportVariadic(ImportContext& c) {
 
 Status ImportMean(ImportContext& c) {
   ValueId sum = TRY(Joined<Op::kAdd>(c));
-  return c.Bind(TRY(c.ApplyNumber(Op::kMul, sum, 1.0 / static_cast<double>(c.node().inputs.size()))));
+  return c.Bind(TRY(c.ApplyNumber(Op::kDiv, sum, static_cast<double>(c.node().inputs.size()))));
 }
 
 Status ImportReciprocal(ImportContext& c) { return c.Bind(TRY(c.ApplyToNumber(Op::kDiv, 1, TRY(c.Tensor(0))))); }

@@ -191,18 +191,36 @@ Status ImportSize(ImportContext& c) {
   return c.BindConstant(TensorValue::Of<int64_t>({}, {n}));
 }
 
+// Binds the range of integers of 64 bits, which doubles do not hold.
+Status BindWholeRange(ImportContext& c) {
+  auto number = [&](size_t i) { return *c.Known(i)->As<int64_t>(); };
+  using Wide = __int128;  // holds all sums and differences below
+  const Wide start = number(0), delta = number(2), way = number(1) - start;
+  const Wide steps = (way > 0) == (delta > 0) ? (way + delta - (delta > 0 ? 1 : -1)) / delta : 0;
+  const auto count = static_cast<int64_t>(steps);
+  TRY(c.Reserve({count}));
+  std::vector<int64_t> numbers;
+  for (int64_t i = 0; i < count; ++i) numbers.push_back(static_cast<int64_t>(start + i * delta));
+  return c.BindConstant(TensorValue::Of<int64_t>({count}, numbers));
+}
+
 Status ImportRange(ImportContext& c) {
   constexpr double kMost = 1 << 24;
   double start = TRY(c.ConstantNumber(0, "start")), limit = TRY(c.ConstantNumber(1, "limit")),
          delta = TRY(c.ConstantNumber(2, "delta"));
   double count = delta != 0 ? std::ceil((limit - start) / delta) : kMost + 1;
   if (!(count <= kMost)) return Err("the range from ", start, " to ", limit, " by ", delta, " is too long");
+  const DType type = TRY(c.StoredType(0));
+  if (TRY(c.StoredType(1)) != type || TRY(c.StoredType(2)) != type)
+    return Err("start, limit and delta have the types ", type.Text(), ", ", TRY(c.StoredType(1)).Text(), " and ",
+               TRY(c.StoredType(2)).Text());
+  if (type == DType::Int(64)) return BindWholeRange(c);
   count = std::max(0.0, count);
   TRY(c.Reserve({static_cast<int64_t>(count)}));
   std::vector<double> numbers;
   for (int64_t i = 0; i < static_cast<int64_t>(count); ++i) numbers.push_back(start + static_cast<double>(i) * delta);
   int64_t n = static_cast<int64_t>(numbers.size());
-  return c.BindConstant(TensorValue::FromNumbers(TRY(c.StoredType(0)), {n}, numbers));
+  return c.BindConstant(TensorValue::FromNumbers(type, {n}, numbers));
 }
 
 Status ImportEyeLike(ImportContext& c) {

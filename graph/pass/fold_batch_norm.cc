@@ -1,10 +1,59 @@
+#include <algorithm>
 #include <cmath>
+#include <map>
+#include <optional>
 
 #include "graph/pass.h"
 #include "graph/pass/rewriter.h"
 
 namespace autotune::graph {
 namespace {
+
+// Numbers that a fold makes must lie below kMost, so that products with the data and their sums do not overflow where
+// those of the model do not. Weights must keep a number above kLeast; the smallest normal f32 is 2^-126.
+constexpr double kMost = 0x1p100, kLeast = 0x1p-100;
+
+// Bounds of the numbers of a constant, NaN left out.
+struct Span {
+  double low = HUGE_VAL, high = -HUGE_VAL;
+  bool whole = true;  // all numbers are whole
+  double Magnitude() const { return std::max({0.0, -low, high}); }
+  void Add(double x) {
+    if (std::isnan(x)) return;
+    low = std::min(low, x);
+    high = std::max(high, x);
+    whole = whole && std::isfinite(x) && std::floor(x) == x;
+  }
+};
+
+// Returns the bounds of a result of which the operands' bounds are known, or nothing if they are not known.
+std::optional<Span> SpanOfResult(Op op, bool is_float, const std::vector<Span>& in) {
+  Span out;
+  switch (op) {
+    case Op::kCast:
+      return is_float ? std::optional(in[0]) : std::nullopt;
+    case Op::kReshape:
+    case Op::kTranspose:
+    case Op::kBroadcastTo:
+      return in[0];
+    case Op::kSqrt:
+      for (double a : {in[0].low, in[0].high}) out.Add(std::sqrt(std::max(0.0, a)));
+      break;
+    case Op::kAdd:
+    case Op::kSub:
+    case Op::kMul:
+    case Op::kDiv:
+      for (double a : {in[0].low, in[0].high}) {
+        for (double b : {in[1].low, in[1].high})
+          out.Add(op == Op::kAdd ? a + b : op == Op::kSub ? a - b : op == Op::kMul ? a * b : a / b);
+      }
+      break;
+    default:
+      return std::nullopt;
+  }
+  out.whole = op != Op::kDiv && op != Op::kSqrt && std::ranges::all_of(in, [](const Span& s) { return s.whole; });
+  return out;
+}
 
 class BatchNormFolder {
  public:
@@ -68,7 +117,12 @@ class BatchNormFolder {
     ValueId epsilon = builder().AddConstant("", TensorValue::FromNumbers(builder().Spec(x).dtype, {}, {attrs.epsilon}));
     ValueId deviation = Emit(Op::kSqrt, {Emit(Op::kAdd, {p[4], epsilon}, node.name)}, node.name);
     ValueId s = Emit(Op::kDiv, {p[1], deviation}, node.name);
-    ValueId t = Emit(Op::kSub, {p[2], Emit(Op::kMul, {p[3], s}, node.name)}, node.name);
+    ValueId shift = Emit(Op::kMul, {p[3], s}, node.name), t = Emit(Op::kSub, {p[2], shift}, node.name);
+    // As ONNX defines the operator, if s is no ordinary number, as with a variance and an epsilon of 0.
+    if (Overflows(s) || Vanishes(s) || Overflows(shift)) {
+      ValueId ratio = Emit(Op::kDiv, {Emit(Op::kSub, {x, p[3]}, node.name), deviation}, node.name);
+      return Emit(Op::kAdd, {Emit(Op::kMul, {ratio, p[1]}, node.name), p[2]}, node.name);
+    }
     if (!IsConstant(s)) return Emit(Op::kAdd, {Emit(Op::kMul, {x, s}, node.name), t}, node.name);
     ValueId y = Scaled(x, s, node.name);
     return IsConstant(t) ? Shifted(y, t, node.name) : Emit(Op::kAdd, {y, t}, node.name);
@@ -76,6 +130,54 @@ class BatchNormFolder {
 
   ValueId Emit(Op op, std::vector<ValueId> inputs, const std::string& name) {
     return builder().Must(op, std::move(inputs), {}, name);
+  }
+
+  // Returns the bounds of a new value, or nothing if they are not known: it depends on inputs, or on constants by many
+  // operators.
+  std::optional<Span> SpanOf(ValueId v, int depth = 0) {
+    constexpr int kDeepest = 16;
+    if (auto known = spans_.find(v); known != spans_.end()) return known->second;
+    if (depth > kDeepest || !IsConstant(v)) return std::nullopt;
+    return spans_[v] = FreshSpanOf(v, depth);
+  }
+  std::optional<Span> FreshSpanOf(ValueId v, int depth) {
+    const Graph& graph = builder().graph();
+    if (const Constant* c = graph.FindConstant(v)) {
+      if (!c->data) return std::nullopt;
+      Span span;
+      const TensorValue value = graph.ConstantValue(*c);
+      for (int64_t i = 0; i < value.spec.NumElements(); ++i) span.Add(value.Number(i));
+      return span;
+    }
+    const Node& node = *graph.Producer(v);
+    std::vector<Span> in;
+    for (ValueId input : node.inputs) {
+      const std::optional<Span> span = SpanOf(input, depth + 1);
+      if (!span) return std::nullopt;
+      in.push_back(*span);
+    }
+    return SpanOfResult(node.op, graph.Spec(v).dtype.IsFloat(), in);
+  }
+  bool Overflows(ValueId v) {
+    const std::optional<Span> span = SpanOf(v);
+    return span && !(span->Magnitude() <= kMost);
+  }
+
+  bool Vanishes(ValueId v) {
+    const std::optional<Span> span = SpanOf(v);
+    return span && span->Magnitude() > 0 && span->Magnitude() < kLeast;
+  }
+
+  // Returns true if constants times s stay ordinary numbers, as far as is known. Weights that are whole numbers stay as
+  // they are: their sums are often exact, as in networks of small integers that are stored as floats.
+  bool KeepsNumbers(ValueId constants, ValueId s, bool weights) {
+    const std::optional<Span> a = SpanOf(constants), b = SpanOf(s);
+    if (!a || !b) return true;
+    const double most = a->Magnitude() * b->Magnitude();
+    if (!(most <= kMost)) return false;
+    if (!weights) return true;
+    const bool vanish = a->Magnitude() > 0 && b->Magnitude() > 0 && most < kLeast;
+    return !vanish && (!a->whole || b->whole);
   }
 
   // Returns true if s has one element, or one per index of `axis` of a tensor of this shape.
@@ -98,9 +200,13 @@ class BatchNormFolder {
   // Returns true if a multiplication of v by the constant s can move into the weight of the product that makes v.
   bool CanScale(ValueId v, ValueId s) {
     int axis = FoldableAxis(v);
-    if (axis >= 0) return PerChannel(builder().Spec(s).shape, builder().Spec(v).shape, axis);
     const Node* node = Producer(v);
-    return node && node->op == Op::kAdd && UsedOnce(v) && IsConstant(node->inputs[1]) && CanScale(node->inputs[0], s);
+    if (axis >= 0)
+      return PerChannel(builder().Spec(s).shape, builder().Spec(v).shape, axis) &&
+             KeepsNumbers(node->inputs[1], s, true);
+    if (!node || node->op != Op::kAdd || !UsedOnce(v) || !IsConstant(node->inputs[1])) return false;
+    const ValueId sum = node->inputs[0], shift = node->inputs[1];
+    return KeepsNumbers(shift, s, false) && CanScale(sum, s);
   }
 
   // Returns v * s. Multiplies the weight of the product that makes v instead, if it can.
@@ -126,7 +232,7 @@ class BatchNormFolder {
     const Node* node = Producer(v);
     if (node && node->op == Op::kAdd && UsedOnce(v) && IsConstant(node->inputs[1])) {
       ValueId x = node->inputs[0], first = node->inputs[1];
-      return Emit(Op::kAdd, {x, Emit(Op::kAdd, {first, t}, name)}, name);
+      if (!Overflows(first) && !Overflows(t)) return Emit(Op::kAdd, {x, Emit(Op::kAdd, {first, t}, name)}, name);
     }
     return Emit(Op::kAdd, {v, t}, name);
   }
@@ -136,6 +242,7 @@ class BatchNormFolder {
   std::vector<int> uses_;
   std::vector<int> new_uses_;
   std::vector<bool> constant_;
+  std::map<ValueId, std::optional<Span>> spans_;  // of new values
 };
 
 }  // namespace

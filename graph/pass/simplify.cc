@@ -105,10 +105,11 @@ Result<Graph> SimplifyGraph(const Graph& graph, const PassEnv& env) {
   Rewriter rewriter(graph);
   GraphBuilder& b = rewriter.builder;
   // Marks the values that an operator with steps, such as floor, depends on: a rounding error could change its result
-  // by a whole step.
+  // by a whole step. The inverse functions have an end at 1: behind it they are NaN, or infinitely steep at it.
   std::vector<bool> exact(graph.values.size(), false);
   for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
-    constexpr Op kSteps[] = {Op::kFloor, Op::kCeil, Op::kRound, Op::kCast, Op::kEqual, Op::kLess, Op::kLessEqual};
+    constexpr Op kSteps[] = {Op::kFloor,     Op::kCeil, Op::kRound, Op::kCast, Op::kEqual, Op::kLess,
+                             Op::kLessEqual, Op::kMod,  Op::kAsin,  Op::kAcos, Op::kAcosh, Op::kAtanh};
     bool step = std::find(std::begin(kSteps), std::end(kSteps), node->op) != std::end(kSteps);
     if (!step && !exact[node->output]) continue;
     for (ValueId v : node->inputs) exact[v] = true;

@@ -72,6 +72,24 @@ TEST(Extremes, LogarithmsOfSumsKeepSmallDigits) {
   }
 }
 
+// The mean of ones is 1. The product with a rounded reciprocal would be less than 1 for some numbers of them.
+TEST(Extremes, MeansOfOnesAreOne) {
+  for (int64_t n = 2; n < 64; ++n) {
+    ModelMaker m;
+    m.Input("x", {n}).Output("y").Output("z");
+    m.Node("ReduceMean", {"x"}, {"mean"}).Int("keepdims", 0);
+    m.Node("Mean", std::vector<std::string>(n, "x"), {"same"});
+    m.Node("Floor", {"mean"}, {"y"});
+    m.Node("Floor", {"same"}, {"z"});
+    Numbers x(static_cast<size_t>(n), 1);
+    EXPECT_EQ(Outputs(m, {x})[0].data, Numbers{1}) << n;
+    EXPECT_EQ(Outputs(m, {x})[1].data, x) << n;
+    x[0] = 0.9;
+    EXPECT_EQ(Outputs(m, {x})[0].data, Numbers{0}) << n;
+    EXPECT_EQ(Outputs(m, {x})[1].data[0], 0) << n;
+  }
+}
+
 // Some reductions of integers are computed in floats; their results drop the fractional part.
 TEST(Extremes, ReductionsOfIntegersInFloats) {
   auto reduced = [](const char* op, int type, const Numbers& x) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "frontend/onnx/import.h"
 #include "tests/frontend/outputs.h"
@@ -107,6 +108,34 @@ TEST(ShapeArithmetic, RangeFromALargeConstant) {
   open.Input("start", {}, kInt64).Ints("limit", {6}).Ints("step", {1}).Output("y");
   open.Node("Range", {"start", "limit", "step"}, {"y"});
   EXPECT_THAT(ImportError(open), HasSubstr("start is computed at run time"));
+}
+
+// Doubles hold integers up to 2^53 only.
+TEST(ShapeArithmetic, RangeOfLargeIntegers) {
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max(), kLeast = std::numeric_limits<int64_t>::min();
+  struct Case {
+    int64_t start, limit, delta;
+    Numbers steps;  // the range, minus its start
+  };
+  const int64_t beyond = (int64_t{1} << 53) + 1;
+  const Case cases[] = {
+      {beyond, beyond + 7, 3, {0, 3, 6}},  {kMost - 5, kMost, 2, {0, 2, 4}}, {kLeast + 5, kLeast, -3, {0, -3}},
+      {-beyond, -beyond - 2, -1, {0, -1}}, {kMost, kLeast, 1, {}},           {beyond, beyond, -1, {}}};
+  for (const Case& c : cases) {
+    ModelMaker m(17);
+    m.Ints("start", {c.start}).Ints("limit", {c.limit}).Ints("delta", {c.delta}).Output("y");
+    m.Node("Range", {"start", "limit", "delta"}, {"r"});
+    m.Node("Sub", {"r", "start"}, {"y"});
+    EXPECT_EQ(c.steps.empty() ? OutputShape(m)[0] : 0, 0) << c.start;
+    if (!c.steps.empty()) EXPECT_EQ(Constant(m), c.steps) << c.start;
+  }
+  ModelMaker wide(17), mixed(17);
+  wide.Ints("start", {kLeast}).Ints("limit", {kMost}).Ints("delta", {kMost}).Output("y");
+  wide.Node("Range", {"start", "limit", "delta"}, {"y"});
+  EXPECT_EQ(OutputShape(wide), (Shape{3}));
+  mixed.Ints("start", {0}).Ints("limit", {4}).Floats("delta", {}, {1.0F}).Output("y");
+  mixed.Node("Range", {"start", "limit", "delta"}, {"y"});
+  EXPECT_THAT(ImportError(mixed), HasSubstr("start, limit and delta have the types i64, i64 and f32"));
 }
 
 // For Expand's shape torch writes Where(shape == -1, ones, shape).

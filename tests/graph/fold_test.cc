@@ -68,6 +68,67 @@ TEST(FoldBatchNorm, IntoConvolutionsOfThreeDimensions) {
   }
 }
 
+// A convolution with these weights and a factor behind it. Returns whether the factor moves into the weights.
+bool FoldsInto(const std::vector<double>& weights, double factor) {
+  Maker m(31);
+  const DType f32 = DType::Float(32);
+  const ValueId w = m.b.AddConstant("", TensorValue::FromNumbers(f32, {2, 1, 1, 1}, weights));
+  const ValueId s = m.b.AddConstant("", TensorValue::FromNumbers(f32, {}, {factor}));
+  m.b.Output(m.b.Must(Op::kMul, {m.b.Must(Op::kConv2d, {m.b.Input("x", F32({1, 1, 4, 4})), w}, ConvAttrs{}), s}), "y");
+  Counting counting;
+  Graph g =
+      ExpectKept(m.b.Finish(), {{"fold_batch_norm", FoldBatchNorm}, {"fold_constants", FoldConstants}}, counting.env);
+  return CountOps(g, Op::kMul) == 0;
+}
+
+TEST(FoldBatchNorm, NotIfWeightsOverflowOrVanish) {
+  EXPECT_TRUE(FoldsInto({0.5, -2}, 3));
+  EXPECT_TRUE(FoldsInto({1e10, 0.5}, -1e10));
+  EXPECT_TRUE(FoldsInto({1e-10, 1e-30}, 1e-10));
+  EXPECT_TRUE(FoldsInto({0.5, -2}, 0));
+  EXPECT_FALSE(FoldsInto({1e20, 0.5}, -1e20));
+  EXPECT_FALSE(FoldsInto({1e-20, 1e-30}, 1e-20));
+  for (double factor : {HUGE_VAL, -HUGE_VAL}) EXPECT_FALSE(FoldsInto({0.5, -2}, factor));
+}
+
+// Sums of whole numbers are often exact. Products with a fraction are not, and a step function may read them.
+TEST(FoldBatchNorm, NotIfWholeWeightsBecomeFractions) {
+  EXPECT_FALSE(FoldsInto({3, -2}, 0.1));
+  EXPECT_TRUE(FoldsInto({3, -2}, 5));
+  EXPECT_TRUE(FoldsInto({3, -2.5}, 0.1));
+}
+
+TEST(FoldBatchNorm, NormalizesBeforeItScalesIfTheScaleIsNoOrdinaryNumber) {
+  for (double variance : {0.0, 1.0, 1e38}) {
+    Maker m(32);
+    auto numbers = [&](double x) {
+      return m.b.AddConstant("", TensorValue::FromNumbers(DType::Float(32), {3}, {x, x, x}));
+    };
+    const ValueId scale = m.b.AddConstant("", TensorValue::FromNumbers(DType::Float(32), {3}, {1e-20, 1e-20, 1e-20}));
+    const ValueId zero = numbers(0);
+    BatchNormAttrs attrs;
+    attrs.epsilon = 0;
+    m.b.Output(
+        m.b.Must(Op::kBatchNorm, {m.b.Input("x", F32({1, 3, 4, 4})), scale, zero, zero, numbers(variance)}, attrs),
+        "y");
+    Counting counting;
+    const Graph g = FoldConstants(FoldBatchNorm(m.b.Finish(), counting.env).value(), counting.env).value();
+    EXPECT_EQ(CountOps(g, Op::kDiv), variance == 1 ? 0 : 1) << GraphText(g);
+  }
+}
+
+// (x + a) + b becomes x + (a + b), unless a + b could overflow where the sums with x do not.
+TEST(FoldBatchNorm, JoinsAdditionsThatDoNotOverflow) {
+  for (double number : {1e20, 3e38, HUGE_VAL}) {
+    Maker m(33);
+    const ValueId a = m.b.AddConstant("", TensorValue::FromNumbers(DType::Float(32), {}, {number}));
+    m.b.Output(m.b.Must(Op::kAdd, {m.b.Must(Op::kAdd, {m.b.Input("x", F32({4})), a}), m.Random({4})}), "y");
+    Counting counting;
+    const Graph g = FoldConstants(FoldBatchNorm(m.b.Finish(), counting.env).value(), counting.env).value();
+    EXPECT_EQ(CountOps(g, Op::kAdd), number < 1e30 ? 1 : 2) << GraphText(g);
+  }
+}
+
 TEST(FoldBatchNorm, NotWhereTheProductIsReadElsewhere) {
   Maker m(3);
   ValueId x = m.b.Input("x", F32({1, 3, 4, 4}));

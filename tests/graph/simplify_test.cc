@@ -125,6 +125,18 @@ TEST(Simplify, QuotientsByNumbersBecomeProducts) {
   EXPECT_EQ(CountOps(g, Op::kMul), 1);
 }
 
+// x / c may be 1 where x * (1 / c) is 0.99999994. There acosh is NaN, and atanh is finite; exp hardly differs.
+TEST(Simplify, QuotientsStayBeforeFunctionsWithAnEndAtOne) {
+  for (Op op : {Op::kAsin, Op::kAcos, Op::kAcosh, Op::kAtanh, Op::kExp}) {
+    Maker m(23);
+    const ValueId c = m.b.AddConstant("", TensorValue::Scalar(41));
+    m.b.Output(m.b.Must(op, {m.b.Must(Op::kDiv, {m.b.Input("x", F32({4})), c})}), "y");
+    PassEnv env;
+    const Graph g = SimplifyGraph(m.b.Finish(), env).value();
+    EXPECT_EQ(CountOps(g, Op::kDiv), op == Op::kExp ? 0 : 1) << GraphText(g);
+  }
+}
+
 TEST(ShareCommonSubexpressions, EqualNodesAndSmallConstants) {
   Maker m(8);
   ValueId x = m.b.Input("x", F32({3}));

@@ -11,6 +11,7 @@
 #include "lower/warp_accesses.h"
 #include "schedule/replay.h"
 #include "te/create_prim_func.h"
+#include "tests/close.h"
 #include "tests/ir/random_program.h"
 #include "tests/lower/refusals.h"
 #include "tests/lower/run_lowered.h"
@@ -72,8 +73,7 @@ void CheckDrawsFor(const Target& target, const PrimFunc& program, int draws, con
       async += HasAsyncStores(kernel->run.body);
       const std::vector<double> got = RunLowered(program, *kernel, args, error, static_cast<uint64_t>(i));
       ASSERT_EQ(error, "") << ToText(trace) << ToText(kernel->run);
-      for (size_t e = 0; e < want.size(); ++e)
-        ASSERT_NEAR(got[e], want[e], 1e-4 * (1 + std::abs(want[e]))) << e << ToText(trace) << ToText(kernel->run);
+      ASSERT_EQ(test::Difference(got, want), "") << ToText(trace) << ToText(kernel->run);
     }
     EXPECT_GT(lowered, draws / 2) << sketch.name;
     EXPECT_EQ(barriers > 0, !part.empty()) << sketch.name;

@@ -10,6 +10,7 @@
 #include "lower/warp_accesses.h"
 #include "schedule/replay.h"
 #include "te/create_prim_func.h"
+#include "tests/close.h"
 #include "tests/ir/random_program.h"
 #include "tests/lower/refusals.h"
 #include "tests/lower/run_lowered.h"
@@ -209,8 +210,7 @@ TEST(TensorCoreSketches, LongSumsAreCut) {
         ASSERT_EQ(error, "") << ToText(trace) << ToText(kernel->run);
         ASSERT_GT(CountMma(kernel->run.body), 0);
         ++compared;
-        for (size_t e = 0; e < got.size(); ++e)
-          ASSERT_NEAR(got[e], want.back().data[e], 1e-4 * (1 + std::abs(got[e]))) << e << ToText(trace);
+        ASSERT_EQ(test::Difference(got, want.back().data), "") << ToText(trace);
       }
     }
     EXPECT_GE(compared, 2) << type;

@@ -1,0 +1,118 @@
+// What a tracker tells about its devices and queues: the answers of `status`, and the causes of waits and refusals.
+#include <algorithm>
+
+#include "support/edit_distance.h"
+#include "tracker/tracker_state.h"
+
+namespace autotune {
+namespace {
+
+std::string AgeText(int64_t ms) {
+  if (ms < 120000) return std::to_string(ms / 1000) + " s ago";
+  if (ms < 120 * 60000) return std::to_string(ms / 60000) + " min ago";
+  return std::to_string(ms / 3600000) + " h ago";
+}
+
+}  // namespace
+
+std::string TrackerState::UnknownKey(const std::string& key) const {
+  std::map<std::string, int> free;
+  for (const auto& [id, server] : servers_) {
+    if (server.reachable) free[server.report.device.key] += !server.lease && server.report.ready;
+  }
+  std::string near, all;
+  for (const auto& [known, count] : free) {
+    std::string item = "`" + known + "` (" + std::to_string(count) + " free)";
+    if (IsNear(known, key)) near += (near.empty() ? "" : ", ") + item;
+    all += (all.empty() ? "" : ", ") + item;
+  }
+  if (!near.empty()) return "no device has the key `" + key + "`; did you mean " + near + "?";
+  if (!all.empty()) return "no device has the key `" + key + "`; there are " + all;
+  return "no device has the key `" + key +
+         "`, and no other device is connected; start one: rpc_server --tracker HOST:PORT --key " + key;
+}
+
+std::vector<rpc::LeaseHolder> TrackerState::Holders(const std::string& key, int64_t now) const {
+  std::vector<rpc::LeaseHolder> holders;
+  for (const auto& [id, server] : servers_) {
+    if (server.report.device.key != key || !server.lease) continue;
+    const Lease& lease = leases_.at(*server.lease);
+    holders.push_back({lease.client_name, lease.tenant, lease.job, now - lease.granted});
+  }
+  std::stable_sort(holders.begin(), holders.end(), [](auto& a, auto& b) { return a.held_ms > b.held_ms; });
+  if (holders.size() > rpc::kMaxHolders) holders.resize(rpc::kMaxHolders);
+  return holders;
+}
+
+rpc::LeaseQueued TrackerState::Explain(const Waiting& waiting, int64_t now) const {
+  const std::string& key = waiting.wish.key;
+  rpc::LeaseQueued queued;
+  queued.position = waiting.position;
+  queued.holders = Holders(key, now);
+  int reachable = 0, busy = 0;
+  for (const auto& [id, server] : servers_) {
+    if (server.report.device.key != key || !server.reachable) continue;
+    ++reachable;
+    busy += server.lease.has_value();
+  }
+  if (Recovering(now)) {
+    queued.text = "the tracker is recovering; devices are granted in " +
+                  std::to_string((recovering_until_ - now + 999) / 1000) + " s";
+  } else if (reachable > 0) {
+    queued.text = std::to_string(busy) + " of " + std::to_string(reachable) + " devices `" + key + "` busy; place " +
+                  std::to_string(queued.position) + " in the queue";
+  } else if (auto seen = keys_.find(key); seen != keys_.end()) {
+    queued.text = "no device `" + key + "` is connected; last seen " + AgeText(now - seen->second);
+  } else {
+    queued.text = "no device `" + key + "` has connected yet";
+  }
+  return queued;
+}
+
+rpc::StatusReply TrackerState::Status(const std::string& key, int64_t now) const {
+  rpc::StatusReply reply;
+  reply.epoch = epoch_;
+  reply.recovering = Recovering(now);
+  reply.uptime_ms = now - started_;
+  reply.grants = grants_;
+  reply.expired = expired_;
+  reply.malformed = malformed_;
+  reply.errors.assign(errors_.begin(), errors_.end());
+  reply.absent_keys.clear();
+  for (const auto& [known, seen] : keys_) reply.absent_keys[known] = now - seen;
+  for (const auto& [id, server] : servers_) {
+    const rpc::DeviceInfo& device = server.report.device;
+    if (server.reachable) reply.absent_keys.erase(device.key);
+    if (!key.empty() && device.key != key) continue;
+    rpc::DeviceStatus status;
+    status.server = id;
+    status.key = device.key;
+    status.endpoint = device.endpoint;
+    status.model = device.model;
+    status.cores = device.cores;
+    status.state = !server.reachable     ? rpc::device_state::kUnreachable
+                   : server.lease        ? rpc::device_state::kBusy
+                   : server.report.ready ? rpc::device_state::kFree
+                                         : rpc::device_state::kStarting;
+    status.last_seen_ms = now - server.last_seen;
+    status.trials = server.report.trials;
+    status.last_error = server.report.last_error;
+    if (server.lease) {
+      const Lease& lease = leases_.at(*server.lease);
+      status.lease = lease.id.substr(0, 8);  // to tell leases apart; who knows the whole id can end the lease
+      status.client_name = lease.client_name;
+      status.tenant = lease.tenant;
+      status.job = lease.job;
+      status.since_ms = now - lease.granted;
+    }
+    reply.devices.push_back(std::move(status));
+  }
+  for (const auto& [ticket, waiting] : queue_) {
+    if (!key.empty() && waiting.wish.key != key) continue;
+    reply.queue.push_back({waiting.wish.key, waiting.wish.client_name, waiting.wish.tenant, waiting.wish.job,
+                           waiting.position, now - waiting.since});
+  }
+  return reply;
+}
+
+}  // namespace autotune

@@ -22,6 +22,7 @@
 #include "tools/autotune/peak.h"
 #include "tools/autotune/printer.h"
 #include "tools/autotune/run_key.h"
+#include "tools/autotune/run_owner.h"
 #include "tools/autotune/tasks.h"
 #include "tools/autotune/text.h"
 #include "tools/autotune/tune_events.h"
@@ -381,6 +382,8 @@ Result<int> TuneModel(TuneCommandOptions options) {
   });
   FarmSession farm = TRY(OpenFarm(session, options, stop.get_token(), *events));
   tune.run = TRY(ChooseRun(options, RunKeyOf(RunIdentityOf(options, network, tasks, target)), *store));
+  const RunOwner owner =
+      TRY(RunOwner::Take(options.model.db.empty() ? TRY(DefaultStorePath()) : options.model.db, tune.run));
   for (const std::string& note : WithoutRepeats(network.notes)) events->Print(event::Note{note});
   event::Begin begin = BeginOf(network, tasks, target, tune, chooses);
   begin.key = options.key, begin.tracker = options.tracker, begin.time_budget = time_budget;

@@ -23,6 +23,7 @@ Prints one line for each model that fails. The exit code is 1 if one fails. Need
 """
 
 import argparse
+import os
 import random
 import shutil
 import subprocess
@@ -374,7 +375,8 @@ CHECKS = {**dict.fromkeys(VERIFIED | REFUSED, check), "wild": check_wild}
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=100, help="number of models of each kind (default 100)")
-    parser.add_argument("--seed", type=int, default=0, help="seed of the first model (default 0); others follow")
+    parser.add_argument("--seed", type=int, default=int(os.environ.get("AUTOTUNE_MUTANTS_SEED", 0)),
+                        help="seed of the first model; others follow (default: $AUTOTUNE_MUTANTS_SEED, or 0)")
     parser.add_argument("--kind", choices=CHECKS, help="one kind (default: all)")
     parser.add_argument("--target", default="cpu", help="cpu (default), c, opencl, or another target of `verify`")
     parser.add_argument("--autotune", default=ROOT / "build" / "tools" / "autotune", help="the program")

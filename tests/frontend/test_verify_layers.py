@@ -1,16 +1,18 @@
-"""Tests how scripts/verify_layers.py judges whole numbers. Does nothing without numpy and onnx."""
+"""Tests how scripts/verify_layers.py judges whole numbers."""
 
 import sys
 import unittest
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 try:
     import numpy as np
-    import verify_layers
     from onnx import helper
 except ImportError:
-    verify_layers = None
+    print("skipped: needs python3-numpy and python3-onnx")
+    sys.exit(0)
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
+import verify_layers  # noqa: E402
 
 
 def quantize(x, scale, zero):
@@ -20,7 +22,6 @@ def quantize(x, scale, zero):
     return node, values
 
 
-@unittest.skipIf(verify_layers is None, "needs numpy and onnx")
 class WholeNumbers(unittest.TestCase):
     def ratio(self, x, change, zero=7):
         node, values = quantize(np.array(x, np.float64), 0.5, np.uint8(zero))

@@ -8,6 +8,7 @@
 #include "ir/verify.h"
 #include "support/check.h"
 #include "support/edit_distance.h"
+#include "support/hint.h"
 #include "support/integer.h"
 #include "support/join.h"
 
@@ -59,8 +60,8 @@ Status PassConfig::SetOption(std::string_view assignment, std::span<const PassTa
       defaults.push_back(DefaultText(option));
     }
   }
-  return Err("unknown pass option '", name, "'", Suggestion(name, known), "; the options and their defaults are ",
-             Joined(defaults, ", "));
+  return WithHint(WithSuggestion(Err("unknown pass option '", name, "'"), name, known),
+                  "the options and their defaults are " + Joined(defaults, ", "));
 }
 
 Status PassConfig::Disable(std::string_view pass, std::span<const PassTable> tables) {
@@ -79,8 +80,8 @@ Status PassConfig::Disable(std::string_view pass, std::span<const PassTable> tab
     }
     if (!names.empty()) all.push_back(std::string(table.pipeline) + ": " + Joined(names, ", "));
   }
-  return Err("unknown pass '", pass, "'", Suggestion(pass, known), "; the passes that can be disabled are ",
-             Joined(all, "; "));
+  return WithHint(WithSuggestion(Err("unknown pass '", pass, "'"), pass, known),
+                  "the passes that can be disabled are " + Joined(all, "; "));
 }
 
 std::string PassConfig::CodeKey() const {

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "support/file.h"
+#include "support/hint.h"
 #include "support/subprocess.h"
 #include "support/utf8.h"
 
@@ -21,7 +22,7 @@ class TemporaryFolder {
     std::error_code error;
     std::string path = (std::filesystem::temp_directory_path(error) / "autotune-link-XXXXXX").string();
     if (error || !mkdtemp(path.data()))
-      return Err("cannot make the temporary folder ", path, "; set TMPDIR to a writable folder");
+      return WithHint(Err("cannot make the temporary folder ", path), "set TMPDIR to a writable folder");
     return TemporaryFolder(std::move(path));
   }
   TemporaryFolder(TemporaryFolder&& other) noexcept : path_(std::exchange(other.path_, "")) {}

@@ -7,6 +7,7 @@
 #include "runtime/cpu_device.h"
 #include "runtime/module_blob.h"
 #include "support/cpus.h"
+#include "support/hint.h"
 
 namespace autotune {
 namespace {
@@ -97,7 +98,7 @@ Result<LoadedModel> LoadSharedObject(const std::string& path, int threads) {
   std::shared_ptr<const Artifact> artifact = TRY(Artifact::FromFile(path));
   Module root = TRY(LoadModule(artifact, context));
   std::optional<ExecutorParts> parts = TakeExecutorParts(root);
-  if (!parts) return Err("it holds kernels, but no network; compile one with `autotune compile -o m.so`");
+  if (!parts) return WithHint(Err("it holds kernels, but no network"), "compile one with `autotune compile -o m.so`");
   LoadedModel model;
   model.info = TRY(InfoOf(root));
   if (model.info.model_name.empty()) model.info.model_name = parts->model_name;

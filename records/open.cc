@@ -5,6 +5,7 @@
 
 #include "records/memory_store.h"
 #include "records/sqlite_store.h"
+#include "support/hint.h"
 
 namespace autotune {
 namespace {
@@ -26,7 +27,8 @@ Result<std::string> DefaultStorePath() {
   if (std::string path = Env("AUTOTUNE_DB"); !path.empty()) return path;
   if (std::string data = Env("XDG_DATA_HOME"); !data.empty()) return data + "/autotune/records.db";
   if (std::string home = Env("HOME"); !home.empty()) return home + "/.local/share/autotune/records.db";
-  return Err("no place for the record database: neither AUTOTUNE_DB nor HOME is set; name a file with --db");
+  return WithHint(Err("no place for the record database: neither AUTOTUNE_DB nor HOME is set"),
+                  "name a file with --db");
 }
 
 Result<std::unique_ptr<RecordStore>> OpenStore(const std::string& path, const StoreOptions& options) {
@@ -37,8 +39,8 @@ Result<std::unique_ptr<RecordStore>> OpenStore(const std::string& path, const St
   std::error_code error;
   if (!directory.empty()) std::filesystem::create_directories(directory, error);
   if (error) {
-    return Err("cannot create ", directory.string(), " for the record database: ", error.message(),
-               "; name another file with --db");
+    return WithHint(Err("cannot create ", directory.string(), " for the record database: ", error.message()),
+                    "name another file with --db");
   }
   return OpenSqliteStore(file, options);
 }

@@ -1,4 +1,5 @@
 #include "records/sqlite.h"
+#include "support/hint.h"
 
 #include <sqlite3.h>
 
@@ -24,7 +25,8 @@ Status CheckSqliteFile(const std::string& path, int64_t size, bool has_log) {
   int64_t page = big_endian(16, 2) == 1 ? 65536 : big_endian(16, 2);
   int64_t whole = std::max<int64_t>(100, page * big_endian(28, 4));
   if (size < whole && !has_log) {
-    return Err(path, " is damaged: it was cut off after ", size, " of ", whole, " bytes; ", kHowToMendDatabase);
+    return WithHint(Err(path, " is damaged: it was cut off after ", size, " of ", whole, " bytes"),
+                    std::string(kHowToMendDatabase));
   }
   return {};
 }
@@ -79,21 +81,23 @@ Error Connection::Fail() const {
   std::string reason = std::string(sqlite3_errmsg(db_)) + " (SQLite code " + std::to_string(code) + ")";
   switch (code & 0xff) {
     case SQLITE_FULL:
-      return Err("the disk that holds ", path_,
-                 " is full: nothing of this batch was stored; free some space and repeat");
+      return WithHint(Err("the disk that holds ", path_, " is full: nothing of this batch was stored"),
+                      "free some space and repeat");
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
-      return Err(path_, " is locked by another program: ", reason, "; wait until it is done, or end it");
+      return WithHint(Err(path_, " is locked by another program: ", reason), "wait until it is done, or end it");
     case SQLITE_READONLY:
     case SQLITE_PERM:
     case SQLITE_AUTH:
-      return Err(path_, " is read-only: make it and its directory writable, or name another database with --db");
+      return WithHint(Err(path_, " is read-only"),
+                      "make it and its directory writable, or name another database with --db");
     case SQLITE_CANTOPEN:
-      return Err("cannot open ", path_, ": ", strerror(sqlite3_system_errno(db_)), "; name another database with --db");
+      return WithHint(Err("cannot open ", path_, ": ", strerror(sqlite3_system_errno(db_))),
+                      "name another database with --db");
     case SQLITE_NOTADB:
-      return Err(path_, " is not a record database: name another file with --db");
+      return WithHint(Err(path_, " is not a record database"), "name another file with --db");
     case SQLITE_CORRUPT:
-      return Err(path_, " is damaged: ", reason, "; ", kHowToMendDatabase);
+      return WithHint(Err(path_, " is damaged: ", reason), std::string(kHowToMendDatabase));
     case SQLITE_IOERR:
       return Err("cannot read or write ", path_, ": ", reason, ", ", strerror(sqlite3_system_errno(db_)));
     default:

@@ -15,6 +15,7 @@
 #include "records/sqlite_prune.h"
 #include "records/sqlite_schema.h"
 #include "support/hash.h"
+#include "support/hint.h"
 #include "support/log.h"
 
 namespace autotune {
@@ -208,14 +209,16 @@ class SqliteStore : public RecordStore {
     Query query = TRY(Query::Make(reader_, "PRAGMA integrity_check(1)"));
     TRY(query.Step());
     std::string answer = query.TextAt(0);
-    if (answer != "ok") return Err(reader_.path(), " is damaged: ", answer, "; ", kHowToMendDatabase);
+    if (answer != "ok") return Damaged(answer);
     Query dangling = TRY(Query::Make(reader_, "PRAGMA foreign_key_check"));
-    if (TRY(dangling.Step()))
-      return Err(reader_.path(), " is damaged: a record refers to a lost text; ", kHowToMendDatabase);
+    if (TRY(dangling.Step())) return Damaged("a record refers to a lost text");
     return {};
   }
 
  private:
+  Error Damaged(const std::string& how) const {
+    return WithHint(Err(reader_.path(), " is damaged: ", how), std::string(kHowToMendDatabase));
+  }
   struct Pending {
     std::span<const Record> batch;
     const RunState* run;
@@ -417,14 +420,16 @@ Result<std::unique_ptr<RecordStore>> OpenSqliteStore(const std::string& path, co
   }
   if (std::filesystem::is_directory(path, error)) return Err("cannot open ", path, ": it is a directory");
   if (!options.create && !std::filesystem::exists(path, error)) {
-    return Err("there is no record database ", path, "; name one with --db or AUTOTUNE_DB");
+    return WithHint(Err("there is no record database ", path), "name one with --db or AUTOTUNE_DB");
   }
   // The lock file's name comes from the canonical path, so that processes with different names for the file share a
   // lock.
   std::string real = std::filesystem::weakly_canonical(path, error).string();
   if (error) return Err("cannot open ", path, ": ", error.message());
-  FileLock lock =
-      TRY_NOTE(FileLock::Open(real + ".lock"), "while opening the record database; name another one with --db");
+  Result<FileLock> opened = FileLock::Open(real + ".lock");
+  if (!opened.ok())
+    return WithHint(std::move(opened).error().Note("while opening the record database"), "name another one with --db");
+  FileLock lock = std::move(opened).value();
   auto store = std::make_unique<SqliteStore>(real, std::move(lock), options);
   TRY(store->Open());
   return std::unique_ptr<RecordStore>(std::move(store));

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "runtime/registry.h"
+#include "support/hint.h"
 #include "support/utf8.h"
 
 namespace autotune {
@@ -48,7 +49,8 @@ Result<DLDevice> DeviceFromText(std::string_view text) {
     const std::string_view number = text.substr(colon + 1);
     const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), id);
     if (error != std::errc() || end != number.data() + number.size() || id < 0)
-      return Err("'", OneLine(std::string(text.substr(0, 48))), "' is no device; write it as opencl or opencl:1");
+      return WithHint(Err("'", OneLine(std::string(text.substr(0, 48))), "' is no device"),
+                      "write it as opencl or opencl:1");
   }
   return DLDevice{static_cast<DLDeviceType>(type), id};
 }

@@ -1,6 +1,7 @@
 #include "runtime/params.h"
 
 #include "support/file.h"
+#include "support/hint.h"
 #include "support/utf8.h"
 
 namespace autotune {
@@ -116,7 +117,8 @@ namespace {
 Result<Params> ReadParams(std::string_view blob, TensorReader* read) {
   ByteReader in(blob, "parameters");
   auto magic = in.Number<uint64_t>();
-  if (blob.starts_with("ATPARAMS")) return Err("parameters in the format of an older release; compile the model again");
+  if (blob.starts_with("ATPARAMS"))
+    return WithHint(Err("parameters in the format of an older release"), "compile the model again");
   if (!magic.ok() || *magic != kParamsMagic) return Err("not a parameters file");
   if (TRY(in.Number<uint64_t>()) != kReserved) return Err("parameters: the reserved number is not 0");
   Params params = TRY(ReadNamedTensors(in, /*count_first=*/false, read));

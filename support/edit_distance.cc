@@ -1,4 +1,5 @@
 #include "support/edit_distance.h"
+#include "support/hint.h"
 
 #include <algorithm>
 
@@ -38,6 +39,11 @@ std::vector<std::string> NearWords(std::string_view word, std::span<const std::s
 std::string Suggestion(std::string_view word, std::span<const std::string> words) {
   std::vector<std::string> near = NearWords(word, words);
   return near.empty() ? "" : "; did you mean " + near[0] + "?";
+}
+
+Error WithSuggestion(Error error, std::string_view word, std::span<const std::string> words) {
+  const std::vector<std::string> near = NearWords(word, words);
+  return near.empty() ? std::move(error) : WithHint(std::move(error), "did you mean " + near[0] + "?");
 }
 
 }  // namespace autotune

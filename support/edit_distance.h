@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "support/result.h"
+
 namespace autotune {
 
 // Returns the restricted Damerau-Levenshtein distance: the least number of edits that turn one word into the other. An
@@ -21,5 +23,7 @@ std::vector<std::string> NearWords(std::string_view word, std::span<const std::s
 
 // Returns "; did you mean NEAREST?" for the end of a message, or "" if no word is near.
 std::string Suggestion(std::string_view word, std::span<const std::string> words);
+// Returns the error with the hint "did you mean NEAREST?"; unchanged if no word is near.
+Error WithSuggestion(Error error, std::string_view word, std::span<const std::string> words);
 
 }  // namespace autotune

@@ -17,6 +17,7 @@
 #include <fstream>
 
 #include "support/clock.h"
+#include "support/hint.h"
 
 extern char** environ;
 
@@ -245,7 +246,8 @@ Result<std::string> FindOwnExecutable(const std::string& name) {
     if (access(path.c_str(), X_OK) == 0) return path.string();
     tried += (tried.empty() ? "" : ", ") + folder.string();
   }
-  return Err("cannot find the executable ", name, " in ", tried, "; set AUTOTUNE_LIBEXEC to the folder that holds it");
+  return WithHint(Err("cannot find the executable ", name, " in ", tried),
+                  "set AUTOTUNE_LIBEXEC to the folder that holds it");
 }
 
 }  // namespace autotune

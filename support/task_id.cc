@@ -1,4 +1,5 @@
 #include "support/task_id.h"
+#include "support/hint.h"
 
 #include <algorithm>
 #include <set>
@@ -43,8 +44,9 @@ Result<std::string> FindTask(std::span<const std::string> hashes, std::string_vi
     if (++listed > kListed) break;
     names += (names.empty() ? "" : ", ") + hash.substr(0, digits);
   }
-  return Err(found.size(), " tasks have an id that begins with ", prefix, ": ", names,
-             found.size() > kListed ? ", ..." : "", "; give more digits");
+  return WithHint(Err(found.size(), " tasks have an id that begins with ", prefix, ": ", names,
+                      found.size() > kListed ? ", ..." : ""),
+                  "give more digits");
 }
 
 }  // namespace autotune

@@ -9,6 +9,7 @@
 
 #include "support/cpu_features.h"
 #include "support/cpus.h"
+#include "support/hint.h"
 #include "support/join.h"
 #include "target/cuda_arch.h"
 
@@ -352,9 +353,10 @@ Result<Target> Target::Parse(std::string_view text) {
   std::istringstream words{std::string(text)};
   std::string word;
   if (!(words >> word))
-    return Err("the target is empty; write 'cpu', 'llvm -mcpu=...', 'c -mcpu=...', 'opencl' or 'cuda -arch=...'");
+    return WithHint(Err("the target is empty"),
+                    "write 'cpu', 'llvm -mcpu=...', 'c -mcpu=...', 'opencl' or 'cuda -arch=...'");
   if (word == "cpu") {
-    if (words >> word) return Err("target 'cpu' takes no options; write 'llvm ", word, "' instead");
+    if (words >> word) return WithHint(Err("target 'cpu' takes no options"), "write 'llvm " + word + "' instead");
     return Parse("llvm -mcpu=host");
   }
   std::optional<TargetKind> kind = EnumFromText<TargetKind>(word);

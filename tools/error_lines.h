@@ -1,6 +1,5 @@
 // Prints errors in the style of all three programs: a line "error: WHAT IS WRONG", and a line "hint: WHAT TO DO" if
-// there is something to do. A hint is a note of the error that begins with "hint: ", so an error that ends up in
-// another text keeps it. Thread-safe.
+// there is something to do (support/hint.h). Thread-safe.
 #pragma once
 #include <cerrno>
 #include <cstdio>
@@ -10,16 +9,12 @@
 #include <utility>
 #include <vector>
 
+#include "support/hint.h"
 #include "support/result.h"
 #include "support/terminal.h"
 #include "support/utf8.h"
 
 namespace autotune::tools {
-
-inline constexpr std::string_view kHint = "hint: ";
-
-// Returns the error with a hint: what the user can do.
-inline Error WithHint(Error error, const std::string& hint) { return std::move(error).Note(std::string(kHint) + hint); }
 
 // An error without its hints, in one line, and its hints.
 struct ErrorParts {
@@ -34,6 +29,13 @@ inline ErrorParts PartsOf(Error error) {
   std::erase_if(error.notes, [](const std::string& note) { return note.starts_with(kHint); });
   parts.text = OneLine(error.Text());
   return parts;
+}
+
+// Returns the error and its hints as one sentence, for the middle of other texts.
+inline std::string SentenceOf(const Error& error) {
+  ErrorParts parts = PartsOf(error);
+  for (const std::string& hint : parts.hints) parts.text += "; " + hint;
+  return parts.text;
 }
 
 inline std::string ErrorLines(const Error& error, bool colours) {

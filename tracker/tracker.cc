@@ -6,6 +6,7 @@
 #include "rpc/transport.h"
 #include "support/clock.h"
 #include "support/file.h"
+#include "support/hint.h"
 #include "support/json.h"
 #include "support/log.h"
 #include "tracker/tracker_state.h"
@@ -34,7 +35,7 @@ Status WriteState(const std::string& path, const SavedState& state) {
   std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
   Status written = ReplaceFileDurably(path, ToJson(state).Dump() + "\n");
   if (written.ok()) return {};
-  return Err("cannot store the tracker's state: ", written.error().Text(), "; name another file with --state");
+  return WithHint(Err("cannot store the tracker's state: ", written.error().Text()), "name another file with --state");
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "support/hint.h"
 #include "support/subprocess.h"
 
 namespace autotune::c {
@@ -118,9 +119,9 @@ Result<std::string> CompileToAssembly(const std::string& source, const Target& t
   const std::string compiler = CompilerFor(target);
   Result<Output> output = Run(CommandFor(compiler, target), source);
   if (!output.ok()) {
-    return Err("the target's kind 'c' needs a C compiler: ", output.error().Text(), "; install ",
-               IsForThisMachine(target) ? "gcc or clang (12 and newer)" : CrossCompilerFor(target),
-               ", or name one in AUTOTUNE_CC");
+    return WithHint(Err("the target's kind 'c' needs a C compiler: ", output.error().Text()),
+                    "install " + (IsForThisMachine(target) ? "gcc or clang (12 and newer)" : CrossCompilerFor(target)) +
+                        ", or name one in AUTOTUNE_CC");
   }
   const std::optional<ExitStatus>& status = output->status;
   if (!status || !status->ok()) {

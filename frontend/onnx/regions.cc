@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "frontend/onnx/sample.h"
+#include "support/hint.h"
 
 namespace autotune::onnx_import {
 namespace {
@@ -236,8 +237,9 @@ Status ImportNonMaxSuppression(ImportContext& c) {
   if (attrs.most <= 0 || c.builder.Spec(scores).NumElements() == 0 || states_none)
     return c.BindConstant({{DType::Int(64), {0, 3}}, SharedBytes::Copy("")});
   if (stated == c.dims.end()) {
-    return Err("selects a number of boxes that is known only at run time; state the largest number with --dim ", result,
-               "=100, for example: the result then has that many rows, with -1 in the unused ones");
+    return WithHint(Err("selects a number of boxes that is known only at run time"),
+                    "state the largest number with --dim " + result +
+                        "=100, for example: the result then has that many rows, with -1 in the unused ones");
   }
   attrs.overlap = c.Has(3) ? TRY(c.ConstantNumber(3, "iou_threshold")) : 0;
   attrs.any_score = !c.Has(4);

@@ -11,6 +11,7 @@
 
 #include "ir/float_math.h"
 #include "support/edit_distance.h"
+#include "support/hint.h"
 #include "support/integer.h"
 #include "support/join.h"
 #include "support/rng.h"
@@ -249,10 +250,10 @@ const std::vector<Form>& Forms() {
   return forms;
 }
 
-// Returns "; did you mean conv2d?", or the list of known words if none is near.
-std::string Hint(std::string_view word, const std::vector<std::string>& known) {
-  std::string suggestion = Suggestion(word, known);
-  return suggestion.empty() ? "; known are " + Joined(known) : suggestion;
+// Adds the hint "did you mean conv2d?", or the list of known words if none is near.
+Error WithKnown(Error error, std::string_view word, const std::vector<std::string>& known) {
+  return NearWords(word, known).empty() ? WithHint(std::move(error), "known are " + Joined(known))
+                                        : WithSuggestion(std::move(error), word, known);
 }
 
 Result<const Form*> FindForm(std::string_view name) {
@@ -261,7 +262,7 @@ Result<const Form*> FindForm(std::string_view name) {
     if (form.name == name) return &form;
     names.push_back(form.name);
   }
-  return Err("unknown operator '", name, "'", Hint(name, names));
+  return WithKnown(Err("unknown operator '", name, "'"), name, names);
 }
 
 Result<Shape> ParseShape(std::string_view text) {
@@ -281,7 +282,7 @@ Status ParseOption(const Form& form, std::string_view part, Written& written) {
   std::vector<std::string> known = form.options;
   known.push_back("dtype");
   if (std::find(known.begin(), known.end(), name) == known.end())
-    return Err(form.name, " has no option '", name, "'", Hint(name, known));
+    return WithKnown(Err(form.name, " has no option '", name, "'"), name, known);
   if (!written.options.emplace(name, value).second) return Err(name, " is given twice");
   if (name != "dtype") return {};
   if (value != "f32" && value != "f64" && value != "f16" && value != "bf16")

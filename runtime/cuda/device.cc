@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "runtime/cuda/api.h"
+#include "support/hint.h"
 #include "support/utf8.h"
 
 namespace autotune {
@@ -56,11 +57,12 @@ Result<int> CountDevices(const Api& api) {
   cuda::Code code = api.cuInit(0);
   if (code == cuda::kSuccess) code = api.cuDeviceGetCount(&count);
   if (code == cuda::kNoDevice || (code == cuda::kSuccess && count == 0))
-    return Err("the CUDA driver finds no GPU; nvidia-smi lists all GPUs, and CUDA_VISIBLE_DEVICES may hide some");
+    return WithHint(Err("the CUDA driver finds no GPU"),
+                    "nvidia-smi lists all GPUs, and CUDA_VISIBLE_DEVICES may hide some");
   if (code == cuda::kStubLibrary)
-    return Err("the CUDA driver is a stub of the toolkit, which runs nothing: install NVIDIA's driver");
+    return WithHint(Err("the CUDA driver is a stub of the toolkit, which runs nothing"), "install NVIDIA's driver");
   if (code != cuda::kSuccess)
-    return Err("the CUDA driver does not start: ", ErrorName(api, code), "; nvidia-smi may tell why");
+    return WithHint(Err("the CUDA driver does not start: ", ErrorName(api, code)), "nvidia-smi may tell why");
   return count;
 }
 

@@ -44,7 +44,8 @@ TEST(PassConfig, OptionsAreTyped) {
   EXPECT_EQ(Refusal(config.SetOption("width", kTables)), "pass option 'width': write NAME=VALUE");
   EXPECT_EQ(Refusal(config.SetOption("=3", kTables)), "pass option '=3': write NAME=VALUE");
   EXPECT_EQ(Refusal(config.SetOption("widht=8", kTables)),
-            "unknown pass option 'widht'; did you mean width?; the options and their defaults are width=8, way=fast");
+            "unknown pass option 'widht' (hint: did you mean width?; hint: the options and their defaults are width=8, "
+            "way=fast)");
   EXPECT_EQ(PassContext(config).Get(kWidth), 16) << "a refused option must not change the value";
 }
 
@@ -53,9 +54,9 @@ TEST(PassConfig, NeededAndUnknownPassesAreNotDisabled) {
   for (const char* pass : {"unroll", "split", "unroll"}) EXPECT_TRUE(config.Disable(pass, kTables).ok());
   EXPECT_THAT(config.disabled, ElementsAre("split", "unroll"));
   EXPECT_EQ(Refusal(config.Disable("join", kTables)), "pass join cannot be disabled: it joins");
-  EXPECT_EQ(
-      Refusal(config.Disable("splt", kTables)),
-      "unknown pass 'splt'; did you mean split?; the passes that can be disabled are first: split; second: unroll");
+  EXPECT_EQ(Refusal(config.Disable("splt", kTables)),
+            "unknown pass 'splt' (hint: did you mean split?; hint: the passes that can be disabled are first: split; "
+            "second: unroll)");
   PassContext context(config);
   EXPECT_TRUE(context.IsDisabled("split"));
   EXPECT_FALSE(context.IsDisabled("join"));

@@ -287,7 +287,7 @@ TEST_F(PackageTest, APackageOfAnOlderVersionIsRefused) {
   EXPECT_TRUE(ReadPackage(File("foreign.tar")).ok()) << "other programs write no seal";
   std::erase_if(members, [](const auto& member) { return member.first == kSealMember; });
   WriteTar(File("old.tar"), members);
-  ExpectRefused(File("old.tar"), "an older version of autotune wrote it; compile the model again");
+  ExpectRefused(File("old.tar"), "an older version of autotune wrote it (hint: compile the model again)");
 }
 
 TEST_F(PackageTest, TheDateOfTheExportCanBeSet) {

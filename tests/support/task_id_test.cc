@@ -39,7 +39,7 @@ TEST(TaskId, AnAmbiguousPrefixNamesTheTasksWithDigitsThatTellThemApart) {
   std::vector<std::string> hashes = {HashOf("12345678a"), HashOf("12345678b"), HashOf("12")};
   Result<std::string> two = FindTask(hashes, "12345678");
   ASSERT_FALSE(two.ok());
-  EXPECT_THAT(two.error().Text(), AllOf(HasSubstr("2 tasks"), HasSubstr("12345678a, 12345678b;")));
+  EXPECT_THAT(two.error().Text(), AllOf(HasSubstr("2 tasks"), HasSubstr("12345678a, 12345678b (hint: ")));
   Result<std::string> three = FindTask(hashes, "12");
   ASSERT_FALSE(three.ok());
   EXPECT_THAT(three.error().Text(), AllOf(HasSubstr("3 tasks"), HasSubstr("120000000, 12345678a")));
@@ -47,7 +47,8 @@ TEST(TaskId, AnAmbiguousPrefixNamesTheTasksWithDigitsThatTellThemApart) {
   for (char c : std::string("0123456789")) many.push_back(HashOf(std::string("a") + c));
   Result<std::string> ten = FindTask(many, "a");
   ASSERT_FALSE(ten.ok());
-  EXPECT_THAT(ten.error().Text(), AllOf(HasSubstr("10 tasks"), HasSubstr("a4000000, ...;"), Not(HasSubstr("a5"))));
+  EXPECT_THAT(ten.error().Text(),
+              AllOf(HasSubstr("10 tasks"), HasSubstr("a4000000, ... (hint: "), Not(HasSubstr("a5"))));
 }
 
 }  // namespace

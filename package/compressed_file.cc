@@ -10,7 +10,9 @@
 #include <cstring>
 #include <memory>
 
+#include "package/archive_member.h"
 #include "support/file.h"
+#include "support/hint.h"
 
 namespace autotune {
 namespace {
@@ -24,19 +26,13 @@ struct FreeStream {
 
 // Compresses `bytes` into the file `fd`. `path` is its name in errors.
 Status WriteStream(archive* out, int fd, const std::string& path, std::string_view bytes) {
-  auto failed = [&] { return Err("cannot write ", path, ": ", archive_error_string(out)); };
+  auto failed = [&] { return Err("cannot write ", path, ": ", ArchiveWriteError(out)); };
   if (archive_write_add_filter_zstd(out) != ARCHIVE_OK ||
       archive_write_set_filter_option(out, "zstd", "compression-level", kLevel) != ARCHIVE_OK ||
       archive_write_set_format_raw(out) != ARCHIVE_OK || archive_write_open_fd(out, fd) != ARCHIVE_OK)
     return failed();
-  std::unique_ptr<archive_entry, void (*)(archive_entry*)> entry(archive_entry_new(), archive_entry_free);
-  archive_entry_set_filetype(entry.get(), AE_IFREG);
-  if (archive_write_header(out, entry.get()) != ARCHIVE_OK) return failed();
-  while (!bytes.empty()) {
-    la_ssize_t n = archive_write_data(out, bytes.data(), std::min<size_t>(bytes.size(), size_t{1} << 30));
-    if (n <= 0) return failed();
-    bytes.remove_prefix(static_cast<size_t>(n));
-  }
+  if (const Status written = WriteMember(out, "", bytes); !written.ok())
+    return Prefixed("cannot write " + path + ": ", written.error());
   if (archive_write_close(out) != ARCHIVE_OK) return failed();
   return {};
 }

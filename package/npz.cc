@@ -8,6 +8,7 @@
 #include <memory>
 #include <set>
 
+#include "package/archive_member.h"
 #include "runtime/npy.h"
 #include "support/file.h"
 #include "support/utf8.h"
@@ -68,34 +69,19 @@ Result<NamedTensors> ReadArrays(const std::string& path) {
   return arrays;
 }
 
-Status WriteMember(archive* out, const std::string& name, std::string_view bytes) {
-  std::unique_ptr<archive_entry, void (*)(archive_entry*)> entry(archive_entry_new(), archive_entry_free);
-  archive_entry_set_pathname(entry.get(), name.c_str());
-  archive_entry_set_size(entry.get(), static_cast<int64_t>(bytes.size()));
-  archive_entry_set_filetype(entry.get(), AE_IFREG);
-  archive_entry_set_perm(entry.get(), 0644);
-  if (archive_write_header(out, entry.get()) != ARCHIVE_OK) return Err(archive_error_string(out));
-  while (!bytes.empty()) {  // one call takes less than 2 GiB
-    const la_ssize_t n = archive_write_data(out, bytes.data(), std::min<size_t>(bytes.size(), size_t{1} << 30));
-    if (n <= 0) return Err(archive_error_string(out));
-    bytes.remove_prefix(static_cast<size_t>(n));
-  }
-  return {};
-}
-
 Status WriteMembers(const NamedTensors& arrays, int fd) {
   ArchivePtr out(archive_write_new());
   std::set<std::string> names;
   if (archive_write_set_format_zip(out.get()) != ARCHIVE_OK ||
       archive_write_zip_set_compression_store(out.get()) != ARCHIVE_OK ||
       archive_write_open_fd(out.get(), fd) != ARCHIVE_OK)
-    return Err(archive_error_string(out.get()));
+    return Err(ArchiveWriteError(out.get()));
   for (const auto& [name, tensor] : arrays) {
     if (!names.insert(name).second) return Err("two arrays are called ", OneLine(name));
     const std::string bytes = TRY_NOTE(NpyBytes(tensor), "array " + OneLine(name));
     TRY(WriteMember(out.get(), name + std::string(kExtension), bytes));
   }
-  if (archive_write_close(out.get()) != ARCHIVE_OK) return Err(archive_error_string(out.get()));
+  if (archive_write_close(out.get()) != ARCHIVE_OK) return Err(ArchiveWriteError(out.get()));
   return {};
 }
 

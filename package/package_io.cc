@@ -14,14 +14,18 @@
 #include <memory>
 #include <optional>
 
+#include "package/archive_member.h"
 #include "package/members.h"
 #include "package/package.h"
 #include "package/tar_seal.h"
 #include "support/file.h"
+#include "support/hint.h"
 #include "support/utf8.h"
 
 namespace autotune {
 namespace {
+
+constexpr char kCompileAgain[] = "compile the model again";
 
 struct FreeWriter {
   void operator()(archive* a) const { archive_write_free(a); }
@@ -70,31 +74,10 @@ Result<Json> Metadata(const Package& package) {
   return metadata;
 }
 
-// Returns the cause of a failed write, which libarchive's own text does not state.
-std::string WriteError(archive* out) {
-  const int error = archive_errno(out);
-  return error > 0 ? std::strerror(error) : archive_error_string(out);
-}
-
-Status Add(archive* out, const std::string& name, std::string_view bytes) {
-  std::unique_ptr<archive_entry, void (*)(archive_entry*)> entry(archive_entry_new(), archive_entry_free);
-  archive_entry_set_pathname(entry.get(), name.c_str());
-  archive_entry_set_size(entry.get(), static_cast<int64_t>(bytes.size()));
-  archive_entry_set_filetype(entry.get(), AE_IFREG);
-  archive_entry_set_perm(entry.get(), 0644);
-  if (archive_write_header(out, entry.get()) != ARCHIVE_OK) return Err(WriteError(out));
-  while (!bytes.empty()) {  // one call takes less than 2 GiB
-    la_ssize_t n = archive_write_data(out, bytes.data(), std::min<size_t>(bytes.size(), size_t{1} << 30));
-    if (n <= 0) return Err(WriteError(out));
-    bytes.remove_prefix(static_cast<size_t>(n));
-  }
-  return {};
-}
-
 Status WriteTo(const Package& package, int fd) {
   std::unique_ptr<archive, FreeWriter> out(archive_write_new());
   archive_write_set_format_gnutar(out.get());
-  if (archive_write_open_fd(out.get(), fd) != ARCHIVE_OK) return Err(WriteError(out.get()));
+  if (archive_write_open_fd(out.get(), fd) != ARCHIVE_OK) return Err(ArchiveWriteError(out.get()));
   const std::string model = SafeName(package.info.model_name), metadata = TRY(Metadata(package)).Dump(2);
   std::vector<std::pair<std::string, std::string_view>> members = {
       {"metadata.json", metadata},
@@ -107,9 +90,9 @@ Status WriteTo(const Package& package, int fd) {
   for (const auto& [path, source] : package.device_sources) members.emplace_back("codegen/" + path, source);
   members.emplace_back("src/relay.txt", package.graph_text);
   members.emplace_back("parameters/" + model + ".params", package.params);
-  for (const auto& [name, bytes] : members) TRY(Add(out.get(), name, bytes));
-  TRY(Add(out.get(), kSealMember, SealText(members)));
-  if (archive_write_close(out.get()) != ARCHIVE_OK) return Err(WriteError(out.get()));
+  for (const auto& [name, bytes] : members) TRY(WriteMember(out.get(), name, bytes));
+  TRY(WriteMember(out.get(), kSealMember, SealText(members)));
+  if (archive_write_close(out.get()) != ARCHIVE_OK) return Err(ArchiveWriteError(out.get()));
   return {};
 }
 
@@ -235,7 +218,7 @@ std::vector<std::string> TakeNumbered(PackageMembers& members, const std::string
 Status FromMetadata(const Json& metadata, Package& package) {
   const int64_t* version = metadata["version"].As<int64_t>();
   if (!version || *version != kPackageFormat)
-    return Err("its format is not version ", kPackageFormat, " of Model Library Format; compile the model again");
+    return WithHint(Err("its format is not version ", kPackageFormat, " of Model Library Format"), kCompileAgain);
   if (!metadata["memory"]["main"].IsNull()) TRY(FromJson(metadata["memory"]["main"], package.memory, "memory.main"));
   if (!metadata["memory"]["operator_functions"].IsNull()) {
     TRY(FromJson(metadata["memory"]["operator_functions"], package.functions, "memory.operator_functions"));
@@ -259,7 +242,7 @@ Result<Package> PackageFromMembers(PackageMembers members) {
   const Status described = FromMetadata(json, package);
   // Older versions described packages in other words, so a missing seal comes before errors of the description.
   if (!seal && !json["autotune"].IsNull())
-    return Err("it has no ", kSealMember, ": an older version of autotune wrote it; compile the model again");
+    return WithHint(Err("it has no ", kSealMember, ": an older version of autotune wrote it"), kCompileAgain);
   TRY_NOTE(described, "metadata.json");
   package.graph_json = TRY(TakeNeeded(members, "executor-config/graph/graph.json"));
   package.params = TRY(TakeNeeded(members, "parameters/", ".params"));
@@ -285,7 +268,7 @@ Result<Package> ReadPackage(const std::string& path) {
   if (access(path.c_str(), R_OK) != 0) return Err("cannot read package ", path, ": no such file, or not readable");
   Result<PackageMembers> members = ReadMembers(path);
   Result<Package> package = members.ok() ? PackageFromMembers(std::move(*members)) : Result<Package>(members.error());
-  if (!package.ok()) return Err(path, " is not a package in Model Library Format: ", package.error().Text());
+  if (!package.ok()) return Prefixed(path + " is not a package in Model Library Format: ", package.error());
   return package;
 }
 

@@ -9,6 +9,7 @@
 #include "schedule/trace.h"
 #include "support/printf_text.h"
 #include "target/machine.h"
+#include "topi/alternatives.h"
 #include "topi/winograd.h"
 
 namespace autotune {
@@ -275,15 +276,14 @@ class Explainer {
     return {Cause::kArithmetic, 1, "arithmetic: " + busy};
   }
 
-  static bool IsWinograd(const std::string& alternative) { return alternative.starts_with("winograd"); }
-  bool UsesWinograd() const { return IsWinograd(e_.alternative); }
+  bool UsesWinograd() const { return topi::IsWinograd(e_.alternative); }
 
   std::string WinogradText() const {
     if (e_.winograd.empty()) return "";
     if (UsesWinograd()) return "used (" + e_.alternative + ")";
     if (e_.winograd != kWinogradApplies) return "not possible: " + e_.winograd;
-    return std::ranges::any_of(e_.alternatives, IsWinograd) ? "possible, but not chosen"
-                                                            : "possible, but left out (--no-winograd)";
+    return std::ranges::any_of(e_.alternatives, topi::IsWinograd) ? "possible, but not chosen"
+                                                                  : "possible, but left out (--no-winograd)";
   }
 
   // Twice the seconds of a parallel loop that does nothing. In a shorter run, work is less than half of the time.

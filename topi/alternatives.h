@@ -21,6 +21,8 @@ struct ConvAlternative {
   bool exact = true;  // true: adds the products of the direct sum; --no-winograd excludes the others
 };
 std::span<const ConvAlternative> ConvAlternatives();
+// Returns whether an alternative is of Winograd's algorithm, by its name. Records and packages hold names only.
+inline bool IsWinograd(std::string_view alternative) { return alternative.starts_with("winograd"); }
 
 struct MatMulAlternative {
   std::string_view name;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/arithmetic.h"
+#include "topi/alternatives.h"
 
 namespace autotune {
 namespace {
@@ -22,7 +23,7 @@ constexpr double kPriorTrials = 16;
 
 double FewestOperations(const TuneTask& task, const TaskAlternative& alternative) {
   if (alternative.name == "skip_padding") return 0;  // the share of the padding is not known here
-  return alternative.name.starts_with("winograd") ? task.flops / kWinogradSaving : task.flops;
+  return topi::IsWinograd(alternative.name) ? task.flops / kWinogradSaving : task.flops;
 }
 
 double BelievedPeak(double measured, double reached) { return reached <= kNoise * measured ? measured : 0; }

@@ -251,5 +251,11 @@ TEST(AlternativesTest, FoundByName) {
   EXPECT_EQ(FindAlternative(ConvAlternatives(), "no such"), nullptr);
 }
 
+TEST(IsWinograd, IsTrueOfTheAlternativesThatAreNotExact) {
+  for (const ConvAlternative& alternative : ConvAlternatives())
+    EXPECT_EQ(IsWinograd(alternative.name), !alternative.exact) << alternative.name;
+  for (const MatMulAlternative& alternative : MatMulAlternatives()) EXPECT_FALSE(IsWinograd(alternative.name));
+}
+
 }  // namespace
 }  // namespace autotune::topi

@@ -198,17 +198,6 @@ void FarmClient::Cancel() {
   });
 }
 
-void FarmClient::ReleaseDevices() {
-  std::promise<void> done;
-  impl_->loop.Post([&, impl = impl_.get()] {
-    for (auto& seat : impl->seats) {
-      if (!seat->job) seat->Perform(seat->session.Close(BootMillis()));
-    }
-    done.set_value();
-  });
-  done.get_future().get();
-}
-
 Result<StatusReply> FarmClient::Status(double timeout_seconds) {
   return QueryStatus(impl_->options.tracker, "", timeout_seconds);
 }

@@ -54,8 +54,6 @@ class FarmClient {
   void Cancel();
 
   Result<StatusReply> Status(double timeout_seconds = 5);
-  // Gives idle devices back at once.
-  void ReleaseDevices();
 
   struct Impl;
 

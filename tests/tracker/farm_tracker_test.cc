@@ -37,7 +37,7 @@ TEST_F(FarmTracker, RegisteringAndCounting) {
   ASSERT_TRUE(results.ok()) << results.error().Text();
   EXPECT_EQ(Count("pi:4"), 1);  // the client keeps its device for its next job
   EXPECT_EQ(Count("pi:4", "busy"), 1);
-  client->ReleaseDevices();
+  client.reset();  // gives its device back
   EXPECT_TRUE(Soon([&] { return Count("pi:4") == 2; }));
   second.Kill();
   EXPECT_TRUE(Soon([&] { return Count("pi:4", "") == 1; }));
@@ -124,7 +124,7 @@ TEST_F(FarmTracker, AStateFileThatCannotBeWrittenIsNamed) {
   EXPECT_EQ(ended->code, 1) << ended->Text();
   EXPECT_THAT(ReadFile(folder_ + "/errors").value(),
               HasSubstr("error: cannot store the tracker's state: cannot write " + folder_ +
-                        "/state.json/state.json: Not a directory; name another file with --state\n"));
+                        "/state.json/state.json: Not a directory\nhint: name another file with --state\n"));
 }
 
 TEST_F(FarmTracker, TheServerOutlivesTheTracker) {

@@ -24,6 +24,7 @@ using ::testing::Not;
 using ::testing::SizeIs;
 using ::testing::StartsWith;
 
+constexpr int64_t kManyRows = 1000;  // above the line, so that it may be as long as the terminal is wide
 constexpr int kWidths[] = {110, 60, 200, 80, 61, 60, 59, 110, 30, 200, 12};
 
 // Returns what a program has written to the terminal by now; waits up to `milliseconds` for the first byte.
@@ -44,7 +45,9 @@ void SetWidth(int terminal, int width) {
   ASSERT_EQ(ioctl(terminal, TIOCSWINSZ, &size), 0);
 }
 
-class LiveLineOn : public ::testing::TestWithParam<bool> {
+enum class Kind { kReflows, kCuts, kKeepsCleared };
+
+class LiveLineOn : public ::testing::TestWithParam<Kind> {
  protected:
   void SetUp() override {
     setenv("TERM", "xterm", 1);
@@ -59,11 +62,12 @@ class LiveLineOn : public ::testing::TestWithParam<bool> {
   }
 
   UniqueFd master_, slave_;
-  Screen screen_{110, GetParam()};
+  Screen screen_{110, GetParam() != Kind::kCuts, GetParam() == Kind::kKeepsCleared};
 };
 
 TEST_P(LiveLineOn, ShowsOneRowThatIsShorterThanTheTerminal) {
   tools::LiveLine line(slave_.get());
+  line.Beside([] {}, kManyRows);
   for (int width : kWidths) {
     SetWidth(master_.get(), width);
     screen_.Resize(width);
@@ -102,8 +106,31 @@ TEST_P(LiveLineOn, LeavesNoRowBehindWhenTheTerminalIsResized) {
   EXPECT_EQ(screen_.Rows(), printed);
 }
 
-INSTANTIATE_TEST_SUITE_P(Terminals, LiveLineOn, ::testing::Bool(),
-                         [](const auto& info) { return info.param ? "ThatReflow" : "ThatCut"; });
+TEST_P(LiveLineOn, IsNoLongerThanTheRowsAboveItAllow) {
+  tools::LiveLine line(slave_.get());
+  const auto shown_at = [&](int width) {
+    SetWidth(master_.get(), width);
+    screen_.Resize(width);
+    line.Show(std::string(300, 'x'));
+    Update();
+    return screen_.Rows().back().size();
+  };
+  EXPECT_EQ(shown_at(200), 39u);
+  line.Beside([&] { Print("one\r\n"); }, 1);
+  EXPECT_EQ(shown_at(200), 79u);
+  EXPECT_EQ(shown_at(80), 79u);
+  EXPECT_EQ(shown_at(70), 39u) << "79 columns take two rows of 70, which push the row above off the screen";
+  EXPECT_EQ(shown_at(200), 39u);
+  line.Beside([&] { Print("two\r\n"); }, 1);
+  EXPECT_EQ(shown_at(200), 79u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Terminals, LiveLineOn, ::testing::Values(Kind::kReflows, Kind::kCuts, Kind::kKeepsCleared),
+                         [](const auto& info) {
+                           return info.param == Kind::kReflows ? "ThatReflow"
+                                  : info.param == Kind::kCuts  ? "ThatCut"
+                                                               : "ThatKeepWhatIsCleared";
+                         });
 
 // The usual way, a return and "erase to the end of the row", leaves rows behind, and the screen of these tests sees it.
 TEST(Screen, SeesRowsThatAreLeftBehind) {
@@ -115,6 +142,18 @@ TEST(Screen, SeesRowsThatAreLeftBehind) {
   EXPECT_THAT(screen.Rows(), SizeIs(2));
   screen.Feed("\r\033[K" + std::string(100, 'x') + "\r\033[K");
   EXPECT_THAT(screen.Rows(), SizeIs(2)) << "rows that nothing erases any more";
+}
+
+// "Erase below" in the first column leaves rows behind in tmux.
+TEST(Screen, SeesRowsThatMoveIntoTheHistory) {
+  for (bool keeps_cleared : {false, true}) {
+    Screen screen(110, /*reflows=*/true, keeps_cleared);
+    screen.Feed("one\r\033[Jtwo\r");
+    EXPECT_THAT(screen.Rows(), SizeIs(keeps_cleared ? 2 : 1));
+    screen.Feed("\033[C\033[J\r\033[Kthree");
+    EXPECT_EQ(screen.Rows().back(), "three");
+    EXPECT_THAT(screen.Rows(), SizeIs(keeps_cleared ? 2 : 1));
+  }
 }
 
 TEST(LiveLine, IsForTerminalsOnly) {

@@ -10,7 +10,10 @@ namespace autotune::test {
 class Screen {
  public:
   // `reflows`: a resized terminal wraps its lines again, as most do. Without it, each row is cut, as xterm does.
-  Screen(int width, bool reflows) : width_(static_cast<size_t>(width)), reflows_(reflows) {}
+  // `keeps_cleared`: if the screen is erased from the first column on, its rows move into the history, as in tmux,
+  // which does so for the top row of the screen. This screen knows no top row, so each one counts as such.
+  Screen(int width, bool reflows, bool keeps_cleared = false)
+      : width_(static_cast<size_t>(width)), reflows_(reflows), keeps_cleared_(keeps_cleared) {}
 
   void Feed(const std::string& bytes) {
     for (char c : bytes) {
@@ -90,7 +93,13 @@ class Screen {
   void Control(const std::string& sequence) {
     if (sequence == "\033[?7l") wraps_ = false;
     if (sequence == "\033[?7h") wraps_ = true;
+    if (sequence == "\033[C") column_ = std::min(column_ + 1, width_ - 1);
     if (sequence != "\033[J" && sequence != "\033[K") return;
+    if (sequence == "\033[J" && column_ == 0 && keeps_cleared_) {
+      row_ = rows_.size();
+      rows_.emplace_back();
+      return;
+    }
     Row& row = rows_[row_];
     row.text.resize(std::min(row.text.size(), column_));
     if (sequence == "\033[K") return;
@@ -99,7 +108,7 @@ class Screen {
   }
 
   size_t width_;
-  const bool reflows_;
+  const bool reflows_, keeps_cleared_;
   std::vector<Row> rows_ = {Row()};
   size_t row_ = 0, column_ = 0;
   bool wraps_ = true;

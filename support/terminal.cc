@@ -50,6 +50,23 @@ bool IsIn(uint32_t code, const Range (&ranges)[N]) {
 
 int ColumnsOf(uint32_t code) { return IsIn(code, kMarks) ? 0 : IsIn(code, kWide) ? 2 : 1; }
 
+// Returns the length of the first word of the text. Spaces inside single quotes end no word that begins with a quote.
+size_t WordEnd(std::string_view text) {
+  const size_t plain = std::min(text.find(' '), text.size());
+  if (!text.starts_with('\'')) return plain;
+  bool quoted = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\\' && !quoted) {
+      ++i;  // the next character stands for itself
+    } else if (text[i] == '\'') {
+      quoted = !quoted;
+    } else if (text[i] == ' ' && !quoted) {
+      return i;
+    }
+  }
+  return quoted ? plain : text.size();  // a quote that nothing closes is an apostrophe
+}
+
 }  // namespace
 
 bool IsTerminal(int fd) {
@@ -93,7 +110,7 @@ std::string WrapWords(std::string_view text, int columns, int indent) {
   std::string wrapped;
   int used = 0;
   for (bool first = true; !text.empty(); first = false) {
-    const size_t end = std::min(text.find(' '), text.size());
+    const size_t end = WordEnd(text);
     const std::string_view word = text.substr(0, end);
     const int width = TextWidth(word);
     if (!first && used + 1 + width > columns) {
@@ -106,6 +123,19 @@ std::string WrapWords(std::string_view text, int columns, int indent) {
     wrapped += word;
     used += width;
     text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return wrapped;
+}
+
+std::string WrapLines(const std::string& text, int columns) {
+  std::string wrapped;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    const std::string line = text.substr(begin, end - begin);
+    const size_t indent = std::min(line.find_first_not_of(' '), line.size());
+    wrapped += WrapWords(line, columns, static_cast<int>(indent) + 2);
+    if (end < text.size()) wrapped += '\n';
+    begin = end + 1;
   }
   return wrapped;
 }

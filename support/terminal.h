@@ -19,8 +19,13 @@ int TextWidth(std::string_view text);
 std::string CutToWidth(std::string_view text, int columns);
 
 // Returns the text with line ends in place of spaces, so that its lines fit into `columns` as far as its words do.
-// Later lines begin with `indent` spaces. Unchanged if `columns` is 0.
+// Later lines begin with `indent` spaces. Words that a shell quotes, 'my net.tar', stay whole. Unchanged if `columns`
+// is 0.
 std::string WrapWords(std::string_view text, int columns, int indent = 2);
+
+// Wraps each line of the text that is longer than `columns`, as WrapWords does; its other lines begin two spaces after
+// the first one. Unchanged if `columns` is 0.
+std::string WrapLines(const std::string& text, int columns);
 
 // The colours of messages, by what they mean.
 enum class Colour { kGain, kRemark, kFault };

@@ -1,20 +1,14 @@
 #include "tools/farm_status.h"
 
-#include <cstdio>
+#include "support/printf_text.h"
 
 namespace autotune::tools {
 namespace {
 
 std::string Age(int64_t ms) {
-  char text[32];
-  if (ms < 60000) {
-    snprintf(text, sizeof text, "%.1f s", static_cast<double>(ms) / 1000);
-  } else if (ms < 7200000) {
-    snprintf(text, sizeof text, "%lld min", static_cast<long long>(ms / 60000));
-  } else {
-    snprintf(text, sizeof text, "%lld h", static_cast<long long>(ms / 3600000));
-  }
-  return text;
+  if (ms < 60000) return Format("%.1f s", static_cast<double>(ms) / 1000);
+  if (ms < 7200000) return std::to_string(ms / 60000) + " min";
+  return std::to_string(ms / 3600000) + " h";
 }
 
 std::string CoresText(const std::vector<int>& cores) {
@@ -28,37 +22,38 @@ std::string CoresText(const std::vector<int>& cores) {
   return text;
 }
 
+std::string DeviceLine(const rpc::DeviceStatus& device) {
+  std::string text = Format("%-12s %-12s %-8s cores %-6s", device.key.c_str(), device.state.c_str(),
+                            device.server.substr(0, 8).c_str(), CoresText(device.cores).c_str());
+  if (device.state == rpc::device_state::kBusy) {
+    text += "  " + device.client_name + (device.job.empty() ? "" : " (" + device.job + ")") + " for " +
+            Age(device.since_ms);
+  }
+  if (device.state == rpc::device_state::kUnreachable) text += "  last seen " + Age(device.last_seen_ms) + " ago";
+  std::string trials;
+  for (const auto& [name, count] : device.trials)
+    trials += (trials.empty() ? "" : ", ") + std::to_string(count) + " " + name;
+  if (!trials.empty()) text += "  [" + trials + "]";
+  if (!device.last_error.empty()) text += "  last error: " + device.last_error;
+  return text + "\n";
+}
+
 }  // namespace
 
-void PrintStatus(const rpc::StatusReply& status) {
-  printf("tracker: epoch %lld, up %s%s; %lld leases granted, %lld expired; %lld malformed messages received\n",
-         static_cast<long long>(status.epoch), Age(status.uptime_ms).c_str(), status.recovering ? ", recovering" : "",
-         static_cast<long long>(status.grants), static_cast<long long>(status.expired),
-         static_cast<long long>(status.malformed));
-  if (status.devices.empty()) printf("no devices\n");
-  for (const auto& device : status.devices) {
-    printf("%-12s %-12s %-8s cores %-6s", device.key.c_str(), device.state.c_str(), device.server.substr(0, 8).c_str(),
-           CoresText(device.cores).c_str());
-    if (device.state == rpc::device_state::kBusy) {
-      printf("  %s%s for %s", device.client_name.c_str(), device.job.empty() ? "" : (" (" + device.job + ")").c_str(),
-             Age(device.since_ms).c_str());
-    }
-    if (device.state == rpc::device_state::kUnreachable) printf("  last seen %s ago", Age(device.last_seen_ms).c_str());
-    std::string trials;
-    for (const auto& [name, count] : device.trials) {
-      trials += (trials.empty() ? "" : ", ") + std::to_string(count) + " " + name;
-    }
-    if (!trials.empty()) printf("  [%s]", trials.c_str());
-    if (!device.last_error.empty()) printf("  last error: %s", device.last_error.c_str());
-    printf("\n");
-  }
+std::string StatusText(const rpc::StatusReply& status) {
+  std::string text = "tracker: epoch " + std::to_string(status.epoch) + ", up " + Age(status.uptime_ms) +
+                     (status.recovering ? ", recovering" : "") + "; " + std::to_string(status.grants) +
+                     " leases granted, " + std::to_string(status.expired) + " expired; " +
+                     std::to_string(status.malformed) + " malformed messages received\n";
+  if (status.devices.empty()) text += "no devices\n";
+  for (const rpc::DeviceStatus& device : status.devices) text += DeviceLine(device);
   for (const auto& waiting : status.queue) {
-    printf("waiting: %s for %s, place %lld, since %s ago\n", waiting.client_name.c_str(), waiting.key.c_str(),
-           static_cast<long long>(waiting.position), Age(waiting.waiting_ms).c_str());
+    text += "waiting: " + waiting.client_name + " for " + waiting.key + ", place " + std::to_string(waiting.position) +
+            ", for " + Age(waiting.waiting_ms) + "\n";
   }
-  for (const auto& [key, age] : status.absent_keys)
-    printf("absent: %s, last seen %s ago\n", key.c_str(), Age(age).c_str());
-  for (const auto& error : status.errors) printf("error: %s\n", error.c_str());
+  for (const auto& [key, age] : status.absent_keys) text += "absent: " + key + ", last seen " + Age(age) + " ago\n";
+  for (const auto& error : status.errors) text += "error: " + error + "\n";
+  return text;
 }
 
 }  // namespace autotune::tools

@@ -1,9 +1,11 @@
-// Prints a tracker's report on its devices, for `rpc_tracker status` and `autotune devices`.
+// Describes a tracker's report on its devices, for `rpc_tracker status` and `autotune devices`.
 #pragma once
+#include <string>
+
 #include "rpc/message.h"
 
 namespace autotune::tools {
 
-void PrintStatus(const rpc::StatusReply& status);  // prints to standard output
+std::string StatusText(const rpc::StatusReply& status);  // whole lines
 
 }  // namespace autotune::tools

@@ -38,7 +38,7 @@ std::vector<std::string> Words(const std::string& text) {
 }
 
 int Missing(const char* option, const char* hint) {
-  return autotune::tools::PrintError(autotune::tools::WithHint(autotune::Err(option, " is missing"), hint), 2);
+  return autotune::tools::PrintError(autotune::WithHint(autotune::Err(option, " is missing"), hint), 2);
 }
 
 int Serve(int argc, char** argv) {
@@ -68,7 +68,8 @@ int Serve(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return autotune::tools::EndParsing(app, error, 2);
+    return autotune::tools::EndParsing(
+        app, error, [](const autotune::Error& refused) { return autotune::tools::PrintError(refused, 2); });
   }
 
   using autotune::tools::PrintError;

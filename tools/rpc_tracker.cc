@@ -28,6 +28,7 @@ constexpr char kFooter[] =
     "usage.";
 
 int Fail(const autotune::Error& error) { return autotune::tools::PrintError(error, 1); }
+int UsageError(const autotune::Error& error) { return autotune::tools::PrintError(error, 2); }
 
 int Track(int argc, char** argv) {
   autotune::EndWithParent();
@@ -53,18 +54,18 @@ int Track(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return autotune::tools::EndParsing(app, error, 2);
+    return autotune::tools::EndParsing(app, error, UsageError);
   }
   if (status->parsed()) {
+    const autotune::Status given = autotune::tools::RefuseGiven(app, {"--host", "--port", "--state"},
+                                                                "status asks a running tracker, which --tracker names");
+    if (!given) return UsageError(given.error());
     auto normal = autotune::rpc::NormalizeEndpoint(asked);
     if (!normal) return Fail(normal.error());
     auto reply = autotune::rpc::QueryStatus(*normal, key);
     if (!reply) return Fail(reply.error());
-    if (json) {
-      printf("%s\n", autotune::ToJson(*reply).Dump().c_str());
-    } else {
-      autotune::tools::PrintStatus(*reply);
-    }
+    const std::string text = json ? autotune::ToJson(*reply).Dump() + "\n" : autotune::tools::StatusText(*reply);
+    fputs(text.c_str(), stdout);
     return 0;
   }
 
@@ -80,7 +81,7 @@ int Track(int argc, char** argv) {
   auto signals = loop.OnSignals({SIGINT, SIGTERM}, [&](int) { loop.Stop(); });
   printf("rpc_tracker: listening at %s; unauthenticated: any user of this host can run code on the devices\n",
          (*tracker)->endpoint().c_str());
-  fflush(stdout);
+  if (fflush(stdout) != 0) return 0;  // nobody learns the address; WithOutput says so
   loop.Run();
   return 0;
 }

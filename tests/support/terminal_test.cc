@@ -86,5 +86,19 @@ TEST_F(Pty, ColoursAreForTerminalsThatWantThem) {
   EXPECT_EQ(Painted("fast", Colour::kGain, false), "fast");
 }
 
+// A command that a message suggests is pasted into a shell, where a line end inside of quotes is part of the word.
+TEST(WrapWords, KeepsQuotedWordsWhole) {
+  EXPECT_EQ(WrapWords("run it: autotune run 'my net.tar' now", 24), "run it: autotune run\n  'my net.tar' now");
+  EXPECT_EQ(WrapWords("a 'it'\\''s my net' b", 6), "a\n  'it'\\''s my net'\n  b");
+  // An apostrophe is no quote.
+  EXPECT_EQ(WrapWords("the machine's peak of 'tis", 12), "the\n  machine's\n  peak of\n  'tis");
+}
+
+TEST(WrapLines, WrapsEachLineAtItsIndent) {
+  EXPECT_EQ(WrapLines("one two three\n  four five six\nseven", 10),
+            "one two\n  three\n  four\n    five\n    six\nseven");
+  EXPECT_EQ(WrapLines("one two three\nfour\n", 0), "one two three\nfour\n");
+}
+
 }  // namespace
 }  // namespace autotune

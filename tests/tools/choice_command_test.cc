@@ -91,7 +91,7 @@ TEST_F(ChoiceCommand, ClearingOneOfSeveralNeedsItsName) {
   ASSERT_TRUE(StoreChoice(*OpenStore(db_).value(), choice).ok());
   const CliResult refused = Run({"records", "choice", "--clear"});
   EXPECT_EQ(refused.code, 1);
-  EXPECT_THAT(refused.err, HasSubstr("has 2 choices; name the network"));
+  EXPECT_THAT(refused.err, HasSubstr("has 2 choices\nhint: name the network"));
   EXPECT_EQ(Run({"records", "choice", "other", "--clear"}).code, 0);
   EXPECT_EQ(ListChoices(*OpenStore(db_).value()).value().size(), 1u);
 }

@@ -262,7 +262,7 @@ TEST_F(Cli, TunesCompilesRunsAndVerifies) {
 TEST_F(Cli, TunesAPartOfANetwork) {
   CliResult before = Run({"--model", kExample, "--tasks", "list"});
   ASSERT_EQ(before.code, 0) << before.Text();
-  EXPECT_THAT(before.out, AllOf(HasSubstr("task     weight"), HasSubstr("15 tasks, 0 with a schedule")));
+  EXPECT_THAT(before.out, AllOf(HasSubstr("task      calls"), HasSubstr("15 tasks, 0 with a schedule")));
   EXPECT_FALSE(std::filesystem::exists(db_)) << "listing tasks must not create a database";
   std::string id;
   for (const std::string& line : Lines(before.out)) {

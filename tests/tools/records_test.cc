@@ -67,7 +67,9 @@ class Records : public test::CliTest {
   }
   void ExpectOneLine(const CliResult& result, const std::vector<std::string>& words, int code = 1) {
     EXPECT_EQ(result.code, code) << result.Text();
-    EXPECT_THAT(Lines(result.err), SizeIs(1)) << result.Text();
+    EXPECT_THAT(Lines(result.err),
+                ::testing::AnyOf(SizeIs(1), ::testing::ElementsAre(::testing::_, ::testing::StartsWith("hint: "))))
+        << result.Text();
     for (const std::string& word : words) EXPECT_THAT(result.err, HasSubstr(word));
   }
 };
@@ -154,7 +156,7 @@ TEST_F(Records, StatsAndShowTellWhatIsThere) {
                                HasSubstr("2 tasks on 1 target; 1 without"), HasSubstr("rejected")));
   EXPECT_THAT(stats.out, Not(HasSubstr("wrong answer")));
   CliResult table = Run({"records", "show"});
-  EXPECT_THAT(table.out, AllOf(HasSubstr("7777aaaa "), HasSubstr("7777bbbb "), HasSubstr("0.5000")));
+  EXPECT_THAT(table.out, AllOf(HasSubstr("7777aaaa "), HasSubstr("7777bbbb "), HasSubstr("0.500 ms")));
   EXPECT_THAT(table.out, AllOf(Not(HasSubstr("-mtriple")), Not(HasSubstr(kTask)), HasSubstr(" of ")))
       << "the table must describe the machine in words";
   CliResult verbose = Run({"records", "show", "--verbose"});
@@ -206,7 +208,7 @@ TEST_F(Records, VerifyTellsRightFromWrongAndBroken) {
   CliResult good = Run({"records", "verify"});
   EXPECT_EQ(good.code, 0) << good.Text();
   EXPECT_THAT(good.out, HasSubstr("1 right, 0 wrong, 0 broken, 1 not run"));
-  EXPECT_THAT(Run({"records", "verify", "--task", kTask, "--measure"}).out, HasSubstr("recorded 1.0000 ms, now "));
+  EXPECT_THAT(Run({"records", "verify", "--task", kTask, "--measure"}).out, HasSubstr("recorded 1.000 ms, now "));
   ExpectOneLine(Run({"records", "verify", "--task", "00"}), {"no record"});
 
   // This record, the fastest, computes another result than the task's direct alternative.

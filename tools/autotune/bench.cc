@@ -12,6 +12,7 @@
 #include "support/json.h"
 #include "support/shell.h"
 #include "support/statistics.h"
+#include "support/terminal.h"
 #include "tools/autotune/alone.h"
 #include "tools/autotune/command.h"
 #include "tools/autotune/console.h"
@@ -157,7 +158,7 @@ void PrintLine(const BenchOptions& options, const LoadedModel& model, const Samp
     text += "  p" + std::to_string(percent) + " " + time(Percentile(sample.ms, percent / 100.0));
   text += Format("\nthroughput  %.*f inferences/s (", sample.per_second < 100 ? 2 : 0, sample.per_second) +
           Counted(static_cast<int64_t>(sample.ms.size()), "run") + Format(" in %.1f s)\n", sample.seconds);
-  console.Result(text);
+  console.Result(WrapLines(text, console.WidthOut()));
 }
 
 // Prints the kernels' times as JSON, for --serve.
@@ -255,7 +256,7 @@ Command BenchCommand(CLI::App& root) {
       ->check(AtLeastOne())
       ->check(Threads())
       ->capture_default_str();
-  app->add_option("--seconds", options->seconds, "seconds to measure; there are at least 5 runs")
+  app->add_option("--seconds", options->seconds, "seconds to measure; there are at least 5 runs, or one of each stream")
       ->check(Seconds())
       ->capture_default_str();
   app->add_option("--wait", options->wait, "longest wait, in seconds, for other builds and measurements on this host")
@@ -270,9 +271,12 @@ Command BenchCommand(CLI::App& root) {
                 "answer each line 'run N' or 'profile N' (each kernel) on standard input with a measurement of N runs, "
                 "so that a script can alternate with another program");
   return {app, [options] { return Bench(*options); },
-          [options]() -> Status {
+          [options, app]() -> Status {
             if (options->streams > 1 && (options->profile || options->serve))
               return Err("--streams goes with neither --profile nor --serve, which run one after another");
+            if (options->serve)
+              TRY(RefuseGiven(*app, {"--profile", "--seconds"}, "--serve measures what standard input asks for"));
+            if (!options->profile) TRY(RefuseGiven(*app, {"--wide"}, "only --profile prints names"));
             return {};
           }};
 }

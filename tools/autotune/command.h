@@ -64,6 +64,8 @@ struct ModelOptions {
   void AddInputs(CLI::App& app);
   // Adds all options and --op. CheckSource then makes sure that --model or --op is given.
   void AddWithOperator(CLI::App& app);
+  // Returns the options that were added, except --model, --op and --db. They have no effect on a compiled package.
+  const std::vector<const CLI::Option*>& OfCompilation() const { return of_compilation_; }
   Status CheckSource() const;
   // Parses --target and --allow-tf32. Returns an error also if LLVM does not know the target.
   Result<Target> ParseTarget(Builder& builder) const;
@@ -76,6 +78,9 @@ struct ModelOptions {
   Result<Session> Open(
       const std::atomic<bool>* stop = nullptr,
       const OpenDatabase& open_store = [](const std::string& db) { return OpenStore(db); }) const;
+
+ private:
+  std::vector<const CLI::Option*> of_compilation_;
 };
 // Adds --json and --quiet, which set up the console (console.h). `fields` says what --json prints.
 void AddOutput(CLI::App& app, const std::string& fields);

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <thread>
 
@@ -11,6 +12,11 @@
 #include "tools/error_lines.h"
 
 namespace autotune::tools {
+namespace {
+
+int64_t LineEndsIn(const std::string& text) { return std::count(text.begin(), text.end(), '\n'); }
+
+}  // namespace
 
 Console& Console::Get() {
   static Console* const console = new Console;  // never destroyed, since a thread of it uses it until the process ends
@@ -35,10 +41,11 @@ void Console::FollowSize() {
 }
 
 void Console::Result(const std::string& text) {
-  live_.Beside([&] {
+  const auto print = [&] {
     std::fputs(text.c_str(), stdout);
     std::fflush(stdout);
-  });
+  };
+  live_.Beside(print, WidthOut() > 0 ? LineEndsIn(text) : 0);
 }
 
 void Console::Result(const Json& object) { Result(object.Dump() + "\n"); }
@@ -48,18 +55,21 @@ void Console::Report(const std::string& text) {
 }
 
 void Console::ToError(const std::string& lines) {
-  live_.Beside([&] { std::fputs(lines.c_str(), stderr); });
+  live_.Beside([&] { std::fputs(lines.c_str(), stderr); }, LineEndsIn(lines));
 }
 
-void Console::Status(const std::string& line) {
+void Console::Status(const std::string& line) { Command(WrapWords(line, TerminalWidth(2))); }
+
+void Console::Command(const std::string& line) {
   if (!quiet_) ToError(line + "\n");
 }
 
-void Console::Note(const std::string& text) {
+void Console::Note(const std::string& text, const std::string& command) {
   constexpr std::string_view kWord = "note:";
   if (quiet_) return;
   const std::string lines = WrapWords(std::string(kWord) + " " + text, TerminalWidth(2));
-  ToError(Painted(kWord, Colour::kRemark, colours_err_) + lines.substr(kWord.size()) + "\n");
+  ToError(Painted(kWord, Colour::kRemark, colours_err_) + lines.substr(kWord.size()) + "\n" +
+          (command.empty() ? "" : "  " + command + "\n"));
 }
 
 void Console::Failure(const Error& error) {

@@ -19,14 +19,16 @@ class Console {
   bool quiet() const { return quiet_; }
   bool json() const { return json_; }
 
-  void Result(const std::string& text);  // whole lines
-  void Result(const Json& object);       // one line of JSON
-  void Report(const std::string& text);  // what a command did, whole lines of results; nothing if quiet or JSON
-  void Status(const std::string& line);  // what the program does; nothing if quiet
-  void Note(const std::string& text);    // "note: TEXT"; nothing if quiet
-  void Failure(const Error& error);      // "error: ..." and "hint: ...", also if quiet
-  void Alert(const std::string& line);   // what a user must know, also if quiet
-  void Live(const std::string& text);    // replaces the live line; nothing if quiet; empty: erases it
+  void Result(const std::string& text);   // whole lines
+  void Result(const Json& object);        // one line of JSON
+  void Report(const std::string& text);   // what a command did, whole lines of results; nothing if quiet or JSON
+  void Status(const std::string& line);   // what the program does; nothing if quiet
+  void Command(const std::string& line);  // a command to go on with, which is not wrapped; nothing if quiet
+  // "note: TEXT", and the command that the text ends with on a line of its own; nothing if quiet
+  void Note(const std::string& text, const std::string& command = "");
+  void Failure(const Error& error);     // "error: ..." and "hint: ...", also if quiet
+  void Alert(const std::string& line);  // what a user must know, also if quiet
+  void Live(const std::string& text);   // replaces the live line; nothing if quiet; empty: erases it
   bool HasLive() const { return live_.on_terminal() && !quiet_; }
 
   bool colours_out() const { return colours_out_; }  // of standard output

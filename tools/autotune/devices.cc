@@ -1,9 +1,9 @@
 // `autotune devices` lists the devices on which kernels can be tuned.
-#include <cstdio>
-
 #include "rpc/client.h"
 #include "rpc/transport.h"
 #include "support/json.h"
+#include "support/shell.h"
+#include "support/terminal.h"
 #include "target/target.h"
 #include "tools/autotune/command.h"
 #include "tools/autotune/console.h"
@@ -20,20 +20,17 @@ struct DevicesOptions {
 };
 
 Result<int> ShowDevices(const DevicesOptions& options) {
+  Console& console = Console::Get();
   if (!options.tracker.empty()) {
     std::string endpoint = TRY_NOTE(rpc::NormalizeEndpoint(options.tracker), "--tracker");
     rpc::StatusReply status = TRY(rpc::QueryStatus(endpoint, options.key));
-    if (Console::Get().json()) {
-      std::printf("%s\n", ToJson(status).Dump().c_str());
-    } else {
-      PrintStatus(status);
-    }
+    console.json() ? console.Result(ToJson(status)) : console.Result(StatusText(status));
     return kExitOk;
   }
   Target target = TRY(Target::Parse("cpu"));
   HostFacts host = FactsOfHost();
   const Gpus gpus = FindGpus();
-  if (Console::Get().json()) {
+  if (console.json()) {
     Json line;
     line["key"] = "local";
     line["model"] = host.model;
@@ -43,14 +40,15 @@ Result<int> ShowDevices(const DevicesOptions& options) {
     Json::Array list;
     for (const Gpu& gpu : gpus.found) list.push_back(ToJson(gpu));
     line["gpus"] = std::move(list);
-    std::printf("%s\n", line.Dump().c_str());
+    console.Result(line);
     return kExitOk;
   }
-  std::printf("this machine: %s, %s, %.1f GB\n  --target '%s'\n", host.model.c_str(),
-              Counted(host.usable_cores, "core").c_str(), static_cast<double>(host.memory_bytes) / 1e9,
-              target.Text().c_str());
-  for (const Gpu& gpu : gpus.found) std::printf("%s\n  %s\n", GpuText(gpu).c_str(), GpuTargetText(gpu).c_str());
-  for (const std::string& reason : gpus.missing) std::printf("%s\n", reason.c_str());
+  std::string text = "this machine: " + host.model + ", " + Counted(host.usable_cores, "core") +
+                     Format(", %.1f GB\n", static_cast<double>(host.memory_bytes) / 1e9) + "  --target " +
+                     ShellWord(target.Text()) + "\n";
+  for (const Gpu& gpu : gpus.found) text += GpuText(gpu) + "\n  " + GpuTargetText(gpu) + "\n";
+  for (const std::string& reason : gpus.missing) text += WrapWords(reason, console.WidthOut()) + "\n";
+  console.Result(text);
   return kExitOk;
 }
 
@@ -64,7 +62,13 @@ Command DevicesCommand(CLI::App& root) {
       ->envname("AUTOTUNE_TRACKER");
   app->add_option("--key", options->key, "only devices of this key, with --tracker");
   AddOutput(*app, "the machine and its GPUs, or the farm's status");
-  return {app, [options] { return ShowDevices(*options); }};
+  return {app, [options] { return ShowDevices(*options); },
+          [options] {
+            return options->tracker.empty() && !options->key.empty()
+                       ? Err("--key ", options->key,
+                             " needs --tracker HOST:PORT, the tracker whose devices have this key")
+                       : Status();
+          }};
 }
 
 }  // namespace autotune::tools

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -18,6 +17,8 @@
 #include "tools/autotune/host.h"
 #include "tools/autotune/probe.h"
 #include "tools/autotune/text.h"
+#include "tools/autotune/usage.h"
+#include "tools/error_lines.h"
 #include "tracker/local_farm.h"
 
 namespace autotune::tools {
@@ -30,6 +31,8 @@ struct DoctorOptions {
   bool probe = false;
 };
 
+constexpr int kIndent = 11;  // columns before the second row of a finding that is too long for the terminal
+
 class Doctor {
  public:
   int problems() const { return problems_; }
@@ -37,13 +40,6 @@ class Doctor {
   void Bad(const char* about, const std::string& text) {
     ++problems_;
     Print(about, text, /*is_problem=*/true);
-  }
-  // Prints one finding. `text` is a format of printf.
-  template <class... Args>
-  void Say(const char* about, const char* text, Args... args) {
-    char line[512];
-    std::snprintf(line, sizeof line, text, args...);
-    Say(about, std::string(line));
   }
 
  private:
@@ -57,15 +53,15 @@ class Doctor {
     }
     if (console.quiet() && !is_problem) return;
     const std::string word = is_problem ? Painted("PROBLEM:", Colour::kFault, console.colours_out()) + " " : "";
-    console.Result(Format("%-10s ", about) + word + text + "\n");
+    console.Result(WrapWords(Format("%-10s ", about) + word + text, console.WidthOut(), kIndent) + "\n");
   }
   int problems_ = 0;
 };
 
 void LookAtHost(Doctor& doctor, const Target& target) {
   HostFacts host = FactsOfHost();
-  doctor.Say("cpu", "%s, %d of %d cores, %.1f GB of memory", host.model.c_str(), host.usable_cores, host.online_cores,
-             static_cast<double>(host.memory_bytes) / 1e9);
+  doctor.Say("cpu", host.model + Format(", %d of %d cores, %.1f GB of memory", host.usable_cores, host.online_cores,
+                                        static_cast<double>(host.memory_bytes) / 1e9));
   doctor.Say("target", target.Text());
   doctor.Say("caches", CachesText(target) + ", lines of " + std::to_string(target.cache_line) + " bytes");
 }
@@ -74,7 +70,7 @@ void LookAtHost(Doctor& doctor, const Target& target) {
 void LookAtGpus(Doctor& doctor) {
   const Gpus gpus = FindGpus();
   for (const Gpu& gpu : gpus.found) doctor.Say("gpu", GpuText(gpu) + ", " + GpuTargetText(gpu));
-  for (const std::string& reason : gpus.missing) doctor.Say("gpu", "none: " + reason);
+  for (const std::string& reason : gpus.missing) doctor.Say("gpu", reason);
 }
 
 void Measure(Doctor& doctor, const Target& target) {
@@ -83,18 +79,14 @@ void Measure(Doctor& doctor, const Target& target) {
     return MeasureHostSpeed(target, *builder);
   };
   Result<HostSpeed> speed = measure();
-  if (!speed.ok()) return doctor.Bad("speed", speed.error().Text());
+  if (!speed.ok()) return doctor.Bad("speed", SentenceOf(speed.error()));
   doctor.Say("lock",
              speed->alone ? HostLock::Path() + ": free" : HostLock::HeldText() + ", which may disturb these speeds");
   std::string copying;
-  for (const CopySpeed& level : speed->roofline.copying) {
-    char text[64];
-    std::snprintf(text, sizeof text, "%s%.1f in %s", copying.empty() ? "" : ", ", level.bytes_per_second / 1e9,
-                  level.level.c_str());
-    copying += text;
-  }
-  doctor.Say("speed", "%.1f GFLOPS (fp32 multiply-adds, %s)", speed->roofline.flops_per_second / 1e9,
-             Counted(target.num_cores, "core").c_str());
+  for (const CopySpeed& level : speed->roofline.copying)
+    copying += (copying.empty() ? "" : ", ") + Format("%.1f in ", level.bytes_per_second / 1e9) + level.level;
+  doctor.Say("speed", Format("%.1f GFLOPS (fp32 multiply-adds, ", speed->roofline.flops_per_second / 1e9) +
+                          Counted(target.num_cores, "core") + ")");
   doctor.Say("copying", "GB/s, read and written: " + copying);
   doctor.Say("noise", NoiseText(speed->noise));
 }
@@ -125,7 +117,7 @@ std::vector<pid_t> RunnersOf(pid_t server) {
 // reports for it.
 void LookAtRunner(Doctor& doctor) {
   Result<std::unique_ptr<LocalFarm>> farm = LocalFarm::Start();
-  if (!farm.ok()) return doctor.Bad("runner", farm.error().Text());
+  if (!farm.ok()) return doctor.Bad("runner", SentenceOf(farm.error()));
   std::vector<pid_t> runners = RunnersOf((*farm)->server_pid());
   if (runners.empty()) return doctor.Bad("runner", "the device server has no runner");
   pid_t pid = runners[0];
@@ -166,13 +158,13 @@ fs::path Existing(fs::path path) {
 
 void LookAtDatabase(Doctor& doctor, const DoctorOptions& options) {
   Result<std::string> path = options.db.empty() ? DefaultStorePath() : Result<std::string>(options.db);
-  if (!path.ok()) return doctor.Bad("database", path.error().Text());
+  if (!path.ok()) return doctor.Bad("database", SentenceOf(path.error()));
   std::error_code error;
   fs::path folder = Existing(fs::absolute(*path).parent_path());
   if (fs::exists(*path, error)) {
     Result<std::unique_ptr<RecordStore>> store = OpenStore(*path, {.lock_timeout_ms = 2000});
     Result<int64_t> count = store.ok() ? (*store)->Count({}) : Result<int64_t>(store.error());
-    if (!count.ok()) return doctor.Bad("database", count.error().Text());
+    if (!count.ok()) return doctor.Bad("database", SentenceOf(count.error()));
     doctor.Say("database", *path + ": " + Counted(*count, "record"));
   } else {
     doctor.Say("database", *path + ": does not exist yet");
@@ -182,7 +174,7 @@ void LookAtDatabase(Doctor& doctor, const DoctorOptions& options) {
   {
     Result<std::unique_ptr<RecordStore>> store = OpenStore(trial);
     if (!store.ok()) {
-      doctor.Bad("folder", folder.string() + ": " + store.error().Text());
+      doctor.Bad("folder", folder.string() + ": " + SentenceOf(store.error()));
     } else {
       bool log = fs::exists(trial + "-wal", error);
       doctor.Say("folder", folder.string() + (log ? ": with a write-ahead log: readers never wait"
@@ -193,10 +185,9 @@ void LookAtDatabase(Doctor& doctor, const DoctorOptions& options) {
   struct statvfs disk {};
   if (statvfs(folder.c_str(), &disk)) return doctor.Bad("disk", folder.string() + ": " + strerror(errno));
   double free_bytes = static_cast<double>(disk.f_bavail) * static_cast<double>(disk.f_frsize);
-  char text[64];
-  std::snprintf(text, sizeof text, "%.1f GB free", free_bytes / 1e9);
-  if (free_bytes < 64e6) return doctor.Bad("disk", std::string(text) + ": too little for a database to grow");
-  doctor.Say("disk", std::string(text));
+  const std::string text = Format("%.1f GB free", free_bytes / 1e9);
+  if (free_bytes < 64e6) return doctor.Bad("disk", text + ": too little for a database to grow");
+  doctor.Say("disk", text);
 }
 
 Result<int> Examine(const DoctorOptions& options) {
@@ -233,7 +224,9 @@ Command DoctorCommand(CLI::App& root) {
   app->add_flag("--probe", options->probe,
                 "measures this CPU and prints its row for the table of machines (target/machine.cc), nothing else");
   AddOutput(*app, "about, text and problem of each finding");
-  return {app, [options] { return options->probe ? Probe() : Examine(*options); }};
+  return {
+      app, [options] { return options->probe ? Probe() : Examine(*options); },
+      [options, app] { return options->probe ? RefuseGiven(*app, {"--db"}, "--probe uses no database") : Status(); }};
 }
 
 }  // namespace autotune::tools

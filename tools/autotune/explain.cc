@@ -2,11 +2,12 @@
 #include "compiler/explain.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <numeric>
+#include <sstream>
 
 #include "support/json.h"
 #include "support/task_id.h"
+#include "support/terminal.h"
 #include "support/utf8.h"
 #include "tools/autotune/command.h"
 #include "tools/autotune/console.h"
@@ -16,6 +17,9 @@
 
 namespace autotune::tools {
 namespace {
+
+// Columns before the second row of a text that is too long for the terminal.
+constexpr int kLineIndent = 13, kRowIndent = 28;
 
 // A kernel's explanation, and the code that it is about.
 struct Explained {
@@ -51,8 +55,11 @@ Json FindingJson(const Finding& finding) {
   return json;
 }
 
-// Returns a kernel as one object; `in_full`: with its schedule and its code.
-Json KernelJson(const ExplainSource& source, const ExplainedKernel& kernel, const Explained& explained, bool in_full) {
+enum class CodeShown { kNone, kHot, kAll };  // how much of a kernel's code is printed: the region that runs most; all
+
+// Returns a kernel as one object. With code, also with its schedule.
+Json KernelJson(const ExplainSource& source, const ExplainedKernel& kernel, const Explained& explained,
+                CodeShown shown) {
   Json json = FindingJson(explained.explanation.main);
   json["task"] = kernel.kernel.task;
   json["kernel"] = kernel.kernel.name;
@@ -73,18 +80,19 @@ Json KernelJson(const ExplainSource& source, const ExplainedKernel& kernel, cons
     json["roof_us"] = roof.seconds * 1e6;
     json["bound"] = roof.bound;
   }
-  if (!in_full) return json;
+  if (shown == CodeShown::kNone) return json;
   json["trace"] = kernel.kernel.trace;
   Json::Array code;
-  if (!explained.code.empty()) {
-    for (const Instruction& i : explained.code[HotRegion(explained.code, explained.samples)].instructions)
-      code.push_back(Json(i.text));
+  const size_t hot = explained.code.empty() ? 0 : HotRegion(explained.code, explained.samples);
+  for (size_t r = 0; r < explained.code.size(); ++r) {
+    if (shown == CodeShown::kHot && r != hot) continue;
+    for (const Instruction& i : explained.code[r].instructions) code.push_back(Json(i.text));
   }
   json["code"] = std::move(code);
   return json;
 }
 
-// Prints one line per kernel, the slowest first.
+// Prints one line per kernel, the slowest first. A kernel that was not measured has no times.
 Result<int> ExplainAll(const ExplainSource& source) {
   std::vector<size_t> order(source.kernels.size());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -92,65 +100,68 @@ Result<int> ExplainAll(const ExplainSource& source) {
                            [&](size_t a, size_t b) { return source.kernels[a].total > source.kernels[b].total; });
   double all = 0;
   for (const ExplainedKernel& kernel : source.kernels) all += kernel.total;
-  const bool json = Console::Get().json();
-  if (!json) std::printf("%9s %6s  %-8s  %s\n", "us", "%", "task", "kernel, and why it takes its time");
+  Console& console = Console::Get();
+  if (!console.json())
+    console.Result(Format("%9s %6s  %-8s  %s\n", "us", "%", "task", "kernel, and why it takes its time"));
   for (size_t i : order) {
     const ExplainedKernel& kernel = source.kernels[i];
-    Result<Explained> explained = ExplainKernel(source, kernel);
-    if (json) {
+    const Result<Explained> explained = ExplainKernel(source, kernel);
+    if (console.json()) {
       if (!explained.ok()) return explained.error();
-      std::printf("%s\n", KernelJson(source, kernel, *explained, false).Dump().c_str());
+      console.Result(KernelJson(source, kernel, *explained, CodeShown::kNone));
       continue;
     }
-    std::printf("%9.1f %6.1f  %-8s  %s: %s\n", kernel.total * 1e6, all > 0 ? 100 * kernel.total / all : 0,
-                ShortTaskId(kernel.kernel.task).c_str(), OneLine(kernel.kernel.label).c_str(),
-                explained.ok() ? explained->explanation.main.sentence.c_str() : explained.error().Text().c_str());
+    const std::string times = kernel.total > 0 ? Format("%9.1f %6.1f", kernel.total * 1e6, 100 * kernel.total / all)
+                                               : Format("%9s %6s", "-", "-");
+    const std::string why = explained.ok() ? explained->explanation.main.sentence : explained.error().Text();
+    console.Result(
+        WrapWords(times + "  " + ShortTaskId(kernel.kernel.task) + "  " + OneLine(kernel.kernel.label) + ": " + why,
+                  console.WidthOut(), kRowIndent) +
+        "\n");
   }
   return kExitOk;
 }
 
-void PrintRegion(const CodeRegion& region) {
+std::string CodeText(const CodeRegion& region) {
+  std::string text;
   for (const Instruction& i : region.instructions) {
-    std::printf("  %8llx  %s%s\n", static_cast<unsigned long long>(i.address), i.text.c_str(),
-                i.stack ? "    # stack" : "");
+    text += Format("  %8llx  ", static_cast<unsigned long long>(i.address)) + i.text + (i.stack ? "    # stack" : "") +
+            "\n";
   }
+  return text;
 }
 
 // Returns a headline for a region: where it is, and the share of the kernel's time in which it was found running.
 std::string RegionText(const Explained& explained, size_t region) {
   const CodeRegion& code = explained.code[region];
   std::string text = code.depth == 0 ? "outside of loops" : Format("a loop of depth %d", code.depth);
-  text += Format(", %s", Counted(static_cast<int64_t>(code.instructions.size()), "instruction").c_str());
+  text += ", " + Counted(static_cast<int64_t>(code.instructions.size()), "instruction");
   if (explained.samples.empty()) return text;
   const int64_t all = std::accumulate(explained.samples.begin(), explained.samples.end(), int64_t{0});
   return text + Format(", %.0f %% of the time",
                        100 * static_cast<double>(explained.samples[region]) / static_cast<double>(all));
 }
 
-void PrintCode(const Explained& explained, bool all) {
-  if (explained.code.empty()) return;
+std::string CodeText(const Explained& explained, bool all) {
+  if (explained.code.empty()) return "";
   if (all) {
-    std::printf("\nmachine code:\n");
-    for (size_t r = 0; r < explained.code.size(); ++r) {
-      std::printf("%s:\n", RegionText(explained, r).c_str());
-      PrintRegion(explained.code[r]);
-    }
-    return;
+    std::string text = "\nmachine code:\n";
+    for (size_t r = 0; r < explained.code.size(); ++r)
+      text += RegionText(explained, r) + ":\n" + CodeText(explained.code[r]);
+    return text;
   }
   const size_t hot = HotRegion(explained.code, explained.samples);
-  std::printf("\nthe code that %s (--asm shows all %zu parts): %s\n",
-              explained.samples.empty() ? "probably runs most" : "runs most", explained.code.size(),
-              RegionText(explained, hot).c_str());
-  PrintRegion(explained.code[hot]);
+  return Format("\nthe code that %s (--asm shows all %zu parts): ",
+                explained.samples.empty() ? "probably runs most" : "runs most", explained.code.size()) +
+         RegionText(explained, hot) + "\n" + CodeText(explained.code[hot]);
 }
 
-void PrintIndented(const std::string& text) {
-  size_t begin = 0;
-  while (begin < text.size()) {
-    const size_t end = std::min(text.find('\n', begin), text.size());
-    std::printf("  %s\n", text.substr(begin, end - begin).c_str());
-    begin = end + 1;
-  }
+// Returns each line of the text with two spaces before it.
+std::string Indented(const std::string& text) {
+  std::istringstream in(text);
+  std::string indented;
+  for (std::string line; std::getline(in, line);) indented += "  " + line + "\n";
+  return indented;
 }
 
 // Returns the algorithms that the task has, and what became of those that were tried.
@@ -160,68 +171,66 @@ std::string AlternativesText(const PackagedKernel& kernel, const std::vector<Tri
     text += (text.empty() ? "" : ", ") + name;
     const auto known = std::ranges::find(tried, name, &TriedAlternative::name);
     if (known == tried.end()) continue;
-    text += Format(" (%s, the fastest %.1f us)", Counted(known->schedules, "record").c_str(), known->seconds * 1e6);
+    text += " (" + Counted(known->schedules, "record") + Format(", the fastest %.1f us)", known->seconds * 1e6);
   }
   return text;
 }
 
-void PrintTime(const ExplainSource& source, const ExplainedKernel& kernel) {
-  if (kernel.seconds <= 0) {
-    std::printf("time         not measured: %s\n", source.not_measured.c_str());
-    return;
-  }
-  std::printf("time         %.1f us on %s: %.1f GFLOPS, %.1f GB/s", kernel.seconds * 1e6,
-              Counted(source.threads, "thread").c_str(), kernel.kernel.flops / kernel.seconds / 1e9,
-              kernel.bytes / kernel.seconds / 1e9);
-  if (source.roofline) {
-    const Roof roof = source.roofline->Of(kernel.kernel.flops, kernel.bytes);
-    std::printf("; %.0f %% of what the machine allows (bound by %s)", 100 * roof.seconds / kernel.seconds,
-                roof.bound.c_str());
-  }
-  std::printf("\n");
+std::string TimeLine(const ExplainSource& source, const ExplainedKernel& kernel) {
+  if (kernel.seconds <= 0) return "not measured: " + source.not_measured;
+  std::string text = Format("%.1f us on ", kernel.seconds * 1e6) + Counted(source.threads, "thread") +
+                     Format(": %.1f GFLOPS, %.1f GB/s", kernel.kernel.flops / kernel.seconds / 1e9,
+                            kernel.bytes / kernel.seconds / 1e9);
+  if (!source.roofline) return text;
+  const Roof roof = source.roofline->Of(kernel.kernel.flops, kernel.bytes);
+  return text + Format("; %.0f %% of what the machine allows (bound by ", 100 * roof.seconds / kernel.seconds) +
+         roof.bound + ")";
 }
 
 Result<int> ExplainOne(const ExplainOptions& options, const ExplainSource& source, const ExplainedKernel& kernel) {
   const Explained explained = TRY(ExplainKernel(source, kernel));
-  if (Console::Get().json()) {
-    std::printf("%s\n", KernelJson(source, kernel, explained, true).Dump().c_str());
+  Console& console = Console::Get();
+  if (console.json()) {
+    console.Result(KernelJson(source, kernel, explained, options.assembly ? CodeShown::kAll : CodeShown::kHot));
     return kExitOk;
   }
   const PackagedKernel& k = kernel.kernel;
-  std::printf("%s\n", explained.explanation.main.sentence.c_str());
-  for (const Finding& other : explained.explanation.others) std::printf("also %s\n", other.sentence.c_str());
-  std::printf("\ntask         %s %s\n", ShortTaskId(k.task).c_str(), OneLine(k.label).c_str());
-  std::printf("kernel       %s, %s, %s\n", k.name.c_str(), k.alternative.c_str(),
-              k.tuned ? "tuned" : "not tuned (a default schedule)");
-  const std::vector<TriedAlternative> tried = TRY(TriedAlternatives(options.model.db, k.task, source.target));
-  std::printf("algorithms   %s\n", AlternativesText(k, tried).c_str());
-  if (!explained.explanation.winograd.empty()) std::printf("Winograd's   %s\n", explained.explanation.winograd.c_str());
-  std::printf("work         %.3f MFLOP", k.flops / 1e6);
-  if (kernel.bytes > 0) std::printf(", %.3f MB read and written", kernel.bytes / 1e6);
-  std::printf("\n");
-  PrintTime(source, kernel);
-  std::printf("\nschedule:\n");
-  PrintIndented(k.trace.empty() ? "none: the program runs as it is written\n" : k.trace);
-  PrintCode(explained, options.assembly);
+  std::string text = explained.explanation.main.sentence + "\n";
+  for (const Finding& other : explained.explanation.others) text += "also " + other.sentence + "\n";
+  const int width = console.WidthOut();
+  text = WrapLines(text, width) + "\n";
+  const auto line = [&](const char* name, const std::string& words) {
+    text += WrapWords(Format("%-12s ", name) + words, width, kLineIndent) + "\n";
+  };
+  line("task", ShortTaskId(k.task) + " " + OneLine(k.label));
+  line("kernel", k.name + ", " + k.alternative + ", " + (k.tuned ? "tuned" : "not tuned (a default schedule)"));
+  line("algorithms", AlternativesText(k, TRY(TriedAlternatives(options.model.db, k.task, source.target))));
+  if (!explained.explanation.winograd.empty()) line("Winograd's", explained.explanation.winograd);
+  line("work", Format("%.3f MFLOP", k.flops / 1e6) +
+                   (kernel.bytes > 0 ? Format(", %.3f MB read and written", kernel.bytes / 1e6) : ""));
+  line("time", TimeLine(source, kernel));
+  text += "\nschedule:\n" + Indented(k.trace.empty() ? "none: the program runs as it is written" : k.trace);
+  console.Result(text + CodeText(explained, options.assembly));
   return kExitOk;
 }
 
 Result<int> ExplainPackage(const ExplainOptions& options) {
   const ExplainSource source = TRY(OpenExplainSource(options));
-  if (source.target.IsGpu()) return Err("explain is about kernels of CPUs; this package is for ", source.target.Text());
   if (!source.not_measured.empty() && !options.no_run)
     Console::Get().Note("the kernels cannot run here: " + source.not_measured);
-  if (options.task.empty() && source.kernels.size() > 1) return ExplainAll(source);
-  const size_t index = options.task.empty() ? 0 : TRY(FindKernel(source, options.task));
-  return ExplainOne(options, source, source.kernels[index]);
+  if (!options.task.empty() || source.kernels.size() == 1)
+    return ExplainOne(options, source, source.kernels[TRY(FindKernel(source.kernels, options.task))]);
+  if (options.assembly) return Err("--asm is for one kernel; there are ", source.kernels.size(), ", so name one");
+  return ExplainAll(source);
 }
 
-Status CheckUsage(const ExplainOptions& options) {
+Status CheckUsage(const ExplainOptions& options, const CLI::App& app) {
   const bool model = !options.model.model.empty() || !options.model.op.empty();
   if (model == !options.package.empty()) return Err("give a package, or --model FILE.onnx, or --op OPERATOR");
+  if (options.no_run) TRY(RefuseGiven(app, {"--seconds", "--wait"}, "--no-run measures nothing"));
   if (model) return options.model.CheckSource();
   if (!options.trace.empty()) return Err("--trace needs --model or --op: a package has its schedules already");
-  return {};
+  return RefuseGiven(options.model.OfCompilation(), "a package is compiled already");
 }
 
 }  // namespace
@@ -249,12 +258,12 @@ Command ExplainCommand(CLI::App& root) {
   app->add_flag("--asm", options->assembly, "print all of the kernel's machine code");
   app->footer(OperatorFooter("autotune explain m.tar 3f2a1b2c"));
   return {app, [options] { return ExplainPackage(*options); },
-          [options]() -> Status {
+          [options, app]() -> Status {
             // With --model the first word is the task.
             if (!options->model.model.empty() || !options->model.op.empty()) {
               if (options->task.empty()) std::swap(options->task, options->package);
             }
-            return CheckUsage(*options);
+            return CheckUsage(*options, *app);
           }};
 }
 

@@ -6,15 +6,22 @@
 #include "ir/text.h"
 #include "package/load.h"
 #include "package/module_file.h"
+#include "runtime/graph_json.h"
 #include "runtime/module_blob.h"
 #include "schedule/replay.h"
 #include "support/cpus.h"
+#include "support/edit_distance.h"
 #include "support/file.h"
+#include "support/hint.h"
 #include "support/task_id.h"
+#include "support/utf8.h"
 #include "tools/autotune/alone.h"
+#include "tools/autotune/console.h"
 #include "tools/autotune/profile.h"
 #include "tools/autotune/records/records.h"
 #include "tools/autotune/sampler.h"
+#include "tools/autotune/text.h"
+#include "tools/error_lines.h"
 
 namespace autotune::tools {
 namespace {
@@ -31,10 +38,27 @@ Result<OpenedPackage> ReadCompiled(const std::string& path) {
     opened.package = TRY(ReadPackage(path));
     return opened;
   }
-  opened.package.info = TRY_NOTE(InfoOf(TRY(LoadModule(path))), "while loading " + path);
+  const Module module = TRY(LoadModule(path));
+  opened.package.info = TRY_NOTE(InfoOf(module), "while loading " + path);
+  if (!opened.package.info.kernels.empty())
+    opened.package.graph_json = TRY(TRY(TRY(module->GetFunction("get_graph_json"))()).As<std::string>());
   opened.package.library = TRY(ReadFile(path));
   opened.shared_object = path;
   return opened;
+}
+
+// Returns the kernels of the package with the nodes that call them.
+Result<std::vector<ExplainedKernel>> KernelsOf(const Package& package) {
+  std::vector<ExplainedKernel> kernels;
+  for (const PackagedKernel& kernel : package.info.kernels) kernels.push_back({.kernel = kernel});
+  if (kernels.empty()) return Err("the package does not describe its kernels: autotune did not write it");
+  const Graph graph = TRY_NOTE(Graph::Parse(package.graph_json), "in the package's graph");
+  for (const GraphNode& node : graph.nodes) {
+    for (ExplainedKernel& kernel : kernels) {
+      if (kernel.kernel.name == node.func_name) kernel.nodes.push_back(node.name);
+    }
+  }
+  return kernels;
 }
 
 // Returns the task's program for the first alternative to which the trace applies.
@@ -62,7 +86,6 @@ Status UseTrace(const ExplainOptions& options, const Network& network, size_t in
   kernel.program = ToText(program);
   kernel.trace = text;
   kernel.tuned = false;
-  std::vector<CompiledKernel> compiled;
   std::vector<BuildRequest> requests;
   for (const PackagedKernel& other : package.info.kernels) {
     requests.push_back({.func = other.program,
@@ -76,20 +99,15 @@ Status UseTrace(const ExplainOptions& options, const Network& network, size_t in
   return {};
 }
 
-Result<size_t> FindTaskOf(const Network& network, const std::string& name) {
-  if (name.empty() && network.tasks.size() == 1) return size_t{0};
-  std::vector<std::string> hashes;
-  for (const NetworkTask& task : network.tasks) hashes.push_back(task.hash.Hex());
-  const std::string hash = TRY(FindTask(hashes, name));
-  return static_cast<size_t>(std::ranges::find(hashes, hash) - hashes.begin());
-}
-
 Result<Package> CompileModel(const ExplainOptions& options) {
   const Session session = TRY(options.model.Open());
   const Network network = TRY(options.model.Load(session.network, session.target, *session.builder));
+  for (const std::string& note : WithoutRepeats(network.notes)) Console::Get().Note(note);
   CompileResult compiled = TRY(Compile(network, session.target, session.store.get(), *session.builder));
-  if (!options.trace.empty())
-    TRY(UseTrace(options, network, TRY(FindTaskOf(network, options.task)), *session.builder, compiled.package));
+  if (!options.trace.empty()) {
+    const size_t index = TRY_NOTE(FindKernel(TRY(KernelsOf(compiled.package)), options.task), "for --trace");
+    TRY(UseTrace(options, network, index, *session.builder, compiled.package));
+  }
   return std::move(compiled.package);
 }
 
@@ -121,7 +139,6 @@ Status Measure(const ExplainOptions& options, OpenedPackage opened, ExplainSourc
   for (const NodeTime& time : TRY(model.executor->NodeTimes(samples))) {
     for (ExplainedKernel& kernel : source.kernels) {
       if (kernel.kernel.name != time.func_name) continue;
-      kernel.nodes.push_back(time.name);
       kernel.total += time.seconds;
       kernel.seconds = std::max(kernel.seconds, time.seconds);
       kernel.bytes = time.bytes;
@@ -141,16 +158,16 @@ Result<ExplainSource> OpenExplainSource(const ExplainOptions& options) {
     opened = TRY(ReadCompiled(options.package));
   }
   ExplainSource source;
-  source.model = opened.package.info.model_name;
   source.target = TRY(Target::Parse(opened.package.info.target));
+  if (source.target.IsGpu()) return Err("explain is about kernels of CPUs; this package is for ", source.target.Text());
   source.library = opened.package.library;
   source.threads = options.threads > 0 ? options.threads : AvailableCpus();
-  for (const PackagedKernel& kernel : opened.package.info.kernels) source.kernels.push_back({.kernel = kernel});
-  if (source.kernels.empty()) return Err("the package does not describe its kernels: autotune did not write it");
+  source.kernels = TRY(KernelsOf(opened.package));
+  if (!options.task.empty()) TRY(FindKernel(source.kernels, options.task));  // fails before the measurement
   if (options.no_run) {
     source.not_measured = "--no-run";
   } else if (Status measured = Measure(options, std::move(opened), source); !measured.ok()) {
-    source.not_measured = measured.error().Text();
+    source.not_measured = SentenceOf(measured.error());
   }
   if (!source.not_measured.empty() && options.threads == 0) source.threads = source.target.num_cores;
   return source;
@@ -171,14 +188,23 @@ Result<std::vector<TriedAlternative>> TriedAlternatives(const std::string& db, c
   return tried;
 }
 
-Result<size_t> FindKernel(const ExplainSource& source, const std::string& name) {
-  std::vector<std::string> hashes;
-  for (size_t i = 0; i < source.kernels.size(); ++i) {
-    const ExplainedKernel& kernel = source.kernels[i];
+Result<size_t> FindKernel(const std::vector<ExplainedKernel>& kernels, const std::string& name) {
+  if (name.empty() && kernels.size() == 1) return size_t{0};
+  if (name.empty()) return Err("there are ", kernels.size(), " kernels, so one must be named");
+  std::vector<std::string> hashes, names;
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    const ExplainedKernel& kernel = kernels[i];
     if (kernel.kernel.name == name || kernel.kernel.name.starts_with((name.starts_with("k") ? "" : "k") + name + "_") ||
         std::ranges::find(kernel.nodes, name) != kernel.nodes.end())
       return i;
     hashes.push_back(kernel.kernel.task);
+    names.push_back(kernel.kernel.name);
+    names.insert(names.end(), kernel.nodes.begin(), kernel.nodes.end());
+  }
+  if (!IsTaskIdPrefix(name)) {
+    return WithHint(
+        WithSuggestion(Err("no kernel, and no node that calls one, has the name '", OneLine(name), "'"), name, names),
+        "without a name, explain lists all kernels");
   }
   const std::string hash = TRY(FindTask(hashes, name));
   return static_cast<size_t>(std::ranges::find(hashes, hash) - hashes.begin());

@@ -23,14 +23,13 @@ struct ExplainOptions {
 
 struct ExplainedKernel {
   PackagedKernel kernel;
-  std::vector<std::string> nodes;  // names in the model of the calls of the kernel; empty: not measured
+  std::vector<std::string> nodes;  // names in the model of the calls of the kernel
   double seconds = 0;              // of the slowest of these calls, the median over runs; 0: not measured
   double total = 0;                // of all of these calls together
   double bytes = 0;                // read and written by one call
 };
 
 struct ExplainSource {
-  std::string model;
   Target target;
   std::string library;  // bytes of the shared object
   std::vector<ExplainedKernel> kernels;
@@ -41,7 +40,7 @@ struct ExplainSource {
 };
 
 // Reads or compiles the kernels and measures them, unless the options say otherwise. If this machine cannot run them,
-// they are explained without times.
+// they are explained without times. Errors: `options.task` names no kernel; the kernels are for a GPU.
 Result<ExplainSource> OpenExplainSource(const ExplainOptions& options);
 
 // The records of one algorithm of a task.
@@ -56,7 +55,8 @@ Result<std::vector<TriedAlternative>> TriedAlternatives(const std::string& db, c
                                                         const Target& target);
 
 // Returns the position of the kernel that `name` denotes: the name of a kernel or of a node that calls it, the
-// beginning of a task's hash, or the number of a kernel (3 or k3). Errors: none does, or several.
-Result<size_t> FindKernel(const ExplainSource& source, const std::string& name);
+// beginning of a task's hash, or the number of a kernel (3 or k3). An empty name denotes the only kernel. Errors: none
+// does, or several.
+Result<size_t> FindKernel(const std::vector<ExplainedKernel>& kernels, const std::string& name);
 
 }  // namespace autotune::tools

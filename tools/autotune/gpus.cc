@@ -5,8 +5,11 @@
 
 #include "runtime/cuda/device.h"
 #include "runtime/opencl/device.h"
+#include "support/printf_text.h"
+#include "support/shell.h"
 #include "target/cuda_arch.h"
 #include "target/target.h"
+#include "tools/error_lines.h"
 
 namespace autotune::tools {
 namespace {
@@ -18,12 +21,12 @@ std::string TargetOf(const std::string& kind, const DeviceLimits& limits) {
 }
 
 void AddDevices(DLDeviceType type, const Result<std::vector<std::string>>& names, Gpus& gpus) {
-  if (!names.ok()) return gpus.missing.push_back(names.error().Text());
+  if (!names.ok()) return gpus.missing.push_back(SentenceOf(names.error()));
   const std::string kind = DeviceTypeName(type);
   for (int i = 0; i < static_cast<int>(names->size()); ++i) {
     Result<DevicePtr> device = OpenDevice({type, i});
     if (!device.ok()) {
-      gpus.missing.push_back(device.error().Text());
+      gpus.missing.push_back(SentenceOf(device.error()));
       continue;
     }
     const DeviceLimits limits = (*device)->limits();
@@ -38,7 +41,7 @@ void AddDevices(DLDeviceType type, const Result<std::vector<std::string>>& names
     if (target.ok()) {
       gpu.target = TargetOf(kind, limits);
     } else {
-      gpu.refusal = target.error().Text();
+      gpu.refusal = SentenceOf(target.error());
     }
     gpus.found.push_back(std::move(gpu));
   }
@@ -68,14 +71,12 @@ std::string StatedTarget(const std::string& kind, const DeviceLimits& limits) {
 }
 
 std::string GpuText(const Gpu& gpu) {
-  char facts[64];
-  std::snprintf(facts, sizeof facts, "%ld units, %.1f GB", static_cast<long>(gpu.units),
-                static_cast<double>(gpu.memory_bytes) / 1e9);
-  return gpu.device + ": " + gpu.name + ", " + (gpu.architecture.empty() ? "" : gpu.architecture + ", ") + facts;
+  return gpu.device + ": " + gpu.name + ", " + (gpu.architecture.empty() ? "" : gpu.architecture + ", ") +
+         Format("%ld units, %.1f GB", static_cast<long>(gpu.units), static_cast<double>(gpu.memory_bytes) / 1e9);
 }
 
 std::string GpuTargetText(const Gpu& gpu) {
-  return gpu.refusal.empty() ? "--target '" + gpu.target + "'" : "no code for this GPU: " + gpu.refusal;
+  return gpu.refusal.empty() ? "--target " + ShellWord(gpu.target) : "no code for this GPU: " + gpu.refusal;
 }
 
 }  // namespace autotune::tools

@@ -13,6 +13,7 @@
 #include "runtime/tensor.h"
 #include "support/cpus.h"
 #include "support/host_lock.h"
+#include "support/printf_text.h"
 #include "support/statistics.h"
 #include "tools/autotune/peak.h"
 
@@ -211,11 +212,10 @@ Result<Roofline> MeasureRoofline(const Target& target, Builder& builder, int pat
 
 std::string NoiseText(const Noise& noise) {
   constexpr double kBusy = 0.05;  // median deviation above which comparisons of schedules are unreliable
-  char text[160];
-  std::snprintf(text, sizeof text, "repeats of one loop vary by %.1f %% (median), the worst took %.*f times as long",
-                100 * noise.median, noise.worst < 9 ? 1 : 0, 1 + noise.worst);
+  const std::string text = Format("repeats of one loop vary by %.1f %% (median), the worst took %.*f times as long",
+                                  100 * noise.median, noise.worst < 9 ? 1 : 0, 1 + noise.worst);
   if (noise.median <= kBusy) return text;
-  return std::string("this machine is busy: ") + text + "; tuning would choose schedules by chance";
+  return "this machine is busy: " + text + "; tuning would choose schedules by chance";
 }
 
 Result<HostSpeed> MeasureHostSpeed(const Target& target, Builder& builder) {

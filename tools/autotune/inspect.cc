@@ -2,17 +2,19 @@
 #include "frontend/onnx/inspect.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <memory>
 
 #include "package/module_file.h"
 #include "package/package.h"
 #include "runtime/module_blob.h"
 #include "support/task_id.h"
+#include "support/terminal.h"
+#include "support/utf8.h"
 #include "tools/autotune/command.h"
 #include "tools/autotune/console.h"
 #include "tools/autotune/host.h"
 #include "tools/autotune/text.h"
+#include "tools/autotune/usage.h"
 
 namespace autotune::tools {
 namespace {
@@ -22,12 +24,16 @@ struct InspectOptions {
   bool verbose = false;
 };
 
-void PrintTensors(const char* what, const std::vector<ImportFacts::Tensor>& tensors) {
+constexpr int kIndent = 13;  // columns before the second row of a line that is too long for the terminal
+
+std::string TensorLines(const char* what, const std::vector<ImportFacts::Tensor>& tensors) {
+  std::string text;
   for (size_t i = 0; i < tensors.size(); ++i)
-    std::printf("%-12s %s  %s\n", i == 0 ? what : "", tensors[i].name.c_str(), tensors[i].type.c_str());
+    text += Format("%-12s ", i == 0 ? what : "") + OneLine(tensors[i].name) + "  " + tensors[i].type + "\n";
+  return text;
 }
 
-void PrintOperators(const ModelReport& report) {
+std::string OperatorTable(const ModelReport& report) {
   int64_t nodes = 0;
   double flops = 0, bytes = 0;
   size_t width = std::string("operator").size();
@@ -38,14 +44,14 @@ void PrintOperators(const ModelReport& report) {
     width = std::max(width, use.op.size());
   }
   auto row = [&](const std::string& name, int64_t count, double some_flops, double some_bytes) {
-    std::printf("%-*s %7lld", static_cast<int>(width), name.c_str(), static_cast<long long>(count));
-    if (report.supported()) std::printf(" %12.3f %12.3f", some_flops * 1e-6, some_bytes * 1e-6);
-    std::printf("\n");
+    std::string text = name + std::string(width - name.size(), ' ') + Format(" %7lld", static_cast<long long>(count));
+    if (report.supported()) text += Format(" %12.3f %12.3f", some_flops * 1e-6, some_bytes * 1e-6);
+    return text + "\n";
   };
-  std::printf("\n%-*s %7s%s\n", static_cast<int>(width), "operator", "nodes",
-              report.supported() ? "       MFLOPs           MB" : "");
-  for (const OperatorUse& use : report.operators) row(use.op, use.nodes, use.flops, use.bytes);
-  row("all", nodes, flops, bytes);
+  std::string text = "\noperator" + std::string(width - std::string("operator").size(), ' ') + "   nodes" +
+                     (report.supported() ? "       MFLOPs           MB\n" : "\n");
+  for (const OperatorUse& use : report.operators) text += row(use.op, use.nodes, use.flops, use.bytes);
+  return text + row("all", nodes, flops, bytes);
 }
 
 std::string SpecText(const TensorSpec& spec) { return spec.dtype + graph::ShapeText(spec.shape); }
@@ -114,22 +120,28 @@ Result<int> InspectPackage(const std::string& path, bool verbose) {
     Console::Get().Result(PackageJson(info, inputs, outputs));
     return kExitOk;
   }
-  std::printf("%-12s %s, for %s\n", "package", info.model_name.c_str(), MachineText(info.target).c_str());
-  if (verbose) std::printf("%-12s %s\n", "target", info.target.c_str());
-  PrintTensors("inputs", inputs);
-  PrintTensors("outputs", outputs);
-  std::printf("\n%8s %12s %-10s %-7s %s\n", "task", "MFLOPs", "algorithm", "tuned", "operators and shapes");
+  std::string text = WrapWords("package      " + info.model_name + ", for " + MachineText(info.target),
+                               Console::Get().WidthOut(), kIndent) +
+                     "\n";
+  if (verbose) text += "target       " + info.target + "\n";
+  text += TensorLines("inputs", inputs) + TensorLines("outputs", outputs);
+  const int width = verbose ? 0 : Console::Get().WidthOut();
+  text += Format("\n%-8s %12s  %-16s %-5s  %s\n", "task", "MFLOPs", "algorithm", "tuned", "operators and shapes");
   for (const PackagedKernel& kernel : info.kernels) {
-    std::printf("%8s %12.3f %-10s %-7s %s\n", ShortTaskId(kernel.task).c_str(), kernel.flops * 1e-6,
-                kernel.alternative.c_str(), kernel.tuned ? "yes" : "no", kernel.label.c_str());
+    text += Row(ShortTaskId(kernel.task) + Format(" %12.3f  %-16s %-5s  ", kernel.flops * 1e-6,
+                                                  kernel.alternative.c_str(), kernel.tuned ? "yes" : "no"),
+                OneLine(kernel.label), width);
   }
-  std::printf("%s, %d of them tuned\n", Counted(info.tasks, "kernel").c_str(), info.tuned_tasks);
+  Console::Get().Result(text + Counted(info.tasks, "kernel") + ", " + std::to_string(info.tuned_tasks) +
+                        " of them tuned\n");
   return kExitOk;
 }
 
+bool IsPackage(const std::string& path) { return path.ends_with(".tar") || path.ends_with(".so"); }
+
 Result<int> Inspect(const InspectOptions& options) {
   const std::string& path = options.model.model;
-  if (path.ends_with(".tar") || path.ends_with(".so")) return InspectPackage(path, options.verbose);
+  if (IsPackage(path)) return InspectPackage(path, options.verbose);
   const NetworkOptions network = TRY(options.model.ParseNetwork());
   const Target target = TRY(Target::Parse("cpu"));
   const ModelReport report = TRY(InspectOnnx(
@@ -145,19 +157,19 @@ Result<int> Inspect(const InspectOptions& options) {
     if (report.supported()) return kExitOk;
     return unsupported();
   }
-  std::printf("%-12s %s, IR version %lld, operator sets:", "model", path.c_str(),
-              static_cast<long long>(report.facts.ir_version));
+  std::string text = "model        " + path + ", IR version " + std::to_string(report.facts.ir_version) +
+                     (report.facts.opsets.size() == 1 ? ", operator set" : ", operator sets");
   for (const auto& [domain, version] : report.facts.opsets)
-    std::printf(" %s %lld", domain.empty() ? "ai.onnx" : domain.c_str(), static_cast<long long>(version));
-  std::printf("\n");
-  PrintTensors("inputs", report.inputs);
-  PrintTensors("outputs", report.outputs);
-  std::printf("%-12s %s, %.3f MB\n", "parameters", Counted(report.facts.parameters, "number").c_str(),
-              static_cast<double>(report.facts.parameter_bytes) * 1e-6);
-  PrintOperators(report);
+    text += " " + (domain.empty() ? "ai.onnx" : OneLine(domain)) + " " + std::to_string(version);
+  text = WrapWords(text, Console::Get().WidthOut(), kIndent) + "\n";
+  text += TensorLines("inputs", report.inputs) + TensorLines("outputs", report.outputs) + "parameters   " +
+          Counted(report.facts.parameters, "number") +
+          Format(", %.3f MB\n", static_cast<double>(report.facts.parameter_bytes) * 1e-6) + OperatorTable(report);
+  if (!report.supported()) text += "\nnot supported:\n";
+  for (const std::string& problem : report.facts.problems)
+    text += WrapWords("  " + problem, Console::Get().WidthOut(), 4) + "\n";
+  Console::Get().Result(text);
   if (report.supported()) return kExitOk;
-  std::printf("\nnot supported:\n");
-  for (const std::string& problem : report.facts.problems) std::printf("  %s\n", problem.c_str());
   return unsupported();
 }
 
@@ -171,9 +183,14 @@ Command InspectCommand(CLI::App& root) {
                   "an ONNX model, or a package: a file whose name ends in .tar or .so")
       ->required();
   options->model.AddInputs(*app);
-  app->add_flag("--verbose", options->verbose, "also print the target of a package in full");
+  app->add_flag("--verbose", options->verbose, "of a package, print target and names in full");
   AddOutput(*app, "inputs, outputs, operators, problems; of a package its kernels");
-  return {app, [options] { return Inspect(*options); }};
+  return {app, [options] { return Inspect(*options); },
+          [options, app] {
+            return IsPackage(options->model.model)
+                       ? RefuseGiven(options->model.OfCompilation(), "a package is compiled already")
+                       : RefuseGiven(*app, {"--verbose"}, "a model has no target");
+          }};
 }
 
 }  // namespace autotune::tools

@@ -1,5 +1,6 @@
 // The command line of autotune: parses the arguments, runs the command, and reports a failed CHECK as a bug of
 // autotune. The commands are in files of their own.
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
@@ -108,7 +109,8 @@ int Main(int argc, char** argv) {
   try {
     app.parse(reversed);
   } catch (const CLI::ParseError& e) {
-    return EndParsing(app, e, kExitUsage);
+    if (std::ranges::find(args, "--json") != args.end()) Console::Get().SetJson(true);  // not all options were read
+    return EndParsing(app, e, [](const Error& error) { return Fail(error, kExitUsage); });
   }
   for (const Command& command : commands) {
     if (!command.app->parsed()) continue;
@@ -133,6 +135,6 @@ int main(int argc, char** argv) {
   try {
     return autotune::tools::WithOutput(autotune::tools::Main(argc, argv));
   } catch (const std::exception& e) {
-    return autotune::tools::PrintError(autotune::Err("a bug in autotune: ", e.what()), autotune::tools::kExitFailed);
+    return autotune::tools::Fail(autotune::Err("a bug in autotune: ", e.what()), autotune::tools::kExitFailed);
   }
 }

@@ -5,6 +5,7 @@
 #include "frontend/onnx/tensor_pb.h"
 #include "frontend/operator/operator.h"
 #include "runtime/device.h"
+#include "support/hint.h"
 #include "support/shell.h"
 #include "tools/autotune/command.h"
 #include "tools/autotune/console.h"
@@ -13,35 +14,38 @@
 namespace autotune::tools {
 
 void ModelOptions::AddInputs(CLI::App& app) {
-  app.add_option("--shape", shapes, "NAME:1,3,224,224, the shape of an input that the model leaves open");
-  app.add_option(
-      "--dim", dims,
-      "NAME=128, the size of the open dimension NAME of the model's inputs; or the largest number of boxes of the "
-      "NonMaxSuppression whose result is NAME");
-  app.add_option("--bind", bind,
-                 "NAME=FILE.pb makes an input this constant: for models that take shapes, axes or pads as inputs");
-  app.add_flag("--lenient", lenient,
-               "import a model although its nodes have attributes, inputs or outputs that their operators lack, or its "
-               "tensors types that are not the declared ones; prints a note for each");
+  of_compilation_ = {
+      app.add_option("--shape", shapes, "NAME:1,3,224,224, the shape of an input that the model leaves open"),
+      app.add_option("--dim", dims,
+                     "NAME=128, the size of the open dimension NAME of the model's inputs; or the largest number of "
+                     "boxes of the NonMaxSuppression whose result is NAME"),
+      app.add_option("--bind", bind,
+                     "NAME=FILE.pb makes an input this constant: for models that take shapes, axes or pads as inputs"),
+      app.add_flag("--lenient", lenient,
+                   "import a model although its nodes have attributes, inputs or outputs that their operators lack, or "
+                   "its tensors types that are not the declared ones; prints a note for each")};
 }
 
 void ModelOptions::Add(CLI::App& app, bool model_required) {
   auto* option = app.add_option("--model", model, "the ONNX model");
   if (model_required) option->required();
   AddInputs(app);
-  app.add_option(
-         "--target", target,
-         "what to compile for: cpu (this machine); 'llvm -mtriple=... -mcpu=... -num-cores=...' (another CPU); c "
-         "instead of cpu or llvm (C sources, which a C compiler compiles); opencl (this machine's first OpenCL "
-         "device) or 'opencl -num-cores=16 -max-threads=256 -shared=32K' (another one); 'cuda -arch=sm_90'")
-      ->capture_default_str();
+  of_compilation_.push_back(
+      app.add_option(
+             "--target", target,
+             "what to compile for: cpu (this machine); 'llvm -mtriple=... -mcpu=... -num-cores=...' (another CPU); c "
+             "instead of cpu or llvm (C sources, which a C compiler compiles); opencl (this machine's first OpenCL "
+             "device) or 'opencl -num-cores=16 -max-threads=256 -shared=32K' (another one); 'cuda -arch=sm_90'")
+          ->capture_default_str());
   app.add_option("--db", db,
                  "the tuning database; default AUTOTUNE_DB, else autotune/records.db in your data directory");
-  app.add_flag("--allow-tf32", allow_tf32,
-               "matrix products may round their f32 operands to TF32 (10 bits of mantissa), for tensor cores; adds "
-               "-tf32=1 to the target");
-  app.add_flag("--no-winograd", no_winograd,
-               "leave out Winograd convolutions; their rounding errors are a few times those of the direct sum");
+  of_compilation_.push_back(
+      app.add_flag("--allow-tf32", allow_tf32,
+                   "matrix products may round their f32 operands to TF32 (10 bits of mantissa), for tensor cores; adds "
+                   "-tf32=1 to the target"));
+  of_compilation_.push_back(
+      app.add_flag("--no-winograd", no_winograd,
+                   "leave out Winograd convolutions; their rounding errors are a few times those of the direct sum"));
 }
 
 void ModelOptions::AddWithOperator(CLI::App& app) {
@@ -70,14 +74,16 @@ bool IsBareGpu(const std::string& text) {
 Result<Target> TargetOfDevice(const std::string& kind) {
   Result<DevicePtr> device = OpenDevice(TRY(DeviceFromText(kind)));
   if (!device.ok() && kind == ToText(TargetKind::kCuda)) {
-    return Err("no CUDA driver was found (", device.error().Text(),
-               "). `autotune compile` needs none for a stated GPU: "
-               "--target 'cuda -arch=sm_90'; tuning needs a device, here or behind --tracker");
+    return WithHint(
+        Err("no CUDA driver was found (", device.error().message, ")"),
+        "`autotune compile` needs none for a stated GPU: --target 'cuda -arch=sm_90'; tuning needs a device, "
+        "here or behind --tracker");
   }
   if (!device.ok()) {
-    return Err("cannot open a device of kind ", kind, " to read the limits of --target ", kind, " from it (",
-               device.error().Text(), "); state the limits instead, for example: --target '", kind,
-               " -num-cores=16 -max-threads=256 -shared=32K'");
+    return WithHint(
+        Err("cannot open a device of kind ", kind, " to read the limits of --target ", kind, " from it (",
+            device.error().Text(), ")"),
+        "state the limits instead, for example: --target '" + kind + " -num-cores=16 -max-threads=256 -shared=32K'");
   }
   return Target::Parse(StatedTarget(kind, (*device)->limits()));
 }

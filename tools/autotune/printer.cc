@@ -182,7 +182,7 @@ class HumanPrinter : public EventPrinter {
   }
 
   void On(const event::Saved& e) {
-    for (const std::string& command : e.next) console_.Status(command);
+    for (const std::string& command : e.next) console_.Command(command);
     std::string where = e.package.empty() ? "" : "; saved in " + e.package;
     if (!e.database.empty()) where += (where.empty() ? "; records saved in " : ", records in ") + e.database;
     if (where.empty()) where = "; nothing is saved";

@@ -11,6 +11,7 @@
 #include "runtime/thread_pool.h"
 #include "support/cpus.h"
 #include "support/host_lock.h"
+#include "support/printf_text.h"
 #include "tools/autotune/peak.h"
 
 namespace autotune::tools {
@@ -186,12 +187,11 @@ std::string MachineRowText(const Target& target, const ProbedMachine& probed) {
   ForEachField(probed.machine, [&](std::string_view name, const auto& value) {
     const bool copied = probed.copied.contains(name);
     const bool told = name == "page_bytes" || name == "l1_ways";
-    char number[64];
     // Measured numbers are rounded to three digits, those of cycles to whole ones. Numbers that the operating system
     // reports are exact.
     const bool whole = told || (value >= 100 && value < 1e6);
-    std::snprintf(number, sizeof number, whole ? "%.0f" : "%.3g", static_cast<double>(value));
-    text += (first ? "" : indent) + "." + std::string(name) + " = " + number + ",  // [" +
+    text += (first ? "" : indent) + "." + std::string(name) + " = " +
+            Format(whole ? "%.0f" : "%.3g", static_cast<double>(value)) + ",  // [" +
             (copied ? "as of the row '" + std::string(MachineRowOf(target.cpu).family) + "'"
              : told ? "the kernel"
                     : "probe") +

@@ -9,6 +9,7 @@
 #include "support/terminal.h"
 #include "support/utf8.h"
 #include "tools/autotune/text.h"
+#include "topi/alternatives.h"
 
 namespace autotune::tools {
 namespace {
@@ -90,7 +91,7 @@ Result<std::vector<ProfileRow>> ProfileRows(const LoadedModel& model, const Prof
     if (auto found = kernels.find(time.func_name); found != kernels.end()) {
       if (IsTaskIdPrefix(found->second->task)) row.task = ShortTaskId(found->second->task);
       row.label = OneLine(found->second->label);
-      row.winograd = found->second->alternative.starts_with("winograd");
+      row.winograd = topi::IsWinograd(found->second->alternative);
       row.flops = found->second->flops;
     }
     row.roof = roofline.Of(row.flops, row.bytes);
@@ -101,34 +102,38 @@ Result<std::vector<ProfileRow>> ProfileRows(const LoadedModel& model, const Prof
 
 std::string ProfileTable(const std::vector<ProfileRow>& rows, const ProfileBalance& balance, const Roofline& roofline,
                          int threads, int width) {
-  constexpr int kNumberColumns = 67;  // before the names
-  std::string text = Format("%9s %6s %9s %8s %7s  %-10s  %-8s  %s\n", "us", "%", "GFLOPS", "GB/s", "% roof", "bound by",
-                            "task", "kernel");
+  // A terminal without room for names of some length gets no speeds; the roofline says more.
+  constexpr int kWide = 67, kSpeeds = 19, kNameColumns = 28;  // columns before the names; of them speeds; of names
+  const bool speeds = width == 0 || width >= kWide + kNameColumns;
+  std::string text = Format("%9s %6s ", "us", "%") + (speeds ? Format("%9s %8s ", "GFLOPS", "GB/s") : "") +
+                     Format("%7s  %-10s  %-8s  %s\n", "% roof", "bound by", "task", "kernel");
   bool winograd = false;
   for (const ProfileRow& row : rows) {
     const double rate = row.seconds > 0 ? 1e-9 / row.seconds : 0;
     winograd |= row.winograd;
-    text += Format("%9.1f %6.1f %8.1f%c %8.1f %7.1f  %-10s  %-8s  ", row.seconds * 1e6,
-                   100 * row.seconds / std::max(balance.kernels, 1e-12), row.flops * rate, row.winograd ? 'w' : ' ',
-                   row.bytes * rate, 100 * row.RoofShare(), row.roof.bound.c_str(),
-                   row.task.empty() ? "-" : row.task.c_str());
+    const char mark = row.winograd ? 'w' : ' ';
+    text += Format("%9.1f %6.1f ", row.seconds * 1e6, 100 * row.seconds / std::max(balance.kernels, 1e-12));
+    if (speeds) text += Format("%8.1f%c %8.1f ", row.flops * rate, mark, row.bytes * rate);
+    text += Format("%7.1f%c ", 100 * row.RoofShare(), speeds ? ' ' : mark);
+    text += Format("%-10s  %-8s  ", row.roof.bound.c_str(), row.task.empty() ? "-" : row.task.c_str());
     const std::string name = row.node + (row.label.empty() ? "" : ": " + row.label);
-    text += (width > 0 ? CutToWidth(name, width - kNumberColumns) : name) + "\n";
+    text += Row("", name, width == 0 ? 0 : std::max(1, width - (speeds ? kWide : kWide - kSpeeds)));
   }
-  text +=
+  std::string sentences =
       Format("%9.1f        all kernels; the network takes %.1f us: ", balance.kernels * 1e6, balance.network * 1e6) +
       balance.explanation + "\n";
-  text += Format("%% roof: share of the speed that the machine allows, on %d thread%s: %.1f GFLOPS, and copying at",
-                 threads, threads == 1 ? "" : "s", roofline.flops_per_second / 1e9);
+  sentences += "% roof: share of the speed that the machine allows, on " + Counted(threads, "thread") +
+               Format(": %.1f GFLOPS, and copying at", roofline.flops_per_second / 1e9);
   for (size_t i = 0; i < roofline.copying.size(); ++i) {
-    text += Format("%s %.0f GB/s in %s", i ? "," : "", roofline.copying[i].bytes_per_second / 1e9,
-                   roofline.copying[i].level.c_str());
+    sentences += Format("%s %.0f GB/s in ", i ? "," : "", roofline.copying[i].bytes_per_second / 1e9) +
+                 roofline.copying[i].level;
   }
-  text += "\n        (in the nearest one that holds all that a kernel reads and writes)\n";
-  if (winograd)
-    text +=
-        "w: Winograd's algorithm; GFLOPS counts the operations of the direct algorithm, so it may exceed the peak\n";
-  return text;
+  sentences += " (in the nearest one that holds all that a kernel reads and writes)\n";
+  if (winograd) {
+    sentences += std::string("w: Winograd's algorithm; ") + (speeds ? "GFLOPS and " : "") +
+                 "% roof count the operations of the direct algorithm, so they may exceed what the machine allows\n";
+  }
+  return text + WrapLines(sentences, width);
 }
 
 Json ProfileJson(const std::vector<ProfileRow>& rows, const ProfileBalance& balance, const Roofline& roofline) {

@@ -6,6 +6,7 @@
 #include "ir/text.h"
 #include "ir/verify.h"
 #include "lower/lower.h"
+#include "support/hint.h"
 #include "tools/autotune/command.h"
 #include "tools/autotune/console.h"
 #include "tools/autotune/pass_options.h"
@@ -58,8 +59,9 @@ Result<int> ReplayRecord(const ReplayCommandOptions& options) {
   if (options.print == "trace") return Show(options, record, record.trace);
   std::string where = "while replaying record " + record.id;
   if (record.versions.step_language != kStepLanguageVersion) {
-    return Err("record ", record.id, " was made with version ", record.versions.step_language,
-               " of the step language, this autotune knows ", kStepLanguageVersion, "; only --print trace shows it");
+    return WithHint(Err("record ", record.id, " was made with version ", record.versions.step_language,
+                        " of the step language, this autotune knows ", kStepLanguageVersion),
+                    "only --print trace shows it");
   }
   Target target = TRY_NOTE(Target::Parse(record.target), where);
   PrimFunc program = TRY_NOTE(ParsePrimFunc(record.func), where);
@@ -87,7 +89,8 @@ Result<int> ReplayRecord(const ReplayCommandOptions& options) {
   if (!object.rejected.empty()) return Err("rejected: ", object.rejected);
   const std::string& text = options.print == "llvm" ? object.llvm_ir : object.assembly;
   if (text.empty())
-    return Err("--print ", options.print, " has nothing to show for target ", ToText(target.kind), "; use --print c");
+    return WithHint(Err("--print ", options.print, " has nothing to show for target ", ToText(target.kind)),
+                    "use --print c");
   Show(options, record, text);
   options.passes.PrintTimes(passes);
   return kExitOk;

@@ -1,6 +1,4 @@
 // `autotune run` runs a package and prints its outputs.
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -13,8 +11,12 @@
 #include "package/npz.h"
 #include "runtime/fill.h"
 #include "runtime/npy.h"
+#include "support/file.h"
+#include "support/hint.h"
 #include "support/json.h"
+#include "support/shell.h"
 #include "support/statistics.h"
+#include "support/terminal.h"
 #include "support/utf8.h"
 #include "tools/autotune/alone.h"
 #include "tools/autotune/command.h"
@@ -70,7 +72,8 @@ Status BindInputs(const RunOptions& options, LoadedModel& model) {
     if (!name.empty()) {
       index = TRY(model.executor->InputIndex(name));
     } else if (given.size() != 1) {
-      return Err("the model has ", given.size(), " inputs: say --input NAME=", file);
+      return WithHint(Err("the model has ", given.size(), " inputs, so --input must name one"),
+                      "say --input " + ShellWord("NAME=" + file));
     }
     TRY(model.executor->SetInput(index, TRY(ReadTensor(file))));
     given[index] = true;
@@ -79,7 +82,7 @@ Status BindInputs(const RunOptions& options, LoadedModel& model) {
     if (given[i]) continue;
     const std::string name = OneLine(model.info.inputs[i].name);
     Console::Get().Note("input " + name + " " + model.info.inputs[i].dtype + ShapeText(model.info.inputs[i].shape) +
-                        ": random (seed 0); give --input " + name + "=FILE.npy for your own");
+                        ": random (seed 0); give --input " + ShellWord(name + "=FILE.npy") + " for your own");
     TRY(FillInput(*model.executor, static_cast<int64_t>(i), 0));
   }
   return {};
@@ -171,7 +174,7 @@ Json OutputJson(const TensorSpec& spec, const std::vector<double>& numbers) {
 // Tells the first run apart from the others, since its caches are cold and its threads sleep.
 std::string TimesText(const std::vector<double>& ms, const std::string& package) {
   const std::string text = "first run: " + TimeText(ms[0] / 1e3) + ", with cold caches";
-  if (ms.size() == 1) return text + "; for the latency: autotune bench " + package + "\n";
+  if (ms.size() == 1) return text + "\nfor the latency: autotune bench " + ShellWord(package) + "\n";
   std::vector<double> later(ms.begin() + 1, ms.end());
   return text + "; " + std::to_string(later.size()) + " more: min " +
          TimeText(*std::min_element(later.begin(), later.end()) / 1e3) + ", median " + TimeText(Median(later) / 1e3) +
@@ -195,7 +198,7 @@ Status MakeOutputDir(const std::string& folder) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) return Err("--output-dir: cannot create ", folder, ": ", error.message());
-  if (access(folder.c_str(), W_OK | X_OK) != 0) return Err("--output-dir: the folder ", folder, " is read-only");
+  TRY_NOTE(OpenUnnamedFile(folder), "for --output-dir");
   return {};
 }
 
@@ -214,7 +217,7 @@ Result<int> Run(const RunOptions& options) {
     const Tensor output = TRY(ToHost(model.executor->Output(i)));
     const std::vector<double> numbers = FloatsOf(output, spec.dtype);
     outputs.push_back(OutputJson(spec, numbers));
-    if (!console.json()) console.Result(OutputText(spec, numbers));
+    if (!console.json()) console.Result(WrapLines(OutputText(spec, numbers), console.WidthOut()));
     if (!options.output.empty()) arrays.emplace_back(spec.name, output);
     if (options.output_dir.empty()) continue;
     std::string path = options.output_dir + "/" + FileName(spec.name, taken) + ".npy";

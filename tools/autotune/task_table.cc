@@ -1,7 +1,6 @@
 #include "tools/autotune/task_table.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <functional>
 #include <vector>
 
@@ -30,9 +29,7 @@ struct Column {
 };
 
 Cell Number(std::optional<double> value, int digits, const char* mark = "") {
-  char text[32] = "-";
-  if (value) std::snprintf(text, sizeof text, "%.*f", digits, *value);
-  return {std::string(text) + mark};
+  return {(value ? Format("%.*f", digits, *value) : "-") + mark};
 }
 
 Cell TimeCell(std::optional<double> ms) { return {ms ? TimeText(*ms / 1e3) : "-"}; }

@@ -3,10 +3,11 @@
 #include <fnmatch.h>
 
 #include <algorithm>
-#include <cstdio>
 
+#include "support/hint.h"
 #include "support/json.h"
 #include "support/task_id.h"
+#include "support/terminal.h"
 #include "tools/autotune/console.h"
 #include "tools/autotune/text.h"
 #include "tuner/defaults.h"
@@ -47,23 +48,23 @@ Status Select(const std::vector<TuneTask>& tasks, const std::string& pattern, st
   }
   if (any) return {};
   if (!IsTaskIdPrefix(pattern))
-    return Err("--tasks: no task's label contains '", pattern, "'; --tasks list shows the labels");
+    return WithHint(Err("--tasks: no task's label contains '", pattern, "'"), "--tasks list shows the labels");
   std::vector<std::string> hashes;
   for (const TuneTask& task : tasks) hashes.push_back(task.hash.Hex());
   Result<std::string> hash = FindTask(hashes, pattern);
-  if (!hash.ok()) return Err("--tasks: ", hash.error().Text(), "; --tasks list shows the tasks");
+  if (!hash.ok()) return WithHint(Prefixed("--tasks: ", hash.error()), "--tasks list shows the tasks");
   for (size_t i = 0; i < tasks.size(); ++i) selected[i] = selected[i] || hashes[i] == *hash;
   return {};
 }
 
 // Prints, for a GPU, the tasks with kernels that no rule schedules, and their share of the predicted time of all calls.
 // The slowest tasks come first.
-Status PrintUnbound(const Network& network, const Target& target) {
-  struct Row {
+Status PrintUnbound(const Network& network, const Target& target, int width) {
+  struct Unbound {
     const NetworkTask* task;
     double seconds;
   };
-  std::vector<Row> rows;
+  std::vector<Unbound> rows;
   double all = 0, unbound = 0;
   for (const NetworkTask& task : network.tasks) {
     const PredictedTime time = TRY(PredictDefault(MakeTuneTask(network, task), target));
@@ -71,13 +72,15 @@ Status PrintUnbound(const Network& network, const Target& target) {
     unbound += time.unbound_seconds * task.weight;
     if (time.unbound_seconds > 0) rows.push_back({&task, time.unbound_seconds * task.weight});
   }
-  std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.seconds > b.seconds; });
-  std::printf("\n%s with loops that no rule binds to threads (bind_rest), %.1f %% of the predicted %.4g ms\n",
-              Counted(static_cast<int64_t>(rows.size()), "task").c_str(), all > 0 ? 100 * unbound / all : 0, all * 1e3);
-  for (const Row& row : rows) {
-    std::printf("%-8s %6d %8.1f %%  %s\n", ShortTaskId(row.task->hash).c_str(), row.task->weight,
-                100 * row.seconds / all, row.task->label.c_str());
+  std::stable_sort(rows.begin(), rows.end(), [](const Unbound& a, const Unbound& b) { return a.seconds > b.seconds; });
+  std::string text = "\n" + Counted(static_cast<int64_t>(rows.size()), "task") +
+                     Format(" with loops that no rule binds to threads (bind_rest), %.1f %% of the predicted %.4g ms\n",
+                            all > 0 ? 100 * unbound / all : 0, all * 1e3);
+  for (const Unbound& row : rows) {
+    text += Row(ShortTaskId(row.task->hash) + Format(" %6d %8.1f %%  ", row.task->weight, 100 * row.seconds / all),
+                row.task->label, width);
   }
+  Console::Get().Result(text);
   return {};
 }
 
@@ -94,17 +97,18 @@ Result<std::vector<TuneTask>> SelectTasks(const std::vector<TuneTask>& tasks, co
   return some;
 }
 
-Status PrintTasks(const Network& network, const Target& target, RecordStore* store) {
-  const bool json = Console::Get().json();
+Status PrintTasks(const Network& network, const Target& target, RecordStore* store, int width) {
+  Console& console = Console::Get();
   const std::string where = target.Text();
-  if (!json) std::printf("%-8s %6s %9s %7s %9s  %s\n", "task", "weight", "GFLOP", "% work", "best ms", "label");
+  std::string text =
+      Format("%-8s %6s %10s %7s %10s  %s\n", "task", "calls", "MFLOP", "% work", "best time", "operators and shapes");
   int tuned = 0;
   for (const NetworkTask& task : network.tasks) {
     std::optional<Record> best;
     if (store) best = TRY(store->Best(task.hash.Hex(), where));
     tuned += best.has_value();
     const double share = network.flops > 0 ? task.flops * task.weight / network.flops : 0;
-    if (json) {
+    if (console.json()) {
       Json line;
       line["event"] = "task";
       line["task"] = task.label;
@@ -113,20 +117,23 @@ Status PrintTasks(const Network& network, const Target& target, RecordStore* sto
       line["flops"] = task.flops;
       line["share"] = share;
       line["best_ms"] = best ? Json(best->cost * 1e3) : Json();
-      std::printf("%s\n", line.Dump().c_str());
+      console.Result(line);
       continue;
     }
-    char ms[32] = "-";
-    if (best) std::snprintf(ms, sizeof ms, "%.4f", best->cost * 1e3);
-    std::printf("%-8s %6d %9.5f %7.1f %9s  %s\n", ShortTaskId(task.hash).c_str(), task.weight, task.flops / 1e9,
-                100 * share, ms, task.label.c_str());
+    const std::string time = best ? TimeText(best->cost) : "-";
+    text += Row(ShortTaskId(task.hash) +
+                    Format(" %6d %10.3f %7.1f %10s  ", task.weight, task.flops / 1e6, 100 * share, time.c_str()),
+                task.label, width);
   }
-  if (json) return {};
-  std::printf(
-      "\n%s, %d with a schedule in the database for this target. weight: calls per run; %% work: share of the "
-      "network's %.4g GFLOP\n",
-      Counted(static_cast<int64_t>(network.tasks.size()), "task").c_str(), tuned, network.flops / 1e9);
-  return target.IsGpu() ? PrintUnbound(network, target) : Status();
+  if (console.json()) return {};
+  console.Result(text + "\n" +
+                 WrapWords(Counted(static_cast<int64_t>(network.tasks.size()), "task") +
+                               Format(", %d with a schedule in the database for this target. calls: in one run of the "
+                                      "network; %% work: share of the network's %.4g MFLOP",
+                                      tuned, network.flops / 1e6),
+                           width) +
+                 "\n");
+  return target.IsGpu() ? PrintUnbound(network, target, width) : Status();
 }
 
 }  // namespace autotune::tools

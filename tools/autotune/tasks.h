@@ -16,8 +16,9 @@ namespace autotune::tools {
 // nothing; the ids of several tasks begin with it.
 Result<std::vector<TuneTask>> SelectTasks(const std::vector<TuneTask>& tasks, const std::string& patterns);
 
-// Prints one line per task: id, weight, work, share of the network's work, best time in the database, label. `store` is
-// null if there is no database yet. With --json, each line is a JSON object.
-Status PrintTasks(const Network& network, const Target& target, RecordStore* store);
+// Prints one line per task: id, calls, work, share of the network's work, best time in the database, label. `store` is
+// null if there is no database yet. Labels are cut to a terminal of `width` columns; 0: they are not cut. With --json,
+// each line is a JSON object.
+Status PrintTasks(const Network& network, const Target& target, RecordStore* store, int width);
 
 }  // namespace autotune::tools

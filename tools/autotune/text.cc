@@ -1,27 +1,20 @@
 #include "tools/autotune/text.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <ctime>
 #include <map>
 
 #include "support/task_id.h"
+#include "support/terminal.h"
 
 namespace autotune::tools {
 
 std::string Counted(int64_t n, const std::string& noun) { return std::to_string(n) + " " + noun + (n == 1 ? "" : "s"); }
 
 std::string DurationText(double seconds) {
-  long s = static_cast<long>(seconds + 0.5);
-  char text[32];
-  if (s < 60) {
-    std::snprintf(text, sizeof text, "%lds", s);
-  } else if (s < 3600) {
-    std::snprintf(text, sizeof text, "%ldm%02lds", s / 60, s % 60);
-  } else {
-    std::snprintf(text, sizeof text, "%ldh%02ldm", s / 3600, s / 60 % 60);
-  }
-  return text;
+  const long s = static_cast<long>(seconds + 0.5);
+  if (s < 60) return Format("%lds", s);
+  return s < 3600 ? Format("%ldm%02lds", s / 60, s % 60) : Format("%ldh%02ldm", s / 3600, s / 60 % 60);
 }
 
 std::string TimeText(double seconds) {
@@ -29,9 +22,11 @@ std::string TimeText(double seconds) {
   const bool is_long = seconds >= kLeastMs;
   const double value = seconds * (is_long ? 1e3 : 1e6);
   const int decimals = value < 10 ? 3 : value < 100 ? 2 : value < 1000 ? 1 : 0;
-  char text[32];
-  std::snprintf(text, sizeof text, "%.*f %s", decimals, value, is_long ? "ms" : "us");
-  return text;
+  return Format("%.*f %s", decimals, value, is_long ? "ms" : "us");
+}
+
+std::string Row(const std::string& columns, const std::string& name, int width) {
+  return columns + (width > 0 ? CutToWidth(name, std::max(0, width - TextWidth(columns))) : name) + "\n";
 }
 
 std::vector<std::string> WithoutRepeats(const std::vector<std::string>& texts) {

@@ -16,6 +16,9 @@ std::string Counted(int64_t n, const std::string& noun);
 std::string DurationText(double seconds);
 // Formats a measured time with four digits: "1.234 ms", from 0.1 ms on, or "12.34 us".
 std::string TimeText(double seconds);
+// Returns a row of a table: its columns, and a name behind them, which is cut to a terminal of `width` columns. 0: it
+// is not cut.
+std::string Row(const std::string& columns, const std::string& name, int width);
 // Returns each distinct text once, in the order of first occurrence, with " (15 times)" if it occurs more often.
 std::vector<std::string> WithoutRepeats(const std::vector<std::string>& texts);
 // Returns the notes on the kernels' schedules. Kernels with the same note share one line, which names the first few

@@ -14,6 +14,7 @@
 #include "support/check.h"
 #include "support/clock.h"
 #include "support/cpus.h"
+#include "support/hint.h"
 #include "support/host_lock.h"
 #include "support/shell.h"
 #include "support/stop_on_signals.h"
@@ -28,6 +29,7 @@
 #include "tools/autotune/tune_events.h"
 #include "tools/autotune/usage.h"
 #include "tools/autotune/waits.h"
+#include "tools/error_lines.h"
 #include "tracker/local_farm.h"
 #include "tuner/farm_measurer.h"
 #include "tuner/tune.h"
@@ -58,15 +60,14 @@ Result<double> ParseDuration(const std::string& text) {
   double scale = unit == "" || unit == "s" ? 1 : unit == "m" ? 60 : unit == "h" ? 3600 : 0;
   constexpr double kLongest = 1e7;  // seconds; 115 days, far beyond any tuning run
   if (end == text.c_str() || scale == 0 || !(value > 0 && value * scale <= kLongest))
-    return Err("--time-budget ", text, ": say 90s, 10m or 2h");
+    return WithHint(Err("--time-budget ", text, " is no duration"), "say 90s, 10m or 2h");
   return value * scale;
 }
 
 // Planned duration of the final choice, as a share of the search's time. Loading packages may extend it to a fifth.
 constexpr double kChoiceShare = 0.15;
 // Least planned duration of the final choice. It gives a network of 1 ms 70 pairs of runs at each number of threads,
-// ten times as many as an interval needs. With the time for builds it is a fifth of the shortest search of the tour
-// (ResNet-20, 120 trials, 7 s).
+// ten times as many as an interval needs.
 constexpr double kMinChoiceSeconds = 1;
 // Least time for which an undecided comparison of the final choice goes on. It is stated in README.md.
 constexpr double kMinExtraSeconds = 5;
@@ -118,12 +119,18 @@ std::string ResumeLine(const TuneCommandOptions& options) {
   return line;
 }
 
-Status CheckUsage(const TuneCommandOptions& options) {
+Status CheckUsage(const TuneCommandOptions& options, const CLI::App& app) {
   TRY(options.model.CheckSource());
+  if (options.tasks == "list") {
+    return RefuseGiven(app,
+                       {"--trials", "--trials-per-task", "--time-budget", "--tracker", "--key", "--seed", "--output",
+                        "--search", "--fresh", "--verbose"},
+                       "--tasks list tunes nothing");
+  }
   TRY(ParseDuration(options.time_budget));
   if (!options.tracker.empty() && options.key.empty()) {
-    return Err("--tracker (or AUTOTUNE_TRACKER) needs --key, the device key to tune on; `rpc_tracker status --tracker ",
-               options.tracker, "` lists them");
+    return WithHint(Err("--tracker (or AUTOTUNE_TRACKER) needs --key, the device key to tune on"),
+                    "rpc_tracker status --tracker " + ShellWord(options.tracker) + " lists them");
   }
   if (options.tracker.empty() && !options.key.empty())
     return Err("--key ", options.key, " needs --tracker HOST:PORT, the tracker whose devices have this key");
@@ -140,7 +147,8 @@ Result<std::unique_ptr<RecordStore>> StoreIfThere(const std::string& db) {
 Result<int> ListTasksOfNetwork(const TuneCommandOptions& options) {
   const auto [builder, target, network_options, store] = TRY(options.model.Open(nullptr, StoreIfThere));
   Network network = TRY(options.model.Load(network_options, target, *builder));
-  TRY(PrintTasks(network, target, store.get()));
+  for (const std::string& note : WithoutRepeats(network.notes)) Console::Get().Note(note);
+  TRY(PrintTasks(network, target, store.get(), options.wide ? 0 : Console::Get().WidthOut()));
   return kExitOk;
 }
 
@@ -268,7 +276,7 @@ Result<std::optional<ChosenNetwork>> Choose(const TuneSession& session, TuneRepo
   Result<ChosenNetwork> made =
       ChooseSchedules(session.network, session.target, *session.store, *session.builder, choose);
   if (!made.ok()) {
-    report.notes.push_back("the tuned network could not be compared with the untuned one (" + made.error().Text() +
+    report.notes.push_back("the tuned network could not be compared with the untuned one (" + SentenceOf(made.error()) +
                            "); each task gets its best record");
     return std::optional<ChosenNetwork>();
   }
@@ -457,9 +465,9 @@ Command TuneCommand(CLI::App& root) {
   app->add_flag("--wide", options->wide, "print the whole table, even if it is wider than the terminal");
   AddOutput(*app, "an object for each event of the run");
   return {app, [options] { return TuneModel(*options); },
-          [options, trials] {
+          [options, app, trials] {
             options->trials_given = trials->count() > 0;
-            return CheckUsage(*options);
+            return CheckUsage(*options, *app);
           }};
 }
 

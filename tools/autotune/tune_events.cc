@@ -6,6 +6,7 @@
 #include "tools/autotune/choice_report.h"
 #include "tools/autotune/host.h"
 #include "tools/autotune/text.h"
+#include "topi/alternatives.h"
 
 namespace autotune::tools {
 namespace {
@@ -25,9 +26,6 @@ std::map<std::string, int64_t> OutcomesOf(const TuneReport& report) {
   outcomes["ok"] = ok;
   return outcomes;
 }
-
-// Winograd's alternatives are named winograd4, winograd2_whole, ... (topi/alternatives.cc).
-bool IsWinograd(const TaskReport& task) { return task.best_alternative.starts_with("winograd"); }
 
 // Milliseconds of all calls of the task in one run of the network, by the best schedule, or by the default one if no
 // other is known. 0: nothing was measured.
@@ -54,7 +52,7 @@ event::Task TaskOf(const TaskReport& report, const ChosenNetwork* chosen, std::o
   row.only_schedule = report.only_schedule;
   const ChosenSchedule* schedule = chosen ? chosen->choice.Find(row.hash) : nullptr;
   row.network_differs = schedule && measured && schedule->trace != report.best_trace;
-  row.winograd = IsWinograd(report);
+  row.winograd = topi::IsWinograd(report.best_alternative);
   row.failed = !measured && report.records > 0;
   return row;
 }

@@ -1,7 +1,5 @@
 #include "tools/autotune/usage.h"
 
-#include <unistd.h>
-
 #include <charconv>
 #include <cstdlib>
 #include <filesystem>
@@ -81,20 +79,6 @@ Complaint ComplaintAbout(const std::vector<std::string>& words, const CLI::App& 
   return {"unexpected argument '" + words[0] + "' of `" + name + "`", ""};
 }
 
-// Wraps each line of the text that is longer than `columns`; its other lines begin two spaces after the first one.
-std::string WrapLines(const std::string& text, int columns) {
-  std::string wrapped;
-  for (size_t begin = 0; begin < text.size();) {
-    const size_t end = std::min(text.find('\n', begin), text.size());
-    const std::string line = text.substr(begin, end - begin);
-    const size_t indent = std::min(line.find_first_not_of(' '), line.size());
-    wrapped += TextWidth(line) > columns ? WrapWords(line, columns, static_cast<int>(indent) + 2) : line;
-    if (end < text.size()) wrapped += '\n';
-    begin = end + 1;
-  }
-  return wrapped;
-}
-
 // The layout of CLI11's help, with lines that fit the terminal.
 class WrappingFormatter : public CLI::Formatter {
  public:
@@ -126,6 +110,15 @@ class WrappingFormatter : public CLI::Formatter {
     return WrapWords(text, std::max(kLeast, Columns() - static_cast<int>(get_column_width())), 0);
   }
 };
+
+// Explains why `app` refused the command line.
+Error UsageError(const CLI::App& app, const CLI::ParseError& error) {
+  auto [command, name] = ChosenCommand(app);
+  std::vector<std::string> unknown = app.remaining(/*recurse=*/true);
+  Complaint complaint = unknown.empty() ? Complaint{error.what(), ""} : ComplaintAbout(unknown, *command, name);
+  return WithHint(Error(complaint.text),
+                  complaint.meant.empty() ? "see `" + name + " --help`" : "did you mean " + complaint.meant + "?");
+}
 
 }  // namespace
 
@@ -195,26 +188,34 @@ Status CheckOutputFile(const std::string& output, const std::string& input) {
   if (output.empty()) return {};
   const std::string folder = FolderOf(output);
   if (!fs::is_directory(folder, error)) return Err("-o ", output, ": there is no folder ", folder);
-  if (access(folder.c_str(), W_OK | X_OK) != 0) return Err("-o ", output, ": the folder ", folder, " is read-only");
+  // Permissions do not tell what may be written: not to root, and not on every file system.
+  TRY_NOTE(OpenUnnamedFile(folder), "for -o " + output);
   if (!fs::exists(output, error)) return {};
   if (!fs::is_regular_file(output, error)) return Err("-o ", output, " is not a regular file");
   if (fs::equivalent(output, input, error)) return Err("-o ", output, " is the model itself, which would be lost");
   return {};
 }
 
-void WrapHelp(CLI::App& app) { app.formatter(std::make_shared<WrappingFormatter>()); }
-
-Error UsageError(const CLI::App& app, const CLI::ParseError& error) {
-  auto [command, name] = ChosenCommand(app);
-  std::vector<std::string> unknown = app.remaining(/*recurse=*/true);
-  Complaint complaint = unknown.empty() ? Complaint{error.what(), ""} : ComplaintAbout(unknown, *command, name);
-  return WithHint(Error(complaint.text),
-                  complaint.meant.empty() ? "see `" + name + " --help`" : "did you mean " + complaint.meant + "?");
+Status RefuseGiven(const std::vector<const CLI::Option*>& options, const std::string& why) {
+  for (const CLI::Option* option : options) {
+    const char* set = option->get_envname().empty() ? nullptr : std::getenv(option->get_envname().c_str());
+    const bool of_environment = set && option->results() == std::vector<std::string>{set};
+    if (option->count() > 0 && !of_environment) return Err(why, ", so it excludes ", option->get_name());
+  }
+  return {};
 }
 
-int EndParsing(const CLI::App& app, const CLI::ParseError& error, int usage_code) {
+Status RefuseGiven(const CLI::App& app, const std::vector<std::string>& names, const std::string& why) {
+  std::vector<const CLI::Option*> options;
+  for (const std::string& name : names) options.push_back(app.get_option(name));
+  return RefuseGiven(options, why);
+}
+
+void WrapHelp(CLI::App& app) { app.formatter(std::make_shared<WrappingFormatter>()); }
+
+int EndParsing(const CLI::App& app, const CLI::ParseError& error, const std::function<int(const Error&)>& fail) {
   if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) return app.exit(error);
-  return PrintError(UsageError(app, error), usage_code);
+  return fail(UsageError(app, error));
 }
 
 }  // namespace autotune::tools

@@ -2,7 +2,9 @@
 // hundreds of digits.
 #pragma once
 #include <CLI/CLI.hpp>
+#include <functional>
 #include <string>
+#include <vector>
 
 #include "support/result.h"
 
@@ -18,19 +20,22 @@ CLI::Validator Port();         // 0 to 65535
 CLI::Validator Seconds();      // 0 to 86400; refuses "nan" and "inf", which CLI::Range accepts
 CLI::Validator PackageFile();  // a path of a package to write: M.tar or M.so
 
-// Returns why the package `output` cannot be written, before the work begins: its folder is missing or read-only, it is
-// no regular file, or it is the file `input`, which would be lost. An empty `output` is right.
+// Returns why the package `output` cannot be written, before the work begins: its folder is missing or cannot be
+// written, it is no regular file, or it is the file `input`, which would be lost. An empty `output` is right.
 Status CheckOutputFile(const std::string& output, const std::string& input);
+
+// Returns an error if the command line gives one of these options, which would have no effect: "WHY, so it excludes
+// --shape". An option that only an environment variable sets is not given.
+Status RefuseGiven(const std::vector<const CLI::Option*>& options, const std::string& why);
+// The same for the options of `app` with these names.
+Status RefuseGiven(const CLI::App& app, const std::vector<std::string>& names, const std::string& why);
 
 // Makes the help of `app`, and of the commands that are added to it afterwards, fit the terminal, and 100 columns.
 void WrapHelp(CLI::App& app);
 
-// Explains why `app` refused the command line: "unknown option --trails of `autotune tune`", with the hint "did you
-// mean
-// --trials?" or the command that shows the help.
-Error UsageError(const CLI::App& app, const CLI::ParseError& error);
-
-// Prints the help or the version that the command line asks for, or why it is refused. Returns 0 or `usage_code`.
-int EndParsing(const CLI::App& app, const CLI::ParseError& error, int usage_code);
+// Prints the help or the version that the command line asks for. Else calls `fail` with the reason why it is refused,
+// "unknown option --trails of `autotune tune`", and the hint "did you mean --trials?" or the command that shows the
+// help. Returns 0 or the result of `fail`.
+int EndParsing(const CLI::App& app, const CLI::ParseError& error, const std::function<int(const Error&)>& fail);
 
 }  // namespace autotune::tools

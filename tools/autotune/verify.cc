@@ -1,6 +1,5 @@
 // `autotune compile` makes a package of a model. `autotune verify` compares a model's outputs with expected ones.
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -18,6 +17,7 @@
 #include "tools/autotune/pass_options.h"
 #include "tools/autotune/text.h"
 #include "tools/autotune/usage.h"
+#include "tools/error_lines.h"
 
 namespace autotune::tools {
 namespace {
@@ -55,18 +55,21 @@ void ReportCompiled(const CompileCommandOptions& options, const Network& network
     line["seconds"] = result.seconds;
     console.Result(line);
   } else {
-    char seconds[32];
-    std::snprintf(seconds, sizeof seconds, "%.1f s", result.seconds);
     console.Report("compiled " + network.name + " for " + MachineText(target) + ": " +
-                   std::to_string(info.tuned_tasks) + " of " + Counted(info.tasks, "kernel") + " tuned, " + seconds +
-                   "; wrote " + options.output + "\n" + (options.verbose ? "target: " + target.Text() + "\n" : ""));
+                   std::to_string(info.tuned_tasks) + " of " + Counted(info.tasks, "kernel") + " tuned, " +
+                   Format("%.1f s; wrote ", result.seconds) + options.output + "\n" +
+                   (options.verbose ? "target: " + target.Text() + "\n" : ""));
   }
 }
+
+Result<std::unique_ptr<RecordStore>> NoStore() { return std::unique_ptr<RecordStore>(); }
 
 Result<int> CompileModel(const CompileCommandOptions& options) {
   TRY(CheckOutputFile(options.output, options.model.model));
   const PassContext passes = TRY(options.passes.Context());
-  const auto [builder, target, network_options, store] = TRY(options.model.Open());
+  const bool uses_records = options.schedules != "default";
+  const auto [builder, target, network_options, store] = TRY(
+      uses_records ? options.model.Open() : options.model.Open(nullptr, [](const std::string&) { return NoStore(); }));
   Network network = TRY(options.model.Load(network_options, target, *builder, passes));
   Console& console = Console::Get();
   for (const std::string& note : WithoutRepeats(network.notes)) console.Note(note);
@@ -74,9 +77,9 @@ Result<int> CompileModel(const CompileCommandOptions& options) {
   TRY(WriteCompiled(result.package, options.output, *builder));
   ReportCompiled(options, network, target, result);
   for (const std::string& note : CompileNotes(result)) console.Note(note);
-  if (result.package.info.tuned_tasks == 0 && !result.followed_choice && options.schedules != "default") {
-    console.Note("the database has no schedule for this network and target; tune it first: autotune" +
-                 ModelLine(options.model));
+  if (result.package.info.tuned_tasks == 0 && !result.followed_choice && uses_records) {
+    console.Note("the database has no schedule for this network and target; tune it first:",
+                 "autotune" + ModelLine(options.model));
   }
   options.passes.PrintTimes(passes);
   return kExitOk;
@@ -178,7 +181,8 @@ Result<CaseResult> CheckSets(LoadedModel& model, const std::vector<fs::path>& se
   for (const fs::path& set : sets) {
     const Result<DataSet> data = ReadData(model, set, fixed);
     if (!data.ok())
-      return CaseResult{CaseVerdict::kUnsupported, data.error().Text(), {}, "the case's data do not fit its model"};
+      return CaseResult{
+          CaseVerdict::kUnsupported, SentenceOf(data.error()), {}, "the case's data do not fit its model"};
     result = TRY(CheckData(model, *data, options));
     if (result.verdict == CaseVerdict::kFailed) break;
   }
@@ -241,7 +245,7 @@ Result<CaseResult> CheckCase(const std::string& model_path, const fs::path& data
   std::vector<fs::path> sets = DataSets(data);
   Status imported = TryImport(model_path, network_options, sets, network_options.fixed);
   if (!imported.ok())
-    return CaseResult{CaseVerdict::kUnsupported, imported.error().Text(), {}, imported.error().Cause()};
+    return CaseResult{CaseVerdict::kUnsupported, SentenceOf(imported.error()), {}, imported.error().Cause()};
   if (sets.empty()) return Err(data.string(), " has neither output_0.pb nor test_data_set_0");
   const PassContext passes = TRY(options.passes.Context());
   Network network = TRY(LoadNetwork(model_path, network_options, target, builder, passes));
@@ -330,11 +334,7 @@ void PrintTally(const Tally& all, const std::vector<std::string>& totals) {
   for (const auto& [reason, count] : all.reasons) sorted.push_back({-count, reason});
   std::sort(sorted.begin(), sorted.end());
   std::string text;
-  char count_text[16];
-  for (const auto& [count, reason] : sorted) {
-    std::snprintf(count_text, sizeof count_text, "%6d", -count);
-    text += count_text + (" unsupported: " + reason + "\n");
-  }
+  for (const auto& [count, reason] : sorted) text += Format("%6d unsupported: ", -count) + reason + "\n";
   for (size_t i = 0; totals.size() > 1 && i < totals.size(); ++i) text += totals[i] + "\n";
   console.Result(text + all.Text() + "\n");
 }
@@ -365,7 +365,7 @@ Result<int> Verify(const VerifyOptions& options) {
     for (const fs::path& folder : cases[i]) {
       auto checked =
           CheckCase((folder / "model.onnx").string(), folder, options, network_options, target, store.get(), *builder);
-      CaseResult result = checked.ok() ? *checked : CaseResult{CaseVerdict::kFailed, checked.error().Text()};
+      CaseResult result = checked.ok() ? *checked : CaseResult{CaseVerdict::kFailed, SentenceOf(checked.error())};
       here.Add(result);
       all.Add(result);
       PrintCase(options.data.size() > 1 ? folder.string() : fs::relative(folder, data).string(), result);
@@ -401,13 +401,16 @@ Command CompileCommand(CLI::App& root) {
   AddOutput(*app, "package, model, target, kernels, tuned_kernels, seconds");
   options->passes.Add(*app);
   return {app, [options] { return CompileModel(*options); },
-          [options]() -> Status {
+          [options, app]() -> Status {
             TRY(options->model.CheckSource());
+            if (options->schedules == "default")
+              TRY(RefuseGiven(*app, {"--db"}, "--schedules default uses no records"));
             return options->passes.Check();
           }};
 }
 
 Command VerifyCommand(CLI::App& root) {
+  static constexpr char kCompiled[] = "--package is compiled already";
   auto options = std::make_shared<VerifyOptions>();
   CLI::App* app =
       root.add_subcommand("verify", "Compares a model's outputs with expected ones, in ONNX's test layout.");
@@ -435,18 +438,15 @@ Command VerifyCommand(CLI::App& root) {
   return {app, [options] { return Verify(*options); },
           [options, app]() -> Status {
             TRY(options->passes.Check());
-            for (const char* of_model :
-                 {"--target", "--shape", "--dim", "--bind", "--db", "--allow-tf32", "--no-winograd"}) {
-              if (!options->package.empty() && app->count(of_model) > 0)
-                return Err("--package is compiled already, so it excludes ", of_model);
+            if (!options->package.empty()) {
+              TRY(RefuseGiven(options->model.OfCompilation(), kCompiled));
+              TRY(RefuseGiven(*app, {"--db", "--pass-option", "--disable-pass"}, kCompiled));
             }
             if (options->model.model.empty() && !options->model.bind.empty()) {
               return Err("--bind needs --model; in a folder of cases, inputs are bound to a case's data if needed");
             }
             if (!options->model.model.empty() && !options->package.empty())
               return Err("--model and --package exclude each other: give the model, or the package made from it");
-            if (!options->package.empty() && options->passes.IsGiven())
-              return Err("--package is compiled already, so it excludes --pass-option and --disable-pass");
             const bool one = !options->model.model.empty() || !options->package.empty();
             if (one && options->data.size() > 1) {
               return Err(options->package.empty() ? "--model" : "--package", " is compared with one folder of data; ",

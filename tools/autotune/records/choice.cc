@@ -1,12 +1,14 @@
 // Implements `autotune records choice`: the choices for whole networks that `autotune compile` follows.
 #include "records/choice.h"
 
-#include <cstdio>
+#include <algorithm>
 #include <set>
 
 #include "compiler/compile.h"
 #include "support/hash.h"
+#include "support/hint.h"
 #include "support/task_id.h"
+#include "support/terminal.h"
 #include "tools/autotune/choice_report.h"
 #include "tools/autotune/console.h"
 #include "tools/autotune/records/records.h"
@@ -21,7 +23,8 @@ std::string NameOf(const NetworkChoice& choice) { return choice.model.empty() ? 
 // Returns the choices that the name or hash selects; all if it is empty.
 Result<std::vector<NetworkChoice>> Select(RecordStore& store, const std::string& network) {
   std::vector<NetworkChoice> choices = TRY(ListChoices(store));
-  if (choices.empty()) return Err("the database has no choice for a network; `autotune tune` makes one at its end");
+  if (choices.empty())
+    return WithHint(Err("the database has no choice for a network"), "`autotune tune` makes one at its end");
   if (network.empty()) return choices;
   std::set<std::string> names;
   for (const NetworkChoice& choice : choices) names.insert(choice.model.empty() ? choice.network : choice.model);
@@ -45,35 +48,45 @@ Result<std::optional<Record>> RecordOf(RecordStore& store, const std::string& ta
   return std::optional<Record>();
 }
 
-Status PrintSchedule(RecordStore& store, const std::string& target, const ChosenSchedule& schedule, bool verbose) {
+// A row of the table of a choice.
+struct ChoiceRow {
+  std::string task, time, record, label;
+};
+
+Result<ChoiceRow> RowOf(RecordStore& store, const std::string& target, const ChosenSchedule& schedule, bool verbose) {
   const std::optional<Record> best = TRY(store.Best(schedule.task, target));
-  const std::string task = verbose ? schedule.task : ShortTaskId(schedule.task);
-  const std::string label = best ? LabelOf(*best) : "";
-  if (schedule.seconds <= 0) {
-    std::printf("  %s %10s  %-36s %s\n", task.c_str(), "-", "default schedule", label.c_str());
-    return {};
-  }
+  ChoiceRow row{verbose ? schedule.task : ShortTaskId(schedule.task), "-", "default schedule",
+                best ? LabelOf(*best) : ""};
+  if (schedule.seconds <= 0) return row;
   const std::optional<Record> record = TRY(RecordOf(store, target, schedule));
-  std::printf("  %s %10.4f  %-36s %s\n", task.c_str(), schedule.seconds * 1e3,
-              record ? record->id.c_str() : "record deleted, schedule kept", label.c_str());
-  return {};
+  row.time = TimeText(schedule.seconds);
+  row.record = record ? record->id : "record deleted, schedule kept";
+  return row;
 }
 
-Status PrintChoice(RecordStore& store, const NetworkChoice& choice, const std::string& target, bool verbose) {
+Result<std::string> ChoiceTable(RecordStore& store, const NetworkChoice& choice, const std::string& target,
+                                bool verbose) {
   const std::string hash = verbose ? choice.network : ShortTaskId(choice.network);
-  std::printf("%s (%s) for %s\n", NameOf(choice).c_str(), hash.c_str(), target.c_str());
+  std::string text = NameOf(choice) + " (" + hash + ") for " + target + "\n";
   int64_t tuned = 0;
   for (const ChosenSchedule& schedule : choice.schedules) tuned += schedule.seconds > 0;
-  std::printf("chosen %s: %lld of %s run tuned schedules%s\n", DateText(choice.created_at).c_str(),
-              static_cast<long long>(tuned), Counted(static_cast<int64_t>(choice.schedules.size()), "task").c_str(),
-              IsCurrent(choice) ? "" : "; by another version of autotune, so `compile` ignores it");
-  std::printf("%s", ComparisonsText(choice.comparisons).c_str());
-  std::printf("  %-*s %10s  %-36s %s\n", verbose ? 32 : static_cast<int>(kTaskIdDigits), "task", "record ms", "record",
-              "operators and shapes");
-  for (const ChosenSchedule& schedule : choice.schedules) {
-    TRY(PrintSchedule(store, choice.target, schedule, verbose));
+  text += "chosen " + DateText(choice.created_at) + ": " + std::to_string(tuned) + " of " +
+          Counted(static_cast<int64_t>(choice.schedules.size()), "task") + " run tuned schedules" +
+          (IsCurrent(choice) ? "" : "; by another version of autotune, so `compile` ignores it") + "\n" +
+          ComparisonsText(choice.comparisons);
+  const int width = Console::Get().WidthOut();
+  text = WrapLines(text, width);
+  std::vector<ChoiceRow> rows = {{"task", "time", "record", "operators and shapes"}};
+  for (const ChosenSchedule& schedule : choice.schedules)
+    rows.push_back(TRY(RowOf(store, choice.target, schedule, verbose)));
+  const auto task = std::ranges::max(rows, {}, [](const ChoiceRow& row) { return row.task.size(); }).task.size();
+  const auto record = std::ranges::max(rows, {}, [](const ChoiceRow& row) { return row.record.size(); }).record.size();
+  for (const ChoiceRow& row : rows) {
+    text += Row(Format("  %-*s %10s  %-*s  ", static_cast<int>(task), row.task.c_str(), row.time.c_str(),
+                       static_cast<int>(record), row.record.c_str()),
+                row.label, verbose ? 0 : width);
   }
-  return {};
+  return text;
 }
 
 }  // namespace
@@ -84,8 +97,8 @@ Result<int> ShowChoices(const RecordsOptions& options) {
   std::set<std::string> targets;
   for (const NetworkChoice& choice : choices) targets.insert(choice.target);
   if (options.clear && options.network.empty() && choices.size() > 1) {
-    return Err("--clear: the database has ", choices.size(), " choices; name the network, as `autotune records choice`",
-               " shows it");
+    return WithHint(Err("--clear: the database has ", choices.size(), " choices"),
+                    "name the network, as `autotune records choice` shows it");
   }
   Console& console = Console::Get();
   for (size_t i = 0; i < choices.size(); ++i) {
@@ -98,8 +111,7 @@ Result<int> ShowChoices(const RecordsOptions& options) {
       console.Report("cleared the choice for " + NameOf(choice) + " (" + ShortTaskId(choice.network) + ") for " +
                      target + "; `compile` takes the best records\n");
     } else {
-      if (i > 0) std::printf("\n");
-      TRY(PrintChoice(*store, choice, target, options.verbose));
+      console.Result((i > 0 ? "\n" : "") + TRY(ChoiceTable(*store, choice, target, options.verbose)));
     }
   }
   return 0;

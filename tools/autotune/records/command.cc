@@ -1,6 +1,7 @@
 // Declares `autotune records`, its subcommands and their options.
 #include "tools/autotune/command.h"
 #include "records/open.h"
+#include "support/hint.h"
 #include "support/task_id.h"
 #include "target/target.h"
 #include "tools/autotune/records/records.h"
@@ -29,7 +30,7 @@ Result<Record> FindRecordById(RecordStore& store, const std::string& prefix) {
     cursor = page.cursor;
     for (Record& record : page.records) {
       if (!record.id.starts_with(prefix)) continue;
-      if (found) return Err("several records have an id that begins with ", prefix, "; give more digits");
+      if (found) return WithHint(Err("several records have an id that begins with ", prefix), "give more digits");
       found = std::move(record);
     }
   }
@@ -49,8 +50,8 @@ Result<Record> FindRecord(RecordStore& store, const std::string& name) {
   const bool hex = name.find_first_not_of("0123456789abcdef-") == std::string::npos;
   if (hex && name.find('-') != std::string::npos) return FindRecordById(store, name);
   if (!IsTaskIdPrefix(name)) {
-    return Err("'", name, "' is neither a record's id nor a task's; `autotune records show` lists the tasks,",
-               " `autotune records show TASK` the best record of one");
+    return WithHint(Err("'", name, "' is neither a record's id nor a task's"),
+                    "`autotune records show` lists the tasks, `autotune records show TASK` the best record of one");
   }
   std::vector<TaskSummary> ranked;
   std::vector<std::string> hashes;
@@ -67,8 +68,8 @@ Result<Record> FindRecord(RecordStore& store, const std::string& name) {
     if (task.target == host) chosen = &task;
   }
   if (!chosen) {
-    return Err("task ", name, " has records for ", ranked.size(), " targets, none of them this machine; name a record",
-               " by its id");
+    return WithHint(Err("task ", name, " has records for ", ranked.size(), " targets, none of them this machine"),
+                    "name a record by its id");
   }
   return *TRY(store.Best(chosen->task, chosen->target));
 }
@@ -122,7 +123,11 @@ Command RecordsCommand(CLI::App& root) {
                            "the verdict on each record, and their numbers last", VerifyRecords);
   verified->add_option("--task", options->task, kTask);
   verified->add_flag("--measure", options->measure, "measure too, and show the time beside the recorded one");
-  return {app, [options, chosen] { return (*chosen)(*options); }};
+  return {app, [options, chosen] { return (*chosen)(*options); },
+          [options, show] {
+            return options->record.empty() ? Status()
+                                           : RefuseGiven(*show, {"--task"}, "a record or task is named already");
+          }};
 }
 
 }  // namespace autotune::tools

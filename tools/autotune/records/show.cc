@@ -1,6 +1,5 @@
 // Implements `autotune records stats` and `autotune records show`.
 #include <algorithm>
-#include <cstdio>
 #include <ctime>
 #include <filesystem>
 #include <map>
@@ -33,6 +32,7 @@ Status PrintTaskAsJson(RecordStore& store, const TaskSummary& task) {
 
 // Prints one table per target, with one row per task.
 Result<int> ListTasks(RecordStore& store, const RecordsOptions& options) {
+  const int width = options.verbose ? 0 : Console::Get().WidthOut();
   std::map<std::string, std::vector<TaskSummary>> by_target;
   std::set<std::string> targets;
   for (TaskSummary& task : TRY(store.Tasks())) {
@@ -47,39 +47,35 @@ Result<int> ListTasks(RecordStore& store, const RecordsOptions& options) {
       for (const TaskSummary& task : tasks) TRY(PrintTaskAsJson(store, task));
       continue;
     }
-    std::printf("for %s:\n", TargetName(target, targets, options.verbose).c_str());
-    std::printf("%-*s %8s %8s %12s  %s\n", options.verbose ? 32 : static_cast<int>(kTaskIdDigits), "task", "records",
-                "trials", "best ms", "operators and shapes");
+    std::string text = "for " + TargetName(target, targets, options.verbose) + ":\n";
+    text += Format("%-*s %8s %8s %12s  %s\n", options.verbose ? 32 : static_cast<int>(kTaskIdDigits), "task", "records",
+                   "trials", "best time", "operators and shapes");
     for (const TaskSummary& task : tasks) {
-      std::string name = options.verbose ? task.task : ShortTaskId(task.task);
-      std::printf("%s %8ld %8ld ", name.c_str(), static_cast<long>(task.records), static_cast<long>(task.trials));
-      if (std::optional<Record> best = TRY(store.Best(task.task, target))) {
-        std::printf("%12.4f  %s", best->cost * 1e3, LabelOf(*best).c_str());
-        std::printf("%s%s\n", options.verbose ? "  " : "", options.verbose ? best->id.c_str() : "");
-      } else {
-        std::printf("%12s  none that ran and is right\n", "-");
-      }
+      const std::string numbers =
+          (options.verbose ? task.task : ShortTaskId(task.task)) +
+          Format(" %8ld %8ld ", static_cast<long>(task.records), static_cast<long>(task.trials));
+      const std::optional<Record> best = TRY(store.Best(task.task, target));
+      text += best ? Row(numbers + Format("%12s  ", TimeText(best->cost).c_str()),
+                         LabelOf(*best) + (options.verbose ? "  " + best->id : ""), width)
+                   : numbers + Format("%12s  none that ran and is right\n", "-");
     }
+    Console::Get().Result(text);
   }
   return 0;
 }
 
 void PrintRecord(const Record& r) {
-  auto line = [](const char* name, const std::string& value) { std::printf("%-14s %s\n", name, value.c_str()); };
+  std::string text;
+  auto line = [&](const char* name, const std::string& value) { text += Format("%-14s ", name) + value + "\n"; };
   line("record", r.id);
   line("task", ShortTaskId(r.task) + " (" + r.task + ")" + (LabelOf(r).empty() ? "" : "  " + LabelOf(r)));
   line("target", r.target);
   line("status", std::string(ToText(r.status)) + (r.verified ? ", compared with the reference" : ", not compared"));
   if (!r.error.empty()) line("error", r.error);
-  char text[64];
-  std::snprintf(text, sizeof text, "%.6f ms", r.cost * 1e3);
-  line("cost", r.cost > 0 ? text : "not measured");
+  line("cost", r.cost > 0 ? Format("%.3f us", r.cost * 1e6) : "not measured");
   std::string times;
-  for (double t : r.times) {
-    std::snprintf(text, sizeof text, "%s%.6f", times.empty() ? "" : " ", t * 1e3);
-    times += text;
-  }
-  if (!times.empty()) line("times, ms", times);
+  for (double t : r.times) times += (times.empty() ? "" : " ") + Format("%.3f", t * 1e6);
+  if (!times.empty()) line("times, us", times);
   line("alternative", r.alternative);
   line("device", r.device);
   line("made at", DateText(r.created_at));
@@ -88,7 +84,7 @@ void PrintRecord(const Record& r) {
                        ", features " + std::to_string(r.versions.feature_schema) + ", code generator " +
                        std::to_string(r.versions.code_generator));
   line("facts", r.facts.Dump());
-  std::printf("\ntrace\n%s\nprogram\n%s\n", r.trace.c_str(), r.func.c_str());
+  Console::Get().Result(text + "\ntrace\n" + r.trace + "\nprogram\n" + r.func + "\n");
 }
 
 }  // namespace
@@ -142,16 +138,17 @@ Result<int> ShowStatistics(const RecordsOptions& options) {
     Console::Get().Result(line);
     return 0;
   }
-  std::printf("%s: %.1f MB\n", path.c_str(), error ? 0.0 : static_cast<double>(bytes) / 1e6);
-  std::printf("%ld records: %ld trials (executed), %ld of them ran and are right\n", static_cast<long>(all.records),
-              static_cast<long>(all.trials), static_cast<long>(all.ranked));
+  std::string text = path + (error ? "\n" : Format(": %.1f MB\n", static_cast<double>(bytes) / 1e6));
+  text += Counted(all.records, "record") + ": " + Counted(all.trials, "trial") + " (executed), " +
+          std::to_string(all.ranked) + " of them ran and are right\n";
   for (const auto& [outcome, count] : outcomes)
-    std::printf("  %-20s %9ld\n", outcome.c_str(), static_cast<long>(count));
-  std::printf("%s on %s", Counted(static_cast<int64_t>(hashes.size()), "task").c_str(),
-              Counted(static_cast<int64_t>(targets.size()), "target").c_str());
-  if (without > 0) std::printf("; %ld without a schedule that ran and is right", static_cast<long>(without));
-  std::printf("\n");
-  for (const std::string& target : targets) std::printf("  %s\n", TargetName(target, targets, options.verbose).c_str());
+    text += Format("  %-20s %9ld\n", outcome.c_str(), static_cast<long>(count));
+  text += Counted(static_cast<int64_t>(hashes.size()), "task") + " on " +
+          Counted(static_cast<int64_t>(targets.size()), "target");
+  if (without > 0) text += "; " + std::to_string(without) + " without a schedule that ran and is right";
+  text += "\n";
+  for (const std::string& target : targets) text += "  " + TargetName(target, targets, options.verbose) + "\n";
+  Console::Get().Result(text);
   return 0;
 }
 

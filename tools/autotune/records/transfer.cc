@@ -1,15 +1,16 @@
 // Implements `autotune records export`, `import`, `merge` and `prune`.
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 
 #include "records/open.h"
+#include "support/file.h"
 #include "support/task_id.h"
 #include "tools/autotune/console.h"
 #include "tools/autotune/records/records.h"
+#include "tools/autotune/text.h"
 
 namespace autotune::tools {
 namespace {
@@ -47,7 +48,7 @@ class Importer {
   }
   int Report(const std::string& from) const {
     Console& console = Console::Get();
-    console.Report(std::to_string(seen_) + " records of " + from + ": " + std::to_string(added_) + " stored, " +
+    console.Report(Counted(seen_, "record") + " of " + from + ": " + std::to_string(added_) + " stored, " +
                    std::to_string(seen_ - added_) + " known already\n");
     if (!console.json()) return 0;
     Json line;
@@ -90,41 +91,52 @@ Status ReadLines(const std::string& path, const std::function<Status(Record)>& r
   return {};
 }
 
+// Passes the records of the task (empty: of all tasks), and then the states of all runs, to `write` as whole lines.
+// Returns the number of records.
+Result<int64_t> ExportLines(RecordStore& store, const std::string& task,
+                            const std::function<Status(const std::string&)>& write) {
+  int64_t count = 0;
+  TRY(ForEachRecord(store, {}, [&](std::vector<Record> records) -> Status {
+    std::string lines;
+    for (const Record& record : records) {
+      if (!record.task.starts_with(task)) continue;
+      lines += ToJson(record).Dump() + "\n";
+      ++count;
+    }
+    return write(lines);
+  }));
+  if (!task.empty()) return count;
+  for (const RunState& run : TRY(store.Runs())) {
+    Json line;
+    line[kRunMember] = ToJson(run);
+    TRY(write(line.Dump() + "\n"));
+  }
+  return count;
+}
+
 }  // namespace
 
 Result<int> ExportRecords(const RecordsOptions& options) {
   std::unique_ptr<RecordStore> store = TRY(OpenExistingStore(options.db));
-  std::FILE* out = options.file.empty() ? stdout : std::fopen(options.file.c_str(), "w");
-  if (!out) return Err("cannot write ", options.file, ": ", strerror(errno));
-  int64_t count = 0;
-  auto write = [&](const Json& json) -> Status {
-    if (std::fprintf(out, "%s\n", json.Dump().c_str()) < 0) return Err("cannot write: ", strerror(errno));
-    return {};
-  };
-  auto all = [&]() -> Status {
-    TRY(ForEachRecord(*store, {}, [&](std::vector<Record> records) -> Status {
-      for (const Record& record : records) {
-        if (!record.task.starts_with(options.task)) continue;
-        TRY(write(ToJson(record)));
-        ++count;
-      }
+  Console& console = Console::Get();
+  if (options.file.empty()) {
+    TRY(ExportLines(*store, options.task, [&](const std::string& lines) -> Status {
+      console.Result(lines);
       return {};
     }));
-    if (!options.task.empty()) return {};
-    for (const RunState& run : TRY(store->Runs())) {
-      Json line;
-      line[kRunMember] = ToJson(run);
-      TRY(write(line));
-    }
+    return 0;
+  }
+  int64_t count = 0;
+  TRY(ReplaceFile(options.file, [&](int fd) -> Status {
+    count = TRY(
+        ExportLines(*store, options.task, [&](const std::string& lines) { return WriteAll(fd, lines, options.file); }));
     return {};
-  };
-  Status written = all();
-  bool flushed = std::fflush(out) == 0;
-  if (out != stdout) flushed = std::fclose(out) == 0 && flushed;
-  TRY(written);
-  if (!flushed) return Err("cannot write ", options.file.empty() ? "the records" : options.file, ": ", strerror(errno));
-  if (!options.file.empty())
-    Console::Get().Report("wrote " + std::to_string(count) + " records to " + options.file + "\n");
+  }));
+  console.Report("wrote " + Counted(count, "record") + " to " + options.file + "\n");
+  if (!console.json()) return 0;
+  Json line;
+  line["file"] = options.file, line["records"] = count;
+  console.Result(line);
   return 0;
 }
 
@@ -173,12 +185,12 @@ Result<int> PruneRecords(const RecordsOptions& options) {
     removed += count.removed;
     if (count.removed == 0) continue;
     console.Report(ShortTaskId(count.task) + ": " + deleted + std::to_string(count.removed) + " of " +
-                   std::to_string(count.kept + count.removed) + " records, for " +
+                   Counted(count.kept + count.removed, "record") + ", for " +
                    TargetName(count.target, targets, options.verbose) + "\n");
   }
-  console.Report(deleted + std::to_string(removed) + " records; " + (options.dry_run ? "would keep " : "kept ") +
+  console.Report(deleted + Counted(removed, "record") + "; " + (options.dry_run ? "would keep " : "kept ") +
                  std::to_string(kept) + ", at most " + std::to_string(options.keep) + " for each of " +
-                 std::to_string(counts.size()) + " tasks and targets\n");
+                 Counted(static_cast<int64_t>(counts.size()), "task") + (targets.size() > 1 ? " and targets\n" : "\n"));
   if (!console.json()) return 0;
   Json line;
   line["dry_run"] = options.dry_run;

@@ -1,6 +1,5 @@
 // `autotune records verify` checks that the best records of the database still replay, compile and compute right
 // results.
-#include <cstdio>
 #include <map>
 
 #include "codegen/builder.h"
@@ -16,6 +15,7 @@
 #include "tools/autotune/console.h"
 #include "tools/autotune/host.h"
 #include "tools/autotune/records/records.h"
+#include "tools/autotune/text.h"
 #include "tracker/local_farm.h"
 #include "tuner/measurer.h"
 
@@ -154,11 +154,8 @@ class Verifier {
       item.Is(wrong ? Verdict::kWrong : Verdict::kBroken, std::string(ToText(result.status)) + ": " + result.error);
       return {};
     }
-    char text[96];
-    int n = std::snprintf(text, sizeof text, "recorded %.4f ms", item.record.cost * 1e3);
-    double now = *std::min_element(result.times.begin(), result.times.end());
-    if (measure_) std::snprintf(text + n, sizeof text - n, ", now %.4f ms", now * 1e3);
-    item.Is(Verdict::kRight, text);
+    const double now = *std::min_element(result.times.begin(), result.times.end());
+    item.Is(Verdict::kRight, "recorded " + TimeText(item.record.cost) + (measure_ ? ", now " + TimeText(now) : ""));
     return {};
   }
 
@@ -206,8 +203,9 @@ Result<int> VerifyRecords(const RecordsOptions& options) {
       console.Result(line);
       continue;
     }
-    std::printf("%-8s %s %s %s: %s\n", kWords[static_cast<int>(item.verdict)], ShortTaskId(item.record.task).c_str(),
-                item.record.id.c_str(), LabelOf(item.record).c_str(), item.text.c_str());
+    if (console.quiet() && item.verdict == Verdict::kRight) continue;
+    console.Result(Format("%-8s ", kWords[static_cast<int>(item.verdict)]) + ShortTaskId(item.record.task) + " " +
+                   item.record.id + " " + LabelOf(item.record) + ": " + item.text + "\n");
   }
   if (console.json()) {
     Json line;
@@ -216,8 +214,9 @@ Result<int> VerifyRecords(const RecordsOptions& options) {
     console.Result(line);
     return counts[Verdict::kWrong] + counts[Verdict::kBroken] > 0 ? kExitWrong : kExitOk;
   }
-  std::printf("the file is undamaged; best records: %d right, %d wrong, %d broken, %d not run\n",
-              counts[Verdict::kRight], counts[Verdict::kWrong], counts[Verdict::kBroken], counts[Verdict::kNotRun]);
+  console.Report(Format("the file is undamaged; best records: %d right, %d wrong, %d broken, %d not run\n",
+                        counts[Verdict::kRight], counts[Verdict::kWrong], counts[Verdict::kBroken],
+                        counts[Verdict::kNotRun]));
   return counts[Verdict::kWrong] + counts[Verdict::kBroken] > 0 ? kExitWrong : kExitOk;
 }
 

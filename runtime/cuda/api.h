@@ -19,6 +19,7 @@ using Image = void*;       // CUmodule
 using Function = void*;    // CUfunction
 using Graph = void*;       // CUgraph
 using Executable = void*;  // CUgraphExec
+using Pool = void*;        // CUmemoryPool
 static_assert(sizeof(void*) == sizeof(Address));
 
 // The members of Api. Each has the name of the driver's symbol. A suffix such as _v2 marks the 64-bit version, to which
@@ -55,6 +56,8 @@ static_assert(sizeof(void*) == sizeof(Address));
           unsigned block_z, unsigned shared_bytes, Stream stream, void** args, void** extra))                       \
   OPTIONAL(cuMemAllocAsync, (Address * address, size_t bytes, Stream stream))                                       \
   OPTIONAL(cuMemFreeAsync, (Address address, Stream stream))                                                        \
+  OPTIONAL(cuDeviceGetDefaultMemPool, (Pool * pool, Ordinal device))                                                \
+  OPTIONAL(cuMemPoolSetAttribute, (Pool pool, int attribute, void* value))                                          \
   OPTIONAL(cuStreamBeginCapture_v2, (Stream stream, int mode))                                                      \
   OPTIONAL(cuStreamEndCapture, (Stream stream, Graph * graph))                                                      \
   OPTIONAL(cuGraphInstantiateWithFlags, (Executable * executable, Graph graph, unsigned long long flags))           \
@@ -85,6 +88,8 @@ inline constexpr Code kSuccess = 0, kInvalidValue = 1, kOutOfMemory = 2, kStubLi
 // Attributes of a device (CUdevice_attribute).
 inline constexpr int kMaxThreadsPerBlock = 1, kMultiprocessors = 16, kL2Bytes = 38, kCapabilityMajor = 75,
                      kCapabilityMinor = 76, kSharedPerBlockOptIn = 97, kMemoryPoolsSupported = 115;
+// Attribute of a memory pool (CUmemPool_attribute), a uint64_t: the bytes of freed memory that the pool keeps.
+inline constexpr int kPoolReleaseThreshold = 4;
 // Attribute of a function (CUfunction_attribute): the most dynamic shared memory that a launch may request.
 inline constexpr int kMaxDynamicSharedBytes = 8;
 // Options of cuModuleLoadDataEx (CUjit_option): the buffer for error messages, and its size.

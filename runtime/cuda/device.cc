@@ -149,6 +149,7 @@ class CudaDevice final : public Device {
   };
 
   Status MakeContext();
+  void KeepFreedMemory();
   // Converts a code to a Status. Keeps the first final error, which all later calls return. The caller holds the lock.
   Status Check(cuda::Code code, const char* what);
   Status CheckNotCapturing(const char* what) const {
@@ -252,7 +253,18 @@ Status CudaDevice::MakeContext() {
   cuda::Context context = nullptr;
   api_.cuCtxPopCurrent_v2(&context);
   has_pool_ = api_.cuMemAllocAsync && api_.cuMemFreeAsync && AttributeOf(api_, device_, cuda::kMemoryPoolsSupported);
+  if (has_pool_) KeepFreedMemory();
   return Check(code, "making a stream");
+}
+
+// Without this, the pool returns freed memory to the operating system at each synchronization, and the next allocation
+// maps it again. A driver that refuses loses speed only.
+void CudaDevice::KeepFreedMemory() {
+  cuda::Pool pool = nullptr;
+  if (!api_.cuDeviceGetDefaultMemPool || !api_.cuMemPoolSetAttribute) return;
+  if (api_.cuDeviceGetDefaultMemPool(&pool, device_) != cuda::kSuccess) return;
+  uint64_t threshold = std::numeric_limits<uint64_t>::max();
+  api_.cuMemPoolSetAttribute(pool, cuda::kPoolReleaseThreshold, &threshold);
 }
 
 Result<std::shared_ptr<void>> CudaDevice::Allocate(int64_t bytes) {

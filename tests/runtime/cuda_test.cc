@@ -112,6 +112,15 @@ TEST_F(Cuda, MemoryAndCopies) {
     const bool pools = *words == '\0';
     EXPECT_EQ(Calls("cuMemAllocAsync"), pools ? 3 : 0);
     EXPECT_EQ(Calls("cuMemFree_v2"), pools ? 0 : 2);
+    EXPECT_EQ(Calls("cuMemPoolSetAttribute 4 18446744073709551615"), pools ? 1 : 0) << "freed memory stays mapped";
+  }
+}
+
+// The pool's setting is for speed only.
+TEST_F(Cuda, ADriverThatRefusesThePoolsSettingIsFit) {
+  for (const char* words : {"fail=cuDeviceGetDefaultMemPool:801", "fail=cuMemPoolSetAttribute:801"}) {
+    Restart(words);
+    EXPECT_EQ(ToHost(ToDevice(Ramp({8}), device_).value()).value().bytes(), Ramp({8}).bytes()) << words;
   }
 }
 

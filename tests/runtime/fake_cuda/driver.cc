@@ -11,6 +11,7 @@
 // (memory of a GPU), pools=0 (no memory pools), log=PATH (writes a line for each call), lost=PATH (the GPUs are lost
 // while this file exists), fail=FUNCTION:CODE (every call returns CODE) or fail=FUNCTION:CODE:N (only the N-th call). A
 // changed text restarts the driver.
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -235,6 +236,20 @@ int cuMemFreeAsync(uint64_t address, void*) {
   Gpu* gpu = nullptr;
   if (Code code = BeginNow("cuMemFreeAsync", gpu)) return code;
   return gpu->Give([gpu, address] { return Release(*gpu, address); });
+}
+int cuDeviceGetDefaultMemPool(void** pool, int device) {
+  Lock lock(D().mutex);
+  if (Code code = Begin("cuDeviceGetDefaultMemPool", std::to_string(device))) return code;
+  if (device < 0 || device >= static_cast<int>(D().gpus.size())) return kInvalidDevice;
+  *pool = D().gpus[static_cast<size_t>(device)].get();
+  return kOk;
+}
+int cuMemPoolSetAttribute(void* pool, int attribute, void* value) {
+  Lock lock(D().mutex);
+  const uint64_t number = *static_cast<uint64_t*>(value);
+  if (Code code = Begin("cuMemPoolSetAttribute", std::to_string(attribute) + " " + std::to_string(number))) return code;
+  const bool known = std::any_of(D().gpus.begin(), D().gpus.end(), [&](const auto& gpu) { return gpu.get() == pool; });
+  return known && attribute == 4 ? kOk : kInvalidValue;
 }
 int cuMemcpyHtoDAsync_v2(uint64_t to, const void* from, size_t bytes, void*) {
   Lock lock(D().mutex);

@@ -17,7 +17,8 @@ The kinds are:
             judged by the sum of its own terms
   links     weights in other files: beside the model, behind links, in the Hugging Face cache, and where they may not be
   declared  outputs that are declared with a wrong type: refused by name
-  faults    attributes that are misspelt, of another operator set or type, and surplus inputs: refused by name
+  faults    attributes that are misspelt, of another operator set or type, surplus inputs, and operands of a wrong type:
+            refused by name
 
 Prints one line for each model that fails. The exit code is 1 if one fails. Needs Debian's python3-numpy, python3-onnx.
 """
@@ -145,6 +146,8 @@ def misspelt(rng, word):
     return rng.choice([word[:i] + word[i + 1:], word[:i] + word[i] + word[i:], word + "s"])
 
 
+OPERAND_TYPES = {np.float32: "float", np.float64: "double", np.int8: "int8", np.int16: "int16", np.int32: "int32",
+                 np.int64: "int64", np.uint8: "uint8", np.uint32: "uint32", np.bool_: "bool"}
 VALUES = {"INT": 1, "FLOAT": 0.5, "STRING": "a", "INTS": [1], "FLOATS": [0.5], "STRINGS": ["a"]}
 
 
@@ -161,7 +164,8 @@ def faults(rng):
         attributes = {a.name: value(a) for a in schema.attributes.values() if a.required}
         if schema.deprecated or None in attributes.values():
             continue
-        operands, fault = ["x"] * schema.min_input, rng.choice(["misspelt", "unknown", "other set", "type", "input"])
+        kind, wanted = np.float32, "inputs; the most are"
+        operands, fault = ["x"] * schema.min_input, rng.choice(["misspelt", "unknown", "other set", "type", "input", "operand"])
         others = [a for s in onnx.defs.get_all_schemas_with_history() if s.name == name and s.domain == ""
                   for a in s.attributes.values() if a.name not in schema.attributes and value(a) is not None]
         own = sorted(a for a in schema.attributes if value(schema.attributes[a]) is not None)
@@ -175,6 +179,13 @@ def faults(rng):
             bad = rng.choice(own)
         elif fault == "input" and schema.max_input < 100:
             operands, bad = ["x"] * (schema.max_input + 1), None
+        elif fault == "operand" and schema.inputs and name not in ("If", "Loop", "Scan"):
+            constraints = {c.type_param_str: c.allowed_type_strs for c in schema.type_constraints}
+            allowed = constraints.get(schema.inputs[0].typeStr, [schema.inputs[0].typeStr])
+            wrong = [t for t, word in OPERAND_TYPES.items() if f"tensor({word})" not in allowed]
+            if not wrong:
+                continue
+            kind, bad, wanted = rng.choice(wrong), None, f"{name} (node #0)"  # other lines may have more detail
         else:
             continue
         if fault != "type" and (bad in schema.attributes or bad == ""):
@@ -182,10 +193,10 @@ def faults(rng):
         if bad:
             attributes[bad] = ["a", "b"] if fault == "type" and value(schema.attributes[bad]) != ["a"] else 0.5
         case = Case(opset)
-        case.operand("x", np.ones([2, 3], np.float32), False)
+        case.operand("x", np.ones([2, 3], kind), False)
         case.nodes.append(helper.make_node(name, operands, ["y"], **attributes))
         case.outputs.append(("y", np.ones([2, 3], np.float32)))
-        return case, f"'{bad}'" if bad else "inputs; the most are"
+        return case, f"'{bad}'" if bad else wanted
 
 
 def eights(rng):

@@ -152,7 +152,9 @@ Status ImportMod(ImportContext& c) {
   TRY(CheckDivisor(c));
   if (auto folded = FoldIntegers(c)) return c.BindConstant(TRY(std::move(*folded)));
   ValueId a = TRY(c.Tensor(0)), b = TRY(c.Tensor(1));
-  bool dividends_sign = TRY(c.Int("fmod", 0)) != 0;
+  const int64_t fmod = TRY(c.Int("fmod", 0));
+  if (fmod != 0 && fmod != 1) return Err("fmod must be 0 or 1, not ", fmod);
+  bool dividends_sign = fmod == 1;
   if (c.Type(a).IsFloat() && dividends_sign) return c.Bind(TRY(FloatRemainder(c, a, b)));
   if (!c.Type(a).IsInt()) return Err("is for integers unless fmod is set, not for ", c.builder.Spec(a).Text());
   if (!dividends_sign) return c.Bind(TRY(c.Apply(Op::kMod, a, b)));

@@ -77,7 +77,9 @@ Result<Net> ReadNet(ImportContext& c, Cell cell) {
     return Err("direction '", direction, "' is not one of forward, reverse, bidirectional");
   net.reverse = {direction == "reverse"};
   if (direction == "bidirectional") net.reverse = {false, true};
-  net.batch_first = c.opset >= 14 && TRY(c.Int("layout", 0)) != 0;
+  const int64_t layout = c.opset >= 14 ? TRY(c.Int("layout", 0)) : 0;
+  if (layout != 0 && layout != 1) return Err("layout must be 0 or 1, not ", layout);
+  net.batch_first = layout == 1;
   if (c.HasAttr("clip")) net.clip = TRY(c.Float("clip", 0));
   if (!(net.clip >= 0)) return Err("clip ", net.clip, " is negative");
   net.coupled = TRY(c.Int("input_forget", 0)) != 0;

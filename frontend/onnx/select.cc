@@ -238,7 +238,7 @@ const std::vector<OperatorRow>& SelectOperators() {
   static const std::vector<OperatorRow> rows = {
       {"TopK", 1, 28, ImportTopK},
       {"ScatterElements", 11, 28, ImportScatterElements},
-      {"Scatter", 9, 28, ImportScatterElements},
+      {"Scatter", 9, 10, ImportScatterElements},
       {"ScatterND", 11, 28, ImportScatterNd},
       {"NonZero", 9, 28, ImportNonZero},
       {"Compress", 9, 28, ImportCompress},

@@ -151,6 +151,7 @@ void Walker::ImportNode(const OnnxNode& node) {
   } else if (status.ok() && (function || row)) {
     context_.node_ = &node;
     status = node.error ? Status(*node.error) : function ? CallFunction(node, *function) : row->import(context_);
+    if (row && status.ok()) status = CheckOperandTypes(node, scope);
     if (row) origins_.resize(context_.builder.graph().nodes.size(), index);  // nodes of subgraphs have origins already
   }
   // A problem inside a function or a subgraph has been listed with its own node.
@@ -160,6 +161,14 @@ void Walker::ImportNode(const OnnxNode& node) {
   }
   if (blocked || !status.ok() || problems_.size() > problems)
     scope.unknown.insert(node.outputs.begin(), node.outputs.end());
+}
+
+Status Walker::CheckOperandTypes(const OnnxNode& node, Scope& scope) {
+  auto type_of = [&](const std::string& name) {
+    const Operand* operand = scope.Find(name);
+    return operand ? std::optional(context_.SpecOf(*operand).dtype) : std::nullopt;
+  };
+  return Judge(TypeFaults(node, context_.opset, type_of), node.Text());
 }
 
 Status Walker::CheckVersion(const OperatorRow& row) const {

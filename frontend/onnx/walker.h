@@ -33,6 +33,8 @@ class Walker {
  private:
   void ImportNode(const OnnxNode& node);
   Status CheckVersion(const OperatorRow& row) const;
+  // Checks the types of the inputs of a node that has been imported: import functions complain in more detail.
+  Status CheckOperandTypes(const OnnxNode& node, Scope& scope);
   // Returns an error that lists the faults, or adds notes if the import is lenient.
   Status Judge(const std::vector<std::string>& faults, const std::string& what);
   // Adds a problem, or a note, for each tensor of the scope's graph whose declared type is not the computed one.

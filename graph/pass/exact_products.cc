@@ -77,7 +77,12 @@ class ExactProductsPass {
       }
       case Op::kSub: {
         const std::optional<Range> b = RangeOf(node.inputs[1], depth);
-        return b ? std::optional(Range{a->low - b->high, a->high - b->low}) : std::nullopt;
+        if (!b) return std::nullopt;
+        const Range range = {a->low - b->high, a->high - b->low};
+        const DType type = graph_.Spec(node.output).dtype;  // differences beyond it wrap around
+        const double most = std::ldexp(1.0, type.IsSigned() ? type.bits - 1 : type.bits);
+        const bool fits = range.low >= (type.IsSigned() ? -most : 0) && range.high < most;
+        return fits ? std::optional(range) : std::nullopt;
       }
       case Op::kReshape:
       case Op::kTranspose:

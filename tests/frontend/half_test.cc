@@ -39,7 +39,7 @@ std::vector<double> Output(const ModelMaker& m, const std::vector<std::vector<do
 
 TEST(Halves, ResultsHaveTheOperandsType) {
   for (auto [type, dtype] : {std::pair{kFloat16, kHalf}, {kBFloat16, kBFloat}}) {
-    ModelMaker m(17);
+    ModelMaker m(19);
     m.Input("x", {2, 3}, type).Input("i", {1}, 7).Input("c", {2, 3}, 9).Input("q", {2, 3}, kUInt8).Input("s", {}, type);
     for (const char* y : {"sum", "picked", "chosen", "wide", "same", "normal", "mean"}) m.Output(y);
     m.Node("Add", {"x", "s"}, {"sum"});

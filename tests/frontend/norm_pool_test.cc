@@ -192,20 +192,22 @@ TEST(ImportPools, ElementTypes) {
 }
 
 TEST(ImportDropout, DropsNothingOrIsRandom) {
-  auto model = [](float ratio, int64_t training) {
+  constexpr int kBool = 9;
+  auto model = [](float ratio, uint8_t training) {
     ModelMaker m;
-    m.Input("x", {3}).Floats("ratio", {1}, {ratio}).Ints("training", {training}).Output("y").Output("mask");
+    m.Input("x", {3}).Floats("ratio", {}, {ratio}).Output("y").Output("mask");
+    m.Bytes8("training", {}, {training}, kBool);
     m.Node("Dropout", {"x", "ratio", "training"}, {"y", "mask"});
     return m;
   };
-  for (auto [ratio, training] : {std::pair{0.5f, 0}, std::pair{0.0f, 1}}) {
+  for (auto [ratio, training] : {std::pair{0.5f, uint8_t{0}}, std::pair{0.0f, uint8_t{1}}}) {
     auto out = *Computed(model(ratio, training), {{{3}, {1, 2, 3}}});
     EXPECT_EQ(out[0], (Numbers{1, 2, 3}));
     EXPECT_EQ(out[1], (Numbers{1, 1, 1}));
   }
   EXPECT_THAT(ImportError(model(0.5f, 1)), HasSubstr("drops elements at random in training mode"));
   ModelMaker m;  // the default ratio is 0.5
-  m.Input("x", {3}).Ints("training", {1}).Output("y");
+  m.Input("x", {3}).Bytes8("training", {}, {1}, kBool).Output("y");
   m.Node("Dropout", {"x", "", "training"}, {"y"});
   EXPECT_THAT(ImportError(m), HasSubstr("drops elements at random in training mode"));
 }

@@ -242,5 +242,62 @@ TEST(StrictModels, DeclaredShapesAreNoted) {
   EXPECT_TRUE(notes({3, 2}, {.shapes = {{"x", {4, 3}}}}).empty()) << "the user changed the shapes";
 }
 
+// Returns why a model of one node is refused, or "" if it is not. `types` are those of its inputs.
+std::string RefusalOf(const char* op, const std::vector<int>& types, int opset, bool lenient = false) {
+  ModelMaker m(opset);
+  std::vector<std::string> names;
+  for (int type : types) {
+    names.push_back("x" + std::to_string(names.size()));
+    m.Input(names.back(), {3, 3}, type);
+  }
+  m.Output("y").Node(op, names, {"y"});
+  const Result<ImportedModel> imported = Import(m, {.lenient = lenient});
+  return imported.ok() ? "" : imported.error().Text();
+}
+
+TEST(OperandTypes, AreThoseOfTheOperatorSet) {
+  constexpr int kInt16 = 5, kInt32 = 6, kBool = 9, kHalf = 10;
+  EXPECT_THAT(RefusalOf("Relu", {kInt32}, 13), HasSubstr("input 0 is int32; in operator set 13 it may be float32, "));
+  EXPECT_EQ(RefusalOf("Relu", {kInt32}, 14), "");
+  EXPECT_EQ(RefusalOf("Relu", {kFloat}, 13), "");
+  EXPECT_THAT(RefusalOf("And", {kInt64, kInt64}, 13), HasSubstr("input 1 is int64; in operator set 13 it may be bool"));
+  EXPECT_EQ(RefusalOf("And", {kBool, kBool}, 13), "");
+  EXPECT_THAT(RefusalOf("MatMul", {kInt16, kInt16}, 13), HasSubstr("input 1 is int16; in operator set 13 it may be "));
+  EXPECT_EQ(RefusalOf("MatMul", {kInt64, kInt64}, 13), "");
+  EXPECT_THAT(RefusalOf("LayerNormalization", {kFloat, kHalf}, 17),
+              HasSubstr("inputs 0 and 1 must have one type, but are float32 and float16"));
+  EXPECT_EQ(RefusalOf("LayerNormalization", {kHalf, kHalf}, 17), "");
+  EXPECT_EQ(RefusalOf("Max", {kInt64, kInt64, kInt64}, 13), "");
+}
+
+TEST(OperandTypes, LenientImportIgnoresThem) {
+  constexpr int kInt32 = 6;
+  EXPECT_NE(RefusalOf("Relu", {kInt32}, 13), "");
+  EXPECT_EQ(RefusalOf("Relu", {kInt32}, 13, true), "");
+}
+
+// The rows of an operator stand together, oldest first, and each variable has its types where it first occurs.
+TEST(OperandTypes, RowsAreWellFormed) {
+  std::set<std::string> done;
+  std::string op;
+  int since = 0;
+  for (const OperandTypesRow& row : OperandTypes()) {
+    if (op != row.op) {
+      EXPECT_TRUE(done.insert(row.op).second) << row.op;
+      since = 0;
+    }
+    op = row.op;
+    EXPECT_GT(row.since, since) << op;
+    since = row.since;
+    std::set<std::string> known;
+    std::istringstream words(row.inputs);
+    for (std::string word; words >> word;) {
+      const std::string variable = word.substr(0, word.find('='));
+      EXPECT_EQ(variable.empty() || known.insert(variable).second, word != variable) << op << " " << since;
+    }
+  }
+  EXPECT_GT(done.size(), 130u);
+}
+
 }  // namespace
 }  // namespace autotune::onnx_import

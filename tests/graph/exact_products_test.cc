@@ -187,5 +187,17 @@ TEST(ExactProducts, UnknownOperandsAreBoundedByTheirTypes) {
   EXPECT_FALSE(IsInFloats(Rewritten(m.End(m.b.Must(Op::kMatmul, {a, m.Weight({4, 3})})))));
 }
 
+// Differences of unsigned numbers wrap around: 0 - 3 is 253, so the product of 520 of them may have large sums.
+TEST(ExactProducts, OfDifferencesThatWrapAround) {
+  for (const int64_t terms : {400, 520}) {
+    Integers m(41);
+    reference::Tensor three{{}, {3}};
+    three.dtype = kU8;
+    ValueId x = m.b.Must(Op::kSub, {m.b.Input("x", {kU8, {2, terms}}), m.Constant(three)});
+    const Graph g = m.End(m.b.Must(Op::kMatmul, {m.Wide(x), m.Filled({terms, 2}, -128, -128)}));
+    EXPECT_EQ(IsInFloats(Rewritten(g)), terms == 400);
+  }
+}
+
 }  // namespace
 }  // namespace autotune::graph

@@ -42,8 +42,9 @@ TEST_F(Usage, HelpFitsTheTerminal) {
   std::vector<std::string> texts;
   for (const std::vector<std::string>& command : commands) {
     texts.push_back(Run(command).out);
-    if (command.size() == 2 && command[0] != "records")  // whose commands take the options
+    if (command.size() == 2 && command[0] != "records") {  // whose commands take the options
       EXPECT_THAT(texts.back(), AllOf(HasSubstr("--json"), HasSubstr("-q,--quiet"))) << command[0];
+    }
   }
   for (const char* program : {"/rpc_server", "/rpc_tracker"}) {
     UniqueFd out(open(File("help").c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600));

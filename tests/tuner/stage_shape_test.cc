@@ -100,9 +100,9 @@ std::string LoopsText(const Nest& nest, const Nest::Block& block) {
 }
 
 // Compares the numbers of one candidate. A mismatch names the sketch, the block, the number, and the block's loops.
-class Comparison {
+class ShapeComparison {
  public:
-  Comparison(const Sketch& sketch, const Decisions& decisions, const Nest& nest, const Target& target)
+  ShapeComparison(const Sketch& sketch, const Decisions& decisions, const Nest& nest, const Target& target)
       : sketch_(sketch), decisions_(decisions), nest_(nest), target_(target) {
     for (const StageModel& stage : sketch.stages) Compare(stage);
   }
@@ -285,7 +285,7 @@ void ForEachCandidate(int draws, const auto& compare) {
 TEST(StageShape, IsThatOfTheReplayedProgram) {
   int candidates = 0, numbers = 0, in_order = 0;
   ForEachCandidate(75, [&](const Sketch& sketch, const Decisions& decisions, const Nest& nest, const Target& target) {
-    const Comparison comparison(sketch, decisions, nest, target);
+    const ShapeComparison comparison(sketch, decisions, nest, target);
     for (const std::string& mismatch : comparison.mismatches()) ADD_FAILURE() << mismatch;
     ++candidates;
     numbers += comparison.compared();
@@ -313,7 +313,7 @@ TEST(StageShape, NamesWhatARuleStatesWrong) {
     Sketch wrong = right;
     spoil(wrong.stages);
     const Target target = TestTarget();
-    const Comparison comparison(wrong, decisions, nest, target);
+    const ShapeComparison comparison(wrong, decisions, nest, target);
     std::string text;
     for (const std::string& mismatch : comparison.mismatches()) text += mismatch + "\n";
     return text;

@@ -63,6 +63,8 @@ def small(rng):
     name = rng.choice(list(FUNCTIONS))
     first, function = FUNCTIONS[name]
     case, kind = Case(rng.randint(first, 17)), rng.choice([np.float32, np.float32, np.float64])
+    if name == "Celu":
+        kind = np.float32  # the only type that ONNX has it for
     x = np.array([rng.choice([-1, 1]) * 10 ** rng.uniform(-12, 1.9) for _ in range(rng.randint(1, 40))], kind)
     if name in ("LogSoftmax", "ReduceLogSumExp"):
         if rng.random() < 0.5 or x.max() < 0:

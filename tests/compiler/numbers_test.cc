@@ -200,6 +200,7 @@ void ExpectDigits(const std::string& target) {
       {"Selu", [](double v) { return double{1.05070098f} * (v < 0 ? double{1.67326319f} * std::expm1(v) : v); }},
   };
   for (const Row& row : rows) {
+    if (sizeof(T) == 8 && std::string_view(row.op) == "Celu") continue;  // ONNX has it for f32 only
     ModelMaker m;
     m.Input("x", {static_cast<int64_t>(x.size())}, kOnnxType<T>).Output("y").Node(row.op, {"x"}, {"y"});
     std::vector<T> got = Compute<T>(m, {Input(x)}, target);

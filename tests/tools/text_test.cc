@@ -143,7 +143,7 @@ TEST_F(Selection, PatternsArePartsOfLabelsGlobsOrIds) {
 
 TEST_F(Selection, APatternThatNamesNothingIsAnError) {
   EXPECT_THAT(Of("pool"),
-              ElementsAre("error: --tasks: no task's label contains 'pool'; --tasks list shows the labels"));
+              ElementsAre("error: --tasks: no task's label contains 'pool' (hint: --tasks list shows the labels)"));
   EXPECT_THAT(Of("softmax,"), ElementsAre(HasSubstr("error: --tasks: no task's label contains ''")));
   EXPECT_THAT(Of("conv3d*"), ElementsAre(HasSubstr("error")));
   EXPECT_THAT(Of("ffff"), ElementsAre(HasSubstr("no task has an id that begins with ffff")));

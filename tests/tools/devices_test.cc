@@ -245,7 +245,7 @@ TEST_F(Doctor, NamesWhatIsWrong) {
   EXPECT_THAT(sick.out,
               AllOf(HasSubstr("PROBLEM: " + db_ + " is not a record database"), HasSubstr("speed      PROBLEM: "),
                     HasSubstr("cannot open the host lock /no/such/lock"), HasSubstr("runner     PROBLEM: "),
-                    HasSubstr("exited with code 42"), HasSubstr("gpu        none: this machine has no CUDA driver")));
+                    HasSubstr("exited with code 42"), HasSubstr("gpu        this machine has no CUDA driver")));
   EXPECT_THAT(sick.err, HasSubstr("3 problems found"));
 }
 

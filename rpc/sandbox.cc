@@ -56,7 +56,10 @@ constexpr int kDenied[] = {
     SYS_kill, SYS_tkill, SYS_rt_sigqueueinfo, SYS_rt_tgsigqueueinfo, SYS_pidfd_open, SYS_pidfd_getfd,
     SYS_pidfd_send_signal, SYS_ptrace, SYS_process_vm_readv, SYS_process_vm_writev, SYS_process_madvise,
     SYS_process_mrelease, SYS_kcmp, SYS_migrate_pages, SYS_move_pages, SYS_setpriority, SYS_ioprio_set,
-    SYS_sched_setscheduler, SYS_sched_setparam, SYS_sched_setattr, SYS_setrlimit,
+    SYS_sched_setscheduler, SYS_sched_setparam, SYS_sched_setattr,
+#ifdef SYS_setrlimit
+    SYS_setrlimit,
+#endif
     // The network.
     SYS_socket, SYS_socketpair, SYS_connect, SYS_bind, SYS_listen,
     // The machine, its file systems and namespaces.

@@ -37,52 +37,29 @@ class WholeFloatsPass {
   }
 
  private:
-  const TensorValue* Data(ValueId v) {
-    const Constant* c = graph_.FindConstant(v);
-    if (!c || !c->data) return nullptr;
-    value_ = graph_.ConstantValue(*c);
-    return &value_;
-  }
-
   // Returns the least and the greatest number of a constant of whole numbers none of which is -0.
-  std::optional<Interval> RangeOfConstant(ValueId v) {
-    const TensorValue* value = Data(v);
-    if (!value || value->spec.NumElements() == 0) return std::nullopt;
+  std::optional<Interval> RangeOfConstant(ValueId v) const {
+    const Constant* c = graph_.FindConstant(v);
+    if (!c || !c->data) return std::nullopt;
+    const TensorValue value = graph_.ConstantValue(*c);
     Interval range{HUGE_VAL, -HUGE_VAL};
-    for (int64_t i = 0; i < value->spec.NumElements(); ++i) {
-      const double x = value->Number(i);
+    for (int64_t i = 0; i < value.spec.NumElements(); ++i) {
+      const double x = value.Number(i);
       if (!IsWholeNumber(x) || (x == 0 && std::signbit(x))) return std::nullopt;
       range = {std::min(range.low, x), std::max(range.high, x)};
     }
     return range;
   }
 
-  // Whether each number of an f32 tensor is whole, infinite or NaN.
-  bool IsWhole(ValueId v) {
-    if (Data(v)) return RangeOfConstant(v).has_value();
-    const Node* node = graph_.Producer(v);
-    if (!node) return false;
-    switch (node->op) {
-      case Op::kRound:
-      case Op::kFloor:
-      case Op::kCeil:
-        return true;
-      case Op::kAdd:  // floats beyond kExactIntegers are whole, so rounding a sum does not matter
-        return IsWhole(node->inputs[0]) && IsWhole(node->inputs[1]);
-      default:
-        return false;
-    }
-  }
-
-  // Returns the bounds of an f32 tensor of whole numbers without -0 and NaN: min(max(x, low), high), as QuantizeLinear
-  // makes it. A sum of which one term is not -0 is not -0. If x is NaN, max and min return their second operand.
-  std::optional<Interval> RangeOfFloats(ValueId v) {
+  // Returns the bounds of an f32 tensor of whole numbers without -0 and NaN, as QuantizeLinear makes it:
+  // min(max(round(x) + zero, low), high). The sum is not -0, since the constant zero is not. If x is NaN, max and min
+  // return their second operand.
+  std::optional<Interval> RangeOfFloats(ValueId v) const {
     if (graph_.Spec(v).dtype != kFloats) return std::nullopt;
     const Node* least = Producer(v, Op::kMin);
     const Node* most = least ? Producer(least->inputs[0], Op::kMax) : nullptr;
     const Node* sum = most ? Producer(most->inputs[0], Op::kAdd) : nullptr;
-    if (!sum || !IsWhole(sum->output)) return std::nullopt;
-    if (!RangeOfConstant(sum->inputs[0]) && !RangeOfConstant(sum->inputs[1])) return std::nullopt;
+    if (!sum || !Producer(sum->inputs[0], Op::kRound) || !RangeOfConstant(sum->inputs[1])) return std::nullopt;
     const std::optional<Interval> low = RangeOfConstant(most->inputs[1]), high = RangeOfConstant(least->inputs[1]);
     return low && high ? std::optional(Interval{low->low, high->high}) : std::nullopt;
   }
@@ -94,7 +71,7 @@ class WholeFloatsPass {
   // Returns the range of an integer tensor that floats of whole numbers can replace: integers converted from such
   // floats, then converted to other integers or moved by constants. All numbers are exact in f32 and in the integers.
   // A tensor with other readers is made anyway, so it is not replaced.
-  std::optional<Interval> SkippedRange(ValueId v) {
+  std::optional<Interval> SkippedRange(ValueId v) const {
     const Node* node = graph_.Producer(v);
     if (!node || uses_[v] != 1) return std::nullopt;
     std::optional<Interval> range;
@@ -126,7 +103,6 @@ class WholeFloatsPass {
   const Graph& graph_;
   const std::vector<int> uses_;
   Rewriter rewriter_;
-  TensorValue value_;  // of the constant that Data returned last
 };
 
 }  // namespace

@@ -52,8 +52,8 @@ struct Token {
   auto operator<=>(const Token&) const = default;
   AUTOTUNE_FIELDS(epoch, counter)
 };
-// Whether a peer's token may be taken over by a party that knows the epoch `known` from its tracker. Otherwise one
-// message with the largest epoch would make all later tokens too low, or wrap around. No tracker starts 2^53 times.
+// Returns whether a tracker can have given out this token. `known` is the epoch of the reader's tracker. If readers
+// took any token, one with the largest epoch would make all later ones too low. No tracker starts 2^53 times.
 constexpr bool IsPlausible(const Token& token, int64_t known) {
   constexpr int64_t kMostStarts = int64_t{1} << 53;
   return token.epoch >= 0 && token.counter >= 0 && token.epoch <= std::max(known, kMostStarts);

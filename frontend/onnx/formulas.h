@@ -11,8 +11,8 @@ Result<ValueId> SwishValue(ImportContext& context, ValueId x, double alpha);
 
 // Returns log(1 + y) for y >= 0, and minus infinity for y = -1 (activation.cc).
 Result<ValueId> LogOnePlus(ImportContext& context, ValueId y);
-// Returns the logarithm of the sum of exp(x) over some axes, which stay with extent 1. The largest x along the axes
-// must be 0, unless there is no finite one (reduce.cc).
+// Returns the logarithm of the sum of exp(x) over some axes, which stay with extent 1. The caller has subtracted the
+// largest x along these axes, so that it is 0 (reduce.cc).
 Result<ValueId> LogOfExponentials(ImportContext& context, ValueId x, const std::vector<int64_t>& axes);
 
 // Returns the second operand of an element-wise operator, in a shape that broadcasts by trailing dimensions (math.cc).

@@ -120,14 +120,15 @@ struct End {
   std::map<std::string, int64_t> outcomes;
   std::map<std::string, std::string> first_errors;  // by outcome: why the first such candidate failed
   double seconds = 0, search_seconds = 0, measure_seconds = 0;
-  std::string why_ended;             // why the search ended before it had used its trials; empty: it used them
-  bool alone = false;                // an operator without a network: its weights come from memory
-  bool gpu = false;                  // measured on a GPU, whose caches keep the weights between calls
-  std::optional<double> kernels_ms;  // sum of time x calls over the measured tasks
-  std::vector<Task> tasks;           // by their time in the network, the longest first
-  std::optional<Choice> choice;      // empty: each task gets its best record
+  std::string why_ended;              // why the search ended before it had used its trials; empty: it used them
+  bool alone = false;                 // an operator without a network: its weights come from memory
+  bool gpu = false;                   // measured on a GPU, whose caches keep the weights between calls
+  std::optional<double> kernels_ms;   // sum of time x calls over the measured tasks
+  std::optional<double> peak_gflops;  // multiply-adds on registers, on all cores; empty: unknown
+  std::vector<Task> tasks;            // by their time in the network, the longest first
+  std::optional<Choice> choice;       // empty: each task gets its best record
   AUTOTUNE_FIELDS(trials, resumed_trials, records, outcomes, first_errors, seconds, search_seconds, measure_seconds,
-                  why_ended, alone, gpu, kernels_ms, tasks, choice)
+                  why_ended, alone, gpu, kernels_ms, peak_gflops, tasks, choice)
 };
 
 // The run has ended. What was gained, and where it is.

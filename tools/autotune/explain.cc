@@ -245,7 +245,8 @@ Command ExplainCommand(CLI::App& root) {
                   "Without it: one line for each kernel");
   options->model.AddWithOperator(*app);
   app->add_option("--trace", options->trace, "with --model or --op: explain the task with the schedule in this file")
-      ->check(CLI::ExistingFile);
+      ->check(CLI::ExistingFile)
+      ->option_text("FILE");
   app->add_option("--threads", options->threads, "threads of the kernels; 0: one per CPU")
       ->check(Threads())
       ->capture_default_str();

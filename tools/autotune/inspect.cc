@@ -179,8 +179,9 @@ Command InspectCommand(CLI::App& root) {
   auto options = std::make_shared<InspectOptions>();
   CLI::App* app = root.add_subcommand(
       "inspect", "Shows what a model contains and what is not supported, or what a package contains.");
-  app->add_option("model,--model", options->model.model,
-                  "an ONNX model, or a package: a file whose name ends in .tar or .so")
+  app->add_option(
+         "model,--model", options->model.model,
+         "an ONNX model, or a package: a file whose name ends in .tar or .so. The word --model may be left out")
       ->required();
   options->model.AddInputs(*app);
   app->add_flag("--verbose", options->verbose, "of a package, print target and names in full");

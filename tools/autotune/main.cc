@@ -23,6 +23,9 @@ namespace autotune::tools {
 namespace {
 
 constexpr const char* kFooter =
+    "`autotune --model M` and `autotune --op OPERATOR` are short for `autotune tune` with these options. `autotune "
+    "COMMAND --help` lists the options of a command.\n"
+    "\n"
     "Examples:\n"
     "  autotune --model m.onnx --trials 400 -o m.tar      tune, then compile with the schedules found\n"
     "  autotune --op 'matmul:512,512,512' --trials 64     tune one operator\n"
@@ -36,8 +39,7 @@ constexpr const char* kFooter =
     "Environment: AUTOTUNE_DB (tuning database), AUTOTUNE_TRACKER (host:port), AUTOTUNE_LOG (debug, info, warning, "
     "error)\n"
     "Exit codes: 0 ok; 1 failed, the reason is on standard error; 2 wrong usage; 3 an output is wrong; 130 "
-    "interrupted,\n"
-    "complete batches are saved";
+    "interrupted, complete batches are saved";
 
 // The example at the end of a command's help. Commands with operators or passes have a footer of their own.
 constexpr std::pair<const char*, const char*> kExamples[] = {

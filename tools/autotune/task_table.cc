@@ -38,7 +38,7 @@ Cell TimeCell(std::optional<double> ms) { return {ms ? TimeText(*ms / 1e3) : "-"
 Cell TunedCell(const Task& task) {
   if (task.failed) return {"failed ", Colour::kFault};
   if (!task.tuned_ms) return {"untried ", Colour::kRemark};
-  const std::string mark = task.network_differs ? "=" : " ";
+  const std::string mark = task.network_differs ? "!" : " ";
   if (task.only_schedule) return {"only one" + mark, Colour::kRemark};
   if (task.keeps_default) return {"default" + mark};
   Cell cell{TimeText(*task.tuned_ms / 1e3) + mark};
@@ -111,7 +111,7 @@ std::string Legend(const event::End& end, int width, bool speeds) {
   const std::vector<Mark> marks = {
       {[](const Task& t) { return t.only_schedule; }, "only one: the task has no other schedule"},
       {[](const Task& t) { return t.network_differs; },
-       "=: the network runs another schedule of this task, which suits the whole network better"},
+       "!: the network runs another schedule of this task, which suits the whole network better"},
       {[](const Task& t) { return t.winograd; },
        "*: a Winograd convolution; GFLOPS and % peak count the operations of the direct algorithm, which has more",
        /*of_speeds=*/true},
@@ -141,16 +141,21 @@ std::string TaskTable(const event::End& end, const TableStyle& style) {
     text += Named(task.task, used, style);
   }
   if (end.kernels_ms) {
-    text += WrapWords(std::string("times: one call of the kernel alone, with weights ") +
-                          (end.gpu     ? "in the device's caches"
-                           : end.alone ? "from memory"
-                                       : "as cold as in the network") +
-                          "; % time: share of all calls, in sum " + TimeText(*end.kernels_ms / 1e3) +
-                          (end.gpu ? "" : " (the network may take less: its caches are warmer)"),
+    text +=
+        WrapWords(std::string("times: one call of the kernel alone, with its inputs in the caches and its weights ") +
+                      (end.gpu     ? "there, too"
+                       : end.alone ? "in memory"
+                                   : "in the cache level, or in memory, where the network leaves them") +
+                      "; % time: share of all calls, in sum " + TimeText(*end.kernels_ms / 1e3),
+                  style.width) +
+        "\n";
+  }
+  const bool speeds = columns.size() == AllColumns().size();
+  if (speeds && end.peak_gflops)
+    text += WrapWords(Format("%% peak: of %.0f GFLOPS, the multiply-adds of all cores on registers", *end.peak_gflops),
                       style.width) +
             "\n";
-  }
-  return text + Legend(end, style.width, columns.size() == AllColumns().size());
+  return text + Legend(end, style.width, speeds);
 }
 
 }  // namespace autotune::tools

@@ -432,8 +432,10 @@ Result<int> TuneModel(TuneCommandOptions options) {
 
 Command TuneCommand(CLI::App& root) {
   auto options = std::make_shared<TuneCommandOptions>();
-  CLI::App* app =
-      root.add_subcommand("tune", "Searches fast schedules for every operator of a model by measuring candidates.");
+  CLI::App* app = root.add_subcommand(
+      "tune",
+      "Searches fast schedules for every operator of a model by measuring candidates. Ctrl-C ends it; the same "
+      "command resumes it. -o writes the compiled network at the end.");
   app->footer(OperatorFooter("autotune tune --op 'conv2d:1,56,56,64;3,3,64,64;pad=1' --trials 64 -o conv.tar"));
   options->model.AddWithOperator(*app);
   auto* trials = app->add_option("--trials", options->trials, "candidates to measure, over all tasks")

@@ -70,6 +70,24 @@ std::optional<double> SecondsLeft(const TuneReport& report, double rate, const T
   return options.time_budget > 0 ? std::min(by_trials, by_time) : by_trials;
 }
 
+// Returns the gains that are sure, those of most threads first, since `run` and `bench` use all; and then the numbers
+// of threads that are not decided: "1.10 times as fast as untuned on 2 threads (1 thread: no sure difference)". Returns
+// an empty text if no gain is sure.
+std::string SureGains(std::vector<event::Comparison> comparisons) {
+  std::sort(comparisons.begin(), comparisons.end(), [](const auto& a, const auto& b) { return a.threads > b.threads; });
+  std::string sure, open;
+  for (const event::Comparison& c : comparisons) {
+    const std::string threads = Counted(c.threads, "thread");
+    if (c.speedup_low > 1) {
+      sure += (sure.empty() ? "" : ", ") + Format("%.3f", c.speedup) +
+              (sure.empty() ? " times as fast as untuned on " : " on ") + threads;
+    } else {
+      open += (open.empty() ? " (" : ", ") + threads + ": no sure difference";
+    }
+  }
+  return sure.empty() ? "" : sure + open + (open.empty() ? "" : ")");
+}
+
 }  // namespace
 
 event::Begin BeginOf(const Network& network, const std::vector<TuneTask>& tasks, const Target& target,
@@ -130,6 +148,7 @@ event::End EndOf(const TuneReport& report, const TuneOptions& options, const Cho
   std::stable_sort(end.tasks.begin(), end.tasks.end(),
                    [](const event::Task& a, const event::Task& b) { return NetworkMs(a) > NetworkMs(b); });
   end.kernels_ms = Measured(sum);
+  if (peak_flops) end.peak_gflops = *peak_flops / 1e9;
   if (chosen) end.choice = ToEvent(*chosen);
   return end;
 }
@@ -149,14 +168,10 @@ event::Saved SavedOf(const std::string& name, const std::string& machine, const 
                       : "no kernel is faster than by its default schedule";
     return saved;
   }
-  // States the gain at the largest number of threads that gains for sure, since `run` and `bench` use all.
-  const event::Comparison* best = nullptr;
-  for (const event::Comparison& c : end.choice->comparisons) {
-    if (c.speedup_low > 1 && (!best || c.threads > best->threads)) best = &c;
-  }
-  saved.faster = !end.choice->kept_defaults && best;
+  const std::string gains = SureGains(end.choice->comparisons);
+  saved.faster = !end.choice->kept_defaults && !gains.empty();
   if (saved.faster) {
-    saved.gain += Format("%.3f", best->speedup) + " times as fast as untuned on " + Counted(best->threads, "thread");
+    saved.gain += gains;
   } else if (end.choice->kept_defaults) {
     saved.gain += "it runs its default schedules";
   } else {

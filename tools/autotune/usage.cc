@@ -85,6 +85,14 @@ class WrappingFormatter : public CLI::Formatter {
   std::string make_option_desc(const CLI::Option* option) const override {
     return InColumn(CLI::Formatter::make_option_desc(option));
   }
+  // Leaves out a positional argument that is an option too, since the options list it.
+  std::string make_positionals(const CLI::App* app) const override {
+    const auto only_positional = [](const CLI::Option* option) {
+      return option->get_positional() && !option->nonpositional() && !option->get_group().empty();
+    };
+    const std::vector<const CLI::Option*> options = app->get_options(only_positional);
+    return options.empty() ? "" : make_group(get_label("Positionals"), true, options);
+  }
   std::string make_subcommand(const CLI::App* command) const override {
     std::ostringstream out;
     CLI::detail::format_help(out, command->get_display_name(true), InColumn(command->get_description()),
@@ -100,9 +108,10 @@ class WrappingFormatter : public CLI::Formatter {
 
  private:
   static int Columns() {
-    constexpr int kMost = 100, kNested = 4;  // columns; the indent of a command within a command in --help-all
+    // Columns: of a help text that goes to a file; the most; the indent of a command within a command in --help-all.
+    constexpr int kFile = 80, kMost = 100, kNested = 4;
     const int width = TerminalWidth(1);
-    return (width == 0 ? kMost : std::min(kMost, width)) - kNested;
+    return (width == 0 ? kFile : std::min(kMost, width)) - kNested;
   }
   // A text of the right column.
   std::string InColumn(const std::string& text) const {

@@ -4,18 +4,13 @@
 #include <map>
 #include <string_view>
 
+#include "support/clock_text.h"
 #include "support/utf8.h"
 
 namespace autotune::rpc {
 namespace {
 
 constexpr int64_t kQuietTrackerMs = 3000;  // silence of the tracker before it is reported: three unanswered requests
-
-std::string LastingText(int64_t ms) {
-  if (ms < 120 * 1000) return std::to_string(ms / 1000) + " s";
-  if (ms < 120 * 60 * 1000) return std::to_string(ms / 60000) + " min";
-  return std::to_string(ms / 3600000) + " h";
-}
 
 // Makes a peer's text safe to print on one line: cuts it to `most` bytes and escapes control characters.
 std::string Shown(std::string_view text, size_t most) {

@@ -20,6 +20,7 @@
 #include "support/host_lock.h"
 #include "support/log.h"
 #include "support/loop.h"
+#include "support/utf8.h"
 
 namespace autotune::rpc {
 namespace {
@@ -28,6 +29,7 @@ constexpr int64_t kHostLockPatienceMs = 30000;  // longest wait for the host's l
 constexpr int64_t kUnloggedWaitMs = 1000;       // duration of a wait for the host's lock that is not logged
 constexpr int64_t kWaitLogEveryMs = 60000;      // least time between two log lines about such waits
 constexpr int64_t kSilentTrackerWaitMs = 1000;  // duration of a wait for the tracker that is not told
+constexpr size_t kMostText = 400;               // bytes of a refusal that are shown
 
 std::string CpuModel() {
   std::ifstream file("/proc/cpuinfo");
@@ -71,6 +73,7 @@ class Server {
     if (device.cores.empty()) device.cores = AllowedCpus();
     device.memory_bytes = sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
     device.pid = getpid();
+    identity_ = "`" + device.key + "` (server " + session.server.substr(0, 8) + "), for clients at " + device.endpoint;
     session_ = std::make_unique<ServerSession>(std::move(session));
     pool_ = std::make_unique<RunnerPool>(
         loop_,
@@ -95,6 +98,7 @@ class Server {
                                   {.on_message =
                                        [this](Message message) {
                                          if (message.As<ReportReply>()) OnRegistered();
+                                         if (auto* refusal = message.As<Refusal>()) OnRefused(*refusal);
                                          Perform(session_->OnTracker(message, BootMillis()));
                                        },
                                    .on_connected = [this] { Perform(session_->OnTrackerConnected(BootMillis())); },
@@ -122,19 +126,21 @@ class Server {
   void BeginTrackerWait() {
     if (tracker_wait_) return;
     const int64_t since = WallMillis();
-    told_tracker_wait_ = false;
     tracker_wait_ = loop_.After(kSilentTrackerWaitMs, [this, since] {
-      told_tracker_wait_ = true;
       Tell("waiting for the tracker at " + options_.tracker + " since " + ClockText(since));
     });
   }
   void OnRegistered() {
     if (!tracker_wait_) return;
     tracker_wait_.reset();
-    if (told_tracker_wait_) Tell("registered at the tracker at " + options_.tracker);
+    Tell("registered at the tracker at " + options_.tracker + " as " + identity_);
+  }
+  void OnRefused(const Refusal& refusal) {
+    if (std::exchange(refused_, refusal.text) == refusal.text) return;
+    Tell("the tracker at " + options_.tracker + " refuses this server: " + OneLine(CutText(refusal.text, kMostText)));
   }
   void Tell(const std::string& line) {
-    if (options_.on_tracker) options_.on_tracker(line);
+    if (options_.on_event) options_.on_event(line);
   }
 
   void Perform(ServerActions actions) {
@@ -146,6 +152,7 @@ class Server {
   void Do(ToTracker& a) {
     if (tracker_) tracker_->Send(a.message);
   }
+  void Do(FarmEvent& a) { Tell(Text(a)); }
   void Do(StartCandidate& a) { pool_->Send(a.request); }
   void Do(KillRunner&) { pool_->Replace(); }
   void Do(AcquireHost&) {
@@ -194,6 +201,8 @@ class Server {
 
   Loop& loop_;
   ServerOptions options_;
+  std::string identity_;  // key, id and address, for the log
+  std::string refused_;   // text of the tracker's latest refusal
   std::unique_ptr<ServerSession> session_;
   std::unique_ptr<RouterSocket> router_;
   std::unique_ptr<RunnerPool> pool_;
@@ -203,7 +212,6 @@ class Server {
   bool ever_ready_ = false;
   int64_t host_wanted_since_ = 0;
   int64_t next_wait_log_ = 0;  // BootMillis
-  bool told_tracker_wait_ = false;
   std::optional<HostLock> host_;
   Loop::Watch tick_, signals_, stdin_, host_retry_, last_words_;
   Loop::Watch tracker_wait_;  // set while the server is not registered
@@ -212,7 +220,6 @@ class Server {
 }  // namespace
 
 Status RunServer(const ServerOptions& options) {
-  if (options.key.empty() || options.key.size() > 256) return Err("--key: a key has 1 to 256 bytes");
   Loop loop;
   Server server(loop, options);
   TRY(server.Start());

@@ -18,8 +18,8 @@ struct ServerOptions {
   std::vector<std::string> runner_command;  // e.g. {"/usr/bin/rpc_server", "--runner"}
   bool wrapped_runner = false;              // runner_command begins with a foreign program, such as an emulator
   bool end_with_stdin = false;              // stop when standard input ends
-  // Gets lines for the operator: that the tracker is still not reached after a second, and that it was reached then.
-  std::function<void(const std::string& line)> on_tracker = {};
+  // Gets lines for the operator's log: waits for the tracker, the registration there, and what happens to leases.
+  std::function<void(const std::string& line)> on_event = {};
   bool host_lock = true;  // measure alone on this host (support/host_lock.h)
 };
 // Serves until SIGINT or SIGTERM, or until the end of standard input if end_with_stdin. Returns an error if it cannot

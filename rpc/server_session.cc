@@ -92,6 +92,7 @@ bool ServerSession::CheckClaim(const Peer& peer, const LeaseClaim& claim, const 
   if (lease_) DropLease("the device was leased to another client", now);
   highest_ = claim.token;
   lease_ = Lease{claim, peer, now, now + claim.ttl_ms};
+  Happened(FarmEvent::Kind::kLeased, "", now);
   next_report_ = now;
   return true;
 }
@@ -106,11 +107,23 @@ void ServerSession::DropBatch(const std::string& why) {
   batch_.reset();
 }
 
-void ServerSession::DropLease(const std::string& why, int64_t now) {
+void ServerSession::Happened(FarmEvent::Kind kind, const std::string& why, int64_t now) {
+  const LeaseClaim& claim = lease_->claim;
+  actions_.push_back(FarmEvent{.kind = kind,
+                               .server = options_.server,
+                               .key = options_.device.key,
+                               .holder = {claim.client_name, claim.tenant, claim.job, now - lease_->began},
+                               .why = why});
+}
+
+void ServerSession::EndLease(FarmEvent::Kind kind, const std::string& why, int64_t now) {
+  Happened(kind, why, now);
   DropBatch(why);
   lease_.reset();
   next_report_ = now;
 }
+
+void ServerSession::DropLease(const std::string& why, int64_t now) { EndLease(FarmEvent::Kind::kLost, why, now); }
 
 // --- Messages --------------------------------------------------------------------------------------------------------
 
@@ -144,7 +157,7 @@ ServerActions ServerSession::On(const Peer& peer, const Message& message, int64_
     }
   } else if (auto* end = message.As<LeaseEnd>()) {
     if (lease_ && lease_->claim.lease == end->claim.lease && lease_->claim.token == end->claim.token) {
-      DropLease("the client ended its lease", now);
+      EndLease(FarmEvent::Kind::kReturned, "the client ended its lease", now);
       SendReport(now);
     }
   } else if (!message.As<Refusal>() && !message.As<Pong>()) {

@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "rpc/farm_event.h"
 #include "rpc/message.h"
 #include "rpc/stopped_time.h"
 #include "rpc/transport.h"
@@ -31,7 +32,8 @@ struct StartCandidate {  // send to the active runner; the driver answers with O
 struct KillRunner {  // kill the active runner; the driver answers with OnRunnerReady once another is active
   std::string reason;
 };
-using ServerAction = std::variant<ToPeer, ToTracker, AcquireHost, ReleaseHost, StartCandidate, KillRunner>;
+// A FarmEvent is for the operator's log.
+using ServerAction = std::variant<ToPeer, ToTracker, AcquireHost, ReleaseHost, StartCandidate, KillRunner, FarmEvent>;
 using ServerActions = std::vector<ServerAction>;
 
 // How a runner ended.
@@ -124,7 +126,9 @@ class ServerSession {
   void FinishRunning(TrialStatus status, std::string error, int64_t now);
   void SendResult(Unacknowledged& result, int64_t now);
   void DropBatch(const std::string& why);
-  void DropLease(const std::string& why, int64_t now);
+  void DropLease(const std::string& why, int64_t now);  // the lease is lost
+  void EndLease(FarmEvent::Kind kind, const std::string& why, int64_t now);
+  void Happened(FarmEvent::Kind kind, const std::string& why, int64_t now);  // to the present lease
   void SendReport(int64_t now);
   void Refuse(const Peer& peer, const Id& request, std::string code, std::string text);
   ServerActions Take() { return std::exchange(actions_, {}); }

@@ -15,4 +15,11 @@ inline std::string ClockText(int64_t unix_ms) {
   return text;
 }
 
+// Formats how long something has lasted, in one unit: "47 s", "4 min", "3 h".
+inline std::string LastingText(int64_t ms) {
+  if (ms < 120 * 1000) return std::to_string(ms / 1000) + " s";
+  if (ms < 120 * 60 * 1000) return std::to_string(ms / 60000) + " min";
+  return std::to_string(ms / 3600000) + " h";
+}
+
 }  // namespace autotune

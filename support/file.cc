@@ -25,13 +25,12 @@ struct Temporary {
 
 // Opens a temporary file for `target` and locks it. The lock shows other writers that the file is in use. On file
 // systems without locks, RemoveAbandoned removes nothing.
-Temporary OpenTemporary(const std::string& target) {
-  constexpr mode_t kMode = 0666;
+Temporary OpenTemporary(const std::string& target, mode_t mode) {
   Temporary file{.name = target + kTemporary + std::to_string(getpid())};
-  file.fd.Reset(open(FolderOf(target).c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, kMode));
+  file.fd.Reset(open(FolderOf(target).c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, mode));
   struct stat status {};
   while (!file.fd) {  // repeats if another process removed the file before it was locked
-    file.fd.Reset(open(file.name.c_str(), O_CREAT | O_TRUNC | O_RDWR | O_CLOEXEC, kMode));
+    file.fd.Reset(open(file.name.c_str(), O_CREAT | O_TRUNC | O_RDWR | O_CLOEXEC, mode));
     if (!file.fd) return file;
     file.is_named = true;
     flock(file.fd.get(), LOCK_EX);
@@ -74,7 +73,7 @@ Status Replace(const std::string& path, const std::function<Status(int fd)>& wri
   }
   RemoveAbandoned(target);
   auto failed = [&] { return Err("cannot write ", path, ": ", std::strerror(errno)); };
-  Temporary file = OpenTemporary(target);
+  Temporary file = OpenTemporary(target, durable ? 0600 : 0666);
   if (!file.fd) return failed();
   Status written = write(file.fd.get());
   // The bytes must be on the disk before the file gets its name. A crash could otherwise leave an empty file.

@@ -22,7 +22,7 @@ Status WriteFile(const std::string& path, const std::string& bytes);
 Status ReplaceFile(const std::string& path, const std::function<Status(int fd)>& write);
 Status ReplaceFile(const std::string& path, std::string_view bytes);
 // Like ReplaceFile, but returns after the bytes and the name have reached the disk. After a crash of the machine, the
-// file has the old bytes or the new ones, and the new ones if this function had returned.
+// file has the old bytes or the new ones, and the new ones if this function had returned. Only its owner may read it.
 Status ReplaceFileDurably(const std::string& path, std::string_view bytes);
 // Creates an empty file in `folder` that has no name. It exists until its last descriptor is closed.
 Result<UniqueFd> OpenUnnamedFile(const std::string& folder);

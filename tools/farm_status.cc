@@ -1,15 +1,10 @@
 #include "tools/farm_status.h"
 
+#include "support/clock_text.h"
 #include "support/printf_text.h"
 
 namespace autotune::tools {
 namespace {
-
-std::string Age(int64_t ms) {
-  if (ms < 60000) return Format("%.1f s", static_cast<double>(ms) / 1000);
-  if (ms < 7200000) return std::to_string(ms / 60000) + " min";
-  return std::to_string(ms / 3600000) + " h";
-}
 
 std::string CoresText(const std::vector<int>& cores) {
   std::string text;
@@ -27,9 +22,10 @@ std::string DeviceLine(const rpc::DeviceStatus& device) {
                             device.server.substr(0, 8).c_str(), CoresText(device.cores).c_str());
   if (device.state == rpc::device_state::kBusy) {
     text += "  " + device.client_name + (device.job.empty() ? "" : " (" + device.job + ")") + " for " +
-            Age(device.since_ms);
+            LastingText(device.since_ms);
   }
-  if (device.state == rpc::device_state::kUnreachable) text += "  last seen " + Age(device.last_seen_ms) + " ago";
+  if (device.state == rpc::device_state::kUnreachable)
+    text += "  last seen " + LastingText(device.last_seen_ms) + " ago";
   std::string trials;
   for (const auto& [name, count] : device.trials)
     trials += (trials.empty() ? "" : ", ") + std::to_string(count) + " " + name;
@@ -41,7 +37,7 @@ std::string DeviceLine(const rpc::DeviceStatus& device) {
 }  // namespace
 
 std::string StatusText(const rpc::StatusReply& status) {
-  std::string text = "tracker: epoch " + std::to_string(status.epoch) + ", up " + Age(status.uptime_ms) +
+  std::string text = "tracker: epoch " + std::to_string(status.epoch) + ", up " + LastingText(status.uptime_ms) +
                      (status.recovering ? ", recovering" : "") + "; " + std::to_string(status.grants) +
                      " leases granted, " + std::to_string(status.expired) + " expired; " +
                      std::to_string(status.malformed) + " malformed messages received\n";
@@ -49,9 +45,10 @@ std::string StatusText(const rpc::StatusReply& status) {
   for (const rpc::DeviceStatus& device : status.devices) text += DeviceLine(device);
   for (const auto& waiting : status.queue) {
     text += "waiting: " + waiting.client_name + " for " + waiting.key + ", place " + std::to_string(waiting.position) +
-            ", for " + Age(waiting.waiting_ms) + "\n";
+            ", for " + LastingText(waiting.waiting_ms) + "\n";
   }
-  for (const auto& [key, age] : status.absent_keys) text += "absent: " + key + ", last seen " + Age(age) + " ago\n";
+  for (const auto& [key, age] : status.absent_keys)
+    text += "absent: " + key + ", last seen " + LastingText(age) + " ago\n";
   for (const auto& error : status.errors) text += "error: " + error + "\n";
   return text;
 }

@@ -7,12 +7,14 @@
 #include <cstdio>
 #include <sstream>
 
+#include "rpc/farm_event.h"
 #include "rpc/runner.h"
 #include "rpc/server.h"
 #include "runtime/device.h"
 #include "support/cpus.h"
 #include "support/subprocess.h"
 #include "tools/autotune/usage.h"
+#include "tools/event_log.h"
 #include "tools/guarded_main.h"
 
 namespace {
@@ -52,6 +54,8 @@ int Serve(int argc, char** argv) {
   CLI::App app(kDescription, "rpc_server");
   autotune::tools::WrapHelp(app);
   app.footer(kFooter);
+  app.set_version_flag("--version", autotune::tools::FarmVersion("rpc_server"),
+                       "The version of the program and of its protocol");
   app.add_option("--tracker", options.tracker, "The tracker's HOST:PORT or ipc socket (default: AUTOTUNE_TRACKER)")
       ->envname("AUTOTUNE_TRACKER");
   app.add_option("--key", options.key, "Name by which clients ask for this kind of device, for example rpi4");
@@ -98,6 +102,8 @@ int Serve(int argc, char** argv) {
 
   if (options.tracker.empty()) return Missing("--tracker", "give rpc_tracker's address, such as 127.0.0.1:9190");
   if (options.key.empty()) return Missing("--key", "give the name by which clients ask for this device");
+  if (!autotune::rpc::IsKey(options.key))
+    return PrintError(autotune::Err("--key ", options.key, ": ", autotune::rpc::kKeyRule), 2);
   auto self = autotune::FindOwnExecutable("rpc_server");
   options.runner_command = Words(prefix);
   options.wrapped_runner = !options.runner_command.empty();
@@ -107,12 +113,12 @@ int Serve(int argc, char** argv) {
   if (!cores.empty()) options.runner_command.push_back("--cores=" + cores);
   if (!device.empty()) options.runner_command.push_back("--device=" + device);
   options.host_lock = !shared_host;
+  autotune::tools::EventLog log("rpc_server");
   // The server of a local search ends with its standard input. It shares the terminal with the search, which says
   // itself what it waits for.
-  if (!options.end_with_stdin) {
-    options.on_tracker = [](const std::string& line) { std::fprintf(stderr, "rpc_server: %s\n", line.c_str()); };
-  }
+  if (!options.end_with_stdin) options.on_event = [&log](const std::string& line) { log.Write(line); };
   signal(SIGPIPE, SIG_IGN);
+  signal(SIGHUP, SIG_IGN);  // outlives the terminal that it was started from
   autotune::Status status = autotune::rpc::RunServer(options);
   return status ? 0 : PrintError(status.error(), 1);
 }

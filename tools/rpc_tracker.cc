@@ -10,6 +10,7 @@
 #include "support/loop.h"
 #include "support/subprocess.h"
 #include "tools/autotune/usage.h"
+#include "tools/event_log.h"
 #include "tools/farm_status.h"
 #include "tools/guarded_main.h"
 #include "tracker/tracker.h"
@@ -38,6 +39,8 @@ int Track(int argc, char** argv) {
   CLI::App app(kDescription, "rpc_tracker");
   autotune::tools::WrapHelp(app);
   app.footer(kFooter);
+  app.set_version_flag("--version", autotune::tools::FarmVersion("rpc_tracker"),
+                       "The version of the program and of its protocol");
   app.add_option("--host", host, "Address to listen at: only 127.0.0.1, or the path of an ipc socket")
       ->capture_default_str();
   app.add_option("--port", port, "Port; 0 takes a free one and prints it")
@@ -70,10 +73,13 @@ int Track(int argc, char** argv) {
   }
 
   signal(SIGPIPE, SIG_IGN);
+  signal(SIGHUP, SIG_IGN);  // outlives the terminal that it was started from
   bool ipc = host.starts_with("/") || host.starts_with("ipc://");
   auto endpoint = autotune::rpc::NormalizeEndpoint(ipc ? host : host + ":" + std::to_string(port));
   if (!endpoint) return Fail(endpoint.error());
-  autotune::TrackerOptions options{*endpoint, state};
+  autotune::tools::EventLog log("rpc_tracker");
+  autotune::TrackerOptions options{*endpoint, state,
+                                   [&log](const autotune::rpc::FarmEvent& event) { log.Write(Text(event)); }};
   if (state.empty()) options.state_file = autotune::DefaultTrackerState(*endpoint);
   autotune::Loop loop;
   auto tracker = autotune::Tracker::Start(loop, options);

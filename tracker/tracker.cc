@@ -89,6 +89,7 @@ bool Tracker::Offers(const std::string& key, std::string* why) const {
 
 Result<std::unique_ptr<Tracker>> Tracker::Start(Loop& loop, const TrackerOptions& options) {
   TrackerState::Options state;
+  state.on_event = options.on_event;
   if (!options.state_file.empty()) {
     SavedState saved = TRY(ReadState(options.state_file));
     state.recovering = saved.epoch > 0;

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "rpc/farm_event.h"
 #include "support/loop.h"
 #include "support/result.h"
 
@@ -13,6 +14,7 @@ struct TrackerOptions {
   std::string endpoint;  // endpoint to listen at
   // File that keeps the epoch from one start to the next. Empty: this tracker is never restarted (LocalFarm).
   std::string state_file;
+  rpc::OnFarmEvent on_event = {};
 };
 
 class Tracker {

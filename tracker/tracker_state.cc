@@ -7,13 +7,14 @@
 namespace autotune {
 namespace {
 
+using rpc::FarmEvent;
 using rpc::Id;
 using rpc::Message;
 using rpc::Peer;
 using rpc::Refusal;
 namespace code = rpc::code;
 
-constexpr size_t kMaxQueue = 100000, kMaxServers = 20000, kMaxErrors = 20, kMaxKeyBytes = 256;
+constexpr size_t kMaxQueue = 100000, kMaxServers = 20000, kMaxErrors = 20;
 
 }  // namespace
 
@@ -23,8 +24,17 @@ TrackerState::TrackerState(Options options, int64_t now)
       recovering_until_(options_.recovering ? now + options_.ttl_ms : now),
       epoch_(options_.epoch) {}
 
-void TrackerState::Note(std::string error) {
-  errors_.push_back(std::move(error));
+void TrackerState::Happened(FarmEvent::Kind kind, const Id& id, const Server& server, std::string why,
+                            const Lease* lease, int64_t now) {
+  FarmEvent event{.kind = kind,
+                  .server = id,
+                  .key = server.report.device.key,
+                  .endpoint = server.report.device.endpoint,
+                  .why = std::move(why)};
+  if (lease) event.holder = {lease->client_name, lease->tenant, lease->job, now - lease->granted};
+  if (options_.on_event) options_.on_event(event);
+  if (kind != FarmEvent::Kind::kUnreachable && kind != FarmEvent::Kind::kLost) return;
+  errors_.push_back(Text(event));
   if (errors_.size() > kMaxErrors) errors_.pop_front();
 }
 
@@ -48,10 +58,9 @@ void TrackerState::Advance(int64_t now) {
 void TrackerState::OnReport(const Peer& peer, const Message& message, int64_t now) {
   const rpc::ServerReport& report = *message.As<rpc::ServerReport>();
   const std::string& key = report.device.key;
-  if (report.server.empty() || report.server.size() > rpc::kMaxIdBytes || key.empty() || key.size() > kMaxKeyBytes) {
-    return Send(peer, message.request,
-                Refusal{code::kMalformed, "a report must name its server and a key of 1 to 256 bytes"});
-  }
+  if (report.server.empty() || report.server.size() > rpc::kMaxIdBytes)
+    return Send(peer, message.request, Refusal{code::kMalformed, "a report must name its server"});
+  if (!rpc::IsKey(key)) return Send(peer, message.request, Refusal{code::kMalformed, rpc::kKeyRule});
   if (!rpc::IsPlausible(report.highest, epoch_)) {
     return Send(peer, message.request, Refusal{code::kMalformed, "no tracker has given out such a token"});
   }
@@ -62,14 +71,15 @@ void TrackerState::OnReport(const Peer& peer, const Message& message, int64_t no
     }
     it = servers_.emplace(report.server, Server{}).first;
   } else if (it->second.report.incarnation != report.incarnation && it->second.lease) {
-    Note("server " + report.server.substr(0, 8) + " (" + key + ") was restarted while leased");
-    EndLease(*it->second.lease, now);
+    EndLease(*it->second.lease, "the server was restarted", now);
   }
   Server& server = it->second;
+  const bool is_new = !server.reachable || server.report.incarnation != report.incarnation;
   server.report = report;
   server.peer = peer;
   server.last_seen = now;
   server.reachable = true;
+  if (is_new) Happened(FarmEvent::Kind::kRegistered, report.server, server);
   keys_[key] = now;
   failed_keys_.erase(key);
   // If a server knows a later token than this tracker, the file with the epoch was lost. New tokens must be later than
@@ -99,23 +109,26 @@ void TrackerState::OnReport(const Peer& peer, const Message& message, int64_t no
 void TrackerState::RemoveServer(const Id& id, int64_t now) {
   auto it = servers_.find(id);
   if (it == servers_.end()) return;
-  if (it->second.lease) EndLease(*it->second.lease, now);
+  if (it->second.lease) EndLease(*it->second.lease, "the server ended", now);
+  Happened(FarmEvent::Kind::kLeft, id, it->second);
   servers_.erase(it);
+}
+
+void TrackerState::SetUnreachable(const Id& id, Server& server, std::string why) {
+  if (std::exchange(server.reachable, false)) Happened(FarmEvent::Kind::kUnreachable, id, server, std::move(why));
 }
 
 TrackerState::Output TrackerState::OnUnreachable(const Peer& peer) {
   for (auto& [id, server] : servers_) {
-    if (server.peer != peer || !server.reachable) continue;
     // The server's lease stays until the server has been silent for long: it may still live and connect again.
-    server.reachable = false;
-    Note("server " + id.substr(0, 8) + " (" + server.report.device.key + ") disconnected");
+    if (server.peer == peer) SetUnreachable(id, server, "it disconnected");
   }
   return Take();
 }
 
 // --- Leases ----------------------------------------------------------------------------------------------------------
 
-void TrackerState::EndLease(const Id& id, int64_t now) {
+void TrackerState::EndLease(const Id& id, const std::string& why, int64_t now) {
   auto it = leases_.find(id);
   if (it == leases_.end()) return;
   Lease lease = std::move(it->second);
@@ -123,7 +136,10 @@ void TrackerState::EndLease(const Id& id, int64_t now) {
   granted_requests_.erase(lease.request);
   if (!lease.request.empty()) Settle(lease.request, {code::kLeaseLost, "the lease of this request has ended"}, now);
   auto server = servers_.find(lease.server);
-  if (server != servers_.end() && server->second.lease == lease.id) server->second.lease.reset();
+  if (server == servers_.end()) return;
+  if (server->second.lease == lease.id) server->second.lease.reset();
+  Happened(why.empty() ? FarmEvent::Kind::kReturned : FarmEvent::Kind::kLost, lease.server, server->second, why, &lease,
+           now);
 }
 
 void TrackerState::Settle(const Id& request, Refusal answer, int64_t now) {
@@ -151,6 +167,7 @@ void TrackerState::Grant(const Waiting& waiting, const Id& server, int64_t now) 
               now + options_.ttl_ms};
   ++grants_;
   servers_[server].lease = lease.id;
+  Happened(FarmEvent::Kind::kLeased, server, servers_[server], "", &lease, now);
   granted_requests_[lease.request] = lease.id;
   SendGrant(waiting.peer, lease);
   leases_[lease.id] = std::move(lease);
@@ -253,10 +270,11 @@ void TrackerState::Dispatch(int64_t now) {
 
 void TrackerState::OnLeaseRequest(const Peer& peer, const Message& message, int64_t now) {
   const rpc::LeaseRequest& wish = *message.As<rpc::LeaseRequest>();
-  if (message.request.empty() || wish.key.empty() || wish.key.size() > kMaxKeyBytes || wish.exclude.size() > 64) {
+  constexpr size_t kMostExcluded = 64;
+  if (message.request.empty() || wish.exclude.size() > kMostExcluded)
     return Send(peer, message.request,
-                Refusal{code::kMalformed, "a lease request must have an id and a key of 1 to 256 bytes"});
-  }
+                Refusal{code::kMalformed, "a lease request must have an id, and exclude at most 64 servers"});
+  if (!rpc::IsKey(wish.key)) return Send(peer, message.request, Refusal{code::kMalformed, rpc::kKeyRule});
   if (auto granted = granted_requests_.find(message.request); granted != granted_requests_.end()) {
     return SendGrant(peer, leases_.at(granted->second));
   }
@@ -310,7 +328,7 @@ TrackerState::Output TrackerState::On(const Peer& peer, const Message& message, 
       Send(peer, message.request, Refusal{code::kLeaseLost, "no such lease: it expired, or its device is gone"});
     }
   } else if (auto* release = message.As<rpc::LeaseRelease>()) {
-    EndLease(release->lease, now);
+    EndLease(release->lease, "", now);
     Send(peer, message.request, rpc::LeaseReleased{release->lease});
     Dispatch(now);
   } else if (auto* withdraw = message.As<rpc::LeaseWithdraw>()) {
@@ -320,7 +338,7 @@ TrackerState::Output TrackerState::On(const Peer& peer, const Message& message, 
     }
     if (auto it = tickets_.find(withdraw->withdrawn); it != tickets_.end()) Leave(queue_.find(it->second));
     if (auto it = granted_requests_.find(withdraw->withdrawn); it != granted_requests_.end()) {
-      EndLease(Id(it->second), now);
+      EndLease(Id(it->second), "", now);
     }
     Settle(withdraw->withdrawn, {code::kLeaseLost, "this request was withdrawn"}, now);
     Send(peer, message.request, rpc::LeaseReleased{});
@@ -369,18 +387,14 @@ TrackerState::Output TrackerState::Tick(int64_t now) {
     if (now < lease.expires) continue;
     ended.push_back(id);
     ++expired_;
-    Note("the lease of " + lease.client_name + " on server " + lease.server.substr(0, 8) + " expired");
   }
-  for (const Id& id : ended) EndLease(id, now);
+  for (const Id& id : ended) EndLease(id, "it expired, since the client did not renew it", now);
 
   std::vector<Id> forgotten;
   for (auto& [id, server] : servers_) {
     if (now - server.last_seen > options_.server_silence_ms) {
-      if (server.reachable) {
-        Note("server " + id.substr(0, 8) + " (" + server.report.device.key + ") stopped reporting");
-        server.reachable = false;
-      }
-      if (server.lease) EndLease(*server.lease, now);
+      SetUnreachable(id, server, "it stopped reporting");
+      if (server.lease) EndLease(*server.lease, "the server is silent", now);
     }
     if (now - server.last_seen > options_.forget_ms) forgotten.push_back(id);
   }

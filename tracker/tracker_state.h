@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "rpc/farm_event.h"
 #include "rpc/message.h"
 #include "rpc/stopped_time.h"
 #include "rpc/transport.h"
@@ -34,6 +35,7 @@ class TrackerState {
     int64_t grace_ms = 3000;      // time after the start in which unknown keys may wait, since servers may still arrive
     int64_t remember_ms = 60000;  // time for which settled requests are remembered
     std::function<rpc::Id()> new_id = rpc::RandomId;
+    rpc::OnFarmEvent on_event = {};
   };
   TrackerState(Options options, int64_t now);
 
@@ -53,7 +55,7 @@ class TrackerState {
     rpc::ServerReport report;
     rpc::Peer peer;
     int64_t last_seen = 0;
-    bool reachable = true;
+    bool reachable = false;
     std::optional<rpc::Id> lease;
   };
   struct Lease {
@@ -89,9 +91,13 @@ class TrackerState {
   std::optional<rpc::Id> FreeServer(const Waiting& waiting) const;
   void Grant(const Waiting& waiting, const rpc::Id& server, int64_t now);
   void SendGrant(const rpc::Peer& peer, const Lease& lease);
-  void EndLease(const rpc::Id& lease, int64_t now);
+  // Ends a lease, if there is one of this id. An empty `why`: the client gave the device back.
+  void EndLease(const rpc::Id& lease, const std::string& why, int64_t now);
   void RemoveServer(const rpc::Id& server, int64_t now);
-  void Note(std::string error);
+  void SetUnreachable(const rpc::Id& id, Server& server, std::string why);
+  // Reports an event of a server, and of its lease if there is one. Keeps a fault for `status`.
+  void Happened(rpc::FarmEvent::Kind kind, const rpc::Id& id, const Server& server, std::string why = "",
+                const Lease* lease = nullptr, int64_t now = 0);
   void Send(const rpc::Peer& peer, const rpc::Id& request, rpc::Body body) {
     output_.push_back({peer, {request, std::move(body), {}}});
   }

@@ -1,19 +1,11 @@
 // What a tracker tells about its devices and queues: the answers of `status`, and the causes of waits and refusals.
 #include <algorithm>
 
+#include "support/clock_text.h"
 #include "support/edit_distance.h"
 #include "tracker/tracker_state.h"
 
 namespace autotune {
-namespace {
-
-std::string AgeText(int64_t ms) {
-  if (ms < 120000) return std::to_string(ms / 1000) + " s ago";
-  if (ms < 120 * 60000) return std::to_string(ms / 60000) + " min ago";
-  return std::to_string(ms / 3600000) + " h ago";
-}
-
-}  // namespace
 
 std::string TrackerState::UnknownKey(const std::string& key) const {
   std::map<std::string, int> free;
@@ -62,7 +54,7 @@ rpc::LeaseQueued TrackerState::Explain(const Waiting& waiting, int64_t now) cons
     queued.text = std::to_string(busy) + " of " + std::to_string(reachable) + " devices `" + key + "` busy; place " +
                   std::to_string(queued.position) + " in the queue";
   } else if (auto seen = keys_.find(key); seen != keys_.end()) {
-    queued.text = "no device `" + key + "` is connected; last seen " + AgeText(now - seen->second);
+    queued.text = "no device `" + key + "` is connected; last seen " + LastingText(now - seen->second) + " ago";
   } else {
     queued.text = "no device `" + key + "` has connected yet";
   }

@@ -86,6 +86,8 @@ TEST_F(ReplaceFileTest, AllOrNothing) {
 
 TEST_F(ReplaceFileTest, DurablyToo) {
   ASSERT_TRUE(ReplaceFileDurably(File("a"), "old").ok());
+  EXPECT_EQ(std::filesystem::status(File("a")).permissions(),
+            std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
   std::filesystem::create_symlink("a", File("link"));
   ASSERT_TRUE(ReplaceFileDurably(File("link"), "new").ok());
   EXPECT_EQ(ReadFile(File("a")).value(), "new");

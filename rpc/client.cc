@@ -12,6 +12,7 @@
 
 #include "rpc/client_session.h"
 #include "rpc/transport.h"
+#include "rpc/wake_timer.h"
 #include "support/clock.h"
 #include "support/hash.h"
 #include "support/loop.h"
@@ -41,7 +42,8 @@ struct FarmClient::Impl {
   };
   // A ClientSession with its sockets. It holds one device or none.
   struct Seat {
-    Seat(Impl& impl, ClientSession::Options options) : impl(impl), session(std::move(options)) {}
+    Seat(Impl& impl, ClientSession::Options options)
+        : impl(impl), session(std::move(options)), timer(impl.loop, [this] { Perform(session.Wake(BootMillis())); }) {}
 
     autotune::Status Open(const std::string& endpoint) {
       tracker =
@@ -52,6 +54,7 @@ struct FarmClient::Impl {
     }
     void Perform(ClientActions actions) {
       for (ClientAction& action : actions) std::visit([this](auto& a) { Do(a); }, action);
+      timer.Set(session.NextWake());
     }
     void Do(AskTracker& a) { tracker->Send(a.message); }
     void Do(ConnectServer& a) {
@@ -89,6 +92,7 @@ struct FarmClient::Impl {
     ClientSession session;
     std::unique_ptr<DealerSocket> tracker, server;
     std::unique_ptr<Job> job;
+    WakeTimer timer;
   };
 
   explicit Impl(FarmOptions o) : options(std::move(o)) {}
@@ -139,7 +143,7 @@ struct FarmClient::Impl {
   const Id client = RandomId();
   Loop loop;
   std::list<std::unique_ptr<Seat>> seats;
-  Loop::Watch tick, stop;
+  Loop::Watch stop;
   std::thread thread;
 };
 
@@ -152,9 +156,6 @@ Result<std::unique_ptr<FarmClient>> FarmClient::Connect(const FarmOptions& optio
   TRY(QueryStatus(normal.tracker, options.key, options.connect_seconds));
   auto impl = std::make_unique<Impl>(std::move(normal));
   Impl* raw = impl.get();
-  impl->tick = impl->loop.Every(100, [raw] {
-    for (auto& seat : raw->seats) seat->Perform(seat->session.Tick(BootMillis()));
-  });
   impl->thread = std::thread([raw] { raw->loop.Run(); });
   return std::unique_ptr<FarmClient>(new FarmClient(std::move(impl)));
 }

@@ -11,6 +11,7 @@ namespace autotune::rpc {
 namespace {
 
 constexpr int64_t kQuietTrackerMs = 3000;  // silence of the tracker before it is reported: three unanswered requests
+constexpr char kNoAnswer[] = "the tracker does not answer";
 
 // Makes a peer's text safe to print on one line: cuts it to `most` bytes and escapes control characters.
 std::string Shown(std::string_view text, size_t most) {
@@ -63,7 +64,7 @@ LeaseClaim ClientSession::Claim() const {
 // After a time in which this process did not run, the answers of others are still unread: their silence begins anew.
 // The wait for a device goes on: it is the user's time.
 void ClientSession::Advance(int64_t now) {
-  const int64_t stopped = stopped_.Before(now);
+  const int64_t stopped = stopped_.Before(now, NextWake());
   if (request_) request_->last_answer += stopped;
   if (lease_) lease_->last_heard += stopped;
   if (cancelled_) *cancelled_ += stopped;
@@ -412,42 +413,67 @@ ClientActions ClientSession::OnServer(const Message& message, int64_t now) {
   return Take();
 }
 
-ClientActions ClientSession::Tick(int64_t now) {
-  Advance(now);
+// --- Time ------------------------------------------------------------------------------------------------------------
+
+EarliestTimer<ClientSession> ClientSession::Earliest() const {
+  using Self = ClientSession;
+  EarliestTimer<Self> timer;
   if (request_) {
-    if (now - request_->began > options_.wait_ms + options_.tracker_silence_ms ||
-        now - request_->last_answer > options_.tracker_silence_ms) {
-      request_.reset();
-      std::string text = "the tracker does not answer";
-      if (job_) {
-        FinishAll(TrialStatus::kInfrastructure, text, anything_delivered_ ? std::nullopt : std::optional(Err(text)),
-                  now);
-      }
-    } else {
-      if (now - request_->last_sent >= options_.resend_ms) SendRequest(now);
-      if (now - request_->last_answer >= kQuietTrackerMs) {
-        ReportWait({0, "the tracker does not answer", {}}, now);
-      }
-    }
+    const int64_t patience = std::min(request_->began + options_.wait_ms, request_->last_answer);
+    timer.Add(patience + options_.tracker_silence_ms, &Self::OnSilentTracker);
+    timer.Add(request_->last_sent + options_.resend_ms, &Self::SendRequest);
+    const int64_t quiet = request_->last_answer + kQuietTrackerMs;
+    const bool told = request_->reported && request_->reported->text == kNoAnswer;
+    timer.Add(told ? std::max(quiet, request_->last_report + options_.wait_report_ms) : quiet,
+              &Self::ReportSilentTracker);
   }
-  if (lease_ && now - lease_->last_heard > options_.server_silence_ms) {
-    Lost("the device server has been silent for " + std::to_string(options_.server_silence_ms / 1000) + " s", now);
+  if (lease_) {
+    timer.Add(lease_->last_heard + options_.server_silence_ms, &Self::OnSilentServer);
+    timer.Add(lease_->last_renew + options_.renew_ms, &Self::Renew);
+    timer.Add(lease_->last_beat + options_.beat_ms, &Self::SendBeat);
+    if (!job_) timer.Add(idle_since_ + options_.idle_lease_ms, &Self::OnIdle);
   }
-  if (lease_ && now - lease_->last_renew >= options_.renew_ms) {
-    lease_->last_renew = now;
-    Id id = options_.new_id();
-    if (lease_->renewals.size() >= 16) lease_->renewals.clear();
-    lease_->renewals.insert(id);
-    actions_.push_back(AskTracker{{id, LeaseRenew{lease_->granted.lease}, {}}});
+  if (batch_ && !batch_->accepted) timer.Add(batch_->last_sent + 2 * options_.resend_ms, &Self::SendBatch);
+  if (batch_ && (cancelled_ || lease_->yield)) timer.Add(batch_->last_cancel + options_.resend_ms, &Self::CancelBatch);
+  if (cancelled_ && job_) timer.Add(*cancelled_ + options_.cancel_ms, &Self::OnCancelTimeout);
+  return timer;
+}
+
+void ClientSession::OnSilentTracker(int64_t now) {
+  request_.reset();
+  if (job_) {
+    FinishAll(TrialStatus::kInfrastructure, kNoAnswer,
+              anything_delivered_ ? std::nullopt : std::optional(Err(kNoAnswer)), now);
   }
-  if (lease_ && now - lease_->last_beat >= options_.beat_ms) SendBeat(now);
-  if (batch_ && !batch_->accepted && now - batch_->last_sent >= 2 * options_.resend_ms) SendBatch(now);
-  if (batch_ && (cancelled_ || lease_->yield) && now - batch_->last_cancel >= options_.resend_ms) CancelBatch(now);
-  if (cancelled_ && job_ && now - *cancelled_ > options_.cancel_ms) {
-    if (lease_) GiveBack(true);
-    FinishAll(TrialStatus::kCancelled, "cancelled while it ran", std::nullopt, now);
-  }
-  if (lease_ && !job_ && now - idle_since_ >= options_.idle_lease_ms) GiveBack(true);
+}
+
+void ClientSession::ReportSilentTracker(int64_t now) { ReportWait({0, kNoAnswer, {}}, now); }
+
+void ClientSession::OnSilentServer(int64_t now) {
+  Lost("the device server has been silent for " + std::to_string(options_.server_silence_ms / 1000) + " s", now);
+}
+
+void ClientSession::Renew(int64_t now) {
+  constexpr size_t kMostOpen = 16;  // unanswered renewals whose answers are still awaited
+  lease_->last_renew = now;
+  Id id = options_.new_id();
+  if (lease_->renewals.size() >= kMostOpen) lease_->renewals.clear();
+  lease_->renewals.insert(id);
+  actions_.push_back(AskTracker{{id, LeaseRenew{lease_->granted.lease}, {}}});
+}
+
+void ClientSession::OnCancelTimeout(int64_t now) {
+  if (lease_) GiveBack(true);
+  FinishAll(TrialStatus::kCancelled, "cancelled while it ran", std::nullopt, now);
+}
+
+void ClientSession::OnIdle(int64_t /*now*/) { GiveBack(true); }
+
+ClientActions ClientSession::Wake(int64_t now) {
+  CHECK(now >= NextWake()) << "woken too early";
+  Advance(now);
+  RunTimers(
+      *this, [this] { return Earliest(); }, now);
   return Take();
 }
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "rpc/message.h"
-#include "rpc/stopped_time.h"
+#include "rpc/timers.h"
 
 namespace autotune::rpc {
 
@@ -69,7 +69,9 @@ class ClientSession {
   ClientActions OnServer(const Message& message, int64_t now);
   ClientActions OnServerConnected(int64_t now);
   ClientActions OnServerDisconnected(int64_t now);
-  ClientActions Tick(int64_t now);  // to be called every 100 ms or so
+  // The time at which Wake must be called, after each input; kNever: not before the next input.
+  int64_t NextWake() const { return Earliest().at(); }
+  ClientActions Wake(int64_t now);
 
   bool HasJob() const { return job_ != nullptr; }
   bool HasLease() const { return lease_.has_value(); }
@@ -96,6 +98,15 @@ class ClientSession {
   };
 
   void Advance(int64_t now);
+  // --- Timers ---
+  EarliestTimer<ClientSession> Earliest() const;
+  void OnSilentTracker(int64_t now);
+  void ReportSilentTracker(int64_t now);
+  void OnSilentServer(int64_t now);
+  void Renew(int64_t now);
+  void OnCancelTimeout(int64_t now);
+  void OnIdle(int64_t now);
+  // ---
   void RequestLease(int64_t began, int64_t now);
   void Withdraw();
   void ReportWait(const LeaseQueued& queued, int64_t now);

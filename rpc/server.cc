@@ -14,6 +14,7 @@
 #include "rpc/runner_pool.h"
 #include "rpc/server_session.h"
 #include "rpc/transport.h"
+#include "rpc/wake_timer.h"
 #include "support/clock.h"
 #include "support/clock_text.h"
 #include "support/cpus.h"
@@ -104,7 +105,7 @@ class Server {
                                    .on_connected = [this] { Perform(session_->OnTrackerConnected(BootMillis())); },
                                    .on_disconnected = [this] { BeginTrackerWait(); }}));
     BeginTrackerWait();
-    tick_ = loop_.Every(100, [this] { Perform(session_->Tick(BootMillis())); });
+    timer_.Set(session_->NextWake());
     signals_ = loop_.OnSignals({SIGINT, SIGTERM}, [this](int) { Stop(); });
     if (options_.end_with_stdin) {
       stdin_ = loop_.OnReadable(0, [this] {
@@ -147,6 +148,7 @@ class Server {
     for (ServerAction& action : actions) {
       std::visit([this](auto& a) { Do(a); }, action);
     }
+    timer_.Set(session_->NextWake());
   }
   void Do(ToPeer& a) { router_->Send(a.peer, a.message); }
   void Do(ToTracker& a) {
@@ -213,7 +215,8 @@ class Server {
   int64_t host_wanted_since_ = 0;
   int64_t next_wait_log_ = 0;  // BootMillis
   std::optional<HostLock> host_;
-  Loop::Watch tick_, signals_, stdin_, host_retry_, last_words_;
+  WakeTimer timer_{loop_, [this] { Perform(session_->Wake(BootMillis())); }};
+  Loop::Watch signals_, stdin_, host_retry_, last_words_;
   Loop::Watch tracker_wait_;  // set while the server is not registered
 };
 

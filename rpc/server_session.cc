@@ -60,7 +60,7 @@ void ServerSession::Refuse(const Peer& peer, const Id& request, std::string code
 
 // Extends the deadlines by a time in which this process did not run. The candidate may have been stopped as well.
 void ServerSession::Advance(int64_t now) {
-  const int64_t stopped = stopped_.Before(now);
+  const int64_t stopped = stopped_.Before(now, NextWake());
   if (batch_ && batch_->running) batch_->running->deadline += stopped;
   if (lease_) lease_->expires += stopped;
 }
@@ -436,6 +436,7 @@ void ServerSession::SendReport(int64_t now) {
   report.last_error = unavailable_.empty() ? last_error_ : unavailable_;
   next_report_ = now + report_interval_;
   actions_.push_back(ToTracker{{"", std::move(report), {}}});
+  std::erase_if(finished_, [&](const auto& f) { return now - f.second > options_.remember_ms; });
 }
 
 ServerActions ServerSession::OnTracker(const Message& message, int64_t now) {
@@ -466,34 +467,49 @@ ServerActions ServerSession::OnShutdown(int64_t now) {
   return Take();
 }
 
-ServerActions ServerSession::Tick(int64_t now) {
-  Advance(now);
-  if (batch_ && batch_->running && now >= batch_->running->deadline) {
-    const Candidate& candidate = batch_->candidates[batch_->next];
-    RunnerPhase phase = batch_->running->phase;
-    actions_.push_back(KillRunner{"deadline"});
-    runner_ready_ = false;
-    switch (phase) {
-      case RunnerPhase::kLoad:
-        FinishRunning(TrialStatus::kLoadFailed, "loading took longer than " + SecondsText(candidate.load_seconds), now);
-        break;
-      case RunnerPhase::kReference:
-        FinishRunning(TrialStatus::kRunTimedOut, "took longer than " + SecondsText(batch_->task.reference_seconds),
-                      now);
-        break;
-      case RunnerPhase::kRun:
-        FinishRunning(TrialStatus::kRunTimedOut, "ran longer than " + SecondsText(candidate.run_seconds), now);
-        break;
-    }
-  }
-  if (lease_ && now >= lease_->expires) DropLease("the lease expired", now);
+// --- Time ------------------------------------------------------------------------------------------------------------
+
+EarliestTimer<ServerSession> ServerSession::Earliest() const {
+  using Self = ServerSession;
+  EarliestTimer<Self> timer;
+  if (batch_ && batch_->running) timer.Add(batch_->running->deadline, &Self::OnDeadline);
+  if (lease_) timer.Add(lease_->expires, &Self::OnLeaseExpired);
   if (batch_) {
-    for (auto& [id, result] : batch_->unacknowledged) {
-      if (now - result.last_sent >= options_.resend_ms) SendResult(result, now);
-    }
+    for (const auto& [id, result] : batch_->unacknowledged)
+      timer.Add(result.last_sent + options_.resend_ms, &Self::ResendResults);
   }
-  std::erase_if(finished_, [&](const auto& f) { return now - f.second > options_.remember_ms; });
-  if (now >= next_report_) SendReport(now);
+  timer.Add(next_report_, &Self::SendReport);
+  return timer;
+}
+
+void ServerSession::OnDeadline(int64_t now) {
+  const Candidate& candidate = batch_->candidates[batch_->next];
+  const RunnerPhase phase = batch_->running->phase;
+  actions_.push_back(KillRunner{"deadline"});
+  runner_ready_ = false;
+  switch (phase) {
+    case RunnerPhase::kLoad:
+      return FinishRunning(TrialStatus::kLoadFailed, "loading took longer than " + SecondsText(candidate.load_seconds),
+                           now);
+    case RunnerPhase::kReference:
+      return FinishRunning(TrialStatus::kRunTimedOut, "took longer than " + SecondsText(batch_->task.reference_seconds),
+                           now);
+    case RunnerPhase::kRun:
+      return FinishRunning(TrialStatus::kRunTimedOut, "ran longer than " + SecondsText(candidate.run_seconds), now);
+  }
+}
+
+void ServerSession::ResendResults(int64_t now) {
+  for (auto& [id, result] : batch_->unacknowledged) {
+    if (now - result.last_sent >= options_.resend_ms) SendResult(result, now);
+  }
+}
+
+ServerActions ServerSession::Wake(int64_t now) {
+  CHECK(now >= NextWake()) << "woken too early";
+  Advance(now);
+  RunTimers(
+      *this, [this] { return Earliest(); }, now);
   return Take();
 }
 

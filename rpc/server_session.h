@@ -12,7 +12,7 @@
 
 #include "rpc/farm_event.h"
 #include "rpc/message.h"
-#include "rpc/stopped_time.h"
+#include "rpc/timers.h"
 #include "rpc/transport.h"
 
 namespace autotune::rpc {
@@ -65,7 +65,9 @@ class ServerSession {
   ServerActions OnRunnerEnd(const RunnerEnd& end, int64_t now);
   // No runner can be started; OnRunnerReady may still follow.
   ServerActions OnRunnersUnavailable(const std::string& why, int64_t now);
-  ServerActions Tick(int64_t now);  // to be called every 100 ms or so
+  // The time at which Wake must be called, after each input.
+  int64_t NextWake() const { return Earliest().at(); }
+  ServerActions Wake(int64_t now);
   ServerActions OnShutdown(int64_t now);
 
   bool Busy() const { return lease_.has_value(); }
@@ -120,6 +122,10 @@ class ServerSession {
   void OnMeasure(const Peer& peer, const Message& message, int64_t now);
   std::optional<Refusal> CheckMeasure(const MeasureRequest& request, const std::vector<Blob>& blobs);
   void Advance(int64_t now);
+  EarliestTimer<ServerSession> Earliest() const;
+  void OnDeadline(int64_t now);
+  void OnLeaseExpired(int64_t now) { DropLease("the lease expired", now); }
+  void ResendResults(int64_t now);
   void StartNext(int64_t now);
   void OnProgress(RunnerPhase phase, int64_t now);
   void Finish(TrialResult result, int64_t now);

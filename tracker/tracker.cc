@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "rpc/transport.h"
+#include "rpc/wake_timer.h"
 #include "support/clock.h"
 #include "support/file.h"
 #include "support/hint.h"
@@ -41,8 +42,11 @@ Status WriteState(const std::string& path, const SavedState& state) {
 }  // namespace
 
 struct Tracker::Impl {
-  Impl(const TrackerOptions& options, TrackerState::Options state)
-      : options(options), saved_epoch(state.epoch), state(std::move(state), BootMillis()) {}
+  Impl(Loop& loop, const TrackerOptions& options, TrackerState::Options state)
+      : options(options),
+        saved_epoch(state.epoch),
+        state(std::move(state), BootMillis()),
+        timer(loop, [this] { Perform(this->state.Wake(BootMillis())); }) {}
 
   void Perform(TrackerState::Output output) {
     // Sends the messages. If a peer turns out to be gone, the state may answer with further messages.
@@ -62,13 +66,14 @@ struct Tracker::Impl {
         Log(LogLevel::kError, written.error().Text());
       }
     }
+    timer.Set(state.NextWake());
   }
 
   TrackerOptions options;
   int64_t saved_epoch;
   TrackerState state;
   std::unique_ptr<rpc::RouterSocket> socket;
-  Loop::Watch tick;
+  rpc::WakeTimer timer;
 };
 
 Tracker::Tracker(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -95,7 +100,7 @@ Result<std::unique_ptr<Tracker>> Tracker::Start(Loop& loop, const TrackerOptions
     state.recovering = saved.epoch > 0;
     state.epoch = saved.epoch + 1;
   }
-  auto impl = std::make_unique<Impl>(options, std::move(state));
+  auto impl = std::make_unique<Impl>(loop, options, std::move(state));
   Impl* raw = impl.get();
   impl->socket = TRY(rpc::RouterSocket::Bind(
       loop, options.endpoint,
@@ -104,7 +109,7 @@ Result<std::unique_ptr<Tracker>> Tracker::Start(Loop& loop, const TrackerOptions
        .on_malformed = [raw](const rpc::Peer&, const rpc::Refusal&) { raw->state.OnMalformed(); }}));
   // Writes the file only after the bind, so that a second tracker on this port does not change the first one's file.
   if (!options.state_file.empty()) TRY(WriteState(options.state_file, {impl->saved_epoch}));
-  impl->tick = loop.Every(100, [raw] { raw->Perform(raw->state.Tick(BootMillis())); });
+  impl->timer.Set(impl->state.NextWake());
   return std::unique_ptr<Tracker>(new Tracker(std::move(impl)));
 }
 

@@ -21,8 +21,9 @@ constexpr size_t kMaxQueue = 100000, kMaxServers = 20000, kMaxErrors = 20;
 TrackerState::TrackerState(Options options, int64_t now)
     : options_(std::move(options)),
       started_(now),
-      recovering_until_(options_.recovering ? now + options_.ttl_ms : now),
-      epoch_(options_.epoch) {}
+      recovering_until_(options_.recovering ? std::optional(now + options_.ttl_ms) : std::nullopt),
+      epoch_(options_.epoch),
+      next_round_(now) {}
 
 void TrackerState::Happened(FarmEvent::Kind kind, const Id& id, const Server& server, std::string why,
                             const Lease* lease, int64_t now) {
@@ -40,10 +41,12 @@ void TrackerState::Happened(FarmEvent::Kind kind, const Id& id, const Server& se
 
 // Extends all deadlines by a time in which this process did not run: the renewals and reports of that time are unread.
 void TrackerState::Advance(int64_t now) {
-  const int64_t stopped = stopped_.Before(now);
+  const int64_t stopped = stopped_.Before(now, NextWake());
   if (stopped == 0) return;
-  if (Recovering(now - stopped)) recovering_until_ += stopped;
-  for (auto& [id, lease] : leases_) lease.expires += stopped;
+  if (recovering_until_) *recovering_until_ += stopped;
+  expiries_.PostponeAll(stopped);
+  silences_.PostponeAll(stopped);
+  due_.PostponeAll(stopped);
   for (auto& [id, server] : servers_) server.last_seen += stopped;
   for (auto& [ticket, waiting] : queue_) {
     waiting.heard += stopped;
@@ -80,7 +83,11 @@ void TrackerState::OnReport(const Peer& peer, const Message& message, int64_t no
   server.last_seen = now;
   server.reachable = true;
   if (is_new) Happened(FarmEvent::Kind::kRegistered, report.server, server);
-  keys_[key] = now;
+  silences_.Set(report.server, now + options_.server_silence_ms);
+  const bool new_key = keys_.insert_or_assign(key, now).second;
+  if (auto waiting = waiting_.find(key); new_key && waiting != waiting_.end()) {
+    for (int64_t ticket : waiting->second) Schedule(ticket);
+  }
   failed_keys_.erase(key);
   // If a server knows a later token than this tracker, the file with the epoch was lost. New tokens must be later than
   // the server's. In the first ttl_ms after its start, this tracker grants nothing, since servers may still report
@@ -88,15 +95,17 @@ void TrackerState::OnReport(const Peer& peer, const Message& message, int64_t no
   bool later = report.highest.epoch > epoch_ || (report.highest.epoch == epoch_ && report.highest.counter > counter_);
   if (later) {
     epoch_ = report.highest.epoch + 1;
-    recovering_until_ = std::max(recovering_until_, started_ + options_.ttl_ms);
+    const int64_t until = std::max(recovering_until_.value_or(0), started_ + options_.ttl_ms);
+    if (now < until) recovering_until_ = until;
   }
   rpc::ReportReply reply{epoch_, options_.report_interval_ms, {}};
   for (const rpc::HeldLease& held : report.leases) {
     if (auto known = leases_.find(held.lease); known != leases_.end() && known->second.server == report.server)
       continue;
     if (Recovering(now) && !server.lease && !leases_.count(held.lease)) {
-      leases_[held.lease] = Lease{held.lease,       "",          held.token, report.server,      held.client,
-                                  held.client_name, held.tenant, held.job,   now - held.held_ms, now + options_.ttl_ms};
+      leases_[held.lease] = Lease{held.lease,       "",          held.token, report.server,     held.client,
+                                  held.client_name, held.tenant, held.job,   now - held.held_ms};
+      expiries_.Set(held.lease, now + options_.ttl_ms);
       server.lease = held.lease;
     } else {
       reply.revoked.push_back(held.lease);
@@ -111,6 +120,7 @@ void TrackerState::RemoveServer(const Id& id, int64_t now) {
   if (it == servers_.end()) return;
   if (it->second.lease) EndLease(*it->second.lease, "the server ended", now);
   Happened(FarmEvent::Kind::kLeft, id, it->second);
+  silences_.Clear(id);
   servers_.erase(it);
 }
 
@@ -133,6 +143,7 @@ void TrackerState::EndLease(const Id& id, const std::string& why, int64_t now) {
   if (it == leases_.end()) return;
   Lease lease = std::move(it->second);
   leases_.erase(it);
+  expiries_.Clear(lease.id);
   granted_requests_.erase(lease.request);
   if (!lease.request.empty()) Settle(lease.request, {code::kLeaseLost, "the lease of this request has ended"}, now);
   auto server = servers_.find(lease.server);
@@ -163,8 +174,8 @@ void TrackerState::Grant(const Waiting& waiting, const Id& server, int64_t now) 
               wish.client_name,
               wish.tenant,
               wish.job,
-              now,
-              now + options_.ttl_ms};
+              now};
+  expiries_.Set(lease.id, now + options_.ttl_ms);
   ++grants_;
   servers_[server].lease = lease.id;
   Happened(FarmEvent::Kind::kLeased, server, servers_[server], "", &lease, now);
@@ -196,6 +207,7 @@ TrackerState::Queue::iterator TrackerState::Leave(Queue::iterator it) {
   waiting->second.erase(it->first);
   if (waiting->second.empty()) waiting_.erase(waiting);
   tickets_.erase(it->second.request);
+  due_.Clear(it->first);
   return queue_.erase(it);
 }
 
@@ -286,12 +298,13 @@ void TrackerState::OnLeaseRequest(const Peer& peer, const Message& message, int6
     waiting.peer = peer;
     waiting.heard = now;
     waiting.wish.exclude = wish.exclude;
+    Schedule(ticket->second);
     return Send(peer, message.request, Explain(waiting, now));
   }
   if (auto failed = failed_keys_.find(wish.key); failed != failed_keys_.end()) {
     return Send(peer, message.request, Refusal{code::kKeyFailed, failed->second});
   }
-  if (!keys_.count(wish.key) && !ServersMayArrive(now)) {
+  if (!keys_.count(wish.key) && now >= ServersMayArriveUntil()) {
     return Send(peer, message.request, Refusal{code::kUnknownKey, UnknownKey(wish.key)});
   }
   if (queue_.size() >= kMaxQueue) return Send(peer, message.request, Refusal{code::kTooLarge, "too many clients wait"});
@@ -300,6 +313,7 @@ void TrackerState::OnLeaseRequest(const Peer& peer, const Message& message, int6
   others.insert(++last_ticket_);
   tickets_[message.request] = last_ticket_;
   queue_[last_ticket_] = {message.request, peer, wish, now, now, now + wait, static_cast<int64_t>(others.size())};
+  Schedule(last_ticket_);
   Dispatch(now);
   if (auto still = queue_.find(last_ticket_); still != queue_.end()) {
     Send(peer, message.request, Explain(still->second, now));
@@ -319,7 +333,7 @@ TrackerState::Output TrackerState::On(const Peer& peer, const Message& message, 
   } else if (auto* renew = message.As<rpc::LeaseRenew>()) {
     auto it = leases_.find(renew->lease);
     if (it != leases_.end()) {
-      it->second.expires = now + options_.ttl_ms;
+      expiries_.Set(it->first, now + options_.ttl_ms);
       Send(peer, message.request, rpc::LeaseRenewed{options_.ttl_ms, MustYield(it->second, now)});
     } else if (Recovering(now)) {
       // The tracker was restarted, and the lease's server has not reported yet. So the lease may exist.
@@ -362,56 +376,88 @@ TrackerState::Output TrackerState::FailKey(const std::string& key, const std::st
   return Take();
 }
 
-void TrackerState::TickQueue(int64_t now) {
-  std::map<std::string, int64_t> positions;
-  for (auto it = queue_.begin(); it != queue_.end();) {
-    Waiting& waiting = it->second;
-    if (now - waiting.heard > options_.client_silence_ms) {
-      Settle(waiting.request, {code::kLeaseLost, "this client was silent for too long"}, now);
-      it = Leave(it);
-    } else if (now >= waiting.deadline) {
-      it = Refuse(it, code::kTimedOut, "no device became free in time: " + Explain(waiting, now).text, now);
-    } else if (!keys_.count(waiting.wish.key) && !ServersMayArrive(now)) {
-      it = Refuse(it, code::kUnknownKey, UnknownKey(waiting.wish.key), now);
-    } else {
-      waiting.position = ++positions[waiting.wish.key];
-      ++it;
-    }
+// --- Time ------------------------------------------------------------------------------------------------------------
+
+// Sets the time at which a waiting request ends unless its client is heard or a device becomes free before.
+void TrackerState::Schedule(int64_t ticket) {
+  const Waiting& waiting = queue_.at(ticket);
+  int64_t due = std::min(waiting.heard + options_.client_silence_ms, waiting.deadline);
+  if (!keys_.count(waiting.wish.key)) due = std::min(due, ServersMayArriveUntil());
+  due_.Set(ticket, due);
+}
+
+rpc::EarliestTimer<TrackerState> TrackerState::Earliest() const {
+  using Self = TrackerState;
+  rpc::EarliestTimer<Self> timer;
+  timer.Add(expiries_.Earliest(), &Self::OnLeaseExpired);
+  timer.Add(silences_.Earliest(), &Self::OnSilentServer);
+  timer.Add(due_.Earliest(), &Self::OnRequestDue);
+  if (recovering_until_) timer.Add(*recovering_until_, &Self::EndRecovery);
+  if (!servers_.empty() || !queue_.empty() || !settled_requests_.empty() || !keys_.empty())
+    timer.Add(next_round_, &Self::Round);
+  return timer;
+}
+
+void TrackerState::EndRecovery(int64_t now) {
+  recovering_until_.reset();
+  Dispatch(now);
+}
+
+void TrackerState::OnLeaseExpired(int64_t now) {
+  ++expired_;
+  EndLease(Id(expiries_.First()), "it expired, since the client did not renew it", now);
+  Dispatch(now);
+}
+
+void TrackerState::OnSilentServer(int64_t now) {
+  const Id id = silences_.First();
+  Server& server = servers_.at(id);
+  if (now - server.last_seen >= options_.forget_ms) {
+    silences_.Clear(id);
+    servers_.erase(id);
+    return;
+  }
+  silences_.Set(id, server.last_seen + options_.forget_ms);
+  SetUnreachable(id, server, "it stopped reporting");
+  if (server.lease) EndLease(Id(*server.lease), "the server is silent", now);
+}
+
+void TrackerState::OnRequestDue(int64_t now) {
+  const auto it = queue_.find(due_.First());
+  const Waiting& waiting = it->second;
+  if (now >= waiting.heard + options_.client_silence_ms) {
+    Settle(waiting.request, {code::kLeaseLost, "this client was silent for too long"}, now);
+    Leave(it);
+  } else if (now >= waiting.deadline) {
+    Refuse(it, code::kTimedOut, "no device became free in time: " + Explain(waiting, now).text, now);
+  } else if (!keys_.count(waiting.wish.key) && now >= ServersMayArriveUntil()) {
+    Refuse(it, code::kUnknownKey, UnknownKey(waiting.wish.key), now);
+  } else {
+    Schedule(it->first);  // the recovery has become longer since
   }
 }
 
-TrackerState::Output TrackerState::Tick(int64_t now) {
+// Once a second: pings the servers, numbers the queue, and forgets what is old. The answers to the pings are ignored:
+// if a server has left, sending fails, and OnUnreachable is called.
+void TrackerState::Round(int64_t now) {
+  constexpr int64_t kInterval = 1000;
+  next_round_ = now + kInterval;
+  for (const auto& [id, server] : servers_) {
+    if (server.reachable) Send(server.peer, "", rpc::Ping{});
+  }
+  std::map<std::string, int64_t> positions;
+  for (auto& [ticket, waiting] : queue_) waiting.position = ++positions[waiting.wish.key];
+  std::erase_if(settled_requests_, [&](const auto& r) { return now - r.second.when >= options_.remember_ms; });
+  const auto is_old = [&](const auto& key) { return now - key.second >= options_.forget_ms; };
+  if (std::erase_if(keys_, is_old) == 0) return;
+  for (const auto& [ticket, waiting] : queue_) Schedule(ticket);
+}
+
+TrackerState::Output TrackerState::Wake(int64_t now) {
+  CHECK(now >= NextWake()) << "woken too early";
   Advance(now);
-  std::vector<Id> ended;
-  for (const auto& [id, lease] : leases_) {
-    if (now < lease.expires) continue;
-    ended.push_back(id);
-    ++expired_;
-  }
-  for (const Id& id : ended) EndLease(id, "it expired, since the client did not renew it", now);
-
-  std::vector<Id> forgotten;
-  for (auto& [id, server] : servers_) {
-    if (now - server.last_seen > options_.server_silence_ms) {
-      SetUnreachable(id, server, "it stopped reporting");
-      if (server.lease) EndLease(*server.lease, "the server is silent", now);
-    }
-    if (now - server.last_seen > options_.forget_ms) forgotten.push_back(id);
-  }
-  for (const Id& id : forgotten) servers_.erase(id);
-  std::erase_if(keys_, [&](const auto& key) { return now - key.second > options_.forget_ms; });
-
-  TickQueue(now);
-  std::erase_if(settled_requests_, [&](const auto& r) { return now - r.second.when > options_.remember_ms; });
-
-  // Pings the servers. The answers are ignored: if a server has left, sending fails and OnUnreachable is called.
-  if (now >= next_ping_) {
-    next_ping_ = now + 1000;
-    for (const auto& [id, server] : servers_) {
-      if (server.reachable) Send(server.peer, "", rpc::Ping{});
-    }
-  }
-  Dispatch(now);
+  rpc::RunTimers(
+      *this, [this] { return Earliest(); }, now);
   return Take();
 }
 

@@ -14,7 +14,7 @@
 
 #include "rpc/farm_event.h"
 #include "rpc/message.h"
-#include "rpc/stopped_time.h"
+#include "rpc/timers.h"
 #include "rpc/transport.h"
 
 namespace autotune {
@@ -42,7 +42,9 @@ class TrackerState {
   Output On(const rpc::Peer& peer, const rpc::Message& message, int64_t now);
   Output OnUnreachable(const rpc::Peer& peer);  // for a peer to which a message could not be sent
   void OnMalformed() { ++malformed_; }
-  Output Tick(int64_t now);  // to be called about every 100 ms
+  // The time at which Wake must be called, after each input; kNever: not before the next input.
+  int64_t NextWake() const { return Earliest().at(); }
+  Output Wake(int64_t now);
   // Refuses waiting and later requests for devices of this key with `why`, until a server reports such a device again.
   Output FailKey(const std::string& key, const std::string& why, int64_t now);
 
@@ -63,14 +65,14 @@ class TrackerState {
     rpc::Token token;
     rpc::Id server, client;
     std::string client_name, tenant, job;
-    int64_t granted = 0, expires = 0;
+    int64_t granted = 0;
   };
   struct Waiting {
     rpc::Id request;
     rpc::Peer peer;
     rpc::LeaseRequest wish;
     int64_t since = 0, heard = 0, deadline = 0;
-    int64_t position = 0;  // place among the requests for this key, as of the last tick
+    int64_t position = 0;  // place among the requests for this key, as of the latest round
   };
   struct Settled {
     int64_t when = 0;
@@ -79,13 +81,19 @@ class TrackerState {
   using Queue = std::map<int64_t, Waiting>;  // by ticket; the lowest ticket is served first
 
   void Advance(int64_t now);
+  rpc::EarliestTimer<TrackerState> Earliest() const;
+  void EndRecovery(int64_t now);
+  void OnLeaseExpired(int64_t now);
+  void OnSilentServer(int64_t now);
+  void OnRequestDue(int64_t now);
+  void Round(int64_t now);
+  void Schedule(int64_t ticket);
   void OnReport(const rpc::Peer& peer, const rpc::Message& message, int64_t now);
   void OnLeaseRequest(const rpc::Peer& peer, const rpc::Message& message, int64_t now);
   void Dispatch(int64_t now);
   Queue::iterator Leave(Queue::iterator it);
   void Settle(const rpc::Id& request, rpc::Refusal answer, int64_t now);
   Queue::iterator Refuse(Queue::iterator it, std::string code, std::string text, int64_t now);
-  void TickQueue(int64_t now);
   std::map<rpc::Id, int64_t> RequestsByClient(const std::set<int64_t>& tickets, int64_t holders) const;
   bool MustYield(const Lease& lease, int64_t now) const;
   std::optional<rpc::Id> FreeServer(const Waiting& waiting) const;
@@ -101,22 +109,28 @@ class TrackerState {
   void Send(const rpc::Peer& peer, const rpc::Id& request, rpc::Body body) {
     output_.push_back({peer, {request, std::move(body), {}}});
   }
-  bool Recovering(int64_t now) const { return now < recovering_until_; }
-  // Returns true if a server that ran before this tracker started may still send its first report.
-  bool ServersMayArrive(int64_t now) const { return Recovering(now) || now < started_ + options_.grace_ms; }
+  bool Recovering(int64_t now) const { return recovering_until_ && now < *recovering_until_; }
+  // Returns the time until which a server that ran before this tracker started may still send its first report.
+  int64_t ServersMayArriveUntil() const {
+    return std::max(started_ + options_.grace_ms, recovering_until_.value_or(started_));
+  }
   std::vector<rpc::LeaseHolder> Holders(const std::string& key, int64_t now) const;
   rpc::LeaseQueued Explain(const Waiting& waiting, int64_t now) const;
   std::string UnknownKey(const std::string& key) const;
   Output Take() { return std::exchange(output_, {}); }
 
   Options options_;
-  int64_t started_, recovering_until_;
+  int64_t started_;
+  std::optional<int64_t> recovering_until_;
   int64_t epoch_, counter_ = 0;
   rpc::StoppedTime stopped_;
   Output output_;
   std::map<rpc::Id, Server> servers_;
+  rpc::Deadlines<rpc::Id> silences_;  // of servers: when they count as unreachable and, after that, are forgotten
   std::map<rpc::Id, Lease> leases_;
+  rpc::Deadlines<rpc::Id> expiries_;  // of leases
   Queue queue_;
+  rpc::Deadlines<int64_t> due_;  // of tickets: when their requests end unless something happens
   int64_t last_ticket_ = 0;
   std::map<rpc::Id, int64_t> tickets_;                // waiting request -> its ticket in queue_
   std::map<std::string, std::set<int64_t>> waiting_;  // key -> tickets of the requests for it
@@ -126,7 +140,7 @@ class TrackerState {
   std::map<std::string, std::string> failed_keys_;    // key -> why its devices will not come back
   std::deque<std::string> errors_;
   int64_t grants_ = 0, expired_ = 0, malformed_ = 0;
-  int64_t next_ping_ = 0;
+  int64_t next_round_ = 0;
 };
 
 }  // namespace autotune

@@ -49,7 +49,7 @@ rpc::LeaseQueued TrackerState::Explain(const Waiting& waiting, int64_t now) cons
   }
   if (Recovering(now)) {
     queued.text = "the tracker is recovering; devices are granted in " +
-                  std::to_string((recovering_until_ - now + 999) / 1000) + " s";
+                  std::to_string((*recovering_until_ - now + 999) / 1000) + " s";
   } else if (reachable > 0) {
     queued.text = std::to_string(busy) + " of " + std::to_string(reachable) + " devices `" + key + "` busy; place " +
                   std::to_string(queued.position) + " in the queue";

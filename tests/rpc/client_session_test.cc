@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/rpc/bytes.h"
+#include "tests/rpc/pass_time.h"
 
 namespace autotune::rpc {
 namespace {
@@ -67,7 +68,7 @@ struct ClientWorld {
   void Hear(const Id& request, Body body) { Take(session.OnServer({request, std::move(body), {}}, now)); }
   void Accept() { Hear(Last<MeasureRequest>(server)->request, MeasureAccepted{1}); }
   void Pass(int64_t ms) {
-    for (int64_t end = now + ms; now < end;) Take(session.Tick(now += 100));
+    test::PassTime(session, now, ms, [this](auto actions) { Take(std::move(actions)); });
   }
   std::vector<TrialStatus> Statuses() const {
     std::vector<TrialStatus> statuses;

@@ -7,6 +7,7 @@
 
 #include "support/hash.h"
 #include "tests/rpc/bytes.h"
+#include "tests/rpc/pass_time.h"
 
 namespace autotune::rpc {
 namespace {
@@ -48,7 +49,7 @@ struct World {
     Take(session.On("peer", {request, std::move(body), std::move(blobs)}, now));
   }
   void Pass(int64_t ms) {
-    for (int64_t end = now + ms; now < end;) Take(session.Tick(now += 100));
+    test::PassTime(session, now, ms, [this](auto actions) { Take(std::move(actions)); });
   }
   void Enter(RunnerPhase phase) { Take(session.OnRunnerMessage({"", RunnerProgress{started->run, phase}, {}}, now)); }
   void End(RunnerEnd end) {
@@ -107,13 +108,13 @@ TEST(ServerSession, RunsCandidatesOneByOneAndKeepsResultsUntilAcknowledged) {
   EXPECT_EQ(w.releases, 1);
   w.sent.clear();
   w.now = 1500;
-  w.Take(w.session.Tick(w.now));
+  w.Take(w.session.Wake(w.now));
   EXPECT_EQ(w.Results().size(), 2u);  // sent again, since no acknowledgement came
   w.Say("x", ResultAck{"b1", "0"});
   w.Say("x", ResultAck{"b1", "1"});
   w.now = 3000;
   w.sent.clear();
-  w.Take(w.session.Tick(w.now));
+  w.Take(w.session.Wake(w.now));
   EXPECT_TRUE(w.Results().empty());
   // A late copy of the batch is not measured again.
   w.Say("b1", World::Batch(1, 2));
@@ -287,7 +288,7 @@ TEST(ServerSession, TimeInWhichTheServerStoodStillIsNotCharged) {
   w.Enter(RunnerPhase::kRun);
   w.Pass(5000);
   w.now += 60000;
-  w.Take(w.session.Tick(w.now));
+  w.Take(w.session.Wake(w.now));
   EXPECT_EQ(w.kills, 0);
   EXPECT_TRUE(w.session.Busy());
   w.Finish();
@@ -484,7 +485,7 @@ TEST(ServerSession, WithoutRunnersTheDeviceIsAtFault) {
   auto results = w.Results();
   ASSERT_EQ(results.size(), 2u);
   EXPECT_EQ(results[0].status, TrialStatus::kDeviceError);
-  w.Take(w.session.Tick(w.now));
+  w.Take(w.session.Wake(w.now));
   EXPECT_FALSE(w.tracker.back().As<ServerReport>()->ready);
 }
 

@@ -44,7 +44,7 @@ struct TrackerThread {
           TrackerState::Options options;
           options.quantum_ms = 2000;  // short, so that holders yield to waiting clients
           state = std::make_unique<TrackerState>(std::move(options), node.Now());
-          node.Every(100, [this] { Perform(state->Tick(node.Now())); });
+          alarm.Set(state->NextWake());
         },
         [this](const Peer& from, const Peer&, const Message& message) {
           Perform(state->On(from, message, node.Now()));
@@ -54,9 +54,13 @@ struct TrackerThread {
     for (auto& [peer, message] : output) {
       if (!node.Send(peer, message)) Perform(state->OnUnreachable(peer));
     }
+    alarm.Set(state->NextWake());
   }
 
   std::unique_ptr<TrackerState> state;
+  test::Alarm alarm{[this] { return node.Now(); },
+                    [this](int64_t delay, std::function<void()> f) { node.After(delay, std::move(f)); },
+                    [this] { Perform(state->Wake(node.Now())); }};
   InProcessNode node;  // the last member, since its destructor joins the thread
 };
 
@@ -77,24 +81,21 @@ struct ServerThread {
           options.device.key = "k";
           options.device.endpoint = Name();
           server = std::make_unique<ServerNode>(std::move(options), World());
-          node.Every(100, [this] { Say([this] { server->Tick(); }); });
         },
         [this](const Peer& from, const Peer&, const Message& message) {
-          Say([&] { from == "tracker" ? server->OnTracker(message) : server->On(from, message); });
+          from == "tracker" ? server->OnTracker(message) : server->On(from, message);
         });
   }
   std::string Name() const { return "s" + std::to_string(index); }
-  template <class F>
-  void Say(F f) {
-    f();
-    busy = server->Busy();
-  }
   ServerNode::World World() {
     ServerNode::World world;
     world.now = [this] { return node.Now(); };
     world.after = [this](int64_t delay, std::function<void()> f) { node.After(delay, std::move(f)); };
     world.to_peer = [this](const Peer& peer, const Message& message) { node.Send(peer, message); };
-    world.to_tracker = [this](const Message& message) { node.Send("tracker", message); };
+    world.to_tracker = [this](const Message& message) {
+      busy = server->Busy();  // a server reports each change
+      node.Send("tracker", message);
+    };
     world.on_start = [this](const Message& message) {
       executed.push_back({message.request, message.As<rpc::RunnerRequest>()->candidate.id});
       if (index <= kUnplugged && executed.size() == kLastCandidate) {
@@ -128,7 +129,7 @@ struct ClientThread {
           options.wait_ms = options.tracker_silence_ms = int64_t{24} * 3600 * 1000;
           options.max_losses = 1 << 30;
           client = std::make_unique<ClientNode>(std::move(options), World());
-          node.Every(100, [this] { Tick(); });
+          node.Every(100, [this] { CheckConnection(); });
           StartJob();
           all_have_asked.arrive_and_wait();
         },
@@ -148,17 +149,17 @@ struct ClientThread {
     wanted += job->candidates.size();
     client->Start(std::move(job));
   }
-  void Tick() {
+  void CheckConnection() {
     bool broke = connection > 0 && connected && network.At(server).state() == State::kBroken;
     if (broke) {
       connected = false;
       client->OnServerDisconnected();
     }
-    client->Tick();
   }
   ClientNode::World World() {
     ClientNode::World world;
     world.now = [this] { return node.Now(); };
+    world.after = [this](int64_t delay, std::function<void()> f) { node.After(delay, std::move(f)); };
     world.to_tracker = [this](const Message& message) { node.Send("tracker", message); };
     world.connect = [this](const std::string& endpoint) {
       server = endpoint;

@@ -39,8 +39,11 @@ std::shared_ptr<const rpc::MeasureJob> MakeJob(const std::string& prefix, int mo
 // --- Servers ---------------------------------------------------------------------------------------------------------
 
 ServerNode::ServerNode(rpc::ServerSession::Options options, World world)
-    : world_(std::move(world)), session_(std::move(options)) {
+    : world_(std::move(world)),
+      session_(std::move(options)),
+      alarm_(world_.now, world_.after, [this] { Perform(session_.Wake(world_.now())); }) {
   RunnerReadyAfter(50);
+  alarm_.Set(session_.NextWake());
 }
 
 void ServerNode::RunnerReadyAfter(int64_t delay_ms) {
@@ -62,6 +65,7 @@ void ServerNode::Perform(rpc::ServerActions actions) {
       RunnerReadyAfter(20);
     }
   }
+  alarm_.Set(session_.NextWake());
 }
 
 void ServerNode::Execute(const Message& message) {
@@ -89,7 +93,9 @@ void ServerNode::Execute(const Message& message) {
 // --- Clients ---------------------------------------------------------------------------------------------------------
 
 ClientNode::ClientNode(rpc::ClientSession::Options options, World world)
-    : world_(std::move(world)), session_(std::move(options)) {}
+    : world_(std::move(world)),
+      session_(std::move(options)),
+      alarm_(world_.now, world_.after, [this] { Perform(session_.Wake(world_.now())); }) {}
 
 void ClientNode::Start(std::shared_ptr<const rpc::MeasureJob> job) {
   job_ = job;
@@ -132,6 +138,7 @@ void ClientNode::Perform(rpc::ClientActions actions) {
       world_.on_done();
     }
   }
+  alarm_.Set(session_.NextWake());
 }
 
 }  // namespace autotune

@@ -13,6 +13,7 @@
 #include "rpc/client_session.h"
 #include "rpc/server_session.h"
 #include "support/rng.h"
+#include "tests/rpc/pass_time.h"
 
 namespace autotune {
 
@@ -40,7 +41,6 @@ class ServerNode {
 
   void On(const rpc::Peer& peer, const rpc::Message& message) { Perform(session_.On(peer, message, world_.now())); }
   void OnTracker(const rpc::Message& message) { Perform(session_.OnTracker(message, world_.now())); }
-  void Tick() { Perform(session_.Tick(world_.now())); }
   bool Busy() const { return session_.Busy(); }
 
  private:
@@ -50,6 +50,7 @@ class ServerNode {
 
   World world_;
   rpc::ServerSession session_;
+  test::Alarm alarm_;
   int64_t runs_ = 0, running_ = 0;  // number of the current run on the device; 0: none
 };
 
@@ -57,6 +58,7 @@ class ClientNode {
  public:
   struct World {
     std::function<int64_t()> now;
+    std::function<void(int64_t delay_ms, std::function<void()>)> after;  // as of a ServerNode
     std::function<void(const rpc::Message&)> to_tracker;
     std::function<void(const std::string& endpoint)> connect;
     std::function<void(const rpc::Message&)> to_server;
@@ -72,7 +74,6 @@ class ClientNode {
   void OnServer(const rpc::Message& message) { Perform(session_.OnServer(message, world_.now())); }
   void OnServerConnected() { Perform(session_.OnServerConnected(world_.now())); }
   void OnServerDisconnected() { Perform(session_.OnServerDisconnected(world_.now())); }
-  void Tick() { Perform(session_.Tick(world_.now())); }
   void Close() { Perform(session_.Close(world_.now())); }
   bool HasJob() const { return job_ != nullptr; }
 
@@ -82,6 +83,7 @@ class ClientNode {
 
   World world_;
   rpc::ClientSession session_;
+  test::Alarm alarm_;
   std::shared_ptr<const rpc::MeasureJob> job_;
   std::map<std::string, size_t> places_;  // candidate -> its index in the job
   std::set<std::string> answered_;

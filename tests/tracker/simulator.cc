@@ -12,7 +12,6 @@ Simulator::Simulator(uint64_t seed, Weather weather, int servers, int clients, i
   for (int s = 0; s < servers; ++s) StartServer(s);
   clients_.resize(static_cast<size_t>(clients));
   for (int c = 0; c < clients; ++c) StartClient(c, jobs_per_client);
-  Post(100, [this] { TickAll(); });
   Post(1000, [this] { Misfortunes(); });
 }
 
@@ -58,6 +57,15 @@ void Simulator::StartTracker() {
   options.recovering = tracker_epoch_ > 1;
   options.new_id = [this] { return NewId(); };
   tracker_ = std::make_unique<TrackerState>(std::move(options), now);
+  tracker_alarm_ =
+      std::make_unique<test::Alarm>([this] { return now; },
+                                    [this, start = ++tracker_starts_](int64_t delay, std::function<void()> f) {
+                                      Post(delay, [this, start, f = std::move(f)] {
+                                        if (tracker_ && tracker_starts_ == start) f();
+                                      });
+                                    },
+                                    [this] { PerformTracker(tracker_->Wake(now)); });
+  tracker_alarm_->Set(tracker_->NextWake());
 }
 
 void Simulator::ToTrackerNode(Peer from, Message message) {
@@ -82,6 +90,7 @@ void Simulator::PerformTracker(TrackerState::Output output) {
       });
     }
   }
+  tracker_alarm_->Set(tracker_->NextWake());
 }
 
 // --- Servers ---------------------------------------------------------------------------------------------------------
@@ -153,6 +162,7 @@ void Simulator::StartClient(int c, int jobs) {
   options.new_id = [this] { return NewId(); };
   ClientNode::World world;
   world.now = [this] { return now; };
+  world.after = [this](int64_t delay, std::function<void()> f) { Post(delay, std::move(f)); };
   world.to_tracker = [this, c](const Message& message) { ToTrackerNode("c" + std::to_string(c), message); };
   world.connect = [this, c](const std::string& endpoint) { ConnectClient(c, endpoint); };
   world.to_server = [this, c](const Message& message) { FromClient(c, message); };
@@ -208,18 +218,12 @@ void Simulator::FromClient(int c, Message message) {
 
 // --- Time and faults -------------------------------------------------------------------------------------------------
 
-void Simulator::TickAll() {
-  if (tracker_) PerformTracker(tracker_->Tick(now));
-  for (size_t s = 0; s < servers_.size(); ++s) {
-    Server& server = servers_[s];
-    if (now >= server.frozen_until && !server.frozen_inputs.empty()) {
-      auto inputs = std::exchange(server.frozen_inputs, {});
-      for (auto& input : inputs) input();
-    }
-    if (server.node && now >= server.frozen_until) server.node->Tick();
-  }
-  for (Client& client : clients_) client.node->Tick();
-  Post(100, [this] { TickAll(); });
+// Hands a server that goes on what has arrived while it was frozen.
+void Simulator::Thaw(int s) {
+  Server& server = servers_[static_cast<size_t>(s)];
+  if (now < server.frozen_until) return;  // frozen again since
+  auto inputs = std::exchange(server.frozen_inputs, {});
+  for (auto& input : inputs) input();
 }
 
 void Simulator::Misfortunes() {
@@ -244,6 +248,7 @@ void Simulator::Misfortunes() {
       Post(rng_.Below(10000), [this, s] { StartServer(s); });
     } else if (rng_.Uniform() < weather_.server_freezes) {
       server.frozen_until = now + rng_.Below(25000);
+      Post(server.frozen_until - now, [this, s] { Thaw(s); });
     }
   }
   for (Client& client : clients_) {

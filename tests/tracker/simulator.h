@@ -75,13 +75,15 @@ class Simulator {
   void ConnectClient(int c, const std::string& endpoint);
   void FromClient(int c, rpc::Message message);
   void Misfortunes();
-  void TickAll();
+  void Thaw(int s);
 
   Rng rng_;
   Weather weather_;
   std::priority_queue<Event> events_;
   int64_t event_number_ = 0;
   std::unique_ptr<TrackerState> tracker_;
+  std::unique_ptr<test::Alarm> tracker_alarm_;
+  int64_t tracker_starts_ = 0;
   int64_t tracker_epoch_ = 0;
   std::vector<Server> servers_;
   std::vector<Client> clients_;

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/rpc/pass_time.h"
+
 namespace autotune {
 namespace {
 
@@ -50,8 +52,7 @@ struct World {
   }
   void Pass(int64_t ms, std::vector<std::string> alive = {}) {
     for (int64_t end = now + ms; now < end;) {
-      now += 100;
-      Take(tracker.Tick(now));
+      test::PassTime(tracker, now, 100, [this](auto output) { Take(std::move(output)); });
       for (const std::string& name : alive) Report(name, "cpu");
     }
   }
@@ -124,7 +125,7 @@ TEST(TrackerState, AStopOfTheTrackerEndsNoLease) {
   w.Ask("late", "cpu", "rl");
   w.Pass(2000);
   w.now += 3600 * 1000;
-  w.Take(w.tracker.Tick(w.now));
+  w.Take(w.tracker.Wake(w.now));
   for (int i = 0; i < 100; ++i) {
     w.Say("c" + std::to_string(i), rpc::LeaseRenew{leases[static_cast<size_t>(i)]});
     EXPECT_TRUE(w.Last<rpc::LeaseRenewed>("c" + std::to_string(i))) << i;

@@ -363,7 +363,9 @@ void ClientSession::OnResult(const Message& message, const ResultReport& report,
   TrialStatus status = report.result.status;
   if (status == TrialStatus::kDeviceError) {
     batch_->device_failed = true;  // the candidate stays unanswered and goes to another device
-  } else if (status != TrialStatus::kCancelled || cancelled_) {
+  } else if (status == TrialStatus::kCancelled && !cancelled_) {
+    lease_->yield = true;  // the server has cancelled it, since the device goes to a client that waits
+  } else {
     losses_ = 0;
     anything_delivered_ = true;
     DeliverResult(report.result);

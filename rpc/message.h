@@ -27,7 +27,7 @@ AUTOTUNE_ENUM(rpc::RunnerPhase, "load", "reference", "run")
 namespace autotune::rpc {
 
 inline constexpr int kWireMajor = 1;
-inline constexpr int kWireMinor = 4;
+inline constexpr int kWireMinor = 5;
 
 // Limits of every message. A frame has a limit of its own (rpc/transport.cc).
 inline constexpr size_t kMaxFrames = 256;
@@ -102,7 +102,8 @@ struct HeldLease {
   Id client;
   std::string client_name, tenant, job;
   int64_t held_ms = 0;
-  AUTOTUNE_FIELDS(lease, token, client, client_name, tenant, job, held_ms)
+  int64_t deadline_ms = 0;  // until the deadline of the running candidate; 0: none runs
+  AUTOTUNE_FIELDS(lease, token, client, client_name, tenant, job, held_ms, deadline_ms)
 };
 // A server's registration, heartbeat and state in one message. It holds everything that a tracker knows about the
 // server, so a restarted tracker knows everything after one interval.
@@ -123,7 +124,8 @@ struct ReportReply {
   int64_t epoch = 0;
   int64_t interval_ms = 1000;  // until the next report
   std::vector<Id> revoked;     // leases that are no longer valid
-  AUTOTUNE_FIELDS(epoch, interval_ms, revoked)
+  std::vector<Id> yield;       // leases whose clients must give the device back; no further candidate starts for them
+  AUTOTUNE_FIELDS(epoch, interval_ms, revoked, yield)
 };
 struct ServerGoodbye {
   static constexpr std::string_view kKind = "server_goodbye";

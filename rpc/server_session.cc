@@ -142,10 +142,8 @@ ServerActions ServerSession::On(const Peer& peer, const Message& message, int64_
       }
     }
   } else if (auto* cancel = message.As<BatchCancel>()) {
-    if (CheckClaim(peer, cancel->claim, message.request, now) && batch_ && batch_->id == cancel->batch) {
-      batch_->cancelled = true;
-      StartNext(now);
-    }
+    if (CheckClaim(peer, cancel->claim, message.request, now) && batch_ && batch_->id == cancel->batch)
+      CancelBatch("cancelled before it began", now);
   } else if (auto* beat = message.As<ClientBeat>()) {
     if (CheckClaim(peer, beat->claim, message.request, now)) {
       ServerBeat answer;
@@ -238,6 +236,7 @@ void ServerSession::OnMeasure(const Peer& peer, const Message& message, int64_t 
   if (request.has_reference) batch.artifacts.pop_back();
   batch_ = std::move(batch);
   accept();
+  if (lease_->yield) return CancelBatch("the device goes to a client that waits", now);
   if (!unavailable_.empty()) return StartNext(now);
   actions_.push_back(AcquireHost{});
 }
@@ -281,9 +280,9 @@ void ServerSession::StartNext(int64_t now) {
     TrialResult result;
     result.candidate = candidate.id;
     bool checks = candidate.check && batch_->reference;
-    if (batch_->cancelled) {
+    if (!batch_->cancelled.empty()) {
       result.status = TrialStatus::kCancelled;
-      result.error = "cancelled before it began";
+      result.error = batch_->cancelled;
     } else if (!unavailable_.empty()) {
       result.status = TrialStatus::kDeviceError;
       result.error = unavailable_;
@@ -310,6 +309,12 @@ void ServerSession::StartNext(int64_t now) {
   }
   batch_->running = Running{last_run_, RunnerPhase::kLoad, now, now + Millis(candidate.load_seconds), WallMillis()};
   actions_.push_back(StartCandidate{std::move(message)});
+}
+
+// Starts no further candidate of the batch. The running one ends normally.
+void ServerSession::CancelBatch(const std::string& why, int64_t now) {
+  batch_->cancelled = why;
+  StartNext(now);
 }
 
 void ServerSession::SendResult(Unacknowledged& result, int64_t now) {
@@ -429,7 +434,10 @@ void ServerSession::SendReport(int64_t now) {
   report.ready = unavailable_.empty() && (runner_ready_ || lease_);
   if (lease_) {
     const LeaseClaim& c = lease_->claim;
-    report.leases.push_back({c.lease, c.token, c.client, c.client_name, c.tenant, c.job, now - lease_->began});
+    const bool runs = batch_ && batch_->running;
+    const int64_t deadline = runs ? std::max<int64_t>(0, batch_->running->deadline - now) : 0;
+    report.leases.push_back(
+        {c.lease, c.token, c.client, c.client_name, c.tenant, c.job, now - lease_->began, deadline});
   }
   report.highest = highest_;
   report.trials = trials_;
@@ -449,6 +457,10 @@ ServerActions ServerSession::OnTracker(const Message& message, int64_t now) {
         DropLease("the tracker revoked the lease", now);
         SendReport(now);
       }
+    }
+    if (lease_) {
+      lease_->yield = std::ranges::find(reply->yield, lease_->claim.lease) != reply->yield.end();
+      if (lease_->yield && batch_) CancelBatch("the device goes to a client that waits", now);
     }
   } else if (auto* ping = message.As<Ping>()) {
     actions_.push_back(ToTracker{{message.request, Pong{ping->payload}, {}}});

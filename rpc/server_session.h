@@ -77,6 +77,7 @@ class ServerSession {
     LeaseClaim claim;
     Peer peer;  // sender of the client's latest message
     int64_t began = 0, expires = 0;
+    bool yield = false;  // the tracker wants the device back: no further candidate starts
   };
   struct Running {
     int64_t run = 0;
@@ -95,8 +96,9 @@ class ServerSession {
     std::vector<Candidate> candidates;
     std::vector<Blob> artifacts;
     size_t next = 0;
-    bool host_held = false, cancelled = false;
-    int repeats = 0;  // reruns of the current candidate after its runner was killed from outside
+    bool host_held = false;
+    std::string cancelled;  // why no further candidate starts; empty if they do
+    int repeats = 0;        // reruns of the current candidate after its runner was killed from outside
     int reference_failures = 0;
     std::string broken_reference;  // why candidates with a check cannot be measured; empty if they can
     std::optional<Running> running;
@@ -127,6 +129,7 @@ class ServerSession {
   void OnLeaseExpired(int64_t now) { DropLease("the lease expired", now); }
   void ResendResults(int64_t now);
   void StartNext(int64_t now);
+  void CancelBatch(const std::string& why, int64_t now);
   void OnProgress(RunnerPhase phase, int64_t now);
   void Finish(TrialResult result, int64_t now);
   void FinishRunning(TrialStatus status, std::string error, int64_t now);

@@ -16,8 +16,9 @@ namespace autotune {
 namespace {
 
 struct SavedState {
-  int64_t epoch = 0;  // epoch of the latest start
-  AUTOTUNE_FIELDS(epoch)
+  int64_t epoch = 0;                    // epoch of the latest start
+  std::map<std::string, int64_t> keys;  // keys that servers offered -> time of the latest report, ms since 1970
+  AUTOTUNE_FIELDS(epoch, keys)
 };
 
 Result<SavedState> ReadState(const std::string& path) {
@@ -43,8 +44,8 @@ Status WriteState(const std::string& path, const SavedState& state) {
 
 struct Tracker::Impl {
   Impl(Loop& loop, const TrackerOptions& options, TrackerState::Options state)
-      : options(options),
-        saved_epoch(state.epoch),
+      : loop(loop),
+        options(options),
         state(std::move(state), BootMillis()),
         timer(loop, [this] { Perform(this->state.Wake(BootMillis())); }) {}
 
@@ -60,24 +61,38 @@ struct Tracker::Impl {
       }
       output = std::move(more);
     }
-    if (state.epoch() != saved_epoch && !options.state_file.empty()) {
-      saved_epoch = state.epoch();
-      if (Status written = WriteState(options.state_file, {saved_epoch}); !written) {
-        Log(LogLevel::kError, written.error().Text());
-      }
-    }
+    // Waits a little, so that many changes in a short time are one write. A lost epoch is learned again from a server.
+    constexpr int64_t kDelay = 200;  // milliseconds
+    if (state.changes() != saved_changes && !options.state_file.empty() && !save)
+      save = loop.After(kDelay, [this] { Save(); });
     timer.Set(state.NextWake());
   }
 
+  void Save() {
+    save.reset();
+    if (Status written = Write(); !written) Log(LogLevel::kError, written.error().Text());
+  }
+
+  Status Write() {
+    saved_changes = state.changes();
+    SavedState saved{.epoch = state.epoch(), .keys = state.KeyAges(BootMillis())};
+    for (auto& [key, time] : saved.keys) time = WallMillis() - time;
+    return WriteState(options.state_file, saved);
+  }
+
+  Loop& loop;
   TrackerOptions options;
-  int64_t saved_epoch;
   TrackerState state;
+  int64_t saved_changes = 0;  // TrackerState::changes as of the latest write
+  Loop::Watch save;
   std::unique_ptr<rpc::RouterSocket> socket;
   rpc::WakeTimer timer;
 };
 
 Tracker::Tracker(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-Tracker::~Tracker() = default;
+Tracker::~Tracker() {
+  if (impl_->save) impl_->Save();
+}
 const std::string& Tracker::endpoint() const { return impl_->socket->endpoint(); }
 
 void Tracker::FailKey(const std::string& key, const std::string& why) {
@@ -99,6 +114,8 @@ Result<std::unique_ptr<Tracker>> Tracker::Start(Loop& loop, const TrackerOptions
     SavedState saved = TRY(ReadState(options.state_file));
     state.recovering = saved.epoch > 0;
     state.epoch = saved.epoch + 1;
+    for (const auto& [key, seen] : saved.keys)
+      if (rpc::IsKey(key)) state.keys[key] = std::max<int64_t>(0, WallMillis() - seen);
   }
   auto impl = std::make_unique<Impl>(loop, options, std::move(state));
   Impl* raw = impl.get();
@@ -108,7 +125,7 @@ Result<std::unique_ptr<Tracker>> Tracker::Start(Loop& loop, const TrackerOptions
                            rpc::Message message) { raw->Perform(raw->state.On(peer, message, BootMillis())); },
        .on_malformed = [raw](const rpc::Peer&, const rpc::Refusal&) { raw->state.OnMalformed(); }}));
   // Writes the file only after the bind, so that a second tracker on this port does not change the first one's file.
-  if (!options.state_file.empty()) TRY(WriteState(options.state_file, {impl->saved_epoch}));
+  if (!options.state_file.empty()) TRY(impl->Write());
   impl->timer.Set(impl->state.NextWake());
   return std::unique_ptr<Tracker>(new Tracker(std::move(impl)));
 }

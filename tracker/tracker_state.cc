@@ -23,7 +23,15 @@ TrackerState::TrackerState(Options options, int64_t now)
       started_(now),
       recovering_until_(options_.recovering ? std::optional(now + options_.ttl_ms) : std::nullopt),
       epoch_(options_.epoch),
-      next_round_(now) {}
+      next_round_(now) {
+  for (const auto& [key, age] : options_.keys) keys_[key] = now - age;
+}
+
+std::map<std::string, int64_t> TrackerState::KeyAges(int64_t now) const {
+  std::map<std::string, int64_t> ages;
+  for (const auto& [key, seen] : keys_) ages[key] = now - seen;
+  return ages;
+}
 
 void TrackerState::Happened(FarmEvent::Kind kind, const Id& id, const Server& server, std::string why,
                             const Lease* lease, int64_t now) {
@@ -47,6 +55,7 @@ void TrackerState::Advance(int64_t now) {
   expiries_.PostponeAll(stopped);
   silences_.PostponeAll(stopped);
   due_.PostponeAll(stopped);
+  revocations_.PostponeAll(stopped);
   for (auto& [id, server] : servers_) server.last_seen += stopped;
   for (auto& [ticket, waiting] : queue_) {
     waiting.heard += stopped;
@@ -68,6 +77,9 @@ void TrackerState::OnReport(const Peer& peer, const Message& message, int64_t no
     return Send(peer, message.request, Refusal{code::kMalformed, "no tracker has given out such a token"});
   }
   auto it = servers_.find(report.server);
+  if (keys_.size() >= kMaxServers && !keys_.count(key)) {
+    return Send(peer, message.request, Refusal{code::kTooLarge, "too many keys are known"});
+  }
   if (it == servers_.end()) {
     if (servers_.size() >= kMaxServers) {
       return Send(peer, message.request, Refusal{code::kTooLarge, "too many servers are known"});
@@ -88,6 +100,7 @@ void TrackerState::OnReport(const Peer& peer, const Message& message, int64_t no
   if (auto waiting = waiting_.find(key); new_key && waiting != waiting_.end()) {
     for (int64_t ticket : waiting->second) Schedule(ticket);
   }
+  changes_ += new_key;
   failed_keys_.erase(key);
   // If a server knows a later token than this tracker, the file with the epoch was lost. New tokens must be later than
   // the server's. In the first ttl_ms after its start, this tracker grants nothing, since servers may still report
@@ -95,13 +108,20 @@ void TrackerState::OnReport(const Peer& peer, const Message& message, int64_t no
   bool later = report.highest.epoch > epoch_ || (report.highest.epoch == epoch_ && report.highest.counter > counter_);
   if (later) {
     epoch_ = report.highest.epoch + 1;
+    ++changes_;
     const int64_t until = std::max(recovering_until_.value_or(0), started_ + options_.ttl_ms);
     if (now < until) recovering_until_ = until;
   }
   rpc::ReportReply reply{epoch_, options_.report_interval_ms, {}};
   for (const rpc::HeldLease& held : report.leases) {
-    if (auto known = leases_.find(held.lease); known != leases_.end() && known->second.server == report.server)
+    if (auto known = leases_.find(held.lease); known != leases_.end() && known->second.server == report.server) {
+      Lease& lease = known->second;
+      lease.deadline = held.deadline_ms > 0 ? now + held.deadline_ms : 0;
+      if (!lease.must_yield_since) continue;
+      reply.yield.push_back(held.lease);
+      ScheduleRevocation(lease);
       continue;
+    }
     if (Recovering(now) && !server.lease && !leases_.count(held.lease)) {
       leases_[held.lease] = Lease{held.lease,       "",          held.token, report.server,     held.client,
                                   held.client_name, held.tenant, held.job,   now - held.held_ms};
@@ -144,6 +164,7 @@ void TrackerState::EndLease(const Id& id, const std::string& why, int64_t now) {
   Lease lease = std::move(it->second);
   leases_.erase(it);
   expiries_.Clear(lease.id);
+  revocations_.Clear(lease.id);
   granted_requests_.erase(lease.request);
   if (!lease.request.empty()) Settle(lease.request, {code::kLeaseLost, "the lease of this request has ended"}, now);
   auto server = servers_.find(lease.server);
@@ -233,30 +254,38 @@ std::map<Id, int64_t> TrackerState::RequestsByClient(const std::set<int64_t>& ti
   return requests;
 }
 
-// Decides whether a holder must yield its device. As many holders yield as requests wait, in the order of their grants,
-// and each only after its quantum. A holder yields only to other clients: otherwise it would trade devices with itself.
-bool TrackerState::MustYield(const Lease& lease, int64_t now) const {
-  auto key_of = [&](const Lease& l) {
-    static const std::string kNone;
-    auto server = servers_.find(l.server);
-    return server == servers_.end() ? &kNone : &server->second.report.device.key;
-  };
-  const std::string& key = *key_of(lease);
-  auto waiting = waiting_.find(key);
-  if (waiting == waiting_.end() || now - lease.granted < options_.quantum_ms) return false;
-  std::vector<const Lease*> holders;
-  for (const auto& [id, other] : leases_) {
-    if (now - other.granted >= options_.quantum_ms && *key_of(other) == key) holders.push_back(&other);
+// Decides which holders of devices of this key must yield, and notes since when. As many holders yield as requests
+// wait, in the order of their grants, and each only after its quantum. A holder yields only to other clients: otherwise
+// it would trade devices with itself. If nobody waits any more, it may go on.
+void TrackerState::MarkYielding(const std::string& key, int64_t now) {
+  std::vector<Lease*> holders;
+  for (auto& [id, lease] : leases_) {
+    auto server = servers_.find(lease.server);
+    if (server != servers_.end() && server->second.report.device.key == key) holders.push_back(&lease);
   }
   std::sort(holders.begin(), holders.end(),
             [](auto* a, auto* b) { return std::tie(a->granted, a->token) < std::tie(b->granted, b->token); });
-  std::map<Id, int64_t> wanted = RequestsByClient(waiting->second, static_cast<int64_t>(holders.size()));
-  for (const Lease* holder : holders) {
-    auto other = std::find_if(wanted.begin(), wanted.end(), [&](auto& w) { return w.first != holder->client; });
-    if (holder->id == lease.id) return other != wanted.end();
-    if (other != wanted.end() && --other->second == 0) wanted.erase(other);
+  std::map<Id, int64_t> wanted;
+  if (auto waiting = waiting_.find(key); waiting != waiting_.end())
+    wanted = RequestsByClient(waiting->second, static_cast<int64_t>(holders.size()));
+  for (Lease* holder : holders) {
+    auto other = now - holder->granted < options_.quantum_ms
+                     ? wanted.end()
+                     : std::find_if(wanted.begin(), wanted.end(), [&](auto& w) { return w.first != holder->client; });
+    if (other == wanted.end()) {
+      holder->must_yield_since.reset();
+      revocations_.Clear(holder->id);
+      continue;
+    }
+    if (--other->second == 0) wanted.erase(other);
+    if (std::exchange(holder->must_yield_since, holder->must_yield_since.value_or(now))) continue;
+    ScheduleRevocation(*holder);
   }
-  return false;
+}
+
+void TrackerState::ScheduleRevocation(const Lease& lease) {
+  constexpr int64_t kAfterDeadline = 1000;  // for the result of a candidate that ends at its deadline
+  revocations_.Set(lease.id, std::max(*lease.must_yield_since + options_.yield_ms, lease.deadline + kAfterDeadline));
 }
 
 void TrackerState::Dispatch(int64_t now) {
@@ -334,7 +363,9 @@ TrackerState::Output TrackerState::On(const Peer& peer, const Message& message, 
     auto it = leases_.find(renew->lease);
     if (it != leases_.end()) {
       expiries_.Set(it->first, now + options_.ttl_ms);
-      Send(peer, message.request, rpc::LeaseRenewed{options_.ttl_ms, MustYield(it->second, now)});
+      if (auto server = servers_.find(it->second.server); server != servers_.end())
+        MarkYielding(server->second.report.device.key, now);
+      Send(peer, message.request, rpc::LeaseRenewed{options_.ttl_ms, it->second.must_yield_since.has_value()});
     } else if (Recovering(now)) {
       // The tracker was restarted, and the lease's server has not reported yet. So the lease may exist.
       Send(peer, message.request, rpc::LeaseRenewed{options_.ttl_ms, false});
@@ -392,6 +423,7 @@ rpc::EarliestTimer<TrackerState> TrackerState::Earliest() const {
   timer.Add(expiries_.Earliest(), &Self::OnLeaseExpired);
   timer.Add(silences_.Earliest(), &Self::OnSilentServer);
   timer.Add(due_.Earliest(), &Self::OnRequestDue);
+  timer.Add(revocations_.Earliest(), &Self::OnYieldOverdue);
   if (recovering_until_) timer.Add(*recovering_until_, &Self::EndRecovery);
   if (!servers_.empty() || !queue_.empty() || !settled_requests_.empty() || !keys_.empty())
     timer.Add(next_round_, &Self::Round);
@@ -406,6 +438,11 @@ void TrackerState::EndRecovery(int64_t now) {
 void TrackerState::OnLeaseExpired(int64_t now) {
   ++expired_;
   EndLease(Id(expiries_.First()), "it expired, since the client did not renew it", now);
+  Dispatch(now);
+}
+
+void TrackerState::OnYieldOverdue(int64_t now) {
+  EndLease(Id(revocations_.First()), "it was not given back in time to a client that waits", now);
   Dispatch(now);
 }
 
@@ -437,8 +474,8 @@ void TrackerState::OnRequestDue(int64_t now) {
   }
 }
 
-// Once a second: pings the servers, numbers the queue, and forgets what is old. The answers to the pings are ignored:
-// if a server has left, sending fails, and OnUnreachable is called.
+// Once a second: pings the servers, numbers the queue, decides who must yield, and forgets what is old. The answers to
+// the pings are ignored: if a server has left, sending fails, and OnUnreachable is called.
 void TrackerState::Round(int64_t now) {
   constexpr int64_t kInterval = 1000;
   next_round_ = now + kInterval;
@@ -447,9 +484,14 @@ void TrackerState::Round(int64_t now) {
   }
   std::map<std::string, int64_t> positions;
   for (auto& [ticket, waiting] : queue_) waiting.position = ++positions[waiting.wish.key];
+  std::set<std::string> held;
+  for (const auto& [id, server] : servers_)
+    if (server.lease) held.insert(server.report.device.key);
+  for (const std::string& key : held) MarkYielding(key, now);
   std::erase_if(settled_requests_, [&](const auto& r) { return now - r.second.when >= options_.remember_ms; });
   const auto is_old = [&](const auto& key) { return now - key.second >= options_.forget_ms; };
   if (std::erase_if(keys_, is_old) == 0) return;
+  ++changes_;
   for (const auto& [ticket, waiting] : queue_) Schedule(ticket);
 }
 

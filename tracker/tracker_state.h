@@ -26,13 +26,15 @@ class TrackerState {
   struct Options {
     int64_t epoch = 1;                     // must be larger than at any earlier start
     bool recovering = false;               // after a restart: grant nothing for one time-to-live
+    std::map<std::string, int64_t> keys;   // keys that were known before a restart -> milliseconds since a report
     int64_t ttl_ms = 10000;                // time-to-live of a lease without a renewal
     int64_t quantum_ms = 30000;            // time after which a holder yields to waiting clients
+    int64_t yield_ms = 10000;              // time that a holder has to yield, unless its candidate runs longer
     int64_t server_silence_ms = 6000;      // silence after which a server counts as unreachable
     int64_t client_silence_ms = 5000;      // silence after which a waiting client leaves the queue
     int64_t forget_ms = 24 * 3600 * 1000;  // time for which unreachable servers are remembered
     int64_t report_interval_ms = 1000;
-    int64_t grace_ms = 3000;      // time after the start in which unknown keys may wait, since servers may still arrive
+    int64_t grace_ms = 3000;      // time after the first start in which unknown keys may wait for their servers
     int64_t remember_ms = 60000;  // time for which settled requests are remembered
     std::function<rpc::Id()> new_id = rpc::RandomId;
     rpc::OnFarmEvent on_event = {};
@@ -49,8 +51,10 @@ class TrackerState {
   Output FailKey(const std::string& key, const std::string& why, int64_t now);
 
   rpc::StatusReply Status(const std::string& key, int64_t now) const;
-  // Returns the epoch, which grows when a server reports a later one. The caller must store it for the next start.
+  // What the caller must store for the next start. The epoch grows when a server reports a later one.
   int64_t epoch() const { return epoch_; }
+  std::map<std::string, int64_t> KeyAges(int64_t now) const;
+  int64_t changes() const { return changes_; }  // grows when the epoch or the set of keys changes
 
  private:
   struct Server {
@@ -66,6 +70,8 @@ class TrackerState {
     rpc::Id server, client;
     std::string client_name, tenant, job;
     int64_t granted = 0;
+    int64_t deadline = 0;  // of the candidate that ran at the latest report
+    std::optional<int64_t> must_yield_since;
   };
   struct Waiting {
     rpc::Id request;
@@ -86,6 +92,9 @@ class TrackerState {
   void OnLeaseExpired(int64_t now);
   void OnSilentServer(int64_t now);
   void OnRequestDue(int64_t now);
+  void OnYieldOverdue(int64_t now);
+  void MarkYielding(const std::string& key, int64_t now);
+  void ScheduleRevocation(const Lease& lease);
   void Round(int64_t now);
   void Schedule(int64_t ticket);
   void OnReport(const rpc::Peer& peer, const rpc::Message& message, int64_t now);
@@ -95,7 +104,6 @@ class TrackerState {
   void Settle(const rpc::Id& request, rpc::Refusal answer, int64_t now);
   Queue::iterator Refuse(Queue::iterator it, std::string code, std::string text, int64_t now);
   std::map<rpc::Id, int64_t> RequestsByClient(const std::set<int64_t>& tickets, int64_t holders) const;
-  bool MustYield(const Lease& lease, int64_t now) const;
   std::optional<rpc::Id> FreeServer(const Waiting& waiting) const;
   void Grant(const Waiting& waiting, const rpc::Id& server, int64_t now);
   void SendGrant(const rpc::Peer& peer, const Lease& lease);
@@ -111,9 +119,8 @@ class TrackerState {
   }
   bool Recovering(int64_t now) const { return recovering_until_ && now < *recovering_until_; }
   // Returns the time until which a server that ran before this tracker started may still send its first report.
-  int64_t ServersMayArriveUntil() const {
-    return std::max(started_ + options_.grace_ms, recovering_until_.value_or(started_));
-  }
+  // After a restart, all keys of such servers are known.
+  int64_t ServersMayArriveUntil() const { return started_ + (options_.recovering ? 0 : options_.grace_ms); }
   std::vector<rpc::LeaseHolder> Holders(const std::string& key, int64_t now) const;
   rpc::LeaseQueued Explain(const Waiting& waiting, int64_t now) const;
   std::string UnknownKey(const std::string& key) const;
@@ -128,7 +135,8 @@ class TrackerState {
   std::map<rpc::Id, Server> servers_;
   rpc::Deadlines<rpc::Id> silences_;  // of servers: when they count as unreachable and, after that, are forgotten
   std::map<rpc::Id, Lease> leases_;
-  rpc::Deadlines<rpc::Id> expiries_;  // of leases
+  rpc::Deadlines<rpc::Id> expiries_;     // of leases
+  rpc::Deadlines<rpc::Id> revocations_;  // of leases that must yield
   Queue queue_;
   rpc::Deadlines<int64_t> due_;  // of tickets: when their requests end unless something happens
   int64_t last_ticket_ = 0;
@@ -139,7 +147,7 @@ class TrackerState {
   std::map<std::string, int64_t> keys_;               // key that a server has offered -> time of the latest report
   std::map<std::string, std::string> failed_keys_;    // key -> why its devices will not come back
   std::deque<std::string> errors_;
-  int64_t grants_ = 0, expired_ = 0, malformed_ = 0;
+  int64_t grants_ = 0, expired_ = 0, malformed_ = 0, changes_ = 0;
   int64_t next_round_ = 0;
 };
 

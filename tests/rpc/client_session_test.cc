@@ -206,6 +206,26 @@ TEST(ClientSession, CancelWaitsForTheCandidateThatRuns) {
   EXPECT_EQ(w.Statuses(), (std::vector{TrialStatus::kOk, TrialStatus::kCancelled}));
 }
 
+// A server cancels what it was not asked to cancel if the device goes to another client. The client must neither charge
+// these candidates nor send them there again.
+TEST(ClientSession, CandidatesThatTheServerCancelledGoToAnotherDevice) {
+  ClientWorld w;
+  w.Start(2);
+  w.Grant(1, "s1");
+  w.Accept();
+  const Id batch = w.Last<MeasureRequest>(w.server)->request;
+  const int sent = w.Count<MeasureRequest>(w.server);
+  w.Hear(batch, ResultReport{{.candidate = "0", .status = TrialStatus::kOk}});
+  w.Hear(batch, ResultReport{{.candidate = "1", .status = TrialStatus::kCancelled}});
+  EXPECT_EQ(w.Statuses(), std::vector{TrialStatus::kOk});
+  EXPECT_EQ(w.Count<MeasureRequest>(w.server), sent);
+  EXPECT_EQ(w.Count<LeaseEnd>(w.server), 1);
+  w.Grant(2, "s1");  // the device may be granted again
+  const auto& again = *w.Last<MeasureRequest>(w.server)->As<MeasureRequest>();
+  ASSERT_EQ(again.candidates.size(), 1u);
+  EXPECT_EQ(again.candidates[0].id, "1");
+}
+
 TEST(ClientSession, ABatchThatGotLostIsSentAgainWhileOthersWait) {
   ClientWorld w;
   w.Start(2);

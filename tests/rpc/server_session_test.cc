@@ -280,6 +280,40 @@ TEST(ServerSession, AnothersOutOfMemoryIsNotCharged) {
   EXPECT_EQ(w.Results()[0].status, TrialStatus::kOk);
 }
 
+// A device that must go to a waiting client starts nothing more, even if its client sends another batch.
+TEST(ServerSession, NothingStartsForALeaseThatMustYield) {
+  World w;
+  w.Say("b1", World::Batch(1, 3));
+  w.Enter(RunnerPhase::kRun);
+  w.Pass(2000);
+  const HeldLease held = w.tracker.back().As<ServerReport>()->leases.at(0);
+  EXPECT_GT(held.deadline_ms, 0);
+  const auto reply = [&](std::vector<Id> yield) {
+    w.Take(w.session.OnTracker({"", ReportReply{.epoch = 1, .yield = std::move(yield)}, {}}, w.now));
+  };
+  w.sent.clear();
+  reply({"lease of another"});
+  EXPECT_TRUE(w.Results().empty());
+  reply({"lease1"});
+  EXPECT_TRUE(w.Results().empty()) << "the running candidate goes on";
+  EXPECT_EQ(w.kills, 0);
+  w.Finish();
+  const std::vector<TrialResult> results = w.Results();
+  ASSERT_EQ(results.size(), 3u);
+  EXPECT_EQ(results[0].status, TrialStatus::kOk);
+  EXPECT_EQ(results[1].status, TrialStatus::kCancelled);
+  EXPECT_EQ(results[2].status, TrialStatus::kCancelled);
+  w.Pass(1000);
+  EXPECT_EQ(w.tracker.back().As<ServerReport>()->leases.at(0).deadline_ms, 0) << "nothing runs";
+
+  w.Say("b2", World::Batch(1, 2));
+  EXPECT_FALSE(w.started);
+  EXPECT_THAT(w.Results(), testing::Each(testing::Field(&TrialResult::status, TrialStatus::kCancelled)));
+  reply({});  // nobody waits any more
+  w.Say("b3", World::Batch(1, 1));
+  EXPECT_TRUE(w.started);
+}
+
 // After the server was stopped or suspended, it does not apply deadlines before it has read the result that may have
 // arrived meanwhile.
 TEST(ServerSession, TimeInWhichTheServerStoodStillIsNotCharged) {

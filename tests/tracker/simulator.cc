@@ -55,6 +55,7 @@ void Simulator::StartTracker() {
   TrackerState::Options options;
   options.epoch = ++tracker_epoch_;
   options.recovering = tracker_epoch_ > 1;
+  options.keys = tracker_keys_;
   options.new_id = [this] { return NewId(); };
   tracker_ = std::make_unique<TrackerState>(std::move(options), now);
   tracker_alarm_ =
@@ -73,6 +74,7 @@ void Simulator::ToTrackerNode(Peer from, Message message) {
     if (!tracker_) return;
     PerformTracker(tracker_->On(from, message, now));
     tracker_epoch_ = std::max(tracker_epoch_, tracker_->epoch());
+    tracker_keys_ = tracker_->KeyAges(now);
   });
 }
 

@@ -84,7 +84,8 @@ class Simulator {
   std::unique_ptr<TrackerState> tracker_;
   std::unique_ptr<test::Alarm> tracker_alarm_;
   int64_t tracker_starts_ = 0;
-  int64_t tracker_epoch_ = 0;
+  int64_t tracker_epoch_ = 0;  // what the file of its state holds
+  std::map<std::string, int64_t> tracker_keys_;
   std::vector<Server> servers_;
   std::vector<Client> clients_;
   std::map<rpc::Id, rpc::Token> batch_tokens_;  // tokens as the tracker granted them

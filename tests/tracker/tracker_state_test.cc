@@ -9,6 +9,7 @@ namespace autotune {
 namespace {
 
 using rpc::Message;
+using testing::ElementsAre;
 using testing::HasSubstr;
 
 // A tracker whose peers are names, and the last message to each of them.
@@ -207,6 +208,108 @@ TEST(TrackerState, AHolderYieldsAfterItsQuantumIfOthersWait) {
   w.Ask("b", "cpu", "rb");
   w.Say("a", rpc::LeaseRenew{lease});
   EXPECT_TRUE(w.Last<rpc::LeaseRenewed>("a")->yield);
+}
+
+// A client that ignores the requests to yield loses the device.
+TEST(TrackerState, AHolderThatDoesNotYieldIsRevoked) {
+  for (const bool runs : {false, true}) {  // a candidate whose deadline is later than the time to yield
+    World w;
+    w.Report("s1", "cpu");
+    w.Ask("a", "cpu", "ra");
+    const rpc::LeaseGranted granted = *w.Last<rpc::LeaseGranted>("a");
+    int64_t deadline = 31000 + 14000;  // when a candidate must have ended
+    const auto hold = [&](int64_t until) {
+      while (w.now < until) {
+        w.Pass(1000);
+        w.Say("a", rpc::LeaseRenew{granted.lease});
+        w.Ask("b", "cpu", "rb");
+        const int64_t left = runs && w.now > 25000 ? std::max<int64_t>(0, deadline - w.now) : 0;
+        w.Report("s1", "cpu", {{granted.lease, granted.token, "a", "a", "", "", w.now, left}});
+      }
+    };
+    hold(29000);
+    EXPECT_THAT(w.Last<rpc::ReportReply>("s1")->yield, ElementsAre()) << "within the quantum";
+    hold(31000);
+    EXPECT_THAT(w.Last<rpc::ReportReply>("s1")->yield, ElementsAre(granted.lease));
+    hold(39000);
+    EXPECT_FALSE(w.Last<rpc::LeaseGranted>("b"));
+    hold(42000);
+    EXPECT_EQ(w.Last<rpc::LeaseGranted>("b") != nullptr, !runs);
+    hold(45000);
+    EXPECT_EQ(w.Last<rpc::LeaseGranted>("b") != nullptr, !runs) << "the result has a second to arrive";
+    hold(47000);
+    EXPECT_TRUE(w.Last<rpc::LeaseGranted>("b"));
+    EXPECT_THAT(w.Last<rpc::ReportReply>("s1")->revoked, ElementsAre(granted.lease));
+  }
+}
+
+TEST(TrackerState, AHolderKeepsItsDeviceIfNobodyWaitsAnyMore) {
+  World w;
+  w.Report("s1", "cpu");
+  w.Ask("a", "cpu", "ra");
+  const rpc::Id lease = w.Last<rpc::LeaseGranted>("a")->lease;
+  for (int second = 0; second < 60; ++second) {
+    w.Pass(1000, {"s1"});
+    w.Say("a", rpc::LeaseRenew{lease});
+    EXPECT_EQ(w.Last<rpc::LeaseRenewed>("a")->yield, second >= 30 && second < 35) << second;
+    if (second >= 29 && second < 35) w.Ask("b", "cpu", "rb");
+    if (second == 34) w.Say("b", rpc::LeaseWithdraw{"rb"});
+  }
+}
+
+// Otherwise an unknown key would cost the time in which a restarted tracker learns of its servers.
+TEST(TrackerState, ARestartedTrackerRefusesAnUnknownKeyAtOnce) {
+  World w({.epoch = 2, .recovering = true, .keys = {{"rpi4", 5000}}});
+  w.Ask("a", "rpi5", "r1");
+  EXPECT_THAT(w.RefusalOf("a"), HasSubstr("unknown_key"));
+  w.Ask("b", "rpi4", "r2");
+  EXPECT_TRUE(w.Last<rpc::LeaseQueued>("b")) << "it was known before";
+  w.Report("s1", "rpi5");
+  w.Ask("a", "rpi5", "r3");
+  EXPECT_TRUE(w.Last<rpc::LeaseQueued>("a"));
+  EXPECT_EQ(w.tracker.KeyAges(w.now), (std::map<std::string, int64_t>{{"rpi4", 5000}, {"rpi5", 0}}));
+}
+
+TEST(TrackerState, EventsTellWhatHappensToDevices) {
+  std::vector<std::string> events;
+  World w({.on_event = [&](const rpc::FarmEvent& event) { events.push_back(Text(event)); }});
+  const auto expect = [&](const std::string& line) {
+    EXPECT_THAT(events, ElementsAre(line));
+    events.clear();
+  };
+  w.Report("s1", "cpu");
+  expect("`cpu` (server s1) registered at ipc:///s1");
+  w.Report("s1", "cpu");
+  EXPECT_THAT(events, ElementsAre());
+  w.Ask("a", "cpu", "ra");
+  expect("`cpu` (server s1) leased to a");
+  w.Pass(3000, {"s1"});
+  w.Say("a", rpc::LeaseRelease{w.tracker.Status("", w.now).devices[0].lease});
+  EXPECT_THAT(events, ElementsAre()) << "a shortened id ends nothing";
+  w.Say("a", rpc::LeaseWithdraw{"ra"});
+  expect("`cpu` (server s1) returned by a after 3 s");
+  w.Ask("a\nb", "cpu", "rb");
+  expect("`cpu` (server s1) leased to a\\x0ab");
+  w.Pass(10000, {"s1"});
+  expect("`cpu` (server s1) lost by a\\x0ab after 10 s: it expired, since the client did not renew it");
+  w.Pass(7000);
+  expect("`cpu` (server s1) is unreachable: it stopped reporting");
+  w.Report("s1", "cpu");
+  expect("`cpu` (server s1) registered at ipc:///s1");
+  w.Say("s1", rpc::ServerGoodbye{"s1", "1"});
+  expect("`cpu` (server s1) left");
+}
+
+TEST(TrackerState, AKeyWithOtherCharactersIsRefused) {
+  World w;
+  for (const std::string key : {"", "a b", "x<y>", "k\n", "caf\xc3\xa9"}) {
+    w.Report("s1", key);
+    EXPECT_THAT(w.RefusalOf("s1"), HasSubstr("a key has")) << key;
+    w.Ask("a", key, "ra");
+    EXPECT_THAT(w.RefusalOf("a"), HasSubstr("a key has")) << key;
+  }
+  w.Report("s1", "Pi-4_b:1.5");
+  EXPECT_EQ(w.RefusalOf("s1"), "");
 }
 
 // One client waits, so one of two holders yields: the one that has held longest, and only after its quantum.

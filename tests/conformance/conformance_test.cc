@@ -166,23 +166,25 @@ TEST(Conformance, SomeAsC) {
   ExpectConformance("pytorch-operator", 35, {}, "c");
   ExpectConformance("pytorch-operator", 35, {}, "c -vectors=none");
 }
-// A sample of the cases on an OpenCL device; scripts/verify_gpu.sh runs all.
+// A sample of the cases on an OpenCL device, which AUTOTUNE_SCHEDULE_SEED draws; scripts/verify_gpu.sh runs all.
 TEST(Conformance, SomeOnAnOpenClDevice) {
-  constexpr size_t kEach = 9;  // every ninth case, about 100 in all: PoCL's compiler needs most of a second for each
+  constexpr size_t kEach = 27;  // one of these; some 35 in all, since PoCL's compiler needs most of a second for each
   if (auto names = OpenClDeviceNames(); !names.ok()) GTEST_SKIP() << names.error().Text();
   const fs::path node = fs::path(kCases) / "node";
   if (!fs::exists(node)) GTEST_SKIP() << "libonnx-testdata is not installed";
   std::vector<fs::path> all, some;
   for (const fs::directory_entry& entry : fs::directory_iterator(node)) all.push_back(entry.path());
   std::sort(all.begin(), all.end());
-  for (size_t i = 0; i < all.size(); i += kEach) some.push_back(all[i]);
+  const char* seed = std::getenv("AUTOTUNE_SCHEDULE_SEED");
+  const size_t first = seed ? std::strtoull(seed, nullptr, 10) % kEach : 0;
+  for (size_t i = first; i < all.size(); i += kEach) some.push_back(all[i]);
   const std::string cache = testing::TempDir() + "pocl_" + std::to_string(getpid());
   setenv("POCL_CACHE_DIR", cache.c_str(), 1);  // a fresh cache: no programs of other processes, and none left behind
   const Outcome there = Verify(some, "opencl"), here = Verify(some);
   fs::remove_all(cache);
   EXPECT_EQ(there.failed, 0) << there.failures << there.last_line;
   EXPECT_EQ(there.passed, here.passed) << there.last_line << " instead of " << here.last_line;
-  EXPECT_GT(there.passed, 70);
+  EXPECT_GT(there.passed, 20);
 }
 TEST(Conformance, ConvertedFromPyTorch) { ExpectConformance("pytorch-converted", 82, {}); }
 

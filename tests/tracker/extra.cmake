@@ -1,4 +1,4 @@
 set(EXTRA rpc runtime)
 set(EXTRA_TARGETS rpc_server rpc_tracker fake_cuda) # built before the tests that start them
-set(SERIAL FarmCandidates FarmCuda FarmDeaths FarmJobs FarmTracker) # since these tests start real processes with deadlines
+set(WAITING FarmCandidates FarmCuda FarmDeaths FarmJobs FarmTracker) # for real processes, with deadlines of seconds
 set(SLOW InProcess Simulator)

@@ -135,6 +135,9 @@ struct FarmClient::Impl {
     if (waiting && !idle.job) idle.Perform(idle.session.Close(BootMillis()));
   }
 
+  void CancelSeats() {
+    for (auto& seat : seats) seat->Perform(seat->session.Cancel(BootMillis()));
+  }
   void CloseSeats() {
     for (auto& seat : seats) seat->Perform(seat->session.Close(BootMillis()));
   }
@@ -143,7 +146,7 @@ struct FarmClient::Impl {
   const Id client = RandomId();
   Loop loop;
   std::list<std::unique_ptr<Seat>> seats;
-  Loop::Watch stop;
+  Loop::Watch stop, cancel;
   std::thread thread;
 };
 
@@ -193,9 +196,10 @@ Result<std::vector<TrialResult>> FarmClient::Measure(MeasureJob work, MeasureCal
   return done.get();
 }
 
-void FarmClient::Cancel() {
-  impl_->loop.Post([impl = impl_.get()] {
-    for (auto& seat : impl->seats) seat->Perform(seat->session.Cancel(BootMillis()));
+void FarmClient::Cancel(double after_seconds) {
+  impl_->loop.Post([impl = impl_.get(), after_seconds] {
+    if (after_seconds <= 0) return impl->CancelSeats();
+    impl->cancel = impl->loop.After(static_cast<int64_t>(after_seconds * 1000), [impl] { impl->CancelSeats(); });
   });
 }
 

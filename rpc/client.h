@@ -50,8 +50,9 @@ class FarmClient {
   // Ends all Measure calls that have begun; each returns without an error. A running candidate finishes, the others get
   // status "cancelled". A call that waits for a device returns at once, even if the tracker is silent. A call with a
   // running candidate returns when that candidate ends, at most 15 s later. Calls that begin after Cancel has returned
-  // are not affected. May be called from any thread and from callbacks, but not from a signal handler.
-  void Cancel();
+  // are not affected. With `after_seconds`, all this happens after that time, and calls that begin meanwhile are ended,
+  // too. May be called from any thread and from callbacks, but not from a signal handler.
+  void Cancel(double after_seconds = 0);
 
   Result<StatusReply> Status(double timeout_seconds = 5);
 

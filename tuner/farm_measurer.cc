@@ -207,9 +207,9 @@ class FarmMeasurer : public Measurer {
       answered = true;
       if (waited.exchange(false) && options_.on_wait) options_.on_wait("");
     };
-    std::stop_callback cancel(stop, [&] {
-      if (!answered) farm_->Cancel();
-    });
+    // A batch that has results ends soon, as a rule, and is then kept as a whole.
+    constexpr double kFinishSeconds = 5;
+    std::stop_callback cancel(stop, [&] { farm_->Cancel(answered ? kFinishSeconds : 0); });
     return farm_->Measure(std::move(job), std::move(callbacks));
   }
 

@@ -90,6 +90,25 @@ TEST_F(FarmJobs, CancelEndsAtTheNextCandidate) {
   EXPECT_EQ(results->front().status, TrialStatus::kOk);
 }
 
+// A short job is not worth the loss of its results, a long one must not be waited for.
+TEST_F(FarmJobs, ALaterCancelLetsAShortJobEnd) {
+  auto farm = StartLocal();
+  ASSERT_TRUE(farm);
+  auto client = ClientOf(*farm);
+  const auto last_status = [&](size_t candidates) {
+    MeasureJob job = JobOf(std::vector<Blob>(candidates, Compile(kDouble)));
+    for (auto& c : job.candidates) c.min_repeat_ms = 100;  // a candidate takes at least 0.3 s
+    std::atomic<bool> asked = false;
+    auto results = client->Measure(job, {.on_result = [&](const TrialResult&) {
+                                     if (!asked.exchange(true)) client->Cancel(/*after_seconds=*/3);
+                                   }});
+    EXPECT_TRUE(results.ok());
+    return results->back().status;
+  };
+  EXPECT_EQ(last_status(40), TrialStatus::kCancelled);
+  EXPECT_EQ(last_status(2), TrialStatus::kOk);
+}
+
 TEST_F(FarmJobs, AWaitTellsWhoHoldsTheDeviceAndCanBeCancelled) {
   Subprocess tracker = StartTracker();
   auto server = StartServer("cpu");

@@ -82,14 +82,30 @@ DecodeError Malformed(Id request, std::string text) {
 
 }  // namespace
 
-Id RandomId() {
-  unsigned char bytes[16];
+namespace {
+
+void FillRandomly(unsigned char* bytes, size_t count) {
   size_t have = 0;
-  while (have < sizeof bytes) {
-    ssize_t n = getrandom(bytes + have, sizeof bytes - have, 0);
+  while (have < count) {
+    ssize_t n = getrandom(bytes + have, count - have, 0);
     CHECK(n >= 0 || errno == EINTR) << "getrandom: " << strerror(errno);
     if (n > 0) have += static_cast<size_t>(n);
   }
+}
+
+}  // namespace
+
+int64_t RandomNumber() {
+  unsigned char bytes[8];
+  FillRandomly(bytes, sizeof bytes);
+  uint64_t number = 0;
+  for (unsigned char b : bytes) number = number << 8 | b;
+  return static_cast<int64_t>(number >> 1);
+}
+
+Id RandomId() {
+  unsigned char bytes[16];
+  FillRandomly(bytes, sizeof bytes);
   static const char kDigits[] = "0123456789abcdef";
   Id id;
   for (unsigned char b : bytes) {

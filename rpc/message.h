@@ -35,7 +35,9 @@ inline constexpr size_t kMaxTextBytes = 4096;  // of each text, and of each name
 inline constexpr size_t kMaxIdBytes = 64;      // of the ids that a peer makes up
 
 using Id = std::string;  // 128 random bits as 32 lower-case hexadecimal digits
-Id RandomId();           // uses the operating system's random numbers; thread-safe
+// Random numbers of the operating system. Thread-safe.
+Id RandomId();
+int64_t RandomNumber();  // 63 bits
 
 struct Header {
   int major = kWireMajor, minor = kWireMinor;
@@ -231,7 +233,9 @@ struct StatusReply {
   std::map<std::string, int64_t> absent_keys;
   int64_t grants = 0, expired = 0, malformed = 0;
   std::vector<std::string> errors;  // the latest errors
-  AUTOTUNE_FIELDS(epoch, recovering, uptime_ms, devices, queue, absent_keys, grants, expired, malformed, errors)
+  int64_t omitted = 0;              // devices, keys and waiting clients for which the answer has no room
+  AUTOTUNE_FIELDS(epoch, recovering, uptime_ms, devices, queue, absent_keys, grants, expired, malformed, errors,
+                  omitted)
 };
 
 // --- Client and server -----------------------------------------------------------------------------------------------

@@ -2,31 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <csignal>
 
 #include "rpc/channel.h"
-#include "support/clock.h"
 #include "support/hash.h"
 
 namespace autotune::rpc {
 namespace {
 
-constexpr int kKillRepeats = 2;  // reruns of a candidate whose runner was killed from outside
-// Reruns of a candidate after an out-of-memory kill. The operating system counts its kills but does not name the killed
-// processes. So the count may have grown because of another process; a second such coincidence is unlikely.
-constexpr int kOomRepeats = 1;
-// Tries of a reference. A lack of memory or time may be temporary, so it gets a second try, in a fresh runner.
-constexpr int kReferenceTries = 2;
-
 bool Sane(double seconds) { return std::isfinite(seconds) && seconds > 0 && seconds <= kMaxDeadlineSeconds; }
-int64_t Millis(double seconds) { return static_cast<int64_t>(std::ceil(seconds * 1000)); }
-
-std::string SecondsText(double seconds) {
-  std::string text = std::to_string(seconds);
-  text.erase(text.find_last_not_of('0') + 1);
-  if (text.back() == '.') text.pop_back();
-  return text + " s";
-}
 
 int64_t TotalBytes(const std::vector<Blob>& blobs) {
   int64_t bytes = 0;
@@ -241,189 +224,6 @@ void ServerSession::OnMeasure(const Peer& peer, const Message& message, int64_t 
   actions_.push_back(AcquireHost{});
 }
 
-// --- Running ---------------------------------------------------------------------------------------------------------
-
-ServerActions ServerSession::OnHostAcquired(int64_t now) {
-  Advance(now);
-  if (batch_ && batch_->next < batch_->candidates.size()) {
-    batch_->host_held = true;
-    StartNext(now);
-  } else {
-    actions_.push_back(ReleaseHost{});
-  }
-  return Take();
-}
-
-ServerActions ServerSession::OnRunnerReady(int64_t now) {
-  Advance(now);
-  runner_ready_ = true;
-  runner_reference_.clear();
-  bool was_unavailable = !unavailable_.empty();
-  unavailable_.clear();
-  if (was_unavailable) next_report_ = now;
-  if (batch_ && !batch_->running) StartNext(now);
-  return Take();
-}
-
-ServerActions ServerSession::OnRunnersUnavailable(const std::string& why, int64_t now) {
-  Advance(now);
-  runner_ready_ = false;
-  unavailable_ = why;
-  next_report_ = now;
-  if (batch_) StartNext(now);
-  return Take();
-}
-
-void ServerSession::StartNext(int64_t now) {
-  while (batch_ && !batch_->running && batch_->next < batch_->candidates.size()) {
-    const Candidate& candidate = batch_->candidates[batch_->next];
-    TrialResult result;
-    result.candidate = candidate.id;
-    bool checks = candidate.check && batch_->reference;
-    if (!batch_->cancelled.empty()) {
-      result.status = TrialStatus::kCancelled;
-      result.error = batch_->cancelled;
-    } else if (!unavailable_.empty()) {
-      result.status = TrialStatus::kDeviceError;
-      result.error = unavailable_;
-    } else if (checks && !batch_->broken_reference.empty()) {
-      result.status = TrialStatus::kInfrastructure;
-      result.error = batch_->broken_reference;
-    } else {
-      break;
-    }
-    Finish(std::move(result), now);
-  }
-  if (!batch_ || batch_->running) return;
-  if (batch_->next == batch_->candidates.size()) return;
-  if (!batch_->host_held || !runner_ready_) return;
-  const Candidate& candidate = batch_->candidates[batch_->next];
-  RunnerRequest request{++last_run_, batch_->task, candidate};
-  Message message{batch_->id, request, {batch_->artifacts[static_cast<size_t>(candidate.blob)]}};
-  std::string key = ReferenceKey(batch_->task);
-  if (candidate.check && batch_->reference && runner_reference_ != key) {
-    message.blobs.push_back(batch_->reference);
-    if (const std::vector<Blob>* outputs = outputs_.Find(key)) {
-      message.blobs.insert(message.blobs.end(), outputs->begin(), outputs->end());
-    }
-  }
-  batch_->running = Running{last_run_, RunnerPhase::kLoad, now, now + Millis(candidate.load_seconds), WallMillis()};
-  actions_.push_back(StartCandidate{std::move(message)});
-}
-
-// Starts no further candidate of the batch. The running one ends normally.
-void ServerSession::CancelBatch(const std::string& why, int64_t now) {
-  batch_->cancelled = why;
-  StartNext(now);
-}
-
-void ServerSession::SendResult(Unacknowledged& result, int64_t now) {
-  result.last_sent = now;
-  actions_.push_back(ToPeer{lease_->peer, {batch_->id, ResultReport{result.result}, {}}});
-}
-
-// Records the result of candidates[next], which is the current candidate, and sends it.
-void ServerSession::Finish(TrialResult result, int64_t now) {
-  ++trials_[std::string(ToText(result.status))];
-  if (result.status != TrialStatus::kOk && result.status != TrialStatus::kCancelled) last_error_ = result.error;
-  result.device = options_.device.key + "/" + options_.server.substr(0, 8);
-  auto& slot = batch_->unacknowledged[result.candidate];
-  slot.result = std::move(result);
-  batch_->running.reset();
-  batch_->repeats = 0;
-  ++batch_->next;
-  SendResult(slot, now);
-  if (batch_->next == batch_->candidates.size() && std::exchange(batch_->host_held, false)) {
-    actions_.push_back(ReleaseHost{});
-  }
-}
-
-// Finishes the running candidate with an error and starts the next one. If it was the reference that failed, and it has
-// a try left, repeats the candidate instead, in a fresh runner.
-void ServerSession::FinishRunning(TrialStatus status, std::string error, int64_t now) {
-  TrialResult result;
-  result.candidate = batch_->candidates[batch_->next].id;
-  result.status = status;
-  result.error = std::move(error);
-  result.started = batch_->running->started_wall;
-  result.elapsed = static_cast<double>(now - batch_->running->started) / 1000;
-  if (batch_->running->phase == RunnerPhase::kReference) {
-    // The reference is at fault, not the candidate. After its last try, the rest of the batch fails as well; another
-    // batch tries the reference again.
-    if (++batch_->reference_failures < kReferenceTries) {
-      if (std::exchange(runner_ready_, false)) actions_.push_back(KillRunner{"the reference kernel failed"});
-      batch_->running.reset();
-      return StartNext(now);
-    }
-    result.status = TrialStatus::kInfrastructure;
-    result.error = "the reference kernel failed: " + result.error;
-    batch_->broken_reference = result.error;
-  }
-  Finish(std::move(result), now);
-  StartNext(now);
-}
-
-// Accepts only later phases: a candidate that has corrupted its runner must not get a new deadline by a repeated phase.
-void ServerSession::OnProgress(RunnerPhase phase, int64_t now) {
-  Running& running = *batch_->running;
-  if (phase <= running.phase) return;
-  const Candidate& candidate = batch_->candidates[batch_->next];
-  running.phase = phase;
-  running.deadline =
-      now + Millis(phase == RunnerPhase::kReference ? batch_->task.reference_seconds : candidate.run_seconds);
-  if (phase == RunnerPhase::kRun) {
-    bool checks = candidate.check && batch_->reference;
-    runner_reference_ = checks ? ReferenceKey(batch_->task) : "";
-  }
-}
-
-ServerActions ServerSession::OnRunnerMessage(const Message& message, int64_t now) {
-  Advance(now);
-  if (!batch_ || !batch_->running) return Take();
-  Running& running = *batch_->running;
-  if (auto* progress = message.As<RunnerProgress>(); progress && progress->run == running.run) {
-    OnProgress(progress->phase, now);
-  } else if (auto* outputs = message.As<RunnerReference>(); outputs && outputs->run == running.run) {
-    bool expected = running.phase == RunnerPhase::kReference && !std::exchange(running.outputs_kept, true);
-    if (expected && OutputsFit(message.blobs)) {
-      outputs_.Put(ReferenceKey(batch_->task), message.blobs, options_.output_bytes);
-    }
-  } else if (auto* done = message.As<RunnerResult>(); done && done->run == running.run) {
-    if (done->last && std::exchange(runner_ready_, false)) actions_.push_back(KillRunner{"its device has failed"});
-    if (running.phase == RunnerPhase::kReference && done->result.status != TrialStatus::kOk) {
-      FinishRunning(done->result.status, done->result.error, now);
-      return Take();
-    }
-    TrialResult result = done->result;
-    result.candidate = batch_->candidates[batch_->next].id;
-    result.started = running.started_wall;
-    result.elapsed = static_cast<double>(now - running.started) / 1000;
-    Finish(std::move(result), now);
-    StartNext(now);
-  }
-  return Take();
-}
-
-ServerActions ServerSession::OnRunnerEnd(const RunnerEnd& end, int64_t now) {
-  Advance(now);
-  runner_ready_ = false;
-  if (!batch_ || !batch_->running) return Take();
-  bool loading = batch_->running->phase == RunnerPhase::kLoad;
-  TrialStatus status = loading ? TrialStatus::kLoadFailed : TrialStatus::kRunCrashed;
-  if (end.signal == SIGILL) status = TrialStatus::kIllegalInstruction;
-  if (end.out_of_memory) status = TrialStatus::kOutOfMemory;
-  if (end.signal == SIGKILL && batch_->repeats < (end.out_of_memory ? kOomRepeats : kKillRepeats)) {
-    // Probably another process on this host killed the runner or used up the memory. Run the candidate again, in a
-    // fresh runner.
-    ++batch_->repeats;
-    batch_->running.reset();
-    StartNext(now);
-    return Take();
-  }
-  FinishRunning(status, "the runner " + end.text, now);
-  return Take();
-}
-
 // --- Tracker and time ------------------------------------------------------------------------------------------------
 
 void ServerSession::SendReport(int64_t now) {
@@ -492,29 +292,6 @@ EarliestTimer<ServerSession> ServerSession::Earliest() const {
   }
   timer.Add(next_report_, &Self::SendReport);
   return timer;
-}
-
-void ServerSession::OnDeadline(int64_t now) {
-  const Candidate& candidate = batch_->candidates[batch_->next];
-  const RunnerPhase phase = batch_->running->phase;
-  actions_.push_back(KillRunner{"deadline"});
-  runner_ready_ = false;
-  switch (phase) {
-    case RunnerPhase::kLoad:
-      return FinishRunning(TrialStatus::kLoadFailed, "loading took longer than " + SecondsText(candidate.load_seconds),
-                           now);
-    case RunnerPhase::kReference:
-      return FinishRunning(TrialStatus::kRunTimedOut, "took longer than " + SecondsText(batch_->task.reference_seconds),
-                           now);
-    case RunnerPhase::kRun:
-      return FinishRunning(TrialStatus::kRunTimedOut, "ran longer than " + SecondsText(candidate.run_seconds), now);
-  }
-}
-
-void ServerSession::ResendResults(int64_t now) {
-  for (auto& [id, result] : batch_->unacknowledged) {
-    if (now - result.last_sent >= options_.resend_ms) SendResult(result, now);
-  }
 }
 
 ServerActions ServerSession::Wake(int64_t now) {

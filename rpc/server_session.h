@@ -3,6 +3,7 @@
 // are acknowledged. It knows no socket, process or clock: inputs come with the time, outputs are actions for the driver
 // (rpc/server.cc, or a simulator). The runner makes the measurement itself. Not thread-safe.
 #pragma once
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -52,6 +53,8 @@ class ServerSession {
     int64_t remember_ms = 60000;         // time for which finished batches are remembered
     int64_t reference_bytes = 64 << 20;  // limit of the cache of reference artifacts
     int64_t output_bytes = 512 << 20;    // limit of the cache of the references' outputs
+    // Numbers of runs. They cannot be guessed, so no candidate can announce the result of a later one.
+    std::function<int64_t()> new_run = RandomNumber;
   };
   explicit ServerSession(Options options) : options_(std::move(options)) {}
 
@@ -100,6 +103,7 @@ class ServerSession {
     std::string cancelled;  // why no further candidate starts; empty if they do
     int repeats = 0;        // reruns of the current candidate after its runner was killed from outside
     int reference_failures = 0;
+    std::string device_error;      // why the device cannot measure the rest; empty if it can
     std::string broken_reference;  // why candidates with a check cannot be measured; empty if they can
     std::optional<Running> running;
     std::map<std::string, Unacknowledged> unacknowledged;
@@ -122,6 +126,9 @@ class ServerSession {
   // Returns true if the claim holds the device; a claim with a higher token takes it over. Otherwise sends a refusal.
   bool CheckClaim(const Peer& peer, const LeaseClaim& claim, const Id& request, int64_t now);
   void OnMeasure(const Peer& peer, const Message& message, int64_t now);
+  // The key of the reference's outputs. They come from a runner in which the client's own code runs, so each client has
+  // its own.
+  std::string OutputsKey() const { return lease_->claim.client + "/" + ReferenceKey(batch_->task); }
   std::optional<Refusal> CheckMeasure(const MeasureRequest& request, const std::vector<Blob>& blobs);
   void Advance(int64_t now);
   EarliestTimer<ServerSession> Earliest() const;
@@ -150,11 +157,13 @@ class ServerSession {
   StoppedTime stopped_;
   std::map<Id, int64_t> finished_;  // batch -> time at which its last result was acknowledged
   Cache references_;                // hash -> reference artifact
-  Cache outputs_;                   // ReferenceKey -> outputs of the reference
+  Cache outputs_;                   // OutputsKey -> outputs of the reference
   bool runner_ready_ = false;
   std::string runner_reference_;  // ReferenceKey of the reference that the active runner holds
   std::string unavailable_;       // why there is no runner
-  int64_t last_run_ = 0;
+  // The client whose candidates the active runner has run; empty: none. They may have changed the runner, so it must
+  // not measure for others.
+  Id runner_client_;
   int64_t next_report_ = 0, report_interval_ = 1000;
   std::map<std::string, int64_t> trials_;
   std::string last_error_;

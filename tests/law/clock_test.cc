@@ -20,7 +20,9 @@ const std::map<std::string, std::string> kReaders = {
     {"tools/autotune/tune.cc", "RunState::updated_at"},
     {"tools/autotune/waits.cc", "prints since when a command waits"},
     {"rpc/server.cc", "prints since when the server waits for the tracker"},
-    {"rpc/server_session.cc", "TrialResult::started"},
+    {"rpc/server_batch.cc", "TrialResult::started"},
+    {"tools/event_log.cc", "the time of each line"},
+    {"tracker/tracker.cc", "age of the keys in the tracker's file, for status"},
     {"package/package_io.cc", "the date in a package"},
     {"tracker/local_farm.cc", "age of a stale folder, whose date is the file system's"},
 };

@@ -1,0 +1,98 @@
+// For tests of ServerSession: a session whose runner and host are pretended.
+#pragma once
+#include <gmock/gmock.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "rpc/server_session.h"
+#include "support/hash.h"
+#include "tests/rpc/bytes.h"
+#include "tests/rpc/pass_time.h"
+
+namespace autotune::rpc {
+
+struct ServerWorld {
+  ServerWorld() : session({.server = "s1", .incarnation = "i1", .device = {.key = "cpu"}}) {
+    Take(session.OnRunnerReady(0));
+  }
+  void Take(ServerActions actions) {
+    for (auto& action : actions) {
+      if (auto* a = std::get_if<ToPeer>(&action)) sent.push_back(a->message);
+      if (auto* a = std::get_if<ToTracker>(&action)) tracker.push_back(a->message);
+      if (auto* a = std::get_if<StartCandidate>(&action)) {
+        started = *a->request.As<RunnerRequest>();
+        blobs = a->request.blobs.size();
+      }
+      if (std::get_if<KillRunner>(&action)) ++kills;
+      if (std::get_if<AcquireHost>(&action)) Take(session.OnHostAcquired(now));
+      if (std::get_if<ReleaseHost>(&action)) ++releases;
+    }
+  }
+  // Returns a claim of lease number `counter`.
+  static LeaseClaim Claim(int64_t counter) {
+    return {"lease" + std::to_string(counter), {1, counter}, 10000, "c", "c", "", ""};
+  }
+  static MeasureRequest Batch(int64_t counter, int candidates) {
+    MeasureRequest request;
+    request.claim = Claim(counter);
+    for (int i = 0; i < candidates; ++i) {
+      Candidate c;
+      c.id = std::to_string(i);
+      c.check = false;
+      request.candidates.push_back(c);
+    }
+    return request;
+  }
+  void Say(const Id& request, Body body, std::vector<Blob> blobs = {Bytes("artifact")}) {
+    sent.clear();
+    Take(session.On("peer", {request, std::move(body), std::move(blobs)}, now));
+  }
+  void Pass(int64_t ms) {
+    test::PassTime(session, now, ms, [this](auto actions) { Take(std::move(actions)); });
+  }
+  void Enter(RunnerPhase phase) { Take(session.OnRunnerMessage({"", RunnerProgress{started->run, phase}, {}}, now)); }
+  void End(RunnerEnd end) {
+    Take(session.OnRunnerEnd(end, now));
+    started.reset();
+    Take(session.OnRunnerReady(now));
+  }
+  // Sends a batch whose candidates are compared with a reference.
+  void MeasureChecked(const Id& id, int candidates, int64_t seed = 0) {
+    MeasureRequest request = Batch(1, candidates);
+    for (Candidate& c : request.candidates) c.check = true;
+    request.task.reference_hash = HashBytes128("reference").Hex();
+    request.task.seed = seed;
+    request.has_reference = true;
+    Say(id, request, {Bytes("artifact"), Bytes("reference")});
+  }
+  void Finish(TrialStatus status = TrialStatus::kOk) {
+    RunnerResult result{started->run, {}};
+    result.result.status = status;
+    started.reset();
+    Take(session.OnRunnerMessage({"", result, {}}, now));
+  }
+  std::string RefusalText() const {
+    for (const Message& m : sent) {
+      if (auto* refusal = m.As<Refusal>()) return refusal->code + ": " + refusal->text;
+    }
+    return "";
+  }
+  std::vector<TrialResult> Results() const {
+    std::vector<TrialResult> results;
+    for (const Message& m : sent) {
+      if (auto* report = m.As<ResultReport>()) results.push_back(report->result);
+    }
+    return results;
+  }
+
+  ServerSession session;
+  int64_t now = 0;
+  std::vector<Message> sent, tracker;
+  std::optional<RunnerRequest> started;
+  size_t blobs = 0;  // blobs of the started request
+  int kills = 0, releases = 0;
+};
+
+}  // namespace autotune::rpc

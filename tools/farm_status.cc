@@ -49,6 +49,9 @@ std::string StatusText(const rpc::StatusReply& status) {
   }
   for (const auto& [key, age] : status.absent_keys)
     text += "absent: " + key + ", last seen " + LastingText(age) + " ago\n";
+  if (status.omitted > 0) {
+    text += std::to_string(status.omitted) + " more devices, keys and waiting clients; --key shows those of one key\n";
+  }
   for (const auto& error : status.errors) text += "error: " + error + "\n";
   return text;
 }

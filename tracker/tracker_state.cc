@@ -47,24 +47,6 @@ void TrackerState::Happened(FarmEvent::Kind kind, const Id& id, const Server& se
   if (errors_.size() > kMaxErrors) errors_.pop_front();
 }
 
-// Extends all deadlines by a time in which this process did not run: the renewals and reports of that time are unread.
-void TrackerState::Advance(int64_t now) {
-  const int64_t stopped = stopped_.Before(now, NextWake());
-  if (stopped == 0) return;
-  if (recovering_until_) *recovering_until_ += stopped;
-  expiries_.PostponeAll(stopped);
-  silences_.PostponeAll(stopped);
-  due_.PostponeAll(stopped);
-  revocations_.PostponeAll(stopped);
-  for (auto& [id, server] : servers_) server.last_seen += stopped;
-  for (auto& [ticket, waiting] : queue_) {
-    waiting.heard += stopped;
-    waiting.deadline += stopped;
-  }
-  for (auto& [key, seen] : keys_) seen += stopped;
-  for (auto& [request, settled] : settled_requests_) settled.when += stopped;
-}
-
 // --- Servers ---------------------------------------------------------------------------------------------------------
 
 void TrackerState::OnReport(const Peer& peer, const Message& message, int64_t now) {
@@ -80,6 +62,9 @@ void TrackerState::OnReport(const Peer& peer, const Message& message, int64_t no
   if (keys_.size() >= kMaxServers && !keys_.count(key)) {
     return Send(peer, message.request, Refusal{code::kTooLarge, "too many keys are known"});
   }
+  // A connection is one server. Otherwise one peer could make up as many as the tracker knows.
+  if (auto of_peer = peers_.find(peer); of_peer != peers_.end() && of_peer->second != report.server)
+    RemoveServer(Id(of_peer->second), now);
   if (it == servers_.end()) {
     if (servers_.size() >= kMaxServers) {
       return Send(peer, message.request, Refusal{code::kTooLarge, "too many servers are known"});
@@ -91,6 +76,8 @@ void TrackerState::OnReport(const Peer& peer, const Message& message, int64_t no
   Server& server = it->second;
   const bool is_new = !server.reachable || server.report.incarnation != report.incarnation;
   server.report = report;
+  peers_.erase(server.peer);
+  peers_[peer] = report.server;
   server.peer = peer;
   server.last_seen = now;
   server.reachable = true;
@@ -138,9 +125,10 @@ void TrackerState::OnReport(const Peer& peer, const Message& message, int64_t no
 void TrackerState::RemoveServer(const Id& id, int64_t now) {
   auto it = servers_.find(id);
   if (it == servers_.end()) return;
-  if (it->second.lease) EndLease(*it->second.lease, "the server ended", now);
+  if (it->second.lease) EndLease(Id(*it->second.lease), "the server ended", now);
   Happened(FarmEvent::Kind::kLeft, id, it->second);
   silences_.Clear(id);
+  peers_.erase(it->second.peer);
   servers_.erase(it);
 }
 
@@ -149,10 +137,9 @@ void TrackerState::SetUnreachable(const Id& id, Server& server, std::string why)
 }
 
 TrackerState::Output TrackerState::OnUnreachable(const Peer& peer) {
-  for (auto& [id, server] : servers_) {
-    // The server's lease stays until the server has been silent for long: it may still live and connect again.
-    if (server.peer == peer) SetUnreachable(id, server, "it disconnected");
-  }
+  // The server's lease stays until the server has been silent for long: it may still live and connect again.
+  if (auto it = peers_.find(peer); it != peers_.end())
+    SetUnreachable(it->second, servers_.at(it->second), "it disconnected");
   return Take();
 }
 
@@ -404,102 +391,6 @@ TrackerState::Output TrackerState::FailKey(const std::string& key, const std::st
   for (auto it = queue_.begin(); it != queue_.end();) {
     it = it->second.wish.key == key ? Refuse(it, code::kKeyFailed, why, now) : std::next(it);
   }
-  return Take();
-}
-
-// --- Time ------------------------------------------------------------------------------------------------------------
-
-// Sets the time at which a waiting request ends unless its client is heard or a device becomes free before.
-void TrackerState::Schedule(int64_t ticket) {
-  const Waiting& waiting = queue_.at(ticket);
-  int64_t due = std::min(waiting.heard + options_.client_silence_ms, waiting.deadline);
-  if (!keys_.count(waiting.wish.key)) due = std::min(due, ServersMayArriveUntil());
-  due_.Set(ticket, due);
-}
-
-rpc::EarliestTimer<TrackerState> TrackerState::Earliest() const {
-  using Self = TrackerState;
-  rpc::EarliestTimer<Self> timer;
-  timer.Add(expiries_.Earliest(), &Self::OnLeaseExpired);
-  timer.Add(silences_.Earliest(), &Self::OnSilentServer);
-  timer.Add(due_.Earliest(), &Self::OnRequestDue);
-  timer.Add(revocations_.Earliest(), &Self::OnYieldOverdue);
-  if (recovering_until_) timer.Add(*recovering_until_, &Self::EndRecovery);
-  if (!servers_.empty() || !queue_.empty() || !settled_requests_.empty() || !keys_.empty())
-    timer.Add(next_round_, &Self::Round);
-  return timer;
-}
-
-void TrackerState::EndRecovery(int64_t now) {
-  recovering_until_.reset();
-  Dispatch(now);
-}
-
-void TrackerState::OnLeaseExpired(int64_t now) {
-  ++expired_;
-  EndLease(Id(expiries_.First()), "it expired, since the client did not renew it", now);
-  Dispatch(now);
-}
-
-void TrackerState::OnYieldOverdue(int64_t now) {
-  EndLease(Id(revocations_.First()), "it was not given back in time to a client that waits", now);
-  Dispatch(now);
-}
-
-void TrackerState::OnSilentServer(int64_t now) {
-  const Id id = silences_.First();
-  Server& server = servers_.at(id);
-  if (now - server.last_seen >= options_.forget_ms) {
-    silences_.Clear(id);
-    servers_.erase(id);
-    return;
-  }
-  silences_.Set(id, server.last_seen + options_.forget_ms);
-  SetUnreachable(id, server, "it stopped reporting");
-  if (server.lease) EndLease(Id(*server.lease), "the server is silent", now);
-}
-
-void TrackerState::OnRequestDue(int64_t now) {
-  const auto it = queue_.find(due_.First());
-  const Waiting& waiting = it->second;
-  if (now >= waiting.heard + options_.client_silence_ms) {
-    Settle(waiting.request, {code::kLeaseLost, "this client was silent for too long"}, now);
-    Leave(it);
-  } else if (now >= waiting.deadline) {
-    Refuse(it, code::kTimedOut, "no device became free in time: " + Explain(waiting, now).text, now);
-  } else if (!keys_.count(waiting.wish.key) && now >= ServersMayArriveUntil()) {
-    Refuse(it, code::kUnknownKey, UnknownKey(waiting.wish.key), now);
-  } else {
-    Schedule(it->first);  // the recovery has become longer since
-  }
-}
-
-// Once a second: pings the servers, numbers the queue, decides who must yield, and forgets what is old. The answers to
-// the pings are ignored: if a server has left, sending fails, and OnUnreachable is called.
-void TrackerState::Round(int64_t now) {
-  constexpr int64_t kInterval = 1000;
-  next_round_ = now + kInterval;
-  for (const auto& [id, server] : servers_) {
-    if (server.reachable) Send(server.peer, "", rpc::Ping{});
-  }
-  std::map<std::string, int64_t> positions;
-  for (auto& [ticket, waiting] : queue_) waiting.position = ++positions[waiting.wish.key];
-  std::set<std::string> held;
-  for (const auto& [id, server] : servers_)
-    if (server.lease) held.insert(server.report.device.key);
-  for (const std::string& key : held) MarkYielding(key, now);
-  std::erase_if(settled_requests_, [&](const auto& r) { return now - r.second.when >= options_.remember_ms; });
-  const auto is_old = [&](const auto& key) { return now - key.second >= options_.forget_ms; };
-  if (std::erase_if(keys_, is_old) == 0) return;
-  ++changes_;
-  for (const auto& [ticket, waiting] : queue_) Schedule(ticket);
-}
-
-TrackerState::Output TrackerState::Wake(int64_t now) {
-  CHECK(now >= NextWake()) << "woken too early";
-  Advance(now);
-  rpc::RunTimers(
-      *this, [this] { return Earliest(); }, now);
   return Take();
 }
 

@@ -133,7 +133,8 @@ class TrackerState {
   rpc::StoppedTime stopped_;
   Output output_;
   std::map<rpc::Id, Server> servers_;
-  rpc::Deadlines<rpc::Id> silences_;  // of servers: when they count as unreachable and, after that, are forgotten
+  std::map<rpc::Peer, rpc::Id> peers_;  // connection of a server -> the server
+  rpc::Deadlines<rpc::Id> silences_;    // of servers: when they count as unreachable and, after that, are forgotten
   std::map<rpc::Id, Lease> leases_;
   rpc::Deadlines<rpc::Id> expiries_;     // of leases
   rpc::Deadlines<rpc::Id> revocations_;  // of leases that must yield

@@ -1,5 +1,6 @@
 // What a tracker tells about its devices and queues: the answers of `status`, and the causes of waits and refusals.
 #include <algorithm>
+#include <set>
 
 #include "support/clock_text.h"
 #include "support/edit_distance.h"
@@ -61,6 +62,30 @@ rpc::LeaseQueued TrackerState::Explain(const Waiting& waiting, int64_t now) cons
   return queued;
 }
 
+namespace {
+
+// The room for devices, queue and keys in an answer, which must fit into one frame of 4 MiB.
+class Room {
+ public:
+  // Takes the room of an entry with texts of so many bytes. Returns false if there is none.
+  bool Take(size_t text_bytes) {
+    constexpr size_t kOfEntry = 512;  // names of fields and numbers
+    if (left_ < text_bytes + kOfEntry) {
+      ++omitted_;
+      return false;
+    }
+    left_ -= text_bytes + kOfEntry;
+    return true;
+  }
+  int64_t omitted() const { return omitted_; }
+
+ private:
+  size_t left_ = 2 << 20;
+  int64_t omitted_ = 0;
+};
+
+}  // namespace
+
 rpc::StatusReply TrackerState::Status(const std::string& key, int64_t now) const {
   rpc::StatusReply reply;
   reply.epoch = epoch_;
@@ -70,14 +95,17 @@ rpc::StatusReply TrackerState::Status(const std::string& key, int64_t now) const
   reply.expired = expired_;
   reply.malformed = malformed_;
   reply.errors.assign(errors_.begin(), errors_.end());
-  reply.absent_keys.clear();
-  for (const auto& [known, seen] : keys_) reply.absent_keys[known] = now - seen;
+  Room room;
+  std::set<std::string> offered;
   for (const auto& [id, server] : servers_) {
     const rpc::DeviceInfo& device = server.report.device;
-    if (server.reachable) reply.absent_keys.erase(device.key);
+    if (server.reachable) offered.insert(device.key);
     if (!key.empty() && device.key != key) continue;
+    size_t bytes = device.key.size() + device.endpoint.size() + device.model.size() + server.report.last_error.size();
+    for (const auto& [status, count] : server.report.trials) bytes += status.size() + sizeof count;
+    if (!room.Take(bytes + device.cores.size() * sizeof(int))) continue;
     rpc::DeviceStatus status;
-    status.server = id;
+    status.server = id.substr(0, 8);  // to tell servers apart; who knows the whole id can speak for the server
     status.key = device.key;
     status.endpoint = device.endpoint;
     status.model = device.model;
@@ -100,10 +128,15 @@ rpc::StatusReply TrackerState::Status(const std::string& key, int64_t now) const
     reply.devices.push_back(std::move(status));
   }
   for (const auto& [ticket, waiting] : queue_) {
-    if (!key.empty() && waiting.wish.key != key) continue;
-    reply.queue.push_back({waiting.wish.key, waiting.wish.client_name, waiting.wish.tenant, waiting.wish.job,
-                           waiting.position, now - waiting.since});
+    const rpc::LeaseRequest& wish = waiting.wish;
+    if (!key.empty() && wish.key != key) continue;
+    if (!room.Take(wish.key.size() + wish.client_name.size() + wish.tenant.size() + wish.job.size())) continue;
+    reply.queue.push_back({wish.key, wish.client_name, wish.tenant, wish.job, waiting.position, now - waiting.since});
   }
+  for (const auto& [known, seen] : keys_) {
+    if (!offered.contains(known) && room.Take(known.size())) reply.absent_keys[known] = now - seen;
+  }
+  reply.omitted = room.omitted();
   return reply;
 }
 

@@ -30,7 +30,7 @@ TEST(Simulator, CalmWeather) {
 TEST(Simulator, StormySeeds) {
   int tracker_restarts = 0, server_restarts = 0, repeated = 0;
   const char* more = std::getenv("AUTOTUNE_SIMULATOR_SEEDS");  // the number of seeds for a longer test
-  for (uint64_t seed = 1, last = more ? std::stoull(more) : 25; seed <= last; ++seed) {
+  for (uint64_t seed = 1, last = more ? std::stoull(more) : 30; seed <= last; ++seed) {
     Simulator farm(seed, Weather{}, 3, 5, 3);
     farm.Run(kTwoHours);
     EXPECT_TRUE(farm.AllDone()) << "seed " << seed << " hangs";

@@ -1,122 +1,19 @@
-#include "tracker/tracker_state.h"
-
+// Leases and queues of a tracker.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/rpc/pass_time.h"
+#include "tests/tracker/tracker_world.h"
 
 namespace autotune {
 namespace {
 
-using rpc::Message;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// A tracker whose peers are names, and the last message to each of them.
-struct World {
-  explicit World(TrackerState::Options options = {}) : tracker(WithIds(std::move(options)), 0) {}
-  static TrackerState::Options WithIds(TrackerState::Options options) {
-    options.new_id = [n = 0]() mutable { return "id" + std::to_string(++n) + "-of-a-lease"; };
-    return options;
-  }
-  void Take(TrackerState::Output output) {
-    for (auto& [peer, message] : output) {
-      if (!message.As<rpc::Ping>()) last[peer] = message;
-    }
-  }
-  template <class T>
-  const T* Last(const std::string& peer) {
-    return last.count(peer) ? last[peer].As<T>() : nullptr;
-  }
-  void Report(const std::string& name, const std::string& key, std::vector<rpc::HeldLease> leases = {},
-              const std::string& incarnation = "1", rpc::Token highest = {}) {
-    rpc::ServerReport report;
-    report.server = name;
-    report.incarnation = incarnation;
-    report.device.key = key;
-    report.device.endpoint = "ipc:///" + name;
-    report.ready = true;
-    report.leases = std::move(leases);
-    report.highest = highest;
-    last.erase(name);
-    Take(tracker.On(name, {"", report, {}}, now));
-  }
-  void Ask(const std::string& client, const std::string& key, const std::string& request, int64_t wait_ms = 600000,
-           std::vector<std::string> exclude = {}) {
-    rpc::LeaseRequest wish{client, client, key, exclude, "", "", wait_ms};
-    last.erase(client);
-    Take(tracker.On(client, {request, wish, {}}, now));
-  }
-  void Say(const std::string& peer, rpc::Body body) {
-    last.erase(peer);
-    Take(tracker.On(peer, {"r", std::move(body), {}}, now));
-  }
-  void Pass(int64_t ms, std::vector<std::string> alive = {}) {
-    for (int64_t end = now + ms; now < end;) {
-      test::PassTime(tracker, now, 100, [this](auto output) { Take(std::move(output)); });
-      for (const std::string& name : alive) Report(name, "cpu");
-    }
-  }
-  std::string RefusalOf(const std::string& peer) {
-    auto* refusal = Last<rpc::Refusal>(peer);
-    return refusal ? refusal->code + ": " + refusal->text : "";
-  }
-
-  TrackerState tracker;
-  int64_t now = 0;
-  std::map<std::string, Message> last;
-};
-
 // Otherwise one report would make the tokens of all later leases too low, past restarts of the tracker.
-TEST(TrackerState, AReportWithAnImpossibleTokenIsRefused) {
-  World w;
-  for (const rpc::Token& token : {rpc::Token{INT64_MAX, 0}, rpc::Token{-1, 0}, rpc::Token{0, -1}}) {
-    w.Report("stranger", "cpu", {}, "1", token);
-    EXPECT_THAT(w.RefusalOf("stranger"), HasSubstr("malformed"));
-  }
-  EXPECT_EQ(w.tracker.epoch(), 1);
-  const int64_t most = int64_t{1} << 53;
-  w.Report("stranger", "cpu", {}, "1", {most, 7});
-  EXPECT_EQ(w.tracker.epoch(), most + 1);
-  w.Report("s1", "cpu", {}, "1", {most + 1, 0});  // what an honest server sees then
-  EXPECT_EQ(w.RefusalOf("s1"), "");
-}
-
-TEST(TrackerState, WhatStatusShowsEndsNoLease) {
-  World w;
-  w.Report("s1", "cpu");
-  w.Ask("a", "cpu", "ra");
-  const rpc::Id lease = w.Last<rpc::LeaseGranted>("a")->lease;
-  ASSERT_GT(lease.size(), 8u);
-  const rpc::StatusReply status = w.tracker.Status("cpu", w.now);
-  w.Say("stranger", rpc::LeaseRelease{status.devices.at(0).lease});
-  w.Say("a", rpc::LeaseRenew{lease});
-  EXPECT_TRUE(w.Last<rpc::LeaseRenewed>("a"));
-  w.Say("a", rpc::LeaseRelease{lease});
-  w.Say("a", rpc::LeaseRenew{lease});
-  EXPECT_THAT(w.RefusalOf("a"), HasSubstr("lease_lost"));
-}
-
-TEST(TrackerState, LongIdsAreNotKept) {
-  World w;
-  w.Say("a", rpc::LeaseWithdraw{std::string(65, 'x')});
-  EXPECT_THAT(w.RefusalOf("a"), HasSubstr("too long"));
-  w.Say("a", rpc::LeaseWithdraw{std::string(64, 'x')});
-  EXPECT_TRUE(w.Last<rpc::LeaseReleased>("a"));
-}
-
-TEST(TrackerState, KeysAreForgottenWithTheirServers) {
-  World w({.forget_ms = 60000});
-  w.Report("s1", "rare");
-  w.Pass(50000);
-  EXPECT_EQ(w.tracker.Status("", w.now).absent_keys.count("rare"), 1u);
-  w.Pass(11000);
-  EXPECT_EQ(w.tracker.Status("", w.now).absent_keys.count("rare"), 0u);
-}
-
 // What servers and clients sent while the tracker stood still is unread when it goes on.
 TEST(TrackerState, AStopOfTheTrackerEndsNoLease) {
-  World w;
+  TrackerWorld w;
   std::vector<rpc::Id> leases;
   for (int i = 0; i < 100; ++i) {
     w.Report("s" + std::to_string(i), "cpu");
@@ -139,7 +36,7 @@ TEST(TrackerState, AStopOfTheTrackerEndsNoLease) {
 }
 
 TEST(TrackerState, GrantsInTheOrderOfTheRequests) {
-  World w;
+  TrackerWorld w;
   w.Report("s1", "cpu");
   w.Ask("a", "cpu", "ra");
   auto* granted = w.Last<rpc::LeaseGranted>("a");
@@ -162,7 +59,7 @@ TEST(TrackerState, GrantsInTheOrderOfTheRequests) {
 }
 
 TEST(TrackerState, ARepeatedRequestGetsTheSameAnswer) {
-  World w;
+  TrackerWorld w;
   w.Report("s1", "cpu");
   w.Report("s2", "cpu");
   w.Ask("a", "cpu", "ra");
@@ -178,7 +75,7 @@ TEST(TrackerState, ARepeatedRequestGetsTheSameAnswer) {
 }
 
 TEST(TrackerState, LeasesExpireUnlessRenewed) {
-  World w;
+  TrackerWorld w;
   w.Report("s1", "cpu");
   w.Ask("a", "cpu", "ra");
   rpc::Id lease = w.Last<rpc::LeaseGranted>("a")->lease;
@@ -196,7 +93,7 @@ TEST(TrackerState, LeasesExpireUnlessRenewed) {
 }
 
 TEST(TrackerState, AHolderYieldsAfterItsQuantumIfOthersWait) {
-  World w;
+  TrackerWorld w;
   w.Report("s1", "cpu");
   w.Ask("a", "cpu", "ra");
   rpc::Id lease = w.Last<rpc::LeaseGranted>("a")->lease;
@@ -213,7 +110,7 @@ TEST(TrackerState, AHolderYieldsAfterItsQuantumIfOthersWait) {
 // A client that ignores the requests to yield loses the device.
 TEST(TrackerState, AHolderThatDoesNotYieldIsRevoked) {
   for (const bool runs : {false, true}) {  // a candidate whose deadline is later than the time to yield
-    World w;
+    TrackerWorld w;
     w.Report("s1", "cpu");
     w.Ask("a", "cpu", "ra");
     const rpc::LeaseGranted granted = *w.Last<rpc::LeaseGranted>("a");
@@ -244,7 +141,7 @@ TEST(TrackerState, AHolderThatDoesNotYieldIsRevoked) {
 }
 
 TEST(TrackerState, AHolderKeepsItsDeviceIfNobodyWaitsAnyMore) {
-  World w;
+  TrackerWorld w;
   w.Report("s1", "cpu");
   w.Ask("a", "cpu", "ra");
   const rpc::Id lease = w.Last<rpc::LeaseGranted>("a")->lease;
@@ -258,63 +155,10 @@ TEST(TrackerState, AHolderKeepsItsDeviceIfNobodyWaitsAnyMore) {
 }
 
 // Otherwise an unknown key would cost the time in which a restarted tracker learns of its servers.
-TEST(TrackerState, ARestartedTrackerRefusesAnUnknownKeyAtOnce) {
-  World w({.epoch = 2, .recovering = true, .keys = {{"rpi4", 5000}}});
-  w.Ask("a", "rpi5", "r1");
-  EXPECT_THAT(w.RefusalOf("a"), HasSubstr("unknown_key"));
-  w.Ask("b", "rpi4", "r2");
-  EXPECT_TRUE(w.Last<rpc::LeaseQueued>("b")) << "it was known before";
-  w.Report("s1", "rpi5");
-  w.Ask("a", "rpi5", "r3");
-  EXPECT_TRUE(w.Last<rpc::LeaseQueued>("a"));
-  EXPECT_EQ(w.tracker.KeyAges(w.now), (std::map<std::string, int64_t>{{"rpi4", 5000}, {"rpi5", 0}}));
-}
-
-TEST(TrackerState, EventsTellWhatHappensToDevices) {
-  std::vector<std::string> events;
-  World w({.on_event = [&](const rpc::FarmEvent& event) { events.push_back(Text(event)); }});
-  const auto expect = [&](const std::string& line) {
-    EXPECT_THAT(events, ElementsAre(line));
-    events.clear();
-  };
-  w.Report("s1", "cpu");
-  expect("`cpu` (server s1) registered at ipc:///s1");
-  w.Report("s1", "cpu");
-  EXPECT_THAT(events, ElementsAre());
-  w.Ask("a", "cpu", "ra");
-  expect("`cpu` (server s1) leased to a");
-  w.Pass(3000, {"s1"});
-  w.Say("a", rpc::LeaseRelease{w.tracker.Status("", w.now).devices[0].lease});
-  EXPECT_THAT(events, ElementsAre()) << "a shortened id ends nothing";
-  w.Say("a", rpc::LeaseWithdraw{"ra"});
-  expect("`cpu` (server s1) returned by a after 3 s");
-  w.Ask("a\nb", "cpu", "rb");
-  expect("`cpu` (server s1) leased to a\\x0ab");
-  w.Pass(10000, {"s1"});
-  expect("`cpu` (server s1) lost by a\\x0ab after 10 s: it expired, since the client did not renew it");
-  w.Pass(7000);
-  expect("`cpu` (server s1) is unreachable: it stopped reporting");
-  w.Report("s1", "cpu");
-  expect("`cpu` (server s1) registered at ipc:///s1");
-  w.Say("s1", rpc::ServerGoodbye{"s1", "1"});
-  expect("`cpu` (server s1) left");
-}
-
-TEST(TrackerState, AKeyWithOtherCharactersIsRefused) {
-  World w;
-  for (const std::string key : {"", "a b", "x<y>", "k\n", "caf\xc3\xa9"}) {
-    w.Report("s1", key);
-    EXPECT_THAT(w.RefusalOf("s1"), HasSubstr("a key has")) << key;
-    w.Ask("a", key, "ra");
-    EXPECT_THAT(w.RefusalOf("a"), HasSubstr("a key has")) << key;
-  }
-  w.Report("s1", "Pi-4_b:1.5");
-  EXPECT_EQ(w.RefusalOf("s1"), "");
-}
-
+// One peer must not fill the tracker's memory with servers that it makes up.
 // One client waits, so one of two holders yields: the one that has held longest, and only after its quantum.
 TEST(TrackerState, AsManyYieldAsWait) {
-  World w;
+  TrackerWorld w;
   w.Report("s1", "cpu");
   w.Ask("a", "cpu", "ra");
   rpc::Id first = w.Last<rpc::LeaseGranted>("a")->lease;
@@ -355,55 +199,9 @@ TEST(TrackerState, AsManyYieldAsWait) {
   EXPECT_TRUE(yields("b", second));
 }
 
-TEST(TrackerState, UnknownKeys) {
-  World w;
-  w.Report("s1", "rpi4");
-  w.Report("s2", "rpi4");
-  w.Ask("a", "rp4", "early");
-  EXPECT_TRUE(w.Last<rpc::LeaseQueued>("a"));  // just after the start, the key's server may still arrive
-  w.Pass(2900, {});
-  EXPECT_EQ(w.RefusalOf("a"), "");
-  w.Pass(200, {});
-  EXPECT_THAT(w.RefusalOf("a"), HasSubstr("unknown_key: no device has the key `rp4`; did you mean `rpi4`"));
-  w.now = 5000;
-  w.Report("s1", "rpi4");
-  w.Ask("a", "rp4", "r1");
-  EXPECT_EQ(w.RefusalOf("a"), "unknown_key: no device has the key `rp4`; did you mean `rpi4` (2 free)?");
-  w.Ask("a", "zebra", "r2");
-  EXPECT_THAT(w.RefusalOf("a"), HasSubstr("no device has the key `zebra`; there are `rpi4` (2 free)"));
-  World empty;
-  empty.now = 5000;
-  empty.Ask("a", "rpi4", "r1");
-  EXPECT_THAT(empty.RefusalOf("a"), HasSubstr("no other device is connected; start one: rpc_server"));
-}
-
-TEST(TrackerState, AnAbsentDeviceIsWaitedFor) {
-  World w;
-  w.Report("s1", "cpu");
-  w.Pass(130000);
-  w.Ask("a", "cpu", "ra", 4000);
-  EXPECT_THAT(w.Last<rpc::LeaseQueued>("a")->text, HasSubstr("no device `cpu` is connected; last seen 2 min ago"));
-  w.Pass(4100);
-  EXPECT_THAT(w.RefusalOf("a"), HasSubstr("timed_out: no device became free in time: no device `cpu` is connected"));
-  w.Ask("b", "cpu", "rb");
-  w.Report("s1", "cpu");
-  EXPECT_TRUE(w.Last<rpc::LeaseGranted>("b"));
-}
-
 // A key is not unknown if its server arrives soon after the tracker's start.
-TEST(TrackerState, AServerThatArrivesEarlyEnoughIsWaitedFor) {
-  World w;
-  w.Ask("a", "cpu", "ra");
-  w.now = 2000;
-  w.Report("s1", "cpu");
-  EXPECT_TRUE(w.Last<rpc::LeaseGranted>("a"));
-  w.Ask("b", "cpu", "rb");
-  w.Pass(3000, {"s1"});
-  EXPECT_EQ(w.RefusalOf("b"), "");
-}
-
 TEST(TrackerState, ALostTimeOutIsToldAgain) {
-  World w;
+  TrackerWorld w;
   w.Report("s1", "cpu");
   w.Ask("a", "cpu", "ra");
   w.Ask("b", "cpu", "rb", 2000);
@@ -415,7 +213,7 @@ TEST(TrackerState, ALostTimeOutIsToldAgain) {
 }
 
 TEST(TrackerState, AClientThatIsSilentLeavesTheQueue) {
-  World w;
+  TrackerWorld w;
   w.Report("s1", "cpu");
   w.Ask("a", "cpu", "ra");
   w.Ask("gone", "cpu", "rg");
@@ -427,7 +225,7 @@ TEST(TrackerState, AClientThatIsSilentLeavesTheQueue) {
 }
 
 TEST(TrackerState, AWithdrawnGrantIsReleased) {
-  World w;
+  TrackerWorld w;
   w.Report("s1", "cpu");
   w.Ask("a", "cpu", "ra");
   w.Say("a", rpc::LeaseWithdraw{"ra"});
@@ -435,7 +233,7 @@ TEST(TrackerState, AWithdrawnGrantIsReleased) {
 }
 
 TEST(TrackerState, AFailedServerIsAvoidedIfThereIsAnother) {
-  World w;
+  TrackerWorld w;
   w.Report("s1", "cpu");
   w.Ask("a", "cpu", "r1", 60000, {"s1"});
   // There is only this server, but it must first show that it is alive.
@@ -443,7 +241,7 @@ TEST(TrackerState, AFailedServerIsAvoidedIfThereIsAnother) {
   w.now = 1000;
   w.Report("s1", "cpu");
   EXPECT_TRUE(w.Last<rpc::LeaseGranted>("a"));
-  World two;
+  TrackerWorld two;
   two.Report("s1", "cpu");
   two.Report("s2", "cpu");
   two.Ask("a", "cpu", "r1", 60000, {"s1"});
@@ -452,7 +250,7 @@ TEST(TrackerState, AFailedServerIsAvoidedIfThereIsAnother) {
 }
 
 TEST(TrackerState, DeadServersAreNotGranted) {
-  World w;
+  TrackerWorld w;
   w.Report("s1", "cpu");
   w.Take(w.tracker.OnUnreachable("s1"));
   w.Ask("a", "cpu", "ra");
@@ -473,7 +271,7 @@ TEST(TrackerState, AfterARestartLeasesAreAdoptedAndNothingIsGrantedForOneTimeToL
   TrackerState::Options options;
   options.epoch = 2;
   options.recovering = true;
-  World w(options);
+  TrackerWorld w(options);
   rpc::HeldLease held{"old", {1, 7}, "a", "a", "", "", 5000};
   w.Say("a", rpc::LeaseRenew{"old"});
   EXPECT_TRUE(w.Last<rpc::LeaseRenewed>("a"));  // the lease's server may not have reported yet
@@ -499,58 +297,13 @@ TEST(TrackerState, AfterARestartLeasesAreAdoptedAndNothingIsGrantedForOneTimeToL
 }
 
 TEST(TrackerState, TokensGrowEvenIfTheEpochWasLost) {
-  World w;  // epoch 1
+  TrackerWorld w;  // epoch 1
   w.Report("s1", "cpu", {}, "1", {6, 3});
   EXPECT_EQ(w.tracker.epoch(), 7);
   w.Pass(10100, {"s1"});
   w.Ask("a", "cpu", "ra");
   ASSERT_TRUE(w.Last<rpc::LeaseGranted>("a"));
   EXPECT_GT(w.Last<rpc::LeaseGranted>("a")->token, (rpc::Token{6, 3}));
-}
-
-TEST(TrackerState, AFailedKeyIsRefusedWithTheCause) {
-  World w;
-  w.Report("s1", "local");
-  w.Ask("a", "local", "ra");
-  w.Ask("b", "local", "rb");
-  w.Take(w.tracker.FailKey("local", "it exploded", w.now));
-  EXPECT_EQ(w.RefusalOf("b"), "key_failed: it exploded");
-  w.Ask("c", "local", "rc");
-  EXPECT_EQ(w.RefusalOf("c"), "key_failed: it exploded");
-}
-
-TEST(TrackerState, StatusTellsWhoHoldsAndWhoWaits) {
-  World w;
-  w.Report("s1", "cpu");
-  w.Report("s2", "gpu");
-  w.Ask("a", "cpu", "ra");
-  w.now = 1500;
-  w.Ask("b", "cpu", "rb");
-  w.now = 2000;
-  auto status = w.tracker.Status("", w.now);
-  ASSERT_EQ(status.devices.size(), 2u);
-  EXPECT_EQ(status.devices[0].state, "busy");
-  EXPECT_EQ(status.devices[0].client_name, "a");
-  EXPECT_EQ(status.devices[0].since_ms, 2000);
-  EXPECT_EQ(status.devices[1].state, "free");
-  ASSERT_EQ(status.queue.size(), 1u);
-  EXPECT_EQ(status.queue[0].client_name, "b");
-  EXPECT_EQ(status.queue[0].waiting_ms, 500);
-  EXPECT_EQ(w.tracker.Status("gpu", w.now).devices.size(), 1u);
-}
-
-TEST(TrackerState, WhatDoesNotBelongHereIsRefused) {
-  World w;
-  w.Say("x", rpc::MeasureAccepted{});
-  EXPECT_THAT(w.RefusalOf("x"), HasSubstr("unexpected: a tracker does not take a measure_accepted"));
-  w.Say("x", rpc::Refusal{"a", "b"});
-  EXPECT_FALSE(w.last.count("x"));  // a refusal must never be answered
-  w.Say("x", rpc::Ping{"hello"});
-  EXPECT_EQ(w.Last<rpc::Pong>("x")->payload, "hello");
-  w.Say("x", rpc::ServerReport{});
-  EXPECT_THAT(w.RefusalOf("x"), HasSubstr("malformed"));
-  w.Say("x", rpc::LeaseRequest{});
-  EXPECT_THAT(w.RefusalOf("x"), HasSubstr("malformed"));
 }
 
 }  // namespace

@@ -1,0 +1,68 @@
+// For tests of TrackerState.
+#pragma once
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/rpc/pass_time.h"
+#include "tracker/tracker_state.h"
+
+namespace autotune {
+
+// A tracker whose peers are names, and the last message to each of them.
+struct TrackerWorld {
+  explicit TrackerWorld(TrackerState::Options options = {}) : tracker(WithIds(std::move(options)), 0) {}
+  static TrackerState::Options WithIds(TrackerState::Options options) {
+    options.new_id = [n = 0]() mutable { return "id" + std::to_string(++n) + "-of-a-lease"; };
+    return options;
+  }
+  void Take(TrackerState::Output output) {
+    for (auto& [peer, message] : output) {
+      if (!message.As<rpc::Ping>()) last[peer] = message;
+    }
+  }
+  template <class T>
+  const T* Last(const std::string& peer) {
+    return last.count(peer) ? last[peer].As<T>() : nullptr;
+  }
+  void Report(const std::string& name, const std::string& key, std::vector<rpc::HeldLease> leases = {},
+              const std::string& incarnation = "1", rpc::Token highest = {}) {
+    rpc::ServerReport report;
+    report.server = name;
+    report.incarnation = incarnation;
+    report.device.key = key;
+    report.device.endpoint = "ipc:///" + name;
+    report.ready = true;
+    report.leases = std::move(leases);
+    report.highest = highest;
+    last.erase(name);
+    Take(tracker.On(name, {"", report, {}}, now));
+  }
+  void Ask(const std::string& client, const std::string& key, const std::string& request, int64_t wait_ms = 600000,
+           std::vector<std::string> exclude = {}) {
+    rpc::LeaseRequest wish{client, client, key, exclude, "", "", wait_ms};
+    last.erase(client);
+    Take(tracker.On(client, {request, wish, {}}, now));
+  }
+  void Say(const std::string& peer, rpc::Body body) {
+    last.erase(peer);
+    Take(tracker.On(peer, {"r", std::move(body), {}}, now));
+  }
+  void Pass(int64_t ms, std::vector<std::string> alive = {}) {
+    for (int64_t end = now + ms; now < end;) {
+      test::PassTime(tracker, now, 100, [this](auto output) { Take(std::move(output)); });
+      for (const std::string& name : alive) Report(name, "cpu");
+    }
+  }
+  std::string RefusalOf(const std::string& peer) {
+    auto* refusal = Last<rpc::Refusal>(peer);
+    return refusal ? refusal->code + ": " + refusal->text : "";
+  }
+
+  TrackerState tracker;
+  int64_t now = 0;
+  std::map<std::string, rpc::Message> last;
+};
+
+}  // namespace autotune

@@ -1,0 +1,126 @@
+// What a tracker does as time passes: leases expire, servers fall silent, waits end, devices go to those who wait.
+#include <set>
+#include <string>
+
+#include "tracker/tracker_state.h"
+
+namespace autotune {
+namespace {
+
+using rpc::Id;
+namespace code = rpc::code;
+
+}  // namespace
+
+// Extends all deadlines by a time in which this process did not run: the renewals and reports of that time are unread.
+void TrackerState::Advance(int64_t now) {
+  const int64_t stopped = stopped_.Before(now, NextWake());
+  if (stopped == 0) return;
+  if (recovering_until_) *recovering_until_ += stopped;
+  expiries_.PostponeAll(stopped);
+  silences_.PostponeAll(stopped);
+  due_.PostponeAll(stopped);
+  revocations_.PostponeAll(stopped);
+  for (auto& [id, server] : servers_) server.last_seen += stopped;
+  for (auto& [ticket, waiting] : queue_) {
+    waiting.heard += stopped;
+    waiting.deadline += stopped;
+  }
+  for (auto& [key, seen] : keys_) seen += stopped;
+  for (auto& [request, settled] : settled_requests_) settled.when += stopped;
+}
+
+// Sets the time at which a waiting request ends unless its client is heard or a device becomes free before.
+void TrackerState::Schedule(int64_t ticket) {
+  const Waiting& waiting = queue_.at(ticket);
+  int64_t due = std::min(waiting.heard + options_.client_silence_ms, waiting.deadline);
+  if (!keys_.count(waiting.wish.key)) due = std::min(due, ServersMayArriveUntil());
+  due_.Set(ticket, due);
+}
+
+rpc::EarliestTimer<TrackerState> TrackerState::Earliest() const {
+  using Self = TrackerState;
+  rpc::EarliestTimer<Self> timer;
+  timer.Add(expiries_.Earliest(), &Self::OnLeaseExpired);
+  timer.Add(silences_.Earliest(), &Self::OnSilentServer);
+  timer.Add(due_.Earliest(), &Self::OnRequestDue);
+  timer.Add(revocations_.Earliest(), &Self::OnYieldOverdue);
+  if (recovering_until_) timer.Add(*recovering_until_, &Self::EndRecovery);
+  if (!servers_.empty() || !queue_.empty() || !settled_requests_.empty() || !keys_.empty())
+    timer.Add(next_round_, &Self::Round);
+  return timer;
+}
+
+void TrackerState::EndRecovery(int64_t now) {
+  recovering_until_.reset();
+  Dispatch(now);
+}
+
+void TrackerState::OnLeaseExpired(int64_t now) {
+  ++expired_;
+  EndLease(Id(expiries_.First()), "it expired, since the client did not renew it", now);
+  Dispatch(now);
+}
+
+void TrackerState::OnYieldOverdue(int64_t now) {
+  EndLease(Id(revocations_.First()), "it was not given back in time to a client that waits", now);
+  Dispatch(now);
+}
+
+void TrackerState::OnSilentServer(int64_t now) {
+  const Id id = silences_.First();
+  Server& server = servers_.at(id);
+  if (now - server.last_seen >= options_.forget_ms) {
+    RemoveServer(id, now);
+    return;
+  }
+  silences_.Set(id, server.last_seen + options_.forget_ms);
+  SetUnreachable(id, server, "it stopped reporting");
+  if (server.lease) EndLease(Id(*server.lease), "the server is silent", now);
+}
+
+void TrackerState::OnRequestDue(int64_t now) {
+  const auto it = queue_.find(due_.First());
+  const Waiting& waiting = it->second;
+  if (now >= waiting.heard + options_.client_silence_ms) {
+    Settle(waiting.request, {code::kLeaseLost, "this client was silent for too long"}, now);
+    Leave(it);
+  } else if (now >= waiting.deadline) {
+    Refuse(it, code::kTimedOut, "no device became free in time: " + Explain(waiting, now).text, now);
+  } else if (!keys_.count(waiting.wish.key) && now >= ServersMayArriveUntil()) {
+    Refuse(it, code::kUnknownKey, UnknownKey(waiting.wish.key), now);
+  } else {
+    Schedule(it->first);  // the recovery has become longer since
+  }
+}
+
+// Once a second: pings the servers, numbers the queue, decides who must yield, and forgets what is old. The answers to
+// the pings are ignored: if a server has left, sending fails, and OnUnreachable is called.
+void TrackerState::Round(int64_t now) {
+  constexpr int64_t kInterval = 1000;
+  next_round_ = now + kInterval;
+  for (const auto& [id, server] : servers_) {
+    if (server.reachable) Send(server.peer, "", rpc::Ping{});
+  }
+  std::map<std::string, int64_t> positions;
+  for (auto& [ticket, waiting] : queue_) waiting.position = ++positions[waiting.wish.key];
+  std::set<std::string> held;
+  for (const auto& [id, server] : servers_)
+    if (server.lease) held.insert(server.report.device.key);
+  for (const std::string& key : held) MarkYielding(key, now);
+  std::erase_if(settled_requests_, [&](const auto& r) { return now - r.second.when >= options_.remember_ms; });
+  const auto is_old = [&](const auto& key) { return now - key.second >= options_.forget_ms; };
+  if (std::erase_if(keys_, is_old) == 0) return;
+  ++changes_;
+  for (const auto& [ticket, waiting] : queue_) Schedule(ticket);
+}
+
+TrackerState::Output TrackerState::Wake(int64_t now) {
+  CHECK(now >= NextWake()) << "woken too early";
+  Advance(now);
+  rpc::RunTimers(
+      *this, [this] { return Earliest(); }, now);
+  return Take();
+}
+
+}  // namespace autotune

@@ -78,14 +78,13 @@ def causal_conv(net):
     if net.opset < 27 or not x:
         return None
     batch, channels, _ = net.shape(x)
-    k = net.rng.randint(1, 5)
+    k = net.rng.randint(2, 5)  # the state of one tap is empty
     inputs = [x, net.weight([channels, 1, k], k), "", ""]
     if net.chance(50):
         inputs[2] = net.uniform([channels], -1, 1)
-    if net.chance(50) and k > 1:
+    if net.chance(50):
         inputs[3] = net.weight([batch, channels, k - 1], 1)
-    return net.emit("CausalConvWithState", inputs, {"activation": net.pick(None, "none", "silu", "swish")},
-                    net.pick(1, 2) if k > 1 else 1)
+    return net.emit("CausalConvWithState", inputs, {"activation": net.pick(None, "none", "silu", "swish")}, 2)
 
 
 def linear_attention(net):
@@ -107,7 +106,7 @@ def linear_attention(net):
     if rule in (None, "delta", "gated_delta"):
         inputs[5] = net.uniform([batch, steps, net.pick(shared, 1)], 0, 1)
     attributes = {"q_num_heads": heads, "kv_num_heads": shared, "update_rule": rule, "scale": net.pick(None, 0.5)}
-    return net.emit("LinearAttention", inputs, attributes, net.pick(1, 2))
+    return net.emit("LinearAttention", inputs, attributes, 2)
 
 
 ATTENTION = [attention] * 4 + [scattered] + [causal_conv] + [linear_attention]

@@ -17,17 +17,20 @@ struct Attribute {
   bool required = false;
 };
 
-struct Input {
-  std::string name;
-  bool optional = false;
+// The inputs or the outputs of an operator.
+struct Operands {
+  struct One {
+    std::string name;
+    bool optional = false;
+  };
+  std::vector<One> list;
+  bool variadic = false;  // the last one may be repeated
 };
 
 // A row of the table, parsed.
 struct Schema {
   int since = 0, until = 0;  // the first operator set, and the last one before the next row; 0 for no end
-  std::vector<Input> inputs;
-  bool variadic = false;  // the last input may be repeated
-  int outputs = 0;
+  Operands inputs, outputs;
   std::vector<Attribute> attributes;
 
   const Attribute* Find(const std::string& name) const {
@@ -43,14 +46,20 @@ bool DropEnd(std::string& word, const std::string& end) {
   return true;
 }
 
-Schema Parsed(const SchemaRow& row) {
-  Schema schema{.since = row.since, .outputs = row.outputs};
-  std::istringstream inputs(row.inputs), attributes(row.attributes);
-  for (std::string word; inputs >> word;) {
+Operands ParsedOperands(const char* text) {
+  Operands operands;
+  std::istringstream words(text);
+  for (std::string word; words >> word;) {
     const bool optional = DropEnd(word, "?");
-    schema.variadic = DropEnd(word, "...");
-    schema.inputs.push_back({word, optional});
+    operands.variadic = DropEnd(word, "...");
+    operands.list.push_back({word, optional});
   }
+  return operands;
+}
+
+Schema Parsed(const SchemaRow& row) {
+  Schema schema{.since = row.since, .inputs = ParsedOperands(row.inputs), .outputs = ParsedOperands(row.outputs)};
+  std::istringstream attributes(row.attributes);
   for (std::string word; attributes >> word;) {
     const bool required = DropEnd(word, "!");
     const char type = word.back();
@@ -119,8 +128,8 @@ bool SameLetters(const std::string& a, const std::string& b) {
 }
 
 bool HasInput(const Schema& schema, const std::string& name) {
-  return std::any_of(schema.inputs.begin(), schema.inputs.end(),
-                     [&](const Input& input) { return SameLetters(input.name, name); });
+  const auto& list = schema.inputs.list;
+  return std::any_of(list.begin(), list.end(), [&](const auto& input) { return SameLetters(input.name, name); });
 }
 
 class Check {
@@ -140,11 +149,8 @@ class Check {
       if (attribute.required && !node_.attrs.count(attribute.name))
         faults_.push_back("lacks the attribute '" + attribute.name + "'");
     }
-    CheckInputs();
-    const size_t outputs = Used(node_.outputs);
-    if (own_->outputs >= 0 && outputs > static_cast<size_t>(own_->outputs))
-      faults_.push_back("has " + std::to_string(outputs) + " outputs; the most are " + std::to_string(own_->outputs) +
-                        place_);
+    CheckOperands(own_->inputs, node_.inputs, "input");
+    CheckOperands(own_->outputs, node_.outputs, "output");
     return std::move(faults_);
   }
 
@@ -200,26 +206,31 @@ class Check {
     return since;
   }
 
-  void CheckInputs() {
-    const size_t most = own_->inputs.size(), given = Used(node_.inputs);
-    if (given > most && !own_->variadic) faults_.push_back(SurplusInputs(given, most));
+  // `kind` is "input" or "output".
+  void CheckOperands(const Operands& own, const std::vector<std::string>& names, const std::string& kind) {
+    const size_t most = own.list.size(), given = Used(names);
+    if (given > most && !own.variadic) {
+      faults_.push_back("has " + std::to_string(given) + " " + kind + "s; the most are " + std::to_string(most) +
+                        place_ + (&own == &own_->inputs ? WhySurplus(most) : ""));
+    }
     for (size_t i = 0; i < most; ++i) {
-      if (!own_->inputs[i].optional && (i >= given || node_.inputs[i].empty()))
-        faults_.push_back("lacks input " + std::to_string(i) + ", '" + own_->inputs[i].name + "'");
+      const bool repeated = own.variadic && i + 1 == most;  // single ones of these may be omitted
+      if (!own.list[i].optional && (i >= names.size() || (names[i].empty() && !repeated)))
+        faults_.push_back("lacks " + kind + " " + std::to_string(i) + ", '" + own.list[i].name + "'");
     }
   }
 
-  std::string SurplusInputs(size_t given, size_t most) const {
-    std::string fault = "has " + std::to_string(given) + " inputs; the most are " + std::to_string(most) + place_;
-    for (const Schema& schema : versions_) {  // an input of a newer operator set that was an attribute before
-      if (schema.since <= own_->since || schema.inputs.size() <= most) continue;
-      const std::string& name = schema.inputs[most].name;
+  // Says since when the operator has input number `index`, which it does not have in this operator set.
+  std::string WhySurplus(size_t index) const {
+    for (const Schema& schema : versions_) {
+      if (schema.since <= own_->since || schema.inputs.list.size() <= index) continue;
+      const std::string& name = schema.inputs.list[index].name;
       const bool attribute = std::any_of(own_->attributes.begin(), own_->attributes.end(),
                                          [&](const Attribute& a) { return SameLetters(a.name, name); });
-      return fault + "; '" + name + "' is an input since " + std::to_string(schema.since) +
+      return "; '" + name + "' is an input since " + std::to_string(schema.since) +
              (attribute ? ", and an attribute before" : "");
     }
-    return fault;
+    return "";
   }
 
   const OnnxNode& node_;

@@ -15,8 +15,8 @@ namespace autotune::onnx_import {
 struct SchemaRow {
   const char* op;
   int since;
-  const char* inputs;  // names: "X W B?"; "?" marks an optional one, "..." the last one, which may be repeated
-  int outputs;         // greatest number; -1 for any number
+  const char* inputs;   // names: "X W B?"; "?" marks an optional one, "..." the last one, which may be repeated
+  const char* outputs;  // in the same form
   // Names and types: "axis:i perm:I! body:g". Types are int (i), float (f), string (s), lists of them (I, F, S), tensor
   // (t), graph (g) and others (x); "!" marks a required attribute.
   const char* attributes;

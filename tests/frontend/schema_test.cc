@@ -21,21 +21,18 @@ namespace {
 using testing::Contains;
 using testing::HasSubstr;
 
-constexpr int kFloat = 1, kInt64 = 7;  // ONNX's element types
+constexpr int kFloat = 1, kUInt8 = 2, kInt64 = 7;  // ONNX's element types
 
 struct Parsed {
-  std::vector<std::string> inputs;
-  bool variadic = false;
+  std::vector<std::string> inputs, outputs;
   std::map<std::string, std::string> attributes;  // name -> type, with "!" if it is required
 };
 
 Parsed Parse(const SchemaRow& row) {
   Parsed parsed;
-  std::istringstream inputs(row.inputs), attributes(row.attributes);
-  for (std::string word; inputs >> word;) {
-    parsed.variadic |= word.find("...") != std::string::npos;
-    parsed.inputs.push_back(word);
-  }
+  std::istringstream inputs(row.inputs), outputs(row.outputs), attributes(row.attributes);
+  for (std::string word; inputs >> word;) parsed.inputs.push_back(word);
+  for (std::string word; outputs >> word;) parsed.outputs.push_back(word);
   for (std::string word; attributes >> word;)
     parsed.attributes[word.substr(0, word.find(':'))] = word.substr(word.find(':') + 1);
   return parsed;
@@ -56,12 +53,35 @@ OnnxAttr Value(char type) {
 
 // Returns a node that has everything that the row allows.
 OnnxNode FullNode(const SchemaRow& row, bool microsoft) {
-  OnnxNode node{.op_type = row.op, .domain = microsoft ? "com.microsoft" : "", .outputs = {"y"}};
   const Parsed parsed = Parse(row);
-  for (const std::string& name : parsed.inputs) node.inputs.push_back(name);
+  OnnxNode node{.op_type = row.op,
+                .domain = microsoft ? "com.microsoft" : "",
+                .inputs = parsed.inputs,
+                .outputs = parsed.outputs};
   for (const auto& [name, type] : parsed.attributes) node.attrs[name] = Value(type[0]);
-  for (int i = 1; i < row.outputs; ++i) node.outputs.push_back("y" + std::to_string(i));
   return node;
+}
+
+// Checks the nodes that differ from a full one by a surplus or an absent operand. `operands` are the node's inputs or
+// outputs.
+void ExpectStrictOperands(const OnnxNode& full, std::vector<std::string> OnnxNode::*operands,
+                          const std::vector<std::string>& own, int64_t opset, const std::string& where) {
+  const bool variadic = !own.empty() && own.back().find("...") != std::string::npos;
+  OnnxNode surplus = full, trailing = full;
+  (surplus.*operands).push_back("surplus");
+  (trailing.*operands).push_back("");
+  EXPECT_EQ(SchemaFaults(surplus, opset).size(), variadic ? 0 : 1) << where;
+  EXPECT_EQ(SchemaFaults(trailing, opset), std::vector<std::string>()) << where;
+  for (size_t i = 0; i < own.size(); ++i) {
+    const bool optional = own[i].ends_with("?"), repeated = variadic && i + 1 == own.size();
+    OnnxNode absent = full, fewer = full;
+    (absent.*operands)[i].clear();
+    (fewer.*operands).resize(i);
+    EXPECT_EQ(SchemaFaults(absent, opset).size(), optional || repeated ? 0 : 1) << where << ", " << own[i];
+    size_t lacking = 0;
+    for (size_t j = i; j < own.size(); ++j) lacking += own[j].ends_with("?") ? 0 : 1;
+    EXPECT_EQ(SchemaFaults(fewer, opset).size(), lacking) << where << ", " << i;
+  }
 }
 
 // Checks the nodes that differ from a full one by one fault. `others` are the operator's rows.
@@ -76,15 +96,8 @@ void ExpectStrict(const SchemaRow& row, int64_t opset, bool microsoft, const std
   OnnxNode hidden = full;
   hidden.attrs["__private"] = Value('i');
   EXPECT_EQ(SchemaFaults(hidden, opset), std::vector<std::string>()) << where;
-  OnnxNode surplus = full;
-  surplus.inputs.push_back("surplus");
-  EXPECT_EQ(SchemaFaults(surplus, opset).size(), own.variadic ? 0 : 1) << where;
-  OnnxNode trailing = full;
-  trailing.inputs.push_back("");
-  EXPECT_EQ(SchemaFaults(trailing, opset), std::vector<std::string>()) << where;
-  OnnxNode outputs = full;
-  outputs.outputs.push_back("surplus");
-  EXPECT_EQ(SchemaFaults(outputs, opset).size(), row.outputs < 0 ? 0 : 1) << where;
+  ExpectStrictOperands(full, &OnnxNode::inputs, own.inputs, opset, where);
+  ExpectStrictOperands(full, &OnnxNode::outputs, own.outputs, opset, where);
   for (const SchemaRow* other : others) {
     for (const auto& [name, type] : Parse(*other).attributes) {
       OnnxNode mixed = full;
@@ -101,11 +114,6 @@ void ExpectStrict(const SchemaRow& row, int64_t opset, bool microsoft, const std
     OnnxNode absent = full;
     absent.attrs.erase(name);
     EXPECT_EQ(SchemaFaults(absent, opset).size(), type.ends_with("!") ? 1 : 0) << where << ", " << name;
-  }
-  for (size_t i = 0; i < own.inputs.size(); ++i) {
-    OnnxNode absent = full;
-    absent.inputs[i].clear();
-    EXPECT_EQ(SchemaFaults(absent, opset).size(), own.inputs[i].ends_with("?") ? 0 : 1) << where << ", " << i;
   }
 }
 
@@ -166,6 +174,10 @@ TEST(Schema, SomeRowsOfOnnx) {
             "attribute 'alpha' must be a float, but is an integer");
   EXPECT_EQ(faults("Concat", 13, 1, {}), "lacks the attribute 'axis'");
   EXPECT_EQ(faults("LayerNormalization", 12, 2, {{"axis", Value('i')}}), "") << "ONNX Runtime writes it in any set";
+  EXPECT_EQ(faults("DynamicQuantizeLinear", 13, 1, {}), "lacks output 1, 'y_scale'; lacks output 2, 'y_zero_point'");
+  EXPECT_EQ(faults("TopK", 13, 2, {}), "lacks output 1, 'Indices'");
+  EXPECT_EQ(faults("GRU", 1, 3, {}), "lacks output 1, 'Y_h'") << "optional since set 3";
+  EXPECT_EQ(faults("GRU", 3, 3, {}), "");
   EXPECT_EQ(faults("NoSuchOperator", 13, 9, {{"alpha", Value('i')}}), "");
 }
 
@@ -181,6 +193,24 @@ TEST(StrictModels, FaultsAreErrorsOrNotes) {
   EXPECT_EQ(lenient->notes[0],
             "Softmax (node 's') has no attribute 'axes' in operator set 13; did you mean axis?; "
             "ignored (--lenient)");
+}
+
+TEST(StrictModels, RequiredOutputsHaveNames) {
+  auto quantize = [](const std::vector<std::string>& outputs, bool lenient = false) {
+    ModelMaker m;
+    m.Input("x", {2}).TypedOutput("y", {2}, kUInt8).Node("DynamicQuantizeLinear", {"x"}, outputs, "q");
+    return ImportError(m, {.lenient = lenient});
+  };
+  EXPECT_EQ(quantize({"y", "s", "z"}), "no error");
+  EXPECT_EQ(quantize({"y", "s"}),
+            "m.onnx cannot be imported: DynamicQuantizeLinear (node 'q'): lacks output 2, 'y_zero_point' (--lenient "
+            "ignores this)");
+  EXPECT_THAT(quantize({"y", "", "z"}), HasSubstr("lacks output 1, 'y_scale'"));
+  EXPECT_EQ(quantize({"y", "s"}, true), "no error");
+  ModelMaker optional;
+  optional.Input("x", {1, 1, 4}).Output("i").Node("MaxPool", {"x"}, {"p", ""}).Ints("kernel_shape", {2});
+  optional.Node("Split", {"x"}, {"", "i"}).Int("axis", 2);
+  EXPECT_EQ(ImportError(optional), "no error") << "optional and repeated outputs may be omitted";
 }
 
 TEST(StrictModels, NodesOfFunctionsAndSubgraphs) {

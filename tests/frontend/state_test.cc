@@ -91,7 +91,7 @@ TEST(CausalConvWithState, Refusals) {
   auto error = [](const std::vector<int64_t>& w, const std::vector<int64_t>& past, const char* activation) {
     ModelMaker m(27);
     m.Input("x", {2, 2, 5}).Input("w", w).Input("past", past).Output("y");
-    m.Node("CausalConvWithState", {"x", "w", "", "past"}, {"y"}).String("activation", activation);
+    m.Node("CausalConvWithState", {"x", "w", "", "past"}, {"y", "state"}).String("activation", activation);
     return ImportError(m);
   };
   EXPECT_EQ(error({2, 1, 3}, {2, 2, 2}, "swish"), "no error");
@@ -172,7 +172,7 @@ TEST(LinearAttention, Refusals) {
     ModelMaker m(27);
     m.Input("q", {2, steps, 12}).Input("k", {2, steps, 6}).Input("v", {2, steps, 4}).Input("past", past);
     m.Input("decay", decay).Output("y");
-    m.Node("LinearAttention", {"q", "k", "v", "past", "decay"}, {"y"})
+    m.Node("LinearAttention", {"q", "k", "v", "past", "decay"}, {"y", "state"})
         .Int("q_num_heads", heads)
         .Int("kv_num_heads", shared)
         .String("update_rule", rule);

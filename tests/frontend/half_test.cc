@@ -125,10 +125,11 @@ TEST(Halves, TypesOf8BitsStayRefused) {
 
 // A weight of an 8-bit float type is an error of the node that reads it. Unread weights are ignored.
 TEST(Halves, WeightsOf8BitsAreRefusedWhereTheyAreRead) {
-  constexpr int kFloat8 = 17;
+  constexpr int kInt8 = 3, kFloat8 = 17;
   auto model = [](const std::vector<std::string>& factor) {
     ModelMaker m(23);
-    m.Input("x", {2}).Bytes8("w", {2}, {1, 2}, kFloat8).Floats("scale", {}, {2}).Output("y").Output("z");
+    m.Input("x", {2}).Input("q", {2}, kInt8).Bytes8("w", {2}, {1, 2}, kFloat8).Floats("scale", {}, {2});
+    m.Output("y").Output("z");
     m.Node("DequantizeLinear", factor, {"y"}).Int("axis", 0);
     m.Node("Relu", {"x"}, {"z"});
     return m;
@@ -136,7 +137,7 @@ TEST(Halves, WeightsOf8BitsAreRefusedWhereTheyAreRead) {
   const std::string why =
       "DequantizeLinear (node #0): tensor 'w' has element type float8e4m3fn, which is not supported";
   EXPECT_THAT(ImportError(model({"w", "scale"})), HasSubstr(why));
-  EXPECT_EQ(ImportError(model({"x", "scale"})), "no error");
+  EXPECT_EQ(ImportError(model({"q", "scale"})), "no error");
   ModelMaker two = model({"w", "scale"});
   two.Output("u").Node("NoOperator", {"x"}, {"u"});
   EXPECT_THAT(ImportError(two), HasSubstr(why + "; NoOperator (node #2) is not supported"));

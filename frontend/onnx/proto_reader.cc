@@ -1,9 +1,11 @@
 #include "frontend/onnx/proto_reader.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <limits>
 #include <set>
 
@@ -296,8 +298,10 @@ Result<OnnxModel> ReadOnnxModel(std::string_view bytes, const std::string& sourc
   if (Status names = CheckNames(proto.graph()); !names.ok()) return invalid(std::move(names).error());
   if (proto.graph().sparse_initializer_size() > 0) return refuse("has sparse initializers, which are not supported");
   model.graph = TRY_NOTE(ConvertGraph(proto.graph(), folder), "in " + source);
-  std::erase_if(model.graph.inputs,
-                [&](const OnnxValueInfo& info) { return model.graph.initializers.count(info.name) > 0; });
+  OnnxGraph& graph = model.graph;
+  auto has_default = [&](const OnnxValueInfo& info) { return graph.initializers.count(info.name) > 0; };
+  std::copy_if(graph.inputs.begin(), graph.inputs.end(), std::back_inserter(graph.intermediates), has_default);
+  std::erase_if(graph.inputs, has_default);
   for (const onnx::FunctionProto& function : proto.functions()) {
     Result<OnnxFunction> converted = ConvertFunction(function, folder);
     if (!converted.ok())

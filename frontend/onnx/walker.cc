@@ -39,6 +39,19 @@ bool Fits(const std::vector<OnnxDim>& dims, const Shape& shape) {
   for (size_t i = 0; fits && i < dims.size(); ++i) fits = dims[i].extent < 0 || dims[i].extent == shape[i];
   return fits;
 }
+
+// Says in what the declaration of a tensor contradicts its `spec`; "" if in nothing. The shape of an operator's result
+// may contradict it: then it depends on the extents that the user chose.
+std::string Contradiction(const OnnxValueInfo& info, const TensorSpec& spec, bool is_initializer) {
+  if (info.type == "no type" || info.type == "no tensor") return "";
+  const std::string what = "is declared " + info.type + ", but ";
+  if (info.dtype != spec.dtype)
+    return what + (is_initializer ? "its initializer is " : "is computed as ") + OnnxTypeName(spec.dtype);
+  if (is_initializer && info.dims && !Fits(*info.dims, spec.shape))
+    return "is declared " + ShapeText(*info.dims) + ", but its initializer has the shape " +
+           graph::ShapeText(spec.shape);
+  return "";
+}
 }  // namespace
 
 Walker::Walker(const OnnxModel& model, ImportContext* context) : model_(model), context_(*context) {
@@ -79,7 +92,7 @@ void Walker::Walk(Scope& scope) {
       ImportNode(node);
     }
   }
-  CheckDeclaredTypes(scope);
+  CheckDeclarations(scope);
 }
 
 Status Walker::Judge(const std::vector<std::string>& faults, const std::string& what) {
@@ -95,17 +108,16 @@ Status Walker::Judge(const std::vector<std::string>& faults, const std::string& 
   return {};
 }
 
-void Walker::CheckDeclaredTypes(Scope& scope) {
+void Walker::CheckDeclarations(Scope& scope) {
   for (const auto* infos : {&scope.graph->inputs, &scope.graph->outputs, &scope.graph->intermediates}) {
     for (const OnnxValueInfo& info : *infos) {
       const Operand* operand = scope.Find(info.name);
-      if (!operand || info.type == "no type" || info.type == "no tensor") continue;
-      const DType type = context_.SpecOf(*operand).dtype;
-      if (info.dtype == type) continue;
+      if (!operand) continue;
+      const std::string fault =
+          Contradiction(info, context_.SpecOf(*operand), scope.graph->initializers.count(info.name) > 0);
       const std::string what = "tensor '" + info.name + "'";
-      const std::string fault = "is declared " + info.type + ", but is computed as " + OnnxTypeName(type);
-      if (Status judged = Judge({fault}, what); !judged.ok())
-        Complain(WithCause(what + " " + fault + kHowToImport + Place(), "a declared type is not the computed one"));
+      if (fault.empty() || Judge({fault}, what).ok()) continue;
+      Complain(WithCause(what + " " + fault + kHowToImport + Place(), "a declaration is not that of the tensor"));
     }
   }
 }
@@ -116,7 +128,7 @@ void Walker::NoteDeclaredShapes(Scope& scope) {
   for (const auto* infos : {&scope.graph->outputs, &scope.graph->intermediates}) {
     for (const OnnxValueInfo& info : *infos) {
       const Operand* operand = scope.Find(info.name);
-      if (!operand || !info.dims) continue;
+      if (!operand || !info.dims || scope.graph->initializers.count(info.name)) continue;
       const Shape shape = context_.SpecOf(*operand).shape;
       if (Fits(*info.dims, shape)) continue;
       others += first.empty() ? 0 : 1;

@@ -37,8 +37,8 @@ class Walker {
   Status CheckOperandTypes(const OnnxNode& node, Scope& scope);
   // Returns an error that lists the faults, or adds notes if the import is lenient.
   Status Judge(const std::vector<std::string>& faults, const std::string& what);
-  // Adds a problem, or a note, for each tensor of the scope's graph whose declared type is not the computed one.
-  void CheckDeclaredTypes(Scope& scope);
+  // Adds a problem, or a note, for each tensor of the scope's graph that contradicts its declaration.
+  void CheckDeclarations(Scope& scope);
   Status CallFunction(const OnnxNode& node, const OnnxFunction& function);
   Result<std::vector<Operand>> Inline(const OnnxGraph& body, std::vector<Operand> inputs);
   // Add a problem for each unsupported operator in the subgraphs and the function of a node, or in a graph, that is not

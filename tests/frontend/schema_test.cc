@@ -256,6 +256,23 @@ TEST(StrictModels, DeclaredTypesAreTheComputedOnes) {
   EXPECT_THAT(ImportError(inner), HasSubstr("tensor 'z' is declared int64, but is computed as float32"));
 }
 
+TEST(StrictModels, InputsAreDeclaredAsTheirInitializers) {
+  auto model = [](const std::vector<int64_t>& shape, int type) {
+    ModelMaker m;
+    m.Input("x", {2}).Input("w", shape, type).Floats("w", {2}, {1, 2}).Output("y").Node("Add", {"x", "w"}, {"y"});
+    return m;
+  };
+  EXPECT_THAT(ImportError(model({2}, kInt64)),
+              HasSubstr("tensor 'w' is declared int64, but its initializer is float32 (--lenient ignores this)"));
+  EXPECT_EQ(ImportError(model({2}, kInt64), {.lenient = true}), "no error");
+  EXPECT_THAT(ImportError(model({3}, kFloat)),
+              HasSubstr("tensor 'w' is declared [3], but its initializer has the shape [2] (--lenient ignores this)"));
+  EXPECT_THAT(ImportError(model({2, 1}, kFloat)), HasSubstr("tensor 'w' is declared [2,1]"));
+  EXPECT_EQ(ImportError(model({3}, kFloat), {.lenient = true}), "no error");
+  EXPECT_EQ(ImportError(model({2}, kFloat)), "no error");
+  EXPECT_EQ(ImportError(model({-1}, kFloat)), "no error") << "a symbolic extent";
+}
+
 TEST(StrictModels, DeclaredShapesAreNoted) {
   auto notes = [](const std::vector<int64_t>& declared, const ImportOptions& options = {}) {
     ModelMaker m;

@@ -42,7 +42,7 @@ Result<ValueId> Filtered(ImportContext& c, ValueId keep, ValueId like) {
   return c.Where(keep, c.Number(0, like), c.Number(filter, like));
 }
 
-// Returns a mask that is true for valid keys. The input has one of these forms: integers that are not 0 for a valid
+// Returns a mask that is true for valid keys. The input has one of these forms: integers that are positive for a valid
 // key, [B, T] or [B, S, T]; the number of valid keys of each batch entry, [B]; or the ends of the valid keys of all
 // batch entries, then their begins, [2 B].
 Result<ValueId> KeyMask(ImportContext& c, size_t input, const Shape& q, int64_t keys) {
@@ -60,7 +60,7 @@ Result<ValueId> KeyMask(ImportContext& c, size_t input, const Shape& q, int64_t 
   if (!per_query && shape != Shape{batch, keys})
     return Err("a mask ", c.builder.Spec(mask).Text(), " is not supported");
   mask = TRY(c.Reshape(mask, {batch, 1, per_query ? queries : 1, keys}));
-  return c.Apply(Op::kNot, TRY(c.ApplyNumber(Op::kEqual, mask, 0)));
+  return c.ApplyToNumber(Op::kLess, 0, mask);
 }
 
 // Adds the bias of an input, which broadcasts to the scores.

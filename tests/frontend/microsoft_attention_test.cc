@@ -133,7 +133,7 @@ TEST(MicrosoftAttention, MultiHead) {
   n.Add({2, 5, 8}, k.Merged());
   n.Add({2, 5, 8}, v.Merged());
   n.Add({24}, bias);
-  n.Add({2, 5}, {1, 1, 0, 1, 1, 1, 0, 0, 0, 1}, kInt32);
+  n.Add({2, 5}, {1, 2, 0, 1, 1, 1, 0, -1, 0, 1}, kInt32);
   n.Add({1, 2, 3, 5}, extra);
   n.Node("MultiHeadAttention").Int("num_heads", 2).Float("mask_filter_value", -3);
   Heads* operands[] = {&q, &k, &v};
@@ -145,7 +145,7 @@ TEST(MicrosoftAttention, MultiHead) {
   }
   const Numbers mask = n.values[4];
   ExpectOutputs(n.m, n.values, {Attended(q, k, v, 0.5, [&](int64_t b, int64_t h, int64_t s, int64_t t) {
-                  return (mask[b * 5 + t] != 0 ? 0 : -3) + extra[(h * 3 + s) * 5 + t];
+                  return (mask[b * 5 + t] > 0 ? 0 : -3) + extra[(h * 3 + s) * 5 + t];
                 })});
 }
 
@@ -235,8 +235,8 @@ TEST(MicrosoftAttention, MasksOfKeys) {
     Numbers numbers;
     std::function<bool(int64_t b, int64_t s, int64_t t)> keeps;
   };
-  const Numbers keys = {1, 0, 1, 0, 0, 0};
-  const Mask masks[] = {{{2, 3}, keys, [&](int64_t b, int64_t, int64_t t) { return keys[b * 3 + t] != 0; }},
+  const Numbers keys = {1, 0, 2, 0, -1, 0};
+  const Mask masks[] = {{{2, 3}, keys, [&](int64_t b, int64_t, int64_t t) { return keys[b * 3 + t] > 0; }},
                         {{2}, {2, 3}, [](int64_t b, int64_t, int64_t t) { return t < 2 + b; }},
                         {{4}, {2, 3, 1, 0}, [](int64_t b, int64_t, int64_t t) { return t < 2 + b && t >= 1 - b; }},
                         {{2, 3, 3},

@@ -37,14 +37,17 @@ std::string TypeNames(const std::string& letters) {
 
 using RowsOfOperator = std::vector<const OperandTypesRow*>;  // oldest first
 
+std::map<std::string, RowsOfOperator> ByOperator(std::span<const OperandTypesRow> all) {
+  std::map<std::string, RowsOfOperator> rows;
+  for (const OperandTypesRow& row : all) rows[row.op].push_back(&row);
+  return rows;
+}
+
 const OperandTypesRow* FindTypes(const OnnxNode& node, int64_t opset) {
-  static const std::map<std::string, RowsOfOperator> kRows = [] {
-    std::map<std::string, RowsOfOperator> rows;
-    for (const OperandTypesRow& row : OperandTypes()) rows[row.op].push_back(&row);
-    return rows;
-  }();
-  const auto rows = kRows.find(node.op_type);
-  if (!node.domain.empty() || rows == kRows.end()) return nullptr;
+  static const auto kOnnx = ByOperator(OnnxOperandTypes()), kMicrosoft = ByOperator(MicrosoftOperandTypes());
+  const auto& all = node.domain.empty() ? kOnnx : kMicrosoft;
+  const auto rows = all.find(node.op_type);
+  if (rows == all.end()) return nullptr;
   const OperandTypesRow* own = nullptr;
   for (const OperandTypesRow* row : rows->second) {
     if (row->since <= opset) own = row;
@@ -58,6 +61,8 @@ std::vector<std::string> TypeFaults(const OnnxNode& node, int64_t opset,
                                     const std::function<std::optional<DType>(const std::string& name)>& type_of) {
   const OperandTypesRow* row = FindTypes(node, opset);
   if (!row) return {};
+  // Messages name the operator set of ONNX's own operators only.
+  const std::string place = node.domain.empty() ? "in operator set " + std::to_string(opset) + " " : "";
   std::vector<std::string> faults;
   std::map<std::string, std::string> letters;            // of each variable
   std::map<std::string, std::pair<size_t, DType>> seen;  // the first input of each variable, and its type
@@ -73,8 +78,8 @@ std::vector<std::string> TypeFaults(const OnnxNode& node, int64_t opset,
     if (!type || letters.empty()) continue;
     const std::string& allowed = letters[variable];
     if (!Holds(allowed, *type))
-      faults.push_back("input " + std::to_string(i) + " is " + OnnxTypeName(*type) + "; in operator set " +
-                       std::to_string(opset) + " it may be " + TypeNames(allowed));
+      faults.push_back("input " + std::to_string(i) + " is " + OnnxTypeName(*type) + "; " + place + "it may be " +
+                       TypeNames(allowed));
     const auto [first, is_new] = seen.try_emplace(variable, i, *type);
     if (!is_new && !variable.empty() && first->second.second != *type)
       faults.push_back("inputs " + std::to_string(first->second.first) + " and " + std::to_string(i) +

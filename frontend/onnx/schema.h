@@ -39,7 +39,8 @@ struct OperandTypesRow {
   // (s), i32 (i), i64 (l), and unsigned ones (C, S, I, L); "*" means all. Empty: the table does not know the types.
   const char* inputs;
 };
-std::span<const OperandTypesRow> OperandTypes();
+std::span<const OperandTypesRow> OnnxOperandTypes();
+std::span<const OperandTypesRow> MicrosoftOperandTypes();
 
 // Returns what is wrong with the types of a node's inputs, in words as those of SchemaFaults. `type_of` gives the type
 // of an input; nothing if the input is not known.

@@ -5,7 +5,7 @@
 namespace autotune::onnx_import {
 namespace {
 
-constexpr OperandTypesRow kOperandTypes[] = {
+constexpr OperandTypesRow kOnnx[] = {
     {"Abs", 6, "T=fdhcsilCSIL"},
     {"Abs", 13, "T=fdhycsilCSIL"},
     {"Acos", 7, "T=fdh"},
@@ -360,8 +360,26 @@ constexpr OperandTypesRow kOperandTypes[] = {
     {"Xor", 1, "T=b T"},
 };
 
+// Those of com.microsoft, which have one form only.
+constexpr OperandTypesRow kMicrosoft[] = {
+    {"Attention", 1, "T=fhy T T M=i T T M"},
+    {"BiasGelu", 1, "T=fdhy T"},
+    {"EmbedLayerNormalization", 1, "T1=i T1 T=fh T T T T T1"},
+    {"FastGelu", 1, "T=fdhy T"},
+    {"FusedConv", 1, "T=fdh T"},
+    {"FusedMatMul", 1, "T=fdhy T"},
+    {"Gelu", 1, "T=fdhy"},
+    {"GroupQueryAttention", 1, "T=fhy T T T_CACHE=fhycC T_CACHE M=i M T T =l T T T_KV_SCALE=f T_KV_SCALE"},
+    {"MultiHeadAttention", 1, "T=fhy T T T M=i T T T M"},
+    {"QuickGelu", 1, "T=fdhy"},
+    {"RotaryEmbedding", 1, "T=fhy M=l T"},
+    {"SkipLayerNormalization", 1, "T=fhy T"},
+    {"SkipSimplifiedLayerNormalization", 1, "T=fhy T"},
+};
+
 }  // namespace
 
-std::span<const OperandTypesRow> OperandTypes() { return kOperandTypes; }
+std::span<const OperandTypesRow> OnnxOperandTypes() { return kOnnx; }
+std::span<const OperandTypesRow> MicrosoftOperandTypes() { return kMicrosoft; }
 
 }  // namespace autotune::onnx_import

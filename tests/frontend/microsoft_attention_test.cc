@@ -16,8 +16,8 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr int kFloat = 1, kInt32 = 6;  // ONNX's element types
-constexpr double kFilter = -10000;     // ONNX Runtime's default summand for masked scores
+constexpr int kFloat = 1, kInt32 = 6, kInt64 = 7;  // ONNX's element types
+constexpr double kFilter = -10000;                 // ONNX Runtime's default summand for masked scores
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 constexpr int64_t kBatch = 2;  // number of sequences in every test
@@ -303,9 +303,9 @@ TEST(MicrosoftAttention, RotaryEmbedding) {
   for (bool interleaved : {false, true}) {
     OneNode merged, split;
     merged.Add({2, 3, 8}, x.Merged());
-    merged.Add({1}, {4}, kInt32);
+    merged.Add({1}, {4}, kInt64);
     split.Add({2, 2, 3, 4}, x.x);
-    split.Add({2, 3}, {0, 2, 1, 7, 7, 3}, kInt32);
+    split.Add({2, 3}, {0, 2, 1, 7, 7, 3}, kInt64);
     for (OneNode* n : {&merged, &split}) {
       n->Add({8, 2}, cos);
       n->Add({8, 2}, sin);
@@ -340,7 +340,7 @@ TEST(MicrosoftAttention, GroupedPrompt) {
     for (int i = 0; has_past && i < 2; ++i) n.Add({2, 2, 0, 4}, {});
     if (!has_past) n.Skip(2);
     n.Add({2}, {3, 1}, kInt32);
-    n.m.Ints("total", {4});
+    n.m.Ints("count", {4}).Node("Cast", {"count"}, {"total"}).Int("to", kInt32);
     n.inputs.push_back("total");
     n.Add({8, 2}, cos);
     n.Add({8, 2}, sin);
@@ -383,7 +383,7 @@ TEST(MicrosoftAttention, GroupedDecoding) {
   n.Add({2, 2, 4, 4}, pk.x);
   n.Add({2, 2, 4, 4}, pv.x);
   n.Add({2}, {3, 1}, kInt32);
-  n.m.Ints("total", {4});
+  n.m.Ints("count", {4}).Node("Cast", {"count"}, {"total"}).Int("to", kInt32);
   n.inputs.push_back("total");
   n.Add({8, 2}, cos);
   n.Add({8, 2}, sin);

@@ -5,12 +5,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <regex>
 #include <set>
 
 #include "codegen/codegen.h"
 #include "ir/text.h"
 #include "lower/lower.h"
 #include "schedule/replay.h"
+#include "tests/read.h"
 #include "tests/tuner/programs.h"
 #include "topi/winograd.h"
 #include "tuner/defaults.h"
@@ -97,6 +100,59 @@ TEST_P(Explained, TheDefaultScheduleHasNoSuchFault) {
     EXPECT_EQ(explained->main.gain, 1) << explained->main.sentence;
   }
   for (const Finding& other : explained->others) EXPECT_NE(other.cause, planted.cause) << other.sentence;
+}
+
+// ---- The code names no case
+
+// Returns the parts of a source text that name a planted fault, a line of its trace, one of the networks that examples/
+// makes, or a task's identifier. A verdict must follow from the evidence.
+std::vector<std::string> CasesIn(const std::string& source) {
+  std::vector<std::string> names, networks = {"resnet20"}, found;
+  for (const Planted& planted : Faults()) {
+    names.push_back(planted.name);
+    std::istringstream trace(planted.trace);
+    for (std::string line; std::getline(trace, line);) names.push_back(line);
+  }
+  for (const char* maker : {"make_nets.py", "transformer_nets.py"}) {
+    const std::string text = test::ReadAll(std::string(AUTOTUNE_SOURCE_DIR "/examples/") + maker);
+    const std::regex net("\\n    \"(\\w+)\": \\(");  // a row of the table NETS
+    for (std::sregex_iterator it(text.begin(), text.end(), net), end; it != end; ++it) networks.push_back((*it)[1]);
+  }
+  for (const std::string& name : names) {
+    if (source.find(name) != std::string::npos) found.push_back(name);
+  }
+  for (const std::string& name : networks) {
+    if (std::regex_search(source, std::regex("\\b" + name + "\\b"))) found.push_back(name);
+  }
+  const std::regex id("\\b(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])[0-9a-f]{8,}\\b");
+  for (std::sregex_iterator it(source.begin(), source.end(), id), end; it != end; ++it) found.push_back(it->str());
+  return found;
+}
+
+TEST(CodeOfExplanations, NamesNoCase) {
+  using testing::Contains;
+  int files = 0;
+  for (const char* folder : {"/compiler", "/tools/autotune"}) {
+    for (const auto& entry : std::filesystem::directory_iterator(std::string(AUTOTUNE_SOURCE_DIR) + folder)) {
+      if (!entry.path().filename().string().starts_with("explain")) continue;
+      ++files;
+      EXPECT_THAT(CasesIn(test::ReadAll(entry.path())), testing::IsEmpty()) << entry.path();
+    }
+  }
+  EXPECT_GE(files, 5);
+  EXPECT_THAT(CasesIn("if (name == \"bert2\") return kSpilled;"), Contains("bert2"));
+  EXPECT_THAT(CasesIn("if (id == \"3f2a1b2c\") return kSpilled;"), Contains("3f2a1b2c"));
+  EXPECT_THAT(CasesIn("// SpilledProduct"), Contains("SpilledProduct"));
+  EXPECT_THAT(CasesIn("trace == \"parallel(dense_m)\""), Contains("parallel(dense_m)"));
+}
+
+TEST(CodeOfExplanations, IsTestedOnManyFaults) {
+  std::set<Cause> causes;
+  std::set<std::string> programs;
+  for (const Planted& planted : Faults()) causes.insert(planted.cause), programs.insert(ToText(planted.func));
+  EXPECT_GE(Faults().size(), 10u);
+  EXPECT_GE(causes.size(), 6u);
+  EXPECT_GE(programs.size(), 3u);
 }
 
 // ---- The decision on given evidence

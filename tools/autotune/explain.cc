@@ -257,7 +257,7 @@ Command ExplainCommand(CLI::App& root) {
   app->add_flag("--no-run", options->no_run, "do not measure: explain by schedule and code alone");
   AddOutput(*app, "the cause, the task, times and code of each kernel");
   app->add_flag("--asm", options->assembly, "print all of the kernel's machine code");
-  app->footer(OperatorFooter("autotune explain m.tar 3f2a1b2c"));
+  app->footer(OperatorFooter("autotune explain m.tar TASK"));
   return {app, [options] { return ExplainPackage(*options); },
           [options, app]() -> Status {
             // With --model the first word is the task.

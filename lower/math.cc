@@ -5,18 +5,16 @@
 #include <cmath>
 #include <limits>
 
+#include "lower/math_expressions.h"
 #include "lower/passes.h"
 #include "lower/tables.h"
-#include "support/check.h"
 
 namespace autotune {
 namespace {
 
-class Math {
+class Math : MathExpressions {
  public:
-  Math(DType dtype, const Target& target) : type_(dtype), target_(target), wide_(dtype.bits == 64) {
-    CHECK(dtype.code == TypeCode::kFloat && (dtype.bits == 32 || dtype.bits == 64)) << dtype.Text();
-  }
+  Math(DType dtype, const Target& target) : MathExpressions(dtype, target) {}
 
   // Where the result is 0, computes exp(0) instead and selects 0 afterwards, since a product that underflows takes some
   // hundred cycles on x86. A product with a denormal result is as slow. Exp keeps such results; ExpOfNegative returns 0
@@ -68,10 +66,24 @@ class Math {
     Expr near = x * Polynomial(series, x * x);
     Expr clipped = MakeMin(C(wide_ ? 6.5 : 4.2), magnitude);
     Expr t = C(1) / (C(1) + C(0.5) * clipped);
-    std::vector<double> table(std::begin(kErfc), std::end(kErfc));
-    if (!wide_) table.assign(std::begin(kErfcSingle), std::end(kErfcSingle));
+    std::vector<double> table(std::begin(kErf), std::end(kErf));
+    if (!wide_) table.assign(std::begin(kErfSingle), std::end(kErfSingle));
     Expr far = C(1) - NormalExp(-(clipped * clipped)) * (t * Polynomial(table, t));
     return MakeSelect(magnitude < C(1), near, CopySign(far, x));
+  }
+
+  // 1 + tanh(x) = 2 / (1 + exp(-2 x)), without cancellation. Where exp(2 x) is denormal the result is 0.
+  Expr OnePlusTanh(const Expr& x) const {
+    const double most = -LeastExponent(type_.bits);
+    Expr exponent = -(x + x), power = NormalExp(Clip(exponent, -most, most));
+    return MakeSelect(C(most) < exponent, C(0), C(2) / (C(1) + power));
+  }
+
+  // 1 - erf(x), without cancellation. Where the result would be denormal it is 0.
+  Expr Erfc(const Expr& x) const {
+    Expr magnitude = MakeCall(Op::kAbs, {x}), most = C(wide_ ? kGreatestErfc : kGreatestErfcSingle);
+    Expr tail = MakeSelect(most < magnitude, C(0), ErfcOfPositive(MakeMin(most, magnitude)));
+    return MakeSelect(x < C(0), C(2) - tail, tail);
   }
 
   Expr Pow(const Expr& x, const Expr& y) const {
@@ -264,6 +276,16 @@ class Math {
     return op == Op::kSin ? MakeSelect(negative, -value, value) : value;
   }
 
+  // erfc(x) = exp(-x^2) * t * P(t) with t = 1 / (1 + kErfcScale x) (lower/tables.h), for 0 <= x <= kGreatestErfc. The
+  // rounding error of x^2 would be the result's relative error, so x^2 is computed as a sum of two numbers.
+  Expr ErfcOfPositive(const Expr& x) const {
+    Pair square = Product(x, x);
+    Expr t = C(1) / Fma(x, C(kErfcScale), C(1));
+    std::vector<double> table(std::begin(kErfc), std::end(kErfc));
+    if (!wide_) table.assign(std::begin(kErfcSingle), std::end(kErfcSingle));
+    return NormalExp(-square.high, -square.low) * (t * Polynomial(table, t));
+  }
+
   // exp(x) - 1 for 0 <= x <= kMostDirect.
   Expr ExpMinusOne(const Expr& x) const {
     Reduced e = ReduceExp(Clip(x, 0, kMostDirect + 1));
@@ -278,26 +300,6 @@ class Math {
   Expr LogOnePlus(const Expr& y) const {
     Expr sum = C(1) + y;
     return Log(sum) + (y - (sum - C(1))) / sum;
-  }
-
-  // A sum high + low. In results of Sum and Product, |low| is at most half a unit in the last place of high.
-  struct Pair {
-    Expr high, low;
-  };
-  // a + b exactly, where |a| >= |b| or a = 0 (Dekker 1971).
-  Pair Sum(const Expr& a, const Expr& b) const {
-    Expr sum = a + b;
-    return {sum, b - (sum - a)};
-  }
-  // a * b; exact with fused multiply-adds. Otherwise the last one or two bits of `low` may be wrong.
-  Pair Product(const Expr& a, const Expr& b) const {
-    Expr product = a * b;
-    if (target_.has_fma) return {product, Fma(a, b, -product)};
-    auto upper = [&](const Expr& x) {
-      return FromBits(MakeBinary(BinaryOp::kBitAnd, Bits(x), I(-(int64_t{1} << (Mantissa() / 2 + 1)))));
-    };
-    Expr a1 = upper(a), a2 = a - a1, b1 = upper(b), b2 = b - b1;
-    return {product, ((a1 * b1 - product) + a1 * b2 + a2 * b1) + a2 * b2};
   }
 
   // x = (1 + f) * 2^e with 1 + f in [sqrt(1/2), sqrt(2)), for x > 0.
@@ -361,9 +363,6 @@ class Math {
     return Scaled(ReduceExp(Clip(product.high, -746, 710), low));
   }
 
-  Expr Clip(const Expr& x, double low, double high) const {
-    return MakeMin(C(high), MakeMax(C(low), x));  // this order keeps NaN
-  }
   // exp(x) = 2^n * (1 + p). `n` is an integer as wide as the float type; `number` is the same value as a float.
   struct Reduced {
     Expr n, number, p;
@@ -386,9 +385,9 @@ class Math {
   // Adding this number leaves the nearest integer in the low bits; unlike a conversion, it accepts NaN.
   double Magic() const { return wide_ ? 0x1.8p52 : 0x1.8p23; }
   Expr BitsBeyondMagic(const Expr& sum) const { return Bits(sum) - I(wide_ ? 0x4338000000000000 : 0x4b400000); }
-  // Returns exp(x) for LeastExponent <= x <= 0; the result is a normal number.
-  Expr NormalExp(const Expr& x) const {
-    const Reduced e = ReduceExp(x);
+  // Returns exp(x), or exp(x + rest), for |x| <= -LeastExponent; the result is a normal number.
+  Expr NormalExp(const Expr& x, const Expr& rest = {}) const {
+    const Reduced e = ReduceExp(x, rest);
     if (target_.has_ldexp) return MakeCall(Op::kLdexp, {e.p + C(1), e.number});
     Expr power = PowerOfTwo(e.n);
     return Fma(e.p, power, power);
@@ -400,42 +399,10 @@ class Math {
     Expr half = MakeBinary(BinaryOp::kShr, e.n, I(1)), power = PowerOfTwo(half);
     return Fma(e.p, power, power) * PowerOfTwo(e.n - half);
   }
-  Expr PowerOfTwo(const Expr& n) const {
-    return FromBits(MakeBinary(BinaryOp::kShl, n + I(wide_ ? 1023 : 127), I(Mantissa())));
-  }
-
-  // coefficients[0] + coefficients[1] * x + ...
-  Expr Polynomial(const std::vector<double>& coefficients, const Expr& x) const {
-    Expr sum = C(coefficients.back());
-    for (size_t i = coefficients.size() - 1; i-- > 0;) sum = Fma(sum, x, C(coefficients[i]));
-    return sum;
-  }
-
-  Expr CopySign(const Expr& magnitude, const Expr& sign) const {
-    Expr mask = I(wide_ ? std::numeric_limits<int64_t>::min() : std::numeric_limits<int32_t>::min());
-    Expr bits = MakeBinary(BinaryOp::kBitAnd, Bits(magnitude),
-                           I(wide_ ? std::numeric_limits<int64_t>::max() : std::numeric_limits<int32_t>::max()));
-    return FromBits(MakeBinary(BinaryOp::kBitOr, bits, MakeBinary(BinaryOp::kBitAnd, Bits(sign), mask)));
-  }
 
   // ln 2 as a sum of two parts. The first part has few bits, so its product with any exponent is exact.
   double LogTwoHigh() const { return wide_ ? 0x1.62e42feep-1 : 0x1.63p-1; }
   double LogTwoLow() const { return wide_ ? 1.90821492927058770002e-10 : -2.12194440054690583e-4; }
-  int Mantissa() const { return wide_ ? 52 : 23; }
-  DType IntType() const { return DType::Int(type_.bits).WithLanes(type_.lanes); }
-  Expr C(double value) const { return MakeBroadcast(FloatConst(value, type_.Element()), type_.lanes); }
-  Expr I(int64_t value) const { return MakeBroadcast(IntConst(value, IntType().Element()), type_.lanes); }
-  Expr Bits(const Expr& x) const { return MakeExpr(IntType(), Call{Op::kReinterpret, {x}}); }
-  Expr FromBits(const Expr& x) const { return MakeExpr(type_, Call{Op::kReinterpret, {x}}); }
-  Expr Fma(const Expr& a, const Expr& b, const Expr& c) const {
-    return target_.has_fma ? MakeCall(Op::kFma, {a, b, c}) : a * b + c;
-  }
-  static Expr MakeMin(Expr a, Expr b) { return MakeBinary(BinaryOp::kMin, std::move(a), std::move(b)); }
-  static Expr MakeMax(Expr a, Expr b) { return MakeBinary(BinaryOp::kMax, std::move(a), std::move(b)); }
-
-  DType type_;
-  const Target& target_;
-  bool wide_;
 };
 
 // Functions of one argument. `in_wide`: an f32 is computed in f64.
@@ -450,6 +417,27 @@ constexpr struct {
                   {Op::kAtan, &Math::Atan, true},   {Op::kSinh, &Math::Sinh, true},
                   {Op::kCosh, &Math::Cosh, true},   {Op::kAsinh, &Math::Asinh, true},
                   {Op::kAcosh, &Math::Acosh, true}, {Op::kAtanh, &Math::Atanh, true}};
+
+bool IsOne(const Expr& e) {
+  const Broadcast* lanes = e.As<Broadcast>();
+  const FloatImm* number = (lanes ? lanes->a : e).As<FloatImm>();
+  return number && number->value == 1;
+}
+
+// If e is 1 + erf(z), 1 - erf(z) or such a sum with tanh, returns it as one function, which keeps the digits of small
+// results. A GELU has such a sum.
+Expr WithoutCancellation(const Expr& e, const Target& target) {
+  const Binary* sum = e.As<Binary>();
+  if (!sum || !e.dtype().IsFloat() || e.dtype().IsHalf()) return e;
+  if (sum->op != BinaryOp::kAdd && sum->op != BinaryOp::kSub) return e;
+  const bool one_first = IsOne(sum->a), minus = sum->op == BinaryOp::kSub;
+  if (!one_first && (minus || !IsOne(sum->b))) return e;
+  const Call* call = (one_first ? sum->b : sum->a).As<Call>();
+  if (!call || (call->op != Op::kErf && call->op != Op::kTanh)) return e;
+  const Expr& z = call->args[0];
+  const Math math(e.dtype(), target);
+  return call->op == Op::kErf ? math.Erfc(minus ? z : -z) : math.OnePlusTanh(minus ? -z : z);
+}
 
 }  // namespace
 
@@ -494,7 +482,8 @@ Result<PrimFunc> ExpandMath(const PrimFunc& f, PassEnv& env) {
     if (call && env.target.kind == TargetKind::kC && IsLongMath(call->op)) return e;
     return ExpandMathCall(e, env.target);
   };
-  return WithExprs(f, expanded);
+  auto without_cancellation = [&](const Expr& e) { return WithoutCancellation(e, env.target); };
+  return WithExprs(WithExprs(f, without_cancellation), expanded);
 }
 
 }  // namespace autotune

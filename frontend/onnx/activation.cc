@@ -113,6 +113,7 @@ Status ImportMish(ImportContext& c) {
 
 }  // namespace
 
+// Kernels compute 1 + erf(z) and 1 + tanh(z) as one function, which keeps the digits of small results (lower/math.cc).
 Result<ValueId> GeluValue(ImportContext& c, ValueId x, bool by_tanh) {
   ValueId share = 0;
   if (!by_tanh) {

@@ -204,9 +204,11 @@ Result<std::vector<std::string>> ImportContext::StringList(const char* name, std
 }
 
 // Returns the result as a constant if all operands are constants of few elements, as in shape arithmetic. Large tensors
-// do not decide shapes, so kernels compute them.
+// do not decide shapes, so kernels compute them. Neither do erf and tanh, and a kernel keeps digits of 1 + erf(z) that
+// two steps lose.
 std::optional<ValueId> ImportContext::Folded(Op op, const std::vector<ValueId>& inputs, const Attrs& attrs) {
   constexpr int64_t kFew = 1024;
+  if (op == Op::kErf || op == Op::kTanh) return std::nullopt;
   std::vector<TensorValue> operands;
   std::vector<TensorSpec> specs;
   int64_t elements = 0;

@@ -14,8 +14,11 @@ constexpr int kMathCount = 1 << 14;  // number of elements of each array that a 
 template <class T>
 PrimFunc MathProgram(const std::string& function, int arguments) {
   const std::string n = std::to_string(kMathCount), array = (sizeof(T) == 4 ? "f32[" : "f64[") + n + "]";
+  // "1 + erf" stands for 1 + erf(x).
+  const std::string one = sizeof(T) == 4 ? "1.0f32" : "1.0f64";
+  const std::string term = function.starts_with("1 ") ? one + function.substr(1) : function;
   return Parse("func f(x: " + array + " input, y: " + array + " input, out: " + array + " output) { for i in " + n +
-               " vectorized { block b(v: S " + n + " = i) { out[v] = " + function +
+               " vectorized { block b(v: S " + n + " = i) { out[v] = " + term +
                (arguments == 2 ? "(x[v], y[v])" : "(x[v])") + " } } }");
 }
 
@@ -92,6 +95,12 @@ struct MathFunction {
   double low, high;  // range that is tested densely, in which the function is neither constant nor infinite
 };
 
+// Returns 0 in place of a result that is denormal in T.
+template <class T>
+Wide<T> Normal(Wide<T> value) {
+  return value < std::numeric_limits<T>::min() ? 0 : value;
+}
+
 // Returns whether sin, cos and tan of x are defined: for every finite f32, and for f64 up to kMostAngle.
 template <class T>
 bool IsReducible(Wide<T> x) {
@@ -113,6 +122,12 @@ const std::vector<MathFunction<T>>& MathFunctions() {
       {"sigmoid", 1, [](W x, W) { return x < least ? 0 : 1 / (1 + std::exp(-x)); }, single ? -104 : -746,
        single ? 18 : 38},
       {"erf", 1, [](W x, W) { return std::erf(x); }, single ? -4.2 : -6.5, single ? 4.2 : 6.5},
+      {"1 + erf", 1, [](W x, W) { return Normal<T>(std::erfc(-x)); }, single ? -9.3 : -26.6, single ? 4 : 6},
+      {"1 - erf", 1, [](W x, W) { return Normal<T>(std::erfc(x)); }, single ? -4 : -6, single ? 9.3 : 26.6},
+      {"1 + tanh", 1, [](W x, W) { return 2 * x < least ? 0 : 2 / (1 + std::exp(-2 * x)); }, single ? -44 : -355,
+       single ? 9 : 19},
+      {"1 - tanh", 1, [](W x, W) { return -2 * x < least ? 0 : 2 / (1 + std::exp(2 * x)); }, single ? -9 : -19,
+       single ? 44 : 355},
       {"pow", 2, [](W x, W y) { return std::pow(x, y); }, 0, 40},
       {"sin", 1, [](W x, W) { return IsReducible<T>(x) ? std::sin(x) : W(NAN); }, -100, 100},
       {"cos", 1, [](W x, W) { return IsReducible<T>(x) ? std::cos(x) : W(NAN); }, -100, 100},

@@ -219,6 +219,92 @@ TEST(CompiledNumbers, SmallResultsOfActivationsKeepTheirDigits) {
   ExpectDigits<float>("c -vectors=none");
 }
 
+// A GELU as exporters write it: x / 2 * (1 + erf(x / sqrt(2))), or with tanh.
+ModelMaker SpeltOutGelu(int64_t count, bool by_tanh) {
+  ModelMaker m(13);
+  m.Input("x", {count}).Output("y").Floats("one", {1}, {1}).Floats("half", {}, {0.5F});
+  if (by_tanh) {
+    m.Floats("cubic", {}, {0.044715F}).Floats("factor", {}, {static_cast<float>(std::sqrt(2 / std::acos(-1.0)))});
+    m.Node("Mul", {"x", "x"}, {"square"});
+    m.Node("Mul", {"square", "x"}, {"cube"});
+    m.Node("Mul", {"cube", "cubic"}, {"part"});
+    m.Node("Add", {"x", "part"}, {"inner"});
+    m.Node("Mul", {"inner", "factor"}, {"z"});
+    m.Node("Tanh", {"z"}, {"share"});
+  } else {
+    m.Floats("root", {}, {static_cast<float>(std::sqrt(2.0))});
+    m.Node("Div", {"x", "root"}, {"z"});
+    m.Node("Erf", {"z"}, {"share"});
+  }
+  m.Node("Add", {"share", "one"}, {"sum"});
+  m.Node("Mul", {"x", "sum"}, {"product"});
+  m.Node("Mul", {"product", "half"}, {"y"});
+  return m;
+}
+
+// The argument of the GELU's exponential at x: its rounding error is the result's relative error.
+long double GeluExponent(long double x, bool by_tanh) {
+  const long double factor = std::sqrt(2 / std::acos(-1.0L));
+  return by_tanh ? 2 * factor * (x + 0.044715L * x * x * x) : -x * x / 2;
+}
+
+long double Gelu(long double x, bool by_tanh) {
+  if (!by_tanh) return x / 2 * std::erfc(-x * std::sqrt(0.5L));
+  return x / (1 + std::exp(-GeluExponent(x, true)));
+}
+
+// `least` is an argument whose result is still a normal number.
+template <class T>
+void ExpectTailsOfGelu(ModelMaker (*model)(int64_t count, bool by_tanh), bool by_tanh, double least,
+                       const std::string& target) {
+  std::vector<T> x = {0, INFINITY, NAN, 1e30F};
+  for (double v = least; v < 12; v += 0.0137) x.push_back(static_cast<T>(v));
+  const std::vector<T> got = Compute<T>(model(static_cast<int64_t>(x.size()), by_tanh), {Input(x)}, target);
+  ASSERT_EQ(got.size(), x.size());
+  for (size_t i = 0; i < x.size(); ++i) {
+    const long double exponent = std::abs(GeluExponent(x[i], by_tanh));
+    const double ulps = x[i] > 0 ? 8 : 8 + 4 * static_cast<double>(exponent);
+    EXPECT_TRUE(Close(got[i], static_cast<double>(Gelu(x[i], by_tanh)), ulps))
+        << x[i] << " for " << target << ": " << got[i] << ", by tanh: " << by_tanh;
+  }
+}
+
+template <class T>
+ModelMaker GeluOperator(int64_t count, bool by_tanh) {
+  ModelMaker m(20);
+  m.Input("x", {count}, kOnnxType<T>).Output("y");
+  m.Node("Gelu", {"x"}, {"y"}).String("approximate", by_tanh ? "tanh" : "none");
+  return m;
+}
+
+// Far below 0, erf and tanh are -1 but for digits that 1 + erf(z) and 1 + tanh(z) lose.
+TEST(CompiledNumbers, GelusKeepTheDigitsOfTheirTails) {
+  std::vector<std::string> targets = {"cpu", "c", "c -vectors=none"};
+  setenv("POCL_CACHE_DIR", ::testing::TempDir().c_str(), 1);
+  if (OpenClDeviceNames().ok()) targets.push_back("opencl -num-cores=2 -max-threads=128 -shared=32K");
+  for (const std::string& target : targets) {
+    for (bool by_tanh : {false, true}) {
+      ExpectTailsOfGelu<float>(GeluOperator<float>, by_tanh, by_tanh ? -9.9 : -12.9, target);
+      ExpectTailsOfGelu<double>(GeluOperator<double>, by_tanh, by_tanh ? -20.9 : -37.4, target);
+      ExpectTailsOfGelu<float>(SpeltOutGelu, by_tanh, by_tanh ? -9.9 : -12.9, target);
+    }
+  }
+}
+
+TEST(CompiledNumbers, GelusOfConstantsKeepTheirDigits) {
+  const std::vector<float> x = {-5, -7, -9.5F};
+  for (bool by_tanh : {false, true}) {
+    ModelMaker m(20);
+    m.Input("zero", {3}).Floats("x", {3}, x).Output("y");
+    m.Node("Gelu", {"x"}, {"g"}).String("approximate", by_tanh ? "tanh" : "none");
+    m.Node("Add", {"g", "zero"}, {"y"});
+    const std::vector<float> got = Compute<float>(m, {Input(std::vector<float>(3))});
+    ASSERT_EQ(got.size(), x.size());
+    for (size_t i = 0; i < x.size(); ++i)
+      EXPECT_TRUE(Close(got[i], static_cast<double>(Gelu(x[i], by_tanh)), 400)) << x[i];
+  }
+}
+
 // Returns numbers of the whole range of 8 bits, as bytes.
 std::vector<uint8_t> FullRange(size_t count, uint64_t seed) {
   Rng rng(seed);

@@ -86,10 +86,11 @@ Status ImportHardSigmoid(ImportContext& c) {
   return c.Bind(TRY(Clamped(c, y, 0, 1)));
 }
 
+// Computes x * min(max(x / 6 + 1/2, 0), 1) as x / 6 * min(max(x + 3, 0), 6), since x + 3 is exact near -3.
 Status ImportHardSwish(ImportContext& c) {
   ValueId x = TRY(c.Tensor(0));
-  ValueId gate = TRY(Clamped(c, TRY(Affine(c, x, 1.0 / 6, 0.5)), 0, 1));
-  return c.Bind(TRY(c.Apply(Op::kMul, x, gate)));
+  ValueId gate = TRY(Clamped(c, TRY(c.ApplyNumber(Op::kAdd, x, 3)), 0, 6));
+  return c.Bind(TRY(c.Apply(Op::kMul, TRY(c.ApplyNumber(Op::kMul, x, 1.0 / 6)), gate)));
 }
 
 // Returns log(1 + exp(x)), computed as max(x, 0) + log(1 + exp(-|x|)) so that it cannot overflow.

@@ -44,6 +44,7 @@ TEST(NewOperators, FunctionsOfOneElement) {
                       {"Atanh", 9, [](double x) { return std::atanh(x); }},
                       {"Mish", 18, [](double x) { return x * std::tanh(std::log1p(std::exp(x))); }},
                       {"Gelu", 20, [](double x) { return x / 2 * (1 + std::erf(x / std::sqrt(2))); }},
+                      {"HardSwish", 14, [](double x) { return x * std::clamp(x / 6 + 0.5, 0.0, 1.0); }},
                       {"Swish", 24, [](double x) { return x * Sigmoid(x); }}};
   const Numbers x = {-0.9, -0.5, 0, 0.25, 0.75};
   for (const Row& row : rows) {

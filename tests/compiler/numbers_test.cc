@@ -305,6 +305,23 @@ TEST(CompiledNumbers, GelusOfConstantsKeepTheirDigits) {
   }
 }
 
+// Squares of these numbers under- or overflow in f32. The results are those of ONNX Runtime.
+TEST(CompiledNumbers, NormsOfTinyAndHugeNumbers) {
+  auto norms = [](const std::vector<float>& x) {
+    ModelMaker m(13);
+    m.Input("x", {static_cast<int64_t>(x.size())}).Output("y");
+    m.Node("ReduceL2", {"x"}, {"norm"});
+    m.Node("LpNormalization", {"x"}, {"scaled"}).Int("axis", 0);
+    m.Node("Concat", {"norm", "scaled"}, {"y"}).Int("axis", 0);
+    return Compute<float>(m, {Input(x)});
+  };
+  EXPECT_EQ(norms({3e-25F, -4e-25F}), (std::vector<float>{0, 3e-25F, -4e-25F}));
+  EXPECT_EQ(norms({3e25F, -4e25F}), (std::vector<float>{INFINITY, 0, 0}));
+  EXPECT_EQ(norms({0, 0}), (std::vector<float>{0, 0, 0}));
+  EXPECT_EQ(norms({3, -4}), (std::vector<float>{5, 0.6F, -0.8F}));
+  EXPECT_TRUE(std::isnan(norms({INFINITY, 1})[1])) << "as in the plain formula";
+}
+
 // Returns numbers of the whole range of 8 bits, as bytes.
 std::vector<uint8_t> FullRange(size_t count, uint64_t seed) {
   Rng rng(seed);

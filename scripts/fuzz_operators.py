@@ -16,14 +16,15 @@ The kinds are:
   wild      networks of convolutions with infinities, NaN, masks, outliers and tiny numbers; each element of each layer is
             judged by the sum of its own terms
   links     weights in other files: beside the model, behind links, in the Hugging Face cache, and where they may not be
-  declared  outputs that are declared with a wrong type: refused by name
-  faults    attributes that are misspelt, of another operator set or type, surplus inputs, and operands of a wrong type:
-            refused by name
+  declared  outputs of a wrong declared type, initializers of a wrong declared type or shape: refused by name
+  faults    attributes that are misspelt, of another operator set or type, surplus inputs, missing outputs, and operands
+            of a wrong type: refused by name
 
 Prints one line for each model that fails. The exit code is 1 if one fails. Needs Debian's python3-numpy, python3-onnx.
 """
 
 import argparse
+import math
 import os
 import random
 import shutil
@@ -43,6 +44,9 @@ ROOT = Path(__file__).resolve().parent.parent
 SELU = float(np.float32(1.67326319)), float(np.float32(1.05070098))  # alpha and gamma
 expm1 = lambda x: np.expm1(np.minimum(x, 0))
 rest = lambda x: np.sum(np.exp(np.sort(x)[:-1] - x.max()))  # the exponentials but for the largest one
+sigmoid = lambda x: np.exp(-np.logaddexp(0, -x))
+gelu = np.vectorize(lambda x: x / 2 * math.erfc(-x * math.sqrt(0.5)))
+inner = lambda x: 2 * np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)
 FUNCTIONS = {  # name: (first operator set, function of float64)
     "Softplus": (7, lambda x: np.logaddexp(0, x)),
     "Elu": (7, lambda x: np.where(x < 0, expm1(x), x)),
@@ -52,9 +56,29 @@ FUNCTIONS = {  # name: (first operator set, function of float64)
     "Sinh": (9, np.sinh),
     "Asinh": (9, np.arcsinh),
     "Softsign": (7, lambda x: x / (1 + np.abs(x))),
+    "Mish": (18, lambda x: x * np.tanh(np.logaddexp(0, x))),
+    "HardSwish": (14, lambda x: x * np.clip((x + 3) / 6, 0, 1)),
+    "Gelu": (20, gelu),
+    "Swish": (24, lambda x: x * sigmoid(x)),
+    "com.microsoft.Gelu": (7, gelu),
+    "com.microsoft.FastGelu": (7, lambda x: x * sigmoid(inner(x))),
+    "com.microsoft.QuickGelu": (7, lambda x: x * sigmoid(1.702 * x)),
+    "GeluOfErf": (9, gelu),  # as exporters write them
+    "GeluOfTanh": (9, lambda x: x * sigmoid(inner(x))),
     "LogSigmoid": (7, lambda x: -np.logaddexp(0, -x)),  # as -Softplus(-x)
     "LogSoftmax": (13, lambda x: x - x.max() - np.log1p(rest(x))),
     "ReduceLogSumExp": (13, lambda x: np.array([x.max() + np.log1p(rest(x))])),
+}
+# The least arguments in float32 and float64 whose exponentials are normal numbers. Rounding errors of these functions'
+# arguments count up to 90 (float64: 700) times.
+TAILS = {**dict.fromkeys(["Gelu", "com.microsoft.Gelu", "GeluOfErf"], (-12.9, -37.4)),
+         **dict.fromkeys(["com.microsoft.FastGelu", "GeluOfTanh"], (-9.9, -20.9)), "com.microsoft.QuickGelu": (-50, -400)}
+GELUS = {  # the nodes of a GELU as exporters write it: operator, operands, result; a number is a constant
+    "GeluOfErf": [("Div", ["x", 2**0.5], "a"), ("Erf", ["a"], "e"), ("Add", ["e", 1], "s"), ("Mul", ["x", "s"], "p"),
+                  ("Mul", ["p", 0.5], "y")],
+    "GeluOfTanh": [("Mul", ["x", "x"], "q"), ("Mul", ["q", "x"], "c"), ("Mul", ["c", 0.044715], "d"), ("Add", ["x", "d"], "i"),
+                   ("Mul", ["i", (2 / math.pi) ** 0.5], "a"), ("Tanh", ["a"], "t"), ("Add", [1, "t"], "s"),
+                   ("Mul", ["x", 0.5], "h"), ("Mul", ["h", "s"], "y")],
 }
 SPECIAL = [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 0.5, -0.5, 2.0, -2.0, 3.0, -3.0, 1.5, 1e30, -1e30, 1e-30]
 
@@ -62,8 +86,8 @@ SPECIAL = [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 0.5, -0.5, 2.0, -2.0, 
 def small(rng):
     name = rng.choice(list(FUNCTIONS))
     first, function = FUNCTIONS[name]
-    case, kind = Case(rng.randint(first, 17)), rng.choice([np.float32, np.float32, np.float64])
-    if name == "Celu":
+    case, kind = Case(rng.randint(first, max(first, 17))), rng.choice([np.float32, np.float32, np.float64])
+    if name == "Celu" or "com.microsoft" in name:
         kind = np.float32  # the only type that ONNX has it for
     x = np.array([rng.choice([-1, 1]) * 10 ** rng.uniform(-12, 1.9) for _ in range(rng.randint(1, 40))], kind)
     if name in ("LogSoftmax", "ReduceLogSumExp"):
@@ -71,15 +95,24 @@ def small(rng):
             x -= x.max()  # a negative maximum would cancel with the logarithm
         if kind == np.float32:
             x = np.maximum(x, x.max() - 18)  # kernels add f32 numbers in f64, which has 16 digits
+    if name in TAILS:
+        x = np.maximum(x, kind(TAILS[name][kind == np.float64]))
     x = case.operand("x", x, rng.random() < 0.3)
-    if name == "LogSigmoid":
+    if name in GELUS:
+        for op, operands, result in GELUS[name]:
+            names = [v if isinstance(v, str) else case.operand(f"c_{result}", np.array(v, kind), True) for v in operands]
+            case.nodes.append(helper.make_node(op, names, [result]))
+    elif name == "LogSigmoid":
         case.nodes += [helper.make_node(op, [a], [b]) for op, a, b in
                        (("Neg", "x", "n"), ("Softplus", "n", "s"), ("Neg", "s", "y"))]
     else:
-        case.nodes.append(helper.make_node(name, ["x"], ["y"]))
+        domain, _, op = name.rpartition(".")
+        case.nodes.append(helper.make_node(op, ["x"], ["y"], domain=domain))
     array = (case.inputs + case.initializers)[0][1]
     with np.errstate(all="ignore"):
         case.outputs.append(("y", function(array.astype(np.float64)).astype(kind)))
+    if name in TAILS:
+        return case, "2e-5" if kind == np.float32 else "3e-13"
     return case, "2e-6" if kind == np.float32 else "1e-13"
 
 
@@ -167,7 +200,8 @@ def faults(rng):
         if schema.deprecated or None in attributes.values():
             continue
         kind, wanted = np.float32, "inputs; the most are"
-        operands, fault = ["x"] * schema.min_input, rng.choice(["misspelt", "unknown", "other set", "type", "input", "operand"])
+        operands, fault = ["x"] * schema.min_input, rng.choice(["misspelt", "unknown", "other set", "type", "input", "operand",
+                                                                "output"])
         others = [a for s in onnx.defs.get_all_schemas_with_history() if s.name == name and s.domain == ""
                   for a in s.attributes.values() if a.name not in schema.attributes and value(a) is not None]
         own = sorted(a for a in schema.attributes if value(schema.attributes[a]) is not None)
@@ -181,6 +215,8 @@ def faults(rng):
             bad = rng.choice(own)
         elif fault == "input" and schema.max_input < 100:
             operands, bad = ["x"] * (schema.max_input + 1), None
+        elif fault == "output" and schema.min_output > 1:
+            bad, wanted = None, f"lacks output 1, '{schema.outputs[1].name}'"
         elif fault == "operand" and schema.inputs and name not in ("If", "Loop", "Scan"):
             constraints = {c.type_param_str: c.allowed_type_strs for c in schema.type_constraints}
             allowed = constraints.get(schema.inputs[0].typeStr, [schema.inputs[0].typeStr])

@@ -25,7 +25,8 @@ class Case:
         info = lambda name, a: helper.make_tensor_value_info(name, ONNX_TYPES[a.dtype], a.shape)
         graph = helper.make_graph(self.nodes, "fuzz", [info(*i) for i in self.inputs], [info(*o) for o in self.outputs],
                                   [numpy_helper.from_array(a, name) for name, a in self.initializers])
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", self.opset)])
+        domains = {"": self.opset, **{node.domain: 1 for node in self.nodes if node.domain}}
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid(*domain) for domain in domains.items()])
         model.ir_version = 8
         return model
 

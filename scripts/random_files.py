@@ -79,22 +79,29 @@ def links(rng):
 
 
 class Declared:
-    """A model of one node whose output is declared with its type and shape, or with others."""
+    """A model of one node whose output, or whose input with an initializer, is declared with its type and shape, or with
+    others."""
 
     def __init__(self, rng):
         self.case, kind = Case(13), rng.choice([np.float32, np.float64, np.int32, np.int64])
         shape = [rng.randint(1, 5) for _ in range(rng.randint(1, 4))]
         x = np.array(rng.choices(range(-9, 9), k=int(np.prod(shape))), kind).reshape(shape)
-        self.case.operand("x", x, False)
+        self.initialized = rng.random() < 0.4  # x is an initializer, which the graph also declares as an input
+        self.case.operand("x", x, self.initialized)
         op, y = rng.choice([("Neg", -x), ("Abs", abs(x)), ("Identity", x), ("Transpose", x.transpose())])
         self.case.nodes.append(helper.make_node(op, ["x"], ["y"]))
         self.case.outputs.append(("y", y))
         self.type = rng.choice([None, *(t for k, t in ONNX_TYPES.items() if k != y.dtype and k.kind in "fiub")])
+        self.shape = rng.choice([None, shape + [1], [d + 1 for d in shape], shape[1:]]) if self.initialized else None
+        self.x = x
 
     def save(self, folder):
         folder.mkdir(parents=True)
         model = self.case.model()
-        if self.type is not None:
+        if self.initialized:
+            model.graph.input.append(helper.make_tensor_value_info(
+                "x", self.type or ONNX_TYPES[self.x.dtype], self.x.shape if self.shape is None else self.shape))
+        elif self.type is not None:
             model.graph.output[0].type.tensor_type.elem_type = self.type
         onnx.save(model, folder / "model.onnx")
         self.case.save_data(folder)
@@ -103,6 +110,6 @@ class Declared:
 def declared(rng):
     """Returns a model with a declared type, and a part of the refusal, or None if the type is right."""
     made = Declared(rng)
-    if made.type is None:
+    if made.type is None and made.shape is None:
         return made, None
-    return made, "tensor 'y' is declared "
+    return made, "tensor 'x' is declared " if made.initialized else "tensor 'y' is declared "

@@ -302,7 +302,8 @@ struct LeaseEnd {  // the client gives the device back
 struct RunnerHello {
   static constexpr std::string_view kKind = "runner_hello";
   int64_t pid = 0;
-  AUTOTUNE_FIELDS(pid)
+  std::string device;  // since 1.5: Device::Identity of the device that kernels run on; empty: the host's processor
+  AUTOTUNE_FIELDS(pid, device)
 };
 // Blobs: the artifact, the reference artifact, and the reference's outputs if they are known. Only the artifact is sent
 // if the candidate is not checked or if the runner already has the reference with this ReferenceKey.

@@ -458,7 +458,7 @@ int RunRunner(const RunnerOptions& options) {
   }).detach();
   BlockingChannel channel(kRunnerDescriptor);
   Runner runner(channel, device);
-  if (!channel.Send({"", RunnerHello{getpid()}, {}})) return 1;
+  if (!channel.Send({"", RunnerHello{getpid(), device ? device->Identity() : ""}, {}})) return 1;
   while (true) {
     auto message = channel.Receive();
     if (!message) {

@@ -39,6 +39,7 @@ struct RunnerPool::Runner {
   OutputTail last_words;
   Loop::Watch exit_watch, error_watch, start_watch;
   bool ready = false;
+  std::string device;       // RunnerHello::device
   bool replaced = false;    // killed by Replace, so its end is not reported
   bool was_active = false;  // it was the active runner when it ended
   bool reported = false;    // its end has been reported
@@ -97,8 +98,10 @@ void RunnerPool::Start() {
       loop_, std::move(ours),
       [this, raw](Message message) {
         if (raw->killed_at) return;  // the message was still buffered when the runner was killed
-        if (!raw->ready && message.As<RunnerHello>()) {
+        const auto* hello = message.As<RunnerHello>();
+        if (!raw->ready && hello) {
           raw->ready = true;
+          raw->device = hello->device;
           raw->start_watch.reset();
           failures_ = 0;
           Promote();
@@ -236,6 +239,8 @@ void RunnerPool::Replace() {
     for (auto& runner : dying_) runner->replaced |= runner->was_active;
   }
 }
+
+std::string RunnerPool::ActiveDevice() const { return active_ ? active_->device : ""; }
 
 void RunnerPool::Send(const Message& message) {
   if (!active_) return;

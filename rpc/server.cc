@@ -82,6 +82,7 @@ class Server {
         RunnerPool::Handlers{
             .on_ready =
                 [this] {
+                  lock_path_ = HostLock::PathOf(pool_->ActiveDevice());
                   bool first = !std::exchange(ever_ready_, true);
                   Perform(session_->OnRunnerReady(BootMillis()));
                   if (first) Perform(session_->OnTrackerConnected(BootMillis()));  // report to the tracker at once
@@ -176,7 +177,7 @@ class Server {
   void TryHost() {
     if (!wants_host_) return;
     if (options_.host_lock && !host_) {
-      auto lock = HostLock::TryAcquire(HostLock::Mode::kExclusive);
+      auto lock = HostLock::TryAcquire(HostLock::Mode::kExclusive, lock_path_);
       bool patient = BootMillis() - host_wanted_since_ < kHostLockPatienceMs;
       if (lock && *lock) {
         host_ = std::move(**lock);
@@ -185,8 +186,8 @@ class Server {
         host_retry_ = loop_.After(5, [this] { TryHost(); });
         return;
       } else {
-        Log(LogLevel::kWarning, "measuring without the host lock, so times may be disturbed: ",
-            lock ? HostLock::HeldText() : lock.error().Text());
+        Log(LogLevel::kWarning, "measuring without the lock, so times may be disturbed: ",
+            lock ? HostLock::HeldText(lock_path_) : lock.error().Text());
       }
     }
     wants_host_ = false;
@@ -198,7 +199,7 @@ class Server {
     next_wait_log_ = now + kWaitLogEveryMs;
     // The server of a local search shares the terminal with the search, which takes turns with others every second.
     Log(options_.end_with_stdin ? LogLevel::kInfo : LogLevel::kWarning,
-        "waiting for this host: ", HostLock::HeldText());
+        "waiting for ", options_.device.empty() ? "this host" : options_.device, ": ", HostLock::HeldText(lock_path_));
   }
 
   Loop& loop_;
@@ -214,6 +215,7 @@ class Server {
   bool ever_ready_ = false;
   int64_t host_wanted_since_ = 0;
   int64_t next_wait_log_ = 0;  // BootMillis
+  std::string lock_path_ = HostLock::Path();  // the lock of the device that the active runner measures on
   std::optional<HostLock> host_;
   WakeTimer timer_{loop_, [this] { Perform(session_->Wake(BootMillis())); }};
   Loop::Watch signals_, stdin_, host_retry_, last_words_;

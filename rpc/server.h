@@ -20,7 +20,7 @@ struct ServerOptions {
   bool end_with_stdin = false;              // stop when standard input ends
   // Gets lines for the operator's log: waits for the tracker, the registration there, and what happens to leases.
   std::function<void(const std::string& line)> on_event = {};
-  bool host_lock = true;  // measure alone on this host (support/host_lock.h)
+  bool host_lock = true;  // measure alone on the device: on this host, or on its GPU (support/host_lock.h)
 };
 // Serves until SIGINT or SIGTERM, or until the end of standard input if end_with_stdin. Returns an error if it cannot
 // start.

@@ -25,7 +25,7 @@ struct ToPeer {
 struct ToTracker {
   Message message;
 };
-struct AcquireHost {};  // lock the host (support/host_lock.h); the driver answers with OnHostAcquired
+struct AcquireHost {};  // lock the host or its GPU (support/host_lock.h); the driver answers with OnHostAcquired
 struct ReleaseHost {};
 struct StartCandidate {  // send to the active runner; the driver answers with OnRunnerMessage or OnRunnerEnd
   Message request;       // a RunnerRequest with its blobs

@@ -55,6 +55,8 @@ Result<DLDevice> DeviceFromText(std::string_view text) {
   return DLDevice{static_cast<DLDeviceType>(type), id};
 }
 
+std::string Device::Identity() const { return IsHost() ? "" : DeviceText(dl()); }
+
 Result<DevicePtr> OpenDevice(DLDevice device) {
   Result<PackedFunc> open = Registry::Global().Get("device_api." + DeviceTypeName(device.device_type));
   if (!open.ok()) return Err("this runtime has no device ", DeviceText(device));

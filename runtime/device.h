@@ -64,6 +64,9 @@ class Device : public Object, public std::enable_shared_from_this<Device> {
   std::string_view TypeKey() const override { return "device"; }
   virtual DLDevice dl() const = 0;
   bool IsHost() const { return dl().device_type == kDLCPU; }
+  // Returns a text by which all processes of this host know the device, such as its UUID. Empty for the host's own
+  // processor.
+  virtual std::string Identity() const;
   virtual DeviceLimits limits() const = 0;
 
   // Returns uninitialised memory, aligned to at least 64 bytes. The pointer is not null even if `bytes` is 0. The

@@ -54,6 +54,8 @@ class GraphExecutor {
   const std::string& output_name(int64_t i) const { return graph_.nodes[graph_.heads[i].node].name; }
   Result<int64_t> InputIndex(std::string_view name) const;  // an error lists the inputs
   const Graph& graph() const { return graph_; }
+  // Returns the devices other than the host's own processor.
+  const std::vector<Device*>& others() const { return others_; }
 
   // Copies `tensor` into input i. The tensor must have the input's type and shape; it may be on any device.
   Status SetInput(int64_t i, const Tensor& tensor);

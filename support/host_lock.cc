@@ -6,6 +6,8 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -72,6 +74,7 @@ std::string ProcessText(pid_t pid) {
 // Reports one wait while it lasts.
 class WaitReport {
  public:
+  explicit WaitReport(std::string path) : path_(std::move(path)) {}
   ~WaitReport() {
     if (reported_) HostWaitWatch::Tell({.since = since_, .reason = ""});
   }
@@ -80,12 +83,13 @@ class WaitReport {
   void Update() {
     if (milliseconds() < due_) return;
     due_ = milliseconds() + kReportEveryMs;
-    const HostWait wait{.since = since_, .reason = HostLock::HeldText()};
+    const HostWait wait{.since = since_, .reason = HostLock::HeldText(path_)};
     if (!HostWaitWatch::Tell(wait) && !reported_) Log(LogLevel::kWarning, "waiting for this host: ", wait.reason);
     reported_ = true;
   }
 
  private:
+  const std::string path_;
   const int64_t since_ = BootMillis();
   int64_t due_ = kReportEveryMs;  // milliseconds after the begin of the wait
   bool reported_ = false;
@@ -118,38 +122,46 @@ std::string HostLock::Path() {
   return path && *path ? path : "/tmp/autotune-host.lock";
 }
 
-std::string HostLock::HeldText() {
+std::string HostLock::PathOf(const std::string& identity) {
+  if (identity.empty()) return Path();
+  std::string name = identity;
+  std::ranges::replace_if(
+      name, [](unsigned char c) { return !std::isalnum(c) && c != '-' && c != '.'; }, '_');
+  return Path() + "." + name;
+}
+
+std::string HostLock::HeldText(const std::string& path) {
   std::string holders;
-  for (pid_t holder : HoldersOf(Path())) holders += (holders.empty() ? "" : ", ") + ProcessText(holder);
-  return Path() + " is held by " + (holders.empty() ? "another process" : holders);
+  for (pid_t holder : HoldersOf(path)) holders += (holders.empty() ? "" : ", ") + ProcessText(holder);
+  return path + " is held by " + (holders.empty() ? "another process" : holders);
 }
 
 Result<HostLock> HostLock::Acquire(Mode mode, const std::atomic<bool>* stop) {
-  std::optional<HostLock> lock = TRY(Wait(mode, std::nullopt, stop));
+  std::optional<HostLock> lock = TRY(Wait(mode, std::nullopt, stop, Path()));
   return std::move(*lock);
 }
 
-Result<std::optional<HostLock>> HostLock::TryAcquire(Mode mode) {
-  UniqueFd fd = TRY(Open(Path()));
+Result<std::optional<HostLock>> HostLock::TryAcquire(Mode mode, const std::string& path) {
+  UniqueFd fd = TRY(Open(path));
   if (flock(fd.get(), (mode == Mode::kShared ? LOCK_SH : LOCK_EX) | LOCK_NB) == 0) {
     return std::optional<HostLock>(HostLock(std::move(fd)));
   }
   if (errno == EWOULDBLOCK || errno == EINTR) return std::optional<HostLock>();
-  return Err("cannot lock ", Path(), ": ", strerror(errno));
+  return Err("cannot lock ", path, ": ", strerror(errno));
 }
 
 Result<std::optional<HostLock>> HostLock::AcquireWithin(Mode mode, int64_t milliseconds,
-                                                        const std::atomic<bool>* stop) {
-  return Wait(mode, milliseconds, stop);
+                                                        const std::atomic<bool>* stop, const std::string& path) {
+  return Wait(mode, milliseconds, stop, path);
 }
 
 // Tries again and again instead of blocking in flock, since a blocked thread could neither report nor be stopped.
 Result<std::optional<HostLock>> HostLock::Wait(Mode mode, std::optional<int64_t> milliseconds,
-                                               const std::atomic<bool>* stop) {
-  for (WaitReport report;; usleep(kPoll)) {
-    std::optional<HostLock> lock = TRY(TryAcquire(mode));
+                                               const std::atomic<bool>* stop, const std::string& path) {
+  for (WaitReport report(path);; usleep(kPoll)) {
+    std::optional<HostLock> lock = TRY(TryAcquire(mode, path));
     if (lock || (milliseconds && report.milliseconds() >= *milliseconds)) return lock;
-    if (stop && *stop) return Error("stopped a wait: " + HeldText(), ErrorKind::kStopped);
+    if (stop && *stop) return Error("stopped a wait: " + HeldText(path), ErrorKind::kStopped);
     report.Update();
   }
 }

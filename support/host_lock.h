@@ -1,8 +1,9 @@
 // HostLock: a lock of this host that keeps measurements undisturbed. Builds, search and training hold it shared; a
 // measurement on this host's own CPU holds it exclusively. It is a flock on $AUTOTUNE_HOST_LOCK or
-// /tmp/autotune-host.lock, so the lock ends with the process that holds it. Movable, not thread-safe; one HostLock per
-// holder. Never hold the lock shared while waiting for a measurement, since the measurement waits for the lock.
-// HostWaitWatch hears of waits for the lock.
+// /tmp/autotune-host.lock, so the lock ends with the process that holds it. Each other device of the host, such as a
+// GPU, has a lock of its own (PathOf), which a measurement on this device holds exclusively. Movable, not thread-safe;
+// one HostLock per holder. Never hold the lock shared while waiting for a measurement, since the measurement waits for
+// the lock. HostWaitWatch hears of waits for the lock.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -21,21 +22,26 @@ class HostLock {
 
   // Waits. If `*stop` becomes true, the wait ends with an error of kind kStopped.
   static Result<HostLock> Acquire(Mode mode, const std::atomic<bool>* stop = nullptr);
-  static Result<std::optional<HostLock>> TryAcquire(Mode mode);  // nullopt: another holder prevents it
+  // nullopt: another holder prevents it. `path` is Path() or PathOf a device.
+  static Result<std::optional<HostLock>> TryAcquire(Mode mode, const std::string& path = Path());
   // Waits at most `milliseconds`. Returns nothing if others still hold the lock then. A measurement should then run
   // without the lock, although it may be disturbed, since overlapping builds could hold the lock forever. `stop` as in
   // Acquire.
   static Result<std::optional<HostLock>> AcquireWithin(Mode mode, int64_t milliseconds,
-                                                       const std::atomic<bool>* stop = nullptr);
+                                                       const std::atomic<bool>* stop = nullptr,
+                                                       const std::string& path = Path());
   static std::string Path();
+  // Returns the path of the lock of a device: Path() and the device's Identity (runtime/device.h). An empty identity is
+  // that of the host's own CPU.
+  static std::string PathOf(const std::string& identity);
   // Says who holds the lock now: "/tmp/autotune-host.lock is held by process 4711 (autotune)". If the system does not
   // name the holders, for example because they run in another container, the text says "another process".
-  static std::string HeldText();
+  static std::string HeldText(const std::string& path = Path());
 
  private:
   explicit HostLock(UniqueFd fd) : fd_(std::move(fd)) {}
   static Result<std::optional<HostLock>> Wait(Mode mode, std::optional<int64_t> milliseconds,
-                                              const std::atomic<bool>* stop);
+                                              const std::atomic<bool>* stop, const std::string& path);
   UniqueFd fd_;
 };
 

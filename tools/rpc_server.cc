@@ -66,7 +66,8 @@ int Serve(int argc, char** argv) {
   app.add_option("--memory-limit", memory_gib, "GiB that a runner may use (default: half of the machine's)");
   app.add_flag(
       "--shared-host", shared_host,
-      "Measure without the host lock: builds and searches of this host do not pause, and may disturb the times");
+      "Measure without the lock of this host, or of its GPU: builds, searches and other measurements there do not pause, "
+      "and may disturb the times");
   app.add_flag("--end-with-stdin", options.end_with_stdin, "End when standard input ends");
   app.add_flag("--runner", is_runner, "Run candidates (rpc_server starts such processes itself)")->group("");
   try {

@@ -20,11 +20,15 @@ using Function = void*;    // CUfunction
 using Graph = void*;       // CUgraph
 using Executable = void*;  // CUgraphExec
 using Pool = void*;        // CUmemoryPool
+struct Uuid {              // CUuuid
+  unsigned char bytes[16];
+};
 static_assert(sizeof(void*) == sizeof(Address));
 
 // The members of Api. Each has the name of the driver's symbol. A suffix such as _v2 marks the 64-bit version, to which
 // the driver's header maps the plain name. A driver without one of the NEEDED functions is refused. OPTIONAL functions
-// that a driver lacks are null: memory pools came with CUDA 11.2, this interface of graphs with CUDA 11.4.
+// that a driver lacks are null: memory pools came with CUDA 11.2, this interface of graphs and the UUIDs of parts of a GPU
+// (cuDeviceGetUuid_v2) with CUDA 11.4.
 #define AUTOTUNE_CUDA_FUNCTIONS(NEEDED, OPTIONAL)                                                                   \
   NEEDED(cuGetErrorName, (Code code, const char** name))                                                            \
   NEEDED(cuInit, (unsigned flags))                                                                                  \
@@ -32,6 +36,7 @@ static_assert(sizeof(void*) == sizeof(Address));
   NEEDED(cuDeviceGetCount, (int* count))                                                                            \
   NEEDED(cuDeviceGet, (Ordinal * device, int number))                                                               \
   NEEDED(cuDeviceGetName, (char* name, int bytes, Ordinal device))                                                  \
+  NEEDED(cuDeviceGetUuid, (Uuid * uuid, Ordinal device))                                                            \
   NEEDED(cuDeviceTotalMem_v2, (size_t * bytes, Ordinal device))                                                     \
   NEEDED(cuDeviceGetAttribute, (int* value, int attribute, Ordinal device))                                         \
   NEEDED(cuDevicePrimaryCtxRetain, (Context * context, Ordinal device))                                             \
@@ -54,6 +59,7 @@ static_assert(sizeof(void*) == sizeof(Address));
   NEEDED(cuLaunchKernel,                                                                                            \
          (Function function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, \
           unsigned block_z, unsigned shared_bytes, Stream stream, void** args, void** extra))                       \
+  OPTIONAL(cuDeviceGetUuid_v2, (Uuid * uuid, Ordinal device))                                                       \
   OPTIONAL(cuMemAllocAsync, (Address * address, size_t bytes, Stream stream))                                       \
   OPTIONAL(cuMemFreeAsync, (Address address, Stream stream))                                                        \
   OPTIONAL(cuDeviceGetDefaultMemPool, (Pool * pool, Ordinal device))                                                \

@@ -8,6 +8,7 @@
 
 #include "runtime/cuda/api.h"
 #include "support/hint.h"
+#include "support/printf_text.h"
 #include "support/utf8.h"
 
 namespace autotune {
@@ -78,6 +79,19 @@ std::string NameOf(const Api& api, cuda::Ordinal device) {
   return OneLine(name);
 }
 
+// Returns a text such as "GPU-8a6b1c0f-…", as nvidia-smi prints it; empty if the driver tells no UUID.
+std::string UuidOf(const Api& api, cuda::Ordinal device) {
+  cuda::Uuid uuid{};
+  const auto get = api.cuDeviceGetUuid_v2 ? api.cuDeviceGetUuid_v2 : api.cuDeviceGetUuid;
+  if (get(&uuid, device) != cuda::kSuccess) return "";
+  std::string text = "GPU";
+  for (size_t i = 0; i < std::size(uuid.bytes); ++i) {
+    if (i == 0 || i == 4 || i == 6 || i == 8 || i == 10) text += '-';
+    text += Format("%02x", static_cast<unsigned>(uuid.bytes[i]));
+  }
+  return text;
+}
+
 DeviceLimits LimitsOf(const Api& api, cuda::Ordinal device) {
   size_t memory = 0;
   api.cuDeviceTotalMem_v2(&memory, device);
@@ -104,6 +118,10 @@ class CudaDevice final : public Device {
   ~CudaDevice() override;
 
   DLDevice dl() const override { return {kDLCUDA, id_}; }
+  std::string Identity() const override {
+    const std::string uuid = UuidOf(api_, device_);
+    return uuid.empty() ? Device::Identity() : uuid;
+  }
   DeviceLimits limits() const override { return limits_; }
   Result<std::shared_ptr<void>> Allocate(int64_t bytes) override;
   Status Zero(void* to, int64_t bytes) override;

@@ -18,6 +18,7 @@ Result<Api> Load() {
     if (!function && missing.empty()) missing = name;
   };
   find(api.GetPlatformIDs, "clGetPlatformIDs");
+  find(api.GetPlatformInfo, "clGetPlatformInfo");
   find(api.GetDeviceIDs, "clGetDeviceIDs");
   find(api.GetDeviceInfo, "clGetDeviceInfo");
   find(api.CreateContext, "clCreateContext");

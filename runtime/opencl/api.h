@@ -12,6 +12,7 @@ namespace autotune::opencl {
 
 struct Api {
   decltype(&clGetPlatformIDs) GetPlatformIDs = nullptr;
+  decltype(&clGetPlatformInfo) GetPlatformInfo = nullptr;
   decltype(&clGetDeviceIDs) GetDeviceIDs = nullptr;
   decltype(&clGetDeviceInfo) GetDeviceInfo = nullptr;
   decltype(&clCreateContext) CreateContext = nullptr;

@@ -1,5 +1,6 @@
 #include "runtime/opencl/device.h"
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 
@@ -14,24 +15,30 @@ using opencl::ErrorName;
 
 constexpr cl_uint kAlignment = 128;  // bytes; a cache line of common GPUs (Device requires at least 64)
 
-Result<std::vector<cl_device_id>> DevicesOfType(const Api& api, cl_device_type type) {
+std::vector<cl_device_id> DevicesOf(const Api& api, cl_platform_id platform, cl_device_type type) {
+  cl_uint count = 0;
+  if (api.GetDeviceIDs(platform, type, 0, nullptr, &count) != CL_SUCCESS) return {};
+  std::vector<cl_device_id> devices(count);
+  if (count > 0) api.GetDeviceIDs(platform, type, count, devices.data(), nullptr);
+  return devices;
+}
+
+std::vector<cl_device_id> DevicesOfType(const Api& api, cl_device_type type) {
   cl_uint platforms = 0;
   std::vector<cl_device_id> devices;
   if (api.GetPlatformIDs(0, nullptr, &platforms) != CL_SUCCESS || platforms == 0) return devices;
   std::vector<cl_platform_id> ids(platforms);
   api.GetPlatformIDs(platforms, ids.data(), nullptr);
   for (cl_platform_id platform : ids) {
-    cl_uint count = 0;
-    if (api.GetDeviceIDs(platform, type, 0, nullptr, &count) != CL_SUCCESS || count == 0) continue;
-    devices.resize(devices.size() + count);
-    api.GetDeviceIDs(platform, type, count, devices.data() + devices.size() - count, nullptr);
+    const std::vector<cl_device_id> own = DevicesOf(api, platform, type);
+    devices.insert(devices.end(), own.begin(), own.end());
   }
   return devices;
 }
 
 Result<std::vector<cl_device_id>> FindDevices(const Api& api) {
-  std::vector<cl_device_id> devices = TRY(DevicesOfType(api, CL_DEVICE_TYPE_GPU));
-  if (devices.empty()) devices = TRY(DevicesOfType(api, CL_DEVICE_TYPE_ALL));
+  std::vector<cl_device_id> devices = DevicesOfType(api, CL_DEVICE_TYPE_GPU);
+  if (devices.empty()) devices = DevicesOfType(api, CL_DEVICE_TYPE_ALL);
   if (devices.empty()) return Err("this machine has libOpenCL, but no OpenCL device; the program clinfo lists devices");
   return devices;
 }
@@ -49,9 +56,20 @@ std::string NameOf(const Api& api, cl_device_id device) {
   return OneLine(name);
 }
 
+// OpenCL 2.0 has no UUIDs. Returns the platform's name, the device's name, and the device's place on its platform.
+std::string IdentityOf(const Api& api, cl_device_id device) {
+  auto platform = InfoOf<cl_platform_id>(api, device, CL_DEVICE_PLATFORM);
+  char name[256] = {};
+  api.GetPlatformInfo(platform, CL_PLATFORM_NAME, sizeof name - 1, name, nullptr);
+  const std::vector<cl_device_id> devices = DevicesOf(api, platform, CL_DEVICE_TYPE_ALL);
+  const auto place = std::find(devices.begin(), devices.end(), device) - devices.begin();
+  return OneLine(name) + " " + NameOf(api, device) + " " + std::to_string(place);
+}
+
 class OpenClDevice final : public Device {
  public:
-  OpenClDevice(const Api& api, cl_device_id device, int id) : api_(api), device_(device), id_(id) {}
+  OpenClDevice(const Api& api, cl_device_id device, int id)
+      : api_(api), device_(device), id_(id), identity_(IdentityOf(api, device)) {}
   ~OpenClDevice() override {
     if (queue_) api_.Finish(queue_);
     if (queue_) api_.ReleaseCommandQueue(queue_);
@@ -70,6 +88,7 @@ class OpenClDevice final : public Device {
   }
 
   DLDevice dl() const override { return {kDLOpenCL, id_}; }
+  std::string Identity() const override { return identity_; }
   DeviceLimits limits() const override {
     return {.memory_bytes = static_cast<int64_t>(InfoOf<cl_ulong>(api_, device_, CL_DEVICE_GLOBAL_MEM_SIZE)),
             .shared_bytes = static_cast<int64_t>(InfoOf<cl_ulong>(api_, device_, CL_DEVICE_LOCAL_MEM_SIZE)),
@@ -111,6 +130,7 @@ class OpenClDevice final : public Device {
   const Api& api_;
   const cl_device_id device_;
   const int id_;
+  const std::string identity_;
   cl_context context_ = nullptr;
   cl_command_queue queue_ = nullptr;
   mutable std::mutex mutex_;  // guards the queue, the arguments of kernels, and the members below

@@ -239,6 +239,15 @@ TEST_F(Cuda, TheSecondOfTwo) {
   EXPECT_THAT(OpenDevice({kDLCUDA, 2}).error().Text(), HasSubstr("there is no CUDA device 2; this machine has 2"));
 }
 
+TEST_F(Cuda, TheIdentityIsTheUuid) {
+  Restart("gpus=2");
+  EXPECT_EQ(device_->Identity(), "GPU-a0112233-4455-6677-8899-aabbccddeeff");
+  EXPECT_EQ(OpenDevice({kDLCUDA, 1}).value()->Identity(), "GPU-a1112233-4455-6677-8899-aabbccddeeff");
+  EXPECT_EQ(Calls("cuDevicePrimaryCtxRetain"), 0);
+  Restart("fail=cuDeviceGetUuid:801");
+  EXPECT_EQ(device_->Identity(), "cuda(0)") << "a driver that tells no UUID";
+}
+
 TEST_F(Cuda, DriversThatDoNotStart) {
   auto open = [&](const std::string& words) {
     setenv("FAKE_CUDA", words.c_str(), 1);

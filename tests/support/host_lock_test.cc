@@ -42,6 +42,24 @@ class HostLockTest : public ::testing::Test {
   const std::string path_ = ::testing::TempDir() + "host-lock-" + std::to_string(getpid());
 };
 
+TEST_F(HostLockTest, EachDeviceHasALockOfItsOwn) {
+  const std::string a = HostLock::PathOf("GPU-a"), b = HostLock::PathOf("Portable Computing/x 1");
+  EXPECT_EQ(HostLock::PathOf(""), path_);
+  EXPECT_EQ(a, path_ + ".GPU-a");
+  EXPECT_EQ(b, path_ + ".Portable_Computing_x_1");
+  {
+    auto build = Try(Mode::kShared);
+    auto gpu = std::move(HostLock::TryAcquire(Mode::kExclusive, a)).value();
+    EXPECT_TRUE(build && gpu) << "builds go on beside a GPU's measurement";
+    EXPECT_TRUE(std::move(HostLock::TryAcquire(Mode::kExclusive, b)).value());
+    EXPECT_FALSE(std::move(HostLock::TryAcquire(Mode::kExclusive, a)).value());
+    EXPECT_FALSE(std::move(HostLock::AcquireWithin(Mode::kExclusive, 20, nullptr, a)).value());
+    EXPECT_EQ(HostLock::HeldText(a), a + " is held by " + NameOf(getpid()));
+  }
+  unlink(a.c_str());
+  unlink(b.c_str());
+}
+
 // Keeps the reports of waits.
 struct Reports {
   std::vector<HostWait> waits;

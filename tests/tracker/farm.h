@@ -107,7 +107,12 @@ class FarmTest : public testing::Test {
   }
   void TearDown() override {
     std::filesystem::remove_all(folder_);
-    unlink(lock_.c_str());
+    // The lock of the host, and those of its devices.
+    const std::filesystem::path lock(lock_);
+    for (const auto& entry : std::filesystem::directory_iterator(lock.parent_path())) {
+      if (entry.path().filename().string().starts_with(lock.filename().string()))
+        std::filesystem::remove(entry.path());
+    }
   }
 
   Subprocess Run(std::vector<std::string> argv) {

@@ -1,7 +1,11 @@
 // A device server whose runner has a GPU on the fake driver of tests/runtime/fake_cuda/: kernels that misbehave, their
 // statuses, and the kernels after them.
+#include <chrono>
+#include <future>
+
 #include "rpc/sandbox.h"
 #include "runtime/device_module.h"
+#include "support/host_lock.h"
 #include "tests/runtime/module_blob.h"
 #include "tests/tracker/farm.h"
 
@@ -144,6 +148,59 @@ TEST_F(FarmCuda, TheSecondOfTwo) {
   ASSERT_TRUE(results.ok());
   EXPECT_EQ((*results)[0].status, kOk) << (*results)[0].error;
   EXPECT_THAT(Log(), AllOf(HasSubstr("cuDevicePrimaryCtxRetain 1"), Not(HasSubstr("cuDevicePrimaryCtxRetain 0"))));
+}
+
+// Two servers, each with a tuner whose candidates sleep on the GPU.
+class FarmOfTwoGpus : public FarmCuda {
+ protected:
+  // Returns the seconds in which both servers have measured as many candidates each; with one server, the seconds of
+  // this server alone.
+  double Seconds(const std::vector<std::string>& devices) {
+    setenv("FAKE_CUDA", "gpus=2", 1);
+    Subprocess tracker = StartTracker();
+    std::vector<Subprocess> servers;
+    std::vector<std::unique_ptr<FarmClient>> clients;
+    for (size_t i = 0; i < devices.size(); ++i) {
+      const std::string key = "gpu" + std::to_string(i);
+      servers.push_back(StartServer(key, {"--device", devices[i]}));
+      EXPECT_TRUE(Soon([&] { return Count(key) == 1; }));
+      clients.push_back(Client(key));
+    }
+    MeasureJob job = JobOf(std::vector<Blob>(8, GpuKernel("naps")));
+    for (Candidate& candidate : job.candidates) candidate.check = false;
+    for (auto& client : clients) EXPECT_TRUE(client->Measure(JobOf({GpuKernel("twice")})).ok());
+    const auto begin = std::chrono::steady_clock::now();
+    std::vector<std::future<Result<std::vector<TrialResult>>>> jobs;
+    for (auto& client : clients)
+      jobs.push_back(std::async(std::launch::async, [&] { return client->Measure(job); }));
+    for (auto& measured : jobs) {
+      const auto results = measured.get();
+      EXPECT_TRUE(results.ok());
+      for (const TrialResult& r : results.value()) EXPECT_EQ(r.status, kOk) << r.error;
+    }
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  }
+};
+
+TEST_F(FarmOfTwoGpus, MeasuresOnBothAtOnceButOnOneInTurns) {
+  const double alone = Seconds({"cuda:0"});
+  EXPECT_LT(Seconds({"cuda:0", "cuda:1"}), 2 * alone / 1.9);
+  EXPECT_GT(Seconds({"cuda:1", "cuda:1"}), 1.5 * alone) << "kernels of two servers must not run beside each other";
+}
+
+TEST_F(FarmCuda, BuildsGoOnBesideAMeasurement) {
+  auto farm = Start();
+  ASSERT_TRUE(farm);
+  auto client = ClientOf(*farm);
+  std::optional<HostLock> build = std::move(HostLock::Acquire(HostLock::Mode::kShared)).value();
+  const auto begin = std::chrono::steady_clock::now();
+  auto results = client->Measure(JobOf({GpuKernel("twice")}));
+  ASSERT_TRUE(results.ok());
+  EXPECT_EQ((*results)[0].status, kOk) << (*results)[0].error;
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20)) << "it waited for the host's lock";
+  // A second server of the GPU, whatever its number there, waits for the lock of this name.
+  const std::string lock = lock_ + ".GPU-a0112233-4455-6677-8899-aabbccddeeff";
+  EXPECT_TRUE(std::filesystem::exists(lock));
 }
 
 TEST_F(FarmCuda, TheDriverMakesNoProcessesOnceItHasStarted) {

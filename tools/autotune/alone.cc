@@ -19,10 +19,10 @@ double MonotonicSeconds() {
 }
 
 std::optional<HostLock> Alone::Take() {
-  auto lock = HostLock::AcquireWithin(HostLock::Mode::kExclusive, static_cast<int64_t>(wait_ * 1e3));
+  auto lock = HostLock::AcquireWithin(HostLock::Mode::kExclusive, static_cast<int64_t>(wait_ * 1e3), nullptr, path_);
   if (lock.ok() && *lock) return std::move(*lock);
   if (!std::exchange(said_, true)) {
-    const std::string why = lock.ok() ? HostLock::HeldText() : lock.error().Text();
+    const std::string why = lock.ok() ? HostLock::HeldText(path_) : lock.error().Text();
     Console::Get().Note("these times may be disturbed: " + why);
   }
   undisturbed_ = false;

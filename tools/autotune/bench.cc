@@ -223,6 +223,11 @@ Result<int> Serve(const BenchOptions& options, const LoadedModel& model, Alone& 
   return kExitOk;
 }
 
+// Returns the path of the lock of the GPU that the network runs on, else of the host's.
+std::string LockOf(const GraphExecutor& executor) {
+  return executor.others().empty() ? HostLock::Path() : HostLock::PathOf(executor.others()[0]->Identity());
+}
+
 Result<int> Bench(const BenchOptions& options) {
   std::vector<LoadedModel> models;
   for (int i = 0; i < options.streams; ++i) {
@@ -231,7 +236,7 @@ Result<int> Bench(const BenchOptions& options) {
     TRY(FillInputs(*models.back().executor, 0));
     for (int j = 0; j < 2; ++j) TRY(models.back().executor->Run());
   }
-  Alone alone(options.wait);
+  Alone alone(options.wait, LockOf(*models[0].executor));
   if (options.serve) return Serve(options, models[0], alone);
   if (options.profile) return Profile(options, models[0], alone);
   constexpr int kLeastRuns = 5;

@@ -149,6 +149,14 @@ int cuDeviceGetName(char* name, int bytes, int device) {
   std::snprintf(name, static_cast<size_t>(bytes), "Fake GPU %c", 'A' + device);
   return kOk;
 }
+int cuDeviceGetUuid(unsigned char* uuid, int device) {
+  Lock lock(D().mutex);
+  if (Code code = Begin("cuDeviceGetUuid")) return code;
+  for (int i = 0; i < 16; ++i) uuid[i] = static_cast<unsigned char>(0x11 * i);
+  uuid[0] = static_cast<unsigned char>(0xa0 + device);
+  return kOk;
+}
+int cuDeviceGetUuid_v2(unsigned char* uuid, int device) { return cuDeviceGetUuid(uuid, device); }
 int cuDeviceTotalMem_v2(size_t* bytes, int) {
   Lock lock(D().mutex);
   *bytes = static_cast<size_t>(D().Number("bytes", int64_t{1} << 30));

@@ -56,6 +56,12 @@ inline Code Fork(const Launch& l) {
   return child > 0 ? kIllegalAddress : Double(l);
 }
 
+// Takes 20 ms of the GPU and no time of the host's cores.
+inline Code Nap(const Launch& l) {
+  usleep(20000);
+  return Double(l);
+}
+
 struct Row {
   const char* name;
   Kernel kernel;
@@ -65,6 +71,6 @@ inline constexpr Row kKernels[] = {
     {"twice", Double, 2},     {"thrice", Triple, 2},     {"shift_prepare", Double, 2},
     {"shift", Shift, 3},      {"reversed", Reversed, 2}, {"illegal", Illegal, 2},
     {"unknown", Unknown, 2},  {"hang", Hang, 2},         {"falls_off_the_bus", FallOffTheBus, 2},
-    {"bit_flip", BitFlip, 2}, {"forks", Fork, 2}};
+    {"bit_flip", BitFlip, 2}, {"forks", Fork, 2},       {"naps", Nap, 2}};
 
 }  // namespace fake_cuda

@@ -77,8 +77,9 @@ Result<Module> LibraryOf(const Package& package, const Graph& graph, std::shared
   return LoadModule(TRY(Artifact::FromBytes(library)), std::move(context));
 }
 
-// Returns the CPU, and device 0 of each other kind that holds a value of the graph.
-Result<std::vector<DevicePtr>> DevicesOf(const Graph& graph, std::shared_ptr<KernelContext> context) {
+// Returns the CPU, and the device that `which` chooses of each other kind that holds a value of the graph.
+Result<std::vector<DevicePtr>> DevicesOf(const Graph& graph, const std::string& which,
+                                         std::shared_ptr<KernelContext> context) {
   std::set<int64_t> types;
   for (const GraphNode& node : graph.nodes) {
     for (const GraphEntry& output : node.outputs) types.insert(output.device);
@@ -86,13 +87,15 @@ Result<std::vector<DevicePtr>> DevicesOf(const Graph& graph, std::shared_ptr<Ker
   std::vector<DevicePtr> devices = {std::make_shared<CpuDevice>(std::move(context))};
   for (int64_t type : types) {
     if (type == kDLCPU) continue;
-    const DLDevice first = {static_cast<DLDeviceType>(type), 0};
-    devices.push_back(TRY_NOTE(OpenDevice(first), "it needs a device of kind " + DeviceTypeName(first.device_type)));
+    const std::string kind = DeviceTypeName(static_cast<int>(type));
+    const DeviceChoice choice = TRY(DeviceChoiceOf(static_cast<int>(type), which));
+    devices.push_back(TRY_NOTE(OpenChosenDevice(choice), "it needs a device of kind " + kind));
   }
+  if (!which.empty() && devices.size() == 1) return Err("--device ", which, ": it runs on the CPU only");
   return devices;
 }
 
-Result<LoadedModel> LoadSharedObject(const std::string& path, int threads) {
+Result<LoadedModel> LoadSharedObject(const std::string& path, int threads, const std::string& device) {
   TRY(CheckThreads(threads));
   auto context = std::make_shared<KernelContext>(threads);
   std::shared_ptr<const Artifact> artifact = TRY(Artifact::FromFile(path));
@@ -103,7 +106,7 @@ Result<LoadedModel> LoadSharedObject(const std::string& path, int threads) {
   model.info = TRY(InfoOf(root));
   if (model.info.model_name.empty()) model.info.model_name = parts->model_name;
   if (model.info.target.empty()) model.info.target = artifact->metadata().target;
-  std::vector<DevicePtr> devices = TRY(DevicesOf(parts->graph, context));
+  std::vector<DevicePtr> devices = TRY(DevicesOf(parts->graph, device, context));
   model.executor =
       TRY(GraphExecutor::Create(std::move(parts->graph), root, std::move(parts->params), std::move(devices)));
   TRY(FinishInfo(model));
@@ -112,7 +115,7 @@ Result<LoadedModel> LoadSharedObject(const std::string& path, int threads) {
 
 }  // namespace
 
-Result<LoadedModel> LoadModel(Package package, int threads) {
+Result<LoadedModel> LoadModel(Package package, int threads, const std::string& device) {
   TRY(CheckThreads(threads));
   LoadedModel model{.info = std::move(package.info)};
   Graph graph = TRY(Graph::Parse(package.graph_json));
@@ -121,16 +124,16 @@ Result<LoadedModel> LoadModel(Package package, int threads) {
   Params params = TRY(ParseParams(package.params));
   package.params.clear();
   package.params.shrink_to_fit();
-  std::vector<DevicePtr> devices = TRY(DevicesOf(graph, context));
+  std::vector<DevicePtr> devices = TRY(DevicesOf(graph, device, context));
   model.executor =
       TRY(GraphExecutor::Create(std::move(graph), std::move(library), std::move(params), std::move(devices)));
   TRY(FinishInfo(model));
   return model;
 }
 
-Result<LoadedModel> LoadModel(const std::string& path, int threads) {
-  if (TRY(IsSharedObject(path))) return TRY_NOTE(LoadSharedObject(path, threads), "while loading " + path);
-  return TRY_NOTE(LoadModel(TRY(ReadPackage(path)), threads), "while loading " + path);
+Result<LoadedModel> LoadModel(const std::string& path, int threads, const std::string& device) {
+  if (TRY(IsSharedObject(path))) return TRY_NOTE(LoadSharedObject(path, threads, device), "while loading " + path);
+  return TRY_NOTE(LoadModel(TRY(ReadPackage(path)), threads, device), "while loading " + path);
 }
 
 }  // namespace autotune

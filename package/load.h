@@ -16,10 +16,11 @@ struct LoadedModel {
 
 // Loads a package. `threads` is the number of threads for kernels; 0: one per CPU; more than
 // MostThreads() (support/cpus.h) is an error. If the package has no linked library, the system's C compiler `cc` links
-// its objects or, if it has none, compiles its C sources. Errors name the missing part.
-Result<LoadedModel> LoadModel(Package package, int threads);
+// its objects or, if it has none, compiles its C sources. `device` chooses the device of a package for GPUs
+// (DeviceChoiceOf in runtime/device.h); empty: the first one. Errors name the missing part.
+Result<LoadedModel> LoadModel(Package package, int threads, const std::string& device = "");
 
 // Loads a file of either form: a tar in Model Library Format, or a shared object (package/module_file.h).
-Result<LoadedModel> LoadModel(const std::string& path, int threads);
+Result<LoadedModel> LoadModel(const std::string& path, int threads, const std::string& device = "");
 
 }  // namespace autotune

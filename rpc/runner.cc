@@ -43,7 +43,7 @@ void ApplyLimits(const RunnerOptions& options) {
   SetLimit(RLIMIT_NOFILE, 256);
   // No limit on data in sanitizer builds and for GPUs. A sanitizer's shadow memory counts as data, so the runner could
   // not allocate anything. A GPU's driver reserves more addresses than the machine has memory.
-  const bool is_cpu = options.device.device_type == kDLCPU;
+  const bool is_cpu = options.device.type == kDLCPU;
   if (options.memory_bytes > 0 && !kSanitized && is_cpu)
     SetLimit(RLIMIT_DATA, static_cast<rlim_t>(options.memory_bytes));
   if (!options.cores.empty()) {
@@ -434,7 +434,7 @@ int RunRunner(const RunnerOptions& options) {
   ApplyLimits(options);
   LeaveCrashesToTheParent();
   DevicePtr device;
-  if (options.device.device_type == kDLCPU) {
+  if (options.device.type == kDLCPU) {
     RestrictSystemCalls();  // has no effect where the operating system has no filters
   } else {
     // OpenCL's compiler may be a separate program and writes files, so for OpenCL the runner keeps all system calls.
@@ -442,7 +442,7 @@ int RunRunner(const RunnerOptions& options) {
     setenv("POCL_KERNEL_CACHE", "0", /*overwrite=*/0);
     setenv("CUDA_CACHE_DISABLE", "1", /*overwrite=*/0);
     setenv("CUDA_MODULE_LOADING", "EAGER", /*overwrite=*/0);  // invalid code fails when it is loaded, not when it runs
-    Result<DevicePtr> opened = OpenDevice(options.device);
+    Result<DevicePtr> opened = OpenChosenDevice(options.device);
     if (!opened.ok()) {
       fprintf(stderr, "%s\n", opened.error().Text().c_str());
       return 1;

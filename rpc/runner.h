@@ -6,16 +6,16 @@
 #include <cstdint>
 #include <vector>
 
-#include "runtime/tensor.h"
+#include "runtime/device.h"
 
 namespace autotune::rpc {
 
 inline constexpr int kRunnerDescriptor = 3;  // the runner's end of the socket pair
 
 struct RunnerOptions {
-  std::vector<int> cores;         // cores that kernels run on; empty: all
-  int64_t memory_bytes = 0;       // limit of the process's data, only for runners on the CPU; 0: none
-  DLDevice device = {kDLCPU, 0};  // device that kernels run on
+  std::vector<int> cores;    // cores that kernels run on; empty: all
+  int64_t memory_bytes = 0;  // limit of the process's data, only for runners on the CPU; 0: none
+  DeviceChoice device;       // device that kernels run on
 };
 // Serves requests until the parent closes its end of the socket pair or the device has failed. Returns the exit code of
 // the process.

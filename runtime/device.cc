@@ -3,6 +3,7 @@
 #include <charconv>
 
 #include <cstring>
+#include <optional>
 
 #include "runtime/registry.h"
 #include "support/hint.h"
@@ -41,18 +42,57 @@ std::string DeviceText(DLDevice device) {
   return DeviceTypeName(device.device_type) + "(" + std::to_string(device.device_id) + ")";
 }
 
-Result<DLDevice> DeviceFromText(std::string_view text) {
+namespace {
+
+// Returns the number that `text` is; nothing if it is none.
+std::optional<int> NumberOf(std::string_view text) {
+  int number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size() || number < 0) return std::nullopt;
+  return number;
+}
+
+std::string EntryText(size_t number, const DeviceEntry& device) {
+  return std::to_string(number) + " (" + device.name + (device.uuid.empty() ? "" : ", " + device.uuid) + ")";
+}
+
+}  // namespace
+
+Result<DeviceChoice> DeviceChoiceFromText(std::string_view text) {
   const size_t colon = text.find(':');
   const int type = TRY(DeviceTypeFromName(text.substr(0, colon)));
-  int id = 0;
-  if (colon != std::string_view::npos) {
-    const std::string_view number = text.substr(colon + 1);
-    const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), id);
-    if (error != std::errc() || end != number.data() + number.size() || id < 0)
-      return WithHint(Err("'", OneLine(std::string(text.substr(0, 48))), "' is no device"),
-                      "write it as opencl or opencl:1");
+  const std::string which(colon == std::string_view::npos ? "" : text.substr(colon + 1));
+  if (colon != std::string_view::npos && which.empty())
+    return WithHint(Err("'", OneLine(std::string(text.substr(0, 48))), "' is no device"),
+                    "write it as opencl or opencl:1");
+  return DeviceChoice{static_cast<DLDeviceType>(type), which};
+}
+
+std::string DeviceText(const DeviceChoice& choice) {
+  return DeviceTypeName(choice.type) + (choice.which.empty() ? "" : ":" + choice.which);
+}
+
+Result<DeviceChoice> DeviceChoiceOf(int type, std::string_view which) {
+  const std::string kind = DeviceTypeName(type) + ":";
+  if (which.empty()) return DeviceChoice{static_cast<DLDeviceType>(type), ""};
+  return DeviceChoiceFromText(which.starts_with(kind) ? std::string(which) : kind + std::string(which));
+}
+
+Result<int> FindDevice(const std::string& kind, const std::vector<DeviceEntry>& devices, const std::string& which) {
+  std::vector<int> equal, longer;
+  for (size_t i = 0; i < devices.size(); ++i) {
+    const DeviceEntry& device = devices[i];
+    const int number = static_cast<int>(i);
+    if (NumberOf(which) == number) return number;
+    if (which == device.uuid || which == device.name) equal.push_back(number);
+    if (device.uuid.starts_with(which) || device.name.starts_with(which)) longer.push_back(number);
   }
-  return DLDevice{static_cast<DLDeviceType>(type), id};
+  const std::vector<int>& found = equal.empty() ? longer : equal;
+  if (found.size() == 1) return found[0];
+  std::string list;
+  for (size_t i = 0; i < devices.size(); ++i) list += (i > 0 ? ", " : "") + EntryText(i, devices[i]);
+  return Err(found.empty() ? "there is no " : "there is more than one ", kind, " device '", OneLine(which.substr(0, 64)),
+             "'; this machine has ", list);
 }
 
 std::string Device::Identity() const { return IsHost() ? "" : DeviceText(dl()); }
@@ -68,6 +108,19 @@ Result<DevicePtr> OpenDevice(DLDevice device) {
   if (!opened)
     return Err("device_api.", DeviceTypeName(device.device_type), " returned ", value.TypeName(), ", no device");
   return opened;
+}
+
+Result<DevicePtr> OpenChosenDevice(const DeviceChoice& choice) {
+  DLDevice device{choice.type, NumberOf(choice.which).value_or(0)};
+  if (choice.which.empty() || NumberOf(choice.which)) return OpenDevice(device);
+  const std::string kind = DeviceTypeName(choice.type);
+  Result<PackedFunc> find = Registry::Global().Get("device_number." + kind);
+  if (!find.ok()) return Err("devices of kind ", kind, " are chosen by number, not by '", OneLine(choice.which), "'");
+  const Value number = TRY((*find)(choice.which));
+  const int64_t* found = number.If<int64_t>();
+  if (!found) return Err("device_number.", kind, " returned ", number.TypeName(), ", no number");
+  device.device_id = static_cast<int>(*found);
+  return OpenDevice(device);
 }
 
 Status CopyBytes(Device& to_device, void* to, Device& from_device, const void* from, int64_t bytes) {

@@ -16,6 +16,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "runtime/packed_func.h"
 #include "runtime/tensor.h"
@@ -102,14 +103,34 @@ std::string DeviceTypeName(int type);
 Result<int> DeviceTypeFromName(std::string_view name);
 // Returns a text such as "cuda(1)".
 std::string DeviceText(DLDevice device);
-// Parses "opencl" or "opencl:1": a kind and a number, which is 0 if it is left out.
-Result<DLDevice> DeviceFromText(std::string_view text);
+
+// A device of this machine: its kind and, within the kind, its number, its UUID or its name.
+struct DeviceChoice {
+  DLDeviceType type = kDLCPU;
+  std::string which;  // empty: the first one; a beginning of a UUID or a name suffices if it is the only one with it
+};
+// Parses "opencl", "opencl:1", "cuda:GPU-8a6b1c0f" or "opencl:Intel(R) Arc".
+Result<DeviceChoice> DeviceChoiceFromText(std::string_view text);
+std::string DeviceText(const DeviceChoice& choice);  // the reverse
+// Chooses a device of a known kind by "1", "GPU-8a6b1c0f", or "cuda:1".
+Result<DeviceChoice> DeviceChoiceOf(int type, std::string_view which);
+
+// A device in the list of its kind. Its number is its place in the list.
+struct DeviceEntry {
+  std::string name;
+  std::string uuid;  // empty: unknown
+};
+// Returns the number of the device that `which` chooses from the list of the devices of `kind`. An error lists them.
+Result<int> FindDevice(const std::string& kind, const std::vector<DeviceEntry>& devices, const std::string& which);
 
 // Opens a device by the registry's function "device_api.NAME"(device id), which returns a Device. Returns an error if
 // this runtime has no such function, or if the function fails. For the CPU, each call makes a device with its own
 // threads. For other kinds, calls with equal numbers return the same object as long as it is in use and has not failed,
 // since the order of commands is kept only within one object.
 Result<DevicePtr> OpenDevice(DLDevice device);
+// The same for a choice. A UUID or a name is looked up by the registry's function "device_number.NAME"(text), which
+// returns the number.
+Result<DevicePtr> OpenChosenDevice(const DeviceChoice& choice);
 
 // Copies between any two devices. If neither device is the host, the data passes through the host's memory.
 Status CopyBytes(Device& to_device, void* to, Device& from_device, const void* from, int64_t bytes);

@@ -79,6 +79,13 @@ std::vector<Row> RuntimeFunctions() {
        PackedFunc::Of([](int id) -> Result<Value> { return Value(ObjectRef(TRY(OpenCudaDevice(id)))); })},
       {"device_api.opencl",
        PackedFunc::Of([](int id) -> Result<Value> { return Value(ObjectRef(TRY(OpenOpenClDevice(id)))); })},
+      // device_number.KIND(UUID or name) -> number
+      {"device_number.cuda", PackedFunc::Of([](std::string which) -> Result<int> {
+         return FindDevice("CUDA", TRY(CudaDevices()), which);
+       })},
+      {"device_number.opencl", PackedFunc::Of([](std::string which) -> Result<int> {
+         return FindDevice("OpenCL", TRY(OpenClDevices()), which);
+       })},
   };
 }
 

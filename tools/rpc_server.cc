@@ -59,7 +59,9 @@ int Serve(int argc, char** argv) {
   app.add_option("--tracker", options.tracker, "The tracker's HOST:PORT or ipc socket (default: AUTOTUNE_TRACKER)")
       ->envname("AUTOTUNE_TRACKER");
   app.add_option("--key", options.key, "Name by which clients ask for this kind of device, for example rpi4");
-  app.add_option("--device", device, "Device that kernels run on, such as cuda, cuda:1 or opencl (default: the CPU)");
+  app.add_option("--device", device, 
+                 "Device that kernels run on, such as cuda, cuda:1 or opencl, or cuda:UUID or opencl:NAME, as `autotune "
+                 "devices` lists them (default: the CPU)");
   app.add_option("--cores", cores, "Cores that kernels run on, for example 0-3 or 0,2 (default: all)");
   app.add_option("--listen", options.listen, "HOST:PORT or ipc socket for clients (default: a free port of 127.0.0.1)");
   app.add_option("--runner-prefix", prefix, "Command that wraps the runner: an emulator, taskset, a sandbox");
@@ -90,10 +92,10 @@ int Serve(int argc, char** argv) {
     options.cores = runner.cores = *parsed;
   }
   if (!device.empty()) {
-    auto parsed = autotune::DeviceFromText(device);
+    auto parsed = autotune::DeviceChoiceFromText(device);
     if (!parsed) return PrintError(autotune::Err("--device: ", parsed.error().Text()), 2);
     runner.device = *parsed;
-    options.device = parsed->device_type == kDLCPU ? "" : device;
+    options.device = parsed->type == kDLCPU ? "" : device;
   }
   double bytes = memory_gib > 0
                      ? memory_gib * (1 << 30)

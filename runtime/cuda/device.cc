@@ -445,22 +445,22 @@ Result<std::shared_ptr<DeviceGraph>> CudaDevice::Capture(const std::function<Sta
 
 }  // namespace
 
-Result<std::vector<std::string>> CudaDeviceNames() {
+Result<std::vector<DeviceEntry>> CudaDevices() {
   const Api& api = *TRY(cuda::LoadDriver());
   const int count = TRY(CountDevices(api));
-  std::vector<std::string> names;
+  std::vector<DeviceEntry> devices;
   for (int i = 0; i < count; ++i) {
     cuda::Ordinal device = 0;
     const cuda::Code code = api.cuDeviceGet(&device, i);
-    names.push_back(code == cuda::kSuccess ? NameOf(api, device) : ErrorName(api, code));
+    devices.push_back(code == cuda::kSuccess ? DeviceEntry{NameOf(api, device), UuidOf(api, device)}
+                                             : DeviceEntry{ErrorName(api, code), ""});
   }
-  return names;
+  return devices;
 }
 
 Result<DevicePtr> OpenCudaDevice(int id) {
   const Api& api = *TRY(cuda::LoadDriver());
-  const int count = TRY(CountDevices(api));
-  if (id < 0 || id >= count) return Err("there is no CUDA device ", id, "; this machine has ", count, ", from 0");
+  TRY(FindDevice("CUDA", TRY(CudaDevices()), std::to_string(id)));
   cuda::Ordinal handle = 0;
   if (const cuda::Code code = api.cuDeviceGet(&handle, id); code != cuda::kSuccess)
     return Err("the CUDA driver cannot open device ", id, ": ", ErrorName(api, code), "; nvidia-smi may tell why");

@@ -12,11 +12,10 @@
 
 namespace autotune {
 
-// Returns the names of this machine's CUDA devices, by number. Returns an error if there is no driver, or if it finds
-// no device.
-Result<std::vector<std::string>> CudaDeviceNames();
+// Returns this machine's CUDA devices, by number. Returns an error if there is no driver, or if it finds no device.
+Result<std::vector<DeviceEntry>> CudaDevices();
 
-// Opens a device by its number. Errors: those of CudaDeviceNames; there is no device of this number.
+// Opens a device by its number. Errors: those of CudaDevices; there is no device of this number.
 Result<DevicePtr> OpenCudaDevice(int id);
 
 }  // namespace autotune

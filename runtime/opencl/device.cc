@@ -231,18 +231,17 @@ Status OpenClDevice::Launch(const void* entry, const LaunchGeometry& geometry, s
 
 }  // namespace
 
-Result<std::vector<std::string>> OpenClDeviceNames() {
+Result<std::vector<DeviceEntry>> OpenClDevices() {
   const Api& api = *TRY(opencl::LoadApi());
-  std::vector<std::string> names;
-  for (cl_device_id device : TRY(FindDevices(api))) names.push_back(NameOf(api, device));
-  return names;
+  std::vector<DeviceEntry> devices;
+  for (cl_device_id device : TRY(FindDevices(api))) devices.push_back({NameOf(api, device), ""});
+  return devices;
 }
 
 Result<DevicePtr> OpenOpenClDevice(int id) {
   const Api& api = *TRY(opencl::LoadApi());
   std::vector<cl_device_id> devices = TRY(FindDevices(api));
-  if (id < 0 || id >= static_cast<int>(devices.size()))
-    return Err("there is no OpenCL device ", id, "; this machine has ", devices.size(), ", from 0");
+  TRY(FindDevice("OpenCL", TRY(OpenClDevices()), std::to_string(id)));
   static std::mutex mutex;
   static auto& opened = *new std::map<int, std::weak_ptr<OpenClDevice>>;  // guarded by mutex
   std::lock_guard lock(mutex);

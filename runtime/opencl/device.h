@@ -10,11 +10,11 @@
 
 namespace autotune {
 
-// Returns the names of this machine's OpenCL devices, by number: the GPUs of all platforms, or all devices if there is
-// no GPU. Returns an error if there is no OpenCL, or if it has no device.
-Result<std::vector<std::string>> OpenClDeviceNames();
+// Returns this machine's OpenCL devices, by number: the GPUs of all platforms, or all devices if there is no GPU.
+// Returns an error if there is no OpenCL, or if it has no device.
+Result<std::vector<DeviceEntry>> OpenClDevices();
 
-// Opens a device by its number. Errors: those of OpenClDeviceNames; there is no device of this number; the device has
+// Opens a device by its number. Errors: those of OpenClDevices; there is no device of this number; the device has
 // no shared virtual memory.
 Result<DevicePtr> OpenOpenClDevice(int id);
 

@@ -77,7 +77,9 @@ class Cuda : public ::testing::Test {
 };
 
 TEST_F(Cuda, LimitsAreTheDriversAndMakeNoContext) {
-  EXPECT_THAT(CudaDeviceNames().value(), testing::ElementsAre("Fake GPU A"));
+  const std::vector<DeviceEntry> devices = CudaDevices().value();
+  ASSERT_EQ(devices.size(), 1u);
+  EXPECT_EQ(devices[0].name, "Fake GPU A");
   const DeviceLimits limits = device_->limits();
   EXPECT_EQ(limits.memory_bytes, 1 << 30);
   EXPECT_EQ(limits.shared_bytes, 227 << 10);
@@ -222,10 +224,10 @@ TEST_F(Cuda, FaultsAreFinal) {
 
 TEST_F(Cuda, TheSecondOfTwo) {
   Restart("gpus=2");
-  DevicePtr second = OpenDevice(DeviceFromText("cuda:1").value()).value();
+  DevicePtr second = OpenChosenDevice(DeviceChoiceFromText("cuda:1").value()).value();
   EXPECT_EQ(OpenDevice({kDLCUDA, 1}).value(), second);
   EXPECT_EQ(DeviceText(second->dl()), "cuda(1)");
-  EXPECT_EQ(CudaDeviceNames().value().at(1), "Fake GPU B");
+  EXPECT_EQ(CudaDevices().value().at(1).name, "Fake GPU B");
   Tensor far = ToDevice(Ramp({8}), second).value();
   EXPECT_EQ(Calls("cuDevicePrimaryCtxRetain 1"), 1);
   EXPECT_EQ(Calls("cuDevicePrimaryCtxRetain 0"), 0);
@@ -236,7 +238,34 @@ TEST_F(Cuda, TheSecondOfTwo) {
   DevicePtr broken = device_;
   EXPECT_NE(ErrorOf(Code(), "illegal"), "");
   EXPECT_TRUE(second->Synchronize().ok());
-  EXPECT_THAT(OpenDevice({kDLCUDA, 2}).error().Text(), HasSubstr("there is no CUDA device 2; this machine has 2"));
+  EXPECT_THAT(OpenDevice({kDLCUDA, 2}).error().Text(),
+              HasSubstr("there is no CUDA device '2'; this machine has 0 (Fake GPU A, GPU-a0112233-4455-6677-8899-"
+                        "aabbccddeeff), 1 (Fake GPU B, GPU-a1112233-4455-6677-8899-aabbccddeeff)"));
+}
+
+TEST_F(Cuda, ADeviceIsChosenByNumberUuidOrName) {
+  Restart("gpus=2");
+  auto number = [](const std::string& text) -> std::string {
+    const Result<DevicePtr> device = OpenChosenDevice(DeviceChoiceFromText(text).value());
+    return device.ok() ? std::to_string((*device)->dl().device_id) : device.error().Text();
+  };
+  EXPECT_EQ(number("cuda"), "0");
+  EXPECT_EQ(number("cuda:0"), "0");
+  EXPECT_EQ(number("cuda:1"), "1");
+  EXPECT_EQ(number("cuda:GPU-a1112233-4455-6677-8899-aabbccddeeff"), "1");
+  EXPECT_EQ(number("cuda:GPU-a0"), "0");
+  EXPECT_EQ(number("cuda:Fake GPU B"), "1");
+  for (const std::string none : {"2", "-1", "1x", "GPU-b", "gpu-a1", "Fake GPU C"}) {
+    EXPECT_THAT(number("cuda:" + none), AllOf(HasSubstr("there is no CUDA device '" + none + "'; this machine has 0 ("),
+                                              HasSubstr("1 (Fake GPU B, GPU-a1"), Not(HasSubstr("\n"))));
+  }
+  EXPECT_THAT(number("cuda:GPU-a"), HasSubstr("there is more than one CUDA device 'GPU-a'; this machine has 0 (Fake"));
+  EXPECT_THAT(number("cpu:big"), HasSubstr("devices of kind cpu are chosen by number"));
+  EXPECT_FALSE(DeviceChoiceFromText("cuda:").ok());
+  EXPECT_FALSE(DeviceChoiceFromText("gpu:1").ok());
+  for (const std::string text : {"1", "cuda:1"}) {
+    EXPECT_EQ(DeviceText(DeviceChoiceOf(kDLCUDA, text).value()), "cuda:1");
+  }
 }
 
 TEST_F(Cuda, TheIdentityIsTheUuid) {
@@ -264,7 +293,7 @@ TEST(CudaMissing, IsSaidInOneLine) {
   EXPECT_EXIT(
       {
         setenv("AUTOTUNE_LIBCUDA", "/nowhere/libcuda.so.1", 1);
-        std::fprintf(stderr, "%s", CudaDeviceNames().error().Text().c_str());
+        std::fprintf(stderr, "%s", CudaDevices().error().Text().c_str());
         std::exit(0);
       },
       testing::ExitedWithCode(0),

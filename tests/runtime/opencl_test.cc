@@ -55,8 +55,12 @@ class OpenCl : public ::testing::Test {
 };
 
 TEST_F(OpenCl, ItsDevicesHaveNames) {
-  EXPECT_FALSE(OpenClDeviceNames().value().at(0).empty());
-  EXPECT_THAT(OpenOpenClDevice(99).error().Text(), HasSubstr("there is no OpenCL device 99"));
+  const std::string name = OpenClDevices().value().at(0).name;
+  EXPECT_FALSE(name.empty());
+  EXPECT_THAT(OpenOpenClDevice(99).error().Text(), HasSubstr("there is no OpenCL device '99'; this machine has 0 ("));
+  EXPECT_EQ(OpenChosenDevice(DeviceChoice{kDLOpenCL, name}).value(), device_);
+  EXPECT_THAT(OpenChosenDevice(DeviceChoice{kDLOpenCL, "no such"}).error().Text(), HasSubstr(name));
+  EXPECT_THAT(device_->Identity(), HasSubstr(name)) << "all processes must lock the device by the same name";
   EXPECT_GT(device_->limits().memory_bytes, 1 << 20);
   EXPECT_GE(device_->limits().threads_per_block, 1);
 }

@@ -111,7 +111,8 @@ TEST_F(Devices, GpusOfThisMachine) {
   CliResult two = Run({"devices"});
   EXPECT_EQ(two.code, 0) << two.Text();
   EXPECT_THAT(two.out,
-              AllOf(HasSubstr("cuda:0: Fake GPU A, sm_80, 132 units, 85.0 GB\n  --target 'cuda -arch=sm_80'\n"),
+              AllOf(HasSubstr("cuda:0: Fake GPU A, sm_80, 132 units, 85.0 GB, GPU-a0112233-4455-6677-8899-aabbccddeeff\n"
+                              "  --target 'cuda -arch=sm_80'\n"),
                     HasSubstr("cuda:1: Fake GPU B"), Not(HasSubstr("CUDA driver"))));
   EXPECT_THAT(test::ReadAll(File("log")), Not(HasSubstr("cuDevicePrimaryCtxRetain")))
       << "listing devices must not take memory of a GPU";
@@ -120,6 +121,7 @@ TEST_F(Devices, GpusOfThisMachine) {
   const Json::Array& gpus = *(*json)["gpus"].As<Json::Array>();
   ASSERT_GE(gpus.size(), 2u);
   EXPECT_EQ(*gpus[1]["device"].As<std::string>(), "cuda:1");
+  EXPECT_EQ(*gpus[1]["uuid"].As<std::string>(), "GPU-a1112233-4455-6677-8899-aabbccddeeff");
   EXPECT_EQ(*gpus[1]["memory_bytes"].As<int64_t>(), 85000000000);
 
   InstallCuda("fail=cuInit:100");
@@ -129,6 +131,76 @@ TEST_F(Devices, GpusOfThisMachine) {
   EXPECT_EQ(none.code, 0) << none.Text();
   EXPECT_THAT(none.out, AllOf(HasSubstr("\nthis machine has no CUDA driver: /nowhere/libcuda.so.1 is missing; "),
                               Not(HasSubstr("cuda:0"))));
+}
+
+// The fake driver runs no generated code, so a command that runs a kernel on a GPU fails there; the log of its calls
+// shows on which one.
+TEST_F(Devices, OneOfSeveralIsChosen) {
+  const std::string words = "gpus=2 log=" + File("log");
+  InstallCuda(words);
+  const std::vector<std::string> model = {"--op", "matmul:16,16,16", "--db", ":memory:"};
+  auto run = [&](std::vector<std::string> argv, const std::vector<std::string>& more) {
+    argv.insert(argv.end(), more.begin(), more.end());
+    std::filesystem::remove(File("log"));
+    return Run(argv);
+  };
+  const std::vector<std::string> to_package = {"-o", File("m.tar")};
+  auto compile = [&](std::vector<std::string> more) {
+    more.insert(more.end(), model.begin(), model.end());
+    more.insert(more.end(), to_package.begin(), to_package.end());
+    return run({"compile"}, more);
+  };
+  for (const char* which : {"1", "GPU-a1", "cuda:1", "Fake GPU B"}) {
+    const CliResult compiled = compile({"--target", "cuda", "--device", which});
+    ASSERT_EQ(compiled.code, 0) << which << compiled.Text();
+    for (const char* command : {"run", "bench"}) {
+      run({command, File("m.tar"), "--device", which}, {});
+      EXPECT_THAT(test::ReadAll(File("log")), AllOf(HasSubstr("cuDevicePrimaryCtxRetain 1"),
+                                                    Not(HasSubstr("cuDevicePrimaryCtxRetain 0"))))
+          << command << " " << which;
+    }
+    std::vector<std::string> tune = {"tune", "--trials", "1", "--target", "cuda", "--device", which};
+    run(tune, model);
+    EXPECT_THAT(test::ReadAll(File("log")), AllOf(HasSubstr("cuDevicePrimaryCtxRetain 1"),
+                                                  Not(HasSubstr("cuDevicePrimaryCtxRetain 0"))))
+        << which;
+  }
+  const std::string list = "'; this machine has 0 (Fake GPU A, GPU-a0112233-4455-6677-8899-aabbccddeeff), 1 (Fake GPU B";
+  for (const std::string none : {"2", "GPU-f", "Fake GPU C"}) {
+    for (const CliResult& refused :
+         {compile({"--target", "cuda", "--device", none}), run({"run", File("m.tar"), "--device", none}, {}),
+          run({"bench", File("m.tar"), "--device", none}, {}),
+          run({"tune", "--trials", "1", "--target", "cuda", "--device", none}, model)}) {
+      EXPECT_EQ(refused.code, 1) << refused.Text();
+      EXPECT_THAT(Lines(refused.err), SizeIs(1)) << refused.Text();
+      EXPECT_THAT(refused.err, HasSubstr("there is no CUDA device '" + none + list));
+    }
+  }
+  EXPECT_THAT(compile({"--device", "1"}).err, HasSubstr("--device 1 has no effect"));
+  EXPECT_THAT(compile({"--target", "cuda -arch=sm_80", "--device", "1"}).err, HasSubstr("--device 1 has no effect"));
+  EXPECT_THAT(run({"tune", "--device", "1"}, model).err, HasSubstr("--device 1 goes with --target cuda"));
+  ASSERT_EQ(compile({}).code, 0);
+  EXPECT_THAT(run({"run", File("m.tar"), "--device", "1"}, {}).err, HasSubstr("--device 1: it runs on the CPU only"));
+}
+
+// Two devices of one OpenCL platform that have equal names, as PoCL offers them.
+TEST_F(Devices, OpenClDevicesOfEqualNamesAreChosenByNumber) {
+  setenv("POCL_DEVICES", "pthread pthread", 1);
+  const CliResult two = Run({"devices"});
+  if (two.out.find("opencl:1: ") == std::string::npos) {
+    unsetenv("POCL_DEVICES");
+    GTEST_SKIP() << "no PoCL";
+  }
+  const std::vector<std::string> compile = {"compile", "--op",     "matmul:16,16,16", "--db", ":memory:",
+                                            "-o",      File("m.tar"), "--target",      "opencl"};
+  ASSERT_EQ(Run(compile).code, 0);
+  EXPECT_EQ(Run({"run", File("m.tar"), "--device", "1"}).code, 0);
+  const std::string line = two.out.substr(two.out.find("opencl:1: ") + 10);
+  const CliResult several = Run({"run", File("m.tar"), "--device", line.substr(0, line.find(','))});
+  EXPECT_EQ(Run({"run", File("m.tar"), "--device", "2"}).code, 1);
+  EXPECT_EQ(several.code, 1);
+  EXPECT_THAT(several.err, HasSubstr("there is more than one OpenCL device '"));
+  unsetenv("POCL_DEVICES");
 }
 
 // Each target that is printed compiles, as does the kind alone; else the line says why there is none.

@@ -16,6 +16,7 @@
 #include "tools/autotune/alone.h"
 #include "tools/autotune/command.h"
 #include "tools/autotune/console.h"
+#include "tools/autotune/gpus.h"
 #include "tools/autotune/host.h"
 #include "tools/autotune/profile.h"
 #include "tools/autotune/text.h"
@@ -26,6 +27,7 @@ namespace {
 
 struct BenchOptions {
   std::string package;
+  std::string device;  // of a package for GPUs (DeviceChoiceOf); empty: the first one
   int threads = 0;
   int streams = 1;
   double seconds = 3;
@@ -232,7 +234,8 @@ Result<int> Bench(const BenchOptions& options) {
   std::vector<LoadedModel> models;
   for (int i = 0; i < options.streams; ++i) {
     models.push_back(
-        TRY(LoadModel(options.package, options.streams > 1 ? options.ThreadsOfAStream() : options.threads)));
+        TRY(LoadModel(options.package, options.streams > 1 ? options.ThreadsOfAStream() : options.threads,
+                      options.device)));
     TRY(FillInputs(*models.back().executor, 0));
     for (int j = 0; j < 2; ++j) TRY(models.back().executor->Run());
   }
@@ -254,6 +257,7 @@ Command BenchCommand(CLI::App& root) {
   CLI::App* app = root.add_subcommand("bench", "Measures the latency and throughput of a package on random inputs.");
   app->add_option("package", options->package, "a compiled network, M.tar or M.so, as `autotune compile -o` writes it")
       ->required();
+  app->add_option("--device", options->device, kDeviceHelp);
   app->add_option("--threads", options->threads, "threads of the kernels, of all streams together; 0: one per CPU")
       ->check(Threads())
       ->capture_default_str();

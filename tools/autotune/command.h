@@ -55,6 +55,7 @@ struct ModelOptions {
   std::string model, op;
   std::vector<std::string> shapes, dims, bind;
   std::string target = "cpu";
+  std::string device;  // number, UUID or name of the GPU; empty: the first one
   std::string db;
   bool no_winograd = false;
   bool allow_tf32 = false;
@@ -64,10 +65,14 @@ struct ModelOptions {
   void AddInputs(CLI::App& app);
   // Adds all options and --op. CheckSource then makes sure that --model or --op is given.
   void AddWithOperator(CLI::App& app);
+  // Adds --device, for commands that use a GPU of this machine.
+  void AddDevice(CLI::App& app);
   // Returns the options that were added, except --model, --op and --db. They have no effect on a compiled package.
   const std::vector<const CLI::Option*>& OfCompilation() const { return of_compilation_; }
   Status CheckSource() const;
-  // Parses --target and --allow-tf32. Returns an error also if LLVM does not know the target.
+  // Returns an error if --device has no effect. `runs`: the command also runs code on a device of this machine.
+  Status CheckDevice(bool runs) const;
+  // Parses --target, --device and --allow-tf32. Returns an error also if LLVM does not know the target.
   Result<Target> ParseTarget(Builder& builder) const;
   // Parses --shape, --dim, --bind, --lenient and --no-winograd.
   Result<NetworkOptions> ParseNetwork() const;

@@ -20,10 +20,10 @@ std::string TargetOf(const std::string& kind, const DeviceLimits& limits) {
   return limits.architecture.empty() ? kind : kind + " -arch=" + limits.architecture;
 }
 
-void AddDevices(DLDeviceType type, const Result<std::vector<std::string>>& names, Gpus& gpus) {
-  if (!names.ok()) return gpus.missing.push_back(SentenceOf(names.error()));
+void AddDevices(DLDeviceType type, const Result<std::vector<DeviceEntry>>& devices, Gpus& gpus) {
+  if (!devices.ok()) return gpus.missing.push_back(SentenceOf(devices.error()));
   const std::string kind = DeviceTypeName(type);
-  for (int i = 0; i < static_cast<int>(names->size()); ++i) {
+  for (int i = 0; i < static_cast<int>(devices->size()); ++i) {
     Result<DevicePtr> device = OpenDevice({type, i});
     if (!device.ok()) {
       gpus.missing.push_back(SentenceOf(device.error()));
@@ -31,7 +31,8 @@ void AddDevices(DLDeviceType type, const Result<std::vector<std::string>>& names
     }
     const DeviceLimits limits = (*device)->limits();
     Gpu gpu{kind + ":" + std::to_string(i),
-            (*names)[static_cast<size_t>(i)],
+            (*devices)[static_cast<size_t>(i)].name,
+            (*devices)[static_cast<size_t>(i)].uuid,
             limits.architecture,
             "",
             "",
@@ -51,8 +52,8 @@ void AddDevices(DLDeviceType type, const Result<std::vector<std::string>>& names
 
 Gpus FindGpus() {
   Gpus gpus;
-  AddDevices(kDLCUDA, CudaDeviceNames(), gpus);
-  AddDevices(kDLOpenCL, OpenClDeviceNames(), gpus);
+  AddDevices(kDLCUDA, CudaDevices(), gpus);
+  AddDevices(kDLOpenCL, OpenClDevices(), gpus);
   return gpus;
 }
 
@@ -72,7 +73,8 @@ std::string StatedTarget(const std::string& kind, const DeviceLimits& limits) {
 
 std::string GpuText(const Gpu& gpu) {
   return gpu.device + ": " + gpu.name + ", " + (gpu.architecture.empty() ? "" : gpu.architecture + ", ") +
-         Format("%ld units, %.1f GB", static_cast<long>(gpu.units), static_cast<double>(gpu.memory_bytes) / 1e9);
+         Format("%ld units, %.1f GB", static_cast<long>(gpu.units), static_cast<double>(gpu.memory_bytes) / 1e9) +
+         (gpu.uuid.empty() ? "" : ", " + gpu.uuid);
 }
 
 std::string GpuTargetText(const Gpu& gpu) {

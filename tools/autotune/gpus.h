@@ -9,15 +9,21 @@
 
 namespace autotune::tools {
 
+// The help of --device.
+inline constexpr char kDeviceHelp[] =
+    "which GPU of this machine: its number, or its UUID (OpenCL: its name) or the beginning of it, as `autotune "
+    "devices` lists them; default the first one";
+
 struct Gpu {
   std::string device;        // value for --device: "cuda:0"
   std::string name;          // the driver's name of the device
+  std::string uuid;          // another value for --device; empty for OpenCL, which knows devices by name
   std::string architecture;  // "sm_90"; empty for OpenCL
   std::string target;        // value for --target; empty if there is no code for the GPU
   std::string refusal;       // why there is none; else empty
   int64_t memory_bytes = 0;
   int64_t units = 0;  // number of multiprocessors (CUDA) or compute units (OpenCL)
-  AUTOTUNE_FIELDS(device, name, architecture, target, refusal, memory_bytes, units)
+  AUTOTUNE_FIELDS(device, name, uuid, architecture, target, refusal, memory_bytes, units)
 };
 
 struct Gpus {
@@ -30,7 +36,7 @@ Gpus FindGpus();
 // device's architecture are reduced to the architecture's, so that the code runs on its other GPUs, too.
 std::string StatedTarget(const std::string& kind, const DeviceLimits& limits);
 
-// Describes a GPU: "cuda:0: NVIDIA H100, sm_90, 132 units, 85.0 GB".
+// Describes a GPU: "cuda:0: NVIDIA H100, sm_90, 132 units, 85.0 GB, GPU-8a6b1c0f-…".
 std::string GpuText(const Gpu& gpu);
 // Returns what to write for --target ("--target 'cuda -arch=sm_90'"), or why there is no code for the GPU.
 std::string GpuTargetText(const Gpu& gpu);

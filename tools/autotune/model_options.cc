@@ -48,6 +48,8 @@ void ModelOptions::Add(CLI::App& app, bool model_required) {
                    "leave out Winograd convolutions; their rounding errors are a few times those of the direct sum"));
 }
 
+void ModelOptions::AddDevice(CLI::App& app) { app.add_option("--device", device, kDeviceHelp); }
+
 void ModelOptions::AddWithOperator(CLI::App& app) {
   Add(app, /*model_required=*/false);
   app.add_option("--op", op, "one operator instead of a model, such as 'matmul:512,512,512'; forms below")
@@ -70,9 +72,15 @@ bool IsBareGpu(const std::string& text) {
   return kind && Target{.kind = *kind}.IsGpu();
 }
 
-// Returns the target of this machine's first device of a kind, with the device's limits.
-Result<Target> TargetOfDevice(const std::string& kind) {
-  Result<DevicePtr> device = OpenDevice(TRY(DeviceFromText(kind)));
+// Returns the target of this machine's device `which` of a kind, with the device's limits. Without `which`, of the
+// first device.
+Result<Target> TargetOfDevice(const std::string& kind, const std::string& which) {
+  const int type = TRY(DeviceTypeFromName(kind));
+  if (!which.empty()) {
+    const DevicePtr chosen = TRY_NOTE(OpenChosenDevice(TRY(DeviceChoiceOf(type, which))), "--device " + which);
+    return Target::Parse(StatedTarget(kind, chosen->limits()));
+  }
+  Result<DevicePtr> device = OpenChosenDevice(DeviceChoice{static_cast<DLDeviceType>(type), ""});
   if (!device.ok() && kind == ToText(TargetKind::kCuda)) {
     return WithHint(
         Err("no CUDA driver was found (", device.error().message, ")"),
@@ -90,8 +98,16 @@ Result<Target> TargetOfDevice(const std::string& kind) {
 
 }  // namespace
 
+Status ModelOptions::CheckDevice(bool runs) const {
+  if (device.empty() || runs || IsBareGpu(target)) return {};
+  return Err("--device ", device, " has no effect: the limits of --target ", target, " are not read from a device, and "
+             "nothing runs on one of this machine");
+}
+
 Result<Target> ModelOptions::ParseTarget(Builder& builder) const {
-  Target parsed = TRY(IsBareGpu(target) ? TargetOfDevice(target) : Target::Parse(target));
+  Target parsed = TRY(IsBareGpu(target) ? TargetOfDevice(target, device) : Target::Parse(target));
+  if (!device.empty() && !parsed.IsGpu())
+    return Err("--device ", device, " goes with --target cuda or --target opencl, not with --target ", target);
   if (allow_tf32 && !parsed.has_mma) {
     const std::string what(parsed.arch.empty() ? ToText(parsed.kind) : parsed.arch);
     return Err("--allow-tf32: ", what, " has no tensor cores for TF32; NVIDIA's GPUs have from sm_80 on");
@@ -150,6 +166,7 @@ std::string ModelLine(const ModelOptions& options) {
   for (const std::string& dim : options.dims) line += " --dim " + ShellWord(dim);
   for (const std::string& text : options.bind) line += " --bind " + ShellWord(text);
   if (options.target != "cpu") line += " --target " + ShellWord(options.target);
+  if (!options.device.empty()) line += " --device " + ShellWord(options.device);
   if (!options.db.empty()) line += " --db " + ShellWord(options.db);
   if (options.allow_tf32) line += " --allow-tf32";
   if (options.no_winograd) line += " --no-winograd";

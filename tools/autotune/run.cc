@@ -21,6 +21,7 @@
 #include "tools/autotune/alone.h"
 #include "tools/autotune/command.h"
 #include "tools/autotune/console.h"
+#include "tools/autotune/gpus.h"
 #include "tools/autotune/text.h"
 #include "tools/autotune/usage.h"
 
@@ -29,6 +30,7 @@ namespace {
 
 struct RunOptions {
   std::string package;
+  std::string device;  // of a package for GPUs (DeviceChoiceOf); empty: the first one
   std::vector<std::string> inputs;
   std::string output_dir, output;
   int threads = 0;
@@ -205,7 +207,7 @@ Status MakeOutputDir(const std::string& folder) {
 Result<int> Run(const RunOptions& options) {
   TRY(MakeOutputDir(options.output_dir));
   TRY(CheckOutputFile(options.output, options.package));
-  LoadedModel model = TRY(LoadModel(options.package, options.threads));
+  LoadedModel model = TRY(LoadModel(options.package, options.threads, options.device));
   TRY(BindInputs(options, model));
   const std::vector<double> ms = TRY(RunAll(options, *model.executor));
   Console& console = Console::Get();
@@ -254,6 +256,7 @@ Command RunCommand(CLI::App& root) {
   app->add_option("-o,--output", options->output, "write all outputs to this file, FILE.npz")
       ->check(
           [](const std::string& path) { return path.ends_with(".npz") ? std::string() : path + ": name it FILE.npz"; });
+  app->add_option("--device", options->device, kDeviceHelp);
   app->add_option("--threads", options->threads, "threads of the kernels; 0: one per CPU")
       ->check(Threads())
       ->capture_default_str();

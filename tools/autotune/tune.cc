@@ -11,6 +11,7 @@
 
 #include "compiler/choose.h"
 #include "records/open.h"
+#include "runtime/device.h"
 #include "support/check.h"
 #include "support/clock.h"
 #include "support/cpus.h"
@@ -78,7 +79,7 @@ RunIdentity RunIdentityOf(const TuneCommandOptions& options, const Network& netw
                           const Target& target) {
   RunIdentity run{.network = network.digest.Hex(),
                   .target = target.Text(),
-                  .device = options.key,
+                  .device = options.key.empty() ? options.model.device : options.key,
                   .seed = options.seed,
                   .trials = options.trials,
                   .search = options.search};
@@ -121,6 +122,7 @@ std::string ResumeLine(const TuneCommandOptions& options) {
 
 Status CheckUsage(const TuneCommandOptions& options, const CLI::App& app) {
   TRY(options.model.CheckSource());
+  TRY(options.model.CheckDevice(/*runs=*/options.tracker.empty() && options.tasks != "list"));
   if (options.tasks == "list") {
     return RefuseGiven(app,
                        {"--trials", "--trials-per-task", "--time-budget", "--tracker", "--key", "--seed", "--output",
@@ -348,7 +350,10 @@ Result<FarmSession> OpenFarm(const TuneSession& session, const TuneCommandOption
   rpc::FarmOptions farm{.tracker = options.tracker, .key = options.key, .job = session.network.name};
   if (options.tracker.empty()) {
     LocalFarmOptions local;
-    if (session.target.IsGpu()) local.server_arguments = {"--device", std::string(ToText(session.target.kind))};
+    if (session.target.IsGpu()) {
+      const int kind = TRY(DeviceTypeFromName(ToText(session.target.kind)));
+      local.server_arguments = {"--device", DeviceText(TRY(DeviceChoiceOf(kind, options.model.device)))};
+    }
     opened.farm = TRY_NOTE(LocalFarm::Start(local), "while starting the local device server");
     farm.tracker = opened.farm->tracker();
     farm.key = opened.farm->key();
@@ -438,6 +443,7 @@ Command TuneCommand(CLI::App& root) {
       "command resumes it. -o writes the compiled network at the end.");
   app->footer(OperatorFooter("autotune tune --op 'conv2d:1,56,56,64;3,3,64,64;pad=1' --trials 64 -o conv.tar"));
   options->model.AddWithOperator(*app);
+  options->model.AddDevice(*app);
   auto* trials = app->add_option("--trials", options->trials, "candidates to measure, over all tasks")
                      ->transform(AnyNumberOfTrials())
                      ->capture_default_str();

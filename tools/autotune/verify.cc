@@ -250,7 +250,7 @@ Result<CaseResult> CheckCase(const std::string& model_path, const fs::path& data
   const PassContext passes = TRY(options.passes.Context());
   Network network = TRY(LoadNetwork(model_path, network_options, target, builder, passes));
   CompileResult compiled = TRY(Compile(network, target, store, builder, passes));
-  LoadedModel model = TRY(LoadModel(std::move(compiled.package), options.threads));
+  LoadedModel model = TRY(LoadModel(std::move(compiled.package), options.threads, options.model.device));
   CaseResult result = TRY(CheckSets(model, sets, options, network_options.fixed));
   result.notes = KernelNotes(compiled.choices);
   if (network_options.lenient)  // otherwise the notes of hundreds of cases would hide their verdicts
@@ -315,7 +315,7 @@ int PrintResult(const CaseResult& result) {
 Result<int> VerifyPackage(const VerifyOptions& options) {
   const std::vector<fs::path> sets = DataSets(options.data[0]);
   if (sets.empty()) return Err("--data ", options.data[0], " has neither output_0.pb nor test_data_set_0");
-  LoadedModel model = TRY(LoadModel(options.package, options.threads));
+  LoadedModel model = TRY(LoadModel(options.package, options.threads, options.model.device));
   const CaseResult result = TRY(CheckSets(model, sets, options, {}));
   if (result.verdict == CaseVerdict::kUnsupported) return Error(result.text);
   return PrintResult(result);
@@ -384,6 +384,7 @@ Command CompileCommand(CLI::App& root) {
       root.add_subcommand("compile", "Compiles a model with the best schedules in the database; searches nothing.");
   app->footer(OperatorFooter("autotune compile --model m.onnx -o m.tar") + "\n" + PassFooter(CompilePassTables()));
   options->model.AddWithOperator(*app);
+  options->model.AddDevice(*app);
   app->add_option("-o,--output", options->output,
                   "what to write: a package M.tar, or M.so, one shared object with everything in it")
       ->check(PackageFile())
@@ -403,6 +404,7 @@ Command CompileCommand(CLI::App& root) {
   return {app, [options] { return CompileModel(*options); },
           [options, app]() -> Status {
             TRY(options->model.CheckSource());
+            TRY(options->model.CheckDevice(/*runs=*/false));
             if (options->schedules == "default")
               TRY(RefuseGiven(*app, {"--db"}, "--schedules default uses no records"));
             return options->passes.Check();
@@ -417,6 +419,7 @@ Command VerifyCommand(CLI::App& root) {
   app->footer("Example:\n  autotune verify --model m.onnx --data test_data_set_0\n\n" +
               PassFooter(CompilePassTables()));
   options->model.Add(*app, false);
+  options->model.AddDevice(*app);
   app->add_option("--package", options->package, "a compiled network, M.tar or M.so, instead of a model");
   app->add_option(
          "--data", options->data,

@@ -3,6 +3,8 @@
 
 #include "package/package.h"
 #include "support/file.h"
+#include "support/json.h"
+#include "support/printf_text.h"
 #include "tests/tools/cli.h"
 
 namespace autotune {
@@ -60,6 +62,24 @@ TEST_F(CudaCommands, TheListOfTasksNamesWhatNoRuleBinds) {
   EXPECT_EQ(network.code, 0) << network.Text();
   EXPECT_THAT(network.out, HasSubstr("with loops that no rule binds to threads (bind_rest), "));
   EXPECT_THAT(Run({"tune", "--model", test::kExample, "--tasks", "list"}).out, Not(HasSubstr("bind_rest")));
+
+  // --json tells the same of each task.
+  double shares = 0, predicted = 0;
+  int unbound = 0;
+  for (const std::string& line : test::Lines(
+           Run({"tune", "--model", test::kExample, "--target", "cuda -arch=sm_90", "--tasks", "list", "--json"}).out)) {
+    const Json task = Json::Parse(line).value();
+    const double calls = task["weight"].Number().value(), ms = task["bind_rest_ms"].Number().value();
+    shares += task["bind_rest_share"].Number().value();
+    predicted += calls * task["predicted_ms"].Number().value();
+    unbound += ms > 0;
+    EXPECT_LE(ms, task["predicted_ms"].Number().value());
+  }
+  EXPECT_GT(unbound, 0);
+  EXPECT_THAT(network.out, HasSubstr("\n" + std::to_string(unbound) + " tasks with loops that no rule"));
+  EXPECT_THAT(network.out,
+              HasSubstr(Format("(bind_rest), %.1f %% of the predicted %.4g ms\n", 100 * shares, predicted)));
+  EXPECT_THAT(Run({"tune", "--model", test::kExample, "--tasks", "list", "--json"}).out, Not(HasSubstr("bind_rest")));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <fnmatch.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "support/hint.h"
 #include "support/json.h"
@@ -57,31 +58,47 @@ Status Select(const std::vector<TuneTask>& tasks, const std::string& pattern, st
   return {};
 }
 
-// Prints, for a GPU, the tasks with kernels that no rule schedules, and their share of the predicted time of all calls.
-// The slowest tasks come first.
-Status PrintUnbound(const Network& network, const Target& target, int width) {
-  struct Unbound {
-    const NetworkTask* task;
-    double seconds;
-  };
-  std::vector<Unbound> rows;
-  double all = 0, unbound = 0;
-  for (const NetworkTask& task : network.tasks) {
-    const PredictedTime time = TRY(PredictDefault(MakeTuneTask(network, task), target));
-    all += time.seconds * task.weight;
-    unbound += time.unbound_seconds * task.weight;
-    if (time.unbound_seconds > 0) rows.push_back({&task, time.unbound_seconds * task.weight});
+// The predicted times of the default schedules of a network's tasks on a GPU.
+struct Prediction {
+  std::vector<PredictedTime> tasks;  // of one call each; empty for a CPU
+  double seconds = 0;                // of all calls
+
+  // Returns the share of the network's predicted time that the loops of a task take that no rule schedules.
+  double UnboundShare(const Network& network, size_t task) const {
+    return seconds > 0 ? tasks[task].unbound_seconds * network.tasks[task].weight / seconds : 0;
   }
-  std::stable_sort(rows.begin(), rows.end(), [](const Unbound& a, const Unbound& b) { return a.seconds > b.seconds; });
+};
+
+Result<Prediction> Predict(const Network& network, const Target& target) {
+  Prediction prediction;
+  if (!target.IsGpu()) return prediction;
+  for (const NetworkTask& task : network.tasks) {
+    prediction.tasks.push_back(TRY(PredictDefault(MakeTuneTask(network, task), target)));
+    prediction.seconds += prediction.tasks.back().seconds * task.weight;
+  }
+  return prediction;
+}
+
+// Returns the list of the tasks with kernels that no rule schedules, and their share of the predicted time of all
+// calls. The slowest tasks come first.
+std::string UnboundText(const Network& network, const Prediction& prediction, int width) {
+  std::vector<size_t> rows;
+  double share = 0;
+  for (size_t i = 0; i < network.tasks.size(); ++i) {
+    share += prediction.UnboundShare(network, i);
+    if (prediction.tasks[i].unbound_seconds > 0) rows.push_back(i);
+  }
+  std::ranges::stable_sort(rows, std::greater(), [&](size_t i) { return prediction.UnboundShare(network, i); });
   std::string text = "\n" + Counted(static_cast<int64_t>(rows.size()), "task") +
                      Format(" with loops that no rule binds to threads (bind_rest), %.1f %% of the predicted %.4g ms\n",
-                            all > 0 ? 100 * unbound / all : 0, all * 1e3);
-  for (const Unbound& row : rows) {
-    text += Row(ShortTaskId(row.task->hash) + Format(" %6d %8.1f %%  ", row.task->weight, 100 * row.seconds / all),
-                row.task->label, width);
+                            100 * share, prediction.seconds * 1e3);
+  for (const size_t i : rows) {
+    const NetworkTask& task = network.tasks[i];
+    text +=
+        Row(ShortTaskId(task.hash) + Format(" %6d %8.1f %%  ", task.weight, 100 * prediction.UnboundShare(network, i)),
+            task.label, width);
   }
-  Console::Get().Result(text);
-  return {};
+  return text;
 }
 
 }  // namespace
@@ -102,8 +119,10 @@ Status PrintTasks(const Network& network, const Target& target, RecordStore* sto
   const std::string where = target.Text();
   std::string text =
       Format("%-8s %6s %10s %7s %10s  %s\n", "task", "calls", "MFLOP", "% work", "best time", "operators and shapes");
+  const Prediction prediction = TRY(Predict(network, target));
   int tuned = 0;
-  for (const NetworkTask& task : network.tasks) {
+  for (size_t i = 0; i < network.tasks.size(); ++i) {
+    const NetworkTask& task = network.tasks[i];
     std::optional<Record> best;
     if (store) best = TRY(store->Best(task.hash.Hex(), where));
     tuned += best.has_value();
@@ -117,6 +136,11 @@ Status PrintTasks(const Network& network, const Target& target, RecordStore* sto
       line["flops"] = task.flops;
       line["share"] = share;
       line["best_ms"] = best ? Json(best->cost * 1e3) : Json();
+      if (target.IsGpu()) {
+        line["predicted_ms"] = prediction.tasks[i].seconds * 1e3;
+        line["bind_rest_ms"] = prediction.tasks[i].unbound_seconds * 1e3;
+        line["bind_rest_share"] = prediction.UnboundShare(network, i);
+      }
       console.Result(line);
       continue;
     }
@@ -133,7 +157,8 @@ Status PrintTasks(const Network& network, const Target& target, RecordStore* sto
                                       tuned, network.flops / 1e6),
                            width) +
                  "\n");
-  return target.IsGpu() ? PrintUnbound(network, target, width) : Status();
+  if (target.IsGpu()) console.Result(UnboundText(network, prediction, width));
+  return {};
 }
 
 }  // namespace autotune::tools

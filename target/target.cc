@@ -157,7 +157,7 @@ void Derive(Target& target) {
     const CudaArch* arch = target.kind == TargetKind::kCuda ? FindCudaArch(target.arch) : nullptr;
     target.has_async_copies = arch && arch->async_copies;
     target.has_mma = arch && arch->half_lanes > 0;
-    target.has_f16 = arch != nullptr;  // cvt.rn.f16.f32 and back, on all of NVIDIA's architectures
+    target.has_f16 = true;  // cvt.rn.f16.f32 and back on all of NVIDIA's architectures; vload_half and vstore_half
     return;
   }
   auto has = [&](std::string_view f) {

@@ -69,6 +69,11 @@ std::string C99::Store(DType type, const std::string& pointer, const std::string
   return "*(" + Type(type) + "_at*)" + pointer + " = " + value + ";";
 }
 
+std::string C99::HalfConversion(DType to) const {
+  CHECK(false) << "C has no conversion to " << to.Text();
+  return "";
+}
+
 std::string C99::Call(Op op, DType type) const {
   const std::string suffix = type.bits == 64 ? "(a)" : "f(a)";
   switch (op) {

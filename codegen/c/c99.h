@@ -25,6 +25,7 @@ class C99 : public Dialect {
   std::string Reinterpret(const std::string& value, DType to) const override;
   std::string Load(DType type, const std::string& pointer) const override;
   std::string Store(DType type, const std::string& pointer, const std::string& value) const override;
+  std::string HalfConversion(DType to) const override;
   std::string Call(Op op, DType type) const override;
   Body VectorBody(std::string_view function, DType type) const override;
   std::string Prefetch(Op op, const std::string& pointer, const std::string& index) const override;

@@ -51,6 +51,10 @@ class Dialect {
   virtual std::string Load(DType type, const std::string& pointer) const = 0;
   virtual std::string Store(DType type, const std::string& pointer, const std::string& value) const = 0;
 
+  // Returns the body of a function that converts the f16 with the bits a to f32, or the f32 a to the bits of the
+  // nearest f16. Only for targets with has_f16.
+  virtual std::string HalfConversion(DType to) const = 0;
+
   // Returns an expression for the function `op` (ir/op.h) of the numbers a, b and c.
   virtual std::string Call(Op op, DType type) const = 0;
   // The dialect's body of a helper that computes `function` on vectors, if the dialect has better code than the generic

@@ -261,6 +261,7 @@ Code Expressions::ComputeCast(const Cast& n, DType to) {
     if (to.lanes == 1) return Infix(a, "!=", {"0"}, Level::kEquality);
     return CallOf(helpers_.Binary(BinaryOp::kNe, from), a.text + ", " + ComputeConstant({"0"}, from).text);
   }
+  if (from != to && (from.IsHalf() || to.IsHalf())) return CallOf(helpers_.ConvertHalf(from, to), a.text);
   const bool same = dialect_.Type(from) == dialect_.Type(to) && !from.IsBool();
   if (same) return a;
   if (to.lanes > 1) {

@@ -209,6 +209,13 @@ std::string Helpers::Reinterpret(DType from, DType to) {
                 "union {\n  " + a + " from;\n  " + b + " to;\n} bits = {a};\nreturn bits.to;");
 }
 
+std::string Helpers::ConvertHalf(DType from, DType to) {
+  const DType half = DType::Float(16), single = DType::Float(32);
+  CHECK((from == half && to == single) || (from == single && to == half)) << from.Text() << " to " << to.Text();
+  return Define("at_" + TypeName(to) + "_from_" + TypeName(from), dialect_.Type(to), dialect_.Type(from) + " a",
+                dialect_.HalfConversion(to));
+}
+
 std::string Helpers::Select(DType type) {
   const std::string t = dialect_.Type(type);
   const DType bits = type.IsBool() ? MaskOf(type.lanes) : DType::Int(type.bits).WithLanes(type.lanes);

@@ -22,6 +22,7 @@ class Helpers {
   std::string Negate(DType type);                   // of integers
   std::string Call(Op op, DType type, DType from);  // type f(from a, ...); any op but reinterpret
   std::string Reinterpret(DType from, DType to);    // of numbers
+  std::string ConvertHalf(DType from, DType to);    // between f16 and f32; only for targets with has_f16
   // type f(type a, ...): an elementary function of many operations (IsLongMath), expanded by lower/math.cc.
   std::string Math(Op op, DType type);
   std::string Select(DType type);  // of vectors: f(mask, a, b)

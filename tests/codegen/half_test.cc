@@ -1,6 +1,13 @@
 // Compiled conversions of 16-bit floats: widening is exact, narrowing rounds to nearest even. Some targets have
 // instructions for these conversions, others use integer arithmetic.
+#include <gmock/gmock.h>
+
+#include <cstdlib>
+
 #include "codegen/arguments.h"
+#include "runtime/bound_kernel.h"
+#include "runtime/device.h"
+#include "runtime/module_blob.h"
 #include "tests/codegen/kernel.h"
 
 namespace autotune {
@@ -112,6 +119,69 @@ TEST(Halves, MovesAndArithmeticInSingles) {
   }
   EXPECT_EQ(PackedDlType(DType::Float(16)), 2u | 16u << 8 | 1u << 16);
   EXPECT_EQ(PackedDlType(DType::BFloat16()), 4u | 16u << 8 | 1u << 16);
+}
+
+// Returns Conversion without a schedule.
+PrimFunc PlainConversion(DType from, DType to) {
+  const std::string n = std::to_string(kCount), a = from.Text(), b = to.Text();
+  return Parse("func convert(a: " + a + "[" + n + "] input, b: " + b + "[" + n + "] output) {" + "for i in " + n +
+               " { block c(v: S " + n + " = i) { b[v] = " + b + "(a[v]) } } }");
+}
+
+// The same on an OpenCL device, by the language's own conversions.
+class OpenClHalves : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    setenv("POCL_KERNEL_CACHE", "0", 1);
+    Result<DevicePtr> opened = OpenDevice({kDLOpenCL, 0});
+    if (!opened.ok()) GTEST_SKIP() << opened.error().Text();
+    device_ = *opened;
+  }
+  // Runs a kernel of one input and one output on the device.
+  Result<Tensor> RunHere(const PrimFunc& f, const Tensor& input, DType to) {
+    const Target target = Target::Parse("opencl -num-cores=2 -max-threads=64 -shared=32768").value();
+    Built built = TRY(Build(f, target));
+    source_ = built.object.source;
+    Module module = TRY(LoadModule(built.artifact, std::make_shared<KernelContext>(1)));
+    auto kernel = TRY(module->BindKernel(built.kernel->metadata.name, device_));
+    const Tensor x = TRY(ToDevice(input, device_));
+    const Tensor y = TRY(ToDevice(TRY(Tensor::Zeros({kCount}, to.Text())), device_));
+    void* args[] = {x.data(), y.data()};
+    TRY(kernel->Run(args));
+    return ToHost(y);
+  }
+  DevicePtr device_;
+  std::string source_;
+};
+
+TEST_F(OpenClHalves, AreConvertedByTheLanguagesFunctions) {
+  const DType half = DType::Float(16), single = DType::Float(32);
+  Tensor halves = Tensor::Empty({kCount}, "f16").value();
+  for (int bits = 0; bits < kCount; ++bits) halves.Data<uint16_t>()[bits] = static_cast<uint16_t>(bits);
+  auto widened = RunHere(PlainConversion(half, single), halves, single);
+  ASSERT_TRUE(widened.ok()) << widened.error().Text();
+  EXPECT_THAT(source_, testing::HasSubstr("vload_half("));
+  for (int bits = 0; bits < kCount; ++bits) {
+    const double want = FloatFromBits(static_cast<uint64_t>(bits), half), got = widened->Data<float>()[bits];
+    ASSERT_TRUE(SameValue(got, want)) << bits << ": " << got << ", not " << want;
+  }
+  // The numbers at and next to the middle between two neighbouring halves, and beyond the range.
+  Tensor singles = Tensor::Empty({kCount}, "f32").value();
+  Rng rng(7);
+  for (int i = 0; i < kCount; ++i) {
+    const double a = FloatFromBits(static_cast<uint64_t>(i), half);
+    const double b = FloatFromBits(static_cast<uint64_t>((i & 0x7fff) < 0x7bff ? i + 1 : i), half);
+    auto middle = static_cast<float>((a + b) / 2);
+    singles.Data<float>()[i] = std::nextafterf(middle, i % 3 == 0 ? middle : i % 3 == 1 ? -1e30f : 1e30f);
+  }
+  auto narrowed = RunHere(PlainConversion(single, half), singles, half);
+  ASSERT_TRUE(narrowed.ok()) << narrowed.error().Text();
+  EXPECT_THAT(source_, testing::HasSubstr("vstore_half_rte("));
+  for (int i = 0; i < kCount; ++i) {
+    const double number = singles.Data<float>()[i], want = RoundFloat(number, half);
+    const double got = FloatFromBits(narrowed->Data<uint16_t>()[i], half);
+    ASSERT_TRUE(SameValue(got, want)) << number << ": " << got << ", not " << want;
+  }
 }
 
 }  // namespace

@@ -35,6 +35,13 @@ std::string OpenClC::Reinterpret(const std::string&, DType) const { return Vecto
 std::string OpenClC::Load(DType, const std::string&) const { return Vector({}, {}); }
 std::string OpenClC::Store(DType, const std::string&, const std::string&) const { return Vector({}, {}); }
 
+// These functions round to nearest even and keep denormal numbers on every device (OpenCL C 2.0, 6.1.1.1). GPUs have an
+// instruction for each.
+std::string OpenClC::HalfConversion(DType to) const {
+  if (to == DType::Float(32)) return "return vload_half(0, (const half*)&a);";
+  return "uint16_t bits;\nvstore_half_rte(a, 0, (half*)&bits);\nreturn bits;";
+}
+
 std::string OpenClC::Call(Op op, DType) const {
   switch (op) {
     case Op::kSqrt:

@@ -22,6 +22,7 @@ class OpenClC : public Dialect {
   std::string Reinterpret(const std::string& value, DType to) const override;
   std::string Load(DType type, const std::string& pointer) const override;
   std::string Store(DType type, const std::string& pointer, const std::string& value) const override;
+  std::string HalfConversion(DType to) const override;
   std::string Call(Op op, DType type) const override;
   Body VectorBody(std::string_view, DType) const override { return {}; }
   std::string Prefetch(Op op, const std::string& pointer, const std::string& index) const override;

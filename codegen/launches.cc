@@ -1,6 +1,7 @@
 #include "codegen/launches.h"
 
 #include "codegen/codegen.h"
+#include "codegen/cuda_image.h"
 #include "codegen/walk.h"
 #include "runtime/device_module.h"
 #include "runtime/module_blob.h"
@@ -131,20 +132,49 @@ void SetLaunches(const KernelFunctions& functions, const Target& target, KernelM
   metadata.workspace_bytes = functions.workspace_bytes;
 }
 
-Result<std::string> DeviceBlobOf(const std::vector<const KernelObject*>& objects, const Target& target) {
+namespace {
+
+// Adds the functions that the kernel's launches start.
+void AddFunctions(const KernelMetadata& kernel, DeviceCode& code) {
   constexpr DLDataType kAddress = {kDLOpaqueHandle, 64, 1};
-  Module root = MakeUnlinkedLibrary();
-  for (const KernelObject* object : objects) {
-    DeviceCode code{.format = std::string(target.ImageFormat()), .image = object->source};
-    for (const std::vector<Launch>* list : {&object->metadata.launches, &object->metadata.prepare}) {
-      for (const Launch& launch : *list) {
-        code.functions[launch.entry] = {
-            std::vector<DLDataType>(launch.args.size(), kAddress),
-            {"blockIdx.x", "blockIdx.y", "blockIdx.z", "threadIdx.x", "threadIdx.y", "threadIdx.z"}};
-      }
+  for (const std::vector<Launch>* list : {&kernel.launches, &kernel.prepare}) {
+    for (const Launch& launch : *list) {
+      code.functions[launch.entry] = {
+          std::vector<DLDataType>(launch.args.size(), kAddress),
+          {"blockIdx.x", "blockIdx.y", "blockIdx.z", "threadIdx.x", "threadIdx.y", "threadIdx.z"}};
     }
-    TRY(root->Import(MakeDeviceModule(object->metadata.device, std::move(code))));
   }
+}
+
+// Returns the modules of a library for NVIDIA's GPUs: all kernels as PTX, and as machine code if that can be made here.
+Result<std::vector<DeviceCode>> CudaCodesOf(const std::vector<const KernelObject*>& objects, const Target& target) {
+  DeviceCode all{.format = "ptx"};
+  std::vector<const std::string*> sources;
+  for (const KernelObject* object : objects) {
+    AddFunctions(object->metadata, all);
+    sources.push_back(&object->source);
+  }
+  all.image = TRY(JoinPtx(sources));
+  std::vector<DeviceCode> codes = {all};
+  if (std::string cubin = AssemblePtx(all.image, target.arch); !cubin.empty())
+    codes.push_back({.format = "cubin", .functions = all.functions, .image = std::move(cubin)});
+  return codes;
+}
+
+}  // namespace
+
+Result<std::string> DeviceBlobOf(const std::vector<const KernelObject*>& objects, const Target& target) {
+  std::vector<DeviceCode> codes;
+  if (target.kind == TargetKind::kCuda) {
+    codes = TRY(CudaCodesOf(objects, target));
+  } else {
+    for (const KernelObject* object : objects) {
+      codes.push_back({.format = std::string(target.ImageFormat()), .image = object->source});
+      AddFunctions(object->metadata, codes.back());
+    }
+  }
+  Module root = MakeUnlinkedLibrary();
+  for (DeviceCode& code : codes) TRY(root->Import(MakeDeviceModule(std::string(ToText(target.kind)), std::move(code))));
   ByteWriter out;
   TRY(WriteModuleBlob(root, out));
   return out.Take();

@@ -35,7 +35,8 @@ void SetLaunches(const KernelFunctions& functions, const Target& target, KernelM
 std::vector<Buffer> SharedBuffersOf(const Stmt& kernel);
 
 // Returns the bytes that a library of GPU kernels has under kModuleBlobSymbol (runtime/module_blob.h). They describe a
-// module tree: the library imports one module for each kernel, with the kernel's image.
+// module tree: the library imports one module for each kernel, with the kernel's image; for CUDA one module with PTX
+// for all kernels, and one with machine code if this machine has ptxas.
 struct KernelObject;
 Result<std::string> DeviceBlobOf(const std::vector<const KernelObject*>& objects, const Target& target);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <optional>
 
 #include "runtime/bound_kernel.h"
 #include "support/utf8.h"
@@ -139,22 +140,38 @@ class LaunchList final : public BoundKernel {
     return {};
   }
 
+  // Returns the modules for this kind of device that have the function. Machine code comes first, since the driver need
+  // not translate it; PTX serves other GPUs.
+  std::vector<DeviceModule*> CodesOf(const std::vector<Module>& modules, const std::string& entry) const {
+    std::vector<DeviceModule*> codes;
+    for (const Module& module : modules) {
+      auto* code = dynamic_cast<DeviceModule*>(module.get());
+      if (code && code->type_key == metadata().device && code->code.functions.contains(entry)) codes.push_back(code);
+    }
+    std::ranges::stable_partition(codes, [](const DeviceModule* code) { return code->code.format == "cubin"; });
+    return codes;
+  }
+
   Result<Step> StepOf(const Launch& launch, const std::vector<Module>& modules) {
     Step step{nullptr, {Extents(launch.grid), Extents(launch.block), launch.shared_bytes}, launch.args};
     TRY(CheckLimits(launch, step.geometry));
-    for (const Module& module : modules) {
-      auto* code = dynamic_cast<DeviceModule*>(module.get());
-      if (!code || code->type_key != metadata().device || !code->code.functions.contains(launch.entry)) continue;
+    std::optional<Error> unfit;  // why machine code does not fit the device
+    for (DeviceModule* code : CodesOf(modules, launch.entry)) {
       const size_t takes = code->code.functions.at(launch.entry).arg_types.size();
       if (takes != launch.args.size()) {
         return Err("kernel ", metadata().name, ": function ", launch.entry, " takes ", takes,
                    " addresses, its launch has ", launch.args.size());
       }
-      auto image = TRY(code->ImageFor(device_));
-      step.entry = TRY(image->Entry(launch.entry));
-      images_.push_back(std::move(image));
+      auto image = code->ImageFor(device_);
+      if (!image.ok() && code->code.format == "cubin" && device_->LastError().ok()) {
+        unfit = image.error();
+        continue;
+      }
+      images_.push_back(TRY(std::move(image)));
+      step.entry = TRY(images_.back()->Entry(launch.entry));
       return step;
     }
+    if (unfit) return *unfit;
     return Err("kernel ", metadata().name, ": no imported module of type ", metadata().device, " has its function '",
                launch.entry, "'");
   }

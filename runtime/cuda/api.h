@@ -87,8 +87,8 @@ inline constexpr Code kSuccess = 0, kInvalidValue = 1, kOutOfMemory = 2, kStubLi
                       kNoDevice = 100, kInvalidDevice = 101, kInvalidImage = 200, kNoBinaryForGpu = 209,
                       kEccUncorrectable = 214, kInvalidPtx = 218, kNvlinkUncorrectable = 220,
                       kJitCompilerNotFound = 221, kUnsupportedPtxVersion = 222, kJitCompilationDisabled = 223,
-                      kInvalidHandle = 400, kNotFound = 500, kLaunchOutOfResources = 701, kNotSupported = 801,
-                      kSystemNotReady = 802, kSystemDriverMismatch = 803, kFirstCaptureError = 900,
+                      kInvalidSource = 300, kInvalidHandle = 400, kNotFound = 500, kLaunchOutOfResources = 701,
+                      kNotSupported = 801, kSystemNotReady = 802, kSystemDriverMismatch = 803, kFirstCaptureError = 900,
                       kLastCaptureError = 908, kExternalDevice = 911;
 
 // Attributes of a device (CUdevice_attribute).

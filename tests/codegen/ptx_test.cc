@@ -5,6 +5,8 @@
 
 #include <sstream>
 
+#include "codegen/cuda_image.h"
+#include "runtime/module_blob.h"
 #include "target/cuda_arch.h"
 #include "te/create_prim_func.h"
 #include "tests/codegen/kernel.h"
@@ -80,6 +82,46 @@ size_t Count(const std::string& text, const std::string& part) {
   size_t count = 0;
   for (size_t at = 0; (at = text.find(part, at)) != std::string::npos; at += part.size()) ++count;
   return count;
+}
+
+// Returns the modules of two kernels with equal buffers, joined.
+Result<std::string> JoinedProducts(const Target& first, const Target& second) {
+  const PrimFunc product = TiledProduct();
+  std::string text = ToText(product);
+  text.replace(text.find("func product"), 12, "func other");
+  const std::string a = PtxOf(product, first), b = PtxOf(Parse(text), second);
+  return JoinPtx({&a, &b});
+}
+
+TEST(Ptx, KernelsOfALibraryAreOneModule) {
+  const std::string joined = JoinedProducts(Cuda("sm_80"), Cuda("sm_80")).value();
+  EXPECT_THAT(joined, HasSubstr(".visible .entry product_0("));
+  EXPECT_THAT(joined, HasSubstr(".visible .entry other_0("));
+  for (const char* directive : {".version", ".target", ".address_size"}) EXPECT_EQ(Count(joined, directive), 1u);
+  EXPECT_EQ(test::PtxasComplaint(joined, "sm_80"), "");
+  EXPECT_EQ(JoinedProducts(Cuda("sm_80"), Cuda("sm_90")).error().Text(),
+            "PTX modules of different versions or architectures");
+}
+
+TEST(Ptx, MachineCodeIsMadeWhereAnAssemblerIs) {
+  const std::string ptx = PtxOf(TiledProduct(), Cuda("sm_90"));
+  const std::string cubin = AssemblePtx(ptx, "sm_90");
+  EXPECT_EQ(cubin.starts_with("\x7f"
+                              "ELF"),
+            test::HavePtxas());
+  EXPECT_EQ(AssemblePtx(ptx, "sm_1"), "");
+  EXPECT_EQ(AssemblePtx("broken", "sm_90"), "");
+  const std::string path = getenv("PATH");
+  setenv("PATH", "/nowhere", 1);
+  EXPECT_EQ(AssemblePtx(ptx, "sm_90"), "") << "there is no assembler";
+  const PrimFunc product = TiledProduct();
+  auto imports = [&] {
+    const Built built = Build(product, Cuda("sm_90")).value();
+    return LoadModule(built.artifact, std::make_shared<KernelContext>(1)).value()->imports().size();
+  };
+  EXPECT_EQ(imports(), 1u) << "PTX";
+  setenv("PATH", path.c_str(), 1);
+  EXPECT_EQ(imports(), test::HavePtxas() ? 2u : 1u) << "PTX and machine code";
 }
 
 TEST(Ptx, TiledProductsStayInRegistersAndSharedMemory) {

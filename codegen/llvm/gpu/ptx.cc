@@ -74,6 +74,11 @@ Result<KernelObject> CompileToPtx(const LoweredKernel& kernel, const Target& tar
     llvm::raw_string_ostream stream(result.llvm_ir);
     stream << *module;
   }
+  // The modules of a library's kernels are joined (JoinPtx), so names must differ between kernels.
+  const std::string stem = IdentifierOf(kernel.name.str());
+  for (llvm::GlobalVariable& variable : module->globals()) {
+    if (!variable.getName().starts_with(stem)) variable.setName(stem + "_" + variable.getName());
+  }
   result.source = TRY(machine.Emit(*module, /*assembly=*/true, nullptr));
   timer.End("machine_code");
   // Looks for local memory, the memory of a thread, in the PTX. LLVM uses it for a vector that a variable indexes.

@@ -69,7 +69,7 @@ void RunnerPool::Failed(const std::string& why) {
   // The waits before the next attempts grow, since the cause of a failed start rarely goes away at once.
   constexpr int64_t kRetryMs[] = {0, 100, 500, 1000, 5000};
   failures_ = std::min(failures_ + 1, 5);
-  Log(LogLevel::kWarning, "a runner could not be started: ", why);
+  if (ever_started_ || !options_.quiet_start) Log(LogLevel::kWarning, "a runner could not be started: ", why);
   retry_ = loop_.After(kRetryMs[failures_ - 1], [this] {
     retry_.reset();
     Fill();
@@ -100,7 +100,7 @@ void RunnerPool::Start() {
         if (raw->killed_at) return;  // the message was still buffered when the runner was killed
         const auto* hello = message.As<RunnerHello>();
         if (!raw->ready && hello) {
-          raw->ready = true;
+          raw->ready = ever_started_ = true;
           raw->device = hello->device;
           raw->start_watch.reset();
           failures_ = 0;

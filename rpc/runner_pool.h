@@ -26,6 +26,7 @@ class RunnerPool {
     // Time limit for a new runner's RunnerHello. The runner of a GPU starts the driver first, which takes up to 20 s on
     // a host of eight GPUs.
     int64_t start_ms = 25000;
+    bool quiet_start = false;      // true: failed starts are not logged until a runner has started
     int64_t unkillable_ms = 5000;  // time after SIGKILL from which a runner counts as unkillable
     std::function<int64_t()> oom_kills = OomKills;
   };
@@ -70,6 +71,7 @@ class RunnerPool {
   bool unkillable_ = false;                     // a runner has outlived unkillable_ms, and this was reported
   Runner* active_ = nullptr;
   int failures_ = 0;
+  bool ever_started_ = false;
   Loop::Watch retry_, clean_up_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

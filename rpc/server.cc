@@ -78,7 +78,10 @@ class Server {
     session_ = std::make_unique<ServerSession>(std::move(session));
     pool_ = std::make_unique<RunnerPool>(
         loop_,
-        RunnerPool::Options{.argv = options_.runner_command, .wrapped = options_.wrapped_runner, .adopt_orphans = true},
+        RunnerPool::Options{.argv = options_.runner_command,
+                            .wrapped = options_.wrapped_runner,
+                            .adopt_orphans = true,
+                            .quiet_start = EndsWithoutDevice()},
         RunnerPool::Handlers{
             .on_ready =
                 [this] {
@@ -91,6 +94,7 @@ class Server {
             .on_end = [this](const RunnerEnd& end) { Perform(session_->OnRunnerEnd(end, BootMillis())); },
             .on_unavailable =
                 [this](const std::string& why) {
+                  if (!ever_ready_ && EndsWithoutDevice()) return Fail(why);
                   Perform(session_->OnRunnersUnavailable(why, BootMillis()));
                   UnlockHost();
                 },
@@ -117,7 +121,17 @@ class Server {
     return {};
   }
 
+  // Returns the error with which the server has ended.
+  const Status& status() const { return status_; }
+
  private:
+  // Returns true if the server ends where its device does not exist. The server of a local search goes on, so that the
+  // tracker of the search learns the cause.
+  bool EndsWithoutDevice() const { return !options_.device.empty() && !options_.end_with_stdin; }
+  void Fail(const std::string& why) {
+    status_ = Err("--device ", options_.device, ": ", why);
+    loop_.Stop();
+  }
   void Stop() {
     stdin_.reset();
     Perform(session_->OnShutdown(BootMillis()));
@@ -198,14 +212,15 @@ class Server {
     if (now - host_wanted_since_ < kUnloggedWaitMs || now < next_wait_log_) return;
     next_wait_log_ = now + kWaitLogEveryMs;
     // The server of a local search shares the terminal with the search, which takes turns with others every second.
-    Log(options_.end_with_stdin ? LogLevel::kInfo : LogLevel::kWarning,
-        "waiting for ", options_.device.empty() ? "this host" : options_.device, ": ", HostLock::HeldText(lock_path_));
+    Log(options_.end_with_stdin ? LogLevel::kInfo : LogLevel::kWarning, "waiting for ",
+        options_.device.empty() ? "this host" : options_.device, ": ", HostLock::HeldText(lock_path_));
   }
 
   Loop& loop_;
   ServerOptions options_;
   std::string identity_;  // key, id and address, for the log
   std::string refused_;   // text of the tracker's latest refusal
+  Status status_;
   std::unique_ptr<ServerSession> session_;
   std::unique_ptr<RouterSocket> router_;
   std::unique_ptr<RunnerPool> pool_;
@@ -229,7 +244,7 @@ Status RunServer(const ServerOptions& options) {
   Server server(loop, options);
   TRY(server.Start());
   loop.Run();
-  return {};
+  return server.status();
 }
 
 Result<std::vector<int>> ParseCores(const std::string& text) {

@@ -23,7 +23,7 @@ struct ServerOptions {
   bool host_lock = true;  // measure alone on the device: on this host, or on its GPU (support/host_lock.h)
 };
 // Serves until SIGINT or SIGTERM, or until the end of standard input if end_with_stdin. Returns an error if it cannot
-// start.
+// start, for example since this machine has no such device.
 Status RunServer(const ServerOptions& options);
 
 // Parses a list of cores: "0-2,5" -> {0, 1, 2, 5}.

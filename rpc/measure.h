@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/device_state.h"
 #include "support/fields.h"
 #include "support/trial.h"
 
@@ -85,7 +86,8 @@ struct TrialResult {
   int64_t started = 0;        // wall clock of the device, milliseconds since 1970; for display
   double elapsed = 0;         // seconds this candidate kept the device
   std::string device;         // device that measured the candidate: key and server id
-  AUTOTUNE_FIELDS(candidate, status, error, times, cut_off, checked, worst_error, started, elapsed, device)
+  DeviceState state;          // since 1.5: state of a device other than the CPU during the measurement
+  AUTOTUNE_FIELDS(candidate, status, error, times, cut_off, checked, worst_error, started, elapsed, device, state)
 };
 
 // A client that holds a device for which another job waits.

@@ -1,10 +1,18 @@
 #include "rpc/measured_kernel.h"
 
+#include <algorithm>
+
 #include "runtime/bound_kernel.h"
+#include "runtime/device_timing.h"
 #include "runtime/module_blob.h"
+#include "support/integer.h"
 
 namespace autotune::rpc {
 namespace {
+
+constexpr int64_t kDeviceAlignment = 256;  // bytes; that of the memory of CUDA, on which vectors of any size lie
+constexpr int64_t kMostDeviceCopies =
+    1024;  // each has a place in the recorded graphs, which takes microseconds [chosen]
 
 class CpuKernel final : public MeasuredKernel {
  public:
@@ -100,15 +108,65 @@ class DeviceKernel final : public MeasuredKernel {
     return {};
   }
   Result<Timing> Time(const KernelTimeOptions& options) override {
-    Timing timing = TRY(EvaluateTime(options.time, [&](int64_t, int64_t count) -> Status {
-      for (int64_t i = 0; i < count; ++i) TRY(kernel_->Run(args_.data()));
-      return device_->Synchronize();
-    }));
+    const std::vector<std::vector<void*>> copies = TRY(CopiesOfWeights(options.cold_bytes));
+    DeviceTiming timing = TRY(TimeOnDevice(
+        *device_, options.time, [&](int64_t copy) { return kernel_->Run(copies[static_cast<size_t>(copy)].data()); },
+        static_cast<int64_t>(copies.size())));
     TRY(Fetch());
-    return timing;
+    state_ = std::move(timing.state);
+    return std::move(timing.timing);
   }
 
  private:
+  // A constant or prepared buffer that runs read.
+  struct Weight {
+    size_t arg;
+    int64_t bytes, offset;  // size, and offset within a copy
+  };
+
+  // Returns the arguments of calls: the kernel's own, then those with copies of the weights.
+  Result<std::vector<std::vector<void*>>> CopiesOfWeights(int64_t cold_bytes) {
+    std::vector<std::vector<void*>> args = {args_};
+    const KernelMetadata& metadata = kernel_->metadata();
+    std::vector<Weight> weights;
+    int64_t copy_bytes = 0, activation_bytes = 0;
+    auto add = [&](size_t arg, int64_t bytes) {
+      weights.push_back({arg, bytes, copy_bytes});
+      copy_bytes += AlignUp<int64_t>(bytes, kDeviceAlignment);
+    };
+    for (size_t i = 0; i < metadata.params.size(); ++i) {
+      if (std::ranges::count(metadata.prepare_only, static_cast<int64_t>(i)) > 0) continue;
+      const TensorSpec& spec = metadata.params[i];
+      const int64_t bytes = TRY(ShapeBytes(spec.shape, TRY(DataTypeFromText(spec.dtype))));
+      if (spec.kind == ParamKind::kConstant) {
+        add(i, bytes);
+      } else {
+        activation_bytes += bytes;
+      }
+    }
+    for (size_t i = 0; i < metadata.prepared.size(); ++i) add(metadata.params.size() + i, metadata.prepared[i]);
+    const int64_t cache = device_->limits().l2_bytes;
+    const int64_t copies =
+        WeightCopies({.cold_bytes = cold_bytes,
+                      .copy_bytes = copy_bytes,
+                      .activation_bytes = activation_bytes,
+                      .cache_bytes = cache,
+                      .most_copies = kMostDeviceCopies,
+                      .most_bytes = 4 * cache});  // room for two copies of weights of twice the cache
+    if (copies == 1) return args;
+    Result<std::shared_ptr<void>> memory = device_->Allocate((copies - 1) * copy_bytes);
+    if (!memory.ok() && memory.error().kind == ErrorKind::kOutOfMemory) return args;
+    copies_ = TRY(std::move(memory));
+    for (int64_t i = 0; i + 1 < copies; ++i) {
+      std::vector<void*>& copy = args.emplace_back(args_);
+      for (const Weight& weight : weights) {
+        copy[weight.arg] = static_cast<char*>(copies_.get()) + i * copy_bytes + weight.offset;
+        TRY(device_->CopyWithin(copy[weight.arg], args_[weight.arg], weight.bytes));
+      }
+    }
+    return args;
+  }
+
   Status Fetch() {
     for (size_t i = 0; i < outputs_.size(); ++i) {
       const std::span<char> memory = outputs_[i].memory();
@@ -122,6 +180,7 @@ class DeviceKernel final : public MeasuredKernel {
   std::shared_ptr<BoundKernel> kernel_;
   std::vector<Tensor> inputs_;
   std::vector<std::shared_ptr<void>> remote_, prepared_;  // outputs with their bands; prepared buffers
+  std::shared_ptr<void> copies_;                          // of the weights
   std::vector<int64_t> inputs_at_;                        // positions of the inputs that are no constants
   std::vector<void*> args_;
 };

@@ -27,6 +27,9 @@ class MeasuredKernel {
   // Calls the kernel many times and copies the outputs to the host.
   virtual Result<Timing> Time(const KernelTimeOptions& options) = 0;
 
+  // The state of the device in the last Time; empty for the CPU.
+  const DeviceState& state() const { return state_; }
+
   // The outputs of the last call, on the host, in the order of the parameters.
   const std::vector<GuardedTensor>& outputs() const { return outputs_; }
 
@@ -34,14 +37,16 @@ class MeasuredKernel {
   // Makes the outputs.
   Status Allocate(const KernelMetadata& metadata);
   std::vector<GuardedTensor> outputs_;
+  DeviceState state_;
 };
 
 // Makes a kernel on the CPU and prepares its constants. `inputs` has one tensor per parameter, undefined for outputs.
 // All arguments must outlive the result.
 Result<std::unique_ptr<MeasuredKernel>> OnCpu(const Kernel& kernel, std::span<const Tensor> inputs,
                                               KernelContext& context, CopyArena& arena);
-// Makes a kernel on a device other than the CPU and copies the inputs to it. The weights stay in the device's caches
-// between calls, since KernelTimeOptions::cold_bytes is ignored.
+// Makes a kernel on a device other than the CPU and copies the inputs to it. Calls of Time rotate among copies of the
+// weights as KernelTimeOptions::cold_bytes says, for the L2 cache of the device in place of the last-level cache. If
+// the device tells no size of its cache or has no memory for copies, there is one copy.
 Result<std::unique_ptr<MeasuredKernel>> OnDevice(std::shared_ptr<const Artifact> artifact, const Kernel& kernel,
                                                  std::span<const Tensor> inputs, const DevicePtr& device);
 

@@ -175,10 +175,11 @@ class Runner {
 
   // Makes the device's context when the first request arrives. Until then this runner is the warm spare, and the
   // device's memory belongs to the active runner. With CUDA, the system call filter is installed after the context: by
-  // then the driver has started its threads, and it needs no further processes.
+  // then the driver and the library that tells clocks have started, and they need no further processes.
   Status StartDevice() {
     if (!device_ || started_) return {};
     TRY(device_->Synchronize());
+    device_->State();
     started_ = true;
     if (device_->dl().device_type == kDLCUDA) RestrictSystemCalls(Restriction::kDriver);
     return {};
@@ -415,6 +416,7 @@ class Runner {
       return Err(failure->text, " (after ", timing.calls, " calls)");
     }
     result.times = timing.seconds;
+    result.state = placed->state();
     result.cut_off = timing.cut_off;
     return {};
   }

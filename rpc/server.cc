@@ -229,7 +229,7 @@ class Server {
   bool needs_host_ = false;  // true from AcquireHost to ReleaseHost
   bool ever_ready_ = false;
   int64_t host_wanted_since_ = 0;
-  int64_t next_wait_log_ = 0;  // BootMillis
+  int64_t next_wait_log_ = 0;                 // BootMillis
   std::string lock_path_ = HostLock::Path();  // the lock of the device that the active runner measures on
   std::optional<HostLock> host_;
   WakeTimer timer_{loop_, [this] { Perform(session_->Wake(BootMillis())); }};

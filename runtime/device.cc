@@ -1,7 +1,9 @@
 #include "runtime/device.h"
 
+#include <algorithm>
 #include <charconv>
-
+#include <chrono>
+#include <cmath>
 #include <cstring>
 #include <optional>
 
@@ -45,7 +47,7 @@ std::string DeviceText(DLDevice device) {
 namespace {
 
 // Returns the number that `text` is; nothing if it is none.
-std::optional<int> NumberOf(std::string_view text) {
+std::optional<int> PlaceOf(std::string_view text) {
   int number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || end != text.data() + text.size() || number < 0) return std::nullopt;
@@ -83,7 +85,7 @@ Result<int> FindDevice(const std::string& kind, const std::vector<DeviceEntry>& 
   for (size_t i = 0; i < devices.size(); ++i) {
     const DeviceEntry& device = devices[i];
     const int number = static_cast<int>(i);
-    if (NumberOf(which) == number) return number;
+    if (PlaceOf(which) == number) return number;
     if (which == device.uuid || which == device.name) equal.push_back(number);
     if (device.uuid.starts_with(which) || device.name.starts_with(which)) longer.push_back(number);
   }
@@ -91,8 +93,22 @@ Result<int> FindDevice(const std::string& kind, const std::vector<DeviceEntry>& 
   if (found.size() == 1) return found[0];
   std::string list;
   for (size_t i = 0; i < devices.size(); ++i) list += (i > 0 ? ", " : "") + EntryText(i, devices[i]);
-  return Err(found.empty() ? "there is no " : "there is more than one ", kind, " device '", OneLine(which.substr(0, 64)),
-             "'; this machine has ", list);
+  return Err(found.empty() ? "there is no " : "there is more than one ", kind, " device '",
+             OneLine(which.substr(0, 64)), "'; this machine has ", list);
+}
+
+bool AreEqualReadings(double a, double b) {
+  constexpr double kAgreement = 0.01;
+  return std::abs(a - b) <= kAgreement * std::min(a, b);
+}
+
+Result<double> Device::Time(const std::function<Status()>& give) {
+  using Clock = std::chrono::steady_clock;
+  TRY(Synchronize());
+  const Clock::time_point begin = Clock::now();
+  TRY(give());
+  TRY(Synchronize());
+  return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
 std::string Device::Identity() const { return IsHost() ? "" : DeviceText(dl()); }
@@ -111,8 +127,8 @@ Result<DevicePtr> OpenDevice(DLDevice device) {
 }
 
 Result<DevicePtr> OpenChosenDevice(const DeviceChoice& choice) {
-  DLDevice device{choice.type, NumberOf(choice.which).value_or(0)};
-  if (choice.which.empty() || NumberOf(choice.which)) return OpenDevice(device);
+  DLDevice device{choice.type, PlaceOf(choice.which).value_or(0)};
+  if (choice.which.empty() || PlaceOf(choice.which)) return OpenDevice(device);
   const std::string kind = DeviceTypeName(choice.type);
   Result<PackedFunc> find = Registry::Global().Get("device_number." + kind);
   if (!find.ok()) return Err("devices of kind ", kind, " are chosen by number, not by '", OneLine(choice.which), "'");

@@ -18,6 +18,7 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/device_state.h"
 #include "runtime/packed_func.h"
 #include "runtime/tensor.h"
 #include "support/result.h"
@@ -90,12 +91,32 @@ class Device : public Object, public std::enable_shared_from_this<Device> {
     return std::shared_ptr<DeviceGraph>();
   }
 
+  // Returns the seconds in which the device runs the commands that `give` gives, from the begin of the first one to the
+  // end of the last one. A device without a clock of its own waits until it is idle, and tells the time of the host's
+  // clock until it is idle again.
+  virtual Result<double> Time(const std::function<Status()>& give);
+
+  // A time of the device's reference kernel, whose work is fixed. It shows the clock frequency.
+  struct Reading {
+    double seconds = 0;  // 0: the device has no reference kernel
+    bool steady = true;  // it agrees with the reading before
+  };
+  // Repeats the reference kernel until two successive readings agree (AreEqualReadings), for at most
+  // kMostSettleSeconds. An idle GPU lowers its clock to a fraction, and takes milliseconds of work to raise it.
+  virtual Result<Reading> Settle() { return Reading(); }
+  static constexpr double kMostSettleSeconds = 2;  // [chosen]
+  // Returns what the driver says about the clocks now.
+  virtual DeviceState State() { return {}; }
+
   // Waits until all commands have run.
   virtual Status Synchronize() = 0;
   virtual Status LastError() const = 0;
   // Returns true if the last error means that the device itself has failed, not a kernel.
   virtual bool IsLost() const { return false; }
 };
+
+// Returns true if two readings differ by at most 1 %.
+bool AreEqualReadings(double a, double b);
 
 // Returns the name of a DLPack device type: "cpu", "cuda", "opencl", ...; "type 99" for an unknown type 99.
 std::string DeviceTypeName(int type);

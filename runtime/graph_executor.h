@@ -11,6 +11,7 @@
 
 #include "runtime/bound_kernel.h"
 #include "runtime/device.h"
+#include "runtime/device_timing.h"
 #include "runtime/graph_json.h"
 #include "runtime/module.h"
 #include "runtime/params.h"
@@ -69,6 +70,11 @@ class GraphExecutor {
   // Runs the network. Returns when all devices have finished. From the second run on, devices with command graphs
   // (Device::Capture) replay recorded steps. A call of BindInput, BindOutput or ReplaceKernel discards the recordings.
   Status Run();
+
+  // Times the steps that run on the one device other than the host (runtime/device_timing.h): its kernels, without
+  // copies from and to the host. A run must have come before. Returns nothing if there is no such device, or if there
+  // are several.
+  Result<std::optional<DeviceTiming>> TimeDevice(const TimeOptions& options);
 
   // Makes node `node` run kernel `func_name` of the module from now on. The kernel must take the same parameters.
   // Its constants are prepared at the first use and kept. The executor must be `replaceable`. After an error the node

@@ -18,13 +18,15 @@ Status GraphExecutor::AddProfileSamples(int runs, ProfileSamples& samples) {
     return {};
   };
   auto time_kernels = [&]() -> Status {
-    Clock::time_point begin = Clock::now();
     for (size_t i = 0; i < steps_.size(); ++i) {
-      TRY(RunStep(steps_[i]));
-      if (!steps_[i].to->IsHost()) TRY(steps_[i].to->Synchronize());
-      Clock::time_point end = Clock::now();
-      samples.kernels[i].push_back(seconds(end - begin));
-      begin = end;
+      const Step& step = steps_[i];
+      if (!step.to->IsHost() && (step.kernel || step.from == step.to)) {
+        samples.kernels[i].push_back(TRY(step.to->Time([&] { return RunStep(step); })));
+        continue;
+      }
+      const Clock::time_point begin = Clock::now();
+      TRY(RunStep(step));
+      samples.kernels[i].push_back(seconds(Clock::now() - begin));
     }
     return {};
   };

@@ -10,8 +10,8 @@ Status GraphExecutor::RunSteps(size_t begin, size_t end) {
   return {};
 }
 
-// Records each maximal sequence of two or more steps on one device other than the host. All steps must have run before:
-// code cannot be loaded during a capture, and errors of single steps must have been reported.
+// Records each maximal sequence of steps on one device other than the host, if it has two or more commands. All steps
+// must have run before: code cannot be loaded during a capture, and errors of single steps must have been reported.
 Status GraphExecutor::RecordReplays() {
   auto stays = [&](size_t i, const Device* device) {
     const Step& step = steps_[i];
@@ -22,11 +22,26 @@ Status GraphExecutor::RecordReplays() {
     end = begin;
     while (end < steps_.size() && stays(end, device)) ++end;
     if (end == begin) ++end;  // a copy between devices
-    if (device->IsHost() || end - begin < 2) continue;
+    size_t commands = 0;
+    for (size_t i = begin; i < end; ++i)
+      commands += steps_[i].kernel ? steps_[i].kernel->metadata().launches.size() : 1;
+    if (device->IsHost() || commands < 2) continue;
     std::shared_ptr<DeviceGraph> graph = TRY(device->Capture([&] { return RunSteps(begin, end); }));
     if (graph) replays_.push_back({begin, end, std::move(graph)});
   }
   return {};
+}
+
+Result<std::optional<DeviceTiming>> GraphExecutor::TimeDevice(const TimeOptions& options) {
+  if (others_.size() != 1) return std::optional<DeviceTiming>();
+  Device* device = others_[0];
+  auto call = [&](int64_t) -> Status {
+    for (const Step& step : steps_) {
+      if (step.to == device && (step.kernel || step.from == device)) TRY(RunStep(step));
+    }
+    return {};
+  };
+  return std::optional<DeviceTiming>(TRY(TimeOnDevice(*device, options, call)));
 }
 
 void GraphExecutor::ForgetReplays() {

@@ -80,9 +80,8 @@ std::vector<Row> RuntimeFunctions() {
       {"device_api.opencl",
        PackedFunc::Of([](int id) -> Result<Value> { return Value(ObjectRef(TRY(OpenOpenClDevice(id)))); })},
       // device_number.KIND(UUID or name) -> number
-      {"device_number.cuda", PackedFunc::Of([](std::string which) -> Result<int> {
-         return FindDevice("CUDA", TRY(CudaDevices()), which);
-       })},
+      {"device_number.cuda",
+       PackedFunc::Of([](std::string which) -> Result<int> { return FindDevice("CUDA", TRY(CudaDevices()), which); })},
       {"device_number.opencl", PackedFunc::Of([](std::string which) -> Result<int> {
          return FindDevice("OpenCL", TRY(OpenClDevices()), which);
        })},

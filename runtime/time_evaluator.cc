@@ -20,6 +20,8 @@
 namespace autotune {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 constexpr int64_t kMaxCopies = 4096;
 constexpr int64_t kMaxNumber = int64_t{1} << 32;
 constexpr double kHopeless = 8;            // greatest ratio of the times of a cold first call and a warm call
@@ -100,21 +102,29 @@ bool TwoFastestAgree(const std::vector<double>& times) {
 
 Result<Timing> EvaluateTime(const TimeOptions& options, const CallBurst& burst, const CallBurst& before,
                             const std::function<double()>& waited) {
-  using Clock = std::chrono::steady_clock;
+  return EvaluateBursts(
+      options,
+      [&](int64_t first, int64_t count) -> Result<BurstTime> {
+        if (before) TRY(before(first, count));
+        if (waited) waited();  // forgets what came before the burst
+        const Clock::time_point begin = Clock::now();
+        TRY(burst(first, count));
+        return BurstTime{std::chrono::duration<double>(Clock::now() - begin).count(), count};
+      },
+      waited);
+}
+
+Result<Timing> EvaluateBursts(const TimeOptions& options, const TimedBurst& burst,
+                              const std::function<double()>& waited) {
   Timing timing;
   Clock::time_point started = Clock::now();
   bool disturbed = false;  // threads waited for a CPU during the last burst
   // Makes `count` calls and returns the seconds per call.
   auto time = [&](int64_t count) -> Result<double> {
-    if (before) TRY(before(timing.calls, count));
-    if (waited) waited();  // forgets what came before the burst
-    Clock::time_point begin = Clock::now();
-    TRY(burst(timing.calls, count));
-    Clock::time_point end = Clock::now();
-    const double seconds = std::chrono::duration<double>(end - begin).count();
-    disturbed = waited && waited() > kMostWaiting * seconds;
-    timing.calls += count;
-    return seconds / static_cast<double>(count);
+    const BurstTime made = TRY(burst(timing.calls, count));
+    disturbed = waited && waited() > kMostWaiting * made.seconds;
+    timing.calls += made.calls;
+    return made.seconds / static_cast<double>(made.calls);
   };
   double length = options.min_repeat_seconds;  // planned length of a repeat
   const int64_t repeats = std::max<int64_t>(options.repeats, 1);
@@ -190,18 +200,13 @@ int64_t LastLevelCacheBytes() {
   return kUnknown;
 }
 
-namespace {
-
-// Returns the number of copies of the weights among which calls rotate.
-int64_t Rotation(int64_t cold_bytes, int64_t copy_bytes, int64_t activation_bytes) {
-  if (copy_bytes == 0 || cold_bytes == 0) return 1;
-  int64_t bytes = cold_bytes < 0 ? 2 * LastLevelCacheBytes() : cold_bytes - activation_bytes;
-  bytes = std::min(bytes, CopyArena::kMaxBytes);
-  int64_t copies = std::clamp<int64_t>(CeilDiv(bytes, copy_bytes), 1, kMaxCopies);
-  return std::clamp<int64_t>(CopyArena::kMaxBytes / copy_bytes, 1, copies);
+int64_t WeightCopies(const WeightCopyOptions& options) {
+  if (options.copy_bytes == 0 || options.cold_bytes == 0 || options.cache_bytes == 0) return 1;
+  int64_t bytes = options.cold_bytes < 0 ? 2 * options.cache_bytes : options.cold_bytes - options.activation_bytes;
+  bytes = std::min(bytes, options.most_bytes);
+  const int64_t copies = std::clamp<int64_t>(CeilDiv(bytes, options.copy_bytes), 1, options.most_copies);
+  return std::clamp<int64_t>(options.most_bytes / options.copy_bytes, 1, copies);
 }
-
-}  // namespace
 
 Result<Timing> TimeKernel(const Kernel& kernel, KernelContext& context, std::span<const Tensor> args,
                           std::span<const Tensor> prepared, CopyArena& arena, const KernelTimeOptions& options) {
@@ -238,7 +243,11 @@ Result<Timing> TimeKernel(const Kernel& kernel, KernelContext& context, std::spa
   }
   for (size_t i = 0; i < prepared.size(); ++i) add(args.size() + i, prepared[i]);
 
-  int64_t rotation = Rotation(options.cold_bytes, copy_bytes, activation_bytes);
+  const int64_t rotation = WeightCopies({.cold_bytes = options.cold_bytes,
+                                         .copy_bytes = copy_bytes,
+                                         .activation_bytes = activation_bytes,
+                                         .cache_bytes = LastLevelCacheBytes(),
+                                         .most_copies = kMaxCopies});
   // Copy 0 is the original; copy i > 0 is in slot i - 1 of the arena. A copy is made just before the burst that first
   // uses it, so a slow kernel, which makes few calls, needs few copies. Without streaming stores, such a copy would be
   // in the caches, so all copies are made before the first burst.

@@ -57,6 +57,17 @@ using CallBurst = std::function<Status(int64_t first, int64_t count)>;
 Result<Timing> EvaluateTime(const TimeOptions& options, const CallBurst& burst, const CallBurst& before = nullptr,
                             const std::function<double()>& waited = nullptr);
 
+// The calls of a burst that times itself.
+struct BurstTime {
+  double seconds = 0;
+  int64_t calls = 0;  // number of calls that were made: at least as many as were asked for
+};
+using TimedBurst = std::function<Result<BurstTime>(int64_t first, int64_t count)>;
+
+// The same for bursts that time themselves, such as those of a device with its own clock.
+Result<Timing> EvaluateBursts(const TimeOptions& options, const TimedBurst& burst,
+                              const std::function<double()>& waited = nullptr);
+
 // Memory for the copies of weights. It is kept from one candidate to the next, so that its pages stay mapped.
 class CopyArena {
  public:
@@ -80,6 +91,17 @@ struct KernelTimeOptions {
   // the next copy.
   int64_t cold_bytes = -1;
 };
+
+// From which the number of copies of a kernel's weights follows.
+struct WeightCopyOptions {
+  int64_t cold_bytes = -1;  // KernelTimeOptions::cold_bytes
+  int64_t copy_bytes = 0, activation_bytes = 0;
+  int64_t cache_bytes = 0;  // size of the last cache before memory; 0: unknown, so there is one copy
+  int64_t most_copies = 1;
+  int64_t most_bytes = CopyArena::kMaxBytes;
+};
+// Returns the number of copies of its weights among which the calls of a kernel rotate; at least 1.
+int64_t WeightCopies(const WeightCopyOptions& options);
 
 // Times NAME.raw. `args` are the parameters in order; those listed as prepare_only may be undefined. `prepared` are the
 // buffers that PrepareConstants returned.

@@ -150,8 +150,8 @@ Result<std::optional<HostLock>> HostLock::TryAcquire(Mode mode, const std::strin
   return Err("cannot lock ", path, ": ", strerror(errno));
 }
 
-Result<std::optional<HostLock>> HostLock::AcquireWithin(Mode mode, int64_t milliseconds,
-                                                        const std::atomic<bool>* stop, const std::string& path) {
+Result<std::optional<HostLock>> HostLock::AcquireWithin(Mode mode, int64_t milliseconds, const std::atomic<bool>* stop,
+                                                        const std::string& path) {
   return Wait(mode, milliseconds, stop, path);
 }
 

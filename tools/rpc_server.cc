@@ -43,6 +43,16 @@ int Missing(const char* option, const char* hint) {
   return autotune::tools::PrintError(autotune::WithHint(autotune::Err(option, " is missing"), hint), 2);
 }
 
+autotune::Status SetDevice(const std::string& device, autotune::rpc::RunnerOptions& runner,
+                           autotune::rpc::ServerOptions& options) {
+  if (device.empty()) return {};
+  auto parsed = autotune::DeviceChoiceFromText(device);
+  if (!parsed) return autotune::Err("--device: ", parsed.error().Text());
+  runner.device = *parsed;
+  options.device = parsed->type == kDLCPU ? "" : device;
+  return {};
+}
+
 int Serve(int argc, char** argv) {
   autotune::EndWithParent();
   autotune::rpc::ServerOptions options;
@@ -59,17 +69,18 @@ int Serve(int argc, char** argv) {
   app.add_option("--tracker", options.tracker, "The tracker's HOST:PORT or ipc socket (default: AUTOTUNE_TRACKER)")
       ->envname("AUTOTUNE_TRACKER");
   app.add_option("--key", options.key, "Name by which clients ask for this kind of device, for example rpi4");
-  app.add_option("--device", device, 
-                 "Device that kernels run on, such as cuda, cuda:1 or opencl, or cuda:UUID or opencl:NAME, as `autotune "
-                 "devices` lists them (default: the CPU)");
+  app.add_option(
+      "--device", device,
+      "Device that kernels run on, such as cuda, cuda:1 or opencl, or cuda:UUID or opencl:NAME, as `autotune "
+      "devices` lists them (default: the CPU)");
   app.add_option("--cores", cores, "Cores that kernels run on, for example 0-3 or 0,2 (default: all)");
   app.add_option("--listen", options.listen, "HOST:PORT or ipc socket for clients (default: a free port of 127.0.0.1)");
   app.add_option("--runner-prefix", prefix, "Command that wraps the runner: an emulator, taskset, a sandbox");
   app.add_option("--memory-limit", memory_gib, "GiB that a runner may use (default: half of the machine's)");
-  app.add_flag(
-      "--shared-host", shared_host,
-      "Measure without the lock of this host, or of its GPU: builds, searches and other measurements there do not pause, "
-      "and may disturb the times");
+  app.add_flag("--shared-host", shared_host,
+               "Measure without the lock of this host, or of its GPU: builds, searches and other measurements there do "
+               "not pause, "
+               "and may disturb the times");
   app.add_flag("--end-with-stdin", options.end_with_stdin, "End when standard input ends");
   app.add_flag("--runner", is_runner, "Run candidates (rpc_server starts such processes itself)")->group("");
   try {
@@ -91,12 +102,7 @@ int Serve(int argc, char** argv) {
     }
     options.cores = runner.cores = *parsed;
   }
-  if (!device.empty()) {
-    auto parsed = autotune::DeviceChoiceFromText(device);
-    if (!parsed) return PrintError(autotune::Err("--device: ", parsed.error().Text()), 2);
-    runner.device = *parsed;
-    options.device = parsed->type == kDLCPU ? "" : device;
-  }
+  if (const autotune::Status set = SetDevice(device, runner, options); !set) return PrintError(set.error(), 2);
   double bytes = memory_gib > 0
                      ? memory_gib * (1 << 30)
                      : static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE)) / 2;

@@ -75,6 +75,7 @@ void Fill(Outcome& outcome, const rpc::TrialResult& result, double cutoff_second
   outcome.device = result.device;
   outcome.facts["worst_error"] = result.worst_error;
   outcome.facts["elapsed"] = result.elapsed;
+  if (result.state.IsKnown()) outcome.facts["gpu"] = ToJson(result.state);
   if (!result.times.empty()) outcome.cost = *std::min_element(result.times.begin(), result.times.end());
   if (outcome.status == TrialStatus::kOk && outcome.cost <= 0) {
     outcome.status = TrialStatus::kDeviceError;

@@ -15,6 +15,7 @@ using Ordinal = int;       // CUdevice
 using Address = uint64_t;  // CUdeviceptr
 using Context = void*;     // CUcontext
 using Stream = void*;      // CUstream
+using Event = void*;       // CUevent
 using Image = void*;       // CUmodule
 using Function = void*;    // CUfunction
 using Graph = void*;       // CUgraph
@@ -27,8 +28,8 @@ static_assert(sizeof(void*) == sizeof(Address));
 
 // The members of Api. Each has the name of the driver's symbol. A suffix such as _v2 marks the 64-bit version, to which
 // the driver's header maps the plain name. A driver without one of the NEEDED functions is refused. OPTIONAL functions
-// that a driver lacks are null: memory pools came with CUDA 11.2, this interface of graphs and the UUIDs of parts of a GPU
-// (cuDeviceGetUuid_v2) with CUDA 11.4.
+// that a driver lacks are null: memory pools came with CUDA 11.2, this interface of graphs and the UUIDs of parts of a
+// GPU (cuDeviceGetUuid_v2) with CUDA 11.4.
 #define AUTOTUNE_CUDA_FUNCTIONS(NEEDED, OPTIONAL)                                                                   \
   NEEDED(cuGetErrorName, (Code code, const char** name))                                                            \
   NEEDED(cuInit, (unsigned flags))                                                                                  \
@@ -46,6 +47,11 @@ static_assert(sizeof(void*) == sizeof(Address));
   NEEDED(cuStreamCreate, (Stream * stream, unsigned flags))                                                         \
   NEEDED(cuStreamDestroy_v2, (Stream stream))                                                                       \
   NEEDED(cuStreamSynchronize, (Stream stream))                                                                      \
+  NEEDED(cuEventCreate, (Event * event, unsigned flags))                                                            \
+  NEEDED(cuEventDestroy_v2, (Event event))                                                                          \
+  NEEDED(cuEventRecord, (Event event, Stream stream))                                                               \
+  NEEDED(cuEventSynchronize, (Event event))                                                                         \
+  NEEDED(cuEventElapsedTime, (float* milliseconds, Event begin, Event end))                                         \
   NEEDED(cuMemAlloc_v2, (Address * address, size_t bytes))                                                          \
   NEEDED(cuMemFree_v2, (Address address))                                                                           \
   NEEDED(cuMemcpyHtoDAsync_v2, (Address to, const void* from, size_t bytes, Stream stream))                         \
@@ -67,6 +73,7 @@ static_assert(sizeof(void*) == sizeof(Address));
   OPTIONAL(cuStreamBeginCapture_v2, (Stream stream, int mode))                                                      \
   OPTIONAL(cuStreamEndCapture, (Stream stream, Graph * graph))                                                      \
   OPTIONAL(cuGraphInstantiateWithFlags, (Executable * executable, Graph graph, unsigned long long flags))           \
+  OPTIONAL(cuGraphUpload, (Executable executable, Stream stream))                                                   \
   OPTIONAL(cuGraphLaunch, (Executable executable, Stream stream))                                                   \
   OPTIONAL(cuGraphExecDestroy, (Executable executable))                                                             \
   OPTIONAL(cuGraphDestroy, (Graph graph))
@@ -102,6 +109,8 @@ inline constexpr int kMaxDynamicSharedBytes = 8;
 inline constexpr int kErrorLogBuffer = 5, kErrorLogBytes = 6;
 // A stream that does not wait for the legacy default stream (CU_STREAM_NON_BLOCKING).
 inline constexpr unsigned kNonBlocking = 1;
+// A thread that waits for the event sleeps (CU_EVENT_BLOCKING_SYNC).
+inline constexpr unsigned kBlockingSync = 1;
 // A capture does not record calls of other threads, and does not forbid them (CU_STREAM_CAPTURE_MODE_THREAD_LOCAL).
 inline constexpr int kThreadLocal = 1;
 

@@ -373,7 +373,7 @@ struct IntegerConvolution {
 TEST(CompiledNumbers, ConvolutionsOfManyIntegersAreExact) {
   std::vector<std::string> targets = {"cpu", "c"};
   setenv("POCL_CACHE_DIR", ::testing::TempDir().c_str(), 1);
-  if (OpenClDeviceNames().ok()) targets.push_back("opencl -num-cores=2 -max-threads=128 -shared=32K");
+  if (OpenClDevices().ok()) targets.push_back("opencl -num-cores=2 -max-threads=128 -shared=32K");
   for (const auto& [channels, zero] : {std::pair<int64_t, uint8_t>{64, 131}, {96, 0}}) {
     const IntegerConvolution conv{channels, zero};
     const Longs shape = {1, channels, IntegerConvolution::kSize, IntegerConvolution::kSize};

@@ -169,7 +169,7 @@ TEST(Conformance, SomeAsC) {
 // A sample of the cases on an OpenCL device, which AUTOTUNE_SCHEDULE_SEED draws; scripts/verify_gpu.sh runs all.
 TEST(Conformance, SomeOnAnOpenClDevice) {
   constexpr size_t kEach = 27;  // one of these; some 35 in all, since PoCL's compiler needs most of a second for each
-  if (auto names = OpenClDeviceNames(); !names.ok()) GTEST_SKIP() << names.error().Text();
+  if (auto devices = OpenClDevices(); !devices.ok()) GTEST_SKIP() << devices.error().Text();
   const fs::path node = fs::path(kCases) / "node";
   if (!fs::exists(node)) GTEST_SKIP() << "libonnx-testdata is not installed";
   std::vector<fs::path> all, some;

@@ -4,14 +4,9 @@
 
 #include <gmock/gmock.h>
 
-#include <cstdlib>
 #include <thread>
 
-#include "runtime/cpu_device.h"
-#include "runtime/device_module.h"
-#include "runtime/graph_executor.h"
-#include "support/json.h"
-#include "tests/runtime/c_artifact.h"
+#include "tests/runtime/cuda.h"
 
 namespace autotune {
 namespace {
@@ -19,62 +14,6 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
-
-constexpr const char* kPtx =
-    ".version 8.0\n.target sm_80\n.entry shift\n.entry shift_prepare\n.entry reversed\n.entry twice\n"
-    ".entry illegal\n.entry unknown\n.entry bit_flip\n.entry thrice\n";
-
-Tensor Ramp(std::vector<int64_t> shape, float start = 0) {
-  Tensor tensor = Tensor::Zeros(std::move(shape), "f32").value();
-  for (int64_t i = 0; i < tensor.num_elements(); ++i) tensor.Data<float>()[i] = start + static_cast<float>(i);
-  return tensor;
-}
-
-DeviceCode Code(std::string image = kPtx, std::string format = "ptx") {
-  constexpr DLDataType kAddress = {kDLOpaqueHandle, 64, 1};
-  DeviceCode code{.format = std::move(format), .image = std::move(image)};
-  const std::vector<std::string> axes = {"blockIdx.x", "threadIdx.x"};
-  for (const char* name : {"shift_prepare", "reversed", "twice", "thrice", "illegal", "unknown", "bit_flip", "nowhere"})
-    code.functions[name] = {{kAddress, kAddress}, axes};
-  code.functions["shift"] = {{kAddress, kAddress, kAddress}, axes};
-  return code;
-}
-
-class Cuda : public ::testing::Test {
- protected:
-  void SetUp() override {
-    setenv("AUTOTUNE_LIBCUDA", AUTOTUNE_BINARY_DIR "/tests/fake_cuda/libcuda.so.1", 1);
-    Restart("");
-  }
-  // Restarts the driver with the settings `words` (tests/runtime/fake_cuda/driver.cc) and a new log of calls.
-  void Restart(const std::string& words) {
-    static int number = 0;
-    device_.reset();
-    log_ = TempDir() + "/cuda" + std::to_string(++number) + ".log";
-    setenv("FAKE_CUDA", ("log=" + log_ + " " + words).c_str(), 1);
-    device_ = OpenDevice({kDLCUDA, 0}).value();
-  }
-  // Returns how often the driver function `call` was called. `call` may include arguments.
-  int Calls(const std::string& call) const {
-    std::ifstream in(log_);
-    int count = 0;
-    for (std::string line; std::getline(in, line);) count += line == call || line.starts_with(call + " ");
-    return count;
-  }
-  // Calls `name` with eight elements, as one launch of `code`, and waits for the end.
-  Status Call(const DeviceCode& code, const std::string& name) {
-    Tensor x = TRY(ToDevice(Ramp({8}), device_)), y = TRY(ToDevice(Ramp({8}), device_));
-    TRY(TRY(MakeDeviceModule("cuda", code)->GetFunction(name))(x, y, 1, 8));
-    return device_->Synchronize();
-  }
-  std::string ErrorOf(const DeviceCode& code, const std::string& name) {
-    Status status = Call(code, name);
-    return status.ok() ? "" : status.error().Text();
-  }
-
-  std::string log_;
-  DevicePtr device_;
-};
 
 TEST_F(Cuda, LimitsAreTheDriversAndMakeNoContext) {
   const std::vector<DeviceEntry> devices = CudaDevices().value();
@@ -362,115 +301,6 @@ TEST_F(Cuda, WhatAGraphCannotRecord) {
   EXPECT_THAT(device_->Capture([] { return Status(); }).error().Text(),
               HasSubstr("a capture failed: CUDA_ERROR_STREAM"));
   EXPECT_TRUE(device_->LastError().ok());
-}
-
-// A network whose middle runs on the GPU: two kernels, the second with shared memory.
-class CudaNetwork : public Cuda {
- protected:
-  static Module Library() {
-    Json json = Json::Parse(SampleMetadata()).value();
-    Json::Array& kernels = *json["kernels"].As<Json::Array>();
-    auto add = [&](size_t of, const char* name, const char* launches, const char* prepare) {
-      Json kernel = kernels[of];
-      kernel["name"] = name;
-      kernel["device"] = "cuda";
-      kernel["launches"] = Json::Parse(launches).value();
-      kernel["prepare"] = Json::Parse(prepare).value();
-      kernels.push_back(std::move(kernel));
-    };
-    add(0, "far_shift",
-        R"([{"entry":"shift","grid":[2],"block":[4],"args":[{"kind":"param","index":0},{"kind":"prepared","index":0},
-            {"kind":"param","index":2}]}])",
-        R"([{"entry":"shift_prepare","grid":[8],"block":[1],"args":[{"kind":"param","index":0},
-            {"kind":"prepared","index":0}]}])");
-    add(2, "far_reversed",
-        R"([{"entry":"reversed","grid":[1],"block":[8],"shared_bytes":65536,"args":[{"kind":"param","index":0},
-            {"kind":"param","index":1}]}])",
-        "[]");
-    add(2, "far_twice",
-        R"([{"entry":"twice","grid":[1],"block":[8],"args":[{"kind":"param","index":0},{"kind":"param","index":1}]}])",
-        "[]");
-    Module root = MakeLibraryModule(Artifact::FromBytes(CompileArtifact(json.Dump(), SampleBody())).value(),
-                                    std::make_shared<KernelContext>(1));
-    CHECK(root->Import(MakeDeviceModule("cuda", Code())).ok());
-    return root;
-  }
-
-  static GraphNode Node(std::string name, std::string function, std::vector<GraphRef> inputs, int64_t storage,
-                        int64_t device) {
-    GraphNode made{.name = std::move(name), .func_name = std::move(function), .inputs = std::move(inputs)};
-    made.outputs = {{"f32", {2, 4}, storage, device}};
-    return made;
-  }
-
-  std::unique_ptr<GraphExecutor> Executor(const GraphExecutorOptions& options = {}) {
-    Graph graph;
-    graph.nodes = {Node("x", "", {}, 0, kDLCPU),
-                   Node("w", "", {}, 1, kDLCUDA),
-                   Node("x_copy", "__copy", {{0, 0}}, 2, kDLCUDA),
-                   Node("shifted", "far_shift", {{2, 0}, {1, 0}}, 3, kDLCUDA),
-                   Node("turned", "far_reversed", {{3, 0}}, 4, kDLCUDA),
-                   Node("back", "__copy", {{4, 0}}, 5, kDLCPU),
-                   Node("y", "copy", {{5, 0}}, 6, kDLCPU)};
-    graph.nodes[1].outputs[0].shape = {8};
-    graph.heads = {{6, 0}};
-    auto made = GraphExecutor::Create(graph, Library(), {{"w", Ramp({8}, 1)}},
-                                      {std::make_shared<CpuDevice>(1), device_}, options);
-    CHECK(made.ok()) << made.error().Text();
-    return std::move(made).value();
-  }
-};
-
-TEST_F(CudaNetwork, IsRightAndReplayedFromItsSecondRunOn) {
-  auto executor = Executor();
-  const int before = Calls("cuLaunchKernel");
-  for (float start : {0.0f, 100.0f, 200.0f, 300.0f}) {
-    ASSERT_TRUE(executor->SetInput(0, Ramp({2, 4}, start)).ok());
-    Status run = executor->Run();
-    ASSERT_TRUE(run.ok()) << run.error().Text();
-    for (int i = 0; i < 8; ++i) EXPECT_EQ(executor->Output(0).Data<float>()[i], start + 7 - i + 2 * (8 - i)) << start;
-  }
-  // The first run launches both kernels; the second run records them in a graph.
-  EXPECT_EQ(Calls("cuLaunchKernel") - before, 4);
-  EXPECT_EQ(Calls("cuGraphLaunch"), 3);
-}
-
-TEST_F(CudaNetwork, AGraphThatTheDriverRefusesIsAnError) {
-  Restart("fail=cuGraphLaunch:801");
-  auto executor = Executor();
-  ASSERT_TRUE(executor->Run().ok());
-  EXPECT_THAT(executor->Run().error().Text(),
-              AllOf(HasSubstr("the launch of a graph failed"), HasSubstr("'shifted' and those after it")));
-}
-
-TEST_F(CudaNetwork, AReplacedKernelOrInputIsRecordedAnew) {
-  auto executor = Executor({.replaceable = true});
-  auto expect = [&](float start, bool reversed) {
-    for (int run = 0; run < 3; ++run) {
-      ASSERT_TRUE(executor->Run().ok());
-      for (int i = 0; i < 8; ++i) {
-        const int j = 7 - i;
-        const float shifted =
-            start + static_cast<float>(reversed ? j : i) + 2.0f * static_cast<float>((reversed ? j : i) + 1);
-        EXPECT_EQ(executor->Output(0).Data<float>()[i], reversed ? shifted : 2 * shifted);
-      }
-    }
-  };
-  ASSERT_TRUE(executor->SetInput(0, Ramp({2, 4}, 10)).ok());
-  expect(10, true);
-  ASSERT_TRUE(executor->ReplaceKernel(4, "far_twice").ok());
-  expect(10, false);
-  ASSERT_TRUE(executor->BindInput(0, Ramp({2, 4}, 50)).ok());
-  expect(50, false);
-  EXPECT_EQ(Calls("cuStreamBeginCapture_v2"), 3);
-}
-
-TEST_F(CudaNetwork, AFaultNamesTheDeviceAndIsFinal) {
-  Restart("fail=cuLaunchKernel:700:3");
-  auto executor = Executor();
-  EXPECT_THAT(executor->Run().error().Text(),
-              AllOf(HasSubstr("a launch failed: CUDA_ERROR_ILLEGAL_ADDRESS (700)"), HasSubstr("'turned'")));
-  EXPECT_FALSE(executor->Run().ok());
 }
 
 }  // namespace

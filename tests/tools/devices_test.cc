@@ -110,10 +110,11 @@ TEST_F(Devices, GpusOfThisMachine) {
   InstallCuda("gpus=2 sm=80 bytes=85000000000 log=" + File("log"));
   CliResult two = Run({"devices"});
   EXPECT_EQ(two.code, 0) << two.Text();
-  EXPECT_THAT(two.out,
-              AllOf(HasSubstr("cuda:0: Fake GPU A, sm_80, 132 units, 85.0 GB, GPU-a0112233-4455-6677-8899-aabbccddeeff\n"
-                              "  --target 'cuda -arch=sm_80'\n"),
-                    HasSubstr("cuda:1: Fake GPU B"), Not(HasSubstr("CUDA driver"))));
+  EXPECT_THAT(
+      two.out,
+      AllOf(HasSubstr("cuda:0: Fake GPU A, sm_80, 132 units, 85.0 GB, GPU-a0112233-4455-6677-8899-aabbccddeeff\n"
+                      "  --target 'cuda -arch=sm_80'\n"),
+            HasSubstr("cuda:1: Fake GPU B"), Not(HasSubstr("CUDA driver"))));
   EXPECT_THAT(test::ReadAll(File("log")), Not(HasSubstr("cuDevicePrimaryCtxRetain")))
       << "listing devices must not take memory of a GPU";
   auto json = Json::Parse(Run({"devices", "--json"}).out);
@@ -155,17 +156,18 @@ TEST_F(Devices, OneOfSeveralIsChosen) {
     ASSERT_EQ(compiled.code, 0) << which << compiled.Text();
     for (const char* command : {"run", "bench"}) {
       run({command, File("m.tar"), "--device", which}, {});
-      EXPECT_THAT(test::ReadAll(File("log")), AllOf(HasSubstr("cuDevicePrimaryCtxRetain 1"),
-                                                    Not(HasSubstr("cuDevicePrimaryCtxRetain 0"))))
+      EXPECT_THAT(test::ReadAll(File("log")),
+                  AllOf(HasSubstr("cuDevicePrimaryCtxRetain 1"), Not(HasSubstr("cuDevicePrimaryCtxRetain 0"))))
           << command << " " << which;
     }
     std::vector<std::string> tune = {"tune", "--trials", "1", "--target", "cuda", "--device", which};
     run(tune, model);
-    EXPECT_THAT(test::ReadAll(File("log")), AllOf(HasSubstr("cuDevicePrimaryCtxRetain 1"),
-                                                  Not(HasSubstr("cuDevicePrimaryCtxRetain 0"))))
+    EXPECT_THAT(test::ReadAll(File("log")),
+                AllOf(HasSubstr("cuDevicePrimaryCtxRetain 1"), Not(HasSubstr("cuDevicePrimaryCtxRetain 0"))))
         << which;
   }
-  const std::string list = "'; this machine has 0 (Fake GPU A, GPU-a0112233-4455-6677-8899-aabbccddeeff), 1 (Fake GPU B";
+  const std::string list =
+      "'; this machine has 0 (Fake GPU A, GPU-a0112233-4455-6677-8899-aabbccddeeff), 1 (Fake GPU B";
   for (const std::string none : {"2", "GPU-f", "Fake GPU C"}) {
     for (const CliResult& refused :
          {compile({"--target", "cuda", "--device", none}), run({"run", File("m.tar"), "--device", none}, {}),
@@ -191,8 +193,8 @@ TEST_F(Devices, OpenClDevicesOfEqualNamesAreChosenByNumber) {
     unsetenv("POCL_DEVICES");
     GTEST_SKIP() << "no PoCL";
   }
-  const std::vector<std::string> compile = {"compile", "--op",     "matmul:16,16,16", "--db", ":memory:",
-                                            "-o",      File("m.tar"), "--target",      "opencl"};
+  const std::vector<std::string> compile = {
+      "compile", "--op", "matmul:16,16,16", "--db", ":memory:", "-o", File("m.tar"), "--target", "opencl"};
   ASSERT_EQ(Run(compile).code, 0);
   EXPECT_EQ(Run({"run", File("m.tar"), "--device", "1"}).code, 0);
   const std::string line = two.out.substr(two.out.find("opencl:1: ") + 10);

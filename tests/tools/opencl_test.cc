@@ -22,7 +22,7 @@ class OpenClCommands : public test::CliTest {
   void SetUp() override {
     CliTest::SetUp();
     setenv("POCL_CACHE_DIR", folder_.c_str(), 1);
-    if (auto names = OpenClDeviceNames(); !names.ok()) GTEST_SKIP() << names.error().Text();
+    if (auto devices = OpenClDevices(); !devices.ok()) GTEST_SKIP() << devices.error().Text();
   }
 };
 

@@ -110,8 +110,7 @@ class FarmTest : public testing::Test {
     // The lock of the host, and those of its devices.
     const std::filesystem::path lock(lock_);
     for (const auto& entry : std::filesystem::directory_iterator(lock.parent_path())) {
-      if (entry.path().filename().string().starts_with(lock.filename().string()))
-        std::filesystem::remove(entry.path());
+      if (entry.path().filename().string().starts_with(lock.filename().string())) std::filesystem::remove(entry.path());
     }
   }
 

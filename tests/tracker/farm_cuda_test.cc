@@ -1,8 +1,10 @@
 // A device server whose runner has a GPU on the fake driver of tests/runtime/fake_cuda/: kernels that misbehave, their
 // statuses, and the kernels after them.
+#include <algorithm>
 #include <chrono>
 #include <future>
 
+#include "rpc/runner_pool.h"
 #include "rpc/sandbox.h"
 #include "runtime/device_module.h"
 #include "support/host_lock.h"
@@ -171,8 +173,7 @@ class FarmOfTwoGpus : public FarmCuda {
     for (auto& client : clients) EXPECT_TRUE(client->Measure(JobOf({GpuKernel("twice")})).ok());
     const auto begin = std::chrono::steady_clock::now();
     std::vector<std::future<Result<std::vector<TrialResult>>>> jobs;
-    for (auto& client : clients)
-      jobs.push_back(std::async(std::launch::async, [&] { return client->Measure(job); }));
+    for (auto& client : clients) jobs.push_back(std::async(std::launch::async, [&] { return client->Measure(job); }));
     for (auto& measured : jobs) {
       const auto results = measured.get();
       EXPECT_TRUE(results.ok());
@@ -186,6 +187,59 @@ TEST_F(FarmOfTwoGpus, MeasuresOnBothAtOnceButOnOneInTurns) {
   const double alone = Seconds({"cuda:0"});
   EXPECT_LT(Seconds({"cuda:0", "cuda:1"}), 2 * alone / 1.9);
   EXPECT_GT(Seconds({"cuda:1", "cuda:1"}), 1.5 * alone) << "kernels of two servers must not run beside each other";
+}
+
+// The fake driver's clock makes times exact: 11 us for a launch in a graph.
+TEST_F(FarmCuda, TimesAreTheGpusAndItsClockIsTold) {
+  setenv("AUTOTUNE_LIBNVML", AUTOTUNE_BINARY_DIR "/tests/fake_cuda/libnvidia-ml.so.1", 1);
+  setenv("FAKE_NVML", "clock=1200 reasons=4", 1);
+  auto farm = Start("ramp=3");
+  ASSERT_TRUE(farm);
+  auto client = ClientOf(*farm);
+  MeasureJob job = JobOf({GpuKernel("twice")});
+  job.candidates[0].min_repeat_ms = 2;
+  auto results = client->Measure(job);
+  ASSERT_TRUE(results.ok());
+  ASSERT_EQ((*results)[0].status, kOk) << (*results)[0].error;
+  for (const double seconds : (*results)[0].times) EXPECT_NEAR(seconds, 11e-6, 1e-8);
+  const DeviceState& state = (*results)[0].state;
+  EXPECT_EQ(state.clock_mhz, 1200);
+  EXPECT_THAT(state.throttled, testing::ElementsAre("power cap"));
+  EXPECT_NEAR(state.reference_seconds, 514e-6, 1e-9);
+  EXPECT_TRUE(state.steady);
+  unsetenv("FAKE_NVML");
+  unsetenv("AUTOTUNE_LIBNVML");
+}
+
+// Its 1 KiB of weights would need 100,000 copies to fill twice the L2 cache of 50 MB; there are at most 1024.
+TEST_F(FarmCuda, WeightsAreColdIfTheNetworkLeavesThemCold) {
+  auto farm = Start();
+  ASSERT_TRUE(farm);
+  auto client = ClientOf(*farm);
+  MeasureJob job = JobOf({GpuKernel("twice")});
+  auto copies = [&] {
+    EXPECT_EQ(client->Measure(job).value().at(0).status, kOk);
+    const std::string log = Log();
+    size_t count = 0;
+    for (size_t at = 0; (at = log.find("cuMemcpyDtoDAsync_v2 1024\n", at)) != std::string::npos; ++at) ++count;
+    return count;
+  };
+  EXPECT_EQ(copies(), 0u);
+  job.candidates[0].cold_weights = true;
+  job.candidates[0].cold_bytes = 10'512;  // 512 bytes of inputs and outputs, and ten copies of 1 KiB
+  EXPECT_EQ(copies(), 9u);
+  job.candidates[0].cold_bytes = -1;
+  EXPECT_EQ(copies(), 9u + 1023u);
+}
+
+// As on hosts of eight GPUs, where it takes up to 20 s.
+TEST_F(FarmCuda, ADriverMayTakeItsTimeToStart) {
+  EXPECT_TRUE(Start("init_ms=500"));
+  const auto late = LocalFarm::Start({.server_arguments = {"--device", "cuda"}, .start_seconds = 0.2});
+  ASSERT_FALSE(late.ok());
+  EXPECT_THAT(late.error().Text(), HasSubstr("was not ready within 0.2 s"));
+  EXPECT_GE(LocalFarmOptions().start_seconds, 25);
+  EXPECT_GE(rpc::RunnerPool::Options().start_ms, 25000);
 }
 
 TEST_F(FarmCuda, BuildsGoOnBesideAMeasurement) {
@@ -217,6 +271,30 @@ TEST_F(FarmCuda, TheDriverMakesNoProcessesOnceItHasStarted) {
   }
   EXPECT_THAT(filters, testing::UnorderedElementsAre("Seccomp:\t2", "Seccomp:\t0"))
       << "the active runner must be filtered, the spare not yet";
+}
+
+TEST_F(FarmCuda, AServerOfADeviceThatDoesNotExistEndsWithOneLine) {
+  Subprocess tracker = StartTracker();
+  setenv("FAKE_CUDA", "gpus=2", 1);
+  for (const std::string none : {"cuda:2", "cuda:GPU-f"}) {
+    UniqueFd err(open((folder_ + "/err").c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+    auto server =
+        Subprocess::Spawn({.argv = {kTools + "/rpc_server", "--tracker", Endpoint(), "--key", "gpu", "--device", none},
+                           .fds = {{2, err.get()}}});
+    ASSERT_TRUE(server.ok());
+    const std::optional<ExitStatus> status = server->Wait(20000);
+    ASSERT_TRUE(status);
+    EXPECT_EQ(status->code, 1);
+    const std::string text = test::ReadAll(folder_ + "/err");
+    EXPECT_THAT(text,
+                AllOf(HasSubstr("error: --device " + none + ": "),
+                      HasSubstr("there is no CUDA device '" + none.substr(5) + "'; this machine has 0 (Fake GPU A"),
+                      HasSubstr("1 (Fake GPU B, GPU-a1")));
+    EXPECT_THAT(text, Not(HasSubstr("a runner could not be started"))) << "the error says it once";
+    EXPECT_EQ(std::ranges::count(text.substr(text.find("error: ")), '\n'), 1) << text;
+  }
+  Subprocess right = StartServer("gpu", {"--device", "cuda:GPU-a1"});
+  EXPECT_TRUE(Soon([&] { return Count("gpu") == 1; }));
 }
 
 TEST_F(FarmCuda, AServerWithoutADriverSaysSo) {

@@ -11,8 +11,9 @@
 
 namespace autotune::tools {
 
-// Takes the lock `path` of the host or of a device and waits for it up to `wait` seconds. If that fails, this measurement runs without the lock,
-// and later calls take the lock only if it is free at once. The first failure prints a note on standard error.
+// Takes the lock `path` of the host or of a device and waits for it up to `wait` seconds. If that fails, this
+// measurement runs without the lock, and later calls take the lock only if it is free at once. The first failure prints
+// a note on standard error.
 class Alone {
  public:
   explicit Alone(double wait, std::string path = HostLock::Path()) : path_(std::move(path)), wait_(wait) {}

@@ -119,6 +119,16 @@ Result<Sample> MeasureStreams(std::vector<LoadedModel>& models, double seconds, 
   return sample;
 }
 
+// Returns the time of the network's kernels on its GPU, by the GPU's own clock; nothing for a network on the CPU.
+Result<std::optional<DeviceTiming>> MeasureDevice(const BenchOptions& options, GraphExecutor& executor, Alone& alone) {
+  if (executor.others().empty()) return std::optional<DeviceTiming>();
+  constexpr int kRepeats = 20;             // enough for a median [chosen]
+  constexpr double kRepeatSeconds = 0.01;  // far longer than the pause between two graphs
+  std::optional<HostLock> lock = alone.Take();
+  return executor.TimeDevice(
+      {.repeats = kRepeats, .min_repeat_seconds = kRepeatSeconds, .max_seconds = std::max(options.seconds, 1e-3)});
+}
+
 Json ToLine(const BenchOptions& options, const LoadedModel& model, const Sample& sample, bool undisturbed) {
   Json line;
   line["package"] = options.package;
@@ -142,10 +152,25 @@ std::string ThreadsText(const BenchOptions& options) {
   return std::to_string(options.streams) + " streams of " + Counted(options.ThreadsOfAStream(), "thread");
 }
 
-void PrintLine(const BenchOptions& options, const LoadedModel& model, const Sample& sample, Alone& alone) {
+std::string DeviceLine(const DeviceTiming& device) {
+  const DeviceState& state = device.state;
+  std::string text = "on the GPU  min " + TimeText(*std::ranges::min_element(device.timing.seconds)) + "  p50 " +
+                     TimeText(Median(device.timing.seconds)) + ", without copies from and to the host";
+  if (state.clock_mhz > 0) text += Format("; clock %ld MHz", static_cast<long>(state.clock_mhz));
+  for (size_t i = 0; i < state.throttled.size(); ++i) text += (i > 0 ? ", " : ", lowered by: ") + state.throttled[i];
+  return text + (state.steady ? "" : "; the clock was not steady");
+}
+
+void PrintLine(const BenchOptions& options, const LoadedModel& model, const Sample& sample, Alone& alone,
+               const std::optional<DeviceTiming>& device = std::nullopt) {
   Console& console = Console::Get();
   if (console.json()) {
     Json line = ToLine(options, model, sample, alone.TakeUndisturbed());
+    if (device) {
+      line["device_min_ms"] = *std::ranges::min_element(device->timing.seconds) * 1e3;
+      line["device_median_ms"] = Median(device->timing.seconds) * 1e3;
+      line["device_state"] = ToJson(device->state);
+    }
     if (!options.serve) line["machine"] = MachineJson();
     return console.Result(line);
   }
@@ -158,6 +183,7 @@ void PrintLine(const BenchOptions& options, const LoadedModel& model, const Samp
   text += "latency     min " + time(sample.ms[0]) + "  p50 " + time(Median(sample.ms));
   for (int percent : {90, 95, 99})
     text += "  p" + std::to_string(percent) + " " + time(Percentile(sample.ms, percent / 100.0));
+  if (device) text += "\n" + DeviceLine(*device);
   text += Format("\nthroughput  %.*f inferences/s (", sample.per_second < 100 ? 2 : 0, sample.per_second) +
           Counted(static_cast<int64_t>(sample.ms.size()), "run") + Format(" in %.1f s)\n", sample.seconds);
   console.Result(WrapLines(text, console.WidthOut()));
@@ -233,9 +259,8 @@ std::string LockOf(const GraphExecutor& executor) {
 Result<int> Bench(const BenchOptions& options) {
   std::vector<LoadedModel> models;
   for (int i = 0; i < options.streams; ++i) {
-    models.push_back(
-        TRY(LoadModel(options.package, options.streams > 1 ? options.ThreadsOfAStream() : options.threads,
-                      options.device)));
+    models.push_back(TRY(LoadModel(options.package, options.streams > 1 ? options.ThreadsOfAStream() : options.threads,
+                                   options.device)));
     TRY(FillInputs(*models.back().executor, 0));
     for (int j = 0; j < 2; ++j) TRY(models.back().executor->Run());
   }
@@ -243,10 +268,9 @@ Result<int> Bench(const BenchOptions& options) {
   if (options.serve) return Serve(options, models[0], alone);
   if (options.profile) return Profile(options, models[0], alone);
   constexpr int kLeastRuns = 5;
-  PrintLine(options, models[0],
-            options.streams > 1 ? TRY(MeasureStreams(models, options.seconds, alone))
-                                : TRY(Measure(*models[0].executor, options.seconds, kLeastRuns, alone)),
-            alone);
+  const Sample sample = options.streams > 1 ? TRY(MeasureStreams(models, options.seconds, alone))
+                                            : TRY(Measure(*models[0].executor, options.seconds, kLeastRuns, alone));
+  PrintLine(options, models[0], sample, alone, TRY(MeasureDevice(options, *models[0].executor, alone)));
   return kExitOk;
 }
 

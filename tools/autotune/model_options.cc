@@ -100,8 +100,8 @@ Result<Target> TargetOfDevice(const std::string& kind, const std::string& which)
 
 Status ModelOptions::CheckDevice(bool runs) const {
   if (device.empty() || runs || IsBareGpu(target)) return {};
-  return Err("--device ", device, " has no effect: the limits of --target ", target, " are not read from a device, and "
-             "nothing runs on one of this machine");
+  return Err("--device ", device, " has no effect: --target ", target,
+             " takes no limits from a device of this machine, and nothing runs there");
 }
 
 Result<Target> ModelOptions::ParseTarget(Builder& builder) const {

@@ -352,7 +352,8 @@ Result<FarmSession> OpenFarm(const TuneSession& session, const TuneCommandOption
     LocalFarmOptions local;
     if (session.target.IsGpu()) {
       const int kind = TRY(DeviceTypeFromName(ToText(session.target.kind)));
-      local.server_arguments = {"--device", DeviceText(TRY(DeviceChoiceOf(kind, options.model.device)))};
+      const DeviceChoice device = TRY(DeviceChoiceOf(kind, options.model.device));
+      local.server_arguments = {"--device", DeviceText(device)};
     }
     opened.farm = TRY_NOTE(LocalFarm::Start(local), "while starting the local device server");
     farm.tracker = opened.farm->tracker();

@@ -5,12 +5,14 @@
 //
 // Images are texts. In "ptx", the lines ".version 8.0", ".target sm_80" and ".entry NAME" are read, and the word
 // "broken" is a compile error. "cubin" begins with "CUBIN sm_80". An entry runs the function of the same name in
-// kernels.h.
+// kernels.h. The GPU has a clock of its own (state.h), which events read.
 //
 // cuInit reads settings from FAKE_CUDA in the environment, separated by blanks: gpus=2, sm=80, version=12040, bytes=N
-// (memory of a GPU), pools=0 (no memory pools), log=PATH (writes a line for each call), lost=PATH (the GPUs are lost
-// while this file exists), fail=FUNCTION:CODE (every call returns CODE) or fail=FUNCTION:CODE:N (only the N-th call). A
-// changed text restarts the driver.
+// (memory of a GPU), init_ms=N (time that cuInit takes), ramp=N (the reference kernel is slower in its first N runs),
+// wobble=N (its time changes by a tenth after each N runs), step=N (it is a tenth slower after N runs), pools=0 (no
+// memory pools), log=PATH (writes a line for each call), lost=PATH (the GPUs are lost while this file exists),
+// fail=FUNCTION:CODE (every call returns CODE) or fail=FUNCTION:CODE:N (only the N-th call). A changed text restarts
+// the driver.
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -25,9 +27,10 @@ namespace {
 
 thread_local std::vector<Gpu*> contexts;  // a context is the Gpu itself
 
-// Begins a call: logs it, and returns the error that the settings request for it.
+// Begins a call: logs it, and returns the error that the settings request for it. Before cuInit, all calls fail.
 Code Begin(const char* function, const std::string& details = "") {
   Driver& d = D();
+  if (!d.started && std::strcmp(function, "cuInit") != 0) return kNotInitialized;
   if (auto log = d.words.find("log"); log != d.words.end())
     std::ofstream(log->second, std::ios::app) << function << (details.empty() ? "" : " ") << details << "\n";
   const int call = ++d.calls[function];
@@ -125,6 +128,7 @@ int cuInit(unsigned flags) {
   D().Start();
   if (flags != 0) return kInvalidValue;
   if (Code code = Begin("cuInit")) return code;
+  if (!std::exchange(D().started, true)) usleep(static_cast<useconds_t>(D().Number("init_ms", 0) * 1000));
   return D().Lost() ? kNoDevice : kOk;
 }
 int cuDriverGetVersion(int* version) {
@@ -219,6 +223,51 @@ int cuStreamSynchronize(void* stream) {
   if (Code code = BeginNow("cuStreamSynchronize", gpu)) return code;
   return stream == gpu ? gpu->Drain() : kInvalidHandle;
 }
+int cuEventCreate(void** event, unsigned flags) {
+  Lock lock(D().mutex);
+  Gpu* gpu = nullptr;
+  if (Code code = BeginNow("cuEventCreate", gpu, std::to_string(flags))) return code;
+  if (flags & ~1u) return kInvalidValue;  // other flags switch the times off
+  gpu->events.push_back(std::make_unique<Event>());
+  *event = gpu->events.back().get();
+  return kOk;
+}
+int cuEventDestroy_v2(void* event) {
+  Lock lock(D().mutex);
+  Gpu* gpu = nullptr;
+  if (Code code = BeginNow("cuEventDestroy_v2", gpu)) return code;
+  return std::erase_if(gpu->events, [&](auto& known) { return known.get() == event; }) ? kOk : kInvalidHandle;
+}
+// An event that is recorded during a capture becomes a node of the graph, and has no time.
+int cuEventRecord(void* event, void* stream) {
+  Lock lock(D().mutex);
+  Gpu* gpu = nullptr;
+  if (Code code = BeginNow("cuEventRecord", gpu)) return code;
+  if (stream != gpu) return kInvalidHandle;
+  auto* e = static_cast<Event*>(event);
+  *e = {.recorded = true};
+  return gpu->Give([e, gpu] {
+    e->done = true;
+    e->ns = gpu->now_ns;
+    return kOk;
+  });
+}
+int cuEventSynchronize(void* event) {
+  Lock lock(D().mutex);
+  Gpu* gpu = nullptr;
+  if (Code code = BeginNow("cuEventSynchronize", gpu)) return code;
+  return static_cast<Event*>(event)->recorded ? gpu->Drain() : kOk;
+}
+int cuEventElapsedTime(float* ms, void* begin, void* end) {
+  Lock lock(D().mutex);
+  Gpu* gpu = nullptr;
+  if (Code code = BeginNow("cuEventElapsedTime", gpu)) return code;
+  const Event &from = *static_cast<Event*>(begin), &to = *static_cast<Event*>(end);
+  if (!from.recorded || !to.recorded) return kInvalidHandle;
+  if (!from.done || !to.done) return kNotReady;
+  *ms = static_cast<float>(to.ns - from.ns) / 1e6f;
+  return kOk;
+}
 int cuMemAlloc_v2(uint64_t* address, size_t bytes) {
   Lock lock(D().mutex);
   Gpu* gpu = nullptr;
@@ -302,10 +351,12 @@ int cuMemsetD8Async(uint64_t to, unsigned char value, size_t bytes, void*) {
 int cuModuleLoadDataEx(void** image, const void* bytes, unsigned count, int* options, void** values) {
   Lock lock(D().mutex);
   Gpu* gpu = nullptr;
-  if (Code code = BeginNow("cuModuleLoadDataEx", gpu)) return code;
+  const std::string text(static_cast<const char*>(bytes));
+  if (Code code = BeginNow("cuModuleLoadDataEx", gpu, text.find(".version") == std::string::npos ? "cubin" : "ptx"))
+    return code;
   auto made = std::make_unique<Image>();
   std::string log;
-  const Code code = Compile(static_cast<const char*>(bytes), *made, log);
+  const Code code = Compile(text, *made, log);
   WriteLog(count, options, values, log);
   if (code != kOk) return code;
   *image = made.get();
@@ -353,7 +404,11 @@ int cuLaunchKernel(void* function, unsigned grid_x, unsigned grid_y, unsigned gr
       static_cast<int>(shared_bytes) > f.max_dynamic_shared)
     return kInvalidValue;
   for (size_t i = 0; i < f.args; ++i) launch.args.push_back(*static_cast<uint64_t*>(args[i]));
-  return gpu->Give([kernel = f.kernel, launch] { return kernel(launch); });
+  const int64_t pause = gpu->captures ? kGraphLaunchNs : kLaunchNs;
+  return gpu->Give([kernel = f.kernel, launch, gpu, pause] {
+    gpu->now_ns += pause + kKernelNs;
+    return kernel(launch);
+  });
 }
 int cuStreamBeginCapture_v2(void*, int mode) {
   Lock lock(D().mutex);
@@ -380,6 +435,14 @@ int cuGraphInstantiateWithFlags(void** executable, void* graph, unsigned long lo
   gpu->graphs.push_back(std::make_unique<Graph>(*static_cast<Graph*>(graph)));
   *executable = gpu->graphs.back().get();
   return kOk;
+}
+int cuGraphUpload(void* executable, void*) {
+  Lock lock(D().mutex);
+  Gpu* gpu = nullptr;
+  if (Code code = BeginNow("cuGraphUpload", gpu)) return code;
+  const bool known =
+      std::any_of(gpu->graphs.begin(), gpu->graphs.end(), [&](auto& graph) { return graph.get() == executable; });
+  return known ? kOk : kInvalidValue;
 }
 int cuGraphLaunch(void* executable, void*) {
   Lock lock(D().mutex);

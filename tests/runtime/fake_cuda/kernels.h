@@ -59,7 +59,17 @@ inline Code Fork(const Launch& l) {
 // Takes 20 ms of the GPU and no time of the host's cores.
 inline Code Nap(const Launch& l) {
   usleep(20000);
+  l.gpu->now_ns += 20'000'000;
   return Double(l);
+}
+// The kernel by which the runtime reads the clock. It takes 0.5 ms, longer while the clock rises or wobbles.
+inline Code Reference(const Launch& l) {
+  if (!l.Floats(0, 1)) return kIllegalAddress;
+  const int64_t run = l.gpu->references++, ramp = D().Number("ramp", 0), wobble = D().Number("wobble", 0);
+  l.gpu->now_ns += 500'000 + (run < ramp ? 50'000 * (ramp - run) : 0);
+  if (run >= D().Number("step", run + 1)) l.gpu->now_ns += 50'000;
+  if (wobble > 0) l.gpu->now_ns += 50'000 * (run / wobble % 2);
+  return kOk;
 }
 
 struct Row {
@@ -67,10 +77,18 @@ struct Row {
   Kernel kernel;
   size_t args;
 };
-inline constexpr Row kKernels[] = {
-    {"twice", Double, 2},     {"thrice", Triple, 2},     {"shift_prepare", Double, 2},
-    {"shift", Shift, 3},      {"reversed", Reversed, 2}, {"illegal", Illegal, 2},
-    {"unknown", Unknown, 2},  {"hang", Hang, 2},         {"falls_off_the_bus", FallOffTheBus, 2},
-    {"bit_flip", BitFlip, 2}, {"forks", Fork, 2},       {"naps", Nap, 2}};
+inline constexpr Row kKernels[] = {{"twice", Double, 2},
+                                   {"thrice", Triple, 2},
+                                   {"shift_prepare", Double, 2},
+                                   {"shift", Shift, 3},
+                                   {"reversed", Reversed, 2},
+                                   {"illegal", Illegal, 2},
+                                   {"unknown", Unknown, 2},
+                                   {"hang", Hang, 2},
+                                   {"falls_off_the_bus", FallOffTheBus, 2},
+                                   {"bit_flip", BitFlip, 2},
+                                   {"forks", Fork, 2},
+                                   {"naps", Nap, 2},
+                                   {"autotune_reference", Reference, 1}};
 
 }  // namespace fake_cuda

@@ -34,6 +34,7 @@ enum Code : int {
   kUnsupportedPtxVersion = 222,
   kInvalidHandle = 400,
   kNotFound = 500,
+  kNotReady = 600,
   kIllegalAddress = 700,
   kOutOfResources = 701,
   kCaptureUnsupported = 900,
@@ -92,7 +93,19 @@ struct Image {
   std::map<std::string, Function> functions;
 };
 
+// An event. Its time is that of the GPU's clock when the command before it had run.
+struct Event {
+  bool recorded = false, done = false;
+  int64_t ns = 0;
+};
+
+// The GPU's clock advances by fixed amounts, so that times are exact whatever the host does: by the cost of each
+// kernel, and by a pause before a launch by the host, or a shorter one before a launch in a graph.
+inline constexpr int64_t kKernelNs = 10000, kLaunchNs = 4000, kGraphLaunchNs = 1000;
+
 struct Gpu {
+  int64_t now_ns = 0;
+  int64_t references = 0;  // runs of the reference kernel
   int number = 0;
   int retained = 0;
   std::map<uint64_t, std::vector<char>> memory;  // keys: addresses
@@ -102,6 +115,7 @@ struct Gpu {
   std::unique_ptr<Graph> captures;
   std::vector<std::unique_ptr<Image>> images;
   std::vector<std::unique_ptr<Graph>> graphs;
+  std::vector<std::unique_ptr<Event>> events;
   bool capture_broken = false;
 
   char* At(uint64_t address, uint64_t bytes) {
@@ -133,6 +147,7 @@ struct Driver {
   std::map<std::string, std::string> words;
   std::map<std::string, std::pair<int, int>> failures;  // function -> code, number of the call (0: every call)
   std::map<std::string, int> calls;
+  bool started = false;  // cuInit was called since the last restart
   std::vector<std::unique_ptr<Gpu>> gpus, retired;
   uint64_t range = 0, next = 0;
 
@@ -148,6 +163,7 @@ struct Driver {
     const char* environment = std::getenv("FAKE_CUDA");
     const std::string now = environment ? environment : "";
     if (now == std::exchange(text, now)) return;
+    started = false;
     words.clear();
     failures.clear();
     calls.clear();

@@ -2,9 +2,14 @@
 // with OpenCL, such as Debian's PoCL, which runs kernels on the CPU.
 #include <gmock/gmock.h>
 
+#include <filesystem>
+#include <optional>
+
 #include "runtime/compare.h"
 #include "runtime/npy.h"
 #include "runtime/opencl/device.h"
+#include "support/host_lock.h"
+#include "support/json.h"
 #include "tests/tools/cli.h"
 
 namespace autotune {
@@ -15,6 +20,7 @@ using test::FollowsRecords;
 using test::Lines;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::SizeIs;
 
 class OpenClCommands : public test::CliTest {
@@ -54,6 +60,37 @@ TEST_F(OpenClCommands, AProductIsTuned) {
   // A later compile finds the tuned schedule.
   const CliResult compiled = Run({"compile", "--op", "matmul:48,40,24", "--target", "opencl", "-o", File("again.tar")});
   EXPECT_TRUE(FollowsRecords(compiled)) << compiled.Text();
+}
+
+// bench locks the device, not the host, and tells the time of the kernels without the copies from and to the host.
+TEST_F(OpenClCommands, BenchMeasuresTheDevice) {
+  const std::string package = File("mm.tar"), lock = File("lock");
+  ASSERT_EQ(Run({"compile", "--op", "matmul:48,40,24", "--target", "opencl", "--db", ":memory:", "-o", package}).code,
+            0);
+  const std::vector<std::string> bench = {"bench", package, "--seconds", "0.05", "--wait", "0"};
+  {
+    std::optional<HostLock> build = std::move(HostLock::TryAcquire(HostLock::Mode::kShared)).value();
+    const CliResult beside = Run(bench);
+    EXPECT_EQ(beside.code, 0);
+    EXPECT_EQ(beside.err, "") << "a build does not disturb it";
+    EXPECT_THAT(beside.out, HasSubstr("\ndevice      min "));
+    std::vector<std::string> json = bench;
+    json.push_back("--json");
+    const Json line = Json::Parse(Run(json).out).value();
+    EXPECT_GT(line["device_min_ms"].Number().value(), 0);
+    EXPECT_GE(line["device_median_ms"].Number().value(), line["device_min_ms"].Number().value());
+    ASSERT_EQ(Run({"compile", "--op", "matmul:48,40,24", "--db", ":memory:", "-o", File("cpu.tar")}).code, 0);
+    const CliResult cpu = Run({"bench", File("cpu.tar"), "--seconds", "0.05", "--wait", "0"});
+    EXPECT_THAT(cpu.out, Not(HasSubstr("device ")));
+    EXPECT_THAT(cpu.err, HasSubstr("these times may be disturbed"));
+  }
+  std::string own;  // the lock of the device, which the first run has made
+  for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
+    if (entry.path().string().starts_with(lock + ".")) own = entry.path();
+  }
+  ASSERT_NE(own, "");
+  std::optional<HostLock> other = std::move(HostLock::TryAcquire(HostLock::Mode::kExclusive, own)).value();
+  EXPECT_THAT(Run(bench).err, HasSubstr("these times may be disturbed: " + own + " is held by "));
 }
 
 TEST_F(OpenClCommands, AServerOfTheCpuRefusesKernelsForOthers) {

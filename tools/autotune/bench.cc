@@ -152,9 +152,10 @@ std::string ThreadsText(const BenchOptions& options) {
   return std::to_string(options.streams) + " streams of " + Counted(options.ThreadsOfAStream(), "thread");
 }
 
+// Returns the line with the times by the device's own clock.
 std::string DeviceLine(const DeviceTiming& device) {
   const DeviceState& state = device.state;
-  std::string text = "on the GPU  min " + TimeText(*std::ranges::min_element(device.timing.seconds)) + "  p50 " +
+  std::string text = "device      min " + TimeText(*std::ranges::min_element(device.timing.seconds)) + "  p50 " +
                      TimeText(Median(device.timing.seconds)) + ", without copies from and to the host";
   if (state.clock_mhz > 0) text += Format("; clock %ld MHz", static_cast<long>(state.clock_mhz));
   for (size_t i = 0; i < state.throttled.size(); ++i) text += (i > 0 ? ", " : ", lowered by: ") + state.throttled[i];

@@ -41,7 +41,8 @@ Nvml LoadNvml() {
   find(nvml.init, "nvmlInit_v2");
   find(nvml.handle, "nvmlDeviceGetHandleByUUID");
   find(nvml.clock, "nvmlDeviceGetClockInfo");
-  find(nvml.reasons, "nvmlDeviceGetCurrentClocksThrottleReasons");
+  find(nvml.reasons, "nvmlDeviceGetCurrentClocksEventReasons");  // since driver 535
+  if (!nvml.reasons) find(nvml.reasons, "nvmlDeviceGetCurrentClocksThrottleReasons");
   if (!nvml.init || !nvml.handle || !nvml.clock || nvml.init() != kNvmlSuccess) return {};
   return nvml;
 }

@@ -118,6 +118,26 @@ static Expr WithoutFixedTerms(const Expr& value, const Name& var, const Ranges& 
   return changing.InOrder();
 }
 
+// Returns a if the value is k * a + r, where a uses var and r lies in an interval shorter than k: the value determines
+// a. Returns any other value unchanged.
+static Expr WithoutLowTerms(const Expr& value, const Name& var, const Ranges& inner) {
+  const LinearForm sum = ToLinear(value);
+  const LinearForm::Term* own = nullptr;
+  LinearForm rest;
+  for (const LinearForm::Term& t : sum.terms) {
+    if (!UsesVar(t.atom, var)) {
+      rest.terms.emplace_back(t);
+    } else if (own) {
+      return value;
+    } else {
+      own = &t;
+    }
+  }
+  if (!own) return value;
+  const std::optional<Bounds> spread = BoundsOf(rest, inner);
+  return spread && spread->high - spread->low < own->coefficient ? own->atom : value;
+}
+
 // Returns values that the spatial iterators determine: their bindings, with the quotient and the remainder of a value
 // joined to the value itself. `known` maps loops of one iteration to their only value, or is empty.
 static std::vector<Expr> Determined(const Block& block, const LoopRange& var, const Ranges& inner,
@@ -126,7 +146,8 @@ static std::vector<Expr> Determined(const Block& block, const LoopRange& var, co
   for (const Iter& iter : block.iters) {
     if (iter.kind != IterKind::kSpatial) continue;
     const Expr binding = known.empty() ? iter.binding : Normalized(Substitute(iter.binding, known), inner);
-    values.push_back(WithoutLowDigits(WithoutFixedTerms(binding, var.var, inner), var.var, inner));
+    const Expr changing = WithoutLowTerms(WithoutFixedTerms(binding, var.var, inner), var.var, inner);
+    values.push_back(WithoutLowDigits(changing, var.var, inner));
   }
   const Ranges ranges = Concat({var}, inner);
   while (JoinTwo(values, var.var, ranges)) continue;

@@ -53,6 +53,9 @@ TEST(Independence, DigitsOfALoopAndWhatOuterOnesAdd) {
   EXPECT_TRUE(Separates({FloorDiv(y, Expr(3)), FloorMod(y, Expr(3))}, {{Name("x"), 4}}));     // x does not overlap v
   EXPECT_FALSE(Separates({FloorDiv(z, Expr(3)), FloorMod(z, Expr(3))}, {{Name("x"), 4}}));    // x overlaps v
   EXPECT_TRUE(Separates({FloorDiv(y, Expr(3)), v}));                                          // v alone suffices
+  Expr last = FloorMod(y, Expr(3)) * Expr(4) + IndexVar(Name("lane"));
+  EXPECT_TRUE(Separates({FloorDiv(y, Expr(3)), last}, {{Name("lane"), 4}}));   // lanes are digits below those of v
+  EXPECT_FALSE(Separates({FloorDiv(y, Expr(3)), last}, {{Name("lane"), 5}}));  // lanes overlap
   Expr twice = x * Expr(16) + v * Expr(2);
   EXPECT_TRUE(Separates({FloorDiv(twice, Expr(3)), FloorMod(twice, Expr(3))}));
   EXPECT_FALSE(Separates({FloorDiv(twice, Expr(4)), FloorMod(twice, Expr(2))}));  // a digit is missing

@@ -55,38 +55,43 @@ const std::vector<MachineRow>& MachineRows();
 // Returns the row for a CPU, by LLVM's name.
 const MachineRow& MachineRowOf(std::string_view cpu);
 
-// Properties of one compute unit of a GPU (a streaming multiprocessor).
+// Properties of one compute unit of a GPU (a streaming multiprocessor). The unit consists of `parts` equal parts. A
+// warp runs in one of them, so a unit with fewer warps than parts is partly idle.
 struct GpuMachine {
   double hz;
+  double parts;                   // each issues one instruction of a warp per cycle
   double lanes;                   // f32 multiply-adds per cycle
   double half_lanes, tf32_lanes;  // multiply-adds per cycle of the tensor cores; 0: there are none
-  double shared_bytes_per_cycle;  // bandwidth of shared memory
+  double shared_bytes_per_cycle;  // bandwidth of shared memory, and of the L1 cache, which is the same memory
+  double l2_bytes_per_cycle;      // bandwidth of the unit's loads from the L2 cache
   double memory_bytes_per_cycle;  // the unit's share of the device's memory bandwidth
   double threads, blocks;         // most threads and blocks that are resident at a time
   double warp;                    // threads of a warp
-  double latency_warps;           // warps that hide the latencies of arithmetic and of shared memory
+  double shared_latency;          // cycles of a load from shared memory
+  double product_latency;         // cycles of a product of tensor cores
   double memory_latency;          // cycles of a load from memory
-  double barrier_cycles;          // cycles of a barrier of a block, with the wait for the instructions before it
+  double barrier_cycles;          // cycles of a barrier of a block
   double launch_cycles;           // cycles from the end of one kernel to the start of the next
 };
 
 // Typical values of NVIDIA's GPUs since Volta. GpuMachineOf replaces those that the target's CudaArch has.
 inline constexpr GpuMachine kCommonGpu = {
     .hz = 1.7e9,   // [chosen]
-    .lanes = 128,  // [NVIDIA, CUDA C++ programming guide: compute capability 8.6, 8.9, 9.0]
+    .parts = 4,    // warp schedulers [NVIDIA, CUDA C++ programming guide: compute capability 7.x to 9.0]
+    .lanes = 128,  // [programming guide: compute capability 8.6, 8.9, 9.0]
     .half_lanes = 0,
     .tf32_lanes = 0,
     .shared_bytes_per_cycle = 128,  // 32 banks of 4 bytes [programming guide]
-    // 3.35 TB/s for 132 units [NVIDIA, H100 data sheet]. Other GPUs have less, but their L2 cache, which no score
-    // models, delivers more than that.
-    .memory_bytes_per_cycle = 15,
-    .threads = 2048,  // [programming guide: compute capability 8.0, 9.0]
+    .l2_bytes_per_cycle = 32,       // [chosen]
+    .memory_bytes_per_cycle = 15,   // 3.35 TB/s for 132 units [NVIDIA, H100 data sheet]
+    .threads = 2048,                // [programming guide: compute capability 8.0, 9.0]
     .blocks = 32,
     .warp = 32,
-    .latency_warps = 8,     // [chosen]
+    .shared_latency = 30,   // [chosen]
+    .product_latency = 32,  // [chosen]
     .memory_latency = 600,  // [chosen]
-    .barrier_cycles = 40,   // [chosen]
-    .launch_cycles = 4000,  // [chosen]
+    .barrier_cycles = 20,   // [chosen]
+    .launch_cycles = 1700,  // [chosen: 1 us, as between the launches of a graph]
 };
 
 // Return the properties for a target.

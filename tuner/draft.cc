@@ -274,8 +274,7 @@ double BatchedCycles(const StageModel& s, const Decisions& d, const Target& targ
   double far = FirstBandwidth(points * k * n * bytes, target),
          near = Bandwidth(shape.panel_bytes + shape.rows_bytes, target);
   double traffic = nr * bytes * (1 / far + (mo - 1) / near) / mo + mr * bytes / Bandwidth(m * k * bytes, target);
-  bool ahead = s.panel_ahead_knob >= 0 && d[s.panel_ahead_knob].values[0] > 0;
-  double overlap = OverlappedFirst(step, traffic, ahead);
+  double overlap = OverlappedFirst(step, traffic, s.panel_ahead_knob >= 0 && d[s.panel_ahead_knob].values[0] > 0);
   const double task = shape.column_tiles * mo * (k * overlap + mr * nv * kStoreCycles + kTileCycles);
   if (s.tasks) return Shared(shape.tasks, shape.tasks * task, target);
   return Spread(shape.tasks, task, target) + ExchangeCycles(points * m * (k + n) * bytes, shape.tasks, target);
@@ -487,6 +486,7 @@ double DraftSeconds(const Sketch& sketch, const Decisions& decisions, const Targ
         break;
       case StageModel::kGpuTiled:
       case StageModel::kGpuTensor:
+      case StageModel::kGpuElements:
       case StageModel::kGpuUnbound:
       case StageModel::kGpuRows:
       case StageModel::kGpuSums:

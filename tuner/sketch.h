@@ -38,13 +38,17 @@ struct StageModel {
   //  - kBatched: `outer` matrix products m x n x k. Tiles have two factors: outer and register.
   //  - kTransform: `outer` times m tiles of n channels, with k results for each tile and channel.
   //  - kStreams: m rows. n_knob: columns of a panel. m_knob: panels read side by side.
-  //  - kGpuTiled: `outer` products m x n x k. m_knob: rows of a thread. n_knob times `lanes`: columns of a thread.
-  //    rows_knob, row_knob: threads of a block along m and n. k_knob times `depth`: steps of a piece of the sum, whose
-  //    operands are in shared memory. stages_knob: stages of the software pipeline over pieces.
+  //  - kGpuTiled: `outer` products m x n x k. m_knob: rows of a thread. n_knob times `lanes`: columns of a thread;
+  //    depth_knob: replaces these `lanes`. rows_knob, row_knob: threads of a block along m and n. k_knob times `depth`:
+  //    steps of a piece of the sum, whose operands are in shared memory. stages_knob: stages of the software pipeline
+  //    over pieces.
   //  - kGpuTensor: `outer` products m x n x k on tensor cores. m_knob times n_knob: matrices of 16 x 8 elements for
   //    each warp. rows_knob: lanes along m, 8 for each warp. row_knob: warps along n. k_knob times `depth`: steps of a
   //    piece of the sum. stages_knob: as for kGpuTiled.
-  //  - kGpuUnbound: m elements, one for each thread, of k steps each.
+  //  - kGpuElements: m elements of k steps each, of which a thread unrolls `depth`. n_knob: neighbouring elements of a
+  //    thread. rows_knob times `lanes`: threads of a block. `columns`: elements of a block, if they do not follow from
+  //    its threads. row_bytes: bytes that the loads of one step of an element move through the L1 cache.
+  //  - kGpuUnbound: as kGpuElements, but lowering chooses the threads (lower/bind_rest.cc).
   //  - kGpuRows: m rows of k pieces of n elements, in passes with `depth` sums. rows_knob: rows of a block of threads.
   //    k_knob: threads along the pieces of a row, each with `lanes` neighbouring elements of a piece. `packed`: threads
   //    keep their elements in registers; otherwise row_bytes of each row are in shared memory.
@@ -65,12 +69,13 @@ struct StageModel {
     kAttention,
     kGpuTiled,
     kGpuTensor,
+    kGpuElements,
     kGpuUnbound,
     kGpuRows,
     kGpuSums
   } kind = kStreaming;
   // The block that this stage models: for attention the second product, for several passes over rows the last pass.
-  // Empty for a block whose body is a whole program, and for kGpuTiled, kGpuTensor and kGpuUnbound.
+  // Empty for a block whose body is a whole program.
   Name block;
   int m_knob = -1, n_knob = -1, k_knob = -1;  // tiles (outer, middle, register) of m and n; unroll factor of k
   // Tiled: each of the `outer` n operands has `shared` products, such as the images of a batch. turns_knob: how many of

@@ -191,6 +191,28 @@ inline PrimFunc Transposed(const te::Shape& shape, const std::vector<int>& perm)
   return te::CreatePrimFunc("transpose", {{x, ParamRole::kInput}, {y, ParamRole::kOutput}});
 }
 
+// Largest elements of square windows of an image in NHWC, which is padded by one pixel if the windows are odd.
+inline PrimFunc MaxPool(const te::Shape& shape, int64_t kernel, int64_t stride) {
+  te::Tensor x = te::Placeholder("x", shape);
+  const int64_t pad = kernel % 2;
+  te::Tensor y =
+      topi::MaxPool("pool", x, {.kernel = {kernel, kernel}, .stride = {stride, stride}, .pad = {pad, pad, pad, pad}});
+  return te::CreatePrimFunc("max_pool", {{x, ParamRole::kInput}, {y, ParamRole::kOutput}});
+}
+
+inline PrimFunc Joined(const te::Shape& a, const te::Shape& b, int axis) {
+  te::Tensor x = te::Placeholder("x", a), y = te::Placeholder("y", b);
+  te::Tensor z = topi::Concat("concat", {x, y}, axis);
+  return te::CreatePrimFunc("concat", {{x, ParamRole::kInput}, {y, ParamRole::kInput}, {z, ParamRole::kOutput}});
+}
+
+// Rows of a matrix at run-time indices.
+inline PrimFunc Gathered(const te::Shape& shape, int64_t rows) {
+  te::Tensor x = te::Placeholder("x", shape), i = te::Placeholder("i", {rows}, DType::Int(32));
+  te::Tensor y = topi::Gather("gather", x, i, 0);
+  return te::CreatePrimFunc("gather", {{x, ParamRole::kInput}, {i, ParamRole::kInput}, {y, ParamRole::kOutput}});
+}
+
 inline TuneTask MakeTask(const std::string& label, PrimFunc func, int weight = 1) {
   TuneTask task{.hash = HashBytes128(label), .label = label, .weight = weight};
   task.reference = te::ToReference(func);

@@ -76,14 +76,26 @@ int SketchBuilder::AddStage(const StageModel& stage) {
   return static_cast<int>(stages_.size()) - 1;
 }
 
-int SketchBuilder::AddPasses(StageModel stage) {
+namespace {
+
+std::vector<Name> PassesOf(const StageModel& stage) {
   std::vector<Name> blocks = stage.passes;
   blocks.push_back(stage.block);
-  const Nest nest = NestOf(func());
-  const Work work = WorkOf(nest, blocks);
+  return blocks;
+}
+
+}  // namespace
+
+StageModel SketchBuilder::WithWork(StageModel stage) const {
+  const Work work = WorkOf(NestOf(func()), PassesOf(stage));
   stage.operations = work.operations, stage.read_bytes = work.read_bytes, stage.write_bytes = work.write_bytes;
-  if (!stage.shares_vectors && stage.location_knob < 0) stage.outer = ParallelIterations(nest, blocks);
-  return AddStage(stage);
+  return stage;
+}
+
+int SketchBuilder::AddPasses(StageModel stage) {
+  if (!stage.shares_vectors && stage.location_knob < 0)
+    stage.outer = ParallelIterations(NestOf(func()), PassesOf(stage));
+  return AddStage(WithWork(std::move(stage)));
 }
 
 bool SketchBuilder::IsInTask(const Name& block) const {

@@ -114,9 +114,11 @@ class SketchBuilder {
   // block that the draft score needs, and returns the index of the stage.
   void Call(const std::string& part);
   int AddStage(const StageModel& stage);
-  // Adds a stage for passes over whole buffers (`stage.block` and `stage.passes`). Fills in the arithmetic and the
-  // traffic of the passes. Also fills in the iterations of the parallel loop around them (`stage.outer`), unless they
-  // depend on a decision (`stage.shares_vectors` is true or `stage.location_knob` is set).
+  // Fills in the arithmetic and the traffic of `stage.block` and `stage.passes`.
+  StageModel WithWork(StageModel stage) const;
+  // Adds a stage for passes over whole buffers (`stage.block` and `stage.passes`), with their arithmetic and traffic.
+  // Also fills in the iterations of the parallel loop around them (`stage.outer`), unless they depend on a decision
+  // (`stage.shares_vectors` is true or `stage.location_knob` is set).
   int AddPasses(StageModel stage);
   bool IsInTask(const Name& block) const;  // the block is inside a parallel loop
   const std::vector<StageModel>& stages() const { return stages_; }

@@ -9,7 +9,11 @@
 namespace autotune {
 namespace {
 
-constexpr int64_t kMostSteps = 32;  // most steps of a piece of the sum, whose operands are in shared memory
+// Least and most steps of a piece of the sum, whose operands are in shared memory. In a shorter piece, the copies and
+// the barrier are more than an eighth of the instructions of a tile of 8 x 8 results [counted in PTX].
+constexpr int64_t kFewestSteps = 16, kMostSteps = 32;
+constexpr int64_t kFewResults = 8;    // results of a thread, if all lanes of the GPU have one thread [chosen]
+constexpr int64_t kFewestPieces = 8;  // pieces of a short sum, so that there is a pipeline
 
 // The levels of one loop of the product: blocks, threads of a block, elements of a thread. The elements of a thread are
 // groups of contiguous lanes. The groups of neighbouring threads are side by side, so that a warp accesses contiguous
@@ -17,6 +21,7 @@ constexpr int64_t kMostSteps = 32;  // most steps of a piece of the sum, whose o
 struct Cut {
   Name block, group, thread, lane;
   Choice threads, groups;
+  IntArg lanes;
 };
 
 // One operand in shared memory.
@@ -32,6 +37,17 @@ bool ReadsSeveral(const BlockView& block) {
   return std::any_of(loads.begin(), loads.end(), [](const auto& of) { return of.second > 1; });
 }
 
+// Returns true if an operand does not depend on the last loop over results. Otherwise each column has both operands for
+// itself, as each channel of a depthwise convolution, and tiles in shared memory save no loads.
+bool SharesOperand(const BlockView& block) {
+  bool shared = block.spatial.empty();
+  ForEachOperand(block, [&](const Load& load) {
+    shared |= std::none_of(load.indices.begin(), load.indices.end(),
+                           [&](const Expr& index) { return UsesVar(index, block.spatial.back().iter); });
+  });
+  return shared;
+}
+
 // Tiles one block in shared memory and registers.
 class Tiler {
  public:
@@ -43,45 +59,52 @@ class Tiler {
     const WriteBack out = TRY(s_.MakeWriteBack(block_));
     TRY(CopyOperands());
     TRY(CutSum());
-    m_ = TRY(CutLoop(r_.m, {4, 8, 16}, {1, 2, 4, 8}, 1));
     const int64_t lanes = LanesThatDivide(r_.n.extent);
-    n_ = TRY(
-        CutLoop(r_.n, {8, 16, 32}, lanes > 1 ? std::vector<int64_t>{1, 2} : std::vector<int64_t>{1, 2, 4, 8}, lanes));
+    const Candidates candidates = CandidatesFor(lanes);
+    m_ = TRY(CutLoop(r_.m, candidates.threads_m, candidates.groups_m, 1, {}));
+    const Choice narrow = TRY(ChooseLanes(lanes));
+    n_ = TRY(CutLoop(r_.n, candidates.threads_n, candidates.groups_n, lanes, narrow));
     TRY(s_.Order({r_.outer, m_.block, n_.block, pieces_, m_.thread, n_.thread, steps_, straight_, m_.group, m_.lane,
                   n_.group, n_.lane}));
     TRY(s_.Do(PadBlock{.block = block_.name}));
     TRY(PlaceOperands(pieces_.list.back()));
-    TRY(PlaceResult(out, lanes));
+    TRY(PlaceResult(out));
     TRY(Zero(pieces_.list.front()));
     TRY(s_.Straighten({straight_, m_.group, m_.lane, n_.group, n_.lane}));
     threads_.emplace_back(m_.thread, n_.thread);
     for (const Operand& operand : operands_) TRY(s_.Do(SetScope{.buffer = operand.buffer, .scope = Scope::kShared}));
     // With n stages, copies run n - 1 iterations ahead; one stage means no pipeline. Asynchronous copies need at least
-    // two iterations to complete, so two stages are not offered. Other copies wait for the loaded value before they
-    // store it, so they gain nothing from a longer lead: two stages only save a barrier.
-    const std::vector<int64_t> depths =
-        s_.target().has_async_copies ? std::vector<int64_t>{1, 3, 4} : std::vector<int64_t>{1, 2};
+    // two iterations to complete, so two stages are not offered; long sums are always pipelined. Other copies wait for
+    // the loaded value before they store it, so they gain nothing from a longer lead: two stages only save a barrier.
+    std::vector<int64_t> depths = {1, 2};
+    if (s_.target().has_async_copies) depths = {1, 3, 4};
+    if (s_.target().has_async_copies && Iterations(r_.k) >= kFewestPieces * kMostSteps) depths = {3, 4};
     const Choice stages = TRY(s_.Choose(block_.name.str() + "_stages", depths));
     TRY(s_.Do(Pipeline{.loop = pieces_.list.back(), .stages = stages}));
     TRY(BindLoops());
     // This step is last, since a thread accesses the same elements in all stages only after all loops are bound.
     TRY(s_.Do(SetScope{.buffer = out.registers, .scope = Scope::kRegister}));
     s_.Place(block_.name);
-    s_.AddStage({.kind = StageModel::kGpuTiled,
-                 .m_knob = m_.groups.knob,
-                 .n_knob = n_.groups.knob,
-                 .k_knob = step_.knob,
-                 .outer = Iterations(r_.outer),
-                 .m = r_.m.extent,
-                 .n = r_.n.extent,
-                 .k = Iterations(r_.k),
-                 .element_bytes = block_.element_bytes,
-                 .flops = block_.flops,
-                 .rows_knob = m_.threads.knob,
-                 .stages_knob = stages.knob,
-                 .row_knob = n_.threads.knob,
-                 .lanes = lanes,
-                 .depth = steps_inside_});
+    StageModel model{.kind = StageModel::kGpuTiled,
+                     .block = block_.name,
+                     .m_knob = m_.groups.knob,
+                     .n_knob = n_.groups.knob,
+                     .k_knob = step_.knob,
+                     .outer = Iterations(r_.outer),
+                     .m = r_.m.extent,
+                     .n = r_.n.extent,
+                     .k = Iterations(r_.k),
+                     .element_bytes = block_.element_bytes,
+                     .flops = block_.flops,
+                     .rows_knob = m_.threads.knob,
+                     .stages_knob = stages.knob,
+                     .row_knob = n_.threads.knob,
+                     .depth_knob = narrow.knob,
+                     .lanes = lanes,
+                     .depth = steps_inside_};
+    model.passes = {out.block};
+    for (const auto& operand : operands_) model.passes.push_back(operand.buffer);
+    s_.AddStage(s_.WithWork(std::move(model)));
     s_.Call(block_.name.str() + ":gpu_tiles");
     return {};
   }
@@ -104,8 +127,11 @@ class Tiler {
     const int64_t straight = LanesThatDivide(last.extent);
     const bool same = whole == r_.k.size();
     if (same) inside = straight;
-    step_ = TRY(s_.Choose(block_.name.str() + "_step", Divisors(same ? cut.extent / straight : cut.extent,
-                                                                std::max<int64_t>(1, kMostSteps / inside))));
+    const int64_t extent = same ? cut.extent / straight : cut.extent;
+    std::vector<int64_t> steps = Divisors(extent, std::max<int64_t>(1, kMostSteps / inside));
+    const int64_t fewest = std::min(kFewestSteps, Iterations(r_.k) / kFewestPieces);
+    std::erase_if(steps, [&](int64_t n) { return n * inside < fewest && n != steps.back(); });
+    step_ = TRY(s_.Choose(block_.name.str() + "_step", steps));
     for (size_t i = 0; i + 1 < whole; ++i) pieces_.list.push_back(r_.k[i].var);
     if (same) {
       auto [piece, step, lane] = TRY(s_.Split(cut.var, {kAuto, step_, straight}));
@@ -125,17 +151,51 @@ class Tiler {
     return {};
   }
 
-  // Splits the loop into its levels. Leaves out a number of threads or of groups if half of it would already cover the
-  // loop.
+  // Numbers of threads of a block, and of groups of a thread, along m and n.
+  struct Candidates {
+    std::vector<int64_t> threads_m = {4, 8, 16}, threads_n = {8, 16, 32}, groups_m = {1, 2, 4, 8}, groups_n;
+  };
+
+  // Returns the candidates. Leaves out small tiles of a thread if larger ones give each lane of the GPU work, since
+  // these load less. If even small tiles do not, leaves out blocks with less than a warp for each part of a unit.
+  Candidates CandidatesFor(int64_t lanes) const {
+    Candidates c{.groups_n = lanes > 1 ? std::vector<int64_t>{1, 2} : std::vector<int64_t>{1, 2, 4, 8}};
+    const GpuMachine machine = GpuMachineOf(s_.target());
+    const int64_t warps = static_cast<int64_t>(machine.parts * machine.warp);            // threads that use all parts
+    const int64_t share = Iterations(block_.spatial) / (warps * s_.target().num_cores);  // results of such a thread
+    const int64_t most_m = c.groups_m.back(), most_n = c.groups_n.back() * lanes;
+    const int64_t least = std::min(most_m * most_n, share / 2);
+    std::erase_if(c.groups_m, [&](int64_t n) { return n * most_n < least; });
+    std::erase_if(c.groups_n, [&](int64_t n) { return n * lanes * most_m < least; });
+    if (share >= kFewResults) return c;
+    std::erase_if(c.threads_m, [&](int64_t n) { return n > c.threads_m.front() && n > r_.m.extent; });
+    c.threads_m = {c.threads_m.back()};
+    std::erase_if(c.threads_n, [&](int64_t n) { return n * c.threads_m[0] < warps; });
+    return c;
+  }
+
+  // Chooses between vectors of columns and single columns. With single columns, a small result has more threads.
+  // Returns no choice if threads with vectors already fill the GPU.
+  Result<Choice> ChooseLanes(int64_t lanes) {
+    const GpuMachine machine = GpuMachineOf(s_.target());
+    const double busy = machine.parts * machine.warp * static_cast<double>(s_.target().num_cores);
+    if (lanes == 1 || static_cast<double>(Iterations(block_.spatial)) >= busy * static_cast<double>(lanes))
+      return Choice();
+    return s_.Choose(block_.name.str() + "_lanes", {1, lanes});
+  }
+
+  // Splits the loop into its levels. `chosen` is the choice of its lanes, if there is one. Leaves out a number of
+  // threads or of groups if half of it would already cover the loop.
   Result<Cut> CutLoop(const BlockView::Loop& loop, std::vector<int64_t> threads, std::vector<int64_t> groups,
-                      int64_t lanes) {
+                      int64_t lanes, const Choice& chosen) {
     auto too_many = [&](int64_t n) { return n > 1 && n / 2 >= loop.extent; };
-    std::erase_if(threads, [&](int64_t n) { return too_many(n * lanes) && n != threads.front(); });
+    const int64_t fewest = threads.front();
+    std::erase_if(threads, [&](int64_t n) { return too_many(n * lanes) && n != fewest; });
     std::erase_if(groups, too_many);
-    Cut cut;
+    Cut cut{.lanes = chosen.knob < 0 ? IntArg(lanes) : IntArg(chosen)};
     cut.threads = TRY(s_.Choose(loop.var.str() + "_threads", std::move(threads)));
     cut.groups = TRY(s_.Choose(loop.var.str() + "_groups", std::move(groups)));
-    auto [block, group, thread, lane] = TRY(s_.Split(loop.var, {kAuto, cut.groups, cut.threads, lanes}));
+    auto [block, group, thread, lane] = TRY(s_.Split(loop.var, {kAuto, cut.groups, cut.threads, cut.lanes}));
     cut.block = block, cut.group = group, cut.thread = thread, cut.lane = lane;
     return cut;
   }
@@ -217,13 +277,36 @@ class Tiler {
     return {};
   }
 
+  // Returns the position of the loop over rows among the loops of the write-back.
+  Result<size_t> RowsIn(const Name& out, const Name& registers) const {
+    const std::vector<BlockView> blocks = s_.Blocks();
+    const BlockView* view = FindBlock(blocks, out);
+    const Store* store = block_.node.As<Block>()->body.As<Store>();
+    std::optional<size_t> at;
+    if (view && store) {
+      const std::vector<Iter>& iters = view->node.As<Block>()->iters;
+      ForEachOperand(*view, [&](const Load& load) {
+        for (size_t d = 0; load.buffer->name == registers && d < store->indices.size(); ++d) {
+          for (size_t i = 0; i < iters.size() && IsVar(store->indices[d], r_.m.iter); ++i) {
+            if (IsVar(load.indices[d], iters[i].var)) at = i;
+          }
+        }
+      });
+    }
+    if (!at) return Err("the result has no rows");
+    return *at;
+  }
+
   // Places the write-back of the accumulators after the loops of the sum.
-  Status PlaceResult(const WriteBack& out, int64_t lanes) {
+  Status PlaceResult(const WriteBack& out) {
+    const size_t rows = TRY(RowsIn(out.block, out.registers));
     const std::vector<Name> loops = TRY(s_.Do(ReverseComputeAt{.block = out.block, .loop = n_.block}));
-    if (loops.size() < 2) return Err("the result has too few loops");
-    auto [row_group, y, row] = TRY(s_.Split(loops[loops.size() - 2], {m_.groups, m_.threads, 1}));
-    auto [group, x, lane] = TRY(s_.Split(loops.back(), {n_.groups, n_.threads, lanes}));
-    TRY(s_.Order({y, x, row_group, row, group, lane}));
+    if (rows + 1 >= loops.size()) return Err("the result has too few loops");
+    auto [row_group, y, row] = TRY(s_.Split(loops[rows], {m_.groups, m_.threads, 1}));
+    auto [group, x, lane] = TRY(s_.Split(loops.back(), {n_.groups, n_.threads, n_.lanes}));
+    Loops others(std::vector<Name>(loops.begin(), loops.end() - 1));
+    others.list.erase(others.list.begin() + static_cast<std::ptrdiff_t>(rows));
+    TRY(s_.Order({others, y, x, row_group, row, group, lane}));
     TRY(s_.Straighten({row_group, row, group, lane}));
     threads_.emplace_back(y, x);
     s_.Place(out.block);
@@ -279,6 +362,7 @@ class Tiler {
 Status GpuTilingRule(SketchBuilder& s, const BlockView& block, int way) {
   if (!block.reduction) return Err("the block is not a reduction");
   if (block.reads.size() != 2) return Err("the block is not a product of two operands");
+  if (!SharesOperand(block)) return Err("no operand is shared by the columns");
   return InParts(s, block, way, LanesOf(block, s.target()),
                  [&](const BlockView& product) { return Tiler(s, product).Run(); });
 }

@@ -59,6 +59,7 @@ Result<Turned> TurnedOperand(const BlockView& block) {
 Status GpuTransposeRule(SketchBuilder& s, const BlockView& block, int) {
   const Turned turned = TRY(TurnedOperand(block));
   const Loop columns = block.spatial.back();
+  StageModel model = s.WithWork(ElementsModel(block, s.target()));
   Loops outer;
   for (size_t i = 0; i + 1 < block.spatial.size(); ++i) {
     if (i != turned.position) outer.list.push_back(block.spatial[i].var);
@@ -101,7 +102,12 @@ Status GpuTransposeRule(SketchBuilder& s, const BlockView& block, int) {
   for (const Name& loop : {y, copied_y}) TRY(s.Do(Bind{.loop = loop, .axis = LoopKind::kThreadY}));
   for (const Name& loop : {x, copied_x}) TRY(s.Do(Bind{.loop = loop, .axis = LoopKind::kThreadX}));
   s.Place(tile);
-  TRY(UnboundRule(s, block, 0));
+  s.Place(block.name);
+  // Each of the threads along y computes one element of a row of the tile.
+  model.kind = StageModel::kGpuElements;
+  model.rows_knob = threads.knob, model.lanes = kTile, model.columns = kTile * kTile;
+  model.row_bytes = bytes;
+  s.AddStage(model);
   s.Call(block.name.str() + ":gpu_transpose");
   return {};
 }

@@ -36,14 +36,17 @@ using SketchRule = Status(SketchBuilder& s, const BlockView& block, int way);
   RULE(GpuSumsRule, 2)                    /* few results of long sums: the threads of a block share the steps */     \
   RULE(GpuTilingRule, 1 + kWaysToCut)     /* other products: tiles in shared memory, results in registers */         \
   RULE(GpuTransposeRule, 1)               /* transposes: tile by tile, through shared memory */                      \
-  RULE(GpuStreamingRule, 1)               /* element-wise blocks: a thread for each vector */                        \
-  RULE(UnboundRule, 1)                    /* everything else: a thread for each element of the result */
+  RULE(GpuElementsRule, 1)                /* other blocks: a thread for each vector of the result */                 \
+  RULE(UnboundRule, 1)                    /* blocks with loops of their own: lowering binds them to threads */
 // clang-format on
 
 #define AUTOTUNE_DECLARE_RULE(function, ways) SketchRule function;
 AUTOTUNE_SKETCH_RULES(AUTOTUNE_DECLARE_RULE)
 AUTOTUNE_GPU_RULES(AUTOTUNE_DECLARE_RULE)
 #undef AUTOTUNE_DECLARE_RULE
+
+// Returns the stage of a block each of whose results one thread computes, before the threads are chosen (kGpuUnbound).
+StageModel ElementsModel(const BlockView& block, const Target& target);
 
 // Returns all sketches of a function, at least one. A block that no rule places keeps its serial loops. The names of
 // the sketches then contain this block and the reason why each rule refused it. An error is a bug of a rule.

@@ -11,6 +11,7 @@ namespace {
 // Number of rows and of columns of a matrix that one lane holds.
 constexpr int64_t kHalves = kMmaRows / kMmaGroups, kPairs = kMmaColumns / kMmaQuad;
 constexpr int64_t kVectorBytes = 16;  // bytes that a thread copies at once
+constexpr int64_t kBanksBytes = 128;  // one word of each bank of shared memory
 // Words of 4 bytes. The distance of rows in shared memory is an odd multiple of half of this number, or of this number
 // itself (PutNeighboursLast).
 constexpr int64_t kBankWords = 8;
@@ -52,20 +53,24 @@ class WarpTiler {
     TRY(s_.Do(SetScope{.buffer = out.registers, .scope = Scope::kRegister}));
     TRY(s_.Do(TensorCore{.loop = m_.own}));
     s_.Place(block_.name);
-    s_.AddStage({.kind = StageModel::kGpuTensor,
-                 .m_knob = m_.matrices.knob,
-                 .n_knob = n_.matrices.knob,
-                 .k_knob = steps_.knob,
-                 .outer = Iterations(r_.outer),
-                 .m = r_.m.extent,
-                 .n = r_.n.extent,
-                 .k = Iterations(r_.k),
-                 .element_bytes = type_.operand.Bytes(),
-                 .flops = block_.flops,
-                 .rows_knob = m_.warps.knob,
-                 .stages_knob = stages.knob,
-                 .row_knob = n_.warps.knob,
-                 .depth = type_.k()});
+    StageModel model{.kind = StageModel::kGpuTensor,
+                     .block = block_.name,
+                     .m_knob = m_.matrices.knob,
+                     .n_knob = n_.matrices.knob,
+                     .k_knob = steps_.knob,
+                     .outer = Iterations(r_.outer),
+                     .m = r_.m.extent,
+                     .n = r_.n.extent,
+                     .k = Iterations(r_.k),
+                     .element_bytes = type_.operand.Bytes(),
+                     .flops = block_.flops,
+                     .rows_knob = m_.warps.knob,
+                     .stages_knob = stages.knob,
+                     .row_knob = n_.warps.knob,
+                     .depth = type_.k()};
+    model.passes = {out.block};
+    for (const auto& operand : operands_) model.passes.push_back(operand.buffer);
+    s_.AddStage(s_.WithWork(std::move(model)));
     s_.Call(block_.name.str() + ":tensor_cores");
     return {};
   }
@@ -90,7 +95,11 @@ class WarpTiler {
     m_.matrices = TRY(s_.Choose(name + "_m_matrices", fitting({1, 2, 4}, r_.m.extent, kMmaRows)));
     n_.warps = TRY(s_.Choose(name + "_n_warps", fitting({1, 2, 4}, r_.n.extent, kMmaColumns)));
     n_.matrices = TRY(s_.Choose(name + "_n_matrices", fitting({1, 2, 4, 8}, r_.n.extent, kMmaColumns)));
-    steps_ = TRY(s_.Choose(name + "_steps", Divisors(r_.k[0].extent / type_.k(), 4)));
+    std::vector<int64_t> steps = Divisors(r_.k[0].extent / type_.k(), 4);
+    // Copies to shorter rows than all banks together conflict in the same banks.
+    std::erase_if(steps,
+                  [&](int64_t n) { return n * type_.k() * type_.operand.Bytes() < kBanksBytes && n != steps.back(); });
+    steps_ = TRY(s_.Choose(name + "_steps", steps));
     auto [mb, mm, mo, mw] = TRY(s_.Split(r_.m.var, {kAuto, m_.matrices, kHalves, m_.warps}));
     m_.block = mb, m_.matrix = mm, m_.own = mo, m_.warp = mw;
     auto [nb, nw, nm, nl, no] = TRY(s_.Split(r_.n.var, {kAuto, n_.warps, n_.matrices, int64_t{kMmaQuad}, kPairs}));

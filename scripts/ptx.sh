@@ -22,7 +22,7 @@ failed=0
 # judge ARCH FILE: appends "ARCH SET KERNEL registers stack spills shared" to $out/table for each kernel of the file.
 judge() {
   local arch=$1 file=$2 log=$out/ptxas.log set assembled=$1
-  ptxas --help | grep -q "'$arch'" || assembled=sm_75
+  ptxas --help | grep "'$arch'" >/dev/null || assembled=sm_75
   set=$(basename "$(dirname "$file")")
   if ! ptxas -arch="$assembled" -v --warning-as-error -o /dev/null "$file" >"$log" 2>&1; then
     failed=1

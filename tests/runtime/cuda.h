@@ -11,28 +11,29 @@
 
 namespace autotune {
 
-inline constexpr const char* kPtx =
-    ".version 8.0\n.target sm_80\n.entry shift\n.entry shift_prepare\n.entry reversed\n.entry twice\n"
-    ".entry illegal\n.entry unknown\n.entry bit_flip\n.entry thrice\n";
-
-inline Tensor Ramp(std::vector<int64_t> shape, float start = 0) {
-  Tensor tensor = Tensor::Zeros(std::move(shape), "f32").value();
-  for (int64_t i = 0; i < tensor.num_elements(); ++i) tensor.Data<float>()[i] = start + static_cast<float>(i);
-  return tensor;
-}
-
-inline DeviceCode Code(std::string image = kPtx, std::string format = "ptx") {
-  constexpr DLDataType kAddress = {kDLOpaqueHandle, 64, 1};
-  DeviceCode code{.format = std::move(format), .image = std::move(image)};
-  const std::vector<std::string> axes = {"blockIdx.x", "threadIdx.x"};
-  for (const char* name : {"shift_prepare", "reversed", "twice", "thrice", "illegal", "unknown", "bit_flip", "nowhere"})
-    code.functions[name] = {{kAddress, kAddress}, axes};
-  code.functions["shift"] = {{kAddress, kAddress, kAddress}, axes};
-  return code;
-}
-
 class Cuda : public ::testing::Test {
  protected:
+  static constexpr const char* kPtx =
+      ".version 8.0\n.target sm_80\n.entry shift\n.entry shift_prepare\n.entry reversed\n.entry twice\n"
+      ".entry illegal\n.entry unknown\n.entry bit_flip\n.entry thrice\n";
+
+  static Tensor Ramp(std::vector<int64_t> shape, float start = 0) {
+    Tensor tensor = Tensor::Zeros(std::move(shape), "f32").value();
+    for (int64_t i = 0; i < tensor.num_elements(); ++i) tensor.Data<float>()[i] = start + static_cast<float>(i);
+    return tensor;
+  }
+
+  static DeviceCode Code(std::string image = kPtx, std::string format = "ptx") {
+    constexpr DLDataType kAddress = {kDLOpaqueHandle, 64, 1};
+    DeviceCode code{.format = std::move(format), .image = std::move(image)};
+    const std::vector<std::string> axes = {"blockIdx.x", "threadIdx.x"};
+    for (const char* name :
+         {"shift_prepare", "reversed", "twice", "thrice", "illegal", "unknown", "bit_flip", "nowhere"})
+      code.functions[name] = {{kAddress, kAddress}, axes};
+    code.functions["shift"] = {{kAddress, kAddress, kAddress}, axes};
+    return code;
+  }
+
   void SetUp() override {
     setenv("AUTOTUNE_LIBCUDA", AUTOTUNE_BINARY_DIR "/tests/fake_cuda/libcuda.so.1", 1);
     Restart("");

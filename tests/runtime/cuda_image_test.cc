@@ -17,7 +17,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-constexpr const char* kPtx = ".version 8.0\n.target sm_80\n.entry twice\n.entry thrice\n";
+constexpr const char* kLibraryPtx = ".version 8.0\n.target sm_80\n.entry twice\n.entry thrice\n";
 
 class CudaImages : public ::testing::Test {
  protected:
@@ -56,7 +56,7 @@ class CudaImages : public ::testing::Test {
                                     std::make_shared<KernelContext>(1));
     constexpr DLDataType kAddress = {kDLOpaqueHandle, 64, 1};
     for (const std::string& image : images) {
-      DeviceCode code{.format = image == kPtx ? "ptx" : "cubin", .image = image};
+      DeviceCode code{.format = image == kLibraryPtx ? "ptx" : "cubin", .image = image};
       for (const char* name : {"twice", "thrice"}) code.functions[name] = {{kAddress, kAddress}, {}};
       CHECK(root->Import(MakeDeviceModule("cuda", std::move(code))).ok());
     }
@@ -78,15 +78,15 @@ class CudaImages : public ::testing::Test {
 };
 
 TEST_F(CudaImages, AreLoadedOnceForAllKernels) {
-  const Module library = Library({kPtx});
+  const Module library = Library({kLibraryPtx});
   EXPECT_EQ(Run(library, "twice").value(), 6);
   EXPECT_EQ(Run(library, "thrice").value(), 9);
   EXPECT_THAT(Loaded(), ElementsAre("ptx"));
 }
 
 TEST_F(CudaImages, MachineCodeThatFitsNeedsNoTranslation) {
-  for (const auto& images : {std::vector<std::string>{kPtx, "CUBIN sm_90 .entry twice .entry thrice"},
-                             std::vector<std::string>{"CUBIN sm_90 .entry twice .entry thrice", kPtx}}) {
+  for (const auto& images : {std::vector<std::string>{kLibraryPtx, "CUBIN sm_90 .entry twice .entry thrice"},
+                             std::vector<std::string>{"CUBIN sm_90 .entry twice .entry thrice", kLibraryPtx}}) {
     Restart("");
     const Module library = Library(images);
     EXPECT_EQ(Run(library, "twice").value(), 6);
@@ -100,7 +100,7 @@ TEST_F(CudaImages, WhereMachineCodeDoesNotFitPtxDoes) {
                                   "\x7f"
                                   "ELF of another kind"}) {
     Restart("");
-    const Module library = Library({kPtx, other});
+    const Module library = Library({kLibraryPtx, other});
     EXPECT_EQ(Run(library, "twice").value(), 6);
     EXPECT_THAT(Loaded(), ElementsAre("cubin", "ptx"));
     EXPECT_TRUE(device_->LastError().ok());
@@ -110,7 +110,7 @@ TEST_F(CudaImages, WhereMachineCodeDoesNotFitPtxDoes) {
 
 TEST_F(CudaImages, AFailedDeviceIsNoMisfit) {
   Restart("fail=cuModuleLoadDataEx:719:1");
-  const Module library = Library({kPtx, "CUBIN sm_90 .entry twice .entry thrice"});
+  const Module library = Library({kLibraryPtx, "CUBIN sm_90 .entry twice .entry thrice"});
   EXPECT_THAT(Run(library, "twice").error().Text(), HasSubstr("loading an image failed: CUDA error 719"));
   EXPECT_THAT(Loaded(), ElementsAre("cubin"));
 }

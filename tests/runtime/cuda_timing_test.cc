@@ -19,7 +19,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-constexpr const char* kPtx = ".version 8.0\n.target sm_80\n.entry twice\n.entry illegal\n";
+constexpr const char* kTimedPtx = ".version 8.0\n.target sm_80\n.entry twice\n.entry illegal\n";
 constexpr double kInGraph = 11e-6, kByHost = 14e-6;  // seconds of a launch
 
 class CudaTiming : public ::testing::Test {
@@ -37,7 +37,7 @@ class CudaTiming : public ::testing::Test {
     log_ = testing::TempDir() + "/cuda_timing" + std::to_string(getpid()) + "_" + std::to_string(++number) + ".log";
     setenv("FAKE_CUDA", ("log=" + log_ + " " + words).c_str(), 1);
     device_ = OpenDevice({kDLCUDA, 0}).value();
-    image_ = device_->LoadImage("ptx", kPtx).value();
+    image_ = device_->LoadImage("ptx", kTimedPtx).value();
     twice_ = image_->Entry("twice").value();
     memory_ = device_->Allocate(1024).value();
   }

@@ -12,18 +12,23 @@ using Loop = BlockView::Loop;
 
 // These numbers are chosen by hand, not measured.
 constexpr int64_t kTileResults = 64 * 64;  // results of a block of threads that uses shared memory well
-constexpr int64_t kBlocksPerUnit = 2;      // blocks of threads that a compute unit needs to hide latencies
-constexpr int64_t kFewestSteps = 64;       // least steps of a part; with fewer, adding up the parts costs too much
-constexpr int64_t kFewerParts = 4;         // ratio of the numbers of parts in ways 1 and 2
+// If small tiles already give every compute unit two blocks, parts have at least kFewestOfMany steps, since a second
+// kernel then gains little.
+constexpr int64_t kSmallTile = 32 * 32, kFewestOfMany = 256;
+constexpr int64_t kBlocksPerUnit = 2;  // blocks of threads that a compute unit needs to hide latencies
+constexpr int64_t kFewestSteps = 64;   // least steps of a part; with fewer, adding up the parts costs too much
+constexpr int64_t kFewerParts = 4;     // ratio of the numbers of parts in ways 1 and 2
 
 // Returns the number of parts into which the longest loop of the block's sum is cut: as many as give every compute unit
 // work, or kFewerParts times fewer if `fewer` is true. Returns 1 if the results alone are enough work, if the sum is
 // too short, or if no such number divides it.
 int64_t PartsOf(const BlockView& block, const Loop& longest, int64_t together, bool fewer, const Target& target) {
+  const bool many = Iterations(block.spatial) >= kBlocksPerUnit * target.num_cores * kSmallTile;
+  const int64_t fewest = many ? kFewestOfMany : kFewestSteps;
   const int64_t tiles = CeilDiv(Iterations(block.spatial), kTileResults);
   const int64_t wanted = kBlocksPerUnit * target.num_cores / tiles / (fewer ? kFewerParts : 1);
   const int64_t pieces = longest.extent % together == 0 ? longest.extent / together : longest.extent;
-  const std::vector<int64_t> parts = Divisors(pieces, std::min(wanted, Iterations(block.reduce) / kFewestSteps));
+  const std::vector<int64_t> parts = Divisors(pieces, std::min(wanted, Iterations(block.reduce) / fewest));
   return parts.empty() ? 1 : parts.back();
 }
 

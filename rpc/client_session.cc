@@ -58,7 +58,8 @@ Candidate WithinLimits(Candidate candidate) {
 
 LeaseClaim ClientSession::Claim() const {
   const LeaseGranted& g = lease_->granted;
-  return {g.lease, g.token, g.ttl_ms, options_.client, options_.client_name, options_.tenant, options_.job};
+  return {g.lease,         g.token,      g.ttl_ms,     options_.client, options_.client_name,
+          options_.tenant, options_.job, g.incarnation};
 }
 
 // After a time in which this process did not run, the answers of others are still unread: their silence begins anew.

@@ -164,7 +164,8 @@ struct LeaseGranted {
   Id server;
   DeviceInfo device;
   int64_t ttl_ms = 0;
-  AUTOTUNE_FIELDS(lease, token, server, device, ttl_ms)
+  Id incarnation;  // of the server; the grant does not hold for a later one
+  AUTOTUNE_FIELDS(lease, token, server, device, ttl_ms, incarnation)
 };
 struct LeaseWithdraw {  // leaves the queue; if the lease was granted meanwhile, releases it
   static constexpr std::string_view kKind = "lease_withdraw";
@@ -246,7 +247,8 @@ struct LeaseClaim {  // proof of the lease, in every message that a client sends
   int64_t ttl_ms = 0;
   Id client;
   std::string client_name, tenant, job;
-  AUTOTUNE_FIELDS(lease, token, ttl_ms, client, client_name, tenant, job)
+  Id incarnation;  // of LeaseGranted; empty: of an earlier client
+  AUTOTUNE_FIELDS(lease, token, ttl_ms, client, client_name, tenant, job, incarnation)
 };
 // A batch; its id is the header's request id. Blobs: the artifacts, then the reference if `has_reference`.
 struct MeasureRequest {

@@ -12,12 +12,14 @@
 #include <thread>
 
 #include "rpc/runner_pool.h"
+#include "rpc/server_identity.h"
 #include "rpc/server_session.h"
 #include "rpc/transport.h"
 #include "rpc/wake_timer.h"
 #include "support/clock.h"
 #include "support/clock_text.h"
 #include "support/cpus.h"
+#include "support/hint.h"
 #include "support/host_lock.h"
 #include "support/log.h"
 #include "support/loop.h"
@@ -49,7 +51,10 @@ class Server {
 
   Status Start() {
     ServerSession::Options session;
-    session.server = RandomId();
+    Result<ServerIdentity> server = ServerIdentity::Take(options_.state, options_.key);
+    if (!server.ok()) return WithHint(server.error(), "name another folder with --state");
+    server_ = std::move(*server);
+    session.server = server_->id();
     session.incarnation = RandomId();
     std::string tracker = TRY_NOTE(NormalizeEndpoint(options_.tracker), "--tracker");
     std::string listen = options_.listen;
@@ -218,6 +223,7 @@ class Server {
 
   Loop& loop_;
   ServerOptions options_;
+  std::optional<ServerIdentity> server_;
   std::string identity_;  // key, id and address, for the log
   std::string refused_;   // text of the tracker's latest refusal
   Status status_;

@@ -18,6 +18,7 @@ struct ServerOptions {
   std::vector<std::string> runner_command;  // e.g. {"/usr/bin/rpc_server", "--runner"}
   bool wrapped_runner = false;              // runner_command begins with a foreign program, such as an emulator
   bool end_with_stdin = false;              // stop when standard input ends
+  std::string state;  // folder that keeps the server's id (rpc/server_identity.h); empty: a new id at each start
   // Gets lines for the operator's log: waits for the tracker, the registration there, and what happens to leases.
   std::function<void(const std::string& line)> on_event = {};
   bool host_lock = true;  // measure alone on the device: on this host, or on its GPU (support/host_lock.h)

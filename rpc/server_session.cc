@@ -60,6 +60,11 @@ bool ServerSession::CheckClaim(const Peer& peer, const LeaseClaim& claim, const 
     Refuse(peer, request, code::kMalformed, "no tracker has given out such a token");
     return false;
   }
+  // A server forgets the highest token at its end. Its id stays, so the incarnation tells old grants apart.
+  if (!claim.incarnation.empty() && claim.incarnation != options_.incarnation) {
+    Refuse(peer, request, code::kLeaseLost, "this lease has ended: the server was restarted");
+    return false;
+  }
   if (claim.token < highest_) {
     Refuse(peer, request, code::kStaleLease, "this device has since been leased to another client");
     return false;

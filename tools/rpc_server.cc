@@ -12,6 +12,7 @@
 #include "rpc/server.h"
 #include "runtime/device.h"
 #include "support/cpus.h"
+#include "support/state_folder.h"
 #include "support/subprocess.h"
 #include "tools/autotune/usage.h"
 #include "tools/event_log.h"
@@ -53,6 +54,17 @@ autotune::Status SetDevice(const std::string& device, autotune::rpc::RunnerOptio
   return {};
 }
 
+int RunWithLog(autotune::rpc::ServerOptions options) {
+  autotune::tools::EventLog log("rpc_server");
+  // The server of a local search ends with its standard input. It shares the terminal with the search, which says
+  // itself what it waits for.
+  if (!options.end_with_stdin) options.on_event = [&log](const std::string& line) { log.Write(line); };
+  signal(SIGPIPE, SIG_IGN);
+  signal(SIGHUP, SIG_IGN);  // outlives the terminal that it was started from
+  autotune::Status status = autotune::rpc::RunServer(options);
+  return status ? 0 : autotune::tools::PrintError(status.error(), 1);
+}
+
 int Serve(int argc, char** argv) {
   autotune::EndWithParent();
   autotune::rpc::ServerOptions options;
@@ -81,6 +93,8 @@ int Serve(int argc, char** argv) {
                "Measure without the lock of this host, or of its GPU: builds, searches and other measurements there do "
                "not pause, "
                "and may disturb the times");
+  app.add_option("--state", options.state,
+                 "Folder that keeps this server's id over restarts (default: in ~/.local/state)");
   app.add_flag("--end-with-stdin", options.end_with_stdin, "End when standard input ends");
   app.add_flag("--runner", is_runner, "Run candidates (rpc_server starts such processes itself)")->group("");
   try {
@@ -122,18 +136,14 @@ int Serve(int argc, char** argv) {
   if (!cores.empty()) options.runner_command.push_back("--cores=" + cores);
   if (!device.empty()) options.runner_command.push_back("--device=" + device);
   options.host_lock = !shared_host;
-  autotune::tools::EventLog log("rpc_server");
-  // The server of a local search ends with its standard input. It shares the terminal with the search, which says
-  // itself what it waits for.
-  if (!options.end_with_stdin) options.on_event = [&log](const std::string& line) { log.Write(line); };
-  signal(SIGPIPE, SIG_IGN);
-  signal(SIGHUP, SIG_IGN);  // outlives the terminal that it was started from
-  autotune::Status status = autotune::rpc::RunServer(options);
-  return status ? 0 : PrintError(status.error(), 1);
+  // The servers of local searches are many and short-lived; nothing refers to their ids later.
+  if (options.state.empty() && !options.end_with_stdin) options.state = autotune::StateFolder();
+  return RunWithLog(options);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
+  autotune::tools::KeepStandardDescriptors();
   return autotune::tools::Guarded([&] { return autotune::tools::WithOutput(Serve(argc, argv)); });
 }

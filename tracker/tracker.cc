@@ -1,6 +1,5 @@
 #include "tracker/tracker.h"
 
-#include <cstdlib>
 #include <filesystem>
 
 #include "rpc/transport.h"
@@ -10,6 +9,7 @@
 #include "support/hint.h"
 #include "support/json.h"
 #include "support/log.h"
+#include "support/state_folder.h"
 #include "tracker/tracker_state.h"
 
 namespace autotune {
@@ -131,14 +131,11 @@ Result<std::unique_ptr<Tracker>> Tracker::Start(Loop& loop, const TrackerOptions
 }
 
 std::string DefaultTrackerState(const std::string& endpoint) {
-  const char* state = std::getenv("XDG_STATE_HOME");
-  const char* home = std::getenv("HOME");
-  std::string folder = state && *state ? state : home && *home ? std::string(home) + "/.local/state" : "/var/tmp";
   std::string name = endpoint;
   for (char& c : name) {
     if (!isalnum(static_cast<unsigned char>(c)) && c != '.') c = '-';
   }
-  return folder + "/autotune/tracker-" + name + ".json";
+  return StateFolder() + "/tracker-" + name + ".json";
 }
 
 }  // namespace autotune

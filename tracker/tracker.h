@@ -35,8 +35,7 @@ class Tracker {
   std::unique_ptr<Impl> impl_;
 };
 
-// Returns the default of TrackerOptions::state_file: autotune/tracker-<endpoint>.json in $XDG_STATE_HOME, else in
-// ~/.local/state, else in /var/tmp.
+// Returns the default of TrackerOptions::state_file: tracker-<endpoint>.json in StateFolder().
 std::string DefaultTrackerState(const std::string& endpoint);
 
 }  // namespace autotune

@@ -169,7 +169,8 @@ void TrackerState::SendGrant(const Peer& peer, const Lease& lease) {
   auto server = servers_.find(lease.server);
   if (server == servers_.end()) return;
   Send(peer, lease.request,
-       rpc::LeaseGranted{lease.id, lease.token, lease.server, server->second.report.device, options_.ttl_ms});
+       rpc::LeaseGranted{lease.id, lease.token, lease.server, server->second.report.device, options_.ttl_ms,
+                         server->second.report.incarnation});
 }
 
 void TrackerState::Grant(const Waiting& waiting, const Id& server, int64_t now) {

@@ -71,6 +71,20 @@ TEST(ServerSession, ATokenThatNoTrackerGivesOutIsRefused) {
   EXPECT_EQ(w.RefusalText(), "");
 }
 
+// A restarted server has the same id, and has forgotten the tokens that it has seen.
+TEST(ServerSession, AGrantOfAnEarlierIncarnationIsLost) {
+  ServerWorld w;
+  MeasureRequest request = ServerWorld::Batch(1, 1);
+  request.claim.incarnation = "i0";
+  w.Say("b", request);
+  EXPECT_THAT(w.RefusalText(), HasSubstr("lease_lost: this lease has ended: the server was restarted"));
+  EXPECT_FALSE(w.session.Busy());
+  request.claim.incarnation = "i1";
+  w.Say("b", request);
+  EXPECT_EQ(w.RefusalText(), "");
+  EXPECT_TRUE(w.session.Busy());
+}
+
 TEST(ServerSession, OnlyTheHolderAcknowledges) {
   ServerWorld w;
   w.Say("b1", ServerWorld::Batch(1, 1));

@@ -109,6 +109,7 @@ class CliTest : public ::testing::Test {
     setenv("AUTOTUNE_LIBEXEC", kTools.c_str(), 1);
     setenv("AUTOTUNE_HOST_LOCK", (folder_ + "/lock").c_str(), 1);  // so that tests do not wait for each other
     setenv("AUTOTUNE_DB", db_.c_str(), 1);
+    setenv("XDG_STATE_HOME", folder_.c_str(), 1);
     unsetenv("AUTOTUNE_TRACKER");
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }

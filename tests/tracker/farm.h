@@ -104,6 +104,7 @@ class FarmTest : public testing::Test {
     setenv("AUTOTUNE_HOST_LOCK", lock_.c_str(), 1);
     folder_ = testing::TempDir() + "farm-XXXXXX";
     ASSERT_TRUE(mkdtemp(folder_.data()));
+    setenv("XDG_STATE_HOME", folder_.c_str(), 1);
   }
   void TearDown() override {
     std::filesystem::remove_all(folder_);

@@ -104,7 +104,7 @@ void Simulator::StartServer(int s) {
   server.frozen_inputs.clear();
   server.last_token = {};
   rpc::ServerSession::Options options;
-  // Half of the servers keep their id over a restart, like a server with a state directory.
+  // Half of the servers keep their id over a restart, as those with a folder for it do.
   options.server = "server" + std::to_string(s) + (s % 2 ? "" : "." + std::to_string(server.incarnation));
   options.incarnation = std::to_string(server.incarnation);
   options.device.key = "k";

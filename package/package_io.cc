@@ -268,6 +268,8 @@ Result<Package> ReadPackage(const std::string& path) {
   if (access(path.c_str(), R_OK) != 0) return Err("cannot read package ", path, ": no such file, or not readable");
   Result<PackageMembers> members = ReadMembers(path);
   Result<Package> package = members.ok() ? PackageFromMembers(std::move(*members)) : Result<Package>(members.error());
+  if (!package.ok() && path.ends_with(".onnx"))
+    return WithHint(Err(path, " is a model, not a package"), "`autotune compile --model` makes a package of it");
   if (!package.ok()) return Prefixed(path + " is not a package in Model Library Format: ", package.error());
   return package;
 }

@@ -1,6 +1,8 @@
 // Prints errors in the style of all three programs: a line "error: WHAT IS WRONG", and a line "hint: WHAT TO DO" if
 // there is something to do (support/hint.h). Thread-safe.
 #pragma once
+#include <fcntl.h>
+
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -49,6 +51,16 @@ inline std::string ErrorLines(const Error& error, bool colours) {
 inline int PrintError(const Error& error, int exit_code) {
   std::fputs(ErrorLines(error, ShowsColours(2)).c_str(), stderr);
   return exit_code;
+}
+
+// To be called first in main. If a standard descriptor is closed, the next file that is opened would get its number,
+// and what is printed would be written into that file. So it gets a descriptor that reads nothing and that cannot be
+// written, and WithOutput reports the loss.
+inline void KeepStandardDescriptors() {
+  for (int fd = 0; fd <= 2; ++fd) {
+    if (fcntl(fd, F_GETFD) >= 0) continue;
+    if (open("/dev/null", O_RDONLY) < 0) return;  // the lowest free number, which is fd
+  }
 }
 
 // To be called at the end of main: returns `exit_code`. If a part of standard output is lost, for example because the

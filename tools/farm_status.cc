@@ -38,9 +38,9 @@ std::string DeviceLine(const rpc::DeviceStatus& device) {
 
 std::string StatusText(const rpc::StatusReply& status) {
   std::string text = "tracker: epoch " + std::to_string(status.epoch) + ", up " + LastingText(status.uptime_ms) +
-                     (status.recovering ? ", recovering" : "") + "; " + std::to_string(status.grants) +
-                     " leases granted, " + std::to_string(status.expired) + " expired; " +
-                     std::to_string(status.malformed) + " malformed messages received\n";
+                     (status.recovering ? ", recovering" : "") + "; leases: " + std::to_string(status.grants) +
+                     " granted, " + std::to_string(status.expired) +
+                     " expired; malformed messages: " + std::to_string(status.malformed) + "\n";
   if (status.devices.empty()) text += "no devices\n";
   for (const rpc::DeviceStatus& device : status.devices) text += DeviceLine(device);
   for (const auto& waiting : status.queue) {

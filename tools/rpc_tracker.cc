@@ -95,5 +95,6 @@ int Track(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  autotune::tools::KeepStandardDescriptors();
   return autotune::tools::Guarded([&] { return autotune::tools::WithOutput(Track(argc, argv)); });
 }

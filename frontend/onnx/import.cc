@@ -200,6 +200,13 @@ class Importer {
                  "--shape contradicts the model");
         return std::nullopt;
       }
+      for (size_t i = 0; info.dims && i < it->second.size(); ++i) {
+        const int64_t fixed = (*info.dims)[i].extent;
+        if (fixed < 0 || fixed == it->second[i]) continue;
+        context_.Note("--shape changes dimension " + std::to_string(i) + " of input '" + info.name +
+                      "', which the model fixes, from " + std::to_string(fixed) + " to " +
+                      std::to_string(it->second[i]));
+      }
       return it->second;
     }
     if (!info.dims) {

@@ -96,7 +96,14 @@ std::vector<Printing> AllPrinting(const std::string& package, const std::string&
 TEST_F(Face, NoCommandLosesOutputSilently) {
   for (const Printing& printing : AllPrinting(package_, db_)) {
     const std::string name = ::testing::PrintToString(printing.command);
-    prefix_ = {"bash", "-c", "exec \"$0\" \"$@\" > /dev/full"};
+    const auto redirected = [](const std::string& where) { return Words{"bash", "-c", "exec \"$0\" \"$@\" " + where}; };
+    if (!printing.slow) {
+      prefix_ = redirected(">&-");  // the next file that is opened must not get the number of standard output
+      const CliResult closed = Run(printing.command);
+      EXPECT_EQ(closed.code, 1) << name;
+      EXPECT_THAT(closed.err, HasSubstr("error: a part of standard output is lost")) << name;
+    }
+    prefix_ = redirected("> /dev/full");
     const bool both = printing.has_output_options && !printing.slow;
     for (const Words& json : both ? std::vector<Words>{{}, {"--json"}} : std::vector<Words>{{}}) {
       const CliResult lost = Run(printing.command + json);

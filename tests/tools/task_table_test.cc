@@ -94,6 +94,18 @@ TEST_F(Report, ColoursHaveMeanings) {
   EXPECT_THAT(Table(0, false), Not(HasSubstr("\033[")));
 }
 
+// The database may hold a time of the default schedule from a busier hour. A row has one time for one schedule.
+TEST_F(Report, AllNumbersOfARowFollowFromOneTime) {
+  report_.tasks[2].best_seconds = 40e-6;
+  const event::End end = End();
+  const auto row = std::ranges::find(end.tasks, tasks_[2].hash.Hex(), &event::Task::hash);
+  EXPECT_TRUE(row->keeps_default);
+  EXPECT_DOUBLE_EQ(*row->default_ms, 4e-3);
+  EXPECT_DOUBLE_EQ(*row->tuned_ms, 4e-3);
+  EXPECT_NEAR(*row->gflops, tasks_[2].flops / 4e-6 / 1e9, 1e-9);
+  EXPECT_NEAR(*row->share, 4e-6 * static_cast<double>(tasks_[2].weight) / (*end.kernels_ms / 1e3), 1e-12);
+}
+
 // The time that is left must not count trials that no task can use.
 TEST_F(Report, NothingIsLeftForTasksOfOneSchedule) {
   report_.seconds = 6;

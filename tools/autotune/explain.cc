@@ -102,7 +102,7 @@ Result<int> ExplainAll(const ExplainSource& source) {
   for (const ExplainedKernel& kernel : source.kernels) all += kernel.total;
   Console& console = Console::Get();
   if (!console.json())
-    console.Result(Format("%9s %6s  %-8s  %s\n", "us", "%", "task", "kernel, and why it takes its time"));
+    console.Result(Format("%9s %6s  %-8s  %s\n", "us in all", "%", "task", "kernel, and why it takes its time"));
   for (size_t i : order) {
     const ExplainedKernel& kernel = source.kernels[i];
     const Result<Explained> explained = ExplainKernel(source, kernel);
@@ -171,7 +171,7 @@ std::string AlternativesText(const PackagedKernel& kernel, const std::vector<Tri
     text += (text.empty() ? "" : ", ") + name;
     const auto known = std::ranges::find(tried, name, &TriedAlternative::name);
     if (known == tried.end()) continue;
-    text += " (" + Counted(known->schedules, "record") + Format(", the fastest %.1f us)", known->seconds * 1e6);
+    text += " (" + Counted(known->schedules, "record") + Format(", the best took %.1f us)", known->seconds * 1e6);
   }
   return text;
 }

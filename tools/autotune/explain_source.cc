@@ -194,7 +194,8 @@ Result<size_t> FindKernel(const std::vector<ExplainedKernel>& kernels, const std
   std::vector<std::string> hashes, names;
   for (size_t i = 0; i < kernels.size(); ++i) {
     const ExplainedKernel& kernel = kernels[i];
-    if (kernel.kernel.name == name || kernel.kernel.name.starts_with((name.starts_with("k") ? "" : "k") + name + "_") ||
+    // k7 is short for k7_conv2d_relu. The number alone is not, since it may be the beginning of an id.
+    if (kernel.kernel.name == name || (name.starts_with("k") && kernel.kernel.name.starts_with(name + "_")) ||
         std::ranges::find(kernel.nodes, name) != kernel.nodes.end())
       return i;
     hashes.push_back(kernel.kernel.task);

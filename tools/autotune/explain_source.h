@@ -47,15 +47,15 @@ Result<ExplainSource> OpenExplainSource(const ExplainOptions& options);
 struct TriedAlternative {
   std::string name;
   int schedules = 0;   // that ran and were right
-  double seconds = 0;  // of the fastest one
+  double seconds = 0;  // of the best one, as RecordStore::Top ranks them
 };
-// Returns the algorithms of the task that the database has records of, for the target, the fastest first. `db` as --db;
+// Returns the algorithms of the task that the database has records of, for the target, the best first. `db` as --db;
 // if it is empty and there is no database, returns none.
 Result<std::vector<TriedAlternative>> TriedAlternatives(const std::string& db, const std::string& task,
                                                         const Target& target);
 
 // Returns the position of the kernel that `name` denotes: the name of a kernel or of a node that calls it, the
-// beginning of a task's hash, or the number of a kernel (3 or k3). An empty name denotes the only kernel. Errors: none
+// beginning of a task's hash, or the number of a kernel (k3). An empty name denotes the only kernel. Errors: none
 // does, or several.
 Result<size_t> FindKernel(const std::vector<ExplainedKernel>& kernels, const std::string& name);
 

@@ -165,7 +165,7 @@ Result<int> Inspect(const InspectOptions& options) {
   text += TensorLines("inputs", report.inputs) + TensorLines("outputs", report.outputs) + "parameters   " +
           Counted(report.facts.parameters, "number") +
           Format(", %.3f MB\n", static_cast<double>(report.facts.parameter_bytes) * 1e-6) + OperatorTable(report);
-  if (!report.supported()) text += "\nnot supported:\n";
+  text += report.supported() ? "all operators are supported\n" : "\nnot supported:\n";
   for (const std::string& problem : report.facts.problems)
     text += WrapWords("  " + problem, Console::Get().WidthOut(), 4) + "\n";
   Console::Get().Result(text);

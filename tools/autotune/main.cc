@@ -27,14 +27,14 @@ constexpr const char* kFooter =
     "COMMAND --help` lists the options of a command.\n"
     "\n"
     "Examples:\n"
-    "  autotune --model m.onnx --trials 400 -o m.tar      tune, then compile with the schedules found\n"
-    "  autotune --op 'matmul:512,512,512' --trials 64     tune one operator\n"
-    "  autotune compile --model m.onnx -o m.tar           compile with the best schedules known so far\n"
-    "  autotune run m.tar --input data=x.npy              run once, print or save the outputs\n"
-    "  autotune bench m.tar --threads 2                   measure its latency\n"
+    "  autotune --model m.onnx --trials 400 -o m.tar     tune and compile\n"
+    "  autotune --op 'matmul:512,512,512' --trials 64    tune one operator\n"
+    "  autotune compile --model m.onnx -o m.tar          use known schedules\n"
+    "  autotune run m.tar --input data=x.npy             compute the outputs\n"
+    "  autotune bench m.tar --threads 2                  measure the latency\n"
     "  autotune verify --model m.onnx --data test_data_set_0\n"
-    "  autotune inspect m.onnx                            its inputs, operators and what is not supported\n"
-    "  autotune records show                              the best schedule of every task\n"
+    "  autotune inspect m.onnx                           show what it contains\n"
+    "  autotune records show                             show best schedules\n"
     "\n"
     "Environment: AUTOTUNE_DB (tuning database), AUTOTUNE_TRACKER (host:port), AUTOTUNE_LOG (debug, info, warning, "
     "error)\n"
@@ -129,6 +129,7 @@ int Main(int argc, char** argv) {
 }  // namespace autotune::tools
 
 int main(int argc, char** argv) {
+  autotune::tools::KeepStandardDescriptors();
   autotune::EndWithParent();
   signal(SIGXFSZ, SIG_IGN);  // makes a write beyond the limit of a file's size (ulimit -f) fail with an error
   if (argc > 1 && std::strcmp(argv[1], "--build-worker") == 0) {

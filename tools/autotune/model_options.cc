@@ -58,6 +58,9 @@ void ModelOptions::AddWithOperator(CLI::App& app) {
 
 Status ModelOptions::CheckSource() const {
   if (model.empty() && op.empty()) return Err("give --model FILE.onnx, or --op OPERATOR");
+  if (model.ends_with(".tar") || model.ends_with(".so"))
+    return WithHint(Err("--model ", model, " is a package, not an ONNX model"),
+                    "run, bench, explain and inspect take a package without --model, verify with --package");
   if (!op.empty() && !(shapes.empty() && dims.empty() && bind.empty() && !lenient))
     return Err("--shape, --dim, --bind and --lenient are for --model, not for --op");
   return {};

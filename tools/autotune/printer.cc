@@ -115,6 +115,8 @@ class HumanPrinter : public EventPrinter {
   }
 
   void On(const event::Round& e) {
+    if (!last_ && e.resumed_trials > 0)
+      console_.Status("resumed: " + Counted(e.resumed_trials, "trial") + " from earlier runs of this command");
     last_ = e;
     Progress(e, Line(e, Speed(e)));
   }

@@ -111,7 +111,9 @@ std::string Legend(const event::End& end, int width, bool speeds) {
   const std::vector<Mark> marks = {
       {[](const Task& t) { return t.only_schedule; }, "only one: the task has no other schedule"},
       {[](const Task& t) { return t.network_differs; },
-       "!: the network runs another schedule of this task, which suits the whole network better"},
+       end.choice && end.choice->kept_defaults
+           ? "!: the network keeps the default schedule of this task"
+           : "!: the network runs another schedule of this task, which suits the whole network better"},
       {[](const Task& t) { return t.winograd; },
        "*: a Winograd convolution; GFLOPS and % peak count the operations of the direct algorithm, which has more",
        /*of_speeds=*/true},

@@ -34,21 +34,26 @@ double NetworkMs(const event::Task& task) {
 }
 
 event::Task TaskOf(const TaskReport& report, const ChosenNetwork* chosen, std::optional<double> peak_flops) {
+  // The default schedule may have been measured in this run and in an earlier one. Disturbances only add time, so the
+  // row shows the shorter one, and all its numbers follow from it.
+  const bool keeps_default = report.best_seconds > 0 && report.best_trace == report.default_trace &&
+                             report.best_alternative == report.default_alternative;
+  double tuned = report.best_seconds, untuned = report.default_seconds;
+  if (keeps_default && untuned > 0) tuned = untuned = std::min(tuned, untuned);
   event::Task row{.task = report.task->label,
                   .hash = report.task->hash.Hex(),
                   .weight = report.task->weight,
                   .gflop = report.task->flops / 1e9,
                   .trials = report.trials,
-                  .default_ms = Measured(report.default_seconds * 1e3),
-                  .tuned_ms = Measured(report.best_seconds * 1e3)};
-  const bool measured = report.best_seconds > 0;
+                  .default_ms = Measured(untuned * 1e3),
+                  .tuned_ms = Measured(tuned * 1e3)};
+  const bool measured = tuned > 0;
   if (measured) {
-    const double rate = report.task->flops / report.best_seconds;
+    const double rate = report.task->flops / tuned;
     row.gflops = Measured(rate / 1e9);
     if (peak_flops) row.peak_share = Measured(rate / *peak_flops);
   }
-  row.keeps_default =
-      measured && report.best_trace == report.default_trace && report.best_alternative == report.default_alternative;
+  row.keeps_default = keeps_default;
   row.only_schedule = report.only_schedule;
   const ChosenSchedule* schedule = chosen ? chosen->choice.Find(row.hash) : nullptr;
   row.network_differs = schedule && measured && schedule->trace != report.best_trace;
@@ -171,7 +176,7 @@ event::Saved SavedOf(const std::string& name, const std::string& machine, const 
   const std::string gains = SureGains(end.choice->comparisons);
   saved.faster = !end.choice->kept_defaults && !gains.empty();
   if (saved.faster) {
-    saved.gain += gains;
+    saved.gain += (end.choice->kept_previous ? "by the schedules chosen before, " : "") + gains;
   } else if (end.choice->kept_defaults) {
     saved.gain += "it runs its default schedules";
   } else {

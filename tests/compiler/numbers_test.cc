@@ -281,7 +281,7 @@ ModelMaker GeluOperator(int64_t count, bool by_tanh) {
 TEST(CompiledNumbers, GelusKeepTheDigitsOfTheirTails) {
   std::vector<std::string> targets = {"cpu", "c", "c -vectors=none"};
   setenv("POCL_CACHE_DIR", ::testing::TempDir().c_str(), 1);
-  if (OpenClDeviceNames().ok()) targets.push_back("opencl -num-cores=2 -max-threads=128 -shared=32K");
+  if (OpenClDevices().ok()) targets.push_back("opencl -num-cores=2 -max-threads=128 -shared=32K");
   for (const std::string& target : targets) {
     for (bool by_tanh : {false, true}) {
       ExpectTailsOfGelu<float>(GeluOperator<float>, by_tanh, by_tanh ? -9.9 : -12.9, target);

@@ -90,6 +90,7 @@ TEST(GpuSketches, ProductsAreTiled) {
   EXPECT_EQ(Refusal(test::Product(64, 96, 32), "dense"), "");
   EXPECT_EQ(Refusal(test::Products(3, 20, 24, 16), "products"), "");
   EXPECT_EQ(Refusal(test::ConvBiasRelu(8, 8, 8, 16, 3, {.pad = {1, 1, 1, 1}}), "conv"), "");
+  EXPECT_EQ(Refusal(test::ScalarProduct(8), "sum"), "there are no rows");
   CheckDraws(test::Product(64, 96, 32), 8, ":gpu_tiles");
   CheckDraws(test::Product(37, 50, 24), 8, ":gpu_tiles");
   CheckDraws(test::Products(3, 20, 24, 16), 8, ":gpu_tiles");

@@ -171,6 +171,15 @@ inline PrimFunc RowSums(int64_t rows, int64_t columns) {
   return te::CreatePrimFunc("row_sums", {{x, ParamRole::kInput}, {y, ParamRole::kOutput}});
 }
 
+// The sum of the products of two vectors: one result without loops.
+inline PrimFunc ScalarProduct(int64_t length) {
+  te::Tensor x = te::Placeholder("x", {length}), y = te::Placeholder("y", {length});
+  te::Tensor sum = te::Reduce("sum", {}, {{"k", length}}, te::Combiner::kSum, {x, y},
+                              [&](const std::vector<Expr>&, const std::vector<Expr>& r) { return x(r) * y(r); });
+  return te::CreatePrimFunc("scalar_product",
+                            {{x, ParamRole::kInput}, {y, ParamRole::kInput}, {sum, ParamRole::kOutput}});
+}
+
 inline PrimFunc ColumnSums(const te::Shape& shape, const std::vector<int>& axes) {
   te::Tensor x = te::Placeholder("x", shape);
   te::Tensor y = topi::ReduceAxes("sum", x, axes, te::Combiner::kSum);

@@ -40,7 +40,8 @@ bool ReadsSeveral(const BlockView& block) {
 // Returns true if an operand does not depend on the last loop over results. Otherwise each column has both operands for
 // itself, as each channel of a depthwise convolution, and tiles in shared memory save no loads.
 bool SharesOperand(const BlockView& block) {
-  bool shared = block.spatial.empty();
+  if (block.spatial.empty()) return true;
+  bool shared = false;
   ForEachOperand(block, [&](const Load& load) {
     shared |= std::none_of(load.indices.begin(), load.indices.end(),
                            [&](const Expr& index) { return UsesVar(index, block.spatial.back().iter); });

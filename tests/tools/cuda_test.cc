@@ -6,6 +6,7 @@
 #include "support/json.h"
 #include "support/printf_text.h"
 #include "tests/tools/cli.h"
+#include "tools/autotune/text.h"
 
 namespace autotune {
 namespace {
@@ -76,7 +77,7 @@ TEST_F(CudaCommands, TheListOfTasksNamesWhatNoRuleBinds) {
     EXPECT_LE(ms, task["predicted_ms"].Number().value());
   }
   EXPECT_GT(unbound, 0);
-  EXPECT_THAT(network.out, HasSubstr("\n" + std::to_string(unbound) + " tasks with loops that no rule"));
+  EXPECT_THAT(network.out, HasSubstr("\n" + tools::Counted(unbound, "task") + " with loops that no rule"));
   EXPECT_THAT(network.out,
               HasSubstr(Format("(bind_rest), %.1f %% of the predicted %.4g ms\n", 100 * shares, predicted)));
   EXPECT_THAT(Run({"tune", "--model", test::kExample, "--tasks", "list", "--json"}).out, Not(HasSubstr("bind_rest")));

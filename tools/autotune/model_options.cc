@@ -58,9 +58,6 @@ void ModelOptions::AddWithOperator(CLI::App& app) {
 
 Status ModelOptions::CheckSource() const {
   if (model.empty() && op.empty()) return Err("give --model FILE.onnx, or --op OPERATOR");
-  if (model.ends_with(".tar") || model.ends_with(".so"))
-    return WithHint(Err("--model ", model, " is a package, not an ONNX model"),
-                    "run, bench, explain and inspect take a package without --model, verify with --package");
   if (!op.empty() && !(shapes.empty() && dims.empty() && bind.empty() && !lenient))
     return Err("--shape, --dim, --bind and --lenient are for --model, not for --op");
   return {};
@@ -150,7 +147,13 @@ Result<Session> ModelOptions::Open(const std::atomic<bool>* stop, const OpenData
 
 Result<Network> ModelOptions::Load(const NetworkOptions& options, const Target& parsed_target, Builder& builder,
                                    const PassContext& passes) const {
-  if (op.empty()) return LoadNetwork(model, options, parsed_target, builder, passes);
+  if (op.empty()) {
+    Result<Network> network = LoadNetwork(model, options, parsed_target, builder, passes);
+    if (!network.ok() && (model.ends_with(".tar") || model.ends_with(".so")))
+      return WithHint(network.error(),
+                      "run, bench, explain and inspect take a package without --model, verify with --package");
+    return network;
+  }
   OperatorModule parsed = TRY(ParseOperator(op));
   Network network =
       TRY_NOTE(MakeNetwork(parsed.module, options, parsed_target, builder, passes), "while preparing --op " + op);

@@ -4,20 +4,14 @@
 #include <map>
 #include <string_view>
 
+#include "rpc/peer_text.h"
 #include "support/clock_text.h"
-#include "support/utf8.h"
 
 namespace autotune::rpc {
 namespace {
 
 constexpr int64_t kQuietTrackerMs = 3000;  // silence of the tracker before it is reported: three unanswered requests
 constexpr char kNoAnswer[] = "the tracker does not answer";
-
-// Makes a peer's text safe to print on one line: cuts it to `most` bytes and escapes control characters.
-std::string Shown(std::string_view text, size_t most) {
-  const std::string_view shown = CutText(text, most);
-  return OneLine(shown) + (shown.size() < text.size() ? "..." : "");
-}
 
 // Describes a wait: "...; held by ann@lab:411 (job resnet) for 4 min, bob@lab:97 for 12 s and others".
 std::string WaitText(const LeaseQueued& queued) {

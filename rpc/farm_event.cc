@@ -2,35 +2,32 @@
 
 #include <algorithm>
 
+#include "rpc/peer_text.h"
 #include "support/clock_text.h"
-#include "support/utf8.h"
 
 namespace autotune::rpc {
 namespace {
 
-// A peer's text, short and on one line.
-std::string Shown(std::string_view text) {
-  constexpr size_t kMost = 80;  // bytes
-  const std::string_view shown = CutText(text, kMost);
-  return OneLine(shown) + (shown.size() < text.size() ? "..." : "");
-}
+constexpr size_t kMostName = 80;  // bytes of a peer's text
+
+std::string Name(std::string_view text) { return Shown(text, kMostName); }
 
 }  // namespace
 
 std::string Text(const FarmEvent& event) {
   const LeaseHolder& holder = event.holder;
-  const std::string device = "`" + Shown(event.key) + "` (server " + Shown(event.server.substr(0, 8)) + ") ";
-  const std::string client = Shown(holder.client_name);
+  const std::string device = "`" + Name(event.key) + "` (server " + Name(event.server.substr(0, 8)) + ") ";
+  const std::string client = Name(holder.client_name);
   const std::string lasting = " after " + LastingText(holder.held_ms);
   switch (event.kind) {
     case FarmEvent::Kind::kRegistered:
-      return device + "registered at " + Shown(event.endpoint);
+      return device + "registered at " + Name(event.endpoint);
     case FarmEvent::Kind::kUnreachable:
       return device + "is unreachable: " + event.why;
     case FarmEvent::Kind::kLeft:
       return device + "left";
     case FarmEvent::Kind::kLeased:
-      return device + "leased to " + client + (holder.job.empty() ? "" : " for the job " + Shown(holder.job));
+      return device + "leased to " + client + (holder.job.empty() ? "" : " for the job " + Name(holder.job));
     case FarmEvent::Kind::kReturned:
       return device + "returned by " + client + lasting;
     case FarmEvent::Kind::kLost:

@@ -11,6 +11,7 @@
 #include <optional>
 #include <thread>
 
+#include "rpc/peer_text.h"
 #include "rpc/runner_pool.h"
 #include "rpc/server_identity.h"
 #include "rpc/server_session.h"
@@ -23,7 +24,6 @@
 #include "support/host_lock.h"
 #include "support/log.h"
 #include "support/loop.h"
-#include "support/utf8.h"
 
 namespace autotune::rpc {
 namespace {
@@ -130,7 +130,7 @@ class Server {
   const Status& status() const { return status_; }
 
  private:
-  // Returns true if the server ends where its device does not exist. The server of a local search goes on, so that the
+  // Returns true if a missing device ends the server. The server of a local search goes on without it, so that the
   // tracker of the search learns the cause.
   bool EndsWithoutDevice() const { return !options_.device.empty() && !options_.end_with_stdin; }
   void Fail(const std::string& why) {
@@ -158,7 +158,7 @@ class Server {
   }
   void OnRefused(const Refusal& refusal) {
     if (std::exchange(refused_, refusal.text) == refusal.text) return;
-    Tell("the tracker at " + options_.tracker + " refuses this server: " + OneLine(CutText(refusal.text, kMostText)));
+    Tell("the tracker at " + options_.tracker + " refuses this server: " + Shown(refusal.text, kMostText));
   }
   void Tell(const std::string& line) {
     if (options_.on_event) options_.on_event(line);

@@ -209,7 +209,7 @@ class FarmMeasurer : public Measurer {
       if (waited.exchange(false) && options_.on_wait) options_.on_wait("");
     };
     // A batch that has results ends soon, as a rule, and is then kept as a whole.
-    constexpr double kFinishSeconds = 5;
+    constexpr double kFinishSeconds = 5;  // [chosen]
     std::stop_callback cancel(stop, [&] { farm_->Cancel(answered ? kFinishSeconds : 0); });
     return farm_->Measure(std::move(job), std::move(callbacks));
   }

@@ -90,7 +90,7 @@ TEST_F(FarmJobs, CancelEndsAtTheNextCandidate) {
   EXPECT_EQ(results->front().status, TrialStatus::kOk);
 }
 
-// A short job is not worth the loss of its results, a long one must not be waited for.
+// A later Cancel lets a short job end with all its results, and ends a long one.
 TEST_F(FarmJobs, ALaterCancelLetsAShortJobEnd) {
   auto farm = StartLocal();
   ASSERT_TRUE(farm);

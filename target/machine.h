@@ -74,6 +74,9 @@ struct GpuMachine {
   double launch_cycles;           // cycles from the end of one kernel to the start of the next
 };
 
+// Bytes of one word of each bank of shared memory: 32 banks of 4 bytes [NVIDIA, CUDA C++ programming guide].
+inline constexpr int64_t kBanksBytes = 128;
+
 // Typical values of NVIDIA's GPUs since Volta. GpuMachineOf replaces those that the target's CudaArch has.
 inline constexpr GpuMachine kCommonGpu = {
     .hz = 1.7e9,   // [chosen]
@@ -81,10 +84,10 @@ inline constexpr GpuMachine kCommonGpu = {
     .lanes = 128,  // [programming guide: compute capability 8.6, 8.9, 9.0]
     .half_lanes = 0,
     .tf32_lanes = 0,
-    .shared_bytes_per_cycle = 128,  // 32 banks of 4 bytes [programming guide]
-    .l2_bytes_per_cycle = 32,       // [chosen]
-    .memory_bytes_per_cycle = 15,   // 3.35 TB/s for 132 units [NVIDIA, H100 data sheet]
-    .threads = 2048,                // [programming guide: compute capability 8.0, 9.0]
+    .shared_bytes_per_cycle = kBanksBytes,
+    .l2_bytes_per_cycle = 32,      // [chosen]
+    .memory_bytes_per_cycle = 15,  // 3.35 TB/s for 132 units [NVIDIA, H100 data sheet]
+    .threads = 2048,               // [programming guide: compute capability 8.0, 9.0]
     .blocks = 32,
     .warp = 32,
     .shared_latency = 30,   // [chosen]

@@ -24,9 +24,8 @@ constexpr double kSpareRegisters = 32;  // registers of a thread for addresses a
 // Most registers of a thread [NVIDIA, CUDA C++ programming guide]; taken for all GPUs.
 constexpr double kMostRegisters = 255;
 constexpr double kRegisterBytes = 4;
-constexpr int64_t kSumBytes = 4;     // size of a sum on tensor cores; operands of the same size are TF32
-constexpr double kBanksBytes = 128;  // one word of each bank of shared memory
-constexpr double kPadded = 1.125;    // factor of the shared memory for tensor cores: 16 bytes pad rows of 128 bytes
+constexpr int64_t kSumBytes = 4;   // size of a sum on tensor cores; operands of the same size are TF32
+constexpr double kPadded = 1.125;  // factor of the shared memory for tensor cores: 16 bytes pad rows of 128 bytes
 // Instructions of a thread besides its arithmetic and its loads [chosen]: to copy a vector to shared memory, to begin
 // another piece of a sum, and to find its elements.
 constexpr double kCopyInstructions = 2, kPieceInstructions = 16, kIndexInstructions = 30;

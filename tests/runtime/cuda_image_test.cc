@@ -2,14 +2,12 @@
 // an sm_90.
 #include <gmock/gmock.h>
 
-#include <cstdlib>
 #include <fstream>
 
 #include "runtime/bound_kernel.h"
-#include "runtime/device_module.h"
 #include "runtime/kernel_context.h"
 #include "runtime/module_blob.h"
-#include "tests/runtime/c_artifact.h"
+#include "tests/runtime/cuda.h"
 
 namespace autotune {
 namespace {
@@ -19,19 +17,8 @@ using testing::HasSubstr;
 
 constexpr const char* kLibraryPtx = ".version 8.0\n.target sm_80\n.entry twice\n.entry thrice\n";
 
-class CudaImages : public ::testing::Test {
+class CudaImages : public Cuda {
  protected:
-  void SetUp() override {
-    setenv("AUTOTUNE_LIBCUDA", AUTOTUNE_BINARY_DIR "/tests/fake_cuda/libcuda.so.1", 1);
-    Restart("");
-  }
-  void Restart(const std::string& words) {
-    static int number = 0;
-    device_.reset();
-    log_ = TempDir() + "/cuda_image" + std::to_string(++number) + ".log";
-    setenv("FAKE_CUDA", ("log=" + log_ + " " + words).c_str(), 1);
-    device_ = OpenDevice({kDLCUDA, 0}).value();
-  }
   // Returns the formats of the images that the driver got, in order.
   std::vector<std::string> Loaded() const {
     std::vector<std::string> formats;
@@ -72,9 +59,6 @@ class CudaImages : public ::testing::Test {
     TRY(bound->Run(args));
     return TRY(ToHost(y)).Data<float>()[0];
   }
-
-  std::string log_;
-  DevicePtr device_;
 };
 
 TEST_F(CudaImages, AreLoadedOnceForAllKernels) {

@@ -2,6 +2,7 @@
 #include <optional>
 
 #include "support/integer.h"
+#include "target/machine.h"
 #include "tuner/rule/rule.h"
 
 namespace autotune {
@@ -10,7 +11,6 @@ namespace {
 using Loop = BlockView::Loop;
 
 constexpr int64_t kTile = 32;  // rows and columns of a tile: a warp reads, and writes, 128 bytes of 4-byte elements
-constexpr int64_t kBanksBytes = 128;  // one word of each bank of shared memory [NVIDIA, CUDA C++ programming guide]
 constexpr int64_t kWordBytes = 4;
 const std::vector<int64_t> kThreads = {4, 8, 16};  // threads of a block along a tile's rows
 

@@ -2,6 +2,7 @@
 #include <optional>
 
 #include "ir/mma.h"
+#include "target/machine.h"
 #include "tuner/rule/rule.h"
 #include "tuner/rule/sum_parts.h"
 
@@ -11,7 +12,6 @@ namespace {
 // Number of rows and of columns of a matrix that one lane holds.
 constexpr int64_t kHalves = kMmaRows / kMmaGroups, kPairs = kMmaColumns / kMmaQuad;
 constexpr int64_t kVectorBytes = 16;  // bytes that a thread copies at once
-constexpr int64_t kBanksBytes = 128;  // one word of each bank of shared memory
 // Words of 4 bytes. The distance of rows in shared memory is an odd multiple of half of this number, or of this number
 // itself (PutNeighboursLast).
 constexpr int64_t kBankWords = 8;

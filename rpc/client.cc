@@ -48,9 +48,13 @@ struct FarmClient::Impl {
     autotune::Status Open(const std::string& endpoint) {
       tracker =
           TRY(DealerSocket::Connect(impl.loop, endpoint,
-                                    {.on_message = [this](Message m) { Perform(session.OnTracker(m, BootMillis())); },
+                                    {.on_message = [this](Message m) { Hear(Role::kTracker, m); },
                                      .on_connected = [this] { Perform(session.OnTrackerConnected(BootMillis())); }}));
       return {};
+    }
+    void Hear(Role sender, const Message& message) {
+      const From from{.peer = {}, .identity = {}, .roles = {sender}, .minor = message.minor};
+      Perform(session.On(from, message, BootMillis()));
     }
     void Perform(ClientActions actions) {
       for (ClientAction& action : actions) std::visit([this](auto& a) { Do(a); }, action);
@@ -60,7 +64,7 @@ struct FarmClient::Impl {
     void Do(ConnectServer& a) {
       auto socket =
           DealerSocket::Connect(impl.loop, a.endpoint,
-                                {.on_message = [this](Message m) { Perform(session.OnServer(m, BootMillis())); },
+                                {.on_message = [this](Message m) { Hear(Role::kServer, m); },
                                  .on_connected = [this] { Perform(session.OnServerConnected(BootMillis())); },
                                  .on_disconnected = [this] { Perform(session.OnServerDisconnected(BootMillis())); }});
       // If the address is invalid, there is no socket, and the session treats the server as a silent one.

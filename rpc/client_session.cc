@@ -5,13 +5,11 @@
 #include <string_view>
 
 #include "rpc/peer_text.h"
+#include "rpc/rules.h"
 #include "support/clock_text.h"
 
 namespace autotune::rpc {
 namespace {
-
-constexpr int64_t kQuietTrackerMs = 3000;  // silence of the tracker before it is reported: three unanswered requests
-constexpr char kNoAnswer[] = "the tracker does not answer";
 
 // Describes a wait: "...; held by ann@lab:411 (job resnet) for 4 min, bob@lab:97 for 12 s and others".
 std::string WaitText(const LeaseQueued& queued) {
@@ -91,6 +89,9 @@ ClientActions ClientSession::Start(std::shared_ptr<const MeasureJob> job, int64_
     const Candidate& c = job_->candidates[i];
     if (c.blob < 0 || static_cast<size_t>(c.blob) >= job_->artifacts.size()) {
       refuse(i, "there is no artifact number " + std::to_string(c.blob));
+    } else if (c.id.size() > kNameBytes || c.kernel.size() > kTextBytes) {
+      refuse(i, "the name of the candidate or its kernel is too long: at most " + std::to_string(kNameBytes) + " and " +
+                    std::to_string(kTextBytes) + " bytes can be sent");
     } else if (auto size = job_->artifacts[static_cast<size_t>(c.blob)]->size(); size > kMaxBlobBytes) {
       refuse(i, "the artifact has " + std::to_string(size) + " bytes; at most " + std::to_string(kMaxBlobBytes) +
                     " can be sent");
@@ -146,7 +147,7 @@ void ClientSession::Continue(int64_t now) {
     candidate.blob = found->second;
     batch.waiting.insert(candidate.id);
     request.candidates.push_back(std::move(candidate));
-    if (request.candidates.size() == 4 * kMaxBatchArtifacts) break;
+    if (request.candidates.size() == kMaxBatchCandidates) break;
   }
   if (request.has_reference) batch.message.blobs.push_back(job_->reference);
   batch.message.request = options_.new_id();
@@ -162,9 +163,9 @@ void ClientSession::SendBatch(int64_t now) {
 
 void ClientSession::DeliverResult(TrialResult result) {
   auto it = index_.find(result.candidate);
-  if (it == index_.end() || answered_[it->second]) return;
+  if (it == index_.end() || (Holds(Rule::kAnswersOnce) && answered_[it->second])) return;
+  if (!answered_[it->second]) --unanswered_;
   answered_[it->second] = true;
-  --unanswered_;
   actions_.push_back(Deliver{std::move(result)});
 }
 
@@ -262,7 +263,7 @@ void ClientSession::Lost(const std::string& why, int64_t now) {
   batch_.reset();
   if (!job_) return;
   if (cancelled_) return Continue(now);
-  if (++losses_ >= options_.max_losses) {
+  if (++losses_ >= options_.max_losses || !Holds(Rule::kRetries)) {
     std::string text = "lost the device " + std::to_string(losses_) + " times without a result; last: " + why;
     return FinishAll(TrialStatus::kInfrastructure, text, anything_delivered_ ? std::nullopt : std::optional(Err(text)),
                      now);
@@ -270,52 +271,75 @@ void ClientSession::Lost(const std::string& why, int64_t now) {
   Continue(now);
 }
 
-ClientActions ClientSession::OnTracker(const Message& message, int64_t now) {
+ClientActions ClientSession::On(const From& from, const Message& message, int64_t now) {
   Advance(now);
-  bool ours = request_ && message.request == request_->id;
+  // What a party may not send, it has not sent: there is nobody to tell.
+  if (RefusalOf(from, message)) return Take();
+  if (from.roles.Has(Role::kTracker)) {
+    OnTracker(message, now);
+  } else {
+    OnServer(message, now);
+  }
+  return Take();
+}
+
+void ClientSession::OnTracker(const Message& message, int64_t now) {
+  const bool ours = request_ && message.request == request_->id;
   if (ours) request_->last_answer = now;
   if (auto* granted = message.As<LeaseGranted>()) {
-    if (lease_ && lease_->granted.lease == granted->lease) return Take();
-    if (!ours) {  // the grant answers a request that was withdrawn since
-      actions_.push_back(AskTracker{{options_.new_id(), LeaseRelease{granted->lease}, {}}});
-      return Take();
-    }
-    request_.reset();
-    lease_ = Lease{*granted, now, now, now, {}, {}, false};
-    actions_.push_back(ConnectServer{granted->device.endpoint});
-    idle_since_ = now;
-    Continue(now);
+    OnGranted(*granted, ours, now);
   } else if (auto* queued = message.As<LeaseQueued>()) {
     if (ours) ReportWait(*queued, now);
   } else if (auto* renewed = message.As<LeaseRenewed>()) {
-    if (!lease_ || !lease_->renewals.count(message.request)) return Take();
-    lease_->renewals.clear();
-    if (renewed->yield && !lease_->yield) {
-      lease_->yield = true;
-      if (batch_) {
-        CancelBatch(now);
-      } else if (!job_) {
-        GiveBack(true);
-      }
-    }
+    OnRenewed(message.request, *renewed, now);
   } else if (auto* refusal = message.As<Refusal>()) {
-    if (lease_ && lease_->renewals.count(message.request)) {
-      if (refusal->code == code::kLeaseLost) Lost("the tracker ended the lease: " + refusal->text, now);
-    } else if (ours) {
-      int64_t began = request_->began;
-      request_.reset();
-      if (refusal->code == code::kLeaseLost) {
-        // The lease was granted and expired before we heard of it: request another for the rest of the wait.
-        if (job_) RequestLease(began, now);
-      } else if (job_) {
-        FinishAll(TrialStatus::kInfrastructure, refusal->text,
-                  anything_delivered_ ? std::nullopt : std::optional(Err(refusal->text)), now);
-      }
-    }
+    OnTrackerRefusal(message.request, *refusal, now);
   } else if (auto* ping = message.As<Ping>()) {
     actions_.push_back(AskTracker{{message.request, Pong{ping->payload}, {}}});
   }
-  return Take();
+}
+
+void ClientSession::OnGranted(const LeaseGranted& granted, bool ours, int64_t now) {
+  if (lease_ && lease_->granted.lease == granted.lease) return;
+  if (!ours) {  // the grant answers a request that was withdrawn since
+    actions_.push_back(AskTracker{{options_.new_id(), LeaseRelease{granted.lease}, {}}});
+    return;
+  }
+  request_.reset();
+  lease_ = Lease{granted, now, now, now, {}, {}, false};
+  actions_.push_back(ConnectServer{granted.device.endpoint});
+  idle_since_ = now;
+  Continue(now);
+}
+
+void ClientSession::OnRenewed(const Id& request, const LeaseRenewed& renewed, int64_t now) {
+  if (!lease_ || !lease_->renewals.count(request)) return;
+  lease_->renewals.clear();
+  if (!renewed.yield || lease_->yield) return;
+  lease_->yield = true;
+  if (batch_) {
+    CancelBatch(now);
+  } else if (!job_) {
+    GiveBack(true);
+  }
+}
+
+void ClientSession::OnTrackerRefusal(const Id& request, const Refusal& refusal, int64_t now) {
+  if (lease_ && lease_->renewals.count(request)) {
+    if (refusal.code == code::kLeaseLost) Lost("the tracker ended the lease: " + refusal.text, now);
+    return;
+  }
+  if (!request_ || request != request_->id) return;
+  const int64_t began = request_->began;
+  request_.reset();
+  if (!job_) return;
+  if (refusal.code == code::kLeaseLost) {
+    // The lease was granted and expired before we heard of it: request another for the rest of the wait.
+    RequestLease(began, now);
+  } else {
+    FinishAll(TrialStatus::kInfrastructure, refusal.text,
+              anything_delivered_ ? std::nullopt : std::optional(Err(refusal.text)), now);
+  }
 }
 
 ClientActions ClientSession::OnTrackerConnected(int64_t now) {
@@ -353,7 +377,7 @@ ClientActions ClientSession::OnServerDisconnected(int64_t now) {
 void ClientSession::OnResult(const Message& message, const ResultReport& report, int64_t now) {
   actions_.push_back(AskServer{{options_.new_id(), ResultAck{message.request, report.result.candidate}, {}}});
   if (!batch_ || batch_->message.request != message.request) return;
-  if (!batch_->waiting.erase(report.result.candidate)) return;
+  if (!batch_->waiting.erase(report.result.candidate) && Holds(Rule::kAnswersOnce)) return;
   batch_->accepted = true;
   TrialStatus status = report.result.status;
   if (status == TrialStatus::kDeviceError) {
@@ -372,9 +396,8 @@ void ClientSession::OnResult(const Message& message, const ResultReport& report,
   Continue(now);
 }
 
-ClientActions ClientSession::OnServer(const Message& message, int64_t now) {
-  Advance(now);
-  if (!lease_) return Take();
+void ClientSession::OnServer(const Message& message, int64_t now) {
+  if (!lease_) return;
   lease_->last_heard = now;
   if (auto* report = message.As<ResultReport>()) {
     OnResult(message, *report, now);
@@ -393,85 +416,23 @@ ClientActions ClientSession::OnServer(const Message& message, int64_t now) {
       SendBatch(now);
     }
   } else if (auto* refusal = message.As<Refusal>()) {
-    bool about_batch = batch_ && batch_->message.request == message.request;
-    if (refusal->code == code::kStaleLease || refusal->code == code::kLeaseLost) {
-      Lost(refusal->text, now);
-    } else if (about_batch && refusal->code == code::kNeedReference && job_->reference) {
-      lease_->references_sent.erase(job_->task.reference_hash);
-      batch_.reset();
-      Continue(now);
-    } else if (about_batch) {
-      FinishAll(TrialStatus::kInfrastructure, "the device server refused the batch: " + refusal->text, std::nullopt,
-                now);
-    }
+    OnServerRefusal(message.request, *refusal, now);
   } else if (auto* ping = message.As<Ping>()) {
     actions_.push_back(AskServer{{message.request, Pong{ping->payload}, {}}});
   }
-  return Take();
 }
 
-// --- Time ------------------------------------------------------------------------------------------------------------
-
-EarliestTimer<ClientSession> ClientSession::Earliest() const {
-  using Self = ClientSession;
-  EarliestTimer<Self> timer;
-  if (request_) {
-    const int64_t patience = std::min(request_->began + options_.wait_ms, request_->last_answer);
-    timer.Add(patience + options_.tracker_silence_ms, &Self::OnSilentTracker);
-    timer.Add(request_->last_sent + options_.resend_ms, &Self::SendRequest);
-    const int64_t quiet = request_->last_answer + kQuietTrackerMs;
-    const bool told = request_->reported && request_->reported->text == kNoAnswer;
-    timer.Add(told ? std::max(quiet, request_->last_report + options_.wait_report_ms) : quiet,
-              &Self::ReportSilentTracker);
+void ClientSession::OnServerRefusal(const Id& request, const Refusal& refusal, int64_t now) {
+  const bool about_batch = batch_ && batch_->message.request == request;
+  if (refusal.code == code::kStaleLease || refusal.code == code::kLeaseLost) {
+    Lost(refusal.text, now);
+  } else if (about_batch && refusal.code == code::kNeedReference && job_->reference) {
+    lease_->references_sent.erase(job_->task.reference_hash);
+    batch_.reset();
+    Continue(now);
+  } else if (about_batch) {
+    FinishAll(TrialStatus::kInfrastructure, "the device server refused the batch: " + refusal.text, std::nullopt, now);
   }
-  if (lease_) {
-    timer.Add(lease_->last_heard + options_.server_silence_ms, &Self::OnSilentServer);
-    timer.Add(lease_->last_renew + options_.renew_ms, &Self::Renew);
-    timer.Add(lease_->last_beat + options_.beat_ms, &Self::SendBeat);
-    if (!job_) timer.Add(idle_since_ + options_.idle_lease_ms, &Self::OnIdle);
-  }
-  if (batch_ && !batch_->accepted) timer.Add(batch_->last_sent + 2 * options_.resend_ms, &Self::SendBatch);
-  if (batch_ && (cancelled_ || lease_->yield)) timer.Add(batch_->last_cancel + options_.resend_ms, &Self::CancelBatch);
-  if (cancelled_ && job_) timer.Add(*cancelled_ + options_.cancel_ms, &Self::OnCancelTimeout);
-  return timer;
-}
-
-void ClientSession::OnSilentTracker(int64_t now) {
-  request_.reset();
-  if (job_) {
-    FinishAll(TrialStatus::kInfrastructure, kNoAnswer,
-              anything_delivered_ ? std::nullopt : std::optional(Err(kNoAnswer)), now);
-  }
-}
-
-void ClientSession::ReportSilentTracker(int64_t now) { ReportWait({0, kNoAnswer, {}}, now); }
-
-void ClientSession::OnSilentServer(int64_t now) {
-  Lost("the device server has been silent for " + std::to_string(options_.server_silence_ms / 1000) + " s", now);
-}
-
-void ClientSession::Renew(int64_t now) {
-  constexpr size_t kMostOpen = 16;  // unanswered renewals whose answers are still awaited
-  lease_->last_renew = now;
-  Id id = options_.new_id();
-  if (lease_->renewals.size() >= kMostOpen) lease_->renewals.clear();
-  lease_->renewals.insert(id);
-  actions_.push_back(AskTracker{{id, LeaseRenew{lease_->granted.lease}, {}}});
-}
-
-void ClientSession::OnCancelTimeout(int64_t now) {
-  if (lease_) GiveBack(true);
-  FinishAll(TrialStatus::kCancelled, "cancelled while it ran", std::nullopt, now);
-}
-
-void ClientSession::OnIdle(int64_t /*now*/) { GiveBack(true); }
-
-ClientActions ClientSession::Wake(int64_t now) {
-  CHECK(now >= NextWake()) << "woken too early";
-  Advance(now);
-  RunTimers(
-      *this, [this] { return Earliest(); }, now);
-  return Take();
 }
 
 }  // namespace autotune::rpc

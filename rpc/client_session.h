@@ -12,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "rpc/from.h"
 #include "rpc/message.h"
 #include "rpc/timers.h"
 
@@ -64,9 +65,9 @@ class ClientSession {
   ClientActions Start(std::shared_ptr<const MeasureJob> job, int64_t now);
   ClientActions Cancel(int64_t now);  // delivers the candidates that have not begun as "cancelled"
   ClientActions Close(int64_t now);   // gives the device back and cancels the job without waiting
-  ClientActions OnTracker(const Message& message, int64_t now);
+  // A message of the tracker, or of the server of the latest ConnectServer: the sender's role tells which.
+  ClientActions On(const From& from, const Message& message, int64_t now);
   ClientActions OnTrackerConnected(int64_t now);
-  ClientActions OnServer(const Message& message, int64_t now);
   ClientActions OnServerConnected(int64_t now);
   ClientActions OnServerDisconnected(int64_t now);
   // The time at which Wake must be called, after each input; kNever: not before the next input.
@@ -119,6 +120,12 @@ class ClientSession {
   void Lost(const std::string& why, int64_t now);
   void FinishAll(TrialStatus status, const std::string& text, std::optional<Error> error, int64_t now);
   void DeliverResult(TrialResult result);
+  void OnTracker(const Message& message, int64_t now);
+  void OnGranted(const LeaseGranted& granted, bool ours, int64_t now);
+  void OnRenewed(const Id& request, const LeaseRenewed& renewed, int64_t now);
+  void OnTrackerRefusal(const Id& request, const Refusal& refusal, int64_t now);
+  void OnServer(const Message& message, int64_t now);
+  void OnServerRefusal(const Id& request, const Refusal& refusal, int64_t now);
   void OnResult(const Message& message, const ResultReport& report, int64_t now);
   LeaseClaim Claim() const;
   ClientActions Take() { return std::exchange(actions_, {}); }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "rpc/limits.h"
 #include "runtime/device_state.h"
 #include "support/fields.h"
 #include "support/trial.h"
@@ -19,11 +20,13 @@ using Blob = std::shared_ptr<const std::string>;
 inline constexpr int64_t kMaxBlobBytes = 4 << 20;   // limit of one artifact
 inline constexpr int64_t kMaxBatchBytes = 8 << 20;  // limit of all blobs of one batch, the reference included
 inline constexpr int kMaxBatchArtifacts = 64;
+inline constexpr int kMaxBatchCandidates = 4 * kMaxBatchArtifacts;  // candidates may share an artifact
+inline constexpr int kMostRepeats = 1000;                           // of the timing of a candidate
 inline constexpr double kMaxDeadlineSeconds = 3600;  // limit of every deadline; clients clamp longer ones
 
 // The reference artifact may have a second kernel, whose name is that of the reference with this suffix: a reference
 // with one more output for each output, the rounding errors that are allowed there (te/error_bound.h). Then candidates
-// are also checked on wild inputs (AddWildNumbers). Servers before 1.4 ignore it.
+// are also checked on wild inputs (AddWildNumbers).
 inline constexpr char kBoundedSuffix[] = "_bounded";
 
 // The common part of all candidates of a batch. The device makes the inputs and constants from the seed; their shapes
@@ -36,12 +39,12 @@ struct MeasureTask {
   double reference_seconds = 60;  // deadline of the one run of the reference; the client scales it by the work
   int64_t seed = 0;
   bool integers = false;            // inputs and constants are small integers, whose sums are exact
-  std::vector<int64_t> full_range;  // since 1.4: parameters of integers that take all values
+  std::vector<int64_t> full_range;  // parameters of integers that take all values
   double rtol = 1e-3;               // Tolerance::rtol (runtime/compare.h)
-  double atol = 1e-4;               // read by servers before 1.4 only: factor of the largest |expected|
-  double floor = 1e-3;              // since 1.4: Tolerance::atol
-  AUTOTUNE_FIELDS(id, reference_hash, reference_kernel, reference_seconds, seed, integers, full_range, rtol, atol,
-                  floor)
+  double floor = 1e-3;              // Tolerance::atol
+  AUTOTUNE_FIELDS(id, reference_hash, reference_kernel, reference_seconds, seed, integers, full_range, rtol, floor)
+  AUTOTUNE_LIMITS({"id", kNameBytes}, {"reference_hash", kIdBytes}, {"reference_kernel", kTextBytes},
+                  {"full_range", 0, 1024})
 };
 
 // Identifies the outputs of a reference. The key omits the task's id, since clients of other versions may use it for
@@ -65,7 +68,7 @@ struct Candidate {
   double cutoff_seconds = 0;
   int threads = 0;           // number of threads; 0: one per core of the device
   bool cold_weights = true;  // true: calls rotate among copies of the constants, as cold_bytes says
-  // Since 1.1. Bytes that the whole network touches between two calls of this kernel: its constants and activations.
+  // Bytes that the whole network touches between two calls of this kernel: its constants and activations.
   // Calls rotate among enough copies of the kernel's constants that the copies and the kernel's activations take about
   // as many bytes. 0: one copy, as without cold_weights. -1: twice the last-level cache, for a network that does not
   // fit it.
@@ -73,6 +76,7 @@ struct Candidate {
   double load_seconds = 30, run_seconds = 10;  // deadlines, enforced from outside by SIGKILL
   AUTOTUNE_FIELDS(id, kernel, blob, check, repeats, max_repeats, min_repeat_ms, cutoff_seconds, threads, cold_weights,
                   cold_bytes, load_seconds, run_seconds)
+  AUTOTUNE_LIMITS({"id", kNameBytes}, {"kernel", kTextBytes})
 };
 
 struct TrialResult {
@@ -86,8 +90,9 @@ struct TrialResult {
   int64_t started = 0;        // wall clock of the device, milliseconds since 1970; for display
   double elapsed = 0;         // seconds this candidate kept the device
   std::string device;         // device that measured the candidate: key and server id
-  DeviceState state;          // since 1.5: state of a device other than the CPU during the measurement
+  DeviceState state;          // state of a device other than the CPU during the measurement
   AUTOTUNE_FIELDS(candidate, status, error, times, cut_off, checked, worst_error, started, elapsed, device, state)
+  AUTOTUNE_LIMITS({"candidate", kNameBytes}, {"error", kTextBytes}, {"times", 0, kMostRepeats}, {"device", kTextBytes})
 };
 
 // A client that holds a device for which another job waits.
@@ -96,6 +101,7 @@ struct LeaseHolder {
   std::string tenant, job;  // named by the holder
   int64_t held_ms = 0;      // time since the grant
   AUTOTUNE_FIELDS(client_name, tenant, job, held_ms)
+  AUTOTUNE_LIMITS({"client_name", kNameBytes}, {"tenant", kNameBytes}, {"job", kNameBytes})
 };
 
 // The reason why a job still waits for a device.

@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "rpc/rules.h"
 #include "support/json.h"
 #include "support/utf8.h"
 
@@ -20,14 +21,16 @@ Result<Body> DecodeBody(std::string_view kind, const Json& json) {
   } else {
     using T = std::variant_alternative_t<I, Body>;
     if (kind != T::kKind) return DecodeBody<I + 1>(kind, json);
-    return Body(TRY(FromJson<T>(json)));
+    T body = TRY(FromJson<T>(json));
+    if (Holds(Rule::kLimits)) TRY(CheckLimits(body));
+    return Body(std::move(body));
   }
 }
 
-// Returns an error if a text breaks the limits.
+// Returns an error if a text of any field, known or not, is too long or not UTF-8.
 Status CheckTexts(const Json& json) {
   auto check = [](const std::string& text) -> Status {
-    if (text.size() > kMaxTextBytes) return Err("a text of ", text.size(), " bytes; ", kMaxTextBytes, " is the limit");
+    if (text.size() > kTextBytes) return Err("a text of ", text.size(), " bytes; ", kTextBytes, " is the limit");
     return IsUtf8(text) ? Status() : Status(Err("a text that is not UTF-8"));
   };
   if (const auto* text = json.As<std::string>()) return check(*text);
@@ -43,27 +46,15 @@ Status CheckTexts(const Json& json) {
   return {};
 }
 
-// Makes all texts keep the limits.
-void MendTexts(Json& json) {
-  static constexpr std::string_view kCut = "...";
-  if (auto* text = json.As<std::string>()) {
-    if (!IsUtf8(*text)) *text = OneLine(*text);
-    if (text->size() > kMaxTextBytes) {
-      *text = std::string(CutText(*text, kMaxTextBytes - kCut.size())) + std::string(kCut);
-    }
-  }
-  if (auto* items = json.As<Json::Array>()) {
-    for (Json& item : *items) MendTexts(item);
-  }
-  if (auto* fields = json.As<Json::Object>()) {
-    for (auto& [name, value] : *fields) MendTexts(value);
-  }
-}
-
-std::string EncodeBody(const Body& body) {
-  Json json = std::visit([](const auto& b) { return ToJson(b); }, body);
-  MendTexts(json);
-  return json.Cbor();
+Json ToJsonWithinLimits(const Body& body) {
+  return std::visit(
+      [](const auto& b) {
+        if (CheckLimits(b).ok()) return ToJson(b);
+        auto cut = b;
+        CutToLimits(cut);
+        return ToJson(cut);
+      },
+      body);
 }
 
 // A status of a later minor version becomes `infrastructure`, with its word in the error: a result that could not be
@@ -115,6 +106,13 @@ Id RandomId() {
   return id;
 }
 
+std::string WithinLimit(const std::string& text, size_t bytes) {
+  constexpr std::string_view kCut = "...";
+  const std::string valid = IsUtf8(text) ? text : OneLine(text);
+  if (valid.size() <= bytes) return valid;
+  return std::string(CutText(valid, bytes - kCut.size())) + std::string(kCut);
+}
+
 std::string_view KindOf(const Body& body) {
   return std::visit([](const auto& b) { return std::decay_t<decltype(b)>::kKind; }, body);
 }
@@ -126,7 +124,7 @@ Frames Encode(const Message& message, int major) {
   header.request = message.request;
   Frames frames;
   frames.push_back(MakeBlob(ToJson(header).Cbor()));
-  frames.push_back(MakeBlob(EncodeBody(message.body)));
+  frames.push_back(MakeBlob(ToJsonWithinLimits(message.body).Cbor()));
   frames.insert(frames.end(), message.blobs.begin(), message.blobs.end());
   return frames;
 }
@@ -140,7 +138,7 @@ std::variant<Message, DecodeError> Decode(const Frames& frames) {
   Header header;
   header.major = 0;
   if (Status read = FromJson(*header_json, header); !read) return Malformed({}, "header: " + read.error().Text());
-  if (header.request.size() > kMaxIdBytes) return Malformed({}, "header: the request id is too long");
+  if (Status texts = CheckLimits(header); !texts) return Malformed({}, "header: " + texts.error().Text());
   if (Status texts = CheckTexts(*header_json); !texts) return Malformed({}, "header: " + texts.error().Text());
   if (header.major != kWireMajor) {
     return DecodeError{header.request,
@@ -157,7 +155,7 @@ std::variant<Message, DecodeError> Decode(const Frames& frames) {
     MendStatus((*body_json)["result"]);
   Result<Body> body = DecodeBody(header.kind, *body_json);
   if (!body) return Malformed(header.request, "body: " + body.error().Text());
-  Message message{std::move(header.request), std::move(*body), {frames.begin() + 2, frames.end()}};
+  Message message{std::move(header.request), std::move(*body), {frames.begin() + 2, frames.end()}, header.minor};
   return message;
 }
 

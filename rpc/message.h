@@ -13,6 +13,7 @@
 #include <variant>
 #include <vector>
 
+#include "rpc/limits.h"
 #include "rpc/measure.h"
 #include "support/fields.h"
 #include "support/result.h"
@@ -26,13 +27,15 @@ AUTOTUNE_ENUM(rpc::RunnerPhase, "load", "reference", "run")
 
 namespace autotune::rpc {
 
-inline constexpr int kWireMajor = 1;
-inline constexpr int kWireMinor = 5;
+inline constexpr int kWireMajor = 2;
+inline constexpr int kWireMinor = 0;
 
-// Limits of every message. A frame has a limit of its own (rpc/transport.cc).
-inline constexpr size_t kMaxFrames = 256;
-inline constexpr size_t kMaxTextBytes = 4096;  // of each text, and of each name of a field
-inline constexpr size_t kMaxIdBytes = 64;      // of the ids that a peer makes up
+inline constexpr size_t kMaxFrames = 256;  // of a message; the bytes of a frame have a limit, too (rpc/transport.cc)
+
+inline constexpr size_t kMostCores = 4096;    // of a device
+inline constexpr size_t kMostLeases = 64;     // of a server
+inline constexpr size_t kMostStatuses = 64;   // words for the ends of trials
+inline constexpr size_t kMostListed = 20000;  // devices, clients or keys in a status
 
 using Id = std::string;  // 128 random bits as 32 lower-case hexadecimal digits
 // Random numbers of the operating system. Thread-safe.
@@ -45,6 +48,7 @@ struct Header {
   // Answers carry the id of their request. A sender that gets no answer repeats the request with the same id.
   Id request;
   AUTOTUNE_FIELDS(major, minor, kind, request)
+  AUTOTUNE_LIMITS({"kind", kIdBytes}, {"request", kIdBytes})
 };
 
 // The fencing token of a lease. A device remembers the highest token it has seen and refuses all lower ones.
@@ -67,23 +71,26 @@ namespace code {
 inline constexpr char kMalformed[] = "malformed", kWrongVersion[] = "wrong_version", kUnknownKey[] = "unknown_key",
                       kLeaseLost[] = "lease_lost", kStaleLease[] = "stale_lease", kTimedOut[] = "timed_out",
                       kKeyFailed[] = "key_failed", kTooLarge[] = "too_large", kNeedReference[] = "need_reference",
-                      kUnexpected[] = "unexpected";
+                      kUnexpected[] = "unexpected", kForbidden[] = "forbidden";
 }
 struct Refusal {
   static constexpr std::string_view kKind = "refusal";
   std::string code;  // a constant of namespace code; later versions may add some
   std::string text;  // explanation in one line, for the user
   AUTOTUNE_FIELDS(code, text)
+  AUTOTUNE_LIMITS({"code", kIdBytes}, {"text", kTextBytes})
 };
 struct Ping {  // tests whether the peer is still connected; the peer answers with Pong
   static constexpr std::string_view kKind = "ping";
   std::string payload;
   AUTOTUNE_FIELDS(payload)
+  AUTOTUNE_LIMITS({"payload", kTextBytes})
 };
 struct Pong {
   static constexpr std::string_view kKind = "pong";
   std::string payload;
   AUTOTUNE_FIELDS(payload)
+  AUTOTUNE_LIMITS({"payload", kTextBytes})
 };
 
 // --- Server and tracker ----------------------------------------------------------------------------------------------
@@ -97,6 +104,8 @@ struct DeviceInfo {
   int64_t memory_bytes = 0;
   int64_t pid = 0;
   AUTOTUNE_FIELDS(key, endpoint, model, machine, cores, memory_bytes, pid)
+  AUTOTUNE_LIMITS({"key", kNameBytes}, {"endpoint", kNameBytes}, {"model", kNameBytes}, {"machine", kNameBytes},
+                  {"cores", 0, kMostCores})
 };
 struct HeldLease {
   Id lease;
@@ -106,6 +115,8 @@ struct HeldLease {
   int64_t held_ms = 0;
   int64_t deadline_ms = 0;  // until the deadline of the running candidate; 0: none runs
   AUTOTUNE_FIELDS(lease, token, client, client_name, tenant, job, held_ms, deadline_ms)
+  AUTOTUNE_LIMITS({"lease", kIdBytes}, {"client", kIdBytes}, {"client_name", kNameBytes}, {"tenant", kNameBytes},
+                  {"job", kNameBytes})
 };
 // A server's registration, heartbeat and state in one message. It holds everything that a tracker knows about the
 // server, so a restarted tracker knows everything after one interval.
@@ -120,6 +131,8 @@ struct ServerReport {
   std::map<std::string, int64_t> trials;  // number of trials that ended with each status
   std::string last_error;
   AUTOTUNE_FIELDS(server, incarnation, device, ready, leases, highest, trials, last_error)
+  AUTOTUNE_LIMITS({"server", kIdBytes}, {"incarnation", kIdBytes}, {"leases", 0, kMostLeases},
+                  {"trials", kIdBytes, kMostStatuses}, {"last_error", kTextBytes})
 };
 struct ReportReply {
   static constexpr std::string_view kKind = "report_reply";
@@ -128,12 +141,14 @@ struct ReportReply {
   std::vector<Id> revoked;     // leases that are no longer valid
   std::vector<Id> yield;       // leases whose clients must give the device back; no further candidate starts for them
   AUTOTUNE_FIELDS(epoch, interval_ms, revoked, yield)
+  AUTOTUNE_LIMITS({"revoked", kIdBytes, kMostLeases}, {"yield", kIdBytes, kMostLeases})
 };
 struct ServerGoodbye {
   static constexpr std::string_view kKind = "server_goodbye";
   Id server;
   Id incarnation;
   AUTOTUNE_FIELDS(server, incarnation)
+  AUTOTUNE_LIMITS({"server", kIdBytes}, {"incarnation", kIdBytes})
 };
 
 // --- Client and tracker ----------------------------------------------------------------------------------------------
@@ -147,15 +162,18 @@ struct LeaseRequest {
   std::string tenant, job;
   int64_t wait_ms = 0;
   AUTOTUNE_FIELDS(client, client_name, key, exclude, tenant, job, wait_ms)
+  AUTOTUNE_LIMITS({"client", kIdBytes}, {"client_name", kNameBytes}, {"key", kNameBytes}, {"exclude", kIdBytes, 64},
+                  {"tenant", kNameBytes}, {"job", kNameBytes})
 };
 inline constexpr size_t kMaxHolders = 8;
 struct LeaseQueued {
   static constexpr std::string_view kKind = "lease_queued";
   int64_t position = 0;  // place in the queue, from 1
   std::string text;      // why the client waits
-  // Since 1.1. Holders of devices with this key, the longest holder first; at most kMaxHolders.
+  // Holders of devices with this key, the longest holder first; at most kMaxHolders.
   std::vector<LeaseHolder> holders;
   AUTOTUNE_FIELDS(position, text, holders)
+  AUTOTUNE_LIMITS({"text", kTextBytes}, {"holders", 0, kMaxHolders})
 };
 struct LeaseGranted {
   static constexpr std::string_view kKind = "lease_granted";
@@ -166,16 +184,19 @@ struct LeaseGranted {
   int64_t ttl_ms = 0;
   Id incarnation;  // of the server; the grant does not hold for a later one
   AUTOTUNE_FIELDS(lease, token, server, device, ttl_ms, incarnation)
+  AUTOTUNE_LIMITS({"lease", kIdBytes}, {"server", kIdBytes}, {"incarnation", kIdBytes})
 };
 struct LeaseWithdraw {  // leaves the queue; if the lease was granted meanwhile, releases it
   static constexpr std::string_view kKind = "lease_withdraw";
   Id withdrawn;  // the request id of the LeaseRequest
   AUTOTUNE_FIELDS(withdrawn)
+  AUTOTUNE_LIMITS({"withdrawn", kIdBytes})
 };
 struct LeaseRenew {
   static constexpr std::string_view kKind = "lease_renew";
   Id lease;
   AUTOTUNE_FIELDS(lease)
+  AUTOTUNE_LIMITS({"lease", kIdBytes})
 };
 struct LeaseRenewed {
   static constexpr std::string_view kKind = "lease_renewed";
@@ -189,17 +210,20 @@ struct LeaseRelease {
   static constexpr std::string_view kKind = "lease_release";
   Id lease;
   AUTOTUNE_FIELDS(lease)
+  AUTOTUNE_LIMITS({"lease", kIdBytes})
 };
 struct LeaseReleased {
   static constexpr std::string_view kKind = "lease_released";
   Id lease;
   AUTOTUNE_FIELDS(lease)
+  AUTOTUNE_LIMITS({"lease", kIdBytes})
 };
 
 struct StatusRequest {
   static constexpr std::string_view kKind = "status_request";
   std::string key;  // key of the devices to show; empty: all devices
   AUTOTUNE_FIELDS(key)
+  AUTOTUNE_LIMITS({"key", kNameBytes})
 };
 namespace device_state {
 inline constexpr char kFree[] = "free", kBusy[] = "busy", kStarting[] = "starting", kUnreachable[] = "unreachable";
@@ -217,11 +241,16 @@ struct DeviceStatus {
   std::string last_error;
   AUTOTUNE_FIELDS(server, key, endpoint, model, cores, state, lease, client_name, tenant, job, since_ms, last_seen_ms,
                   trials, last_error)
+  AUTOTUNE_LIMITS({"server", kIdBytes}, {"key", kNameBytes}, {"endpoint", kNameBytes}, {"model", kNameBytes},
+                  {"cores", 0, kMostCores}, {"state", kIdBytes}, {"lease", kIdBytes}, {"client_name", kNameBytes},
+                  {"tenant", kNameBytes}, {"job", kNameBytes}, {"trials", kIdBytes, kMostStatuses},
+                  {"last_error", kTextBytes})
 };
 struct QueueStatus {
   std::string key, client_name, tenant, job;
   int64_t position = 0, waiting_ms = 0;
   AUTOTUNE_FIELDS(key, client_name, tenant, job, position, waiting_ms)
+  AUTOTUNE_LIMITS({"key", kNameBytes}, {"client_name", kNameBytes}, {"tenant", kNameBytes}, {"job", kNameBytes})
 };
 struct StatusReply {
   static constexpr std::string_view kKind = "status_reply";
@@ -237,6 +266,8 @@ struct StatusReply {
   int64_t omitted = 0;              // devices, keys and waiting clients for which the answer has no room
   AUTOTUNE_FIELDS(epoch, recovering, uptime_ms, devices, queue, absent_keys, grants, expired, malformed, errors,
                   omitted)
+  AUTOTUNE_LIMITS({"devices", 0, kMostListed}, {"queue", 0, kMostListed}, {"absent_keys", kNameBytes, kMostListed},
+                  {"errors", kTextBytes, 64})
 };
 
 // --- Client and server -----------------------------------------------------------------------------------------------
@@ -247,8 +278,10 @@ struct LeaseClaim {  // proof of the lease, in every message that a client sends
   int64_t ttl_ms = 0;
   Id client;
   std::string client_name, tenant, job;
-  Id incarnation;  // of LeaseGranted; empty: of an earlier client
+  Id incarnation;  // of LeaseGranted
   AUTOTUNE_FIELDS(lease, token, ttl_ms, client, client_name, tenant, job, incarnation)
+  AUTOTUNE_LIMITS({"lease", kIdBytes}, {"client", kIdBytes}, {"client_name", kNameBytes}, {"tenant", kNameBytes},
+                  {"job", kNameBytes}, {"incarnation", kIdBytes})
 };
 // A batch; its id is the header's request id. Blobs: the artifacts, then the reference if `has_reference`.
 struct MeasureRequest {
@@ -258,6 +291,7 @@ struct MeasureRequest {
   std::vector<Candidate> candidates;
   bool has_reference = false;
   AUTOTUNE_FIELDS(claim, task, candidates, has_reference)
+  AUTOTUNE_LIMITS({"candidates", 0, kMaxBatchCandidates})
 };
 struct MeasureAccepted {
   static constexpr std::string_view kKind = "measure_accepted";
@@ -274,24 +308,28 @@ struct ResultAck {
   Id batch;
   std::string candidate;
   AUTOTUNE_FIELDS(batch, candidate)
+  AUTOTUNE_LIMITS({"batch", kIdBytes}, {"candidate", kNameBytes})
 };
 struct BatchCancel {  // candidates that have not begun get status "cancelled"
   static constexpr std::string_view kKind = "batch_cancel";
   LeaseClaim claim;
   Id batch;
   AUTOTUNE_FIELDS(claim, batch)
+  AUTOTUNE_LIMITS({"batch", kIdBytes})
 };
 struct ClientBeat {
   static constexpr std::string_view kKind = "client_beat";
   LeaseClaim claim;
   Id batch;  // the batch that the client waits for, or empty
   AUTOTUNE_FIELDS(claim, batch)
+  AUTOTUNE_LIMITS({"batch", kIdBytes})
 };
 struct ServerBeat {
   static constexpr std::string_view kKind = "server_beat";
   Id batch;               // the batch that the server works on or holds results of, or empty
   int64_t remaining = 0;  // candidates without a result
   AUTOTUNE_FIELDS(batch, remaining)
+  AUTOTUNE_LIMITS({"batch", kIdBytes})
 };
 struct LeaseEnd {  // the client gives the device back
   static constexpr std::string_view kKind = "lease_end";
@@ -304,8 +342,9 @@ struct LeaseEnd {  // the client gives the device back
 struct RunnerHello {
   static constexpr std::string_view kKind = "runner_hello";
   int64_t pid = 0;
-  std::string device;  // since 1.5: Device::Identity of the device that kernels run on; empty: the host's processor
+  std::string device;  // Device::Identity of the device that kernels run on; empty: the host's processor
   AUTOTUNE_FIELDS(pid, device)
+  AUTOTUNE_LIMITS({"device", kNameBytes})
 };
 // Blobs: the artifact, the reference artifact, and the reference's outputs if they are known. Only the artifact is sent
 // if the candidate is not checked or if the runner already has the reference with this ReferenceKey.
@@ -346,6 +385,7 @@ struct Message {
   Id request;
   Body body;
   std::vector<Blob> blobs;
+  int minor = kWireMinor;  // of a received message: the sender's minor version
 
   template <class T>
   const T* As() const {

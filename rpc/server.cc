@@ -65,8 +65,8 @@ class Server {
         listen = "ipc://" + (folder / ("server-" + session.server.substr(0, 8))).string();
       }
     }
-    router_ = TRY(RouterSocket::Bind(loop_, listen, {.on_message = [this](const Peer& peer, Message message) {
-                                       Perform(session_->On(peer, message, BootMillis()));
+    router_ = TRY(RouterSocket::Bind(loop_, listen, {.on_message = [this](const From& from, Message message) {
+                                       Perform(session_->On(from, message, BootMillis()));
                                      }}));
     utsname names{};
     uname(&names);
@@ -110,7 +110,8 @@ class Server {
                                        [this](Message message) {
                                          if (message.As<ReportReply>()) OnRegistered();
                                          if (auto* refusal = message.As<Refusal>()) OnRefused(*refusal);
-                                         Perform(session_->OnTracker(message, BootMillis()));
+                                         const From from{.roles = {Role::kTracker}, .minor = message.minor};
+                                         Perform(session_->On(from, message, BootMillis()));
                                        },
                                    .on_connected = [this] { Perform(session_->OnTrackerConnected(BootMillis())); },
                                    .on_disconnected = [this] { BeginTrackerWait(); }}));

@@ -7,6 +7,7 @@
 #include <csignal>
 
 #include "rpc/channel.h"
+#include "rpc/rules.h"
 #include "support/clock.h"
 
 namespace autotune::rpc {
@@ -176,14 +177,15 @@ ServerActions ServerSession::OnRunnerMessage(const Message& message, int64_t now
   Advance(now);
   if (!batch_ || !batch_->running) return Take();
   Running& running = *batch_->running;
-  if (auto* progress = message.As<RunnerProgress>(); progress && progress->run == running.run) {
+  const auto is_present = [&](int64_t run) { return run == running.run || !Holds(Rule::kFreshRuns); };
+  if (auto* progress = message.As<RunnerProgress>(); progress && is_present(progress->run)) {
     OnProgress(progress->phase, now);
-  } else if (auto* outputs = message.As<RunnerReference>(); outputs && outputs->run == running.run) {
+  } else if (auto* outputs = message.As<RunnerReference>(); outputs && is_present(outputs->run)) {
     bool expected = running.phase == RunnerPhase::kReference && !std::exchange(running.outputs_kept, true);
     if (expected && OutputsFit(message.blobs)) {
       outputs_.Put(OutputsKey(), message.blobs, options_.output_bytes);
     }
-  } else if (auto* done = message.As<RunnerResult>(); done && done->run == running.run) {
+  } else if (auto* done = message.As<RunnerResult>(); done && is_present(done->run)) {
     if (done->last && std::exchange(runner_ready_, false)) actions_.push_back(KillRunner{"its device has failed"});
     const TrialStatus status = done->result.status;
     if (running.phase == RunnerPhase::kReference && status != TrialStatus::kOk && status != TrialStatus::kDeviceError) {

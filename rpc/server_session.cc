@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "rpc/channel.h"
+#include "rpc/rules.h"
 #include "support/hash.h"
 
 namespace autotune::rpc {
@@ -61,15 +62,15 @@ bool ServerSession::CheckClaim(const Peer& peer, const LeaseClaim& claim, const 
     return false;
   }
   // A server forgets the highest token at its end. Its id stays, so the incarnation tells old grants apart.
-  if (!claim.incarnation.empty() && claim.incarnation != options_.incarnation) {
+  if (Holds(Rule::kIncarnation) && claim.incarnation != options_.incarnation) {
     Refuse(peer, request, code::kLeaseLost, "this lease has ended: the server was restarted");
     return false;
   }
-  if (claim.token < highest_) {
+  if (Holds(Rule::kFencing) && claim.token < highest_) {
     Refuse(peer, request, code::kStaleLease, "this device has since been leased to another client");
     return false;
   }
-  if (claim.token == highest_) {
+  if (Holds(Rule::kEndedLease) && claim.token == highest_) {
     Refuse(peer, request, code::kLeaseLost, "this lease has ended: it expired, was released or was revoked");
     return false;
   }
@@ -87,7 +88,7 @@ bool ServerSession::CheckClaim(const Peer& peer, const LeaseClaim& claim, const 
 
 void ServerSession::DropBatch(const std::string& why) {
   if (!batch_) return;
-  if (batch_->running) {
+  if (batch_->running && Holds(Rule::kKillsOnLoss)) {
     actions_.push_back(KillRunner{why});
     runner_ready_ = false;
   }
@@ -115,40 +116,59 @@ void ServerSession::DropLease(const std::string& why, int64_t now) { EndLease(Fa
 
 // --- Messages --------------------------------------------------------------------------------------------------------
 
-ServerActions ServerSession::On(const Peer& peer, const Message& message, int64_t now) {
+void ServerSession::Answer(const From& from, const Id& request, Body body) {
+  Message message{request, std::move(body), {}};
+  if (from.roles.Has(Role::kTracker)) {
+    actions_.push_back(ToTracker{std::move(message)});
+  } else {
+    actions_.push_back(ToPeer{from.peer, std::move(message)});
+  }
+}
+
+void ServerSession::OnAck(const Peer& peer, const ResultAck& ack, int64_t now) {
+  if (!batch_ || batch_->id != ack.batch || peer != lease_->peer) return;
+  batch_->unacknowledged.erase(ack.candidate);
+  if (batch_->next < batch_->candidates.size() || batch_->running || !batch_->unacknowledged.empty()) return;
+  finished_[batch_->id] = now;
+  batch_.reset();
+}
+
+void ServerSession::OnBeat(const Peer& peer, const Id& request, const ClientBeat& beat, int64_t now) {
+  if (!CheckClaim(peer, beat.claim, request, now)) return;
+  ServerBeat answer;
+  if (batch_) {
+    answer.batch = batch_->id;
+    answer.remaining = static_cast<int64_t>(batch_->candidates.size() - batch_->next + batch_->running.has_value());
+  }
+  actions_.push_back(ToPeer{peer, {request, answer, {}}});
+}
+
+ServerActions ServerSession::On(const From& from, const Message& message, int64_t now) {
   Advance(now);
-  if (auto* ping = message.As<Ping>()) {
-    actions_.push_back(ToPeer{peer, {message.request, Pong{ping->payload}, {}}});
+  const Peer& peer = from.peer;
+  if (const std::optional<Refusal> refusal = RefusalOf(from, message)) {
+    Answer(from, message.request, *refusal);
+  } else if (auto* ping = message.As<Ping>()) {
+    Answer(from, message.request, Pong{ping->payload});
+  } else if (auto* reply = message.As<ReportReply>()) {
+    OnReportReply(*reply, now);
   } else if (message.As<MeasureRequest>()) {
     OnMeasure(peer, message, now);
   } else if (auto* ack = message.As<ResultAck>()) {
-    if (batch_ && batch_->id == ack->batch && peer == lease_->peer) {
-      batch_->unacknowledged.erase(ack->candidate);
-      if (batch_->next == batch_->candidates.size() && !batch_->running && batch_->unacknowledged.empty()) {
-        finished_[batch_->id] = now;
-        batch_.reset();
-      }
-    }
+    OnAck(peer, *ack, now);
   } else if (auto* cancel = message.As<BatchCancel>()) {
     if (CheckClaim(peer, cancel->claim, message.request, now) && batch_ && batch_->id == cancel->batch)
       CancelBatch("cancelled before it began", now);
   } else if (auto* beat = message.As<ClientBeat>()) {
-    if (CheckClaim(peer, beat->claim, message.request, now)) {
-      ServerBeat answer;
-      if (batch_) {
-        answer.batch = batch_->id;
-        answer.remaining = static_cast<int64_t>(batch_->candidates.size() - batch_->next + batch_->running.has_value());
-      }
-      actions_.push_back(ToPeer{peer, {message.request, answer, {}}});
-    }
+    OnBeat(peer, message.request, *beat, now);
   } else if (auto* end = message.As<LeaseEnd>()) {
     if (lease_ && lease_->claim.lease == end->claim.lease && lease_->claim.token == end->claim.token) {
       EndLease(FarmEvent::Kind::kReturned, "the client ended its lease", now);
       SendReport(now);
     }
   } else if (!message.As<Refusal>() && !message.As<Pong>()) {
-    Refuse(peer, message.request, code::kUnexpected,
-           "a device server does not take a " + std::string(KindOf(message.body)));
+    Answer(from, message.request,
+           Refusal{code::kUnexpected, "a device server does not take a " + std::string(KindOf(message.body))});
   }
   return Take();
 }
@@ -158,9 +178,9 @@ std::optional<Refusal> ServerSession::CheckMeasure(const MeasureRequest& request
   size_t artifacts = blobs.size() - (request.has_reference && !blobs.empty() ? 1 : 0);
   if (request.has_reference && blobs.empty()) return malformed("has_reference without a blob");
   if (request.candidates.empty()) return malformed("a batch has at least one candidate");
-  if (request.candidates.size() > 4 * kMaxBatchArtifacts || artifacts > kMaxBatchArtifacts) {
-    return Refusal{code::kTooLarge, "a batch has at most " + std::to_string(kMaxBatchArtifacts) +
-                                        " artifacts and four times as many candidates"};
+  if (request.candidates.size() > kMaxBatchCandidates || artifacts > kMaxBatchArtifacts) {
+    return Refusal{code::kTooLarge, "a batch has at most " + std::to_string(kMaxBatchArtifacts) + " artifacts and " +
+                                        std::to_string(kMaxBatchCandidates) + " candidates"};
   }
   for (const Blob& blob : blobs) {
     if (static_cast<int64_t>(blob->size()) > kMaxBlobBytes) {
@@ -175,8 +195,8 @@ std::optional<Refusal> ServerSession::CheckMeasure(const MeasureRequest& request
     if (!ids.insert(c.id).second) return malformed("candidate '" + c.id + "' occurs twice");
     if (c.blob < 0 || static_cast<size_t>(c.blob) >= artifacts)
       return malformed("candidate '" + c.id + "': no such blob");
-    if (c.repeats < 1 || c.repeats > 1000 || c.max_repeats < 0 || c.max_repeats > 1000 || !Sane(c.load_seconds) ||
-        !Sane(c.run_seconds) || c.threads < 0 || c.threads > 4096 ||
+    if (c.repeats < 1 || c.repeats > kMostRepeats || c.max_repeats < 0 || c.max_repeats > kMostRepeats ||
+        !Sane(c.load_seconds) || !Sane(c.run_seconds) || c.threads < 0 || c.threads > 4096 ||
         !(c.min_repeat_ms >= 0 && c.min_repeat_ms <= 60000) || !(c.cutoff_seconds >= 0) || c.cold_bytes < -1) {
       return malformed("candidate '" + c.id + "': an option is out of range");
     }
@@ -202,7 +222,7 @@ void ServerSession::OnMeasure(const Peer& peer, const Message& message, int64_t 
     for (auto& [id, result] : batch_->unacknowledged) SendResult(result, now);
     return;
   }
-  if (finished_.count(message.request)) return accept();
+  if (Holds(Rule::kRemembers) && finished_.count(message.request)) return accept();
   if (auto refusal = CheckMeasure(request, message.blobs)) {
     return Refuse(peer, message.request, refusal->code, refusal->text);
   }
@@ -252,25 +272,17 @@ void ServerSession::SendReport(int64_t now) {
   std::erase_if(finished_, [&](const auto& f) { return now - f.second > options_.remember_ms; });
 }
 
-ServerActions ServerSession::OnTracker(const Message& message, int64_t now) {
-  Advance(now);
-  if (auto* reply = message.As<ReportReply>()) {
-    tracker_epoch_ = reply->epoch;
-    report_interval_ = std::clamp<int64_t>(reply->interval_ms, 100, 10000);
-    for (const Id& lease : reply->revoked) {
-      if (lease_ && lease_->claim.lease == lease) {
-        DropLease("the tracker revoked the lease", now);
-        SendReport(now);
-      }
-    }
-    if (lease_) {
-      lease_->yield = std::ranges::find(reply->yield, lease_->claim.lease) != reply->yield.end();
-      if (lease_->yield && batch_) CancelBatch("the device goes to a client that waits", now);
-    }
-  } else if (auto* ping = message.As<Ping>()) {
-    actions_.push_back(ToTracker{{message.request, Pong{ping->payload}, {}}});
+void ServerSession::OnReportReply(const ReportReply& reply, int64_t now) {
+  tracker_epoch_ = reply.epoch;
+  report_interval_ = std::clamp<int64_t>(reply.interval_ms, 100, 10000);
+  for (const Id& lease : reply.revoked) {
+    if (!lease_ || lease_->claim.lease != lease) continue;
+    DropLease("the tracker revoked the lease", now);
+    SendReport(now);
   }
-  return Take();
+  if (!lease_) return;
+  lease_->yield = Holds(Rule::kYieldStops) && std::ranges::find(reply.yield, lease_->claim.lease) != reply.yield.end();
+  if (lease_->yield && batch_) CancelBatch("the device goes to a client that waits", now);
 }
 
 ServerActions ServerSession::OnTrackerConnected(int64_t now) {
@@ -290,8 +302,8 @@ EarliestTimer<ServerSession> ServerSession::Earliest() const {
   using Self = ServerSession;
   EarliestTimer<Self> timer;
   if (batch_ && batch_->running) timer.Add(batch_->running->deadline, &Self::OnDeadline);
-  if (lease_) timer.Add(lease_->expires, &Self::OnLeaseExpired);
-  if (batch_) {
+  if (lease_ && Holds(Rule::kLeaseExpires)) timer.Add(lease_->expires, &Self::OnLeaseExpired);
+  if (batch_ && Holds(Rule::kResends)) {
     for (const auto& [id, result] : batch_->unacknowledged)
       timer.Add(result.last_sent + options_.resend_ms, &Self::ResendResults);
   }

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "rpc/farm_event.h"
+#include "rpc/from.h"
 #include "rpc/message.h"
 #include "rpc/timers.h"
-#include "rpc/transport.h"
 
 namespace autotune::rpc {
 
@@ -58,9 +58,8 @@ class ServerSession {
   };
   explicit ServerSession(Options options) : options_(std::move(options)) {}
 
-  // `now` is in milliseconds and never goes back.
-  ServerActions On(const Peer& peer, const Message& message, int64_t now);
-  ServerActions OnTracker(const Message& message, int64_t now);
+  // `now` is in milliseconds and never goes back. A message of the tracker is one whose sender has its role.
+  ServerActions On(const From& from, const Message& message, int64_t now);
   ServerActions OnTrackerConnected(int64_t now);
   ServerActions OnHostAcquired(int64_t now);
   ServerActions OnRunnerReady(int64_t now);
@@ -126,6 +125,9 @@ class ServerSession {
   // Returns true if the claim holds the device; a claim with a higher token takes it over. Otherwise sends a refusal.
   bool CheckClaim(const Peer& peer, const LeaseClaim& claim, const Id& request, int64_t now);
   void OnMeasure(const Peer& peer, const Message& message, int64_t now);
+  void OnAck(const Peer& peer, const ResultAck& ack, int64_t now);
+  void OnBeat(const Peer& peer, const Id& request, const ClientBeat& beat, int64_t now);
+  void OnReportReply(const ReportReply& reply, int64_t now);
   // The key of the reference's outputs. They come from a runner in which the client's own code runs, so each client has
   // its own.
   std::string OutputsKey() const { return lease_->claim.client + "/" + ReferenceKey(batch_->task); }
@@ -146,6 +148,7 @@ class ServerSession {
   void EndLease(FarmEvent::Kind kind, const std::string& why, int64_t now);
   void Happened(FarmEvent::Kind kind, const std::string& why, int64_t now);  // to the present lease
   void SendReport(int64_t now);
+  void Answer(const From& from, const Id& request, Body body);
   void Refuse(const Peer& peer, const Id& request, std::string code, std::string text);
   ServerActions Take() { return std::exchange(actions_, {}); }
 

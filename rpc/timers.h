@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "rpc/rules.h"
 #include "support/check.h"
 
 namespace autotune::rpc {
@@ -79,7 +80,7 @@ class StoppedTime {
   int64_t Before(int64_t now, int64_t wake) {
     constexpr int64_t kLongest = 500;  // delay of a call on a busy host
     const int64_t last = std::exchange(last_, now);
-    return last >= 0 && wake != kNever && now - wake > kLongest ? now - last : 0;
+    return Holds(Rule::kStoppedTime) && last >= 0 && wake != kNever && now - wake > kLongest ? now - last : 0;
   }
 
  private:

@@ -263,7 +263,10 @@ struct RouterSocket::Impl : Watched {
     Peer peer = *frames[0];
     frames.erase(frames.begin());
     auto decoded = Decode(frames);
-    if (auto* message = std::get_if<Message>(&decoded)) return handlers.on_message(peer, std::move(*message));
+    if (auto* message = std::get_if<Message>(&decoded)) {
+      const From from{.peer = peer, .identity = {}, .roles = kUnauthenticated, .minor = message->minor};
+      return handlers.on_message(from, std::move(*message));
+    }
     auto& error = std::get<DecodeError>(decoded);
     Send(peer, {error.request, error.refusal, {}}, error.major);
     if (handlers.on_malformed) handlers.on_malformed(peer, error.refusal);

@@ -8,12 +8,11 @@
 #include <memory>
 #include <string>
 
+#include "rpc/from.h"
 #include "rpc/message.h"
 #include "support/loop.h"
 
 namespace autotune::rpc {
-
-using Peer = std::string;  // ZeroMQ's routing id of one connection: a peer that connects again gets a new one
 
 // Completes an endpoint: "127.0.0.1:9190" and "localhost:9190" -> "tcp://127.0.0.1:9190", "/path" -> "ipc:///path". The
 // error says why an endpoint is refused.
@@ -28,7 +27,7 @@ enum class Sent {
 class RouterSocket {
  public:
   struct Handlers {
-    std::function<void(const Peer&, Message)> on_message;
+    std::function<void(const From&, Message)> on_message;
     // Called after a malformed message; the refusal has been sent to the peer.
     std::function<void(const Peer&, const Refusal&)> on_malformed = {};
   };

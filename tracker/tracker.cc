@@ -121,8 +121,8 @@ Result<std::unique_ptr<Tracker>> Tracker::Start(Loop& loop, const TrackerOptions
   Impl* raw = impl.get();
   impl->socket = TRY(rpc::RouterSocket::Bind(
       loop, options.endpoint,
-      {.on_message = [raw](const rpc::Peer& peer,
-                           rpc::Message message) { raw->Perform(raw->state.On(peer, message, BootMillis())); },
+      {.on_message = [raw](const rpc::From& from,
+                           rpc::Message message) { raw->Perform(raw->state.On(from, message, BootMillis())); },
        .on_malformed = [raw](const rpc::Peer&, const rpc::Refusal&) { raw->state.OnMalformed(); }}));
   // Writes the file only after the bind, so that a second tracker on this port does not change the first one's file.
   if (!options.state_file.empty()) TRY(impl->Write());

@@ -4,6 +4,8 @@
 #include <iterator>
 #include <tuple>
 
+#include "rpc/rules.h"
+
 namespace autotune {
 namespace {
 
@@ -12,6 +14,7 @@ using rpc::Id;
 using rpc::Message;
 using rpc::Peer;
 using rpc::Refusal;
+using rpc::Rule;
 namespace code = rpc::code;
 
 constexpr size_t kMaxQueue = 100000, kMaxServers = 20000, kMaxErrors = 20;
@@ -52,7 +55,7 @@ void TrackerState::Happened(FarmEvent::Kind kind, const Id& id, const Server& se
 void TrackerState::OnReport(const Peer& peer, const Message& message, int64_t now) {
   const rpc::ServerReport& report = *message.As<rpc::ServerReport>();
   const std::string& key = report.device.key;
-  if (report.server.empty() || report.server.size() > rpc::kMaxIdBytes)
+  if (report.server.empty())
     return Send(peer, message.request, Refusal{code::kMalformed, "a report must name its server"});
   if (!rpc::IsKey(key)) return Send(peer, message.request, Refusal{code::kMalformed, rpc::kKeyRule});
   if (!rpc::IsPlausible(report.highest, epoch_)) {
@@ -93,7 +96,7 @@ void TrackerState::OnReport(const Peer& peer, const Message& message, int64_t no
   // the server's. In the first ttl_ms after its start, this tracker grants nothing, since servers may still report
   // leases of the earlier tracker.
   bool later = report.highest.epoch > epoch_ || (report.highest.epoch == epoch_ && report.highest.counter > counter_);
-  if (later) {
+  if (later && Holds(Rule::kEpochGrows)) {
     epoch_ = report.highest.epoch + 1;
     ++changes_;
     const int64_t until = std::max(recovering_until_.value_or(0), started_ + options_.ttl_ms);
@@ -201,7 +204,7 @@ std::optional<Id> TrackerState::FreeServer(const Waiting& waiting) const {
     if (server.report.device.key != wish.key || !server.reachable) continue;
     bool excluded = std::find(wish.exclude.begin(), wish.exclude.end(), id) != wish.exclude.end();
     other_exists |= !excluded;
-    if (server.lease || !server.report.ready) continue;
+    if ((server.lease && Holds(Rule::kOneHolder)) || !server.report.ready) continue;
     if (!excluded) return id;
     // This server has failed the client, so it may be dead. It qualifies only if it has reported since the request.
     if (server.last_seen > waiting.since) excluded_one = &id;
@@ -280,12 +283,14 @@ void TrackerState::Dispatch(int64_t now) {
   if (queue_.empty() || Recovering(now)) return;
   std::map<std::string, int> free;
   for (const auto& [id, server] : servers_) {
-    if (server.reachable && !server.lease && server.report.ready) ++free[server.report.device.key];
+    const bool is_free = !server.lease || !Holds(Rule::kOneHolder);
+    if (server.reachable && is_free && server.report.ready) ++free[server.report.device.key];
   }
   for (auto& [key, count] : free) {
     auto waiting = waiting_.find(key);
     if (waiting == waiting_.end()) continue;
-    const std::set<int64_t> tickets = waiting->second;
+    std::vector<int64_t> tickets(waiting->second.begin(), waiting->second.end());
+    if (!Holds(Rule::kQueueOrder)) std::ranges::reverse(tickets);
     for (auto ticket = tickets.begin(); ticket != tickets.end() && count > 0; ++ticket) {
       auto it = queue_.find(*ticket);
       if (std::optional<Id> server = FreeServer(it->second)) {
@@ -299,10 +304,8 @@ void TrackerState::Dispatch(int64_t now) {
 
 void TrackerState::OnLeaseRequest(const Peer& peer, const Message& message, int64_t now) {
   const rpc::LeaseRequest& wish = *message.As<rpc::LeaseRequest>();
-  constexpr size_t kMostExcluded = 64;
-  if (message.request.empty() || wish.exclude.size() > kMostExcluded)
-    return Send(peer, message.request,
-                Refusal{code::kMalformed, "a lease request must have an id, and exclude at most 64 servers"});
+  if (message.request.empty())
+    return Send(peer, message.request, Refusal{code::kMalformed, "a lease request must have an id"});
   if (!rpc::IsKey(wish.key)) return Send(peer, message.request, Refusal{code::kMalformed, rpc::kKeyRule});
   if (auto granted = granted_requests_.find(message.request); granted != granted_requests_.end()) {
     return SendGrant(peer, leases_.at(granted->second));
@@ -337,9 +340,36 @@ void TrackerState::OnLeaseRequest(const Peer& peer, const Message& message, int6
   }
 }
 
-TrackerState::Output TrackerState::On(const Peer& peer, const Message& message, int64_t now) {
+void TrackerState::OnRenew(const Peer& peer, const Id& request, const rpc::LeaseRenew& renew, int64_t now) {
+  auto it = leases_.find(renew.lease);
+  if (it != leases_.end()) {
+    expiries_.Set(it->first, now + options_.ttl_ms);
+    if (auto server = servers_.find(it->second.server); server != servers_.end())
+      MarkYielding(server->second.report.device.key, now);
+    Send(peer, request, rpc::LeaseRenewed{options_.ttl_ms, it->second.must_yield_since.has_value()});
+  } else if (Recovering(now)) {
+    // The tracker was restarted, and the lease's server has not reported yet. So the lease may exist.
+    Send(peer, request, rpc::LeaseRenewed{options_.ttl_ms, false});
+  } else {
+    Send(peer, request, Refusal{code::kLeaseLost, "no such lease: it expired, or its device is gone"});
+  }
+}
+
+void TrackerState::OnWithdraw(const Peer& peer, const Id& request, const rpc::LeaseWithdraw& withdraw, int64_t now) {
+  if (auto it = tickets_.find(withdraw.withdrawn); it != tickets_.end()) Leave(queue_.find(it->second));
+  if (auto it = granted_requests_.find(withdraw.withdrawn); it != granted_requests_.end())
+    EndLease(Id(it->second), "", now);
+  Settle(withdraw.withdrawn, {code::kLeaseLost, "this request was withdrawn"}, now);
+  Send(peer, request, rpc::LeaseReleased{});
+  Dispatch(now);
+}
+
+TrackerState::Output TrackerState::On(const rpc::From& from, const Message& message, int64_t now) {
   Advance(now);
-  if (message.As<rpc::ServerReport>()) {
+  const Peer& peer = from.peer;
+  if (const std::optional<Refusal> refusal = rpc::RefusalOf(from, message)) {
+    Send(peer, message.request, *refusal);
+  } else if (message.As<rpc::ServerReport>()) {
     OnReport(peer, message, now);
   } else if (auto* goodbye = message.As<rpc::ServerGoodbye>()) {
     auto it = servers_.find(goodbye->server);
@@ -348,34 +378,13 @@ TrackerState::Output TrackerState::On(const Peer& peer, const Message& message, 
   } else if (message.As<rpc::LeaseRequest>()) {
     OnLeaseRequest(peer, message, now);
   } else if (auto* renew = message.As<rpc::LeaseRenew>()) {
-    auto it = leases_.find(renew->lease);
-    if (it != leases_.end()) {
-      expiries_.Set(it->first, now + options_.ttl_ms);
-      if (auto server = servers_.find(it->second.server); server != servers_.end())
-        MarkYielding(server->second.report.device.key, now);
-      Send(peer, message.request, rpc::LeaseRenewed{options_.ttl_ms, it->second.must_yield_since.has_value()});
-    } else if (Recovering(now)) {
-      // The tracker was restarted, and the lease's server has not reported yet. So the lease may exist.
-      Send(peer, message.request, rpc::LeaseRenewed{options_.ttl_ms, false});
-    } else {
-      Send(peer, message.request, Refusal{code::kLeaseLost, "no such lease: it expired, or its device is gone"});
-    }
+    OnRenew(peer, message.request, *renew, now);
   } else if (auto* release = message.As<rpc::LeaseRelease>()) {
     EndLease(release->lease, "", now);
     Send(peer, message.request, rpc::LeaseReleased{release->lease});
     Dispatch(now);
   } else if (auto* withdraw = message.As<rpc::LeaseWithdraw>()) {
-    if (withdraw->withdrawn.size() > rpc::kMaxIdBytes) {
-      Send(peer, message.request, Refusal{code::kMalformed, "the id of the withdrawn request is too long"});
-      return Take();
-    }
-    if (auto it = tickets_.find(withdraw->withdrawn); it != tickets_.end()) Leave(queue_.find(it->second));
-    if (auto it = granted_requests_.find(withdraw->withdrawn); it != granted_requests_.end()) {
-      EndLease(Id(it->second), "", now);
-    }
-    Settle(withdraw->withdrawn, {code::kLeaseLost, "this request was withdrawn"}, now);
-    Send(peer, message.request, rpc::LeaseReleased{});
-    Dispatch(now);
+    OnWithdraw(peer, message.request, *withdraw, now);
   } else if (auto* status = message.As<rpc::StatusRequest>()) {
     Send(peer, message.request, Status(status->key, now));
   } else if (auto* ping = message.As<rpc::Ping>()) {

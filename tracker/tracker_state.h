@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "rpc/farm_event.h"
+#include "rpc/from.h"
 #include "rpc/message.h"
 #include "rpc/timers.h"
-#include "rpc/transport.h"
 
 namespace autotune {
 
@@ -41,7 +41,7 @@ class TrackerState {
   };
   TrackerState(Options options, int64_t now);
 
-  Output On(const rpc::Peer& peer, const rpc::Message& message, int64_t now);
+  Output On(const rpc::From& from, const rpc::Message& message, int64_t now);
   Output OnUnreachable(const rpc::Peer& peer);  // for a peer to which a message could not be sent
   void OnMalformed() { ++malformed_; }
   // The time at which Wake must be called, after each input; kNever: not before the next input.
@@ -99,6 +99,8 @@ class TrackerState {
   void Schedule(int64_t ticket);
   void OnReport(const rpc::Peer& peer, const rpc::Message& message, int64_t now);
   void OnLeaseRequest(const rpc::Peer& peer, const rpc::Message& message, int64_t now);
+  void OnRenew(const rpc::Peer& peer, const rpc::Id& request, const rpc::LeaseRenew& renew, int64_t now);
+  void OnWithdraw(const rpc::Peer& peer, const rpc::Id& request, const rpc::LeaseWithdraw& withdraw, int64_t now);
   void Dispatch(int64_t now);
   Queue::iterator Leave(Queue::iterator it);
   void Settle(const rpc::Id& request, rpc::Refusal answer, int64_t now);
@@ -117,7 +119,9 @@ class TrackerState {
   void Send(const rpc::Peer& peer, const rpc::Id& request, rpc::Body body) {
     output_.push_back({peer, {request, std::move(body), {}}});
   }
-  bool Recovering(int64_t now) const { return recovering_until_ && now < *recovering_until_; }
+  bool Recovering(int64_t now) const {
+    return Holds(rpc::Rule::kRecovery) && recovering_until_ && now < *recovering_until_;
+  }
   // Returns the time until which a server that ran before this tracker started may still send its first report.
   // After a restart, all keys of such servers are known.
   int64_t ServersMayArriveUntil() const { return started_ + (options_.recovering ? 0 : options_.grace_ms); }

@@ -2,12 +2,14 @@
 #include <set>
 #include <string>
 
+#include "rpc/rules.h"
 #include "tracker/tracker_state.h"
 
 namespace autotune {
 namespace {
 
 using rpc::Id;
+using rpc::Rule;
 namespace code = rpc::code;
 
 }  // namespace
@@ -33,7 +35,8 @@ void TrackerState::Advance(int64_t now) {
 // Sets the time at which a waiting request ends unless its client is heard or a device becomes free before.
 void TrackerState::Schedule(int64_t ticket) {
   const Waiting& waiting = queue_.at(ticket);
-  int64_t due = std::min(waiting.heard + options_.client_silence_ms, waiting.deadline);
+  int64_t due = waiting.deadline;
+  if (Holds(Rule::kSilentQueue)) due = std::min(due, waiting.heard + options_.client_silence_ms);
   if (!keys_.count(waiting.wish.key)) due = std::min(due, ServersMayArriveUntil());
   due_.Set(ticket, due);
 }
@@ -41,10 +44,10 @@ void TrackerState::Schedule(int64_t ticket) {
 rpc::EarliestTimer<TrackerState> TrackerState::Earliest() const {
   using Self = TrackerState;
   rpc::EarliestTimer<Self> timer;
-  timer.Add(expiries_.Earliest(), &Self::OnLeaseExpired);
+  if (Holds(Rule::kExpiry)) timer.Add(expiries_.Earliest(), &Self::OnLeaseExpired);
   timer.Add(silences_.Earliest(), &Self::OnSilentServer);
   timer.Add(due_.Earliest(), &Self::OnRequestDue);
-  timer.Add(revocations_.Earliest(), &Self::OnYieldOverdue);
+  if (Holds(Rule::kRevocation)) timer.Add(revocations_.Earliest(), &Self::OnYieldOverdue);
   if (recovering_until_) timer.Add(*recovering_until_, &Self::EndRecovery);
   if (!servers_.empty() || !queue_.empty() || !settled_requests_.empty() || !keys_.empty())
     timer.Add(next_round_, &Self::Round);

@@ -185,7 +185,6 @@ class FarmMeasurer : public Measurer {
     job.task.full_range = task.full_range;
     const Tolerance tolerance = Widened(options_.tolerance, space.target.ProductRounding());
     job.task.rtol = tolerance.rtol;
-    job.task.atol += space.target.ProductRounding();
     job.task.floor = tolerance.atol;
     return MeasureUnlessStopped(std::move(job));
   }

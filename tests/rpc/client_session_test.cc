@@ -59,13 +59,16 @@ struct ClientWorld {
   Id LeaseRequestId() const { return Last<LeaseRequest>(tracker)->request; }
   void Grant(int64_t counter = 1, const Id& on = "s1") {
     LeaseGranted granted{"lease" + std::to_string(counter), {1, counter}, on, {}, 10000};
-    Take(session.OnTracker({LeaseRequestId(), granted, {}}, now));
+    HearTracker(LeaseRequestId(), granted);
   }
-  void Queue(LeaseQueued queued) { Take(session.OnTracker({LeaseRequestId(), std::move(queued), {}}, now)); }
-  void Renewed(bool yield) {
-    Take(session.OnTracker({Last<LeaseRenew>(tracker)->request, LeaseRenewed{10000, yield}, {}}, now));
+  void Queue(LeaseQueued queued) { HearTracker(LeaseRequestId(), std::move(queued)); }
+  void Renewed(bool yield) { HearTracker(Last<LeaseRenew>(tracker)->request, LeaseRenewed{10000, yield}); }
+  void Hear(const Id& request, Body body) {
+    Take(session.On({.roles = {Role::kServer}}, {request, std::move(body), {}}, now));
   }
-  void Hear(const Id& request, Body body) { Take(session.OnServer({request, std::move(body), {}}, now)); }
+  void HearTracker(const Id& request, Body body) {
+    Take(session.On({.roles = {Role::kTracker}}, {request, std::move(body), {}}, now));
+  }
   void Accept() { Hear(Last<MeasureRequest>(server)->request, MeasureAccepted{1}); }
   void Pass(int64_t ms) {
     test::PassTime(session, now, ms, [this](auto actions) { Take(std::move(actions)); });
@@ -283,7 +286,7 @@ TEST(ClientSession, AGrantThatWasMissedDoesNotRestartTheWait) {
     w.Queue({1, "", {}});
   }
   Id first = w.LeaseRequestId();
-  w.Take(w.session.OnTracker({first, Refusal{code::kLeaseLost, "the lease of this request has ended"}, {}}, w.now));
+  w.HearTracker(first, Refusal{code::kLeaseLost, "the lease of this request has ended"});
   EXPECT_NE(w.LeaseRequestId(), first);
   EXPECT_EQ(w.Last<LeaseRequest>(w.tracker)->As<LeaseRequest>()->wait_ms, 40000);
 }

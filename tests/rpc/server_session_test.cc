@@ -65,7 +65,7 @@ TEST(ServerSession, ATokenThatNoTrackerGivesOutIsRefused) {
   w.Say("b1", ServerWorld::Batch(1, 1));
   EXPECT_TRUE(w.started);
   const int64_t late = (int64_t{1} << 53) + 5;  // an epoch that the server's tracker has reached nevertheless
-  w.Take(w.session.OnTracker({"", ReportReply{late, 1000, {}}, {}}, w.now));
+  w.SayAs(ServerWorld::kTracker, ReportReply{late, 1000, {}});
   request.claim.token = {late, 1};
   w.Say("b2", request);
   EXPECT_EQ(w.RefusalText(), "");
@@ -94,7 +94,7 @@ TEST(ServerSession, OnlyTheHolderAcknowledges) {
     w.Pass(1500);
     return w.Results().size();
   };
-  w.Take(w.session.On("stranger", {"b1", ResultAck{"b1", "0"}, {}}, w.now));
+  w.SayAs({.peer = "stranger", .roles = kUnauthenticated}, ResultAck{"b1", "0"});
   EXPECT_GT(resent(), 0u);
   w.Say("b1", ResultAck{"b1", "0"});
   EXPECT_EQ(resent(), 0u);
@@ -122,9 +122,9 @@ TEST(ServerSession, AnEndedOrExpiredLeaseIsLost) {
 TEST(ServerSession, TheTrackerRevokes) {
   ServerWorld w;
   w.Say("b", ServerWorld::Batch(1, 1));
-  w.Take(w.session.OnTracker({"", ReportReply{1, 1000, {"another"}}, {}}, w.now));
+  w.SayAs(ServerWorld::kTracker, ReportReply{1, 1000, {"another"}});
   EXPECT_TRUE(w.session.Busy());
-  w.Take(w.session.OnTracker({"", ReportReply{1, 1000, {"lease1"}}, {}}, w.now));
+  w.SayAs(ServerWorld::kTracker, ReportReply{1, 1000, {"lease1"}});
   EXPECT_FALSE(w.session.Busy());
   EXPECT_EQ(w.kills, 1);
   EXPECT_TRUE(w.tracker.back().As<ServerReport>()->leases.empty());
@@ -164,7 +164,7 @@ TEST(ServerSession, NothingStartsForALeaseThatMustYield) {
   const HeldLease held = w.tracker.back().As<ServerReport>()->leases.at(0);
   EXPECT_GT(held.deadline_ms, 0);
   const auto reply = [&](std::vector<Id> yield) {
-    w.Take(w.session.OnTracker({"", ReportReply{.epoch = 1, .yield = std::move(yield)}, {}}, w.now));
+    w.SayAs(ServerWorld::kTracker, ReportReply{.epoch = 1, .yield = std::move(yield)});
   };
   w.sent.clear();
   reply({"lease of another"});

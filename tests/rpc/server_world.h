@@ -14,6 +14,9 @@
 namespace autotune::rpc {
 
 struct ServerWorld {
+  inline static const From kPeer = {.peer = "peer", .roles = kUnauthenticated};
+  inline static const From kTracker = {.roles = {Role::kTracker}};
+
   ServerWorld() : session({.server = "s1", .incarnation = "i1", .device = {.key = "cpu"}}) {
     Take(session.OnRunnerReady(0));
   }
@@ -32,7 +35,7 @@ struct ServerWorld {
   }
   // Returns a claim of lease number `counter`.
   static LeaseClaim Claim(int64_t counter) {
-    return {"lease" + std::to_string(counter), {1, counter}, 10000, "c", "c", "", ""};
+    return {"lease" + std::to_string(counter), {1, counter}, 10000, "c", "c", "", "", "i1"};
   }
   static MeasureRequest Batch(int64_t counter, int candidates) {
     MeasureRequest request;
@@ -47,8 +50,9 @@ struct ServerWorld {
   }
   void Say(const Id& request, Body body, std::vector<Blob> blobs = {Bytes("artifact")}) {
     sent.clear();
-    Take(session.On("peer", {request, std::move(body), std::move(blobs)}, now));
+    Take(session.On(kPeer, {request, std::move(body), std::move(blobs)}, now));
   }
+  void SayAs(const From& from, Body body) { Take(session.On(from, {"", std::move(body), {}}, now)); }
   void Pass(int64_t ms) {
     test::PassTime(session, now, ms, [this](auto actions) { Take(std::move(actions)); });
   }

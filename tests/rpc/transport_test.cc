@@ -40,17 +40,17 @@ TEST(Endpoint, OnlyThisHost) {
 // An echo server and its clients, on one event loop.
 struct Echo {
   Echo() {
-    router =
-        std::move(RouterSocket::Bind(loop, "127.0.0.1:0",
-                                     {.on_message =
-                                          [this](const Peer& peer, Message message) {
-                                            last_peer = peer;
-                                            if (auto* ping = message.As<Ping>()) {
-                                              router->Send(peer, {message.request, Pong{ping->payload}, message.blobs});
-                                            }
-                                          },
-                                      .on_malformed = [this](const Peer&, const Refusal&) { ++malformed; }}))
-            .value();
+    router = std::move(RouterSocket::Bind(
+                           loop, "127.0.0.1:0",
+                           {.on_message =
+                                [this](const From& from, Message message) {
+                                  last_peer = from.peer;
+                                  if (auto* ping = message.As<Ping>()) {
+                                    router->Send(from.peer, {message.request, Pong{ping->payload}, message.blobs});
+                                  }
+                                },
+                            .on_malformed = [this](const Peer&, const Refusal&) { ++malformed; }}))
+                 .value();
     watchdog = loop.After(20000, [this] {
       ADD_FAILURE() << "no event for 20 seconds";
       loop.Stop();
@@ -138,7 +138,7 @@ TEST(Transport, APeerThatLeavesAClosedSocketStopsNobodyElse) {
   Echo echo;
   Loop never_run;
   auto deaf =
-      std::move(RouterSocket::Bind(never_run, "127.0.0.1:0", {.on_message = [](const Peer&, Message) {}})).value();
+      std::move(RouterSocket::Bind(never_run, "127.0.0.1:0", {.on_message = [](const From&, Message) {}})).value();
   std::unique_ptr<DealerSocket> dealer;
   int sent = 0;
   auto on_connected = [&] {
@@ -160,7 +160,7 @@ TEST(Transport, APeerThatLeavesAClosedSocketStopsNobodyElse) {
 
 TEST(Transport, ASecondListenerIsRefused) {
   Echo echo;
-  auto second = RouterSocket::Bind(echo.loop, echo.router->endpoint(), {.on_message = [](const Peer&, Message) {}});
+  auto second = RouterSocket::Bind(echo.loop, echo.router->endpoint(), {.on_message = [](const From&, Message) {}});
   ASSERT_FALSE(second.ok());
   EXPECT_THAT(second.error().Text(), HasSubstr("is another one running there?"));
 }
@@ -173,8 +173,8 @@ TEST(Transport, TheClientConnectsAgainToARestartedRouter) {
   auto start = [&] {
     router = std::move(RouterSocket::Bind(loop, endpoint,
                                           {.on_message =
-                                               [&](const Peer& p, Message m) {
-                                                 router->Send(p, {m.request, Pong{}, {}});
+                                               [&](const From& f, Message m) {
+                                                 router->Send(f.peer, {m.request, Pong{}, {}});
                                                }}))
                  .value();
     endpoint = router->endpoint();

@@ -47,7 +47,7 @@ struct TrackerThread {
           alarm.Set(state->NextWake());
         },
         [this](const Peer& from, const Peer&, const Message& message) {
-          Perform(state->On(from, message, node.Now()));
+          Perform(state->On({.peer = from, .roles = rpc::kUnauthenticated}, message, node.Now()));
         });
   }
   void Perform(TrackerState::Output output) {

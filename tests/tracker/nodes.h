@@ -39,8 +39,12 @@ class ServerNode {
   };
   ServerNode(rpc::ServerSession::Options options, World world);
 
-  void On(const rpc::Peer& peer, const rpc::Message& message) { Perform(session_.On(peer, message, world_.now())); }
-  void OnTracker(const rpc::Message& message) { Perform(session_.OnTracker(message, world_.now())); }
+  void On(const rpc::Peer& peer, const rpc::Message& message) {
+    Perform(session_.On({.peer = peer, .roles = rpc::kUnauthenticated}, message, world_.now()));
+  }
+  void OnTracker(const rpc::Message& message) {
+    Perform(session_.On({.roles = {rpc::Role::kTracker}}, message, world_.now()));
+  }
   bool Busy() const { return session_.Busy(); }
 
  private:
@@ -70,8 +74,12 @@ class ClientNode {
   ClientNode(rpc::ClientSession::Options options, World world);
 
   void Start(std::shared_ptr<const rpc::MeasureJob> job);
-  void OnTracker(const rpc::Message& message) { Perform(session_.OnTracker(message, world_.now())); }
-  void OnServer(const rpc::Message& message) { Perform(session_.OnServer(message, world_.now())); }
+  void OnTracker(const rpc::Message& message) {
+    Perform(session_.On({.roles = {rpc::Role::kTracker}}, message, world_.now()));
+  }
+  void OnServer(const rpc::Message& message) {
+    Perform(session_.On({.roles = {rpc::Role::kServer}}, message, world_.now()));
+  }
   void OnServerConnected() { Perform(session_.OnServerConnected(world_.now())); }
   void OnServerDisconnected() { Perform(session_.OnServerDisconnected(world_.now())); }
   void Close() { Perform(session_.Close(world_.now())); }

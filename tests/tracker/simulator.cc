@@ -72,7 +72,7 @@ void Simulator::StartTracker() {
 void Simulator::ToTrackerNode(Peer from, Message message) {
   Transmit([this, from, message] {
     if (!tracker_) return;
-    PerformTracker(tracker_->On(from, message, now));
+    PerformTracker(tracker_->On({.peer = from, .roles = rpc::kUnauthenticated}, message, now));
     tracker_epoch_ = std::max(tracker_epoch_, tracker_->epoch());
     tracker_keys_ = tracker_->KeyAges(now);
   });

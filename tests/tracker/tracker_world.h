@@ -17,6 +17,7 @@ struct TrackerWorld {
     options.new_id = [n = 0]() mutable { return "id" + std::to_string(++n) + "-of-a-lease"; };
     return options;
   }
+  static rpc::From As(const std::string& peer) { return {.peer = peer, .roles = rpc::kUnauthenticated}; }
   void Take(TrackerState::Output output) {
     for (auto& [peer, message] : output) {
       if (!message.As<rpc::Ping>()) last[peer] = message;
@@ -37,17 +38,17 @@ struct TrackerWorld {
     report.leases = std::move(leases);
     report.highest = highest;
     last.erase(name);
-    Take(tracker.On(name, {"", report, {}}, now));
+    Take(tracker.On(As(name), {"", report, {}}, now));
   }
   void Ask(const std::string& client, const std::string& key, const std::string& request, int64_t wait_ms = 600000,
            std::vector<std::string> exclude = {}) {
     rpc::LeaseRequest wish{client, client, key, exclude, "", "", wait_ms};
     last.erase(client);
-    Take(tracker.On(client, {request, wish, {}}, now));
+    Take(tracker.On(As(client), {request, wish, {}}, now));
   }
   void Say(const std::string& peer, rpc::Body body) {
     last.erase(peer);
-    Take(tracker.On(peer, {"r", std::move(body), {}}, now));
+    Take(tracker.On(As(peer), {"r", std::move(body), {}}, now));
   }
   void Pass(int64_t ms, std::vector<std::string> alive = {}) {
     for (int64_t end = now + ms; now < end;) {

@@ -1,0 +1,58 @@
+// The rules by which the farm defends itself against faults and attacks. Product code asks Holds(rule) where it applies
+// one, and the answer is always true. Tests compile the same sources once more with AUTOTUNE_BREAKABLE, where one rule
+// at a time can be switched off. So they show that each fault or attack does harm without the rule that stops it.
+#pragma once
+#include <string_view>
+
+#include "support/fields.h"
+
+namespace autotune {
+namespace rpc {
+enum class Rule {
+  // --- Server ---
+  kFencing,       // a claim with a lower token is refused
+  kEndedLease,    // a claim of a lease that has ended is refused
+  kIncarnation,   // a grant holds for one incarnation of its server
+  kLeaseExpires,  // a server ends the lease of a silent client
+  kKillsOnLoss,   // the end of a lease kills what runs for it
+  kResends,       // results are sent again until they are acknowledged
+  kRemembers,     // a batch whose request is repeated is not measured again
+  kFreshRuns,     // only results of the present run are taken
+  kYieldStops,    // no candidate starts for a lease that must yield
+  // --- Client ---
+  kAnswersOnce,   // one result of each candidate is delivered
+  kSilentServer,  // a silent server is given up
+  kRetries,       // candidates of a lost device go to another one
+  kAsksAgain,     // unanswered requests for a device are repeated
+  // --- Tracker ---
+  kOneHolder,    // a leased device is granted to nobody else
+  kExpiry,       // a lease that is not renewed ends
+  kEpochGrows,   // tokens of a restarted tracker are higher than all earlier ones
+  kRecovery,     // a restarted tracker grants nothing until servers have reported
+  kRevocation,   // a holder that does not yield loses its lease
+  kQueueOrder,   // who came first is served first
+  kSilentQueue,  // a silent client leaves the queue
+  // --- All ---
+  kStoppedTime,  // time in which a process was stopped counts for nobody's silence
+  kLimits,       // texts and lists beyond their limits are refused
+};
+}  // namespace rpc
+AUTOTUNE_ENUM(rpc::Rule, "fencing", "ended-lease", "incarnation", "lease-expires", "kills-on-loss", "resends",
+              "remembers", "fresh-runs", "yield-stops", "answers-once", "silent-server", "retries", "asks-again",
+              "one-holder", "expiry", "epoch-grows", "recovery", "revocation", "queue-order", "silent-queue",
+              "stopped-time", "limits")
+}  // namespace autotune
+
+namespace autotune::rpc {
+
+#ifdef AUTOTUNE_BREAKABLE
+// Switches a rule off in this process, by its name; "": none is off. At its start a process takes the name from the
+// environment variable AUTOTUNE_BROKEN_RULE. All functions are thread-safe.
+void BreakRule(std::string_view name);
+int BrokenRule();  // its number, or -1
+inline bool Holds(Rule rule) { return BrokenRule() != static_cast<int>(rule); }
+#else
+constexpr bool Holds(Rule) { return true; }
+#endif
+
+}  // namespace autotune::rpc

@@ -1,0 +1,18 @@
+#include "rpc/rules.h"
+
+#include <gtest/gtest.h>
+
+namespace autotune::rpc {
+namespace {
+
+// No rule can be switched off in a product.
+static_assert(Holds(Rule::kFencing));
+
+TEST(Rules, EachHasAName) {
+  EXPECT_EQ(EnumFromText<Rule>("fencing"), Rule::kFencing);
+  EXPECT_EQ(ToText(Rule::kLimits), "limits") << "the last rule";
+  EXPECT_EQ(std::size(EnumNames<Rule>::kNames), static_cast<size_t>(Rule::kLimits) + 1);
+}
+
+}  // namespace
+}  // namespace autotune::rpc

@@ -9,6 +9,7 @@
 #include <unordered_set>
 
 #include "records/distinct.h"
+#include "support/clock.h"
 
 namespace autotune {
 namespace {
@@ -26,6 +27,8 @@ class MemoryStore : public RecordStore {
     if (added) *added = 0;
     for (const Record& record : batch) TRY(ValidateRecord(record));
     std::lock_guard lock(mutex_);
+    for (const Record& record : batch) TRY(rules_.MayAppend(record.run, StoredClaimOf(record.run)));
+    if (run) TRY(rules_.MayAppend(run->key, StoredClaimOf(run->key)));
     for (const Record& record : batch) {
       if (!positions_.emplace(record.id, records_.size()).second) continue;
       if (added) ++*added;
@@ -95,6 +98,22 @@ class MemoryStore : public RecordStore {
     return true;
   }
 
+  Result<RunClaim> Claim(std::string_view run, const RunOwner& owner, int64_t ttl_ms) override {
+    std::lock_guard lock(mutex_);
+    StoredClaim next;
+    RunClaim claim = rules_.Judge(run, owner, ttl_ms, StoredClaimOf(run), BootMillis(), &next);
+    if (claim.granted) claims_[std::string(run)] = next;
+    return claim;
+  }
+
+  Status Release(std::string_view run, const RunOwner& owner) override {
+    std::lock_guard lock(mutex_);
+    rules_.Release(run, owner);
+    auto it = claims_.find(run);
+    if (it != claims_.end() && it->second.owner.id == owner.id) claims_.erase(it);
+    return {};
+  }
+
   Result<std::optional<Record>> Get(std::string_view id) override {
     std::lock_guard lock(mutex_);
     auto it = positions_.find(std::string(id));
@@ -144,6 +163,11 @@ class MemoryStore : public RecordStore {
   Status Check() override { return {}; }
 
  private:
+  std::optional<StoredClaim> StoredClaimOf(std::string_view run) const {
+    auto it = claims_.find(run);
+    return it == claims_.end() ? std::nullopt : std::optional(it->second);
+  }
+
   void Add(const Record& record) {
     if (IsRanked(record))
       ranked_[record.task][record.target].emplace(-record.confirmation, record.cost, records_.size());
@@ -156,6 +180,8 @@ class MemoryStore : public RecordStore {
   std::unordered_map<std::string, size_t> positions_;                                       // by id
   std::map<std::string, std::map<std::string, Ranking, std::less<>>, std::less<>> ranked_;  // by task, target
   std::map<std::string, RunState, std::less<>> runs_;
+  std::map<std::string, StoredClaim, std::less<>> claims_;  // by run
+  ClaimRules rules_;
 };
 
 }  // namespace

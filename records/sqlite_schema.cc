@@ -70,6 +70,10 @@ constexpr const char* kMigrations[] = {R"(
       CROSS JOIN text run ON run.id = r.run CROSS JOIN text alternative ON alternative.id = r.alternative
       CROSS JOIN text func ON func.id = r.func CROSS JOIN text device ON device.id = r.device
       CROSS JOIN text tenant ON tenant.id = r.tenant;
+)",
+                                       R"(
+  CREATE TABLE claim(run TEXT PRIMARY KEY, owner TEXT NOT NULL, renewals INTEGER NOT NULL, ttl_ms INTEGER NOT NULL)
+    WITHOUT ROWID;
 )"};
 constexpr int kVersion = std::size(kMigrations);
 

@@ -12,6 +12,7 @@
 
 #include "records/distinct.h"
 #include "records/file_lock.h"
+#include "records/sqlite_claims.h"
 #include "records/sqlite_prune.h"
 #include "records/sqlite_schema.h"
 #include "support/hash.h"
@@ -170,6 +171,14 @@ class SqliteStore : public RecordStore {
     return WithoutCommits([&] { return RemoveRunAlone(key); });
   }
 
+  Result<RunClaim> Claim(std::string_view run, const RunOwner& owner, int64_t ttl_ms) override {
+    return InTransaction([&] { return claims_.Claim(run, owner, ttl_ms); });
+  }
+
+  Status Release(std::string_view run, const RunOwner& owner) override {
+    return InTransaction([&] { return claims_.Release(run, owner); });
+  }
+
   Result<std::optional<Record>> Get(std::string_view id) override {
     if (!IsRecordId(id)) return std::optional<Record>();
     std::lock_guard lock(read_mutex_);
@@ -278,6 +287,7 @@ class SqliteStore : public RecordStore {
     Status status = writer_.Run("BEGIN IMMEDIATE");
     std::map<std::string_view, int64_t> text_ids;
     for (Pending* pending : group) {
+      if (status.ok()) status = claims_.MayAppend(pending->batch, pending->run);
       for (const Record& record : pending->batch) {
         if (!status.ok()) break;
         status = Insert(record, text_ids);
@@ -310,6 +320,24 @@ class SqliteStore : public RecordStore {
     committing_ = false;
     queue_changed_.notify_all();
     return result;
+  }
+
+  // Calls `work` in a transaction of its own.
+  template <typename Work>
+  std::invoke_result_t<Work> InTransaction(const Work& work) {
+    return WithoutCommits([&]() -> std::invoke_result_t<Work> {
+      TRY(lock_.Acquire(options_.lock_timeout_ms));
+      auto transact = [&]() -> std::invoke_result_t<Work> {
+        TRY(writer_.Run("BEGIN IMMEDIATE"));
+        auto result = work();
+        if (result.ok()) TRY(writer_.Run("COMMIT"));
+        return result;
+      };
+      auto result = transact();
+      if (!result.ok()) writer_.RollBack();
+      lock_.Release();
+      return result;
+    });
   }
 
   Result<bool> RemoveRunAlone(std::string_view key) {
@@ -402,9 +430,10 @@ class SqliteStore : public RecordStore {
   std::vector<Pending*> queue_;
   bool committing_ = false;
 
-  // Only Open and the one thread that is committing use lock_ and writer_.
+  // Only Open and the one thread that is committing use lock_, writer_ and claims_.
   FileLock lock_;
   Connection writer_;
+  SqliteClaims claims_{writer_};
 
   std::mutex read_mutex_;  // guards reader_
   Connection reader_;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "records/record.h"
+#include "records/run_claim.h"
 #include "support/result.h"
 
 namespace autotune {
@@ -46,7 +47,8 @@ class RecordStore {
 
   // Stores the batch, and the run's state if given, all or nothing. Returns only after they are safe on disk, so they
   // survive kill -9 and power loss. A record whose id is already stored is skipped. `added`, if given, becomes the
-  // number of records stored.
+  // number of records stored. Fails if the batch belongs to a run that this store had granted (Claim) and that another
+  // process has taken over.
   virtual Status Append(std::span<const Record> batch, const RunState* run = nullptr, int64_t* added = nullptr) = 0;
 
   // Returns the n best distinct schedules (alternative, func, trace) among records that are ok and verified. Order:
@@ -75,6 +77,13 @@ class RecordStore {
   virtual Result<std::vector<RunState>> Runs() = 0;  // sorted by key
   // Deletes the state of a run. Returns whether there was one.
   virtual Result<bool> RemoveRun(std::string_view key) = 0;
+
+  // Makes `owner` the owner of a run for `ttl_ms`, or renews its claim. Otherwise the answer names the other owner. An
+  // owner that is known to be dead is replaced at once, one on another host when it has not renewed for its time to
+  // live (records/run_claim.h).
+  virtual Result<RunClaim> Claim(std::string_view run, const RunOwner& owner, int64_t ttl_ms) = 0;
+  // Ends the claim if `owner` still has it.
+  virtual Status Release(std::string_view run, const RunOwner& owner) = 0;
 
   // For each task and target, keeps the `keep` records that Top returns and deletes all others, failures included. All
   // or nothing. States of runs stay. Returns counts in the order of Tasks. With `dry_run`, only counts.

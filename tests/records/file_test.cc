@@ -113,6 +113,7 @@ TEST_F(File, BringsFormatOneUpToDate) {
     Connection connection(path_);
     ASSERT_TRUE(connection.Open(1000).ok());
     Status back = connection.Run(R"(
+      DROP TABLE claim;
       DROP VIEW records;
       DROP INDEX record_ranked;
       ALTER TABLE record DROP COLUMN confirmation;
@@ -135,10 +136,30 @@ TEST_F(File, BringsFormatOneUpToDate) {
   EXPECT_EQ((*best)->id, confirmed.id);
 }
 
+// Two stores of one file stand for two processes.
+TEST_F(File, AnOwnerThatWasReplacedStoresNothing) {
+  auto first = OpenStore(path_), second = OpenStore(path_);
+  ASSERT_TRUE(first.ok() && second.ok());
+  RunOwner replaced = NewRunOwner();
+  replaced.processes = "another host";
+  const RunOwner owner = NewRunOwner();
+  ASSERT_TRUE((*first)->Claim("run0", replaced, 0).value().granted);
+  ASSERT_TRUE((*first)->Append(std::vector{SampleRecord(0)}).ok());
+  ASSERT_TRUE((*second)->Claim("run0", owner, 1000).value().granted);
+  const Status late = (*first)->Append(std::vector{SampleRecord(1)});
+  ASSERT_FALSE(late.ok());
+  EXPECT_THAT(late.error().Text(), HasSubstr(owner.Text() + " has taken this run over"));
+  EXPECT_TRUE((*second)->Append(std::vector{SampleRecord(2)}).ok());
+  Record other = SampleRecord(3);
+  other.run = "run1";
+  EXPECT_TRUE((*first)->Append(std::vector{other}).ok()) << "records of other runs may be imported";
+  EXPECT_EQ((*first)->Count({}).value(), 3);
+}
+
 TEST_F(File, RefusesANewerFormat) {
   Fill(3);
   Patch(60, std::string("\0\0\0\x63", 4));  // user version
-  EXPECT_THAT(OpenError(), HasSubstr("was written by a newer autotune (format 99; this one knows 2)"));
+  EXPECT_THAT(OpenError(), HasSubstr("was written by a newer autotune (format 99; this one knows 3)"));
 }
 
 TEST_F(File, RefusesATruncatedFile) {

@@ -299,6 +299,32 @@ TEST_P(Store, ARunStateIsRemovedAlone) {
   EXPECT_TRUE(store_->GetRun("k")->has_value());
 }
 
+TEST_P(Store, ARunHasOneOwner) {
+  const RunOwner first = NewRunOwner(), second = NewRunOwner();
+  EXPECT_TRUE(store_->Claim("run0", first, 1000).value().granted);
+  EXPECT_TRUE(store_->Claim("run0", first, 1000).value().granted) << "an owner renews its claim";
+  const RunClaim refused = store_->Claim("run0", second, 1000).value();
+  EXPECT_FALSE(refused.granted);
+  EXPECT_EQ(refused.owner.id, first.id);
+  EXPECT_EQ(refused.owner.Text(), first.Text());
+  EXPECT_TRUE(store_->Claim("run1", second, 1000).value().granted) << "another run is free";
+  ASSERT_TRUE(store_->Release("run0", second).ok());
+  EXPECT_FALSE(store_->Claim("run0", second, 1000).value().granted) << "only its owner ends a claim";
+  ASSERT_TRUE(store_->Release("run0", first).ok());
+  EXPECT_TRUE(store_->Claim("run0", second, 1000).value().granted);
+}
+
+TEST_P(Store, AnOwnerThatWasReplacedStoresNothing) {
+  RunOwner first = NewRunOwner();
+  first.processes = "another host";
+  ASSERT_TRUE(store_->Claim("run0", first, 0).value().granted);
+  Append({SampleRecord(0)});
+  ASSERT_TRUE(store_->Claim("run0", NewRunOwner(), 1000).value().granted) << "its time to live has passed";
+  Append({SampleRecord(1)});
+  EXPECT_FALSE(store_->Claim("run0", first, 1000).value().granted);
+  EXPECT_EQ(Count(), 2);
+}
+
 TEST_P(Store, ThreadsAppendAtOnce) {
   constexpr int kThreads = 6, kBatches = 20;
   std::vector<std::thread> threads;

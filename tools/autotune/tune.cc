@@ -19,12 +19,12 @@
 #include "support/host_lock.h"
 #include "support/shell.h"
 #include "support/stop_on_signals.h"
+#include "tools/autotune/claimed_run.h"
 #include "tools/autotune/command.h"
 #include "tools/autotune/host.h"
 #include "tools/autotune/peak.h"
 #include "tools/autotune/printer.h"
 #include "tools/autotune/run_key.h"
-#include "tools/autotune/run_owner.h"
 #include "tools/autotune/tasks.h"
 #include "tools/autotune/text.h"
 #include "tools/autotune/tune_events.h"
@@ -394,10 +394,13 @@ Result<int> TuneModel(TuneCommandOptions options) {
   HostWaitWatch host_waits([&](const HostWait& wait) {
     events->Print(event::Waiting{kThisHost, wait.reason, static_cast<double>(BootMillis() - wait.since) / 1e3});
   });
-  FarmSession farm = TRY(OpenFarm(session, options, stop.get_token(), *events));
   tune.run = TRY(ChooseRun(options, RunKeyOf(RunIdentityOf(options, network, tasks, target)), *store));
-  const RunOwner owner =
-      TRY(RunOwner::Take(options.model.db.empty() ? TRY(DefaultStorePath()) : options.model.db, tune.run));
+  auto waits_for_owner = [&](const std::string& owner, int64_t ms) {
+    events->Print(event::Note{owner + " has begun this run; waiting up to " + std::to_string((ms + 999) / 1000) +
+                              " s to see whether it still works on it"});
+  };
+  const auto claimed = TRY(ClaimedRun::Take(*store, tune.run, {.on_wait = waits_for_owner}));
+  FarmSession farm = TRY(OpenFarm(session, options, stop.get_token(), *events));
   for (const std::string& note : WithoutRepeats(network.notes)) events->Print(event::Note{note});
   event::Begin begin = BeginOf(network, tasks, target, tune, chooses);
   begin.key = options.key, begin.tracker = options.tracker, begin.time_budget = time_budget;

@@ -1,0 +1,31 @@
+#include "support/process_stat.h"
+
+#include <unistd.h>
+
+#include <fstream>
+#include <sstream>
+#include <string>
+
+namespace autotune {
+
+std::optional<ProcessStat> StatOfProcess(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  std::string line;
+  if (!std::getline(file, line)) return std::nullopt;
+  // The second field is the program's name in parentheses, which may itself contain parentheses and spaces.
+  const size_t name_end = line.rfind(')');
+  if (name_end == std::string::npos) return std::nullopt;
+  std::istringstream fields(line.substr(name_end + 1));
+  ProcessStat stat;
+  std::string skipped;
+  double user = 0, system = 0;
+  fields >> stat.state;                                // field 3
+  for (int i = 4; i < 14; ++i) fields >> skipped;      // to field 14
+  fields >> user >> system;                            // fields 14 and 15
+  for (int i = 16; i < 22; ++i) fields >> skipped;     // to field 22
+  if (!(fields >> stat.started)) return std::nullopt;  // field 22
+  stat.cpu_ms = (user + system) * 1e3 / static_cast<double>(sysconf(_SC_CLK_TCK));
+  return stat;
+}
+
+}  // namespace autotune

@@ -50,11 +50,21 @@ bool SpinUntil(int64_t nanoseconds, F done, P pause = Pause) {
   }
 }
 
-void KeepOn(std::thread& thread, const std::vector<int>& cpus) {
+cpu_set_t SetOf(const std::vector<int>& cpus) {
   cpu_set_t set;
   CPU_ZERO(&set);
   for (int cpu : cpus) CPU_SET(cpu, &set);
-  pthread_setaffinity_np(thread.native_handle(), sizeof set, &set);  // only a hint, so errors are ignored
+  return set;
+}
+
+// Both are only hints, so errors are ignored.
+void KeepOn(std::thread& thread, const std::vector<int>& cpus) {
+  const cpu_set_t set = SetOf(cpus);
+  pthread_setaffinity_np(thread.native_handle(), sizeof set, &set);
+}
+void StayOn(int cpu) {
+  const cpu_set_t set = SetOf({cpu});
+  sched_setaffinity(0, sizeof set, &set);
 }
 
 // The pool of this process that forked last. Only its workers spin, since the spinning workers of other pools would
@@ -80,8 +90,12 @@ ThreadPool::ThreadPool(ThreadPoolOptions options) {
   spin_nanoseconds_ = oversubscribed ? 0 : static_cast<int64_t>(options.spin_seconds * 1e9);
   workers_.reserve(threads - 1);
   for (int i = 1; i < threads; ++i) {
-    workers_.emplace_back([this, i] { Work(i); });
-    if (options.pin && !oversubscribed) KeepOn(workers_.back(), {cpus[i]});
+    // A worker pins itself, since the sandbox of runners allows no calls about other threads.
+    const int cpu = options.pin && !oversubscribed ? cpus[i] : -1;
+    workers_.emplace_back([this, i, cpu] {
+      if (cpu >= 0) StayOn(cpu);
+      Work(i);
+    });
   }
   if (!options.pin && !oversubscribed) cpus_ = std::move(cpus);
 }

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <map>
 #include <set>
 
 #include "runtime/kernel_context.h"
@@ -23,10 +24,13 @@ namespace {
 
 #if defined(__x86_64__)
 constexpr Elf64_Half kThisMachine = EM_X86_64;
+constexpr uint32_t kIndirect = R_X86_64_IRELATIVE;
 #elif defined(__aarch64__)
 constexpr Elf64_Half kThisMachine = EM_AARCH64;
+constexpr uint32_t kIndirect = R_AARCH64_IRELATIVE;
 #elif defined(__riscv)
 constexpr Elf64_Half kThisMachine = EM_RISCV;
+constexpr uint32_t kIndirect = R_RISCV_IRELATIVE;
 #else
 #error "no ELF machine number for this CPU"
 #endif
@@ -45,6 +49,46 @@ std::string MachineName(Elf64_Half machine) {
     default:
       return "ELF machine " + std::to_string(machine);
   }
+}
+
+// Returns an error if the loader would run code of the file: a candidate's code must run only when its kernel is
+// called. `elf` has passed the checks of its headers and segments.
+Status CheckLoadsWithoutRunning(std::string_view elf, const Elf64_Ehdr& header) {
+  const auto read = [&](uint64_t offset, auto& value) {
+    if (offset > elf.size() || elf.size() - offset < sizeof value) return false;
+    std::memcpy(&value, elf.data() + offset, sizeof value);
+    return true;
+  };
+  std::vector<Elf64_Phdr> segments(header.e_phnum);
+  for (size_t i = 0; i < segments.size(); ++i) read(header.e_phoff + i * sizeof(Elf64_Phdr), segments[i]);
+  const auto offset_of = [&](uint64_t address) {
+    for (const Elf64_Phdr& s : segments) {
+      if (s.p_type == PT_LOAD && address >= s.p_vaddr && address - s.p_vaddr < s.p_filesz)
+        return s.p_offset + (address - s.p_vaddr);
+    }
+    return uint64_t{elf.size()};
+  };
+  std::map<Elf64_Sxword, Elf64_Xword> dynamic;
+  for (const Elf64_Phdr& segment : segments) {
+    if (segment.p_type != PT_DYNAMIC) continue;
+    Elf64_Dyn entry{};
+    for (uint64_t at = offset_of(segment.p_vaddr); read(at, entry) && entry.d_tag != DT_NULL; at += sizeof entry)
+      dynamic[entry.d_tag] = entry.d_un.d_val;
+  }
+  for (const Elf64_Sxword tag : {DT_INIT, DT_FINI, DT_INIT_ARRAY, DT_FINI_ARRAY, DT_PREINIT_ARRAY}) {
+    if (dynamic.count(tag)) return Err("it has code that runs while it is loaded or unloaded");
+  }
+  // Functions that return the address of a symbol.
+  for (const auto& [table, size] : {std::pair{DT_RELA, DT_RELASZ}, std::pair{DT_JMPREL, DT_PLTRELSZ}}) {
+    Elf64_Rela relocation{};
+    const uint64_t begin = dynamic.count(table) ? offset_of(dynamic[table]) : 0;
+    for (uint64_t at = 0; at + sizeof relocation <= dynamic[size] && read(begin + at, relocation);
+         at += sizeof relocation) {
+      if (ELF64_R_TYPE(relocation.r_info) == kIndirect)
+        return Err("it has code that runs while it is loaded or unloaded");
+    }
+  }
+  return {};
 }
 
 // Returns an error if loading or running the file would crash this process. dlopen maps a truncated file without an
@@ -77,7 +121,8 @@ Status CheckElf(std::string_view elf) {
   const uint64_t sections = uint64_t{header.e_shnum} * header.e_shentsize;
   if (header.e_shoff > elf.size() || sections > elf.size() - header.e_shoff)
     return Err("truncated shared object: its section headers are missing");
-  return CheckSeal(elf);
+  TRY(CheckSeal(elf));
+  return CheckLoadsWithoutRunning(elf, header);
 }
 
 // Checks a list of launches: their extents, and that each argument names an existing parameter or buffer of `kernel`.

@@ -118,6 +118,16 @@ void LoopChannel::Read() {
   }
 }
 
+void LoopChannel::Discard() {
+  constexpr int kMost = 64;  // reads; the socket's buffer holds less, so more means that the peer goes on writing
+  unpacker_ = {};
+  char bytes[65536];
+  for (int i = 0; i < kMost && fd_; ++i) {
+    // The end of the stream stays readable for Read.
+    if (recv(fd_.get(), bytes, sizeof bytes, 0) <= 0 && errno != EINTR) return;
+  }
+}
+
 void LoopChannel::Close(const std::string& reason) {
   reading_.reset();
   writing_.reset();

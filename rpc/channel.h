@@ -41,6 +41,8 @@ class LoopChannel {
 
   // Handles the messages that have arrived. The loop also calls this when the socket becomes readable.
   void Read();
+  // Drops everything that has arrived, the begin of a message included.
+  void Discard();
 
  private:
   void Write();

@@ -2,7 +2,6 @@
 
 #include <poll.h>
 #include <sched.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -18,13 +17,14 @@
 #include "rpc/channel.h"
 #include "rpc/measured_kernel.h"
 #include "rpc/sandbox.h"
+#include "rpc/sealed_memory.h"
 #include "runtime/artifact.h"
 #include "runtime/compare.h"
 #include "runtime/fill.h"
 #include "runtime/kernel_context.h"
 #include "runtime/time_evaluator.h"
 #include "support/cpus.h"
-#include "support/integer.h"
+#include "support/json.h"
 #include "support/sanitized.h"
 
 namespace autotune::rpc {
@@ -38,12 +38,13 @@ void SetLimit(__rlimit_resource resource, rlim_t value) {
 }
 
 void ApplyLimits(const RunnerOptions& options) {
+  const bool is_cpu = options.device.type == kDLCPU;
   SetLimit(RLIMIT_CORE, 0);
-  SetLimit(RLIMIT_FSIZE, 64 << 20);  // not 0, since artifacts are loaded from memory files
-  SetLimit(RLIMIT_NOFILE, 256);
+  SetLimit(RLIMIT_FSIZE, is_cpu ? kRunnerFileBytes : 64 << 20);
+  // A kernel has a descriptor for each of its threads while it is timed (runtime/thread_waits.h).
+  SetLimit(RLIMIT_NOFILE, is_cpu ? static_cast<rlim_t>(64 + AvailableCpus()) : 256);
   // No limit on data in sanitizer builds and for GPUs. A sanitizer's shadow memory counts as data, so the runner could
   // not allocate anything. A GPU's driver reserves more addresses than the machine has memory.
-  const bool is_cpu = options.device.type == kDLCPU;
   if (options.memory_bytes > 0 && !kSanitized && is_cpu)
     SetLimit(RLIMIT_DATA, static_cast<rlim_t>(options.memory_bytes));
   if (!options.cores.empty()) {
@@ -61,42 +62,6 @@ void LeaveCrashesToTheParent() {
   if (!kSanitized) return;
   for (int crash : {SIGSEGV, SIGBUS, SIGFPE, SIGILL}) signal(crash, SIG_DFL);
 }
-
-// Memory between inaccessible pages. Seal makes the memory read-only. So a candidate that writes to its inputs, or
-// accesses the page before or after them, crashes instead of spoiling the measurement of the next candidate.
-class SealedMemory {
- public:
-  static std::shared_ptr<SealedMemory> Allocate(int64_t bytes) {
-    constexpr size_t kPage = 4096, kHuge = 2 << 20;
-    size_t size = AlignUp(static_cast<size_t>(std::max<int64_t>(bytes, 1)), kPage);
-    // Large tensors start at a huge page, as those of AllocateAligned do, so that timings here and in the executor
-    // agree.
-    size_t slack = size >= kHuge ? kHuge : 0, total = size + slack + 2 * kPage;
-    void* base = mmap(nullptr, total, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (base == MAP_FAILED) return nullptr;
-    auto memory = std::make_shared<SealedMemory>();
-    memory->base_ = base;
-    memory->total_ = total;
-    auto begin = reinterpret_cast<uintptr_t>(base) + kPage;
-    if (slack) begin = AlignUp(begin, kHuge);
-    memory->data_ = reinterpret_cast<void*>(begin);
-    memory->size_ = size;
-    if (mprotect(memory->data_, size, PROT_READ | PROT_WRITE)) return nullptr;
-    if (slack) madvise(memory->data_, size, MADV_HUGEPAGE);
-    return memory;
-  }
-  SealedMemory() = default;
-  SealedMemory(const SealedMemory&) = delete;
-  ~SealedMemory() {
-    if (base_) munmap(base_, total_);
-  }
-  void* data() const { return data_; }
-  void Seal() { mprotect(data_, size_, PROT_READ); }
-
- private:
-  void *base_ = nullptr, *data_ = nullptr;
-  size_t total_ = 0, size_ = 0;
-};
 
 // Inputs of a task and the reference's outputs for them.
 struct Draw {
@@ -134,10 +99,27 @@ bool MostAreFinite(const std::vector<Tensor>& tensors) {
   return 2 * finite > all;
 }
 
+// Enters the sandbox. Returns an error if a layer is missing that must be there.
+Result<std::vector<SandboxLayer>> Confined(const RunnerOptions& options, Restriction restriction) {
+  std::vector<SandboxLayer> layers = EnterSandbox(options.sandbox, restriction);
+  if (options.sandbox.mode == SandboxMode::kStrict && !options.shows_sandbox) TRY(CheckStrict(layers));
+  return layers;
+}
+
+// Makes the context of a device other than the CPU. With CUDA, then enters the sandbox: by then the driver and the
+// library that tells clocks have started, and they need no further processes.
+Result<std::vector<SandboxLayer>> ConfinedWithDevice(const RunnerOptions& options, Device& device) {
+  TRY(device.Synchronize());
+  device.State();
+  if (device.dl().device_type != kDLCUDA) return std::vector<SandboxLayer>();
+  return Confined(options, Restriction::kDriver);
+}
+
 class Runner {
  public:
   // `device` is a device that the runner offers beside the CPU, or null.
-  Runner(BlockingChannel& channel, DevicePtr device) : channel_(channel), device_(std::move(device)) {}
+  Runner(BlockingChannel& channel, const RunnerOptions& options, DevicePtr device)
+      : channel_(channel), options_(options), device_(std::move(device)) {}
 
   // Returns true if the device has failed for good, so that this process can measure no further candidate.
   bool IsBroken() const { return device_ && !device_->LastError().ok(); }
@@ -174,14 +156,11 @@ class Runner {
   }
 
   // Makes the device's context when the first request arrives. Until then this runner is the warm spare, and the
-  // device's memory belongs to the active runner. With CUDA, the system call filter is installed after the context: by
-  // then the driver and the library that tells clocks have started, and they need no further processes.
+  // device's memory belongs to the active runner.
   Status StartDevice() {
     if (!device_ || started_) return {};
-    TRY(device_->Synchronize());
-    device_->State();
+    TRY(ConfinedWithDevice(options_, *device_));
     started_ = true;
-    if (device_->dl().device_type == kDLCUDA) RestrictSystemCalls(Restriction::kDriver);
     return {};
   }
 
@@ -422,6 +401,7 @@ class Runner {
   }
 
   BlockingChannel& channel_;
+  const RunnerOptions& options_;
   const DevicePtr device_;
   bool started_ = false;  // the device has a context
   RunnerPhase phase_ = RunnerPhase::kLoad;
@@ -430,26 +410,44 @@ class Runner {
   TaskState task_;
 };
 
+struct Prepared {
+  DevicePtr device;  // null: the CPU
+  std::vector<SandboxLayer> layers;
+};
+
+// Opens the device and enters the sandbox, in the order that the device's driver needs. The sandbox of a CUDA device
+// follows in Runner::StartDevice.
+Result<Prepared> Prepare(const RunnerOptions& options) {
+  Prepared prepared;
+  if (options.device.type == kDLCPU) {
+    prepared.layers = TRY(Confined(options, Restriction::kKernels));
+    return prepared;
+  }
+  // Unless the environment says otherwise, the drivers' compilers do not cache their results.
+  setenv("POCL_KERNEL_CACHE", "0", /*overwrite=*/0);
+  setenv("CUDA_CACHE_DISABLE", "1", /*overwrite=*/0);
+  setenv("CUDA_MODULE_LOADING", "EAGER", /*overwrite=*/0);  // invalid code fails when it is loaded, not when it runs
+  // OpenCL's driver may start threads at any time, so the sandbox comes before them.
+  if (options.device.type == kDLOpenCL) prepared.layers = TRY(Confined(options, Restriction::kCompiler));
+  prepared.device = TRY(OpenChosenDevice(options.device));
+  if (options.shows_sandbox && options.device.type == kDLCUDA)
+    prepared.layers = TRY(ConfinedWithDevice(options, *prepared.device));
+  return prepared;
+}
+
 }  // namespace
 
 int RunRunner(const RunnerOptions& options) {
   ApplyLimits(options);
   LeaveCrashesToTheParent();
-  DevicePtr device;
-  if (options.device.type == kDLCPU) {
-    RestrictSystemCalls();  // has no effect where the operating system has no filters
-  } else {
-    // OpenCL's compiler may be a separate program and writes files, so for OpenCL the runner keeps all system calls.
-    // For CUDA, StartDevice restricts them. Unless the environment says otherwise, neither compiler caches its results.
-    setenv("POCL_KERNEL_CACHE", "0", /*overwrite=*/0);
-    setenv("CUDA_CACHE_DISABLE", "1", /*overwrite=*/0);
-    setenv("CUDA_MODULE_LOADING", "EAGER", /*overwrite=*/0);  // invalid code fails when it is loaded, not when it runs
-    Result<DevicePtr> opened = OpenChosenDevice(options.device);
-    if (!opened.ok()) {
-      fprintf(stderr, "%s\n", opened.error().Text().c_str());
-      return 1;
-    }
-    device = *opened;
+  Result<Prepared> prepared = Prepare(options);
+  if (!prepared.ok()) {
+    fprintf(stderr, "%s\n", prepared.error().Text().c_str());
+    return 1;
+  }
+  if (options.shows_sandbox) {
+    const std::string text = ToJson(prepared->layers).Dump();
+    return fwrite(text.data(), 1, text.size(), stdout) == text.size() ? 0 : 1;
   }
   // Ends the process when the parent is gone. The main thread cannot notice that while a candidate loops forever.
   std::thread([] {
@@ -459,17 +457,22 @@ int RunRunner(const RunnerOptions& options) {
     _exit(0);
   }).detach();
   BlockingChannel channel(kRunnerDescriptor);
-  Runner runner(channel, device);
-  if (!channel.Send({"", RunnerHello{getpid(), device ? device->Identity() : ""}, {}})) return 1;
+  const DevicePtr& device = prepared->device;
+  Runner runner(channel, options, device);
   while (true) {
-    auto message = channel.Receive();
-    if (!message) {
-      fprintf(stderr, "%s\n", message.error().Text().c_str());
-      return 1;
+    // Announces the runner at first, and asks for the next candidate later.
+    if (!channel.Send({"", RunnerHello{getpid(), device ? device->Identity() : ""}, {}})) return 1;
+    const RunnerRequest* request = nullptr;
+    Result<std::optional<Message>> message = std::optional<Message>();
+    while (!request) {
+      message = channel.Receive();
+      if (!message) {
+        fprintf(stderr, "%s\n", message.error().Text().c_str());
+        return 1;
+      }
+      if (!*message) return 0;
+      request = (*message)->As<RunnerRequest>();
     }
-    if (!*message) return 0;
-    const auto* request = (*message)->As<RunnerRequest>();
-    if (!request) continue;
     RunnerResult result{request->run, runner.Run(**message, *request)};
     result.last = runner.IsBroken();  // then this process ends, and a fresh one opens the device again
     if (!channel.Send({"", result, {}}) || result.last) return 1;

@@ -6,16 +6,21 @@
 #include <cstdint>
 #include <vector>
 
+#include "rpc/sandbox.h"
 #include "runtime/device.h"
 
 namespace autotune::rpc {
 
 inline constexpr int kRunnerDescriptor = 3;  // the runner's end of the socket pair
+// The largest file that a runner on the CPU may make. It makes memory files for artifacts, which have at most 4 MiB.
+inline constexpr int64_t kRunnerFileBytes = 8 << 20;
 
 struct RunnerOptions {
   std::vector<int> cores;    // cores that kernels run on; empty: all
   int64_t memory_bytes = 0;  // limit of the process's data, only for runners on the CPU; 0: none
   DeviceChoice device;       // device that kernels run on
+  SandboxOptions sandbox;
+  bool shows_sandbox = false;  // write the layers of the sandbox to standard output, as JSON, and end
 };
 // Serves requests until the parent closes its end of the socket pair or the device has failed. Returns the exit code of
 // the process.

@@ -1,7 +1,11 @@
 // RunnerPool starts and kills runners for their parent. It keeps one active runner and one warm spare. When the active
 // runner dies or is killed, the spare takes its place, but only after the pool has verified that the old runner, its
 // process group and its orphans are dead. The pool does not block meanwhile. A runner that does not die makes the
-// device unavailable until it is dead. May be used only on the thread of its loop.
+// device unavailable until it is dead.
+// The pool does not trust runners, since candidates may have overwritten their memory. It drops whatever a runner has
+// sent before it gets a request. It passes a result on when the runner asks for more work (RunnerHello); if the runner
+// does not, the result is passed on as the runner's last one. It ends a runner that uses more memory than it may.
+// May be used only on the thread of its loop.
 #pragma once
 #include <deque>
 #include <functional>
@@ -28,6 +32,8 @@ class RunnerPool {
     int64_t start_ms = 25000;
     bool quiet_start = false;      // true: failed starts are not logged until a runner has started
     int64_t unkillable_ms = 5000;  // time after SIGKILL from which a runner counts as unkillable
+    int64_t ask_ms = 1000;         // time limit from a result to the runner's request for more work
+    int64_t memory_bytes = 0;      // limit of the memory that a runner occupies; 0: none
     std::function<int64_t()> oom_kills = OomKills;
   };
   struct Handlers {
@@ -53,6 +59,9 @@ class RunnerPool {
   struct Runner;
   void Fill();
   void Start();
+  void OnMessage(Runner* runner, Message message);
+  void PassResult(Runner& runner, bool last);
+  void WatchMemory();
   void Promote();
   void OnEnd(Runner* runner, const std::string& nonsense);
   void Kill(Runner* runner);
@@ -73,6 +82,7 @@ class RunnerPool {
   int failures_ = 0;
   bool ever_started_ = false;
   Loop::Watch retry_, clean_up_;
+  Loop::Watch memory_watch_;  // while the active runner works
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

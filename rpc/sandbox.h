@@ -1,21 +1,46 @@
-// The permissions that a runner gives up before it runs candidates: to make processes, change the file system, use the
-// network, touch other processes, change its limits, and administer the machine. A kernel needs none of these. The
-// filter limits the damage of faulty candidates; it does not stop an attacker.
+// The layers that confine a runner, beside its limits (rpc/runner.cc) and the watch over its memory
+// (rpc/runner_pool.h): a user of its own, the files it may open, and the system calls it may make. docs/wire.md has the
+// threat model.
 #pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "rpc/system_calls.h"
+#include "support/fields.h"
+
+namespace autotune {
+namespace rpc {
+enum class SandboxMode {
+  kStrict,  // a runner that lacks a layer does not start
+  kOn,      // with all layers that this machine has
+  kOff,     // with none
+};
+}
+AUTOTUNE_ENUM(rpc::SandboxMode, "strict", "on", "off")
+}  // namespace autotune
 
 namespace autotune::rpc {
 
-enum class Restriction {
-  kKernels,  // gives up all permissions that are listed above
-  kDriver,   // may still open files for writing, since a GPU's driver opens its device files at any time
+struct SandboxLayer {
+  std::string name;  // "own user"
+  bool on = false;
+  std::string text;  // what holds: "user 70000"; if it is off, why: "the server does not run as root"
+  std::string hint;  // what would switch it on; empty if nothing does
+  AUTOTUNE_FIELDS(name, on, text, hint)
 };
 
-// Installs a system call filter for all threads of this process and those that they start. The filtered calls fail with
-// EPERM. Reading files, memory, threads and open files stay available. Returns false if no filter was installed,
-// because CanRestrictSystemCalls() is false or because the operating system or an emulator has no filters.
-bool RestrictSystemCalls(Restriction restriction = Restriction::kKernels);
-// Returns false in sanitizer builds, whose leak checker makes processes, and on machines other than x86-64, AArch64 and
-// 64-bit RISC-V.
-bool CanRestrictSystemCalls();
+struct SandboxOptions {
+  SandboxMode mode = SandboxMode::kOn;
+  std::optional<int64_t> user;  // number of the user that the runner becomes
+  AUTOTUNE_FIELDS(mode, user)
+};
+
+// Puts this process into the sandbox, for good. To be called on the main thread, before candidates and the threads that
+// run them. Returns the layers in a fixed order.
+std::vector<SandboxLayer> EnterSandbox(const SandboxOptions& options, Restriction restriction);
+
+// Returns an error that names each layer that is off, with its hint.
+Status CheckStrict(const std::vector<SandboxLayer>& layers);
 
 }  // namespace autotune::rpc

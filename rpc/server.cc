@@ -86,7 +86,8 @@ class Server {
         RunnerPool::Options{.argv = options_.runner_command,
                             .wrapped = options_.wrapped_runner,
                             .adopt_orphans = true,
-                            .quiet_start = EndsWithoutDevice()},
+                            .quiet_start = EndsWithoutDevice(),
+                            .memory_bytes = options_.memory_bytes},
         RunnerPool::Handlers{
             .on_ready =
                 [this] {

@@ -21,7 +21,8 @@ struct ServerOptions {
   std::string state;  // folder that keeps the server's id (rpc/server_identity.h); empty: a new id at each start
   // Gets lines for the operator's log: waits for the tracker, the registration there, and what happens to leases.
   std::function<void(const std::string& line)> on_event = {};
-  bool host_lock = true;  // measure alone on the device: on this host, or on its GPU (support/host_lock.h)
+  int64_t memory_bytes = 0;  // limit of the memory that a runner occupies; 0: none
+  bool host_lock = true;     // measure alone on the device: on this host, or on its GPU (support/host_lock.h)
 };
 // Serves until SIGINT or SIGTERM, or until the end of standard input if end_with_stdin. Returns an error if it cannot
 // start, for example since this machine has no such device.

@@ -4,11 +4,16 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
+#include <map>
+#include <optional>
 #include <sstream>
 
 #include "rpc/farm_event.h"
 #include "rpc/runner.h"
+#include "rpc/runner_user.h"
+#include "rpc/sandbox_probe.h"
 #include "rpc/server.h"
 #include "runtime/device.h"
 #include "support/cpus.h"
@@ -17,6 +22,7 @@
 #include "tools/autotune/usage.h"
 #include "tools/event_log.h"
 #include "tools/guarded_main.h"
+#include "tools/show_sandbox.h"
 
 namespace {
 
@@ -32,7 +38,9 @@ constexpr char kFooter[] =
     "  rpc_server --tracker 127.0.0.1:9190 --key riscv --runner-prefix 'qemu-riscv64 -L /usr/riscv64-linux-gnu'\n"
     "A tracker on another host is reached over ssh: ssh -L 9190:127.0.0.1:9190 HOST (and -R for the server's own "
     "port).\n"
-    "Exit codes: 0 ended by Ctrl-C or SIGTERM; 1 could not start; 2 wrong usage.\n"
+    "`rpc_server doctor` shows how candidates are confined on this machine.\n"
+    "Exit codes: 0 ended by Ctrl-C or SIGTERM; 1 could not start, or doctor --sandbox=strict misses a layer; 2 wrong "
+    "usage.\n"
     "AUTOTUNE_LOG=info shows more; AUTOTUNE_HOST_LOCK names the file of the lock that keeps timings undisturbed.";
 
 std::vector<std::string> Words(const std::string& text) {
@@ -65,80 +73,144 @@ int RunWithLog(autotune::rpc::ServerOptions options) {
   return status ? 0 : autotune::tools::PrintError(status.error(), 1);
 }
 
-int Serve(int argc, char** argv) {
-  autotune::EndWithParent();
-  autotune::rpc::ServerOptions options;
+// What the command line says.
+struct Arguments {
+  autotune::rpc::ServerOptions server;
   autotune::rpc::RunnerOptions runner;
   std::string cores, prefix, device;
-  bool is_runner = false, shared_host = false;
   double memory_gib = 0;
+  bool is_runner = false, shared_host = false, doctor = false;
+};
 
-  CLI::App app(kDescription, "rpc_server");
-  autotune::tools::WrapHelp(app);
-  app.footer(kFooter);
-  app.set_version_flag("--version", autotune::tools::FarmVersion("rpc_server"),
-                       "The version of the program and of its protocol");
+void AddSandboxOptions(CLI::App& app, Arguments& arguments) {
+  using autotune::rpc::SandboxMode;
+  const std::map<std::string, SandboxMode> modes = {
+      {"strict", SandboxMode::kStrict}, {"on", SandboxMode::kOn}, {"off", SandboxMode::kOff}};
+  app.add_option("--sandbox", arguments.runner.sandbox.mode,
+                 "strict: do not start unless runners have every layer of the sandbox; on: with the layers that this "
+                 "machine has; off: without (default: on)")
+      ->transform(CLI::CheckedTransformer(modes))
+      ->option_text("strict|on|off");
+  app.add_option("--runner-uid", arguments.runner.sandbox.user,
+                 "Number of the user that runners become, if this server runs as root (default: the first free one "
+                 "from 70000; with --device, none)")
+      ->check(CLI::Range(int64_t{1}, int64_t{UINT32_MAX - 1}));
+  app.add_flag("--show-sandbox", arguments.runner.shows_sandbox)->group("");
+  app.add_subcommand("doctor", "Show the layers of the sandbox that runners have on this machine, and end")
+      ->fallthrough()
+      ->callback([&arguments] { arguments.doctor = true; });
+}
+
+void AddOptions(CLI::App& app, Arguments& arguments) {
+  autotune::rpc::ServerOptions& options = arguments.server;
   app.add_option("--tracker", options.tracker, "The tracker's HOST:PORT or ipc socket (default: AUTOTUNE_TRACKER)")
       ->envname("AUTOTUNE_TRACKER");
   app.add_option("--key", options.key, "Name by which clients ask for this kind of device, for example rpi4");
   app.add_option(
-      "--device", device,
+      "--device", arguments.device,
       "Device that kernels run on, such as cuda, cuda:1 or opencl, or cuda:UUID or opencl:NAME, as `autotune "
       "devices` lists them (default: the CPU)");
-  app.add_option("--cores", cores, "Cores that kernels run on, for example 0-3 or 0,2 (default: all)");
+  app.add_option("--cores", arguments.cores, "Cores that kernels run on, for example 0-3 or 0,2 (default: all)");
   app.add_option("--listen", options.listen, "HOST:PORT or ipc socket for clients (default: a free port of 127.0.0.1)");
-  app.add_option("--runner-prefix", prefix, "Command that wraps the runner: an emulator, taskset, a sandbox");
-  app.add_option("--memory-limit", memory_gib, "GiB that a runner may use (default: half of the machine's)");
-  app.add_flag("--shared-host", shared_host,
+  app.add_option("--runner-prefix", arguments.prefix, "Command that wraps the runner: an emulator, taskset, a sandbox");
+  app.add_option("--memory-limit", arguments.memory_gib, "GiB that a runner may use (default: half of the machine's)");
+  app.add_flag("--shared-host", arguments.shared_host,
                "Measure without the lock of this host, or of its GPU: builds, searches and other measurements there do "
                "not pause, "
                "and may disturb the times");
   app.add_option("--state", options.state,
                  "Folder that keeps this server's id over restarts (default: in ~/.local/state)");
   app.add_flag("--end-with-stdin", options.end_with_stdin, "End when standard input ends");
-  app.add_flag("--runner", is_runner, "Run candidates (rpc_server starts such processes itself)")->group("");
+  app.add_flag("--runner", arguments.is_runner, "Run candidates (rpc_server starts such processes itself)")->group("");
+  AddSandboxOptions(app, arguments);
+}
+
+autotune::Status SetCores(Arguments& arguments) {
+  if (arguments.cores.empty()) return {};
+  auto parsed = autotune::rpc::ParseCores(arguments.cores);
+  if (!parsed) return autotune::Err("--cores: ", parsed.error().Text());
+  const std::vector<int> allowed = autotune::AllowedCpus();
+  for (int core : *parsed) {
+    if (std::find(allowed.begin(), allowed.end(), core) == allowed.end())
+      return autotune::Err("--cores ", arguments.cores, ": this machine has no core ", core,
+                           " that this program may use");
+  }
+  arguments.server.cores = arguments.runner.cores = *parsed;
+  return {};
+}
+
+// Sets the command line of runners, and the user that they become.
+void SetRunnerCommand(Arguments& arguments, std::optional<autotune::rpc::RunnerUser>& user) {
+  using autotune::rpc::SandboxMode;
+  autotune::rpc::ServerOptions& options = arguments.server;
+  autotune::rpc::SandboxOptions& sandbox = arguments.runner.sandbox;
+  if (!sandbox.user && sandbox.mode != SandboxMode::kOff && arguments.device.empty()) {
+    if (auto taken = autotune::rpc::RunnerUser::Take(); taken.ok()) user = std::move(*taken);
+    if (user) sandbox.user = user->number();
+  }
+  auto self = autotune::FindOwnExecutable("rpc_server");
+  options.runner_command = Words(arguments.prefix);
+  options.wrapped_runner = !options.runner_command.empty();
+  options.runner_command.push_back(self ? *self : "/proc/self/exe");
+  options.runner_command.push_back("--runner");
+  const double gib = static_cast<double>(arguments.runner.memory_bytes) / (1 << 30);
+  options.runner_command.push_back("--memory-limit=" + std::to_string(gib));
+  options.runner_command.push_back("--sandbox=" + std::string(autotune::ToText(sandbox.mode)));
+  if (sandbox.user) options.runner_command.push_back("--runner-uid=" + std::to_string(*sandbox.user));
+  if (!arguments.cores.empty()) options.runner_command.push_back("--cores=" + arguments.cores);
+  if (!arguments.device.empty()) options.runner_command.push_back("--device=" + arguments.device);
+}
+
+int Run(Arguments& arguments) {
+  using autotune::tools::PrintError;
+  if (const autotune::Status set = SetCores(arguments); !set) return PrintError(set.error(), 2);
+  if (const autotune::Status set = SetDevice(arguments.device, arguments.runner, arguments.server); !set)
+    return PrintError(set.error(), 2);
+  const double half = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE)) / 2;
+  arguments.runner.memory_bytes =
+      static_cast<int64_t>(arguments.memory_gib > 0 ? arguments.memory_gib * (1 << 30) : half);
+  arguments.server.memory_bytes = arguments.runner.memory_bytes;
+  if (arguments.is_runner) return autotune::rpc::RunRunner(arguments.runner);
+
+  autotune::rpc::ServerOptions& options = arguments.server;
+  std::optional<autotune::rpc::RunnerUser> user;
+  const bool strict = arguments.runner.sandbox.mode == autotune::rpc::SandboxMode::kStrict;
+  if (arguments.doctor) {
+    SetRunnerCommand(arguments, user);
+    return autotune::tools::ShowSandbox(options.runner_command, options.wrapped_runner, strict);
+  }
+  if (options.tracker.empty()) return Missing("--tracker", "give rpc_tracker's address, such as 127.0.0.1:9190");
+  if (options.key.empty()) return Missing("--key", "give the name by which clients ask for this device");
+  if (!autotune::rpc::IsKey(options.key))
+    return PrintError(autotune::Err("--key ", options.key, ": ", autotune::rpc::kKeyRule), 2);
+  SetRunnerCommand(arguments, user);
+  if (strict) {
+    auto layers = autotune::rpc::ProbeSandbox(options.runner_command, options.wrapped_runner);
+    const autotune::Status all = layers.ok() ? autotune::rpc::CheckStrict(*layers) : autotune::Status(layers.error());
+    if (!all.ok()) return PrintError(all.error(), 1);
+  }
+  options.host_lock = !arguments.shared_host;
+  // The servers of local searches are many and short-lived; nothing refers to their ids later.
+  if (options.state.empty() && !options.end_with_stdin) options.state = autotune::StateFolder();
+  return RunWithLog(options);
+}
+
+int Serve(int argc, char** argv) {
+  autotune::EndWithParent();
+  Arguments arguments;
+  CLI::App app(kDescription, "rpc_server");
+  autotune::tools::WrapHelp(app);
+  app.footer(kFooter);
+  app.set_version_flag("--version", autotune::tools::FarmVersion("rpc_server"),
+                       "The version of the program and of its protocol");
+  AddOptions(app, arguments);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return autotune::tools::EndParsing(
         app, error, [](const autotune::Error& refused) { return autotune::tools::PrintError(refused, 2); });
   }
-
-  using autotune::tools::PrintError;
-  if (!cores.empty()) {
-    auto parsed = autotune::rpc::ParseCores(cores);
-    if (!parsed) return PrintError(autotune::Err("--cores: ", parsed.error().Text()), 2);
-    const std::vector<int> allowed = autotune::AllowedCpus();
-    for (int core : *parsed) {
-      if (std::find(allowed.begin(), allowed.end(), core) == allowed.end())
-        return PrintError(
-            autotune::Err("--cores ", cores, ": this machine has no core ", core, " that this program may use"), 2);
-    }
-    options.cores = runner.cores = *parsed;
-  }
-  if (const autotune::Status set = SetDevice(device, runner, options); !set) return PrintError(set.error(), 2);
-  double bytes = memory_gib > 0
-                     ? memory_gib * (1 << 30)
-                     : static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE)) / 2;
-  runner.memory_bytes = static_cast<int64_t>(bytes);
-  if (is_runner) return autotune::rpc::RunRunner(runner);
-
-  if (options.tracker.empty()) return Missing("--tracker", "give rpc_tracker's address, such as 127.0.0.1:9190");
-  if (options.key.empty()) return Missing("--key", "give the name by which clients ask for this device");
-  if (!autotune::rpc::IsKey(options.key))
-    return PrintError(autotune::Err("--key ", options.key, ": ", autotune::rpc::kKeyRule), 2);
-  auto self = autotune::FindOwnExecutable("rpc_server");
-  options.runner_command = Words(prefix);
-  options.wrapped_runner = !options.runner_command.empty();
-  options.runner_command.push_back(self ? *self : "/proc/self/exe");
-  options.runner_command.push_back("--runner");
-  options.runner_command.push_back("--memory-limit=" + std::to_string(bytes / (1 << 30)));
-  if (!cores.empty()) options.runner_command.push_back("--cores=" + cores);
-  if (!device.empty()) options.runner_command.push_back("--device=" + device);
-  options.host_lock = !shared_host;
-  // The servers of local searches are many and short-lived; nothing refers to their ids later.
-  if (options.state.empty() && !options.end_with_stdin) options.state = autotune::StateFolder();
-  return RunWithLog(options);
+  return Run(arguments);
 }
 
 }  // namespace

@@ -20,6 +20,7 @@ const std::vector<Package>& Packages() {
       {"llvm/", {"codegen/llvm/", "tests/codegen/"}},
       {"llvm-c/", {"codegen/llvm/"}},
       {"lld/", {"codegen/llvm/"}},
+      {"seccomp", {"rpc/system_calls.cc"}},
       {"zmq", {"rpc/transport.cc"}},
       {"xgboost/", {"costmodel/xgboost.h", "costmodel/xgboost_model.cc", "costmodel/xgboost_regression.cc"}},
       {"sqlite3.h", {"records/sqlite.cc"}},

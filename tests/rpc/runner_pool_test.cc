@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -17,10 +18,13 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::MatchesRegex;
 
-constexpr int64_t kDie = 9;
+constexpr int64_t kDie = 9, kAsk = 10, kForge = 11, kTalk = 12, kFill = 13;
 
-// The runner of the tests below. It answers a request with its process id, and kills itself on the request kDie.
+// The runner of the tests below. It answers a request with its process id. Some requests make it do other things: kill
+// itself (kDie), send a result and ask for work (kAsk) or not (kForge), announce a later run and half a message
+// (kTalk), fill a memory file that it maps but does not touch (kFill).
 TEST(RunnerPoolChild, Serves) {
   if (!std::getenv("AUTOTUNE_TEST_CHILD")) GTEST_SKIP() << "runs only as the child process of another test";
   ConsentToTracing();
@@ -31,7 +35,24 @@ TEST(RunnerPoolChild, Serves) {
     if (!message || !*message) _exit(0);
     const auto* request = (*message)->As<RunnerRequest>();
     if (request && request->run == kDie) kill(getpid(), SIGKILL);
+    if (request && (request->run == kAsk || request->run == kForge)) {
+      (void)channel.Send({"", RunnerResult{request->run, {}}, {}});
+      if (request->run == kAsk) (void)channel.Send({"", RunnerHello{getpid()}, {}});
+      continue;
+    }
+    if (request && request->run == kFill) {
+      for (int i = 0; i < 32; ++i) {
+        const int file = memfd_create("filler", 0);
+        mmap(nullptr, 4096, PROT_READ, MAP_SHARED, file, 0);
+        close(file);
+      }
+      continue;
+    }
     (void)channel.Send({"", RunnerProgress{getpid()}, {}});
+    if (request && request->run == kTalk) {
+      (void)channel.Send({"", RunnerProgress{4711}, {}});
+      (void)!write(kRunnerDescriptor, "\3\0\0\0", 4);
+    }
   }
 }
 
@@ -103,6 +124,69 @@ TEST(RunnerPool, ARunnerThatCannotBeKilledKeepsTheDeviceUnavailable) {
   if (forbidden) GTEST_SKIP() << "this system forbids tracing";
   // The warm spare must not run a candidate while the old runner lives.
   EXPECT_THAT(events, ElementsAre("ready", "replaced", "unavailable", "dead", "all dead", "ready"));
+}
+
+// Runs a pool whose active runner gets `request`, until a message or the runner's end is seen. Returns what was seen.
+std::string Seen(int64_t request, RunnerPool::Options options) {
+  Loop loop;
+  std::string seen;
+  std::unique_ptr<RunnerPool> pool;
+  RunnerPool::Handlers handlers;
+  handlers.on_ready = [&] { pool->Send(Request(request)); };
+  handlers.on_message = [&](const Message& message) {
+    const auto* result = message.As<RunnerResult>();
+    seen = !result ? "a message" : result->last ? "the last result" : "a result";
+    loop.Stop();
+  };
+  handlers.on_end = [&](const RunnerEnd& end) {
+    seen = end.text + (end.out_of_memory ? ", out of memory" : "");
+    loop.Stop();
+  };
+  handlers.on_unavailable = [&](const std::string& why) {
+    seen = why;
+    loop.Stop();
+  };
+  pool = std::make_unique<RunnerPool>(loop, options, handlers);
+  loop.Run();
+  return seen;
+}
+
+TEST(RunnerPool, ARunnerThatDoesNotAskForWorkGetsNone) {
+  RunnerPool::Options options = ServingRunners();
+  options.ask_ms = 200;
+  EXPECT_EQ(Seen(kAsk, options), "a result");
+  EXPECT_EQ(Seen(kForge, options), "the last result");
+}
+
+TEST(RunnerPool, MappedMemoryFilesCount) {
+  RunnerPool::Options options = ServingRunners();
+  options.memory_bytes = 32 * kRunnerFileBytes;
+  EXPECT_THAT(Seen(kFill, options), MatchesRegex("used [0-9]+ MiB of memory, and may use 256.*, out of memory"));
+  options.memory_bytes = 0;
+  EXPECT_EQ(Seen(kAsk, options), "a result");
+}
+
+// A runner cannot prepare messages for a run that it has not got yet.
+TEST(RunnerPool, DropsWhatARunnerHasSentBeforeItsRequest) {
+  Loop loop;
+  std::vector<int64_t> runs;
+  std::unique_ptr<RunnerPool> pool;
+  Loop::Watch later;
+  RunnerPool::Handlers handlers;
+  handlers.on_ready = [&] { pool->Send(Request(kTalk)); };
+  handlers.on_message = [&](const Message& message) {
+    runs.push_back(message.As<RunnerProgress>() ? message.As<RunnerProgress>()->run : 0);
+    if (runs.size() == 2) later = loop.After(100, [&] { pool->Send(Request(kAsk)); });
+    if (message.As<RunnerResult>()) loop.Stop();
+  };
+  handlers.on_end = [&](const RunnerEnd& end) {
+    ADD_FAILURE() << end.text;
+    loop.Stop();
+  };
+  handlers.on_unavailable = [](const std::string& why) { ADD_FAILURE() << why; };
+  pool = std::make_unique<RunnerPool>(loop, ServingRunners(), handlers);
+  loop.Run();
+  EXPECT_EQ(runs.size(), 3u);
 }
 
 TEST(RunnerPool, OnlyAnOutOfMemoryDuringTheRequestCounts) {

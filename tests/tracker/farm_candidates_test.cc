@@ -83,8 +83,8 @@ constexpr char kCall[] =
     "static long call(long n, const void* a, long b, long c) { long r; __asm__ volatile(\"syscall\" : \"=a\"(r) : "
     "\"a\"(n), \"D\"(a), \"S\"(b), \"d\"(c) : \"rcx\", \"r11\", \"memory\"); return r; }";
 
-// The first candidates each try a forbidden system call and then compute the right result. A call that is not
-// refused shows in the candidate's error or in its effect.
+// The first candidates each try a forbidden system call and then compute the right result. The call ends the runner,
+// and the error names it.
 TEST_F(FarmCandidates, ForkingAndFillingDisksIsRefused) {
   if (!rpc::CanRestrictSystemCalls()) GTEST_SKIP() << "this build cannot restrict system calls";
   auto farm = StartLocal({.server_arguments = {"--memory-limit", "0.25"}});
@@ -98,40 +98,40 @@ TEST_F(FarmCandidates, ForkingAndFillingDisksIsRefused) {
     ASSERT_TRUE(Soon(filtered)) << "without the filter, the attempts below would do harm";
   }
   std::string filler = folder_ + "/filler";
-  auto refused = [&](const std::string& attempt) {
-    return Compile("if (" + attempt + " != -1) { c->set_error(c, \"not refused\"); return 1; } " + std::string(kDouble),
-                   kCall);
-  };
+  auto attempt = [&](const std::string& call) { return Compile(call + "; " + std::string(kDouble), kCall); };
   const std::string parent = "call(110, 0, 0, 0)";  // getppid
+  const std::vector<std::pair<std::string, std::string>> forbidden = {
+      {"call(57, 0, 0, 0)", "fork"},
+      {"call(58, 0, 0, 0)", "vfork"},
+      {"call(56, (void*)17, 0, 0)", "clone"},
+      {"call(59, \"/bin/true\", 0, 0)", "execve"},
+      {"call(2, \"" + filler + "\", 0101, 0600)", "open"},
+      {"call(257, (void*)-100, (long)\"" + filler + "\", 0102)", "openat"},
+      {"call(87, \"" + lock_ + "\", 0, 0)", "unlink"},
+      {"call(62, (void*)-1, 0, 0)", "kill"},
+      {"call(234, (void*)" + parent + ", " + parent + ", 19)", "tgkill"},
+      {"call(200, (void*)" + parent + ", 9, 0)", "tkill"},
+      {"call(434, (void*)" + parent + ", 0, 0)", "pidfd_open"},
+      {"call(310, (void*)" + parent + ", 0, 0)", "process_vm_readv"},
+      {"call(302, (void*)" + parent + ", 7, 0)", "prlimit64"},  // reads the server's limits
+      {"call(302, 0, 7, (long)c)", "prlimit64"},                // changes the own limits
+      {"call(141, 0, " + parent + ", 19)", "setpriority"},
+      {"call(203, (void*)" + parent + ", 8, (long)c)", "sched_setaffinity"},
+      {"call(323, 0, 0, 0)", "userfaultfd"},
+      {"call(294, 0, 0, 0)", "inotify_init1"},
+      {"call(272, (void*)0x20000, 0, 0)", "unshare"},
+      {"call(425, (void*)8, (long)c, 0)", "io_uring_setup"},
+      {"call(321, 0, 0, 0)", "bpf"},
+      {"call(164, 0, 0, 0)", "settimeofday"},
+      {"call(161, \"/\", 0, 0)", "chroot"},
+      {"call(112, 0, 0, 0)", "setsid"},
+      {"call(41, (void*)2, 1, 0)", "socket"},
+      {"call(13, (void*)31, 0, 0)", "rt_sigaction"},       // takes the handler of SIGSYS away
+      {"call(72, (void*)3, 8, " + parent + ")", "fcntl"},  // F_SETOWN: signals to the server
+      {"call(0x40000027, 0, 0, 0)", ""},                   // getpid of the x32 ABI
+  };
   std::vector<Blob> artifacts;
-  for (const std::string& attempt : {
-           std::string("call(57, 0, 0, 0)"),                          // fork
-           std::string("call(58, 0, 0, 0)"),                          // vfork
-           std::string("call(56, (void*)17, 0, 0)"),                  // clone, a process
-           std::string("call(59, \"/bin/true\", 0, 0)"),              // execve
-           "call(2, \"" + filler + "\", 0101, 0600)",                 // open to write
-           "call(257, (void*)-100, (long)\"" + filler + "\", 0102)",  // openat
-           "call(87, \"" + lock_ + "\", 0, 0)",                       // unlink
-           std::string("call(62, (void*)-1, 0, 0)"),                  // kill all processes
-           "call(234, (void*)" + parent + ", " + parent + ", 19)",    // tgkill: stop the device server
-           "call(200, (void*)" + parent + ", 9, 0)",                  // tkill
-           "call(434, (void*)" + parent + ", 0, 0)",                  // pidfd_open
-           "call(310, (void*)" + parent + ", 0, 0)",                  // process_vm_readv
-           "call(302, (void*)" + parent + ", 7, 0)",                  // prlimit64: read the server's limits
-           std::string("call(302, 0, 7, (long)c)"),                   // prlimit64: change the own limits
-           "call(141, 0, " + parent + ", 19)",                        // setpriority
-           std::string("call(323, 0, 0, 0)"),                         // userfaultfd
-           std::string("call(294, 0, 0, 0)"),                         // inotify_init1
-           std::string("call(272, (void*)0x20000, 0, 0)"),            // unshare
-           std::string("call(425, (void*)8, (long)c, 0)"),            // io_uring_setup
-           std::string("call(321, 0, 0, 0)"),                         // bpf
-           std::string("call(164, 0, 0, 0)"),                         // settimeofday
-           std::string("call(161, \"/\", 0, 0)"),                     // chroot
-           std::string("call(112, 0, 0, 0)"),                         // setsid
-           std::string("call(41, (void*)2, 1, 0)"),                   // socket
-       }) {
-    artifacts.push_back(refused(attempt));
-  }
+  for (const auto& [call, name] : forbidden) artifacts.push_back(attempt(call));
   const size_t others = artifacts.size();
   for (Blob& other : std::vector<Blob>{
            // Calls that kernels and runners need are allowed: reading a file, memory, time. This candidate opens a file
@@ -163,10 +163,15 @@ TEST_F(FarmCandidates, ForkingAndFillingDisksIsRefused) {
   ASSERT_TRUE(results.ok()) << results.error().Text();
   for (size_t i = 0; i < results->size(); ++i) {
     // The candidate that takes memory gets it from the system, so the runner does not notice that memory ran out.
-    TrialStatus expected = i == others + 1                      ? TrialStatus::kRunTimedOut
-                           : i == others + 2 || i == others + 3 ? TrialStatus::kRunCrashed
-                                                                : TrialStatus::kOk;
+    TrialStatus expected = i == others + 1                  ? TrialStatus::kRunTimedOut
+                           : i == others || i == others + 4 ? TrialStatus::kOk
+                                                            : TrialStatus::kRunCrashed;
     EXPECT_EQ((*results)[i].status, expected) << i << ": " << (*results)[i].error;
+    if (i >= others) continue;
+    EXPECT_THAT((*results)[i].error, HasSubstr("signal 31"));
+    if (const std::string& name = forbidden[i].second; !name.empty()) {
+      EXPECT_TRUE((*results)[i].error.ends_with("made a forbidden system call: " + name)) << (*results)[i].error;
+    }
   }
   EXPECT_THAT((*results)[others + 3].error, HasSubstr("signal 6"));
   EXPECT_FALSE(std::filesystem::exists(filler));

@@ -13,6 +13,7 @@
 #include "rpc/runner.h"
 #include "support/clock.h"
 #include "support/log.h"
+#include "support/process_stat.h"
 #include "support/subprocess.h"
 #include "support/utf8.h"
 
@@ -306,6 +307,12 @@ void RunnerPool::Replace() {
   } else {
     for (auto& runner : dying_) runner->replaced |= runner->was_active;
   }
+}
+
+RunnerFacts RunnerPool::Examine() const {
+  const std::optional<ProcessStat> stat = active_ ? StatOfProcess(active_->process.pid()) : std::nullopt;
+  if (!stat) return {};
+  return {.stopped = stat->IsStopped(), .cpu_ms = stat->cpu_ms, .waited_ms = WaitedOfProcess(active_->process.pid())};
 }
 
 std::string RunnerPool::ActiveDevice() const { return active_ ? active_->device : ""; }

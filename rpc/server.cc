@@ -179,6 +179,10 @@ class Server {
   void Do(FarmEvent& a) { Tell(Text(a)); }
   void Do(StartCandidate& a) { pool_->Send(a.request); }
   void Do(KillRunner&) { pool_->Replace(); }
+  void Do(ExamineRunner& a) {
+    // The answer comes after the other actions.
+    loop_.Post([this, run = a.run] { Perform(session_->OnRunnerExamined(run, pool_->Examine(), BootMillis())); });
+  }
   void Do(AcquireHost&) {
     wants_host_ = needs_host_ = true;
     host_wanted_since_ = BootMillis();

@@ -13,10 +13,11 @@
 namespace autotune::rpc {
 namespace {
 
-constexpr int kKillRepeats = 2;  // reruns of a candidate whose runner was killed from outside
-// Reruns of a candidate after an out-of-memory kill. The operating system counts its kills but does not name the killed
-// processes. So the count may have grown because of another process; a second such coincidence is unlikely.
-constexpr int kOomRepeats = 1;
+constexpr int kMostSpared = 2;  // reruns of a candidate whose runner was killed, stopped or starved from outside
+// Share of the time in which a runner that hangs by its own fault has run. One that ran less slept, was stopped or got
+// no processor. [chosen]
+constexpr double kBusyShare = 0.5;
+constexpr int64_t kLeastExaminedMs = 50;  // the kernel counts processor time in ticks of up to 10 ms
 // Tries of a reference. A lack of memory or time may be temporary, so it gets a second try, in a fresh runner.
 constexpr int kReferenceTries = 2;
 
@@ -29,11 +30,17 @@ std::string SecondsText(double seconds) {
   return text + " s";
 }
 
+// Returns true if a runner's word for a failure may be due to an earlier candidate in this runner.
+bool MayBeAnothersFault(TrialStatus status) {
+  return status == TrialStatus::kWrongAnswer || status == TrialStatus::kRunCrashed ||
+         status == TrialStatus::kOutOfMemory;
+}
+
 }  // namespace
 
 ServerActions ServerSession::OnHostAcquired(int64_t now) {
   Advance(now);
-  if (batch_ && batch_->next < batch_->candidates.size()) {
+  if (batch_ && !batch_->IsDone()) {
     batch_->host_held = true;
     StartNext(now);
   } else {
@@ -64,8 +71,8 @@ ServerActions ServerSession::OnRunnersUnavailable(const std::string& why, int64_
 }
 
 void ServerSession::StartNext(int64_t now) {
-  while (batch_ && !batch_->running && batch_->next < batch_->candidates.size()) {
-    const Candidate& candidate = batch_->candidates[batch_->next];
+  while (batch_ && !batch_->running && !batch_->IsDone()) {
+    const Candidate& candidate = batch_->Current();
     TrialResult result;
     result.candidate = candidate.id;
     bool checks = candidate.check && batch_->reference;
@@ -83,12 +90,13 @@ void ServerSession::StartNext(int64_t now) {
     }
     Finish(std::move(result), now);
   }
-  if (!batch_ || batch_->running) return;
-  if (batch_->next == batch_->candidates.size()) return;
+  if (!batch_ || batch_->running || batch_->IsDone()) return;
   if (!batch_->host_held || !runner_ready_) return;
-  const Candidate& candidate = batch_->candidates[batch_->next];
-  if (!runner_client_.empty() && runner_client_ != lease_->claim.client) {
-    actions_.push_back(KillRunner{"it has served another client"});
+  const Candidate& candidate = batch_->Current();
+  const bool is_fresh = runner_client_.empty();
+  if (!is_fresh && (batch_->RunsAlone() || runner_client_ != lease_->claim.client)) {
+    actions_.push_back(
+        KillRunner{batch_->RunsAlone() ? "a candidate is repeated alone" : "it has served another client"});
     runner_ready_ = false;
     return;
   }
@@ -103,7 +111,11 @@ void ServerSession::StartNext(int64_t now) {
       message.blobs.insert(message.blobs.end(), outputs->begin(), outputs->end());
     }
   }
-  batch_->running = Running{run, RunnerPhase::kLoad, now, now + Millis(candidate.load_seconds), WallMillis()};
+  batch_->running = Running{.run = run,
+                            .started = now,
+                            .phase_began = now,
+                            .deadline = now + Millis(candidate.load_seconds),
+                            .started_wall = WallMillis()};
   actions_.push_back(StartCandidate{std::move(message)});
 }
 
@@ -118,7 +130,7 @@ void ServerSession::SendResult(Unacknowledged& result, int64_t now) {
   actions_.push_back(ToPeer{lease_->peer, {batch_->id, ResultReport{result.result}, {}}});
 }
 
-// Records the result of candidates[next], which is the current candidate, and sends it.
+// Records the result of the current candidate and sends it.
 void ServerSession::Finish(TrialResult result, int64_t now) {
   ++trials_[std::string(ToText(result.status))];
   if (result.status != TrialStatus::kOk && result.status != TrialStatus::kCancelled) last_error_ = result.error;
@@ -126,23 +138,59 @@ void ServerSession::Finish(TrialResult result, int64_t now) {
   auto& slot = batch_->unacknowledged[result.candidate];
   slot.result = std::move(result);
   batch_->running.reset();
-  batch_->repeats = 0;
   ++batch_->next;
   SendResult(slot, now);
-  if (batch_->next == batch_->candidates.size() && std::exchange(batch_->host_held, false)) {
+  if (batch_->IsDone() && std::exchange(batch_->host_held, false)) {
     actions_.push_back(ReleaseHost{});
   }
 }
 
-// Finishes the running candidate with an error and starts the next one. If it was the reference that failed, and it has
-// a try left, repeats the candidate instead, in a fresh runner.
-void ServerSession::FinishRunning(TrialStatus status, std::string error, int64_t now) {
+TrialResult ServerSession::ResultOfRunning(TrialStatus status, std::string error, int64_t now) const {
   TrialResult result;
-  result.candidate = batch_->candidates[batch_->next].id;
+  result.candidate = batch_->Current().id;
   result.status = status;
   result.error = std::move(error);
   result.started = batch_->running->started_wall;
   result.elapsed = static_cast<double>(now - batch_->running->started) / 1000;
+  return result;
+}
+
+// Runs the current candidate once more, after all others, and starts the next one.
+void ServerSession::RepeatLater(int64_t now) {
+  batch_->order.push_back(batch_->order[batch_->next]);
+  batch_->running.reset();
+  ++batch_->next;
+  StartNext(now);
+}
+
+// Finishes the current candidate, which failed, and starts the next one. The first failure is not charged: an earlier
+// candidate may have damaged the runner, or another process disturbed it.
+void ServerSession::FinishOrRepeat(TrialResult result, int64_t now) {
+  if (batch_->TriesOfCurrent().failures++ == 0) return RepeatLater(now);
+  Finish(std::move(result), now);
+  StartNext(now);
+}
+
+// Repeats the running candidate, whose runner something else ended or stopped. Returns false if that has happened too
+// often.
+bool ServerSession::SpareRunning(int64_t now) {
+  if (batch_->TriesOfCurrent().spared == kMostSpared) return false;
+  ++batch_->TriesOfCurrent().spared;
+  RepeatLater(now);
+  return true;
+}
+
+// Ends the batch: the client sends the rest of it to another device.
+void ServerSession::EndByDeviceError(TrialResult result, int64_t now) {
+  batch_->device_error = result.error.empty() ? "the device has failed" : result.error;
+  Finish(std::move(result), now);
+  StartNext(now);
+}
+
+// Finishes the running candidate with an error, or repeats it, and starts the next one. If it was the reference that
+// failed, and it has a try left, starts the candidate again instead, in a fresh runner.
+void ServerSession::FinishRunning(TrialStatus status, std::string error, int64_t now) {
+  TrialResult result = ResultOfRunning(status, std::move(error), now);
   if (batch_->running->phase == RunnerPhase::kReference) {
     // The reference is at fault, not the candidate. After its last try, the rest of the batch fails as well; another
     // batch tries the reference again.
@@ -154,19 +202,23 @@ void ServerSession::FinishRunning(TrialStatus status, std::string error, int64_t
     result.status = TrialStatus::kInfrastructure;
     result.error = "the reference kernel failed: " + result.error;
     batch_->broken_reference = result.error;
+    Finish(std::move(result), now);
+    return StartNext(now);
   }
-  Finish(std::move(result), now);
-  StartNext(now);
+  FinishOrRepeat(std::move(result), now);
 }
 
 // Accepts only later phases: a candidate that has corrupted its runner must not get a new deadline by a repeated phase.
 void ServerSession::OnProgress(RunnerPhase phase, int64_t now) {
   Running& running = *batch_->running;
   if (phase <= running.phase) return;
-  const Candidate& candidate = batch_->candidates[batch_->next];
+  const Candidate& candidate = batch_->Current();
   running.phase = phase;
+  running.phase_began = now;
   running.deadline =
       now + Millis(phase == RunnerPhase::kReference ? batch_->task.reference_seconds : candidate.run_seconds);
+  running.asked = Running::Examined::kNever;
+  running.earlier.reset();
   if (phase == RunnerPhase::kRun) {
     bool checks = candidate.check && batch_->reference;
     runner_reference_ = checks ? ReferenceKey(batch_->task) : "";
@@ -193,12 +245,17 @@ ServerActions ServerSession::OnRunnerMessage(const Message& message, int64_t now
       return Take();
     }
     TrialResult result = done->result;
-    result.candidate = batch_->candidates[batch_->next].id;
+    result.candidate = batch_->Current().id;
     result.started = running.started_wall;
     result.elapsed = static_cast<double>(now - running.started) / 1000;
-    // The client sends the rest of the batch to another device.
-    if (status == TrialStatus::kDeviceError)
-      batch_->device_error = result.error.empty() ? "the device has failed" : result.error;
+    if (MayBeAnothersFault(status)) {
+      FinishOrRepeat(std::move(result), now);
+      return Take();
+    }
+    if (status == TrialStatus::kDeviceError) {
+      EndByDeviceError(std::move(result), now);
+      return Take();
+    }
     Finish(std::move(result), now);
     StartNext(now);
   }
@@ -213,23 +270,58 @@ ServerActions ServerSession::OnRunnerEnd(const RunnerEnd& end, int64_t now) {
   TrialStatus status = loading ? TrialStatus::kLoadFailed : TrialStatus::kRunCrashed;
   if (end.signal == SIGILL) status = TrialStatus::kIllegalInstruction;
   if (end.out_of_memory) status = TrialStatus::kOutOfMemory;
-  if (end.signal == SIGKILL && batch_->repeats < (end.out_of_memory ? kOomRepeats : kKillRepeats)) {
-    // Probably another process on this host killed the runner or used up the memory. Run the candidate again, in a
-    // fresh runner.
-    ++batch_->repeats;
-    batch_->running.reset();
-    StartNext(now);
-    return Take();
+  // Another process on this host has killed the runner. An out-of-memory kill is not spared like this: the operating
+  // system counts its kills but does not name the killed processes, and the candidate is the likeliest cause.
+  if (end.signal == SIGKILL && !end.out_of_memory) {
+    if (SpareRunning(now)) return Take();
+    ChargeNextFailure();
   }
   FinishRunning(status, "the runner " + end.text, now);
   return Take();
 }
 
-void ServerSession::OnDeadline(int64_t now) {
-  const Candidate& candidate = batch_->candidates[batch_->next];
+// --- Deadlines -------------------------------------------------------------------------------------------------------
+
+void ServerSession::OnHalfDeadline(int64_t /*now*/) {
+  batch_->running->asked = Running::Examined::kOnce;
+  actions_.push_back(ExamineRunner{batch_->running->run});
+}
+
+void ServerSession::OnDeadline(int64_t /*now*/) {
+  batch_->running->asked = Running::Examined::kTwice;
+  actions_.push_back(ExamineRunner{batch_->running->run});
+}
+
+ServerActions ServerSession::OnRunnerExamined(int64_t run, const RunnerFacts& facts, int64_t now) {
+  Advance(now);
+  if (!batch_ || !batch_->running || batch_->running->run != run) return Take();
+  Running& running = *batch_->running;
+  if (running.asked == Running::Examined::kNever) return Take();  // asked in an earlier phase
+  if (!running.earlier) {
+    running.earlier = {now, facts};
+  } else if (running.asked == Running::Examined::kTwice) {
+    const auto& [since, earlier] = *running.earlier;
+    JudgeDeadline(now - since, facts.cpu_ms - earlier.cpu_ms, facts.waited_ms - earlier.waited_ms, facts.stopped, now);
+  }
+  return Take();
+}
+
+// Ends the running candidate, which has missed its deadline. `elapsed_ms` is the time between the two examinations;
+// `cpu_ms` and `waited_ms` are what the runner ran and waited for a processor in that time.
+void ServerSession::JudgeDeadline(int64_t elapsed_ms, double cpu_ms, double waited_ms, bool stopped, int64_t now) {
+  const Candidate& candidate = batch_->Current();
   const RunnerPhase phase = batch_->running->phase;
   actions_.push_back(KillRunner{"deadline"});
   runner_ready_ = false;
+  const double busy_ms = kBusyShare * static_cast<double>(elapsed_ms);
+  const bool was_busy = elapsed_ms >= kLeastExaminedMs && cpu_ms >= busy_ms;
+  const bool was_starved = !was_busy && elapsed_ms >= kLeastExaminedMs && waited_ms >= busy_ms;
+  if (stopped || was_starved) {
+    if (SpareRunning(now)) return;
+    std::string why = stopped ? "something stops the runner again and again" : "the runner gets no processor";
+    return EndByDeviceError(ResultOfRunning(TrialStatus::kDeviceError, std::move(why), now), now);
+  }
+  if (was_busy) ChargeNextFailure();  // it would compute until its deadline again
   switch (phase) {
     case RunnerPhase::kLoad:
       return FinishRunning(TrialStatus::kLoadFailed, "loading took longer than " + SecondsText(candidate.load_seconds),

@@ -45,7 +45,10 @@ void ServerSession::Refuse(const Peer& peer, const Id& request, std::string code
 // Extends the deadlines by a time in which this process did not run. The candidate may have been stopped as well.
 void ServerSession::Advance(int64_t now) {
   const int64_t stopped = stopped_.Before(now, NextWake());
-  if (batch_ && batch_->running) batch_->running->deadline += stopped;
+  if (batch_ && batch_->running) {
+    batch_->running->phase_began += stopped;
+    batch_->running->deadline += stopped;
+  }
   if (lease_) lease_->expires += stopped;
 }
 
@@ -92,7 +95,7 @@ void ServerSession::DropBatch(const std::string& why) {
     actions_.push_back(KillRunner{why});
     runner_ready_ = false;
   }
-  if (batch_->host_held || batch_->next < batch_->candidates.size()) actions_.push_back(ReleaseHost{});
+  if (batch_->host_held || !batch_->IsDone()) actions_.push_back(ReleaseHost{});
   batch_.reset();
 }
 
@@ -128,7 +131,7 @@ void ServerSession::Answer(const From& from, const Id& request, Body body) {
 void ServerSession::OnAck(const Peer& peer, const ResultAck& ack, int64_t now) {
   if (!batch_ || batch_->id != ack.batch || peer != lease_->peer) return;
   batch_->unacknowledged.erase(ack.candidate);
-  if (batch_->next < batch_->candidates.size() || batch_->running || !batch_->unacknowledged.empty()) return;
+  if (!batch_->IsDone() || !batch_->unacknowledged.empty()) return;
   finished_[batch_->id] = now;
   batch_.reset();
 }
@@ -138,7 +141,7 @@ void ServerSession::OnBeat(const Peer& peer, const Id& request, const ClientBeat
   ServerBeat answer;
   if (batch_) {
     answer.batch = batch_->id;
-    answer.remaining = static_cast<int64_t>(batch_->candidates.size() - batch_->next + batch_->running.has_value());
+    answer.remaining = batch_->Unfinished();
   }
   actions_.push_back(ToPeer{peer, {request, answer, {}}});
 }
@@ -240,6 +243,8 @@ void ServerSession::OnMeasure(const Peer& peer, const Message& message, int64_t 
   batch.task = request.task;
   if (reference) batch.reference = reference->front();
   batch.candidates = request.candidates;
+  batch.tries.resize(batch.candidates.size());
+  for (size_t i = 0; i < batch.candidates.size(); ++i) batch.order.push_back(i);
   batch.artifacts = message.blobs;
   if (request.has_reference) batch.artifacts.pop_back();
   batch_ = std::move(batch);
@@ -301,7 +306,11 @@ ServerActions ServerSession::OnShutdown(int64_t now) {
 EarliestTimer<ServerSession> ServerSession::Earliest() const {
   using Self = ServerSession;
   EarliestTimer<Self> timer;
-  if (batch_ && batch_->running) timer.Add(batch_->running->deadline, &Self::OnDeadline);
+  if (batch_ && batch_->running) {
+    const Running& running = *batch_->running;
+    if (running.asked == Running::Examined::kNever) timer.Add(running.ExaminedAt(), &Self::OnHalfDeadline);
+    if (running.asked != Running::Examined::kTwice) timer.Add(running.deadline, &Self::OnDeadline);
+  }
   if (lease_ && Holds(Rule::kLeaseExpires)) timer.Add(lease_->expires, &Self::OnLeaseExpired);
   if (batch_ && Holds(Rule::kResends)) {
     for (const auto& [id, result] : batch_->unacknowledged)

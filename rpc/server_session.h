@@ -33,8 +33,12 @@ struct StartCandidate {  // send to the active runner; the driver answers with O
 struct KillRunner {  // kill the active runner; the driver answers with OnRunnerReady once another is active
   std::string reason;
 };
+struct ExamineRunner {  // ask the operating system about the active runner; the driver answers with OnRunnerExamined
+  int64_t run = 0;      // the run for which the session asks
+};
 // A FarmEvent is for the operator's log.
-using ServerAction = std::variant<ToPeer, ToTracker, AcquireHost, ReleaseHost, StartCandidate, KillRunner, FarmEvent>;
+using ServerAction =
+    std::variant<ToPeer, ToTracker, AcquireHost, ReleaseHost, StartCandidate, KillRunner, ExamineRunner, FarmEvent>;
 using ServerActions = std::vector<ServerAction>;
 
 // How a runner ended.
@@ -42,6 +46,13 @@ struct RunnerEnd {
   std::string text;  // "was ended by signal 11 (Segmentation fault): last words on standard error"
   int signal = 0;
   bool out_of_memory = false;  // probably killed by the operating system for lack of memory
+};
+
+// What the operating system knows about a runner. Times are since its start.
+struct RunnerFacts {
+  bool stopped = false;  // by a signal or a debugger
+  double cpu_ms = 0;     // processor time of all its threads
+  double waited_ms = 0;  // time in which its threads were ready to run but had no processor
 };
 
 class ServerSession {
@@ -65,6 +76,7 @@ class ServerSession {
   ServerActions OnRunnerReady(int64_t now);
   ServerActions OnRunnerMessage(const Message& message, int64_t now);
   ServerActions OnRunnerEnd(const RunnerEnd& end, int64_t now);
+  ServerActions OnRunnerExamined(int64_t run, const RunnerFacts& facts, int64_t now);
   // No runner can be started; OnRunnerReady may still follow.
   ServerActions OnRunnersUnavailable(const std::string& why, int64_t now);
   // The time at which Wake must be called, after each input.
@@ -84,8 +96,17 @@ class ServerSession {
   struct Running {
     int64_t run = 0;
     RunnerPhase phase = RunnerPhase::kLoad;
-    int64_t started = 0, deadline = 0, started_wall = 0;
+    int64_t started = 0, phase_began = 0, deadline = 0, started_wall = 0;
     bool outputs_kept = false;
+    // A runner is examined at half of the deadline and at the deadline. What it did in between shows who is to blame.
+    enum class Examined { kNever, kOnce, kTwice } asked = Examined::kNever;
+    std::optional<std::pair<int64_t, RunnerFacts>> earlier;  // time and facts of the first examination
+
+    int64_t ExaminedAt() const { return phase_began + (deadline - phase_began) / 2; }
+  };
+  struct Tries {       // of a candidate
+    int failures = 0;  // runs that failed without an outside cause
+    int spared = 0;    // runs that something else than the candidate ended
   };
   struct Unacknowledged {
     TrialResult result;
@@ -97,15 +118,24 @@ class ServerSession {
     Blob reference;
     std::vector<Candidate> candidates;
     std::vector<Blob> artifacts;
-    size_t next = 0;
+    // Indices of candidates in the order in which they run. A candidate that failed is appended once more. From
+    // candidates.size() on, each entry is such a repetition, alone in a fresh runner.
+    std::vector<size_t> order;
+    size_t next = 0;  // index in `order`
+    std::vector<Tries> tries;
     bool host_held = false;
     std::string cancelled;  // why no further candidate starts; empty if they do
-    int repeats = 0;        // reruns of the current candidate after its runner was killed from outside
     int reference_failures = 0;
     std::string device_error;      // why the device cannot measure the rest; empty if it can
     std::string broken_reference;  // why candidates with a check cannot be measured; empty if they can
     std::optional<Running> running;
     std::map<std::string, Unacknowledged> unacknowledged;
+
+    bool IsDone() const { return next == order.size(); }
+    const Candidate& Current() const { return candidates[order[next]]; }
+    Tries& TriesOfCurrent() { return tries[order[next]]; }
+    bool RunsAlone() const { return next >= candidates.size(); }
+    int64_t Unfinished() const { return static_cast<int64_t>(order.size() - next); }
   };
   // Lists of blobs by key. If they exceed the limit, the least recently used lists are dropped.
   class Cache {
@@ -134,7 +164,9 @@ class ServerSession {
   std::optional<Refusal> CheckMeasure(const MeasureRequest& request, const std::vector<Blob>& blobs);
   void Advance(int64_t now);
   EarliestTimer<ServerSession> Earliest() const;
+  void OnHalfDeadline(int64_t now);
   void OnDeadline(int64_t now);
+  void JudgeDeadline(int64_t elapsed_ms, double cpu_ms, double waited_ms, bool stopped, int64_t now);
   void OnLeaseExpired(int64_t now) { DropLease("the lease expired", now); }
   void ResendResults(int64_t now);
   void StartNext(int64_t now);
@@ -142,6 +174,13 @@ class ServerSession {
   void OnProgress(RunnerPhase phase, int64_t now);
   void Finish(TrialResult result, int64_t now);
   void FinishRunning(TrialStatus status, std::string error, int64_t now);
+  void FinishOrRepeat(TrialResult result, int64_t now);
+  void RepeatLater(int64_t now);
+  bool SpareRunning(int64_t now);
+  void EndByDeviceError(TrialResult result, int64_t now);
+  // Makes the next failure of the current candidate count.
+  void ChargeNextFailure() { batch_->TriesOfCurrent().failures = 1; }
+  TrialResult ResultOfRunning(TrialStatus status, std::string error, int64_t now) const;
   void SendResult(Unacknowledged& result, int64_t now);
   void DropBatch(const std::string& why);
   void DropLease(const std::string& why, int64_t now);  // the lease is lost

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -26,6 +27,18 @@ std::optional<ProcessStat> StatOfProcess(pid_t pid) {
   if (!(fields >> stat.started)) return std::nullopt;  // field 22
   stat.cpu_ms = (user + system) * 1e3 / static_cast<double>(sysconf(_SC_CLK_TCK));
   return stat;
+}
+
+double WaitedOfProcess(pid_t pid) {
+  double waited_ms = 0;
+  std::error_code error;
+  for (std::filesystem::directory_iterator thread("/proc/" + std::to_string(pid) + "/task", error), end;
+       !error && thread != end; thread.increment(error)) {
+    std::ifstream file(thread->path() / "schedstat");
+    int64_t run_ns = 0, wait_ns = 0;
+    if (file >> run_ns >> wait_ns) waited_ms += static_cast<double>(wait_ns) / 1e6;
+  }
+  return waited_ms;
 }
 
 }  // namespace autotune

@@ -18,4 +18,8 @@ struct ProcessStat {
 // Returns nothing if there is no such process. A process that has ended but was not waited for has state Z.
 std::optional<ProcessStat> StatOfProcess(pid_t pid);
 
+// Returns the milliseconds in which threads of the process were ready to run but had no processor, added up over those
+// that exist. 0 if the kernel does not count them.
+double WaitedOfProcess(pid_t pid);
+
 }  // namespace autotune

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <map>
 
 #include "tests/rpc/server_world.h"
 
@@ -11,32 +12,130 @@ namespace {
 
 using testing::HasSubstr;
 
-TEST(ServerBatch, CrashesAreChargedKillsFromOutsideAreNot) {
+using Statuses = std::map<std::string, TrialStatus>;
+
+TEST(ServerBatch, AFailureIsRepeatedAloneAfterTheRest) {
+  ServerWorld w;
+  w.Say("b", ServerWorld::Batch(1, 3));
+  w.Finish(TrialStatus::kWrongAnswer);
+  EXPECT_EQ(w.started->candidate.id, "1") << "the others go first";
+  EXPECT_EQ(w.kills, 0);
+  w.Enter(RunnerPhase::kRun);
+  w.End({"was ended by signal 11", 11, false});
+  EXPECT_EQ(w.started->candidate.id, "2");
+  w.Finish();
+  EXPECT_EQ(w.releases, 0) << "the host is held until the repetitions are done";
+  for (const char* id : {"0", "1"}) {
+    EXPECT_FALSE(w.started) << "before there is a fresh runner";
+    w.Take(w.session.OnRunnerReady(w.now));
+    ASSERT_TRUE(w.started);
+    EXPECT_EQ(w.started->candidate.id, id);
+    w.Finish();
+  }
+  EXPECT_EQ(w.kills, 2);
+  EXPECT_EQ(w.releases, 1);
+  EXPECT_EQ(w.Statuses(), (Statuses{{"0", TrialStatus::kOk}, {"1", TrialStatus::kOk}, {"2", TrialStatus::kOk}}));
+}
+
+TEST(ServerBatch, AFailureThatRepeatsIsCharged) {
   ServerWorld w;
   w.Say("b", ServerWorld::Batch(1, 2));
-  auto phase = [&] {
-    w.Take(w.session.OnRunnerMessage({"", RunnerProgress{w.started->run, RunnerPhase::kRun}, {}}, w.now));
-  };
-  phase();
-  w.started.reset();
-  w.Take(w.session.OnRunnerEnd({"was killed", 9, false}, w.now));
-  EXPECT_TRUE(w.Results().empty());
+  w.Finish(TrialStatus::kWrongAnswer);
+  w.Finish();
   w.Take(w.session.OnRunnerReady(w.now));
-  ASSERT_TRUE(w.started);
-  EXPECT_EQ(w.started->candidate.id, "0");  // the same candidate starts again
-  phase();
-  w.Take(w.session.OnRunnerEnd({"was ended by signal 11", 11, false}, w.now));
-  w.Take(w.session.OnRunnerReady(w.now));
-  phase();
+  w.Finish(TrialStatus::kWrongAnswer);
+  EXPECT_FALSE(w.started);
+  ASSERT_EQ(w.Results().size(), 2u);
+  EXPECT_EQ(w.Results()[0].status, TrialStatus::kOk);
+  EXPECT_EQ(w.Results()[1].status, TrialStatus::kWrongAnswer);
+}
+
+TEST(ServerBatch, ACandidateThatWaitsForItsRepetitionIsCancelled) {
+  ServerWorld w;
+  w.Say("b", ServerWorld::Batch(1, 2));
+  w.Finish(TrialStatus::kWrongAnswer);
+  w.SayAs(w.kPeer, BatchCancel{ServerWorld::Claim(1), "b"});
+  w.Finish();
+  EXPECT_FALSE(w.started);
+  ASSERT_EQ(w.Results().size(), 2u);
+  EXPECT_EQ(w.Results()[0].status, TrialStatus::kOk);
+  EXPECT_EQ(w.Results()[1].status, TrialStatus::kCancelled);
+  EXPECT_EQ(w.releases, 1);
+}
+
+TEST(ServerBatch, CrashesAreChargedKillsFromOutsideAreNot) {
+  ServerWorld w;
+  w.Say("b", ServerWorld::Batch(1, 1));
+  for (int kill = 0; kill < 2; ++kill) {
+    w.Enter(RunnerPhase::kRun);
+    w.End({"was killed", SIGKILL, false});
+    ASSERT_TRUE(w.started) << "it starts again";
+  }
+  w.CrashTwice();
+  ASSERT_EQ(w.Results().size(), 1u);
+  EXPECT_EQ(w.Results()[0].status, TrialStatus::kRunCrashed);
   // The operating system killed a process for lack of memory. Only the second kill is charged to the candidate.
-  w.End({"was killed", 9, true});
-  EXPECT_EQ(w.Results().size(), 1u);
-  phase();
-  w.Take(w.session.OnRunnerEnd({"was killed", 9, true}, w.now));
-  auto results = w.Results();
-  ASSERT_EQ(results.size(), 2u);
-  EXPECT_EQ(results[0].status, TrialStatus::kRunCrashed);
-  EXPECT_EQ(results[1].status, TrialStatus::kOutOfMemory);
+  w.Say("b2", ServerWorld::Batch(1, 1));
+  for (int kill = 0; kill < 2; ++kill) {
+    w.Enter(RunnerPhase::kRun);
+    EXPECT_TRUE(w.Results().empty());
+    w.End({"was killed", SIGKILL, true});
+  }
+  EXPECT_EQ(w.Results().at(0).status, TrialStatus::kOutOfMemory);
+  // A candidate in whose runs something kills the runner every time is charged in the end.
+  w.Say("b3", ServerWorld::Batch(1, 1));
+  for (int kill = 0; kill < 3; ++kill) {
+    w.Enter(RunnerPhase::kRun);
+    EXPECT_TRUE(w.Results().empty());
+    w.End({"was killed", SIGKILL, false});
+  }
+  EXPECT_EQ(w.Results().at(0).status, TrialStatus::kRunCrashed);
+}
+
+// Lets the started candidate miss its deadline of 10 s, and makes a fresh runner ready.
+void TimeOut(ServerWorld& w) {
+  w.Enter(RunnerPhase::kRun);
+  w.started.reset();
+  for (int second = 0; second < 11; ++second) {
+    w.SayAs(w.kPeer, ClientBeat{ServerWorld::Claim(1), "b"});
+    w.Pass(1000);
+  }
+  w.Take(w.session.OnRunnerReady(w.now));
+}
+
+TEST(ServerBatch, AHangIsRepeatedUnlessItUsedItsTime) {
+  for (auto runner : {ServerWorld::Runner::kBusy, ServerWorld::Runner::kAsleep}) {
+    ServerWorld w;
+    w.runner = runner;
+    w.Say("b", ServerWorld::Batch(1, 1));
+    TimeOut(w);
+    const bool repeats = runner == ServerWorld::Runner::kAsleep;
+    EXPECT_EQ(w.started.has_value(), repeats);
+    EXPECT_EQ(w.kills, 1);
+    if (repeats) TimeOut(w);
+    EXPECT_FALSE(w.started);
+    EXPECT_EQ(w.Statuses(), (Statuses{{"0", TrialStatus::kRunTimedOut}}));
+  }
+}
+
+// A runner that something stops, or that gets no processor, says nothing about its candidate.
+TEST(ServerBatch, AStoppedRunnerIsNotTheCandidatesFault) {
+  for (auto runner : {ServerWorld::Runner::kStopped, ServerWorld::Runner::kStarved}) {
+    ServerWorld w;
+    w.runner = runner;
+    w.Say("b", ServerWorld::Batch(1, 1));
+    TimeOut(w);
+    TimeOut(w);
+    ASSERT_TRUE(w.started);
+    EXPECT_TRUE(w.Results().empty());
+    w.Finish();
+    EXPECT_EQ(w.Results().at(0).status, TrialStatus::kOk);
+
+    w.Say("b2", ServerWorld::Batch(1, 2));
+    for (int i = 0; i < 5; ++i) TimeOut(w);
+    EXPECT_FALSE(w.started);
+    EXPECT_EQ(w.Statuses(), (Statuses{{"0", TrialStatus::kDeviceError}, {"1", TrialStatus::kDeviceError}}));
+  }
 }
 
 TEST(ServerBatch, ReferencesAreKeptByTheirHash) {
@@ -95,8 +194,7 @@ TEST(ServerBatch, ARunnerGetsAReferenceOnce) {
   w.Enter(RunnerPhase::kRun);
   w.Finish();
   EXPECT_EQ(w.blobs, 1u);
-  w.Enter(RunnerPhase::kRun);
-  w.End({"was ended by signal 11", 11, false});
+  w.CrashTwice();
   // The fresh runner has no reference, but the server has the reference's outputs. Another seed means another
   // reference.
   w.MeasureChecked("b2", 2);
@@ -116,8 +214,7 @@ TEST(ServerBatch, OutputsAreTakenOnceAndInTheirPhaseOnly) {
     w.Take(w.session.OnRunnerMessage({"", RunnerReference{w.started->run}, blobs}, w.now));
   };
   auto known = [&](const Id& batch) {  // number of outputs sent to a fresh runner
-    w.Enter(RunnerPhase::kRun);
-    w.End({"was ended by signal 11", 11, false});
+    w.CrashTwice();
     w.MeasureChecked(batch, 1);
     return w.blobs - 2;
   };
@@ -227,8 +324,8 @@ TEST(ServerBatch, NumbersOfRunsCannotBeGuessed) {
   EXPECT_GT(std::abs(second - first), 1000000) << "of 63 random bits";
   RunnerResult forged{second + 1, {}};
   w.Take(w.session.OnRunnerMessage({"", forged, {}}, w.now));
-  w.Finish(TrialStatus::kWrongAnswer);
-  EXPECT_EQ(w.Results().at(1).status, TrialStatus::kWrongAnswer);
+  w.Finish(TrialStatus::kLoadFailed);
+  EXPECT_EQ(w.Results().at(1).status, TrialStatus::kLoadFailed);
 }
 
 TEST(ServerBatch, AnErrorOfTheDeviceEndsTheBatch) {
@@ -249,7 +346,7 @@ TEST(ServerBatch, AfterItsLastResultARunnerIsReplaced) {
     ServerWorld w;
     w.Say("b", ServerWorld::Batch(1, 2));
     RunnerResult result{w.started->run, {}, last};
-    result.result.status = TrialStatus::kRunCrashed;
+    result.result.status = TrialStatus::kLoadFailed;
     w.started.reset();
     w.Take(w.session.OnRunnerMessage({"", result, {}}, w.now));
     EXPECT_EQ(w.kills, last ? 1 : 0);
@@ -258,7 +355,7 @@ TEST(ServerBatch, AfterItsLastResultARunnerIsReplaced) {
     ASSERT_TRUE(w.started);
     w.Finish();
     ASSERT_EQ(w.Results().size(), 2u);
-    EXPECT_EQ(w.Results()[0].status, TrialStatus::kRunCrashed);
+    EXPECT_EQ(w.Results()[0].status, TrialStatus::kLoadFailed);
     EXPECT_EQ(w.Results()[1].status, TrialStatus::kOk);
   }
 }

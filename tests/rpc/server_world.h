@@ -2,6 +2,7 @@
 #pragma once
 #include <gmock/gmock.h>
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -29,6 +30,7 @@ struct ServerWorld {
         blobs = a->request.blobs.size();
       }
       if (std::get_if<KillRunner>(&action)) ++kills;
+      if (auto* a = std::get_if<ExamineRunner>(&action)) Take(session.OnRunnerExamined(a->run, Facts(), now));
       if (std::get_if<AcquireHost>(&action)) Take(session.OnHostAcquired(now));
       if (std::get_if<ReleaseHost>(&action)) ++releases;
     }
@@ -90,9 +92,30 @@ struct ServerWorld {
     }
     return results;
   }
+  std::map<std::string, TrialStatus> Statuses() const {  // of Results, by candidate
+    std::map<std::string, TrialStatus> statuses;
+    for (const TrialResult& result : Results()) statuses[result.candidate] = result.status;
+    return statuses;
+  }
+
+  // What the runner has done since time 0: it has run, waited for a processor, or slept.
+  RunnerFacts Facts() const {
+    const double all = static_cast<double>(now);
+    return {.stopped = runner == Runner::kStopped,
+            .cpu_ms = runner == Runner::kBusy ? all : 0,
+            .waited_ms = runner == Runner::kStarved ? all : 0};
+  }
+  // Ends the started candidate twice by a crash, so that it is charged.
+  void CrashTwice() {
+    for (int i = 0; i < 2; ++i) {
+      Enter(RunnerPhase::kRun);
+      End({"was ended by signal 11", 11, false});
+    }
+  }
 
   ServerSession session;
   int64_t now = 0;
+  enum class Runner { kBusy, kAsleep, kStarved, kStopped } runner = Runner::kBusy;
   std::vector<Message> sent, tracker;
   std::optional<RunnerRequest> started;
   size_t blobs = 0;  // blobs of the started request

@@ -347,6 +347,39 @@ TEST_F(FarmCandidates, ALargeValueExcusesNoError) {
   }
 }
 
+#if defined(__x86_64__)
+// A candidate makes divisions by zero fatal in its process, so the next one crashes. Alone it is right.
+TEST_F(FarmCandidates, ACrashThatAnotherOneCausedIsNotCharged) {
+  auto farm = StartLocal();
+  ASSERT_TRUE(farm);
+  const std::string fatal = "unsigned m = 0x1d80; __asm__ volatile(\"ldmxcsr %0\" : : \"m\"(m)); ";
+  const std::string division = "volatile float zero = 0; zero = 1 / zero; ";
+  MeasureJob job = JobOf({Compile(fatal + kDouble), Compile(division + kDouble), Compile(fatal + division + kDouble)});
+  auto results = ClientOf(*farm)->Measure(job);
+  ASSERT_TRUE(results.ok()) << results.error().Text();
+  using enum TrialStatus;
+  EXPECT_EQ(StatusesOf(*results), (std::vector{kOk, kOk, kRunCrashed}));
+}
+#endif
+
+// Stops the runners of a server once, while a candidate of 200 ms runs.
+TEST_F(FarmCandidates, AStoppedRunnerIsNotTheCandidatesFault) {
+  auto farm = StartLocal();
+  ASSERT_TRUE(farm);
+  MeasureJob job = JobOf({Compile(kDouble), Compile(kDouble)});
+  for (Candidate& candidate : job.candidates) {
+    candidate.min_repeat_ms = 100;
+    candidate.load_seconds = candidate.run_seconds = 1;
+  }
+  int results_before = 0;
+  auto results = ClientOf(*farm)->Measure(job, {.on_result = [&](const TrialResult&) {
+                                            if (results_before++ > 0) return;
+                                            for (pid_t p : ChildrenOf(farm->server_pid())) kill(p, SIGSTOP);
+                                          }});
+  ASSERT_TRUE(results.ok()) << results.error().Text();
+  EXPECT_EQ(StatusesOf(*results), std::vector(2, TrialStatus::kOk)) << results->at(1).error;
+}
+
 TEST_F(FarmCandidates, OversizedAndInvalidCandidatesFailAlone) {
   auto farm = StartLocal();
   ASSERT_TRUE(farm);

@@ -63,6 +63,11 @@ void ServerNode::Perform(rpc::ServerActions actions) {
     } else if (std::get_if<rpc::KillRunner>(&action)) {
       running_ = 0;
       RunnerReadyAfter(20);
+    } else if (auto* examine = std::get_if<rpc::ExamineRunner>(&action)) {
+      world_.after(0, [this, run = examine->run] {
+        const auto now = world_.now();  // a runner that hangs has run all the time
+        Perform(session_.OnRunnerExamined(run, {.cpu_ms = static_cast<double>(now)}, now));
+      });
     }
   }
   alarm_.Set(session_.NextWake());

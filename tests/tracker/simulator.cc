@@ -176,6 +176,7 @@ void Simulator::StartClient(int c, int jobs) {
   world.on_result = [this](const rpc::TrialResult& result) {
     ++delivered;
     infrastructure += result.status == TrialStatus::kInfrastructure;
+    crashed += FateOf(result.candidate) == Fate::kCrashes;
   };
   world.on_done = [this, c] {
     if (clients_[static_cast<size_t>(c)].jobs_left > 0) Post(rng_.Below(5000), [this, c] { StartJob(c); });

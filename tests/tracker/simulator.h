@@ -31,6 +31,7 @@ class Simulator {
   std::vector<std::string> violations;
   int64_t now = 0;
   int delivered = 0, infrastructure = 0, tracker_restarts = 0, server_restarts = 0, executed = 0;
+  int crashed = 0;  // delivered results of candidates that crash
   bool AllDone() const;
   // Returns the number of devices that the tracker considers busy.
   int Busy() const;

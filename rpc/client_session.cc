@@ -11,6 +11,8 @@
 namespace autotune::rpc {
 namespace {
 
+constexpr int kMostDeviceErrors = 2;  // in runs of a candidate: it goes to no third device
+
 // Describes a wait: "...; held by ann@lab:411 (job resnet) for 4 min, bob@lab:97 for 12 s and others".
 std::string WaitText(const LeaseQueued& queued) {
   constexpr size_t kNamed = 3;                       // holders; more would not fit on a line
@@ -72,6 +74,7 @@ ClientActions ClientSession::Start(std::shared_ptr<const MeasureJob> job, int64_
   index_.clear();
   answered_.assign(job_->candidates.size(), false);
   unanswered_ = job_->candidates.size();
+  device_errors_.clear();
   anything_delivered_ = false;
   cancelled_.reset();
   losses_ = 0;
@@ -381,7 +384,10 @@ void ClientSession::OnResult(const Message& message, const ResultReport& report,
   batch_->accepted = true;
   TrialStatus status = report.result.status;
   if (status == TrialStatus::kDeviceError) {
-    batch_->device_failed = true;  // the candidate stays unanswered and goes to another device
+    // The candidate stays unanswered and goes to another device, unless two devices have failed while they ran it.
+    batch_->device_failed = true;
+    const bool ran = report.result.started > 0;
+    if (ran && ++device_errors_[report.result.candidate] == kMostDeviceErrors) DeliverResult(report.result);
   } else if (status == TrialStatus::kCancelled && !cancelled_) {
     lease_->yield = true;  // the server has cancelled it, since the device goes to a client that waits
   } else {

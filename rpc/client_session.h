@@ -135,6 +135,7 @@ class ClientSession {
   std::shared_ptr<const MeasureJob> job_;
   std::unordered_map<std::string, size_t> index_;  // candidate -> its place in the job
   std::vector<bool> answered_;
+  std::unordered_map<std::string, int> device_errors_;  // candidate -> device errors in its runs
   size_t unanswered_ = 0;
   bool anything_delivered_ = false;
   std::optional<int64_t> cancelled_;  // time of Cancel

@@ -87,7 +87,7 @@ struct TrialResult {
   bool cut_off = false;       // true: slower than cutoff_seconds; `times` holds only the fastest burst's time
   bool checked = false;       // true: the outputs were compared with the reference's
   double worst_error = 0;     // |a - b| / allowed of the worst element (runtime/compare.h); above 1 is wrong
-  int64_t started = 0;        // wall clock of the device, milliseconds since 1970; for display
+  int64_t started = 0;        // wall clock of the device, milliseconds since 1970; for display. 0: it did not run
   double elapsed = 0;         // seconds this candidate kept the device
   std::string device;         // device that measured the candidate: key and server id
   DeviceState state;          // state of a device other than the CPU during the measurement

@@ -9,6 +9,7 @@
 
 #include "ir/text.h"
 #include "schedule/trace.h"
+#include "tuner/poison.h"
 
 namespace autotune {
 namespace {
@@ -101,6 +102,11 @@ class FarmMeasurer : public Measurer {
       outcomes[i].status = builds[i].status;
       outcomes[i].error = builds[i].text;
       if (builds[i].status != TrialStatus::kOk) continue;
+      if (options_.poison.contains(PoisonName(builds[i].artifact.data))) {
+        outcomes[i].status = TrialStatus::kRejected;
+        outcomes[i].error = "its code has broken two devices before";
+        continue;
+      }
       if (groups.empty() || groups.back().space != items[i].space) groups.push_back({items[i].space, {}});
       groups.back().items.push_back(i);
     }
@@ -126,6 +132,11 @@ class FarmMeasurer : public Measurer {
         size_t i = sent[k];
         if (results.ok()) {
           Fill(outcomes[i], (*results)[k], items[i].cutoff_seconds);
+          if ((*results)[k].status == TrialStatus::kDeviceError) {
+            const std::string name = PoisonName(builds[i].artifact.data);
+            options_.poison.insert(name);
+            outcomes[i].facts[kPoisonFact] = name;
+          }
         } else {
           outcomes[i].status = TrialStatus::kInfrastructure;
           outcomes[i].error = results.error().Text();

@@ -3,6 +3,7 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <set>
 #include <stop_token>
 #include <string>
 
@@ -22,6 +23,7 @@ struct FarmMeasurerOptions {
   // A stop ends a wait for a device at once. A job that has already returned a result finishes first. The jobs of the
   // call's other tasks are cancelled, and their outcomes are kCancelled.
   std::stop_token stop = {};
+  std::set<std::string> poison = {};  // artifacts that no device gets (tuner/poison.h)
 };
 
 // `builder` must outlive the measurer. Errors: the tracker cannot be reached, or has no device of the key in `farm`.

@@ -229,6 +229,28 @@ TEST(ClientSession, CandidatesThatTheServerCancelledGoToAnotherDevice) {
   EXPECT_EQ(again.candidates[0].id, "1");
 }
 
+// Two devices fail while they run candidate 0, so it goes to no third one. Candidate 1, which has not run, does.
+TEST(ClientSession, ACandidateThatBreaksTwoDevicesGoesToNoThird) {
+  ClientWorld w;
+  w.Start(2);
+  for (int64_t device = 1; device <= 2; ++device) {
+    EXPECT_THAT(w.results, IsEmpty());
+    w.Grant(device, "s" + std::to_string(device));
+    const Id batch = w.Last<MeasureRequest>(w.server)->request;
+    EXPECT_EQ(w.Last<MeasureRequest>(w.server)->As<MeasureRequest>()->candidates.size(), 2u);
+    w.Hear(batch, ResultReport{{.candidate = "0", .status = TrialStatus::kDeviceError, .started = 1000}});
+    w.Hear(batch, ResultReport{{.candidate = "1", .status = TrialStatus::kDeviceError}});
+  }
+  EXPECT_EQ(w.Statuses(), std::vector{TrialStatus::kDeviceError});
+  w.Grant(3, "s3");
+  const auto& last = *w.Last<MeasureRequest>(w.server)->As<MeasureRequest>();
+  ASSERT_EQ(last.candidates.size(), 1u);
+  EXPECT_EQ(last.candidates[0].id, "1");
+  w.Hear(w.Last<MeasureRequest>(w.server)->request, ResultReport{{.candidate = "1", .status = TrialStatus::kOk}});
+  EXPECT_EQ(w.done, 1);
+  EXPECT_EQ(w.error, "");
+}
+
 TEST(ClientSession, ABatchThatGotLostIsSentAgainWhileOthersWait) {
   ClientWorld w;
   w.Start(2);

@@ -10,12 +10,14 @@
 #include <stop_token>
 #include <utility>
 
+#include "records/open.h"
 #include "tests/tools/cli.h"
 #include "tests/tools/forwarding_builder.h"
 #include "tests/tuner/programs.h"
 #include "tracker/local_farm.h"
 #include "tuner/confirm.h"
 #include "tuner/defaults.h"
+#include "tuner/poison.h"
 
 namespace autotune {
 namespace {
@@ -34,6 +36,7 @@ class Counting : public test::ForwardingBuilder {
     std::vector<BuildRequest> lenient = requests;
     for (BuildRequest& request : lenient) request.options.keep_spills = true;
     std::vector<BuildResult> results = ForwardingBuilder::Build(lenient, on_result);
+    if (first_artifact.empty()) first_artifact = results.at(0).artifact.data;
     for (size_t i = 0; i < requests.size(); ++i) {
       if (requests[i].trace != unlucky) continue;
       unlucky.clear();
@@ -49,7 +52,7 @@ class Counting : public test::ForwardingBuilder {
   }
 
   std::vector<std::set<std::string>> calls;
-  std::string unlucky;
+  std::string unlucky, first_artifact;
   bool large_reference = false;
 };
 
@@ -146,6 +149,38 @@ TEST_F(KeptBuilds, EveryGoodOneIsBuiltOnce) {
   ASSERT_TRUE(confirmed.ok()) << confirmed.error().Text();
   EXPECT_TRUE(confirmed->winner);
   EXPECT_EQ(builder_->calls.size(), calls) << "a confirmation must use the kept builds";
+}
+
+// The first of two candidates has broken two devices in an earlier run.
+TEST_F(KeptBuilds, AnArtifactOnThePoisonListIsNotMeasured) {
+  const std::vector<TuneTask> tasks = {test::MakeTask("dense", test::Dense(16, 96, 64))};
+  const TaskSpace space = TaskSpace::Make(tasks[0], Target::Parse("cpu").value()).value();
+  const std::vector<Proposal> proposals = MakeRandomSearch(space, 5)->Propose(2);
+  ASSERT_EQ(proposals.size(), 2u);
+  const std::vector<MeasureItem> items = {{&space, proposals[0]}, {&space, proposals[1]}};
+  const MeasureOptions options{.repeats = 1, .max_repeats = 1, .min_repeat_ms = 0.1};
+  ASSERT_EQ(measurer_->Measure(items, options)->at(0).status, TrialStatus::kOk);
+
+  Record broke;
+  broke.id = NewRecordId();
+  broke.task = tasks[0].hash.Hex();
+  broke.target = "cpu";
+  broke.status = TrialStatus::kDeviceError;
+  broke.facts[kPoisonFact] = PoisonName(builder_->first_artifact);
+  Record other = broke;  // a device error of another cause
+  other.id = NewRecordId();
+  other.facts = Json();
+  auto store = OpenStore(kMemoryStore).value();
+  ASSERT_TRUE(store->Append(std::vector{broke, other}).ok());
+  FarmMeasurerOptions with_list;
+  with_list.poison = PoisonOf(*store, tasks).value();
+  EXPECT_EQ(with_list.poison.size(), 1u);
+  auto measurer = MakeFarmMeasurer(*builder_, {.tracker = farm_->tracker(), .key = farm_->key()}, with_list).value();
+  measurer_.reset();  // gives the device back
+  const std::vector<Outcome> outcomes = measurer->Measure(items, options).value();
+  EXPECT_EQ(outcomes[0].status, TrialStatus::kRejected);
+  EXPECT_EQ(outcomes[0].error, "its code has broken two devices before");
+  EXPECT_EQ(outcomes[1].status, TrialStatus::kOk);
 }
 
 // A batch with cancelled candidates leaves no records, unlike a batch whose reference cannot be built.

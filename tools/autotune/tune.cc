@@ -33,6 +33,7 @@
 #include "tools/error_lines.h"
 #include "tracker/local_farm.h"
 #include "tuner/farm_measurer.h"
+#include "tuner/poison.h"
 #include "tuner/tune.h"
 
 namespace autotune::tools {
@@ -366,8 +367,9 @@ Result<FarmSession> OpenFarm(const TuneSession& session, const TuneCommandOption
     events.Print(event::Waiting{"a device", reason, static_cast<double>(BootMillis() - *since) / 1e3});
     if (reason.empty()) *since = 0;
   };
-  opened.measurer =
-      TRY(MakeFarmMeasurer(*session.builder, farm, {.seed = options.seed, .on_wait = wait, .stop = std::move(stop)}));
+  FarmMeasurerOptions measurer{.seed = options.seed, .on_wait = wait, .stop = std::move(stop)};
+  measurer.poison = TRY(PoisonOf(*session.store, session.tasks));
+  opened.measurer = TRY(MakeFarmMeasurer(*session.builder, farm, measurer));
   return opened;
 }
 

@@ -66,6 +66,7 @@ struct RunnerPool::Runner {
   UniqueFd errors;  // the read end of the runner's standard output and standard error
   OutputTail last_words;
   Loop::Watch exit_watch, error_watch, start_watch, ask_watch;
+  int64_t run = 0;                // of its latest request
   std::optional<Message> result;  // a result, until the runner asks for work
   bool ready = false;
   std::string device;       // RunnerHello::device
@@ -149,8 +150,9 @@ void RunnerPool::OnMessage(Runner* runner, Message message) {
     Promote();
   } else if (runner != active_ || runner->result) {
     if (hello && runner == active_) PassResult(*runner, false);
-  } else if (message.As<RunnerResult>()) {
-    const bool last = message.As<RunnerResult>()->last;
+  } else if (const auto* result = message.As<RunnerResult>()) {
+    if (result->run != runner->run) return;  // not of the request that it has got
+    const bool last = result->last;
     runner->result = std::move(message);
     if (last) return PassResult(*runner, true);
     runner->ask_watch = loop_.After(options_.ask_ms, [this, runner] { PassResult(*runner, true); });
@@ -321,6 +323,7 @@ void RunnerPool::Send(const Message& message) {
   if (!active_) return;
   active_->oom_kills = options_.oom_kills();
   active_->channel->Discard();
+  if (const auto* request = message.As<RunnerRequest>()) active_->run = request->run;
   active_->channel->Send(message);
   if (options_.memory_bytes > 0) memory_watch_ = loop_.Every(kMemoryMs, [this] { WatchMemory(); });
 }

@@ -118,7 +118,10 @@ void AllowKernels(Filter& filter) {
   // Threads, but no processes and no namespaces. clone3 is missing, since its flags lie in memory, which a filter
   // cannot read; the C library then uses clone.
   filter.Add(SCMP_ACT_ALLOW, "clone", {SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD | kNamespaces, CLONE_THREAD)});
-  filter.Add(SCMP_ACT_ALLOW, "tgkill", {SCMP_A0(SCMP_CMP_EQ, OwnPid())});                       // abort()
+  // abort(), and the handler below. A runner that could stop itself would look as if the host had stopped it.
+  for (const int signal : {SIGABRT, SIGSYS})
+    filter.Add(SCMP_ACT_ALLOW, "tgkill",
+               {SCMP_A0(SCMP_CMP_EQ, OwnPid()), SCMP_A2(SCMP_CMP_EQ, static_cast<scmp_datum_t>(signal))});
   filter.Add(SCMP_ACT_ALLOW, "sched_setaffinity", {SCMP_A0(SCMP_CMP_EQ, 0)});                   // of the calling thread
   filter.Add(SCMP_ACT_ALLOW, "prlimit64", {SCMP_A0(SCMP_CMP_EQ, 0), SCMP_A2(SCMP_CMP_EQ, 0)});  // reads own limits
   filter.Add(SCMP_ACT_ALLOW, "prctl", {SCMP_A0(SCMP_CMP_EQ, PR_SET_NAME)});

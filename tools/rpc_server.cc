@@ -22,6 +22,7 @@
 #include "tools/autotune/usage.h"
 #include "tools/event_log.h"
 #include "tools/guarded_main.h"
+#include "tools/return_memory.h"
 #include "tools/show_sandbox.h"
 
 namespace {
@@ -172,6 +173,7 @@ int Run(Arguments& arguments) {
   arguments.server.memory_bytes = arguments.runner.memory_bytes;
   if (arguments.is_runner) return autotune::rpc::RunRunner(arguments.runner);
 
+  autotune::tools::ReturnMemory();  // not in runners, which measure kernels as any other program would run them
   autotune::rpc::ServerOptions& options = arguments.server;
   std::optional<autotune::rpc::RunnerUser> user;
   const bool strict = arguments.runner.sandbox.mode == autotune::rpc::SandboxMode::kStrict;

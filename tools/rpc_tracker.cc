@@ -13,6 +13,7 @@
 #include "tools/event_log.h"
 #include "tools/farm_status.h"
 #include "tools/guarded_main.h"
+#include "tools/return_memory.h"
 #include "tracker/tracker.h"
 
 namespace {
@@ -96,5 +97,6 @@ int Track(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   autotune::tools::KeepStandardDescriptors();
+  autotune::tools::ReturnMemory();
   return autotune::tools::Guarded([&] { return autotune::tools::WithOutput(Track(argc, argv)); });
 }

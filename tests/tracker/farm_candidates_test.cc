@@ -1,5 +1,5 @@
 // Candidates that misbehave on a device: each gets the right status, and the next candidate is not affected.
-#include "rpc/sandbox.h"
+#include "rpc/system_calls.h"
 #include "tests/tracker/farm.h"
 
 namespace autotune {

@@ -5,7 +5,7 @@
 #include <future>
 
 #include "rpc/runner_pool.h"
-#include "rpc/sandbox.h"
+#include "rpc/system_calls.h"
 #include "runtime/device_module.h"
 #include "support/host_lock.h"
 #include "tests/runtime/module_blob.h"

@@ -1,0 +1,142 @@
+// Shared by the attacks on a farm: a tracker and three servers in processes of their own. `victim` is attacked, in the
+// strict sandbox where this user can have it. `bystander` is held by a client that measures without a break. `open` has
+// no sandbox, to show what an attack does there. For tests only.
+#pragma once
+#include <atomic>
+#include <cstdio>
+#include <thread>
+
+#include "support/clock.h"
+#include "tests/tracker/farm.h"
+
+namespace autotune {
+
+#if defined(__x86_64__)
+// Makes system calls by number, since artifacts may have no undefined symbols.
+inline constexpr char kSystemCall[] =
+    "static long call6(long n, long a, long b, long d, long e, long f, long g) { register long r10 __asm__(\"r10\") = "
+    "e; "
+    "register long r8 __asm__(\"r8\") = f; register long r9 __asm__(\"r9\") = g; long r; __asm__ volatile(\"syscall\" "
+    ": "
+    "\"=a\"(r) : \"a\"(n), \"D\"(a), \"S\"(b), \"d\"(d), \"r\"(r10), \"r\"(r8), \"r\"(r9) : \"rcx\", \"r11\", "
+    "\"memory\"); return r; }\n"
+    "#define call(n, a, b, d) call6(n, (long)(a), (long)(b), (long)(d), 0, 0, 0)\n"
+    "#define FAIL(text) { c->set_error(c, text); return 1; }\n";
+
+// A farm under attack.
+class Hostile : public FarmTest {
+ protected:
+  static constexpr int64_t kMostGrowth = 32 << 20;  // bytes of memory above rest, for the tracker and for each server
+
+  void SetUp() override {
+    FarmTest::SetUp();
+    log_.Reset(open((folder_ + "/log").c_str(), O_CREAT | O_WRONLY | O_APPEND | O_CLOEXEC, 0600));
+    tracker_.emplace(Start({"rpc_tracker", "--host", Endpoint(), "--state", folder_ + "/state.json"}));
+    for (const char* key : {"victim", "bystander", "open"}) {
+      const std::string sandbox = std::string(key) == "open" ? "off" : geteuid() == 0 ? "strict" : "on";
+      servers_.emplace(key, Start({"rpc_server", "--tracker", Endpoint(), "--key", key, "--shared-host",
+                                   "--memory-limit=0.25", "--sandbox=" + sandbox}));
+    }
+    ASSERT_TRUE(Soon([&] { return Count("") == 3 && Count("victim") == 1 && Count("bystander") == 1; })) << Log();
+    bystander_ = std::thread([this] { Stand(); });
+    ASSERT_TRUE(Soon([&] { return good_.load() > 0; })) << Log();
+    Honest("before any attack");
+    rest_ = Memory();
+  }
+  void TearDown() override {
+    stop_ = true;
+    if (bystander_.joinable()) bystander_.join();
+    servers_.clear();
+    tracker_.reset();
+    FarmTest::TearDown();
+  }
+
+  // Measures candidates of one client on a device.
+  std::vector<TrialResult> Measure(const std::string& key, std::vector<Blob> artifacts, double seconds = 10) {
+    auto client = Client(key, 20);
+    if (!client) return {};
+    MeasureJob job = JobOf(std::move(artifacts));
+    for (Candidate& candidate : job.candidates) {
+      candidate.run_seconds = seconds;
+      candidate.load_seconds = 5;
+    }
+    auto results = client->Measure(job);
+    EXPECT_TRUE(results.ok()) << results.error().Text();
+    return results.ok() ? *results : std::vector<TrialResult>();
+  }
+  // Measures one candidate of another client on the attacked device.
+  void Honest(const std::string& after) {
+    const int64_t begin = BootMillis();
+    const auto results = Measure("victim", {Compile(kDouble)});
+    const int64_t took = BootMillis() - begin;
+    ASSERT_EQ(results.size(), 1u) << after;
+    EXPECT_EQ(results[0].status, TrialStatus::kOk) << after << ": " << results[0].error;
+    EXPECT_LE(took, 5000) << after;
+  }
+  // What must hold after each attack.
+  void ExpectUnharmed(const std::string& attack) {
+    Honest(attack);
+    EXPECT_EQ(bad_, 0) << attack << ": the bystander got a result that is not ok";
+    const int good = good_;
+    EXPECT_TRUE(Soon([&] { return good_ > good; }, 5)) << attack << ": the bystander gets no results";
+    EXPECT_EQ(Log().find(" lost by "), std::string::npos) << attack << ": " << Log();
+    // Freed memory may take a moment to return.
+    std::map<std::string, int64_t> now;
+    const bool small = Soon([&] { return Growth(now = Memory()) <= kMostGrowth; }, 5);
+    EXPECT_TRUE(small) << attack << ": memory grew by " << (Growth(now) >> 20) << " MiB";
+    std::printf("%-58s unharmed, %+.1f MiB\n", attack.c_str(), static_cast<double>(Growth(now)) / (1 << 20));
+    std::fflush(stdout);
+    ++attacks_;
+  }
+
+  std::map<std::string, int64_t> Memory() {
+    std::map<std::string, int64_t> memory = {{"tracker", MemoryOf(tracker_->pid())}};
+    for (const auto& [key, server] : servers_) memory[key] = MemoryOf(server.pid());
+    return memory;
+  }
+  // The largest growth of a process since the farm was at rest.
+  int64_t Growth(const std::map<std::string, int64_t>& memory) {
+    int64_t growth = INT64_MIN;
+    for (const auto& [name, bytes] : memory) growth = std::max(growth, bytes - rest_[name]);
+    return growth;
+  }
+  static int64_t MemoryOf(pid_t pid) {
+    std::ifstream statm("/proc/" + std::to_string(pid) + "/statm");
+    int64_t pages = 0, resident = 0;
+    statm >> pages >> resident;
+    return resident * sysconf(_SC_PAGESIZE);
+  }
+  std::string Log() const { return test::ReadAll(folder_ + "/log"); }
+  pid_t PidOf(const std::string& key) const { return servers_.at(key).pid(); }
+  pid_t TrackerPid() const { return tracker_->pid(); }
+
+  int attacks_ = 0;
+
+ private:
+  Subprocess Start(std::vector<std::string> argv) {
+    argv[0] = kTools + "/" + argv[0];
+    auto child = Subprocess::Spawn({.argv = argv, .fds = {{1, log_.get()}, {2, log_.get()}}});
+    EXPECT_TRUE(child.ok());
+    return std::move(child).value();
+  }
+  void Stand() {
+    auto client = Client("bystander");
+    while (client && !stop_) {
+      auto results = client->Measure(JobOf({Compile(kDouble)}));
+      const bool good = results.ok() && results->front().status == TrialStatus::kOk;
+      ++(good ? good_ : bad_);
+      usleep(50000);
+    }
+  }
+
+  UniqueFd log_;
+  std::optional<Subprocess> tracker_;
+  std::map<std::string, Subprocess> servers_;
+  std::map<std::string, int64_t> rest_;
+  std::thread bystander_;
+  std::atomic<bool> stop_{false};
+  std::atomic<int> good_{0}, bad_{0};
+};
+#endif
+
+}  // namespace autotune

@@ -1,0 +1,304 @@
+// Attacks by local processes that connect to the tracker or to a device server: raw bytes, and messages of the
+// protocol.
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "rpc/message.h"
+#include "support/json.h"
+#include "support/rng.h"
+#include "tests/hostile/hostile.h"
+
+namespace autotune {
+namespace {
+
+#if defined(__x86_64__)
+using rpc::Message;
+
+std::string Number(size_t value, int bytes) {
+  std::string text;
+  for (int shift = 8 * (bytes - 1); shift >= 0; shift -= 8) text += static_cast<char>(value >> shift);
+  return text;
+}
+
+// A connection that speaks ZMTP 3.0 by hand, as a DEALER without security.
+class Peer {
+ public:
+  explicit Peer(const std::string& endpoint, bool handshake = true) {
+    sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
+    endpoint.substr(endpoint.find('/')).erase(0, endpoint.starts_with("ipc://") ? 2 : 0).copy(address.sun_path, 107);
+    socket_.Reset(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const timeval patience{2, 0};
+    setsockopt(socket_.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+    if (connect(socket_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) socket_.Reset();
+    if (handshake) Handshake();
+  }
+  bool connected() const { return static_cast<bool>(socket_); }
+  // Returns false if the other side has closed the connection, or does not read.
+  bool Bytes(const std::string& bytes) {
+    for (size_t sent = 0; sent < bytes.size();) {
+      const ssize_t n = send(socket_.get(), bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL);
+      if (n <= 0) return false;
+      sent += static_cast<size_t>(n);
+    }
+    return true;
+  }
+  bool Frame(const std::string& bytes, bool more) {
+    return Bytes(std::string(1, static_cast<char>((more ? 1 : 0) | 2)) + Number(bytes.size(), 8) + bytes);
+  }
+  bool Send(const Message& message) {
+    const rpc::Frames frames = rpc::Encode(message);
+    for (size_t i = 0; i < frames.size(); ++i) {
+      if (!Frame(*frames[i], i + 1 < frames.size())) return false;
+    }
+    return true;
+  }
+  // Sends a message with a header and a body of our own making, which Encode would not make.
+  bool SendAs(const std::string& kind, Json::Object body) {
+    return Frame(Json(Json::Object{{"major", rpc::kWireMajor}, {"minor", 0}, {"kind", kind}, {"request", "r"}}).Cbor(),
+                 true) &&
+           Frame(Json(std::move(body)).Cbor(), false);
+  }
+
+ private:
+  void Handshake() {
+    std::string greeting = std::string("\xff\0\0\0\0\0\0\0\0\x7f\x03\0NULL", 16);
+    greeting.resize(64, '\0');
+    const std::string ready = std::string("\x05READY\x0bSocket-Type", 18) + std::string("\0\0\0\6DEALER", 10);
+    Bytes(greeting + std::string("\x04", 1) + static_cast<char>(ready.size()) + ready);
+    char theirs[256];
+    for (size_t got = 0; got < 64 + 2;) {  // their greeting, and the begin of their READY
+      const ssize_t n = recv(socket_.get(), theirs, sizeof theirs, 0);
+      if (n <= 0) return socket_.Reset();
+      got += static_cast<size_t>(n);
+    }
+  }
+  UniqueFd socket_;
+};
+
+class HostilePeers : public Hostile {
+ protected:
+  std::string Tracker() const { return "ipc://" + Endpoint(); }
+  rpc::DeviceStatus DeviceOf(const std::string& key) {
+    auto status = rpc::QueryStatus(Tracker(), key, 5);
+    EXPECT_TRUE(status.ok() && status->devices.size() == 1u);
+    return status.ok() && !status->devices.empty() ? status->devices[0] : rpc::DeviceStatus();
+  }
+  std::vector<std::string> Listeners() {
+    return {Tracker(), DeviceOf("victim").endpoint, DeviceOf("bystander").endpoint};
+  }
+  // Makes an attack on each process that listens.
+  void OnAll(const std::string& attack, const std::function<void(const std::string& endpoint)>& make) {
+    for (const std::string& endpoint : Listeners()) make(endpoint);
+    ExpectUnharmed(attack);
+  }
+  void On(const std::string& attack, const std::string& endpoint, const std::function<void(Peer&)>& make) {
+    Peer peer(endpoint);
+    EXPECT_TRUE(peer.connected()) << attack;
+    make(peer);
+    ExpectUnharmed(attack);
+  }
+  static rpc::ServerReport Report(const std::string& server, const std::string& key = "victim") {
+    rpc::ServerReport report;
+    report.server = server;
+    report.incarnation = "made up";
+    report.device.key = key;
+    report.device.endpoint = "ipc:///nowhere";
+    return report;
+  }
+};
+
+TEST_F(HostilePeers, RawBytesHarmNobody) {
+  Rng rng(5);
+  OnAll("garbage", [&](const std::string& endpoint) {
+    for (int i = 0; i < 200; ++i) {
+      Peer peer(endpoint, rng.Below(2) == 0);
+      std::string bytes;
+      for (int64_t n = rng.Below(300); n > 0; --n) bytes += static_cast<char>(rng.Next());
+      peer.Bytes(bytes);
+    }
+  });
+  std::vector<Peer> idle;
+  OnAll("300 connections that stay silent", [&](const std::string& endpoint) {
+    for (int i = 0; i < 300; ++i) idle.emplace_back(endpoint, false);
+  });
+  idle.clear();
+  OnAll("half a greeting", [&](const std::string& endpoint) {
+    idle.emplace_back(endpoint, false);
+    idle.back().Bytes(std::string("\xff\0\0\0", 4));
+  });
+  idle.clear();
+  OnAll("frames that announce 2^62 bytes", [&](const std::string& endpoint) {
+    for (int i = 0; i < 100; ++i)
+      Peer(endpoint).Bytes(std::string("\2", 1) + Number(size_t{1} << 62, 8) + "some of it");
+  });
+  OnAll("frames that announce 5 MiB", [&](const std::string& endpoint) {
+    for (int i = 0; i < 100; ++i) Peer(endpoint).Bytes(std::string("\2", 1) + Number(5 << 20, 8) + "some of it");
+  });
+  OnAll("200,000 frames in a message", [&](const std::string& endpoint) {
+    Peer peer(endpoint);
+    std::string frames;
+    for (int i = 0; i < 200000; ++i) frames += std::string("\1\0", 2);
+    peer.Bytes(frames + std::string("\0\0", 2));
+  });
+  OnAll("10,000 messages without a header", [&](const std::string& endpoint) {
+    Peer peer(endpoint);
+    for (int i = 0; i < 10000; ++i) peer.Bytes(std::string("\0\3abc", 5));
+  });
+  OnAll("an HTTP request",
+        [&](const std::string& endpoint) { Peer(endpoint, false).Bytes("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"); });
+  OnAll("bodies nested 100,000 deep", [&](const std::string& endpoint) {
+    Peer peer(endpoint);
+    for (int i = 0; i < 10; ++i) {
+      peer.Frame(std::string(100000, '\x81'), true);
+      peer.Frame(std::string(100000, '\xa1'), false);
+    }
+  });
+  OnAll("lists that announce 2^60 elements", [&](const std::string& endpoint) {
+    Peer peer(endpoint);
+    for (int i = 0; i < 100; ++i)
+      peer.Frame("\x9b" + Number(size_t{1} << 60, 8), true) && peer.Frame("\xbb" + Number(size_t{1} << 60, 8), false);
+  });
+  OnAll("another major version", [&](const std::string& endpoint) {
+    Peer peer(endpoint);
+    for (int i = 0; i < 1000; ++i)
+      peer.Frame(Json(Json::Object{{"major", 99}, {"kind", "ping"}, {"request", "r"}}).Cbor(), true) &&
+          peer.Frame(Json(Json::Object{}).Cbor(), false);
+  });
+  OnAll("a peer that sends and never reads", [&](const std::string& endpoint) {
+    Peer peer(endpoint);
+    for (int i = 0; i < 20000; ++i) {
+      if (!peer.SendAs("ping", {{"payload", std::string(1000, 'x')}})) break;
+    }
+  });
+  std::printf("%d attacks\n", attacks_);
+}
+
+TEST_F(HostilePeers, MessagesToTheTrackerHarmNobody) {
+  const rpc::DeviceStatus victim = DeviceOf("victim"), bystander = DeviceOf("bystander");
+  // In the first 10 s of its life, a tracker lets reports of later tokens begin its recovery anew.
+  ASSERT_TRUE(Soon([&] { return rpc::QueryStatus(Tracker(), "", 5).value().uptime_ms > 10000; }));
+  On("a report with the epoch 2^63 - 1", Tracker(), [](Peer& peer) {
+    rpc::ServerReport report = Report("stranger");
+    report.highest = {INT64_MAX, INT64_MAX};
+    peer.Send({"", report, {}});
+  });
+  On("a report with a lease of the epoch 2^63 - 1", Tracker(), [](Peer& peer) {
+    rpc::ServerReport report = Report("stranger");
+    report.leases = {{.lease = "l", .token = {INT64_MAX, 1}, .client = "c"}};
+    peer.Send({"", report, {}});
+  });
+  On("epochs that rise in 2,000 reports", Tracker(), [](Peer& peer) {
+    for (int64_t i = 0; i < 2000; ++i) {
+      rpc::ServerReport report = Report("stranger");
+      report.highest = {i + 2, 1};
+      peer.Send({"", report, {}});
+    }
+  });
+  On("50 withdrawals with ids of 2 MiB", Tracker(), [](Peer& peer) {
+    for (int i = 0; i < 50; ++i) peer.SendAs("lease_withdraw", {{"withdrawn", std::string(2 << 20, 'x')}});
+  });
+  On("20,000 servers that do not exist", Tracker(), [](Peer& peer) {
+    for (int i = 0; i < 20000; ++i) peer.Send({"", Report("made-up-" + std::to_string(i)), {}});
+  });
+  On("20,000 keys that nobody has", Tracker(), [](Peer& peer) {
+    for (int i = 0; i < 20000; ++i)
+      peer.Send({"", Report("keyed-" + std::to_string(i), "key-" + std::to_string(i)), {}});
+  });
+  On("reports with errors of 3 MiB", Tracker(), [](Peer& peer) {
+    for (int i = 0; i < 2; ++i)
+      peer.SendAs("server_report", {{"server", "s"}, {"incarnation", "i"}, {"last_error", std::string(3 << 20, 'x')}});
+  });
+  On("a report with 100,000 leases", Tracker(), [](Peer& peer) {
+    peer.SendAs("server_report",
+                {{"server", "s"}, {"incarnation", "i"}, {"leases", Json::Array(100000, Json(Json::Object{}))}});
+  });
+  On("a report with negative numbers", Tracker(), [](Peer& peer) {
+    rpc::ServerReport report = Report("stranger");
+    report.highest = {-5, -5};
+    report.device.memory_bytes = INT64_MIN;
+    report.leases = {{.lease = "l", .token = {-1, -1}, .client = "c", .held_ms = INT64_MIN, .deadline_ms = INT64_MAX}};
+    report.trials = {{"ok", INT64_MIN}};
+    peer.Send({"", report, {}});
+  });
+  On("a report in the name of the attacked server", Tracker(), [&](Peer& peer) {
+    for (int i = 0; i < 100; ++i) peer.Send({"", Report(victim.server), {}});
+  });
+  On("a report in the name of the bystander's server", Tracker(), [&](Peer& peer) {
+    for (int i = 0; i < 100; ++i) peer.Send({"", Report(bystander.server, "bystander"), {}});
+  });
+  On("a goodbye in the name of other servers", Tracker(), [&](Peer& peer) {
+    for (const std::string& server : {victim.server, bystander.server})
+      peer.Send({"", rpc::ServerGoodbye{server, "made up"}, {}});
+  });
+  On("the release of a lease that the status shows", Tracker(), [&](Peer& peer) {
+    peer.Send({"r", rpc::LeaseRelease{bystander.lease}, {}});
+    peer.Send({"r", rpc::LeaseRelease{""}, {}});
+  });
+  On("the renewal of a lease that the status shows", Tracker(), [&](Peer& peer) {
+    peer.Send({"r", rpc::LeaseRenew{bystander.lease}, {}});
+  });
+  On("20,000 requests for leases", Tracker(), [](Peer& peer) {
+    for (int i = 0; i < 20000; ++i) {
+      rpc::LeaseRequest request{.client = "c" + std::to_string(i), .key = "open", .wait_ms = INT64_MAX};
+      peer.Send({"request" + std::to_string(i), request, {}});
+      peer.Send({"w" + std::to_string(i), rpc::LeaseWithdraw{"request" + std::to_string(i)}, {}});
+    }
+  });
+  On("keys with markup", Tracker(), [](Peer& peer) {
+    for (const char* key : {"a b<script>", "", "\033[2J", "x\ny"}) {
+      peer.Send({"", Report("stranger", key), {}});
+      peer.Send({"r", rpc::LeaseRequest{.client = "c", .key = key}, {}});
+    }
+  });
+  On("5,000 requests for the status", Tracker(), [](Peer& peer) {
+    for (int i = 0; i < 5000; ++i) peer.Send({"s" + std::to_string(i), rpc::StatusRequest{}, {}});
+  });
+  On("messages of a runner", Tracker(), [](Peer& peer) {
+    peer.Send({"r", rpc::RunnerHello{1, ""}, {}});
+    peer.Send({"r", rpc::RunnerResult{}, {}});
+  });
+  On("texts that are not UTF-8", Tracker(), [](Peer& peer) {
+    peer.SendAs("server_report", {{"server", "\xff\xfe"}, {"incarnation", "\xc0"}, {"last_error", "\x80"}});
+  });
+  const auto status = rpc::QueryStatus(Tracker(), "", 5);
+  ASSERT_TRUE(status.ok());
+  EXPECT_GT(status->grants, 0);
+  std::printf("%d attacks\n", attacks_);
+}
+
+TEST_F(HostilePeers, MessagesToAServerHarmNobody) {
+  for (const char* key : {"victim", "bystander"}) {
+    const rpc::DeviceStatus device = DeviceOf(key);
+    const std::string to = std::string(" to the server of ") + key;
+    On("a claim with the epoch 2^63 - 1" + to, device.endpoint, [&](Peer& peer) {
+      rpc::LeaseClaim claim{.lease = "l", .token = {INT64_MAX, INT64_MAX}, .ttl_ms = INT64_MAX, .client = "c"};
+      for (const Message& message :
+           {Message{"r", rpc::ClientBeat{claim, ""}, {}}, Message{"r", rpc::LeaseEnd{claim}, {}},
+            Message{"r", rpc::MeasureRequest{claim, {}, {}, false}, {}}})
+        peer.Send(message);
+    });
+    On("claims with old tokens" + to, device.endpoint, [&](Peer& peer) {
+      for (int64_t i = -100; i < 100; ++i) {
+        rpc::LeaseClaim claim{.lease = device.lease, .token = {0, i}, .ttl_ms = 1000, .client = "c"};
+        peer.Send({"r", rpc::LeaseEnd{claim}, {}});
+        peer.Send({"r", rpc::BatchCancel{claim, "b"}, {}});
+      }
+    });
+    On("acknowledgements of others' results" + to, device.endpoint, [&](Peer& peer) {
+      for (int i = 0; i < 1000; ++i) peer.Send({"r", rpc::ResultAck{"b", std::to_string(i % 64)}, {}});
+    });
+    On("messages of a tracker and a runner" + to, device.endpoint, [&](Peer& peer) {
+      peer.Send({"r", rpc::ReportReply{.revoked = {device.lease}, .yield = {device.lease}}, {}});
+      peer.Send({"r", rpc::RunnerResult{}, {}});
+      peer.Send({"r", rpc::Refusal{"stale_lease", "x"}, {}});
+    });
+    On("5,000 pings" + to, device.endpoint, [&](Peer& peer) {
+      for (int i = 0; i < 5000; ++i) peer.Send({"p", rpc::Ping{std::string(4000, 'x')}, {}});
+    });
+  }
+  std::printf("%d attacks\n", attacks_);
+}
+#endif
+
+}  // namespace
+}  // namespace autotune

@@ -44,11 +44,15 @@ class Hostile : public FarmTest {
     rest_ = Memory();
   }
   void TearDown() override {
-    stop_ = true;
-    if (bystander_.joinable()) bystander_.join();
+    EndBystander();
     servers_.clear();
     tracker_.reset();
     FarmTest::TearDown();
+  }
+
+  void EndBystander() {
+    stop_ = true;
+    if (bystander_.joinable()) bystander_.join();
   }
 
   // Measures candidates of one client on a device.

@@ -26,6 +26,7 @@ class Unpacker {
   void Feed(std::string_view bytes) { buffer_.append(bytes); }
   // Returns the next message, or nullopt if it is not complete yet. An error (too many frames or bytes) is final.
   Result<std::optional<Frames>> Next();
+  size_t buffered() const { return buffer_.size(); }
 
  private:
   std::string buffer_;
@@ -43,6 +44,7 @@ class LoopChannel {
   void Read();
   // Drops everything that has arrived, the begin of a message included.
   void Discard();
+  int64_t buffered() const { return static_cast<int64_t>(unpacker_.buffered() + outgoing_.size()); }
 
  private:
   void Write();

@@ -373,7 +373,9 @@ ClientActions ClientSession::OnServerConnected(int64_t now) {
 
 ClientActions ClientSession::OnServerDisconnected(int64_t now) {
   Advance(now);
-  if (lease_) Lost("the connection to the device server broke", now);
+  if (!lease_) return Take();
+  lease_->broken = true;
+  lease_->last_heard = std::min(lease_->last_heard, now + options_.reconnect_ms - options_.server_silence_ms);
   return Take();
 }
 
@@ -405,6 +407,7 @@ void ClientSession::OnResult(const Message& message, const ResultReport& report,
 void ClientSession::OnServer(const Message& message, int64_t now) {
   if (!lease_) return;
   lease_->last_heard = now;
+  lease_->broken = false;
   if (auto* report = message.As<ResultReport>()) {
     OnResult(message, *report, now);
   } else if (message.As<MeasureAccepted>()) {

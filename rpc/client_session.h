@@ -50,6 +50,7 @@ class ClientSession {
     int64_t wait_ms = 30 * 60 * 1000;    // longest wait in the queue for a device
     int64_t tracker_silence_ms = 30000;  // longest silence of the tracker while a request is open
     int64_t server_silence_ms = 5000;
+    int64_t reconnect_ms = 1500;  // longest silence of a server whose connection broke; it may listen anew
     int64_t resend_ms = 1000;
     int64_t renew_ms = 3000;
     int64_t beat_ms = 1000;
@@ -89,7 +90,8 @@ class ClientSession {
     int64_t last_renew = 0, last_beat = 0, last_heard = 0;
     std::set<Id> renewals;  // request ids of unanswered renewals
     std::set<std::string> references_sent;
-    bool yield = false;  // the tracker wants the device back
+    bool yield = false;   // the tracker wants the device back
+    bool broken = false;  // the connection broke, and the server has not been heard since
   };
   struct Batch {
     Message message;

@@ -45,7 +45,10 @@ void ClientSession::OnSilentTracker(int64_t now) {
 void ClientSession::ReportSilentTracker(int64_t now) { ReportWait({0, kNoAnswer, {}}, now); }
 
 void ClientSession::OnSilentServer(int64_t now) {
-  Lost("the device server has been silent for " + std::to_string(options_.server_silence_ms / 1000) + " s", now);
+  Lost(lease_->broken
+           ? "the connection to the device server broke"
+           : "the device server has been silent for " + std::to_string(options_.server_silence_ms / 1000) + " s",
+       now);
 }
 
 void ClientSession::Renew(int64_t now) {

@@ -317,6 +317,12 @@ RunnerFacts RunnerPool::Examine() const {
   return {.stopped = stat->IsStopped(), .cpu_ms = stat->cpu_ms, .waited_ms = WaitedOfProcess(active_->process.pid())};
 }
 
+int64_t RunnerPool::BufferedBytes() const {
+  int64_t bytes = 0;
+  for (const auto& runner : runners_) bytes += runner->channel->buffered();
+  return bytes;
+}
+
 std::string RunnerPool::ActiveDevice() const { return active_ ? active_->device : ""; }
 
 void RunnerPool::Send(const Message& message) {

@@ -65,9 +65,11 @@ class Server {
         listen = "ipc://" + (folder / ("server-" + session.server.substr(0, 8))).string();
       }
     }
-    router_ = TRY(RouterSocket::Bind(loop_, listen, {.on_message = [this](const From& from, Message message) {
-                                       Perform(session_->On(from, message, BootMillis()));
-                                     }}));
+    router_ = TRY(RouterSocket::Bind(
+        loop_, listen,
+        {.on_message = [this](const From& from,
+                              Message message) { Perform(session_->On(from, message, BootMillis())); },
+         .kept_bytes = [this] { return KeptBytes(); }}));
     utsname names{};
     uname(&names);
     DeviceInfo& device = session.device;
@@ -144,6 +146,8 @@ class Server {
     Perform(session_->OnShutdown(BootMillis()));
     last_words_ = loop_.After(50, [this] { loop_.Stop(); });  // leaves time to send the goodbye
   }
+
+  int64_t KeptBytes() const { return (session_ ? session_->KeptBytes() : 0) + (pool_ ? pool_->BufferedBytes() : 0); }
 
   // The tracker's first answer to a report registers the server. The end of the connection ends this.
   void BeginTrackerWait() {

@@ -38,6 +38,16 @@ void ServerSession::Cache::Put(const std::string& key, std::vector<Blob> blobs, 
   if (total <= limit) entries_.push_back({key, std::move(blobs), bytes});
 }
 
+int64_t ServerSession::Cache::bytes() const {
+  int64_t total = 0;
+  for (const Entry& entry : entries_) total += entry.bytes;
+  return total;
+}
+
+int64_t ServerSession::KeptBytes() const {
+  return references_.bytes() + outputs_.bytes() + (batch_ ? TotalBytes(batch_->artifacts) : 0);
+}
+
 void ServerSession::Refuse(const Peer& peer, const Id& request, std::string code, std::string text) {
   actions_.push_back(ToPeer{peer, {request, Refusal{std::move(code), std::move(text)}, {}}});
 }

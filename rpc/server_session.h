@@ -85,6 +85,7 @@ class ServerSession {
   ServerActions OnShutdown(int64_t now);
 
   bool Busy() const { return lease_.has_value(); }
+  int64_t KeptBytes() const;  // of references, their outputs and the artifacts of the batch
 
  private:
   struct Lease {
@@ -142,6 +143,7 @@ class ServerSession {
    public:
     const std::vector<Blob>* Find(const std::string& key);
     void Put(const std::string& key, std::vector<Blob> blobs, int64_t limit);
+    int64_t bytes() const;
 
    private:
     struct Entry {

@@ -2,10 +2,12 @@
 
 #include <zmq.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
 
+#include "rpc/memory_watch.h"
 #include "support/log.h"
 
 namespace autotune::rpc {
@@ -272,6 +274,7 @@ struct RouterSocket::Impl : Watched {
     if (handlers.on_malformed) handlers.on_malformed(peer, error.refusal);
   }
   Sent Send(const Peer& peer, const Message& message, int major = kWireMajor) {
+    if (!socket_) return Sent::kGone;
     Frames frames = Encode(message, major);
     frames.insert(frames.begin(), std::make_shared<const std::string>(peer));
     const Sent sent = SendFrames(socket_, frames);
@@ -289,16 +292,60 @@ struct RouterSocket::Impl : Watched {
     });
   }
 
+  void Watch() {
+    monitor = Monitor::Start(loop_, socket_, ZMQ_EVENT_ACCEPT_FAILED,
+                             [weak = std::weak_ptr(std::static_pointer_cast<Impl>(shared_from_this()))](int event) {
+                               if (auto self = weak.lock()) self->OnEvent(event);
+                             });
+    Start();
+  }
+
+  // The memory that neither the socket's owner keeps nor the process had at the beginning.
+  int64_t Unexplained() const { return MemoryWatch::Allocated() - handlers.kept_bytes() - explained; }
+  void LookAtMemory() {
+    const int64_t bytes = Unexplained();
+    if (bytes <= kMostUnexplained || !socket_) return;
+    Log(LogLevel::kWarning, "unfinished messages take ", bytes >> 20, " MiB: closing all connections on ", endpoint,
+        "; peers connect again");
+    monitor->Stop();
+    watch_.reset();
+    SetOption(socket_, ZMQ_LINGER, 0);
+    zmq_close(std::exchange(socket_, nullptr));
+    rebind = loop_.Every(2, [this] { ListenAnew(); });
+  }
+  // Tries to listen at the endpoint that the closed socket still may hold.
+  void ListenAnew() {
+    constexpr int64_t kSettledMs = 1000;
+    Result<void*> made = NewSocket(ZMQ_ROUTER);
+    if (!made.ok()) return;
+    if (zmq_bind(*made, endpoint.c_str())) {
+      zmq_close(*made);
+      return;
+    }
+    socket_ = *made;
+    Watch();
+    // Whatever is still there after a while is no unfinished message of the closed connections.
+    const int64_t left = Unexplained();
+    rebind = loop_.After(kSettledMs, [this, left] {
+      explained += std::max<int64_t>(0, std::min(left, Unexplained()));
+      rebind.reset();
+    });
+  }
+
+  static constexpr int64_t kMostUnexplained = 64 << 20;  // [chosen]
   Handlers handlers;
   std::string endpoint;
   std::shared_ptr<Monitor> monitor;
   Loop::Watch rebind;
+  std::optional<MemoryWatch> memory;
+  int64_t explained = 0;  // bytes
 };
 
 RouterSocket::RouterSocket(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
 RouterSocket::~RouterSocket() {
-  impl_->monitor->Stop();
+  impl_->memory.reset();
   impl_->rebind.reset();
+  impl_->monitor->Stop();
   impl_->Close();
 }
 const std::string& RouterSocket::endpoint() const { return impl_->endpoint; }
@@ -316,10 +363,11 @@ Result<std::unique_ptr<RouterSocket>> RouterSocket::Bind(Loop& loop, const std::
   size_t size = sizeof bound;
   CHECK(zmq_getsockopt(socket, ZMQ_LAST_ENDPOINT, bound, &size) == 0) << LastError();
   impl->endpoint = bound;
-  impl->monitor = Monitor::Start(loop, socket, ZMQ_EVENT_ACCEPT_FAILED, [weak = std::weak_ptr<Impl>(impl)](int event) {
-    if (auto self = weak.lock()) self->OnEvent(event);
-  });
-  impl->Start();
+  impl->Watch();
+  if (impl->handlers.kept_bytes) {
+    impl->explained = MemoryWatch::Allocated() - impl->handlers.kept_bytes();
+    impl->memory.emplace(loop, [raw = impl.get()] { raw->LookAtMemory(); });
+  }
   return std::unique_ptr<RouterSocket>(new RouterSocket(std::move(impl)));
 }
 

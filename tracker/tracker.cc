@@ -119,11 +119,13 @@ Result<std::unique_ptr<Tracker>> Tracker::Start(Loop& loop, const TrackerOptions
   }
   auto impl = std::make_unique<Impl>(loop, options, std::move(state));
   Impl* raw = impl.get();
-  impl->socket = TRY(rpc::RouterSocket::Bind(
-      loop, options.endpoint,
-      {.on_message = [raw](const rpc::From& from,
-                           rpc::Message message) { raw->Perform(raw->state.On(from, message, BootMillis())); },
-       .on_malformed = [raw](const rpc::Peer&, const rpc::Refusal&) { raw->state.OnMalformed(); }}));
+  rpc::RouterSocket::Handlers handlers = {
+      .on_message = [raw](const rpc::From& from,
+                          rpc::Message message) { raw->Perform(raw->state.On(from, message, BootMillis())); },
+      .on_malformed = [raw](const rpc::Peer&, const rpc::Refusal&) { raw->state.OnMalformed(); }};
+  // The tracker of a farm of one shares its process with a search. No stranger reaches it.
+  if (!options.state_file.empty()) handlers.kept_bytes = [] { return 0; };
+  impl->socket = TRY(rpc::RouterSocket::Bind(loop, options.endpoint, std::move(handlers)));
   // Writes the file only after the bind, so that a second tracker on this port does not change the first one's file.
   if (!options.state_file.empty()) TRY(impl->Write());
   impl->timer.Set(impl->state.NextWake());

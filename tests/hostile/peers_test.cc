@@ -173,6 +173,34 @@ TEST_F(HostilePeers, RawBytesHarmNobody) {
   std::printf("%d attacks\n", attacks_);
 }
 
+// Frames of messages that never end, which libzmq keeps. The process then closes all connections and listens anew.
+TEST_F(HostilePeers, UnfinishedMessagesHarmNobody) {
+  constexpr int64_t kMost = 128 << 20;  // bytes above rest
+  const std::vector<std::string> endpoints = Listeners();
+  const std::vector<pid_t> processes = {TrackerPid(), PidOf("victim"), PidOf("bystander")};
+  const std::string frame(1 << 20, 'x');
+  for (size_t i = 0; i < endpoints.size(); ++i) {
+    for (const int connections : {1, 300}) {
+      const int64_t rest = MemoryOf(processes[i]);
+      int64_t most = 0;
+      std::vector<Peer> peers;
+      for (int n = 0; n < connections; ++n) peers.emplace_back(endpoints[i]);
+      int sent = 0;
+      for (int round = 0; sent < 1000 && round < 1000; ++round) {
+        Peer& peer = peers[static_cast<size_t>(round % connections)];
+        if (!peer.connected() || !peer.Frame(frame, true)) peer = Peer(endpoints[i]);
+        ++sent;
+        most = std::max(most, MemoryOf(processes[i]) - rest);
+      }
+      EXPECT_LE(most, kMost);
+      peers.clear();
+      ExpectUnharmed("1,000 MiB of unfinished messages, " + std::to_string(connections) + " connections, " +
+                     std::to_string(most >> 20) + " MiB");
+    }
+  }
+  std::printf("%d attacks\n", attacks_);
+}
+
 TEST_F(HostilePeers, MessagesToTheTrackerHarmNobody) {
   const rpc::DeviceStatus victim = DeviceOf("victim"), bystander = DeviceOf("bystander");
   // In the first 10 s of its life, a tracker lets reports of later tokens begin its recovery anew.

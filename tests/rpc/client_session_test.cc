@@ -266,11 +266,30 @@ TEST(ClientSession, ABatchThatGotLostIsSentAgainWhileOthersWait) {
   EXPECT_GT(w.Count<BatchCancel>(w.server), 2);
 }
 
+// A server that closes all connections listens again at once.
+TEST(ClientSession, AConnectionThatIsMadeAgainKeepsTheDevice) {
+  ClientWorld w;
+  w.Start(1);
+  w.Grant(1, "s1");
+  const int requests = w.Count<LeaseRequest>(w.tracker), batches = w.Count<MeasureRequest>(w.server);
+  w.Take(w.session.OnServerDisconnected(w.now));
+  w.Pass(1000);
+  w.Take(w.session.OnServerConnected(w.now));
+  EXPECT_EQ(w.Count<MeasureRequest>(w.server), batches + 1) << "the batch was not accepted yet";
+  w.Hear("x", ServerBeat{});
+  w.Pass(3000);
+  EXPECT_EQ(w.Count<LeaseRequest>(w.tracker), requests);
+  w.Take(w.session.OnServerDisconnected(w.now));
+  w.Pass(1600);
+  EXPECT_EQ(w.Count<LeaseRequest>(w.tracker), requests + 1);
+}
+
 TEST(ClientSession, ALostDeviceIsAvoidedForAWhileOnly) {
   ClientWorld w;
   w.Start(1);
   w.Grant(1, "s1");
   w.Take(w.session.OnServerDisconnected(w.now));
+  w.Pass(1500);
   auto excluded = [&] { return w.Last<LeaseRequest>(w.tracker)->As<LeaseRequest>()->exclude; };
   EXPECT_EQ(excluded(), std::vector<Id>{"s1"});
   for (int second = 0; second < 58; ++second) {
@@ -346,6 +365,7 @@ TEST(ClientSession, ALossOfAllDevicesIsAnError) {
     EXPECT_EQ(w.done, 0);
     w.Grant(loss);
     w.Take(w.session.OnServerDisconnected(w.now));
+    w.Pass(1500);
   }
   EXPECT_EQ(w.done, 1);
   EXPECT_THAT(w.error, HasSubstr("lost the device 2 times without a result"));

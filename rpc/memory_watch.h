@@ -1,0 +1,28 @@
+// MemoryWatch: looks at the memory of this process whenever it has worked for a while. It counts the CPU time of all
+// threads of the process, so an idle process never wakes for it, and one that is flooded looks often. May be made and
+// destroyed on the thread of its loop only.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "support/loop.h"
+
+namespace autotune::rpc {
+
+class MemoryWatch {
+ public:
+  // Calls `look` on the loop's thread after each 10 ms of CPU time.
+  MemoryWatch(Loop& loop, std::function<void()> look);
+  ~MemoryWatch();
+  MemoryWatch(const MemoryWatch&) = delete;
+
+  // Returns the bytes that the process has allocated and not freed. 0 in sanitizer builds.
+  static int64_t Allocated();
+
+ private:
+  struct Shared;
+  std::shared_ptr<Shared> shared_;
+};
+
+}  // namespace autotune::rpc

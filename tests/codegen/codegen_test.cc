@@ -1,5 +1,8 @@
 #include "codegen/codegen.h"
 
+#include <algorithm>
+#include <regex>
+
 #include "schedule/replay.h"
 #include "tests/codegen/kernel.h"
 
@@ -72,16 +75,21 @@ TEST(Codegen, LanesNearEachOther) {
                         {"64", "v // 16 * 16 + (15 - v % 16)"},
                         {"130", "v // 4 * 8 + r + 3"}};
   for (const Case& c : cases) {
+    SCOPED_TRACE(c.index);
     const std::string element = "x[" + c.index + "]";
+    std::string outputs, loops;
     for (const std::string& value :
          {element, "select(r > 1, " + element + ", 7.0)", "select(v < 50 + r * 5, " + element + ", 7.0)",
           "select(v % 3 == r % 3, " + element + ", 7.0)"}) {
-      SCOPED_TRACE(value);
-      AgreesWithInterpreter(Parse("func f(x: f32[" + c.elements +
-                                  "] input, y: f32[4, 64] output) { for j in 4 { for i in 64 vectorized {"
-                                  " block b(r: S 4 = j, v: S 64 = i) { y[r, v] = " +
-                                  value + " } } } }"));
+      const std::string n = std::to_string(std::count(outputs.begin(), outputs.end(), 'y'));
+      outputs += ", y" + n + ": f32[4, 64] output";
+      // Each block has names of its own.
+      const std::string renamed =
+          std::regex_replace(std::regex_replace(value, std::regex("\\br\\b"), "r" + n), std::regex("\\bv\\b"), "v" + n);
+      loops += " for j" + n + " in 4 { for i" + n + " in 64 vectorized { block b" + n + "(r" + n + ": S 4 = j" + n +
+               ", v" + n + ": S 64 = i" + n + ") { y" + n + "[r" + n + ", v" + n + "] = " + renamed + " } } }";
     }
+    AgreesWithInterpreter(Parse("func f(x: f32[" + c.elements + "] input" + outputs + ") {" + loops + " }"));
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <memory>
+#include <optional>
 
 #include "codegen/codegen.h"
 #include "ir/float_math.h"
@@ -139,15 +140,13 @@ inline bool SameValue(double a, double b) {
   return std::isnan(a) || std::isnan(b) ? std::isnan(a) && std::isnan(b) : a == b && std::signbit(a) == std::signbit(b);
 }
 
-// Checks that the kernel compiled for `target` gives what the interpreter gives, at every element of every output.
-// `relative` is the allowed relative error, for programs that call elementary functions.
-inline void AgreesWithInterpreter(const PrimFunc& f, uint64_t seed, const Target& target, double relative = 0) {
-  auto built = Build(f, target);
-  ASSERT_TRUE(built.ok()) << built.error().Text();
+// Checks that a built kernel gives what the interpreter gives, at every element of every output. `relative` is the
+// allowed relative error, for programs that call elementary functions.
+inline void AgreesWithInterpreter(const PrimFunc& f, uint64_t seed, const Built& built, double relative = 0) {
   std::vector<InterpArray> expected = SmallIntegers(f, seed), actual = expected;
   Status interpreted = Interpret(f, expected);
   ASSERT_TRUE(interpreted.ok()) << interpreted.error().Text();
-  Status ran = Run(*built, f, actual);
+  Status ran = Run(built, f, actual);
   ASSERT_TRUE(ran.ok()) << ran.error().Text();
   for (size_t i = 0; i < expected.size(); ++i) {
     if (f.params[i].role != ParamRole::kOutput) continue;
@@ -159,39 +158,55 @@ inline void AgreesWithInterpreter(const PrimFunc& f, uint64_t seed, const Target
     }
   }
 }
+inline void AgreesWithInterpreter(const PrimFunc& f, uint64_t seed, const Target& target, double relative = 0) {
+  auto built = Build(f, target);
+  ASSERT_TRUE(built.ok()) << built.error().Text();
+  AgreesWithInterpreter(f, seed, *built, relative);
+}
 
-// Checks that two code generators give the same bits for a program, on numbers whose sums and products round.
-inline void AgreesWith(const PrimFunc& f, uint64_t seed, const Target& one, const Target& other) {
+// Checks that two built kernels of a program give the same bits, on numbers whose sums and products round.
+inline void AgreesWith(const PrimFunc& f, uint64_t seed, const Built& one, const Built& other) {
   std::vector<InterpArray> args = SmallIntegers(f, seed);
   Rng rng(seed);
   for (InterpArray& array : args) {
     for (double& value : array.data) value += array.dtype.IsFloat() ? static_cast<double>(rng.Below(1000)) / 1001 : 0;
   }
   std::vector<InterpArray> results[] = {args, args};
-  const Target* targets[] = {&one, &other};
+  const Built* both[] = {&one, &other};
   for (int i : {0, 1}) {
-    auto built = Build(f, *targets[i]);
-    ASSERT_TRUE(built.ok()) << built.error().Text();
-    Status ran = Run(*built, f, results[i]);
+    Status ran = Run(*both[i], f, results[i]);
     ASSERT_TRUE(ran.ok()) << ran.error().Text();
   }
   for (size_t i = 0; i < args.size(); ++i) {
     for (size_t k = 0; k < args[i].data.size(); ++k) {
       ASSERT_TRUE(SameValue(results[0][i].data[k], results[1][i].data[k]))
-          << f.params[i].buffer->name << "[" << k << "]: " << results[0][i].data[k] << " by " << ToText(one.kind)
-          << ", " << results[1][i].data[k] << " by " << ToText(other.kind);
+          << f.params[i].buffer->name << "[" << k << "]: " << results[0][i].data[k] << " and " << results[1][i].data[k];
     }
   }
 }
+inline void AgreesWith(const PrimFunc& f, uint64_t seed, const Target& one, const Target& other) {
+  auto first = Build(f, one), second = Build(f, other);
+  ASSERT_TRUE(first.ok()) << first.error().Text();
+  ASSERT_TRUE(second.ok()) << second.error().Text();
+  AgreesWith(f, seed, *first, *second);
+}
 
-// Checks that every code generator agrees with the interpreter, and gives the same bits as LLVM.
-inline void AgreesWithInterpreter(const PrimFunc& f, uint64_t seed = 1, double relative = 0) {
-  for (const Target& target : Generators()) {
+// Checks that the kernels for all targets agree with the interpreter, and give the same bits as that for the first one.
+inline void AgreesWithInterpreter(const PrimFunc& f, uint64_t seed, const std::vector<Target>& targets,
+                                  double relative = 0) {
+  std::optional<Built> first;
+  for (const Target& target : targets) {
     SCOPED_TRACE(target.Text());
-    AgreesWithInterpreter(f, seed, target, relative);
-    if (target.kind != TargetKind::kLlvm) AgreesWith(f, seed, Generators()[0], target);
+    auto built = Build(f, target);
+    ASSERT_TRUE(built.ok()) << built.error().Text();
+    AgreesWithInterpreter(f, seed, *built, relative);
+    if (first) AgreesWith(f, seed, *first, *built);
     if (testing::Test::HasFatalFailure()) return;
+    if (!first) first = std::move(*built);
   }
+}
+inline void AgreesWithInterpreter(const PrimFunc& f, uint64_t seed = 1, double relative = 0) {
+  AgreesWithInterpreter(f, seed, Generators(), relative);
 }
 
 }  // namespace autotune

@@ -20,7 +20,7 @@ class Bench : public CliTest {
   void SetUp() override {
     CliTest::SetUp();
     package_ = File("net.tar");
-    CliResult compiled = Run({"compile", "--model", kExample, "--no-records", "-o", package_});
+    CliResult compiled = Run({"compile", "--model", SmallModel(), "--no-records", "-o", package_});
     ASSERT_EQ(compiled.code, 0) << compiled.Text();
   }
   std::optional<HostLock> Take(HostLock::Mode mode) { return std::move(HostLock::TryAcquire(mode)).value(); }

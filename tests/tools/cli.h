@@ -15,6 +15,7 @@
 #include "support/json.h"
 #include "support/subprocess.h"
 #include "tests/read.h"
+#include "tests/tools/small_network.h"
 
 namespace autotune::test {
 
@@ -111,10 +112,13 @@ class CliTest : public ::testing::Test {
     setenv("AUTOTUNE_DB", db_.c_str(), 1);
     setenv("XDG_STATE_HOME", folder_.c_str(), 1);
     unsetenv("AUTOTUNE_TRACKER");
+    WriteSmallNetwork(folder_);
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
   std::string File(const std::string& name) const { return folder_ + "/" + name; }
+  std::string SmallModel() const { return File("small.onnx"); }
+  std::string SmallData() const { return File("small_data"); }
   std::string Write(const std::string& name, const std::string& bytes) const {
     std::ofstream(File(name), std::ios::binary) << bytes;
     return File(name);

@@ -171,15 +171,15 @@ TEST_F(Cli, BadInputsAreOneClearLine) {
 
 TEST_F(Cli, TunesCompilesRunsAndVerifies) {
   std::string package = File("net.tar");
-  std::vector<std::string> tune = {"--model", kExample, "--trials", "30", "-o", package};
+  std::vector<std::string> tune = {"--model", SmallModel(), "--trials", "16", "-o", package};
   CliResult first = Run(tune);
   ASSERT_EQ(first.code, 0) << first.Text();
-  EXPECT_THAT(first.err, AllOf(HasSubstr("tuning resnet20"), HasSubstr("15 tasks"), HasSubstr("30/30 trials"),
+  EXPECT_THAT(first.err, AllOf(HasSubstr("tuning small"), HasSubstr("7 tasks"), HasSubstr("16/16 trials"),
                                HasSubstr("autotune run " + package), HasSubstr("autotune bench " + package)));
   EXPECT_THAT(first.out, AllOf(HasSubstr("GFLOPS"), HasSubstr("softmax"),
                                AnyOf(HasSubstr("times as fast"), HasSubstr("keeps its default schedules"))));
   EXPECT_THAT(Lines(first.out).back(),
-              AllOf(StartsWith("resnet20 on "), HasSubstr("; saved in " + package + ", records in " + db_)));
+              AllOf(StartsWith("small on "), HasSubstr("; saved in " + package + ", records in " + db_)));
   // The table identifies its rows by task ids and explains its numbers. It does not show the compiler's target text.
   EXPECT_THAT(first.out, AllOf(HasSubstr("task     calls   default"), HasSubstr("one call of the kernel alone"),
                                HasSubstr(" of "), Not(HasSubstr("-mtriple")), Not(HasSubstr("rejected"))));
@@ -189,7 +189,7 @@ TEST_F(Cli, TunesCompilesRunsAndVerifies) {
     auto store = OpenStore(db_);
     ASSERT_TRUE(store.ok());
     EXPECT_TRUE((*store)->Check().ok());
-    EXPECT_EQ((*store)->Count({.trials_only = true}).value(), 30);
+    EXPECT_EQ((*store)->Count({.trials_only = true}).value(), 16);
     records = (*store)->Count({}).value();
   }
 
@@ -197,7 +197,7 @@ TEST_F(Cli, TunesCompilesRunsAndVerifies) {
   const bool keeps_defaults = first.out.find("keeps its default schedules") != std::string::npos;
   CliResult second = Run(tune);
   EXPECT_EQ(second.code, 0) << second.Text();
-  EXPECT_THAT(second.out, AllOf(HasSubstr("GFLOPS"), HasSubstr("30 trials, all measured by"),
+  EXPECT_THAT(second.out, AllOf(HasSubstr("GFLOPS"), HasSubstr("16 trials, all measured by"),
                                 HasSubstr("an earlier run chose from the same"), Not(HasSubstr("0.0 trials/s")),
                                 Not(HasSubstr("(0.0/s"))));
   EXPECT_EQ(second.out.find("the network keeps its default schedules, as") != std::string::npos, keeps_defaults)
@@ -212,25 +212,25 @@ TEST_F(Cli, TunesCompilesRunsAndVerifies) {
   ASSERT_EQ(events.size(), 3u) << json.out;
   EXPECT_EQ(NameOf(events[0]), "begin");
   EXPECT_EQ(NameOf(events[1]), "end");
-  EXPECT_EQ(TrialsOf(events[1]), 30);
-  EXPECT_EQ(events[1]["tasks"].As<Json::Array>()->size(), 15u);
+  EXPECT_EQ(TrialsOf(events[1]), 16);
+  EXPECT_EQ(events[1]["tasks"].As<Json::Array>()->size(), 7u);
   EXPECT_TRUE(*events[1]["choice"]["undisturbed"].As<bool>());
   EXPECT_EQ(NameOf(events[2]), "saved");
   EXPECT_EQ(*events[2]["package"].As<std::string>(), package);
 
-  CliResult compiled = Run({"compile", "--model", kExample, "-o", File("tuned.tar")});
+  CliResult compiled = Run({"compile", "--model", SmallModel(), "-o", File("tuned.tar")});
   EXPECT_EQ(compiled.code, 0) << compiled.Text();
-  EXPECT_THAT(compiled.out, HasSubstr(" of 15 kernels tuned"));
-  // Thirty trials on a busy machine may find nothing faster than the default schedules; the run then says so.
-  EXPECT_EQ(compiled.out.find(": 0 of 15") != std::string::npos, keeps_defaults) << compiled.out;
-  CliResult untuned = Run({"compile", "--model", kExample, "--no-records", "-o", File("default.tar")});
-  EXPECT_THAT(untuned.out, HasSubstr("0 of 15 kernels tuned")) << untuned.Text();
-  CliResult elsewhere = Run({"compile", "--model", kExample, "--db", File("empty.db"), "-o", File("empty.tar")});
-  EXPECT_THAT(elsewhere.Text(), AllOf(HasSubstr("0 of 15 kernels tuned"), HasSubstr("note: the database has no")))
+  EXPECT_THAT(compiled.out, HasSubstr(" of 7 kernels tuned"));
+  // So few trials on a busy machine may find nothing faster than the default schedules; the run then says so.
+  EXPECT_EQ(compiled.out.find(": 0 of 7") != std::string::npos, keeps_defaults) << compiled.out;
+  CliResult untuned = Run({"compile", "--model", SmallModel(), "--no-records", "-o", File("default.tar")});
+  EXPECT_THAT(untuned.out, HasSubstr("0 of 7 kernels tuned")) << untuned.Text();
+  CliResult elsewhere = Run({"compile", "--model", SmallModel(), "--db", File("empty.db"), "-o", File("empty.tar")});
+  EXPECT_THAT(elsewhere.Text(), AllOf(HasSubstr("0 of 7 kernels tuned"), HasSubstr("note: the database has no")))
       << elsewhere.Text();
 
   for (const char* name : {"tuned.tar", "default.tar", "net.tar"}) {
-    CliResult run = Run({"run", File(name), "--input", "image=" + kExampleData + "/input_0.pb", "--output-dir",
+    CliResult run = Run({"run", File(name), "--input", "image=" + SmallData() + "/input_0.pb", "--output-dir",
                          File("outputs"), "--threads", "1"});
     EXPECT_EQ(run.code, 0) << run.Text();
     EXPECT_THAT(run.out, AllOf(HasSubstr("output probabilities f32"), HasSubstr("wrote ")));
@@ -244,7 +244,7 @@ TEST_F(Cli, TunesCompilesRunsAndVerifies) {
   EXPECT_EQ(packed.code, 0) << packed.Text();
   EXPECT_EQ(ReadNpz(File("outputs.npz")).value()[0].first, "probabilities");
   ExpectOneLine(Run({"run", package, "-o", File("nodir/outputs.npz")}), {"there is no folder"});
-  CliResult other_input = Run({"run", package, "--input", "nosuch=" + kExampleData + "/input_0.pb"});
+  CliResult other_input = Run({"run", package, "--input", "nosuch=" + SmallData() + "/input_0.pb"});
   ExpectOneLine(other_input, {"nosuch", "image"});
 
   CliResult bench = Run({"bench", package, "--threads", "1", "--seconds", "0.05", "--json"});
@@ -260,9 +260,9 @@ TEST_F(Cli, TunesCompilesRunsAndVerifies) {
 
 // Lists the tasks and tunes one of them by its id. Times that were not measured are null, not 0.
 TEST_F(Cli, TunesAPartOfANetwork) {
-  CliResult before = Run({"--model", kExample, "--tasks", "list"});
+  CliResult before = Run({"--model", SmallModel(), "--tasks", "list"});
   ASSERT_EQ(before.code, 0) << before.Text();
-  EXPECT_THAT(before.out, AllOf(HasSubstr("task      calls"), HasSubstr("15 tasks, 0 with a schedule")));
+  EXPECT_THAT(before.out, AllOf(HasSubstr("task      calls"), HasSubstr("7 tasks, 0 with a schedule")));
   EXPECT_FALSE(std::filesystem::exists(db_)) << "listing tasks must not create a database";
   std::string id;
   for (const std::string& line : Lines(before.out)) {
@@ -270,20 +270,20 @@ TEST_F(Cli, TunesAPartOfANetwork) {
   }
   ASSERT_EQ(id.size(), 8u) << before.out;
 
-  CliResult tuned = Run({"--model", kExample, "--tasks", id, "--trials", "4", "--verbose"});
+  CliResult tuned = Run({"--model", SmallModel(), "--tasks", id, "--trials", "4", "--verbose"});
   ASSERT_EQ(tuned.code, 0) << tuned.Text();
-  EXPECT_THAT(tuned.err, AllOf(HasSubstr("1 of 15 tasks"), HasSubstr("target: llvm -mtriple=")));
+  EXPECT_THAT(tuned.err, AllOf(HasSubstr("1 of 7 tasks"), HasSubstr("target: llvm -mtriple=")));
   EXPECT_THAT(tuned.out, AllOf(HasSubstr("\n" + id), Not(HasSubstr("conv2d"))));
-  CliResult after = Run({"--model", kExample, "--tasks", "list", "--json"});
+  CliResult after = Run({"--model", SmallModel(), "--tasks", "list", "--json"});
   ASSERT_EQ(after.code, 0) << after.Text();
   std::vector<Json> tasks = EventsOf(after.out);
-  ASSERT_EQ(tasks.size(), 15u);
+  ASSERT_EQ(tasks.size(), 7u);
   int with_time = 0;
   for (const Json& task : tasks) with_time += !task["best_ms"].IsNull();
   EXPECT_EQ(with_time, 1);
 
-  // A budget of one trial leaves 14 tasks without a time.
-  CliResult few = Run({"--model", kExample, "--trials", "1", "--json", "--db", File("few.db")});
+  // A budget of one trial leaves 6 tasks without a time.
+  CliResult few = Run({"--model", SmallModel(), "--trials", "1", "--json", "--db", File("few.db")});
   ASSERT_EQ(few.code, 0) << few.Text();
   Json end = test::LastOf(EventsOf(few.out), "end");
   int null = 0;
@@ -320,7 +320,7 @@ TEST_F(Cli, TunesAndCompilesOneOperator) {
 // Kernels of target c, which are C sources, are tuned, compiled, run and verified. Target llvm does not use their
 // records.
 TEST_F(Cli, TheCTarget) {
-  const std::string op = "conv2d:1,14,14,16;3,3,16,16;pad=1";
+  const std::string op = "matmul:24,20,12";
   CliResult tuned = Run({"--op", op, "--trials", "4", "--target", "c", "-o", File("tuned.tar")});
   ASSERT_EQ(tuned.code, 0) << tuned.Text();
   EXPECT_THAT(tuned.err, HasSubstr(", as C)"));
@@ -336,7 +336,7 @@ TEST_F(Cli, TheCTarget) {
   CliResult verified = Run({"records", "verify", "--measure"});
   EXPECT_EQ(verified.code, 0) << verified.Text();
   EXPECT_THAT(verified.out, HasSubstr("best records: 1 right, 0 wrong, 0 broken, 0 not run"));
-  CliResult right = Run({"verify", "--model", kExample, "--data", kExampleData, "--target", "c"});
+  CliResult right = Run({"verify", "--model", SmallModel(), "--data", SmallData(), "--target", "c"});
   EXPECT_EQ(right.code, 0) << right.Text();
   // Without a C compiler, one line says so before any search.
   setenv("AUTOTUNE_CC", "/no/such/cc", 1);
@@ -357,11 +357,11 @@ TEST_F(Cli, ADatabaseInMemoryKeepsNothing) {
 
 // If a file exceeds the process's limit, the command ends with one line, is not killed, and leaves no file behind.
 TEST_F(Cli, FilesBeyondTheLimit) {
-  ASSERT_EQ(Run({"compile", "--model", kExample, "-o", File("first.tar")}).code, 0);  // makes the database
-  for (const char* blocks : {"40", "600"}) {  // limits in KiB: below the size of the library, and of the whole package
+  ASSERT_EQ(Run({"compile", "--model", SmallModel(), "-o", File("first.tar")}).code, 0);  // makes the database
+  for (const char* blocks : {"8", "24"}) {  // limits in KiB: below the size of the library, and of the whole package
     prefix_ = {"bash", "-c", "ulimit -f " + std::string(blocks) + " && exec \"$0\" \"$@\""};
     for (const char* name : {"net.tar", "net.so"}) {
-      CliResult result = Run({"compile", "--model", kExample, "--no-records", "-o", File(name)});
+      CliResult result = Run({"compile", "--model", SmallModel(), "--no-records", "-o", File(name)});
       EXPECT_EQ(result.code, 1) << result.Text();
       EXPECT_THAT(result.err, AllOf(StartsWith("error: cannot write "), HasSubstr("File too large")));
       EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
@@ -405,7 +405,7 @@ TEST_F(Cli, TheOutputIsCheckedBeforeTheWork) {
 }
 
 TEST_F(Cli, ATimeBudgetAloneAndAnyNumberOfTrials) {
-  const std::vector<std::string> op{"tune", "--op", "matmul:16,16,16", "--time-budget", "3s", "--json"};
+  const std::vector<std::string> op{"tune", "--op", "matmul:16,16,16", "--time-budget", "2s", "--json"};
   auto with = [&](std::vector<std::string> more) {
     std::vector<std::string> all = op;
     all.insert(all.end(), more.begin(), more.end());
@@ -425,36 +425,36 @@ TEST_F(Cli, ATimeBudgetAloneAndAnyNumberOfTrials) {
 
 TEST_F(Cli, VerifyTellsWrongFromRight) {
   namespace fs = std::filesystem;
-  CliResult right = Run({"verify", "--model", kExample, "--data", kExampleData});
+  CliResult right = Run({"verify", "--model", SmallModel(), "--data", SmallData()});
   EXPECT_EQ(right.code, 0) << right.Text();
   EXPECT_THAT(right.out, StartsWith("ok: "));
 
-  fs::copy(kExampleData, File("wrong"));
-  NamedTensor output = ReadTensorPb(kExampleData + "/output_0.pb").value();
+  fs::copy(SmallData(), File("wrong"));
+  NamedTensor output = ReadTensorPb(SmallData() + "/output_0.pb").value();
   std::vector<float> elements(output.value.As<float>(), output.value.As<float>() + output.value.spec.NumElements());
   elements[3] += 0.01f;
   output.value.bytes =
       graph::SharedBytes::Copy({reinterpret_cast<const char*>(elements.data()), elements.size() * sizeof(float)});
   ASSERT_TRUE(WriteTensorPb(File("wrong/output_0.pb"), output).ok());
-  CliResult wrong = Run({"verify", "--model", kExample, "--data", File("wrong")});
+  CliResult wrong = Run({"verify", "--model", SmallModel(), "--data", File("wrong")});
   EXPECT_EQ(wrong.code, 3) << wrong.Text();
   EXPECT_THAT(wrong.out, AllOf(StartsWith("WRONG: "), HasSubstr("1 of 10 elements differ"), HasSubstr("at 3")));
-  CliResult loose = Run({"verify", "--model", kExample, "--data", File("wrong"), "--atol", "0.5"});
+  CliResult loose = Run({"verify", "--model", SmallModel(), "--data", File("wrong"), "--atol", "0.5"});
   EXPECT_EQ(loose.code, 0) << loose.Text();
 
   // Data with an output that the model lacks is refused.
-  fs::copy(kExampleData, File("more"));
-  fs::copy(kExampleData + "/output_0.pb", File("more/output_1.pb"));
-  ExpectOneLine(Run({"verify", "--model", kExample, "--data", File("more")}), {"2 outputs, the model 1"});
+  fs::copy(SmallData(), File("more"));
+  fs::copy(SmallData() + "/output_0.pb", File("more/output_1.pb"));
+  ExpectOneLine(Run({"verify", "--model", SmallModel(), "--data", File("more")}), {"2 outputs, the model 1"});
 
   Write("wrong/output_0.pb", "\xff\xff\xff");
-  ExpectOneLine(Run({"verify", "--model", kExample, "--data", File("wrong")}), {"output_0.pb"});
+  ExpectOneLine(Run({"verify", "--model", SmallModel(), "--data", File("wrong")}), {"output_0.pb"});
 
   // --bind fixes an input. A wrong name, a missing file, a malformed pair and a wrong type each give one clear line. A
   // correct binding gives the same results as an input file.
-  std::string input = kExampleData + "/input_0.pb";
+  std::string input = SmallData() + "/input_0.pb";
   auto bound = [&](const std::string& bind) {
-    return Run({"verify", "--model", kExample, "--data", kExampleData, "--bind", bind});
+    return Run({"verify", "--model", SmallModel(), "--data", SmallData(), "--bind", bind});
   };
   std::string name = ReadTensorPb(input).value().name;
   ASSERT_NE(name, "");
@@ -462,13 +462,13 @@ TEST_F(Cli, VerifyTellsWrongFromRight) {
   ExpectOneLine(bound("nothing=" + input), {"--bind names input 'nothing'", name});
   ExpectOneLine(bound(name + "=/no/such.pb"), {"/no/such.pb"});
   ExpectOneLine(bound(name), {"NAME=FILE.pb"});
-  ExpectOneLine(bound(name + "=" + kExampleData + "/output_0.pb"), {"cannot be fixed to"});
-  EXPECT_EQ(Run({"verify", "--data", kExampleData, "--bind", name + "=" + input}).code, 2);
+  ExpectOneLine(bound(name + "=" + SmallData() + "/output_0.pb"), {"cannot be fixed to"});
+  EXPECT_EQ(Run({"verify", "--data", SmallData(), "--bind", name + "=" + input}).code, 2);
 
   // A folder of cases: a correct one, one with a damaged model and, added later, one without outputs.
   fs::create_directories(File("cases/a"));
-  fs::copy(kExample, File("cases/a/model.onnx"));
-  fs::copy(kExampleData, File("cases/a/test_data_set_0"));
+  fs::copy(SmallModel(), File("cases/a/model.onnx"));
+  fs::copy(SmallData(), File("cases/a/test_data_set_0"));
   fs::create_directories(File("cases/b"));
   Write("cases/b/model.onnx", "garbage");
   CliResult cases = Run({"verify", "--data", File("cases")});
@@ -476,7 +476,7 @@ TEST_F(Cli, VerifyTellsWrongFromRight) {
   EXPECT_EQ(Lines(cases.out).back(), "1 passed, 0 failed, 1 unsupported") << cases.Text();
   EXPECT_THAT(cases.out, HasSubstr("     1 unsupported: is not an ONNX model")) << cases.Text();
   fs::create_directories(File("cases/c"));
-  fs::copy(kExample, File("cases/c/model.onnx"));
+  fs::copy(SmallModel(), File("cases/c/model.onnx"));
   cases = Run({"verify", "--data", File("cases")});
   EXPECT_EQ(cases.code, 3) << cases.Text();
   EXPECT_EQ(Lines(cases.out).back(), "1 passed, 1 failed, 1 unsupported") << cases.Text();

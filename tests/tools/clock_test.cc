@@ -12,7 +12,6 @@ namespace {
 
 using test::CliResult;
 using test::EventsOf;
-using test::kExample;
 using test::TrialsOf;
 
 constexpr int64_t kMonthMs = int64_t{30} * 24 * 3600 * 1000;
@@ -33,7 +32,7 @@ class Clocks : public test::CliTest {
     CliTest::TearDown();
   }
   std::vector<std::string> Command(int trials) const {
-    return {"--model", kExample, "--trials", std::to_string(trials), "--search", "random", "--db", db_, "--json"};
+    return {"--model", SmallModel(), "--trials", std::to_string(trials), "--search", "random", "--db", db_, "--json"};
   }
   // Expects that the run has ended with `trials` trials and that its report, by status, equals the contents of the
   // database.

@@ -21,19 +21,19 @@ class CudaCommands : public test::CliTest {};
 
 TEST_F(CudaCommands, ANetworkIsCompiledWithoutAGpu) {
   const CliResult compiled =
-      Run({"compile", "--model", test::kExample, "--target", "cuda -arch=sm_80", "-o", File("m.tar")});
+      Run({"compile", "--model", SmallModel(), "--target", "cuda -arch=sm_80", "-o", File("m.tar")});
   ASSERT_EQ(compiled.code, 0) << compiled.Text();
   EXPECT_THAT(compiled.out, HasSubstr("for 108 units of a GPU sm_80"));
   const std::string bytes = ReadFile(File("m.tar")).value();
-  EXPECT_THAT(bytes, HasSubstr("codegen/cuda/k0_conv2d_add_add_relu.ptx"));
-  EXPECT_THAT(bytes, HasSubstr(".visible .entry k0_conv2d_add_add_relu_0("));
-  EXPECT_EQ(Run({"compile", "--model", test::kExample, "--target", "cuda -arch=sm_80", "-o", File("m.so")}).code, 0);
-  EXPECT_THAT(ReadFile(File("m.so")).value(), HasSubstr(".visible .entry k0_conv2d_add_add_relu_0("));
+  EXPECT_THAT(bytes, HasSubstr("codegen/cuda/k0_conv2d_add_relu.ptx"));
+  EXPECT_THAT(bytes, HasSubstr(".visible .entry k0_conv2d_add_relu_0("));
+  EXPECT_EQ(Run({"compile", "--model", SmallModel(), "--target", "cuda -arch=sm_80", "-o", File("m.so")}).code, 0);
+  EXPECT_THAT(ReadFile(File("m.so")).value(), HasSubstr(".visible .entry k0_conv2d_add_relu_0("));
 }
 
 TEST_F(CudaCommands, OldArchitecturesAreRefusedInOneLine) {
   const CliResult refused =
-      Run({"compile", "--model", test::kExample, "--target", "cuda -arch=sm_60", "-o", File("m.tar")});
+      Run({"compile", "--model", SmallModel(), "--target", "cuda -arch=sm_60", "-o", File("m.tar")});
   EXPECT_EQ(refused.code, 1);
   EXPECT_THAT(refused.err, HasSubstr("-arch: 'sm_60' is no architecture since sm_70"));
   EXPECT_THAT(Lines(refused.err),
@@ -59,16 +59,16 @@ TEST_F(CudaCommands, TheListOfTasksNamesWhatNoRuleBinds) {
       Run({"tune", "--op", "matmul:256,256,256", "--target", "cuda -arch=sm_90", "--tasks", "list"});
   EXPECT_EQ(product.code, 0) << product.Text();
   EXPECT_THAT(product.out, HasSubstr("\n0 tasks with loops that no rule binds to threads (bind_rest), 0.0 % of the"));
-  const CliResult network = Run({"tune", "--model", test::kExample, "--target", "cuda -arch=sm_90", "--tasks", "list"});
+  const CliResult network = Run({"tune", "--model", SmallModel(), "--target", "cuda -arch=sm_90", "--tasks", "list"});
   EXPECT_EQ(network.code, 0) << network.Text();
   EXPECT_THAT(network.out, HasSubstr("with loops that no rule binds to threads (bind_rest), "));
-  EXPECT_THAT(Run({"tune", "--model", test::kExample, "--tasks", "list"}).out, Not(HasSubstr("bind_rest")));
+  EXPECT_THAT(Run({"tune", "--model", SmallModel(), "--tasks", "list"}).out, Not(HasSubstr("bind_rest")));
 
   // --json tells the same of each task.
   double shares = 0, predicted = 0;
   int unbound = 0;
   for (const std::string& line : test::Lines(
-           Run({"tune", "--model", test::kExample, "--target", "cuda -arch=sm_90", "--tasks", "list", "--json"}).out)) {
+           Run({"tune", "--model", SmallModel(), "--target", "cuda -arch=sm_90", "--tasks", "list", "--json"}).out)) {
     const Json task = Json::Parse(line).value();
     const double calls = task["weight"].Number().value(), ms = task["bind_rest_ms"].Number().value();
     shares += task["bind_rest_share"].Number().value();
@@ -80,7 +80,7 @@ TEST_F(CudaCommands, TheListOfTasksNamesWhatNoRuleBinds) {
   EXPECT_THAT(network.out, HasSubstr("\n" + tools::Counted(unbound, "task") + " with loops that no rule"));
   EXPECT_THAT(network.out,
               HasSubstr(Format("(bind_rest), %.1f %% of the predicted %.4g ms\n", 100 * shares, predicted)));
-  EXPECT_THAT(Run({"tune", "--model", test::kExample, "--tasks", "list", "--json"}).out, Not(HasSubstr("bind_rest")));
+  EXPECT_THAT(Run({"tune", "--model", SmallModel(), "--tasks", "list", "--json"}).out, Not(HasSubstr("bind_rest")));
 }
 
 }  // namespace

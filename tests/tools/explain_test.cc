@@ -9,7 +9,6 @@ namespace autotune {
 namespace {
 
 using test::CliResult;
-using test::kExample;
 using testing::AllOf;
 using testing::ContainsRegex;
 using testing::HasSubstr;
@@ -20,7 +19,7 @@ class ExplainCommand : public test::CliTest {};
 
 TEST_F(ExplainCommand, LeadsFromARowOfAProfileOfAnUntunedPackageToTheCause) {
   const std::string package = File("my net.tar");
-  ASSERT_EQ(Run({"compile", "--model", kExample, "--no-records", "-o", package}).code, 0);
+  ASSERT_EQ(Run({"compile", "--model", SmallModel(), "--no-records", "-o", package}).code, 0);
   const CliResult profile = Run({"bench", package, "--profile", "--seconds", "0.1"});
   ASSERT_EQ(profile.code, 0) << profile.err;
   const std::string hint = test::Lines(profile.out).back();
@@ -34,10 +33,10 @@ TEST_F(ExplainCommand, LeadsFromARowOfAProfileOfAnUntunedPackageToTheCause) {
 
 TEST_F(ExplainCommand, ExplainsEveryKernelOfBothForms) {
   for (const std::string name : {"m.tar", "m.so"}) {
-    ASSERT_EQ(Run({"compile", "--model", kExample, "--no-records", "-o", File(name)}).code, 0);
+    ASSERT_EQ(Run({"compile", "--model", SmallModel(), "--no-records", "-o", File(name)}).code, 0);
     const CliResult all = Run({"explain", File(name), "--no-run"});
     EXPECT_EQ(all.code, 0) << all.err;
-    EXPECT_EQ(test::Lines(all.out).size(), 16) << all.out;  // a head and 15 kernels
+    EXPECT_EQ(test::Lines(all.out).size(), 1 + test::kSmallTasks) << all.out;  // a head, and a row for each task
     EXPECT_THAT(all.out, Not(HasSubstr("error")));
   }
 }
@@ -80,9 +79,9 @@ TEST_F(ExplainCommand, WritesJson) {
 }
 
 TEST_F(ExplainCommand, RefusesWhatItCannotFind) {
-  ASSERT_EQ(Run({"compile", "--model", kExample, "--no-records", "-o", File("m.tar")}).code, 0);
+  ASSERT_EQ(Run({"compile", "--model", SmallModel(), "--no-records", "-o", File("m.tar")}).code, 0);
   EXPECT_EQ(Run({"explain"}).code, 2);
-  EXPECT_EQ(Run({"explain", File("m.tar"), "--model", kExample, "x"}).code, 2);
+  EXPECT_EQ(Run({"explain", File("m.tar"), "--model", SmallModel(), "x"}).code, 2);
   EXPECT_THAT(Run({"explain", File("m.tar"), "0123456789", "--no-run"}).err, HasSubstr("0123456789"));
   EXPECT_THAT(Run({"explain", File("none.tar")}).err, HasSubstr("none.tar"));
 }

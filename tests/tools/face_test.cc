@@ -70,14 +70,14 @@ struct Printing {
   bool has_output_options = true;  // takes --json and --quiet
 };
 
-std::vector<Printing> AllPrinting(const std::string& package, const std::string& db) {
+std::vector<Printing> AllPrinting(const std::string& package, const std::string& db, const Words& verify) {
   return {{Words{"tune"} + kOp + Words{"--trials", "2"}, true},
           {Words{"tune"} + kOp + Words{"--tasks", "list"}},
           {Words{"compile"} + kOp + Words{"-o", package}, false, true},
           {{"run", package}},
           {{"bench", package, "--seconds", "0.01", "--wait", "0"}},
           {{"bench", package, "--seconds", "0.01", "--wait", "0", "--profile"}, true},
-          {{"verify", "--model", kExample, "--data", kExampleData}, true, true},
+          {verify, true, true},
           {{"inspect", package}},
           {{"inspect", kExample}},
           {{"explain", package, "--no-run"}},
@@ -94,7 +94,8 @@ std::vector<Printing> AllPrinting(const std::string& package, const std::string&
 }
 
 TEST_F(Face, NoCommandLosesOutputSilently) {
-  for (const Printing& printing : AllPrinting(package_, db_)) {
+  for (const Printing& printing :
+       AllPrinting(package_, db_, {"verify", "--model", SmallModel(), "--data", SmallData()})) {
     const std::string name = ::testing::PrintToString(printing.command);
     const auto redirected = [](const std::string& where) { return Words{"bash", "-c", "exec \"$0\" \"$@\" " + where}; };
     if (!printing.slow) {
@@ -266,7 +267,7 @@ TEST_F(Face, ASuggestedCommandWorksInAShell) {
     return RunInShell("PATH=" + kTools + ":$PATH; " + command + more);
   };
   const std::string model = folder_of_package_ + "/it's $(my) `net`.onnx", db = folder_of_package_ + "/my records.db";
-  std::filesystem::copy_file(kExample, model);
+  std::filesystem::copy_file(SmallModel(), model);
   const CliResult tuned = Run({"tune", "--model", model, "--trials", "2", "--db", db});
   ASSERT_EQ(tuned.code, 0) << tuned.Text();
   const CliResult compiled = pasted(After(tuned.err, "compile it:  "));

@@ -45,15 +45,15 @@ TEST_F(InspectCommand, ListsWhatIsNotSupported) {
 }
 
 TEST_F(InspectCommand, ShowsPackages) {
-  ASSERT_EQ(Run({"compile", "--model", kExample, "--no-records", "-o", File("m.tar")}).code, 0);
+  ASSERT_EQ(Run({"compile", "--model", SmallModel(), "--no-records", "-o", File("m.tar")}).code, 0);
   CliResult result = Run({"inspect", File("m.tar")});
   EXPECT_EQ(result.code, 0) << result.err;
   std::vector<std::string> lines = test::Lines(result.out);
-  EXPECT_THAT(lines, Contains("inputs       image  f32[1,3,32,32]"));
+  EXPECT_THAT(lines, Contains("inputs       image  f32[1,3,12,12]"));
   EXPECT_THAT(lines, Contains(MatchesRegex("[0-9a-f]{8} +[0-9.]+ +[a-z0-9_]+ +no +conv2d_add_relu .*")));
   EXPECT_THAT(lines, Contains(MatchesRegex("[0-9]+ kernels, 0 of them tuned")));
   // A shared object gives the same report as the package.
-  ASSERT_EQ(Run({"compile", "--model", kExample, "--no-records", "-o", File("m.so")}).code, 0);
+  ASSERT_EQ(Run({"compile", "--model", SmallModel(), "--no-records", "-o", File("m.so")}).code, 0);
   CliResult shared = Run({"inspect", File("m.so")});
   EXPECT_EQ(shared.code, 0) << shared.err;
   EXPECT_EQ(shared.out, result.out);

@@ -12,7 +12,6 @@ namespace {
 using test::CliResult;
 using test::DescendantsOf;
 using test::EventsOf;
-using test::kExample;
 using test::NameOf;
 using test::Process;
 using test::ReadAll;
@@ -20,13 +19,13 @@ using test::Soon;
 using test::TrialsOf;
 using ::testing::HasSubstr;
 
-constexpr int kTrials = 36;  // more than the tasks of kExample, so that a run has several rounds
+constexpr int kTrials = 24;  // more than the tasks of the network, so that a run has several rounds
 
 class Kill : public test::CliTest {
  protected:
   // Random search, so that only the farm, the workers and the database take time.
   std::vector<std::string> Command() const {
-    return {"--model", kExample, "--trials", std::to_string(kTrials), "--search", "random", "--db", db_, "--json"};
+    return {"--model", SmallModel(), "--trials", std::to_string(kTrials), "--search", "random", "--db", db_, "--json"};
   }
 
   int64_t TrialsSeen(const std::string& name) { return test::TrialsReported(ReadAll(File(name + ".out"))); }
@@ -138,7 +137,7 @@ TEST_F(Kill, InterruptedOnceSavesAndSaysHowToGoOn) {
   kill(run.pid(), SIGINT);
   CliResult result = Finish(run, "first");
   EXPECT_EQ(result.code, 130) << result.Text();
-  for (const std::string& word : {"autotune --model " + kExample, " --trials " + std::to_string(kTrials),
+  for (const std::string& word : {"autotune --model " + SmallModel(), " --trials " + std::to_string(kTrials),
                                   " --db " + db_, std::string(" --search random")})
     EXPECT_THAT(result.err, HasSubstr(word));
   ExpectAllGone(parts);
@@ -156,7 +155,7 @@ TEST_F(Kill, InterruptedTwiceSaysWhatIsLostAndKept) {
   CliResult result = Finish(run, "first");
   EXPECT_EQ(result.code, 130) << result.Text();
   EXPECT_THAT(result.err, HasSubstr("ended at once: the results of the running batch are lost"));
-  EXPECT_THAT(result.err, HasSubstr("Go on with:\n  autotune --model " + kExample));
+  EXPECT_THAT(result.err, HasSubstr("Go on with:\n  autotune --model " + SmallModel()));
   EXPECT_THAT(result.err, ::testing::Not(HasSubstr("interrupted; ")));
   ExpectAllGone(parts);
   const int64_t seen = TrialsSeen("first");
@@ -168,7 +167,7 @@ TEST_F(Kill, InterruptedTwiceSaysWhatIsLostAndKept) {
 // --fresh begins another run. Later commands without --fresh continue that run, not the older one.
 TEST_F(Kill, AFreshRunIsGoneOnWithToo) {
   constexpr int kFew = 16;  // one round of trials
-  std::vector<std::string> command = {"--model", kExample, "--trials", std::to_string(kFew), "--json"};
+  std::vector<std::string> command = {"--model", SmallModel(), "--trials", std::to_string(kFew), "--json"};
   auto interrupted = [&](std::vector<std::string> arguments, const std::string& name) {
     Subprocess run = Start(std::move(arguments), name);
     EXPECT_TRUE(Progresses(run, name));

@@ -207,17 +207,17 @@ class TerminalRun : public CliTest {
 };
 
 TEST_F(TerminalRun, LeavesNoRowBehindWhenItIsResized) {
-  const Screen screen = RunOnTerminal({"--model", kExample, "--trials", "40", "--wide"});
+  const Screen screen = RunOnTerminal({"--model", SmallModel(), "--trials", "24", "--wide"});
   EXPECT_GE(live_, 3) << "the run must have shown its live line";
   EXPECT_EQ(most_, 1);
   std::vector<std::string> tuning, ends;
   for (const std::string& row : screen.Rows()) {
     EXPECT_THAT(row, AllOf(Not(HasSubstr("trials/s")), Not(HasSubstr("comparing")), Not(HasSubstr("confirmed"))));
-    if (row.starts_with("tuning resnet20 ")) tuning.push_back(row);
-    if (row.starts_with("40/40 trials")) ends.push_back(row);
+    if (row.starts_with("tuning small ")) tuning.push_back(row);
+    if (row.starts_with("24/24 trials")) ends.push_back(row);
   }
   EXPECT_THAT(tuning, SizeIs(1));
-  EXPECT_THAT(ends, ElementsAre(StartsWith("40/40 trials  kernels ")));
+  EXPECT_THAT(ends, ElementsAre(StartsWith("24/24 trials  kernels ")));
 }
 
 }  // namespace

@@ -33,16 +33,16 @@ class OpenClCommands : public test::CliTest {
 };
 
 TEST_F(OpenClCommands, ANetworkIsRightInBothForms) {
-  const std::string data = test::kExampleData;
+  const std::string data = SmallData();
   for (const char* form : {"m.tar", "m.so"}) {
     const std::string package = File(form);
-    const CliResult compiled = Run({"compile", "--model", test::kExample, "--target", "opencl", "-o", package});
+    const CliResult compiled = Run({"compile", "--model", SmallModel(), "--target", "opencl", "-o", package});
     ASSERT_EQ(compiled.code, 0) << compiled.Text();
     const CliResult verified = Run({"verify", "--package", package, "--data", data});
     EXPECT_EQ(verified.code, 0) << verified.Text();
     EXPECT_THAT(verified.out, HasSubstr("ok: "));
   }
-  const CliResult other = Run({"compile", "--model", test::kExample, "-o", File("cpu.tar")});
+  const CliResult other = Run({"compile", "--model", SmallModel(), "-o", File("cpu.tar")});
   ASSERT_EQ(other.code, 0) << other.Text();
   for (const char* name : {"m", "cpu"})
     ASSERT_EQ(Run({"run", File(name) + ".tar", "--output-dir", File(name)}).code, 0) << name;
@@ -53,12 +53,12 @@ TEST_F(OpenClCommands, ANetworkIsRightInBothForms) {
 
 TEST_F(OpenClCommands, AProductIsTuned) {
   const CliResult tuned = Run(
-      {"tune", "--op", "matmul:48,40,24", "--target", "opencl", "--trials", "4", "-o", File("mm.tar"), "--verbose"});
+      {"tune", "--op", "matmul:24,20,12", "--target", "opencl", "--trials", "2", "-o", File("mm.tar"), "--verbose"});
   ASSERT_EQ(tuned.code, 0) << tuned.Text();
-  EXPECT_THAT(tuned.err, AllOf(HasSubstr("4/4 trials"), HasSubstr("of an OpenCL device")));
+  EXPECT_THAT(tuned.err, AllOf(HasSubstr("2/2 trials"), HasSubstr("of an OpenCL device")));
   EXPECT_EQ(Run({"run", File("mm.tar")}).code, 0);
   // A later compile finds the tuned schedule.
-  const CliResult compiled = Run({"compile", "--op", "matmul:48,40,24", "--target", "opencl", "-o", File("again.tar")});
+  const CliResult compiled = Run({"compile", "--op", "matmul:24,20,12", "--target", "opencl", "-o", File("again.tar")});
   EXPECT_TRUE(FollowsRecords(compiled)) << compiled.Text();
 }
 
@@ -111,14 +111,14 @@ TEST_F(OpenClCommands, WrongDevicesAreNamed) {
   const CliResult none = Run({"run", Write("x.tar", "x")});
   EXPECT_EQ(none.code, 1);
   setenv("OCL_ICD_VENDORS", folder_.c_str(), 1);  // this folder lists no OpenCL drivers
-  const CliResult bare = Run({"compile", "--model", test::kExample, "--target", "opencl", "-o", File("m.tar")});
+  const CliResult bare = Run({"compile", "--model", SmallModel(), "--target", "opencl", "-o", File("m.tar")});
   EXPECT_EQ(bare.code, 1);
   EXPECT_THAT(bare.err, HasSubstr("cannot open a device of kind opencl to read the limits of --target opencl"));
   EXPECT_THAT(Lines(bare.err),
               ::testing::AnyOf(SizeIs(1), ::testing::ElementsAre(::testing::_, ::testing::StartsWith("hint: "))));
   // A target with stated limits needs no device to compile, but one to run.
   const std::string stated = "opencl -num-cores=2 -max-threads=128 -shared=32K";
-  ASSERT_EQ(Run({"compile", "--model", test::kExample, "--target", stated, "-o", File("m.tar")}).code, 0);
+  ASSERT_EQ(Run({"compile", "--model", SmallModel(), "--target", stated, "-o", File("m.tar")}).code, 0);
   const CliResult run = Run({"run", File("m.tar")});
   EXPECT_EQ(run.code, 1);
   EXPECT_THAT(run.err, HasSubstr("it needs a device of kind opencl"));

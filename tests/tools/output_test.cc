@@ -52,8 +52,9 @@ TEST_F(Output, EveryCommandPrintsJsonOnRequest) {
   ExpectMembers({"compile", "--op", op_, "-o", again},
                 {"package", "model", "target", "kernels", "tuned_kernels", "seconds"});
   ExpectMembers({"run", package_}, {"package", "model", "outputs", "runs_ms"});
-  ExpectMembers({"verify", "--model", kExample, "--data", kExampleData}, {"verdict", "text"});
-  ExpectMembers({"inspect", kExample}, {"model", "opsets", "inputs", "outputs", "operators", "problems", "supported"});
+  ExpectMembers({"verify", "--model", SmallModel(), "--data", SmallData()}, {"verdict", "text"});
+  ExpectMembers({"inspect", SmallModel()},
+                {"model", "opsets", "inputs", "outputs", "operators", "problems", "supported"});
   ExpectMembers({"inspect", package_}, {"model", "target", "inputs", "outputs", "kernels"});
   ExpectMembers({"explain", package_, "--no-run"}, {"task", "kernel", "cause", "sentence", "also"});
   ExpectMembers({"devices"}, {"model", "cores", "target", "gpus"});
@@ -102,15 +103,15 @@ TEST_F(Output, QuietPrintsResultsOnly) {
   CliResult run = Run({"run", package_, "-q"});
   EXPECT_EQ(run.err, "");
   EXPECT_THAT(Lines(run.out), ElementsAre(StartsWith("output ")));
-  EXPECT_EQ(Run({"verify", "--model", kExample, "--data", kExampleData, "-q"}).Text(), "exit code 0\n");
+  EXPECT_EQ(Run({"verify", "--model", SmallModel(), "--data", SmallData(), "-q"}).Text(), "exit code 0\n");
   CliResult wrong = Run({"run", "/no/such.tar", "-q"});
   EXPECT_THAT(wrong.err, StartsWith("error: ")) << "errors are never silent";
   EXPECT_EQ(wrong.code, 1);
 }
 
 TEST_F(Output, TopFiveOfAClassification) {
-  ASSERT_EQ(Run({"compile", "--model", kExample, "--no-records", "-o", File("net20.tar")}).code, 0);
-  const std::vector<std::string> run = {"run", File("net20.tar"), "--input", "image=" + kExampleData + "/input_0.pb"};
+  ASSERT_EQ(Run({"compile", "--model", SmallModel(), "--no-records", "-o", File("net20.tar")}).code, 0);
+  const std::vector<std::string> run = {"run", File("net20.tar"), "--input", "image=" + SmallData() + "/input_0.pb"};
   const Json output = JsonOf(run)[0]["outputs"].As<Json::Array>()->at(0);
   const Json::Array& top = *output["top"].As<Json::Array>();
   ASSERT_THAT(top, SizeIs(5));

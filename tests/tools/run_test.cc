@@ -19,7 +19,7 @@ class RunPackage : public CliTest {
  protected:
   std::string Compile(const std::string& target) {
     std::string package = File("net.tar");
-    CliResult compiled = Run({"compile", "--model", kExample, "--no-records", "--target", target, "-o", package});
+    CliResult compiled = Run({"compile", "--model", SmallModel(), "--no-records", "--target", target, "-o", package});
     EXPECT_EQ(compiled.code, 0) << compiled.Text();
     return package;
   }
@@ -70,7 +70,7 @@ class FlippedPackage : public CliTest {
     return false;
   }
   void FlipBytesOf(const std::string& name) {
-    ASSERT_EQ(Run({"compile", "--model", kExample, "--schedules", "default", "-o", File(name)}).code, 0);
+    ASSERT_EQ(Run({"compile", "--model", SmallModel(), "--schedules", "default", "-o", File(name)}).code, 0);
     const std::string whole = ReadAll(File(name)), inspected = Run({"inspect", File(name)}).out;
     std::string expected, probabilities;
     ASSERT_EQ(Outputs(File(name), expected).code, 0);
@@ -105,7 +105,7 @@ TEST_F(RunPackage, TwoBuildsOfOneDateAreEqual) {
     auto build = [&](const std::string& date) {
       setenv("SOURCE_DATE_EPOCH", date.c_str(), 1);
       const CliResult compiled =
-          Run({"compile", "--model", kExample, "--schedules", "default", "-o", File(date + name)});
+          Run({"compile", "--model", SmallModel(), "--schedules", "default", "-o", File(date + name)});
       unsetenv("SOURCE_DATE_EPOCH");
       EXPECT_EQ(compiled.code, 0) << compiled.Text();
       std::string bytes = ReadAll(File(date + name));
@@ -118,7 +118,7 @@ TEST_F(RunPackage, TwoBuildsOfOneDateAreEqual) {
     EXPECT_EQ(first == build("1800000000"), name.ends_with(".so")) << name << ": only a tar states the date";
   }
   setenv("SOURCE_DATE_EPOCH", "yesterday", 1);
-  const CliResult refused = Run({"compile", "--model", kExample, "--schedules", "default", "-o", File("net.tar")});
+  const CliResult refused = Run({"compile", "--model", SmallModel(), "--schedules", "default", "-o", File("net.tar")});
   unsetenv("SOURCE_DATE_EPOCH");
   EXPECT_EQ(refused.code, 1);
   EXPECT_THAT(refused.err, HasSubstr("SOURCE_DATE_EPOCH must be a number"));

@@ -54,7 +54,7 @@ TEST_P(Tmux, ALiveLineLeavesNoRowBehind) {
   const int widths[] = {width + 50, std::max(kLeast, width / 2), width, std::max(kLeast, width - 20), width + 1};
   const std::string done = File("done");
   const std::string tune =
-      kTools + "/autotune --model " + kExample + " --trials 24; touch " + ShellWord(done) + "; sleep 600";
+      kTools + "/autotune --model " + SmallModel() + " --trials 24; touch " + ShellWord(done) + "; sleep 600";
   Command("new-session -d -x " + std::to_string(width) + " -y 30 " + ShellWord(tune));
   size_t seen = 0, most = 0;
   // Resizes until the search has ended. What follows takes a second or more, so the table finds a width that stays.
@@ -78,10 +78,10 @@ TEST_P(Tmux, ALiveLineLeavesNoRowBehind) {
   // The rows of the table follow each other, so none is wrapped.
   const auto head =
       std::ranges::find_if(rows, [](const std::string& row) { return row.starts_with("task     calls"); });
-  ASSERT_GT(rows.end() - head, 16);
-  for (auto row = head + 1; row <= head + 15; ++row)
+  ASSERT_GT(rows.end() - head, kSmallTasks + 1);
+  for (auto row = head + 1; row <= head + kSmallTasks; ++row)
     EXPECT_THAT(row->substr(0, 8), ::testing::MatchesRegex("[0-9a-f]+")) << *row;
-  EXPECT_THAT(*(head + 16), ::testing::StartsWith("times: "));
+  EXPECT_THAT(*(head + kSmallTasks + 1), ::testing::StartsWith("times: "));
 }
 
 // The screen of these tests sees rows that are left behind.

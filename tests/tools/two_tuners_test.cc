@@ -1,6 +1,6 @@
 // Two tuners use one database. One tuner is killed at random times, and so are build workers and runners of the second
 // one. No reported trial is lost, the runs' records are not mixed, and the file stays undamaged.
-// AUTOTUNE_KILL_SECONDS: duration of the test in seconds, default 8 (scripts/kill_tuners.sh sets ten minutes).
+// AUTOTUNE_KILL_SECONDS: duration of the test in seconds, default 5 (scripts/kill_tuners.sh sets ten minutes).
 #include <gmock/gmock.h>
 #include <signal.h>
 
@@ -18,7 +18,6 @@ namespace {
 
 using test::CliResult;
 using test::DescendantsOf;
-using test::kExample;
 using test::Process;
 using test::ReadAll;
 
@@ -36,8 +35,8 @@ class TwoTuners : public test::CliTest {
  protected:
   void Begin(Tuner& tuner) {
     ++tuner.starts;
-    tuner.process = Start({"--model", kExample, "--trials", std::to_string(kTrialsEach), "--search", "random", "--seed",
-                           std::to_string(tuner.seed), "--db", db_, "--json"},
+    tuner.process = Start({"--model", SmallModel(), "--trials", std::to_string(kTrialsEach), "--search", "random",
+                           "--seed", std::to_string(tuner.seed), "--db", db_, "--json"},
                           tuner.name);
   }
   // Checks that all trials that the tuner has reported are in the database.
@@ -79,14 +78,14 @@ class TwoTuners : public test::CliTest {
 
 TEST_F(TwoTuners, OneIsKilledAgainAndAgain) {
   const char* asked = std::getenv("AUTOTUNE_KILL_SECONDS");
-  double seconds = asked ? std::atof(asked) : 8;
+  double seconds = asked ? std::atof(asked) : 5;
   using Clock = std::chrono::steady_clock;
   auto after = [](double s) { return Clock::now() + std::chrono::milliseconds(static_cast<int64_t>(s * 1000)); };
   Rng rng(static_cast<uint64_t>(getpid()));
   Tuner survivor{"survivor", 2}, victim{"victim", 3};
   Begin(survivor);
   Begin(victim);
-  auto end = after(seconds), next_kill = after(2.5), next_part = after(3);
+  auto end = after(seconds), next_kill = after(1.5), next_part = after(2);
   int kills = 0, parts = 0;
   while (Clock::now() < end) {
     usleep(20000);

@@ -14,7 +14,6 @@ namespace {
 
 using test::CliResult;
 using test::EventsOf;
-using test::kExample;
 using test::kTools;
 using test::Lines;
 using test::NameOf;
@@ -48,8 +47,8 @@ class Wait : public test::FarmTest {
   }
   std::vector<std::string> Command(std::vector<std::string> more = {}, const std::string& key = "pi",
                                    const std::string& trials = "16") const {
-    std::vector<std::string> command = {"--model", kExample,  "--trials",  trials,  "--search", "random",
-                                        "--tasks", "softmax", "--tracker", socket_, "--key",    key};
+    std::vector<std::string> command = {"--model", SmallModel(), "--trials",  trials,  "--search", "random",
+                                        "--tasks", "softmax",    "--tracker", socket_, "--key",    key};
     command.insert(command.end(), more.begin(), more.end());
     return command;
   }
@@ -113,7 +112,7 @@ TEST_F(Wait, ADeviceEndsItToo) {
 }
 
 TEST_F(Wait, ASignalEndsAWaitForTheHost) {
-  const std::vector<std::string> compile = {"compile", "--model", kExample, "--no-records", "-o", File("m.tar")};
+  const std::vector<std::string> compile = {"compile", "--model", SmallModel(), "--no-records", "-o", File("m.tar")};
   std::optional<HostLock> measurement = TakeHost(HostLock::Mode::kExclusive);
   ASSERT_TRUE(measurement);
   const std::string held = HostLock::HeldText();

@@ -19,7 +19,7 @@ using Winners = test::CliTest;
 bool UsesExp(const Record& record) { return record.func.find("exp(") != std::string::npos; }
 
 TEST_F(Winners, ComputeWhatWasAskedFor) {
-  CliResult tuned = Run({"--model", kExample, "--trials", "45"});
+  CliResult tuned = Run({"--model", kExample, "--shape", "image:1,3,12,12", "--trials", "45"});
   ASSERT_EQ(tuned.code, 0) << tuned.Text();
   auto store = OpenStore(db_).value();
   int compared = 0;

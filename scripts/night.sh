@@ -58,6 +58,10 @@ part_gpu_schedules() { # random schedules for GPUs, interpreted, and compiled fo
   AUTOTUNE_GPU_SCHEDULES=$(draws 20000)
   build/tests/test_lower --gtest_filter='GpuLowering.*' && build/tests/test_codegen --gtest_filter='GpuOnHost.*'
 }
+part_whole_draws() { # the tests of which CI draws a part, whole: a model of 2 GiB, C compilers, sketches
+  AUTOTUNE_DRAWS=all ctest --test-dir build --output-on-failure -j "$(nproc)" \
+    -R '^(codegen|compiler|conformance|tuner)[.]|tools[.]Orphans'
+}
 part_simulator() { # the farm's state machines in virtual time
   AUTOTUNE_SIMULATOR_SEEDS=$(draws 2000) build/tests/test_tracker --gtest_filter='Simulator.*'
 }

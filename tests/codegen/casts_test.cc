@@ -1,6 +1,7 @@
 // Compiled conversions of floats to integers, scalar and vectorized, including values that the integer type cannot
 // hold.
 #include "tests/codegen/kernel.h"
+#include "tests/draws.h"
 
 namespace autotune {
 namespace {
@@ -43,6 +44,7 @@ PrimFunc Conversion(DType from, DType to, int count, const char* kind) {
 }
 
 TEST(Casts, AreWhatTheInterpreterSays) {
+  size_t number = 0;
   for (DType from : kFloats) {
     const std::vector<double> numbers = Numbers(from);
     const auto count = static_cast<int64_t>(numbers.size());
@@ -51,7 +53,9 @@ TEST(Casts, AreWhatTheInterpreterSays) {
         const PrimFunc f = Conversion(from, to, static_cast<int>(count), kind);
         std::vector<InterpArray> want = {{from, {count}, numbers}, {to, {count}, std::vector<double>(numbers.size())}};
         ASSERT_TRUE(Interpret(f, want).ok());
+        ++number;
         for (const Target& target : Converters()) {
+          if (target.kind == TargetKind::kC && !test::IsDrawn(number, 4)) continue;  // C compilers are slow
           SCOPED_TRACE(from.Text() + " to " + to.Text() + ", " + kind + ", by " + target.Text());
           auto built = Build(f, target);
           ASSERT_TRUE(built.ok()) << built.error().Text();

@@ -4,4 +4,4 @@ set(EXTRA topi te autotune_llvm)
 list(APPEND sources ${CMAKE_SOURCE_DIR}/tests/schedule/zoo.cc ${CMAKE_SOURCE_DIR}/tests/schedule/workload.cc
      ${CMAKE_SOURCE_DIR}/tests/schedule/case.cc)
 set(SLOW BuildWorkers Casts Codegen CompiledRandomTraces CompiledSketch CSource Gemm GpuOnHost Halves Instructions Math MathAccuracy Tiles)
-set(SHARDS CompiledRandomTraceParts=4)
+set(SHARDS CompiledRandomTraceParts=2)

@@ -136,7 +136,10 @@ template <class T>
 void MeasureAll(const std::optional<Target>& target, const Effort& effort, Table& table) {
   std::string column = sizeof(T) == 4 ? "f32" : "f64";
   column += !target ? " interpreted" : target->has_fma ? "" : " without fma";
+  const size_t each = target && target->kind == TargetKind::kC ? kEachByC : 1;
+  size_t number = 0;
   for (const MathFunction<T>& function : MathFunctions<T>()) {
+    if (!test::IsDrawn(number++, each)) continue;
     if (!target && std::string_view(function.name).starts_with("1 ")) continue;  // the interpreter rounds both terms
     Worst worst = Measure(function, target, effort);
     double& greatest = table[{function.name, column}];

@@ -6,10 +6,12 @@
 #include <optional>
 
 #include "tests/codegen/kernel.h"
+#include "tests/draws.h"
 
 namespace autotune {
 
 constexpr int kMathCount = 1 << 14;  // number of elements of each array that a function is applied to at once
+constexpr size_t kEachByC = 4;       // one in so many functions is drawn for a C compiler, which takes 0.1 s for each
 
 template <class T>
 PrimFunc MathProgram(const std::string& function, int arguments) {

@@ -178,12 +178,12 @@ std::string CheckInProcesses(uint64_t first, uint64_t count, size_t processes, c
 
 // The schedules are split into parts, which ctest runs in parallel.
 class CompiledRandomTraceParts : public testing::TestWithParam<uint64_t> {};
-constexpr uint64_t kParts = 4;
+constexpr uint64_t kParts = 2;
 constexpr int64_t kFewest = 4;  // fewest uses of each step in a part; skip_padding applies to few programs
 
 TEST_P(CompiledRandomTraceParts, AgreeWithTheInterpreter) {
   size_t processes = getenv("AUTOTUNE_SCHEDULES") ? std::max(1u, std::thread::hardware_concurrency()) : 1;
-  uint64_t count = (FromEnvironment("AUTOTUNE_SCHEDULES", 4000) + kParts - 1) / kParts;
+  uint64_t count = (FromEnvironment("AUTOTUNE_SCHEDULES", 1000) + kParts - 1) / kParts;
   Tally tally;
   uint64_t first = (FromEnvironment("AUTOTUNE_SCHEDULE_SEED", 0) * kParts + GetParam()) << 32;
   if (std::string wrong = CheckInProcesses(first, count, processes, Cpu(), tally); !wrong.empty()) FAIL() << wrong;
@@ -214,7 +214,7 @@ TEST(CompiledRandomTraces, ByACompilerOfC) {
     SCOPED_TRACE(target.Text());
     Tally tally;
     uint64_t first = (FromEnvironment("AUTOTUNE_SCHEDULE_SEED", 0) * 4 + i) << 40;
-    uint64_t count = many ? FromEnvironment("AUTOTUNE_SCHEDULES", 0) / 10 : 120;
+    uint64_t count = many ? FromEnvironment("AUTOTUNE_SCHEDULES", 0) / 10 : 30;
     if (std::string wrong = CheckInProcesses(first, count, processes, target, tally); !wrong.empty()) FAIL() << wrong;
     printf("%lld built, %lld refused by lowering, %lld rejected by code generation\n",
            static_cast<long long>(tally.built), static_cast<long long>(tally.refused),

@@ -9,6 +9,7 @@
 
 #include "compiler/compile.h"
 #include "package/load.h"
+#include "tests/draws.h"
 #include "tests/frontend/model_maker.h"
 
 namespace autotune {
@@ -25,6 +26,7 @@ int64_t FreeMemory() {
 }
 
 TEST(LargeModel, FromTheModelToTheRun) {
+  if (!test::DrawsAll()) GTEST_SKIP() << "takes half a minute: AUTOTUNE_DRAWS=all runs it";
   constexpr int64_t kRows = (int64_t{1} << 19) + 4096, kColumns = 1024, kBytes = kRows * kColumns * 4;
   static_assert(kBytes > int64_t{1} << 31);
   std::string folder = ::testing::TempDir() + "large-XXXXXX";

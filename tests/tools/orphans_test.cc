@@ -4,12 +4,12 @@
 #include <sys/wait.h>
 
 #include "support/rng.h"
+#include "tests/draws.h"
 #include "tests/tools/cli.h"
 
 namespace autotune {
 namespace {
 
-using test::kExample;
 using test::Process;
 using test::ReadAll;
 using test::Soon;
@@ -45,15 +45,15 @@ class Orphans : public test::CliTest {
     return chosen;
   }
 
-  // Runs a tuner three times. Kills a process whose command line contains `word` and not `but`, and a moment later the
-  // tuner, and expects that no process is left.
-  void KillAtRandom(uint64_t seed, const std::string& word, const std::string& but = "") {
-    Rng rng(seed);
-    for (int round = 0; round < 3; ++round) {
-      Subprocess run = Start({"--model", kExample, "--trials", "100000", "--search", "random", "--db",
+  // Runs a tuner twice, at first during its start. Kills a process whose command line contains `word` and not `but`,
+  // and a moment later the tuner, and expects that no process is left.
+  void KillAtRandom(uint64_t number, const std::string& word, const std::string& but = "") {
+    Rng rng(test::DrawSeed() * 4 + number);
+    for (int round = 0; round < (test::DrawsAll() ? 6 : 2); ++round) {
+      Subprocess run = Start({"--model", SmallModel(), "--trials", "100000", "--search", "random", "--db",
                               File(std::to_string(round) + ".db")},
                              "run");
-      usleep(static_cast<useconds_t>(rng.Below(round == 0 ? 200000 : 3000000)));
+      usleep(static_cast<useconds_t>(rng.Below(round == 0 ? 200000 : 1500000)));
       std::vector<Process> chosen;
       ASSERT_TRUE(Soon([&] { return !(chosen = Marked(word, but)).empty() || run.Poll(); }));
       ASSERT_FALSE(run.Poll()) << run.Poll()->Text() << "\n" << ReadAll(File("run.err"));
@@ -91,7 +91,7 @@ TEST_F(Orphans, AreNoticed) {
 TEST_F(Orphans, ACommandEndsWithItsParent) {
   pid_t middle = fork();
   if (middle == 0) {
-    Subprocess run = Start({"--model", kExample, "--trials", "100000", "--search", "random"}, "run");
+    Subprocess run = Start({"--model", SmallModel(), "--trials", "100000", "--search", "random"}, "run");
     pause();
   }
   ASSERT_TRUE(Soon([&] { return !Marked("--trials", "").empty(); }));

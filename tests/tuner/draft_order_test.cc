@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "support/statistics.h"
+#include "tests/draws.h"
 #include "tuner/located_recording.h"
 
 namespace autotune {
@@ -29,7 +30,9 @@ Recording Thinned(Recording recording) {
 }
 
 TEST(DraftOrder, FollowsTheMeasuredOrder) {
+  size_t number = 0;
   for (const char* name : {"zen5_2_cores", "intel_2_cores"}) {
+    if (!test::IsDrawn(number++, 2)) continue;
     SCOPED_TRACE(name);
     const std::string path = std::string(AUTOTUNE_SOURCE_DIR "/bench/oracle_data/") + name + ".jsonl.zst";
     const Recording recording = Thinned(ReadRecording(path).value());

@@ -12,6 +12,7 @@
 
 #include "costmodel/footprint.h"
 #include "costmodel/work.h"
+#include "tests/draws.h"
 #include "tests/tuner/programs.h"
 #include "topi/winograd.h"
 #include "tuner/rule/rule.h"
@@ -270,7 +271,7 @@ void ForEachCandidate(int draws, const auto& compare) {
       ASSERT_TRUE(sketches.ok()) << sketches.error().Text();
       for (const Sketch& sketch : *sketches) {
         SuccessiveReplays replays(func, sketch);
-        Rng rng(7);
+        Rng rng(7 + test::DrawSeed());
         for (int i = 0; i < (sketch.knobs.empty() ? 1 : draws); ++i) {
           const Decisions decisions = DrawDecisions(sketch, rng);
           Result<Schedule> schedule = replays.Replay(decisions, Decide(sketch, decisions));
@@ -283,15 +284,17 @@ void ForEachCandidate(int draws, const auto& compare) {
 }
 
 TEST(StageShape, IsThatOfTheReplayedProgram) {
+  const int draws = test::DrawsAll() ? 75 : 20;
   int candidates = 0, numbers = 0, in_order = 0;
-  ForEachCandidate(75, [&](const Sketch& sketch, const Decisions& decisions, const Nest& nest, const Target& target) {
-    const ShapeComparison comparison(sketch, decisions, nest, target);
-    for (const std::string& mismatch : comparison.mismatches()) ADD_FAILURE() << mismatch;
-    ++candidates;
-    numbers += comparison.compared();
-    in_order += std::ranges::any_of(sketch.stages, &StageModel::rows_in_order);
-  });
-  EXPECT_GE(candidates, 10'000);
+  ForEachCandidate(draws,
+                   [&](const Sketch& sketch, const Decisions& decisions, const Nest& nest, const Target& target) {
+                     const ShapeComparison comparison(sketch, decisions, nest, target);
+                     for (const std::string& mismatch : comparison.mismatches()) ADD_FAILURE() << mismatch;
+                     ++candidates;
+                     numbers += comparison.compared();
+                     in_order += std::ranges::any_of(sketch.stages, &StageModel::rows_in_order);
+                   });
+  EXPECT_GE(candidates, 130 * draws);
   EXPECT_GE(numbers, 6 * candidates);
   EXPECT_GT(in_order, 0);
 }

@@ -9,6 +9,7 @@
 #include "ir/text.h"
 #include "schedule/replay.h"
 #include "tests/codegen/kernel.h"
+#include "tests/draws.h"
 #include "tests/tuner/programs.h"
 #include "tuner/rule/rule.h"
 #include "tuner/search.h"
@@ -67,8 +68,8 @@ TEST(Winograd, SchedulesComputeTheSame) {
     ASSERT_EQ(sketches->size(), 1u);
     const Sketch& sketch = (*sketches)[0];
     EXPECT_EQ(sketch.name, layer.tiling.rows ? "conv_product:groups" : "conv_product:whole");
-    Rng rng(11);
-    for (int i = 0; i < 3; ++i) {
+    Rng rng(11 + test::DrawSeed());
+    for (int i = 0; i < (test::DrawsAll() ? 3 : 1); ++i) {
       Trace trace = Decide(sketch, DrawDecisions(sketch, rng));
       Result<Schedule> schedule = Replay(func, trace);
       ASSERT_TRUE(schedule.ok()) << schedule.error().Text() << ToText(trace);

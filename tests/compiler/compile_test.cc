@@ -15,6 +15,7 @@
 #include "runtime/compare.h"
 #include "schedule/trace.h"
 #include "support/rng.h"
+#include "tests/compiler/two_convolutions.h"
 #include "tuner/defaults.h"
 #include "tuner/search.h"
 #include "tuner/tune.h"
@@ -364,16 +365,17 @@ TEST_F(CompileTest, AChoiceComesBeforeRecordsIfItFits) {
 
 // The default schedule of task 0 is the unscheduled program here, many times slower than any other schedule.
 TEST_F(CompileTest, AnEarlierChoiceStaysIfNothingIsFaster) {
-  const TuneTask& task = tasks()[0];
+  const Network small = test::TwoConvolutions(target(), *shared_->builder);
+  const std::vector<TuneTask> tasks = MakeTuneTasks(small);
+  const TuneTask& task = tasks[0];
   TaskSpace space = TaskSpace::Make(task, target()).value();
   std::set<std::string> defaults;
   for (const Proposal& proposal : DefaultCandidates(space)) defaults.insert(ToText(proposal.trace));
   defaults.erase("");
   Refusing refusing(*shared_->builder, [&](const BuildRequest& request) { return defaults.contains(request.trace); });
   auto store = NewMemoryStore();
-  auto choose = [&] {
-    return ChooseSchedules(network(), target(), *store, refusing, {.max_seconds = 0, .max_extra_seconds = 0}).value();
-  };
+  const ChooseOptions once{.max_seconds = 0, .max_extra_seconds = 0};
+  auto choose = [&] { return ChooseSchedules(small, target(), *store, refusing, once).value(); };
   ChosenNetwork chosen = choose();
   EXPECT_TRUE(chosen.kept_defaults);
   EXPECT_EQ(chosen.choice.schedules[0].trace, "");
@@ -405,7 +407,7 @@ TEST_F(CompileTest, AnEarlierChoiceStaysIfNothingIsFaster) {
   EXPECT_TRUE(again.same_schedules && again.kept_previous && !again.kept_defaults);
   EXPECT_EQ(ToJson(again.choice), ToJson(chosen.choice));
   EXPECT_TRUE(again.compiled.package.library == chosen.compiled.package.library);
-  ASSERT_TRUE(store->Append(std::vector{RecordOf(tasks()[1], 3)}).ok());
+  ASSERT_TRUE(store->Append(std::vector{RecordOf(tasks[1], 3)}).ok());
   EXPECT_FALSE(choose().same_schedules);
 
   // A choice for another program and a choice of another version do not compete.
@@ -424,8 +426,7 @@ TEST_F(CompileTest, AnEarlierChoiceStaysIfNothingIsFaster) {
   other.schedules[0].func_hash = HashBytes128(ToText(task.alternatives[0].func)).Hex();
   other.schedules[0].trace = "";
   ASSERT_TRUE(StoreChoice(*store, other).ok());
-  chosen = ChooseSchedules(network(), target(), *store, *shared_->builder, {.max_seconds = 0, .max_extra_seconds = 0})
-               .value();
+  chosen = ChooseSchedules(small, target(), *store, *shared_->builder, once).value();
   EXPECT_TRUE(chosen.kept_defaults);
 }
 

@@ -48,9 +48,11 @@ std::vector<T> Compute(const ModelMaker& m, const std::vector<Tensor>& inputs, c
     ~Cleaner() { std::filesystem::remove_all(folder); }
   } cleaner{folder};
   std::ofstream(folder + "/m.onnx", std::ios::binary) << m.Bytes();
-  auto builder = MakeBuildWorkers({.workers = 1,
-                                   .command = {std::string(AUTOTUNE_BINARY_DIR) + "/tools/autotune", "--build-worker"}})
-                     .value();
+  static Builder* const builder =
+      MakeBuildWorkers(
+          {.workers = 1, .command = {std::string(AUTOTUNE_BINARY_DIR) + "/tools/autotune", "--build-worker"}})
+          .value()
+          .release();
   const Target target = Target::Parse(target_text).value();
   auto network = LoadNetwork(folder + "/m.onnx", {}, target, *builder);
   if (!network.ok()) return ADD_FAILURE() << network.error().Text(), std::vector<T>();

@@ -6,6 +6,7 @@ set(EXTRA onnx_proto protobuf) # the tests make ONNX models through the protobuf
 list(APPEND sources ${CMAKE_SOURCE_DIR}/tests/frontend/model_maker.cc)
 set(EXTRA_TARGETS autotune rpc_server rpc_tracker jumping_clock fake_cuda) # built before the tests that start them
 # These tests have short deadlines, measure all cores, or look at all processes of the machine.
-set(SERIAL Bench Clocks Doctor Faults Injection Kill Noise OneOwner Orphans TwoTuners Wait)
+set(SERIAL Bench Doctor Faults Injection Noise OneOwner TwoTuners)
+set(WAITING Clocks Kill Orphans Wait) # for processes that they start, with deadlines of seconds
 set(SLOW ChoiceCommand Cli CudaCommands Devices ExplainCommand Face FlippedPackage InspectCommand Miscompiles
     OpenClCommands Output PassesOfCommands Records RunPackage TerminalRun TuneOnTracker Verify Widths/Tmux Winners)

@@ -168,7 +168,7 @@ class FarmOfTwoGpus : public FarmCuda {
       EXPECT_TRUE(Soon([&] { return Count(key) == 1; }));
       clients.push_back(Client(key));
     }
-    MeasureJob job = JobOf(std::vector<Blob>(8, GpuKernel("naps")));
+    MeasureJob job = JobOf(std::vector<Blob>(5, GpuKernel("naps")));
     for (Candidate& candidate : job.candidates) candidate.check = false;
     for (auto& client : clients) EXPECT_TRUE(client->Measure(JobOf({GpuKernel("twice")})).ok());
     const auto begin = std::chrono::steady_clock::now();

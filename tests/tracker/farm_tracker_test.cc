@@ -81,7 +81,7 @@ TEST_F(FarmTracker, TheTrackerIsRestartedInMidJob) {
   auto server = StartServer("cpu");
   ASSERT_TRUE(Soon([&] { return Count("cpu") == 1; }));
   auto client = Client("cpu");
-  std::vector<Blob> artifacts(30, Compile(kDouble));
+  std::vector<Blob> artifacts(14, Compile(kDouble));
   MeasureJob job = JobOf(artifacts);
   for (auto& c : job.candidates) c.min_repeat_ms = 50;
   std::atomic<int> count = 0;
@@ -95,8 +95,8 @@ TEST_F(FarmTracker, TheTrackerIsRestartedInMidJob) {
   EXPECT_TRUE(Soon([&] { return Count("cpu", "busy") == 1; }));
   auto results = measured.get();
   ASSERT_TRUE(results.ok()) << results.error().Text();
-  EXPECT_EQ(StatusesOf(*results), std::vector(30, TrialStatus::kOk));
-  EXPECT_EQ(count, 30);
+  EXPECT_EQ(StatusesOf(*results), std::vector(14, TrialStatus::kOk));
+  EXPECT_EQ(count, 14);
   auto status = client->Status();
   ASSERT_TRUE(status.ok());
   EXPECT_EQ(status->epoch, 2);

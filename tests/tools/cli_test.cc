@@ -128,7 +128,7 @@ TEST_F(Cli, HelpIsNoError) {
   CliResult version = Run({"--version"});
   EXPECT_EQ(version.code, 0) << version.Text();
   EXPECT_THAT(version.out, AllOf(StartsWith("autotune 0."), HasSubstr("record database "), HasSubstr("traces "),
-                                 HasSubstr("wire 1.")));
+                                 HasSubstr("wire ")));
   // A command's help shows the example of that command only.
   CliResult help = Run({"run", "--help"});
   EXPECT_THAT(help.out, AllOf(HasSubstr("Example:\n  autotune run "), Not(HasSubstr("autotune verify"))));

@@ -22,6 +22,9 @@ struct FarmEvent {
   std::string key;
   std::string endpoint;  // of kRegistered: the server's address for clients
   LeaseHolder holder;    // of kLeased, kReturned, kLost
+  Id lease, client;      // of those, too
+  Id request;            // of kLeased: the request that the tracker grants; empty if a server reported the lease
+  Token token;
   std::string why;       // of kUnreachable, kLost
 };
 

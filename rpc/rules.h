@@ -13,7 +13,6 @@ enum class Rule {
   kFencing,       // a claim with a lower token is refused
   kEndedLease,    // a claim of a lease that has ended is refused
   kIncarnation,   // a grant holds for one incarnation of its server
-  kLeaseExpires,  // a server ends the lease of a silent client
   kKillsOnLoss,   // the end of a lease kills what runs for it
   kResends,       // results are sent again until they are acknowledged
   kRemembers,     // a batch whose request is repeated is not measured again
@@ -27,7 +26,6 @@ enum class Rule {
   // --- Tracker ---
   kOneHolder,    // a leased device is granted to nobody else
   kExpiry,       // a lease that is not renewed ends
-  kEpochGrows,   // tokens of a restarted tracker are higher than all earlier ones
   kRecovery,     // a restarted tracker grants nothing until servers have reported
   kRevocation,   // a holder that does not yield loses its lease
   kQueueOrder,   // who came first is served first
@@ -37,9 +35,9 @@ enum class Rule {
   kLimits,       // texts and lists beyond their limits are refused
 };
 }  // namespace rpc
-AUTOTUNE_ENUM(rpc::Rule, "fencing", "ended-lease", "incarnation", "lease-expires", "kills-on-loss", "resends",
+AUTOTUNE_ENUM(rpc::Rule, "fencing", "ended-lease", "incarnation", "kills-on-loss", "resends",
               "remembers", "fresh-runs", "yield-stops", "answers-once", "silent-server", "retries", "asks-again",
-              "one-holder", "expiry", "epoch-grows", "recovery", "revocation", "queue-order", "silent-queue",
+              "one-holder", "expiry", "recovery", "revocation", "queue-order", "silent-queue",
               "stopped-time", "limits")
 }  // namespace autotune
 

@@ -115,6 +115,9 @@ void ServerSession::Happened(FarmEvent::Kind kind, const std::string& why, int64
                                .server = options_.server,
                                .key = options_.device.key,
                                .holder = {claim.client_name, claim.tenant, claim.job, now - lease_->began},
+                               .lease = claim.lease,
+                               .client = claim.client,
+                               .token = claim.token,
                                .why = why});
 }
 
@@ -321,7 +324,7 @@ EarliestTimer<ServerSession> ServerSession::Earliest() const {
     if (running.asked == Running::Examined::kNever) timer.Add(running.ExaminedAt(), &Self::OnHalfDeadline);
     if (running.asked != Running::Examined::kTwice) timer.Add(running.deadline, &Self::OnDeadline);
   }
-  if (lease_ && Holds(Rule::kLeaseExpires)) timer.Add(lease_->expires, &Self::OnLeaseExpired);
+  if (lease_) timer.Add(lease_->expires, &Self::OnLeaseExpired);
   if (batch_ && Holds(Rule::kResends)) {
     for (const auto& [id, result] : batch_->unacknowledged)
       timer.Add(result.last_sent + options_.resend_ms, &Self::ResendResults);

@@ -24,6 +24,7 @@ constexpr size_t kMaxQueue = 100000, kMaxServers = 20000, kMaxErrors = 20;
 TrackerState::TrackerState(Options options, int64_t now)
     : options_(std::move(options)),
       started_(now),
+      servers_may_arrive_until_(now + (options_.recovering ? 0 : options_.grace_ms)),
       recovering_until_(options_.recovering ? std::optional(now + options_.ttl_ms) : std::nullopt),
       epoch_(options_.epoch),
       next_round_(now) {
@@ -43,7 +44,13 @@ void TrackerState::Happened(FarmEvent::Kind kind, const Id& id, const Server& se
                   .key = server.report.device.key,
                   .endpoint = server.report.device.endpoint,
                   .why = std::move(why)};
-  if (lease) event.holder = {lease->client_name, lease->tenant, lease->job, now - lease->granted};
+  if (lease) {
+    event.holder = {lease->client_name, lease->tenant, lease->job, now - lease->granted};
+    event.lease = lease->id;
+    event.client = lease->client;
+    event.request = lease->request;
+    event.token = lease->token;
+  }
   if (options_.on_event) options_.on_event(event);
   if (kind != FarmEvent::Kind::kUnreachable && kind != FarmEvent::Kind::kLost) return;
   errors_.push_back(Text(event));
@@ -96,7 +103,7 @@ void TrackerState::OnReport(const Peer& peer, const Message& message, int64_t no
   // the server's. In the first ttl_ms after its start, this tracker grants nothing, since servers may still report
   // leases of the earlier tracker.
   bool later = report.highest.epoch > epoch_ || (report.highest.epoch == epoch_ && report.highest.counter > counter_);
-  if (later && Holds(Rule::kEpochGrows)) {
+  if (later) {
     epoch_ = report.highest.epoch + 1;
     ++changes_;
     const int64_t until = std::max(recovering_until_.value_or(0), started_ + options_.ttl_ms);
@@ -117,6 +124,7 @@ void TrackerState::OnReport(const Peer& peer, const Message& message, int64_t no
                                   held.client_name, held.tenant, held.job,   now - held.held_ms};
       expiries_.Set(held.lease, now + options_.ttl_ms);
       server.lease = held.lease;
+      Happened(FarmEvent::Kind::kLeased, report.server, server, "", &leases_[held.lease], now);
     } else {
       reply.revoked.push_back(held.lease);
     }
@@ -249,6 +257,9 @@ std::map<Id, int64_t> TrackerState::RequestsByClient(const std::set<int64_t>& ti
 // wait, in the order of their grants, and each only after its quantum. A holder yields only to other clients: otherwise
 // it would trade devices with itself. If nobody waits any more, it may go on.
 void TrackerState::MarkYielding(const std::string& key, int64_t now) {
+  // A thousand holders renew every 3 s, so the usual case must not look at all of them.
+  const bool nobody_yields = revocations_.Earliest() == rpc::kNever;
+  if (nobody_yields && !waiting_.contains(key)) return;
   std::vector<Lease*> holders;
   for (auto& [id, lease] : leases_) {
     auto server = servers_.find(lease.server);
@@ -324,7 +335,7 @@ void TrackerState::OnLeaseRequest(const Peer& peer, const Message& message, int6
   if (auto failed = failed_keys_.find(wish.key); failed != failed_keys_.end()) {
     return Send(peer, message.request, Refusal{code::kKeyFailed, failed->second});
   }
-  if (!keys_.count(wish.key) && now >= ServersMayArriveUntil()) {
+  if (!keys_.count(wish.key) && now >= servers_may_arrive_until_) {
     return Send(peer, message.request, Refusal{code::kUnknownKey, UnknownKey(wish.key)});
   }
   if (queue_.size() >= kMaxQueue) return Send(peer, message.request, Refusal{code::kTooLarge, "too many clients wait"});

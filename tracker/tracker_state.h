@@ -122,9 +122,6 @@ class TrackerState {
   bool Recovering(int64_t now) const {
     return Holds(rpc::Rule::kRecovery) && recovering_until_ && now < *recovering_until_;
   }
-  // Returns the time until which a server that ran before this tracker started may still send its first report.
-  // After a restart, all keys of such servers are known.
-  int64_t ServersMayArriveUntil() const { return started_ + (options_.recovering ? 0 : options_.grace_ms); }
   std::vector<rpc::LeaseHolder> Holders(const std::string& key, int64_t now) const;
   rpc::LeaseQueued Explain(const Waiting& waiting, int64_t now) const;
   std::string UnknownKey(const std::string& key) const;
@@ -132,6 +129,9 @@ class TrackerState {
 
   Options options_;
   int64_t started_;
+  // Time until which a server that ran before this tracker started may still send its first report. After a restart,
+  // all keys of such servers are known.
+  int64_t servers_may_arrive_until_;
   std::optional<int64_t> recovering_until_;
   int64_t epoch_, counter_ = 0;
   rpc::StoppedTime stopped_;

@@ -19,6 +19,7 @@ void TrackerState::Advance(int64_t now) {
   const int64_t stopped = stopped_.Before(now, NextWake());
   if (stopped == 0) return;
   if (recovering_until_) *recovering_until_ += stopped;
+  servers_may_arrive_until_ += stopped;
   expiries_.PostponeAll(stopped);
   silences_.PostponeAll(stopped);
   due_.PostponeAll(stopped);
@@ -37,7 +38,7 @@ void TrackerState::Schedule(int64_t ticket) {
   const Waiting& waiting = queue_.at(ticket);
   int64_t due = waiting.deadline;
   if (Holds(Rule::kSilentQueue)) due = std::min(due, waiting.heard + options_.client_silence_ms);
-  if (!keys_.count(waiting.wish.key)) due = std::min(due, ServersMayArriveUntil());
+  if (!keys_.count(waiting.wish.key)) due = std::min(due, servers_may_arrive_until_);
   due_.Set(ticket, due);
 }
 
@@ -90,7 +91,7 @@ void TrackerState::OnRequestDue(int64_t now) {
     Leave(it);
   } else if (now >= waiting.deadline) {
     Refuse(it, code::kTimedOut, "no device became free in time: " + Explain(waiting, now).text, now);
-  } else if (!keys_.count(waiting.wish.key) && now >= ServersMayArriveUntil()) {
+  } else if (!keys_.count(waiting.wish.key) && now >= servers_may_arrive_until_) {
     Refuse(it, code::kUnknownKey, UnknownKey(waiting.wish.key), now);
   } else {
     Schedule(it->first);  // the recovery has become longer since

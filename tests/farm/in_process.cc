@@ -1,4 +1,4 @@
-#include "tests/tracker/in_process.h"
+#include "tests/farm/in_process.h"
 
 #include <utility>
 #include <variant>

@@ -2,7 +2,7 @@
 // check. Unlike the simulator, which has one thread, this shows that they share nothing. Servers end during jobs, and a
 // client vanishes. The only expectation on speed is that everything ends within a minute: a thread that runs too late
 // loses its lease and tries again.
-#include "tests/tracker/in_process.h"
+#include "tests/farm/in_process.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 #include <atomic>
 #include <latch>
 
-#include "tests/tracker/nodes.h"
+#include "tests/farm/nodes.h"
 #include "tracker/tracker_state.h"
 
 namespace autotune {
@@ -96,7 +96,7 @@ struct ServerThread {
       busy = server->Busy();  // a server reports each change
       node.Send("tracker", message);
     };
-    world.on_start = [this](const Message& message) {
+    world.on_start = [this](const Message& message, const Id&) {
       executed.push_back({message.request, message.As<rpc::RunnerRequest>()->candidate.id});
       if (index <= kUnplugged && executed.size() == kLastCandidate) {
         node.Vanish(index == kDies ? State::kBroken : State::kSilent);

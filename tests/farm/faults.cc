@@ -1,0 +1,145 @@
+// What happens to the simulated farm.
+#include <cmath>
+
+#include "tests/farm/simulator.h"
+
+namespace autotune {
+
+using What = Entry::What;
+
+void Simulator::BookFault(int party, int64_t until, const std::string& status) {
+  Entry entry{.what = What::kFault, .at = now_, .status = status, .until = until};
+  if (party >= ClientParty(0)) {
+    entry.client = PartyOf(party).name;
+  } else if (party != kTracker) {
+    entry.server = PartyOf(party).name;
+  }
+  ledger_.Add(entry);
+}
+
+// The times between faults are exponentially distributed.
+void Simulator::NextFault() {
+  const double wait = -std::log(1 - rng_.Uniform()) * static_cast<double>(options_.weather.fault_every_ms);
+  Post(1 + static_cast<int64_t>(wait), [this] {
+    Strike(static_cast<Fault>(Any(static_cast<size_t>(Fault::kCount))));
+    NextFault();
+  });
+}
+
+void Simulator::Strike(Fault fault) {
+  ++faults_[static_cast<size_t>(fault)];
+  const int64_t pause = 1 + rng_.Below(25000);
+  const int s = Any(servers_.size()), c = Any(static_cast<size_t>(options_.clients));
+  ServerNode* node = PartyOf(ServerParty(s)).up ? servers_[static_cast<size_t>(s)].node.get() : nullptr;
+  switch (fault) {
+    case Fault::kTrackerCrash:
+      return CrashTracker();
+    case Fault::kServerCrash:
+      return CrashServer(s);
+    case Fault::kClientCrash:
+      return CrashClient(c);
+    case Fault::kTrackerFreeze:
+      return Freeze(kTracker, pause);
+    case Fault::kServerFreeze:
+      return Freeze(ServerParty(s), pause);
+    case Fault::kClientFreeze:
+      return Freeze(ClientParty(c), pause);
+    case Fault::kSuspend:
+      return Suspend(pause);
+    case Fault::kCut:
+      return Cut();
+    case Fault::kRunnerKill:
+      BookFault(ServerParty(s), now_);
+      if (node && now_ >= PartyOf(ServerParty(s)).frozen_until) node->KillRunner();
+      return;
+    case Fault::kNoRunners:
+      BookFault(ServerParty(s), now_ + pause);
+      if (node && now_ >= PartyOf(ServerParty(s)).frozen_until) node->LoseRunners(pause);
+      return;
+    case Fault::kCancel:
+      if (PartyOf(ClientParty(c)).up && now_ >= PartyOf(ClientParty(c)).frozen_until)
+        clients_[static_cast<size_t>(c)].node->Cancel();
+      return;
+    case Fault::kSlowDisk:
+      disk_ms_ = rng_.Below(2) * pause / 5;
+      return;
+    case Fault::kCount:
+      return;
+  }
+}
+
+void Simulator::CrashTracker() {
+  // A key that was offered for the first time just before a crash is not in the file yet, and clients that ask for it
+  // at once are refused. The farm does not promise more.
+  if (!tracker_ || saving_) return;
+  const int64_t pause = rng_.Below(15000);
+  BookFault(kTracker, now_ + pause, "restart");
+  PartyOf(kTracker).up = false;
+  tracker_alarm_.reset();
+  tracker_.reset();
+  for (Server& server : servers_) server.tracker.number = 0;
+  for (Client& client : clients_) client.tracker.number = 0;
+  if (options_.weather.forget_epoch) saved_epoch_ = 0;
+  Post(pause, [this] { StartTracker(); });
+}
+
+void Simulator::CrashServer(int s) {
+  Party& party = PartyOf(ServerParty(s));
+  if (!party.up) return;
+  const int64_t pause = rng_.Below(10000);
+  BookFault(ServerParty(s), now_ + pause, "restart");
+  ledger_.Add({.what = What::kRestarted, .at = now_, .server = party.name});
+  party.up = false;
+  servers_[static_cast<size_t>(s)].node.reset();
+  servers_[static_cast<size_t>(s)].tracker.number = 0;
+  for (size_t c = 0; c < clients_.size(); ++c) {
+    // Some clients notice the broken connection at once, others only by the silence.
+    if (clients_[c].at == s && rng_.Below(2)) Disconnect(clients_[c], static_cast<int>(c));
+  }
+  Post(pause, [this, s] { StartServer(s); });
+}
+
+void Simulator::CrashClient(int c) {
+  Party& party = PartyOf(ClientParty(c));
+  Client& client = clients_[static_cast<size_t>(c)];
+  if (!party.up) return;
+  const int64_t pause = rng_.Below(5000);
+  BookFault(ClientParty(c), now_ + pause, "restart");
+  for (const std::string& candidate : client.node->Unanswered())
+    ledger_.Add({.what = What::kAbandoned, .at = now_, .client = party.name, .candidate = candidate});
+  ledger_.Add({.what = What::kLeft, .at = now_, .request = client.request});
+  party.up = false;
+  client.node.reset();
+  client.tracker.number = client.server.number = 0;
+  client.at = -1;
+  Post(pause, [this, c] { StartClient(c); });
+}
+
+// Cuts the network between two parties.
+void Simulator::Cut() {
+  const int64_t until = now_ + 1 + rng_.Below(25000);
+  const auto cut = [&](Link& link) {
+    if (now_ >= link.cut_until) link.cut_since = now_;
+    link.cut_until = std::max(link.cut_until, until);
+  };
+  const int s = Any(servers_.size()), c = Any(static_cast<size_t>(options_.clients));
+  Client& client = clients_[static_cast<size_t>(c)];
+  switch (rng_.Below(3)) {
+    case 0:
+      BookFault(ServerParty(s), until);
+      return cut(servers_[static_cast<size_t>(s)].tracker);
+    case 1:
+      BookFault(ClientParty(c), until);
+      return cut(client.tracker);
+    default:
+      if (client.at < 0) return;
+      ledger_.Add({.what = What::kFault,
+                   .at = now_,
+                   .server = PartyOf(ServerParty(client.at)).name,
+                   .client = PartyOf(ClientParty(c)).name,
+                   .until = until});
+      return cut(client.server);
+  }
+}
+
+}  // namespace autotune

@@ -1,0 +1,260 @@
+#include "tests/farm/ledger.h"
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+#include <utility>
+
+namespace autotune {
+
+using What = Entry::What;
+
+void Ledger::Violation(int64_t at, std::string_view promise, const std::string& text) {
+  constexpr size_t kMost = 1000;
+  if (violations_.size() < kMost)
+    violations_.push_back(std::string(promise) + ": at " + std::to_string(at) + " ms: " + text);
+}
+
+std::set<std::string> Ledger::BrokenPromises() const {
+  std::set<std::string> promises;
+  for (const std::string& violation : violations_) promises.insert(violation.substr(0, violation.find(':')));
+  return promises;
+}
+
+bool Ledger::HasCause(int64_t at, const std::string& server, const std::string& client) const {
+  return std::ranges::any_of(faults_, [&](const Entry& fault) {
+    if (fault.until + options_.echo_ms < at) return false;
+    if (fault.server.empty() && fault.client.empty()) return true;
+    if (!fault.server.empty() && !fault.client.empty()) return fault.server == server && fault.client == client;
+    return fault.server.empty() ? fault.client == client : fault.server == server;
+  });
+}
+
+// Returns whether a fault of the tracker has lasted beyond `since`.
+bool Ledger::TrackerFailedAfter(int64_t since) const {
+  return std::ranges::any_of(faults_,
+                             [&](const Entry& f) { return f.server.empty() && f.client.empty() && f.until >= since; });
+}
+
+void Ledger::OnFault(const Entry& e) {
+  ++faults_count_;
+  while (!faults_.empty() && faults_.front().until + options_.echo_ms < e.at) faults_.pop_front();
+  faults_.push_back(e);
+  if (!e.client.empty() && e.status == "restart") died_[e.client] = e.at;
+  if (e.server.empty() && e.client.empty() && e.status == "restart") {
+    waiting_.clear();
+    tracker_leases_.clear();
+  }
+}
+
+// --- Clients ---------------------------------------------------------------------------------------------------------
+
+void Ledger::OnClient(const Entry& e) {
+  CandidateBook& book = candidates_[e.candidate];
+  switch (e.what) {
+    case What::kIssued:
+      ++issued_;
+      book.client = e.client;
+      return;
+    case What::kAbandoned:
+      book.abandoned = true;
+      return;
+    default:
+      break;
+  }
+  ++answered_;
+  if (book.client != e.client)
+    Violation(e.at, "answered-once", e.client + " got " + e.candidate + ", which is not its");
+  if (std::exchange(book.answered, true)) Violation(e.at, "answered-once", e.candidate + " was answered twice");
+  if (book.abandoned) Violation(e.at, "answered-once", e.candidate + " was answered after its client's end");
+  if (e.status == "infrastructure") Violation(e.at, "retried", e.candidate + " was given up");
+  if (e.status == "ok" && book.executions.empty()) Violation(e.at, "honest-results", e.candidate + " never ran");
+}
+
+// --- Tracker ---------------------------------------------------------------------------------------------------------
+
+void Ledger::OnQueue(const Entry& e) {
+  if (e.what == What::kAsked) {
+    // A client has one request at a time; it may have given up an earlier one in silence.
+    std::erase_if(waiting_, [&](const auto& w) { return w.second.client == e.client && w.first != e.request; });
+    const auto before = std::ranges::count_if(waiting_, [&](const auto& w) { return w.second.key == e.key; });
+    waiting_.try_emplace(e.request, Waiting{e.client, e.key, e.at, before, e.picky});
+  } else {
+    waiting_.erase(e.request);
+  }
+}
+
+void Ledger::CheckWait(const Entry& e, const Waiting& served) {
+  const int64_t waited = e.at - served.since;
+  const bool calm =
+      std::ranges::none_of(faults_, [&](const Entry& f) { return f.until + options_.echo_ms > served.since; });
+  if (calm && waited > (served.before + 1) * options_.turn_ms)
+    Violation(e.at, "shared-devices", served.client + " waited for " + std::to_string(waited) + " ms");
+  for (const auto& [request, other] : waiting_) {
+    const bool overtaken = other.key == served.key && other.since + options_.late_ms < served.since && !other.picky &&
+                           !HasCause(e.at, "", other.client);
+    if (overtaken) Violation(e.at, "queue-order", served.client + " was served before " + other.client);
+  }
+}
+
+void Ledger::OnGranted(const Entry& e) {
+  Device& device = devices_[e.server];
+  std::string& open = tracker_leases_[e.identity];
+  if (!open.empty())
+    Violation(e.at, "one-holder", e.server + " was leased to " + e.client + " while " + open + " held it");
+  open = e.lease;
+  const std::pair token{e.epoch, e.counter};
+  if (!e.request.empty() && token <= device.granted_token && !options_.unknown_tokens)
+    Violation(e.at, "tokens-grow", "the token of " + e.lease + " is not above the one before");
+  device.granted_token = std::max(device.granted_token, token);
+  LeaseBook& book = leases_[e.lease];
+  book.server = e.server;
+  book.client = e.client;
+  std::tie(book.epoch, book.counter) = token;
+  if (book.granted < 0) book.granted = e.at;
+  if (auto waited = waiting_.find(e.request); waited != waiting_.end()) {
+    const Waiting served = waited->second;
+    waiting_.erase(waited);
+    CheckWait(e, served);
+  }
+}
+
+void Ledger::OnLeaseEnd(const Entry& e) {
+  if (std::string& open = tracker_leases_[e.identity]; open == e.lease) open.clear();
+  LeaseBook& book = leases_[e.lease];
+  book.ended = e.at;
+  leased_ms_ += e.at - book.granted;
+  const bool disturbed = HasCause(e.at, e.server, e.client);
+  if (auto died = died_.find(e.client);
+      died != died_.end() && e.at - died->second > options_.dead_ms && !TrackerFailedAfter(died->second)) {
+    Violation(e.at, "dead-holders", e.client + " held " + e.server + " for long after its end");
+  }
+  if (e.what == What::kLost) {
+    book.lost = true;
+    losses_ += lost_leases_.insert(e.lease).second;
+    // A holder that does not yield loses its lease.
+    const bool had_to = book.must_yield && *book.must_yield + options_.late_ms < e.at;
+    if (!disturbed && !had_to)
+      Violation(e.at, "kept-leases", e.client + " lost " + e.server + " without a fault: " + e.why);
+  }
+}
+
+// --- Servers ---------------------------------------------------------------------------------------------------------
+
+void Ledger::OnServerLease(const Entry& e) {
+  Device& device = devices_[e.server];
+  LeaseBook& book = leases_[e.lease];
+  if (e.what == What::kServerLeased) {
+    if (!device.server_lease.empty())
+      Violation(e.at, "one-holder", e.server + " serves " + e.lease + " beside " + device.server_lease);
+    if (book.server_began >= 0) Violation(e.at, "fencing", e.server + " serves " + e.lease + ", which had ended");
+    device.server_lease = e.lease;
+    book.server_began = e.at;
+    return;
+  }
+  device.server_lease.clear();
+  book.server_ended = e.at;
+  const bool disturbed = HasCause(e.at, e.server, book.client);
+  if (e.what == What::kServerLost) {
+    losses_ += lost_leases_.insert(e.lease).second && book.ended < 0;
+    // The tracker may have given the device to the next client before the end of this lease has arrived here.
+    if (!disturbed && !book.lost && book.ended < 0)
+      Violation(e.at, "kept-leases", e.server + " lost its holder without a fault: " + e.why);
+  }
+  if (!disturbed && book.granted >= 0 && book.ended >= 0) {
+    tracker_ms_ += book.ended - book.granted;
+    server_ms_ += book.server_ended - book.server_began;
+  }
+}
+
+void Ledger::OnStarted(const Entry& e) {
+  ++executions_;
+  Device& device = devices_[e.server];
+  LeaseBook& lease = leases_[e.lease];
+  if (!device.running.empty())
+    Violation(e.at, "one-at-a-time", e.server + " starts " + e.candidate + " beside " + device.running);
+  if (device.server_lease != e.lease)
+    Violation(e.at, "fencing", e.server + " works for " + e.lease + ", which does not hold it");
+  const std::pair token{lease.epoch, lease.counter};
+  if (token < device.run_token) Violation(e.at, "fencing", e.server + " works for an older lease than before");
+  device.run_token = std::max(device.run_token, token);
+  if (lease.must_yield) Violation(e.at, "yields", e.server + " starts " + e.candidate + " for a lease that must yield");
+  CandidateBook& book = candidates_[e.candidate];
+  for (Execution& earlier : book.executions) {
+    if (earlier.lost || lost_leases_.contains(earlier.lease) || lost_leases_.contains(e.lease)) continue;
+    Violation(e.at, "no-idle-work", e.candidate + " is measured again, and nothing was lost");
+  }
+  repeats_ += !book.executions.empty();
+  book.executions.push_back({e.server, e.lease});
+  device.running = e.candidate;
+  device.running_lease = e.lease;
+}
+
+void Ledger::OnEnded(const Entry& e) {
+  Device& device = devices_[e.server];
+  if (e.what == What::kRestarted) {
+    if (!device.server_lease.empty()) lost_leases_.insert(device.server_lease);
+    device.server_lease.clear();
+    device.run_token = {-1, -1};
+  }
+  if (e.status != "ok" && !device.running.empty()) candidates_[device.running].executions.back().lost = true;
+  device.running.clear();
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+
+void Ledger::Add(const Entry& e) {
+  switch (e.what) {
+    case What::kIssued:
+    case What::kAnswered:
+    case What::kAbandoned:
+      return OnClient(e);
+    case What::kDropped:
+      losses_ += lost_leases_.insert(e.lease).second;
+      if (!HasCause(e.at, leases_[e.lease].server, e.client) && leases_[e.lease].ended < 0)
+        Violation(e.at, "kept-leases", e.client + " gave its device up without a fault");
+      return;
+    case What::kAsked:
+    case What::kLeft:
+      return OnQueue(e);
+    case What::kGranted:
+      return OnGranted(e);
+    case What::kReturned:
+    case What::kLost:
+      return OnLeaseEnd(e);
+    case What::kServerLeased:
+    case What::kServerReturned:
+    case What::kServerLost:
+      return OnServerLease(e);
+    case What::kMustYield:
+      if (!leases_[e.lease].must_yield) leases_[e.lease].must_yield = e.at;
+      return;
+    case What::kMayStay:
+      leases_[e.lease].must_yield.reset();
+      return;
+    case What::kStarted:
+      return OnStarted(e);
+    case What::kEnded:
+    case What::kRestarted:
+      return OnEnded(e);
+    case What::kFault:
+      return OnFault(e);
+  }
+}
+
+void Ledger::Close(int64_t at) {
+  for (const auto& [name, book] : candidates_) {
+    if (!book.answered && !book.abandoned && !book.client.empty())
+      Violation(at, "progress", name + " was never answered");
+  }
+  for (const auto& [request, waiting] : waiting_) {
+    if (at - waiting.since > (waiting.before + 1) * options_.turn_ms && !HasCause(at, "", waiting.client))
+      Violation(at, "shared-devices", waiting.client + " still waits");
+  }
+  const auto difference = static_cast<double>(std::abs(tracker_ms_ - server_ms_));
+  if (options_.accuracy > 0 && difference > options_.accuracy * static_cast<double>(std::max(tracker_ms_, server_ms_)))
+    Violation(at, "device-seconds",
+              std::to_string(tracker_ms_) + " ms by the tracker, " + std::to_string(server_ms_) + " ms by the servers");
+}
+
+}  // namespace autotune

@@ -1,0 +1,141 @@
+// The books of a farm, kept from what its parties say that they did: tracker, servers and clients. The rules of this
+// file are the farm's promises. It includes nothing of rpc/ and tracker/, so that it cannot share their mistakes.
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace autotune {
+
+// What one party did, at `at` milliseconds of the true time.
+struct Entry {
+  enum class What {
+    // --- Clients ---
+    kIssued,     // a candidate is to be measured
+    kAnswered,   // the client has accepted a result, with `status`
+    kAbandoned,  // the client has died before that
+    kDropped,    // the client has given its lease up, since it lost the device
+    // --- Tracker ---
+    kAsked,    // a request for a device of `key` has arrived for the first time; `request`, `client`
+    kLeft,     // a request has left the queue without a device
+    kGranted,  // a lease; `request` if a client asked for it, none if a server reported it
+    kReturned,
+    kLost,
+    // --- Servers ---
+    kServerLeased,
+    kServerReturned,
+    kServerLost,
+    kMustYield,  // the server has heard that the lease must yield
+    kMayStay,    // the server has heard that it need not
+    kStarted,    // a candidate runs, for `lease`
+    kEnded,      // with `status`: "ok", or why the candidate may be repeated
+    kRestarted,  // the server has a new incarnation; nothing runs on it
+    // --- The world ---
+    // A fault of a party (`server` or `client`), or between both, until `until`; of the tracker, if it names neither.
+    // `status` is "restart" if the party has forgotten everything.
+    kFault,
+  };
+  What what = What::kIssued;
+  int64_t at = 0;
+  std::string server, client, lease, request, candidate, key, status, why;
+  std::string identity;            // of grants and their ends: the id by which the tracker knows the server
+  int64_t epoch = 0, counter = 0;  // the lease's token
+  int64_t until = 0;
+  bool picky = false;  // of kAsked: the request excludes devices, so later ones may overtake it
+};
+
+class Ledger {
+ public:
+  struct Options {
+    // Time after a fault in which a lease may be lost for it: the lease's time-to-live, and the silences by which
+    // parties notice, one after the other.
+    int64_t echo_ms = 40000;
+    // Longest time in which a device changes its holder while somebody waits and nothing fails: quantum, time to yield,
+    // the longest candidate, and the seconds in which all that is told.
+    int64_t turn_ms = 60000;
+    int64_t dead_ms = 20000;  // longest hold of a dead client: the lease's time-to-live, and a renewal under way
+    int64_t late_ms = 5000;   // time in which a message of a calm network has surely been obeyed
+    // True: the tracker may have forgotten tokens that no server has seen.
+    bool unknown_tokens = false;
+    double accuracy = 0.01;  // of device-seconds, by the books of tracker and servers; 0: not compared
+  };
+  Ledger() : Ledger(Options{}) {}
+  explicit Ledger(Options options) : options_(options) {}
+
+  void Add(const Entry& entry);
+  void Close(int64_t at);  // the end of the books
+
+  // One line for each broken promise: its name, ": ", what happened.
+  const std::vector<std::string>& violations() const { return violations_; }
+  std::set<std::string> BrokenPromises() const;
+  int64_t leased_ms() const { return leased_ms_; }  // of all devices, by the tracker's books
+  int64_t issued() const { return issued_; }
+  int64_t answered() const { return answered_; }
+  int64_t executions() const { return executions_; }
+  int64_t repeats() const { return repeats_; }  // executions of candidates that had run before
+  int64_t losses() const { return losses_; }    // leases that did not end by their clients' wish
+  int64_t faults() const { return faults_count_; }
+
+ private:
+  struct Execution {
+    std::string server, lease;
+    bool lost = false;  // it failed, or its runner, its server or its lease was lost
+  };
+  struct CandidateBook {
+    std::string client;
+    bool answered = false, abandoned = false;
+    std::vector<Execution> executions;
+  };
+  struct LeaseBook {
+    std::string server, client;
+    int64_t epoch = 0, counter = 0;
+    int64_t granted = -1, ended = -1, server_began = -1, server_ended = -1;
+    std::optional<int64_t> must_yield;
+    bool lost = false;
+  };
+  struct Device {
+    std::string running, running_lease;  // candidate that runs
+    std::string server_lease;            // the open lease, by the server's books
+    std::pair<int64_t, int64_t> granted_token{-1, -1}, run_token{-1, -1};
+  };
+  struct Waiting {
+    std::string client, key;
+    int64_t since;
+    int64_t before;  // requests for this key that waited already
+    bool picky;
+  };
+
+  void OnClient(const Entry& e);
+  void OnQueue(const Entry& e);
+  void OnGranted(const Entry& e);
+  void OnLeaseEnd(const Entry& e);
+  void OnServerLease(const Entry& e);
+  void OnStarted(const Entry& e);
+  void OnEnded(const Entry& e);
+  void OnFault(const Entry& e);
+  void CheckWait(const Entry& e, const Waiting& served);
+  // Returns whether a fault in the last echo_ms touches the tracker, the server or the client.
+  bool HasCause(int64_t at, const std::string& server, const std::string& client) const;
+  bool TrackerFailedAfter(int64_t since) const;
+  void Violation(int64_t at, std::string_view promise, const std::string& text);
+
+  Options options_;
+  std::map<std::string, CandidateBook> candidates_;
+  std::map<std::string, LeaseBook> leases_;
+  std::map<std::string, Device> devices_;
+  std::map<std::string, std::string> tracker_leases_;  // identity of a server -> its open lease, by the tracker's books
+  std::map<std::string, Waiting> waiting_;             // request -> who waits
+  std::deque<Entry> faults_;                           // recent ones
+  std::set<std::string> lost_leases_;
+  std::map<std::string, int64_t> died_;     // client -> when
+  int64_t tracker_ms_ = 0, server_ms_ = 0;  // device-seconds of leases without a fault
+  int64_t leased_ms_ = 0, issued_ = 0, answered_ = 0, executions_ = 0, repeats_ = 0, losses_ = 0, faults_count_ = 0;
+  std::vector<std::string> violations_;
+};
+
+}  // namespace autotune

@@ -1,0 +1,314 @@
+// The parties of the simulated farm: how they start, and what they send to each other.
+#include <algorithm>
+
+#include "tests/farm/simulator.h"
+
+namespace autotune {
+
+using rpc::FarmEvent;
+using rpc::Message;
+using rpc::Peer;
+using What = Entry::What;
+
+namespace {
+
+// "s3/17" -> 3
+size_t NumberOfPeer(const Peer& peer) { return static_cast<size_t>(std::stoi(peer.substr(1))); }
+
+}  // namespace
+
+// --- Tracker ---------------------------------------------------------------------------------------------------------
+
+void Simulator::StartTracker() {
+  Party& party = PartyOf(kTracker);
+  party.name = "tracker";
+  party.up = true;
+  ++party.incarnation;
+  party.frozen_until = 0;
+  party.inputs.clear();
+  TrackerState::Options options;
+  options.epoch = saved_epoch_ + 1;
+  options.recovering = saved_epoch_ > 0;
+  options.keys = saved_keys_;
+  options.quantum_ms = options_.quantum_ms;
+  options.new_id = [this] { return NewId(); };
+  options.on_event = [this](const FarmEvent& event) { BookTrackerEvent(event); };
+  saved_epoch_ = options.epoch;  // the tracker starts only after this is on the disk
+  tracker_ = std::make_unique<TrackerState>(std::move(options), Clock(kTracker));
+  saved_changes_ = tracker_->changes();
+  saving_ = false;
+  tracker_alarm_ =
+      std::make_unique<test::Alarm>([this] { return Clock(kTracker); },
+                                    [this](int64_t delay, Action action) { Later(kTracker, delay, std::move(action)); },
+                                    [this] { PerformTracker(tracker_->Wake(Clock(kTracker))); });
+  tracker_alarm_->Set(tracker_->NextWake());
+}
+
+void Simulator::BookTrackerEvent(const FarmEvent& event) {
+  const bool granted = event.kind == FarmEvent::Kind::kLeased;
+  const bool lost = event.kind == FarmEvent::Kind::kLost;
+  if (!granted && !lost && event.kind != FarmEvent::Kind::kReturned) return;
+  ledger_.Add({.what = granted ? What::kGranted
+                       : lost  ? What::kLost
+                               : What::kReturned,
+               .at = now_,
+               .server = event.server.substr(0, event.server.find('.')),
+               .client = event.client,
+               .lease = event.lease,
+               .request = event.request,
+               .key = event.key,
+               .why = event.why,
+               .identity = event.server,
+               .epoch = event.token.epoch,
+               .counter = event.token.counter});
+}
+
+// Books the arrival of a request at the tracker.
+void Simulator::BookRequest(int from, const Message& message) {
+  const auto* wish = message.As<rpc::LeaseRequest>();
+  if (!wish || std::exchange(seen_requests_[message.request], true)) return;
+  ledger_.Add({.what = What::kAsked,
+               .at = now_,
+               .client = PartyOf(from).name,
+               .request = message.request,
+               .key = wish->key,
+               .picky = !wish->exclude.empty()});
+}
+
+void Simulator::ToTracker(int from, const Link& link, const Message& message) {
+  // A client that withdraws waits no more, even if the tracker does not hear it.
+  if (auto* withdraw = message.As<rpc::LeaseWithdraw>())
+    ledger_.Add({.what = What::kLeft, .at = now_, .request = withdraw->withdrawn});
+  const bool is_server = from < ClientParty(0);
+  const Peer peer =
+      (is_server ? "s" + std::to_string(from - ServerParty(0)) : "c" + std::to_string(from - ClientParty(0))) + "/" +
+      std::to_string(link.number);
+  Transmit(from, kTracker, link, message, [this, from, peer](const Message& m) {
+    BookRequest(from, m);
+    PerformTracker(tracker_->On({.peer = peer, .roles = rpc::kUnauthenticated, .minor = m.minor}, m, Clock(kTracker)));
+  });
+}
+
+// Writes the state as the real tracker does: a little later, and the disk stops it meanwhile.
+void Simulator::SaveTracker() {
+  constexpr int64_t kDelay = 200;
+  if (tracker_->changes() == saved_changes_ || saving_) return;
+  saving_ = true;
+  Later(kTracker, kDelay, [this] {
+    saving_ = false;
+    saved_changes_ = tracker_->changes();
+    saved_epoch_ = std::max(saved_epoch_, tracker_->epoch());
+    saved_keys_ = tracker_->KeyAges(Clock(kTracker));
+    if (disk_ms_ > 0) Freeze(kTracker, disk_ms_);
+    SaveTracker();
+  });
+}
+
+void Simulator::PerformTracker(TrackerState::Output output) {
+  for (auto& [peer, message] : output) {
+    const size_t number = NumberOfPeer(peer);
+    const bool to_server = peer[0] == 's';
+    const int party = to_server ? ServerParty(static_cast<int>(number)) : ClientParty(static_cast<int>(number));
+    const Link& link = to_server ? servers_[number].tracker : clients_[number].tracker;
+    if (message.As<rpc::Refusal>() && !to_server)
+      ledger_.Add({.what = What::kLeft, .at = now_, .request = message.request});
+    if (std::to_string(link.number) != peer.substr(peer.find('/') + 1)) {
+      PerformTracker(tracker_->OnUnreachable(peer));
+    } else {
+      Transmit(kTracker, party, link, message, [this, party](const Message& m) { HearTracker(party, m); });
+    }
+  }
+  SaveTracker();
+  tracker_alarm_->Set(tracker_->NextWake());
+}
+
+void Simulator::HearTracker(int party, const Message& message) {
+  if (party < ClientParty(0)) {
+    ServerNode& node = *servers_[static_cast<size_t>(party - ServerParty(0))].node;
+    if (auto* reply = message.As<rpc::ReportReply>(); reply && node.Busy()) {
+      const bool yields = std::ranges::find(reply->yield, node.lease()) != reply->yield.end();
+      ledger_.Add({.what = yields ? What::kMustYield : What::kMayStay, .at = now_, .lease = node.lease()});
+    }
+    return node.OnTracker(message);
+  }
+  Client& client = clients_[static_cast<size_t>(party - ClientParty(0))];
+  if (client.hoarder) return client.hoarder->OnTracker(message);
+  client.node->OnTracker(message);
+}
+
+// --- Servers ---------------------------------------------------------------------------------------------------------
+
+void Simulator::StartServer(int s) {
+  const int party = ServerParty(s);
+  Server& server = servers_[static_cast<size_t>(s)];
+  Party& p = PartyOf(party);
+  p.name = "server" + std::to_string(s);
+  p.up = true;
+  ++p.incarnation;
+  p.frozen_until = 0;
+  p.inputs.clear();
+  rpc::ServerSession::Options options;
+  // Half of the servers keep their id over a restart, as those with a folder for it do.
+  options.server = p.name + (s % 2 ? "" : "." + std::to_string(p.incarnation));
+  options.incarnation = std::to_string(p.incarnation);
+  options.device.key = server.key;
+  options.device.endpoint = std::to_string(s) + "/" + std::to_string(p.incarnation);
+  options.new_run = [this] { return static_cast<int64_t>(rng_.Next() >> 1); };
+  ServerNode::World world;
+  world.now = [this, party] { return Clock(party); };
+  world.after = [this, party](int64_t delay, Action action) { Later(party, delay, std::move(action)); };
+  world.to_peer = [this, s](const Peer& peer, const Message& message) { ToClient(s, peer, message); };
+  world.to_tracker = [this, party, &server](const Message& message) { ToTracker(party, server.tracker, message); };
+  world.on_start = [this, s](const Message& request, const rpc::Id& lease) { OnStart(s, request, lease); };
+  world.on_end = [this, name = p.name](std::string_view status) {
+    ledger_.Add({.what = What::kEnded, .at = now_, .server = name, .status = std::string(status)});
+  };
+  world.on_event = [this, s](const FarmEvent& event) { BookServerEvent(s, event); };
+  world.run_ms = [this] { return 1 + rng_.Below(options_.weather.longest_run_ms); };
+  world.violation = [this, name = p.name](const std::string& text) { Violation(name + ": " + text); };
+  server.node = std::make_unique<ServerNode>(std::move(options), std::move(world));
+}
+
+void Simulator::BookServerEvent(int s, const FarmEvent& event) {
+  const bool leased = event.kind == FarmEvent::Kind::kLeased;
+  const bool lost = event.kind == FarmEvent::Kind::kLost;
+  ledger_.Add({.what = leased ? What::kServerLeased
+                       : lost ? What::kServerLost
+                              : What::kServerReturned,
+               .at = now_,
+               .server = PartyOf(ServerParty(s)).name,
+               .client = event.client,
+               .lease = event.lease,
+               .why = event.why});
+}
+
+void Simulator::OnStart(int s, const Message& request, const rpc::Id& lease) {
+  ledger_.Add({.what = What::kStarted,
+               .at = now_,
+               .server = PartyOf(ServerParty(s)).name,
+               .lease = lease,
+               .candidate = request.As<rpc::RunnerRequest>()->candidate.id});
+}
+
+// Names of peers are "c<client>/<connection>".
+void Simulator::ToClient(int s, const Peer& peer, const Message& message) {
+  const size_t c = NumberOfPeer(peer);
+  Client& client = clients_[c];
+  if (std::to_string(client.server.number) != peer.substr(peer.find('/') + 1)) return;
+  Transmit(ServerParty(s), ClientParty(static_cast<int>(c)), client.server, message, [&client](const Message& m) {
+    if (client.node) client.node->OnServer(m);
+  });
+}
+
+// --- Clients ---------------------------------------------------------------------------------------------------------
+
+void Simulator::StartClient(int c) {
+  const int party = ClientParty(c);
+  Client& client = clients_[static_cast<size_t>(c)];
+  Party& p = PartyOf(party);
+  p.up = true;
+  ++p.incarnation;
+  p.frozen_until = 0;
+  p.inputs.clear();
+  p.name = "client" + std::to_string(c) + "." + std::to_string(p.incarnation);
+  rpc::ClientSession::Options options;
+  options.client = options.client_name = p.name;
+  options.key = client.key;
+  options.tenant = "tenant" + std::to_string(c % 3);
+  options.wait_ms = int64_t{24} * 3600 * 1000;
+  options.tracker_silence_ms = 120000;
+  options.max_losses = 1000;
+  options.new_id = [this] { return NewId(); };
+  ClientNode::World world;
+  world.now = [this, party] { return Clock(party); };
+  world.after = [this, party](int64_t delay, Action action) { Later(party, delay, std::move(action)); };
+  world.to_tracker = [this, party, &client](const Message& message) {
+    if (message.As<rpc::LeaseRequest>()) client.request = message.request;
+    ToTracker(party, client.tracker, message);
+  };
+  world.connect = [this, c](const std::string& endpoint) { ConnectToServer(c, endpoint); };
+  world.to_server = [this, c](const Message& message) { ToServer(c, message); };
+  world.drop_server = [&client] {
+    client.server.number = 0;
+    client.at = -1;
+  };
+  world.on_dropped = [this, name = p.name](const rpc::Id& lease) {
+    ledger_.Add({.what = What::kDropped, .at = now_, .client = name, .lease = lease});
+  };
+  world.on_result = [this, name = p.name](const rpc::TrialResult& result) {
+    ledger_.Add({.what = What::kAnswered,
+                 .at = now_,
+                 .client = name,
+                 .candidate = result.candidate,
+                 .status = std::string(ToText(result.status))});
+  };
+  world.on_done = [this, c, party, &client] {
+    ledger_.Add({.what = What::kLeft, .at = now_, .request = client.request});
+    if (client.jobs_left != 0 && !closing_) Later(party, rng_.Below(5000), [this, c] { StartJob(c); });
+  };
+  world.violation = [this, name = p.name](const std::string& text) { Violation(name + ": " + text); };
+  client.node = std::make_unique<ClientNode>(std::move(options), std::move(world));
+  Later(party, rng_.Below(3000), [this, c] { StartJob(c); });
+}
+
+void Simulator::StartHoarder(int c) {
+  const int party = ClientParty(c);
+  Client& client = clients_[static_cast<size_t>(c)];
+  Party& p = PartyOf(party);
+  p.up = true;
+  ++p.incarnation;
+  p.name = "hoarder" + std::to_string(c);
+  Hoarder::World world;
+  world.to_tracker = [this, party, &client](const Message& message) { ToTracker(party, client.tracker, message); };
+  world.connect = [this, c](const std::string& endpoint) { ConnectToServer(c, endpoint); };
+  world.to_server = [this, c](const Message& message) { ToServer(c, message); };
+  world.new_id = [this] { return NewId(); };
+  client.hoarder = std::make_unique<Hoarder>(p.name, client.key, std::move(world));
+  const auto act = std::make_shared<Action>();
+  *act = [this, party, act, &client] {
+    client.hoarder->EverySecond();
+    Later(party, 1000, *act);
+  };
+  Later(party, 10, *act);
+}
+
+void Simulator::StartJob(int c) {
+  Client& client = clients_[static_cast<size_t>(c)];
+  if (closing_ || client.jobs_left == 0 || client.node->HasJob()) return;
+  if (client.jobs_left > 0) --client.jobs_left;
+  const std::string prefix = std::to_string(c) + "." + std::to_string(++client.jobs) + ".";
+  const auto job = MakeJob(prefix, options_.most_candidates, rng_);
+  for (const rpc::Candidate& candidate : job->candidates) {
+    ledger_.Add({.what = What::kIssued, .at = now_, .client = PartyOf(ClientParty(c)).name, .candidate = candidate.id});
+  }
+  client.node->Start(job);
+}
+
+// An endpoint is "<server>/<incarnation>".
+void Simulator::ConnectToServer(int c, const std::string& endpoint) {
+  Client& client = clients_[static_cast<size_t>(c)];
+  const int64_t cut_since = client.server.cut_since, cut_until = client.server.cut_until;
+  const int at = std::stoi(endpoint);
+  client.server = {};
+  if (client.at == at) client.server.cut_since = cut_since, client.server.cut_until = cut_until;
+  if (options_.wall && c == 0 && at == 0) client.server.cut_until = kForever;
+  client.at = at;
+  client.at_incarnation = std::stoll(endpoint.substr(endpoint.find('/') + 1));
+  Later(ClientParty(c), 2, [this, c, at, &client] {
+    if (client.at != at || client.server.number || PartyOf(ServerParty(at)).incarnation != client.at_incarnation)
+      return;
+    Connect(ClientParty(c), ServerParty(at), client.server, [&client] {
+      if (client.node) client.node->OnServerConnected();
+    });
+  });
+}
+
+void Simulator::ToServer(int c, const Message& message) {
+  Client& client = clients_[static_cast<size_t>(c)];
+  if (client.at < 0) return;
+  const Peer peer = "c" + std::to_string(c) + "/" + std::to_string(client.server.number);
+  Transmit(ClientParty(c), ServerParty(client.at), client.server, message,
+           [peer, &server = servers_[static_cast<size_t>(client.at)]](const Message& m) { server.node->On(peer, m); });
+}
+
+}  // namespace autotune

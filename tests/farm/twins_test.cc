@@ -1,0 +1,88 @@
+// Rules of the machines are switched off in turn: a promise of the ledger is then broken. So the simulator notices a
+// machine without that rule. (frozen_test.cc has those of stopped processes and of restarted trackers.)
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "rpc/rules.h"
+#include "tests/farm/simulator.h"
+
+namespace autotune {
+namespace {
+
+using testing::Contains;
+
+constexpr int64_t kHalfHour = 30 * 60 * 1000;
+
+struct Twin {
+  const char* rule;
+  const char* promise;           // that is broken
+  Simulator::Options farm = {};  // in which the rule matters
+};
+void PrintTo(const Twin& twin, std::ostream* out) { *out << twin.rule; }
+
+Simulator::Options Stormy() { return {.weather = {.fault_every_ms = 3000}}; }
+// Nothing fails; candidates take seconds, many wait, and one client never gives its device back.
+Simulator::Options Crowded() {
+  Weather weather = kCalm;
+  weather.longest_run_ms = 3000;
+  return {.weather = weather, .servers = {2}, .clients = 5, .jobs = 2, .most_candidates = 60, .hoarders = 1};
+}
+// One client has a device for itself. Messages are lost, and nothing else fails.
+Simulator::Options Alone() { return {.weather = {.loss = 0.02, .fault_every_ms = 0}, .servers = {1}, .clients = 1}; }
+Simulator::Options Walled() { return {.weather = kCalm, .servers = {2}, .clients = 1, .wall = true}; }
+
+const Twin kTwins[] = {
+    {"fencing", "fencing", Stormy()},
+    {"ended-lease", "fencing", Stormy()},
+    {"incarnation", "fencing", Stormy()},
+    {"kills-on-loss", "one-at-a-time", Stormy()},
+    {"resends", "progress", Alone()},
+    {"remembers", "no-idle-work", Stormy()},
+    {"fresh-runs", "machines", Stormy()},
+    {"yield-stops", "yields", Crowded()},
+    {"answers-once", "answered-once", Stormy()},
+    {"silent-server", "progress", Walled()},
+    {"retries", "retried", Stormy()},
+    {"asks-again", "retried", Alone()},
+    {"one-holder", "one-holder", Stormy()},
+    {"expiry", "dead-holders", Stormy()},
+    {"revocation", "shared-devices", Crowded()},
+    {"queue-order", "queue-order", Stormy()},
+    {"silent-queue", "dead-holders", Stormy()},
+};
+
+class Twins : public testing::TestWithParam<Twin> {
+ public:
+  ~Twins() override { rpc::BreakRule(""); }
+};
+
+std::set<std::string> PromisesBroken(Simulator::Options options, uint64_t seed) {
+  options.seed = seed;
+  Simulator farm(std::move(options));
+  farm.Run(kHalfHour);
+  std::set<std::string> promises;
+  for (const std::string& violation : farm.Violations()) promises.insert(violation.substr(0, violation.find(':')));
+  return promises;
+}
+
+TEST_P(Twins, IsNoticed) {
+  const Twin& twin = GetParam();
+  constexpr uint64_t kSeeds = 200;
+  std::set<std::string> all;
+  uint64_t seed = 1;
+  rpc::BreakRule(twin.rule);
+  for (; seed <= kSeeds && !all.contains(twin.promise); ++seed) all.merge(PromisesBroken(twin.farm, seed));
+  EXPECT_THAT(all, Contains(std::string(twin.promise))) << "after " << seed - 1 << " seeds";
+  RecordProperty("seeds", static_cast<int>(seed - 1));
+  rpc::BreakRule("");
+  for (uint64_t again = 1; again < seed; ++again)
+    EXPECT_THAT(PromisesBroken(twin.farm, again), testing::IsEmpty()) << "with the rule, seed " << again;
+}
+INSTANTIATE_TEST_SUITE_P(Rules, Twins, testing::ValuesIn(kTwins), [](const auto& info) {
+  std::string name = info.param.rule;
+  std::erase(name, '-');
+  return name;
+});
+
+}  // namespace
+}  // namespace autotune

@@ -25,7 +25,7 @@ struct FarmEvent {
   Id lease, client;      // of those, too
   Id request;            // of kLeased: the request that the tracker grants; empty if a server reported the lease
   Token token;
-  std::string why;       // of kUnreachable, kLost
+  std::string why;  // of kUnreachable, kLost
 };
 
 using OnFarmEvent = std::function<void(const FarmEvent&)>;

@@ -10,14 +10,14 @@ namespace autotune {
 namespace rpc {
 enum class Rule {
   // --- Server ---
-  kFencing,       // a claim with a lower token is refused
-  kEndedLease,    // a claim of a lease that has ended is refused
-  kIncarnation,   // a grant holds for one incarnation of its server
-  kKillsOnLoss,   // the end of a lease kills what runs for it
-  kResends,       // results are sent again until they are acknowledged
-  kRemembers,     // a batch whose request is repeated is not measured again
-  kFreshRuns,     // only results of the present run are taken
-  kYieldStops,    // no candidate starts for a lease that must yield
+  kFencing,      // a claim with a lower token is refused
+  kEndedLease,   // a claim of a lease that has ended is refused
+  kIncarnation,  // a grant holds for one incarnation of its server
+  kKillsOnLoss,  // the end of a lease kills what runs for it
+  kResends,      // results are sent again until they are acknowledged
+  kRemembers,    // a batch whose request is repeated is not measured again
+  kFreshRuns,    // only results of the present run are taken
+  kYieldStops,   // no candidate starts for a lease that must yield
   // --- Client ---
   kAnswersOnce,   // one result of each candidate is delivered
   kSilentServer,  // a silent server is given up
@@ -35,10 +35,9 @@ enum class Rule {
   kLimits,       // texts and lists beyond their limits are refused
 };
 }  // namespace rpc
-AUTOTUNE_ENUM(rpc::Rule, "fencing", "ended-lease", "incarnation", "kills-on-loss", "resends",
-              "remembers", "fresh-runs", "yield-stops", "answers-once", "silent-server", "retries", "asks-again",
-              "one-holder", "expiry", "recovery", "revocation", "queue-order", "silent-queue",
-              "stopped-time", "limits")
+AUTOTUNE_ENUM(rpc::Rule, "fencing", "ended-lease", "incarnation", "kills-on-loss", "resends", "remembers", "fresh-runs",
+              "yield-stops", "answers-once", "silent-server", "retries", "asks-again", "one-holder", "expiry",
+              "recovery", "revocation", "queue-order", "silent-queue", "stopped-time", "limits")
 }  // namespace autotune
 
 namespace autotune::rpc {

@@ -62,8 +62,11 @@ part_whole_draws() { # the tests of which CI draws a part, whole: a model of 2 G
   AUTOTUNE_DRAWS=all ctest --test-dir build --output-on-failure -j "$(nproc)" \
     -R '^(codegen|compiler|conformance|tuner)[.]|tools[.]Orphans'
 }
-part_simulator() { # the farm's state machines in virtual time
-  AUTOTUNE_SIMULATOR_SEEDS=$(draws 2000) build/tests/test_tracker --gtest_filter='Simulator.*'
+part_simulator() { # the farm's state machines in virtual time: seeds and leased device-days
+  AUTOTUNE_SIMULATOR_SEEDS=$(draws 10000) build/tests/test_simulator --gtest_filter='Seeds.*' &&
+    AUTOTUNE_SIMULATOR_DAYS=$(draws 1000) build/tests/test_simulator --gtest_filter='Days.First' &&
+    AUTOTUNE_SIMULATOR_DAYS=$(draws 1000) build/tests/test_simulator --gtest_filter='Days.Second' &&
+    AUTOTUNE_SIMULATOR_HOLDERS=1000 build/tests/test_simulator --gtest_filter='*Frozen*'
 }
 part_fuzz() { # mutations of the corpora without coverage
   AUTOTUNE_FUZZ_SEED=$seed AUTOTUNE_FUZZ_RUNS=$(draws 2000000) build/tests/test_fuzz

@@ -1,7 +1,7 @@
 // The parties of the simulated farm: how they start, and what they send to each other.
 #include <algorithm>
 
-#include "tests/farm/simulator.h"
+#include "tests/simulator/simulator.h"
 
 namespace autotune {
 

@@ -6,7 +6,7 @@
 #include <cstdlib>
 
 #include "rpc/rules.h"
-#include "tests/farm/simulator.h"
+#include "tests/simulator/simulator.h"
 
 namespace autotune {
 namespace {

@@ -1,4 +1,4 @@
-#include "tests/farm/in_process.h"
+#include "tests/simulator/in_process.h"
 
 #include <utility>
 #include <variant>

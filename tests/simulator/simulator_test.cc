@@ -1,4 +1,4 @@
-#include "tests/farm/simulator.h"
+#include "tests/simulator/simulator.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

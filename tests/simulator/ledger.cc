@@ -1,4 +1,4 @@
-#include "tests/farm/ledger.h"
+#include "tests/simulator/ledger.h"
 
 #include <algorithm>
 #include <cmath>
@@ -197,7 +197,13 @@ void Ledger::OnEnded(const Entry& e) {
     device.server_lease.clear();
     device.run_token = {-1, -1};
   }
-  if (e.status != "ok" && !device.running.empty()) candidates_[device.running].executions.back().lost = true;
+  if (e.status != "ok" && !device.running.empty()) {
+    // The candidate may run elsewhere by now, too.
+    std::vector<Execution>& executions = candidates_[device.running].executions;
+    const auto here = std::find_if(executions.rbegin(), executions.rend(),
+                                   [&](const Execution& execution) { return execution.server == e.server; });
+    here->lost = true;
+  }
   device.running.clear();
 }
 

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "rpc/rules.h"
-#include "tests/farm/simulator.h"
+#include "tests/simulator/simulator.h"
 
 namespace autotune {
 namespace {

@@ -2,7 +2,7 @@
 // check. Unlike the simulator, which has one thread, this shows that they share nothing. Servers end during jobs, and a
 // client vanishes. The only expectation on speed is that everything ends within a minute: a thread that runs too late
 // loses its lease and tries again.
-#include "tests/farm/in_process.h"
+#include "tests/simulator/in_process.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 #include <atomic>
 #include <latch>
 
-#include "tests/farm/nodes.h"
+#include "tests/simulator/nodes.h"
 #include "tracker/tracker_state.h"
 
 namespace autotune {

@@ -1,7 +1,7 @@
 // What happens to the simulated farm.
 #include <cmath>
 
-#include "tests/farm/simulator.h"
+#include "tests/simulator/simulator.h"
 
 namespace autotune {
 

@@ -1,4 +1,4 @@
-#include "tests/farm/nodes.h"
+#include "tests/simulator/nodes.h"
 
 #include <variant>
 

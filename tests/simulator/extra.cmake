@@ -5,7 +5,7 @@ add_library(breakable STATIC ${breakable})
 target_compile_definitions(breakable PUBLIC AUTOTUNE_BREAKABLE)
 target_include_directories(breakable PUBLIC ${CMAKE_SOURCE_DIR})
 target_link_libraries(breakable PUBLIC support runtime PRIVATE zmq Threads::Threads)
-set(EXTRA breakable)
+set(EXTRA breakable allocator)
 set(SLOW InProcess FrozenTracker Holders/Frozen)
 # The linker takes templates such as std::string from the tests, so at -O0 they would slow down the machines, too.
 set(FLAGS -O2)

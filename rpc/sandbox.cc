@@ -1,5 +1,7 @@
 #include "rpc/sandbox.h"
 
+#include <unistd.h>
+
 #include "rpc/file_access.h"
 #include "rpc/runner_user.h"
 #include "support/cpus.h"
@@ -23,7 +25,8 @@ SandboxLayer OwnUser(const SandboxOptions& options, Restriction restriction) {
   const Status became = BecomeUser(number, kRunners * (MostThreads() + kOtherThreads));
   layer.on = became.ok();
   layer.text = became.ok() ? "user " + std::to_string(number) : became.error().Text();
-  if (!became.ok()) layer.hint = "start the server as root of the host, not of a container without further users";
+  if (became.ok()) return layer;
+  layer.hint = geteuid() != 0 ? "start the server as root" : "start it where further users exist, not in a container";
   return layer;
 }
 
@@ -65,15 +68,19 @@ std::vector<SandboxLayer> EnterSandbox(const SandboxOptions& options, Restrictio
   return layers;
 }
 
-Status CheckStrict(const std::vector<SandboxLayer>& layers) {
+std::string MissingLayers(const std::vector<SandboxLayer>& layers) {
   std::string missing;
   for (const SandboxLayer& layer : layers) {
     if (layer.on) continue;
     missing += (missing.empty() ? "" : "; ") + layer.name + ": " + layer.text;
     if (!layer.hint.empty()) missing += " (" + layer.hint + ")";
   }
-  if (missing.empty()) return {};
-  return Err("--sandbox=strict: the runner lacks ", missing);
+  return missing;
+}
+
+Status CheckStrict(const std::vector<SandboxLayer>& layers) {
+  const std::string missing = MissingLayers(layers);
+  return missing.empty() ? Status() : Err("--sandbox=strict: the runner lacks ", missing);
 }
 
 }  // namespace autotune::rpc

@@ -40,7 +40,9 @@ struct SandboxOptions {
 // run them. Returns the layers in a fixed order.
 std::vector<SandboxLayer> EnterSandbox(const SandboxOptions& options, Restriction restriction);
 
-// Returns an error that names each layer that is off, with its hint.
+// Names each layer that is off, with its cause and hint. Empty if all are on.
+std::string MissingLayers(const std::vector<SandboxLayer>& layers);
+// Returns an error with MissingLayers.
 Status CheckStrict(const std::vector<SandboxLayer>& layers);
 
 }  // namespace autotune::rpc

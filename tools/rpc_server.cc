@@ -63,8 +63,10 @@ autotune::Status SetDevice(const std::string& device, autotune::rpc::RunnerOptio
   return {};
 }
 
-int RunWithLog(autotune::rpc::ServerOptions options) {
+// `missing` names the layers that the sandbox of the runners lacks.
+int RunWithLog(autotune::rpc::ServerOptions options, const std::string& missing) {
   autotune::tools::EventLog log("rpc_server");
+  if (!missing.empty()) log.Write("runners lack a part of the sandbox: " + missing);
   // The server of a local search ends with its standard input. It shares the terminal with the search, which says
   // itself what it waits for.
   if (!options.end_with_stdin) options.on_event = [&log](const std::string& line) { log.Write(line); };
@@ -186,15 +188,18 @@ int Run(Arguments& arguments) {
   if (!autotune::rpc::IsKey(options.key))
     return PrintError(autotune::Err("--key ", options.key, ": ", autotune::rpc::kKeyRule), 2);
   SetRunnerCommand(arguments, user);
-  if (strict) {
+  // A driver takes seconds to start, and a local search has no operator who reads the log.
+  std::string missing;
+  if (strict || (arguments.device.empty() && !options.end_with_stdin)) {
     auto layers = autotune::rpc::ProbeSandbox(options.runner_command, options.wrapped_runner);
     const autotune::Status all = layers.ok() ? autotune::rpc::CheckStrict(*layers) : autotune::Status(layers.error());
-    if (!all.ok()) return PrintError(all.error(), 1);
+    if (strict && !all.ok()) return PrintError(all.error(), 1);
+    if (layers.ok()) missing = autotune::rpc::MissingLayers(*layers);
   }
   options.host_lock = !arguments.shared_host;
   // The servers of local searches are many and short-lived; nothing refers to their ids later.
   if (options.state.empty() && !options.end_with_stdin) options.state = autotune::StateFolder();
-  return RunWithLog(options);
+  return RunWithLog(options, missing);
 }
 
 int Serve(int argc, char** argv) {

@@ -32,7 +32,7 @@ TEST_F(HostileCost, ASandboxCostsABatchLittle) {
   }
   std::printf("%.0f candidates/s with the sandbox, %.0f without: %.3f of the time\n", kBatch / fastest["victim"],
               kBatch / fastest["open"], fastest["victim"] / fastest["open"]);
-  EXPECT_LT(fastest["victim"], 1.25 * fastest["open"]);  // 1.03 on a quiet machine
+  EXPECT_LT(fastest["victim"], 1.5 * fastest["open"]);  // other tests may run meanwhile
 }
 #endif
 

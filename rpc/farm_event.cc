@@ -8,7 +8,7 @@
 namespace autotune::rpc {
 namespace {
 
-constexpr size_t kMostName = 80;  // bytes of a peer's text
+constexpr size_t kMostName = 80, kMostText = 400;  // bytes of a peer's text
 
 std::string Name(std::string_view text) { return Shown(text, kMostName); }
 
@@ -32,6 +32,10 @@ std::string Text(const FarmEvent& event) {
       return device + "returned by " + client + lasting;
     case FarmEvent::Kind::kLost:
       return device + "lost by " + client + lasting + ": " + event.why;
+    case FarmEvent::Kind::kQuarantined:
+      return device + "quarantined: " + Shown(event.why, kMostText);
+    case FarmEvent::Kind::kRecovered:
+      return device + "passed its probe and is back in service";
   }
   return device;
 }

@@ -14,8 +14,10 @@ struct FarmEvent {
     kUnreachable,  // a server is silent or disconnected
     kLeft,         // a server has said that it ends
     kLeased,
-    kReturned,  // the client gave the device back
-    kLost,      // the lease ended otherwise; `why` says how
+    kReturned,     // the client gave the device back
+    kLost,         // the lease ended otherwise; `why` says how
+    kQuarantined,  // a device has failed; `why` says how
+    kRecovered,    // a quarantined device has passed its probe
   };
   Kind kind = Kind::kRegistered;
   Id server;
@@ -25,7 +27,7 @@ struct FarmEvent {
   Id lease, client;      // of those, too
   Id request;            // of kLeased: the request that the tracker grants; empty if a server reported the lease
   Token token;
-  std::string why;  // of kUnreachable, kLost
+  std::string why;  // of kUnreachable, kLost, kQuarantined
 };
 
 using OnFarmEvent = std::function<void(const FarmEvent&)>;

@@ -22,8 +22,9 @@ Roles SendersOf(const Body& body) {
         } else if constexpr (kIsOneOf<T, Refusal, Ping, Pong, StatusRequest>) {
           return {Role::kTracker, Role::kServer, Role::kClient, Role::kAdmin};
         } else {
-          static_assert(kIsOneOf<T, RunnerHello, RunnerRequest, RunnerProgress, RunnerReference, RunnerResult>,
-                        "say who may send this message");
+          static_assert(
+              kIsOneOf<T, RunnerHello, RunnerRequest, RunnerProgress, RunnerReference, RunnerResult, RunnerProbe>,
+              "say who may send this message");
           return {};
         }
       },

@@ -28,7 +28,7 @@ AUTOTUNE_ENUM(rpc::RunnerPhase, "load", "reference", "run")
 namespace autotune::rpc {
 
 inline constexpr int kWireMajor = 2;
-inline constexpr int kWireMinor = 0;
+inline constexpr int kWireMinor = 1;
 
 inline constexpr size_t kMaxFrames = 256;  // of a message; the bytes of a frame have a limit, too (rpc/transport.cc)
 
@@ -130,9 +130,10 @@ struct ServerReport {
   Token highest;                          // highest token seen
   std::map<std::string, int64_t> trials;  // number of trials that ended with each status
   std::string last_error;
-  AUTOTUNE_FIELDS(server, incarnation, device, ready, leases, highest, trials, last_error)
+  std::string quarantine;  // since 2.1: why the device measures nothing; empty if it does
+  AUTOTUNE_FIELDS(server, incarnation, device, ready, leases, highest, trials, last_error, quarantine)
   AUTOTUNE_LIMITS({"server", kIdBytes}, {"incarnation", kIdBytes}, {"leases", 0, kMostLeases},
-                  {"trials", kIdBytes, kMostStatuses}, {"last_error", kTextBytes})
+                  {"trials", kIdBytes, kMostStatuses}, {"last_error", kTextBytes}, {"quarantine", kTextBytes})
 };
 struct ReportReply {
   static constexpr std::string_view kKind = "report_reply";
@@ -226,7 +227,8 @@ struct StatusRequest {
   AUTOTUNE_LIMITS({"key", kNameBytes})
 };
 namespace device_state {
-inline constexpr char kFree[] = "free", kBusy[] = "busy", kStarting[] = "starting", kUnreachable[] = "unreachable";
+inline constexpr char kFree[] = "free", kBusy[] = "busy", kStarting[] = "starting", kUnreachable[] = "unreachable",
+                      kQuarantined[] = "quarantined";  // since 2.1
 }
 struct DeviceStatus {
   Id server;
@@ -239,12 +241,13 @@ struct DeviceStatus {
   int64_t last_seen_ms = 0;  // time since the server's last report
   std::map<std::string, int64_t> trials;
   std::string last_error;
+  std::string why;  // since 2.1: reason for the state, of a quarantined device
   AUTOTUNE_FIELDS(server, key, endpoint, model, cores, state, lease, client_name, tenant, job, since_ms, last_seen_ms,
-                  trials, last_error)
+                  trials, last_error, why)
   AUTOTUNE_LIMITS({"server", kIdBytes}, {"key", kNameBytes}, {"endpoint", kNameBytes}, {"model", kNameBytes},
                   {"cores", 0, kMostCores}, {"state", kIdBytes}, {"lease", kIdBytes}, {"client_name", kNameBytes},
                   {"tenant", kNameBytes}, {"job", kNameBytes}, {"trials", kIdBytes, kMostStatuses},
-                  {"last_error", kTextBytes})
+                  {"last_error", kTextBytes}, {"why", kTextBytes})
 };
 struct QueueStatus {
   std::string key, client_name, tenant, job;
@@ -355,6 +358,11 @@ struct RunnerRequest {
   Candidate candidate;
   AUTOTUNE_FIELDS(run, task, candidate)
 };
+struct RunnerProbe {  // since 2.1: asks to run a small kernel on the device; the answer is a RunnerResult
+  static constexpr std::string_view kKind = "runner_probe";
+  int64_t run = 0;
+  AUTOTUNE_FIELDS(run)
+};
 struct RunnerProgress {
   static constexpr std::string_view kKind = "runner_progress";
   int64_t run = 0;
@@ -379,7 +387,7 @@ using Body =
     std::variant<Refusal, Ping, Pong, ServerReport, ReportReply, ServerGoodbye, LeaseRequest, LeaseQueued, LeaseGranted,
                  LeaseWithdraw, LeaseRenew, LeaseRenewed, LeaseRelease, LeaseReleased, StatusRequest, StatusReply,
                  MeasureRequest, MeasureAccepted, ResultReport, ResultAck, BatchCancel, ClientBeat, ServerBeat,
-                 LeaseEnd, RunnerHello, RunnerRequest, RunnerProgress, RunnerReference, RunnerResult>;
+                 LeaseEnd, RunnerHello, RunnerRequest, RunnerProgress, RunnerReference, RunnerResult, RunnerProbe>;
 
 struct Message {
   Id request;

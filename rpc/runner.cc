@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "rpc/channel.h"
+#include "rpc/device_probe.h"
 #include "rpc/measured_kernel.h"
 #include "rpc/sandbox.h"
 #include "rpc/sealed_memory.h"
@@ -142,6 +143,16 @@ class Runner {
       result.status = TrialStatus::kInfrastructure;
       result.error = error.what();
     }
+    return result;
+  }
+
+  // Tests whether the device works.
+  TrialResult Probe() {
+    Status status = StartDevice();
+    if (status.ok()) status = ProbeDevice(device_.get());
+    TrialResult result;
+    result.status = status.ok() ? TrialStatus::kOk : TrialStatus::kDeviceError;
+    if (!status.ok()) result.error = status.error().Text();
     return result;
   }
 
@@ -462,20 +473,22 @@ int RunRunner(const RunnerOptions& options) {
   while (true) {
     // Announces the runner at first, and asks for the next candidate later.
     if (!channel.Send({"", RunnerHello{getpid(), device ? device->Identity() : ""}, {}})) return 1;
-    const RunnerRequest* request = nullptr;
-    Result<std::optional<Message>> message = std::optional<Message>();
-    while (!request) {
-      message = channel.Receive();
+    std::optional<RunnerResult> result;
+    while (!result) {
+      auto message = channel.Receive();
       if (!message) {
         fprintf(stderr, "%s\n", message.error().Text().c_str());
         return 1;
       }
       if (!*message) return 0;
-      request = (*message)->As<RunnerRequest>();
+      if (const auto* request = (*message)->As<RunnerRequest>()) {
+        result = {request->run, runner.Run(**message, *request)};
+      } else if (const auto* probe = (*message)->As<RunnerProbe>()) {
+        result = {probe->run, runner.Probe()};
+      }
     }
-    RunnerResult result{request->run, runner.Run(**message, *request)};
-    result.last = runner.IsBroken();  // then this process ends, and a fresh one opens the device again
-    if (!channel.Send({"", result, {}}) || result.last) return 1;
+    result->last = runner.IsBroken();  // then this process ends, and a fresh one opens the device again
+    if (!channel.Send({"", *result, {}}) || result->last) return 1;
   }
 }
 

@@ -330,6 +330,7 @@ void RunnerPool::Send(const Message& message) {
   active_->oom_kills = options_.oom_kills();
   active_->channel->Discard();
   if (const auto* request = message.As<RunnerRequest>()) active_->run = request->run;
+  if (const auto* probe = message.As<RunnerProbe>()) active_->run = probe->run;
   active_->channel->Send(message);
   if (options_.memory_bytes > 0) memory_watch_ = loop_.Every(kMemoryMs, [this] { WatchMemory(); });
 }

@@ -79,9 +79,9 @@ void ServerSession::StartNext(int64_t now) {
     if (!batch_->cancelled.empty()) {
       result.status = TrialStatus::kCancelled;
       result.error = batch_->cancelled;
-    } else if (!unavailable_.empty() || !batch_->device_error.empty()) {
+    } else if (!Fault().empty()) {
       result.status = TrialStatus::kDeviceError;
-      result.error = unavailable_.empty() ? batch_->device_error : unavailable_;
+      result.error = Fault();
     } else if (checks && !batch_->broken_reference.empty()) {
       result.status = TrialStatus::kInfrastructure;
       result.error = batch_->broken_reference;
@@ -134,6 +134,7 @@ void ServerSession::SendResult(Unacknowledged& result, int64_t now) {
 void ServerSession::Finish(TrialResult result, int64_t now) {
   ++trials_[std::string(ToText(result.status))];
   if (result.status != TrialStatus::kOk && result.status != TrialStatus::kCancelled) last_error_ = result.error;
+  if (result.status == TrialStatus::kOk) device_failures_ = 0;
   result.device = options_.device.key + "/" + options_.server.substr(0, 8);
   auto& slot = batch_->unacknowledged[result.candidate];
   slot.result = std::move(result);
@@ -180,9 +181,9 @@ bool ServerSession::SpareRunning(int64_t now) {
   return true;
 }
 
-// Ends the batch: the client sends the rest of it to another device.
+// Ends the batch, since the device has failed. The client sends the rest of it to another device.
 void ServerSession::EndByDeviceError(TrialResult result, int64_t now) {
-  batch_->device_error = result.error.empty() ? "the device has failed" : result.error;
+  Quarantine(result.error.empty() ? "the device has failed" : result.error, now);
   Finish(std::move(result), now);
   StartNext(now);
 }
@@ -227,6 +228,10 @@ void ServerSession::OnProgress(RunnerPhase phase, int64_t now) {
 
 ServerActions ServerSession::OnRunnerMessage(const Message& message, int64_t now) {
   Advance(now);
+  if (auto* probed = message.As<RunnerResult>(); probed && IsProbe(probed->run)) {
+    OnProbed(*probed, now);
+    return Take();
+  }
   if (!batch_ || !batch_->running) return Take();
   Running& running = *batch_->running;
   const auto is_present = [&](int64_t run) { return run == running.run || !Holds(Rule::kFreshRuns); };
@@ -265,6 +270,7 @@ ServerActions ServerSession::OnRunnerMessage(const Message& message, int64_t now
 ServerActions ServerSession::OnRunnerEnd(const RunnerEnd& end, int64_t now) {
   Advance(now);
   runner_ready_ = false;
+  if (quarantine_ && quarantine_->probe) Quarantine("during a probe, the runner " + end.text, now);
   if (!batch_ || !batch_->running) return Take();
   bool loading = batch_->running->phase == RunnerPhase::kLoad;
   TrialStatus status = loading ? TrialStatus::kLoadFailed : TrialStatus::kRunCrashed;

@@ -60,6 +60,7 @@ void ServerSession::Advance(int64_t now) {
     batch_->running->deadline += stopped;
   }
   if (lease_) lease_->expires += stopped;
+  if (quarantine_) quarantine_->deadline += stopped;
 }
 
 // --- Leases ----------------------------------------------------------------------------------------------------------
@@ -119,6 +120,10 @@ void ServerSession::Happened(FarmEvent::Kind kind, const std::string& why, int64
                                .client = claim.client,
                                .token = claim.token,
                                .why = why});
+}
+
+void ServerSession::ReportEvent(FarmEvent::Kind kind, const std::string& why) {
+  actions_.push_back(FarmEvent{.kind = kind, .server = options_.server, .key = options_.device.key, .why = why});
 }
 
 void ServerSession::EndLease(FarmEvent::Kind kind, const std::string& why, int64_t now) {
@@ -263,7 +268,7 @@ void ServerSession::OnMeasure(const Peer& peer, const Message& message, int64_t 
   batch_ = std::move(batch);
   accept();
   if (lease_->yield) return CancelBatch("the device goes to a client that waits", now);
-  if (!unavailable_.empty()) return StartNext(now);
+  if (!Fault().empty()) return StartNext(now);
   actions_.push_back(AcquireHost{});
 }
 
@@ -274,7 +279,8 @@ void ServerSession::SendReport(int64_t now) {
   report.server = options_.server;
   report.incarnation = options_.incarnation;
   report.device = options_.device;
-  report.ready = unavailable_.empty() && (runner_ready_ || lease_);
+  report.ready = Fault().empty() && (runner_ready_ || lease_);
+  report.quarantine = Fault();
   if (lease_) {
     const LeaseClaim& c = lease_->claim;
     const bool runs = batch_ && batch_->running;
@@ -284,7 +290,7 @@ void ServerSession::SendReport(int64_t now) {
   }
   report.highest = highest_;
   report.trials = trials_;
-  report.last_error = unavailable_.empty() ? last_error_ : unavailable_;
+  report.last_error = Fault().empty() ? last_error_ : Fault();
   next_report_ = now + report_interval_;
   actions_.push_back(ToTracker{{"", std::move(report), {}}});
   std::erase_if(finished_, [&](const auto& f) { return now - f.second > options_.remember_ms; });
@@ -329,6 +335,8 @@ EarliestTimer<ServerSession> ServerSession::Earliest() const {
     for (const auto& [id, result] : batch_->unacknowledged)
       timer.Add(result.last_sent + options_.resend_ms, &Self::ResendResults);
   }
+  if (MayProbe()) timer.Add(quarantine_->next_probe, &Self::StartProbe);
+  if (quarantine_ && quarantine_->probe) timer.Add(quarantine_->deadline, &Self::OnProbeDeadline);
   timer.Add(next_report_, &Self::SendReport);
   return timer;
 }

@@ -105,6 +105,12 @@ class ServerSession {
 
     int64_t ExaminedAt() const { return phase_began + (deadline - phase_began) / 2; }
   };
+  struct Quarantined {
+    std::string why;
+    int64_t next_probe = 0;
+    std::optional<int64_t> probe;  // number of the probe that runs
+    int64_t deadline = 0;          // of that probe
+  };
   struct Tries {       // of a candidate
     int failures = 0;  // runs that failed without an outside cause
     int spared = 0;    // runs that something else than the candidate ended
@@ -127,7 +133,6 @@ class ServerSession {
     bool host_held = false;
     std::string cancelled;  // why no further candidate starts; empty if they do
     int reference_failures = 0;
-    std::string device_error;      // why the device cannot measure the rest; empty if it can
     std::string broken_reference;  // why candidates with a check cannot be measured; empty if they can
     std::optional<Running> running;
     std::map<std::string, Unacknowledged> unacknowledged;
@@ -188,6 +193,17 @@ class ServerSession {
   void DropLease(const std::string& why, int64_t now);  // the lease is lost
   void EndLease(FarmEvent::Kind kind, const std::string& why, int64_t now);
   void Happened(FarmEvent::Kind kind, const std::string& why, int64_t now);  // to the present lease
+  void ReportEvent(FarmEvent::Kind kind, const std::string& why);            // about the device
+  // --- Quarantine (rpc/server_quarantine.cc) ---
+  void Quarantine(const std::string& why, int64_t now);
+  bool MayProbe() const;
+  void StartProbe(int64_t now);
+  void OnProbeDeadline(int64_t now);
+  void OnProbed(const RunnerResult& result, int64_t now);
+  bool IsProbe(int64_t run) const { return quarantine_ && quarantine_->probe == run; }
+  // Returns why the device measures nothing; empty if it can.
+  const std::string& Fault() const { return quarantine_ && unavailable_.empty() ? quarantine_->why : unavailable_; }
+  // ---
   void SendReport(int64_t now);
   void Answer(const From& from, const Id& request, Body body);
   void Refuse(const Peer& peer, const Id& request, std::string code, std::string text);
@@ -205,6 +221,8 @@ class ServerSession {
   bool runner_ready_ = false;
   std::string runner_reference_;  // ReferenceKey of the reference that the active runner holds
   std::string unavailable_;       // why there is no runner
+  std::optional<Quarantined> quarantine_;
+  size_t device_failures_ = 0;  // since a candidate last succeeded
   // The client whose candidates the active runner has run; empty: none. They may have changed the runner, so it must
   // not measure for others.
   Id runner_client_;

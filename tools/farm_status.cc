@@ -26,11 +26,12 @@ std::string DeviceLine(const rpc::DeviceStatus& device) {
   }
   if (device.state == rpc::device_state::kUnreachable)
     text += "  last seen " + LastingText(device.last_seen_ms) + " ago";
+  if (!device.why.empty()) text += "  " + device.why;
   std::string trials;
   for (const auto& [name, count] : device.trials)
     trials += (trials.empty() ? "" : ", ") + std::to_string(count) + " " + name;
   if (!trials.empty()) text += "  [" + trials + "]";
-  if (!device.last_error.empty()) text += "  last error: " + device.last_error;
+  if (!device.last_error.empty() && device.last_error != device.why) text += "  last error: " + device.last_error;
   return text + "\n";
 }
 

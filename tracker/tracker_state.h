@@ -122,6 +122,7 @@ class TrackerState {
   bool Recovering(int64_t now) const {
     return Holds(rpc::Rule::kRecovery) && recovering_until_ && now < *recovering_until_;
   }
+  static const char* StateOf(const Server& server);
   std::vector<rpc::LeaseHolder> Holders(const std::string& key, int64_t now) const;
   rpc::LeaseQueued Explain(const Waiting& waiting, int64_t now) const;
   std::string UnknownKey(const std::string& key) const;

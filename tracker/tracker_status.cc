@@ -42,17 +42,19 @@ rpc::LeaseQueued TrackerState::Explain(const Waiting& waiting, int64_t now) cons
   rpc::LeaseQueued queued;
   queued.position = waiting.position;
   queued.holders = Holders(key, now);
-  int reachable = 0, busy = 0;
+  int reachable = 0, busy = 0, quarantined = 0;
   for (const auto& [id, server] : servers_) {
     if (server.report.device.key != key || !server.reachable) continue;
     ++reachable;
     busy += server.lease.has_value();
+    quarantined += !server.report.quarantine.empty();
   }
   if (Recovering(now)) {
     queued.text = "the tracker is recovering; devices are granted in " +
                   std::to_string((*recovering_until_ - now + 999) / 1000) + " s";
   } else if (reachable > 0) {
-    queued.text = std::to_string(busy) + " of " + std::to_string(reachable) + " devices `" + key + "` busy; place " +
+    queued.text = std::to_string(busy) + " of " + std::to_string(reachable) + " devices `" + key + "` busy" +
+                  (quarantined > 0 ? ", " + std::to_string(quarantined) + " quarantined" : "") + "; place " +
                   std::to_string(queued.position) + " in the queue";
   } else if (auto seen = keys_.find(key); seen != keys_.end()) {
     queued.text = "no device `" + key + "` is connected; last seen " + LastingText(now - seen->second) + " ago";
@@ -86,6 +88,13 @@ class Room {
 
 }  // namespace
 
+const char* TrackerState::StateOf(const Server& server) {
+  if (!server.reachable) return rpc::device_state::kUnreachable;
+  if (!server.report.quarantine.empty()) return rpc::device_state::kQuarantined;
+  if (server.lease) return rpc::device_state::kBusy;
+  return server.report.ready ? rpc::device_state::kFree : rpc::device_state::kStarting;
+}
+
 rpc::StatusReply TrackerState::Status(const std::string& key, int64_t now) const {
   rpc::StatusReply reply;
   reply.epoch = epoch_;
@@ -101,7 +110,8 @@ rpc::StatusReply TrackerState::Status(const std::string& key, int64_t now) const
     const rpc::DeviceInfo& device = server.report.device;
     if (server.reachable) offered.insert(device.key);
     if (!key.empty() && device.key != key) continue;
-    size_t bytes = device.key.size() + device.endpoint.size() + device.model.size() + server.report.last_error.size();
+    size_t bytes = device.key.size() + device.endpoint.size() + device.model.size() + server.report.last_error.size() +
+                   server.report.quarantine.size();
     for (const auto& [status, count] : server.report.trials) bytes += status.size() + sizeof count;
     if (!room.Take(bytes + device.cores.size() * sizeof(int))) continue;
     rpc::DeviceStatus status;
@@ -110,10 +120,8 @@ rpc::StatusReply TrackerState::Status(const std::string& key, int64_t now) const
     status.endpoint = device.endpoint;
     status.model = device.model;
     status.cores = device.cores;
-    status.state = !server.reachable     ? rpc::device_state::kUnreachable
-                   : server.lease        ? rpc::device_state::kBusy
-                   : server.report.ready ? rpc::device_state::kFree
-                                         : rpc::device_state::kStarting;
+    status.state = StateOf(server);
+    if (status.state == rpc::device_state::kQuarantined) status.why = server.report.quarantine;
     status.last_seen_ms = now - server.last_seen;
     status.trials = server.report.trials;
     status.last_error = server.report.last_error;

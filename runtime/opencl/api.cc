@@ -73,6 +73,8 @@ Result<const Api*> LoadApi() {
   return &api.value();
 }
 
+bool IsLoss(cl_int code) { return code == CL_DEVICE_NOT_AVAILABLE || code == CL_DEVICE_NOT_FOUND; }
+
 std::string ErrorName(cl_int code) {
   for (const CodeName& row : kCodes) {
     if (row.code == code) return std::string(row.name) + " (" + std::to_string(code) + ")";

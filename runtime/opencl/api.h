@@ -40,5 +40,8 @@ Result<const Api*> LoadApi();
 
 // Returns a text such as "CL_OUT_OF_RESOURCES (-5)".
 std::string ErrorName(cl_int code);
+// Returns true if the code means that the device itself has failed. After a fault of a kernel, drivers return other
+// codes, such as CL_OUT_OF_RESOURCES.
+bool IsLoss(cl_int code);
 
 }  // namespace autotune::opencl

@@ -111,13 +111,19 @@ class OpenClDevice final : public Device {
     std::lock_guard lock(mutex_);
     return error_;
   }
+  bool IsLost() const override {
+    std::lock_guard lock(mutex_);
+    return lost_;
+  }
 
  private:
   friend class OpenClImage;
 
   // Converts a code to a Status. Keeps the first error, which all later commands return. The caller holds the mutex.
   Status Check(cl_int code, const char* what) {
-    if (error_.ok() && code != CL_SUCCESS) error_ = Err(DeviceText(dl()), ": ", what, " failed: ", ErrorName(code));
+    if (!error_.ok() || code == CL_SUCCESS) return error_;
+    error_ = Err(DeviceText(dl()), ": ", what, " failed: ", ErrorName(code));
+    lost_ = opencl::IsLoss(code);
     return error_;
   }
 
@@ -135,6 +141,7 @@ class OpenClDevice final : public Device {
   cl_command_queue queue_ = nullptr;
   mutable std::mutex mutex_;  // guards the queue, the arguments of kernels, and the members below
   Status error_;
+  bool lost_ = false;
 };
 
 class OpenClImage final : public DeviceImage {

@@ -26,10 +26,15 @@ struct ServerWorld {
       if (auto* a = std::get_if<ToPeer>(&action)) sent.push_back(a->message);
       if (auto* a = std::get_if<ToTracker>(&action)) tracker.push_back(a->message);
       if (auto* a = std::get_if<StartCandidate>(&action)) {
+        if (auto* asked = a->request.As<RunnerProbe>()) {
+          probe = asked->run;
+          continue;
+        }
         started = *a->request.As<RunnerRequest>();
         blobs = a->request.blobs.size();
       }
       if (std::get_if<KillRunner>(&action)) ++kills;
+      if (auto* a = std::get_if<FarmEvent>(&action)) events.push_back(*a);
       if (auto* a = std::get_if<ExamineRunner>(&action)) Take(session.OnRunnerExamined(a->run, Facts(), now));
       if (std::get_if<AcquireHost>(&action)) Take(session.OnHostAcquired(now));
       if (std::get_if<ReleaseHost>(&action)) ++releases;
@@ -118,6 +123,8 @@ struct ServerWorld {
   enum class Runner { kBusy, kAsleep, kStarved, kStopped } runner = Runner::kBusy;
   std::vector<Message> sent, tracker;
   std::optional<RunnerRequest> started;
+  std::optional<int64_t> probe;  // number of the probe that was started
+  std::vector<FarmEvent> events;
   size_t blobs = 0;  // blobs of the started request
   int kills = 0, releases = 0;
 };

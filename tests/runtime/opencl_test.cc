@@ -8,6 +8,7 @@
 #include "runtime/cpu_device.h"
 #include "runtime/device_module.h"
 #include "runtime/graph_executor.h"
+#include "runtime/opencl/api.h"
 #include "support/json.h"
 #include "tests/runtime/c_artifact.h"
 
@@ -41,6 +42,12 @@ DeviceCode Code(std::string source = kSource) {
   code.functions["shift"] = {{kAddress, kAddress, kAddress}, {"blockIdx.x", "threadIdx.x"}};
   code.functions["reversed"] = {{kAddress, kAddress}, {}};
   return code;
+}
+
+TEST(OpenClErrors, OnlyALostDeviceIsLost) {
+  EXPECT_TRUE(opencl::IsLoss(CL_DEVICE_NOT_AVAILABLE));
+  for (cl_int code : {CL_SUCCESS, CL_OUT_OF_RESOURCES, CL_INVALID_COMMAND_QUEUE, CL_OUT_OF_HOST_MEMORY})
+    EXPECT_FALSE(opencl::IsLoss(code)) << opencl::ErrorName(code);
 }
 
 class OpenCl : public ::testing::Test {

@@ -111,6 +111,12 @@ void ServerNode::Perform(rpc::ServerActions actions) {
 }
 
 void ServerNode::Execute(const Message& message) {
+  if (auto* probe = message.As<rpc::RunnerProbe>()) {
+    world_.after(1, [this, run = probe->run] {
+      Perform(session_.OnRunnerMessage({"", rpc::RunnerResult{run, {.status = TrialStatus::kOk}}, {}}, world_.now()));
+    });
+    return;
+  }
   if (running_) world_.violation("two candidates at once");
   world_.on_start(message, lease_);
   const int64_t run = running_ = ++runs_;

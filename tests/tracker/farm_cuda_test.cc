@@ -119,6 +119,13 @@ TEST_F(FarmCuda, ADeviceThatFailsIsNoKernelsFault) {
   EXPECT_EQ((*results)[0].status, kOk) << (*results)[0].error;
   EXPECT_EQ((*results)[1].status, kDeviceError);
   EXPECT_THAT((*results)[1].error, HasSubstr("CUDA_ERROR_ECC_UNCORRECTABLE"));
+  // The device is quarantined until a probe succeeds.
+  rpc::DeviceStatus shown;
+  EXPECT_TRUE(Soon([&] {
+    shown = rpc::QueryStatus(farm->tracker(), farm->key(), 1).value().devices.at(0);
+    return shown.state == "quarantined";
+  }));
+  EXPECT_THAT(shown.why, HasSubstr("CUDA_ERROR_ECC_UNCORRECTABLE"));
   auto after = client->Measure(JobOf({GpuKernel("twice")}));
   ASSERT_TRUE(after.ok()) << after.error().Text();
   EXPECT_EQ((*after)[0].status, kOk) << (*after)[0].error;

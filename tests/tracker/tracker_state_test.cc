@@ -249,6 +249,25 @@ TEST(TrackerState, AFailedServerIsAvoidedIfThereIsAnother) {
   EXPECT_EQ(two.Last<rpc::LeaseGranted>("a")->server, "s2");
 }
 
+TEST(TrackerState, AQuarantinedDeviceIsGrantedToNobody) {
+  TrackerWorld w;
+  rpc::ServerReport report{.server = "s1", .incarnation = "1", .device = {.key = "gpu"}, .quarantine = "bit flip"};
+  w.Say("s1", report);
+  w.Ask("a", "gpu", "ra");
+  ASSERT_TRUE(w.Last<rpc::LeaseQueued>("a"));
+  w.Pass(2000);
+  w.Ask("a", "gpu", "ra");
+  EXPECT_EQ(w.Last<rpc::LeaseQueued>("a")->text, "0 of 1 devices `gpu` busy, 1 quarantined; place 1 in the queue");
+  const rpc::DeviceStatus shown = w.tracker.Status("", w.now).devices.at(0);
+  EXPECT_EQ(shown.state, "quarantined");
+  EXPECT_EQ(shown.why, "bit flip");
+  report.quarantine = "";
+  report.ready = true;
+  w.Say("s1", report);
+  EXPECT_TRUE(w.Last<rpc::LeaseGranted>("a"));
+  EXPECT_EQ(w.tracker.Status("", w.now).devices.at(0).why, "");
+}
+
 TEST(TrackerState, DeadServersAreNotGranted) {
   TrackerWorld w;
   w.Report("s1", "cpu");

@@ -407,6 +407,7 @@ void ClientSession::OnResult(const Message& message, const ResultReport& report,
 void ClientSession::OnServer(const Message& message, int64_t now) {
   if (!lease_) return;
   lease_->last_heard = now;
+  lease_->heard = true;
   lease_->broken = false;
   if (auto* report = message.As<ResultReport>()) {
     OnResult(message, *report, now);

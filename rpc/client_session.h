@@ -92,6 +92,7 @@ class ClientSession {
     std::set<std::string> references_sent;
     bool yield = false;   // the tracker wants the device back
     bool broken = false;  // the connection broke, and the server has not been heard since
+    bool heard = false;   // the server has sent something
   };
   struct Batch {
     Message message;

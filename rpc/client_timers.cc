@@ -1,5 +1,6 @@
 // What a client session does as time passes: it repeats requests, renews its lease, and gives up silent parties.
 #include "rpc/client_session.h"
+#include "rpc/peer_text.h"
 #include "rpc/rules.h"
 
 namespace autotune::rpc {
@@ -45,10 +46,18 @@ void ClientSession::OnSilentTracker(int64_t now) {
 void ClientSession::ReportSilentTracker(int64_t now) { ReportWait({0, kNoAnswer, {}}, now); }
 
 void ClientSession::OnSilentServer(int64_t now) {
-  Lost(lease_->broken
-           ? "the connection to the device server broke"
-           : "the device server has been silent for " + std::to_string(options_.server_silence_ms / 1000) + " s",
-       now);
+  const std::string seconds = std::to_string(options_.server_silence_ms / 1000) + " s";
+  if (!lease_->heard) {
+    const std::string why = "no answer from the device server at " +
+                            Shown(lease_->granted.device.endpoint, kNameBytes) +
+                            ": this address must lead to it from here; rpc_server --listen chooses another one, and "
+                            "ssh -L forwards one";
+    if (job_) actions_.push_back(JobWaits{{.text = why, .waited_ms = options_.server_silence_ms}});
+    return Lost(why, now);
+  }
+  Lost(
+      lease_->broken ? "the connection to the device server broke" : "the device server has been silent for " + seconds,
+      now);
 }
 
 void ClientSession::Renew(int64_t now) {

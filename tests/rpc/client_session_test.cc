@@ -251,6 +251,29 @@ TEST(ClientSession, ACandidateThatBreaksTwoDevicesGoesToNoThird) {
   EXPECT_EQ(w.error, "");
 }
 
+// A server that cannot be reached is named at once, since other devices may have addresses of the same kind.
+TEST(ClientSession, AServerOutOfReachIsNamed) {
+  for (const bool answers : {false, true}) {
+    ClientWorld w({.max_losses = 2});
+    w.Start(1);
+    for (int64_t grant = 1; grant <= 2; ++grant) {
+      LeaseGranted granted{"lease" + std::to_string(grant), {1, grant}, "s1", {}, 10000};
+      granted.device.endpoint = "tcp://127.0.0.1:4711";
+      w.HearTracker(w.LeaseRequestId(), granted);
+      if (answers) w.Accept();
+      w.Pass(5000);
+      EXPECT_EQ(w.waits.size(), answers ? 0u : static_cast<size_t>(grant));
+    }
+    EXPECT_EQ(w.done, 1);
+    if (answers) {
+      EXPECT_THAT(w.error, HasSubstr("has been silent for 5 s"));
+    } else {
+      EXPECT_THAT(w.error, HasSubstr("no answer from the device server at tcp://127.0.0.1:4711: this address must"));
+      EXPECT_THAT(w.error, HasSubstr(w.waits.back().text));
+    }
+  }
+}
+
 TEST(ClientSession, ABatchThatGotLostIsSentAgainWhileOthersWait) {
   ClientWorld w;
   w.Start(2);

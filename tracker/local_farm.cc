@@ -83,7 +83,7 @@ struct LocalFarm::Impl {
     }
     loop.Run();
     child_watch.reset();
-    ready_watch.reset();
+    deadline_watch.reset();
     // The end of its standard input asks the server to end, so that it removes its sockets and kills its runners.
     stdin_write.Reset();
     if (child) child->Wait(1000);
@@ -92,27 +92,27 @@ struct LocalFarm::Impl {
   }
 
   Status StartHere() {
-    tracker = TRY(Tracker::Start(loop, {.endpoint = "ipc://" + folder + "/tracker", .state_file = ""}));
+    tracker = TRY(Tracker::Start(
+        loop, {.endpoint = "ipc://" + folder + "/tracker", .state_file = "", .on_message = [this] { CheckReady(); }}));
     endpoint = tracker->endpoint();
     TRY(Spawn());
-    deadline = BootMillis() + static_cast<int64_t>(options.start_seconds * 1000);
-    ready_watch = loop.Every(5, [this] { CheckReady(); });
+    deadline_watch = loop.After(static_cast<int64_t>(options.start_seconds * 1000), [this] { OnDeadline(); });
     return {};
   }
 
   void CheckReady() {
+    if (!answered && tracker->Offers("local")) Answer({});
+  }
+
+  void OnDeadline() {
     std::string why;
-    if (tracker->Offers("local", &why)) {
-      ready_watch.reset();
-      Answer({});
-    } else if (BootMillis() > deadline) {
-      ready_watch.reset();
-      Answer(Err("the local device server was not ready within ", options.start_seconds, " s", why.empty() ? "" : ": ",
-                 why));
-    }
+    if (tracker->Offers("local", &why)) return;
+    Answer(Err("the local device server was not ready within ", options.start_seconds, " s", why.empty() ? "" : ": ",
+               why));
   }
 
   void Answer(Status status) {
+    deadline_watch.reset();
     if (std::exchange(answered, true)) return;
     if (!status) Fail(status.error().Text());
     started.set_value(std::move(status));
@@ -158,7 +158,6 @@ struct LocalFarm::Impl {
     Log(LogLevel::kError, why);
     Fail(why);
     tracker->FailKey("local", why);
-    ready_watch.reset();
     Answer(Err(why));
   }
 
@@ -169,10 +168,9 @@ struct LocalFarm::Impl {
   std::unique_ptr<Tracker> tracker;
   std::optional<Subprocess> child;
   UniqueFd stdin_write;  // the child ends when this is closed
-  Loop::Watch child_watch, ready_watch;
+  Loop::Watch child_watch, deadline_watch;
   int restarts = 0;  // since a server last ran for stable_seconds
   int64_t born = 0;  // BootMillis at the start of the child
-  int64_t deadline = 0;
   bool answered = false;
   std::promise<Status> started;
   std::atomic<int> pid{0};

@@ -120,8 +120,11 @@ Result<std::unique_ptr<Tracker>> Tracker::Start(Loop& loop, const TrackerOptions
   auto impl = std::make_unique<Impl>(loop, options, std::move(state));
   Impl* raw = impl.get();
   rpc::RouterSocket::Handlers handlers = {
-      .on_message = [raw](const rpc::From& from,
-                          rpc::Message message) { raw->Perform(raw->state.On(from, message, BootMillis())); },
+      .on_message =
+          [raw](const rpc::From& from, rpc::Message message) {
+            raw->Perform(raw->state.On(from, message, BootMillis()));
+            if (raw->options.on_message) raw->options.on_message();
+          },
       .on_malformed = [raw](const rpc::Peer&, const rpc::Refusal&) { raw->state.OnMalformed(); }};
   // The tracker of a farm of one shares its process with a search. No stranger reaches it.
   if (!options.state_file.empty()) handlers.kept_bytes = [] { return 0; };

@@ -1,6 +1,7 @@
 // Tracker: a TrackerState on a real socket of a Loop. May be used only on the thread of its loop.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -15,6 +16,7 @@ struct TrackerOptions {
   // File that keeps the epoch from one start to the next. Empty: this tracker is never restarted (LocalFarm).
   std::string state_file;
   rpc::OnFarmEvent on_event = {};
+  std::function<void()> on_message = {};  // called after each message; it may have changed the answer of Offers
 };
 
 class Tracker {

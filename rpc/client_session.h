@@ -50,7 +50,7 @@ class ClientSession {
     int64_t wait_ms = 30 * 60 * 1000;    // longest wait in the queue for a device
     int64_t tracker_silence_ms = 30000;  // longest silence of the tracker while a request is open
     int64_t server_silence_ms = 5000;
-    int64_t reconnect_ms = 1500;  // longest silence of a server whose connection broke; it may listen anew
+    int64_t reconnect_ms = 500;  // longest silence of a server whose connection broke; it may listen anew
     int64_t resend_ms = 1000;
     int64_t renew_ms = 3000;
     int64_t beat_ms = 1000;

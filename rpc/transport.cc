@@ -332,7 +332,7 @@ struct RouterSocket::Impl : Watched {
     });
   }
 
-  static constexpr int64_t kMostUnexplained = 64 << 20;  // [chosen]
+  static constexpr int64_t kMostUnexplained = 48 << 20;  // [chosen]
   Handlers handlers;
   std::string endpoint;
   std::shared_ptr<Monitor> monitor;

@@ -296,14 +296,14 @@ TEST(ClientSession, AConnectionThatIsMadeAgainKeepsTheDevice) {
   w.Grant(1, "s1");
   const int requests = w.Count<LeaseRequest>(w.tracker), batches = w.Count<MeasureRequest>(w.server);
   w.Take(w.session.OnServerDisconnected(w.now));
-  w.Pass(1000);
+  w.Pass(400);
   w.Take(w.session.OnServerConnected(w.now));
   EXPECT_EQ(w.Count<MeasureRequest>(w.server), batches + 1) << "the batch was not accepted yet";
   w.Hear("x", ServerBeat{});
   w.Pass(3000);
   EXPECT_EQ(w.Count<LeaseRequest>(w.tracker), requests);
   w.Take(w.session.OnServerDisconnected(w.now));
-  w.Pass(1600);
+  w.Pass(600);
   EXPECT_EQ(w.Count<LeaseRequest>(w.tracker), requests + 1);
 }
 

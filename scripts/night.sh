@@ -68,6 +68,9 @@ part_simulator() { # the farm's state machines in virtual time: seeds and leased
     AUTOTUNE_SIMULATOR_DAYS=$(draws 1000) build/tests/test_simulator --gtest_filter='Days.Second' &&
     AUTOTUNE_SIMULATOR_HOLDERS=1000 build/tests/test_simulator --gtest_filter='*Frozen*'
 }
+part_old_peer() { # the farm's programs of an earlier commit beside those of today
+  AUTOTUNE_OLD_PEER=1 build/tests/test_tracker --gtest_filter='OldPeer.*'
+}
 part_fuzz() { # mutations of the corpora without coverage
   AUTOTUNE_FUZZ_SEED=$seed AUTOTUNE_FUZZ_RUNS=$(draws 2000000) build/tests/test_fuzz
 }

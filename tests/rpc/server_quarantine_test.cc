@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <csignal>
 
 #include "tests/rpc/server_world.h"
@@ -14,7 +15,8 @@ using testing::HasSubstr;
 class Quarantine : public testing::Test {
  protected:
   void Fail() {
-    w_.Say("b" + std::to_string(++batches_), ServerWorld::Batch(batches_, 2));
+    ++batches_;
+    w_.Say("b" + std::to_string(batches_), ServerWorld::Batch(batches_, 2));
     ASSERT_TRUE(w_.started);
     RunnerResult failed{w_.started->run, {.status = TrialStatus::kDeviceError, .error = "bit flip"}};
     w_.started.reset();
@@ -36,6 +38,9 @@ class Quarantine : public testing::Test {
     w_.Pass(1000);
     return *w_.tracker.back().As<ServerReport>();
   }
+  bool Happened(FarmEvent::Kind kind) const {
+    return std::ranges::any_of(w_.events, [&](const FarmEvent& event) { return event.kind == kind; });
+  }
   ServerWorld w_;
   int batches_ = 0;
 };
@@ -45,7 +50,7 @@ TEST_F(Quarantine, AFailedDeviceMeasuresNothingUntilItsProbe) {
   Fail();
   EXPECT_EQ(Report().quarantine, "bit flip");
   EXPECT_FALSE(Report().ready);
-  EXPECT_EQ(w_.events.back().kind, FarmEvent::Kind::kQuarantined);
+  EXPECT_TRUE(Happened(FarmEvent::Kind::kQuarantined));
   w_.Say("b", ServerWorld::Batch(++batches_, 2));
   EXPECT_FALSE(w_.started);
   ASSERT_EQ(w_.Results().size(), 2u);

@@ -268,7 +268,10 @@ class Explainer {
     if (share > 0 && share < kAtTheRoof / 2) {
       return {Cause::kUnknown, 1, "no single cause: its schedule and code have none of the known faults" + roof};
     }
-    const std::string busy = "the vectors of block " + longest->name + " keep the CPU's arithmetic units busy" + roof;
+    const std::string busy =
+        (share > 0 && !reached ? "most of its time goes to the vector arithmetic of block " + longest->name
+                               : "the vectors of block " + longest->name + " keep the CPU's arithmetic units busy") +
+        roof;
     if (e_.winograd == kWinogradApplies && !UsesWinograd()) {
       return {Cause::kDirect, 1,
               "direct: it does not use Winograd's algorithm, which needs 2 to 4 times fewer multiplications; " + busy};

@@ -182,8 +182,11 @@ TEST(Verdict, GoodCodeIsBoundByArithmetic) {
   EXPECT_EQ(Explain(evidence).main.cause, Cause::kArithmetic);
   evidence.time = TimeFacts{.seconds = 1e-3, .roof_seconds = 0.9e-3, .roof_bound = "arithmetic"};
   EXPECT_EQ(Explain(evidence).main.cause, Cause::kArithmetic);
-  EXPECT_THAT(Explain(evidence).main.sentence, HasSubstr("90 %"));
-  evidence.time->roof_bound = "memory";
+  EXPECT_THAT(Explain(evidence).main.sentence, AllOf(HasSubstr("units busy"), HasSubstr("90 %")));
+  evidence.time->roof_seconds = 0.45e-3;  // units that are busy for less than half of the time are not called busy
+  EXPECT_THAT(Explain(evidence).main.sentence,
+              AllOf(HasSubstr("the vector arithmetic of block"), Not(HasSubstr("busy")), HasSubstr("45 %")));
+  evidence.time = TimeFacts{.seconds = 1e-3, .roof_seconds = 0.9e-3, .roof_bound = "memory"};
   EXPECT_THAT(Explain(evidence).main.sentence, HasSubstr("memory-bound at memory: each byte moves once"));
   // Far from the roofline, with neither a fault nor a limit: the sentence does not make one up.
   evidence.time = TimeFacts{.seconds = 1e-3, .roof_seconds = 0.1e-3, .roof_bound = "arithmetic"};

@@ -231,6 +231,7 @@ TEST_F(Doctor, FindsThisMachineFit) {
         "seccomp", "gpu        cuda:0: Fake GPU A, sm_90", "does not exist yet", "with a write-ahead log", "GB free"})
     EXPECT_THAT(fit.out, HasSubstr(word));
   EXPECT_THAT(fit.out, Not(HasSubstr("PROBLEM")));
+  EXPECT_THAT(Lines(fit.out).back(), MatchesRegex("verdict +this machine is fit for tuning"));
   for (const auto& entry : std::filesystem::directory_iterator(folder_))
     EXPECT_THAT(entry.path().filename().string(), Not(HasSubstr("doctor"))) << "a temporary file was left behind";
 }
@@ -322,6 +323,7 @@ TEST_F(Doctor, NamesWhatIsWrong) {
                     HasSubstr("cannot open the host lock /no/such/lock"), HasSubstr("runner     PROBLEM: "),
                     HasSubstr("exited with code 42"), HasSubstr("gpu        this machine has no CUDA driver")));
   EXPECT_THAT(sick.err, HasSubstr("3 problems found"));
+  EXPECT_THAT(sick.out, Not(HasSubstr("verdict")));
 }
 
 }  // namespace

@@ -198,7 +198,10 @@ Result<int> Examine(const DoctorOptions& options) {
   Measure(doctor, target);
   LookAtRunner(doctor);
   LookAtDatabase(doctor, options);
-  if (doctor.problems() == 0) return kExitOk;
+  if (doctor.problems() == 0) {
+    doctor.Say("verdict", "this machine is fit for tuning");
+    return kExitOk;
+  }
   return Err(Counted(doctor.problems(), "problem"), " found");
 }
 

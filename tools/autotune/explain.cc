@@ -102,7 +102,8 @@ Result<int> ExplainAll(const ExplainSource& source) {
   for (const ExplainedKernel& kernel : source.kernels) all += kernel.total;
   Console& console = Console::Get();
   if (!console.json())
-    console.Result(Format("%9s %6s  %-8s  %s\n", "us in all", "%", "task", "kernel, and why it takes its time"));
+    console.Result(Row(Format("%9s %6s  %-8s  ", "us in all", "%", "task"), "kernel, and why it takes its time",
+                       console.WidthOut()));
   for (size_t i : order) {
     const ExplainedKernel& kernel = source.kernels[i];
     const Result<Explained> explained = ExplainKernel(source, kernel);

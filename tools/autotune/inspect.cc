@@ -126,7 +126,8 @@ Result<int> InspectPackage(const std::string& path, bool verbose) {
   if (verbose) text += "target       " + info.target + "\n";
   text += TensorLines("inputs", inputs) + TensorLines("outputs", outputs);
   const int width = verbose ? 0 : Console::Get().WidthOut();
-  text += Format("\n%-8s %12s  %-16s %-5s  %s\n", "task", "MFLOPs", "algorithm", "tuned", "operators and shapes");
+  text += "\n" +
+          Row(Format("%-8s %12s  %-16s %-5s  ", "task", "MFLOPs", "algorithm", "tuned"), "operators and shapes", width);
   for (const PackagedKernel& kernel : info.kernels) {
     text += Row(ShortTaskId(kernel.task) + Format(" %12.3f  %-16s %-5s  ", kernel.flops * 1e-6,
                                                   kernel.alternative.c_str(), kernel.tuned ? "yes" : "no"),

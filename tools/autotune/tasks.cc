@@ -117,8 +117,8 @@ Result<std::vector<TuneTask>> SelectTasks(const std::vector<TuneTask>& tasks, co
 Status PrintTasks(const Network& network, const Target& target, RecordStore* store, int width) {
   Console& console = Console::Get();
   const std::string where = target.Text();
-  std::string text =
-      Format("%-8s %6s %10s %7s %10s  %s\n", "task", "calls", "MFLOP", "% work", "best time", "operators and shapes");
+  std::string text = Row(Format("%-8s %6s %10s %7s %10s  ", "task", "calls", "MFLOP", "% work", "best time"),
+                         "operators and shapes", width);
   const Prediction prediction = TRY(Predict(network, target));
   int tuned = 0;
   for (size_t i = 0; i < network.tasks.size(); ++i) {

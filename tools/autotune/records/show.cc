@@ -7,6 +7,7 @@
 
 #include "records/open.h"
 #include "support/task_id.h"
+#include "support/terminal.h"
 #include "tools/autotune/console.h"
 #include "tools/autotune/host.h"
 #include "tools/autotune/records/records.h"
@@ -48,8 +49,9 @@ Result<int> ListTasks(RecordStore& store, const RecordsOptions& options) {
       continue;
     }
     std::string text = "for " + TargetName(target, targets, options.verbose) + ":\n";
-    text += Format("%-*s %8s %8s %12s  %s\n", options.verbose ? 32 : static_cast<int>(kTaskIdDigits), "task", "records",
-                   "trials", "best time", "operators and shapes");
+    text += Row(Format("%-*s %8s %8s %12s  ", options.verbose ? 32 : static_cast<int>(kTaskIdDigits), "task", "records",
+                       "trials", "best time"),
+                "operators and shapes", width);
     for (const TaskSummary& task : tasks) {
       const std::string numbers =
           (options.verbose ? task.task : ShortTaskId(task.task)) +
@@ -59,7 +61,11 @@ Result<int> ListTasks(RecordStore& store, const RecordsOptions& options) {
                          LabelOf(*best) + (options.verbose ? "  " + best->id : ""), width)
                    : numbers + Format("%12s  none that ran and is right\n", "-");
     }
-    Console::Get().Result(text);
+    Console::Get().Result(text +
+                          WrapWords("best time: of the task's best record, which is that of the latest "
+                                    "confirmation, if there was one, and else the fastest trial",
+                                    width) +
+                          "\n");
   }
   return 0;
 }

@@ -36,7 +36,7 @@ class Face : public CliTest {
     folder_of_package_ = File("it's a (small) \"net\"");
     std::filesystem::create_directory(folder_of_package_);
     package_ = folder_of_package_ + "/net.tar";
-    ASSERT_EQ(Run(Words{"tune"} + kOp + Words{"--trials", "2", "-q", "-o", package_}).code, 0);
+    ASSERT_EQ(Run(Words{"compile"} + kOp + Words{"-q", "-o", package_}).code, 0);
   }
   // Runs another program of the project, with standard output to File("out") or to `out`.
   CliResult RunProgram(const Words& command, const std::string& out = "") {
@@ -94,6 +94,7 @@ std::vector<Printing> AllPrinting(const std::string& package, const std::string&
 }
 
 TEST_F(Face, NoCommandLosesOutputSilently) {
+  ASSERT_EQ(Run(Words{"tune"} + kOp + Words{"--trials", "2", "-q"}).code, 0);  // makes records
   for (const Printing& printing :
        AllPrinting(package_, db_, {"verify", "--model", SmallModel(), "--data", SmallData()})) {
     const std::string name = ::testing::PrintToString(printing.command);

@@ -39,7 +39,7 @@ class TuneOnTracker : public test::FarmTest {
     ASSERT_EQ(choices, 1);
   }
 
-  const std::string op_ = "conv2d:1,14,14,16;3,3,16,16;pad=1";
+  const std::string op_ = "matmul:24,20,12";
   const std::vector<std::string> local_ = {"--op", op_, "--trials", "4"};
 };
 

@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "tests/draws.h"
 #include "tests/tuner/programs.h"
 #include "tests/tuner/recorded.h"
 
@@ -55,6 +56,7 @@ TEST(Simulation, OneSeedOneRunOnAnyNumberOfThreads) {
 
 // On a machine's recording (bench/oracle.cc), the search ranks above its deliberately worsened variants.
 TEST(Simulation, TheSearchRanksAboveWorsenedOnesOnARecordedMachine) {
+  if (!test::IsDrawn(0, 2)) GTEST_SKIP() << "not drawn (tests/draws.h)";
   std::shared_ptr<const RecordedDevice> device =
       RecordedDevice::Make(ReadRecording(AUTOTUNE_SOURCE_DIR "/tests/tuner/recorded.jsonl.zst").value()).value();
   std::vector<TuneVariant> variants;
@@ -113,6 +115,7 @@ TEST(Simulation, DrawnNetworksHaveHalfOfTheTasks) {
 
 // The scheduler that picks the least expected gain ranks last on a recorded machine.
 TEST(Simulation, TheSchedulerRanksAboveTheWorsenedOneOnARecordedMachine) {
+  if (!test::IsDrawn(1, 2)) GTEST_SKIP() << "not drawn (tests/draws.h)";
   std::shared_ptr<const RecordedDevice> device =
       RecordedDevice::Make(ReadRecording(AUTOTUNE_SOURCE_DIR "/tests/tuner/recorded.jsonl.zst").value()).value();
   std::vector<SimulatedRun> runs =

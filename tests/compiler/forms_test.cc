@@ -198,8 +198,7 @@ TEST_F(FormsTest, TheSystemsCompilerLinksTheObjects) {
 
   // Links the objects from the tar, without our tools, as a user would.
   Write("net.tar");
-  auto [code, text] =
-      Shell("mkdir t && tar xf net.tar -C t && gcc -shared -nostartfiles -o linked.so t/codegen/host/lib/*.o");
+  auto [code, text] = Shell("mkdir t && tar xf net.tar -C t && gcc -shared -o linked.so t/codegen/host/lib/*.o");
   ASSERT_EQ(code, 0) << text;
   unlinked.library = test::ReadAll(File("linked.so"));
   EXPECT_EQ(Run(LoadModel(unlinked, 1)), Expected());
@@ -300,7 +299,7 @@ TEST_F(FormsTest, TheSystemsCompilerCompilesTheSources) {
   auto [valid, problems] = Shell("python3 " + kSource + "/tests/package/validate_mlf.py c.tar");
   EXPECT_EQ(valid, 0) << problems;
   auto [code, text] =
-      Shell("mkdir c && tar xf c.tar -C c && gcc -O1 -shared -nostartfiles -fPIC -o sources.so c/codegen/host/src/*.c");
+      Shell("mkdir c && tar xf c.tar -C c && gcc -O2 -shared -fPIC -o sources.so c/codegen/host/src/*.c");
   ASSERT_EQ(code, 0) << text;
   const std::string expected = Run(LoadModel(sources, 1));
   sources.library = test::ReadAll(File("sources.so"));

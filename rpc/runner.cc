@@ -266,7 +266,7 @@ class Runner {
   Status MakeReference(const Message& message, const RunnerRequest& request) {
     TRY(Enter(request, RunnerPhase::kReference));
     if (message.blobs.size() < 2) return Err("the reference artifact is missing");
-    auto artifact = TRY(Artifact::FromBytes(*message.blobs[1]));
+    auto artifact = TRY(Artifact::FromStranger(*message.blobs[1]));
     const Kernel* kernel = TRY(artifact->Find(request.task.reference_kernel));
     TRY(MakeInputs(request.task, kernel->metadata));
     const Result<const Kernel*> with_bounds = artifact->Find(request.task.reference_kernel + kBoundedSuffix);
@@ -354,7 +354,7 @@ class Runner {
   Status Measure(const Message& message, const RunnerRequest& request, TrialResult& result) {
     const Candidate& candidate = request.candidate;
     if (message.blobs.empty()) return Err("the candidate's artifact is missing");
-    auto artifact = TRY(Artifact::FromBytes(*message.blobs[0]));
+    auto artifact = TRY(Artifact::FromStranger(*message.blobs[0]));
     const Kernel* kernel = TRY(artifact->Find(candidate.kernel));
     if (Checks(request) && task_.reference_key != ReferenceKey(request.task)) {
       if (Status made = MakeReference(message, request); !made) {

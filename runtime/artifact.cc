@@ -51,9 +51,10 @@ std::string MachineName(Elf64_Half machine) {
   }
 }
 
-// Returns an error if the loader would run code of the file: a candidate's code must run only when its kernel is
-// called. `elf` has passed the checks of its headers and segments.
-Status CheckLoadsWithoutRunning(std::string_view elf, const Elf64_Ehdr& header) {
+// Returns an error if the loader would run code of the file. `elf` has passed CheckElf.
+Status CheckLoadsWithoutRunning(std::string_view elf) {
+  Elf64_Ehdr header{};
+  std::memcpy(&header, elf.data(), sizeof header);
   const auto read = [&](uint64_t offset, auto& value) {
     if (offset > elf.size() || elf.size() - offset < sizeof value) return false;
     std::memcpy(&value, elf.data() + offset, sizeof value);
@@ -121,8 +122,7 @@ Status CheckElf(std::string_view elf) {
   const uint64_t sections = uint64_t{header.e_shnum} * header.e_shentsize;
   if (header.e_shoff > elf.size() || sections > elf.size() - header.e_shoff)
     return Err("truncated shared object: its section headers are missing");
-  TRY(CheckSeal(elf));
-  return CheckLoadsWithoutRunning(elf, header);
+  return CheckSeal(elf);
 }
 
 // Checks a list of launches: their extents, and that each argument names an existing parameter or buffer of `kernel`.
@@ -189,6 +189,12 @@ std::vector<int64_t> KernelMetadata::ParamsOfKind(ParamKind kind) const {
     if (params[i].kind == kind) indices.push_back(static_cast<int64_t>(i));
   }
   return indices;
+}
+
+Result<std::shared_ptr<const Artifact>> Artifact::FromStranger(std::string_view elf) {
+  TRY(CheckElf(elf));
+  TRY(CheckLoadsWithoutRunning(elf));
+  return FromBytes(elf);
 }
 
 Result<std::shared_ptr<const Artifact>> Artifact::FromBytes(std::string_view elf) {

@@ -94,6 +94,9 @@ class Artifact {
   // CPU features that this CPU lacks, undefined symbols, missing or malformed metadata, another ABI version, a kernel
   // without its entry points.
   static Result<std::shared_ptr<const Artifact>> FromBytes(std::string_view elf);
+  // As FromBytes, but refuses code that runs while the file is loaded or unloaded. A stranger's code must run only when
+  // its kernel is called. (The start files of a C compiler are such code.)
+  static Result<std::shared_ptr<const Artifact>> FromStranger(std::string_view elf);
   static Result<std::shared_ptr<const Artifact>> FromFile(const std::string& path);
   ~Artifact();  // unloads
   Artifact(const Artifact&) = delete;

@@ -37,20 +37,21 @@ TEST(Artifact, LoadsPreparesAndCalls) {
   EXPECT_EQ(shift->metadata.ParamsOfKind(ParamKind::kConstant), std::vector<int64_t>{1});
 }
 
-// Code of an artifact runs only when a kernel is called.
-TEST(Artifact, RefusesCodeThatRunsWhileItIsLoaded) {
+// Code of a stranger's artifact runs only when a kernel is called.
+TEST(Artifact, RefusesAStrangersCodeThatRunsWhileItIsLoaded) {
   for (const char* code : {
            "__attribute__((constructor)) static void f(void) { __builtin_trap(); }",
            "__attribute__((destructor)) static void f(void) { __builtin_trap(); }",
            "static int one(void) { return 1; } static void* pick(void) { __builtin_trap(); return one; }\n"
            "static int f(void) __attribute__((ifunc(\"pick\"))); int g(void) { return f(); }",
        }) {
-    const auto loaded = Artifact::FromBytes(CompileArtifact(SampleMetadata(), std::string(code) + SampleBody()));
+    const auto loaded = Artifact::FromStranger(CompileArtifact(SampleMetadata(), std::string(code) + SampleBody()));
     ASSERT_FALSE(loaded.ok()) << code;
     EXPECT_THAT(loaded.error().Text(), testing::HasSubstr("code that runs while it is loaded")) << code;
   }
   EXPECT_TRUE(
-      Artifact::FromBytes(CompileArtifact(SampleMetadata(), "static int f(void) { return 1; }" + SampleBody())).ok());
+      Artifact::FromStranger(CompileArtifact(SampleMetadata(), "static int f(void) { return 1; }" + SampleBody()))
+          .ok());
 }
 
 TEST(Artifact, ASealTellsDamage) {

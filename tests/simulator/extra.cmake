@@ -4,7 +4,7 @@ unity_sources(breakable breakable ${breakable})
 add_library(breakable STATIC ${breakable})
 target_compile_definitions(breakable PUBLIC AUTOTUNE_BREAKABLE)
 target_include_directories(breakable PUBLIC ${CMAKE_SOURCE_DIR})
-target_link_libraries(breakable PUBLIC support runtime PRIVATE zmq Threads::Threads)
+target_link_libraries(breakable PUBLIC support runtime PRIVATE zmq ${SECCOMP} Threads::Threads)
 set(EXTRA breakable allocator)
 set(SLOW InProcess FrozenTracker Holders/Frozen)
 # The linker takes templates such as std::string from the tests, so at -O0 they would slow down the machines, too.

@@ -27,9 +27,9 @@ using rpc::Roles;
 constexpr int kMostSteps = 500;
 
 // Reads numbers from the input; zeros follow its end.
-class Bytes {
+class StepBytes {
  public:
-  explicit Bytes(std::string_view input) : input_(input) {}
+  explicit StepBytes(std::string_view input) : input_(input) {}
   bool empty() const { return input_.empty(); }
   uint8_t Next() {
     if (input_.empty()) return 0;
@@ -44,7 +44,7 @@ class Bytes {
 };
 
 // Texts that mean something to the machines, and others.
-std::string SomeText(Bytes& in) {
+std::string SomeWord(StepBytes& in) {
   static const std::string kTexts[] = {"id1",      "id2", "id3", "id4",        "id5",         "id6",
                                        "s1",       "i1",  "k",   "c1",         "0",           "1",
                                        "2",        "b1",  "b2",  "",           "k2",          "ipc:///s1",
@@ -55,13 +55,13 @@ std::string SomeText(Bytes& in) {
   if (which == 254) return "\xff\n";
   return kTexts[static_cast<size_t>(which) % std::size(kTexts)];
 }
-int64_t SomeNumber(Bytes& in) {
+int64_t SomeNumber(StepBytes& in) {
   static constexpr int64_t kNumbers[] = {0, 1, 2, 3, 4, 100, 1000, 10000, 600000, -1, INT64_MAX, INT64_MIN, 1LL << 53};
   return kNumbers[static_cast<size_t>(in.Below(std::size(kNumbers)))];
 }
 
 template <class T>
-void Fill(T& value, Bytes& in) {
+void FillFrom(T& value, StepBytes& in) {
   if constexpr (HasEnumNames<T>) {
     value = static_cast<T>(in.Below(static_cast<int>(std::size(EnumNames<T>::kNames))));
   } else if constexpr (std::is_same_v<T, bool>) {
@@ -69,29 +69,29 @@ void Fill(T& value, Bytes& in) {
   } else if constexpr (std::is_arithmetic_v<T>) {
     value = static_cast<T>(std::is_same_v<T, int> ? SomeNumber(in) % 1000 : SomeNumber(in));
   } else if constexpr (std::is_same_v<T, std::string>) {
-    value = SomeText(in);
+    value = SomeWord(in);
   } else if constexpr (HasFields<T>) {
-    ForEachField(value, [&](std::string_view, auto& field) { Fill(field, in); });
+    ForEachField(value, [&](std::string_view, auto& field) { FillFrom(field, in); });
   } else if constexpr (requires { typename T::mapped_type; }) {
-    if (in.Below(2)) Fill(value[SomeText(in)], in);
+    if (in.Below(2)) FillFrom(value[SomeWord(in)], in);
   } else {
-    for (int n = in.Below(4); n > 0; --n) Fill(value.emplace_back(), in);
+    for (int n = in.Below(4); n > 0; --n) FillFrom(value.emplace_back(), in);
   }
 }
 
 template <size_t I = 0>
-Body SomeBody(size_t kind, Bytes& in) {
+Body SomeBody(size_t kind, StepBytes& in) {
   if constexpr (I + 1 < std::variant_size_v<Body>) {
     if (kind != I) return SomeBody<I + 1>(kind, in);
   }
   std::variant_alternative_t<I, Body> body;
-  Fill(body, in);
+  FillFrom(body, in);
   return body;
 }
 
-class Farm {
+class FuzzedFarm {
  public:
-  explicit Farm(Bytes& in)
+  explicit FuzzedFarm(StepBytes& in)
       : in_(in), tracker_(TrackerOptions(in), now_), server_(ServerOptions()), client_(ClientOptions(in)) {}
 
   void Step() {
@@ -122,7 +122,7 @@ class Farm {
   static std::function<Id()> Ids() {
     return [n = 0]() mutable { return "id" + std::to_string(++n); };
   }
-  static TrackerState::Options TrackerOptions(Bytes& in) {
+  static TrackerState::Options TrackerOptions(StepBytes& in) {
     TrackerState::Options options;
     options.recovering = in.Below(2) == 1;
     options.new_id = Ids();
@@ -135,7 +135,7 @@ class Farm {
     options.new_run = [n = int64_t{0}]() mutable { return ++n; };
     return options;
   }
-  static rpc::ClientSession::Options ClientOptions(Bytes& in) {
+  static rpc::ClientSession::Options ClientOptions(StepBytes& in) {
     rpc::ClientSession::Options options;
     options.client = options.client_name = "c1";
     options.key = "k";
@@ -145,8 +145,8 @@ class Farm {
   }
 
   Message SomeMessage() {
-    Message message{SomeText(in_), SomeBody(in_.Next() % std::variant_size_v<Body>, in_), {}};
-    for (int n = in_.Below(4); n > 0; --n) message.blobs.push_back(std::make_shared<const std::string>(SomeText(in_)));
+    Message message{SomeWord(in_), SomeBody(in_.Next() % std::variant_size_v<Body>, in_), {}};
+    for (int n = in_.Below(4); n > 0; --n) message.blobs.push_back(std::make_shared<const std::string>(SomeWord(in_)));
     return OnTheWire(message).value_or(Message{});
   }
   // What arrives: each message that is sent can be decoded, unless its numbers cannot be encoded.
@@ -332,7 +332,7 @@ class Farm {
     Role from, to;
     Message message;
   };
-  Bytes& in_;
+  StepBytes& in_;
   int64_t now_ = 1000;
   TrackerState tracker_;
   rpc::ServerSession server_;
@@ -348,8 +348,8 @@ class Farm {
 }  // namespace
 
 FUZZ_TARGET(farm_states) {
-  Bytes in(input);
-  Farm farm(in);
+  StepBytes in(input);
+  FuzzedFarm farm(in);
   for (int step = 0; step < kMostSteps && !in.empty(); ++step) farm.Step();
 }
 

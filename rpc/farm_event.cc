@@ -41,12 +41,11 @@ std::string Text(const FarmEvent& event) {
 }
 
 bool IsKey(std::string_view key) {
-  constexpr size_t kMostBytes = 256;
   const auto allowed = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
            std::string_view("._:-").find(c) != std::string_view::npos;
   };
-  return !key.empty() && key.size() <= kMostBytes && std::all_of(key.begin(), key.end(), allowed);
+  return !key.empty() && key.size() <= kNameBytes && std::all_of(key.begin(), key.end(), allowed);
 }
 
 }  // namespace autotune::rpc

@@ -4,7 +4,6 @@
 
 #include <cstring>
 
-#include "rpc/rules.h"
 #include "support/json.h"
 #include "support/utf8.h"
 
@@ -22,7 +21,7 @@ Result<Body> DecodeBody(std::string_view kind, const Json& json) {
     using T = std::variant_alternative_t<I, Body>;
     if (kind != T::kKind) return DecodeBody<I + 1>(kind, json);
     T body = TRY(FromJson<T>(json));
-    if (Holds(Rule::kLimits)) TRY(CheckLimits(body));
+    TRY(CheckLimits(body));
     return Body(std::move(body));
   }
 }

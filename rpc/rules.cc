@@ -2,7 +2,6 @@
 
 #ifdef AUTOTUNE_BREAKABLE
 #include <atomic>
-#include <cstdlib>
 #include <string>
 
 #include "support/check.h"
@@ -11,26 +10,17 @@ namespace autotune::rpc {
 namespace {
 
 constexpr int kNone = -1;
-
-int RuleOrNone(std::string_view name) {
-  if (name.empty()) return kNone;
-  const std::optional<Rule> rule = EnumFromText<Rule>(name);
-  CHECK(rule) << "no rule '" << std::string(name) << "'";
-  return static_cast<int>(*rule);
-}
-
-std::atomic<int>& Broken() {
-  static std::atomic<int> broken = [] {
-    const char* name = std::getenv("AUTOTUNE_BROKEN_RULE");
-    return RuleOrNone(name ? name : "");
-  }();
-  return broken;
-}
+std::atomic<int> broken_rule{kNone};
 
 }  // namespace
 
-int BrokenRule() { return Broken().load(std::memory_order_relaxed); }
-void BreakRule(std::string_view name) { Broken() = RuleOrNone(name); }
+int BrokenRule() { return broken_rule.load(std::memory_order_relaxed); }
+
+void BreakRule(std::string_view name) {
+  const std::optional<Rule> rule = EnumFromText<Rule>(name);
+  CHECK(rule || name.empty()) << "no rule '" << std::string(name) << "'";
+  broken_rule = rule ? static_cast<int>(*rule) : kNone;
+}
 
 }  // namespace autotune::rpc
 #endif

@@ -32,19 +32,17 @@ enum class Rule {
   kSilentQueue,  // a silent client leaves the queue
   // --- All ---
   kStoppedTime,  // time in which a process was stopped counts for nobody's silence
-  kLimits,       // texts and lists beyond their limits are refused
 };
 }  // namespace rpc
 AUTOTUNE_ENUM(rpc::Rule, "fencing", "ended-lease", "incarnation", "kills-on-loss", "resends", "remembers", "fresh-runs",
               "yield-stops", "answers-once", "silent-server", "retries", "asks-again", "one-holder", "expiry",
-              "recovery", "revocation", "queue-order", "silent-queue", "stopped-time", "limits")
+              "recovery", "revocation", "queue-order", "silent-queue", "stopped-time")
 }  // namespace autotune
 
 namespace autotune::rpc {
 
 #ifdef AUTOTUNE_BREAKABLE
-// Switches a rule off in this process, by its name; "": none is off. At its start a process takes the name from the
-// environment variable AUTOTUNE_BROKEN_RULE. All functions are thread-safe.
+// Switches a rule off in this process, by its name; "": none is off. All functions are thread-safe.
 void BreakRule(std::string_view name);
 int BrokenRule();  // its number, or -1
 inline bool Holds(Rule rule) { return BrokenRule() != static_cast<int>(rule); }

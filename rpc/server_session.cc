@@ -199,9 +199,8 @@ std::optional<Refusal> ServerSession::CheckMeasure(const MeasureRequest& request
   size_t artifacts = blobs.size() - (request.has_reference && !blobs.empty() ? 1 : 0);
   if (request.has_reference && blobs.empty()) return malformed("has_reference without a blob");
   if (request.candidates.empty()) return malformed("a batch has at least one candidate");
-  if (request.candidates.size() > kMaxBatchCandidates || artifacts > kMaxBatchArtifacts) {
-    return Refusal{code::kTooLarge, "a batch has at most " + std::to_string(kMaxBatchArtifacts) + " artifacts and " +
-                                        std::to_string(kMaxBatchCandidates) + " candidates"};
+  if (artifacts > kMaxBatchArtifacts) {
+    return Refusal{code::kTooLarge, "a batch has at most " + std::to_string(kMaxBatchArtifacts) + " artifacts"};
   }
   for (const Blob& blob : blobs) {
     if (static_cast<int64_t>(blob->size()) > kMaxBlobBytes) {

@@ -10,8 +10,8 @@ static_assert(Holds(Rule::kFencing));
 
 TEST(Rules, EachHasAName) {
   EXPECT_EQ(EnumFromText<Rule>("fencing"), Rule::kFencing);
-  EXPECT_EQ(ToText(Rule::kLimits), "limits") << "the last rule";
-  EXPECT_EQ(std::size(EnumNames<Rule>::kNames), static_cast<size_t>(Rule::kLimits) + 1);
+  EXPECT_EQ(std::size(EnumNames<Rule>::kNames), static_cast<size_t>(Rule::kStoppedTime) + 1) << "the last rule";
+  EXPECT_EQ(ToText(Rule::kStoppedTime), "stopped-time");
 }
 
 }  // namespace

@@ -187,7 +187,6 @@ void Ledger::OnStarted(const Entry& e) {
   repeats_ += !book.executions.empty();
   book.executions.push_back({e.server, e.lease});
   device.running = e.candidate;
-  device.running_lease = e.lease;
 }
 
 void Ledger::OnEnded(const Entry& e) {

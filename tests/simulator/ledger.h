@@ -99,8 +99,8 @@ class Ledger {
     bool lost = false;
   };
   struct Device {
-    std::string running, running_lease;  // candidate that runs
-    std::string server_lease;            // the open lease, by the server's books
+    std::string running;       // the candidate that runs
+    std::string server_lease;  // the open lease, by the server's books
     std::pair<int64_t, int64_t> granted_token{-1, -1}, run_token{-1, -1};
   };
   struct Waiting {

@@ -110,8 +110,6 @@ class Simulator {
     std::unique_ptr<ServerNode> node;
     Link tracker;
     std::string key;
-    std::string lease;  // that runs
-    std::string candidate;
   };
   struct Client {
     std::unique_ptr<ClientNode> node;

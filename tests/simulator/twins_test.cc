@@ -1,5 +1,5 @@
-// Rules of the machines are switched off in turn: a promise of the ledger is then broken. So the simulator notices a
-// machine without that rule. (frozen_test.cc has those of stopped processes and of restarted trackers.)
+// Each rule of the machines is switched off in turn: a promise of the ledger is then broken. So the simulator notices a
+// machine without that rule. frozen_test.cc has the rules for stopped processes and restarted trackers.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -77,6 +77,12 @@ TEST_P(Twins, IsNoticed) {
   rpc::BreakRule("");
   for (uint64_t again = 1; again < seed; ++again)
     EXPECT_THAT(PromisesBroken(twin.farm, again), testing::IsEmpty()) << "with the rule, seed " << again;
+}
+TEST(TwinsOfRules, AreComplete) {
+  std::set<std::string_view> tested = {"stopped-time", "recovery"};  // frozen_test.cc
+  for (const Twin& twin : kTwins) tested.insert(twin.rule);
+  for (const std::string_view rule : EnumNames<rpc::Rule>::kNames)
+    EXPECT_TRUE(tested.contains(rule)) << "nothing shows that the rule " << rule << " is needed";
 }
 INSTANTIATE_TEST_SUITE_P(Rules, Twins, testing::ValuesIn(kTwins), [](const auto& info) {
   std::string name = info.param.rule;

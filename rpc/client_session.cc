@@ -389,7 +389,8 @@ void ClientSession::OnResult(const Message& message, const ResultReport& report,
     // The candidate stays unanswered and goes to another device, unless two devices have failed while they ran it.
     batch_->device_failed = true;
     const bool ran = report.result.started > 0;
-    if (ran && ++device_errors_[report.result.candidate] == kMostDeviceErrors) DeliverResult(report.result);
+    if (ran && ++device_errors_[report.result.candidate] == kMostDeviceErrors && Holds(Rule::kThirdDevice))
+      DeliverResult(report.result);
   } else if (status == TrialStatus::kCancelled && !cancelled_) {
     lease_->yield = true;  // the server has cancelled it, since the device goes to a client that waits
   } else {

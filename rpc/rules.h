@@ -18,11 +18,18 @@ enum class Rule {
   kRemembers,    // a batch whose request is repeated is not measured again
   kFreshRuns,    // only results of the present run are taken
   kYieldStops,   // no candidate starts for a lease that must yield
+  kRepeats,      // a candidate that fails runs once more before it is charged
+  kFreshRunner,  // this second run is in a runner that has run nothing else
+  kOwnRunner,    // a runner that has run a client's candidates runs no other client's
+  kSpares,       // what ends or stops a runner from outside is not the candidate's fault
+  kEndsBatch,    // a device error ends the batch
+  kProbes,       // a failed device serves again only after a probe
   // --- Client ---
   kAnswersOnce,   // one result of each candidate is delivered
   kSilentServer,  // a silent server is given up
   kRetries,       // candidates of a lost device go to another one
   kAsksAgain,     // unanswered requests for a device are repeated
+  kThirdDevice,   // a candidate that two devices failed with goes to no third one
   // --- Tracker ---
   kOneHolder,    // a leased device is granted to nobody else
   kExpiry,       // a lease that is not renewed ends
@@ -35,8 +42,9 @@ enum class Rule {
 };
 }  // namespace rpc
 AUTOTUNE_ENUM(rpc::Rule, "fencing", "ended-lease", "incarnation", "kills-on-loss", "resends", "remembers", "fresh-runs",
-              "yield-stops", "answers-once", "silent-server", "retries", "asks-again", "one-holder", "expiry",
-              "recovery", "revocation", "queue-order", "silent-queue", "stopped-time")
+              "yield-stops", "repeats", "fresh-runner", "own-runner", "spares", "ends-batch", "probes", "answers-once",
+              "silent-server", "retries", "asks-again", "third-device", "one-holder", "expiry", "recovery",
+              "revocation", "queue-order", "silent-queue", "stopped-time")
 }  // namespace autotune
 
 namespace autotune::rpc {

@@ -79,7 +79,7 @@ void ServerSession::StartNext(int64_t now) {
     if (!batch_->cancelled.empty()) {
       result.status = TrialStatus::kCancelled;
       result.error = batch_->cancelled;
-    } else if (!Fault().empty()) {
+    } else if (!Fault().empty() && Holds(Rule::kEndsBatch)) {
       result.status = TrialStatus::kDeviceError;
       result.error = Fault();
     } else if (checks && !batch_->broken_reference.empty()) {
@@ -94,9 +94,9 @@ void ServerSession::StartNext(int64_t now) {
   if (!batch_->host_held || !runner_ready_) return;
   const Candidate& candidate = batch_->Current();
   const bool is_fresh = runner_client_.empty();
-  if (!is_fresh && (batch_->RunsAlone() || runner_client_ != lease_->claim.client)) {
-    actions_.push_back(
-        KillRunner{batch_->RunsAlone() ? "a candidate is repeated alone" : "it has served another client"});
+  const bool alone = batch_->RunsAlone() && Holds(Rule::kFreshRunner);
+  if (!is_fresh && (alone || (runner_client_ != lease_->claim.client && Holds(Rule::kOwnRunner)))) {
+    actions_.push_back(KillRunner{alone ? "a candidate is repeated alone" : "it has served another client"});
     runner_ready_ = false;
     return;
   }
@@ -167,7 +167,7 @@ void ServerSession::RepeatLater(int64_t now) {
 // Finishes the current candidate, which failed, and starts the next one. The first failure is not charged: an earlier
 // candidate may have damaged the runner, or another process disturbed it.
 void ServerSession::FinishOrRepeat(TrialResult result, int64_t now) {
-  if (batch_->TriesOfCurrent().failures++ == 0) return RepeatLater(now);
+  if (batch_->TriesOfCurrent().failures++ == 0 && Holds(Rule::kRepeats)) return RepeatLater(now);
   Finish(std::move(result), now);
   StartNext(now);
 }
@@ -175,7 +175,7 @@ void ServerSession::FinishOrRepeat(TrialResult result, int64_t now) {
 // Repeats the running candidate, whose runner something else ended or stopped. Returns false if that has happened too
 // often.
 bool ServerSession::SpareRunning(int64_t now) {
-  if (batch_->TriesOfCurrent().spared == kMostSpared) return false;
+  if (batch_->TriesOfCurrent().spared == kMostSpared || !Holds(Rule::kSpares)) return false;
   ++batch_->TriesOfCurrent().spared;
   RepeatLater(now);
   return true;
@@ -322,7 +322,7 @@ void ServerSession::JudgeDeadline(int64_t elapsed_ms, double cpu_ms, double wait
   const double busy_ms = kBusyShare * static_cast<double>(elapsed_ms);
   const bool was_busy = elapsed_ms >= kLeastExaminedMs && cpu_ms >= busy_ms;
   const bool was_starved = !was_busy && elapsed_ms >= kLeastExaminedMs && waited_ms >= busy_ms;
-  if (stopped || was_starved) {
+  if ((stopped || was_starved) && Holds(Rule::kSpares)) {
     if (SpareRunning(now)) return;
     std::string why = stopped ? "something stops the runner again and again" : "the runner gets no processor";
     return EndByDeviceError(ResultOfRunning(TrialStatus::kDeviceError, std::move(why), now), now);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "rpc/rules.h"
 #include "rpc/server_session.h"
 
 namespace autotune::rpc {
@@ -22,6 +23,7 @@ void ServerSession::Quarantine(const std::string& why, int64_t now) {
 }
 
 void ServerSession::StartProbe(int64_t now) {
+  if (!Holds(Rule::kProbes)) return EndQuarantine(now);
   quarantine_->probe = options_.new_run();
   quarantine_->deadline = now + kProbeMs;
   actions_.push_back(StartCandidate{{"", RunnerProbe{*quarantine_->probe}, {}}});
@@ -40,6 +42,10 @@ void ServerSession::OnProbeDeadline(int64_t now) {
 void ServerSession::OnProbed(const RunnerResult& result, int64_t now) {
   if (result.last && std::exchange(runner_ready_, false)) actions_.push_back(KillRunner{"its device has failed"});
   if (result.result.status != TrialStatus::kOk) return Quarantine(result.result.error, now);
+  EndQuarantine(now);
+}
+
+void ServerSession::EndQuarantine(int64_t now) {
   quarantine_.reset();
   ReportEvent(FarmEvent::Kind::kRecovered, "");
   next_report_ = now;

@@ -200,6 +200,7 @@ class ServerSession {
   void StartProbe(int64_t now);
   void OnProbeDeadline(int64_t now);
   void OnProbed(const RunnerResult& result, int64_t now);
+  void EndQuarantine(int64_t now);
   bool IsProbe(int64_t run) const { return quarantine_ && quarantine_->probe == run; }
   // Returns why the device measures nothing; empty if it can.
   const std::string& Fault() const { return quarantine_ && unavailable_.empty() ? quarantine_->why : unavailable_; }

@@ -30,7 +30,6 @@ void Simulator::Strike(Fault fault) {
   ++faults_[static_cast<size_t>(fault)];
   const int64_t pause = 1 + rng_.Below(25000);
   const int s = Any(servers_.size()), c = Any(static_cast<size_t>(options_.clients));
-  ServerNode* node = PartyOf(ServerParty(s)).up ? servers_[static_cast<size_t>(s)].node.get() : nullptr;
   switch (fault) {
     case Fault::kTrackerCrash:
       return CrashTracker();
@@ -49,13 +48,15 @@ void Simulator::Strike(Fault fault) {
     case Fault::kCut:
       return Cut();
     case Fault::kRunnerKill:
-      BookFault(ServerParty(s), now_);
-      if (node && now_ >= PartyOf(ServerParty(s)).frozen_until) node->KillRunner();
-      return;
+      return Befall(s, Mishap::kRunnerKilled, 0);
     case Fault::kNoRunners:
-      BookFault(ServerParty(s), now_ + pause);
-      if (node && now_ >= PartyOf(ServerParty(s)).frozen_until) node->LoseRunners(pause);
-      return;
+      return Befall(s, Mishap::kNoRunners, pause);
+    case Fault::kRunnerStop:
+      return Befall(s, Mishap::kRunnerStopped, pause);
+    case Fault::kRunnerStarve:
+      return Befall(s, Mishap::kRunnersStarved, pause);
+    case Fault::kDeviceFailure:
+      return Befall(s, Mishap::kDeviceFails, pause);
     case Fault::kCancel:
       if (PartyOf(ClientParty(c)).up && now_ >= PartyOf(ClientParty(c)).frozen_until)
         clients_[static_cast<size_t>(c)].node->Cancel();
@@ -65,6 +66,25 @@ void Simulator::Strike(Fault fault) {
       return;
     case Fault::kCount:
       return;
+  }
+}
+
+void Simulator::Befall(int s, Mishap mishap, int64_t ms) {
+  const Party& party = PartyOf(ServerParty(s));
+  if (!party.up || now_ < party.frozen_until) return;
+  BookFault(ServerParty(s), now_ + ms);
+  ServerNode& node = *servers_[static_cast<size_t>(s)].node;
+  switch (mishap) {
+    case Mishap::kDeviceFails:
+      return node.FailDevice(ms);
+    case Mishap::kRunnerStopped:
+      return node.StopRunner(ms);
+    case Mishap::kRunnersStarved:
+      return node.StarveRunners(ms);
+    case Mishap::kRunnerKilled:
+      return node.KillRunner();
+    case Mishap::kNoRunners:
+      return node.LoseRunners(ms);
   }
 }
 

@@ -25,7 +25,8 @@ Simulator Farm(int holders, int waiting = 0) {
                     .clients = holders + waiting,
                     .jobs = -1,
                     .most_candidates = 256,
-                    .quantum_ms = Simulator::kForever});
+                    .quantum_ms = Simulator::kForever,
+                    .encoded = 16});
 }
 
 class Frozen : public testing::TestWithParam<int> {

@@ -96,14 +96,16 @@ struct ServerThread {
       busy = server->Busy();  // a server reports each change
       node.Send("tracker", message);
     };
-    world.on_start = [this](const Message& message, const Id&) {
-      executed.push_back({message.request, message.As<rpc::RunnerRequest>()->candidate.id});
+    world.on_start = [this](const ServerNode::Start& start) {
+      executed.push_back({start.message.request, start.message.As<rpc::RunnerRequest>()->candidate.id});
       if (index <= kUnplugged && executed.size() == kLastCandidate) {
         node.Vanish(index == kDies ? State::kBroken : State::kSilent);
       }
     };
     world.run_ms = [this] { return 1 + rng.Below(150); };
-    world.violation = [this](std::string text) { violations.push_back(Name() + ": " + std::move(text)); };
+    world.violation = [this](std::string_view promise, const std::string& text) {
+      violations.push_back(Name() + ": " + std::string(promise) + ": " + text);
+    };
     return world;
   }
 
@@ -145,7 +147,7 @@ struct ClientThread {
   std::string Name() const { return "c" + std::to_string(index); }
   std::string Connection() const { return "/" + std::to_string(connection); }
   void StartJob() {
-    auto job = MakeJob(Name() + "." + std::to_string(jobs++) + ".", 20, rng);
+    auto job = MakeJob(Name() + "." + std::to_string(jobs++) + ".", {.most = 20}, rng);
     wanted += job->candidates.size();
     client->Start(std::move(job));
   }
@@ -192,7 +194,9 @@ struct ClientThread {
         done = true;
       });
     };
-    world.violation = [this](std::string text) { violations.push_back(Name() + ": " + std::move(text)); };
+    world.violation = [this](std::string_view promise, const std::string& text) {
+      violations.push_back(Name() + ": " + std::string(promise) + ": " + text);
+    };
     return world;
   }
 

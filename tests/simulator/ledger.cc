@@ -59,6 +59,9 @@ void Ledger::OnClient(const Entry& e) {
     case What::kAbandoned:
       book.abandoned = true;
       return;
+    case What::kHeardDeviceError:
+      ++book.device_errors;
+      return;
     default:
       break;
   }
@@ -69,6 +72,24 @@ void Ledger::OnClient(const Entry& e) {
   if (book.abandoned) Violation(e.at, "answered-once", e.candidate + " was answered after its client's end");
   if (e.status == "infrastructure") Violation(e.at, "retried", e.candidate + " was given up");
   if (e.status == "ok" && book.executions.empty()) Violation(e.at, "honest-results", e.candidate + " never ran");
+  CheckCharge(e, book);
+}
+
+// A candidate is charged with a failure if it has computed until its deadline, or if it has failed twice in a lease,
+// the second time in a fresh runner.
+void Ledger::CheckCharge(const Entry& e, const CandidateBook& book) {
+  if (e.status == "ok" || e.status == "cancelled" || e.status == "infrastructure" || e.status == "device error") return;
+  const auto& runs = book.executions;
+  std::set<std::string> failed_in;  // leases
+  for (const Execution& run : runs) {
+    if (run.status == "computed") return;
+    if (run.status == "ok") continue;
+    if (!failed_in.insert(run.lease).second && run.fresh) return;
+  }
+  std::string text = e.candidate + " was charged with '" + e.status + "' after the runs";
+  for (const Execution& run : runs)
+    text += " " + run.lease.substr(0, 4) + (run.fresh ? " (fresh): '" : ": '") + run.status + "'";
+  Violation(e.at, "second-chance", text);
 }
 
 // --- Tracker ---------------------------------------------------------------------------------------------------------
@@ -179,14 +200,42 @@ void Ledger::OnStarted(const Entry& e) {
   if (token < device.run_token) Violation(e.at, "fencing", e.server + " works for an older lease than before");
   device.run_token = std::max(device.run_token, token);
   if (lease.must_yield) Violation(e.at, "yields", e.server + " starts " + e.candidate + " for a lease that must yield");
+  CheckDevice(e, lease.client);
   CandidateBook& book = candidates_[e.candidate];
-  for (Execution& earlier : book.executions) {
+  CheckRepeat(e, book);
+  repeats_ += !book.executions.empty();
+  book.executions.push_back({.server = e.server, .lease = e.lease, .fresh = e.ran == 0});
+  device.running = e.candidate;
+}
+
+// A device that has failed runs nothing until it has passed a probe. A runner serves one client.
+void Ledger::CheckDevice(const Entry& e, const std::string& client) {
+  Device& device = devices_[e.server];
+  ++device.executions;
+  if (device.failed_lease == e.lease) {
+    Violation(e.at, "ends-batch", e.server + " starts " + e.candidate + " after it failed in " + e.lease);
+  } else if (!device.failed_lease.empty()) {
+    Violation(e.at, "quarantine", e.server + " starts " + e.candidate + " after it failed, and without a probe");
+  }
+  if (e.ran == 0 || device.runner != e.runner) {
+    device.runner = e.runner;
+    device.runner_client = client;
+  } else if (device.runner_client != client) {
+    Violation(e.at, "own-runner", client + " gets the runner of " + device.runner_client);
+  }
+}
+
+// A candidate runs again only if something was lost, and once in each lease for a failure of its own.
+void Ledger::CheckRepeat(const Entry& e, const CandidateBook& book) {
+  int failures = 0;
+  for (const Execution& earlier : book.executions) {
+    if (earlier.Failed() && earlier.lease == e.lease && ++failures == 2)
+      Violation(e.at, "no-idle-work", e.candidate + " is measured a third time");
     if (earlier.lost || lost_leases_.contains(earlier.lease) || lost_leases_.contains(e.lease)) continue;
     Violation(e.at, "no-idle-work", e.candidate + " is measured again, and nothing was lost");
   }
-  repeats_ += !book.executions.empty();
-  book.executions.push_back({e.server, e.lease});
-  device.running = e.candidate;
+  if (book.device_errors >= 2)
+    Violation(e.at, "third-device", e.candidate + " starts on " + e.server + " after two devices failed with it");
 }
 
 void Ledger::OnEnded(const Entry& e) {
@@ -195,15 +244,23 @@ void Ledger::OnEnded(const Entry& e) {
     if (!device.server_lease.empty()) lost_leases_.insert(device.server_lease);
     device.server_lease.clear();
     device.run_token = {-1, -1};
+    device.failed_lease.clear();
   }
-  if (e.status != "ok" && !device.running.empty()) {
+  if (!device.running.empty()) {
     // The candidate may run elsewhere by now, too.
     std::vector<Execution>& executions = candidates_[device.running].executions;
     const auto here = std::find_if(executions.rbegin(), executions.rend(),
                                    [&](const Execution& execution) { return execution.server == e.server; });
-    here->lost = true;
+    here->lost = e.status != "ok";
+    here->status = e.status;
+    if (e.status == "device error") device.failed_lease = here->lease;
   }
   device.running.clear();
+}
+
+int64_t Ledger::ExecutionsOn(const std::string& server) const {
+  const auto device = devices_.find(server);
+  return device == devices_.end() ? 0 : device->second.executions;
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -213,6 +270,7 @@ void Ledger::Add(const Entry& e) {
     case What::kIssued:
     case What::kAnswered:
     case What::kAbandoned:
+    case What::kHeardDeviceError:
       return OnClient(e);
     case What::kDropped:
       losses_ += lost_leases_.insert(e.lease).second;
@@ -242,6 +300,8 @@ void Ledger::Add(const Entry& e) {
     case What::kEnded:
     case What::kRestarted:
       return OnEnded(e);
+    case What::kProbed:
+      return devices_[e.server].failed_lease.clear();
     case What::kFault:
       return OnFault(e);
   }

@@ -16,10 +16,11 @@ namespace autotune {
 struct Entry {
   enum class What {
     // --- Clients ---
-    kIssued,     // a candidate is to be measured
-    kAnswered,   // the client has accepted a result, with `status`
-    kAbandoned,  // the client has died before that
-    kDropped,    // the client has given its lease up, since it lost the device
+    kIssued,            // a candidate is to be measured
+    kAnswered,          // the client has accepted a result, with `status`
+    kAbandoned,         // the client has died before that
+    kHeardDeviceError,  // the client has heard that the device failed in a run of this candidate
+    kDropped,           // the client has given its lease up, since it lost the device
     // --- Tracker ---
     kAsked,    // a request for a device of `key` has arrived for the first time; `request`, `client`
     kLeft,     // a request has left the queue without a device
@@ -32,8 +33,11 @@ struct Entry {
     kServerLost,
     kMustYield,  // the server has heard that the lease must yield
     kMayStay,    // the server has heard that it need not
-    kStarted,    // a candidate runs, for `lease`
-    kEnded,      // with `status`: "ok", or why the candidate may be repeated
+    kStarted,    // a candidate runs, for `lease`, in `runner`, which has run `ran` candidates before
+    // `status` is "ok", or why the candidate may be repeated: "crashed", "wrong answer", "device error"; "computed" or
+    // "slept" until its deadline; "" if something else has ended it.
+    kEnded,
+    kProbed,     // the device has passed a probe
     kRestarted,  // the server has a new incarnation; nothing runs on it
     // --- The world ---
     // A fault of a party (`server` or `client`), or between both, until `until`; of the tracker, if it names neither.
@@ -45,6 +49,7 @@ struct Entry {
   std::string server, client, lease, request, candidate, key, status, why;
   std::string identity;            // of grants and their ends: the id by which the tracker knows the server
   int64_t epoch = 0, counter = 0;  // the lease's token
+  int64_t runner = 0, ran = 0;
   int64_t until = 0;
   bool picky = false;  // of kAsked: the request excludes devices, so later ones may overtake it
 };
@@ -80,15 +85,21 @@ class Ledger {
   int64_t repeats() const { return repeats_; }  // executions of candidates that had run before
   int64_t losses() const { return losses_; }    // leases that did not end by their clients' wish
   int64_t faults() const { return faults_count_; }
+  int64_t ExecutionsOn(const std::string& server) const;
 
  private:
   struct Execution {
     std::string server, lease;
-    bool lost = false;  // it failed, or its runner, its server or its lease was lost
+    bool fresh = false;  // its runner had run nothing before
+    bool lost = false;   // it failed, or its runner, its server or its lease was lost
+    std::string status;  // of its end
+
+    bool Failed() const { return status == "crashed" || status == "wrong answer" || status == "slept"; }
   };
   struct CandidateBook {
     std::string client;
     bool answered = false, abandoned = false;
+    int device_errors = 0;  // of which the client has heard
     std::vector<Execution> executions;
   };
   struct LeaseBook {
@@ -101,6 +112,10 @@ class Ledger {
   struct Device {
     std::string running;       // the candidate that runs
     std::string server_lease;  // the open lease, by the server's books
+    std::string failed_lease;  // the lease in which the device has failed, until it passes a probe
+    int64_t runner = 0;        // the latest
+    std::string runner_client;
+    int64_t executions = 0;
     std::pair<int64_t, int64_t> granted_token{-1, -1}, run_token{-1, -1};
   };
   struct Waiting {
@@ -116,6 +131,9 @@ class Ledger {
   void OnLeaseEnd(const Entry& e);
   void OnServerLease(const Entry& e);
   void OnStarted(const Entry& e);
+  void CheckDevice(const Entry& e, const std::string& client);
+  void CheckRepeat(const Entry& e, const CandidateBook& book);
+  void CheckCharge(const Entry& e, const CandidateBook& book);
   void OnEnded(const Entry& e);
   void OnFault(const Entry& e);
   void CheckWait(const Entry& e, const Waiting& served);

@@ -11,6 +11,47 @@ using rpc::TrialResult;
 
 namespace {
 
+// Draws the letter of a candidate's fate.
+std::string DrawFate(const JobPlan& plan, Rng& rng) {
+  struct Chance {
+    double chance;
+    const char* letter;
+  };
+  double luck = rng.Uniform();
+  for (const auto& [chance, letter] : {Chance{0.04, "x"},
+                                       {0.01, "h"},
+                                       {0.002, "s"},
+                                       {0.02, "f"},
+                                       {0.01, "w"},
+                                       {0.004, "d"},
+                                       {plan.breaks_device, "b"}}) {
+    if ((luck -= chance) < 0) return letter;
+  }
+  return "";
+}
+
+// Returns the verdict that a candidate deserves. The runners of these tests never report that they have loaded a
+// candidate that does not end well, so that counts as a failure to load.
+TrialStatus VerdictOf(Fate fate) {
+  switch (fate) {
+    case Fate::kFine:
+    case Fate::kForges:
+    case Fate::kDamages:
+      return TrialStatus::kOk;
+    case Fate::kCrashes:
+    case Fate::kHangs:
+    case Fate::kSleeps:
+      return TrialStatus::kLoadFailed;
+    case Fate::kWrong:
+      return TrialStatus::kWrongAnswer;
+    case Fate::kBreaksDevice:
+      return TrialStatus::kDeviceError;
+  }
+  return TrialStatus::kOk;
+}
+
+bool Ends(Fate fate) { return fate != Fate::kHangs && fate != Fate::kSleeps; }
+
 // Returns the seconds that a device reports for this artifact: a whole number, so that the wire transmits it exactly.
 double TimeOf(const std::string& artifact) { return 1 + static_cast<double>(Hash64(artifact) % 1000000007); }
 
@@ -22,28 +63,34 @@ Fate FateOf(const std::string& candidate) {
       return Fate::kCrashes;
     case 'h':
       return Fate::kHangs;
+    case 's':
+      return Fate::kSleeps;
     case 'f':
       return Fate::kForges;
+    case 'w':
+      return Fate::kWrong;
+    case 'd':
+      return Fate::kDamages;
+    case 'b':
+      return Fate::kBreaksDevice;
     default:
       return Fate::kFine;
   }
 }
 
-std::shared_ptr<const rpc::MeasureJob> MakeJob(const std::string& prefix, int most, Rng& rng) {
+std::shared_ptr<const rpc::MeasureJob> MakeJob(const std::string& prefix, const JobPlan& plan, Rng& rng) {
   auto job = std::make_shared<rpc::MeasureJob>();
   if (rng.Below(2)) {
     job->reference = std::make_shared<const std::string>("reference of " + prefix.substr(0, prefix.find('.')));
     job->task.reference_hash = HashBytes128(*job->reference).Hex();
     job->task.reference_seconds = 3600;
   }
-  for (int64_t i = 0, n = 1 + rng.Below(most); i < n; ++i) {
+  for (int64_t i = 0, n = 1 + rng.Below(plan.most); i < n; ++i) {
     rpc::Candidate candidate;
-    double luck = rng.Uniform();
-    candidate.id = prefix + std::to_string(i) + (luck < 0.05 ? "x" : luck < 0.06 ? "h" : luck < 0.08 ? "f" : "");
+    candidate.id = prefix + std::to_string(i) + DrawFate(plan, rng);
     candidate.blob = static_cast<int>(i);
     candidate.check = job->reference != nullptr;
-    // Only a candidate that hangs may exceed its deadline, and not one whose thread gets no processor for a while.
-    candidate.load_seconds = candidate.run_seconds = FateOf(candidate.id) == Fate::kHangs ? 2 : 3600;
+    candidate.load_seconds = candidate.run_seconds = Ends(FateOf(candidate.id)) ? plan.deadline_seconds : 2;
     job->artifacts.push_back(std::make_shared<const std::string>("artifact of " + candidate.id));
     job->candidates.push_back(std::move(candidate));
   }
@@ -56,14 +103,43 @@ ServerNode::ServerNode(rpc::ServerSession::Options options, World world)
     : world_(std::move(world)),
       session_(std::move(options)),
       alarm_(world_.now, world_.after, [this] { Perform(session_.Wake(world_.now())); }) {
-  RunnerReadyAfter(50);
+  NewRunnerAfter(50);
   alarm_.Set(session_.NextWake());
 }
 
-void ServerNode::RunnerReadyAfter(int64_t delay_ms) {
-  world_.after(delay_ms, [this, runner = ++runner_] {
-    if (runner_ == runner) Perform(session_.OnRunnerReady(world_.now()));
+// Starts a runner in place of the present one. A signal stops one runner; a host without processors halts all.
+void ServerNode::NewRunnerAfter(int64_t delay_ms) {
+  runner_ = {.number = runner_.number + 1};
+  if (halt_.by_signal) halt_.until = std::min(halt_.until, world_.now());
+  world_.after(delay_ms, [this, number = runner_.number] {
+    if (runner_.number == number) Perform(session_.OnRunnerReady(world_.now()));
   });
+}
+
+// Says what the operating system would say of the runner. Of the times, only differences within one run count.
+rpc::RunnerFacts ServerNode::Examine() {
+  const int64_t now = world_.now(), lasted = halt_.Lasted(now);
+  rpc::RunnerFacts facts;
+  facts.stopped = halt_.by_signal && now < halt_.until;
+  facts.cpu_ms = fate_ == Fate::kSleeps ? 0 : static_cast<double>(now - halted_ms_ - lasted);
+  facts.waited_ms = static_cast<double>(starved_ms_ + (halt_.by_signal ? 0 : lasted));
+  return facts;
+}
+
+void ServerNode::HaltRunner(int64_t ms, bool by_signal) {
+  const int64_t now = world_.now(), lasted = halt_.Lasted(now);
+  if (now < halt_.until) return;
+  halted_ms_ += lasted;
+  if (!halt_.by_signal) starved_ms_ += lasted;
+  halt_ = {now, now + ms, by_signal};
+}
+
+// Returns how the present run ends, which its server kills for its deadline.
+std::string_view ServerNode::FateAtDeadline() const {
+  const bool stopped = halt_.by_signal && world_.now() < halt_.until;
+  if (fate_ == Fate::kHangs && !stopped) return "computed";
+  if (fate_ == Fate::kSleeps && run_began_ >= halt_.until) return "slept";
+  return "";
 }
 
 // Tells the world, before it tells the session, that the present run is over.
@@ -71,15 +147,17 @@ void ServerNode::End(std::string_view status) {
   if (std::exchange(running_, 0)) world_.on_end(status);
 }
 
-void ServerNode::KillRunner() {
-  End("");
-  Perform(session_.OnRunnerEnd({"was ended by signal 9 (Killed)", 9, false}, world_.now()));
-  RunnerReadyAfter(20);
+void ServerNode::EndRunner(std::string_view status, const rpc::RunnerEnd& end) {
+  End(status);
+  Perform(session_.OnRunnerEnd(end, world_.now()));
+  NewRunnerAfter(20);
 }
+
+void ServerNode::KillRunner() { EndRunner("", {"was ended by signal 9 (Killed)", 9, false}); }
 
 void ServerNode::LoseRunners(int64_t ms) {
   End("");
-  RunnerReadyAfter(ms);
+  NewRunnerAfter(ms);
   Perform(session_.OnRunnerEnd({"was ended by signal 9 (Killed)", 9, false}, world_.now()));
   Perform(session_.OnRunnersUnavailable("no runner can be started", world_.now()));
 }
@@ -94,14 +172,11 @@ void ServerNode::Perform(rpc::ServerActions actions) {
       world_.after(1, [this] { Perform(session_.OnHostAcquired(world_.now())); });
     } else if (auto* start = std::get_if<rpc::StartCandidate>(&action)) {
       Execute(start->request);
-    } else if (std::get_if<rpc::KillRunner>(&action)) {
-      End("killed");
-      RunnerReadyAfter(20);
+    } else if (auto* kill = std::get_if<rpc::KillRunner>(&action)) {
+      End(kill->reason == "deadline" ? FateAtDeadline() : "");
+      NewRunnerAfter(20);
     } else if (auto* examine = std::get_if<rpc::ExamineRunner>(&action)) {
-      world_.after(0, [this, run = examine->run] {
-        const auto now = world_.now();  // a runner that hangs has run all the time
-        Perform(session_.OnRunnerExamined(run, {.cpu_ms = static_cast<double>(now)}, now));
-      });
+      world_.after(0, [this, run = examine->run] { Perform(session_.OnRunnerExamined(run, Examine(), world_.now())); });
     } else if (auto* event = std::get_if<rpc::FarmEvent>(&action)) {
       if (event->kind == rpc::FarmEvent::Kind::kLeased) lease_ = event->lease;
       world_.on_event(*event);
@@ -112,27 +187,37 @@ void ServerNode::Perform(rpc::ServerActions actions) {
 
 void ServerNode::Execute(const Message& message) {
   if (auto* probe = message.As<rpc::RunnerProbe>()) {
-    world_.after(1, [this, run = probe->run] {
-      Perform(session_.OnRunnerMessage({"", rpc::RunnerResult{run, {.status = TrialStatus::kOk}}, {}}, world_.now()));
-    });
+    world_.after(1, [this, run = probe->run, runner = runner_.number] { Probe(run, runner); });
     return;
   }
-  if (running_) world_.violation("two candidates at once");
-  world_.on_start(message, lease_);
+  if (running_) world_.violation("one-at-a-time", "two candidates at once");
+  world_.on_start({message, lease_, runner_.number, runner_.ran++});
   const int64_t run = running_ = ++runs_;
-  if (FateOf(message.As<rpc::RunnerRequest>()->candidate.id) == Fate::kHangs) return;
-  world_.after(world_.run_ms(), [this, message, run] { Send(message, run); });
+  fate_ = FateOf(message.As<rpc::RunnerRequest>()->candidate.id);
+  run_began_ = world_.now();
+  if (Ends(fate_)) world_.after(world_.run_ms(), [this, message, run] { Send(message, run); });
+}
+
+void ServerNode::Probe(int64_t run, int64_t runner) {
+  if (runner_.number != runner) return;
+  if (const int64_t wait = halt_.until - world_.now(); wait > 0)
+    return world_.after(wait, [this, run, runner] { Probe(run, runner); });
+  rpc::RunnerResult result{run, {.status = TrialStatus::kOk}};
+  if (Broken()) {
+    result.result = {.status = TrialStatus::kDeviceError, .error = "it is still broken"};
+  } else {
+    world_.on_probed();
+  }
+  Perform(session_.OnRunnerMessage({"", result, {}}, world_.now()));
 }
 
 // Sends what the runner says of a run: the reference's outputs if it has made them, then the result.
 void ServerNode::Send(const Message& message, int64_t run) {
   if (running_ != run) return;
+  if (const int64_t wait = halt_.until - world_.now(); wait > 0)
+    return world_.after(wait, [this, message, run] { Send(message, run); });
   const auto& request = *message.As<rpc::RunnerRequest>();
-  if (FateOf(request.candidate.id) == Fate::kCrashes) {
-    End("crashed");
-    Perform(session_.OnRunnerEnd({"was ended by signal 11", 11, false}, world_.now()));
-    return RunnerReadyAfter(20);
-  }
+  if (fate_ == Fate::kCrashes) return EndRunner("crashed", {"was ended by signal 11", 11, false});
   const auto say = [&](rpc::Body body, std::vector<rpc::Blob> blobs = {}) {
     if (running_ == run) Perform(session_.OnRunnerMessage({"", std::move(body), std::move(blobs)}, world_.now()));
   };
@@ -141,13 +226,29 @@ void ServerNode::Send(const Message& message, int64_t run) {
     say(rpc::RunnerReference{request.run}, {message.blobs[1]});
   }
   if (request.candidate.check) say(rpc::RunnerProgress{request.run, rpc::RunnerPhase::kRun});
-  if (running_ != run) return;
-  End("ok");
+  if (running_ == run) SendResult(request, *message.blobs.at(0));
+}
+
+void ServerNode::SendResult(const rpc::RunnerRequest& request, const std::string& artifact) {
+  const bool forges = fate_ == Fate::kForges, is_wrong = fate_ == Fate::kWrong || runner_.damaged;
+  if (fate_ == Fate::kBreaksDevice) FailDevice(kBrokenMs);
+  if (fate_ == Fate::kDamages) runner_.damaged = true;
   rpc::RunnerResult result{request.run, {}};
-  result.result.status = TrialStatus::kOk;
-  result.result.times = {TimeOf(*message.blobs.at(0))};
+  if (Broken()) {
+    End("device error");
+    result.result.status = TrialStatus::kDeviceError;
+    result.result.error = "the device does not answer";
+    result.last = request.run % 2 == 0;  // some errors end the runner, too
+  } else if (is_wrong) {
+    End("wrong answer");
+    result.result.status = TrialStatus::kWrongAnswer;
+  } else {
+    End("ok");
+    result.result.status = TrialStatus::kOk;
+    result.result.times = {TimeOf(artifact)};
+  }
   Perform(session_.OnRunnerMessage({"", result, {}}, world_.now()));
-  if (FateOf(request.candidate.id) == Fate::kForges) Perform(session_.OnRunnerMessage({"", result, {}}, world_.now()));
+  if (forges) Perform(session_.OnRunnerMessage({"", result, {}}, world_.now()));
 }
 
 // --- Clients ---------------------------------------------------------------------------------------------------------
@@ -162,6 +263,7 @@ void ClientNode::Start(std::shared_ptr<const rpc::MeasureJob> job) {
   cancelled_ = false;
   answered_.clear();
   places_.clear();
+  device_errors_.clear();
   for (size_t i = 0; i < job->candidates.size(); ++i) places_[job->candidates[i].id] = i;
   Perform(session_.Start(std::move(job), world_.now()));
 }
@@ -178,18 +280,30 @@ std::vector<std::string> ClientNode::Unanswered() const {
   return names;
 }
 
+void ClientNode::OnServer(const Message& message) {
+  const auto* report = message.As<rpc::ResultReport>();
+  if (report && report->result.status == TrialStatus::kDeviceError && report->result.started > 0 &&
+      device_errors_[report->result.candidate].insert(message.request).second) {
+    world_.on_device_error(report->result.candidate);
+  }
+  Perform(session_.On({.roles = {rpc::Role::kServer}}, message, world_.now()));
+}
+
 void ClientNode::Check(const TrialResult& result) {
   const std::string& id = result.candidate;
-  if (!job_ || !places_.count(id)) return world_.violation("candidate " + id + " is of another job");
-  if (!answered_.insert(id).second) world_.violation("candidate " + id + " answered twice");
+  if (!job_ || !places_.count(id)) return world_.violation("answered-once", id + " is of another job");
+  if (!answered_.insert(id).second) world_.violation("answered-once", id + " was answered twice");
   if (result.status == TrialStatus::kInfrastructure) return;
   if (result.status == TrialStatus::kCancelled && cancelled_) return;
-  const bool fine = FateOf(id) == Fate::kFine || FateOf(id) == Fate::kForges;
-  // The runners of these tests never report that they have loaded a candidate, so a crash counts as a failure to load.
-  if (result.status != (fine ? TrialStatus::kOk : TrialStatus::kLoadFailed)) {
-    world_.violation("candidate " + id + " was blamed: " + std::string(ToText(result.status)));
-  } else if (fine && result.times != std::vector<double>{TimeOf(*job_->artifacts[places_[id]])}) {
-    world_.violation("candidate " + id + " was given another's result");
+  // Two devices that fail while they run a candidate are its fault, whatever else it does.
+  if (result.status == TrialStatus::kDeviceError && device_errors_[id].size() >= 2) return;
+  const TrialStatus deserved = VerdictOf(FateOf(id));
+  if (result.status != deserved) {
+    world_.violation("fair-verdicts", id + " deserves " + std::string(ToText(deserved)) + ", not " +
+                                          std::string(ToText(result.status)) + " (" + result.error + ")");
+  } else if (deserved == TrialStatus::kOk &&
+             result.times != std::vector<double>{TimeOf(*job_->artifacts[places_[id]])}) {
+    world_.violation("honest-results", id + " was given another's result");
   }
 }
 
@@ -211,7 +325,8 @@ void ClientNode::Perform(rpc::ClientActions actions) {
       Check(result->result);
       world_.on_result(result->result);
     } else if (std::get_if<rpc::JobDone>(&action)) {
-      if (answered_.size() != job_->candidates.size()) world_.violation("a job ended with unanswered candidates");
+      if (answered_.size() != job_->candidates.size())
+        world_.violation("progress", "a job ended with unanswered candidates");
       job_.reset();
       world_.on_done();
     }

@@ -3,6 +3,7 @@
 // delayed calls as a World. (The simulator has virtual time and one thread. The in-process farm has a thread for each
 // node.) A node belongs to one thread, in which it also calls its World.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -20,29 +21,53 @@
 namespace autotune {
 
 // What a candidate does on the device. The last letter of its name encodes it.
-// kForges: it announces its result once more, while the next candidate runs.
-enum class Fate { kFine, kCrashes, kHangs, kForges };
+enum class Fate {
+  kFine,
+  kCrashes,
+  kHangs,         // it computes for ever
+  kSleeps,        // it waits for ever and uses no processor
+  kForges,        // it announces its result once more, while the next candidate runs
+  kWrong,         // it computes wrong numbers
+  kDamages,       // it is fine, but in its runner all others then compute wrong numbers
+  kBreaksDevice,  // the device fails
+};
 Fate FateOf(const std::string& candidate);
 
-// Returns a job of 1 to `most` candidates, whose names begin with `prefix`. Each has its own artifact, from which the
-// device computes the time that it reports. So a result of another candidate or job is recognized. Some jobs have a
-// reference, with which their candidates are compared.
-std::shared_ptr<const rpc::MeasureJob> MakeJob(const std::string& prefix, int most, Rng& rng);
+struct JobPlan {
+  int most = 90;                   // the job has 1 to `most` candidates
+  double deadline_seconds = 3600;  // of candidates that end; the others get 2 seconds
+  double breaks_device = 0;        // chance per candidate
+};
+// Returns a job whose candidates' names begin with `prefix`. Each has its own artifact, from which the device computes
+// the time that it reports. So a result of another candidate or job is recognized. Some jobs have a reference, with
+// which their candidates are compared.
+std::shared_ptr<const rpc::MeasureJob> MakeJob(const std::string& prefix, const JobPlan& plan, Rng& rng);
+
+using OnViolation = std::function<void(std::string_view promise, const std::string& text)>;
 
 class ServerNode {
  public:
+  static constexpr int64_t kBrokenMs = 3000;  // time for which a device fails after a candidate that breaks it
+  // A candidate begins.
+  struct Start {
+    const rpc::Message& message;  // a RunnerRequest
+    const rpc::Id& lease;
+    int64_t runner, ran;  // the runner's number, and how many candidates it has run before
+  };
   struct World {
     std::function<int64_t()> now;
     // Calls a function later, in this node's thread, but never after the node has ended.
     std::function<void(int64_t delay_ms, std::function<void()>)> after;
     std::function<void(const rpc::Peer&, const rpc::Message&)> to_peer;
     std::function<void(const rpc::Message&)> to_tracker;
-    // A candidate begins, for a client's lease; the message is a RunnerRequest.
-    std::function<void(const rpc::Message&, const rpc::Id& lease)> on_start;
-    std::function<void(std::string_view status)> on_end = [](auto) {};  // it ends: "ok", or another word
+    std::function<void(const Start&)> on_start;
+    // A candidate ends: "ok", "crashed", "wrong answer", "device error", "slept" or "computed" until its deadline, or
+    // "" if something else than the candidate has ended it.
+    std::function<void(std::string_view status)> on_end = [](auto) {};
+    std::function<void()> on_probed = [] {};  // the device has passed a probe
     std::function<void(const rpc::FarmEvent&)> on_event = [](auto&) {};
     std::function<int64_t()> run_ms;  // how long the next run takes
-    std::function<void(std::string)> violation;
+    OnViolation violation;
   };
   ServerNode(rpc::ServerSession::Options options, World world);
 
@@ -56,22 +81,48 @@ class ServerNode {
   // The runner is killed from outside, or no runner can be started for a while.
   void KillRunner();
   void LoseRunners(int64_t ms);
+  // The runner is stopped for a while, or the host gives runners no processor.
+  void StopRunner(int64_t ms) { HaltRunner(ms, true); }
+  void StarveRunners(int64_t ms) { HaltRunner(ms, false); }
+  void FailDevice(int64_t ms) { broken_until_ = world_.now() + ms; }
   bool Busy() const { return session_.Busy(); }
   const rpc::Id& lease() const { return lease_; }  // the present one, or the last
 
  private:
+  struct Halt {  // of the runner
+    int64_t since = 0, until = 0;
+    bool by_signal = false;  // else for want of a processor
+
+    int64_t Lasted(int64_t now) const { return std::clamp<int64_t>(now - since, 0, until - since); }
+  };
+  struct Runner {
+    int64_t number = 0, ran = 0;  // `ran`: candidates so far
+    bool damaged = false;
+  };
   void Perform(rpc::ServerActions actions);
   void Execute(const rpc::Message& request);
+  void Probe(int64_t run, int64_t runner);
   void Send(const rpc::Message& request, int64_t run);
+  void SendResult(const rpc::RunnerRequest& request, const std::string& artifact);
+  void EndRunner(std::string_view status, const rpc::RunnerEnd& end);
+  rpc::RunnerFacts Examine();
+  void HaltRunner(int64_t ms, bool by_signal);
+  std::string_view FateAtDeadline() const;
   void End(std::string_view status);
-  void RunnerReadyAfter(int64_t delay_ms);
+  void NewRunnerAfter(int64_t delay_ms);
+  bool Broken() const { return world_.now() < broken_until_; }
 
   World world_;
   rpc::ServerSession session_;
   test::Alarm alarm_;
   int64_t runs_ = 0, running_ = 0;  // number of the current run on the device; 0: none
-  int64_t runner_ = 0;              // number of the present runner
-  rpc::Id lease_;                   // the present one, by the session's events
+  Fate fate_ = Fate::kFine;         // of that run
+  int64_t run_began_ = 0;
+  Runner runner_;                           // the present one
+  Halt halt_;                               // the latest one
+  int64_t halted_ms_ = 0, starved_ms_ = 0;  // in earlier ones
+  int64_t broken_until_ = 0;                // the device
+  rpc::Id lease_;                           // the present one, by the session's events
 };
 
 class ClientNode {
@@ -84,10 +135,12 @@ class ClientNode {
     std::function<void(const rpc::Message&)> to_server;
     std::function<void()> drop_server;
     std::function<void(const rpc::TrialResult&)> on_result;  // already checked
+    // The client has heard for the first time that the device failed in this run of a candidate.
+    std::function<void(const std::string& candidate)> on_device_error = [](auto&) {};
     // The client has given up a lease that it did not end politely.
     std::function<void(const rpc::Id& lease)> on_dropped = [](auto&) {};
     std::function<void()> on_done;  // the job is done, with all results
-    std::function<void(std::string)> violation;
+    OnViolation violation;
   };
   ClientNode(rpc::ClientSession::Options options, World world);
 
@@ -98,9 +151,7 @@ class ClientNode {
     if (auto* granted = message.As<rpc::LeaseGranted>()) granted_ = granted->lease;
     Perform(session_.On({.roles = {rpc::Role::kTracker}}, message, world_.now()));
   }
-  void OnServer(const rpc::Message& message) {
-    Perform(session_.On({.roles = {rpc::Role::kServer}}, message, world_.now()));
-  }
+  void OnServer(const rpc::Message& message);
   void OnServerConnected() { Perform(session_.OnServerConnected(world_.now())); }
   void OnServerDisconnected() { Perform(session_.OnServerDisconnected(world_.now())); }
   void Close() { Perform(session_.Close(world_.now())); }
@@ -118,6 +169,7 @@ class ClientNode {
   std::shared_ptr<const rpc::MeasureJob> job_;
   std::map<std::string, size_t> places_;  // candidate -> its index in the job
   std::set<std::string> answered_;
+  std::map<std::string, std::set<rpc::Id>> device_errors_;  // candidate -> batches in which the device failed with it
   rpc::Id granted_, lease_;  // the lease of the tracker's latest grant, and the one in use
   bool polite_ = false;      // the end of the lease in use was sent to the server
   bool cancelled_ = false;

@@ -148,30 +148,33 @@ void Simulator::StartServer(int s) {
   p.frozen_until = 0;
   p.inputs.clear();
   rpc::ServerSession::Options options;
-  // Half of the servers keep their id over a restart, as those with a folder for it do.
-  options.server = p.name + (s % 2 ? "" : "." + std::to_string(p.incarnation));
+  // Half of the servers keep their id and their endpoint over a restart, as those with a folder and a port for it do.
+  const int64_t number = s % 2 ? 0 : p.incarnation;
+  options.server = p.name + "." + std::to_string(number);
   options.incarnation = std::to_string(p.incarnation);
   options.device.key = server.key;
-  options.device.endpoint = std::to_string(s) + "/" + std::to_string(p.incarnation);
+  options.device.endpoint = std::to_string(s) + "/" + std::to_string(number);
   options.new_run = [this] { return static_cast<int64_t>(rng_.Next() >> 1); };
   ServerNode::World world;
   world.now = [this, party] { return Clock(party); };
   world.after = [this, party](int64_t delay, Action action) { Later(party, delay, std::move(action)); };
   world.to_peer = [this, s](const Peer& peer, const Message& message) { ToClient(s, peer, message); };
   world.to_tracker = [this, party, &server](const Message& message) { ToTracker(party, server.tracker, message); };
-  world.on_start = [this, s](const Message& request, const rpc::Id& lease) { OnStart(s, request, lease); };
-  world.on_end = [this, name = p.name](std::string_view status) {
-    ledger_.Add({.what = What::kEnded, .at = now_, .server = name, .status = std::string(status)});
-  };
+  world.on_start = [this, s](const ServerNode::Start& start) { OnStart(s, start); };
+  world.on_end = [this, s](std::string_view status) { OnEnd(s, status); };
+  world.on_probed = [this, name = p.name] { ledger_.Add({.what = What::kProbed, .at = now_, .server = name}); };
   world.on_event = [this, s](const FarmEvent& event) { BookServerEvent(s, event); };
   world.run_ms = [this] { return 1 + rng_.Below(options_.weather.longest_run_ms); };
-  world.violation = [this, name = p.name](const std::string& text) { Violation(name + ": " + text); };
+  world.violation = [this, name = p.name](std::string_view promise, const std::string& text) {
+    Violation(promise, name + ": " + text);
+  };
   server.node = std::make_unique<ServerNode>(std::move(options), std::move(world));
 }
 
 void Simulator::BookServerEvent(int s, const FarmEvent& event) {
   const bool leased = event.kind == FarmEvent::Kind::kLeased;
   const bool lost = event.kind == FarmEvent::Kind::kLost;
+  if (!leased && !lost && event.kind != FarmEvent::Kind::kReturned) return;
   ledger_.Add({.what = leased ? What::kServerLeased
                        : lost ? What::kServerLost
                               : What::kServerReturned,
@@ -182,12 +185,20 @@ void Simulator::BookServerEvent(int s, const FarmEvent& event) {
                .why = event.why});
 }
 
-void Simulator::OnStart(int s, const Message& request, const rpc::Id& lease) {
+void Simulator::OnStart(int s, const ServerNode::Start& start) {
   ledger_.Add({.what = What::kStarted,
                .at = now_,
                .server = PartyOf(ServerParty(s)).name,
-               .lease = lease,
-               .candidate = request.As<rpc::RunnerRequest>()->candidate.id});
+               .lease = start.lease,
+               .candidate = start.message.As<rpc::RunnerRequest>()->candidate.id,
+               .runner = start.runner,
+               .ran = start.ran});
+}
+
+void Simulator::OnEnd(int s, std::string_view status) {
+  if (status == "device error") BookFault(ServerParty(s), now_ + ServerNode::kBrokenMs);
+  ledger_.Add(
+      {.what = What::kEnded, .at = now_, .server = PartyOf(ServerParty(s)).name, .status = std::string(status)});
 }
 
 // Names of peers are "c<client>/<connection>".
@@ -242,11 +253,16 @@ void Simulator::StartClient(int c) {
                  .candidate = result.candidate,
                  .status = std::string(ToText(result.status))});
   };
+  world.on_device_error = [this, name = p.name](const std::string& candidate) {
+    ledger_.Add({.what = What::kHeardDeviceError, .at = now_, .client = name, .candidate = candidate});
+  };
   world.on_done = [this, c, party, &client] {
     ledger_.Add({.what = What::kLeft, .at = now_, .request = client.request});
     if (client.jobs_left != 0 && !closing_) Later(party, rng_.Below(5000), [this, c] { StartJob(c); });
   };
-  world.violation = [this, name = p.name](const std::string& text) { Violation(name + ": " + text); };
+  world.violation = [this, name = p.name](std::string_view promise, const std::string& text) {
+    Violation(promise, name + ": " + text);
+  };
   client.node = std::make_unique<ClientNode>(std::move(options), std::move(world));
   Later(party, rng_.Below(3000), [this, c] { StartJob(c); });
 }
@@ -277,14 +293,18 @@ void Simulator::StartJob(int c) {
   if (closing_ || client.jobs_left == 0 || client.node->HasJob()) return;
   if (client.jobs_left > 0) --client.jobs_left;
   const std::string prefix = std::to_string(c) + "." + std::to_string(++client.jobs) + ".";
-  const auto job = MakeJob(prefix, options_.most_candidates, rng_);
+  const auto job = MakeJob(prefix,
+                           {.most = options_.most_candidates,
+                            .deadline_seconds = options_.weather.deadline_seconds,
+                            .breaks_device = options_.weather.breaks_device},
+                           rng_);
   for (const rpc::Candidate& candidate : job->candidates) {
     ledger_.Add({.what = What::kIssued, .at = now_, .client = PartyOf(ClientParty(c)).name, .candidate = candidate.id});
   }
   client.node->Start(job);
 }
 
-// An endpoint is "<server>/<incarnation>".
+// An endpoint is "<server>/<incarnation>", or "<server>/0" of a server that keeps its endpoint.
 void Simulator::ConnectToServer(int c, const std::string& endpoint) {
   Client& client = clients_[static_cast<size_t>(c)];
   const int64_t cut_since = client.server.cut_since, cut_until = client.server.cut_until;
@@ -295,8 +315,7 @@ void Simulator::ConnectToServer(int c, const std::string& endpoint) {
   client.at = at;
   client.at_incarnation = std::stoll(endpoint.substr(endpoint.find('/') + 1));
   Later(ClientParty(c), 2, [this, c, at, &client] {
-    if (client.at != at || client.server.number || PartyOf(ServerParty(at)).incarnation != client.at_incarnation)
-      return;
+    if (client.at != at || client.server.number || !Listens(client)) return;
     Connect(ClientParty(c), ServerParty(at), client.server, [&client] {
       if (client.node) client.node->OnServerConnected();
     });
@@ -305,7 +324,7 @@ void Simulator::ConnectToServer(int c, const std::string& endpoint) {
 
 void Simulator::ToServer(int c, const Message& message) {
   Client& client = clients_[static_cast<size_t>(c)];
-  if (client.at < 0) return;
+  if (client.at < 0 || client.server.incarnation != PartyOf(ServerParty(client.at)).incarnation) return;
   const Peer peer = "c" + std::to_string(c) + "/" + std::to_string(client.server.number);
   Transmit(ClientParty(c), ServerParty(client.at), client.server, message,
            [peer, &server = servers_[static_cast<size_t>(client.at)]](const Message& m) { server.node->On(peer, m); });

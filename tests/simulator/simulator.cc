@@ -8,6 +8,8 @@ using rpc::Message;
 
 namespace {
 
+// Until then nothing fails, so that all keys become known: a client that asks for an unknown key is refused.
+constexpr int64_t kCalmStartMs = 4000;
 constexpr int64_t kNoticeMs = 4000;  // after which ZeroMQ's heartbeats notice a party that does not answer
 
 }  // namespace
@@ -41,7 +43,7 @@ Simulator::Simulator(Options options)
                  .until = kForever});
   }
   KeepConnected();
-  if (options_.weather.fault_every_ms > 0) NextFault();
+  if (options_.weather.fault_every_ms > 0) Post(kCalmStartMs, [this] { NextFault(); });
 }
 
 Simulator::~Simulator() = default;
@@ -132,22 +134,29 @@ bool Simulator::Reaches(int from, int to, const Link& link) const {
 void Simulator::Transmit(int from, int to, const Link& link, const Message& message,
                          std::function<void(const Message&)> deliver) {
   if (!link.number || rng_.Uniform() < options_.weather.loss) return;
-  const auto frames = std::make_shared<const rpc::Frames>(rpc::Encode(message));
-  Action arrive = [=, this, &link, number = link.number, incarnation = PartyOf(to).incarnation] {
+  const bool encoded = ++transmitted_ % options_.encoded == 0;
+  // A message is a value that shares nothing with its sender but constant blobs.
+  const auto letter = std::make_shared<const Letter>(encoded ? Letter{{}, rpc::Encode(message), std::move(deliver)}
+                                                             : Letter{message, {}, std::move(deliver)});
+  Action arrive = [this, &link, from, to, letter, number = link.number, incarnation = PartyOf(to).incarnation] {
     if (link.number != number || !Reaches(from, to, link)) return;
-    In(to, incarnation, [=, this] {
-      auto decoded = rpc::Decode(*frames);
-      if (auto* error = std::get_if<rpc::DecodeError>(&decoded)) return Violation("malformed: " + error->refusal.text);
-      deliver(std::get<Message>(decoded));
-    });
+    In(to, incarnation, [this, letter] { Open(*letter); });
   };
   if (rng_.Uniform() < options_.weather.repeat) Post(1 + rng_.Below(20 * options_.weather.max_delay_ms), arrive);
   Post(1 + rng_.Below(options_.weather.max_delay_ms), std::move(arrive));
 }
 
+void Simulator::Open(const Letter& letter) {
+  if (letter.frames.empty()) return letter.deliver(letter.message);
+  auto decoded = rpc::Decode(letter.frames);
+  if (auto* error = std::get_if<rpc::DecodeError>(&decoded)) return Violation("wire", error->refusal.text);
+  letter.deliver(std::get<Message>(decoded));
+}
+
 void Simulator::Connect(int from, int to, Link& link, Action connected) {
   if (!Reaches(from, to, link) || now_ < PartyOf(to).frozen_until) return;
   link.number = ++connections_;
+  link.incarnation = PartyOf(to).incarnation;
   In(from, PartyOf(from).incarnation, std::move(connected));
 }
 
@@ -156,6 +165,12 @@ void Simulator::Disconnect(Client& client, int c) {
   if (!client.node) return;
   In(ClientParty(c), PartyOf(ClientParty(c)).incarnation,
      [this, c] { clients_[static_cast<size_t>(c)].node->OnServerDisconnected(); });
+}
+
+// Returns whether a process listens at the endpoint of this client's server.
+bool Simulator::Listens(const Client& client) const {
+  return client.at_incarnation == 0 ||
+         client.at_incarnation == parties_[static_cast<size_t>(ServerParty(client.at))].incarnation;
 }
 
 // Once a second: breaks the connections of those who do not answer, and makes the missing ones.
@@ -187,9 +202,9 @@ void Simulator::KeepConnected() {
     if (client.at < 0) continue;
     const int server = ServerParty(client.at);
     if (broken(ClientParty(c), server, client.server) ||
-        (client.server.number && PartyOf(server).incarnation != client.at_incarnation)) {
+        (client.server.number && PartyOf(server).incarnation != client.server.incarnation)) {
       Disconnect(client, c);
-    } else if (!client.server.number && PartyOf(server).incarnation == client.at_incarnation) {
+    } else if (!client.server.number && Listens(client)) {
       Connect(ClientParty(c), server, client.server, [&client] {
         if (client.node) client.node->OnServerConnected();
       });
@@ -200,8 +215,8 @@ void Simulator::KeepConnected() {
 
 // ---------------------------------------------------------------------------------------------------------------------
 
-void Simulator::Violation(const std::string& text) {
-  node_violations_.push_back("machines: at " + std::to_string(now_) + " ms: " + text);
+void Simulator::Violation(std::string_view promise, const std::string& text) {
+  node_violations_.push_back(std::string(promise) + ": at " + std::to_string(now_) + " ms: " + text);
 }
 
 std::vector<std::string> Simulator::Violations() const {

@@ -23,10 +23,12 @@ struct Weather {
   int64_t max_delay_ms = 60;
   int64_t fault_every_ms = 30000;  // in the mean, of the whole farm; 0: nothing fails
   double drift = 1e-3;             // largest deviation of a clock's rate
-  int64_t longest_run_ms = 150;    // of a candidate
+  int64_t longest_run_ms = 150;    // of a candidate that nothing halts
+  double deadline_seconds = 10;    // of candidates
+  double breaks_device = 0.0005;   // chance that a candidate breaks its device
   bool forget_epoch = false;       // tracker crashes lose the epoch in its file
 };
-inline constexpr Weather kCalm{.loss = 0, .repeat = 0, .max_delay_ms = 2, .fault_every_ms = 0};
+inline constexpr Weather kCalm{.loss = 0, .repeat = 0, .max_delay_ms = 2, .fault_every_ms = 0, .breaks_device = 0};
 
 class Simulator {
  public:
@@ -41,6 +43,7 @@ class Simulator {
     int hoarders = 0;                // clients of the first key that keep their devices for ever
     int64_t quantum_ms = 30000;
     bool wall = false;  // nothing passes between client 0 and server 0
+    int encoded = 1;    // each message of so many passes the wire's encoder and decoder, which take most of the time
   };
   explicit Simulator(Options options);
   ~Simulator();
@@ -54,6 +57,9 @@ class Simulator {
   void Freeze(int party, int64_t ms);
   void CrashTracker();
   void Suspend(int64_t ms);  // freezes everybody
+  // What happens to the device and the runner of a server. Nothing if the server is down or frozen.
+  enum class Mishap { kDeviceFails, kRunnerStopped, kRunnersStarved, kRunnerKilled, kNoRunners };
+  void Befall(int server, Mishap mishap, int64_t ms);
   static constexpr int kTracker = 0;
   int ServerParty(int server) const { return 1 + server; }
   int ClientParty(int client) const { return 1 + static_cast<int>(servers_.size()) + client; }
@@ -78,6 +84,9 @@ class Simulator {
     kCut,
     kRunnerKill,
     kNoRunners,
+    kRunnerStop,
+    kRunnerStarve,
+    kDeviceFailure,
     kCancel,
     kSlowDisk,
     kCount
@@ -92,6 +101,11 @@ class Simulator {
     Action action;
     bool operator<(const Event& o) const { return at != o.at ? at > o.at : number > o.number; }
   };
+  struct Letter {
+    rpc::Message message;
+    rpc::Frames frames;  // the encoded message, or none
+    std::function<void(const rpc::Message&)> deliver;
+  };
   // A process on a host with a clock of its own.
   struct Party {
     std::string name;
@@ -102,8 +116,9 @@ class Simulator {
     double rate = 1;
     int64_t offset = 0;
   };
-  struct Link {          // a connection, which one side opens
-    int64_t number = 0;  // 0: there is none
+  struct Link {               // a connection, which one side opens
+    int64_t number = 0;       // 0: there is none
+    int64_t incarnation = 0;  // of the other side
     int64_t cut_since = 0, cut_until = 0;
   };
   struct Server {
@@ -115,8 +130,8 @@ class Simulator {
     std::unique_ptr<ClientNode> node;
     std::unique_ptr<Hoarder> hoarder;
     Link tracker, server;
-    int at = -1;  // number of the server, or -1
-    int64_t at_incarnation = 0;
+    int at = -1;                 // number of the server, or -1
+    int64_t at_incarnation = 0;  // by the endpoint; 0: any
     int jobs_left = 0;
     int64_t jobs = 0;  // so far
     std::string key, request;
@@ -133,10 +148,12 @@ class Simulator {
   bool Reaches(int from, int to, const Link& link) const;
   void Transmit(int from, int to, const Link& link, const rpc::Message& message,
                 std::function<void(const rpc::Message&)> deliver);
+  void Open(const Letter& letter);
   void Connect(int from, int to, Link& link, Action connected);
   void KeepConnected();
+  bool Listens(const Client& client) const;
   void Disconnect(Client& client, int c);
-  void Violation(const std::string& text);
+  void Violation(std::string_view promise, const std::string& text);
   rpc::Id NewId() { return std::to_string(rng_.Next()); }
 
   // --- parties.cc ---
@@ -149,7 +166,8 @@ class Simulator {
   void BookServerEvent(int s, const rpc::FarmEvent& event);
   void BookTrackerEvent(const rpc::FarmEvent& event);
   void ToClient(int s, const rpc::Peer& peer, const rpc::Message& message);
-  void OnStart(int s, const rpc::Message& request, const rpc::Id& lease);
+  void OnStart(int s, const ServerNode::Start& start);
+  void OnEnd(int s, std::string_view status);
   void StartClient(int c);
   void StartHoarder(int c);
   void StartJob(int c);
@@ -170,7 +188,7 @@ class Simulator {
   Rng rng_;
   int64_t now_ = 0;
   std::priority_queue<Event> events_;
-  int64_t event_number_ = 0, connections_ = 0;
+  int64_t event_number_ = 0, connections_ = 0, transmitted_ = 0;
   std::vector<Party> parties_;  // the tracker, the servers, the clients
   std::unique_ptr<TrackerState> tracker_;
   std::unique_ptr<test::Alarm> tracker_alarm_;

@@ -26,6 +26,32 @@ TEST(Simulator, ACalmFarmMeasuresEachCandidateOnce) {
   EXPECT_GE(farm.ledger().executions(), farm.ledger().issued());
 }
 
+TEST(Simulator, AFailedDeviceIsLeftUntilItPassesAProbe) {
+  Simulator farm({.seed = 2, .weather = kCalm, .servers = {2}, .clients = 2, .jobs = -1});
+  farm.RunFor(20000);
+  farm.Befall(0, Simulator::Mishap::kDeviceFails, 10000);
+  const int64_t first = farm.ledger().ExecutionsOn("server0"), second = farm.ledger().ExecutionsOn("server1");
+  farm.RunFor(30000);
+  EXPECT_LE(farm.ledger().ExecutionsOn("server0"), first + 1) << "the device fails in the next candidate";
+  EXPECT_GT(farm.ledger().ExecutionsOn("server1"), second + 100) << "where the others go";
+  farm.RunFor(30000);
+  EXPECT_GT(farm.ledger().ExecutionsOn("server0"), first + 100) << "the third probe has passed";
+  EXPECT_THAT(farm.ledger().violations(), IsEmpty());
+}
+
+TEST(Simulator, MishapsOfRunnersAndDevicesAreNoCandidatesFault) {
+  using enum Simulator::Mishap;
+  for (const Simulator::Mishap mishap : {kDeviceFails, kRunnerStopped, kRunnersStarved, kRunnerKilled, kNoRunners}) {
+    Simulator farm({.seed = 3, .weather = kCalm, .servers = {2}, .clients = 3});
+    for (int i = 0; i < 10; ++i) {
+      farm.RunFor(2000);
+      farm.Befall(i % 2, mishap, 25000);
+    }
+    farm.Run(kTwoHours);
+    EXPECT_THAT(farm.Violations(), IsEmpty()) << static_cast<int>(mishap);
+  }
+}
+
 // Under all faults the farm keeps all promises of the ledger. Each shard takes some of the seeds.
 void RunSeeds(int first, int step) {
   const int64_t seeds = FromEnvironment("AUTOTUNE_SIMULATOR_SEEDS", 200);
@@ -56,7 +82,8 @@ void RunDays(uint64_t seed, double days) {
                   .servers = {4, 2},
                   .clients = 8,
                   .jobs = -1,
-                  .most_candidates = 256});
+                  .most_candidates = 256,
+                  .encoded = 16});
   farm.RunLeased(static_cast<int64_t>(days * static_cast<double>(kDay)));
   EXPECT_THAT(farm.Violations(), IsEmpty());
   const double minutes = static_cast<double>(farm.now()) / 60000;

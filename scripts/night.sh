@@ -63,9 +63,7 @@ part_whole_draws() { # the tests of which CI draws a part, whole: a model of 2 G
     -R '^(codegen|compiler|conformance|tuner)[.]|tools[.]Orphans'
 }
 part_simulator() { # the farm's state machines in virtual time: seeds and leased device-days
-  AUTOTUNE_SIMULATOR_SEEDS=$(draws 10000) build/tests/test_simulator --gtest_filter='Seeds.*' &&
-    AUTOTUNE_SIMULATOR_DAYS=$(draws 1000) build/tests/test_simulator --gtest_filter='Days.First' &&
-    AUTOTUNE_SIMULATOR_DAYS=$(draws 1000) build/tests/test_simulator --gtest_filter='Days.Second' &&
+  scripts/simulator.sh --seeds "$(draws 10000)" --days "$(draws 1000)" --first "$seed" &&
     AUTOTUNE_SIMULATOR_HOLDERS=1000 build/tests/test_simulator --gtest_filter='*Frozen*'
 }
 part_old_peer() { # the farm's programs of an earlier commit beside those of today

@@ -47,6 +47,12 @@ void Ledger::OnFault(const Entry& e) {
   }
 }
 
+// Returns whether the holder had long enough to yield. One that does not yield loses its lease. If it does and that is
+// lost on the way, the lease ends without a word.
+bool Ledger::HadToYield(const LeaseBook& book, int64_t at) const {
+  return book.must_yield && *book.must_yield + options_.late_ms < at;
+}
+
 // --- Clients ---------------------------------------------------------------------------------------------------------
 
 void Ledger::OnClient(const Entry& e) {
@@ -153,9 +159,7 @@ void Ledger::OnLeaseEnd(const Entry& e) {
   if (e.what == What::kLost) {
     book.lost = true;
     losses_ += lost_leases_.insert(e.lease).second;
-    // A holder that does not yield loses its lease.
-    const bool had_to = book.must_yield && *book.must_yield + options_.late_ms < e.at;
-    if (!disturbed && !had_to)
+    if (!disturbed && !HadToYield(book, e.at))
       Violation(e.at, "kept-leases", e.client + " lost " + e.server + " without a fault: " + e.why);
   }
 }
@@ -179,7 +183,7 @@ void Ledger::OnServerLease(const Entry& e) {
   if (e.what == What::kServerLost) {
     losses_ += lost_leases_.insert(e.lease).second && book.ended < 0;
     // The tracker may have given the device to the next client before the end of this lease has arrived here.
-    if (!disturbed && !book.lost && book.ended < 0)
+    if (!disturbed && !book.lost && book.ended < 0 && !HadToYield(book, e.at))
       Violation(e.at, "kept-leases", e.server + " lost its holder without a fault: " + e.why);
   }
   if (!disturbed && book.granted >= 0 && book.ended >= 0) {

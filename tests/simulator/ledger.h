@@ -8,6 +8,8 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 namespace autotune {
@@ -140,16 +142,17 @@ class Ledger {
   // Returns whether a fault in the last echo_ms touches the tracker, the server or the client.
   bool HasCause(int64_t at, const std::string& server, const std::string& client) const;
   bool TrackerFailedAfter(int64_t since) const;
+  bool HadToYield(const LeaseBook& book, int64_t at) const;
   void Violation(int64_t at, std::string_view promise, const std::string& text);
 
   Options options_;
-  std::map<std::string, CandidateBook> candidates_;
-  std::map<std::string, LeaseBook> leases_;
+  std::unordered_map<std::string, CandidateBook> candidates_;
+  std::unordered_map<std::string, LeaseBook> leases_;
   std::map<std::string, Device> devices_;
   std::map<std::string, std::string> tracker_leases_;  // identity of a server -> its open lease, by the tracker's books
   std::map<std::string, Waiting> waiting_;             // request -> who waits
   std::deque<Entry> faults_;                           // recent ones
-  std::set<std::string> lost_leases_;
+  std::unordered_set<std::string> lost_leases_;
   std::map<std::string, int64_t> died_;     // client -> when
   int64_t tracker_ms_ = 0, server_ms_ = 0;  // device-seconds of leases without a fault
   int64_t leased_ms_ = 0, issued_ = 0, answered_ = 0, executions_ = 0, repeats_ = 0, losses_ = 0, faults_count_ = 0;

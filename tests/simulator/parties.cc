@@ -66,7 +66,7 @@ void Simulator::BookTrackerEvent(const FarmEvent& event) {
 // Books the arrival of a request at the tracker.
 void Simulator::BookRequest(int from, const Message& message) {
   const auto* wish = message.As<rpc::LeaseRequest>();
-  if (!wish || std::exchange(seen_requests_[message.request], true)) return;
+  if (!wish || !seen_requests_.insert(message.request).second) return;
   ledger_.Add({.what = What::kAsked,
                .at = now_,
                .client = PartyOf(from).name,

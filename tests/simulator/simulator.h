@@ -8,6 +8,7 @@
 #include <memory>
 #include <queue>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "support/rng.h"
@@ -198,7 +199,7 @@ class Simulator {
   std::map<std::string, int64_t> saved_keys_;
   std::vector<Server> servers_;
   std::vector<Client> clients_;
-  std::map<rpc::Id, bool> seen_requests_;
+  std::unordered_set<rpc::Id> seen_requests_;
   Ledger ledger_;
   std::vector<std::string> node_violations_;
   std::array<int, static_cast<size_t>(Fault::kCount)> faults_{};

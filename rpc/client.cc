@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "rpc/client_session.h"
+#include "rpc/event_file.h"
 #include "rpc/transport.h"
 #include "rpc/wake_timer.h"
 #include "support/clock.h"
@@ -74,7 +75,9 @@ struct FarmClient::Impl {
       if (server) server->Send(a.message);
     }
     void Do(DropServer&) { server.reset(); }
+    void Do(FarmEvent& a) { impl.events.Write(a); }
     void Do(Deliver& a) {
+      impl.Book(CandidateEvent::Kind::kAnswered, a.result.candidate, ToText(a.result.status));
       if (!job) return;
       if (job->callbacks.on_result) job->callbacks.on_result(a.result);
       job->results[job->places.at(a.result.candidate)] = std::move(a.result);
@@ -100,6 +103,10 @@ struct FarmClient::Impl {
   };
 
   explicit Impl(FarmOptions o) : options(std::move(o)) {}
+
+  void Book(CandidateEvent::Kind kind, const std::string& candidate, std::string_view status = "") {
+    events.Write({.kind = kind, .client = client, .candidate = candidate, .status = std::string(status)});
+  }
 
   // Returns a seat without a job, one that holds a device if possible. Opens a new seat if all have jobs. Returns null
   // if the tracker's endpoint is invalid.
@@ -129,6 +136,7 @@ struct FarmClient::Impl {
     Seat* seat = FreeSeat();
     if (!seat) return job->done.set_value(Err("cannot open a connection to ", options.tracker));
     seat->job = std::move(job);
+    for (const Candidate& candidate : seat->job->work->candidates) Book(CandidateEvent::Kind::kIssued, candidate.id);
     seat->Perform(seat->session.Start(seat->job->work, BootMillis()));
   }
 
@@ -148,6 +156,7 @@ struct FarmClient::Impl {
 
   FarmOptions options;
   const Id client = RandomId();
+  EventFile events{"client", client};
   Loop loop;
   std::list<std::unique_ptr<Seat>> seats;
   Loop::Watch stop, cancel;

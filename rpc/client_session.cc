@@ -260,7 +260,15 @@ void ClientSession::GiveBack(bool politely) {
 
 // Handles the loss of the lease or of the device. Unanswered candidates go back to the queue, for another device.
 void ClientSession::Lost(const std::string& why, int64_t now) {
-  exclude_ = {lease_->granted.server};
+  const LeaseGranted& granted = lease_->granted;
+  actions_.push_back(FarmEvent{.kind = FarmEvent::Kind::kLost,
+                               .server = granted.server,
+                               .key = options_.key,
+                               .lease = granted.lease,
+                               .client = options_.client,
+                               .token = granted.token,
+                               .why = why});
+  exclude_ = {granted.server};
   excluded_at_ = now;
   GiveBack(false);
   batch_.reset();

@@ -12,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "rpc/farm_event.h"
 #include "rpc/from.h"
 #include "rpc/message.h"
 #include "rpc/timers.h"
@@ -39,7 +40,9 @@ struct JobDone {  // follows the last Deliver
 struct JobWaits {  // reports that the job waits for a device
   DeviceWait wait;
 };
-using ClientAction = std::variant<AskTracker, ConnectServer, AskServer, DropServer, Deliver, JobDone, JobWaits>;
+// A FarmEvent is for the books: the client has lost a lease.
+using ClientAction =
+    std::variant<AskTracker, ConnectServer, AskServer, DropServer, Deliver, JobDone, JobWaits, FarmEvent>;
 using ClientActions = std::vector<ClientAction>;
 
 class ClientSession {

@@ -1,5 +1,5 @@
-// What happens to the devices of a farm: the events that a tracker and a device server report to their operator. Plain
-// values. Keys and names come from peers; Text makes them printable.
+// What happens in a farm: the events of devices and leases that a tracker and a device server report to their operator,
+// and the events of candidates. Plain values. Keys and names come from peers; Text makes them printable.
 #pragma once
 #include <functional>
 #include <string>
@@ -28,6 +28,22 @@ struct FarmEvent {
   Id request;            // of kLeased: the request that the tracker grants; empty if a server reported the lease
   Token token;
   std::string why;  // of kUnreachable, kLost, kQuarantined
+  AUTOTUNE_FIELDS(kind, server, key, endpoint, holder, lease, client, request, token, why)
+};
+
+struct CandidateEvent {
+  enum class Kind {
+    kIssued,    // a client wants to know its time
+    kBegan,     // a server has a runner run it
+    kEnded,     // the run is over; `status` is empty if the candidate will run again
+    kAnswered,  // the client has accepted a result
+  };
+  Kind kind = Kind::kIssued;
+  Id client;
+  std::string candidate;  // unique among the candidates of the client
+  Id server, lease;       // of kBegan and kEnded
+  std::string status;     // of kEnded and kAnswered: a TrialStatus
+  AUTOTUNE_FIELDS(kind, client, candidate, server, lease, status)
 };
 
 using OnFarmEvent = std::function<void(const FarmEvent&)>;
@@ -41,3 +57,9 @@ bool IsKey(std::string_view key);
 inline constexpr char kKeyRule[] = "a key has 1 to 256 letters, digits, '.', '_', ':' and '-'";
 
 }  // namespace autotune::rpc
+
+namespace autotune {
+AUTOTUNE_ENUM(rpc::FarmEvent::Kind, "registered", "unreachable", "left", "leased", "returned", "lost", "quarantined",
+              "recovered")
+AUTOTUNE_ENUM(rpc::CandidateEvent::Kind, "issued", "began", "ended", "answered")
+}  // namespace autotune

@@ -11,6 +11,7 @@
 #include <optional>
 #include <thread>
 
+#include "rpc/event_file.h"
 #include "rpc/peer_text.h"
 #include "rpc/runner_pool.h"
 #include "rpc/server_identity.h"
@@ -70,18 +71,9 @@ class Server {
         {.on_message = [this](const From& from,
                               Message message) { Perform(session_->On(from, message, BootMillis())); },
          .kept_bytes = [this] { return KeptBytes(); }}));
-    utsname names{};
-    uname(&names);
-    DeviceInfo& device = session.device;
-    device.key = options_.key;
-    device.endpoint = router_->endpoint();
-    device.model = (options_.device.empty() ? "" : options_.device + " of ") + CpuModel();
-    device.machine = names.machine;
-    device.cores = options_.cores;
-    if (device.cores.empty()) device.cores = AllowedCpus();
-    device.memory_bytes = sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
-    device.pid = getpid();
+    const DeviceInfo& device = session.device = Describe();
     identity_ = "`" + device.key + "` (server " + session.server.substr(0, 8) + "), for clients at " + device.endpoint;
+    events_.emplace("server", session.server);
     session_ = std::make_unique<ServerSession>(std::move(session));
     pool_ = std::make_unique<RunnerPool>(
         loop_,
@@ -128,6 +120,21 @@ class Server {
       });
     }
     return {};
+  }
+
+  DeviceInfo Describe() const {
+    utsname names{};
+    uname(&names);
+    DeviceInfo device;
+    device.key = options_.key;
+    device.endpoint = router_->endpoint();
+    device.model = (options_.device.empty() ? "" : options_.device + " of ") + CpuModel();
+    device.machine = names.machine;
+    device.cores = options_.cores;
+    if (device.cores.empty()) device.cores = AllowedCpus();
+    device.memory_bytes = sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
+    device.pid = getpid();
+    return device;
   }
 
   // Returns the error with which the server has ended.
@@ -180,7 +187,11 @@ class Server {
   void Do(ToTracker& a) {
     if (tracker_) tracker_->Send(a.message);
   }
-  void Do(FarmEvent& a) { Tell(Text(a)); }
+  void Do(FarmEvent& a) {
+    events_->Write(a);
+    Tell(Text(a));
+  }
+  void Do(CandidateEvent& a) { events_->Write(a); }
   void Do(StartCandidate& a) { pool_->Send(a.request); }
   void Do(KillRunner&) { pool_->Replace(); }
   void Do(ExamineRunner& a) {
@@ -237,6 +248,7 @@ class Server {
   std::string identity_;  // key, id and address, for the log
   std::string refused_;   // text of the tracker's latest refusal
   Status status_;
+  std::optional<EventFile> events_;
   std::unique_ptr<ServerSession> session_;
   std::unique_ptr<RouterSocket> router_;
   std::unique_ptr<RunnerPool> pool_;

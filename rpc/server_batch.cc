@@ -117,6 +117,22 @@ void ServerSession::StartNext(int64_t now) {
                             .deadline = now + Millis(candidate.load_seconds),
                             .started_wall = WallMillis()};
   actions_.push_back(StartCandidate{std::move(message)});
+  BookRun(CandidateEvent::Kind::kBegan, "");
+}
+
+void ServerSession::BookRun(CandidateEvent::Kind kind, std::string_view status) {
+  actions_.push_back(CandidateEvent{.kind = kind,
+                                    .client = lease_->claim.client,
+                                    .candidate = batch_->Current().id,
+                                    .server = options_.server,
+                                    .lease = lease_->claim.lease,
+                                    .status = std::string(status)});
+}
+
+void ServerSession::EndRun(std::string_view status) {
+  if (!batch_->running) return;
+  BookRun(CandidateEvent::Kind::kEnded, status);
+  batch_->running.reset();
 }
 
 // Starts no further candidate of the batch. The running one ends normally.
@@ -132,13 +148,13 @@ void ServerSession::SendResult(Unacknowledged& result, int64_t now) {
 
 // Records the result of the current candidate and sends it.
 void ServerSession::Finish(TrialResult result, int64_t now) {
+  EndRun(ToText(result.status));
   ++trials_[std::string(ToText(result.status))];
   if (result.status != TrialStatus::kOk && result.status != TrialStatus::kCancelled) last_error_ = result.error;
   if (result.status == TrialStatus::kOk) device_failures_ = 0;
   result.device = options_.device.key + "/" + options_.server.substr(0, 8);
   auto& slot = batch_->unacknowledged[result.candidate];
   slot.result = std::move(result);
-  batch_->running.reset();
   ++batch_->next;
   SendResult(slot, now);
   if (batch_->IsDone() && std::exchange(batch_->host_held, false)) {
@@ -158,8 +174,8 @@ TrialResult ServerSession::ResultOfRunning(TrialStatus status, std::string error
 
 // Runs the current candidate once more, after all others, and starts the next one.
 void ServerSession::RepeatLater(int64_t now) {
+  EndRun("");
   batch_->order.push_back(batch_->order[batch_->next]);
-  batch_->running.reset();
   ++batch_->next;
   StartNext(now);
 }
@@ -197,7 +213,7 @@ void ServerSession::FinishRunning(TrialStatus status, std::string error, int64_t
     // batch tries the reference again.
     if (++batch_->reference_failures < kReferenceTries) {
       if (std::exchange(runner_ready_, false)) actions_.push_back(KillRunner{"the reference kernel failed"});
-      batch_->running.reset();
+      EndRun("");
       return StartNext(now);
     }
     result.status = TrialStatus::kInfrastructure;

@@ -106,6 +106,7 @@ void ServerSession::DropBatch(const std::string& why) {
     actions_.push_back(KillRunner{why});
     runner_ready_ = false;
   }
+  EndRun("");
   if (batch_->host_held || !batch_->IsDone()) actions_.push_back(ReleaseHost{});
   batch_.reset();
 }

@@ -36,9 +36,9 @@ struct KillRunner {  // kill the active runner; the driver answers with OnRunner
 struct ExamineRunner {  // ask the operating system about the active runner; the driver answers with OnRunnerExamined
   int64_t run = 0;      // the run for which the session asks
 };
-// A FarmEvent is for the operator's log.
-using ServerAction =
-    std::variant<ToPeer, ToTracker, AcquireHost, ReleaseHost, StartCandidate, KillRunner, ExamineRunner, FarmEvent>;
+// A FarmEvent is for the operator's log and the books, a CandidateEvent for the books only.
+using ServerAction = std::variant<ToPeer, ToTracker, AcquireHost, ReleaseHost, StartCandidate, KillRunner,
+                                  ExamineRunner, FarmEvent, CandidateEvent>;
 using ServerActions = std::vector<ServerAction>;
 
 // How a runner ended.
@@ -177,6 +177,8 @@ class ServerSession {
   void OnLeaseExpired(int64_t now) { DropLease("the lease expired", now); }
   void ResendResults(int64_t now);
   void StartNext(int64_t now);
+  void BookRun(CandidateEvent::Kind kind, std::string_view status);  // of the current candidate
+  void EndRun(std::string_view status);                              // of the current candidate, if it runs
   void CancelBatch(const std::string& why, int64_t now);
   void OnProgress(RunnerPhase phase, int64_t now);
   void Finish(TrialResult result, int64_t now);

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "rpc/event_file.h"
 #include "rpc/transport.h"
 #include "rpc/wake_timer.h"
 #include "support/clock.h"
@@ -109,7 +110,11 @@ bool Tracker::Offers(const std::string& key, std::string* why) const {
 
 Result<std::unique_ptr<Tracker>> Tracker::Start(Loop& loop, const TrackerOptions& options) {
   TrackerState::Options state;
-  state.on_event = options.on_event;
+  const auto events = std::make_shared<std::optional<rpc::EventFile>>();
+  state.on_event = [events, tell = options.on_event](const rpc::FarmEvent& event) {
+    (*events)->Write(event);
+    if (tell) tell(event);
+  };
   if (!options.state_file.empty()) {
     SavedState saved = TRY(ReadState(options.state_file));
     state.recovering = saved.epoch > 0;
@@ -129,6 +134,7 @@ Result<std::unique_ptr<Tracker>> Tracker::Start(Loop& loop, const TrackerOptions
   // The tracker of a farm of one shares its process with a search. No stranger reaches it.
   if (!options.state_file.empty()) handlers.kept_bytes = [] { return 0; };
   impl->socket = TRY(rpc::RouterSocket::Bind(loop, options.endpoint, std::move(handlers)));
+  events->emplace("tracker", options.endpoint);
   // Writes the file only after the bind, so that a second tracker on this port does not change the first one's file.
   if (!options.state_file.empty()) TRY(impl->Write());
   impl->timer.Set(impl->state.NextWake());

@@ -312,15 +312,13 @@ void ClientNode::Perform(rpc::ClientActions actions) {
     if (auto* ask = std::get_if<rpc::AskTracker>(&action)) {
       world_.to_tracker(ask->message);
     } else if (auto* connect = std::get_if<rpc::ConnectServer>(&action)) {
-      lease_ = granted_;
-      polite_ = false;
       world_.connect(connect->endpoint);
     } else if (auto* send = std::get_if<rpc::AskServer>(&action)) {
-      polite_ |= send->message.As<rpc::LeaseEnd>() != nullptr;
       world_.to_server(send->message);
     } else if (std::get_if<rpc::DropServer>(&action)) {
       world_.drop_server();
-      if (!polite_) world_.on_dropped(lease_);
+    } else if (auto* event = std::get_if<rpc::FarmEvent>(&action)) {
+      world_.on_event(*event);
     } else if (auto* result = std::get_if<rpc::Deliver>(&action)) {
       Check(result->result);
       world_.on_result(result->result);

@@ -137,9 +137,8 @@ class ClientNode {
     std::function<void(const rpc::TrialResult&)> on_result;  // already checked
     // The client has heard for the first time that the device failed in this run of a candidate.
     std::function<void(const std::string& candidate)> on_device_error = [](auto&) {};
-    // The client has given up a lease that it did not end politely.
-    std::function<void(const rpc::Id& lease)> on_dropped = [](auto&) {};
-    std::function<void()> on_done;  // the job is done, with all results
+    std::function<void(const rpc::FarmEvent&)> on_event = [](auto&) {};  // the client has lost its lease
+    std::function<void()> on_done;                                       // the job is done, with all results
     OnViolation violation;
   };
   ClientNode(rpc::ClientSession::Options options, World world);
@@ -148,7 +147,6 @@ class ClientNode {
   void Cancel();
   void OnTrackerConnected() { Perform(session_.OnTrackerConnected(world_.now())); }
   void OnTracker(const rpc::Message& message) {
-    if (auto* granted = message.As<rpc::LeaseGranted>()) granted_ = granted->lease;
     Perform(session_.On({.roles = {rpc::Role::kTracker}}, message, world_.now()));
   }
   void OnServer(const rpc::Message& message);
@@ -170,8 +168,6 @@ class ClientNode {
   std::map<std::string, size_t> places_;  // candidate -> its index in the job
   std::set<std::string> answered_;
   std::map<std::string, std::set<rpc::Id>> device_errors_;  // candidate -> batches in which the device failed with it
-  rpc::Id granted_, lease_;  // the lease of the tracker's latest grant, and the one in use
-  bool polite_ = false;      // the end of the lease in use was sent to the server
   bool cancelled_ = false;
 };
 

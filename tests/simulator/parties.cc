@@ -182,7 +182,9 @@ void Simulator::BookServerEvent(int s, const FarmEvent& event) {
                .server = PartyOf(ServerParty(s)).name,
                .client = event.client,
                .lease = event.lease,
-               .why = event.why});
+               .why = event.why,
+               .epoch = event.token.epoch,
+               .counter = event.token.counter});
 }
 
 void Simulator::OnStart(int s, const ServerNode::Start& start) {
@@ -243,8 +245,8 @@ void Simulator::StartClient(int c) {
     client.server.number = 0;
     client.at = -1;
   };
-  world.on_dropped = [this, name = p.name](const rpc::Id& lease) {
-    ledger_.Add({.what = What::kDropped, .at = now_, .client = name, .lease = lease});
+  world.on_event = [this, name = p.name](const FarmEvent& event) {
+    ledger_.Add({.what = What::kDropped, .at = now_, .client = name, .lease = event.lease});
   };
   world.on_result = [this, name = p.name](const rpc::TrialResult& result) {
     ledger_.Add({.what = What::kAnswered,

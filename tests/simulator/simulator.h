@@ -1,6 +1,6 @@
 // A farm in virtual time: the real state machines of tracker, servers and clients, over a network whose messages are
 // encoded, lost, delayed and repeated, with all faults that processes, networks and hosts have. Each seed gives one
-// history. A ledger (tests/simulator/ledger.h) keeps the books and names the promises that are broken.
+// history. A ledger (tests/simulator/ledger/ledger.h) keeps the books and names the promises that are broken.
 #pragma once
 #include <array>
 #include <functional>
@@ -13,7 +13,7 @@
 
 #include "support/rng.h"
 #include "tests/simulator/hoarder.h"
-#include "tests/simulator/ledger.h"
+#include "tests/simulator/ledger/ledger.h"
 #include "tests/simulator/nodes.h"
 #include "tracker/tracker_state.h"
 

@@ -12,16 +12,24 @@ class FarmTest : public CliTest {
   void SetUp() override {
     CliTest::SetUp();
     socket_ = File("tracker");
+    StartTracker();
+    StartServer();
+    ASSERT_TRUE(Soon([&] { return Run({"devices", "--tracker", socket_}).out.find("free") != std::string::npos; }, 30));
+  }
+
+  void StartTracker() {
     UniqueFd null(open("/dev/null", O_WRONLY | O_CLOEXEC));
     auto tracker = Subprocess::Spawn(
         {.argv = {kTools + "/rpc_tracker", "--host", socket_, "--state", File("state")}, .fds = {{1, null.get()}}});
+    ASSERT_TRUE(tracker.ok());
+    tracker_ = std::move(*tracker);
+  }
+  void StartServer() {
     UniqueFd log(open(File("server.err").c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600));
     auto server = Subprocess::Spawn(
         {.argv = {kTools + "/rpc_server", "--tracker", socket_, "--key", "pi"}, .fds = {{2, log.get()}}});
-    ASSERT_TRUE(tracker.ok() && server.ok());
-    tracker_ = std::move(*tracker);
+    ASSERT_TRUE(server.ok());
     server_ = std::move(*server);
-    ASSERT_TRUE(Soon([&] { return Run({"devices", "--tracker", socket_}).out.find("free") != std::string::npos; }, 30));
   }
 
   std::string socket_;  // address of the tracker

@@ -41,6 +41,7 @@ struct Entry {
     kEnded,
     kProbed,     // the device has passed a probe
     kRestarted,  // the server has a new incarnation; nothing runs on it
+    kClosed,     // the server has ended by itself: nothing runs, and no lease is open
     // --- The world ---
     // A fault of a party (`server` or `client`), or between both, until `until`; of the tracker, if it names neither.
     // `status` is "restart" if the party has forgotten everything.
@@ -69,7 +70,11 @@ class Ledger {
     int64_t late_ms = 5000;   // time in which a message of a calm network has surely been obeyed
     // True: the tracker may have forgotten tokens that no server has seen.
     bool unknown_tokens = false;
-    double accuracy = 0.01;  // of device-seconds, by the books of tracker and servers; 0: not compared
+    // True: the books do not have the world's faults. Then no loss, wait or verdict is judged by its cause.
+    bool faults_unknown = false;
+    // Of device-seconds, by the books of tracker and servers; 0: not compared.
+    double accuracy = 0.01;
+    int64_t tell_ms = 0;  // further difference of each lease: the way of messages
   };
   Ledger() : Ledger(Options{}) {}
   explicit Ledger(Options options) : options_(options) {}
@@ -82,7 +87,8 @@ class Ledger {
   std::set<std::string> BrokenPromises() const;
   int64_t leased_ms() const { return leased_ms_; }  // of all devices, by the tracker's books
   int64_t issued() const { return issued_; }
-  int64_t answered() const { return answered_; }
+  int64_t answered() const { return answered_; }  // infrastructure included
+  int64_t infrastructure() const { return infrastructure_; }
   int64_t executions() const { return executions_; }
   int64_t repeats() const { return repeats_; }  // executions of candidates that had run before
   int64_t losses() const { return losses_; }    // leases that did not end by their clients' wish
@@ -110,6 +116,7 @@ class Ledger {
     int64_t granted = -1, ended = -1, server_began = -1, server_ended = -1;
     std::optional<int64_t> must_yield;
     bool lost = false;
+    bool disturbed = false;  // its times need not agree
   };
   struct Device {
     std::string running;       // the candidate that runs
@@ -118,7 +125,7 @@ class Ledger {
     int64_t runner = 0;        // the latest
     std::string runner_client;
     int64_t executions = 0;
-    std::pair<int64_t, int64_t> granted_token{-1, -1}, run_token{-1, -1};
+    std::pair<int64_t, int64_t> granted_token{-1, -1}, served_token{-1, -1}, run_token{-1, -1};
   };
   struct Waiting {
     std::string client, key;
@@ -132,6 +139,8 @@ class Ledger {
   void OnGranted(const Entry& e);
   void OnLeaseEnd(const Entry& e);
   void OnServerLease(const Entry& e);
+  void OnServerLeased(const Entry& e);
+  void CompareDeviceSeconds(int64_t at);
   void OnStarted(const Entry& e);
   void CheckDevice(const Entry& e, const std::string& client);
   void CheckRepeat(const Entry& e, const CandidateBook& book);
@@ -153,9 +162,9 @@ class Ledger {
   std::map<std::string, Waiting> waiting_;             // request -> who waits
   std::deque<Entry> faults_;                           // recent ones
   std::unordered_set<std::string> lost_leases_;
-  std::map<std::string, int64_t> died_;     // client -> when
-  int64_t tracker_ms_ = 0, server_ms_ = 0;  // device-seconds of leases without a fault
-  int64_t leased_ms_ = 0, issued_ = 0, answered_ = 0, executions_ = 0, repeats_ = 0, losses_ = 0, faults_count_ = 0;
+  std::map<std::string, int64_t> died_;  // client -> when
+  int64_t leased_ms_ = 0, issued_ = 0, answered_ = 0, infrastructure_ = 0;
+  int64_t executions_ = 0, repeats_ = 0, losses_ = 0, faults_count_ = 0;
   std::vector<std::string> violations_;
 };
 

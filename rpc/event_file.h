@@ -1,0 +1,30 @@
+// The events of a process of the farm, in a file of its own, from which scripts/ledger.sh keeps books.
+#pragma once
+#include <string>
+#include <string_view>
+
+#include "rpc/farm_event.h"
+#include "support/json.h"
+#include "support/unique_fd.h"
+
+namespace autotune::rpc {
+
+// If AUTOTUNE_FARM_EVENTS names a folder, writes a line of JSON for each event to a new file there; else does nothing.
+// An event is on its way to the disk when Write returns, so a process that is killed loses none. Not thread-safe.
+class EventFile {
+ public:
+  // `party`: "tracker", "server" or "client", with its id. The first line says that it begins.
+  EventFile(std::string party, std::string id);
+  ~EventFile();  // the last line says that it ended by itself
+  EventFile(const EventFile&) = delete;
+  void Write(const FarmEvent& event);
+  void Write(const CandidateEvent& event);
+
+ private:
+  void WriteLine(std::string_view what, Json fields);
+
+  std::string party_, id_;
+  UniqueFd file_;  // closed: nothing is written
+};
+
+}  // namespace autotune::rpc

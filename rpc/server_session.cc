@@ -255,6 +255,8 @@ void ServerSession::OnMeasure(const Peer& peer, const Message& message, int64_t 
     return Refuse(peer, message.request, code::kNeedReference,
                   "send the reference artifact " + hash + " with the batch");
   }
+  // The client has all results of the batch before. A late copy of that request must not undo this one.
+  if (batch_) finished_[batch_->id] = now;
   DropBatch("the client sent another batch");
   Batch batch;
   batch.id = message.request;

@@ -39,6 +39,19 @@ TEST(ServerSession, RunsCandidatesOneByOneAndKeepsResultsUntilAcknowledged) {
   EXPECT_FALSE(w.started);
 }
 
+TEST(ServerSession, ALateCopyOfARequestDoesNotUndoTheNextBatch) {
+  ServerWorld w;
+  w.Say("b1", ServerWorld::Batch(1, 1));
+  w.Finish();  // its acknowledgement is lost
+  w.Say("b2", ServerWorld::Batch(1, 2));
+  w.Finish();
+  w.Say("b1", ServerWorld::Batch(1, 1));
+  EXPECT_THAT(w.Results(), testing::IsEmpty());
+  ASSERT_TRUE(w.started);
+  EXPECT_EQ(w.started->candidate.id, "1") << "the second candidate of the second batch still runs";
+  EXPECT_EQ(w.kills, 0);
+}
+
 TEST(ServerSession, AHigherTokenFencesOffTheOlderLease) {
   ServerWorld w;
   w.Say("b1", ServerWorld::Batch(1, 2));

@@ -4,15 +4,18 @@
 #   thread:  ThreadSanitizer, with the tests of components that use threads: thread pool, rpc, farm, database, tuner
 # Reports are collected in files, so that a finding in a child process of a test fails the run, too. Findings in
 # third-party libraries are suppressed by the library's name, in scripts/sanitizers/. Environment: JOBS, jobs of the
-# build; TESTS, the components to build and test, such as "runtime rpc"; AUTOTUNE_SCHEDULES and AUTOTUNE_FUZZ_RUNS, the
-# numbers of random cases (default 500, since each case takes twenty times as long here).
+# build; TESTS, the components to build and test, such as "runtime rpc"; AUTOTUNE_SCHEDULES, AUTOTUNE_FUZZ_RUNS (default
+# 500), AUTOTUNE_SIMULATOR_SEEDS (20) and AUTOTUNE_SIMULATOR_DAYS (2), the numbers of random cases, since each takes
+# twenty times as long here.
 set -eu
 cd "$(dirname "$0")/.."
 root=$PWD
 jobs=${JOBS:-$(nproc)}
+export AUTOTUNE_SCHEDULES="${AUTOTUNE_SCHEDULES:-500}" AUTOTUNE_FUZZ_RUNS="${AUTOTUNE_FUZZ_RUNS:-500}"
+export AUTOTUNE_SIMULATOR_SEEDS="${AUTOTUNE_SIMULATOR_SEEDS:-20}" AUTOTUNE_SIMULATOR_DAYS="${AUTOTUNE_SIMULATOR_DAYS:-2}"
 
 usage() {
-  sed -n '2,8s/^# //p' "$0" >&2
+  sed -n '2,9s/^# //p' "$0" >&2
   exit 2
 }
 
@@ -53,14 +56,13 @@ address() {
   tests=${TESTS-}
   # shellcheck disable=SC2086 # one word per component
   build asan $tests
-  export AUTOTUNE_SCHEDULES="${AUTOTUNE_SCHEDULES:-500}" AUTOTUNE_FUZZ_RUNS="${AUTOTUNE_FUZZ_RUNS:-500}"
   # handle_sigill: UndefinedBehaviorSanitizer's findings are traps, which AddressSanitizer reports as SIGILL
   LSAN_OPTIONS="suppressions=$root/scripts/sanitizers/leak.txt:print_suppressions=0" \
     run asan ASAN_OPTIONS detect_stack_use_after_return=1:allocator_may_return_null=1:handle_sigill=1 "$tests" "$@"
 }
 
 thread() {
-  tests=${TESTS:-support records runtime rpc tracker tuner}
+  tests=${TESTS:-support records runtime rpc tracker simulator hostile tuner}
   # shellcheck disable=SC2086
   build tsan $tests
   run tsan TSAN_OPTIONS \

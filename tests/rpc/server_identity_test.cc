@@ -42,7 +42,7 @@ TEST_F(ServerIdentityTest, ServersOfOneKeyHaveIdsOfTheirOwn) {
 
 TEST_F(ServerIdentityTest, AFileThatHoldsNoIdIsReplaced) {
   std::filesystem::create_directories(folder_);
-  for (const std::string text : {"", "0123", std::string(32, 'x').c_str()}) {
+  for (const char* text : {"", "0123", "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"}) {
     ASSERT_TRUE(WriteFile(folder_ + "/server-pi-0", text).ok());
     const Id id = IdOf("pi");
     EXPECT_EQ(id.size(), 32u);

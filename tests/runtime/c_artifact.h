@@ -9,6 +9,7 @@
 #include <fstream>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "runtime/artifact.h"
@@ -29,8 +30,10 @@ inline std::string TempDir() {
 }
 
 // Compiles `body` to a shared object with `metadata` (JSON, which may contain quotes) under autotune.metadata, and
-// returns its bytes.
+// returns its bytes. Thread-safe; compiles each body once.
 inline std::string CompileArtifact(const std::string& metadata, const std::string& body) {
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
   static std::map<std::string, std::string> made;
   std::string& bytes = made[metadata + "\n" + body];
   if (!bytes.empty()) return bytes;

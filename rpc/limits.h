@@ -70,7 +70,7 @@ constexpr Limit LimitOf(std::string_view field) {
 
 // Returns whether each text, list and map among the fields of T has a limit, and each limit a field.
 template <HasFields T>
-constexpr bool IsLimited() {
+consteval bool IsLimited() {
   constexpr auto names = FieldNames<T>();
   using Fields = std::remove_cvref_t<decltype(std::declval<T&>().FieldsTuple())>;
   const bool fields = [&]<size_t... I>(std::index_sequence<I...>) {

@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "rpc/rules.h"
 #include "support/json.h"
 #include "support/utf8.h"
 
@@ -21,7 +22,7 @@ Result<Body> DecodeBody(std::string_view kind, const Json& json) {
     using T = std::variant_alternative_t<I, Body>;
     if (kind != T::kKind) return DecodeBody<I + 1>(kind, json);
     T body = TRY(FromJson<T>(json));
-    TRY(CheckLimits(body));
+    if (Holds(Rule::kLimits)) TRY(CheckLimits(body));
     return Body(std::move(body));
   }
 }
@@ -149,7 +150,8 @@ std::variant<Message, DecodeError> Decode(const Frames& frames) {
   Result<Json> body_json = Json::ParseCbor(*frames[1]);
   if (!body_json) return Malformed(header.request, "body: " + body_json.error().Text());
   if (!body_json->As<Json::Object>()) return Malformed(header.request, "body: expected a map");
-  if (Status texts = CheckTexts(*body_json); !texts) return Malformed(header.request, "body: " + texts.error().Text());
+  if (Status texts = CheckTexts(*body_json); !texts && Holds(Rule::kLimits))
+    return Malformed(header.request, "body: " + texts.error().Text());
   if (header.kind == ResultReport::kKind && (*body_json)["result"].As<Json::Object>())
     MendStatus((*body_json)["result"]);
   Result<Body> body = DecodeBody(header.kind, *body_json);

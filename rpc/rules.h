@@ -1,7 +1,8 @@
 // The rules by which the farm defends itself against faults and attacks. Product code asks Holds(rule) where it applies
 // one, and the answer is always true. Tests compile the same sources once more with AUTOTUNE_BREAKABLE, where one rule
-// at a time can be switched off. So they show that each fault or attack does harm without the rule that stops it.
+// or more can be switched off. So they show that each fault or attack does harm without the rule that stops it.
 #pragma once
+#include <cstdint>
 #include <string_view>
 
 #include "support/fields.h"
@@ -39,21 +40,30 @@ enum class Rule {
   kSilentQueue,  // a silent client leaves the queue
   // --- All ---
   kStoppedTime,  // time in which a process was stopped counts for nobody's silence
+  // --- Against attacks (tests/hostile/twins_test.cc shows that they are needed) ---
+  kPlausible,    // a claim with a token that no tracker can have given out is refused
+  kSecretIds,    // the status shows the beginnings of leases only
+  kLimits,       // a message that exceeds the limits of its fields is refused
+  kMemoryWatch,  // all connections are closed if unfinished messages take much memory
+  kDropsUnread,  // what a runner has sent before a request is no answer to it
+  kPhases,       // outputs of a reference are taken only while the reference runs
 };
 }  // namespace rpc
 AUTOTUNE_ENUM(rpc::Rule, "fencing", "ended-lease", "incarnation", "kills-on-loss", "resends", "remembers", "fresh-runs",
               "yield-stops", "repeats", "fresh-runner", "own-runner", "spares", "ends-batch", "probes", "answers-once",
               "silent-server", "retries", "asks-again", "third-device", "one-holder", "expiry", "recovery",
-              "revocation", "queue-order", "silent-queue", "stopped-time")
+              "revocation", "queue-order", "silent-queue", "stopped-time", "plausible", "secret-ids", "limits",
+              "memory-watch", "drops-unread", "phases")
 }  // namespace autotune
 
 namespace autotune::rpc {
 
 #ifdef AUTOTUNE_BREAKABLE
-// Switches a rule off in this process, by its name; "": none is off. All functions are thread-safe.
-void BreakRule(std::string_view name);
-int BrokenRule();  // its number, or -1
-inline bool Holds(Rule rule) { return BrokenRule() != static_cast<int>(rule); }
+// Switches rules off in this process, by their names with commas between them; "": none is off. All functions are
+// thread-safe.
+void BreakRule(std::string_view names);
+uint64_t BrokenRules();  // a bit for each
+inline bool Holds(Rule rule) { return !(BrokenRules() >> static_cast<int>(rule) & 1); }
 #else
 constexpr bool Holds(Rule) { return true; }
 #endif

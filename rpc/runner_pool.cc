@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "rpc/channel.h"
+#include "rpc/rules.h"
 #include "rpc/runner.h"
 #include "support/clock.h"
 #include "support/log.h"
@@ -151,7 +152,7 @@ void RunnerPool::OnMessage(Runner* runner, Message message) {
   } else if (runner != active_ || runner->result) {
     if (hello && runner == active_) PassResult(*runner, false);
   } else if (const auto* result = message.As<RunnerResult>()) {
-    if (result->run != runner->run) return;  // not of the request that it has got
+    if (result->run != runner->run && Holds(Rule::kFreshRuns)) return;  // not of the request that it has got
     const bool last = result->last;
     runner->result = std::move(message);
     if (last) return PassResult(*runner, true);
@@ -328,7 +329,7 @@ std::string RunnerPool::ActiveDevice() const { return active_ ? active_->device 
 void RunnerPool::Send(const Message& message) {
   if (!active_) return;
   active_->oom_kills = options_.oom_kills();
-  active_->channel->Discard();
+  if (Holds(Rule::kDropsUnread)) active_->channel->Discard();
   if (const auto* request = message.As<RunnerRequest>()) active_->run = request->run;
   if (const auto* probe = message.As<RunnerProbe>()) active_->run = probe->run;
   active_->channel->Send(message);

@@ -254,7 +254,8 @@ ServerActions ServerSession::OnRunnerMessage(const Message& message, int64_t now
   if (auto* progress = message.As<RunnerProgress>(); progress && is_present(progress->run)) {
     OnProgress(progress->phase, now);
   } else if (auto* outputs = message.As<RunnerReference>(); outputs && is_present(outputs->run)) {
-    bool expected = running.phase == RunnerPhase::kReference && !std::exchange(running.outputs_kept, true);
+    const bool in_time = running.phase == RunnerPhase::kReference || !Holds(Rule::kPhases);
+    const bool expected = in_time && !std::exchange(running.outputs_kept, true);
     if (expected && OutputsFit(message.blobs)) {
       outputs_.Put(OutputsKey(), message.blobs, options_.output_bytes);
     }

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "rpc/memory_watch.h"
+#include "rpc/rules.h"
 #include "support/log.h"
 
 namespace autotune::rpc {
@@ -304,7 +305,7 @@ struct RouterSocket::Impl : Watched {
   int64_t Unexplained() const { return MemoryWatch::Allocated() - handlers.kept_bytes() - explained; }
   void LookAtMemory() {
     const int64_t bytes = Unexplained();
-    if (bytes <= kMostUnexplained || !socket_) return;
+    if (bytes <= kMostUnexplained || !socket_ || !Holds(Rule::kMemoryWatch)) return;
     Log(LogLevel::kWarning, "unfinished messages take ", bytes >> 20, " MiB: closing all connections on ", endpoint,
         "; peers connect again");
     monitor->Stop();

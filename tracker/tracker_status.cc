@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <set>
 
+#include "rpc/rules.h"
 #include "support/clock_text.h"
 #include "support/edit_distance.h"
 #include "tracker/tracker_state.h"
@@ -127,7 +128,8 @@ rpc::StatusReply TrackerState::Status(const std::string& key, int64_t now) const
     status.last_error = server.report.last_error;
     if (server.lease) {
       const Lease& lease = leases_.at(*server.lease);
-      status.lease = lease.id.substr(0, 8);  // to tell leases apart; who knows the whole id can end the lease
+      // To tell leases apart. Who knows the whole id can end the lease.
+      status.lease = Holds(rpc::Rule::kSecretIds) ? lease.id.substr(0, 8) : lease.id;
       status.client_name = lease.client_name;
       status.tenant = lease.tenant;
       status.job = lease.job;

@@ -1,6 +1,6 @@
 // Attacks by candidates that use memory, files, threads, signals and the channel to the server.
-#include "rpc/channel.h"
 #include "rpc/system_calls.h"
+#include "tests/hostile/attack.h"
 #include "tests/hostile/hostile.h"
 
 namespace autotune {
@@ -12,27 +12,6 @@ using testing::Eq;
 using testing::HasSubstr;
 
 class HostileCandidates : public Hostile {};
-
-// Bytes as the initializer of a char array in C.
-std::string BytesInC(const std::string& bytes) {
-  std::string text = "{";
-  for (const char byte : bytes) text += std::to_string(static_cast<int>(byte)) + ",";
-  return text + "}";
-}
-std::string OnTheChannel(const rpc::Message& message) { return rpc::PackFrames(rpc::Encode(message)); }
-
-// Code that sends bytes to the server, as if the runner did.
-std::string Send(const std::string& bytes) {
-  return "static const char bytes[] = " + BytesInC(bytes) + "; call6(44, 3, (long)bytes, sizeof bytes, 0x4000, 0, 0);";
-}
-// Code that starts a thread, which runs `body` for ever.
-std::string LeaveThread(const std::string& body) {
-  return "char* stack = (char*)call6(9, 0, 1 << 16, 3, 0x22, -1, 0); "
-         "__asm__ volatile(\"syscall; test %%rax, %%rax; jnz 1f; call thread_body; 1:\" : : \"a\"(56L), "
-         "\"D\"(0x10f00L), "
-         "\"S\"(stack + (1 << 16) - 64) : \"rcx\", \"r11\", \"memory\");" +
-         body;
-}
 
 struct CandidateAttack {
   std::string attack, body;

@@ -9,6 +9,7 @@
 #include "rpc/system_calls.h"
 #include "support/clock.h"
 #include "support/sanitized.h"
+#include "tests/hostile/attack.h"
 #include "tests/tracker/farm.h"
 
 namespace autotune {
@@ -33,15 +34,9 @@ class Hostile : public FarmTest {
 
   void SetUp() override {
     FarmTest::SetUp();
-    log_.Reset(open((folder_ + "/log").c_str(), O_CREAT | O_WRONLY | O_APPEND | O_CLOEXEC, 0600));
-    tracker_.emplace(Start({"rpc_tracker", "--host", Endpoint(), "--state", folder_ + "/state.json"}));
-    for (const char* key : {"victim", "bystander", "open"}) {
-      const bool strict = geteuid() == 0 && rpc::CanRestrictSystemCalls();
-      const std::string sandbox = std::string(key) == "open" ? "off" : strict ? "strict" : "on";
-      servers_.emplace(key, Start({"rpc_server", "--tracker", Endpoint(), "--key", key, "--shared-host",
-                                   "--memory-limit=0.25", "--sandbox=" + sandbox}));
-    }
-    ASSERT_TRUE(Soon([&] { return Count("") == 3 && Count("victim") == 1 && Count("bystander") == 1; })) << Log();
+    StartProcesses();
+    const int servers = static_cast<int>(servers_.size());
+    ASSERT_TRUE(Soon([&] { return Count("") == servers && Count("victim") == 1 && Count("bystander") == 1; })) << Log();
     bystander_ = std::thread([this] { Stand(); });
     ASSERT_TRUE(Soon([&] { return good_.load() > 0; })) << Log();
     Honest("before any attack");
@@ -54,6 +49,20 @@ class Hostile : public FarmTest {
     FarmTest::TearDown();
   }
 
+  virtual void StartProcesses() {
+    LaunchTracker({kTools + "/rpc_tracker", "--host", Endpoint(), "--state", folder_ + "/state.json"});
+    for (const char* key : {"victim", "bystander", "open"}) {
+      const bool strict = geteuid() == 0 && rpc::CanRestrictSystemCalls();
+      const std::string sandbox = std::string(key) == "open" ? "off" : strict ? "strict" : "on";
+      LaunchServer(key, {kTools + "/rpc_server", "--tracker", Endpoint(), "--key", key, "--shared-host",
+                         "--memory-limit=0.25", "--sandbox=" + sandbox});
+    }
+  }
+  void LaunchTracker(const std::vector<std::string>& argv) { tracker_.emplace(Start(argv)); }
+  void LaunchServer(const std::string& key, const std::vector<std::string>& argv) {
+    servers_.emplace(key, Start(argv));
+  }
+
   void EndBystander() {
     stop_ = true;
     if (bystander_.joinable()) bystander_.join();
@@ -61,9 +70,11 @@ class Hostile : public FarmTest {
 
   // Measures candidates of one client on a device.
   std::vector<TrialResult> Measure(const std::string& key, std::vector<Blob> artifacts, double seconds = 10) {
+    return Measure(key, JobOf(std::move(artifacts)), seconds);
+  }
+  std::vector<TrialResult> Measure(const std::string& key, MeasureJob job, double seconds = 10) {
     auto client = Client(key, 20);
     if (!client) return {};
-    MeasureJob job = JobOf(std::move(artifacts));
     for (Candidate& candidate : job.candidates) {
       candidate.run_seconds = seconds;
       candidate.load_seconds = 5;
@@ -81,8 +92,17 @@ class Hostile : public FarmTest {
     EXPECT_EQ(results[0].status, TrialStatus::kOk) << after << ": " << results[0].error;
     EXPECT_LE(took, 5000) << after;
   }
-  // What must hold after each attack.
-  void ExpectUnharmed(const std::string& attack) {
+  // What must hold after each attack, or after several that one client has made.
+  void ExpectUnharmed(const std::vector<std::string>& attacks) {
+    ExpectNoHarm(attacks.front() + (attacks.size() > 1 ? " to " + attacks.back() : ""));
+    for (const std::string& attack : attacks) {
+      std::printf("%-58s unharmed, %+.1f MiB\n", attack.c_str(), static_cast<double>(Growth(Memory())) / (1 << 20));
+      ++attacks_;
+    }
+    std::fflush(stdout);
+  }
+  void ExpectUnharmed(const std::string& attack) { ExpectUnharmed(std::vector<std::string>{attack}); }
+  void ExpectNoHarm(const std::string& attack) {
     Honest(attack);
     EXPECT_EQ(bad_, 0) << attack << ": the bystander got a result that is not ok";
     const int good = good_;
@@ -92,9 +112,6 @@ class Hostile : public FarmTest {
     std::map<std::string, int64_t> now;
     const bool small = Soon([&] { return Growth(now = Memory()) <= kMostGrowth || kSanitized; }, 5);
     EXPECT_TRUE(small) << attack << ": memory grew by " << (Growth(now) >> 20) << " MiB";
-    std::printf("%-58s unharmed, %+.1f MiB\n", attack.c_str(), static_cast<double>(Growth(now)) / (1 << 20));
-    std::fflush(stdout);
-    ++attacks_;
   }
 
   std::map<std::string, int64_t> Memory() {
@@ -118,11 +135,34 @@ class Hostile : public FarmTest {
   pid_t PidOf(const std::string& key) const { return servers_.at(key).pid(); }
   pid_t TrackerPid() const { return tracker_->pid(); }
 
+  std::string Tracker() const { return "ipc://" + Endpoint(); }
+  rpc::DeviceStatus DeviceOf(const std::string& key) {
+    auto status = rpc::QueryStatus(Tracker(), key, 5);
+    EXPECT_TRUE(status.ok() && status->devices.size() == 1u);
+    return status.ok() && !status->devices.empty() ? status->devices[0] : rpc::DeviceStatus();
+  }
+  // Sends so many MiB of a message that never ends over so many connections. Returns the largest growth of the process.
+  int64_t MostWhileUnfinished(const std::string& endpoint, pid_t process, int connections, int mebibytes) {
+    const std::string frame(1 << 20, 'x');
+    const int64_t rest = MemoryOf(process);
+    int64_t most = 0;
+    std::vector<Peer> peers;
+    for (int n = 0; n < connections; ++n) peers.emplace_back(endpoint);
+    for (int sent = 0; sent < mebibytes; ++sent) {
+      Peer& peer = peers[static_cast<size_t>(sent % connections)];
+      if (!peer.connected() || !peer.Frame(frame, true)) peer = Peer(endpoint);
+      // Half a GiB a second. What arrives until the process looks depends on how soon other processes let it run.
+      usleep(2000);
+      most = std::max(most, MemoryOf(process) - rest);
+    }
+    return most;
+  }
+
   int attacks_ = 0;
 
  private:
-  Subprocess Start(std::vector<std::string> argv) {
-    argv[0] = kTools + "/" + argv[0];
+  Subprocess Start(const std::vector<std::string>& argv) {
+    if (!log_) log_.Reset(open((folder_ + "/log").c_str(), O_CREAT | O_WRONLY | O_APPEND | O_CLOEXEC, 0600));
     auto child = Subprocess::Spawn({.argv = argv, .fds = {{1, log_.get()}, {2, log_.get()}}});
     EXPECT_TRUE(child.ok());
     return std::move(child).value();

@@ -1,11 +1,9 @@
 // Attacks by local processes that connect to the tracker or to a device server: raw bytes, and messages of the
 // protocol.
-#include <sys/socket.h>
-#include <sys/un.h>
-
 #include "rpc/message.h"
 #include "support/json.h"
 #include "support/rng.h"
+#include "tests/hostile/attack.h"
 #include "tests/hostile/hostile.h"
 
 namespace autotune {
@@ -14,75 +12,8 @@ namespace {
 #if defined(__x86_64__)
 using rpc::Message;
 
-std::string Number(size_t value, int bytes) {
-  std::string text;
-  for (int shift = 8 * (bytes - 1); shift >= 0; shift -= 8) text += static_cast<char>(value >> shift);
-  return text;
-}
-
-// A connection that speaks ZMTP 3.0 by hand, as a DEALER without security.
-class Peer {
- public:
-  explicit Peer(const std::string& endpoint, bool handshake = true) {
-    sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
-    endpoint.substr(endpoint.find('/')).erase(0, endpoint.starts_with("ipc://") ? 2 : 0).copy(address.sun_path, 107);
-    socket_.Reset(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    const timeval patience{2, 0};
-    setsockopt(socket_.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
-    if (connect(socket_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) socket_.Reset();
-    if (handshake) Handshake();
-  }
-  bool connected() const { return static_cast<bool>(socket_); }
-  // Returns false if the other side has closed the connection, or does not read.
-  bool Bytes(const std::string& bytes) {
-    for (size_t sent = 0; sent < bytes.size();) {
-      const ssize_t n = send(socket_.get(), bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL);
-      if (n <= 0) return false;
-      sent += static_cast<size_t>(n);
-    }
-    return true;
-  }
-  bool Frame(const std::string& bytes, bool more) {
-    return Bytes(std::string(1, static_cast<char>((more ? 1 : 0) | 2)) + Number(bytes.size(), 8) + bytes);
-  }
-  bool Send(const Message& message) {
-    const rpc::Frames frames = rpc::Encode(message);
-    for (size_t i = 0; i < frames.size(); ++i) {
-      if (!Frame(*frames[i], i + 1 < frames.size())) return false;
-    }
-    return true;
-  }
-  // Sends a message with a header and a body of our own making, which Encode would not make.
-  bool SendAs(const std::string& kind, Json::Object body) {
-    return Frame(Json(Json::Object{{"major", rpc::kWireMajor}, {"minor", 0}, {"kind", kind}, {"request", "r"}}).Cbor(),
-                 true) &&
-           Frame(Json(std::move(body)).Cbor(), false);
-  }
-
- private:
-  void Handshake() {
-    std::string greeting = std::string("\xff\0\0\0\0\0\0\0\0\x7f\x03\0NULL", 16);
-    greeting.resize(64, '\0');
-    const std::string ready = std::string("\x05READY\x0bSocket-Type", 18) + std::string("\0\0\0\6DEALER", 10);
-    Bytes(greeting + std::string("\x04", 1) + static_cast<char>(ready.size()) + ready);
-    char theirs[256];
-    for (size_t got = 0; got < 64 + 2;) {  // their greeting, and the begin of their READY
-      const ssize_t n = recv(socket_.get(), theirs, sizeof theirs, 0);
-      if (n <= 0) return socket_.Reset();
-      got += static_cast<size_t>(n);
-    }
-  }
-  UniqueFd socket_;
-};
-
 class HostilePeers : public Hostile {
  protected:
-  std::string Tracker() const { return "ipc://" + Endpoint(); }
-  rpc::DeviceStatus DeviceOf(const std::string& key) {
-    auto status = rpc::QueryStatus(Tracker(), key, 5);
-    EXPECT_TRUE(status.ok() && status->devices.size() == 1u);
-    return status.ok() && !status->devices.empty() ? status->devices[0] : rpc::DeviceStatus();
-  }
   std::vector<std::string> Listeners() {
     return {Tracker(), DeviceOf("victim").endpoint, DeviceOf("bystander").endpoint};
   }
@@ -96,22 +27,6 @@ class HostilePeers : public Hostile {
     EXPECT_TRUE(peer.connected()) << attack;
     make(peer);
     ExpectUnharmed(attack);
-  }
-  // Sends 1,000 MiB of a message that never ends over so many connections. Returns the largest growth of the process.
-  int64_t MostWhileUnfinished(const std::string& endpoint, pid_t process, int connections) {
-    const std::string frame(1 << 20, 'x');
-    const int64_t rest = MemoryOf(process);
-    int64_t most = 0;
-    std::vector<Peer> peers;
-    for (int n = 0; n < connections; ++n) peers.emplace_back(endpoint);
-    for (int sent = 0; sent < 1000; ++sent) {
-      Peer& peer = peers[static_cast<size_t>(sent % connections)];
-      if (!peer.connected() || !peer.Frame(frame, true)) peer = Peer(endpoint);
-      // Half a GiB a second. What arrives until the process looks depends on how soon other processes let it run.
-      usleep(2000);
-      most = std::max(most, MemoryOf(process) - rest);
-    }
-    return most;
   }
   static rpc::ServerReport Report(const std::string& server, const std::string& key = "victim") {
     rpc::ServerReport report;
@@ -200,7 +115,7 @@ TEST_F(HostilePeers, UnfinishedMessagesHarmNobody) {
       // A busy machine may keep the process from looking, so the best of three attempts counts.
       int64_t most = INT64_MAX;
       for (int attempt = 0; attempt < 3 && most > kMost; ++attempt)
-        most = std::min(most, MostWhileUnfinished(endpoints[i], processes[i], connections));
+        most = std::min(most, MostWhileUnfinished(endpoints[i], processes[i], connections, 1000));
       EXPECT_LE(most, kMost);
       ExpectUnharmed("1,000 MiB of unfinished messages, " + std::to_string(connections) + " connections, " +
                      std::to_string(most >> 20) + " MiB");

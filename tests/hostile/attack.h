@@ -1,0 +1,98 @@
+// What attackers do: connections that speak ZMTP by hand, and code of candidates that writes to the runner's channel.
+// For tests only.
+#pragma once
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <string>
+
+#include "rpc/channel.h"
+#include "rpc/message.h"
+#include "support/json.h"
+#include "support/unique_fd.h"
+
+namespace autotune {
+
+inline std::string Number(size_t value, int bytes) {
+  std::string text;
+  for (int shift = 8 * (bytes - 1); shift >= 0; shift -= 8) text += static_cast<char>(value >> shift);
+  return text;
+}
+
+// A connection that speaks ZMTP 3.0 by hand, as a DEALER without security.
+class Peer {
+ public:
+  explicit Peer(const std::string& endpoint, bool handshake = true) {
+    sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
+    endpoint.substr(endpoint.find('/')).erase(0, endpoint.starts_with("ipc://") ? 2 : 0).copy(address.sun_path, 107);
+    socket_.Reset(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const timeval patience{2, 0};
+    setsockopt(socket_.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+    if (connect(socket_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) socket_.Reset();
+    if (handshake) Handshake();
+  }
+  bool connected() const { return static_cast<bool>(socket_); }
+  // Returns false if the other side has closed the connection, or does not read.
+  bool Bytes(const std::string& bytes) {
+    for (size_t sent = 0; sent < bytes.size();) {
+      const ssize_t n = send(socket_.get(), bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL);
+      if (n <= 0) return false;
+      sent += static_cast<size_t>(n);
+    }
+    return true;
+  }
+  bool Frame(const std::string& bytes, bool more) {
+    return Bytes(std::string(1, static_cast<char>((more ? 1 : 0) | 2)) + Number(bytes.size(), 8) + bytes);
+  }
+  bool Send(const rpc::Message& message) {
+    const rpc::Frames frames = rpc::Encode(message);
+    for (size_t i = 0; i < frames.size(); ++i) {
+      if (!Frame(*frames[i], i + 1 < frames.size())) return false;
+    }
+    return true;
+  }
+  // Sends a message with a header and a body of our own making, which Encode would not make.
+  bool SendAs(const std::string& kind, Json::Object body) {
+    return Frame(Json(Json::Object{{"major", rpc::kWireMajor}, {"minor", 0}, {"kind", kind}, {"request", "r"}}).Cbor(),
+                 true) &&
+           Frame(Json(std::move(body)).Cbor(), false);
+  }
+
+ private:
+  void Handshake() {
+    std::string greeting = std::string("\xff\0\0\0\0\0\0\0\0\x7f\x03\0NULL", 16);
+    greeting.resize(64, '\0');
+    const std::string ready = std::string("\x05READY\x0bSocket-Type", 18) + std::string("\0\0\0\6DEALER", 10);
+    Bytes(greeting + std::string("\x04", 1) + static_cast<char>(ready.size()) + ready);
+    char theirs[256];
+    for (size_t got = 0; got < 64 + 2;) {  // their greeting, and the begin of their READY
+      const ssize_t n = recv(socket_.get(), theirs, sizeof theirs, 0);
+      if (n <= 0) return socket_.Reset();
+      got += static_cast<size_t>(n);
+    }
+  }
+  UniqueFd socket_;
+};
+
+// Bytes as the initializer of a char array in C.
+inline std::string BytesInC(const std::string& bytes) {
+  std::string text = "{";
+  for (const char byte : bytes) text += std::to_string(static_cast<int>(byte)) + ",";
+  return text + "}";
+}
+inline std::string OnTheChannel(const rpc::Message& message) { return rpc::PackFrames(rpc::Encode(message)); }
+
+// Code that sends bytes to the server, as if the runner did.
+inline std::string Send(const std::string& bytes) {
+  return "static const char bytes[] = " + BytesInC(bytes) + "; call6(44, 3, (long)bytes, sizeof bytes, 0x4000, 0, 0);";
+}
+// Code that starts a thread, which runs `body` for ever.
+inline std::string LeaveThread(const std::string& body) {
+  return "char* stack = (char*)call6(9, 0, 1 << 16, 3, 0x22, -1, 0); "
+         "__asm__ volatile(\"syscall; test %%rax, %%rax; jnz 1f; call thread_body; 1:\" : : \"a\"(56L), "
+         "\"D\"(0x10f00L), "
+         "\"S\"(stack + (1 << 16) - 64) : \"rcx\", \"r11\", \"memory\");" +
+         body;
+}
+
+}  // namespace autotune

@@ -8,6 +8,7 @@ cd "$(dirname "$0")/.."
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 failed=0
+export AUTOTUNE_DRAWS=all
 "${BUILD:-build}/tests/test_hostile" --gtest_filter="${1:-*}" >"$log" 2>&1 || failed=1
 if [ $failed -ne 0 ]; then
   cat "$log" >&2

@@ -30,19 +30,32 @@ inline const std::string kTools = std::string(AUTOTUNE_BINARY_DIR) + "/tools";
 // The default body of an artifact: y = 2x over 64 floats.
 inline constexpr char kDouble[] = "for (int i = 0; i < 64; ++i) y[i] = 2 * x[i];";
 
-inline Blob Compile(const std::string& body, const std::string& top = "") {
-  std::string metadata = R"({"abi_version":1,"target":"test","kernels":[{"name":"k","params":[
+// Returns the name of a kernel of CompileKernels.
+inline std::string KernelName(size_t i) { return i == 0 ? "k" : "k" + std::to_string(i); }
+
+// Compiles an artifact with a kernel for each body.
+inline Blob CompileKernels(const std::vector<std::string>& bodies, const std::string& top = "") {
+  std::string kernels, source = top + "\n";
+  for (size_t i = 0; i < bodies.size(); ++i) {
+    const std::string name = KernelName(i);
+    kernels += (i == 0 ? "" : ",") + ("{\"name\":\"" + name) + R"(","params":[
     {"name":"x","dtype":"f32","shape":[64],"kind":"input"},{"name":"w","dtype":"f32","shape":[256],"kind":"constant"},
-    {"name":"y","dtype":"f32","shape":[64],"kind":"output"}]}]})";
-  std::string source = top +
-                       "\nint32_t raw(AtContext* c, void* const* a) ENTRY(\"k.raw\");\n"
-                       "int32_t raw(AtContext* c, void* const* a) { float *x = a[0], *w = a[1], *y = a[2]; " +
-                       body +
-                       " return 0; }\n"
-                       "int32_t k(AtContext* c, const DLTensor* const* a, int32_t n) {\n"
-                       "  void* p[3] = {a[0]->data, a[1]->data, a[2]->data}; return raw(c, p); }\n";
+    {"name":"y","dtype":"f32","shape":[64],"kind":"output"}]})";
+    source += "int32_t " + name + "_raw(AtContext* c, void* const* a) ENTRY(\"" + name +
+              ".raw\");\n"
+              "int32_t " +
+              name + "_raw(AtContext* c, void* const* a) { float *x = a[0], *w = a[1], *y = a[2]; " + bodies[i] +
+              " return 0; }\n"
+              "int32_t " +
+              name +
+              "(AtContext* c, const DLTensor* const* a, int32_t n) {\n"
+              "  void* p[3] = {a[0]->data, a[1]->data, a[2]->data}; return " +
+              name + "_raw(c, p); }\n";
+  }
+  const std::string metadata = R"({"abi_version":1,"target":"test","kernels":[)" + kernels + "]}";
   return std::make_shared<const std::string>(CompileArtifact(metadata, source));
 }
+inline Blob Compile(const std::string& body, const std::string& top = "") { return CompileKernels({body}, top); }
 
 inline MeasureJob JobOf(std::vector<Blob> artifacts) {
   MeasureJob job;

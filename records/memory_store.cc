@@ -46,7 +46,7 @@ class MemoryStore : public RecordStore {
     auto ranking = by_task->second.find(target);
     if (ranking == by_task->second.end()) return top.Take();
     for (auto it = ranking->second.begin(); it != ranking->second.end() && !top.full(); ++it) {
-      top.Add(records_[std::get<2>(*it)]);
+      top.Add(records_[std::get<3>(*it)]);
     }
     return top.Take();
   }
@@ -130,7 +130,7 @@ class MemoryStore : public RecordStore {
       ++task.records;
       task.trials += IsTrial(record);
       if (!IsRanked(record)) continue;
-      if (task.ranked++ == 0 || record.cost < task.best_seconds) task.best_seconds = record.cost;
+      ++task.ranked;
     }
     std::vector<TaskSummary> sorted;
     for (auto& [key, task] : tasks) sorted.push_back(std::move(task));
@@ -170,12 +170,13 @@ class MemoryStore : public RecordStore {
 
   void Add(const Record& record) {
     if (IsRanked(record))
-      ranked_[record.task][record.target].emplace(-record.confirmation, record.cost, records_.size());
+      ranked_[record.task][record.target].emplace(!record.disturbed.empty(), -record.confirmation, record.cost,
+                                                  records_.size());
     records_.push_back(record);
   }
 
-  using Ranking = std::set<std::tuple<int64_t, double, size_t>>;  // -confirmation, cost, position
-  std::recursive_mutex mutex_;                                    // recursive, since Prune calls other members
+  using Ranking = std::set<std::tuple<bool, int64_t, double, size_t>>;  // disturbed, -confirmation, cost, position
+  std::recursive_mutex mutex_;                                          // recursive, since Prune calls other members
   std::vector<Record> records_;
   std::unordered_map<std::string, size_t> positions_;                                       // by id
   std::map<std::string, std::map<std::string, Ranking, std::less<>>, std::less<>> ranked_;  // by task, target

@@ -39,6 +39,9 @@ struct Record {
   TrialStatus status = TrialStatus::kOk;
   std::string error;      // one line; empty if status is ok
   bool verified = false;  // true: the output was compared with the reference and is correct
+  // Why other processes may have changed the times, such as foreign load; empty: they did not, as far as the device
+  // server knows. A disturbed record ranks behind every undisturbed one of its task and target.
+  std::string disturbed;
   std::string tenant;
   std::string run;    // key of the tuning run, see RunKey
   uint64_t seed = 0;  // seed of the run
@@ -49,8 +52,8 @@ struct Record {
   // confirmations. The winner gets n + 1, all others n. The greatest number ranks first.
   int64_t confirmation = 0;
   Json facts;  // about build and run: spills, code size, load, stage times
-  AUTOTUNE_FIELDS(id, task, alternative, func, trace, target, device, times, cost, status, error, verified, tenant, run,
-                  seed, versions, created_at, confirmation, facts)
+  AUTOTUNE_FIELDS(id, task, alternative, func, trace, target, device, times, cost, status, error, verified, disturbed,
+                  tenant, run, seed, versions, created_at, confirmation, facts)
 };
 
 bool operator==(const Record& a, const Record& b);

@@ -6,9 +6,9 @@ namespace {
 // Selects the records to keep: the first `?` of each task and target, in the order of RecordStore::Top.
 constexpr char kKept[] = R"(
   INSERT INTO temp.kept SELECT seq FROM (
-    SELECT seq, row_number() OVER (PARTITION BY task, target ORDER BY confirmation DESC, cost, seq) AS place FROM (
-      SELECT seq, task, target, cost, confirmation, row_number() OVER (
-          PARTITION BY task, target, alternative, func, trace ORDER BY confirmation DESC, cost, seq) AS twin
+    SELECT seq, row_number() OVER (PARTITION BY task, target ORDER BY disturbed <> '', confirmation DESC, cost, seq) AS place FROM (
+      SELECT seq, task, target, cost, confirmation, disturbed, row_number() OVER (
+          PARTITION BY task, target, alternative, func, trace ORDER BY disturbed <> '', confirmation DESC, cost, seq) AS twin
         FROM record WHERE status = 'ok' AND verified = 1)
       WHERE twin = 1)
     WHERE place <= ?)";

@@ -84,7 +84,7 @@ class SqliteStore : public RecordStore {
     static const std::string sql =
         std::string("SELECT ") + kColumns +
         " FROM records WHERE task_id = (SELECT id FROM text WHERE hash = ?) AND target_id = (SELECT id FROM text WHERE "
-        "hash = ?) AND status = 'ok' AND verified = 1 ORDER BY confirmation DESC, cost, seq";
+        "hash = ?) AND status = 'ok' AND verified = 1 ORDER BY disturbed <> '', confirmation DESC, cost, seq";
     std::string task_hash = TextHash(task), target_hash = TextHash(target);
     Query query = TRY(Query::Make(reader_, sql));
     query.Blob(task_hash).Blob(target_hash);
@@ -191,10 +191,9 @@ class SqliteStore : public RecordStore {
   Result<std::vector<TaskSummary>> Tasks() override {
     std::lock_guard lock(read_mutex_);
     Query query = TRY(Query::Make(reader_, R"(
-      SELECT task.body, target.body, n, executed, ranked, best
+      SELECT task.body, target.body, n, executed, ranked
         FROM (SELECT r.task, r.target, count(*) AS n, sum(executed) AS executed,
-                     sum(status = 'ok' AND verified = 1) AS ranked,
-                     min(CASE WHEN status = 'ok' AND verified = 1 THEN cost END) AS best
+                     sum(status = 'ok' AND verified = 1) AS ranked
                 FROM record r GROUP BY r.task, r.target) g
         JOIN text task ON task.id = g.task JOIN text target ON target.id = g.target ORDER BY 1, 2)"));
     std::vector<TaskSummary> tasks;
@@ -203,8 +202,7 @@ class SqliteStore : public RecordStore {
                        .target = query.TextAt(1),
                        .records = query.IntAt(2),
                        .trials = query.IntAt(3),
-                       .ranked = query.IntAt(4),
-                       .best_seconds = query.RealAt(5)});
+                       .ranked = query.IntAt(4)});
     }
     return tasks;
   }
@@ -387,14 +385,14 @@ class SqliteStore : public RecordStore {
         "INSERT INTO record(id, task, target, run, alternative, func, device, tenant, status, executed, verified, "
         "cost, "
         "seed, ir, step_language, feature_schema, code_generator, created_at, times, error, trace, facts, "
-        "confirmation) "
-        "VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT(id) DO NOTHING"));
+        "confirmation, disturbed) "
+        "VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT(id) DO NOTHING"));
     insert.Blob(id);
     for (int64_t text : ids) insert.Int(text);
     insert.Text(ToText(r.status)).Int(IsTrial(r)).Int(r.verified).Real(r.cost);
     insert.Int(static_cast<int64_t>(r.seed)).Int(r.versions.ir).Int(r.versions.step_language);
     insert.Int(r.versions.feature_schema).Int(r.versions.code_generator).Int(r.created_at);
-    return insert.Blob(times).Text(r.error).Text(r.trace).Text(facts).Int(r.confirmation).Do();
+    return insert.Blob(times).Text(r.error).Text(r.trace).Text(facts).Int(r.confirmation).Text(r.disturbed).Do();
   }
 
   Status Insert(const RunState& run) {

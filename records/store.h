@@ -27,7 +27,6 @@ struct RecordFilter {
 struct TaskSummary {
   std::string task, target;
   int64_t records = 0, trials = 0, ranked = 0;  // number of all records, of trials (IsTrial), of IsRanked ones
-  double best_seconds = 0;                      // least cost of the ranked records; 0: there are none
 };
 
 // The numbers of records of one task on one target that Prune keeps and removes.
@@ -52,7 +51,7 @@ class RecordStore {
   virtual Status Append(std::span<const Record> batch, const RunState* run = nullptr, int64_t* added = nullptr) = 0;
 
   // Returns the n best distinct schedules (alternative, func, trace) among records that are ok and verified. Order:
-  // greatest confirmation number first (see Record), then least cost, then the order stored.
+  // undisturbed ones first, then greatest confirmation number (see Record), then least cost, then the order stored.
   virtual Result<std::vector<Record>> Top(std::string_view task, std::string_view target, int n) = 0;
   // Returns the first record of Top, if any.
   Result<std::optional<Record>> Best(std::string_view task, std::string_view target);

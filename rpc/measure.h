@@ -91,8 +91,13 @@ struct TrialResult {
   double elapsed = 0;         // seconds this candidate kept the device
   std::string device;         // device that measured the candidate: key and server id
   DeviceState state;          // state of a device other than the CPU during the measurement
-  AUTOTUNE_FIELDS(candidate, status, error, times, cut_off, checked, worst_error, started, elapsed, device, state)
-  AUTOTUNE_LIMITS({"candidate", kNameBytes}, {"error", kTextBytes}, {"times", 0, kMostRepeats}, {"device", kTextBytes})
+  // Since 2.2: why other processes may have changed the times, such as foreign load or a missing lock; empty: they did
+  // not, as far as the server knows.
+  std::string disturbed;
+  AUTOTUNE_FIELDS(candidate, status, error, times, cut_off, checked, worst_error, started, elapsed, device, state,
+                  disturbed)
+  AUTOTUNE_LIMITS({"candidate", kNameBytes}, {"error", kTextBytes}, {"times", 0, kMostRepeats}, {"device", kTextBytes},
+                  {"disturbed", kTextBytes})
 };
 
 // A client that holds a device for which another job waits.

@@ -406,6 +406,7 @@ class Runner {
       return Err(failure->text, " (after ", timing.calls, " calls)");
     }
     result.times = timing.seconds;
+    if (timing.disturbed) result.disturbed = "other processes took the processor in each of its repeats";
     result.state = placed->state();
     result.cut_off = timing.cut_off;
     return {};

@@ -12,6 +12,8 @@
 #include <thread>
 
 #include "rpc/event_file.h"
+#include "rpc/host_load.h"
+#include "rpc/host_turn.h"
 #include "rpc/peer_text.h"
 #include "rpc/runner_pool.h"
 #include "rpc/server_identity.h"
@@ -22,16 +24,12 @@
 #include "support/clock_text.h"
 #include "support/cpus.h"
 #include "support/hint.h"
-#include "support/host_lock.h"
 #include "support/log.h"
 #include "support/loop.h"
 
 namespace autotune::rpc {
 namespace {
 
-constexpr int64_t kHostLockPatienceMs = 30000;  // longest wait for the host's lock
-constexpr int64_t kUnloggedWaitMs = 1000;       // duration of a wait for the host's lock that is not logged
-constexpr int64_t kWaitLogEveryMs = 60000;      // least time between two log lines about such waits
 constexpr int64_t kSilentTrackerWaitMs = 1000;  // duration of a wait for the tracker that is not told
 constexpr size_t kMostText = 400;               // bytes of a refusal that are shown
 
@@ -72,33 +70,17 @@ class Server {
                               Message message) { Perform(session_->On(from, message, BootMillis())); },
          .kept_bytes = [this] { return KeptBytes(); }}));
     const DeviceInfo& device = session.device = Describe();
+    cores_ = device.cores;
     identity_ = "`" + device.key + "` (server " + session.server.substr(0, 8) + "), for clients at " + device.endpoint;
     events_.emplace("server", session.server);
     session_ = std::make_unique<ServerSession>(std::move(session));
-    pool_ = std::make_unique<RunnerPool>(
-        loop_,
-        RunnerPool::Options{.argv = options_.runner_command,
-                            .wrapped = options_.wrapped_runner,
-                            .adopt_orphans = true,
-                            .quiet_start = EndsWithoutDevice(),
-                            .memory_bytes = options_.memory_bytes},
-        RunnerPool::Handlers{
-            .on_ready =
-                [this] {
-                  lock_path_ = HostLock::PathOf(pool_->ActiveDevice());
-                  bool first = !std::exchange(ever_ready_, true);
-                  Perform(session_->OnRunnerReady(BootMillis()));
-                  if (first) Perform(session_->OnTrackerConnected(BootMillis()));  // report to the tracker at once
-                },
-            .on_message = [this](const Message& m) { Perform(session_->OnRunnerMessage(m, BootMillis())); },
-            .on_end = [this](const RunnerEnd& end) { Perform(session_->OnRunnerEnd(end, BootMillis())); },
-            .on_unavailable =
-                [this](const std::string& why) {
-                  if (!ever_ready_ && EndsWithoutDevice()) return Fail(why);
-                  Perform(session_->OnRunnersUnavailable(why, BootMillis()));
-                  UnlockHost();
-                },
-            .on_all_dead = [this] { UnlockHost(); }});
+    pool_ = std::make_unique<RunnerPool>(loop_,
+                                         RunnerPool::Options{.argv = options_.runner_command,
+                                                             .wrapped = options_.wrapped_runner,
+                                                             .adopt_orphans = true,
+                                                             .quiet_start = EndsWithoutDevice(),
+                                                             .memory_bytes = options_.memory_bytes},
+                                         PoolHandlers());
     tracker_ =
         TRY(DealerSocket::Connect(loop_, tracker,
                                   {.on_message =
@@ -141,6 +123,29 @@ class Server {
   const Status& status() const { return status_; }
 
  private:
+  RunnerPool::Handlers PoolHandlers() {
+    return {.on_ready =
+                [this] {
+                  turn_.SetPath(HostLock::PathOf(pool_->ActiveDevice()));
+                  bool first = !std::exchange(ever_ready_, true);
+                  Perform(session_->OnRunnerReady(BootMillis()));
+                  if (first) Perform(session_->OnTrackerConnected(BootMillis()));  // report to the tracker at once
+                },
+            .on_message =
+                [this](const Message& m) {
+                  if (m.As<RunnerResult>() && load_.Watches()) WatchLoad();
+                  Perform(session_->OnRunnerMessage(m, BootMillis()));
+                },
+            .on_end = [this](const RunnerEnd& end) { Perform(session_->OnRunnerEnd(end, BootMillis())); },
+            .on_unavailable =
+                [this](const std::string& why) {
+                  if (!ever_ready_ && EndsWithoutDevice()) return Fail(why);
+                  Perform(session_->OnRunnersUnavailable(why, BootMillis()));
+                  UnlockHost();
+                },
+            .on_all_dead = [this] { UnlockHost(); }};
+  }
+
   // Returns true if a missing device ends the server. The server of a local search goes on without it, so that the
   // tracker of the search learns the cause.
   bool EndsWithoutDevice() const { return !options_.device.empty() && !options_.end_with_stdin; }
@@ -198,48 +203,40 @@ class Server {
     // The answer comes after the other actions.
     loop_.Post([this, run = a.run] { Perform(session_->OnRunnerExamined(run, pool_->Examine(), BootMillis())); });
   }
-  void Do(AcquireHost&) {
-    wants_host_ = needs_host_ = true;
-    host_wanted_since_ = BootMillis();
-    // TryHost calls the session, so it must not run inside a call of the session.
-    loop_.Post([this] { TryHost(); });
-  }
+  void Do(AcquireHost&) { turn_.Want(); }
   void Do(ReleaseHost&) {
-    wants_host_ = needs_host_ = false;
-    host_retry_.reset();
+    if (load_.Watches()) SeeLoad(BootMillis());
+    load_.End();
+    turn_.End();
     UnlockHost();
   }
   // Unlocks the host if the session has released it and every killed runner is dead or unkillable, so that no kernel
   // disturbs the next measurement.
   void UnlockHost() {
-    if (!needs_host_ && !pool_->KillPending()) host_.reset();
+    if (!turn_.Wanted() && !pool_->KillPending()) turn_.Unlock();
   }
-  void TryHost() {
-    if (!wants_host_) return;
-    if (options_.host_lock && !host_) {
-      auto lock = HostLock::TryAcquire(HostLock::Mode::kExclusive, lock_path_);
-      bool patient = BootMillis() - host_wanted_since_ < kHostLockPatienceMs;
-      if (lock && *lock) {
-        host_ = std::move(**lock);
-      } else if (lock && patient) {
-        LogHostWait();
-        host_retry_ = loop_.After(5, [this] { TryHost(); });
-        return;
-      } else {
-        Log(LogLevel::kWarning, "measuring without the lock, so times may be disturbed: ",
-            lock ? HostLock::HeldText(lock_path_) : lock.error().Text());
-      }
-    }
-    wants_host_ = false;
-    Perform(session_->OnHostAcquired(BootMillis()));
+  void OnTurn(const std::string& unlocked) {
+    if (unlocked.empty()) WatchLoad();
+    Perform(session_->OnHostAcquired(unlocked, BootMillis()));
   }
-  void LogHostWait() {
+  // Looks at the load of other processes, if it is time. Times of a device other than the CPU do not depend on it.
+  void WatchLoad() {
     const int64_t now = BootMillis();
-    if (now - host_wanted_since_ < kUnloggedWaitMs || now < next_wait_log_) return;
-    next_wait_log_ = now + kWaitLogEveryMs;
+    if (options_.device.empty() && load_.IsDue(now)) SeeLoad(now);
+  }
+  void SeeLoad(int64_t now) {
+    const std::optional<double> all = BusyMillis("/proc/stat", cores_);
+    if (!all) return;
+    const CpuTimes times{.all = *all, .ours = OwnMillis() + pool_->Examine().cpu_ms};
+    load_.See(times, now);
+    session_->OnHostLoad(load_.Text());
+  }
+  HostTurn::Options TurnOptions() const {
+    HostTurn::Options turn{.locks = options_.host_lock};
+    if (!options_.device.empty()) turn.name = options_.device;
     // The server of a local search shares the terminal with the search, which takes turns with others every second.
-    Log(options_.end_with_stdin ? LogLevel::kInfo : LogLevel::kWarning, "waiting for ",
-        options_.device.empty() ? "this host" : options_.device, ": ", HostLock::HeldText(lock_path_));
+    if (options_.end_with_stdin) turn.wait_level = LogLevel::kInfo;
+    return turn;
   }
 
   Loop& loop_;
@@ -253,15 +250,13 @@ class Server {
   std::unique_ptr<RouterSocket> router_;
   std::unique_ptr<RunnerPool> pool_;
   std::unique_ptr<DealerSocket> tracker_;
-  bool wants_host_ = false;  // true from AcquireHost to OnHostAcquired
-  bool needs_host_ = false;  // true from AcquireHost to ReleaseHost
   bool ever_ready_ = false;
-  int64_t host_wanted_since_ = 0;
-  int64_t next_wait_log_ = 0;                 // BootMillis
-  std::string lock_path_ = HostLock::Path();  // the lock of the device that the active runner measures on
-  std::optional<HostLock> host_;
+  // Its path is that of the device on which the active runner measures.
+  HostTurn turn_{loop_, TurnOptions(), [this](const std::string& unlocked) { OnTurn(unlocked); }};
+  std::vector<int> cores_;  // of the device
+  HostLoad load_;
   WakeTimer timer_{loop_, [this] { Perform(session_->Wake(BootMillis())); }};
-  Loop::Watch signals_, stdin_, host_retry_, last_words_;
+  Loop::Watch signals_, stdin_, last_words_;
   Loop::Watch tracker_wait_;  // set while the server is not registered
 };
 

@@ -38,10 +38,11 @@ bool MayBeAnothersFault(TrialStatus status) {
 
 }  // namespace
 
-ServerActions ServerSession::OnHostAcquired(int64_t now) {
+ServerActions ServerSession::OnHostAcquired(const std::string& unlocked, int64_t now) {
   Advance(now);
   if (batch_ && !batch_->IsDone()) {
     batch_->host_held = true;
+    batch_->unlocked = unlocked;
     StartNext(now);
   } else {
     actions_.push_back(ReleaseHost{});
@@ -162,6 +163,11 @@ void ServerSession::Finish(TrialResult result, int64_t now) {
   }
 }
 
+const std::string& ServerSession::DisturbanceOf(const TrialResult& result) const {
+  if (!batch_->unlocked.empty()) return batch_->unlocked;
+  return result.disturbed.empty() ? host_load_ : result.disturbed;
+}
+
 TrialResult ServerSession::ResultOfRunning(TrialStatus status, std::string error, int64_t now) const {
   TrialResult result;
   result.candidate = batch_->Current().id;
@@ -270,6 +276,7 @@ ServerActions ServerSession::OnRunnerMessage(const Message& message, int64_t now
     result.candidate = batch_->Current().id;
     result.started = running.started_wall;
     result.elapsed = static_cast<double>(now - running.started) / 1000;
+    if (!result.times.empty()) result.disturbed = DisturbanceOf(result);
     if (MayBeAnothersFault(status)) {
       FinishOrRepeat(std::move(result), now);
       return Take();

@@ -25,7 +25,7 @@ struct ToPeer {
 struct ToTracker {
   Message message;
 };
-struct AcquireHost {};  // lock the host or its GPU (support/host_lock.h); the driver answers with OnHostAcquired
+struct AcquireHost {};  // take a turn on the host or its GPU (rpc/host_turn.h); the driver answers with OnHostAcquired
 struct ReleaseHost {};
 struct StartCandidate {  // send to the active runner; the driver answers with OnRunnerMessage or OnRunnerEnd
   Message request;       // a RunnerRequest with its blobs
@@ -72,7 +72,10 @@ class ServerSession {
   // `now` is in milliseconds and never goes back. A message of the tracker is one whose sender has its role.
   ServerActions On(const From& from, const Message& message, int64_t now);
   ServerActions OnTrackerConnected(int64_t now);
-  ServerActions OnHostAcquired(int64_t now);
+  // `unlocked`: why the turn has no lock; empty: it has.
+  ServerActions OnHostAcquired(const std::string& unlocked, int64_t now);
+  // The load of other processes beside the measurements from now on (HostLoad::Text); empty: none.
+  void OnHostLoad(const std::string& load) { host_load_ = load; }
   ServerActions OnRunnerReady(int64_t now);
   ServerActions OnRunnerMessage(const Message& message, int64_t now);
   ServerActions OnRunnerEnd(const RunnerEnd& end, int64_t now);
@@ -131,6 +134,7 @@ class ServerSession {
     size_t next = 0;  // index in `order`
     std::vector<Tries> tries;
     bool host_held = false;
+    std::string unlocked;   // why the host is held without its lock; empty: with it
     std::string cancelled;  // why no further candidate starts; empty if they do
     int reference_failures = 0;
     std::string broken_reference;  // why candidates with a check cannot be measured; empty if they can
@@ -189,6 +193,8 @@ class ServerSession {
   void EndByDeviceError(TrialResult result, int64_t now);
   // Makes the next failure of the current candidate count.
   void ChargeNextFailure() { batch_->TriesOfCurrent().failures = 1; }
+  // Returns why other processes may have changed the times of a result; empty if they did not.
+  const std::string& DisturbanceOf(const TrialResult& result) const;
   TrialResult ResultOfRunning(TrialStatus status, std::string error, int64_t now) const;
   void SendResult(Unacknowledged& result, int64_t now);
   void DropBatch(const std::string& why);
@@ -224,6 +230,7 @@ class ServerSession {
   bool runner_ready_ = false;
   std::string runner_reference_;  // ReferenceKey of the reference that the active runner holds
   std::string unavailable_;       // why there is no runner
+  std::string host_load_;
   std::optional<Quarantined> quarantine_;
   size_t device_failures_ = 0;  // since a candidate last succeeded
   // The client whose candidates the active runner has run; empty: none. They may have changed the runner, so it must

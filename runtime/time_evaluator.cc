@@ -173,7 +173,10 @@ Result<Timing> EvaluateBursts(const TimeOptions& options, const TimedBurst& burs
     cutoff.See(per_call, number);
     record();
   }
-  if (timing.seconds.empty()) timing.seconds = std::move(disturbed_seconds);
+  if (timing.seconds.empty()) {
+    timing.disturbed = !disturbed_seconds.empty();
+    timing.seconds = std::move(disturbed_seconds);
+  }
   if (cutoff.Exceeded()) {
     timing.seconds = {cutoff.fastest()};
     timing.cut_off = true;

@@ -38,9 +38,10 @@ struct Timing {
   // Time per call in each repeat; at least one repeat. Repeats in which a thread waited for a CPU are left out if there
   // are others.
   std::vector<double> seconds;
-  int64_t calls = 0;     // number of all calls
-  bool cut_off = false;  // true: stopped early; `seconds` holds only the time of the fastest burst
-  AUTOTUNE_FIELDS(seconds, calls, cut_off)
+  int64_t calls = 0;       // number of all calls
+  bool cut_off = false;    // true: stopped early; `seconds` holds only the time of the fastest burst
+  bool disturbed = false;  // true: a thread waited for a CPU in every repeat
+  AUTOTUNE_FIELDS(seconds, calls, cut_off, disturbed)
 };
 
 // Makes the calls with numbers [first, first + count), one directly after the other.

@@ -28,7 +28,8 @@ class Turns {
         outcomes_(finalists.size()),
         verified_(finalists.size()),
         failed_(finalists.size()),
-        costs_(finalists.size()) {
+        costs_(finalists.size()),
+        disturbed_(finalists.size()) {
     measure_.repeats = measure_.max_repeats = 1;
     measure_.min_repeat_ms *= kRepeatShare;
     for (size_t i = 0; i < finalists.size(); ++i) verified_[i] = finalists[i].verified;
@@ -97,12 +98,15 @@ class Turns {
     std::vector<double> times = std::move(outcomes_[i].times);
     times.insert(times.end(), result.times.begin(), result.times.end());
     costs_[i].emplace_back(turn, result.cost);
+    if (!result.disturbed.empty()) ++disturbed_[i].turns, disturbed_[i].why = result.disturbed;
     std::vector<double> costs;
     for (const auto& entry : costs_[i]) costs.push_back(entry.second);
     outcomes_[i] = std::move(result);
     outcomes_[i].times = std::move(times);
     outcomes_[i].verified = verified_[i];
     outcomes_[i].cost = Median(costs);
+    // Disturbances only add time, so the median of the turns is an undisturbed time if most of them are undisturbed.
+    outcomes_[i].disturbed = 2 * disturbed_[i].turns < costs.size() ? "" : disturbed_[i].why;
   }
 
   Measurer& measurer_;
@@ -113,6 +117,11 @@ class Turns {
   std::vector<bool> verified_;
   std::vector<bool> failed_;                                   // true: the finalist failed by its own fault
   std::vector<std::vector<std::pair<size_t, double>>> costs_;  // turn and cost of each success, by finalist
+  struct Disturbed {
+    size_t turns = 0;
+    std::string why;  // of the latest one
+  };
+  std::vector<Disturbed> disturbed_;  // by finalist
   size_t turns_ = 0;
   bool cancelled_ = false;
 };

@@ -32,8 +32,9 @@ struct ConfirmOptions {
 };
 
 struct Confirmation {
-  // One outcome per finalist. `times` holds the times of all turns, in the order measured; `cost` is their median. A
-  // finalist that failed by its own fault in one turn, or whose turn was cancelled, has the outcome of that turn.
+  // One outcome per finalist. `times` holds the times of all turns, in the order measured; `cost` is their median; it
+  // is disturbed if half of the turns or more were. A finalist that failed by its own fault in one turn, or whose turn
+  // was cancelled, has the outcome of that turn.
   std::vector<Outcome> outcomes;
   std::optional<size_t> winner;  // index of a finalist; none if the incumbent has no time
 };

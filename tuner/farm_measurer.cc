@@ -73,6 +73,7 @@ void Fill(Outcome& outcome, const rpc::TrialResult& result, double cutoff_second
   outcome.error = result.error;
   outcome.times = result.times;
   outcome.verified = result.checked && result.status == TrialStatus::kOk;
+  outcome.disturbed = result.disturbed;
   outcome.device = result.device;
   outcome.facts["worst_error"] = result.worst_error;
   outcome.facts["elapsed"] = result.elapsed;

@@ -1,5 +1,7 @@
 #include "tuner/run_log.h"
 
+#include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "ir/text.h"
@@ -78,6 +80,7 @@ Record RunLog::Make(const TaskState& task, const Proposal& proposal, const Outco
   record.status = outcome.status;
   record.error = outcome.error;
   record.verified = outcome.verified;
+  record.disturbed = outcome.disturbed;
   record.run = options_.run;
   record.seed = options_.seed;
   record.versions = CurrentVersions();
@@ -108,6 +111,14 @@ Result<std::vector<std::vector<Record>>> RunLog::Groups() {
 
 Result<std::optional<Record>> RunLog::Best(const TaskState& task) {
   return store_.Best(task.space().task->hash.Hex(), target_.Text());
+}
+
+Result<int64_t> RunLog::NextConfirmation(const TaskState& task) {
+  int64_t last = 0;
+  constexpr int kAll = std::numeric_limits<int>::max();
+  for (const Record& record : TRY(store_.Top(task.space().task->hash.Hex(), target_.Text(), kAll)))
+    last = std::max(last, record.confirmation);
+  return last + 1;
 }
 
 TaskState* TaskOf(const TaskStates& tasks, const Record& record) {

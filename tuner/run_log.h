@@ -38,6 +38,8 @@ class RunLog {
   Status Append(const std::vector<Record>& records) { return store_.Append(records); }
   // Returns the best record of this task (RecordStore::Best).
   Result<std::optional<Record>> Best(const TaskState& task);
+  // Returns a Record::confirmation that exceeds those of all ranked schedules of this task.
+  Result<int64_t> NextConfirmation(const TaskState& task);
 
  private:
   const Target& target_;

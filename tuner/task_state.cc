@@ -19,7 +19,8 @@ constexpr size_t kFinalists = 5;  // most finalists of a task; more would cost m
 // The default schedule is a finalist in any case.
 constexpr int kTrialsPerFinalist = 16;
 // Largest ratio of a candidate's time to the champion's cost with which the candidate may still win. It is large, since
-// the champion may have been measured by another run, in another state of the machine.
+// the champion may have been measured by another run, in another state of the machine. The same holds for a disturbed
+// time.
 constexpr double kOtherRun = 1.5;
 constexpr double kNearBest = 1.05;  // largest ratio of the times of equally fast candidates from two machine states
 constexpr size_t kDoubtful = 2;     // most second measurements per task and round
@@ -72,12 +73,19 @@ std::vector<Proposal> TaskState::Propose(int n, const CostModel* model, const Ma
                                            : search_ == SearchKind::kRandom
                                                ? MakeRandomSearch(space_, seed)
                                                : MakeEvolutionarySearch(space_, model, seed);
+  // A disturbed time ranks behind every other one: the search gets it as the longest undisturbed time, if it is
+  // shorter.
+  double longest = 0;
+  for (const Entry& entry : entries_) {
+    if (!entry.disturbed) longest = std::max(longest, machine.Comparable(entry.seconds, entry.reference_seconds));
+  }
   for (const Entry& entry : entries_) {
     if (entry.proposal.features.empty()) continue;  // not a point of the space; for example, the unscheduled program
     if (entry.status == TrialStatus::kUploadFailed) {
       search->Exclude(entry.proposal);
     } else if (entry.seconds > 0) {
-      search->Observe(entry.proposal, machine.Comparable(entry.seconds, entry.reference_seconds));
+      const double seconds = machine.Comparable(entry.seconds, entry.reference_seconds);
+      search->Observe(entry.proposal, entry.disturbed ? std::max(seconds, longest) : seconds);
     } else {
       search->Observe(entry.proposal, entry.bound > 0 ? entry.bound : kInfinity);
     }
@@ -95,7 +103,8 @@ void TaskState::Know(const Proposal& proposal, const Record& record) {
   entries_.push_back({.proposal = proposal,
                       .status = record.status,
                       .seconds = IsRanked(record) ? record.cost : 0,
-                      .bound = BoundOf(record)});
+                      .bound = BoundOf(record),
+                      .disturbed = !record.disturbed.empty()});
   AddSample(proposal, IsRanked(record) ? record.cost : kInfinity, record);
 }
 
@@ -119,13 +128,19 @@ void TaskState::Absorb(const Record& record, const std::optional<Proposal>& prop
               .seconds = IsRanked(record) ? record.cost : 0,
               .bound = BoundOf(record),
               .reference_seconds = reference,
+              .disturbed = !record.disturbed.empty(),
               .ours = true};
   auto [place, first] = places_.emplace(KeyOf(*proposal), entries_.size());
   if (first) {
     entries_.push_back(std::move(entry));
   } else {
-    entry.measured_again = entries_[place->second].ours;
-    entries_[place->second] = std::move(entry);
+    Entry& known = entries_[place->second];
+    entry.measured_again = known.ours;
+    if (entry.disturbed && IsSuccess(known) && !known.disturbed) {
+      known.measured_again = true;
+    } else {
+      known = std::move(entry);
+    }
   }
   if (!AbsorbDefault(*proposal, record)) {
     ++report_.candidates;
@@ -177,11 +192,28 @@ void TaskState::AbsorbConfirmation(const Record& record) {
   report_.best_alternative = record.alternative;
 }
 
+bool TaskState::HasUndisturbed() const {
+  return std::ranges::any_of(entries_, [&](const Entry& entry) { return IsSuccess(entry) && !entry.disturbed; });
+}
+
+std::vector<std::pair<double, const TaskState::Entry*>> TaskState::Ranking(const MachineState& machine) const {
+  std::vector<std::pair<double, const Entry*>> ranking;
+  for (const Entry& entry : entries_) {
+    if (IsSuccess(entry)) ranking.emplace_back(machine.Comparable(entry.seconds, entry.reference_seconds), &entry);
+  }
+  std::ranges::stable_sort(ranking, [](const auto& a, const auto& b) {
+    return std::pair(a.second->disturbed, a.first) < std::pair(b.second->disturbed, b.first);
+  });
+  return ranking;
+}
+
 double TaskState::BestSeconds(const MachineState& machine) const {
   double best = 0;
+  const bool only_disturbed = !HasUndisturbed();
   for (const Entry& entry : entries_) {
+    if (!IsSuccess(entry) || (entry.disturbed && !only_disturbed)) continue;
     double seconds = machine.Comparable(entry.seconds, entry.reference_seconds);
-    if (entry.ours && entry.seconds > 0 && (best == 0 || seconds < best)) best = seconds;
+    if (best == 0 || seconds < best) best = seconds;
   }
   return best;
 }
@@ -202,10 +234,11 @@ TaskProgress TaskState::Progress(const MachineState& machine, double peak_flops,
   for (const Entry& entry : entries_) progress.attempts += entry.ours;
   progress.recent = RecentAttempts(progress.attempts);
   double best = 0, earlier = 0;  // least seconds of all attempts, and without the recent ones
+  const bool only_disturbed = !HasUndisturbed();
   int attempts = 0;
   for (const Entry& entry : entries_) {
     attempts += entry.ours;
-    if (entry.ours && entry.seconds > 0) {
+    if (IsSuccess(entry) && (!entry.disturbed || only_disturbed)) {
       double seconds = machine.Comparable(entry.seconds, entry.reference_seconds);
       best = best == 0 ? seconds : std::min(best, seconds);
     }
@@ -216,13 +249,14 @@ TaskProgress TaskState::Progress(const MachineState& machine, double peak_flops,
   return progress;
 }
 
-std::vector<Proposal> TaskState::Doubtful(const MachineState& machine) const {
+std::vector<Proposal> TaskState::Doubtful(const MachineState& machine, bool only_disturbed) const {
   std::vector<std::pair<double, const Entry*>> found;
   double best = BestSeconds(machine);
   for (const Entry& entry : entries_) {
-    if (entry.seconds <= 0 || entry.measured_again || machine.IsUsual(entry.reference_seconds)) continue;
+    if (entry.seconds <= 0 || entry.measured_again) continue;
+    if (!entry.disturbed && (only_disturbed || machine.IsUsual(entry.reference_seconds))) continue;
     double seconds = machine.Comparable(entry.seconds, entry.reference_seconds);
-    if (seconds <= kNearBest * best) found.emplace_back(seconds, &entry);
+    if (seconds <= (entry.disturbed ? kOtherRun : kNearBest) * best) found.emplace_back(seconds, &entry);
   }
   std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<Proposal> proposals;
@@ -250,12 +284,7 @@ std::optional<Proposal> TaskState::Champion(const Record& record) const {
 std::vector<Finalist> TaskState::Finalists(const std::optional<Record>& champion, const MachineState& machine) const {
   std::vector<Finalist> finalists;
   if (!unconfirmed_) return finalists;
-  std::vector<std::pair<double, const Entry*>> ranking;  // successes of this run, best first
-  for (const Entry& entry : entries_) {
-    if (entry.ours && entry.seconds > 0)
-      ranking.emplace_back(machine.Comparable(entry.seconds, entry.reference_seconds), &entry);
-  }
-  std::stable_sort(ranking.begin(), ranking.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  const std::vector<std::pair<double, const Entry*>> ranking = Ranking(machine);
   const size_t most = std::min(kFinalists, 2 + static_cast<size_t>(report_.trials / kTrialsPerFinalist));
   std::unordered_set<std::string> known;
   auto add = [&](const Proposal& proposal) {

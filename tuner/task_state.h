@@ -64,7 +64,8 @@ class TaskState {
   // Returns the samples for the cost model that were added since the last call.
   std::vector<Sample> TakeSamples() { return std::exchange(samples_, {}); }
 
-  // Returns the best time of this run, converted to the machine's usual state; 0 if nothing ran.
+  // Returns the best time of this run, converted to the machine's usual state; 0 if nothing ran. Disturbed times count
+  // only if there is no other.
   double BestSeconds(const MachineState& machine) const;
   // Returns the highest rate of a schedule of this run, in operations per second that it certainly executed
   // (FewestOperations), in the machine's usual state; 0 if nothing ran.
@@ -72,8 +73,9 @@ class TaskState {
   TaskProgress Progress(const MachineState& machine, double peak_flops, double rate) const;
 
   // Returns the candidates that deserve a second measurement: at most two, best first, which were measured once, in an
-  // unusual state of the machine, and whose times are close enough to the best time to win.
-  std::vector<Proposal> Doubtful(const MachineState& machine) const;
+  // unusual state of the machine or disturbed by other processes, and whose times are close enough to the best time to
+  // win. With `only_disturbed`, those that other processes disturbed.
+  std::vector<Proposal> Doubtful(const MachineState& machine, bool only_disturbed = false) const;
 
   // Returns the candidates for the final comparison; fewer than two if there is nothing to compare. `champion` is the
   // best record of the database. The order is: the incumbent (the champion if it is confirmed, else the default
@@ -89,13 +91,20 @@ class TaskState {
     double seconds = 0;  // per call; 0 if it failed or was cut off
     double bound = 0;    // lower bound of the seconds per call if it was cut off, else 0
     double reference_seconds = 0;
-    bool ours = false;  // true: measured by this run
+    bool disturbed = false;  // Record::disturbed
+    bool ours = false;       // true: measured by this run
     bool measured_again = false;
   };
 
   static constexpr int kMostLostRounds = 3;
   static constexpr int kMostUploads = 3;  // failed uploads of one default candidate before it is given up
 
+  bool IsSuccess(const Entry& entry) const { return entry.ours && entry.seconds > 0; }
+  // Returns whether the run has an undisturbed time.
+  bool HasUndisturbed() const;
+  // Returns the successes of this run, best first: undisturbed ones before disturbed ones. Seconds are of the machine's
+  // usual state.
+  std::vector<std::pair<double, const Entry*>> Ranking(const MachineState& machine) const;
   std::optional<Proposal> Champion(const Record& record) const;
   // Handles a record of the default schedule or of the next candidate for it. Returns false for other records.
   bool AbsorbDefault(const Proposal& proposal, const Record& record);

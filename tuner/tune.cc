@@ -5,6 +5,7 @@
 
 #include "support/clock.h"
 #include "support/host_lock.h"
+#include "tuner/disturbances.h"
 #include "tuner/round.h"
 #include "tuner/run_log.h"
 #include "tuner/trial_fault.h"
@@ -142,8 +143,9 @@ class Loop {
   }
 
   // Fills `plan`. First come candidates for missing default schedules, of the most expensive tasks first. If the
-  // machine is in its usual state, second measurements of doubtful times follow. Proposals of the search, for the tasks
-  // with the largest expected gain, fill the rest. Returns the tasks that were searched.
+  // machine is in its usual state and quiet, second measurements of doubtful times follow; those of disturbed times
+  // also at the end of the run. Proposals of the search, for the tasks with the largest expected gain, fill the rest.
+  // Returns the tasks that were searched.
   std::vector<TaskState*> Plan(std::vector<Planned>& plan) {
     const size_t most = static_cast<size_t>(std::min(options_.batch, options_.trials - report_.trials));
     std::vector<TaskState*> by_share = BySeconds();
@@ -152,9 +154,10 @@ class Loop {
       if (IsGivenUp(*task)) continue;
       if (std::optional<Proposal> proposal = task->NextDefault()) plan.push_back({task, std::move(*proposal)});
     }
+    const bool usual = machine_.IsUsual(last_reference_), ends = options_.trials - report_.trials <= options_.batch;
     for (TaskState* task : by_share) {
-      if (!machine_.IsUsual(last_reference_)) break;
-      for (Proposal& proposal : task->Doubtful(machine_)) {
+      if ((!usual || last_disturbed_) && !ends) break;
+      for (Proposal& proposal : task->Doubtful(machine_, /*only_disturbed=*/!usual)) {
         if (plan.size() < most) plan.push_back({task, std::move(proposal), CutoffOf(*task)});
       }
     }
@@ -259,6 +262,8 @@ class Loop {
               const std::vector<std::optional<Proposal>>& proposals) {
     double reference = records.front().facts[kReferenceFact].Number().value_or(0);
     if (reference > 0) last_reference_ = reference;
+    const auto disturbed = std::ranges::count_if(records, [](const Record& r) { return !r.disturbed.empty(); });
+    last_disturbed_ = 2 * disturbed > std::ranges::count_if(records, IsTrial);
     ++rounds_;
     unusual_rounds_ += !machine_.IsUsual(reference);
     machine_.Add(reference);
@@ -330,7 +335,9 @@ class Loop {
       if (NetworkSeconds(*task, rate) <= kNegligible * total) continue;
       std::optional<Record> best = TRY(log_.Best(*task));
       std::vector<Finalist> finalists = task->Finalists(options_.use_known ? best : std::nullopt, machine_);
-      if (finalists.size() > 1) finals.push_back({task, std::move(finalists), best ? best->confirmation + 1 : 1});
+      if (finalists.size() <= 1) continue;
+      const int64_t number = TRY(log_.NextConfirmation(*task));
+      finals.push_back({task, std::move(finalists), number});
     }
     return finals;
   }
@@ -392,7 +399,6 @@ class Loop {
       if (trials < options_.trials && group.front().confirmation == 0) TRY(Learn());
       RecallGroup(group);
     }
-    report_.notes.clear();
     report_.resumed_trials = report_.trials;
     return {};
   }
@@ -434,30 +440,18 @@ class Loop {
     }
   }
 
-  // Asks for a quieter machine if many rounds were disturbed. Few such rounds need no word, since the best candidates
-  // of them are measured again.
-  void NoteDisturbances() {
-    // Share of the rounds. Measuring the candidates of a disturbed round again costs as much as one more round, at
-    // most. Below a quarter, a run so loses less than a quarter of its measurements, and fewer than it takes to search
-    // again. From a quarter on, the usual state, the median over all rounds, also comes close to its limit of a half.
-    constexpr double kMany = 0.25;
-    if (unusual_rounds_ < kMany * rounds_ || unusual_rounds_ == 0) return;
-    report_.notes.push_back("the speed of the machine changed in " + std::to_string(unusual_rounds_) + " of " +
-                            std::to_string(rounds_) +
-                            " rounds, probably by other programs; for better schedules stop them and search again with "
-                            "--fresh");
-  }
-
   // Completes the report with the best record of each task.
   Result<TuneReport> FinalReport() {
     Report();
+    std::vector<std::string> disturbed;  // why the best times of tasks are
     for (size_t i = 0; i < states_.size(); ++i) {
       std::optional<Record> best = TRY(log_.Best(*states_[i]));
+      if (best && !best->disturbed.empty()) disturbed.push_back(best->disturbed);
       report_.tasks[i].best_seconds = best ? best->cost : 0;
       report_.tasks[i].best_trace = best ? best->trace : "";
       report_.tasks[i].best_alternative = best ? best->alternative : "";
     }
-    NoteDisturbances();
+    report_.notes = NotesOnDisturbances({rounds_, unusual_rounds_, states_.size(), disturbed});
     return report_;
   }
 
@@ -473,6 +467,7 @@ class Loop {
   MachineState machine_;
   std::optional<MeasureItem> reference_;
   double last_reference_ = 0;
+  bool last_disturbed_ = false;  // true: other processes disturbed most times of the latest round
   int64_t round_ = 0;
   int rounds_ = 0, unusual_rounds_ = 0;  // rounds absorbed; those in an unusual state of the machine
   TuneReport report_;

@@ -242,7 +242,7 @@ class FuzzedFarm {
   void RunnerGone() { running_ = runner_ready_ = false; }
   void HostAcquired() {
     wants_host_ = false;
-    Take(server_.OnHostAcquired(now_));
+    Take(server_.OnHostAcquired("", now_));
   }
   void FromRunner(rpc::Body body, std::vector<rpc::Blob> blobs = {}) {
     ++messages_;

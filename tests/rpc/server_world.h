@@ -36,7 +36,7 @@ struct ServerWorld {
       if (std::get_if<KillRunner>(&action)) ++kills;
       if (auto* a = std::get_if<FarmEvent>(&action)) events.push_back(*a);
       if (auto* a = std::get_if<ExamineRunner>(&action)) Take(session.OnRunnerExamined(a->run, Facts(), now));
-      if (std::get_if<AcquireHost>(&action)) Take(session.OnHostAcquired(now));
+      if (std::get_if<AcquireHost>(&action)) Take(session.OnHostAcquired(unlocked, now));
       if (std::get_if<ReleaseHost>(&action)) ++releases;
     }
   }
@@ -125,7 +125,8 @@ struct ServerWorld {
   std::optional<RunnerRequest> started;
   std::optional<int64_t> probe;  // number of the probe that was started
   std::vector<FarmEvent> events;
-  size_t blobs = 0;  // blobs of the started request
+  std::string unlocked;  // why turns on the host have no lock
+  size_t blobs = 0;      // blobs of the started request
   int kills = 0, releases = 0;
 };
 

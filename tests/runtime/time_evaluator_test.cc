@@ -114,6 +114,7 @@ TEST(EvaluateTime, DisturbedRepeatsAreMeasuredAgainInShorterBursts) {
   Neighbour neighbour{.fits = 4};
   auto timing = neighbour.Evaluate({.repeats = 8, .min_repeat_seconds = 0.02}).value();
   EXPECT_EQ(timing.seconds.size(), 8u);
+  EXPECT_FALSE(timing.disturbed);
   for (double seconds : timing.seconds) EXPECT_LT(seconds, 0.005) << "the time of a disturbed repeat";
   EXPECT_GT(neighbour.all_waited, 0);
   EXPECT_LE(neighbour.bursts.back(), 4);
@@ -123,6 +124,7 @@ TEST(EvaluateTime, IfAllRepeatsAreDisturbedTheirTimesAreReturned) {
   Neighbour neighbour{.fits = 0};
   auto timing = neighbour.Evaluate({.repeats = 2, .max_repeats = 3, .min_repeat_seconds = 0.004}).value();
   EXPECT_EQ(timing.seconds.size(), 6u);
+  EXPECT_TRUE(timing.disturbed);
   for (double seconds : timing.seconds) EXPECT_GE(seconds, 0.005);
 }
 

@@ -169,7 +169,7 @@ void ServerNode::Perform(rpc::ServerActions actions) {
     } else if (auto* report = std::get_if<rpc::ToTracker>(&action)) {
       world_.to_tracker(report->message);
     } else if (std::get_if<rpc::AcquireHost>(&action)) {
-      world_.after(1, [this] { Perform(session_.OnHostAcquired(world_.now())); });
+      world_.after(1, [this] { Perform(session_.OnHostAcquired("", world_.now())); });
     } else if (auto* start = std::get_if<rpc::StartCandidate>(&action)) {
       Execute(start->request);
     } else if (auto* kill = std::get_if<rpc::KillRunner>(&action)) {

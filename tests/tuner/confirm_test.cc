@@ -26,9 +26,14 @@ class ConfirmTest : public testing::Test {
       int i = static_cast<int>(item.proposal.draft_seconds);
       order_.push_back(i);
       checked_ += item.check;
+      const std::string disturbed = turn[i] < disturbed_turns_ ? "load" : "";
       double cost = seconds(i, turn[i]++);
       if (cost == 0) return test::Failure(failure);
-      return Outcome{.status = TrialStatus::kOk, .times = {cost, cost + 1}, .cost = cost, .verified = item.check};
+      return Outcome{.status = TrialStatus::kOk,
+                     .times = {cost, cost + 1},
+                     .cost = cost,
+                     .verified = item.check,
+                     .disturbed = disturbed};
     });
     Result<Confirmation> confirmation = Confirm(device, space_, finalists, {});
     EXPECT_TRUE(confirmation.ok());
@@ -39,6 +44,7 @@ class ConfirmTest : public testing::Test {
   TaskSpace space_;
   std::vector<int> order_;  // the finalist of each measurement
   int checked_ = 0;
+  int disturbed_turns_ = 0;  // the first turns that other processes disturb
 };
 
 TEST_F(ConfirmTest, ASignificantlyFasterChallengerWins) {
@@ -115,6 +121,16 @@ TEST_F(ConfirmTest, VerifiesWhatWasNotVerifiedAndThatOnce) {
       2, [](int, int) { return 1.0; }, TrialStatus::kWrongAnswer, /*verified=*/true);
   EXPECT_EQ(checked_, 0);
   EXPECT_TRUE(c.outcomes[0].verified && c.outcomes[1].verified);
+}
+
+TEST_F(ConfirmTest, AMedianIsDisturbedIfHalfOfItsTurnsAre) {
+  for (int turns : {0, 2, 3, 6}) {
+    disturbed_turns_ = turns;
+    Confirmation c = Run(2, [](int i, int) { return i == 1 ? 0.97 : 1.0; });
+    EXPECT_EQ(c.winner, 1u) << "turns decide, disturbed or not";
+    ASSERT_EQ(c.outcomes[0].times.size(), 12u);
+    for (const Outcome& outcome : c.outcomes) EXPECT_EQ(outcome.disturbed, turns < 3 ? "" : "load") << turns;
+  }
 }
 
 TEST(Judge, NeedsSixTurnsOrAClearDifference) {

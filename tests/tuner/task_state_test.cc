@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <iterator>
 #include <limits>
 #include <optional>
@@ -90,6 +91,92 @@ TEST_F(TaskStateTest, FailuresOfCandidatesAreSamples) {
     EXPECT_EQ(found[0].draft_seconds, proposals[i].draft_seconds);
     EXPECT_EQ(found[0].task, task_.hash.low);
     EXPECT_TRUE(state->TakeSamples().empty()) << "a sample must be taken once";
+  }
+}
+
+// Absorbs the times of different candidates. Negative times are disturbed.
+std::vector<Proposal> AbsorbTimes(TaskState& state, RunLog& log, const std::vector<double>& times,
+                                  const MachineState& machine) {
+  std::vector<Proposal> proposals = state.Propose(static_cast<int>(times.size()), nullptr, machine);
+  EXPECT_EQ(proposals.size(), times.size());
+  for (size_t i = 0; i < proposals.size(); ++i) {
+    Outcome outcome = Success(std::abs(times[i]));
+    if (times[i] < 0) outcome.disturbed = "load";
+    state.Absorb(log.Make(state, proposals[i], outcome), proposals[i], machine);
+  }
+  return proposals;
+}
+
+TEST_F(TaskStateTest, DisturbedTimesCountOnlyIfThereAreNoOthers) {
+  std::unique_ptr<TaskState> state = NewState();
+  AbsorbTimes(*state, log_, {-1e-3, -3e-3}, machine_);
+  EXPECT_EQ(state->BestSeconds(machine_), 1e-3);
+  EXPECT_EQ(state->Progress(machine_, 0, 0).seconds, 1e-3);
+  AbsorbTimes(*state, log_, {2e-3, 4e-3}, machine_);
+  EXPECT_EQ(state->BestSeconds(machine_), 2e-3);
+  EXPECT_EQ(state->Progress(machine_, 0, 0).seconds, 2e-3);
+}
+
+TEST_F(TaskStateTest, TheBestDisturbedCandidatesAreMeasuredAgainOnce) {
+  std::unique_ptr<TaskState> state = NewState();
+  const std::vector<Proposal> proposals = AbsorbTimes(*state, log_, {-2.9e-3, 2e-3, -9e-3, -1e-3}, machine_);
+  const auto doubtful = [&](bool only_disturbed = false) {
+    std::vector<std::string> traces;
+    for (const Proposal& proposal : state->Doubtful(machine_, only_disturbed)) traces.push_back(ToText(proposal.trace));
+    return traces;
+  };
+  const std::vector<std::string> expected = {ToText(proposals[3].trace), ToText(proposals[0].trace)};
+  EXPECT_EQ(doubtful(), expected) << "the third candidate is too slow";
+  EXPECT_EQ(doubtful(true), expected);
+  Outcome again = Success(3e-3);
+  state->Absorb(log_.Make(*state, proposals[3], again), proposals[3], machine_);
+  EXPECT_EQ(doubtful(), std::vector{expected[1]});
+  EXPECT_EQ(state->BestSeconds(machine_), 2e-3);
+  again.disturbed = "load";
+  state->Absorb(log_.Make(*state, proposals[0], again), proposals[0], machine_);
+  EXPECT_TRUE(doubtful().empty()) << "a candidate gets one more try";
+  again.cost = 1e-9;
+  state->Absorb(log_.Make(*state, proposals[1], again), proposals[1], machine_);
+  EXPECT_EQ(state->BestSeconds(machine_), 2e-3) << "a disturbed time does not replace an undisturbed one";
+}
+
+TEST_F(TaskStateTest, DisturbedFinalistsComeLast) {
+  for (bool disturbed : {true, false}) {
+    std::unique_ptr<TaskState> state = NewState();
+    const std::vector<Proposal> proposals = AbsorbTimes(*state, log_, {disturbed ? -1e-3 : 1e-3, 2e-3, 3e-3}, machine_);
+    const std::vector<Finalist> finalists = state->Finalists(std::nullopt, machine_);
+    ASSERT_EQ(finalists.size(), 2u);
+    EXPECT_EQ(ToText(finalists[0].proposal.trace), ToText(proposals[disturbed ? 1 : 0].trace));
+    EXPECT_EQ(ToText(finalists[1].proposal.trace), ToText(proposals[disturbed ? 2 : 1].trace));
+  }
+}
+
+// Records what a search is told.
+class Told : public SearchStrategy {
+ public:
+  explicit Told(std::vector<double>& seconds) : seconds_(seconds) {}
+  std::vector<Proposal> Propose(int) override { return {}; }
+  void Observe(const Proposal&, double seconds) override { seconds_.push_back(seconds); }
+  void Exclude(const Proposal&) override {}
+
+ private:
+  std::vector<double>& seconds_;
+};
+
+TEST_F(TaskStateTest, TheSearchRanksDisturbedTimesLast) {
+  for (const bool mixed : {true, false}) {
+    std::unique_ptr<TaskState> random = NewState();
+    std::vector<double> seconds;
+    TaskState state(TaskSpace::Make(task_, target_).value(), 1, SearchKind::kRandom,
+                    [&](const TaskSpace&, const CostModel*, uint64_t) { return std::make_unique<Told>(seconds); });
+    const std::vector<Proposal> proposals = random->Propose(3, nullptr, machine_);
+    for (size_t i = 0; i < 3; ++i) {
+      Outcome outcome = Success(1e-3 * static_cast<double>(i + 1));
+      if (i == 0 || !mixed) outcome.disturbed = "load";
+      state.Absorb(log_.Make(state, proposals[i], outcome), proposals[i], machine_);
+    }
+    state.Propose(1, nullptr, machine_);
+    EXPECT_EQ(seconds, (std::vector<double>{mixed ? 3e-3 : 1e-3, 2e-3, 3e-3}));
   }
 }
 

@@ -79,6 +79,7 @@ void PrintRecord(const Record& r) {
   line("status", std::string(ToText(r.status)) + (r.verified ? ", compared with the reference" : ", not compared"));
   if (!r.error.empty()) line("error", r.error);
   line("cost", r.cost > 0 ? Format("%.3f us", r.cost * 1e6) : "not measured");
+  if (!r.disturbed.empty()) line("disturbed", r.disturbed);
   std::string times;
   for (double t : r.times) times += (times.empty() ? "" : " ") + Format("%.3f", t * 1e6);
   if (!times.empty()) line("times, us", times);

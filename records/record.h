@@ -27,13 +27,16 @@ struct RecordVersions {
 };
 
 struct Record {
-  std::string id;             // UUIDv7 text, made by the tuner; a store keeps one record per id
-  std::string task;           // task hash, 32 lower-case hex digits
-  std::string alternative;    // name of the compute alternative
-  std::string func;           // text of the unscheduled PrimFunc
-  std::string trace;          // text of the trace to replay on it
-  std::string target;         // full text of the target
-  std::string device;         // device key or host that measured the record; empty: not measured
+  std::string id;           // UUIDv7 text, made by the tuner; a store keeps one record per id
+  std::string task;         // task hash, 32 lower-case hex digits
+  std::string alternative;  // name of the compute alternative
+  std::string func;         // text of the unscheduled PrimFunc
+  std::string trace;        // text of the trace to replay on it
+  std::string target;       // full text of the target
+  std::string device;       // device key or host that measured the record; empty: not measured
+  // The first 16 digits of the id of the device server that measured the record. A server keeps its id over restarts.
+  // (Who knows all 32 digits can speak for the server.) Empty: not measured, or made by version 0.2 or earlier.
+  std::string server;
   std::vector<double> times;  // seconds per call, in the order measured
   double cost = 0;            // seconds; ranks the record; > 0 if status is ok
   TrialStatus status = TrialStatus::kOk;
@@ -52,8 +55,8 @@ struct Record {
   // confirmations. The winner gets n + 1, all others n. The greatest number ranks first.
   int64_t confirmation = 0;
   Json facts;  // about build and run: spills, code size, load, stage times
-  AUTOTUNE_FIELDS(id, task, alternative, func, trace, target, device, times, cost, status, error, verified, disturbed,
-                  tenant, run, seed, versions, created_at, confirmation, facts)
+  AUTOTUNE_FIELDS(id, task, alternative, func, trace, target, device, server, times, cost, status, error, verified,
+                  disturbed, tenant, run, seed, versions, created_at, confirmation, facts)
 };
 
 bool operator==(const Record& a, const Record& b);

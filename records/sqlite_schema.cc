@@ -91,6 +91,20 @@ constexpr const char* kMigrations[] = {R"(
       CROSS JOIN text run ON run.id = r.run CROSS JOIN text alternative ON alternative.id = r.alternative
       CROSS JOIN text func ON func.id = r.func CROSS JOIN text device ON device.id = r.device
       CROSS JOIN text tenant ON tenant.id = r.tenant;
+)",
+                                       R"(
+  ALTER TABLE record ADD COLUMN server TEXT NOT NULL DEFAULT '';
+  DROP VIEW records;
+  CREATE VIEW records AS
+    SELECT r.seq, r.id AS id, task.body AS task, target.body AS target, run.body AS run,
+           alternative.body AS alternative, func.body AS func, device.body AS device, r.server, tenant.body AS tenant,
+           r.status, r.verified, r.disturbed, r.cost, r.seed, r.ir, r.step_language, r.feature_schema,
+           r.code_generator, r.created_at, r.times, r.confirmation,
+           r.error, r.trace, r.facts, r.executed, r.task AS task_id, r.target AS target_id, r.run AS run_id
+    FROM record r CROSS JOIN text task ON task.id = r.task CROSS JOIN text target ON target.id = r.target
+      CROSS JOIN text run ON run.id = r.run CROSS JOIN text alternative ON alternative.id = r.alternative
+      CROSS JOIN text func ON func.id = r.func CROSS JOIN text device ON device.id = r.device
+      CROSS JOIN text tenant ON tenant.id = r.tenant;
 )"};
 constexpr int kVersion = std::size(kMigrations);
 
@@ -163,6 +177,7 @@ Result<Record> ReadRecord(const Query& row, const std::string& path) {
   r.trace = row.TextAt(20);
   r.confirmation = row.IntAt(22);
   r.disturbed = row.TextAt(23);
+  r.server = row.TextAt(24);
   r.facts = TRY_NOTE(Json::Parse(row.TextAt(21)), "while reading the facts of record " + r.id + " in " + path);
   return r;
 }

@@ -13,7 +13,7 @@ namespace autotune {
 inline constexpr char kColumns[] =
     "seq, id, task, target, run, alternative, func, device, tenant, status, verified, cost, seed, ir, step_language, "
     "feature_schema, code_generator, created_at, times, error, trace, facts, "
-    "confirmation, disturbed";
+    "confirmation, disturbed, server";
 
 Result<Record> ReadRecord(const Query& row, const std::string& path);  // errors name `path`
 std::string TextHash(std::string_view text);                           // for the column text.hash

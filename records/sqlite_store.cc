@@ -385,14 +385,22 @@ class SqliteStore : public RecordStore {
         "INSERT INTO record(id, task, target, run, alternative, func, device, tenant, status, executed, verified, "
         "cost, "
         "seed, ir, step_language, feature_schema, code_generator, created_at, times, error, trace, facts, "
-        "confirmation, disturbed) "
-        "VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT(id) DO NOTHING"));
+        "confirmation, disturbed, server) "
+        "VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT(id) DO "
+        "NOTHING"));
     insert.Blob(id);
     for (int64_t text : ids) insert.Int(text);
     insert.Text(ToText(r.status)).Int(IsTrial(r)).Int(r.verified).Real(r.cost);
     insert.Int(static_cast<int64_t>(r.seed)).Int(r.versions.ir).Int(r.versions.step_language);
     insert.Int(r.versions.feature_schema).Int(r.versions.code_generator).Int(r.created_at);
-    return insert.Blob(times).Text(r.error).Text(r.trace).Text(facts).Int(r.confirmation).Text(r.disturbed).Do();
+    return insert.Blob(times)
+        .Text(r.error)
+        .Text(r.trace)
+        .Text(facts)
+        .Int(r.confirmation)
+        .Text(r.disturbed)
+        .Text(r.server)
+        .Do();
   }
 
   Status Insert(const RunState& run) {

@@ -94,10 +94,11 @@ struct TrialResult {
   // Since 2.2: why other processes may have changed the times, such as foreign load or a missing lock; empty: they did
   // not, as far as the server knows.
   std::string disturbed;
+  std::string server;  // since 2.2: the first 16 digits of the id of the server that measured the candidate
   AUTOTUNE_FIELDS(candidate, status, error, times, cut_off, checked, worst_error, started, elapsed, device, state,
-                  disturbed)
+                  disturbed, server)
   AUTOTUNE_LIMITS({"candidate", kNameBytes}, {"error", kTextBytes}, {"times", 0, kMostRepeats}, {"device", kTextBytes},
-                  {"disturbed", kTextBytes})
+                  {"disturbed", kTextBytes}, {"server", kIdBytes})
 };
 
 // A client that holds a device for which another job waits.

@@ -153,6 +153,7 @@ void ServerSession::Finish(TrialResult result, int64_t now) {
   ++trials_[std::string(ToText(result.status))];
   if (result.status != TrialStatus::kOk && result.status != TrialStatus::kCancelled) last_error_ = result.error;
   if (result.status == TrialStatus::kOk) device_failures_ = 0;
+  result.server = options_.server.substr(0, 16);
   result.device = options_.device.key + "/" + options_.server.substr(0, 8);
   auto& slot = batch_->unacknowledged[result.candidate];
   slot.result = std::move(result);

@@ -75,6 +75,7 @@ void Fill(Outcome& outcome, const rpc::TrialResult& result, double cutoff_second
   outcome.verified = result.checked && result.status == TrialStatus::kOk;
   outcome.disturbed = result.disturbed;
   outcome.device = result.device;
+  outcome.server = result.server;
   outcome.facts["worst_error"] = result.worst_error;
   outcome.facts["elapsed"] = result.elapsed;
   if (result.state.IsKnown()) outcome.facts["gpu"] = ToJson(result.state);

@@ -6,25 +6,33 @@
 
 namespace autotune {
 
-void MachineState::Add(double reference_seconds) {
-  if (reference_seconds <= 0) return;
-  references_.push_back(reference_seconds);
-  usual_ = Median(references_);
+void MachineState::Add(const ReferenceTime& reference) {
+  if (reference.seconds <= 0) return;
+  Device& device = devices_[reference.device];
+  device.references.push_back(reference.seconds);
+  device.usual = Median(device.references);
 }
 
-bool MachineState::IsUsual(double reference_seconds) const {
-  if (reference_seconds <= 0 || usual_ <= 0) return true;
-  double ratio = reference_seconds / usual_;
+double MachineState::Usual(const std::string& device) const {
+  const auto found = devices_.find(device);
+  return found == devices_.end() ? 0 : found->second.usual;
+}
+
+bool MachineState::IsUsual(const ReferenceTime& reference) const {
+  if (reference.seconds <= 0) return true;
+  const double usual = Usual(reference.device);
+  if (usual <= 0) return true;
+  double ratio = reference.seconds / usual;
   return ratio <= 1 + kThreshold && ratio >= 1 / (1 + kThreshold);
 }
 
-double MachineState::Comparable(double seconds, double reference_seconds) const {
-  return IsUsual(reference_seconds) ? seconds : seconds * usual_ / reference_seconds;
+double MachineState::Comparable(double seconds, const ReferenceTime& reference) const {
+  return IsUsual(reference) ? seconds : seconds * Usual(reference.device) / reference.seconds;
 }
 
-std::string MachineState::Name(double reference_seconds) const {
-  if (IsUsual(reference_seconds)) return "usual";
-  double ratio = reference_seconds / usual_;
+std::string MachineState::Name(const ReferenceTime& reference) const {
+  if (IsUsual(reference)) return "usual";
+  double ratio = reference.seconds / Usual(reference.device);
   if (ratio > 1) return std::to_string(std::lround(100 * (ratio - 1))) + " % slower";
   return std::to_string(std::lround(100 * (1 / ratio - 1))) + " % faster";
 }

@@ -30,7 +30,9 @@ struct Outcome {
   bool verified = false;  // true: this measurement compared the output with the fp64 reference and found it right
   std::string disturbed;  // why other processes may have changed the times; empty if they did not
   std::string device;
-  // Seconds per call of the reference kernel in the same batch; 0 if the batch had none, or if its two runs differed.
+  std::string server;  // Record::server
+  // Seconds per call of the reference kernel in the same batch and on the same device; 0 if the batch had none, or if
+  // its two runs differed.
   double reference_seconds = 0;
   Json facts;  // facts about the build and the run
 };

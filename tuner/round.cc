@@ -44,12 +44,13 @@ void GiveSecondChances(Measurer& measurer, const std::vector<Planned>& plan, con
   }
 }
 
-// Returns the mean time of both runs of the reference kernel; 0 if they differ. Then one run was disturbed for a
-// moment, or the machine's state changed within the batch. The batch counts as usual, since its times cannot be scaled
-// by one factor. On a shared server one run in 16 deviated by more than the threshold. Scaling by single runs doubled
-// the median error of the times in these batches.
+// Returns the mean time of both runs of the reference kernel; 0 if they differ, or another device made the second. Then
+// one run was disturbed for a moment, or the machine's state changed within the batch. The batch counts as usual, since
+// its times cannot be scaled by one factor. On a shared server one run in 16 deviated by more than the threshold.
+// Scaling by single runs doubled the median error of the times in these batches.
 double Agreed(const Outcome& first, const Outcome& second) {
   if (first.status != TrialStatus::kOk || second.status != TrialStatus::kOk) return 0;
+  if (first.server != second.server) return 0;
   const auto [less, more] = std::minmax(first.cost, second.cost);
   return more <= (1 + MachineState::kThreshold) * less ? (less + more) / 2 : 0;
 }
@@ -65,6 +66,7 @@ Result<std::vector<Outcome>> MeasureRound(Measurer& measurer, const std::vector<
   std::vector<Outcome> outcomes = TRY(measurer.Measure(items, options));
   CHECK(outcomes.size() == items.size());
   double reference_seconds = 0;
+  std::string server;  // of the reference
   if (reference) {
     const Outcome first = std::move(outcomes.front()), last = std::move(outcomes.back());
     outcomes.erase(outcomes.begin());
@@ -76,9 +78,10 @@ Result<std::vector<Outcome>> MeasureRound(Measurer& measurer, const std::vector<
       return outcomes;
     }
     reference_seconds = Agreed(first, last);
+    server = first.server;
   }
   GiveSecondChances(measurer, plan, options, outcomes);
-  for (Outcome& outcome : outcomes) outcome.reference_seconds = reference_seconds;
+  for (Outcome& outcome : outcomes) outcome.reference_seconds = outcome.server == server ? reference_seconds : 0;
   return outcomes;
 }
 

@@ -75,6 +75,7 @@ Record RunLog::Make(const TaskState& task, const Proposal& proposal, const Outco
   record.trace = ToText(proposal.trace);
   record.target = target_.Text();
   record.device = outcome.device;
+  record.server = outcome.server;
   record.times = outcome.times;
   record.cost = outcome.cost;
   record.status = outcome.status;

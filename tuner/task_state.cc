@@ -30,6 +30,10 @@ double BoundOf(const Record& record) { return record.status == TrialStatus::kCut
 
 }  // namespace
 
+ReferenceTime ReferenceOf(const Record& record) {
+  return {record.facts[kReferenceFact].Number().value_or(0), record.server.empty() ? record.device : record.server};
+}
+
 TaskState::TaskState(TaskSpace space, uint64_t seed, SearchKind search, SearchFactory make_search)
     : space_(std::move(space)),
       seed_(HashCombine(seed, space_.task->hash.low)),
@@ -77,14 +81,14 @@ std::vector<Proposal> TaskState::Propose(int n, const CostModel* model, const Ma
   // shorter.
   double longest = 0;
   for (const Entry& entry : entries_) {
-    if (!entry.disturbed) longest = std::max(longest, machine.Comparable(entry.seconds, entry.reference_seconds));
+    if (!entry.disturbed) longest = std::max(longest, machine.Comparable(entry.seconds, entry.reference));
   }
   for (const Entry& entry : entries_) {
     if (entry.proposal.features.empty()) continue;  // not a point of the space; for example, the unscheduled program
     if (entry.status == TrialStatus::kUploadFailed) {
       search->Exclude(entry.proposal);
     } else if (entry.seconds > 0) {
-      const double seconds = machine.Comparable(entry.seconds, entry.reference_seconds);
+      const double seconds = machine.Comparable(entry.seconds, entry.reference);
       search->Observe(entry.proposal, entry.disturbed ? std::max(seconds, longest) : seconds);
     } else {
       search->Observe(entry.proposal, entry.bound > 0 ? entry.bound : kInfinity);
@@ -122,12 +126,12 @@ void TaskState::Absorb(const Record& record, const std::optional<Proposal>& prop
     lost_round_ = round;
   }
   if (!proposal || IsFarmFault(record.status)) return;
-  double reference = record.facts[kReferenceFact].Number().value_or(0);
+  const ReferenceTime reference = ReferenceOf(record);
   Entry entry{.proposal = *proposal,
               .status = record.status,
               .seconds = IsRanked(record) ? record.cost : 0,
               .bound = BoundOf(record),
-              .reference_seconds = reference,
+              .reference = reference,
               .disturbed = !record.disturbed.empty(),
               .ours = true};
   auto [place, first] = places_.emplace(KeyOf(*proposal), entries_.size());
@@ -199,7 +203,7 @@ bool TaskState::HasUndisturbed() const {
 std::vector<std::pair<double, const TaskState::Entry*>> TaskState::Ranking(const MachineState& machine) const {
   std::vector<std::pair<double, const Entry*>> ranking;
   for (const Entry& entry : entries_) {
-    if (IsSuccess(entry)) ranking.emplace_back(machine.Comparable(entry.seconds, entry.reference_seconds), &entry);
+    if (IsSuccess(entry)) ranking.emplace_back(machine.Comparable(entry.seconds, entry.reference), &entry);
   }
   std::ranges::stable_sort(ranking, [](const auto& a, const auto& b) {
     return std::pair(a.second->disturbed, a.first) < std::pair(b.second->disturbed, b.first);
@@ -212,7 +216,7 @@ double TaskState::BestSeconds(const MachineState& machine) const {
   const bool only_disturbed = !HasUndisturbed();
   for (const Entry& entry : entries_) {
     if (!IsSuccess(entry) || (entry.disturbed && !only_disturbed)) continue;
-    double seconds = machine.Comparable(entry.seconds, entry.reference_seconds);
+    double seconds = machine.Comparable(entry.seconds, entry.reference);
     if (best == 0 || seconds < best) best = seconds;
   }
   return best;
@@ -222,7 +226,7 @@ double TaskState::HighestRate(const MachineState& machine) const {
   double rate = 0;
   for (const Entry& entry : entries_) {
     if (!entry.ours || entry.seconds <= 0) continue;
-    double seconds = machine.Comparable(entry.seconds, entry.reference_seconds);
+    double seconds = machine.Comparable(entry.seconds, entry.reference);
     rate = std::max(rate, FewestOperations(*space_.task, AlternativeOf(entry.proposal)) / seconds);
   }
   return rate;
@@ -239,7 +243,7 @@ TaskProgress TaskState::Progress(const MachineState& machine, double peak_flops,
   for (const Entry& entry : entries_) {
     attempts += entry.ours;
     if (IsSuccess(entry) && (!entry.disturbed || only_disturbed)) {
-      double seconds = machine.Comparable(entry.seconds, entry.reference_seconds);
+      double seconds = machine.Comparable(entry.seconds, entry.reference);
       best = best == 0 ? seconds : std::min(best, seconds);
     }
     if (attempts <= progress.attempts - progress.recent) earlier = best;
@@ -254,8 +258,8 @@ std::vector<Proposal> TaskState::Doubtful(const MachineState& machine, bool only
   double best = BestSeconds(machine);
   for (const Entry& entry : entries_) {
     if (entry.seconds <= 0 || entry.measured_again) continue;
-    if (!entry.disturbed && (only_disturbed || machine.IsUsual(entry.reference_seconds))) continue;
-    double seconds = machine.Comparable(entry.seconds, entry.reference_seconds);
+    if (!entry.disturbed && (only_disturbed || machine.IsUsual(entry.reference))) continue;
+    double seconds = machine.Comparable(entry.seconds, entry.reference);
     if (seconds <= (entry.disturbed ? kOtherRun : kNearBest) * best) found.emplace_back(seconds, &entry);
   }
   std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
@@ -301,7 +305,7 @@ std::vector<Finalist> TaskState::Finalists(const std::optional<Record>& champion
   } else if (default_) {
     add(*default_);
     const Entry& entry = entries_[places_.at(KeyOf(*default_))];
-    if (entry.seconds > 0) limit = kNearBest * machine.Comparable(entry.seconds, entry.reference_seconds);
+    if (entry.seconds > 0) limit = kNearBest * machine.Comparable(entry.seconds, entry.reference);
   }
   // Add the best other candidate even if the incumbent seems faster. The incumbent's time may come from another state
   // of the machine.

@@ -26,6 +26,9 @@ inline constexpr std::string_view kColdBytesFact = "cold_bytes";
 // Hashes of the tasks that were exhausted when the round was planned. Only the first record of a round has it.
 inline constexpr std::string_view kExhaustedFact = "exhausted";
 
+// Returns the reference's time in the batch of a record, on the record's device.
+ReferenceTime ReferenceOf(const Record& record);
+
 class TaskState {
  public:
   // `make_search`, if given, replaces the strategy of `search`.
@@ -90,7 +93,7 @@ class TaskState {
     TrialStatus status = TrialStatus::kOk;
     double seconds = 0;  // per call; 0 if it failed or was cut off
     double bound = 0;    // lower bound of the seconds per call if it was cut off, else 0
-    double reference_seconds = 0;
+    ReferenceTime reference;
     bool disturbed = false;  // Record::disturbed
     bool ours = false;       // true: measured by this run
     bool measured_again = false;

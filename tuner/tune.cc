@@ -129,8 +129,8 @@ class Loop {
     for (size_t i = 0; i < plan.size(); ++i) {
       records.push_back(log_.Make(*plan[i].task, plan[i].proposal, outcomes[i]));
       records.back().facts[kRoundFact] = round_;
-      if (!machine_.IsUsual(outcomes[i].reference_seconds))
-        records.back().facts["machine"] = machine_.Name(outcomes[i].reference_seconds);
+      if (const ReferenceTime reference = ReferenceOf(records.back()); !machine_.IsUsual(reference))
+        records.back().facts["machine"] = machine_.Name(reference);
       proposals.push_back(std::move(plan[i].proposal));
     }
     if (!exhausted.empty()) records.front().facts[kExhaustedFact] = std::move(exhausted);
@@ -260,8 +260,11 @@ class Loop {
   // decisions depend on this state only.
   void Absorb(const std::vector<Record>& records, const std::vector<TaskState*>& tasks,
               const std::vector<std::optional<Proposal>>& proposals) {
-    double reference = records.front().facts[kReferenceFact].Number().value_or(0);
-    if (reference > 0) last_reference_ = reference;
+    ReferenceTime reference;
+    for (const Record& record : records) {
+      if (reference.seconds <= 0) reference = ReferenceOf(record);
+    }
+    if (reference.seconds > 0) last_reference_ = reference;
     const auto disturbed = std::ranges::count_if(records, [](const Record& r) { return !r.disturbed.empty(); });
     last_disturbed_ = 2 * disturbed > std::ranges::count_if(records, IsTrial);
     ++rounds_;
@@ -466,7 +469,7 @@ class Loop {
   TaskStates states_;
   MachineState machine_;
   std::optional<MeasureItem> reference_;
-  double last_reference_ = 0;
+  ReferenceTime last_reference_;
   bool last_disturbed_ = false;  // true: other processes disturbed most times of the latest round
   int64_t round_ = 0;
   int rounds_ = 0, unusual_rounds_ = 0;  // rounds absorbed; those in an unusual state of the machine

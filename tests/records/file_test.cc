@@ -118,6 +118,7 @@ TEST_F(File, BringsFormatOneUpToDate) {
       DROP INDEX record_ranked;
       ALTER TABLE record DROP COLUMN confirmation;
       ALTER TABLE record DROP COLUMN disturbed;
+      ALTER TABLE record DROP COLUMN server;
       CREATE INDEX record_ranked ON record(task, target, cost) WHERE status = 'ok' AND verified = 1;
       CREATE VIEW records AS SELECT seq FROM record;
       PRAGMA user_version = 1)");
@@ -131,6 +132,7 @@ TEST_F(File, BringsFormatOneUpToDate) {
   for (const Record& record : page->records) {
     EXPECT_EQ(record.confirmation, 0);
     EXPECT_EQ(record.disturbed, "");
+    EXPECT_EQ(record.server, "");
   }
   Record confirmed = SampleRecord(9, page->records[0].task, 1);
   confirmed.confirmation = 1;

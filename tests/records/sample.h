@@ -16,6 +16,7 @@ inline Record SampleRecord(int i, const std::string& task = "t0", double cost = 
   r.trace = "split(oc, [?,16]) # " + std::to_string(i);
   r.target = "llvm -mcpu=znver3 -num-cores=2";
   r.device = "local";
+  r.server = "0123456789abcdef";
   r.times = {cost, cost * 1.25};
   r.cost = cost;
   r.verified = true;

@@ -167,6 +167,7 @@ TEST(Disturbed, EachTimeOfATurnWithoutTheLockSaysSo) {
   w.Say("locked", ServerWorld::Batch(1, 1));
   FinishTimed(w);
   EXPECT_EQ(w.Results().at(0).disturbed, "");
+  EXPECT_EQ(w.Results().at(0).server, ServerWorld::kServer.substr(0, 16)) << "the whole id is a secret";
 }
 
 }  // namespace

@@ -15,10 +15,11 @@
 namespace autotune::rpc {
 
 struct ServerWorld {
+  inline static const Id kServer = "0123456789abcdef0123456789abcdef";
   inline static const From kPeer = {.peer = "peer", .roles = kUnauthenticated};
   inline static const From kTracker = {.roles = {Role::kTracker}};
 
-  ServerWorld() : session({.server = "s1", .incarnation = "i1", .device = {.key = "cpu"}}) {
+  ServerWorld() : session({.server = kServer, .incarnation = "i1", .device = {.key = "cpu"}}) {
     Take(session.OnRunnerReady(0));
   }
   void Take(ServerActions actions) {

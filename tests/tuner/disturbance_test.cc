@@ -1,4 +1,4 @@
-// Runs whose measurements other processes disturb.
+// Runs whose measurements other processes disturb, or that several devices make.
 #include <gmock/gmock.h>
 
 #include <map>
@@ -51,6 +51,51 @@ TEST(Disturbances, MeasuresDisturbedCandidatesAgain) {
     EXPECT_EQ(report->notes.size(), load == Load::kAlways ? 1u : 0u);
     for (const std::string& note : report->notes)
       EXPECT_THAT(note, ::testing::HasSubstr("every time of 2 of 2 tasks was disturbed (a load), so only comparisons"));
+  }
+}
+
+// Two devices of one key, one slower than the other, measure every other batch. Each is in its usual state. If their
+// records did not tell them apart, half of the batches would seem to be unusual.
+TEST(Disturbances, EachDeviceHasItsOwnUsualState) {
+  for (const bool named : {true, false}) {
+    auto store = NewMemoryStore();
+    test::Scripted device([&](test::Scripted& d, const MeasureItem& item, const std::string& trace) {
+      Outcome outcome = d.Good(item, trace);
+      const bool slow = d.calls.size() % 2 == 0;
+      if (slow) outcome.times = {outcome.cost *= 1.5};
+      if (named) outcome.server = slow ? "slow" : "fast";
+      return outcome;
+    });
+    TuneOptions options{.trials = 160, .seed = 1, .run = "r", .confirm = false, .lock_host = false};
+    auto report = Tune(test::TwoTasks(), test::TestTarget(), options, *store, device);
+    ASSERT_TRUE(report.ok()) << report.error().Text();
+    int marked = 0, with_server = 0;
+    for (const Record& record : store->Scan({.run = "r"}, 0, 1000).value().records) {
+      marked += !record.facts["machine"].IsNull();
+      with_server += !record.server.empty();
+    }
+    EXPECT_EQ(marked > 0, !named);
+    EXPECT_EQ(with_server > 0, named);
+    EXPECT_EQ(report->notes.empty(), named);
+  }
+}
+
+// The device changes between the two runs of the reference kernel, so the batch has no reference.
+TEST(Disturbances, AReferenceOfTwoDevicesIsNone) {
+  for (const bool changes : {true, false}) {
+    auto store = NewMemoryStore();
+    int references = 0;
+    test::Scripted device([&](test::Scripted& d, const MeasureItem& item, const std::string& trace) {
+      Outcome outcome = d.Good(item, trace);
+      outcome.server = changes && !item.check && references++ % 2 == 0 ? "first" : "second";
+      return outcome;
+    });
+    TuneOptions options{.trials = 80, .seed = 1, .run = "r", .confirm = false, .lock_host = false};
+    ASSERT_TRUE(Tune(test::TwoTasks(), test::TestTarget(), options, *store, device).ok());
+    int with_reference = 0;
+    for (const Record& record : store->Scan({.run = "r"}, 0, 1000).value().records)
+      with_reference += !record.facts["reference_seconds"].IsNull();
+    EXPECT_EQ(with_reference > 0, !changes);
   }
 }
 

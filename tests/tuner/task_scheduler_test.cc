@@ -51,6 +51,23 @@ TEST(TaskScheduler, AFasterScheduleDisprovesThePeak) {
   EXPECT_DOUBLE_EQ(BelievedPeak(0, 1e9), 0) << "an unknown peak must stay unknown";
 }
 
+// A device that is twice as slow as another one is in its usual state, and stays so when the devices take turns.
+TEST(MachineState, EachDeviceHasAUsualState) {
+  MachineState machine;
+  for (int i = 0; i < 3; ++i) {
+    machine.Add({1, "fast"});
+    machine.Add({2, "slow"});
+  }
+  EXPECT_EQ(machine.Usual("fast"), 1);
+  EXPECT_EQ(machine.Usual("slow"), 2);
+  EXPECT_TRUE(machine.IsUsual({2, "slow"}));
+  EXPECT_FALSE(machine.IsUsual({2, "fast"}));
+  EXPECT_TRUE(machine.IsUsual({9, "new"})) << "the first state of a device is usual";
+  EXPECT_EQ(machine.Comparable(4, {2, "slow"}), 4);
+  EXPECT_EQ(machine.Comparable(4, {2, "fast"}), 2);
+  EXPECT_EQ(machine.Name({3, "slow"}), "50 % slower");
+}
+
 TEST(MachineState, ScalesTimesOfAnotherStateOnly) {
   MachineState machine;
   EXPECT_TRUE(machine.IsUsual(1)) << "the first state must be usual";

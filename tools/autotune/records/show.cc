@@ -84,7 +84,7 @@ void PrintRecord(const Record& r) {
   for (double t : r.times) times += (times.empty() ? "" : " ") + Format("%.3f", t * 1e6);
   if (!times.empty()) line("times, us", times);
   line("alternative", r.alternative);
-  line("device", r.device);
+  line("device", r.device + (r.server.empty() ? "" : " (server " + r.server + ")"));
   line("made at", DateText(r.created_at));
   line("run", r.run + ", seed " + std::to_string(r.seed));
   line("versions", "ir " + std::to_string(r.versions.ir) + ", steps " + std::to_string(r.versions.step_language) +

@@ -9,6 +9,7 @@
 
 #include "rpc/memory_watch.h"
 #include "rpc/rules.h"
+#include "support/clock.h"
 #include "support/log.h"
 
 namespace autotune::rpc {
@@ -312,11 +313,15 @@ struct RouterSocket::Impl : Watched {
     watch_.reset();
     SetOption(socket_, ZMQ_LINGER, 0);
     zmq_close(std::exchange(socket_, nullptr));
+    closed_at = BootMillis();
     rebind = loop_.Every(2, [this] { ListenAnew(); });
   }
-  // Tries to listen at the endpoint that the closed socket still may hold.
+  // Tries to listen at the endpoint that the closed socket still may hold. Waits until the io thread has freed what the
+  // connections had sent. What then is left belongs to the owner, since nothing arrives without a socket.
   void ListenAnew() {
-    constexpr int64_t kSettledMs = 1000;
+    constexpr int64_t kPatienceMs = 300;  // peers give a broken connection up after 500 ms
+    const int64_t left = Unexplained();
+    if (left > kMostUnexplained / 4 && BootMillis() - closed_at < kPatienceMs) return;
     Result<void*> made = NewSocket(ZMQ_ROUTER);
     if (!made.ok()) return;
     if (zmq_bind(*made, endpoint.c_str())) {
@@ -324,22 +329,19 @@ struct RouterSocket::Impl : Watched {
       return;
     }
     socket_ = *made;
+    explained += std::max<int64_t>(0, left);
+    rebind.reset();
     Watch();
-    // Whatever is still there after a while is no unfinished message of the closed connections.
-    const int64_t left = Unexplained();
-    rebind = loop_.After(kSettledMs, [this, left] {
-      explained += std::max<int64_t>(0, std::min(left, Unexplained()));
-      rebind.reset();
-    });
   }
 
-  static constexpr int64_t kMostUnexplained = 48 << 20;  // [chosen]
+  static constexpr int64_t kMostUnexplained = 32 << 20;  // [chosen]
   Handlers handlers;
   std::string endpoint;
   std::shared_ptr<Monitor> monitor;
   Loop::Watch rebind;
   std::optional<MemoryWatch> memory;
   int64_t explained = 0;  // bytes
+  int64_t closed_at = 0;  // milliseconds
 };
 
 RouterSocket::RouterSocket(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}

@@ -30,7 +30,7 @@ class RouterSocket {
     std::function<void(const From&, Message)> on_message;
     // Called after a malformed message; the refusal has been sent to the peer.
     std::function<void(const Peer&, const Refusal&)> on_malformed = {};
-    // If this is set, and the process has allocated 48 MiB beyond what this returns and beyond its memory at the
+    // If this is set, and the process has allocated 32 MiB beyond what this returns and beyond its memory at the
     // beginning, the socket closes all connections and listens anew, since peers may send parts of messages without
     // end. Honest peers connect again and repeat what is unanswered.
     std::function<int64_t()> kept_bytes = {};

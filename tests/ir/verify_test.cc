@@ -139,6 +139,33 @@ TEST(Verify, ReductionIteratorsTakeTheirValuesOnce) {
   }
 }
 
+// Splits whose parts cover more than the loop that is split give digits that overlap, and conditions that say which
+// iterations take place. Trying all iterations would cost too much here.
+TEST(Verify, ReductionsOverSplitsThatCoverMore) {
+  auto split = [](const std::string& binding, const std::string& predicate) {
+    const std::string loops =
+        "for i in 4 { for a in 64 { for b in 64 { for c in 64 { for d in 64 { block b(v: S 4 = i, r: R 5000000 = ";
+    return loops + binding + ")" + (predicate.empty() ? "" : " where (" + predicate + ")") +
+           " { init { out[v] = 0.0 } out[v] = out[v] + x[0] } } } } } }";
+  };
+  const std::string unknown = "cannot check that the reduction iterators take no values twice";
+  const std::string binding = "a * 307200 + b * 4800 + c * 75 + d";
+  Body(split(binding, "c * 75 + d < 4800"), "");  // below 75, d is a digit
+  Body(split("a * 300000 + b * 4000 + c * 64 + d", "c * 64 + d < 4000"), "");
+  Body(split("a * 300000 + b * 4000 + c * 64 + d", "c * 64 + d < 4001"), unknown);
+  Body(split("a * 300000 + b * 4000 + c * 64 + d", "c * 64 + d <= 4000"), unknown);
+  Body(split("a * 300000 + b * 4000 + c * 64 + d", "c * 63 + d < 4000"), unknown);
+  Body(split("a * 300000 + b * 4000 + c * 64 + d", "c * 64 - d < 4000"), unknown);
+  Body(split("a * 300000 + b * 4000 + c * 64 + d", ""), unknown);
+  Body(split("a * 64000 + b * 1000 + c * 10 + d", "c * 10 + d < 1000 && d < 10"), "");  // c < 100, d < 10
+  Body(split("a * 64000 + b * 1000 + c * 10 + d", "d < 11"), unknown);
+  // Splits nest: (b, c, d) make 2,000 values, (a, b, c, d) make 100,000.
+  const std::string nested = "a * 2000 + b * 100 + c * 10 + d";
+  Body(split(nested, nested + " < 100000 && b * 100 + c * 10 + d < 2000 && c * 10 + d < 100 && d < 10"), "");
+  Body(split(nested, "b * 100 + c * 10 + d < 2000 && d < 10 && c * 10 + d < 100"), "");
+  Body(split(nested, "b * 100 + c * 10 + d < 2001 && d < 10 && c * 10 + d < 101"), "the same values twice");
+}
+
 TEST(Verify, TreesAsNoTextCanMakeThem) {
   Buffer x = Buffer::Make("x", DType::Float(32), {Expr(4)}), wide = Buffer::Make("x", DType::Float(32), {Expr(8)});
   auto with = [&](Stmt body) { return Verify(PrimFunc{"f", {{x, ParamRole::kOutput}}, {}, {}, body}).ok(); };

@@ -10,6 +10,7 @@
 #include "ir/verify.h"
 #include "ir/visit.h"
 #include "schedule/replay.h"
+#include "te/error_bound.h"
 #include "te/reference.h"
 #include "tests/close.h"
 #include "tests/ir/random_program.h"
@@ -84,11 +85,18 @@ const std::vector<InterpArray>& Checker::floats() {
 std::string Checker::CompareFloats(const std::vector<InterpArray>& got) {
   if (!from_floats_) {
     from_floats_ = {floats(), floats()};
-    Status same = Interpret(func_, from_floats_->same), wide = Interpret(te::ToReference(func_), from_floats_->wide);
+    std::vector<InterpArray>&wide_arrays = from_floats_->wide, &bounds = from_floats_->bounds;
+    const std::optional<PrimFunc> bounded = te::ToBoundedReference(func_);
+    for (size_t i = wide_arrays.size(); bounded && i < bounded->params.size(); ++i)
+      wide_arrays.push_back({bounded->params[i].buffer->dtype, ConstShape(bounded->params[i].buffer), {}});
+    Status same = Interpret(func_, from_floats_->same),
+           wide = Interpret(bounded ? *bounded : te::ToReference(func_), wide_arrays);
+    bounds.assign(wide_arrays.begin() + func_.params.size(), wide_arrays.end());
+    wide_arrays.resize(func_.params.size());
     if (!same.ok()) return "unscheduled: " + same.error().Text();
     if (!wide.ok()) return "with fp64 intermediates: " + wide.error().Text();
   }
-  std::string difference = test::Difference(func_, got, from_floats_->wide, test::kClose);
+  std::string difference = test::Difference(func_, got, from_floats_->wide, test::kClose, from_floats_->bounds);
   // Rounding may decide a comparison. The unscheduled program in its own types then decides it the same way.
   if (!difference.empty() && test::Difference(func_, got, from_floats_->same, test::kClose).empty()) return "";
   return difference;

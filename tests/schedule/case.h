@@ -36,7 +36,7 @@ class Checker {
   // `after` must be well-formed and compute the same from small integers, with parallel iterations in random order.
   std::string CheckIntegers(const PrimFunc& after);
   // `after` must compute from normally distributed floats what the program with fp64 intermediates computes, up to
-  // rounding.
+  // rounding. Where sums cancel, it may differ by the bounds of te::ToBoundedReference.
   std::string CheckFloats(const PrimFunc& after);
 
   // For an `after` that runs elsewhere (compiled): its inputs, and the comparison of its outputs.
@@ -48,6 +48,7 @@ class Checker {
  private:
   struct Expected {
     std::vector<InterpArray> same, wide;  // same: in the program's types; wide: with fp64 intermediates
+    std::vector<InterpArray> bounds;      // of the rounding errors, one for each output; empty if none are known
   };
   Workload workload_;
   uint64_t seed_;

@@ -1,5 +1,6 @@
 #include "codegen/c/statements.h"
 
+#include "codegen/c/share.h"
 #include "codegen/codegen.h"
 #include "codegen/lanes.h"
 #include "codegen/loops.h"
@@ -121,7 +122,8 @@ void Statements::EmitEvaluate(const Expr& value) {
   writer_.Line(dialect_.Prefetch(call->op, pointer, expressions_.Value(index).text));
 }
 
-void Statements::EmitStore(const Store& store) {
+void Statements::EmitStore(const Store& as_written) {
+  const Store store{as_written.buffer, as_written.indices, WithSharedTerms(as_written.value)};
   const int lanes = store.value.dtype().lanes;
   expressions_.StartStatement({store.indices[0], store.value});
   if (lanes > 1 && dialect_.MaxLanes() == 1) return EmitLanes(store);

@@ -6,6 +6,8 @@
 #include <fstream>
 
 #include "codegen/builder.h"
+#include "codegen/c/share.h"
+#include "codegen/walk.h"
 #include "tests/codegen/c_compiler.h"
 #include "tests/codegen/kernel.h"
 #include "tests/draws.h"
@@ -94,7 +96,7 @@ TEST(CSource, CompilesByHand) {
 TEST(CSource, AnotherCompilerGivesTheSameBits) {
   if (!ComplaintOf({"clang", "--version"}).empty()) GTEST_SKIP() << "clang is not installed";
   CompilerIs clang("exec clang \"$@\"");
-  for (uint64_t seed = 50; seed < 56; ++seed) AgreesWithInterpreter(test::RandomProgram(seed).Make(), seed);
+  for (uint64_t seed = 50; seed < 56; ++seed) AgreesWithInterpreter(test::MakeRandomProgram(seed), seed);
   AgreesWithInterpreter(zoo::Elementwise(7, 13));
 }
 
@@ -106,7 +108,7 @@ TEST(CSource, HasNoUndefinedBehaviour) {
     AgreesWithInterpreter(zoo::ConvBiasRelu({.h = 6, .w = 5, .ic = 3, .oc = 9, .stride = 2}), 1, target);
     AgreesWithInterpreter(zoo::MaxPool({.h = 7, .w = 6, .oc = 5, .stride = 2}), 1, target);
     for (uint64_t seed = 1; seed <= 20; ++seed) {
-      if (test::IsDrawn(seed, 4)) AgreesWithInterpreter(test::RandomProgram(seed).Make(), seed, target);
+      if (test::IsDrawn(seed, 4)) AgreesWithInterpreter(test::MakeRandomProgram(seed), seed, target);
     }
     AgreesWithInterpreter(Parse(R"(func f(a: i32[8] input, b: i16[8] input, u: u16[8] input, x: f32[8] input,
       y: i32[8] output, z: i16[8] output, w: u16[8] output, v: i32[8] output) {
@@ -186,6 +188,38 @@ TEST(CSource, LongFunctionsAreNotCopied) {
     EXPECT_LT(object->source.size(), 25000u);
     AgreesWithInterpreter(f, 1, {Cpu(), target}, 1e-6);
   }
+}
+
+// A chain of stages that each use their input twice, written as one expression, has a thousand terms, and ten different
+// ones. Each is computed once. Without that, compilers took minutes.
+TEST(CSource, EqualTermsOfLargeExpressionsAreComputedOnce) {
+  constexpr int kStages = 10;
+  for (const int stages : {2, kStages}) {
+    SCOPED_TRACE(stages);
+    std::string value = "x[v]";
+    for (int i = 0; i < stages; ++i)
+      value = "(" + value + " - floor(" + value + " * 0.5) * " + std::to_string(i + 1) + ".0)";
+    const PrimFunc f =
+        Parse("func f(x: f32[32] input, y: f32[32] output) { for i in 32 vectorized { block b(v: S 32 = i) { y[v] = " +
+              value + " } } }");
+    for (const Target& target : {C(), C(" -vectors=none")}) {
+      SCOPED_TRACE(target.Text());
+      auto object = Compile(f, target);
+      ASSERT_TRUE(object.ok()) << object.error().Text();
+      EXPECT_LT(object->source.size(), 30000u);
+    }
+    AgreesWithInterpreter(f);
+  }
+  // Only large expressions change.
+  Expr small = IndexVar("i"), large = small;
+  for (int i = 0; i < 4; ++i) small = small + small * small;
+  EXPECT_TRUE(c::WithSharedTerms(small).Same(small));
+  for (int i = 0; i < kStages; ++i) large = large * IntConst(3) + (large * IntConst(3) + IntConst(i));
+  const Expr shared = c::WithSharedTerms(large);
+  EXPECT_TRUE(Equal(shared, large));
+  int terms = 0;
+  WalkOnce(shared, [&](const Expr&) { return ++terms, true; });
+  EXPECT_LT(terms, 5 * kStages);
 }
 
 // A program may use names that the generated source needs for itself: names of registers, parallel loops and functions,

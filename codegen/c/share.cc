@@ -1,0 +1,66 @@
+#include "codegen/c/share.h"
+
+#include <unordered_map>
+
+#include "ir/linear_form.h"
+#include "ir/visit.h"
+#include "support/hash.h"
+
+namespace autotune::c {
+namespace {
+
+// An expression of this many nodes is large. GCC and Clang compile smaller ones in milliseconds, and find their equal
+// terms themselves. [chosen]
+constexpr int kLarge = 1000;
+
+bool IsLarge(const Expr& e) {
+  int nodes = 0;
+  Walk(e, [&](const Expr&) { return ++nodes <= kLarge; });
+  return nodes > kLarge;
+}
+
+// The terms of one expression. The operands of each are such terms, too, so that two equal ones have the same operands.
+class Terms {
+ public:
+  // Visits each cell once: written out as a tree, an expression whose terms are shared may be too large to walk.
+  Expr Shared(const Expr& e) {
+    auto known = shared_.find(e.get());
+    if (known != shared_.end()) return known->second;
+    Expr shared = Find(MapChildren(e, [&](const Expr& operand) { return Shared(operand); }));
+    shared_.emplace(e.get(), shared);
+    return shared;
+  }
+
+ private:
+  Expr Find(const Expr& e) {
+    auto [begin, end] = terms_.equal_range(HashOf(e));
+    for (auto term = begin; term != end; ++term) {
+      if (Compare(term->second, e) == 0) return term->second;
+    }
+    terms_.emplace(HashOf(e), e);
+    return e;
+  }
+
+  static uint64_t HashOf(const Expr& e) {
+    uint64_t hash = e.get()->node.index();
+    bool leaf = true;
+    MapChildren(e, [&](const Expr& operand) {
+      hash = HashCombine(hash, reinterpret_cast<uintptr_t>(operand.get()));
+      leaf = false;
+      return operand;
+    });
+    return leaf ? StructuralHash(e) : hash;
+  }
+
+  std::unordered_multimap<uint64_t, Expr> terms_;
+  std::unordered_map<const ExprCell*, Expr> shared_;
+};
+
+}  // namespace
+
+Expr WithSharedTerms(const Expr& e) {
+  if (!IsLarge(e)) return e;
+  return Terms().Shared(e);
+}
+
+}  // namespace autotune::c

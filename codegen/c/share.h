@@ -1,0 +1,13 @@
+// Finds equal terms of large expressions. Schedule steps that inline a stage write its formula out for each use, so a
+// chain of stages that use their input twice grows exponentially, and C compilers need minutes for the result.
+// Thread-safe.
+#pragma once
+#include "ir/expr.h"
+
+namespace autotune::c {
+
+// Returns an expression that is Equal to `e` (ir/visit.h) and, if `e` is large, has each of its terms only once: equal
+// terms are the same cell, whose value the code generator computes once. Returns `e` itself if it is small.
+Expr WithSharedTerms(const Expr& e);
+
+}  // namespace autotune::c

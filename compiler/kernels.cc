@@ -37,6 +37,7 @@ struct Option {
   KernelChoice choice;
   const PrimFunc* func = nullptr;  // owned by the TaskPrograms
   bool unscheduled = false;        // true: the program without a schedule, which is tried last
+  bool keep_spills = false;        // true: its innermost loops may spill registers
 };
 
 // A target's text in parts: the processor, its caches and the number of cores. Old records state no caches.
@@ -181,7 +182,26 @@ BuildRequest RequestOf(const Option& option, const std::string& name, const Targ
   request.trace = option.choice.trace;
   request.kernel = name;
   request.target = target.Text();
+  request.options.keep_spills = option.keep_spills;
   return request;
+}
+
+// Puts the option of the fewest spills once more before the program without a schedule, which is slower. `results` are
+// those of the options before that program.
+void AcceptSpills(const std::vector<const CompiledKernel*>& results, std::vector<Option>& options) {
+  const Option* best = nullptr;
+  int64_t fewest = 0;
+  for (size_t i = 0; i < results.size(); ++i) {
+    const int64_t spills = results[i]->object.facts.spills_in_register_loops;
+    if (spills == 0 || (best && spills >= fewest)) continue;
+    best = &options[i], fewest = spills;
+  }
+  if (!best) return;
+  Option spilling = *best;
+  spilling.keep_spills = true;
+  spilling.choice.tuned = false;
+  spilling.choice.note = "each of its default schedules spills registers";
+  options.insert(options.begin() + results.size(), std::move(spilling));
 }
 
 // The first option of each task that compiles. All members are parallel to the tasks.
@@ -192,14 +212,16 @@ struct FirstCompiled {
 };
 
 // Compiles the first option of every task, then the second option of every task whose first did not compile, and so on.
+// Adds the option of AcceptSpills to tasks that come to their last one.
 Result<FirstCompiled> FindFirstCompiled(const std::vector<NetworkTask>& tasks, const std::vector<std::string>& names,
-                                        const std::vector<std::vector<Option>>& options, const Target& target,
+                                        std::vector<std::vector<Option>>& options, const Target& target,
                                         KernelCompiler& compiler) {
   const size_t n = tasks.size();
   FirstCompiled found{std::vector<size_t>(n, 0), std::vector<const CompiledKernel*>(n), std::vector<std::string>(n),
                       std::vector<std::string>(n)};
   std::vector<size_t> open(n);
   std::iota(open.begin(), open.end(), size_t{0});
+  std::vector<std::vector<const CompiledKernel*>> rejected(n);  // results of the options before found.place
   while (!open.empty()) {
     std::vector<BuildRequest> requests;
     for (size_t i : open) {
@@ -218,6 +240,11 @@ Result<FirstCompiled> FindFirstCompiled(const std::vector<NetworkTask>& tasks, c
       if (found.place[open[k]]++ == 0) found.first_cause[open[k]] = cause;
       found.last_cause[open[k]] = std::move(cause);
       failed.push_back(open[k]);
+      rejected[open[k]].push_back(kernels[k]);
+      std::vector<Option>& left = options[open[k]];
+      const size_t next = found.place[open[k]];
+      if (next < left.size() && left[next].unscheduled && !left[next - 1].keep_spills)
+        AcceptSpills(rejected[open[k]], left);
     }
     open = std::move(failed);
   }
@@ -230,8 +257,8 @@ std::vector<const CompiledKernel*> KernelCompiler::Compile(const std::vector<Bui
   std::vector<std::string> keys;
   std::vector<BuildRequest> missing;
   for (const BuildRequest& request : requests) {
-    keys.push_back(request.kernel + '\n' + request.target + '\n' + passes_.config().CodeKey() + '\n' + request.trace +
-                   '\n' + request.func);
+    keys.push_back(request.kernel + '\n' + request.target + '\n' + passes_.config().CodeKey() + '\n' +
+                   ToJson(request.options).Dump() + '\n' + request.trace + '\n' + request.func);
     if (!kernels_.try_emplace(keys.back()).second) continue;
     missing.push_back(request);
     missing.back().passes = passes_.Within(request.kernel).config();

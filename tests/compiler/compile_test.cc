@@ -15,6 +15,7 @@
 #include "runtime/compare.h"
 #include "schedule/trace.h"
 #include "support/rng.h"
+#include "tests/compiler/compile_fixture.h"
 #include "tests/compiler/two_convolutions.h"
 #include "tuner/defaults.h"
 #include "tuner/search.h"
@@ -25,88 +26,6 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-const std::string kExample = std::string(AUTOTUNE_SOURCE_DIR) + "/examples/resnet20.onnx";
-const std::string kData = std::string(AUTOTUNE_SOURCE_DIR) + "/examples/resnet20/test_data_set_0/";
-
-Tensor Read(const std::string& file) {
-  NamedTensor read = ReadTensorPb(kData + file).value();
-  DLDataType type = DataTypeFromText(read.value.spec.dtype.Text()).value();
-  return Tensor::FromBytes(read.value.spec.shape, type, read.value.bytes.view()).value();
-}
-
-// The network, its builder and its default package; loaded once for all tests.
-struct Shared {
-  Target target = Target::Parse("cpu").value();
-  std::unique_ptr<Builder> builder;
-  Network network;
-  std::vector<TuneTask> tasks;  // of the network
-  CompileResult plain;
-};
-
-class CompileTest : public ::testing::Test {
- protected:
-  static void SetUpTestSuite() {
-    shared_ = new Shared;
-    shared_->builder =
-        MakeBuildWorkers(
-            {.workers = 2, .command = {std::string(AUTOTUNE_BINARY_DIR) + "/tools/autotune", "--build-worker"}})
-            .value();
-    shared_->network = LoadNetwork(kExample, {}, shared_->target, *shared_->builder).value();
-    shared_->tasks = MakeTuneTasks(shared_->network);
-    shared_->plain = Compile(shared_->network, shared_->target, nullptr, *shared_->builder).value();
-  }
-  static void TearDownTestSuite() { delete shared_; }
-
-  const Network& network() { return shared_->network; }
-  const std::vector<TuneTask>& tasks() { return shared_->tasks; }
-  const Target& target() { return shared_->target; }
-  const Package& plain() { return shared_->plain.package; }
-  Result<CompileResult> CompileWith(RecordStore* store) {
-    return Compile(network(), target(), store, *shared_->builder);
-  }
-
-  static Comparison Check(const Package& package, int threads = 2) {
-    LoadedModel model = LoadModel(package, threads).value();
-    EXPECT_TRUE(model.executor->SetInput(0, Read("input_0.pb")).ok());
-    EXPECT_TRUE(model.executor->Run().ok());
-    return CompareTensors(model.executor->Output(0), Read("output_0.pb")).value();
-  }
-
-  // Returns a record of the task's schedule of rank `rank` by draft score, as if it had been measured.
-  Record RecordOf(const TuneTask& task, int rank) {
-    TaskSpace space = TaskSpace::Make(task, target()).value();
-    std::vector<Proposal> proposals = DefaultProposals(space, rank + 1);
-    const Proposal& proposal = proposals[std::min<size_t>(rank, proposals.size() - 1)];
-    const TaskAlternative& alternative = task.alternatives[space.sketches[proposal.sketch].alternative];
-    Record record;
-    record.id = NewRecordId();
-    record.task = task.hash.Hex();
-    record.alternative = alternative.name;
-    record.func = ToText(alternative.func);
-    record.trace = ToText(proposal.trace);
-    record.target = target().Text();
-    record.times = {1e-6};
-    record.cost = 1e-6;
-    record.verified = true;
-    record.versions = {kIrTextVersion, kStepLanguageVersion, 1, 1};
-    return record;
-  }
-
-  // Returns a record of the task's default schedule.
-  Record DefaultRecordOf(size_t task) {
-    Record record = RecordOf(tasks()[task], 0);
-    record.alternative = shared_->plain.choices[task].alternative;
-    record.trace = shared_->plain.choices[task].trace;
-    for (const TaskAlternative& alternative : tasks()[task].alternatives) {
-      if (alternative.name == record.alternative) record.func = ToText(alternative.func);
-    }
-    return record;
-  }
-
-  static Shared* shared_;
-};
-Shared* CompileTest::shared_ = nullptr;
 
 TEST_F(CompileTest, DefaultSchedulesAreRight) {
   for (int threads : {1, 2}) {
@@ -122,57 +41,7 @@ TEST_F(CompileTest, DefaultSchedulesAreRight) {
   LoadedModel model = LoadModel(plain(), 1).value();
   EXPECT_TRUE(model.executor->SetInput(0, Tensor::Zeros({1, 3, 32, 32}, "f32").value()).ok());
   EXPECT_TRUE(model.executor->Run().ok());
-  EXPECT_FALSE(CompareTensors(model.executor->Output(0), Read("output_0.pb")).value().ok);
-}
-
-// A builder that rejects the kernels for which `refuses` is true.
-class Refusing : public Builder {
- public:
-  Refusing(Builder& inner, std::function<bool(const BuildRequest&)> refuses)
-      : inner_(inner), refuses_(std::move(refuses)) {}
-  std::vector<BuildResult> Build(const std::vector<BuildRequest>& requests,
-                                 const std::function<void(const BuildResult&)>& on_result) override {
-    return inner_.Build(requests, on_result);
-  }
-  std::vector<CompiledKernel> Compile(const std::vector<BuildRequest>& requests, Patience patience) override {
-    std::vector<CompiledKernel> kernels = inner_.Compile(requests, patience);
-    for (size_t i = 0; i < requests.size(); ++i) {
-      if (!refuses_(requests[i])) continue;
-      kernels[i].status = TrialStatus::kRejected;
-      kernels[i].text = "of no use here";
-    }
-    return kernels;
-  }
-  Result<BuiltLibrary> Link(const std::vector<const KernelObject*>& objects, const std::string& target) override {
-    return inner_.Link(objects, target);
-  }
-  Status LinkWithData(const std::vector<Json::Bytes>& objects, const std::string& data,
-                      const std::string& output) override {
-    return inner_.LinkWithData(objects, data, output);
-  }
-
- private:
-  Builder& inner_;
-  std::function<bool(const BuildRequest&)> refuses_;
-};
-
-TEST_F(CompileTest, ATaskWithoutAScheduleThatBuildsStillCompilesAndSaysSo) {
-  for (const KernelChoice& choice : shared_->plain.choices) EXPECT_EQ(choice.note, "") << choice.task->label;
-  Refusing refusing(*shared_->builder, [](const BuildRequest& request) {
-    return !request.trace.empty() && request.kernel.find("softmax") != std::string::npos;
-  });
-  CompileResult result = Compile(network(), target(), nullptr, refusing).value();
-  int unscheduled = 0;
-  for (const KernelChoice& choice : result.choices) {
-    if (choice.note.empty()) continue;
-    ++unscheduled;
-    EXPECT_THAT(choice.task->label, HasSubstr("softmax"));
-    EXPECT_EQ(choice.trace, "");
-    EXPECT_THAT(choice.note, HasSubstr("compiled without a schedule (rejected: of no use here)"));
-  }
-  EXPECT_EQ(unscheduled, 1);
-  Comparison comparison = Check(result.package);
-  EXPECT_TRUE(comparison.ok) << comparison.Text();
+  EXPECT_FALSE(CompareTensors(model.executor->Output(0), ExampleTensor("output_0.pb")).value().ok);
 }
 
 TEST_F(CompileTest, TheSameBytesTwice) {

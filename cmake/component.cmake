@@ -20,3 +20,11 @@ function(component name)
   target_include_directories(${name} ${scope} ${CMAKE_SOURCE_DIR})
   target_link_libraries(${name} ${scope} ${C_DEPS})
 endfunction()
+
+# compile_cold(TARGET): for code that runs once a command, and leaves the work on tensors and candidates to others: -O1
+# compiles it in three quarters of the time of -O2.
+function(compile_cold target)
+  if(CMAKE_BUILD_TYPE STREQUAL Release AND NOT AUTOTUNE_SANITIZE)
+    target_compile_options(${target} PRIVATE -O1)
+  endif()
+endfunction()

@@ -10,4 +10,5 @@ seed=${SEED:-$(scripts/seed.sh)}
 echo "$(for t in build/tests/test_*; do if [ -x "$t" ]; then "$t" --gtest_list_tests; fi; done | grep -c '^  ') tests," \
   "in a process for each suite or share of a suite; seed of the random draws: $seed (SEED=$seed repeats them)"
 export AUTOTUNE_SCHEDULE_SEED="$seed" AUTOTUNE_FUZZ_SEED="$seed" AUTOTUNE_MUTANTS_SEED="$seed"
-exec ctest --test-dir build --output-on-failure -j "$(nproc)"
+# One more than the cores, since one of the tests at a time may be one that mostly waits (WAITING, tests/CMakeLists.txt).
+exec ctest --test-dir build --output-on-failure -j "$(($(nproc) + 1))"

@@ -4,6 +4,7 @@
 #include "arith/analyzer.h"
 #include "ir/text.h"
 #include "ir/verify.h"
+#include "support/rng.h"
 #include "tests/ir/random_program.h"
 
 namespace autotune {

@@ -1,5 +1,7 @@
 // Compiled conversions of floats to integers, scalar and vectorized, including values that the integer type cannot
 // hold.
+#include "ir/float_math.h"
+#include "support/rng.h"
 #include "tests/codegen/kernel.h"
 #include "tests/draws.h"
 

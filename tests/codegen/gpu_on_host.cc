@@ -19,6 +19,7 @@
 #include "codegen/llvm/machine.h"
 #include "ir/float_math.h"
 #include "support/cpu_features.h"
+#include "support/rng.h"
 #include "tests/codegen/c_compiler.h"
 #include "tests/codegen/kernel.h"
 

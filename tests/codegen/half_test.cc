@@ -5,9 +5,11 @@
 #include <cstdlib>
 
 #include "codegen/arguments.h"
+#include "ir/float_math.h"
 #include "runtime/bound_kernel.h"
 #include "runtime/device.h"
 #include "runtime/module_blob.h"
+#include "support/rng.h"
 #include "tests/codegen/kernel.h"
 
 namespace autotune {

@@ -2,19 +2,14 @@
 #pragma once
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <memory>
-#include <optional>
+#include <vector>
 
 #include "codegen/codegen.h"
-#include "ir/float_math.h"
 #include "ir/interp.h"
 #include "ir/text.h"
 #include "runtime/kernel_context.h"
 #include "runtime/tensor.h"
-#include "support/check.h"
-#include "support/half.h"
-#include "support/rng.h"
 #include "tests/ir/parse.h"
 
 namespace autotune {
@@ -36,177 +31,36 @@ struct Built {
   const Kernel* kernel = nullptr;
 };
 
-inline Result<KernelObject> Compile(const PrimFunc& f, const Target& target = Cpu(), CodegenOptions options = {},
-                                    const PassContext& context = {}) {
-  LoweredKernel lowered = TRY(Lower(f, target, context));
-  return CompileKernel(lowered, target, options);
-}
+Result<KernelObject> Compile(const PrimFunc& f, const Target& target = Cpu(), CodegenOptions options = {},
+                             const PassContext& context = {});
 
-inline Result<Built> Build(const PrimFunc& f, const Target& target = Cpu(), CodegenOptions options = {},
-                           const PassContext& context = {}) {
-  Built built;
-  built.object = TRY(Compile(f, target, options, context));
-  if (!built.object.rejected.empty()) return Err("rejected: ", built.object.rejected);
-  Json::Bytes elf = TRY(LinkKernels({&built.object}, target)).artifact;
-  built.artifact = TRY(Artifact::FromBytes(elf.data));
-  built.kernel = TRY(built.artifact->Find(f.name.str()));
-  return built;
-}
+Result<Built> Build(const PrimFunc& f, const Target& target = Cpu(), CodegenOptions options = {},
+                    const PassContext& context = {});
 
-inline double ElementOf(const Tensor& t, int64_t i) {
-  std::string type = DataTypeText(t.dtype());
-  const void* p = t.data();
-  if (type == "f32") return static_cast<const float*>(p)[i];
-  if (type == "f64") return static_cast<const double*>(p)[i];
-  if (type == "f16") return HalfFromBits(static_cast<const uint16_t*>(p)[i]);
-  if (type == "bf16") return BFloatFromBits(static_cast<const uint16_t*>(p)[i]);
-  if (type == "i64") return static_cast<double>(static_cast<const int64_t*>(p)[i]);
-  if (type == "i32") return static_cast<const int32_t*>(p)[i];
-  if (type == "i16") return static_cast<const int16_t*>(p)[i];
-  if (type == "u16") return static_cast<const uint16_t*>(p)[i];
-  if (type == "u32") return static_cast<const uint32_t*>(p)[i];
-  if (type == "u64") return static_cast<double>(static_cast<const int64_t*>(p)[i]);  // as the interpreter stores it
-  if (type == "i8") return static_cast<const int8_t*>(p)[i];
-  CHECK(type == "u8" || type == "bool") << type;
-  return static_cast<const uint8_t*>(p)[i];
-}
-inline void SetElement(const Tensor& t, int64_t i, double value) {
-  std::string type = DataTypeText(t.dtype());
-  void* p = t.data();
-  if (type == "f32")
-    static_cast<float*>(p)[i] = static_cast<float>(value);
-  else if (type == "f64")
-    static_cast<double*>(p)[i] = value;
-  else if (type == "f16" || type == "bf16")
-    static_cast<uint16_t*>(p)[i] = static_cast<uint16_t>(FloatToBits(value, *DType::Parse(type)));
-  else if (type == "i64")
-    static_cast<int64_t*>(p)[i] = static_cast<int64_t>(value);
-  else if (type == "i32")
-    static_cast<int32_t*>(p)[i] = static_cast<int32_t>(value);
-  else if (type == "i16")
-    static_cast<int16_t*>(p)[i] = static_cast<int16_t>(value);
-  else if (type == "u16")
-    static_cast<uint16_t*>(p)[i] = static_cast<uint16_t>(value);
-  else if (type == "u32")
-    static_cast<uint32_t*>(p)[i] = static_cast<uint32_t>(value);
-  else if (type == "u64")
-    static_cast<int64_t*>(p)[i] = static_cast<int64_t>(value);
-  else if (type == "i8")
-    static_cast<int8_t*>(p)[i] = static_cast<int8_t>(value);
-  else
-    static_cast<uint8_t*>(p)[i] = static_cast<uint8_t>(value);
-}
+double ElementOf(const Tensor& t, int64_t i);
+void SetElement(const Tensor& t, int64_t i, double value);
 
 // Returns arguments filled with small random integers. Run overwrites the outputs before the call.
-inline std::vector<InterpArray> SmallIntegers(const PrimFunc& f, uint64_t seed) {
-  Rng rng(seed);
-  std::vector<InterpArray> args;
-  for (const Param& p : f.params) {
-    InterpArray array{p.buffer->dtype, ConstShape(p.buffer), {}};
-    int64_t n = 1;
-    for (int64_t extent : array.shape) n *= extent;
-    bool is_signed = p.buffer->dtype.IsFloat() || p.buffer->dtype.code == TypeCode::kInt;
-    for (int64_t i = 0; i < n; ++i) {
-      array.data.push_back(p.buffer->dtype.IsBool() ? rng.Below(2) : rng.Below(9) - (is_signed ? 4 : 0));
-    }
-    args.push_back(std::move(array));
-  }
-  return args;
-}
+std::vector<InterpArray> SmallIntegers(const PrimFunc& f, uint64_t seed);
 
 // Runs a built kernel (prepare, then the checked entry) on copies of `args`, and stores the outputs in `args`. Before
 // the call all elements of outputs are -77, so that a missing store is noticed.
-inline Status Run(const Built& built, const PrimFunc& f, std::vector<InterpArray>& args, int threads = 2) {
-  KernelContext context(threads);
-  std::vector<Tensor> tensors, constants;
-  for (size_t i = 0; i < args.size(); ++i) {
-    Tensor t = TRY(Tensor::Empty(args[i].shape, args[i].dtype.Text()));
-    for (int64_t k = 0; k < t.num_elements(); ++k) {
-      SetElement(t, k, f.params[i].role == ParamRole::kOutput ? -77 : args[i].data[k]);
-    }
-    tensors.push_back(t);
-    if (f.params[i].role == ParamRole::kConstant) constants.push_back(t);
-  }
-  std::vector<Tensor> prepared = TRY(PrepareConstants(*built.kernel, context, constants));
-  TRY(CallKernel(*built.kernel, context, tensors, prepared));
-  for (size_t i = 0; i < args.size(); ++i) {
-    for (int64_t k = 0; k < tensors[i].num_elements(); ++k) args[i].data[k] = ElementOf(tensors[i], k);
-  }
-  return {};
-}
+Status Run(const Built& built, const PrimFunc& f, std::vector<InterpArray>& args, int threads = 2);
 
 // Returns whether two values of an output are equal, including the sign of zero. Any two NaN are equal.
-inline bool SameValue(double a, double b) {
-  return std::isnan(a) || std::isnan(b) ? std::isnan(a) && std::isnan(b) : a == b && std::signbit(a) == std::signbit(b);
-}
+bool SameValue(double a, double b);
 
 // Checks that a built kernel gives what the interpreter gives, at every element of every output. `relative` is the
 // allowed relative error, for programs that call elementary functions.
-inline void AgreesWithInterpreter(const PrimFunc& f, uint64_t seed, const Built& built, double relative = 0) {
-  std::vector<InterpArray> expected = SmallIntegers(f, seed), actual = expected;
-  Status interpreted = Interpret(f, expected);
-  ASSERT_TRUE(interpreted.ok()) << interpreted.error().Text();
-  Status ran = Run(built, f, actual);
-  ASSERT_TRUE(ran.ok()) << ran.error().Text();
-  for (size_t i = 0; i < expected.size(); ++i) {
-    if (f.params[i].role != ParamRole::kOutput) continue;
-    for (size_t k = 0; k < expected[i].data.size(); ++k) {
-      double want = expected[i].data[k], got = actual[i].data[k];
-      bool near = std::fabs(want - got) <= relative * std::fabs(want);
-      ASSERT_TRUE(want == got || near || (std::isnan(want) && std::isnan(got)))
-          << f.params[i].buffer->name << "[" << k << "]: interpreted " << want << ", compiled " << got;
-    }
-  }
-}
-inline void AgreesWithInterpreter(const PrimFunc& f, uint64_t seed, const Target& target, double relative = 0) {
-  auto built = Build(f, target);
-  ASSERT_TRUE(built.ok()) << built.error().Text();
-  AgreesWithInterpreter(f, seed, *built, relative);
-}
+void AgreesWithInterpreter(const PrimFunc& f, uint64_t seed, const Built& built, double relative = 0);
+void AgreesWithInterpreter(const PrimFunc& f, uint64_t seed, const Target& target, double relative = 0);
 
 // Checks that two built kernels of a program give the same bits, on numbers whose sums and products round.
-inline void AgreesWith(const PrimFunc& f, uint64_t seed, const Built& one, const Built& other) {
-  std::vector<InterpArray> args = SmallIntegers(f, seed);
-  Rng rng(seed);
-  for (InterpArray& array : args) {
-    for (double& value : array.data) value += array.dtype.IsFloat() ? static_cast<double>(rng.Below(1000)) / 1001 : 0;
-  }
-  std::vector<InterpArray> results[] = {args, args};
-  const Built* both[] = {&one, &other};
-  for (int i : {0, 1}) {
-    Status ran = Run(*both[i], f, results[i]);
-    ASSERT_TRUE(ran.ok()) << ran.error().Text();
-  }
-  for (size_t i = 0; i < args.size(); ++i) {
-    for (size_t k = 0; k < args[i].data.size(); ++k) {
-      ASSERT_TRUE(SameValue(results[0][i].data[k], results[1][i].data[k]))
-          << f.params[i].buffer->name << "[" << k << "]: " << results[0][i].data[k] << " and " << results[1][i].data[k];
-    }
-  }
-}
-inline void AgreesWith(const PrimFunc& f, uint64_t seed, const Target& one, const Target& other) {
-  auto first = Build(f, one), second = Build(f, other);
-  ASSERT_TRUE(first.ok()) << first.error().Text();
-  ASSERT_TRUE(second.ok()) << second.error().Text();
-  AgreesWith(f, seed, *first, *second);
-}
+void AgreesWith(const PrimFunc& f, uint64_t seed, const Built& one, const Built& other);
+void AgreesWith(const PrimFunc& f, uint64_t seed, const Target& one, const Target& other);
 
 // Checks that the kernels for all targets agree with the interpreter, and give the same bits as that for the first one.
-inline void AgreesWithInterpreter(const PrimFunc& f, uint64_t seed, const std::vector<Target>& targets,
-                                  double relative = 0) {
-  std::optional<Built> first;
-  for (const Target& target : targets) {
-    SCOPED_TRACE(target.Text());
-    auto built = Build(f, target);
-    ASSERT_TRUE(built.ok()) << built.error().Text();
-    AgreesWithInterpreter(f, seed, *built, relative);
-    if (first) AgreesWith(f, seed, *first, *built);
-    if (testing::Test::HasFatalFailure()) return;
-    if (!first) first = std::move(*built);
-  }
-}
-inline void AgreesWithInterpreter(const PrimFunc& f, uint64_t seed = 1, double relative = 0) {
-  AgreesWithInterpreter(f, seed, Generators(), relative);
-}
+void AgreesWithInterpreter(const PrimFunc& f, uint64_t seed, const std::vector<Target>& targets, double relative = 0);
+void AgreesWithInterpreter(const PrimFunc& f, uint64_t seed = 1, double relative = 0);
 
 }  // namespace autotune

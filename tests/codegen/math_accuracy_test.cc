@@ -11,6 +11,7 @@
 #include <set>
 #include <sstream>
 
+#include "support/rng.h"
 #include "tests/codegen/math_kernel.h"
 #include "tests/read.h"
 

@@ -2,6 +2,7 @@
 // their accuracy.
 #include "codegen/walk.h"
 #include "lower/passes.h"
+#include "support/rng.h"
 #include "tests/codegen/math_kernel.h"
 
 namespace autotune {

@@ -21,6 +21,7 @@
 #include "tests/codegen/kernel.h"
 #include "tests/lower/refusals.h"
 #include "tests/schedule/case.h"
+#include "tests/schedule/query.h"
 #include "tests/schedule/step_source.h"
 
 namespace autotune {

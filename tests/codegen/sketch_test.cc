@@ -83,7 +83,7 @@ TEST(CompiledSketch, RandomPrograms) {
     if (!test::IsDrawn(i, 3)) continue;
     const uint64_t seed = test::DrawSeed() * 64 + i;
     SCOPED_TRACE(seed);
-    AgreesWithInterpreter(test::RandomProgram(seed).Make(), seed);
+    AgreesWithInterpreter(test::MakeRandomProgram(seed), seed);
     if (HasFailure()) return;
   }
 }

@@ -6,6 +6,8 @@
 #include <bit>
 #include <regex>
 
+#include "ir/float_math.h"
+#include "support/rng.h"
 #include "tests/codegen/gpu_on_host.h"
 #include "tests/codegen/kernel.h"
 #include "tests/codegen/ptxas.h"

@@ -13,8 +13,10 @@
 #include "ir/text.h"
 #include "lower/lower.h"
 #include "schedule/replay.h"
+#include "te/create_prim_func.h"
 #include "tests/read.h"
 #include "tests/tuner/programs.h"
+#include "topi/elementwise.h"
 #include "topi/winograd.h"
 #include "tuner/defaults.h"
 

@@ -1,1 +1,2 @@
+set(EXTRA ir_helpers)
 set(SLOW Footprint Regression)

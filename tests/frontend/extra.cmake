@@ -1,2 +1,2 @@
-set(EXTRA onnx_proto protobuf runtime)
+set(EXTRA onnx_proto protobuf runtime graph_helpers) # the tests make ONNX models through the protobuf API
 set(SLOW Backend)

@@ -1,4 +1,4 @@
-// For tests: imports a model and computes its outputs with the reference. Stateless; header-only.
+// For tests: imports a model and computes its outputs with the reference. Stateless.
 #pragma once
 #include <gmock/gmock.h>
 
@@ -22,26 +22,10 @@ MATCHER_P(Near, want, "are the expected numbers") {
 
 // Returns all outputs of the model. `inputs` gives the elements of its first inputs; the elements of the other inputs
 // are 0. If the model is refused, the test fails and all outputs are empty.
-inline std::vector<reference::Tensor> Outputs(const ModelMaker& model, const std::vector<Numbers>& inputs,
-                                              const ImportOptions& options = {}) {
-  constexpr size_t kMostOutputs = 9;
-  Result<ImportedModel> imported = Import(model, options);
-  if (!imported.ok()) {
-    ADD_FAILURE() << imported.error().Text();
-    return std::vector<reference::Tensor>(kMostOutputs);
-  }
-  const graph::Graph& g = imported->module.main();
-  std::vector<reference::Tensor> in;
-  for (size_t i = 0; i < g.inputs.size(); ++i) {
-    const graph::TensorSpec& spec = g.Spec(g.inputs[i]);
-    in.push_back({spec.shape, i < inputs.size() ? inputs[i] : Numbers(spec.NumElements()), spec.dtype});
-  }
-  return reference::Evaluate(g, in);
-}
+std::vector<reference::Tensor> Outputs(const ModelMaker& model, const std::vector<Numbers>& inputs,
+                                       const ImportOptions& options = {});
 
 // Returns the elements of the first output.
-inline Numbers Output(const ModelMaker& model, const std::vector<Numbers>& inputs, const ImportOptions& options = {}) {
-  return Outputs(model, inputs, options)[0].data;
-}
+Numbers Output(const ModelMaker& model, const std::vector<Numbers>& inputs, const ImportOptions& options = {});
 
 }  // namespace autotune

@@ -1,5 +1,6 @@
 // Random programs are well-formed, parse from their text to equal programs, and run in the interpreter.
 #include <gtest/gtest.h>
+#include <set>
 
 #include "ir/text.h"
 #include "ir/verify.h"

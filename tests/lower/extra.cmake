@@ -1,5 +1,3 @@
 # The tests lower operators of real tasks (topi, te) with random schedules.
-set(EXTRA topi te schedule runtime)
-list(APPEND sources ${CMAKE_SOURCE_DIR}/tests/schedule/zoo.cc ${CMAKE_SOURCE_DIR}/tests/schedule/workload.cc
-     ${CMAKE_SOURCE_DIR}/tests/schedule/case.cc)
+set(EXTRA topi te schedule runtime schedule_helpers ir_helpers)
 set(SLOW GpuLowering Idempotent)

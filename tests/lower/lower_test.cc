@@ -117,7 +117,7 @@ std::string RunText(const LoweredKernel& kernel) { return ToText(kernel.run.body
 TEST(Lower, RandomPrograms) {
   for (uint64_t seed = 1; seed <= 60; ++seed) {
     SCOPED_TRACE(seed);
-    CheckEveryPass(test::RandomProgram(seed).Make(), seed);
+    CheckEveryPass(test::MakeRandomProgram(seed), seed);
     if (::testing::Test::HasFailure()) return;
   }
 }

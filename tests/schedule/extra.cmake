@@ -1,3 +1,3 @@
 # The programs to schedule are operators of real tasks.
-set(EXTRA topi te arith runtime)
+set(EXTRA topi te arith runtime ir_helpers)
 set(SLOW Independence RandomSchedules)

@@ -12,6 +12,7 @@
 #include "topi/norm.h"
 #include "topi/pool.h"
 #include "topi/reduce.h"
+#include "topi/select.h"
 #include "topi/transform.h"
 #include "topi/winograd.h"
 

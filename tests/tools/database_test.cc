@@ -1,5 +1,6 @@
 // Commands refuse an unusable database with one clear line and exit code 1, and do not change the file.
 // tests/records/file_test.cc checks the errors of the store itself.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <signal.h>
 #include <sys/file.h>

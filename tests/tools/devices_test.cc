@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <unistd.h>
 
+#include <fcntl.h>
 #include <map>
 #include <regex>
 #include <sstream>

@@ -2,8 +2,7 @@
 add_library(jumping_clock MODULE ${CMAKE_CURRENT_SOURCE_DIR}/tools/jumping_clock.c)
 target_compile_options(jumping_clock PRIVATE -fno-sanitize=all)
 target_link_options(jumping_clock PRIVATE -fno-sanitize=all)
-set(EXTRA ledger onnx_proto protobuf) # the tests make ONNX models through the protobuf API
-list(APPEND sources ${CMAKE_SOURCE_DIR}/tests/frontend/model_maker.cc)
+set(EXTRA ledger frontend_helpers codegen_helpers tuner_helpers)
 set(EXTRA_TARGETS autotune rpc_server rpc_tracker jumping_clock fake_cuda) # built before the tests that start them
 # These tests have short deadlines, measure all cores, or look at all processes of the machine.
 set(SERIAL Bench Doctor Faults Injection Noise OneOwner TwoTuners)

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
+#include <fcntl.h>
 #include <cstdlib>
 
 #include "support/shell.h"

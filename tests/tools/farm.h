@@ -1,6 +1,7 @@
 // A farm of one device: a tracker, and a server that offers this machine under the key `pi` and logs to
 // `server.err`.
 #pragma once
+#include <fcntl.h>
 #include <optional>
 
 #include "tests/tools/cli.h"

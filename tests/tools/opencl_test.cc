@@ -2,6 +2,7 @@
 // with OpenCL, such as Debian's PoCL, which runs kernels on the CPU.
 #include <gmock/gmock.h>
 
+#include <fcntl.h>
 #include <filesystem>
 #include <optional>
 

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include <cstdlib>
+#include <set>
 
 #include "support/cpus.h"
 #include "support/rng.h"

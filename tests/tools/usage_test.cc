@@ -1,4 +1,5 @@
 // The options and the help of all programs, as a user sees them.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 
 #include "records/open.h"

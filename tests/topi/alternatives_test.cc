@@ -4,6 +4,7 @@
 
 #include <iterator>
 
+#include "ir/interp.h"
 #include "tests/read.h"
 #include "tests/topi/find_alternative.h"
 #include "tests/topi/operator_check.h"

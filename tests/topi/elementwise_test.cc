@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "ir/interp.h"
 #include "tests/topi/operator_check.h"
 
 namespace autotune::topi {

@@ -8,6 +8,10 @@
 #include <limits>
 #include <string>
 
+#include "ir/interp.h"
+#include "ir/verify.h"
+#include "te/reference.h"
+#include "tests/close.h"
 #include "tests/topi/operator_check.h"
 #include "topi/alternatives.h"
 #include "topi/elementwise.h"

@@ -7,7 +7,11 @@
 
 #include "ir/visit.h"
 #include "lower/lower.h"
+#include "te/create_prim_func.h"
 #include "tests/tuner/sketch_space.h"
+#include "topi/elementwise.h"
+#include "topi/matmul.h"
+#include "topi/norm.h"
 
 namespace autotune {
 namespace {

@@ -10,11 +10,14 @@
 #include "ir/visit.h"
 #include "lower/lower.h"
 #include "schedule/replay.h"
+#include "te/create_prim_func.h"
 #include "tests/after_pass.h"
 #include "tests/draws.h"
 #include "tests/lower/refusals.h"
 #include "tests/tuner/programs.h"
 #include "tests/tuner/sketch_space.h"
+#include "topi/elementwise.h"
+#include "topi/transform.h"
 #include "tuner/rule/rule.h"
 
 namespace autotune {

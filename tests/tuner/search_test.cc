@@ -12,6 +12,7 @@
 
 #include "schedule/replay.h"
 #include "support/hash.h"
+#include "te/create_prim_func.h"
 #include "tests/tuner/programs.h"
 #include "topi/winograd.h"
 #include "tuner/defaults.h"

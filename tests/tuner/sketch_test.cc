@@ -6,18 +6,18 @@
 #include <set>
 
 #include "ir/text.h"
+#include "te/create_prim_func.h"
 #include "tests/tuner/programs.h"
 #include "tests/tuner/sketch_space.h"
+#include "topi/elementwise.h"
+#include "topi/pool.h"
 #include "tuner/rule/rule.h"
 #include "tuner/search.h"
 
 namespace autotune {
 namespace {
 
-using test::CheckSpace;
-using test::ConvBiasRelu;
-using test::Dense;
-using test::TestTarget;
+using namespace test;
 
 TEST(Sketch, ConvolutionsComputeTheSame) {
   CheckSpace(ConvBiasRelu(7, 7, 3, 20, 3, {.pad = {1, 1, 1, 1}}), 6, 2);

@@ -12,8 +12,10 @@
 
 #include "costmodel/footprint.h"
 #include "costmodel/work.h"
+#include "te/create_prim_func.h"
 #include "tests/draws.h"
 #include "tests/tuner/programs.h"
+#include "topi/pool.h"
 #include "topi/winograd.h"
 #include "tuner/rule/rule.h"
 #include "tuner/successive_replays.h"

@@ -8,9 +8,11 @@
 
 #include "ir/text.h"
 #include "schedule/replay.h"
+#include "te/create_prim_func.h"
 #include "tests/codegen/kernel.h"
 #include "tests/draws.h"
 #include "tests/tuner/programs.h"
+#include "topi/elementwise.h"
 #include "tuner/rule/rule.h"
 #include "tuner/search.h"
 

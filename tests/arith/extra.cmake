@@ -1,0 +1,1 @@
+set(EXTRA ir_helpers)

@@ -9,3 +9,4 @@ set_target_properties(fake_nvml PROPERTIES OUTPUT_NAME nvidia-ml SUFFIX .so.1
   LIBRARY_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/fake_cuda)
 set(EXTRA_TARGETS fake_cuda fake_nvml)
 set(SLOW Cuda ModuleBlob OpenCl)
+set(SERIAL EvaluateTime) # since it measures times

@@ -40,7 +40,7 @@ struct JobDone {  // follows the last Deliver
 struct JobWaits {  // reports that the job waits for a device
   DeviceWait wait;
 };
-// A FarmEvent is for the books: the client has lost a lease.
+// A FarmEvent says that the client has lost a lease. scripts/ledger.sh keeps books of such events.
 using ClientAction =
     std::variant<AskTracker, ConnectServer, AskServer, DropServer, Deliver, JobDone, JobWaits, FarmEvent>;
 using ClientActions = std::vector<ClientAction>;

@@ -37,8 +37,11 @@ TEST(Disturbances, MeasuresDisturbedCandidatesAgain) {
     EXPECT_EQ(again.empty(), load == Load::kNone);
     const size_t last = device.calls.size();
     for (const auto& [trace, call] : again) {
-      if (load == Load::kTwoCalls) EXPECT_GE(call, 6u) << "while the host is not quiet";
-      if (load != Load::kTwoCalls) EXPECT_EQ(call, last) << "before the end of the run";
+      if (load == Load::kTwoCalls) {
+        EXPECT_GE(call, 6u) << "while the host is not quiet";
+      } else {
+        EXPECT_EQ(call, last) << "before the end of the run";
+      }
     }
     size_t marked = 0;
     for (const Record& record : store->Scan({.run = "r"}, 0, 1000).value().records)

@@ -1,6 +1,6 @@
-// Finds equal terms of large expressions. Schedule steps that inline a stage write its formula out for each use, so a
-// chain of stages that use their input twice grows exponentially, and C compilers need minutes for the result.
-// Thread-safe.
+// Finds equal terms of large expressions. A schedule step that inlines a stage writes the stage's formula out for each
+// use. So the formula of a chain of stages that use their input twice grows exponentially, and a C compiler takes
+// longer for it than a build may take. Thread-safe.
 #pragma once
 #include "ir/expr.h"
 

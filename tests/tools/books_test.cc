@@ -31,7 +31,7 @@ class FarmBooks : public test::FarmTest {
     FarmTest::TearDown();
   }
   Books Read() const { return ReadFarmLogs(events_).value(); }
-  // Returns how many lines of a party have this kind.
+  // Returns the number of lines of this kind that a party wrote.
   size_t Count(const std::string& party, const std::string& kind) const {
     size_t count = 0;
     for (const std::string& file : Read()) {

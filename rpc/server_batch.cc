@@ -13,9 +13,12 @@
 namespace autotune::rpc {
 namespace {
 
-constexpr int kMostSpared = 2;  // reruns of a candidate whose runner was killed, stopped or starved from outside
-// Share of the time in which a runner that hangs by its own fault has run. One that ran less slept, was stopped or got
-// no processor. [chosen]
+constexpr int kMostSpared = 2;  // reruns of a candidate whose runner was killed or stopped from outside
+// A deadline grows by the time in which its runner waited for a processor, at most by this many times its length. A
+// runner that needs more gets less than a quarter of a processor: nothing can be measured beside such a load. [chosen]
+constexpr int64_t kMostExtended = 3;
+// Share of the time in which a runner that computes until its deadline has run, of the time in which it could. One that
+// ran less slept. [chosen]
 constexpr double kBusyShare = 0.5;
 constexpr int64_t kLeastExaminedMs = 50;  // the kernel counts processor time in ticks of up to 10 ms
 // Tries of a reference. A lack of memory or time may be temporary, so it gets a second try, in a fresh runner.
@@ -243,6 +246,7 @@ void ServerSession::OnProgress(RunnerPhase phase, int64_t now) {
       now + Millis(phase == RunnerPhase::kReference ? batch_->task.reference_seconds : candidate.run_seconds);
   running.asked = Running::Examined::kNever;
   running.earlier.reset();
+  running.extended = 0;
   if (phase == RunnerPhase::kRun) {
     bool checks = candidate.check && batch_->reference;
     runner_reference_ = checks ? ReferenceKey(batch_->task) : "";
@@ -331,29 +335,41 @@ ServerActions ServerSession::OnRunnerExamined(int64_t run, const RunnerFacts& fa
   if (!running.earlier) {
     running.earlier = {now, facts};
   } else if (running.asked == Running::Examined::kTwice) {
-    const auto& [since, earlier] = *running.earlier;
-    JudgeDeadline(now - since, facts.cpu_ms - earlier.cpu_ms, facts.waited_ms - earlier.waited_ms, facts.stopped, now);
+    JudgeDeadline(facts, now);
   }
   return Take();
 }
 
-// Ends the running candidate, which has missed its deadline. `elapsed_ms` is the time between the two examinations;
-// `cpu_ms` and `waited_ms` are what the runner ran and waited for a processor in that time.
-void ServerSession::JudgeDeadline(int64_t elapsed_ms, double cpu_ms, double waited_ms, bool stopped, int64_t now) {
-  const Candidate& candidate = batch_->Current();
-  const RunnerPhase phase = batch_->running->phase;
+// Ends the running candidate, which has missed its deadline, or extends the deadline by the time in which the runner
+// waited for a processor. `facts` are those of now.
+void ServerSession::JudgeDeadline(const RunnerFacts& facts, int64_t now) {
+  Running& running = *batch_->running;
+  const auto& [since, earlier] = *running.earlier;
+  const auto elapsed_ms = static_cast<double>(now - since);
+  const double cpu_ms = facts.cpu_ms - earlier.cpu_ms;
+  // Several threads may wait at once, even for each other. While one of them runs, the candidate goes on.
+  const double waited_ms = std::max(0.0, std::min(facts.waited_ms - earlier.waited_ms, elapsed_ms - cpu_ms));
+  const int64_t missing = static_cast<int64_t>(waited_ms) - running.extended;
+  const bool starved = missing >= kLeastExaminedMs && Holds(Rule::kSpares);
+  const int64_t length = running.deadline - running.extended - running.phase_began;
+  if (starved && !facts.stopped && running.extended < kMostExtended * length) {
+    running.extended += missing;
+    running.deadline = now + missing;
+    running.asked = Running::Examined::kOnce;
+    return;
+  }
   actions_.push_back(KillRunner{"deadline"});
   runner_ready_ = false;
-  const double busy_ms = kBusyShare * static_cast<double>(elapsed_ms);
-  const bool was_busy = elapsed_ms >= kLeastExaminedMs && cpu_ms >= busy_ms;
-  const bool was_starved = !was_busy && elapsed_ms >= kLeastExaminedMs && waited_ms >= busy_ms;
-  if ((stopped || was_starved) && Holds(Rule::kSpares)) {
-    if (SpareRunning(now)) return;
-    std::string why = stopped ? "something stops the runner again and again" : "the runner gets no processor";
+  if (starved || (facts.stopped && Holds(Rule::kSpares))) {
+    if (facts.stopped && SpareRunning(now)) return;
+    std::string why = facts.stopped ? "something stops the runner again and again" : "the runner gets no processor";
     return EndByDeviceError(ResultOfRunning(TrialStatus::kDeviceError, std::move(why), now), now);
   }
-  if (was_busy) ChargeNextFailure();  // it would compute until its deadline again
-  switch (phase) {
+  const double able_ms = elapsed_ms - waited_ms;
+  // A candidate that computed all the time would do so again.
+  if (able_ms >= kLeastExaminedMs && cpu_ms >= kBusyShare * able_ms) ChargeNextFailure();
+  const Candidate& candidate = batch_->Current();
+  switch (running.phase) {
     case RunnerPhase::kLoad:
       return FinishRunning(TrialStatus::kLoadFailed, "loading took longer than " + SecondsText(candidate.load_seconds),
                            now);

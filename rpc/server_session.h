@@ -105,6 +105,7 @@ class ServerSession {
     // A runner is examined at half of the deadline and at the deadline. What it did in between shows who is to blame.
     enum class Examined { kNever, kOnce, kTwice } asked = Examined::kNever;
     std::optional<std::pair<int64_t, RunnerFacts>> earlier;  // time and facts of the first examination
+    int64_t extended = 0;  // part of the deadline that makes up for waits for a processor
 
     int64_t ExaminedAt() const { return phase_began + (deadline - phase_began) / 2; }
   };
@@ -177,7 +178,7 @@ class ServerSession {
   EarliestTimer<ServerSession> Earliest() const;
   void OnHalfDeadline(int64_t now);
   void OnDeadline(int64_t now);
-  void JudgeDeadline(int64_t elapsed_ms, double cpu_ms, double waited_ms, bool stopped, int64_t now);
+  void JudgeDeadline(const RunnerFacts& facts, int64_t now);
   void OnLeaseExpired(int64_t now) { DropLease("the lease expired", now); }
   void ResendResults(int64_t now);
   void StartNext(int64_t now);

@@ -106,7 +106,7 @@ void TimeOut(ServerWorld& w) {
 TEST(ServerBatch, AHangIsRepeatedUnlessItUsedItsTime) {
   for (auto runner : {ServerWorld::Runner::kBusy, ServerWorld::Runner::kAsleep}) {
     ServerWorld w;
-    w.runner = runner;
+    w.Become(runner);
     w.Say("b", ServerWorld::Batch(1, 1));
     TimeOut(w);
     const bool repeats = runner == ServerWorld::Runner::kAsleep;
@@ -118,24 +118,68 @@ TEST(ServerBatch, AHangIsRepeatedUnlessItUsedItsTime) {
   }
 }
 
-// A runner that something stops, or that gets no processor, says nothing about its candidate.
+// A runner that something stops says nothing about its candidate.
 TEST(ServerBatch, AStoppedRunnerIsNotTheCandidatesFault) {
-  for (auto runner : {ServerWorld::Runner::kStopped, ServerWorld::Runner::kStarved}) {
-    ServerWorld w;
-    w.runner = runner;
-    w.Say("b", ServerWorld::Batch(1, 1));
-    TimeOut(w);
-    TimeOut(w);
-    ASSERT_TRUE(w.started);
-    EXPECT_TRUE(w.Results().empty());
-    w.Finish();
-    EXPECT_EQ(w.Results().at(0).status, TrialStatus::kOk);
+  ServerWorld w;
+  w.Become(ServerWorld::Runner::kStopped);
+  w.Say("b", ServerWorld::Batch(1, 1));
+  TimeOut(w);
+  TimeOut(w);
+  ASSERT_TRUE(w.started);
+  EXPECT_TRUE(w.Results().empty());
+  w.Finish();
+  EXPECT_EQ(w.Results().at(0).status, TrialStatus::kOk);
 
-    w.Say("b2", ServerWorld::Batch(1, 2));
-    for (int i = 0; i < 5; ++i) TimeOut(w);
-    EXPECT_FALSE(w.started);
-    EXPECT_EQ(w.Statuses(), (Statuses{{"0", TrialStatus::kDeviceError}, {"1", TrialStatus::kDeviceError}}));
-  }
+  w.Say("b2", ServerWorld::Batch(1, 2));
+  for (int i = 0; i < 5; ++i) TimeOut(w);
+  EXPECT_FALSE(w.started);
+  EXPECT_EQ(w.Statuses(), (Statuses{{"0", TrialStatus::kDeviceError}, {"1", TrialStatus::kDeviceError}}));
+}
+
+// A deadline counts the time in which the runner could run.
+TEST(ServerBatch, ADeadlineGrowsByWaitsForAProcessor) {
+  constexpr int kDeadline = 10, kMostStretch = 4;  // seconds of Batch; times that length
+  ServerWorld w;
+  auto pass = [&](int seconds) {
+    for (int second = 0; second < seconds; ++second) {
+      w.SayAs(w.kPeer, ClientBeat{ServerWorld::Claim(1), "b"});
+      w.Pass(1000);
+    }
+  };
+  w.Become(ServerWorld::Runner::kStarved);
+  w.Say("b", ServerWorld::Batch(1, 3));
+  w.Enter(RunnerPhase::kRun);
+  pass(kDeadline * kMostStretch - 2);
+  EXPECT_EQ(w.kills, 0);
+  w.Finish();
+  EXPECT_EQ(w.Results().at(0).status, TrialStatus::kOk);
+
+  // From here on it runs, and gets no more than what it waited for.
+  w.Enter(RunnerPhase::kRun);
+  pass(kDeadline + 1);
+  EXPECT_EQ(w.kills, 0);
+  w.Become(ServerWorld::Runner::kBusy);
+  pass(kDeadline);
+  EXPECT_EQ(w.kills, 1);
+  w.Take(w.session.OnRunnerReady(w.now));
+  EXPECT_EQ(w.Statuses().at("1"), TrialStatus::kRunTimedOut);
+
+  // A runner that never gets a processor blames the device.
+  w.Become(ServerWorld::Runner::kStarved);
+  w.Enter(RunnerPhase::kRun);
+  pass(kDeadline * kMostStretch + 1);
+  EXPECT_EQ(w.kills, 2);
+  EXPECT_EQ(w.Statuses().at("2"), TrialStatus::kDeviceError);
+}
+
+// Threads of a runner that computes wait for each other. That is no reason for more time.
+TEST(ServerBatch, WaitsOfAComputingRunnerExtendNothing) {
+  ServerWorld w;
+  w.Become(ServerWorld::Runner::kCrowded);
+  w.Say("b", ServerWorld::Batch(1, 1));
+  TimeOut(w);
+  EXPECT_EQ(w.kills, 1);
+  EXPECT_EQ(w.Statuses(), (Statuses{{"0", TrialStatus::kRunTimedOut}}));
 }
 
 TEST(ServerBatch, ReferencesAreKeptByTheirHash) {

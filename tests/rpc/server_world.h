@@ -104,12 +104,20 @@ struct ServerWorld {
     return statuses;
   }
 
-  // What the runner has done since time 0: it has run, waited for a processor, or slept.
+  enum class Runner { kBusy, kAsleep, kStarved, kStopped, kCrowded };
+  void Become(Runner next) {
+    facts_before = Facts();
+    runner_since = now;
+    runner = next;
+  }
+  // What the runner has done so far: it has run, waited for a processor, slept, or done the first two at once.
   RunnerFacts Facts() const {
-    const double all = static_cast<double>(now);
-    return {.stopped = runner == Runner::kStopped,
-            .cpu_ms = runner == Runner::kBusy ? all : 0,
-            .waited_ms = runner == Runner::kStarved ? all : 0};
+    RunnerFacts facts = facts_before;
+    const auto since = static_cast<double>(now - runner_since);
+    facts.stopped = runner == Runner::kStopped;
+    facts.cpu_ms += runner == Runner::kBusy || runner == Runner::kCrowded ? since : 0;
+    facts.waited_ms += runner == Runner::kStarved || runner == Runner::kCrowded ? since : 0;
+    return facts;
   }
   // Ends the started candidate twice by a crash, so that it is charged.
   void CrashTwice() {
@@ -121,7 +129,9 @@ struct ServerWorld {
 
   ServerSession session;
   int64_t now = 0;
-  enum class Runner { kBusy, kAsleep, kStarved, kStopped } runner = Runner::kBusy;
+  Runner runner = Runner::kBusy;
+  RunnerFacts facts_before;  // at runner_since
+  int64_t runner_since = 0;
   std::vector<Message> sent, tracker;
   std::optional<RunnerRequest> started;
   std::optional<int64_t> probe;  // number of the probe that was started

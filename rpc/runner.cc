@@ -181,12 +181,12 @@ class Runner {
   }
 
   KernelContext& ContextFor(int threads) {
+    if (context_ && asked_threads_ == threads) return *context_;
+    context_.reset();
+    asked_threads_ = threads;
     if (threads <= 0) threads = AvailableCpus();
     threads = std::min(threads, MostThreads());  // the client may ask for the cores of another machine
-    if (!context_ || context_->num_threads() != threads) {
-      context_.reset();
-      context_ = std::make_unique<KernelContext>(ThreadPoolOptions{.num_threads = threads, .pin = true});
-    }
+    context_ = std::make_unique<KernelContext>(ThreadPoolOptions{.num_threads = threads, .pin = true});
     return *context_;
   }
 
@@ -418,6 +418,7 @@ class Runner {
   bool started_ = false;  // the device has a context
   RunnerPhase phase_ = RunnerPhase::kLoad;
   std::unique_ptr<KernelContext> context_;
+  int asked_threads_ = 0;  // of the candidate for which context_ was made
   CopyArena arena_;
   TaskState task_;
 };

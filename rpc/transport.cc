@@ -104,10 +104,23 @@ bool SendFrame(void* socket, const Blob& frame, bool more) {
   return false;
 }
 
+// Returns the socket's events. Makes it notice first what its io thread has done: a connection made, a queue that has
+// room again.
+int EventsOf(void* socket) {
+  int events = 0;
+  size_t size = sizeof events;
+  return zmq_getsockopt(socket, ZMQ_EVENTS, &events, &size) == 0 ? events : 0;
+}
+
 Sent SendFrames(void* socket, const Frames& frames) {
   for (size_t i = 0; i < frames.size(); ++i) {
+    const bool more = i + 1 < frames.size();
+    if (SendFrame(socket, frames[i], more)) continue;
     // ZeroMQ refuses only the first frame: it takes a message whole or not at all.
-    if (!SendFrame(socket, frames[i], i + 1 < frames.size())) return zmq_errno() == EAGAIN ? Sent::kFull : Sent::kGone;
+    if (zmq_errno() != EAGAIN) return Sent::kGone;
+    // zmq_msg_send does not notice anything within a millisecond of the last time, such as a connection that is new.
+    EventsOf(socket);
+    if (!SendFrame(socket, frames[i], more)) return zmq_errno() == EAGAIN ? Sent::kFull : Sent::kGone;
   }
   return Sent::kYes;
 }
@@ -176,9 +189,7 @@ class Watched : public std::enable_shared_from_this<Watched> {
     auto self = shared_from_this();  // a handler may destroy the socket
     Frames frames;
     for (int n = 0; socket_; ++n) {
-      int events = 0;
-      size_t size = sizeof events;
-      if (zmq_getsockopt(socket_, ZMQ_EVENTS, &events, &size) || !(events & ZMQ_POLLIN)) return;
+      if (!(EventsOf(socket_) & ZMQ_POLLIN)) return;
       // After 128 messages, let timers and other sockets run before the next ones.
       if (n == 128) return DrainSoon();
       if (ReceiveFrames(socket_, frames)) Receive(std::move(frames));

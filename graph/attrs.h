@@ -186,8 +186,20 @@ struct CallAttrs {
   bool operator==(const CallAttrs&) const = default;
 };
 
-using Attrs = std::variant<std::monostate, ConvAttrs, PoolAttrs, ImageAttrs, BatchNormAttrs, ClipAttrs, LrnAttrs,
-                           AxisAttrs, AlphaAttrs, CastAttrs, AxesAttrs, ArgAttrs, SliceAttrs, PadAttrs, ReshapeAttrs,
-                           TransposeAttrs, CallAttrs, ScatterAttrs, TopKAttrs, CumulateAttrs, BoxesAttrs>;
+using AnyAttrs = std::variant<std::monostate, ConvAttrs, PoolAttrs, ImageAttrs, BatchNormAttrs, ClipAttrs, LrnAttrs,
+                              AxisAttrs, AlphaAttrs, CastAttrs, AxesAttrs, ArgAttrs, SliceAttrs, PadAttrs, ReshapeAttrs,
+                              TransposeAttrs, CallAttrs, ScatterAttrs, TopKAttrs, CumulateAttrs, BoxesAttrs>;
+// One of them. A type of its own, so that only one file compiles the copies and destructors of twenty types.
+struct Attrs : AnyAttrs {
+  using AnyAttrs::AnyAttrs;
+  using AnyAttrs::operator=;
+  Attrs() = default;
+  Attrs(const Attrs& other);
+  Attrs(Attrs&& other) noexcept;
+  Attrs& operator=(const Attrs& other);
+  Attrs& operator=(Attrs&& other) noexcept;
+  ~Attrs();
+  bool operator==(const Attrs& other) const;
+};
 
 }  // namespace autotune::graph

@@ -16,10 +16,10 @@ Blob MakeBlob(std::string bytes) { return std::make_shared<const std::string>(st
 // Decodes `json` into the alternative of Body whose kKind is `kind`. Searches the alternatives from I on.
 template <size_t I = 0>
 Result<Body> DecodeBody(std::string_view kind, const Json& json) {
-  if constexpr (I == std::variant_size_v<Body>) {
+  if constexpr (I == std::variant_size_v<AnyBody>) {
     return Err("unknown kind of message");
   } else {
-    using T = std::variant_alternative_t<I, Body>;
+    using T = std::variant_alternative_t<I, AnyBody>;
     if (kind != T::kKind) return DecodeBody<I + 1>(kind, json);
     T body = TRY(FromJson<T>(json));
     if (Holds(Rule::kLimits)) TRY(CheckLimits(body));
@@ -112,6 +112,12 @@ std::string WithinLimit(const std::string& text, size_t bytes) {
   if (valid.size() <= bytes) return valid;
   return std::string(CutText(valid, bytes - kCut.size())) + std::string(kCut);
 }
+
+Body::Body(const Body& other) = default;
+Body::Body(Body&& other) noexcept = default;
+Body& Body::operator=(const Body& other) = default;
+Body& Body::operator=(Body&& other) noexcept = default;
+Body::~Body() = default;
 
 std::string_view KindOf(const Body& body) {
   return std::visit([](const auto& b) { return std::decay_t<decltype(b)>::kKind; }, body);

@@ -417,11 +417,21 @@ struct SampleComputeLocation {
 };
 
 // All step types. Their order does not matter.
-using Step =
+using AnyStep =
     std::variant<Split, Fuse, Reorder, Parallel, Vectorize, Unroll, Bind, ComputeAt, ReverseComputeAt, ComputeInline,
                  ReverseComputeInline, CacheRead, CacheWrite, SetScope, StorageAlign, TransformLayout, Reindex,
                  DecomposeReduction, Rfactor, PadBlock, SkipPadding, BranchOnSelect, Pipeline, TensorCore, Blockize,
                  Tensorize, Prefetch, Annotate, SampleTile, SampleCategorical, SampleComputeLocation>;
+// One of them. A type of its own, so that only one file compiles the copies and destructors of thirty types.
+struct Step : AnyStep {
+  using AnyStep::AnyStep;
+  using AnyStep::operator=;
+  Step(const Step& other);
+  Step(Step&& other) noexcept;
+  Step& operator=(const Step& other);
+  Step& operator=(Step&& other) noexcept;
+  ~Step();
+};
 
 template <class T>
 concept IsSampling = requires(T& step) {

@@ -259,10 +259,10 @@ Status ParseFields(Parser& p, T& step) {
 
 template <size_t I = 0>
 Result<Step> ParseNamed(Parser& p, std::string_view name) {
-  if constexpr (I == std::variant_size_v<Step>) {
+  if constexpr (I == std::variant_size_v<AnyStep>) {
     return Err("unknown step '", name, "'");
   } else {
-    using T = std::variant_alternative_t<I, Step>;
+    using T = std::variant_alternative_t<I, AnyStep>;
     if (name != T::kName) return ParseNamed<I + 1>(p, name);
     T step;
     TRY(ParseFields(p, step));
@@ -330,6 +330,12 @@ const Decision* DecisionOf(const Step& step) {
       },
       step);
 }
+
+Step::Step(const Step& other) = default;
+Step::Step(Step&& other) noexcept = default;
+Step& Step::operator=(const Step& other) = default;
+Step& Step::operator=(Step&& other) noexcept = default;
+Step::~Step() = default;
 
 Decision* DecisionOf(Step& step) { return const_cast<Decision*>(DecisionOf(std::as_const(step))); }
 

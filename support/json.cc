@@ -149,6 +149,21 @@ const Json& Json::operator[](std::string_view key) const {
   return it == object->end() ? null : it->second;
 }
 
+Json::Json(const Json& other) = default;
+Json::Json(Json&& other) noexcept = default;
+Json& Json::operator=(const Json& other) = default;
+Json& Json::operator=(Json&& other) noexcept = default;
+Json::~Json() = default;
+
+Json::Json(std::string value) : value_(std::move(value)) {}
+Json::Json(std::string_view value) : value_(std::string(value)) {}
+Json::Json(const char* value) : value_(std::string(value)) {}
+Json::Json(Bytes value) : value_(std::move(value)) {}
+Json::Json(Array value) : value_(std::move(value)) {}
+Json::Json(Object value) : value_(std::move(value)) {}
+
+bool Json::operator==(const Json& other) const { return value_ == other.value_; }
+
 Json& Json::operator[](std::string_view key) {
   if (IsNull()) value_ = Object{};
   Object* object = As<Object>();

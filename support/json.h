@@ -28,16 +28,22 @@ class Json {
 
   Json() = default;  // null
   Json(std::nullptr_t) {}
+  // The members that copy or destroy a value are compiled once, in json.cc.
+  Json(const Json& other);
+  Json(Json&& other) noexcept;
+  Json& operator=(const Json& other);
+  Json& operator=(Json&& other) noexcept;
+  ~Json();
   Json(bool value) : value_(value) {}
   template <class T>
   requires(std::is_integral_v<T> && !std::is_same_v<T, bool>) Json(T value) : value_(static_cast<int64_t>(value)) {}
   Json(double value) : value_(value) {}
-  Json(std::string value) : value_(std::move(value)) {}
-  Json(std::string_view value) : value_(std::string(value)) {}
-  Json(const char* value) : value_(std::string(value)) {}
-  Json(Bytes value) : value_(std::move(value)) {}
-  Json(Array value) : value_(std::move(value)) {}
-  Json(Object value) : value_(std::move(value)) {}
+  Json(std::string value);
+  Json(std::string_view value);
+  Json(const char* value);
+  Json(Bytes value);
+  Json(Array value);
+  Json(Object value);
 
   template <class T>
   const T* As() const {
@@ -56,7 +62,7 @@ class Json {
   // Member of an object, created if absent (a null value becomes an object).
   Json& operator[](std::string_view key);
 
-  bool operator==(const Json&) const = default;
+  bool operator==(const Json& other) const;
 
   std::string Dump(int indent = -1) const;  // JSON text; bytes become base16 strings; NaN and infinities become null
   std::string Cbor() const;

@@ -49,7 +49,7 @@ constexpr const char* kRejections[] = {
 // Counts the outcomes of schedules. `built` leaves out schedules without steps.
 struct Tally {
   int64_t built = 0, refused = 0, rejected = 0;
-  std::array<int64_t, std::variant_size_v<Step>> steps = {};  // uses of each step in the schedules that were built
+  std::array<int64_t, std::variant_size_v<AnyStep>> steps = {};  // uses of each step in the schedules that were built
 
   void Add(const Tally& other) {
     built += other.built, refused += other.refused, rejected += other.rejected;
@@ -197,12 +197,12 @@ TEST_P(CompiledRandomTraceParts, AgreeWithTheInterpreter) {
   // Every step for CPUs must occur.
   [&]<size_t... I>(std::index_sequence<I...>) {
     for (size_t i : {I...}) {
-      std::string_view name = std::array{std::variant_alternative_t<I, Step>::kName...}[i];
+      std::string_view name = std::array{std::variant_alternative_t<I, AnyStep>::kName...}[i];
       if (name == Bind::kName || name == Pipeline::kName || name == TensorCore::kName) continue;  // steps for GPUs
       EXPECT_GE(tally.steps[i], kFewest) << name;
     }
   }
-  (std::make_index_sequence<std::variant_size_v<Step>>());
+  (std::make_index_sequence<std::variant_size_v<AnyStep>>());
 }
 INSTANTIATE_TEST_SUITE_P(, CompiledRandomTraceParts, testing::Range<uint64_t>(0, kParts));
 

@@ -74,7 +74,7 @@ class MessageMaker {
   }
   // Returns a message of one kind, an index of Body.
   rpc::Message Plausible(size_t kind) {
-    rpc::Message message{NewestText(kRequest), PlausibleBody(kind % std::variant_size_v<rpc::Body>), {}};
+    rpc::Message message{NewestText(kRequest), PlausibleBody(kind % std::variant_size_v<rpc::AnyBody>), {}};
     if (auto* batch = std::get_if<rpc::MeasureRequest>(&message.body)) {
       for (size_t i = 0; i < batch->candidates.size(); ++i) {
         batch->candidates[i].id = std::to_string(i);
@@ -198,10 +198,10 @@ class MessageMaker {
 
   template <size_t I = 0>
   rpc::Body PlausibleBody(size_t kind) {
-    if constexpr (I + 1 < std::variant_size_v<rpc::Body>) {
+    if constexpr (I + 1 < std::variant_size_v<rpc::AnyBody>) {
       if (kind != I) return PlausibleBody<I + 1>(kind);
     }
-    std::variant_alternative_t<I, rpc::Body> body;
+    std::variant_alternative_t<I, rpc::AnyBody> body;
     FillPlausibly(body);
     return body;
   }

@@ -37,7 +37,7 @@ constexpr int kMostMessages = 500;
 // Returns the place of a message in the list of all.
 template <class T, size_t I = 0>
 constexpr size_t KindIndex() {
-  if constexpr (std::is_same_v<T, std::variant_alternative_t<I, rpc::Body>>) {
+  if constexpr (std::is_same_v<T, std::variant_alternative_t<I, rpc::AnyBody>>) {
     return I;
   } else {
     return KindIndex<T, I + 1>();

@@ -38,8 +38,8 @@ Message DecodeOrDie(const Frames& frames) {
 
 template <size_t I = 0, class F>
 void ForEachKind(F f) {
-  if constexpr (I < std::variant_size_v<Body>) {
-    f(std::variant_alternative_t<I, Body>{});
+  if constexpr (I < std::variant_size_v<AnyBody>) {
+    f(std::variant_alternative_t<I, AnyBody>{});
     ForEachKind<I + 1>(f);
   }
 }

@@ -21,9 +21,9 @@ struct Golden {
 // Returns the names of all kinds of steps, in the order of `Step`.
 inline std::vector<std::string> StepNames() {
   return []<size_t... I>(std::index_sequence<I...>) {
-    return std::vector<std::string>{std::string(std::variant_alternative_t<I, Step>::kName)...};
+    return std::vector<std::string>{std::string(std::variant_alternative_t<I, AnyStep>::kName)...};
   }
-  (std::make_index_sequence<std::variant_size_v<Step>>());
+  (std::make_index_sequence<std::variant_size_v<AnyStep>>());
 }
 
 inline std::vector<std::filesystem::path> GoldenFiles() {

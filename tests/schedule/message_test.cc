@@ -45,7 +45,7 @@ TEST(Messages, AllAreProvoked) {
     for (std::sregex_iterator it(source.begin(), source.end(), kApplies), end; it != end; ++it)
       file_of[(*it)[1]] = file;
   }
-  ASSERT_EQ(file_of.size(), std::variant_size_v<Step>);
+  ASSERT_EQ(file_of.size(), std::variant_size_v<AnyStep>);
   EXPECT_GT(messages.size(), 120u);
 
   std::set<std::pair<std::string, std::string>> provoked;  // the step's file, or "" for any file; the message

@@ -42,8 +42,8 @@ struct Filler {
 
 template <size_t I = 0>
 void CheckEveryStep(Rng& rng) {
-  if constexpr (I < std::variant_size_v<Step>) {
-    std::variant_alternative_t<I, Step> step;
+  if constexpr (I < std::variant_size_v<AnyStep>) {
+    std::variant_alternative_t<I, AnyStep> step;
     ForEachField(step, [&](std::string_view, auto& value) { Filler{rng}.Fill(value); });
     std::string text = ToText(Step(step));
     auto parsed = ParseStep(text);

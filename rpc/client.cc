@@ -54,8 +54,7 @@ struct FarmClient::Impl {
       return {};
     }
     void Hear(Role sender, const Message& message) {
-      const From from{.peer = {}, .identity = {}, .roles = {sender}, .minor = message.minor};
-      Perform(session.On(from, message, BootMillis()));
+      Perform(session.On({.peer = {}, .identity = {}, .roles = {sender}}, message, BootMillis()));
     }
     void Perform(ClientActions actions) {
       for (ClientAction& action : actions) std::visit([this](auto& a) { Do(a); }, action);

@@ -45,7 +45,7 @@ using ClientAction =
     std::variant<AskTracker, ConnectServer, AskServer, DropServer, Deliver, JobDone, JobWaits, FarmEvent>;
 using ClientActions = std::vector<ClientAction>;
 
-class ClientSession {
+class ClientSession : public Timed<ClientSession> {
  public:
   struct Options {
     Id client;
@@ -74,14 +74,12 @@ class ClientSession {
   ClientActions OnTrackerConnected(int64_t now);
   ClientActions OnServerConnected(int64_t now);
   ClientActions OnServerDisconnected(int64_t now);
-  // The time at which Wake must be called, after each input; kNever: not before the next input.
-  int64_t NextWake() const { return Earliest().at(); }
-  ClientActions Wake(int64_t now);
 
   bool HasJob() const { return job_ != nullptr; }
   bool HasLease() const { return lease_.has_value(); }
 
  private:
+  friend class Timed<ClientSession>;
   struct Request {  // an open request for a lease
     Id id;
     int64_t began = 0, last_sent = 0, last_answer = 0;

@@ -76,12 +76,4 @@ void ClientSession::OnCancelTimeout(int64_t now) {
 
 void ClientSession::OnIdle(int64_t /*now*/) { GiveBack(true); }
 
-ClientActions ClientSession::Wake(int64_t now) {
-  CHECK(now >= NextWake()) << "woken too early";
-  Advance(now);
-  RunTimers(
-      *this, [this] { return Earliest(); }, now);
-  return Take();
-}
-
 }  // namespace autotune::rpc

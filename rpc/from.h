@@ -29,10 +29,9 @@ class Roles {
 inline constexpr Roles kUnauthenticated = {Role::kServer, Role::kClient, Role::kAdmin};
 
 struct From {
-  Peer peer;               // the connection; empty: the one to which this process has connected
-  std::string identity;    // authenticated name; empty: the connection is not authenticated
-  Roles roles;             // what the sender may be
-  int minor = kWireMinor;  // minor version of the sender's messages
+  Peer peer;             // the connection; empty: the one to which this process has connected
+  std::string identity;  // authenticated name; empty: the connection is not authenticated
+  Roles roles;           // what the sender may be
 };
 
 // Returns the parties that may send this message. Messages between a server and its runner come from none of them.

@@ -119,16 +119,17 @@ void ForEachLimited(T& message, const Text& text, const List& list) {
   });
 }
 
-// Returns an error if a text of the message is too long or not UTF-8, or a list has too many items.
+// Returns an error if a text of the message is too long or not UTF-8, or a list has too many items. Whoever knows that
+// all texts are UTF-8 passes false.
 template <class T>
-Status CheckLimits(const T& message) {
+Status CheckLimits(const T& message, bool checks_utf8 = true) {
   Status status;
   ForEachLimited(
       message,
       [&](std::string_view name, const std::string& text, size_t bytes) {
         if (!status.ok()) return;
         if (text.size() > bytes) status = Err(name, ": a text of ", text.size(), " bytes; ", bytes, " is the limit");
-        if (!IsUtf8(text)) status = Err(name, ": a text that is not UTF-8");
+        if (checks_utf8 && !IsUtf8(text)) status = Err(name, ": a text that is not UTF-8");
       },
       [&](std::string_view name, const auto& list, size_t items) {
         if (status.ok() && list.size() > items)

@@ -13,7 +13,8 @@ namespace {
 
 Blob MakeBlob(std::string bytes) { return std::make_shared<const std::string>(std::move(bytes)); }
 
-// Decodes `json` into the alternative of Body whose kKind is `kind`. Searches the alternatives from I on.
+// Decodes `json`, whose texts are UTF-8, into the alternative of Body whose kKind is `kind`. Searches the alternatives
+// from I on.
 template <size_t I = 0>
 Result<Body> DecodeBody(std::string_view kind, const Json& json) {
   if constexpr (I == std::variant_size_v<AnyBody>) {
@@ -22,7 +23,7 @@ Result<Body> DecodeBody(std::string_view kind, const Json& json) {
     using T = std::variant_alternative_t<I, AnyBody>;
     if (kind != T::kKind) return DecodeBody<I + 1>(kind, json);
     T body = TRY(FromJson<T>(json));
-    if (Holds(Rule::kLimits)) TRY(CheckLimits(body));
+    if (Holds(Rule::kLimits)) TRY(CheckLimits(body, false));
     return Body(std::move(body));
   }
 }
@@ -144,8 +145,8 @@ std::variant<Message, DecodeError> Decode(const Frames& frames) {
   Header header;
   header.major = 0;
   if (Status read = FromJson(*header_json, header); !read) return Malformed({}, "header: " + read.error().Text());
-  if (Status texts = CheckLimits(header); !texts) return Malformed({}, "header: " + texts.error().Text());
   if (Status texts = CheckTexts(*header_json); !texts) return Malformed({}, "header: " + texts.error().Text());
+  if (Status texts = CheckLimits(header, false); !texts) return Malformed({}, "header: " + texts.error().Text());
   if (header.major != kWireMajor) {
     return DecodeError{header.request,
                        {code::kWrongVersion, "this side speaks wire version " + std::to_string(kWireMajor) + "." +

@@ -87,8 +87,7 @@ class Server {
                                        [this](Message message) {
                                          if (message.As<ReportReply>()) OnRegistered();
                                          if (auto* refusal = message.As<Refusal>()) OnRefused(*refusal);
-                                         const From from{.roles = {Role::kTracker}, .minor = message.minor};
-                                         Perform(session_->On(from, message, BootMillis()));
+                                         Perform(session_->On({.roles = {Role::kTracker}}, message, BootMillis()));
                                        },
                                    .on_connected = [this] { Perform(session_->OnTrackerConnected(BootMillis())); },
                                    .on_disconnected = [this] { BeginTrackerWait(); }}));

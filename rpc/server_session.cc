@@ -343,12 +343,4 @@ EarliestTimer<ServerSession> ServerSession::Earliest() const {
   return timer;
 }
 
-ServerActions ServerSession::Wake(int64_t now) {
-  CHECK(now >= NextWake()) << "woken too early";
-  Advance(now);
-  RunTimers(
-      *this, [this] { return Earliest(); }, now);
-  return Take();
-}
-
 }  // namespace autotune::rpc

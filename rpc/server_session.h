@@ -55,7 +55,7 @@ struct RunnerFacts {
   double waited_ms = 0;  // time in which its threads were ready to run but had no processor
 };
 
-class ServerSession {
+class ServerSession : public Timed<ServerSession> {
  public:
   struct Options {
     Id server, incarnation;
@@ -82,15 +82,13 @@ class ServerSession {
   ServerActions OnRunnerExamined(int64_t run, const RunnerFacts& facts, int64_t now);
   // No runner can be started; OnRunnerReady may still follow.
   ServerActions OnRunnersUnavailable(const std::string& why, int64_t now);
-  // The time at which Wake must be called, after each input.
-  int64_t NextWake() const { return Earliest().at(); }
-  ServerActions Wake(int64_t now);
   ServerActions OnShutdown(int64_t now);
 
   bool Busy() const { return lease_.has_value(); }
   int64_t KeptBytes() const;  // of references, their outputs and the artifacts of the batch
 
  private:
+  friend class Timed<ServerSession>;
   struct Lease {
     LeaseClaim claim;
     Peer peer;  // sender of the client's latest message

@@ -2,7 +2,9 @@
 // which it wants to be called next, NextWake(), and the driver calls Wake(now) then, never earlier. Times are in
 // milliseconds of CLOCK_BOOTTIME. Not thread-safe.
 #pragma once
+#include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <map>
 #include <set>
@@ -43,6 +45,51 @@ void RunTimers(Machine& machine, const Earliest& earliest, int64_t now) {
     CHECK(++ran < kMost) << "a timer stays due";
   }
 }
+
+// NextWake and Wake of a machine, made of its private members Earliest, Advance and Take.
+template <class Machine>
+class Timed {
+ public:
+  // The time at which Wake must be called, after each input; kNever: not before the next input.
+  int64_t NextWake() const { return static_cast<const Machine&>(*this).Earliest().at(); }
+  auto Wake(int64_t now) {
+    Machine& machine = static_cast<Machine&>(*this);
+    CHECK(now >= NextWake()) << "woken too early";
+    machine.Advance(now);
+    RunTimers(
+        machine, [&machine] { return machine.Earliest(); }, now);
+    return machine.Take();
+  }
+};
+
+// Calls a machine at the times that it names, in an environment that can call a function later.
+class Alarm {
+ public:
+  using After = std::function<void(int64_t delay_ms, std::function<void()>)>;
+  // `wake` is called when the time has come. It should end with Set.
+  Alarm(std::function<int64_t()> now, After after, std::function<void()> wake)
+      : now_(std::move(now)), after_(std::move(after)), wake_(std::move(wake)) {}
+
+  // To be called after each input of the machine, with its NextWake(). A call that was asked for and comes too early
+  // asks for another one: times mostly move to later ones.
+  void Set(int64_t at) {
+    at_ = at;
+    if (at >= armed_) return;
+    armed_ = at;
+    after_(std::max<int64_t>(0, at - now_()), [this, at] {
+      if (armed_ != at) return;
+      armed_ = kNever;
+      if (at_ > now_()) return Set(at_);
+      wake_();
+    });
+  }
+
+ private:
+  std::function<int64_t()> now_;
+  After after_;
+  std::function<void()> wake_;
+  int64_t at_ = kNever, armed_ = kNever;
+};
 
 // The deadlines of many things of one kind. Setting or clearing one takes logarithmic time.
 template <class Key>

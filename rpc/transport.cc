@@ -279,7 +279,7 @@ struct RouterSocket::Impl : Watched {
     frames.erase(frames.begin());
     auto decoded = Decode(frames);
     if (auto* message = std::get_if<Message>(&decoded)) {
-      const From from{.peer = peer, .identity = {}, .roles = kUnauthenticated, .minor = message->minor};
+      const From from{.peer = peer, .identity = {}, .roles = kUnauthenticated};
       return handlers.on_message(from, std::move(*message));
     }
     auto& error = std::get<DecodeError>(decoded);

@@ -19,7 +19,7 @@
 
 namespace autotune {
 
-class TrackerState {
+class TrackerState : public rpc::Timed<TrackerState> {
  public:
   using Output = std::vector<std::pair<rpc::Peer, rpc::Message>>;
 
@@ -44,9 +44,6 @@ class TrackerState {
   Output On(const rpc::From& from, const rpc::Message& message, int64_t now);
   Output OnUnreachable(const rpc::Peer& peer);  // for a peer to which a message could not be sent
   void OnMalformed() { ++malformed_; }
-  // The time at which Wake must be called, after each input; kNever: not before the next input.
-  int64_t NextWake() const { return Earliest().at(); }
-  Output Wake(int64_t now);
   // Refuses waiting and later requests for devices of this key with `why`, until a server reports such a device again.
   Output FailKey(const std::string& key, const std::string& why, int64_t now);
 
@@ -57,6 +54,7 @@ class TrackerState {
   int64_t changes() const { return changes_; }  // grows when the epoch or the set of keys changes
 
  private:
+  friend class rpc::Timed<TrackerState>;
   struct Server {
     rpc::ServerReport report;
     rpc::Peer peer;

@@ -119,12 +119,4 @@ void TrackerState::Round(int64_t now) {
   for (const auto& [ticket, waiting] : queue_) Schedule(ticket);
 }
 
-TrackerState::Output TrackerState::Wake(int64_t now) {
-  CHECK(now >= NextWake()) << "woken too early";
-  Advance(now);
-  rpc::RunTimers(
-      *this, [this] { return Earliest(); }, now);
-  return Take();
-}
-
 }  // namespace autotune

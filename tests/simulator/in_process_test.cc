@@ -58,9 +58,9 @@ struct TrackerThread {
   }
 
   std::unique_ptr<TrackerState> state;
-  test::Alarm alarm{[this] { return node.Now(); },
-                    [this](int64_t delay, std::function<void()> f) { node.After(delay, std::move(f)); },
-                    [this] { Perform(state->Wake(node.Now())); }};
+  rpc::Alarm alarm{[this] { return node.Now(); },
+                   [this](int64_t delay, std::function<void()> f) { node.After(delay, std::move(f)); },
+                   [this] { Perform(state->Wake(node.Now())); }};
   InProcessNode node;  // the last member, since its destructor joins the thread
 };
 
@@ -285,7 +285,8 @@ TEST(InProcess, EveryJobEndsAndNothingIsLeft) {
   bool ended = false;
   AskUntil(network, [&](const rpc::StatusReply& reply) {
     for (auto& client : clients) {
-      if (client->index != kVanishes && !client->done) return false;
+      const bool vanishes = client->index == kVanishes;
+      if (vanishes ? network.At(client->Name()).state() == State::kOpen : !client->done) return false;
     }
     for (auto& server : servers) {
       if (server->index > kUnplugged && server->busy) return false;

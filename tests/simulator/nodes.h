@@ -16,7 +16,6 @@
 #include "rpc/client_session.h"
 #include "rpc/server_session.h"
 #include "support/rng.h"
-#include "tests/rpc/pass_time.h"
 
 namespace autotune {
 
@@ -114,7 +113,7 @@ class ServerNode {
 
   World world_;
   rpc::ServerSession session_;
-  test::Alarm alarm_;
+  rpc::Alarm alarm_;
   int64_t runs_ = 0, running_ = 0;  // number of the current run on the device; 0: none
   Fate fate_ = Fate::kFine;         // of that run
   int64_t run_began_ = 0;
@@ -163,7 +162,7 @@ class ClientNode {
 
   World world_;
   rpc::ClientSession session_;
-  test::Alarm alarm_;
+  rpc::Alarm alarm_;
   std::shared_ptr<const rpc::MeasureJob> job_;
   std::map<std::string, size_t> places_;  // candidate -> its index in the job
   std::set<std::string> answered_;

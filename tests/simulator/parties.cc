@@ -38,9 +38,9 @@ void Simulator::StartTracker() {
   saved_changes_ = tracker_->changes();
   saving_ = false;
   tracker_alarm_ =
-      std::make_unique<test::Alarm>([this] { return Clock(kTracker); },
-                                    [this](int64_t delay, Action action) { Later(kTracker, delay, std::move(action)); },
-                                    [this] { PerformTracker(tracker_->Wake(Clock(kTracker))); });
+      std::make_unique<rpc::Alarm>([this] { return Clock(kTracker); },
+                                   [this](int64_t delay, Action action) { Later(kTracker, delay, std::move(action)); },
+                                   [this] { PerformTracker(tracker_->Wake(Clock(kTracker))); });
   tracker_alarm_->Set(tracker_->NextWake());
 }
 
@@ -85,7 +85,7 @@ void Simulator::ToTracker(int from, const Link& link, const Message& message) {
       std::to_string(link.number);
   Transmit(from, kTracker, link, message, [this, from, peer](const Message& m) {
     BookRequest(from, m);
-    PerformTracker(tracker_->On({.peer = peer, .roles = rpc::kUnauthenticated, .minor = m.minor}, m, Clock(kTracker)));
+    PerformTracker(tracker_->On({.peer = peer, .roles = rpc::kUnauthenticated}, m, Clock(kTracker)));
   });
 }
 

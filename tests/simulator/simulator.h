@@ -192,7 +192,7 @@ class Simulator {
   int64_t event_number_ = 0, connections_ = 0, transmitted_ = 0;
   std::vector<Party> parties_;  // the tracker, the servers, the clients
   std::unique_ptr<TrackerState> tracker_;
-  std::unique_ptr<test::Alarm> tracker_alarm_;
+  std::unique_ptr<rpc::Alarm> tracker_alarm_;
   // What the file of the tracker's state holds, and how long it takes to write it.
   int64_t saved_epoch_ = 0, saved_changes_ = 0, disk_ms_ = 0;
   bool saving_ = false;

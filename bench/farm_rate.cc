@@ -105,8 +105,9 @@ void Print(const char* what, std::vector<double> ms, int candidates) {
 }
 
 Status MeasureFarm(rpc::FarmOptions options, int rounds) {
-  Kernels kernels{TRY(Compile("for (int i = 0; i < 64; ++i) y[i] = 2 * x[i];")),
-                  TRY(Compile("*(volatile int*)0 = 1;"))};
+  Kernels kernels;
+  kernels.good = TRY(Compile("for (int i = 0; i < 64; ++i) y[i] = 2 * x[i];"));
+  kernels.crashing = TRY(Compile("*(volatile int*)0 = 1;"));
   std::printf("%-34s %9s %9s %9s %9s\n", "", "cand./s", "p50 ms", "p99 ms", "most ms");
   {
     auto client = TRY(rpc::FarmClient::Connect(options));

@@ -95,7 +95,8 @@ TEST(Transport, EchoesMessagesWithBlobs) {
   EXPECT_EQ(*answer.blobs[2], "small");
 }
 
-// ZeroMQ may know a new connection later than its monitor does. Of the connections of this test, 1 in 1,500 is such a one.
+// ZeroMQ may know a new connection later than its monitor does. Of the connections of this test, 1 in 1,500 is such a
+// one.
 TEST(Transport, TheFirstMessageOnANewConnectionIsSent) {
   Echo echo;
   int unsent = 0;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "records/open.h"
 #include "rpc/system_calls.h"
@@ -121,11 +122,12 @@ TEST_F(Injection, BadCandidatesAreFailedTrialsAndNeverBest) {
   ASSERT_EQ(builder.swapped.size(), 10u);
 
   RecordPage page = store->Scan({}, 0, 1000).value();
-  size_t judged = 0, good = 0;
+  std::set<std::string> judged;  // traces: a disturbed candidate has been measured again
+  size_t good = 0;
   for (const Record& record : page.records) {
     auto swapped = builder.swapped.find(record.trace);
     if (swapped != builder.swapped.end()) {
-      ++judged;
+      judged.insert(record.trace);
       EXPECT_EQ(record.status, swapped->second)
           << ToText(swapped->second) << ", not " << ToText(record.status) << ": " << record.error;
     }
@@ -133,7 +135,7 @@ TEST_F(Injection, BadCandidatesAreFailedTrialsAndNeverBest) {
     EXPECT_EQ(IsRanked(record), record.status == kOk);
     good += record.status == kOk && swapped == builder.swapped.end();
   }
-  EXPECT_EQ(judged, 10u);
+  EXPECT_EQ(judged.size(), 10u);
   EXPECT_GE(good, 1u);
 
   std::string task = tasks[0].hash.Hex();

@@ -237,6 +237,8 @@ void Simulator::StartClient(int c) {
   world.after = [this, party](int64_t delay, Action action) { Later(party, delay, std::move(action)); };
   world.to_tracker = [this, party, &client](const Message& message) {
     if (message.As<rpc::LeaseRequest>()) client.request = message.request;
+    if (const auto* release = message.As<rpc::LeaseRelease>())
+      ledger_.Add({.what = What::kGaveBack, .at = now_, .lease = release->lease});
     ToTracker(party, client.tracker, message);
   };
   world.connect = [this, c](const std::string& endpoint) { ConnectToServer(c, endpoint); };

@@ -19,6 +19,26 @@ int64_t FromEnvironment(const char* name, int64_t usual) {
   return text ? std::stoll(text) : usual;
 }
 
+// A client that has no more work says so once. If that message is lost, its lease expires, which is no fault. One that
+// says nothing keeps its lease.
+TEST(Simulator, ALeaseMayExpireIfItsClientGaveItBack) {
+  for (const bool gives_back : {true, false}) {
+    Ledger ledger;
+    Entry entry{.at = 1, .server = "s", .client = "c", .lease = "l", .identity = "s", .epoch = 1, .counter = 1};
+    auto add = [&](Entry::What what, int64_t at) {
+      entry.what = what;
+      entry.at = at;
+      ledger.Add(entry);
+    };
+    add(Entry::What::kGranted, 1);
+    add(Entry::What::kServerLeased, 2);
+    if (gives_back) add(Entry::What::kGaveBack, 1000);
+    add(Entry::What::kServerLost, 11000);
+    add(Entry::What::kLost, 11001);
+    EXPECT_EQ(ledger.BrokenPromises(), gives_back ? std::set<std::string>() : std::set<std::string>{"kept-leases"});
+  }
+}
+
 TEST(Simulator, ACalmFarmMeasuresEachCandidateOnce) {
   Simulator farm({.seed = 1, .weather = kCalm, .servers = {2}, .clients = 4});
   farm.Run(kTwoHours);

@@ -54,6 +54,10 @@ bool Ledger::HadToYield(const LeaseBook& book, int64_t at) const {
   return book.must_yield && *book.must_yield + options_.late_ms < at;
 }
 
+bool Ledger::WasGivenBack(const LeaseBook& book, int64_t at) const {
+  return book.gave_back && at - *book.gave_back <= options_.dead_ms;
+}
+
 // --- Clients ---------------------------------------------------------------------------------------------------------
 
 void Ledger::OnClient(const Entry& e) {
@@ -170,7 +174,7 @@ void Ledger::OnLeaseEnd(const Entry& e) {
   if (e.what == What::kLost) {
     book.lost = true;
     losses_ += lost_leases_.insert(e.lease).second;
-    if (!disturbed && !HadToYield(book, e.at))
+    if (!disturbed && !HadToYield(book, e.at) && !WasGivenBack(book, e.at))
       Violation(e.at, "kept-leases", e.client + " lost " + e.server + " without a fault: " + e.why);
   }
 }
@@ -189,7 +193,7 @@ void Ledger::OnServerLease(const Entry& e) {
   if (e.what == What::kServerLost) {
     losses_ += lost_leases_.insert(e.lease).second && book.ended < 0;
     // The tracker may have given the device to the next client before the end of this lease has arrived here.
-    if (!disturbed && !book.lost && book.ended < 0 && !HadToYield(book, e.at))
+    if (!disturbed && !book.lost && book.ended < 0 && !HadToYield(book, e.at) && !WasGivenBack(book, e.at))
       Violation(e.at, "kept-leases", e.server + " lost its holder without a fault: " + e.why);
   }
 }
@@ -303,6 +307,9 @@ void Ledger::Add(const Entry& e) {
       losses_ += lost_leases_.insert(e.lease).second;
       if (!HasCause(e.at, leases_[e.lease].server, e.client) && leases_[e.lease].ended < 0)
         Violation(e.at, "kept-leases", e.client + " gave its device up without a fault");
+      return;
+    case What::kGaveBack:
+      leases_[e.lease].gave_back = e.at;
       return;
     case What::kAsked:
     case What::kLeft:

@@ -23,6 +23,7 @@ struct Entry {
     kAbandoned,         // the client has died before that
     kHeardDeviceError,  // the client has heard that the device failed in a run of this candidate
     kDropped,           // the client has given its lease up, since it lost the device
+    kGaveBack,          // the client has no more work, and has told the tracker so once; the message may be lost
     // --- Tracker ---
     kAsked,    // a request for a device of `key` has arrived for the first time; `request`, `client`
     kLeft,     // a request has left the queue without a device
@@ -114,7 +115,7 @@ class Ledger {
     std::string server, client;
     int64_t epoch = 0, counter = 0;
     int64_t granted = -1, ended = -1, server_began = -1, server_ended = -1;
-    std::optional<int64_t> must_yield;
+    std::optional<int64_t> must_yield, gave_back;
     bool lost = false;
     bool disturbed = false;  // its times need not agree
   };
@@ -138,6 +139,8 @@ class Ledger {
   void OnQueue(const Entry& e);
   void OnGranted(const Entry& e);
   void OnLeaseEnd(const Entry& e);
+  // Returns whether a lease may expire, since its client gave it back a time-to-live ago at most.
+  bool WasGivenBack(const LeaseBook& book, int64_t at) const;
   void OnServerLease(const Entry& e);
   void OnServerLeased(const Entry& e);
   void CompareDeviceSeconds(int64_t at);

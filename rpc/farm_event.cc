@@ -23,7 +23,7 @@ std::string Text(const FarmEvent& event) {
     case FarmEvent::Kind::kRegistered:
       return device + "registered at " + Name(event.endpoint);
     case FarmEvent::Kind::kUnreachable:
-      return device + "is unreachable: " + event.why;
+      return device + "is unreachable: " + Shown(event.why, kMostText);
     case FarmEvent::Kind::kLeft:
       return device + "left";
     case FarmEvent::Kind::kLeased:

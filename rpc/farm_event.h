@@ -11,7 +11,7 @@ namespace autotune::rpc {
 struct FarmEvent {
   enum class Kind {
     kRegistered,   // a server has reported for the first time, or again after a silence or a restart
-    kUnreachable,  // a server is silent or disconnected
+    kUnreachable,  // a server is silent or disconnected, or the tracker cannot connect to its address
     kLeft,         // a server has said that it ends
     kLeased,
     kReturned,     // the client gave the device back

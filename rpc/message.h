@@ -28,7 +28,7 @@ AUTOTUNE_ENUM(rpc::RunnerPhase, "load", "reference", "run")
 namespace autotune::rpc {
 
 inline constexpr int kWireMajor = 2;
-inline constexpr int kWireMinor = 2;
+inline constexpr int kWireMinor = 3;
 
 inline constexpr size_t kMaxFrames = 256;  // of a message; the bytes of a frame have a limit, too (rpc/transport.cc)
 
@@ -41,6 +41,8 @@ using Id = std::string;  // 128 random bits as 32 lower-case hexadecimal digits
 // Random numbers of the operating system. Thread-safe.
 Id RandomId();
 int64_t RandomNumber();  // 63 bits
+// Returns the digits of a server's id that tell servers apart. Who knows all of them can speak for the server.
+inline Id PublicId(const Id& server) { return server.substr(0, 8); }
 
 struct Header {
   int major = kWireMajor, minor = kWireMinor;
@@ -89,8 +91,11 @@ struct Ping {  // tests whether the peer is still connected; the peer answers wi
 struct Pong {
   static constexpr std::string_view kKind = "pong";
   std::string payload;
-  AUTOTUNE_FIELDS(payload)
-  AUTOTUNE_LIMITS({"payload", kTextBytes})
+  // Since 2.3: of a device server, the first digits of its id (PublicId). So a tracker that has connected to an address
+  // knows who listens there.
+  Id server;
+  AUTOTUNE_FIELDS(payload, server)
+  AUTOTUNE_LIMITS({"payload", kTextBytes}, {"server", kIdBytes})
 };
 
 // --- Server and tracker ----------------------------------------------------------------------------------------------
@@ -141,8 +146,9 @@ struct ReportReply {
   int64_t interval_ms = 1000;  // until the next report
   std::vector<Id> revoked;     // leases that are no longer valid
   std::vector<Id> yield;       // leases whose clients must give the device back; no further candidate starts for them
-  AUTOTUNE_FIELDS(epoch, interval_ms, revoked, yield)
-  AUTOTUNE_LIMITS({"revoked", kIdBytes, kMostLeases}, {"yield", kIdBytes, kMostLeases})
+  std::string unreachable;     // since 2.3: why clients cannot reach the server's address; empty if they can
+  AUTOTUNE_FIELDS(epoch, interval_ms, revoked, yield, unreachable)
+  AUTOTUNE_LIMITS({"revoked", kIdBytes, kMostLeases}, {"yield", kIdBytes, kMostLeases}, {"unreachable", kTextBytes})
 };
 struct ServerGoodbye {
   static constexpr std::string_view kKind = "server_goodbye";
@@ -241,7 +247,7 @@ struct DeviceStatus {
   int64_t last_seen_ms = 0;  // time since the server's last report
   std::map<std::string, int64_t> trials;
   std::string last_error;
-  std::string why;  // since 2.1: reason for the state, of a quarantined device
+  std::string why;  // since 2.1: reason for the state, of a quarantined or (since 2.3) an unreachable device
   AUTOTUNE_FIELDS(server, key, endpoint, model, cores, state, lease, client_name, tenant, job, since_ms, last_seen_ms,
                   trials, last_error, why)
   AUTOTUNE_LIMITS({"server", kIdBytes}, {"key", kNameBytes}, {"endpoint", kNameBytes}, {"model", kNameBytes},

@@ -171,7 +171,7 @@ ServerActions ServerSession::On(const From& from, const Message& message, int64_
   if (const std::optional<Refusal> refusal = RefusalOf(from, message)) {
     Answer(from, message.request, *refusal);
   } else if (auto* ping = message.As<Ping>()) {
-    Answer(from, message.request, Pong{ping->payload});
+    Answer(from, message.request, Pong{ping->payload, PublicId(options_.server)});
   } else if (auto* reply = message.As<ReportReply>()) {
     OnReportReply(*reply, now);
   } else if (message.As<MeasureRequest>()) {
@@ -301,6 +301,8 @@ void ServerSession::SendReport(int64_t now) {
 void ServerSession::OnReportReply(const ReportReply& reply, int64_t now) {
   tracker_epoch_ = reply.epoch;
   report_interval_ = std::clamp<int64_t>(reply.interval_ms, 100, 10000);
+  if (std::exchange(unreachable_, reply.unreachable) != reply.unreachable && !reply.unreachable.empty())
+    ReportEvent(FarmEvent::Kind::kUnreachable, reply.unreachable);
   for (const Id& lease : reply.revoked) {
     if (!lease_ || lease_->claim.lease != lease) continue;
     DropLease("the tracker revoked the lease", now);

@@ -238,6 +238,7 @@ class ServerSession : public Timed<ServerSession> {
   int64_t next_report_ = 0, report_interval_ = 1000;
   std::map<std::string, int64_t> trials_;
   std::string last_error_;
+  std::string unreachable_;  // ReportReply::unreachable of the latest one
   int64_t tracker_epoch_ = 0;
 };
 

@@ -106,6 +106,7 @@ class Deadlines {
     order_.erase({it->second, key});
     at_.erase(it);
   }
+  size_t Size() const { return at_.size(); }
   int64_t Earliest() const { return order_.empty() ? kNever : order_.begin()->first; }
   const Key& First() const { return order_.begin()->second; }  // there must be one
   void PostponeAll(int64_t by) {

@@ -1,6 +1,8 @@
 #include "tracker/tracker.h"
 
 #include <filesystem>
+#include <map>
+#include <memory>
 
 #include "rpc/event_file.h"
 #include "rpc/transport.h"
@@ -52,14 +54,17 @@ struct Tracker::Impl {
 
   void Perform(TrackerState::Output output) {
     // Sends the messages. If a peer turns out to be gone, the state may answer with further messages.
-    while (!output.empty()) {
+    while (!output.messages.empty() || !output.dials.empty()) {
       TrackerState::Output more;
-      for (const auto& [peer, message] : output) {
+      const auto add = [&](TrackerState::Output next) {
+        more.messages.insert(more.messages.end(), next.messages.begin(), next.messages.end());
+        more.dials.insert(more.dials.end(), next.dials.begin(), next.dials.end());
+      };
+      for (const auto& [peer, message] : output.messages) {
         // A peer whose queue is full is alive, and asks again for what it does not get.
-        if (socket->Send(peer, message) != rpc::Sent::kGone) continue;
-        TrackerState::Output next = state.OnUnreachable(peer);
-        more.insert(more.end(), next.begin(), next.end());
+        if (socket->Send(peer, message) == rpc::Sent::kGone) add(state.OnUnreachable(peer, BootMillis()));
       }
+      for (const TrackerState::Dial& dial : output.dials) Do(dial);
       output = std::move(more);
     }
     // Waits a little, so that many changes in a short time are one write. A lost epoch is learned again from a server.
@@ -67,6 +72,24 @@ struct Tracker::Impl {
     if (state.changes() != saved_changes && !options.state_file.empty() && !save)
       save = loop.After(kDelay, [this] { Save(); });
     timer.Set(state.NextWake());
+  }
+
+  void Do(const TrackerState::Dial& dial) {
+    dials.erase(dial.server);
+    if (dial.endpoint.empty()) return;
+    rpc::DealerSocket::Handlers handlers;
+    handlers.on_connected = [this, server = dial.server] { dials.at(server)->Send({"", rpc::Ping{}, {}}); };
+    handlers.on_message = [this, dial](const rpc::Message& answer) {
+      // The answer ends the connection, which must not end inside its own call.
+      loop.Post([this, alive = std::weak_ptr(alive), dial, answer] {
+        if (alive.expired()) return;
+        Perform(state.OnDialAnswer(dial, answer, BootMillis()));
+        if (options.on_message) options.on_message();
+      });
+    };
+    // An address to which this host cannot connect gets no answer, which the state notices.
+    if (auto connected = rpc::DealerSocket::Connect(loop, dial.endpoint, std::move(handlers)); connected.ok())
+      dials[dial.server] = std::move(*connected);
   }
 
   void Save() {
@@ -87,7 +110,9 @@ struct Tracker::Impl {
   int64_t saved_changes = 0;  // TrackerState::changes as of the latest write
   Loop::Watch save;
   std::unique_ptr<rpc::RouterSocket> socket;
+  std::map<rpc::Id, std::unique_ptr<rpc::DealerSocket>> dials;  // connections to servers that have not answered yet
   rpc::WakeTimer timer;
+  std::shared_ptr<bool> alive = std::make_shared<bool>(true);  // for calls that are under way at the end
 };
 
 Tracker::Tracker(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -103,7 +128,7 @@ void Tracker::FailKey(const std::string& key, const std::string& why) {
 bool Tracker::Offers(const std::string& key, std::string* why) const {
   for (const rpc::DeviceStatus& device : impl_->state.Status(key, BootMillis()).devices) {
     if (device.state == rpc::device_state::kFree || device.state == rpc::device_state::kBusy) return true;
-    if (why) *why = device.last_error;
+    if (why) *why = device.why.empty() ? device.last_error : device.why;
   }
   return false;
 }

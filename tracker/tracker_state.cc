@@ -85,6 +85,7 @@ void TrackerState::OnReport(const Peer& peer, const Message& message, int64_t no
   }
   Server& server = it->second;
   const bool is_new = !server.reachable || server.report.incarnation != report.incarnation;
+  const bool moved = server.report.device.endpoint != report.device.endpoint;
   server.report = report;
   peers_.erase(server.peer);
   peers_[peer] = report.server;
@@ -92,6 +93,10 @@ void TrackerState::OnReport(const Peer& peer, const Message& message, int64_t no
   server.last_seen = now;
   server.reachable = true;
   if (is_new) Happened(FarmEvent::Kind::kRegistered, report.server, server);
+  if (is_new || moved) {
+    server.dial_error.clear();
+    SetDialed(report.server, server, Server::Dialed::kDue, now);
+  }
   silences_.Set(report.server, now + options_.server_silence_ms);
   const bool new_key = keys_.insert_or_assign(key, now).second;
   if (auto waiting = waiting_.find(key); new_key && waiting != waiting_.end()) {
@@ -129,6 +134,7 @@ void TrackerState::OnReport(const Peer& peer, const Message& message, int64_t no
       reply.revoked.push_back(held.lease);
     }
   }
+  reply.unreachable = server.dial_error;
   Send(peer, message.request, std::move(reply));
   Dispatch(now);
 }
@@ -139,18 +145,22 @@ void TrackerState::RemoveServer(const Id& id, int64_t now) {
   if (it->second.lease) EndLease(Id(*it->second.lease), "the server ended", now);
   Happened(FarmEvent::Kind::kLeft, id, it->second);
   silences_.Clear(id);
+  SetDialed(id, it->second, Server::Dialed::kNo, now);
   peers_.erase(it->second.peer);
   servers_.erase(it);
 }
 
-void TrackerState::SetUnreachable(const Id& id, Server& server, std::string why) {
-  if (std::exchange(server.reachable, false)) Happened(FarmEvent::Kind::kUnreachable, id, server, std::move(why));
+void TrackerState::SetUnreachable(const Id& id, Server& server, std::string why, int64_t now) {
+  if (!std::exchange(server.reachable, false)) return;
+  SetDialed(id, server, Server::Dialed::kNo, now);
+  Happened(FarmEvent::Kind::kUnreachable, id, server, std::move(why));
 }
 
-TrackerState::Output TrackerState::OnUnreachable(const Peer& peer) {
+TrackerState::Output TrackerState::OnUnreachable(const Peer& peer, int64_t now) {
+  Advance(now);
   // The server's lease stays until the server has been silent for long: it may still live and connect again.
   if (auto it = peers_.find(peer); it != peers_.end())
-    SetUnreachable(it->second, servers_.at(it->second), "it disconnected");
+    SetUnreachable(it->second, servers_.at(it->second), "it disconnected", now);
   return Take();
 }
 
@@ -212,7 +222,7 @@ std::optional<Id> TrackerState::FreeServer(const Waiting& waiting) const {
     if (server.report.device.key != wish.key || !server.reachable) continue;
     bool excluded = std::find(wish.exclude.begin(), wish.exclude.end(), id) != wish.exclude.end();
     other_exists |= !excluded;
-    if ((server.lease && Holds(Rule::kOneHolder)) || !server.report.ready) continue;
+    if ((server.lease && Holds(Rule::kOneHolder)) || !server.CanServe()) continue;
     if (!excluded) return id;
     // This server has failed the client, so it may be dead. It qualifies only if it has reported since the request.
     if (server.last_seen > waiting.since) excluded_one = &id;
@@ -295,7 +305,7 @@ void TrackerState::Dispatch(int64_t now) {
   std::map<std::string, int> free;
   for (const auto& [id, server] : servers_) {
     const bool is_free = !server.lease || !Holds(Rule::kOneHolder);
-    if (server.reachable && is_free && server.report.ready) ++free[server.report.device.key];
+    if (is_free && server.CanServe()) ++free[server.report.device.key];
   }
   for (auto& [key, count] : free) {
     auto waiting = waiting_.find(key);

@@ -21,7 +21,16 @@ namespace autotune {
 
 class TrackerState : public rpc::Timed<TrackerState> {
  public:
-  using Output = std::vector<std::pair<rpc::Peer, rpc::Message>>;
+  // Asks the driver to connect to the address that a server states for clients, and to send a Ping there. The driver
+  // hands the answer to OnDialAnswer. A connection that was made for this server before ends.
+  struct Dial {
+    rpc::Id server;
+    std::string endpoint;  // empty: only end the connection
+  };
+  struct Output {
+    std::vector<std::pair<rpc::Peer, rpc::Message>> messages;
+    std::vector<Dial> dials;
+  };
 
   struct Options {
     int64_t epoch = 1;                     // must be larger than at any earlier start
@@ -34,15 +43,19 @@ class TrackerState : public rpc::Timed<TrackerState> {
     int64_t client_silence_ms = 5000;      // silence after which a waiting client leaves the queue
     int64_t forget_ms = 24 * 3600 * 1000;  // time for which unreachable servers are remembered
     int64_t report_interval_ms = 1000;
-    int64_t grace_ms = 3000;      // time after the first start in which unknown keys may wait for their servers
-    int64_t remember_ms = 60000;  // time for which settled requests are remembered
+    int64_t dial_ms = 3000;        // time that a server has to answer at its address [chosen]
+    int64_t dial_again_ms = 5000;  // time from a dial without an answer to the next one [chosen]
+    size_t most_dials = 64;        // at a time; more wait for their turn. Each is a connection. [chosen]
+    int64_t grace_ms = 3000;       // time after the first start in which unknown keys may wait for their servers
+    int64_t remember_ms = 60000;   // time for which settled requests are remembered
     std::function<rpc::Id()> new_id = rpc::RandomId;
     rpc::OnFarmEvent on_event = {};
   };
   TrackerState(Options options, int64_t now);
 
   Output On(const rpc::From& from, const rpc::Message& message, int64_t now);
-  Output OnUnreachable(const rpc::Peer& peer);  // for a peer to which a message could not be sent
+  Output OnUnreachable(const rpc::Peer& peer, int64_t now);  // for a peer to which a message could not be sent
+  Output OnDialAnswer(const Dial& dial, const rpc::Message& answer, int64_t now);
   void OnMalformed() { ++malformed_; }
   // Refuses waiting and later requests for devices of this key with `why`, until a server reports such a device again.
   Output FailKey(const std::string& key, const std::string& why, int64_t now);
@@ -59,8 +72,13 @@ class TrackerState : public rpc::Timed<TrackerState> {
     rpc::ServerReport report;
     rpc::Peer peer;
     int64_t last_seen = 0;
-    bool reachable = false;
+    bool reachable = false;  // it reports
+    enum class Dialed { kNo, kDue, kUnderWay, kAnswered } dialed = Dialed::kNo;
+    std::string dial_error;  // why clients cannot reach it, as the latest dial has shown
     std::optional<rpc::Id> lease;
+
+    // Returns whether it may be granted if nobody has it.
+    bool CanServe() const { return reachable && report.ready && dialed == Dialed::kAnswered; }
   };
   struct Lease {
     rpc::Id id, request;
@@ -89,6 +107,13 @@ class TrackerState : public rpc::Timed<TrackerState> {
   void EndRecovery(int64_t now);
   void OnLeaseExpired(int64_t now);
   void OnSilentServer(int64_t now);
+  // --- Dials (tracker/tracker_dials.cc) ---
+  // Ends a dial that is under way. `delay`: time until the next one, if one is due.
+  void SetDialed(const rpc::Id& id, Server& server, Server::Dialed dialed, int64_t now, int64_t delay = 0);
+  void StartDials(int64_t now);
+  void FailDial(const rpc::Id& id, Server& server, const std::string& why, int64_t now);
+  void OnDialOverdue(int64_t now);
+  // ---
   void OnRequestDue(int64_t now);
   void OnYieldOverdue(int64_t now);
   void MarkYielding(const std::string& key, int64_t now);
@@ -110,12 +135,12 @@ class TrackerState : public rpc::Timed<TrackerState> {
   // Ends a lease, if there is one of this id. An empty `why`: the client gave the device back.
   void EndLease(const rpc::Id& lease, const std::string& why, int64_t now);
   void RemoveServer(const rpc::Id& server, int64_t now);
-  void SetUnreachable(const rpc::Id& id, Server& server, std::string why);
+  void SetUnreachable(const rpc::Id& id, Server& server, std::string why, int64_t now);
   // Reports an event of a server, and of its lease if there is one. Keeps a fault for `status`.
   void Happened(rpc::FarmEvent::Kind kind, const rpc::Id& id, const Server& server, std::string why = "",
                 const Lease* lease = nullptr, int64_t now = 0);
   void Send(const rpc::Peer& peer, const rpc::Id& request, rpc::Body body) {
-    output_.push_back({peer, {request, std::move(body), {}}});
+    output_.messages.push_back({peer, {request, std::move(body), {}}});
   }
   bool Recovering(int64_t now) const {
     return Holds(rpc::Rule::kRecovery) && recovering_until_ && now < *recovering_until_;
@@ -138,6 +163,8 @@ class TrackerState : public rpc::Timed<TrackerState> {
   std::map<rpc::Id, Server> servers_;
   std::map<rpc::Peer, rpc::Id> peers_;  // connection of a server -> the server
   rpc::Deadlines<rpc::Id> silences_;    // of servers: when they count as unreachable and, after that, are forgotten
+  rpc::Deadlines<rpc::Id> due_dials_;   // of servers: when they may be dialled
+  rpc::Deadlines<rpc::Id> dials_;       // of servers that are being dialled: when they have not answered in time
   std::map<rpc::Id, Lease> leases_;
   rpc::Deadlines<rpc::Id> expiries_;     // of leases
   rpc::Deadlines<rpc::Id> revocations_;  // of leases that must yield

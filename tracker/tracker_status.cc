@@ -12,7 +12,7 @@ namespace autotune {
 std::string TrackerState::UnknownKey(const std::string& key) const {
   std::map<std::string, int> free;
   for (const auto& [id, server] : servers_) {
-    if (server.reachable) free[server.report.device.key] += !server.lease && server.report.ready;
+    if (server.reachable) free[server.report.device.key] += !server.lease && server.CanServe();
   }
   std::string near, all;
   for (const auto& [known, count] : free) {
@@ -43,19 +43,21 @@ rpc::LeaseQueued TrackerState::Explain(const Waiting& waiting, int64_t now) cons
   rpc::LeaseQueued queued;
   queued.position = waiting.position;
   queued.holders = Holders(key, now);
-  int reachable = 0, busy = 0, quarantined = 0;
+  int reachable = 0, busy = 0, quarantined = 0, unanswered = 0;
   for (const auto& [id, server] : servers_) {
     if (server.report.device.key != key || !server.reachable) continue;
     ++reachable;
     busy += server.lease.has_value();
     quarantined += !server.report.quarantine.empty();
+    unanswered += !server.dial_error.empty();
   }
   if (Recovering(now)) {
     queued.text = "the tracker is recovering; devices are granted in " +
                   std::to_string((*recovering_until_ - now + 999) / 1000) + " s";
   } else if (reachable > 0) {
     queued.text = std::to_string(busy) + " of " + std::to_string(reachable) + " devices `" + key + "` busy" +
-                  (quarantined > 0 ? ", " + std::to_string(quarantined) + " quarantined" : "") + "; place " +
+                  (quarantined > 0 ? ", " + std::to_string(quarantined) + " quarantined" : "") +
+                  (unanswered > 0 ? ", " + std::to_string(unanswered) + " unreachable" : "") + "; place " +
                   std::to_string(queued.position) + " in the queue";
   } else if (auto seen = keys_.find(key); seen != keys_.end()) {
     queued.text = "no device `" + key + "` is connected; last seen " + LastingText(now - seen->second) + " ago";
@@ -93,7 +95,8 @@ const char* TrackerState::StateOf(const Server& server) {
   if (!server.reachable) return rpc::device_state::kUnreachable;
   if (!server.report.quarantine.empty()) return rpc::device_state::kQuarantined;
   if (server.lease) return rpc::device_state::kBusy;
-  return server.report.ready ? rpc::device_state::kFree : rpc::device_state::kStarting;
+  if (!server.dial_error.empty()) return rpc::device_state::kUnreachable;
+  return server.CanServe() ? rpc::device_state::kFree : rpc::device_state::kStarting;
 }
 
 rpc::StatusReply TrackerState::Status(const std::string& key, int64_t now) const {
@@ -112,17 +115,18 @@ rpc::StatusReply TrackerState::Status(const std::string& key, int64_t now) const
     if (server.reachable) offered.insert(device.key);
     if (!key.empty() && device.key != key) continue;
     size_t bytes = device.key.size() + device.endpoint.size() + device.model.size() + server.report.last_error.size() +
-                   server.report.quarantine.size();
+                   server.report.quarantine.size() + server.dial_error.size();
     for (const auto& [status, count] : server.report.trials) bytes += status.size() + sizeof count;
     if (!room.Take(bytes + device.cores.size() * sizeof(int))) continue;
     rpc::DeviceStatus status;
-    status.server = id.substr(0, 8);  // to tell servers apart; who knows the whole id can speak for the server
+    status.server = rpc::PublicId(id);
     status.key = device.key;
     status.endpoint = device.endpoint;
     status.model = device.model;
     status.cores = device.cores;
     status.state = StateOf(server);
     if (status.state == rpc::device_state::kQuarantined) status.why = server.report.quarantine;
+    if (status.state == rpc::device_state::kUnreachable && server.reachable) status.why = server.dial_error;
     status.last_seen_ms = now - server.last_seen;
     status.trials = server.report.trials;
     status.last_error = server.report.last_error;

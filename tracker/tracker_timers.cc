@@ -22,6 +22,8 @@ void TrackerState::Advance(int64_t now) {
   servers_may_arrive_until_ += stopped;
   expiries_.PostponeAll(stopped);
   silences_.PostponeAll(stopped);
+  due_dials_.PostponeAll(stopped);
+  dials_.PostponeAll(stopped);
   due_.PostponeAll(stopped);
   revocations_.PostponeAll(stopped);
   for (auto& [id, server] : servers_) server.last_seen += stopped;
@@ -47,6 +49,8 @@ rpc::EarliestTimer<TrackerState> TrackerState::Earliest() const {
   rpc::EarliestTimer<Self> timer;
   if (Holds(Rule::kExpiry)) timer.Add(expiries_.Earliest(), &Self::OnLeaseExpired);
   timer.Add(silences_.Earliest(), &Self::OnSilentServer);
+  if (dials_.Size() < options_.most_dials) timer.Add(due_dials_.Earliest(), &Self::StartDials);
+  timer.Add(dials_.Earliest(), &Self::OnDialOverdue);
   timer.Add(due_.Earliest(), &Self::OnRequestDue);
   if (Holds(Rule::kRevocation)) timer.Add(revocations_.Earliest(), &Self::OnYieldOverdue);
   if (recovering_until_) timer.Add(*recovering_until_, &Self::EndRecovery);
@@ -79,7 +83,7 @@ void TrackerState::OnSilentServer(int64_t now) {
     return;
   }
   silences_.Set(id, server.last_seen + options_.forget_ms);
-  SetUnreachable(id, server, "it stopped reporting");
+  SetUnreachable(id, server, "it stopped reporting", now);
   if (server.lease) EndLease(Id(*server.lease), "the server is silent", now);
 }
 

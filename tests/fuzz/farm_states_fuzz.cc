@@ -307,7 +307,7 @@ class FuzzedFarm {
       case 4:
         return Take(client_.OnServerDisconnected(now_));
       case 5:
-        return Take(tracker_.OnUnreachable(in_.OneIn(2) ? "server" : Stranger().peer));
+        return Take(tracker_.OnUnreachable(in_.OneIn(2) ? "server" : Stranger().peer, now_));
       case 6:
         return Take(tracker_.FailKey("k", "it is given up", now_));
       case 7:  // the tracker is restarted
@@ -383,12 +383,17 @@ class FuzzedFarm {
     post_.push_back({from, to, message});
   }
   void Take(const TrackerState::Output& output) {
-    for (const auto& [peer, message] : output) {
+    for (const auto& [peer, message] : output.messages) {
       if (peer == "server" || peer == "client") {
         Post(Role::kTracker, peer == "server" ? Role::kServer : Role::kClient, message);
       } else {
         maker_.Remember(message);
       }
+    }
+    for (const TrackerState::Dial& dial : output.dials) {
+      if (dial.endpoint.empty() || in_.Below(4) == 0) continue;
+      const rpc::Id who = in_.Below(4) ? rpc::PublicId(dial.server) : "another";
+      Take(tracker_.OnDialAnswer(dial, {"", rpc::Pong{"", who}, {}}, now_));
     }
     CHECK(tracker_.NextWake() >= 0);
   }

@@ -3,7 +3,7 @@
 set(machines channel client_session client_timers farm_event from message rules server_batch server_quarantine
     server_session)
 list(TRANSFORM machines REPLACE "(.+)" "${CMAKE_SOURCE_DIR}/rpc/\\1.cc")
-foreach(file tracker_state tracker_status tracker_timers)
+foreach(file tracker_dials tracker_state tracker_status tracker_timers)
   list(APPEND machines ${CMAKE_SOURCE_DIR}/tracker/${file}.cc)
 endforeach()
 unity_sources(breakable breakable ${machines})

@@ -46,17 +46,22 @@ struct TrackerThread {
           state = std::make_unique<TrackerState>(std::move(options), node.Now());
           alarm.Set(state->NextWake());
         },
-        [this](const Peer& from, const Peer&, const Message& message) {
+        [this](const Peer& from, const Peer& to, const Message& message) {
+          if (to == kDials) return Perform(state->OnDialAnswer({"server" + from.substr(1), from}, message, node.Now()));
           Perform(state->On({.peer = from, .roles = rpc::kUnauthenticated}, message, node.Now()));
         });
   }
   void Perform(TrackerState::Output output) {
-    for (auto& [peer, message] : output) {
-      if (!node.Send(peer, message)) Perform(state->OnUnreachable(peer));
+    for (auto& [peer, message] : output.messages) {
+      if (!node.Send(peer, message)) Perform(state->OnUnreachable(peer, node.Now()));
+    }
+    for (const TrackerState::Dial& dial : output.dials) {
+      if (!dial.endpoint.empty()) node.Send(dial.endpoint, {"", rpc::Ping{}, {}}, "/dials");
     }
     alarm.Set(state->NextWake());
   }
 
+  inline static const Peer kDials = "tracker/dials";  // from which the tracker tries the addresses of servers
   std::unique_ptr<TrackerState> state;
   rpc::Alarm alarm{[this] { return node.Now(); },
                    [this](int64_t delay, std::function<void()> f) { node.After(delay, std::move(f)); },

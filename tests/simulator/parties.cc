@@ -12,6 +12,8 @@ using What = Entry::What;
 
 namespace {
 
+const std::string kServerName = "server";
+
 // "s3/17" -> 3
 size_t NumberOfPeer(const Peer& peer) { return static_cast<size_t>(std::stoi(peer.substr(1))); }
 
@@ -105,7 +107,7 @@ void Simulator::SaveTracker() {
 }
 
 void Simulator::PerformTracker(TrackerState::Output output) {
-  for (auto& [peer, message] : output) {
+  for (auto& [peer, message] : output.messages) {
     const size_t number = NumberOfPeer(peer);
     const bool to_server = peer[0] == 's';
     const int party = to_server ? ServerParty(static_cast<int>(number)) : ClientParty(static_cast<int>(number));
@@ -113,13 +115,34 @@ void Simulator::PerformTracker(TrackerState::Output output) {
     if (message.As<rpc::Refusal>() && !to_server)
       ledger_.Add({.what = What::kLeft, .at = now_, .request = message.request});
     if (std::to_string(link.number) != peer.substr(peer.find('/') + 1)) {
-      PerformTracker(tracker_->OnUnreachable(peer));
+      PerformTracker(tracker_->OnUnreachable(peer, Clock(kTracker)));
     } else {
       Transmit(kTracker, party, link, message, [this, party](const Message& m) { HearTracker(party, m); });
     }
   }
+  for (const TrackerState::Dial& dial : output.dials) DialServer(dial);
   SaveTracker();
   tracker_alarm_->Set(tracker_->NextWake());
+}
+
+// Connects the tracker to a server's endpoint, as ConnectToServer does for a client. Nobody answers there if the server
+// is gone. The tracker's name at the server is "t/<connection>".
+void Simulator::DialServer(const TrackerState::Dial& dial) {
+  const int s = std::stoi(dial.server.substr(kServerName.size()));
+  Server& server = servers_[static_cast<size_t>(s)];
+  server.dialled = {.cut_since = server.tracker.cut_since, .cut_until = server.tracker.cut_until};
+  server.dial = dial;
+  if (dial.endpoint.empty()) return;
+  Later(kTracker, 2, [this, s, dial, &server] {
+    const int64_t stated = std::stoll(dial.endpoint.substr(dial.endpoint.find('/') + 1));
+    const bool is_there = stated == 0 || stated == PartyOf(ServerParty(s)).incarnation;
+    if (server.dial.endpoint != dial.endpoint || server.dialled.number || !is_there) return;
+    Connect(kTracker, ServerParty(s), server.dialled, [this, s, &server] {
+      const Peer peer = "t/" + std::to_string(server.dialled.number);
+      Transmit(kTracker, ServerParty(s), server.dialled, {"", rpc::Ping{}, {}},
+               [peer, &server](const Message& m) { server.node->On(peer, m); });
+    });
+  });
 }
 
 void Simulator::HearTracker(int party, const Message& message) {
@@ -142,7 +165,7 @@ void Simulator::StartServer(int s) {
   const int party = ServerParty(s);
   Server& server = servers_[static_cast<size_t>(s)];
   Party& p = PartyOf(party);
-  p.name = "server" + std::to_string(s);
+  p.name = kServerName + std::to_string(s);
   p.up = true;
   ++p.incarnation;
   p.frozen_until = 0;
@@ -203,8 +226,15 @@ void Simulator::OnEnd(int s, std::string_view status) {
       {.what = What::kEnded, .at = now_, .server = PartyOf(ServerParty(s)).name, .status = std::string(status)});
 }
 
-// Names of peers are "c<client>/<connection>".
+// Names of peers are "c<client>/<connection>", or "t/<connection>" of the tracker that dials.
 void Simulator::ToClient(int s, const Peer& peer, const Message& message) {
+  if (peer[0] == 't') {
+    Server& server = servers_[static_cast<size_t>(s)];
+    if (peer != "t/" + std::to_string(server.dialled.number)) return;
+    return Transmit(ServerParty(s), kTracker, server.dialled, message, [this, &server](const Message& m) {
+      PerformTracker(tracker_->OnDialAnswer(server.dial, m, Clock(kTracker)));
+    });
+  }
   const size_t c = NumberOfPeer(peer);
   Client& client = clients_[c];
   if (std::to_string(client.server.number) != peer.substr(peer.find('/') + 1)) return;

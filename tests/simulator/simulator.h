@@ -124,7 +124,8 @@ class Simulator {
   };
   struct Server {
     std::unique_ptr<ServerNode> node;
-    Link tracker;
+    Link tracker, dialled;  // the tracker has opened `dialled`, for `dial`
+    TrackerState::Dial dial;
     std::string key;
   };
   struct Client {
@@ -162,6 +163,7 @@ class Simulator {
   void ToTracker(int from, const Link& link, const rpc::Message& message);
   void BookRequest(int from, const rpc::Message& message);
   void PerformTracker(TrackerState::Output output);
+  void DialServer(const TrackerState::Dial& dial);
   void SaveTracker();
   void StartServer(int s);
   void BookServerEvent(int s, const rpc::FarmEvent& event);

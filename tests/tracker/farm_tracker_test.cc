@@ -5,9 +5,14 @@
 
 #include <atomic>
 #include <future>
+#include <map>
 #include <optional>
+#include <thread>
 
+#include "rpc/transport.h"
+#include "support/clock.h"
 #include "support/file.h"
+#include "support/loop.h"
 #include "tests/tracker/farm.h"
 
 namespace autotune {
@@ -46,6 +51,51 @@ TEST_F(FarmTracker, RegisteringAndCounting) {
   ASSERT_TRUE(ended);
   EXPECT_TRUE(ended->ok()) << ended->Text();
   EXPECT_TRUE(Soon([&] { return Count("pi:4", "") == 0; }));
+}
+
+// One server states an address at which nobody listens, another one the address of the first server.
+TEST_F(FarmTracker, AServerAtAWrongAddressIsNamedAndGrantedToNobody) {
+  Subprocess tracker = StartTracker();
+  auto good = StartServer("good");
+  ASSERT_TRUE(Soon([&] { return Count("good", "") == 1; }));
+  const int64_t seen = BootMillis();
+  ASSERT_TRUE(Soon([&] { return Count("good") == 1; }));
+  EXPECT_LE(BootMillis() - seen, 1000);
+  const std::string taken = rpc::QueryStatus("ipc://" + Endpoint(), "good", 1)->devices.at(0).endpoint;
+  Loop loop;
+  std::vector<std::unique_ptr<rpc::DealerSocket>> sockets;
+  std::vector<Loop::Watch> reports;
+  std::string told;  // by the tracker, to the server at the unused port
+  for (const std::string& address : {std::string("tcp://127.0.0.1:1"), taken}) {
+    rpc::ServerReport report{.server = rpc::RandomId(), .incarnation = "1", .ready = true};
+    report.device = {.key = address == taken ? "taken" : "wrong", .endpoint = address};
+    rpc::DealerSocket::Handlers handlers;
+    handlers.on_message = [&, address](const rpc::Message& message) {
+      const auto* reply = message.As<rpc::ReportReply>();
+      if (reply && address != taken) told = reply->unreachable;
+    };
+    sockets.push_back(rpc::DealerSocket::Connect(loop, "ipc://" + Endpoint(), std::move(handlers)).value());
+    reports.push_back(loop.Every(100, [&socket = *sockets.back(), report] { socket.Send({"", report, {}}); }));
+  }
+  std::jthread reporting([&] { loop.Run(); });
+  ASSERT_TRUE(Soon([&] { return Count("wrong", "") + Count("wrong", "unreachable") == 1; }));
+  const int64_t began = BootMillis();
+  for (const char* key : {"wrong", "taken"}) {
+    EXPECT_TRUE(Soon([&] { return Count(key, "unreachable") == 1; }));
+    EXPECT_LE(BootMillis() - began, 6000) << key;
+    auto client = Client(key, /*wait_seconds=*/0.2);
+    EXPECT_FALSE(client->Measure(JobOf({Compile(kDouble)})).ok());
+  }
+  const rpc::StatusReply status = rpc::QueryStatus("ipc://" + Endpoint(), "", 1).value();
+  std::map<std::string, std::string> why;
+  for (const rpc::DeviceStatus& device : status.devices) why[device.key] = device.why;
+  EXPECT_THAT(why["wrong"], HasSubstr("nobody answers the tracker at the server's address tcp://127.0.0.1:1"));
+  EXPECT_THAT(why["taken"], HasSubstr("another program answers at the server's address " + taken));
+  EXPECT_EQ(why["good"], "");
+  EXPECT_EQ(status.grants, 0);
+  loop.Stop();
+  reporting.join();
+  EXPECT_EQ(told, why["wrong"]);
 }
 
 TEST_F(FarmTracker, UnknownKeysAreRefusedWithNearMisses) {

@@ -251,7 +251,8 @@ TEST(TrackerState, AFailedServerIsAvoidedIfThereIsAnother) {
 
 TEST(TrackerState, AQuarantinedDeviceIsGrantedToNobody) {
   TrackerWorld w;
-  rpc::ServerReport report{.server = "s1", .incarnation = "1", .device = {.key = "gpu"}, .quarantine = "bit flip"};
+  rpc::ServerReport report{
+      .server = "s1", .incarnation = "1", .device = {.key = "gpu", .endpoint = "ipc:///s1"}, .quarantine = "bit flip"};
   w.Say("s1", report);
   w.Ask("a", "gpu", "ra");
   ASSERT_TRUE(w.Last<rpc::LeaseQueued>("a"));
@@ -271,7 +272,7 @@ TEST(TrackerState, AQuarantinedDeviceIsGrantedToNobody) {
 TEST(TrackerState, DeadServersAreNotGranted) {
   TrackerWorld w;
   w.Report("s1", "cpu");
-  w.Take(w.tracker.OnUnreachable("s1"));
+  w.Take(w.tracker.OnUnreachable("s1", w.now));
   w.Ask("a", "cpu", "ra");
   EXPECT_TRUE(w.Last<rpc::LeaseQueued>("a"));
   EXPECT_EQ(w.tracker.Status("", w.now).devices[0].state, "unreachable");
@@ -284,6 +285,121 @@ TEST(TrackerState, DeadServersAreNotGranted) {
   EXPECT_THAT(w.RefusalOf("a"), HasSubstr("lease_lost"));
   w.Say("s1", rpc::ServerGoodbye{"s1", "2"});
   EXPECT_TRUE(w.tracker.Status("", w.now).devices.empty());
+}
+
+// The tracker connects to the address of a server before it offers the device, and says so if nobody answers there.
+TEST(TrackerState, AServerThatCannotBeReachedIsGrantedToNobody) {
+  std::vector<std::string> events;
+  TrackerWorld w({.on_event = [&](const rpc::FarmEvent& event) { events.push_back(Text(event)); }});
+  const auto device = [&] { return w.tracker.Status("", w.now).devices.at(0); };
+  w.answers_dials = false;
+  w.Report("s1", "cpu");
+  w.Ask("a", "cpu", "ra");
+  EXPECT_EQ(w.dialed["s1"], "ipc:///s1");
+  EXPECT_EQ(device().state, "starting");
+  w.Pass(2900, {"s1"});
+  EXPECT_EQ(events.size(), 1u);
+  w.Pass(200, {"s1"});
+  const std::string why =
+      "nobody answers the tracker at the server's address ipc:///s1; start the server with another "
+      "--listen";
+  EXPECT_EQ(device().state, "unreachable");
+  EXPECT_EQ(device().why, why);
+  EXPECT_EQ(w.dialed["s1"], "") << "the connection stays";
+  ASSERT_EQ(events.size(), 2u);
+  EXPECT_EQ(events[1], "`cpu` (server s1) is unreachable: " + why);
+  ASSERT_TRUE(w.Last<rpc::ReportReply>("s1"));
+  EXPECT_EQ(w.Last<rpc::ReportReply>("s1")->unreachable, why);
+  w.Ask("a", "cpu", "ra");
+  ASSERT_TRUE(w.Last<rpc::LeaseQueued>("a"));
+  EXPECT_THAT(w.Last<rpc::LeaseQueued>("a")->text, HasSubstr("0 of 1 devices `cpu` busy, 1 unreachable"));
+  w.Pass(20000, {"s1"});
+  EXPECT_EQ(events.size(), 2u) << "the same reason is told once";
+  w.answers_dials = true;
+  w.Pass(9000, {"s1"});
+  EXPECT_EQ(events.at(2), "`cpu` (server s1) registered at ipc:///s1");
+  EXPECT_EQ(device().state, "free");
+  EXPECT_EQ(device().why, "");
+  w.Ask("a", "cpu", "rb");
+  EXPECT_TRUE(w.Last<rpc::LeaseGranted>("a"));
+  EXPECT_EQ(w.Last<rpc::ReportReply>("s1")->unreachable, "");
+}
+
+TEST(TrackerState, OnlyTheServerItselfAnswersForItsAddress) {
+  TrackerWorld w;
+  w.answers_dials = false;
+  w.Report("0123456789", "cpu");
+  w.Report("a-server", "cpu");
+  w.Report("of-2.2", "old");
+  w.Answer("0123456789", "a-server");
+  w.Answer("a-server", "a-server");
+  w.Answer("of-2.2", "", 2);
+  w.Report("of-2.3", "old");
+  w.Answer("of-2.3", "");  // a program that answers any ping, such as a tracker
+  w.Answer("nobody", "nobody");
+  const auto devices = w.tracker.Status("", w.now).devices;
+  ASSERT_EQ(devices.size(), 4u);
+  EXPECT_EQ(devices[0].state, "unreachable");
+  EXPECT_THAT(devices[0].why, HasSubstr("another program answers at the server's address ipc:///0123456789"));
+  EXPECT_EQ(devices[1].state, "free");
+  EXPECT_EQ(devices[2].state, "free");
+  EXPECT_EQ(devices[3].state, "unreachable");
+}
+
+TEST(TrackerState, AnAnswerFromAnEarlierAddressCountsForNothing) {
+  TrackerWorld w;
+  w.answers_dials = false;
+  w.Report("s1", "cpu");
+  rpc::ServerReport report{.server = "s1", .incarnation = "1", .device = {.key = "cpu", .endpoint = "ipc:///new"}};
+  report.ready = true;
+  w.Take(w.tracker.On(w.As("s1"), {"", report, {}}, w.now));
+  const auto state = [&] { return w.tracker.Status("", w.now).devices.at(0).state; };
+  w.Take(w.tracker.OnDialAnswer({"s1", "ipc:///s1"}, {"", rpc::Pong{"", "s1"}, {}}, w.now));
+  EXPECT_EQ(state(), "starting");
+  w.Answer("s1", "s1");
+  EXPECT_EQ(state(), "free");
+}
+
+// Strangers choose the addresses. However many servers they make up, few connections are made at a time, and a server
+// that answers has its turn.
+TEST(TrackerState, FewServersAreDialledAtATimeAndEachHasItsTurn) {
+  TrackerWorld w({.most_dials = 4});
+  w.answers_dials = false;
+  const auto under_way = [&] {
+    return std::ranges::count_if(w.dialed, [](const auto& dial) { return !dial.second.empty(); });
+  };
+  std::vector<std::string> names;
+  for (int i = 0; i < 20; ++i) names.push_back("made-up-" + std::to_string(i));
+  names.push_back("real");
+  for (const std::string& name : names) w.Report(name, "cpu");
+  EXPECT_EQ(under_way(), 4);
+  for (int i = 0; i < 100 && w.dialed["real"].empty(); ++i) {
+    w.Pass(200, names);
+    EXPECT_EQ(under_way(), 4) << w.now;
+  }
+  EXPECT_LE(w.now, 5 * 3000 + 1000) << "20 servers, 4 at a time, 3 s each";
+  w.Answer("real", "real");
+  EXPECT_EQ(w.tracker.Status("", w.now).devices.back().state, "free");
+  EXPECT_EQ(under_way(), 4) << "the next one has begun";
+  for (const std::string& name : names) w.Say(name, rpc::ServerGoodbye{name, "1"});
+  EXPECT_EQ(under_way(), 0);
+}
+
+TEST(TrackerState, AServerIsDialledAgainAtAnotherAddressOrAfterARestart) {
+  TrackerWorld w;
+  w.Report("s1", "cpu");
+  w.dialed.clear();
+  w.Report("s1", "cpu");
+  EXPECT_TRUE(w.dialed.empty()) << "a report without news";
+  w.Report("s1", "cpu", {}, "2");
+  EXPECT_EQ(w.dialed.count("s1"), 1u);
+  w.dialed.clear();
+  w.answers_dials = false;
+  rpc::ServerReport report{.server = "s1", .incarnation = "2", .device = {.key = "cpu", .endpoint = "ipc:///new"}};
+  report.ready = true;
+  w.Take(w.tracker.On(w.As("s1"), {"", report, {}}, w.now));
+  EXPECT_EQ(w.dialed["s1"], "ipc:///new");
+  EXPECT_EQ(w.tracker.Status("", w.now).devices.at(0).state, "starting");
 }
 
 TEST(TrackerState, AfterARestartLeasesAreAdoptedAndNothingIsGrantedForOneTimeToLive) {

@@ -19,9 +19,19 @@ struct TrackerWorld {
   }
   static rpc::From As(const std::string& peer) { return {.peer = peer, .roles = rpc::kUnauthenticated}; }
   void Take(TrackerState::Output output) {
-    for (auto& [peer, message] : output) {
+    for (auto& [peer, message] : output.messages) {
       if (!message.As<rpc::Ping>()) last[peer] = message;
     }
+    for (const TrackerState::Dial& dial : output.dials) {
+      dialed[dial.server] = dial.endpoint;
+      if (answers_dials && !dial.endpoint.empty()) Answer(dial.server, rpc::PublicId(dial.server));
+    }
+  }
+  // Answers a dial as the server with this public id.
+  void Answer(const std::string& server, const std::string& public_id, int minor = rpc::kWireMinor) {
+    rpc::Message pong{"", rpc::Pong{"", public_id}, {}};
+    pong.minor = minor;
+    Take(tracker.OnDialAnswer({server, dialed[server]}, pong, now));
   }
   template <class T>
   const T* Last(const std::string& peer) {
@@ -63,6 +73,8 @@ struct TrackerWorld {
 
   TrackerState tracker;
   int64_t now = 0;
+  bool answers_dials = true;                  // servers answer at their addresses
+  std::map<std::string, std::string> dialed;  // by server: the address that the tracker tries; empty: none
   std::map<std::string, rpc::Message> last;
 };
 

@@ -1,0 +1,67 @@
+// How a tracker finds out whether clients can reach a server: it connects to the server's address itself, before it
+// offers the device, and whenever the server has registered again or has another address. Anybody who may report as a
+// server chooses these addresses, so the number of connections is limited.
+#include <string>
+
+#include "tracker/tracker_state.h"
+
+namespace autotune {
+
+void TrackerState::SetDialed(const rpc::Id& id, Server& server, Server::Dialed dialed, int64_t now, int64_t delay) {
+  using Dialed = Server::Dialed;
+  if (server.dialed == Dialed::kUnderWay) output_.dials.push_back({id, ""});
+  due_dials_.Clear(id);
+  dials_.Clear(id);
+  server.dialed = dialed;
+  if (dialed == Dialed::kUnderWay) {
+    dials_.Set(id, now + options_.dial_ms);
+    output_.dials.push_back({id, server.report.device.endpoint});
+    return;
+  }
+  if (dialed == Dialed::kDue) due_dials_.Set(id, now + delay);
+  StartDials(now);
+}
+
+// Servers are dialled in the order in which their dials became due, so each has its turn.
+void TrackerState::StartDials(int64_t now) {
+  while (dials_.Size() < options_.most_dials && due_dials_.Earliest() <= now) {
+    const rpc::Id id = due_dials_.First();
+    SetDialed(id, servers_.at(id), Server::Dialed::kUnderWay, now);
+  }
+}
+
+void TrackerState::FailDial(const rpc::Id& id, Server& server, const std::string& why, int64_t now) {
+  SetDialed(id, server, Server::Dialed::kDue, now, options_.dial_again_ms);
+  if (std::exchange(server.dial_error, why) != why) Happened(rpc::FarmEvent::Kind::kUnreachable, id, server, why);
+}
+
+void TrackerState::OnDialOverdue(int64_t now) {
+  const rpc::Id id = dials_.First();
+  Server& server = servers_.at(id);
+  FailDial(id, server,
+           "nobody answers the tracker at the server's address " + server.report.device.endpoint +
+               "; start the server with another --listen",
+           now);
+}
+
+TrackerState::Output TrackerState::OnDialAnswer(const Dial& dial, const rpc::Message& answer, int64_t now) {
+  Advance(now);
+  const auto found = servers_.find(dial.server);
+  if (found == servers_.end()) return Take();
+  const auto& [id, server] = *found;
+  const bool is_of_earlier_dial = server.report.device.endpoint != dial.endpoint;
+  if (server.dialed != Server::Dialed::kUnderWay || is_of_earlier_dial) return Take();
+  const rpc::Pong* pong = answer.As<rpc::Pong>();
+  // A server before version 2.3 does not say who it is.
+  const bool is_it = pong && (pong->server.empty() ? answer.minor < 3 : pong->server == rpc::PublicId(id));
+  if (!is_it) {
+    FailDial(id, found->second, "another program answers at the server's address " + dial.endpoint, now);
+    return Take();
+  }
+  SetDialed(id, found->second, Server::Dialed::kAnswered, now);
+  if (!std::exchange(found->second.dial_error, "").empty()) Happened(rpc::FarmEvent::Kind::kRegistered, id, server);
+  Dispatch(now);
+  return Take();
+}
+
+}  // namespace autotune

@@ -60,6 +60,12 @@ void HostLoad::See(const CpuTimes& times, int64_t now) {
   watched_ms_ = others_ms_ = 0;
 }
 
+bool HostLoad::WasQuiet(const CpuTimes& times, int64_t now) const {
+  if (!begun_) return true;
+  const double others = (times.all - begun_->all) - (times.ours - begun_->ours);
+  return others <= kQuiet * static_cast<double>(now - at_);
+}
+
 std::string HostLoad::Text() const {
   if (Foreign() == 0) return "";
   char text[80];

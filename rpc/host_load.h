@@ -41,6 +41,8 @@ class HostLoad {
 
   // Returns the number of processors that others used in the latest window, if that is more than kQuiet. Else 0.
   double Foreign() const { return foreign_ > kQuiet ? foreign_ : 0; }
+  // Returns whether others used at most kQuiet processors since the turn began, or since the latest See.
+  bool WasQuiet(const CpuTimes& times, int64_t now) const;
   // Describes it: "other processes used 1.0 of the device's processors"; empty if the host was quiet.
   std::string Text() const;
 

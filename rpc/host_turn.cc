@@ -11,8 +11,9 @@ constexpr int64_t kRetryMs = 5;             // time between two tries to take th
 
 }  // namespace
 
-void HostTurn::Want() {
+void HostTurn::Want(bool patient) {
   waits_ = needed_ = true;
+  patient_ = patient;
   since_ = BootMillis();
   loop_.Post([this] { Try(); });  // `on_begin` must not run inside this call
 }
@@ -36,13 +37,13 @@ void HostTurn::Try() {
     lock_ = std::move(**lock);
     return Begin("");
   }
-  if (lock && BootMillis() - since_ < options_.patience_ms) {
+  if (lock && patient_ && BootMillis() - since_ < options_.patience_ms) {
     LogWait();
     retry_ = loop_.After(kRetryMs, [this] { Try(); });
     return;
   }
   const std::string why = lock ? HostLock::HeldText(path_) : lock.error().Text();
-  Log(LogLevel::kWarning, "measuring without the lock, so times may be disturbed: ", why);
+  if (patient_) Log(LogLevel::kWarning, "measuring without the lock, so times may be disturbed: ", why);
   Begin("measured without the host's lock: " + why);
 }
 

@@ -29,7 +29,8 @@ class HostTurn {
   void SetPath(std::string path) { path_ = std::move(path); }
   const std::string& path() const { return path_; }
 
-  void Want();
+  // Waits for the lock as long as the options say, or not at all.
+  void Want(bool patient = true);
   // Ends the turn, or the wait for it. Unlock follows once nothing of the turn runs any more.
   void End();
   bool Wanted() const { return needed_; }  // true from Want to End
@@ -45,7 +46,8 @@ class HostTurn {
   std::function<void(const std::string&)> on_begin_;
   std::string path_ = HostLock::Path();
   std::optional<HostLock> lock_;
-  bool waits_ = false;   // true from Want to on_begin
+  bool waits_ = false;  // true from Want to on_begin
+  bool patient_ = true;
   bool needed_ = false;  // true from Want to End
   int64_t since_ = 0;    // BootMillis of Want
   int64_t next_log_ = 0;

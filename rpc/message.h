@@ -367,7 +367,8 @@ struct RunnerRequest {
 struct RunnerProbe {  // since 2.1: asks to run a small kernel on the device; the answer is a RunnerResult
   static constexpr std::string_view kKind = "runner_probe";
   int64_t run = 0;
-  AUTOTUNE_FIELDS(run)
+  bool calibrate = false;  // since 2.3: also time the kernels of rpc/calibration.h
+  AUTOTUNE_FIELDS(run, calibrate)
 };
 struct RunnerProgress {
   static constexpr std::string_view kKind = "runner_progress";

@@ -14,6 +14,7 @@
 #include <new>
 #include <thread>
 
+#include "rpc/calibration.h"
 #include "rpc/channel.h"
 #include "rpc/device_probe.h"
 #include "rpc/measured_kernel.h"
@@ -147,10 +148,11 @@ class Runner {
   }
 
   // Tests whether the device works.
-  TrialResult Probe() {
+  TrialResult Probe(bool calibrate) {
+    TrialResult result;
     Status status = StartDevice();
     if (status.ok()) status = ProbeDevice(device_.get());
-    TrialResult result;
+    if (status.ok() && calibrate) status = RunCalibration(device_.get(), result.times);
     result.status = status.ok() ? TrialStatus::kOk : TrialStatus::kDeviceError;
     if (!status.ok()) result.error = status.error().Text();
     return result;
@@ -486,7 +488,7 @@ int RunRunner(const RunnerOptions& options) {
       if (const auto* request = (*message)->As<RunnerRequest>()) {
         result = {request->run, runner.Run(**message, *request)};
       } else if (const auto* probe = (*message)->As<RunnerProbe>()) {
-        result = {probe->run, runner.Probe()};
+        result = {probe->run, runner.Probe(probe->calibrate)};
       }
     }
     result->last = runner.IsBroken();  // then this process ends, and a fresh one opens the device again

@@ -11,6 +11,7 @@
 #include <optional>
 #include <thread>
 
+#include "rpc/calibration.h"
 #include "rpc/event_file.h"
 #include "rpc/host_load.h"
 #include "rpc/host_turn.h"
@@ -55,6 +56,11 @@ class Server {
     server_ = std::move(*server);
     session.server = server_->id();
     session.incarnation = RandomId();
+    if (!server_->path().empty()) {
+      calibrations_path_ = server_->path() + ".calibrations";
+      calibrations_ = CalibrationHistory::Read(calibrations_path_);
+      session.judge_calibration = [this](const std::vector<double>& seconds) { return Judge(seconds); };
+    }
     std::string tracker = TRY_NOTE(NormalizeEndpoint(options_.tracker), "--tracker");
     std::string listen = options_.listen;
     if (listen.empty()) {
@@ -202,7 +208,7 @@ class Server {
     // The answer comes after the other actions.
     loop_.Post([this, run = a.run] { Perform(session_->OnRunnerExamined(run, pool_->Examine(), BootMillis())); });
   }
-  void Do(AcquireHost&) { turn_.Want(); }
+  void Do(AcquireHost& a) { turn_.Want(a.patient); }
   void Do(ReleaseHost&) {
     if (load_.Watches()) SeeLoad(BootMillis());
     load_.End();
@@ -224,11 +230,26 @@ class Server {
     if (options_.device.empty() && load_.IsDue(now)) SeeLoad(now);
   }
   void SeeLoad(int64_t now) {
-    const std::optional<double> all = BusyMillis("/proc/stat", cores_);
-    if (!all) return;
-    const CpuTimes times{.all = *all, .ours = OwnMillis() + pool_->Examine().cpu_ms};
-    load_.See(times, now);
+    const std::optional<CpuTimes> times = Times();
+    if (!times) return;
+    load_.See(*times, now);
     session_->OnHostLoad(load_.Text());
+  }
+  std::optional<CpuTimes> Times() const {
+    const std::optional<double> all = BusyMillis("/proc/stat", cores_);
+    if (!all) return std::nullopt;
+    return CpuTimes{.all = *all, .ours = OwnMillis() + pool_->Examine().cpu_ms};
+  }
+  // Judges the times of a calibration and keeps the good ones. Times beside foreign load are neither.
+  std::string Judge(const std::vector<double>& seconds) {
+    if (const auto times = Times(); times && !load_.WasQuiet(*times, BootMillis())) return "";
+    const int64_t now = WallMillis();
+    const std::string why = calibrations_.Judge(seconds, now);
+    if (!why.empty()) return why;
+    calibrations_.Add(seconds, now);
+    if (Status written = calibrations_.Write(calibrations_path_); !written)
+      Log(LogLevel::kWarning, "cannot keep the calibration: ", written.error().Text());
+    return "";
   }
   HostTurn::Options TurnOptions() const {
     HostTurn::Options turn{.locks = options_.host_lock};
@@ -254,6 +275,8 @@ class Server {
   HostTurn turn_{loop_, TurnOptions(), [this](const std::string& unlocked) { OnTurn(unlocked); }};
   std::vector<int> cores_;  // of the device
   HostLoad load_;
+  CalibrationHistory calibrations_;
+  std::string calibrations_path_;  // file that keeps them over restarts
   WakeTimer timer_{loop_, [this] { Perform(session_->Wake(BootMillis())); }};
   Loop::Watch signals_, stdin_, last_words_;
   Loop::Watch tracker_wait_;  // set while the server is not registered

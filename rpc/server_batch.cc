@@ -47,6 +47,8 @@ ServerActions ServerSession::OnHostAcquired(const std::string& unlocked, int64_t
     batch_->host_held = true;
     batch_->unlocked = unlocked;
     StartNext(now);
+  } else if (calibrating_ && !calibrating_->run) {
+    CalibrateNow(unlocked, now);
   } else {
     actions_.push_back(ReleaseHost{});
   }
@@ -95,7 +97,7 @@ void ServerSession::StartNext(int64_t now) {
     Finish(std::move(result), now);
   }
   if (!batch_ || batch_->running || batch_->IsDone()) return;
-  if (!batch_->host_held || !runner_ready_) return;
+  if (!batch_->host_held || !runner_ready_ || calibrating_) return;
   const Candidate& candidate = batch_->Current();
   const bool is_fresh = runner_client_.empty();
   const bool alone = batch_->RunsAlone() && Holds(Rule::kFreshRunner);
@@ -259,6 +261,10 @@ ServerActions ServerSession::OnRunnerMessage(const Message& message, int64_t now
     OnProbed(*probed, now);
     return Take();
   }
+  if (auto* done = message.As<RunnerResult>(); done && IsCalibration(done->run)) {
+    OnCalibrated(*done, now);
+    return Take();
+  }
   if (!batch_ || !batch_->running) return Take();
   Running& running = *batch_->running;
   const auto is_present = [&](int64_t run) { return run == running.run || !Holds(Rule::kFreshRuns); };
@@ -300,6 +306,7 @@ ServerActions ServerSession::OnRunnerEnd(const RunnerEnd& end, int64_t now) {
   Advance(now);
   runner_ready_ = false;
   if (quarantine_ && quarantine_->probe) Quarantine("during a probe, the runner " + end.text, now);
+  if (calibrating_ && calibrating_->run) EndCalibration(now);
   if (!batch_ || !batch_->running) return Take();
   bool loading = batch_->running->phase == RunnerPhase::kLoad;
   TrialStatus status = loading ? TrialStatus::kLoadFailed : TrialStatus::kRunCrashed;

@@ -24,7 +24,7 @@ bool IsId(const std::string& text) {
 }  // namespace
 
 Result<ServerIdentity> ServerIdentity::Take(const std::string& folder, const std::string& key) {
-  if (folder.empty()) return ServerIdentity(RandomId(), UniqueFd());
+  if (folder.empty()) return ServerIdentity(RandomId(), "", UniqueFd());
   std::error_code ignored;
   std::filesystem::create_directories(folder, ignored);
   constexpr int kMost = 1000;  // servers of one key on one host
@@ -44,7 +44,7 @@ Result<ServerIdentity> ServerIdentity::Take(const std::string& folder, const std
       if (ftruncate(file.get(), 0) != 0) return Err("cannot write ", path, ": ", std::strerror(errno));
       TRY(WriteAll(file.get(), id + "\n", path));
     }
-    return ServerIdentity(std::move(id), std::move(file));
+    return ServerIdentity(std::move(id), path, std::move(file));
   }
   return Err("there are ", kMost, " servers of the key ", key, " on this host");
 }

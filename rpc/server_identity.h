@@ -17,10 +17,13 @@ class ServerIdentity {
   static Result<ServerIdentity> Take(const std::string& folder, const std::string& key);
 
   const Id& id() const { return id_; }
+  const std::string& path() const { return path_; }  // of the file; empty if the id is not kept
 
  private:
-  ServerIdentity(Id id, UniqueFd lock) : id_(std::move(id)), lock_(std::move(lock)) {}
+  ServerIdentity(Id id, std::string path, UniqueFd lock)
+      : id_(std::move(id)), path_(std::move(path)), lock_(std::move(lock)) {}
   Id id_;
+  std::string path_;
   UniqueFd lock_;  // of the file; open until the end of the server
 };
 

@@ -24,9 +24,18 @@ void ServerSession::Quarantine(const std::string& why, int64_t now) {
 
 void ServerSession::StartProbe(int64_t now) {
   if (!Holds(Rule::kProbes)) return EndQuarantine(now);
+  if (!FreshenRunner()) return;
   quarantine_->probe = options_.new_run();
   quarantine_->deadline = now + kProbeMs;
-  actions_.push_back(StartCandidate{{"", RunnerProbe{*quarantine_->probe}, {}}});
+  actions_.push_back(StartCandidate{{"", RunnerProbe{*quarantine_->probe, options_.judge_calibration != nullptr}, {}}});
+}
+
+// Returns true if the active runner has run no candidate, which could answer in its place. Else replaces it.
+bool ServerSession::FreshenRunner() {
+  if (runner_client_.empty()) return true;
+  actions_.push_back(KillRunner{"a probe needs a runner that has run no candidate"});
+  runner_ready_ = false;
+  return false;
 }
 
 bool ServerSession::MayProbe() const {
@@ -42,6 +51,7 @@ void ServerSession::OnProbeDeadline(int64_t now) {
 void ServerSession::OnProbed(const RunnerResult& result, int64_t now) {
   if (result.last && std::exchange(runner_ready_, false)) actions_.push_back(KillRunner{"its device has failed"});
   if (result.result.status != TrialStatus::kOk) return Quarantine(result.result.error, now);
+  if (const std::string why = JudgeCalibration(result.result); !why.empty()) return Quarantine(why, now);
   EndQuarantine(now);
 }
 

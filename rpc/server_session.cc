@@ -61,6 +61,7 @@ void ServerSession::Advance(int64_t now) {
   }
   if (lease_) lease_->expires += stopped;
   if (quarantine_) quarantine_->deadline += stopped;
+  if (calibrating_) calibrating_->deadline += stopped;
 }
 
 // --- Leases ----------------------------------------------------------------------------------------------------------
@@ -131,6 +132,7 @@ void ServerSession::EndLease(FarmEvent::Kind kind, const std::string& why, int64
   Happened(kind, why, now);
   DropBatch(why);
   lease_.reset();
+  CalibrateAfterLease(now);
   next_report_ = now;
 }
 
@@ -271,6 +273,7 @@ void ServerSession::OnMeasure(const Peer& peer, const Message& message, int64_t 
   accept();
   if (lease_->yield) return CancelBatch("the device goes to a client that waits", now);
   if (!Fault().empty()) return StartNext(now);
+  if (calibrating_ && !calibrating_->run) calibrating_.reset();  // it comes after the lease
   actions_.push_back(AcquireHost{});
 }
 
@@ -341,6 +344,8 @@ EarliestTimer<ServerSession> ServerSession::Earliest() const {
   }
   if (MayProbe()) timer.Add(quarantine_->next_probe, &Self::StartProbe);
   if (quarantine_ && quarantine_->probe) timer.Add(quarantine_->deadline, &Self::OnProbeDeadline);
+  if (MayCalibrate()) timer.Add(next_calibration_, &Self::StartCalibration);
+  if (calibrating_ && calibrating_->run) timer.Add(calibrating_->deadline, &Self::OnCalibrationDeadline);
   timer.Add(next_report_, &Self::SendReport);
   return timer;
 }

@@ -25,7 +25,9 @@ struct ToPeer {
 struct ToTracker {
   Message message;
 };
-struct AcquireHost {};  // take a turn on the host or its GPU (rpc/host_turn.h); the driver answers with OnHostAcquired
+struct AcquireHost {    // take a turn on the host or its GPU (rpc/host_turn.h); the driver answers with OnHostAcquired
+  bool patient = true;  // false: only if the lock is free
+};
 struct ReleaseHost {};
 struct StartCandidate {  // send to the active runner; the driver answers with OnRunnerMessage or OnRunnerEnd
   Message request;       // a RunnerRequest with its blobs
@@ -66,6 +68,8 @@ class ServerSession : public Timed<ServerSession> {
     int64_t output_bytes = 512 << 20;    // limit of the cache of the references' outputs
     // Numbers of runs. They cannot be guessed, so no candidate can announce the result of a later one.
     std::function<int64_t()> new_run = RandomNumber;
+    // Returns why the device is off, by the times of a calibration; empty if it is as usual. Null: no calibrations.
+    std::function<std::string(const std::vector<double>&)> judge_calibration = {};
   };
   explicit ServerSession(Options options) : options_(std::move(options)) {}
 
@@ -112,6 +116,10 @@ class ServerSession : public Timed<ServerSession> {
     int64_t next_probe = 0;
     std::optional<int64_t> probe;  // number of the probe that runs
     int64_t deadline = 0;          // of that probe
+  };
+  struct Calibrating {
+    std::optional<int64_t> run;  // number of the probe; none while the session waits for the host
+    int64_t deadline = 0;        // of the probe
   };
   struct Tries {       // of a candidate
     int failures = 0;  // runs that failed without an outside cause
@@ -203,12 +211,25 @@ class ServerSession : public Timed<ServerSession> {
   void ReportEvent(FarmEvent::Kind kind, const std::string& why);            // about the device
   // --- Quarantine (rpc/server_quarantine.cc) ---
   void Quarantine(const std::string& why, int64_t now);
+  bool FreshenRunner();
   bool MayProbe() const;
   void StartProbe(int64_t now);
   void OnProbeDeadline(int64_t now);
   void OnProbed(const RunnerResult& result, int64_t now);
   void EndQuarantine(int64_t now);
   bool IsProbe(int64_t run) const { return quarantine_ && quarantine_->probe == run; }
+  // --- Calibration (rpc/server_calibration.cc) ---
+  bool MayCalibrate() const;
+  void StartCalibration(int64_t now);
+  void CalibrateNow(const std::string& unlocked, int64_t now);
+  void OnCalibrationDeadline(int64_t now);
+  void OnCalibrated(const RunnerResult& result, int64_t now);
+  void EndCalibration(int64_t now);
+  void CalibrateAfterLease(int64_t now);
+  // Returns why the device is off; empty if it is not, or if nobody judges.
+  std::string JudgeCalibration(const TrialResult& result) const;
+  bool IsCalibration(int64_t run) const { return calibrating_ && calibrating_->run == run; }
+  // ---
   // Returns why the device measures nothing; empty if it can.
   const std::string& Fault() const { return quarantine_ && unavailable_.empty() ? quarantine_->why : unavailable_; }
   // ---
@@ -231,7 +252,10 @@ class ServerSession : public Timed<ServerSession> {
   std::string unavailable_;       // why there is no runner
   std::string host_load_;
   std::optional<Quarantined> quarantine_;
-  size_t device_failures_ = 0;  // since a candidate last succeeded
+  std::optional<Calibrating> calibrating_;
+  int64_t next_calibration_ = 0;
+  std::optional<int64_t> calibrated_;  // time of the latest calibration
+  size_t device_failures_ = 0;         // since a candidate last succeeded
   // The client whose candidates the active runner has run; empty: none. They may have changed the runner, so it must
   // not measure for others.
   Id runner_client_;

@@ -28,14 +28,22 @@ class Quarantine : public testing::Test {
     w_.probe.reset();
     w_.Take(w_.session.OnRunnerMessage({"", result, {}}, w_.now));
   }
+  // Lets time pass. A runner that is killed meanwhile is replaced at once.
+  void Pass(int64_t ms) {
+    const int kills = w_.kills;
+    w_.Pass(ms);
+    if (w_.kills == kills) return;
+    w_.Take(w_.session.OnRunnerReady(w_.now));
+    w_.Pass(0);
+  }
   // Returns the milliseconds until a probe starts.
   int64_t WaitForProbe() {
     const int64_t begin = w_.now;
-    while (!w_.probe && w_.now < begin + 1000000) w_.Pass(100);
+    while (!w_.probe && w_.now < begin + 1000000) Pass(100);
     return w_.now - begin;
   }
   ServerReport Report() {
-    w_.Pass(1000);
+    Pass(1000);
     return *w_.tracker.back().As<ServerReport>();
   }
   bool Happened(FarmEvent::Kind kind) const {
@@ -85,6 +93,20 @@ TEST_F(Quarantine, TheWaitsGrowUntilACandidateSucceeds) {
   w_.Finish();
   Fail();
   EXPECT_EQ(WaitForProbe(), 1000);
+}
+
+// A candidate that has forged a failure could answer the probe as well.
+TEST_F(Quarantine, AProbeNeedsARunnerThatHasRunNoCandidate) {
+  Fail();
+  w_.Pass(1000);
+  EXPECT_FALSE(w_.probe);
+  EXPECT_EQ(w_.kills, 1);
+  w_.Take(w_.session.OnRunnerReady(w_.now));
+  w_.Pass(0);
+  EXPECT_TRUE(w_.probe);
+  Answer(TrialStatus::kDeviceError);
+  WaitForProbe();
+  EXPECT_EQ(w_.kills, 1) << "a probe leaves its runner clean";
 }
 
 // A probe may kill its runner, or hang; a probe waits for a runner.

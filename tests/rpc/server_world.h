@@ -19,7 +19,10 @@ struct ServerWorld {
   inline static const From kPeer = {.peer = "peer", .roles = kUnauthenticated};
   inline static const From kTracker = {.roles = {Role::kTracker}};
 
-  ServerWorld() : session({.server = kServer, .incarnation = "i1", .device = {.key = "cpu"}}) {
+  explicit ServerWorld(ServerSession::Options options = {.server = kServer,
+                                                         .incarnation = "i1",
+                                                         .device = {.key = "cpu"}})
+      : session(std::move(options)) {
     Take(session.OnRunnerReady(0));
   }
   void Take(ServerActions actions) {

@@ -1,7 +1,7 @@
 # The state machines of the farm once more, with rules that tests can switch off (rpc/rules.h). Nothing here may link rpc
 # or tracker.
-set(machines channel client_session client_timers farm_event from message rules server_batch server_quarantine
-    server_session)
+set(machines channel client_session client_timers farm_event from message rules server_batch server_calibration
+    server_quarantine server_session)
 list(TRANSFORM machines REPLACE "(.+)" "${CMAKE_SOURCE_DIR}/rpc/\\1.cc")
 foreach(file tracker_dials tracker_state tracker_status tracker_timers)
   list(APPEND machines ${CMAKE_SOURCE_DIR}/tracker/${file}.cc)

@@ -280,6 +280,7 @@ void ServerSession::OnMeasure(const Peer& peer, const Message& message, int64_t 
 // --- Tracker and time ------------------------------------------------------------------------------------------------
 
 void ServerSession::SendReport(int64_t now) {
+  if (shut_down_) return;  // a report would register the server again
   ServerReport report;
   report.server = options_.server;
   report.incarnation = options_.incarnation;
@@ -324,6 +325,7 @@ ServerActions ServerSession::OnTrackerConnected(int64_t now) {
 ServerActions ServerSession::OnShutdown(int64_t now) {
   if (lease_) DropLease("the server is shutting down", now);
   actions_.push_back(ToTracker{{"", ServerGoodbye{options_.server, options_.incarnation}, {}}});
+  shut_down_ = true;
   return Take();
 }
 
@@ -346,7 +348,7 @@ EarliestTimer<ServerSession> ServerSession::Earliest() const {
   if (quarantine_ && quarantine_->probe) timer.Add(quarantine_->deadline, &Self::OnProbeDeadline);
   if (MayCalibrate()) timer.Add(next_calibration_, &Self::StartCalibration);
   if (calibrating_ && calibrating_->run) timer.Add(calibrating_->deadline, &Self::OnCalibrationDeadline);
-  timer.Add(next_report_, &Self::SendReport);
+  if (!shut_down_) timer.Add(next_report_, &Self::SendReport);
   return timer;
 }
 

@@ -259,6 +259,7 @@ class ServerSession : public Timed<ServerSession> {
   // The client whose candidates the active runner has run; empty: none. They may have changed the runner, so it must
   // not measure for others.
   Id runner_client_;
+  bool shut_down_ = false;  // the tracker has been told that the server ends
   int64_t next_report_ = 0, report_interval_ = 1000;
   std::map<std::string, int64_t> trials_;
   std::string last_error_;

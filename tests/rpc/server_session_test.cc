@@ -269,5 +269,18 @@ TEST(ServerSession, NonsensicalBatchesAreRefused) {
   EXPECT_THAT(w.RefusalText(), HasSubstr("a device server does not take a status_request"));
 }
 
+// A server whose runners end with it reported once more, so the tracker offered its device until it was silent for
+// long.
+TEST(ServerSession, AfterTheGoodbyeComesNoReport) {
+  ServerWorld w;
+  w.Pass(1);
+  ASSERT_FALSE(w.tracker.empty());
+  w.Take(w.session.OnShutdown(w.now));
+  w.Take(w.session.OnRunnersUnavailable("killed", w.now));
+  w.Take(w.session.OnTrackerConnected(w.now));
+  w.Pass(5000);
+  EXPECT_TRUE(w.tracker.back().As<ServerGoodbye>());
+}
+
 }  // namespace
 }  // namespace autotune::rpc

@@ -2,6 +2,8 @@
 // result is right for all programs, but fast only for element-wise ones. Each element of a block's result belongs to
 // one thread. Neighbouring threads take neighbouring iterations of the innermost loop, so that they access neighbouring
 // memory. The scratch memory of a block becomes private to each thread.
+#include "lower/bind_rest.h"
+
 #include <algorithm>
 
 #include "ir/linear_form.h"
@@ -11,10 +13,6 @@
 
 namespace autotune {
 namespace {
-
-// Threads per block: several warps, so that a GPU can hide latencies, but few enough that the block fits on every GPU
-// even if each thread takes the largest number of registers.
-constexpr int64_t kThreadsPerBlock = 256;
 
 // The loops around one block, outermost first, and the block. `block` is null if other statements stand between the
 // loops.
@@ -123,7 +121,7 @@ class Binder {
       return MakeStmt(For{block_var, Expr(blocks), LoopKind::kBlockX, {}, inside});
     };
     if (count <= 1) return launched(s, 1, 1);
-    const int64_t threads = std::min({count, kThreadsPerBlock, max_threads_});
+    const int64_t threads = std::min({count, kUnboundThreads, max_threads_});
     const int64_t blocks = CeilDiv(count, threads);
 
     const Expr index = IndexVar(block_var) * Expr(threads) + IndexVar(thread_var);

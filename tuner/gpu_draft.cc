@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "ir/mma.h"
+#include "lower/bind_rest.h"
 #include "target/machine.h"
 #include "tuner/sketch.h"
 
@@ -30,8 +31,6 @@ constexpr double kPadded = 1.125;  // factor of the shared memory for tensor cor
 // another piece of a sum, and to find its elements.
 constexpr double kCopyInstructions = 2, kPieceInstructions = 16, kIndexInstructions = 30;
 constexpr double kDependentCycles = 4;  // cycles from an instruction to one that uses its result [chosen]
-// Threads of a block of a kernel that lowering binds to threads (kThreadsPerBlock of lower/bind_rest.cc).
-constexpr double kUnboundThreads = 256;
 // Cycles to sum along a row: kCombineCycles for each partial result that a thread adds, and kLastLanesCycles for the
 // last lanes, which one thread adds [chosen: a load from shared memory takes about 30 cycles, an addition 4].
 // kSumBarriers: number of barriers of the sum.
@@ -280,7 +279,8 @@ double SumsSeconds(const StageModel& s, const Decisions& d, const Target& target
 double ElementsSeconds(const StageModel& s, const Decisions& d, const Target& target) {
   const bool bound = s.kind == StageModel::kGpuElements;
   const double vector = Chosen(d, s.n_knob), unrolled = static_cast<double>(s.depth);
-  const double threads = bound ? Chosen(d, s.rows_knob) * static_cast<double>(s.lanes) : kUnboundThreads;
+  const double threads =
+      bound ? Chosen(d, s.rows_knob) * static_cast<double>(s.lanes) : static_cast<double>(kUnboundThreads);
   const double elements = static_cast<double>(s.m), steps = static_cast<double>(s.k),
                of_block = s.columns > 0 ? static_cast<double>(s.columns) : threads * vector;
   const double loads = static_cast<double>(s.operands), own = of_block / threads;  // elements of a thread

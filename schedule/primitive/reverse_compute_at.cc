@@ -148,11 +148,15 @@ class Completion {
                    ", which not every iteration completes");
       }
       std::optional<std::vector<size_t>> iter = AsIterators({read[d]}, block_);
-      if (!iter || block_.iters[(*iter)[0]].kind != IterKind::kSpatial) {
-        return Err("block '", block_.name, "' must read buffer '", buffer,
-                   "' at indices that are its spatial iterators");
+      if (!iter) {
+        return Err("block '", block_.name, "' must read buffer '", buffer, "' at indices that are its iterators");
       }
       const size_t i = (*iter)[0];
+      const bool whole = region.min.IsConst() && region.min.constant == 0 && region.span + 1 == extents_[i];
+      if (block_.iters[i].kind != IterKind::kSpatial && !whole) {
+        return Err("each iteration must complete all elements that block '", block_.name, "' sums along iterator '",
+                   block_.iters[i].var, "'");
+      }
       const int64_t* size = AsInt(FindBuffer(state_.func, buffer)->get()->shape[d]);
       if (!size || extents_[i] > *size) {
         return Err("block '", block_.name, "' iterates beyond dimension ", d, " of buffer '", buffer,
@@ -197,13 +201,12 @@ Status CheckProducersBefore(const State& state, const Block& block, const Stmt& 
 
 }  // namespace
 
-// Moves a block to the end of a loop's body. Legal for a block without a reduction that reads, at plain iterators,
-// elements that producers inside the loop complete in each iteration.
+// Moves a block to the end of a loop's body. Legal for a block that reads, at plain iterators, elements that producers
+// inside the loop complete in each iteration. The sums of a reduction must be complete in one iteration, too.
 Status ApplyStep(State& state, ReverseComputeAt& step) {
   Path from = TRY(FindBlock(state.func.body, step.block));
   Block block = from.block();
   std::vector<int64_t> extents = TRY(ConstExtents(block.iters, block.name));
-  if (IsReduction(block) || block.init) return Err("block '", block.name, "' is a reduction");
   Buffer written = TRY(WrittenBuffer(block));
   if (WritersOf(state.func.body, written->name).size() != 1) {
     return Err("buffer '", written->name, "' has several writers, whose order matters");

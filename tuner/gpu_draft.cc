@@ -128,7 +128,8 @@ double TiledSeconds(const StageModel& s, const Decisions& d, const Target& targe
   const double vector = s.depth_knob < 0 ? lanes : Chosen(d, s.depth_knob);
   const double rows = Chosen(d, s.m_knob), columns = Chosen(d, s.n_knob) * vector,
                step = Chosen(d, s.k_knob) * static_cast<double>(s.depth);
-  const double threads_m = Chosen(d, s.rows_knob), threads_n = Chosen(d, s.row_knob), threads = threads_m * threads_n;
+  const double threads_m = Chosen(d, s.rows_knob), threads_n = Chosen(d, s.row_knob),
+               slices = static_cast<double>(s.pieces), threads = threads_m * threads_n * slices;
   const double tile_m = rows * threads_m, tile_n = columns * threads_n, stages = Chosen(d, s.stages_knob);
   // A thread loads the m operand of `lanes` steps of the sum at once, as a vector.
   const std::optional<Units> units =
@@ -136,13 +137,14 @@ double TiledSeconds(const StageModel& s, const Decisions& d, const Target& targe
                            std::ceil(static_cast<double>(s.n) / tile_n),
                  .threads = threads,
                  .registers = rows * columns + rows * lanes + columns + kSpareRegisters,
-                 .shared = stages * step * (tile_m + tile_n) * bytes,
+                 .shared = stages * step * slices * (tile_m + tile_n) * bytes +
+                           (slices > 1 ? slices * tile_m * tile_n * bytes : 0),
                  .bytes = s.read_bytes + s.write_bytes},
                 target);
   if (!units) return kNever;
   const GpuMachine& machine = units->machine();
   const double issued = rows * columns + rows / lanes + columns / vector +
-                        kCopyInstructions * (tile_m + tile_n) / (threads * lanes) + kPieceInstructions / step;
+                        kCopyInstructions * slices * (tile_m + tile_n) / (threads * lanes) + kPieceInstructions / step;
   const double warp = std::max(issued, rows * columns * machine.warp / units->PartLanes());
   // A row of the m operand in a piece has `step` elements, rounded up to whole sectors. A row of the n operand is as
   // long as the tile.
@@ -152,9 +154,16 @@ double TiledSeconds(const StageModel& s, const Decisions& d, const Target& targe
     const double waits = machine.shared_latency / lanes;
     // Lanes of a warp that load the same rows share their loads, at least in pairs.
     const double shared =
-        n * (threads * (rows / 2 + columns) + tile_m + tile_n) * bytes / machine.shared_bytes_per_cycle;
-    const double from_cache = n * (tile_m * piece + tile_n * bytes) / machine.l2_bytes_per_cycle;
-    return CyclesOf({.count = static_cast<double>(s.k) / step,
+        n * (threads * (rows / 2 + columns) + slices * (tile_m + tile_n)) * bytes / machine.shared_bytes_per_cycle;
+    const double from_cache = n * slices * (tile_m * piece + tile_n * bytes) / machine.l2_bytes_per_cycle;
+    // The partial sums of the slices are written to shared memory, read and added.
+    const double partial = slices * tile_m * tile_n;
+    const double adding = slices > 1 ? std::max(2 * n * partial * bytes / machine.shared_bytes_per_cycle,
+                                                units->WarpsOfPart(n) * 2 * partial / threads) +
+                                           machine.shared_latency + machine.barrier_cycles
+                                     : 0;
+    return adding +
+           CyclesOf({.count = static_cast<double>(s.k) / step,
                      .stages = stages,
                      .async = target.has_async_copies,
                      .compute = step * LongestAndExposed({units->WarpsOfPart(n) * warp, waits, shared, from_cache}),

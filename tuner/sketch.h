@@ -41,7 +41,7 @@ struct StageModel {
   //  - kGpuTiled: `outer` products m x n x k. m_knob: rows of a thread. n_knob times `lanes`: columns of a thread;
   //    depth_knob: replaces these `lanes`. rows_knob, row_knob: threads of a block along m and n. k_knob times `depth`:
   //    steps of a piece of the sum, whose operands are in shared memory. stages_knob: stages of the software pipeline
-  //    over pieces.
+  //    over pieces. `pieces`: slices of the sum, of k steps each, that different threads of a block compute.
   //  - kGpuTensor: `outer` products m x n x k on tensor cores. m_knob times n_knob: matrices of 16 x 8 elements for
   //    each warp. rows_knob: lanes along m, 8 for each warp. row_knob: warps along n. k_knob times `depth`: steps of a
   //    piece of the sum. stages_knob: as for kGpuTiled.

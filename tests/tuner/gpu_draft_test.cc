@@ -1,4 +1,5 @@
 // The draft score of GPUs, and the default schedules that follow from it.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -132,6 +133,19 @@ TEST(GpuDraft, LoadsTakeIssueSlots) {
   const PrimFunc product = test::Product(4096, 4096, 1024);
   EXPECT_GT(Seconds(product, {.threads_m = 16, .rows = 2, .threads_n = 16, .columns = 1}),
             1.2 * Seconds(product, {.threads_m = 16, .rows = 8, .threads_n = 16, .columns = 2}));
+}
+
+// If the results give each unit one small tile, several threads share the sum of a result, so that each of them can
+// have a larger tile and loads less. With many results, one thread computes the sum.
+TEST(GpuDraft, SlicesPayForFewResults) {
+  auto best = [](const PrimFunc& product) {
+    const TuneTask task = test::MakeTask(product.name.str(), product);
+    const TaskSpace space = TaskSpace::Make(task, Gpu()).value();
+    const Proposal proposal = DefaultProposals(space, 1).at(0);
+    return space.sketches[static_cast<size_t>(proposal.sketch)].name;
+  };
+  EXPECT_THAT(best(test::Product(196, 1024, 256)), testing::HasSubstr(":gpu_slices"));
+  EXPECT_THAT(best(test::Product(1568, 1024, 256)), Not(testing::HasSubstr(":gpu_slices")));
 }
 
 // No rule leaves these blocks to lowering; programs with loops of their own are left.

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <map>
 #include <optional>
 
@@ -52,7 +53,13 @@ bool SharesOperand(const BlockView& block) {
 // Tiles one block in shared memory and registers.
 class Tiler {
  public:
-  Tiler(SketchBuilder& s, const BlockView& block) : s_(s), block_(block), r_(RolesOf(block)) {}
+  // With several `slices`, the first iterator of the block is the slice, and block `sum` adds them up.
+  Tiler(SketchBuilder& s, const BlockView& block, int64_t slices = 1, Name sum = {})
+      : s_(s), block_(block), r_(RolesOf(block)), slices_(slices), sum_(std::move(sum)) {
+    if (slices == 1) return;
+    slice_ = block.spatial.front().var;
+    std::erase_if(r_.outer, [&](const BlockView::Loop& loop) { return loop.var == slice_; });
+  }
 
   Status Run() {
     if (r_.k.empty()) return Err("nothing is summed");
@@ -65,14 +72,16 @@ class Tiler {
     m_ = TRY(CutLoop(r_.m, candidates.threads_m, candidates.groups_m, 1, {}));
     const Choice narrow = TRY(ChooseLanes(lanes));
     n_ = TRY(CutLoop(r_.n, candidates.threads_n, candidates.groups_n, lanes, narrow));
-    TRY(s_.Order({r_.outer, m_.block, n_.block, pieces_, m_.thread, n_.thread, steps_, straight_, m_.group, m_.lane,
-                  n_.group, n_.lane}));
+    TRY(s_.Order({r_.outer, m_.block, n_.block, pieces_, slice_, m_.thread, n_.thread, steps_, straight_, m_.group,
+                  m_.lane, n_.group, n_.lane}));
     TRY(s_.Do(PadBlock{.block = block_.name}));
     TRY(PlaceOperands(pieces_.list.back()));
     TRY(PlaceResult(out));
     TRY(Zero(pieces_.list.front()));
     TRY(s_.Straighten({straight_, m_.group, m_.lane, n_.group, n_.lane}));
-    threads_.emplace_back(m_.thread, n_.thread);
+    threads_.push_back({slice_, m_.thread, n_.thread});
+    WriteBack whole;  // of the sums of all slices
+    if (slices_ > 1) whole = TRY(AddSlices());
     for (const Operand& operand : operands_) TRY(s_.Do(SetScope{.buffer = operand.buffer, .scope = Scope::kShared}));
     // With n stages, copies run n - 1 iterations ahead; one stage means no pipeline. Asynchronous copies need at least
     // two iterations to complete, so two stages are not offered; long sums are always pipelined. Other copies wait for
@@ -85,6 +94,7 @@ class Tiler {
     TRY(BindLoops());
     // This step is last, since a thread accesses the same elements in all stages only after all loops are bound.
     TRY(s_.Do(SetScope{.buffer = out.registers, .scope = Scope::kRegister}));
+    if (slices_ > 1) TRY(s_.Do(SetScope{.buffer = whole.registers, .scope = Scope::kRegister}));
     s_.Place(block_.name);
     StageModel model{.kind = StageModel::kGpuTiled,
                      .block = block_.name,
@@ -95,6 +105,7 @@ class Tiler {
                      .m = r_.m.extent,
                      .n = r_.n.extent,
                      .k = Iterations(r_.k),
+                     .pieces = slices_,
                      .element_bytes = block_.element_bytes,
                      .flops = block_.flops,
                      .rows_knob = m_.threads.knob,
@@ -105,6 +116,7 @@ class Tiler {
                      .depth = steps_inside_};
     model.passes = {out.block};
     for (const auto& operand : operands_) model.passes.push_back(operand.buffer);
+    if (slices_ > 1) model.passes.insert(model.passes.end(), {sum_, whole.block});
     s_.AddStage(s_.WithWork(std::move(model)));
     s_.Call(block_.name.str() + ":gpu_tiles");
     return {};
@@ -123,14 +135,14 @@ class Tiler {
   Status CutSum() {
     size_t whole = r_.k.size();
     int64_t inside = 1;
-    while (whole > 1 && inside * r_.k[whole - 1].extent <= kMostSteps) inside *= r_.k[--whole].extent;
+    while (whole > 1 && inside * r_.k[whole - 1].extent * slices_ <= kMostSteps) inside *= r_.k[--whole].extent;
     const BlockView::Loop &cut = r_.k[whole - 1], &last = r_.k.back();
     const int64_t straight = LanesThatDivide(last.extent);
     const bool same = whole == r_.k.size();
     if (same) inside = straight;
     const int64_t extent = same ? cut.extent / straight : cut.extent;
-    std::vector<int64_t> steps = Divisors(extent, std::max<int64_t>(1, kMostSteps / inside));
-    const int64_t fewest = std::min(kFewestSteps, Iterations(r_.k) / kFewestPieces);
+    std::vector<int64_t> steps = Divisors(extent, std::max<int64_t>(1, kMostSteps / (slices_ * inside)));
+    const int64_t fewest = std::min(kFewestSteps / slices_, Iterations(r_.k) / kFewestPieces);
     std::erase_if(steps, [&](int64_t n) { return n * inside < fewest && n != steps.back(); });
     step_ = TRY(s_.Choose(block_.name.str() + "_step", steps));
     for (size_t i = 0; i + 1 < whole; ++i) pieces_.list.push_back(r_.k[i].var);
@@ -164,6 +176,9 @@ class Tiler {
     const GpuMachine machine = GpuMachineOf(s_.target());
     const int64_t warps = static_cast<int64_t>(machine.parts * machine.warp);            // threads that use all parts
     const int64_t share = Iterations(block_.spatial) / (warps * s_.target().num_cores);  // results of such a thread
+    std::erase_if(c.groups_m, [&](int64_t n) { return n % slices_ != 0; });  // all slices share the rows of the tile
+    // A piece has at most kMostSteps steps of all slices. With more rows of threads, some threads would copy nothing.
+    std::erase_if(c.threads_m, [&](int64_t n) { return n * slices_ > kMostSteps; });
     const int64_t most_m = c.groups_m.back(), most_n = c.groups_n.back() * lanes;
     const int64_t least = std::min(most_m * most_n, share / 2);
     std::erase_if(c.groups_m, [&](int64_t n) { return n * most_n < least; });
@@ -171,7 +186,7 @@ class Tiler {
     if (share >= kFewResults) return c;
     std::erase_if(c.threads_m, [&](int64_t n) { return n > c.threads_m.front() && n > r_.m.extent; });
     c.threads_m = {c.threads_m.back()};
-    std::erase_if(c.threads_n, [&](int64_t n) { return n * c.threads_m[0] < warps; });
+    std::erase_if(c.threads_n, [&](int64_t n) { return n * c.threads_m[0] * slices_ < warps; });
     return c;
   }
 
@@ -190,9 +205,9 @@ class Tiler {
   Result<Cut> CutLoop(const BlockView::Loop& loop, std::vector<int64_t> threads, std::vector<int64_t> groups,
                       int64_t lanes, const Choice& chosen) {
     auto too_many = [&](int64_t n) { return n > 1 && n / 2 >= loop.extent; };
-    const int64_t fewest = threads.front();
+    const int64_t fewest = threads.front(), fewest_groups = groups.front();
     std::erase_if(threads, [&](int64_t n) { return too_many(n * lanes) && n != fewest; });
-    std::erase_if(groups, too_many);
+    std::erase_if(groups, [&](int64_t n) { return too_many(n) && n != fewest_groups; });
     Cut cut{.lanes = chosen.knob < 0 ? IntArg(lanes) : IntArg(chosen)};
     cut.threads = TRY(s_.Choose(loop.var.str() + "_threads", std::move(threads)));
     cut.groups = TRY(s_.Choose(loop.var.str() + "_groups", std::move(groups)));
@@ -209,7 +224,7 @@ class Tiler {
     for (const Name& buffer : block_.reads) {
       const std::vector<Name> made = TRY(s_.Do(Reindex{.block = block_.name, .buffer = buffer}));
       operands_.push_back({made.front()});
-      TRY(PutColumnsLast(made.front()));
+      TRY(OrderDimensions(made.front()));
     }
     for (const BlockView& producer : s_.Blocks()) {
       const bool read = std::any_of(block_.reads.begin(), block_.reads.end(),
@@ -241,45 +256,69 @@ class Tiler {
 
   // Makes the columns the last dimension of the copy, since neighbouring threads have neighbouring columns. Then no two
   // of these threads access the same bank of shared memory. They also read contiguous memory if the operand's columns
-  // are contiguous, as for weights.
-  Status PutColumnsLast(const Name& copy) {
-    std::optional<size_t> at, rank;
+  // are contiguous, as for weights. Slices become the first dimension, so that the threads of one slice write
+  // contiguous memory.
+  Status OrderDimensions(const Name& copy) {
     const std::vector<BlockView> blocks = s_.Blocks();
-    const BlockView* view = FindBlock(blocks, block_.name);
-    if (!view) return Err("the block no longer exists");
-    ForEachOperand(*view, [&](const Load& load) {
-      if (!(load.buffer->name == copy)) return;
-      rank = load.indices.size();
-      for (size_t d = 0; d < load.indices.size(); ++d) {
-        if (IsVar(load.indices[d], r_.n.iter)) at = d;
-      }
-    });
-    if (!at || *at + 1 == *rank) return {};
-    IndexMap map;
-    for (size_t d = 0; d < *rank; ++d) {
-      if (d != *at) map.dims.push_back({.dim = static_cast<int64_t>(d)});
+    const BlockView* view = FindBlock(blocks, copy);
+    if (!view) return Err("the copy of an operand no longer exists");
+    const std::optional<size_t> last = DimensionOf(copy, r_.n.iter);
+    std::optional<size_t> first;
+    if (slices_ > 1) first = DimensionOf(copy, block_.spatial.front().iter);
+    std::vector<size_t> order;
+    if (first) order.push_back(*first);
+    for (size_t d = 0; d < view->spatial.size(); ++d) {
+      if (d != first && d != last) order.push_back(d);
     }
-    map.dims.push_back({.dim = static_cast<int64_t>(*at)});
+    if (last) order.push_back(*last);
+    if (std::ranges::is_sorted(order)) return {};
+    IndexMap map;
+    for (const size_t d : order) map.dims.push_back({.dim = static_cast<int64_t>(d)});
     TRY(s_.Do(TransformLayout{.buffer = copy, .map = map}));
     return {};
   }
 
-  // Places the copies of the operands at the beginning of each piece of the sum. All threads of the block copy.
+  // Returns the dimension of a copied operand that is indexed by `iter`, if there is one.
+  std::optional<size_t> DimensionOf(const Name& copy, const Name& iter) const {
+    std::optional<size_t> at;
+    const std::vector<BlockView> blocks = s_.Blocks();
+    const BlockView* view = FindBlock(blocks, block_.name);
+    if (!view) return at;
+    ForEachOperand(*view, [&](const Load& load) {
+      for (size_t d = 0; load.buffer->name == copy && d < load.indices.size(); ++d) {
+        if (IsVar(load.indices[d], iter)) at = d;
+      }
+    });
+    return at;
+  }
+
+  // Places the copies of the operands at the beginning of each piece of the sum. All threads of the block copy; with
+  // slices, those of each slice copy its own operands.
   Status PlaceOperands(const Name& piece) {
     for (const Operand& operand : operands_) {
-      const std::vector<Name> loops = TRY(s_.Do(ComputeAt{.block = operand.buffer, .loop = piece}));
+      std::optional<size_t> slices;
+      if (slices_ > 1) slices = DimensionOf(operand.buffer, block_.spatial.front().iter);
+      if (slices_ > 1 && !slices) return Err("an operand does not depend on the slice");
+      std::vector<Name> loops = TRY(s_.Do(ComputeAt{.block = operand.buffer, .loop = piece}));
+      Name z;
+      if (slices) {
+        z = loops[*slices];
+        loops.erase(loops.begin() + static_cast<std::ptrdiff_t>(*slices));
+        TRY(s_.Order({z, loops}));
+      }
       const Name all = TRY(s_.FuseLoops(loops));
       auto [turns, y, x, lane] = TRY(s_.Split(all, {kAuto, m_.threads, n_.threads, operand.lanes}));
-      TRY(s_.Order({y, x, turns, lane}));
+      TRY(s_.Order({z, y, x, turns, lane}));
       TRY(s_.Straighten({turns, lane}));
-      threads_.emplace_back(y, x);
+      threads_.push_back({z, y, x});
       s_.Place(operand.buffer);
     }
     return {};
   }
 
   // Returns the position of the loop over rows among the loops of the write-back.
-  Result<size_t> RowsIn(const Name& out, const Name& registers) const {
+  // `dropped`: leading dimensions of the product's result that `registers` lacks.
+  Result<size_t> RowsIn(const Name& out, const Name& registers, size_t dropped) const {
     const std::vector<BlockView> blocks = s_.Blocks();
     const BlockView* view = FindBlock(blocks, out);
     const Store* store = block_.node.As<Block>()->body.As<Store>();
@@ -287,9 +326,9 @@ class Tiler {
     if (view && store) {
       const std::vector<Iter>& iters = view->node.As<Block>()->iters;
       ForEachOperand(*view, [&](const Load& load) {
-        for (size_t d = 0; load.buffer->name == registers && d < store->indices.size(); ++d) {
+        for (size_t d = dropped; load.buffer->name == registers && d < store->indices.size(); ++d) {
           for (size_t i = 0; i < iters.size() && IsVar(store->indices[d], r_.m.iter); ++i) {
-            if (IsVar(load.indices[d], iters[i].var)) at = i;
+            if (IsVar(load.indices[d - dropped], iters[i].var)) at = i;
           }
         }
       });
@@ -300,26 +339,69 @@ class Tiler {
 
   // Places the write-back of the accumulators after the loops of the sum.
   Status PlaceResult(const WriteBack& out) {
-    const size_t rows = TRY(RowsIn(out.block, out.registers));
+    const size_t rows = TRY(RowsIn(out.block, out.registers, 0));
     const std::vector<Name> loops = TRY(s_.Do(ReverseComputeAt{.block = out.block, .loop = n_.block}));
     if (rows + 1 >= loops.size()) return Err("the result has too few loops");
     auto [row_group, y, row] = TRY(s_.Split(loops[rows], {m_.groups, m_.threads, 1}));
     auto [group, x, lane] = TRY(s_.Split(loops.back(), {n_.groups, n_.threads, n_.lanes}));
     Loops others(std::vector<Name>(loops.begin(), loops.end() - 1));
     others.list.erase(others.list.begin() + static_cast<std::ptrdiff_t>(rows));
-    TRY(s_.Order({others, y, x, row_group, row, group, lane}));
+    const Name z = slices_ > 1 ? others.list.front() : Name();
+    if (slices_ > 1) others.list.erase(others.list.begin());
+    TRY(s_.Order({others, z, y, x, row_group, row, group, lane}));
     TRY(s_.Straighten({row_group, row, group, lane}));
-    threads_.emplace_back(y, x);
+    threads_.push_back({z, y, x});
     s_.Place(out.block);
     return {};
+  }
+
+  // Places the block that adds up the slices, and its write-back, after the partial sums, which the threads leave in
+  // shared memory. The threads of all slices share the rows of the tile.
+  Result<WriteBack> AddSlices() {
+    std::vector<BlockView> blocks = s_.Blocks();
+    const BlockView* sum = FindBlock(blocks, sum_);
+    if (!sum) return Err("the sum of the slices no longer exists");
+    const WriteBack whole = TRY(s_.MakeWriteBack(*sum));
+    const auto row = std::ranges::find(block_.spatial, r_.m.var, &BlockView::Loop::var) - block_.spatial.begin();
+    std::vector<Name> loops = TRY(s_.Do(ReverseComputeAt{.block = sum_, .loop = n_.block}));
+    const Name slice = loops.back();  // rfactor puts its own iterator last
+    loops.pop_back();
+    const Loops own = TRY(ShareRows(std::move(loops), static_cast<size_t>(row) - 1, slice));
+    const std::vector<Name> zero = TRY(s_.Do(DecomposeReduction{.block = sum_, .loop = slice}));
+    s_.Place(zero.front());
+    TRY(s_.Straighten(std::vector<Name>(zero.begin() + 1, zero.end())));
+    TRY(s_.Unroll(slice));
+    TRY(s_.Straighten(own));
+    s_.Place(sum_);
+    const size_t rows = TRY(RowsIn(whole.block, whole.registers, 1));
+    loops = TRY(s_.Do(ReverseComputeAt{.block = whole.block, .loop = n_.block}));
+    TRY(s_.Straighten(TRY(ShareRows(std::move(loops), rows, {}))));
+    s_.Place(whole.block);
+    TRY(s_.Do(SetScope{.buffer = block_.writes, .scope = Scope::kShared}));
+    return whole;
+  }
+
+  // Distributes the loops over a tile to the threads of all slices, outside the loop `inside`. Returns the loops of one
+  // thread.
+  Result<Loops> ShareRows(std::vector<Name> loops, size_t rows, const Name& inside) {
+    if (rows + 1 >= loops.size()) return Err("the result has too few loops");
+    auto [turn, z, y] =
+        TRY(s_.Split(loops[rows], {kAuto, slices_, m_.threads}));  // the rows are m_.groups * m_.threads
+    auto [group, x, lane] = TRY(s_.Split(loops.back(), {n_.groups, n_.threads, n_.lanes}));
+    loops.pop_back();
+    loops.erase(loops.begin() + static_cast<std::ptrdiff_t>(rows));
+    TRY(s_.Order({loops, z, y, x, inside, turn, group, lane}));
+    threads_.push_back({z, y, x});
+    return Loops{turn, group, lane};
   }
 
   Status Zero(const Name& piece) {
     std::vector<Name> made = TRY(s_.Do(DecomposeReduction{.block = block_.name, .loop = piece}));
     s_.Place(made[0]);
-    if (made.size() != 7) return Err("the accumulators have ", made.size() - 1, " loops, not six");
-    threads_.emplace_back(made[1], made[2]);
-    return s_.Straighten(std::vector<Name>(made.begin() + 3, made.end()));
+    const size_t slices = slices_ > 1 ? 1 : 0;  // loops over slices
+    if (made.size() != 7 + slices) return Err("the accumulators have ", made.size() - 1, " loops, not six");
+    threads_.push_back({slices ? made[1] : Name(), made[1 + slices], made[2 + slices]});
+    return s_.Straighten(std::vector<Name>(made.begin() + 3 + static_cast<std::ptrdiff_t>(slices), made.end()));
   }
 
   Status BindLoops() {
@@ -327,7 +409,8 @@ class Tiler {
     if (!outer.empty()) TRY(s_.Do(Bind{.loop = outer, .axis = LoopKind::kBlockZ}));
     TRY(s_.Do(Bind{.loop = m_.block, .axis = LoopKind::kBlockY}));
     TRY(s_.Do(Bind{.loop = n_.block, .axis = LoopKind::kBlockX}));
-    for (const auto& [y, x] : threads_) {
+    for (const auto& [z, y, x] : threads_) {
+      if (slices_ > 1) TRY(s_.Do(Bind{.loop = z, .axis = LoopKind::kThreadZ}));
       TRY(s_.Do(Bind{.loop = y, .axis = LoopKind::kThreadY}));
       TRY(s_.Do(Bind{.loop = x, .axis = LoopKind::kThreadX}));
     }
@@ -336,14 +419,17 @@ class Tiler {
 
   SketchBuilder& s_;
   const BlockView& block_;
-  const Roles r_;
+  Roles r_;
+  const int64_t slices_;
+  const Name sum_;
+  Name slice_;  // the loop over slices; empty: one slice
   Cut m_, n_;
   Choice step_;
   Loops pieces_, steps_;      // loops over pieces of the sum, and over the steps of a piece
   Name straight_;             // the loop over the innermost, contiguous steps
   int64_t steps_inside_ = 1;  // steps of a piece divided by step_
   std::vector<Operand> operands_;
-  std::vector<std::pair<Name, Name>> threads_;  // loops over threads along y and x, of each stage
+  std::vector<std::array<Name, 3>> threads_;  // loops over threads along z, y and x, of each stage
 };
 
 }  // namespace
@@ -359,11 +445,23 @@ class Tiler {
 //       threads over (m_1, n_1): steps of the piece: m_2, n_2 unrolled: registers += a * b
 //     write the registers back through the element-wise epilogue
 //
-// In the ways after the first, the sum is cut into parts (split-K, tuner/rule/sum_parts.h).
+// In the next kWaysToCut ways, the sum is cut into parts (split-K, tuner/rule/sum_parts.h). In the last ways, it is cut
+// into slices, which threads along z compute. So a block of few results has enough threads although each of them has a
+// large tile, which loads less from shared memory. The partial sums of the slices meet in shared memory:
+//
+//   blocks over (outer loops, m_0, n_0)
+//     pieces of the sum: threads over (slices, m_1, n_1): registers += a * b, as above
+//     threads over (slices, m_1, n_1): shared[slice] = registers
+//     threads over (m_2, m_1, n_1): sums over the slices; the element-wise epilogue
 Status GpuTilingRule(SketchBuilder& s, const BlockView& block, int way) {
   if (!block.reduction) return Err("the block is not a reduction");
   if (block.reads.size() != 2) return Err("the block is not a product of two operands");
   if (!SharesOperand(block)) return Err("no operand is shared by the columns");
+  if (way > kWaysToCut) {
+    const int64_t slices = int64_t{1} << (way - kWaysToCut);
+    return InSlices(s, block, slices,
+                    [&](const BlockView& product, const Name& sum) { return Tiler(s, product, slices, sum).Run(); });
+  }
   return InParts(s, block, way, LanesOf(block, s.target()),
                  [&](const BlockView& product) { return Tiler(s, product).Run(); });
 }

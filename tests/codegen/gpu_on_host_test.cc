@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "ir/float_math.h"
 #include "schedule/replay.h"
 #include "support/cpu_features.h"
 #include "te/create_prim_func.h"

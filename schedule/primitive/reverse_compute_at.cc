@@ -207,6 +207,8 @@ Status ApplyStep(State& state, ReverseComputeAt& step) {
   Path from = TRY(FindBlock(state.func.body, step.block));
   Block block = from.block();
   std::vector<int64_t> extents = TRY(ConstExtents(block.iters, block.name));
+  // Several iterations may compute the same sums, which is right only if each of them starts anew.
+  if (IsReduction(block) && !block.init) return Err("block '", block.name, "' is a reduction without its init");
   Buffer written = TRY(WrittenBuffer(block));
   if (WritersOf(state.func.body, written->name).size() != 1) {
     return Err("buffer '", written->name, "' has several writers, whose order matters");

@@ -3,6 +3,7 @@
 #include "codegen/codegen.h"
 #include "codegen/cuda_image.h"
 #include "codegen/walk.h"
+#include "lower/passes.h"
 #include "runtime/device_module.h"
 #include "runtime/module_blob.h"
 #include "support/check.h"

@@ -1,12 +1,11 @@
 #include "codegen/memory.h"
 
 #include "codegen/walk.h"
+#include "lower/passes.h"
 #include "runtime/abi.h"
 #include "support/integer.h"
 
 namespace autotune {
-int64_t BytesOf(const Buffer& buffer) { return ConstShape(buffer)[0] * buffer->dtype.Bytes(); }
-
 Uses UsesOf(const Stmt& s) {
   Uses uses;
   auto use = [&](const Buffer& buffer, bool written) {

@@ -39,7 +39,4 @@ Workspace LayOut(const Stmt& s);
 // The largest workspace on the stack, in bytes. Larger workspaces come from AtContext (runtime/abi.h).
 inline constexpr int64_t kMaxStackBytes = 16 << 10;
 
-// Returns the size of a buffer of one dimension and constant shape.
-int64_t BytesOf(const Buffer& buffer);
-
 }  // namespace autotune

@@ -106,7 +106,7 @@ Result<PrimFunc> VerifyRegisters(const PrimFunc& f, PassEnv&) {
                   " is not a constant after unrolling: unroll or vectorize every loop that indexes it");
     }
     // In memory, a load out of bounds is legal if a select masks it. Registers allow no such load.
-    if (!error && (*start < 0 || (*start + lanes) * buffer->dtype.Bytes() > Bytes(buffer))) {
+    if (!error && (*start < 0 || (*start + lanes) * buffer->dtype.Bytes() > BytesOf(buffer))) {
       error = Err("register buffer ", buffer->name, " is accessed beyond its bounds, under a condition");
     }
   };
@@ -115,8 +115,8 @@ Result<PrimFunc> VerifyRegisters(const PrimFunc& f, PassEnv&) {
       [&](const Stmt& s) {
         if (const Store* store = s.As<Store>()) check(store->buffer, store->indices[0]);
         const Alloc* alloc = s.As<Alloc>();
-        if (alloc && alloc->buffer->scope == Scope::kRegister && Bytes(alloc->buffer) > kMaxRegisterBytes) {
-          error = Err("register buffer ", alloc->buffer->name, " needs ", Bytes(alloc->buffer),
+        if (alloc && alloc->buffer->scope == Scope::kRegister && BytesOf(alloc->buffer) > kMaxRegisterBytes) {
+          error = Err("register buffer ", alloc->buffer->name, " needs ", BytesOf(alloc->buffer),
                       " bytes: more than any register file holds");
         }
         return !error;

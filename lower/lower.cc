@@ -83,7 +83,7 @@ Result<LoweredKernel> Lower(const PrimFunc& f, const Target& target, const PassC
   kernel.flops = ArithmeticOf(f.body).Flops();
   for (const Buffer& b : f.allocs) kernel.has_register_tile |= b->scope == Scope::kRegister;
   PrepareSplit split = TRY(RunSplitPrepare(f, context));
-  for (const Buffer& b : split.prepared) kernel.prepared.push_back(Bytes(b));
+  for (const Buffer& b : split.prepared) kernel.prepared.push_back(BytesOf(b));
   kernel.run = TRY(RunPasses(pipeline, std::move(split.run), "", {target, context, miscompile, {}}));
   if (split.prepare) {
     kernel.prepare = TRY_NOTE(

@@ -114,6 +114,6 @@ Stmt WithUniqueNames(const Stmt& s);
 PrimFunc WithBody(const PrimFunc& f, Stmt body);
 PrimFunc WithExprs(const PrimFunc& f,
                    const std::function<Expr(const Expr&)>& fn);  // applies fn to each, innermost first
-int64_t Bytes(const Buffer& buffer);                             // of a constant shape
+int64_t BytesOf(const Buffer& buffer);                           // of a constant shape
 
 }  // namespace autotune

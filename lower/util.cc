@@ -113,6 +113,6 @@ PrimFunc WithExprs(const PrimFunc& f, const std::function<Expr(const Expr&)>& fn
   return any ? WithBody(f, RewriteStmt(f.body, nullptr, fn)) : f;
 }
 
-int64_t Bytes(const Buffer& buffer) { return ElementsOf(buffer) * buffer->dtype.Bytes(); }
+int64_t BytesOf(const Buffer& buffer) { return ElementsOf(buffer) * buffer->dtype.Bytes(); }
 
 }  // namespace autotune

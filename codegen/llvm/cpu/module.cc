@@ -2,6 +2,7 @@
 
 #include <cstddef>
 
+#include "lower/passes.h"
 #include "runtime/abi.h"
 
 namespace autotune {

@@ -10,6 +10,7 @@
 #include "codegen/loops.h"
 #include "ir/threads.h"
 #include "ir/visit.h"
+#include "lower/passes.h"
 #include "support/check.h"
 #include "support/integer.h"
 #include "target/cuda_arch.h"

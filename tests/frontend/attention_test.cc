@@ -12,15 +12,13 @@
 #include "frontend/onnx/import.h"
 #include "graph/extract.h"
 #include "graph/pipeline.h"
+#include "tests/frontend/element_types.h"
 #include "tests/frontend/outputs.h"
 
 namespace autotune::graph {
 namespace {
 
 using testing::HasSubstr;
-
-constexpr int kFloat = 1, kInt64 = 7, kBool = 9, kDouble = 11;  // ONNX's element types
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // One call of Attention, which has `heads` heads of queries and `shared` heads of keys and values. Each head has `past`
 // keys from earlier calls, then `keys` new keys. Queries and keys have `width` elements, values `value_width`. If
@@ -166,8 +164,6 @@ ModelMaker Model(const Case& c) {
   if (c.softmax_in_doubles) node.Int("softmax_precision", kDouble);
   return m;
 }
-
-void ExpectNear(const Numbers& got, const Numbers& want, const char* what) { ASSERT_THAT(got, Near(want)) << what; }
 
 Tensors Draw(const Case& c, std::mt19937& rng) {
   Tensors in;

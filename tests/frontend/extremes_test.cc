@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "frontend/onnx/import.h"
+#include "tests/frontend/element_types.h"
 #include "tests/frontend/outputs.h"
 
 namespace autotune::graph {
@@ -13,8 +14,7 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN(), kInfinity = std::numeric_limits<double>::infinity();
-constexpr int kFloat = 1, kInt8 = 3, kInt32 = 6, kInt64 = 7, kDouble = 11;  // ONNX's element types
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 bool Same(const Numbers& a, const Numbers& b) { return testing::Matches(Near(b))(a); }
 
@@ -144,7 +144,6 @@ TEST(Extremes, PadsWithAnyInteger) {
 
 // A kernel gives some result for x / 0, so it is refused only where both operands are constants.
 TEST(Extremes, ConstantsDividedByZeroAreRefused) {
-  constexpr int kUInt8 = 2;
   for (int type : {kInt8, kUInt8}) {
     for (const char* op : {"Div", "Mod"}) {
       ModelMaker m(14);

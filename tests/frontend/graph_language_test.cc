@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "frontend/onnx/import.h"
+#include "tests/frontend/element_types.h"
 #include "tests/frontend/outputs.h"
 
 namespace autotune {
@@ -11,7 +12,6 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr int kFloat = 1, kInt64 = 7, kBool = 9;  // ONNX's numbers of element types
 const std::string kInvalid = "m.onnx is not a valid ONNX model: ";
 const std::string kRefused = "m.onnx cannot be imported: ";
 

@@ -3,8 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "frontend/onnx/import.h"
+#include "tests/frontend/element_types.h"
 #include "tests/frontend/model_maker.h"
-#include "tests/graph/reference.h"
+#include "tests/frontend/outputs.h"
 
 namespace autotune::graph {
 namespace {
@@ -13,7 +14,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-constexpr int kFloat = 1, kUInt8 = 2, kFloat16 = 10, kBFloat16 = 16;  // ONNX's element types
 const DType kHalf = DType::Float(16), kSingle = DType::Float(32), kBFloat = DType::BFloat16();
 
 Graph Imported(const ModelMaker& m) {
@@ -27,14 +27,6 @@ std::vector<DType> OutputTypes(const ModelMaker& m) {
   const Graph g = Imported(m);
   for (ValueId v : g.outputs) types.push_back(g.Spec(v).dtype);
   return types;
-}
-
-std::vector<double> Output(const ModelMaker& m, const std::vector<std::vector<double>>& inputs) {
-  const Graph g = Imported(m);
-  std::vector<reference::Tensor> in;
-  for (size_t i = 0; i < g.inputs.size(); ++i)
-    in.push_back({g.Spec(g.inputs[i]).shape, inputs.at(i), g.Spec(g.inputs[i]).dtype});
-  return reference::Evaluate(g, in)[0].data;
 }
 
 TEST(Halves, ResultsHaveTheOperandsType) {
@@ -125,7 +117,6 @@ TEST(Halves, TypesOf8BitsStayRefused) {
 
 // A weight of an 8-bit float type is an error of the node that reads it. Unread weights are ignored.
 TEST(Halves, WeightsOf8BitsAreRefusedWhereTheyAreRead) {
-  constexpr int kInt8 = 3, kFloat8 = 17;
   auto model = [](const std::vector<std::string>& factor) {
     ModelMaker m(23);
     m.Input("x", {2}).Input("q", {2}, kInt8).Bytes8("w", {2}, {1, 2}, kFloat8).Floats("scale", {}, {2});

@@ -11,6 +11,7 @@
 
 #include "frontend/onnx/tensor_pb.h"
 #include "support/rng.h"
+#include "tests/frontend/element_types.h"
 #include "tests/frontend/model_maker.h"
 #include "tests/graph/reference.h"
 
@@ -192,7 +193,6 @@ TEST(Import, BroadcastByAttributes) {
 }
 
 TEST(Import, ElementTypes) {
-  constexpr int kFloat = 1, kString = 8, kFloat16 = 10, kDouble = 11, kBFloat16 = 16, kFloat8 = 17;  // ONNX's numbers
   for (int type : {kFloat, kDouble, kFloat16, kBFloat16}) {
     ModelMaker m;
     m.Input("x", {2}, type).Output("y");

@@ -9,6 +9,7 @@
 #include <random>
 
 #include "frontend/onnx/import.h"
+#include "tests/frontend/element_types.h"
 #include "tests/frontend/outputs.h"
 
 namespace autotune::graph {
@@ -16,9 +17,7 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr int kFloat = 1, kInt32 = 6, kInt64 = 7;  // ONNX's element types
-constexpr double kFilter = -10000;                 // ONNX Runtime's default summand for masked scores
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kFilter = -10000;  // ONNX Runtime's default summand for masked scores
 
 constexpr int64_t kBatch = 2;  // number of sequences in every test
 
@@ -42,15 +41,8 @@ struct Heads {
   }
 };
 
-Numbers Random(int64_t count, uint32_t seed) {
-  std::mt19937 rng(seed);
-  Numbers out;
-  for (int64_t i = 0; i < count; ++i) out.push_back(static_cast<double>(static_cast<int>(rng() % 17) - 8) / 8);
-  return out;
-}
-
 Heads Make(int64_t heads, int64_t length, int64_t width, uint32_t seed) {
-  return {heads, length, width, Random(kBatch * heads * length * width, seed)};
+  return {heads, length, width, RandomNumbers(kBatch * heads * length * width, seed)};
 }
 
 Heads Joined(const Heads& past, const Heads& now) {
@@ -127,7 +119,7 @@ struct OneNode {
 
 TEST(MicrosoftAttention, MultiHead) {
   Heads q = Make(2, 3, 4, 1), k = Make(2, 5, 4, 2), v = Make(2, 5, 4, 3);
-  const Numbers bias = Random(24, 4), extra = Random(2 * 3 * 5, 5);
+  const Numbers bias = RandomNumbers(24, 4), extra = RandomNumbers(2 * 3 * 5, 5);
   OneNode n;
   n.Add({2, 3, 8}, q.Merged());
   n.Add({2, 5, 8}, k.Merged());
@@ -200,7 +192,7 @@ TEST(MicrosoftAttention, PackedOperands) {
 
 // Attention's input times its weights gives queries, keys and values.
 struct Projection {
-  Numbers x = Random(2 * 3 * 2, 1), w = Random(2 * 20, 2), b = Random(20, 3);
+  Numbers x = RandomNumbers(2 * 3 * 2, 1), w = RandomNumbers(2 * 20, 2), b = RandomNumbers(20, 3);
   // Returns two heads of the given width, from the product's columns `begin` and following.
   Heads Part(int64_t begin, int64_t width) const {
     Heads out{2, 3, width, Numbers(kBatch * 2 * 3 * width)};
@@ -255,7 +247,8 @@ TEST(MicrosoftAttention, MasksOfKeys) {
 
 TEST(MicrosoftAttention, PastInOneTensor) {
   OneNode n;
-  const Numbers x = Random(2 * 3 * 2, 1), w = Random(2 * 12, 2), past = Random(2 * 2 * 2 * 1 * 2, 4);
+  const Numbers x = RandomNumbers(2 * 3 * 2, 1), w = RandomNumbers(2 * 12, 2),
+                past = RandomNumbers(2 * 2 * 2 * 1 * 2, 4);
   n.Add({2, 3, 2}, x);
   n.Add({2, 12}, w);
   n.Skip(2);
@@ -299,7 +292,7 @@ Heads Rotated(const Heads& x, const Numbers& cos, const Numbers& sin, int64_t ha
 
 TEST(MicrosoftAttention, RotaryEmbedding) {
   const Heads x = Make(2, 3, 4, 1);
-  const Numbers cos = Random(16, 2), sin = Random(16, 3);
+  const Numbers cos = RandomNumbers(16, 2), sin = RandomNumbers(16, 3);
   for (bool interleaved : {false, true}) {
     OneNode merged, split;
     merged.Add({2, 3, 8}, x.Merged());
@@ -324,7 +317,7 @@ TEST(MicrosoftAttention, RotaryEmbedding) {
 // rows, as in exported decoders.
 TEST(MicrosoftAttention, GroupedPrompt) {
   const Heads q = Make(4, 4, 4, 1), k = Make(2, 4, 4, 2), v = Make(2, 4, 4, 3);
-  const Numbers cos = Random(16, 5), sin = Random(16, 6);
+  const Numbers cos = RandomNumbers(16, 5), sin = RandomNumbers(16, 6);
   auto from_start = [](int64_t, int64_t s) { return s; };
   const Heads rq = Rotated(q, cos, sin, 2, false, from_start), rk = Rotated(k, cos, sin, 2, false, from_start);
   auto bias = [](int64_t b, int64_t, int64_t s, int64_t t) {
@@ -368,7 +361,7 @@ TEST(MicrosoftAttention, GroupedDecoding) {
     }
     return out;
   };
-  const Numbers cos = Random(16, 5), sin = Random(16, 6);
+  const Numbers cos = RandomNumbers(16, 5), sin = RandomNumbers(16, 6);
   Numbers packed;
   for (int64_t b = 0; b < kBatch; ++b) {
     const Numbers parts[] = {q.Merged(), k.Merged(), v.Merged()};

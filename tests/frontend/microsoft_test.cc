@@ -5,14 +5,13 @@
 #include <cmath>
 
 #include "frontend/onnx/import.h"
+#include "tests/frontend/element_types.h"
 #include "tests/frontend/outputs.h"
 
 namespace autotune::graph {
 namespace {
 
 using testing::HasSubstr;
-
-constexpr int kInt32 = 6;  // ONNX's number of the element type
 
 NodeMaker Node(ModelMaker& m, const std::string& op, const std::vector<std::string>& inputs,
                const std::vector<std::string>& outputs) {
@@ -24,8 +23,6 @@ NodeMaker Node(ModelMaker& m, const std::string& op, const std::vector<std::stri
 
 double Gelu(double x) { return x / 2 * (1 + std::erf(x / std::sqrt(2))); }
 double FastGelu(double x) { return x / 2 * (1 + std::tanh(0.7978845608028654 * x + 0.035677408136300125 * x * x * x)); }
-double Sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
-
 TEST(Microsoft, Gelus) {
   const Numbers x = {-1.5, 0.25, 2, -0.5}, b = {0.5, -1};
   auto expected = [&](double (*f)(double), bool biased) {

@@ -5,14 +5,13 @@
 #include <cmath>
 
 #include "frontend/onnx/import.h"
+#include "tests/frontend/element_types.h"
 #include "tests/frontend/outputs.h"
 
 namespace autotune::graph {
 namespace {
 
 using testing::HasSubstr;
-
-constexpr int kFloat = 1, kUInt8 = 2, kInt32 = 6, kInt64 = 7, kBool = 9, kDouble = 11;  // ONNX's element types
 
 // Returns a model of one operator whose inputs all have the same shape.
 ModelMaker Single(const std::string& op, const std::vector<int64_t>& shape, size_t inputs, int opset,
@@ -23,8 +22,6 @@ ModelMaker Single(const std::string& op, const std::vector<int64_t>& shape, size
   m.Output("y").Node(op, names, {"y"});
   return m;
 }
-
-double Sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
 TEST(NewOperators, FunctionsOfOneElement) {
   struct Row {

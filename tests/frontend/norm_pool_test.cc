@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "frontend/onnx/import.h"
+#include "tests/frontend/element_types.h"
 #include "tests/frontend/outputs.h"
 
 namespace autotune::graph {
@@ -179,7 +180,6 @@ TEST(ImportPools, ElementTypes) {
     if (!op.starts_with("Global")) node.Ints("kernel_shape", {2, 2});
     return ImportError(m);
   };
-  constexpr int kFloat = 1, kInt8 = 3, kInt32 = 6, kBool = 9, kDouble = 11;
   for (const char* op : {"AveragePool", "GlobalAveragePool"}) {
     EXPECT_EQ(error(op, kFloat), "no error");
     EXPECT_EQ(error(op, kDouble), "no error");
@@ -192,7 +192,6 @@ TEST(ImportPools, ElementTypes) {
 }
 
 TEST(ImportDropout, DropsNothingOrIsRandom) {
-  constexpr int kBool = 9;
   auto model = [](float ratio, uint8_t training) {
     ModelMaker m;
     m.Input("x", {3}).Floats("ratio", {}, {ratio}).Output("y").Output("mask");

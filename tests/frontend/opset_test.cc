@@ -5,15 +5,13 @@
 #include <cmath>
 
 #include "frontend/onnx/import.h"
+#include "tests/frontend/element_types.h"
 #include "tests/frontend/outputs.h"
 
 namespace autotune::graph {
 namespace {
 
 using testing::HasSubstr;
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr int kFloat = 1, kUInt8 = 2, kInt32 = 6, kInt64 = 7, kBool = 9;  // ONNX's element types
 
 TEST(OperatorSets, ANewerFileFormatIsNoted) {
   ModelMaker known(28);

@@ -2,6 +2,9 @@
 #pragma once
 #include <gmock/gmock.h>
 
+#include <cstdint>
+#include <limits>
+#include <string>
 #include <vector>
 
 #include "frontend/onnx/import.h"
@@ -12,6 +15,12 @@ namespace autotune {
 
 using Numbers = std::vector<double>;
 
+inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+double Sigmoid(double x);
+// Returns multiples of 1/8 from -1 to 1.
+Numbers RandomNumbers(int64_t count, uint32_t seed);
+
 // Matches numbers that are right where `want` is expected. The reference computes in doubles, but constants are floats.
 MATCHER_P(Near, want, "are the expected numbers") {
   constexpr Tolerance kNear = {.rtol = 1e-6, .atol = 1e-6};
@@ -19,6 +28,8 @@ MATCHER_P(Near, want, "are the expected numbers") {
   *result_listener << difference;
   return difference.empty();
 }
+
+void ExpectNear(const Numbers& got, const Numbers& want, const std::string& what);
 
 // Returns all outputs of the model. `inputs` gives the elements of its first inputs; the elements of the other inputs
 // are 0. If the model is refused, the test fails and all outputs are empty.

@@ -16,9 +16,7 @@ namespace {
 using testing::HasSubstr;
 using Function = std::function<double(double)>;
 
-double Sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
-
-struct Case {
+struct CellCase {
   std::string op;
   int64_t steps = 4, batch = 2, width = 3, hidden = 5;
   std::string direction = "forward";
@@ -35,7 +33,7 @@ struct Tensors {
   double at(const std::string& name, int64_t i) const { return data.at(name)[i]; }
 };
 
-Tensors Draw(const Case& c, Rng& rng) {
+Tensors Draw(const CellCase& c, Rng& rng) {
   Tensors t;
   auto draw = [&](const char* name, int64_t n) {
     for (int64_t i = 0; i < n; ++i) t.data[name].push_back(static_cast<float>(rng.Normal() / 2));
@@ -58,7 +56,7 @@ struct Outcome {
 
 class Naive {
  public:
-  Naive(const Case& c, const Tensors& t) : c_(c), t_(t) {}
+  Naive(const CellCase& c, const Tensors& t) : c_(c), t_(t) {}
 
   Outcome Run() {
     const int64_t n = c_.directions() * c_.batch * c_.hidden;
@@ -133,7 +131,7 @@ class Naive {
     }
   }
 
-  const Case& c_;
+  const CellCase& c_;
   const Tensors& t_;
   Outcome out_;
   Numbers h_, s_;
@@ -152,7 +150,7 @@ Numbers Exchanged(const Numbers& x, int64_t a, int64_t b) {
   return y;
 }
 
-ModelMaker ModelOf(const Case& c, const Tensors& t) {
+ModelMaker ModelOf(const CellCase& c, const Tensors& t) {
   const int64_t d = c.directions(), rows = c.gates() * c.hidden;
   ModelMaker m(14);
   m.Input("X", c.batch_first ? std::vector<int64_t>{c.batch, c.steps, c.width}
@@ -180,9 +178,7 @@ ModelMaker ModelOf(const Case& c, const Tensors& t) {
   return m;
 }
 
-void ExpectNear(const Numbers& got, const Numbers& want, const char* what) { EXPECT_THAT(got, Near(want)) << what; }
-
-void ExpectRight(const Case& c, uint64_t seed) {
+void ExpectRight(const CellCase& c, uint64_t seed) {
   Rng rng(seed);
   const Tensors t = Draw(c, rng);
   Outcome want = Naive(c, t).Run();
@@ -230,7 +226,7 @@ TEST(Recurrent, DrawnOptions) {
   Rng rng(1);
   auto coin = [&] { return rng.Below(2) == 0; };
   for (uint64_t seed = 100; seed < 140; ++seed) {
-    Case c{.op = std::vector<std::string>{"RNN", "GRU", "LSTM"}[rng.Below(3)]};
+    CellCase c{.op = std::vector<std::string>{"RNN", "GRU", "LSTM"}[rng.Below(3)]};
     c.steps = 1 + static_cast<int64_t>(rng.Below(5)), c.batch = 1 + static_cast<int64_t>(rng.Below(3));
     c.direction = std::vector<std::string>{"forward", "reverse", "bidirectional"}[rng.Below(3)];
     c.batch_first = coin(), c.bias = coin(), c.initial = coin(), c.peepholes = coin(), c.reset_behind = coin(),
@@ -243,7 +239,7 @@ TEST(Recurrent, DrawnOptions) {
 
 // The outputs of two different cases differ by more than the tolerance, so the comparison is able to fail.
 TEST(Recurrent, ADifferenceIsNoticed) {
-  const Case c{.op = "LSTM"}, other{.op = "LSTM", .coupled = true};
+  const CellCase c{.op = "LSTM"}, other{.op = "LSTM", .coupled = true};
   Rng rng(5);
   const Tensors t = Draw(c, rng);
   EXPECT_GT(std::abs(Naive(c, t).Run().y[3] - Naive(other, t).Run().y[3]), 1e-4);

@@ -13,6 +13,7 @@
 #include "frontend/onnx/importer.h"
 #include "frontend/onnx/walker.h"
 #include "support/join.h"
+#include "tests/frontend/element_types.h"
 #include "tests/frontend/outputs.h"
 
 namespace autotune::onnx_import {
@@ -20,8 +21,6 @@ namespace {
 
 using testing::Contains;
 using testing::HasSubstr;
-
-constexpr int kFloat = 1, kUInt8 = 2, kInt64 = 7;  // ONNX's element types
 
 struct Parsed {
   std::vector<std::string> inputs, outputs;
@@ -247,7 +246,6 @@ TEST(StrictModels, DeclaredTypesAreTheComputedOnes) {
   Result<ImportedModel> lenient = Import(m, {.lenient = true});
   ASSERT_TRUE(lenient.ok()) << lenient.error().Text();
   EXPECT_THAT(lenient->notes, Contains(HasSubstr("tensor 'y' is declared int64")));
-  constexpr int kString = 8;
   ModelMaker text, inner;
   text.Input("x", {2}).TypedOutput("y", {2}, kString).Node("Relu", {"x"}, {"y"});
   EXPECT_THAT(ImportError(text), HasSubstr("tensor 'y' is declared string, but is computed as float32"));
@@ -305,7 +303,7 @@ std::string RefusalOf(const char* op, const std::vector<int>& types, int opset, 
 }
 
 TEST(OperandTypes, AreThoseOfTheOperatorSet) {
-  constexpr int kInt16 = 5, kInt32 = 6, kBool = 9, kHalf = 10;
+  constexpr int kInt16 = 5, kHalf = 10;
   EXPECT_THAT(RefusalOf("Relu", {kInt32}, 13), HasSubstr("input 0 is int32; in operator set 13 it may be float32, "));
   EXPECT_EQ(RefusalOf("Relu", {kInt32}, 14), "");
   EXPECT_EQ(RefusalOf("Relu", {kFloat}, 13), "");
@@ -320,7 +318,6 @@ TEST(OperandTypes, AreThoseOfTheOperatorSet) {
 }
 
 TEST(OperandTypes, LenientImportIgnoresThem) {
-  constexpr int kInt32 = 6;
   EXPECT_NE(RefusalOf("Relu", {kInt32}, 13), "");
   EXPECT_EQ(RefusalOf("Relu", {kInt32}, 13, true), "");
 }

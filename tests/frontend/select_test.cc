@@ -7,6 +7,7 @@
 #include <numbers>
 
 #include "frontend/onnx/import.h"
+#include "tests/frontend/element_types.h"
 #include "tests/frontend/outputs.h"
 
 namespace autotune::graph {
@@ -15,8 +16,6 @@ namespace {
 using reference::Tensor;
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-constexpr int kFloat = 1, kInt32 = 6, kInt64 = 7, kUInt8 = 2, kInt8 = 3;
 
 ModelMaker TopK(int opset, const std::vector<int64_t>& shape, int64_t k, int64_t axis, bool largest) {
   ModelMaker m(opset);

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "frontend/onnx/import.h"
+#include "tests/frontend/element_types.h"
 #include "tests/frontend/outputs.h"
 
 namespace autotune {
@@ -14,8 +15,6 @@ namespace {
 
 using graph::Shape;
 using testing::HasSubstr;
-
-constexpr int kFloat = 1, kInt32 = 6, kInt64 = 7;  // ONNX's numbers of element types
 
 graph::Graph Imported(const ModelMaker& m) {
   Result<ImportedModel> imported = Import(m);

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "frontend/onnx/import.h"
+#include "tests/frontend/element_types.h"
 #include "tests/frontend/outputs.h"
 
 namespace autotune::graph {
@@ -14,19 +15,6 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-constexpr int kFloat = 1, kInt32 = 6, kInt64 = 7;  // ONNX's element types
-
-Numbers Random(int64_t count, uint32_t seed) {
-  std::mt19937 rng(seed);
-  Numbers out;
-  for (int64_t i = 0; i < count; ++i) out.push_back(static_cast<double>(static_cast<int>(rng() % 17) - 8) / 8);
-  return out;
-}
-
-void ExpectNear(const Numbers& got, const Numbers& want, const std::string& what) {
-  ASSERT_THAT(got, Near(want)) << what;
-}
 
 TEST(TensorScatter, RowsBehindAPlace) {
   auto model = [](const char* mode, bool starts, int64_t axis) {
@@ -62,7 +50,7 @@ TEST(TensorScatter, Refusals) {
 
 // Two sequences of two channels and five positions, and a kernel of three taps.
 TEST(CausalConvWithState, SumsPositionsUpToItsOwn) {
-  const Numbers x = Random(20, 1), w = Random(6, 2), b = Random(2, 3), past = Random(8, 4);
+  const Numbers x = RandomNumbers(20, 1), w = RandomNumbers(6, 2), b = RandomNumbers(2, 3), past = RandomNumbers(8, 4);
   for (bool with_state : {false, true}) {
     ModelMaker m(27);
     m.Input("x", {2, 2, 5}).Input("w", {2, 1, 3}).Input("b", {2});
@@ -107,8 +95,9 @@ struct Linear {
   bool decay_of_head = false;  // whether the decay is one number per head, instead of one per element of a key
   bool past = true;
   float scale = 0;
-  Numbers q = Random(2 * 3 * 12, 1), k = Random(2 * 3 * 6, 2), v = Random(2 * 3 * 4, 3), state = Random(2 * 2 * 6, 4);
-  Numbers decay = Random(2 * 3 * 6, 5), beta = Random(2 * 3 * 2, 6);
+  Numbers q = RandomNumbers(2 * 3 * 12, 1), k = RandomNumbers(2 * 3 * 6, 2), v = RandomNumbers(2 * 3 * 4, 3),
+          state = RandomNumbers(2 * 2 * 6, 4);
+  Numbers decay = RandomNumbers(2 * 3 * 6, 5), beta = RandomNumbers(2 * 3 * 2, 6);
 
   std::pair<Numbers, Numbers> Expected() const {
     const bool gated = std::string(rule).starts_with("gated"), delta = std::string(rule).ends_with("delta");

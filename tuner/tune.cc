@@ -28,10 +28,10 @@ bool WasCancelled(const std::vector<Outcome>& outcomes) {
                      [](const Outcome& o) { return o.status == TrialStatus::kCancelled; });
 }
 
-class Loop {
+class TuneLoop {
  public:
-  Loop(const std::vector<TuneTask>& tasks, const Target& target, const TuneOptions& options, RecordStore& store,
-       Measurer& measurer, const std::atomic<bool>* stop)
+  TuneLoop(const std::vector<TuneTask>& tasks, const Target& target, const TuneOptions& options, RecordStore& store,
+           Measurer& measurer, const std::atomic<bool>* stop)
       : tasks_(tasks),
         target_(target),
         options_(options),
@@ -484,7 +484,7 @@ class Loop {
 Result<TuneReport> Tune(const std::vector<TuneTask>& tasks, const Target& target, const TuneOptions& options,
                         RecordStore& store, Measurer& measurer, const TuneObserver& observer,
                         const std::atomic<bool>* stop) {
-  return Loop(tasks, target, options, store, measurer, stop).Run(observer);
+  return TuneLoop(tasks, target, options, store, measurer, stop).Run(observer);
 }
 
 }  // namespace autotune

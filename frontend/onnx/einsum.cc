@@ -19,7 +19,7 @@ struct Term {
   int ellipsis = -1;  // position of the ellipsis among the labels; -1: there is none
 };
 
-struct Operand {
+struct EinsumOperand {
   ValueId value = 0;
   Labels labels;  // one for each dimension; all different once Prepare has taken the diagonals
 };
@@ -77,20 +77,20 @@ Result<Labels> Spread(const Term& term, int rank) {
 
 class Contraction {
  public:
-  Contraction(ImportContext& c, std::vector<Operand> operands, Labels output, std::map<int, int64_t> extents)
+  Contraction(ImportContext& c, std::vector<EinsumOperand> operands, Labels output, std::map<int, int64_t> extents)
       : c_(c), operands_(std::move(operands)), output_(std::move(output)), extents_(std::move(extents)) {}
 
   Result<ValueId> Run() {
-    for (Operand& operand : operands_) TRY(Prepare(operand));
+    for (EinsumOperand& operand : operands_) TRY(Prepare(operand));
     SumOwn();
-    for (Operand& operand : operands_) TRY(Sum(operand));
+    for (EinsumOperand& operand : operands_) TRY(Sum(operand));
     while (operands_.size() > 1) TRY(JoinCheapest());
     return Finish(operands_[0]);
   }
 
  private:
   // Takes the diagonal of dimensions with the same label. Removes dimensions of extent 1 that broadcast to others.
-  Status Prepare(Operand& operand) {
+  Status Prepare(EinsumOperand& operand) {
     for (size_t i = 0; i < operand.labels.size();) {
       const size_t j = i + 1 + PlaceOf(Labels(operand.labels.begin() + i + 1, operand.labels.end()), operand.labels[i]);
       if (j < operand.labels.size()) {
@@ -112,7 +112,7 @@ class Contraction {
     return {};
   }
 
-  Status Diagonal(Operand& operand, size_t i, size_t j) {
+  Status Diagonal(EinsumOperand& operand, size_t i, size_t j) {
     const Shape shape = c_.ShapeOfValue(operand.value);
     const int label = operand.labels[i];
     const int64_t n = shape[i];
@@ -160,7 +160,7 @@ class Contraction {
   }
 
   // Sums up the dimensions that only this operand has.
-  Status Sum(Operand& operand) {
+  Status Sum(EinsumOperand& operand) {
     const std::set<int>& own = summed_[&operand - operands_.data()];
     if (own.empty()) return {};
     std::vector<int64_t> axes;
@@ -224,13 +224,13 @@ class Contraction {
     return all;
   }
 
-  Result<ValueId> Ordered(const Operand& operand, const Labels& order) {
+  Result<ValueId> Ordered(const EinsumOperand& operand, const Labels& order) {
     std::vector<int64_t> perm;
     for (int label : order) perm.push_back(PlaceOf(operand.labels, label));
     return c_.Transpose(operand.value, perm);
   }
 
-  Result<Operand> Join(size_t a, size_t b) {
+  Result<EinsumOperand> Join(size_t a, size_t b) {
     const Roles r = RolesOf(a, b);
     const int64_t batch = ExtentOf(r.batch), sums = ExtentOf(r.sums), left = ExtentOf(r.left),
                   right = ExtentOf(r.right);
@@ -246,7 +246,7 @@ class Contraction {
       y = TRY(c_.Reshape(y, {batch, sums, right}));
       z = TRY(MatMulValues(c_, x, y));
     }
-    Operand out{0, Joined({r.batch, r.left, r.right})};
+    EinsumOperand out{0, Joined({r.batch, r.left, r.right})};
     Shape shape;
     for (int label : out.labels) shape.push_back(extents_.at(label));
     out.value = TRY(c_.Reshape(z, shape));
@@ -254,7 +254,7 @@ class Contraction {
   }
 
   // Puts the dimensions into the order of the output.
-  Result<ValueId> Finish(const Operand& operand) {
+  Result<ValueId> Finish(const EinsumOperand& operand) {
     Labels order;
     Shape shape;
     for (int label : output_) {
@@ -265,7 +265,7 @@ class Contraction {
   }
 
   ImportContext& c_;
-  std::vector<Operand> operands_;
+  std::vector<EinsumOperand> operands_;
   Labels output_;
   std::map<int, int64_t> extents_;
   std::vector<std::set<int>> summed_;  // for each operand, the labels to sum up
@@ -273,9 +273,9 @@ class Contraction {
 
 // Returns the output's labels if the equation states no output: the ellipsis, then all labels that occur once, in
 // alphabetical order.
-Labels ImplicitOutput(const std::vector<Operand>& operands) {
+Labels ImplicitOutput(const std::vector<EinsumOperand>& operands) {
   std::map<int, int> counts;
-  for (const Operand& operand : operands) {
+  for (const EinsumOperand& operand : operands) {
     for (int label : operand.labels) ++counts[label];
   }
   Labels output;
@@ -290,12 +290,12 @@ Status ImportEinsum(ImportContext& c) {
   const std::vector<ValueId> values = TRY(c.AllTensors());
   if (values.size() != equation.inputs.size())
     return Err("the equation has ", equation.inputs.size(), " terms for ", values.size(), " inputs");
-  std::vector<Operand> operands;
+  std::vector<EinsumOperand> operands;
   std::map<int, int64_t> extents;
   int around = 0;  // number of dimensions that the ellipsis covers
   for (size_t i = 0; i < values.size(); ++i) {
     const Shape& shape = c.ShapeOfValue(values[i]);
-    Operand operand;
+    EinsumOperand operand;
     operand.value = values[i];
     operand.labels = TRY(Spread(equation.inputs[i], c.Rank(values[i])));
     around = std::max(around, c.Rank(values[i]) - static_cast<int>(equation.inputs[i].labels.size()));

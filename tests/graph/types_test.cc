@@ -15,12 +15,12 @@ const DType kTypes[] = {DType::Float(32), DType::Float(64), DType::Int(8),    DT
                         DType::Bool(),    DType::Float(16), DType::BFloat16()};
 
 // Operands and attributes that fit an operator.
-struct Example {
+struct TypeExample {
   std::vector<Shape> shapes;
   Attrs attrs;
 };
 
-Example ExampleOf(Op op) {
+TypeExample ExampleOf(Op op) {
   const Shape image = {1, 4, 4, 2}, solid = {1, 3, 4, 4, 2}, matrix = {3, 5};
   const PoolAttrs flat{{2, 2}, {1, 1}, {0, 1, 1, 0}, {1, 1}, false, false, Layout::kNHWC};
   const PoolAttrs deep{{2, 2, 2}, {1, 1, 1}, {0, 1, 0, 1, 0, 1}, {1, 1, 1}, false, false, Layout::kNHWC};
@@ -118,7 +118,7 @@ bool HasLastIndices(OperandTypes types) { return types == OperandTypes::kPlaced 
 
 // Builds the operator on operands of `type`. The second operand is of type `other` if that differs from `type`.
 Result<Graph> GraphOf(Op op, DType type, DType other) {
-  Example example = ExampleOf(op);
+  TypeExample example = ExampleOf(op);
   if (op == Op::kBitCast) {  // to another type of the same width
     const bool has_float = type.IsInt() && type.bits >= 16;
     example.attrs = CastAttrs{has_float ? DType::Float(type.bits) : DType::Int(type.bits)};

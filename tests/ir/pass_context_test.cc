@@ -76,7 +76,7 @@ TEST(PassConfig, CrossesToWorkers) {
   EXPECT_EQ(read.CodeKey(), config.CodeKey());
 }
 
-const PrimFunc& Program() {
+const PrimFunc& SmallProgram() {
   static const PrimFunc f =
       test::Parse("func f(x: f32[8] input, y: f32[8] output) { for i in 8 { block b(v: S 8 = i) { y[v] = x[v] } } }");
   return f;
@@ -84,8 +84,8 @@ const PrimFunc& Program() {
 
 // Runs a pass that does nothing.
 Status RunOne(const PassContext& context, std::string_view pass, std::string_view part = "") {
-  TRY(context.Before(pass, PrimFuncView(Program(), part)));
-  return context.After(pass, PrimFuncView(Program(), part));
+  TRY(context.Before(pass, PrimFuncView(SmallProgram(), part)));
+  return context.After(pass, PrimFuncView(SmallProgram(), part));
 }
 
 class Noting : public PassInstrument {
@@ -119,7 +119,7 @@ TEST(Instruments, NestAndEndThePipeline) {
 
 TEST(Instruments, InnerPassesCountForThemselves) {
   PassContext context(PassConfig{.time = true});
-  const PrimFuncView view(Program());
+  const PrimFuncView view(SmallProgram());
   ASSERT_TRUE(context.Before("outer", view).ok());
   for (int i = 0; i < 2; ++i) {
     ASSERT_TRUE(context.Within("part").Before("inner", view).ok());
@@ -162,7 +162,7 @@ TEST_F(Dump, HasAFileForEachPassAndAFolderForEachPart) {
   ASSERT_TRUE(RunOne(context.Within("k0_conv"), "one").ok());
   EXPECT_THAT(FilesIn(folder_), ElementsAre("00_input.txt", "01_one.txt", "02_two.txt", "k0_conv/00_input.txt",
                                             "k0_conv/01_one.txt", "prepare/00_input.txt", "prepare/01_one.txt"));
-  EXPECT_EQ(ReadFile((folder_ / "02_two.txt").string()).value(), PrimFuncView(Program()).Text());
+  EXPECT_EQ(ReadFile((folder_ / "02_two.txt").string()).value(), PrimFuncView(SmallProgram()).Text());
 }
 
 TEST_F(Dump, ReplacesAnEarlierOneAndNothingElse) {
@@ -190,9 +190,9 @@ TEST_F(Dump, SaysThatItCannotWrite) {
 TEST(Instruments, VerifyRefusesWhatIsNotWellFormed) {
   PassContext context(PassConfig{.verify = true});
   EXPECT_TRUE(RunOne(context, "good").ok());
-  PrimFunc broken = Program();
+  PrimFunc broken = SmallProgram();
   broken.params.pop_back();  // the body writes this parameter
-  EXPECT_TRUE(context.Before("bad", PrimFuncView(Program())).ok());
+  EXPECT_TRUE(context.Before("bad", PrimFuncView(SmallProgram())).ok());
   EXPECT_THAT(Refusal(context.After("bad", PrimFuncView(broken))), HasSubstr("y"));
   EXPECT_NE(Refusal(PassContext(PassConfig{.verify = true}).Before("first", PrimFuncView(broken))), "accepted");
   EXPECT_TRUE(PassContext().Before("first", PrimFuncView(broken)).ok());

@@ -29,7 +29,7 @@ std::string Func(const std::string& allocs, const std::string& body) {
 
 // Verifies a function and interprets it in several orders of threads, which must not affect the results. Returns the
 // first error, or "" and in `out` the results for x[i] = i.
-std::string Outcome(const std::string& text, std::vector<double>* out = nullptr) {
+std::string OutcomeOfThreads(const std::string& text, std::vector<double>* out = nullptr) {
   PrimFunc f = Parse(text);
   auto again = ParsePrimFunc(ToText(f));
   EXPECT_TRUE(again.ok()) << again.error().Text();
@@ -59,9 +59,9 @@ std::string Turn(const std::string& between, const std::string& scope = "shared"
 
 TEST(Threads, MeetAtBarriers) {
   std::vector<double> out;
-  EXPECT_EQ(Outcome(Turn("evaluate barrier()\n"), &out), "");
+  EXPECT_EQ(OutcomeOfThreads(Turn("evaluate barrier()\n"), &out), "");
   EXPECT_EQ(out, (std::vector<double>{3, 2, 1, 0, 7, 6, 5, 4}));
-  std::string race = Outcome(Turn(""));
+  std::string race = OutcomeOfThreads(Turn(""));
   EXPECT_THAT(race, HasSubstr("race: threads (blockIdx.x = 0, threadIdx.x = 3) and (blockIdx.x = 0, threadIdx.x = 0) "
                               "touch s[3], the later one to read it"));
 }
@@ -69,12 +69,12 @@ TEST(Threads, MeetAtBarriers) {
 // The end of a loop over threads is a barrier for its threads.
 TEST(Threads, MeetAtTheEndOfTheirLoop) {
   std::vector<double> out;
-  EXPECT_EQ(Outcome(Func("", R"(for b in 2 blockIdx.x {
+  EXPECT_EQ(OutcomeOfThreads(Func("", R"(for b in 2 blockIdx.x {
     local s: f32[4] shared
     for t in 4 threadIdx.x { s[t] = x[b * 4 + t] }
     for u in 4 threadIdx.x { out[b * 4 + u] = s[3 - u] }
   })"),
-                    &out),
+                             &out),
             "");
   EXPECT_EQ(out, (std::vector<double>{3, 2, 1, 0, 7, 6, 5, 4}));
 }
@@ -87,12 +87,12 @@ TEST(Threads, BarriersDoNotHoldBlocks) {
                 "evaluate barrier()\n out[b * 4 + t] = g[" +
                     index + "]\n } }\n");
   };
-  EXPECT_EQ(Outcome(through_global("b * 4 + 3 - t")), "");
-  std::string race = Outcome(through_global("7 - (b * 4 + t)"));
+  EXPECT_EQ(OutcomeOfThreads(through_global("b * 4 + 3 - t")), "");
+  std::string race = OutcomeOfThreads(through_global("7 - (b * 4 + t)"));
   // The first block to read finds unwritten memory, or an element that the other block has just written.
   bool named = race.find("race: threads") != std::string::npos || race.find("never written") != std::string::npos;
   EXPECT_TRUE(named) << race;
-  EXPECT_THAT(Outcome(Func("", "for b in 2 blockIdx.x { out[0] = 1.0 }\n")),
+  EXPECT_THAT(OutcomeOfThreads(Func("", "for b in 2 blockIdx.x { out[0] = 1.0 }\n")),
               HasSubstr("race: threads (blockIdx.x = 0) and (blockIdx.x = 1) touch out[0], the later one to write it"));
 }
 
@@ -107,10 +107,10 @@ TEST(Threads, RacesAreFoundInLoopsToo) {
                     first + "let v = s[(t + 1) % 8]\n" + second + "s[t] = v\n }\n out[t] = s[t]\n }\n }\n");
   };
   std::vector<double> out;
-  EXPECT_EQ(Outcome(shift("evaluate barrier()\n", "evaluate barrier()\n"), &out), "");
+  EXPECT_EQ(OutcomeOfThreads(shift("evaluate barrier()\n", "evaluate barrier()\n"), &out), "");
   EXPECT_EQ(out, (std::vector<double>{3, 4, 5, 6, 7, 0, 1, 2}));
   for (const auto& [first, second] : {std::pair{"", "evaluate barrier()\n"}, {"evaluate barrier()\n", ""}, {"", ""}}) {
-    EXPECT_THAT(Outcome(shift(first, second)), HasSubstr("race: threads (blockIdx.x = 0, threadIdx.x = "));
+    EXPECT_THAT(OutcomeOfThreads(shift(first, second)), HasSubstr("race: threads (blockIdx.x = 0, threadIdx.x = "));
   }
 }
 
@@ -122,24 +122,24 @@ TEST(Threads, TwoAxesMeetTogether) {
                     between + "out[ty * 4 + tx] = s[1 - ty, 3 - tx]\n } }\n }\n");
   };
   std::vector<double> out;
-  EXPECT_EQ(Outcome(transpose("evaluate barrier()\n"), &out), "");
+  EXPECT_EQ(OutcomeOfThreads(transpose("evaluate barrier()\n"), &out), "");
   EXPECT_EQ(out, (std::vector<double>{7, 6, 5, 4, 3, 2, 1, 0}));
-  std::string race = Outcome(transpose(""));
+  std::string race = OutcomeOfThreads(transpose(""));
   EXPECT_THAT(race, HasSubstr("race: threads (blockIdx.x = 0, threadIdx.x = "));
   EXPECT_THAT(race, HasSubstr("touch s[1, 3]"));
 }
 
 TEST(Threads, ThatDoNotAllReachABarrierAreAnError) {
-  EXPECT_EQ(Outcome(Turn("if b < 1 { evaluate barrier() } else { evaluate barrier() }\n")), "");
-  EXPECT_THAT(Outcome(Turn("if t < 3 { evaluate barrier() }\n")),
+  EXPECT_EQ(OutcomeOfThreads(Turn("if b < 1 { evaluate barrier() } else { evaluate barrier() }\n")), "");
+  EXPECT_THAT(OutcomeOfThreads(Turn("if t < 3 { evaluate barrier() }\n")),
               HasSubstr("barrier divergence: the condition t < 3 is 1 in thread (blockIdx.x = "));
-  EXPECT_THAT(Outcome(Turn("if t < 3 { evaluate barrier() }\n")), HasSubstr("threadIdx.x = 3)"));
-  EXPECT_EQ(Outcome(Turn("for i in b + 1 { evaluate barrier() }\n")), "");
-  EXPECT_THAT(Outcome(Turn("for i in t + 1 { evaluate barrier() }\n")),
+  EXPECT_THAT(OutcomeOfThreads(Turn("if t < 3 { evaluate barrier() }\n")), HasSubstr("threadIdx.x = 3)"));
+  EXPECT_EQ(OutcomeOfThreads(Turn("for i in b + 1 { evaluate barrier() }\n")), "");
+  EXPECT_THAT(OutcomeOfThreads(Turn("for i in t + 1 { evaluate barrier() }\n")),
               HasSubstr("barrier divergence: the extent of loop i is 1 in thread"));
   // A condition may depend on memory. All threads of a block must agree on it.
-  EXPECT_EQ(Outcome(Turn("if x[0] < 1.0 { evaluate barrier() }\n")), "");
-  EXPECT_THAT(Outcome(Turn("if x[t] < 2.0 { evaluate barrier() }\nevaluate barrier()\n")),
+  EXPECT_EQ(OutcomeOfThreads(Turn("if x[0] < 1.0 { evaluate barrier() }\n")), "");
+  EXPECT_THAT(OutcomeOfThreads(Turn("if x[t] < 2.0 { evaluate barrier() }\nevaluate barrier()\n")),
               HasSubstr("barrier divergence"));
 }
 
@@ -153,7 +153,7 @@ TEST(Threads, OwnWhatIsLocal) {
   };
   std::vector<double> out;
   for (const char* scope : {"local", "register", ""}) {
-    EXPECT_EQ(Outcome(local(scope), &out), "");
+    EXPECT_EQ(OutcomeOfThreads(local(scope), &out), "");
     EXPECT_EQ(out, (std::vector<double>{0, 4, 8, 12, 16, 20, 24, 28}));
   }
   // A local buffer that is declared outside the loops over threads is private to each thread, too.
@@ -163,21 +163,22 @@ TEST(Threads, OwnWhatIsLocal) {
                 "}\n for u in 4 threadIdx.x { out[b * 4 + u] = v[" +
                     index + "] }\n }\n");
   };
-  EXPECT_EQ(Outcome(two_loops("b * 4 + u")), "");
-  EXPECT_THAT(Outcome(two_loops("b * 4 + 3 - u")), HasSubstr("touch v[3], which is one thread's own"));
+  EXPECT_EQ(OutcomeOfThreads(two_loops("b * 4 + u")), "");
+  EXPECT_THAT(OutcomeOfThreads(two_loops("b * 4 + 3 - u")), HasSubstr("touch v[3], which is one thread's own"));
   auto in_all = [](const std::string& index) {
     return Func("alloc v: f32[8] local\n",
                 "for t in 8 threadIdx.x {\n v[0] = x[t]\n evaluate barrier()\n out[t] = v[" + index + "]\n }\n");
   };
-  EXPECT_EQ(Outcome(in_all("0"), &out), "");
+  EXPECT_EQ(OutcomeOfThreads(in_all("0"), &out), "");
   EXPECT_EQ(out, (std::vector<double>{0, 1, 2, 3, 4, 5, 6, 7}));
-  EXPECT_THAT(Outcome(in_all("1")), HasSubstr("never written"));
+  EXPECT_THAT(OutcomeOfThreads(in_all("1")), HasSubstr("never written"));
   // Threads of two axes have a copy each.
-  EXPECT_EQ(Outcome(Func("alloc v: f32[1] local\n",
-                         "for ty in 2 threadIdx.y { for tx in 4 threadIdx.x {\n v[0] = x[ty * 4 + tx]\n evaluate "
-                         "barrier()\n out[ty * 4 + tx] = v[0]\n } }\n"),
-                    &out),
-            "");
+  EXPECT_EQ(
+      OutcomeOfThreads(Func("alloc v: f32[1] local\n",
+                            "for ty in 2 threadIdx.y { for tx in 4 threadIdx.x {\n v[0] = x[ty * 4 + tx]\n evaluate "
+                            "barrier()\n out[ty * 4 + tx] = v[0]\n } }\n"),
+                       &out),
+      "");
   EXPECT_EQ(out, (std::vector<double>{0, 1, 2, 3, 4, 5, 6, 7}));
 }
 
@@ -188,8 +189,8 @@ TEST(Threads, OfOneBlockShare) {
                 "t] }\n for u in 4 threadIdx.x { out[b * 4 + u] = s[" +
                     index + "] }\n }\n");
   };
-  EXPECT_EQ(Outcome(shared("b * 4 + 3 - u")), "");
-  EXPECT_THAT(Outcome(shared("4 - b * 4 + u")), HasSubstr("never written"));  // each block has its own copy
+  EXPECT_EQ(OutcomeOfThreads(shared("b * 4 + 3 - u")), "");
+  EXPECT_THAT(OutcomeOfThreads(shared("4 - b * 4 + u")), HasSubstr("never written"));  // each block has its own copy
 }
 
 // A program that breaks a rule, a similar program that keeps the rule, and the message for the first.
@@ -273,8 +274,8 @@ const Rule kRules[] = {
 TEST(Threads, KeepTheRules) {
   for (const Rule& rule : kRules) {
     SCOPED_TRACE(rule.broken);
-    EXPECT_EQ(Outcome(Func(rule.allocs, rule.kept)), "");
-    EXPECT_EQ(Outcome(Func(rule.allocs, rule.broken)), std::string("malformed IR in f: ") + rule.message);
+    EXPECT_EQ(OutcomeOfThreads(Func(rule.allocs, rule.kept)), "");
+    EXPECT_EQ(OutcomeOfThreads(Func(rule.allocs, rule.broken)), std::string("malformed IR in f: ") + rule.message);
   }
   EXPECT_EQ(Verify(Parse("func f(x: f32[8] shared input, out: f32[8] output) { out[0] = x[0] }")).error().Text(),
             "malformed IR in f: parameter 'x' has scope shared");
@@ -315,12 +316,12 @@ TEST(Threads, EveryRuleIsBrokenAbove) {
 }
 
 TEST(Threads, WordsOfScopesMayBeNames) {
-  EXPECT_EQ(Outcome(Func("alloc shared: f32[8]\n alloc t: f32[8]\n",
-                         "shared[0] = 1.0 t[0] = shared[0] for i in 8 { out[i] = t[0] }")),
+  EXPECT_EQ(OutcomeOfThreads(Func("alloc shared: f32[8]\n alloc t: f32[8]\n",
+                                  "shared[0] = 1.0 t[0] = shared[0] for i in 8 { out[i] = t[0] }")),
             "");
-  EXPECT_EQ(Outcome(Func("",
-                         "for i in 8 { local t: f32[8] local \"local\": f32[2] t[0] = 1.0 \"local\"[1] = t[0] "
-                         "out[i] = \"local\"[1] }")),
+  EXPECT_EQ(OutcomeOfThreads(Func("",
+                                  "for i in 8 { local t: f32[8] local \"local\": f32[2] t[0] = 1.0 \"local\"[1] = t[0] "
+                                  "out[i] = \"local\"[1] }")),
             "");
   auto error = [](const std::string& text) { return ParsePrimFunc(text).error().Text(); };
   EXPECT_THAT(error(Func("", "for i in 8 blockIdx { }")), HasSubstr("expected '.'"));

@@ -9,7 +9,7 @@
 namespace autotune::law {
 namespace {
 
-constexpr int64_t kMaxLines = 500;
+constexpr int64_t kMaxFileLines = 500;
 
 bool IsSource(const std::string& path) {
   for (const char* end : {".cc", ".h", ".c", ".py", ".sh", ".cmake", "CMakeLists.txt"}) {
@@ -28,7 +28,7 @@ TEST(Length, NoSourceIsTooLong) {
     if (!IsSource(path)) continue;
     ++files;
     int64_t lines = LinesOf(ReadProjectFile(path));
-    EXPECT_LE(lines, kMaxLines) << path << " is too long: move one of its concerns to a new file";
+    EXPECT_LE(lines, kMaxFileLines) << path << " is too long: move one of its concerns to a new file";
   }
   EXPECT_GE(files, 20);
 }

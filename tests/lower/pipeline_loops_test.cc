@@ -52,7 +52,7 @@ std::string Text(const PrimFunc& f, const Target& target) {
 }
 
 // Runs the kernel in several orders of threads. Returns the first error, or "" if it sums the pieces correctly.
-std::string Wrong(const PrimFunc& f, const LoweredKernel& kernel, int pieces, int times = 1) {
+std::string WrongResult(const PrimFunc& f, const LoweredKernel& kernel, int pieces, int times = 1) {
   if (Status verified = Verify(kernel.run, Dialect::kLowered); !verified.ok()) return verified.error().Text();
   const std::vector<InterpArray> args = test::RandomArgs(f, 3);
   for (uint64_t seed = 0; seed < 5; ++seed) {
@@ -73,8 +73,8 @@ TEST(PipelineLoops, ComputeTheSame) {
     for (int pieces : {1, 2, 3, 4, 7, 32}) {
       for (const Target& target : {Ampere(), Turing()}) {
         const PrimFunc f = Sums(stages, pieces), again = Sums(stages, pieces, "for again in 3");
-        EXPECT_EQ(Wrong(f, Lower(f, target).value(), pieces), "") << stages << Text(f, target);
-        EXPECT_EQ(Wrong(again, Lower(again, target).value(), pieces, 3), "") << stages << Text(again, target);
+        EXPECT_EQ(WrongResult(f, Lower(f, target).value(), pieces), "") << stages << Text(f, target);
+        EXPECT_EQ(WrongResult(again, Lower(again, target).value(), pieces, 3), "") << stages << Text(again, target);
       }
     }
   }
@@ -137,12 +137,12 @@ TEST(PipelineLoops, NothingMayBeLeftOut) {
           removed = s;
           return MakeSeq({});
         });
-        EXPECT_NE(Wrong(f, without, pieces, times), "") << ToText(removed) << ToText(without.run);
+        EXPECT_NE(WrongResult(f, without, pieces, times), "") << ToText(removed) << ToText(without.run);
       }
       LoweredKernel hasty = kernel;
       hasty.run.body = RewriteStmt(
           kernel.run.body, [&](const Stmt& s) { return IsAsyncOp(s, Op::kAsyncWait) ? MakeAsyncWait(stages - 1) : s; });
-      EXPECT_NE(Wrong(f, hasty, pieces, times), "") << ToText(hasty.run);
+      EXPECT_NE(WrongResult(f, hasty, pieces, times), "") << ToText(hasty.run);
     }
   }
 }

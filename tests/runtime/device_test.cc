@@ -9,6 +9,7 @@
 #include "support/json.h"
 #include "support/sanitized.h"
 #include "tests/runtime/c_artifact.h"
+#include "tests/runtime/ramp.h"
 #include "tests/runtime/test_device.h"
 
 namespace autotune {
@@ -17,12 +18,6 @@ namespace {
 using test::GetTestDevice;
 using test::TestDevice;
 using testing::HasSubstr;
-
-Tensor Ramp(std::vector<int64_t> shape, float start = 0) {
-  Tensor tensor = Tensor::Zeros(std::move(shape), "f32").value();
-  for (int64_t i = 0; i < tensor.num_elements(); ++i) tensor.Data<float>()[i] = start + static_cast<float>(i);
-  return tensor;
-}
 
 // Returns the sample's metadata with more kernels: "far_shift", "far_copy" and "far_fails" launch the sample's
 // functions on the test device; "staged_copy" copies twice, through scratch memory.

@@ -7,6 +7,7 @@
 #include "runtime/cpu_device.h"
 #include "support/json.h"
 #include "tests/runtime/c_artifact.h"
+#include "tests/runtime/ramp.h"
 
 namespace autotune {
 namespace {
@@ -43,12 +44,6 @@ Graph SampleGraph() {
                  Call("third", "copy", {{5, 0}}, 2)};
   graph.heads = {{6, 0}};
   return graph;
-}
-
-Tensor Ramp(std::vector<int64_t> shape, float start = 0) {
-  Tensor tensor = Tensor::Zeros(std::move(shape), "f32").value();
-  for (int64_t i = 0; i < tensor.num_elements(); ++i) tensor.Data<float>()[i] = start + static_cast<float>(i);
-  return tensor;
 }
 
 Module SampleModule() { return MakeLibraryModule(SampleLibrary(), std::make_shared<KernelContext>(1)); }

@@ -19,7 +19,7 @@ std::string Npy(std::string header, std::string data) {
   out += static_cast<char>(header.size() >> 8);
   return out + header + data;
 }
-std::string LoadError(const std::string& bytes) {
+std::string NpyError(const std::string& bytes) {
   auto tensor = ParseNpy(bytes);
   EXPECT_FALSE(tensor.ok());
   return tensor.ok() ? "" : tensor.error().Text();
@@ -63,26 +63,26 @@ TEST(Npy, Files) {
 
 TEST(Npy, ErrorsAreClear) {
   std::string data(16, 'x');
-  EXPECT_THAT(LoadError(""), HasSubstr("not a .npy file"));
-  EXPECT_THAT(LoadError("PK\x03\x04"), HasSubstr("not a .npy file"));
-  EXPECT_THAT(LoadError(Npy("{'descr': '<f4', 'fortran_order': True, 'shape': (2, 2), }", data)),
+  EXPECT_THAT(NpyError(""), HasSubstr("not a .npy file"));
+  EXPECT_THAT(NpyError("PK\x03\x04"), HasSubstr("not a .npy file"));
+  EXPECT_THAT(NpyError(Npy("{'descr': '<f4', 'fortran_order': True, 'shape': (2, 2), }", data)),
               HasSubstr("Fortran order"));
-  EXPECT_THAT(LoadError(Npy("{'descr': '>f4', 'fortran_order': False, 'shape': (2, 2), }", data)),
+  EXPECT_THAT(NpyError(Npy("{'descr': '>f4', 'fortran_order': False, 'shape': (2, 2), }", data)),
               HasSubstr("little-endian"));
-  EXPECT_THAT(LoadError(Npy("{'descr': '|O', 'fortran_order': False, 'shape': (2, 2), }", data)),
+  EXPECT_THAT(NpyError(Npy("{'descr': '|O', 'fortran_order': False, 'shape': (2, 2), }", data)),
               HasSubstr("'|O' is not supported"));
-  EXPECT_THAT(LoadError(Npy("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (2, 2), }", data)),
+  EXPECT_THAT(NpyError(Npy("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (2, 2), }", data)),
               HasSubstr("structured"));
-  EXPECT_THAT(LoadError(Npy("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }", data)),
+  EXPECT_THAT(NpyError(Npy("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }", data)),
               HasSubstr("truncated"));
-  EXPECT_THAT(LoadError(Npy("{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }", data)),
+  EXPECT_THAT(NpyError(Npy("{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }", data)),
               HasSubstr("trailing bytes"));
-  EXPECT_THAT(LoadError(Npy("{'descr': '<f4', 'fortran_order': False, 'shape': (-3,), }", data)),
+  EXPECT_THAT(NpyError(Npy("{'descr': '<f4', 'fortran_order': False, 'shape': (-3,), }", data)),
               HasSubstr("malformed"));
-  EXPECT_THAT(LoadError(Npy("{'descr': '<f4', 'fortran_order': False, 'shape': (9999999999, 9999999999), }", data)),
+  EXPECT_THAT(NpyError(Npy("{'descr': '<f4', 'fortran_order': False, 'shape': (9999999999, 9999999999), }", data)),
               HasSubstr("too large"));
-  EXPECT_THAT(LoadError(Npy("{'descr': '<f4', 'shape': (2, 2), }", data)), HasSubstr("malformed"));
-  EXPECT_THAT(LoadError(Npy("{'descr': '<f4", data).substr(0, 18)), HasSubstr("truncated"));
+  EXPECT_THAT(NpyError(Npy("{'descr': '<f4', 'shape': (2, 2), }", data)), HasSubstr("malformed"));
+  EXPECT_THAT(NpyError(Npy("{'descr': '<f4", data).substr(0, 18)), HasSubstr("truncated"));
   std::string good = NpyBytes(Tensor::Zeros({2, 2}, "f32").value()).value();
   for (size_t size = 0; size < good.size(); ++size) EXPECT_FALSE(ParseNpy(good.substr(0, size)).ok()) << size;
   for (size_t i = 0; i < 100; ++i) {

@@ -11,6 +11,7 @@
 #include "runtime/opencl/api.h"
 #include "support/json.h"
 #include "tests/runtime/c_artifact.h"
+#include "tests/runtime/ramp.h"
 
 namespace autotune {
 namespace {
@@ -28,12 +29,6 @@ kernel void reversed(global const float* x, global float* y, local float* tile) 
   y[get_global_id(0)] = tile[get_local_size(0) - 1 - get_local_id(0)];
 }
 )";
-
-Tensor Ramp(std::vector<int64_t> shape, float start = 0) {
-  Tensor tensor = Tensor::Zeros(std::move(shape), "f32").value();
-  for (int64_t i = 0; i < tensor.num_elements(); ++i) tensor.Data<float>()[i] = start + static_cast<float>(i);
-  return tensor;
-}
 
 DeviceCode Code(std::string source = kSource) {
   constexpr DLDataType kAddress = {kDLOpaqueHandle, 64, 1};

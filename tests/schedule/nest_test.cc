@@ -122,10 +122,10 @@ TEST(Nest, HasPrefetchesFromTheAnnotation) {
   }
 }
 
-int64_t ValueOf(const Nest& nest, const Nest::Sum& sum, const std::vector<int64_t>& loops) {
+int64_t SumOf(const Nest& nest, const Nest::Sum& sum, const std::vector<int64_t>& loops) {
   int64_t value = sum.constant;
   for (const Nest::Term& term : nest.TermsOf(sum)) {
-    int64_t x = term.of == Nest::Of::kLoop ? loops[term.index] : ValueOf(nest, nest.sums[term.index], loops);
+    int64_t x = term.of == Nest::Of::kLoop ? loops[term.index] : SumOf(nest, nest.sums[term.index], loops);
     x = x / term.div;
     value += term.coefficient * (term.mod > 0 ? x % term.mod : x);
   }
@@ -182,9 +182,9 @@ TEST(NestSums, AreEqualToWhatTheyAreMadeOf) {
         for (at[2] = 0; at[2] < nest.loops[2].extent; ++at[2]) {
           at[3] = at[0] / inner, at[4] = at[0] % inner;
           const int64_t value = last.value(at);
-          ASSERT_EQ(ValueOf(nest, last.sum, at), value) << "round " << round;
+          ASSERT_EQ(SumOf(nest, last.sum, at), value) << "round " << round;
           ASSERT_TRUE(value >= bounds.low && value <= bounds.high) << "round " << round;
-          ASSERT_EQ(ValueOf(nest, split, at), value) << "round " << round;
+          ASSERT_EQ(SumOf(nest, split, at), value) << "round " << round;
         }
       }
     }

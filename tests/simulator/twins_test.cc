@@ -20,7 +20,7 @@ struct Twin {
 };
 void PrintTo(const Twin& twin, std::ostream* out) { *out << twin.rule; }
 
-Simulator::Options Stormy() { return {.weather = {.fault_every_ms = 3000}}; }
+Simulator::Options ManyFaults() { return {.weather = {.fault_every_ms = 3000}}; }
 // Nothing fails; candidates take seconds, many wait, and one client never gives its device back.
 Simulator::Options Crowded() {
   Weather weather = kCalm;
@@ -32,18 +32,30 @@ Simulator::Options Alone() { return {.weather = {.loss = 0.02, .fault_every_ms =
 Simulator::Options Walled() { return {.weather = kCalm, .servers = {2}, .clients = 1, .wall = true}; }
 
 const Twin kTwins[] = {
-    {"fencing", "fencing", Stormy()},           {"ended-lease", "fencing", Stormy()},
-    {"incarnation", "fencing", Stormy()},       {"kills-on-loss", "one-at-a-time", Stormy()},
-    {"resends", "progress", Alone()},           {"remembers", "no-idle-work", Stormy()},
-    {"fresh-runs", "honest-results", Stormy()}, {"yield-stops", "yields", Crowded()},
-    {"repeats", "second-chance", Alone()},      {"fresh-runner", "fair-verdicts", Alone()},
-    {"own-runner", "own-runner", Stormy()},     {"spares", "fair-verdicts", Stormy()},
-    {"ends-batch", "ends-batch", Stormy()},     {"probes", "quarantine", Stormy()},
-    {"third-device", "third-device", Stormy()}, {"answers-once", "answered-once", Stormy()},
-    {"silent-server", "progress", Walled()},    {"retries", "retried", Stormy()},
-    {"asks-again", "retried", Alone()},         {"one-holder", "one-holder", Stormy()},
-    {"expiry", "dead-holders", Stormy()},       {"revocation", "shared-devices", Crowded()},
-    {"queue-order", "queue-order", Stormy()},   {"silent-queue", "dead-holders", Stormy()},
+    {"fencing", "fencing", ManyFaults()},
+    {"ended-lease", "fencing", ManyFaults()},
+    {"incarnation", "fencing", ManyFaults()},
+    {"kills-on-loss", "one-at-a-time", ManyFaults()},
+    {"resends", "progress", Alone()},
+    {"remembers", "no-idle-work", ManyFaults()},
+    {"fresh-runs", "honest-results", ManyFaults()},
+    {"yield-stops", "yields", Crowded()},
+    {"repeats", "second-chance", Alone()},
+    {"fresh-runner", "fair-verdicts", Alone()},
+    {"own-runner", "own-runner", ManyFaults()},
+    {"spares", "fair-verdicts", ManyFaults()},
+    {"ends-batch", "ends-batch", ManyFaults()},
+    {"probes", "quarantine", ManyFaults()},
+    {"third-device", "third-device", ManyFaults()},
+    {"answers-once", "answered-once", ManyFaults()},
+    {"silent-server", "progress", Walled()},
+    {"retries", "retried", ManyFaults()},
+    {"asks-again", "retried", Alone()},
+    {"one-holder", "one-holder", ManyFaults()},
+    {"expiry", "dead-holders", ManyFaults()},
+    {"revocation", "shared-devices", Crowded()},
+    {"queue-order", "queue-order", ManyFaults()},
+    {"silent-queue", "dead-holders", ManyFaults()},
 };
 
 class Twins : public testing::TestWithParam<Twin> {

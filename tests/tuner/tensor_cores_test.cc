@@ -29,7 +29,7 @@ using ::testing::HasSubstr;
 Target Cuda(const std::string& options) {
   return Target::Parse("cuda -mtriple=x86_64-linux-gnu -arch=" + options).value();
 }
-Target Gpu() { return Cuda("sm_80 -tf32=1"); }
+Target Ampere() { return Cuda("sm_80 -tf32=1"); }
 
 // Returns relu of a product (batch = 0) or of a batch of products. `type`: the operands' type, f32, tf32, f16 or bf16.
 PrimFunc ProductOf(const std::string& type, int64_t batch, int64_t m, int64_t n, int64_t k) {
@@ -51,7 +51,7 @@ std::vector<Sketch> TensorSketches(const PrimFunc& f, const Target& target) {
   return found;
 }
 
-std::string Refusal(const PrimFunc& func, const Target& target) {
+std::string RefusalOn(const PrimFunc& func, const Target& target) {
   SketchBuilder s(func, target);
   const std::vector<BlockView> blocks = s.Blocks();
   const Status placed = TensorCoresRule(s, *FindBlock(blocks, "dense"), 0);
@@ -66,15 +66,16 @@ int CountMma(const Stmt& s) {
 
 TEST(TensorCoreSketches, ShapesAndTargetsAreRefusedWithTheReason) {
   for (const char* type : {"tf32", "f16", "bf16"}) {
-    EXPECT_EQ(Refusal(ProductOf(type, 0, 64, 64, 32), Gpu()), "") << type;
-    EXPECT_EQ(Refusal(ProductOf(type, 3, 17, 20, 16), Gpu()), "") << type;
-    EXPECT_THAT(Refusal(ProductOf(type, 0, 64, 64, 20), Gpu()), HasSubstr("the sum has 20 steps, which pieces of "));
-    EXPECT_THAT(Refusal(ProductOf(type, 0, 64, 64, 32), Cuda("sm_75")), HasSubstr("the target has no tensor cores"));
+    EXPECT_EQ(RefusalOn(ProductOf(type, 0, 64, 64, 32), Ampere()), "") << type;
+    EXPECT_EQ(RefusalOn(ProductOf(type, 3, 17, 20, 16), Ampere()), "") << type;
+    EXPECT_THAT(RefusalOn(ProductOf(type, 0, 64, 64, 20), Ampere()),
+                HasSubstr("the sum has 20 steps, which pieces of "));
+    EXPECT_THAT(RefusalOn(ProductOf(type, 0, 64, 64, 32), Cuda("sm_75")), HasSubstr("the target has no tensor cores"));
   }
-  EXPECT_THAT(Refusal(ProductOf("f32", 0, 64, 64, 32), Gpu()),
+  EXPECT_THAT(RefusalOn(ProductOf("f32", 0, 64, 64, 32), Ampere()),
               HasSubstr("tensor cores do not multiply operands of this type"));
-  EXPECT_THAT(Refusal(ProductOf("tf32", 0, 64, 64, 32), Cuda("sm_80")), HasSubstr("the target does not allow TF32"));
-  EXPECT_THAT(Refusal(ProductOf("f16", 0, 64, 64, 32), Target::Parse("opencl -mtriple=x86_64-linux-gnu").value()),
+  EXPECT_THAT(RefusalOn(ProductOf("tf32", 0, 64, 64, 32), Cuda("sm_80")), HasSubstr("the target does not allow TF32"));
+  EXPECT_THAT(RefusalOn(ProductOf("f16", 0, 64, 64, 32), Target::Parse("opencl -mtriple=x86_64-linux-gnu").value()),
               HasSubstr("the target has no tensor cores"));
 }
 
@@ -84,11 +85,11 @@ TEST(TensorCoreSketches, Tf32NeedsPermission) {
   TuneTask task;
   task.alternatives.push_back({"direct", direct});
   task.alternatives.push_back({"tf32", rounded});
-  const TaskSpace space = TaskSpace::Make(task, Gpu()).value();
+  const TaskSpace space = TaskSpace::Make(task, Ampere()).value();
   const Proposal best = DefaultProposals(space, 1).at(0);
   EXPECT_EQ(space.sketches[best.sketch].alternative, 1);
   EXPECT_THAT(ToText(best.trace), HasSubstr("tensor_core("));
-  EXPECT_TRUE(TensorSketches(direct, Gpu()).empty());
+  EXPECT_TRUE(TensorSketches(direct, Ampere()).empty());
   EXPECT_TRUE(TensorSketches(rounded, Cuda("sm_80")).empty());
 }
 
@@ -99,7 +100,7 @@ TEST(TensorCoreSketches, WarpsAccessMemoryWithoutConflicts) {
     const PrimFunc program = ProductOf(type, 0, 256, 256, 128);
     Rng rng(7);
     int looked = 0;
-    for (const Sketch& sketch : TensorSketches(program, Gpu())) {
+    for (const Sketch& sketch : TensorSketches(program, Ampere())) {
       for (int i = 0; i < 40; ++i) {
         const Trace trace = Decide(sketch, DrawDecisions(sketch, rng));
         const std::string text = ToText(trace);
@@ -107,7 +108,7 @@ TEST(TensorCoreSketches, WarpsAccessMemoryWithoutConflicts) {
         if (!has("dense_steps = 4\n")) continue;
         // Eight columns of 16 bits are half a sector.
         if (has("dense_n_warps = 1\n") && has("dense_n_matrices = 1\n")) continue;
-        const Result<LoweredKernel> kernel = Lower(Replay(program, trace)->func(), Gpu());
+        const Result<LoweredKernel> kernel = Lower(Replay(program, trace)->func(), Ampere());
         if (!kernel.ok()) continue;
         ++looked;
         for (const WarpAccess& access : WarpAccessesOf(kernel->run.body)) {
@@ -150,7 +151,7 @@ TEST(TensorCoreSketches, RandomSchedulesComputeTheSameAndNeedTheirBarriers) {
     const std::string type = types[seed % 3];
     const PrimFunc program = ProductOf(type, rng.Below(3), 1 + rng.Below(40), 1 + rng.Below(40),
                                        (type == "tf32" ? 8 : 16) * (1 + rng.Below(5)));
-    const std::vector<Sketch> sketches = TensorSketches(program, Gpu());
+    const std::vector<Sketch> sketches = TensorSketches(program, Ampere());
     // An operand with one row is inlined differently, so no sketch for tensor cores applies.
     if (sketches.empty()) continue;
     const Sketch& sketch = sketches[static_cast<size_t>(rng.Below(static_cast<int64_t>(sketches.size())))];
@@ -161,7 +162,7 @@ TEST(TensorCoreSketches, RandomSchedulesComputeTheSameAndNeedTheirBarriers) {
     const std::vector<InterpArray> args = test::RandomArgs(program, seed);
     std::vector<InterpArray> want = args;
     ASSERT_TRUE(Interpret(program, want).ok());
-    const Result<LoweredKernel> kernel = Lower(schedule->func(), Gpu());
+    const Result<LoweredKernel> kernel = Lower(schedule->func(), Ampere());
     if (!kernel.ok()) {
       EXPECT_TRUE(IsAmong(kernel.error().message, kGpuRefusals)) << kernel.error().Text() << ToText(schedule->func());
       continue;
@@ -203,11 +204,11 @@ TEST(TensorCoreSketches, LongSumsAreCut) {
     ASSERT_TRUE(Interpret(program, want).ok());
     int compared = 0;
     Rng rng(3);
-    for (const Sketch& sketch : TensorSketches(program, Gpu())) {
+    for (const Sketch& sketch : TensorSketches(program, Ampere())) {
       if (sketch.name.find(":gpu_parts") == std::string::npos) continue;
       for (int i = 0; i < 3; ++i) {
         const Trace trace = Decide(sketch, DrawDecisions(sketch, rng));
-        const Result<LoweredKernel> kernel = Lower(Replay(program, trace)->func(), Gpu());
+        const Result<LoweredKernel> kernel = Lower(Replay(program, trace)->func(), Ampere());
         if (!kernel.ok()) continue;
         std::string error;
         const std::vector<double> got = RunLowered(program, *kernel, args, error, static_cast<uint64_t>(i));

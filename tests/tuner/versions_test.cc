@@ -45,7 +45,7 @@ std::vector<TaskSpace> Spaces(const std::vector<TuneTask>& tasks) {
   return spaces;
 }
 
-std::vector<TuneTask> Tasks() {
+std::vector<TuneTask> GoldenTasks() {
   return {test::MakeTask("conv", test::ConvBiasRelu(14, 14, 16, 32, 3, {.pad = {1, 1, 1, 1}})),
           test::MakeTask("skip_padding", test::ConvBiasRelu(5, 5, 16, 16, 3, {.pad = {1, 1, 1, 1}}, "skip_padding")),
           test::MakeTask("depthwise", test::ConvBiasRelu(9, 9, 16, 16, 3, {.pad = {1, 1, 1, 1}, .groups = 16})),
@@ -76,7 +76,7 @@ std::string CodeOf(const TaskSpace& space) {
 }
 
 std::map<std::string, Fingerprint> Now() {
-  const std::vector<TuneTask> tasks = Tasks();
+  const std::vector<TuneTask> tasks = GoldenTasks();
   std::string proposals, code;
   for (const TaskSpace& space : Spaces(tasks)) {
     proposals += ProposalsOf(space);

@@ -99,7 +99,7 @@ Status UseTrace(const ExplainOptions& options, const Network& network, size_t in
   return {};
 }
 
-Result<Package> CompileModel(const ExplainOptions& options) {
+Result<Package> CompileForExplanation(const ExplainOptions& options) {
   const Session session = TRY(options.model.Open());
   const Network network = TRY(options.model.Load(session.network, session.target, *session.builder));
   for (const std::string& note : WithoutRepeats(network.notes)) Console::Get().Note(note);
@@ -153,7 +153,7 @@ Status Measure(const ExplainOptions& options, OpenedPackage opened, ExplainSourc
 Result<ExplainSource> OpenExplainSource(const ExplainOptions& options) {
   OpenedPackage opened;
   if (options.package.empty()) {
-    opened.package = TRY(CompileModel(options));
+    opened.package = TRY(CompileForExplanation(options));
   } else {
     opened = TRY(ReadCompiled(options.package));
   }

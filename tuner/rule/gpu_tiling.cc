@@ -12,7 +12,7 @@ namespace {
 
 // Least and most steps of a piece of the sum, whose operands are in shared memory. In a shorter piece, the copies and
 // the barrier are more than an eighth of the instructions of a tile of 8 x 8 results [counted in PTX].
-constexpr int64_t kFewestSteps = 16, kMostSteps = 32;
+constexpr int64_t kFewestPipelinedSteps = 16, kMostSteps = 32;
 constexpr int64_t kFewResults = 8;    // results of a thread, if all lanes of the GPU have one thread [chosen]
 constexpr int64_t kFewestPieces = 8;  // pieces of a short sum, so that there is a pipeline
 
@@ -142,7 +142,7 @@ class Tiler {
     if (same) inside = straight;
     const int64_t extent = same ? cut.extent / straight : cut.extent;
     std::vector<int64_t> steps = Divisors(extent, std::max<int64_t>(1, kMostSteps / (slices_ * inside)));
-    const int64_t fewest = std::min(kFewestSteps / slices_, Iterations(r_.k) / kFewestPieces);
+    const int64_t fewest = std::min(kFewestPipelinedSteps / slices_, Iterations(r_.k) / kFewestPieces);
     std::erase_if(steps, [&](int64_t n) { return n * inside < fewest && n != steps.back(); });
     step_ = TRY(s_.Choose(block_.name.str() + "_step", steps));
     for (size_t i = 0; i + 1 < whole; ++i) pieces_.list.push_back(r_.k[i].var);

@@ -15,16 +15,17 @@ constexpr int64_t kTileResults = 64 * 64;  // results of a block of threads that
 // If small tiles already give every compute unit two blocks, parts have at least kFewestOfMany steps, since a second
 // kernel then gains little.
 constexpr int64_t kSmallTile = 32 * 32, kFewestOfMany = 256;
-constexpr int64_t kBlocksPerUnit = 2;   // blocks of threads that a compute unit needs to hide latencies
-constexpr int64_t kFewestSteps = 64;    // least steps of a part; with fewer, adding up the parts costs too much
-constexpr int64_t kFewestOfSlice = 32;  // least steps of a slice
+constexpr int64_t kBlocksPerUnit = 2;       // blocks of threads that a compute unit needs to hide latencies
+constexpr int64_t kFewestStepsOfPart = 64;  // least steps of a part; with fewer, adding up the parts costs too much
+constexpr int64_t kFewestOfSlice = 32;      // least steps of a slice
 
 // Returns the number of parts into which the longest loop of the block's sum is cut: as many as give every compute unit
 // work, or `fewer` times fewer. Returns 1 if the results alone are enough work, if the sum is too short, or if no such
 // number divides it.
-int64_t PartsOf(const BlockView& block, const Loop& longest, int64_t together, int64_t fewer, const Target& target) {
+int64_t PartsOfLoop(const BlockView& block, const Loop& longest, int64_t together, int64_t fewer,
+                    const Target& target) {
   const bool many = Iterations(block.spatial) >= kBlocksPerUnit * target.num_cores * kSmallTile;
-  const int64_t fewest = many ? kFewestOfMany : kFewestSteps;
+  const int64_t fewest = many ? kFewestOfMany : kFewestStepsOfPart;
   const int64_t tiles = CeilDiv(Iterations(block.spatial), kTileResults);
   const int64_t wanted = kBlocksPerUnit * target.num_cores / tiles;
   const int64_t pieces = longest.extent % together == 0 ? longest.extent / together : longest.extent;
@@ -39,7 +40,7 @@ Status InParts(SketchBuilder& s, const BlockView& block, int way, int64_t togeth
   if (way == 0) return place(block);
   if (block.reduce.empty()) return Err("nothing is summed");
   const Loop& longest = *std::ranges::max_element(block.reduce, {}, &Loop::extent);
-  auto parts_of = [&](int way) { return PartsOf(block, longest, together, int64_t{1} << (way - 1), s.target()); };
+  auto parts_of = [&](int way) { return PartsOfLoop(block, longest, together, int64_t{1} << (way - 1), s.target()); };
   const int64_t parts = parts_of(way);
   if (parts == 1 || (way > 1 && parts == parts_of(way - 1))) return Err("the sum is not cut into parts");
   const Name partial = TRY(s.CutReduction(block, longest, parts));

@@ -55,6 +55,8 @@ TEST_F(Unity, EqualPrivateNamesAreInDifferentGroups) {
   EXPECT_EQ(Groups("class Part final : public Base {\n};\n", "using Part = int;\n"), "2\n");
   EXPECT_EQ(Groups("constexpr int kA = 1, kB = 2;\n", "constexpr double kB = 3;\n"), "2\n");
   EXPECT_EQ(Groups("const int kTable[] = {1};\n", "const int kTable[] = {2};\n"), "2\n");
+  EXPECT_EQ(Groups("using Part = int;\n", "using Part = char;\n"), "2\n");
+  EXPECT_EQ(Groups("const char* kText = R\"(\na\n)\";\nint Helper();\n", "int Helper();\n"), "2\n");
   EXPECT_EQ(Groups("template <class T>\nstd::vector<T> Helper(T a) {\n}\n", "Result<int> Helper();\n"), "2\n");
 }
 
@@ -63,6 +65,9 @@ TEST_F(Unity, OtherNamesShareAGroup) {
   EXPECT_EQ(Groups("struct A {\n  int same = 1;\n};\n", "struct B {\n  int same = 2;\n};\n"), "1\n");
   EXPECT_EQ(Groups("AUTOTUNE_ENUM(A, \"a\")\n", "AUTOTUNE_ENUM(B, \"b\")\n"), "1\n");
   EXPECT_EQ(Groups("using te::Tensor;\n", "using te::Tensor;\n"), "1\n");
+  EXPECT_EQ(Groups("using Loop = View::Loop;\n", "using Loop = View::Loop;\n"), "1\n") << "C++ allows to repeat it";
+  EXPECT_EQ(Groups("static_assert(true);\n", "static_assert(true);\n"), "1\n");
+  EXPECT_EQ(Groups("const char* kA = R\"(\nsplit\n)\";\n", "const char* kB = R\"(\nsplit\n)\";\n"), "1\n") << "text";
   EXPECT_EQ(Groups("void A::Run() {\n}\n", "void B::Run() {\n}\n"), "1\n") << "members of two classes do not conflict";
 }
 
@@ -77,6 +82,14 @@ TEST_F(Unity, GroupsAreWrittenOnceAndNoLargerThanAllowed) {
   EXPECT_EQ(Run("-v per_group=2 -v dir=. -v groups=3", "a.cc b.cc c.cc"), "");
   EXPECT_EQ(std::filesystem::last_write_time(folder_ / "unity_0.cc"), written)
       << "an unchanged group must not be written again";
+}
+
+TEST_F(Unity, GroupsHaveEqualSizes) {
+  const std::string five = "a.cc b.cc c.cc d.cc e.cc";
+  for (const char* name : {"a.cc", "b.cc", "c.cc", "d.cc", "e.cc"}) Write(name, "");
+  EXPECT_EQ(Run("-v per_group=4", five), "1\n") << "a second group would have one file";
+  EXPECT_EQ(Run("-v per_group=3 -v dir=. -v groups=2", five), "");
+  EXPECT_THAT(test::ReadAll(folder_ / "unity_1.cc"), HasSubstr("#include \"d.cc\"\n#include \"e.cc\"\n"));
 }
 
 TEST_F(Unity, TooFewGroupsAreAnError) {

@@ -11,6 +11,7 @@ add_library(breakable STATIC ${breakable})
 target_compile_definitions(breakable PUBLIC AUTOTUNE_BREAKABLE)
 target_include_directories(breakable PUBLIC ${CMAKE_SOURCE_DIR})
 target_link_libraries(breakable PUBLIC support runtime)
+use_precompiled(breakable precompiled_common)
 # The books, which tests of real processes keep, too. Nothing here may link rpc or tracker, either.
 add_library(ledger STATIC simulator/ledger/ledger.cc simulator/ledger/farm_log.cc)
 target_compile_options(ledger PRIVATE -O2)

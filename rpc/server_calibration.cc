@@ -23,7 +23,7 @@ void ServerSession::StartCalibration(int64_t now) {
   if (!FreshenRunner()) return;
   next_calibration_ = now + kIdleCalibrationsMs;
   calibrated_ = now;
-  calibrating_.emplace();
+  calibrating_ = Calibrating{};
   actions_.push_back(AcquireHost{.patient = false});
 }
 

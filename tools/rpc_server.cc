@@ -89,10 +89,12 @@ void AddSandboxOptions(CLI::App& app, Arguments& arguments) {
   using autotune::rpc::SandboxMode;
   const std::map<std::string, SandboxMode> modes = {
       {"strict", SandboxMode::kStrict}, {"on", SandboxMode::kOn}, {"off", SandboxMode::kOff}};
-  app.add_option("--sandbox", arguments.runner.sandbox.mode,
-                 "strict: do not start unless runners have every layer of the sandbox; on: with the layers that this "
-                 "machine has; off: without (default: on)")
-      ->transform(CLI::CheckedTransformer(modes))
+  app.add_option_function<std::string>(
+         "--sandbox",
+         [modes, &mode = arguments.runner.sandbox.mode](const std::string& word) { mode = modes.at(word); },
+         "strict: do not start unless runners have every layer of the sandbox; on: with the layers that this machine "
+         "has; off: without (default: on)")
+      ->check(CLI::IsMember(modes))
       ->option_text("strict|on|off");
   app.add_option("--runner-uid", arguments.runner.sandbox.user,
                  "Number of the user that runners become, if this server runs as root (default: the first free one "

@@ -4,8 +4,9 @@
 // passes. Whatever happens, the machines keep their contracts with their drivers, and answer each candidate at most
 // once.
 // Covers at least 95 % of the lines of rpc/message.h rpc/message.cc rpc/from.h rpc/from.cc rpc/limits.h
-// rpc/server_session.cc rpc/server_batch.cc rpc/server_quarantine.cc rpc/client_session.cc rpc/client_timers.cc
-// tracker/tracker_state.cc tracker/tracker_timers.cc tracker/tracker_status.cc
+// rpc/server_session.cc rpc/server_batch.cc rpc/server_calibration.cc rpc/server_quarantine.cc rpc/client_session.cc
+// rpc/client_timers.cc tracker/tracker_dials.cc tracker/tracker_state.cc tracker/tracker_timers.cc
+// tracker/tracker_status.cc
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -125,6 +126,7 @@ class FuzzedFarm {
     options.device.endpoint = "ipc:///s1";
     options.reference_bytes = 20;  // two references
     options.output_bytes = 20;
+    options.judge_calibration = [this](const std::vector<double>&) { return in_.OneIn(4) ? "slow" : ""; };
     return options;
   }
   rpc::ClientSession::Options ClientOptions() {
@@ -262,6 +264,7 @@ class FuzzedFarm {
     running_ = false;
     rpc::RunnerResult result{run};
     result.result.status = status;
+    result.result.times = {1e-3};
     if (status != TrialStatus::kOk) result.result.error = in_.OneIn(2) ? "it failed" : "";
     result.last = status == TrialStatus::kDeviceError && in_.OneIn(2);
     FromRunner(result);

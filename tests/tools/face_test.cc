@@ -144,6 +144,12 @@ TEST_F(Face, LostOutputIsAnErrorOfTheServersToo) {
   EXPECT_EQ(ended->code, 0);
 }
 
+TEST_F(Face, AWordThatAnOptionDoesNotKnowIsNamedWithThoseThatItKnows) {
+  const CliResult refused = RunProgram({kTools + "/rpc_server", "--sandbox", "auto"});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("error: --sandbox: auto not in {off,on,strict}\n"));
+}
+
 TEST_F(Face, WithJsonTheErrorsOfEveryCommandAreObjects) {
   const std::string none = File("none.tar");
   const std::vector<std::pair<Words, int>> failing = {

@@ -72,6 +72,7 @@ ServerActions ServerSession::OnRunnersUnavailable(const std::string& why, int64_
   runner_ready_ = false;
   unavailable_ = why;
   next_report_ = now;
+  if (calibrating_ && calibrating_->run) EndCalibration(now);
   if (batch_) StartNext(now);
   return Take();
 }
@@ -211,7 +212,7 @@ bool ServerSession::SpareRunning(int64_t now) {
 
 // Ends the batch, since the device has failed. The client sends the rest of it to another device.
 void ServerSession::EndByDeviceError(TrialResult result, int64_t now) {
-  Quarantine(result.error.empty() ? "the device has failed" : result.error, now);
+  Quarantine(result.error, now);
   Finish(std::move(result), now);
   StartNext(now);
 }

@@ -29,7 +29,7 @@ void ServerSession::StartCalibration(int64_t now) {
 
 // Goes on with a calibration that has waited for the host.
 void ServerSession::CalibrateNow(const std::string& unlocked, int64_t now) {
-  if (!unlocked.empty() || !runner_ready_) {
+  if (!unlocked.empty() || !runner_ready_ || !Fault().empty()) {
     next_calibration_ = now + kBetweenCalibrationsMs;
     return EndCalibration(now);
   }

@@ -14,7 +14,8 @@ constexpr int64_t kProbeMs = 30000;  // deadline of a probe; a GPU's driver may 
 
 }  // namespace
 
-void ServerSession::Quarantine(const std::string& why, int64_t now) {
+void ServerSession::Quarantine(std::string why, int64_t now) {
+  if (why.empty()) why = "the device has failed";  // an empty reason would be no fault
   const size_t last = std::size(kProbeWaitsMs) - 1;
   const int64_t wait = kProbeWaitsMs[std::min(device_failures_++, last)];
   if (!quarantine_) ReportEvent(FarmEvent::Kind::kQuarantined, why);
@@ -39,7 +40,8 @@ bool ServerSession::FreshenRunner() {
 }
 
 bool ServerSession::MayProbe() const {
-  return quarantine_ && !quarantine_->probe && runner_ready_ && !(batch_ && batch_->running);
+  const bool busy = (batch_ && batch_->running) || (calibrating_ && calibrating_->run);
+  return quarantine_ && !quarantine_->probe && runner_ready_ && !busy;
 }
 
 void ServerSession::OnProbeDeadline(int64_t now) {

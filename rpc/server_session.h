@@ -210,7 +210,7 @@ class ServerSession : public Timed<ServerSession> {
   void Happened(FarmEvent::Kind kind, const std::string& why, int64_t now);  // to the present lease
   void ReportEvent(FarmEvent::Kind kind, const std::string& why);            // about the device
   // --- Quarantine (rpc/server_quarantine.cc) ---
-  void Quarantine(const std::string& why, int64_t now);
+  void Quarantine(std::string why, int64_t now);
   bool FreshenRunner();
   bool MayProbe() const;
   void StartProbe(int64_t now);

@@ -195,6 +195,17 @@ TEST(Calibrating, ABatchWaitsForARunningCalibration) {
   }
 }
 
+TEST(Calibrating, WithoutRunnersABatchDoesNotWaitForIt) {
+  CalibratingWorld w;
+  w.Pass(1);
+  ASSERT_TRUE(w.probe);
+  w.Take(w.session.OnRunnersUnavailable("no runner", w.now));
+  EXPECT_EQ(w.releases, 1);
+  w.Take(w.session.OnRunnerReady(w.now));
+  w.Say("b", ServerWorld::Batch(1, 1));
+  EXPECT_TRUE(w.started);
+}
+
 TEST(Calibrating, ADeviceThatHangsIsQuarantined) {
   CalibratingWorld w;
   w.Pass(1);

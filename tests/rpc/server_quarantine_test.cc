@@ -23,8 +23,8 @@ class Quarantine : public testing::Test {
     w_.Take(w_.session.OnRunnerMessage({"", failed, {}}, w_.now));
     w_.Say("end", LeaseEnd{ServerWorld::Claim(batches_)});
   }
-  void Answer(TrialStatus status) {
-    RunnerResult result{*w_.probe, {.status = status, .error = "still broken"}};
+  void Answer(TrialStatus status, const std::string& error = "still broken") {
+    RunnerResult result{*w_.probe, {.status = status, .error = error}};
     w_.probe.reset();
     w_.Take(w_.session.OnRunnerMessage({"", result, {}}, w_.now));
   }
@@ -107,6 +107,14 @@ TEST_F(Quarantine, AProbeNeedsARunnerThatHasRunNoCandidate) {
   Answer(TrialStatus::kDeviceError);
   WaitForProbe();
   EXPECT_EQ(w_.kills, 1) << "a probe leaves its runner clean";
+}
+
+TEST_F(Quarantine, AFailureWithoutAReasonIsAFailure) {
+  Fail();
+  WaitForProbe();
+  Answer(TrialStatus::kDeviceError, "");
+  EXPECT_EQ(Report().quarantine, "the device has failed");
+  EXPECT_FALSE(Report().ready);
 }
 
 // A probe may kill its runner, or hang; a probe waits for a runner.

@@ -207,6 +207,7 @@ void ServerNode::Probe(int64_t run, int64_t runner) {
     result.result = {.status = TrialStatus::kDeviceError, .error = "it is still broken"};
   } else {
     world_.on_probed();
+    result.result.times = {1e-3};  // of a calibration
   }
   Perform(session_.OnRunnerMessage({"", result, {}}, world_.now()));
 }

@@ -137,6 +137,16 @@ TEST_F(HostilePeers, MessagesToTheTrackerHarmNobody) {
   On("20,000 servers that do not exist", Tracker(), [](Peer& peer) {
     for (int i = 0; i < 20000; ++i) peer.Send({"", Report("made-up-" + std::to_string(i)), {}});
   });
+  // The tracker dials each of them.
+  On("a server at another address in each of 5,000 reports", Tracker(), [&](Peer& peer) {
+    for (int i = 0; i < 5000; ++i) {
+      rpc::ServerReport report = Report("stranger", "strange");
+      const std::string addresses[] = {"ipc:///tmp/nobody-" + std::to_string(i),   Tracker(),   bystander.endpoint,
+                                       "tcp://127.0.0.1:" + std::to_string(1 + i), "udp://x y", ""};
+      report.device.endpoint = addresses[i % std::size(addresses)];
+      peer.Send({"", report, {}});
+    }
+  });
   On("20,000 keys that nobody has", Tracker(), [](Peer& peer) {
     for (int i = 0; i < 20000; ++i)
       peer.Send({"", Report("keyed-" + std::to_string(i), "key-" + std::to_string(i)), {}});

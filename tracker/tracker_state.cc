@@ -17,6 +17,8 @@ using rpc::Refusal;
 using rpc::Rule;
 namespace code = rpc::code;
 
+// Longest time that counts in a peer's message; longer ones are cut. [chosen]
+constexpr int64_t kLongestMs = int64_t{30} * 24 * 3600 * 1000;
 constexpr size_t kMaxQueue = 100000, kMaxServers = 20000, kMaxErrors = 20;
 
 }  // namespace
@@ -118,15 +120,16 @@ void TrackerState::OnReport(const Peer& peer, const Message& message, int64_t no
   for (const rpc::HeldLease& held : report.leases) {
     if (auto known = leases_.find(held.lease); known != leases_.end() && known->second.server == report.server) {
       Lease& lease = known->second;
-      lease.deadline = held.deadline_ms > 0 ? now + held.deadline_ms : 0;
+      lease.deadline = held.deadline_ms > 0 ? now + std::min(held.deadline_ms, kLongestMs) : 0;
       if (!lease.must_yield_since) continue;
       reply.yield.push_back(held.lease);
       ScheduleRevocation(lease);
       continue;
     }
     if (Recovering(now) && !server.lease && !leases_.count(held.lease)) {
-      leases_[held.lease] = Lease{held.lease,       "",          held.token, report.server,     held.client,
-                                  held.client_name, held.tenant, held.job,   now - held.held_ms};
+      leases_[held.lease] = Lease{held.lease,    "",          held.token,
+                                  report.server, held.client, held.client_name,
+                                  held.tenant,   held.job,    now - std::clamp<int64_t>(held.held_ms, 0, kLongestMs)};
       expiries_.Set(held.lease, now + options_.ttl_ms);
       server.lease = held.lease;
       Happened(FarmEvent::Kind::kLeased, report.server, server, "", &leases_[held.lease], now);
@@ -349,7 +352,7 @@ void TrackerState::OnLeaseRequest(const Peer& peer, const Message& message, int6
     return Send(peer, message.request, Refusal{code::kUnknownKey, UnknownKey(wish.key)});
   }
   if (queue_.size() >= kMaxQueue) return Send(peer, message.request, Refusal{code::kTooLarge, "too many clients wait"});
-  int64_t wait = std::clamp<int64_t>(wish.wait_ms, 0, int64_t{30} * 24 * 3600 * 1000);
+  int64_t wait = std::clamp<int64_t>(wish.wait_ms, 0, kLongestMs);
   std::set<int64_t>& others = waiting_[wish.key];
   others.insert(++last_ticket_);
   tickets_[message.request] = last_ticket_;

@@ -402,6 +402,19 @@ TEST(TrackerState, AServerIsDialledAgainAtAnotherAddressOrAfterARestart) {
   EXPECT_EQ(w.tracker.Status("", w.now).devices.at(0).state, "starting");
 }
 
+// A server that states times without bounds gains a month at most.
+TEST(TrackerState, TimesWithoutBoundsAreCut) {
+  TrackerWorld w({.epoch = 2, .recovering = true, .keys = {{"cpu", 0}}});
+  rpc::HeldLease held{.lease = "l", .token = {1, 1}, .client = "a", .held_ms = INT64_MIN, .deadline_ms = INT64_MAX};
+  w.Report("s1", "cpu", {held});
+  EXPECT_EQ(w.tracker.Status("", w.now).devices.at(0).since_ms, 0);
+  held.held_ms = INT64_MAX;
+  w.Report("s1", "cpu", {held});
+  w.Pass(1000, {});
+  EXPECT_GT(w.tracker.NextWake(), w.now);
+  EXPECT_LT(w.tracker.NextWake(), w.now + 10000);
+}
+
 TEST(TrackerState, AfterARestartLeasesAreAdoptedAndNothingIsGrantedForOneTimeToLive) {
   TrackerState::Options options;
   options.epoch = 2;

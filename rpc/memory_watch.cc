@@ -40,6 +40,8 @@ MemoryWatch::~MemoryWatch() {
   shared_->loop = nullptr;
 }
 
+void MemoryWatch::Return() { malloc_trim(0); }
+
 int64_t MemoryWatch::Allocated() {
   const struct mallinfo2 info = mallinfo2();
   return static_cast<int64_t>(info.uordblks + info.hblkhd);

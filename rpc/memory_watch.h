@@ -19,6 +19,7 @@ class MemoryWatch {
 
   // Returns the bytes that the process has allocated and not freed. 0 in sanitizer builds.
   static int64_t Allocated();
+  static void Return();  // gives memory that has been freed back to the system
 
  private:
   struct Shared;

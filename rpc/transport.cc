@@ -33,6 +33,10 @@ void SetOption(void* socket, int option, int value) {
   CHECK(rc == 0) << "zmq_setsockopt " << option << ": " << LastError();
 }
 
+void SetFrameLimit(void* socket, int64_t bytes) {
+  CHECK(zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &bytes, sizeof bytes) == 0) << LastError();
+}
+
 // Sets all options of a socket.
 void SetOptions(void* socket, bool router) {
   // A closed socket still sends its queued messages (LeaseEnd) for up to a second, in the background. Process exit does
@@ -40,8 +44,7 @@ void SetOptions(void* socket, bool router) {
   SetOption(socket, ZMQ_LINGER, 1000);
   // A frame may be 4 KiB larger than the largest artifact. A peer that announces a larger frame is disconnected before
   // memory is allocated.
-  int64_t max_frame = kMaxBlobBytes + 4096;
-  CHECK(zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &max_frame, sizeof max_frame) == 0);
+  SetFrameLimit(socket, kMaxBlobBytes + 4096);
   // Each peer has a queue of 64 messages. If a peer does not read, its queue fills, and further sends to it fail.
   SetOption(socket, ZMQ_SNDHWM, 64);
   SetOption(socket, ZMQ_RCVHWM, 64);
@@ -205,11 +208,17 @@ class Watched : public std::enable_shared_from_this<Watched> {
 // Calls a handler for each event that ZeroMQ reports about the connections of a socket.
 class Monitor : public Watched {
  public:
-  static std::shared_ptr<Monitor> Start(Loop& loop, void* socket, int events, std::function<void(int)> on_event) {
+  // Each of the two sockets that this takes needs a descriptor, so it fails if there is none.
+  static Result<std::shared_ptr<Monitor>> Start(Loop& loop, void* socket, int events,
+                                                std::function<void(int)> on_event) {
     std::string address = "inproc://monitor-" + RandomId();
-    CHECK(zmq_socket_monitor(socket, address.c_str(), events) == 0) << LastError();
+    if (zmq_socket_monitor(socket, address.c_str(), events)) return Err("cannot watch a socket: ", LastError());
     void* pair = zmq_socket(Context(), ZMQ_PAIR);
-    CHECK(pair) << LastError();
+    if (!pair) {
+      Error error = Err("cannot make a ZeroMQ socket: ", LastError());
+      zmq_socket_monitor(socket, nullptr, 0);
+      return error;
+    }
     SetOption(pair, ZMQ_LINGER, 0);
     CHECK(zmq_connect(pair, address.c_str()) == 0) << LastError();
     auto monitor = std::make_shared<Monitor>(loop, pair, socket, std::move(on_event));
@@ -305,22 +314,31 @@ struct RouterSocket::Impl : Watched {
     });
   }
 
-  void Watch() {
-    monitor = Monitor::Start(loop_, socket_, ZMQ_EVENT_ACCEPT_FAILED,
-                             [weak = std::weak_ptr(std::static_pointer_cast<Impl>(shared_from_this()))](int event) {
-                               if (auto self = weak.lock()) self->OnEvent(event);
-                             });
+  Status Watch() {
+    monitor = TRY(Monitor::Start(loop_, socket_, ZMQ_EVENT_ACCEPT_FAILED,
+                                 [weak = std::weak_ptr(std::static_pointer_cast<Impl>(shared_from_this()))](int event) {
+                                   if (auto self = weak.lock()) self->OnEvent(event);
+                                 }));
     Start();
+    return {};
   }
 
   // The memory that neither the socket's owner keeps nor the process had at the beginning.
   int64_t Unexplained() const { return MemoryWatch::Allocated() - handlers.kept_bytes() - explained; }
   void LookAtMemory() {
     const int64_t bytes = Unexplained();
-    if (bytes <= kMostUnexplained || !socket_ || !Holds(Rule::kMemoryWatch)) return;
+    if (bytes <= kMostUnexplained / 2 || !socket_ || !Holds(Rule::kMemoryWatch)) return;
+    if (handlers.close_others && handlers.close_others()) {
+      others_closed_at = BootMillis();
+      trim = loop_.After(kPatienceMs, [] { MemoryWatch::Return(); });
+    }
+    // The io thread frees their memory soon, unless these connections take more.
+    const bool frees = BootMillis() - others_closed_at < kPatienceMs;
+    if (bytes <= (frees ? 3 * kMostUnexplained : kMostUnexplained)) return;
     Log(LogLevel::kWarning, "unfinished messages take ", bytes >> 20, " MiB: closing all connections on ", endpoint,
         "; peers connect again");
     monitor->Stop();
+    monitor.reset();
     watch_.reset();
     SetOption(socket_, ZMQ_LINGER, 0);
     zmq_close(std::exchange(socket_, nullptr));
@@ -330,7 +348,6 @@ struct RouterSocket::Impl : Watched {
   // Tries to listen at the endpoint that the closed socket still may hold. Waits until the io thread has freed what the
   // connections had sent. What then is left belongs to the owner, since nothing arrives without a socket.
   void ListenAnew() {
-    constexpr int64_t kPatienceMs = 300;  // peers give a broken connection up after 500 ms
     const int64_t left = Unexplained();
     if (left > kMostUnexplained / 4 && BootMillis() - closed_at < kPatienceMs) return;
     Result<void*> made = NewSocket(ZMQ_ROUTER);
@@ -340,26 +357,31 @@ struct RouterSocket::Impl : Watched {
       return;
     }
     socket_ = *made;
+    if (!Watch()) {  // there is no descriptor
+      zmq_close(std::exchange(socket_, nullptr));
+      return;
+    }
     explained += std::max<int64_t>(0, left);
     rebind.reset();
-    Watch();
   }
 
+  static constexpr int64_t kPatienceMs = 300;            // peers give a broken connection up after 500 ms
   static constexpr int64_t kMostUnexplained = 32 << 20;  // [chosen]
   Handlers handlers;
   std::string endpoint;
   std::shared_ptr<Monitor> monitor;
-  Loop::Watch rebind;
+  Loop::Watch rebind, trim;
   std::optional<MemoryWatch> memory;
-  int64_t explained = 0;  // bytes
-  int64_t closed_at = 0;  // milliseconds
+  int64_t explained = 0;                        // bytes
+  int64_t closed_at = 0, others_closed_at = 0;  // milliseconds
 };
 
 RouterSocket::RouterSocket(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
 RouterSocket::~RouterSocket() {
   impl_->memory.reset();
   impl_->rebind.reset();
-  impl_->monitor->Stop();
+  impl_->trim.reset();
+  if (impl_->monitor) impl_->monitor->Stop();
   impl_->Close();
 }
 const std::string& RouterSocket::endpoint() const { return impl_->endpoint; }
@@ -377,7 +399,7 @@ Result<std::unique_ptr<RouterSocket>> RouterSocket::Bind(Loop& loop, const std::
   size_t size = sizeof bound;
   CHECK(zmq_getsockopt(socket, ZMQ_LAST_ENDPOINT, bound, &size) == 0) << LastError();
   impl->endpoint = bound;
-  impl->Watch();
+  TRY(impl->Watch());
   if (impl->handlers.kept_bytes) {
     impl->explained = MemoryWatch::Allocated() - impl->handlers.kept_bytes();
     impl->memory.emplace(loop, [raw = impl.get()] { raw->LookAtMemory(); });
@@ -411,20 +433,28 @@ DealerSocket::~DealerSocket() {
 }
 bool DealerSocket::Send(const Message& message) { return impl_->Send(message); }
 
-Result<std::unique_ptr<DealerSocket>> DealerSocket::Connect(Loop& loop, const std::string& endpoint,
-                                                            Handlers handlers) {
+Result<std::unique_ptr<DealerSocket>> DealerSocket::Connect(Loop& loop, const std::string& endpoint, Handlers handlers,
+                                                            Peers peers) {
   std::string address = TRY(NormalizeEndpoint(endpoint));
   void* socket = TRY(NewSocket(ZMQ_DEALER));
+  if (peers == Peers::kStranger) {
+    SetFrameLimit(socket, 4096);
+    SetOption(socket, ZMQ_LINGER, 0);
+  }
   auto impl = std::make_shared<Impl>(loop, socket, std::move(handlers));
   int events = ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_DISCONNECTED;
-  impl->monitor = Monitor::Start(loop, socket, events, [weak = std::weak_ptr<Impl>(impl)](int event) {
+  impl->monitor = TRY(Monitor::Start(loop, socket, events, [weak = std::weak_ptr<Impl>(impl)](int event) {
     auto self = weak.lock();  // null if the socket was destroyed
     if (!self) return;
     auto& f = event == ZMQ_EVENT_DISCONNECTED ? self->handlers.on_disconnected : self->handlers.on_connected;
     if (f) f();
-  });
+  }));
   impl->Start();
-  if (zmq_connect(socket, address.c_str())) return Err("cannot connect to ", address, ": ", LastError());
+  if (zmq_connect(socket, address.c_str())) {
+    Error error = Err("cannot connect to ", address, ": ", LastError());
+    impl->monitor->Stop();
+    return error;
+  }
   return std::unique_ptr<DealerSocket>(new DealerSocket(std::move(impl)));
 }
 

@@ -34,6 +34,9 @@ class RouterSocket {
     // beginning, the socket closes all connections and listens anew, since peers may send parts of messages without
     // end. Honest peers connect again and repeat what is unanswered.
     std::function<int64_t()> kept_bytes = {};
+    // Called at half of that. Closes other connections of this process by which strangers may take memory. Returns whether
+    // there were any; if this frees the memory, the socket closes nothing.
+    std::function<bool()> close_others = {};
   };
   // Listens at the endpoint. TCP port 0 or "*" means a free port; endpoint() returns its number.
   static Result<std::unique_ptr<RouterSocket>> Bind(Loop& loop, const std::string& endpoint, Handlers handlers);
@@ -50,12 +53,17 @@ class RouterSocket {
 
 class DealerSocket {
  public:
+  enum class Peers {
+    kMember,
+    kStranger,  // at an address that anyone may have chosen: frames have 4 KiB at most, and no message lingers
+  };
   struct Handlers {
     std::function<void(Message)> on_message;
     std::function<void()> on_connected = {};
     std::function<void()> on_disconnected = {};  // ZeroMQ reconnects by itself, without limit
   };
-  static Result<std::unique_ptr<DealerSocket>> Connect(Loop& loop, const std::string& endpoint, Handlers handlers);
+  static Result<std::unique_ptr<DealerSocket>> Connect(Loop& loop, const std::string& endpoint, Handlers handlers,
+                                                       Peers peers = Peers::kMember);
   ~DealerSocket();
   // Returns false if there is no connection or the peer does not read. Then the message is dropped, and the caller
   // should repeat it in on_connected.

@@ -88,7 +88,9 @@ struct Tracker::Impl {
       });
     };
     // An address to which this host cannot connect gets no answer, which the state notices.
-    if (auto connected = rpc::DealerSocket::Connect(loop, dial.endpoint, std::move(handlers)); connected.ok())
+    if (auto connected =
+            rpc::DealerSocket::Connect(loop, dial.endpoint, std::move(handlers), rpc::DealerSocket::Peers::kStranger);
+        connected.ok())
       dials[dial.server] = std::move(*connected);
   }
 
@@ -158,6 +160,11 @@ Result<std::unique_ptr<Tracker>> Tracker::Start(Loop& loop, const TrackerOptions
       .on_malformed = [raw](const rpc::Peer&, const rpc::Refusal&) { raw->state.OnMalformed(); }};
   // The tracker of a farm of one shares its process with a search. No stranger reaches it.
   if (!options.state_file.empty()) handlers.kept_bytes = [] { return 0; };
+  handlers.close_others = [raw] {
+    std::optional<TrackerState::Output> output = raw->state.EndDials(BootMillis());
+    if (output) raw->Perform(std::move(*output));
+    return output.has_value();
+  };
   impl->socket = TRY(rpc::RouterSocket::Bind(loop, options.endpoint, std::move(handlers)));
   events->emplace("tracker", options.endpoint);
   // Writes the file only after the bind, so that a second tracker on this port does not change the first one's file.

@@ -1,6 +1,7 @@
 // How a tracker finds out whether clients can reach a server: it connects to the server's address itself, before it
 // offers the device, and whenever the server has registered again or has another address. Anybody who may report as a
 // server chooses these addresses, so the number of connections is limited.
+#include <algorithm>
 #include <string>
 
 #include "tracker/tracker_state.h"
@@ -22,16 +23,25 @@ void TrackerState::SetDialed(const rpc::Id& id, Server& server, Server::Dialed d
   StartDials(now);
 }
 
+// Returns when the next dial may begin: a burst of as many as may be under way at once, then one after the other.
+int64_t TrackerState::NextDial() const {
+  if (dials_.Size() >= options_.most_dials) return rpc::kNever;
+  const int64_t burst = (static_cast<int64_t>(options_.most_dials) - 1) * options_.between_dials_ms;
+  return std::max(due_dials_.Earliest(), dials_until_ - burst);
+}
+
 // Servers are dialled in the order in which their dials became due, so each has its turn.
 void TrackerState::StartDials(int64_t now) {
-  while (dials_.Size() < options_.most_dials && due_dials_.Earliest() <= now) {
+  while (NextDial() <= now) {
     const rpc::Id id = due_dials_.First();
+    dials_until_ = std::max(dials_until_, now) + options_.between_dials_ms;
     SetDialed(id, servers_.at(id), Server::Dialed::kUnderWay, now);
   }
 }
 
 void TrackerState::FailDial(const rpc::Id& id, Server& server, const std::string& why, int64_t now) {
-  SetDialed(id, server, Server::Dialed::kDue, now, options_.dial_again_ms);
+  server.dial_again = std::clamp(2 * server.dial_again, options_.dial_again_ms, options_.longest_dial_again_ms);
+  SetDialed(id, server, Server::Dialed::kDue, now, server.dial_again);
   if (std::exchange(server.dial_error, why) != why) Happened(rpc::FarmEvent::Kind::kUnreachable, id, server, why);
 }
 
@@ -58,9 +68,26 @@ TrackerState::Output TrackerState::OnDialAnswer(const Dial& dial, const rpc::Mes
     FailDial(id, found->second, "another program answers at the server's address " + dial.endpoint, now);
     return Take();
   }
+  found->second.dial_again = 0;
   SetDialed(id, found->second, Server::Dialed::kAnswered, now);
   if (!std::exchange(found->second.dial_error, "").empty()) Happened(rpc::FarmEvent::Kind::kRegistered, id, server);
   Dispatch(now);
+  return Take();
+}
+
+std::optional<TrackerState::Output> TrackerState::EndDials(int64_t now) {
+  if (dials_.Size() == 0) return std::nullopt;
+  Advance(now);
+  std::vector<rpc::Id> ended;
+  for (const auto& [id, server] : servers_)
+    if (server.dialed == Server::Dialed::kUnderWay) ended.push_back(id);
+  for (const rpc::Id& id : ended) {
+    Server& server = servers_.at(id);
+    FailDial(id, server,
+             "more than an answer came while the tracker dialled the server's address " +
+                 server.report.device.endpoint + " and others",
+             now);
+  }
   return Take();
 }
 

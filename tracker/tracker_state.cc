@@ -224,7 +224,7 @@ std::optional<Id> TrackerState::FreeServer(const Waiting& waiting) const {
   for (auto& [id, server] : servers_) {
     if (server.report.device.key != wish.key || !server.reachable) continue;
     bool excluded = std::find(wish.exclude.begin(), wish.exclude.end(), id) != wish.exclude.end();
-    other_exists |= !excluded;
+    other_exists |= !excluded && (server.lease || server.CanServe());
     if ((server.lease && Holds(Rule::kOneHolder)) || !server.CanServe()) continue;
     if (!excluded) return id;
     // This server has failed the client, so it may be dead. It qualifies only if it has reported since the request.

@@ -43,11 +43,15 @@ class TrackerState : public rpc::Timed<TrackerState> {
     int64_t client_silence_ms = 5000;      // silence after which a waiting client leaves the queue
     int64_t forget_ms = 24 * 3600 * 1000;  // time for which unreachable servers are remembered
     int64_t report_interval_ms = 1000;
-    int64_t dial_ms = 3000;        // time that a server has to answer at its address [chosen]
-    int64_t dial_again_ms = 5000;  // time from a dial without an answer to the next one [chosen]
-    size_t most_dials = 64;        // at a time; more wait for their turn. Each is a connection. [chosen]
-    int64_t grace_ms = 3000;       // time after the first start in which unknown keys may wait for their servers
-    int64_t remember_ms = 60000;   // time for which settled requests are remembered
+    int64_t dial_ms = 3000;  // time that a server has to answer at its address [chosen]
+    // Time from a dial without an answer to the next one. It doubles with each further one, up to the second. [chosen]
+    int64_t dial_again_ms = 5000, longest_dial_again_ms = 300000;
+    // Dials at a time, and least time between the beginnings of two in the long run; more wait for their turn. Each is
+    // a connection to an address that a stranger may have chosen. [chosen]
+    size_t most_dials = 64;
+    int64_t between_dials_ms = 10;
+    int64_t grace_ms = 3000;      // time after the first start in which unknown keys may wait for their servers
+    int64_t remember_ms = 60000;  // time for which settled requests are remembered
     std::function<rpc::Id()> new_id = rpc::RandomId;
     rpc::OnFarmEvent on_event = {};
   };
@@ -56,6 +60,8 @@ class TrackerState : public rpc::Timed<TrackerState> {
   Output On(const rpc::From& from, const rpc::Message& message, int64_t now);
   Output OnUnreachable(const rpc::Peer& peer, int64_t now);  // for a peer to which a message could not be sent
   Output OnDialAnswer(const Dial& dial, const rpc::Message& answer, int64_t now);
+  // Ends all dials under way, since their answers take too much memory. Returns nothing if there are none.
+  std::optional<Output> EndDials(int64_t now);
   void OnMalformed() { ++malformed_; }
   // Refuses waiting and later requests for devices of this key with `why`, until a server reports such a device again.
   Output FailKey(const std::string& key, const std::string& why, int64_t now);
@@ -75,6 +81,7 @@ class TrackerState : public rpc::Timed<TrackerState> {
     bool reachable = false;  // it reports
     enum class Dialed { kNo, kDue, kUnderWay, kAnswered } dialed = Dialed::kNo;
     std::string dial_error;  // why clients cannot reach it, as the latest dial has shown
+    int64_t dial_again = 0;  // time from its latest dial, which failed, to the next one
     std::optional<rpc::Id> lease;
 
     // Returns whether it may be granted if nobody has it.
@@ -113,6 +120,7 @@ class TrackerState : public rpc::Timed<TrackerState> {
   void StartDials(int64_t now);
   void FailDial(const rpc::Id& id, Server& server, const std::string& why, int64_t now);
   void OnDialOverdue(int64_t now);
+  int64_t NextDial() const;
   // ---
   void OnRequestDue(int64_t now);
   void OnYieldOverdue(int64_t now);
@@ -165,6 +173,7 @@ class TrackerState : public rpc::Timed<TrackerState> {
   rpc::Deadlines<rpc::Id> silences_;    // of servers: when they count as unreachable and, after that, are forgotten
   rpc::Deadlines<rpc::Id> due_dials_;   // of servers: when they may be dialled
   rpc::Deadlines<rpc::Id> dials_;       // of servers that are being dialled: when they have not answered in time
+  int64_t dials_until_ = 0;             // the dials so far, one after the other, would have begun until then
   std::map<rpc::Id, Lease> leases_;
   rpc::Deadlines<rpc::Id> expiries_;     // of leases
   rpc::Deadlines<rpc::Id> revocations_;  // of leases that must yield

@@ -24,6 +24,7 @@ void TrackerState::Advance(int64_t now) {
   silences_.PostponeAll(stopped);
   due_dials_.PostponeAll(stopped);
   dials_.PostponeAll(stopped);
+  dials_until_ += stopped;
   due_.PostponeAll(stopped);
   revocations_.PostponeAll(stopped);
   for (auto& [id, server] : servers_) server.last_seen += stopped;
@@ -49,7 +50,7 @@ rpc::EarliestTimer<TrackerState> TrackerState::Earliest() const {
   rpc::EarliestTimer<Self> timer;
   if (Holds(Rule::kExpiry)) timer.Add(expiries_.Earliest(), &Self::OnLeaseExpired);
   timer.Add(silences_.Earliest(), &Self::OnSilentServer);
-  if (dials_.Size() < options_.most_dials) timer.Add(due_dials_.Earliest(), &Self::StartDials);
+  timer.Add(NextDial(), &Self::StartDials);
   timer.Add(dials_.Earliest(), &Self::OnDialOverdue);
   timer.Add(due_.Earliest(), &Self::OnRequestDue);
   if (Holds(Rule::kRevocation)) timer.Add(revocations_.Earliest(), &Self::OnYieldOverdue);

@@ -31,6 +31,8 @@ class Peer {
     if (connect(socket_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) socket_.Reset();
     if (handshake) Handshake();
   }
+  // The side that a dealer has connected to, which speaks as a ROUTER.
+  explicit Peer(UniqueFd accepted) : socket_(std::move(accepted)) { Handshake("ROUTER"); }
   bool connected() const { return static_cast<bool>(socket_); }
   // Returns false if the other side has closed the connection, or does not read.
   bool Bytes(const std::string& bytes) {
@@ -59,10 +61,10 @@ class Peer {
   }
 
  private:
-  void Handshake() {
+  void Handshake(const std::string& type = "DEALER") {
     std::string greeting = std::string("\xff\0\0\0\0\0\0\0\0\x7f\x03\0NULL", 16);
     greeting.resize(64, '\0');
-    const std::string ready = std::string("\x05READY\x0bSocket-Type", 18) + std::string("\0\0\0\6DEALER", 10);
+    const std::string ready = std::string("\x05READY\x0bSocket-Type", 18) + std::string("\0\0\0\6", 4) + type;
     Bytes(greeting + std::string("\x04", 1) + static_cast<char>(ready.size()) + ready);
     char theirs[256];
     for (size_t got = 0; got < 64 + 2;) {  // their greeting, and the begin of their READY

@@ -126,6 +126,33 @@ TEST_F(HostilePeers, UnfinishedMessagesHarmNobody) {
   std::printf("%d attacks\n", attacks_);
 }
 
+// The tracker dials an address at which a program answers without end. That takes none of the others' connections.
+TEST_F(HostilePeers, AnAnswerWithoutEndHarmsNobody) {
+  if (kSanitized) GTEST_SKIP() << "a sanitizer's allocator does not tell what is allocated";
+  constexpr int64_t kMost = 128 << 20;  // bytes above rest
+  const std::string path = folder_ + "/flood", frame(4000, 'x');
+  sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
+  path.copy(address.sun_path, 107);
+  const UniqueFd listener(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  ASSERT_EQ(bind(listener.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  ASSERT_EQ(listen(listener.get(), 8), 0);
+  Peer reporter(Tracker());
+  rpc::ServerReport report = Report("flood", "flood");
+  report.device.endpoint = "ipc://" + path;
+  reporter.Send({"", report, {}});
+  const int64_t rest = MemoryOf(TrackerPid());
+  int64_t most = 0;
+  Peer answering(UniqueFd(accept(listener.get(), nullptr, nullptr)));
+  for (int frames = 0; frames < 1 << 20 && answering.Frame(frame, true); ++frames) {
+    if (frames % 64 == 0) most = std::max(most, MemoryOf(TrackerPid()) - rest);
+  }
+  EXPECT_LE(most, kMost);
+  ExpectUnharmed("an answer without end to a dial, " + std::to_string(most >> 20) + " MiB");
+  EXPECT_EQ(Log().find("closing all connections"), std::string::npos) << Log();
+  EXPECT_TRUE(reporter.connected());
+  std::printf("%d attacks\n", attacks_);
+}
+
 TEST_F(HostilePeers, MessagesToTheTrackerHarmNobody) {
   const rpc::DeviceStatus victim = DeviceOf("victim"), bystander = DeviceOf("bystander");
   On("50 withdrawals with ids of 2 MiB", Tracker(), [](Peer& peer) {

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -314,6 +315,28 @@ TEST(Transport, AnotherMajorVersionIsToldSo) {
   SendRaw(fd.get(), Frame(header, true) + Frame(Json(Json::Object{}).Cbor(), false));
   std::string ours = std::to_string(kWireMajor) + "." + std::to_string(kWireMinor);
   EXPECT_THAT(ReceiveUntil(echo, fd.get(), "9.0"), HasSubstr("this side speaks wire version " + ours + ", not 9.0"));
+}
+
+// A tracker makes connections for whoever reports to it. Without free descriptors, one fails and the process goes on.
+TEST(Transport, AConnectionWithoutDescriptorsFails) {
+  Echo echo;
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  int failed = 0, made = 0;
+  for (rlim_t spare = 0; spare < 12; ++spare) {
+    const int next = dup(0);
+    close(next);
+    rlimit few = before;
+    few.rlim_cur = static_cast<rlim_t>(next) + spare;
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+    const auto connected =
+        DealerSocket::Connect(echo.loop, echo.router->endpoint(), {}, DealerSocket::Peers::kStranger);
+    setrlimit(RLIMIT_NOFILE, &before);
+    ++(connected.ok() ? made : failed);
+    EXPECT_THAT(connected.ok() ? "" : connected.error().Text(), testing::AnyOf("", HasSubstr("Too many open files")));
+  }
+  EXPECT_GE(failed, 2);
+  EXPECT_GE(made, 1);
 }
 
 }  // namespace

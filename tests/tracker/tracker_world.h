@@ -1,5 +1,6 @@
 // For tests of TrackerState.
 #pragma once
+#include <functional>
 #include <map>
 #include <string>
 #include <utility>
@@ -24,6 +25,7 @@ struct TrackerWorld {
     }
     for (const TrackerState::Dial& dial : output.dials) {
       dialed[dial.server] = dial.endpoint;
+      if (on_dial && !dial.endpoint.empty()) on_dial();
       if (answers_dials && !dial.endpoint.empty()) Answer(dial.server, rpc::PublicId(dial.server));
     }
   }
@@ -73,6 +75,7 @@ struct TrackerWorld {
 
   TrackerState tracker;
   int64_t now = 0;
+  std::function<void()> on_dial;
   bool answers_dials = true;                  // servers answer at their addresses
   std::map<std::string, std::string> dialed;  // by server: the address that the tracker tries; empty: none
   std::map<std::string, rpc::Message> last;

@@ -15,7 +15,7 @@
 namespace autotune::rpc {
 namespace {
 
-constexpr int kCalibrationRepeats = 5;  // the least time counts, since interrupts only add time
+constexpr int kCalibrationRepeats = 40;  // the least time counts, since interrupts only add time
 
 template <class Work>
 double LeastSeconds(const Work& work) {
@@ -28,15 +28,19 @@ double LeastSeconds(const Work& work) {
   return least;
 }
 
-// Multiply-adds without memory: independent chains, so that their number per second shows the clock.
+// Multiply-adds in registers: independent chains, so that their number per second shows the clock.
 void MultiplyAdds() {
-  constexpr int kChains = 16, kSteps = 500'000;  // a millisecond or two [chosen]
-  float chains[kChains];
-  std::fill_n(chains, kChains, 1.0F);
+  using Lanes [[gnu::vector_size(16)]] = float;
+  constexpr int kSteps = 200'000;  // a millisecond or two [chosen]
+  volatile float value = 1.0F;     // so that the compiler cannot compute the result in advance
+  const Lanes factor = Lanes{} + 0.999F, term = Lanes{} + 0.001F;
+  Lanes a = Lanes{} + value, b = Lanes{} + value, c = Lanes{} + value, d = Lanes{} + value;
+  Lanes e = Lanes{} + value, f = Lanes{} + value, g = Lanes{} + value, h = Lanes{} + value;
   for (int step = 0; step < kSteps; ++step) {
-    for (float& chain : chains) chain = chain * 0.999F + 0.001F;
-    asm volatile("" : : "r"(chains) : "memory");  // the compiler must not compute the result in advance
+    a = a * factor + term, b = b * factor + term, c = c * factor + term, d = d * factor + term;
+    e = e * factor + term, f = f * factor + term, g = g * factor + term, h = h * factor + term;
   }
+  value = ((a + b) + (c + d) + (e + f) + (g + h))[0];
 }
 
 // Returns the value below which a quarter (of = 1) or three quarters (of = 3) of the sorted values are.
@@ -56,7 +60,7 @@ Status RunCalibration(Device* device, std::vector<double>& seconds) {
   }
   constexpr int64_t kBytes = 16 << 20;  // beyond most private caches
   const std::shared_ptr<void> from = AllocateAligned(kBytes), to = AllocateAligned(kBytes);
-  if (!from || !to) return OutOfMemory("cannot allocate ", 2 * kBytes, " bytes for the calibration");
+  if (!from || !to) return {};  // the limit of the runner's memory says nothing of the device
   std::memset(from.get(), 1, kBytes);
   std::memset(to.get(), 2, kBytes);
   const double arithmetic = LeastSeconds(MultiplyAdds);
@@ -68,11 +72,19 @@ Status RunCalibration(Device* device, std::vector<double>& seconds) {
   return {};
 }
 
-std::string CalibrationHistory::Judge(const std::vector<double>& seconds, int64_t now) const {
+std::string CalibrationKernels() {
+#ifdef __OPTIMIZE__
+  return "kernels 1, compiler " __VERSION__;  // raise the number when the kernels change
+#else
+  return "kernels 1, compiler " __VERSION__ ", not optimized";
+#endif
+}
+
+std::string CalibrationHistory::Judge(const std::string& what, const std::vector<double>& seconds, int64_t now) const {
   for (size_t kernel = 0; kernel < std::min(seconds.size(), std::size(kCalibrationKernels)); ++kernel) {
     std::vector<double> usual;
     for (const Entry& entry : entries_) {
-      if (entry.seconds.size() == seconds.size() && entry.at <= now && now - entry.at <= kKeptMs)
+      if (entry.what == what && entry.seconds.size() == seconds.size() && entry.at <= now && now - entry.at <= kKeptMs)
         usual.push_back(entry.seconds[kernel]);
     }
     if (usual.size() < kLeastEntries) continue;
@@ -90,10 +102,10 @@ std::string CalibrationHistory::Judge(const std::vector<double>& seconds, int64_
   return "";
 }
 
-void CalibrationHistory::Add(std::vector<double> seconds, int64_t now) {
+void CalibrationHistory::Add(const std::string& what, std::vector<double> seconds, int64_t now) {
   std::erase_if(entries_, [&](const Entry& entry) { return now - entry.at > kKeptMs || entry.at > now; });
   if (entries_.size() >= kMostEntries) entries_.erase(entries_.begin());
-  entries_.push_back({now, std::move(seconds)});
+  entries_.push_back({now, what, std::move(seconds)});
 }
 
 CalibrationHistory CalibrationHistory::Read(const std::string& path) {

@@ -16,16 +16,21 @@ namespace autotune::rpc {
 inline constexpr const char* kCalibrationKernels[] = {"arithmetic", "copying"};
 
 // Times the kernels: a loop of fused multiply-adds in registers and a copy of 16 MiB, on one core, each the least of
-// several repeats; about 50 ms together. On a CUDA device only the arithmetic, by the reference kernel of the clock
-// (Device::Settle). There is no time on an OpenCL device, which has no kernel of known work yet.
+// several repeats; about 0.1 s together. There is no time without memory for the copy. On a CUDA device only the
+// arithmetic, by the reference kernel of the clock (Device::Settle). There is no time on an OpenCL device, which has no
+// kernel of known work yet.
 Status RunCalibration(Device* device, std::vector<double>& seconds);
+
+// Names the program of the kernels: another compiler may make faster ones.
+std::string CalibrationKernels();
 
 class CalibrationHistory {
  public:
   struct Entry {
     int64_t at = 0;               // wall clock, milliseconds since 1970
+    std::string what;             // the device and the kernels; only equal ones are compared
     std::vector<double> seconds;  // by kernel
-    AUTOTUNE_FIELDS(at, seconds)
+    AUTOTUNE_FIELDS(at, what, seconds)
   };
   static constexpr int64_t kKeptMs = int64_t{7} * 24 * 3600 * 1000;
   static constexpr size_t kMostEntries = 512;  // about three an hour [chosen]
@@ -37,10 +42,10 @@ class CalibrationHistory {
   // Tukey's outer fence (Exploratory Data Analysis, 1977): a time is off if it exceeds the upper quartile of the
   // device's own times by more than three times the distance of its quartiles. It must also exceed their median by
   // kLeastChange: the times of a steady device hardly differ. A faster device is not off.
-  std::string Judge(const std::vector<double>& seconds, int64_t now) const;
+  std::string Judge(const std::string& what, const std::vector<double>& seconds, int64_t now) const;
   // Adds times that Judge has not found off. Drops entries that are older than kKeptMs, or later than `now`, as after a
   // change of the clock.
-  void Add(std::vector<double> seconds, int64_t now);
+  void Add(const std::string& what, std::vector<double> seconds, int64_t now);
 
   const std::vector<Entry>& entries() const { return entries_; }
 

@@ -63,7 +63,8 @@ void HostLoad::See(const CpuTimes& times, int64_t now) {
 bool HostLoad::WasQuiet(const CpuTimes& times, int64_t now) const {
   if (!begun_) return true;
   const double others = (times.all - begun_->all) - (times.ours - begun_->ours);
-  return others <= kQuiet * static_cast<double>(now - at_);
+  constexpr double kTickMs = 10;  // in which /proc/stat counts: USER_HZ
+  return others <= kQuiet * static_cast<double>(now - at_) + kTickMs;
 }
 
 std::string HostLoad::Text() const {

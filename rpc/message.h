@@ -367,7 +367,7 @@ struct RunnerRequest {
 struct RunnerProbe {  // since 2.1: asks to run a small kernel on the device; the answer is a RunnerResult
   static constexpr std::string_view kKind = "runner_probe";
   int64_t run = 0;
-  bool calibrate = false;  // since 2.3: also time the kernels of rpc/calibration.h
+  bool calibrate = false;  // since 2.3: instead, time the kernels of rpc/calibration.h
   AUTOTUNE_FIELDS(run, calibrate)
 };
 struct RunnerProgress {

@@ -147,12 +147,11 @@ class Runner {
     return result;
   }
 
-  // Tests whether the device works.
+  // Tests whether the device works, or how fast it is.
   TrialResult Probe(bool calibrate) {
     TrialResult result;
     Status status = StartDevice();
-    if (status.ok()) status = ProbeDevice(device_.get());
-    if (status.ok() && calibrate) status = RunCalibration(device_.get(), result.times);
+    if (status.ok()) status = calibrate ? RunCalibration(device_.get(), result.times) : ProbeDevice(device_.get());
     result.status = status.ok() ? TrialStatus::kOk : TrialStatus::kDeviceError;
     if (!status.ok()) result.error = status.error().Text();
     return result;

@@ -25,6 +25,7 @@
 #include "support/clock_text.h"
 #include "support/cpus.h"
 #include "support/hint.h"
+#include "support/join.h"
 #include "support/log.h"
 #include "support/loop.h"
 
@@ -56,7 +57,7 @@ class Server {
     server_ = std::move(*server);
     session.server = server_->id();
     session.incarnation = RandomId();
-    if (!server_->path().empty()) {
+    if (!server_->path().empty() && !options_.wrapped_runner) {  // an emulator is too slow for the kernels
       calibrations_path_ = server_->path() + ".calibrations";
       calibrations_ = CalibrationHistory::Read(calibrations_path_);
       session.judge_calibration = [this](const std::vector<double>& seconds) { return Judge(seconds); };
@@ -240,13 +241,14 @@ class Server {
     if (!all) return std::nullopt;
     return CpuTimes{.all = *all, .ours = OwnMillis() + pool_->Examine().cpu_ms};
   }
-  // Judges the times of a calibration and keeps the good ones. Times beside foreign load are neither.
-  std::string Judge(const std::vector<double>& seconds) {
-    if (const auto times = Times(); times && !load_.WasQuiet(*times, BootMillis())) return "";
+  // Judges the times of a calibration and keeps the good ones. Times beside foreign load say nothing.
+  std::optional<std::string> Judge(const std::vector<double>& seconds) {
+    if (const auto times = Times(); times && !load_.WasQuiet(*times, BootMillis())) return std::nullopt;
     const int64_t now = WallMillis();
-    const std::string why = calibrations_.Judge(seconds, now);
+    const std::string what = pool_->ActiveDevice() + ", cores " + Joined(cores_, ",") + ", " + CalibrationKernels();
+    const std::string why = calibrations_.Judge(what, seconds, now);
     if (!why.empty()) return why;
-    calibrations_.Add(seconds, now);
+    calibrations_.Add(what, seconds, now);
     if (Status written = calibrations_.Write(calibrations_path_); !written)
       Log(LogLevel::kWarning, "cannot keep the calibration: ", written.error().Text());
     return "";

@@ -72,6 +72,7 @@ ServerActions ServerSession::OnRunnersUnavailable(const std::string& why, int64_
   runner_ready_ = false;
   unavailable_ = why;
   next_report_ = now;
+  if (quarantine_ && quarantine_->probe) Quarantine(why, now);
   if (calibrating_ && calibrating_->run) EndCalibration(now);
   if (batch_) StartNext(now);
   return Take();
@@ -165,9 +166,7 @@ void ServerSession::Finish(TrialResult result, int64_t now) {
   slot.result = std::move(result);
   ++batch_->next;
   SendResult(slot, now);
-  if (batch_->IsDone() && std::exchange(batch_->host_held, false)) {
-    actions_.push_back(ReleaseHost{});
-  }
+  if (batch_->IsDone() && std::exchange(batch_->host_held, false)) ReleaseUnlessCalibrating();
 }
 
 const std::string& ServerSession::DisturbanceOf(const TrialResult& result) const {

@@ -28,7 +28,7 @@ void ServerSession::StartProbe(int64_t now) {
   if (!FreshenRunner()) return;
   quarantine_->probe = options_.new_run();
   quarantine_->deadline = now + kProbeMs;
-  actions_.push_back(StartCandidate{{"", RunnerProbe{*quarantine_->probe, options_.judge_calibration != nullptr}, {}}});
+  actions_.push_back(StartCandidate{{"", RunnerProbe{*quarantine_->probe}, {}}});
 }
 
 // Returns true if the active runner has run no candidate, which could answer in its place. Else replaces it.
@@ -41,7 +41,7 @@ bool ServerSession::FreshenRunner() {
 
 bool ServerSession::MayProbe() const {
   const bool busy = (batch_ && batch_->running) || (calibrating_ && calibrating_->run);
-  return quarantine_ && !quarantine_->probe && runner_ready_ && !busy;
+  return quarantine_ && !quarantine_->slow && !quarantine_->probe && runner_ready_ && !busy;
 }
 
 void ServerSession::OnProbeDeadline(int64_t now) {
@@ -53,7 +53,6 @@ void ServerSession::OnProbeDeadline(int64_t now) {
 void ServerSession::OnProbed(const RunnerResult& result, int64_t now) {
   if (result.last && std::exchange(runner_ready_, false)) actions_.push_back(KillRunner{"its device has failed"});
   if (result.result.status != TrialStatus::kOk) return Quarantine(result.result.error, now);
-  if (const std::string why = JudgeCalibration(result.result); !why.empty()) return Quarantine(why, now);
   EndQuarantine(now);
 }
 

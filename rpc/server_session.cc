@@ -108,7 +108,7 @@ void ServerSession::DropBatch(const std::string& why) {
     runner_ready_ = false;
   }
   EndRun("");
-  if (batch_->host_held || !batch_->IsDone()) actions_.push_back(ReleaseHost{});
+  if (batch_->host_held || !batch_->IsDone()) ReleaseUnlessCalibrating();
   batch_.reset();
 }
 

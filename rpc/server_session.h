@@ -68,8 +68,9 @@ class ServerSession : public Timed<ServerSession> {
     int64_t output_bytes = 512 << 20;    // limit of the cache of the references' outputs
     // Numbers of runs. They cannot be guessed, so no candidate can announce the result of a later one.
     std::function<int64_t()> new_run = RandomNumber;
-    // Returns why the device is off, by the times of a calibration; empty if it is as usual. Null: no calibrations.
-    std::function<std::string(const std::vector<double>&)> judge_calibration = {};
+    // Returns why the device is slow, by the times of a calibration; empty if it is as usual; nothing if these times
+    // say nothing. Null: no calibrations.
+    std::function<std::optional<std::string>(const std::vector<double>&)> judge_calibration = {};
   };
   explicit ServerSession(Options options) : options_(std::move(options)) {}
 
@@ -114,6 +115,7 @@ class ServerSession : public Timed<ServerSession> {
   struct Quarantined {
     std::string why;
     int64_t next_probe = 0;
+    bool slow = false;             // by a calibration: the next ones take the place of probes
     std::optional<int64_t> probe;  // number of the probe that runs
     int64_t deadline = 0;          // of that probe
   };
@@ -226,8 +228,8 @@ class ServerSession : public Timed<ServerSession> {
   void OnCalibrated(const RunnerResult& result, int64_t now);
   void EndCalibration(int64_t now);
   void CalibrateAfterLease(int64_t now);
-  // Returns why the device is off; empty if it is not, or if nobody judges.
-  std::string JudgeCalibration(const TrialResult& result) const;
+  // Gives the host up, unless a calibration still needs it.
+  void ReleaseUnlessCalibrating();
   bool IsCalibration(int64_t run) const { return calibrating_ && calibrating_->run == run; }
   // ---
   // Returns why the device measures nothing; empty if it can.

@@ -34,8 +34,8 @@ class RouterSocket {
     // beginning, the socket closes all connections and listens anew, since peers may send parts of messages without
     // end. Honest peers connect again and repeat what is unanswered.
     std::function<int64_t()> kept_bytes = {};
-    // Called at half of that. Closes other connections of this process by which strangers may take memory. Returns whether
-    // there were any; if this frees the memory, the socket closes nothing.
+    // Called at half of that. Closes other connections of this process by which strangers may take memory. Returns
+    // whether there were any; if this frees the memory, the socket closes nothing.
     std::function<bool()> close_others = {};
   };
   // Listens at the endpoint. TCP port 0 or "*" means a free port; endpoint() returns its number.

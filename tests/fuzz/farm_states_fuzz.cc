@@ -126,7 +126,9 @@ class FuzzedFarm {
     options.device.endpoint = "ipc:///s1";
     options.reference_bytes = 20;  // two references
     options.output_bytes = 20;
-    options.judge_calibration = [this](const std::vector<double>&) { return in_.OneIn(4) ? "slow" : ""; };
+    options.judge_calibration = [this](const std::vector<double>&) {
+      return in_.OneIn(4) ? std::optional<std::string>() : std::optional<std::string>(in_.OneIn(4) ? "slow" : "");
+    };
     return options;
   }
   rpc::ClientSession::Options ClientOptions() {

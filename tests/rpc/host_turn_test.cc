@@ -115,7 +115,7 @@ TEST(HostLoad, TheLoadOfOneTurnIsKnownAtItsEnd) {
   EXPECT_TRUE(load.WasQuiet({.all = 9e9}, 9)) << "no turn";
   load.See({.all = 100, .ours = 50}, 1000);
   EXPECT_TRUE(load.WasQuiet({.all = 210, .ours = 140}, 1100)) << "others used 20 ms of 100";
-  EXPECT_FALSE(load.WasQuiet({.all = 300, .ours = 140}, 1100));
+  EXPECT_FALSE(load.WasQuiet({.all = 300, .ours = 140}, 1100));  // 110 ms
   load.End();
   EXPECT_TRUE(load.WasQuiet({.all = 300, .ours = 140}, 1100));
 }

@@ -109,6 +109,17 @@ TEST_F(Quarantine, AProbeNeedsARunnerThatHasRunNoCandidate) {
   EXPECT_EQ(w_.kills, 1) << "a probe leaves its runner clean";
 }
 
+TEST_F(Quarantine, AProbeWithoutARunnerIsOver) {
+  Fail();
+  WaitForProbe();
+  w_.probe.reset();
+  w_.Take(w_.session.OnRunnersUnavailable("no runner", w_.now));
+  w_.Take(w_.session.OnRunnerReady(w_.now));
+  EXPECT_LE(WaitForProbe(), 5000) << "and not after the deadline of the first";
+  Answer(TrialStatus::kOk);
+  EXPECT_EQ(Report().quarantine, "");
+}
+
 TEST_F(Quarantine, AFailureWithoutAReasonIsAFailure) {
   Fail();
   WaitForProbe();

@@ -57,7 +57,8 @@ class Wait : public test::FarmTest {
   }
 
   // Takes the host's lock for this process.
-  std::optional<HostLock> TakeHost(HostLock::Mode mode) { return std::move(HostLock::TryAcquire(mode)).value(); }
+  // Waits until the server's calibration is over.
+  std::optional<HostLock> TakeHost(HostLock::Mode mode) { return std::move(HostLock::Acquire(mode)).value(); }
 };
 
 TEST_F(Wait, ASignalEndsIt) {

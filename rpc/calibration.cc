@@ -15,7 +15,7 @@
 namespace autotune::rpc {
 namespace {
 
-constexpr int kCalibrationRepeats = 40;  // the least time counts, since interrupts only add time
+constexpr int kCalibrationRepeats = 40;  // the least time counts, since interrupts only add time [chosen]
 
 template <class Work>
 double LeastSeconds(const Work& work) {
@@ -28,7 +28,7 @@ double LeastSeconds(const Work& work) {
   return least;
 }
 
-// Multiply-adds in registers: independent chains, so that their number per second shows the clock.
+// Runs independent chains of multiply-adds in registers. Their number per second shows the clock.
 void MultiplyAdds() {
   using Lanes [[gnu::vector_size(16)]] = float;
   constexpr int kSteps = 200'000;  // a millisecond or two [chosen]

@@ -1,5 +1,5 @@
-// Calibration: fixed kernels that a device server times, to notice that its device has become slower. Their times are
-// compared with those of the same device in the last seven days. Plain values without clock and files, except where a
+// Calibration: a device server times fixed kernels, to notice that its device has become slower. It compares their
+// times with those of the same device in the last seven days. Plain values without clock and files, except where a
 // function says otherwise.
 #pragma once
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace autotune::rpc {
 // What the kernels of RunCalibration exercise, in the order of their times.
 inline constexpr const char* kCalibrationKernels[] = {"arithmetic", "copying"};
 
-// Times the kernels: a loop of fused multiply-adds in registers and a copy of 16 MiB, on one core, each the least of
+// Times the kernels: a loop of multiply-adds in registers and a copy of 16 MiB, on one core, each the least of
 // several repeats; about 0.1 s together. There is no time without memory for the copy. On a CUDA device only the
 // arithmetic, by the reference kernel of the clock (Device::Settle). There is no time on an OpenCL device, which has no
 // kernel of known work yet.
@@ -38,13 +38,13 @@ class CalibrationHistory {
   static constexpr size_t kLeastEntries = 8;
   static constexpr double kLeastChange = 0.05;  // what changes the order of schedules [chosen]
 
-  // Returns why the device is off; empty if it is as usual, or if there is too little to compare with. The rule is
-  // Tukey's outer fence (Exploratory Data Analysis, 1977): a time is off if it exceeds the upper quartile of the
+  // Returns why the device is slow; empty if it is as usual, or if there is too little to compare with. The rule is
+  // Tukey's outer fence (Exploratory Data Analysis, 1977): a time is slow if it exceeds the upper quartile of the
   // device's own times by more than three times the distance of its quartiles. It must also exceed their median by
-  // kLeastChange: the times of a steady device hardly differ. A faster device is not off.
+  // kLeastChange: the times of a steady device hardly differ. A faster device is as usual.
   std::string Judge(const std::string& what, const std::vector<double>& seconds, int64_t now) const;
-  // Adds times that Judge has not found off. Drops entries that are older than kKeptMs, or later than `now`, as after a
-  // change of the clock.
+  // Adds times that Judge has not found slow. Drops entries that are older than kKeptMs. Drops entries that are later
+  // than `now`, too: the clock was changed.
   void Add(const std::string& what, std::vector<double> seconds, int64_t now);
 
   const std::vector<Entry>& entries() const { return entries_; }

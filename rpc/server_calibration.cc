@@ -71,7 +71,7 @@ void ServerSession::OnCalibrated(const RunnerResult& result, int64_t now) {
   }
   const bool was_slow = quarantine_ && quarantine_->slow;
   if (!slow) {
-    // Only times that say nothing, or a device that waits for a good calibration, make another one worth while soon.
+    // These times say nothing, or a quarantined device waits for a good calibration. So the next one comes soon.
     if (was_slow || !result.result.times.empty()) next_calibration_ = now + kBetweenCalibrationsMs;
   } else if (!slow->empty()) {
     Quarantine("calibration: " + *slow, now);

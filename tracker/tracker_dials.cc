@@ -1,6 +1,6 @@
 // How a tracker finds out whether clients can reach a server: it connects to the server's address itself, before it
-// offers the device, and whenever the server has registered again or has another address. Anybody who may report as a
-// server chooses these addresses, so the number of connections is limited.
+// offers the device. It does so again when the server registers again, or states another address. Strangers may choose
+// these addresses, so the number of connections has a limit.
 #include <algorithm>
 #include <string>
 
@@ -23,7 +23,8 @@ void TrackerState::SetDialed(const rpc::Id& id, Server& server, Server::Dialed d
   StartDials(now);
 }
 
-// Returns when the next dial may begin: a burst of as many as may be under way at once, then one after the other.
+// Returns when the next dial may begin. The first dials, as many as may be under way at a time, begin at once. Later
+// ones begin between_dials_ms apart.
 int64_t TrackerState::NextDial() const {
   if (dials_.Size() >= options_.most_dials) return rpc::kNever;
   const int64_t burst = (static_cast<int64_t>(options_.most_dials) - 1) * options_.between_dials_ms;

@@ -17,7 +17,7 @@ using rpc::Refusal;
 using rpc::Rule;
 namespace code = rpc::code;
 
-// Longest time that counts in a peer's message; longer ones are cut. [chosen]
+// Longest time that a peer's message may state. The tracker cuts longer ones. [chosen]
 constexpr int64_t kLongestMs = int64_t{30} * 24 * 3600 * 1000;
 constexpr size_t kMaxQueue = 100000, kMaxServers = 20000, kMaxErrors = 20;
 

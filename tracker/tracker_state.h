@@ -44,10 +44,11 @@ class TrackerState : public rpc::Timed<TrackerState> {
     int64_t forget_ms = 24 * 3600 * 1000;  // time for which unreachable servers are remembered
     int64_t report_interval_ms = 1000;
     int64_t dial_ms = 3000;  // time that a server has to answer at its address [chosen]
-    // Time from a dial without an answer to the next one. It doubles with each further one, up to the second. [chosen]
+    // Time from a dial without an answer to the next dial. It doubles with each further dial, up to the longest.
+    // [chosen]
     int64_t dial_again_ms = 5000, longest_dial_again_ms = 300000;
-    // Dials at a time, and least time between the beginnings of two in the long run; more wait for their turn. Each is
-    // a connection to an address that a stranger may have chosen. [chosen]
+    // Most dials at a time, and the time between the beginnings of two dials in the long run. Further dials wait. Each
+    // dial is a connection to an address that a stranger may have chosen. [chosen]
     size_t most_dials = 64;
     int64_t between_dials_ms = 10;
     int64_t grace_ms = 3000;      // time after the first start in which unknown keys may wait for their servers
@@ -60,7 +61,8 @@ class TrackerState : public rpc::Timed<TrackerState> {
   Output On(const rpc::From& from, const rpc::Message& message, int64_t now);
   Output OnUnreachable(const rpc::Peer& peer, int64_t now);  // for a peer to which a message could not be sent
   Output OnDialAnswer(const Dial& dial, const rpc::Message& answer, int64_t now);
-  // Ends all dials under way, since their answers take too much memory. Returns nothing if there are none.
+  // Ends all dials under way. The driver calls this when answers take too much memory. Returns nothing if no dial is
+  // under way.
   std::optional<Output> EndDials(int64_t now);
   void OnMalformed() { ++malformed_; }
   // Refuses waiting and later requests for devices of this key with `why`, until a server reports such a device again.
@@ -173,7 +175,7 @@ class TrackerState : public rpc::Timed<TrackerState> {
   rpc::Deadlines<rpc::Id> silences_;    // of servers: when they count as unreachable and, after that, are forgotten
   rpc::Deadlines<rpc::Id> due_dials_;   // of servers: when they may be dialled
   rpc::Deadlines<rpc::Id> dials_;       // of servers that are being dialled: when they have not answered in time
-  int64_t dials_until_ = 0;             // the dials so far, one after the other, would have begun until then
+  int64_t dials_until_ = 0;             // end of the dials so far, if each took between_dials_ms
   std::map<rpc::Id, Lease> leases_;
   rpc::Deadlines<rpc::Id> expiries_;     // of leases
   rpc::Deadlines<rpc::Id> revocations_;  // of leases that must yield

@@ -126,7 +126,7 @@ TEST_F(HostilePeers, UnfinishedMessagesHarmNobody) {
   std::printf("%d attacks\n", attacks_);
 }
 
-// The tracker dials an address at which a program answers without end. That takes none of the others' connections.
+// The tracker dials an address at which a program answers without end. No other connection is closed for it.
 TEST_F(HostilePeers, AnAnswerWithoutEndHarmsNobody) {
   if (kSanitized) GTEST_SKIP() << "a sanitizer's allocator does not tell what is allocated";
   constexpr int64_t kMost = 128 << 20;  // bytes above rest

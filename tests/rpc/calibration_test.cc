@@ -99,7 +99,7 @@ TEST(Calibration, TheCpusKernelsTakeTimeInProportionToTheirWork) {
   }
 }
 
-// A session that calibrates. The judge finds the device off while `off` is not empty.
+// A session that calibrates. The judge returns `off`: why the device is slow.
 struct CalibratingWorld : ServerWorld {
   CalibratingWorld()
       : ServerWorld({.server = kServer,

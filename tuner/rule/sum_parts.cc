@@ -15,9 +15,9 @@ constexpr int64_t kTileResults = 64 * 64;  // results of a block of threads that
 // If small tiles already give every compute unit two blocks, parts have at least kFewestOfMany steps, since a second
 // kernel then gains little.
 constexpr int64_t kSmallTile = 32 * 32, kFewestOfMany = 256;
-constexpr int64_t kBlocksPerUnit = 2;       // blocks of threads that a compute unit needs to hide latencies
-constexpr int64_t kFewestStepsOfPart = 64;  // least steps of a part; with fewer, adding up the parts costs too much
-constexpr int64_t kFewestOfSlice = 32;      // least steps of a slice
+constexpr int64_t kBlocksPerUnit = 2;       // blocks of threads that a compute unit needs to hide latencies [chosen]
+constexpr int64_t kFewestStepsOfPart = 64;  // least steps of a part: adding up costs, too [chosen]
+constexpr int64_t kFewestOfSlice = 32;      // least steps of a slice: adding up costs, too [chosen]
 
 // Returns the number of parts into which the longest loop of the block's sum is cut: as many as give every compute unit
 // work, or `fewer` times fewer. Returns 1 if the results alone are enough work, if the sum is too short, or if no such

@@ -11,6 +11,7 @@
 #include "graph/pipeline.h"
 #include "graph/to_te.h"
 #include "tests/graph/interpreted.h"
+#include "tests/graph/reference.h"
 
 namespace autotune::graph {
 namespace {

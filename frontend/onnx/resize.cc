@@ -6,6 +6,8 @@
 #include <numeric>
 #include <optional>
 #include <set>
+#include <tuple>
+#include <utility>
 
 #include "frontend/onnx/importer.h"
 #include "support/join.h"
@@ -146,6 +148,36 @@ Result<ValueId> TapsAsProduct(ImportContext& c, ValueId x, int64_t axis, const T
   return c.Transpose(TRY(MatMulValues(c, TRY(c.Transpose(x, swap)), weights)), swap);
 }
 
+// Returns taps with the same sums, each of which has a weight. Otherwise an infinite element that is not part of a sum
+// would make it NaN. The weights of each place are added up: beyond the border all taps read the last element x, and
+// x * 2/3 + x * 1/3 may differ from x by a rounding. Each tap that is left over takes half of the largest weight, which
+// is exact.
+Taps WithoutIdleTaps(Taps taps) {
+  const size_t count = taps.places.size();
+  for (size_t i = 0; i < taps.places[0].size(); ++i) {
+    std::vector<std::pair<int64_t, double>> used;  // distinct places and their weights
+    for (size_t t = 0; t < count; ++t) {
+      const int64_t place = taps.places[t][i];
+      const auto same = std::find_if(used.begin(), used.end(), [&](const auto& tap) { return tap.first == place; });
+      if (same != used.end()) {
+        same->second += taps.weights[t][i];
+      } else if (taps.weights[t][i] != 0) {
+        used.emplace_back(place, taps.weights[t][i]);
+      }
+    }
+    if (used.empty()) continue;
+    while (used.size() < count) {
+      const auto heaviest = std::max_element(used.begin(), used.end(), [](const auto& a, const auto& b) {
+        return std::abs(a.second) < std::abs(b.second);
+      });
+      heaviest->second /= 2;
+      used.push_back(*heaviest);
+    }
+    for (size_t t = 0; t < count; ++t) std::tie(taps.places[t][i], taps.weights[t][i]) = used[t];
+  }
+  return taps;
+}
+
 Result<ValueId> GatheredTaps(ImportContext& c, ValueId x, int64_t axis, const Taps& taps) {
   int64_t n = static_cast<int64_t>(taps.places[0].size());
   Shape along(c.Rank(x), 1);
@@ -165,7 +197,7 @@ Result<ValueId> GatheredTaps(ImportContext& c, ValueId x, int64_t axis, const Ta
 
 Result<ValueId> ResizeAxis(ImportContext& c, const Rules& rules, ValueId x, int64_t axis, const Taps& taps) {
   const bool few = static_cast<int64_t>(taps.places.size()) <= kMostTaps;
-  ValueId sum = few ? TRY(GatheredTaps(c, x, axis, taps)) : TRY(TapsAsProduct(c, x, axis, taps));
+  ValueId sum = few ? TRY(GatheredTaps(c, x, axis, WithoutIdleTaps(taps))) : TRY(TapsAsProduct(c, x, axis, taps));
   if (std::find(taps.outside.begin(), taps.outside.end(), 1) == taps.outside.end()) return sum;
   Shape along(c.Rank(x), 1);
   along[axis] = static_cast<int64_t>(taps.outside.size());

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "frontend/onnx/import.h"
 #include "tests/frontend/element_types.h"
@@ -12,7 +13,9 @@
 namespace autotune::graph {
 namespace {
 
+using testing::DoubleNear;
 using testing::HasSubstr;
+using testing::Pointwise;
 
 // Returns the outputs' elements, or the reason why the model is refused.
 Result<std::vector<Numbers>> Computed(const ModelMaker& model, const std::vector<reference::Tensor>& inputs) {
@@ -152,6 +155,29 @@ TEST(ImportResize, CropsAtWholePlaces) {
   for (int i = 0; i < 99; ++i) x.data.push_back(i);
   for (int i = 0; i < 50; ++i) even.push_back(2 * i);
   EXPECT_EQ((*Computed(m, {x}))[0], even);
+}
+
+// Where an output element depends on one input element only, it is that element: beyond the border, whose two taps have
+// the weights 2/3 and 1/3 there, and where a tap has no weight, although its element is infinite. Elsewhere it is
+// interpolated, and infinities of both signs make NaN.
+TEST(ImportResize, ReadsNoElementWithoutWeight) {
+  auto resized = [](const std::string& mode, const std::string& coordinates, int64_t extent, const Numbers& x) {
+    ModelMaker m;
+    m.Input("x", {static_cast<int64_t>(x.size())}).Ints("sizes", {extent}).Output("y");
+    m.Node("Resize", {"x", "", "", "sizes"}, {"y"})
+        .String("mode", mode)
+        .String("coordinate_transformation_mode", coordinates);
+    return (*Computed(m, {{{static_cast<int64_t>(x.size())}, x}}))[0];
+  };
+  const double inf = std::numeric_limits<double>::infinity();
+  const Numbers thrice = resized("linear", "half_pixel", 6, {5, 11});
+  EXPECT_EQ((Numbers{thrice[0], thrice[1], thrice[4], thrice[5]}), (Numbers{5, 5, 11, 11}));
+  EXPECT_THAT((Numbers{thrice[2], thrice[3]}), Pointwise(DoubleNear(1e-6), Numbers{7, 9}));
+  EXPECT_EQ(resized("linear", "align_corners", 3, {1, inf}), (Numbers{1, inf, inf}));
+  EXPECT_TRUE(std::isnan(resized("linear", "align_corners", 3, {-inf, inf})[1]));
+  const Numbers cubic = resized("cubic", "align_corners", 7, {1, 2, 4, inf});
+  EXPECT_EQ((Numbers{cubic[0], cubic[2], cubic[4], cubic[6]}), (Numbers{1, 2, 4, inf}));
+  EXPECT_EQ(cubic[1], 1.3125);
 }
 
 // The name "" stands for an omitted input or output. So Clip's omitted input does not read the omitted outputs of

@@ -11,6 +11,9 @@ import numpy as np
 
 RTOL, ATOL = 1e-3, 1e-3
 MAGNITUDE_OF_ZEROS, LEAST_RANK = 1e-4, 4
+# Denormal numbers may become 0. The least normal number is a thousandth of this, or a little less.
+LEAST_MAGNITUDE = {"float64": 2.0**-1012}
+LEAST_MAGNITUDE_OF_OTHERS = 2.0**-116
 # Two neighbouring 16-bit floats differ by this much, relative to them.
 NEIGHBOURS = {"float16": 2.0**-10, "bfloat16": 2.0**-7}
 
@@ -31,7 +34,7 @@ def is_float(array):
 
 
 def error_ratio(actual, expected, rtol=RTOL, atol=ATOL):
-    """Returns the largest |a - b| / (rtol * |b| + atol * small_magnitude); at most 1 passes. Infinite where a NaN or an
+    """Returns the largest |a - b| / (rtol * |b| + atol * q) of runtime/compare.h; at most 1 passes. Infinite where a NaN or an
     infinity does not match, where integers differ, and if the shapes or types cannot be compared: both sides have
     floats, which may be wider in `expected`, or one type of integers."""
     floats = is_float(actual) and is_float(expected)
@@ -43,7 +46,8 @@ def error_ratio(actual, expected, rtol=RTOL, atol=ATOL):
     if not floats:
         return float("inf")
     a, b = actual.astype(np.float64)[~same], expected.astype(np.float64)[~same]
-    allowed = (rtol + NEIGHBOURS.get(actual.dtype.name, 0.0)) * np.abs(b) + atol * small_magnitude(expected)
+    small = max(small_magnitude(expected), LEAST_MAGNITUDE.get(actual.dtype.name, LEAST_MAGNITUDE_OF_OTHERS))
+    allowed = (rtol + NEIGHBOURS.get(actual.dtype.name, 0.0)) * np.abs(b) + atol * small
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         ratio = np.abs(a - b) / allowed
     ratio[~(np.isfinite(a) & np.isfinite(b)) | np.isnan(ratio)] = np.inf

@@ -43,7 +43,7 @@ double SmallMagnitudeOf(const T* values, int64_t count) {
   return small;
 }
 
-// `small` is the SmallMagnitude of the reference, `bounds` null or one number for each element.
+// `small` is the q of runtime/compare.h, `bounds` null or one number for each element.
 template <class A, class B>
 void CompareFloats(const A* actual, const B* reference, const B* bounds, int64_t count, const Tolerance& tolerance,
                    double small, Comparison& out) {
@@ -131,6 +131,8 @@ double SmallMagnitude(const Tensor& tensor) {
   return WithFloats(tensor, [&](const auto* values) { return SmallMagnitudeOf(values, tensor.num_elements()); });
 }
 
+double LeastMagnitude(DLDataType type) { return type.bits == 64 ? 0x1p-1012 : 0x1p-116; }
+
 Result<Comparison> CompareTensors(const Tensor& actual, const Tensor& reference, const Tolerance& tolerance,
                                   const Tensor* bounds) {
   auto is_float = [](DLDataType t) { return IsHalf(t) || (t.code == kDLFloat && (t.bits == 32 || t.bits == 64)); };
@@ -151,7 +153,7 @@ Result<Comparison> CompareTensors(const Tensor& actual, const Tensor& reference,
   if (floats) {
     Tolerance wider = tolerance;
     if (IsHalf(type)) wider.rtol += type.code == kDLBfloat ? 0x1p-7 : 0x1p-10;
-    const double small = SmallMagnitude(reference);
+    const double small = std::max(SmallMagnitude(reference), LeastMagnitude(type));
     WithFloats(actual, [&](const auto* values) {
       WithFloats(reference, [&]<class B>(const B* expected) {
         const B* allowed = bounds ? static_cast<const B*>(bounds->data()) : nullptr;

@@ -11,9 +11,9 @@
 
 namespace autotune {
 
-// The allowed difference at an element with the expected value b is rtol * |b| + atol * SmallMagnitude(expected). The
-// floor follows the small values of the tensor. If it followed the largest one, a single value of 1e9 would excuse
-// wrong values everywhere else.
+// The allowed difference at an element with the expected value b is rtol * |b| + atol * q, where q is
+// SmallMagnitude(expected), or LeastMagnitude of the actual type if that is larger. The floor follows the small values
+// of the tensor. If it followed the largest one, a single value of 1e9 would excuse wrong values everywhere else.
 struct Tolerance {
   double rtol = 1e-3;  // factor of |b|
   double atol = 1e-3;  // factor of SmallMagnitude
@@ -33,6 +33,10 @@ inline constexpr double kMagnitudeOfZeros = 1e-4;
 // Each v(d) needs n / d >= 4, except v(4). The three agree for numbers that are spread evenly around 0. The last one
 // still follows the small numbers if 95 % are large. Returns kMagnitudeOfZeros if there are none. `tensor` has floats.
 double SmallMagnitude(const Tensor& tensor);
+
+// The least SmallMagnitude with which floats of `type` are compared. With the default atol, it allows the least normal
+// number: kernels may give 0 instead of denormal numbers (docs/ir.md), as GPUs do.
+double LeastMagnitude(DLDataType type);
 
 struct Comparison {
   bool ok = true;

@@ -75,6 +75,18 @@ TEST(Compare, LargeValuesHideNoError) {
   }
 }
 
+// Zeros instead of denormal numbers are right, also where most numbers are that small; twice the least normal number is
+// not, and a tolerance of 0 allows none.
+TEST(Compare, DenormalsMayBeZeros) {
+  const std::vector<float> tiny = {1e-40f, -3e-39f, 0, 1}, zeros = {0, 0, 0, 1};
+  EXPECT_TRUE(Compare(zeros, tiny).ok);
+  EXPECT_FALSE(CompareTensors(Of(zeros, "f32"), Of(tiny, "f32"), {0, 0})->ok);
+  EXPECT_FALSE(Compare({0, 0, 0, 1}, {1e-40f, -2.4e-38f, 0, 1}).ok);
+  EXPECT_TRUE(CompareTensors(Of<double>({0, 1}, "f64"), Of<double>({1e-310, 1}, "f64"))->ok);
+  EXPECT_FALSE(CompareTensors(Of<double>({0, 1}, "f64"), Of<double>({1e-40, 1}, "f64"))->ok);
+  EXPECT_TRUE(CompareTensors(Of<float>({0, 1}, "f32"), Of<double>({1e-40, 1}, "f64"))->ok);
+}
+
 TEST(Compare, ReportsTheWorst) {
   Comparison c = Compare({1, 5, 3, 9}, {1, 2, 3, 4});
   EXPECT_FALSE(c.ok);

@@ -96,7 +96,7 @@ Result<ValueId> Extreme(ImportContext& c, ValueId a, ValueId b) {
 }
 
 template <Op op>
-Result<ValueId> Joined(ImportContext& c) {
+Result<ValueId> CombinedInputs(ImportContext& c) {
   std::vector<ValueId> inputs = TRY(c.AllTensors());
   ValueId all = inputs[0];
   for (size_t i = 1; i < inputs.size(); ++i) {
@@ -108,11 +108,11 @@ Result<ValueId> Joined(ImportContext& c) {
 template <Op op>
 Status ImportVariadic(ImportContext& c) {
   if (auto folded = FoldIntegers(c)) return c.BindConstant(TRY(std::move(*folded)));
-  return c.Bind(TRY(Joined<op>(c)));
+  return c.Bind(TRY(CombinedInputs<op>(c)));
 }
 
 Status ImportMean(ImportContext& c) {
-  ValueId sum = TRY(Joined<Op::kAdd>(c));
+  ValueId sum = TRY(CombinedInputs<Op::kAdd>(c));
   return c.Bind(TRY(c.ApplyNumber(Op::kDiv, sum, static_cast<double>(c.node().inputs.size()))));
 }
 

@@ -130,7 +130,10 @@ Code Expressions::Value(const Expr& e) {
     return Key{e.get(), guard, number ? -1 : chunk_.begin, number ? -1 : chunk_.count};
   };
   auto known = memo_.find(key(guard_ ? guard_->id : ""));
-  // A value that was computed without a guard is valid under every guard.
+  // A value that was computed under an outer guard, or without one, is valid here, too. If it was computed once more,
+  // the text of nested selects would grow exponentially with their depth.
+  for (auto outer = outer_guards_.rbegin(); known == memo_.end() && outer != outer_guards_.rend(); ++outer)
+    known = memo_.find(key(*outer));
   if (known == memo_.end() && guard_) known = memo_.find(key(""));
   if (known != memo_.end()) return known->second.code;
   Code code = Compute(e);
@@ -298,9 +301,11 @@ Code Expressions::ValueUnder(const Guard& condition, const Expr& e) {
     const std::string text = widened(*outside) + (both.lanes == 1 ? " && " : " & ") + widened(condition);
     both.id = Temporary({text}, dialect_.Type(DType::Bool().WithLanes(both.lanes))).text;
   }
+  if (outside) outer_guards_.push_back(outside->id);
   guard_ = both;
   const Code code = Value(e);
   guard_ = outside;
+  if (outside) outer_guards_.pop_back();
   return code;
 }
 

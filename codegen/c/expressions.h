@@ -85,6 +85,7 @@ class Expressions {
   Chunk chunk_;
   Expr lane_ = Expr(0);
   std::optional<Guard> guard_;
+  std::vector<std::string> outer_guards_;  // the ids of the guards that guard_ implies, outermost first
   int temporaries_ = 0;
   const ExprCell* whole_ = nullptr;  // the current argument of Whole, which may be long
   std::unordered_map<const ExprCell*, int> uses_;

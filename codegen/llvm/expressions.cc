@@ -28,8 +28,12 @@ Expressions::Expressions(llvm::IRBuilder<>& builder, const Target& target, const
 llvm::Value* Expressions::Value(const Expr& e) {
   auto key = std::pair{e.get(), guard_};
   if (auto it = memo_.find(key); it != memo_.end()) return it->second.value;
-  // A value that was computed without a guard is valid under every guard. So in x < 0 ? f(x) : g(x), x is loaded once,
-  // and f and g share their common subexpressions.
+  // A value that was computed under an outer guard, or without one, is valid here, too. So in x < 0 ? f(x) : g(x), x is
+  // loaded once, and f and g share their common subexpressions. The code of nested selects would grow exponentially
+  // with their depth otherwise.
+  for (auto outer = outer_guards_.rbegin(); outer != outer_guards_.rend(); ++outer) {
+    if (auto it = memo_.find({e.get(), *outer}); it != memo_.end()) return it->second.value;
+  }
   if (guard_) {
     if (auto it = memo_.find({e.get(), nullptr}); it != memo_.end()) return it->second.value;
   }
@@ -146,9 +150,11 @@ llvm::Value* Expressions::ValueUnder(llvm::Value* condition, const Expr& e) {
     }
     condition = builder_.CreateAnd(other, condition);
   }
+  if (outside) outer_guards_.push_back(outside);
   guard_ = condition;
   llvm::Value* value = Value(e);
   guard_ = outside;
+  if (outside) outer_guards_.pop_back();
   return value;
 }
 

@@ -8,6 +8,7 @@
 #pragma once
 #include <map>
 #include <utility>
+#include <vector>
 
 #include "codegen/llvm/addresses.h"
 #include "codegen/llvm/bindings.h"
@@ -62,6 +63,7 @@ class Expressions {
   Addresses addresses_;
   // The condition under which the current expression is used: a bool or a vector of bools. Null: always.
   llvm::Value* guard_ = nullptr;
+  std::vector<llvm::Value*> outer_guards_;  // the guards that guard_ implies, outermost first
   // The values of the statement, by expression and guard. A memo keeps its expression alive: otherwise another
   // expression could get the address of a freed one.
   struct Memo {

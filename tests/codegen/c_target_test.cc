@@ -222,6 +222,27 @@ TEST(CSource, EqualTermsOfLargeExpressionsAreComputedOnce) {
   EXPECT_LT(terms, 5 * kStages);
 }
 
+// The same for choices within a choice, whose sides load under a condition: each stage is computed once under the
+// outer condition, not again under that of each side of the next stage.
+TEST(CSource, EqualTermsOfNestedChoicesAreComputedOnce) {
+  constexpr int kStages = 7;
+  std::string value = "x[v]";
+  for (int i = 0; i < kStages; ++i)
+    value = "select(" + value + " < " + std::to_string(i) + ".0, " + value + " * 2.0, " + value + " - 1.0)";
+  for (const char* kind : {"serial", "vectorized"}) {
+    const PrimFunc f =
+        Parse("func f(x: f32[32] input, c: f32[32] input, y: f32[32] output) { for i in 32 " + std::string(kind) +
+              " { block b(v: S 32 = i) { y[v] = select(c[v] < 0.5, " + value + ", 7.0) } } }");
+    for (const Target& target : {C(), C(" -vectors=none")}) {
+      SCOPED_TRACE(target.Text());
+      auto object = Compile(f, target);
+      ASSERT_TRUE(object.ok()) << object.error().Text();
+      EXPECT_LT(object->source.size(), 20000u) << object->source;
+    }
+    AgreesWithInterpreter(f);
+  }
+}
+
 // A program may use names that the generated source needs for itself: names of registers, parallel loops and functions,
 // names of stdint.h, and keywords. The generated code must still compute the right results.
 TEST(CSource, NamesThatSourcesMakeUp) {

@@ -42,6 +42,8 @@ MemoryWatch::~MemoryWatch() {
 
 void MemoryWatch::Return() { malloc_trim(0); }
 
+int64_t MemoryWatch::Freed() { return static_cast<int64_t>(mallinfo2().fordblks); }
+
 int64_t MemoryWatch::Allocated() {
   const struct mallinfo2 info = mallinfo2();
   return static_cast<int64_t>(info.uordblks + info.hblkhd);

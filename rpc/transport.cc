@@ -1,5 +1,7 @@
 #include "rpc/transport.h"
 
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <zmq.h>
 
 #include <algorithm>
@@ -11,6 +13,7 @@
 #include "rpc/rules.h"
 #include "support/clock.h"
 #include "support/log.h"
+#include "support/unique_fd.h"
 
 namespace autotune::rpc {
 namespace {
@@ -47,14 +50,12 @@ void SetOptions(void* socket, bool router) {
   SetFrameLimit(socket, kMaxBlobBytes + 4096);
   // Each peer has a queue of 64 messages. If a peer does not read, its queue fills, and further sends to it fail.
   SetOption(socket, ZMQ_SNDHWM, 64);
-  SetOption(socket, ZMQ_RCVHWM, 64);
+  // Messages that arrive are read without a limit. If a queue of them could be full, libzmq 4.3 would stop reading from
+  // a peer, and if this peer then left, its next heartbeat, or a PING of the peer that is read later, would abort the
+  // process (an assertion of stream_engine_base.cpp). MemoryWatch limits what waits.
+  SetOption(socket, ZMQ_RCVHWM, 0);
   // A connection that never finishes ZeroMQ's handshake (a port scanner) holds its descriptor for 5 s at most.
   SetOption(socket, ZMQ_HANDSHAKE_IVL, 5000);
-  // Heartbeats every second, each answered within 3 s, disconnect a frozen peer after 4 s at most. TCP alone does not
-  // notice that a peer's process hangs.
-  SetOption(socket, ZMQ_HEARTBEAT_IVL, 1000);
-  SetOption(socket, ZMQ_HEARTBEAT_TIMEOUT, 3000);
-  SetOption(socket, ZMQ_HEARTBEAT_TTL, 3000);
   // After a tracker's restart, a thousand servers may reconnect at once.
   SetOption(socket, ZMQ_BACKLOG, 4096);
   if (router) {
@@ -67,6 +68,11 @@ void SetOptions(void* socket, bool router) {
     // Reconnect at first after 50 ms, later at least once a second, without end.
     SetOption(socket, ZMQ_RECONNECT_IVL, 50);
     SetOption(socket, ZMQ_RECONNECT_IVL_MAX, 1000);
+    // Heartbeats every second, each answered within 3 s, disconnect a frozen peer after 4 s at most. They also tell the
+    // listener to disconnect this side after 3 s without one. TCP alone does not notice that a peer's process hangs.
+    SetOption(socket, ZMQ_HEARTBEAT_IVL, 1000);
+    SetOption(socket, ZMQ_HEARTBEAT_TIMEOUT, 3000);
+    SetOption(socket, ZMQ_HEARTBEAT_TTL, 3000);
   }
   // Routing ids stay automatic: an id chosen by the peer could be that of another peer.
 }
@@ -246,6 +252,15 @@ class Monitor : public Watched {
   std::function<void(int)> on_event_;
 };
 
+// Returns whether somebody listens at an ipc endpoint. libzmq would take the socket away from them.
+bool IsTaken(const std::string& endpoint) {
+  if (!endpoint.starts_with("ipc://")) return false;
+  sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
+  endpoint.copy(address.sun_path, sizeof address.sun_path - 1, 6);
+  const UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  return connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 || errno == EAGAIN;
+}
+
 Result<void*> NewSocket(int type) {
   void* socket = zmq_socket(Context(), type);
   if (!socket) return Err("cannot make a ZeroMQ socket: ", LastError());
@@ -326,11 +341,13 @@ struct RouterSocket::Impl : Watched {
   // The memory that neither the socket's owner keeps nor the process had at the beginning.
   int64_t Unexplained() const { return MemoryWatch::Allocated() - handlers.kept_bytes() - explained; }
   void LookAtMemory() {
+    // After a flood of small messages, the allocator keeps their memory.
+    if (!trim && MemoryWatch::Freed() > kMostFreed) TrimSoon();
     const int64_t bytes = Unexplained();
     if (bytes <= kMostUnexplained / 2 || !socket_ || !Holds(Rule::kMemoryWatch)) return;
     if (handlers.close_others && handlers.close_others()) {
       others_closed_at = BootMillis();
-      trim = loop_.After(kPatienceMs, [] { MemoryWatch::Return(); });
+      TrimSoon();
     }
     // The io thread frees their memory soon, unless these connections take more.
     const bool frees = BootMillis() - others_closed_at < kPatienceMs;
@@ -344,6 +361,12 @@ struct RouterSocket::Impl : Watched {
     zmq_close(std::exchange(socket_, nullptr));
     closed_at = BootMillis();
     rebind = loop_.Every(2, [this] { ListenAnew(); });
+  }
+  void TrimSoon() {
+    trim = loop_.After(kPatienceMs, [this] {
+      MemoryWatch::Return();
+      trim.reset();
+    });
   }
   // Tries to listen at the endpoint that the closed socket still may hold. Waits until the io thread has freed what the
   // connections had sent. What then is left belongs to the owner, since nothing arrives without a socket.
@@ -367,6 +390,7 @@ struct RouterSocket::Impl : Watched {
 
   static constexpr int64_t kPatienceMs = 300;            // peers give a broken connection up after 500 ms
   static constexpr int64_t kMostUnexplained = 32 << 20;  // [chosen]
+  static constexpr int64_t kMostFreed = 8 << 20;         // [chosen]
   Handlers handlers;
   std::string endpoint;
   std::shared_ptr<Monitor> monitor;
@@ -389,6 +413,7 @@ Sent RouterSocket::Send(const Peer& peer, const Message& message) { return impl_
 
 Result<std::unique_ptr<RouterSocket>> RouterSocket::Bind(Loop& loop, const std::string& endpoint, Handlers handlers) {
   std::string address = TRY(NormalizeEndpoint(endpoint));
+  if (IsTaken(address)) return Err("cannot listen on ", address, ": another program listens there");
   void* socket = TRY(NewSocket(ZMQ_ROUTER));
   auto impl = std::make_shared<Impl>(loop, socket, std::move(handlers));
   if (zmq_bind(socket, address.c_str())) {

@@ -20,6 +20,7 @@
 #include "support/state_folder.h"
 #include "support/subprocess.h"
 #include "tools/autotune/usage.h"
+#include "tools/descriptors.h"
 #include "tools/event_log.h"
 #include "tools/guarded_main.h"
 #include "tools/return_memory.h"
@@ -177,6 +178,7 @@ int Run(Arguments& arguments) {
   arguments.server.memory_bytes = arguments.runner.memory_bytes;
   if (arguments.is_runner) return autotune::rpc::RunRunner(arguments.runner);
 
+  autotune::tools::AllowManyDescriptors();
   autotune::tools::ReturnMemory();  // not in runners, which measure kernels as any other program would run them
   autotune::rpc::ServerOptions& options = arguments.server;
   std::optional<autotune::rpc::RunnerUser> user;

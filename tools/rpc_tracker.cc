@@ -10,6 +10,7 @@
 #include "support/loop.h"
 #include "support/subprocess.h"
 #include "tools/autotune/usage.h"
+#include "tools/descriptors.h"
 #include "tools/event_log.h"
 #include "tools/farm_status.h"
 #include "tools/guarded_main.h"
@@ -98,5 +99,6 @@ int Track(int argc, char** argv) {
 int main(int argc, char** argv) {
   autotune::tools::KeepStandardDescriptors();
   autotune::tools::ReturnMemory();
+  autotune::tools::AllowManyDescriptors();
   return autotune::tools::Guarded([&] { return autotune::tools::WithOutput(Track(argc, argv)); });
 }

@@ -1,5 +1,7 @@
 // Attacks by local processes that connect to the tracker or to a device server: raw bytes, and messages of the
 // protocol.
+#include <sys/resource.h>
+
 #include "rpc/message.h"
 #include "support/json.h"
 #include "support/rng.h"
@@ -39,6 +41,21 @@ class HostilePeers : public Hostile {
   }
 };
 
+// libzmq aborts the process if it stops reading from a peer, whose queue is full, and the peer leaves.
+TEST_F(HostilePeers, FloodsOfThoseWhoLeaveHarmNobody) {
+  const int floods = test::DrawsAll() ? 30 : 8;
+  for (const bool pings : {true, false}) {
+    OnAll(pings ? "floods with heartbeats, by peers that leave" : "floods by peers that leave",
+          [&](const std::string& endpoint) {
+            for (int flood = 0; flood < floods; ++flood) {
+              Peer peer(endpoint);
+              for (int i = 0; i < 4000 && peer.Send({"f", rpc::StatusRequest{}, {}}); ++i)
+                if (pings) peer.Ping();
+            }
+          });
+  }
+}
+
 TEST_F(HostilePeers, RawBytesHarmNobody) {
   Rng rng(5);
   OnAll("garbage", [&](const std::string& endpoint) {
@@ -50,8 +67,13 @@ TEST_F(HostilePeers, RawBytesHarmNobody) {
     }
   });
   std::vector<Peer> idle;
-  OnAll("300 connections that stay silent", [&](const std::string& endpoint) {
-    for (int i = 0; i < 300; ++i) idle.emplace_back(endpoint, false);
+  rlimit limit{};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+  const int many = limit.rlim_max > 6000 ? 1500 : 300;  // more than the usual limit of descriptors, if it can be raised
+  OnAll(std::to_string(many) + " connections that stay silent", [&](const std::string& endpoint) {
+    for (int i = 0; i < many; ++i) idle.emplace_back(endpoint, false);
   });
   idle.clear();
   OnAll("half a greeting", [&](const std::string& endpoint) {

@@ -1,12 +1,13 @@
 #include "rpc/transport.h"
 
-#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
+
+#include <thread>
 
 #include "support/json.h"
 #include "support/rng.h"
@@ -42,7 +43,7 @@ TEST(Endpoint, OnlyThisHost) {
 struct Echo {
   Echo() {
     router = std::move(RouterSocket::Bind(
-                           loop, "127.0.0.1:0",
+                           loop, path,
                            {.on_message =
                                 [this](const From& from, Message message) {
                                   last_peer = from.peer;
@@ -56,6 +57,10 @@ struct Echo {
       ADD_FAILURE() << "no event for 20 seconds";
       loop.Stop();
     });
+  }
+  void RunFor(int64_t ms) {
+    auto end = loop.After(ms, [this] { loop.Stop(); });
+    loop.Run();
   }
   // Makes one round trip over a new connection.
   Message Ask(const Message& message) {
@@ -72,18 +77,61 @@ struct Echo {
     loop.Run();
     return answer;
   }
-  int Port() const { return std::stoi(router->endpoint().substr(router->endpoint().rfind(':') + 1)); }
-  void RunFor(int64_t ms) {
-    auto end = loop.After(ms, [this] { loop.Stop(); });
-    loop.Run();
-  }
 
+  const std::string path = testing::TempDir() + "echo-" + RandomId();
   Loop loop;
   std::unique_ptr<RouterSocket> router;
   Loop::Watch watchdog;
   Peer last_peer;
   int malformed = 0;
 };
+
+sockaddr_un SocketAddress(const std::string& path) {
+  sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
+  path.copy(address.sun_path, sizeof address.sun_path - 1);
+  return address;
+}
+UniqueFd ConnectRaw(const Echo& echo) {
+  UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const sockaddr_un address = SocketAddress(echo.path);
+  EXPECT_EQ(connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  return fd;
+}
+void SendRaw(int fd, const std::string& bytes) {
+  ssize_t ignored = send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  (void)ignored;
+}
+
+// ZMTP 3.0: the greeting and the READY command of a socket without security.
+std::string Handshake(const std::string& socket_type = "DEALER") {
+  std::string greeting = std::string("\xff\0\0\0\0\0\0\0\0\x7f\x03\0NULL", 16);
+  greeting.resize(64, '\0');
+  const std::string type = std::string("\0\0\0\6", 4) + socket_type;
+  std::string ready = std::string("\x05READY\x0bSocket-Type", 18) + type;
+  return greeting + std::string("\x04", 1) + static_cast<char>(ready.size()) + ready;
+}
+std::string Frame(const std::string& bytes, bool more) {
+  return std::string(1, more ? 1 : 0) + static_cast<char>(bytes.size()) + bytes;
+}
+
+// Receives until `text` has arrived, or for some seconds.
+std::string ReceiveUntil(Echo& echo, int fd, const std::string& text) {
+  std::string received;
+  char bytes[4096];
+  for (int i = 0; i < 1000 && received.find(text) == std::string::npos; ++i) {
+    echo.RunFor(5);
+    ssize_t n = recv(fd, bytes, sizeof bytes, MSG_DONTWAIT);
+    if (n > 0) received.append(bytes, static_cast<size_t>(n));
+  }
+  return received;
+}
+// Connects and completes the handshake: libzmq accepts messages only after it has sent its own READY.
+UniqueFd ConnectAsDealer(Echo& echo) {
+  UniqueFd fd = ConnectRaw(echo);
+  SendRaw(fd.get(), Handshake());
+  EXPECT_THAT(ReceiveUntil(echo, fd.get(), "ROUTER"), HasSubstr("READY"));
+  return fd;
+}
 
 TEST(Transport, EchoesMessagesWithBlobs) {
   Echo echo;
@@ -130,13 +178,11 @@ TEST(Transport, TheRouterKnowsWhenAPeerHasLeft) {
 
 TEST(Transport, AFullQueueIsNotAPeerThatHasLeft) {
   Echo echo;
-  Loop never_run;  // a peer that does not read
-  std::unique_ptr<DealerSocket> dealer;
-  dealer = std::move(DealerSocket::Connect(never_run, echo.router->endpoint(), {.on_message = [](Message) {}})).value();
-  for (int i = 0; i < 500 && echo.last_peer.empty(); ++i) {
-    dealer->Send({"q", Ping{}, {}});
-    echo.RunFor(10);
-  }
+  const UniqueFd peer = ConnectAsDealer(echo);  // does not read
+  const std::string header =
+      Json(Json::Object{{"major", kWireMajor}, {"minor", 0}, {"kind", "ping"}, {"request", "r"}}).Cbor();
+  SendRaw(peer.get(), Frame(header, true) + Frame(Json(Json::Object{}).Cbor(), false));
+  for (int i = 0; i < 500 && echo.last_peer.empty(); ++i) echo.RunFor(10);
   ASSERT_FALSE(echo.last_peer.empty());
   const Message large{"", Ping{}, {Bytes(std::string(1 << 20, 'x'))}};
   Sent sent = Sent::kYes;
@@ -157,9 +203,16 @@ TEST(Transport, AMessageOfTooManyFramesIsRefused) {
 // sockets.
 TEST(Transport, APeerThatLeavesAClosedSocketStopsNobodyElse) {
   Echo echo;
-  Loop never_run;
-  auto deaf =
-      std::move(RouterSocket::Bind(never_run, "127.0.0.1:0", {.on_message = [](const From&, Message) {}})).value();
+  const std::string path = echo.path + "-deaf";
+  const sockaddr_un address = SocketAddress(path);
+  const UniqueFd listener(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  ASSERT_EQ(bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  ASSERT_EQ(listen(listener.get(), 1), 0);
+  UniqueFd deaf;  // speaks as a listener, and does not read
+  std::thread accepting([&] {
+    deaf.Reset(accept(listener.get(), nullptr, nullptr));
+    SendRaw(deaf.get(), Handshake("ROUTER"));
+  });
   std::unique_ptr<DealerSocket> dealer;
   int sent = 0;
   auto on_connected = [&] {
@@ -167,14 +220,16 @@ TEST(Transport, APeerThatLeavesAClosedSocketStopsNobodyElse) {
     while (sent < 1000 && dealer->Send(large)) ++sent;
     echo.loop.Stop();
   };
-  dealer = std::move(DealerSocket::Connect(echo.loop, deaf->endpoint(),
-                                           {.on_message = [](Message) {}, .on_connected = on_connected}))
-               .value();
+  dealer =
+      std::move(DealerSocket::Connect(echo.loop, path, {.on_message = [](Message) {}, .on_connected = on_connected}))
+          .value();
   echo.loop.Run();
+  accepting.join();
+  unlink(path.c_str());
   EXPECT_GT(sent, 10);
   EXPECT_LT(sent, 1000);  // the rest waits in the socket's queue
   dealer.reset();
-  deaf.reset();
+  deaf.Reset();
   echo.RunFor(50);
   EXPECT_NE(echo.Ask({"2", Ping{"still there"}, {}}).As<Pong>(), nullptr);
 }
@@ -183,14 +238,14 @@ TEST(Transport, ASecondListenerIsRefused) {
   Echo echo;
   auto second = RouterSocket::Bind(echo.loop, echo.router->endpoint(), {.on_message = [](const From&, Message) {}});
   ASSERT_FALSE(second.ok());
-  EXPECT_THAT(second.error().Text(), HasSubstr("is another one running there?"));
+  EXPECT_THAT(second.error().Text(), HasSubstr("another program listens there"));
 }
 
 TEST(Transport, TheClientConnectsAgainToARestartedRouter) {
   Loop loop;
   int connected = 0, pongs = 0;
   std::unique_ptr<RouterSocket> router;
-  std::string endpoint = "127.0.0.1:0";
+  std::string endpoint = testing::TempDir() + "restarted-" + RandomId();
   auto start = [&] {
     router = std::move(RouterSocket::Bind(loop, endpoint,
                                           {.on_message =
@@ -228,57 +283,12 @@ TEST(Transport, TheClientConnectsAgainToARestartedRouter) {
   EXPECT_EQ(connected, 2);
 }
 
-UniqueFd ConnectRaw(int port) {
-  UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<uint16_t>(port));
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  EXPECT_EQ(connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
-  return fd;
-}
-void SendRaw(int fd, const std::string& bytes) {
-  ssize_t ignored = send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
-  (void)ignored;
-}
-
-// ZMTP 3.0: the greeting and the READY command of a DEALER without security.
-std::string Handshake() {
-  std::string greeting = std::string("\xff\0\0\0\0\0\0\0\0\x7f\x03\0NULL", 16);
-  greeting.resize(64, '\0');
-  std::string type("\0\0\0\6DEALER", 10);
-  std::string ready = std::string("\x05READY\x0bSocket-Type", 18) + type;
-  return greeting + std::string("\x04", 1) + static_cast<char>(ready.size()) + ready;
-}
-std::string Frame(const std::string& bytes, bool more) {
-  return std::string(1, more ? 1 : 0) + static_cast<char>(bytes.size()) + bytes;
-}
-
-// Receives until `text` has arrived, or for some seconds.
-std::string ReceiveUntil(Echo& echo, int fd, const std::string& text) {
-  std::string received;
-  char bytes[4096];
-  for (int i = 0; i < 1000 && received.find(text) == std::string::npos; ++i) {
-    echo.RunFor(5);
-    ssize_t n = recv(fd, bytes, sizeof bytes, MSG_DONTWAIT);
-    if (n > 0) received.append(bytes, static_cast<size_t>(n));
-  }
-  return received;
-}
-// Connects and completes the handshake: libzmq accepts messages only after it has sent its own READY.
-UniqueFd ConnectAsDealer(Echo& echo) {
-  UniqueFd fd = ConnectRaw(echo.Port());
-  SendRaw(fd.get(), Handshake());
-  EXPECT_THAT(ReceiveUntil(echo, fd.get(), "ROUTER"), HasSubstr("READY"));
-  return fd;
-}
-
-TEST(Transport, GarbageOnTheRealPortHarmsNobody) {
+TEST(Transport, GarbageOnTheRealSocketHarmsNobody) {
   Echo echo;
   Rng rng(3);
   std::vector<UniqueFd> open;
   for (int i = 0; i < 200; ++i) {
-    open.push_back(ConnectRaw(echo.Port()));
+    open.push_back(ConnectRaw(echo));
     std::string bytes = rng.Below(2) ? Handshake() : "";
     for (int64_t n = rng.Below(300); n > 0; --n) bytes += static_cast<char>(rng.Next());
     if (rng.Below(4) == 0) bytes.resize(static_cast<size_t>(rng.Below(static_cast<int64_t>(bytes.size()) + 1)));
@@ -293,7 +303,7 @@ TEST(Transport, GarbageOnTheRealPortHarmsNobody) {
     SendRaw(open.back().get(), head + "some of it");
   }
   // An HTTP request, as a browser sends it.
-  open.push_back(ConnectRaw(echo.Port()));
+  open.push_back(ConnectRaw(echo));
   SendRaw(open.back().get(), "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
   echo.RunFor(50);
   EXPECT_TRUE(echo.Ask({"q", Ping{"still here"}, {}}).As<Pong>());
@@ -319,7 +329,9 @@ TEST(Transport, AnotherMajorVersionIsToldSo) {
 
 // A tracker makes connections for whoever reports to it. Without free descriptors, one fails and the process goes on.
 TEST(Transport, AConnectionWithoutDescriptorsFails) {
-  Echo echo;
+  Loop loop;
+  const auto end = loop.After(1, [&] { loop.Stop(); });
+  loop.Run();  // the loop makes its own descriptors at its first use
   rlimit before{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
   int failed = 0, made = 0;
@@ -330,7 +342,7 @@ TEST(Transport, AConnectionWithoutDescriptorsFails) {
     few.rlim_cur = static_cast<rlim_t>(next) + spare;
     ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
     const auto connected =
-        DealerSocket::Connect(echo.loop, echo.router->endpoint(), {}, DealerSocket::Peers::kStranger);
+        DealerSocket::Connect(loop, "ipc:///nobody-listens-here", {}, DealerSocket::Peers::kStranger);
     setrlimit(RLIMIT_NOFILE, &before);
     ++(connected.ok() ? made : failed);
     EXPECT_THAT(connected.ok() ? "" : connected.error().Text(), testing::AnyOf("", HasSubstr("Too many open files")));

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "rpc/client.h"
+#include "support/clock.h"
 #include "support/subprocess.h"
 #include "tests/runtime/c_artifact.h"
 #include "tracker/local_farm.h"
@@ -92,9 +93,8 @@ inline bool Alive(pid_t pid) {
 }
 template <class F>
 bool Soon(F condition, int seconds = 30) {
-  for (int i = 0; i < seconds * 100; ++i) {
+  for (const int64_t end = BootMillis() + int64_t{1000} * seconds; BootMillis() < end; usleep(10000)) {
     if (condition()) return true;
-    usleep(10000);
   }
   return condition();
 }

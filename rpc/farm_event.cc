@@ -36,6 +36,11 @@ std::string Text(const FarmEvent& event) {
       return device + "quarantined: " + Shown(event.why, kMostText);
     case FarmEvent::Kind::kRecovered:
       return device + "passed its probe and is back in service";
+    case FarmEvent::Kind::kDrained:
+    case FarmEvent::Kind::kLocked:
+      return "`" + Name(event.key) + "` " + Shown(event.why, kMostText);
+    case FarmEvent::Kind::kHoldEnded:
+      return "`" + Name(event.key) + "` back in service: " + Shown(event.why, kMostText);
   }
   return device;
 }

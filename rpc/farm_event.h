@@ -18,16 +18,19 @@ struct FarmEvent {
     kLost,         // the lease ended otherwise; `why` says how
     kQuarantined,  // a device has failed; `why` says how
     kRecovered,    // a quarantined device has passed its probe
+    kDrained,      // devices are granted to nobody; `why` says by whose wish
+    kLocked,       // so, and their leases are revoked
+    kHoldEnded,    // this is over; `why` says how
   };
   Kind kind = Kind::kRegistered;
   Id server;
-  std::string key;
+  std::string key;       // of kDrained, kLocked and kHoldEnded: a pattern of devices
   std::string endpoint;  // of kRegistered: the server's address for clients
   LeaseHolder holder;    // of kLeased, kReturned, kLost
   Id lease, client;      // of those, too
   Id request;            // of kLeased: the request that the tracker grants; empty if a server reported the lease
   Token token;
-  std::string why;  // of kUnreachable, kLost, kQuarantined
+  std::string why;  // of kUnreachable, kLost, kQuarantined, and of drains and locks
   AUTOTUNE_FIELDS(kind, server, key, endpoint, holder, lease, client, request, token, why)
 };
 
@@ -60,6 +63,6 @@ inline constexpr char kKeyRule[] = "a key has 1 to 256 letters, digits, '.', '_'
 
 namespace autotune {
 AUTOTUNE_ENUM(rpc::FarmEvent::Kind, "registered", "unreachable", "left", "leased", "returned", "lost", "quarantined",
-              "recovered")
+              "recovered", "drained", "locked", "hold ended")
 AUTOTUNE_ENUM(rpc::CandidateEvent::Kind, "issued", "began", "ended", "answered")
 }  // namespace autotune

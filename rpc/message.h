@@ -13,6 +13,7 @@
 #include <variant>
 #include <vector>
 
+#include "rpc/administration.h"
 #include "rpc/limits.h"
 #include "rpc/measure.h"
 #include "support/fields.h"
@@ -28,7 +29,7 @@ AUTOTUNE_ENUM(rpc::RunnerPhase, "load", "reference", "run")
 namespace autotune::rpc {
 
 inline constexpr int kWireMajor = 2;
-inline constexpr int kWireMinor = 3;
+inline constexpr int kWireMinor = 4;
 
 inline constexpr size_t kMaxFrames = 256;  // of a message; the bytes of a frame have a limit, too (rpc/transport.cc)
 
@@ -73,7 +74,8 @@ namespace code {
 inline constexpr char kMalformed[] = "malformed", kWrongVersion[] = "wrong_version", kUnknownKey[] = "unknown_key",
                       kLeaseLost[] = "lease_lost", kStaleLease[] = "stale_lease", kTimedOut[] = "timed_out",
                       kKeyFailed[] = "key_failed", kTooLarge[] = "too_large", kNeedReference[] = "need_reference",
-                      kUnexpected[] = "unexpected", kForbidden[] = "forbidden";
+                      kUnexpected[] = "unexpected", kForbidden[] = "forbidden", kUnknownDevice[] = "unknown_device",
+                      kUnknownLease[] = "unknown_lease";  // both since 2.4
 }
 struct Refusal {
   static constexpr std::string_view kKind = "refusal";
@@ -234,7 +236,8 @@ struct StatusRequest {
 };
 namespace device_state {
 inline constexpr char kFree[] = "free", kBusy[] = "busy", kStarting[] = "starting", kUnreachable[] = "unreachable",
-                      kQuarantined[] = "quarantined";  // since 2.1
+                      kQuarantined[] = "quarantined",  // since 2.1
+    kDrained[] = "drained", kLocked[] = "locked";      // since 2.4
 }
 struct DeviceStatus {
   Id server;
@@ -247,7 +250,9 @@ struct DeviceStatus {
   int64_t last_seen_ms = 0;  // time since the server's last report
   std::map<std::string, int64_t> trials;
   std::string last_error;
-  std::string why;  // since 2.1: reason for the state, of a quarantined or (since 2.3) an unreachable device
+  // Since 2.1: reason for the state, of a quarantined or (since 2.3) an unreachable device. Since 2.4: also who holds
+  // the device, until when and why.
+  std::string why;
   AUTOTUNE_FIELDS(server, key, endpoint, model, cores, state, lease, client_name, tenant, job, since_ms, last_seen_ms,
                   trials, last_error, why)
   AUTOTUNE_LIMITS({"server", kIdBytes}, {"key", kNameBytes}, {"endpoint", kNameBytes}, {"model", kNameBytes},
@@ -273,10 +278,11 @@ struct StatusReply {
   int64_t grants = 0, expired = 0, malformed = 0;
   std::vector<std::string> errors;  // the latest errors
   int64_t omitted = 0;              // devices, keys and waiting clients for which the answer has no room
+  std::vector<DeviceHold> holds;    // since 2.4
   AUTOTUNE_FIELDS(epoch, recovering, uptime_ms, devices, queue, absent_keys, grants, expired, malformed, errors,
-                  omitted)
+                  omitted, holds)
   AUTOTUNE_LIMITS({"devices", 0, kMostListed}, {"queue", 0, kMostListed}, {"absent_keys", kNameBytes, kMostListed},
-                  {"errors", kTextBytes, 64})
+                  {"errors", kTextBytes, 64}, {"holds", 0, kMostHolds})
 };
 
 // --- Client and server -----------------------------------------------------------------------------------------------
@@ -394,7 +400,8 @@ using AnyBody =
     std::variant<Refusal, Ping, Pong, ServerReport, ReportReply, ServerGoodbye, LeaseRequest, LeaseQueued, LeaseGranted,
                  LeaseWithdraw, LeaseRenew, LeaseRenewed, LeaseRelease, LeaseReleased, StatusRequest, StatusReply,
                  MeasureRequest, MeasureAccepted, ResultReport, ResultAck, BatchCancel, ClientBeat, ServerBeat,
-                 LeaseEnd, RunnerHello, RunnerRequest, RunnerProgress, RunnerReference, RunnerResult, RunnerProbe>;
+                 LeaseEnd, RunnerHello, RunnerRequest, RunnerProgress, RunnerReference, RunnerResult, RunnerProbe,
+                 DeviceHold, DeviceHeld, LeaseRevoke, LeaseRevoked>;
 // One of them. A type of its own, so that only one file compiles the copies and destructors of thirty types.
 struct Body : AnyBody {
   using AnyBody::AnyBody;

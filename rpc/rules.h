@@ -38,6 +38,7 @@ enum class Rule {
   kRevocation,   // a holder that does not yield loses its lease
   kQueueOrder,   // who came first is served first
   kSilentQueue,  // a silent client leaves the queue
+  kHolds,        // a held device is granted to nobody
   // --- All ---
   kStoppedTime,  // time in which a process was stopped counts for nobody's silence
   // --- Against attacks (tests/hostile/twins_test.cc shows that they are needed) ---
@@ -52,7 +53,7 @@ enum class Rule {
 AUTOTUNE_ENUM(rpc::Rule, "fencing", "ended-lease", "incarnation", "kills-on-loss", "resends", "remembers", "fresh-runs",
               "yield-stops", "repeats", "fresh-runner", "own-runner", "spares", "ends-batch", "probes", "answers-once",
               "silent-server", "retries", "asks-again", "third-device", "one-holder", "expiry", "recovery",
-              "revocation", "queue-order", "silent-queue", "stopped-time", "plausible", "secret-ids", "limits",
+              "revocation", "queue-order", "silent-queue", "holds", "stopped-time", "plausible", "secret-ids", "limits",
               "memory-watch", "drops-unread", "phases")
 }  // namespace autotune
 

@@ -8,6 +8,7 @@
 #include "rpc/transport.h"
 #include "rpc/wake_timer.h"
 #include "support/clock.h"
+#include "support/clock_text.h"
 #include "support/file.h"
 #include "support/hint.h"
 #include "support/json.h"
@@ -18,10 +19,16 @@
 namespace autotune {
 namespace {
 
+struct SavedHold {
+  std::string pattern, how, note, who;
+  int64_t until = 0;  // ms since 1970; 0: until it is ended
+  AUTOTUNE_FIELDS(pattern, how, note, who, until)
+};
 struct SavedState {
   int64_t epoch = 0;                    // epoch of the latest start
   std::map<std::string, int64_t> keys;  // keys that servers offered -> time of the latest report, ms since 1970
-  AUTOTUNE_FIELDS(epoch, keys)
+  std::vector<SavedHold> holds;
+  AUTOTUNE_FIELDS(epoch, keys, holds)
 };
 
 Result<SavedState> ReadState(const std::string& path) {
@@ -43,6 +50,18 @@ Status WriteState(const std::string& path, const SavedState& state) {
   return WithHint(Err("cannot store the tracker's state: ", written.error().Text()), "name another file with --state");
 }
 
+// Returns the holds that are not over yet.
+std::vector<rpc::DeviceHold> HoldsOf(const SavedState& saved) {
+  std::vector<rpc::DeviceHold> holds;
+  for (const SavedHold& hold : saved.holds) {
+    const bool is_hold = hold.how == rpc::hold::kDrain || hold.how == rpc::hold::kLock;
+    const int64_t left = hold.until == 0 ? 0 : hold.until - WallMillis();
+    if (!rpc::IsPattern(hold.pattern) || !is_hold || left < 0 || holds.size() >= rpc::kMostHolds) continue;
+    holds.push_back({hold.pattern, hold.how, hold.until == 0 ? 0 : std::max<int64_t>(1, left), hold.note, hold.who});
+  }
+  return holds;
+}
+
 }  // namespace
 
 struct Tracker::Impl {
@@ -53,6 +72,7 @@ struct Tracker::Impl {
         timer(loop, [this] { Perform(this->state.Wake(BootMillis())); }) {}
 
   void Perform(TrackerState::Output output) {
+    if (output.save && !options.state_file.empty()) Save();
     // Sends the messages. If a peer turns out to be gone, the state may answer with further messages.
     while (!output.messages.empty() || !output.dials.empty()) {
       TrackerState::Output more;
@@ -103,6 +123,10 @@ struct Tracker::Impl {
     saved_changes = state.changes();
     SavedState saved{.epoch = state.epoch(), .keys = state.KeyAges(BootMillis())};
     for (auto& [key, time] : saved.keys) time = WallMillis() - time;
+    for (const rpc::DeviceHold& hold : state.CurrentHolds(BootMillis())) {
+      const int64_t until = hold.for_ms == 0 ? 0 : WallMillis() + hold.for_ms;
+      saved.holds.push_back({hold.pattern, hold.how, hold.note, hold.who, until});
+    }
     return WriteState(options.state_file, saved);
   }
 
@@ -148,7 +172,9 @@ Result<std::unique_ptr<Tracker>> Tracker::Start(Loop& loop, const TrackerOptions
     state.epoch = saved.epoch + 1;
     for (const auto& [key, seen] : saved.keys)
       if (rpc::IsKey(key)) state.keys[key] = std::max<int64_t>(0, WallMillis() - seen);
+    state.holds = HoldsOf(saved);
   }
+  state.until_text = [](int64_t ms) { return "until " + MomentText(WallMillis() + ms, WallMillis()); };
   auto impl = std::make_unique<Impl>(loop, options, std::move(state));
   Impl* raw = impl.get();
   rpc::RouterSocket::Handlers handlers = {

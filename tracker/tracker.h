@@ -13,7 +13,8 @@ namespace autotune {
 
 struct TrackerOptions {
   std::string endpoint;  // endpoint to listen at
-  // File that keeps the epoch from one start to the next. Empty: this tracker is never restarted (LocalFarm).
+  // File that keeps the epoch, the keys and the holds from one start to the next. Empty: this tracker is never
+  // restarted (LocalFarm).
   std::string state_file;
   rpc::OnFarmEvent on_event = {};
   std::function<void()> on_message = {};  // called after each message; it may have changed the answer of Offers

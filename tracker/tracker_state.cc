@@ -31,6 +31,10 @@ TrackerState::TrackerState(Options options, int64_t now)
       epoch_(options_.epoch),
       next_round_(now) {
   for (const auto& [key, age] : options_.keys) keys_[key] = now - age;
+  for (const rpc::DeviceHold& hold : options_.holds) {
+    holds_[hold.pattern] = {hold, hold.for_ms > 0 ? now + hold.for_ms : rpc::kNever};
+    if (hold.for_ms > 0) hold_ends_.Set(hold.pattern, now + hold.for_ms);
+  }
 }
 
 std::map<std::string, int64_t> TrackerState::KeyAges(int64_t now) const {
@@ -88,6 +92,7 @@ void TrackerState::OnReport(const Peer& peer, const Message& message, int64_t no
   Server& server = it->second;
   const bool is_new = !server.reachable || server.report.incarnation != report.incarnation;
   const bool moved = server.report.device.endpoint != report.device.endpoint;
+  const bool has_new_key = server.report.device.key != key, worked = server.report.trials != report.trials;
   server.report = report;
   peers_.erase(server.peer);
   peers_[peer] = report.server;
@@ -95,6 +100,7 @@ void TrackerState::OnReport(const Peer& peer, const Message& message, int64_t no
   server.last_seen = now;
   server.reachable = true;
   if (is_new) Happened(FarmEvent::Kind::kRegistered, report.server, server);
+  if (has_new_key) FindHold(report.server, server, now);
   if (is_new || moved) {
     server.dial_error.clear();
     SetDialed(report.server, server, Server::Dialed::kDue, now);
@@ -117,29 +123,38 @@ void TrackerState::OnReport(const Peer& peer, const Message& message, int64_t no
     if (now < until) recovering_until_ = until;
   }
   rpc::ReportReply reply{epoch_, options_.report_interval_ms, {}};
-  for (const rpc::HeldLease& held : report.leases) {
-    if (auto known = leases_.find(held.lease); known != leases_.end() && known->second.server == report.server) {
+  CompareLeases(server, worked, reply, now);
+  reply.unreachable = server.dial_error;
+  Send(peer, message.request, std::move(reply));
+  Dispatch(now);
+}
+
+// Compares the leases that a server reports with those of this tracker. `worked`: it has measured since its last
+// report.
+void TrackerState::CompareLeases(Server& server, bool worked, rpc::ReportReply& reply, int64_t now) {
+  for (const rpc::HeldLease& held : server.report.leases) {
+    if (auto known = leases_.find(held.lease); known != leases_.end() && known->second.server == server.report.server) {
       Lease& lease = known->second;
       lease.deadline = held.deadline_ms > 0 ? now + std::min(held.deadline_ms, kLongestMs) : 0;
+      if (held.deadline_ms > 0 || worked) lease.worked = now;
       if (!lease.must_yield_since) continue;
       reply.yield.push_back(held.lease);
       ScheduleRevocation(lease);
       continue;
     }
-    if (Recovering(now) && !server.lease && !leases_.count(held.lease)) {
-      leases_[held.lease] = Lease{held.lease,    "",          held.token,
-                                  report.server, held.client, held.client_name,
-                                  held.tenant,   held.job,    now - std::clamp<int64_t>(held.held_ms, 0, kLongestMs)};
+    if (Recovering(now) && !server.lease && !leases_.count(held.lease) && !IsLocked(server)) {
+      leases_[held.lease] =
+          Lease{held.lease,           "",          held.token,
+                server.report.server, held.client, held.client_name,
+                held.tenant,          held.job,    now - std::clamp<int64_t>(held.held_ms, 0, kLongestMs)};
+      leases_[held.lease].worked = now;
       expiries_.Set(held.lease, now + options_.ttl_ms);
       server.lease = held.lease;
-      Happened(FarmEvent::Kind::kLeased, report.server, server, "", &leases_[held.lease], now);
+      Happened(FarmEvent::Kind::kLeased, server.report.server, server, "", &leases_[held.lease], now);
     } else {
       reply.revoked.push_back(held.lease);
     }
   }
-  reply.unreachable = server.dial_error;
-  Send(peer, message.request, std::move(reply));
-  Dispatch(now);
 }
 
 void TrackerState::RemoveServer(const Id& id, int64_t now) {
@@ -208,6 +223,7 @@ void TrackerState::Grant(const Waiting& waiting, const Id& server, int64_t now) 
               wish.tenant,
               wish.job,
               now};
+  lease.worked = now;
   expiries_.Set(lease.id, now + options_.ttl_ms);
   ++grants_;
   servers_[server].lease = lease.id;
@@ -222,7 +238,7 @@ std::optional<Id> TrackerState::FreeServer(const Waiting& waiting) const {
   const Id* excluded_one = nullptr;
   bool other_exists = false;
   for (auto& [id, server] : servers_) {
-    if (server.report.device.key != wish.key || !server.reachable) continue;
+    if (server.report.device.key != wish.key || !server.reachable || server.IsHeld()) continue;
     bool excluded = std::find(wish.exclude.begin(), wish.exclude.end(), id) != wish.exclude.end();
     other_exists |= !excluded && (server.lease || server.CanServe());
     if ((server.lease && Holds(Rule::kOneHolder)) || !server.CanServe()) continue;
@@ -268,11 +284,12 @@ std::map<Id, int64_t> TrackerState::RequestsByClient(const std::set<int64_t>& ti
 
 // Decides which holders of devices of this key must yield, and notes since when. As many holders yield as requests
 // wait, in the order of their grants, and each only after its quantum. A holder yields only to other clients: otherwise
-// it would trade devices with itself. If nobody waits any more, it may go on.
+// it would trade devices with itself. If nobody waits any more, it may go on. A holder of a drained device yields
+// beside those, since nobody gets its device, and also if it has had nothing to run for a quantum.
 void TrackerState::MarkYielding(const std::string& key, int64_t now) {
   // A thousand holders renew every 3 s, so the usual case must not look at all of them.
   const bool nobody_yields = revocations_.Earliest() == rpc::kNever;
-  if (nobody_yields && !waiting_.contains(key)) return;
+  if (nobody_yields && !waiting_.contains(key) && holds_.empty()) return;
   std::vector<Lease*> holders;
   for (auto& [id, lease] : leases_) {
     auto server = servers_.find(lease.server);
@@ -287,12 +304,13 @@ void TrackerState::MarkYielding(const std::string& key, int64_t now) {
     auto other = now - holder->granted < options_.quantum_ms
                      ? wanted.end()
                      : std::find_if(wanted.begin(), wanted.end(), [&](auto& w) { return w.first != holder->client; });
-    if (other == wanted.end()) {
+    const bool drained = servers_.at(holder->server).IsHeld();
+    if (other == wanted.end() && !(drained && now - holder->worked >= options_.quantum_ms)) {
       holder->must_yield_since.reset();
       revocations_.Clear(holder->id);
       continue;
     }
-    if (--other->second == 0) wanted.erase(other);
+    if (!drained && --other->second == 0) wanted.erase(other);
     if (std::exchange(holder->must_yield_since, holder->must_yield_since.value_or(now))) continue;
     ScheduleRevocation(*holder);
   }
@@ -409,6 +427,8 @@ TrackerState::Output TrackerState::On(const rpc::From& from, const Message& mess
     Dispatch(now);
   } else if (auto* withdraw = message.As<rpc::LeaseWithdraw>()) {
     OnWithdraw(peer, message.request, *withdraw, now);
+  } else if (message.As<rpc::DeviceHold>() || message.As<rpc::LeaseRevoke>()) {
+    OnAdministration(from, message, now);
   } else if (auto* status = message.As<rpc::StatusRequest>()) {
     Send(peer, message.request, Status(status->key, now));
   } else if (auto* ping = message.As<rpc::Ping>()) {

@@ -1,7 +1,7 @@
 // TrackerState: the logic of a tracker as a pure state machine. It knows which servers offer devices, which clients
 // hold them and which clients wait; it never sees candidates. It knows no socket and no clock: inputs come with the
-// time, outputs are messages to send. Only the epoch must survive a restart: servers then report their leases again,
-// and clients repeat their requests. Not thread-safe.
+// time, outputs are messages to send. Only the epoch and the administrators' holds must survive a restart: servers then
+// report their leases again, and clients repeat their requests. Not thread-safe.
 #pragma once
 #include <deque>
 #include <functional>
@@ -16,6 +16,7 @@
 #include "rpc/from.h"
 #include "rpc/message.h"
 #include "rpc/timers.h"
+#include "support/clock_text.h"
 
 namespace autotune {
 
@@ -30,12 +31,14 @@ class TrackerState : public rpc::Timed<TrackerState> {
   struct Output {
     std::vector<std::pair<rpc::Peer, rpc::Message>> messages;
     std::vector<Dial> dials;
+    bool save = false;  // true: the caller must store the state before it sends the messages
   };
 
   struct Options {
     int64_t epoch = 1;                     // must be larger than at any earlier start
     bool recovering = false;               // after a restart: grant nothing for one time-to-live
     std::map<std::string, int64_t> keys;   // keys that were known before a restart -> milliseconds since a report
+    std::vector<rpc::DeviceHold> holds;    // holds of the time before a restart
     int64_t ttl_ms = 10000;                // time-to-live of a lease without a renewal
     int64_t quantum_ms = 30000;            // time after which a holder yields to waiting clients
     int64_t yield_ms = 10000;              // time that a holder has to yield, unless its candidate runs longer
@@ -54,6 +57,8 @@ class TrackerState : public rpc::Timed<TrackerState> {
     int64_t grace_ms = 3000;      // time after the first start in which unknown keys may wait for their servers
     int64_t remember_ms = 60000;  // time for which settled requests are remembered
     std::function<rpc::Id()> new_id = rpc::RandomId;
+    // Says for people when so many milliseconds will be over. This machine does not know the time of day.
+    std::function<std::string(int64_t ms)> until_text = [](int64_t ms) { return "for another " + LastingText(ms); };
     rpc::OnFarmEvent on_event = {};
   };
   TrackerState(Options options, int64_t now);
@@ -72,7 +77,8 @@ class TrackerState : public rpc::Timed<TrackerState> {
   // What the caller must store for the next start. The epoch grows when a server reports a later one.
   int64_t epoch() const { return epoch_; }
   std::map<std::string, int64_t> KeyAges(int64_t now) const;
-  int64_t changes() const { return changes_; }  // grows when the epoch or the set of keys changes
+  std::vector<rpc::DeviceHold> CurrentHolds(int64_t now) const;  // with the times that are left
+  int64_t changes() const { return changes_; }  // grows when the epoch, the set of keys or the holds change
 
  private:
   friend class rpc::Timed<TrackerState>;
@@ -85,9 +91,11 @@ class TrackerState : public rpc::Timed<TrackerState> {
     std::string dial_error;  // why clients cannot reach it, as the latest dial has shown
     int64_t dial_again = 0;  // time from its latest dial, which failed, to the next one
     std::optional<rpc::Id> lease;
+    std::string hold;  // pattern of the strictest hold that names this device; empty: none
 
+    bool IsHeld() const { return !hold.empty() && rpc::Holds(rpc::Rule::kHolds); }
     // Returns whether it may be granted if nobody has it.
-    bool CanServe() const { return reachable && report.ready && dialed == Dialed::kAnswered; }
+    bool CanServe() const { return reachable && report.ready && dialed == Dialed::kAnswered && !IsHeld(); }
   };
   struct Lease {
     rpc::Id id, request;
@@ -97,6 +105,11 @@ class TrackerState : public rpc::Timed<TrackerState> {
     int64_t granted = 0;
     int64_t deadline = 0;  // of the candidate that ran at the latest report
     std::optional<int64_t> must_yield_since;
+    int64_t worked = 0;  // latest time at which a candidate ran for it, or its grant
+  };
+  struct Hold {
+    rpc::DeviceHold stated;
+    int64_t until = rpc::kNever;
   };
   struct Waiting {
     rpc::Id request;
@@ -124,6 +137,22 @@ class TrackerState : public rpc::Timed<TrackerState> {
   void OnDialOverdue(int64_t now);
   int64_t NextDial() const;
   // ---
+  // --- Holds and revocations (tracker/tracker_holds.cc) ---
+  // Answers an administrator's message.
+  void OnAdministration(const rpc::From& from, const rpc::Message& message, int64_t now);
+  rpc::Body BeginHold(rpc::DeviceHold hold, int64_t now);
+  rpc::Body EndHolds(const rpc::DeviceHold& wish, int64_t now);
+  rpc::Body RevokeLease(const rpc::LeaseRevoke& wish, int64_t now);
+  void Revoke(const rpc::Id& lease, const std::string& why, int64_t now);
+  void OnHoldEnd(int64_t now);
+  void RemoveHold(const std::string& pattern, const std::string& why);
+  // Finds out which hold a device has. If it is a lock, ends its lease.
+  void FindHold(const rpc::Id& id, Server& server, int64_t now);
+  bool IsLocked(const Server& server) const;
+  std::string TextOf(const Hold& hold, int64_t now) const;
+  std::string HeldText(const std::string& key, int64_t now) const;
+  std::string UnknownPattern(const std::string& pattern) const;
+  // ---
   void OnRequestDue(int64_t now);
   void OnYieldOverdue(int64_t now);
   void MarkYielding(const std::string& key, int64_t now);
@@ -131,6 +160,7 @@ class TrackerState : public rpc::Timed<TrackerState> {
   void Round(int64_t now);
   void Schedule(int64_t ticket);
   void OnReport(const rpc::Peer& peer, const rpc::Message& message, int64_t now);
+  void CompareLeases(Server& server, bool worked, rpc::ReportReply& reply, int64_t now);
   void OnLeaseRequest(const rpc::Peer& peer, const rpc::Message& message, int64_t now);
   void OnRenew(const rpc::Peer& peer, const rpc::Id& request, const rpc::LeaseRenew& renew, int64_t now);
   void OnWithdraw(const rpc::Peer& peer, const rpc::Id& request, const rpc::LeaseWithdraw& withdraw, int64_t now);
@@ -155,7 +185,8 @@ class TrackerState : public rpc::Timed<TrackerState> {
   bool Recovering(int64_t now) const {
     return Holds(rpc::Rule::kRecovery) && recovering_until_ && now < *recovering_until_;
   }
-  static const char* StateOf(const Server& server);
+  const char* StateOf(const Server& server) const;
+  std::string WhyOf(const Server& server, int64_t now) const;
   std::vector<rpc::LeaseHolder> Holders(const std::string& key, int64_t now) const;
   rpc::LeaseQueued Explain(const Waiting& waiting, int64_t now) const;
   std::string UnknownKey(const std::string& key) const;
@@ -188,6 +219,10 @@ class TrackerState : public rpc::Timed<TrackerState> {
   std::map<rpc::Id, Settled> settled_requests_;       // withdrawn, ended or refused requests
   std::map<std::string, int64_t> keys_;               // key that a server has offered -> time of the latest report
   std::map<std::string, std::string> failed_keys_;    // key -> why its devices will not come back
+  std::map<std::string, Hold> holds_;                 // by pattern
+  rpc::Deadlines<std::string> hold_ends_;             // of those that end by themselves
+  // Answers to administrators' latest requests, which are sent again if a request is repeated.
+  std::deque<std::pair<rpc::Id, rpc::Body>> answers_;
   std::deque<std::string> errors_;
   int64_t grants_ = 0, expired_ = 0, malformed_ = 0, changes_ = 0;
   int64_t next_round_ = 0;

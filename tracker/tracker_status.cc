@@ -57,8 +57,8 @@ rpc::LeaseQueued TrackerState::Explain(const Waiting& waiting, int64_t now) cons
   } else if (reachable > 0) {
     queued.text = std::to_string(busy) + " of " + std::to_string(reachable) + " devices `" + key + "` busy" +
                   (quarantined > 0 ? ", " + std::to_string(quarantined) + " quarantined" : "") +
-                  (unanswered > 0 ? ", " + std::to_string(unanswered) + " unreachable" : "") + "; place " +
-                  std::to_string(queued.position) + " in the queue";
+                  (unanswered > 0 ? ", " + std::to_string(unanswered) + " unreachable" : "") + HeldText(key, now) +
+                  "; place " + std::to_string(queued.position) + " in the queue";
   } else if (auto seen = keys_.find(key); seen != keys_.end()) {
     queued.text = "no device `" + key + "` is connected; last seen " + LastingText(now - seen->second) + " ago";
   } else {
@@ -91,12 +91,24 @@ class Room {
 
 }  // namespace
 
-const char* TrackerState::StateOf(const Server& server) {
+const char* TrackerState::StateOf(const Server& server) const {
   if (!server.reachable) return rpc::device_state::kUnreachable;
   if (!server.report.quarantine.empty()) return rpc::device_state::kQuarantined;
   if (server.lease) return rpc::device_state::kBusy;
+  if (IsLocked(server)) return rpc::device_state::kLocked;
+  if (server.IsHeld()) return rpc::device_state::kDrained;
   if (!server.dial_error.empty()) return rpc::device_state::kUnreachable;
   return server.CanServe() ? rpc::device_state::kFree : rpc::device_state::kStarting;
+}
+
+// Says why nobody gets a device: its fault, and whoever holds it.
+std::string TrackerState::WhyOf(const Server& server, int64_t now) const {
+  std::string why;
+  const std::string_view state = StateOf(server);
+  if (state == rpc::device_state::kQuarantined) why = server.report.quarantine;
+  if (state == rpc::device_state::kUnreachable && server.reachable) why = server.dial_error;
+  if (!server.IsHeld()) return why;
+  return (why.empty() ? "" : why + "; ") + TextOf(holds_.at(server.hold), now);
 }
 
 rpc::StatusReply TrackerState::Status(const std::string& key, int64_t now) const {
@@ -109,13 +121,17 @@ rpc::StatusReply TrackerState::Status(const std::string& key, int64_t now) const
   reply.malformed = malformed_;
   reply.errors.assign(errors_.begin(), errors_.end());
   Room room;
+  for (rpc::DeviceHold& hold : CurrentHolds(now)) {
+    if (room.Take(hold.pattern.size() + hold.note.size() + hold.who.size())) reply.holds.push_back(std::move(hold));
+  }
   std::set<std::string> offered;
   for (const auto& [id, server] : servers_) {
     const rpc::DeviceInfo& device = server.report.device;
     if (server.reachable) offered.insert(device.key);
     if (!key.empty() && device.key != key) continue;
-    size_t bytes = device.key.size() + device.endpoint.size() + device.model.size() + server.report.last_error.size() +
-                   server.report.quarantine.size() + server.dial_error.size();
+    const std::string why = WhyOf(server, now);
+    size_t bytes =
+        device.key.size() + device.endpoint.size() + device.model.size() + server.report.last_error.size() + why.size();
     for (const auto& [status, count] : server.report.trials) bytes += status.size() + sizeof count;
     if (!room.Take(bytes + device.cores.size() * sizeof(int))) continue;
     rpc::DeviceStatus status;
@@ -125,8 +141,7 @@ rpc::StatusReply TrackerState::Status(const std::string& key, int64_t now) const
     status.model = device.model;
     status.cores = device.cores;
     status.state = StateOf(server);
-    if (status.state == rpc::device_state::kQuarantined) status.why = server.report.quarantine;
-    if (status.state == rpc::device_state::kUnreachable && server.reachable) status.why = server.dial_error;
+    status.why = why;
     status.last_seen_ms = now - server.last_seen;
     status.trials = server.report.trials;
     status.last_error = server.report.last_error;

@@ -15,6 +15,7 @@ namespace code = rpc::code;
 }  // namespace
 
 // Extends all deadlines by a time in which this process did not run: the renewals and reports of that time are unread.
+// The ends of holds stay: administrators have stated them as times of day.
 void TrackerState::Advance(int64_t now) {
   const int64_t stopped = stopped_.Before(now, NextWake());
   if (stopped == 0) return;
@@ -28,6 +29,7 @@ void TrackerState::Advance(int64_t now) {
   due_.PostponeAll(stopped);
   revocations_.PostponeAll(stopped);
   for (auto& [id, server] : servers_) server.last_seen += stopped;
+  for (auto& [id, lease] : leases_) lease.worked += stopped;
   for (auto& [ticket, waiting] : queue_) {
     waiting.heard += stopped;
     waiting.deadline += stopped;
@@ -53,6 +55,7 @@ rpc::EarliestTimer<TrackerState> TrackerState::Earliest() const {
   timer.Add(NextDial(), &Self::StartDials);
   timer.Add(dials_.Earliest(), &Self::OnDialOverdue);
   timer.Add(due_.Earliest(), &Self::OnRequestDue);
+  timer.Add(hold_ends_.Earliest(), &Self::OnHoldEnd);
   if (Holds(Rule::kRevocation)) timer.Add(revocations_.Earliest(), &Self::OnYieldOverdue);
   if (recovering_until_) timer.Add(*recovering_until_, &Self::EndRecovery);
   if (!servers_.empty() || !queue_.empty() || !settled_requests_.empty() || !keys_.empty())

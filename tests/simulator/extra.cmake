@@ -1,9 +1,9 @@
 # The state machines of the farm once more, with rules that tests can switch off (rpc/rules.h). Nothing here may link rpc
 # or tracker.
-set(machines channel client_session client_timers farm_event from message rules server_batch server_calibration
+set(machines administration channel client_session client_timers farm_event from message rules server_batch server_calibration
     server_quarantine server_session)
 list(TRANSFORM machines REPLACE "(.+)" "${CMAKE_SOURCE_DIR}/rpc/\\1.cc")
-foreach(file tracker_dials tracker_state tracker_status tracker_timers)
+foreach(file tracker_dials tracker_holds tracker_state tracker_status tracker_timers)
   list(APPEND machines ${CMAKE_SOURCE_DIR}/tracker/${file}.cc)
 endforeach()
 unity_sources(breakable breakable ${machines})

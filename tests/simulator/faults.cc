@@ -1,4 +1,5 @@
 // What happens to the simulated farm.
+#include <algorithm>
 #include <cmath>
 
 #include "tests/simulator/simulator.h"
@@ -64,6 +65,14 @@ void Simulator::Strike(Fault fault) {
     case Fault::kSlowDisk:
       disk_ms_ = rng_.Below(2) * pause / 5;
       return;
+    case Fault::kDrain:
+      return Hold(s, rpc::hold::kDrain, pause);
+    case Fault::kLock:
+      return Hold(s, rpc::hold::kLock, pause);
+    case Fault::kHoldEnd:
+      return Hold(s, rpc::hold::kNone, 0);
+    case Fault::kRevoke:
+      return RevokeLeaseOf(s);
     case Fault::kCount:
       return;
   }
@@ -86,6 +95,39 @@ void Simulator::Befall(int s, Mishap mishap, int64_t ms) {
     case Mishap::kNoRunners:
       return node.LoseRunners(ms);
   }
+}
+
+// Sends an administrator's wish to the tracker. Returns whether it was granted.
+bool Simulator::Administer(rpc::Body wish) {
+  const rpc::Peer admin = "admin";
+  TrackerState::Output output =
+      tracker_->On({.peer = admin, .roles = {rpc::Role::kAdmin}}, {NewId(), std::move(wish), {}}, Clock(kTracker));
+  const auto answer = std::ranges::find(output.messages, admin, [](const auto& m) { return m.first; });
+  const bool granted = !answer->second.As<rpc::Refusal>();
+  output.messages.erase(answer);
+  PerformTracker(std::move(output));
+  return granted;
+}
+
+bool Simulator::TrackerRuns() { return tracker_ && now_ >= PartyOf(kTracker).frozen_until; }
+
+// Holds the device of a server for a while, also after the server's next restarts, or ends that.
+void Simulator::Hold(int s, const std::string& how, int64_t ms) {
+  if (!TrackerRuns()) return;
+  const std::string& name = PartyOf(ServerParty(s)).name;
+  const std::string pattern = rpc::PublicId(name + ".");  // the beginning of all its ids
+  // The books are told first, since leases begin and end in this call.
+  ledger_.Add({.what = What::kHeld, .at = now_, .server = name, .status = how, .until = now_ + ms});
+  if (!Administer(rpc::DeviceHold{pattern, how, ms, "", "admin"}))
+    ledger_.Add({.what = What::kHeld, .at = now_, .server = name, .status = rpc::hold::kNone, .until = now_});
+}
+
+void Simulator::RevokeLeaseOf(int s) {
+  if (!TrackerRuns() || !PartyOf(ServerParty(s)).up) return;
+  const rpc::Id& lease = servers_[static_cast<size_t>(s)].node->lease();
+  if (lease.empty()) return;
+  ledger_.Add({.what = What::kRevoked, .at = now_, .lease = lease});
+  Administer(rpc::LeaseRevoke{lease, "admin"});
 }
 
 void Simulator::CrashTracker() {

@@ -32,6 +32,10 @@ void Simulator::StartTracker() {
   options.epoch = saved_epoch_ + 1;
   options.recovering = saved_epoch_ > 0;
   options.keys = saved_keys_;
+  for (rpc::DeviceHold hold : saved_holds_) {
+    hold.for_ms -= now_ - saved_at_;
+    if (hold.for_ms > 0) options.holds.push_back(hold);
+  }
   options.quantum_ms = options_.quantum_ms;
   options.new_id = [this] { return NewId(); };
   options.on_event = [this](const FarmEvent& event) { BookTrackerEvent(event); };
@@ -98,15 +102,22 @@ void Simulator::SaveTracker() {
   saving_ = true;
   Later(kTracker, kDelay, [this] {
     saving_ = false;
-    saved_changes_ = tracker_->changes();
-    saved_epoch_ = std::max(saved_epoch_, tracker_->epoch());
-    saved_keys_ = tracker_->KeyAges(Clock(kTracker));
+    StoreTracker();
     if (disk_ms_ > 0) Freeze(kTracker, disk_ms_);
     SaveTracker();
   });
 }
 
+void Simulator::StoreTracker() {
+  saved_changes_ = tracker_->changes();
+  saved_epoch_ = std::max(saved_epoch_, tracker_->epoch());
+  saved_keys_ = tracker_->KeyAges(Clock(kTracker));
+  saved_holds_ = tracker_->CurrentHolds(Clock(kTracker));
+  saved_at_ = now_;
+}
+
 void Simulator::PerformTracker(TrackerState::Output output) {
+  if (output.save) StoreTracker();
   for (auto& [peer, message] : output.messages) {
     const size_t number = NumberOfPeer(peer);
     const bool to_server = peer[0] == 's';

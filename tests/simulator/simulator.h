@@ -61,6 +61,9 @@ class Simulator {
   // What happens to the device and the runner of a server. Nothing if the server is down or frozen.
   enum class Mishap { kDeviceFails, kRunnerStopped, kRunnersStarved, kRunnerKilled, kNoRunners };
   void Befall(int server, Mishap mishap, int64_t ms);
+  // What an administrator asks of the tracker. Nothing if it is down or frozen.
+  void Hold(int server, const std::string& how, int64_t ms);
+  void RevokeLeaseOf(int server);
   static constexpr int kTracker = 0;
   int ServerParty(int server) const { return 1 + server; }
   int ClientParty(int client) const { return 1 + static_cast<int>(servers_.size()) + client; }
@@ -90,6 +93,10 @@ class Simulator {
     kDeviceFailure,
     kCancel,
     kSlowDisk,
+    kDrain,
+    kLock,
+    kHoldEnd,
+    kRevoke,
     kCount
   };
   const std::array<int, static_cast<size_t>(Fault::kCount)>& faults() const { return faults_; }
@@ -165,6 +172,7 @@ class Simulator {
   void PerformTracker(TrackerState::Output output);
   void DialServer(const TrackerState::Dial& dial);
   void SaveTracker();
+  void StoreTracker();
   void StartServer(int s);
   void BookServerEvent(int s, const rpc::FarmEvent& event);
   void BookTrackerEvent(const rpc::FarmEvent& event);
@@ -184,6 +192,8 @@ class Simulator {
   void CrashServer(int s);
   void CrashClient(int c);
   void Cut();
+  bool Administer(rpc::Body wish);
+  bool TrackerRuns();
   void BookFault(int party, int64_t until, const std::string& status = "");
   int Any(size_t count) { return static_cast<int>(rng_.Below(static_cast<int64_t>(count))); }
 
@@ -199,6 +209,8 @@ class Simulator {
   int64_t saved_epoch_ = 0, saved_changes_ = 0, disk_ms_ = 0;
   bool saving_ = false;
   std::map<std::string, int64_t> saved_keys_;
+  std::vector<rpc::DeviceHold> saved_holds_;
+  int64_t saved_at_ = 0;  // the true time of that
   std::vector<Server> servers_;
   std::vector<Client> clients_;
   std::unordered_set<rpc::Id> seen_requests_;

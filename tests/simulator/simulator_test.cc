@@ -60,6 +60,49 @@ TEST(Simulator, AFailedDeviceIsLeftUntilItPassesAProbe) {
   EXPECT_THAT(farm.ledger().violations(), IsEmpty());
 }
 
+// A drained device measures on for its client, and a locked one stops at once. After that, nobody has them.
+TEST(Simulator, AHeldDeviceIsLeftAlone) {
+  for (const bool locks : {false, true}) {
+    Simulator farm({.seed = 4, .weather = kCalm, .servers = {2}, .clients = 3, .jobs = -1, .most_candidates = 300});
+    farm.RunFor(20000);
+    farm.Hold(0, locks ? "lock" : "drain", 300000);
+    const int64_t first = farm.ledger().ExecutionsOn("server0");
+    farm.RunFor(1000);
+    EXPECT_EQ(farm.ledger().ExecutionsOn("server0") > first + 1, !locks);
+    farm.RunFor(100000);
+    const int64_t left = farm.ledger().ExecutionsOn("server0"), second = farm.ledger().ExecutionsOn("server1");
+    farm.RunFor(60000);
+    EXPECT_EQ(farm.ledger().ExecutionsOn("server0"), left);
+    EXPECT_GT(farm.ledger().ExecutionsOn("server1"), second + 100) << "where the others go";
+    farm.RunFor(200000);
+    EXPECT_GT(farm.ledger().ExecutionsOn("server0"), left + 100) << "the hold is over";
+    EXPECT_THAT(farm.ledger().violations(), IsEmpty());
+  }
+}
+
+// The books explain a lease that an administrator ends, and only that one.
+TEST(Simulator, ARevokedLeaseIsNoBrokenPromise) {
+  Simulator farm({.seed = 5, .weather = kCalm, .servers = {2}, .clients = 2});
+  for (int i = 0; i < 10; ++i) {
+    farm.RunFor(2000);
+    farm.RevokeLeaseOf(i % 2);
+  }
+  farm.Run(kTwoHours);
+  EXPECT_GT(farm.ledger().losses(), 0);
+  EXPECT_THAT(farm.Violations(), IsEmpty());
+  for (const char* lost : {"revoked", "another"}) {
+    Ledger ledger;
+    Entry entry{.at = 1, .server = "s", .client = "c", .lease = "l", .identity = "s", .epoch = 1, .counter = 1};
+    entry.what = Entry::What::kGranted;
+    ledger.Add(entry);
+    ledger.Add({.what = Entry::What::kRevoked, .at = 5, .lease = lost == std::string("revoked") ? "l" : "m"});
+    entry.what = Entry::What::kLost;
+    entry.at = 5;
+    ledger.Add(entry);
+    EXPECT_EQ(ledger.BrokenPromises().contains("kept-leases"), lost != std::string("revoked"));
+  }
+}
+
 TEST(Simulator, MishapsOfRunnersAndDevicesAreNoCandidatesFault) {
   using enum Simulator::Mishap;
   for (const Simulator::Mishap mishap : {kDeviceFails, kRunnerStopped, kRunnersStarved, kRunnerKilled, kNoRunners}) {

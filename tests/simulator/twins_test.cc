@@ -56,6 +56,7 @@ const Twin kTwins[] = {
     {"revocation", "shared-devices", Crowded()},
     {"queue-order", "queue-order", ManyFaults()},
     {"silent-queue", "dead-holders", ManyFaults()},
+    {"holds", "held-devices", ManyFaults()},
 };
 
 class Twins : public testing::TestWithParam<Twin> {

@@ -43,6 +43,9 @@ struct Entry {
     kProbed,     // the device has passed a probe
     kRestarted,  // the server has a new incarnation; nothing runs on it
     kClosed,     // the server has ended by itself: nothing runs, and no lease is open
+    // --- Administrators ---
+    kHeld,     // `server` is drained or locked until `until`; `status` is "drain", "lock" or "none"
+    kRevoked,  // the lease, at this moment
     // --- The world ---
     // A fault of a party (`server` or `client`), or between both, until `until`; of the tracker, if it names neither.
     // `status` is "restart" if the party has forgotten everything.
@@ -115,7 +118,7 @@ class Ledger {
     std::string server, client;
     int64_t epoch = 0, counter = 0;
     int64_t granted = -1, ended = -1, server_began = -1, server_ended = -1;
-    std::optional<int64_t> must_yield, gave_back;
+    std::optional<int64_t> must_yield, gave_back, revoked;
     bool lost = false;
     bool disturbed = false;  // its times need not agree
   };
@@ -126,6 +129,8 @@ class Ledger {
     int64_t runner = 0;        // the latest
     std::string runner_client;
     int64_t executions = 0;
+    int64_t held_since = -1, held_until = -1;  // by the latest hold
+    bool locked = false;                       // by that one
     std::pair<int64_t, int64_t> granted_token{-1, -1}, served_token{-1, -1}, run_token{-1, -1};
   };
   struct Waiting {
@@ -141,6 +146,9 @@ class Ledger {
   void OnLeaseEnd(const Entry& e);
   // Returns whether a lease may expire, since its client gave it back a time-to-live ago at most.
   bool WasGivenBack(const LeaseBook& book, int64_t at) const;
+  void OnHeld(const Entry& e);
+  // Returns whether a drain or a lock has lasted beyond `since`.
+  bool HeldAfter(int64_t since) const;
   void OnServerLease(const Entry& e);
   void OnServerLeased(const Entry& e);
   void CompareDeviceSeconds(int64_t at);
@@ -167,6 +175,7 @@ class Ledger {
   std::unordered_set<std::string> lost_leases_;
   std::map<std::string, int64_t> died_;  // client -> when
   int64_t leased_ms_ = 0, issued_ = 0, answered_ = 0, infrastructure_ = 0;
+  int64_t latest_hold_end_ = -1;
   int64_t executions_ = 0, repeats_ = 0, losses_ = 0, faults_count_ = 0;
   std::vector<std::string> violations_;
 };

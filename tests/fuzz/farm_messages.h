@@ -92,6 +92,15 @@ class MessageMaker {
     } else if (auto* wish = std::get_if<rpc::LeaseRequest>(&message.body); wish && in_.Below(4) > 0) {
       message.request = "request" + std::to_string(in_.Next());
       wish->client = "c" + std::to_string(in_.Below(4));
+    } else if (auto* hold = std::get_if<rpc::DeviceHold>(&message.body)) {
+      static constexpr const char* kHows[] = {rpc::hold::kDrain, rpc::hold::kLock, rpc::hold::kNone};
+      static constexpr const char* kPatterns[] = {"k", "*", "k?", "s1**"};
+      message.request = "hold" + std::to_string(in_.Next());
+      hold->how = kHows[in_.Below(std::size(kHows))];
+      hold->pattern = kPatterns[in_.Below(std::size(kPatterns))];
+      hold->for_ms = in_.OneIn(2) ? 0 : int64_t{100} * in_.Next();
+    } else if (std::holds_alternative<rpc::LeaseRevoke>(message.body)) {
+      message.request = "revocation" + std::to_string(in_.Next());
     }
     return message;
   }
@@ -152,7 +161,7 @@ class MessageMaker {
     if (field == "server" || field == "exclude") return kServer;
     if (field == "incarnation") return kIncarnation;
     if (field == "client") return kClient;
-    if (field == "key") return kKey;
+    if (field == "key" || field == "pattern") return kKey;
     if (field == "candidate") return kCandidate;
     if (field == "reference_hash") return kHash;
     return kNone;

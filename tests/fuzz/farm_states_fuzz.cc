@@ -49,7 +49,8 @@ constexpr size_t kOfTracker[] = {
     KindIndex<rpc::ServerReport>(),  KindIndex<rpc::ServerReport>(),  KindIndex<rpc::ServerReport>(),
     KindIndex<rpc::LeaseRequest>(),  KindIndex<rpc::LeaseRequest>(),  KindIndex<rpc::LeaseRenew>(),
     KindIndex<rpc::LeaseRelease>(),  KindIndex<rpc::LeaseWithdraw>(), KindIndex<rpc::StatusRequest>(),
-    KindIndex<rpc::ServerGoodbye>(), KindIndex<rpc::Ping>()};
+    KindIndex<rpc::ServerGoodbye>(), KindIndex<rpc::Ping>(),          KindIndex<rpc::DeviceHold>(),
+    KindIndex<rpc::DeviceHold>(),    KindIndex<rpc::LeaseRevoke>()};
 constexpr size_t kOfServer[] = {KindIndex<rpc::MeasureRequest>(), KindIndex<rpc::MeasureRequest>(),
                                 KindIndex<rpc::MeasureRequest>(), KindIndex<rpc::MeasureRequest>(),
                                 KindIndex<rpc::ReportReply>(),    KindIndex<rpc::ResultAck>(),
@@ -68,7 +69,7 @@ class FuzzedFarm {
   explicit FuzzedFarm(StepBytes& in)
       : in_(in),
         maker_(in),
-        tracker_(TrackerOptions(in.OneIn(2), {}), now_),
+        tracker_(TrackerOptions(in.OneIn(2), {}, {}), now_),
         server_(ServerOptions()),
         client_(ClientOptions()) {}
 
@@ -108,11 +109,13 @@ class FuzzedFarm {
   static std::function<rpc::Id()> Ids(const std::string& prefix) {
     return [prefix, n = 0]() mutable { return prefix + std::to_string(++n); };
   }
-  TrackerState::Options TrackerOptions(bool recovering, std::map<std::string, int64_t> keys) {
+  TrackerState::Options TrackerOptions(bool recovering, std::map<std::string, int64_t> keys,
+                                       std::vector<rpc::DeviceHold> holds) {
     TrackerState::Options options;
     options.epoch = ++starts_;
     options.recovering = recovering;
     options.keys = std::move(keys);
+    options.holds = std::move(holds);
     options.forget_ms = 60000;  // these times are shorter than those of a tracker, so that more happens
     options.quantum_ms = 2000;
     options.yield_ms = 1000;
@@ -316,7 +319,8 @@ class FuzzedFarm {
       case 6:
         return Take(tracker_.FailKey("k", "it is given up", now_));
       case 7:  // the tracker is restarted
-        tracker_ = TrackerState(TrackerOptions(in_.Below(4) > 0, tracker_.KeyAges(now_)), now_);
+        tracker_ =
+            TrackerState(TrackerOptions(in_.Below(4) > 0, tracker_.KeyAges(now_), tracker_.CurrentHolds(now_)), now_);
         return;
       case 8:  // the server is restarted
         Take(server_.OnShutdown(now_));

@@ -26,6 +26,10 @@ part_libfuzzer() { # every fuzz target under libFuzzer and the sanitizers
   RUNS=$(draws 1000000) FUZZ_SEED=$((seed % 4294967295 + 1)) \
     ctest --test-dir build -C night -L night --output-on-failure --no-tests=error -j "$(nproc)"
 }
+part_farm_messages() { # 10^8 messages to the farm's state machines, without sanitizers
+  # An input has some 430 messages.
+  PLAIN=1 RUNS=$(draws 240000) FUZZ_SEED=$((seed % 4294967295 + 1)) scripts/fuzz.sh farm_states 7200
+}
 part_networks_cpu() { networks cpu 5000; }         # random networks by LLVM
 part_networks_c() { networks c 500; }              # random networks by a compiler of C
 part_networks_opencl() { networks opencl 500; }    # random networks on an OpenCL device

@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <variant>
 
@@ -333,5 +334,34 @@ class MessageMaker {
   Latest<int64_t> runs_;
   size_t gap_ = 0, span_ = 1;
 };
+
+// Returns the place of a message in the list of all.
+template <class T, size_t I = 0>
+constexpr size_t KindIndex() {
+  if constexpr (std::is_same_v<T, std::variant_alternative_t<I, rpc::AnyBody>>) {
+    return I;
+  } else {
+    return KindIndex<T, I + 1>();
+  }
+}
+// What each machine takes; what has many fields is there more than once.
+inline constexpr size_t kOfTracker[] = {
+    KindIndex<rpc::ServerReport>(),  KindIndex<rpc::ServerReport>(),  KindIndex<rpc::ServerReport>(),
+    KindIndex<rpc::LeaseRequest>(),  KindIndex<rpc::LeaseRequest>(),  KindIndex<rpc::LeaseRenew>(),
+    KindIndex<rpc::LeaseRelease>(),  KindIndex<rpc::LeaseWithdraw>(), KindIndex<rpc::StatusRequest>(),
+    KindIndex<rpc::ServerGoodbye>(), KindIndex<rpc::Ping>(),          KindIndex<rpc::DeviceHold>(),
+    KindIndex<rpc::DeviceHold>(),    KindIndex<rpc::LeaseRevoke>()};
+inline constexpr size_t kOfServer[] = {KindIndex<rpc::MeasureRequest>(), KindIndex<rpc::MeasureRequest>(),
+                                       KindIndex<rpc::MeasureRequest>(), KindIndex<rpc::MeasureRequest>(),
+                                       KindIndex<rpc::ReportReply>(),    KindIndex<rpc::ResultAck>(),
+                                       KindIndex<rpc::BatchCancel>(),    KindIndex<rpc::ClientBeat>(),
+                                       KindIndex<rpc::LeaseEnd>(),       KindIndex<rpc::Ping>()};
+inline constexpr size_t kOfClient[] = {KindIndex<rpc::LeaseGranted>(),    KindIndex<rpc::LeaseQueued>(),
+                                       KindIndex<rpc::LeaseRenewed>(),    KindIndex<rpc::ResultReport>(),
+                                       KindIndex<rpc::ResultReport>(),    KindIndex<rpc::Refusal>(),
+                                       KindIndex<rpc::MeasureAccepted>(), KindIndex<rpc::ServerBeat>(),
+                                       KindIndex<rpc::Refusal>(),         KindIndex<rpc::Ping>()};
+inline constexpr size_t kOfRunner[] = {KindIndex<rpc::RunnerResult>(), KindIndex<rpc::RunnerProgress>(),
+                                       KindIndex<rpc::RunnerReference>()};
 
 }  // namespace autotune::fuzz

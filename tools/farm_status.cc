@@ -1,5 +1,6 @@
 #include "tools/farm_status.h"
 
+#include "support/clock.h"
 #include "support/clock_text.h"
 #include "support/printf_text.h"
 
@@ -47,6 +48,10 @@ std::string StatusText(const rpc::StatusReply& status) {
   for (const auto& waiting : status.queue) {
     text += "waiting: " + waiting.client_name + " for " + waiting.key + ", place " + std::to_string(waiting.position) +
             ", for " + LastingText(waiting.waiting_ms) + "\n";
+  }
+  for (const rpc::DeviceHold& hold : status.holds) {
+    const auto until = [](int64_t ms) { return "until " + MomentText(WallMillis() + ms, WallMillis()); };
+    text += "held: `" + hold.pattern + "` " + HoldText(hold, until) + "\n";
   }
   for (const auto& [key, age] : status.absent_keys)
     text += "absent: " + key + ", last seen " + LastingText(age) + " ago\n";

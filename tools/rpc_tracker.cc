@@ -15,6 +15,7 @@
 #include "tools/farm_status.h"
 #include "tools/guarded_main.h"
 #include "tools/return_memory.h"
+#include "tools/tracker_commands.h"
 #include "tracker/tracker.h"
 
 namespace {
@@ -27,7 +28,10 @@ constexpr char kFooter[] =
     "  rpc_tracker                                   listens at 127.0.0.1:9190\n"
     "  rpc_tracker status                            shows devices, leases and queue\n"
     "  rpc_tracker status --tracker 127.0.0.1:9191 --json\n"
-    "Exit codes: 0 ended by Ctrl-C or SIGTERM, or status shown; 1 could not start, or no tracker answers; 2 wrong "
+    "  rpc_tracker drain 'pi4-*' --for 2h --note 'new fans'\n"
+    "                                                lends these devices to nobody for two hours\n"
+    "  rpc_tracker release 1a2b3c4d                  takes the device of this lease back\n"
+    "Exit codes: 0 ended by Ctrl-C or SIGTERM, or done; 1 could not start, no tracker answers, or it refuses; 2 wrong "
     "usage.";
 
 int Fail(const autotune::Error& error) { return autotune::tools::PrintError(error, 1); }
@@ -37,7 +41,7 @@ int Track(int argc, char** argv) {
   autotune::EndWithParent();
   std::string host = "127.0.0.1", state, asked = "127.0.0.1:9190", key;
   int port = 9190;
-  bool json = false;
+  bool json = false, watch = false;
   CLI::App app(kDescription, "rpc_tracker");
   autotune::tools::WrapHelp(app);
   app.footer(kFooter);
@@ -56,10 +60,20 @@ int Track(int argc, char** argv) {
       ->envname("AUTOTUNE_TRACKER");
   status->add_option("--key", key, "Only devices of this key");
   status->add_flag("--json", json, "Print one line of JSON");
+  status->add_flag("--watch", watch, "Print it again whenever it changes, until Ctrl-C");
+  const autotune::tools::TrackerCommands commands(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return autotune::tools::EndParsing(app, error, UsageError);
+  }
+  if (commands.Given()) {
+    const std::string why = "this command asks a running tracker, which --tracker names";
+    const autotune::Status given = autotune::tools::RefuseGiven(app, {"--host", "--port", "--state"}, why);
+    if (!given) return UsageError(given.error());
+    if (const autotune::Status right = commands.Check(); !right) return UsageError(right.error());
+    const autotune::Status done = commands.Run();
+    return done ? 0 : Fail(done.error());
   }
   if (status->parsed()) {
     const autotune::Status given = autotune::tools::RefuseGiven(app, {"--host", "--port", "--state"},
@@ -67,6 +81,10 @@ int Track(int argc, char** argv) {
     if (!given) return UsageError(given.error());
     auto normal = autotune::rpc::NormalizeEndpoint(asked);
     if (!normal) return Fail(normal.error());
+    if (watch) {
+      autotune::tools::WatchStatus(*normal, key, json);
+      return 0;
+    }
     auto reply = autotune::rpc::QueryStatus(*normal, key);
     if (!reply) return Fail(reply.error());
     const std::string text = json ? autotune::ToJson(*reply).Dump() + "\n" : autotune::tools::StatusText(*reply);

@@ -1,0 +1,256 @@
+#include "tools/tracker_commands.h"
+
+#include <pwd.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+
+#include "rpc/transport.h"
+#include "support/clock.h"
+#include "support/clock_text.h"
+#include "support/hint.h"
+#include "support/json.h"
+#include "support/loop.h"
+#include "support/terminal.h"
+#include "support/utf8.h"
+#include "tools/farm_status.h"
+
+namespace autotune::tools {
+namespace {
+
+constexpr char kDrain[] = "drain", kLock[] = "lock", kUndrain[] = "undrain", kRelease[] = "release";
+
+std::string UserAtHost() {
+  char host[256] = "localhost";
+  gethostname(host, sizeof host - 1);
+  const passwd* user = getpwuid(geteuid());
+  return std::string(user ? user->pw_name : "user") + "@" + host;
+}
+
+// Sends an administrator's request to a tracker, and returns the answer. First looks at the tracker's version: an
+// earlier one would call the request malformed.
+Result<rpc::Message> Ask(const std::string& tracker, rpc::Body body) {
+  const std::string endpoint = TRY(rpc::NormalizeEndpoint(tracker));
+  constexpr int64_t kTimeoutMs = 5000, kAgainMs = 1000;
+  constexpr int kFirstMinor = 4;  // of the version 2 that has these requests
+  Loop loop;
+  Result<rpc::Message> result = Err("no tracker answers at ", endpoint, " (is rpc_tracker running there?)");
+  const rpc::Message ping{rpc::RandomId(), rpc::Ping{}, {}}, request{rpc::RandomId(), std::move(body), {}};
+  bool knows = false;
+  std::unique_ptr<rpc::DealerSocket> socket;
+  const auto on_message = [&](rpc::Message message) {
+    if (message.request == ping.request && message.As<rpc::Pong>() && message.minor >= kFirstMinor) {
+      knows = true;
+      socket->Send(request);
+      return;
+    }
+    if (message.request == ping.request && message.As<rpc::Pong>()) {
+      result = WithHint(Err("the tracker at ", endpoint, " has wire version 2.", message.minor,
+                            ", which knows no drain, lock or release"),
+                        "install a later rpc_tracker there");
+    } else if (auto* refusal = message.As<rpc::Refusal>()) {
+      result = Err(OneLine(refusal->text));
+    } else if (message.request == request.request) {
+      result = std::move(message);
+    } else {
+      return;
+    }
+    loop.Stop();
+  };
+  const auto send = [&] { socket->Send(knows ? request : ping); };
+  socket = TRY(rpc::DealerSocket::Connect(loop, endpoint, {.on_message = on_message, .on_connected = send}));
+  const auto timeout = loop.After(kTimeoutMs, [&] { loop.Stop(); });
+  const auto again = loop.Every(kAgainMs, send);
+  loop.Run();
+  return result;
+}
+
+std::string DeviceLine(const rpc::HeldDevice& device, const std::string& how) {
+  std::string line =
+      "  " + OneLine(device.key) + " (server " + OneLine(device.server) + ") is " + OneLine(device.state);
+  if (device.client_name.empty()) return line + "\n";
+  const std::string client = OneLine(device.client_name);
+  if (how == rpc::hold::kDrain) return line + ": " + client + " has it until it gives it back\n";
+  if (how == rpc::hold::kLock) return line + ": " + client + " has lost it\n";
+  return line + ": " + client + " has it\n";
+}
+
+void PrintHeld(const rpc::DeviceHeld& held, const rpc::DeviceHold& hold) {
+  const bool ends = hold.how == rpc::hold::kNone;
+  std::string text;
+  for (const std::string& pattern : held.patterns) {
+    text += "`" + OneLine(pattern) + "` " +
+            (ends                           ? "back in service"
+             : hold.how == rpc::hold::kLock ? "locked"
+                                            : "drained");
+    if (hold.for_ms > 0) text += " until " + MomentText(WallMillis() + hold.for_ms, WallMillis());
+    text += "\n";
+  }
+  for (const rpc::HeldDevice& device : held.devices) text += DeviceLine(device, hold.how);
+  if (held.omitted > 0) text += "  and " + std::to_string(held.omitted) + " more devices\n";
+  if (held.devices.empty() && !ends) text += "  no such device is connected now; it holds for those that come\n";
+  fputs(text.c_str(), stdout);
+}
+
+// What `status --watch` prints. Times and counters, which grow all the time, are no change.
+class StatusPrinter {
+ public:
+  StatusPrinter(std::string endpoint, bool json)
+      : endpoint_(std::move(endpoint)), json_(json), draws_(!json && IsTerminal(STDOUT_FILENO)) {}
+
+  void Show(const rpc::StatusReply& reply) {
+    latest_ = json_ ? ToJson(reply).Dump() + "\n" : StatusText(reply);
+    const std::string essence = EssenceOf(reply);
+    if (draws_) return Draw(latest_);
+    if (essence != std::exchange(essence_, essence)) Print(latest_);
+  }
+  // No tracker has answered since this time of day.
+  void ShowSilence(int64_t since) {
+    const std::string text = "no tracker answers at " + endpoint_ + " since " + ClockText(since) + "; asking on";
+    if (draws_) return Draw(text + "\n" + latest_);
+    if (std::exchange(essence_, "silent") == "silent") return;
+    Print(json_ ? ToJson(rpc::Refusal{"silent", text}).Dump() + "\n" : text + "\n");
+  }
+
+ private:
+  static std::string EssenceOf(rpc::StatusReply reply) {
+    reply.uptime_ms = reply.malformed = 0;
+    for (rpc::DeviceStatus& device : reply.devices) {
+      device.since_ms = device.last_seen_ms = 0;
+      device.trials.clear();
+    }
+    for (rpc::QueueStatus& waiting : reply.queue) waiting.waiting_ms = 0;
+    for (auto& [key, age] : reply.absent_keys) age = 0;
+    for (rpc::DeviceHold& hold : reply.holds) hold.for_ms = 0;
+    return ToJson(reply).Dump();
+  }
+  // Blocks of text are separated by the time of day.
+  void Print(const std::string& text) {
+    if (!json_) printf("--- %s\n", ClockText(WallMillis()).c_str());
+    fputs(text.c_str(), stdout);
+    fflush(stdout);
+  }
+  void Draw(const std::string& text) {
+    constexpr char kHomeAndErase[] = "\x1b[H\x1b[2J";
+    fputs((kHomeAndErase + text).c_str(), stdout);
+    fflush(stdout);
+  }
+
+  std::string endpoint_;
+  bool json_, draws_;
+  std::string latest_, essence_;
+};
+
+}  // namespace
+
+Result<int64_t> ParseHoldTime(const std::string& option, const std::string& text) {
+  char* end = nullptr;
+  const double value = std::strtod(text.c_str(), &end);
+  const std::string unit = end;
+  const double scale = unit == "s" ? 1 : unit == "m" ? 60 : unit == "h" ? 3600 : unit == "d" ? 86400 : 0;
+  constexpr double kLongest = 366 * 86400.0;  // of a hold, in seconds
+  if (end == text.c_str() || scale == 0 || !(value > 0 && value * scale <= kLongest))
+    return WithHint(Err(option, " ", text, " is no duration of 366 days at most"), "say 90s, 10m, 2h or 3d");
+  return std::max<int64_t>(1, static_cast<int64_t>(value * scale * 1000));
+}
+
+TrackerCommands::TrackerCommands(CLI::App& app) {
+  const auto add = [&](const char* name, const char* description) {
+    CLI::App* command = app.add_subcommand(name, description);
+    command->add_option("--tracker", tracker_, "The tracker's HOST:PORT or ipc socket")
+        ->capture_default_str()
+        ->envname("AUTOTUNE_TRACKER");
+    commands_[name] = command;
+    return command;
+  };
+  const auto add_hold = [&](const char* name, const char* description) {
+    CLI::App* command = add(name, description);
+    command
+        ->add_option("PATTERN", pattern_,
+                     "Keys of devices, with * and ?, quoted for the shell; or the first digits of a server")
+        ->required();
+    return command;
+  };
+  for (CLI::App* command : {add_hold(kDrain, "Grant these devices to nobody; leases end as usual"),
+                            add_hold(kLock, "Grant these devices to nobody, and end their leases now")}) {
+    command->add_option("--for", for_, "Time after which this ends by itself: 90s, 10m, 2h or 3d");
+    command->add_option("--note", note_, "The reason, for those who wait");
+  }
+  add_hold(kUndrain, "End what drain and lock did");
+  add(kRelease, "End a lease now")
+      ->add_option("LEASE", lease_, "First digits of the lease, as status shows it")
+      ->required();
+}
+
+bool TrackerCommands::Given() const {
+  for (const auto& [name, command] : commands_)
+    if (command->parsed()) return true;
+  return false;
+}
+
+Status TrackerCommands::Check() const {
+  if (!for_.empty()) TRY(ParseHoldTime("--for", for_));
+  if (!pattern_.empty() && !rpc::IsPattern(pattern_)) return Err(rpc::kPatternRule);
+  if (note_.size() > rpc::kNameBytes)
+    return Err("--note has ", note_.size(), " bytes; ", rpc::kNameBytes, " is the limit");
+  return {};
+}
+
+Status TrackerCommands::Run() const {
+  if (commands_.at(kRelease)->parsed()) {
+    const rpc::Message answer = TRY(Ask(tracker_, rpc::LeaseRevoke{lease_, UserAtHost()}));
+    const auto* revoked = answer.As<rpc::LeaseRevoked>();
+    if (!revoked) return Err("the tracker answers with a ", std::string(KindOf(answer.body)));
+    printf("%s (server %s) taken from %s\n", OneLine(revoked->key).c_str(), OneLine(revoked->server).c_str(),
+           OneLine(revoked->client_name).c_str());
+    return {};
+  }
+  rpc::DeviceHold hold{pattern_, rpc::hold::kNone, 0, note_, UserAtHost()};
+  if (commands_.at(kDrain)->parsed()) hold.how = rpc::hold::kDrain;
+  if (commands_.at(kLock)->parsed()) hold.how = rpc::hold::kLock;
+  if (!for_.empty()) hold.for_ms = TRY(ParseHoldTime("--for", for_));
+  const rpc::Message answer = TRY(Ask(tracker_, hold));
+  const auto* held = answer.As<rpc::DeviceHeld>();
+  if (!held) return Err("the tracker answers with a ", std::string(KindOf(answer.body)));
+  PrintHeld(*held, hold);
+  return {};
+}
+
+void WatchStatus(const std::string& endpoint, const std::string& key, bool json) {
+  constexpr int64_t kIntervalMs = 1000, kSilenceMs = 3000;
+  Loop loop;
+  StatusPrinter printer(endpoint, json);
+  const auto signals = loop.OnSignals({SIGINT, SIGTERM}, [&](int) { loop.Stop(); });
+  int64_t heard = BootMillis();
+  std::optional<int64_t> silent_since;  // time of day
+  std::unique_ptr<rpc::DealerSocket> socket;
+  const auto ask = [&] { socket->Send({rpc::RandomId(), rpc::StatusRequest{key}, {}}); };
+  auto connected = rpc::DealerSocket::Connect(loop, endpoint,
+                                              {.on_message =
+                                                   [&](rpc::Message message) {
+                                                     const auto* reply = message.As<rpc::StatusReply>();
+                                                     if (!reply) return;
+                                                     heard = BootMillis();
+                                                     silent_since.reset();
+                                                     printer.Show(*reply);
+                                                     if (ferror(stdout)) loop.Stop();
+                                                   },
+                                               .on_connected = ask});
+  if (!connected) return printer.ShowSilence(WallMillis());
+  socket = std::move(*connected);
+  const auto again = loop.Every(kIntervalMs, [&] {
+    ask();
+    const int64_t silence = BootMillis() - heard;
+    if (silence < kSilenceMs) return;
+    if (!silent_since) silent_since = WallMillis() - silence;
+    printer.ShowSilence(*silent_since);
+  });
+  loop.Run();
+}
+
+}  // namespace autotune::tools

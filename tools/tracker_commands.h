@@ -1,0 +1,39 @@
+// The commands of rpc_tracker by which an administrator asks a running tracker: drain, lock, undrain and release, and
+// `status --watch`. They print to standard output, and errors to standard error.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "rpc/message.h"
+#include "support/result.h"
+
+namespace CLI {
+class App;
+}
+
+namespace autotune::tools {
+
+class TrackerCommands {
+ public:
+  explicit TrackerCommands(CLI::App& app);  // adds the commands to `app`
+  // Returns whether the command line gives one of them.
+  bool Given() const;
+  // Returns what is wrong with its arguments: the command is then not to be run.
+  Status Check() const;
+  // Runs it. The error says why the tracker has not done what it asks for.
+  Status Run() const;
+
+ private:
+  std::map<std::string, CLI::App*> commands_;
+  std::string pattern_, lease_, note_, for_, tracker_ = "127.0.0.1:9190";
+};
+
+// Returns the milliseconds of a duration: "90s", "10m", "2h", "3d". The error names `option`.
+Result<int64_t> ParseHoldTime(const std::string& option, const std::string& text);
+
+// Prints the tracker's status whenever it changes, until Ctrl-C or SIGTERM. On a terminal, draws it anew each second.
+// While no tracker answers, says so and asks on.
+void WatchStatus(const std::string& endpoint, const std::string& key, bool json);
+
+}  // namespace autotune::tools

@@ -177,6 +177,27 @@ TEST_F(FarmTracker, AStateFileThatCannotBeWrittenIsNamed) {
                         "/state.json/state.json: Not a directory\nhint: name another file with --state\n"));
 }
 
+// The ends of holds are times of day in the tracker's file, so they come while no tracker runs, too. Holds that nobody
+// can have asked for are left out.
+TEST_F(FarmTracker, AHoldMayEndWhileTheTrackerIsGone) {
+  const std::string later = std::to_string(WallMillis() + 3600000), past = std::to_string(WallMillis() - 1000);
+  const auto hold = [](const std::string& pattern, const std::string& how, const std::string& until) {
+    return R"({"pattern":")" + pattern + R"(","how":")" + how + R"(","note":"","who":"ann@lab","until":)" + until + "}";
+  };
+  std::ofstream(folder_ + "/state.json") << R"({"epoch":3,"keys":{},"holds":[)" + hold("over", "lock", past) + "," +
+                                                hold("later", "drain", later) + "," + hold("endless", "lock", "0") +
+                                                "," + hold("unknown", "paint", "0") + "," + hold("a b", "drain", "0") +
+                                                "]}";
+  const auto tracker = StartTracker();
+  ASSERT_TRUE(Soon([&] { return rpc::QueryStatus("ipc://" + Endpoint(), "", 1).ok(); }));
+  const std::vector<rpc::DeviceHold> holds = rpc::QueryStatus("ipc://" + Endpoint(), "", 5).value().holds;
+  ASSERT_EQ(holds.size(), 2u);
+  EXPECT_EQ(holds[0].pattern, "endless");
+  EXPECT_EQ(holds[0].for_ms, 0);
+  EXPECT_EQ(holds[1].pattern, "later");
+  EXPECT_NEAR(static_cast<double>(holds[1].for_ms), 3600000, 60000);
+}
+
 TEST_F(FarmTracker, TheServerOutlivesTheTracker) {
   std::optional<Subprocess> tracker = StartTracker();
   auto server = StartServer("cpu");

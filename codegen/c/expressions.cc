@@ -277,6 +277,9 @@ Code Expressions::ComputeSelect(const Select& n, DType type) {
   const bool guard_a = HasGuardedWork(n.a), guard_b = HasGuardedWork(n.b);
   const int lanes = TypeOf(n.condition).lanes;
   const Code condition = guard_a || guard_b ? Atom(n.condition) : Value(n.condition);
+  if (guard_a && guard_b) {
+    for (const Expr& term : CommonTerms(n.a, n.b)) Value(term);
+  }
   const Code a = guard_a ? ValueUnder({condition.text, lanes}, n.a) : Value(n.a);
   Code b;
   if (guard_b) {

@@ -133,6 +133,9 @@ llvm::Value* Expressions::ComputeCall(const Call& n, DType dtype) {
 llvm::Value* Expressions::ComputeSelect(const Select& n) {
   llvm::Value* condition = Value(n.condition);
   bool guard_a = HasGuardedWork(n.a), guard_b = HasGuardedWork(n.b);
+  if (guard_a && guard_b) {
+    for (const Expr& term : CommonTerms(n.a, n.b)) Value(term);
+  }
   llvm::Value* a = guard_a ? ValueUnder(condition, n.a) : Value(n.a);
   llvm::Value* b = guard_b ? ValueUnder(builder_.CreateNot(condition), n.b) : Value(n.b);
   return builder_.CreateSelect(condition, a, b);

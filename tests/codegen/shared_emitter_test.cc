@@ -91,19 +91,24 @@ TEST(SharedEmitter, GuardsLoadsWithinTheirAddressSpace) {
   EXPECT_THAT(kernel.Text(), ContainsRegex("select i1 %[0-9]+, ptr addrspace\\(1\\) %[0-9]+, ptr addrspace\\(1\\) %0"));
 }
 
-// Within a choice, the sides of a chain of choices share what was computed for its conditions. The text would double
-// with each stage otherwise.
+// Within a choice, the sides of a chain of choices share what was computed for its conditions, and what both use. The
+// text would double with each stage otherwise.
 TEST(SharedEmitter, NestedChoicesShareTheirTerms) {
-  auto size = [](int stages) {
-    DeviceFunction kernel;
-    Expr value = MakeLoad(kernel.from, {At(Expr(4))});
-    for (int i = 0; i < stages; ++i)
-      value = MakeSelect(value < ConstOf(i, DType::Float(32)), value * value, value + value);
-    kernel.Store(At(Expr(0)), MakeSelect(IndexVar("thread") < Expr(15), value, ConstOf(0, DType::Float(32))));
-    return kernel.Text().size();
-  };
-  EXPECT_GT(size(8), size(4));
-  EXPECT_LT(size(8), 3 * size(4));
+  for (const bool own : {true, false}) {
+    auto size = [&](int stages) {
+      DeviceFunction kernel;
+      const Expr other = MakeLoad(kernel.from, {At(Expr(5))});
+      Expr value = MakeLoad(kernel.from, {At(Expr(4))});
+      for (int i = 0; i < stages; ++i) {
+        const Expr condition = (own ? value : other) < ConstOf(i, DType::Float(32));
+        value = MakeSelect(condition, value * value, value + value);
+      }
+      kernel.Store(At(Expr(0)), MakeSelect(IndexVar("thread") < Expr(15), value, ConstOf(0, DType::Float(32))));
+      return kernel.Text().size();
+    };
+    EXPECT_GT(size(8), size(4));
+    EXPECT_LT(size(8), 3 * size(4));
+  }
 }
 
 TEST(SharedEmitter, LoadsStridedLanesOneByOneWithoutAProcessorsWay) {

@@ -1,9 +1,9 @@
 #include "codegen/c/statements.h"
 
-#include "codegen/c/share.h"
 #include "codegen/codegen.h"
 #include "codegen/lanes.h"
 #include "codegen/loops.h"
+#include "codegen/share.h"
 #include "codegen/walk.h"
 #include "support/check.h"
 

@@ -6,8 +6,8 @@
 #include <fstream>
 
 #include "codegen/builder.h"
-#include "codegen/c/share.h"
 #include "codegen/guarded_work.h"
+#include "codegen/share.h"
 #include "codegen/walk.h"
 #include "tests/codegen/c_compiler.h"
 #include "tests/codegen/kernel.h"
@@ -214,9 +214,9 @@ TEST(CSource, EqualTermsOfLargeExpressionsAreComputedOnce) {
   // Only large expressions change.
   Expr small = IndexVar("i"), large = small;
   for (int i = 0; i < 4; ++i) small = small + small * small;
-  EXPECT_TRUE(c::WithSharedTerms(small).Same(small));
+  EXPECT_TRUE(WithSharedTerms(small).Same(small));
   for (int i = 0; i < kStages; ++i) large = large * IntConst(3) + (large * IntConst(3) + IntConst(i));
-  const Expr shared = c::WithSharedTerms(large);
+  const Expr shared = WithSharedTerms(large);
   EXPECT_TRUE(Equal(shared, large));
   int terms = 0;
   WalkOnce(shared, [&](const Expr&) { return ++terms, true; });
@@ -226,7 +226,7 @@ TEST(CSource, EqualTermsOfLargeExpressionsAreComputedOnce) {
 // The same for choices within a choice, whose sides load under a condition. What the next stage's condition has
 // computed is not computed again in its sides, and neither is what both sides use.
 TEST(CSource, EqualTermsOfNestedChoicesAreComputedOnce) {
-  constexpr int kStages = 7;
+  constexpr int kStages = 8;
   for (const bool own : {true, false}) {
     std::string value = "x[v]";
     for (int i = 0; i < kStages; ++i) {
@@ -243,6 +243,9 @@ TEST(CSource, EqualTermsOfNestedChoicesAreComputedOnce) {
         ASSERT_TRUE(object.ok()) << object.error().Text();
         EXPECT_LT(object->source.size(), 10000u) << object->source;
       }
+      const auto native = Compile(f);
+      ASSERT_TRUE(native.ok()) << native.error().Text();
+      EXPECT_LT(native->objects[0].data.size(), 10000u);
       AgreesWithInterpreter(f);
     }
   }

@@ -5,6 +5,7 @@
 #include "codegen/llvm/machine.h"
 #include "codegen/llvm/statements.h"
 #include "codegen/loops.h"
+#include "codegen/share.h"
 #include "runtime/abi.h"
 #include "support/check.h"
 
@@ -133,7 +134,8 @@ void FunctionEmitter::EmitIf(const If& branch) {
 
 void FunctionEmitter::EmitStore(const Store& store) {
   Addresses& addresses = expressions_.addresses();
-  llvm::Value* value = expressions_.operations().ToMemory(expressions_.Value(store.value), store.value.dtype());
+  llvm::Value* value =
+      expressions_.operations().ToMemory(expressions_.Value(WithSharedTerms(store.value)), store.value.dtype());
   const std::optional<Expr> first = FirstOfContiguous(store);
   if (!first) return StoreLanes(builder_, expressions_, store, value);
   Addresses::Address address = addresses.Of(store.buffer, *first);

@@ -8,6 +8,7 @@
 #include "codegen/llvm/machine.h"
 #include "codegen/llvm/statements.h"
 #include "codegen/loops.h"
+#include "codegen/share.h"
 #include "ir/threads.h"
 #include "ir/visit.h"
 #include "lower/passes.h"
@@ -242,7 +243,7 @@ void KernelEmitter::EmitStore(const Store& given) {
   if (call && call->op == Op::kMma) return EmitMma(given);
   // A store of async(value) that is not one cp.async becomes an ordinary store. That is correct, since a later wait for
   // asynchronous stores then finds it complete.
-  const Store store{given.buffer, given.indices, AsyncValue(given)};
+  const Store store{given.buffer, given.indices, WithSharedTerms(AsyncValue(given))};
   llvm::Value* value = expressions_.operations().ToMemory(expressions_.Value(store.value), store.value.dtype());
   if (const std::optional<Expr> first = FirstOfContiguous(store)) {
     Addresses::Address address = expressions_.addresses().Of(store.buffer, *first);

@@ -1,4 +1,4 @@
-#include "codegen/c/share.h"
+#include "codegen/share.h"
 
 #include <unordered_map>
 
@@ -6,11 +6,11 @@
 #include "ir/visit.h"
 #include "support/hash.h"
 
-namespace autotune::c {
+namespace autotune {
 namespace {
 
 // Least number of nodes of a large expression. GCC 12 and Clang 19 compile one of this size in 30 ms, and find its
-// equal terms themselves. [chosen]
+// equal terms themselves, as LLVM does. [chosen]
 constexpr int kLarge = 1000;
 
 bool IsLarge(const Expr& e) {
@@ -64,4 +64,4 @@ Expr WithSharedTerms(const Expr& e) {
   return Terms().Shared(e);
 }
 
-}  // namespace autotune::c
+}  // namespace autotune

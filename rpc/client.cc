@@ -16,6 +16,7 @@
 #include "rpc/wake_timer.h"
 #include "support/clock.h"
 #include "support/hash.h"
+#include "support/hint.h"
 #include "support/loop.h"
 
 namespace autotune::rpc {
@@ -26,6 +27,16 @@ std::string ClientName() {
   gethostname(host, sizeof host - 1);
   passwd* user = getpwuid(geteuid());
   return std::string(user ? user->pw_name : "user") + "@" + host + ":" + std::to_string(getpid());
+}
+
+// Why a tracker does not answer, as far as the connection shows.
+Error NoAnswer(const Address& tracker, const DealerSocket& socket) {
+  if (!IsTcp(tracker.endpoints[0]) || !socket.IsRefused())
+    return Err("no tracker answers at ", tracker.Text(), " (is rpc_tracker running there?)");
+  return WithHint(Err("the tracker at ", socket.endpoint(),
+                      " refuses this join file: the member was revoked or invited "
+                      "again, or the tracker has another key"),
+                  "ask the farm's administrator for a new join file");
 }
 
 }  // namespace
@@ -46,9 +57,9 @@ struct FarmClient::Impl {
     Seat(Impl& impl, ClientSession::Options options)
         : impl(impl), session(std::move(options)), timer(impl.loop, [this] { Perform(session.Wake(BootMillis())); }) {}
 
-    autotune::Status Open(const std::string& endpoint) {
+    autotune::Status Open(const Address& address) {
       tracker =
-          TRY(DealerSocket::Connect(impl.loop, endpoint,
+          TRY(DealerSocket::Connect(impl.loop, address,
                                     {.on_message = [this](Message m) { Hear(Role::kTracker, m); },
                                      .on_connected = [this] { Perform(session.OnTrackerConnected(BootMillis())); }}));
       return {};
@@ -63,7 +74,7 @@ struct FarmClient::Impl {
     void Do(AskTracker& a) { tracker->Send(a.message); }
     void Do(ConnectServer& a) {
       auto socket =
-          DealerSocket::Connect(impl.loop, a.endpoint,
+          DealerSocket::Connect(impl.loop, Address(a.endpoints, a.public_key, impl.options.tracker.own),
                                 {.on_message = [this](Message m) { Hear(Role::kServer, m); },
                                  .on_connected = [this] { Perform(session.OnServerConnected(BootMillis())); },
                                  .on_disconnected = [this] { Perform(session.OnServerDisconnected(BootMillis())); }});
@@ -133,7 +144,7 @@ struct FarmClient::Impl {
 
   void Start(std::unique_ptr<Job> job) {
     Seat* seat = FreeSeat();
-    if (!seat) return job->done.set_value(Err("cannot open a connection to ", options.tracker));
+    if (!seat) return job->done.set_value(Err("cannot open a connection to ", options.tracker.Text()));
     seat->job = std::move(job);
     for (const Candidate& candidate : seat->job->work->candidates) Book(CandidateEvent::Kind::kIssued, candidate.id);
     seat->Perform(seat->session.Start(seat->job->work, BootMillis()));
@@ -166,7 +177,7 @@ FarmClient::FarmClient(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 Result<std::unique_ptr<FarmClient>> FarmClient::Connect(const FarmOptions& options) {
   FarmOptions normal = options;
-  normal.tracker = TRY(NormalizeEndpoint(options.tracker));
+  normal.tracker = TRY(NormalizeAddress(options.tracker));
   if (options.key.empty()) return Err("--key is missing: the key of the devices to measure on");
   TRY(QueryStatus(normal.tracker, options.key, options.connect_seconds));
   auto impl = std::make_unique<Impl>(std::move(normal));
@@ -219,9 +230,9 @@ Result<StatusReply> FarmClient::Status(double timeout_seconds) {
   return QueryStatus(impl_->options.tracker, "", timeout_seconds);
 }
 
-Result<StatusReply> QueryStatus(const std::string& tracker, const std::string& key, double timeout_seconds) {
+Result<StatusReply> QueryStatus(const Address& tracker, const std::string& key, double timeout_seconds) {
   Loop loop;
-  Result<StatusReply> result = Err("no tracker answers at ", tracker, " (is rpc_tracker running there?)");
+  std::optional<Result<StatusReply>> result;
   std::unique_ptr<DealerSocket> socket;
   Message request{RandomId(), StatusRequest{key}, {}};
   socket = TRY(DealerSocket::Connect(loop, tracker,
@@ -234,9 +245,13 @@ Result<StatusReply> QueryStatus(const std::string& tracker, const std::string& k
                                           },
                                       .on_connected = [&] { socket->Send(request); }}));
   auto timeout = loop.After(static_cast<int64_t>(timeout_seconds * 1000), [&] { loop.Stop(); });
-  auto again = loop.Every(1000, [&] { socket->Send(request); });
+  auto again = loop.Every(1000, [&] {
+    if (socket->IsRefused()) return loop.Stop();
+    socket->Send(request);
+  });
   loop.Run();
-  return result;
+  if (result) return *result;
+  return NoAnswer(tracker, *socket);
 }
 
 }  // namespace autotune::rpc

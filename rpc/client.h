@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "rpc/address.h"
 #include "rpc/measure.h"
 #include "rpc/message.h"
 #include "support/result.h"
@@ -14,7 +15,7 @@
 namespace autotune::rpc {
 
 struct FarmOptions {
-  std::string tracker;             // endpoint: "127.0.0.1:9190", "ipc:///path"
+  Address tracker;                 // of a join file (rpc/join_file.h), or an ipc socket
   std::string key;                 // key of the wanted devices
   std::string tenant, job;         // shown in the tracker's status
   double connect_seconds = 5;      // longest wait for the tracker's first answer
@@ -64,6 +65,6 @@ class FarmClient {
 };
 
 // Asks a tracker for its status, without a FarmClient. An empty `key` means all its devices.
-Result<StatusReply> QueryStatus(const std::string& tracker, const std::string& key = "", double timeout_seconds = 5);
+Result<StatusReply> QueryStatus(const Address& tracker, const std::string& key = "", double timeout_seconds = 5);
 
 }  // namespace autotune::rpc

@@ -52,8 +52,8 @@ Candidate WithinLimits(Candidate candidate) {
 
 LeaseClaim ClientSession::Claim() const {
   const LeaseGranted& g = lease_->granted;
-  return {g.lease,         g.token,      g.ttl_ms,     options_.client, options_.client_name,
-          options_.tenant, options_.job, g.incarnation};
+  return {g.lease,         g.token,      g.ttl_ms,      options_.client, options_.client_name,
+          options_.tenant, options_.job, g.incarnation, g.proof};
 }
 
 // After a time in which this process did not run, the answers of others are still unread: their silence begins anew.
@@ -318,7 +318,7 @@ void ClientSession::OnGranted(const LeaseGranted& granted, bool ours, int64_t no
   }
   request_.reset();
   lease_ = Lease{granted, now, now, now, {}, {}, false};
-  actions_.push_back(ConnectServer{granted.device.endpoint});
+  actions_.push_back(ConnectServer{granted.device.AllEndpoints(), granted.device.public_key});
   idle_since_ = now;
   Continue(now);
 }

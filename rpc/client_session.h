@@ -23,7 +23,8 @@ struct AskTracker {
   Message message;
 };
 struct ConnectServer {  // opens a new connection; the driver must drop messages that arrive over older ones
-  std::string endpoint;
+  std::vector<std::string> endpoints;  // of the server, in the order in which they are tried
+  std::string public_key;              // of the server; empty: none
 };
 struct AskServer {
   Message message;

@@ -1,5 +1,7 @@
 #include "rpc/from.h"
 
+#include "rpc/rules.h"
+
 namespace autotune::rpc {
 namespace {
 
@@ -34,7 +36,7 @@ Roles SendersOf(const Body& body) {
 }
 
 std::optional<Refusal> RefusalOf(const From& from, const Message& message) {
-  if (from.roles.HasOneOf(SendersOf(message.body))) return std::nullopt;
+  if (from.roles.HasOneOf(SendersOf(message.body)) || !Holds(Rule::kRoles)) return std::nullopt;
   return Refusal{code::kForbidden, "the sender may not send a " + std::string(KindOf(message.body))};
 }
 

@@ -30,7 +30,8 @@ inline constexpr Roles kUnauthenticated = {Role::kServer, Role::kClient, Role::k
 
 struct From {
   Peer peer;             // the connection; empty: the one to which this process has connected
-  std::string identity;  // authenticated name; empty: the connection is not authenticated
+  std::string identity;  // public key (rpc/curve_keys.h); empty: the connection is not authenticated
+  std::string name;      // of the member of the farm who has that key
   Roles roles;           // what the sender may be
 };
 

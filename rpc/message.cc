@@ -124,6 +124,15 @@ std::string_view KindOf(const Body& body) {
   return std::visit([](const auto& b) { return std::decay_t<decltype(b)>::kKind; }, body);
 }
 
+const LeaseClaim* ClaimOf(const Body& body) {
+  return std::visit(
+      []<class T>(const T& b) -> const LeaseClaim* {
+        if constexpr (requires { b.claim; }) return &b.claim;
+        return nullptr;
+      },
+      body);
+}
+
 Frames Encode(const Message& message, int major) {
   Header header;
   header.major = major;

@@ -34,6 +34,7 @@ inline constexpr int kWireMinor = 4;
 inline constexpr size_t kMaxFrames = 256;  // of a message; the bytes of a frame have a limit, too (rpc/transport.cc)
 
 inline constexpr size_t kMostCores = 4096;    // of a device
+inline constexpr size_t kMostEndpoints = 8;   // of a server
 inline constexpr size_t kMostLeases = 64;     // of a server
 inline constexpr size_t kMostStatuses = 64;   // words for the ends of trials
 inline constexpr size_t kMostListed = 20000;  // devices, clients or keys in a status
@@ -105,14 +106,21 @@ struct Pong {
 struct DeviceInfo {
   std::string key;       // name of this kind of device, by which clients request it; the operator chooses any text
   std::string endpoint;  // address of the server for clients
-  std::string model;     // the device's own name
-  std::string machine;   // "x86_64", "aarch64", ...
+  // Since 2.4: all its addresses, in the order in which clients try them; empty: only `endpoint`.
+  std::vector<std::string> endpoints;
+  std::string public_key;  // since 2.4: of the server, if its addresses are TCP
+  std::string model;       // the device's own name
+  std::string machine;     // "x86_64", "aarch64", ...
   std::vector<int> cores;
   int64_t memory_bytes = 0;
   int64_t pid = 0;
-  AUTOTUNE_FIELDS(key, endpoint, model, machine, cores, memory_bytes, pid)
-  AUTOTUNE_LIMITS({"key", kNameBytes}, {"endpoint", kNameBytes}, {"model", kNameBytes}, {"machine", kNameBytes},
-                  {"cores", 0, kMostCores})
+  AUTOTUNE_FIELDS(key, endpoint, endpoints, public_key, model, machine, cores, memory_bytes, pid)
+  AUTOTUNE_LIMITS({"key", kNameBytes}, {"endpoint", kNameBytes}, {"endpoints", kNameBytes, kMostEndpoints},
+                  {"public_key", kIdBytes}, {"model", kNameBytes}, {"machine", kNameBytes}, {"cores", 0, kMostCores})
+
+  std::vector<std::string> AllEndpoints() const {
+    return endpoints.empty() ? std::vector<std::string>{endpoint} : endpoints;
+  }
 };
 struct HeldLease {
   Id lease;
@@ -121,9 +129,10 @@ struct HeldLease {
   std::string client_name, tenant, job;
   int64_t held_ms = 0;
   int64_t deadline_ms = 0;  // until the deadline of the running candidate; 0: none runs
-  AUTOTUNE_FIELDS(lease, token, client, client_name, tenant, job, held_ms, deadline_ms)
+  std::string client_key;   // since 2.4: public key of the client; empty: it is not authenticated
+  AUTOTUNE_FIELDS(lease, token, client, client_name, tenant, job, held_ms, deadline_ms, client_key)
   AUTOTUNE_LIMITS({"lease", kIdBytes}, {"client", kIdBytes}, {"client_name", kNameBytes}, {"tenant", kNameBytes},
-                  {"job", kNameBytes})
+                  {"job", kNameBytes}, {"client_key", kIdBytes})
 };
 // A server's registration, heartbeat and state in one message. It holds everything that a tracker knows about the
 // server, so a restarted tracker knows everything after one interval.
@@ -138,9 +147,11 @@ struct ServerReport {
   std::map<std::string, int64_t> trials;  // number of trials that ended with each status
   std::string last_error;
   std::string quarantine;  // since 2.1: why the device measures nothing; empty if it does
-  AUTOTUNE_FIELDS(server, incarnation, device, ready, leases, highest, trials, last_error, quarantine)
+  std::string grant_key;   // since 2.4: for the proofs of grants (rpc/capability.h), if clients need one
+  AUTOTUNE_FIELDS(server, incarnation, device, ready, leases, highest, trials, last_error, quarantine, grant_key)
   AUTOTUNE_LIMITS({"server", kIdBytes}, {"incarnation", kIdBytes}, {"leases", 0, kMostLeases},
-                  {"trials", kIdBytes, kMostStatuses}, {"last_error", kTextBytes}, {"quarantine", kTextBytes})
+                  {"trials", kIdBytes, kMostStatuses}, {"last_error", kTextBytes}, {"quarantine", kTextBytes},
+                  {"grant_key", kIdBytes})
 };
 struct ReportReply {
   static constexpr std::string_view kKind = "report_reply";
@@ -191,9 +202,10 @@ struct LeaseGranted {
   Id server;
   DeviceInfo device;
   int64_t ttl_ms = 0;
-  Id incarnation;  // of the server; the grant does not hold for a later one
-  AUTOTUNE_FIELDS(lease, token, server, device, ttl_ms, incarnation)
-  AUTOTUNE_LIMITS({"lease", kIdBytes}, {"server", kIdBytes}, {"incarnation", kIdBytes})
+  Id incarnation;     // of the server; the grant does not hold for a later one
+  std::string proof;  // since 2.4: that the lease was granted to the client's key (rpc/capability.h)
+  AUTOTUNE_FIELDS(lease, token, server, device, ttl_ms, incarnation, proof)
+  AUTOTUNE_LIMITS({"lease", kIdBytes}, {"server", kIdBytes}, {"incarnation", kIdBytes}, {"proof", kIdBytes})
 };
 struct LeaseWithdraw {  // leaves the queue; if the lease was granted meanwhile, releases it
   static constexpr std::string_view kKind = "lease_withdraw";
@@ -293,10 +305,11 @@ struct LeaseClaim {  // proof of the lease, in every message that a client sends
   int64_t ttl_ms = 0;
   Id client;
   std::string client_name, tenant, job;
-  Id incarnation;  // of LeaseGranted
-  AUTOTUNE_FIELDS(lease, token, ttl_ms, client, client_name, tenant, job, incarnation)
+  Id incarnation;     // of LeaseGranted
+  std::string proof;  // of LeaseGranted
+  AUTOTUNE_FIELDS(lease, token, ttl_ms, client, client_name, tenant, job, incarnation, proof)
   AUTOTUNE_LIMITS({"lease", kIdBytes}, {"client", kIdBytes}, {"client_name", kNameBytes}, {"tenant", kNameBytes},
-                  {"job", kNameBytes}, {"incarnation", kIdBytes})
+                  {"job", kNameBytes}, {"incarnation", kIdBytes}, {"proof", kIdBytes})
 };
 // A batch; its id is the header's request id. Blobs: the artifacts, then the reference if `has_reference`.
 struct MeasureRequest {
@@ -394,6 +407,10 @@ struct RunnerResult {
   bool last = false;  // true: the runner's device has failed, so the runner takes no further request
   AUTOTUNE_FIELDS(run, result, last)
 };
+
+struct Body;
+// Returns the claim of a message that a client sends to a server; null if it has none.
+const LeaseClaim* ClaimOf(const Body& body);
 
 // The one list of all messages.
 using AnyBody =

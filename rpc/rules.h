@@ -48,13 +48,17 @@ enum class Rule {
   kMemoryWatch,  // all connections are closed if unfinished messages take much memory
   kDropsUnread,  // what a runner has sent before a request is no answer to it
   kPhases,       // outputs of a reference are taken only while the reference runs
+  kAllowList,    // whoever has no key of a member is refused, also if it was revoked meanwhile
+  kRoles,        // a member may send the messages of its role only
+  kOwners,       // a member's leases and servers are its own
+  kProof,        // a client proves that its lease was granted to its key
 };
 }  // namespace rpc
 AUTOTUNE_ENUM(rpc::Rule, "fencing", "ended-lease", "incarnation", "kills-on-loss", "resends", "remembers", "fresh-runs",
               "yield-stops", "repeats", "fresh-runner", "own-runner", "spares", "ends-batch", "probes", "answers-once",
               "silent-server", "retries", "asks-again", "third-device", "one-holder", "expiry", "recovery",
               "revocation", "queue-order", "silent-queue", "holds", "stopped-time", "plausible", "secret-ids", "limits",
-              "memory-watch", "drops-unread", "phases")
+              "memory-watch", "drops-unread", "phases", "allow-list", "roles", "owners", "proof")
 }  // namespace autotune
 
 namespace autotune::rpc {

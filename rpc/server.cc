@@ -5,21 +5,21 @@
 
 #include <algorithm>
 #include <csignal>
-#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <optional>
 #include <thread>
 
 #include "rpc/calibration.h"
+#include "rpc/capability.h"
 #include "rpc/event_file.h"
 #include "rpc/host_load.h"
 #include "rpc/host_turn.h"
 #include "rpc/peer_text.h"
 #include "rpc/runner_pool.h"
 #include "rpc/server_identity.h"
+#include "rpc/server_listener.h"
 #include "rpc/server_session.h"
-#include "rpc/transport.h"
 #include "rpc/wake_timer.h"
 #include "support/clock.h"
 #include "support/clock_text.h"
@@ -62,23 +62,18 @@ class Server {
       calibrations_ = CalibrationHistory::Read(calibrations_path_);
       session.judge_calibration = [this](const std::vector<double>& seconds) { return Judge(seconds); };
     }
-    std::string tracker = TRY_NOTE(NormalizeEndpoint(options_.tracker), "--tracker");
-    std::string listen = options_.listen;
-    if (listen.empty()) {
-      listen = "127.0.0.1:*";
-      if (tracker.starts_with("ipc://")) {
-        std::filesystem::path folder = std::filesystem::path(tracker.substr(6)).parent_path();
-        listen = "ipc://" + (folder / ("server-" + session.server.substr(0, 8))).string();
-      }
-    }
-    router_ = TRY(RouterSocket::Bind(
-        loop_, listen,
-        {.on_message = [this](const From& from,
-                              Message message) { Perform(session_->On(from, message, BootMillis())); },
-         .kept_bytes = [this] { return KeptBytes(); }}));
+    options_.tracker = TRY_NOTE(NormalizeAddress(options_.tracker), "--tracker");
+    const std::string port_file = server_->path().empty() ? "" : server_->path() + ".port";
+    listener_ = TRY(
+        ListenForClients(loop_, options_, session.server, port_file,
+                         {.on_message = [this](const From& from,
+                                               Message message) { Perform(session_->On(from, message, BootMillis())); },
+                          .kept_bytes = [this] { return KeptBytes(); }}));
+    if (IsTcp(listener_.endpoints.front())) session.grant_key = NewGrantKey();
     const DeviceInfo& device = session.device = Describe();
     cores_ = device.cores;
-    identity_ = "`" + device.key + "` (server " + session.server.substr(0, 8) + "), for clients at " + device.endpoint;
+    identity_ = "`" + device.key + "` (server " + session.server.substr(0, 8) + "), for clients at " +
+                Joined(listener_.endpoints);
     events_.emplace("server", session.server);
     session_ = std::make_unique<ServerSession>(std::move(session));
     pool_ = std::make_unique<RunnerPool>(loop_,
@@ -89,7 +84,7 @@ class Server {
                                                              .memory_bytes = options_.memory_bytes},
                                          PoolHandlers());
     tracker_ =
-        TRY(DealerSocket::Connect(loop_, tracker,
+        TRY(DealerSocket::Connect(loop_, options_.tracker,
                                   {.on_message =
                                        [this](Message message) {
                                          if (message.As<ReportReply>()) OnRegistered();
@@ -115,7 +110,9 @@ class Server {
     uname(&names);
     DeviceInfo device;
     device.key = options_.key;
-    device.endpoint = router_->endpoint();
+    device.endpoint = listener_.endpoints.front();
+    device.endpoints = listener_.endpoints;
+    device.public_key = options_.tracker.own.public_key;
     device.model = (options_.device.empty() ? "" : options_.device + " of ") + CpuModel();
     device.machine = names.machine;
     device.cores = options_.cores;
@@ -172,17 +169,17 @@ class Server {
     if (tracker_wait_) return;
     const int64_t since = WallMillis();
     tracker_wait_ = loop_.After(kSilentTrackerWaitMs, [this, since] {
-      Tell("waiting for the tracker at " + options_.tracker + " since " + ClockText(since));
+      Tell("waiting for the tracker at " + options_.tracker.Text() + " since " + ClockText(since));
     });
   }
   void OnRegistered() {
     if (!tracker_wait_) return;
     tracker_wait_.reset();
-    Tell("registered at the tracker at " + options_.tracker + " as " + identity_);
+    Tell("registered at the tracker at " + options_.tracker.Text() + " as " + identity_);
   }
   void OnRefused(const Refusal& refusal) {
     if (std::exchange(refused_, refusal.text) == refusal.text) return;
-    Tell("the tracker at " + options_.tracker + " refuses this server: " + Shown(refusal.text, kMostText));
+    Tell("the tracker at " + options_.tracker.Text() + " refuses this server: " + Shown(refusal.text, kMostText));
   }
   void Tell(const std::string& line) {
     if (options_.on_event) options_.on_event(line);
@@ -194,7 +191,7 @@ class Server {
     }
     timer_.Set(session_->NextWake());
   }
-  void Do(ToPeer& a) { router_->Send(a.peer, a.message); }
+  void Do(ToPeer& a) { listener_.socket->Send(a.peer, a.message); }
   void Do(ToTracker& a) {
     if (tracker_) tracker_->Send(a.message);
   }
@@ -269,7 +266,7 @@ class Server {
   Status status_;
   std::optional<EventFile> events_;
   std::unique_ptr<ServerSession> session_;
-  std::unique_ptr<RouterSocket> router_;
+  ServerListener listener_;
   std::unique_ptr<RunnerPool> pool_;
   std::unique_ptr<DealerSocket> tracker_;
   bool ever_ready_ = false;

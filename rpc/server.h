@@ -5,16 +5,20 @@
 #include <string>
 #include <vector>
 
+#include "rpc/address.h"
 #include "support/result.h"
 
 namespace autotune::rpc {
 
 struct ServerOptions {
-  std::string tracker;     // the tracker's endpoint
-  std::string key;         // name of this kind of device, by which clients request it
-  std::string listen;      // endpoint for clients; empty: a free port, or a socket beside the tracker's
-  std::vector<int> cores;  // cores of the runner; empty: all
-  std::string device;      // device beside the CPU, as the status shows it ("opencl:0"); empty: none
+  Address tracker;  // of a join file (rpc/join_file.h), or an ipc socket
+  std::string key;  // name of this kind of device, by which clients request it
+  // Endpoint for clients. Empty: a socket beside the tracker's, or all addresses of this host at the port of the last
+  // time, at first a free one.
+  std::string listen;
+  std::vector<std::string> advertise;       // addresses that clients try; empty: those at which the server listens
+  std::vector<int> cores;                   // cores of the runner; empty: all
+  std::string device;                       // device beside the CPU, as the status shows it ("opencl:0"); empty: none
   std::vector<std::string> runner_command;  // e.g. {"/usr/bin/rpc_server", "--runner"}
   bool wrapped_runner = false;              // runner_command begins with a foreign program, such as an emulator
   bool end_with_stdin = false;              // stop when standard input ends

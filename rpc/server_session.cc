@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "rpc/capability.h"
 #include "rpc/channel.h"
 #include "rpc/rules.h"
 #include "support/hash.h"
@@ -66,7 +67,14 @@ void ServerSession::Advance(int64_t now) {
 
 // --- Leases ----------------------------------------------------------------------------------------------------------
 
-bool ServerSession::CheckClaim(const Peer& peer, const LeaseClaim& claim, const Id& request, int64_t now) {
+bool ServerSession::IsProven(const From& from, const LeaseClaim& claim) const {
+  if (from.identity.empty() || !Holds(Rule::kProof)) return true;
+  const Capability granted{claim.lease, claim.token, claim.incarnation, claim.ttl_ms, from.identity};
+  return IsProof(claim.proof, granted, options_.grant_key);
+}
+
+bool ServerSession::CheckClaim(const From& from, const LeaseClaim& claim, const Id& request, int64_t now) {
+  const Peer& peer = from.peer;
   if (lease_ && lease_->claim.lease == claim.lease && lease_->claim.token == claim.token) {
     lease_->peer = peer;
     lease_->expires = now + lease_->claim.ttl_ms;
@@ -95,7 +103,7 @@ bool ServerSession::CheckClaim(const Peer& peer, const LeaseClaim& claim, const 
   }
   if (lease_) DropLease("the device was leased to another client", now);
   highest_ = claim.token;
-  lease_ = Lease{claim, peer, now, now + claim.ttl_ms};
+  lease_ = Lease{claim, from.identity, peer, now, now + claim.ttl_ms};
   Happened(FarmEvent::Kind::kLeased, "", now);
   next_report_ = now;
   return true;
@@ -157,14 +165,14 @@ void ServerSession::OnAck(const Peer& peer, const ResultAck& ack, int64_t now) {
   batch_.reset();
 }
 
-void ServerSession::OnBeat(const Peer& peer, const Id& request, const ClientBeat& beat, int64_t now) {
-  if (!CheckClaim(peer, beat.claim, request, now)) return;
+void ServerSession::OnBeat(const From& from, const Id& request, const ClientBeat& beat, int64_t now) {
+  if (!CheckClaim(from, beat.claim, request, now)) return;
   ServerBeat answer;
   if (batch_) {
     answer.batch = batch_->id;
     answer.remaining = batch_->Unfinished();
   }
-  actions_.push_back(ToPeer{peer, {request, answer, {}}});
+  actions_.push_back(ToPeer{from.peer, {request, answer, {}}});
 }
 
 ServerActions ServerSession::On(const From& from, const Message& message, int64_t now) {
@@ -172,19 +180,21 @@ ServerActions ServerSession::On(const From& from, const Message& message, int64_
   const Peer& peer = from.peer;
   if (const std::optional<Refusal> refusal = RefusalOf(from, message)) {
     Answer(from, message.request, *refusal);
+  } else if (const LeaseClaim* claim = ClaimOf(message.body); claim && !IsProven(from, *claim)) {
+    Refuse(peer, message.request, code::kForbidden, "this lease was not granted to the owner of this key");
   } else if (auto* ping = message.As<Ping>()) {
     Answer(from, message.request, Pong{ping->payload, PublicId(options_.server)});
   } else if (auto* reply = message.As<ReportReply>()) {
     OnReportReply(*reply, now);
   } else if (message.As<MeasureRequest>()) {
-    OnMeasure(peer, message, now);
+    OnMeasure(from, message, now);
   } else if (auto* ack = message.As<ResultAck>()) {
     OnAck(peer, *ack, now);
   } else if (auto* cancel = message.As<BatchCancel>()) {
-    if (CheckClaim(peer, cancel->claim, message.request, now) && batch_ && batch_->id == cancel->batch)
+    if (CheckClaim(from, cancel->claim, message.request, now) && batch_ && batch_->id == cancel->batch)
       CancelBatch("cancelled before it began", now);
   } else if (auto* beat = message.As<ClientBeat>()) {
-    OnBeat(peer, message.request, *beat, now);
+    OnBeat(from, message.request, *beat, now);
   } else if (auto* end = message.As<LeaseEnd>()) {
     if (lease_ && lease_->claim.lease == end->claim.lease && lease_->claim.token == end->claim.token) {
       EndLease(FarmEvent::Kind::kReturned, "the client ended its lease", now);
@@ -233,9 +243,10 @@ std::optional<Refusal> ServerSession::CheckMeasure(const MeasureRequest& request
   return std::nullopt;
 }
 
-void ServerSession::OnMeasure(const Peer& peer, const Message& message, int64_t now) {
+void ServerSession::OnMeasure(const From& from, const Message& message, int64_t now) {
+  const Peer& peer = from.peer;
   const auto& request = *message.As<MeasureRequest>();
-  if (!CheckClaim(peer, request.claim, message.request, now)) return;
+  if (!CheckClaim(from, request.claim, message.request, now)) return;
   auto accept = [&] {
     MeasureAccepted accepted{static_cast<int64_t>(request.candidates.size())};
     actions_.push_back(ToPeer{peer, {message.request, accepted, {}}});
@@ -287,12 +298,13 @@ void ServerSession::SendReport(int64_t now) {
   report.device = options_.device;
   report.ready = Fault().empty() && (runner_ready_ || lease_);
   report.quarantine = Fault();
+  report.grant_key = options_.grant_key;
   if (lease_) {
     const LeaseClaim& c = lease_->claim;
     const bool runs = batch_ && batch_->running;
     const int64_t deadline = runs ? std::max<int64_t>(0, batch_->running->deadline - now) : 0;
     report.leases.push_back(
-        {c.lease, c.token, c.client, c.client_name, c.tenant, c.job, now - lease_->began, deadline});
+        {c.lease, c.token, c.client, c.client_name, c.tenant, c.job, now - lease_->began, deadline, lease_->identity});
   }
   report.highest = highest_;
   report.trials = trials_;

@@ -66,6 +66,8 @@ class ServerSession : public Timed<ServerSession> {
     int64_t remember_ms = 60000;         // time for which finished batches are remembered
     int64_t reference_bytes = 64 << 20;  // limit of the cache of reference artifacts
     int64_t output_bytes = 512 << 20;    // limit of the cache of the references' outputs
+    // For the proofs that authenticated clients must give; empty: no client is authenticated.
+    std::string grant_key;
     // Numbers of runs. They cannot be guessed, so no candidate can announce the result of a later one.
     std::function<int64_t()> new_run = RandomNumber;
     // Returns why the device is slow, by the times of a calibration; empty if it is as usual; nothing if these times
@@ -96,7 +98,8 @@ class ServerSession : public Timed<ServerSession> {
   friend class Timed<ServerSession>;
   struct Lease {
     LeaseClaim claim;
-    Peer peer;  // sender of the client's latest message
+    std::string identity;  // of the client
+    Peer peer;             // sender of the client's latest message
     int64_t began = 0, expires = 0;
     bool yield = false;  // the tracker wants the device back: no further candidate starts
   };
@@ -172,11 +175,13 @@ class ServerSession : public Timed<ServerSession> {
     std::vector<Entry> entries_;  // most recently used last
   };
 
+  // Returns true if a claim of an authenticated client has the proof that the tracker granted it to this client's key.
+  bool IsProven(const From& from, const LeaseClaim& claim) const;
   // Returns true if the claim holds the device; a claim with a higher token takes it over. Otherwise sends a refusal.
-  bool CheckClaim(const Peer& peer, const LeaseClaim& claim, const Id& request, int64_t now);
-  void OnMeasure(const Peer& peer, const Message& message, int64_t now);
+  bool CheckClaim(const From& from, const LeaseClaim& claim, const Id& request, int64_t now);
+  void OnMeasure(const From& from, const Message& message, int64_t now);
   void OnAck(const Peer& peer, const ResultAck& ack, int64_t now);
-  void OnBeat(const Peer& peer, const Id& request, const ClientBeat& beat, int64_t now);
+  void OnBeat(const From& from, const Id& request, const ClientBeat& beat, int64_t now);
   void OnReportReply(const ReportReply& reply, int64_t now);
   // The key of the reference's outputs. They come from a runner in which the client's own code runs, so each client has
   // its own.

@@ -2,255 +2,44 @@
 
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <zmq.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
-#include <cstring>
 
 #include "rpc/memory_watch.h"
 #include "rpc/rules.h"
+#include "rpc/watched_socket.h"
+#include "rpc/zap.h"
 #include "support/clock.h"
+#include "support/hint.h"
+#include "support/join.h"
 #include "support/log.h"
 #include "support/unique_fd.h"
 
 namespace autotune::rpc {
 namespace {
 
-// Returns the ZeroMQ context of the process, whose io thread serves all sockets. The context is never terminated, since
-// zmq_ctx_term could block the exit.
-void* Context() {
-  static void* context = [] {
-    void* made = zmq_ctx_new();
-    zmq_ctx_set(made, ZMQ_MAX_SOCKETS, 4096);
-    return made;
-  }();
-  return context;
+constexpr char kRevoked[] = "this member was revoked; ask the farm's administrator for a new join file";
+// The events that tell whether a connection was made.
+constexpr int kHandshakeEvents = ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL |
+                                 ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH |
+                                 ZMQ_EVENT_DISCONNECTED;
+
+// An IPv4 address is reached by IPv4. Behind a name or "*", there may be IPv6 as well.
+bool NeedsIpv6(const std::string& endpoint) {
+  if (!IsTcp(endpoint)) return false;
+  const std::string host = endpoint.substr(6, endpoint.rfind(':') - 6);
+  return host.find_first_not_of("0123456789.") != std::string::npos;
 }
 
-std::string LastError() { return zmq_strerror(zmq_errno()); }
-
-void SetOption(void* socket, int option, int value) {
-  int rc = zmq_setsockopt(socket, option, &value, sizeof value);
-  CHECK(rc == 0) << "zmq_setsockopt " << option << ": " << LastError();
+void SetCurveKey(void* socket, int option, const std::string& key) {
+  CHECK(zmq_setsockopt(socket, option, key.c_str(), key.size() + 1) == 0) << ZeroMqError();  // with its zero
 }
-
-void SetFrameLimit(void* socket, int64_t bytes) {
-  CHECK(zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &bytes, sizeof bytes) == 0) << LastError();
+void SetClientKeys(void* socket, const CurveKeys& own, const std::string& listener) {
+  SetCurveKey(socket, ZMQ_CURVE_SERVERKEY, listener);
+  SetCurveKey(socket, ZMQ_CURVE_PUBLICKEY, own.public_key);
+  SetCurveKey(socket, ZMQ_CURVE_SECRETKEY, own.secret_key);
 }
-
-// Sets all options of a socket.
-void SetOptions(void* socket, bool router) {
-  // A closed socket still sends its queued messages (LeaseEnd) for up to a second, in the background. Process exit does
-  // not wait for that, since the context is never terminated.
-  SetOption(socket, ZMQ_LINGER, 1000);
-  // A frame may be 4 KiB larger than the largest artifact. A peer that announces a larger frame is disconnected before
-  // memory is allocated.
-  SetFrameLimit(socket, kMaxBlobBytes + 4096);
-  // Each peer has a queue of 64 messages. If a peer does not read, its queue fills, and further sends to it fail.
-  SetOption(socket, ZMQ_SNDHWM, 64);
-  // Messages that arrive are read without a limit. If a queue of them could be full, libzmq 4.3 would stop reading from
-  // a peer, and if this peer then left, its next heartbeat, or a PING of the peer that is read later, would abort the
-  // process (an assertion of stream_engine_base.cpp). MemoryWatch limits what waits.
-  SetOption(socket, ZMQ_RCVHWM, 0);
-  // A connection that never finishes ZeroMQ's handshake (a port scanner) holds its descriptor for 5 s at most.
-  SetOption(socket, ZMQ_HANDSHAKE_IVL, 5000);
-  // After a tracker's restart, a thousand servers may reconnect at once.
-  SetOption(socket, ZMQ_BACKLOG, 4096);
-  if (router) {
-    // Sending to a peer that has left returns an error; by default ZeroMQ drops the message silently.
-    SetOption(socket, ZMQ_ROUTER_MANDATORY, 1);
-  } else {
-    // Queue no messages while there is no connection, so that a restarted tracker gets no outdated ones. The owner of
-    // the socket repeats unanswered messages in on_connected.
-    SetOption(socket, ZMQ_IMMEDIATE, 1);
-    // Reconnect at first after 50 ms, later at least once a second, without end.
-    SetOption(socket, ZMQ_RECONNECT_IVL, 50);
-    SetOption(socket, ZMQ_RECONNECT_IVL_MAX, 1000);
-    // Heartbeats every second, each answered within 3 s, disconnect a frozen peer after 4 s at most. They also tell the
-    // listener to disconnect this side after 3 s without one. TCP alone does not notice that a peer's process hangs.
-    SetOption(socket, ZMQ_HEARTBEAT_IVL, 1000);
-    SetOption(socket, ZMQ_HEARTBEAT_TIMEOUT, 3000);
-    SetOption(socket, ZMQ_HEARTBEAT_TTL, 3000);
-  }
-  // Routing ids stay automatic: an id chosen by the peer could be that of another peer.
-}
-
-// A blob that ZeroMQ's io thread releases. ThreadSanitizer does not see how ZeroMQ synchronizes that thread with the
-// sender. `complete` synchronizes them once more, so that ThreadSanitizer reports no race.
-struct HandedOver {
-  Blob blob;
-  std::atomic<bool> complete{false};
-};
-
-void FreeBlob(void*, void* hint) {
-  auto* handed = static_cast<HandedOver*>(hint);
-  CHECK(handed->complete.load(std::memory_order_acquire));
-  delete handed;
-}
-
-// Sends one frame without waiting. Returns false if ZeroMQ does not take it; zmq_errno tells why. Small frames are
-// copied, large ones shared with ZeroMQ's io thread until they are sent.
-bool SendFrame(void* socket, const Blob& frame, bool more) {
-  zmq_msg_t part;
-  if (frame->size() < 4096) {
-    zmq_msg_init_size(&part, frame->size());
-    memcpy(zmq_msg_data(&part), frame->data(), frame->size());
-  } else {
-    auto* handed = new HandedOver{.blob = frame};
-    handed->complete.store(true, std::memory_order_release);
-    zmq_msg_init_data(&part, const_cast<char*>(frame->data()), frame->size(), FreeBlob, handed);
-  }
-  int rc;
-  do {
-    rc = zmq_msg_send(&part, socket, ZMQ_DONTWAIT | (more ? ZMQ_SNDMORE : 0));
-  } while (rc < 0 && zmq_errno() == EINTR);
-  if (rc >= 0) return true;
-  const int error = zmq_errno();
-  zmq_msg_close(&part);
-  errno = error;
-  return false;
-}
-
-// Returns the socket's events. Makes it notice first what its io thread has done: a connection made, a queue that has
-// room again.
-int EventsOf(void* socket) {
-  int events = 0;
-  size_t size = sizeof events;
-  return zmq_getsockopt(socket, ZMQ_EVENTS, &events, &size) == 0 ? events : 0;
-}
-
-Sent SendFrames(void* socket, const Frames& frames) {
-  for (size_t i = 0; i < frames.size(); ++i) {
-    const bool more = i + 1 < frames.size();
-    if (SendFrame(socket, frames[i], more)) continue;
-    // ZeroMQ refuses only the first frame: it takes a message whole or not at all.
-    if (zmq_errno() != EAGAIN) return Sent::kGone;
-    // zmq_msg_send does not notice anything within a millisecond of the last time, such as a connection that is new.
-    EventsOf(socket);
-    if (!SendFrame(socket, frames[i], more)) return zmq_errno() == EAGAIN ? Sent::kFull : Sent::kGone;
-  }
-  return Sent::kYes;
-}
-
-// Receives one whole message. Returns false if none has arrived. Drops the frames beyond the limit of a message, but
-// for one, by which Decode notices them: a peer could send millions of empty frames.
-bool ReceiveFrames(void* socket, Frames& frames) {
-  constexpr size_t kMost = kMaxFrames + 2;  // a ROUTER's messages begin with the peer
-  frames.clear();
-  for (int more = 1; more;) {
-    zmq_msg_t part;
-    zmq_msg_init(&part);
-    int rc;
-    do {
-      rc = zmq_msg_recv(&part, socket, ZMQ_DONTWAIT);
-    } while (rc < 0 && zmq_errno() == EINTR);
-    if (rc < 0) {
-      zmq_msg_close(&part);
-      return false;
-    }
-    if (frames.size() < kMost) {
-      auto* bytes = static_cast<char*>(zmq_msg_data(&part));
-      frames.push_back(std::make_shared<const std::string>(bytes, zmq_msg_size(&part)));
-    }
-    more = zmq_msg_more(&part);
-    zmq_msg_close(&part);
-  }
-  return true;
-}
-
-int Descriptor(void* socket) {
-  int fd = -1;
-  size_t size = sizeof fd;
-  CHECK(zmq_getsockopt(socket, ZMQ_FD, &fd, &size) == 0) << LastError();
-  return fd;
-}
-
-// A ZeroMQ socket watched by a loop. ZMQ_FD is edge-triggered and signals ZeroMQ's internal commands, not messages. So
-// after every wake-up and every send, Drain receives messages until ZMQ_EVENTS reports none; otherwise a message could
-// wait forever.
-class Watched : public std::enable_shared_from_this<Watched> {
- public:
-  Watched(Loop& loop, void* socket) : loop_(loop), socket_(socket) {}
-  virtual ~Watched() { Close(); }
-  void Close() {
-    watch_.reset();
-    if (socket_) zmq_close(std::exchange(socket_, nullptr));
-  }
-  void Start() {
-    watch_ = loop_.OnReadable(Descriptor(socket_), [this] { Drain(); });
-    DrainSoon();
-  }
-
- protected:
-  virtual void Receive(Frames frames) = 0;
-  void DrainSoon() {
-    if (std::exchange(drain_posted_, true)) return;
-    loop_.Post([weak = weak_from_this()] {
-      if (auto self = weak.lock()) {
-        self->drain_posted_ = false;
-        self->Drain();
-      }
-    });
-  }
-  void Drain() {
-    auto self = shared_from_this();  // a handler may destroy the socket
-    Frames frames;
-    for (int n = 0; socket_; ++n) {
-      if (!(EventsOf(socket_) & ZMQ_POLLIN)) return;
-      // After 128 messages, let timers and other sockets run before the next ones.
-      if (n == 128) return DrainSoon();
-      if (ReceiveFrames(socket_, frames)) Receive(std::move(frames));
-    }
-  }
-
-  Loop& loop_;
-  void* socket_;
-  Loop::Watch watch_;
-  bool drain_posted_ = false;
-};
-
-// Calls a handler for each event that ZeroMQ reports about the connections of a socket.
-class Monitor : public Watched {
- public:
-  // Each of the two sockets that this takes needs a descriptor, so it fails if there is none.
-  static Result<std::shared_ptr<Monitor>> Start(Loop& loop, void* socket, int events,
-                                                std::function<void(int)> on_event) {
-    std::string address = "inproc://monitor-" + RandomId();
-    if (zmq_socket_monitor(socket, address.c_str(), events)) return Err("cannot watch a socket: ", LastError());
-    void* pair = zmq_socket(Context(), ZMQ_PAIR);
-    if (!pair) {
-      Error error = Err("cannot make a ZeroMQ socket: ", LastError());
-      zmq_socket_monitor(socket, nullptr, 0);
-      return error;
-    }
-    SetOption(pair, ZMQ_LINGER, 0);
-    CHECK(zmq_connect(pair, address.c_str()) == 0) << LastError();
-    auto monitor = std::make_shared<Monitor>(loop, pair, socket, std::move(on_event));
-    monitor->Watched::Start();
-    return monitor;
-  }
-  Monitor(Loop& loop, void* pair, void* observed, std::function<void(int)> on_event)
-      : Watched(loop, pair), observed_(observed), on_event_(std::move(on_event)) {}
-  ~Monitor() override { Stop(); }
-  // Stops the monitor. Must be called before the observed socket is closed: if ZeroMQ's io thread has a report that
-  // nobody reads, the thread waits forever, and with it every socket of the process.
-  void Stop() {
-    if (observed_) zmq_socket_monitor(std::exchange(observed_, nullptr), nullptr, 0);
-    Close();
-  }
-
- private:
-  void Receive(Frames frames) override {
-    if (frames[0]->size() < 2) return;
-    uint16_t event;
-    memcpy(&event, frames[0]->data(), sizeof event);
-    on_event_(event);
-  }
-  void* observed_;
-  std::function<void(int)> on_event_;
-};
 
 // Returns whether somebody listens at an ipc endpoint. libzmq would take the socket away from them.
 bool IsTaken(const std::string& endpoint) {
@@ -261,51 +50,97 @@ bool IsTaken(const std::string& endpoint) {
   return connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 || errno == EAGAIN;
 }
 
-Result<void*> NewSocket(int type) {
-  void* socket = zmq_socket(Context(), type);
-  if (!socket) return Err("cannot make a ZeroMQ socket: ", LastError());
-  SetOptions(socket, type == ZMQ_ROUTER);
-  return socket;
+// Returns an address of this host at which a socket listens that is bound to all of its addresses.
+std::string OwnAddress(std::string endpoint) {
+  for (const auto& [all, one] : {std::pair{"tcp://0.0.0.0:", "tcp://127.0.0.1:"}, {"tcp://[::]:", "tcp://[::1]:"}})
+    if (endpoint.starts_with(all)) return one + endpoint.substr(std::string_view(all).size());
+  return endpoint;
+}
+
+// Connects to a listener as a stranger: with a key that it has never seen or, if it lets everybody in who knows its
+// key, without one. Returns an error unless the listener refuses that. A mistake here would open the farm to everybody.
+Status CheckRefusal(const std::string& endpoint, const Listener& listener) {
+  constexpr int kPatienceMs = 5000;  // the longest handshake
+  void* socket = zmq_socket(ZeroMqContext(), ZMQ_DEALER);
+  if (!socket) return Err("cannot make a ZeroMQ socket: ", ZeroMqError());
+  SetOption(socket, ZMQ_LINGER, 0);
+  SetOption(socket, ZMQ_IPV6, NeedsIpv6(endpoint));
+  if (!listener.allowed->AllowsEverybody()) SetClientKeys(socket, NewCurveKeys(), listener.keys.public_key);
+  Loop loop;
+  std::optional<bool> let_in;
+  auto monitor = Monitor::Start(loop, socket, kHandshakeEvents, [&](int event) {
+    if (!let_in) let_in = event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED;
+    loop.Stop();
+  });
+  if (!monitor) {
+    zmq_close(socket);
+    return monitor.error();
+  }
+  const auto patience = loop.After(kPatienceMs, [&] { loop.Stop(); });
+  if (zmq_connect(socket, OwnAddress(endpoint).c_str()) == 0) loop.Run();
+  (*monitor)->Stop();
+  zmq_close(socket);
+  if (!let_in) return Err("cannot check that ", endpoint, " refuses strangers: it does not answer");
+  if (*let_in) return Err("refusing to listen on ", endpoint, ": it let in a stranger");
+  return {};
 }
 
 }  // namespace
 
-Result<std::string> NormalizeEndpoint(const std::string& text) {
-  std::string rest = text;
-  if (rest.starts_with("/")) rest = "ipc://" + rest;
-  if (rest.starts_with("ipc://")) {
-    std::string path = rest.substr(6);
-    if (!path.starts_with("/")) return Err("endpoint ", text, ": an ipc path must be absolute");
-    // sun_path holds 108 bytes, and ZeroMQ cuts off longer paths without an error.
-    if (path.size() > 107) return Err("endpoint ", text, ": an ipc path has at most 107 bytes");
-    return rest;
-  }
-  if (rest.starts_with("tcp://")) rest = rest.substr(6);
-  if (rest.find("://") != std::string::npos) return Err("endpoint ", text, ": only ipc:// and tcp:// are known");
-  size_t colon = rest.rfind(':');
-  if (colon == std::string::npos) return Err("endpoint ", text, ": expected HOST:PORT or an absolute path");
-  std::string host = rest.substr(0, colon), port = rest.substr(colon + 1);
-  bool digits = !port.empty() && port.size() <= 5 && port.find_first_not_of("0123456789") == std::string::npos;
-  if (port != "*" && !(digits && std::stoi(port) <= 65535)) return Err("endpoint ", text, ": bad port '", port, "'");
-  if (host == "localhost") host = "127.0.0.1";
-  if (host != "127.0.0.1") {
-    return Err("endpoint ", text, ": refused, since connections are not authenticated and anyone who reaches the port ",
-               "could run code here; only ipc:///path and 127.0.0.1 are allowed (forward the port over ssh instead)");
-  }
-  return "tcp://127.0.0.1:" + (port == "0" ? "*" : port);
-}
-
 struct RouterSocket::Impl : Watched {
-  Impl(Loop& loop, void* socket, Handlers handlers) : Watched(loop, socket), handlers(std::move(handlers)) {}
+  Impl(Loop& loop, void* socket, Listener listener, Handlers handlers)
+      : Watched(loop, socket), listener(std::move(listener)), handlers(std::move(handlers)) {}
 
-  void Receive(Frames frames) override {
-    Peer peer = *frames[0];
+  // Sets the keys of a socket that listens at TCP.
+  void Protect(void* socket) const {
+    if (!domain) return;
+    SetOption(socket, ZMQ_CURVE_SERVER, 1);
+    SetCurveKey(socket, ZMQ_CURVE_SECRETKEY, listener.keys.secret_key);
+    SetOption(socket, ZMQ_ZAP_DOMAIN, domain->name());
+    SetOption(socket, ZMQ_IPV6, std::any_of(listener.endpoints.begin(), listener.endpoints.end(), NeedsIpv6));
+  }
+  Status BindAll() {
+    for (const std::string& wanted : listener.endpoints) {
+      if (IsTaken(wanted)) return Err("cannot listen on ", wanted, ": another program listens there");
+      if (zmq_bind(socket_, wanted.c_str())) {
+        return Err("cannot listen on ", wanted, ": ", ZeroMqError(),
+                   zmq_errno() == EADDRINUSE ? " (is another one running there?)" : "");
+      }
+      char bound[256];
+      size_t size = sizeof bound;
+      CHECK(zmq_getsockopt(socket_, ZMQ_LAST_ENDPOINT, bound, &size) == 0) << ZeroMqError();
+      endpoints.emplace_back(bound);
+    }
+    return {};
+  }
+  void Unbind(void* socket) const {
+    for (const std::string& endpoint : endpoints) zmq_unbind(socket, endpoint.c_str());
+  }
+  bool BindAgain(void* socket) const {
+    for (const std::string& endpoint : endpoints) {
+      if (zmq_bind(socket, endpoint.c_str()) == 0) continue;
+      Unbind(socket);
+      return false;
+    }
+    return true;
+  }
+
+  void Receive(Frames frames, const std::string& user) override {
+    From from{.peer = *frames[0], .identity = user, .name = {}, .roles = kUnauthenticated};
+    const Peer& peer = from.peer;
     frames.erase(frames.begin());
     auto decoded = Decode(frames);
-    if (auto* message = std::get_if<Message>(&decoded)) {
-      const From from{.peer = peer, .identity = {}, .roles = kUnauthenticated};
-      return handlers.on_message(from, std::move(*message));
+    if (listener.allowed) {
+      const auto member = listener.allowed->Find(user);  // it may have been revoked meanwhile
+      if (!member) {
+        const auto* message = std::get_if<Message>(&decoded);
+        Send(peer, {message ? message->request : "", Refusal{code::kForbidden, kRevoked}, {}});
+        return;
+      }
+      from.name = member->name;
+      from.roles = member->roles;
     }
+    if (auto* message = std::get_if<Message>(&decoded)) return handlers.on_message(from, std::move(*message));
     auto& error = std::get<DecodeError>(decoded);
     Send(peer, {error.request, error.refusal, {}}, error.major);
     if (handlers.on_malformed) handlers.on_malformed(peer, error.refusal);
@@ -322,10 +157,11 @@ struct RouterSocket::Impl : Watched {
   // loop.
   void OnEvent(int event) {
     if (event != ZMQ_EVENT_ACCEPT_FAILED || rebind) return;
-    Log(LogLevel::kError, "cannot accept connections on ", endpoint, " (descriptors used up?); trying again in 1 s");
-    zmq_unbind(socket_, endpoint.c_str());
+    Log(LogLevel::kError, "cannot accept connections on ", Joined(endpoints),
+        " (descriptors used up?); trying again in 1 s");
+    Unbind(socket_);
     rebind = loop_.Every(1000, [this] {
-      if (zmq_bind(socket_, endpoint.c_str()) == 0) rebind.reset();
+      if (BindAgain(socket_)) rebind.reset();
     });
   }
 
@@ -352,8 +188,8 @@ struct RouterSocket::Impl : Watched {
     // The io thread frees their memory soon, unless these connections take more.
     const bool frees = BootMillis() - others_closed_at < kPatienceMs;
     if (bytes <= (frees ? 3 * kMostUnexplained : kMostUnexplained)) return;
-    Log(LogLevel::kWarning, "unfinished messages take ", bytes >> 20, " MiB: closing all connections on ", endpoint,
-        "; peers connect again");
+    Log(LogLevel::kWarning, "unfinished messages take ", bytes >> 20, " MiB: closing all connections on ",
+        Joined(endpoints), "; peers connect again");
     monitor->Stop();
     monitor.reset();
     watch_.reset();
@@ -368,14 +204,15 @@ struct RouterSocket::Impl : Watched {
       trim.reset();
     });
   }
-  // Tries to listen at the endpoint that the closed socket still may hold. Waits until the io thread has freed what the
-  // connections had sent. What then is left belongs to the owner, since nothing arrives without a socket.
+  // Tries to listen at the endpoints that the closed socket still may hold. Waits until the io thread has freed what
+  // the connections had sent. What then is left belongs to the owner, since nothing arrives without a socket.
   void ListenAnew() {
     const int64_t left = Unexplained();
     if (left > kMostUnexplained / 4 && BootMillis() - closed_at < kPatienceMs) return;
     Result<void*> made = NewSocket(ZMQ_ROUTER);
     if (!made.ok()) return;
-    if (zmq_bind(*made, endpoint.c_str())) {
+    Protect(*made);
+    if (!BindAgain(*made)) {
       zmq_close(*made);
       return;
     }
@@ -391,8 +228,10 @@ struct RouterSocket::Impl : Watched {
   static constexpr int64_t kPatienceMs = 300;            // peers give a broken connection up after 500 ms
   static constexpr int64_t kMostUnexplained = 32 << 20;  // [chosen]
   static constexpr int64_t kMostFreed = 8 << 20;         // [chosen]
+  Listener listener;
   Handlers handlers;
-  std::string endpoint;
+  std::vector<std::string> endpoints;  // with the numbers of the ports
+  std::unique_ptr<ZapDomain> domain;   // of TCP
   std::shared_ptr<Monitor> monitor;
   Loop::Watch rebind, trim;
   std::optional<MemoryWatch> memory;
@@ -408,22 +247,26 @@ RouterSocket::~RouterSocket() {
   if (impl_->monitor) impl_->monitor->Stop();
   impl_->Close();
 }
-const std::string& RouterSocket::endpoint() const { return impl_->endpoint; }
+const std::vector<std::string>& RouterSocket::endpoints() const { return impl_->endpoints; }
 Sent RouterSocket::Send(const Peer& peer, const Message& message) { return impl_->Send(peer, message); }
 
-Result<std::unique_ptr<RouterSocket>> RouterSocket::Bind(Loop& loop, const std::string& endpoint, Handlers handlers) {
-  std::string address = TRY(NormalizeEndpoint(endpoint));
-  if (IsTaken(address)) return Err("cannot listen on ", address, ": another program listens there");
-  void* socket = TRY(NewSocket(ZMQ_ROUTER));
-  auto impl = std::make_shared<Impl>(loop, socket, std::move(handlers));
-  if (zmq_bind(socket, address.c_str())) {
-    return Err("cannot listen on ", address, ": ", LastError(),
-               zmq_errno() == EADDRINUSE ? " (is another one running there?)" : "");
+Result<std::unique_ptr<RouterSocket>> RouterSocket::Bind(Loop& loop, Listener listener, Handlers handlers) {
+  bool tcp = false;
+  for (std::string& endpoint : listener.endpoints) {
+    endpoint = TRY(NormalizeEndpoint(endpoint));
+    tcp |= IsTcp(endpoint);
   }
-  char bound[256];
-  size_t size = sizeof bound;
-  CHECK(zmq_getsockopt(socket, ZMQ_LAST_ENDPOINT, bound, &size) == 0) << LastError();
-  impl->endpoint = bound;
+  if (tcp && !listener.allowed) {
+    return WithHint(Err("refusing to listen on ", Joined(listener.endpoints),
+                        ": anyone who reaches the port could run code here, since there are no keys"),
+                    "make a join file with `rpc_tracker invite NAME --role server`, and give it with --join");
+  }
+  void* socket = TRY(NewSocket(ZMQ_ROUTER));
+  auto impl = std::make_shared<Impl>(loop, socket, std::move(listener), std::move(handlers));
+  if (tcp) impl->domain = TRY(ZapDomain::Open(impl->listener.allowed));
+  impl->Protect(socket);
+  TRY(impl->BindAll());
+  if (tcp) TRY(CheckRefusal(impl->endpoints[0], impl->listener));
   TRY(impl->Watch());
   if (impl->handlers.kept_bytes) {
     impl->explained = MemoryWatch::Allocated() - impl->handlers.kept_bytes();
@@ -433,52 +276,89 @@ Result<std::unique_ptr<RouterSocket>> RouterSocket::Bind(Loop& loop, const std::
 }
 
 struct DealerSocket::Impl : Watched {
-  Impl(Loop& loop, void* socket, Handlers handlers) : Watched(loop, socket), handlers(std::move(handlers)) {}
+  Impl(Loop& loop, void* socket, Address address, Handlers handlers)
+      : Watched(loop, socket), address(std::move(address)), handlers(std::move(handlers)) {}
 
-  void Receive(Frames frames) override {
+  void Receive(Frames frames, const std::string&) override {
     auto decoded = Decode(frames);
     // A malformed message gets no refusal here, or two sides could refuse each other's refusals forever.
     if (auto* message = std::get_if<Message>(&decoded)) handlers.on_message(std::move(*message));
   }
 
-  Handlers handlers;
-  std::shared_ptr<Monitor> monitor;
-
+  Status Connect() {
+    const std::string& endpoint = address.endpoints[current];
+    SetOption(socket_, ZMQ_IPV6, NeedsIpv6(endpoint));
+    if (zmq_connect(socket_, endpoint.c_str())) return Err("cannot connect to ", endpoint, ": ", ZeroMqError());
+    return {};
+  }
+  // Tries the next endpoint. One that ZeroMQ refuses, such as a name that nobody knows, is like one that is silent.
+  void TryNext() {
+    again.reset();
+    if (connected) return;
+    zmq_disconnect(socket_, address.endpoints[current].c_str());
+    current = (current + 1) % address.endpoints.size();
+    (void)Connect();
+  }
+  void OnEvent(int event) {
+    if (event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED) {
+      connected = true;
+      refused = false;
+      if (handlers.on_connected) handlers.on_connected();
+    } else if (!std::exchange(connected, false)) {
+      refused = true;  // the connection ended before the handshake did
+      // libzmq does not connect again after a refusal. The member may be invited again, or the tracker be restored.
+      if (event == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH) again = loop_.After(kTryMs, [this] { TryNext(); });
+    } else if (event == ZMQ_EVENT_DISCONNECTED && handlers.on_disconnected) {
+      handlers.on_disconnected();
+    }
+  }
   bool Send(const Message& message) {
     const Sent sent = SendFrames(socket_, Encode(message));
     DrainSoon();
     return sent == Sent::kYes;
   }
+
+  const Address address;
+  Handlers handlers;
+  size_t current = 0;  // index of the endpoint
+  bool connected = false, refused = false;
+  std::shared_ptr<Monitor> monitor;
+  Loop::Watch next, again;
+
+  static constexpr int64_t kTryMs = 1000;  // for one endpoint, if there are others, or after a refusal
 };
 
 DealerSocket::DealerSocket(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
 DealerSocket::~DealerSocket() {
+  impl_->next.reset();
+  impl_->again.reset();
   impl_->monitor->Stop();
   impl_->Close();
 }
 bool DealerSocket::Send(const Message& message) { return impl_->Send(message); }
+const std::string& DealerSocket::endpoint() const { return impl_->address.endpoints[impl_->current]; }
+bool DealerSocket::IsRefused() const { return impl_->refused; }
 
-Result<std::unique_ptr<DealerSocket>> DealerSocket::Connect(Loop& loop, const std::string& endpoint, Handlers handlers,
+Result<std::unique_ptr<DealerSocket>> DealerSocket::Connect(Loop& loop, const Address& address, Handlers handlers,
                                                             Peers peers) {
-  std::string address = TRY(NormalizeEndpoint(endpoint));
+  const Address complete = TRY(NormalizeAddress(address));
   void* socket = TRY(NewSocket(ZMQ_DEALER));
   if (peers == Peers::kStranger) {
     SetFrameLimit(socket, 4096);
     SetOption(socket, ZMQ_LINGER, 0);
   }
-  auto impl = std::make_shared<Impl>(loop, socket, std::move(handlers));
-  int events = ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_DISCONNECTED;
-  impl->monitor = TRY(Monitor::Start(loop, socket, events, [weak = std::weak_ptr<Impl>(impl)](int event) {
-    auto self = weak.lock();  // null if the socket was destroyed
-    if (!self) return;
-    auto& f = event == ZMQ_EVENT_DISCONNECTED ? self->handlers.on_disconnected : self->handlers.on_connected;
-    if (f) f();
+  if (IsTcp(complete.endpoints[0])) SetClientKeys(socket, complete.own, complete.public_key);
+  auto impl = std::make_shared<Impl>(loop, socket, complete, std::move(handlers));
+  impl->monitor = TRY(Monitor::Start(loop, socket, kHandshakeEvents, [weak = std::weak_ptr<Impl>(impl)](int event) {
+    if (auto self = weak.lock()) self->OnEvent(event);  // null if the socket was destroyed
   }));
   impl->Start();
-  if (zmq_connect(socket, address.c_str())) {
-    Error error = Err("cannot connect to ", address, ": ", LastError());
+  if (complete.endpoints.size() > 1) {
+    (void)impl->Connect();
+    impl->next = loop.Every(Impl::kTryMs, [raw = impl.get()] { raw->TryNext(); });
+  } else if (Status connected = impl->Connect(); !connected) {
     impl->monitor->Stop();
-    return error;
+    return connected.error();
   }
   return std::unique_ptr<DealerSocket>(new DealerSocket(std::move(impl)));
 }

@@ -1,27 +1,37 @@
-// ZeroMQ sockets on a Loop: a RouterSocket listens and answers peers, a DealerSocket connects to one peer. No other
-// files use ZeroMQ. SetOptions in transport.cc sets their options and explains each. A socket may be used only on the
-// thread of its loop. There is no encryption and no authentication, so only ipc:// and tcp://127.0.0.1 are
-// accepted. Any user of this host can reach a tcp endpoint.
+// ZeroMQ sockets on a Loop: a RouterSocket listens and answers peers, a DealerSocket connects to one peer. A socket may
+// be used only on the thread of its loop. Connections over TCP use CURVE: they are encrypted, and each side proves that
+// it has a key that the other one knows (rpc/address.h, rpc/allow_list.h). Over ipc there is no authentication; the
+// permissions of the socket's folder say who may connect.
 #pragma once
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "rpc/address.h"
+#include "rpc/allow_list.h"
 #include "rpc/from.h"
 #include "rpc/message.h"
 #include "support/loop.h"
 
 namespace autotune::rpc {
 
-// Completes an endpoint: "127.0.0.1:9190" and "localhost:9190" -> "tcp://127.0.0.1:9190", "/path" -> "ipc:///path". The
-// error says why an endpoint is refused.
-Result<std::string> NormalizeEndpoint(const std::string& text);
-
 enum class Sent {
   kYes,   // ZeroMQ has taken the message
   kFull,  // the peer is connected, but 64 messages wait for it; this one is dropped
   kGone,  // the peer has left
+};
+
+// Where a RouterSocket listens.
+struct Listener {
+  Listener() = default;
+  Listener(std::string endpoint) : endpoints{std::move(endpoint)} {}
+  Listener(const char* endpoint) : endpoints{endpoint} {}
+
+  std::vector<std::string> endpoints;        // all ipc or all TCP
+  CurveKeys keys;                            // of the listener, for TCP
+  std::shared_ptr<const AllowList> allowed;  // for TCP
 };
 
 class RouterSocket {
@@ -38,10 +48,13 @@ class RouterSocket {
     // whether there were any; if this frees the memory, the socket closes nothing.
     std::function<bool()> close_others = {};
   };
-  // Listens at the endpoint. TCP port 0 or "*" means a free port; endpoint() returns its number.
-  static Result<std::unique_ptr<RouterSocket>> Bind(Loop& loop, const std::string& endpoint, Handlers handlers);
+  // Listens. TCP port 0 or "*" means a free port; endpoints() has its number. Before it returns for TCP, the socket has
+  // refused a connection of this process without a key that is allowed. Errors: an endpoint is invalid or taken; TCP
+  // without keys; a stranger is let in.
+  static Result<std::unique_ptr<RouterSocket>> Bind(Loop& loop, Listener listener, Handlers handlers);
   ~RouterSocket();
-  const std::string& endpoint() const;
+  const std::vector<std::string>& endpoints() const;
+  const std::string& endpoint() const { return endpoints().front(); }
   Sent Send(const Peer& peer, const Message& message);
 
   struct Impl;
@@ -60,14 +73,20 @@ class DealerSocket {
   struct Handlers {
     std::function<void(Message)> on_message;
     std::function<void()> on_connected = {};
-    std::function<void()> on_disconnected = {};  // ZeroMQ reconnects by itself, without limit
+    std::function<void()> on_disconnected = {};  // the socket reconnects by itself, without limit
   };
-  static Result<std::unique_ptr<DealerSocket>> Connect(Loop& loop, const std::string& endpoint, Handlers handlers,
+  // Connects to the first endpoint of the address that answers. Each is tried for a second at a time. The address must
+  // be complete (NormalizeAddress).
+  static Result<std::unique_ptr<DealerSocket>> Connect(Loop& loop, const Address& address, Handlers handlers,
                                                        Peers peers = Peers::kMember);
   ~DealerSocket();
   // Returns false if there is no connection or the peer does not read. Then the message is dropped, and the caller
   // should repeat it in on_connected.
   bool Send(const Message& message);
+  // Returns the endpoint to which the socket is connected or tries to connect.
+  const std::string& endpoint() const;
+  // Returns whether a connection to that endpoint was made but then refused by the peer, as a stranger's.
+  bool IsRefused() const;
 
   struct Impl;
 

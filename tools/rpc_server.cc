@@ -25,21 +25,21 @@
 #include "tools/guarded_main.h"
 #include "tools/return_memory.h"
 #include "tools/show_sandbox.h"
+#include "tools/tracker_choice.h"
 
 namespace {
 
 constexpr char kDescription[] =
     "Offers this machine's CPU, or another device of it, to a tracker, so that autotune can measure kernels on it.\n"
     "Candidates run in a child process, which is replaced when one crashes or hangs.\n"
-    "WARNING: connections are not authenticated: any user of this host can run code here.";
+    "Clients of the farm run code here: those of this user or, with a join file, its members, within a sandbox.";
 constexpr char kFooter[] =
     "Examples:\n"
-    "  rpc_tracker &\n"
-    "  rpc_server --tracker 127.0.0.1:9190 --key rpi4\n"
-    "  rpc_server --tracker 127.0.0.1:9190 --key gpu --device cuda\n"
-    "  rpc_server --tracker 127.0.0.1:9190 --key riscv --runner-prefix 'qemu-riscv64 -L /usr/riscv64-linux-gnu'\n"
-    "A tracker on another host is reached over ssh: ssh -L 9190:127.0.0.1:9190 HOST (and -R for the server's own "
-    "port).\n"
+    "  rpc_tracker & rpc_server --key cpu                       for this user on this host\n"
+    "  ssh board rpc_server --join - --key rpi4 < board.join    a board of a farm\n"
+    "  rpc_server --join gpu.join --key gpu --device cuda\n"
+    "  rpc_server --join b.join --key riscv --runner-prefix 'qemu-riscv64 -L /usr/riscv64-linux-gnu'\n"
+    "`rpc_tracker invite NAME --role server > NAME.join` makes a join file.\n"
     "`rpc_server doctor` shows how candidates are confined on this machine.\n"
     "Exit codes: 0 ended by Ctrl-C or SIGTERM; 1 could not start, or doctor --sandbox=strict misses a layer; 2 wrong "
     "usage.\n"
@@ -81,6 +81,7 @@ int RunWithLog(autotune::rpc::ServerOptions options, const std::string& missing)
 struct Arguments {
   autotune::rpc::ServerOptions server;
   autotune::rpc::RunnerOptions runner;
+  autotune::tools::TrackerChoice tracker;
   std::string cores, prefix, device;
   double memory_gib = 0;
   bool is_runner = false, shared_host = false, doctor = false;
@@ -109,15 +110,20 @@ void AddSandboxOptions(CLI::App& app, Arguments& arguments) {
 
 void AddOptions(CLI::App& app, Arguments& arguments) {
   autotune::rpc::ServerOptions& options = arguments.server;
-  app.add_option("--tracker", options.tracker, "The tracker's HOST:PORT or ipc socket (default: AUTOTUNE_TRACKER)")
-      ->envname("AUTOTUNE_TRACKER");
+  autotune::tools::AddTrackerOptions(app, arguments.tracker);
   app.add_option("--key", options.key, "Name by which clients ask for this kind of device, for example rpi4");
   app.add_option(
       "--device", arguments.device,
       "Device that kernels run on, such as cuda, cuda:1 or opencl, or cuda:UUID or opencl:NAME, as `autotune "
       "devices` lists them (default: the CPU)");
   app.add_option("--cores", arguments.cores, "Cores that kernels run on, for example 0-3 or 0,2 (default: all)");
-  app.add_option("--listen", options.listen, "HOST:PORT or ipc socket for clients (default: a free port of 127.0.0.1)");
+  app.add_option("--listen", options.listen,
+                 "HOST:PORT for clients, or a socket (default: all addresses of this host at a port that this server "
+                 "keeps; on the tracker's host, a socket beside the tracker's)");
+  app.add_option(
+      "--advertise", options.advertise,
+      "HOST:PORT by which clients reach this server; may be repeated (default: the addresses that it listens "
+      "at)");
   app.add_option("--runner-prefix", arguments.prefix, "Command that wraps the runner: an emulator, taskset, a sandbox");
   app.add_option("--memory-limit", arguments.memory_gib, "GiB that a runner may use (default: half of the machine's)");
   app.add_flag("--shared-host", arguments.shared_host,
@@ -187,10 +193,12 @@ int Run(Arguments& arguments) {
     SetRunnerCommand(arguments, user);
     return autotune::tools::ShowSandbox(options.runner_command, options.wrapped_runner, strict);
   }
-  if (options.tracker.empty()) return Missing("--tracker", "give rpc_tracker's address, such as 127.0.0.1:9190");
   if (options.key.empty()) return Missing("--key", "give the name by which clients ask for this device");
   if (!autotune::rpc::IsKey(options.key))
     return PrintError(autotune::Err("--key ", options.key, ": ", autotune::rpc::kKeyRule), 2);
+  auto tracker = arguments.tracker.Find();
+  if (!tracker) return PrintError(tracker.error(), 1);
+  options.tracker = std::move(*tracker);
   SetRunnerCommand(arguments, user);
   // A driver takes seconds to start, and a local search has no operator who reads the log.
   std::string missing;

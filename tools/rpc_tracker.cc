@@ -3,18 +3,24 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <filesystem>
+#include <string>
+#include <vector>
 
 #include "rpc/client.h"
-#include "rpc/transport.h"
+#include "support/file.h"
 #include "support/json.h"
 #include "support/loop.h"
+#include "support/state_folder.h"
 #include "support/subprocess.h"
 #include "tools/autotune/usage.h"
 #include "tools/descriptors.h"
 #include "tools/event_log.h"
 #include "tools/farm_status.h"
 #include "tools/guarded_main.h"
+#include "tools/member_commands.h"
 #include "tools/return_memory.h"
+#include "tools/tracker_choice.h"
 #include "tools/tracker_commands.h"
 #include "tracker/tracker.h"
 
@@ -22,94 +28,133 @@ namespace {
 
 constexpr char kDescription[] =
     "Lends measurement devices: device servers (rpc_server) register here, and autotune requests a device by its key.\n"
-    "WARNING: connections are not authenticated: any user of this host can take devices, and so run code on them.";
+    "Without --listen, only this user's processes on this host can connect. Over TCP, members of the farm can, each\n"
+    "with its own join file.";
 constexpr char kFooter[] =
     "Examples:\n"
-    "  rpc_tracker                                   listens at 127.0.0.1:9190\n"
-    "  rpc_tracker status                            shows devices, leases and queue\n"
-    "  rpc_tracker status --tracker 127.0.0.1:9191 --json\n"
+    "  rpc_tracker                                        serves this user on this host\n"
+    "  rpc_tracker invite board1 --role server > board1.join\n"
+    "  rpc_tracker invite alice --role client > alice.join\n"
+    "  rpc_tracker --listen 0.0.0.0:9190                  serves the members\n"
+    "  rpc_tracker status                                 shows devices, leases and queue\n"
     "  rpc_tracker drain 'pi4-*' --for 2h --note 'new fans'\n"
     "                                                lends these devices to nobody for two hours\n"
     "  rpc_tracker release 1a2b3c4d                  takes the device of this lease back\n"
-    "Exit codes: 0 ended by Ctrl-C or SIGTERM, or done; 1 could not start, no tracker answers, or it refuses; 2 wrong "
+    "Exit codes: 0 ended by Ctrl-C or SIGTERM, or a command succeeded; 1 could not start, or no tracker answers; 2 "
+    "wrong "
     "usage.";
 
 int Fail(const autotune::Error& error) { return autotune::tools::PrintError(error, 1); }
 int UsageError(const autotune::Error& error) { return autotune::tools::PrintError(error, 2); }
 
+struct ListenOptions {
+  std::vector<std::string> listen, advertise;
+  std::string state;
+};
+
+int ShowStatus(const autotune::tools::TrackerChoice& choice, const std::string& key, bool json, bool watch) {
+  const auto address = choice.Find();
+  if (!address) return Fail(address.error());
+  if (watch) {
+    autotune::tools::WatchStatus(*address, key, json);
+    return 0;
+  }
+  const auto reply = autotune::rpc::QueryStatus(*address, key);
+  if (!reply) return Fail(reply.error());
+  const std::string text = json ? autotune::ToJson(*reply).Dump() + "\n" : autotune::tools::StatusText(*reply);
+  fputs(text.c_str(), stdout);
+  return 0;
+}
+
+// Returns the endpoints at which the tracker listens: those of --listen, and a socket for this user's own commands.
+autotune::Result<std::vector<std::string>> EndpointsOf(const ListenOptions& options) {
+  std::vector<std::string> endpoints;
+  bool has_socket = false;
+  for (const std::string& text : options.listen) {
+    endpoints.push_back(TRY_NOTE(autotune::rpc::NormalizeEndpoint(text), "--listen"));
+    has_socket |= !autotune::rpc::IsTcp(endpoints.back());
+  }
+  if (has_socket) return endpoints;
+  const std::string socket =
+      options.state.empty() ? autotune::tools::DefaultTrackerSocket() : options.state + "/socket";
+  TRY(autotune::MakePrivateFolder(autotune::FolderOf(socket)));
+  std::error_code ignored;
+  endpoints.push_back("ipc://" + std::filesystem::absolute(socket, ignored).string());
+  return endpoints;
+}
+
+int Listen(const ListenOptions& options) {
+  signal(SIGPIPE, SIG_IGN);
+  signal(SIGHUP, SIG_IGN);  // outlives the terminal that it was started from
+  const auto endpoints = EndpointsOf(options);
+  if (!endpoints) return Fail(endpoints.error());
+  autotune::TrackerOptions tracker{.endpoints = *endpoints, .advertise = {}, .state_folder = options.state};
+  for (const std::string& text : options.advertise) {
+    const auto endpoint = autotune::rpc::NormalizeEndpoint(text);
+    if (!endpoint) return Fail(autotune::Prefixed("--advertise: ", endpoint.error()));
+    tracker.advertise.push_back(*endpoint);
+  }
+  if (options.state.empty()) tracker.state_folder = autotune::tools::DefaultTrackerState();
+  autotune::tools::EventLog log("rpc_tracker");
+  tracker.on_event = [&log](const autotune::rpc::FarmEvent& event) { log.Write(Text(event)); };
+  autotune::Loop loop;
+  const auto started = autotune::Tracker::Start(loop, tracker);
+  if (!started) return Fail(started.error());
+  auto signals = loop.OnSignals({SIGINT, SIGTERM}, [&](int) { loop.Stop(); });
+  for (const std::string& endpoint : (*started)->endpoints()) {
+    printf("rpc_tracker: listening at %s, for %s\n", endpoint.c_str(),
+           autotune::rpc::IsTcp(endpoint) ? "members of the farm" : "this user");
+  }
+  if (fflush(stdout) != 0) return 0;  // nobody learns the address; WithOutput says so
+  loop.Run();
+  return 0;
+}
+
 int Track(int argc, char** argv) {
   autotune::EndWithParent();
-  std::string host = "127.0.0.1", state, asked = "127.0.0.1:9190", key;
-  int port = 9190;
+  ListenOptions listen;
+  autotune::tools::TrackerChoice asked;
+  std::string key;
   bool json = false, watch = false;
   CLI::App app(kDescription, "rpc_tracker");
   autotune::tools::WrapHelp(app);
   app.footer(kFooter);
   app.set_version_flag("--version", autotune::tools::FarmVersion("rpc_tracker"),
                        "The version of the program and of its protocol");
-  app.add_option("--host", host, "Address to listen at: only 127.0.0.1, or the path of an ipc socket")
-      ->capture_default_str();
-  app.add_option("--port", port, "Port; 0 takes a free one and prints it")
-      ->capture_default_str()
-      ->check(autotune::tools::Port());
-  app.add_option("--state", state,
-                 "File that stores the epoch, which grows with each start of the tracker (default: in ~/.local/state)");
+  app.add_option("--listen", listen.listen,
+                 "HOST:PORT to listen at for members, or the path of a socket; may be repeated. 0.0.0.0 and * mean all "
+                 "addresses of this host, port 0 a free one. A socket for this user is always there");
+  app.add_option(
+      "--advertise", listen.advertise,
+      "HOST:PORT of this tracker in join files; may be repeated (default: the addresses that it listens at)");
+  app.add_option("--state", listen.state,
+                 "Folder that keeps members, epoch and known keys over restarts (default: in ~/.local/state)");
   CLI::App* status = app.add_subcommand("status", "Show devices, leases and queue of a running tracker");
-  status->add_option("--tracker", asked, "The tracker's HOST:PORT or ipc socket")
-      ->capture_default_str()
-      ->envname("AUTOTUNE_TRACKER");
+  autotune::tools::AddTrackerOptions(*status, asked);
   status->add_option("--key", key, "Only devices of this key");
   status->add_flag("--json", json, "Print one line of JSON");
   status->add_flag("--watch", watch, "Print it again whenever it changes, until Ctrl-C");
+  const auto member_commands = autotune::tools::AddMemberCommands(app);
   const autotune::tools::TrackerCommands commands(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return autotune::tools::EndParsing(app, error, UsageError);
   }
-  if (commands.Given()) {
-    const std::string why = "this command asks a running tracker, which --tracker names";
-    const autotune::Status given = autotune::tools::RefuseGiven(app, {"--host", "--port", "--state"}, why);
+  if (!app.get_subcommands().empty()) {
+    const autotune::Status given =
+        autotune::tools::RefuseGiven(app, {"--listen", "--advertise", "--state"}, "a command does not start a tracker");
     if (!given) return UsageError(given.error());
+  }
+  if (status->parsed()) return ShowStatus(asked, key, json, watch);
+  for (const autotune::tools::Subcommand& command : member_commands)
+    if (command.app->parsed()) return command.run();
+  if (commands.Given()) {
     if (const autotune::Status right = commands.Check(); !right) return UsageError(right.error());
     const autotune::Status done = commands.Run();
     return done ? 0 : Fail(done.error());
   }
-  if (status->parsed()) {
-    const autotune::Status given = autotune::tools::RefuseGiven(app, {"--host", "--port", "--state"},
-                                                                "status asks a running tracker, which --tracker names");
-    if (!given) return UsageError(given.error());
-    auto normal = autotune::rpc::NormalizeEndpoint(asked);
-    if (!normal) return Fail(normal.error());
-    if (watch) {
-      autotune::tools::WatchStatus(*normal, key, json);
-      return 0;
-    }
-    auto reply = autotune::rpc::QueryStatus(*normal, key);
-    if (!reply) return Fail(reply.error());
-    const std::string text = json ? autotune::ToJson(*reply).Dump() + "\n" : autotune::tools::StatusText(*reply);
-    fputs(text.c_str(), stdout);
-    return 0;
-  }
-
-  signal(SIGPIPE, SIG_IGN);
-  signal(SIGHUP, SIG_IGN);  // outlives the terminal that it was started from
-  bool ipc = host.starts_with("/") || host.starts_with("ipc://");
-  auto endpoint = autotune::rpc::NormalizeEndpoint(ipc ? host : host + ":" + std::to_string(port));
-  if (!endpoint) return Fail(endpoint.error());
-  autotune::tools::EventLog log("rpc_tracker");
-  autotune::TrackerOptions options{*endpoint, state,
-                                   [&log](const autotune::rpc::FarmEvent& event) { log.Write(Text(event)); }};
-  if (state.empty()) options.state_file = autotune::DefaultTrackerState(*endpoint);
-  autotune::Loop loop;
-  auto tracker = autotune::Tracker::Start(loop, options);
-  if (!tracker) return Fail(tracker.error());
-  auto signals = loop.OnSignals({SIGINT, SIGTERM}, [&](int) { loop.Stop(); });
-  printf("rpc_tracker: listening at %s; unauthenticated: any user of this host can run code on the devices\n",
-         (*tracker)->endpoint().c_str());
-  if (fflush(stdout) != 0) return 0;  // nobody learns the address; WithOutput says so
-  loop.Run();
-  return 0;
+  return Listen(listen);
 }
 
 }  // namespace

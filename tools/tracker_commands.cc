@@ -34,8 +34,9 @@ std::string UserAtHost() {
 
 // Sends an administrator's request to a tracker, and returns the answer. First looks at the tracker's version: an
 // earlier one would call the request malformed.
-Result<rpc::Message> Ask(const std::string& tracker, rpc::Body body) {
-  const std::string endpoint = TRY(rpc::NormalizeEndpoint(tracker));
+Result<rpc::Message> Ask(const TrackerChoice& choice, rpc::Body body) {
+  const rpc::Address tracker = TRY(choice.Find());
+  const std::string endpoint = tracker.Text();
   constexpr int64_t kTimeoutMs = 5000, kAgainMs = 1000;
   constexpr int kFirstMinor = 4;  // of the version 2 that has these requests
   Loop loop;
@@ -63,7 +64,7 @@ Result<rpc::Message> Ask(const std::string& tracker, rpc::Body body) {
     loop.Stop();
   };
   const auto send = [&] { socket->Send(knows ? request : ping); };
-  socket = TRY(rpc::DealerSocket::Connect(loop, endpoint, {.on_message = on_message, .on_connected = send}));
+  socket = TRY(rpc::DealerSocket::Connect(loop, tracker, {.on_message = on_message, .on_connected = send}));
   const auto timeout = loop.After(kTimeoutMs, [&] { loop.Stop(); });
   const auto again = loop.Every(kAgainMs, send);
   loop.Run();
@@ -162,9 +163,7 @@ Result<int64_t> ParseHoldTime(const std::string& option, const std::string& text
 TrackerCommands::TrackerCommands(CLI::App& app) {
   const auto add = [&](const char* name, const char* description) {
     CLI::App* command = app.add_subcommand(name, description);
-    command->add_option("--tracker", tracker_, "The tracker's HOST:PORT or ipc socket")
-        ->capture_default_str()
-        ->envname("AUTOTUNE_TRACKER");
+    AddTrackerOptions(*command, tracker_);
     commands_[name] = command;
     return command;
   };
@@ -221,16 +220,16 @@ Status TrackerCommands::Run() const {
   return {};
 }
 
-void WatchStatus(const std::string& endpoint, const std::string& key, bool json) {
+void WatchStatus(const rpc::Address& tracker, const std::string& key, bool json) {
   constexpr int64_t kIntervalMs = 1000, kSilenceMs = 3000;
   Loop loop;
-  StatusPrinter printer(endpoint, json);
+  StatusPrinter printer(tracker.Text(), json);
   const auto signals = loop.OnSignals({SIGINT, SIGTERM}, [&](int) { loop.Stop(); });
   int64_t heard = BootMillis();
   std::optional<int64_t> silent_since;  // time of day
   std::unique_ptr<rpc::DealerSocket> socket;
   const auto ask = [&] { socket->Send({rpc::RandomId(), rpc::StatusRequest{key}, {}}); };
-  auto connected = rpc::DealerSocket::Connect(loop, endpoint,
+  auto connected = rpc::DealerSocket::Connect(loop, tracker,
                                               {.on_message =
                                                    [&](rpc::Message message) {
                                                      const auto* reply = message.As<rpc::StatusReply>();

@@ -7,10 +7,7 @@
 
 #include "rpc/message.h"
 #include "support/result.h"
-
-namespace CLI {
-class App;
-}
+#include "tools/tracker_choice.h"
 
 namespace autotune::tools {
 
@@ -26,7 +23,8 @@ class TrackerCommands {
 
  private:
   std::map<std::string, CLI::App*> commands_;
-  std::string pattern_, lease_, note_, for_, tracker_ = "127.0.0.1:9190";
+  std::string pattern_, lease_, note_, for_;
+  TrackerChoice tracker_;
 };
 
 // Returns the milliseconds of a duration: "90s", "10m", "2h", "3d". The error names `option`.
@@ -34,6 +32,6 @@ Result<int64_t> ParseHoldTime(const std::string& option, const std::string& text
 
 // Prints the tracker's status whenever it changes, until Ctrl-C or SIGTERM. On a terminal, draws it anew each second.
 // While no tracker answers, says so and asks on.
-void WatchStatus(const std::string& endpoint, const std::string& key, bool json);
+void WatchStatus(const rpc::Address& tracker, const std::string& key, bool json);
 
 }  // namespace autotune::tools

@@ -92,9 +92,9 @@ struct LocalFarm::Impl {
   }
 
   Status StartHere() {
-    tracker = TRY(Tracker::Start(
-        loop, {.endpoint = "ipc://" + folder + "/tracker", .state_file = "", .on_message = [this] { CheckReady(); }}));
-    endpoint = tracker->endpoint();
+    tracker = TRY(
+        Tracker::Start(loop, {.endpoints = {"ipc://" + folder + "/tracker"}, .on_message = [this] { CheckReady(); }}));
+    endpoint = tracker->endpoints().front();
     TRY(Spawn());
     deadline_watch = loop.After(static_cast<int64_t>(options.start_seconds * 1000), [this] { OnDeadline(); });
     return {};

@@ -1,5 +1,10 @@
 #include "tracker/tracker.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -10,10 +15,14 @@
 #include "support/clock.h"
 #include "support/clock_text.h"
 #include "support/file.h"
+#include "support/file_watch.h"
 #include "support/hint.h"
+#include "support/join.h"
 #include "support/json.h"
 #include "support/log.h"
 #include "support/state_folder.h"
+#include "support/unique_fd.h"
+#include "tracker/members.h"
 #include "tracker/tracker_state.h"
 
 namespace autotune {
@@ -43,11 +52,36 @@ Result<SavedState> ReadState(const std::string& path) {
 
 // Stores the state on the disk, so that the next start takes a later epoch even after a crash of the machine.
 Status WriteState(const std::string& path, const SavedState& state) {
-  std::error_code ignored;
-  std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
   Status written = ReplaceFileDurably(path, ToJson(state).Dump() + "\n");
   if (written.ok()) return {};
-  return WithHint(Err("cannot store the tracker's state: ", written.error().Text()), "name another file with --state");
+  return WithHint(Err("cannot store the tracker's state: ", written.error().Text()),
+                  "name another folder with --state");
+}
+
+std::string StateFile(const std::string& folder) { return folder + "/state.json"; }
+
+// Makes the folder and locks it, since two trackers with one epoch would grant the same tokens.
+Result<UniqueFd> LockFolder(const std::string& folder) {
+  std::error_code ignored;
+  if (std::filesystem::is_regular_file(folder, ignored))
+    return WithHint(Err("the state of a tracker is a folder, but ", folder, " is a file"),
+                    "name a folder with --state");
+  TRY(MakePrivateFolder(folder));
+  const std::string path = folder + "/lock";
+  UniqueFd lock(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!lock) return Err("cannot write ", path, ": ", strerror(errno));
+  if (flock(lock.get(), LOCK_EX | LOCK_NB) == 0) return lock;
+  return WithHint(Err("another tracker uses the state folder ", folder), "name another one with --state");
+}
+
+// Returns the addresses of this host at which others reach a tracker that listens at these.
+std::vector<std::string> Advertised(const std::vector<std::string>& bound) {
+  std::vector<std::string> endpoints;
+  for (const std::string& endpoint : bound) {
+    const std::vector<std::string> reachable = rpc::ReachableEndpoints(endpoint);
+    endpoints.insert(endpoints.end(), reachable.begin(), reachable.end());
+  }
+  return endpoints;
 }
 
 // Returns the holds that are not over yet.
@@ -72,7 +106,7 @@ struct Tracker::Impl {
         timer(loop, [this] { Perform(this->state.Wake(BootMillis())); }) {}
 
   void Perform(TrackerState::Output output) {
-    if (output.save && !options.state_file.empty()) Save();
+    if (output.save && !options.state_folder.empty()) Save();
     // Sends the messages. If a peer turns out to be gone, the state may answer with further messages.
     while (!output.messages.empty() || !output.dials.empty()) {
       TrackerState::Output more;
@@ -82,21 +116,21 @@ struct Tracker::Impl {
       };
       for (const auto& [peer, message] : output.messages) {
         // A peer whose queue is full is alive, and asks again for what it does not get.
-        if (socket->Send(peer, message) == rpc::Sent::kGone) add(state.OnUnreachable(peer, BootMillis()));
+        if (Send(peer, message) == rpc::Sent::kGone) add(state.OnUnreachable(peer, BootMillis()));
       }
       for (const TrackerState::Dial& dial : output.dials) Do(dial);
       output = std::move(more);
     }
     // Waits a little, so that many changes in a short time are one write. A lost epoch is learned again from a server.
     constexpr int64_t kDelay = 200;  // milliseconds
-    if (state.changes() != saved_changes && !options.state_file.empty() && !save)
+    if (state.changes() != saved_changes && !options.state_folder.empty() && !save)
       save = loop.After(kDelay, [this] { Save(); });
     timer.Set(state.NextWake());
   }
 
   void Do(const TrackerState::Dial& dial) {
     dials.erase(dial.server);
-    if (dial.endpoint.empty()) return;
+    if (dial.endpoints.empty()) return;
     rpc::DealerSocket::Handlers handlers;
     handlers.on_connected = [this, server = dial.server] { dials.at(server)->Send({"", rpc::Ping{}, {}}); };
     handlers.on_message = [this, dial](const rpc::Message& answer) {
@@ -108,8 +142,8 @@ struct Tracker::Impl {
       });
     };
     // An address to which this host cannot connect gets no answer, which the state notices.
-    if (auto connected =
-            rpc::DealerSocket::Connect(loop, dial.endpoint, std::move(handlers), rpc::DealerSocket::Peers::kStranger);
+    if (auto connected = rpc::DealerSocket::Connect(loop, rpc::Address(dial.endpoints, dial.public_key, members.keys),
+                                                    std::move(handlers), rpc::DealerSocket::Peers::kStranger);
         connected.ok())
       dials[dial.server] = std::move(*connected);
   }
@@ -127,7 +161,65 @@ struct Tracker::Impl {
       const int64_t until = hold.for_ms == 0 ? 0 : WallMillis() + hold.for_ms;
       saved.holds.push_back({hold.pattern, hold.how, hold.note, hold.who, until});
     }
-    return WriteState(options.state_file, saved);
+    return WriteState(StateFile(options.state_folder), saved);
+  }
+
+  // --- Sockets: one for ipc, one for TCP. The first byte of a peer says over which of them it is connected. ---
+  rpc::Sent Send(const rpc::Peer& peer, const rpc::Message& message) {
+    return sockets.at(static_cast<size_t>(peer.front()))->Send(peer.substr(1), message);
+  }
+  rpc::RouterSocket::Handlers HandlersOf(size_t socket) {
+    rpc::RouterSocket::Handlers handlers;
+    handlers.on_message = [this, socket](rpc::From from, rpc::Message message) {
+      from.peer.insert(from.peer.begin(), static_cast<char>(socket));
+      Perform(state.On(from, message, BootMillis()));
+      if (options.on_message) options.on_message();
+    };
+    handlers.on_malformed = [this](const rpc::Peer&, const rpc::Refusal&) { state.OnMalformed(); };
+    // The tracker of a farm of one shares its process with a search. No stranger reaches it.
+    if (!options.state_folder.empty()) handlers.kept_bytes = [] { return 0; };
+    handlers.close_others = [this] {
+      std::optional<TrackerState::Output> output = state.EndDials(BootMillis());
+      if (output) Perform(std::move(*output));
+      return output.has_value();
+    };
+    return handlers;
+  }
+  Status Listen() {
+    rpc::Listener local, remote;
+    for (const std::string& endpoint : options.endpoints) {
+      const std::string complete = TRY(rpc::NormalizeEndpoint(endpoint));
+      (rpc::IsTcp(complete) ? remote : local).endpoints.push_back(complete);
+    }
+    if (!remote.endpoints.empty()) {
+      remote.keys = members.keys;
+      if (!members.members.empty()) remote.allowed = allowed;
+      if (members.members.empty()) {
+        return WithHint(Err("refusing to listen on ", Joined(remote.endpoints), ": this farm has no members"),
+                        "make some first: rpc_tracker invite NAME --role server|client > NAME.join");
+      }
+    }
+    for (rpc::Listener* listener : {&local, &remote}) {
+      if (listener->endpoints.empty()) continue;
+      sockets.push_back(TRY(rpc::RouterSocket::Bind(loop, *listener, HandlersOf(sockets.size()))));
+      const std::vector<std::string>& bound = sockets.back()->endpoints();
+      endpoints.insert(endpoints.end(), bound.begin(), bound.end());
+      if (listener == &local) continue;
+      TRY(KeepEndpoints(options.state_folder, options.advertise.empty() ? Advertised(bound) : options.advertise));
+      members_watch = TRY(FileWatch::Start(loop, MembersFile(options.state_folder), [this] { ReadMembersAgain(); }));
+      ReadMembersAgain();  // they may have changed meanwhile
+    }
+    return {};
+  }
+  // Takes over a change of the list of members. What those have who are no members any more ends.
+  void ReadMembersAgain() {
+    const Result<Members> read = ReadFarmMembers(options.state_folder);
+    if (!read.ok()) return Log(LogLevel::kError, read.error().Text(), "; the members stay as they were");
+    const rpc::AllowList::Entries before = members.Allowed(), now = read->Allowed();
+    members = *read;
+    allowed->Set(now);
+    for (const auto& [key, member] : before)
+      if (!now.contains(key)) Perform(state.RevokeMember(key, BootMillis()));
   }
 
   Loop& loop;
@@ -135,7 +227,12 @@ struct Tracker::Impl {
   TrackerState state;
   int64_t saved_changes = 0;  // TrackerState::changes as of the latest write
   Loop::Watch save;
-  std::unique_ptr<rpc::RouterSocket> socket;
+  UniqueFd folder_lock;
+  Members members;  // none, if the tracker listens at ipc sockets only
+  std::shared_ptr<rpc::AllowList> allowed = std::make_shared<rpc::AllowList>(rpc::AllowList::Entries());
+  std::unique_ptr<FileWatch> members_watch;
+  std::vector<std::unique_ptr<rpc::RouterSocket>> sockets;
+  std::vector<std::string> endpoints;                           // of all sockets
   std::map<rpc::Id, std::unique_ptr<rpc::DealerSocket>> dials;  // connections to servers that have not answered yet
   rpc::WakeTimer timer;
   std::shared_ptr<bool> alive = std::make_shared<bool>(true);  // for calls that are under way at the end
@@ -145,7 +242,7 @@ Tracker::Tracker(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Tracker::~Tracker() {
   if (impl_->save) impl_->Save();
 }
-const std::string& Tracker::endpoint() const { return impl_->socket->endpoint(); }
+const std::vector<std::string>& Tracker::endpoints() const { return impl_->endpoints; }
 
 void Tracker::FailKey(const std::string& key, const std::string& why) {
   impl_->Perform(impl_->state.FailKey(key, why, BootMillis()));
@@ -166,45 +263,34 @@ Result<std::unique_ptr<Tracker>> Tracker::Start(Loop& loop, const TrackerOptions
     (*events)->Write(event);
     if (tell) tell(event);
   };
-  if (!options.state_file.empty()) {
-    SavedState saved = TRY(ReadState(options.state_file));
+  UniqueFd lock;
+  Members members;
+  const auto allowed = std::make_shared<rpc::AllowList>(rpc::AllowList::Entries());
+  if (!options.state_folder.empty()) {
+    lock = TRY(LockFolder(options.state_folder));
+    SavedState saved = TRY(ReadState(StateFile(options.state_folder)));
     state.recovering = saved.epoch > 0;
     state.epoch = saved.epoch + 1;
     for (const auto& [key, seen] : saved.keys)
       if (rpc::IsKey(key)) state.keys[key] = std::max<int64_t>(0, WallMillis() - seen);
     state.holds = HoldsOf(saved);
+    members = TRY(ReadFarmMembers(options.state_folder));
+    allowed->Set(members.Allowed());
+    state.name_of = [allowed](const std::string& key) {
+      const auto member = allowed->Find(key);
+      return member ? std::optional(member->name) : std::nullopt;
+    };
   }
   state.until_text = [](int64_t ms) { return "until " + MomentText(WallMillis() + ms, WallMillis()); };
   auto impl = std::make_unique<Impl>(loop, options, std::move(state));
-  Impl* raw = impl.get();
-  rpc::RouterSocket::Handlers handlers = {
-      .on_message =
-          [raw](const rpc::From& from, rpc::Message message) {
-            raw->Perform(raw->state.On(from, message, BootMillis()));
-            if (raw->options.on_message) raw->options.on_message();
-          },
-      .on_malformed = [raw](const rpc::Peer&, const rpc::Refusal&) { raw->state.OnMalformed(); }};
-  // The tracker of a farm of one shares its process with a search. No stranger reaches it.
-  if (!options.state_file.empty()) handlers.kept_bytes = [] { return 0; };
-  handlers.close_others = [raw] {
-    std::optional<TrackerState::Output> output = raw->state.EndDials(BootMillis());
-    if (output) raw->Perform(std::move(*output));
-    return output.has_value();
-  };
-  impl->socket = TRY(rpc::RouterSocket::Bind(loop, options.endpoint, std::move(handlers)));
-  events->emplace("tracker", options.endpoint);
-  // Writes the file only after the bind, so that a second tracker on this port does not change the first one's file.
-  if (!options.state_file.empty()) TRY(impl->Write());
+  impl->folder_lock = std::move(lock);
+  impl->members = std::move(members);
+  impl->allowed = allowed;
+  TRY(impl->Listen());
+  events->emplace("tracker", Joined(impl->endpoints));
+  if (!options.state_folder.empty()) TRY(impl->Write());
   impl->timer.Set(impl->state.NextWake());
   return std::unique_ptr<Tracker>(new Tracker(std::move(impl)));
-}
-
-std::string DefaultTrackerState(const std::string& endpoint) {
-  std::string name = endpoint;
-  for (char& c : name) {
-    if (!isalnum(static_cast<unsigned char>(c)) && c != '.') c = '-';
-  }
-  return StateFolder() + "/tracker-" + name + ".json";
 }
 
 }  // namespace autotune

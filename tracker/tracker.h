@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "rpc/farm_event.h"
 #include "support/loop.h"
@@ -12,10 +13,12 @@
 namespace autotune {
 
 struct TrackerOptions {
-  std::string endpoint;  // endpoint to listen at
-  // File that keeps the epoch, the keys and the holds from one start to the next. Empty: this tracker is never
-  // restarted (LocalFarm).
-  std::string state_file;
+  std::vector<std::string> endpoints;  // to listen at: ipc sockets, and TCP for members (tracker/members.h)
+  // Addresses of the tracker in join files, if it listens at TCP; empty: those at which it listens.
+  std::vector<std::string> advertise;
+  // Folder that keeps the epoch, the keys, the holds and the members from one start to the next. Empty: this tracker is
+  // never restarted (LocalFarm).
+  std::string state_folder;
   rpc::OnFarmEvent on_event = {};
   std::function<void()> on_message = {};  // called after each message; it may have changed the answer of Offers
 };
@@ -24,7 +27,7 @@ class Tracker {
  public:
   static Result<std::unique_ptr<Tracker>> Start(Loop& loop, const TrackerOptions& options);
   ~Tracker();
-  const std::string& endpoint() const;
+  const std::vector<std::string>& endpoints() const;
   // See TrackerState::FailKey.
   void FailKey(const std::string& key, const std::string& why);
   // Returns true if a device of that key is free or busy. If not, sets `why` to the last error that such a device
@@ -37,8 +40,5 @@ class Tracker {
   explicit Tracker(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
-
-// Returns the default of TrackerOptions::state_file: tracker-<endpoint>.json in StateFolder().
-std::string DefaultTrackerState(const std::string& endpoint);
 
 }  // namespace autotune

@@ -4,19 +4,23 @@
 #include <algorithm>
 #include <string>
 
+#include "support/join.h"
 #include "tracker/tracker_state.h"
 
 namespace autotune {
 
 void TrackerState::SetDialed(const rpc::Id& id, Server& server, Server::Dialed dialed, int64_t now, int64_t delay) {
   using Dialed = Server::Dialed;
-  if (server.dialed == Dialed::kUnderWay) output_.dials.push_back({id, ""});
+  if (server.dialed == Dialed::kUnderWay) output_.dials.push_back({id, {}, ""});
   due_dials_.Clear(id);
   dials_.Clear(id);
   server.dialed = dialed;
   if (dialed == Dialed::kUnderWay) {
-    dials_.Set(id, now + options_.dial_ms);
-    output_.dials.push_back({id, server.report.device.endpoint});
+    const rpc::DeviceInfo& device = server.report.device;
+    const std::vector<std::string> endpoints = device.AllEndpoints();
+    const int64_t others = static_cast<int64_t>(endpoints.size()) - 1;  // each is tried for a second before the next
+    dials_.Set(id, now + options_.dial_ms + 1000 * others);
+    output_.dials.push_back({id, endpoints, device.public_key});
     return;
   }
   if (dialed == Dialed::kDue) due_dials_.Set(id, now + delay);
@@ -50,7 +54,7 @@ void TrackerState::OnDialOverdue(int64_t now) {
   const rpc::Id id = dials_.First();
   Server& server = servers_.at(id);
   FailDial(id, server,
-           "nobody answers the tracker at the server's address " + server.report.device.endpoint +
+           "nobody answers the tracker at the server's address " + Joined(server.report.device.AllEndpoints()) +
                "; start the server with another --listen",
            now);
 }
@@ -60,13 +64,13 @@ TrackerState::Output TrackerState::OnDialAnswer(const Dial& dial, const rpc::Mes
   const auto found = servers_.find(dial.server);
   if (found == servers_.end()) return Take();
   const auto& [id, server] = *found;
-  const bool is_of_earlier_dial = server.report.device.endpoint != dial.endpoint;
+  const bool is_of_earlier_dial = server.report.device.AllEndpoints() != dial.endpoints;
   if (server.dialed != Server::Dialed::kUnderWay || is_of_earlier_dial) return Take();
   const rpc::Pong* pong = answer.As<rpc::Pong>();
   // A server before version 2.3 does not say who it is.
   const bool is_it = pong && (pong->server.empty() ? answer.minor < 3 : pong->server == rpc::PublicId(id));
   if (!is_it) {
-    FailDial(id, found->second, "another program answers at the server's address " + dial.endpoint, now);
+    FailDial(id, found->second, "another program answers at the server's address " + Joined(dial.endpoints), now);
     return Take();
   }
   found->second.dial_again = 0;

@@ -47,10 +47,10 @@ void TrackerState::OnAdministration(const rpc::From& from, const rpc::Message& m
   rpc::Body answer;
   // An authenticated name counts for more than the one that the message states.
   if (const auto* revoke = message.As<rpc::LeaseRevoke>()) {
-    answer = RevokeLease({revoke->lease, from.identity.empty() ? revoke->who : from.identity}, now);
+    answer = RevokeLease({revoke->lease, from.identity.empty() ? revoke->who : from.name}, now);
   } else {
     rpc::DeviceHold hold = *message.As<rpc::DeviceHold>();
-    if (!from.identity.empty()) hold.who = from.identity;
+    if (!from.identity.empty()) hold.who = from.name;
     const bool is_pattern = rpc::IsPattern(hold.pattern), ends = hold.how == rpc::hold::kNone;
     answer = !is_pattern ? Refusal{code::kMalformed, rpc::kPatternRule}
              : ends      ? EndHolds(hold, now)

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <tuple>
 
+#include "rpc/capability.h"
 #include "rpc/rules.h"
 
 namespace autotune {
@@ -65,8 +66,10 @@ void TrackerState::Happened(FarmEvent::Kind kind, const Id& id, const Server& se
 
 // --- Servers ---------------------------------------------------------------------------------------------------------
 
-void TrackerState::OnReport(const Peer& peer, const Message& message, int64_t now) {
-  const rpc::ServerReport& report = *message.As<rpc::ServerReport>();
+void TrackerState::OnReport(const rpc::From& from, const Message& message, int64_t now) {
+  const Peer& peer = from.peer;
+  rpc::ServerReport report = *message.As<rpc::ServerReport>();
+  if (!from.identity.empty()) report.device.public_key = from.identity;  // it listens with the key that it has shown
   const std::string& key = report.device.key;
   if (report.server.empty())
     return Send(peer, message.request, Refusal{code::kMalformed, "a report must name its server"});
@@ -75,6 +78,8 @@ void TrackerState::OnReport(const Peer& peer, const Message& message, int64_t no
     return Send(peer, message.request, Refusal{code::kMalformed, "no tracker has given out such a token"});
   }
   auto it = servers_.find(report.server);
+  if (it != servers_.end() && !it->second.identity.empty() && !Owns(from, it->second.identity))
+    return Send(peer, message.request, Refusal{code::kForbidden, "another member has a server of this id"});
   if (keys_.size() >= kMaxServers && !keys_.count(key)) {
     return Send(peer, message.request, Refusal{code::kTooLarge, "too many keys are known"});
   }
@@ -91,12 +96,14 @@ void TrackerState::OnReport(const Peer& peer, const Message& message, int64_t no
   }
   Server& server = it->second;
   const bool is_new = !server.reachable || server.report.incarnation != report.incarnation;
-  const bool moved = server.report.device.endpoint != report.device.endpoint;
+  const bool moved = server.report.device.AllEndpoints() != report.device.AllEndpoints() ||
+                     server.report.device.public_key != report.device.public_key;
   const bool has_new_key = server.report.device.key != key, worked = server.report.trials != report.trials;
   server.report = report;
   peers_.erase(server.peer);
   peers_[peer] = report.server;
   server.peer = peer;
+  server.identity = from.identity;
   server.last_seen = now;
   server.reachable = true;
   if (is_new) Happened(FarmEvent::Kind::kRegistered, report.server, server);
@@ -142,12 +149,20 @@ void TrackerState::CompareLeases(Server& server, bool worked, rpc::ReportReply& 
       ScheduleRevocation(lease);
       continue;
     }
-    if (Recovering(now) && !server.lease && !leases_.count(held.lease) && !IsLocked(server)) {
-      leases_[held.lease] =
-          Lease{held.lease,           "",          held.token,
-                server.report.server, held.client, held.client_name,
-                held.tenant,          held.job,    now - std::clamp<int64_t>(held.held_ms, 0, kLongestMs)};
+    const std::optional<std::string> holder =
+        held.client_key.empty() ? std::optional(held.tenant) : options_.name_of(held.client_key);
+    if (Recovering(now) && !server.lease && !leases_.count(held.lease) && !IsLocked(server) && holder) {
+      leases_[held.lease] = Lease{held.lease,
+                                  "",
+                                  held.token,
+                                  server.report.server,
+                                  held.client,
+                                  held.client_name,
+                                  *holder,
+                                  held.job,
+                                  now - std::clamp<int64_t>(held.held_ms, 0, kLongestMs)};
       leases_[held.lease].worked = now;
+      leases_[held.lease].identity = held.client_key;
       expiries_.Set(held.lease, now + options_.ttl_ms);
       server.lease = held.lease;
       Happened(FarmEvent::Kind::kLeased, server.report.server, server, "", &leases_[held.lease], now);
@@ -207,9 +222,11 @@ void TrackerState::Settle(const Id& request, Refusal answer, int64_t now) {
 void TrackerState::SendGrant(const Peer& peer, const Lease& lease) {
   auto server = servers_.find(lease.server);
   if (server == servers_.end()) return;
+  const rpc::ServerReport& report = server->second.report;
+  const rpc::Capability granted{lease.id, lease.token, report.incarnation, options_.ttl_ms, lease.identity};
   Send(peer, lease.request,
-       rpc::LeaseGranted{lease.id, lease.token, lease.server, server->second.report.device, options_.ttl_ms,
-                         server->second.report.incarnation});
+       rpc::LeaseGranted{lease.id, lease.token, lease.server, report.device, options_.ttl_ms, report.incarnation,
+                         ProofOf(granted, report.grant_key)});
 }
 
 void TrackerState::Grant(const Waiting& waiting, const Id& server, int64_t now) {
@@ -224,6 +241,7 @@ void TrackerState::Grant(const Waiting& waiting, const Id& server, int64_t now) 
               wish.job,
               now};
   lease.worked = now;
+  lease.identity = waiting.identity;
   expiries_.Set(lease.id, now + options_.ttl_ms);
   ++grants_;
   servers_[server].lease = lease.id;
@@ -344,19 +362,23 @@ void TrackerState::Dispatch(int64_t now) {
   }
 }
 
-void TrackerState::OnLeaseRequest(const Peer& peer, const Message& message, int64_t now) {
+void TrackerState::OnLeaseRequest(const rpc::From& from, const Message& message, int64_t now) {
+  const Peer& peer = from.peer;
   const rpc::LeaseRequest& wish = *message.As<rpc::LeaseRequest>();
   if (message.request.empty())
     return Send(peer, message.request, Refusal{code::kMalformed, "a lease request must have an id"});
   if (!rpc::IsKey(wish.key)) return Send(peer, message.request, Refusal{code::kMalformed, rpc::kKeyRule});
   if (auto granted = granted_requests_.find(message.request); granted != granted_requests_.end()) {
-    return SendGrant(peer, leases_.at(granted->second));
+    const Lease& lease = leases_.at(granted->second);
+    if (Owns(from, lease.identity)) return SendGrant(peer, lease);
+    return Send(peer, message.request, NotYours());
   }
   if (auto settled = settled_requests_.find(message.request); settled != settled_requests_.end()) {
     return Send(peer, message.request, settled->second.answer);
   }
   if (auto ticket = tickets_.find(message.request); ticket != tickets_.end()) {
     Waiting& waiting = queue_.at(ticket->second);
+    if (!Owns(from, waiting.identity)) return Send(peer, message.request, NotYours());
     waiting.peer = peer;
     waiting.heard = now;
     waiting.wish.exclude = wish.exclude;
@@ -374,7 +396,9 @@ void TrackerState::OnLeaseRequest(const Peer& peer, const Message& message, int6
   std::set<int64_t>& others = waiting_[wish.key];
   others.insert(++last_ticket_);
   tickets_[message.request] = last_ticket_;
-  queue_[last_ticket_] = {message.request, peer, wish, now, now, now + wait, static_cast<int64_t>(others.size())};
+  Waiting& waiting = queue_[last_ticket_] = {
+      message.request, peer, from.identity, wish, now, now, now + wait, static_cast<int64_t>(others.size())};
+  if (!from.identity.empty()) waiting.wish.tenant = from.name;
   Schedule(last_ticket_);
   Dispatch(now);
   if (auto still = queue_.find(last_ticket_); still != queue_.end()) {
@@ -382,28 +406,20 @@ void TrackerState::OnLeaseRequest(const Peer& peer, const Message& message, int6
   }
 }
 
-void TrackerState::OnRenew(const Peer& peer, const Id& request, const rpc::LeaseRenew& renew, int64_t now) {
+void TrackerState::OnRenew(const rpc::From& from, const Id& request, const rpc::LeaseRenew& renew, int64_t now) {
   auto it = leases_.find(renew.lease);
   if (it != leases_.end()) {
+    if (!Owns(from, it->second.identity)) return Send(from.peer, request, NotYours());
     expiries_.Set(it->first, now + options_.ttl_ms);
     if (auto server = servers_.find(it->second.server); server != servers_.end())
       MarkYielding(server->second.report.device.key, now);
-    Send(peer, request, rpc::LeaseRenewed{options_.ttl_ms, it->second.must_yield_since.has_value()});
+    Send(from.peer, request, rpc::LeaseRenewed{options_.ttl_ms, it->second.must_yield_since.has_value()});
   } else if (Recovering(now)) {
     // The tracker was restarted, and the lease's server has not reported yet. So the lease may exist.
-    Send(peer, request, rpc::LeaseRenewed{options_.ttl_ms, false});
+    Send(from.peer, request, rpc::LeaseRenewed{options_.ttl_ms, false});
   } else {
-    Send(peer, request, Refusal{code::kLeaseLost, "no such lease: it expired, or its device is gone"});
+    Send(from.peer, request, Refusal{code::kLeaseLost, "no such lease: it expired, or its device is gone"});
   }
-}
-
-void TrackerState::OnWithdraw(const Peer& peer, const Id& request, const rpc::LeaseWithdraw& withdraw, int64_t now) {
-  if (auto it = tickets_.find(withdraw.withdrawn); it != tickets_.end()) Leave(queue_.find(it->second));
-  if (auto it = granted_requests_.find(withdraw.withdrawn); it != granted_requests_.end())
-    EndLease(Id(it->second), "", now);
-  Settle(withdraw.withdrawn, {code::kLeaseLost, "this request was withdrawn"}, now);
-  Send(peer, request, rpc::LeaseReleased{});
-  Dispatch(now);
 }
 
 TrackerState::Output TrackerState::On(const rpc::From& from, const Message& message, int64_t now) {
@@ -412,21 +428,17 @@ TrackerState::Output TrackerState::On(const rpc::From& from, const Message& mess
   if (const std::optional<Refusal> refusal = rpc::RefusalOf(from, message)) {
     Send(peer, message.request, *refusal);
   } else if (message.As<rpc::ServerReport>()) {
-    OnReport(peer, message, now);
+    OnReport(from, message, now);
   } else if (auto* goodbye = message.As<rpc::ServerGoodbye>()) {
-    auto it = servers_.find(goodbye->server);
-    if (it != servers_.end() && it->second.report.incarnation == goodbye->incarnation)
-      RemoveServer(goodbye->server, now);
+    OnGoodbye(from, *goodbye, now);
   } else if (message.As<rpc::LeaseRequest>()) {
-    OnLeaseRequest(peer, message, now);
+    OnLeaseRequest(from, message, now);
   } else if (auto* renew = message.As<rpc::LeaseRenew>()) {
-    OnRenew(peer, message.request, *renew, now);
+    OnRenew(from, message.request, *renew, now);
   } else if (auto* release = message.As<rpc::LeaseRelease>()) {
-    EndLease(release->lease, "", now);
-    Send(peer, message.request, rpc::LeaseReleased{release->lease});
-    Dispatch(now);
+    OnRelease(from, message.request, *release, now);
   } else if (auto* withdraw = message.As<rpc::LeaseWithdraw>()) {
-    OnWithdraw(peer, message.request, *withdraw, now);
+    OnWithdraw(from, message.request, *withdraw, now);
   } else if (message.As<rpc::DeviceHold>() || message.As<rpc::LeaseRevoke>()) {
     OnAdministration(from, message, now);
   } else if (auto* status = message.As<rpc::StatusRequest>()) {

@@ -26,7 +26,8 @@ class TrackerState : public rpc::Timed<TrackerState> {
   // hands the answer to OnDialAnswer. A connection that was made for this server before ends.
   struct Dial {
     rpc::Id server;
-    std::string endpoint;  // empty: only end the connection
+    std::vector<std::string> endpoints;  // empty: only end the connection
+    std::string public_key;              // of the server; empty: it listens at an ipc socket
   };
   struct Output {
     std::vector<std::pair<rpc::Peer, rpc::Message>> messages;
@@ -59,6 +60,10 @@ class TrackerState : public rpc::Timed<TrackerState> {
     std::function<rpc::Id()> new_id = rpc::RandomId;
     // Says for people when so many milliseconds will be over. This machine does not know the time of day.
     std::function<std::string(int64_t ms)> until_text = [](int64_t ms) { return "for another " + LastingText(ms); };
+    // Returns the name of the member who has this public key; nothing if there is none.
+    std::function<std::optional<std::string>(const std::string& public_key)> name_of = [](const std::string&) {
+      return std::nullopt;
+    };
     rpc::OnFarmEvent on_event = {};
   };
   TrackerState(Options options, int64_t now);
@@ -70,6 +75,8 @@ class TrackerState : public rpc::Timed<TrackerState> {
   // under way.
   std::optional<Output> EndDials(int64_t now);
   void OnMalformed() { ++malformed_; }
+  // Ends all that a member has, whose key is allowed no more: its leases, its requests and its servers.
+  Output RevokeMember(const std::string& identity, int64_t now);
   // Refuses waiting and later requests for devices of this key with `why`, until a server reports such a device again.
   Output FailKey(const std::string& key, const std::string& why, int64_t now);
 
@@ -85,6 +92,7 @@ class TrackerState : public rpc::Timed<TrackerState> {
   struct Server {
     rpc::ServerReport report;
     rpc::Peer peer;
+    std::string identity;  // of the member; empty: not authenticated
     int64_t last_seen = 0;
     bool reachable = false;  // it reports
     enum class Dialed { kNo, kDue, kUnderWay, kAnswered } dialed = Dialed::kNo;
@@ -105,7 +113,8 @@ class TrackerState : public rpc::Timed<TrackerState> {
     int64_t granted = 0;
     int64_t deadline = 0;  // of the candidate that ran at the latest report
     std::optional<int64_t> must_yield_since;
-    int64_t worked = 0;  // latest time at which a candidate ran for it, or its grant
+    int64_t worked = 0;    // latest time at which a candidate ran for it, or its grant
+    std::string identity;  // of the holder
   };
   struct Hold {
     rpc::DeviceHold stated;
@@ -114,6 +123,7 @@ class TrackerState : public rpc::Timed<TrackerState> {
   struct Waiting {
     rpc::Id request;
     rpc::Peer peer;
+    std::string identity;  // of the client
     rpc::LeaseRequest wish;
     int64_t since = 0, heard = 0, deadline = 0;
     int64_t position = 0;  // place among the requests for this key, as of the latest round
@@ -159,11 +169,13 @@ class TrackerState : public rpc::Timed<TrackerState> {
   void ScheduleRevocation(const Lease& lease);
   void Round(int64_t now);
   void Schedule(int64_t ticket);
-  void OnReport(const rpc::Peer& peer, const rpc::Message& message, int64_t now);
+  void OnReport(const rpc::From& from, const rpc::Message& message, int64_t now);
   void CompareLeases(Server& server, bool worked, rpc::ReportReply& reply, int64_t now);
-  void OnLeaseRequest(const rpc::Peer& peer, const rpc::Message& message, int64_t now);
-  void OnRenew(const rpc::Peer& peer, const rpc::Id& request, const rpc::LeaseRenew& renew, int64_t now);
-  void OnWithdraw(const rpc::Peer& peer, const rpc::Id& request, const rpc::LeaseWithdraw& withdraw, int64_t now);
+  void OnGoodbye(const rpc::From& from, const rpc::ServerGoodbye& goodbye, int64_t now);
+  void OnLeaseRequest(const rpc::From& from, const rpc::Message& message, int64_t now);
+  void OnRenew(const rpc::From& from, const rpc::Id& request, const rpc::LeaseRenew& renew, int64_t now);
+  void OnRelease(const rpc::From& from, const rpc::Id& request, const rpc::LeaseRelease& release, int64_t now);
+  void OnWithdraw(const rpc::From& from, const rpc::Id& request, const rpc::LeaseWithdraw& withdraw, int64_t now);
   void Dispatch(int64_t now);
   Queue::iterator Leave(Queue::iterator it);
   void Settle(const rpc::Id& request, rpc::Refusal answer, int64_t now);
@@ -172,6 +184,12 @@ class TrackerState : public rpc::Timed<TrackerState> {
   std::optional<rpc::Id> FreeServer(const Waiting& waiting) const;
   void Grant(const Waiting& waiting, const rpc::Id& server, int64_t now);
   void SendGrant(const rpc::Peer& peer, const Lease& lease);
+  // --- Members (tracker/tracker_members.cc) ---
+  // Returns whether what belongs to `owner` is the sender's to change. Who is not authenticated is the tracker's own
+  // user.
+  static bool Owns(const rpc::From& from, const std::string& owner);
+  static rpc::Refusal NotYours();
+  // ---
   // Ends a lease, if there is one of this id. An empty `why`: the client gave the device back.
   void EndLease(const rpc::Id& lease, const std::string& why, int64_t now);
   void RemoveServer(const rpc::Id& server, int64_t now);

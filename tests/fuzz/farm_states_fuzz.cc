@@ -381,7 +381,7 @@ class FuzzedFarm {
       }
     }
     for (const TrackerState::Dial& dial : output.dials) {
-      if (dial.endpoint.empty() || in_.Below(4) == 0) continue;
+      if (dial.endpoints.empty() || in_.Below(4) == 0) continue;
       const rpc::Id who = in_.Below(4) ? rpc::PublicId(dial.server) : "another";
       Take(tracker_.OnDialAnswer(dial, {"", rpc::Pong{"", who}, {}}, now_));
     }

@@ -53,7 +53,7 @@ std::vector<ForbiddenCall> ForbiddenCalls(const std::string& folder) {
       {"open a file to write", "call(2, \"" + folder + "/filler\", 0101, 0600)", "open", true},
       {"make a file", "call(257, -100, \"" + folder + "/filler\", 0102)", "openat", true},
       {"make a file by creat", "call(85, \"" + folder + "/filler\", 0600, 0)", "creat", true},
-      {"remove the tracker's state", "call(87, \"" + folder + "/state.json\", 0, 0)", "unlink"},
+      {"remove the tracker's state", "call(87, \"" + folder + "/state/state.json\", 0, 0)", "unlink"},
       {"rename the tracker's socket", "call(82, \"" + folder + "/tracker\", \"" + folder + "/x\", 0)", "rename"},
       {"make a folder", "call(83, \"" + folder + "/made\", 0700, 0)", "mkdir", true},
       {"link a file", "call(88, \"/etc/passwd\", \"" + folder + "/link\", 0)", "symlink", true},
@@ -117,7 +117,7 @@ TEST_F(HostileCalls, EndTheirCandidateAndHarmNobody) {
     }
     ExpectUnharmed(attacks);
   }
-  EXPECT_TRUE(std::filesystem::exists(folder_ + "/state.json"));
+  EXPECT_TRUE(std::filesystem::exists(folder_ + "/state/state.json"));
   for (const char* name : {"filler", "made", "link", "x"}) EXPECT_FALSE(std::filesystem::exists(folder_ + "/" + name));
   std::printf("%d attacks\n", attacks_);
   // The twins: where the sandbox is off, the harmless calls go through, and the candidate is measured.

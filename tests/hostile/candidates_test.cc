@@ -49,7 +49,7 @@ std::vector<CandidateAttack> Attacks(const std::string& folder, pid_t server) {
       // Files.
       {"reading /etc/shadow", reads("/etc/shadow"), {kOk}},
       {"reading /etc/passwd", reads("/etc/passwd"), {kOk}},
-      {"reading the tracker's state", reads(folder + "/state.json"), {kOk}},
+      {"reading the tracker's state", reads(folder + "/state/state.json"), {kOk}},
       {"opening the server's memory", reads(server_memory), {kOk}},
       {"listing other processes", reads("/proc"), {kOk}},
       // Memory.

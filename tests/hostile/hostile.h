@@ -50,7 +50,7 @@ class Hostile : public FarmTest {
   }
 
   virtual void StartProcesses() {
-    LaunchTracker({kTools + "/rpc_tracker", "--host", Endpoint(), "--state", folder_ + "/state.json"});
+    LaunchTracker({kTools + "/rpc_tracker", "--listen", Endpoint(), "--state", folder_ + "/state"});
     for (const char* key : {"victim", "bystander", "open"}) {
       const bool strict = geteuid() == 0 && rpc::CanRestrictSystemCalls();
       const std::string sandbox = std::string(key) == "open" ? "off" : strict ? "strict" : "on";

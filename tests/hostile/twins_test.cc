@@ -37,7 +37,7 @@ class HostileTwins : public Hostile {
   }
   void StartProcesses() override {
     const std::string program = std::string(AUTOTUNE_BINARY_DIR) + "/tests/breakable_farm";
-    LaunchTracker({program, lacks_.tracker, "tracker", "ipc://" + Endpoint(), folder_ + "/state.json"});
+    LaunchTracker({program, lacks_.tracker, "tracker", "ipc://" + Endpoint(), folder_ + "/state"});
     for (const auto& [key, rules] : {std::pair("victim", lacks_.victim), std::pair("bystander", lacks_.bystander)}) {
       LaunchServer(key, {program, rules, "server", "ipc://" + Endpoint(), key, folder_ + "/" + key,
                          kTools + "/rpc_server", "--runner", "--memory-limit=0.25"});

@@ -25,6 +25,7 @@ const std::map<std::string, std::string> kReaders = {
     {"tools/event_log.cc", "the time of each line"},
     {"tools/farm_status.cc", "prints until when devices are held"},
     {"tools/tracker_commands.cc", "prints until when devices are held, and the times of changes"},
+    {"tracker/members.cc", "when a member was invited"},
     {"tracker/tracker.cc", "age of the keys in the tracker's file, for status; the ends of drains and locks"},
     {"package/package_io.cc", "the date in a package"},
     {"tracker/local_farm.cc", "age of a stale folder, whose date is the file system's"},

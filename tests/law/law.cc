@@ -21,7 +21,10 @@ const std::vector<Package>& Packages() {
       {"llvm-c/", {"codegen/llvm/"}},
       {"lld/", {"codegen/llvm/"}},
       {"seccomp", {"rpc/system_calls.cc"}},
-      {"zmq", {"rpc/transport.cc"}},
+      {"zmq",
+       {"rpc/curve_keys.cc", "rpc/transport.cc", "rpc/watched_socket.h", "rpc/zap.cc", "rpc/zeromq.cc",
+        "rpc/zeromq.h"}},
+      {"sodium.h", {"rpc/capability.cc"}},
       {"xgboost/", {"costmodel/xgboost.h", "costmodel/xgboost_model.cc", "costmodel/xgboost_regression.cc"}},
       {"sqlite3.h", {"records/sqlite.cc"}},
       {"nlohmann/", {"support/json.cc"}},
@@ -53,9 +56,9 @@ bool IsSystemHeader(const std::string& name) {
       "pty.h",       "malloc.h",    "math.h",    "netdb.h",   "poll.h",      "pthread.h",   "pwd.h",    "sched.h",
       "setjmp.h",    "signal.h",    "spawn.h",   "stdarg.h",  "stddef.h",    "stdint.h",    "stdio.h",  "stdlib.h",
       "string.h",    "strings.h",   "syscall.h", "termios.h", "time.h",      "ucontext.h",  "unistd.h", "wait.h",
-      "x86intrin.h", "xmmintrin.h", "ftw.h",     "glob.h",    "getopt.h",    "stdbool.h"};
+      "x86intrin.h", "xmmintrin.h", "ftw.h",     "glob.h",    "getopt.h",    "stdbool.h",   "ifaddrs.h"};
   if (name.find_first_of("./") == std::string::npos || known.count(name)) return true;
-  for (const char* folder : {"sys/", "linux/", "arpa/", "netinet/", "asm/", "bits/"}) {
+  for (const char* folder : {"sys/", "linux/", "arpa/", "net/", "netinet/", "asm/", "bits/"}) {
     if (name.starts_with(folder)) return true;
   }
   return false;

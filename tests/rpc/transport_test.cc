@@ -19,19 +19,23 @@ namespace {
 
 using testing::HasSubstr;
 
-TEST(Endpoint, OnlyThisHost) {
+TEST(Endpoint, IsCompletedOrRefused) {
   auto normal = [](const std::string& text) {
     auto r = NormalizeEndpoint(text);
     return r.ok() ? *r : r.error().Text();
   };
   EXPECT_EQ(normal("127.0.0.1:9190"), "tcp://127.0.0.1:9190");
-  EXPECT_EQ(normal("localhost:9190"), "tcp://127.0.0.1:9190");
-  EXPECT_EQ(normal("tcp://127.0.0.1:0"), "tcp://127.0.0.1:*");
+  EXPECT_EQ(normal("tracker.lab:9190"), "tcp://tracker.lab:9190");
+  EXPECT_EQ(normal("tcp://10.0.0.7:0"), "tcp://10.0.0.7:*");
+  EXPECT_EQ(normal("*:9190"), "tcp://*:9190");
+  EXPECT_EQ(normal("[fd00::7]:9190"), "tcp://[fd00::7]:9190");
+  EXPECT_EQ(normal("[fe80::1%eth0]:9190"), "tcp://[fe80::1%eth0]:9190");
   EXPECT_EQ(normal("/run/x"), "ipc:///run/x");
   EXPECT_EQ(normal("ipc:///run/x"), "ipc:///run/x");
-  EXPECT_THAT(normal("0.0.0.0:9190"), HasSubstr("refused, since connections are not authenticated"));
-  EXPECT_THAT(normal("*:9190"), HasSubstr("refused"));
-  EXPECT_THAT(normal("[::1]:9190"), HasSubstr("refused"));
+  EXPECT_THAT(normal("fd00::7:9190"), HasSubstr("an IPv6 address needs brackets"));
+  EXPECT_THAT(normal("[fd00::7;x]:9190"), HasSubstr("bad host"));
+  EXPECT_THAT(normal("a b:9190"), HasSubstr("bad host"));
+  EXPECT_THAT(normal(":9190"), HasSubstr("bad host"));
   EXPECT_THAT(normal("127.0.0.1:99999"), HasSubstr("bad port"));
   EXPECT_THAT(normal("127.0.0.1"), HasSubstr("expected HOST:PORT"));
   EXPECT_THAT(normal("udp://127.0.0.1:1"), HasSubstr("only ipc:// and tcp://"));

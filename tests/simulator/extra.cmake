@@ -1,16 +1,17 @@
 # The state machines of the farm once more, with rules that tests can switch off (rpc/rules.h). Nothing here may link rpc
 # or tracker.
-set(machines administration channel client_session client_timers farm_event from message rules server_batch server_calibration
+set(machines administration allow_list capability channel client_session client_timers farm_event from message rules server_batch
+    server_calibration
     server_quarantine server_session)
 list(TRANSFORM machines REPLACE "(.+)" "${CMAKE_SOURCE_DIR}/rpc/\\1.cc")
-foreach(file tracker_dials tracker_holds tracker_state tracker_status tracker_timers)
+foreach(file tracker_dials tracker_holds tracker_members tracker_state tracker_status tracker_timers)
   list(APPEND machines ${CMAKE_SOURCE_DIR}/tracker/${file}.cc)
 endforeach()
 unity_sources(breakable breakable ${machines})
 add_library(breakable STATIC ${breakable})
 target_compile_definitions(breakable PUBLIC AUTOTUNE_BREAKABLE)
 target_include_directories(breakable PUBLIC ${CMAKE_SOURCE_DIR})
-target_link_libraries(breakable PUBLIC support runtime)
+target_link_libraries(breakable PUBLIC support runtime sodium)
 use_precompiled(breakable precompiled_common)
 # The books, which tests of real processes keep, too. Nothing here may link rpc or tracker, either.
 add_library(ledger STATIC simulator/ledger/ledger.cc simulator/ledger/farm_log.cc)

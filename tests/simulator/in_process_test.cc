@@ -47,7 +47,8 @@ struct TrackerThread {
           alarm.Set(state->NextWake());
         },
         [this](const Peer& from, const Peer& to, const Message& message) {
-          if (to == kDials) return Perform(state->OnDialAnswer({"server" + from.substr(1), from}, message, node.Now()));
+          if (to == kDials)
+            return Perform(state->OnDialAnswer({"server" + from.substr(1), {from}, ""}, message, node.Now()));
           Perform(state->On({.peer = from, .roles = rpc::kUnauthenticated}, message, node.Now()));
         });
   }
@@ -56,7 +57,7 @@ struct TrackerThread {
       if (!node.Send(peer, message)) Perform(state->OnUnreachable(peer, node.Now()));
     }
     for (const TrackerState::Dial& dial : output.dials) {
-      if (!dial.endpoint.empty()) node.Send(dial.endpoint, {"", rpc::Ping{}, {}}, "/dials");
+      if (!dial.endpoints.empty()) node.Send(dial.endpoints.front(), {"", rpc::Ping{}, {}}, "/dials");
     }
     alarm.Set(state->NextWake());
   }

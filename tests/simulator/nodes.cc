@@ -313,7 +313,7 @@ void ClientNode::Perform(rpc::ClientActions actions) {
     if (auto* ask = std::get_if<rpc::AskTracker>(&action)) {
       world_.to_tracker(ask->message);
     } else if (auto* connect = std::get_if<rpc::ConnectServer>(&action)) {
-      world_.connect(connect->endpoint);
+      world_.connect(connect->endpoints.front());
     } else if (auto* send = std::get_if<rpc::AskServer>(&action)) {
       world_.to_server(send->message);
     } else if (std::get_if<rpc::DropServer>(&action)) {

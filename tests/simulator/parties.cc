@@ -143,11 +143,11 @@ void Simulator::DialServer(const TrackerState::Dial& dial) {
   Server& server = servers_[static_cast<size_t>(s)];
   server.dialled = {.cut_since = server.tracker.cut_since, .cut_until = server.tracker.cut_until};
   server.dial = dial;
-  if (dial.endpoint.empty()) return;
+  if (dial.endpoints.empty()) return;
   Later(kTracker, 2, [this, s, dial, &server] {
-    const int64_t stated = std::stoll(dial.endpoint.substr(dial.endpoint.find('/') + 1));
+    const int64_t stated = std::stoll(dial.endpoints[0].substr(dial.endpoints[0].find('/') + 1));
     const bool is_there = stated == 0 || stated == PartyOf(ServerParty(s)).incarnation;
-    if (server.dial.endpoint != dial.endpoint || server.dialled.number || !is_there) return;
+    if (server.dial.endpoints != dial.endpoints || server.dialled.number || !is_there) return;
     Connect(kTracker, ServerParty(s), server.dialled, [this, s, &server] {
       const Peer peer = "t/" + std::to_string(server.dialled.number);
       Transmit(kTracker, ServerParty(s), server.dialled, {"", rpc::Ping{}, {}},

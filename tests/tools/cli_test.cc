@@ -140,7 +140,7 @@ TEST_F(Cli, BadInputsAreOneClearLine) {
   std::string cut = Write("cut.onnx", test::ReadAll(kExample).substr(0, 5000));
   std::string out = File("out.tar");
   // It waits some seconds for the tracker.
-  Subprocess alone = Start({"--model", kExample, "--tracker", "127.0.0.1:1", "--key", "pi"}, "alone");
+  Subprocess alone = Start({"--model", kExample, "--tracker", File("nobody"), "--key", "pi"}, "alone");
   ExpectOneLine(Run({"--model", "/no/such.onnx"}), {"/no/such.onnx"});
   ExpectOneLine(Run({"compile", "--model", "/no/such.onnx", "-o", out}), {"/no/such.onnx"});
   ExpectOneLine(Run({"compile", "--model", garbage, "-o", out}), {garbage, "ONNX"});
@@ -157,8 +157,8 @@ TEST_F(Cli, BadInputsAreOneClearLine) {
     ExpectOneLine(Run({"--model", kExample, "--target", target, "--trials", "5"}), {"abacus"});
   }
   ExpectOneLine(Run({"--model", kExample, "--time-budget", "soon"}), {"soon", "10m"}, 2);
-  ExpectOneLine(Run({"--model", kExample, "--tracker", "127.0.0.1:1"}), {"--tracker", "--key"}, 2);
-  ExpectOneLine(Run({"--model", kExample, "--key", "pi"}), {"--tracker", "--key", "pi"}, 2);
+  ExpectOneLine(Run({"--model", kExample, "--tracker", "127.0.0.1:1"}), {"a farm needs --key", "127.0.0.1:1"}, 2);
+  ExpectOneLine(Run({"--model", kExample, "--tracker", "127.0.0.1:1", "--key", "pi"}), {"--tracker", "join file"});
   ExpectOneLine(Run({"--model", kExample, "--db", "/no/such/records.db"}), {"/no/such"});
   ExpectOneLine(Run({"--model", kExample, "--db", garbage}), {garbage, "--db"});
   ExpectOneLine(Run({"--model", kExample, "--tasks", "conv3d"}), {"--tasks", "'conv3d'", "--tasks list"});
@@ -167,7 +167,7 @@ TEST_F(Cli, BadInputsAreOneClearLine) {
   ExpectOneLine(Run({"--model", kExample, "--shape", "nonsense"}), {"nonsense"});
   ExpectOneLine(Run({"verify", "--model", kExample, "--data", "/no/such"}), {"/no/such"});
   ExpectOneLine(Run({"verify", "--model", kExample, "--data", folder_}), {folder_, "output_0.pb"});
-  ExpectOneLine(Finish(alone, "alone"), {"127.0.0.1:1", "rpc_tracker"});
+  ExpectOneLine(Finish(alone, "alone"), {File("nobody"), "rpc_tracker"});
   EXPECT_FALSE(std::filesystem::exists(out));
 }
 

@@ -128,14 +128,14 @@ TEST_F(Face, NoCommandLosesOutputSilently) {
 TEST_F(Face, LostOutputIsAnErrorOfTheServersToo) {
   for (const Words& command : {Words{kTools + "/rpc_server", "--help"},
                                {kTools + "/rpc_tracker", "--help"},
-                               {kTools + "/rpc_tracker", "--port", "0", "--state", File("state")}}) {
+                               {kTools + "/rpc_tracker", "--state", File("state")}}) {
     const CliResult lost = RunProgram(command, "/dev/full");
     EXPECT_EQ(lost.code, 1) << command[0] << lost.Text();
     EXPECT_THAT(lost.err, HasSubstr("error: a part of standard output is lost")) << command[0];
   }
   EXPECT_EQ(RunProgram({kTools + "/rpc_server", "--help"}).code, 0);
   // Its address is lost, and so it does not serve; with an output, it serves until a signal ends it.
-  auto tracker = Subprocess::Spawn({.argv = {kTools + "/rpc_tracker", "--port", "0", "--state", File("state")}});
+  auto tracker = Subprocess::Spawn({.argv = {kTools + "/rpc_tracker", "--state", File("state")}});
   ASSERT_TRUE(tracker.ok());
   EXPECT_FALSE(tracker->Wait(1000).has_value());
   kill(tracker->pid(), SIGTERM);
@@ -206,7 +206,6 @@ TEST_F(Face, AnOptionWithoutEffectIsRefused) {
       {{"verify", "--package", package_, "--data", kExampleData}, {"--lenient"}, "--package" + compiled + "--lenient"},
       {{"bench", package_, "--seconds", "0.01"}, {"--wide"}, "only --profile prints names"},
       {{"bench", package_, "--serve"}, {"--profile"}, "--serve measures what standard input asks for"},
-      {{"devices"}, {"--key", "pi"}, "--key pi needs --tracker"},
       {{"doctor", "--probe"}, {"--db", db_}, "--probe uses no database"},
       {Words{"compile"} + kOp + Words{"--no-records", "-o", File("x.tar")}, {"--db", db_}, "uses no records"},
       {Words{"tune"} + kOp + Words{"--tasks", "list"}, {"--trials", "4"}, "--tasks list tunes nothing"},
@@ -226,9 +225,9 @@ TEST_F(Face, AnOptionWithoutEffectIsRefused) {
   setenv("AUTOTUNE_TRACKER", "127.0.0.1:1", 1);
   EXPECT_EQ(Run(Words{"tune"} + kOp + Words{"--tasks", "list"}).code, 0);
   unsetenv("AUTOTUNE_TRACKER");
-  const CliResult status = RunProgram({kTools + "/rpc_tracker", "--port", "1", "status"});
+  const CliResult status = RunProgram({kTools + "/rpc_tracker", "--listen", "1", "status"});
   EXPECT_EQ(status.code, 2);
-  EXPECT_THAT(status.err, HasSubstr("--tracker names, so it excludes --port"));
+  EXPECT_THAT(status.err, HasSubstr("so it excludes --listen"));
 }
 
 TEST_F(Face, WithoutRecordsThereIsNoDatabase) {

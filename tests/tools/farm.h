@@ -21,7 +21,7 @@ class FarmTest : public CliTest {
   void StartTracker() {
     UniqueFd null(open("/dev/null", O_WRONLY | O_CLOEXEC));
     auto tracker = Subprocess::Spawn(
-        {.argv = {kTools + "/rpc_tracker", "--host", socket_, "--state", File("state")}, .fds = {{1, null.get()}}});
+        {.argv = {kTools + "/rpc_tracker", "--listen", socket_, "--state", File("state")}, .fds = {{1, null.get()}}});
     ASSERT_TRUE(tracker.ok());
     tracker_ = std::move(*tracker);
   }

@@ -37,9 +37,9 @@ class FarmLog : public test::CliTest {
 
 TEST_F(FarmLog, EveryEventIsALineWithItsTime) {
   const std::string socket = File("tracker.ipc");
-  Subprocess tracker = Start({"rpc_tracker", "--host", socket, "--state", File("state")}, "tracker");
+  Subprocess tracker = Start({"rpc_tracker", "--listen", socket, "--state", File("state")}, "tracker");
   Subprocess server = Start({"rpc_server", "--tracker", socket, "--key", "pi:4"}, "server");
-  ASSERT_TRUE(Logs("server", "registered at the tracker at " + socket + " as `pi:4` (server "));
+  ASSERT_TRUE(Logs("server", "registered at the tracker at ipc://" + socket + " as `pi:4` (server "));
   ASSERT_TRUE(Logs("tracker", "registered at ipc://"));
   CliResult tuned = Run(
       {"tune", "--op", "matmul:32,32,32", "--trials", "2", "--tracker", socket, "--key", "pi:4", "--db", ":memory:"});
@@ -58,7 +58,7 @@ TEST_F(FarmLog, EveryEventIsALineWithItsTime) {
 // The shell sends SIGHUP to its background processes when its terminal closes.
 TEST_F(FarmLog, TheFarmOutlivesItsTerminal) {
   const std::string socket = File("tracker.ipc");
-  Subprocess tracker = Start({"rpc_tracker", "--host", socket, "--state", File("state")}, "tracker");
+  Subprocess tracker = Start({"rpc_tracker", "--listen", socket, "--state", File("state")}, "tracker");
   Subprocess server = Start({"rpc_server", "--tracker", socket, "--key", "pi"}, "server");
   ASSERT_TRUE(Logs("tracker", "registered"));
   tracker.Kill(SIGHUP);

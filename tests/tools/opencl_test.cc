@@ -97,8 +97,9 @@ TEST_F(OpenClCommands, BenchMeasuresTheDevice) {
 TEST_F(OpenClCommands, AServerOfTheCpuRefusesKernelsForOthers) {
   UniqueFd null(open("/dev/null", O_WRONLY | O_CLOEXEC));
   const std::string socket = File("tracker");
-  auto tracker = Subprocess::Spawn(
-      {.argv = {test::kTools + "/rpc_tracker", "--host", socket, "--state", File("state")}, .fds = {{1, null.get()}}});
+  auto tracker =
+      Subprocess::Spawn({.argv = {test::kTools + "/rpc_tracker", "--listen", socket, "--state", File("state")},
+                         .fds = {{1, null.get()}}});
   auto server = Subprocess::Spawn({.argv = {test::kTools + "/rpc_server", "--tracker", socket, "--key", "pi"}});
   ASSERT_TRUE(tracker.ok() && server.ok());
   const CliResult refused = Run(

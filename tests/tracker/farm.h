@@ -136,7 +136,7 @@ class FarmTest : public testing::Test {
   Subprocess StartTracker() {
     UniqueFd null(open("/dev/null", O_WRONLY | O_CLOEXEC));
     auto child =
-        Subprocess::Spawn({.argv = {kTools + "/rpc_tracker", "--host", Endpoint(), "--state", folder_ + "/state.json"},
+        Subprocess::Spawn({.argv = {kTools + "/rpc_tracker", "--listen", Endpoint(), "--state", folder_ + "/state"},
                            .fds = {{1, null.get()}}});
     EXPECT_TRUE(child.ok());
     return std::move(child).value();

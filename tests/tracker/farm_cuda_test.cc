@@ -166,7 +166,8 @@ class FarmOfTwoGpus : public FarmCuda {
   // this server alone.
   double Seconds(const std::vector<std::string>& devices) {
     setenv("FAKE_CUDA", "gpus=2", 1);
-    std::filesystem::remove(folder_ + "/state.json");  // a restarted tracker waits 10 s for leases of the time before
+    std::filesystem::remove(folder_ +
+                            "/state/state.json");  // a restarted tracker waits 10 s for leases of the time before
     Subprocess tracker = StartTracker();
     std::vector<Subprocess> servers;
     std::vector<std::unique_ptr<FarmClient>> clients;

@@ -9,11 +9,13 @@
 #include <optional>
 #include <thread>
 
+#include "rpc/join_file.h"
 #include "rpc/transport.h"
 #include "support/clock.h"
 #include "support/file.h"
 #include "support/loop.h"
 #include "tests/tracker/farm.h"
+#include "tracker/members.h"
 
 namespace autotune {
 namespace {
@@ -156,25 +158,27 @@ TEST_F(FarmTracker, TheTrackerIsRestartedInMidJob) {
   ASSERT_TRUE(results.ok()) << results.error().Text();
 }
 
-// The tracker refuses to start if it cannot store its epoch.
-TEST_F(FarmTracker, AStateFileThatCannotBeWrittenIsNamed) {
-  for (const std::string& state : {folder_ + "/state.json", folder_ + "/new/folder/state.json"}) {
-    Subprocess tracker = Run({kTools + "/rpc_tracker", "--host", Endpoint(), "--state", state});
-    EXPECT_TRUE(Soon([&] { return std::filesystem::exists(state); })) << state;
-    tracker.Kill(SIGTERM);
-    ASSERT_TRUE(tracker.Wait(10000));
-  }
-  UniqueFd errors(open((folder_ + "/errors").c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
-  auto tracker = Subprocess::Spawn(
-      {.argv = {kTools + "/rpc_tracker", "--host", Endpoint(), "--state", folder_ + "/state.json/state.json"},
-       .fds = {{2, errors.get()}}});
-  ASSERT_TRUE(tracker.ok());
-  auto ended = tracker->Wait(10000);
-  ASSERT_TRUE(ended);
-  EXPECT_EQ(ended->code, 1) << ended->Text();
-  EXPECT_THAT(ReadFile(folder_ + "/errors").value(),
-              HasSubstr("error: cannot store the tracker's state: cannot write " + folder_ +
-                        "/state.json/state.json: Not a directory\nhint: name another file with --state\n"));
+// The tracker refuses to start if it cannot store its epoch, or if another one uses its state.
+TEST_F(FarmTracker, AStateFolderThatCannotBeUsedIsNamed) {
+  const auto start = [&](const std::string& state, const std::string& socket) {
+    const std::string log = folder_ + "/errors";
+    const UniqueFd errors(open(log.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600));
+    auto tracker = Subprocess::Spawn(
+        {.argv = {kTools + "/rpc_tracker", "--listen", socket, "--state", state}, .fds = {{2, errors.get()}}});
+    const auto ended = tracker->Wait(10000);
+    EXPECT_TRUE(ended && ended->code == 1);
+    return ReadFile(log).value();
+  };
+  Subprocess tracker = Run({kTools + "/rpc_tracker", "--listen", Endpoint(), "--state", folder_ + "/new/state"});
+  EXPECT_TRUE(Soon([&] { return std::filesystem::exists(folder_ + "/new/state/state.json"); }));
+  EXPECT_EQ(std::filesystem::status(folder_ + "/new/state").permissions(), std::filesystem::perms::owner_all);
+  EXPECT_THAT(start(folder_ + "/new/state", folder_ + "/other"),
+              HasSubstr("error: another tracker uses the state folder " + folder_ + "/new/state\nhint: name another"));
+  ASSERT_TRUE(WriteFile(folder_ + "/file", "").ok());
+  EXPECT_THAT(start(folder_ + "/file", folder_ + "/other"), HasSubstr("is a file\nhint: name a folder with --state\n"));
+  EXPECT_THAT(start(folder_ + "/file/state", folder_ + "/other"), HasSubstr("Not a directory"));
+  // It is not a second one at this socket, either.
+  EXPECT_THAT(start(folder_ + "/second", Endpoint()), HasSubstr("another program listens there"));
 }
 
 // The ends of holds are times of day in the tracker's file, so they come while no tracker runs, too. Holds that nobody
@@ -184,10 +188,12 @@ TEST_F(FarmTracker, AHoldMayEndWhileTheTrackerIsGone) {
   const auto hold = [](const std::string& pattern, const std::string& how, const std::string& until) {
     return R"({"pattern":")" + pattern + R"(","how":")" + how + R"(","note":"","who":"ann@lab","until":)" + until + "}";
   };
-  std::ofstream(folder_ + "/state.json") << R"({"epoch":3,"keys":{},"holds":[)" + hold("over", "lock", past) + "," +
-                                                hold("later", "drain", later) + "," + hold("endless", "lock", "0") +
-                                                "," + hold("unknown", "paint", "0") + "," + hold("a b", "drain", "0") +
-                                                "]}";
+  std::filesystem::create_directory(folder_ + "/state");
+  std::filesystem::permissions(folder_ + "/state", std::filesystem::perms::owner_all);
+  std::ofstream(folder_ + "/state/state.json")
+      << R"({"epoch":3,"keys":{},"holds":[)" + hold("over", "lock", past) + "," + hold("later", "drain", later) + "," +
+             hold("endless", "lock", "0") + "," + hold("unknown", "paint", "0") + "," + hold("a b", "drain", "0") +
+             "]}";
   const auto tracker = StartTracker();
   ASSERT_TRUE(Soon([&] { return rpc::QueryStatus("ipc://" + Endpoint(), "", 1).ok(); }));
   const std::vector<rpc::DeviceHold> holds = rpc::QueryStatus("ipc://" + Endpoint(), "", 5).value().holds;
@@ -204,7 +210,7 @@ TEST_F(FarmTracker, TheServerOutlivesTheTracker) {
   ASSERT_TRUE(Soon([&] { return Count("cpu") == 1; }));
   tracker->Kill();
   tracker->Wait(10000);
-  std::filesystem::remove(folder_ + "/state.json");
+  std::filesystem::remove(folder_ + "/state/state.json");
   usleep(1500000);
   tracker = StartTracker();
   EXPECT_TRUE(Soon([&] { return Count("cpu", "") == 1; }));
@@ -212,15 +218,21 @@ TEST_F(FarmTracker, TheServerOutlivesTheTracker) {
 
 TEST_F(FarmTracker, OutOfDescriptorsTheTrackerNeitherSpinsNorDies) {
   auto [out, in] = std::move(MakePipe()).value();
-  std::string command = "ulimit -n 48; exec " + kTools + "/rpc_tracker --port 0 --state " + folder_ + "/state.json";
+  const std::string state = folder_ + "/state";
+  const rpc::JoinFile member = Invite(state, "alice", rpc::Role::kClient).value();
+  const std::string command =
+      "ulimit -n 48; exec " + kTools + "/rpc_tracker --listen 127.0.0.1:0 --listen " + Endpoint() + " --state " + state;
   auto tracker = std::move(Subprocess::Spawn({.argv = {"/bin/sh", "-c", command}, .fds = {{1, in.get()}}})).value();
   in.Reset();
-  std::string line;
-  for (char c; read(out.get(), &c, 1) == 1 && c != '\n';) line += c;
-  size_t at = line.find("tcp://");
-  ASSERT_NE(at, std::string::npos) << line;
-  std::string endpoint = line.substr(at, line.find(';') - at);
-  ASSERT_TRUE(rpc::QueryStatus(endpoint).ok());
+  std::string text;
+  size_t at = std::string::npos;
+  for (char c; (at = text.find("tcp://")) == std::string::npos || text.find(',', at) == std::string::npos;) {
+    ASSERT_EQ(read(out.get(), &c, 1), 1) << text;
+    text += c;
+  }
+  const std::string endpoint = text.substr(at, text.find(',', at) - at);
+  const rpc::Address address_of_tracker({endpoint}, member.tracker_key, member.keys);
+  ASSERT_TRUE(rpc::QueryStatus(address_of_tracker).ok());
   auto cpu_ticks = [&] {
     std::ifstream stat("/proc/" + std::to_string(tracker.pid()) + "/stat");
     std::string word;
@@ -242,7 +254,7 @@ TEST_F(FarmTracker, OutOfDescriptorsTheTrackerNeitherSpinsNorDies) {
   usleep(2000000);
   EXPECT_LT(cpu_ticks() - before, 100);  // of 200 ticks; a busy I/O thread would take them all
   strangers.clear();
-  EXPECT_TRUE(Soon([&] { return rpc::QueryStatus(endpoint, "", 1).ok(); }));
+  EXPECT_TRUE(Soon([&] { return rpc::QueryStatus(address_of_tracker, "", 1).ok(); }));
 }
 
 TEST_F(FarmTracker, EndpointsBeyondThisHostAreRefused) {
@@ -250,17 +262,19 @@ TEST_F(FarmTracker, EndpointsBeyondThisHostAreRefused) {
   auto spawn = [&](std::vector<std::string> argv) {
     return std::move(Subprocess::Spawn({.argv = std::move(argv), .fds = {{2, in.get()}}})).value();
   };
-  EXPECT_EQ(spawn({kTools + "/rpc_tracker", "--host", "0.0.0.0"}).Wait(10000), (ExitStatus{1, 0}));
+  EXPECT_EQ(spawn({kTools + "/rpc_tracker", "--listen", "0.0.0.0:9190", "--state", folder_ + "/none"}).Wait(10000),
+            (ExitStatus{1, 0}));
   EXPECT_EQ(spawn({kTools + "/rpc_server", "--tracker", "10.0.0.1:9190", "--key", "x"}).Wait(10000),
             (ExitStatus{1, 0}));
-  EXPECT_EQ(spawn({kTools + "/rpc_server", "--key", "x"}).Wait(10000), (ExitStatus{2, 0}));
+  EXPECT_EQ(spawn({kTools + "/rpc_server", "--tracker", Endpoint()}).Wait(10000), (ExitStatus{2, 0}));
   EXPECT_EQ(spawn({kTools + "/rpc_server", "--no-such-option"}).Wait(10000), (ExitStatus{2, 0}));
   in.Reset();
   std::string text;
   char bytes[512];
   for (ssize_t n; (n = read(out.get(), bytes, sizeof bytes)) > 0;) text.append(bytes, static_cast<size_t>(n));
-  EXPECT_THAT(text, HasSubstr("0.0.0.0:9190: refused, since connections are not authenticated"));
-  EXPECT_THAT(text, HasSubstr("10.0.0.1:9190: refused"));
+  EXPECT_THAT(text, HasSubstr("refusing to listen on tcp://0.0.0.0:9190: this farm has no members\nhint: make some "
+                              "first: rpc_tracker invite"));
+  EXPECT_THAT(text, HasSubstr("10.0.0.1:9190: a tracker is reached over TCP with a join file only"));
   EXPECT_FALSE(FarmClient::Connect({.tracker = "example.org:1", .key = "x"}).ok());
   auto silent = FarmClient::Connect({.tracker = Endpoint(), .key = "x", .connect_seconds = 0.2});
   ASSERT_FALSE(silent.ok());

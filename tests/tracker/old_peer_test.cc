@@ -28,7 +28,10 @@ class OldPeer : public FarmTest {
 
   // Runs 48 trials with the programs of these folders.
   void Measure(const std::string& tracker, const std::string& server, const std::string& client) {
-    Subprocess t = Run({tracker + "/tools/rpc_tracker", "--host", Endpoint(), "--state", folder_ + "/state.json"});
+    // The earlier program kept its state in a file, and named the option for its address otherwise.
+    const bool is_old = tracker != kTools.substr(0, kTools.rfind("/tools"));
+    Subprocess t = Run({tracker + "/tools/rpc_tracker", is_old ? "--host" : "--listen", Endpoint(), "--state",
+                        folder_ + (is_old ? "/state.json" : "/state")});
     Subprocess s = Run({server + "/tools/rpc_server", "--tracker", Endpoint(), "--key", "k", "--state", folder_});
     auto [read_end, write_end] = MakePipe().value();
     auto c = Subprocess::Spawn(

@@ -264,7 +264,7 @@ TEST(TrackerHolds, OnlyAnAdministratorMayHoldAndRevoke) {
 TEST(TrackerHolds, AnAuthenticatedNameCounts) {
   HoldWorld w;
   w.Report("s1", "cpu");
-  const rpc::From from{.peer = "admin", .identity = "bob", .roles = {rpc::Role::kAdmin}};
+  const rpc::From from{.peer = "admin", .identity = "key of bob", .name = "bob", .roles = {rpc::Role::kAdmin}};
   w.Take(w.tracker.On(from, {"r1", rpc::DeviceHold{"cpu", "drain", 0, "", "ann@lab"}, {}}, w.now));
   EXPECT_EQ(w.Device().why, "drained by bob");
 }

@@ -354,7 +354,7 @@ TEST(TrackerState, AnAnswerFromAnEarlierAddressCountsForNothing) {
   report.ready = true;
   w.Take(w.tracker.On(w.As("s1"), {"", report, {}}, w.now));
   const auto state = [&] { return w.tracker.Status("", w.now).devices.at(0).state; };
-  w.Take(w.tracker.OnDialAnswer({"s1", "ipc:///s1"}, {"", rpc::Pong{"", "s1"}, {}}, w.now));
+  w.Take(w.tracker.OnDialAnswer({"s1", {"ipc:///s1"}, ""}, {"", rpc::Pong{"", "s1"}, {}}, w.now));
   EXPECT_EQ(state(), "starting");
   w.Answer("s1", "s1");
   EXPECT_EQ(state(), "free");

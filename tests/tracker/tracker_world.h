@@ -24,16 +24,17 @@ struct TrackerWorld {
       if (!message.As<rpc::Ping>()) last[peer] = message;
     }
     for (const TrackerState::Dial& dial : output.dials) {
-      dialed[dial.server] = dial.endpoint;
-      if (on_dial && !dial.endpoint.empty()) on_dial();
-      if (answers_dials && !dial.endpoint.empty()) Answer(dial.server, rpc::PublicId(dial.server));
+      const std::string endpoint = dial.endpoints.empty() ? "" : dial.endpoints.front();
+      dialed[dial.server] = endpoint;
+      if (on_dial && !endpoint.empty()) on_dial();
+      if (answers_dials && !endpoint.empty()) Answer(dial.server, rpc::PublicId(dial.server));
     }
   }
   // Answers a dial as the server with this public id.
   void Answer(const std::string& server, const std::string& public_id, int minor = rpc::kWireMinor) {
     rpc::Message pong{"", rpc::Pong{"", public_id}, {}};
     pong.minor = minor;
-    Take(tracker.OnDialAnswer({server, dialed[server]}, pong, now));
+    Take(tracker.OnDialAnswer({server, {dialed[server]}, ""}, pong, now));
   }
   template <class T>
   const T* Last(const std::string& peer) {

@@ -1,6 +1,5 @@
 // `autotune devices` lists the devices on which kernels can be tuned.
 #include "rpc/client.h"
-#include "rpc/transport.h"
 #include "support/json.h"
 #include "support/shell.h"
 #include "support/terminal.h"
@@ -11,19 +10,21 @@
 #include "tools/autotune/host.h"
 #include "tools/autotune/text.h"
 #include "tools/farm_status.h"
+#include "tools/tracker_choice.h"
 
 namespace autotune::tools {
 namespace {
 
 struct DevicesOptions {
-  std::string tracker, key;
+  TrackerChoice tracker;
+  std::string key;
 };
 
 Result<int> ShowDevices(const DevicesOptions& options) {
   Console& console = Console::Get();
-  if (!options.tracker.empty()) {
-    std::string endpoint = TRY_NOTE(rpc::NormalizeEndpoint(options.tracker), "--tracker");
-    rpc::StatusReply status = TRY(rpc::QueryStatus(endpoint, options.key));
+  if (options.tracker.Given() || !options.key.empty() || EnvironmentNamesTracker()) {
+    const rpc::Address tracker = TRY(options.tracker.Find());
+    rpc::StatusReply status = TRY(rpc::QueryStatus(tracker, options.key));
     console.json() ? console.Result(ToJson(status)) : console.Result(StatusText(status));
     return kExitOk;
   }
@@ -57,18 +58,10 @@ Result<int> ShowDevices(const DevicesOptions& options) {
 Command DevicesCommand(CLI::App& root) {
   auto options = std::make_shared<DevicesOptions>();
   CLI::App* app = root.add_subcommand("devices", "Lists the devices that can be tuned on: this machine, or a farm's.");
-  app->add_option("--tracker", options->tracker,
-                  "HOST:PORT of an rpc_tracker, whose devices are listed; default AUTOTUNE_TRACKER")
-      ->envname("AUTOTUNE_TRACKER");
-  app->add_option("--key", options->key, "only devices of this key, with --tracker");
+  AddTrackerOptions(*app, options->tracker);
+  app->add_option("--key", options->key, "only devices of this key of a farm");
   AddOutput(*app, "the machine and its GPUs, or the farm's status");
-  return {app, [options] { return ShowDevices(*options); },
-          [options] {
-            return options->tracker.empty() && !options->key.empty()
-                       ? Err("--key ", options->key,
-                             " needs --tracker HOST:PORT, the tracker whose devices have this key")
-                       : Status();
-          }};
+  return {app, [options] { return ShowDevices(*options); }};
 }
 
 }  // namespace autotune::tools

@@ -36,7 +36,8 @@ constexpr const char* kFooter =
     "  autotune inspect m.onnx                           show what it contains\n"
     "  autotune records show                             show best schedules\n"
     "\n"
-    "Environment: AUTOTUNE_DB (tuning database), AUTOTUNE_TRACKER (host:port), AUTOTUNE_LOG (debug, info, warning, "
+    "Environment: AUTOTUNE_DB (tuning database), AUTOTUNE_JOIN (join file of a farm), AUTOTUNE_LOG (debug, info, "
+    "warning, "
     "error)\n"
     "Exit codes: 0 ok; 1 failed, the reason is on standard error; 2 wrong usage; 3 an output is wrong; 130 "
     "interrupted, complete batches are saved";

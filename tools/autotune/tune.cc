@@ -31,6 +31,7 @@
 #include "tools/autotune/usage.h"
 #include "tools/autotune/waits.h"
 #include "tools/error_lines.h"
+#include "tools/tracker_choice.h"
 #include "tracker/local_farm.h"
 #include "tuner/farm_measurer.h"
 #include "tuner/poison.h"
@@ -45,12 +46,15 @@ struct TuneCommandOptions {
   bool trials_given = false;  // the user has given --trials
   int trials_per_task = 0;    // 0: `trials` is the number for all tasks together
   std::string time_budget;
-  std::string tracker, key;
+  TrackerChoice tracker;
+  std::string key;
   uint64_t seed = 0;
   std::string output;
   std::string search = "evolution";
   bool fresh = false, verbose = false, wide = false;
   std::string tasks;  // patterns of --tasks; empty: all tasks
+
+  bool OnFarm() const { return tracker.Given() || !key.empty(); }
 };
 
 // Parses a duration into seconds: "90", "90s", "10m", "2h". An empty text is 0.
@@ -116,27 +120,25 @@ std::string ResumeLine(const TuneCommandOptions& options) {
   if (options.seed) line += " --seed " + std::to_string(options.seed);
   if (options.search != "evolution") line += " --search " + options.search;
   if (!options.time_budget.empty()) line += " --time-budget " + options.time_budget;
-  if (!options.tracker.empty()) line += " --tracker " + ShellWord(options.tracker) + " --key " + ShellWord(options.key);
+  if (options.OnFarm()) line += options.tracker.Words() + " --key " + ShellWord(options.key);
   if (!options.output.empty()) line += " -o " + ShellWord(options.output);
   return line;
 }
 
 Status CheckUsage(const TuneCommandOptions& options, const CLI::App& app) {
   TRY(options.model.CheckSource());
-  TRY(options.model.CheckDevice(/*runs=*/options.tracker.empty() && options.tasks != "list"));
+  TRY(options.model.CheckDevice(/*runs=*/!options.OnFarm() && options.tasks != "list"));
   if (options.tasks == "list") {
     return RefuseGiven(app,
-                       {"--trials", "--trials-per-task", "--time-budget", "--tracker", "--key", "--seed", "--output",
-                        "--search", "--fresh", "--verbose"},
+                       {"--trials", "--trials-per-task", "--time-budget", "--tracker", "--join", "--key", "--seed",
+                        "--output", "--search", "--fresh", "--verbose"},
                        "--tasks list tunes nothing");
   }
   TRY(ParseDuration(options.time_budget));
-  if (!options.tracker.empty() && options.key.empty()) {
-    return WithHint(Err("--tracker (or AUTOTUNE_TRACKER) needs --key, the device key to tune on"),
-                    "rpc_tracker status --tracker " + ShellWord(options.tracker) + " lists them");
+  if (options.OnFarm() && options.key.empty()) {
+    return WithHint(Err("a farm needs --key, the key of the devices to tune on"),
+                    "rpc_tracker status" + options.tracker.Words() + " lists them");
   }
-  if (options.tracker.empty() && !options.key.empty())
-    return Err("--key ", options.key, " needs --tracker HOST:PORT, the tracker whose devices have this key");
   return {};
 }
 
@@ -198,8 +200,10 @@ struct TuneSession {
 // Returns the number of cores of the device, or of the smallest one with the key. Returns 0 if the tracker does not
 // tell; OpenFarm then says why.
 int CoresOfDevices(const TuneCommandOptions& options) {
-  if (options.tracker.empty()) return AvailableCpus();
-  const Result<rpc::StatusReply> status = rpc::QueryStatus(options.tracker, options.key);
+  if (!options.OnFarm()) return AvailableCpus();
+  const Result<rpc::Address> tracker = options.tracker.Find();
+  if (!tracker.ok()) return 0;
+  const Result<rpc::StatusReply> status = rpc::QueryStatus(*tracker, options.key);
   if (!status.ok() || status->devices.empty()) return 0;
   size_t least = status->devices[0].cores.size();
   for (const rpc::DeviceStatus& device : status->devices) least = std::min(least, device.cores.size());
@@ -296,7 +300,7 @@ Status WriteTuned(const TuneSession& session, const TuneCommandOptions& options,
   // CompileFrom ignores the choice of an earlier run. That choice would hide the records of this run.
   Result<CompileResult> made =
       chosen ? std::move(chosen->compiled)
-      : options.tracker.empty()
+      : !options.OnFarm()
           ? CompileFrom(session.network, session.target, {.store = session.store.get()}, *session.builder)
           : Compile(session.network, session.target, session.store.get(), *session.builder);
   const CompileResult compiled = TRY_NOTE(std::move(made), "while compiling the tuned network");
@@ -348,8 +352,10 @@ struct FarmSession {
 Result<FarmSession> OpenFarm(const TuneSession& session, const TuneCommandOptions& options, std::stop_token stop,
                              EventPrinter& events) {
   FarmSession opened;
-  rpc::FarmOptions farm{.tracker = options.tracker, .key = options.key, .job = session.network.name};
-  if (options.tracker.empty()) {
+  rpc::FarmOptions farm{.key = options.key, .job = session.network.name};
+  if (options.OnFarm()) {
+    farm.tracker = TRY(options.tracker.Find());
+  } else {
     LocalFarmOptions local;
     if (session.target.IsGpu()) {
       const int kind = TRY(DeviceTypeFromName(ToText(session.target.kind)));
@@ -375,7 +381,7 @@ Result<FarmSession> OpenFarm(const TuneSession& session, const TuneCommandOption
 
 Result<int> TuneModel(TuneCommandOptions options) {
   if (options.tasks == "list") return ListTasksOfNetwork(options);
-  const bool here = options.tracker.empty();  // tunes on this machine
+  const bool here = !options.OnFarm();  // tunes on this machine
   double time_budget = TRY(ParseDuration(options.time_budget));
   TRY(CheckOutputFile(options.output, options.model.model));
   // Before the search and after the choice, a signal ends the process at once. In between it only requests a stop: the
@@ -405,7 +411,8 @@ Result<int> TuneModel(TuneCommandOptions options) {
   FarmSession farm = TRY(OpenFarm(session, options, stop.get_token(), *events));
   for (const std::string& note : WithoutRepeats(network.notes)) events->Print(event::Note{note});
   event::Begin begin = BeginOf(network, tasks, target, tune, chooses);
-  begin.key = options.key, begin.tracker = options.tracker, begin.time_budget = time_budget;
+  begin.key = options.key, begin.tracker = here ? "" : TRY(options.tracker.Find()).Text(),
+  begin.time_budget = time_budget;
   events->Print(begin);
 
   std::optional<double> peak;  // FLOPS; unknown for other devices than this machine's CPU
@@ -462,10 +469,8 @@ Command TuneCommand(CLI::App& root) {
       ->type_name("PATTERN");
   app->add_option("--time-budget", options->time_budget,
                   "stop after this long: 90s, 10m, 2h; without --trials, go on until then");
-  app->add_option("--tracker", options->tracker,
-                  "HOST:PORT of an rpc_tracker; default AUTOTUNE_TRACKER, else this machine")
-      ->envname("AUTOTUNE_TRACKER");
-  app->add_option("--key", options->key, "the device key to tune on, with --tracker");
+  app->add_option("--key", options->key, "tune on devices of this key of a farm, instead of this machine");
+  AddTrackerOptions(*app, options->tracker);
   app->add_option("--seed", options->seed, "seed of all random choices")->capture_default_str();
   app->add_option("-o,--output", options->output,
                   "write the compiled network here: M.tar, a package, or M.so, one shared object")

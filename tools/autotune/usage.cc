@@ -158,17 +158,6 @@ CLI::Validator AnyNumberOfTrials() {
       "");
 }
 
-CLI::Validator Port() {
-  return CLI::Validator(
-      [](const std::string& text) -> std::string {
-        uint16_t port = 0;
-        auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
-        const bool right = error == std::errc() && end == text.data() + text.size();
-        return right ? "" : "'" + text + "' is not a port from 0 to 65535";
-      },
-      "");
-}
-
 CLI::Validator Seconds() {
   constexpr double kMostSeconds = 86400;  // a day
   return CLI::Validator(

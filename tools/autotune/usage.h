@@ -16,7 +16,6 @@ CLI::Validator AtLeastZero();
 // A whole number of any size; one that exceeds `int` becomes the largest `int`, which no run reaches.
 CLI::Validator AnyNumberOfTrials();
 CLI::Validator Threads();      // 0 to MostThreads() (support/cpus.h); 0: one per CPU
-CLI::Validator Port();         // 0 to 65535
 CLI::Validator Seconds();      // 0 to 86400; refuses "nan" and "inf", which CLI::Range accepts
 CLI::Validator PackageFile();  // a path of a package to write: M.tar or M.so
 

@@ -27,7 +27,9 @@ void Tell(const std::string& line) {
 int Track(const std::string& endpoint, const std::string& state) {
   autotune::Loop loop;
   auto tracker = autotune::Tracker::Start(
-      loop, {endpoint, state, [](const autotune::rpc::FarmEvent& event) { Tell(Text(event)); }});
+      loop, {.endpoints = {endpoint}, .state_folder = state, .on_event = [](const autotune::rpc::FarmEvent& event) {
+               Tell(Text(event));
+             }});
   if (!tracker.ok()) return Fail(tracker.error());
   auto signals = loop.OnSignals({SIGINT, SIGTERM}, [&](int) { loop.Stop(); });
   loop.Run();

@@ -1,0 +1,103 @@
+// ZeroMQ sockets that a Loop watches. Only transport.cc includes this.
+#pragma once
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "rpc/zeromq.h"
+#include "support/check.h"
+#include "support/loop.h"
+
+namespace autotune::rpc {
+
+// A ZeroMQ socket watched by a loop. ZMQ_FD is edge-triggered and signals ZeroMQ's internal commands, not messages. So
+// after every wake-up and every send, Drain receives messages until ZMQ_EVENTS reports none; otherwise a message could
+// wait forever.
+class Watched : public std::enable_shared_from_this<Watched> {
+ public:
+  Watched(Loop& loop, void* socket) : loop_(loop), socket_(socket) {}
+  virtual ~Watched() { Close(); }
+  void Close() {
+    watch_.reset();
+    if (socket_) zmq_close(std::exchange(socket_, nullptr));
+  }
+  void Start() {
+    watch_ = loop_.OnReadable(Descriptor(socket_), [this] { Drain(); });
+    DrainSoon();
+  }
+
+ protected:
+  // `user`: the authenticated public key of the sender; empty: the connection is not authenticated.
+  virtual void Receive(Frames frames, const std::string& user) = 0;
+  void DrainSoon() {
+    if (std::exchange(drain_posted_, true)) return;
+    loop_.Post([weak = weak_from_this()] {
+      if (auto self = weak.lock()) {
+        self->drain_posted_ = false;
+        self->Drain();
+      }
+    });
+  }
+  void Drain() {
+    auto self = shared_from_this();  // a handler may destroy the socket
+    Frames frames;
+    std::string user;
+    for (int n = 0; socket_; ++n) {
+      if (!(EventsOf(socket_) & ZMQ_POLLIN)) return;
+      // After 128 messages, let timers and other sockets run before the next ones.
+      if (n == 128) return DrainSoon();
+      if (ReceiveFrames(socket_, frames, &user)) Receive(std::move(frames), user);
+    }
+  }
+
+  Loop& loop_;
+  void* socket_;
+  Loop::Watch watch_;
+  bool drain_posted_ = false;
+};
+
+// Calls a handler for each event that ZeroMQ reports about the connections of a socket.
+class Monitor : public Watched {
+ public:
+  // Each of the two sockets that this takes needs a descriptor, so it fails if there is none.
+  static Result<std::shared_ptr<Monitor>> Start(Loop& loop, void* socket, int events,
+                                                std::function<void(int)> on_event) {
+    std::string address = "inproc://monitor-" + RandomId();
+    if (zmq_socket_monitor(socket, address.c_str(), events)) return Err("cannot watch a socket: ", ZeroMqError());
+    void* pair = zmq_socket(ZeroMqContext(), ZMQ_PAIR);
+    if (!pair) {
+      Error error = Err("cannot make a ZeroMQ socket: ", ZeroMqError());
+      zmq_socket_monitor(socket, nullptr, 0);
+      return error;
+    }
+    SetOption(pair, ZMQ_LINGER, 0);
+    CHECK(zmq_connect(pair, address.c_str()) == 0) << ZeroMqError();
+    auto monitor = std::make_shared<Monitor>(loop, pair, socket, std::move(on_event));
+    monitor->Watched::Start();
+    return monitor;
+  }
+  Monitor(Loop& loop, void* pair, void* observed, std::function<void(int)> on_event)
+      : Watched(loop, pair), observed_(observed), on_event_(std::move(on_event)) {}
+  ~Monitor() override { Stop(); }
+  // Stops the monitor. Must be called before the observed socket is closed: if ZeroMQ's io thread has a report that
+  // nobody reads, the thread waits forever, and with it every socket of the process.
+  void Stop() {
+    if (observed_) zmq_socket_monitor(std::exchange(observed_, nullptr), nullptr, 0);
+    Close();
+  }
+
+ private:
+  void Receive(Frames frames, const std::string&) override {
+    if (frames[0]->size() < 2) return;
+    uint16_t event;
+    memcpy(&event, frames[0]->data(), sizeof event);
+    on_event_(event);
+  }
+  void* observed_;
+  std::function<void(int)> on_event_;
+};
+
+}  // namespace autotune::rpc

@@ -1,0 +1,173 @@
+#include "rpc/zeromq.h"
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+
+#include "support/check.h"
+
+namespace autotune::rpc {
+namespace {
+
+// A blob that ZeroMQ's io thread releases. ThreadSanitizer does not see how ZeroMQ synchronizes that thread with the
+// sender. `complete` synchronizes them once more, so that ThreadSanitizer reports no race.
+struct HandedOver {
+  Blob blob;
+  std::atomic<bool> complete{false};
+};
+
+void FreeBlob(void*, void* hint) {
+  auto* handed = static_cast<HandedOver*>(hint);
+  CHECK(handed->complete.load(std::memory_order_acquire));
+  delete handed;
+}
+
+// Sends one frame without waiting. Returns false if ZeroMQ does not take it; zmq_errno tells why. Small frames are
+// copied, large ones shared with ZeroMQ's io thread until they are sent.
+bool SendFrame(void* socket, const Blob& frame, bool more) {
+  zmq_msg_t part;
+  if (frame->size() < 4096) {
+    zmq_msg_init_size(&part, frame->size());
+    memcpy(zmq_msg_data(&part), frame->data(), frame->size());
+  } else {
+    auto* handed = new HandedOver{.blob = frame};
+    handed->complete.store(true, std::memory_order_release);
+    zmq_msg_init_data(&part, const_cast<char*>(frame->data()), frame->size(), FreeBlob, handed);
+  }
+  int rc;
+  do {
+    rc = zmq_msg_send(&part, socket, ZMQ_DONTWAIT | (more ? ZMQ_SNDMORE : 0));
+  } while (rc < 0 && zmq_errno() == EINTR);
+  if (rc >= 0) return true;
+  const int error = zmq_errno();
+  zmq_msg_close(&part);
+  errno = error;
+  return false;
+}
+
+// Sets all options of a socket.
+void SetOptions(void* socket, bool router) {
+  // A closed socket still sends its queued messages (LeaseEnd) for up to a second, in the background. Process exit does
+  // not wait for that, since the context is never terminated.
+  SetOption(socket, ZMQ_LINGER, 1000);
+  // A frame may be 4 KiB larger than the largest artifact. A peer that announces a larger frame is disconnected before
+  // memory is allocated.
+  SetFrameLimit(socket, kMaxBlobBytes + 4096);
+  // Each peer has a queue of 64 messages. If a peer does not read, its queue fills, and further sends to it fail.
+  SetOption(socket, ZMQ_SNDHWM, 64);
+  // Messages that arrive are read without a limit. If a queue of them could be full, libzmq 4.3 would stop reading from
+  // a peer, and if this peer then left, its next heartbeat, or a PING of the peer that is read later, would abort the
+  // process (an assertion of stream_engine_base.cpp). MemoryWatch limits what waits.
+  SetOption(socket, ZMQ_RCVHWM, 0);
+  // A connection that never finishes ZeroMQ's handshake (a port scanner) holds its descriptor for 5 s at most.
+  SetOption(socket, ZMQ_HANDSHAKE_IVL, 5000);
+  // After a tracker's restart, a thousand servers may reconnect at once.
+  SetOption(socket, ZMQ_BACKLOG, 4096);
+  if (router) {
+    // Sending to a peer that has left returns an error; by default ZeroMQ drops the message silently.
+    SetOption(socket, ZMQ_ROUTER_MANDATORY, 1);
+  } else {
+    // Queue no messages while there is no connection, so that a restarted tracker gets no outdated ones. The owner of
+    // the socket repeats unanswered messages in on_connected.
+    SetOption(socket, ZMQ_IMMEDIATE, 1);
+    // Reconnect at first after 50 ms, later at least once a second, without end.
+    SetOption(socket, ZMQ_RECONNECT_IVL, 50);
+    SetOption(socket, ZMQ_RECONNECT_IVL_MAX, 1000);
+    // Heartbeats every second, each answered within 3 s, disconnect a frozen peer after 4 s at most. They also tell the
+    // listener to disconnect this side after 3 s without one. TCP alone does not notice that a peer's process hangs.
+    SetOption(socket, ZMQ_HEARTBEAT_IVL, 1000);
+    SetOption(socket, ZMQ_HEARTBEAT_TIMEOUT, 3000);
+    SetOption(socket, ZMQ_HEARTBEAT_TTL, 3000);
+  }
+  // Routing ids stay automatic: an id chosen by the peer could be that of another peer.
+}
+
+}  // namespace
+
+void* ZeroMqContext() {
+  static void* context = [] {
+    void* made = zmq_ctx_new();
+    zmq_ctx_set(made, ZMQ_MAX_SOCKETS, 4096);
+    return made;
+  }();
+  return context;
+}
+
+std::string ZeroMqError() { return zmq_strerror(zmq_errno()); }
+
+void SetOption(void* socket, int option, int value) {
+  int rc = zmq_setsockopt(socket, option, &value, sizeof value);
+  CHECK(rc == 0) << "zmq_setsockopt " << option << ": " << ZeroMqError();
+}
+
+void SetOption(void* socket, int option, const std::string& value) {
+  int rc = zmq_setsockopt(socket, option, value.data(), value.size());
+  CHECK(rc == 0) << "zmq_setsockopt " << option << ": " << ZeroMqError();
+}
+
+void SetFrameLimit(void* socket, int64_t bytes) {
+  CHECK(zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &bytes, sizeof bytes) == 0) << ZeroMqError();
+}
+
+Result<void*> NewSocket(int type) {
+  void* socket = zmq_socket(ZeroMqContext(), type);
+  if (!socket) return Err("cannot make a ZeroMQ socket: ", ZeroMqError());
+  SetOptions(socket, type == ZMQ_ROUTER);
+  return socket;
+}
+
+int EventsOf(void* socket) {
+  int events = 0;
+  size_t size = sizeof events;
+  return zmq_getsockopt(socket, ZMQ_EVENTS, &events, &size) == 0 ? events : 0;
+}
+
+Sent SendFrames(void* socket, const Frames& frames) {
+  for (size_t i = 0; i < frames.size(); ++i) {
+    const bool more = i + 1 < frames.size();
+    if (SendFrame(socket, frames[i], more)) continue;
+    // ZeroMQ refuses only the first frame: it takes a message whole or not at all.
+    if (zmq_errno() != EAGAIN) return Sent::kGone;
+    // zmq_msg_send does not notice anything within a millisecond of the last time, such as a connection that is new.
+    EventsOf(socket);
+    if (!SendFrame(socket, frames[i], more)) return zmq_errno() == EAGAIN ? Sent::kFull : Sent::kGone;
+  }
+  return Sent::kYes;
+}
+
+bool ReceiveFrames(void* socket, Frames& frames, std::string* user) {
+  constexpr size_t kMost = kMaxFrames + 2;  // a ROUTER's messages begin with the peer
+  frames.clear();
+  for (int more = 1; more;) {
+    zmq_msg_t part;
+    zmq_msg_init(&part);
+    int rc;
+    do {
+      rc = zmq_msg_recv(&part, socket, ZMQ_DONTWAIT);
+    } while (rc < 0 && zmq_errno() == EINTR);
+    if (rc < 0) {
+      zmq_msg_close(&part);
+      return false;
+    }
+    if (user && frames.size() == 1) {
+      const char* given = zmq_msg_gets(&part, "User-Id");
+      *user = given ? given : "";
+    }
+    if (frames.size() < kMost) {
+      auto* bytes = static_cast<char*>(zmq_msg_data(&part));
+      frames.push_back(std::make_shared<const std::string>(bytes, zmq_msg_size(&part)));
+    }
+    more = zmq_msg_more(&part);
+    zmq_msg_close(&part);
+  }
+  return true;
+}
+
+int Descriptor(void* socket) {
+  int fd = -1;
+  size_t size = sizeof fd;
+  CHECK(zmq_getsockopt(socket, ZMQ_FD, &fd, &size) == 0) << ZeroMqError();
+  return fd;
+}
+
+}  // namespace autotune::rpc

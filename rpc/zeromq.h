@@ -1,0 +1,37 @@
+// What this project uses of ZeroMQ's C interface: sockets with our options, and whole messages. Only transport.cc and
+// zap.cc include this.
+#pragma once
+#include <zmq.h>
+
+#include <string>
+
+#include "rpc/message.h"
+#include "rpc/transport.h"
+#include "support/result.h"
+
+namespace autotune::rpc {
+
+// Returns the ZeroMQ context of the process, whose io thread serves all sockets. The context is never terminated, since
+// zmq_ctx_term could block the exit.
+void* ZeroMqContext();
+std::string ZeroMqError();  // text of the latest error of this thread
+
+void SetOption(void* socket, int option, int value);
+void SetOption(void* socket, int option, const std::string& value);
+void SetFrameLimit(void* socket, int64_t bytes);
+
+// Makes a ROUTER or DEALER socket with all its options.
+Result<void*> NewSocket(int type);
+
+Sent SendFrames(void* socket, const Frames& frames);  // whole, without waiting
+// Receives one whole message. Returns false if none has arrived. Drops the frames beyond the limit of a message, but
+// for one, by which Decode notices them: a peer could send millions of empty frames. `user`: gets the User-Id that ZAP
+// gave the sender; empty: none.
+bool ReceiveFrames(void* socket, Frames& frames, std::string* user = nullptr);
+
+// Returns the socket's events. Makes it notice first what its io thread has done: a connection made, a queue that has
+// room again.
+int EventsOf(void* socket);
+int Descriptor(void* socket);
+
+}  // namespace autotune::rpc

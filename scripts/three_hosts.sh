@@ -1,0 +1,73 @@
+#!/usr/bin/env bash
+# Tunes ResNet-20 on a farm of three hosts: tracker, device server and tuner in network namespaces of their own, joined by
+# a router, with nothing in common but join files. First over IPv4 and IPv6, then over IPv6 alone. All packets are
+# captured, and none may hold a kernel, a message, a name of a model or a key in plain text.
+# scripts/three_hosts.sh      Needs a built tree (build/, or BUILD=...), root, and Debian's iproute2 and tcpdump.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+programs=$PWD/${BUILD:-build}/tools model=$PWD/examples/resnet20.onnx
+for tool in ip tcpdump; do
+  command -v $tool >/dev/null || { echo "$tool is missing: apt-get install iproute2 tcpdump" >&2; exit 1; }
+done
+folder=$(mktemp -d) names=(tracker server tuner) spaces=() pids=()
+for name in "${names[@]}" router; do spaces+=("$name-$$"); done
+
+finish() {
+  for pid in "${pids[@]}"; do kill "$pid" 2>/dev/null || true; done
+  wait 2>/dev/null || true
+  for space in "${spaces[@]}"; do ip netns del "$space" 2>/dev/null || true; done
+  rm -rf "$folder"
+}
+trap finish EXIT
+fail() { echo "three_hosts: $1" >&2; cat "$folder"/*.log >&2; exit 1; }
+
+# on NAME COMMAND...: runs a command on a host, with a home of its own
+on() {
+  ip netns exec "$1-$$" env -u AUTOTUNE_JOIN -u AUTOTUNE_TRACKER -u XDG_STATE_HOME -u XDG_CONFIG_HOME -u XDG_DATA_HOME \
+    HOME="$folder/$1" XDG_RUNTIME_DIR="$folder/$1/run" "${@:2}"
+}
+# tune SEED: returns whether the tuner finds the device and measures 24 candidates
+tune() {
+  on tuner "$programs/autotune" tune --model "$model" --trials 24 --seed "$1" --join "$folder/alice.join" --key board \
+    --db "$folder/tuner/records.db" >"$folder/tune.log" 2>&1 && grep -q '^24 trials' "$folder/tune.log"
+}
+
+for space in "${spaces[@]}"; do ip netns add "$space" && ip -n "$space" link set lo up; done
+router=router-$$
+ip netns exec $router sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1
+for i in 0 1 2; do
+  space=${names[i]}-$$
+  ip link add uplink netns "$space" type veth peer name port$i netns $router
+  ip -n $router addr add 10.77.$i.1/24 dev port$i
+  ip -n $router addr add fd77:$i::1/64 dev port$i nodad
+  ip -n $router link set port$i up
+  ip -n "$space" addr add 10.77.$i.2/24 dev uplink
+  ip -n "$space" addr add fd77:$i::2/64 dev uplink nodad
+  ip -n "$space" link set uplink up
+  ip -n "$space" route add default via 10.77.$i.1
+  ip -n "$space" -6 route add default via fd77:$i::1
+  mkdir -p -m 700 "$folder/${names[i]}/run"
+done
+
+on tracker "$programs/rpc_tracker" invite board --role server >"$folder/board.join"
+on tracker "$programs/rpc_tracker" invite alice --role client >"$folder/alice.join"
+ip netns exec $router tcpdump -i any -s 0 -U -w "$folder/packets" >/dev/null 2>&1 &
+pids+=($!)
+on tracker "$programs/rpc_tracker" --listen '*:9190' >"$folder/tracker.log" 2>&1 &
+pids+=($!)
+on server "$programs/rpc_server" --join - --key board <"$folder/board.join" >"$folder/server.log" 2>&1 &
+pids+=($!)
+tune 1 || fail "tuning over IPv4 and IPv6 failed"
+echo "24 trials with IPv4 and IPv6"
+for name in "${names[@]}"; do ip -n "$name-$$" -4 addr flush dev uplink; done
+sleep 6 # until all have noticed that their connections are dead
+tune 2 || fail "tuning over IPv6 alone failed"
+echo "24 trials with IPv6 alone"
+
+secrets=(.shstrtab measure_request lease_request resnet20 root@)
+for file in "$folder"/*.join; do secrets+=("$(sed 's/.*"secret_key":"\([^"]*\)".*/\1/' "$file")"); done
+grep -qaF CURVE "$folder/packets" || fail "no packets were captured"
+for secret in "${secrets[@]}"; do
+  ! grep -qaF -- "$secret" "$folder/packets" || fail "the packets hold \"$secret\" in plain text"
+done
+echo "$(stat -c %s "$folder/packets") bytes of packets, none of ${#secrets[@]} secrets in plain text"

@@ -1,0 +1,245 @@
+// Keys: who is let in over TCP, join files, and the proofs of grants.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+
+#include "rpc/capability.h"
+#include "rpc/join_file.h"
+#include "rpc/transport.h"
+#include "support/file.h"
+#include "tests/rpc/server_world.h"
+
+namespace autotune::rpc {
+namespace {
+
+using testing::HasSubstr;
+
+// A listener with two members, which answers pings.
+struct Lab {
+  Lab() {
+    Listener listener("127.0.0.1:0");
+    listener.keys = keys;
+    listener.allowed = allowed;
+    router = std::move(RouterSocket::Bind(loop, listener,
+                                          {.on_message =
+                                               [this](const From& from, const Message& message) {
+                                                 last = from;
+                                                 router->Send(from.peer, {message.request, Pong{"yes"}, {}});
+                                               }}))
+                 .value();
+  }
+  Address AddressFor(const CurveKeys& own) const { return {{router->endpoint()}, keys.public_key, own}; }
+  // Returns "yes", "refused" if the handshake is, the text of a refusal, or "" if nothing answers.
+  std::string Ask(const Address& address, int64_t patience_ms = 3000) {
+    std::string answer;
+    std::unique_ptr<DealerSocket> dealer;
+    dealer = DealerSocket::Connect(loop, address,
+                                   {.on_message =
+                                        [&](const Message& m) {
+                                          if (auto* pong = m.As<Pong>()) answer = pong->payload;
+                                          if (auto* refusal = m.As<Refusal>()) answer = refusal->text;
+                                          loop.Stop();
+                                        },
+                                    .on_connected =
+                                        [&] {
+                                          dealer->Send({"q", Ping{}, {}});
+                                        }})
+                 .value();
+    const auto patience = loop.After(patience_ms, [&] { loop.Stop(); });
+    const auto look = loop.Every(20, [&] {
+      if (dealer->IsRefused()) loop.Stop();
+    });
+    loop.Run();
+    return answer.empty() && dealer->IsRefused() ? "refused" : answer;
+  }
+
+  const CurveKeys keys = NewCurveKeys(), alice = NewCurveKeys(), board = NewCurveKeys();
+  std::shared_ptr<AllowList> allowed = std::make_shared<AllowList>(AllowList::Entries{
+      {alice.public_key, {"alice", {Role::kClient}}}, {board.public_key, {"board", {Role::kServer}}}});
+  Loop loop;
+  std::unique_ptr<RouterSocket> router;
+  From last;
+};
+
+TEST(Curve, MembersAreLetInUnderTheirNamesAndStrangersAreNot) {
+  Lab lab;
+  EXPECT_EQ(lab.Ask(lab.AddressFor(lab.alice)), "yes");
+  EXPECT_EQ(lab.last.identity, lab.alice.public_key);
+  EXPECT_EQ(lab.last.name, "alice");
+  EXPECT_TRUE(lab.last.roles.Has(Role::kClient));
+  EXPECT_FALSE(lab.last.roles.Has(Role::kServer));
+  EXPECT_FALSE(lab.last.roles.Has(Role::kAdmin));
+  EXPECT_EQ(lab.Ask(lab.AddressFor(lab.board)), "yes");
+  EXPECT_TRUE(lab.last.roles.Has(Role::kServer));
+  lab.last = {};
+  EXPECT_EQ(lab.Ask(lab.AddressFor(NewCurveKeys())), "refused");
+  Address wrong = lab.AddressFor(lab.alice);
+  wrong.public_key = NewCurveKeys().public_key;
+  EXPECT_NE(lab.Ask(wrong, 1000), "yes");
+  EXPECT_EQ(lab.last.identity, "");
+}
+
+TEST(Curve, AMemberMayBeRevokedAndInvitedWhileItIsConnected) {
+  Lab lab;
+  std::vector<std::string> answers;
+  std::unique_ptr<DealerSocket> dealer;
+  int connected = 0;
+  dealer = DealerSocket::Connect(lab.loop, lab.AddressFor(lab.alice),
+                                 {.on_message =
+                                      [&](const Message& m) {
+                                        answers.push_back(m.As<Pong>() ? "yes" : m.As<Refusal>()->text);
+                                        lab.loop.Stop();
+                                      },
+                                  .on_connected =
+                                      [&] {
+                                        ++connected;
+                                        dealer->Send({"q", Ping{}, {}});
+                                      }})
+               .value();
+  const auto patience = lab.loop.After(10000, [&] { lab.loop.Stop(); });
+  lab.loop.Run();
+  const AllowList::Entries nobody, all = {{lab.alice.public_key, {"alice", {Role::kClient}}}};
+  lab.allowed->Set(nobody);
+  dealer->Send({"q", Ping{}, {}});
+  lab.loop.Run();
+  lab.allowed->Set(all);
+  dealer->Send({"q", Ping{}, {}});
+  lab.loop.Run();
+  EXPECT_THAT(answers, testing::ElementsAre("yes", HasSubstr("was revoked"), "yes"));
+  EXPECT_EQ(connected, 1);
+  EXPECT_EQ(lab.Ask(lab.AddressFor(lab.board)), "refused");
+}
+
+// A refused member tries again, since it may be invited, or the tracker restored from a backup.
+TEST(Curve, AMemberThatIsInvitedLateGetsIn) {
+  Lab lab;
+  const CurveKeys late = NewCurveKeys();
+  bool answered = false;
+  std::unique_ptr<DealerSocket> dealer;
+  dealer = DealerSocket::Connect(lab.loop, lab.AddressFor(late),
+                                 {.on_message =
+                                      [&](const Message&) {
+                                        answered = true;
+                                        lab.loop.Stop();
+                                      },
+                                  .on_connected =
+                                      [&] {
+                                        dealer->Send({"q", Ping{}, {}});
+                                      }})
+               .value();
+  const auto invited = lab.loop.After(300, [&] {
+    EXPECT_TRUE(dealer->IsRefused());
+    lab.allowed->Set({{late.public_key, {"late", {Role::kClient}}}});
+  });
+  const auto patience = lab.loop.After(10000, [&] { lab.loop.Stop(); });
+  lab.loop.Run();
+  EXPECT_TRUE(answered);
+  EXPECT_FALSE(dealer->IsRefused());
+}
+
+TEST(Curve, TheNextEndpointIsTriedIfOneIsSilent) {
+  Lab lab;
+  Address address = lab.AddressFor(lab.alice);
+  address.endpoints.insert(address.endpoints.begin(), "tcp://127.0.0.1:1");  // nobody listens at port 1
+  EXPECT_EQ(lab.Ask(address, 5000), "yes");
+}
+
+TEST(Curve, NothingListensOrConnectsOverTcpWithoutKeys) {
+  Loop loop;
+  const auto listening = RouterSocket::Bind(loop, "127.0.0.1:0", {.on_message = [](const From&, const Message&) {}});
+  ASSERT_FALSE(listening.ok());
+  EXPECT_THAT(listening.error().Text(), HasSubstr("refusing to listen on tcp://127.0.0.1:*: anyone who reaches"));
+  const auto connecting = DealerSocket::Connect(loop, "127.0.0.1:9190", {});
+  ASSERT_FALSE(connecting.ok());
+  EXPECT_THAT(connecting.error().Text(), HasSubstr("needs the keys of a join file"));
+}
+
+TEST(Curve, JoinFilesAreCheckedWhenTheyAreRead) {
+  JoinFile file{.name = "alice",
+                .role = "client",
+                .tracker = {"tcp://10.0.0.7:9190"},
+                .tracker_key = NewCurveKeys().public_key,
+                .keys = NewCurveKeys()};
+  const auto parse = [](const JoinFile& f) { return ParseJoinFile(f.Text(), "alice.join"); };
+  ASSERT_TRUE(parse(file).ok());
+  EXPECT_EQ(parse(file)->Text(), file.Text());
+  const auto expect_bad = [&](const std::function<void(JoinFile&)>& spoil, const std::string& why) {
+    JoinFile bad = file;
+    spoil(bad);
+    const auto parsed = parse(bad);
+    ASSERT_FALSE(parsed.ok()) << why;
+    EXPECT_THAT(parsed.error().Text(),
+                testing::AllOf(HasSubstr("alice.join is not a usable join file"), HasSubstr(why)));
+  };
+  expect_bad([](JoinFile& f) { f.keys.public_key = NewCurveKeys().public_key; }, "do not belong together");
+  expect_bad([](JoinFile& f) { f.keys.secret_key.pop_back(); }, "40 characters");
+  expect_bad([](JoinFile& f) { f.tracker_key = "x"; }, "the tracker's key");
+  expect_bad([](JoinFile& f) { f.tracker.clear(); }, "without an endpoint");
+  expect_bad([](JoinFile& f) { f.tracker = {"nowhere"}; }, "expected HOST:PORT");
+  expect_bad([](JoinFile& f) { f.role = "king"; }, "unknown role 'king'");
+  expect_bad([](JoinFile& f) { f.name = "a b"; }, "no name");
+  expect_bad([](JoinFile& f) { f.format = 2; }, "its format is 2");
+  EXPECT_FALSE(ParseJoinFile("{", "x").ok());
+
+  const std::string path = testing::TempDir() + "alice-" + RandomId() + ".join";
+  ASSERT_TRUE(WriteFile(path, file.Text()).ok());
+  ASSERT_EQ(chmod(path.c_str(), 0600), 0);
+  EXPECT_TRUE(ReadJoinFile(path).ok());
+  ASSERT_EQ(chmod(path.c_str(), 0640), 0);
+  const auto open = ReadJoinFile(path);
+  ASSERT_FALSE(open.ok());
+  EXPECT_THAT(open.error().Text(), HasSubstr("other users of this host may read"));
+  std::filesystem::remove(path);
+}
+
+TEST(Capability, ProvesExactlyWhatWasGranted) {
+  const std::string key = NewGrantKey(), alice = NewCurveKeys().public_key;
+  const Capability granted{"lease", {3, 7}, "incarnation", 10000, alice};
+  const std::string proof = ProofOf(granted, key);
+  EXPECT_EQ(proof.size(), 64u);
+  EXPECT_TRUE(IsProof(proof, granted, key));
+  std::vector<Capability> others(6, granted);
+  others[0].lease = "leas";
+  others[1].token.epoch = 4;
+  others[2].token.counter = 70;
+  others[3].incarnation = "later";
+  others[4].ttl_ms = 100000;
+  others[5].client_key = NewCurveKeys().public_key;
+  for (const Capability& other : others) EXPECT_FALSE(IsProof(proof, other, key));
+  EXPECT_FALSE(IsProof(proof, granted, NewGrantKey()));
+  EXPECT_FALSE(IsProof("", granted, key));
+  EXPECT_FALSE(IsProof("", granted, ""));  // without a key, nothing is proven
+}
+
+TEST(ServerSession, AnAuthenticatedClientProvesItsLease) {
+  const std::string grant_key = NewGrantKey();
+  const From alice{.peer = "alice", .identity = NewCurveKeys().public_key, .roles = {Role::kClient}};
+  const From eve{.peer = "eve", .identity = NewCurveKeys().public_key, .roles = {Role::kClient}};
+  ServerWorld w(
+      {.server = ServerWorld::kServer, .incarnation = "i1", .device = {.key = "cpu"}, .grant_key = grant_key});
+  MeasureRequest batch = ServerWorld::Batch(1, 1);
+  LeaseClaim& claim = batch.claim;
+  const auto expect_forbidden = [&](const From& from) {
+    w.sent.clear();
+    w.SayAs(from, batch);
+    EXPECT_THAT(w.RefusalText(), HasSubstr("not granted to the owner of this key"));
+    EXPECT_FALSE(w.session.Busy());
+  };
+  expect_forbidden(alice);
+  claim.proof = ProofOf({claim.lease, claim.token, claim.incarnation, claim.ttl_ms, alice.identity}, grant_key);
+  expect_forbidden(eve);  // has overheard it
+  w.SayAs(alice, batch);
+  EXPECT_TRUE(w.session.Busy());
+  // Nobody else ends her lease, either.
+  w.SayAs(eve, LeaseEnd{claim});
+  EXPECT_TRUE(w.session.Busy());
+  w.SayAs(alice, LeaseEnd{claim});
+  EXPECT_FALSE(w.session.Busy());
+  EXPECT_EQ(w.tracker.back().As<ServerReport>()->grant_key, grant_key);
+}
+
+}  // namespace
+}  // namespace autotune::rpc

@@ -1,0 +1,165 @@
+// Members of a farm: the list in the tracker's folder, and what is whose in the tracker's state.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "rpc/capability.h"
+#include "support/file.h"
+#include "tests/tracker/tracker_world.h"
+#include "tracker/members.h"
+
+namespace autotune {
+namespace {
+
+using rpc::Role;
+using testing::HasSubstr;
+
+rpc::From Member(const std::string& name, Role role) {
+  return {.peer = "at " + name, .identity = "key of " + name, .name = name, .roles = {role}};
+}
+
+struct MemberWorld : TrackerWorld {
+  using TrackerWorld::TrackerWorld;
+  void SayAs(const rpc::From& from, const std::string& request, rpc::Body body) {
+    last.erase(from.peer);
+    Take(tracker.On(from, {request, std::move(body), {}}, now));
+  }
+  void ReportAs(const rpc::From& from, const std::string& server) {
+    rpc::ServerReport report;
+    report.server = server;
+    report.incarnation = "1";
+    report.device = {.key = "cpu", .endpoint = "tcp://" + server + ":1"};
+    report.ready = true;
+    report.grant_key = grant_key;
+    SayAs(from, "", report);
+  }
+  void AskAs(const rpc::From& from, const std::string& request) {
+    SayAs(from, request,
+          rpc::LeaseRequest{.client = "c-" + from.name, .key = "cpu", .tenant = "root", .wait_ms = 60000});
+  }
+  const rpc::LeaseGranted* GrantTo(const rpc::From& from) { return Last<rpc::LeaseGranted>(from.peer); }
+
+  const std::string grant_key = rpc::NewGrantKey();
+  const rpc::From board = Member("board", Role::kServer), alice = Member("alice", Role::kClient),
+                  eve = Member("eve", Role::kClient);
+};
+
+TEST(Members, AGrantHoldsForTheKeyThatAskedAndForTheMembersName) {
+  MemberWorld w;
+  w.ReportAs(w.board, "s1");
+  w.AskAs(w.alice, "r1");
+  const rpc::LeaseGranted* granted = w.GrantTo(w.alice);
+  ASSERT_TRUE(granted);
+  EXPECT_EQ(granted->device.public_key, w.board.identity);
+  const rpc::Capability asked{granted->lease, granted->token, "1", granted->ttl_ms, w.alice.identity};
+  EXPECT_TRUE(rpc::IsProof(granted->proof, asked, w.grant_key));
+  rpc::Capability stolen = asked;
+  stolen.client_key = w.eve.identity;
+  EXPECT_FALSE(rpc::IsProof(granted->proof, stolen, w.grant_key));
+  EXPECT_EQ(w.tracker.Status("", w.now).devices.at(0).tenant, "alice") << "the client said root";
+}
+
+TEST(Members, LeasesRequestsAndServersAreTheirMembersOwn) {
+  MemberWorld w;
+  w.ReportAs(w.board, "s1");
+  w.AskAs(w.alice, "r1");
+  const rpc::Id lease = w.GrantTo(w.alice)->lease;
+  const auto expect_forbidden = [&](const std::string& what, const rpc::From& from) {
+    EXPECT_THAT(w.RefusalOf(from.peer), HasSubstr("forbidden: ")) << what;
+    EXPECT_EQ(w.tracker.Status("", w.now).devices.at(0).state, "busy") << what;
+  };
+  w.SayAs(w.eve, "x1", rpc::LeaseRelease{lease});
+  expect_forbidden("a release", w.eve);
+  w.SayAs(w.eve, "x2", rpc::LeaseRenew{lease});
+  expect_forbidden("a renewal", w.eve);
+  w.SayAs(w.eve, "x3", rpc::LeaseWithdraw{"r1"});
+  expect_forbidden("a withdrawal", w.eve);
+  w.AskAs(w.eve, "r1");
+  expect_forbidden("a repeated request", w.eve);
+  const rpc::From thief = Member("thief", Role::kServer);
+  w.ReportAs(thief, "s1");
+  expect_forbidden("a report", thief);
+  w.SayAs(thief, "", rpc::ServerGoodbye{"s1", "1"});
+  EXPECT_EQ(w.tracker.Status("", w.now).devices.size(), 1u);
+  w.SayAs(w.board, "x4", rpc::LeaseRequest{.client = "c", .key = "cpu"});  // the key of a server, used as a client
+  EXPECT_THAT(w.RefusalOf(w.board.peer), HasSubstr("may not send a lease_request"));
+  // Their owners may.
+  w.SayAs(w.alice, "y1", rpc::LeaseRenew{lease});
+  EXPECT_TRUE(w.Last<rpc::LeaseRenewed>(w.alice.peer));
+  w.SayAs(w.alice, "y2", rpc::LeaseRelease{lease});
+  EXPECT_EQ(w.tracker.Status("", w.now).devices.at(0).state, "free");
+  w.SayAs(w.board, "", rpc::ServerGoodbye{"s1", "1"});
+  EXPECT_TRUE(w.tracker.Status("", w.now).devices.empty());
+}
+
+TEST(Members, WhatARevokedMemberHasEndsAtOnce) {
+  MemberWorld w;
+  w.ReportAs(w.board, "s1");
+  w.AskAs(w.alice, "r1");
+  w.AskAs(w.eve, "r2");
+  const rpc::Id lease = w.GrantTo(w.alice)->lease;
+  ASSERT_FALSE(w.GrantTo(w.eve));
+  w.Take(w.tracker.RevokeMember(w.alice.identity, w.now));
+  const auto* told = w.Last<rpc::ReportReply>(w.board.peer);
+  ASSERT_TRUE(told);
+  EXPECT_THAT(told->revoked, testing::ElementsAre(lease));
+  EXPECT_TRUE(w.GrantTo(w.eve)) << "the next in line gets the device";
+  w.AskAs(w.alice, "r3");
+  w.Take(w.tracker.RevokeMember(w.alice.identity, w.now));
+  EXPECT_THAT(w.RefusalOf(w.alice.peer), HasSubstr("this member was revoked"));
+  w.Take(w.tracker.RevokeMember(w.board.identity, w.now));
+  EXPECT_TRUE(w.tracker.Status("", w.now).devices.empty());
+}
+
+// A restarted tracker learns from servers who holds them. A member that was revoked meanwhile holds nothing.
+TEST(Members, ARestartedTrackerKnowsWhoseALeaseIs) {
+  const auto name_of = [](const std::string& key) {
+    return key == "key of alice" ? std::optional<std::string>("alice") : std::nullopt;
+  };
+  MemberWorld w(TrackerState::Options{.recovering = true, .name_of = name_of});
+  const auto report = [&](const std::string& server, const std::string& holder) {
+    rpc::ServerReport report{.server = server, .incarnation = "1", .device = {.key = "cpu", .endpoint = "tcp://h:1"}};
+    report.leases = {{.lease = "l-" + holder, .token = {1, 1}, .client = "c", .client_key = "key of " + holder}};
+    w.SayAs(w.board, "", report);
+    return w.Last<rpc::ReportReply>(w.board.peer)->revoked;
+  };
+  EXPECT_TRUE(report("s1", "alice").empty());
+  w.SayAs(w.alice, "r", rpc::LeaseRenew{"l-alice"});
+  EXPECT_TRUE(w.Last<rpc::LeaseRenewed>(w.alice.peer));
+  w.SayAs(w.eve, "r", rpc::LeaseRenew{"l-alice"});
+  EXPECT_THAT(w.RefusalOf(w.eve.peer), HasSubstr("forbidden"));
+  EXPECT_THAT(report("s2", "eve"), testing::ElementsAre("l-eve"));
+}
+
+TEST(Members, TheListKeepsNoSecretKeyOfAMember) {
+  const std::string folder = testing::TempDir() + "members-" + rpc::RandomId();
+  EXPECT_TRUE(ReadFarmMembers(folder)->members.empty());
+  const rpc::JoinFile alice = Invite(folder, "alice", Role::kClient, {"tcp://10.0.0.7:9190"}).value();
+  const rpc::JoinFile board = Invite(folder, "board", Role::kServer).value();
+  EXPECT_EQ(board.tracker, alice.tracker) << "the addresses of the last time";
+  EXPECT_EQ(board.tracker_key, alice.tracker_key);
+  EXPECT_TRUE(rpc::ParseJoinFile(alice.Text(), "it").ok());
+  const std::string stored = ReadFile(MembersFile(folder)).value();
+  EXPECT_THAT(stored, HasSubstr("\"alice\""));
+  EXPECT_THAT(stored, testing::Not(HasSubstr(alice.keys.secret_key)));
+  EXPECT_EQ(std::filesystem::status(MembersFile(folder)).permissions(),
+            std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+  EXPECT_EQ(std::filesystem::status(folder).permissions(), std::filesystem::perms::owner_all);
+  auto allowed = ReadFarmMembers(folder)->Allowed();
+  EXPECT_EQ(allowed.at(alice.keys.public_key).name, "alice");
+  EXPECT_TRUE(allowed.at(board.keys.public_key).roles.Has(Role::kServer));
+  // Inviting a name again replaces its key.
+  const rpc::JoinFile again = Invite(folder, "alice", Role::kAdmin).value();
+  allowed = ReadFarmMembers(folder)->Allowed();
+  EXPECT_FALSE(allowed.contains(alice.keys.public_key));
+  EXPECT_TRUE(allowed.at(again.keys.public_key).roles.Has(Role::kAdmin));
+  EXPECT_TRUE(RevokeMember(folder, "alice").ok());
+  EXPECT_EQ(ReadFarmMembers(folder)->members.size(), 1u);
+  EXPECT_THAT(RevokeMember(folder, "alice").error().Text(), HasSubstr("there is no member alice"));
+  EXPECT_FALSE(Invite(folder, "a b", Role::kClient).ok());
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace autotune

@@ -1,0 +1,67 @@
+// What belongs to which member of a farm, and what ends with a membership.
+#include <iterator>
+
+#include "rpc/rules.h"
+#include "tracker/tracker_state.h"
+
+namespace autotune {
+
+using rpc::Id;
+using rpc::Refusal;
+namespace code = rpc::code;
+
+Refusal TrackerState::NotYours() { return {code::kForbidden, "this lease or request is another member's"}; }
+
+bool TrackerState::Owns(const rpc::From& from, const std::string& owner) {
+  return from.identity.empty() || from.identity == owner || !Holds(rpc::Rule::kOwners);
+}
+
+void TrackerState::OnRelease(const rpc::From& from, const Id& request, const rpc::LeaseRelease& release, int64_t now) {
+  if (const auto it = leases_.find(release.lease); it != leases_.end()) {
+    if (!Owns(from, it->second.identity)) return Send(from.peer, request, NotYours());
+    EndLease(release.lease, "", now);
+  }
+  Send(from.peer, request, rpc::LeaseReleased{release.lease});
+  Dispatch(now);
+}
+
+void TrackerState::OnWithdraw(const rpc::From& from, const Id& request, const rpc::LeaseWithdraw& withdraw,
+                              int64_t now) {
+  if (auto it = tickets_.find(withdraw.withdrawn); it != tickets_.end()) {
+    const auto waiting = queue_.find(it->second);
+    if (!Owns(from, waiting->second.identity)) return Send(from.peer, request, NotYours());
+    Leave(waiting);
+  }
+  if (auto it = granted_requests_.find(withdraw.withdrawn); it != granted_requests_.end()) {
+    if (!Owns(from, leases_.at(it->second).identity)) return Send(from.peer, request, NotYours());
+    EndLease(Id(it->second), "", now);
+  }
+  Settle(withdraw.withdrawn, {code::kLeaseLost, "this request was withdrawn"}, now);
+  Send(from.peer, request, rpc::LeaseReleased{});
+  Dispatch(now);
+}
+
+void TrackerState::OnGoodbye(const rpc::From& from, const rpc::ServerGoodbye& goodbye, int64_t now) {
+  const auto it = servers_.find(goodbye.server);
+  if (it == servers_.end() || it->second.report.incarnation != goodbye.incarnation) return;
+  if (Owns(from, it->second.identity)) RemoveServer(goodbye.server, now);
+}
+
+TrackerState::Output TrackerState::RevokeMember(const std::string& identity, int64_t now) {
+  Advance(now);
+  std::vector<Id> leases, servers;
+  for (const auto& [id, lease] : leases_)
+    if (lease.identity == identity) leases.push_back(id);
+  for (const auto& [id, server] : servers_)
+    if (server.identity == identity) servers.push_back(id);
+  for (auto it = queue_.begin(); it != queue_.end();) {
+    const bool ends = it->second.identity == identity;
+    it = ends ? Refuse(it, code::kForbidden, "this member was revoked", now) : std::next(it);
+  }
+  for (const Id& id : leases) Revoke(id, "its holder was revoked", now);
+  for (const Id& id : servers) RemoveServer(id, now);
+  Dispatch(now);
+  return Take();
+}
+
+}  // namespace autotune

@@ -3,6 +3,7 @@
 #include "support/clock.h"
 #include "support/clock_text.h"
 #include "support/printf_text.h"
+#include "support/utf8.h"
 
 namespace autotune::tools {
 namespace {
@@ -17,6 +18,9 @@ std::string CoresText(const std::vector<int>& cores) {
   }
   return text;
 }
+
+// Ends a line that has texts of members, who could otherwise forge lines or send commands to the terminal.
+std::string Line(const std::string& text) { return OneLine(text) + "\n"; }
 
 std::string DeviceLine(const rpc::DeviceStatus& device) {
   std::string text = Format("%-12s %-12s %-8s cores %-6s", device.key.c_str(), device.state.c_str(),
@@ -33,7 +37,7 @@ std::string DeviceLine(const rpc::DeviceStatus& device) {
     trials += (trials.empty() ? "" : ", ") + std::to_string(count) + " " + name;
   if (!trials.empty()) text += "  [" + trials + "]";
   if (!device.last_error.empty() && device.last_error != device.why) text += "  last error: " + device.last_error;
-  return text + "\n";
+  return Line(text);
 }
 
 }  // namespace
@@ -46,19 +50,19 @@ std::string StatusText(const rpc::StatusReply& status) {
   if (status.devices.empty()) text += "no devices\n";
   for (const rpc::DeviceStatus& device : status.devices) text += DeviceLine(device);
   for (const auto& waiting : status.queue) {
-    text += "waiting: " + waiting.client_name + " for " + waiting.key + ", place " + std::to_string(waiting.position) +
-            ", for " + LastingText(waiting.waiting_ms) + "\n";
+    text += Line("waiting: " + waiting.client_name + " for " + waiting.key + ", place " +
+                 std::to_string(waiting.position) + ", for " + LastingText(waiting.waiting_ms));
   }
   for (const rpc::DeviceHold& hold : status.holds) {
     const auto until = [](int64_t ms) { return "until " + MomentText(WallMillis() + ms, WallMillis()); };
-    text += "held: `" + hold.pattern + "` " + HoldText(hold, until) + "\n";
+    text += Line("held: `" + hold.pattern + "` " + HoldText(hold, until));
   }
   for (const auto& [key, age] : status.absent_keys)
-    text += "absent: " + key + ", last seen " + LastingText(age) + " ago\n";
+    text += Line("absent: " + key + ", last seen " + LastingText(age) + " ago");
   if (status.omitted > 0) {
     text += std::to_string(status.omitted) + " more devices, keys and waiting clients; --key shows those of one key\n";
   }
-  for (const auto& error : status.errors) text += "error: " + error + "\n";
+  for (const auto& error : status.errors) text += Line("error: " + error);
   return text;
 }
 

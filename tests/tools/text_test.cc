@@ -8,6 +8,7 @@
 #include "tools/autotune/host.h"
 #include "tools/autotune/tasks.h"
 #include "tools/autotune/waits.h"
+#include "tools/farm_status.h"
 
 namespace autotune::tools {
 namespace {
@@ -30,6 +31,20 @@ TEST(Text, CountsAgreeWithTheirNouns) {
   EXPECT_EQ(Counted(0, "task"), "0 tasks");
   EXPECT_EQ(Counted(1, "task"), "1 task");
   EXPECT_EQ(Counted(2, "task"), "2 tasks");
+}
+
+TEST(Text, TheStatusOfAFarmHasNoControlCharacters) {
+  const std::string evil = "eve\033[2J\ncpu free";
+  rpc::StatusReply status;
+  status.devices = {{.key = evil, .state = evil, .last_error = evil, .why = evil},
+                    {.key = "cpu", .state = "busy", .client_name = evil, .job = evil, .trials = {{evil, 1}}}};
+  status.queue = {{.key = evil, .client_name = evil}};
+  status.absent_keys = {{evil, 1}};
+  status.errors = {evil};
+  status.holds = {{.pattern = evil, .how = evil, .note = evil, .who = evil}};
+  const std::string text = StatusText(status);
+  EXPECT_EQ(std::count_if(text.begin(), text.end(), [](char c) { return c > 0 && c < ' ' && c != '\n'; }), 0) << text;
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 7) << text;
 }
 
 TEST(Text, EqualNotesBecomeOneWithACount) {

@@ -41,6 +41,8 @@ Result<rpc::Address> TrackerChoice::Find() const {
   const std::string file = (config.empty() ? Variable("HOME") + "/.config" : config) + "/autotune/default.join";
   std::error_code ignored;
   if (std::filesystem::exists(file, ignored)) return FromJoinFile(file);
+  // In /tmp, another user could have made the folder, with a socket that gets this user's kernels.
+  TRY(MakePrivateFolder(RuntimeFolder()));
   return rpc::NormalizeAddress(rpc::Address(DefaultTrackerSocket()));
 }
 

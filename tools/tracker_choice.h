@@ -15,7 +15,7 @@ struct TrackerChoice {
   bool Given() const { return !tracker.empty() || !join.empty(); }
   // Returns the address of the tracker: that of --join or --tracker, else of AUTOTUNE_JOIN or AUTOTUNE_TRACKER, else of
   // ~/.config/autotune/default.join, else the socket at which rpc_tracker listens by default. Errors: --join and
-  // --tracker; the file cannot be used.
+  // --tracker; the file cannot be used; others may enter the folder of the default socket.
   Result<rpc::Address> Find() const;
   // Returns the options that name the tracker, for a suggested command: " --join farm.join", or "".
   std::string Words() const;

@@ -2,6 +2,9 @@
 #include "tools/autotune/text.h"
 
 #include <gmock/gmock.h>
+#include <sys/stat.h>
+
+#include <filesystem>
 
 #include "support/clock.h"
 #include "tools/autotune/choice_report.h"
@@ -9,6 +12,7 @@
 #include "tools/autotune/tasks.h"
 #include "tools/autotune/waits.h"
 #include "tools/farm_status.h"
+#include "tools/tracker_choice.h"
 
 namespace autotune::tools {
 namespace {
@@ -45,6 +49,19 @@ TEST(Text, TheStatusOfAFarmHasNoControlCharacters) {
   const std::string text = StatusText(status);
   EXPECT_EQ(std::count_if(text.begin(), text.end(), [](char c) { return c > 0 && c < ' ' && c != '\n'; }), 0) << text;
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 7) << text;
+}
+
+// Another user may have made a folder in /tmp.
+TEST(Text, TheDefaultTrackerIsInAFolderOfThisUser) {
+  const std::string runtime = testing::TempDir() + "runtime-" + std::to_string(getpid());
+  for (const char* name : {"AUTOTUNE_JOIN", "AUTOTUNE_TRACKER"}) unsetenv(name);
+  for (const char* name : {"XDG_RUNTIME_DIR", "XDG_CONFIG_HOME"}) setenv(name, runtime.c_str(), 1);
+  const Result<rpc::Address> found = TrackerChoice().Find();
+  EXPECT_EQ(found->endpoints.at(0), "ipc://" + runtime + "/autotune/tracker");
+  EXPECT_EQ(chmod((runtime + "/autotune").c_str(), 0755), 0);
+  EXPECT_THAT(TrackerChoice().Find().error().Text(), HasSubstr("other users may enter the folder"));
+  for (const char* name : {"XDG_RUNTIME_DIR", "XDG_CONFIG_HOME"}) unsetenv(name);
+  std::filesystem::remove_all(runtime);
 }
 
 TEST(Text, EqualNotesBecomeOneWithACount) {

@@ -18,7 +18,7 @@ inline std::string PortOf(const std::string& endpoint) { return endpoint.substr(
 inline bool IsTcp(const std::string& endpoint) { return endpoint.starts_with("tcp://"); }
 
 // What a process needs to connect to a listener. Connections over TCP are encrypted, and each side proves who it is.
-// An ipc socket has no keys: its folder says who may connect.
+// An ipc socket has no keys: only its user may connect.
 struct Address {
   Address() = default;
   Address(std::string endpoint) : endpoints{std::move(endpoint)} {}

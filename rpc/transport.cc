@@ -1,6 +1,7 @@
 #include "rpc/transport.h"
 
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 
 #include <algorithm>
@@ -48,6 +49,11 @@ bool IsTaken(const std::string& endpoint) {
   endpoint.copy(address.sun_path, sizeof address.sun_path - 1, 6);
   const UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   return connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 || errno == EAGAIN;
+}
+
+// Who connects to an ipc socket has all rights of this user, so nobody else may, whatever the umask is.
+void Restrict(const std::string& endpoint) {
+  if (endpoint.starts_with("ipc://")) chmod(endpoint.c_str() + 6, S_IRUSR | S_IWUSR);
 }
 
 // Returns an address of this host at which a socket listens that is bound to all of its addresses.
@@ -106,6 +112,7 @@ struct RouterSocket::Impl : Watched {
         return Err("cannot listen on ", wanted, ": ", ZeroMqError(),
                    zmq_errno() == EADDRINUSE ? " (is another one running there?)" : "");
       }
+      Restrict(wanted);
       char bound[256];
       size_t size = sizeof bound;
       CHECK(zmq_getsockopt(socket_, ZMQ_LAST_ENDPOINT, bound, &size) == 0) << ZeroMqError();
@@ -118,7 +125,10 @@ struct RouterSocket::Impl : Watched {
   }
   bool BindAgain(void* socket) const {
     for (const std::string& endpoint : endpoints) {
-      if (zmq_bind(socket, endpoint.c_str()) == 0) continue;
+      if (zmq_bind(socket, endpoint.c_str()) == 0) {
+        Restrict(endpoint);
+        continue;
+      }
       Unbind(socket);
       return false;
     }
@@ -126,7 +136,8 @@ struct RouterSocket::Impl : Watched {
   }
 
   void Receive(Frames frames, const std::string& user) override {
-    From from{.peer = *frames[0], .identity = user, .name = {}, .roles = kUnauthenticated};
+    // Over ipc, a peer may state any User-Id in its handshake.
+    From from{.peer = *frames[0], .identity = domain ? user : "", .name = {}, .roles = kUnauthenticated};
     const Peer& peer = from.peer;
     frames.erase(frames.begin());
     auto decoded = Decode(frames);

@@ -1,7 +1,7 @@
 // ZeroMQ sockets on a Loop: a RouterSocket listens and answers peers, a DealerSocket connects to one peer. A socket may
 // be used only on the thread of its loop. Connections over TCP use CURVE: they are encrypted, and each side proves that
 // it has a key that the other one knows (rpc/address.h, rpc/allow_list.h). Over ipc there is no authentication; the
-// permissions of the socket's folder say who may connect.
+// socket is its user's alone (mode 0600).
 #pragma once
 #include <cstdint>
 #include <functional>

@@ -138,6 +138,7 @@ Sent SendFrames(void* socket, const Frames& frames) {
 bool ReceiveFrames(void* socket, Frames& frames, std::string* user) {
   constexpr size_t kMost = kMaxFrames + 2;  // a ROUTER's messages begin with the peer
   frames.clear();
+  if (user) user->clear();
   for (int more = 1; more;) {
     zmq_msg_t part;
     zmq_msg_init(&part);

@@ -51,6 +51,7 @@ struct Echo {
                            {.on_message =
                                 [this](const From& from, Message message) {
                                   last_peer = from.peer;
+                                  last_identity = from.identity;
                                   if (auto* ping = message.As<Ping>()) {
                                     router->Send(from.peer, {message.request, Pong{ping->payload}, message.blobs});
                                   }
@@ -87,6 +88,7 @@ struct Echo {
   std::unique_ptr<RouterSocket> router;
   Loop::Watch watchdog;
   Peer last_peer;
+  std::string last_identity;
   int malformed = 0;
 };
 
@@ -106,12 +108,12 @@ void SendRaw(int fd, const std::string& bytes) {
   (void)ignored;
 }
 
-// ZMTP 3.0: the greeting and the READY command of a socket without security.
-std::string Handshake(const std::string& socket_type = "DEALER") {
+// ZMTP 3.0: the greeting and the READY command of a socket without security. `properties`: further ones.
+std::string Handshake(const std::string& socket_type = "DEALER", const std::string& properties = "") {
   std::string greeting = std::string("\xff\0\0\0\0\0\0\0\0\x7f\x03\0NULL", 16);
   greeting.resize(64, '\0');
   const std::string type = std::string("\0\0\0\6", 4) + socket_type;
-  std::string ready = std::string("\x05READY\x0bSocket-Type", 18) + type;
+  std::string ready = std::string("\x05READY\x0bSocket-Type", 18) + type + properties;
   return greeting + std::string("\x04", 1) + static_cast<char>(ready.size()) + ready;
 }
 std::string Frame(const std::string& bytes, bool more) {
@@ -130,9 +132,9 @@ std::string ReceiveUntil(Echo& echo, int fd, const std::string& text) {
   return received;
 }
 // Connects and completes the handshake: libzmq accepts messages only after it has sent its own READY.
-UniqueFd ConnectAsDealer(Echo& echo) {
+UniqueFd ConnectAsDealer(Echo& echo, const std::string& properties = "") {
   UniqueFd fd = ConnectRaw(echo);
-  SendRaw(fd.get(), Handshake());
+  SendRaw(fd.get(), Handshake("DEALER", properties));
   EXPECT_THAT(ReceiveUntil(echo, fd.get(), "ROUTER"), HasSubstr("READY"));
   return fd;
 }
@@ -146,6 +148,25 @@ TEST(Transport, EchoesMessagesWithBlobs) {
   ASSERT_EQ(answer.blobs.size(), 3u);
   EXPECT_EQ(answer.blobs[0]->size(), size_t{3} << 20);
   EXPECT_EQ(*answer.blobs[2], "small");
+}
+
+TEST(Transport, ASocketIsItsUsersWhateverTheUmaskIs) {
+  const mode_t before = umask(0);
+  Echo echo;
+  umask(before);
+  struct stat info {};
+  ASSERT_EQ(stat(echo.path.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0600u);
+}
+
+// ZeroMQ hands on whatever User-Id a peer states over ipc.
+TEST(Transport, APeerOverIpcHasNoIdentity) {
+  Echo echo;
+  const UniqueFd liar = ConnectAsDealer(echo, std::string("\7User-Id\0\0\0\5alice", 17));
+  const Frames ping = Encode({"q", Ping{"who"}, {}});
+  SendRaw(liar.get(), Frame(*ping[0], true) + Frame(*ping[1], false));
+  EXPECT_THAT(ReceiveUntil(echo, liar.get(), "who"), HasSubstr("who"));
+  EXPECT_EQ(echo.last_identity, "");
 }
 
 // ZeroMQ may know a new connection later than its monitor does. Of the connections of this test, 1 in 1,500 is such a

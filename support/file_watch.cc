@@ -14,9 +14,11 @@ namespace autotune {
 Result<std::unique_ptr<FileWatch>> FileWatch::Start(Loop& loop, const std::string& path,
                                                     std::function<void()> on_change) {
   UniqueFd inotify(inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
-  if (!inotify || inotify_add_watch(inotify.get(), FolderOf(path).c_str(), IN_MOVED_TO | IN_CLOSE_WRITE) < 0)
+  std::error_code ignored;
+  const std::string target = std::filesystem::weakly_canonical(path, ignored).string();  // ReplaceFile keeps a link
+  if (!inotify || inotify_add_watch(inotify.get(), FolderOf(target).c_str(), IN_MOVED_TO | IN_CLOSE_WRITE) < 0)
     return Err("cannot watch ", path, ": ", strerror(errno));
-  const std::string name = std::filesystem::path(path).filename();
+  const std::string name = std::filesystem::path(target).filename();
   std::unique_ptr<FileWatch> watch(new FileWatch(std::move(inotify), name, std::move(on_change)));
   watch->watch_ = loop.OnReadable(watch->inotify_.get(), [raw = watch.get()] { raw->Read(); });
   return watch;

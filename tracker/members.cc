@@ -8,6 +8,7 @@
 #include <cstring>
 #include <filesystem>
 #include <functional>
+#include <set>
 
 #include "support/clock.h"
 #include "support/file.h"
@@ -17,6 +18,7 @@
 #include "support/own_addresses.h"
 #include "support/state_folder.h"
 #include "support/unique_fd.h"
+#include "support/utf8.h"
 
 namespace autotune {
 namespace {
@@ -39,6 +41,18 @@ std::vector<std::string> DefaultEndpoints() {
   if (hosts.empty()) hosts = {"127.0.0.1"};
   for (const std::string& host : hosts) endpoints.push_back("tcp://" + host + ":" + std::to_string(kDefaultPort));
   return endpoints;
+}
+
+// Only an editor can break these rules: whoever revokes a name must end all that it has.
+Status CheckMembers(const Members& list) {
+  std::set<std::string> names, keys;
+  for (const Member& member : list.members) {
+    if (!rpc::IsMemberName(member.name)) return Err("'", OneLine(member.name), "' cannot be the name of a member");
+    if (!rpc::IsCurveKey(member.public_key)) return Err("the key of ", member.name, " is not 40 characters of Z85");
+    if (!names.insert(member.name).second) return Err("two members have the name ", member.name);
+    if (!keys.insert(member.public_key).second) return Err("the key of ", member.name, " is another member's, too");
+  }
+  return {};
 }
 
 auto Find(Members& members, const std::string& name) { return std::ranges::find(members.members, name, &Member::name); }
@@ -65,6 +79,7 @@ Result<Members> ReadFarmMembers(const std::string& state_folder) {
   const Members members = TRY_NOTE(FromJson<Members>(json), where);
   if (members.format != Members().format) return Err("the list of members ", path, " is of a later version");
   TRY_NOTE(rpc::CheckCurveKeys(members.keys), where);
+  TRY_NOTE(CheckMembers(members), where);
   return members;
 }
 

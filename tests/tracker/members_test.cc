@@ -6,6 +6,7 @@
 
 #include "rpc/capability.h"
 #include "support/file.h"
+#include "support/file_watch.h"
 #include "tests/tracker/tracker_world.h"
 #include "tracker/members.h"
 
@@ -158,6 +159,49 @@ TEST(Members, TheListKeepsNoSecretKeyOfAMember) {
   EXPECT_EQ(ReadFarmMembers(folder)->members.size(), 1u);
   EXPECT_THAT(RevokeMember(folder, "alice").error().Text(), HasSubstr("there is no member alice"));
   EXPECT_FALSE(Invite(folder, "a b", Role::kClient).ok());
+  std::filesystem::remove_all(folder);
+}
+
+TEST(Members, AListThatAnEditorHasSpoiledIsRefused) {
+  const std::string folder = testing::TempDir() + "spoiled-" + rpc::RandomId();
+  const std::string alice = Invite(folder, "alice", Role::kClient).value().keys.public_key;
+  const std::string bob = Invite(folder, "bob", Role::kClient).value().keys.public_key;
+  const std::string good = ReadFile(MembersFile(folder)).value();
+  const auto error_after = [&](const std::string& from, const std::string& to) {
+    std::string text = good;
+    text.replace(text.find(from), from.size(), to);
+    EXPECT_TRUE(WriteFile(MembersFile(folder), text).ok());
+    const Result<Members> read = ReadFarmMembers(folder);
+    EXPECT_EQ(RevokeMember(folder, "bob").ok(), read.ok());
+    return read.ok() ? "" : read.error().Text();
+  };
+  EXPECT_THAT(error_after("\"bob\"", "\"alice\""), HasSubstr("two members have the name alice"));
+  EXPECT_THAT(error_after("\"bob\"", "\"bo\\nb\""), HasSubstr("cannot be the name of a member"));
+  EXPECT_THAT(error_after(bob, alice), HasSubstr("another member's"));
+  EXPECT_THAT(error_after(bob, ""), HasSubstr("not 40 characters"));
+  EXPECT_THAT(error_after(good.substr(good.size() / 2), ""), HasSubstr("in the list of members"));
+  EXPECT_EQ(error_after("\"bob\"", "\"bob\""), "");
+  std::filesystem::remove_all(folder);
+}
+
+// A running tracker must see each change, also if an administrator keeps the list elsewhere.
+TEST(Members, AListBehindALinkIsWatched) {
+  const std::string folder = testing::TempDir() + "linked-" + rpc::RandomId();
+  ASSERT_TRUE(Invite(folder, "alice", Role::kClient).ok());
+  std::filesystem::create_directory(folder + "/elsewhere");
+  std::filesystem::rename(MembersFile(folder), folder + "/elsewhere/list");
+  std::filesystem::create_symlink("elsewhere/list", MembersFile(folder));
+  Loop loop;
+  bool seen = false;
+  const auto watch = FileWatch::Start(loop, MembersFile(folder), [&] {
+    seen = true;
+    loop.Stop();
+  });
+  ASSERT_TRUE(watch.ok());
+  ASSERT_TRUE(RevokeMember(folder, "alice").ok());
+  const auto patience = loop.After(5000, [&] { loop.Stop(); });
+  loop.Run();
+  EXPECT_TRUE(seen);
   std::filesystem::remove_all(folder);
 }
 

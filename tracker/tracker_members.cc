@@ -16,6 +16,23 @@ bool TrackerState::Owns(const rpc::From& from, const std::string& owner) {
   return from.identity.empty() || from.identity == owner || !Holds(rpc::Rule::kOwners);
 }
 
+std::string TrackerState::ClientNameOf(const std::string& member, const std::string& stated) {
+  return stated.empty() ? member : member + " (" + stated + ")";
+}
+
+std::string TrackerState::OutOfReach(const std::string& client, const std::string& key) const {
+  bool exists = false;
+  for (const auto& [id, server] : servers_) {
+    if (server.report.device.key != key) continue;
+    if (CanReach(client, server)) return "";
+    exists = true;
+  }
+  if (!exists) return "";
+  const std::string devices = "the devices `" + key + "` are reached ";
+  return devices + (client.empty() ? "over TCP, with a join file only; rpc_tracker invite NAME --role client makes one"
+                                   : "by processes on the tracker's host only");
+}
+
 void TrackerState::OnRelease(const rpc::From& from, const Id& request, const rpc::LeaseRelease& release, int64_t now) {
   if (const auto it = leases_.find(release.lease); it != leases_.end()) {
     if (!Owns(from, it->second.identity)) return Send(from.peer, request, NotYours());

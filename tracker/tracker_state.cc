@@ -4,6 +4,7 @@
 #include <iterator>
 #include <tuple>
 
+#include "rpc/address.h"
 #include "rpc/capability.h"
 #include "rpc/rules.h"
 
@@ -77,8 +78,12 @@ void TrackerState::OnReport(const rpc::From& from, const Message& message, int64
   if (!rpc::IsPlausible(report.highest, epoch_)) {
     return Send(peer, message.request, Refusal{code::kMalformed, "no tracker has given out such a token"});
   }
+  if (!from.identity.empty() && !std::ranges::all_of(report.device.AllEndpoints(), rpc::IsTcp)) {
+    // A path would be one of the tracker's host, and of each client's.
+    return Send(peer, message.request, Refusal{code::kMalformed, "a server that joins over TCP listens at HOST:PORT"});
+  }
   auto it = servers_.find(report.server);
-  if (it != servers_.end() && !it->second.identity.empty() && !Owns(from, it->second.identity))
+  if (it != servers_.end() && !IsLeftBehind(it->second) && !Owns(from, it->second.identity))
     return Send(peer, message.request, Refusal{code::kForbidden, "another member has a server of this id"});
   if (keys_.size() >= kMaxServers && !keys_.count(key)) {
     return Send(peer, message.request, Refusal{code::kTooLarge, "too many keys are known"});
@@ -157,7 +162,7 @@ void TrackerState::CompareLeases(Server& server, bool worked, rpc::ReportReply& 
                                   held.token,
                                   server.report.server,
                                   held.client,
-                                  held.client_name,
+                                  held.client_key.empty() ? held.client_name : ClientNameOf(*holder, held.client_name),
                                   *holder,
                                   held.job,
                                   now - std::clamp<int64_t>(held.held_ms, 0, kLongestMs)};
@@ -257,6 +262,7 @@ std::optional<Id> TrackerState::FreeServer(const Waiting& waiting) const {
   bool other_exists = false;
   for (auto& [id, server] : servers_) {
     if (server.report.device.key != wish.key || !server.reachable || server.IsHeld()) continue;
+    if (!CanReach(waiting.identity, server)) continue;
     bool excluded = std::find(wish.exclude.begin(), wish.exclude.end(), id) != wish.exclude.end();
     other_exists |= !excluded && (server.lease || server.CanServe());
     if ((server.lease && Holds(Rule::kOneHolder)) || !server.CanServe()) continue;
@@ -380,6 +386,10 @@ void TrackerState::OnLeaseRequest(const rpc::From& from, const Message& message,
     Waiting& waiting = queue_.at(ticket->second);
     if (!Owns(from, waiting.identity)) return Send(peer, message.request, NotYours());
     waiting.peer = peer;
+    if (const std::string why = OutOfReach(waiting.identity, waiting.wish.key); !why.empty()) {
+      Refuse(queue_.find(ticket->second), code::kUnknownKey, why, now);
+      return;
+    }
     waiting.heard = now;
     waiting.wish.exclude = wish.exclude;
     Schedule(ticket->second);
@@ -391,6 +401,8 @@ void TrackerState::OnLeaseRequest(const rpc::From& from, const Message& message,
   if (!keys_.count(wish.key) && now >= servers_may_arrive_until_) {
     return Send(peer, message.request, Refusal{code::kUnknownKey, UnknownKey(wish.key)});
   }
+  if (const std::string why = OutOfReach(from.identity, wish.key); !why.empty())
+    return Send(peer, message.request, Refusal{code::kUnknownKey, why});
   if (queue_.size() >= kMaxQueue) return Send(peer, message.request, Refusal{code::kTooLarge, "too many clients wait"});
   int64_t wait = std::clamp<int64_t>(wish.wait_ms, 0, kLongestMs);
   std::set<int64_t>& others = waiting_[wish.key];
@@ -398,7 +410,10 @@ void TrackerState::OnLeaseRequest(const rpc::From& from, const Message& message,
   tickets_[message.request] = last_ticket_;
   Waiting& waiting = queue_[last_ticket_] = {
       message.request, peer, from.identity, wish, now, now, now + wait, static_cast<int64_t>(others.size())};
-  if (!from.identity.empty()) waiting.wish.tenant = from.name;
+  if (!from.identity.empty()) {
+    waiting.wish.tenant = from.name;
+    waiting.wish.client_name = ClientNameOf(from.name, wish.client_name);
+  }
   Schedule(last_ticket_);
   Dispatch(now);
   if (auto still = queue_.find(last_ticket_); still != queue_.end()) {

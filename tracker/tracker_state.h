@@ -189,6 +189,17 @@ class TrackerState : public rpc::Timed<TrackerState> {
   // user.
   static bool Owns(const rpc::From& from, const std::string& owner);
   static rpc::Refusal NotYours();
+  // Returns whether a client can connect to a server: over TCP, both need keys.
+  static bool CanReach(const std::string& client, const Server& server) {
+    return client.empty() == server.identity.empty();
+  }
+  // Returns why a client can reach none of the devices of a key, if there are any; otherwise "".
+  std::string OutOfReach(const std::string& client, const std::string& key) const;
+  // Returns whether a server that ran over ipc has gone, so that it may come again over TCP.
+  static bool IsLeftBehind(const Server& server) { return server.identity.empty() && !server.reachable; }
+  // Returns the name of a member's client for others: "alice (al@lab:12)". The client states the second one, so it may
+  // be somebody else's.
+  static std::string ClientNameOf(const std::string& member, const std::string& stated);
   // ---
   // Ends a lease, if there is one of this id. An empty `why`: the client gave the device back.
   void EndLease(const rpc::Id& lease, const std::string& why, int64_t now);

@@ -37,7 +37,7 @@ class MembersWithout : public testing::Test {
 // A tracker with a server of kBoard, whose device kAlice holds.
 struct Leased {
   Leased() : tracker({}, 0) {
-    rpc::ServerReport report{.server = "s1", .incarnation = "1", .device = {.key = "cpu", .endpoint = "ipc:///s1"}};
+    rpc::ServerReport report{.server = "s1", .incarnation = "1", .device = {.key = "cpu", .endpoint = "tcp://h:1"}};
     report.ready = true;
     const auto output = tracker.On(kBoard, {"", report, {}}, 0);
     for (const TrackerState::Dial& dial : output.dials) tracker.OnDialAnswer(dial, {"", rpc::Pong{"", "s1"}, {}}, 0);

@@ -26,18 +26,19 @@ struct MemberWorld : TrackerWorld {
     last.erase(from.peer);
     Take(tracker.On(from, {request, std::move(body), {}}, now));
   }
-  void ReportAs(const rpc::From& from, const std::string& server) {
+  void ReportAs(const rpc::From& from, const std::string& server, std::vector<std::string> others = {}) {
     rpc::ServerReport report;
     report.server = server;
     report.incarnation = "1";
-    report.device = {.key = "cpu", .endpoint = "tcp://" + server + ":1"};
+    report.device = {.key = "cpu", .endpoint = "tcp://" + server + ":1", .endpoints = std::move(others)};
     report.ready = true;
     report.grant_key = grant_key;
     SayAs(from, "", report);
   }
   void AskAs(const rpc::From& from, const std::string& request) {
     SayAs(from, request,
-          rpc::LeaseRequest{.client = "c-" + from.name, .key = "cpu", .tenant = "root", .wait_ms = 60000});
+          rpc::LeaseRequest{
+              .client = "c-" + from.name, .client_name = "ann@lab", .key = "cpu", .tenant = "root", .wait_ms = 60000});
   }
   const rpc::LeaseGranted* GrantTo(const rpc::From& from) { return Last<rpc::LeaseGranted>(from.peer); }
 
@@ -59,6 +60,48 @@ TEST(Members, AGrantHoldsForTheKeyThatAskedAndForTheMembersName) {
   stolen.client_key = w.eve.identity;
   EXPECT_FALSE(rpc::IsProof(granted->proof, stolen, w.grant_key));
   EXPECT_EQ(w.tracker.Status("", w.now).devices.at(0).tenant, "alice") << "the client said root";
+  EXPECT_EQ(w.tracker.Status("", w.now).devices.at(0).client_name, "alice (ann@lab)") << "the client said ann";
+}
+
+// A path would lead the tracker and clients to sockets of their own hosts.
+TEST(Members, AServerOverTcpStatesNoPaths) {
+  MemberWorld w;
+  w.ReportAs(w.board, "s1", {"tcp://h:1", "ipc:///run/user/1/autotune/server-s1"});
+  EXPECT_THAT(w.RefusalOf(w.board.peer), HasSubstr("listens at HOST:PORT"));
+  EXPECT_TRUE(w.tracker.Status("", w.now).devices.empty());
+  EXPECT_TRUE(w.dialed.empty());
+  w.ReportAs(w.board, "s1", {"tcp://h:1", "tcp://[fd00::1]:1"});
+  EXPECT_EQ(w.tracker.Status("", w.now).devices.size(), 1u);
+}
+
+TEST(Members, AServerOverIpcIsNotTakenOverWhileItReports) {
+  MemberWorld w;
+  w.Report("s1", "cpu");
+  w.ReportAs(w.board, "s1");
+  EXPECT_THAT(w.RefusalOf(w.board.peer), HasSubstr("another member has a server of this id"));
+  w.Take(w.tracker.OnUnreachable("s1", w.now));
+  w.ReportAs(w.board, "s1");  // it comes again over TCP
+  EXPECT_TRUE(w.Last<rpc::ReportReply>(w.board.peer));
+}
+
+// Who has no keys cannot connect to a server over TCP, and who has them not to a socket of another host.
+TEST(Members, DevicesAreLentToThoseWhoReachThem) {
+  MemberWorld w;
+  w.Ask("local", "cpu", "r1");  // no device has come yet
+  w.ReportAs(w.board, "s1");
+  EXPECT_EQ(w.tracker.Status("", w.now).devices.at(0).state, "free");
+  w.Ask("local", "cpu", "r1");
+  EXPECT_THAT(w.RefusalOf("local"), HasSubstr("over TCP, with a join file only"));
+  w.Ask("local", "cpu", "r2");
+  EXPECT_THAT(w.RefusalOf("local"), HasSubstr("over TCP, with a join file only"));
+  w.AskAs(w.alice, "r3");
+  EXPECT_TRUE(w.GrantTo(w.alice));
+  w.Report("s2", "cpu");
+  w.AskAs(w.eve, "r4");
+  EXPECT_FALSE(w.GrantTo(w.eve)) << "at an address of the tracker's host";
+  w.Ask("local", "cpu", "r5");
+  ASSERT_TRUE(w.Last<rpc::LeaseGranted>("local"));
+  EXPECT_EQ(w.Last<rpc::LeaseGranted>("local")->server, "s2");
 }
 
 TEST(Members, LeasesRequestsAndServersAreTheirMembersOwn) {
@@ -121,11 +164,16 @@ TEST(Members, ARestartedTrackerKnowsWhoseALeaseIs) {
   MemberWorld w(TrackerState::Options{.recovering = true, .name_of = name_of});
   const auto report = [&](const std::string& server, const std::string& holder) {
     rpc::ServerReport report{.server = server, .incarnation = "1", .device = {.key = "cpu", .endpoint = "tcp://h:1"}};
-    report.leases = {{.lease = "l-" + holder, .token = {1, 1}, .client = "c", .client_key = "key of " + holder}};
+    report.leases = {{.lease = "l-" + holder,
+                      .token = {1, 1},
+                      .client = "c",
+                      .client_name = "ann@lab",
+                      .client_key = "key of " + holder}};
     w.SayAs(w.board, "", report);
     return w.Last<rpc::ReportReply>(w.board.peer)->revoked;
   };
   EXPECT_TRUE(report("s1", "alice").empty());
+  EXPECT_EQ(w.tracker.Status("", w.now).devices.at(0).client_name, "alice (ann@lab)");
   w.SayAs(w.alice, "r", rpc::LeaseRenew{"l-alice"});
   EXPECT_TRUE(w.Last<rpc::LeaseRenewed>(w.alice.peer));
   w.SayAs(w.eve, "r", rpc::LeaseRenew{"l-alice"});

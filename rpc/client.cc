@@ -16,7 +16,6 @@
 #include "rpc/wake_timer.h"
 #include "support/clock.h"
 #include "support/hash.h"
-#include "support/hint.h"
 #include "support/loop.h"
 
 namespace autotune::rpc {
@@ -27,16 +26,6 @@ std::string ClientName() {
   gethostname(host, sizeof host - 1);
   passwd* user = getpwuid(geteuid());
   return std::string(user ? user->pw_name : "user") + "@" + host + ":" + std::to_string(getpid());
-}
-
-// Why a tracker does not answer, as far as the connection shows.
-Error NoAnswer(const Address& tracker, const DealerSocket& socket) {
-  if (!IsTcp(tracker.endpoints[0]) || !socket.IsRefused())
-    return Err("no tracker answers at ", tracker.Text(), " (is rpc_tracker running there?)");
-  return WithHint(Err("the tracker at ", socket.endpoint(),
-                      " refuses this join file: the member was revoked or invited "
-                      "again, or the tracker has another key"),
-                  "ask the farm's administrator for a new join file");
 }
 
 }  // namespace
@@ -228,30 +217,6 @@ void FarmClient::Cancel(double after_seconds) {
 
 Result<StatusReply> FarmClient::Status(double timeout_seconds) {
   return QueryStatus(impl_->options.tracker, "", timeout_seconds);
-}
-
-Result<StatusReply> QueryStatus(const Address& tracker, const std::string& key, double timeout_seconds) {
-  Loop loop;
-  std::optional<Result<StatusReply>> result;
-  std::unique_ptr<DealerSocket> socket;
-  Message request{RandomId(), StatusRequest{key}, {}};
-  socket = TRY(DealerSocket::Connect(loop, tracker,
-                                     {.on_message =
-                                          [&](Message message) {
-                                            if (message.request != request.request) return;
-                                            if (auto* status = message.As<StatusReply>()) result = *status;
-                                            if (auto* refusal = message.As<Refusal>()) result = Err(refusal->text);
-                                            loop.Stop();
-                                          },
-                                      .on_connected = [&] { socket->Send(request); }}));
-  auto timeout = loop.After(static_cast<int64_t>(timeout_seconds * 1000), [&] { loop.Stop(); });
-  auto again = loop.Every(1000, [&] {
-    if (socket->IsRefused()) return loop.Stop();
-    socket->Send(request);
-  });
-  loop.Run();
-  if (result) return *result;
-  return NoAnswer(tracker, *socket);
 }
 
 }  // namespace autotune::rpc

@@ -10,6 +10,7 @@
 #include "rpc/address.h"
 #include "rpc/measure.h"
 #include "rpc/message.h"
+#include "rpc/query_tracker.h"
 #include "support/result.h"
 
 namespace autotune::rpc {
@@ -63,8 +64,5 @@ class FarmClient {
   explicit FarmClient(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
-
-// Asks a tracker for its status, without a FarmClient. An empty `key` means all its devices.
-Result<StatusReply> QueryStatus(const Address& tracker, const std::string& key = "", double timeout_seconds = 5);
 
 }  // namespace autotune::rpc

@@ -16,12 +16,13 @@ Roles SendersOf(const Body& body) {
         if constexpr (kIsOneOf<T, ServerReport, ServerGoodbye, MeasureAccepted, ResultReport, ServerBeat>) {
           return {Role::kServer};
         } else if constexpr (kIsOneOf<T, ReportReply, LeaseQueued, LeaseGranted, LeaseRenewed, LeaseReleased,
-                                      StatusReply, DeviceHeld, LeaseRevoked>) {
+                                      StatusReply, DeviceHeld, LeaseRevoked, MemberInvited, MemberRevoked,
+                                      MembersReply>) {
           return {Role::kTracker};
         } else if constexpr (kIsOneOf<T, LeaseRequest, LeaseWithdraw, LeaseRenew, LeaseRelease, MeasureRequest,
                                       ResultAck, BatchCancel, ClientBeat, LeaseEnd>) {
           return {Role::kClient};
-        } else if constexpr (kIsOneOf<T, DeviceHold, LeaseRevoke>) {
+        } else if constexpr (kIsOneOf<T, DeviceHold, LeaseRevoke, MemberInvite, MemberRevoke, MembersRequest>) {
           return {Role::kAdmin};
         } else if constexpr (kIsOneOf<T, Refusal, Ping, Pong, StatusRequest>) {
           return {Role::kTracker, Role::kServer, Role::kClient, Role::kAdmin};

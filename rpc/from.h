@@ -20,6 +20,7 @@ class Roles {
     for (Role role : roles) bits_ |= static_cast<uint8_t>(role);
   }
   constexpr bool Has(Role role) const { return bits_ & static_cast<uint8_t>(role); }
+  constexpr bool IsOnly(Role role) const { return bits_ == static_cast<uint8_t>(role); }
   constexpr bool HasOneOf(Roles others) const { return bits_ & others.bits_; }
 
  private:

@@ -16,6 +16,7 @@
 #include "rpc/administration.h"
 #include "rpc/limits.h"
 #include "rpc/measure.h"
+#include "rpc/membership.h"
 #include "support/fields.h"
 #include "support/result.h"
 
@@ -29,7 +30,7 @@ AUTOTUNE_ENUM(rpc::RunnerPhase, "load", "reference", "run")
 namespace autotune::rpc {
 
 inline constexpr int kWireMajor = 2;
-inline constexpr int kWireMinor = 4;
+inline constexpr int kWireMinor = 5;
 
 inline constexpr size_t kMaxFrames = 256;  // of a message; the bytes of a frame have a limit, too (rpc/transport.cc)
 
@@ -76,7 +77,8 @@ inline constexpr char kMalformed[] = "malformed", kWrongVersion[] = "wrong_versi
                       kLeaseLost[] = "lease_lost", kStaleLease[] = "stale_lease", kTimedOut[] = "timed_out",
                       kKeyFailed[] = "key_failed", kTooLarge[] = "too_large", kNeedReference[] = "need_reference",
                       kUnexpected[] = "unexpected", kForbidden[] = "forbidden", kUnknownDevice[] = "unknown_device",
-                      kUnknownLease[] = "unknown_lease";  // both since 2.4
+                      kUnknownLease[] = "unknown_lease",           // both since 2.4
+    kUnknownMember[] = "unknown_member", kNotDone[] = "not_done";  // both since 2.5
 }
 struct Refusal {
   static constexpr std::string_view kKind = "refusal";
@@ -418,7 +420,8 @@ using AnyBody =
                  LeaseWithdraw, LeaseRenew, LeaseRenewed, LeaseRelease, LeaseReleased, StatusRequest, StatusReply,
                  MeasureRequest, MeasureAccepted, ResultReport, ResultAck, BatchCancel, ClientBeat, ServerBeat,
                  LeaseEnd, RunnerHello, RunnerRequest, RunnerProgress, RunnerReference, RunnerResult, RunnerProbe,
-                 DeviceHold, DeviceHeld, LeaseRevoke, LeaseRevoked>;
+                 DeviceHold, DeviceHeld, LeaseRevoke, LeaseRevoked, MemberInvite, MemberInvited, MemberRevoke,
+                 MemberRevoked, MembersRequest, MembersReply>;
 // One of them. A type of its own, so that only one file compiles the copies and destructors of thirty types.
 struct Body : AnyBody {
   using AnyBody::AnyBody;

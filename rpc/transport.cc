@@ -313,10 +313,11 @@ struct DealerSocket::Impl : Watched {
   void OnEvent(int event) {
     if (event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED) {
       connected = true;
-      refused = false;
+      failures = 0;
       if (handlers.on_connected) handlers.on_connected();
     } else if (!std::exchange(connected, false)) {
-      refused = true;  // the connection ended before the handshake did
+      // The connection ended before the handshake did. A peer that has another key says nothing.
+      failures += event == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH ? kSureFailures : event != ZMQ_EVENT_DISCONNECTED;
       // libzmq does not connect again after a refusal. The member may be invited again, or the tracker be restored.
       if (event == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH) again = loop_.After(kTryMs, [this] { TryNext(); });
     } else if (event == ZMQ_EVENT_DISCONNECTED && handlers.on_disconnected) {
@@ -332,11 +333,15 @@ struct DealerSocket::Impl : Watched {
   const Address address;
   Handlers handlers;
   size_t current = 0;  // index of the endpoint
-  bool connected = false, refused = false;
+  bool connected = false;
+  int failures = 0;  // handshakes that failed since the last connection
   std::shared_ptr<Monitor> monitor;
   Loop::Watch next, again;
 
   static constexpr int64_t kTryMs = 1000;  // for one endpoint, if there are others, or after a refusal
+  // Failures after which the peer is sure to have another key. One that ends causes one, or two if it is started again
+  // and ends again. [chosen]
+  static constexpr int kSureFailures = 3;
 };
 
 DealerSocket::DealerSocket(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -348,7 +353,7 @@ DealerSocket::~DealerSocket() {
 }
 bool DealerSocket::Send(const Message& message) { return impl_->Send(message); }
 const std::string& DealerSocket::endpoint() const { return impl_->address.endpoints[impl_->current]; }
-bool DealerSocket::IsRefused() const { return impl_->refused; }
+bool DealerSocket::IsRefused() const { return impl_->failures >= Impl::kSureFailures; }
 
 Result<std::unique_ptr<DealerSocket>> DealerSocket::Connect(Loop& loop, const Address& address, Handlers handlers,
                                                             Peers peers) {

@@ -85,7 +85,8 @@ class DealerSocket {
   bool Send(const Message& message);
   // Returns the endpoint to which the socket is connected or tries to connect.
   const std::string& endpoint() const;
-  // Returns whether a connection to that endpoint was made but then refused by the peer, as a stranger's.
+  // Returns whether the peer refuses this process: it does not know its key, or has another key itself. A peer that
+  // ends during a handshake, such as a tracker that is restarted, refuses nobody.
   bool IsRefused() const;
 
   struct Impl;

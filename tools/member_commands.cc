@@ -8,23 +8,43 @@
 #include <ctime>
 #include <memory>
 
+#include "rpc/query_tracker.h"
+#include "support/hint.h"
 #include "support/join.h"
 #include "support/json.h"
 #include "support/printf_text.h"
-#include "support/state_folder.h"
+#include "support/utf8.h"
 #include "tools/error_lines.h"
+#include "tools/tracker_choice.h"
 #include "tracker/members.h"
 
 namespace autotune::tools {
 namespace {
 
 struct Options {
-  std::string state, name, role;
+  TrackerChoice tracker;
+  std::string name, role;
   std::vector<std::string> advertise;
   bool json = false;
-
-  std::string Folder() const { return state.empty() ? DefaultTrackerState() : state; }
 };
+
+// Has a message about members answered: by the files of the tracker's state folder, also if it does not run, or by the
+// tracker.
+template <class Answer>
+Result<Answer> AskAboutMembers(const TrackerChoice& tracker, rpc::Body question) {
+  constexpr int kFirstMinor = 5;  // of the version 2 that has these messages
+  rpc::Body answer;
+  if (const std::string folder = tracker.Folder(); !folder.empty()) {
+    answer = AnswerAboutMembers(folder, question);
+  } else {
+    rpc::Message message =
+        TRY(rpc::QueryTracker(TRY(tracker.FindForAdmin()), {.body = std::move(question), .first_minor = kFirstMinor}));
+    answer = std::move(message.body);
+  }
+  if (const auto* refusal = std::get_if<rpc::Refusal>(&answer)) return Err(OneLine(refusal->text));
+  if (auto* wanted = std::get_if<Answer>(&answer)) return std::move(*wanted);
+  return Err("the tracker answers with a ", rpc::KindOf(answer));
+}
 
 std::string DayText(int64_t unix_ms) {
   const std::time_t seconds = unix_ms / 1000;
@@ -53,7 +73,13 @@ Status RunInvite(const Options& options) {
     if (!rpc::IsTcp(endpoints.back())) return Err("--advertise ", text, ": expected HOST:PORT");
   }
   TRY(ProtectOutput());
-  const rpc::JoinFile file = TRY(Invite(options.Folder(), options.name, role, endpoints));
+  // The secret key is in the join file alone. The tracker gets the public one.
+  const rpc::CurveKeys keys = rpc::NewCurveKeys();
+  const rpc::JoinFile file = JoinFileOf(
+      TRY(AskAboutMembers<rpc::MemberInvited>(
+          options.tracker, rpc::MemberInvite{options.name, rpc::RoleText(role), keys.public_key, endpoints})),
+      keys);
+  TRY(rpc::ParseJoinFile(file.Text(), "what the tracker answers"));
   std::fputs(file.Text().c_str(), stdout);
   std::fprintf(stderr, "note: %s may join as %s; the file names the tracker at %s\n", file.name.c_str(),
                file.role.c_str(), Joined(file.tracker).c_str());
@@ -61,10 +87,10 @@ Status RunInvite(const Options& options) {
 }
 
 Status RunMembers(const Options& options) {
-  const Members list = TRY(ReadFarmMembers(options.Folder()));
+  const rpc::MembersReply list = TRY(AskAboutMembers<rpc::MembersReply>(options.tracker, rpc::MembersRequest{}));
   if (options.json) {
     Json::Array members;
-    for (const Member& member : list.members) members.push_back(ToJson(member));
+    for (const rpc::Member& member : list.members) members.push_back(ToJson(member));
     Json line;
     line["members"] = std::move(members);
     line["endpoints"] = ToJson(list.endpoints);
@@ -73,10 +99,10 @@ Status RunMembers(const Options& options) {
   }
   if (list.members.empty()) std::fputs("no members; rpc_tracker invite NAME --role server|client makes one\n", stdout);
   size_t width = 0;
-  for (const Member& member : list.members) width = std::max(width, member.name.size());
-  for (const Member& member : list.members) {
-    std::fputs(Format("%-*s  %-6s  invited %s\n", static_cast<int>(width), member.name.c_str(), member.role.c_str(),
-                      DayText(member.invited).c_str())
+  for (const rpc::Member& member : list.members) width = std::max(width, member.name.size());
+  for (const rpc::Member& member : list.members) {
+    std::fputs(Format("%-*s  %-6s  invited %s\n", static_cast<int>(width), OneLine(member.name).c_str(),
+                      OneLine(member.role).c_str(), DayText(member.invited).c_str())
                    .c_str(),
                stdout);
   }
@@ -84,20 +110,18 @@ Status RunMembers(const Options& options) {
 }
 
 Status RunRevoke(const Options& options) {
-  TRY(RevokeMember(options.Folder(), options.name));
+  TRY(AskAboutMembers<rpc::MemberRevoked>(options.tracker, rpc::MemberRevoke{options.name}));
   std::fprintf(stdout, "%s is no member any more\n", options.name.c_str());
   return {};
 }
 
 }  // namespace
 
-std::string DefaultTrackerState() { return StateFolder() + "/tracker"; }
-
 std::vector<Subcommand> AddMemberCommands(CLI::App& root) {
   const auto options = std::make_shared<Options>();
   const auto add = [&](const char* name, const char* help, Status (*run)(const Options&)) {
     CLI::App* app = root.add_subcommand(name, help);
-    app->add_option("--state", options->state, "The tracker's state folder (default: in ~/.local/state)");
+    AddAdminOptions(*app, options->tracker);
     return Subcommand{app, [options, run] {
                         const Status done = run(*options);
                         return done.ok() ? 0 : PrintError(done.error(), 1);

@@ -1,5 +1,5 @@
-// The commands of rpc_tracker that say who takes part in a farm: invite, members, revoke. They change the files in the
-// tracker's state folder, whether the tracker runs or not.
+// The commands of rpc_tracker that say who takes part in a farm: invite, members, revoke. On the tracker's host they
+// use the files in its state folder, whether it runs or not. Elsewhere they ask the tracker.
 #pragma once
 #include <CLI/CLI.hpp>
 #include <functional>
@@ -13,8 +13,5 @@ struct Subcommand {
   std::function<int()> run;  // returns the exit code
 };
 std::vector<Subcommand> AddMemberCommands(CLI::App& root);
-
-// Returns the folder in which a tracker that is started without --state keeps its state.
-std::string DefaultTrackerState();
 
 }  // namespace autotune::tools

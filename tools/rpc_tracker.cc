@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "rpc/client.h"
+#include "rpc/query_tracker.h"
 #include "support/file.h"
 #include "support/json.h"
 #include "support/loop.h"
@@ -35,6 +35,8 @@ constexpr char kFooter[] =
     "  rpc_tracker                                        serves this user on this host\n"
     "  rpc_tracker invite board1 --role server > board1.join\n"
     "  rpc_tracker invite alice --role client > alice.join\n"
+    "  rpc_tracker invite bob --role client --join admin.join > bob.join\n"
+    "                                                     from another host, as an administrator\n"
     "  rpc_tracker --listen 0.0.0.0:9190                  serves the members\n"
     "  rpc_tracker status                                 shows devices, leases and queue\n"
     "  rpc_tracker drain 'pi4-*' --for 2h --note 'new fans'\n"
@@ -96,10 +98,19 @@ int Listen(const ListenOptions& options) {
   }
   if (options.state.empty()) tracker.state_folder = autotune::tools::DefaultTrackerState();
   autotune::tools::EventLog log("rpc_tracker");
+  tracker.on_note = [&log](const std::string& line) { log.Write(line); };
   tracker.on_event = [&log](const autotune::rpc::FarmEvent& event) { log.Write(Text(event)); };
   autotune::Loop loop;
   const auto started = autotune::Tracker::Start(loop, tracker);
   if (!started) return Fail(started.error());
+  // Commands find the socket in the folder.
+  for (const std::string& endpoint : (*started)->endpoints()) {
+    if (autotune::rpc::IsTcp(endpoint)) continue;
+    const autotune::Status kept =
+        autotune::ReplaceFile(autotune::tools::SocketFile(tracker.state_folder), endpoint + "\n");
+    if (!kept) return Fail(kept.error());
+    break;
+  }
   auto signals = loop.OnSignals({SIGINT, SIGTERM}, [&](int) { loop.Stop(); });
   for (const std::string& endpoint : (*started)->endpoints()) {
     printf("rpc_tracker: listening at %s, for %s\n", endpoint.c_str(),
@@ -130,7 +141,7 @@ int Track(int argc, char** argv) {
   app.add_option("--state", listen.state,
                  "Folder that keeps members, epoch and known keys over restarts (default: in ~/.local/state)");
   CLI::App* status = app.add_subcommand("status", "Show devices, leases and queue of a running tracker");
-  autotune::tools::AddTrackerOptions(*status, asked);
+  autotune::tools::AddAdminOptions(*status, asked);
   status->add_option("--key", key, "Only devices of this key");
   status->add_flag("--json", json, "Print one line of JSON");
   status->add_flag("--watch", watch, "Print it again whenever it changes, until Ctrl-C");

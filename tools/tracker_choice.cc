@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "rpc/join_file.h"
+#include "support/file.h"
 #include "support/hint.h"
 #include "support/shell.h"
 #include "support/state_folder.h"
@@ -16,7 +16,15 @@ std::string Variable(const char* name) {
   return value ? value : "";
 }
 
-Result<rpc::Address> FromJoinFile(const std::string& path) { return TRY(rpc::ReadJoinFile(path)).TrackerAddress(); }
+// Returns the path of the join file that the environment names or that lies in the user's folder; "": none.
+std::string JoinFromEnvironment() {
+  if (const std::string path = Variable("AUTOTUNE_JOIN"); !path.empty()) return path;
+  if (!Variable("AUTOTUNE_TRACKER").empty()) return "";
+  const std::string config = Variable("XDG_CONFIG_HOME");
+  const std::string file = (config.empty() ? Variable("HOME") + "/.config" : config) + "/autotune/default.join";
+  std::error_code ignored;
+  return std::filesystem::exists(file, ignored) ? file : "";
+}
 
 Result<rpc::Address> FromText(const std::string& text, const std::string& source) {
   const std::string endpoint = TRY_NOTE(rpc::NormalizeEndpoint(text), source);
@@ -28,22 +36,48 @@ Result<rpc::Address> FromText(const std::string& text, const std::string& source
 }  // namespace
 
 std::string DefaultTrackerSocket() { return RuntimeFolder() + "/tracker"; }
+std::string DefaultTrackerState() { return StateFolder() + "/tracker"; }
 
 bool EnvironmentNamesTracker() { return !Variable("AUTOTUNE_JOIN").empty() || !Variable("AUTOTUNE_TRACKER").empty(); }
 
-Result<rpc::Address> TrackerChoice::Find() const {
-  if (!tracker.empty() && !join.empty()) return Err("--tracker and --join exclude each other");
-  if (!join.empty()) return FromJoinFile(join);
-  if (!tracker.empty()) return FromText(tracker, "--tracker");
-  if (const std::string path = Variable("AUTOTUNE_JOIN"); !path.empty()) return FromJoinFile(path);
+namespace {
+
+Result<rpc::Address> FromFolder(const std::string& folder) {
+  const auto text = ReadFile(SocketFile(folder));
+  if (!text.ok()) return WithHint(Err("no tracker has run with the state folder ", folder), "rpc_tracker --state DIR");
+  return rpc::NormalizeAddress(rpc::Address(text->substr(0, text->find('\n'))));
+}
+
+Result<rpc::Address> FromJoinFile(const std::string& path, bool for_admin) {
+  const rpc::JoinFile file = TRY(rpc::ReadJoinFile(path));
+  if (!for_admin || file.role == rpc::RoleText(rpc::Role::kAdmin)) return file.TrackerAddress();
+  return WithHint(Err("the join file ", path, " is that of the ", file.role, " ", file.name,
+                      "; only administrators may give this command"),
+                  "give an administrator's file with --join, or the tracker's folder on its host with --state");
+}
+
+Result<rpc::Address> FindTracker(const TrackerChoice& choice, bool for_admin) {
+  if (!choice.tracker.empty() && !choice.join.empty()) return Err("--tracker and --join exclude each other");
+  if (!choice.state.empty() && choice.Given()) return Err("--state excludes --tracker and --join");
+  if (!choice.state.empty()) return FromFolder(choice.state);
+  if (!choice.join.empty()) return FromJoinFile(choice.join, for_admin);
+  if (!choice.tracker.empty()) return FromText(choice.tracker, "--tracker");
+  if (const std::string path = JoinFromEnvironment(); !path.empty()) return FromJoinFile(path, for_admin);
   if (const std::string text = Variable("AUTOTUNE_TRACKER"); !text.empty()) return FromText(text, "AUTOTUNE_TRACKER");
-  const std::string config = Variable("XDG_CONFIG_HOME");
-  const std::string file = (config.empty() ? Variable("HOME") + "/.config" : config) + "/autotune/default.join";
-  std::error_code ignored;
-  if (std::filesystem::exists(file, ignored)) return FromJoinFile(file);
   // In /tmp, another user could have made the folder, with a socket that gets this user's kernels.
   TRY(MakePrivateFolder(RuntimeFolder()));
   return rpc::NormalizeAddress(rpc::Address(DefaultTrackerSocket()));
+}
+
+}  // namespace
+
+Result<rpc::Address> TrackerChoice::Find() const { return FindTracker(*this, false); }
+Result<rpc::Address> TrackerChoice::FindForAdmin() const { return FindTracker(*this, true); }
+
+std::string TrackerChoice::Folder() const {
+  if (Given()) return "";  // FindForAdmin refuses --state beside them
+  if (!state.empty()) return state;
+  return JoinFromEnvironment().empty() && Variable("AUTOTUNE_TRACKER").empty() ? DefaultTrackerState() : "";
 }
 
 std::string TrackerChoice::Words() const {
@@ -57,6 +91,11 @@ void AddTrackerOptions(CLI::App& app, TrackerChoice& choice) {
                  "~/.config/autotune/default.join)");
   app.add_option("--tracker", choice.tracker,
                  "Socket of a tracker on this host (default: AUTOTUNE_TRACKER, else that of rpc_tracker)");
+}
+
+void AddAdminOptions(CLI::App& app, TrackerChoice& choice) {
+  AddTrackerOptions(app, choice);
+  app.add_option("--state", choice.state, "State folder of a tracker of this host");
 }
 
 }  // namespace autotune::tools

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 
+#include "rpc/query_tracker.h"
 #include "rpc/transport.h"
 #include "support/clock.h"
 #include "support/clock_text.h"
@@ -32,43 +33,10 @@ std::string UserAtHost() {
   return std::string(user ? user->pw_name : "user") + "@" + host;
 }
 
-// Sends an administrator's request to a tracker, and returns the answer. First looks at the tracker's version: an
-// earlier one would call the request malformed.
+// Sends an administrator's request to a tracker, and returns the answer.
 Result<rpc::Message> Ask(const TrackerChoice& choice, rpc::Body body) {
-  const rpc::Address tracker = TRY(choice.Find());
-  const std::string endpoint = tracker.Text();
-  constexpr int64_t kTimeoutMs = 5000, kAgainMs = 1000;
   constexpr int kFirstMinor = 4;  // of the version 2 that has these requests
-  Loop loop;
-  Result<rpc::Message> result = Err("no tracker answers at ", endpoint, " (is rpc_tracker running there?)");
-  const rpc::Message ping{rpc::RandomId(), rpc::Ping{}, {}}, request{rpc::RandomId(), std::move(body), {}};
-  bool knows = false;
-  std::unique_ptr<rpc::DealerSocket> socket;
-  const auto on_message = [&](rpc::Message message) {
-    if (message.request == ping.request && message.As<rpc::Pong>() && message.minor >= kFirstMinor) {
-      knows = true;
-      socket->Send(request);
-      return;
-    }
-    if (message.request == ping.request && message.As<rpc::Pong>()) {
-      result = WithHint(Err("the tracker at ", endpoint, " has wire version 2.", message.minor,
-                            ", which knows no drain, lock or release"),
-                        "install a later rpc_tracker there");
-    } else if (auto* refusal = message.As<rpc::Refusal>()) {
-      result = Err(OneLine(refusal->text));
-    } else if (message.request == request.request) {
-      result = std::move(message);
-    } else {
-      return;
-    }
-    loop.Stop();
-  };
-  const auto send = [&] { socket->Send(knows ? request : ping); };
-  socket = TRY(rpc::DealerSocket::Connect(loop, tracker, {.on_message = on_message, .on_connected = send}));
-  const auto timeout = loop.After(kTimeoutMs, [&] { loop.Stop(); });
-  const auto again = loop.Every(kAgainMs, send);
-  loop.Run();
-  return result;
+  return rpc::QueryTracker(TRY(choice.FindForAdmin()), {.body = std::move(body), .first_minor = kFirstMinor});
 }
 
 std::string DeviceLine(const rpc::HeldDevice& device, const std::string& how) {
@@ -163,7 +131,7 @@ Result<int64_t> ParseHoldTime(const std::string& option, const std::string& text
 TrackerCommands::TrackerCommands(CLI::App& app) {
   const auto add = [&](const char* name, const char* description) {
     CLI::App* command = app.add_subcommand(name, description);
-    AddTrackerOptions(*command, tracker_);
+    AddAdminOptions(*command, tracker_);
     commands_[name] = command;
     return command;
   };

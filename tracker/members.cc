@@ -10,6 +10,7 @@
 #include <functional>
 #include <set>
 
+#include "support/check.h"
 #include "support/clock.h"
 #include "support/file.h"
 #include "support/hint.h"
@@ -25,6 +26,18 @@ namespace {
 
 constexpr int kDefaultPort = 9190;
 
+// Whoever revokes a name must end all that it has.
+Status CheckMembers(const Members& list) {
+  std::set<std::string> names, keys;
+  for (const rpc::Member& member : list.members) {
+    if (!rpc::IsMemberName(member.name)) return Err("'", OneLine(member.name), "' cannot be the name of a member");
+    if (!rpc::IsCurveKey(member.public_key)) return Err("the key of ", member.name, " is not 40 characters of Z85");
+    if (!names.insert(member.name).second) return Err("two members have the name ", member.name);
+    if (!keys.insert(member.public_key).second) return Err("the key of ", member.name, " is another member's, too");
+  }
+  return {};
+}
+
 // Changes the file. One process does so at a time.
 Status Change(const std::string& folder, const std::function<Status(Members&)>& change) {
   TRY(MakePrivateFolder(folder));
@@ -33,6 +46,7 @@ Status Change(const std::string& folder, const std::function<Status(Members&)>& 
   if (!lock || flock(lock.get(), LOCK_EX) != 0) return Err("cannot lock ", lock_path, ": ", std::strerror(errno));
   Members members = TRY(ReadFarmMembers(folder));
   TRY(change(members));
+  TRY(CheckMembers(members));
   return ReplaceFileDurably(MembersFile(folder), ToJson(members).Dump() + "\n");
 }
 
@@ -43,25 +57,28 @@ std::vector<std::string> DefaultEndpoints() {
   return endpoints;
 }
 
-// Only an editor can break these rules: whoever revokes a name must end all that it has.
-Status CheckMembers(const Members& list) {
-  std::set<std::string> names, keys;
-  for (const Member& member : list.members) {
-    if (!rpc::IsMemberName(member.name)) return Err("'", OneLine(member.name), "' cannot be the name of a member");
-    if (!rpc::IsCurveKey(member.public_key)) return Err("the key of ", member.name, " is not 40 characters of Z85");
-    if (!names.insert(member.name).second) return Err("two members have the name ", member.name);
-    if (!keys.insert(member.public_key).second) return Err("the key of ", member.name, " is another member's, too");
+auto Find(Members& members, const std::string& name) {
+  return std::ranges::find(members.members, name, &rpc::Member::name);
+}
+
+Status Check(const rpc::MemberInvite& invitation) {
+  if (!rpc::IsMemberName(invitation.name)) {
+    return Err("'", invitation.name,
+               "' cannot be the name of a member: it has 1 to 64 letters, digits, '.', '_', '@' and '-'");
+  }
+  TRY(rpc::RoleFromText(invitation.role));
+  if (!rpc::IsCurveKey(invitation.public_key)) return Err("the member's key is not 40 characters of Z85");
+  for (const std::string& endpoint : invitation.endpoints) {
+    if (!rpc::IsTcp(TRY(rpc::NormalizeEndpoint(endpoint)))) return Err("endpoint ", endpoint, ": expected HOST:PORT");
   }
   return {};
 }
-
-auto Find(Members& members, const std::string& name) { return std::ranges::find(members.members, name, &Member::name); }
 
 }  // namespace
 
 rpc::AllowList::Entries Members::Allowed() const {
   rpc::AllowList::Entries entries;
-  for (const Member& member : members) {
+  for (const rpc::Member& member : members) {
     const Result<rpc::Role> role = rpc::RoleFromText(member.role);
     if (role.ok()) entries[member.public_key] = {.name = member.name, .roles = {*role}};
   }
@@ -83,26 +100,39 @@ Result<Members> ReadFarmMembers(const std::string& state_folder) {
   return members;
 }
 
-Result<rpc::JoinFile> Invite(const std::string& state_folder, const std::string& name, rpc::Role role,
-                             const std::vector<std::string>& endpoints) {
-  if (!rpc::IsMemberName(name))
-    return Err("'", name, "' cannot be the name of a member: it has 1 to 64 letters, digits, '.', '_', '@' and '-'");
-  rpc::JoinFile file;
+Result<rpc::MemberInvited> AddMember(const std::string& state_folder, const rpc::MemberInvite& invitation) {
+  TRY(Check(invitation));
+  rpc::MemberInvited invited;
   TRY(Change(state_folder, [&](Members& members) -> Status {
     if (members.keys.secret_key.empty()) members.keys = rpc::NewCurveKeys();
-    if (!endpoints.empty()) members.endpoints = endpoints;
+    if (!invitation.endpoints.empty()) {
+      members.endpoints.clear();
+      for (const std::string& endpoint : invitation.endpoints)
+        members.endpoints.push_back(TRY(rpc::NormalizeEndpoint(endpoint)));
+      members.advertised = true;
+    }
     if (members.endpoints.empty()) members.endpoints = DefaultEndpoints();
-    file.name = name;
-    file.role = rpc::RoleText(role);
-    file.tracker = members.endpoints;
-    file.tracker_key = members.keys.public_key;
-    file.keys = rpc::NewCurveKeys();
-    auto found = Find(members, name);
-    if (found == members.members.end()) found = members.members.insert(found, Member());
-    *found = {name, file.role, file.keys.public_key, WallMillis()};
-    std::ranges::sort(members.members, {}, &Member::name);
+    auto found = Find(members, invitation.name);
+    if (found == members.members.end()) {
+      if (members.members.size() >= rpc::kMostMembers)
+        return Err("a farm has at most ", rpc::kMostMembers, " members; revoke some");
+      found = members.members.insert(found, rpc::Member());
+    }
+    *found = {invitation.name, invitation.role, invitation.public_key, WallMillis()};
+    std::ranges::sort(members.members, {}, &rpc::Member::name);
+    invited = {invitation.name, invitation.role, members.endpoints, members.keys.public_key};
     return {};
   }));
+  return invited;
+}
+
+rpc::JoinFile JoinFileOf(const rpc::MemberInvited& invited, const rpc::CurveKeys& keys) {
+  rpc::JoinFile file;
+  file.name = invited.name;
+  file.role = invited.role;
+  file.tracker = invited.endpoints;
+  file.tracker_key = invited.tracker_key;
+  file.keys = keys;
   return file;
 }
 
@@ -115,12 +145,39 @@ Status RevokeMember(const std::string& state_folder, const std::string& name) {
   });
 }
 
-Status KeepEndpoints(const std::string& state_folder, const std::vector<std::string>& endpoints) {
-  if (TRY(ReadFarmMembers(state_folder)).endpoints == endpoints) return {};
+Status KeepEndpoints(const std::string& state_folder, const std::vector<std::string>& endpoints, bool advertised) {
+  const Members kept = TRY(ReadFarmMembers(state_folder));
+  if ((kept.advertised && !advertised) || (kept.endpoints == endpoints && kept.advertised == advertised)) return {};
   return Change(state_folder, [&](Members& members) -> Status {
     members.endpoints = endpoints;
+    members.advertised = advertised;
     return {};
   });
+}
+
+rpc::Body AnswerAboutMembers(const std::string& state_folder, const rpc::Body& question) {
+  namespace code = rpc::code;
+  if (const auto* invitation = std::get_if<rpc::MemberInvite>(&question)) {
+    if (Status right = Check(*invitation); !right) return rpc::Refusal{code::kMalformed, right.error().Text()};
+    auto invited = AddMember(state_folder, *invitation);
+    if (!invited.ok()) return rpc::Refusal{code::kNotDone, invited.error().Text()};
+    return std::move(*invited);
+  }
+  const Result<Members> members = ReadFarmMembers(state_folder);
+  if (!members.ok()) return rpc::Refusal{code::kNotDone, members.error().Text()};
+  if (const auto* revoke = std::get_if<rpc::MemberRevoke>(&question)) {
+    if (std::ranges::find(members->members, revoke->name, &rpc::Member::name) == members->members.end())
+      return rpc::Refusal{code::kUnknownMember, "there is no member " + revoke->name};
+    if (Status done = RevokeMember(state_folder, revoke->name); !done)
+      return rpc::Refusal{code::kNotDone, done.error().Text()};
+    return rpc::MemberRevoked{revoke->name};
+  }
+  const auto* request = std::get_if<rpc::MembersRequest>(&question);
+  CHECK(request) << "not a message about members";
+  rpc::MembersReply reply{.members = {}, .endpoints = members->endpoints};
+  for (const rpc::Member& member : members->members)
+    if (request->role.empty() || member.role == request->role) reply.members.push_back(member);
+  return reply;
 }
 
 }  // namespace autotune

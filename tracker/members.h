@@ -8,24 +8,19 @@
 
 #include "rpc/allow_list.h"
 #include "rpc/join_file.h"
+#include "rpc/message.h"
 #include "support/fields.h"
 #include "support/result.h"
 
 namespace autotune {
 
-struct Member {
-  std::string name, role;  // see rpc::RoleFromText
-  std::string public_key;
-  int64_t invited = 0;  // ms since 1970
-  AUTOTUNE_FIELDS(name, role, public_key, invited)
-};
-
 struct Members {
   int64_t format = 1;
   rpc::CurveKeys keys;                 // of the tracker
   std::vector<std::string> endpoints;  // of the tracker, as join files name them
-  std::vector<Member> members;         // by name
-  AUTOTUNE_FIELDS(format, keys, endpoints, members)
+  bool advertised = false;             // an administrator has stated the endpoints
+  std::vector<rpc::Member> members;    // by name
+  AUTOTUNE_FIELDS(format, keys, endpoints, advertised, members)
 
   rpc::AllowList::Entries Allowed() const;
 };
@@ -35,15 +30,19 @@ std::string MembersFile(const std::string& state_folder);
 // Returns no members and no keys if there is no file. Error: the file is damaged, or of a later format.
 Result<Members> ReadFarmMembers(const std::string& state_folder);
 
-// Makes a member of this name, with new keys, and its join file. If there is a member of this name, its key is
-// replaced. Makes the folder and the tracker's keys if there are none. `endpoints`: those of the tracker from now on;
-// empty: those of the last time or, if there are none, all addresses of this host at port 9190. Errors: the name is not
-// allowed; the folder cannot be written.
-Result<rpc::JoinFile> Invite(const std::string& state_folder, const std::string& name, rpc::Role role,
-                             const std::vector<std::string>& endpoints = {});
+// Makes a member, or gives the member of this name another key and role. Makes the folder and the tracker's keys if
+// there are none. If the invitation states endpoints, the tracker has these from now on. Otherwise it has those of the
+// last time or, if there are none, all addresses of this host at port 9190. Errors: the invitation is not valid; the
+// folder cannot be written.
+Result<rpc::MemberInvited> AddMember(const std::string& state_folder, const rpc::MemberInvite& invitation);
+// Returns the join file of a member who has these keys.
+rpc::JoinFile JoinFileOf(const rpc::MemberInvited& invited, const rpc::CurveKeys& keys);
 // Error: there is no such member.
 Status RevokeMember(const std::string& state_folder, const std::string& name);
-// Keeps the addresses that the tracker states, for later join files.
-Status KeepEndpoints(const std::string& state_folder, const std::vector<std::string>& endpoints);
+// Keeps the addresses at which the tracker is reached, for later join files. If they are only those at which it
+// listens (`advertised` is false), those that an administrator has stated stay.
+Status KeepEndpoints(const std::string& state_folder, const std::vector<std::string>& endpoints, bool advertised);
+// Answers an administrator's message about members.
+rpc::Body AnswerAboutMembers(const std::string& state_folder, const rpc::Body& question);
 
 }  // namespace autotune

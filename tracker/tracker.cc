@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/file.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -96,6 +97,25 @@ std::vector<rpc::DeviceHold> HoldsOf(const SavedState& saved) {
   return holds;
 }
 
+// Says for the log how the list of members has changed.
+std::vector<std::string> ChangesOf(const Members& before, const Members& now) {
+  std::vector<std::string> lines;
+  for (const rpc::Member& member : now.members) {
+    const auto old = std::ranges::find(before.members, member.name, &rpc::Member::name);
+    const std::string who = member.name + " (" + member.role + ")";
+    if (old == before.members.end()) {
+      lines.push_back("member " + who + " was invited");
+    } else if (old->public_key != member.public_key) {
+      lines.push_back("member " + who + " was invited again; the earlier join file is void");
+    }
+  }
+  for (const rpc::Member& member : before.members) {
+    if (std::ranges::find(now.members, member.name, &rpc::Member::name) == now.members.end())
+      lines.push_back("member " + member.name + " (" + member.role + ") was revoked");
+  }
+  return lines;
+}
+
 }  // namespace
 
 struct Tracker::Impl {
@@ -172,7 +192,11 @@ struct Tracker::Impl {
     rpc::RouterSocket::Handlers handlers;
     handlers.on_message = [this, socket](rpc::From from, rpc::Message message) {
       from.peer.insert(from.peer.begin(), static_cast<char>(socket));
-      Perform(state.On(from, message, BootMillis()));
+      TrackerState::Output output = state.On(from, message, BootMillis());
+      const bool about_members = message.As<rpc::MemberInvite>() || message.As<rpc::MemberRevoke>();
+      // Who gets the answer can rely on it: a new member gets in, and a revoked one has nothing left.
+      if (about_members && from.roles.Has(rpc::Role::kAdmin)) ReadMembersAgain();
+      Perform(std::move(output));
       if (options.on_message) options.on_message();
     };
     handlers.on_malformed = [this](const rpc::Peer&, const rpc::Refusal&) { state.OnMalformed(); };
@@ -205,7 +229,8 @@ struct Tracker::Impl {
       const std::vector<std::string>& bound = sockets.back()->endpoints();
       endpoints.insert(endpoints.end(), bound.begin(), bound.end());
       if (listener == &local) continue;
-      TRY(KeepEndpoints(options.state_folder, options.advertise.empty() ? Advertised(bound) : options.advertise));
+      TRY(KeepEndpoints(options.state_folder, options.advertise.empty() ? Advertised(bound) : options.advertise,
+                        !options.advertise.empty()));
       members_watch = TRY(FileWatch::Start(loop, MembersFile(options.state_folder), [this] { ReadMembersAgain(); }));
       ReadMembersAgain();  // they may have changed meanwhile
     }
@@ -216,6 +241,8 @@ struct Tracker::Impl {
     const Result<Members> read = ReadFarmMembers(options.state_folder);
     if (!read.ok()) return Log(LogLevel::kError, read.error().Text(), "; the members stay as they were");
     const rpc::AllowList::Entries before = members.Allowed(), now = read->Allowed();
+    for (const std::string& line : ChangesOf(members, *read))
+      if (options.on_note) options.on_note(line);
     members = *read;
     allowed->Set(now);
     for (const auto& [key, member] : before)
@@ -276,6 +303,9 @@ Result<std::unique_ptr<Tracker>> Tracker::Start(Loop& loop, const TrackerOptions
     state.holds = HoldsOf(saved);
     members = TRY(ReadFarmMembers(options.state_folder));
     allowed->Set(members.Allowed());
+    state.about_members = [folder = options.state_folder](const rpc::Body& question) {
+      return AnswerAboutMembers(folder, question);
+    };
     state.name_of = [allowed](const std::string& key) {
       const auto member = allowed->Find(key);
       return member ? std::optional(member->name) : std::nullopt;

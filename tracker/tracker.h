@@ -20,6 +20,7 @@ struct TrackerOptions {
   // never restarted (LocalFarm).
   std::string state_folder;
   rpc::OnFarmEvent on_event = {};
+  std::function<void(const std::string& line)> on_note = {};  // gets lines for the log about members
   std::function<void()> on_message = {};  // called after each message; it may have changed the answer of Offers
 };
 

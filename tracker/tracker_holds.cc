@@ -1,4 +1,5 @@
-// What administrators ask of a tracker: holds, by which devices are drained or locked, and revocations of leases.
+// What administrators ask of a tracker: holds, by which devices are drained or locked, revocations of leases, and who
+// is a member.
 #include <algorithm>
 #include <set>
 #include <string>
@@ -44,10 +45,13 @@ void TrackerState::OnAdministration(const rpc::From& from, const rpc::Message& m
       answer != answers_.end()) {
     return Send(from.peer, message.request, answer->second);
   }
+  if (message.As<rpc::MembersRequest>()) return Send(from.peer, message.request, AboutMembers(message.body));
   rpc::Body answer;
   // An authenticated name counts for more than the one that the message states.
   if (const auto* revoke = message.As<rpc::LeaseRevoke>()) {
     answer = RevokeLease({revoke->lease, from.identity.empty() ? revoke->who : from.name}, now);
+  } else if (message.As<rpc::MemberInvite>() || message.As<rpc::MemberRevoke>()) {
+    answer = AboutMembers(message.body);
   } else {
     rpc::DeviceHold hold = *message.As<rpc::DeviceHold>();
     if (!from.identity.empty()) hold.who = from.name;

@@ -33,6 +33,11 @@ std::string TrackerState::OutOfReach(const std::string& client, const std::strin
                                    : "by processes on the tracker's host only");
 }
 
+rpc::Body TrackerState::AboutMembers(const rpc::Body& question) const {
+  if (options_.about_members) return options_.about_members(question);
+  return Refusal{code::kUnexpected, "this tracker has no members"};
+}
+
 void TrackerState::OnRelease(const rpc::From& from, const Id& request, const rpc::LeaseRelease& release, int64_t now) {
   if (const auto it = leases_.find(release.lease); it != leases_.end()) {
     if (!Owns(from, it->second.identity)) return Send(from.peer, request, NotYours());

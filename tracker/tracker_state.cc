@@ -454,7 +454,7 @@ TrackerState::Output TrackerState::On(const rpc::From& from, const Message& mess
     OnRelease(from, message.request, *release, now);
   } else if (auto* withdraw = message.As<rpc::LeaseWithdraw>()) {
     OnWithdraw(from, message.request, *withdraw, now);
-  } else if (message.As<rpc::DeviceHold>() || message.As<rpc::LeaseRevoke>()) {
+  } else if (rpc::SendersOf(message.body).IsOnly(rpc::Role::kAdmin)) {
     OnAdministration(from, message, now);
   } else if (auto* status = message.As<rpc::StatusRequest>()) {
     Send(peer, message.request, Status(status->key, now));

@@ -64,6 +64,8 @@ class TrackerState : public rpc::Timed<TrackerState> {
     std::function<std::optional<std::string>(const std::string& public_key)> name_of = [](const std::string&) {
       return std::nullopt;
     };
+    // Answers an administrator's message about members (rpc/membership.h). A tracker without members has none.
+    std::function<rpc::Body(const rpc::Body& question)> about_members;
     rpc::OnFarmEvent on_event = {};
   };
   TrackerState(Options options, int64_t now);
@@ -200,6 +202,7 @@ class TrackerState : public rpc::Timed<TrackerState> {
   // Returns the name of a member's client for others: "alice (al@lab:12)". The client states the second one, so it may
   // be somebody else's.
   static std::string ClientNameOf(const std::string& member, const std::string& stated);
+  rpc::Body AboutMembers(const rpc::Body& question) const;
   // ---
   // Ends a lease, if there is one of this id. An empty `why`: the client gave the device back.
   void EndLease(const rpc::Id& lease, const std::string& why, int64_t now);

@@ -1,7 +1,10 @@
 // Keys: who is let in over TCP, join files, and the proofs of grants.
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 
 #include <filesystem>
@@ -10,6 +13,7 @@
 #include "rpc/join_file.h"
 #include "rpc/transport.h"
 #include "support/file.h"
+#include "support/unique_fd.h"
 #include "tests/rpc/server_world.h"
 
 namespace autotune::rpc {
@@ -78,7 +82,7 @@ TEST(Curve, MembersAreLetInUnderTheirNamesAndStrangersAreNot) {
   EXPECT_EQ(lab.Ask(lab.AddressFor(NewCurveKeys())), "refused");
   Address wrong = lab.AddressFor(lab.alice);
   wrong.public_key = NewCurveKeys().public_key;
-  EXPECT_NE(lab.Ask(wrong, 1000), "yes");
+  EXPECT_EQ(lab.Ask(wrong), "refused");
   EXPECT_EQ(lab.last.identity, "");
 }
 
@@ -138,6 +142,38 @@ TEST(Curve, AMemberThatIsInvitedLateGetsIn) {
   lab.loop.Run();
   EXPECT_TRUE(answered);
   EXPECT_FALSE(dealer->IsRefused());
+}
+
+// A tracker may be killed while a member connects to it. Its successor lets the member in.
+TEST(Curve, APeerThatEndsDuringAHandshakeRefusesNobody) {
+  const UniqueFd listener(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  ASSERT_EQ(bind(listener.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  socklen_t size = sizeof address;
+  ASSERT_EQ(getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
+  ASSERT_EQ(listen(listener.get(), 8), 0);
+  Loop loop;
+  int ended = 0, most = 1;
+  const auto accept_some = loop.OnReadable(listener.get(), [&] {
+    const UniqueFd connection(accept(listener.get(), nullptr, nullptr));
+    if (connection && ++ended == most) loop.Stop();
+  });
+  const std::string endpoint = "127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+  const auto dealer =
+      DealerSocket::Connect(loop, {{endpoint}, NewCurveKeys().public_key, NewCurveKeys()}, {.on_message = {}}).value();
+  const auto run = [&](int64_t ms) {
+    const auto patience = loop.After(ms, [&] { loop.Stop(); });
+    loop.Run();
+  };
+  run(5000);
+  EXPECT_EQ(ended, 1);
+  run(30);  // until the socket knows
+  EXPECT_FALSE(dealer->IsRefused());
+  most = 5;  // it is another program
+  run(10000);
+  EXPECT_TRUE(dealer->IsRefused());
 }
 
 TEST(Curve, TheNextEndpointIsTriedIfOneIsSilent) {

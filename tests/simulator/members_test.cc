@@ -64,6 +64,19 @@ TEST_F(MembersWithout, TheRolesAServersKeyWaitsForDevices) {
   }));
 }
 
+TEST_F(MembersWithout, TheRolesAClientInvitesAnAdministrator) {
+  EXPECT_TRUE(IsNeeded("roles", [] {
+    bool invited = false;
+    const auto invite = [&](const rpc::Body&) -> rpc::Body {
+      invited = true;
+      return rpc::MemberInvited();
+    };
+    TrackerState tracker({.about_members = invite}, 0);
+    tracker.On(kEve, {"r", rpc::MemberInvite{.name = "eve2", .role = "admin"}, {}}, 0);
+    return invited;
+  }));
+}
+
 TEST_F(MembersWithout, TheOwnersAMemberEndsTheLeaseOfAnother) {
   EXPECT_TRUE(IsNeeded("owners", [] {
     Leased farm;

@@ -1,6 +1,8 @@
 // Members of a farm who reach it over TCP, with the real programs.
+#include "rpc/query_tracker.h"
+#include "support/file.h"
 #include "tests/tracker/farm.h"
-#include "tracker/members.h"
+#include "tests/tracker/invite.h"
 
 namespace autotune {
 namespace {
@@ -33,6 +35,16 @@ class FarmMembers : public FarmTest {
     return FarmClient::Connect(options);
   }
 
+  // Runs a command of rpc_tracker on a host without the tracker's files. Its output goes to files of this name.
+  bool Elsewhere(const std::string& words, const std::string& name = "command", const std::string& variables = "") {
+    const std::string command = "XDG_STATE_HOME=" + folder_ + "/elsewhere " + variables + " exec " + kTools +
+                                "/rpc_tracker " + words + " >" + File(name) + " 2>" + File(name) + ".err";
+    return Run({"/bin/sh", "-c", command}).Wait(30000) == ExitStatus{0, 0};
+  }
+  std::string File(const std::string& name) const { return folder_ + "/" + name; }
+  std::string Output(const std::string& name = "command") const { return ReadFile(File(name)).value(); }
+  std::string Complaint() const { return Output("command.err"); }
+
   std::optional<Subprocess> tracker_, server_;
 };
 
@@ -59,6 +71,48 @@ TEST_F(FarmMembers, MeasureUntilTheyAreRevoked) {
   EXPECT_FALSE(as_server->Measure(JobOf({Compile(kDouble)})).ok());
   ASSERT_TRUE(RevokeMember(State(), "board").ok());
   EXPECT_TRUE(Soon([&] { return Count("cpu", "") == 0; }, 3)) << "the device of a revoked server is offered";
+}
+
+TEST_F(FarmMembers, AreAdministeredFromElsewhere) {
+  ASSERT_NO_FATAL_FAILURE(Start());
+  const std::string admin = " --join " + WriteJoin(InviteHere("ann", Role::kAdmin));
+  ASSERT_TRUE(Elsewhere("invite carol --role client" + admin, "carol.join")) << Output("carol.join.err");
+  const rpc::JoinFile carol = rpc::ReadJoinFile(File("carol.join")).value();
+  EXPECT_EQ(carol.tracker, ReadFarmMembers(State())->endpoints);
+  for (const auto& file : std::filesystem::recursive_directory_iterator(State())) {
+    if (!file.is_regular_file()) continue;
+    EXPECT_THAT(ReadFile(file.path()).value(), testing::Not(HasSubstr(carol.keys.secret_key))) << file.path();
+  }
+  ASSERT_TRUE(std::move(Join(carol)).value()->Measure(JobOf({Compile(kDouble)})).ok());
+  EXPECT_TRUE(Elsewhere("members" + admin));
+  EXPECT_THAT(Output(), testing::AllOf(HasSubstr("ann    admin   invited 20"), HasSubstr("carol  client  invited 20")));
+
+  const std::string hers = " --join " + File("carol.join");
+  for (const std::string words : {"members", "invite eve --role admin", "revoke ann", "drain cpu", "release 1"}) {
+    EXPECT_FALSE(Elsewhere(words + hers)) << words;
+    EXPECT_THAT(Complaint(), HasSubstr("is that of the client carol; only administrators may")) << words;
+  }
+  EXPECT_TRUE(Elsewhere("status --json" + hers));
+  const rpc::Address her_address = carol.TrackerAddress();
+  const auto forbidden = rpc::QueryTracker(her_address, {.body = rpc::MemberRevoke{"ann"}, .first_minor = 5});
+  ASSERT_FALSE(forbidden.ok());
+  EXPECT_THAT(forbidden.error().Text(), HasSubstr("the sender may not send a member_revoke"));
+  const auto too_old = rpc::QueryTracker(her_address, {.body = rpc::MemberRevoke{"ann"}, .first_minor = 99});
+  ASSERT_FALSE(too_old.ok());
+  EXPECT_THAT(too_old.error().Text(), HasSubstr(", which knows no member_revoke (hint: install a later rpc_tracker"));
+
+  EXPECT_TRUE(Elsewhere("drain cpu" + admin));
+  EXPECT_EQ(Count("cpu", "drained"), 1);
+  EXPECT_TRUE(Elsewhere("undrain cpu --state " + State()));  // on the tracker's host
+  EXPECT_EQ(Count("cpu"), 1);
+  EXPECT_TRUE(Elsewhere("revoke carol", "command", "AUTOTUNE_JOIN=" + File("ann.join")));
+  EXPECT_FALSE(Join(carol).ok()) << "the answer came before the revocation";
+  EXPECT_FALSE(Elsewhere("revoke carol --state " + State()));
+  EXPECT_THAT(Complaint(), HasSubstr("there is no member carol"));
+  EXPECT_FALSE(Elsewhere("drain cpu --state " + folder_ + admin));
+  EXPECT_THAT(Complaint(), HasSubstr("--state excludes --tracker and --join"));
+  EXPECT_FALSE(Elsewhere("drain cpu --state " + folder_));
+  EXPECT_THAT(Complaint(), HasSubstr("no tracker has run with the state folder " + folder_));
 }
 
 TEST_F(FarmMembers, KeepTheirLeasesOverARestartOfTheTracker) {

@@ -15,7 +15,7 @@
 #include "support/file.h"
 #include "support/loop.h"
 #include "tests/tracker/farm.h"
-#include "tracker/members.h"
+#include "tests/tracker/invite.h"
 
 namespace autotune {
 namespace {

@@ -7,8 +7,8 @@
 #include "rpc/capability.h"
 #include "support/file.h"
 #include "support/file_watch.h"
+#include "tests/tracker/invite.h"
 #include "tests/tracker/tracker_world.h"
-#include "tracker/members.h"
 
 namespace autotune {
 namespace {
@@ -179,6 +179,83 @@ TEST(Members, ARestartedTrackerKnowsWhoseALeaseIs) {
   w.SayAs(w.eve, "r", rpc::LeaseRenew{"l-alice"});
   EXPECT_THAT(w.RefusalOf(w.eve.peer), HasSubstr("forbidden"));
   EXPECT_THAT(report("s2", "eve"), testing::ElementsAre("l-eve"));
+}
+
+// Only administrators say who is a member. The tracker hands their messages to the owner of the list, each once.
+TEST(Members, OnlyAdministratorsSayWhoIsOne) {
+  std::vector<std::string> asked;
+  MemberWorld w(TrackerState::Options{.about_members = [&](const rpc::Body& question) -> rpc::Body {
+    asked.emplace_back(rpc::KindOf(question));
+    return rpc::MemberRevoked{"x"};
+  }});
+  const rpc::From admin = Member("ann", Role::kAdmin);
+  const std::vector<rpc::Body> questions = {rpc::MemberInvite{.name = "x"}, rpc::MemberRevoke{"x"},
+                                            rpc::MembersRequest{}};
+  for (const rpc::Body& question : questions) {
+    for (const rpc::From& other : {w.alice, w.board}) {
+      w.SayAs(other, "q", question);
+      EXPECT_THAT(w.RefusalOf(other.peer), HasSubstr("forbidden: the sender may not send a member"));
+    }
+  }
+  EXPECT_THAT(asked, testing::IsEmpty());
+  for (size_t i = 0; i < questions.size(); ++i) {
+    w.SayAs(admin, "r" + std::to_string(i), questions[i]);
+    EXPECT_TRUE(w.Last<rpc::MemberRevoked>(admin.peer));
+  }
+  EXPECT_THAT(asked, testing::ElementsAre("member_invite", "member_revoke", "members_request"));
+  w.SayAs(admin, "r0", questions[0]);  // repeated, since the answer was lost
+  EXPECT_TRUE(w.Last<rpc::MemberRevoked>(admin.peer));
+  EXPECT_EQ(asked.size(), 3u);
+
+  MemberWorld without;
+  without.SayAs(admin, "r", questions[0]);
+  EXPECT_THAT(without.RefusalOf(admin.peer), HasSubstr("this tracker has no members"));
+}
+
+TEST(Members, WrongInvitationsAreRefused) {
+  const std::string folder = testing::TempDir() + "members-" + rpc::RandomId();
+  const std::string key = rpc::NewCurveKeys().public_key;
+  const rpc::MemberInvite right{"alice", "client", key, {"10.0.0.7:9190"}};
+  const auto ask = [&](const rpc::Body& question) {
+    const rpc::Body answer = AnswerAboutMembers(folder, question);
+    const auto* refusal = std::get_if<rpc::Refusal>(&answer);
+    return refusal ? refusal->code + ": " + refusal->text : std::string(rpc::KindOf(answer));
+  };
+  EXPECT_EQ(ask(right), "member_invited");
+  EXPECT_EQ(ReadFarmMembers(folder)->endpoints, std::vector<std::string>{"tcp://10.0.0.7:9190"});
+  const auto expect_refused = [&](const std::function<void(rpc::MemberInvite&)>& spoil, const std::string& why) {
+    rpc::MemberInvite wrong = right;
+    wrong.name = "bob";
+    spoil(wrong);
+    EXPECT_THAT(ask(wrong), HasSubstr(why));
+  };
+  expect_refused([](auto& i) { i.name = "a b"; }, "malformed: 'a b' cannot be the name");
+  expect_refused([](auto& i) { i.role = "king"; }, "malformed: unknown role 'king'");
+  expect_refused([](auto& i) { i.public_key = "x"; }, "malformed: the member's key");
+  expect_refused([](auto& i) { i.endpoints = {"/socket"}; }, "malformed: endpoint /socket");
+  expect_refused([](auto&) {}, "not_done: the key of bob is another member's, too");
+  EXPECT_EQ(ask(rpc::MembersRequest{}), "members_reply");
+  EXPECT_EQ(ReadFarmMembers(folder)->members.size(), 1u);
+  EXPECT_EQ(ask(rpc::MemberRevoke{"bob"}), "unknown_member: there is no member bob");
+  EXPECT_EQ(ask(rpc::MemberRevoke{"alice"}), "member_revoked");
+  EXPECT_EQ(ask(rpc::MemberRevoke{"alice"}), "unknown_member: there is no member alice");
+  std::filesystem::remove_all(folder);
+}
+
+// A tracker that listens at all addresses does not know by which name others reach it.
+TEST(Members, AnAdministratorsAddressesStayOverStarts) {
+  const std::string folder = testing::TempDir() + "members-" + rpc::RandomId();
+  const auto endpoint = [&] { return ReadFarmMembers(folder)->endpoints.at(0); };
+  ASSERT_TRUE(Invite(folder, "board", Role::kServer).ok());
+  ASSERT_TRUE(KeepEndpoints(folder, {"tcp://10.0.0.7:1"}, false).ok());
+  ASSERT_TRUE(KeepEndpoints(folder, {"tcp://10.0.0.8:1"}, false).ok());
+  EXPECT_EQ(endpoint(), "tcp://10.0.0.8:1");
+  ASSERT_TRUE(Invite(folder, "alice", Role::kClient, {"farm.example:9190"}).ok());
+  ASSERT_TRUE(KeepEndpoints(folder, {"tcp://10.0.0.8:1"}, false).ok());
+  EXPECT_EQ(endpoint(), "tcp://farm.example:9190");
+  ASSERT_TRUE(KeepEndpoints(folder, {"tcp://10.0.0.9:1"}, true).ok());
+  EXPECT_EQ(endpoint(), "tcp://10.0.0.9:1");
+  std::filesystem::remove_all(folder);
 }
 
 TEST(Members, TheListKeepsNoSecretKeyOfAMember) {

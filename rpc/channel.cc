@@ -28,7 +28,7 @@ Result<Message> DecodeFrames(const Frames& frames) {
 
 bool OutputsFit(const std::vector<Blob>& outputs) {
   constexpr size_t kOtherFrames = 4;  // header, body, candidate, reference
-  constexpr size_t kOtherBytes = 2 * kMaxBlobBytes + (1 << 20);
+  constexpr size_t kOtherBytes = 2 * kMaxUploadedBlobBytes + (1 << 20);
   size_t bytes = 0;
   for (const Blob& output : outputs) bytes += output->size();
   return outputs.size() <= kMaxFrames - kOtherFrames && bytes <= kMaxChannelBytes - kOtherBytes;

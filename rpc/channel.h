@@ -23,6 +23,8 @@ std::string PackFrames(const Frames& frames);
 // Cuts a stream of bytes into messages.
 class Unpacker {
  public:
+  Unpacker() = default;
+  explicit Unpacker(std::string bytes) : buffer_(std::move(bytes)) {}
   void Feed(std::string_view bytes) { buffer_.append(bytes); }
   // Returns the next message, or nullopt if it is not complete yet. An error (too many frames or bytes) is final.
   Result<std::optional<Frames>> Next();

@@ -61,19 +61,33 @@ struct FarmClient::Impl {
       timer.Set(session.NextWake());
     }
     void Do(AskTracker& a) { tracker->Send(a.message); }
+    // If the address is invalid, there is no socket, and the session treats the server as a silent one.
+    std::unique_ptr<DealerSocket> Connect(const std::vector<std::string>& endpoints, const std::string& public_key,
+                                          std::function<void()> on_connected, std::function<void()> on_disconnected) {
+      auto socket = DealerSocket::Connect(impl.loop, Address(endpoints, public_key, impl.options.tracker.own),
+                                          {.on_message = [this](Message m) { Hear(Role::kServer, m); },
+                                           .on_connected = std::move(on_connected),
+                                           .on_disconnected = std::move(on_disconnected)});
+      return socket ? std::move(*socket) : nullptr;
+    }
     void Do(ConnectServer& a) {
-      auto socket =
-          DealerSocket::Connect(impl.loop, Address(a.endpoints, a.public_key, impl.options.tracker.own),
-                                {.on_message = [this](Message m) { Hear(Role::kServer, m); },
-                                 .on_connected = [this] { Perform(session.OnServerConnected(BootMillis())); },
-                                 .on_disconnected = [this] { Perform(session.OnServerDisconnected(BootMillis())); }});
-      // If the address is invalid, there is no socket, and the session treats the server as a silent one.
-      server = socket ? std::move(*socket) : nullptr;
+      server = Connect(
+          a.endpoints, a.public_key, [this] { Perform(session.OnServerConnected(BootMillis())); },
+          [this] { Perform(session.OnServerDisconnected(BootMillis())); });
+    }
+    void Do(ConnectUploads& a) {
+      uploads = Connect(a.endpoints, a.public_key, [this] { Perform(session.OnUploadsConnected(BootMillis())); }, {});
+    }
+    void Do(AskUploads& a) {
+      if (uploads) uploads->Send(a.message);
     }
     void Do(AskServer& a) {
       if (server) server->Send(a.message);
     }
-    void Do(DropServer&) { server.reset(); }
+    void Do(DropServer&) {
+      server.reset();
+      uploads.reset();
+    }
     void Do(FarmEvent& a) { impl.events.Write(a); }
     void Do(Deliver& a) {
       impl.Book(CandidateEvent::Kind::kAnswered, a.result.candidate, ToText(a.result.status));
@@ -96,7 +110,7 @@ struct FarmClient::Impl {
 
     Impl& impl;
     ClientSession session;
-    std::unique_ptr<DealerSocket> tracker, server;
+    std::unique_ptr<DealerSocket> tracker, server, uploads;
     std::unique_ptr<Job> job;
     WakeTimer timer;
   };

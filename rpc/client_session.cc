@@ -37,17 +37,6 @@ bool SameWait(const LeaseQueued& a, const LeaseQueued& b) {
          std::equal(a.holders.begin(), a.holders.end(), b.holders.begin(), b.holders.end(), same);
 }
 
-// Clamps the deadlines to one hour, since servers refuse longer ones.
-MeasureTask WithinLimits(MeasureTask task) {
-  task.reference_seconds = std::min(task.reference_seconds, kMaxDeadlineSeconds);
-  return task;
-}
-Candidate WithinLimits(Candidate candidate) {
-  candidate.load_seconds = std::min(candidate.load_seconds, kMaxDeadlineSeconds);
-  candidate.run_seconds = std::min(candidate.run_seconds, kMaxDeadlineSeconds);
-  return candidate;
-}
-
 }  // namespace
 
 LeaseClaim ClientSession::Claim() const {
@@ -78,36 +67,29 @@ ClientActions ClientSession::Start(std::shared_ptr<const MeasureJob> job, int64_
   anything_delivered_ = false;
   cancelled_.reset();
   losses_ = 0;
-  auto refuse = [&](size_t i, std::string text) {
-    TrialResult result;
-    result.candidate = job_->candidates[i].id;
-    result.status = TrialStatus::kUploadFailed;
-    result.error = std::move(text);
-    DeliverResult(std::move(result));
-  };
   for (size_t i = 0; i < job_->candidates.size(); ++i) {
     CHECK(index_.emplace(job_->candidates[i].id, i).second) << "candidate '" << job_->candidates[i].id << "' twice";
   }
   for (size_t i = 0; i < job_->candidates.size(); ++i) {
     const Candidate& c = job_->candidates[i];
     if (c.blob < 0 || static_cast<size_t>(c.blob) >= job_->artifacts.size()) {
-      refuse(i, "there is no artifact number " + std::to_string(c.blob));
+      RefuseCandidate(i, "there is no artifact number " + std::to_string(c.blob));
     } else if (c.id.size() > kNameBytes || c.kernel.size() > kTextBytes) {
-      refuse(i, "the name of the candidate or its kernel is too long: at most " + std::to_string(kNameBytes) + " and " +
-                    std::to_string(kTextBytes) + " bytes can be sent");
-    } else if (auto size = job_->artifacts[static_cast<size_t>(c.blob)]->size(); size > kMaxBlobBytes) {
-      refuse(i, "the artifact has " + std::to_string(size) + " bytes; at most " + std::to_string(kMaxBlobBytes) +
-                    " can be sent");
+      RefuseCandidate(i, "the name of the candidate or its kernel is too long: at most " + std::to_string(kNameBytes) +
+                             " and " + std::to_string(kTextBytes) + " bytes can be sent");
     }
   }
-  if (job_->reference && job_->reference->size() > kMaxBlobBytes) {
-    std::string text = "the reference artifact has " + std::to_string(job_->reference->size()) + " bytes; at most " +
-                       std::to_string(kMaxBlobBytes) + " can be sent";
-    FinishAll(TrialStatus::kInfrastructure, text, std::nullopt, now);
-  } else {
-    Continue(now);
-  }
+  RefuseTooLarge(now);
+  Continue(now);
   return Take();
+}
+
+void ClientSession::RefuseCandidate(size_t index, std::string text) {
+  TrialResult result;
+  result.candidate = job_->candidates[index].id;
+  result.status = TrialStatus::kUploadFailed;
+  result.error = std::move(text);
+  DeliverResult(std::move(result));
 }
 
 // Takes the next step of the job: ends it, requests a lease, or sends a batch. Does nothing while a batch is measured.
@@ -126,42 +108,9 @@ void ClientSession::Continue(int64_t now) {
     if (!request_) RequestLease(now, now);
     return;
   }
-  // Fills a batch with unanswered candidates, up to its limits. Candidates that share an artifact share its blob.
-  MeasureRequest request{Claim(), WithinLimits(job_->task), {}, false};
-  Batch batch;
-  std::map<int, int> blobs;
-  int64_t bytes = 0;
-  if (job_->reference && !lease_->references_sent.count(job_->task.reference_hash)) {
-    request.has_reference = true;
-    bytes += static_cast<int64_t>(job_->reference->size());
-  }
-  for (size_t i = 0; i < job_->candidates.size(); ++i) {
-    if (answered_[i]) continue;
-    Candidate candidate = WithinLimits(job_->candidates[i]);
-    auto found = blobs.find(candidate.blob);
-    if (found == blobs.end()) {
-      const Blob& artifact = job_->artifacts[static_cast<size_t>(candidate.blob)];
-      int64_t size = static_cast<int64_t>(artifact->size());
-      if (blobs.size() == kMaxBatchArtifacts || bytes + size > kMaxBatchBytes) break;
-      bytes += size;
-      found = blobs.emplace(candidate.blob, static_cast<int>(batch.message.blobs.size())).first;
-      batch.message.blobs.push_back(artifact);
-    }
-    candidate.blob = found->second;
-    batch.waiting.insert(candidate.id);
-    request.candidates.push_back(std::move(candidate));
-    if (request.candidates.size() == kMaxBatchCandidates) break;
-  }
-  if (request.has_reference) batch.message.blobs.push_back(job_->reference);
-  batch.message.request = options_.new_id();
-  batch.message.body = std::move(request);
-  batch_ = std::move(batch);
+  if (RefuseTooLarge(now)) return Continue(now);
+  MakeBatch();
   SendBatch(now);
-}
-
-void ClientSession::SendBatch(int64_t now) {
-  batch_->last_sent = now;
-  actions_.push_back(AskServer{batch_->message});
 }
 
 void ClientSession::DeliverResult(TrialResult result) {
@@ -379,6 +328,12 @@ ClientActions ClientSession::OnServerConnected(int64_t now) {
   return Take();
 }
 
+ClientActions ClientSession::OnUploadsConnected(int64_t now) {
+  Advance(now);
+  if (lease_) actions_.push_back(AskUploads{{options_.new_id(), UploadLink{Claim()}, {}}});
+  return Take();
+}
+
 ClientActions ClientSession::OnServerDisconnected(int64_t now) {
   Advance(now);
   if (!lease_) return Take();
@@ -434,6 +389,8 @@ void ClientSession::OnServer(const Message& message, int64_t now) {
       batch_->accepted = false;
       SendBatch(now);
     }
+  } else if (auto* pull = message.As<UploadPull>()) {
+    OnPull(message.request, *pull);
   } else if (auto* refusal = message.As<Refusal>()) {
     OnServerRefusal(message.request, *refusal, now);
   } else if (auto* ping = message.As<Ping>()) {

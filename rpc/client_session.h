@@ -16,6 +16,7 @@
 #include "rpc/from.h"
 #include "rpc/message.h"
 #include "rpc/timers.h"
+#include "rpc/upload.h"
 
 namespace autotune::rpc {
 
@@ -29,7 +30,15 @@ struct ConnectServer {  // opens a new connection; the driver must drop messages
 struct AskServer {
   Message message;
 };
-struct DropServer {};  // closes the connection to the server
+// Opens a second connection to the server, for chunks of uploads. The driver reopens it by itself.
+struct ConnectUploads {
+  std::vector<std::string> endpoints;
+  std::string public_key;
+};
+struct AskUploads {  // over that connection
+  Message message;
+};
+struct DropServer {};  // closes the connections to the server
 struct Deliver {       // passes on a result, exactly once for each candidate of the job
   TrialResult result;
 };
@@ -42,8 +51,8 @@ struct JobWaits {  // reports that the job waits for a device
   DeviceWait wait;
 };
 // A FarmEvent says that the client has lost a lease. scripts/ledger.sh keeps books of such events.
-using ClientAction =
-    std::variant<AskTracker, ConnectServer, AskServer, DropServer, Deliver, JobDone, JobWaits, FarmEvent>;
+using ClientAction = std::variant<AskTracker, ConnectServer, AskServer, ConnectUploads, AskUploads, DropServer, Deliver,
+                                  JobDone, JobWaits, FarmEvent>;
 using ClientActions = std::vector<ClientAction>;
 
 class ClientSession : public Timed<ClientSession> {
@@ -58,11 +67,12 @@ class ClientSession : public Timed<ClientSession> {
     int64_t resend_ms = 1000;
     int64_t renew_ms = 3000;
     int64_t beat_ms = 1000;
-    int64_t idle_lease_ms = 30000;  // time for which the device is kept between jobs
-    int64_t cancel_ms = 15000;      // longest wait for the running candidate of a cancelled job
-    int64_t wait_report_ms = 5000;  // time between two reports of an unchanged wait
-    int64_t exclude_ms = 60000;     // time for which a lost device is avoided
-    int max_losses = 5;             // consecutive losses of a device, without a result, after which the job fails
+    int64_t idle_lease_ms = 30000;        // time for which the device is kept between jobs
+    int64_t cancel_ms = 15000;            // longest wait for the running candidate of a cancelled job
+    int64_t wait_report_ms = 5000;        // time between two reports of an unchanged wait
+    int64_t exclude_ms = 60000;           // time for which a lost device is avoided
+    int64_t inline_bytes = kInlineBytes;  // of a batch's blobs; larger ones are uploaded
+    int max_losses = 5;                   // consecutive losses of a device, without a result, after which the job fails
     std::function<Id()> new_id = RandomId;
   };
   explicit ClientSession(Options options) : options_(std::move(options)) {}
@@ -75,6 +85,7 @@ class ClientSession : public Timed<ClientSession> {
   ClientActions OnTrackerConnected(int64_t now);
   ClientActions OnServerConnected(int64_t now);
   ClientActions OnServerDisconnected(int64_t now);
+  ClientActions OnUploadsConnected(int64_t now);
 
   bool HasJob() const { return job_ != nullptr; }
   bool HasLease() const { return lease_.has_value(); }
@@ -92,12 +103,14 @@ class ClientSession : public Timed<ClientSession> {
     int64_t last_renew = 0, last_beat = 0, last_heard = 0;
     std::set<Id> renewals;  // request ids of unanswered renewals
     std::set<std::string> references_sent;
-    bool yield = false;   // the tracker wants the device back
-    bool broken = false;  // the connection broke, and the server has not been heard since
-    bool heard = false;   // the server has sent something
+    bool uploads = false;  // there is a connection for uploads
+    bool yield = false;    // the tracker wants the device back
+    bool broken = false;   // the connection broke, and the server has not been heard since
+    bool heard = false;    // the server has sent something
   };
   struct Batch {
     Message message;
+    std::string packed;             // PackFrames of the blobs, if they are uploaded
     std::set<std::string> waiting;  // candidates without a result
     bool accepted = false, device_failed = false;
     int64_t last_sent = 0, accepted_at = 0, last_cancel = 0;
@@ -119,6 +132,12 @@ class ClientSession : public Timed<ClientSession> {
   void CancelBatch(int64_t now);
   void SendRequest(int64_t now);
   void SendBatch(int64_t now);
+  // --- Batches (rpc/client_batch.cc) ---
+  bool RefuseTooLarge(int64_t now);
+  void MakeBatch();
+  void OnPull(const Id& batch, const UploadPull& pull);
+  // ---
+  void RefuseCandidate(size_t index, std::string text);
   void Continue(int64_t now);
   void SendBeat(int64_t now);
   void GiveBack(bool politely);

@@ -13,14 +13,14 @@ inline constexpr bool kIsOneOf = (std::is_same_v<T, Alternatives> || ...);
 Roles SendersOf(const Body& body) {
   return std::visit(
       []<class T>(const T&) -> Roles {
-        if constexpr (kIsOneOf<T, ServerReport, ServerGoodbye, MeasureAccepted, ResultReport, ServerBeat>) {
+        if constexpr (kIsOneOf<T, ServerReport, ServerGoodbye, MeasureAccepted, ResultReport, ServerBeat, UploadPull>) {
           return {Role::kServer};
         } else if constexpr (kIsOneOf<T, ReportReply, LeaseQueued, LeaseGranted, LeaseRenewed, LeaseReleased,
                                       StatusReply, DeviceHeld, LeaseRevoked, MemberInvited, MemberRevoked,
                                       MembersReply>) {
           return {Role::kTracker};
         } else if constexpr (kIsOneOf<T, LeaseRequest, LeaseWithdraw, LeaseRenew, LeaseRelease, MeasureRequest,
-                                      ResultAck, BatchCancel, ClientBeat, LeaseEnd>) {
+                                      ResultAck, BatchCancel, ClientBeat, LeaseEnd, UploadLink, UploadChunk>) {
           return {Role::kClient};
         } else if constexpr (kIsOneOf<T, DeviceHold, LeaseRevoke, MemberInvite, MemberRevoke, MembersRequest>) {
           return {Role::kAdmin};

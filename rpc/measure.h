@@ -17,8 +17,10 @@ namespace autotune::rpc {
 // Bytes that follow a message's body in frames of their own. Shared and immutable.
 using Blob = std::shared_ptr<const std::string>;
 
-inline constexpr int64_t kMaxBlobBytes = 4 << 20;   // limit of one artifact
-inline constexpr int64_t kMaxBatchBytes = 8 << 20;  // limit of all blobs of one batch, the reference included
+// Limits of one artifact and of all blobs of one batch, the reference included, of batches that are sent as one message
+// and of those that are uploaded (rpc/upload.h).
+inline constexpr int64_t kMaxBlobBytes = 4 << 20, kMaxBatchBytes = 8 << 20;
+inline constexpr int64_t kMaxUploadedBlobBytes = 8 << 20, kMaxUploadBytes = 64 << 20;
 inline constexpr int kMaxBatchArtifacts = 64;
 inline constexpr int kMaxBatchCandidates = 4 * kMaxBatchArtifacts;  // candidates may share an artifact
 inline constexpr int kMostRepeats = 1000;                           // of the timing of a candidate

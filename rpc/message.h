@@ -116,7 +116,8 @@ struct DeviceInfo {
   std::vector<int> cores;
   int64_t memory_bytes = 0;
   int64_t pid = 0;
-  AUTOTUNE_FIELDS(key, endpoint, endpoints, public_key, model, machine, cores, memory_bytes, pid)
+  bool uploads = false;  // since 2.5: large batches are to be uploaded (rpc/upload.h)
+  AUTOTUNE_FIELDS(key, endpoint, endpoints, public_key, model, machine, cores, memory_bytes, pid, uploads)
   AUTOTUNE_LIMITS({"key", kNameBytes}, {"endpoint", kNameBytes}, {"endpoints", kNameBytes, kMostEndpoints},
                   {"public_key", kIdBytes}, {"model", kNameBytes}, {"machine", kNameBytes}, {"cores", 0, kMostCores})
 
@@ -320,8 +321,12 @@ struct MeasureRequest {
   MeasureTask task;
   std::vector<Candidate> candidates;
   bool has_reference = false;
-  AUTOTUNE_FIELDS(claim, task, candidates, has_reference)
-  AUTOTUNE_LIMITS({"candidates", 0, kMaxBatchCandidates})
+  // Since 2.5: if `upload` is set, the message has no blobs. The server pulls them as one sequence of `upload_bytes`
+  // bytes, PackFrames of the blobs, whose ContentHash this is.
+  std::string upload;
+  int64_t upload_bytes = 0;
+  AUTOTUNE_FIELDS(claim, task, candidates, has_reference, upload, upload_bytes)
+  AUTOTUNE_LIMITS({"candidates", 0, kMaxBatchCandidates}, {"upload", kIdBytes})
 };
 struct MeasureAccepted {
   static constexpr std::string_view kKind = "measure_accepted";
@@ -360,6 +365,22 @@ struct ServerBeat {
   int64_t remaining = 0;  // candidates without a result
   AUTOTUNE_FIELDS(batch, remaining)
   AUTOTUNE_LIMITS({"batch", kIdBytes})
+};
+// --- Uploads (since 2.5). The header's request id of pulls and chunks is that of the batch.
+struct UploadLink {  // the first message over a connection that is for chunks only
+  static constexpr std::string_view kKind = "upload_link";
+  LeaseClaim claim;
+  AUTOTUNE_FIELDS(claim)
+};
+struct UploadPull {  // the server can take this chunk
+  static constexpr std::string_view kKind = "upload_pull";
+  int64_t offset = 0, bytes = 0;
+  AUTOTUNE_FIELDS(offset, bytes)
+};
+struct UploadChunk {  // its bytes are the blob
+  static constexpr std::string_view kKind = "upload_chunk";
+  int64_t offset = 0;
+  AUTOTUNE_FIELDS(offset)
 };
 struct LeaseEnd {  // the client gives the device back
   static constexpr std::string_view kKind = "lease_end";
@@ -421,7 +442,7 @@ using AnyBody =
                  MeasureRequest, MeasureAccepted, ResultReport, ResultAck, BatchCancel, ClientBeat, ServerBeat,
                  LeaseEnd, RunnerHello, RunnerRequest, RunnerProgress, RunnerReference, RunnerResult, RunnerProbe,
                  DeviceHold, DeviceHeld, LeaseRevoke, LeaseRevoked, MemberInvite, MemberInvited, MemberRevoke,
-                 MemberRevoked, MembersRequest, MembersReply>;
+                 MemberRevoked, MembersRequest, MembersReply, UploadLink, UploadPull, UploadChunk>;
 // One of them. A type of its own, so that only one file compiles the copies and destructors of thirty types.
 struct Body : AnyBody {
   using AnyBody::AnyBody;

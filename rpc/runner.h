@@ -6,14 +6,15 @@
 #include <cstdint>
 #include <vector>
 
+#include "rpc/measure.h"
 #include "rpc/sandbox.h"
 #include "runtime/device.h"
 
 namespace autotune::rpc {
 
 inline constexpr int kRunnerDescriptor = 3;  // the runner's end of the socket pair
-// The largest file that a runner on the CPU may make. It makes memory files for artifacts, which have at most 4 MiB.
-inline constexpr int64_t kRunnerFileBytes = 8 << 20;
+// The largest file that a runner on the CPU may make. It makes memory files for artifacts.
+inline constexpr int64_t kRunnerFileBytes = kMaxUploadedBlobBytes;
 
 struct RunnerOptions {
   std::vector<int> cores;    // cores that kernels run on; empty: all

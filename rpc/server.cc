@@ -119,6 +119,7 @@ class Server {
     if (device.cores.empty()) device.cores = AllowedCpus();
     device.memory_bytes = sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
     device.pid = getpid();
+    device.uploads = IsTcp(listener_.endpoints.front());
     return device;
   }
 

@@ -43,7 +43,7 @@ bool MayBeAnothersFault(TrialStatus status) {
 
 ServerActions ServerSession::OnHostAcquired(const std::string& unlocked, int64_t now) {
   Advance(now);
-  if (batch_ && !batch_->IsDone()) {
+  if (batch_ && !batch_->IsDone() && !batch_->intake) {
     batch_->host_held = true;
     batch_->unlocked = unlocked;
     StartNext(now);
@@ -98,7 +98,7 @@ void ServerSession::StartNext(int64_t now) {
     }
     Finish(std::move(result), now);
   }
-  if (!batch_ || batch_->running || batch_->IsDone()) return;
+  if (!batch_ || batch_->running || batch_->IsDone() || batch_->intake) return;
   if (!batch_->host_held || !runner_ready_ || calibrating_) return;
   const Candidate& candidate = batch_->Current();
   const bool is_fresh = runner_client_.empty();
@@ -110,9 +110,9 @@ void ServerSession::StartNext(int64_t now) {
   }
   runner_client_ = lease_->claim.client;
   const int64_t run = options_.new_run();
-  RunnerRequest request{run, batch_->task, candidate};
+  RunnerRequest request{run, batch_->request.task, candidate};
   Message message{batch_->id, request, {batch_->artifacts[static_cast<size_t>(candidate.blob)]}};
-  std::string key = ReferenceKey(batch_->task);
+  std::string key = ReferenceKey(batch_->request.task);
   if (candidate.check && batch_->reference && runner_reference_ != key) {
     message.blobs.push_back(batch_->reference);
     if (const std::vector<Blob>* outputs = outputs_.Find(OutputsKey())) {
@@ -166,7 +166,9 @@ void ServerSession::Finish(TrialResult result, int64_t now) {
   slot.result = std::move(result);
   ++batch_->next;
   SendResult(slot, now);
-  if (batch_->IsDone() && std::exchange(batch_->host_held, false)) ReleaseUnlessCalibrating();
+  if (!batch_->IsDone()) return;
+  batch_->intake.reset();
+  if (std::exchange(batch_->host_held, false)) ReleaseUnlessCalibrating();
 }
 
 const std::string& ServerSession::DisturbanceOf(const TrialResult& result) const {
@@ -245,13 +247,13 @@ void ServerSession::OnProgress(RunnerPhase phase, int64_t now) {
   running.phase = phase;
   running.phase_began = now;
   running.deadline =
-      now + Millis(phase == RunnerPhase::kReference ? batch_->task.reference_seconds : candidate.run_seconds);
+      now + Millis(phase == RunnerPhase::kReference ? batch_->request.task.reference_seconds : candidate.run_seconds);
   running.asked = Running::Examined::kNever;
   running.earlier.reset();
   running.extended = 0;
   if (phase == RunnerPhase::kRun) {
     bool checks = candidate.check && batch_->reference;
-    runner_reference_ = checks ? ReferenceKey(batch_->task) : "";
+    runner_reference_ = checks ? ReferenceKey(batch_->request.task) : "";
   }
 }
 
@@ -381,8 +383,8 @@ void ServerSession::JudgeDeadline(const RunnerFacts& facts, int64_t now) {
       return FinishRunning(TrialStatus::kLoadFailed, "loading took longer than " + SecondsText(candidate.load_seconds),
                            now);
     case RunnerPhase::kReference:
-      return FinishRunning(TrialStatus::kRunTimedOut, "took longer than " + SecondsText(batch_->task.reference_seconds),
-                           now);
+      return FinishRunning(TrialStatus::kRunTimedOut,
+                           "took longer than " + SecondsText(batch_->request.task.reference_seconds), now);
     case RunnerPhase::kRun:
       return FinishRunning(TrialStatus::kRunTimedOut, "ran longer than " + SecondsText(candidate.run_seconds), now);
   }

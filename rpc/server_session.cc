@@ -1,17 +1,14 @@
 #include "rpc/server_session.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "rpc/capability.h"
 #include "rpc/channel.h"
+#include "rpc/check_measure.h"
 #include "rpc/rules.h"
-#include "support/hash.h"
 
 namespace autotune::rpc {
 namespace {
-
-bool Sane(double seconds) { return std::isfinite(seconds) && seconds > 0 && seconds <= kMaxDeadlineSeconds; }
 
 int64_t TotalBytes(const std::vector<Blob>& blobs) {
   int64_t bytes = 0;
@@ -46,7 +43,9 @@ int64_t ServerSession::Cache::bytes() const {
 }
 
 int64_t ServerSession::KeptBytes() const {
-  return references_.bytes() + outputs_.bytes() + (batch_ ? TotalBytes(batch_->artifacts) : 0);
+  int64_t bytes = references_.bytes() + outputs_.bytes();
+  if (batch_) bytes += TotalBytes(batch_->artifacts) + (batch_->intake ? batch_->intake->KeptBytes() : 0);
+  return bytes;
 }
 
 void ServerSession::Refuse(const Peer& peer, const Id& request, std::string code, std::string text) {
@@ -60,6 +59,7 @@ void ServerSession::Advance(int64_t now) {
     batch_->running->phase_began += stopped;
     batch_->running->deadline += stopped;
   }
+  if (batch_ && batch_->intake) batch_->intake->Postpone(stopped);
   if (lease_) lease_->expires += stopped;
   if (quarantine_) quarantine_->deadline += stopped;
   if (calibrating_) calibrating_->deadline += stopped;
@@ -103,7 +103,12 @@ bool ServerSession::CheckClaim(const From& from, const LeaseClaim& claim, const 
   }
   if (lease_) DropLease("the device was leased to another client", now);
   highest_ = claim.token;
-  lease_ = Lease{claim, from.identity, peer, now, now + claim.ttl_ms};
+  lease_ = Lease{.claim = claim,
+                 .identity = from.identity,
+                 .peer = peer,
+                 .uploads = {},
+                 .began = now,
+                 .expires = now + claim.ttl_ms};
   Happened(FarmEvent::Kind::kLeased, "", now);
   next_report_ = now;
   return true;
@@ -195,6 +200,10 @@ ServerActions ServerSession::On(const From& from, const Message& message, int64_
       CancelBatch("cancelled before it began", now);
   } else if (auto* beat = message.As<ClientBeat>()) {
     OnBeat(from, message.request, *beat, now);
+  } else if (auto* link = message.As<UploadLink>()) {
+    OnUploadLink(from, message.request, *link, now);
+  } else if (message.As<UploadChunk>()) {
+    OnUploadChunk(peer, message, now);
   } else if (auto* end = message.As<LeaseEnd>()) {
     if (lease_ && lease_->claim.lease == end->claim.lease && lease_->claim.token == end->claim.token) {
       EndLease(FarmEvent::Kind::kReturned, "the client ended its lease", now);
@@ -205,42 +214,6 @@ ServerActions ServerSession::On(const From& from, const Message& message, int64_
            Refusal{code::kUnexpected, "a device server does not take a " + std::string(KindOf(message.body))});
   }
   return Take();
-}
-
-std::optional<Refusal> ServerSession::CheckMeasure(const MeasureRequest& request, const std::vector<Blob>& blobs) {
-  auto malformed = [](std::string text) { return Refusal{code::kMalformed, std::move(text)}; };
-  size_t artifacts = blobs.size() - (request.has_reference && !blobs.empty() ? 1 : 0);
-  if (request.has_reference && blobs.empty()) return malformed("has_reference without a blob");
-  if (request.candidates.empty()) return malformed("a batch has at least one candidate");
-  if (artifacts > kMaxBatchArtifacts) {
-    return Refusal{code::kTooLarge, "a batch has at most " + std::to_string(kMaxBatchArtifacts) + " artifacts"};
-  }
-  for (const Blob& blob : blobs) {
-    if (static_cast<int64_t>(blob->size()) > kMaxBlobBytes) {
-      return Refusal{code::kTooLarge, "an artifact has at most " + std::to_string(kMaxBlobBytes) + " bytes"};
-    }
-  }
-  if (TotalBytes(blobs) > kMaxBatchBytes) {
-    return Refusal{code::kTooLarge, "a batch has at most " + std::to_string(kMaxBatchBytes) + " bytes"};
-  }
-  std::set<std::string> ids;
-  for (const Candidate& c : request.candidates) {
-    if (!ids.insert(c.id).second) return malformed("candidate '" + c.id + "' occurs twice");
-    if (c.blob < 0 || static_cast<size_t>(c.blob) >= artifacts)
-      return malformed("candidate '" + c.id + "': no such blob");
-    if (c.repeats < 1 || c.repeats > kMostRepeats || c.max_repeats < 0 || c.max_repeats > kMostRepeats ||
-        !Sane(c.load_seconds) || !Sane(c.run_seconds) || c.threads < 0 || c.threads > 4096 ||
-        !(c.min_repeat_ms >= 0 && c.min_repeat_ms <= 60000) || !(c.cutoff_seconds >= 0) || c.cold_bytes < -1) {
-      return malformed("candidate '" + c.id + "': an option is out of range");
-    }
-  }
-  if (!Sane(request.task.reference_seconds) || !(request.task.rtol >= 0) || !(request.task.floor >= 0)) {
-    return malformed("task: an option is out of range");
-  }
-  if (request.has_reference && HashBytes128(*blobs.back()).Hex() != request.task.reference_hash) {
-    return malformed("the reference does not have the hash that the task names");
-  }
-  return std::nullopt;
 }
 
 void ServerSession::OnMeasure(const From& from, const Message& message, int64_t now) {
@@ -257,33 +230,42 @@ void ServerSession::OnMeasure(const From& from, const Message& message, int64_t 
     return;
   }
   if (Holds(Rule::kRemembers) && finished_.count(message.request)) return accept();
-  if (auto refusal = CheckMeasure(request, message.blobs)) {
-    return Refuse(peer, message.request, refusal->code, refusal->text);
-  }
+  const bool uploads = !request.upload.empty();
+  std::optional<Refusal> refusal = uploads ? CheckUpload(request, message.blobs) : CheckBlobs(request, message.blobs);
+  if (!refusal) refusal = CheckCandidates(request);
+  if (refusal) return Refuse(peer, message.request, refusal->code, refusal->text);
   const std::string& hash = request.task.reference_hash;
-  if (request.has_reference) references_.Put(hash, {message.blobs.back()}, options_.reference_bytes);
-  const std::vector<Blob>* reference = hash.empty() ? nullptr : references_.Find(hash);
   bool checks = std::any_of(request.candidates.begin(), request.candidates.end(), [](auto& c) { return c.check; });
-  if (checks && !hash.empty() && !reference) {
+  const std::vector<Blob>* known = hash.empty() ? nullptr : references_.Find(CachedReference(hash));
+  if (checks && !hash.empty() && !request.has_reference && !known) {
     return Refuse(peer, message.request, code::kNeedReference,
                   "send the reference artifact " + hash + " with the batch");
   }
   // The client has all results of the batch before. A late copy of that request must not undo this one.
   if (batch_) finished_[batch_->id] = now;
   DropBatch("the client sent another batch");
-  Batch batch;
-  batch.id = message.request;
-  batch.task = request.task;
-  if (reference) batch.reference = reference->front();
-  batch.candidates = request.candidates;
-  batch.tries.resize(batch.candidates.size());
-  for (size_t i = 0; i < batch.candidates.size(); ++i) batch.order.push_back(i);
-  batch.artifacts = message.blobs;
-  if (request.has_reference) batch.artifacts.pop_back();
-  batch_ = std::move(batch);
+  batch_.emplace();
+  batch_->id = message.request;
+  batch_->request = request;
+  if (known) batch_->reference = known->front();
+  batch_->tries.resize(request.candidates.size());
+  for (size_t i = 0; i < request.candidates.size(); ++i) batch_->order.push_back(i);
+  if (uploads) batch_->intake.emplace(request.upload, request.upload_bytes, options_.uploads, now);
   accept();
   if (lease_->yield) return CancelBatch("the device goes to a client that waits", now);
   if (!Fault().empty()) return StartNext(now);
+  if (uploads) return BeginUpload(now);
+  TakeBlobs(message.blobs);
+}
+
+// Takes the blobs of the batch, which have been checked, and begins to measure it.
+void ServerSession::TakeBlobs(std::vector<Blob> blobs) {
+  if (batch_->request.has_reference) {
+    references_.Put(CachedReference(batch_->request.task.reference_hash), {blobs.back()}, options_.reference_bytes);
+    batch_->reference = std::move(blobs.back());
+    blobs.pop_back();
+  }
+  batch_->artifacts = std::move(blobs);
   if (calibrating_ && !calibrating_->run) calibrating_.reset();  // it comes after the lease
   actions_.push_back(AcquireHost{});
 }
@@ -355,6 +337,10 @@ EarliestTimer<ServerSession> ServerSession::Earliest() const {
   if (batch_ && Holds(Rule::kResends)) {
     for (const auto& [id, result] : batch_->unacknowledged)
       timer.Add(result.last_sent + options_.resend_ms, &Self::ResendResults);
+  }
+  if (batch_ && batch_->intake) {
+    timer.Add(batch_->intake->AgainAt(), &Self::PullAgain);
+    timer.Add(batch_->intake->StalledAt(), &Self::OnUploadStalled);
   }
   if (MayProbe()) timer.Add(quarantine_->next_probe, &Self::StartProbe);
   if (quarantine_ && quarantine_->probe) timer.Add(quarantine_->deadline, &Self::OnProbeDeadline);

@@ -15,6 +15,7 @@
 #include "rpc/from.h"
 #include "rpc/message.h"
 #include "rpc/timers.h"
+#include "rpc/upload.h"
 
 namespace autotune::rpc {
 
@@ -66,6 +67,7 @@ class ServerSession : public Timed<ServerSession> {
     int64_t remember_ms = 60000;         // time for which finished batches are remembered
     int64_t reference_bytes = 64 << 20;  // limit of the cache of reference artifacts
     int64_t output_bytes = 512 << 20;    // limit of the cache of the references' outputs
+    Intake::Options uploads;
     // For the proofs that authenticated clients must give; empty: no client is authenticated.
     std::string grant_key;
     // Numbers of runs. They cannot be guessed, so no candidate can announce the result of a later one.
@@ -100,6 +102,7 @@ class ServerSession : public Timed<ServerSession> {
     LeaseClaim claim;
     std::string identity;  // of the client
     Peer peer;             // sender of the client's latest message
+    Peer uploads;          // the client's connection for chunks; empty: there is none
     int64_t began = 0, expires = 0;
     bool yield = false;  // the tracker wants the device back: no further candidate starts
   };
@@ -136,12 +139,12 @@ class ServerSession : public Timed<ServerSession> {
   };
   struct Batch {
     Id id;
-    MeasureTask task;
-    Blob reference;
-    std::vector<Candidate> candidates;
+    MeasureRequest request;
+    Blob reference;  // null: none, or it is uploaded
     std::vector<Blob> artifacts;
+    std::optional<Intake> intake;  // of artifacts and reference; none: they are here
     // Indices of candidates in the order in which they run. A candidate that failed is appended once more. From
-    // candidates.size() on, each entry is such a repetition, alone in a fresh runner.
+    // their number on, each entry is such a repetition, alone in a fresh runner.
     std::vector<size_t> order;
     size_t next = 0;  // index in `order`
     std::vector<Tries> tries;
@@ -154,9 +157,9 @@ class ServerSession : public Timed<ServerSession> {
     std::map<std::string, Unacknowledged> unacknowledged;
 
     bool IsDone() const { return next == order.size(); }
-    const Candidate& Current() const { return candidates[order[next]]; }
+    const Candidate& Current() const { return request.candidates[order[next]]; }
     Tries& TriesOfCurrent() { return tries[order[next]]; }
-    bool RunsAlone() const { return next >= candidates.size(); }
+    bool RunsAlone() const { return next >= request.candidates.size(); }
     int64_t Unfinished() const { return static_cast<int64_t>(order.size() - next); }
   };
   // Lists of blobs by key. If they exceed the limit, the least recently used lists are dropped.
@@ -180,13 +183,18 @@ class ServerSession : public Timed<ServerSession> {
   // Returns true if the claim holds the device; a claim with a higher token takes it over. Otherwise sends a refusal.
   bool CheckClaim(const From& from, const LeaseClaim& claim, const Id& request, int64_t now);
   void OnMeasure(const From& from, const Message& message, int64_t now);
+  void TakeBlobs(std::vector<Blob> blobs);
   void OnAck(const Peer& peer, const ResultAck& ack, int64_t now);
   void OnBeat(const From& from, const Id& request, const ClientBeat& beat, int64_t now);
   void OnReportReply(const ReportReply& reply, int64_t now);
   // The key of the reference's outputs. They come from a runner in which the client's own code runs, so each client has
   // its own.
-  std::string OutputsKey() const { return lease_->claim.client + "/" + ReferenceKey(batch_->task); }
-  std::optional<Refusal> CheckMeasure(const MeasureRequest& request, const std::vector<Blob>& blobs);
+  std::string OutputsKey() const { return CachedReference(ReferenceKey(batch_->request.task)); }
+  // The key of a reference. Its hash is quick to compute, but not safe against a client that wants to make another
+  // artifact with the same hash, so each client has its own.
+  std::string CachedReference(const std::string& hash) const {
+    return lease_->identity + "/" + lease_->claim.client + "/" + hash;
+  }
   void Advance(int64_t now);
   EarliestTimer<ServerSession> Earliest() const;
   void OnHalfDeadline(int64_t now);
@@ -236,6 +244,14 @@ class ServerSession : public Timed<ServerSession> {
   // Gives the host up, unless a calibration still needs it.
   void ReleaseUnlessCalibrating();
   bool IsCalibration(int64_t run) const { return calibrating_ && calibrating_->run == run; }
+  // ---
+  // --- Uploads (rpc/server_upload.cc) ---
+  void OnUploadLink(const From& from, const Id& request, const UploadLink& link, int64_t now);
+  void OnUploadChunk(const Peer& peer, const Message& message, int64_t now);
+  void BeginUpload(int64_t now);
+  void PullAgain(int64_t now) { BeginUpload(now); }
+  void OnUploadStalled(int64_t now);
+  void SendPulls(const std::vector<UploadPull>& pulls);
   // ---
   // Returns why the device measures nothing; empty if it can.
   const std::string& Fault() const { return quarantine_ && unavailable_.empty() ? quarantine_->why : unavailable_; }

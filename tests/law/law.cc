@@ -24,7 +24,7 @@ const std::vector<Package>& Packages() {
       {"zmq",
        {"rpc/curve_keys.cc", "rpc/transport.cc", "rpc/watched_socket.h", "rpc/zap.cc", "rpc/zeromq.cc",
         "rpc/zeromq.h"}},
-      {"sodium.h", {"rpc/capability.cc"}},
+      {"sodium.h", {"rpc/capability.cc", "rpc/content_hash.cc"}},
       {"xgboost/", {"costmodel/xgboost.h", "costmodel/xgboost_model.cc", "costmodel/xgboost_regression.cc"}},
       {"sqlite3.h", {"records/sqlite.cc"}},
       {"nlohmann/", {"support/json.cc"}},

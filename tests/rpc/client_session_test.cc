@@ -35,6 +35,8 @@ struct ClientWorld {
     for (auto& action : actions) {
       if (auto* a = std::get_if<AskTracker>(&action)) tracker.push_back(a->message);
       if (auto* a = std::get_if<AskServer>(&action)) server.push_back(a->message);
+      if (auto* a = std::get_if<AskUploads>(&action)) chunks.push_back(a->message);
+      if (std::get_if<ConnectUploads>(&action)) ++upload_connections;
       if (auto* a = std::get_if<Deliver>(&action)) results.push_back(a->result);
       if (auto* a = std::get_if<JobWaits>(&action)) waits.push_back(a->wait);
       if (auto* a = std::get_if<JobDone>(&action)) {
@@ -58,7 +60,7 @@ struct ClientWorld {
   void Start(int candidates) { Take(session.Start(Job(candidates), now)); }
   Id LeaseRequestId() const { return Last<LeaseRequest>(tracker)->request; }
   void Grant(int64_t counter = 1, const Id& on = "s1") {
-    LeaseGranted granted{"lease" + std::to_string(counter), {1, counter}, on, {}, 10000};
+    LeaseGranted granted{"lease" + std::to_string(counter), {1, counter}, on, {.uploads = uploads}, 10000};
     HearTracker(LeaseRequestId(), granted);
   }
   void Queue(LeaseQueued queued) { HearTracker(LeaseRequestId(), std::move(queued)); }
@@ -81,7 +83,9 @@ struct ClientWorld {
 
   ClientSession session;
   int64_t now = 0;
-  std::vector<Message> tracker, server;
+  bool uploads = false;  // granted devices take uploads
+  std::vector<Message> tracker, server, chunks;
+  int upload_connections = 0;
   std::vector<TrialResult> results;
   std::vector<DeviceWait> waits;
   int done = 0;
@@ -360,7 +364,7 @@ TEST(ClientSession, AJobThatCannotBeSentFailsAlone) {
   for (bool large_reference : {true, false}) {
     ClientWorld w;
     auto job = std::make_shared<MeasureJob>(*ClientWorld::Job(2));
-    if (large_reference) job->reference = Bytes(std::string(kMaxBlobBytes + 1, 'x'));
+    if (large_reference) job->reference = Bytes(std::string(kMaxUploadedBlobBytes + 1, 'x'));
     w.Take(w.session.Start(job, w.now));
     if (!large_reference) {
       w.Grant();
@@ -377,6 +381,49 @@ TEST(ClientSession, AJobThatCannotBeSentFailsAlone) {
     w.Hear(w.Last<MeasureRequest>(w.server)->request, ResultReport{{.candidate = "0", .status = TrialStatus::kOk}});
     EXPECT_EQ(w.done, 2);
     EXPECT_EQ(w.Statuses(), std::vector{TrialStatus::kOk});
+  }
+}
+
+TEST(ClientSession, ABatchIsUploadedIfItIsLargeAndTheDeviceTakesUploads) {
+  for (const auto& [bytes, uploads] : {std::pair{100, true}, {20, true}, {100, false}}) {
+    ClientWorld w({.inline_bytes = 50});
+    w.uploads = uploads;
+    auto job = std::make_shared<MeasureJob>(*ClientWorld::Job(1));
+    job->artifacts[0] = Bytes(std::string(static_cast<size_t>(bytes), 'x'));
+    w.Take(w.session.Start(job, w.now));
+    w.Grant();
+    const Message message = *w.Last<MeasureRequest>(w.server);
+    const auto& request = *message.As<MeasureRequest>();
+    if (bytes < 50 || !uploads) {
+      EXPECT_EQ(message.blobs.size(), 1u);
+      EXPECT_EQ(request.upload + std::to_string(w.upload_connections), "0");
+      continue;
+    }
+    EXPECT_EQ(message.blobs.size(), 0u);
+    EXPECT_EQ(w.upload_connections, 1);
+    w.Take(w.session.OnUploadsConnected(w.now));
+    EXPECT_EQ(w.chunks.back().As<UploadLink>()->claim.lease, "lease1");
+    w.chunks.clear();
+    w.Hear("another batch", UploadPull{0, 10});
+    w.Hear(message.request, UploadPull{0, request.upload_bytes + 1});
+    EXPECT_THAT(w.chunks, IsEmpty());
+    w.Hear(message.request, UploadPull{request.upload_bytes - 10, 10});
+    EXPECT_EQ(*w.chunks.back().blobs[0], "xxxxxxxxxx");
+  }
+}
+
+TEST(ClientSession, ArtifactsThatOnlyAnUploadCanHoldAreMeasuredWhereItIsTaken) {
+  for (const bool uploads : {true, false}) {
+    ClientWorld w;
+    w.uploads = uploads;
+    auto job = std::make_shared<MeasureJob>(*ClientWorld::Job(3));
+    job->artifacts[0] = Bytes(std::string(kMaxBlobBytes + 1, 'x'));
+    job->artifacts[1] = Bytes(std::string(kMaxUploadedBlobBytes + 1, 'x'));  // nowhere
+    w.Take(w.session.Start(job, w.now));
+    w.Grant();
+    const Message request = *w.Last<MeasureRequest>(w.server);
+    EXPECT_EQ(request.As<MeasureRequest>()->candidates.size(), uploads ? 2u : 1u);
+    EXPECT_EQ(w.Statuses(), std::vector<TrialStatus>(uploads ? 1 : 2, TrialStatus::kUploadFailed));
   }
 }
 

@@ -172,7 +172,8 @@ void Simulator::CrashClient(int c) {
   ledger_.Add({.what = What::kLeft, .at = now_, .request = client.request});
   party.up = false;
   client.node.reset();
-  client.tracker.number = client.server.number = 0;
+  client.tracker.number = client.server.number = client.uploads.number = 0;
+  client.wants_uploads = false;
   client.at = -1;
   Post(pause, [this, c] { StartClient(c); });
 }
@@ -200,6 +201,7 @@ void Simulator::Cut() {
                    .server = PartyOf(ServerParty(client.at)).name,
                    .client = PartyOf(ClientParty(c)).name,
                    .until = until});
+      cut(client.uploads);
       return cut(client.server);
   }
 }

@@ -316,6 +316,10 @@ void ClientNode::Perform(rpc::ClientActions actions) {
       world_.connect(connect->endpoints.front());
     } else if (auto* send = std::get_if<rpc::AskServer>(&action)) {
       world_.to_server(send->message);
+    } else if (std::get_if<rpc::ConnectUploads>(&action)) {
+      world_.connect_uploads();
+    } else if (auto* chunk = std::get_if<rpc::AskUploads>(&action)) {
+      world_.to_uploads(chunk->message);
     } else if (std::get_if<rpc::DropServer>(&action)) {
       world_.drop_server();
     } else if (auto* event = std::get_if<rpc::FarmEvent>(&action)) {

@@ -132,6 +132,8 @@ class ClientNode {
     std::function<void(const rpc::Message&)> to_tracker;
     std::function<void(const std::string& endpoint)> connect;
     std::function<void(const rpc::Message&)> to_server;
+    std::function<void()> connect_uploads;  // to the same server
+    std::function<void(const rpc::Message&)> to_uploads;
     std::function<void()> drop_server;
     std::function<void(const rpc::TrialResult&)> on_result;  // already checked
     // The client has heard for the first time that the device failed in this run of a candidate.
@@ -150,6 +152,7 @@ class ClientNode {
   }
   void OnServer(const rpc::Message& message);
   void OnServerConnected() { Perform(session_.OnServerConnected(world_.now())); }
+  void OnUploadsConnected() { Perform(session_.OnUploadsConnected(world_.now())); }
   void OnServerDisconnected() { Perform(session_.OnServerDisconnected(world_.now())); }
   void Close() { Perform(session_.Close(world_.now())); }
   bool HasJob() const { return job_ != nullptr; }

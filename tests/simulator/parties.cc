@@ -188,6 +188,8 @@ void Simulator::StartServer(int s) {
   options.incarnation = std::to_string(p.incarnation);
   options.device.key = server.key;
   options.device.endpoint = std::to_string(s) + "/" + std::to_string(number);
+  options.device.uploads = s % 3 != 0;
+  options.uploads = {.chunk_bytes = 64, .most_pulled_bytes = 512};
   options.new_run = [this] { return static_cast<int64_t>(rng_.Next() >> 1); };
   options.judge_calibration = [this, party, calibrations = 0](const std::vector<double>&) mutable {
     constexpr int kOff = 20;  // one of so many calibrations finds the device slow
@@ -254,10 +256,12 @@ void Simulator::ToClient(int s, const Peer& peer, const Message& message) {
   }
   const size_t c = NumberOfPeer(peer);
   Client& client = clients_[c];
-  if (std::to_string(client.server.number) != peer.substr(peer.find('/') + 1)) return;
-  Transmit(ServerParty(s), ClientParty(static_cast<int>(c)), client.server, message, [&client](const Message& m) {
-    if (client.node) client.node->OnServer(m);
-  });
+  for (const Link* link : {&client.server, &client.uploads}) {
+    if (std::to_string(link->number) != peer.substr(peer.find('/') + 1)) continue;
+    Transmit(ServerParty(s), ClientParty(static_cast<int>(c)), *link, message, [&client](const Message& m) {
+      if (client.node) client.node->OnServer(m);
+    });
+  }
 }
 
 // --- Clients ---------------------------------------------------------------------------------------------------------
@@ -278,6 +282,7 @@ void Simulator::StartClient(int c) {
   options.wait_ms = int64_t{24} * 3600 * 1000;
   options.tracker_silence_ms = 120000;
   options.max_losses = 1000;
+  options.inline_bytes = 400;  // less than half of the batches have
   options.new_id = [this] { return NewId(); };
   ClientNode::World world;
   world.now = [this, party] { return Clock(party); };
@@ -290,8 +295,11 @@ void Simulator::StartClient(int c) {
   };
   world.connect = [this, c](const std::string& endpoint) { ConnectToServer(c, endpoint); };
   world.to_server = [this, c](const Message& message) { ToServer(c, message); };
+  world.connect_uploads = [this, c, party] { Later(party, 2, [this, c] { ConnectUploads(c); }); };
+  world.to_uploads = [this, c](const Message& message) { OverLink(c, &Client::uploads, message); };
   world.drop_server = [&client] {
-    client.server.number = 0;
+    client.server.number = client.uploads.number = 0;
+    client.wants_uploads = false;
     client.at = -1;
   };
   world.on_event = [this, name = p.name](const FarmEvent& event) {
@@ -360,7 +368,8 @@ void Simulator::ConnectToServer(int c, const std::string& endpoint) {
   Client& client = clients_[static_cast<size_t>(c)];
   const int64_t cut_since = client.server.cut_since, cut_until = client.server.cut_until;
   const int at = std::stoi(endpoint);
-  client.server = {};
+  client.server = client.uploads = {};
+  client.wants_uploads = false;
   if (client.at == at) client.server.cut_since = cut_since, client.server.cut_until = cut_until;
   if (options_.wall && c == 0 && at == 0) client.server.cut_until = kForever;
   client.at = at;
@@ -373,11 +382,24 @@ void Simulator::ConnectToServer(int c, const std::string& endpoint) {
   });
 }
 
-void Simulator::ToServer(int c, const Message& message) {
+// The second connection to the client's server.
+void Simulator::ConnectUploads(int c) {
   Client& client = clients_[static_cast<size_t>(c)];
-  if (client.at < 0 || client.server.incarnation != PartyOf(ServerParty(client.at)).incarnation) return;
-  const Peer peer = "c" + std::to_string(c) + "/" + std::to_string(client.server.number);
-  Transmit(ClientParty(c), ServerParty(client.at), client.server, message,
+  client.wants_uploads = client.at >= 0;
+  if (client.at < 0 || client.uploads.number || !Listens(client)) return;
+  client.uploads.cut_since = client.server.cut_since;
+  client.uploads.cut_until = client.server.cut_until;
+  Connect(ClientParty(c), ServerParty(client.at), client.uploads, [&client] {
+    if (client.node) client.node->OnUploadsConnected();
+  });
+}
+
+void Simulator::OverLink(int c, Link Client::*over, const Message& message) {
+  Client& client = clients_[static_cast<size_t>(c)];
+  const Link& link = client.*over;
+  if (client.at < 0 || link.incarnation != PartyOf(ServerParty(client.at)).incarnation) return;
+  const Peer peer = "c" + std::to_string(c) + "/" + std::to_string(link.number);
+  Transmit(ClientParty(c), ServerParty(client.at), link, message,
            [peer, &server = servers_[static_cast<size_t>(client.at)]](const Message& m) { server.node->On(peer, m); });
 }
 

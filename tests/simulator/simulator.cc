@@ -134,6 +134,7 @@ bool Simulator::Reaches(int from, int to, const Link& link) const {
 void Simulator::Transmit(int from, int to, const Link& link, const Message& message,
                          std::function<void(const Message&)> deliver) {
   if (!link.number || rng_.Uniform() < options_.weather.loss) return;
+  chunks_ += message.As<rpc::UploadChunk>() != nullptr;
   const bool encoded = ++transmitted_ % options_.encoded == 0;
   // A message is a value that shares nothing with its sender but constant blobs.
   const auto letter = std::make_shared<const Letter>(encoded ? Letter{{}, rpc::Encode(message), std::move(deliver)}
@@ -209,6 +210,8 @@ void Simulator::KeepConnected() {
         if (client.node) client.node->OnServerConnected();
       });
     }
+    if (client.uploads.number && !client.server.number) client.uploads.number = 0;
+    if (client.wants_uploads && client.server.number) ConnectUploads(c);
   }
   Post(1000, [this] { KeepConnected(); });
 }

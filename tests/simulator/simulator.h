@@ -76,6 +76,7 @@ class Simulator {
   int Holding() const;  // clients with a lease
   bool Holds(int client) const;
   int64_t now() const { return now_; }
+  int64_t chunks() const { return chunks_; }  // of uploads, that were sent
 
   enum class Fault {
     kTrackerCrash,
@@ -138,7 +139,8 @@ class Simulator {
   struct Client {
     std::unique_ptr<ClientNode> node;
     std::unique_ptr<Hoarder> hoarder;
-    Link tracker, server;
+    Link tracker, server, uploads;
+    bool wants_uploads = false;
     int at = -1;                 // number of the server, or -1
     int64_t at_incarnation = 0;  // by the endpoint; 0: any
     int jobs_left = 0;
@@ -183,7 +185,9 @@ class Simulator {
   void StartHoarder(int c);
   void StartJob(int c);
   void ConnectToServer(int c, const std::string& endpoint);
-  void ToServer(int c, const rpc::Message& message);
+  void ToServer(int c, const rpc::Message& message) { OverLink(c, &Client::server, message); }
+  void OverLink(int c, Link Client::*over, const rpc::Message& message);
+  void ConnectUploads(int c);
   void HearTracker(int party, const rpc::Message& message);
 
   // --- faults.cc ---
@@ -201,7 +205,7 @@ class Simulator {
   Rng rng_;
   int64_t now_ = 0;
   std::priority_queue<Event> events_;
-  int64_t event_number_ = 0, connections_ = 0, transmitted_ = 0;
+  int64_t event_number_ = 0, connections_ = 0, transmitted_ = 0, chunks_ = 0;
   std::vector<Party> parties_;  // the tracker, the servers, the clients
   std::unique_ptr<TrackerState> tracker_;
   std::unique_ptr<rpc::Alarm> tracker_alarm_;

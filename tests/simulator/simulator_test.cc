@@ -118,12 +118,13 @@ TEST(Simulator, MishapsOfRunnersAndDevicesAreNoCandidatesFault) {
 
 // The sums of what many farms did. scripts/simulator.sh prints them.
 struct Sums {
-  int64_t farms = 0, issued = 0, executions = 0, repeats = 0, losses = 0, faults = 0, broken = 0;
+  int64_t farms = 0, chunks = 0, issued = 0, executions = 0, repeats = 0, losses = 0, faults = 0, broken = 0;
   double days = 0;  // in which devices were leased
 
   void Add(const Simulator& farm, int64_t seed) {
     const Ledger& ledger = farm.ledger();
     ++farms;
+    chunks += farm.chunks();
     issued += ledger.issued();
     executions += ledger.executions();
     repeats += ledger.repeats();
@@ -168,6 +169,7 @@ void RunSeeds(int64_t begin) {
   }
   if (seeds < 100) return;
   EXPECT_GT(sums.repeats, 0);
+  EXPECT_GT(sums.chunks, 0);
   EXPECT_GT(std::ranges::min(faults), 10) << "each kind of fault has occurred";
 }
 // Seeds whose farms once broke a promise.

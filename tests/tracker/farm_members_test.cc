@@ -115,6 +115,24 @@ TEST_F(FarmMembers, AreAdministeredFromElsewhere) {
   EXPECT_THAT(Complaint(), HasSubstr("no tracker has run with the state folder " + folder_));
 }
 
+// Such artifacts are too large for one message.
+TEST_F(FarmMembers, UploadLargeBatches) {
+  ASSERT_NO_FATAL_FAILURE(Start());
+  auto client = std::move(Join(InviteHere("alice", Role::kClient))).value();
+  const auto padded = [](int64_t bytes) {
+    std::string artifact = *Compile(kDouble);
+    artifact.resize(static_cast<size_t>(bytes), 'x');
+    return std::make_shared<const std::string>(std::move(artifact));
+  };
+  const auto results = client->Measure(JobOf(
+      {padded(rpc::kMaxBlobBytes + 1), padded(rpc::kMaxUploadedBlobBytes), padded(rpc::kMaxUploadedBlobBytes + 1)}));
+  ASSERT_TRUE(results.ok()) << results.error().Text();
+  EXPECT_EQ(results->at(0).status, TrialStatus::kOk) << results->at(0).error;
+  EXPECT_EQ(results->at(1).status, TrialStatus::kOk) << results->at(1).error;
+  EXPECT_EQ(results->at(2).status, TrialStatus::kUploadFailed);
+  EXPECT_THAT(results->at(2).error, HasSubstr("at most 8388608"));
+}
+
 TEST_F(FarmMembers, KeepTheirLeasesOverARestartOfTheTracker) {
   ASSERT_NO_FATAL_FAILURE(Start());
   auto client = std::move(Join(InviteHere("alice", Role::kClient))).value();

@@ -67,7 +67,12 @@ std::string Address::Text() const { return Joined(endpoints, ", "); }
 
 Result<Address> NormalizeAddress(Address address) {
   if (address.endpoints.empty()) return Err("an address without an endpoint");
-  for (std::string& endpoint : address.endpoints) endpoint = TRY(NormalizeEndpoint(endpoint));
+  std::vector<std::string> endpoints;
+  for (const std::string& text : address.endpoints) {
+    std::string endpoint = TRY(NormalizeEndpoint(text));
+    if (std::ranges::find(endpoints, endpoint) == endpoints.end()) endpoints.push_back(std::move(endpoint));
+  }
+  address.endpoints = std::move(endpoints);
   const auto tcp = std::count_if(address.endpoints.begin(), address.endpoints.end(), IsTcp);
   if (tcp == 0) return address;
   if (tcp < static_cast<int64_t>(address.endpoints.size())) return Err(address.Text(), ": both TCP and ipc");

@@ -29,10 +29,13 @@ struct Address {
   std::vector<std::string> endpoints;  // of one listener, in the order in which they are tried
   std::string public_key;              // the listener's, for TCP
   CurveKeys own;                       // of this process, for TCP
+  std::string next_key;                // the public key that the listener will have later; empty: none is known
+  std::string keys_file;               // keeps changes of the listener's key (rpc/tracker_keys.h); empty: nothing does
 
   std::string Text() const;  // the endpoints, for messages
 };
-// Completes the endpoints. Errors: there is none, one is wrong, TCP without keys, both TCP and ipc.
+// Completes the endpoints, and drops those that are repeated. Errors: there is none, one is wrong, TCP without keys,
+// both TCP and ipc.
 Result<Address> NormalizeAddress(Address address);
 
 }  // namespace autotune::rpc

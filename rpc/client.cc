@@ -50,7 +50,8 @@ struct FarmClient::Impl {
       tracker =
           TRY(DealerSocket::Connect(impl.loop, address,
                                     {.on_message = [this](Message m) { Hear(Role::kTracker, m); },
-                                     .on_connected = [this] { Perform(session.OnTrackerConnected(BootMillis())); }}));
+                                     .on_connected = [this] { Perform(session.OnTrackerConnected(BootMillis())); }},
+                                    DealerSocket::Peers::kTracker));
       return {};
     }
     void Hear(Role sender, const Message& message) {

@@ -16,13 +16,14 @@ Roles SendersOf(const Body& body) {
         if constexpr (kIsOneOf<T, ServerReport, ServerGoodbye, MeasureAccepted, ResultReport, ServerBeat, UploadPull>) {
           return {Role::kServer};
         } else if constexpr (kIsOneOf<T, ReportReply, LeaseQueued, LeaseGranted, LeaseRenewed, LeaseReleased,
-                                      StatusReply, DeviceHeld, LeaseRevoked, MemberInvited, MemberRevoked,
-                                      MembersReply>) {
+                                      StatusReply, DeviceHeld, LeaseRevoked, MemberInvited, MemberRevoked, MembersReply,
+                                      KeyRotated>) {
           return {Role::kTracker};
         } else if constexpr (kIsOneOf<T, LeaseRequest, LeaseWithdraw, LeaseRenew, LeaseRelease, MeasureRequest,
                                       ResultAck, BatchCancel, ClientBeat, LeaseEnd, UploadLink, UploadChunk>) {
           return {Role::kClient};
-        } else if constexpr (kIsOneOf<T, DeviceHold, LeaseRevoke, MemberInvite, MemberRevoke, MembersRequest>) {
+        } else if constexpr (kIsOneOf<T, DeviceHold, LeaseRevoke, MemberInvite, MemberRevoke, MembersRequest,
+                                      KeyRotate>) {
           return {Role::kAdmin};
         } else if constexpr (kIsOneOf<T, Refusal, Ping, Pong, StatusRequest>) {
           return {Role::kTracker, Role::kServer, Role::kClient, Role::kAdmin};

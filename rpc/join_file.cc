@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "rpc/tracker_keys.h"
 #include "support/file.h"
 #include "support/hint.h"
 #include "support/json.h"
@@ -18,7 +19,8 @@ constexpr char kAskAgain[] = "ask the farm's administrator for a new one: rpc_tr
 Status Check(const JoinFile& file) {
   if (!IsMemberName(file.name)) return Err("it has no name of a member");
   TRY(RoleFromText(file.role));
-  if (!IsCurveKey(file.tracker_key)) return Err("the tracker's key is not 40 characters of Z85");
+  if (!IsCurveKey(file.tracker_key) || !(file.next_tracker_key.empty() || IsCurveKey(file.next_tracker_key)))
+    return Err("the tracker's key is not 40 characters of Z85");
   TRY(NormalizeAddress(file.TrackerAddress()));
   return {};
 }
@@ -66,6 +68,13 @@ bool IsMemberName(const std::string& text) {
 }
 
 std::string JoinFile::Text() const { return ToJson(*this).Dump() + "\n"; }
+
+Address JoinFile::TrackerAddress() const {
+  Address address(tracker, tracker_key, keys);
+  address.next_key = next_tracker_key;
+  address.keys_file = TrackerKeysFile(keys.public_key, tracker_key);
+  return address;
+}
 
 Result<JoinFile> ParseJoinFile(const std::string& text, const std::string& from) {
   const auto bad = [&](const std::string& why) {

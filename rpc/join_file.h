@@ -20,11 +20,12 @@ struct JoinFile {
   std::string name, role;            // of the member
   std::vector<std::string> tracker;  // its endpoints, in the order in which they are tried
   std::string tracker_key;           // the tracker's public key
+  std::string next_tracker_key;      // that it will have later, if it was changing its key; else empty
   CurveKeys keys;                    // the member's
-  AUTOTUNE_FIELDS(format, name, role, tracker, tracker_key, keys)
+  AUTOTUNE_FIELDS(format, name, role, tracker, tracker_key, next_tracker_key, keys)
 
   std::string Text() const;  // the bytes of the file
-  Address TrackerAddress() const { return Address(tracker, tracker_key, keys); }
+  Address TrackerAddress() const;
 };
 
 // A name of a member: 1 to 64 letters, digits, '.', '_', '@' and '-' of ASCII.

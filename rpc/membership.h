@@ -36,9 +36,10 @@ struct MemberInvited {  // what the member's join file says of the tracker
   std::string name, role;
   std::vector<std::string> endpoints;
   std::string tracker_key;  // public
-  AUTOTUNE_FIELDS(name, role, endpoints, tracker_key)
+  std::string next_key;     // public key of the tracker from a later time on; empty: it keeps its key
+  AUTOTUNE_FIELDS(name, role, endpoints, tracker_key, next_key)
   AUTOTUNE_LIMITS({"name", kIdBytes}, {"role", kIdBytes}, {"endpoints", kNameBytes, kMostTrackerEndpoints},
-                  {"tracker_key", kIdBytes})
+                  {"tracker_key", kIdBytes}, {"next_key", kIdBytes})
 };
 struct MemberRevoke {  // ends a membership, and what the member holds
   static constexpr std::string_view kKind = "member_revoke";
@@ -64,6 +65,20 @@ struct MembersReply {
   std::vector<std::string> endpoints;  // of the tracker, in join files
   AUTOTUNE_FIELDS(members, endpoints)
   AUTOTUNE_LIMITS({"members", 0, kMostMembers}, {"endpoints", kNameBytes, kMostTrackerEndpoints})
+};
+// Makes the tracker's next key, which replaces the present one after this time. If there is a next key already, only
+// the time changes.
+struct KeyRotate {
+  static constexpr std::string_view kKind = "key_rotate";
+  int64_t for_ms = 0;
+  AUTOTUNE_FIELDS(for_ms)
+};
+struct KeyRotated {
+  static constexpr std::string_view kKind = "key_rotated";
+  std::string next_key;  // public
+  int64_t at = 0;        // when it replaces the present one, ms since 1970
+  AUTOTUNE_FIELDS(next_key, at)
+  AUTOTUNE_LIMITS({"next_key", kIdBytes})
 };
 
 }  // namespace autotune::rpc

@@ -163,8 +163,10 @@ struct ReportReply {
   std::vector<Id> revoked;     // leases that are no longer valid
   std::vector<Id> yield;       // leases whose clients must give the device back; no further candidate starts for them
   std::string unreachable;     // since 2.3: why clients cannot reach the server's address; empty if they can
-  AUTOTUNE_FIELDS(epoch, interval_ms, revoked, yield, unreachable)
-  AUTOTUNE_LIMITS({"revoked", kIdBytes, kMostLeases}, {"yield", kIdBytes, kMostLeases}, {"unreachable", kTextBytes})
+  std::string next_key;        // since 2.5: public key of the tracker from a later time on; empty: it keeps its key
+  AUTOTUNE_FIELDS(epoch, interval_ms, revoked, yield, unreachable, next_key)
+  AUTOTUNE_LIMITS({"revoked", kIdBytes, kMostLeases}, {"yield", kIdBytes, kMostLeases}, {"unreachable", kTextBytes},
+                  {"next_key", kIdBytes})
 };
 struct ServerGoodbye {
   static constexpr std::string_view kKind = "server_goodbye";
@@ -228,13 +230,16 @@ struct LeaseRenewed {
   // true: other clients wait, and the holder's quantum is over. The holder then cancels its batch and gives the device
   // back.
   bool yield = false;
-  AUTOTUNE_FIELDS(ttl_ms, yield)
+  std::string next_key;  // since 2.5: as in ReportReply
+  AUTOTUNE_FIELDS(ttl_ms, yield, next_key)
+  AUTOTUNE_LIMITS({"next_key", kIdBytes})
 };
 struct LeaseRelease {
   static constexpr std::string_view kKind = "lease_release";
   Id lease;
-  AUTOTUNE_FIELDS(lease)
-  AUTOTUNE_LIMITS({"lease", kIdBytes})
+  std::string unreachable;  // since 2.5: why the client could not reach the server; empty: it did
+  AUTOTUNE_FIELDS(lease, unreachable)
+  AUTOTUNE_LIMITS({"lease", kIdBytes}, {"unreachable", kTextBytes})
 };
 struct LeaseReleased {
   static constexpr std::string_view kKind = "lease_released";
@@ -294,10 +299,11 @@ struct StatusReply {
   std::vector<std::string> errors;  // the latest errors
   int64_t omitted = 0;              // devices, keys and waiting clients for which the answer has no room
   std::vector<DeviceHold> holds;    // since 2.4
+  std::string next_key;             // since 2.5: as in ReportReply
   AUTOTUNE_FIELDS(epoch, recovering, uptime_ms, devices, queue, absent_keys, grants, expired, malformed, errors,
-                  omitted, holds)
+                  omitted, holds, next_key)
   AUTOTUNE_LIMITS({"devices", 0, kMostListed}, {"queue", 0, kMostListed}, {"absent_keys", kNameBytes, kMostListed},
-                  {"errors", kTextBytes, 64}, {"holds", 0, kMostHolds})
+                  {"errors", kTextBytes, 64}, {"holds", 0, kMostHolds}, {"next_key", kIdBytes})
 };
 
 // --- Client and server -----------------------------------------------------------------------------------------------
@@ -436,13 +442,13 @@ struct Body;
 const LeaseClaim* ClaimOf(const Body& body);
 
 // The one list of all messages.
-using AnyBody =
-    std::variant<Refusal, Ping, Pong, ServerReport, ReportReply, ServerGoodbye, LeaseRequest, LeaseQueued, LeaseGranted,
-                 LeaseWithdraw, LeaseRenew, LeaseRenewed, LeaseRelease, LeaseReleased, StatusRequest, StatusReply,
-                 MeasureRequest, MeasureAccepted, ResultReport, ResultAck, BatchCancel, ClientBeat, ServerBeat,
-                 LeaseEnd, RunnerHello, RunnerRequest, RunnerProgress, RunnerReference, RunnerResult, RunnerProbe,
-                 DeviceHold, DeviceHeld, LeaseRevoke, LeaseRevoked, MemberInvite, MemberInvited, MemberRevoke,
-                 MemberRevoked, MembersRequest, MembersReply, UploadLink, UploadPull, UploadChunk>;
+using AnyBody = std::variant<Refusal, Ping, Pong, ServerReport, ReportReply, ServerGoodbye, LeaseRequest, LeaseQueued,
+                             LeaseGranted, LeaseWithdraw, LeaseRenew, LeaseRenewed, LeaseRelease, LeaseReleased,
+                             StatusRequest, StatusReply, MeasureRequest, MeasureAccepted, ResultReport, ResultAck,
+                             BatchCancel, ClientBeat, ServerBeat, LeaseEnd, RunnerHello, RunnerRequest, RunnerProgress,
+                             RunnerReference, RunnerResult, RunnerProbe, DeviceHold, DeviceHeld, LeaseRevoke,
+                             LeaseRevoked, MemberInvite, MemberInvited, MemberRevoke, MemberRevoked, MembersRequest,
+                             MembersReply, KeyRotate, KeyRotated, UploadLink, UploadPull, UploadChunk>;
 // One of them. A type of its own, so that only one file compiles the copies and destructors of thirty types.
 struct Body : AnyBody {
   using AnyBody::AnyBody;

@@ -13,15 +13,25 @@ namespace {
 
 // Why a tracker does not answer, as far as the connection shows.
 Error NoAnswer(const Address& tracker, const DealerSocket& socket) {
-  if (!IsTcp(tracker.endpoints[0]) || !socket.IsRefused())
-    return Err("no tracker answers at ", tracker.Text(), " (is rpc_tracker running there?)");
-  return WithHint(Err("the tracker at ", socket.endpoint(),
-                      " refuses this join file: the member was revoked or invited "
-                      "again, or the tracker has another key"),
-                  "ask the farm's administrator for a new join file");
+  const std::string why = WhyRefused(socket);
+  if (!why.empty()) return WithHint(Err(why), "ask the farm's administrator for a new join file");
+  return Err("no tracker answers at ", tracker.Text(), " (is rpc_tracker running there?)");
 }
 
 }  // namespace
+
+std::string WhyRefused(const DealerSocket& socket) {
+  const std::string tracker = "the tracker at " + socket.endpoint();
+  switch (socket.refused()) {
+    case DealerSocket::Refused::kNo:
+      return "";
+    case DealerSocket::Refused::kUnknown:
+      return tracker + " refuses this join file: the member was revoked or invited again";
+    case DealerSocket::Refused::kOtherKey:
+      return tracker + " has another key than this join file says, or is another program";
+  }
+  return "";
+}
 
 Result<Message> QueryTracker(const Address& tracker, TrackerQuery query) {
   constexpr int64_t kAgainMs = 1000;
@@ -49,10 +59,11 @@ Result<Message> QueryTracker(const Address& tracker, TrackerQuery query) {
     loop.Stop();
   };
   const auto send = [&] { socket->Send(knows ? question : ping); };
-  socket = TRY(DealerSocket::Connect(loop, tracker, {.on_message = on_message, .on_connected = send}));
+  socket = TRY(DealerSocket::Connect(loop, tracker, {.on_message = on_message, .on_connected = send},
+                                     DealerSocket::Peers::kTracker));
   const auto timeout = loop.After(static_cast<int64_t>(query.timeout_seconds * 1000), [&] { loop.Stop(); });
   const auto again = loop.Every(kAgainMs, [&] {
-    if (socket->IsRefused()) return loop.Stop();
+    if (socket->refused() != DealerSocket::Refused::kNo) return loop.Stop();
     send();
   });
   loop.Run();

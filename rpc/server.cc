@@ -16,6 +16,7 @@
 #include "rpc/host_load.h"
 #include "rpc/host_turn.h"
 #include "rpc/peer_text.h"
+#include "rpc/query_tracker.h"
 #include "rpc/runner_pool.h"
 #include "rpc/server_identity.h"
 #include "rpc/server_listener.h"
@@ -92,7 +93,9 @@ class Server {
                                          Perform(session_->On({.roles = {Role::kTracker}}, message, BootMillis()));
                                        },
                                    .on_connected = [this] { Perform(session_->OnTrackerConnected(BootMillis())); },
-                                   .on_disconnected = [this] { BeginTrackerWait(); }}));
+                                   .on_disconnected = [this] { BeginTrackerWait(); },
+                                   .on_refused = [this] { Tell(WhyRefused(*tracker_)); }},
+                                  DealerSocket::Peers::kTracker));
     BeginTrackerWait();
     timer_.Set(session_->NextWake());
     signals_ = loop_.OnSignals({SIGINT, SIGTERM}, [this](int) { Stop(); });

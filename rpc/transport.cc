@@ -9,6 +9,7 @@
 
 #include "rpc/memory_watch.h"
 #include "rpc/rules.h"
+#include "rpc/tracker_keys.h"
 #include "rpc/watched_socket.h"
 #include "rpc/zap.h"
 #include "support/clock.h"
@@ -74,7 +75,7 @@ Status CheckRefusal(const std::string& endpoint, const Listener& listener) {
   if (!listener.allowed->AllowsEverybody()) SetClientKeys(socket, NewCurveKeys(), listener.keys.public_key);
   Loop loop;
   std::optional<bool> let_in;
-  auto monitor = Monitor::Start(loop, socket, kHandshakeEvents, [&](int event) {
+  auto monitor = Monitor::Start(loop, socket, kHandshakeEvents, [&](int event, const std::string&) {
     if (!let_in) let_in = event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED;
     loop.Stop();
   });
@@ -176,11 +177,25 @@ struct RouterSocket::Impl : Watched {
     });
   }
 
+  // Listens with other keys from now on. All connections end, and peers connect again.
+  void ChangeKeys(CurveKeys keys) {
+    listener.keys = std::move(keys);
+    if (!socket_) return;  // ListenAnew uses them
+    Protect(socket_);
+    if (rebind) return;  // it does not listen at present
+    Unbind(socket_);
+    constexpr int64_t kAgainMs = 5;  // the io thread frees the port soon
+    rebind = loop_.Every(kAgainMs, [this] {
+      if (BindAgain(socket_)) rebind.reset();
+    });
+  }
+
   Status Watch() {
-    monitor = TRY(Monitor::Start(loop_, socket_, ZMQ_EVENT_ACCEPT_FAILED,
-                                 [weak = std::weak_ptr(std::static_pointer_cast<Impl>(shared_from_this()))](int event) {
-                                   if (auto self = weak.lock()) self->OnEvent(event);
-                                 }));
+    monitor = TRY(Monitor::Start(
+        loop_, socket_, ZMQ_EVENT_ACCEPT_FAILED,
+        [weak = std::weak_ptr(std::static_pointer_cast<Impl>(shared_from_this()))](int event, const std::string&) {
+          if (auto self = weak.lock()) self->OnEvent(event);
+        }));
     Start();
     return {};
   }
@@ -259,6 +274,7 @@ RouterSocket::~RouterSocket() {
   impl_->Close();
 }
 const std::vector<std::string>& RouterSocket::endpoints() const { return impl_->endpoints; }
+void RouterSocket::ChangeKeys(CurveKeys keys) { impl_->ChangeKeys(std::move(keys)); }
 Sent RouterSocket::Send(const Peer& peer, const Message& message) { return impl_->Send(peer, message); }
 
 Result<std::unique_ptr<RouterSocket>> RouterSocket::Bind(Loop& loop, Listener listener, Handlers handlers) {
@@ -287,92 +303,149 @@ Result<std::unique_ptr<RouterSocket>> RouterSocket::Bind(Loop& loop, Listener li
 }
 
 struct DealerSocket::Impl : Watched {
-  Impl(Loop& loop, void* socket, Address address, Handlers handlers)
-      : Watched(loop, socket), address(std::move(address)), handlers(std::move(handlers)) {}
+  Impl(Loop& loop, void* socket, Address address, Handlers handlers, Peers peers)
+      : Watched(loop, socket),
+        address(std::move(address)),
+        handlers(std::move(handlers)),
+        peers(peers),
+        trying(this->address.endpoints.size()) {}
 
   void Receive(Frames frames, const std::string&) override {
     auto decoded = Decode(frames);
     // A malformed message gets no refusal here, or two sides could refuse each other's refusals forever.
-    if (auto* message = std::get_if<Message>(&decoded)) handlers.on_message(std::move(*message));
+    auto* message = std::get_if<Message>(&decoded);
+    if (!message) return;
+    if (peers == Peers::kTracker) Learn(*message);
+    handlers.on_message(std::move(*message));
   }
 
-  Status Connect() {
-    const std::string& endpoint = address.endpoints[current];
-    SetOption(socket_, ZMQ_IPV6, NeedsIpv6(endpoint));
-    if (zmq_connect(socket_, endpoint.c_str())) return Err("cannot connect to ", endpoint, ": ", ZeroMqError());
-    return {};
-  }
-  // Tries the next endpoint. One that ZeroMQ refuses, such as a name that nobody knows, is like one that is silent.
-  void TryNext() {
-    again.reset();
-    if (connected) return;
-    zmq_disconnect(socket_, address.endpoints[current].c_str());
-    current = (current + 1) % address.endpoints.size();
-    (void)Connect();
-  }
-  void OnEvent(int event) {
-    if (event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED) {
-      connected = true;
-      failures = 0;
-      if (handlers.on_connected) handlers.on_connected();
-    } else if (!std::exchange(connected, false)) {
-      // The connection ended before the handshake did. A peer that has another key says nothing.
-      failures += event == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH ? kSureFailures : event != ZMQ_EVENT_DISCONNECTED;
-      // libzmq does not connect again after a refusal. The member may be invited again, or the tracker be restored.
-      if (event == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH) again = loop_.After(kTryMs, [this] { TryNext(); });
-    } else if (event == ZMQ_EVENT_DISCONNECTED && handlers.on_disconnected) {
-      handlers.on_disconnected();
+  // Begins to connect to all endpoints. The first one that answers stays. Error: none of them is valid.
+  Status ConnectAll() {
+    if (uses_keys()) SetClientKeys(socket_, address.own, uses_next ? address.next_key : address.public_key);
+    std::string why;
+    bool tries = false;
+    for (size_t i = 0; i < trying.size(); ++i) {
+      const std::string& endpoint = address.endpoints[i];
+      if (trying[i]) zmq_disconnect(socket_, endpoint.c_str());
+      SetOption(socket_, ZMQ_IPV6, NeedsIpv6(endpoint));
+      trying[i] = zmq_connect(socket_, endpoint.c_str()) == 0;
+      tries |= trying[i];
+      if (!trying[i]) why = ZeroMqError();
     }
+    if (tries) return {};
+    return Err("cannot connect to ", address.Text(), ": ", why);
+  }
+  void ConnectAgain(int64_t milliseconds) {
+    again = loop_.After(milliseconds, [this] {
+      again.reset();
+      if (connected) return;
+      if (std::exchange(switches_key, false)) uses_next = !uses_next && !address.next_key.empty();
+      (void)ConnectAll();
+    });
+  }
+  void OnEvent(int event, const std::string& endpoint) {
+    // After the first connection to a name, libzmq calls the endpoint by the name's address.
+    auto at = std::ranges::find(address.endpoints, endpoint);
+    if (at == address.endpoints.end() && std::ranges::count(trying, true) == 1)
+      at = address.endpoints.begin() + (std::ranges::find(trying, true) - trying.begin());
+    const bool is_known = at != address.endpoints.end();
+    const size_t which = is_known ? static_cast<size_t>(at - address.endpoints.begin()) : current;
+    if (event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED) return is_known ? OnConnected(which) : ConnectAgain(0);
+    if (event != ZMQ_EVENT_DISCONNECTED) return OnFailure(which, event == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH);
+    if (!is_known || which != current || !std::exchange(connected, false)) return;
+    if (trying.size() > 1) ConnectAgain(kTryMs);  // libzmq connects to the lost one again
+    if (handlers.on_disconnected) handlers.on_disconnected();
+  }
+  void OnConnected(size_t which) {
+    if (connected && which != current) return;  // this one was given up
+    for (size_t i = 0; i < trying.size(); ++i) {
+      if (i == which || !trying[i]) continue;
+      zmq_disconnect(socket_, address.endpoints[i].c_str());
+      trying[i] = false;
+    }
+    current = which;
+    connected = true;
+    failures = 0;
+    refused = Refused::kNo;
+    switches_key = false;
+    if (handlers.on_connected) handlers.on_connected();
+  }
+  // The connection ended before the handshake did.
+  void OnFailure(size_t which, bool is_unknown) {
+    if (connected) return;
+    current = which;
+    const bool has_two_keys = !address.next_key.empty();
+    // libzmq connects again with the same key, and not at all if the key is unknown. But the member may be invited
+    // again, or the tracker be restored. Handshakes at other endpoints may be under way.
+    const bool waits = has_two_keys && again;
+    switches_key |= has_two_keys && !is_unknown;
+    if (!again && (is_unknown || has_two_keys)) ConnectAgain(is_unknown || trying.size() > 1 ? kTryMs : kOtherKeyMs);
+    if (waits) return;  // each key counts once
+    ++failures;
+    if (!is_unknown && failures < (has_two_keys ? 2 : 1) * kSureFailures) return;
+    const Refused cause = is_unknown ? Refused::kUnknown : Refused::kOtherKey;
+    if (std::exchange(refused, cause) != cause && handlers.on_refused) handlers.on_refused();
+  }
+  void Learn(const Message& message) {
+    const std::string* next = NextKeyIn(message.body);
+    if (!next || !uses_keys() || *next == address.next_key || !(next->empty() || IsCurveKey(*next))) return;
+    // Reached by its next key, a tracker that tells another one, or none, has changed its key. The earlier one is void.
+    if (std::exchange(uses_next, false)) address.public_key = address.next_key;
+    address.next_key = *next;
+    KeepTrackerKeys(address);
   }
   bool Send(const Message& message) {
     const Sent sent = SendFrames(socket_, Encode(message));
     DrainSoon();
     return sent == Sent::kYes;
   }
+  bool uses_keys() const { return IsTcp(address.endpoints[0]); }
 
-  const Address address;
+  Address address;
   Handlers handlers;
-  size_t current = 0;  // index of the endpoint
+  const Peers peers;
+  std::vector<bool> trying;  // for each endpoint: whether libzmq connects to it or is connected
+  size_t current = 0;        // index of the endpoint that is connected, or was the latest to refuse
   bool connected = false;
-  int failures = 0;  // handshakes that failed since the last connection
+  bool uses_next = false, switches_key = false;  // the next key of the listener; at the next attempt
+  int failures = 0;                              // handshakes that failed since the last connection
+  Refused refused = Refused::kNo;
   std::shared_ptr<Monitor> monitor;
-  Loop::Watch next, again;
+  Loop::Watch again;
 
-  static constexpr int64_t kTryMs = 1000;  // for one endpoint, if there are others, or after a refusal
-  // Failures after which the peer is sure to have another key. One that ends causes one, or two if it is started again
-  // and ends again. [chosen]
+  static constexpr int64_t kTryMs = 1000;      // until other endpoints are tried, or the same one after a refusal
+  static constexpr int64_t kOtherKeyMs = 100;  // [chosen]
+  // Failures for each key after which the peer is sure to have another one. A peer that ends causes one. [chosen]
   static constexpr int kSureFailures = 3;
 };
 
 DealerSocket::DealerSocket(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
 DealerSocket::~DealerSocket() {
-  impl_->next.reset();
   impl_->again.reset();
   impl_->monitor->Stop();
   impl_->Close();
 }
 bool DealerSocket::Send(const Message& message) { return impl_->Send(message); }
 const std::string& DealerSocket::endpoint() const { return impl_->address.endpoints[impl_->current]; }
-bool DealerSocket::IsRefused() const { return impl_->failures >= Impl::kSureFailures; }
+DealerSocket::Refused DealerSocket::refused() const { return impl_->refused; }
 
 Result<std::unique_ptr<DealerSocket>> DealerSocket::Connect(Loop& loop, const Address& address, Handlers handlers,
                                                             Peers peers) {
-  const Address complete = TRY(NormalizeAddress(address));
+  Address complete = TRY(NormalizeAddress(address));
+  if (peers == Peers::kTracker) complete = WithKnownKeys(std::move(complete));
   void* socket = TRY(NewSocket(ZMQ_DEALER));
   if (peers == Peers::kStranger) {
     SetFrameLimit(socket, 4096);
     SetOption(socket, ZMQ_LINGER, 0);
   }
-  if (IsTcp(complete.endpoints[0])) SetClientKeys(socket, complete.own, complete.public_key);
-  auto impl = std::make_shared<Impl>(loop, socket, complete, std::move(handlers));
-  impl->monitor = TRY(Monitor::Start(loop, socket, kHandshakeEvents, [weak = std::weak_ptr<Impl>(impl)](int event) {
-    if (auto self = weak.lock()) self->OnEvent(event);  // null if the socket was destroyed
-  }));
+  auto impl = std::make_shared<Impl>(loop, socket, std::move(complete), std::move(handlers), peers);
+  impl->monitor = TRY(Monitor::Start(loop, socket, kHandshakeEvents,
+                                     [weak = std::weak_ptr<Impl>(impl)](int event, const std::string& endpoint) {
+                                       // null if the socket was destroyed
+                                       if (auto self = weak.lock()) self->OnEvent(event, endpoint);
+                                     }));
   impl->Start();
-  if (complete.endpoints.size() > 1) {
-    (void)impl->Connect();
-    impl->next = loop.Every(Impl::kTryMs, [raw = impl.get()] { raw->TryNext(); });
-  } else if (Status connected = impl->Connect(); !connected) {
+  if (Status connected = impl->ConnectAll(); !connected) {
     impl->monitor->Stop();
     return connected.error();
   }

@@ -56,6 +56,8 @@ class RouterSocket {
   const std::vector<std::string>& endpoints() const;
   const std::string& endpoint() const { return endpoints().front(); }
   Sent Send(const Peer& peer, const Message& message);
+  // Listens with other keys from now on. All connections end, and peers who know the new public key connect again.
+  void ChangeKeys(CurveKeys keys);
 
   struct Impl;
 
@@ -67,6 +69,7 @@ class RouterSocket {
 class DealerSocket {
  public:
   enum class Peers {
+    kTracker,  // what it says of its next key is believed and kept (rpc/tracker_keys.h)
     kMember,
     kStranger,  // at an address that anyone may have chosen: frames have 4 KiB at most, and no message lingers
   };
@@ -74,9 +77,10 @@ class DealerSocket {
     std::function<void(Message)> on_message;
     std::function<void()> on_connected = {};
     std::function<void()> on_disconnected = {};  // the socket reconnects by itself, without limit
+    std::function<void()> on_refused = {};       // called when refused() has changed; the socket tries on
   };
-  // Connects to the first endpoint of the address that answers. Each is tried for a second at a time. The address must
-  // be complete (NormalizeAddress).
+  // Connects to the endpoint of the address that answers first; all are tried at once. If the address has a next key,
+  // both keys of the listener are tried in turns.
   static Result<std::unique_ptr<DealerSocket>> Connect(Loop& loop, const Address& address, Handlers handlers,
                                                        Peers peers = Peers::kMember);
   ~DealerSocket();
@@ -85,9 +89,14 @@ class DealerSocket {
   bool Send(const Message& message);
   // Returns the endpoint to which the socket is connected or tries to connect.
   const std::string& endpoint() const;
-  // Returns whether the peer refuses this process: it does not know its key, or has another key itself. A peer that
-  // ends during a handshake, such as a tracker that is restarted, refuses nobody.
-  bool IsRefused() const;
+  // Why no connection can be made, although somebody answers there. A peer that ends during a handshake, such as a
+  // tracker that is restarted, refuses nobody.
+  enum class Refused {
+    kNo,
+    kUnknown,   // the peer does not know the key of this process
+    kOtherKey,  // the peer has another key than the address says, or is another program
+  };
+  Refused refused() const;
 
   struct Impl;
 

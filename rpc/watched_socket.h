@@ -59,12 +59,12 @@ class Watched : public std::enable_shared_from_this<Watched> {
   bool drain_posted_ = false;
 };
 
-// Calls a handler for each event that ZeroMQ reports about the connections of a socket.
+// Calls a handler for each event that ZeroMQ reports about the connections of a socket, with the endpoint.
 class Monitor : public Watched {
  public:
   // Each of the two sockets that this takes needs a descriptor, so it fails if there is none.
   static Result<std::shared_ptr<Monitor>> Start(Loop& loop, void* socket, int events,
-                                                std::function<void(int)> on_event) {
+                                                std::function<void(int, const std::string&)> on_event) {
     std::string address = "inproc://monitor-" + RandomId();
     if (zmq_socket_monitor(socket, address.c_str(), events)) return Err("cannot watch a socket: ", ZeroMqError());
     void* pair = zmq_socket(ZeroMqContext(), ZMQ_PAIR);
@@ -79,7 +79,7 @@ class Monitor : public Watched {
     monitor->Watched::Start();
     return monitor;
   }
-  Monitor(Loop& loop, void* pair, void* observed, std::function<void(int)> on_event)
+  Monitor(Loop& loop, void* pair, void* observed, std::function<void(int, const std::string&)> on_event)
       : Watched(loop, pair), observed_(observed), on_event_(std::move(on_event)) {}
   ~Monitor() override { Stop(); }
   // Stops the monitor. Must be called before the observed socket is closed: if ZeroMQ's io thread has a report that
@@ -94,10 +94,10 @@ class Monitor : public Watched {
     if (frames[0]->size() < 2) return;
     uint16_t event;
     memcpy(&event, frames[0]->data(), sizeof event);
-    on_event_(event);
+    on_event_(event, frames.size() > 1 ? *frames[1] : "");
   }
   void* observed_;
-  std::function<void(int)> on_event_;
+  std::function<void(int, const std::string&)> on_event_;
 };
 
 }  // namespace autotune::rpc

@@ -16,6 +16,7 @@
 #include "support/utf8.h"
 #include "tools/error_lines.h"
 #include "tools/tracker_choice.h"
+#include "tools/tracker_commands.h"
 #include "tracker/members.h"
 
 namespace autotune::tools {
@@ -23,7 +24,7 @@ namespace {
 
 struct Options {
   TrackerChoice tracker;
-  std::string name, role;
+  std::string name, role, rotates_after = "7d";
   std::vector<std::string> advertise;
   bool json = false;
 };
@@ -115,6 +116,16 @@ Status RunRevoke(const Options& options) {
   return {};
 }
 
+Status RunRotate(const Options& options) {
+  const int64_t for_ms = TRY(ParseHoldTime("--for", options.rotates_after));
+  const rpc::KeyRotated rotated = TRY(AskAboutMembers<rpc::KeyRotated>(options.tracker, rpc::KeyRotate{for_ms}));
+  std::fprintf(stdout,
+               "the tracker has a new key from %s on; members that connect until then learn it, and the others need a "
+               "new join file\n",
+               DayText(rotated.at).c_str());
+  return {};
+}
+
 }  // namespace
 
 std::vector<Subcommand> AddMemberCommands(CLI::App& root) {
@@ -139,7 +150,10 @@ std::vector<Subcommand> AddMemberCommands(CLI::App& root) {
   members.app->add_flag("--json", options->json, "Print one line of JSON");
   Subcommand revoke = add("revoke", "End a membership, also of a member that is connected", RunRevoke);
   revoke.app->add_option("name", options->name, "Name of the member")->required();
-  return {invite, members, revoke};
+  Subcommand rotate = add("rotate", "Give the tracker a new key, which members learn meanwhile", RunRotate);
+  rotate.app->add_option("--for", options->rotates_after,
+                         "Time for which the present key still holds: 90s, 10m, 2h or 3d (default: 7d)");
+  return {invite, members, revoke, rotate};
 }
 
 }  // namespace autotune::tools

@@ -1,4 +1,5 @@
-// The commands of rpc_tracker that say who takes part in a farm: invite, members, revoke. On the tracker's host they
+// The commands of rpc_tracker that say who takes part in a farm: invite, members, revoke, and rotate, which
+// replaces the key by which members know the tracker. On the tracker's host they
 // use the files in its state folder, whether it runs or not. Elsewhere they ask the tracker.
 #pragma once
 #include <CLI/CLI.hpp>

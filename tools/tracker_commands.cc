@@ -207,7 +207,8 @@ void WatchStatus(const rpc::Address& tracker, const std::string& key, bool json)
                                                      printer.Show(*reply);
                                                      if (ferror(stdout)) loop.Stop();
                                                    },
-                                               .on_connected = ask});
+                                               .on_connected = ask},
+                                              rpc::DealerSocket::Peers::kTracker);
   if (!connected) return printer.ShowSilence(WallMillis());
   socket = std::move(*connected);
   const auto again = loop.Every(kIntervalMs, [&] {

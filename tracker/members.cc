@@ -38,6 +38,12 @@ Status CheckMembers(const Members& list) {
   return {};
 }
 
+void TakeNextKeys(Members& members) {
+  if (members.next_keys.secret_key.empty()) return;
+  members.keys = std::exchange(members.next_keys, {});
+  members.next_at = 0;
+}
+
 // Changes the file. One process does so at a time.
 Status Change(const std::string& folder, const std::function<Status(Members&)>& change) {
   TRY(MakePrivateFolder(folder));
@@ -45,6 +51,7 @@ Status Change(const std::string& folder, const std::function<Status(Members&)>& 
   const UniqueFd lock(open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!lock || flock(lock.get(), LOCK_EX) != 0) return Err("cannot lock ", lock_path, ": ", std::strerror(errno));
   Members members = TRY(ReadFarmMembers(folder));
+  if (members.next_at <= WallMillis()) TakeNextKeys(members);
   TRY(change(members));
   TRY(CheckMembers(members));
   return ReplaceFileDurably(MembersFile(folder), ToJson(members).Dump() + "\n");
@@ -96,6 +103,7 @@ Result<Members> ReadFarmMembers(const std::string& state_folder) {
   const Members members = TRY_NOTE(FromJson<Members>(json), where);
   if (members.format != Members().format) return Err("the list of members ", path, " is of a later version");
   TRY_NOTE(rpc::CheckCurveKeys(members.keys), where);
+  if (members.next_at != 0) TRY_NOTE(rpc::CheckCurveKeys(members.next_keys), where);
   TRY_NOTE(CheckMembers(members), where);
   return members;
 }
@@ -120,7 +128,8 @@ Result<rpc::MemberInvited> AddMember(const std::string& state_folder, const rpc:
     }
     *found = {invitation.name, invitation.role, invitation.public_key, WallMillis()};
     std::ranges::sort(members.members, {}, &rpc::Member::name);
-    invited = {invitation.name, invitation.role, members.endpoints, members.keys.public_key};
+    invited = {invitation.name, invitation.role, members.endpoints, members.keys.public_key,
+               members.next_keys.public_key};
     return {};
   }));
   return invited;
@@ -132,6 +141,7 @@ rpc::JoinFile JoinFileOf(const rpc::MemberInvited& invited, const rpc::CurveKeys
   file.role = invited.role;
   file.tracker = invited.endpoints;
   file.tracker_key = invited.tracker_key;
+  file.next_tracker_key = invited.next_key;
   file.keys = keys;
   return file;
 }
@@ -155,6 +165,27 @@ Status KeepEndpoints(const std::string& state_folder, const std::vector<std::str
   });
 }
 
+Result<rpc::KeyRotated> RotateKey(const std::string& state_folder, int64_t for_ms) {
+  constexpr int64_t kShortestMs = 1000, kLongestMs = int64_t{366} * 24 * 3600 * 1000;
+  if (for_ms < kShortestMs || for_ms > kLongestMs) return Err("a tracker's key is replaced after 1 s to 366 days");
+  rpc::KeyRotated rotated;
+  TRY(Change(state_folder, [&](Members& members) -> Status {
+    if (members.members.empty()) return Err("this farm has no members, so nobody knows the tracker's key");
+    if (members.next_keys.secret_key.empty()) members.next_keys = rpc::NewCurveKeys();
+    members.next_at = WallMillis() + for_ms;
+    rotated = {members.next_keys.public_key, members.next_at};
+    return {};
+  }));
+  return rotated;
+}
+
+Status FinishRotation(const std::string& state_folder) {
+  return Change(state_folder, [](Members& members) -> Status {
+    TakeNextKeys(members);
+    return {};
+  });
+}
+
 rpc::Body AnswerAboutMembers(const std::string& state_folder, const rpc::Body& question) {
   namespace code = rpc::code;
   if (const auto* invitation = std::get_if<rpc::MemberInvite>(&question)) {
@@ -162,6 +193,11 @@ rpc::Body AnswerAboutMembers(const std::string& state_folder, const rpc::Body& q
     auto invited = AddMember(state_folder, *invitation);
     if (!invited.ok()) return rpc::Refusal{code::kNotDone, invited.error().Text()};
     return std::move(*invited);
+  }
+  if (const auto* rotate = std::get_if<rpc::KeyRotate>(&question)) {
+    auto rotated = RotateKey(state_folder, rotate->for_ms);
+    if (!rotated.ok()) return rpc::Refusal{code::kNotDone, rotated.error().Text()};
+    return std::move(*rotated);
   }
   const Result<Members> members = ReadFarmMembers(state_folder);
   if (!members.ok()) return rpc::Refusal{code::kNotDone, members.error().Text()};

@@ -19,8 +19,10 @@ struct Members {
   rpc::CurveKeys keys;                 // of the tracker
   std::vector<std::string> endpoints;  // of the tracker, as join files name them
   bool advertised = false;             // an administrator has stated the endpoints
-  std::vector<rpc::Member> members;    // by name
-  AUTOTUNE_FIELDS(format, keys, endpoints, advertised, members)
+  rpc::CurveKeys next_keys;            // that replace `keys` at `next_at`, ms since 1970; empty: none do
+  int64_t next_at = 0;
+  std::vector<rpc::Member> members;  // by name
+  AUTOTUNE_FIELDS(format, keys, endpoints, advertised, next_keys, next_at, members)
 
   rpc::AllowList::Entries Allowed() const;
 };
@@ -42,7 +44,12 @@ Status RevokeMember(const std::string& state_folder, const std::string& name);
 // Keeps the addresses at which the tracker is reached, for later join files. If they are only those at which it
 // listens (`advertised` is false), those that an administrator has stated stay.
 Status KeepEndpoints(const std::string& state_folder, const std::vector<std::string>& endpoints, bool advertised);
-// Answers an administrator's message about members.
+// Makes the tracker's next keys, which replace the present ones after this time. If there are some, only the time
+// changes. Error: there are no members, or the time is not 1 s to 366 days.
+Result<rpc::KeyRotated> RotateKey(const std::string& state_folder, int64_t for_ms);
+// Replaces the tracker's keys by the next ones. The time may have come earlier: any other change does so, too.
+Status FinishRotation(const std::string& state_folder);
+// Answers an administrator's message about members or the tracker's key.
 rpc::Body AnswerAboutMembers(const std::string& state_folder, const rpc::Body& question);
 
 }  // namespace autotune

@@ -113,6 +113,12 @@ std::vector<std::string> ChangesOf(const Members& before, const Members& now) {
     if (std::ranges::find(now.members, member.name, &rpc::Member::name) == now.members.end())
       lines.push_back("member " + member.name + " (" + member.role + ") was revoked");
   }
+  if (now.next_at != 0 && before.next_at != now.next_at) {
+    lines.push_back("a next key of the tracker replaces the present one at " + MomentText(now.next_at, WallMillis()) +
+                    "; members that connect until then learn it");
+  }
+  if (before.keys.public_key != now.keys.public_key)
+    lines.push_back("the tracker has another key now; a member that has not learned it needs a new join file");
   return lines;
 }
 
@@ -193,7 +199,8 @@ struct Tracker::Impl {
     handlers.on_message = [this, socket](rpc::From from, rpc::Message message) {
       from.peer.insert(from.peer.begin(), static_cast<char>(socket));
       TrackerState::Output output = state.On(from, message, BootMillis());
-      const bool about_members = message.As<rpc::MemberInvite>() || message.As<rpc::MemberRevoke>();
+      const bool about_members =
+          message.As<rpc::MemberInvite>() || message.As<rpc::MemberRevoke>() || message.As<rpc::KeyRotate>();
       // Who gets the answer can rely on it: a new member gets in, and a revoked one has nothing left.
       if (about_members && from.roles.Has(rpc::Role::kAdmin)) ReadMembersAgain();
       Perform(std::move(output));
@@ -229,6 +236,7 @@ struct Tracker::Impl {
       const std::vector<std::string>& bound = sockets.back()->endpoints();
       endpoints.insert(endpoints.end(), bound.begin(), bound.end());
       if (listener == &local) continue;
+      remote_socket = sockets.back().get();
       TRY(KeepEndpoints(options.state_folder, options.advertise.empty() ? Advertised(bound) : options.advertise,
                         !options.advertise.empty()));
       members_watch = TRY(FileWatch::Start(loop, MembersFile(options.state_folder), [this] { ReadMembersAgain(); }));
@@ -241,12 +249,29 @@ struct Tracker::Impl {
     const Result<Members> read = ReadFarmMembers(options.state_folder);
     if (!read.ok()) return Log(LogLevel::kError, read.error().Text(), "; the members stay as they were");
     const rpc::AllowList::Entries before = members.Allowed(), now = read->Allowed();
+    const bool has_new_key = read->keys.public_key != members.keys.public_key;
+    const bool waits_anew = read->next_at != members.next_at;
     for (const std::string& line : ChangesOf(members, *read))
       if (options.on_note) options.on_note(line);
     members = *read;
     allowed->Set(now);
     for (const auto& [key, member] : before)
       if (!now.contains(key)) Perform(state.RevokeMember(key, BootMillis()));
+    if (waits_anew) AwaitNextKey(members.next_at - WallMillis());
+    if (has_new_key && remote_socket) remote_socket->ChangeKeys(members.keys);
+  }
+  // Tells members the tracker's next key, if there is one, and takes it after this time.
+  void AwaitNextKey(int64_t milliseconds) {
+    constexpr int64_t kAgainMs = 60000;
+    state.SetNextKey(members.next_keys.public_key);
+    if (members.next_at == 0) return rotation.reset();
+    rotation = loop.After(std::max<int64_t>(0, milliseconds), [this] {
+      if (Status done = FinishRotation(options.state_folder); !done) {
+        Log(LogLevel::kError, "cannot replace the tracker's key: ", done.error().Text(), "; trying again in 1 min");
+        return AwaitNextKey(kAgainMs);
+      }
+      ReadMembersAgain();
+    });
   }
 
   Loop& loop;
@@ -259,6 +284,8 @@ struct Tracker::Impl {
   std::shared_ptr<rpc::AllowList> allowed = std::make_shared<rpc::AllowList>(rpc::AllowList::Entries());
   std::unique_ptr<FileWatch> members_watch;
   std::vector<std::unique_ptr<rpc::RouterSocket>> sockets;
+  rpc::RouterSocket* remote_socket = nullptr;                   // the one for TCP
+  Loop::Watch rotation;                                         // until the next key replaces the present one
   std::vector<std::string> endpoints;                           // of all sockets
   std::map<rpc::Id, std::unique_ptr<rpc::DealerSocket>> dials;  // connections to servers that have not answered yet
   rpc::WakeTimer timer;
@@ -302,6 +329,10 @@ Result<std::unique_ptr<Tracker>> Tracker::Start(Loop& loop, const TrackerOptions
       if (rpc::IsKey(key)) state.keys[key] = std::max<int64_t>(0, WallMillis() - seen);
     state.holds = HoldsOf(saved);
     members = TRY(ReadFarmMembers(options.state_folder));
+    if (members.next_at != 0 && members.next_at <= WallMillis()) {
+      TRY(FinishRotation(options.state_folder));
+      members = TRY(ReadFarmMembers(options.state_folder));
+    }
     allowed->Set(members.Allowed());
     state.about_members = [folder = options.state_folder](const rpc::Body& question) {
       return AnswerAboutMembers(folder, question);
@@ -317,6 +348,7 @@ Result<std::unique_ptr<Tracker>> Tracker::Start(Loop& loop, const TrackerOptions
   impl->members = std::move(members);
   impl->allowed = allowed;
   TRY(impl->Listen());
+  if (impl->members.next_at != 0) impl->AwaitNextKey(impl->members.next_at - WallMillis());
   events->emplace("tracker", Joined(impl->endpoints));
   if (!options.state_folder.empty()) TRY(impl->Write());
   impl->timer.Set(impl->state.NextWake());

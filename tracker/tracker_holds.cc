@@ -50,7 +50,7 @@ void TrackerState::OnAdministration(const rpc::From& from, const rpc::Message& m
   // An authenticated name counts for more than the one that the message states.
   if (const auto* revoke = message.As<rpc::LeaseRevoke>()) {
     answer = RevokeLease({revoke->lease, from.identity.empty() ? revoke->who : from.name}, now);
-  } else if (message.As<rpc::MemberInvite>() || message.As<rpc::MemberRevoke>()) {
+  } else if (message.As<rpc::MemberInvite>() || message.As<rpc::MemberRevoke>() || message.As<rpc::KeyRotate>()) {
     answer = AboutMembers(message.body);
   } else {
     rpc::DeviceHold hold = *message.As<rpc::DeviceHold>();
@@ -234,6 +234,7 @@ void TrackerState::Revoke(const Id& lease, const std::string& why, int64_t now) 
   const auto server = servers_.find(leases_.at(lease).server);
   if (server != servers_.end() && server->second.reachable) {
     rpc::ReportReply reply{epoch_, options_.report_interval_ms, {lease}};
+    reply.next_key = next_key_;
     reply.unreachable = server->second.dial_error;
     Send(server->second.peer, "", std::move(reply));
   }

@@ -137,6 +137,7 @@ void TrackerState::OnReport(const rpc::From& from, const Message& message, int64
   rpc::ReportReply reply{epoch_, options_.report_interval_ms, {}};
   CompareLeases(server, worked, reply, now);
   reply.unreachable = server.dial_error;
+  reply.next_key = next_key_;
   Send(peer, message.request, std::move(reply));
   Dispatch(now);
 }
@@ -428,10 +429,10 @@ void TrackerState::OnRenew(const rpc::From& from, const Id& request, const rpc::
     expiries_.Set(it->first, now + options_.ttl_ms);
     if (auto server = servers_.find(it->second.server); server != servers_.end())
       MarkYielding(server->second.report.device.key, now);
-    Send(from.peer, request, rpc::LeaseRenewed{options_.ttl_ms, it->second.must_yield_since.has_value()});
+    Send(from.peer, request, rpc::LeaseRenewed{options_.ttl_ms, it->second.must_yield_since.has_value(), next_key_});
   } else if (Recovering(now)) {
     // The tracker was restarted, and the lease's server has not reported yet. So the lease may exist.
-    Send(from.peer, request, rpc::LeaseRenewed{options_.ttl_ms, false});
+    Send(from.peer, request, rpc::LeaseRenewed{options_.ttl_ms, false, next_key_});
   } else {
     Send(from.peer, request, Refusal{code::kLeaseLost, "no such lease: it expired, or its device is gone"});
   }

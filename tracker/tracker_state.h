@@ -77,6 +77,8 @@ class TrackerState : public rpc::Timed<TrackerState> {
   // under way.
   std::optional<Output> EndDials(int64_t now);
   void OnMalformed() { ++malformed_; }
+  // Tells members the public key that the tracker will have later; empty: it keeps its key.
+  void SetNextKey(std::string key) { next_key_ = std::move(key); }
   // Ends all that a member has, whose key is allowed no more: its leases, its requests and its servers.
   Output RevokeMember(const std::string& identity, int64_t now);
   // Refuses waiting and later requests for devices of this key with `why`, until a server reports such a device again.
@@ -256,6 +258,7 @@ class TrackerState : public rpc::Timed<TrackerState> {
   // Answers to administrators' latest requests, which are sent again if a request is repeated.
   std::deque<std::pair<rpc::Id, rpc::Body>> answers_;
   std::deque<std::string> errors_;
+  std::string next_key_;  // of this tracker
   int64_t grants_ = 0, expired_ = 0, malformed_ = 0, changes_ = 0;
   int64_t next_round_ = 0;
 };

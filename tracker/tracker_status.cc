@@ -114,6 +114,7 @@ std::string TrackerState::WhyOf(const Server& server, int64_t now) const {
 rpc::StatusReply TrackerState::Status(const std::string& key, int64_t now) const {
   rpc::StatusReply reply;
   reply.epoch = epoch_;
+  reply.next_key = next_key_;
   reply.recovering = Recovering(now);
   reply.uptime_ms = now - started_;
   reply.grants = grants_;

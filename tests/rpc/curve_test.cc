@@ -11,6 +11,7 @@
 
 #include "rpc/capability.h"
 #include "rpc/join_file.h"
+#include "rpc/tracker_keys.h"
 #include "rpc/transport.h"
 #include "support/file.h"
 #include "support/unique_fd.h"
@@ -20,6 +21,8 @@ namespace autotune::rpc {
 namespace {
 
 using testing::HasSubstr;
+
+bool IsRefused(const DealerSocket& dealer) { return dealer.refused() != DealerSocket::Refused::kNo; }
 
 // A listener with two members, which answers pings.
 struct Lab {
@@ -31,33 +34,41 @@ struct Lab {
                                           {.on_message =
                                                [this](const From& from, const Message& message) {
                                                  last = from;
-                                                 router->Send(from.peer, {message.request, Pong{"yes"}, {}});
+                                                 Answer(from.peer, message.request);
                                                }}))
                  .value();
   }
+  void Answer(const Peer& peer, const Id& request) {
+    StatusReply status;
+    status.next_key = next_key.value_or("");
+    router->Send(peer, {request, next_key ? Body(status) : Body(Pong{"yes"}), {}});
+  }
   Address AddressFor(const CurveKeys& own) const { return {{router->endpoint()}, keys.public_key, own}; }
   // Returns "yes", "refused" if the handshake is, the text of a refusal, or "" if nothing answers.
-  std::string Ask(const Address& address, int64_t patience_ms = 3000) {
+  std::string Ask(const Address& address, int64_t patience_ms = 3000,
+                  DealerSocket::Peers peers = DealerSocket::Peers::kMember) {
     std::string answer;
     std::unique_ptr<DealerSocket> dealer;
     dealer = DealerSocket::Connect(loop, address,
                                    {.on_message =
                                         [&](const Message& m) {
                                           if (auto* pong = m.As<Pong>()) answer = pong->payload;
+                                          if (m.As<StatusReply>()) answer = "yes";
                                           if (auto* refusal = m.As<Refusal>()) answer = refusal->text;
                                           loop.Stop();
                                         },
                                     .on_connected =
                                         [&] {
                                           dealer->Send({"q", Ping{}, {}});
-                                        }})
+                                        }},
+                                   peers)
                  .value();
     const auto patience = loop.After(patience_ms, [&] { loop.Stop(); });
     const auto look = loop.Every(20, [&] {
-      if (dealer->IsRefused()) loop.Stop();
+      if (IsRefused(*dealer)) loop.Stop();
     });
     loop.Run();
-    return answer.empty() && dealer->IsRefused() ? "refused" : answer;
+    return answer.empty() && IsRefused(*dealer) ? "refused" : answer;
   }
 
   const CurveKeys keys = NewCurveKeys(), alice = NewCurveKeys(), board = NewCurveKeys();
@@ -66,6 +77,7 @@ struct Lab {
   Loop loop;
   std::unique_ptr<RouterSocket> router;
   From last;
+  std::optional<std::string> next_key;  // that the answers tell
 };
 
 TEST(Curve, MembersAreLetInUnderTheirNamesAndStrangersAreNot) {
@@ -135,13 +147,13 @@ TEST(Curve, AMemberThatIsInvitedLateGetsIn) {
                                       }})
                .value();
   const auto invited = lab.loop.After(300, [&] {
-    EXPECT_TRUE(dealer->IsRefused());
+    EXPECT_TRUE(IsRefused(*dealer));
     lab.allowed->Set({{late.public_key, {"late", {Role::kClient}}}});
   });
   const auto patience = lab.loop.After(10000, [&] { lab.loop.Stop(); });
   lab.loop.Run();
   EXPECT_TRUE(answered);
-  EXPECT_FALSE(dealer->IsRefused());
+  EXPECT_FALSE(IsRefused(*dealer));
 }
 
 // A tracker may be killed while a member connects to it. Its successor lets the member in.
@@ -170,10 +182,70 @@ TEST(Curve, APeerThatEndsDuringAHandshakeRefusesNobody) {
   run(5000);
   EXPECT_EQ(ended, 1);
   run(30);  // until the socket knows
-  EXPECT_FALSE(dealer->IsRefused());
+  EXPECT_FALSE(IsRefused(*dealer));
   most = 5;  // it is another program
   run(10000);
-  EXPECT_TRUE(dealer->IsRefused());
+  EXPECT_TRUE(IsRefused(*dealer));
+}
+
+// Who has learned the next key follows the listener; whoever was away, or does not take the peer for its tracker, needs
+// a new join file.
+TEST(Curve, AMemberFollowsItsTrackerToTheNextKey) {
+  for (const auto peers : {DealerSocket::Peers::kTracker, DealerSocket::Peers::kMember}) {
+    const bool learns = peers == DealerSocket::Peers::kTracker;
+    Lab lab;
+    const CurveKeys next = NewCurveKeys();
+    lab.next_key = next.public_key;
+    Address address = lab.AddressFor(lab.alice);
+    address.keys_file = testing::TempDir() + "keys-" + RandomId() + "/alice.json";
+    int answers = 0;
+    std::unique_ptr<DealerSocket> dealer;
+    const auto ask = [&] { dealer->Send({"q", Ping{}, {}}); };
+    dealer = DealerSocket::Connect(lab.loop, address,
+                                   {.on_message =
+                                        [&](const Message&) {
+                                          ++answers;
+                                          lab.loop.Stop();
+                                        },
+                                    .on_connected = ask,
+                                    .on_refused = [&] { lab.loop.Stop(); }},
+                                   peers)
+                 .value();
+    const auto run = [&] {
+      const auto patience = lab.loop.After(10000, [&] { lab.loop.Stop(); });
+      lab.loop.Run();
+    };
+    run();
+    EXPECT_EQ(answers, 1);
+    EXPECT_EQ(WithKnownKeys(address).next_key, learns ? next.public_key : "");
+    lab.router->ChangeKeys(next);
+    lab.next_key = "";
+    run();
+    EXPECT_EQ(answers, learns ? 2 : 1);
+    EXPECT_EQ(dealer->refused(), learns ? DealerSocket::Refused::kNo : DealerSocket::Refused::kOtherKey);
+    dealer.reset();
+    // A later process of the same member knows the key, and the earlier one is void for it.
+    EXPECT_EQ(WithKnownKeys(address).public_key, learns ? next.public_key : address.public_key);
+    EXPECT_EQ(lab.Ask(address, 3000, peers), learns ? "yes" : "refused");
+    lab.router->ChangeKeys(lab.keys);
+    EXPECT_EQ(lab.Ask(address, 3000, peers), learns ? "refused" : "yes");
+    std::filesystem::remove_all(std::filesystem::path(address.keys_file).parent_path());
+  }
+}
+
+TEST(Curve, DamagedKeysOfATrackerDoNotCount) {
+  Address address({"tcp://127.0.0.1:1"}, NewCurveKeys().public_key, NewCurveKeys());
+  address.keys_file = testing::TempDir() + "keys-" + RandomId();
+  for (const std::string text : {"{", "{}", "{\"key\":\"x\"}", "[]"}) {
+    ASSERT_TRUE(WriteFile(address.keys_file, text).ok());
+    EXPECT_EQ(WithKnownKeys(address).public_key, address.public_key) << text;
+  }
+  std::filesystem::remove(address.keys_file);
+  // The file belongs to one join file: another one of this member, or of this tracker, has another file.
+  const std::string mine = TrackerKeysFile("me", "tracker");
+  EXPECT_NE(mine, TrackerKeysFile("me", "another"));
+  EXPECT_NE(mine, TrackerKeysFile("you", "tracker"));
+  EXPECT_EQ(mine, TrackerKeysFile("me", "tracker"));
 }
 
 TEST(Curve, TheNextEndpointIsTriedIfOneIsSilent) {
@@ -181,6 +253,33 @@ TEST(Curve, TheNextEndpointIsTriedIfOneIsSilent) {
   Address address = lab.AddressFor(lab.alice);
   address.endpoints.insert(address.endpoints.begin(), "tcp://127.0.0.1:1");  // nobody listens at port 1
   EXPECT_EQ(lab.Ask(address, 5000), "yes");
+}
+
+// libzmq names an endpoint by its address after the first connection.
+TEST(Curve, AConnectionToANameIsMadeAgain) {
+  Lab lab;
+  Address address = lab.AddressFor(lab.alice);
+  address.endpoints = {"tcp://127.0.0.1:1", "tcp://localhost:" + PortOf(lab.router->endpoint())};
+  int answers = 0;
+  std::unique_ptr<DealerSocket> dealer;
+  dealer = DealerSocket::Connect(lab.loop, address,
+                                 {.on_message =
+                                      [&](const Message&) {
+                                        ++answers;
+                                        lab.loop.Stop();
+                                      },
+                                  .on_connected =
+                                      [&] {
+                                        dealer->Send({"q", Ping{}, {}});
+                                      }})
+               .value();
+  for (int i = 1; i <= 3; ++i) {
+    const auto patience = lab.loop.After(10000, [&] { lab.loop.Stop(); });
+    lab.loop.Run();
+    EXPECT_EQ(answers, i);
+    EXPECT_EQ(dealer->endpoint(), address.endpoints[1]);
+    lab.router->ChangeKeys(lab.keys);
+  }
 }
 
 TEST(Curve, NothingListensOrConnectsOverTcpWithoutKeys) {
@@ -213,6 +312,7 @@ TEST(Curve, JoinFilesAreCheckedWhenTheyAreRead) {
   expect_bad([](JoinFile& f) { f.keys.public_key = NewCurveKeys().public_key; }, "do not belong together");
   expect_bad([](JoinFile& f) { f.keys.secret_key.pop_back(); }, "40 characters");
   expect_bad([](JoinFile& f) { f.tracker_key = "x"; }, "the tracker's key");
+  expect_bad([](JoinFile& f) { f.next_tracker_key = "x"; }, "the tracker's key");
   expect_bad([](JoinFile& f) { f.tracker.clear(); }, "without an endpoint");
   expect_bad([](JoinFile& f) { f.tracker = {"nowhere"}; }, "expected HOST:PORT");
   expect_bad([](JoinFile& f) { f.role = "king"; }, "unknown role 'king'");

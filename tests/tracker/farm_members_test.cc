@@ -133,6 +133,53 @@ TEST_F(FarmMembers, UploadLargeBatches) {
   EXPECT_THAT(results->at(2).error, HasSubstr("at most 8388608"));
 }
 
+TEST_F(FarmMembers, LearnTheTrackersNextKey) {
+  ASSERT_NO_FATAL_FAILURE(Start());
+  const std::string admin = " --join " + WriteJoin(InviteHere("ann", Role::kAdmin));
+  const rpc::JoinFile alice = InviteHere("alice", Role::kClient), dave = InviteHere("dave", Role::kClient);
+  auto client = std::move(Join(alice)).value();
+  ASSERT_TRUE(client->Measure(JobOf({Compile(kDouble)})).ok());
+  const std::string before = ReadFarmMembers(State())->keys.public_key;
+  ASSERT_TRUE(Elsewhere("rotate --for 4s" + admin)) << Complaint();
+  EXPECT_THAT(Output(), HasSubstr("the tracker has a new key from 20"));
+  const rpc::JoinFile bob = InviteHere("bob", Role::kClient);
+  EXPECT_TRUE(Join(bob).ok()) << "while the earlier key holds";
+  ASSERT_TRUE(Soon([&] { return ReadFarmMembers(State())->keys.public_key != before; }, 10));
+  EXPECT_TRUE(Soon([&] { return Count("cpu", "busy") == 1; }, 10)) << "the server and alice's lease";
+  ASSERT_TRUE(client->Measure(JobOf({Compile(kDouble)})).ok());
+  client.reset();
+  EXPECT_TRUE(Join(bob).ok());
+  EXPECT_TRUE(Join(InviteHere("carol", Role::kClient)).ok());
+  const auto away = Join(dave);
+  ASSERT_FALSE(away.ok());
+  EXPECT_THAT(away.error().Text(), HasSubstr("has another key than this join file says"));
+  // A server that is started again with its old join file has kept the key.
+  server_->Kill();
+  server_->Wait(10000);
+  server_ = Run({kTools + "/rpc_server", "--join", File("board.join"), "--key", "cpu2"});
+  EXPECT_TRUE(Soon([&] { return Count("cpu2") == 1; }, 10));
+}
+
+// What keeps a server from joining is in its log at once.
+TEST_F(FarmMembers, OfAServerAreToldWhyTheyAreRefused) {
+  ASSERT_NO_FATAL_FAILURE(Start());
+  rpc::JoinFile gpu = InviteHere("gpu", Role::kServer), lost = gpu;
+  lost.tracker_key = rpc::NewCurveKeys().public_key;
+  lost.name = "lost";
+  ASSERT_TRUE(RevokeMember(State(), "gpu").ok());
+  for (const auto& [file, why] :
+       {std::pair{gpu, "refuses this join file: the member was revoked"}, {lost, "has another key than this join"}}) {
+    const std::string log = File(file.name + ".log");
+    const int64_t began = BootMillis();
+    Subprocess server = Run(
+        {"/bin/sh", "-c", "exec " + kTools + "/rpc_server --join " + WriteJoin(file) + " --key gpu >" + log + " 2>&1"});
+    const auto told = [&, why = std::string(why)] { return Output(file.name + ".log").find(why) != std::string::npos; };
+    EXPECT_TRUE(Soon([&] { return std::filesystem::exists(log) && told(); }, 5)) << Output(file.name + ".log");
+    EXPECT_LT(BootMillis() - began, 3000) << "a second, and the start of the server";
+    server.Kill();
+  }
+}
+
 TEST_F(FarmMembers, KeepTheirLeasesOverARestartOfTheTracker) {
   ASSERT_NO_FATAL_FAILURE(Start());
   auto client = std::move(Join(InviteHere("alice", Role::kClient))).value();

@@ -287,6 +287,47 @@ TEST(Members, TheListKeepsNoSecretKeyOfAMember) {
   std::filesystem::remove_all(folder);
 }
 
+TEST(Members, TheTrackersKeyIsReplacedAfterItsTime) {
+  const std::string folder = testing::TempDir() + "rotated-" + rpc::RandomId();
+  const auto ask = [&](int64_t for_ms) { return AnswerAboutMembers(folder, rpc::KeyRotate{for_ms}); };
+  EXPECT_TRUE(std::get_if<rpc::Refusal>(&static_cast<const rpc::AnyBody&>(ask(60000)))) << "a farm without members";
+  const rpc::JoinFile alice = Invite(folder, "alice", Role::kClient).value();
+  EXPECT_TRUE(std::get_if<rpc::Refusal>(&static_cast<const rpc::AnyBody&>(ask(0))));
+  const rpc::KeyRotated rotated = RotateKey(folder, 60000).value();
+  EXPECT_EQ(RotateKey(folder, 120000).value().next_key, rotated.next_key) << "the time changes, not the key";
+  // Who is invited meanwhile knows both.
+  const rpc::JoinFile bob = Invite(folder, "bob", Role::kClient).value();
+  EXPECT_EQ(bob.tracker_key, alice.tracker_key);
+  EXPECT_EQ(bob.next_tracker_key, rotated.next_key);
+  EXPECT_EQ(alice.next_tracker_key, "");
+  EXPECT_EQ(ReadFarmMembers(folder)->keys.public_key, alice.tracker_key);
+  ASSERT_TRUE(FinishRotation(folder).ok());
+  EXPECT_EQ(ReadFarmMembers(folder)->keys.public_key, rotated.next_key);
+  const rpc::JoinFile carol = Invite(folder, "carol", Role::kClient).value();
+  EXPECT_EQ(carol.tracker_key, rotated.next_key);
+  EXPECT_EQ(carol.next_tracker_key, "");
+  // Without a tracker, the first change after the time does it.
+  const std::string later = RotateKey(folder, 1000).value().next_key;
+  EXPECT_NE(later, rotated.next_key);
+  EXPECT_EQ(Invite(folder, "dave", Role::kClient).value().tracker_key, rotated.next_key);
+  usleep(1100000);
+  EXPECT_EQ(Invite(folder, "erin", Role::kClient).value().tracker_key, later);
+  std::filesystem::remove_all(folder);
+}
+
+TEST(Members, ATrackerTellsItsNextKeyToWhomeverItAnswers) {
+  MemberWorld w;
+  for (const std::string next : {"", "next"}) {
+    w.tracker.SetNextKey(next);
+    w.ReportAs(w.board, "s1");
+    EXPECT_EQ(w.Last<rpc::ReportReply>(w.board.peer)->next_key, next);
+    w.AskAs(w.alice, "r" + next);
+    w.SayAs(w.alice, "x", rpc::LeaseRenew{w.tracker.Status("", w.now).devices.at(0).lease});
+    w.SayAs(w.alice, "y", rpc::StatusRequest{});
+    EXPECT_EQ(w.Last<rpc::StatusReply>(w.alice.peer)->next_key, next);
+  }
+}
+
 TEST(Members, AListThatAnEditorHasSpoiledIsRefused) {
   const std::string folder = testing::TempDir() + "spoiled-" + rpc::RandomId();
   const std::string alice = Invite(folder, "alice", Role::kClient).value().keys.public_key;

@@ -140,6 +140,9 @@ struct FarmClient::Impl {
     session.job = options.job;
     session.wait_ms = static_cast<int64_t>(options.wait_seconds * 1000);
     session.idle_lease_ms = static_cast<int64_t>(options.idle_lease_seconds * 1000);
+    // A link to another host may be cut for some seconds. A server ends a lease after 10 s without its client.
+    constexpr int64_t kLongestCutMs = 9000;
+    if (IsTcp(options.tracker.endpoints[0])) session.server_silence_ms = session.reconnect_ms = kLongestCutMs;
     auto seat = std::make_unique<Seat>(*this, std::move(session));
     if (autotune::Status opened = seat->Open(options.tracker); !opened) return nullptr;
     seats.push_back(std::move(seat));

@@ -338,7 +338,7 @@ ClientActions ClientSession::OnServerDisconnected(int64_t now) {
   Advance(now);
   if (!lease_) return Take();
   lease_->broken = true;
-  lease_->last_heard = std::min(lease_->last_heard, now + options_.reconnect_ms - options_.server_silence_ms);
+  lease_->last_heard = std::min(lease_->last_heard, now + options_.reconnect_ms - LongestSilence());
   return Take();
 }
 

@@ -62,6 +62,7 @@ class ClientSession : public Timed<ClientSession> {
     std::string client_name, key, tenant, job;
     int64_t wait_ms = 30 * 60 * 1000;    // longest wait in the queue for a device
     int64_t tracker_silence_ms = 30000;  // longest silence of the tracker while a request is open
+    int64_t first_answer_ms = 5000;  // longest wait for a server's first word
     int64_t server_silence_ms = 5000;
     int64_t reconnect_ms = 500;  // longest silence of a server whose connection broke; it may listen anew
     int64_t resend_ms = 1000;
@@ -152,6 +153,7 @@ class ClientSession : public Timed<ClientSession> {
   void OnServerRefusal(const Id& request, const Refusal& refusal, int64_t now);
   void OnResult(const Message& message, const ResultReport& report, int64_t now);
   LeaseClaim Claim() const;
+  int64_t LongestSilence() const { return lease_->heard ? options_.server_silence_ms : options_.first_answer_ms; }
   ClientActions Take() { return std::exchange(actions_, {}); }
 
   Options options_;

@@ -24,7 +24,7 @@ EarliestTimer<ClientSession> ClientSession::Earliest() const {
               &Self::ReportSilentTracker);
   }
   if (lease_) {
-    if (Holds(Rule::kSilentServer)) timer.Add(lease_->last_heard + options_.server_silence_ms, &Self::OnSilentServer);
+    if (Holds(Rule::kSilentServer)) timer.Add(lease_->last_heard + LongestSilence(), &Self::OnSilentServer);
     timer.Add(lease_->last_renew + options_.renew_ms, &Self::Renew);
     timer.Add(lease_->last_beat + options_.beat_ms, &Self::SendBeat);
     if (!job_) timer.Add(idle_since_ + options_.idle_lease_ms, &Self::OnIdle);
@@ -52,7 +52,7 @@ void ClientSession::OnSilentServer(int64_t now) {
                             Shown(lease_->granted.device.endpoint, kNameBytes) +
                             ": this address must lead to it from here; rpc_server --listen chooses another one, and "
                             "ssh -L forwards one";
-    if (job_) actions_.push_back(JobWaits{{.text = why, .waited_ms = options_.server_silence_ms}});
+    if (job_) actions_.push_back(JobWaits{{.text = why, .waited_ms = options_.first_answer_ms}});
     return Lost(why, now);
   }
   Lost(

@@ -22,7 +22,7 @@ const std::vector<Package>& Packages() {
       {"lld/", {"codegen/llvm/"}},
       {"seccomp", {"rpc/system_calls.cc"}},
       {"zmq",
-       {"rpc/curve_keys.cc", "rpc/transport.cc", "rpc/watched_socket.h", "rpc/zap.cc", "rpc/zeromq.cc",
+       {"bench/farm_link.cc", "rpc/curve_keys.cc", "rpc/transport.cc", "rpc/watched_socket.h", "rpc/zap.cc", "rpc/zeromq.cc",
         "rpc/zeromq.h"}},
       {"sodium.h", {"rpc/capability.cc", "rpc/content_hash.cc"}},
       {"xgboost/", {"costmodel/xgboost.h", "costmodel/xgboost_model.cc", "costmodel/xgboost_regression.cc"}},

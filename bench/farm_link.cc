@@ -136,6 +136,4 @@ Result<int> Main(int argc, char** argv) {
 }  // namespace
 }  // namespace autotune
 
-int main(int argc, char** argv) {
-  return autotune::bench::ExitCode("bench_farm_link", autotune::Main(argc, argv));
-}
+int main(int argc, char** argv) { return autotune::bench::ExitCode("bench_farm_link", autotune::Main(argc, argv)); }

@@ -62,7 +62,7 @@ class ClientSession : public Timed<ClientSession> {
     std::string client_name, key, tenant, job;
     int64_t wait_ms = 30 * 60 * 1000;    // longest wait in the queue for a device
     int64_t tracker_silence_ms = 30000;  // longest silence of the tracker while a request is open
-    int64_t first_answer_ms = 5000;  // longest wait for a server's first word
+    int64_t first_answer_ms = 5000;      // longest wait for a server's first word
     int64_t server_silence_ms = 5000;
     int64_t reconnect_ms = 500;  // longest silence of a server whose connection broke; it may listen anew
     int64_t resend_ms = 1000;

@@ -59,12 +59,19 @@ class Watched : public std::enable_shared_from_this<Watched> {
   bool drain_posted_ = false;
 };
 
-// Calls a handler for each event that ZeroMQ reports about the connections of a socket, with the endpoint.
+// What ZeroMQ reports about a connection of a socket.
+struct SocketEvent {
+  int event = 0;       // ZMQ_EVENT_...
+  int descriptor = 0;  // of the connection; of other events, another value
+  std::string endpoint;
+};
+using OnSocketEvent = std::function<void(const SocketEvent&)>;
+
+// Calls a handler for each event of a socket.
 class Monitor : public Watched {
  public:
   // Each of the two sockets that this takes needs a descriptor, so it fails if there is none.
-  static Result<std::shared_ptr<Monitor>> Start(Loop& loop, void* socket, int events,
-                                                std::function<void(int, const std::string&)> on_event) {
+  static Result<std::shared_ptr<Monitor>> Start(Loop& loop, void* socket, int events, OnSocketEvent on_event) {
     std::string address = "inproc://monitor-" + RandomId();
     if (zmq_socket_monitor(socket, address.c_str(), events)) return Err("cannot watch a socket: ", ZeroMqError());
     void* pair = zmq_socket(ZeroMqContext(), ZMQ_PAIR);
@@ -79,7 +86,7 @@ class Monitor : public Watched {
     monitor->Watched::Start();
     return monitor;
   }
-  Monitor(Loop& loop, void* pair, void* observed, std::function<void(int, const std::string&)> on_event)
+  Monitor(Loop& loop, void* pair, void* observed, OnSocketEvent on_event)
       : Watched(loop, pair), observed_(observed), on_event_(std::move(on_event)) {}
   ~Monitor() override { Stop(); }
   // Stops the monitor. Must be called before the observed socket is closed: if ZeroMQ's io thread has a report that
@@ -91,13 +98,15 @@ class Monitor : public Watched {
 
  private:
   void Receive(Frames frames, const std::string&) override {
-    if (frames[0]->size() < 2) return;
     uint16_t event;
+    uint32_t value;
+    if (frames[0]->size() < sizeof event + sizeof value) return;
     memcpy(&event, frames[0]->data(), sizeof event);
-    on_event_(event, frames.size() > 1 ? *frames[1] : "");
+    memcpy(&value, frames[0]->data() + sizeof event, sizeof value);
+    on_event_({event, static_cast<int>(value), frames.size() > 1 ? *frames[1] : ""});
   }
   void* observed_;
-  std::function<void(int, const std::string&)> on_event_;
+  OnSocketEvent on_event_;
 };
 
 }  // namespace autotune::rpc

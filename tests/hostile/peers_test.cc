@@ -56,6 +56,24 @@ TEST_F(HostilePeers, FloodsOfThoseWhoLeaveHarmNobody) {
   }
 }
 
+// Each connection takes memory, which is no unfinished message.
+TEST_F(HostilePeers, AThousandConnectionsStay) {
+  rlimit descriptors{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &descriptors), 0);
+  descriptors.rlim_cur = descriptors.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &descriptors);
+  std::vector<std::unique_ptr<Peer>> peers;
+  for (int i = 0; i < 1000; ++i) {
+    peers.push_back(std::make_unique<Peer>(Tracker()));
+    ASSERT_TRUE(peers.back()->connected());
+    peers.back()->Send({"s", rpc::StatusRequest{}, {}});
+  }
+  EXPECT_TRUE(Soon([&] { return rpc::QueryStatus(Tracker()).ok(); }));
+  EXPECT_TRUE(std::ranges::all_of(peers, [](auto& peer) { return peer->Ping(); })) << "connections were closed";
+  peers.clear();
+  ExpectUnharmed("1,000 connections");
+}
+
 TEST_F(HostilePeers, RawBytesHarmNobody) {
   Rng rng(5);
   OnAll("garbage", [&](const std::string& endpoint) {

@@ -400,7 +400,8 @@ void ClientSession::OnServer(const Message& message, int64_t now) {
 
 void ClientSession::OnServerRefusal(const Id& request, const Refusal& refusal, int64_t now) {
   const bool about_batch = batch_ && batch_->message.request == request;
-  if (refusal.code == code::kStaleLease || refusal.code == code::kLeaseLost) {
+  const bool ended = refusal.code == code::kStaleLease || refusal.code == code::kLeaseLost;
+  if (ended || refusal.code == code::kForbidden) {  // the latter from servers before 2.5 that were restarted
     Lost(refusal.text, now);
   } else if (about_batch && refusal.code == code::kNeedReference && job_->reference) {
     lease_->references_sent.erase(job_->task.reference_hash);

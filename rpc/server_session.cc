@@ -10,6 +10,8 @@
 namespace autotune::rpc {
 namespace {
 
+constexpr char kRestarted[] = "this lease has ended: the server was restarted";
+
 int64_t TotalBytes(const std::vector<Blob>& blobs) {
   int64_t bytes = 0;
   for (const Blob& blob : blobs) bytes += static_cast<int64_t>(blob->size());
@@ -86,7 +88,7 @@ bool ServerSession::CheckClaim(const From& from, const LeaseClaim& claim, const 
   }
   // A server forgets the highest token at its end. Its id stays, so the incarnation tells old grants apart.
   if (Holds(Rule::kIncarnation) && claim.incarnation != options_.incarnation) {
-    Refuse(peer, request, code::kLeaseLost, "this lease has ended: the server was restarted");
+    Refuse(peer, request, code::kLeaseLost, kRestarted);
     return false;
   }
   if (Holds(Rule::kFencing) && claim.token < highest_) {
@@ -186,7 +188,10 @@ ServerActions ServerSession::On(const From& from, const Message& message, int64_
   if (const std::optional<Refusal> refusal = RefusalOf(from, message)) {
     Answer(from, message.request, *refusal);
   } else if (const LeaseClaim* claim = ClaimOf(message.body); claim && !IsProven(from, *claim)) {
-    Refuse(peer, message.request, code::kForbidden, "this lease was not granted to the owner of this key");
+    // A server that was restarted has another key for grants, too.
+    const bool is_old = claim->incarnation != options_.incarnation && Holds(Rule::kIncarnation);
+    Refuse(peer, message.request, is_old ? code::kLeaseLost : code::kForbidden,
+           is_old ? kRestarted : "this lease was not granted to the owner of this key");
   } else if (auto* ping = message.As<Ping>()) {
     Answer(from, message.request, Pong{ping->payload, PublicId(options_.server)});
   } else if (auto* reply = message.As<ReportReply>()) {

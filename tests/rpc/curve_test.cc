@@ -367,6 +367,13 @@ TEST(ServerSession, AnAuthenticatedClientProvesItsLease) {
   expect_forbidden(alice);
   claim.proof = ProofOf({claim.lease, claim.token, claim.incarnation, claim.ttl_ms, alice.identity}, grant_key);
   expect_forbidden(eve);  // has overheard it
+  // A server that was restarted has another key, and says why the lease has ended: its client then takes another
+  // device.
+  claim.incarnation = "i0";
+  w.sent.clear();
+  w.SayAs(alice, batch);
+  EXPECT_THAT(w.RefusalText(), HasSubstr("lease_lost: this lease has ended: the server was restarted"));
+  claim.incarnation = "i1";
   w.SayAs(alice, batch);
   EXPECT_TRUE(w.session.Busy());
   // Nobody else ends her lease, either.

@@ -21,8 +21,8 @@ class Hoarder {
   void EverySecond() {
     if (!lease_.lease.empty()) {
       world_.to_tracker({world_.new_id(), rpc::LeaseRenew{lease_.lease}, {}});
-      const rpc::LeaseClaim claim{lease_.lease, lease_.token, lease_.ttl_ms,     client_, client_,
-                                  "",           "",           lease_.incarnation};
+      const rpc::LeaseClaim claim{lease_.lease, lease_.token, lease_.ttl_ms,      client_,     client_,
+                                  "",           "",           lease_.incarnation, lease_.proof};
       world_.to_server({world_.new_id(), rpc::ClientBeat{claim, ""}, {}});
       return;
     }

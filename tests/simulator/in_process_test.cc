@@ -89,7 +89,8 @@ struct ServerThread {
           server = std::make_unique<ServerNode>(std::move(options), World());
         },
         [this](const Peer& from, const Peer&, const Message& message) {
-          from == "tracker" ? server->OnTracker(message) : server->On(from, message);
+          if (from == "tracker") return server->OnTracker(message);
+          server->On({.peer = from, .roles = rpc::kUnauthenticated}, message);
         });
   }
   std::string Name() const { return "s" + std::to_string(index); }

@@ -70,9 +70,7 @@ class ServerNode {
   };
   ServerNode(rpc::ServerSession::Options options, World world);
 
-  void On(const rpc::Peer& peer, const rpc::Message& message) {
-    Perform(session_.On({.peer = peer, .roles = rpc::kUnauthenticated}, message, world_.now()));
-  }
+  void On(const rpc::From& from, const rpc::Message& message) { Perform(session_.On(from, message, world_.now())); }
   void OnTracker(const rpc::Message& message) {
     Perform(session_.On({.roles = {rpc::Role::kTracker}}, message, world_.now()));
   }

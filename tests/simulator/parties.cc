@@ -14,10 +14,27 @@ namespace {
 
 const std::string kServerName = "server";
 
+// Members have addresses of TCP only.
+constexpr std::string_view kTcp = "tcp://";
+std::string PlaceOf(const std::string& endpoint) {
+  return endpoint.starts_with(kTcp) ? endpoint.substr(kTcp.size()) : endpoint;
+}
+
 // "s3/17" -> 3
 size_t NumberOfPeer(const Peer& peer) { return static_cast<size_t>(std::stoi(peer.substr(1))); }
 
 }  // namespace
+
+// A sender as the listener sees it. A member keeps its key over restarts.
+rpc::From Simulator::Sender(int party, const Peer& peer) const {
+  if (!options_.keys) return {.peer = peer, .roles = rpc::kUnauthenticated};
+  const bool is_server = party > kTracker && party < ClientParty(0);
+  const std::string member = "member" + std::to_string(party);
+  return {.peer = peer,
+          .identity = "key of " + member,
+          .name = member,
+          .roles = {is_server ? rpc::Role::kServer : rpc::Role::kClient}};
+}
 
 // --- Tracker ---------------------------------------------------------------------------------------------------------
 
@@ -91,7 +108,7 @@ void Simulator::ToTracker(int from, const Link& link, const Message& message) {
       std::to_string(link.number);
   Transmit(from, kTracker, link, message, [this, from, peer](const Message& m) {
     BookRequest(from, m);
-    PerformTracker(tracker_->On({.peer = peer, .roles = rpc::kUnauthenticated}, m, Clock(kTracker)));
+    PerformTracker(tracker_->On(Sender(from, peer), m, Clock(kTracker)));
   });
 }
 
@@ -145,13 +162,14 @@ void Simulator::DialServer(const TrackerState::Dial& dial) {
   server.dial = dial;
   if (dial.endpoints.empty()) return;
   Later(kTracker, 2, [this, s, dial, &server] {
-    const int64_t stated = std::stoll(dial.endpoints[0].substr(dial.endpoints[0].find('/') + 1));
+    const std::string place = PlaceOf(dial.endpoints[0]);
+    const int64_t stated = std::stoll(place.substr(place.find('/') + 1));
     const bool is_there = stated == 0 || stated == PartyOf(ServerParty(s)).incarnation;
     if (server.dial.endpoints != dial.endpoints || server.dialled.number || !is_there) return;
     Connect(kTracker, ServerParty(s), server.dialled, [this, s, &server] {
       const Peer peer = "t/" + std::to_string(server.dialled.number);
       Transmit(kTracker, ServerParty(s), server.dialled, {"", rpc::Ping{}, {}},
-               [peer, &server](const Message& m) { server.node->On(peer, m); });
+               [this, peer, &server](const Message& m) { server.node->On(Sender(kTracker, peer), m); });
     });
   });
 }
@@ -187,7 +205,8 @@ void Simulator::StartServer(int s) {
   options.server = p.name + "." + std::to_string(number);
   options.incarnation = std::to_string(p.incarnation);
   options.device.key = server.key;
-  options.device.endpoint = std::to_string(s) + "/" + std::to_string(number);
+  options.device.endpoint = (options_.keys ? std::string(kTcp) : "") + std::to_string(s) + "/" + std::to_string(number);
+  if (options_.keys) options.grant_key = "grants of " + p.name + "." + std::to_string(p.incarnation);
   options.device.uploads = s % 3 != 0;
   options.uploads = {.chunk_bytes = 64, .most_pulled_bytes = 512};
   options.new_run = [this] { return static_cast<int64_t>(rng_.Next() >> 1); };
@@ -367,13 +386,14 @@ void Simulator::StartJob(int c) {
 void Simulator::ConnectToServer(int c, const std::string& endpoint) {
   Client& client = clients_[static_cast<size_t>(c)];
   const int64_t cut_since = client.server.cut_since, cut_until = client.server.cut_until;
-  const int at = std::stoi(endpoint);
+  const std::string place = PlaceOf(endpoint);
+  const int at = std::stoi(place);
   client.server = client.uploads = {};
   client.wants_uploads = false;
   if (client.at == at) client.server.cut_since = cut_since, client.server.cut_until = cut_until;
   if (options_.wall && c == 0 && at == 0) client.server.cut_until = kForever;
   client.at = at;
-  client.at_incarnation = std::stoll(endpoint.substr(endpoint.find('/') + 1));
+  client.at_incarnation = std::stoll(place.substr(place.find('/') + 1));
   Later(ClientParty(c), 2, [this, c, at, &client] {
     if (client.at != at || client.server.number || !Listens(client)) return;
     Connect(ClientParty(c), ServerParty(at), client.server, [&client] {
@@ -400,7 +420,9 @@ void Simulator::OverLink(int c, Link Client::*over, const Message& message) {
   if (client.at < 0 || link.incarnation != PartyOf(ServerParty(client.at)).incarnation) return;
   const Peer peer = "c" + std::to_string(c) + "/" + std::to_string(link.number);
   Transmit(ClientParty(c), ServerParty(client.at), link, message,
-           [peer, &server = servers_[static_cast<size_t>(client.at)]](const Message& m) { server.node->On(peer, m); });
+           [from = Sender(ClientParty(c), peer), &server = servers_[static_cast<size_t>(client.at)]](const Message& m) {
+             server.node->On(from, m);
+           });
 }
 
 }  // namespace autotune

@@ -43,6 +43,7 @@ class Simulator {
     int most_candidates = 90;        // of a job
     int hoarders = 0;                // clients of the first key that keep their devices for ever
     int64_t quantum_ms = 30000;
+    bool keys = false;  // servers and clients are authenticated members
     bool wall = false;  // nothing passes between client 0 and server 0
     int encoded = 1;    // each message of so many passes the wire's encoder and decoder, which take most of the time
   };
@@ -165,6 +166,7 @@ class Simulator {
   bool Listens(const Client& client) const;
   void Disconnect(Client& client, int c);
   void Violation(std::string_view promise, const std::string& text);
+  rpc::From Sender(int party, const rpc::Peer& peer) const;
   rpc::Id NewId() { return std::to_string(rng_.Next()); }
 
   // --- parties.cc ---

@@ -150,7 +150,8 @@ Simulator::Options Stormy(int64_t seed) {
   return {.seed = static_cast<uint64_t>(seed),
           .weather = {.fault_every_ms = 3000, .forget_epoch = seed % 5 == 0},
           .servers = seed % 2 ? std::vector<int>{3} : std::vector<int>{2, 1, 2},
-          .clients = seed % 2 ? 5 : 7};
+          .clients = seed % 2 ? 5 : 7,
+          .keys = seed % 3 != 0};
 }
 
 // Under all faults the farm keeps all promises of the ledger. Each test takes every other seed.
@@ -198,6 +199,7 @@ void RunDays(int64_t begin) {
                     .clients = 8,
                     .jobs = -1,
                     .most_candidates = 256,
+                    .keys = seed % 2 == 0,
                     .encoded = 61});
     farm.RunLeased(kDays * kDay);
     sums.Add(farm, seed);

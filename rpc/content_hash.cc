@@ -8,13 +8,34 @@
 
 namespace autotune::rpc {
 
-std::string ContentHash(std::string_view bytes) {
+struct ContentHasher::State {
+  crypto_generichash_state hash{};
+};
+
+ContentHasher::ContentHasher() : state_(std::make_unique<State>()) {
+  CHECK(crypto_generichash_init(&state_->hash, nullptr, 0, crypto_generichash_BYTES) == 0);
+}
+ContentHasher::~ContentHasher() = default;
+ContentHasher::ContentHasher(ContentHasher&&) noexcept = default;
+ContentHasher& ContentHasher::operator=(ContentHasher&&) noexcept = default;
+
+void ContentHasher::Add(std::string_view bytes) {
+  CHECK(crypto_generichash_update(&state_->hash, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size()) ==
+        0);
+}
+
+std::string ContentHasher::Finish() {
   std::array<unsigned char, crypto_generichash_BYTES> hash{};
-  CHECK(crypto_generichash(hash.data(), hash.size(), reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(),
-                           nullptr, 0) == 0);
+  CHECK(crypto_generichash_final(&state_->hash, hash.data(), hash.size()) == 0);
   std::array<char, 2 * crypto_generichash_BYTES + 1> digits{};
   sodium_bin2hex(digits.data(), digits.size(), hash.data(), hash.size());
   return digits.data();
+}
+
+std::string ContentHash(std::string_view bytes) {
+  ContentHasher hasher;
+  hasher.Add(bytes);
+  return hasher.Finish();
 }
 
 }  // namespace autotune::rpc

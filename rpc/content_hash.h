@@ -1,11 +1,27 @@
 // The hash that names bytes which come from others: nobody can make other bytes with the same hash.
 #pragma once
+#include <memory>
 #include <string>
 #include <string_view>
 
 namespace autotune::rpc {
 
-// BLAKE2b with 256 bits, as 64 lower-case hexadecimal digits (RFC 7693). Thread-safe.
+// BLAKE2b with 256 bits, as 64 lower-case hexadecimal digits (RFC 7693), of bytes that come in parts. Not thread-safe.
+class ContentHasher {
+ public:
+  ContentHasher();
+  ~ContentHasher();
+  ContentHasher(ContentHasher&&) noexcept;
+  ContentHasher& operator=(ContentHasher&&) noexcept;
+  void Add(std::string_view bytes);
+  std::string Finish();  // once
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// Of all bytes at once. Thread-safe.
 std::string ContentHash(std::string_view bytes);
 
 }  // namespace autotune::rpc

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "rpc/channel.h"
-#include "rpc/content_hash.h"
 
 namespace autotune::rpc {
 
@@ -38,14 +37,19 @@ std::vector<UploadPull> Intake::On(const UploadChunk& chunk, const std::string& 
   progress_ = now;
   const int64_t took = now - pull->at;
   slowest_ms_ = std::max(slowest_ms_, took);
-  while (!pulled_.empty() && pulled_.front().is_here) pulled_.pop_front();
+  while (!pulled_.empty() && pulled_.front().is_here) {
+    const size_t end = static_cast<size_t>(pulled_.front().End());
+    hasher_.Add(std::string_view(received_).substr(hashed_, end - hashed_));
+    hashed_ = end;
+    pulled_.pop_front();
+  }
   if (took < kFastMs && at_a_time_ < options_.most_pulled_bytes / options_.chunk_bytes) ++at_a_time_;
   if (took > kSlowMs && at_a_time_ > 1) --at_a_time_;
   return PullMore(now);
 }
 
 Result<std::vector<Blob>> Intake::Take() {
-  if (ContentHash(received_) != hash_) return Err("the upload does not have the hash that the batch names");
+  if (hasher_.Finish() != hash_) return Err("the upload does not have the hash that the batch names");
   Unpacker unpacker(std::exchange(received_, {}));
   std::optional<Frames> blobs = TRY(unpacker.Next());
   if (!blobs || unpacker.buffered() > 0) return Err("the upload is not a list of blobs");

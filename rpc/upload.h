@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "rpc/content_hash.h"
 #include "rpc/message.h"
 #include "rpc/timers.h"
 
@@ -62,6 +63,8 @@ class Intake {
 
   Options options_;
   std::string hash_, received_;
+  ContentHasher hasher_;  // of the first `hashed_` bytes
+  size_t hashed_ = 0;
   int64_t bytes_ = 0;
   std::deque<Pull> pulled_;  // the first one is not here yet
   int64_t at_a_time_ = 1;    // chunks

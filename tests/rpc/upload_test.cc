@@ -46,6 +46,14 @@ struct Transfer {
   int64_t now = 0, sent = 0;
 };
 
+TEST(ContentHash, IsBlake2bAlsoInParts) {
+  EXPECT_EQ(ContentHash(""), "0e5751c026e543b2e8ab2eb06099daa1d1e5df47778f7787faab45cdf12fe3a8");
+  EXPECT_EQ(ContentHash("abc"), "bddd813c634239723171ef3fee98579b94964e3bb1cb3e427262c8c068d52319");
+  ContentHasher hasher;
+  for (const char* part : {"a", "", "bc"}) hasher.Add(part);
+  EXPECT_EQ(hasher.Finish(), ContentHash("abc"));
+}
+
 TEST(Upload, BlobsArriveWholeInAnyOrderAndAfterBreaks) {
   Rng rng(1);
   for (int round = 0; round < 200; ++round) {

@@ -2,7 +2,9 @@
 
 #include <malloc.h>
 #include <time.h>
+#include <unistd.h>
 
+#include <fstream>
 #include <mutex>
 #include <thread>
 
@@ -43,6 +45,12 @@ MemoryWatch::~MemoryWatch() {
 void MemoryWatch::Return() { malloc_trim(0); }
 
 int64_t MemoryWatch::Freed() { return static_cast<int64_t>(mallinfo2().fordblks); }
+
+int64_t MemoryWatch::Resident() {
+  std::ifstream statm("/proc/self/statm");
+  int64_t pages = 0, resident = 0;
+  return statm >> pages >> resident ? resident * sysconf(_SC_PAGESIZE) : INT64_MAX;
+}
 
 int64_t MemoryWatch::Allocated() {
   const struct mallinfo2 info = mallinfo2();

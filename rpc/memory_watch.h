@@ -19,6 +19,9 @@ class MemoryWatch {
 
   // Returns the bytes that the process has allocated and not freed. 0 in sanitizer builds.
   static int64_t Allocated();
+  // Returns the bytes of memory that the process occupies. Memory that was allocated but never written is not among
+  // them.
+  static int64_t Resident();
   // Returns the bytes that were freed, but that the process has not given back to the system.
   static int64_t Freed();
   static void Return();  // gives memory that has been freed back to the system

@@ -216,7 +216,12 @@ struct RouterSocket::Impl : Watched {
   // The memory that the socket's owner and the connections of this process take.
   int64_t Kept() const { return handlers.kept_bytes() + std::min<int64_t>(of_connections, kMostOfConnections); }
   // The memory beyond that which the process did not have at the beginning.
-  int64_t Unexplained() const { return MemoryWatch::Allocated() - Kept() - explained; }
+  int64_t Unexplained() const {
+    const int64_t kept = Kept(), allocated = MemoryWatch::Allocated() - kept - explained;
+    if (allocated <= kMostUnexplained / 2 || allocated > kMostAnnounced) return allocated;
+    // ZeroMQ allocates a message when its size arrives. A stranger who announces many and sends none occupies nothing.
+    return std::min(allocated, MemoryWatch::Resident() - kept - resident);
+  }
   void LookAtMemory() {
     // After a flood of small messages, the allocator keeps their memory.
     if (!trim && MemoryWatch::Freed() > kMostFreed) TrimSoon();
@@ -273,6 +278,8 @@ struct RouterSocket::Impl : Watched {
   // Memory that connections may take: those of a thousand devices and four hundred tuners. What others take counts as
   // unfinished messages. [chosen]
   static constexpr int64_t kMostOfConnections = 160 << 20;
+  // Virtual memory that announced messages may take. [chosen]
+  static constexpr int64_t kMostAnnounced = int64_t{1} << (sizeof(void*) > 4 ? 34 : 28);
   Listener listener;
   Handlers handlers;
   std::vector<std::string> endpoints;  // with the numbers of the ports
@@ -282,7 +289,7 @@ struct RouterSocket::Impl : Watched {
   static inline std::atomic<int64_t> of_connections = 0;  // bytes, of all listeners of this process
   Loop::Watch rebind, trim;
   std::optional<MemoryWatch> memory;
-  int64_t explained = 0;                        // bytes
+  int64_t explained = 0, resident = 0;          // bytes
   int64_t closed_at = 0, others_closed_at = 0;  // milliseconds
 };
 
@@ -319,6 +326,7 @@ Result<std::unique_ptr<RouterSocket>> RouterSocket::Bind(Loop& loop, Listener li
   TRY(impl->Watch());
   if (impl->handlers.kept_bytes) {
     impl->explained = MemoryWatch::Allocated() - impl->Kept();
+    impl->resident = MemoryWatch::Resident() - impl->Kept();
     impl->memory.emplace(loop, [raw = impl.get()] { raw->LookAtMemory(); });
   }
   return std::unique_ptr<RouterSocket>(new RouterSocket(std::move(impl)));

@@ -52,13 +52,15 @@ enum class Rule {
   kRoles,        // a member may send the messages of its role only
   kOwners,       // a member's leases and servers are its own
   kProof,        // a client proves that its lease was granted to its key
+  kKeys,         // over TCP, whoever shows no key is refused
+  kHandshakes,   // a connection whose handshake takes long is closed
 };
 }  // namespace rpc
 AUTOTUNE_ENUM(rpc::Rule, "fencing", "ended-lease", "incarnation", "kills-on-loss", "resends", "remembers", "fresh-runs",
               "yield-stops", "repeats", "fresh-runner", "own-runner", "spares", "ends-batch", "probes", "answers-once",
               "silent-server", "retries", "asks-again", "third-device", "one-holder", "expiry", "recovery",
               "revocation", "queue-order", "silent-queue", "holds", "stopped-time", "plausible", "secret-ids", "limits",
-              "memory-watch", "drops-unread", "phases", "allow-list", "roles", "owners", "proof")
+              "memory-watch", "drops-unread", "phases", "allow-list", "roles", "owners", "proof", "keys", "handshakes")
 }  // namespace autotune
 
 namespace autotune::rpc {

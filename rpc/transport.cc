@@ -319,10 +319,10 @@ Result<std::unique_ptr<RouterSocket>> RouterSocket::Bind(Loop& loop, Listener li
   }
   void* socket = TRY(NewSocket(ZMQ_ROUTER));
   auto impl = std::make_shared<Impl>(loop, socket, std::move(listener), std::move(handlers));
-  if (tcp) impl->domain = TRY(ZapDomain::Open(impl->listener.allowed));
+  if (tcp && Holds(Rule::kKeys)) impl->domain = TRY(ZapDomain::Open(impl->listener.allowed));
   impl->Protect(socket);
   TRY(impl->BindAll());
-  if (tcp) TRY(CheckRefusal(impl->endpoints[0], impl->listener));
+  if (tcp && Holds(Rule::kKeys) && Holds(Rule::kAllowList)) TRY(CheckRefusal(impl->endpoints[0], impl->listener));
   TRY(impl->Watch());
   if (impl->handlers.kept_bytes) {
     impl->explained = MemoryWatch::Allocated() - impl->Kept();

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "rpc/rules.h"
 #include "support/check.h"
 
 namespace autotune::rpc {
@@ -60,7 +61,7 @@ void SetOptions(void* socket, bool router) {
   // process (an assertion of stream_engine_base.cpp). MemoryWatch limits what waits.
   SetOption(socket, ZMQ_RCVHWM, 0);
   // A connection that never finishes ZeroMQ's handshake (a port scanner) holds its descriptor for 5 s at most.
-  SetOption(socket, ZMQ_HANDSHAKE_IVL, 5000);
+  SetOption(socket, ZMQ_HANDSHAKE_IVL, Holds(Rule::kHandshakes) ? 5000 : 0);
   // After a tracker's restart, a thousand servers may reconnect at once.
   SetOption(socket, ZMQ_BACKLOG, 4096);
   if (router) {

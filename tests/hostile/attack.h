@@ -1,6 +1,8 @@
 // What attackers do: connections that speak ZMTP by hand, and code of candidates that writes to the runner's channel.
 // For tests only.
 #pragma once
+#include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -8,6 +10,7 @@
 
 #include "rpc/channel.h"
 #include "rpc/message.h"
+#include "support/clock.h"
 #include "support/json.h"
 #include "support/unique_fd.h"
 
@@ -19,16 +22,30 @@ inline std::string Number(size_t value, int bytes) {
   return text;
 }
 
+// Connects to a socket of this host, "ipc:///path", "/path" or "tcp://127.0.0.1:PORT". Returns none if nobody listens.
+inline UniqueFd Dial(const std::string& endpoint) {
+  const bool tcp = endpoint.starts_with("tcp://");
+  UniqueFd fd(socket(tcp ? AF_INET : AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un path{.sun_family = AF_UNIX, .sun_path = {}};
+  sockaddr_in port{};
+  if (tcp) {
+    port.sin_family = AF_INET;
+    port.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    port.sin_port = htons(static_cast<uint16_t>(std::stoi(endpoint.substr(endpoint.rfind(':') + 1))));
+  } else {
+    endpoint.substr(endpoint.find('/')).erase(0, endpoint.starts_with("ipc://") ? 2 : 0).copy(path.sun_path, 107);
+  }
+  const timeval patience{2, 0};
+  setsockopt(fd.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+  const auto* address = tcp ? reinterpret_cast<const sockaddr*>(&port) : reinterpret_cast<const sockaddr*>(&path);
+  if (connect(fd.get(), address, tcp ? sizeof port : sizeof path) != 0) fd.Reset();
+  return fd;
+}
+
 // A connection that speaks ZMTP 3.0 by hand, as a DEALER without security.
 class Peer {
  public:
-  explicit Peer(const std::string& endpoint, bool handshake = true) {
-    sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
-    endpoint.substr(endpoint.find('/')).erase(0, endpoint.starts_with("ipc://") ? 2 : 0).copy(address.sun_path, 107);
-    socket_.Reset(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    const timeval patience{2, 0};
-    setsockopt(socket_.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
-    if (connect(socket_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) socket_.Reset();
+  explicit Peer(const std::string& endpoint, bool handshake = true) : socket_(Dial(endpoint)) {
     if (handshake) Handshake();
   }
   // The side that a dealer has connected to, which speaks as a ROUTER.
@@ -52,6 +69,21 @@ class Peer {
       if (!Frame(*frames[i], i + 1 < frames.size())) return false;
     }
     return true;
+  }
+  // Returns the bytes that the other side sends until it closes the connection, until they have `last`, or for so
+  // long.
+  std::string Receive(int64_t milliseconds, const std::string& last = "") {
+    std::string received;
+    char bytes[4096];
+    for (const int64_t end = BootMillis() + milliseconds; socket_ && BootMillis() < end;) {
+      if (!last.empty() && received.find(last) != std::string::npos) break;
+      pollfd readable{socket_.get(), POLLIN, 0};
+      if (poll(&readable, 1, static_cast<int>(end - BootMillis())) <= 0) continue;
+      const ssize_t n = recv(socket_.get(), bytes, sizeof bytes, 0);
+      if (n <= 0) break;
+      received.append(bytes, static_cast<size_t>(n));
+    }
+    return received;
   }
   // Sends a heartbeat, whose answer the other side owes.
   bool Ping() { return Bytes(std::string("\4\7\4PING\0\x10", 9)); }

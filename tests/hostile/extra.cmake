@@ -10,4 +10,4 @@ target_compile_options(breakable_farm PRIVATE ${test_flags})
 target_link_libraries(breakable_farm PRIVATE breakable zmq sodium Threads::Threads)
 set(EXTRA tracker rpc runtime)
 set(EXTRA_TARGETS rpc_server rpc_tracker breakable_farm) # built before the tests that start them
-set(WAITING HostileCandidates HostileCalls HostilePeers HostileTwins) # for real processes, with deadlines of seconds
+set(WAITING HostileCandidates HostileCalls HostilePeers HostileStrangers HostileTwins StrangerTwins) # for real processes, with deadlines of seconds

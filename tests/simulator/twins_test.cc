@@ -91,6 +91,7 @@ TEST(TwinsOfRules, AreComplete) {
   std::set<std::string_view> tested = {"stopped-time", "recovery"};                                // frozen_test.cc
   tested.insert({"plausible", "secret-ids", "limits", "memory-watch", "drops-unread", "phases"});  // tests/hostile
   tested.insert({"allow-list", "roles", "owners", "proof"});                                       // members_test.cc
+  tested.insert({"keys", "handshakes"});                                                           // tests/hostile
   for (const Twin& twin : kTwins) tested.insert(twin.rule);
   for (const std::string_view rule : EnumNames<rpc::Rule>::kNames)
     EXPECT_TRUE(tested.contains(rule)) << "nothing shows that the rule " << rule << " is needed";

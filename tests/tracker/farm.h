@@ -147,6 +147,7 @@ class FarmTest : public testing::Test {
     return Run(argv);
   }
   std::string Endpoint() const { return endpoint_.empty() ? folder_ + "/tracker" : endpoint_; }
+  virtual rpc::Address TrackerAddress() const { return Endpoint(); }  // for clients
 
   // Starts this executable again to run <suite>.<test> in a process that the test may kill. Its output goes to a
   // descriptor; its files are in this fixture's folder and are removed with it. (A fork would lack the sockets'
@@ -179,7 +180,7 @@ class FarmTest : public testing::Test {
   }
   std::unique_ptr<FarmClient> Client(const std::string& key, double wait_seconds = 60) {
     rpc::FarmOptions options;
-    options.tracker = Endpoint();
+    options.tracker = TrackerAddress();
     options.key = key;
     options.wait_seconds = wait_seconds;
     options.connect_seconds = 20;

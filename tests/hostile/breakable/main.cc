@@ -1,12 +1,13 @@
 // A tracker or a device server, some of whose rules are switched off, for tests/hostile/twins_test.cc:
-//   breakable_farm RULES tracker ENDPOINT STATE
+//   breakable_farm RULES tracker ENDPOINT STATE [ENDPOINT ...]
 //   breakable_farm RULES server TRACKER KEY STATE RUNNER [argument of the runner ...]
-// RULES are names of rpc/rules.h with commas between them.
+// RULES are names of rpc/rules.h with commas between them. TRACKER is a socket or a join file.
 #include <csignal>
 #include <cstdio>
 #include <string>
 
 #include "rpc/farm_event.h"
+#include "rpc/join_file.h"
 #include "rpc/rules.h"
 #include "rpc/server.h"
 #include "support/loop.h"
@@ -24,10 +25,10 @@ void Tell(const std::string& line) {
   std::fflush(stdout);
 }
 
-int Track(const std::string& endpoint, const std::string& state) {
+int Track(const std::vector<std::string>& endpoints, const std::string& state) {
   autotune::Loop loop;
   auto tracker = autotune::Tracker::Start(
-      loop, {.endpoints = {endpoint}, .state_folder = state, .on_event = [](const autotune::rpc::FarmEvent& event) {
+      loop, {.endpoints = endpoints, .state_folder = state, .on_event = [](const autotune::rpc::FarmEvent& event) {
                Tell(Text(event));
              }});
   if (!tracker.ok()) return Fail(tracker.error());
@@ -43,8 +44,13 @@ int main(int argc, char** argv) {
   if (words.size() < 4) return 2;
   signal(SIGPIPE, SIG_IGN);
   autotune::rpc::BreakRule(words[0]);
-  if (words[1] == "tracker") return Track(words[2], words[3]);
+  if (words[1] == "tracker") {
+    std::vector<std::string> endpoints = {words[2]};
+    endpoints.insert(endpoints.end(), words.begin() + 4, words.end());
+    return Track(endpoints, words[3]);
+  }
   autotune::rpc::ServerOptions options{.tracker = words[2], .key = words[3]};
+  if (words[2].ends_with(".join")) options.tracker = autotune::rpc::ReadJoinFile(words[2]).value().TrackerAddress();
   options.state = words[4];
   options.runner_command = {words.begin() + 5, words.end()};
   options.host_lock = false;

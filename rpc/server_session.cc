@@ -249,7 +249,7 @@ void ServerSession::OnMeasure(const From& from, const Message& message, int64_t 
   // The client has all results of the batch before. A late copy of that request must not undo this one.
   if (batch_) finished_[batch_->id] = now;
   DropBatch("the client sent another batch");
-  batch_.emplace();
+  batch_ = Batch();
   batch_->id = message.request;
   batch_->request = request;
   if (known) batch_->reference = known->front();

@@ -88,7 +88,8 @@ class MessageMaker {
         batch->task.reference_hash = HashBytes128(*message.blobs.back()).Hex();
       }
       message.request = "batch" + std::to_string(in_.Next());
-    } else if (std::holds_alternative<rpc::RunnerReference>(message.body)) {
+    } else if (std::holds_alternative<rpc::RunnerReference>(message.body) ||
+               std::holds_alternative<rpc::UploadChunk>(message.body)) {
       message.blobs.push_back(SomeBlob(in_));
     } else if (auto* wish = std::get_if<rpc::LeaseRequest>(&message.body); wish && in_.Below(4) > 0) {
       message.request = "request" + std::to_string(in_.Next());
@@ -351,16 +352,17 @@ inline constexpr size_t kOfTracker[] = {
     KindIndex<rpc::LeaseRelease>(),  KindIndex<rpc::LeaseWithdraw>(), KindIndex<rpc::StatusRequest>(),
     KindIndex<rpc::ServerGoodbye>(), KindIndex<rpc::Ping>(),          KindIndex<rpc::DeviceHold>(),
     KindIndex<rpc::DeviceHold>(),    KindIndex<rpc::LeaseRevoke>()};
-inline constexpr size_t kOfServer[] = {KindIndex<rpc::MeasureRequest>(), KindIndex<rpc::MeasureRequest>(),
-                                       KindIndex<rpc::MeasureRequest>(), KindIndex<rpc::MeasureRequest>(),
-                                       KindIndex<rpc::ReportReply>(),    KindIndex<rpc::ResultAck>(),
-                                       KindIndex<rpc::BatchCancel>(),    KindIndex<rpc::ClientBeat>(),
-                                       KindIndex<rpc::LeaseEnd>(),       KindIndex<rpc::Ping>()};
-inline constexpr size_t kOfClient[] = {KindIndex<rpc::LeaseGranted>(),    KindIndex<rpc::LeaseQueued>(),
-                                       KindIndex<rpc::LeaseRenewed>(),    KindIndex<rpc::ResultReport>(),
-                                       KindIndex<rpc::ResultReport>(),    KindIndex<rpc::Refusal>(),
-                                       KindIndex<rpc::MeasureAccepted>(), KindIndex<rpc::ServerBeat>(),
-                                       KindIndex<rpc::Refusal>(),         KindIndex<rpc::Ping>()};
+inline constexpr size_t kOfServer[] = {
+    KindIndex<rpc::MeasureRequest>(), KindIndex<rpc::MeasureRequest>(), KindIndex<rpc::UploadLink>(),
+    KindIndex<rpc::UploadChunk>(),    KindIndex<rpc::MeasureRequest>(), KindIndex<rpc::MeasureRequest>(),
+    KindIndex<rpc::ReportReply>(),    KindIndex<rpc::ResultAck>(),      KindIndex<rpc::BatchCancel>(),
+    KindIndex<rpc::ClientBeat>(),     KindIndex<rpc::LeaseEnd>(),       KindIndex<rpc::Ping>()};
+inline constexpr size_t kOfClient[] = {KindIndex<rpc::LeaseGranted>(), KindIndex<rpc::UploadPull>(),
+                                       KindIndex<rpc::LeaseQueued>(),  KindIndex<rpc::LeaseRenewed>(),
+                                       KindIndex<rpc::ResultReport>(), KindIndex<rpc::ResultReport>(),
+                                       KindIndex<rpc::Refusal>(),      KindIndex<rpc::MeasureAccepted>(),
+                                       KindIndex<rpc::ServerBeat>(),   KindIndex<rpc::Refusal>(),
+                                       KindIndex<rpc::Ping>()};
 inline constexpr size_t kOfRunner[] = {KindIndex<rpc::RunnerResult>(), KindIndex<rpc::RunnerProgress>(),
                                        KindIndex<rpc::RunnerReference>()};
 

@@ -4,9 +4,10 @@
 // passes. Whatever happens, the machines keep their contracts with their drivers, and answer each candidate at most
 // once.
 // Covers at least 95 % of the lines of rpc/message.h rpc/message.cc rpc/from.h rpc/from.cc rpc/limits.h
-// rpc/server_session.cc rpc/server_batch.cc rpc/server_calibration.cc rpc/server_quarantine.cc rpc/client_session.cc
-// rpc/client_timers.cc tracker/tracker_dials.cc tracker/tracker_state.cc tracker/tracker_timers.cc
-// tracker/tracker_status.cc
+// rpc/check_measure.cc rpc/client_batch.cc rpc/client_session.cc rpc/client_timers.cc rpc/server_batch.cc
+// rpc/server_calibration.cc rpc/server_quarantine.cc rpc/server_session.cc rpc/server_upload.cc rpc/upload.cc
+// tracker/tracker_dials.cc tracker/tracker_holds.cc tracker/tracker_members.cc tracker/tracker_state.cc
+// tracker/tracker_status.cc tracker/tracker_timers.cc
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -104,6 +105,9 @@ class FuzzedFarm {
     rpc::ServerSession::Options options{.server = "s1", .incarnation = rpc::RandomId()};
     options.device.key = "k";
     options.device.endpoint = "ipc:///s1";
+    options.device.uploads = in_.OneIn(2);
+    options.uploads = {.chunk_bytes = 16, .most_pulled_bytes = 64};
+    options.grant_key = "grants";  // which nobody who is authenticated knows
     options.reference_bytes = 20;  // two references
     options.output_bytes = 20;
     options.judge_calibration = [this](const std::vector<double>&) {
@@ -117,6 +121,7 @@ class FuzzedFarm {
     options.key = "k";
     options.max_losses = 1 + static_cast<int>(in_.Below(5));
     options.wait_ms = in_.OneIn(2) ? 5000 : 600000;
+    if (in_.OneIn(2)) options.inline_bytes = 8;
     options.new_id = Ids("client");
     return options;
   }
@@ -126,6 +131,7 @@ class FuzzedFarm {
   struct Letter {
     Role from, to;
     Message message;
+    bool uploads = false;  // over the client's second connection
   };
   // What arrives: each message that is sent can be decoded.
   static std::optional<Message> OnTheWire(const rpc::Frames& frames) {
@@ -151,8 +157,10 @@ class FuzzedFarm {
   From Stranger() {
     static const Roles kRoles[] = {rpc::kUnauthenticated, {Role::kServer}, {Role::kClient}, {Role::kTracker}, {}};
     const size_t which = in_.Next();
-    return {.peer = which % 8 == 7 ? "client" : "p" + std::to_string(which % 8),
-            .roles = kRoles[which < 192 ? 0 : which % std::size(kRoles)]};
+    From from{.peer = which % 8 == 7 ? "client" : "p" + std::to_string(which % 8),
+              .roles = kRoles[which < 192 ? 0 : which % std::size(kRoles)]};
+    if (which % 4 == 2) from.identity = from.name = which % 8 == 2 ? "ann" : "bob";
+    return from;
   }
 
   void ToTracker(const From& from, const Message& message) {
@@ -189,15 +197,16 @@ class FuzzedFarm {
     const Letter letter = post_[in_.Next() % post_.size()];
     const std::optional<Message> message = OnTheWire(rpc::Encode(maker_.Altered(letter.message, 64)));
     if (!message) return;
-    in_.OneIn(4) ? ToAnyone(*message) : Arrive(letter.from, letter.to, *message);
+    in_.OneIn(4) ? ToAnyone(*message) : Arrive(letter, *message);
   }
-  void Arrive(Role sender, Role to, const Message& message) {
-    const Roles from{sender};
-    switch (to) {
+  // A message like that of the letter arrives.
+  void Arrive(const Letter& letter, const Message& message) {
+    const Roles from{letter.from};
+    switch (letter.to) {
       case Role::kTracker:
-        return ToTracker({.peer = sender == Role::kServer ? "server" : "client", .roles = from}, message);
+        return ToTracker({.peer = letter.from == Role::kServer ? "server" : "client", .roles = from}, message);
       case Role::kServer:
-        return ToServer({.peer = "client", .roles = from}, message);
+        return ToServer({.peer = letter.uploads ? "uploads" : "client", .roles = from}, message);
       default:
         ++messages_;
         return Take(client_.On({.roles = from}, message, now_));
@@ -207,7 +216,7 @@ class FuzzedFarm {
     if (post_.empty()) return;
     Letter letter = again ? post_[at] : std::move(post_[at]);
     if (!again) post_.erase(post_.begin() + static_cast<std::ptrdiff_t>(at));
-    Arrive(letter.from, letter.to, Arrived(std::move(letter.message)));
+    Arrive(letter, Arrived(std::move(letter.message)));
   }
   // Nothing goes wrong for a while.
   void GoWell() {
@@ -284,7 +293,11 @@ class FuzzedFarm {
     }
   }
   void Drivers() {
-    switch (in_.Below(10)) {
+    switch (in_.Below(12)) {
+      case 10:
+        return Take(client_.OnUploadsConnected(now_));
+      case 11:
+        return Take(tracker_.RevokeMember(in_.OneIn(2) ? "ann" : "bob", now_));
       case 0:
         return wants_host_ ? HostAcquired() : void();
       case 1:
@@ -311,7 +324,7 @@ class FuzzedFarm {
         return;
       default:
         (void)tracker_.Status(in_.OneIn(2) ? "k" : "", now_);
-        CHECK(server_.KeptBytes() <= (int64_t{16} << 20)) << "a server keeps more than a batch";
+        CHECK(server_.KeptBytes() <= 2 * rpc::kMostPackedBytes) << "a server keeps more than a batch";
     }
   }
 
@@ -365,12 +378,12 @@ class FuzzedFarm {
 
   // --- What the machines do ---
 
-  void Post(Role from, Role to, const Message& message) {
+  void Post(Role from, Role to, const Message& message, bool uploads = false) {
     constexpr size_t kMost = 64;
     CHECK(SendersOf(message.body).Has(from)) << std::string(KindOf(message.body));
     if (post_.size() >= kMost) return;  // lost
     maker_.Remember(message);
-    post_.push_back({from, to, message});
+    post_.push_back({from, to, message, uploads});
   }
   void Take(const TrackerState::Output& output) {
     for (const auto& [peer, message] : output.messages) {
@@ -390,7 +403,7 @@ class FuzzedFarm {
   void Take(const rpc::ServerActions& actions) {
     for (const rpc::ServerAction& action : actions) {
       if (auto* send = std::get_if<rpc::ToPeer>(&action)) {
-        if (send->peer == "client") Post(Role::kServer, Role::kClient, send->message);
+        if (send->peer == "client" || send->peer == "uploads") Post(Role::kServer, Role::kClient, send->message);
       } else if (auto* report = std::get_if<rpc::ToTracker>(&action)) {
         Post(Role::kServer, Role::kTracker, report->message);
       } else if (std::get_if<rpc::AcquireHost>(&action)) {
@@ -419,17 +432,23 @@ class FuzzedFarm {
     }
   }
   void Take(const rpc::ClientActions& actions) {
+    bool connects = false;
     for (const rpc::ClientAction& action : actions) {
       if (auto* ask = std::get_if<rpc::AskTracker>(&action)) {
         Post(Role::kClient, Role::kTracker, ask->message);
       } else if (auto* send = std::get_if<rpc::AskServer>(&action)) {
         Post(Role::kClient, Role::kServer, send->message);
+      } else if (std::get_if<rpc::ConnectUploads>(&action)) {
+        connects = true;
+      } else if (auto* chunk = std::get_if<rpc::AskUploads>(&action)) {
+        Post(Role::kClient, Role::kServer, chunk->message, true);
       } else if (auto* result = std::get_if<rpc::Deliver>(&action)) {
         CHECK(answered_.insert(result->result.candidate).second) << "a candidate is answered twice";
       } else if (std::get_if<rpc::JobDone>(&action)) {
         CHECK(answered_.size() == candidates_) << "a job ends with unanswered candidates";
       }
     }
+    if (connects) Take(client_.OnUploadsConnected(now_));
   }
 
   StepBytes& in_;

@@ -126,13 +126,14 @@ void TrackerState::OnReport(const rpc::From& from, const Message& message, int64
   failed_keys_.erase(key);
   // If a server knows a later token than this tracker, the file with the epoch was lost. New tokens must be later than
   // the server's. In the first ttl_ms after its start, this tracker grants nothing, since servers may still report
-  // leases of the earlier tracker.
-  bool later = report.highest.epoch > epoch_ || (report.highest.epoch == epoch_ && report.highest.counter > counter_);
-  if (later) {
-    epoch_ = report.highest.epoch + 1;
+  // leases of the earlier tracker. After that, only the tokens of this server become later (Grant): by tokens that it
+  // has made up, a server could otherwise let the epoch run away from the one that other servers take for plausible.
+  const int64_t until = std::max(recovering_until_.value_or(0), started_ + options_.ttl_ms);
+  const rpc::Token& highest = report.highest;
+  if (now < until && highest > rpc::Token{epoch_, counter_}) {
+    epoch_ = highest.epoch + 1;
     ++changes_;
-    const int64_t until = std::max(recovering_until_.value_or(0), started_ + options_.ttl_ms);
-    if (now < until) recovering_until_ = until;
+    recovering_until_ = until;
   }
   rpc::ReportReply reply{epoch_, options_.report_interval_ms, {}};
   CompareLeases(server, worked, reply, now);
@@ -237,15 +238,11 @@ void TrackerState::SendGrant(const Peer& peer, const Lease& lease) {
 
 void TrackerState::Grant(const Waiting& waiting, const Id& server, int64_t now) {
   const rpc::LeaseRequest& wish = waiting.wish;
-  Lease lease{options_.new_id(),
-              waiting.request,
-              rpc::Token{epoch_, ++counter_},
-              server,
-              wish.client,
-              wish.client_name,
-              wish.tenant,
-              wish.job,
-              now};
+  rpc::Token token{epoch_, ++counter_};
+  const rpc::Token& highest = servers_.at(server).report.highest;
+  if (token <= highest) token.epoch = highest.epoch + 1;
+  Lease lease{options_.new_id(), waiting.request, token,    server, wish.client,
+              wish.client_name,  wish.tenant,     wish.job, now};
   lease.worked = now;
   lease.identity = waiting.identity;
   expiries_.Set(lease.id, now + options_.ttl_ms);

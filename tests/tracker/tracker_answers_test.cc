@@ -24,6 +24,26 @@ TEST(TrackerAnswers, AReportWithAnImpossibleTokenIsRefused) {
   EXPECT_EQ(w.RefusalOf("s1"), "");
 }
 
+// A server may make tokens up. Others would refuse tokens of an epoch that has run away.
+TEST(TrackerAnswers, AfterTheRecoveryAServerRaisesItsOwnTokensOnly) {
+  constexpr int64_t kLate = int64_t{1} << 53;
+  TrackerWorld w;
+  w.Report("s1", "cpu");
+  w.Pass(10100, {"s1"});
+  w.Report("s2", "gpu", {}, "1", {kLate, 8});
+  EXPECT_EQ(w.tracker.epoch(), 1);
+  w.Ask("a", "cpu", "ra");
+  w.Ask("b", "gpu", "rb");
+  ASSERT_TRUE(w.Last<rpc::LeaseGranted>("a") && w.Last<rpc::LeaseGranted>("b"));
+  EXPECT_EQ(w.Last<rpc::LeaseGranted>("a")->token.epoch, 1);
+  const rpc::Token first = w.Last<rpc::LeaseGranted>("b")->token;
+  EXPECT_GT(first, (rpc::Token{kLate, 8}));
+  // The next token is later, before and after the server has told this one.
+  w.Say("b", rpc::LeaseRelease{w.Last<rpc::LeaseGranted>("b")->lease});
+  w.Ask("b", "gpu", "rc");
+  EXPECT_GT(w.Last<rpc::LeaseGranted>("b")->token, first);
+}
+
 TEST(TrackerAnswers, WhatStatusShowsEndsNoLease) {
   TrackerWorld w;
   w.Report("s1", "cpu");

@@ -241,10 +241,18 @@ TEST_F(HostileStrangers, MembersDoNothingThatTheyMayNot) {
   report.device = {.key = "victim", .endpoint = "tcp://127.0.0.1:1"};
   const rpc::DeviceHold lock{.pattern = "*", .how = rpc::hold::kLock};
   const rpc::LeaseRequest wish{.client = "c", .key = "victim", .wait_ms = 1000};
-  const std::map<std::string, std::vector<rpc::Body>> wrong = {
-      {"spare", {wish, rpc::LeaseRenew{"l"}, rpc::LeaseRelease{"l"}, rpc::LeaseWithdraw{"r"}, lock}},
-      {"eve", {report, rpc::ServerGoodbye{report.server, "i"}, lock, rpc::LeaseRevoke{bystander.lease}}},
+  std::map<std::string, std::vector<rpc::Body>> wrong = {
+      {"spare", {wish, rpc::LeaseRenew{"l"}, rpc::LeaseRelease{"l"}, rpc::LeaseWithdraw{"r"}}},
+      {"eve", {report, rpc::ServerGoodbye{report.server, "i"}}},
       {"root", {wish, report, rpc::ServerGoodbye{report.server, "i"}}}};
+  const std::vector<rpc::Body> of_admins = {lock,
+                                            rpc::LeaseRevoke{bystander.lease},
+                                            rpc::MemberInvite{"mallory", "admin", joins_.at("eve").keys.public_key},
+                                            rpc::MemberRevoke{"alice"},
+                                            rpc::MembersRequest{},
+                                            rpc::KeyRotate{1}};
+  for (auto& [member, bodies] : wrong)
+    if (member != "root") bodies.insert(bodies.end(), of_admins.begin(), of_admins.end());
   for (const auto& [member, bodies] : wrong) {
     Attack(
         "messages of other roles, by " + joins_.at(member).role,

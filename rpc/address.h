@@ -15,6 +15,7 @@ Result<std::string> NormalizeEndpoint(const std::string& text);
 // one for each, at most 8.
 std::vector<std::string> ReachableEndpoints(const std::string& bound);
 inline std::string PortOf(const std::string& endpoint) { return endpoint.substr(endpoint.rfind(':') + 1); }
+inline std::string HostOf(const std::string& tcp) { return tcp.substr(6, tcp.rfind(':') - 6); }
 inline bool IsTcp(const std::string& endpoint) { return endpoint.starts_with("tcp://"); }
 
 // What a process needs to connect to a listener. Connections over TCP are encrypted, and each side proves who it is.

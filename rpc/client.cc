@@ -12,6 +12,7 @@
 
 #include "rpc/client_session.h"
 #include "rpc/event_file.h"
+#include "rpc/reach.h"
 #include "rpc/transport.h"
 #include "rpc/wake_timer.h"
 #include "support/clock.h"
@@ -44,7 +45,9 @@ struct FarmClient::Impl {
   // A ClientSession with its sockets. It holds one device or none.
   struct Seat {
     Seat(Impl& impl, ClientSession::Options options)
-        : impl(impl), session(std::move(options)), timer(impl.loop, [this] { Perform(session.Wake(BootMillis())); }) {}
+        : impl(impl),
+          session(WithTrouble(std::move(options))),
+          timer(impl.loop, [this] { Perform(session.Wake(BootMillis())); }) {}
 
     autotune::Status Open(const Address& address) {
       tracker =
@@ -53,6 +56,10 @@ struct FarmClient::Impl {
                                      .on_connected = [this] { Perform(session.OnTrackerConnected(BootMillis())); }},
                                     DealerSocket::Peers::kTracker));
       return {};
+    }
+    ClientSession::Options WithTrouble(ClientSession::Options given) const {
+      given.server_trouble = [this] { return reach ? reach->Text() : ""; };
+      return given;
     }
     void Hear(Role sender, const Message& message) {
       Perform(session.On({.peer = {}, .identity = {}, .roles = {sender}}, message, BootMillis()));
@@ -72,8 +79,16 @@ struct FarmClient::Impl {
       return socket ? std::move(*socket) : nullptr;
     }
     void Do(ConnectServer& a) {
+      // A server that can be reached answers within this time. [chosen]
+      constexpr int64_t kUsualMs = 1000;
+      reach.reset();
+      look = impl.loop.After(kUsualMs, [this, endpoints = a.endpoints] { reach = Reach::Begin(endpoints); });
       server = Connect(
-          a.endpoints, a.public_key, [this] { Perform(session.OnServerConnected(BootMillis())); },
+          a.endpoints, a.public_key,
+          [this] {
+            look.reset();
+            Perform(session.OnServerConnected(BootMillis()));
+          },
           [this] { Perform(session.OnServerDisconnected(BootMillis())); });
     }
     void Do(ConnectUploads& a) {
@@ -113,6 +128,8 @@ struct FarmClient::Impl {
     ClientSession session;
     std::unique_ptr<DealerSocket> tracker, server, uploads;
     std::unique_ptr<Job> job;
+    Loop::Watch look;
+    std::unique_ptr<Reach> reach;  // set while the server does not answer
     WakeTimer timer;
   };
 

@@ -200,15 +200,15 @@ void ClientSession::SendRequest(int64_t now) {
   actions_.push_back(AskTracker{{request_->id, std::move(request), {}}});
 }
 
-void ClientSession::GiveBack(bool politely) {
+void ClientSession::GiveBack(bool politely, const std::string& unreachable) {
   if (politely) actions_.push_back(AskServer{{options_.new_id(), LeaseEnd{Claim()}, {}}});
-  actions_.push_back(AskTracker{{options_.new_id(), LeaseRelease{lease_->granted.lease}, {}}});
+  actions_.push_back(AskTracker{{options_.new_id(), LeaseRelease{lease_->granted.lease, unreachable}, {}}});
   actions_.push_back(DropServer{});
   lease_.reset();
 }
 
 // Handles the loss of the lease or of the device. Unanswered candidates go back to the queue, for another device.
-void ClientSession::Lost(const std::string& why, int64_t now) {
+void ClientSession::Lost(const std::string& why, int64_t now, const std::string& unreachable) {
   const LeaseGranted& granted = lease_->granted;
   actions_.push_back(FarmEvent{.kind = FarmEvent::Kind::kLost,
                                .server = granted.server,
@@ -219,7 +219,7 @@ void ClientSession::Lost(const std::string& why, int64_t now) {
                                .why = why});
   exclude_ = {granted.server};
   excluded_at_ = now;
-  GiveBack(false);
+  GiveBack(false, unreachable);
   batch_.reset();
   if (!job_) return;
   if (cancelled_) return Continue(now);

@@ -62,7 +62,7 @@ class ClientSession : public Timed<ClientSession> {
     std::string client_name, key, tenant, job;
     int64_t wait_ms = 30 * 60 * 1000;    // longest wait in the queue for a device
     int64_t tracker_silence_ms = 30000;  // longest silence of the tracker while a request is open
-    int64_t first_answer_ms = 5000;      // longest wait for a server's first word
+    int64_t first_answer_ms = 4000;      // longest wait for a server's first word [chosen]
     int64_t server_silence_ms = 5000;
     int64_t reconnect_ms = 500;  // longest silence of a server whose connection broke; it may listen anew
     int64_t resend_ms = 1000;
@@ -75,6 +75,8 @@ class ClientSession : public Timed<ClientSession> {
     int64_t inline_bytes = kInlineBytes;  // of a batch's blobs; larger ones are uploaded
     int max_losses = 5;                   // consecutive losses of a device, without a result, after which the job fails
     std::function<Id()> new_id = RandomId;
+    // Says why the server of the latest ConnectServer cannot be reached, address by address; "": nothing is known.
+    std::function<std::string()> server_trouble = [] { return ""; };
   };
   explicit ClientSession(Options options) : options_(std::move(options)) {}
 
@@ -141,8 +143,9 @@ class ClientSession : public Timed<ClientSession> {
   void RefuseCandidate(size_t index, std::string text);
   void Continue(int64_t now);
   void SendBeat(int64_t now);
-  void GiveBack(bool politely);
-  void Lost(const std::string& why, int64_t now);
+  // `unreachable`: why the server could not be reached, if it could not.
+  void GiveBack(bool politely, const std::string& unreachable = "");
+  void Lost(const std::string& why, int64_t now, const std::string& unreachable = "");
   void FinishAll(TrialStatus status, const std::string& text, std::optional<Error> error, int64_t now);
   void DeliverResult(TrialResult result);
   void OnTracker(const Message& message, int64_t now);

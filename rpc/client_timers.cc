@@ -48,12 +48,15 @@ void ClientSession::ReportSilentTracker(int64_t now) { ReportWait({0, kNoAnswer,
 void ClientSession::OnSilentServer(int64_t now) {
   const std::string seconds = std::to_string(options_.server_silence_ms / 1000) + " s";
   if (!lease_->heard) {
-    const std::string why = "no answer from the device server at " +
-                            Shown(lease_->granted.device.endpoint, kNameBytes) +
-                            ": this address must lead to it from here; rpc_server --listen chooses another one, and "
-                            "ssh -L forwards one";
+    const std::string found = options_.server_trouble();
+    const std::string at = "no answer from the device server at " +
+                           Shown(found.empty() ? lease_->granted.device.endpoint : found, kTextBytes / 4);
+    const std::string why =
+        at +
+        ": this address must lead to it from here; rpc_server --advertise states another one, and ssh -L forwards "
+        "one";
     if (job_) actions_.push_back(JobWaits{{.text = why, .waited_ms = options_.first_answer_ms}});
-    return Lost(why, now);
+    return Lost(why, now, at);
   }
   Lost(
       lease_->broken ? "the connection to the device server broke" : "the device server has been silent for " + seconds,

@@ -30,7 +30,8 @@ struct FarmEvent {
   Id lease, client;      // of those, too
   Id request;            // of kLeased: the request that the tracker grants; empty if a server reported the lease
   Token token;
-  std::string why;  // of kUnreachable, kLost, kQuarantined, and of drains and locks
+  std::string why;   // of kUnreachable, kLost, kQuarantined, and of drains and locks
+  std::string help;  // of kUnreachable: what the operator may do; for the log alone
   AUTOTUNE_FIELDS(kind, server, key, endpoint, holder, lease, client, request, token, why)
 };
 

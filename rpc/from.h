@@ -34,6 +34,7 @@ struct From {
   std::string identity;  // public key (rpc/curve_keys.h); empty: the connection is not authenticated
   std::string name;      // of the member of the farm who has that key
   Roles roles;           // what the sender may be
+  std::string address;   // IP address, of IPv6 in brackets; empty: it is on this host
 };
 
 // Returns the parties that may send this message. Messages between a server and its runner come from none of them.

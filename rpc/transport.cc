@@ -94,6 +94,13 @@ Status CheckRefusal(const std::string& endpoint, const Listener& listener) {
   return {};
 }
 
+// Returns an address as endpoints have it. A socket for IPv6 has IPv4 addresses as "::ffff:10.0.0.7".
+std::string HostText(const std::string& address) {
+  constexpr std::string_view kIpv4 = "::ffff:";
+  if (address.starts_with(kIpv4) && address.find('.') != std::string::npos) return address.substr(kIpv4.size());
+  return address.find(':') == std::string::npos ? address : "[" + address + "]";
+}
+
 }  // namespace
 
 struct RouterSocket::Impl : Watched {
@@ -138,14 +145,18 @@ struct RouterSocket::Impl : Watched {
     return true;
   }
 
-  void Receive(Frames frames, const std::string& user) override {
+  void Receive(Frames frames, const Origin& origin) override {
     // Over ipc, a peer may state any User-Id in its handshake.
-    From from{.peer = *frames[0], .identity = domain ? user : "", .name = {}, .roles = kUnauthenticated};
+    From from{.peer = *frames[0],
+              .identity = domain ? origin.user : "",
+              .name = {},
+              .roles = kUnauthenticated,
+              .address = domain ? HostText(origin.address) : ""};
     const Peer& peer = from.peer;
     frames.erase(frames.begin());
     auto decoded = Decode(frames);
     if (listener.allowed) {
-      const auto member = listener.allowed->Find(user);  // it may have been revoked meanwhile
+      const auto member = listener.allowed->Find(origin.user);  // it may have been revoked meanwhile
       if (!member) {
         const auto* message = std::get_if<Message>(&decoded);
         Send(peer, {message ? message->request : "", Refusal{code::kForbidden, kRevoked}, {}});
@@ -340,7 +351,7 @@ struct DealerSocket::Impl : Watched {
         peers(peers),
         trying(this->address.endpoints.size()) {}
 
-  void Receive(Frames frames, const std::string&) override {
+  void Receive(Frames frames, const Origin&) override {
     auto decoded = Decode(frames);
     // A malformed message gets no refusal here, or two sides could refuse each other's refusals forever.
     auto* message = std::get_if<Message>(&decoded);

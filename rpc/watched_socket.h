@@ -30,8 +30,7 @@ class Watched : public std::enable_shared_from_this<Watched> {
   }
 
  protected:
-  // `user`: the authenticated public key of the sender; empty: the connection is not authenticated.
-  virtual void Receive(Frames frames, const std::string& user) = 0;
+  virtual void Receive(Frames frames, const Origin& origin) = 0;
   void DrainSoon() {
     if (std::exchange(drain_posted_, true)) return;
     loop_.Post([weak = weak_from_this()] {
@@ -44,12 +43,12 @@ class Watched : public std::enable_shared_from_this<Watched> {
   void Drain() {
     auto self = shared_from_this();  // a handler may destroy the socket
     Frames frames;
-    std::string user;
+    Origin origin;
     for (int n = 0; socket_; ++n) {
       if (!(EventsOf(socket_) & ZMQ_POLLIN)) return;
       // After 128 messages, let timers and other sockets run before the next ones.
       if (n == 128) return DrainSoon();
-      if (ReceiveFrames(socket_, frames, &user)) Receive(std::move(frames), user);
+      if (ReceiveFrames(socket_, frames, &origin)) Receive(std::move(frames), origin);
     }
   }
 
@@ -97,7 +96,7 @@ class Monitor : public Watched {
   }
 
  private:
-  void Receive(Frames frames, const std::string&) override {
+  void Receive(Frames frames, const Origin&) override {
     uint16_t event;
     uint32_t value;
     if (frames[0]->size() < sizeof event + sizeof value) return;

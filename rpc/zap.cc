@@ -1,16 +1,13 @@
 #include "rpc/zap.h"
 
-#include <pthread.h>
-
 #include <array>
-#include <csignal>
 #include <cstring>
 #include <map>
 #include <mutex>
-#include <thread>
 
 #include "rpc/zeromq.h"
 #include "support/check.h"
+#include "support/quiet_thread.h"
 
 namespace autotune::rpc {
 namespace {
@@ -35,12 +32,7 @@ class Handler {
       return error;
     }
     socket_ = socket;
-    // Signals are for the other threads.
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    std::thread([this] { Run(); }).detach();
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    StartQuietThread([this] { Run(); });
     return {};
   }
   void Set(const std::string& domain, std::shared_ptr<const AllowList> allowed) {

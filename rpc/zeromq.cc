@@ -136,10 +136,10 @@ Sent SendFrames(void* socket, const Frames& frames) {
   return Sent::kYes;
 }
 
-bool ReceiveFrames(void* socket, Frames& frames, std::string* user) {
+bool ReceiveFrames(void* socket, Frames& frames, Origin* origin) {
   constexpr size_t kMost = kMaxFrames + 2;  // a ROUTER's messages begin with the peer
   frames.clear();
-  if (user) user->clear();
+  if (origin) *origin = {};
   for (int more = 1; more;) {
     zmq_msg_t part;
     zmq_msg_init(&part);
@@ -151,9 +151,12 @@ bool ReceiveFrames(void* socket, Frames& frames, std::string* user) {
       zmq_msg_close(&part);
       return false;
     }
-    if (user && frames.size() == 1) {
-      const char* given = zmq_msg_gets(&part, "User-Id");
-      *user = given ? given : "";
+    if (origin && frames.size() == 1) {
+      const auto get = [&](const char* name) {
+        const char* text = zmq_msg_gets(&part, name);
+        return std::string(text ? text : "");
+      };
+      *origin = {.user = get("User-Id"), .address = get("Peer-Address")};
     }
     if (frames.size() < kMost) {
       auto* bytes = static_cast<char*>(zmq_msg_data(&part));

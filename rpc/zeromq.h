@@ -24,10 +24,13 @@ void SetFrameLimit(void* socket, int64_t bytes);
 Result<void*> NewSocket(int type);
 
 Sent SendFrames(void* socket, const Frames& frames);  // whole, without waiting
+struct Origin {
+  std::string user;     // the User-Id that ZAP gave the sender; empty: none
+  std::string address;  // IP address of the sender; empty: it is on this host
+};
 // Receives one whole message. Returns false if none has arrived. Drops the frames beyond the limit of a message, but
-// for one, by which Decode notices them: a peer could send millions of empty frames. `user`: gets the User-Id that ZAP
-// gave the sender; empty: none.
-bool ReceiveFrames(void* socket, Frames& frames, std::string* user = nullptr);
+// for one, by which Decode notices them: a peer could send millions of empty frames.
+bool ReceiveFrames(void* socket, Frames& frames, Origin* origin = nullptr);
 
 // Returns the socket's events. Makes it notice first what its io thread has done: a connection made, a queue that has
 // room again.

@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # Tunes ResNet-20 on a farm of three hosts: tracker, device server and tuner in network namespaces of their own, joined by
-# a router, with nothing in common but join files. First over IPv4 and IPv6, then over IPv6 alone. All packets are
-# captured, and none may hold a kernel, a message, a name of a model or a key in plain text.
+# a router, with nothing in common but join files. First over IPv4 and IPv6, then over IPv6 alone. Between the two, the
+# server's port is closed, its address is wrong, and the tuner does not reach it: within 6 s, the tuner's output, the
+# status and the logs of tracker and server must say so. All packets are captured, and none may hold a kernel, a message,
+# a name of a model or a key in plain text.
 # scripts/three_hosts.sh      Needs a built tree (build/, or BUILD=...), root, and Debian's iproute2 and tcpdump.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -21,15 +23,53 @@ finish() {
 trap finish EXIT
 fail() { echo "three_hosts: $1" >&2; cat "$folder"/*.log >&2; exit 1; }
 
-# on NAME COMMAND...: runs a command on a host, with a home of its own
+# on NAME COMMAND...: runs a command on a host, with a home of its own. In the background, `run=exec` makes it the
+# process whose id is $!.
 on() {
-  ip netns exec "$1-$$" env -u AUTOTUNE_JOIN -u AUTOTUNE_TRACKER -u XDG_STATE_HOME -u XDG_CONFIG_HOME -u XDG_DATA_HOME \
+  ${run:-} ip netns exec "$1-$$" env -u AUTOTUNE_JOIN -u AUTOTUNE_TRACKER -u XDG_STATE_HOME -u XDG_CONFIG_HOME -u XDG_DATA_HOME \
     HOME="$folder/$1" XDG_RUNTIME_DIR="$folder/$1/run" "${@:2}"
 }
 # tune SEED: returns whether the tuner finds the device and measures 24 candidates
 tune() {
   on tuner "$programs/autotune" tune --model "$model" --trials 24 --seed "$1" --join "$folder/alice.join" --key board \
     --db "$folder/tuner/records.db" >"$folder/tune.log" 2>&1 && grep -q '^24 trials' "$folder/tune.log"
+}
+
+# serve ARGUMENTS...: starts the device server, instead of the one before
+serve() {
+  [ -z "${server:-}" ] || { kill "$server" && wait "$server" || true; }
+  run=exec on server "$programs/rpc_server" --join - --key board "$@" <"$folder/board.join" >>"$folder/server.log" 2>&1 &
+  server=$! pids+=($!)
+}
+# named WHAT BEGIN TEXT ARGUMENTS...: a tuner waits while a server starts with these arguments. TEXT must be everywhere
+# within 6 s of the tracker's line BEGIN.
+named() {
+  local what=$1 begin=$2 text=$3 lines began='' now missing
+  lines=$(wc -l <"$folder/tracker.log")
+  kill "$server" && wait "$server" || true
+  server=
+  run=exec on tuner "$programs/autotune" tune --model "$model" --trials 24 --join "$folder/alice.join" --key board \
+    --db "$folder/tuner/$what.db" >"$folder/$what-tuner.log" 2>&1 &
+  local tuner=$!
+  pids+=("$tuner")
+  for ((i = 0; i < 300; ++i)); do grep -q 'last seen' "$folder/$what-tuner.log" && break || sleep 0.1; done
+  serve "${@:4}"
+  for ((i = 0; i < 300; ++i)); do
+    sleep 0.1
+    now=$(date +%s%N)
+    [ -n "$began" ] || ! tail -n "+$((lines + 1))" "$folder/tracker.log" | grep -q -- "$begin" || began=$now
+    missing=
+    on tracker "$programs/rpc_tracker" status >"$folder/$what-status.log" 2>&1 || true
+    for file in "$what-tuner.log" "$what-status.log" tracker.log server.log; do
+      grep -qF -- "$text" "$folder/$file" || missing+=" $file"
+    done
+    [ -n "$missing" ] || break
+  done
+  kill "$tuner" && wait "$tuner" || true
+  [ -z "$missing" ] && [ -n "$began" ] || fail "$what: \"$text\" is not in$missing"
+  grep -q "to help: .*ssh -N -R" "$folder/tracker.log" || fail "$what: the tracker suggests nothing"
+  ((now - began <= 6000000000)) || fail "$what: it took $(((now - began) / 1000000)) ms"
+  echo "$what: named everywhere after $(((now - began) / 1000000)) ms"
 }
 
 for space in "${spaces[@]}"; do ip netns add "$space" && ip -n "$space" link set lo up; done
@@ -53,12 +93,19 @@ on tracker "$programs/rpc_tracker" invite board --role server >"$folder/board.jo
 on tracker "$programs/rpc_tracker" invite alice --role client >"$folder/alice.join"
 ip netns exec $router tcpdump -i any -s 0 -U -w "$folder/packets" >/dev/null 2>&1 &
 pids+=($!)
-on tracker "$programs/rpc_tracker" --listen '*:9190' >"$folder/tracker.log" 2>&1 &
+run=exec on tracker "$programs/rpc_tracker" --listen '*:9190' >"$folder/tracker.log" 2>&1 &
 pids+=($!)
-on server "$programs/rpc_server" --join - --key board <"$folder/board.join" >"$folder/server.log" 2>&1 &
-pids+=($!)
+serve
 tune 1 || fail "tuning over IPv4 and IPv6 failed"
 echo "24 trials with IPv4 and IPv6"
+named closed-port 'registered at' '10.77.1.2:4711 (connection refused)' --listen 127.0.0.1:4711 --advertise 10.77.1.2:4711
+named wrong-address 'registered at' "nobody answers the tracker at the server's address tcp://10.77.1.99:4711" \
+  --advertise 10.77.1.99:4711
+ip -n "tuner-$$" route add unreachable 10.77.1.0/24
+ip -n "tuner-$$" -6 route add unreachable fd77:1::/64
+named no-route 'leased to' '(no route to it)'
+ip -n "tuner-$$" route del unreachable 10.77.1.0/24
+ip -n "tuner-$$" -6 route del unreachable fd77:1::/64
 for name in "${names[@]}"; do ip -n "$name-$$" -4 addr flush dev uplink; done
 sleep 6 # until all have noticed that their connections are dead
 tune 2 || fail "tuning over IPv6 alone failed"

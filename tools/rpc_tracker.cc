@@ -99,7 +99,10 @@ int Listen(const ListenOptions& options) {
   if (options.state.empty()) tracker.state_folder = autotune::tools::DefaultTrackerState();
   autotune::tools::EventLog log("rpc_tracker");
   tracker.on_note = [&log](const std::string& line) { log.Write(line); };
-  tracker.on_event = [&log](const autotune::rpc::FarmEvent& event) { log.Write(Text(event)); };
+  tracker.on_event = [&log](const autotune::rpc::FarmEvent& event) {
+    log.Write(Text(event));
+    if (!event.help.empty()) log.Write("to help: " + event.help);
+  };
   autotune::Loop loop;
   const auto started = autotune::Tracker::Start(loop, tracker);
   if (!started) return Fail(started.error());

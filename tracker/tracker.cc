@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "rpc/event_file.h"
+#include "rpc/reach.h"
 #include "rpc/transport.h"
 #include "rpc/wake_timer.h"
 #include "support/clock.h"
@@ -128,9 +129,13 @@ struct Tracker::Impl {
   Impl(Loop& loop, const TrackerOptions& options, TrackerState::Options state)
       : loop(loop),
         options(options),
-        state(std::move(state), BootMillis()),
+        state(WithDials(std::move(state)), BootMillis()),
         timer(loop, [this] { Perform(this->state.Wake(BootMillis())); }) {}
 
+  TrackerState::Options WithDials(TrackerState::Options given) const {
+    given.dial_trouble = [this](const rpc::Id& server) { return TroubleOf(server); };
+    return given;
+  }
   void Perform(TrackerState::Output output) {
     if (output.save && !options.state_folder.empty()) Save();
     // Sends the messages. If a peer turns out to be gone, the state may answer with further messages.
@@ -158,7 +163,7 @@ struct Tracker::Impl {
     dials.erase(dial.server);
     if (dial.endpoints.empty()) return;
     rpc::DealerSocket::Handlers handlers;
-    handlers.on_connected = [this, server = dial.server] { dials.at(server)->Send({"", rpc::Ping{}, {}}); };
+    handlers.on_connected = [this, server = dial.server] { dials.at(server).socket->Send({"", rpc::Ping{}, {}}); };
     handlers.on_message = [this, dial](const rpc::Message& answer) {
       // The answer ends the connection, which must not end inside its own call.
       loop.Post([this, alive = std::weak_ptr(alive), dial, answer] {
@@ -171,7 +176,16 @@ struct Tracker::Impl {
     if (auto connected = rpc::DealerSocket::Connect(loop, rpc::Address(dial.endpoints, dial.public_key, members.keys),
                                                     std::move(handlers), rpc::DealerSocket::Peers::kStranger);
         connected.ok())
-      dials[dial.server] = std::move(*connected);
+      dials[dial.server].socket = std::move(*connected);
+    // A server that can be reached answers within this time. [chosen]
+    constexpr int64_t kUsualMs = 1000;
+    dials[dial.server].look =
+        loop.After(kUsualMs, [this, dial] { dials.at(dial.server).reach = rpc::Reach::Begin(dial.endpoints); });
+  }
+  // Says what has come of a dial so far, for the operators.
+  std::string TroubleOf(const rpc::Id& server) const {
+    const auto dial = dials.find(server);
+    return dial == dials.end() || !dial->second.reach ? "" : dial->second.reach->Text();
   }
 
   void Save() {
@@ -284,10 +298,15 @@ struct Tracker::Impl {
   std::shared_ptr<rpc::AllowList> allowed = std::make_shared<rpc::AllowList>(rpc::AllowList::Entries());
   std::unique_ptr<FileWatch> members_watch;
   std::vector<std::unique_ptr<rpc::RouterSocket>> sockets;
-  rpc::RouterSocket* remote_socket = nullptr;                   // the one for TCP
-  Loop::Watch rotation;                                         // until the next key replaces the present one
-  std::vector<std::string> endpoints;                           // of all sockets
-  std::map<rpc::Id, std::unique_ptr<rpc::DealerSocket>> dials;  // connections to servers that have not answered yet
+  rpc::RouterSocket* remote_socket = nullptr;  // the one for TCP
+  Loop::Watch rotation;                        // until the next key replaces the present one
+  std::vector<std::string> endpoints;          // of all sockets
+  struct DialUnderWay {
+    std::unique_ptr<rpc::DealerSocket> socket;
+    std::unique_ptr<rpc::Reach> reach;
+    Loop::Watch look;
+  };
+  std::map<rpc::Id, DialUnderWay> dials;  // to servers that have not answered yet
   rpc::WakeTimer timer;
   std::shared_ptr<bool> alive = std::make_shared<bool>(true);  // for calls that are under way at the end
 };
@@ -334,6 +353,7 @@ Result<std::unique_ptr<Tracker>> Tracker::Start(Loop& loop, const TrackerOptions
       members = TRY(ReadFarmMembers(options.state_folder));
     }
     allowed->Set(members.Allowed());
+    if (!members.endpoints.empty()) state.host = rpc::HostOf(members.endpoints.front());
     state.about_members = [folder = options.state_folder](const rpc::Body& question) {
       return AnswerAboutMembers(folder, question);
     };

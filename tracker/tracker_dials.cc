@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string>
 
+#include "rpc/address.h"
 #include "support/join.h"
 #include "tracker/tracker_state.h"
 
@@ -17,10 +18,8 @@ void TrackerState::SetDialed(const rpc::Id& id, Server& server, Server::Dialed d
   server.dialed = dialed;
   if (dialed == Dialed::kUnderWay) {
     const rpc::DeviceInfo& device = server.report.device;
-    const std::vector<std::string> endpoints = device.AllEndpoints();
-    const int64_t others = static_cast<int64_t>(endpoints.size()) - 1;  // each is tried for a second before the next
-    dials_.Set(id, now + options_.dial_ms + 1000 * others);
-    output_.dials.push_back({id, endpoints, device.public_key});
+    dials_.Set(id, now + options_.dial_ms);
+    output_.dials.push_back({id, device.AllEndpoints(), device.public_key});
     return;
   }
   if (dialed == Dialed::kDue) due_dials_.Set(id, now + delay);
@@ -47,16 +46,55 @@ void TrackerState::StartDials(int64_t now) {
 void TrackerState::FailDial(const rpc::Id& id, Server& server, const std::string& why, int64_t now) {
   server.dial_again = std::clamp(2 * server.dial_again, options_.dial_again_ms, options_.longest_dial_again_ms);
   SetDialed(id, server, Server::Dialed::kDue, now, server.dial_again);
-  if (std::exchange(server.dial_error, why) != why) Happened(rpc::FarmEvent::Kind::kUnreachable, id, server, why);
+  if (std::exchange(server.dial_error, why) != why)
+    Happened(rpc::FarmEvent::Kind::kUnreachable, id, server, why, nullptr, now, ReachHelp(server));
 }
 
 void TrackerState::OnDialOverdue(int64_t now) {
   const rpc::Id id = dials_.First();
   Server& server = servers_.at(id);
+  const std::string found = options_.dial_trouble(id);
   FailDial(id, server,
-           "nobody answers the tracker at the server's address " + Joined(server.report.device.AllEndpoints()) +
-               "; start the server with another --listen",
+           "nobody answers the tracker at the server's address " +
+               (found.empty() ? Joined(server.report.device.AllEndpoints()) : found),
            now);
+}
+
+// --- Clients that cannot reach a server ------------------------------------------------------------------------------
+
+void TrackerState::OnUnreached(const Lease& lease, const std::string& why, int64_t now) {
+  const auto found = servers_.find(lease.server);
+  if (found == servers_.end()) return;
+  Server& server = found->second;
+  server.client = lease.client;
+  server.client_failed = now;
+  const std::string text = "the client " + lease.client_name + " cannot reach it: " + why;
+  if (std::exchange(server.client_error, text) == text) return;
+  Happened(rpc::FarmEvent::Kind::kUnreachable, found->first, server, text, nullptr, now, ReachHelp(server));
+}
+
+// Says why clients, or one of them, cannot reach a server; "" if they can.
+std::string TrackerState::Trouble(const Server& server, int64_t now) const {
+  constexpr int64_t kRememberMs = 600000;  // [chosen]
+  if (!server.dial_error.empty()) return server.dial_error;
+  return now - server.client_failed < kRememberMs ? server.client_error : "";
+}
+
+// Says what may help if the addresses that a server states do not lead to it.
+std::string TrackerState::ReachHelp(const Server& server) const {
+  const std::vector<std::string> endpoints = server.report.device.AllEndpoints();
+  if (!rpc::IsTcp(endpoints.front())) return "";
+  const std::string port = rpc::PortOf(endpoints.front());
+  // The server has stated it, and people paste the help into a shell.
+  if (port.empty() || port.find_first_not_of("0123456789") != std::string::npos) return "";
+  std::string help;
+  if (!server.address.empty() && std::ranges::find(endpoints, server.address, rpc::HostOf) == endpoints.end())
+    help = "the server connects from " + server.address + "; if others reach it there, start it with --advertise " +
+           server.address + ":" + port + ". Otherwise ";
+  return help + "open port " + port + " on the server's host, or forward it: `ssh -N -R '*:" + port +
+         ":localhost:" + port + "' " + options_.host + "` there (with GatewayPorts on " + options_.host +
+         ") and --advertise " + options_.host + ":" + port +
+         ", or use WireGuard between the hosts and --advertise WIREGUARD-ADDRESS:" + port;
 }
 
 TrackerState::Output TrackerState::OnDialAnswer(const Dial& dial, const rpc::Message& answer, int64_t now) {

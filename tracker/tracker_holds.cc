@@ -235,7 +235,7 @@ void TrackerState::Revoke(const Id& lease, const std::string& why, int64_t now) 
   if (server != servers_.end() && server->second.reachable) {
     rpc::ReportReply reply{epoch_, options_.report_interval_ms, {lease}};
     reply.next_key = next_key_;
-    reply.unreachable = server->second.dial_error;
+    reply.unreachable = Trouble(server->second, now);
     Send(server->second.peer, "", std::move(reply));
   }
   EndLease(lease, why, now);

@@ -41,7 +41,8 @@ rpc::Body TrackerState::AboutMembers(const rpc::Body& question) const {
 void TrackerState::OnRelease(const rpc::From& from, const Id& request, const rpc::LeaseRelease& release, int64_t now) {
   if (const auto it = leases_.find(release.lease); it != leases_.end()) {
     if (!Owns(from, it->second.identity)) return Send(from.peer, request, NotYours());
-    EndLease(release.lease, "", now);
+    if (!release.unreachable.empty()) OnUnreached(it->second, release.unreachable, now);
+    EndLease(release.lease, release.unreachable.empty() ? "" : "its client could not reach the server", now);
   }
   Send(from.peer, request, rpc::LeaseReleased{release.lease});
   Dispatch(now);

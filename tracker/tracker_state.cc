@@ -46,12 +46,13 @@ std::map<std::string, int64_t> TrackerState::KeyAges(int64_t now) const {
 }
 
 void TrackerState::Happened(FarmEvent::Kind kind, const Id& id, const Server& server, std::string why,
-                            const Lease* lease, int64_t now) {
+                            const Lease* lease, int64_t now, std::string help) {
   FarmEvent event{.kind = kind,
                   .server = id,
                   .key = server.report.device.key,
                   .endpoint = server.report.device.endpoint,
-                  .why = std::move(why)};
+                  .why = std::move(why),
+                  .help = std::move(help)};
   if (lease) {
     event.holder = {lease->client_name, lease->tenant, lease->job, now - lease->granted};
     event.lease = lease->id;
@@ -109,12 +110,14 @@ void TrackerState::OnReport(const rpc::From& from, const Message& message, int64
   peers_[peer] = report.server;
   server.peer = peer;
   server.identity = from.identity;
+  server.address = from.address;
   server.last_seen = now;
   server.reachable = true;
   if (is_new) Happened(FarmEvent::Kind::kRegistered, report.server, server);
   if (has_new_key) FindHold(report.server, server, now);
   if (is_new || moved) {
     server.dial_error.clear();
+    server.client_error.clear();
     SetDialed(report.server, server, Server::Dialed::kDue, now);
   }
   silences_.Set(report.server, now + options_.server_silence_ms);
@@ -137,7 +140,7 @@ void TrackerState::OnReport(const rpc::From& from, const Message& message, int64
   }
   rpc::ReportReply reply{epoch_, options_.report_interval_ms, {}};
   CompareLeases(server, worked, reply, now);
-  reply.unreachable = server.dial_error;
+  reply.unreachable = Trouble(server, now);
   reply.next_key = next_key_;
   Send(peer, message.request, std::move(reply));
   Dispatch(now);
@@ -151,6 +154,7 @@ void TrackerState::CompareLeases(Server& server, bool worked, rpc::ReportReply& 
       Lease& lease = known->second;
       lease.deadline = held.deadline_ms > 0 ? now + std::min(held.deadline_ms, kLongestMs) : 0;
       if (held.deadline_ms > 0 || worked) lease.worked = now;
+      if (lease.client == server.client) server.client_error.clear();
       if (!lease.must_yield_since) continue;
       reply.yield.push_back(held.lease);
       ScheduleRevocation(lease);

@@ -66,6 +66,9 @@ class TrackerState : public rpc::Timed<TrackerState> {
     };
     // Answers an administrator's message about members (rpc/membership.h). A tracker without members has none.
     std::function<rpc::Body(const rpc::Body& question)> about_members;
+    // Says what has come of the dial of a server so far, address by address; "": nothing is known.
+    std::function<std::string(const rpc::Id& server)> dial_trouble = [](const rpc::Id&) { return ""; };
+    std::string host = "TRACKER";  // name or address of this tracker's host, for commands that are suggested
     rpc::OnFarmEvent on_event = {};
   };
   TrackerState(Options options, int64_t now);
@@ -97,11 +100,15 @@ class TrackerState : public rpc::Timed<TrackerState> {
     rpc::ServerReport report;
     rpc::Peer peer;
     std::string identity;  // of the member; empty: not authenticated
+    std::string address;   // from which it reports; empty: this host
     int64_t last_seen = 0;
     bool reachable = false;  // it reports
     enum class Dialed { kNo, kDue, kUnderWay, kAnswered } dialed = Dialed::kNo;
-    std::string dial_error;  // why clients cannot reach it, as the latest dial has shown
-    int64_t dial_again = 0;  // time from its latest dial, which failed, to the next one
+    std::string dial_error;    // why clients cannot reach it, as the latest dial has shown
+    int64_t dial_again = 0;    // time from its latest dial, which failed, to the next one
+    std::string client_error;  // why the latest client that failed to reach it did
+    rpc::Id client;            // that client
+    int64_t client_failed = 0;
     std::optional<rpc::Id> lease;
     std::string hold;  // pattern of the strictest hold that names this device; empty: none
 
@@ -150,6 +157,10 @@ class TrackerState : public rpc::Timed<TrackerState> {
   void FailDial(const rpc::Id& id, Server& server, const std::string& why, int64_t now);
   void OnDialOverdue(int64_t now);
   int64_t NextDial() const;
+  // Notes that a client could not reach a server, which the tracker can.
+  void OnUnreached(const Lease& lease, const std::string& why, int64_t now);
+  std::string Trouble(const Server& server, int64_t now) const;
+  std::string ReachHelp(const Server& server) const;
   // ---
   // --- Holds and revocations (tracker/tracker_holds.cc) ---
   // Answers an administrator's message.
@@ -212,7 +223,7 @@ class TrackerState : public rpc::Timed<TrackerState> {
   void SetUnreachable(const rpc::Id& id, Server& server, std::string why, int64_t now);
   // Reports an event of a server, and of its lease if there is one. Keeps a fault for `status`.
   void Happened(rpc::FarmEvent::Kind kind, const rpc::Id& id, const Server& server, std::string why = "",
-                const Lease* lease = nullptr, int64_t now = 0);
+                const Lease* lease = nullptr, int64_t now = 0, std::string help = "");
   void Send(const rpc::Peer& peer, const rpc::Id& request, rpc::Body body) {
     output_.messages.push_back({peer, {request, std::move(body), {}}});
   }

@@ -44,12 +44,14 @@ rpc::LeaseQueued TrackerState::Explain(const Waiting& waiting, int64_t now) cons
   queued.position = waiting.position;
   queued.holders = Holders(key, now);
   int reachable = 0, busy = 0, quarantined = 0, unanswered = 0;
+  std::string trouble;
   for (const auto& [id, server] : servers_) {
     if (server.report.device.key != key || !server.reachable) continue;
     ++reachable;
     busy += server.lease.has_value();
     quarantined += !server.report.quarantine.empty();
     unanswered += !server.dial_error.empty();
+    if (!server.dial_error.empty()) trouble = server.dial_error;
   }
   if (Recovering(now)) {
     queued.text = "the tracker is recovering; devices are granted in " +
@@ -58,7 +60,8 @@ rpc::LeaseQueued TrackerState::Explain(const Waiting& waiting, int64_t now) cons
     queued.text = std::to_string(busy) + " of " + std::to_string(reachable) + " devices `" + key + "` busy" +
                   (quarantined > 0 ? ", " + std::to_string(quarantined) + " quarantined" : "") +
                   (unanswered > 0 ? ", " + std::to_string(unanswered) + " unreachable" : "") + HeldText(key, now) +
-                  "; place " + std::to_string(queued.position) + " in the queue";
+                  "; place " + std::to_string(queued.position) + " in the queue" +
+                  (unanswered == reachable ? "; " + trouble : "");
   } else if (auto seen = keys_.find(key); seen != keys_.end()) {
     queued.text = "no device `" + key + "` is connected; last seen " + LastingText(now - seen->second) + " ago";
   } else {
@@ -106,7 +109,7 @@ std::string TrackerState::WhyOf(const Server& server, int64_t now) const {
   std::string why;
   const std::string_view state = StateOf(server);
   if (state == rpc::device_state::kQuarantined) why = server.report.quarantine;
-  if (state == rpc::device_state::kUnreachable && server.reachable) why = server.dial_error;
+  if (server.reachable && why.empty()) why = Trouble(server, now);
   if (!server.IsHeld()) return why;
   return (why.empty() ? "" : why + "; ") + TextOf(holds_.at(server.hold), now);
 }

@@ -134,7 +134,7 @@ TEST(ClientSession, AWaitIsReportedWithThePlaceAndTheHolders) {
   w.Queue(queued);
   EXPECT_EQ(w.waits.size(), 5u);
   w.Grant();
-  w.Pass(4000);
+  w.Pass(3900);
   EXPECT_EQ(w.waits.size(), 5u);  // no report after the grant
 }
 
@@ -274,6 +274,11 @@ TEST(ClientSession, AServerOutOfReachIsNamed) {
     } else {
       EXPECT_THAT(w.error, HasSubstr("no answer from the device server at tcp://127.0.0.1:4711: this address must"));
       EXPECT_THAT(w.error, HasSubstr(w.waits.back().text));
+      const auto told = std::ranges::find_if(w.tracker, [](const Message& m) {
+        return m.As<LeaseRelease>() && !m.As<LeaseRelease>()->unreachable.empty();
+      });
+      ASSERT_NE(told, w.tracker.end());
+      EXPECT_EQ(told->As<LeaseRelease>()->unreachable, "no answer from the device server at tcp://127.0.0.1:4711");
     }
   }
 }

@@ -85,6 +85,7 @@ TEST(Curve, MembersAreLetInUnderTheirNamesAndStrangersAreNot) {
   EXPECT_EQ(lab.Ask(lab.AddressFor(lab.alice)), "yes");
   EXPECT_EQ(lab.last.identity, lab.alice.public_key);
   EXPECT_EQ(lab.last.name, "alice");
+  EXPECT_EQ(lab.last.address, "127.0.0.1");
   EXPECT_TRUE(lab.last.roles.Has(Role::kClient));
   EXPECT_FALSE(lab.last.roles.Has(Role::kServer));
   EXPECT_FALSE(lab.last.roles.Has(Role::kAdmin));

@@ -131,9 +131,11 @@ TEST(Text, AWaitSaysForWhatSinceWhenAndWhy) {
 
 TEST(Text, LinesAboutWaitsAreLimitedForEachThing) {
   WaitLines lines;
-  EXPECT_TRUE(lines.IsDue("a device"));
-  EXPECT_FALSE(lines.IsDue("a device"));
-  EXPECT_TRUE(lines.IsDue("this host"));
+  EXPECT_TRUE(lines.IsDue("a device", "1 of 1 devices busy; place 2 in the queue; held by ann for 3 s"));
+  EXPECT_FALSE(lines.IsDue("a device", "1 of 1 devices busy; place 1 in the queue; held by bob for 1 min"));
+  EXPECT_TRUE(lines.IsDue("this host", ""));
+  EXPECT_TRUE(lines.IsDue("a device", "0 of 1 devices busy, 1 unreachable; place 1 in the queue"));
+  EXPECT_FALSE(lines.IsDue("a device", "0 of 1 devices busy, 1 unreachable; place 1 in the queue"));
 }
 
 TEST(Text, AChoiceSaysWhetherItWasDisturbed) {

@@ -1,4 +1,8 @@
 // Members of a farm who reach it over TCP, with the real programs.
+#include <atomic>
+#include <csignal>
+#include <thread>
+
 #include "rpc/query_tracker.h"
 #include "support/file.h"
 #include "tests/tracker/farm.h"
@@ -15,7 +19,9 @@ class FarmMembers : public FarmTest {
   // Starts a tracker for members, at a free port, and a server that joins it.
   void Start() {
     const rpc::JoinFile board = InviteHere("board", Role::kServer);
-    tracker_ = Run({kTools + "/rpc_tracker", "--listen", Endpoint(), "--listen", "127.0.0.1:0", "--state", State()});
+    const std::string command = "exec " + kTools + "/rpc_tracker --listen " + Endpoint() +
+                                " --listen 127.0.0.1:0 --state " + State() + " >" + File("tracker.log") + " 2>&1";
+    tracker_ = Run({"/bin/sh", "-c", command});
     ASSERT_TRUE(Soon([&] { return Count("cpu", "") == 0; }));
     server_ = Run({kTools + "/rpc_server", "--join", WriteJoin(board), "--key", "cpu"});
     ASSERT_TRUE(Soon([&] { return Count("cpu") == 1; }));
@@ -29,9 +35,11 @@ class FarmMembers : public FarmTest {
     EXPECT_TRUE(ReplaceFileDurably(path, file.Text()).ok());  // for its owner alone
     return path;
   }
-  Result<std::unique_ptr<FarmClient>> Join(const rpc::JoinFile& file) {
-    rpc::FarmOptions options{.tracker = rpc::ReadJoinFile(WriteJoin(file)).value().TrackerAddress(), .key = "cpu"};
-    options.wait_seconds = options.connect_seconds = 3;
+  Result<std::unique_ptr<FarmClient>> Join(const rpc::JoinFile& file, const std::string& key = "cpu",
+                                           double wait_seconds = 3) {
+    rpc::FarmOptions options{.tracker = rpc::ReadJoinFile(WriteJoin(file)).value().TrackerAddress(), .key = key};
+    options.wait_seconds = wait_seconds;
+    options.connect_seconds = 3;
     return FarmClient::Connect(options);
   }
 
@@ -178,6 +186,64 @@ TEST_F(FarmMembers, OfAServerAreToldWhyTheyAreRefused) {
     EXPECT_LT(BootMillis() - began, 3000) << "a second, and the start of the server";
     server.Kill();
   }
+}
+
+// A client waits in vain. Returns how long it takes until its wait tells this text, or -1 after 10 s.
+int64_t TimeUntilTold(FarmClient& client, const std::string& text) {
+  std::atomic<bool> told = false;
+  const int64_t began = BootMillis();
+  std::jthread measuring([&] {
+    (void)client.Measure(JobOf({Compile(kDouble)}), {.on_wait = [&](const rpc::DeviceWait& wait) {
+                           if (wait.text.find(text) != std::string::npos) told = true;
+                         }});
+  });
+  const int64_t time = Soon([&] { return told.load(); }, 10) ? BootMillis() - began : -1;
+  client.Cancel();
+  return time;
+}
+
+// A server states a wrong address, or one that is closed to the others: tuner, status and both logs name it.
+TEST_F(FarmMembers, AreToldWhyTheyDoNotReachAServer) {
+  ASSERT_NO_FATAL_FAILURE(Start());
+  const auto start = [&](const std::string& words) {
+    const std::string command = "exec " + kTools + "/rpc_server --join " + WriteJoin(InviteHere("gpu", Role::kServer)) +
+                                words + " >" + File("server.log") + " 2>&1";
+    return Run({"/bin/sh", "-c", command});
+  };
+  auto client = std::move(Join(InviteHere("alice", Role::kClient), "gpu", 60)).value();
+  const auto in = [&](const std::string& name, const std::string& text) {
+    return Soon([&] { return Output(name).find(text) != std::string::npos; }, 3);
+  };
+  const auto status = [&] {
+    const rpc::StatusReply reply = rpc::QueryStatus("ipc://" + Endpoint(), "gpu").value();
+    return reply.devices.empty() ? rpc::DeviceStatus() : reply.devices[0];
+  };
+  {
+    const std::string refused =
+        "nobody answers the tracker at the server's address tcp://127.0.0.1:1 (connection refused)";
+    const int64_t began = BootMillis();
+    Subprocess server = start(" --key gpu --advertise 127.0.0.1:1");
+    ASSERT_TRUE(Soon([&] { return status().state == "unreachable"; }, 10));
+    EXPECT_LE(BootMillis() - began, 6000);
+    EXPECT_EQ(status().why, refused);
+    const int64_t told = TimeUntilTold(*client, refused);
+    EXPECT_TRUE(told >= 0 && told < 2000) << told;
+    EXPECT_TRUE(in("tracker.log", refused)) << Output("tracker.log");
+    EXPECT_TRUE(in("tracker.log", "to help: open port 1 on the server's host")) << Output("tracker.log");
+    EXPECT_TRUE(in("server.log", refused)) << Output("server.log");
+    server.Kill();
+    server.Wait(10000);
+  }
+  Subprocess server = start(" --key gpu");
+  ASSERT_TRUE(Soon([&] { return Count("gpu") == 1; }, 10));
+  kill(server.pid(), SIGSTOP);  // the tracker has reached it, and the client does not
+  const std::string silent = "(accepts connections, but no server of this farm answers)";
+  const int64_t told = TimeUntilTold(*client, silent);
+  EXPECT_TRUE(told >= 0 && told < 6000) << told;
+  EXPECT_THAT(status().why, testing::AllOf(HasSubstr("the client alice ("), HasSubstr(silent)));
+  EXPECT_TRUE(in("tracker.log", silent)) << Output("tracker.log");
+  kill(server.pid(), SIGCONT);
+  EXPECT_TRUE(in("server.log", silent)) << Output("server.log");
 }
 
 TEST_F(FarmMembers, KeepTheirLeasesOverARestartOfTheTracker) {

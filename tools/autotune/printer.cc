@@ -44,7 +44,7 @@ class JsonPrinter : public EventPrinter {
     Line(e);
   }
   void On(const event::Waiting& e) {
-    if (!e.reason.empty() && waits_.IsDue(e.what)) Line(e);
+    if (!e.reason.empty() && waits_.IsDue(e.what, e.reason)) Line(e);
   }
   void On(const event::Note& e) {
     Line(e);
@@ -90,7 +90,7 @@ class HumanPrinter : public EventPrinter {
     const std::string text = WaitText(e.what, BootMillis() - static_cast<int64_t>(e.seconds * 1e3), e.reason);
     if (console_.HasLive()) {
       console_.Live(text);
-    } else if (waits_.IsDue(e.what)) {
+    } else if (waits_.IsDue(e.what, e.reason)) {
       console_.Status(text);
     }
   }

@@ -11,15 +11,20 @@ namespace autotune::tools {
 // Formats a wait that began at `since` on the clock BootMillis: "waiting for a device since 14:05:12 (42s): REASON".
 std::string WaitText(const std::string& what, int64_t since, const std::string& reason);
 
-// Limits the lines about waits to one a minute for each thing that is waited for. Two tuners on one host wait for each
-// other in every round, for a second or two.
+// Limits the lines about waits to one a minute for each thing that is waited for, unless there is another kind of
+// reason, such as a device that cannot be reached. Two tuners on one host wait for each other in every round, for a
+// second or two.
 class WaitLines {
  public:
   // Returns true if the caller should print a line now.
-  bool IsDue(const std::string& what);
+  bool IsDue(const std::string& what, const std::string& reason);
 
  private:
-  std::map<std::string, int64_t> last_;  // thing -> BootMillis of its latest line
+  struct Latest {
+    int64_t time = 0;  // BootMillis
+    std::string kind;  // of the reason
+  };
+  std::map<std::string, Latest> last_;  // by thing
 };
 
 // The word for the host in WaitText.

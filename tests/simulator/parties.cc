@@ -358,12 +358,12 @@ void Simulator::StartHoarder(int c) {
   world.to_server = [this, c](const Message& message) { ToServer(c, message); };
   world.new_id = [this] { return NewId(); };
   client.hoarder = std::make_unique<Hoarder>(p.name, client.key, std::move(world));
-  const auto act = std::make_shared<Action>();
-  *act = [this, party, act, &client] {
-    client.hoarder->EverySecond();
-    Later(party, 1000, *act);
-  };
-  Later(party, 10, *act);
+  Later(party, 10, [this, c] { HoardOn(c); });
+}
+
+void Simulator::HoardOn(int c) {
+  clients_[static_cast<size_t>(c)].hoarder->EverySecond();
+  Later(ClientParty(c), 1000, [this, c] { HoardOn(c); });
 }
 
 void Simulator::StartJob(int c) {

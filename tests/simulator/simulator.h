@@ -185,6 +185,7 @@ class Simulator {
   void OnEnd(int s, std::string_view status);
   void StartClient(int c);
   void StartHoarder(int c);
+  void HoardOn(int c);
   void StartJob(int c);
   void ConnectToServer(int c, const std::string& endpoint);
   void ToServer(int c, const rpc::Message& message) { OverLink(c, &Client::server, message); }

@@ -52,7 +52,7 @@ named() {
     --db "$folder/tuner/$what.db" >"$folder/$what-tuner.log" 2>&1 &
   local tuner=$!
   pids+=("$tuner")
-  for ((i = 0; i < 300; ++i)); do grep -q 'last seen' "$folder/$what-tuner.log" && break || sleep 0.1; done
+  for ((i = 0; i < 300; ++i)); do grep -qs 'last seen' "$folder/$what-tuner.log" && break || sleep 0.1; done
   serve "${@:4}"
   for ((i = 0; i < 300; ++i)); do
     sleep 0.1
@@ -61,7 +61,7 @@ named() {
     missing=
     on tracker "$programs/rpc_tracker" status >"$folder/$what-status.log" 2>&1 || true
     for file in "$what-tuner.log" "$what-status.log" tracker.log server.log; do
-      grep -qF -- "$text" "$folder/$file" || missing+=" $file"
+      grep -qsF -- "$text" "$folder/$file" || missing+=" $file"
     done
     [ -n "$missing" ] || break
   done

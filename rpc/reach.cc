@@ -25,7 +25,7 @@ struct Reach::Shared {
 
 namespace {
 
-constexpr int64_t kPatienceMs = 5000;  // for a connection; whoever waits asks earlier [chosen]
+constexpr int64_t kConnectMs = 5000;  // for a connection; whoever waits asks earlier [chosen]
 constexpr char kSilent[] = "no answer", kAccepted[] = "accepts connections, but no server of this farm answers";
 
 std::string ErrorText(int error) {
@@ -80,7 +80,7 @@ std::unique_ptr<Reach> Reach::Begin(const std::vector<std::string>& endpoints) {
       }
     }
     const auto is_open = [](const pollfd& wait) { return wait.fd >= 0; };
-    for (const int64_t end = BootMillis() + kPatienceMs; std::ranges::any_of(waits, is_open);) {
+    for (const int64_t end = BootMillis() + kConnectMs; std::ranges::any_of(waits, is_open);) {
       const int64_t left = end - BootMillis();
       if (left <= 0 || poll(waits.data(), waits.size(), static_cast<int>(left)) < 0) return;
       for (size_t i = 0; i < waits.size(); ++i) {

@@ -135,7 +135,7 @@ Result<int> Main(int argc, char** argv) {
   if (rounds < 1) return Err("--rounds must be at least 1");
   rpc::FarmOptions options{.tracker = arguments.Text("tracker", ""), .key = arguments.Text("key", "")};
   std::unique_ptr<LocalFarm> farm;
-  if (options.tracker.empty()) {
+  if (!arguments.Has("tracker")) {
     farm = TRY(LocalFarm::Start({.server_arguments = {"--sandbox", arguments.Text("sandbox", "on")}}));
     options.tracker = farm->tracker();
     options.key = farm->key();

@@ -157,11 +157,19 @@ Result<Times> Measure(double seconds, const Ask& ask) {
   return Summary(std::move(ms));
 }
 
+double MillisSince(Clock::time_point begin) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+}
+
+// `ms`: gets the time in which the bytes of the question went and those of the answer came.
 template <class Answer>
-Result<Answer> Ask(Socket& socket, rpc::Body question) {
+Result<Answer> Ask(Socket& socket, rpc::Body question, double& ms) {
   const rpc::Id id = rpc::RandomId();
-  for (socket.Send(rpc::Encode({id, std::move(question), {}}));;) {
+  const rpc::Frames asked = rpc::Encode({id, std::move(question), {}});
+  const Clock::time_point begin = Clock::now();
+  for (socket.Send(asked);;) {
     const rpc::Frames frames = socket.Receive();
+    ms = MillisSince(begin);
     if (frames.empty()) return Err("the tracker does not answer");
     auto decoded = rpc::Decode(frames);
     const auto* message = std::get_if<rpc::Message>(&decoded);
@@ -171,21 +179,16 @@ Result<Answer> Ask(Socket& socket, rpc::Body question) {
   }
 }
 
-double MillisSince(Clock::time_point begin) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
-}
-
 Result<Times> TimeTracker(const Peer& tracker, const rpc::CurveKeys& own, double seconds) {
   const auto load = TRY(Load::Start(tracker, own));
   const std::unique_ptr<void, void (*)(void*)> context(zmq_ctx_new(), [](void* c) { zmq_ctx_term(c); });
   Socket socket(context.get(), ZMQ_DEALER);
   TRY(socket.Connect(tracker, own));
   return Measure(seconds, [&]() -> Result<double> {
-    const Clock::time_point begin = Clock::now();
+    double ms = 0, ignored = 0;
     const rpc::LeaseGranted granted = TRY(Ask<rpc::LeaseGranted>(
-        socket, rpc::LeaseRequest{.client = "c", .client_name = "c", .key = "cpu", .wait_ms = kPatienceMs}));
-    const double ms = MillisSince(begin);
-    TRY(Ask<rpc::LeaseReleased>(socket, rpc::LeaseRelease{granted.lease}));
+        socket, rpc::LeaseRequest{.client = "c", .client_name = "c", .key = "cpu", .wait_ms = kPatienceMs}, ms));
+    TRY(Ask<rpc::LeaseReleased>(socket, rpc::LeaseRelease{granted.lease}, ignored));
     return ms;
   });
 }
@@ -198,8 +201,9 @@ Result<Times> TimeEcho(const Peer& echo, double seconds) {
   TRY(socket.Connect(echo, own));
   const rpc::LeaseRequest question{.client = "c", .client_name = "c", .key = "cpu", .wait_ms = kPatienceMs};
   return Measure(seconds, [&]() -> Result<double> {
+    const rpc::Frames asked = rpc::Encode({rpc::RandomId(), question, {}});
     const Clock::time_point begin = Clock::now();
-    socket.Send(rpc::Encode({rpc::RandomId(), question, {}}));
+    socket.Send(asked);
     if (socket.Receive().empty()) return Err("the echo does not answer");
     const double ms = MillisSince(begin);
     socket.Send(rpc::Encode({rpc::RandomId(), rpc::LeaseRelease{rpc::RandomId()}, {}}));

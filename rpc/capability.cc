@@ -2,9 +2,7 @@
 
 #include <sodium.h>
 
-#include <array>
-
-#include "support/check.h"
+#include "rpc/content_hash.h"
 
 namespace autotune::rpc {
 
@@ -12,19 +10,13 @@ std::string NewGrantKey() { return RandomId() + RandomId(); }
 
 std::string ProofOf(const Capability& c, const std::string& grant_key) {
   if (grant_key.empty()) return "";
+  ContentHasher hasher(grant_key);
+  hasher.Add("autotune grant 1\n");
   // Each part ends with a line feed, which no id, number or key has, so no two grants have the same text.
-  std::string text = "autotune grant 1\n";
   for (const std::string& part : {c.lease, std::to_string(c.token.epoch), std::to_string(c.token.counter),
                                   c.incarnation, std::to_string(c.ttl_ms), c.client_key})
-    text += part + "\n";
-  std::array<unsigned char, crypto_generichash_BYTES> hash{};
-  static_assert(crypto_generichash_KEYBYTES_MAX >= 64);
-  CHECK(grant_key.size() <= crypto_generichash_KEYBYTES_MAX);
-  CHECK(crypto_generichash(hash.data(), hash.size(), reinterpret_cast<const unsigned char*>(text.data()), text.size(),
-                           reinterpret_cast<const unsigned char*>(grant_key.data()), grant_key.size()) == 0);
-  std::array<char, 2 * crypto_generichash_BYTES + 1> digits{};
-  sodium_bin2hex(digits.data(), digits.size(), hash.data(), hash.size());
-  return digits.data();
+    hasher.Add(part + "\n");
+  return hasher.Finish();
 }
 
 bool IsProof(const std::string& proof, const Capability& capability, const std::string& grant_key) {

@@ -12,8 +12,9 @@ struct ContentHasher::State {
   crypto_generichash_state hash{};
 };
 
-ContentHasher::ContentHasher() : state_(std::make_unique<State>()) {
-  CHECK(crypto_generichash_init(&state_->hash, nullptr, 0, crypto_generichash_BYTES) == 0);
+ContentHasher::ContentHasher(std::string_view key) : state_(std::make_unique<State>()) {
+  CHECK(crypto_generichash_init(&state_->hash, reinterpret_cast<const unsigned char*>(key.data()), key.size(),
+                                crypto_generichash_BYTES) == 0);
 }
 ContentHasher::~ContentHasher() = default;
 ContentHasher::ContentHasher(ContentHasher&&) noexcept = default;

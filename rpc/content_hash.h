@@ -6,10 +6,11 @@
 
 namespace autotune::rpc {
 
-// BLAKE2b with 256 bits, as 64 lower-case hexadecimal digits (RFC 7693), of bytes that come in parts. Not thread-safe.
+// BLAKE2b with 256 bits, as 64 lower-case hexadecimal digits (RFC 7693), of bytes that come in parts. With a key of 64
+// bytes at most, only who knows the key can make the hash. Not thread-safe.
 class ContentHasher {
  public:
-  ContentHasher();
+  explicit ContentHasher(std::string_view key = {});
   ~ContentHasher();
   ContentHasher(ContentHasher&&) noexcept;
   ContentHasher& operator=(ContentHasher&&) noexcept;

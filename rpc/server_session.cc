@@ -344,7 +344,7 @@ EarliestTimer<ServerSession> ServerSession::Earliest() const {
       timer.Add(result.last_sent + options_.resend_ms, &Self::ResendResults);
   }
   if (batch_ && batch_->intake) {
-    timer.Add(batch_->intake->AgainAt(), &Self::PullAgain);
+    timer.Add(batch_->intake->AgainAt(), &Self::BeginUpload);
     timer.Add(batch_->intake->StalledAt(), &Self::OnUploadStalled);
   }
   if (MayProbe()) timer.Add(quarantine_->next_probe, &Self::StartProbe);

@@ -249,7 +249,6 @@ class ServerSession : public Timed<ServerSession> {
   void OnUploadLink(const From& from, const Id& request, const UploadLink& link, int64_t now);
   void OnUploadChunk(const Peer& peer, const Message& message, int64_t now);
   void BeginUpload(int64_t now);
-  void PullAgain(int64_t now) { BeginUpload(now); }
   void OnUploadStalled(int64_t now);
   void SendPulls(const std::vector<UploadPull>& pulls);
   // ---

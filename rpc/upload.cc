@@ -15,9 +15,8 @@ std::vector<UploadPull> Intake::Begin(int64_t now) {
 
 std::vector<UploadPull> Intake::PullMore(int64_t now) {
   std::vector<UploadPull> pulls;
-  const int64_t most = std::min(at_a_time_, std::max<int64_t>(1, options_.most_pulled_bytes / options_.chunk_bytes));
   int64_t next = pulled_.empty() ? static_cast<int64_t>(received_.size()) : pulled_.back().End();
-  while (static_cast<int64_t>(pulled_.size()) < most && next < bytes_) {
+  while (static_cast<int64_t>(pulled_.size()) < at_a_time_ && next < bytes_) {
     const int64_t size = std::min(options_.chunk_bytes, bytes_ - next);
     pulled_.push_back({next, size, now});
     pulls.push_back({next, size});
@@ -43,7 +42,7 @@ std::vector<UploadPull> Intake::On(const UploadChunk& chunk, const std::string& 
     hashed_ = end;
     pulled_.pop_front();
   }
-  if (took < kFastMs && at_a_time_ < options_.most_pulled_bytes / options_.chunk_bytes) ++at_a_time_;
+  if (took < kFastMs && at_a_time_ < MostAtATime()) ++at_a_time_;
   if (took > kSlowMs && at_a_time_ > 1) --at_a_time_;
   return PullMore(now);
 }

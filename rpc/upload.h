@@ -3,6 +3,7 @@
 // many at a time as arrive within a second, so a link that is slow never holds more than that, and an upload that is
 // cancelled ends soon. After a break of the connection, it pulls on from where it is. Not thread-safe.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <string>
@@ -54,6 +55,7 @@ class Intake {
     int64_t End() const { return offset + bytes; }
   };
   std::vector<UploadPull> PullMore(int64_t now);
+  int64_t MostAtATime() const { return std::max<int64_t>(1, options_.most_pulled_bytes / options_.chunk_bytes); }
 
   // A chunk that arrives this soon lets the server pull one more at a time; one that arrives later than kSlowMs, one
   // less. [chosen]

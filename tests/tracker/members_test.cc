@@ -250,9 +250,9 @@ TEST(Members, AnAdministratorsAddressesStayOverStarts) {
   ASSERT_TRUE(KeepEndpoints(folder, {"tcp://10.0.0.7:1"}, false).ok());
   ASSERT_TRUE(KeepEndpoints(folder, {"tcp://10.0.0.8:1"}, false).ok());
   EXPECT_EQ(endpoint(), "tcp://10.0.0.8:1");
-  ASSERT_TRUE(Invite(folder, "alice", Role::kClient, {"farm.example:9190"}).ok());
+  ASSERT_TRUE(Invite(folder, "alice", Role::kClient, {"host.example:9190"}).ok());
   ASSERT_TRUE(KeepEndpoints(folder, {"tcp://10.0.0.8:1"}, false).ok());
-  EXPECT_EQ(endpoint(), "tcp://farm.example:9190");
+  EXPECT_EQ(endpoint(), "tcp://host.example:9190");
   ASSERT_TRUE(KeepEndpoints(folder, {"tcp://10.0.0.9:1"}, true).ok());
   EXPECT_EQ(endpoint(), "tcp://10.0.0.9:1");
   std::filesystem::remove_all(folder);

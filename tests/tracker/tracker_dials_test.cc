@@ -53,7 +53,7 @@ TEST(TrackerDials, TheCauseAndWhatMayHelpAreTold) {
   for (const std::string from : {"10.0.0.70", "10.0.0.7"}) {
     std::vector<rpc::FarmEvent> events;
     TrackerWorld w({.dial_trouble = [](const rpc::Id&) { return "tcp://10.0.0.7:4711 (connection refused)"; },
-                    .host = "farm.example",
+                    .host = "host.example",
                     .on_event = [&](const rpc::FarmEvent& event) { events.push_back(event); }});
     w.answers_dials = false;
     rpc::ServerReport report{.server = "s1", .incarnation = "1", .ready = true};
@@ -65,7 +65,7 @@ TEST(TrackerDials, TheCauseAndWhatMayHelpAreTold) {
     ASSERT_EQ(events.size(), 2u);
     EXPECT_EQ(events[1].why,
               "nobody answers the tracker at the server's address tcp://10.0.0.7:4711 (connection refused)");
-    EXPECT_THAT(events[1].help, HasSubstr("`ssh -N -R '*:4711:localhost:4711' farm.example` there"));
+    EXPECT_THAT(events[1].help, HasSubstr("`ssh -N -R '*:4711:localhost:4711' host.example` there"));
     EXPECT_THAT(events[1].help, HasSubstr("--advertise WIREGUARD-ADDRESS:4711"));
     EXPECT_EQ(events[1].help.find("the server connects from 10.0.0.70") == 0, from == "10.0.0.70") << events[1].help;
   }

@@ -8,27 +8,9 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 programs=$PWD/${BUILD:-build}/tools model=$PWD/examples/resnet20.onnx
-for tool in ip tcpdump; do
-  command -v $tool >/dev/null || { echo "$tool is missing: apt-get install iproute2 tcpdump" >&2; exit 1; }
-done
-folder=$(mktemp -d) names=(tracker server tuner) spaces=() pids=()
-for name in "${names[@]}" router; do spaces+=("$name-$$"); done
+command -v tcpdump >/dev/null || { echo "tcpdump is missing: apt-get install tcpdump" >&2; exit 1; }
+. scripts/hosts.sh
 
-finish() {
-  for pid in "${pids[@]}"; do kill "$pid" 2>/dev/null || true; done
-  wait 2>/dev/null || true
-  for space in "${spaces[@]}"; do ip netns del "$space" 2>/dev/null || true; done
-  rm -rf "$folder"
-}
-trap finish EXIT
-fail() { echo "three_hosts: $1" >&2; cat "$folder"/*.log >&2; exit 1; }
-
-# on NAME COMMAND...: runs a command on a host, with a home of its own. In the background, `run=exec` makes it the
-# process whose id is $!.
-on() {
-  ${run:-} ip netns exec "$1-$$" env -u AUTOTUNE_JOIN -u AUTOTUNE_TRACKER -u XDG_STATE_HOME -u XDG_CONFIG_HOME -u XDG_DATA_HOME \
-    HOME="$folder/$1" XDG_RUNTIME_DIR="$folder/$1/run" "${@:2}"
-}
 # tune SEED: returns whether the tuner finds the device and measures 24 candidates
 tune() {
   on tuner "$programs/autotune" tune --model "$model" --trials 24 --seed "$1" --join "$folder/alice.join" --key board \
@@ -71,23 +53,6 @@ named() {
   ((now - began <= 6000000000)) || fail "$what: it took $(((now - began) / 1000000)) ms"
   echo "$what: named everywhere after $(((now - began) / 1000000)) ms"
 }
-
-for space in "${spaces[@]}"; do ip netns add "$space" && ip -n "$space" link set lo up; done
-router=router-$$
-ip netns exec $router sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1
-for i in 0 1 2; do
-  space=${names[i]}-$$
-  ip link add uplink netns "$space" type veth peer name port$i netns $router
-  ip -n $router addr add 10.77.$i.1/24 dev port$i
-  ip -n $router addr add fd77:$i::1/64 dev port$i nodad
-  ip -n $router link set port$i up
-  ip -n "$space" addr add 10.77.$i.2/24 dev uplink
-  ip -n "$space" addr add fd77:$i::2/64 dev uplink nodad
-  ip -n "$space" link set uplink up
-  ip -n "$space" route add default via 10.77.$i.1
-  ip -n "$space" -6 route add default via fd77:$i::1
-  mkdir -p -m 700 "$folder/${names[i]}/run"
-done
 
 on tracker "$programs/rpc_tracker" invite board --role server >"$folder/board.join"
 on tracker "$programs/rpc_tracker" invite alice --role client >"$folder/alice.join"

@@ -71,11 +71,13 @@ struct FarmClient::Impl {
     void Do(AskTracker& a) { tracker->Send(a.message); }
     // If the address is invalid, there is no socket, and the session treats the server as a silent one.
     std::unique_ptr<DealerSocket> Connect(const std::vector<std::string>& endpoints, const std::string& public_key,
-                                          std::function<void()> on_connected, std::function<void()> on_disconnected) {
+                                          std::function<void()> on_connected, std::function<void()> on_disconnected,
+                                          DealerSocket::Peers peers = DealerSocket::Peers::kMember) {
       auto socket = DealerSocket::Connect(impl.loop, Address(endpoints, public_key, impl.options.tracker.own),
                                           {.on_message = [this](Message m) { Hear(Role::kServer, m); },
                                            .on_connected = std::move(on_connected),
-                                           .on_disconnected = std::move(on_disconnected)});
+                                           .on_disconnected = std::move(on_disconnected)},
+                                          peers);
       return socket ? std::move(*socket) : nullptr;
     }
     void Do(ConnectServer& a) {
@@ -92,7 +94,9 @@ struct FarmClient::Impl {
           [this] { Perform(session.OnServerDisconnected(BootMillis())); });
     }
     void Do(ConnectUploads& a) {
-      uploads = Connect(a.endpoints, a.public_key, [this] { Perform(session.OnUploadsConnected(BootMillis())); }, {});
+      uploads = Connect(
+          a.endpoints, a.public_key, [this] { Perform(session.OnUploadsConnected(BootMillis())); }, {},
+          DealerSocket::Peers::kUploads);
     }
     void Do(AskUploads& a) {
       if (uploads) uploads->Send(a.message);
@@ -157,9 +161,7 @@ struct FarmClient::Impl {
     session.job = options.job;
     session.wait_ms = static_cast<int64_t>(options.wait_seconds * 1000);
     session.idle_lease_ms = static_cast<int64_t>(options.idle_lease_seconds * 1000);
-    // A link to another host may be cut for some seconds. A server ends a lease after 10 s without its client.
-    constexpr int64_t kLongestCutMs = 9000;
-    if (IsTcp(options.tracker.endpoints[0])) session.server_silence_ms = session.reconnect_ms = kLongestCutMs;
+    if (IsTcp(options.tracker.endpoints[0])) session.server_silence_ms = session.reconnect_ms = kLongestBreakMs;
     auto seat = std::make_unique<Seat>(*this, std::move(session));
     if (autotune::Status opened = seat->Open(options.tracker); !opened) return nullptr;
     seats.push_back(std::move(seat));

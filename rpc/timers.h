@@ -16,6 +16,9 @@
 namespace autotune::rpc {
 
 inline constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+// A link to another host may break for some seconds. This is the longest silence of a party there that counts as such a
+// break. It is shorter than the 10 s after which a lease ends that nobody renews.
+inline constexpr int64_t kLongestBreakMs = 9000;
 
 // The earliest of a machine's timers: when it is due, and the member function to call then. That function must remove
 // the timer or set it to a later time.

@@ -360,27 +360,37 @@ struct DealerSocket::Impl : Watched {
     handlers.on_message(std::move(*message));
   }
 
-  // Begins to connect to all endpoints. The first one that answers stays. Error: none of them is valid.
+  // Begins to connect to all endpoints that are not tried already: a handshake over a slow link may take seconds. The
+  // first endpoint that answers stays. Error: none of them is valid.
   Status ConnectAll() {
     if (uses_keys()) SetClientKeys(socket_, address.own, uses_next ? address.next_key : address.public_key);
     std::string why;
-    bool tries = false;
     for (size_t i = 0; i < trying.size(); ++i) {
+      if (trying[i]) continue;
       const std::string& endpoint = address.endpoints[i];
-      if (trying[i]) zmq_disconnect(socket_, endpoint.c_str());
       SetOption(socket_, ZMQ_IPV6, NeedsIpv6(endpoint));
       trying[i] = zmq_connect(socket_, endpoint.c_str()) == 0;
-      tries |= trying[i];
       if (!trying[i]) why = ZeroMqError();
     }
-    if (tries) return {};
+    if (std::ranges::count(trying, true) > 0) return {};
     return Err("cannot connect to ", address.Text(), ": ", why);
+  }
+  void GiveUp(size_t which) {
+    if (trying[which]) zmq_disconnect(socket_, address.endpoints[which].c_str());
+    trying[which] = false;
+  }
+  void GiveUpAllBut(std::optional<size_t> which) {
+    for (size_t i = 0; i < trying.size(); ++i)
+      if (i != which) GiveUp(i);
   }
   void ConnectAgain(int64_t milliseconds) {
     again = loop_.After(milliseconds, [this] {
       again.reset();
       if (connected) return;
-      if (std::exchange(switches_key, false)) uses_next = !uses_next && !address.next_key.empty();
+      if (std::exchange(switches_key, false)) {
+        uses_next = !uses_next && !address.next_key.empty();
+        GiveUpAllBut({});
+      }
       (void)ConnectAll();
     });
   }
@@ -391,19 +401,21 @@ struct DealerSocket::Impl : Watched {
       at = address.endpoints.begin() + (std::ranges::find(trying, true) - trying.begin());
     const bool is_known = at != address.endpoints.end();
     const size_t which = is_known ? static_cast<size_t>(at - address.endpoints.begin()) : current;
-    if (event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED) return is_known ? OnConnected(which) : ConnectAgain(0);
-    if (event != ZMQ_EVENT_DISCONNECTED) return OnFailure(which, event == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH);
+    if (event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED && !is_known) {
+      GiveUpAllBut({});
+      return ConnectAgain(0);
+    }
+    if (event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED) return OnConnected(which);
+    const bool is_unknown = event == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH;
+    if (is_unknown && !connected) is_known ? GiveUp(which) : GiveUpAllBut({});  // libzmq does not try it again
+    if (event != ZMQ_EVENT_DISCONNECTED) return OnFailure(which, is_unknown);
     if (!is_known || which != current || !std::exchange(connected, false)) return;
     if (trying.size() > 1) ConnectAgain(kTryMs);  // libzmq connects to the lost one again
     if (handlers.on_disconnected) handlers.on_disconnected();
   }
   void OnConnected(size_t which) {
     if (connected && which != current) return;  // this one was given up
-    for (size_t i = 0; i < trying.size(); ++i) {
-      if (i == which || !trying[i]) continue;
-      zmq_disconnect(socket_, address.endpoints[i].c_str());
-      trying[i] = false;
-    }
+    GiveUpAllBut(which);
     current = which;
     connected = true;
     failures = 0;
@@ -417,7 +429,7 @@ struct DealerSocket::Impl : Watched {
     current = which;
     const bool has_two_keys = !address.next_key.empty();
     // libzmq connects again with the same key, and not at all if the key is unknown. But the member may be invited
-    // again, or the tracker be restored. Handshakes at other endpoints may be under way.
+    // again, or the tracker be restored.
     const bool waits = has_two_keys && again;
     switches_key |= has_two_keys && !is_unknown;
     if (!again && (is_unknown || has_two_keys)) ConnectAgain(is_unknown || trying.size() > 1 ? kTryMs : kOtherKeyMs);
@@ -475,6 +487,7 @@ Result<std::unique_ptr<DealerSocket>> DealerSocket::Connect(Loop& loop, const Ad
   Address complete = TRY(NormalizeAddress(address));
   if (peers == Peers::kTracker) complete = WithKnownKeys(std::move(complete));
   void* socket = TRY(NewSocket(ZMQ_DEALER));
+  if (peers == Peers::kUploads) BearBreaks(socket);
   if (peers == Peers::kStranger) {
     SetFrameLimit(socket, 4096);
     SetOption(socket, ZMQ_LINGER, 0);

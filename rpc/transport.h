@@ -71,6 +71,8 @@ class DealerSocket {
   enum class Peers {
     kTracker,  // what it says of its next key is believed and kept (rpc/tracker_keys.h)
     kMember,
+    kUploads,   // a server to which chunks are sent: a short break of the link does not end the connection, since all
+                // chunks that are under way would be sent again
     kStranger,  // at an address that anyone may have chosen: frames have 4 KiB at most, and no message lingers
   };
   struct Handlers {

@@ -79,6 +79,9 @@ void SetOptions(void* socket, bool router) {
     SetOption(socket, ZMQ_HEARTBEAT_IVL, 1000);
     SetOption(socket, ZMQ_HEARTBEAT_TIMEOUT, 3000);
     SetOption(socket, ZMQ_HEARTBEAT_TTL, 3000);
+    // TCP repeats the first packet of a connection after 1 s, and then after 2, 4 and 8 s. During a break of the link,
+    // new attempts keep to about one packet a second. The answer may take 2 s over a slow link. [chosen]
+    SetOption(socket, ZMQ_CONNECT_TIMEOUT, 2500);
   }
   // Routing ids stay automatic: an id chosen by the peer could be that of another peer.
 }
@@ -115,6 +118,12 @@ Result<void*> NewSocket(int type) {
   if (!socket) return Err("cannot make a ZeroMQ socket: ", ZeroMqError());
   SetOptions(socket, type == ZMQ_ROUTER);
   return socket;
+}
+
+void BearBreaks(void* socket) {
+  // TCP repeats what a break has lost, but it may wait as long again as the break has lasted.
+  SetOption(socket, ZMQ_HEARTBEAT_TIMEOUT, 7000);
+  SetOption(socket, ZMQ_HEARTBEAT_TTL, 7000);
 }
 
 int EventsOf(void* socket) {

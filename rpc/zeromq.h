@@ -22,6 +22,8 @@ void SetFrameLimit(void* socket, int64_t bytes);
 
 // Makes a ROUTER or DEALER socket with all its options.
 Result<void*> NewSocket(int type);
+// Lets a DEALER keep its connection through a break of the link of up to 3 s. Before it connects.
+void BearBreaks(void* socket);
 
 Sent SendFrames(void* socket, const Frames& frames);  // whole, without waiting
 struct Origin {

@@ -10,7 +10,7 @@ build=$PWD/${BUILD:-build} mib=${1:-64} cuts=${2:-10}
 . scripts/hosts.sh
 
 upload() { on tuner "$build/bench/bench_farm_link" upload --join "$folder/alice.join" --key board --mib "$1" 2>&1; }
-forward() { ip netns exec "$router" sysctl -qw net.ipv4.ip_forward="$1"; }
+forward() { ip netns exec "$router" sysctl -qw net.ipv4.ip_forward="$1" net.ipv6.conf.all.forwarding="$1"; }
 bytes() { ip netns exec "$router" cat /sys/class/net/port1/statistics/tx_bytes; } # to the server
 
 on tracker "$build/tools/rpc_tracker" invite board --role server >"$folder/board.join"
@@ -42,6 +42,7 @@ if [ "$mib" -gt 0 ]; then
 fi
 
 for turn in 1 2 3; do
+  rm -f "$folder/pipe.log"
   on server "$build/bench/bench_farm_link" receive tcp://0.0.0.0:7000 >"$folder/pipe.log" 2>&1 &
   receiving=$!
   until [ -s "$folder/pipe.log" ]; do sleep 0.1; done

@@ -120,7 +120,8 @@ void TrackerState::OnReport(const rpc::From& from, const Message& message, int64
     server.client_error.clear();
     SetDialed(report.server, server, Server::Dialed::kDue, now);
   }
-  silences_.Set(report.server, now + options_.server_silence_ms);
+  silences_.Set(report.server,
+                now + (server.identity.empty() ? options_.server_silence_ms : options_.member_silence_ms));
   const bool new_key = keys_.insert_or_assign(key, now).second;
   if (auto waiting = waiting_.find(key); new_key && waiting != waiting_.end()) {
     for (int64_t ticket : waiting->second) Schedule(ticket);

@@ -36,16 +36,17 @@ class TrackerState : public rpc::Timed<TrackerState> {
   };
 
   struct Options {
-    int64_t epoch = 1;                     // must be larger than at any earlier start
-    bool recovering = false;               // after a restart: grant nothing for one time-to-live
-    std::map<std::string, int64_t> keys;   // keys that were known before a restart -> milliseconds since a report
-    std::vector<rpc::DeviceHold> holds;    // holds of the time before a restart
-    int64_t ttl_ms = 10000;                // time-to-live of a lease without a renewal
-    int64_t quantum_ms = 30000;            // time after which a holder yields to waiting clients
-    int64_t yield_ms = 10000;              // time that a holder has to yield, unless its candidate runs longer
-    int64_t server_silence_ms = 6000;      // silence after which a server counts as unreachable
-    int64_t client_silence_ms = 5000;      // silence after which a waiting client leaves the queue
-    int64_t forget_ms = 24 * 3600 * 1000;  // time for which unreachable servers are remembered
+    int64_t epoch = 1;                    // must be larger than at any earlier start
+    bool recovering = false;              // after a restart: grant nothing for one time-to-live
+    std::map<std::string, int64_t> keys;  // keys that were known before a restart -> milliseconds since a report
+    std::vector<rpc::DeviceHold> holds;   // holds of the time before a restart
+    int64_t ttl_ms = 10000;               // time-to-live of a lease without a renewal
+    int64_t quantum_ms = 30000;           // time after which a holder yields to waiting clients
+    int64_t yield_ms = 10000;             // time that a holder has to yield, unless its candidate runs longer
+    int64_t server_silence_ms = 6000;     // silence after which a server of this host counts as unreachable
+    int64_t client_silence_ms = 5000;     // silence after which a waiting client of this host leaves the queue
+    int64_t member_silence_ms = rpc::kLongestBreakMs;  // the same of members, who may be on other hosts
+    int64_t forget_ms = 24 * 3600 * 1000;              // time for which unreachable servers are remembered
     int64_t report_interval_ms = 1000;
     int64_t dial_ms = 3000;  // time that a server has to answer at its address [chosen]
     // Time from a dial without an answer to the next dial. It doubles with each further dial, up to the longest.
@@ -183,6 +184,7 @@ class TrackerState : public rpc::Timed<TrackerState> {
   void MarkYielding(const std::string& key, int64_t now);
   void ScheduleRevocation(const Lease& lease);
   void Round(int64_t now);
+  int64_t LeavesQueue(const Waiting& waiting) const;
   void Schedule(int64_t ticket);
   void OnReport(const rpc::From& from, const rpc::Message& message, int64_t now);
   void CompareLeases(Server& server, bool worked, rpc::ReportReply& reply, int64_t now);

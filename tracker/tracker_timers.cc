@@ -38,11 +38,16 @@ void TrackerState::Advance(int64_t now) {
   for (auto& [request, settled] : settled_requests_) settled.when += stopped;
 }
 
+// The time at which a waiting client leaves the queue unless it is heard before.
+int64_t TrackerState::LeavesQueue(const Waiting& waiting) const {
+  return waiting.heard + (waiting.identity.empty() ? options_.client_silence_ms : options_.member_silence_ms);
+}
+
 // Sets the time at which a waiting request ends unless its client is heard or a device becomes free before.
 void TrackerState::Schedule(int64_t ticket) {
   const Waiting& waiting = queue_.at(ticket);
   int64_t due = waiting.deadline;
-  if (Holds(Rule::kSilentQueue)) due = std::min(due, waiting.heard + options_.client_silence_ms);
+  if (Holds(Rule::kSilentQueue)) due = std::min(due, LeavesQueue(waiting));
   if (!keys_.count(waiting.wish.key)) due = std::min(due, servers_may_arrive_until_);
   due_.Set(ticket, due);
 }
@@ -94,7 +99,7 @@ void TrackerState::OnSilentServer(int64_t now) {
 void TrackerState::OnRequestDue(int64_t now) {
   const auto it = queue_.find(due_.First());
   const Waiting& waiting = it->second;
-  if (now >= waiting.heard + options_.client_silence_ms) {
+  if (now >= LeavesQueue(waiting)) {
     Settle(waiting.request, {code::kLeaseLost, "this client was silent for too long"}, now);
     Leave(it);
   } else if (now >= waiting.deadline) {

@@ -158,24 +158,34 @@ TEST(Curve, AMemberThatIsInvitedLateGetsIn) {
 }
 
 // A tracker may be killed while a member connects to it. Its successor lets the member in.
+// A port of this host, whose test accepts the connections.
+struct BarePort {
+  BarePort() {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    CHECK(bind(listener.get(), reinterpret_cast<sockaddr*>(&address), size) == 0 &&
+          getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &size) == 0 &&
+          listen(listener.get(), 8) == 0);
+    endpoint = "tcp://127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+  }
+  const UniqueFd listener{socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
+  std::string endpoint;
+};
+
 TEST(Curve, APeerThatEndsDuringAHandshakeRefusesNobody) {
-  const UniqueFd listener(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  ASSERT_EQ(bind(listener.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
-  socklen_t size = sizeof address;
-  ASSERT_EQ(getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
-  ASSERT_EQ(listen(listener.get(), 8), 0);
+  const BarePort port;
+  const UniqueFd& listener = port.listener;
   Loop loop;
   int ended = 0, most = 1;
   const auto accept_some = loop.OnReadable(listener.get(), [&] {
     const UniqueFd connection(accept(listener.get(), nullptr, nullptr));
     if (connection && ++ended == most) loop.Stop();
   });
-  const std::string endpoint = "127.0.0.1:" + std::to_string(ntohs(address.sin_port));
   const auto dealer =
-      DealerSocket::Connect(loop, {{endpoint}, NewCurveKeys().public_key, NewCurveKeys()}, {.on_message = {}}).value();
+      DealerSocket::Connect(loop, {{port.endpoint}, NewCurveKeys().public_key, NewCurveKeys()}, {.on_message = {}})
+          .value();
   const auto run = [&](int64_t ms) {
     const auto patience = loop.After(ms, [&] { loop.Stop(); });
     loop.Run();
@@ -254,6 +264,26 @@ TEST(Curve, TheNextEndpointIsTriedIfOneIsSilent) {
   Address address = lab.AddressFor(lab.alice);
   address.endpoints.insert(address.endpoints.begin(), "tcp://127.0.0.1:1");  // nobody listens at port 1
   EXPECT_EQ(lab.Ask(address, 5000), "yes");
+}
+
+// Over a slow link, a handshake may take longer than the time to the next attempt at another endpoint.
+TEST(Curve, AHandshakeUnderWayIsNotBegunAnewForAnotherEndpoint) {
+  Lab lab;
+  const BarePort slow;
+  Address address = lab.AddressFor(NewCurveKeys());  // unknown to the lab, which is asked every second
+  address.endpoints.push_back(slow.endpoint);
+  std::vector<UniqueFd> accepted;
+  const auto accept_some = lab.loop.OnReadable(
+      slow.listener.get(), [&] { accepted.emplace_back(accept(slow.listener.get(), nullptr, nullptr)); });
+  int refusals = 0;
+  const auto dealer = DealerSocket::Connect(lab.loop, address, {.on_message = {}}).value();
+  const auto end = lab.loop.After(2500, [&] {
+    refusals = static_cast<int>(IsRefused(*dealer));
+    lab.loop.Stop();
+  });
+  lab.loop.Run();
+  EXPECT_EQ(refusals, 1);
+  EXPECT_EQ(accepted.size(), 1u);
 }
 
 // libzmq names an endpoint by its address after the first connection.

@@ -63,6 +63,31 @@ TEST(Members, AGrantHoldsForTheKeyThatAskedAndForTheMembersName) {
   EXPECT_EQ(w.tracker.Status("", w.now).devices.at(0).client_name, "alice (ann@lab)") << "the client said ann";
 }
 
+// The link of a member may break for some seconds.
+TEST(Members, ASilentMemberIsGivenUpLaterThanAPeerOfThisHost) {
+  MemberWorld w;
+  w.ReportAs(w.board, "s1");
+  w.AskAs(w.alice, "r1");
+  w.Report("local", "cpu");
+  w.AskAs(w.eve, "r2");  // gets nothing: it does not reach the local server
+  const auto state = [&](const char* server) {
+    for (const rpc::DeviceStatus& device : w.tracker.Status("", w.now).devices)
+      if (device.server == server) return device.state;
+    return std::string();
+  };
+  w.Pass(6000);
+  EXPECT_EQ(state("local"), "unreachable");
+  EXPECT_EQ(state("s1"), "busy");
+  w.Pass(2900);
+  EXPECT_EQ(state("s1"), "busy");
+  EXPECT_EQ(w.tracker.Status("", w.now).queue.size(), 1u);
+  w.Pass(100);
+  EXPECT_EQ(state("s1"), "unreachable");
+  EXPECT_TRUE(w.tracker.Status("", w.now).queue.empty());
+  w.AskAs(w.eve, "r2");
+  EXPECT_THAT(w.RefusalOf(w.eve.peer), HasSubstr("silent for too long"));
+}
+
 // A path would lead the tracker and clients to sockets of their own hosts.
 TEST(Members, AServerOverTcpStatesNoPaths) {
   MemberWorld w;

@@ -1,4 +1,4 @@
-// ZeroMQ sockets that a Loop watches. Only transport.cc includes this.
+// ZeroMQ sockets that a Loop watches. Only transport.cc and dealer_socket.cc include this.
 #pragma once
 #include <cstdint>
 #include <cstring>

@@ -120,6 +120,21 @@ Result<void*> NewSocket(int type) {
   return socket;
 }
 
+bool NeedsIpv6(const std::string& endpoint) {
+  if (!IsTcp(endpoint)) return false;
+  const std::string host = endpoint.substr(6, endpoint.rfind(':') - 6);
+  return host.find_first_not_of("0123456789.") != std::string::npos;
+}
+
+void SetCurveKey(void* socket, int option, const std::string& key) {
+  CHECK(zmq_setsockopt(socket, option, key.c_str(), key.size() + 1) == 0) << ZeroMqError();  // with its zero
+}
+void SetClientKeys(void* socket, const CurveKeys& own, const std::string& listener) {
+  SetCurveKey(socket, ZMQ_CURVE_SERVERKEY, listener);
+  SetCurveKey(socket, ZMQ_CURVE_PUBLICKEY, own.public_key);
+  SetCurveKey(socket, ZMQ_CURVE_SECRETKEY, own.secret_key);
+}
+
 void BearBreaks(void* socket) {
   // TCP repeats what a break has lost, but it may wait as long again as the break has lasted.
   SetOption(socket, ZMQ_HEARTBEAT_TIMEOUT, 7000);

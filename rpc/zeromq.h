@@ -1,10 +1,11 @@
-// What this project uses of ZeroMQ's C interface: sockets with our options, and whole messages. Only transport.cc and
-// zap.cc include this.
+// What this project uses of ZeroMQ's C interface: sockets with our options, and whole messages. Only transport.cc,
+// dealer_socket.cc and zap.cc include this.
 #pragma once
 #include <zmq.h>
 
 #include <string>
 
+#include "rpc/curve_keys.h"
 #include "rpc/message.h"
 #include "rpc/transport.h"
 #include "support/result.h"
@@ -22,6 +23,15 @@ void SetFrameLimit(void* socket, int64_t bytes);
 
 // Makes a ROUTER or DEALER socket with all its options.
 Result<void*> NewSocket(int type);
+// The events that tell whether a connection was made.
+inline constexpr int kHandshakeEvents = ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL |
+                                        ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH |
+                                        ZMQ_EVENT_DISCONNECTED;
+// Returns whether the endpoint needs a socket for IPv6. An IPv4 address does not. Behind a name or "*", there may be
+// IPv6 as well.
+bool NeedsIpv6(const std::string& endpoint);
+void SetCurveKey(void* socket, int option, const std::string& key);
+void SetClientKeys(void* socket, const CurveKeys& own, const std::string& listener);  // of the one who connects
 // Lets a DEALER keep its connection through a break of the link of up to 3 s. Before it connects.
 void BearBreaks(void* socket);
 

@@ -15,7 +15,9 @@ namespace {
 Error NoAnswer(const Address& tracker, const DealerSocket& socket) {
   const std::string why = WhyRefused(socket);
   if (!why.empty()) return WithHint(Err(why), "ask the farm's administrator for a new join file");
-  return Err("no tracker answers at ", tracker.Text(), " (is rpc_tracker running there?)");
+  const Error error = Err("no tracker answers at ", tracker.Text(), " (is rpc_tracker running there?)");
+  if (IsTcp(tracker.endpoints[0])) return error;
+  return WithHint(error, "a tracker on another host is reached with a join file: --join FILE");
 }
 
 }  // namespace

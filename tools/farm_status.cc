@@ -35,7 +35,7 @@ std::string DeviceLine(const rpc::DeviceStatus& device) {
   std::string trials;
   for (const auto& [name, count] : device.trials)
     trials += (trials.empty() ? "" : ", ") + std::to_string(count) + " " + name;
-  if (!trials.empty()) text += "  [" + trials + "]";
+  if (!trials.empty()) text += "  [trials: " + trials + "]";
   if (!device.last_error.empty() && device.last_error != device.why) text += "  last error: " + device.last_error;
   return Line(text);
 }

@@ -98,21 +98,21 @@ std::vector<rpc::DeviceHold> HoldsOf(const SavedState& saved) {
   return holds;
 }
 
-// Says for the log how the list of members has changed.
-std::vector<std::string> ChangesOf(const Members& before, const Members& now) {
+// Says for the log how the list of members has changed, and `by` whom.
+std::vector<std::string> ChangesOf(const Members& before, const Members& now, const std::string& by) {
   std::vector<std::string> lines;
   for (const rpc::Member& member : now.members) {
     const auto old = std::ranges::find(before.members, member.name, &rpc::Member::name);
     const std::string who = member.name + " (" + member.role + ")";
     if (old == before.members.end()) {
-      lines.push_back("member " + who + " was invited");
+      lines.push_back("member " + who + " was invited " + by);
     } else if (old->public_key != member.public_key) {
-      lines.push_back("member " + who + " was invited again; the earlier join file is void");
+      lines.push_back("member " + who + " was invited again " + by + "; the earlier join file is void");
     }
   }
   for (const rpc::Member& member : before.members) {
     if (std::ranges::find(now.members, member.name, &rpc::Member::name) == now.members.end())
-      lines.push_back("member " + member.name + " (" + member.role + ") was revoked");
+      lines.push_back("member " + member.name + " (" + member.role + ") was revoked " + by);
   }
   if (now.next_at != 0 && before.next_at != now.next_at) {
     lines.push_back("a next key of the tracker replaces the present one at " + MomentText(now.next_at, WallMillis()) +
@@ -216,7 +216,8 @@ struct Tracker::Impl {
       const bool about_members =
           message.As<rpc::MemberInvite>() || message.As<rpc::MemberRevoke>() || message.As<rpc::KeyRotate>();
       // Who gets the answer can rely on it: a new member gets in, and a revoked one has nothing left.
-      if (about_members && from.roles.Has(rpc::Role::kAdmin)) ReadMembersAgain();
+      if (about_members && from.roles.Has(rpc::Role::kAdmin))
+        ReadMembersAgain(from.name.empty() ? "on this host" : "by " + from.name);
       Perform(std::move(output));
       if (options.on_message) options.on_message();
     };
@@ -259,13 +260,13 @@ struct Tracker::Impl {
     return {};
   }
   // Takes over a change of the list of members. What those have who are no members any more ends.
-  void ReadMembersAgain() {
+  void ReadMembersAgain(const std::string& by = "on this host") {
     const Result<Members> read = ReadFarmMembers(options.state_folder);
     if (!read.ok()) return Log(LogLevel::kError, read.error().Text(), "; the members stay as they were");
     const rpc::AllowList::Entries before = members.Allowed(), now = read->Allowed();
     const bool has_new_key = read->keys.public_key != members.keys.public_key;
     const bool waits_anew = read->next_at != members.next_at;
-    for (const std::string& line : ChangesOf(members, *read))
+    for (const std::string& line : ChangesOf(members, *read, by))
       if (options.on_note) options.on_note(line);
     members = *read;
     allowed->Set(now);

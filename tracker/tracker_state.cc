@@ -62,7 +62,7 @@ void TrackerState::Happened(FarmEvent::Kind kind, const Id& id, const Server& se
   }
   if (options_.on_event) options_.on_event(event);
   if (kind != FarmEvent::Kind::kUnreachable && kind != FarmEvent::Kind::kLost) return;
-  errors_.push_back(Text(event));
+  errors_.push_back({now, Text(event)});
   if (errors_.size() > kMaxErrors) errors_.pop_front();
 }
 
@@ -198,7 +198,7 @@ void TrackerState::RemoveServer(const Id& id, int64_t now) {
 void TrackerState::SetUnreachable(const Id& id, Server& server, std::string why, int64_t now) {
   if (!std::exchange(server.reachable, false)) return;
   SetDialed(id, server, Server::Dialed::kNo, now);
-  Happened(FarmEvent::Kind::kUnreachable, id, server, std::move(why));
+  Happened(FarmEvent::Kind::kUnreachable, id, server, std::move(why), nullptr, now);
 }
 
 TrackerState::Output TrackerState::OnUnreachable(const Peer& peer, int64_t now) {

@@ -270,8 +270,8 @@ class TrackerState : public rpc::Timed<TrackerState> {
   rpc::Deadlines<std::string> hold_ends_;             // of those that end by themselves
   // Answers to administrators' latest requests, which are sent again if a request is repeated.
   std::deque<std::pair<rpc::Id, rpc::Body>> answers_;
-  std::deque<std::string> errors_;
-  std::string next_key_;  // of this tracker
+  std::deque<std::pair<int64_t, std::string>> errors_;  // the latest, with their times
+  std::string next_key_;                                // of this tracker
   int64_t grants_ = 0, expired_ = 0, malformed_ = 0, changes_ = 0;
   int64_t next_round_ = 0;
 };

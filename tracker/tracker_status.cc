@@ -123,7 +123,7 @@ rpc::StatusReply TrackerState::Status(const std::string& key, int64_t now) const
   reply.grants = grants_;
   reply.expired = expired_;
   reply.malformed = malformed_;
-  reply.errors.assign(errors_.begin(), errors_.end());
+  for (const auto& [when, text] : errors_) reply.errors.push_back(LastingText(now - when) + " ago: " + text);
   Room room;
   for (rpc::DeviceHold& hold : CurrentHolds(now)) {
     if (room.Take(hold.pattern.size() + hold.note.size() + hold.who.size())) reply.holds.push_back(std::move(hold));

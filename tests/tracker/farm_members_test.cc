@@ -115,6 +115,9 @@ TEST_F(FarmMembers, AreAdministeredFromElsewhere) {
   EXPECT_EQ(Count("cpu"), 1);
   EXPECT_TRUE(Elsewhere("revoke carol", "command", "AUTOTUNE_JOIN=" + File("ann.join")));
   EXPECT_FALSE(Join(carol).ok()) << "the answer came before the revocation";
+  EXPECT_THAT(Output("tracker.log"), testing::AllOf(HasSubstr("member ann (admin) was invited on this host\n"),
+                                                    HasSubstr("member carol (client) was invited by ann\n"),
+                                                    HasSubstr("member carol (client) was revoked by ann\n")));
   EXPECT_FALSE(Elsewhere("revoke carol --state " + State()));
   EXPECT_THAT(Complaint(), HasSubstr("there is no member carol"));
   EXPECT_FALSE(Elsewhere("drain cpu --state " + folder_ + admin));

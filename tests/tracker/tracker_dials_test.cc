@@ -101,7 +101,8 @@ TEST(TrackerDials, AClientThatCannotReachAServerSaysSo) {
   lose("r2", "no answer");
   EXPECT_EQ(device().state, "free") << "for others";
   EXPECT_EQ(device().why, why);
-  EXPECT_THAT(w.tracker.Status("", w.now).errors, testing::Contains("`cpu` (server s1) is unreachable: " + why));
+  EXPECT_THAT(w.tracker.Status("", w.now).errors,
+              testing::Contains("0 s ago: `cpu` (server s1) is unreachable: " + why));
   w.Report("s1", "cpu");
   EXPECT_EQ(w.Last<rpc::ReportReply>("s1")->unreachable, why) << "for the server's log";
   const size_t told = events.size();

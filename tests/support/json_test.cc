@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <climits>
+#include <cmath>
+#include <iomanip>
+#include <sstream>
 #include <vector>
 
 namespace autotune {
@@ -26,6 +30,18 @@ struct Outer {
 }  // namespace
 AUTOTUNE_ENUM(Color, "red", "green")
 namespace {
+
+std::string ToHex(const std::string& bytes) {
+  std::ostringstream digits;
+  for (unsigned char byte : bytes) digits << std::hex << std::setw(2) << std::setfill('0') << int{byte};
+  return digits.str();
+}
+std::string FromHex(std::string_view digits) {
+  std::string bytes;
+  for (size_t i = 0; i < digits.size(); i += 2)
+    bytes += static_cast<char>(std::stoi(std::string(digits.substr(i, 2)), nullptr, 16));
+  return bytes;
+}
 
 TEST(Json, StructsGoThereAndBack) {
   Outer a{"x", {{1, 2.5}, {3, {}}}, Color::kGreen, {{"k", 9}}, true};
@@ -78,6 +94,72 @@ TEST(Json, DeepNestingIsAnError) {
   auto back = Json::ParseCbor(harmless.Cbor());
   ASSERT_TRUE(back.ok()) << back.error().Text();
   EXPECT_EQ(*back, harmless);
+}
+
+// Examples of RFC 8949, appendix A.
+TEST(Json, CborIsThatOfTheStandard) {
+  const std::vector<std::pair<Json, std::string>> both = {
+      {0, "00"},
+      {23, "17"},
+      {24, "1818"},
+      {1000, "1903e8"},
+      {1000000, "1a000f4240"},
+      {1000000000000, "1b000000e8d4a51000"},
+      {INT64_MAX, "1b7fffffffffffffff"},
+      {-1, "20"},
+      {-1000, "3903e7"},
+      {INT64_MIN, "3b7fffffffffffffff"},
+      {100000.0, "fa47c35000"},
+      {1.1, "fb3ff199999999999a"},
+      {1e300, "fb7e37e43c8800759c"},
+      {INFINITY, "f97c00"},
+      {-INFINITY, "f9fc00"},
+      {false, "f4"},
+      {true, "f5"},
+      {nullptr, "f6"},
+      {Json::Bytes{"\1\2\3\4"}, "4401020304"},
+      {"IETF", "6449455446"},
+      {"\u6c34", "63e6b0b4"},
+      {Json::Array{1, Json::Array{2, 3}}, "8201820203"},
+      {Json::Object{{"a", 1}, {"b", Json::Array{2, 3}}}, "a26161016162820203"},
+  };
+  for (const auto& [json, digits] : both) {
+    EXPECT_EQ(ToHex(json.Cbor()), digits);
+    const auto back = Json::ParseCbor(FromHex(digits));
+    ASSERT_TRUE(back.ok()) << digits << ": " << back.error().Text();
+    EXPECT_EQ(*back, json) << digits;
+  }
+  const std::vector<std::pair<std::string, Json>> only_read = {
+      {"1bffffffffffffffff", 18446744073709551615.0},
+      {"3bffffffffffffffff", -18446744073709551616.0},
+      {"f93c00", 1.0},
+      {"f90001", 5.960464477539063e-8},
+      {"9f018202039f0405ffff", Json::Array{1, Json::Array{2, 3}, Json::Array{4, 5}}},
+      {"bf61610161629f0203ffff", Json::Object{{"a", 1}, {"b", Json::Array{2, 3}}}},
+      {"a2616101616102", Json::Object{{"a", 2}}},
+  };
+  for (const auto& [digits, json] : only_read) {
+    const auto read = Json::ParseCbor(FromHex(digits));
+    ASSERT_TRUE(read.ok()) << digits << ": " << read.error().Text();
+    EXPECT_EQ(*read, json) << digits;
+  }
+  for (const char* digits : {"",       "18",       "1901",
+                             "1c",     "1f",       "3f",
+                             "0000",   "62e6",     "5bffffffffffffffff",
+                             "8101ff", "8201",     "9bffffffffffffffff",
+                             "9f01",   "a1",       "a16161",
+                             "a10101", "bf6161ff", "a17f616161ff01",
+                             "c001",   "d82040",   "e0",
+                             "f7",     "f818",     "fa47c3",
+                             "fc",     "ff",       "81ff"})
+    EXPECT_FALSE(Json::ParseCbor(FromHex(digits)).ok()) << digits;
+  EXPECT_TRUE(std::isnan(*Json::ParseCbor(Json(NAN).Cbor()).value().As<double>()));
+}
+
+TEST(Json, NestingUpToTheLimitIsRead) {
+  const auto nested = [](size_t levels) { return std::string(levels, '\x81') + std::string(1, '\x01'); };
+  EXPECT_TRUE(Json::ParseCbor(nested(128)).ok());
+  EXPECT_FALSE(Json::ParseCbor(nested(129)).ok());
 }
 
 TEST(Json, BytesSurviveCbor) {

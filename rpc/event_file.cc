@@ -31,8 +31,12 @@ EventFile::EventFile(std::string party, std::string id) : party_(std::move(party
 
 EventFile::~EventFile() { WriteLine("party ended", Json::Object{}); }
 
-void EventFile::Write(const FarmEvent& event) { WriteLine("device", ToJson(event)); }
-void EventFile::Write(const CandidateEvent& event) { WriteLine("candidate", ToJson(event)); }
+void EventFile::Write(const FarmEvent& event) {
+  if (file_.get() >= 0) WriteLine("device", ToJson(event));
+}
+void EventFile::Write(const CandidateEvent& event) {
+  if (file_.get() >= 0) WriteLine("candidate", ToJson(event));
+}
 
 void EventFile::WriteLine(std::string_view what, Json fields) {
   if (file_.get() < 0) return;

@@ -9,6 +9,8 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
+#include <utility>
 
 #include "rpc/event_file.h"
 #include "rpc/reach.h"
@@ -129,11 +131,15 @@ struct Tracker::Impl {
   Impl(Loop& loop, const TrackerOptions& options, TrackerState::Options state)
       : loop(loop),
         options(options),
-        state(WithDials(std::move(state)), BootMillis()),
+        state(WithCalls(std::move(state)), BootMillis()),
         timer(loop, [this] { Perform(this->state.Wake(BootMillis())); }) {}
 
-  TrackerState::Options WithDials(TrackerState::Options given) const {
+  TrackerState::Options WithCalls(TrackerState::Options given) {
     given.dial_trouble = [this](const rpc::Id& server) { return TroubleOf(server); };
+    given.on_event = [this](const rpc::FarmEvent& event) {
+      event_file->Write(event);
+      if (options.on_event) untold.push_back(event);
+    };
     return given;
   }
   void Perform(TrackerState::Output output) {
@@ -152,6 +158,8 @@ struct Tracker::Impl {
       for (const TrackerState::Dial& dial : output.dials) Do(dial);
       output = std::move(more);
     }
+    // The answers do not wait for the log.
+    for (const rpc::FarmEvent& event : std::exchange(untold, {})) options.on_event(event);
     // Waits a little, so that many changes in a short time are one write. A lost epoch is learned again from a server.
     constexpr int64_t kDelay = 200;  // milliseconds
     if (state.changes() != saved_changes && !options.state_folder.empty() && !save)
@@ -291,6 +299,8 @@ struct Tracker::Impl {
 
   Loop& loop;
   TrackerOptions options;
+  std::optional<rpc::EventFile> event_file;  // null before the endpoints are known
+  std::vector<rpc::FarmEvent> untold;        // for options.on_event
   TrackerState state;
   int64_t saved_changes = 0;  // TrackerState::changes as of the latest write
   Loop::Watch save;
@@ -332,11 +342,6 @@ bool Tracker::Offers(const std::string& key, std::string* why) const {
 
 Result<std::unique_ptr<Tracker>> Tracker::Start(Loop& loop, const TrackerOptions& options) {
   TrackerState::Options state;
-  const auto events = std::make_shared<std::optional<rpc::EventFile>>();
-  state.on_event = [events, tell = options.on_event](const rpc::FarmEvent& event) {
-    (*events)->Write(event);
-    if (tell) tell(event);
-  };
   UniqueFd lock;
   Members members;
   const auto allowed = std::make_shared<rpc::AllowList>(rpc::AllowList::Entries());
@@ -370,7 +375,7 @@ Result<std::unique_ptr<Tracker>> Tracker::Start(Loop& loop, const TrackerOptions
   impl->allowed = allowed;
   TRY(impl->Listen());
   if (impl->members.next_at != 0) impl->AwaitNextKey(impl->members.next_at - WallMillis());
-  events->emplace("tracker", Joined(impl->endpoints));
+  impl->event_file.emplace("tracker", Joined(impl->endpoints));
   if (!options.state_folder.empty()) TRY(impl->Write());
   impl->timer.Set(impl->state.NextWake());
   return std::unique_ptr<Tracker>(new Tracker(std::move(impl)));

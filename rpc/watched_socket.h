@@ -32,7 +32,7 @@ class Watched : public std::enable_shared_from_this<Watched> {
  protected:
   virtual void Receive(Frames frames, const Origin& origin) = 0;
   void DrainSoon() {
-    if (std::exchange(drain_posted_, true)) return;
+    if (draining_ || std::exchange(drain_posted_, true)) return;
     loop_.Post([weak = weak_from_this()] {
       if (auto self = weak.lock()) {
         self->drain_posted_ = false;
@@ -42,20 +42,30 @@ class Watched : public std::enable_shared_from_this<Watched> {
   }
   void Drain() {
     auto self = shared_from_this();  // a handler may destroy the socket
-    Frames frames;
-    Origin origin;
-    for (int n = 0; socket_; ++n) {
-      if (!(EventsOf(socket_) & ZMQ_POLLIN)) return;
-      // After 128 messages, let timers and other sockets run before the next ones.
-      if (n == 128) return DrainSoon();
-      if (ReceiveFrames(socket_, frames, &origin)) Receive(std::move(frames), origin);
-    }
+    draining_ = true;
+    const bool is_empty = ReceiveSome();
+    draining_ = false;
+    if (!is_empty) DrainSoon();
   }
 
   Loop& loop_;
   void* socket_;
   Loop::Watch watch_;
+
+ private:
+  // Returns whether no message is left. After 128 of them, timers and other sockets have their turn.
+  bool ReceiveSome() {
+    Frames frames;
+    Origin origin;
+    for (int n = 0; socket_ && (EventsOf(socket_) & ZMQ_POLLIN); ++n) {
+      if (n == 128) return false;
+      if (ReceiveFrames(socket_, frames, &origin)) Receive(std::move(frames), origin);
+    }
+    return true;
+  }
+
   bool drain_posted_ = false;
+  bool draining_ = false;  // messages that a send finds are received then
 };
 
 // What ZeroMQ reports about a connection of a socket.

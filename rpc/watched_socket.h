@@ -14,8 +14,8 @@
 namespace autotune::rpc {
 
 // A ZeroMQ socket watched by a loop. ZMQ_FD is edge-triggered and signals ZeroMQ's internal commands, not messages. So
-// after every wake-up and every send, Drain receives messages until ZMQ_EVENTS reports none; otherwise a message could
-// wait forever.
+// after every wake-up and every send, Drain receives messages until there is none; otherwise a message could wait
+// forever. A receive that finds no message has carried out all commands before.
 class Watched : public std::enable_shared_from_this<Watched> {
  public:
   Watched(Loop& loop, void* socket) : loop_(loop), socket_(socket) {}
@@ -24,8 +24,9 @@ class Watched : public std::enable_shared_from_this<Watched> {
     watch_.reset();
     if (socket_) zmq_close(std::exchange(socket_, nullptr));
   }
-  void Start() {
-    watch_ = loop_.OnReadable(Descriptor(socket_), [this] { Drain(); });
+  // `collects_ms`: time from a signal until the messages are received, so that many cost one wake-up.
+  void Start(int64_t collects_ms = 0) {
+    Watch(collects_ms);
     DrainSoon();
   }
 
@@ -57,11 +58,21 @@ class Watched : public std::enable_shared_from_this<Watched> {
   bool ReceiveSome() {
     Frames frames;
     Origin origin;
-    for (int n = 0; socket_ && (EventsOf(socket_) & ZMQ_POLLIN); ++n) {
-      if (n == 128) return false;
-      if (ReceiveFrames(socket_, frames, &origin)) Receive(std::move(frames), origin);
+    for (int n = 0; n < 128; ++n) {
+      if (!socket_ || !ReceiveFrames(socket_, frames, &origin)) return true;
+      Receive(std::move(frames), origin);
     }
-    return true;
+    return false;
+  }
+  void Watch(int64_t collects_ms) {
+    watch_ = loop_.OnReadable(Descriptor(socket_), [this, collects_ms] {
+      if (collects_ms == 0) return Drain();
+      watch_ = loop_.After(collects_ms, [this, collects_ms] {
+        auto self = shared_from_this();
+        Drain();
+        if (socket_) Watch(collects_ms);
+      });
+    });
   }
 
   bool drain_posted_ = false;
@@ -80,7 +91,8 @@ using OnSocketEvent = std::function<void(const SocketEvent&)>;
 class Monitor : public Watched {
  public:
   // Each of the two sockets that this takes needs a descriptor, so it fails if there is none.
-  static Result<std::shared_ptr<Monitor>> Start(Loop& loop, void* socket, int events, OnSocketEvent on_event) {
+  static Result<std::shared_ptr<Monitor>> Start(Loop& loop, void* socket, int events, OnSocketEvent on_event,
+                                                int64_t collects_ms = 0) {
     std::string address = "inproc://monitor-" + RandomId();
     if (zmq_socket_monitor(socket, address.c_str(), events)) return Err("cannot watch a socket: ", ZeroMqError());
     void* pair = zmq_socket(ZeroMqContext(), ZMQ_PAIR);
@@ -90,16 +102,17 @@ class Monitor : public Watched {
       return error;
     }
     SetOption(pair, ZMQ_LINGER, 0);
+    SetOption(pair, ZMQ_RCVHWM, 0);  // the io thread, which reports, must not wait for this thread
     CHECK(zmq_connect(pair, address.c_str()) == 0) << ZeroMqError();
     auto monitor = std::make_shared<Monitor>(loop, pair, socket, std::move(on_event));
-    monitor->Watched::Start();
+    monitor->Watched::Start(collects_ms);
     return monitor;
   }
   Monitor(Loop& loop, void* pair, void* observed, OnSocketEvent on_event)
       : Watched(loop, pair), observed_(observed), on_event_(std::move(on_event)) {}
   ~Monitor() override { Stop(); }
-  // Stops the monitor. Must be called before the observed socket is closed: if ZeroMQ's io thread has a report that
-  // nobody reads, the thread waits forever, and with it every socket of the process.
+  void ReceiveNow() { Drain(); }  // what is collected
+  // Stops the monitor. Must be called before the observed socket is closed.
   void Stop() {
     if (observed_) zmq_socket_monitor(std::exchange(observed_, nullptr), nullptr, 0);
     Close();

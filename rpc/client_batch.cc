@@ -104,8 +104,14 @@ void ClientSession::SendBatch(int64_t now) {
   actions_.push_back(ConnectUploads{device.AllEndpoints(), device.public_key});
 }
 
+void ClientSession::SendLink(int64_t now) {
+  lease_->link_sent = now;
+  actions_.push_back(AskUploads{{options_.new_id(), UploadLink{Claim()}, {}}});
+}
+
 void ClientSession::OnPull(const Id& batch, const UploadPull& pull) {
   if (!batch_ || batch_->message.request != batch) return;
+  lease_->link_sent.reset();
   if (Blob chunk = ChunkOf(batch_->packed, pull))
     actions_.push_back(AskUploads{{batch, UploadChunk{pull.offset}, {std::move(chunk)}}});
 }

@@ -330,7 +330,7 @@ ClientActions ClientSession::OnServerConnected(int64_t now) {
 
 ClientActions ClientSession::OnUploadsConnected(int64_t now) {
   Advance(now);
-  if (lease_) actions_.push_back(AskUploads{{options_.new_id(), UploadLink{Claim()}, {}}});
+  if (lease_) SendLink(now);
   return Take();
 }
 

@@ -110,6 +110,8 @@ class ClientSession : public Timed<ClientSession> {
     bool yield = false;    // the tracker wants the device back
     bool broken = false;   // the connection broke, and the server has not been heard since
     bool heard = false;    // the server has sent something
+    // The time of the latest upload_link, if no pull has come since.
+    std::optional<int64_t> link_sent;
   };
   struct Batch {
     Message message;
@@ -138,6 +140,7 @@ class ClientSession : public Timed<ClientSession> {
   // --- Batches (rpc/client_batch.cc) ---
   bool RefuseTooLarge(int64_t now);
   void MakeBatch();
+  void SendLink(int64_t now);
   void OnPull(const Id& batch, const UploadPull& pull);
   // ---
   void RefuseCandidate(size_t index, std::string text);

@@ -30,6 +30,9 @@ EarliestTimer<ClientSession> ClientSession::Earliest() const {
     if (!job_) timer.Add(idle_since_ + options_.idle_lease_ms, &Self::OnIdle);
   }
   if (batch_ && !batch_->accepted) timer.Add(batch_->last_sent + 2 * options_.resend_ms, &Self::SendBatch);
+  // A link may be lost like a batch. Without one, the server has no connection over which it could pull.
+  if (batch_ && !batch_->packed.empty() && lease_->link_sent)
+    timer.Add(*lease_->link_sent + 2 * options_.resend_ms, &Self::SendLink);
   if (batch_ && (cancelled_ || lease_->yield)) timer.Add(batch_->last_cancel + options_.resend_ms, &Self::CancelBatch);
   if (cancelled_ && job_) timer.Add(*cancelled_ + options_.cancel_ms, &Self::OnCancelTimeout);
   return timer;

@@ -10,8 +10,8 @@ void ServerSession::OnUploadLink(const From& from, const Id& request, const Uplo
   const bool known = lease_ && lease_->claim.lease == link.claim.lease;
   if (!CheckClaim(from, link.claim, request, now)) return;
   if (known) lease_->peer = speaker;
-  lease_->uploads = from.peer;
-  BeginUpload(now);
+  // A client repeats its link until it hears a pull. What was pulled over this connection is still on its way.
+  if (std::exchange(lease_->uploads, from.peer) != from.peer) BeginUpload(now);
 }
 
 void ServerSession::BeginUpload(int64_t now) {

@@ -417,6 +417,32 @@ TEST(ClientSession, ABatchIsUploadedIfItIsLargeAndTheDeviceTakesUploads) {
   }
 }
 
+// Each connection for chunks needs a link that arrives, or the server cannot pull.
+TEST(ClientSession, AnUploadLinkIsRepeatedUntilAPullComes) {
+  ClientWorld w({.inline_bytes = 0});
+  w.uploads = true;
+  w.Start(1);
+  w.Grant();
+  w.Accept();
+  const Id batch = w.Last<MeasureRequest>(w.server)->request;
+  w.Pass(3000);
+  w.Hear("", ServerBeat{batch});
+  EXPECT_THAT(w.chunks, IsEmpty()) << "there is no connection yet";
+  for (int connection = 1; connection <= 2; ++connection) {
+    w.chunks.clear();
+    w.Take(w.session.OnUploadsConnected(w.now));
+    w.Pass(4500);
+    EXPECT_EQ(w.Count<UploadLink>(w.chunks), 3);
+    w.Hear("another batch", UploadPull{0, 1});
+    w.Pass(2000);
+    EXPECT_EQ(w.Count<UploadLink>(w.chunks), 4);
+    w.Hear(batch, UploadPull{0, 1});
+    w.Pass(4500);
+    EXPECT_EQ(w.Count<UploadLink>(w.chunks), 4);
+    w.Hear("", ServerBeat{batch});
+  }
+}
+
 TEST(ClientSession, ArtifactsThatOnlyAnUploadCanHoldAreMeasuredWhereItIsTaken) {
   for (const bool uploads : {true, false}) {
     ClientWorld w;

@@ -135,6 +135,7 @@ TEST(Upload, ClientsAnswerOnlySensiblePulls) {
 // --- The server's session --------------------------------------------------------------------------------------------
 
 const From kChunks = {.peer = "chunks", .roles = kUnauthenticated};
+const From kNewChunks = {.peer = "new chunks", .roles = kUnauthenticated};
 
 struct UploadWorld : ServerWorld {
   UploadWorld() : ServerWorld({.server = kServer, .incarnation = "i1", .device = {.key = "cpu"}, .uploads = kSmall}) {}
@@ -145,20 +146,20 @@ struct UploadWorld : ServerWorld {
     request.upload_bytes = static_cast<int64_t>(packed.size());
     Say("b", request, {});
   }
-  void Link(int64_t counter = 1) { Hear(kChunks, {"l", UploadLink{Claim(counter)}, {}}); }
+  void Link(const From& from = kChunks) { Hear(from, {"l", UploadLink{Claim(1)}, {}}); }
   void Hear(const From& from, const Message& message) {
     sent.clear();
     Take(session.On(from, message, now));
   }
   // Answers `most` pulls, or until there are none. Returns the bytes that were pulled. `sent` has the last messages.
-  int64_t Feed(const std::string& packed, int most = 1000) {
+  int64_t Feed(const std::string& packed, int most = 1000, const From& over = kChunks) {
     int64_t bytes = 0;
     for (std::deque<Message> heard(sent.begin(), sent.end()); !heard.empty() && most > 0; heard.pop_front()) {
       const auto* pull = heard.front().As<UploadPull>();
       if (!pull) continue;
       --most;
       bytes += pull->bytes;
-      Hear(kChunks, {heard.front().request, UploadChunk{pull->offset}, {ChunkOf(packed, *pull)}});
+      Hear(over, {heard.front().request, UploadChunk{pull->offset}, {ChunkOf(packed, *pull)}});
       heard.insert(heard.end(), sent.begin(), sent.end());
     }
     return bytes;
@@ -205,8 +206,22 @@ TEST(ServerUpload, ResumesOverANewConnection) {
   w.Announce(packed, ContentHash(packed));
   w.Link();
   EXPECT_EQ(w.Feed(packed, 40), 400);
+  w.Link(kNewChunks);
+  EXPECT_EQ(w.Feed(packed, 1000, kNewChunks), static_cast<int64_t>(packed.size()) - 400);
+  EXPECT_TRUE(w.started);
+}
+
+TEST(ServerUpload, ARepeatedLinkPullsNothingTwice) {
+  const std::string packed = Packed({std::string(100, 'x')});
+  UploadWorld w;
+  w.Announce(packed, ContentHash(packed));
   w.Link();
-  EXPECT_EQ(w.Feed(packed), static_cast<int64_t>(packed.size()) - 400);
+  const std::vector<Message> pulls = w.sent;
+  ASSERT_EQ(pulls.size(), 1u);
+  w.Link();
+  EXPECT_THAT(w.sent, IsEmpty());
+  w.sent = pulls;
+  EXPECT_EQ(w.Feed(packed), static_cast<int64_t>(packed.size()));
   EXPECT_TRUE(w.started);
 }
 

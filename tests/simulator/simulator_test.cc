@@ -175,7 +175,8 @@ void RunSeeds(int64_t begin) {
 }
 // Seeds whose farms once broke a promise.
 TEST(Simulator, SeedsThatFoundErrors) {
-  const int64_t kSeeds[] = {5000530};  // a late copy of a request undid the next batch
+  const int64_t kSeeds[] = {5000530,              // a late copy of a request undid the next batch
+                            46495038, 46498289};  // a lost upload_link was not repeated
   for (const int64_t seed : kSeeds) {
     Simulator farm(Stormy(seed));
     farm.Run(kTwoHours);

@@ -47,6 +47,17 @@ TEST(Simulator, ACalmFarmMeasuresEachCandidateOnce) {
   EXPECT_GE(farm.ledger().executions(), farm.ledger().issued());
 }
 
+// Each message is repeated until it has arrived. So a lease that its client wants survives lost messages; only three
+// lost renewals in a row would end it.
+TEST(Simulator, LostMessagesEndNoWantedLease) {
+  Weather lossy = kCalm;
+  lossy.loss = 0.02;
+  Simulator farm({.seed = 6, .weather = lossy, .servers = {4, 4}, .clients = 12, .jobs = 10});
+  farm.Run(kTwoHours);
+  EXPECT_GT(farm.chunks(), 0);
+  EXPECT_THAT(farm.Violations(), IsEmpty());
+}
+
 TEST(Simulator, AFailedDeviceIsLeftUntilItPassesAProbe) {
   Simulator farm({.seed = 2, .weather = kCalm, .servers = {2}, .clients = 2, .jobs = -1});
   farm.RunFor(20000);

@@ -63,4 +63,16 @@ std::optional<Refusal> CheckUpload(const MeasureRequest& request, const std::vec
   return std::nullopt;
 }
 
+std::optional<Refusal> CheckCall(const Call& call, const std::vector<Blob>& blobs) {
+  if (call.session.empty() || call.number < 1 || !IsDeadline(call.seconds))
+    return Refusal{code::kMalformed, "call: an option is out of range"};
+  return CheckCallBlobs(blobs);
+}
+
+std::optional<Refusal> CheckCallBlobs(const std::vector<Blob>& blobs) {
+  if (blobs.size() != 1) return Refusal{code::kMalformed, "a call and its reply have one blob"};
+  if (static_cast<int64_t>(blobs[0]->size()) > kMaxBlobBytes) return TooLarge("a call", kMaxBlobBytes, " bytes");
+  return std::nullopt;
+}
+
 }  // namespace autotune::rpc

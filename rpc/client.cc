@@ -10,7 +10,6 @@
 #include <mutex>
 #include <thread>
 
-#include "rpc/client_session.h"
 #include "rpc/event_file.h"
 #include "rpc/reach.h"
 #include "rpc/transport.h"
@@ -41,6 +40,10 @@ struct FarmClient::Impl {
     std::map<std::string, size_t> places;
     std::vector<TrialResult> results;
     std::promise<Result<std::vector<TrialResult>>> done;
+  };
+  struct OpenCall {
+    std::function<void(const DeviceWait&)> on_wait;
+    std::promise<Result<RemoteAnswer>> done;
   };
   // A ClientSession with its sockets. It holds one device or none.
   struct Seat {
@@ -115,7 +118,16 @@ struct FarmClient::Impl {
       if (job->callbacks.on_result) job->callbacks.on_result(a.result);
       job->results[job->places.at(a.result.candidate)] = std::move(a.result);
     }
+    void Do(CallDone& a) {
+      auto finished = std::move(call);
+      if (a.error) {
+        finished->done.set_value(std::move(*a.error));
+      } else {
+        finished->done.set_value(RemoteAnswer{std::move(a.reply), std::move(a.body)});
+      }
+    }
     void Do(JobWaits& a) {
+      if (call && call->on_wait) call->on_wait(a.wait);
       if (job && job->callbacks.on_wait) job->callbacks.on_wait(a.wait);
     }
     void Do(JobDone& a) {
@@ -132,6 +144,7 @@ struct FarmClient::Impl {
     ClientSession session;
     std::unique_ptr<DealerSocket> tracker, server, uploads;
     std::unique_ptr<Job> job;
+    std::unique_ptr<OpenCall> call;
     Loop::Watch look;
     std::unique_ptr<Reach> reach;  // set while the server does not answer
     WakeTimer timer;
@@ -143,12 +156,12 @@ struct FarmClient::Impl {
     events.Write({.kind = kind, .client = client, .candidate = candidate, .status = std::string(status)});
   }
 
-  // Returns a seat without a job, one that holds a device if possible. Opens a new seat if all have jobs. Returns null
-  // if the tracker's endpoint is invalid.
+  // Returns a seat without a job or call, one that holds a device if possible. Opens a new seat if all have jobs.
+  // Returns null if the tracker's endpoint is invalid.
   Seat* FreeSeat() {
     Seat* free = nullptr;
     for (auto& seat : seats) {
-      if (seat->job) continue;
+      if (seat->job || seat->call) continue;
       if (seat->session.HasLease()) return seat.get();
       free = seat.get();
     }
@@ -180,7 +193,7 @@ struct FarmClient::Impl {
   void HandOver(Seat& idle) {
     bool waiting = false;
     for (auto& seat : seats) waiting |= seat->job && !seat->session.HasLease();
-    if (waiting && !idle.job) idle.Perform(idle.session.Close(BootMillis()));
+    if (waiting && !idle.job && !idle.call) idle.Perform(idle.session.Close(BootMillis()));
   }
 
   void CancelSeats() {
@@ -241,6 +254,19 @@ Result<std::vector<TrialResult>> FarmClient::Measure(MeasureJob work, MeasureCal
   auto done = job->done.get_future();
   impl_->loop.Post([impl = impl_.get(), shared = std::make_shared<std::unique_ptr<Impl::Job>>(std::move(job))] {
     impl->Start(std::move(*shared));
+  });
+  return done.get();
+}
+
+Result<RemoteAnswer> FarmClient::Call(CallWork work, const std::function<void(const DeviceWait&)>& on_wait) {
+  auto call = std::make_unique<Impl::OpenCall>();
+  call->on_wait = on_wait;
+  auto done = call->done.get_future();
+  impl_->loop.Post([impl = impl_.get(), work, shared = std::make_shared<decltype(call)>(std::move(call))] {
+    Impl::Seat* seat = impl->FreeSeat();
+    if (!seat) return (*shared)->done.set_value(Err("cannot open a connection to ", impl->options.tracker.Text()));
+    seat->call = std::move(*shared);
+    seat->Perform(seat->session.StartCall(work, BootMillis()));
   });
   return done.get();
 }

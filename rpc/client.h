@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "rpc/address.h"
+#include "rpc/client_session.h"
 #include "rpc/measure.h"
 #include "rpc/message.h"
 #include "rpc/query_tracker.h"
@@ -36,6 +37,11 @@ struct MeasureCallbacks {
   std::function<void(const DeviceWait&)> on_wait = nullptr;
 };
 
+struct RemoteAnswer {
+  CallReply reply;
+  Blob body;  // null unless the reply's status is "ok"
+};
+
 class FarmClient {
  public:
   // Errors: the endpoint is invalid or the key is empty; no tracker answers at the endpoint; the tracker speaks another
@@ -55,6 +61,11 @@ class FarmClient {
   // are not affected. With `after_seconds`, all this happens after that time, and calls that begin meanwhile are ended,
   // too. May be called from any thread and from callbacks, but not from a signal handler.
   void Cancel(double after_seconds = 0);
+
+  // Makes a call of a session (rpc/remote_device.h). Calls and jobs of one client at the same time get several devices,
+  // and the calls of a session must come one after the other. Returns an error if there is no reply; then the session
+  // is over. Cancel ends calls, too, and their sessions.
+  Result<RemoteAnswer> Call(CallWork work, const std::function<void(const DeviceWait&)>& on_wait = nullptr);
 
   Result<StatusReply> Status(double timeout_seconds = 5);
 

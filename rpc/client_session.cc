@@ -58,7 +58,7 @@ void ClientSession::Advance(int64_t now) {
 
 ClientActions ClientSession::Start(std::shared_ptr<const MeasureJob> job, int64_t now) {
   Advance(now);
-  CHECK(!job_) << "one job at a time";
+  CHECK(!job_ && !call_) << "one job at a time";
   job_ = std::move(job);
   index_.clear();
   answered_.assign(job_->candidates.size(), false);
@@ -94,6 +94,7 @@ void ClientSession::RefuseCandidate(size_t index, std::string text) {
 
 // Takes the next step of the job: ends it, requests a lease, or sends a batch. Does nothing while a batch is measured.
 void ClientSession::Continue(int64_t now) {
+  if (call_) return ContinueCall(now);
   if (!job_ || batch_) return;
   if (unanswered_ == 0) {
     job_.reset();
@@ -137,6 +138,11 @@ void ClientSession::FinishAll(TrialStatus status, const std::string& text, std::
 
 ClientActions ClientSession::Cancel(int64_t now) {
   Advance(now);
+  if (call_) {
+    Withdraw();
+    if (lease_) GiveBack(true);  // the server ends the call
+    FailCall("cancelled", now);
+  }
   if (!job_ || cancelled_) return Take();
   cancelled_ = now;
   if (batch_ && batch_->accepted) {
@@ -161,6 +167,7 @@ void ClientSession::CancelBatch(int64_t now) {
 ClientActions ClientSession::Close(int64_t now) {
   Withdraw();
   if (lease_) GiveBack(true);
+  if (call_) FailCall("the client was closed", now);
   if (job_) FinishAll(TrialStatus::kCancelled, "the client was closed", std::nullopt, now);
   return Take();
 }
@@ -221,10 +228,12 @@ void ClientSession::Lost(const std::string& why, int64_t now, const std::string&
   excluded_at_ = now;
   GiveBack(false, unreachable);
   batch_.reset();
-  if (!job_) return;
+  if (call_ && call_->work.number > 1) return FailCall("the device was lost: " + why, now);
+  if (!job_ && !call_) return;
   if (cancelled_) return Continue(now);
   if (++losses_ >= options_.max_losses || !Holds(Rule::kRetries)) {
     std::string text = "lost the device " + std::to_string(losses_) + " times without a result; last: " + why;
+    if (call_) return FailCall(text, now);
     return FinishAll(TrialStatus::kInfrastructure, text, anything_delivered_ ? std::nullopt : std::optional(Err(text)),
                      now);
   }
@@ -279,7 +288,7 @@ void ClientSession::OnRenewed(const Id& request, const LeaseRenewed& renewed, in
   lease_->yield = true;
   if (batch_) {
     CancelBatch(now);
-  } else if (!job_) {
+  } else if (!job_ && !call_) {
     GiveBack(true);
   }
 }
@@ -292,10 +301,12 @@ void ClientSession::OnTrackerRefusal(const Id& request, const Refusal& refusal, 
   if (!request_ || request != request_->id) return;
   const int64_t began = request_->began;
   request_.reset();
-  if (!job_) return;
+  if (!job_ && !call_) return;
   if (refusal.code == code::kLeaseLost) {
     // The lease was granted and expired before we heard of it: request another for the rest of the wait.
     RequestLease(began, now);
+  } else if (call_) {
+    FailCall(refusal.text, now);
   } else {
     FinishAll(TrialStatus::kInfrastructure, refusal.text,
               anything_delivered_ ? std::nullopt : std::optional(Err(refusal.text)), now);
@@ -322,6 +333,8 @@ ClientActions ClientSession::OnServerConnected(int64_t now) {
   if (!lease_) return Take();
   if (batch_ && !batch_->accepted) {
     SendBatch(now);
+  } else if (call_) {
+    SendCall(now);
   } else {
     SendBeat(now);
   }
@@ -375,6 +388,8 @@ void ClientSession::OnServer(const Message& message, int64_t now) {
   lease_->broken = false;
   if (auto* report = message.As<ResultReport>()) {
     OnResult(message, *report, now);
+  } else if (message.As<CallReply>()) {
+    OnCallReply(message, now);
   } else if (message.As<MeasureAccepted>()) {
     if (batch_ && batch_->message.request == message.request && !batch_->accepted) {
       batch_->accepted = true;
@@ -403,6 +418,8 @@ void ClientSession::OnServerRefusal(const Id& request, const Refusal& refusal, i
   const bool ended = refusal.code == code::kStaleLease || refusal.code == code::kLeaseLost;
   if (ended || refusal.code == code::kForbidden) {  // the latter from servers before 2.5 that were restarted
     Lost(refusal.text, now);
+  } else if (call_ && call_->request == request) {
+    FailCall("the device server refused the call: " + refusal.text, now);
   } else if (about_batch && refusal.code == code::kNeedReference && job_->reference) {
     lease_->references_sent.erase(job_->task.reference_hash);
     batch_.reset();

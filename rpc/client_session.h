@@ -47,12 +47,25 @@ struct JobDone {  // follows the last Deliver
   // set if only this job cannot be measured: a server refuses its batch, or its reference is too large.
   std::optional<Error> error;
 };
-struct JobWaits {  // reports that the job waits for a device
+// A call of a session (struct Call in rpc/message.h). The first one gets a device. If that is lost, so is the session.
+struct CallWork {
+  Id session;
+  int64_t number = 1;
+  double seconds = 0;
+  bool exclusive = false;
+  Blob body;
+};
+struct CallDone {
+  std::optional<Error> error;  // set if the call has no reply
+  CallReply reply;
+  Blob body;  // null unless the reply's status is "ok"
+};
+struct JobWaits {  // reports that the job or call waits for a device
   DeviceWait wait;
 };
 // A FarmEvent says that the client has lost a lease. scripts/ledger.sh keeps books of such events.
 using ClientAction = std::variant<AskTracker, ConnectServer, AskServer, ConnectUploads, AskUploads, DropServer, Deliver,
-                                  JobDone, JobWaits, FarmEvent>;
+                                  JobDone, CallDone, JobWaits, FarmEvent>;
 using ClientActions = std::vector<ClientAction>;
 
 class ClientSession : public Timed<ClientSession> {
@@ -80,7 +93,9 @@ class ClientSession : public Timed<ClientSession> {
   };
   explicit ClientSession(Options options) : options_(std::move(options)) {}
 
+  // One job or call at a time.
   ClientActions Start(std::shared_ptr<const MeasureJob> job, int64_t now);
+  ClientActions StartCall(CallWork call, int64_t now);
   ClientActions Cancel(int64_t now);  // delivers the candidates that have not begun as "cancelled"
   ClientActions Close(int64_t now);   // gives the device back and cancels the job without waiting
   // A message of the tracker, or of the server of the latest ConnectServer: the sender's role tells which.
@@ -113,6 +128,11 @@ class ClientSession : public Timed<ClientSession> {
     // The time of the latest upload_link, if no pull has come since.
     std::optional<int64_t> link_sent;
   };
+  struct OpenCall {
+    CallWork work;
+    Id request;
+    int64_t last_sent = 0;
+  };
   struct Batch {
     Message message;
     std::string packed;             // PackFrames of the blobs, if they are uploaded
@@ -142,6 +162,12 @@ class ClientSession : public Timed<ClientSession> {
   void MakeBatch();
   void SendLink(int64_t now);
   void OnPull(const Id& batch, const UploadPull& pull);
+  // ---
+  // --- Calls (rpc/client_calls.cc) ---
+  void ContinueCall(int64_t now);
+  void SendCall(int64_t now);
+  void OnCallReply(const Message& message, int64_t now);
+  void FailCall(const std::string& why, int64_t now);
   // ---
   void RefuseCandidate(size_t index, std::string text);
   void Continue(int64_t now);
@@ -174,6 +200,7 @@ class ClientSession : public Timed<ClientSession> {
   std::optional<Request> request_;
   std::optional<Lease> lease_;
   std::optional<Batch> batch_;
+  std::optional<OpenCall> call_;
   std::vector<Id> exclude_;
   int64_t excluded_at_ = 0;
   int losses_ = 0;

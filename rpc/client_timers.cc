@@ -27,7 +27,8 @@ EarliestTimer<ClientSession> ClientSession::Earliest() const {
     if (Holds(Rule::kSilentServer)) timer.Add(lease_->last_heard + LongestSilence(), &Self::OnSilentServer);
     timer.Add(lease_->last_renew + options_.renew_ms, &Self::Renew);
     timer.Add(lease_->last_beat + options_.beat_ms, &Self::SendBeat);
-    if (!job_) timer.Add(idle_since_ + options_.idle_lease_ms, &Self::OnIdle);
+    if (call_) timer.Add(call_->last_sent + options_.resend_ms, &Self::SendCall);
+    if (!job_ && !call_) timer.Add(idle_since_ + options_.idle_lease_ms, &Self::OnIdle);
   }
   if (batch_ && !batch_->accepted) timer.Add(batch_->last_sent + 2 * options_.resend_ms, &Self::SendBatch);
   // A link may be lost like a batch. Without one, the server has no connection over which it could pull.
@@ -40,6 +41,7 @@ EarliestTimer<ClientSession> ClientSession::Earliest() const {
 
 void ClientSession::OnSilentTracker(int64_t now) {
   request_.reset();
+  if (call_) FailCall(kNoAnswer, now);
   if (job_) {
     FinishAll(TrialStatus::kInfrastructure, kNoAnswer,
               anything_delivered_ ? std::nullopt : std::optional(Err(kNoAnswer)), now);
@@ -58,7 +60,7 @@ void ClientSession::OnSilentServer(int64_t now) {
         at +
         ": this address must lead to it from here; rpc_server --advertise states another one, and ssh -L forwards "
         "one";
-    if (job_) actions_.push_back(JobWaits{{.text = why, .waited_ms = options_.first_answer_ms}});
+    if (job_ || call_) actions_.push_back(JobWaits{{.text = why, .waited_ms = options_.first_answer_ms}});
     return Lost(why, now, at);
   }
   Lost(

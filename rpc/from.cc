@@ -13,14 +13,15 @@ inline constexpr bool kIsOneOf = (std::is_same_v<T, Alternatives> || ...);
 Roles SendersOf(const Body& body) {
   return std::visit(
       []<class T>(const T&) -> Roles {
-        if constexpr (kIsOneOf<T, ServerReport, ServerGoodbye, MeasureAccepted, ResultReport, ServerBeat, UploadPull>) {
+        if constexpr (kIsOneOf<T, ServerReport, ServerGoodbye, MeasureAccepted, ResultReport, ServerBeat, UploadPull,
+                               CallReply>) {
           return {Role::kServer};
         } else if constexpr (kIsOneOf<T, ReportReply, LeaseQueued, LeaseGranted, LeaseRenewed, LeaseReleased,
                                       StatusReply, DeviceHeld, LeaseRevoked, MemberInvited, MemberRevoked, MembersReply,
                                       KeyRotated>) {
           return {Role::kTracker};
         } else if constexpr (kIsOneOf<T, LeaseRequest, LeaseWithdraw, LeaseRenew, LeaseRelease, MeasureRequest,
-                                      ResultAck, BatchCancel, ClientBeat, LeaseEnd, UploadLink, UploadChunk>) {
+                                      ResultAck, BatchCancel, ClientBeat, LeaseEnd, UploadLink, UploadChunk, Call>) {
           return {Role::kClient};
         } else if constexpr (kIsOneOf<T, DeviceHold, LeaseRevoke, MemberInvite, MemberRevoke, MembersRequest,
                                       KeyRotate>) {
@@ -28,9 +29,9 @@ Roles SendersOf(const Body& body) {
         } else if constexpr (kIsOneOf<T, Refusal, Ping, Pong, StatusRequest>) {
           return {Role::kTracker, Role::kServer, Role::kClient, Role::kAdmin};
         } else {
-          static_assert(
-              kIsOneOf<T, RunnerHello, RunnerRequest, RunnerProgress, RunnerReference, RunnerResult, RunnerProbe>,
-              "say who may send this message");
+          static_assert(kIsOneOf<T, RunnerHello, RunnerRequest, RunnerProgress, RunnerReference, RunnerResult,
+                                 RunnerProbe, RunnerCall>,
+                        "say who may send this message");
           return {};
         }
       },

@@ -17,20 +17,14 @@
 #include "rpc/limits.h"
 #include "rpc/measure.h"
 #include "rpc/membership.h"
+#include "rpc/runner_messages.h"
 #include "support/fields.h"
 #include "support/result.h"
-
-namespace autotune {
-namespace rpc {
-enum class RunnerPhase { kLoad, kReference, kRun };  // the phase that a runner begins
-}
-AUTOTUNE_ENUM(rpc::RunnerPhase, "load", "reference", "run")
-}  // namespace autotune
 
 namespace autotune::rpc {
 
 inline constexpr int kWireMajor = 2;
-inline constexpr int kWireMinor = 5;
+inline constexpr int kWireMinor = 6;
 
 inline constexpr size_t kMaxFrames = 256;  // of a message; the bytes of a frame have a limit, too (rpc/transport.cc)
 
@@ -388,53 +382,32 @@ struct UploadChunk {  // its bytes are the blob
   int64_t offset = 0;
   AUTOTUNE_FIELDS(offset)
 };
+// --- Calls (since 2.6): a client calls functions in a process of the server that is its own (rpc/remote_device.h).
+// Calls of one session come one after the other. A repeated call is answered again and never runs twice.
+struct Call {  // blob: the function and its arguments (rpc/remote_call.h)
+  static constexpr std::string_view kKind = "call";
+  LeaseClaim claim;
+  Id session;              // made up by the client; the first call of another session gets a fresh process
+  int64_t number = 0;      // from 1
+  double seconds = 0;      // longest duration; then the process is killed, and the session is over
+  bool exclusive = false;  // the call measures: nothing else is measured on this host meanwhile
+  AUTOTUNE_FIELDS(claim, session, number, seconds, exclusive)
+  AUTOTUNE_LIMITS({"session", kIdBytes})
+};
+struct CallReply {  // blob: the function's result, if the status is "ok"
+  static constexpr std::string_view kKind = "call_reply";
+  Id session;
+  int64_t number = 0;
+  TrialStatus status = TrialStatus::kOk;
+  std::string error;      // why the function has not run to its end
+  std::string disturbed;  // of an exclusive call: what ran beside it; empty: nothing
+  AUTOTUNE_FIELDS(session, number, status, error, disturbed)
+  AUTOTUNE_LIMITS({"session", kIdBytes}, {"error", kTextBytes}, {"disturbed", kTextBytes})
+};
 struct LeaseEnd {  // the client gives the device back
   static constexpr std::string_view kKind = "lease_end";
   LeaseClaim claim;
   AUTOTUNE_FIELDS(claim)
-};
-
-// --- Server parent and runner (over a socket pair)
-
-struct RunnerHello {
-  static constexpr std::string_view kKind = "runner_hello";
-  int64_t pid = 0;
-  std::string device;  // Device::Identity of the device that kernels run on; empty: the host's processor
-  AUTOTUNE_FIELDS(pid, device)
-  AUTOTUNE_LIMITS({"device", kNameBytes})
-};
-// Blobs: the artifact, the reference artifact, and the reference's outputs if they are known. Only the artifact is sent
-// if the candidate is not checked or if the runner already has the reference with this ReferenceKey.
-struct RunnerRequest {
-  static constexpr std::string_view kKind = "runner_request";
-  int64_t run = 0;
-  MeasureTask task;
-  Candidate candidate;
-  AUTOTUNE_FIELDS(run, task, candidate)
-};
-struct RunnerProbe {  // since 2.1: asks to run a small kernel on the device; the answer is a RunnerResult
-  static constexpr std::string_view kKind = "runner_probe";
-  int64_t run = 0;
-  bool calibrate = false;  // since 2.3: instead, time the kernels of rpc/calibration.h
-  AUTOTUNE_FIELDS(run, calibrate)
-};
-struct RunnerProgress {
-  static constexpr std::string_view kKind = "runner_progress";
-  int64_t run = 0;
-  RunnerPhase phase = RunnerPhase::kLoad;
-  AUTOTUNE_FIELDS(run, phase)
-};
-struct RunnerReference {  // blobs: the reference's outputs, which the server keeps for later runners
-  static constexpr std::string_view kKind = "runner_reference";
-  int64_t run = 0;
-  AUTOTUNE_FIELDS(run)
-};
-struct RunnerResult {
-  static constexpr std::string_view kKind = "runner_result";
-  int64_t run = 0;
-  TrialResult result;
-  bool last = false;  // true: the runner's device has failed, so the runner takes no further request
-  AUTOTUNE_FIELDS(run, result, last)
 };
 
 struct Body;
@@ -442,13 +415,14 @@ struct Body;
 const LeaseClaim* ClaimOf(const Body& body);
 
 // The one list of all messages.
-using AnyBody = std::variant<Refusal, Ping, Pong, ServerReport, ReportReply, ServerGoodbye, LeaseRequest, LeaseQueued,
-                             LeaseGranted, LeaseWithdraw, LeaseRenew, LeaseRenewed, LeaseRelease, LeaseReleased,
-                             StatusRequest, StatusReply, MeasureRequest, MeasureAccepted, ResultReport, ResultAck,
-                             BatchCancel, ClientBeat, ServerBeat, LeaseEnd, RunnerHello, RunnerRequest, RunnerProgress,
-                             RunnerReference, RunnerResult, RunnerProbe, DeviceHold, DeviceHeld, LeaseRevoke,
-                             LeaseRevoked, MemberInvite, MemberInvited, MemberRevoke, MemberRevoked, MembersRequest,
-                             MembersReply, KeyRotate, KeyRotated, UploadLink, UploadPull, UploadChunk>;
+using AnyBody =
+    std::variant<Refusal, Ping, Pong, ServerReport, ReportReply, ServerGoodbye, LeaseRequest, LeaseQueued, LeaseGranted,
+                 LeaseWithdraw, LeaseRenew, LeaseRenewed, LeaseRelease, LeaseReleased, StatusRequest, StatusReply,
+                 MeasureRequest, MeasureAccepted, ResultReport, ResultAck, BatchCancel, ClientBeat, ServerBeat,
+                 LeaseEnd, RunnerHello, RunnerRequest, RunnerProgress, RunnerReference, RunnerResult, RunnerProbe,
+                 DeviceHold, DeviceHeld, LeaseRevoke, LeaseRevoked, MemberInvite, MemberInvited, MemberRevoke,
+                 MemberRevoked, MembersRequest, MembersReply, KeyRotate, KeyRotated, UploadLink, UploadPull,
+                 UploadChunk, Call, CallReply, RunnerCall>;
 // One of them. A type of its own, so that only one file compiles the copies and destructors of thirty types.
 struct Body : AnyBody {
   using AnyBody::AnyBody;

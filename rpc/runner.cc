@@ -1,13 +1,10 @@
 #include "rpc/runner.h"
 
 #include <poll.h>
-#include <sched.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
-#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <map>
@@ -15,9 +12,11 @@
 #include <thread>
 
 #include "rpc/calibration.h"
+#include "rpc/call_table.h"
 #include "rpc/channel.h"
 #include "rpc/device_probe.h"
 #include "rpc/measured_kernel.h"
+#include "rpc/runner_limits.h"
 #include "rpc/sandbox.h"
 #include "rpc/sealed_memory.h"
 #include "runtime/artifact.h"
@@ -27,43 +26,9 @@
 #include "runtime/time_evaluator.h"
 #include "support/cpus.h"
 #include "support/json.h"
-#include "support/sanitized.h"
 
 namespace autotune::rpc {
 namespace {
-
-void SetLimit(__rlimit_resource resource, rlim_t value) {
-  rlimit limit{};
-  getrlimit(resource, &limit);
-  limit.rlim_cur = limit.rlim_max = std::min(value, limit.rlim_max);
-  setrlimit(resource, &limit);
-}
-
-void ApplyLimits(const RunnerOptions& options) {
-  const bool is_cpu = options.device.type == kDLCPU;
-  SetLimit(RLIMIT_CORE, 0);
-  SetLimit(RLIMIT_FSIZE, is_cpu ? kRunnerFileBytes : 64 << 20);
-  // A kernel has a descriptor for each of its threads while it is timed (runtime/thread_waits.h).
-  SetLimit(RLIMIT_NOFILE, is_cpu ? static_cast<rlim_t>(64 + AvailableCpus()) : 256);
-  // No limit on data in sanitizer builds and for GPUs. A sanitizer's shadow memory counts as data, so the runner could
-  // not allocate anything. A GPU's driver reserves more addresses than the machine has memory.
-  if (options.memory_bytes > 0 && !kSanitized && is_cpu)
-    SetLimit(RLIMIT_DATA, static_cast<rlim_t>(options.memory_bytes));
-  if (!options.cores.empty()) {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    for (int core : options.cores) CPU_SET(static_cast<size_t>(core), &set);
-    if (sched_setaffinity(0, sizeof set, &set)) perror("cannot bind the runner to its cores");
-  }
-}
-
-// Lets fatal signals end the runner, since the parent reads from the signal what a candidate did. A sanitizer would
-// catch the signal and report it as its finding. If a sanitizer traps in the runner's own code, that counts as a crash
-// of the candidate.
-void LeaveCrashesToTheParent() {
-  if (!kSanitized) return;
-  for (int crash : {SIGSEGV, SIGBUS, SIGFPE, SIGILL}) signal(crash, SIG_DFL);
-}
 
 // Inputs of a task and the reference's outputs for them.
 struct Draw {
@@ -137,6 +102,30 @@ class Runner {
         result.error = status.error().Text();
       } else if (status = Measure(message, request, result); !status) {
         Fail(result, status.error());
+      }
+    } catch (const std::bad_alloc&) {
+      Fail(result, Error("out of memory", ErrorKind::kOutOfMemory));
+    } catch (const InternalError& error) {
+      result.status = TrialStatus::kInfrastructure;
+      result.error = error.what();
+    }
+    return result;
+  }
+
+  // Runs a call of a client's session. The reply is added to `blobs`.
+  TrialResult Answer(const Message& message, std::vector<Blob>& blobs) {
+    TrialResult result;
+    result.status = TrialStatus::kOk;
+    phase_ = RunnerPhase::kRun;
+    try {
+      if (message.blobs.size() != 1) throw InternalError("a call without its blob");
+      Status status = StartDevice();
+      if (status.ok() && !calls_) calls_.emplace(device_);
+      Result<std::string> reply = status.ok() ? calls_->Answer(*message.blobs[0]) : status.error();
+      if (reply.ok()) {
+        blobs.push_back(std::make_shared<const std::string>(std::move(*reply)));
+      } else {
+        Fail(result, reply.error());
       }
     } catch (const std::bad_alloc&) {
       Fail(result, Error("out of memory", ErrorKind::kOutOfMemory));
@@ -422,6 +411,7 @@ class Runner {
   int asked_threads_ = 0;  // of the candidate for which context_ was made
   CopyArena arena_;
   TaskState task_;
+  std::optional<CallTable> calls_;
 };
 
 struct Prepared {
@@ -477,6 +467,7 @@ int RunRunner(const RunnerOptions& options) {
     // Announces the runner at first, and asks for the next candidate later.
     if (!channel.Send({"", RunnerHello{getpid(), device ? device->Identity() : ""}, {}})) return 1;
     std::optional<RunnerResult> result;
+    std::vector<Blob> blobs;
     while (!result) {
       auto message = channel.Receive();
       if (!message) {
@@ -488,10 +479,12 @@ int RunRunner(const RunnerOptions& options) {
         result = {request->run, runner.Run(**message, *request)};
       } else if (const auto* probe = (*message)->As<RunnerProbe>()) {
         result = {probe->run, runner.Probe(probe->calibrate)};
+      } else if (const auto* call = (*message)->As<RunnerCall>()) {
+        result = {call->run, runner.Answer(**message, blobs)};
       }
     }
     result->last = runner.IsBroken();  // then this process ends, and a fresh one opens the device again
-    if (!channel.Send({"", *result, {}}) || result->last) return 1;
+    if (!channel.Send({"", *result, std::move(blobs)}) || result->last) return 1;
   }
 }
 

@@ -332,6 +332,7 @@ void RunnerPool::Send(const Message& message) {
   if (Holds(Rule::kDropsUnread)) active_->channel->Discard();
   if (const auto* request = message.As<RunnerRequest>()) active_->run = request->run;
   if (const auto* probe = message.As<RunnerProbe>()) active_->run = probe->run;
+  if (const auto* call = message.As<RunnerCall>()) active_->run = call->run;
   active_->channel->Send(message);
   if (options_.memory_bytes > 0) memory_watch_ = loop_.Every(kMemoryMs, [this] { WatchMemory(); });
 }

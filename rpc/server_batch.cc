@@ -47,6 +47,10 @@ ServerActions ServerSession::OnHostAcquired(const std::string& unlocked, int64_t
     batch_->host_held = true;
     batch_->unlocked = unlocked;
     StartNext(now);
+  } else if (calls_ && calls_->waiting && calls_->exclusive) {
+    calls_->host_held = true;
+    calls_->unlocked = unlocked;
+    StartCall(now);
   } else if (calibrating_ && !calibrating_->run) {
     CalibrateNow(unlocked, now);
   } else {
@@ -64,6 +68,7 @@ ServerActions ServerSession::OnRunnerReady(int64_t now) {
   unavailable_.clear();
   if (was_unavailable) next_report_ = now;
   if (batch_ && !batch_->running) StartNext(now);
+  StartCall(now);
   return Take();
 }
 
@@ -75,6 +80,7 @@ ServerActions ServerSession::OnRunnersUnavailable(const std::string& why, int64_
   if (quarantine_ && quarantine_->probe) Quarantine(why, now);
   if (calibrating_ && calibrating_->run) EndCalibration(now);
   if (batch_) StartNext(now);
+  StartCall(now);
   return Take();
 }
 
@@ -267,6 +273,10 @@ ServerActions ServerSession::OnRunnerMessage(const Message& message, int64_t now
     OnCalibrated(*done, now);
     return Take();
   }
+  if (auto* done = message.As<RunnerResult>(); done && IsCall(done->run)) {
+    OnCallDone(message, now);
+    return Take();
+  }
   if (!batch_ || !batch_->running) return Take();
   Running& running = *batch_->running;
   const auto is_present = [&](int64_t run) { return run == running.run || !Holds(Rule::kFreshRuns); };
@@ -309,6 +319,8 @@ ServerActions ServerSession::OnRunnerEnd(const RunnerEnd& end, int64_t now) {
   runner_ready_ = false;
   if (quarantine_ && quarantine_->probe) Quarantine("during a probe, the runner " + end.text, now);
   if (calibrating_ && calibrating_->run) EndCalibration(now);
+  if (calls_ && calls_->run)
+    EndCall(end.out_of_memory ? TrialStatus::kOutOfMemory : TrialStatus::kRunCrashed, "the process " + end.text);
   if (!batch_ || !batch_->running) return Take();
   bool loading = batch_->running->phase == RunnerPhase::kLoad;
   TrialStatus status = loading ? TrialStatus::kLoadFailed : TrialStatus::kRunCrashed;

@@ -44,14 +44,15 @@ void ServerSession::ReleaseUnlessCalibrating() {
   if (!calibrating_ || !calibrating_->run) actions_.push_back(ReleaseHost{});
 }
 
-// Ends the calibration. A batch that has arrived meanwhile keeps the host.
+// Ends the calibration. A batch or call that has arrived meanwhile keeps the host.
 void ServerSession::EndCalibration(int64_t now) {
   calibrating_.reset();
   if (batch_ && !batch_->IsDone()) {
     StartNext(now);
-  } else {
+  } else if (!calls_ || !calls_->exclusive) {
     actions_.push_back(ReleaseHost{});
   }
+  StartCall(now);
 }
 
 void ServerSession::OnCalibrationDeadline(int64_t now) {

@@ -40,7 +40,7 @@ bool ServerSession::FreshenRunner() {
 }
 
 bool ServerSession::MayProbe() const {
-  const bool busy = (batch_ && batch_->running) || (calibrating_ && calibrating_->run);
+  const bool busy = (batch_ && batch_->running) || (calls_ && calls_->run) || (calibrating_ && calibrating_->run);
   return quarantine_ && !quarantine_->slow && !quarantine_->probe && runner_ready_ && !busy;
 }
 

@@ -47,6 +47,8 @@ int64_t ServerSession::Cache::bytes() const {
 int64_t ServerSession::KeptBytes() const {
   int64_t bytes = references_.bytes() + outputs_.bytes();
   if (batch_) bytes += TotalBytes(batch_->artifacts) + (batch_->intake ? batch_->intake->KeptBytes() : 0);
+  if (calls_ && calls_->waiting) bytes += TotalBytes(calls_->waiting->blobs);
+  if (calls_ && calls_->reply) bytes += TotalBytes(calls_->reply->blobs);
   return bytes;
 }
 
@@ -62,6 +64,7 @@ void ServerSession::Advance(int64_t now) {
     batch_->running->deadline += stopped;
   }
   if (batch_ && batch_->intake) batch_->intake->Postpone(stopped);
+  if (calls_) calls_->deadline += stopped;
   if (lease_) lease_->expires += stopped;
   if (quarantine_) quarantine_->deadline += stopped;
   if (calibrating_) calibrating_->deadline += stopped;
@@ -146,6 +149,7 @@ void ServerSession::ReportEvent(FarmEvent::Kind kind, const std::string& why) {
 void ServerSession::EndLease(FarmEvent::Kind kind, const std::string& why, int64_t now) {
   Happened(kind, why, now);
   DropBatch(why);
+  DropCalls(why);
   lease_.reset();
   CalibrateAfterLease(now);
   next_report_ = now;
@@ -198,6 +202,8 @@ ServerActions ServerSession::On(const From& from, const Message& message, int64_
     OnReportReply(*reply, now);
   } else if (message.As<MeasureRequest>()) {
     OnMeasure(from, message, now);
+  } else if (message.As<Call>()) {
+    OnCall(from, message, now);
   } else if (auto* ack = message.As<ResultAck>()) {
     OnAck(peer, *ack, now);
   } else if (auto* cancel = message.As<BatchCancel>()) {
@@ -246,6 +252,9 @@ void ServerSession::OnMeasure(const From& from, const Message& message, int64_t 
     return Refuse(peer, message.request, code::kNeedReference,
                   "send the reference artifact " + hash + " with the batch");
   }
+  if (calls_ && !calls_->reply)
+    return Refuse(peer, message.request, code::kUnexpected, "a call of this client has not ended yet");
+  calls_.reset();
   // The client has all results of the batch before. A late copy of that request must not undo this one.
   if (batch_) finished_[batch_->id] = now;
   DropBatch("the client sent another batch");
@@ -288,8 +297,9 @@ void ServerSession::SendReport(int64_t now) {
   report.grant_key = options_.grant_key;
   if (lease_) {
     const LeaseClaim& c = lease_->claim;
-    const bool runs = batch_ && batch_->running;
-    const int64_t deadline = runs ? std::max<int64_t>(0, batch_->running->deadline - now) : 0;
+    int64_t deadline = 0;
+    if (batch_ && batch_->running) deadline = std::max<int64_t>(0, batch_->running->deadline - now);
+    if (calls_ && calls_->run) deadline = std::max<int64_t>(0, calls_->deadline - now);
     report.leases.push_back(
         {c.lease, c.token, c.client, c.client_name, c.tenant, c.job, now - lease_->began, deadline, lease_->identity});
   }
@@ -314,6 +324,7 @@ void ServerSession::OnReportReply(const ReportReply& reply, int64_t now) {
   if (!lease_) return;
   lease_->yield = Holds(Rule::kYieldStops) && std::ranges::find(reply.yield, lease_->claim.lease) != reply.yield.end();
   if (lease_->yield && batch_) CancelBatch("the device goes to a client that waits", now);
+  StartCall(now);  // or cancels it
 }
 
 ServerActions ServerSession::OnTrackerConnected(int64_t now) {
@@ -338,6 +349,7 @@ EarliestTimer<ServerSession> ServerSession::Earliest() const {
     if (running.asked == Running::Examined::kNever) timer.Add(running.ExaminedAt(), &Self::OnHalfDeadline);
     if (running.asked != Running::Examined::kTwice) timer.Add(running.deadline, &Self::OnDeadline);
   }
+  if (calls_ && calls_->run) timer.Add(calls_->deadline, &Self::OnCallDeadline);
   if (lease_) timer.Add(lease_->expires, &Self::OnLeaseExpired);
   if (batch_ && Holds(Rule::kResends)) {
     for (const auto& [id, result] : batch_->unacknowledged)

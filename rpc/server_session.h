@@ -162,6 +162,16 @@ class ServerSession : public Timed<ServerSession> {
     bool RunsAlone() const { return next >= request.candidates.size(); }
     int64_t Unfinished() const { return static_cast<int64_t>(order.size() - next); }
   };
+  struct Calls {  // of one session; the latest call waits, runs or is answered
+    Id session, request;
+    int64_t number = 0;              // of the latest call
+    std::optional<Message> waiting;  // the call, until it runs
+    bool exclusive = false, host_held = false;
+    std::string unlocked;        // why the host is held without its lock; empty: with it
+    std::optional<int64_t> run;  // of the call that runs
+    int64_t deadline = 0;        // of this run
+    std::optional<Message> reply;
+  };
   // Lists of blobs by key. If they exceed the limit, the least recently used lists are dropped.
   class Cache {
    public:
@@ -245,6 +255,15 @@ class ServerSession : public Timed<ServerSession> {
   void ReleaseUnlessCalibrating();
   bool IsCalibration(int64_t run) const { return calibrating_ && calibrating_->run == run; }
   // ---
+  // --- Calls (rpc/server_calls.cc) ---
+  void OnCall(const From& from, const Message& message, int64_t now);
+  void StartCall(int64_t now);
+  void OnCallDone(const Message& message, int64_t now);
+  void EndCall(TrialStatus status, std::string error, std::vector<Blob> blobs = {});
+  void SendReply();
+  void OnCallDeadline(int64_t now);
+  void DropCalls(const std::string& why);
+  bool IsCall(int64_t run) const { return calls_ && calls_->run == run; }
   // --- Uploads (rpc/server_upload.cc) ---
   void OnUploadLink(const From& from, const Id& request, const UploadLink& link, int64_t now);
   void OnUploadChunk(const Peer& peer, const Message& message, int64_t now);
@@ -265,6 +284,7 @@ class ServerSession : public Timed<ServerSession> {
   Token highest_;
   std::optional<Lease> lease_;
   std::optional<Batch> batch_;
+  std::optional<Calls> calls_;
   StoppedTime stopped_;
   std::map<Id, int64_t> finished_;  // batch -> time at which its last result was acknowledged
   Cache references_;                // hash -> reference artifact
@@ -278,8 +298,8 @@ class ServerSession : public Timed<ServerSession> {
   int64_t next_calibration_ = 0;
   std::optional<int64_t> calibrated_;  // time of the latest calibration
   size_t device_failures_ = 0;         // since a candidate last succeeded
-  // The client whose candidates the active runner has run; empty: none. They may have changed the runner, so it must
-  // not measure for others.
+  // The client whose candidates the active runner has run, or the session of its calls (rpc/server_calls.cc); empty:
+  // none. They may have changed the runner, so it must not measure for others.
   Id runner_client_;
   bool shut_down_ = false;  // the tracker has been told that the server ends
   int64_t next_report_ = 0, report_interval_ = 1000;

@@ -43,6 +43,11 @@ class PackedFunc {
   template <class F>
   static PackedFunc Of(F f);
 
+  // Returns the callable that this function was made of, if it has type F; else null.
+  template <class F>
+  const F* Target() const {
+    return body_ ? body_->template target<F>() : nullptr;
+  }
   explicit operator bool() const;
   Result<Value> Call(std::span<const Value> args) const;
   template <class... Args>

@@ -34,6 +34,10 @@ struct ServerWorld {
           probe = asked->run;
           continue;
         }
+        if (auto* called = a->request.As<RunnerCall>()) {
+          call = called->run;
+          continue;
+        }
         started = *a->request.As<RunnerRequest>();
         blobs = a->request.blobs.size();
       }
@@ -138,6 +142,7 @@ struct ServerWorld {
   std::vector<Message> sent, tracker;
   std::optional<RunnerRequest> started;
   std::optional<int64_t> probe;  // number of the probe that was started
+  std::optional<int64_t> call;   // number of the call that was started
   std::vector<FarmEvent> events;
   std::string unlocked;  // why turns on the host have no lock
   size_t blobs = 0;      // blobs of the started request

@@ -19,6 +19,7 @@
 #include "tools/autotune/gpus.h"
 #include "tools/autotune/host.h"
 #include "tools/autotune/profile.h"
+#include "tools/autotune/runnable_model.h"
 #include "tools/autotune/text.h"
 #include "tools/autotune/usage.h"
 
@@ -27,8 +28,7 @@ namespace {
 
 struct BenchOptions {
   std::string package;
-  std::string device;  // of a package for GPUs (DeviceChoiceOf); empty: the first one
-  int threads = 0;
+  ModelPlace place;
   int streams = 1;
   double seconds = 3;
   double wait = 30;
@@ -36,9 +36,11 @@ struct BenchOptions {
   bool serve = false;
   bool wide = false;
 
-  int AllThreads() const { return threads > 0 ? threads : AvailableCpus(); }  // the default of ThreadPool
+  int AllThreads() const { return place.threads > 0 ? place.threads : AvailableCpus(); }  // the default of ThreadPool
   int ThreadsOfAStream() const { return std::max(1, AllThreads() / streams); }
 };
+
+constexpr size_t kLeastRuns = 5;
 
 // The measured runs. With several streams, the runs of all.
 struct Sample {
@@ -129,13 +131,10 @@ Result<std::optional<DeviceTiming>> MeasureDevice(const BenchOptions& options, G
       {.repeats = kRepeats, .min_repeat_seconds = kRepeatSeconds, .max_seconds = std::max(options.seconds, 1e-3)});
 }
 
-Json ToLine(const BenchOptions& options, const LoadedModel& model, const Sample& sample, bool undisturbed) {
+Json SampleJson(const BenchOptions& options, const PackageInfo& info, const Sample& sample) {
   Json line;
   line["package"] = options.package;
-  line["model"] = model.info.model_name;
-  line["threads"] = options.AllThreads();
-  line["streams"] = options.streams;
-  line["threads_per_stream"] = options.ThreadsOfAStream();
+  line["model"] = info.model_name;
   line["n"] = static_cast<int64_t>(sample.ms.size());
   line["seconds"] = sample.seconds;
   line["min_ms"] = sample.ms[0];
@@ -143,8 +142,29 @@ Json ToLine(const BenchOptions& options, const LoadedModel& model, const Sample&
   for (int percent : {90, 95, 99}) line["p" + std::to_string(percent) + "_ms"] = Percentile(sample.ms, percent / 100.0);
   line["max_ms"] = sample.ms.back();
   line["inferences_per_second"] = sample.per_second;
+  return line;
+}
+
+Json ToLine(const BenchOptions& options, const LoadedModel& model, const Sample& sample, bool undisturbed) {
+  Json line = SampleJson(options, model.info, sample);
+  line["threads"] = options.AllThreads();
+  line["streams"] = options.streams;
+  line["threads_per_stream"] = options.ThreadsOfAStream();
   line["undisturbed"] = undisturbed;
   return line;
+}
+
+// `device`: the line with the times by a device's own clock, or "".
+std::string SampleText(const PackageInfo& info, const std::string& where, const Sample& sample,
+                       const std::string& device = "") {
+  const auto time = [](double ms) { return TimeText(ms / 1e3); };
+  std::string text = info.model_name + " " + where + "\n";
+  text += "latency     min " + time(sample.ms[0]) + "  p50 " + time(Median(sample.ms));
+  for (int percent : {90, 95, 99})
+    text += "  p" + std::to_string(percent) + " " + time(Percentile(sample.ms, percent / 100.0));
+  if (!device.empty()) text += "\n" + device;
+  return text + Format("\nthroughput  %.*f inferences/s (", sample.per_second < 100 ? 2 : 0, sample.per_second) +
+         Counted(static_cast<int64_t>(sample.ms.size()), "run") + Format(" in %.1f s)\n", sample.seconds);
 }
 
 std::string ThreadsText(const BenchOptions& options) {
@@ -180,13 +200,8 @@ void PrintLine(const BenchOptions& options, const LoadedModel& model, const Samp
     return console.Result(model.info.model_name + ": min " + time(sample.ms[0]) + ", median " +
                           time(Median(sample.ms)) + " over " + std::to_string(sample.ms.size()) + " runs\n");
   }
-  std::string text = model.info.model_name + " with " + ThreadsText(options) + " on " + HostText() + "\n";
-  text += "latency     min " + time(sample.ms[0]) + "  p50 " + time(Median(sample.ms));
-  for (int percent : {90, 95, 99})
-    text += "  p" + std::to_string(percent) + " " + time(Percentile(sample.ms, percent / 100.0));
-  if (device) text += "\n" + DeviceLine(*device);
-  text += Format("\nthroughput  %.*f inferences/s (", sample.per_second < 100 ? 2 : 0, sample.per_second) +
-          Counted(static_cast<int64_t>(sample.ms.size()), "run") + Format(" in %.1f s)\n", sample.seconds);
+  const std::string where = "with " + ThreadsText(options) + " on " + HostText();
+  const std::string text = SampleText(model.info, where, sample, device ? DeviceLine(*device) : "");
   console.Result(WrapLines(text, console.WidthOut()));
 }
 
@@ -217,7 +232,7 @@ void PrintHint(const std::string& package, const std::vector<ProfileRow>& rows) 
 Result<int> Profile(const BenchOptions& options, LoadedModel& model, Alone& alone) {
   std::unique_ptr<Builder> builder = TRY(MakeBuildWorkers());
   Target host = TRY(Target::Parse("cpu"));
-  if (options.threads > 0) host.num_cores = options.threads;
+  if (options.place.threads > 0) host.num_cores = options.place.threads;
   constexpr int kPatienceMs = 500;  // longest wait for the host's lock, for each part of the roofline
   Roofline roofline = TRY(MeasureRoofline(host, *builder, kPatienceMs));
   ProfileSamples samples = TRY(MeasureProfile(*model.executor, options.seconds, alone));
@@ -257,20 +272,50 @@ std::string LockOf(const GraphExecutor& executor) {
   return executor.others().empty() ? HostLock::Path() : HostLock::PathOf(executor.others()[0]->Identity());
 }
 
+// Measures the latency on a device of a farm.
+Result<int> BenchOnFarm(const BenchOptions& options) {
+  // One call, whose runs have a turn on the host. Others get theirs in between.
+  constexpr double kTurn = 0.5;
+  const RunnableModel network = TRY(RunnableModel::Open(options.package, options.place));
+  for (size_t i = 0; i < network.info().inputs.size(); ++i) TRY(network.FillInput(static_cast<int64_t>(i), 0));
+  TRY(network.Run(2));
+  std::vector<double> ms;
+  std::string disturbed;
+  for (double seconds = 0; ms.size() < kLeastRuns || seconds < options.seconds;) {
+    const rpc::RemoteDevice::Times times = TRY(network.Run(1, std::min(kTurn, options.seconds - seconds)));
+    for (double run : times.seconds) ms.push_back(run * 1e3), seconds += run;
+    if (!times.disturbed.empty()) disturbed = times.disturbed;
+  }
+  const Sample sample = SampleOf(std::move(ms));
+  Console& console = Console::Get();
+  if (!disturbed.empty()) console.Note("disturbed: " + disturbed);
+  if (!console.json()) {
+    console.Result(WrapLines(SampleText(network.info(), "on `" + options.place.key + "`", sample), console.WidthOut()));
+    return kExitOk;
+  }
+  Json line = SampleJson(options, network.info(), sample);
+  line["key"] = options.place.key;
+  line["undisturbed"] = disturbed.empty();
+  console.Result(line);
+  return kExitOk;
+}
+
 Result<int> Bench(const BenchOptions& options) {
+  if (options.place.OnFarm()) return BenchOnFarm(options);
   std::vector<LoadedModel> models;
   for (int i = 0; i < options.streams; ++i) {
-    models.push_back(TRY(LoadModel(options.package, options.streams > 1 ? options.ThreadsOfAStream() : options.threads,
-                                   options.device)));
+    models.push_back(
+        TRY(LoadModel(options.package, options.streams > 1 ? options.ThreadsOfAStream() : options.place.threads,
+                      options.place.device)));
     TRY(FillInputs(*models.back().executor, 0));
     for (int j = 0; j < 2; ++j) TRY(models.back().executor->Run());
   }
   Alone alone(options.wait, LockOf(*models[0].executor));
   if (options.serve) return Serve(options, models[0], alone);
   if (options.profile) return Profile(options, models[0], alone);
-  constexpr int kLeastRuns = 5;
-  const Sample sample = options.streams > 1 ? TRY(MeasureStreams(models, options.seconds, alone))
-                                            : TRY(Measure(*models[0].executor, options.seconds, kLeastRuns, alone));
+  const Sample sample = options.streams > 1
+                            ? TRY(MeasureStreams(models, options.seconds, alone))
+                            : TRY(Measure(*models[0].executor, options.seconds, static_cast<int>(kLeastRuns), alone));
   PrintLine(options, models[0], sample, alone, TRY(MeasureDevice(options, *models[0].executor, alone)));
   return kExitOk;
 }
@@ -282,8 +327,10 @@ Command BenchCommand(CLI::App& root) {
   CLI::App* app = root.add_subcommand("bench", "Measures the latency and throughput of a package on random inputs.");
   app->add_option("package", options->package, "a compiled network, M.tar or M.so, as `autotune compile -o` writes it")
       ->required();
-  app->add_option("--device", options->device, kDeviceHelp);
-  app->add_option("--threads", options->threads, "threads of the kernels, of all streams together; 0: one per CPU")
+  app->add_option("--device", options->place.device, kDeviceHelp);
+  AddFarmOptions(*app, options->place);
+  app->add_option("--threads", options->place.threads,
+                  "threads of the kernels, of all streams together; 0: one per CPU")
       ->check(Threads())
       ->capture_default_str();
   app->add_option("--streams", options->streams, "runs at once, for the throughput; each has its share of the threads")
@@ -310,6 +357,10 @@ Command BenchCommand(CLI::App& root) {
               return Err("--streams goes with neither --profile nor --serve, which run one after another");
             if (options->serve)
               TRY(RefuseGiven(*app, {"--profile", "--seconds"}, "--serve measures what standard input asks for"));
+            if (options->place.OnFarm()) {
+              TRY(RefuseGiven(*app, {"--profile", "--streams", "--serve", "--wait"},
+                              "a device of a farm is measured by one run after another"));
+            }
             if (!options->profile) TRY(RefuseGiven(*app, {"--wide"}, "only --profile prints names"));
             return {};
           }};

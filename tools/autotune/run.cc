@@ -22,6 +22,7 @@
 #include "tools/autotune/command.h"
 #include "tools/autotune/console.h"
 #include "tools/autotune/gpus.h"
+#include "tools/autotune/runnable_model.h"
 #include "tools/autotune/text.h"
 #include "tools/autotune/usage.h"
 
@@ -30,10 +31,9 @@ namespace {
 
 struct RunOptions {
   std::string package;
-  std::string device;  // of a package for GPUs (DeviceChoiceOf); empty: the first one
+  ModelPlace place;
   std::vector<std::string> inputs;
   std::string output_dir, output;
-  int threads = 0;
   int repeat = 1;
 };
 
@@ -46,10 +46,10 @@ Result<Tensor> ReadTensor(const std::string& path) {
 }
 
 // Sets the inputs that the arrays of an .npz file name, and marks them in `given`.
-Status BindArrays(const std::string& path, LoadedModel& model, std::vector<bool>& given) {
+Status BindArrays(const std::string& path, const RunnableModel& network, std::vector<bool>& given) {
   for (const auto& [name, tensor] : TRY(ReadNpz(path))) {
-    const int64_t index = TRY_NOTE(model.executor->InputIndex(name), "an array of " + path);
-    TRY(model.executor->SetInput(index, tensor));
+    const int64_t index = TRY_NOTE(network.InputIndex(name), "an array of " + path);
+    TRY(network.SetInput(index, tensor));
     given[static_cast<size_t>(index)] = true;
   }
   return {};
@@ -57,35 +57,36 @@ Status BindArrays(const std::string& path, LoadedModel& model, std::vector<bool>
 
 // Sets the inputs from the options "name=file", or only "file" if the model has one input or the file is an .npz. Fills
 // all other inputs with random numbers.
-Status BindInputs(const RunOptions& options, LoadedModel& model) {
-  std::vector<bool> given(model.info.inputs.size(), false);
+Status BindInputs(const RunOptions& options, const RunnableModel& network) {
+  const std::vector<TensorSpec>& inputs = network.info().inputs;
+  std::vector<bool> given(inputs.size(), false);
   for (const std::string& item : options.inputs) {
     if (item.ends_with(".npz")) {
-      TRY(BindArrays(item, model, given));
+      TRY(BindArrays(item, network, given));
       continue;
     }
     size_t equals = item.find('=');
-    for (const TensorSpec& input : model.info.inputs) {  // names may contain '='
+    for (const TensorSpec& input : inputs) {  // names may contain '='
       if (item.starts_with(input.name + "=")) equals = input.name.size();
     }
     std::string name = equals == std::string::npos ? "" : item.substr(0, equals);
     std::string file = equals == std::string::npos ? item : item.substr(equals + 1);
     int64_t index = 0;
     if (!name.empty()) {
-      index = TRY(model.executor->InputIndex(name));
+      index = TRY(network.InputIndex(name));
     } else if (given.size() != 1) {
       return WithHint(Err("the model has ", given.size(), " inputs, so --input must name one"),
                       "say --input " + ShellWord("NAME=" + file));
     }
-    TRY(model.executor->SetInput(index, TRY(ReadTensor(file))));
+    TRY(network.SetInput(index, TRY(ReadTensor(file))));
     given[index] = true;
   }
   for (size_t i = 0; i < given.size(); ++i) {
     if (given[i]) continue;
-    const std::string name = OneLine(model.info.inputs[i].name);
-    Console::Get().Note("input " + name + " " + model.info.inputs[i].dtype + ShapeText(model.info.inputs[i].shape) +
+    const std::string name = OneLine(inputs[i].name);
+    Console::Get().Note("input " + name + " " + inputs[i].dtype + ShapeText(inputs[i].shape) +
                         ": random (seed 0); give --input " + ShellWord(name + "=FILE.npy") + " for your own");
-    TRY(FillInput(*model.executor, static_cast<int64_t>(i), 0));
+    TRY(network.FillInput(static_cast<int64_t>(i), 0));
   }
   return {};
 }
@@ -184,12 +185,10 @@ std::string TimesText(const std::vector<double>& ms, const std::string& package)
 }
 
 // Returns the times in milliseconds of `options.repeat` runs.
-Result<std::vector<double>> RunAll(const RunOptions& options, GraphExecutor& executor) {
+Result<std::vector<double>> RunAll(const RunOptions& options, const RunnableModel& network) {
   std::vector<double> ms;
   for (int i = 0; i < options.repeat; ++i) {
-    double begin = MonotonicSeconds();
-    TRY(executor.Run());
-    ms.push_back((MonotonicSeconds() - begin) * 1e3);
+    ms.push_back(TRY(network.Run()).seconds[0] * 1e3);
   }
   return ms;
 }
@@ -207,16 +206,16 @@ Status MakeOutputDir(const std::string& folder) {
 Result<int> Run(const RunOptions& options) {
   TRY(MakeOutputDir(options.output_dir));
   TRY(CheckOutputFile(options.output, options.package));
-  LoadedModel model = TRY(LoadModel(options.package, options.threads, options.device));
-  TRY(BindInputs(options, model));
-  const std::vector<double> ms = TRY(RunAll(options, *model.executor));
+  const RunnableModel network = TRY(RunnableModel::Open(options.package, options.place));
+  TRY(BindInputs(options, network));
+  const std::vector<double> ms = TRY(RunAll(options, network));
   Console& console = Console::Get();
   Json::Array outputs;
   std::set<std::string> taken;
   NamedTensors arrays;
-  for (int64_t i = 0; i < model.executor->num_outputs(); ++i) {
-    const TensorSpec& spec = model.info.outputs[i];
-    const Tensor output = TRY(ToHost(model.executor->Output(i)));
+  for (int64_t i = 0; i < network.num_outputs(); ++i) {
+    const TensorSpec& spec = network.info().outputs[i];
+    const Tensor output = TRY(network.Output(i));
     const std::vector<double> numbers = FloatsOf(output, spec.dtype);
     outputs.push_back(OutputJson(spec, numbers));
     if (!console.json()) console.Result(WrapLines(OutputText(spec, numbers), console.WidthOut()));
@@ -235,7 +234,7 @@ Result<int> Run(const RunOptions& options) {
   if (!console.json()) return kExitOk;
   Json line;
   line["package"] = options.package;
-  line["model"] = model.info.model_name;
+  line["model"] = network.info().model_name;
   line["outputs"] = std::move(outputs);
   line["runs_ms"] = ToJson(ms);
   console.Result(line);
@@ -256,8 +255,9 @@ Command RunCommand(CLI::App& root) {
   app->add_option("-o,--output", options->output, "write all outputs to this file, FILE.npz")
       ->check(
           [](const std::string& path) { return path.ends_with(".npz") ? std::string() : path + ": name it FILE.npz"; });
-  app->add_option("--device", options->device, kDeviceHelp);
-  app->add_option("--threads", options->threads, "threads of the kernels; 0: one per CPU")
+  app->add_option("--device", options->place.device, kDeviceHelp);
+  AddFarmOptions(*app, options->place);
+  app->add_option("--threads", options->place.threads, "threads of the kernels; 0: one per CPU")
       ->check(Threads())
       ->capture_default_str();
   app->add_option("--repeat", options->repeat, "number of runs")->check(AtLeastOne())->capture_default_str();

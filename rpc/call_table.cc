@@ -1,0 +1,170 @@
+#include "rpc/call_table.h"
+
+#include <cstring>
+#include <limits>
+
+#include "rpc/measure.h"
+#include "runtime/cpu_device.h"
+#include "runtime/graph_executor.h"
+#include "runtime/kernel_context.h"
+#include "runtime/module_blob.h"
+#include "runtime/params.h"
+#include "runtime/registry.h"
+#include "support/clock.h"
+#include "support/cpus.h"
+
+namespace autotune::rpc {
+namespace {
+
+constexpr char kNewTensor[] = "remote.tensor";
+
+// Returns the bytes of a part of a tensor on this host.
+Result<std::string_view> PartOf(const Tensor& tensor, int64_t offset, int64_t count) {
+  if (!tensor.defined() || tensor.device()) return Err("expected a tensor in the memory of the host");
+  if (offset < 0 || count < 0 || offset > tensor.num_bytes() || count > tensor.num_bytes() - offset)
+    return Err("bytes ", offset, " to ", offset, " + ", count, " are not of a tensor of ", tensor.num_bytes(),
+               " bytes");
+  return tensor.bytes().substr(static_cast<size_t>(offset), static_cast<size_t>(count));
+}
+
+Status WritePart(const Tensor& tensor, int64_t offset, const Bytes& bytes) {
+  const std::string_view part = TRY(PartOf(tensor, offset, static_cast<int64_t>(bytes.data.size())));
+  std::memcpy(static_cast<char*>(tensor.data()) + offset, bytes.data.data(), part.size());
+  return {};
+}
+
+Result<Bytes> ReadPart(const Tensor& tensor, int64_t offset, int64_t count) {
+  if (count > kTensorPieceBytes) return Err("at most ", kTensorPieceBytes, " bytes can be read at a time");
+  const std::string_view part = TRY(PartOf(tensor, offset, count));
+  return Bytes{std::string(part)};
+}
+
+Result<Tensor> NewTensor(std::span<const Value> args) {
+  if (args.empty()) return Err("expected a type and extents");
+  std::vector<int64_t> shape;
+  for (const Value& extent : args.subspan(1)) shape.push_back(TRY(extent.As<int64_t>()));
+  return Tensor::Empty(std::move(shape), TRY(args[0].As<DLDataType>()));
+}
+
+Result<std::string_view> BytesOf(const Tensor& tensor) {
+  if (!tensor.defined()) return Err("expected a tensor with bytes");
+  return PartOf(tensor, 0, tensor.num_bytes());
+}
+
+Result<std::shared_ptr<KernelContext>> ContextOf(int64_t threads) {
+  if (threads < 0 || threads > std::numeric_limits<int>::max()) return Err("there are no ", threads, " threads");
+  TRY(CheckThreads(static_cast<int>(threads)));
+  // Each worker sets its own CPUs, since the sandbox lets no thread set those of others.
+  return std::make_shared<KernelContext>(ThreadPoolOptions{.num_threads = static_cast<int>(threads), .pin = true});
+}
+
+Result<Tensor> TimesOf(const PackedFunc& function, int64_t runs, double seconds) {
+  constexpr size_t kMostRuns = 1 << 20;  // a tensor of 8 MiB
+  if (!function) return Err("expected a function");
+  std::vector<double> times;
+  double now = SteadySeconds();
+  const double end = now + seconds;
+  while ((static_cast<int64_t>(times.size()) < runs || now < end) && times.size() < kMostRuns) {
+    const double begin = SteadySeconds();
+    TRY(function());
+    now = SteadySeconds();
+    times.push_back(now - begin);
+  }
+  const std::string_view bytes(reinterpret_cast<const char*>(times.data()), times.size() * sizeof(double));
+  return Tensor::FromBytes({static_cast<int64_t>(times.size())}, {kDLFloat, 64, 1}, bytes);
+}
+
+Result<Value> FunctionOf(const Module& module, const std::string& name) {
+  if (!module) return Err("expected a module");
+  Result<PackedFunc> function = module->GetFunction(name);
+  return function.ok() ? Value(*function) : Value();
+}
+
+Result<Module> LoadLibrary(const Tensor& bytes, int64_t threads) {
+  return LoadModule(TRY(Artifact::FromBytes(TRY(BytesOf(bytes)))), TRY(ContextOf(threads)));
+}
+
+}  // namespace
+
+Result<std::string> CallTable::Answer(std::string_view bytes) {
+  const RemoteCall call = TRY(ReadCall(
+      bytes, [this](int64_t handle) { values_.erase(handle); },
+      [this](const RemoteHandle& handle) { return Import(handle); }));
+  const int64_t inline_bytes = call.name == kNewTensor ? -1 : kInlineTensorBytes;
+  std::string reply = TRY(WriteReply(
+      Run(call), [this](const Value& value) { return Export(value); }, inline_bytes));
+  if (static_cast<int64_t>(reply.size()) > kMaxBlobBytes)
+    return WriteReply(Err("the result takes more than ", kMaxBlobBytes, " bytes"), nullptr);
+  return reply;
+}
+
+Result<Value> CallTable::Run(const RemoteCall& call) {
+  if (call.function != 0) {
+    const auto at = values_.find(call.function);
+    const PackedFunc* function = at == values_.end() ? nullptr : at->second.If<PackedFunc>();
+    if (!function) return Err("there is no function with the handle ", call.function);
+    return PackedFunc(*function).Call(call.args);
+  }
+  if (call.name.starts_with("remote.")) return RunOwn(call.name, call.args);
+  return TRY(Registry::Global().Get(call.name)).Call(call.args);
+}
+
+Result<Value> CallTable::RunOwn(const std::string& name, std::span<const Value> args) {
+  if (name == "remote.echo") return PackedFunc::Of([](Value value) { return value; }).Call(args);
+  if (name == "remote.handles") return Value(values_.size());
+  if (name == kNewTensor) return Value(TRY(NewTensor(args)));
+  if (name == "remote.write") return PackedFunc::Of(WritePart).Call(args);
+  if (name == "remote.read") return PackedFunc::Of(ReadPart).Call(args);
+  if (name == "remote.time") return PackedFunc::Of(TimesOf).Call(args);
+  if (name == "remote.get_function") return PackedFunc::Of(FunctionOf).Call(args);
+  if (name == "remote.load_module") return PackedFunc::Of(LoadLibrary).Call(args);
+  if (name == "remote.load_network") {
+    return PackedFunc::Of([this](Value library, Tensor graph, Tensor params, int64_t threads) {
+             return LoadNetwork(library, graph, params, static_cast<int>(threads));
+           })
+        .Call(args);
+  }
+  return Err("there is no function ", name);
+}
+
+Result<Module> CallTable::LoadNetwork(const Value& library, const Tensor& graph, const Tensor& params,
+                                      int threads) const {
+  const std::shared_ptr<KernelContext> context = TRY(ContextOf(threads));
+  Module module;
+  if (!library.IsNull())
+    module = TRY(LoadModule(TRY(Artifact::FromBytes(TRY(BytesOf(TRY(library.As<Tensor>()))))), context));
+  std::vector<DevicePtr> devices = {std::make_shared<CpuDevice>(context)};
+  if (device_) devices.push_back(device_);
+  return MakeGraphExecutorModule(
+      TRY(GraphExecutor::Create(TRY(Graph::Parse(TRY(BytesOf(graph)))), std::move(module),
+                                TRY(ParseParams(TRY(BytesOf(params)))), std::move(devices))));
+}
+
+Result<RemoteHandle> CallTable::Export(const Value& value) {
+  RemoteHandle handle{.number = ++last_};
+  if (const auto* module = value.If<Module>()) {
+    if (!*module) return Err("the result is a null module");
+    handle.kind = RemoteHandle::Kind::kModule;
+    handle.type_key = (*module)->TypeKey();
+  } else if (value.If<PackedFunc>()) {
+    handle.kind = RemoteHandle::Kind::kFunction;
+  } else if (const auto* object = value.If<ObjectRef>()) {
+    if (!*object) return Err("the result is a null object");
+    handle.type_key = (*object)->TypeKey();
+  } else if (const auto* tensor = value.If<Tensor>()) {
+    if (!tensor->defined()) return Err("the result is a null tensor");
+    handle.kind = RemoteHandle::Kind::kTensor;
+    handle.dtype = tensor->dtype();
+    handle.shape = tensor->shape();
+  }
+  values_.emplace(handle.number, value);
+  return handle;
+}
+
+Result<Value> CallTable::Import(const RemoteHandle& handle) const {
+  const auto at = values_.find(handle.number);
+  if (at == values_.end()) return Err("there is no value with the handle ", handle.number);
+  return at->second;
+}
+
+}  // namespace autotune::rpc

@@ -1,0 +1,46 @@
+// CallTable: the runner's side of a session of calls (rpc/remote_device.h). It runs the functions that a client calls,
+// and keeps the modules, functions, objects and large tensors of which the client has handles. Functions without a
+// handle are called by name; besides those of the registry (runtime/registry.h), there are
+//   remote.echo(value): the value; remote.handles(): the number of handles that are not released;
+//   remote.tensor(type, extents...): a new tensor; the reply is a handle, whatever its size;
+//   remote.write(tensor, offset, bytes), remote.read(tensor, offset, count): part of a tensor's bytes;
+//   remote.time(function, runs, seconds): calls it without arguments, at least so many times, and until so many seconds
+//     are over; a tensor with the seconds of each call;
+//   remote.get_function(module, name): the module's function; null if there is none;
+//   remote.load_module(bytes, threads): the module of a shared object, whose bytes are a tensor
+//   (runtime/module_blob.h); remote.load_network(library, graph, parameters, threads): an executor module
+//   (runtime/graph_executor.h). The parts
+//     are tensors with the bytes of a package's files; the library may be null.
+// Kernels run on the CPU and on the device of the runner. Not thread-safe.
+#pragma once
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "rpc/remote_value.h"
+#include "runtime/device.h"
+
+namespace autotune::rpc {
+
+class CallTable {
+ public:
+  explicit CallTable(DevicePtr device) : device_(std::move(device)) {}  // beside the CPU; null: none
+
+  // Runs a call and returns its reply. The reply has the function's error, too. Errors: the call is damaged, or the
+  // reply too large to be sent.
+  Result<std::string> Answer(std::string_view call);
+  size_t handles() const { return values_.size(); }
+
+ private:
+  Result<Value> Run(const RemoteCall& call);
+  Result<Value> RunOwn(const std::string& name, std::span<const Value> args);
+  Result<RemoteHandle> Export(const Value& value);
+  Result<Value> Import(const RemoteHandle& handle) const;
+  Result<Module> LoadNetwork(const Value& library, const Tensor& graph, const Tensor& params, int threads) const;
+
+  DevicePtr device_;
+  std::map<int64_t, Value> values_;
+  int64_t last_ = 0;  // handle
+};
+
+}  // namespace autotune::rpc

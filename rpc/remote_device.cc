@@ -1,0 +1,308 @@
+#include "rpc/remote_device.h"
+
+#include <cstring>
+#include <mutex>
+
+#include "rpc/remote_value.h"
+#include "runtime/tensor.h"
+
+namespace autotune::rpc {
+
+struct RemoteDevice::Impl {
+  // What the client of a session has in common with its handles, which may outlive it.
+  struct Releases {
+    std::mutex mutex;
+    std::vector<int64_t> numbers;  // of the handles that the next call releases
+  };
+  // A handle of the process, released with its last copy.
+  struct Held {
+    Held(std::shared_ptr<Releases> releases, int64_t number) : releases(std::move(releases)), number(number) {}
+    ~Held() {
+      const std::lock_guard lock(releases->mutex);
+      releases->numbers.push_back(number);
+    }
+    Held(const Held&) = delete;
+    const std::shared_ptr<Releases> releases;
+    const int64_t number;
+  };
+  using HeldPtr = std::shared_ptr<const Held>;
+
+  Options options;
+  std::unique_ptr<FarmClient> client;
+  const Id session = RandomId();
+  int64_t calls = 0;
+  std::optional<Error> over;  // why the session is over
+  std::string disturbed;      // of the latest call that measured
+  std::shared_ptr<Releases> releases = std::make_shared<Releases>();
+  std::recursive_mutex mutex;  // a call may need further ones, for its tensors
+
+  std::vector<int64_t> TakeReleased() {
+    const std::lock_guard lock(releases->mutex);
+    return std::exchange(releases->numbers, {});
+  }
+  Result<Value> Call(const std::shared_ptr<RemoteDevice>& device, int64_t function, const std::string& name,
+                     std::span<const Value> args, bool measures = false);
+  Result<std::string> Send(std::string body, bool measures);
+  Result<RemoteHandle> Export(const std::shared_ptr<RemoteDevice>& device, const Value& value,
+                              std::vector<HeldPtr>& temporary);
+  Result<Value> Import(const std::shared_ptr<RemoteDevice>& device, const RemoteHandle& handle, bool measures);
+  Result<HeldPtr> Upload(const Tensor& tensor);
+  Result<Tensor> Download(const RemoteHandle& handle);
+};
+
+// A function of the process. `measures`: its calls are alone on the device's host.
+struct RemoteFunction {
+  std::shared_ptr<RemoteDevice> device;
+  RemoteDevice::Impl::HeldPtr held;
+  bool measures = false;
+
+  Result<Value> operator()(std::span<const Value> args) const {
+    return device->impl_->Call(device, held->number, "", args, measures);
+  }
+};
+
+struct RemoteModule : ModuleNode {
+  std::shared_ptr<RemoteDevice> device;
+  RemoteDevice::Impl::HeldPtr held;
+  std::string type_key;
+
+  std::string_view TypeKey() const override { return type_key; }
+  PackedFunc GetOwnFunction(std::string_view name, const Module&) override {
+    const std::vector<Value> args = {Value(shared_from_this()), Value(name)};
+    // A profile times kernels, and so does the function that time_evaluator returns.
+    const bool measures = name == "time_evaluator" || name == "profile";
+    const Result<Value> found = device->impl_->Call(device, 0, "remote.get_function", args);
+    if (!found.ok())
+      return PackedFunc([error = found.error()](std::span<const Value>) -> Result<Value> { return error; });
+    const auto* function = found->If<PackedFunc>();
+    if (!function) return {};
+    RemoteFunction remote = *function->Target<RemoteFunction>();
+    remote.measures = measures;
+    return PackedFunc(std::move(remote));
+  }
+};
+
+namespace {
+
+// An object or tensor of the process, of which this side knows the type alone.
+struct RemoteObject : Object {
+  RemoteHandle handle;
+  std::shared_ptr<const void> device, held;
+
+  std::string_view TypeKey() const override { return handle.type_key; }
+};
+
+Error NotOfThis(std::string_view what) {
+  return Err("a ", what, " of another process cannot be passed to a remote function");
+}
+
+}  // namespace
+
+Result<std::string> RemoteDevice::Impl::Send(std::string body, bool measures) {
+  if (over) return *over;
+  CallWork work{.session = session,
+                .number = ++calls,
+                .seconds = options.call_seconds,
+                .exclusive = measures,
+                .body = std::make_shared<const std::string>(std::move(body))};
+  const auto end = [this](Error error) {
+    over = std::move(error);
+    return *over;
+  };
+  Result<RemoteAnswer> answer = client->Call(std::move(work), options.on_wait);
+  if (!answer.ok()) return end(answer.error());
+  if (measures) disturbed = answer->reply.disturbed;
+  if (answer->reply.status == TrialStatus::kOk) return *answer->body;
+  return end(Err("the session on the device is over: ", answer->reply.error));
+}
+
+Result<Value> RemoteDevice::Impl::Call(const std::shared_ptr<RemoteDevice>& device, int64_t function,
+                                       const std::string& name, std::span<const Value> args, bool measures) {
+  const std::lock_guard lock(mutex);
+  std::vector<HeldPtr> temporary;  // tensors that were uploaded for this call
+  RemoteCall call{.function = function, .name = name, .args = {args.begin(), args.end()}};
+  const std::string rest = TRY(WriteCall(call, [&](const Value& value) { return Export(device, value, temporary); }));
+  // Handles that are released meanwhile, by uploads too, are those of this call only if it needs them no more.
+  call.released = TakeReleased();
+  ByteWriter body;
+  body.Numbers(call.released);
+  body.Raw(std::string_view(rest).substr(sizeof(uint64_t)));  // behind the empty list of released handles
+  std::string bytes = body.Take();
+  if (static_cast<int64_t>(bytes.size()) > kMaxBlobBytes)
+    return Err("the arguments of a remote function take ", bytes.size(), " bytes; at most ", kMaxBlobBytes,
+               " can be sent beside large tensors");
+  const std::string reply = TRY(Send(std::move(bytes), measures));
+  return TRY(ReadReply(reply, [&](const RemoteHandle& handle) { return Import(device, handle, measures); }));
+}
+
+Result<RemoteHandle> RemoteDevice::Impl::Export(const std::shared_ptr<RemoteDevice>& device, const Value& value,
+                                                std::vector<HeldPtr>& temporary) {
+  if (const auto* module = value.If<Module>()) {
+    const auto* remote = dynamic_cast<const RemoteModule*>(module->get());
+    if (!remote || remote->device != device) return NotOfThis("module");
+    return RemoteHandle{.kind = RemoteHandle::Kind::kModule, .number = remote->held->number};
+  }
+  if (const auto* function = value.If<PackedFunc>()) {
+    const auto* remote = function->Target<RemoteFunction>();
+    if (!remote || remote->device != device) return NotOfThis("function");
+    return RemoteHandle{.kind = RemoteHandle::Kind::kFunction, .number = remote->held->number};
+  }
+  if (const auto* object = value.If<ObjectRef>()) {
+    const auto* remote = dynamic_cast<const RemoteObject*>(object->get());
+    if (!remote || remote->device != device) return NotOfThis("object");
+    return remote->handle;
+  }
+  const auto* tensor = value.If<Tensor>();
+  if (!tensor || !tensor->defined() || tensor->device())
+    return Err("only tensors in the memory of this host can be passed to a remote function");
+  temporary.push_back(TRY(Upload(*tensor)));
+  return RemoteHandle{.kind = RemoteHandle::Kind::kTensor,
+                      .number = temporary.back()->number,
+                      .dtype = tensor->dtype(),
+                      .shape = tensor->shape()};
+}
+
+Result<Value> RemoteDevice::Impl::Import(const std::shared_ptr<RemoteDevice>& device, const RemoteHandle& handle,
+                                         bool measures) {
+  auto held = std::make_shared<const Held>(releases, handle.number);
+  switch (handle.kind) {
+    case RemoteHandle::Kind::kModule: {
+      auto module = std::make_shared<RemoteModule>();
+      module->device = device;
+      module->held = std::move(held);
+      module->type_key = handle.type_key;
+      return Value(Module(std::move(module)));
+    }
+    case RemoteHandle::Kind::kFunction:
+      return Value(PackedFunc(RemoteFunction{device, std::move(held), measures}));
+    case RemoteHandle::Kind::kObject: {
+      auto object = std::make_shared<RemoteObject>();
+      object->handle = handle;
+      object->device = device;
+      object->held = std::move(held);
+      return Value(ObjectRef(std::move(object)));
+    }
+    case RemoteHandle::Kind::kTensor:
+      return Value(TRY(Download(handle)));
+  }
+  return Err("a handle of an unknown kind");
+}
+
+Result<RemoteDevice::Impl::HeldPtr> RemoteDevice::Impl::Upload(const Tensor& tensor) {
+  std::vector<Value> args = {Value(tensor.dtype())};
+  for (int64_t extent : tensor.shape()) args.emplace_back(extent);
+  // The reply is a handle, which must not be taken for a tensor to download.
+  const std::string body = TRY(WriteCall({TakeReleased(), 0, "remote.tensor", args}, nullptr));
+  const std::string reply = TRY(Send(body, false));
+  HeldPtr made;
+  TRY(TRY(ReadReply(reply, [&](const RemoteHandle& handle) -> Result<Value> {
+    made = std::make_shared<const Held>(releases, handle.number);
+    return Value();
+  })));
+  if (!made) return Err("the device server answered with a malformed message");
+  const RemoteHandle handle{
+      .kind = RemoteHandle::Kind::kTensor, .number = made->number, .dtype = tensor.dtype(), .shape = tensor.shape()};
+  const std::string_view bytes = tensor.bytes();
+  for (size_t at = 0; at < bytes.size(); at += kTensorPieceBytes) {
+    RemoteCall piece{.name = "remote.write"};
+    // The null stands for the handle.
+    piece.args = {Value(Tensor()), Value(static_cast<int64_t>(at)),
+                  Value(Bytes{std::string(bytes.substr(at, kTensorPieceBytes))})};
+    const std::string write = TRY(WriteCall(piece, [&](const Value&) -> Result<RemoteHandle> { return handle; }));
+    TRY(TRY(ReadReply(TRY(Send(write, false)), nullptr)));
+  }
+  return made;
+}
+
+Result<Tensor> RemoteDevice::Impl::Download(const RemoteHandle& handle) {
+  Tensor tensor = TRY(Tensor::Empty(handle.shape, handle.dtype));
+  for (int64_t at = 0; at < tensor.num_bytes(); at += kTensorPieceBytes) {
+    const int64_t count = std::min(kTensorPieceBytes, tensor.num_bytes() - at);
+    RemoteCall piece{.name = "remote.read"};
+    piece.args = {Value(Tensor()), Value(at), Value(count)};
+    const std::string read = TRY(WriteCall(piece, [&](const Value&) -> Result<RemoteHandle> { return handle; }));
+    const Value part = TRY(TRY(ReadReply(TRY(Send(read, false)), nullptr)));
+    const auto* bytes = part.If<Bytes>();
+    if (!bytes || static_cast<int64_t>(bytes->data.size()) != count)
+      return Err("the device server answered with a malformed message");
+    std::memcpy(static_cast<char*>(tensor.data()) + at, bytes->data.data(), bytes->data.size());
+  }
+  return tensor;
+}
+
+RemoteDevice::RemoteDevice(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+RemoteDevice::~RemoteDevice() = default;
+
+Result<std::shared_ptr<RemoteDevice>> RemoteDevice::Connect(const Options& options) {
+  auto impl = std::make_unique<Impl>();
+  impl->options = options;
+  // The session keeps its device until its end, or until another client waits for it.
+  constexpr double kSessionSeconds = 7 * 24 * 3600;
+  impl->options.farm.idle_lease_seconds = kSessionSeconds;
+  impl->client = TRY(FarmClient::Connect(impl->options.farm));
+  std::shared_ptr<RemoteDevice> device(new RemoteDevice(std::move(impl)));
+  TRY(device->Call("remote.echo", {Value()}));
+  return device;
+}
+
+Result<Value> RemoteDevice::Call(const std::string& name, const std::vector<Value>& args) {
+  return impl_->Call(shared_from_this(), 0, name, args);
+}
+
+namespace {
+
+// Returns bytes as a tensor, which borrows them.
+Result<Value> BytesTensor(std::string_view bytes) {
+  return Value(TRY(
+      Tensor::View(const_cast<char*>(bytes.data()), {static_cast<int64_t>(bytes.size())}, {kDLUInt, 8, 1}, nullptr)));
+}
+
+}  // namespace
+
+Result<Module> RemoteDevice::LoadModule(std::string_view shared_object, int threads) {
+  const Value bytes = TRY(BytesTensor(shared_object));
+  return TRY(Call("remote.load_module", {bytes, Value(threads)})).As<Module>();
+}
+
+Result<Module> RemoteDevice::LoadNetwork(const NetworkParts& parts, int threads) {
+  const Value library = parts.library.empty() ? Value() : TRY(BytesTensor(parts.library));
+  const Value graph = TRY(BytesTensor(parts.graph_json)), params = TRY(BytesTensor(parts.params));
+  return TRY(Call("remote.load_network", {library, graph, params, Value(threads)})).As<Module>();
+}
+
+Result<ObjectRef> RemoteDevice::NewTensor(const Tensor& tensor) {
+  if (!tensor.defined() || tensor.device()) return Err("expected a tensor in the memory of this host");
+  const std::lock_guard lock(impl_->mutex);
+  auto made = std::make_shared<RemoteObject>();
+  auto held = TRY(impl_->Upload(tensor));
+  made->handle = {.kind = RemoteHandle::Kind::kTensor,
+                  .number = held->number,
+                  .type_key = "remote_tensor",
+                  .dtype = tensor.dtype(),
+                  .shape = tensor.shape()};
+  made->device = shared_from_this();
+  made->held = std::move(held);
+  return ObjectRef(std::move(made));
+}
+
+Result<Tensor> RemoteDevice::Read(const ObjectRef& tensor) {
+  const auto* remote = dynamic_cast<const RemoteObject*>(tensor.get());
+  if (!remote || remote->device != shared_from_this() || remote->handle.kind != RemoteHandle::Kind::kTensor)
+    return Err("expected a tensor that NewTensor of this device has made");
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->Download(remote->handle);
+}
+
+Result<RemoteDevice::Times> RemoteDevice::Time(const PackedFunc& function, int64_t runs, double seconds) {
+  const std::vector<Value> args = {Value(function), Value(runs), Value(seconds)};
+  const std::lock_guard lock(impl_->mutex);
+  const Value reply = TRY(impl_->Call(shared_from_this(), 0, "remote.time", args, /*measures=*/true));
+  const auto* times = reply.If<Tensor>();
+  if (!times || !(times->dtype() == DLDataType{kDLFloat, 64, 1}) || times->num_elements() < 1)
+    return Err("the device server answered with a malformed message");
+  return Times{{times->Data<double>(), times->Data<double>() + times->num_elements()}, impl_->disturbed};
+}
+
+void RemoteDevice::Cancel() { impl_->client->Cancel(); }
+
+}  // namespace autotune::rpc

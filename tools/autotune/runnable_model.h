@@ -1,0 +1,47 @@
+// A compiled network that a command runs: in this process, or on a device of a farm.
+#pragma once
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+
+#include "package/package.h"
+#include "rpc/remote_device.h"
+#include "runtime/module.h"
+#include "tools/tracker_choice.h"
+
+namespace autotune::tools {
+
+// Where it runs.
+struct ModelPlace {
+  TrackerChoice tracker;
+  std::string key;     // of the devices of a farm; empty: here
+  std::string device;  // --device, of this machine (DeviceChoiceOf); empty: the first one
+  int threads = 0;     // 0: one per CPU
+
+  bool OnFarm() const { return tracker.Given() || !key.empty(); }
+};
+// Adds --tracker, --join and --key.
+void AddFarmOptions(CLI::App& app, ModelPlace& place);
+
+class RunnableModel {
+ public:
+  // Errors: those of LoadModel, or of RemoteDevice; a package that cannot be sent.
+  static Result<RunnableModel> Open(const std::string& package, const ModelPlace& place);
+
+  const PackageInfo& info() const { return info_; }
+  int64_t num_outputs() const { return static_cast<int64_t>(info_.outputs.size()); }
+  Result<int64_t> InputIndex(const std::string& name) const;
+  Status SetInput(int64_t i, const Tensor& tensor) const;
+  Status FillInput(int64_t i, uint64_t seed) const;  // with random values (runtime/fill.h)
+  // Runs it at least `runs` times, and until `seconds` are over. Returns the seconds of each run, as measured where it
+  // runs. On a farm, nothing else is measured on that host meanwhile; here, the caller sees to that.
+  Result<rpc::RemoteDevice::Times> Run(int64_t runs = 1, double seconds = 0) const;
+  Result<Tensor> Output(int64_t i) const;  // in the memory of this process
+
+ private:
+  PackageInfo info_;
+  Module executor_;                            // runtime/graph_executor.h
+  std::shared_ptr<rpc::RemoteDevice> device_;  // null: this process
+};
+
+}  // namespace autotune::tools

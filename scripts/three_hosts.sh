@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Tunes ResNet-20 on a farm of three hosts: tracker, device server and tuner in network namespaces of their own, joined by
-# a router, with nothing in common but join files. First over IPv4 and IPv6, then over IPv6 alone. Between the two, the
+# a router, with nothing in common but join files. First over IPv4 and IPv6, and the tuned network must run on the device
+# as it does here; then over IPv6 alone. Between the two, the
 # server's port is closed, its address is wrong, and the tuner does not reach it: within 6 s, the tuner's output, the
 # status and the logs of tracker and server must say so. All packets are captured, and none may hold a kernel, a message,
 # a name of a model or a key in plain text.
@@ -15,6 +16,20 @@ command -v tcpdump >/dev/null || { echo "tcpdump is missing: apt-get install tcp
 tune() {
   on tuner "$programs/autotune" tune --model "$model" --trials 24 --seed "$1" --join "$folder/alice.join" --key board \
     --db "$folder/tuner/records.db" >"$folder/tune.log" 2>&1 && grep -q '^24 trials' "$folder/tune.log"
+}
+
+# runs: returns whether the tuned network answers on the device as here, bit by bit, and bench measures it there
+runs() {
+  local image=$PWD/examples/resnet20/test_data_set_0/input_0.pb place
+  on tuner "$programs/autotune" compile --model "$model" --db "$folder/tuner/records.db" -o "$folder/tuned.tar" --quiet
+  for place in here there; do
+    local farm=()
+    [ $place = here ] || farm=(--join "$folder/alice.join" --key board)
+    on tuner "$programs/autotune" run "$folder/tuned.tar" --input "image=$image" -o "$folder/$place.npz" "${farm[@]}" \
+      >"$folder/run.log" 2>&1 || return 1
+  done
+  cmp -s "$folder/here.npz" "$folder/there.npz" || return 1
+  on tuner "$programs/autotune" bench "$folder/tuned.tar" --seconds 1 --join "$folder/alice.join" --key board
 }
 
 # serve ARGUMENTS...: starts the device server, instead of the one before
@@ -63,6 +78,7 @@ pids+=($!)
 serve
 tune 1 || fail "tuning over IPv4 and IPv6 failed"
 echo "24 trials with IPv4 and IPv6"
+runs || fail "the tuned network does not run on the device as here"
 named closed-port 'registered at' '10.77.1.2:4711 (connection refused)' --listen 127.0.0.1:4711 --advertise 10.77.1.2:4711
 named wrong-address 'registered at' "nobody answers the tracker at the server's address tcp://10.77.1.99:4711" \
   --advertise 10.77.1.99:4711

@@ -4,6 +4,8 @@
 
 #include "rpc/remote_device.h"
 #include "rpc/remote_value.h"
+#include "runtime/fill.h"
+#include "tests/draws.h"
 #include "tests/tracker/farm.h"
 
 namespace autotune {
@@ -57,6 +59,21 @@ TEST_F(FarmCalls, EveryKindOfValueComesBack) {
   EXPECT_THAT(device->Call("remote.echo", {Value(local)}).error().Text(), HasSubstr("of another process"));
   EXPECT_THAT(device->Call("nothing", {}).error().Text(), HasSubstr("nothing"));
   EXPECT_TRUE(echo(Value()).IsNull());
+}
+
+// With all draws, the tensor has more than 2 GiB, and there are 10^5 calls.
+TEST_F(FarmCalls, LargeTensorsAndManyCallsComeBackWhole) {
+  const auto device = Connect();
+  ASSERT_TRUE(device);
+  const int64_t size = test::DrawsAll() ? (int64_t{2} << 30) + 12345 : (int64_t{8} << 20) + 12345;
+  const Tensor tensor = Tensor::Empty({size}, "u8").value();
+  FillWholeRange(tensor, 1);
+  const Value back = device->Call("remote.echo", {Value(tensor)}).value();
+  ASSERT_TRUE(back.If<Tensor>());
+  EXPECT_TRUE(back.If<Tensor>()->bytes() == tensor.bytes());
+  const int64_t calls = test::DrawsAll() ? 100000 : 1000;
+  for (int64_t i = 0; i < calls; ++i) ASSERT_EQ(*device->Call("remote.echo", {Value(i)}).value().If<int64_t>(), i);
+  EXPECT_EQ(*device->Call("remote.handles", {}).value().If<int64_t>(), 0);
 }
 
 TEST_F(FarmCalls, AKernelRunsOnTensorsOfTheDevice) {

@@ -197,6 +197,7 @@ struct FarmClient::Impl {
   }
 
   void CancelSeats() {
+    cancelled = BootMillis();
     for (auto& seat : seats) seat->Perform(seat->session.Cancel(BootMillis()));
   }
   void CloseSeats() {
@@ -209,6 +210,7 @@ struct FarmClient::Impl {
   Loop loop;
   std::list<std::unique_ptr<Seat>> seats;
   Loop::Watch stop, cancel;
+  int64_t cancelled = -1000;  // time of the latest Cancel
   std::thread thread;
 };
 
@@ -228,7 +230,7 @@ Result<std::unique_ptr<FarmClient>> FarmClient::Connect(const FarmOptions& optio
 FarmClient::~FarmClient() {
   Impl* impl = impl_.get();
   impl->loop.Post([impl] {
-    bool leases = false;
+    bool leases = BootMillis() - impl->cancelled < 1000;  // devices may just have been given back
     for (auto& seat : impl->seats) leases |= seat->session.HasLease();
     impl->CloseSeats();
     // The 50 ms let the sockets send the releases. Without a release, a device stays leased until the lease expires.

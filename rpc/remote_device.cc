@@ -35,6 +35,7 @@ struct RemoteDevice::Impl {
   std::string disturbed;      // of the latest call that measured
   std::shared_ptr<Releases> releases = std::make_shared<Releases>();
   std::recursive_mutex mutex;  // a call may need further ones, for its tensors
+  std::optional<std::stop_callback<std::function<void()>>> on_stop;
 
   std::vector<int64_t> TakeReleased() {
     const std::lock_guard lock(releases->mutex);
@@ -100,6 +101,7 @@ Error NotOfThis(std::string_view what) {
 
 Result<std::string> RemoteDevice::Impl::Send(std::string body, bool measures) {
   if (over) return *over;
+  if (options.stop.stop_requested()) return Error("cancelled", ErrorKind::kStopped);
   CallWork work{.session = session,
                 .number = ++calls,
                 .seconds = options.call_seconds,
@@ -110,6 +112,7 @@ Result<std::string> RemoteDevice::Impl::Send(std::string body, bool measures) {
     return *over;
   };
   Result<RemoteAnswer> answer = client->Call(std::move(work), options.on_wait);
+  if (!answer.ok() && options.stop.stop_requested()) return end(Error("cancelled", ErrorKind::kStopped));
   if (!answer.ok()) return end(answer.error());
   if (measures) disturbed = answer->reply.disturbed;
   if (answer->reply.status == TrialStatus::kOk) return *answer->body;
@@ -240,6 +243,7 @@ Result<std::shared_ptr<RemoteDevice>> RemoteDevice::Connect(const Options& optio
   constexpr double kSessionSeconds = 7 * 24 * 3600;
   impl->options.farm.idle_lease_seconds = kSessionSeconds;
   impl->client = TRY(FarmClient::Connect(impl->options.farm));
+  impl->on_stop.emplace(options.stop, [client = impl->client.get()] { client->Cancel(); });
   std::shared_ptr<RemoteDevice> device(new RemoteDevice(std::move(impl)));
   TRY(device->Call("remote.echo", {Value()}));
   return device;

@@ -44,6 +44,20 @@ TEST_F(RemoteRun, BenchTellsTheLatencyThere) {
   EXPECT_THAT(profile.err, HasSubstr("a device of a farm is measured by one run after another"));
 }
 
+TEST_F(RemoteRun, ASignalGivesTheDeviceBack) {
+  const auto free = [&] { return Run({"devices", "--tracker", socket_}).out.find("free") != std::string::npos; };
+  for (const int signal : {SIGINT, SIGTERM}) {
+    Subprocess bench = Start(OnFarm({"bench", File("m.tar"), "--seconds", "100"}), "bench");
+    ASSERT_TRUE(test::Soon([&] { return !free(); }, 10));
+    bench.Kill(signal);
+    const auto ended = bench.Wait(5000);
+    ASSERT_TRUE(ended);
+    EXPECT_EQ(ended->code, 130) << ReadAll(File("bench.err"));
+    EXPECT_THAT(ReadAll(File("bench.err")), HasSubstr("cancelled"));
+    EXPECT_TRUE(test::Soon(free, 3)) << "not only when the lease expires, after 10 s";
+  }
+}
+
 TEST_F(RemoteRun, WhatCannotRunThereIsOneLine) {
   EXPECT_THAT(Run(OnFarm({"run", File("m.tar"), "--device", "cuda:0"})).err,
               HasSubstr("--device chooses a device of this"));

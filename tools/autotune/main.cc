@@ -120,7 +120,8 @@ int Main(int argc, char** argv) {
     if (Status usage = command.check ? command.check() : Status(); !usage.ok()) return Fail(usage.error(), kExitUsage);
     HostWaitNotes notes;
     Result<int> code = command.action();
-    return code.ok() ? *code : Fail(code.error(), kExitFailed);
+    return code.ok() ? *code
+                     : Fail(code.error(), code.error().kind == ErrorKind::kStopped ? kExitInterrupted : kExitFailed);
   }
   std::fputs(app.help().c_str(), stdout);
   return kExitUsage;

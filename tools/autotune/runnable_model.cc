@@ -8,6 +8,7 @@
 #include "runtime/fill.h"
 #include "support/clock.h"
 #include "support/hint.h"
+#include "tools/autotune/command.h"
 #include "tools/autotune/console.h"
 
 namespace autotune::tools {
@@ -35,6 +36,9 @@ Result<RunnableModel> RunnableModel::Open(const std::string& package, const Mode
   options.farm.tracker = TRY(place.tracker.Find());
   options.farm.key = place.key;
   options.farm.job = "run " + std::filesystem::path(package).filename().string();
+  std::stop_source stop;
+  options.stop = stop.get_token();
+  network.signals_ = std::make_unique<StopOnSignals>(stop, kExitInterrupted);
   options.on_wait = [](const rpc::DeviceWait& wait) { Console::Get().Note("waiting for a device: " + wait.text); };
   network.device_ = TRY(rpc::RemoteDevice::Connect(options));
   network.executor_ =

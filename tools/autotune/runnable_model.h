@@ -7,6 +7,7 @@
 #include "package/package.h"
 #include "rpc/remote_device.h"
 #include "runtime/module.h"
+#include "support/stop_on_signals.h"
 #include "tools/tracker_choice.h"
 
 namespace autotune::tools {
@@ -42,6 +43,7 @@ class RunnableModel {
   PackageInfo info_;
   Module executor_;                            // runtime/graph_executor.h
   std::shared_ptr<rpc::RemoteDevice> device_;  // null: this process
+  std::unique_ptr<StopOnSignals> signals_;     // end the session, so that the device is given back
 };
 
 }  // namespace autotune::tools

@@ -1,9 +1,9 @@
 #include "support/cpu_features.h"
 
 #include <algorithm>
+#include <span>
 
 #if defined(__aarch64__)
-#include <asm/hwcap.h>
 #include <sys/auxv.h>
 #endif
 
@@ -11,40 +11,48 @@ namespace autotune {
 namespace {
 
 // clang-format is not idempotent on these two macros.
-// X(name). LLVM and the compiler's __builtin_cpu_supports share these names. The builtin takes only literals.
+// X(name, the word in /proc/cpuinfo). LLVM and the compiler's __builtin_cpu_supports share these names. The builtin
+// takes only literals.
 // clang-format off
 #define AUTOTUNE_X86_FEATURES(X) \
-  X("avx") X("avx2") X("avx512bf16") X("avx512bitalg") X("avx512bw") X("avx512cd") X("avx512dq") X("avx512f") \
-  X("avx512fp16") X("avx512ifma") X("avx512vbmi") X("avx512vbmi2") X("avx512vl") X("avx512vnni") X("avx512vpopcntdq") X("avxvnni") \
-  X("bmi") X("bmi2") X("f16c") X("fma") X("fma4") X("gfni") X("lzcnt") X("movbe") \
-  X("popcnt") X("sse3") X("sse4.1") X("sse4.2") X("sse4a") X("ssse3") X("tbm") X("xop")
+  X("avx", "avx") X("avx2", "avx2") X("avx512bf16", "avx512_bf16") \
+  X("avx512bitalg", "avx512_bitalg") X("avx512bw", "avx512bw") X("avx512cd", "avx512cd") \
+  X("avx512dq", "avx512dq") X("avx512f", "avx512f") X("avx512fp16", "avx512_fp16") \
+  X("avx512ifma", "avx512ifma") X("avx512vbmi", "avx512vbmi") X("avx512vbmi2", "avx512_vbmi2") \
+  X("avx512vl", "avx512vl") X("avx512vnni", "avx512_vnni") X("avx512vpopcntdq", "avx512_vpopcntdq") \
+  X("avxvnni", "avx_vnni") X("bmi", "bmi1") X("bmi2", "bmi2") \
+  X("f16c", "f16c") X("fma", "fma") X("fma4", "fma4") \
+  X("gfni", "gfni") X("lzcnt", "abm") X("movbe", "movbe") \
+  X("popcnt", "popcnt") X("sse3", "pni") X("sse4.1", "sse4_1") \
+  X("sse4.2", "sse4_2") X("sse4a", "sse4a") X("ssse3", "ssse3") \
+  X("tbm", "tbm") X("xop", "xop")
 
-// X(LLVM's name, word of the auxiliary vector, the kernel's bit in it)
+// X(LLVM's name, the word in /proc/cpuinfo, bit among the kernel's: from 64 on, those of the second word) [Linux,
+// arch/arm64/include/uapi/asm/hwcap.h]
 #define AUTOTUNE_ARM_FEATURES(X) \
-  X("bf16", AT_HWCAP2, HWCAP2_BF16) \
-  X("complxnum", AT_HWCAP, HWCAP_FCMA) \
-  X("dotprod", AT_HWCAP, HWCAP_ASIMDDP) \
-  X("fullfp16", AT_HWCAP, HWCAP_ASIMDHP) \
-  X("i8mm", AT_HWCAP2, HWCAP2_I8MM) \
-  X("lse", AT_HWCAP, HWCAP_ATOMICS) \
-  X("rdm", AT_HWCAP, HWCAP_ASIMDRDM) \
-  X("sve", AT_HWCAP, HWCAP_SVE) \
-  X("sve2", AT_HWCAP2, HWCAP2_SVE2)
+  X("bf16", "bf16", 64 + 14) X("complxnum", "fcma", 14) X("dotprod", "asimddp", 20) \
+  X("fullfp16", "asimdhp", 10) X("i8mm", "i8mm", 64 + 13) X("lse", "atomics", 8) \
+  X("rdm", "asimdrdm", 12) X("sve", "sve", 22) X("sve2", "sve2", 64 + 1)
 // clang-format on
+
+struct Feature {
+  std::string_view name, word;
+  int bit = 0;
+};
+#define AUTOTUNE_ROW(...) {__VA_ARGS__},
+constexpr Feature kX86[] = {AUTOTUNE_X86_FEATURES(AUTOTUNE_ROW)}, kArm[] = {AUTOTUNE_ARM_FEATURES(AUTOTUNE_ROW)};
+#undef AUTOTUNE_ROW
 
 std::vector<std::string> ReadHostFeatures() {
   std::vector<std::string> present;
 #if defined(__x86_64__)
   __builtin_cpu_init();
-#define AUTOTUNE_ADD(name) \
+#define AUTOTUNE_ADD(name, word) \
   if (__builtin_cpu_supports(name)) present.push_back(name);
   AUTOTUNE_X86_FEATURES(AUTOTUNE_ADD)
 #undef AUTOTUNE_ADD
 #elif defined(__aarch64__)
-#define AUTOTUNE_ADD(name, word, bit) \
-  if (getauxval(word) & (bit)) present.push_back(name);
-  AUTOTUNE_ARM_FEATURES(AUTOTUNE_ADD)
-#undef AUTOTUNE_ADD
+  present = CpuFeaturesOfHwcaps(getauxval(AT_HWCAP), getauxval(AT_HWCAP2));
 #endif
   return present;
 }
@@ -52,11 +60,34 @@ std::vector<std::string> ReadHostFeatures() {
 }  // namespace
 
 std::vector<std::string> KnownCpuFeatures(std::string_view architecture) {
-#define AUTOTUNE_NAME(name, ...) name,
-  if (architecture == "x86_64") return {AUTOTUNE_X86_FEATURES(AUTOTUNE_NAME)};
-  if (architecture == "aarch64") return {AUTOTUNE_ARM_FEATURES(AUTOTUNE_NAME)};
-#undef AUTOTUNE_NAME
-  return {};
+  std::vector<std::string> names;
+  const auto add = [&](std::span<const Feature> known) {
+    for (const Feature& feature : known) names.emplace_back(feature.name);
+  };
+  if (architecture == "x86_64") add(kX86);
+  if (architecture == "aarch64") add(kArm);
+  return names;
+}
+
+std::vector<std::string> CpuFeaturesOfWords(std::string_view architecture, const std::string& words) {
+  const std::string stated = " " + words + " ";
+  std::vector<std::string> present;
+  const auto add = [&](std::span<const Feature> known) {
+    for (const Feature& feature : known)
+      if (stated.find(" " + std::string(feature.word) + " ") != std::string::npos) present.emplace_back(feature.name);
+  };
+  if (architecture == "x86_64") add(kX86);
+  if (architecture == "aarch64") add(kArm);
+  return present;
+}
+
+std::vector<std::string> CpuFeaturesOfHwcaps(uint64_t hwcap, uint64_t hwcap2) {
+  std::vector<std::string> present;
+  for (const Feature& feature : kArm) {
+    const uint64_t bits = feature.bit < 64 ? hwcap : hwcap2;
+    if ((bits >> (feature.bit % 64)) & 1) present.emplace_back(feature.name);
+  }
+  return present;
 }
 
 const std::vector<std::string>& HostCpuFeatures() {

@@ -2,6 +2,7 @@
 // its target in the library, and the loader compares them with the CPU before it runs any of the code. Stateless,
 // thread-safe. Does not depend on LLVM.
 #pragma once
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,7 +16,13 @@ namespace autotune {
 // them. Sorted; empty for RISC-V, since Linux does not report its extensions reliably.
 std::vector<std::string> KnownCpuFeatures(std::string_view architecture);
 
-// Returns the KnownCpuFeatures that this CPU has and the operating system has enabled.
+// Return the KnownCpuFeatures of a machine as Linux states them. By words, those of its /proc/cpuinfo ("flags" on
+// x86-64, "Features" on AArch64); by hwcaps, those of the auxiliary vector of a process on AArch64.
+std::vector<std::string> CpuFeaturesOfWords(std::string_view architecture, const std::string& words);
+std::vector<std::string> CpuFeaturesOfHwcaps(uint64_t hwcap, uint64_t hwcap2);
+
+// Returns the KnownCpuFeatures that this CPU has and the operating system has enabled. Asks the processor, or the
+// kernel by the auxiliary vector, since sandboxed processes cannot read /proc/cpuinfo.
 const std::vector<std::string>& HostCpuFeatures();
 
 // Returns an error if `present` lacks a needed feature. The error lists the missing ones: "needs AVX-512 (avx512f,

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <limits>
@@ -13,21 +14,45 @@ namespace {
 
 constexpr double kNone = std::numeric_limits<double>::infinity();
 
-// Reads a quota in CPUs: "max 100000" (no limit) or "200000 100000", microseconds of CPU time per period.
-double QuotaOf(std::istream& text) {
-  double quota = 0, period = 0;
-  return text >> quota >> period && quota > 0 && period > 0 ? quota / period : kNone;
+// Returns a quota in CPUs.
+double QuotaOf(const std::filesystem::path& group, bool second_version) {
+  double quota = 0, period = 0;  // microseconds of CPU time per period; -1 or "max": no limit
+  if (second_version) {
+    std::ifstream(group / "cpu.max") >> quota >> period;
+  } else {
+    std::ifstream(group / "cpu.cfs_quota_us") >> quota;
+    std::ifstream(group / "cpu.cfs_period_us") >> period;
+  }
+  return quota > 0 && period > 0 ? quota / period : kNone;
 }
 
-double QuotaOf(const std::filesystem::path& group, bool second_version) {
-  if (second_version) {
-    std::ifstream text(group / "cpu.max");
-    return QuotaOf(text);
+double MemoryOf(const std::filesystem::path& group, bool second_version) {
+  double bytes = 0;
+  std::ifstream text(group / (second_version ? "memory.max" : "memory.limit_in_bytes"));
+  return text >> bytes && bytes > 0 ? bytes : kNone;  // "max" is no number
+}
+
+// Returns the least limit that `limit_of` reads in the groups of this process for a controller, along the path to the
+// root.
+double LeastLimit(const std::string& root, const std::string& controller,
+                  double (*limit_of)(const std::filesystem::path& group, bool second_version)) {
+  const std::filesystem::path groups = std::filesystem::path(root) / "sys/fs/cgroup";
+  std::ifstream lines(std::filesystem::path(root) / "proc/self/cgroup");
+  double least = kNone;
+  for (std::string line; std::getline(lines, line);) {  // id:controllers:path
+    size_t first = line.find(':'), second = line.find(':', first + 1);
+    if (first == std::string::npos || second == std::string::npos) continue;
+    std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
+    bool second_version = controllers == ",,";
+    if (!second_version && controllers.find("," + controller + ",") == std::string::npos) continue;
+    const std::filesystem::path top = second_version ? groups : groups / controller;
+    // In a container the path may be that of the host, which does not exist here. The root is then the container's
+    // own group.
+    std::filesystem::path path = std::filesystem::path(line.substr(second + 1)).relative_path();
+    for (; !path.empty(); path = path.parent_path()) least = std::min(least, limit_of(top / path, second_version));
+    least = std::min(least, limit_of(top, second_version));
   }
-  double quota = 0, period = 0;  // in microseconds; a quota of -1: no limit
-  std::ifstream(group / "cpu.cfs_quota_us") >> quota;
-  std::ifstream(group / "cpu.cfs_period_us") >> period;
-  return quota > 0 && period > 0 ? quota / period : kNone;
+  return least;
 }
 
 }  // namespace
@@ -59,57 +84,42 @@ Status CheckThreads(int64_t threads) {
              ", so at most ", MostThreads(), " are possible (16 for each)");
 }
 
-double CpuQuota(const std::string& root) {
-  const std::filesystem::path groups = std::filesystem::path(root) / "sys/fs/cgroup";
-  std::ifstream lines(std::filesystem::path(root) / "proc/self/cgroup");
-  double least = kNone;
-  for (std::string line; std::getline(lines, line);) {  // id:controllers:path
-    size_t first = line.find(':'), second = line.find(':', first + 1);
-    if (first == std::string::npos || second == std::string::npos) continue;
-    std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
-    bool second_version = controllers == ",,";
-    if (!second_version && controllers.find(",cpu,") == std::string::npos) continue;
-    const std::filesystem::path top = second_version ? groups : groups / "cpu";
-    // In a container the path may be that of the host, which does not exist here. The root is then the container's
-    // own group.
-    std::filesystem::path path = std::filesystem::path(line.substr(second + 1)).relative_path();
-    for (; !path.empty(); path = path.parent_path()) least = std::min(least, QuotaOf(top / path, second_version));
-    least = std::min(least, QuotaOf(top, second_version));
-  }
-  return least;
-}
+double CpuQuota(const std::string& root) { return LeastLimit(root, "cpu", QuotaOf); }
+
+double MemoryLimit(const std::string& root) { return LeastLimit(root, "memory", MemoryOf); }
 
 namespace {
 
-// Returns the folder in which the kernel describes the first CPU's data or unified cache of a level; empty if there is
-// none.
-std::string CacheFolder(int level) {
+std::string WordOf(const std::string& path) {
+  std::string word;
+  std::ifstream(path) >> word;
+  return word;
+}
+
+// Returns the folder in which the kernel describes a CPU's data or unified cache of a level; empty if there is none.
+std::string CacheFolder(const std::string& root, int cpu, int level) {
   constexpr int kMostCaches = 8;  // greatest number of caches of one CPU
+  const std::string caches = root + "/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/cache/index";
   for (int index = 0; index < kMostCaches; ++index) {
-    const std::string folder = "/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(index);
-    std::string its_level, type;
-    std::ifstream(folder + "/level") >> its_level;
-    std::ifstream(folder + "/type") >> type;
-    if (its_level == std::to_string(level) && type != "Instruction") return folder;
+    const std::string folder = caches + std::to_string(index);
+    if (WordOf(folder + "/level") == std::to_string(level) && WordOf(folder + "/type") != "Instruction") return folder;
   }
   return "";
 }
 
 }  // namespace
 
-int64_t HostCacheBytes(int level) {
-  std::ifstream file(CacheFolder(level) + "/size");
-  int64_t size = 0;
-  char unit = 0;
-  if (!(file >> size) || size < 0) return 0;
-  file >> unit;
-  return size << (unit == 'M' ? 20 : unit == 'K' ? 10 : 0);
+int64_t CacheBytes(const std::string& root, int cpu, int level) {
+  const std::string size = WordOf(CacheFolder(root, cpu, level) + "/size");  // "32K"
+  const int64_t number = std::atoll(size.c_str());
+  if (number < 0 || number >= int64_t{1} << 40) return 0;
+  return number << (size.ends_with('M') ? 20 : size.ends_with('K') ? 10 : 0);
 }
 
+int64_t HostCacheBytes(int level) { return CacheBytes("/", 0, level); }
+
 int HostCacheWays(int level) {
-  std::ifstream file(CacheFolder(level) + "/ways_of_associativity");
-  int ways = 0;
-  return file >> ways ? ways : 0;
+  return std::atoi(WordOf(CacheFolder("/", 0, level) + "/ways_of_associativity").c_str());
 }
 
 }  // namespace autotune

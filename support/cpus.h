@@ -24,11 +24,15 @@ Status CheckThreads(int64_t threads);
 // under `root` ("/" except in tests).
 double CpuQuota(const std::string& root);
 
-// Returns the bytes of the first CPU's data or unified cache of a level (1, 2, 3); 0 if the kernel does not report it.
-// Does not use sysconf, whose size of the L3 cache may be wrong: in a virtual machine it may be the size for a whole
-// socket, and on AMD's processors glibc computes it from a wrong number of threads.
+// Returns the least limit of memory that these control groups set, in bytes; infinity without a limit.
+double MemoryLimit(const std::string& root);
+
+// Returns the bytes of a CPU's data or unified cache of a level (1, 2, 3), as sys/devices/system/cpu under `root`
+// states them; 0 if it does not. Does not use sysconf, whose size of the L3 cache may be wrong: in a virtual machine it
+// may be the size for a whole socket, and on AMD's processors glibc computes it from a wrong number of threads.
+int64_t CacheBytes(const std::string& root, int cpu, int level);
+// Return the bytes of such a cache of this host's first CPU, and its number of ways (lines of a set); 0 if unknown.
 int64_t HostCacheBytes(int level);
-// Returns the number of ways (lines of a set) of that cache; 0 if the kernel does not report it.
 int HostCacheWays(int level);
 
 }  // namespace autotune

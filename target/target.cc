@@ -3,93 +3,22 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
-#include <fstream>
 #include <optional>
 #include <sstream>
 
-#include "support/cpu_features.h"
-#include "support/cpus.h"
 #include "support/hint.h"
 #include "support/join.h"
+#include "support/machine_description.h"
 #include "target/cuda_arch.h"
+#include "target/described_cpu.h"
 
 namespace autotune {
 namespace {
 
+constexpr int kMostCores = 4096;  // of a target
+
 bool Has(const std::vector<std::string>& features, std::string_view name) {
   return std::find(features.begin(), features.end(), "+" + std::string(name)) != features.end();
-}
-
-std::string HostTriple() {
-#if defined(__x86_64__)
-  return "x86_64-linux-gnu";
-#elif defined(__aarch64__)
-  return "aarch64-linux-gnu";
-#elif defined(__riscv)
-  return "riscv64-linux-gnu";
-#else
-#error "unknown host architecture: add its triple"
-#endif
-}
-
-#if defined(__x86_64__)
-// Returns LLVM's name for this processor. Returns "x86-64" if the model is not in the list, or if a virtual machine
-// hides instructions that LLVM would assume for the model. With "x86-64", only the features that the target lists
-// count.
-std::string HostModel(const std::vector<std::string>& present) {
-  struct Model {
-    bool is;
-    const char* name;
-  };
-  __builtin_cpu_init();
-  const bool avx512 = __builtin_cpu_supports("avx512f");
-  const Model models[] = {
-#if __GNUC__ >= 13
-    {__builtin_cpu_is("znver4") != 0, "znver4"},
-#endif
-    // Compilers without Zen 4 support report it as Zen 3. LLVM's model of Zen 3 has no 512-bit vectors, so nearly every
-    // register tile would spill.
-    {__builtin_cpu_is("znver3") && avx512, "znver4"},
-    {__builtin_cpu_is("znver3") && !avx512, "znver3"},
-    {__builtin_cpu_is("znver2") != 0, "znver2"},
-    {__builtin_cpu_is("znver1") != 0, "znver1"},
-    {__builtin_cpu_is("sapphirerapids") != 0, "sapphirerapids"},
-    {__builtin_cpu_is("icelake-server") != 0, "icelake-server"},
-    {__builtin_cpu_is("cascadelake") != 0, "cascadelake"},
-    {__builtin_cpu_is("skylake-avx512") != 0, "skylake-avx512"},
-    {__builtin_cpu_is("alderlake") != 0, "alderlake"},
-    {__builtin_cpu_is("skylake") != 0, "skylake"},
-    {__builtin_cpu_is("broadwell") != 0, "broadwell"},
-    {__builtin_cpu_is("haswell") != 0, "haswell"}
-  };
-  for (const Model& model : models) {
-    if (model.is && CheckCpuFeatures(FeaturesOfModel(model.name), present).ok()) return model.name;
-  }
-  return "x86-64";
-}
-#endif
-
-// Sets the host's CPU by LLVM's names. Lists the features in full, so that an unlisted model still gets its vectors.
-void ResolveHost(Target& target) {
-  target.triple = HostTriple();
-  target.cpu = "generic";
-#if defined(__x86_64__)
-  const std::vector<std::string>& present = HostCpuFeatures();
-  target.cpu = HostModel(present);
-  auto has = [&](const char* name) { return std::find(present.begin(), present.end(), name) != present.end(); };
-  for (const char* name : {"sse4.2", "popcnt", "avx", "avx2", "fma", "bmi", "bmi2"}) {
-    if (has(name)) target.features.push_back(std::string("+") + name);
-  }
-  constexpr const char* kAvx512[] = {"avx512f", "avx512vl", "avx512bw", "avx512dq", "avx512cd"};
-  if (std::all_of(std::begin(kAvx512), std::end(kAvx512), has)) {
-    for (const char* name : kAvx512) target.features.push_back(std::string("+") + name);
-  }
-#else
-  std::ostringstream text;
-  text << std::ifstream("/proc/cpuinfo").rdbuf();
-  DescribeCpu(text.str(), target);
-#endif
-  std::sort(target.features.begin(), target.features.end());
 }
 
 // Returns true if LLVM's name of an x86-64 processor implies the feature. Only features of vectors are known. This
@@ -140,12 +69,19 @@ std::string SizeText(int64_t bytes) {
   return std::to_string(bytes);
 }
 
-void ReadHostCaches(Target& target) {
-  const int64_t first = HostCacheBytes(1);
-  if (first == 0) return;  // the operating system does not report caches
-  target.l1_bytes = first;
-  target.l2_bytes = HostCacheBytes(2);
-  target.l3_bytes = HostCacheBytes(3);
+// Sets the CPU to that of a machine, and the caches if it states them.
+Status SetMachine(const MachineDescription& machine, bool sets_caches, Target& target) {
+  CpuNames names = TRY(NamesOf(machine));
+  if (!target.triple.empty() && target.triple != names.triple)
+    return Err("target for ", target.triple, " needs -mcpu=<name>");
+  target.triple = std::move(names.triple);
+  target.cpu = std::move(names.cpu);
+  target.features.insert(target.features.end(), names.features.begin(), names.features.end());
+  if (!sets_caches || machine.l1_bytes == 0) return {};
+  target.l1_bytes = machine.l1_bytes;
+  target.l2_bytes = machine.l2_bytes;
+  target.l3_bytes = machine.l3_bytes;
+  return {};
 }
 
 void Derive(Target& target) {
@@ -184,7 +120,7 @@ void Derive(Target& target) {
 // A target while its options are parsed.
 struct Stated {
   Target target;
-  bool host = true, triple = false, caches = false;
+  bool host = true, caches = false;
   int cores = 0;
   int64_t max_threads = 0, shared = 0, registers = 0;  // options of GPUs; 0: not given
 };
@@ -242,7 +178,6 @@ Status ReadOption(const std::string& word, Stated& stated) {
   if (value.empty()) return Err("target option '", word, "' needs a value: ", key, "=...");
   if (key == "-mtriple") {
     target.triple = value;
-    stated.triple = true;
   } else if (target.IsGpu() && key != "-num-cores") {
     return ReadGpuOption(key, value, stated);
   } else if (key == "-mcpu") {
@@ -253,7 +188,8 @@ Status ReadOption(const std::string& word, Stated& stated) {
   } else if (key == "-num-cores") {
     char* end = nullptr;
     long n = std::strtol(value.c_str(), &end, 10);
-    if (*end || n < 1 || n > 4096) return Err("-num-cores: '", value, "' is not a count between 1 and 4096");
+    if (*end || n < 1 || n > kMostCores)
+      return Err("-num-cores: '", value, "' is not a count between 1 and ", kMostCores);
     stated.cores = static_cast<int>(n);
   } else if (key == "-caches") {
     TRY(ReadCaches(value, target));
@@ -316,7 +252,6 @@ Status FinishCuda(const Stated& stated, Target& target) {
 // Sets the properties of a GPU that the options do not state: to those of its architecture, or, for OpenCL, to values
 // that every device supports.
 Status FinishGpu(const Stated& stated, Target& target) {
-  if (!stated.triple) target.triple = HostTriple();
   if (target.kind == TargetKind::kCuda) TRY(FinishCuda(stated, target));
   if (stated.max_threads) target.max_threads = stated.max_threads;
   if (stated.shared) target.shared_bytes = stated.shared;
@@ -327,29 +262,7 @@ Status FinishGpu(const Stated& stated, Target& target) {
 
 }  // namespace
 
-std::vector<std::string> FeaturesOfModel(std::string_view cpu) {
-  std::vector<std::string> features = {"avx",   "avx2",   "bmi",  "bmi2",   "f16c",   "fma",  "lzcnt",
-                                       "movbe", "popcnt", "sse3", "sse4.1", "sse4.2", "ssse3"};
-  auto add = [&](std::initializer_list<const char*> more) {
-    features.insert(features.end(), more.begin(), more.end());
-  };
-  bool zen = cpu.starts_with("znver"), alder_lake = cpu == "alderlake";
-  bool zen4 = cpu == "znver4", sapphire_rapids = cpu == "sapphirerapids";
-  bool ice_lake = cpu == "icelake-server" || sapphire_rapids || zen4;  // all share the AVX-512 extensions of Ice Lake
-  bool cascade_lake = cpu == "cascadelake" || ice_lake;
-  if (zen) add({"sse4a"});
-  if (ice_lake || alder_lake) add({"gfni"});
-  if (sapphire_rapids || alder_lake) add({"avxvnni"});
-  if (cpu == "skylake-avx512" || cascade_lake) add({"avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl"});
-  if (cascade_lake) add({"avx512vnni"});
-  if (ice_lake) add({"avx512bitalg", "avx512ifma", "avx512vbmi", "avx512vbmi2", "avx512vpopcntdq"});
-  if (sapphire_rapids || zen4) add({"avx512bf16"});
-  if (sapphire_rapids) add({"avx512fp16"});
-  std::sort(features.begin(), features.end());
-  return features;
-}
-
-Result<Target> Target::Parse(std::string_view text) {
+Result<Target> Target::Parse(std::string_view text, const MachineDescription* given) {
   std::istringstream words{std::string(text)};
   std::string word;
   if (!(words >> word))
@@ -357,7 +270,7 @@ Result<Target> Target::Parse(std::string_view text) {
                     "write 'cpu', 'llvm -mcpu=...', 'c -mcpu=...', 'opencl' or 'cuda -arch=...'");
   if (word == "cpu") {
     if (words >> word) return WithHint(Err("target 'cpu' takes no options"), "write 'llvm " + word + "' instead");
-    return Parse("llvm -mcpu=host");
+    return Parse("llvm -mcpu=host", given);
   }
   std::optional<TargetKind> kind = EnumFromText<TargetKind>(word);
   if (!kind) return Err("unknown target kind '", word, "'; known: cpu, llvm, c, opencl, cuda");
@@ -365,14 +278,16 @@ Result<Target> Target::Parse(std::string_view text) {
   Target& target = stated.target;
   target.kind = *kind;
   while (words >> word) TRY(ReadOption(word, stated));
+  // Canonical text states everything, so that nothing of the machine is read.
+  const bool complete = !target.triple.empty() && (target.IsGpu() || (!stated.host && stated.cores > 0));
+  const MachineDescription machine = complete ? MachineDescription() : given ? *given : DescribeHost();
   if (target.IsGpu()) {
+    if (target.triple.empty()) target.triple = TRY(NamesOf(machine)).triple;
     TRY(FinishGpu(stated, target));
   } else if (stated.host) {
-    if (stated.triple && target.triple != HostTriple()) return Err("target for ", target.triple, " needs -mcpu=<name>");
-    ResolveHost(target);
-    if (!stated.caches) ReadHostCaches(target);
+    TRY(SetMachine(machine, /*sets_caches=*/!stated.caches, target));
   } else if (target.triple.empty()) {
-    target.triple = HostTriple();
+    target.triple = TRY(NamesOf(machine)).triple;
   }
   if (!target.triple.starts_with("x86_64") && !target.triple.starts_with("aarch64") &&
       !target.triple.starts_with("riscv64")) {
@@ -380,52 +295,12 @@ Result<Target> Target::Parse(std::string_view text) {
   }
   std::sort(target.features.begin(), target.features.end());
   target.features.erase(std::unique(target.features.begin(), target.features.end()), target.features.end());
-  if (!target.IsGpu()) target.num_cores = stated.cores ? stated.cores : AvailableCpus();
+  if (!target.IsGpu()) {
+    const int64_t usable = std::clamp<int64_t>(machine.usable_cores, 1, kMostCores);
+    target.num_cores = stated.cores ? stated.cores : static_cast<int>(usable);
+  }
   Derive(target);
   return std::move(target);
-}
-
-void DescribeCpu(const std::string& cpuinfo, Target& target) {
-  auto field = [&](const std::string& name) {  // value of the first line with this name
-    std::istringstream lines(cpuinfo);
-    for (std::string line; std::getline(lines, line);) {
-      size_t colon = line.find(':');
-      if (colon == std::string::npos || !line.starts_with(name)) continue;
-      if (line.find_first_not_of(" \t", name.size()) != colon) continue;
-      size_t begin = line.find_first_not_of(" \t", colon + 1);
-      return begin == std::string::npos ? std::string() : line.substr(begin);
-    }
-    return std::string();
-  };
-  if (target.triple.starts_with("aarch64")) {
-    static constexpr struct {
-      const char *part, *name;
-    } kArm[] = {{"0xd03", "cortex-a53"},  {"0xd04", "cortex-a35"},  {"0xd05", "cortex-a55"},  {"0xd07", "cortex-a57"},
-                {"0xd08", "cortex-a72"},  {"0xd09", "cortex-a73"},  {"0xd0a", "cortex-a75"},  {"0xd0b", "cortex-a76"},
-                {"0xd0c", "neoverse-n1"}, {"0xd0d", "cortex-a77"},  {"0xd40", "neoverse-v1"}, {"0xd41", "cortex-a78"},
-                {"0xd44", "cortex-x1"},   {"0xd47", "cortex-a710"}, {"0xd49", "neoverse-n2"}, {"0xd4f", "neoverse-v2"}};
-    if (field("CPU implementer") != "0x41") return;
-    for (const auto& [part, name] : kArm) {
-      if (field("CPU part") == part) target.cpu = name;
-    }
-  } else if (target.triple.starts_with("riscv64")) {
-    target.cpu = "generic-rv64";
-    std::string isa = field("isa");  // rv64imafdcv_zicsr_..._zvl256b
-    if (!isa.starts_with("rv64")) return;
-    std::istringstream extensions(isa.substr(4));
-    std::string letters, extension;
-    std::getline(extensions, letters, '_');
-    for (char letter : letters) {
-      if (letter == 'g') {
-        for (const char* each : {"+m", "+a", "+f", "+d"}) target.features.push_back(each);
-      } else if (std::string_view("mafdcv").find(letter) != std::string_view::npos) {
-        target.features.push_back(std::string("+") + letter);
-      }
-    }
-    while (std::getline(extensions, extension, '_')) {
-      if (extension.starts_with("zvl") && Has(target.features, "v")) target.features.push_back("+" + extension);
-    }
-  }
 }
 
 Target Target::Host() const {

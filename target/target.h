@@ -5,11 +5,11 @@
 //   opencl -mtriple=x86_64-linux-gnu -num-cores=16 -max-threads=256 -shared=32K
 //   cuda -arch=sm_80 -mtriple=x86_64-linux-gnu -num-cores=108 -max-threads=1024 -shared=163K -registers=64K -tf32=1
 // `cpu` means `llvm -mcpu=host -num-cores=<all>`, and `c` alone means `c -mcpu=host -num-cores=<all>`. Parsing replaces
-// `host` by the CPU and the caches of this machine. The sizes of caches are part of the text, since schedules depend on
-// them. Two machines with equal texts share records. `cuda` needs an architecture; its row in target/cuda_arch.h, or
-// the row of the newest known architecture before it, has the values that the text leaves out. Target does not use
-// LLVM: attributes come from the names of the CPU and the architecture and from the feature list. Immutable once
-// parsed; thread-safe.
+// `host` by the CPU and the caches of this machine, or of another one that is described. The sizes of caches are part
+// of the text, since schedules depend on them. Two machines with equal texts share records. `cuda` needs an
+// architecture; its row in target/cuda_arch.h, or the row of the newest known architecture before it, has the values
+// that the text leaves out. Target does not use LLVM: attributes come from the names of the CPU and the architecture
+// and from the feature list. Immutable once parsed; thread-safe.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -20,6 +20,8 @@
 #include "support/result.h"
 
 namespace autotune {
+
+struct MachineDescription;  // support/machine_description.h
 
 // The code generator. kLlvm: machine code by LLVM. kC: C source, which the machine's C compiler compiles. kOpenCl:
 // OpenCL C, which the device's driver compiles when it loads a program. kCuda: PTX by LLVM, which the driver compiles
@@ -72,8 +74,9 @@ struct Target {
   // target itself.
   Target Host() const;
 
-  // Accepts "cpu", "llvm", "c", "llvm -mcpu=host ..." and canonical text. Errors name the option at fault.
-  static Result<Target> Parse(std::string_view text);
+  // Accepts "cpu", "llvm", "c", "llvm -mcpu=host ..." and canonical text. Errors name the option at fault. What the
+  // text leaves out, and `host`, are those of `machine`, on which the code will run; null: of this host (DescribeHost).
+  static Result<Target> Parse(std::string_view text, const MachineDescription* machine = nullptr);
   std::string Text() const;  // canonical; Parse(Text()) == *this
   // Returns the greatest error of a sum of products that comes from rounding the operands to TF32 (half a unit in the
   // last place for each operand), relative to the sum of the products' magnitudes. Comparisons of results allow for
@@ -82,13 +85,5 @@ struct Target {
   int VectorLanes(int bits) const { return vector_bits / bits; }
   bool operator==(const Target& other) const { return Text() == other.Text(); }
 };
-
-// Returns the features (support/cpu_features.h) that LLVM assumes for an x86-64 model, sorted. The model must be one
-// that -mcpu=host can stand for; all of these have AVX2.
-std::vector<std::string> FeaturesOfModel(std::string_view cpu);
-
-// Sets the CPU name and the features of an Arm or RISC-V host from the text of Linux's /proc/cpuinfo. `target` must
-// have its triple. A field that the text does not state is not changed.
-void DescribeCpu(const std::string& cpuinfo, Target& target);
 
 }  // namespace autotune

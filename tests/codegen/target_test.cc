@@ -3,6 +3,7 @@
 
 #include "runtime/abi.h"
 #include "support/cpu_features.h"
+#include "target/described_cpu.h"
 #include "tests/codegen/kernel.h"
 
 namespace autotune {
@@ -92,6 +93,11 @@ TEST(Targets, FeaturesOfHostModelsAreThoseOfLlvm) {
   for (const char* cpu : {"znver1", "znver2", "znver3", "znver4", "sapphirerapids", "icelake-server", "cascadelake",
                           "skylake-avx512", "alderlake", "skylake", "broadwell", "haswell"}) {
     EXPECT_EQ(CpuFeaturesOf("x86_64-linux-gnu -mcpu=" + std::string(cpu)), FeaturesOfModel(cpu)) << cpu;
+  }
+  for (const char* cpu : {"cortex-a35", "cortex-a53", "cortex-a55", "cortex-a57", "cortex-a72", "cortex-a73",
+                          "cortex-a75", "cortex-a76", "cortex-a77", "cortex-a78", "cortex-a710", "cortex-x1",
+                          "neoverse-n1", "neoverse-n2", "neoverse-v1", "neoverse-v2", "apple-m1", "apple-m2"}) {
+    EXPECT_EQ(CpuFeaturesOf("aarch64-linux-gnu -mcpu=" + std::string(cpu)), FeaturesOfModel(cpu)) << cpu;
   }
 }
 

@@ -70,25 +70,6 @@ TEST(Target, CachesArePartOfTheText) {
   }
 }
 
-TEST(Target, ArmAndRiscvHostsDescribeThemselves) {
-  Target arm{.triple = "aarch64-linux-gnu", .cpu = "generic"};
-  DescribeCpu("processor\t: 0\nCPU implementer\t: 0x41\nCPU architecture: 8\nCPU part\t: 0xd40\n", arm);
-  EXPECT_EQ(arm.cpu, "neoverse-v1");
-  arm.cpu = "generic";
-  DescribeCpu("CPU implementer\t: 0x61\nCPU part\t: 0xd40\n", arm);  // a CPU of another manufacturer
-  EXPECT_EQ(arm.cpu, "generic");
-  DescribeCpu("", arm);
-  EXPECT_EQ(arm.cpu, "generic");
-  Target riscv{.triple = "riscv64-linux-gnu", .cpu = "generic"};
-  DescribeCpu("hart\t\t: 0\nisa\t\t: rv64imafdcv_zicsr_zvl256b\nmmu: sv39\n", riscv);
-  EXPECT_EQ(riscv.cpu, "generic-rv64");
-  EXPECT_EQ(riscv.features, (std::vector<std::string>{"+m", "+a", "+f", "+d", "+c", "+v", "+zvl256b"}));
-  riscv.features.clear();
-  DescribeCpu("isa : rv64imafdc_zve32x_zvl32b\nisa-ext : v\n", riscv);
-  EXPECT_EQ(riscv.features, (std::vector<std::string>{"+m", "+a", "+f", "+d", "+c"}));
-  DescribeCpu("isa : rv32imac\n", riscv);
-}
-
 TEST(Target, KindsAreApartByTheirTexts) {
   Target c = *Target::Parse("c"), cpu = *Target::Parse("cpu");
   EXPECT_EQ(c.kind, TargetKind::kC);

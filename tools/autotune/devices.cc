@@ -28,13 +28,13 @@ Result<int> ShowDevices(const DevicesOptions& options) {
     console.json() ? console.Result(ToJson(status)) : console.Result(StatusText(status));
     return kExitOk;
   }
-  Target target = TRY(Target::Parse("cpu"));
-  HostFacts host = FactsOfHost();
+  const MachineDescription host = DescribeHost();
+  const Target target = TRY(Target::Parse("cpu", &host));
   const Gpus gpus = FindGpus();
   if (console.json()) {
     Json line;
     line["key"] = "local";
-    line["model"] = host.model;
+    line["model"] = ModelText(host);
     line["cores"] = host.usable_cores;
     line["memory_bytes"] = host.memory_bytes;
     line["target"] = target.Text();
@@ -44,7 +44,7 @@ Result<int> ShowDevices(const DevicesOptions& options) {
     console.Result(line);
     return kExitOk;
   }
-  std::string text = "this machine: " + host.model + ", " + Counted(host.usable_cores, "core") +
+  std::string text = "this machine: " + ModelText(host) + ", " + Counted(host.usable_cores, "core") +
                      Format(", %.1f GB\n", static_cast<double>(host.memory_bytes) / 1e9) + "  --target " +
                      ShellWord(target.Text()) + "\n";
   for (const Gpu& gpu : gpus.found) text += GpuText(gpu) + "\n  " + GpuTargetText(gpu) + "\n";

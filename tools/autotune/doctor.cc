@@ -59,9 +59,10 @@ class Doctor {
 };
 
 void LookAtHost(Doctor& doctor, const Target& target) {
-  HostFacts host = FactsOfHost();
-  doctor.Say("cpu", host.model + Format(", %d of %d cores, %.1f GB of memory", host.usable_cores, host.online_cores,
-                                        static_cast<double>(host.memory_bytes) / 1e9));
+  const MachineDescription host = DescribeHost();
+  doctor.Say("cpu", ModelText(host) + ", " + std::to_string(host.usable_cores) + " of " +
+                        Counted(host.online_cores, "core") +
+                        Format(", %.1f GB of memory", static_cast<double>(host.memory_bytes) / 1e9));
   doctor.Say("target", target.Text());
   doctor.Say("caches", CachesText(target) + ", lines of " + std::to_string(target.cache_line) + " bytes");
 }

@@ -11,7 +11,6 @@
 #include <thread>
 
 #include "runtime/tensor.h"
-#include "support/cpus.h"
 #include "support/host_lock.h"
 #include "support/printf_text.h"
 #include "support/statistics.h"
@@ -87,26 +86,30 @@ std::string ShortModel(std::string model) {
 
 }  // namespace
 
+std::string ModelText(const MachineDescription& machine) {
+  return machine.model.empty() ? "unknown CPU" : machine.model;
+}
+
 std::string CachesText(const Target& target) {
   auto kib = [](int64_t bytes) { return std::to_string(bytes >> 10) + " KiB"; };
   return "L1 " + kib(target.l1_bytes) + ", L2 " + kib(target.l2_bytes) + " a core, L3 " + kib(target.l3_bytes);
 }
 
 std::string HostText() {
-  const HostFacts host = FactsOfHost();
-  const Result<Target> target = Target::Parse("cpu");
-  return ShortModel(host.model) + ", " + std::to_string(host.usable_cores) + " of " +
+  const MachineDescription host = DescribeHost();
+  const Result<Target> target = Target::Parse("cpu", &host);
+  return ShortModel(ModelText(host)) + ", " + std::to_string(host.usable_cores) + " of " +
          std::to_string(host.online_cores) + " cores" + (target.ok() ? ", " + CachesText(*target) : "");
 }
 
 Json MachineJson() {
-  const HostFacts host = FactsOfHost();
+  const MachineDescription host = DescribeHost();
   Json machine;
-  machine["model"] = host.model;
+  machine["model"] = ModelText(host);
   machine["usable_cores"] = host.usable_cores;
   machine["online_cores"] = host.online_cores;
   machine["memory_bytes"] = host.memory_bytes;
-  if (const Result<Target> target = Target::Parse("cpu"); target.ok()) {
+  if (const Result<Target> target = Target::Parse("cpu", &host); target.ok()) {
     machine["l1_bytes"] = target->l1_bytes;
     machine["l2_bytes"] = target->l2_bytes;
     machine["l3_bytes"] = target->l3_bytes;
@@ -121,10 +124,12 @@ std::string MachineText(const Target& target) {
            std::to_string(target.max_threads) + " threads and " + std::to_string(target.shared_bytes >> 10) +
            " KiB of shared memory a block)";
   }
-  Result<Target> host = Target::Parse("cpu");
-  bool is_host = host.ok() && host->triple == target.triple && host->cpu == target.cpu;
+  const MachineDescription machine = DescribeHost();
+  Result<Target> host = Target::Parse("cpu", &machine);
+  bool is_host =
+      host.ok() && host->triple == target.triple && host->cpu == target.cpu && host->features == target.features;
   return std::to_string(target.num_cores) + (target.num_cores == 1 ? " core of " : " cores of ") +
-         (is_host ? ShortModel(FactsOfHost().model) : target.cpu) + " (" + VectorText(target) + CodeText(target) + ")";
+         (is_host ? ShortModel(ModelText(machine)) : target.cpu) + " (" + VectorText(target) + CodeText(target) + ")";
 }
 
 std::string MachineText(const std::string& target) {
@@ -152,21 +157,6 @@ Noise MeasureNoise() {
   }
   std::sort(times.begin(), times.end());
   return {Median(times) / times[0] - 1, times.back() / times[0] - 1, times[0]};
-}
-
-HostFacts FactsOfHost() {
-  HostFacts facts;
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line) && facts.model.empty();) {
-    size_t colon = line.find(": ");
-    if ((line.starts_with("model name") || line.starts_with("Model")) && colon != std::string::npos)
-      facts.model = line.substr(colon + 2);
-  }
-  if (facts.model.empty()) facts.model = "unknown CPU";
-  facts.online_cores = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
-  facts.usable_cores = AvailableCpus();
-  facts.memory_bytes = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
-  return facts;
 }
 
 Result<std::vector<CopySpeed>> MeasureCopySpeeds(const Target& target) {

@@ -6,19 +6,14 @@
 
 #include "codegen/builder.h"
 #include "support/json.h"
+#include "support/machine_description.h"
 #include "support/result.h"
 #include "target/target.h"
 
 namespace autotune::tools {
 
-struct HostFacts {
-  std::string model;     // name of the CPU
-  int online_cores = 0;  // cores of the machine
-  int usable_cores = 0;  // cores that this process may run on
-  int64_t memory_bytes = 0;
-};
-HostFacts FactsOfHost();
-
+// Returns the name of a machine's CPU, or "unknown CPU".
+std::string ModelText(const MachineDescription& machine);
 // Describes the caches of a CPU: "L1 32 KiB, L2 1024 KiB a core, L3 32768 KiB".
 std::string CachesText(const Target& target);
 // Describes this host in words: "AMD EPYC 9B14, 2 of 2 cores, L1 32 KiB, L2 ...".

@@ -39,6 +39,7 @@ struct FarmClient::Impl {
     MeasureCallbacks callbacks;
     std::map<std::string, size_t> places;
     std::vector<TrialResult> results;
+    std::function<void(const DeviceInfo&)> on_device = nullptr;  // called when the job is done and has a device
     std::promise<Result<std::vector<TrialResult>>> done;
   };
   struct OpenCall {
@@ -131,7 +132,9 @@ struct FarmClient::Impl {
       if (job && job->callbacks.on_wait) job->callbacks.on_wait(a.wait);
     }
     void Do(JobDone& a) {
+      if (impl.ending) return;
       auto finished = std::move(job);
+      if (finished->on_device && session.HasLease()) finished->on_device(session.Device());
       if (a.error) {
         finished->done.set_value(std::move(*a.error));
       } else {
@@ -174,11 +177,19 @@ struct FarmClient::Impl {
     session.job = options.job;
     session.wait_ms = static_cast<int64_t>(options.wait_seconds * 1000);
     session.idle_lease_ms = static_cast<int64_t>(options.idle_lease_seconds * 1000);
+    session.fits = [this](const LeaseGranted& granted) { return !fits || fits(granted); };
     if (IsTcp(options.tracker.endpoints[0])) session.server_silence_ms = session.reconnect_ms = kLongestBreakMs;
     auto seat = std::make_unique<Seat>(*this, std::move(session));
     if (autotune::Status opened = seat->Open(options.tracker); !opened) return nullptr;
     seats.push_back(std::move(seat));
     return seats.back().get();
+  }
+
+  // Starts a job, and waits until it is done. For all threads but the loop's.
+  Result<std::vector<TrialResult>> Await(std::unique_ptr<Job> job) {
+    auto done = job->done.get_future();
+    loop.Post([this, shared = std::make_shared<std::unique_ptr<Job>>(std::move(job))] { Start(std::move(*shared)); });
+    return done.get();
   }
 
   void Start(std::unique_ptr<Job> job) {
@@ -204,13 +215,25 @@ struct FarmClient::Impl {
     for (auto& seat : seats) seat->Perform(seat->session.Close(BootMillis()));
   }
 
+  // Closes the seats and calls `then` a little later, so that the sockets can send the releases. Without a release, a
+  // device stays leased until the lease expires.
+  Loop::Watch AfterClosing(std::function<void()> then) {
+    bool sends = BootMillis() - cancelled < 1000;  // devices may just have been given back
+    for (auto& seat : seats) sends |= seat->session.HasLease() || seat->session.HasJob();
+    CloseSeats();
+    constexpr int64_t kSendMs = 50;
+    return loop.After(sends ? kSendMs : 0, std::move(then));
+  }
+
   FarmOptions options;
   const Id client = RandomId();
   EventFile events{"client", client};
   Loop loop;
   std::list<std::unique_ptr<Seat>> seats;
-  Loop::Watch stop, cancel;
+  std::function<bool(const LeaseGranted&)> fits;
+  Loop::Watch stop, cancel, closed;
   int64_t cancelled = -1000;  // time of the latest Cancel
+  bool ending = false;        // the process ends, so nobody hears that jobs are done
   std::thread thread;
 };
 
@@ -229,15 +252,18 @@ Result<std::unique_ptr<FarmClient>> FarmClient::Connect(const FarmOptions& optio
 
 FarmClient::~FarmClient() {
   Impl* impl = impl_.get();
-  impl->loop.Post([impl] {
-    bool leases = BootMillis() - impl->cancelled < 1000;  // devices may just have been given back
-    for (auto& seat : impl->seats) leases |= seat->session.HasLease();
-    impl->CloseSeats();
-    // The 50 ms let the sockets send the releases. Without a release, a device stays leased until the lease expires.
-    impl->stop = impl->loop.After(leases ? 50 : 0, [impl] { impl->loop.Stop(); });
-  });
+  impl->loop.Post([impl] { impl->stop = impl->AfterClosing([impl] { impl->loop.Stop(); }); });
   impl->thread.join();
   impl->seats.clear();
+}
+
+void FarmClient::GiveBack() {
+  std::promise<void> done;
+  impl_->loop.Post([impl = impl_.get(), &done] {
+    impl->ending = true;
+    impl->closed = impl->AfterClosing([&done] { done.set_value(); });
+  });
+  done.get_future().wait();
 }
 
 Result<std::vector<TrialResult>> FarmClient::Measure(MeasureJob work, MeasureCallbacks callbacks) {
@@ -253,11 +279,22 @@ Result<std::vector<TrialResult>> FarmClient::Measure(MeasureJob work, MeasureCal
   if (!work.reference) work.task.reference_hash.clear();
   job->work = std::make_shared<const MeasureJob>(std::move(work));
   job->callbacks = std::move(callbacks);
-  auto done = job->done.get_future();
-  impl_->loop.Post([impl = impl_.get(), shared = std::make_shared<std::unique_ptr<Impl::Job>>(std::move(job))] {
-    impl->Start(std::move(*shared));
-  });
-  return done.get();
+  return impl_->Await(std::move(job));
+}
+
+Result<DeviceInfo> FarmClient::Acquire(std::function<void(const DeviceWait&)> on_wait) {
+  std::optional<DeviceInfo> device;
+  auto job = std::make_unique<Impl::Job>();
+  job->work = std::make_shared<const MeasureJob>();
+  job->callbacks.on_wait = std::move(on_wait);
+  job->on_device = [&](const DeviceInfo& its) { device = its; };
+  TRY(impl_->Await(std::move(job)));
+  if (!device) return Err("the wait for a device was cancelled");
+  return std::move(*device);
+}
+
+void FarmClient::UseOnly(std::function<bool(const LeaseGranted&)> fits) {
+  impl_->loop.Post([impl = impl_.get(), fits = std::move(fits)]() mutable { impl->fits = std::move(fits); });
 }
 
 Result<RemoteAnswer> FarmClient::Call(CallWork work, const std::function<void(const DeviceWait&)>& on_wait) {

@@ -50,6 +50,16 @@ class FarmClient {
   ~FarmClient();  // cancels the running jobs and gives the devices back
   FarmClient(const FarmClient&) = delete;
 
+  // Waits for a device, and returns what its server states about it. The device is kept for the next job, as between
+  // jobs. Errors: no device could be had; the wait was cancelled.
+  Result<DeviceInfo> Acquire(std::function<void(const DeviceWait&)> on_wait = nullptr);
+  // Gives all devices back and withdraws all requests, for a process that ends at once: Measure and Acquire calls do
+  // not return any more. Returns when the tracker has probably heard of it. For any thread but the client's.
+  void GiveBack();
+  // From now on, jobs get devices only for which this returns true; the client gives others back. Called on the
+  // client's thread, also more than once for a device. For an earlier device it is not called.
+  void UseOnly(std::function<bool(const LeaseGranted&)> fits);
+
   // Returns one result for each candidate, in the order of the candidates, whatever happens to devices and servers. A
   // candidate that fails through the fault of a device or server has status "infrastructure", and so have all
   // candidates of a job that no server takes, for example because its reference is too large. Returns an error only if

@@ -96,7 +96,8 @@ void ClientSession::RefuseCandidate(size_t index, std::string text) {
 void ClientSession::Continue(int64_t now) {
   if (call_) return ContinueCall(now);
   if (!job_ || batch_) return;
-  if (unanswered_ == 0) {
+  const bool needs_device = job_->candidates.empty() && !lease_ && !cancelled_;
+  if (unanswered_ == 0 && !needs_device) {
     job_.reset();
     idle_since_ = now;
     actions_.push_back(JobDone{});
@@ -203,7 +204,8 @@ void ClientSession::SendRequest(int64_t now) {
                        exclude_,
                        options_.tenant,
                        options_.job,
-                       std::max<int64_t>(0, options_.wait_ms - (now - request_->began))};
+                       std::max<int64_t>(0, options_.wait_ms - (now - request_->began)),
+                       unfit_};
   actions_.push_back(AskTracker{{request_->id, std::move(request), {}}});
 }
 
@@ -274,11 +276,26 @@ void ClientSession::OnGranted(const LeaseGranted& granted, bool ours, int64_t no
     actions_.push_back(AskTracker{{options_.new_id(), LeaseRelease{granted.lease}, {}}});
     return;
   }
+  if (!options_.fits(granted)) return OnUnfit(granted, now);
   request_.reset();
   lease_ = Lease{granted, now, now, now, {}, {}, false};
   actions_.push_back(ConnectServer{granted.device.AllEndpoints(), granted.device.public_key});
   idle_since_ = now;
   Continue(now);
+}
+
+// Gives a device back that the client cannot use, and asks for another one.
+void ClientSession::OnUnfit(const LeaseGranted& granted, int64_t now) {
+  actions_.push_back(AskTracker{{options_.new_id(), LeaseRelease{granted.lease}, {}}});
+  const int64_t began = request_->began;
+  if (std::ranges::find(unfit_, granted.server) == unfit_.end()) {
+    if (unfit_.size() == kMostUnfit) unfit_.erase(unfit_.begin());
+    unfit_.push_back(granted.server);
+    return RequestLease(began, now);
+  }
+  // The tracker knows no unfit servers, or there are more than a request can name.
+  const int64_t later = now + options_.unfit_pause_ms;
+  request_ = Request{options_.new_id(), began, later - options_.resend_ms, later, {}, later};
 }
 
 void ClientSession::OnRenewed(const Id& request, const LeaseRenewed& renewed, int64_t now) {

@@ -86,14 +86,17 @@ class ClientSession : public Timed<ClientSession> {
     int64_t wait_report_ms = 5000;        // time between two reports of an unchanged wait
     int64_t exclude_ms = 60000;           // time for which a lost device is avoided
     int64_t inline_bytes = kInlineBytes;  // of a batch's blobs; larger ones are uploaded
-    int max_losses = 5;                   // consecutive losses of a device, without a result, after which the job fails
+    int64_t unfit_pause_ms = 5000;  // before a tracker is asked again that lends unfit devices (before 2.6) [chosen]
+    int max_losses = 5;             // consecutive losses of a device, without a result, after which the job fails
     std::function<Id()> new_id = RandomId;
+    // Returns true if the client can use this device. Devices that it cannot use are given back at once.
+    std::function<bool(const LeaseGranted& granted)> fits = [](const LeaseGranted&) { return true; };
     // Says why the server of the latest ConnectServer cannot be reached, address by address; "": nothing is known.
     std::function<std::string()> server_trouble = [] { return ""; };
   };
   explicit ClientSession(Options options) : options_(std::move(options)) {}
 
-  // One job or call at a time.
+  // One job or call at a time. A job without candidates gets a device, and is done when it has one.
   ClientActions Start(std::shared_ptr<const MeasureJob> job, int64_t now);
   ClientActions StartCall(CallWork call, int64_t now);
   ClientActions Cancel(int64_t now);  // delivers the candidates that have not begun as "cancelled"
@@ -107,6 +110,7 @@ class ClientSession : public Timed<ClientSession> {
 
   bool HasJob() const { return job_ != nullptr; }
   bool HasLease() const { return lease_.has_value(); }
+  const DeviceInfo& Device() const { return lease_->granted.device; }  // the one that it has
 
  private:
   friend class Timed<ClientSession>;
@@ -179,6 +183,7 @@ class ClientSession : public Timed<ClientSession> {
   void DeliverResult(TrialResult result);
   void OnTracker(const Message& message, int64_t now);
   void OnGranted(const LeaseGranted& granted, bool ours, int64_t now);
+  void OnUnfit(const LeaseGranted& granted, int64_t now);
   void OnRenewed(const Id& request, const LeaseRenewed& renewed, int64_t now);
   void OnTrackerRefusal(const Id& request, const Refusal& refusal, int64_t now);
   void OnServer(const Message& message, int64_t now);
@@ -202,6 +207,7 @@ class ClientSession : public Timed<ClientSession> {
   std::optional<Batch> batch_;
   std::optional<OpenCall> call_;
   std::vector<Id> exclude_;
+  std::vector<Id> unfit_;  // servers whose devices do not fit
   int64_t excluded_at_ = 0;
   int losses_ = 0;
   StoppedTime stopped_;

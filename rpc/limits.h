@@ -17,6 +17,7 @@
 
 #include "runtime/device_state.h"
 #include "support/fields.h"
+#include "support/machine_description.h"
 #include "support/result.h"
 #include "support/utf8.h"
 
@@ -47,6 +48,13 @@ struct LimitsOf {
 template <>
 struct LimitsOf<DeviceState> {
   static constexpr auto Get() { return std::to_array<Limit>({{"throttled", kNameBytes, 64}}); }
+};
+template <>
+struct LimitsOf<MachineDescription> {
+  static constexpr auto Get() {
+    return std::to_array<Limit>(
+        {{"architecture", kIdBytes}, {"model", kNameBytes}, {"core", kNameBytes}, {"features", kIdBytes, 128}});
+  }
 };
 
 namespace detail {

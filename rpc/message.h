@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "rpc/administration.h"
+#include "rpc/device_info.h"
 #include "rpc/limits.h"
 #include "rpc/measure.h"
 #include "rpc/membership.h"
@@ -28,10 +29,9 @@ inline constexpr int kWireMinor = 6;
 
 inline constexpr size_t kMaxFrames = 256;  // of a message; the bytes of a frame have a limit, too (rpc/transport.cc)
 
-inline constexpr size_t kMostCores = 4096;    // of a device
-inline constexpr size_t kMostEndpoints = 8;   // of a server
 inline constexpr size_t kMostLeases = 64;     // of a server
 inline constexpr size_t kMostStatuses = 64;   // words for the ends of trials
+inline constexpr size_t kMostUnfit = 256;     // servers of another kind that a client names
 inline constexpr size_t kMostListed = 20000;  // devices, clients or keys in a status
 
 using Id = std::string;  // 128 random bits as 32 lower-case hexadecimal digits
@@ -99,26 +99,6 @@ struct Pong {
 
 // --- Server and tracker ----------------------------------------------------------------------------------------------
 
-struct DeviceInfo {
-  std::string key;       // name of this kind of device, by which clients request it; the operator chooses any text
-  std::string endpoint;  // address of the server for clients
-  // Since 2.4: all its addresses, in the order in which clients try them; empty: only `endpoint`.
-  std::vector<std::string> endpoints;
-  std::string public_key;  // since 2.4: of the server, if its addresses are TCP
-  std::string model;       // the device's own name
-  std::string machine;     // "x86_64", "aarch64", ...
-  std::vector<int> cores;
-  int64_t memory_bytes = 0;
-  int64_t pid = 0;
-  bool uploads = false;  // since 2.5: large batches are to be uploaded (rpc/upload.h)
-  AUTOTUNE_FIELDS(key, endpoint, endpoints, public_key, model, machine, cores, memory_bytes, pid, uploads)
-  AUTOTUNE_LIMITS({"key", kNameBytes}, {"endpoint", kNameBytes}, {"endpoints", kNameBytes, kMostEndpoints},
-                  {"public_key", kIdBytes}, {"model", kNameBytes}, {"machine", kNameBytes}, {"cores", 0, kMostCores})
-
-  std::vector<std::string> AllEndpoints() const {
-    return endpoints.empty() ? std::vector<std::string>{endpoint} : endpoints;
-  }
-};
 struct HeldLease {
   Id lease;
   Token token;
@@ -180,9 +160,10 @@ struct LeaseRequest {
   std::vector<Id> exclude;  // servers that have just failed this client; they are used only if there is no other
   std::string tenant, job;
   int64_t wait_ms = 0;
-  AUTOTUNE_FIELDS(client, client_name, key, exclude, tenant, job, wait_ms)
+  std::vector<Id> unfit;  // since 2.6: servers whose devices the client cannot use; it never gets them
+  AUTOTUNE_FIELDS(client, client_name, key, exclude, tenant, job, wait_ms, unfit)
   AUTOTUNE_LIMITS({"client", kIdBytes}, {"client_name", kNameBytes}, {"key", kNameBytes}, {"exclude", kIdBytes, 64},
-                  {"tenant", kNameBytes}, {"job", kNameBytes})
+                  {"tenant", kNameBytes}, {"job", kNameBytes}, {"unfit", kIdBytes, kMostUnfit})
 };
 inline constexpr size_t kMaxHolders = 8;
 struct LeaseQueued {

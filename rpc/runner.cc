@@ -16,6 +16,7 @@
 #include "rpc/channel.h"
 #include "rpc/device_probe.h"
 #include "rpc/measured_kernel.h"
+#include "rpc/runner_hello.h"
 #include "rpc/runner_limits.h"
 #include "rpc/sandbox.h"
 #include "rpc/sealed_memory.h"
@@ -463,9 +464,10 @@ int RunRunner(const RunnerOptions& options) {
   BlockingChannel channel(kRunnerDescriptor);
   const DevicePtr& device = prepared->device;
   Runner runner(channel, options, device);
+  const RunnerHello hello = HelloOf(device);
   while (true) {
     // Announces the runner at first, and asks for the next candidate later.
-    if (!channel.Send({"", RunnerHello{getpid(), device ? device->Identity() : ""}, {}})) return 1;
+    if (!channel.Send({"", hello, {}})) return 1;
     std::optional<RunnerResult> result;
     std::vector<Blob> blobs;
     while (!result) {

@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "rpc/device_info.h"
 #include "rpc/limits.h"
 #include "rpc/measure.h"
 #include "support/fields.h"
@@ -21,7 +22,8 @@ struct RunnerHello {
   static constexpr std::string_view kKind = "runner_hello";
   int64_t pid = 0;
   std::string device;  // Device::Identity of the device that kernels run on; empty: the host's processor
-  AUTOTUNE_FIELDS(pid, device)
+  GpuDescription gpu;  // since 2.6: of this device
+  AUTOTUNE_FIELDS(pid, device, gpu)
   AUTOTUNE_LIMITS({"device", kNameBytes})
 };
 // Blobs: the artifact, the reference artifact, and the reference's outputs if they are known. Only the artifact is sent

@@ -70,7 +70,7 @@ struct RunnerPool::Runner {
   int64_t run = 0;                // of its latest request
   std::optional<Message> result;  // a result, until the runner asks for work
   bool ready = false;
-  std::string device;       // RunnerHello::device
+  RunnerHello hello;        // its first one
   bool replaced = false;    // killed by Replace, so its end is not reported
   bool was_active = false;  // it was the active runner when it ended
   bool reported = false;    // its end has been reported
@@ -145,7 +145,7 @@ void RunnerPool::OnMessage(Runner* runner, Message message) {
   const auto* hello = message.As<RunnerHello>();
   if (hello && !runner->ready) {
     runner->ready = ever_started_ = true;
-    runner->device = hello->device;
+    runner->hello = *hello;
     runner->start_watch.reset();
     failures_ = 0;
     Promote();
@@ -324,7 +324,7 @@ int64_t RunnerPool::BufferedBytes() const {
   return bytes;
 }
 
-std::string RunnerPool::ActiveDevice() const { return active_ ? active_->device : ""; }
+RunnerHello RunnerPool::ActiveHello() const { return active_ ? active_->hello : RunnerHello(); }
 
 void RunnerPool::Send(const Message& message) {
   if (!active_) return;

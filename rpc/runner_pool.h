@@ -52,7 +52,7 @@ class RunnerPool {
   void Send(const Message& message);  // sends to the active runner; drops the message if there is none
   void Replace();                     // kills the active runner; on_ready follows
   RunnerFacts Examine() const;        // of the active runner; empty without one
-  std::string ActiveDevice() const;   // RunnerHello::device of the active runner; empty without one
+  RunnerHello ActiveHello() const;    // of the active runner; empty without one
   int64_t BufferedBytes() const;      // of messages from and to runners
   // True if a killed runner may still run. on_all_dead follows, or on_unavailable if it does not die in time.
   bool KillPending() const { return !dying_.empty() && !unkillable_; }

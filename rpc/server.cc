@@ -1,11 +1,9 @@
 #include "rpc/server.h"
 
-#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
-#include <fstream>
 #include <memory>
 #include <optional>
 #include <thread>
@@ -29,23 +27,13 @@
 #include "support/join.h"
 #include "support/log.h"
 #include "support/loop.h"
+#include "support/machine_description.h"
 
 namespace autotune::rpc {
 namespace {
 
 constexpr int64_t kSilentTrackerWaitMs = 1000;  // duration of a wait for the tracker that is not told
 constexpr size_t kMostText = 400;               // bytes of a refusal that are shown
-
-std::string CpuModel() {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);) {
-    if (line.starts_with("model name") || line.starts_with("Model")) {
-      size_t colon = line.find(": ");
-      if (colon != std::string::npos) return line.substr(colon + 2);
-    }
-  }
-  return "unknown";
-}
 
 class Server {
  public:
@@ -109,18 +97,18 @@ class Server {
   }
 
   DeviceInfo Describe() const {
-    utsname names{};
-    uname(&names);
     DeviceInfo device;
+    device.description = options_.machine.empty() ? DescribeHost(options_.cores) : DescribeMachine(options_.machine);
     device.key = options_.key;
     device.endpoint = listener_.endpoints.front();
     device.endpoints = listener_.endpoints;
     device.public_key = options_.tracker.own.public_key;
-    device.model = (options_.device.empty() ? "" : options_.device + " of ") + CpuModel();
-    device.machine = names.machine;
+    const std::string& model = device.description.model;
+    device.model = (options_.device.empty() ? "" : options_.device + " of ") + (model.empty() ? "unknown" : model);
+    device.machine = device.description.architecture;
     device.cores = options_.cores;
     if (device.cores.empty()) device.cores = AllowedCpus();
-    device.memory_bytes = sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
+    device.memory_bytes = device.description.memory_bytes;
     device.pid = getpid();
     device.uploads = IsTcp(listener_.endpoints.front());
     return device;
@@ -133,7 +121,8 @@ class Server {
   RunnerPool::Handlers PoolHandlers() {
     return {.on_ready =
                 [this] {
-                  turn_.SetPath(HostLock::PathOf(pool_->ActiveDevice()));
+                  turn_.SetPath(HostLock::PathOf(pool_->ActiveHello().device));
+                  session_->SetGpu(pool_->ActiveHello().gpu);
                   bool first = !std::exchange(ever_ready_, true);
                   Perform(session_->OnRunnerReady(BootMillis()));
                   if (first) Perform(session_->OnTrackerConnected(BootMillis()));  // report to the tracker at once
@@ -246,7 +235,8 @@ class Server {
   std::optional<std::string> Judge(const std::vector<double>& seconds) {
     if (const auto times = Times(); times && !load_.WasQuiet(*times, BootMillis())) return std::nullopt;
     const int64_t now = WallMillis();
-    const std::string what = pool_->ActiveDevice() + ", cores " + Joined(cores_, ",") + ", " + CalibrationKernels();
+    const std::string what =
+        pool_->ActiveHello().device + ", cores " + Joined(cores_, ",") + ", " + CalibrationKernels();
     const std::string why = calibrations_.Judge(what, seconds, now);
     if (!why.empty()) return why;
     calibrations_.Add(what, seconds, now);

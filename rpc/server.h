@@ -16,9 +16,11 @@ struct ServerOptions {
   // Endpoint for clients. Empty: a socket beside the tracker's, or all addresses of this host at the port of the last
   // time, at first a free one.
   std::string listen;
-  std::vector<std::string> advertise;       // addresses that clients try; empty: those at which the server listens
-  std::vector<int> cores;                   // cores of the runner; empty: all
-  std::string device;                       // device beside the CPU, as the status shows it ("opencl:0"); empty: none
+  std::vector<std::string> advertise;  // addresses that clients try; empty: those at which the server listens
+  std::vector<int> cores;              // cores of the runner; empty: all
+  std::string machine;  // folder with the files of the machine on which runners run (support/machine_description.h);
+                        // empty: this host
+  std::string device;   // device beside the CPU, as the status shows it ("opencl:0"); empty: none
   std::vector<std::string> runner_command;  // e.g. {"/usr/bin/rpc_server", "--runner"}
   bool wrapped_runner = false;              // runner_command begins with a foreign program, such as an emulator
   bool end_with_stdin = false;              // stop when standard input ends

@@ -85,6 +85,8 @@ class ServerSession : public Timed<ServerSession> {
   ServerActions OnHostAcquired(const std::string& unlocked, int64_t now);
   // The load of other processes beside the measurements from now on (HostLoad::Text); empty: none.
   void OnHostLoad(const std::string& load) { host_load_ = load; }
+  // What the runner says of its device beside the CPU.
+  void SetGpu(const GpuDescription& gpu) { options_.device.gpu = gpu; }
   ServerActions OnRunnerReady(int64_t now);
   ServerActions OnRunnerMessage(const Message& message, int64_t now);
   ServerActions OnRunnerEnd(const RunnerEnd& end, int64_t now);

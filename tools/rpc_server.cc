@@ -17,6 +17,7 @@
 #include "rpc/server.h"
 #include "runtime/device.h"
 #include "support/cpus.h"
+#include "support/machine_description.h"
 #include "support/state_folder.h"
 #include "support/subprocess.h"
 #include "tools/autotune/usage.h"
@@ -125,6 +126,11 @@ void AddOptions(CLI::App& app, Arguments& arguments) {
       "HOST:PORT by which clients reach this server; may be repeated (default: the addresses that it listens "
       "at)");
   app.add_option("--runner-prefix", arguments.prefix, "Command that wraps the runner: an emulator, taskset, a sandbox");
+  app.add_option(
+         "--machine", options.machine,
+         "Folder with proc/cpuinfo and sys/devices/system/cpu of the machine on which candidates run, if that is "
+         "another one than this host, as --runner-prefix may make it (default: this host's)")
+      ->type_name("DIR");
   app.add_option("--memory-limit", arguments.memory_gib, "GiB that a runner may use (default: half of the machine's)");
   app.add_flag("--shared-host", arguments.shared_host,
                "Measure without the lock of this host, or of its GPU: builds, searches and other measurements there do "
@@ -135,6 +141,11 @@ void AddOptions(CLI::App& app, Arguments& arguments) {
   app.add_flag("--end-with-stdin", options.end_with_stdin, "End when standard input ends");
   app.add_flag("--runner", arguments.is_runner, "Run candidates (rpc_server starts such processes itself)")->group("");
   AddSandboxOptions(app, arguments);
+}
+
+autotune::Status CheckMachine(const std::string& folder) {
+  if (folder.empty() || autotune::DescribeMachine(folder).IsKnown()) return {};
+  return autotune::Err("--machine ", folder, ": ", folder, "/proc/cpuinfo describes no machine");
 }
 
 autotune::Status SetCores(Arguments& arguments) {
@@ -178,6 +189,8 @@ int Run(Arguments& arguments) {
   if (const autotune::Status set = SetCores(arguments); !set) return PrintError(set.error(), 2);
   if (const autotune::Status set = SetDevice(arguments.device, arguments.runner, arguments.server); !set)
     return PrintError(set.error(), 2);
+  if (const autotune::Status known = CheckMachine(arguments.server.machine); !known)
+    return PrintError(known.error(), 2);
   const double half = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE)) / 2;
   arguments.runner.memory_bytes =
       static_cast<int64_t>(arguments.memory_gib > 0 ? arguments.memory_gib * (1 << 30) : half);

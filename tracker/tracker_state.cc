@@ -259,13 +259,17 @@ void TrackerState::Grant(const Waiting& waiting, const Id& server, int64_t now) 
   leases_[lease.id] = std::move(lease);
 }
 
+bool TrackerState::IsUnfit(const rpc::LeaseRequest& wish, const Id& server) {
+  return std::ranges::find(wish.unfit, server) != wish.unfit.end();
+}
+
 std::optional<Id> TrackerState::FreeServer(const Waiting& waiting) const {
   const rpc::LeaseRequest& wish = waiting.wish;
   const Id* excluded_one = nullptr;
   bool other_exists = false;
   for (auto& [id, server] : servers_) {
     if (server.report.device.key != wish.key || !server.reachable || server.IsHeld()) continue;
-    if (!CanReach(waiting.identity, server)) continue;
+    if (!CanReach(waiting.identity, server) || IsUnfit(wish, id)) continue;
     bool excluded = std::find(wish.exclude.begin(), wish.exclude.end(), id) != wish.exclude.end();
     other_exists |= !excluded && (server.lease || server.CanServe());
     if ((server.lease && Holds(Rule::kOneHolder)) || !server.CanServe()) continue;
@@ -325,12 +329,18 @@ void TrackerState::MarkYielding(const std::string& key, int64_t now) {
   std::sort(holders.begin(), holders.end(),
             [](auto* a, auto* b) { return std::tie(a->granted, a->token) < std::tie(b->granted, b->token); });
   std::map<Id, int64_t> wanted;
-  if (auto waiting = waiting_.find(key); waiting != waiting_.end())
+  std::map<Id, const rpc::LeaseRequest*> wishes;  // one of each client; its requests name the same unfit servers
+  if (auto waiting = waiting_.find(key); waiting != waiting_.end()) {
     wanted = RequestsByClient(waiting->second, static_cast<int64_t>(holders.size()));
+    for (int64_t ticket : waiting->second)
+      if (const rpc::LeaseRequest& wish = queue_.at(ticket).wish; !wish.unfit.empty()) wishes[wish.client] = &wish;
+  }
   for (Lease* holder : holders) {
-    auto other = now - holder->granted < options_.quantum_ms
-                     ? wanted.end()
-                     : std::find_if(wanted.begin(), wanted.end(), [&](auto& w) { return w.first != holder->client; });
+    const auto wants_it = [&](const auto& client) {
+      const auto wish = wishes.find(client.first);
+      return client.first != holder->client && (wish == wishes.end() || !IsUnfit(*wish->second, holder->server));
+    };
+    auto other = now - holder->granted < options_.quantum_ms ? wanted.end() : std::ranges::find_if(wanted, wants_it);
     const bool drained = servers_.at(holder->server).IsHeld();
     if (other == wanted.end() && !(drained && now - holder->worked >= options_.quantum_ms)) {
       holder->must_yield_since.reset();
@@ -395,6 +405,7 @@ void TrackerState::OnLeaseRequest(const rpc::From& from, const Message& message,
     }
     waiting.heard = now;
     waiting.wish.exclude = wish.exclude;
+    waiting.wish.unfit = wish.unfit;
     Schedule(ticket->second);
     return Send(peer, message.request, Explain(waiting, now));
   }

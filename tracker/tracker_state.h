@@ -198,6 +198,8 @@ class TrackerState : public rpc::Timed<TrackerState> {
   void Settle(const rpc::Id& request, rpc::Refusal answer, int64_t now);
   Queue::iterator Refuse(Queue::iterator it, std::string code, std::string text, int64_t now);
   std::map<rpc::Id, int64_t> RequestsByClient(const std::set<int64_t>& tickets, int64_t holders) const;
+  // Returns true if the client has said that it cannot use this server's device.
+  static bool IsUnfit(const rpc::LeaseRequest& wish, const rpc::Id& server);
   std::optional<rpc::Id> FreeServer(const Waiting& waiting) const;
   void Grant(const Waiting& waiting, const rpc::Id& server, int64_t now);
   void SendGrant(const rpc::Peer& peer, const Lease& lease);

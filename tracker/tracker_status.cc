@@ -43,13 +43,14 @@ rpc::LeaseQueued TrackerState::Explain(const Waiting& waiting, int64_t now) cons
   rpc::LeaseQueued queued;
   queued.position = waiting.position;
   queued.holders = Holders(key, now);
-  int reachable = 0, busy = 0, quarantined = 0, unanswered = 0;
+  int reachable = 0, busy = 0, quarantined = 0, unanswered = 0, unfit = 0;
   std::string trouble;
   for (const auto& [id, server] : servers_) {
     if (server.report.device.key != key || !server.reachable) continue;
     ++reachable;
     busy += server.lease.has_value();
     quarantined += !server.report.quarantine.empty();
+    unfit += IsUnfit(waiting.wish, id);
     unanswered += !server.dial_error.empty();
     if (!server.dial_error.empty()) trouble = server.dial_error;
   }
@@ -58,6 +59,7 @@ rpc::LeaseQueued TrackerState::Explain(const Waiting& waiting, int64_t now) cons
                   std::to_string((*recovering_until_ - now + 999) / 1000) + " s";
   } else if (reachable > 0) {
     queued.text = std::to_string(busy) + " of " + std::to_string(reachable) + " devices `" + key + "` busy" +
+                  (unfit > 0 ? ", " + std::to_string(unfit) + " of another kind than the first" : "") +
                   (quarantined > 0 ? ", " + std::to_string(quarantined) + " quarantined" : "") +
                   (unanswered > 0 ? ", " + std::to_string(unanswered) + " unreachable" : "") + HeldText(key, now) +
                   "; place " + std::to_string(queued.position) + " in the queue" +

@@ -35,6 +35,44 @@ TEST(TrackerState, AStopOfTheTrackerEndsNoLease) {
   EXPECT_THAT(w.RefusalOf("c0"), HasSubstr("lease_lost"));
 }
 
+// A client that needs devices of one kind does not get others of their key, and takes none from their holders.
+TEST(TrackerState, UnfitDevicesGoToOthers) {
+  TrackerWorld w;
+  w.Report("s1", "cpu");
+  const auto ask = [&](const std::string& client, std::vector<rpc::Id> unfit) {
+    rpc::LeaseRequest wish{.client = client, .client_name = client, .key = "cpu", .wait_ms = 600000};
+    wish.unfit = std::move(unfit);
+    w.last.erase(client);
+    w.Take(w.tracker.On(TrackerWorld::As(client), {"r" + client, wish, {}}, w.now));
+  };
+  ask("a", {"s1"});
+  ASSERT_TRUE(w.Last<rpc::LeaseQueued>("a"));
+  EXPECT_THAT(w.Last<rpc::LeaseQueued>("a")->text, HasSubstr("1 of another kind than the first"));
+  ask("b", {});
+  ASSERT_TRUE(w.Last<rpc::LeaseGranted>("b")) << "who can use it does not wait for who cannot";
+  const rpc::Id lease = w.Last<rpc::LeaseGranted>("b")->lease;
+  const auto yields_after_its_quantum = [&] {
+    for (int second = 0; second < 40; ++second) {
+      w.Pass(1000, {"s1"});
+      ask("a", {"s1"});
+      w.Say("b", rpc::LeaseRenew{lease});
+      if (!w.Last<rpc::LeaseRenewed>("b")) return true;
+      if (w.Last<rpc::LeaseRenewed>("b")->yield) return true;
+    }
+    return false;
+  };
+  EXPECT_FALSE(yields_after_its_quantum());
+  w.Report("s2", "cpu");
+  EXPECT_TRUE(w.Last<rpc::LeaseGranted>("a"));
+  ask("c", {});
+  for (int second = 0; second < 3; ++second) {
+    w.Pass(1000, {"s1", "s2"});
+    ask("c", {});
+  }
+  w.Say("b", rpc::LeaseRenew{lease});
+  EXPECT_TRUE(w.Last<rpc::LeaseRenewed>("b")->yield) << "another client that waits can use it";
+}
+
 TEST(TrackerState, GrantsInTheOrderOfTheRequests) {
   TrackerWorld w;
   w.Report("s1", "cpu");

@@ -149,8 +149,11 @@ constexpr CudaArch kArchs[] = {
      .ptx_version = 78},
 };
 
-// Returns the number of sm_<number>, without a suffix; 0 if the name is another text.
-int NumberOf(std::string_view name) {
+}  // namespace
+
+std::span<const CudaArch> CudaArchs() { return kArchs; }
+
+int CudaArchNumber(std::string_view name) {
   constexpr std::string_view kPrefix = "sm_";
   if (!name.starts_with(kPrefix)) return 0;
   name = BaseArchName(name).substr(kPrefix.size());
@@ -160,14 +163,10 @@ int NumberOf(std::string_view name) {
   return whole ? std::max(number, 0) : 0;
 }
 
-}  // namespace
-
-std::span<const CudaArch> CudaArchs() { return kArchs; }
-
 const CudaArch* FindCudaArch(std::string_view name) {
   const CudaArch* found = nullptr;
   for (const CudaArch& arch : kArchs) {
-    if (NumberOf(arch.name) <= NumberOf(name)) found = &arch;
+    if (CudaArchNumber(arch.name) <= CudaArchNumber(name)) found = &arch;
   }
   return found;
 }

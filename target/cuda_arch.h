@@ -45,6 +45,8 @@ const CudaArch* FindCudaArch(std::string_view name);
 // Returns the name without the suffix of an architecture's own instructions ("sm_90" for sm_90a, sm_100f), which
 // generated code does not use.
 std::string_view BaseArchName(std::string_view name);
+// Returns the number of sm_<number>, without a suffix; 0 if the name is another text.
+int CudaArchNumber(std::string_view name);
 std::string CudaArchNames();  // "sm_70, sm_75, ..."
 
 }  // namespace autotune

@@ -92,7 +92,7 @@ void Fill(Outcome& outcome, const rpc::TrialResult& result, double cutoff_second
 
 class FarmMeasurer : public Measurer {
  public:
-  FarmMeasurer(Builder& builder, std::unique_ptr<rpc::FarmClient> farm, const FarmMeasurerOptions& options)
+  FarmMeasurer(Builder& builder, std::shared_ptr<rpc::FarmClient> farm, const FarmMeasurerOptions& options)
       : builder_(builder), farm_(std::move(farm)), options_(options) {}
 
   Result<std::vector<Outcome>> Measure(const std::vector<MeasureItem>& items, const MeasureOptions& options) override {
@@ -298,7 +298,7 @@ class FarmMeasurer : public Measurer {
   }
 
   Builder& builder_;
-  std::unique_ptr<rpc::FarmClient> farm_;
+  std::shared_ptr<rpc::FarmClient> farm_;
   FarmMeasurerOptions options_;
   std::map<std::string, Reference> references_;  // by hash of the task
   KeptBuilds kept_;
@@ -309,8 +309,12 @@ class FarmMeasurer : public Measurer {
 
 Result<std::unique_ptr<Measurer>> MakeFarmMeasurer(Builder& builder, const rpc::FarmOptions& farm,
                                                    const FarmMeasurerOptions& options) {
-  std::unique_ptr<rpc::FarmClient> client = TRY(rpc::FarmClient::Connect(farm));
-  return std::unique_ptr<Measurer>(std::make_unique<FarmMeasurer>(builder, std::move(client), options));
+  return MakeFarmMeasurer(builder, TRY(rpc::FarmClient::Connect(farm)), options);
+}
+
+std::unique_ptr<Measurer> MakeFarmMeasurer(Builder& builder, std::shared_ptr<rpc::FarmClient> farm,
+                                           const FarmMeasurerOptions& options) {
+  return std::make_unique<FarmMeasurer>(builder, std::move(farm), options);
 }
 
 }  // namespace autotune

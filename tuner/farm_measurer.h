@@ -29,5 +29,8 @@ struct FarmMeasurerOptions {
 // `builder` must outlive the measurer. Errors: the tracker cannot be reached, or has no device of the key in `farm`.
 Result<std::unique_ptr<Measurer>> MakeFarmMeasurer(Builder& builder, const rpc::FarmOptions& farm,
                                                    const FarmMeasurerOptions& options = {});
+// The same with a client that is connected.
+std::unique_ptr<Measurer> MakeFarmMeasurer(Builder& builder, std::shared_ptr<rpc::FarmClient> farm,
+                                           const FarmMeasurerOptions& options = {});
 
 }  // namespace autotune

@@ -55,14 +55,14 @@ void FarmBooks::RunAndKill() {
   Subprocess tuner =
       Start({"tune", "--op", "matmul:24,20,12", "--trials", "16", "--tracker", socket_, "--key", "pi"}, "tuner");
   ASSERT_TRUE(test::Soon([&] { return Count("server", "began") >= 2; }));
-  KillAndWait(*server_, SIGKILL);
+  KillAndWait(servers_.back(), SIGKILL);
   StartServer();
   ASSERT_TRUE(test::Soon([&] { return Count("tracker", "leased") >= 2 && Count("server", "leased") >= 2; }));
   KillAndWait(*tracker_, SIGKILL);
   StartTracker();
   const test::CliResult tuned = Finish(tuner, "tuner");
   ASSERT_EQ(tuned.code, 0) << tuned.Text();
-  KillAndWait(*server_, SIGTERM);
+  KillAndWait(servers_.back(), SIGTERM);
   KillAndWait(*tracker_, SIGTERM);
 }
 

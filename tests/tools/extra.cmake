@@ -2,10 +2,10 @@
 add_library(jumping_clock MODULE ${CMAKE_CURRENT_SOURCE_DIR}/tools/jumping_clock.c)
 target_compile_options(jumping_clock PRIVATE -fno-sanitize=all)
 target_link_options(jumping_clock PRIVATE -fno-sanitize=all)
-set(EXTRA ledger frontend_helpers codegen_helpers tuner_helpers)
+set(EXTRA ledger frontend_helpers codegen_helpers target_helpers tuner_helpers)
 set(EXTRA_TARGETS autotune rpc_server rpc_tracker jumping_clock fake_cuda) # built before the tests that start them
 # These tests have short deadlines, measure all cores, or look at all processes of the machine.
 set(SERIAL Bench Doctor Faults Injection Noise OneOwner TwoTuners)
 set(WAITING Clocks FarmBooks Kill Orphans TrackerCommands Wait) # for processes that they start, with deadlines of seconds
 set(SLOW ChoiceCommand Cli CudaCommands Devices ExplainCommand Face FlippedPackage InspectCommand Miscompiles
-    OpenClCommands Output PassesOfCommands Records RunPackage TerminalRun TuneOnTracker Verify Widths/Tmux Winners)
+    OpenClCommands OtherDevices Output PassesOfCommands Records RunPackage TerminalRun TuneOnTracker Verify Widths/Tmux Winners)

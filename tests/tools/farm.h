@@ -25,16 +25,18 @@ class FarmTest : public CliTest {
     ASSERT_TRUE(tracker.ok());
     tracker_ = std::move(*tracker);
   }
-  void StartServer() {
+  void StartServer(const std::vector<std::string>& options = {}) {
     UniqueFd log(open(File("server.err").c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600));
-    auto server = Subprocess::Spawn(
-        {.argv = {kTools + "/rpc_server", "--tracker", socket_, "--key", "pi"}, .fds = {{2, log.get()}}});
+    std::vector<std::string> argv = {kTools + "/rpc_server", "--tracker", socket_, "--key", "pi"};
+    argv.insert(argv.end(), options.begin(), options.end());
+    auto server = Subprocess::Spawn({.argv = argv, .fds = {{2, log.get()}}});
     ASSERT_TRUE(server.ok());
-    server_ = std::move(*server);
+    servers_.push_back(std::move(*server));
   }
 
   std::string socket_;  // address of the tracker
-  std::optional<Subprocess> tracker_, server_;
+  std::optional<Subprocess> tracker_;
+  std::vector<Subprocess> servers_;
 };
 
 }  // namespace autotune::test

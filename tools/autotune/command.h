@@ -15,6 +15,10 @@
 #include "support/result.h"
 #include "target/target.h"
 
+namespace autotune::rpc {
+struct DeviceInfo;  // rpc/device_info.h
+}
+
 namespace autotune::tools {
 
 // Exit codes, as `autotune --help` documents them.
@@ -72,17 +76,18 @@ struct ModelOptions {
   Status CheckSource() const;
   // Returns an error if --device has no effect. `runs`: the command also runs code on a device of this machine.
   Status CheckDevice(bool runs) const;
-  // Parses --target, --device and --allow-tf32. Returns an error also if LLVM does not know the target.
-  Result<Target> ParseTarget(Builder& builder) const;
+  // Parses --target, --device and --allow-tf32. Returns an error also if LLVM does not know the target, or if code for
+  // it cannot run on `farm_device`, the device of a farm that it is for; null: on this machine.
+  Result<Target> ParseTarget(Builder& builder, const rpc::DeviceInfo* farm_device = nullptr) const;
   // Parses --shape, --dim, --bind, --lenient and --no-winograd.
   Result<NetworkOptions> ParseNetwork() const;
   Result<Network> Load(const NetworkOptions& options, const Target& target, Builder& builder,
                        const PassContext& passes = {}) const;
   // Starts build workers with BuildWorkersOptions::stop, parses the options, and opens the database by `open_store`.
   using OpenDatabase = std::function<Result<std::unique_ptr<RecordStore>>(const std::string& db)>;
-  Result<Session> Open(
-      const std::atomic<bool>* stop = nullptr,
-      const OpenDatabase& open_store = [](const std::string& db) { return OpenStore(db); }) const;
+  static Result<std::unique_ptr<RecordStore>> OpenAny(const std::string& db) { return OpenStore(db); }
+  Result<Session> Open(const std::atomic<bool>* stop = nullptr, const OpenDatabase& open_store = OpenAny,
+                       const rpc::DeviceInfo* farm_device = nullptr) const;
 
  private:
   std::vector<const CLI::Option*> of_compilation_;

@@ -9,6 +9,7 @@
 #include "support/shell.h"
 #include "tools/autotune/command.h"
 #include "tools/autotune/console.h"
+#include "tools/autotune/device_target.h"
 #include "tools/autotune/gpus.h"
 
 namespace autotune::tools {
@@ -33,7 +34,8 @@ void ModelOptions::Add(CLI::App& app, bool model_required) {
   of_compilation_.push_back(
       app.add_option(
              "--target", target,
-             "what to compile for: cpu (this machine); 'llvm -mtriple=... -mcpu=... -num-cores=...' (another CPU); c "
+             "what to compile for: cpu (this machine, or with --key the device that the tracker grants); 'llvm "
+             "-mtriple=... -mcpu=... -num-cores=...' (another CPU); c "
              "instead of cpu or llvm (C sources, which a C compiler compiles); opencl (this machine's first OpenCL "
              "device) or 'opencl -num-cores=16 -max-threads=256 -shared=32K' (another one); 'cuda -arch=sm_90'")
           ->capture_default_str());
@@ -104,8 +106,11 @@ Status ModelOptions::CheckDevice(bool runs) const {
              " takes no limits from a device of this machine, and nothing runs there");
 }
 
-Result<Target> ModelOptions::ParseTarget(Builder& builder) const {
-  Target parsed = TRY(IsBareGpu(target) ? TargetOfDevice(target, device) : Target::Parse(target));
+Result<Target> ModelOptions::ParseTarget(Builder& builder, const rpc::DeviceInfo* farm_device) const {
+  const bool is_stated = farm_device && IsStated(*farm_device);
+  Target parsed = TRY(is_stated           ? TargetFor(target, *farm_device)
+                      : IsBareGpu(target) ? TargetOfDevice(target, device)
+                                          : Target::Parse(target));
   if (!device.empty() && !parsed.IsGpu())
     return Err("--device ", device, " goes with --target cuda or --target opencl, not with --target ", target);
   if (allow_tf32 && !parsed.has_mma) {
@@ -115,6 +120,7 @@ Result<Target> ModelOptions::ParseTarget(Builder& builder) const {
   parsed.tf32 |= allow_tf32;
   if (!parsed.note.empty()) Console::Get().Note(parsed.note);
   TRY(CheckTarget(parsed, builder));
+  if (is_stated) TRY(CheckFeatures(parsed, *farm_device));
   return parsed;
 }
 
@@ -136,10 +142,11 @@ Result<NetworkOptions> ModelOptions::ParseNetwork() const {
   return options;
 }
 
-Result<Session> ModelOptions::Open(const std::atomic<bool>* stop, const OpenDatabase& open_store) const {
+Result<Session> ModelOptions::Open(const std::atomic<bool>* stop, const OpenDatabase& open_store,
+                                   const rpc::DeviceInfo* farm_device) const {
   Session session;
   session.builder = TRY(MakeBuildWorkers({.stop = stop}));
-  session.target = TRY(ParseTarget(*session.builder));
+  session.target = TRY(ParseTarget(*session.builder, farm_device));
   session.network = TRY(ParseNetwork());
   session.store = TRY(open_store(db));
   return session;

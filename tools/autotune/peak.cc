@@ -44,16 +44,22 @@ struct FastestCall {
   bool alone = false;  // measured under the host's lock
 };
 
-// Builds the program and calls it on one core.
-Result<FastestCall> FastestOf(const TileProgram& program, const Target& target, Builder& builder, int patience_ms) {
+constexpr char kKernel[] = "probe";
+
+Result<std::string> Built(const TileProgram& program, const Target& target, Builder& builder) {
   BuildRequest request;
-  request.kernel = "probe";
+  request.kernel = kKernel;
   request.target = target.Text();
   request.func = program.Text();
   BuildResult built = builder.Build({request})[0];
-  if (built.status != TrialStatus::kOk) return Err("cannot measure this host's cores: ", built.text);
-  std::shared_ptr<const Artifact> artifact = TRY(Artifact::FromBytes(built.artifact.data));
-  const Kernel* kernel = TRY(artifact->Find("probe"));
+  if (built.status != TrialStatus::kOk) return Err("cannot build a kernel that measures the cores: ", built.text);
+  return std::move(built.artifact.data);
+}
+
+// Builds the program and calls it on one core.
+Result<FastestCall> FastestOf(const TileProgram& program, const Target& target, Builder& builder, int patience_ms) {
+  std::shared_ptr<const Artifact> artifact = TRY(Artifact::FromBytes(TRY(Built(program, target, builder))));
+  const Kernel* kernel = TRY(artifact->Find(kKernel));
   std::vector<Tensor> args = TRY(AllocateArgs(kernel->metadata));
   KernelContext context(1);
   std::optional<HostLock> alone = TRY(HostLock::AcquireWithin(HostLock::Mode::kExclusive, patience_ms));
@@ -66,33 +72,62 @@ Result<FastestCall> FastestOf(const TileProgram& program, const Target& target, 
   return FastestCall{best, alone.has_value()};
 }
 
-// Returns the seconds per multiply-add (SecondsPerMultiplyAdd).
-Result<FastestCall> FastestMultiplyAdd(const Target& target, Builder& builder, int accumulators, int patience_ms) {
-  constexpr int64_t kSteps = 1000000;
+// The same on a device of a farm.
+Result<FastestCall> FastestOn(rpc::FarmClient& farm, const TileProgram& program, const Target& target, Builder& builder,
+                              rpc::MeasureCallbacks callbacks) {
+  std::string library = TRY(Built(program, target, builder));
+  rpc::Candidate candidate;
+  candidate.id = candidate.kernel = kKernel;
+  candidate.check = false;
+  candidate.repeats = kRepeats;
+  candidate.threads = 1;
+  candidate.min_repeat_ms = 1;  // one call takes longer
+  rpc::MeasureJob job;
+  job.task.id = kKernel;
+  job.candidates = {candidate};
+  job.artifacts = {std::make_shared<const std::string>(std::move(library))};
+  const rpc::TrialResult result = TRY(farm.Measure(std::move(job), std::move(callbacks)))[0];
+  if (result.status != TrialStatus::kOk || result.times.empty())
+    return Err("the device could not run the kernel that measures its cores: ", ToText(result.status), ", ",
+               result.error);
+  return FastestCall{*std::ranges::min_element(result.times), result.disturbed.empty()};
+}
+
+constexpr int64_t kSteps = 1000000;  // of the loop of multiply-adds
+constexpr int kAccumulators = 12;    // number that hides the latency of a multiply-add
+
+TileProgram MultiplyAdds(const Target& target, int accumulators) {
   const std::string steps = std::to_string(kSteps);
   TileProgram program{.rows = std::to_string(accumulators), .lanes = std::to_string(target.VectorLanes(32))};
   program.loops = "for k in " + steps + " { ";
   program.iterators = "x1: R " + steps + " = k, ";
   program.value = target.has_fma ? "fma(acc[y1, z1], 0.5, 1.0)" : "acc[y1, z1] * 0.5 + 1.0";
-  FastestCall call = TRY(FastestOf(program, target, builder, patience_ms));
-  call.seconds /= static_cast<double>(kSteps) * accumulators;
-  return call;
+  return program;
+}
+
+double SecondsPerStep(const FastestCall& call, int accumulators) {
+  return call.seconds / (static_cast<double>(kSteps) * accumulators);
+}
+
+MeasuredPeak PeakOf(const FastestCall& call, const Target& target) {
+  return {2.0 * target.VectorLanes(32) / SecondsPerStep(call, kAccumulators) * target.num_cores, call.alone};
 }
 
 }  // namespace
 
 Result<double> SecondsPerMultiplyAdd(const Target& target, Builder& builder, int accumulators, int patience_ms) {
-  return TRY(FastestMultiplyAdd(target, builder, accumulators, patience_ms)).seconds;
+  const TileProgram program = MultiplyAdds(target, accumulators);
+  return SecondsPerStep(TRY(FastestOf(program, target, builder, patience_ms)), accumulators);
 }
 
 Result<double> BytesReadPerSecond(const Target& target, Builder& builder, int64_t bytes, int patience_ms) {
-  constexpr int64_t kAccumulators = 8;               // number that hides the latency of an addition
+  constexpr int64_t kSums = 8;                       // number that hides the latency of an addition
   constexpr int64_t kLeastBytes = int64_t{4} << 20;  // bytes read by a call; makes the call's own cost negligible
-  const int64_t lanes = target.VectorLanes(32), line = kAccumulators * lanes * 4;
+  const int64_t lanes = target.VectorLanes(32), line = kSums * lanes * 4;
   const std::string lines = std::to_string(std::max<int64_t>(1, bytes / line));
   const int64_t passes = std::max<int64_t>(1, kLeastBytes / bytes);
   const std::string repeats = std::to_string(passes);
-  TileProgram program{.rows = std::to_string(kAccumulators), .lanes = std::to_string(lanes)};
+  TileProgram program{.rows = std::to_string(kSums), .lanes = std::to_string(lanes)};
   program.inputs = "x: f32[" + lines + ", " + program.rows + ", " + program.lanes + "] input, ";
   program.loops = "for r in " + repeats + " { for i in " + lines + " { ";
   program.iterators = "p1: R " + repeats + " = r, x1: R " + lines + " = i, ";
@@ -102,9 +137,13 @@ Result<double> BytesReadPerSecond(const Target& target, Builder& builder, int64_
 }
 
 Result<MeasuredPeak> MeasurePeakFlops(const Target& target, Builder& builder, int patience_ms) {
-  constexpr int kAccumulators = 12;  // number that hides the latency of a multiply-add
-  const FastestCall call = TRY(FastestMultiplyAdd(target, builder, kAccumulators, patience_ms));
-  return MeasuredPeak{2.0 * target.VectorLanes(32) / call.seconds * target.num_cores, call.alone};
+  return PeakOf(TRY(FastestOf(MultiplyAdds(target, kAccumulators), target, builder, patience_ms)), target);
+}
+
+Result<MeasuredPeak> MeasurePeakFlopsOn(rpc::FarmClient& farm, const Target& target, Builder& builder,
+                                        rpc::MeasureCallbacks callbacks) {
+  const TileProgram program = MultiplyAdds(target, kAccumulators);
+  return PeakOf(TRY(FastestOn(farm, program, target, builder, std::move(callbacks))), target);
 }
 
 }  // namespace autotune::tools

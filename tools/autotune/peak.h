@@ -1,8 +1,10 @@
 // Measures the peak speed of one core of this host: multiply-adds, and reading memory. The measured kernels are built
-// for the target like any other kernel, so compiled kernels can reach these numbers. The target must be this host's.
+// for the target like any other kernel, so compiled kernels can reach these numbers. The target must be this host's,
+// or that of the device of a farm.
 // Each call holds the host lock if it gets the lock within `patience_ms`, and measures without it otherwise.
 #pragma once
 #include "codegen/builder.h"
+#include "rpc/client.h"
 #include "support/result.h"
 #include "target/target.h"
 
@@ -24,5 +26,8 @@ struct MeasuredPeak {
   bool alone = false;  // measured under the host's lock; false: other processes may have disturbed the measurement
 };
 Result<MeasuredPeak> MeasurePeakFlops(const Target& target, Builder& builder, int patience_ms = kHostPatienceMs);
+// The same of a device of a farm, on which it runs the kernel. Waits for a device if the client has none.
+Result<MeasuredPeak> MeasurePeakFlopsOn(rpc::FarmClient& farm, const Target& target, Builder& builder,
+                                        rpc::MeasureCallbacks callbacks = {});
 
 }  // namespace autotune::tools

@@ -1,9 +1,12 @@
 // `autotune tune` loads a network, tunes it, shows the result and compiles the network.
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -21,13 +24,14 @@
 #include "support/stop_on_signals.h"
 #include "tools/autotune/claimed_run.h"
 #include "tools/autotune/command.h"
+#include "tools/autotune/device_target.h"
 #include "tools/autotune/host.h"
-#include "tools/autotune/peak.h"
 #include "tools/autotune/printer.h"
 #include "tools/autotune/run_key.h"
 #include "tools/autotune/tasks.h"
 #include "tools/autotune/text.h"
 #include "tools/autotune/tune_events.h"
+#include "tools/autotune/tune_farm.h"
 #include "tools/autotune/usage.h"
 #include "tools/autotune/waits.h"
 #include "tools/error_lines.h"
@@ -168,6 +172,8 @@ event::Interrupted InterruptedOf(const TuneReport& report, const TuneCommandOpti
   return {report.trials, PlannedTrials(options.trials), IsInMemory(options) ? "" : ResumeLine(options)};
 }
 
+constexpr char kInterruptedEarly[] = "interrupted before the search; nothing was measured";
+
 // What a signal ends at once, for StopOnSignals: it erases the live line, and says what is lost and what is kept.
 std::function<void()> EndedAtOnce(std::string line) {
   return [line = std::move(line)] { Console::Get().Alert(line); };  // erases the live line first
@@ -188,6 +194,14 @@ std::string AfterSearchText(const TuneCommandOptions& options) {
   return "interrupted; all results are saved, but " + options.output + " may not be written: repeat the command";
 }
 
+// Finds errors that need no device, before a wait for one.
+Status CheckBeforeWait(const ModelOptions& model) {
+  TRY(model.ParseNetwork());
+  if (model.op.empty() && !std::ifstream(model.model))
+    return Err("cannot open ", model.model, ": ", std::strerror(errno));
+  return {};
+}
+
 // The network, tasks, target and database of one tuning run.
 struct TuneSession {
   std::unique_ptr<Builder> builder;
@@ -197,35 +211,17 @@ struct TuneSession {
   std::vector<TuneTask> tasks;  // the tasks that --tasks selects
 };
 
-// Returns the number of cores of the device, or of the smallest one with the key. Returns 0 if the tracker does not
-// tell; OpenFarm then says why.
-int CoresOfDevices(const TuneCommandOptions& options) {
-  if (!options.OnFarm()) return AvailableCpus();
-  const Result<rpc::Address> tracker = options.tracker.Find();
-  if (!tracker.ok()) return 0;
-  const Result<rpc::StatusReply> status = rpc::QueryStatus(*tracker, options.key);
-  if (!status.ok() || status->devices.empty()) return 0;
-  size_t least = status->devices[0].cores.size();
-  for (const rpc::DeviceStatus& device : status->devices) least = std::min(least, device.cores.size());
-  return static_cast<int>(least);
-}
-
-// Gives the target no more cores than the device has, since records with the times of fewer cores would pass for those
-// of the target. Emits a note if this changes the target.
-void LimitCores(Target& target, const TuneCommandOptions& options, EventPrinter& events) {
-  if (target.IsGpu()) return;
-  const int cores = CoresOfDevices(options);
-  if (cores == 0 || target.num_cores <= cores) return;
-  events.Print(event::Note{"the target has " + Counted(target.num_cores, "core") + ", but the device has " +
-                           std::to_string(cores) +
-                           ": this run tunes, stores and compiles for -num-cores=" + std::to_string(cores)});
-  target.num_cores = cores;
-}
-
-Result<TuneSession> OpenSession(const TuneCommandOptions& options, const std::atomic<bool>& stop,
-                                EventPrinter& events) {
-  Session session = TRY(options.model.Open(&stop));
-  LimitCores(session.target, options, events);
+// `device`: the device of a farm; null: this machine.
+Result<TuneSession> OpenSession(const TuneCommandOptions& options, const rpc::DeviceInfo* device,
+                                const std::atomic<bool>& stop, EventPrinter& events) {
+  Session session = TRY(options.model.Open(&stop, ModelOptions::OpenAny, device));
+  if (!device) LimitCores(session.target, AvailableCpus(), events);
+  if (device && !IsStated(*device)) {
+    LimitCores(session.target, static_cast<int64_t>(device->cores.size()), events);
+    events.Print(event::Note{"nobody states what " + NameOf(*device) +
+                             " is, since its server or the tracker is of an earlier version: this run compiles for " +
+                             MachineText(session.target) + ", as --target or this machine has it"});
+  }
   Network network = TRY(options.model.Load(session.network, session.target, *session.builder));
   std::vector<TuneTask> tasks = TRY(SelectTasks(MakeTuneTasks(network), options.tasks));
   return TuneSession{std::move(session.builder), std::move(session.target), std::move(session.store),
@@ -249,17 +245,6 @@ TuneOptions SearchOptions(const TuneCommandOptions& options, const Network& netw
   TuneOptions tune{.trials = options.trials, .time_budget = search_budget, .seed = options.seed, .search = *search};
   if (options.model.op.empty()) tune.measure.cold_bytes = WorkingSetBytes(network);
   return tune;
-}
-
-// Returns the peak FLOPS of this machine's CPU. Returns nothing, and emits a note, if other processes may have
-// disturbed the measurement, since the measured peak may then be too low. The search would skip tasks that reach it.
-Result<std::optional<double>> PeakOfThisMachine(const Target& target, Builder& builder, EventPrinter& events) {
-  const MeasuredPeak peak = TRY(MeasurePeakFlops(target, builder));
-  if (peak.alone) return std::optional<double>(peak.flops);
-  events.Print(event::Note{"other processes held " + HostLock::Path() +
-                           " while the machine's peak was measured, so the peak is unknown: the table has no % peak, "
-                           "and a run that begins now searches every task until its trials are spent"});
-  return std::optional<double>();
 }
 
 // Chooses the schedules of the network by measuring whole networks (compiler/choose.h). If the measurement fails, adds
@@ -324,6 +309,12 @@ void EmitNotes(const TuneReport& report, EventPrinter& events) {
   }
 }
 
+// Returns true if this machine can run code for the target.
+bool RunsHere(const Target& target) {
+  const Result<Target> here = Target::Parse("cpu");
+  return target.IsGpu() || (here.ok() && here->triple == target.triple);
+}
+
 // Says what was gained, where it is, and how to go on.
 event::Saved Saved(const TuneSession& session, const TuneCommandOptions& options, const event::End& end) {
   event::Saved saved = SavedOf(session.network.name, MachineText(session.target), end);
@@ -332,7 +323,9 @@ event::Saved Saved(const TuneSession& session, const TuneCommandOptions& options
     const Result<std::string> path = DefaultStorePath();
     saved.database = !options.model.db.empty() ? options.model.db : path.ok() ? *path : "";
   }
-  if (!options.output.empty()) {
+  if (!options.output.empty() && !RunsHere(session.target)) {
+    saved.next = {"run it on a " + session.target.triple + " machine: autotune run " + ShellWord(options.output)};
+  } else if (!options.output.empty()) {
     saved.next = {"run it:      autotune run " + ShellWord(options.output),
                   "measure it:  autotune bench " + ShellWord(options.output) + " --threads " +
                       std::to_string(session.target.num_cores)};
@@ -344,39 +337,43 @@ event::Saved Saved(const TuneSession& session, const TuneCommandOptions& options
   return saved;
 }
 
-// Starts the farm of this machine, if no tracker is given, and connects to the farm.
+// Connects the farm of this machine, or makes a measurer of the device of a tracker's farm.
 struct FarmSession {
   std::unique_ptr<LocalFarm> farm;
   std::unique_ptr<Measurer> measurer;  // destroyed before the farm
+  rpc::FarmClient* client = nullptr;   // the measurer's
 };
-Result<FarmSession> OpenFarm(const TuneSession& session, const TuneCommandOptions& options, std::stop_token stop,
-                             EventPrinter& events) {
+Result<FarmSession> OpenFarm(const TuneSession& session, const TuneCommandOptions& options,
+                             std::optional<FarmDevice> device, std::stop_token stop, EventPrinter& events) {
   FarmSession opened;
-  rpc::FarmOptions farm{.key = options.key, .job = session.network.name};
-  if (options.OnFarm()) {
-    farm.tracker = TRY(options.tracker.Find());
-  } else {
-    LocalFarmOptions local;
-    if (session.target.IsGpu()) {
-      const int kind = TRY(DeviceTypeFromName(ToText(session.target.kind)));
-      const DeviceChoice device = TRY(DeviceChoiceOf(kind, options.model.device));
-      local.server_arguments = {"--device", DeviceText(device)};
-    }
-    opened.farm = TRY_NOTE(LocalFarm::Start(local), "while starting the local device server");
-    farm.tracker = opened.farm->tracker();
-    farm.key = opened.farm->key();
-  }
-  auto since = std::make_shared<int64_t>(0);  // BootMillis at the begin of the present wait; 0: not waiting
-  auto wait = [&events, since](const std::string& reason) {
-    if (reason.empty() && *since == 0) return;
-    if (*since == 0) *since = BootMillis();
-    events.Print(event::Waiting{"a device", reason, static_cast<double>(BootMillis() - *since) / 1e3});
-    if (reason.empty()) *since = 0;
-  };
-  FarmMeasurerOptions measurer{.seed = options.seed, .on_wait = wait, .stop = std::move(stop)};
+  FarmMeasurerOptions measurer{.seed = options.seed, .on_wait = EmitWaits(events), .stop = std::move(stop)};
   measurer.poison = TRY(PoisonOf(*session.store, session.tasks));
-  opened.measurer = TRY(MakeFarmMeasurer(*session.builder, farm, measurer));
+  if (!device) {
+    opened.farm = TRY(StartLocalFarm(options.model, session.target));
+    device.emplace();
+    device->client = TRY(rpc::FarmClient::Connect(
+        {.tracker = opened.farm->tracker(), .key = opened.farm->key(), .job = session.network.name}));
+  }
+  opened.client = device->client.get();
+  opened.measurer = MakeFarmMeasurer(*session.builder, std::move(device->client), measurer);
   return opened;
+}
+
+// Waits for a device of the farm. From then on, a signal gives it back.
+Result<FarmDevice> TakeDevice(const TuneCommandOptions& options, std::optional<StopOnSignals>& signals,
+                              EventPrinter& events) {
+  TRY(CheckBeforeWait(options.model));
+  rpc::FarmOptions farm{.key = options.key, .job = options.model.op};
+  if (farm.job.empty()) farm.job = std::filesystem::path(options.model.model).stem().string();
+  farm.tracker = TRY(options.tracker.Find());
+  FarmDevice device;
+  device.client = TRY(rpc::FarmClient::Connect(farm));
+  signals.emplace(kExitInterrupted, [client = device.client] {
+    Console::Get().Alert(kInterruptedEarly);
+    client->GiveBack();
+  });
+  device.info = TRY(AcquireDevice(*device.client, farm, events));
+  return device;
 }
 
 Result<int> TuneModel(TuneCommandOptions options) {
@@ -386,14 +383,15 @@ Result<int> TuneModel(TuneCommandOptions options) {
   TRY(CheckOutputFile(options.output, options.model.model));
   // Before the search and after the choice, a signal ends the process at once. In between it only requests a stop: the
   // results of complete batches are kept, and the command that resumes the run is printed.
-  std::optional<StopOnSignals> signals(std::in_place, kExitInterrupted,
-                                       EndedAtOnce("interrupted before the search; nothing was measured"));
+  std::optional<StopOnSignals> signals(std::in_place, kExitInterrupted, EndedAtOnce(kInterruptedEarly));
   std::stop_source stop;
   std::atomic<bool> stop_requested = false;
   std::stop_callback note_stop(stop.get_token(), [&] { stop_requested = true; });
   const std::unique_ptr<EventPrinter> events =
       MakeEventPrinter(Console::Get(), {.verbose = options.verbose, .wide = options.wide});
-  const TuneSession session = TRY(OpenSession(options, stop_requested, *events));
+  std::optional<FarmDevice> device;
+  if (!here) device = TRY(TakeDevice(options, signals, *events));
+  const TuneSession session = TRY(OpenSession(options, device ? &device->info : nullptr, stop_requested, *events));
   const auto& [builder, target, store, network, tasks] = session;
   ApplyTrialsPerTask(options, tasks.size());
   // The final choice compares whole networks, which only this machine's CPU runs.
@@ -408,18 +406,19 @@ Result<int> TuneModel(TuneCommandOptions options) {
                               " s to see whether it still works on it"});
   };
   const auto claimed = TRY(ClaimedRun::Take(*store, tune.run, {.on_wait = waits_for_owner}));
-  FarmSession farm = TRY(OpenFarm(session, options, stop.get_token(), *events));
+  const bool is_stated = device && IsStated(device->info);
+  FarmSession farm = TRY(OpenFarm(session, options, std::move(device), stop.get_token(), *events));
   for (const std::string& note : WithoutRepeats(network.notes)) events->Print(event::Note{note});
   event::Begin begin = BeginOf(network, tasks, target, tune, chooses);
   begin.key = options.key, begin.tracker = here ? "" : TRY(options.tracker.Find()).Text(),
   begin.time_budget = time_budget;
   events->Print(begin);
-
-  std::optional<double> peak;  // FLOPS; unknown for other devices than this machine's CPU
+  std::optional<double> peak;  // FLOPS; unknown for GPUs
   if (chooses) peak = TRY(PeakOfThisMachine(target, *builder, *events));
-  tune.peak_flops = peak.value_or(0);
 
   signals.emplace(stop, kExitInterrupted, EndedAtOnce(EndedInBatchText(options)));
+  if (is_stated && !target.IsGpu()) peak = PeakOfDevice(*farm.client, target, *builder, stop.get_token(), *events);
+  tune.peak_flops = peak.value_or(0);
   TuneReport report = TRY(Tune(
       tasks, target, tune, *store, *farm.measurer,
       [&](const TuneReport& so_far, const TaskReport& task) { events->Print(ProgressOf(so_far, task, tune)); },

@@ -18,6 +18,15 @@ uint32_t GetNumber(const std::string& in, size_t at) {
   return n;
 }
 
+// The number of the frames and their sizes.
+std::string HeadOf(const Frames& frames) {
+  CHECK(frames.size() <= kMaxFrames);
+  std::string head;
+  PutNumber(head, static_cast<uint32_t>(frames.size()));
+  for (const Blob& frame : frames) PutNumber(head, static_cast<uint32_t>(frame->size()));
+  return head;
+}
+
 Result<Message> DecodeFrames(const Frames& frames) {
   auto decoded = Decode(frames);
   if (auto* error = std::get_if<DecodeError>(&decoded)) return Err(error->refusal.text);
@@ -35,12 +44,63 @@ bool OutputsFit(const std::vector<Blob>& outputs) {
 }
 
 std::string PackFrames(const Frames& frames) {
-  CHECK(frames.size() <= kMaxFrames);
-  std::string out;
-  PutNumber(out, static_cast<uint32_t>(frames.size()));
-  for (const Blob& frame : frames) PutNumber(out, static_cast<uint32_t>(frame->size()));
+  std::string out = HeadOf(frames);
+  size_t bytes = out.size();
+  for (const Blob& frame : frames) bytes += frame->size();
+  out.reserve(bytes);
   for (const Blob& frame : frames) out += *frame;
   return out;
+}
+
+void FrameReader::ReadHead() {
+  const size_t count = GetNumber(head_, 0);
+  if (count > kMaxFrames) {
+    error_ = Err("a message has too many frames: ", count);
+    return;
+  }
+  head_bytes_ = 4 + 4 * count;
+  if (head_.size() < head_bytes_) return;
+  auto left = bytes_ - static_cast<int64_t>(head_bytes_);
+  for (size_t i = 0; i < count; ++i) {
+    sizes_.push_back(GetNumber(head_, 4 + 4 * i));
+    left -= static_cast<int64_t>(sizes_.back());
+  }
+  if (left != 0) error_ = Err("the frames have other sizes than all bytes");
+}
+
+void FrameReader::Add(std::string_view bytes) {
+  while (!error_ && head_.size() < head_bytes_ && !bytes.empty()) {
+    const std::string_view part = bytes.substr(0, head_bytes_ - head_.size());
+    head_ += part;
+    bytes.remove_prefix(part.size());
+    if (head_.size() == head_bytes_) ReadHead();
+  }
+  while (!error_ && !bytes.empty()) {
+    if (done_.empty() || done_.back().size() == sizes_[done_.size() - 1]) {
+      // The bytes fill the sizes exactly, so there is another frame.
+      CHECK(done_.size() < sizes_.size());
+      done_.emplace_back().reserve(sizes_[done_.size() - 1]);
+    }
+    std::string& frame = done_.back();
+    const std::string_view part = bytes.substr(0, sizes_[done_.size() - 1] - frame.size());
+    frame += part;
+    bytes.remove_prefix(part.size());
+  }
+}
+
+Result<Frames> FrameReader::Finish() {
+  if (error_) return *error_;
+  if (head_.size() < head_bytes_) return Err("the number of frames and their sizes are cut off");
+  done_.resize(sizes_.size());  // the last ones may be empty
+  Frames frames;
+  for (std::string& frame : done_) frames.push_back(std::make_shared<const std::string>(std::move(frame)));
+  return frames;
+}
+
+int64_t FrameReader::KeptBytes() const {
+  size_t bytes = 0;
+  for (const std::string& frame : done_) bytes += frame.capacity();
+  return static_cast<int64_t>(bytes);
 }
 
 Result<std::optional<Frames>> Unpacker::Next() {
@@ -76,13 +136,22 @@ LoopChannel::~LoopChannel() { *alive_ = false; }
 
 void LoopChannel::Send(const Message& message) {
   if (!fd_) return;
-  outgoing_ += PackFrames(Encode(message));
+  const Frames frames = Encode(message);
+  Queue(std::make_shared<const std::string>(HeadOf(frames)));
+  for (const Blob& frame : frames) Queue(frame);
   Write();
 }
 
+void LoopChannel::Queue(Blob bytes) {
+  if (bytes->empty()) return;
+  outgoing_bytes_ += bytes->size();
+  outgoing_.push_back(std::move(bytes));
+}
+
 void LoopChannel::Write() {
-  while (sent_ < outgoing_.size()) {
-    ssize_t n = send(fd_.get(), outgoing_.data() + sent_, outgoing_.size() - sent_, MSG_NOSIGNAL);
+  while (!outgoing_.empty()) {
+    const std::string& first = *outgoing_.front();
+    ssize_t n = send(fd_.get(), first.data() + sent_, first.size() - sent_, MSG_NOSIGNAL);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0 && errno == EAGAIN) {
       if (!writing_) writing_ = loop_.OnWritable(fd_.get(), [this] { Write(); });
@@ -91,9 +160,13 @@ void LoopChannel::Write() {
     // The peer is gone. Read still delivers the messages that the peer sent before its end, and then notices the end.
     if (n < 0) break;
     sent_ += static_cast<size_t>(n);
+    if (sent_ < first.size()) continue;
+    outgoing_bytes_ -= first.size();
+    outgoing_.pop_front();
+    sent_ = 0;
   }
   outgoing_.clear();
-  sent_ = 0;
+  outgoing_bytes_ = sent_ = 0;
   writing_.reset();
 }
 

@@ -3,9 +3,14 @@
 // validates everything that it reads, since a candidate may have overwritten the runner's memory. BlockingChannel is
 // the runner's end. Neither is thread-safe.
 #pragma once
+#include <cstdint>
+#include <deque>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "rpc/message.h"
 #include "support/loop.h"
@@ -23,8 +28,6 @@ std::string PackFrames(const Frames& frames);
 // Cuts a stream of bytes into messages.
 class Unpacker {
  public:
-  Unpacker() = default;
-  explicit Unpacker(std::string bytes) : buffer_(std::move(bytes)) {}
   void Feed(std::string_view bytes) { buffer_.append(bytes); }
   // Returns the next message, or nullopt if it is not complete yet. An error (too many frames or bytes) is final.
   Result<std::optional<Frames>> Next();
@@ -32,6 +35,25 @@ class Unpacker {
 
  private:
   std::string buffer_;
+};
+
+// Takes the bytes of PackFrames as they arrive, and copies each once. `bytes`: how many they are.
+class FrameReader {
+ public:
+  explicit FrameReader(int64_t bytes) : bytes_(bytes) {}
+  void Add(std::string_view bytes);
+  Result<Frames> Finish();  // once, after all bytes; an error if they are no frames
+  int64_t KeptBytes() const;
+
+ private:
+  void ReadHead();
+
+  int64_t bytes_;
+  std::string head_;               // the number of frames and their sizes
+  size_t head_bytes_ = 4;          // of the head, as far as it is known
+  std::vector<size_t> sizes_;      // of the frames; empty before the head is there
+  std::vector<std::string> done_;  // frames; the last one is being filled
+  std::optional<Error> error_;
 };
 
 class LoopChannel {
@@ -46,7 +68,7 @@ class LoopChannel {
   void Read();
   // Drops everything that has arrived, the begin of a message included.
   void Discard();
-  int64_t buffered() const { return static_cast<int64_t>(unpacker_.buffered() + outgoing_.size()); }
+  int64_t buffered() const { return static_cast<int64_t>(unpacker_.buffered() + outgoing_bytes_); }
 
  private:
   void Write();
@@ -57,8 +79,10 @@ class LoopChannel {
   std::function<void(Message)> on_message_;
   std::function<void(const std::string&)> on_closed_;
   Unpacker unpacker_;
-  std::string outgoing_;
-  size_t sent_ = 0;
+  void Queue(Blob bytes);
+  std::deque<Blob> outgoing_;
+  size_t outgoing_bytes_ = 0;  // of all of them
+  size_t sent_ = 0;            // of the first one
   Loop::Watch reading_, writing_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

@@ -26,7 +26,7 @@ void ServerSession::OnUploadChunk(const Peer& peer, const Message& message, int6
   if (!batch_ || !batch_->intake || message.request != batch_->id || peer != lease_->uploads) return;
   if (message.blobs.size() != 1) return;
   Intake& intake = *batch_->intake;
-  SendPulls(intake.On(*message.As<UploadChunk>(), *message.blobs[0], now));
+  SendPulls(intake.On(*message.As<UploadChunk>(), message.blobs[0], now));
   if (!intake.IsComplete()) return;
   Result<std::vector<Blob>> blobs = intake.Take();
   std::optional<Refusal> refusal;

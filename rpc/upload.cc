@@ -2,12 +2,9 @@
 
 #include <algorithm>
 
-#include "rpc/channel.h"
-
 namespace autotune::rpc {
 
 std::vector<UploadPull> Intake::Begin(int64_t now) {
-  if (!pulled_.empty()) received_.resize(static_cast<size_t>(pulled_.front().offset));
   pulled_.clear();
   at_a_time_ = 1;
   return PullMore(now);
@@ -15,7 +12,7 @@ std::vector<UploadPull> Intake::Begin(int64_t now) {
 
 std::vector<UploadPull> Intake::PullMore(int64_t now) {
   std::vector<UploadPull> pulls;
-  int64_t next = pulled_.empty() ? static_cast<int64_t>(received_.size()) : pulled_.back().End();
+  int64_t next = pulled_.empty() ? received_ : pulled_.back().End();
   while (static_cast<int64_t>(pulled_.size()) < at_a_time_ && next < bytes_) {
     const int64_t size = std::min(options_.chunk_bytes, bytes_ - next);
     pulled_.push_back({next, size, now});
@@ -26,20 +23,18 @@ std::vector<UploadPull> Intake::PullMore(int64_t now) {
   return pulls;
 }
 
-std::vector<UploadPull> Intake::On(const UploadChunk& chunk, const std::string& bytes, int64_t now) {
+std::vector<UploadPull> Intake::On(const UploadChunk& chunk, const Blob& bytes, int64_t now) {
   const auto pull = std::ranges::find(pulled_, chunk.offset, &Pull::offset);
-  if (pull == pulled_.end() || pull->is_here || static_cast<int64_t>(bytes.size()) != pull->bytes) return {};
-  if (received_.empty()) received_.reserve(static_cast<size_t>(bytes_));
-  if (static_cast<int64_t>(received_.size()) < pull->End()) received_.resize(static_cast<size_t>(pull->End()));
-  received_.replace(static_cast<size_t>(pull->offset), bytes.size(), bytes);
-  pull->is_here = true;
+  if (pull == pulled_.end() || pull->chunk || static_cast<int64_t>(bytes->size()) != pull->bytes) return {};
+  pull->chunk = bytes;
   progress_ = now;
   const int64_t took = now - pull->at;
   slowest_ms_ = std::max(slowest_ms_, took);
-  while (!pulled_.empty() && pulled_.front().is_here) {
-    const size_t end = static_cast<size_t>(pulled_.front().End());
-    hasher_.Add(std::string_view(received_).substr(hashed_, end - hashed_));
-    hashed_ = end;
+  while (!pulled_.empty() && pulled_.front().chunk) {
+    const std::string& next = *pulled_.front().chunk;
+    hasher_.Add(next);
+    reader_.Add(next);
+    received_ += static_cast<int64_t>(next.size());
     pulled_.pop_front();
   }
   if (took < kFastMs && at_a_time_ < MostAtATime()) ++at_a_time_;
@@ -49,10 +44,9 @@ std::vector<UploadPull> Intake::On(const UploadChunk& chunk, const std::string& 
 
 Result<std::vector<Blob>> Intake::Take() {
   if (hasher_.Finish() != hash_) return Err("the upload does not have the hash that the batch names");
-  Unpacker unpacker(std::exchange(received_, {}));
-  std::optional<Frames> blobs = TRY(unpacker.Next());
-  if (!blobs || unpacker.buffered() > 0) return Err("the upload is not a list of blobs");
-  return std::move(*blobs);
+  Result<Frames> blobs = reader_.Finish();
+  if (!blobs) return Err("the upload is not a list of blobs: ", blobs.error().message);
+  return blobs;
 }
 
 void Intake::Postpone(int64_t by) {
@@ -60,7 +54,11 @@ void Intake::Postpone(int64_t by) {
   if (again_at_ != kNever) again_at_ += by;
 }
 
-int64_t Intake::KeptBytes() const { return static_cast<int64_t>(received_.capacity()); }
+int64_t Intake::KeptBytes() const {
+  int64_t bytes = reader_.KeptBytes();
+  for (const Pull& pull : pulled_) bytes += pull.chunk ? pull.bytes : 0;
+  return bytes;
+}
 
 Blob ChunkOf(const std::string& packed, const UploadPull& pull) {
   constexpr int64_t kMostBytes = 1 << 20;  // of a chunk; servers pull less

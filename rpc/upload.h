@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "rpc/channel.h"
 #include "rpc/content_hash.h"
 #include "rpc/message.h"
 #include "rpc/timers.h"
@@ -28,14 +29,14 @@ class Intake {
   };
   // Of `bytes` bytes whose ContentHash is `hash`.
   Intake(std::string hash, int64_t bytes, const Options& options, int64_t now)
-      : options_(options), hash_(std::move(hash)), bytes_(bytes), progress_(now) {}
+      : options_(options), hash_(std::move(hash)), bytes_(bytes), reader_(bytes), progress_(now) {}
 
   // To be called when there is a connection, and again at each new one: what was pulled over an earlier one is lost.
   std::vector<UploadPull> Begin(int64_t now);
   // Takes a chunk, and returns the next pulls. A chunk that was not pulled, or that is there already, changes nothing.
-  std::vector<UploadPull> On(const UploadChunk& chunk, const std::string& bytes, int64_t now);
+  std::vector<UploadPull> On(const UploadChunk& chunk, const Blob& bytes, int64_t now);
 
-  bool IsComplete() const { return pulled_.empty() && static_cast<int64_t>(received_.size()) == bytes_; }
+  bool IsComplete() const { return received_ == bytes_; }
   // Returns the blobs, once. Errors: the bytes do not have the hash, or are no PackFrames of blobs.
   Result<std::vector<Blob>> Take();
 
@@ -50,7 +51,7 @@ class Intake {
  private:
   struct Pull {
     int64_t offset = 0, bytes = 0, at = 0;
-    bool is_here = false;  // but an earlier one is not
+    Blob chunk = nullptr;  // set if it is here, but an earlier one is not
 
     int64_t End() const { return offset + bytes; }
   };
@@ -64,10 +65,11 @@ class Intake {
   static constexpr int64_t kStalledMs = 60000;   // [chosen]
 
   Options options_;
-  std::string hash_, received_;
-  ContentHasher hasher_;  // of the first `hashed_` bytes
-  size_t hashed_ = 0;
-  int64_t bytes_ = 0;
+  std::string hash_;
+  int64_t bytes_ = 0;     // of the upload
+  int64_t received_ = 0;  // bytes, without a gap
+  ContentHasher hasher_;  // of these, as is reader_
+  FrameReader reader_;
   std::deque<Pull> pulled_;  // the first one is not here yet
   int64_t at_a_time_ = 1;    // chunks
   int64_t slowest_ms_ = 0;   // of the chunks so far

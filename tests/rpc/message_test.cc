@@ -343,6 +343,32 @@ TEST(Channel, UnpackerCutsAStreamAtAnyByte) {
   EXPECT_EQ(messages, 2);
 }
 
+TEST(Channel, FramesAreReadAsTheirBytesArrive) {
+  for (const Frames& frames :
+       {Frames{}, {Bytes("")}, {Bytes("a"), Bytes(""), Bytes(std::string(100, 'x')), Bytes("")}}) {
+    const std::string packed = PackFrames(frames);
+    for (size_t step : {size_t{1}, size_t{7}, packed.size()}) {
+      FrameReader reader(static_cast<int64_t>(packed.size()));
+      for (size_t at = 0; at < packed.size(); at += step) reader.Add(std::string_view(packed).substr(at, step));
+      const Result<Frames> read = reader.Finish();
+      ASSERT_TRUE(read.ok()) << read.error().Text();
+      ASSERT_EQ(read->size(), frames.size());
+      for (size_t i = 0; i < frames.size(); ++i) EXPECT_EQ(*(*read)[i], *frames[i]);
+    }
+  }
+}
+
+TEST(Channel, FramesThatDoNotFitTheirBytesTakeNoMemory) {
+  const std::string packed = PackFrames({Bytes("abc"), Bytes(std::string(100, 'x'))});
+  for (const std::string& bytes : {packed + "x", packed.substr(0, 50), packed.substr(0, 6), std::string(50, '\xff'),
+                                   std::string("\1\0\0\0\xff\xff\xff\xff", 8)}) {
+    FrameReader reader(static_cast<int64_t>(bytes.size()));
+    reader.Add(bytes);
+    EXPECT_EQ(reader.KeptBytes(), 0);
+    EXPECT_FALSE(reader.Finish().ok());
+  }
+}
+
 TEST(Channel, UnpackerRefusesImpossibleSizes) {
   Unpacker many;
   many.Feed(std::string(4, '\xff'));

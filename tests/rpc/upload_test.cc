@@ -36,7 +36,7 @@ struct Transfer {
     open.erase(open.begin() + static_cast<std::ptrdiff_t>(index));
     now += delay;
     sent += pull.bytes;
-    Add(intake.On({pull.offset}, *ChunkOf(packed, pull), now));
+    Add(intake.On({pull.offset}, ChunkOf(packed, pull), now));
   }
 
   std::string packed;
@@ -108,14 +108,14 @@ TEST(Upload, ABreakRepeatsOnlyWhatWasOnItsWay) {
 
 TEST(Upload, OtherChunksChangeNothing) {
   Transfer t(Packed({std::string(100, 'x')}));
-  EXPECT_THAT(t.intake.On({0}, std::string(10, 'x'), 0), IsEmpty()) << "nothing is pulled yet";
+  EXPECT_THAT(t.intake.On({0}, Bytes(std::string(10, 'x')), 0), IsEmpty()) << "nothing is pulled yet";
   t.Add(t.intake.Begin(0));
-  EXPECT_THAT(t.intake.On({0}, "x", 0), IsEmpty()) << "too short";
-  EXPECT_THAT(t.intake.On({5}, std::string(10, 'x'), 0), IsEmpty());
-  EXPECT_THAT(t.intake.On({-10}, std::string(10, 'x'), 0), IsEmpty());
+  EXPECT_THAT(t.intake.On({0}, Bytes("x"), 0), IsEmpty()) << "too short";
+  EXPECT_THAT(t.intake.On({5}, Bytes(std::string(10, 'x')), 0), IsEmpty());
+  EXPECT_THAT(t.intake.On({-10}, Bytes(std::string(10, 'x')), 0), IsEmpty());
   EXPECT_EQ(t.intake.KeptBytes(), Transfer("").intake.KeptBytes());
   t.Arrive(0, 0);
-  EXPECT_THAT(t.intake.On({0}, std::string(10, 'x'), 0), IsEmpty()) << "it is there already";
+  EXPECT_THAT(t.intake.On({0}, Bytes(std::string(10, 'x')), 0), IsEmpty()) << "it is there already";
 }
 
 TEST(Upload, ClientsAnswerOnlySensiblePulls) {

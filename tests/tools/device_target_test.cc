@@ -66,7 +66,9 @@ TEST(DeviceTarget, CodeNeedsNoFeaturesThatTheDeviceLacks) {
     return status.ok() ? "" : status.error().message;
   };
   for (const std::string& name : RecordedMachines()) {
-    if (TargetFor("cpu", Recorded(name)).ok()) EXPECT_EQ(check("cpu", name), "") << name;
+    if (TargetFor("cpu", Recorded(name)).ok()) {
+      EXPECT_EQ(check("cpu", name), "") << name;
+    }
   }
   EXPECT_EQ(check("llvm -mcpu=cortex-a53", "raspberry-pi-4"), "");
   EXPECT_THAT(check("llvm -mcpu=cortex-a76", "raspberry-pi-4"),

@@ -18,7 +18,7 @@ namespace autotune::tools {
 namespace {
 
 // Returns the model's name. Older versions stored none.
-std::string NameOf(const NetworkChoice& choice) { return choice.model.empty() ? "network" : choice.model; }
+std::string ModelNameOf(const NetworkChoice& choice) { return choice.model.empty() ? "network" : choice.model; }
 
 // Returns the choices that the name or hash selects; all if it is empty.
 Result<std::vector<NetworkChoice>> Select(RecordStore& store, const std::string& network) {
@@ -67,7 +67,7 @@ Result<ChoiceRow> RowOf(RecordStore& store, const std::string& target, const Cho
 Result<std::string> ChoiceTable(RecordStore& store, const NetworkChoice& choice, const std::string& target,
                                 bool verbose) {
   const std::string hash = verbose ? choice.network : ShortTaskId(choice.network);
-  std::string text = NameOf(choice) + " (" + hash + ") for " + target + "\n";
+  std::string text = ModelNameOf(choice) + " (" + hash + ") for " + target + "\n";
   int64_t tuned = 0;
   for (const ChosenSchedule& schedule : choice.schedules) tuned += schedule.seconds > 0;
   text += "chosen " + DateText(choice.created_at) + ": " + std::to_string(tuned) + " of " +
@@ -108,7 +108,7 @@ Result<int> ShowChoices(const RecordsOptions& options) {
     if (console.json()) {
       console.Result(ToJson(choice));
     } else if (options.clear) {
-      console.Report("cleared the choice for " + NameOf(choice) + " (" + ShortTaskId(choice.network) + ") for " +
+      console.Report("cleared the choice for " + ModelNameOf(choice) + " (" + ShortTaskId(choice.network) + ") for " +
                      target + "; `compile` takes the best records\n");
     } else {
       console.Result((i > 0 ? "\n" : "") + TRY(ChoiceTable(*store, choice, target, options.verbose)));

@@ -120,7 +120,7 @@ Result<Value> CallTable::RunOwn(const std::string& name, std::span<const Value> 
   if (name == "remote.load_module") return PackedFunc::Of(LoadLibrary).Call(args);
   if (name == "remote.load_network") {
     return PackedFunc::Of([this](Value library, Tensor graph, Tensor params, int64_t threads) {
-             return LoadNetwork(library, graph, params, static_cast<int>(threads));
+             return LoadNetwork(library, graph, params, threads);
            })
         .Call(args);
   }
@@ -128,7 +128,7 @@ Result<Value> CallTable::RunOwn(const std::string& name, std::span<const Value> 
 }
 
 Result<Module> CallTable::LoadNetwork(const Value& library, const Tensor& graph, const Tensor& params,
-                                      int threads) const {
+                                      int64_t threads) const {
   const std::shared_ptr<KernelContext> context = TRY(ContextOf(threads));
   Module module;
   if (!library.IsNull())

@@ -36,7 +36,7 @@ class CallTable {
   Result<Value> RunOwn(const std::string& name, std::span<const Value> args);
   Result<RemoteHandle> Export(const Value& value);
   Result<Value> Import(const RemoteHandle& handle) const;
-  Result<Module> LoadNetwork(const Value& library, const Tensor& graph, const Tensor& params, int threads) const;
+  Result<Module> LoadNetwork(const Value& library, const Tensor& graph, const Tensor& params, int64_t threads) const;
 
   DevicePtr device_;
   std::map<int64_t, Value> values_;

@@ -302,6 +302,7 @@ Result<RemoteAnswer> FarmClient::Call(CallWork work, const std::function<void(co
   call->on_wait = on_wait;
   auto done = call->done.get_future();
   impl_->loop.Post([impl = impl_.get(), work, shared = std::make_shared<decltype(call)>(std::move(call))] {
+    if (work.cancelled && *work.cancelled) return (*shared)->done.set_value(Error("cancelled", ErrorKind::kStopped));
     Impl::Seat* seat = impl->FreeSeat();
     if (!seat) return (*shared)->done.set_value(Err("cannot open a connection to ", impl->options.tracker.Text()));
     seat->call = std::move(*shared);

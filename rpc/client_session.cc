@@ -230,6 +230,7 @@ void ClientSession::Lost(const std::string& why, int64_t now, const std::string&
   excluded_at_ = now;
   GiveBack(false, unreachable);
   batch_.reset();
+  if (call_) call_->began.reset();
   if (call_ && call_->work.number > 1) return FailCall("the device was lost: " + why, now);
   if (!job_ && !call_) return;
   if (cancelled_) return Continue(now);

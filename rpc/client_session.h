@@ -3,6 +3,7 @@
 // clock: inputs come with the time, outputs are actions for the driver (rpc/client.cc, or a simulator). Not
 // thread-safe.
 #pragma once
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -54,6 +55,7 @@ struct CallWork {
   double seconds = 0;
   bool exclusive = false;
   Blob body;
+  std::shared_ptr<const std::atomic<bool>> cancelled = nullptr;  // true: the call does not begin; null: it does
 };
 struct CallDone {
   std::optional<Error> error;  // set if the call has no reply
@@ -136,6 +138,7 @@ class ClientSession : public Timed<ClientSession> {
     CallWork work;
     Id request;
     int64_t last_sent = 0;
+    std::optional<int64_t> began;  // when the present device first got it
   };
   struct Batch {
     Message message;
@@ -172,6 +175,8 @@ class ClientSession : public Timed<ClientSession> {
   void SendCall(int64_t now);
   void OnCallReply(const Message& message, int64_t now);
   void FailCall(const std::string& why, int64_t now);
+  int64_t CallEnds() const;  // when the client gives the call up
+  void OnCallOverdue(int64_t now);
   // ---
   void RefuseCandidate(size_t index, std::string text);
   void Continue(int64_t now);

@@ -7,6 +7,9 @@ namespace autotune::rpc {
 namespace {
 
 constexpr int64_t kQuietTrackerMs = 3000;  // silence of the tracker before it is reported: three unanswered requests
+// A call and its reply may take seconds over a slow link, and copies would make it slower. After a break of the
+// connection, a call is sent again at once. [chosen]
+constexpr int64_t kResendCallMs = 10000;
 constexpr char kNoAnswer[] = "the tracker does not answer";
 
 }  // namespace
@@ -27,7 +30,8 @@ EarliestTimer<ClientSession> ClientSession::Earliest() const {
     if (Holds(Rule::kSilentServer)) timer.Add(lease_->last_heard + LongestSilence(), &Self::OnSilentServer);
     timer.Add(lease_->last_renew + options_.renew_ms, &Self::Renew);
     timer.Add(lease_->last_beat + options_.beat_ms, &Self::SendBeat);
-    if (call_) timer.Add(call_->last_sent + options_.resend_ms, &Self::SendCall);
+    if (call_) timer.Add(call_->last_sent + kResendCallMs, &Self::SendCall);
+    if (call_) timer.Add(CallEnds(), &Self::OnCallOverdue);
     if (!job_ && !call_) timer.Add(idle_since_ + options_.idle_lease_ms, &Self::OnIdle);
   }
   if (batch_ && !batch_->accepted) timer.Add(batch_->last_sent + 2 * options_.resend_ms, &Self::SendBatch);

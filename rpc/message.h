@@ -365,7 +365,7 @@ struct UploadChunk {  // its bytes are the blob
 };
 // --- Calls (since 2.6): a client calls functions in a process of the server that is its own (rpc/remote_device.h).
 // Calls of one session come one after the other. A repeated call is answered again and never runs twice.
-struct Call {  // blob: the function and its arguments (rpc/remote_call.h)
+struct Call {  // blob: the function and its arguments (rpc/remote_value.h)
   static constexpr std::string_view kKind = "call";
   LeaseClaim claim;
   Id session;              // made up by the client; the first call of another session gets a fresh process

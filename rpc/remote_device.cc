@@ -1,5 +1,8 @@
 #include "rpc/remote_device.h"
 
+#include <algorithm>
+#include <atomic>
+#include <cmath>
 #include <cstring>
 #include <mutex>
 
@@ -35,11 +38,18 @@ struct RemoteDevice::Impl {
   std::string disturbed;      // of the latest call that measured
   std::shared_ptr<Releases> releases = std::make_shared<Releases>();
   std::recursive_mutex mutex;  // a call may need further ones, for its tensors
+  const std::shared_ptr<std::atomic<bool>> cancelled = std::make_shared<std::atomic<bool>>(false);
   std::optional<std::stop_callback<std::function<void()>>> on_stop;
 
+  // Returns some of the released handles; the next call takes the rest.
   std::vector<int64_t> TakeReleased() {
+    constexpr size_t kMost = 4096;
     const std::lock_guard lock(releases->mutex);
-    return std::exchange(releases->numbers, {});
+    std::vector<int64_t>& all = releases->numbers;
+    const size_t count = std::min(kMost, all.size());
+    std::vector<int64_t> taken(all.end() - static_cast<long>(count), all.end());
+    all.resize(all.size() - count);
+    return taken;
   }
   Result<Value> Call(const std::shared_ptr<RemoteDevice>& device, int64_t function, const std::string& name,
                      std::span<const Value> args, bool measures = false);
@@ -93,6 +103,8 @@ struct RemoteObject : Object {
   std::string_view TypeKey() const override { return handle.type_key; }
 };
 
+constexpr int64_t kMostTimesBytes = 8 << 20;  // of remote.time (rpc/call_table.cc)
+
 Error NotOfThis(std::string_view what) {
   return Err("a ", what, " of another process cannot be passed to a remote function");
 }
@@ -101,18 +113,19 @@ Error NotOfThis(std::string_view what) {
 
 Result<std::string> RemoteDevice::Impl::Send(std::string body, bool measures) {
   if (over) return *over;
-  if (options.stop.stop_requested()) return Error("cancelled", ErrorKind::kStopped);
+  if (*cancelled) return Error("cancelled", ErrorKind::kStopped);
   CallWork work{.session = session,
                 .number = ++calls,
                 .seconds = options.call_seconds,
                 .exclusive = measures,
-                .body = std::make_shared<const std::string>(std::move(body))};
+                .body = std::make_shared<const std::string>(std::move(body)),
+                .cancelled = cancelled};
   const auto end = [this](Error error) {
     over = std::move(error);
     return *over;
   };
   Result<RemoteAnswer> answer = client->Call(std::move(work), options.on_wait);
-  if (!answer.ok() && options.stop.stop_requested()) return end(Error("cancelled", ErrorKind::kStopped));
+  if (!answer.ok() && *cancelled) return end(Error("cancelled", ErrorKind::kStopped));
   if (!answer.ok()) return end(answer.error());
   if (measures) disturbed = answer->reply.disturbed;
   if (answer->reply.status == TrialStatus::kOk) return *answer->body;
@@ -122,18 +135,19 @@ Result<std::string> RemoteDevice::Impl::Send(std::string body, bool measures) {
 Result<Value> RemoteDevice::Impl::Call(const std::shared_ptr<RemoteDevice>& device, int64_t function,
                                        const std::string& name, std::span<const Value> args, bool measures) {
   const std::lock_guard lock(mutex);
+  if (over) return *over;
   std::vector<HeldPtr> temporary;  // tensors that were uploaded for this call
   RemoteCall call{.function = function, .name = name, .args = {args.begin(), args.end()}};
   const std::string rest = TRY(WriteCall(call, [&](const Value& value) { return Export(device, value, temporary); }));
-  // Handles that are released meanwhile, by uploads too, are those of this call only if it needs them no more.
+  constexpr int64_t kReserved = 64 << 10;  // for the handles that this call releases
+  if (static_cast<int64_t>(rest.size()) > kMaxBlobBytes - kReserved)
+    return Err("the arguments of a remote function take ", rest.size(), " bytes; at most ", kMaxBlobBytes - kReserved,
+               " can be sent beside large tensors");
   call.released = TakeReleased();
   ByteWriter body;
   body.Numbers(call.released);
   body.Raw(std::string_view(rest).substr(sizeof(uint64_t)));  // behind the empty list of released handles
   std::string bytes = body.Take();
-  if (static_cast<int64_t>(bytes.size()) > kMaxBlobBytes)
-    return Err("the arguments of a remote function take ", bytes.size(), " bytes; at most ", kMaxBlobBytes,
-               " can be sent beside large tensors");
   const std::string reply = TRY(Send(std::move(bytes), measures));
   return TRY(ReadReply(reply, [&](const RemoteHandle& handle) { return Import(device, handle, measures); }));
 }
@@ -186,6 +200,9 @@ Result<Value> RemoteDevice::Impl::Import(const std::shared_ptr<RemoteDevice>& de
       return Value(ObjectRef(std::move(object)));
     }
     case RemoteHandle::Kind::kTensor:
+      // The times of a call are the only tensor that a measurement returns.
+      if (measures && TRY(ShapeBytes(handle.shape, handle.dtype)) > kMostTimesBytes)
+        return Err("the device server answered with too many times");
       return Value(TRY(Download(handle)));
   }
   return Err("a handle of an unknown kind");
@@ -243,7 +260,10 @@ Result<std::shared_ptr<RemoteDevice>> RemoteDevice::Connect(const Options& optio
   constexpr double kSessionSeconds = 7 * 24 * 3600;
   impl->options.farm.idle_lease_seconds = kSessionSeconds;
   impl->client = TRY(FarmClient::Connect(impl->options.farm));
-  impl->on_stop.emplace(options.stop, [client = impl->client.get()] { client->Cancel(); });
+  impl->on_stop.emplace(options.stop, [client = impl->client.get(), cancelled = impl->cancelled] {
+    *cancelled = true;
+    client->Cancel();
+  });
   std::shared_ptr<RemoteDevice> device(new RemoteDevice(std::move(impl)));
   TRY(device->Call("remote.echo", {Value()}));
   return device;
@@ -302,11 +322,17 @@ Result<RemoteDevice::Times> RemoteDevice::Time(const PackedFunc& function, int64
   const std::lock_guard lock(impl_->mutex);
   const Value reply = TRY(impl_->Call(shared_from_this(), 0, "remote.time", args, /*measures=*/true));
   const auto* times = reply.If<Tensor>();
-  if (!times || !(times->dtype() == DLDataType{kDLFloat, 64, 1}) || times->num_elements() < 1)
-    return Err("the device server answered with a malformed message");
-  return Times{{times->Data<double>(), times->Data<double>() + times->num_elements()}, impl_->disturbed};
+  const Error malformed = Err("the device server answered with a malformed message");
+  if (!times || !(times->dtype() == DLDataType{kDLFloat, 64, 1}) || times->num_elements() < 1) return malformed;
+  Times result{{times->Data<double>(), times->Data<double>() + times->num_elements()}, impl_->disturbed};
+  for (double time : result.seconds)
+    if (!std::isfinite(time) || time < 0) return malformed;
+  return result;
 }
 
-void RemoteDevice::Cancel() { impl_->client->Cancel(); }
+void RemoteDevice::Cancel() {
+  *impl_->cancelled = true;
+  impl_->client->Cancel();
+}
 
 }  // namespace autotune::rpc

@@ -27,7 +27,7 @@ class RemoteDevice : public std::enable_shared_from_this<RemoteDevice> {
  public:
   struct Options {
     FarmOptions farm;
-    double call_seconds = 600;  // longest duration of one call
+    double call_seconds = 120;  // longest duration of one call
     std::stop_token stop = {};  // a request to stop is a Cancel, also while the session waits for a device
     // Called on another thread while the session waits for a device; see MeasureCallbacks::on_wait.
     std::function<void(const DeviceWait&)> on_wait = nullptr;

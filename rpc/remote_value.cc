@@ -125,6 +125,7 @@ Result<Value> ReadValue(ByteReader& in, const ImportHandle& import_handle) {
       return Value(TRY(Tensor::FromBytes(std::move(shape), type, bytes)));
     }
     case Kind::kHandle:
+      if (!import_handle) return Err("remote value: a handle where none is expected");
       return import_handle(TRY(ReadHandle(in)));
   }
   return Err("remote value: a value of kind ", int{kind});

@@ -28,8 +28,9 @@ struct RemoteHandle {
 
 // Bytes of a tensor up to which it travels whole. A call has at most kMaxBlobBytes.
 inline constexpr int64_t kInlineTensorBytes = 64 << 10;  // [chosen]
-// Bytes of a piece in which a larger one is read or written.
-inline constexpr int64_t kTensorPieceBytes = 2 << 20;
+// Bytes of a piece in which a larger one is read or written: as those of uploads, so that a slow link carries a piece
+// in seconds.
+inline constexpr int64_t kTensorPieceBytes = 256 << 10;
 
 // Returns the handle of a module, function or object, or of a tensor that does not travel whole.
 using ExportHandle = std::function<Result<RemoteHandle>(const Value& value)>;

@@ -5,13 +5,10 @@
 #include "rpc/server_session.h"
 
 namespace autotune::rpc {
-namespace {
-
-// What a session puts in the place of a client: a runner that has run calls serves neither candidates nor other
-// sessions.
-std::string OwnerOf(const Id& session) { return "session/" + session; }
-
-}  // namespace
+// A runner that has run calls serves neither candidates nor other sessions.
+std::string ServerSession::OwnerOf(const Id& session) const {
+  return "session/" + lease_->identity + "/" + lease_->claim.client + "/" + session;
+}
 
 void ServerSession::OnCall(const From& from, const Message& message, int64_t now) {
   const Call& call = *message.As<Call>();
@@ -68,6 +65,7 @@ void ServerSession::OnCallDone(const Message& message, int64_t now) {
   const RunnerResult& done = *message.As<RunnerResult>();
   if (done.last && std::exchange(runner_ready_, false)) actions_.push_back(KillRunner{"its device has failed"});
   const TrialStatus status = done.result.status;
+  if (status == TrialStatus::kOk) device_failures_ = 0;
   if (status == TrialStatus::kDeviceError) Quarantine(done.result.error, now);
   if (status == TrialStatus::kOk && CheckCallBlobs(message.blobs))
     return EndCall(TrialStatus::kRunCrashed, "the process has answered with a malformed message");
@@ -99,7 +97,8 @@ void ServerSession::OnCallDeadline(int64_t /*now*/) {
 
 void ServerSession::DropCalls(const std::string& why) {
   if (!calls_) return;
-  if (calls_->run) {
+  // The process ends with its session. It may have threads, and much memory.
+  if (runner_ready_ && runner_client_ == OwnerOf(calls_->session)) {
     actions_.push_back(KillRunner{why});
     runner_ready_ = false;
   }

@@ -264,6 +264,7 @@ class ServerSession : public Timed<ServerSession> {
   void EndCall(TrialStatus status, std::string error, std::vector<Blob> blobs = {});
   void SendReply();
   void OnCallDeadline(int64_t now);
+  std::string OwnerOf(const Id& session) const;  // what a session puts in the place of a client
   void DropCalls(const std::string& why);
   bool IsCall(int64_t run) const { return calls_ && calls_->run == run; }
   // --- Uploads (rpc/server_upload.cc) ---

@@ -207,6 +207,11 @@ TEST(ServerCalls, TheEndOfTheRunnerEndsTheSession) {
 }
 
 TEST(ServerCalls, EndWithTheLease) {
+  CallWorld idle;
+  idle.Make(CallOf(1));
+  idle.Answer("one");
+  idle.Say("e", LeaseEnd{ServerWorld::Claim(1)});
+  EXPECT_EQ(idle.kills, 1) << "the process ends, also between two calls";
   CallWorld w;
   w.Make(CallOf(1));
   w.Say("e", LeaseEnd{ServerWorld::Claim(1)});
@@ -302,8 +307,10 @@ TEST(ClientCalls, GoToOneDeviceAndAreRepeatedUntilAnswered) {
   c.Make(1);
   c.Grant();
   EXPECT_EQ(c.Calls(), 1);
-  test::PassTime(c.session, c.now, 1000, [&](auto actions) { c.Take(std::move(actions)); });
-  EXPECT_EQ(c.Calls(), 2);
+  test::PassTime(c.session, c.now, 3000, [&](auto actions) { c.Take(std::move(actions)); });
+  EXPECT_EQ(c.Calls(), 1) << "a copy would take long over a slow link";
+  c.Take(c.session.OnServerConnected(c.now));
+  EXPECT_EQ(c.Calls(), 2) << "the connection is another one";
   c.Reply(2);
   EXPECT_THAT(c.done, IsEmpty()) << "it answers another call";
   c.Reply(1);
@@ -330,6 +337,43 @@ TEST(ClientCalls, TheFirstOneMayGoToAnotherDeviceAndLaterOnesMayNot) {
   EXPECT_THAT(c.done[1].error->Text(), HasSubstr("the device was lost: gone"));
   c.Make(3);
   EXPECT_THAT(c.done.back().error->Text(), HasSubstr("between two calls"));
+}
+
+TEST(ClientCalls, TheFirstOneGoesOnIfItsDeviceFails) {
+  for (const TrialStatus status : {TrialStatus::kDeviceError, TrialStatus::kCancelled}) {
+    Caller c;
+    c.Make(1);
+    c.Grant(1);
+    c.Hear({"", CallReply{"s", 1, status, "no", ""}, {}});
+    EXPECT_THAT(c.done, IsEmpty());
+    c.Grant(2);
+    EXPECT_EQ(c.Calls(), 2);
+    c.Reply(1);
+    EXPECT_EQ(c.done.size(), 1u);
+    c.Make(2);
+    c.Hear({"", CallReply{"s", 2, status, "no", ""}, {}});
+    ASSERT_EQ(c.done.size(), 2u);
+    EXPECT_EQ(c.done[1].reply.status, status) << "what the session has is lost";
+  }
+}
+
+TEST(ClientCalls, AServerThatNeverAnswersIsGivenUp) {
+  Caller c;
+  c.Make(1);
+  c.Grant();
+  for (int second = 0; second < 99; ++second) {
+    test::PassTime(c.session, c.now, 1000, [&](auto actions) { c.Take(std::move(actions)); });
+    c.Hear({"", ServerBeat{}, {}});
+    for (auto it = c.tracker.rbegin(); it != c.tracker.rend(); ++it) {
+      if (!it->As<LeaseRenew>()) continue;
+      c.Take(c.session.On({.roles = {Role::kTracker}}, {it->request, LeaseRenewed{10000, false}, {}}, c.now));
+      break;
+    }
+  }
+  EXPECT_THAT(c.done, IsEmpty());
+  test::PassTime(c.session, c.now, 2000, [&](auto actions) { c.Take(std::move(actions)); });
+  ASSERT_EQ(c.done.size(), 1u);
+  EXPECT_THAT(c.done[0].error->Text(), HasSubstr("does not answer the call"));
 }
 
 TEST(ClientCalls, ACancelledOneGivesTheDeviceBack) {

@@ -276,15 +276,21 @@ std::string LockOf(const GraphExecutor& executor) {
 Result<int> BenchOnFarm(const BenchOptions& options) {
   // One call, whose runs have a turn on the host. Others get theirs in between.
   constexpr double kTurn = 0.5;
-  const RunnableModel network = TRY(RunnableModel::Open(options.package, options.place));
+  const RunnableModel network = TRY(RunnableModel::Open(options.package, options.place, "bench"));
   for (size_t i = 0; i < network.info().inputs.size(); ++i) TRY(network.FillInput(static_cast<int64_t>(i), 0));
   TRY(network.Run(2));
   std::vector<double> ms;
   std::string disturbed;
-  for (double seconds = 0; ms.size() < kLeastRuns || seconds < options.seconds;) {
-    const rpc::RemoteDevice::Times times = TRY(network.Run(1, std::min(kTurn, options.seconds - seconds)));
-    for (double run : times.seconds) ms.push_back(run * 1e3), seconds += run;
-    if (!times.disturbed.empty()) disturbed = times.disturbed;
+  const double end = MonotonicSeconds() + options.seconds;
+  for (double left = options.seconds; ms.size() < kLeastRuns || left > 0; left = end - MonotonicSeconds()) {
+    const Result<rpc::RemoteDevice::Times> times = network.Run(1, std::min(kTurn, left));
+    if (!times.ok() && (ms.size() < kLeastRuns || times.error().kind == ErrorKind::kStopped)) return times.error();
+    if (!times.ok()) {  // others wait for the device, or it was lost
+      Console::Get().Note("measured for a shorter time: " + times.error().Text());
+      break;
+    }
+    for (double run : times->seconds) ms.push_back(run * 1e3);
+    if (!times->disturbed.empty()) disturbed = times->disturbed;
   }
   const Sample sample = SampleOf(std::move(ms));
   Console& console = Console::Get();

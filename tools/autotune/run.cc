@@ -187,8 +187,12 @@ std::string TimesText(const std::vector<double>& ms, const std::string& package)
 // Returns the times in milliseconds of `options.repeat` runs.
 Result<std::vector<double>> RunAll(const RunOptions& options, const RunnableModel& network) {
   std::vector<double> ms;
+  std::string disturbed;
   for (int i = 0; i < options.repeat; ++i) {
-    ms.push_back(TRY(network.Run()).seconds[0] * 1e3);
+    const rpc::RemoteDevice::Times times = TRY(network.Run());
+    if (!times.disturbed.empty() && disturbed.empty()) Console::Get().Note("disturbed: " + times.disturbed);
+    disturbed = times.disturbed;
+    ms.push_back(times.seconds[0] * 1e3);
   }
   return ms;
 }
@@ -206,7 +210,7 @@ Status MakeOutputDir(const std::string& folder) {
 Result<int> Run(const RunOptions& options) {
   TRY(MakeOutputDir(options.output_dir));
   TRY(CheckOutputFile(options.output, options.package));
-  const RunnableModel network = TRY(RunnableModel::Open(options.package, options.place));
+  const RunnableModel network = TRY(RunnableModel::Open(options.package, options.place, "run"));
   TRY(BindInputs(options, network));
   const std::vector<double> ms = TRY(RunAll(options, network));
   Console& console = Console::Get();

@@ -18,7 +18,8 @@ void AddFarmOptions(CLI::App& app, ModelPlace& place) {
   app.add_option("--key", place.key, "run it on a device of a farm that has this key");
 }
 
-Result<RunnableModel> RunnableModel::Open(const std::string& package, const ModelPlace& place) {
+Result<RunnableModel> RunnableModel::Open(const std::string& package, const ModelPlace& place,
+                                          const std::string& command) {
   RunnableModel network;
   if (!place.OnFarm()) {
     LoadedModel model = TRY(LoadModel(package, place.threads, place.device));
@@ -35,7 +36,7 @@ Result<RunnableModel> RunnableModel::Open(const std::string& package, const Mode
   rpc::RemoteDevice::Options options;
   options.farm.tracker = TRY(place.tracker.Find());
   options.farm.key = place.key;
-  options.farm.job = "run " + std::filesystem::path(package).filename().string();
+  options.farm.job = command + " " + std::filesystem::path(package).filename().string();
   std::stop_source stop;
   options.stop = stop.get_token();
   network.signals_ = std::make_unique<StopOnSignals>(stop, kExitInterrupted);

@@ -27,7 +27,8 @@ void AddFarmOptions(CLI::App& app, ModelPlace& place);
 class RunnableModel {
  public:
   // Errors: those of LoadModel, or of RemoteDevice; a package that cannot be sent.
-  static Result<RunnableModel> Open(const std::string& package, const ModelPlace& place);
+  // `command`: the one that runs it, for the farm's status.
+  static Result<RunnableModel> Open(const std::string& package, const ModelPlace& place, const std::string& command);
 
   const PackageInfo& info() const { return info_; }
   int64_t num_outputs() const { return static_cast<int64_t>(info_.outputs.size()); }

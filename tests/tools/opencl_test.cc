@@ -94,7 +94,7 @@ TEST_F(OpenClCommands, BenchMeasuresTheDevice) {
   EXPECT_THAT(Run(bench).err, HasSubstr("these times may be disturbed: " + own + " is held by "));
 }
 
-TEST_F(OpenClCommands, AServerOfTheCpuRefusesKernelsForOthers) {
+TEST_F(OpenClCommands, ATargetForAGpuIsRefusedOnACpuOfAFarm) {
   UniqueFd null(open("/dev/null", O_WRONLY | O_CLOEXEC));
   const std::string socket = File("tracker");
   auto tracker =
@@ -105,8 +105,8 @@ TEST_F(OpenClCommands, AServerOfTheCpuRefusesKernelsForOthers) {
   const CliResult refused = Run(
       {"tune", "--op", "matmul:48,40,24", "--target", "opencl", "--trials", "20", "--tracker", socket, "--key", "pi"});
   EXPECT_EQ(refused.code, 1) << refused.Text();
-  EXPECT_THAT(refused.err, HasSubstr("is for devices of kind opencl, and this server offers the CPU; start it "
-                                     "with rpc_server --device opencl"));
+  EXPECT_THAT(refused.err, HasSubstr("--target opencl does not fit the device `pi` ("));
+  EXPECT_THAT(refused.err, HasSubstr("its code is for a GPU, the device is a CPU"));
 }
 
 TEST_F(OpenClCommands, WrongDevicesAreNamed) {

@@ -59,17 +59,7 @@ Result<std::shared_ptr<KernelContext>> ContextOf(int64_t threads) {
 }
 
 Result<Tensor> TimesOf(const PackedFunc& function, int64_t runs, double seconds) {
-  constexpr size_t kMostRuns = 1 << 20;  // a tensor of 8 MiB
-  if (!function) return Err("expected a function");
-  std::vector<double> times;
-  double now = SteadySeconds();
-  const double end = now + seconds;
-  while ((static_cast<int64_t>(times.size()) < runs || now < end) && times.size() < kMostRuns) {
-    const double begin = SteadySeconds();
-    TRY(function());
-    now = SteadySeconds();
-    times.push_back(now - begin);
-  }
+  const std::vector<double> times = TRY(TimeEachCall(function, runs, seconds));
   const std::string_view bytes(reinterpret_cast<const char*>(times.data()), times.size() * sizeof(double));
   return Tensor::FromBytes({static_cast<int64_t>(times.size())}, {kDLFloat, 64, 1}, bytes);
 }
@@ -85,6 +75,21 @@ Result<Module> LoadLibrary(const Tensor& bytes, int64_t threads) {
 }
 
 }  // namespace
+
+Result<std::vector<double>> TimeEachCall(const PackedFunc& function, int64_t runs, double seconds) {
+  constexpr size_t kMostRuns = 1 << 20;  // their times take 8 MiB
+  if (!function) return Err("expected a function");
+  std::vector<double> times;
+  double now = SteadySeconds();
+  const double end = now + seconds;
+  while ((static_cast<int64_t>(times.size()) < runs || now < end) && times.size() < kMostRuns) {
+    const double begin = SteadySeconds();
+    TRY(function());
+    now = SteadySeconds();
+    times.push_back(now - begin);
+  }
+  return times;
+}
 
 Result<std::string> CallTable::Answer(std::string_view bytes) {
   const RemoteCall call = TRY(ReadCall(

@@ -7,20 +7,24 @@
 //   remote.time(function, runs, seconds): calls it without arguments, at least so many times, and until so many seconds
 //     are over; a tensor with the seconds of each call;
 //   remote.get_function(module, name): the module's function; null if there is none;
-//   remote.load_module(bytes, threads): the module of a shared object, whose bytes are a tensor
-//   (runtime/module_blob.h); remote.load_network(library, graph, parameters, threads): an executor module
-//   (runtime/graph_executor.h). The parts
-//     are tensors with the bytes of a package's files; the library may be null.
+//   remote.load_module(bytes, threads): the module of a shared object (runtime/module_blob.h). Its bytes are a tensor;
+//   remote.load_network(library, graph, parameters, threads): an executor module (runtime/graph_executor.h). The parts
+//     are tensors with the bytes of a package's files. The library may be null.
 // Kernels run on the CPU and on the device of the runner. Not thread-safe.
 #pragma once
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "rpc/remote_value.h"
 #include "runtime/device.h"
 
 namespace autotune::rpc {
+
+// Calls a function without arguments, at least `runs` times, and until `seconds` are over. Returns the seconds of each
+// call.
+Result<std::vector<double>> TimeEachCall(const PackedFunc& function, int64_t runs, double seconds);
 
 class CallTable {
  public:

@@ -26,10 +26,9 @@ struct RemoteHandle {
   std::vector<int64_t> shape;  // of a tensor
 };
 
-// Bytes of a tensor up to which it travels whole. A call has at most kMaxBlobBytes.
+// A tensor of at most so many bytes travels whole.
 inline constexpr int64_t kInlineTensorBytes = 64 << 10;  // [chosen]
-// Bytes of a piece in which a larger one is read or written: as those of uploads, so that a slow link carries a piece
-// in seconds.
+// A larger tensor is read and written in pieces of so many bytes. A slow link carries such a piece in seconds.
 inline constexpr int64_t kTensorPieceBytes = 256 << 10;
 
 // Returns the handle of a module, function or object, or of a tensor that does not travel whole.

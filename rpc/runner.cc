@@ -93,48 +93,21 @@ class Runner {
   bool IsBroken() const { return device_ && !device_->LastError().ok(); }
 
   TrialResult Run(const Message& message, const RunnerRequest& request) {
-    TrialResult result;
-    result.candidate = request.candidate.id;
-    result.status = TrialStatus::kOk;
     phase_ = RunnerPhase::kLoad;
-    try {
-      if (Status status = StartDevice(); !status) {
-        result.status = TrialStatus::kDeviceError;
-        result.error = status.error().Text();
-      } else if (status = Measure(message, request, result); !status) {
-        Fail(result, status.error());
-      }
-    } catch (const std::bad_alloc&) {
-      Fail(result, Error("out of memory", ErrorKind::kOutOfMemory));
-    } catch (const InternalError& error) {
-      result.status = TrialStatus::kInfrastructure;
-      result.error = error.what();
-    }
+    TrialResult result = WithDevice([&](TrialResult& made) { return Measure(message, request, made); });
+    result.candidate = request.candidate.id;
     return result;
   }
 
   // Runs a call of a client's session. The reply is added to `blobs`.
   TrialResult Answer(const Message& message, std::vector<Blob>& blobs) {
-    TrialResult result;
-    result.status = TrialStatus::kOk;
     phase_ = RunnerPhase::kRun;
-    try {
-      if (message.blobs.size() != 1) throw InternalError("a call without its blob");
-      Status status = StartDevice();
-      if (status.ok() && !calls_) calls_.emplace(device_);
-      Result<std::string> reply = status.ok() ? calls_->Answer(*message.blobs[0]) : status.error();
-      if (reply.ok()) {
-        blobs.push_back(std::make_shared<const std::string>(std::move(*reply)));
-      } else {
-        Fail(result, reply.error());
-      }
-    } catch (const std::bad_alloc&) {
-      Fail(result, Error("out of memory", ErrorKind::kOutOfMemory));
-    } catch (const InternalError& error) {
-      result.status = TrialStatus::kInfrastructure;
-      result.error = error.what();
-    }
-    return result;
+    return WithDevice([&](TrialResult&) -> Status {
+      if (message.blobs.size() != 1) return Err("a call without its blob");
+      if (!calls_) calls_.emplace(device_);
+      blobs.push_back(std::make_shared<const std::string>(TRY(calls_->Answer(*message.blobs[0]))));
+      return {};
+    });
   }
 
   // Tests whether the device works, or how fast it is.
@@ -148,6 +121,27 @@ class Runner {
   }
 
  private:
+  // Starts the device and does the work. Returns its result, or why it failed.
+  template <class Work>
+  TrialResult WithDevice(Work work) {
+    TrialResult result;
+    result.status = TrialStatus::kOk;
+    try {
+      if (Status status = StartDevice(); !status) {
+        result.status = TrialStatus::kDeviceError;
+        result.error = status.error().Text();
+      } else if (status = work(result); !status) {
+        Fail(result, status.error());
+      }
+    } catch (const std::bad_alloc&) {
+      Fail(result, Error("out of memory", ErrorKind::kOutOfMemory));
+    } catch (const InternalError& error) {
+      result.status = TrialStatus::kInfrastructure;
+      result.error = error.what();
+    }
+    return result;
+  }
+
   void Fail(TrialResult& result, const Error& error) {
     result.error = error.Text();
     if (result.status != TrialStatus::kOk) return;  // already set where the error occurred

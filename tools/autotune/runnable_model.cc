@@ -4,9 +4,9 @@
 
 #include "package/load.h"
 #include "package/module_file.h"
+#include "rpc/call_table.h"
 #include "runtime/device.h"
 #include "runtime/fill.h"
-#include "support/clock.h"
 #include "support/hint.h"
 #include "tools/autotune/command.h"
 #include "tools/autotune/console.h"
@@ -68,16 +68,8 @@ Status RunnableModel::FillInput(int64_t i, uint64_t seed) const {
 Result<rpc::RemoteDevice::Times> RunnableModel::Run(int64_t runs, double seconds) const {
   const PackedFunc run = TRY(executor_->GetFunction("run"));
   if (device_) return device_->Time(run, runs, seconds);
-  rpc::RemoteDevice::Times times;
-  double now = SteadySeconds();
-  const double end = now + seconds;
-  while (static_cast<int64_t>(times.seconds.size()) < runs || now < end) {
-    const double begin = SteadySeconds();
-    TRY(run());
-    now = SteadySeconds();
-    times.seconds.push_back(now - begin);
-  }
-  return times;
+  std::vector<double> times = TRY(rpc::TimeEachCall(run, runs, seconds));
+  return rpc::RemoteDevice::Times{std::move(times), ""};
 }
 
 Result<Tensor> RunnableModel::Output(int64_t i) const {

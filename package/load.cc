@@ -61,18 +61,22 @@ bool CallsKernels(const Graph& graph) {
   return false;
 }
 
-// Returns the library with the package's kernels; null for a network that has only reshapes.
-Result<Module> LibraryOf(const Package& package, const Graph& graph, std::shared_ptr<KernelContext> context) {
-  std::string linked;
-  if (package.library.empty() && CallsKernels(graph)) {
-    if (package.objects.empty() && package.sources.empty()) {
-      return Err(
-          "it has no kernels: neither a linked library codegen/host/lib/*.so nor objects codegen/host/lib/libN.o "
-          "nor C sources codegen/host/src/libN.c");
-    }
-    linked = TRY_NOTE(LinkWithCc(package.objects, package.sources), "the package has no linked library");
+// Links the package's library if it has none, and the graph calls kernels.
+Status LinkLibrary(Package& package, const Graph& graph) {
+  if (!package.library.empty() || !CallsKernels(graph)) return {};
+  if (package.objects.empty() && package.sources.empty()) {
+    return Err(
+        "it has no kernels: neither a linked library codegen/host/lib/*.so nor objects codegen/host/lib/libN.o "
+        "nor C sources codegen/host/src/libN.c");
   }
-  const std::string& library = linked.empty() ? package.library : linked;
+  package.library = TRY_NOTE(LinkWithCc(package.objects, package.sources), "the package has no linked library");
+  return {};
+}
+
+// Returns the library with the package's kernels; null for a network that has only reshapes.
+Result<Module> LibraryOf(Package& package, const Graph& graph, std::shared_ptr<KernelContext> context) {
+  TRY(LinkLibrary(package, graph));
+  const std::string& library = package.library;
   if (library.empty()) return Module();
   return LoadModule(TRY(Artifact::FromBytes(library)), std::move(context));
 }
@@ -114,6 +118,11 @@ Result<LoadedModel> LoadSharedObject(const std::string& path, int threads, const
 }
 
 }  // namespace
+
+Result<std::string> LibraryBytesOf(Package& package) {
+  TRY(LinkLibrary(package, TRY(Graph::Parse(package.graph_json))));
+  return std::move(package.library);
+}
 
 Result<LoadedModel> LoadModel(Package package, int threads, const std::string& device) {
   TRY(CheckThreads(threads));

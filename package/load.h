@@ -20,6 +20,9 @@ struct LoadedModel {
 // (DeviceChoiceOf in runtime/device.h); empty: the first one. Errors name the missing part.
 Result<LoadedModel> LoadModel(Package package, int threads, const std::string& device = "");
 
+// Returns the package's library, linked as LoadModel does if it has none; empty for a network that has only reshapes.
+Result<std::string> LibraryBytesOf(Package& package);
+
 // Loads a file of either form: a tar in Model Library Format, or a shared object (package/module_file.h).
 Result<LoadedModel> LoadModel(const std::string& path, int threads, const std::string& device = "");
 

@@ -6,7 +6,7 @@
 #include "rpc/measure.h"
 #include "runtime/cpu_device.h"
 #include "runtime/graph_executor.h"
-#include "runtime/kernel_context.h"
+#include "runtime/info_module.h"
 #include "runtime/module_blob.h"
 #include "runtime/params.h"
 #include "runtime/registry.h"
@@ -70,10 +70,6 @@ Result<Value> FunctionOf(const Module& module, const std::string& name) {
   return function.ok() ? Value(*function) : Value();
 }
 
-Result<Module> LoadLibrary(const Tensor& bytes, int64_t threads) {
-  return LoadModule(TRY(Artifact::FromBytes(TRY(BytesOf(bytes)))), TRY(ContextOf(threads)));
-}
-
 }  // namespace
 
 Result<std::vector<double>> TimeEachCall(const PackedFunc& function, int64_t runs, double seconds) {
@@ -122,9 +118,14 @@ Result<Value> CallTable::RunOwn(const std::string& name, std::span<const Value> 
   if (name == "remote.read") return PackedFunc::Of(ReadPart).Call(args);
   if (name == "remote.time") return PackedFunc::Of(TimesOf).Call(args);
   if (name == "remote.get_function") return PackedFunc::Of(FunctionOf).Call(args);
-  if (name == "remote.load_module") return PackedFunc::Of(LoadLibrary).Call(args);
+  if (name == "remote.load_module") {
+    return PackedFunc::Of([this](Tensor bytes, int64_t threads) -> Result<Module> {
+             return LoadLibrary(bytes, TRY(ContextOf(threads)));
+           })
+        .Call(args);
+  }
   if (name == "remote.load_network") {
-    return PackedFunc::Of([this](Value library, Tensor graph, Tensor params, int64_t threads) {
+    return PackedFunc::Of([this](Value library, Value graph, Value params, int64_t threads) {
              return LoadNetwork(library, graph, params, threads);
            })
         .Call(args);
@@ -132,17 +133,32 @@ Result<Value> CallTable::RunOwn(const std::string& name, std::span<const Value> 
   return Err("there is no function ", name);
 }
 
-Result<Module> CallTable::LoadNetwork(const Value& library, const Tensor& graph, const Tensor& params,
-                                      int64_t threads) const {
+Result<Module> CallTable::LoadLibrary(const Tensor& bytes, std::shared_ptr<KernelContext> context) {
+  const std::string_view elf = TRY(BytesOf(bytes));
+  UniqueFd file = TRY(files_.Take(static_cast<int64_t>(elf.size())));
+  auto artifact = TRY(file ? Artifact::FromBytes(elf, std::move(file)) : Artifact::FromBytes(elf));
+  return LoadModule(std::move(artifact), std::move(context));
+}
+
+Result<Module> CallTable::LoadNetwork(const Value& library, const Value& graph, const Value& params, int64_t threads) {
   const std::shared_ptr<KernelContext> context = TRY(ContextOf(threads));
   Module module;
-  if (!library.IsNull())
-    module = TRY(LoadModule(TRY(Artifact::FromBytes(TRY(BytesOf(TRY(library.As<Tensor>()))))), context));
+  if (!library.IsNull()) module = TRY(LoadLibrary(TRY(library.As<Tensor>()), context));
   std::vector<DevicePtr> devices = {std::make_shared<CpuDevice>(context)};
   if (device_) devices.push_back(device_);
-  return MakeGraphExecutorModule(
-      TRY(GraphExecutor::Create(TRY(Graph::Parse(TRY(BytesOf(graph)))), std::move(module),
-                                TRY(ParseParams(TRY(BytesOf(params)))), std::move(devices))));
+  if (!graph.IsNull()) {
+    return MakeGraphExecutorModule(
+        TRY(GraphExecutor::Create(TRY(Graph::Parse(TRY(BytesOf(TRY(graph.As<Tensor>()))))), std::move(module),
+                                  TRY(ParseParams(TRY(BytesOf(TRY(params.As<Tensor>()))))), std::move(devices))));
+  }
+  if (!module) return Err("a network has a graph or is a shared object");
+  std::optional<ExecutorParts> parts = TakeExecutorParts(module);
+  if (!parts) return Err("the shared object holds kernels, but no network");
+  const Module info = module->FindByType(kInfoModule);
+  Module executor = MakeGraphExecutorModule(TRY(
+      GraphExecutor::Create(std::move(parts->graph), std::move(module), std::move(parts->params), std::move(devices))));
+  if (info) TRY(executor->Import(info));
+  return executor;
 }
 
 Result<RemoteHandle> CallTable::Export(const Value& value) {

@@ -9,16 +9,20 @@
 //   remote.get_function(module, name): the module's function; null if there is none;
 //   remote.load_module(bytes, threads): the module of a shared object (runtime/module_blob.h). Its bytes are a tensor;
 //   remote.load_network(library, graph, parameters, threads): an executor module (runtime/graph_executor.h). The parts
-//     are tensors with the bytes of a package's files. The library may be null.
+//     are tensors with the bytes of a package's files. The library may be null. If the graph is null, the library is a
+//     shared object with all parts (package/module_file.h), and the module imports its info module.
 // Kernels run on the CPU and on the device of the runner. Not thread-safe.
 #pragma once
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "rpc/library_files.h"
 #include "rpc/remote_value.h"
 #include "runtime/device.h"
+#include "runtime/kernel_context.h"
 
 namespace autotune::rpc {
 
@@ -28,7 +32,9 @@ Result<std::vector<double>> TimeEachCall(const PackedFunc& function, int64_t run
 
 class CallTable {
  public:
-  explicit CallTable(DevicePtr device) : device_(std::move(device)) {}  // beside the CPU; null: none
+  // `device`: beside the CPU; null: none. `files`: for large libraries.
+  explicit CallTable(DevicePtr device, LibraryFiles files = {})
+      : device_(std::move(device)), files_(std::move(files)) {}
 
   // Runs a call and returns its reply. The reply has the function's error, too. Errors: the call is damaged, or the
   // reply too large to be sent.
@@ -40,9 +46,11 @@ class CallTable {
   Result<Value> RunOwn(const std::string& name, std::span<const Value> args);
   Result<RemoteHandle> Export(const Value& value);
   Result<Value> Import(const RemoteHandle& handle) const;
-  Result<Module> LoadNetwork(const Value& library, const Tensor& graph, const Tensor& params, int64_t threads) const;
+  Result<Module> LoadLibrary(const Tensor& bytes, std::shared_ptr<KernelContext> context);
+  Result<Module> LoadNetwork(const Value& library, const Value& graph, const Value& params, int64_t threads);
 
   DevicePtr device_;
+  LibraryFiles files_;
   std::map<int64_t, Value> values_;
   int64_t last_ = 0;  // handle
 };

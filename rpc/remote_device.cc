@@ -81,7 +81,7 @@ struct RemoteModule : ModuleNode {
   PackedFunc GetOwnFunction(std::string_view name, const Module&) override {
     const std::vector<Value> args = {Value(shared_from_this()), Value(name)};
     // A profile times kernels, and so does the function that time_evaluator returns.
-    const bool measures = name == "time_evaluator" || name == "profile";
+    const bool measures = name == "time_evaluator" || name == "profile" || name == "profile_samples";
     const Result<Value> found = device->impl_->Call(device, 0, "remote.get_function", args);
     if (!found.ok())
       return PackedFunc([error = found.error()](std::span<const Value>) -> Result<Value> { return error; });
@@ -289,8 +289,10 @@ Result<Module> RemoteDevice::LoadModule(std::string_view shared_object, int thre
 }
 
 Result<Module> RemoteDevice::LoadNetwork(const NetworkParts& parts, int threads) {
-  const Value library = parts.library.empty() ? Value() : TRY(BytesTensor(parts.library));
-  const Value graph = TRY(BytesTensor(parts.graph_json)), params = TRY(BytesTensor(parts.params));
+  const auto part = [](std::string_view bytes) -> Result<Value> {
+    return bytes.empty() ? Value() : BytesTensor(bytes);
+  };
+  const Value library = TRY(part(parts.library)), graph = TRY(part(parts.graph_json)), params = TRY(part(parts.params));
   return TRY(Call("remote.load_network", {library, graph, params, Value(threads)})).As<Module>();
 }
 
@@ -328,6 +330,11 @@ Result<RemoteDevice::Times> RemoteDevice::Time(const PackedFunc& function, int64
   for (double time : result.seconds)
     if (!std::isfinite(time) || time < 0) return malformed;
   return result;
+}
+
+std::string RemoteDevice::Disturbed() const {
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->disturbed;
 }
 
 void RemoteDevice::Cancel() {

@@ -19,7 +19,7 @@ namespace autotune::rpc {
 // A compiled network as the parts that its package has (package/package.h). Borrowed bytes.
 struct NetworkParts {
   std::string_view library;     // shared object with the kernels; empty: there are none
-  std::string_view graph_json;  // the plan
+  std::string_view graph_json;  // the plan; empty: the library holds all parts (package/module_file.h)
   std::string_view params;      // runtime/params.h
 };
 
@@ -55,6 +55,8 @@ class RemoteDevice : public std::enable_shared_from_this<RemoteDevice> {
   // Calls a function of the session without arguments, while nothing else is measured on its host: at least `runs`
   // times, and until `seconds` are over.
   Result<Times> Time(const PackedFunc& function, int64_t runs = 1, double seconds = 0);
+  // Returns what ran beside the latest call that measured; empty: nothing.
+  std::string Disturbed() const;
   // Ends the present call and all later ones. From any thread.
   void Cancel();
 

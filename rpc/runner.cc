@@ -15,6 +15,7 @@
 #include "rpc/call_table.h"
 #include "rpc/channel.h"
 #include "rpc/device_probe.h"
+#include "rpc/library_files.h"
 #include "rpc/measured_kernel.h"
 #include "rpc/runner_hello.h"
 #include "rpc/runner_limits.h"
@@ -86,14 +87,15 @@ Result<std::vector<SandboxLayer>> ConfinedWithDevice(const RunnerOptions& option
 class Runner {
  public:
   // `device` is a device that the runner offers beside the CPU, or null.
-  Runner(BlockingChannel& channel, const RunnerOptions& options, DevicePtr device)
-      : channel_(channel), options_(options), device_(std::move(device)) {}
+  Runner(BlockingChannel& channel, const RunnerOptions& options, DevicePtr device, LibraryFiles files)
+      : channel_(channel), options_(options), device_(std::move(device)), files_(std::move(files)) {}
 
   // Returns true if the device has failed for good, so that this process can measure no further candidate.
   bool IsBroken() const { return device_ && !device_->LastError().ok(); }
 
   TrialResult Run(const Message& message, const RunnerRequest& request) {
     phase_ = RunnerPhase::kLoad;
+    files_.Close();
     TrialResult result = WithDevice([&](TrialResult& made) { return Measure(message, request, made); });
     result.candidate = request.candidate.id;
     return result;
@@ -104,7 +106,7 @@ class Runner {
     phase_ = RunnerPhase::kRun;
     return WithDevice([&](TrialResult&) -> Status {
       if (message.blobs.size() != 1) return Err("a call without its blob");
-      if (!calls_) calls_.emplace(device_);
+      if (!calls_) calls_.emplace(device_, std::move(files_));
       blobs.push_back(std::make_shared<const std::string>(TRY(calls_->Answer(*message.blobs[0]))));
       return {};
     });
@@ -406,6 +408,7 @@ class Runner {
   int asked_threads_ = 0;  // of the candidate for which context_ was made
   CopyArena arena_;
   TaskState task_;
+  LibraryFiles files_;  // until the first call or candidate
   std::optional<CallTable> calls_;
 };
 
@@ -437,6 +440,7 @@ Result<Prepared> Prepare(const RunnerOptions& options) {
 }  // namespace
 
 int RunRunner(const RunnerOptions& options) {
+  LibraryFiles files = LibraryFiles::Make();
   ApplyLimits(options);
   LeaveCrashesToTheParent();
   Result<Prepared> prepared = Prepare(options);
@@ -457,7 +461,7 @@ int RunRunner(const RunnerOptions& options) {
   }).detach();
   BlockingChannel channel(kRunnerDescriptor);
   const DevicePtr& device = prepared->device;
-  Runner runner(channel, options, device);
+  Runner runner(channel, options, device, std::move(files));
   const RunnerHello hello = HelloOf(device);
   while (true) {
     // Announces the runner at first, and asks for the next candidate later.

@@ -1,15 +1,19 @@
 #include "rpc/runner_pool.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <set>
 #include <sstream>
 
 #include "rpc/channel.h"
+#include "rpc/library_files.h"
 #include "rpc/rules.h"
 #include "rpc/runner.h"
 #include "support/clock.h"
@@ -40,22 +44,34 @@ int64_t RunnerPool::OomKills() {
 
 namespace {
 
-// Returns the bytes of memory that a process occupies: its resident pages, and the memory files that it has mapped,
-// whose pages need not be resident. The latter count with the largest size that a runner's file may have.
+// Returns the bytes of memory that a process occupies: its resident pages, and its memory files, whose pages need not
+// be resident. Files that it has open count with their memory. Those that it has only mapped count with the largest
+// size that they may have.
 int64_t MemoryOf(pid_t pid) {
   const std::string folder = "/proc/" + std::to_string(pid);
-  int64_t pages = 0, resident = 0;
+  int64_t pages = 0, resident = 0, files = 0;
   std::ifstream(folder + "/statm") >> pages >> resident;
-  std::set<std::string> files;
+  std::set<std::string> seen;  // inodes
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(folder + "/fd", ignored)) {
+    struct stat facts {};
+    if (!std::filesystem::read_symlink(entry.path(), ignored).native().starts_with("/memfd:")) continue;
+    if (stat(entry.path().c_str(), &facts) || !seen.insert(std::to_string(facts.st_ino)).second) continue;
+    files += int64_t{512} * facts.st_blocks;
+  }
   std::ifstream maps(folder + "/maps");  // "ADDRESSES RIGHTS OFFSET DEVICE INODE PATH"
   for (std::string line; std::getline(maps, line);) {
     const size_t path = line.find("/memfd:");
     if (path == std::string::npos) continue;
     std::istringstream words(line.substr(0, path));
-    for (std::string word; words >> word;) line = word;
-    files.insert(line);  // the inode
+    std::string inode;
+    for (std::string word; words >> word;) inode = word;
+    if (!seen.insert(inode).second) continue;
+    const bool is_library =
+        line.compare(path + strlen("/memfd:"), strlen(LibraryFiles::kName), LibraryFiles::kName) == 0;
+    files += is_library ? LibraryFiles::kMostBytes : kRunnerFileBytes;
   }
-  return resident * sysconf(_SC_PAGESIZE) + static_cast<int64_t>(files.size()) * kRunnerFileBytes;
+  return resident * sysconf(_SC_PAGESIZE) + files;
 }
 
 }  // namespace

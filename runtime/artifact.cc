@@ -209,6 +209,16 @@ Result<std::shared_ptr<const Artifact>> Artifact::FromBytes(std::string_view elf
   return Open("/proc/self/fd/" + std::to_string(fd), "artifact", fd);
 }
 
+Result<std::shared_ptr<const Artifact>> Artifact::FromBytes(std::string_view elf, UniqueFd file) {
+  TRY(CheckElf(elf));
+  void* memory = mmap(nullptr, elf.size(), PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
+  if (memory == MAP_FAILED) return Err("cannot map memory for an artifact: ", std::strerror(errno));
+  std::memcpy(memory, elf.data(), elf.size());
+  munmap(memory, elf.size());
+  const int fd = file.Release();
+  return Open("/proc/self/fd/" + std::to_string(fd), "artifact", fd);
+}
+
 Result<std::shared_ptr<const Artifact>> Artifact::FromFile(const std::string& path) {
   int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return Err("cannot open ", path, ": ", std::strerror(errno));

@@ -13,6 +13,7 @@
 #include "runtime/abi.h"
 #include "support/fields.h"
 #include "support/result.h"
+#include "support/unique_fd.h"
 
 namespace autotune {
 
@@ -94,6 +95,8 @@ class Artifact {
   // CPU features that this CPU lacks, undefined symbols, missing or malformed metadata, another ABI version, a kernel
   // without its entry points.
   static Result<std::shared_ptr<const Artifact>> FromBytes(std::string_view elf);
+  // The same. The bytes are held by this memory file, which must be as large, and is written through a mapping.
+  static Result<std::shared_ptr<const Artifact>> FromBytes(std::string_view elf, UniqueFd file);
   // As FromBytes, but refuses code that runs while the file is loaded or unloaded. A stranger's code must run only when
   // its kernel is called. (The start files of a C compiler are such code.)
   static Result<std::shared_ptr<const Artifact>> FromStranger(std::string_view elf);

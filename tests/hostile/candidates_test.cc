@@ -1,4 +1,5 @@
 // Attacks by candidates that use memory, files, threads, signals and the channel to the server.
+#include "rpc/remote_device.h"
 #include "rpc/system_calls.h"
 #include "tests/hostile/attack.h"
 #include "tests/hostile/hostile.h"
@@ -12,6 +13,10 @@ using testing::Eq;
 using testing::HasSubstr;
 
 class HostileCandidates : public Hostile {};
+
+constexpr char kFindsLargeFile[] =
+    "for (long f = 3; f < 100; ++f) if (call(8, f, 0, 2) > (8 << 20)) FAIL(\"found\") "
+    "for (int i = 0; i < 64; ++i) y[i] = 2 * x[i];";
 
 struct CandidateAttack {
   std::string attack, body;
@@ -73,6 +78,7 @@ std::vector<CandidateAttack> Attacks(const std::string& folder, pid_t server) {
        "20) != "
        "1 << 20) FAIL(\"full\")",
        {kRunCrashed}},
+      {"looking for a memory file that is larger than it may make", kFindsLargeFile, {kOk}},
       {"descriptors without end", "for (;;) if (call(319, \"x\", 0, 0) < 0) FAIL(\"none left\")", {kRunCrashed}},
       {"scratch memory without end",
        "for (;;) if (!c->workspace_alloc(c, 1 << 24)) FAIL(\"out of memory\")",
@@ -153,6 +159,15 @@ TEST_F(HostileCandidates, HarmNobody) {
     ExpectUnharmed(attack.attack);
   }
   std::printf("%d attacks\n", attacks_);
+}
+
+// The twin: the same code finds one in a session of calls, which may load large libraries.
+TEST_F(HostileCandidates, OnlySessionsOfCallsHaveLargeFiles) {
+  const auto device = rpc::RemoteDevice::Connect({.farm = {.tracker = Tracker(), .key = "victim"}});
+  ASSERT_TRUE(device.ok()) << device.error().Text();
+  const Module module = (*device)->LoadModule(*Compile(kFindsLargeFile, kSystemCall), 1).value();
+  const Value x = Value(Tensor::Zeros({64}, "f32").value()), w = Value(Tensor::Zeros({256}, "f32").value());
+  EXPECT_THAT(module->GetFunction("k").value()(x, w, x).error().Text(), HasSubstr("found"));
 }
 
 // The twins: without the sandbox, candidates read what they like.

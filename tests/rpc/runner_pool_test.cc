@@ -20,11 +20,11 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::MatchesRegex;
 
-constexpr int64_t kDie = 9, kAsk = 10, kForge = 11, kTalk = 12, kFill = 13;
+constexpr int64_t kDie = 9, kAsk = 10, kForge = 11, kTalk = 12, kFill = 13, kKeep = 14;
 
 // The runner of the tests below. It answers a request with its process id. Some requests make it do other things: kill
 // itself (kDie), send a result and ask for work (kAsk) or not (kForge), announce a later run and half a message
-// (kTalk), fill a memory file that it maps but does not touch (kFill).
+// (kTalk), fill a memory file that it maps but does not touch (kFill), or one that it keeps open but unmapped (kKeep).
 TEST(RunnerPoolChild, Serves) {
   if (!std::getenv("AUTOTUNE_TEST_CHILD")) GTEST_SKIP() << "runs only as the child process of another test";
   ConsentToTracing();
@@ -46,6 +46,11 @@ TEST(RunnerPoolChild, Serves) {
         mmap(nullptr, 4096, PROT_READ, MAP_SHARED, file, 0);
         close(file);
       }
+      continue;
+    }
+    if (request && request->run == kKeep) {
+      const std::string megabytes(4 << 20, 'x');
+      for (int i = 0; i < 32; ++i) (void)!write(memfd_create("filler", 0), megabytes.data(), megabytes.size());
       continue;
     }
     (void)channel.Send({"", RunnerProgress{getpid()}, {}});
@@ -158,8 +163,10 @@ TEST(RunnerPool, ARunnerThatDoesNotAskForWorkGetsNone) {
   EXPECT_EQ(Seen(kForge, options), "the last result");
 }
 
-TEST(RunnerPool, MappedMemoryFilesCount) {
+TEST(RunnerPool, MemoryFilesCountIfTheyAreMappedOrOpen) {
   RunnerPool::Options options = ServingRunners();
+  options.memory_bytes = 16 * kRunnerFileBytes;
+  EXPECT_THAT(Seen(kKeep, options), MatchesRegex("used [0-9]+ MiB of memory, and may use 128.*, out of memory"));
   options.memory_bytes = 32 * kRunnerFileBytes;
   EXPECT_THAT(Seen(kFill, options), MatchesRegex("used [0-9]+ MiB of memory, and may use 256.*, out of memory"));
   options.memory_bytes = 0;

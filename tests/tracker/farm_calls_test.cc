@@ -2,6 +2,7 @@
 #include <future>
 #include <optional>
 
+#include "rpc/library_files.h"
 #include "rpc/remote_device.h"
 #include "rpc/remote_value.h"
 #include "runtime/fill.h"
@@ -87,6 +88,22 @@ TEST_F(FarmCalls, AKernelRunsOnTensorsOfTheDevice) {
   const Tensor result = device->Read(y).value();
   for (int i = 0; i < 64; ++i) ASSERT_EQ(result.Data<float>()[i], 2 * static_cast<float>(i));
   EXPECT_FALSE(device->Read(ObjectRef()).ok());
+}
+
+// A runner may make files of 8 MiB only.
+TEST_F(FarmCalls, LargeLibrariesAreLoadedUpToANumber) {
+  const auto device = Connect();
+  ASSERT_TRUE(device);
+  const Blob large = Compile(kDouble, "const char filler[9 << 20] = {1};");
+  ASSERT_GT(static_cast<int64_t>(large->size()), 9 << 20);
+  for (int i = 0; i < rpc::LibraryFiles::kMost; ++i) {
+    const auto module = device->LoadModule(*large, 1);
+    ASSERT_TRUE(module.ok()) << module.error().Text();
+    const Value x = Value(Tensor::Zeros({64}, "f32").value()), w = Value(Tensor::Zeros({256}, "f32").value());
+    EXPECT_TRUE((*module)->GetFunction("k").value()(x, w, x).ok());
+  }
+  EXPECT_THAT(device->LoadModule(*large, 1).error().Text(), HasSubstr("loads at most 4 libraries of more than"));
+  EXPECT_TRUE(device->LoadModule(*Compile(kDouble), 1).ok()) << "a small one needs no such file";
 }
 
 TEST_F(FarmCalls, HandlesThatNobodyReleasesDoNotPileUp) {

@@ -16,6 +16,7 @@
 #include "runtime/module.h"
 #include "runtime/params.h"
 #include "runtime/tensor.h"
+#include "support/fields.h"
 
 namespace autotune {
 
@@ -31,6 +32,7 @@ struct NodeTime {
   double least = 0;    // least time of a run, in seconds
   double flops = 0;    // arithmetic operations of one run, from the library's metadata; 0 if unknown
   double bytes = 0;    // bytes of the inputs, constants and outputs, each counted once
+  AUTOTUNE_FIELDS(name, func_name, seconds, least, flops, bytes)
 };
 
 struct GraphExecutorOptions {
@@ -183,7 +185,9 @@ class GraphExecutor {
 
 // The executor as a module, type key "graph_executor": set_input(index|name, tensor), set_input_zero_copy,
 // set_output_zero_copy(index, tensor), run(), get_output(index[, tensor to copy into]), get_input(index|name),
-// get_num_inputs(), get_num_outputs(), get_input_index(name), get_input_name(index), profile(runs) -> JSON text,
+// get_num_inputs(), get_num_outputs(), get_input_index(name), get_input_name(index), profile(runs) -> JSON text, the
+// NodeTimes of so many runs; profile_samples(runs) -> their times in seconds, a tensor [1 + number of NodeTimes, runs]
+// of f64: in its first row those of the network, then those of each kernel;
 // time_evaluator(function name, number, repeat) -> a function that calls that function number * repeat times and
 // returns JSON text: {"mean", "median", "min", "max": seconds of one call, "results": seconds of one call in each
 // repeat}.

@@ -37,17 +37,10 @@ struct ExecutorModule : ModuleNode {
 
   std::string_view TypeKey() const override { return "graph_executor"; }
   std::vector<std::string> FunctionNames() const override {
-    return {"get_input",
-            "get_input_index",
-            "get_input_name",
-            "get_num_inputs",
-            "get_num_outputs",
-            "get_output",
-            "profile",
-            "run",
-            "set_input",
-            "set_input_zero_copy",
-            "set_output_zero_copy",
+    return {"get_input",      "get_input_index",     "get_input_name",
+            "get_num_inputs", "get_num_outputs",     "get_output",
+            "profile",        "profile_samples",     "run",
+            "set_input",      "set_input_zero_copy", "set_output_zero_copy",
             "time_evaluator"};
   }
 
@@ -87,6 +80,17 @@ struct ExecutorModule : ModuleNode {
     return PackedFunc::Of([function, number, repeat] { return TimeCalls(function, number, repeat); });
   }
 
+  Result<Tensor> Samples(int64_t runs) const {
+    constexpr int64_t kMostRuns = 1 << 20;
+    if (runs < 1 || runs > kMostRuns) return Err("profile_samples takes a number of runs, at least 1");
+    ProfileSamples samples;
+    TRY(executor->AddProfileSamples(static_cast<int>(runs), samples));
+    std::vector<double> rows = std::move(samples.network);
+    for (const std::vector<double>& kernel : samples.kernels) rows.insert(rows.end(), kernel.begin(), kernel.end());
+    const std::string_view bytes(reinterpret_cast<const char*>(rows.data()), rows.size() * sizeof(double));
+    return Tensor::FromBytes({static_cast<int64_t>(samples.kernels.size()) + 1, runs}, {kDLFloat, 64, 1}, bytes);
+  }
+
   PackedFunc GetOwnFunction(std::string_view name, const Module&) override {
     auto self = std::static_pointer_cast<ExecutorModule>(shared_from_this());
     if (name == "set_input") {
@@ -122,14 +126,10 @@ struct ExecutorModule : ModuleNode {
     }
     if (name == "profile") {
       return PackedFunc::Of([self](int64_t runs) -> Result<std::string> {
-        Json::Array rows;
-        for (const NodeTime& row : TRY(self->executor->Profile(static_cast<int>(std::min<int64_t>(runs, 1 << 20))))) {
-          rows.push_back(Json::Object{
-              {"name", row.name}, {"func_name", row.func_name}, {"seconds", row.seconds}, {"flops", row.flops}});
-        }
-        return Json(std::move(rows)).Dump();
+        return ToJson(TRY(self->executor->Profile(static_cast<int>(std::min<int64_t>(runs, 1 << 20))))).Dump();
       });
     }
+    if (name == "profile_samples") return PackedFunc::Of([self](int64_t runs) { return self->Samples(runs); });
     if (name == "time_evaluator") {
       return PackedFunc::Of([self](std::string function, int64_t number, int64_t repeat) {
         return self->TimeEvaluator(function, number, repeat);

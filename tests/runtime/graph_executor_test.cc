@@ -267,6 +267,9 @@ TEST(GraphExecutor, AsAModule) {
   EXPECT_EQ(copy.Data<float>()[7], 39);
   EXPECT_EQ(call(executor, "get_output", 0)->As<Tensor>()->Data<float>()[7], 39);
   EXPECT_EQ(Json::Parse(call(executor, "profile", 2)->As<std::string>().value())->As<Json::Array>()->size(), 3u);
+  const Tensor samples = call(executor, "profile_samples", 2)->As<Tensor>().value();
+  EXPECT_EQ(samples.TypeText(), "f64[4, 2]") << "the network and three kernels, two runs";
+  for (int i = 0; i < 8; ++i) EXPECT_GT(samples.Data<double>()[i], 0);
 
   PackedFunc timer = call(executor, "time_evaluator", "run", 2, 3)->As<PackedFunc>().value();
   Json times = Json::Parse(timer()->As<std::string>().value()).value();
@@ -283,6 +286,8 @@ TEST(GraphExecutor, AsAModule) {
   EXPECT_FALSE(call(executor, "get_output", -1).ok());
   EXPECT_FALSE(call(executor, "get_output", 0, Tensor()).ok());
   EXPECT_FALSE(call(executor, "profile", 0).ok());
+  for (const int64_t runs : {int64_t{0}, int64_t{-1}, INT64_MAX})
+    EXPECT_FALSE(call(executor, "profile_samples", runs).ok()) << runs;
   EXPECT_FALSE(executor->GetFunction("nothing").ok());
 }
 

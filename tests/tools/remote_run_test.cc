@@ -1,7 +1,11 @@
-// `run` and `bench` on a device of a farm: the same answers as here, and one line for each failure.
+// `run`, `bench` and `verify` on a device of a farm: the same answers as here, and one line for each failure.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "frontend/onnx/tensor_pb.h"
+#include "package/package.h"
+#include "support/json.h"
+#include "tests/frontend/model_maker.h"
 #include "tests/tools/farm.h"
 
 namespace autotune {
@@ -11,6 +15,7 @@ using test::CliResult;
 using test::ReadAll;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class RemoteRun : public test::FarmTest {
  protected:
@@ -39,9 +44,63 @@ TEST_F(RemoteRun, BenchTellsTheLatencyThere) {
   ASSERT_EQ(bench.code, 0) << bench.err;
   EXPECT_THAT(bench.out,
               AllOf(HasSubstr("\"key\":\"pi\""), HasSubstr("\"median_ms\":"), HasSubstr("\"undisturbed\":")));
-  const CliResult profile = Run(OnFarm({"bench", File("m.tar"), "--profile"}));
-  EXPECT_EQ(profile.code, 2);
-  EXPECT_THAT(profile.err, HasSubstr("a device of a farm is measured by one run after another"));
+  const CliResult streams = Run(OnFarm({"bench", File("m.tar"), "--streams", "2"}));
+  EXPECT_EQ(streams.code, 2);
+  EXPECT_THAT(streams.err, HasSubstr("a device of a farm is measured by one run after another"));
+}
+
+TEST_F(RemoteRun, AProfileHasTheKernelsThatItHasHere) {
+  const auto kernels = [](const CliResult& bench) {
+    EXPECT_EQ(bench.code, 0) << bench.err;
+    std::vector<std::string> names;
+    const size_t second = bench.out.find('\n') + 1;  // the first line is the one without --profile
+    Json line = Json::Parse(bench.out.substr(second)).value();
+    for (Json kernel : *line["kernels"].As<Json::Array>()) {
+      names.push_back(*kernel["name"].As<std::string>());
+      EXPECT_GT(*kernel["min_us"].As<double>(), 0);
+      EXPECT_GE(*kernel["median_us"].As<double>(), *kernel["min_us"].As<double>());
+    }
+    return names;
+  };
+  const std::vector<std::string> words = {"bench", File("m.tar"), "--profile", "--seconds", "0.2"};
+  std::vector<std::string> json = words;
+  json.push_back("--json");
+  const std::vector<std::string> here = kernels(Run(json)), there = kernels(Run(OnFarm(json)));
+  EXPECT_FALSE(here.empty());
+  EXPECT_EQ(here, there);
+  const CliResult table = Run(OnFarm(words));
+  EXPECT_THAT(table.out, AllOf(HasSubstr("all kernels; the network takes"), Not(HasSubstr("share of the speed"))))
+      << "the roofline of this host is not the device's";
+}
+
+TEST_F(RemoteRun, VerifyComparesTheOutputsOfTheDevice) {
+  ModelMaker m;
+  m.Input("x", {64}, 1).Output("y").Node("Add", {"x", "x"}, {"y"});
+  ASSERT_EQ(Run({"compile", "--model", Write("sum.onnx", m.Bytes()), "-o", File("sum.tar"), "--quiet"}).code, 0);
+  std::filesystem::create_directory(File("data"));
+  const auto write = [&](const std::string& name, std::vector<double> numbers) {
+    const auto value = graph::TensorValue::FromNumbers(DType::Float(32), {64}, numbers);
+    ASSERT_TRUE(WriteTensorPb(File("data/" + name), {"", value}).ok());
+  };
+  const auto verify = [&](const std::string& package) {
+    return Run(OnFarm({"verify", "--package", File(package), "--data", File("data")}));
+  };
+  write("input_0.pb", std::vector<double>(64, 1));
+  std::vector<double> expected(64, 2);
+  write("output_0.pb", expected);
+  const CliResult right = verify("sum.tar");
+  EXPECT_EQ(right.code, 0) << right.Text();
+  EXPECT_THAT(right.out, HasSubstr("y: all 64 elements match"));
+  expected[7] = 3;
+  write("output_0.pb", expected);
+  const CliResult wrong = verify("sum.tar");
+  EXPECT_EQ(wrong.code, 3) << wrong.Text();
+  EXPECT_THAT(wrong.out, HasSubstr("y: 1 of 64 elements differ; worst at 7"));
+  const CliResult unfit = verify("m.tar");
+  EXPECT_EQ(unfit.code, 1) << unfit.Text();
+  const CliResult model = Run(OnFarm({"verify", "--model", File("sum.onnx"), "--data", File("data")}));
+  EXPECT_EQ(model.code, 2) << model.Text();
+  EXPECT_THAT(model.err, HasSubstr("--key runs a package"));
 }
 
 TEST_F(RemoteRun, ASignalGivesTheDeviceBack) {
@@ -58,12 +117,33 @@ TEST_F(RemoteRun, ASignalGivesTheDeviceBack) {
   }
 }
 
+// A shared object, and packages without a linked library: one with objects, and one with C sources.
+TEST_F(RemoteRun, OtherFormsOfPackagesRunThereToo) {
+  const auto expect_same = [&](const std::string& package) {
+    const CliResult here = Run({"run", File(package), "-o", File("here.npz"), "--quiet"});
+    ASSERT_EQ(here.code, 0) << here.err;
+    const CliResult there = Run(OnFarm({"run", File(package), "-o", File("there.npz"), "--quiet"}));
+    ASSERT_EQ(there.code, 0) << package << ": " << there.err;
+    EXPECT_EQ(ReadAll(File("here.npz")), ReadAll(File("there.npz"))) << package;
+  };
+  ASSERT_EQ(Run({"compile", "--model", SmallModel(), "-o", File("m.so"), "--quiet"}).code, 0);
+  expect_same("m.so");
+  const auto unlink = [&](const std::string& package) {
+    Package read = ReadPackage(File(package)).value();
+    read.library.clear();
+    ASSERT_TRUE(WritePackage(read, File(package)).ok());
+  };
+  unlink("m.tar");
+  expect_same("m.tar");
+  ASSERT_EQ(Run({"compile", "--model", SmallModel(), "--target", "c", "-o", File("c.tar"), "--quiet"}).code, 0);
+  unlink("c.tar");
+  expect_same("c.tar");
+}
+
 TEST_F(RemoteRun, WhatCannotRunThereIsOneLine) {
   EXPECT_THAT(Run(OnFarm({"run", File("m.tar"), "--device", "cuda:0"})).err,
               HasSubstr("--device chooses a device of this"));
   EXPECT_THAT(Run(OnFarm({"run", File("missing.tar")})).err, HasSubstr("missing.tar"));
-  ASSERT_EQ(Run({"compile", "--model", SmallModel(), "-o", File("m.so"), "--quiet"}).code, 0);
-  EXPECT_THAT(Run(OnFarm({"run", File("m.so")})).err, HasSubstr("give the package as M.tar"));
   const CliResult threads = Run(OnFarm({"run", File("m.tar"), "--threads", "16"}));
   EXPECT_EQ(threads.code, 0) << threads.err;  // slow, but as here
   const CliResult unknown = Run({"run", File("m.tar"), "--tracker", socket_, "--key", "nothing"});

@@ -239,7 +239,7 @@ Result<int> Profile(const BenchOptions& options, LoadedModel& model, Alone& alon
   std::vector<double> ms;
   for (double seconds : samples.network) ms.push_back(seconds * 1e3);
   PrintLine(options, model, SampleOf(std::move(ms)), alone);
-  std::vector<ProfileRow> rows = TRY(ProfileRows(model, samples, roofline));
+  const std::vector<ProfileRow> rows = ProfileRows(model.info, TRY(model.executor->NodeTimes(samples)), roofline);
   ProfileBalance balance = BalanceOf(samples, ClockSeconds());
   Console& console = Console::Get();
   console.json()
@@ -272,37 +272,91 @@ std::string LockOf(const GraphExecutor& executor) {
   return executor.others().empty() ? HostLock::Path() : HostLock::PathOf(executor.others()[0]->Identity());
 }
 
-// Measures the latency on a device of a farm.
-Result<int> BenchOnFarm(const BenchOptions& options) {
-  // One call, whose runs have a turn on the host. Others get theirs in between.
+// Repeats measurements on a device of a farm until `seconds` are over and `enough()`. Each is one call, which has a
+// turn on the device's host for the seconds that `once` gets; others get theirs in between. Returns what disturbed
+// them.
+Result<std::string> MeasureInCalls(const RunnableModel& network, double seconds, const std::function<bool()>& enough,
+                                   const std::function<Status(double)>& once) {
   constexpr double kTurn = 0.5;
-  const RunnableModel network = TRY(RunnableModel::Open(options.package, options.place, "bench"));
-  for (size_t i = 0; i < network.info().inputs.size(); ++i) TRY(network.FillInput(static_cast<int64_t>(i), 0));
-  TRY(network.Run(2));
-  std::vector<double> ms;
   std::string disturbed;
-  const double end = MonotonicSeconds() + options.seconds;
-  for (double left = options.seconds; ms.size() < kLeastRuns || left > 0; left = end - MonotonicSeconds()) {
-    const Result<rpc::RemoteDevice::Times> times = network.Run(1, std::min(kTurn, left));
-    if (!times.ok() && (ms.size() < kLeastRuns || times.error().kind == ErrorKind::kStopped)) return times.error();
-    if (!times.ok()) {  // others wait for the device, or it was lost
-      Console::Get().Note("measured for a shorter time: " + times.error().Text());
+  const double end = MonotonicSeconds() + seconds;
+  for (double left = seconds; !enough() || left > 0; left = end - MonotonicSeconds()) {
+    const Status status = once(std::clamp(left, 0.0, kTurn));
+    if (!status.ok() && (!enough() || status.error().kind == ErrorKind::kStopped)) return status.error();
+    if (!status.ok()) {  // others wait for the device, or it was lost
+      Console::Get().Note("measured for a shorter time: " + status.error().Text());
       break;
     }
-    for (double run : times->seconds) ms.push_back(run * 1e3);
-    if (!times->disturbed.empty()) disturbed = times->disturbed;
+    if (const std::string here = network.Disturbed(); !here.empty()) disturbed = here;
   }
-  const Sample sample = SampleOf(std::move(ms));
+  return disturbed;
+}
+
+// The samples of a profile on a device of a farm, and what disturbed them.
+struct RemoteProfile {
+  ProfileSamples samples;
+  std::string disturbed;
+};
+
+Result<RemoteProfile> ProfileOnFarm(const RunnableModel& network, double seconds) {
+  RemoteProfile profile;
+  const auto sample = [&](ProfileSamples& samples) -> Status {
+    const auto once = [&](double turn) {
+      // A sample is a run of the network, and another one kernel by kernel.
+      const double one = samples.network.empty() ? turn : 2 * samples.network.back();
+      return network.AddProfileSamples(static_cast<int>(std::clamp(turn / std::max(one, 1e-6), 1.0, 1000.0)), samples);
+    };
+    profile.disturbed = TRY(MeasureInCalls(
+        network, seconds, [&] { return samples.network.size() >= kLeastRuns; }, once));
+    return {};
+  };
+  // The device's clock may be slower to read than that of this host, so it is not blamed.
+  profile.samples = TRY(MeasureProfile(sample, /*clock_seconds=*/0));
+  return profile;
+}
+
+// Prints the measurement of a network on a device of a farm.
+void PrintOnFarm(const BenchOptions& options, const RunnableModel& network, const Sample& sample,
+                 const std::string& disturbed) {
   Console& console = Console::Get();
   if (!disturbed.empty()) console.Note("disturbed: " + disturbed);
   if (!console.json()) {
-    console.Result(WrapLines(SampleText(network.info(), "on `" + options.place.key + "`", sample), console.WidthOut()));
-    return kExitOk;
+    const std::string where = "on `" + options.place.key + "`";
+    return console.Result(WrapLines(SampleText(network.info(), where, sample), console.WidthOut()));
   }
   Json line = SampleJson(options, network.info(), sample);
   line["key"] = options.place.key;
   line["undisturbed"] = disturbed.empty();
   console.Result(line);
+}
+
+// Measures the latency on a device of a farm, and with --profile the kernels.
+Result<int> BenchOnFarm(const BenchOptions& options) {
+  const RunnableModel network = TRY(RunnableModel::Open(options.package, options.place, "bench"));
+  for (size_t i = 0; i < network.info().inputs.size(); ++i) TRY(network.FillInput(static_cast<int64_t>(i), 0));
+  TRY(network.Run(2));
+  std::vector<double> ms;
+  if (!options.profile) {
+    const auto once = [&](double turn) -> Status {
+      for (double run : TRY(network.Run(1, turn)).seconds) ms.push_back(run * 1e3);
+      return {};
+    };
+    const std::string disturbed = TRY(MeasureInCalls(
+        network, options.seconds, [&] { return ms.size() >= kLeastRuns; }, once));
+    PrintOnFarm(options, network, SampleOf(std::move(ms)), disturbed);
+    return kExitOk;
+  }
+  const RemoteProfile profile = TRY(ProfileOnFarm(network, options.seconds));
+  const std::vector<NodeTime> times = TRY(network.NodeTimes(profile.samples));
+  for (double seconds : profile.samples.network) ms.push_back(seconds * 1e3);
+  PrintOnFarm(options, network, SampleOf(std::move(ms)), profile.disturbed);
+  const Roofline unknown;  // of the device: only this host's is measured
+  const std::vector<ProfileRow> rows = ProfileRows(network.info(), times, unknown);
+  const ProfileBalance balance = BalanceOf(profile.samples, 0);
+  Console& console = Console::Get();
+  console.json() ? console.Result(ProfileJson(rows, balance, unknown))
+                 : console.Result(ProfileTable(rows, balance, unknown, 0, options.wide ? 0 : console.WidthOut()));
+  PrintHint(options.package, rows);
   return kExitOk;
 }
 
@@ -364,7 +418,7 @@ Command BenchCommand(CLI::App& root) {
             if (options->serve)
               TRY(RefuseGiven(*app, {"--profile", "--seconds"}, "--serve measures what standard input asks for"));
             if (options->place.OnFarm()) {
-              TRY(RefuseGiven(*app, {"--profile", "--streams", "--serve", "--wait"},
+              TRY(RefuseGiven(*app, {"--streams", "--serve", "--wait"},
                               "a device of a farm is measured by one run after another"));
             }
             if (!options->profile) TRY(RefuseGiven(*app, {"--wide"}, "only --profile prints names"));

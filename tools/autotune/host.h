@@ -45,6 +45,7 @@ struct Roof {
 struct Roofline {
   double flops_per_second = 0;     // fp32 multiply-adds, all cores (MeasurePeakFlops)
   std::vector<CopySpeed> copying;  // nearest level first
+  bool IsKnown() const { return flops_per_second > 0; }
   // Returns the larger of two times: the arithmetic at its peak, and moving the data once in the nearest level that
   // holds all of it. This is the best case, since a kernel takes longer if it finds its data further away.
   Roof Of(double flops, double bytes) const;

@@ -66,23 +66,32 @@ double ClockSeconds() {
   return (end - begin) / kReadings;
 }
 
-Result<ProfileSamples> MeasureProfile(GraphExecutor& executor, double seconds, Alone& alone) {
-  constexpr int kAttempts = 3, kLeastRuns = 5;
+Result<ProfileSamples> MeasureProfile(const std::function<Status(ProfileSamples&)>& add, double clock_seconds) {
+  constexpr int kAttempts = 3;
   ProfileSamples samples;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     samples = {};
-    TRY(RunInTurns(seconds, kLeastRuns, alone, [&] { return executor.AddProfileSamples(1, samples); }));
-    if (samples.kernels.empty() || BalanceOf(samples, ClockSeconds()).Holds()) break;
+    TRY(add(samples));
+    if (samples.kernels.empty() || BalanceOf(samples, clock_seconds).Holds()) break;
   }
   return samples;
 }
 
-Result<std::vector<ProfileRow>> ProfileRows(const LoadedModel& model, const ProfileSamples& samples,
-                                            const Roofline& roofline) {
+Result<ProfileSamples> MeasureProfile(GraphExecutor& executor, double seconds, Alone& alone) {
+  constexpr int kLeastRuns = 5;
+  return MeasureProfile(
+      [&](ProfileSamples& samples) {
+        return RunInTurns(seconds, kLeastRuns, alone, [&] { return executor.AddProfileSamples(1, samples); });
+      },
+      ClockSeconds());
+}
+
+std::vector<ProfileRow> ProfileRows(const PackageInfo& info, const std::vector<NodeTime>& times,
+                                    const Roofline& roofline) {
   std::map<std::string, const PackagedKernel*> kernels;
-  for (const PackagedKernel& kernel : model.info.kernels) kernels[kernel.name] = &kernel;
+  for (const PackagedKernel& kernel : info.kernels) kernels[kernel.name] = &kernel;
   std::vector<ProfileRow> rows;
-  for (const NodeTime& time : TRY(model.executor->NodeTimes(samples))) {
+  for (const NodeTime& time : times) {
     ProfileRow row{.node = OneLine(time.name),
                    .seconds = time.seconds,
                    .least = time.least,
@@ -114,14 +123,20 @@ std::string ProfileTable(const std::vector<ProfileRow>& rows, const ProfileBalan
     const char mark = row.winograd ? 'w' : ' ';
     text += Format("%9.1f %6.1f ", row.seconds * 1e6, 100 * row.seconds / std::max(balance.kernels, 1e-12));
     if (speeds) text += Format("%8.1f%c %8.1f ", row.flops * rate, mark, row.bytes * rate);
-    text += Format("%7.1f%c ", 100 * row.RoofShare(), speeds ? ' ' : mark);
-    text += Format("%-10s  %-8s  ", row.roof.bound.c_str(), row.task.empty() ? "-" : row.task.c_str());
+    text += roofline.IsKnown() ? Format("%7.1f%c ", 100 * row.RoofShare(), speeds ? ' ' : mark)
+                               : Format("%7s%c ", "-", speeds ? ' ' : mark);
+    text += Format("%-10s  %-8s  ", roofline.IsKnown() ? row.roof.bound.c_str() : "-",
+                   row.task.empty() ? "-" : row.task.c_str());
     const std::string name = row.node + (row.label.empty() ? "" : ": " + row.label);
     text += Row("", name, width == 0 ? 0 : std::max(1, width - (speeds ? kWide : kWide - kSpeeds)));
   }
   std::string sentences =
       Format("%9.1f        all kernels; the network takes %.1f us: ", balance.kernels * 1e6, balance.network * 1e6) +
       balance.explanation + "\n";
+  if (!roofline.IsKnown()) {
+    if (winograd) sentences += "w: Winograd's algorithm; GFLOPS count the operations of the direct algorithm\n";
+    return text + WrapLines(sentences, width);
+  }
   sentences += "% roof: share of the speed that the machine allows, on " + Counted(threads, "thread") +
                Format(": %.1f GFLOPS, and copying at", roofline.flops_per_second / 1e9);
   for (size_t i = 0; i < roofline.copying.size(); ++i) {
@@ -148,6 +163,7 @@ Json ProfileJson(const std::vector<ProfileRow>& rows, const ProfileBalance& bala
     kernel["min_us"] = row.least * 1e6;
     kernel["flops"] = row.flops;
     kernel["bytes"] = row.bytes;
+    if (!roofline.IsKnown()) continue;
     kernel["roof_us"] = row.roof.seconds * 1e6;
     kernel["bound"] = row.roof.bound;
   }
@@ -157,7 +173,7 @@ Json ProfileJson(const std::vector<ProfileRow>& rows, const ProfileBalance& bala
   line["network_ms"] = balance.network * 1e3;
   line["agree"] = balance.Holds();
   line["explanation"] = balance.explanation;
-  line["peak_gflops"] = roofline.flops_per_second / 1e9;
+  if (roofline.IsKnown()) line["peak_gflops"] = roofline.flops_per_second / 1e9;
   for (const CopySpeed& level : roofline.copying) line["copy_gbytes"][level.level] = level.bytes_per_second / 1e9;
   return line;
 }

@@ -1,6 +1,7 @@
 // The profile of a package: the time of each kernel, its distance to the roofline, and whether the times of the kernels
 // add up to the network's latency. Used by `autotune bench`.
 #pragma once
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -22,8 +23,10 @@ struct ProfileBalance {
 // `clock_seconds` is the time of one reading of the clock. A profiled run reads the clock once per kernel.
 ProfileBalance BalanceOf(const ProfileSamples& samples, double clock_seconds);
 
-// Makes at least five runs, and then more until `seconds` have passed. If the sum of the kernels' times disagrees with
-// the network's time, something has disturbed the measurement, and it is repeated, at most twice.
+// Samples a profile by `add`. If the sum of the kernels' times disagrees with the network's time, something has
+// disturbed the measurement, and it is repeated, at most twice.
+Result<ProfileSamples> MeasureProfile(const std::function<Status(ProfileSamples&)>& add, double clock_seconds);
+// The same in this process: makes at least five runs, and then more until `seconds` have passed.
 Result<ProfileSamples> MeasureProfile(GraphExecutor& executor, double seconds, Alone& alone);
 // Returns the seconds that one reading of the clock takes.
 double ClockSeconds();
@@ -37,10 +40,11 @@ struct ProfileRow {
   Roof roof;
   double RoofShare() const { return seconds > 0 ? roof.seconds / seconds : 0; }  // 1: as fast as the machine allows
 };
-Result<std::vector<ProfileRow>> ProfileRows(const LoadedModel& model, const ProfileSamples& samples,
-                                            const Roofline& roofline);
+// `times` has one entry for each row.
+std::vector<ProfileRow> ProfileRows(const PackageInfo& info, const std::vector<NodeTime>& times,
+                                    const Roofline& roofline);
 
-// `width`: columns of the terminal, to which names are cut; 0: names in full.
+// An unknown roofline is left out. `width`: columns of the terminal, to which names are cut; 0: names in full.
 std::string ProfileTable(const std::vector<ProfileRow>& rows, const ProfileBalance& balance, const Roofline& roofline,
                          int threads, int width = 0);
 Json ProfileJson(const std::vector<ProfileRow>& rows, const ProfileBalance& balance, const Roofline& roofline);

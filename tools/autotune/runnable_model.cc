@@ -1,13 +1,15 @@
 #include "tools/autotune/runnable_model.h"
 
+#include <algorithm>
 #include <filesystem>
 
-#include "package/load.h"
 #include "package/module_file.h"
 #include "rpc/call_table.h"
 #include "runtime/device.h"
 #include "runtime/fill.h"
-#include "support/hint.h"
+#include "support/file.h"
+#include "support/json.h"
+#include "support/statistics.h"
 #include "tools/autotune/command.h"
 #include "tools/autotune/console.h"
 
@@ -18,34 +20,73 @@ void AddFarmOptions(CLI::App& app, ModelPlace& place) {
   app.add_option("--key", place.key, "run it on a device of a farm that has this key");
 }
 
+namespace {
+
+// What a device of a farm needs of a package.
+struct SentPackage {
+  std::string library, graph_json, params;
+  PackageInfo info;          // empty if the library has it
+  bool linked_here = false;  // the library was linked for this machine
+};
+
+Result<SentPackage> PackageToSend(const std::string& path) {
+  SentPackage sent;
+  if (TRY(IsSharedObject(path))) {
+    sent.library = TRY(ReadFile(path));
+    return sent;
+  }
+  Package package = TRY(ReadPackage(path));
+  sent.linked_here = package.library.empty();
+  sent.library = TRY(LibraryBytesOf(package));
+  sent.graph_json = std::move(package.graph_json);
+  sent.params = std::move(package.params);
+  sent.info = std::move(package.info);
+  return sent;
+}
+
+// Returns the description that a shared object has of its network.
+Result<PackageInfo> InfoThere(const Module& executor) {
+  const Result<PackedFunc> get = executor->GetFunction("get_info");
+  if (!get.ok()) return PackageInfo();
+  return FromJson<PackageInfo>(TRY(Json::Parse(TRY(TRY((*get)()).As<std::string>()))));
+}
+
+}  // namespace
+
 Result<RunnableModel> RunnableModel::Open(const std::string& package, const ModelPlace& place,
                                           const std::string& command) {
-  RunnableModel network;
-  if (!place.OnFarm()) {
-    LoadedModel model = TRY(LoadModel(package, place.threads, place.device));
-    network.info_ = std::move(model.info);
-    network.executor_ = MakeGraphExecutorModule(std::move(model.executor));
-    return network;
-  }
+  if (!place.OnFarm()) return Of(TRY(LoadModel(package, place.threads, place.device)));
   if (!place.device.empty()) return Err("--device chooses a device of this machine; --key chooses one of a farm");
-  if (TRY(IsSharedObject(package)))
-    return WithHint(Err(package, " is a shared object, which only this machine can run"), "give the package as M.tar");
-  Package parts = TRY_NOTE(ReadPackage(package), "while loading " + package);
-  if (parts.library.empty() && (!parts.objects.empty() || !parts.sources.empty()))
-    return Err(package, " has no linked library, which a device of a farm needs");
+  const std::string loading = "while loading " + package;
+  SentPackage parts = TRY_NOTE(PackageToSend(package), loading);
   rpc::RemoteDevice::Options options;
   options.farm.tracker = TRY(place.tracker.Find());
   options.farm.key = place.key;
   options.farm.job = command + " " + std::filesystem::path(package).filename().string();
+  RunnableModel network;
   std::stop_source stop;
   options.stop = stop.get_token();
   network.signals_ = std::make_unique<StopOnSignals>(stop, kExitInterrupted);
   options.on_wait = [](const rpc::DeviceWait& wait) { Console::Get().Note("waiting for a device: " + wait.text); };
   network.device_ = TRY(rpc::RemoteDevice::Connect(options));
-  network.executor_ =
-      TRY_NOTE(network.device_->LoadNetwork({parts.library, parts.graph_json, parts.params}, place.threads),
-               "while loading " + package);
+  Result<Module> loaded = network.device_->LoadNetwork({parts.library, parts.graph_json, parts.params}, place.threads);
+  if (!loaded.ok() && parts.linked_here)
+    return std::move(loaded)
+        .error()
+        .Note("the package has no linked library, so `cc` of this machine has linked it")
+        .Note(loading);
+  network.executor_ = TRY_NOTE(std::move(loaded), loading);
   network.info_ = std::move(parts.info);
+  if (parts.graph_json.empty()) network.info_ = TRY_NOTE(InfoThere(network.executor_), loading);
+  if (network.info_.outputs.empty())
+    return Err(package, " does not describe its inputs and outputs, so it can run on this machine only");
+  return network;
+}
+
+RunnableModel RunnableModel::Of(LoadedModel model) {
+  RunnableModel network;
+  network.info_ = std::move(model.info);
+  network.executor_ = MakeGraphExecutorModule(std::move(model.executor));
   return network;
 }
 
@@ -65,11 +106,41 @@ Status RunnableModel::FillInput(int64_t i, uint64_t seed) const {
   return SetInput(i, tensor);
 }
 
+Status RunnableModel::RunOnce() const {
+  TRY(TRY(executor_->GetFunction("run"))());
+  return {};
+}
+
 Result<rpc::RemoteDevice::Times> RunnableModel::Run(int64_t runs, double seconds) const {
   const PackedFunc run = TRY(executor_->GetFunction("run"));
   if (device_) return device_->Time(run, runs, seconds);
   std::vector<double> times = TRY(rpc::TimeEachCall(run, runs, seconds));
   return rpc::RemoteDevice::Times{std::move(times), ""};
+}
+
+Status RunnableModel::AddProfileSamples(int runs, ProfileSamples& samples) const {
+  const Tensor rows = TRY(TRY(TRY(executor_->GetFunction("profile_samples"))(runs)).As<Tensor>());
+  const std::vector<int64_t>& shape = rows.shape();
+  if (!(rows.dtype() == DLDataType{kDLFloat, 64, 1}) || shape.size() != 2 || shape[0] < 1 || shape[1] != runs)
+    return Err("the device has answered with other times than were asked for");
+  samples.kernels.resize(static_cast<size_t>(shape[0] - 1));
+  for (size_t row = 0; row <= samples.kernels.size(); ++row) {
+    const double* seconds = rows.Data<double>() + row * static_cast<size_t>(runs);
+    std::vector<double>& to = row == 0 ? samples.network : samples.kernels[row - 1];
+    to.insert(to.end(), seconds, seconds + runs);
+  }
+  return {};
+}
+
+Result<std::vector<NodeTime>> RunnableModel::NodeTimes(const ProfileSamples& samples) const {
+  const std::string text = TRY(TRY(TRY(executor_->GetFunction("profile"))(1)).As<std::string>());
+  auto nodes = TRY(FromJson<std::vector<NodeTime>>(TRY(Json::Parse(text))));
+  if (nodes.size() != samples.kernels.size()) return Err("the device has answered with other kernels than it timed");
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    nodes[i].seconds = Median(samples.kernels[i]);
+    nodes[i].least = *std::ranges::min_element(samples.kernels[i]);
+  }
+  return nodes;
 }
 
 Result<Tensor> RunnableModel::Output(int64_t i) const {

@@ -1,10 +1,10 @@
-// A compiled network that a command runs: in this process, or on a device of a farm.
+// A compiled network that a command runs: in this process, or on a device of a farm. Not thread-safe.
 #pragma once
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
 
-#include "package/package.h"
+#include "package/load.h"
 #include "rpc/remote_device.h"
 #include "runtime/module.h"
 #include "support/stop_on_signals.h"
@@ -29,15 +29,23 @@ class RunnableModel {
   // Errors: those of LoadModel, or of RemoteDevice; a package that cannot be sent.
   // `command`: the one that runs it, for the farm's status.
   static Result<RunnableModel> Open(const std::string& package, const ModelPlace& place, const std::string& command);
+  static RunnableModel Of(LoadedModel model);  // in this process
 
   const PackageInfo& info() const { return info_; }
   int64_t num_outputs() const { return static_cast<int64_t>(info_.outputs.size()); }
   Result<int64_t> InputIndex(const std::string& name) const;
   Status SetInput(int64_t i, const Tensor& tensor) const;
   Status FillInput(int64_t i, uint64_t seed) const;  // with random values (runtime/fill.h)
+  Status RunOnce() const;                            // for its outputs; untimed
   // Runs it at least `runs` times, and until `seconds` are over. Returns the seconds of each run, as measured where it
   // runs. On a farm, nothing else is measured on that host meanwhile; here, the caller sees to that.
   Result<rpc::RemoteDevice::Times> Run(int64_t runs = 1, double seconds = 0) const;
+  // Profiles so many runs, as GraphExecutor::AddProfileSamples does. On a farm, as for Run.
+  Status AddProfileSamples(int runs, ProfileSamples& samples) const;
+  // Returns the kernels with their times in these samples.
+  Result<std::vector<NodeTime>> NodeTimes(const ProfileSamples& samples) const;
+  // What ran on the device's host beside the latest Run or AddProfileSamples; empty: nothing, or it is this host.
+  std::string Disturbed() const { return device_ ? device_->Disturbed() : ""; }
   Result<Tensor> Output(int64_t i) const;  // in the memory of this process
 
  private:

@@ -1,4 +1,4 @@
-// `autotune compile` makes a package of a model. `autotune verify` compares a model's outputs with expected ones.
+// `autotune verify` compares a model's outputs with expected ones.
 #include <algorithm>
 #include <filesystem>
 #include <map>
@@ -8,13 +8,13 @@
 #include "frontend/onnx/import.h"
 #include "frontend/onnx/tensor_pb.h"
 #include "package/load.h"
-#include "records/open.h"
 #include "runtime/compare.h"
+#include "support/hint.h"
 #include "support/terminal.h"
 #include "tools/autotune/command.h"
 #include "tools/autotune/console.h"
-#include "tools/autotune/host.h"
 #include "tools/autotune/pass_options.h"
+#include "tools/autotune/runnable_model.h"
 #include "tools/autotune/text.h"
 #include "tools/autotune/usage.h"
 #include "tools/error_lines.h"
@@ -24,74 +24,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct CompileCommandOptions {
-  ModelOptions model;
-  PassOptions passes{CompilePassTables()};
-  std::string output;
-  std::string schedules = "chosen";  // the source of the schedules: chosen, best or default
-  bool verbose = false;
-};
-
-// Compiles with the schedules that --schedules names.
-Result<CompileResult> CompileWith(const CompileCommandOptions& options, const Network& network, const Target& target,
-                                  RecordStore* store, Builder& builder, const PassContext& passes) {
-  if (options.schedules == "chosen") return Compile(network, target, store, builder, passes);
-  const ScheduleSources sources{.store = options.schedules == "best" ? store : nullptr};
-  return CompileFrom(network, target, sources, builder, passes);
-}
-
-// Says what was compiled, unless quiet: the result is the file.
-void ReportCompiled(const CompileCommandOptions& options, const Network& network, const Target& target,
-                    const CompileResult& result) {
-  Console& console = Console::Get();
-  const PackageInfo& info = result.package.info;
-  if (console.json()) {
-    Json line;
-    line["package"] = options.output;
-    line["model"] = network.name;
-    line["target"] = target.Text();
-    line["kernels"] = info.tasks;
-    line["tuned_kernels"] = info.tuned_tasks;
-    line["seconds"] = result.seconds;
-    console.Result(line);
-  } else {
-    console.Report("compiled " + network.name + " for " + MachineText(target) + ": " +
-                   std::to_string(info.tuned_tasks) + " of " + Counted(info.tasks, "kernel") + " tuned, " +
-                   Format("%.1f s; wrote ", result.seconds) + options.output + "\n" +
-                   (options.verbose ? "target: " + target.Text() + "\n" : ""));
-  }
-}
-
-Result<std::unique_ptr<RecordStore>> NoStore() { return std::unique_ptr<RecordStore>(); }
-
-Result<int> CompileModel(const CompileCommandOptions& options) {
-  TRY(CheckOutputFile(options.output, options.model.model));
-  const PassContext passes = TRY(options.passes.Context());
-  const bool uses_records = options.schedules != "default";
-  const auto [builder, target, network_options, store] = TRY(
-      uses_records ? options.model.Open() : options.model.Open(nullptr, [](const std::string&) { return NoStore(); }));
-  Network network = TRY(options.model.Load(network_options, target, *builder, passes));
-  Console& console = Console::Get();
-  for (const std::string& note : WithoutRepeats(network.notes)) console.Note(note);
-  CompileResult result = TRY(CompileWith(options, network, target, store.get(), *builder, passes));
-  TRY(WriteCompiled(result.package, options.output, *builder));
-  ReportCompiled(options, network, target, result);
-  for (const std::string& note : CompileNotes(result)) console.Note(note);
-  if (result.package.info.tuned_tasks == 0 && !result.followed_choice && uses_records) {
-    console.Note("the database has no schedule for this network and target; tune it first:",
-                 "autotune" + ModelLine(options.model));
-  }
-  options.passes.PrintTimes(passes);
-  return kExitOk;
-}
-
 struct VerifyOptions {
   ModelOptions model;
   std::string package;  // path of a compiled network; empty: a model is compiled
   PassOptions passes{CompilePassTables()};
   std::vector<std::string> data;
   Tolerance tolerance;
-  int threads = 0;
+  ModelPlace place;
 };
 
 enum class CaseVerdict { kPassed, kFailed, kUnsupported };
@@ -132,42 +71,40 @@ Result<Tensor> AsDeclared(const NamedTensor& tensor, const TensorSpec& spec) {
 
 // Reads the inputs and outputs of one data set. Skips the inputs in `fixed`, which are constants of the compiled model.
 // Returns an error if the files are damaged or do not fit the model's inputs and outputs.
-Result<DataSet> ReadData(const LoadedModel& model, const fs::path& folder, const FixedInputs& fixed) {
+Result<DataSet> ReadData(const PackageInfo& info, const fs::path& folder, const FixedInputs& fixed) {
   std::vector<NamedTensor> inputs = TRY(ReadTensors(folder, "input_")), outputs = TRY(ReadTensors(folder, "output_"));
   if (outputs.empty()) return Err(folder.string(), " has no output_0.pb");
   std::erase_if(inputs, [&](const NamedTensor& t) { return fixed.count(t.name) > 0; });
-  if (inputs.size() != model.info.inputs.size())
-    return Err(folder.string(), " has ", inputs.size(), " inputs, the model ", model.info.inputs.size());
-  if (outputs.size() != model.info.outputs.size())
-    return Err(folder.string(), " has ", outputs.size(), " outputs, the model ", model.info.outputs.size());
+  if (inputs.size() != info.inputs.size())
+    return Err(folder.string(), " has ", inputs.size(), " inputs, the model ", info.inputs.size());
+  if (outputs.size() != info.outputs.size())
+    return Err(folder.string(), " has ", outputs.size(), " outputs, the model ", info.outputs.size());
   DataSet data;
   for (size_t i = 0; i < inputs.size(); ++i) {
     // Find the input by the tensor's name if the model has an input of that name, else by position.
-    auto named = std::find_if(model.info.inputs.begin(), model.info.inputs.end(),
+    auto named = std::find_if(info.inputs.begin(), info.inputs.end(),
                               [&](const TensorSpec& s) { return s.name == inputs[i].name; });
-    int64_t index = named == model.info.inputs.end() ? static_cast<int64_t>(i) : named - model.info.inputs.begin();
-    const TensorSpec& spec = model.info.inputs[index];
+    int64_t index = named == info.inputs.end() ? static_cast<int64_t>(i) : named - info.inputs.begin();
+    const TensorSpec& spec = info.inputs[index];
     Tensor tensor = TRY(AsDeclared(inputs[i], spec));
     if (tensor.shape() != spec.shape || DataTypeText(tensor.dtype()) != spec.dtype)
       return Err("input '", spec.name, "' of the case is ", tensor.TypeText(), ", but the model expects another type");
     data.inputs.emplace_back(index, std::move(tensor));
   }
-  for (size_t i = 0; i < outputs.size(); ++i)
-    data.outputs.push_back(TRY(AsDeclared(outputs[i], model.info.outputs[i])));
+  for (size_t i = 0; i < outputs.size(); ++i) data.outputs.push_back(TRY(AsDeclared(outputs[i], info.outputs[i])));
   return data;
 }
 
 // Runs one data set through a loaded model and compares every output.
-Result<CaseResult> CheckData(LoadedModel& model, const DataSet& data, const VerifyOptions& options) {
-  for (const auto& [index, tensor] : data.inputs) TRY(model.executor->SetInput(index, tensor));
-  TRY(model.executor->Run());
+Result<CaseResult> CheckData(const RunnableModel& model, const DataSet& data, const VerifyOptions& options) {
+  for (const auto& [index, tensor] : data.inputs) TRY(model.SetInput(index, tensor));
+  TRY(model.RunOnce());
   CaseResult result{CaseVerdict::kPassed, ""};
-  const Result<Target> target = Target::Parse(model.info.target);
+  const Result<Target> target = Target::Parse(model.info().target);
   const Tolerance tolerance = Widened(options.tolerance, target.ok() ? target->ProductRounding() : 0);
   for (size_t i = 0; i < data.outputs.size(); ++i) {
-    Comparison comparison =
-        TRY(CompareTensors(TRY(ToHost(model.executor->Output(static_cast<int64_t>(i)))), data.outputs[i], tolerance));
-    result.text += (i ? "; " : "") + model.info.outputs[i].name + ": " + comparison.Text();
+    Comparison comparison = TRY(CompareTensors(TRY(model.Output(static_cast<int64_t>(i))), data.outputs[i], tolerance));
+    result.text += (i ? "; " : "") + model.info().outputs[i].name + ": " + comparison.Text();
     if (!comparison.ok) result.verdict = CaseVerdict::kFailed;
   }
   return result;
@@ -175,11 +112,11 @@ Result<CaseResult> CheckData(LoadedModel& model, const DataSet& data, const Veri
 
 // Runs data sets until one fails, and returns the result of the last one. A data set that does not fit the model makes
 // the case unsupported.
-Result<CaseResult> CheckSets(LoadedModel& model, const std::vector<fs::path>& sets, const VerifyOptions& options,
-                             const FixedInputs& fixed) {
+Result<CaseResult> CheckSets(const RunnableModel& model, const std::vector<fs::path>& sets,
+                             const VerifyOptions& options, const FixedInputs& fixed) {
   CaseResult result;
   for (const fs::path& set : sets) {
-    const Result<DataSet> data = ReadData(model, set, fixed);
+    const Result<DataSet> data = ReadData(model.info(), set, fixed);
     if (!data.ok())
       return CaseResult{
           CaseVerdict::kUnsupported, SentenceOf(data.error()), {}, "the case's data do not fit its model"};
@@ -250,7 +187,8 @@ Result<CaseResult> CheckCase(const std::string& model_path, const fs::path& data
   const PassContext passes = TRY(options.passes.Context());
   Network network = TRY(LoadNetwork(model_path, network_options, target, builder, passes));
   CompileResult compiled = TRY(Compile(network, target, store, builder, passes));
-  LoadedModel model = TRY(LoadModel(std::move(compiled.package), options.threads, options.model.device));
+  const auto model =
+      RunnableModel::Of(TRY(LoadModel(std::move(compiled.package), options.place.threads, options.model.device)));
   CaseResult result = TRY(CheckSets(model, sets, options, network_options.fixed));
   result.notes = KernelNotes(compiled.choices);
   if (network_options.lenient)  // otherwise the notes of hundreds of cases would hide their verdicts
@@ -311,11 +249,13 @@ int PrintResult(const CaseResult& result) {
   return result.verdict == CaseVerdict::kPassed ? kExitOk : kExitWrong;
 }
 
-// Checks a compiled network that is given as a package.
+// Checks a compiled network that is given as a package, on a device of a farm or here.
 Result<int> VerifyPackage(const VerifyOptions& options) {
   const std::vector<fs::path> sets = DataSets(options.data[0]);
   if (sets.empty()) return Err("--data ", options.data[0], " has neither output_0.pb nor test_data_set_0");
-  LoadedModel model = TRY(LoadModel(options.package, options.threads, options.model.device));
+  ModelPlace place = options.place;
+  place.device = options.model.device;
+  const RunnableModel model = TRY(RunnableModel::Open(options.package, place, "verify"));
   const CaseResult result = TRY(CheckSets(model, sets, options, {}));
   if (result.verdict == CaseVerdict::kUnsupported) return Error(result.text);
   return PrintResult(result);
@@ -378,39 +318,6 @@ Result<int> Verify(const VerifyOptions& options) {
 
 }  // namespace
 
-Command CompileCommand(CLI::App& root) {
-  auto options = std::make_shared<CompileCommandOptions>();
-  CLI::App* app =
-      root.add_subcommand("compile", "Compiles a model with the best schedules in the database; searches nothing.");
-  app->footer(OperatorFooter("autotune compile --model m.onnx -o m.tar") + "\n" + PassFooter(CompilePassTables()));
-  options->model.AddWithOperator(*app);
-  options->model.AddDevice(*app);
-  app->add_option("-o,--output", options->output,
-                  "what to write: a package M.tar, or M.so, one shared object with everything in it")
-      ->check(PackageFile())
-      ->required();
-  CLI::Option* schedules =
-      app->add_option("--schedules", options->schedules,
-                      "chosen: those that tune chose for the whole network, else the best records; best: the best "
-                      "record of each task; default: no records, for comparison")
-          ->check(CLI::IsMember({"chosen", "best", "default"}))
-          ->capture_default_str();
-  app->add_flag_callback(
-         "--no-records", [options] { options->schedules = "default"; }, "short for --schedules default")
-      ->excludes(schedules);
-  app->add_flag("--verbose", options->verbose, "also print the target in full");
-  AddOutput(*app, "package, model, target, kernels, tuned_kernels, seconds");
-  options->passes.Add(*app);
-  return {app, [options] { return CompileModel(*options); },
-          [options, app]() -> Status {
-            TRY(options->model.CheckSource());
-            TRY(options->model.CheckDevice(/*runs=*/false));
-            if (options->schedules == "default")
-              TRY(RefuseGiven(*app, {"--db"}, "--schedules default uses no records"));
-            return options->passes.Check();
-          }};
-}
-
 Command VerifyCommand(CLI::App& root) {
   static constexpr char kCompiled[] = "--package is compiled already";
   auto options = std::make_shared<VerifyOptions>();
@@ -433,7 +340,8 @@ Command VerifyCommand(CLI::App& root) {
                   "tolerance relative to q, a typical small |b| other than 0: the lower quartile, or less if most are "
                   "large (docs/cli.md, When is an output right?)")
       ->capture_default_str();
-  app->add_option("--threads", options->threads, "threads of the kernels; 0: one per CPU")
+  AddFarmOptions(*app, options->place);
+  app->add_option("--threads", options->place.threads, "threads of the kernels; 0: one per CPU")
       ->check(Threads())
       ->capture_default_str();
   AddOutput(*app, "verdict and text of each case; for folders of cases their sums last");
@@ -441,6 +349,9 @@ Command VerifyCommand(CLI::App& root) {
   return {app, [options] { return Verify(*options); },
           [options, app]() -> Status {
             TRY(options->passes.Check());
+            if (options->place.OnFarm() && options->package.empty())
+              return WithHint(Err("--key runs a package on a device of a farm"),
+                              "compile the model for the device by `autotune compile --target`, and give --package");
             if (!options->package.empty()) {
               TRY(RefuseGiven(options->model.OfCompilation(), kCompiled));
               TRY(RefuseGiven(*app, {"--db", "--pass-option", "--disable-pass"}, kCompiled));

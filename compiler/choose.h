@@ -1,5 +1,6 @@
 // ChooseSchedules: the final step of a tuning run. It selects the schedules that the network runs. It measures them in
-// the whole network, where each kernel finds the caches as the other kernels left them, in three stages:
+// the whole network, where each kernel finds the caches as the other kernels left them, on the CPU of this host or on a
+// device of a farm (compiler/network_host.h), in three stages:
 // 1. The default schedule and the best records of every task are linked into one library. The network runs random
 //    combinations of these kernels, in blocks in which every task runs each of its kernels (a randomized block design).
 //    The time of each kernel is compared with the time of the default kernel in the same block.
@@ -11,7 +12,7 @@
 // So tuning never makes a network slower, as far as the comparison can tell. A choice that the store already has is the
 // incumbent: new schedules replace it only if they are a gain over it. If they are not, the default schedules replace
 // it only if those are a gain. If the incumbent was chosen from the same schedules, it stands and nothing is measured,
-// since repeated comparisons of the same schedules would in the end pick one by chance. Runs kernels on this host.
+// since repeated comparisons of the same schedules would in the end pick one by chance.
 #pragma once
 #include <atomic>
 #include <functional>
@@ -21,6 +22,7 @@
 
 #include "compiler/change.h"
 #include "compiler/compile.h"
+#include "compiler/network_host.h"
 #include "support/statistics.h"
 
 namespace autotune {
@@ -34,8 +36,6 @@ struct ChooseOptions {
   uint64_t seed = 0;                                       // seed of the random combinations
   std::function<void(double done)> on_progress = nullptr;  // called with the share that is done, in [0, 1]
   const std::atomic<bool>* stop = nullptr;                 // when it becomes true, the choice ends without a result
-  // Longest wait of a measurement for the host's lock (support/host_lock.h). Then the measurement runs without it.
-  int64_t host_patience_ms = 30'000;
 };
 
 // Why schedules were not taken, or no longer stay.
@@ -63,10 +63,10 @@ struct ChosenNetwork {
   double seconds = 0;           // duration of the choice, building included
 };
 
-// Chooses among the records and the choice in `store`, but does not store the new choice. `target` must be this host's.
-// Errors: a task for which nothing builds; a kernel that fails; no memory.
+// Chooses among the records and the choice in `store`, but does not store the new choice. `target` must be that of
+// `host`. Errors: a task for which nothing builds; a kernel that fails; no memory; those of the host.
 Result<ChosenNetwork> ChooseSchedules(const Network& network, const Target& target, RecordStore& store,
-                                      Builder& builder, const ChooseOptions& options = {});
+                                      Builder& builder, NetworkHost& host, const ChooseOptions& options = {});
 
 // The variant of each task that a package runs. 0 is the task's default schedule.
 using Variants = std::vector<int>;

@@ -61,8 +61,7 @@ Result<CompileResult> Compile(const Network& network, const Target& target, Reco
   if (choice && !IsCurrent(*choice)) {
     choice.reset();
     note =
-        "the schedules chosen for this network are from another version of this program; `autotune tune` without "
-        "--tracker chooses anew";
+        "the schedules chosen for this network are from another version of this program; `autotune tune` chooses anew";
   }
   if (choice) {
     int newer = 0;
@@ -71,9 +70,9 @@ Result<CompileResult> Compile(const Network& network, const Target& target, Reco
       newer += best && best->created_at > choice->created_at;
     }
     if (newer > 0) {
-      note = "for " + std::to_string(newer) + (newer == 1 ? " task" : " tasks") +
-             " the database has newer records than the schedules chosen for this network; `autotune tune` without "
-             "--tracker compares them";
+      note =
+          "for " + std::to_string(newer) + (newer == 1 ? " task" : " tasks") +
+          " the database has newer records than the schedules chosen for this network; `autotune tune` compares them";
     }
   }
   CompileResult result =

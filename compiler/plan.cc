@@ -93,6 +93,7 @@ class PlanMaker {
     out.func_name = reshape ? std::string(kNopFunction) : code.kernel;
     for (graph::ValueId input : node.inputs) out.inputs.push_back(ValueOn(input, home_[node.output]));
     out.hash = code.hash.empty() ? HashOf(out.func_name, node) : code.hash;
+    plan_.place.push_back(static_cast<int64_t>(plan_.graph.nodes.size()));
     AddValue(node.output, std::move(out));
   }
 

@@ -28,6 +28,7 @@ struct ExecutionPlan {
   // First the variables (inputs, then constants), then the nodes in the order of the fused graph. Nodes that copy a
   // value to another device stand before its first reader on that device.
   Graph graph;
+  std::vector<int64_t> place;           // index in `graph` of each node of the fused graph
   Params params;                        // the constants
   std::map<int64_t, MemoryUse> memory;  // by device
 };

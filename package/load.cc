@@ -124,7 +124,8 @@ Result<std::string> LibraryBytesOf(Package& package) {
   return std::move(package.library);
 }
 
-Result<LoadedModel> LoadModel(Package package, int threads, const std::string& device) {
+Result<LoadedModel> LoadModel(Package package, int threads, const std::string& device,
+                              const GraphExecutorOptions& options) {
   TRY(CheckThreads(threads));
   LoadedModel model{.info = std::move(package.info)};
   Graph graph = TRY(Graph::Parse(package.graph_json));
@@ -135,7 +136,7 @@ Result<LoadedModel> LoadModel(Package package, int threads, const std::string& d
   package.params.shrink_to_fit();
   std::vector<DevicePtr> devices = TRY(DevicesOf(graph, device, context));
   model.executor =
-      TRY(GraphExecutor::Create(std::move(graph), std::move(library), std::move(params), std::move(devices)));
+      TRY(GraphExecutor::Create(std::move(graph), std::move(library), std::move(params), std::move(devices), options));
   TRY(FinishInfo(model));
   return model;
 }

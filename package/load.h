@@ -18,7 +18,8 @@ struct LoadedModel {
 // MostThreads() (support/cpus.h) is an error. If the package has no linked library, the system's C compiler `cc` links
 // its objects or, if it has none, compiles its C sources. `device` chooses the device of a package for GPUs
 // (DeviceChoiceOf in runtime/device.h); empty: the first one. Errors name the missing part.
-Result<LoadedModel> LoadModel(Package package, int threads, const std::string& device = "");
+Result<LoadedModel> LoadModel(Package package, int threads, const std::string& device = "",
+                              const GraphExecutorOptions& options = {});
 
 // Returns the package's library, linked as LoadModel does if it has none; empty for a network that has only reshapes.
 Result<std::string> LibraryBytesOf(Package& package);

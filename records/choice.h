@@ -24,7 +24,7 @@ struct ChosenSchedule {
 
 // One comparison: the whole network with default schedules and with the chosen schedules, measured alternately.
 struct NetworkComparison {
-  int threads = 0;
+  int threads = 0;                                  // 0: a GPU
   double default_seconds = 0, chosen_seconds = 0;   // median time of one run of the network
   double ratio = 0, ratio_low = 0, ratio_high = 0;  // chosen / default, with its 95 % interval
   int pairs = 0;

@@ -8,6 +8,7 @@
 #include "runtime/graph_executor.h"
 #include "runtime/info_module.h"
 #include "runtime/module_blob.h"
+#include "runtime/paired_runs.h"
 #include "runtime/params.h"
 #include "runtime/registry.h"
 #include "support/clock.h"
@@ -64,6 +65,27 @@ Result<Tensor> TimesOf(const PackedFunc& function, int64_t runs, double seconds)
   return Tensor::FromBytes({static_cast<int64_t>(times.size())}, {kDLFloat, 64, 1}, bytes);
 }
 
+Result<Tensor> PairTimesOf(const PackedFunc& first, const PackedFunc& second, double half_width, double seconds,
+                           int64_t least, double visit_seconds) {
+  const auto runner = [](const PackedFunc& function) {
+    return [&function]() -> Status {
+      TRY(function());
+      return {};
+    };
+  };
+  if (!first || !second) return Err("expected two functions");
+  if (least < 0 || least > 1 << 20) return Err("there are no ", least, " pairs");
+  const PairedTimes times = TRY(RunInPairs(runner(first), runner(second),
+                                           {.half_width = half_width,
+                                            .max_seconds = seconds,
+                                            .min_pairs = static_cast<int>(least),
+                                            .visit_seconds = visit_seconds}));
+  std::vector<double> numbers;
+  for (const PairTime& pair : times.pairs) numbers.insert(numbers.end(), {pair.first, pair.second, pair.seconds});
+  const std::string_view bytes(reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(double));
+  return Tensor::FromBytes({static_cast<int64_t>(times.pairs.size()), 3}, {kDLFloat, 64, 1}, bytes);
+}
+
 Result<Value> FunctionOf(const Module& module, const std::string& name) {
   if (!module) return Err("expected a module");
   Result<PackedFunc> function = module->GetFunction(name);
@@ -117,6 +139,7 @@ Result<Value> CallTable::RunOwn(const std::string& name, std::span<const Value> 
   if (name == "remote.write") return PackedFunc::Of(WritePart).Call(args);
   if (name == "remote.read") return PackedFunc::Of(ReadPart).Call(args);
   if (name == "remote.time") return PackedFunc::Of(TimesOf).Call(args);
+  if (name == "remote.time_pairs") return PackedFunc::Of(PairTimesOf).Call(args);
   if (name == "remote.get_function") return PackedFunc::Of(FunctionOf).Call(args);
   if (name == "remote.load_module") {
     return PackedFunc::Of([this](Tensor bytes, int64_t threads) -> Result<Module> {
@@ -125,10 +148,11 @@ Result<Value> CallTable::RunOwn(const std::string& name, std::span<const Value> 
         .Call(args);
   }
   if (name == "remote.load_network") {
-    return PackedFunc::Of([this](Value library, Value graph, Value params, int64_t threads) {
-             return LoadNetwork(library, graph, params, threads);
+    const bool replaceable = args.size() == 5 && TRY(args[4].As<int64_t>()) != 0;
+    return PackedFunc::Of([&](Value library, Value graph, Value params, int64_t threads) {
+             return LoadNetwork(library, graph, params, threads, replaceable);
            })
-        .Call(args);
+        .Call(args.first(args.size() - (args.size() == 5 ? 1 : 0)));
   }
   return Err("there is no function ", name);
 }
@@ -140,16 +164,17 @@ Result<Module> CallTable::LoadLibrary(const Tensor& bytes, std::shared_ptr<Kerne
   return LoadModule(std::move(artifact), std::move(context));
 }
 
-Result<Module> CallTable::LoadNetwork(const Value& library, const Value& graph, const Value& params, int64_t threads) {
+Result<Module> CallTable::LoadNetwork(const Value& library, const Value& graph, const Value& params, int64_t threads,
+                                      bool replaceable) {
   const std::shared_ptr<KernelContext> context = TRY(ContextOf(threads));
   Module module;
   if (!library.IsNull()) module = TRY(LoadLibrary(TRY(library.As<Tensor>()), context));
   std::vector<DevicePtr> devices = {std::make_shared<CpuDevice>(context)};
   if (device_) devices.push_back(device_);
   if (!graph.IsNull()) {
-    return MakeGraphExecutorModule(
-        TRY(GraphExecutor::Create(TRY(Graph::Parse(TRY(BytesOf(TRY(graph.As<Tensor>()))))), std::move(module),
-                                  TRY(ParseParams(TRY(BytesOf(TRY(params.As<Tensor>()))))), std::move(devices))));
+    return MakeGraphExecutorModule(TRY(GraphExecutor::Create(
+        TRY(Graph::Parse(TRY(BytesOf(TRY(graph.As<Tensor>()))))), std::move(module),
+        TRY(ParseParams(TRY(BytesOf(TRY(params.As<Tensor>()))))), std::move(devices), {.replaceable = replaceable})));
   }
   if (!module) return Err("a network has a graph or is a shared object");
   std::optional<ExecutorParts> parts = TakeExecutorParts(module);

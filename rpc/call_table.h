@@ -6,11 +6,14 @@
 //   remote.write(tensor, offset, bytes), remote.read(tensor, offset, count): part of a tensor's bytes;
 //   remote.time(function, runs, seconds): calls it without arguments, at least so many times, and until so many seconds
 //     are over; a tensor with the seconds of each call;
+//   remote.time_pairs(first, second, half width, seconds, least pairs, visit seconds): two functions in turns
+//     (runtime/paired_runs.h); an f64 tensor [pairs, 3] with the fields of each PairTime;
 //   remote.get_function(module, name): the module's function; null if there is none;
 //   remote.load_module(bytes, threads): the module of a shared object (runtime/module_blob.h). Its bytes are a tensor;
-//   remote.load_network(library, graph, parameters, threads): an executor module (runtime/graph_executor.h). The parts
-//     are tensors with the bytes of a package's files. The library may be null. If the graph is null, the library is a
-//     shared object with all parts (package/module_file.h), and the module imports its info module.
+//   remote.load_network(library, graph, parameters, threads[, replaceable]): an executor module
+//     (runtime/graph_executor.h). The parts are tensors with the bytes of a package's files. The library may be null.
+//     If the graph is null, the library is a shared object with all parts (package/module_file.h), and the module
+//     imports its info module.
 // Kernels run on the CPU and on the device of the runner. Not thread-safe.
 #pragma once
 #include <map>
@@ -47,7 +50,8 @@ class CallTable {
   Result<RemoteHandle> Export(const Value& value);
   Result<Value> Import(const RemoteHandle& handle) const;
   Result<Module> LoadLibrary(const Tensor& bytes, std::shared_ptr<KernelContext> context);
-  Result<Module> LoadNetwork(const Value& library, const Value& graph, const Value& params, int64_t threads);
+  Result<Module> LoadNetwork(const Value& library, const Value& graph, const Value& params, int64_t threads,
+                             bool replaceable);
 
   DevicePtr device_;
   LibraryFiles files_;

@@ -35,6 +35,7 @@ struct RemoteDevice::Impl {
   const Id session = RandomId();
   int64_t calls = 0;
   std::optional<Error> over;  // why the session is over
+  bool lost = false;          // see IsLost
   std::string disturbed;      // of the latest call that measured
   std::shared_ptr<Releases> releases = std::make_shared<Releases>();
   std::recursive_mutex mutex;  // a call may need further ones, for its tensors
@@ -126,6 +127,7 @@ Result<std::string> RemoteDevice::Impl::Send(std::string body, bool measures) {
   };
   Result<RemoteAnswer> answer = client->Call(std::move(work), options.on_wait);
   if (!answer.ok() && *cancelled) return end(Error("cancelled", ErrorKind::kStopped));
+  lost = !answer.ok() || answer->reply.status == TrialStatus::kCancelled;
   if (!answer.ok()) return end(answer.error());
   if (measures) disturbed = answer->reply.disturbed;
   if (answer->reply.status == TrialStatus::kOk) return *answer->body;
@@ -260,6 +262,7 @@ Result<std::shared_ptr<RemoteDevice>> RemoteDevice::Connect(const Options& optio
   constexpr double kSessionSeconds = 7 * 24 * 3600;
   impl->options.farm.idle_lease_seconds = kSessionSeconds;
   impl->client = TRY(FarmClient::Connect(impl->options.farm));
+  if (options.fits) impl->client->UseOnly(options.fits);
   impl->on_stop.emplace(options.stop, [client = impl->client.get(), cancelled = impl->cancelled] {
     *cancelled = true;
     client->Cancel();
@@ -288,12 +291,14 @@ Result<Module> RemoteDevice::LoadModule(std::string_view shared_object, int thre
   return TRY(Call("remote.load_module", {bytes, Value(threads)})).As<Module>();
 }
 
-Result<Module> RemoteDevice::LoadNetwork(const NetworkParts& parts, int threads) {
+Result<Module> RemoteDevice::LoadNetwork(const NetworkParts& parts, int threads, bool replaceable) {
   const auto part = [](std::string_view bytes) -> Result<Value> {
     return bytes.empty() ? Value() : BytesTensor(bytes);
   };
   const Value library = TRY(part(parts.library)), graph = TRY(part(parts.graph_json)), params = TRY(part(parts.params));
-  return TRY(Call("remote.load_network", {library, graph, params, Value(threads)})).As<Module>();
+  std::vector<Value> args = {library, graph, params, Value(threads)};
+  if (replaceable) args.emplace_back(1);
+  return TRY(Call("remote.load_network", args)).As<Module>();
 }
 
 Result<ObjectRef> RemoteDevice::NewTensor(const Tensor& tensor) {
@@ -319,17 +324,61 @@ Result<Tensor> RemoteDevice::Read(const ObjectRef& tensor) {
   return impl_->Download(remote->handle);
 }
 
+namespace {
+
+// Returns the numbers of a list of times, rows of `columns` numbers.
+Result<std::vector<double>> TimesIn(const Value& reply, size_t columns) {
+  const auto* times = reply.If<Tensor>();
+  const Error malformed = Err("the device server answered with a malformed message");
+  if (!times || times->device() || !(times->dtype() == DLDataType{kDLFloat, 64, 1}) || times->num_elements() < 1)
+    return malformed;
+  std::vector<double> seconds(times->Data<double>(), times->Data<double>() + times->num_elements());
+  if (seconds.size() % columns != 0) return malformed;
+  for (double time : seconds)
+    if (!std::isfinite(time) || time < 0) return malformed;
+  return seconds;
+}
+
+}  // namespace
+
+Result<RemoteDevice::Measured> RemoteDevice::Measure(const PackedFunc& function, const std::vector<Value>& args) {
+  const auto* remote = function.Target<RemoteFunction>();
+  if (!remote || remote->device.get() != this) return NotOfThis("function");
+  const std::lock_guard lock(impl_->mutex);
+  Value value = TRY(impl_->Call(shared_from_this(), remote->held->number, "", args, /*measures=*/true));
+  return Measured{std::move(value), impl_->disturbed};
+}
+
+Result<RemoteDevice::Paired> RemoteDevice::TimeInPairs(const PackedFunc& first, const PackedFunc& second,
+                                                       const PairedOptions& options) {
+  const std::vector<Value> args = {Value(first),
+                                   Value(second),
+                                   Value(options.half_width),
+                                   Value(options.max_seconds),
+                                   Value(options.min_pairs),
+                                   Value(options.visit_seconds)};
+  const std::lock_guard lock(impl_->mutex);
+  const Value reply = TRY(impl_->Call(shared_from_this(), 0, "remote.time_pairs", args, /*measures=*/true));
+  const std::vector<double> numbers = TRY(TimesIn(reply, 3));
+  Paired result{{}, impl_->disturbed};
+  for (size_t i = 0; i < numbers.size(); i += 3) {
+    if (numbers[i] == 0 || numbers[i + 1] == 0) return Err("the device server answered with a malformed message");
+    result.times.pairs.push_back({numbers[i], numbers[i + 1], numbers[i + 2]});
+  }
+  return result;
+}
+
 Result<RemoteDevice::Times> RemoteDevice::Time(const PackedFunc& function, int64_t runs, double seconds) {
   const std::vector<Value> args = {Value(function), Value(runs), Value(seconds)};
   const std::lock_guard lock(impl_->mutex);
   const Value reply = TRY(impl_->Call(shared_from_this(), 0, "remote.time", args, /*measures=*/true));
-  const auto* times = reply.If<Tensor>();
-  const Error malformed = Err("the device server answered with a malformed message");
-  if (!times || !(times->dtype() == DLDataType{kDLFloat, 64, 1}) || times->num_elements() < 1) return malformed;
-  Times result{{times->Data<double>(), times->Data<double>() + times->num_elements()}, impl_->disturbed};
-  for (double time : result.seconds)
-    if (!std::isfinite(time) || time < 0) return malformed;
-  return result;
+  std::vector<double> times = TRY(TimesIn(reply, 1));
+  return Times{std::move(times), impl_->disturbed};
+}
+
+bool RemoteDevice::IsLost() const {
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->lost;
 }
 
 std::string RemoteDevice::Disturbed() const {

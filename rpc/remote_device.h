@@ -13,6 +13,7 @@
 
 #include "rpc/client.h"
 #include "runtime/module.h"
+#include "runtime/paired_runs.h"
 
 namespace autotune::rpc {
 
@@ -28,6 +29,9 @@ class RemoteDevice : public std::enable_shared_from_this<RemoteDevice> {
   struct Options {
     FarmOptions farm;
     double call_seconds = 120;  // longest duration of one call
+    // The session gets only devices for which this returns true. Called on another thread, also more than once for a
+    // device. Null: any device.
+    std::function<bool(const LeaseGranted&)> fits = nullptr;
     std::stop_token stop = {};  // a request to stop is a Cancel, also while the session waits for a device
     // Called on another thread while the session waits for a device; see MeasureCallbacks::on_wait.
     std::function<void(const DeviceWait&)> on_wait = nullptr;
@@ -42,8 +46,9 @@ class RemoteDevice : public std::enable_shared_from_this<RemoteDevice> {
   // Loads a shared object and the modules in it; `threads` as for LoadModel of package/load.h.
   Result<Module> LoadModule(std::string_view shared_object, int threads = 0);
   // Makes an executor of a network: a module with the functions of runtime/graph_executor.h. The tensors that
-  // get_input and get_output return are copies, and the functions *_zero_copy have no use.
-  Result<Module> LoadNetwork(const NetworkParts& parts, int threads = 0);
+  // get_input and get_output return are copies, and the functions *_zero_copy have no use. `replaceable` as in
+  // GraphExecutorOptions; servers of 2.6.0 do not know it.
+  Result<Module> LoadNetwork(const NetworkParts& parts, int threads = 0, bool replaceable = false);
   // Makes a copy of a tensor in the memory of the process. Functions take it in the place of a tensor, and write to it.
   Result<ObjectRef> NewTensor(const Tensor& tensor);
   // Returns a copy of what NewTensor has made.
@@ -52,6 +57,18 @@ class RemoteDevice : public std::enable_shared_from_this<RemoteDevice> {
     std::vector<double> seconds;  // of each call
     std::string disturbed;        // what ran beside them; empty: nothing
   };
+  struct Measured {
+    Value value;
+    std::string disturbed;  // what ran beside the call; empty: nothing
+  };
+  // Calls a function of the session while nothing else is measured on its host.
+  Result<Measured> Measure(const PackedFunc& function, const std::vector<Value>& args);
+  struct Paired {
+    PairedTimes times;
+    std::string disturbed;
+  };
+  // Calls two functions of the session without arguments in turns (runtime/paired_runs.h), in the same way.
+  Result<Paired> TimeInPairs(const PackedFunc& first, const PackedFunc& second, const PairedOptions& options);
   // Calls a function of the session without arguments, while nothing else is measured on its host: at least `runs`
   // times, and until `seconds` are over.
   Result<Times> Time(const PackedFunc& function, int64_t runs = 1, double seconds = 0);
@@ -59,6 +76,9 @@ class RemoteDevice : public std::enable_shared_from_this<RemoteDevice> {
   std::string Disturbed() const;
   // Ends the present call and all later ones. From any thread.
   void Cancel();
+  // Returns true if the session is over because its device was lost or went to a client that waited. What the session
+  // ran is not at fault then, so another session can begin it again.
+  bool IsLost() const;
 
  private:
   struct Impl;

@@ -27,6 +27,7 @@ struct ProfileSamples {
 };
 
 struct NodeTime {
+  int64_t node = 0;  // of the graph
   std::string name, func_name;
   double seconds = 0;  // median time of a run
   double least = 0;    // least time of a run, in seconds
@@ -82,6 +83,9 @@ class GraphExecutor {
   // Its constants are prepared at the first use and kept. The executor must be `replaceable`. After an error the node
   // keeps its previous kernel.
   Status ReplaceKernel(int64_t node, const std::string& func_name);
+
+  // While `serial` is set, kernels of the host run on the calling thread alone.
+  void SetSerial(bool serial);
 
   // Return the tensor that holds input or output i, on its device. The next run overwrites the outputs.
   Tensor Input(int64_t i) const;
@@ -188,6 +192,10 @@ class GraphExecutor {
 // get_num_inputs(), get_num_outputs(), get_input_index(name), get_input_name(index), profile(runs) -> JSON text, the
 // NodeTimes of so many runs; profile_samples(runs) -> their times in seconds, a tensor [1 + number of NodeTimes, runs]
 // of f64: in its first row those of the network, then those of each kernel;
+// time_variants(tasks, variants, serial, seconds) -> TimeVariants (runtime/network_variants.h) of one visit after the
+// other, until `seconds` are over: `tasks` is a list of TaskVariants as JSON text, `variants` an i64 tensor
+// [visits, tasks], `serial` an i64 tensor [visits]; the result is an f64 tensor [visits that were made, 1 + tasks],
+// with the duration of each visit first;
 // time_evaluator(function name, number, repeat) -> a function that calls that function number * repeat times and
 // returns JSON text: {"mean", "median", "min", "max": seconds of one call, "results": seconds of one call in each
 // repeat}.

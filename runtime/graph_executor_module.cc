@@ -4,6 +4,8 @@
 
 #include "runtime/cpu_device.h"
 #include "runtime/graph_executor.h"
+#include "runtime/network_variants.h"
+#include "support/clock.h"
 #include "support/json.h"
 #include "support/statistics.h"
 
@@ -41,7 +43,7 @@ struct ExecutorModule : ModuleNode {
             "get_num_inputs", "get_num_outputs",     "get_output",
             "profile",        "profile_samples",     "run",
             "set_input",      "set_input_zero_copy", "set_output_zero_copy",
-            "time_evaluator"};
+            "time_evaluator", "time_variants"};
   }
 
   // Returns the index of an input that is given by index or by name.
@@ -91,6 +93,32 @@ struct ExecutorModule : ModuleNode {
     return Tensor::FromBytes({static_cast<int64_t>(samples.kernels.size()) + 1, runs}, {kDLFloat, 64, 1}, bytes);
   }
 
+  // time_variants(tasks, variants, serial, seconds)
+  Result<Tensor> TimeVisits(const std::string& tasks_text, const Tensor& variants, const Tensor& serial,
+                            double seconds) const {
+    const auto tasks = TRY(FromJson<std::vector<TaskVariants>>(TRY(Json::Parse(tasks_text))));
+    const auto count = static_cast<int64_t>(tasks.size());
+    constexpr DLDataType kInt64 = {kDLInt, 64, 1};
+    const auto is_list = [](const Tensor& tensor, size_t rank) {
+      return tensor.defined() && !tensor.device() && tensor.dtype() == kInt64 && tensor.shape().size() == rank;
+    };
+    if (!is_list(variants, 2) || !is_list(serial, 1) || variants.shape()[0] != serial.shape()[0] ||
+        variants.shape()[0] < 1 || variants.shape()[1] != count || count < 1)
+      return Err("time_variants takes the kernel of each task in each visit, as i64[visits, tasks] and i64[visits]");
+    std::vector<double> times;
+    int64_t visits = 0;
+    for (const double end = SteadySeconds() + seconds; visits == 0 || SteadySeconds() < end;) {
+      const double begin = SteadySeconds();
+      const std::span<const int64_t> drawn(variants.Data<int64_t>() + visits * count, static_cast<size_t>(count));
+      const auto visit = TRY(TimeVariants(*executor, tasks, drawn, serial.Data<int64_t>()[visits] != 0));
+      times.push_back(SteadySeconds() - begin);
+      times.insert(times.end(), visit.begin(), visit.end());
+      if (++visits == variants.shape()[0]) break;
+    }
+    const std::string_view bytes(reinterpret_cast<const char*>(times.data()), times.size() * sizeof(double));
+    return Tensor::FromBytes({visits, 1 + count}, {kDLFloat, 64, 1}, bytes);
+  }
+
   PackedFunc GetOwnFunction(std::string_view name, const Module&) override {
     auto self = std::static_pointer_cast<ExecutorModule>(shared_from_this());
     if (name == "set_input") {
@@ -130,6 +158,11 @@ struct ExecutorModule : ModuleNode {
       });
     }
     if (name == "profile_samples") return PackedFunc::Of([self](int64_t runs) { return self->Samples(runs); });
+    if (name == "time_variants") {
+      return PackedFunc::Of([self](std::string tasks, Tensor variants, Tensor serial, double seconds) {
+        return self->TimeVisits(tasks, variants, serial, seconds);
+      });
+    }
     if (name == "time_evaluator") {
       return PackedFunc::Of([self](std::string function, int64_t number, int64_t repeat) {
         return self->TimeEvaluator(function, number, repeat);

@@ -2,6 +2,7 @@
 // frees the parameters that only the preparation reads.
 #include <algorithm>
 
+#include "runtime/cpu_device.h"
 #include "runtime/graph_executor.h"
 #include "support/integer.h"
 
@@ -110,6 +111,11 @@ Status GraphExecutor::PrepareSteps() {
   }
   for (size_t entry = 0; entry < root_.size(); ++entry) release(root_[entry]);
   return {};
+}
+
+void GraphExecutor::SetSerial(bool serial) {
+  for (const auto& [type, device] : devices_)
+    if (auto* cpu = dynamic_cast<CpuDevice*>(device.get())) cpu->context().SetSerial(serial);
 }
 
 Status GraphExecutor::ReplaceKernel(int64_t node, const std::string& func_name) {

@@ -45,7 +45,8 @@ Result<std::vector<NodeTime>> GraphExecutor::NodeTimes(const ProfileSamples& sam
   for (size_t i = 0; i < steps_.size(); ++i) {
     const std::vector<double>& seconds = samples.kernels[i];
     const GraphNode& node = graph_.nodes[steps_[i].node];
-    NodeTime time{.name = node.name,
+    NodeTime time{.node = steps_[i].node,
+                  .name = node.name,
                   .func_name = node.func_name,
                   .seconds = Median(seconds),
                   .least = *std::min_element(seconds.begin(), seconds.end())};

@@ -26,40 +26,54 @@ Result<double> Visit(const std::function<Status()>& run, double visit_seconds) {
   return Median(std::move(times));
 }
 
+// Returns the median of a member over all pairs.
+double MedianOf(const std::vector<PairTime>& pairs, double PairTime::*member) {
+  std::vector<double> values;
+  for (const PairTime& pair : pairs) values.push_back(pair.*member);
+  return Median(std::move(values));
+}
+
 }  // namespace
+
+MedianInterval PairedTimes::Ratio() const {
+  std::vector<double> ratios;
+  for (const PairTime& pair : pairs) ratios.push_back(pair.Ratio());
+  return MedianWithInterval(ratios);
+}
+
+double PairedTimes::FirstSeconds() const { return MedianOf(pairs, &PairTime::first); }
+double PairedTimes::SecondSeconds() const { return MedianOf(pairs, &PairTime::second); }
+
+double PairedTimes::Seconds() const {
+  double sum = 0;
+  for (const PairTime& pair : pairs) sum += pair.seconds;
+  return sum;
+}
 
 Result<PairedTimes> RunInPairs(const std::function<Status()>& first, const std::function<Status()>& second,
                                const PairedOptions& options) {
-  std::vector<double> ratios, first_times, second_times;
   PairedTimes result;
+  std::vector<PairTime>& pairs = result.pairs;
   const double begin = SteadySeconds();
   auto spent = [&] { return SteadySeconds() - begin >= options.max_seconds; };
-  auto narrow = [&] {
-    result.ratio = MedianWithInterval(ratios);
-    return result.ratio.HalfWidth() <= options.half_width;
-  };
+  auto narrow = [&] { return result.Ratio().HalfWidth() <= options.half_width; };
   int next_look = std::max(options.min_pairs, 1);
   while (true) {
+    const double pair_begin = SteadySeconds();
     double times[2];
     for (int turn : {0, 1}) {
-      int which = ratios.size() % 2 ? 1 - turn : turn;
+      int which = pairs.size() % 2 ? 1 - turn : turn;
       times[which] = TRY(Visit(which == 0 ? first : second, options.visit_seconds));
     }
-    first_times.push_back(times[0]);
-    second_times.push_back(times[1]);
-    ratios.push_back(times[1] / times[0]);
-    if (static_cast<int>(ratios.size()) < next_look) {
-      if (static_cast<int>(ratios.size()) < options.min_pairs || !spent()) continue;
+    pairs.push_back({times[0], times[1], SteadySeconds() - pair_begin});
+    if (static_cast<int>(pairs.size()) < next_look) {
+      if (static_cast<int>(pairs.size()) < options.min_pairs || !spent()) continue;
     }
     // The interval is computed again only after 25 % more pairs: sorting all ratios after every pair would take longer
     // than a short program runs.
-    next_look = static_cast<int>(ratios.size() + ratios.size() / 4 + 1);
+    next_look = static_cast<int>(pairs.size() + pairs.size() / 4 + 1);
     if (narrow() || spent()) break;
   }
-  result.first_seconds = Median(std::move(first_times));
-  result.second_seconds = Median(std::move(second_times));
-  result.pairs = static_cast<int>(ratios.size());
-  result.ratios = std::move(ratios);
   return result;
 }
 

@@ -18,11 +18,19 @@ struct PairedOptions {
   double visit_seconds = 2e-3;  // duration of one program's turn (a visit)
 };
 
+// One visit of each program.
+struct PairTime {
+  double first = 0, second = 0;  // seconds of one run
+  double seconds = 0;            // duration of both visits
+  double Ratio() const { return second / first; }
+};
+
 struct PairedTimes {
-  MedianInterval ratio;                          // second / first
-  double first_seconds = 0, second_seconds = 0;  // medians of one run
-  int pairs = 0;
-  std::vector<double> ratios;  // one per pair
+  std::vector<PairTime> pairs;
+
+  MedianInterval Ratio() const;                        // second / first
+  double FirstSeconds() const, SecondSeconds() const;  // medians of one run
+  double Seconds() const;                              // duration of all pairs
 };
 
 // Runs `first` and `second` alternately, with the order reversed every other pair. A visit is one untimed run, which

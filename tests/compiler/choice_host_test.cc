@@ -1,9 +1,11 @@
 // The final choice on a host where another process builds: the choice waits for the host's lock, a stop ends this wait,
 // and a choice that was made beside the other process says so.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <cstdlib>
+#include <set>
 
 #include "compiler/choose.h"
 #include "frontend/operator/operator.h"
@@ -33,8 +35,9 @@ class ChoiceHost : public ::testing::Test {
     unlink(lock_.c_str());
   }
 
-  ChosenNetwork Choose(const ChooseOptions& options) {
-    return ChooseSchedules(network_, target_, *store_, *builder_, options).value();
+  ChosenNetwork Choose(const LocalHostOptions& host,
+                       const ChooseOptions& options = {.max_seconds = 0, .max_extra_seconds = 0}) {
+    return ChooseSchedules(network_, target_, *store_, *builder_, *MakeLocalHost(host), options).value();
   }
 
   const std::string lock_ = ::testing::TempDir() + "choice-lock-" + std::to_string(getpid());
@@ -68,12 +71,12 @@ class ChoiceHost : public ::testing::Test {
 };
 
 TEST_F(ChoiceHost, AChoiceBesideABuildIsReportedAsDisturbed) {
-  const ChooseOptions options{.max_seconds = 0, .max_extra_seconds = 0, .host_patience_ms = 0};
-  const ChosenNetwork alone = Choose(options);
+  const LocalHostOptions impatient{.patience_ms = 0};
+  const ChosenNetwork alone = Choose(impatient);
   ASSERT_EQ(alone.tasks_with_records, 1) << "nothing was measured";
   EXPECT_TRUE(alone.undisturbed);
   std::optional<HostLock> build = HostLock::Acquire(HostLock::Mode::kShared).value();
-  EXPECT_FALSE(Choose(options).undisturbed);
+  EXPECT_FALSE(Choose(impatient).undisturbed);
 }
 
 TEST_F(ChoiceHost, AStopEndsTheWaitForTheHost) {
@@ -83,8 +86,59 @@ TEST_F(ChoiceHost, AStopEndsTheWaitForTheHost) {
   HostWaitWatch watch([&](const HostWait&) {
     if (!stop.exchange(true)) stopped_at = SteadySeconds();
   });
-  EXPECT_TRUE(Choose({.max_seconds = 0, .max_extra_seconds = 0, .stop = &stop}).stopped);
+  EXPECT_TRUE(Choose({.stop = &stop}, {.max_seconds = 0, .max_extra_seconds = 0, .stop = &stop}).stopped);
   EXPECT_LT(SteadySeconds() - stopped_at, 1);
+}
+
+// A host whose device is lost at some calls, and there again afterwards.
+class Losing : public NetworkHost {
+ public:
+  Losing(std::set<int> lost, bool recovers) : lost_(std::move(lost)), recovers_(recovers) {}
+  Result<Module> Load(const Package& package, int threads, bool replaceable) override {
+    TRY(Lose());
+    return local_->Load(package, threads, replaceable);
+  }
+  Result<Value> Measure(const PackedFunc& function, const std::vector<Value>& args) override {
+    TRY(Lose());
+    return local_->Measure(function, args);
+  }
+  Result<PairedTimes> MeasureInPairs(const PackedFunc& first, const PackedFunc& second,
+                                     const PairedOptions& options) override {
+    TRY(Lose());
+    return local_->MeasureInPairs(first, second, options);
+  }
+  bool Recover() override { return recovers_; }
+  bool undisturbed() const override { return local_->undisturbed(); }
+  int calls = 0;
+
+ private:
+  Status Lose() {
+    if (lost_.contains(calls++)) return Err("the device is lost");
+    return {};
+  }
+  const std::set<int> lost_;
+  const bool recovers_;
+  const std::unique_ptr<NetworkHost> local_ = MakeLocalHost({.patience_ms = 0});
+};
+
+TEST_F(ChoiceHost, ATurnBeginsAgainWhenTheDeviceIsLost) {
+  const ChooseOptions options{.max_seconds = 0, .max_extra_seconds = 0};
+  const auto choose = [&](NetworkHost& host) {
+    return ChooseSchedules(network_, target_, *store_, *builder_, host, options);
+  };
+  Losing never({}, false);
+  ASSERT_TRUE(choose(never).ok());
+  // The first calls load and visit the network; whether packages are compared depends on the times.
+  ASSERT_GE(never.calls, 3);
+  for (const std::set<int>& lost : {std::set<int>{0}, {1}, {2}, {0, 1, 2, 4}}) {
+    Losing again(lost, true);
+    const Result<ChosenNetwork> chosen = choose(again);
+    ASSERT_TRUE(chosen.ok()) << chosen.error().Text();
+    EXPECT_EQ(chosen->tasks_with_records, 1);
+    EXPECT_FALSE(chosen->choice.schedules.empty());
+    Losing gone(lost, false);
+    EXPECT_THAT(choose(gone).error().Text(), testing::HasSubstr("the device is lost"));
+  }
 }
 
 }  // namespace

@@ -183,9 +183,9 @@ TEST_F(CompileTest, TheNetworkRefusesSchedulesThatAreSlower) {
   }
   ASSERT_TRUE(store->Append(records).ok());
   EXPECT_EQ(CompileWith(store.get()).value().package.info.tuned_tasks, 15);
-  ChosenNetwork chosen =
-      ChooseSchedules(network(), target(), *store, *shared_->builder, {.max_seconds = 0.1, .max_extra_seconds = 0.1})
-          .value();
+  ChosenNetwork chosen = ChooseSchedules(network(), target(), *store, *shared_->builder, *MakeLocalHost(),
+                                         {.max_seconds = 0.1, .max_extra_seconds = 0.1})
+                             .value();
   EXPECT_GE(chosen.tasks_with_records, 10);
   // Unscheduled convolutions are many times slower; some of the smallest tasks may not be.
   for (size_t i = 0; i < 10; ++i) EXPECT_EQ(chosen.choice.schedules[i].seconds, 0) << network().tasks[i].label;
@@ -244,7 +244,7 @@ TEST_F(CompileTest, AnEarlierChoiceStaysIfNothingIsFaster) {
   Refusing refusing(*shared_->builder, [&](const BuildRequest& request) { return defaults.contains(request.trace); });
   auto store = NewMemoryStore();
   const ChooseOptions once{.max_seconds = 0, .max_extra_seconds = 0};
-  auto choose = [&] { return ChooseSchedules(small, target(), *store, refusing, once).value(); };
+  auto choose = [&] { return ChooseSchedules(small, target(), *store, refusing, *MakeLocalHost(), once).value(); };
   ChosenNetwork chosen = choose();
   EXPECT_TRUE(chosen.kept_defaults);
   EXPECT_EQ(chosen.choice.schedules[0].trace, "");
@@ -295,14 +295,16 @@ TEST_F(CompileTest, AnEarlierChoiceStaysIfNothingIsFaster) {
   other.schedules[0].func_hash = HashBytes128(ToText(task.alternatives[0].func)).Hex();
   other.schedules[0].trace = "";
   ASSERT_TRUE(StoreChoice(*store, other).ok());
-  chosen = ChooseSchedules(small, target(), *store, *shared_->builder, once).value();
+  chosen = ChooseSchedules(small, target(), *store, *shared_->builder, *MakeLocalHost(), once).value();
   EXPECT_TRUE(chosen.kept_defaults);
 }
 
 TEST_F(CompileTest, AStopEndsTheChoice) {
   auto store = NewMemoryStore();
   std::atomic<bool> stop = true;
-  EXPECT_TRUE(ChooseSchedules(network(), target(), *store, *shared_->builder, {.stop = &stop}).value().stopped);
+  EXPECT_TRUE(ChooseSchedules(network(), target(), *store, *shared_->builder, *MakeLocalHost(), {.stop = &stop})
+                  .value()
+                  .stopped);
 }
 
 TEST_F(CompileTest, StructureHashTellsNetworksApart) {

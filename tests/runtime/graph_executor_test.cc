@@ -161,6 +161,49 @@ TEST(GraphExecutor, KernelsThatDoNotFitAreNotReplaced) {
   EXPECT_FALSE(fixed->ReplaceKernel(5, "shift3").ok());
 }
 
+// The visits of the final choice, as its driver calls them.
+TEST(GraphExecutor, VisitsAreTimedByTask) {
+  auto executor = GraphExecutor::Create(SampleGraph(), SampleModule(), OneParam(), {std::make_shared<CpuDevice>(2)},
+                                        {.replaceable = true})
+                      .value();
+  ASSERT_TRUE(executor->SetInput(0, Ramp({2, 4})).ok());
+  const Module module = MakeGraphExecutorModule(std::move(executor));
+  const PackedFunc visit = module->GetFunction("time_variants").value();
+  const auto numbers = [](std::vector<int64_t> shape, std::vector<int64_t> values) {
+    Tensor tensor = Tensor::Empty(std::move(shape), "i64").value();
+    std::copy(values.begin(), values.end(), tensor.Data<int64_t>());
+    return Value(tensor);
+  };
+  const std::string tasks =
+      R"([{"nodes": [2, 5], "kernels": ["shift", "shift3"]}, {"nodes": [6], "kernels": ["copy"]}])";
+  const Value drawn = numbers({3, 2}, {0, 0, 0, 0, 1, 0}), serial = numbers({3}, {0, 1, 1});
+  const Tensor times = visit(tasks, drawn, serial, 60.0).value().As<Tensor>().value();
+  ASSERT_EQ(times.shape(), (std::vector<int64_t>{3, 3}));
+  for (int row = 0; row < 3; ++row) {
+    const double* its = times.Data<double>() + 3 * row;
+    EXPECT_TRUE(its[1] > 0 && its[2] > 0);
+    EXPECT_GT(its[0], its[1] + its[2]) << "a visit lasts longer than one run of its tasks";
+  }
+  // The last visit's kernels stay.
+  ASSERT_TRUE(module->GetFunction("run").value()().ok());
+  const Tensor output = module->GetFunction("get_output").value()(0).value().As<Tensor>().value();
+  for (int i = 0; i < 8; ++i) EXPECT_EQ(output.Data<float>()[i], i + 6 * (i + 1));
+  EXPECT_EQ(visit(tasks, drawn, serial, 0.0).value().As<Tensor>()->shape()[0], 1) << "at least one visit";
+
+  const auto refusal = [&](const std::string& its, const Value& variants, const Value& modes) {
+    const auto result = visit(its, variants, modes, 60.0);
+    return result.ok() ? "none" : result.error().Text();
+  };
+  EXPECT_THAT(refusal("[", drawn, serial), testing::Not("none"));
+  EXPECT_THAT(refusal("[]", numbers({3, 0}, {}), serial), HasSubstr("time_variants takes"));
+  EXPECT_THAT(refusal(tasks, serial, serial), HasSubstr("time_variants takes"));
+  EXPECT_THAT(refusal(tasks, drawn, numbers({2}, {0, 0})), HasSubstr("time_variants takes"));
+  EXPECT_THAT(refusal(tasks, numbers({1, 2}, {2, 0}), numbers({1}, {0})), HasSubstr("has no kernel 2"));
+  EXPECT_THAT(refusal(tasks, numbers({1, 2}, {-1, 0}), numbers({1}, {0})), HasSubstr("has no kernel -1"));
+  EXPECT_THAT(refusal(R"([{"nodes": [7], "kernels": ["copy"]}])", numbers({1, 1}, {0}), numbers({1}, {0})),
+              HasSubstr("no node 7"));
+}
+
 TEST(GraphExecutor, AFailingKernelNamesItsNode) {
   Graph graph = SampleGraph();
   graph.nodes[6].func_name = "fails";

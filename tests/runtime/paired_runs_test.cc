@@ -17,24 +17,24 @@ TEST(PairedRuns, TurnsAlternateAndReverse) {
   };
   PairedTimes times =
       RunInPairs(run('a'), run('b'), {.half_width = 0, .max_seconds = 0, .min_pairs = 4, .visit_seconds = 0}).value();
-  EXPECT_EQ(times.pairs, 4);
+  EXPECT_EQ(times.pairs.size(), 4u);
   EXPECT_EQ(order, "ababa");  // a b | b a | a b | b a, with equal neighbours merged
 }
 
 TEST(PairedRuns, StopsOnceTheIntervalIsNarrow) {
   auto nothing = [&]() -> Status { return {}; };
   PairedTimes times = RunInPairs(nothing, nothing, {.half_width = 1e9, .max_seconds = 60, .min_pairs = 10}).value();
-  EXPECT_EQ(times.pairs, 10);
-  EXPECT_GT(times.first_seconds, 0);
-  EXPECT_LE(times.ratio.low, times.ratio.median);
-  EXPECT_LE(times.ratio.median, times.ratio.high);
+  EXPECT_EQ(times.pairs.size(), 10u);
+  EXPECT_GT(times.FirstSeconds(), 0);
+  EXPECT_LE(times.Ratio().low, times.Ratio().median);
+  EXPECT_LE(times.Ratio().median, times.Ratio().high);
 }
 
 TEST(PairedRuns, TooFewPairsBoundNothing) {
   auto nothing = [&]() -> Status { return {}; };
   PairedTimes times = RunInPairs(nothing, nothing, {.half_width = 1, .max_seconds = 0, .min_pairs = 3}).value();
-  EXPECT_EQ(times.pairs, 3);
-  EXPECT_GT(times.ratio.HalfWidth(), 1e300);
+  EXPECT_EQ(times.pairs.size(), 3u);
+  EXPECT_GT(times.Ratio().HalfWidth(), 1e300);
 }
 
 TEST(PairedRuns, AnErrorEndsIt) {

@@ -43,6 +43,19 @@ TEST(ChoiceText, TunedSchedulesWereChosen) {
                                     "2 of 3 tasks run tuned schedules; chosen in 12 s\n");
 }
 
+TEST(ChoiceText, AGpuHasNoNumberOfThreads) {
+  ChosenNetwork chosen = MakeChosen(0, 3);
+  NetworkComparison there = kSlower;
+  there.threads = 0;
+  chosen.choice.comparisons = {there};
+  chosen.refusal = RefusedChange{.kind = ChangeKind::kLoss, .against_default = true, .at = there};
+  EXPECT_EQ(ChoiceText(chosen),
+            kHeadline +
+                "  the GPU:  2.000 ms untuned, 2.200 ms tuned: 0.909 times as fast (95 %: 0.870 to 0.952)\n"
+                "the network keeps its default schedules; the new ones are slower on the GPU: 0.870 to 0.952 "
+                "times as fast as the default ones, 0.909 in the median (12 s of comparisons)\n");
+}
+
 TEST(ChoiceText, TheDefaultsWonTheComparison) {
   ChosenNetwork chosen = MakeChosen(0, 3);
   chosen.choice.comparisons = {kFaster, kSlower};

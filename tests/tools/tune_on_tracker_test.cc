@@ -5,6 +5,7 @@
 #include "records/open.h"
 #include "support/clock.h"
 #include "tests/tools/farm.h"
+#include "tools/autotune/events.h"
 
 namespace autotune {
 namespace {
@@ -56,31 +57,52 @@ TEST_F(TuneOnTracker, MeasuresAfterARunOnThisMachine) {
   EXPECT_THAT(TuneHere().out, AllOf(resumed, Not(measured)));
 }
 
-// The package follows the choice of an earlier run on this machine. A note says that it ignores newer records.
-TEST_F(TuneOnTracker, ANoteNamesRecordsThatAreNewerThanTheChoice) {
-  const std::string note = "note: for 1 task the database has newer records than the schedules chosen for this network";
-  const std::vector<std::string> output = {"-o", File("net.tar")};
-  const CliResult alone = TuneThere(output);
-  ASSERT_EQ(alone.code, 0) << alone.Text();
-  EXPECT_THAT(alone.out + alone.err, Not(HasSubstr("newer records"))) << "there is no choice yet";
+// The choice is made by the device, printed, stored, and followed by the package and by `compile`.
+TEST_F(TuneOnTracker, TheDeviceMakesTheFinalChoice) {
+  const CliResult there = Run({"--op", "conv2d:1,16,16,16;3,3,16,16;pad=1", "--trials", "24", "--tracker", socket_,
+                               "--key", "pi", "-o", File("net.tar"), "--json"});
+  ASSERT_EQ(there.code, 0) << there.Text();
+  const std::vector<Json> events = EventsOf(there.out);
+  EXPECT_EQ(NameOf(events.back()), "saved");
+  EXPECT_GE(std::ranges::count_if(events, [](const Json& event) { return NameOf(event) == "choosing"; }), 1);
+  const auto choice = FromJson<tools::event::Choice>(test::LastOf(events, "end")["choice"]);
+  ASSERT_TRUE(choice.ok()) << choice.error().Text();
+  EXPECT_TRUE(choice->comparisons.empty() ? choice->kept_defaults : choice->comparisons[0].untuned_ms > 0);
+  EXPECT_THAT(there.Text(), Not(HasSubstr("could not be compared")));
+  EXPECT_EQ(ListChoices(*OpenStore(db_).value()).value().size(), 1u);
+  const auto free = [&] { return Run({"devices", "--tracker", socket_}).out.find("free") != std::string::npos; };
+  EXPECT_TRUE(test::Soon(free, 5)) << "the device is given back, and not only when the lease expires, after 10 s";
+}
 
+// A note names records that are newer than the choice, until a run compares them.
+TEST_F(TuneOnTracker, ANoteNamesRecordsThatAreNewerThanTheChoice) {
+  const std::string note =
+      "note: for 1 task the database has newer records than the schedules chosen for this network; `autotune tune` "
+      "compares them\n";
   const CliResult here = TuneHere();
   ASSERT_EQ(here.code, 0) << here.Text();
+  const std::vector<std::string> compile = {"compile", "--op", op_, "-o", File("same.tar")};
+  EXPECT_THAT(Run(compile).err, Not(HasSubstr("newer records")));
   DateChoice(1);
-  const CliResult there = TuneThere(output);
-  ASSERT_EQ(there.code, 0) << there.Text();
-  EXPECT_THAT(there.err, HasSubstr(note + "; `autotune tune` without --tracker compares them\n"));
-  EXPECT_THAT(Run({"compile", "--op", op_, "-o", File("same.tar")}).err, HasSubstr(note));
-  // With --json, standard output has only lines of JSON.
-  const CliResult json = TuneThere({"-o", File("net.tar"), "--json"});
-  const std::vector<Json> events = EventsOf(json.out);
-  ASSERT_GE(events.size(), 2u) << json.Text();
-  EXPECT_EQ(NameOf(events.back()), "saved");
-  EXPECT_THAT(json.err, HasSubstr(note));
-
+  EXPECT_THAT(Run(compile).err, HasSubstr(note));
   DateChoice(WallMillis() + 1'000'000);
-  const CliResult later = TuneThere(output);
-  EXPECT_THAT(later.out + later.err, Not(HasSubstr("newer records"))) << "the choice is newer than all records";
+  EXPECT_THAT(Run(compile).err, Not(HasSubstr("newer records"))) << "the choice is newer than all records";
+}
+
+// The server is killed while networks are compared. A new one goes on.
+TEST_F(TuneOnTracker, TheChoiceGoesOnAfterTheServersDeath) {
+  Subprocess run = Start(
+      {"--model", SmallModel(), "--trials", "40", "--search", "random", "--tracker", socket_, "--key", "pi", "--json"},
+      "run");
+  const auto chooses = [&] { return test::ReadAll(File("run.out")).find("\"choosing\"") != std::string::npos; };
+  ASSERT_TRUE(test::Soon([&] { return chooses() || run.Poll(); })) << test::ReadAll(File("run.err"));
+  servers_[0].Kill();
+  ASSERT_TRUE(servers_[0].Wait(5000));
+  StartServer();
+  const CliResult result = Finish(run, "run");
+  ASSERT_EQ(result.code, 0) << result.Text();
+  EXPECT_THAT(result.Text(), Not(HasSubstr("could not be compared")));
+  EXPECT_EQ(NameOf(EventsOf(result.out).back()), "saved");
 }
 
 }  // namespace

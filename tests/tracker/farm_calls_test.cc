@@ -6,6 +6,8 @@
 #include "rpc/remote_device.h"
 #include "rpc/remote_value.h"
 #include "runtime/fill.h"
+#include "runtime/graph_json.h"
+#include "runtime/params.h"
 #include "tests/draws.h"
 #include "tests/tracker/farm.h"
 
@@ -106,6 +108,40 @@ TEST_F(FarmCalls, LargeLibrariesAreLoadedUpToANumber) {
   EXPECT_TRUE(device->LoadModule(*Compile(kDouble), 1).ok()) << "a small one needs no such file";
 }
 
+TEST_F(FarmCalls, TwoFunctionsAreTimedInTurns) {
+  const auto device = Connect();
+  ASSERT_TRUE(device);
+  // An executor of a network that only copies its input: no library is needed.
+  Graph graph;
+  graph.nodes = {{.name = "x", .outputs = {{"f32", {64}, 0}}}};
+  graph.heads = {{0, 0}};
+  const std::string text = graph.ToText(), params = ParamsBytes({});
+  const Module network = device->LoadNetwork({"", text, params}, 1).value();
+  const PackedFunc one = network->GetFunction("run").value(), two = one;
+  const auto paired = device->TimeInPairs(one, two, {.half_width = 0, .max_seconds = 0, .min_pairs = 7}).value();
+  ASSERT_EQ(paired.times.pairs.size(), 7u);
+  for (const PairTime& pair : paired.times.pairs)
+    EXPECT_TRUE(pair.first > 0 && pair.second > 0 && pair.seconds > pair.first + pair.second);
+  const PackedFunc local = PackedFunc::Of([] { return 1; });
+  EXPECT_THAT(device->TimeInPairs(one, local, {}).error().Text(), HasSubstr("of another process"));
+  EXPECT_THAT(device->Measure(local, {}).error().Text(), HasSubstr("of another process"));
+  const PackedFunc fails = network->GetFunction("get_output").value();
+  EXPECT_FALSE(device->TimeInPairs(one, fails, {.max_seconds = 0}).ok()) << "it takes arguments";
+  EXPECT_FALSE(device->Measure(one, {Value(1)}).ok()) << "run takes none";
+  const auto again = device->Measure(one, {});
+  EXPECT_TRUE(again.ok()) << again.error().Text();
+}
+
+TEST_F(FarmCalls, ASessionGetsOnlyWhatFits) {
+  std::atomic<int> offers = 0;
+  RemoteDevice::Options options{.farm = {.tracker = Endpoint(), .key = "cpu", .wait_seconds = 3}};
+  options.fits = [&](const rpc::LeaseGranted&) { return ++offers, false; };
+  EXPECT_FALSE(RemoteDevice::Connect(options).ok());
+  EXPECT_GT(offers, 0);
+  options.fits = [&](const rpc::LeaseGranted& granted) { return !granted.server.empty(); };
+  EXPECT_TRUE(RemoteDevice::Connect(options).ok());
+}
+
 TEST_F(FarmCalls, HandlesThatNobodyReleasesDoNotPileUp) {
   const auto device = Connect();
   ASSERT_TRUE(device);
@@ -127,6 +163,7 @@ TEST_F(FarmCalls, TheEndOfTheProcessEndsTheSessionWithOneLine) {
     const auto crashed = kernel(x, w, x);
     ASSERT_FALSE(crashed.ok());
     EXPECT_THAT(crashed.error().Text(), HasSubstr(why));
+    EXPECT_FALSE(device->IsLost()) << "the kernel is at fault";
     EXPECT_EQ(device->Call("remote.echo", {Value()}).error().Text(), crashed.error().Text());
   }
   EXPECT_TRUE(Connect()) << "the device serves the next client";
@@ -136,12 +173,14 @@ TEST_F(FarmCalls, AKilledServerEndsTheSession) {
   const auto device = Connect();
   ASSERT_TRUE(device);
   ASSERT_TRUE(device->Call("remote.echo", {Value(1)}).ok());
+  EXPECT_FALSE(device->IsLost());
   kill(server_->pid(), SIGKILL);
   server_->Wait(5000);
   const int64_t began = BootMillis();
   const auto lost = device->Call("remote.echo", {Value(1)});
   ASSERT_FALSE(lost.ok());
   EXPECT_THAT(lost.error().Text(), HasSubstr("lost"));
+  EXPECT_TRUE(device->IsLost());
   EXPECT_LT(BootMillis() - began, 10000);
 }
 

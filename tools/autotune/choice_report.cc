@@ -14,8 +14,8 @@ std::string ComparisonText(const NetworkComparison& c) {
   const std::string verdict = IsUndecided(ratio)                      ? "undecided"
                               : c.ratio_low <= 1 && c.ratio_high >= 1 ? "no significant difference"
                                                                       : Format("%.3f times as fast", 1 / c.ratio);
-  return Format("  %d thread%s  ", c.threads, c.threads == 1 ? ": " : "s:") + TimeText(c.default_seconds) +
-         " untuned, " + TimeText(c.default_seconds * c.ratio) + " tuned: " + verdict +
+  return "  " + PlaceText(c.threads) + (c.threads == 1 ? ":   " : ":  ") + TimeText(c.default_seconds) + " untuned, " +
+         TimeText(c.default_seconds * c.ratio) + " tuned: " + verdict +
          Format(" (95 %%: %.3f to %.3f)\n", 1 / c.ratio_high, 1 / c.ratio_low);
 }
 
@@ -28,9 +28,9 @@ std::string RefusalText(const RefusedChange& refusal) {
   // An even interval includes 1, and its half-width is at most the resolution.
   if (refusal.kind == ChangeKind::kEven)
     return subject + "as fast as " + kept + Format(", within %.0f %%", 2 * kResolution * 100);
-  return (refusal.kind == ChangeKind::kLoss ? subject + "slower" : "undecided") + " at " +
-         Counted(c.threads, "thread") + Format(": %.3f to %.3f times as fast as ", 1 / c.ratio_high, 1 / c.ratio_low) +
-         kept + Format(", %.3f in the median", 1 / c.ratio);
+  return (refusal.kind == ChangeKind::kLoss ? subject + "slower" : "undecided") + (c.threads == 0 ? " on " : " at ") +
+         PlaceText(c.threads) + Format(": %.3f to %.3f times as fast as ", 1 / c.ratio_high, 1 / c.ratio_low) + kept +
+         Format(", %.3f in the median", 1 / c.ratio);
 }
 
 // Says why the selected schedules were not taken, and how long that took to find out.

@@ -11,6 +11,8 @@ namespace autotune::tools {
 
 std::string Counted(int64_t n, const std::string& noun) { return std::to_string(n) + " " + noun + (n == 1 ? "" : "s"); }
 
+std::string PlaceText(int threads) { return threads == 0 ? "the GPU" : Counted(threads, "thread"); }
+
 std::string DurationText(double seconds) {
   const long s = static_cast<long>(seconds + 0.5);
   if (s < 60) return Format("%lds", s);

@@ -12,6 +12,9 @@ namespace autotune::tools {
 
 // Returns a number with its noun: "1 task", "2 tasks".
 std::string Counted(int64_t n, const std::string& noun);
+
+// Says where a network ran: "2 threads", or "the GPU" for 0 threads.
+std::string PlaceText(int threads);
 // Formats a duration: "42s", "3m05s", "2h10m".
 std::string DurationText(double seconds);
 // Formats a measured time with four digits: "1.234 ms", from 0.1 ms on, or "12.34 us".

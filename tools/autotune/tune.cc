@@ -25,6 +25,8 @@
 #include "tools/autotune/claimed_run.h"
 #include "tools/autotune/command.h"
 #include "tools/autotune/device_target.h"
+#include "tools/autotune/farm_networks.h"
+#include "tools/autotune/final_choice.h"
 #include "tools/autotune/host.h"
 #include "tools/autotune/printer.h"
 #include "tools/autotune/run_key.h"
@@ -73,16 +75,6 @@ Result<double> ParseDuration(const std::string& text) {
     return WithHint(Err("--time-budget ", text, " is no duration"), "say 90s, 10m or 2h");
   return value * scale;
 }
-
-// Planned duration of the final choice, as a share of the search's time. Loading packages may extend it to a fifth.
-constexpr double kChoiceShare = 0.15;
-// Least planned duration of the final choice. It gives a network of 1 ms 70 pairs of runs at each number of threads,
-// ten times as many as an interval needs.
-constexpr double kMinChoiceSeconds = 1;
-// Least time for which an undecided comparison of the final choice goes on. It is stated in README.md.
-constexpr double kMinExtraSeconds = 5;
-// Estimated seconds for each trial of earlier processes, whose time the database lacks.
-constexpr double kSecondsPerTrial = 0.07;
 
 RunIdentity RunIdentityOf(const TuneCommandOptions& options, const Network& network, const std::vector<TuneTask>& tasks,
                           const Target& target) {
@@ -241,53 +233,23 @@ TuneOptions SearchOptions(const TuneCommandOptions& options, const Network& netw
   std::optional<SearchKind> search = EnumFromText<SearchKind>(options.search);
   CHECK(search);  // the command line's check accepts only valid names
   // The final choice takes a part of the budget.
-  const double search_budget = chooses ? time_budget / (1 + kChoiceShare) : time_budget;
+  const double search_budget = chooses ? SearchBudget(time_budget) : time_budget;
   TuneOptions tune{.trials = options.trials, .time_budget = search_budget, .seed = options.seed, .search = *search};
   if (options.model.op.empty()) tune.measure.cold_bytes = WorkingSetBytes(network);
   return tune;
 }
 
-// Chooses the schedules of the network by measuring whole networks (compiler/choose.h). If the measurement fails, adds
-// a note to `report` and returns no value. The caller then takes the best record of each task.
-Result<std::optional<ChosenNetwork>> Choose(const TuneSession& session, TuneReport& report, uint64_t seed,
-                                            EventPrinter& events, const std::atomic<bool>& stop_requested) {
-  const double searched = report.seconds + kSecondsPerTrial * report.resumed_trials;
-  double shown = -1;
-  auto show = [&](double done) {
-    constexpr double kStep = 0.01;  // least progress that is worth an event
-    if (done < shown + kStep) return;
-    shown = done;
-    events.Print(event::Choosing{done});
-  };
-  const double planned = std::max(kMinChoiceSeconds, kChoiceShare * searched);
-  ChooseOptions choose{.max_seconds = planned,
-                       .max_extra_seconds = std::max(kMinExtraSeconds, planned),
-                       .seed = seed,
-                       .on_progress = show,
-                       .stop = &stop_requested};
-  Result<ChosenNetwork> made =
-      ChooseSchedules(session.network, session.target, *session.store, *session.builder, choose);
-  if (!made.ok()) {
-    report.notes.push_back("the tuned network could not be compared with the untuned one (" + SentenceOf(made.error()) +
-                           "); each task gets its best record");
-    return std::optional<ChosenNetwork>();
-  }
-  if (!made->stopped) TRY(StoreChoice(*session.store, made->choice));
-  return std::optional<ChosenNetwork>(std::move(*made));
-}
-
 // Writes the package of the tuned network, and emits the notes on its schedules. The schedules are those of `chosen`.
-// Without `chosen`, they are the best records or, after tuning on a tracker's devices, the schedules that `autotune
+// Without `chosen`, they are the best records or, after a run that `chooses` nothing, the schedules that `autotune
 // compile` uses. `compile` follows an earlier choice for the network; a note says that the records of this run are
 // newer.
-Status WriteTuned(const TuneSession& session, const TuneCommandOptions& options, std::optional<ChosenNetwork> chosen,
-                  EventPrinter& events) {
+Status WriteTuned(const TuneSession& session, const TuneCommandOptions& options, bool chooses,
+                  std::optional<ChosenNetwork> chosen, EventPrinter& events) {
   // CompileFrom ignores the choice of an earlier run. That choice would hide the records of this run.
   Result<CompileResult> made =
-      chosen ? std::move(chosen->compiled)
-      : !options.OnFarm()
-          ? CompileFrom(session.network, session.target, {.store = session.store.get()}, *session.builder)
-          : Compile(session.network, session.target, session.store.get(), *session.builder);
+      chosen    ? std::move(chosen->compiled)
+      : chooses ? CompileFrom(session.network, session.target, {.store = session.store.get()}, *session.builder)
+                : Compile(session.network, session.target, session.store.get(), *session.builder);
   const CompileResult compiled = TRY_NOTE(std::move(made), "while compiling the tuned network");
   TRY(WriteCompiled(compiled.package, options.output, *session.builder));
   for (const std::string& note : CompileNotes(compiled)) events.Print(event::Note{note});
@@ -323,7 +285,11 @@ event::Saved Saved(const TuneSession& session, const TuneCommandOptions& options
     const Result<std::string> path = DefaultStorePath();
     saved.database = !options.model.db.empty() ? options.model.db : path.ok() ? *path : "";
   }
-  if (!options.output.empty() && !RunsHere(session.target)) {
+  const std::string there = options.OnFarm() ? options.tracker.Words() + " --key " + ShellWord(options.key) : "";
+  if (!options.output.empty() && options.OnFarm()) {
+    saved.next = {"run it:      autotune run " + ShellWord(options.output) + there,
+                  "measure it:  autotune bench " + ShellWord(options.output) + there};
+  } else if (!options.output.empty() && !RunsHere(session.target)) {
     saved.next = {"run it on a " + session.target.triple + " machine: autotune run " + ShellWord(options.output)};
   } else if (!options.output.empty()) {
     saved.next = {"run it:      autotune run " + ShellWord(options.output),
@@ -340,8 +306,10 @@ event::Saved Saved(const TuneSession& session, const TuneCommandOptions& options
 // Connects the farm of this machine, or makes a measurer of the device of a tracker's farm.
 struct FarmSession {
   std::unique_ptr<LocalFarm> farm;
-  std::unique_ptr<Measurer> measurer;  // destroyed before the farm
-  rpc::FarmClient* client = nullptr;   // the measurer's
+  rpc::FarmOptions options;                            // how its devices are reached
+  std::function<bool(const rpc::LeaseGranted&)> fits;  // those that the run uses; null: all
+  std::unique_ptr<Measurer> measurer;                  // destroyed before the farm
+  rpc::FarmClient* client = nullptr;                   // the measurer's
 };
 Result<FarmSession> OpenFarm(const TuneSession& session, const TuneCommandOptions& options,
                              std::optional<FarmDevice> device, std::stop_token stop, EventPrinter& events) {
@@ -351,9 +319,11 @@ Result<FarmSession> OpenFarm(const TuneSession& session, const TuneCommandOption
   if (!device) {
     opened.farm = TRY(StartLocalFarm(options.model, session.target));
     device.emplace();
-    device->client = TRY(rpc::FarmClient::Connect(
-        {.tracker = opened.farm->tracker(), .key = opened.farm->key(), .job = session.network.name}));
+    device->farm = {.tracker = opened.farm->tracker(), .key = opened.farm->key(), .job = session.network.name};
+    device->client = TRY(rpc::FarmClient::Connect(device->farm));
   }
+  opened.options = device->farm;
+  opened.fits = device->fits;
   opened.client = device->client.get();
   opened.measurer = MakeFarmMeasurer(*session.builder, std::move(device->client), measurer);
   return opened;
@@ -363,17 +333,29 @@ Result<FarmSession> OpenFarm(const TuneSession& session, const TuneCommandOption
 Result<FarmDevice> TakeDevice(const TuneCommandOptions& options, std::optional<StopOnSignals>& signals,
                               EventPrinter& events) {
   TRY(CheckBeforeWait(options.model));
-  rpc::FarmOptions farm{.key = options.key, .job = options.model.op};
-  if (farm.job.empty()) farm.job = std::filesystem::path(options.model.model).stem().string();
-  farm.tracker = TRY(options.tracker.Find());
-  FarmDevice device;
-  device.client = TRY(rpc::FarmClient::Connect(farm));
+  FarmDevice device{.farm = {.key = options.key, .job = options.model.op}};
+  if (device.farm.job.empty()) device.farm.job = std::filesystem::path(options.model.model).stem().string();
+  device.farm.tracker = TRY(options.tracker.Find());
+  device.client = TRY(rpc::FarmClient::Connect(device.farm));
   signals.emplace(kExitInterrupted, [client = device.client] {
     Console::Get().Alert(kInterruptedEarly);
     client->GiveBack();
   });
-  device.info = TRY(AcquireDevice(*device.client, farm, events));
+  TRY(AcquireDevice(device, events));
   return device;
+}
+
+// Returns where the final choice runs networks: the processor of this machine, or a device of the farm. The farm's
+// client has given its device back.
+std::unique_ptr<NetworkHost> NetworksOf(FarmSession& farm, bool on_farm, std::stop_token stop,
+                                        const std::atomic<bool>& stop_requested, EventPrinter& events) {
+  if (!on_farm) {
+    farm.farm.reset();
+    return MakeLocalHost({.stop = &stop_requested});
+  }
+  rpc::RemoteDevice::Options options{.farm = farm.options, .fits = farm.fits, .stop = std::move(stop)};
+  options.on_wait = [emit = EmitWaits(events)](const rpc::DeviceWait& wait) { emit(wait.text); };
+  return std::make_unique<FarmNetworks>(std::move(options));
 }
 
 Result<int> TuneModel(TuneCommandOptions options) {
@@ -394,8 +376,9 @@ Result<int> TuneModel(TuneCommandOptions options) {
   const TuneSession session = TRY(OpenSession(options, device ? &device->info : nullptr, stop_requested, *events));
   const auto& [builder, target, store, network, tasks] = session;
   ApplyTrialsPerTask(options, tasks.size());
-  // The final choice compares whole networks, which only this machine's CPU runs.
-  const bool chooses = here && !target.IsGpu();
+  const bool is_stated = device && IsStated(device->info);
+  // The final choice compares whole networks. Servers that do not state their device do not run networks either.
+  const bool chooses = here || is_stated;
   TuneOptions tune = SearchOptions(options, network, chooses, time_budget);
   HostWaitWatch host_waits([&](const HostWait& wait) {
     events->Print(event::Waiting{kThisHost, wait.reason, static_cast<double>(BootMillis() - wait.since) / 1e3});
@@ -406,7 +389,6 @@ Result<int> TuneModel(TuneCommandOptions options) {
                               " s to see whether it still works on it"});
   };
   const auto claimed = TRY(ClaimedRun::Take(*store, tune.run, {.on_wait = waits_for_owner}));
-  const bool is_stated = device && IsStated(device->info);
   FarmSession farm = TRY(OpenFarm(session, options, std::move(device), stop.get_token(), *events));
   for (const std::string& note : WithoutRepeats(network.notes)) events->Print(event::Note{note});
   event::Begin begin = BeginOf(network, tasks, target, tune, chooses);
@@ -414,7 +396,7 @@ Result<int> TuneModel(TuneCommandOptions options) {
   begin.time_budget = time_budget;
   events->Print(begin);
   std::optional<double> peak;  // FLOPS; unknown for GPUs
-  if (chooses) peak = TRY(PeakOfThisMachine(target, *builder, *events));
+  if (here && !target.IsGpu()) peak = TRY(PeakOfThisMachine(target, *builder, *events));
 
   signals.emplace(stop, kExitInterrupted, EndedAtOnce(EndedInBatchText(options)));
   if (is_stated && !target.IsGpu()) peak = PeakOfDevice(*farm.client, target, *builder, stop.get_token(), *events);
@@ -429,17 +411,21 @@ Result<int> TuneModel(TuneCommandOptions options) {
   };
   if (report.interrupted) return interrupted();
   farm.measurer.reset();
-  farm.farm.reset();
 
   // Without a final choice, each task gets its best record.
   std::optional<ChosenNetwork> chosen;
-  if (chooses) chosen = TRY(Choose(session, report, options.seed, *events, stop_requested));
+  if (chooses) {
+    const auto networks = NetworksOf(farm, !here || target.IsGpu(), stop.get_token(), stop_requested, *events);
+    chosen = TRY(
+        ChooseFinally({network, target, *store, *builder}, *networks, report, options.seed, *events, stop_requested));
+  }
+  farm.farm.reset();
   if (stop_requested) return interrupted();
   signals.emplace(kExitInterrupted, EndedAtOnce(AfterSearchText(options)));
   event::End end = EndOf(report, tune, chosen ? &*chosen : nullptr, peak);
   end.gpu = session.target.IsGpu();
   events->Print(end);
-  if (!options.output.empty()) TRY(WriteTuned(session, options, std::move(chosen), *events));
+  if (!options.output.empty()) TRY(WriteTuned(session, options, chooses, std::move(chosen), *events));
   EmitNotes(report, *events);
   events->Print(Saved(session, options, end));
   return kExitOk;

@@ -82,7 +82,7 @@ std::string SureGains(std::vector<event::Comparison> comparisons) {
   std::sort(comparisons.begin(), comparisons.end(), [](const auto& a, const auto& b) { return a.threads > b.threads; });
   std::string sure, open;
   for (const event::Comparison& c : comparisons) {
-    const std::string threads = Counted(c.threads, "thread");
+    const std::string threads = PlaceText(c.threads);
     if (c.speedup_low > 1) {
       sure += (sure.empty() ? "" : ", ") + Format("%.3f", c.speedup) +
               (sure.empty() ? " times as fast as untuned on " : " on ") + threads;

@@ -67,15 +67,17 @@ std::optional<double> UnknownPeak(const std::string& why, EventPrinter& events) 
 
 }  // namespace
 
-Result<rpc::DeviceInfo> AcquireDevice(rpc::FarmClient& client, const rpc::FarmOptions& farm, EventPrinter& events) {
+Status AcquireDevice(FarmDevice& device, EventPrinter& events) {
   const auto wait = EmitWaits(events);
-  rpc::DeviceInfo device = TRY(client.Acquire([&](const rpc::DeviceWait& its) { wait(its.text); }));
+  device.info = TRY(device.client->Acquire([&](const rpc::DeviceWait& its) { wait(its.text); }));
   wait("");
-  auto unlike = std::make_shared<UnlikeDevices>(device, events);
-  if (IsStated(device))
-    if (const auto status = rpc::QueryStatus(farm.tracker, farm.key); status.ok()) unlike->NameAllOf(*status);
-  client.UseOnly([unlike](const rpc::LeaseGranted& granted) { return unlike->IsLike(granted); });
-  return device;
+  auto unlike = std::make_shared<UnlikeDevices>(device.info, events);
+  if (IsStated(device.info))
+    if (const auto status = rpc::QueryStatus(device.farm.tracker, device.farm.key); status.ok())
+      unlike->NameAllOf(*status);
+  device.fits = [unlike](const rpc::LeaseGranted& granted) { return unlike->IsLike(granted); };
+  device.client->UseOnly(device.fits);
+  return {};
 }
 
 Result<std::unique_ptr<LocalFarm>> StartLocalFarm(const ModelOptions& model, const Target& target) {

@@ -17,13 +17,15 @@ namespace autotune::tools {
 
 // A device of a tracker's farm that this process holds.
 struct FarmDevice {
+  rpc::FarmOptions farm;
   std::shared_ptr<rpc::FarmClient> client;
-  rpc::DeviceInfo info;  // of the first device; the run is for devices like it
+  rpc::DeviceInfo info;                                // of the first device; the run is for devices like it
+  std::function<bool(const rpc::LeaseGranted&)> fits;  // returns true for devices like it; null: for all
 };
 
-// Waits for a device of the farm's key, and returns what it is; emits the waits. From then on the client takes only
+// Waits for a device of the farm's key; emits the waits. Sets `info` and `fits`. From then on the client takes only
 // devices like it; a note names each other one once.
-Result<rpc::DeviceInfo> AcquireDevice(rpc::FarmClient& client, const rpc::FarmOptions& farm, EventPrinter& events);
+Status AcquireDevice(FarmDevice& device, EventPrinter& events);
 
 // Starts the farm of this machine for a target, with the device that --device chooses.
 Result<std::unique_ptr<LocalFarm>> StartLocalFarm(const ModelOptions& model, const Target& target);

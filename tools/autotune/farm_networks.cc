@@ -1,0 +1,58 @@
+#include "tools/autotune/farm_networks.h"
+
+#include "rpc/library_files.h"
+
+namespace autotune::tools {
+
+void FarmNetworks::BeginTurn() {
+  // A process loads only few large libraries, and frees none of them.
+  if (loaded_ + kMostNetworks > rpc::LibraryFiles::kMost) device_.reset();
+}
+
+Result<Module> FarmNetworks::Load(const Package& package, int threads, bool replaceable) {
+  if (!device_) TRY(Connect());
+  ++loaded_;
+  return device_->LoadNetwork({package.library, package.graph_json, package.params}, threads, replaceable);
+}
+
+Result<Value> FarmNetworks::Measure(const PackedFunc& function, const std::vector<Value>& args) {
+  rpc::RemoteDevice::Measured made = TRY(device_->Measure(function, args));
+  losses_ = 0;
+  undisturbed_ &= made.disturbed.empty();
+  return std::move(made.value);
+}
+
+Result<PairedTimes> FarmNetworks::MeasureInPairs(const PackedFunc& first, const PackedFunc& second,
+                                                 const PairedOptions& options) {
+  rpc::RemoteDevice::Paired made = TRY(device_->TimeInPairs(first, second, options));
+  losses_ = 0;
+  undisturbed_ &= made.disturbed.empty();
+  return std::move(made.times);
+}
+
+bool FarmNetworks::Recover() {
+  // A device that takes longer to load a network than other clients wait for it would be lost each time.
+  constexpr int kMostLosses = 5;  // [chosen]
+  if (!device_ || !device_->IsLost() || ++losses_ > kMostLosses) return false;
+  device_.reset();
+  return true;
+}
+
+Status FarmNetworks::Connect() {
+  rpc::RemoteDevice::Options options = options_;
+  options.fits = [granted = granted_, fits = options_.fits](const rpc::LeaseGranted& lease) {
+    if (fits && !fits(lease)) return false;
+    const std::lock_guard lock(granted->mutex);
+    if (granted->is_pinned) return lease.server == granted->server;
+    granted->server = lease.server;
+    return true;
+  };
+  device_ = TRY(rpc::RemoteDevice::Connect(options));
+  loaded_ = 0;
+  if (options.on_wait) options.on_wait({});
+  const std::lock_guard lock(granted_->mutex);
+  granted_->is_pinned = true;
+  return {};
+}
+
+}  // namespace autotune::tools

@@ -63,6 +63,12 @@ std::optional<Refusal> CheckUpload(const MeasureRequest& request, const std::vec
   return std::nullopt;
 }
 
+int64_t TotalBytes(const std::vector<Blob>& blobs) {
+  int64_t bytes = 0;
+  for (const Blob& blob : blobs) bytes += static_cast<int64_t>(blob->size());
+  return bytes;
+}
+
 std::optional<Refusal> CheckCall(const Call& call, const std::vector<Blob>& blobs) {
   if (call.session.empty() || call.number < 1 || !IsDeadline(call.seconds))
     return Refusal{code::kMalformed, "call: an option is out of range"};

@@ -14,5 +14,6 @@ std::optional<Refusal> CheckUpload(const MeasureRequest& request, const std::vec
 std::optional<Refusal> CheckCall(const Call& call, const std::vector<Blob>& blobs);
 // Of a call or its reply: one, of limited size.
 std::optional<Refusal> CheckCallBlobs(const std::vector<Blob>& blobs);
+int64_t TotalBytes(const std::vector<Blob>& blobs);
 
 }  // namespace autotune::rpc

@@ -44,6 +44,8 @@ struct FarmClient::Impl {
   };
   struct OpenCall {
     std::function<void(const DeviceWait&)> on_wait;
+    std::function<void(const RemoteAnswer&)> on_reply;
+    RemoteAnswer latest;
     std::promise<Result<RemoteAnswer>> done;
   };
   // A ClientSession with its sockets. It holds one device or none.
@@ -119,12 +121,16 @@ struct FarmClient::Impl {
       if (job->callbacks.on_result) job->callbacks.on_result(a.result);
       job->results[job->places.at(a.result.candidate)] = std::move(a.result);
     }
+    void Do(CallReplied& a) {
+      call->latest = {std::move(a.reply), std::move(a.body)};
+      if (call->on_reply) call->on_reply(call->latest);
+    }
     void Do(CallDone& a) {
       auto finished = std::move(call);
       if (a.error) {
         finished->done.set_value(std::move(*a.error));
       } else {
-        finished->done.set_value(RemoteAnswer{std::move(a.reply), std::move(a.body)});
+        finished->done.set_value(std::move(finished->latest));
       }
     }
     void Do(JobWaits& a) {
@@ -297,9 +303,11 @@ void FarmClient::UseOnly(std::function<bool(const LeaseGranted&)> fits) {
   impl_->loop.Post([impl = impl_.get(), fits = std::move(fits)]() mutable { impl->fits = std::move(fits); });
 }
 
-Result<RemoteAnswer> FarmClient::Call(CallWork work, const std::function<void(const DeviceWait&)>& on_wait) {
+Result<RemoteAnswer> FarmClient::Call(CallWork work, std::function<void(const DeviceWait&)> on_wait,
+                                      std::function<void(const RemoteAnswer&)> on_reply) {
   auto call = std::make_unique<Impl::OpenCall>();
-  call->on_wait = on_wait;
+  call->on_wait = std::move(on_wait);
+  call->on_reply = std::move(on_reply);
   auto done = call->done.get_future();
   impl_->loop.Post([impl = impl_.get(), work, shared = std::make_shared<decltype(call)>(std::move(call))] {
     if (work.cancelled && *work.cancelled) return (*shared)->done.set_value(Error("cancelled", ErrorKind::kStopped));

@@ -72,10 +72,13 @@ class FarmClient {
   // too. May be called from any thread and from callbacks, but not from a signal handler.
   void Cancel(double after_seconds = 0);
 
-  // Makes a call of a session (rpc/remote_device.h). Calls and jobs of one client at the same time get several devices,
-  // and the calls of a session must come one after the other. Returns an error if there is no reply; then the session
-  // is over. Cancel ends calls, too, and their sessions.
-  Result<RemoteAnswer> Call(CallWork work, const std::function<void(const DeviceWait&)>& on_wait = nullptr);
+  // Makes calls of a session (rpc/remote_device.h). Calls and jobs of one client at the same time get several devices,
+  // and a session makes its calls by one of these functions at a time. Returns the last reply, which is the only one
+  // that may have another status than "ok". Returns an error if there is no reply; then the session is over. Cancel
+  // ends calls, too, and their sessions. `on_reply` is called for each reply, as the callbacks above; so is
+  // CallWork::body.
+  Result<RemoteAnswer> Call(CallWork work, std::function<void(const DeviceWait&)> on_wait = nullptr,
+                            std::function<void(const RemoteAnswer&)> on_reply = nullptr);
 
   Result<StatusReply> Status(double timeout_seconds = 5);
 

@@ -141,8 +141,7 @@ ClientActions ClientSession::Cancel(int64_t now) {
   Advance(now);
   if (call_) {
     Withdraw();
-    if (lease_) GiveBack(true);  // the server ends the call
-    FailCall("cancelled", now);
+    FailCall("cancelled", now);  // the server ends the call with the lease
   }
   if (!job_ || cancelled_) return Take();
   cancelled_ = now;
@@ -228,9 +227,13 @@ void ClientSession::Lost(const std::string& why, int64_t now, const std::string&
                                .why = why});
   exclude_ = {granted.server};
   excluded_at_ = now;
+  lost_ = why;
   GiveBack(false, unreachable);
   batch_.reset();
-  if (call_) call_->began.reset();
+  if (call_) {
+    call_->began.reset();
+    call_->sent.clear();
+  }
   if (call_ && call_->work.number > 1) return FailCall("the device was lost: " + why, now);
   if (!job_ && !call_) return;
   if (cancelled_) return Continue(now);
@@ -279,6 +282,7 @@ void ClientSession::OnGranted(const LeaseGranted& granted, bool ours, int64_t no
   }
   if (!options_.fits(granted)) return OnUnfit(granted, now);
   request_.reset();
+  lost_.clear();
   lease_ = Lease{granted, now, now, now, {}, {}, false};
   actions_.push_back(ConnectServer{granted.device.AllEndpoints(), granted.device.public_key});
   idle_since_ = now;
@@ -352,7 +356,7 @@ ClientActions ClientSession::OnServerConnected(int64_t now) {
   if (batch_ && !batch_->accepted) {
     SendBatch(now);
   } else if (call_) {
-    SendCall(now);
+    SendCallsAgain(now);
   } else {
     SendBeat(now);
   }
@@ -415,6 +419,7 @@ void ClientSession::OnServer(const Message& message, int64_t now) {
       lease_->references_sent.insert(job_->task.reference_hash);
     }
   } else if (auto* beat = message.As<ServerBeat>()) {
+    OnServerWait(beat->waits, now);
     // The server accepted this batch long ago, but works on another batch or none. So the server was restarted at this
     // endpoint and does not know the batch: send it again.
     if (batch_ && batch_->accepted && beat->batch != batch_->message.request &&
@@ -436,7 +441,7 @@ void ClientSession::OnServerRefusal(const Id& request, const Refusal& refusal, i
   const bool ended = refusal.code == code::kStaleLease || refusal.code == code::kLeaseLost;
   if (ended || refusal.code == code::kForbidden) {  // the latter from servers before 2.5 that were restarted
     Lost(refusal.text, now);
-  } else if (call_ && call_->request == request) {
+  } else if (IsOfCall(request)) {
     FailCall("the device server refused the call: " + refusal.text, now);
   } else if (about_batch && refusal.code == code::kNeedReference && job_->reference) {
     lease_->references_sent.erase(job_->task.reference_hash);

@@ -4,6 +4,7 @@
 // thread-safe.
 #pragma once
 #include <atomic>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -48,26 +49,29 @@ struct JobDone {  // follows the last Deliver
   // set if only this job cannot be measured: a server refuses its batch, or its reference is too large.
   std::optional<Error> error;
 };
-// A call of a session (struct Call in rpc/message.h). The first one gets a device. If that is lost, so is the session.
+// Calls of a session (struct Call in rpc/message.h). The first one gets a device. If that is lost, so is the session.
 struct CallWork {
   Id session;
-  int64_t number = 1;
-  double seconds = 0;
+  int64_t number = 1;  // of the first of these calls
+  int64_t count = 1;   // several are sent ahead of the replies; only one if it is the first of the session
+  double seconds = 0;  // longest duration of each
   bool exclusive = false;
-  Blob body;
+  std::function<Blob(int64_t index)> body;                       // of each; called again if a call must be sent again
   std::shared_ptr<const std::atomic<bool>> cancelled = nullptr;  // true: the call does not begin; null: it does
 };
-struct CallDone {
-  std::optional<Error> error;  // set if the call has no reply
+struct CallReplied {  // once for each call, in order, until one has another status than "ok"
   CallReply reply;
   Blob body;  // null unless the reply's status is "ok"
+};
+struct CallDone {              // follows the last CallReplied
+  std::optional<Error> error;  // set if a call has no reply
 };
 struct JobWaits {  // reports that the job or call waits for a device
   DeviceWait wait;
 };
 // A FarmEvent says that the client has lost a lease. scripts/ledger.sh keeps books of such events.
 using ClientAction = std::variant<AskTracker, ConnectServer, AskServer, ConnectUploads, AskUploads, DropServer, Deliver,
-                                  JobDone, CallDone, JobWaits, FarmEvent>;
+                                  JobDone, CallReplied, CallDone, JobWaits, FarmEvent>;
 using ClientActions = std::vector<ClientAction>;
 
 class ClientSession : public Timed<ClientSession> {
@@ -135,10 +139,19 @@ class ClientSession : public Timed<ClientSession> {
     std::optional<int64_t> link_sent;
   };
   struct OpenCall {
+    struct Sent {
+      Id request;
+      int64_t at = 0;
+    };
     CallWork work;
-    Id request;
+    int64_t replied = 0;         // calls with a reply, from the first one on
+    std::deque<Sent> sent = {};  // the calls after these
+    int64_t at_a_time = 1;       // most calls without a reply
     int64_t last_sent = 0;
-    std::optional<int64_t> began;  // when the present device first got it
+    std::optional<int64_t> began = {};  // since when the present device has had the first call without a reply
+    std::string told = {};              // ServerBeat::waits that was passed on
+
+    int64_t Next() const { return replied + static_cast<int64_t>(sent.size()); }  // index of the call to be sent next
   };
   struct Batch {
     Message message;
@@ -172,9 +185,12 @@ class ClientSession : public Timed<ClientSession> {
   // ---
   // --- Calls (rpc/client_calls.cc) ---
   void ContinueCall(int64_t now);
-  void SendCall(int64_t now);
+  void SendCalls(int64_t now);
+  void SendCallsAgain(int64_t now);
   void OnCallReply(const Message& message, int64_t now);
   void FailCall(const std::string& why, int64_t now);
+  void OnServerWait(const std::string& waits, int64_t now);
+  bool IsOfCall(const Id& request) const;
   int64_t CallEnds() const;  // when the client gives the call up
   void OnCallOverdue(int64_t now);
   // ---
@@ -211,6 +227,7 @@ class ClientSession : public Timed<ClientSession> {
   std::optional<Lease> lease_;
   std::optional<Batch> batch_;
   std::optional<OpenCall> call_;
+  std::string lost_;  // why the latest lease was lost
   std::vector<Id> exclude_;
   std::vector<Id> unfit_;  // servers whose devices do not fit
   int64_t excluded_at_ = 0;

@@ -30,7 +30,7 @@ EarliestTimer<ClientSession> ClientSession::Earliest() const {
     if (Holds(Rule::kSilentServer)) timer.Add(lease_->last_heard + LongestSilence(), &Self::OnSilentServer);
     timer.Add(lease_->last_renew + options_.renew_ms, &Self::Renew);
     timer.Add(lease_->last_beat + options_.beat_ms, &Self::SendBeat);
-    if (call_) timer.Add(call_->last_sent + kResendCallMs, &Self::SendCall);
+    if (call_) timer.Add(call_->last_sent + kResendCallMs, &Self::SendCallsAgain);
     if (call_) timer.Add(CallEnds(), &Self::OnCallOverdue);
     if (!job_ && !call_) timer.Add(idle_since_ + options_.idle_lease_ms, &Self::OnIdle);
   }

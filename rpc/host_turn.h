@@ -34,6 +34,8 @@ class HostTurn {
   // Ends the turn, or the wait for it. Unlock follows once nothing of the turn runs any more.
   void End();
   bool Wanted() const { return needed_; }  // true from Want to End
+  // Says who has the lock for which it waits; empty if it does not wait.
+  std::string WaitsFor() const { return waits_ ? HostLock::HeldText(path_) : ""; }
   void Unlock() { lock_.reset(); }
 
  private:

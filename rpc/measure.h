@@ -118,6 +118,7 @@ struct DeviceWait {
   int64_t position = 0;              // place in the queue, from 1; 0: unknown, since the tracker has not answered
   int64_t waited_ms = 0;             // time since the job requested a device
   std::vector<LeaseHolder> holders;  // holders of devices with the wanted key, the longest holder first; at most 8
+  bool has_device = false;           // a call has a device, and waits until it may measure there
 };
 
 // One call of FarmClient::Measure, of any size: the client cuts it into batches.

@@ -25,7 +25,7 @@
 namespace autotune::rpc {
 
 inline constexpr int kWireMajor = 2;
-inline constexpr int kWireMinor = 6;
+inline constexpr int kWireMinor = 7;
 
 inline constexpr size_t kMaxFrames = 256;  // of a message; the bytes of a frame have a limit, too (rpc/transport.cc)
 
@@ -344,8 +344,9 @@ struct ServerBeat {
   static constexpr std::string_view kKind = "server_beat";
   Id batch;               // the batch that the server works on or holds results of, or empty
   int64_t remaining = 0;  // candidates without a result
-  AUTOTUNE_FIELDS(batch, remaining)
-  AUTOTUNE_LIMITS({"batch", kIdBytes})
+  std::string waits;      // since 2.7: what a call that measures waits for, for people; empty: nothing, or not for long
+  AUTOTUNE_FIELDS(batch, remaining, waits)
+  AUTOTUNE_LIMITS({"batch", kIdBytes}, {"waits", kTextBytes})
 };
 // --- Uploads (since 2.5). The header's request id of pulls and chunks is that of the batch.
 struct UploadLink {  // the first message over a connection that is for chunks only
@@ -364,15 +365,22 @@ struct UploadChunk {  // its bytes are the blob
   AUTOTUNE_FIELDS(offset)
 };
 // --- Calls (since 2.6): a client calls functions in a process of the server that is its own (rpc/remote_device.h).
-// Calls of one session come one after the other. A repeated call is answered again and never runs twice.
-struct Call {  // blob: the function and its arguments (rpc/remote_value.h)
+// Calls of one session run one after the other, in the order of their numbers. A repeated call is answered again and
+// never runs twice. Since 2.7, a client may send further calls before the reply to the first one: so many of which it
+// lacks the replies, and so many bytes with these replies.
+inline constexpr int64_t kMostOpenCalls = 16;        // [chosen]
+inline constexpr int64_t kMostOpenBytes = 32 << 20;  // [chosen]
+struct Call {                                        // blob: the function and its arguments (rpc/remote_value.h)
   static constexpr std::string_view kKind = "call";
   LeaseClaim claim;
   Id session;              // made up by the client; the first call of another session gets a fresh process
   int64_t number = 0;      // from 1
   double seconds = 0;      // longest duration; then the process is killed, and the session is over
   bool exclusive = false;  // the call measures: nothing else is measured on this host meanwhile
-  AUTOTUNE_FIELDS(claim, session, number, seconds, exclusive)
+  // Since 2.7: the client has the replies to the calls up to this number. Earlier clients send a call when they have
+  // the reply to the one before it.
+  int64_t answered = -1;
+  AUTOTUNE_FIELDS(claim, session, number, seconds, exclusive, answered)
   AUTOTUNE_LIMITS({"session", kIdBytes})
 };
 struct CallReply {  // blob: the function's result, if the status is "ok"

@@ -54,7 +54,10 @@ struct RemoteDevice::Impl {
   }
   Result<Value> Call(const std::shared_ptr<RemoteDevice>& device, int64_t function, const std::string& name,
                      std::span<const Value> args, bool measures = false);
+  Result<RemoteAnswer> Send(CallWork work, std::function<void(const RemoteAnswer&)> on_reply);
   Result<std::string> Send(std::string body, bool measures);
+  Status MovePieces(int64_t bytes, const std::function<std::string(int64_t at, int64_t count)>& piece,
+                    const std::function<Status(int64_t at, int64_t count, const Value&)>& take);
   Result<RemoteHandle> Export(const std::shared_ptr<RemoteDevice>& device, const Value& value,
                               std::vector<HeldPtr>& temporary);
   Result<Value> Import(const std::shared_ptr<RemoteDevice>& device, const RemoteHandle& handle, bool measures);
@@ -106,32 +109,70 @@ struct RemoteObject : Object {
 
 constexpr int64_t kMostTimesBytes = 8 << 20;  // of remote.time (rpc/call_table.cc)
 
+// Returns the call of a function whose first argument is a tensor of the process, and the others small values.
+std::string CallOn(const RemoteHandle& tensor, const char* function, std::vector<Value> args) {
+  RemoteCall call{.name = function, .args = std::move(args)};
+  call.args.insert(call.args.begin(), Value(Tensor()));  // stands for the handle
+  return WriteCall(call, [&](const Value&) -> Result<RemoteHandle> { return tensor; }).value();
+}
+
 Error NotOfThis(std::string_view what) {
   return Err("a ", what, " of another process cannot be passed to a remote function");
 }
 
 }  // namespace
 
-Result<std::string> RemoteDevice::Impl::Send(std::string body, bool measures) {
+Result<RemoteAnswer> RemoteDevice::Impl::Send(CallWork work, std::function<void(const RemoteAnswer&)> on_reply) {
   if (over) return *over;
   if (*cancelled) return Error("cancelled", ErrorKind::kStopped);
-  CallWork work{.session = session,
-                .number = ++calls,
-                .seconds = options.call_seconds,
-                .exclusive = measures,
-                .body = std::make_shared<const std::string>(std::move(body)),
-                .cancelled = cancelled};
+  work.session = session;
+  work.number = calls + 1;
+  work.seconds = options.call_seconds;
+  work.cancelled = cancelled;
+  calls += work.count;
   const auto end = [this](Error error) {
     over = std::move(error);
     return *over;
   };
-  Result<RemoteAnswer> answer = client->Call(std::move(work), options.on_wait);
+  Result<RemoteAnswer> answer = client->Call(std::move(work), options.on_wait, std::move(on_reply));
   if (!answer.ok() && *cancelled) return end(Error("cancelled", ErrorKind::kStopped));
   lost = !answer.ok() || answer->reply.status == TrialStatus::kCancelled;
   if (!answer.ok()) return end(answer.error());
-  if (measures) disturbed = answer->reply.disturbed;
-  if (answer->reply.status == TrialStatus::kOk) return *answer->body;
+  if (answer->reply.status == TrialStatus::kOk) return answer;
   return end(Err("the session on the device is over: ", answer->reply.error));
+}
+
+Result<std::string> RemoteDevice::Impl::Send(std::string body, bool measures) {
+  const auto bytes = std::make_shared<const std::string>(std::move(body));
+  const RemoteAnswer answer =
+      TRY(Send(CallWork{.exclusive = measures, .body = [bytes](int64_t) { return bytes; }}, nullptr));
+  if (measures) disturbed = answer.reply.disturbed;
+  return *answer.body;
+}
+
+// Makes calls for all pieces of a tensor of the process, several at a time. `piece` writes the call for some bytes of
+// it, and `take` gets the value that this call returns. Both run on another thread.
+Status RemoteDevice::Impl::MovePieces(int64_t bytes, const std::function<std::string(int64_t at, int64_t count)>& piece,
+                                      const std::function<Status(int64_t at, int64_t count, const Value&)>& take) {
+  const auto count_at = [bytes](int64_t at) { return std::min(kTensorPieceBytes, bytes - at); };
+  int64_t taken = 0;
+  Status status;  // the first error
+  const auto body = [&](int64_t index) {
+    const int64_t at = index * kTensorPieceBytes;
+    return std::make_shared<const std::string>(piece(at, count_at(at)));
+  };
+  const auto on_reply = [&](const RemoteAnswer& answer) {
+    if (answer.reply.status != TrialStatus::kOk || !status.ok()) return;
+    status = [&]() -> Status {
+      const Value value = TRY(TRY(ReadReply(*answer.body, nullptr)));
+      return take(taken, count_at(taken), value);
+    }();
+    taken += kTensorPieceBytes;
+  };
+  const int64_t count = (bytes + kTensorPieceBytes - 1) / kTensorPieceBytes;
+  if (count == 0) return {};
+  TRY(Send(CallWork{.count = count, .body = body}, on_reply));
+  return status;
 }
 
 Result<Value> RemoteDevice::Impl::Call(const std::shared_ptr<RemoteDevice>& device, int64_t function,
@@ -225,30 +266,25 @@ Result<RemoteDevice::Impl::HeldPtr> RemoteDevice::Impl::Upload(const Tensor& ten
   const RemoteHandle handle{
       .kind = RemoteHandle::Kind::kTensor, .number = made->number, .dtype = tensor.dtype(), .shape = tensor.shape()};
   const std::string_view bytes = tensor.bytes();
-  for (size_t at = 0; at < bytes.size(); at += kTensorPieceBytes) {
-    RemoteCall piece{.name = "remote.write"};
-    // The null stands for the handle.
-    piece.args = {Value(Tensor()), Value(static_cast<int64_t>(at)),
-                  Value(Bytes{std::string(bytes.substr(at, kTensorPieceBytes))})};
-    const std::string write = TRY(WriteCall(piece, [&](const Value&) -> Result<RemoteHandle> { return handle; }));
-    TRY(TRY(ReadReply(TRY(Send(write, false)), nullptr)));
-  }
+  const auto write = [&](int64_t at, int64_t count) {
+    const Value part(Bytes{std::string(bytes.substr(static_cast<size_t>(at), static_cast<size_t>(count)))});
+    return CallOn(handle, "remote.write", {Value(at), part});
+  };
+  TRY(MovePieces(tensor.num_bytes(), write, [](int64_t, int64_t, const Value&) { return Status(); }));
   return made;
 }
 
 Result<Tensor> RemoteDevice::Impl::Download(const RemoteHandle& handle) {
   Tensor tensor = TRY(Tensor::Empty(handle.shape, handle.dtype));
-  for (int64_t at = 0; at < tensor.num_bytes(); at += kTensorPieceBytes) {
-    const int64_t count = std::min(kTensorPieceBytes, tensor.num_bytes() - at);
-    RemoteCall piece{.name = "remote.read"};
-    piece.args = {Value(Tensor()), Value(at), Value(count)};
-    const std::string read = TRY(WriteCall(piece, [&](const Value&) -> Result<RemoteHandle> { return handle; }));
-    const Value part = TRY(TRY(ReadReply(TRY(Send(read, false)), nullptr)));
+  const auto read = [&](int64_t at, int64_t count) { return CallOn(handle, "remote.read", {Value(at), Value(count)}); };
+  const auto take = [&](int64_t at, int64_t count, const Value& part) -> Status {
     const auto* bytes = part.If<Bytes>();
     if (!bytes || static_cast<int64_t>(bytes->data.size()) != count)
       return Err("the device server answered with a malformed message");
     std::memcpy(static_cast<char*>(tensor.data()) + at, bytes->data.data(), bytes->data.size());
-  }
+    return {};
+  };
+  TRY(MovePieces(tensor.num_bytes(), read, take));
   return tensor;
 }
 

@@ -33,7 +33,8 @@ class RemoteDevice : public std::enable_shared_from_this<RemoteDevice> {
     // device. Null: any device.
     std::function<bool(const LeaseGranted&)> fits = nullptr;
     std::stop_token stop = {};  // a request to stop is a Cancel, also while the session waits for a device
-    // Called on another thread while the session waits for a device; see MeasureCallbacks::on_wait.
+    // Called on another thread while the session waits for a device (see MeasureCallbacks::on_wait), and while a call
+    // that measures waits for its turn on the device's host (DeviceWait::has_device).
     std::function<void(const DeviceWait&)> on_wait = nullptr;
   };
   // Waits for a device. Errors: those of FarmClient::Connect; no device could be had; the server is older than 2.6.

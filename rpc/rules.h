@@ -25,6 +25,9 @@ enum class Rule {
   kSpares,       // what ends or stops a runner from outside is not the candidate's fault
   kEndsBatch,    // a device error ends the batch
   kProbes,       // a failed device serves again only after a probe
+  kCallsOnce,    // a call that is repeated is not run again
+  kCallRunner,   // the calls of a session run in a runner that runs nothing else
+  kCallsEnd,     // the end of this runner ends the session
   // --- Client ---
   kAnswersOnce,   // one result of each candidate is delivered
   kSilentServer,  // a silent server is given up
@@ -57,10 +60,11 @@ enum class Rule {
 };
 }  // namespace rpc
 AUTOTUNE_ENUM(rpc::Rule, "fencing", "ended-lease", "incarnation", "kills-on-loss", "resends", "remembers", "fresh-runs",
-              "yield-stops", "repeats", "fresh-runner", "own-runner", "spares", "ends-batch", "probes", "answers-once",
-              "silent-server", "retries", "asks-again", "third-device", "one-holder", "expiry", "recovery",
-              "revocation", "queue-order", "silent-queue", "holds", "stopped-time", "plausible", "secret-ids", "limits",
-              "memory-watch", "drops-unread", "phases", "allow-list", "roles", "owners", "proof", "keys", "handshakes")
+              "yield-stops", "repeats", "fresh-runner", "own-runner", "spares", "ends-batch", "probes", "calls-once",
+              "call-runner", "calls-end", "answers-once", "silent-server", "retries", "asks-again", "third-device",
+              "one-holder", "expiry", "recovery", "revocation", "queue-order", "silent-queue", "holds", "stopped-time",
+              "plausible", "secret-ids", "limits", "memory-watch", "drops-unread", "phases", "allow-list", "roles",
+              "owners", "proof", "keys", "handshakes")
 }  // namespace autotune
 
 namespace autotune::rpc {

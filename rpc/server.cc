@@ -53,11 +53,13 @@ class Server {
     }
     options_.tracker = TRY_NOTE(NormalizeAddress(options_.tracker), "--tracker");
     const std::string port_file = server_->path().empty() ? "" : server_->path() + ".port";
-    listener_ = TRY(
-        ListenForClients(loop_, options_, session.server, port_file,
-                         {.on_message = [this](const From& from,
-                                               Message message) { Perform(session_->On(from, message, BootMillis())); },
-                          .kept_bytes = [this] { return KeptBytes(); }}));
+    listener_ = TRY(ListenForClients(loop_, options_, session.server, port_file,
+                                     {.on_message =
+                                          [this](const From& from, Message message) {
+                                            if (message.As<ClientBeat>()) session_->OnHostWait(turn_.WaitsFor());
+                                            Perform(session_->On(from, message, BootMillis()));
+                                          },
+                                      .kept_bytes = [this] { return KeptBytes(); }}));
     if (IsTcp(listener_.endpoints.front())) session.grant_key = NewGrantKey();
     const DeviceInfo& device = session.device = Describe();
     cores_ = device.cores;

@@ -47,7 +47,7 @@ ServerActions ServerSession::OnHostAcquired(const std::string& unlocked, int64_t
     batch_->host_held = true;
     batch_->unlocked = unlocked;
     StartNext(now);
-  } else if (calls_ && calls_->waiting && calls_->exclusive) {
+  } else if (calls_ && calls_->wants_host && !calls_->run) {
     calls_->host_held = true;
     calls_->unlocked = unlocked;
     StartCall(now);
@@ -319,8 +319,7 @@ ServerActions ServerSession::OnRunnerEnd(const RunnerEnd& end, int64_t now) {
   runner_ready_ = false;
   if (quarantine_ && quarantine_->probe) Quarantine("during a probe, the runner " + end.text, now);
   if (calibrating_ && calibrating_->run) EndCalibration(now);
-  if (calls_ && calls_->run)
-    EndCall(end.out_of_memory ? TrialStatus::kOutOfMemory : TrialStatus::kRunCrashed, "the process " + end.text);
+  OnCallRunnerEnd(end, now);
   if (!batch_ || !batch_->running) return Take();
   bool loading = batch_->running->phase == RunnerPhase::kLoad;
   TrialStatus status = loading ? TrialStatus::kLoadFailed : TrialStatus::kRunCrashed;

@@ -49,7 +49,7 @@ void ServerSession::EndCalibration(int64_t now) {
   calibrating_.reset();
   if (batch_ && !batch_->IsDone()) {
     StartNext(now);
-  } else if (!calls_ || !calls_->exclusive) {
+  } else if (!calls_ || !calls_->wants_host) {
     actions_.push_back(ReleaseHost{});
   }
   StartCall(now);

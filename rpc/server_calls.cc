@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "rpc/check_measure.h"
+#include "rpc/rules.h"
 #include "rpc/server_session.h"
 
 namespace autotune::rpc {
@@ -18,38 +19,55 @@ void ServerSession::OnCall(const From& from, const Message& message, int64_t now
   };
   if (const std::optional<Refusal> refusal = CheckCall(call, message.blobs))
     return refuse(refusal->code, refusal->text);
-  if (calls_ && calls_->session == call.session && calls_->number >= call.number) {
-    if (calls_->reply && calls_->number == call.number) SendReply();  // else it runs, or this is a late copy
-    return;
+  const bool is_same = calls_ && calls_->session == call.session;
+  if (is_same) {
+    const int64_t answered = call.answered < 0 ? call.number - 1 : call.answered;
+    calls_->replies.erase(calls_->replies.begin(), calls_->replies.upper_bound(answered));
+  }
+  if (is_same && calls_->number >= call.number && Holds(Rule::kCallsOnce)) {
+    const auto reply = calls_->replies.find(call.number);
+    if (reply != calls_->replies.end()) actions_.push_back(ToPeer{from.peer, reply->second});
+    return;  // else it is open, or this is a late copy
   }
   if (batch_ && !batch_->IsDone()) return refuse(code::kUnexpected, "a batch is being measured");
-  if (calls_ && !calls_->reply) return refuse(code::kUnexpected, "another call has not ended yet");
-  const bool goes_on = calls_ && calls_->session == call.session && calls_->number + 1 == call.number;
+  const bool goes_on = is_same && (calls_->number + 1 == call.number || !Holds(Rule::kCallsOnce));
   if (!goes_on && call.number != 1) return refuse(code::kUnexpected, "there is no such session of calls");
+  if (!goes_on && calls_ && !calls_->open.empty()) return refuse(code::kUnexpected, "another call has not ended yet");
   if (!goes_on) calls_ = Calls{.session = call.session};
+  if (static_cast<int64_t>(calls_->open.size() + calls_->replies.size()) >= kMostOpenCalls ||
+      calls_->KeptBytes() + TotalBytes(message.blobs) > kMostOpenBytes)
+    return refuse(code::kTooLarge, "too many calls without a reply");
   calls_->number = call.number;
-  calls_->exclusive = call.exclusive;
-  calls_->request = message.request;
-  calls_->reply.reset();
-  calls_->waiting = message;
-  if (call.exclusive) {
-    if (calibrating_ && !calibrating_->run) calibrating_.reset();  // it comes after the lease
-    actions_.push_back(AcquireHost{});
-  }
+  calls_->open.push_back(message);
   StartCall(now);
 }
 
-// Starts the call that waits, once there are a runner and, for an exclusive call, the host.
+int64_t ServerSession::Calls::KeptBytes() const {
+  int64_t bytes = 0;
+  for (const Message& message : open) bytes += TotalBytes(message.blobs);
+  for (const auto& [number, reply] : replies) bytes += TotalBytes(reply.blobs);
+  return bytes;
+}
+
+// Starts the first open call, once there are a runner and, for an exclusive call, the host.
 void ServerSession::StartCall(int64_t now) {
-  if (!calls_ || !calls_->waiting) return;
-  const Call& call = *calls_->waiting->As<Call>();
-  if (lease_->yield) return EndCall(TrialStatus::kCancelled, "the device goes to a client that waits");
-  if (!Fault().empty()) return EndCall(TrialStatus::kDeviceError, Fault());
+  if (!calls_ || calls_->open.empty() || calls_->run) return;
+  const Call& call = calls_->First();
+  if (lease_->yield) return EndCall(TrialStatus::kCancelled, "the device goes to a client that waits", now);
+  if (!Fault().empty()) return EndCall(TrialStatus::kDeviceError, Fault(), now);
   const std::string owner = OwnerOf(calls_->session);
-  if (call.number > 1 && runner_client_ != owner)
-    return EndCall(TrialStatus::kRunCrashed, "the process of the earlier calls has ended");
+  if (call.number > 1 && runner_client_ != owner && Holds(Rule::kCallsEnd))
+    return EndCall(TrialStatus::kRunCrashed, "the process of the earlier calls has ended", now);
+  if (call.exclusive && !calls_->wants_host) {
+    if (calibrating_ && !calibrating_->run) calibrating_.reset();  // it comes after the lease
+    calls_->wants_host = true;
+    calls_->wants_since = now;
+    calls_->unlocked.clear();
+    host_holders_.clear();
+    actions_.push_back(AcquireHost{});
+  }
   if (!runner_ready_ || calibrating_ || (call.exclusive && !calls_->host_held)) return;
-  if (!runner_client_.empty() && runner_client_ != owner) {
+  if (!runner_client_.empty() && runner_client_ != owner && Holds(Rule::kCallRunner)) {
     actions_.push_back(KillRunner{"a session of calls begins"});
     runner_ready_ = false;
     return;
@@ -57,8 +75,8 @@ void ServerSession::StartCall(int64_t now) {
   runner_client_ = owner;
   calls_->run = options_.new_run();
   calls_->deadline = now + static_cast<int64_t>(std::ceil(call.seconds * 1000));
-  actions_.push_back(StartCandidate{{"", RunnerCall{*calls_->run}, std::move(calls_->waiting->blobs)}});
-  calls_->waiting.reset();
+  std::vector<Blob> blobs = std::exchange(calls_->open.front().blobs, {});
+  actions_.push_back(StartCandidate{{"", RunnerCall{*calls_->run}, std::move(blobs)}});
 }
 
 void ServerSession::OnCallDone(const Message& message, int64_t now) {
@@ -67,32 +85,55 @@ void ServerSession::OnCallDone(const Message& message, int64_t now) {
   const TrialStatus status = done.result.status;
   if (status == TrialStatus::kOk) device_failures_ = 0;
   if (status == TrialStatus::kDeviceError) Quarantine(done.result.error, now);
-  if (status == TrialStatus::kOk && CheckCallBlobs(message.blobs))
-    return EndCall(TrialStatus::kRunCrashed, "the process has answered with a malformed message");
-  EndCall(status, done.result.error, status == TrialStatus::kOk ? message.blobs : std::vector<Blob>());
+  if (status != TrialStatus::kOk) return EndCall(status, done.result.error, now);
+  if (CheckCallBlobs(message.blobs))
+    return EndCall(TrialStatus::kRunCrashed, "the process has answered with a malformed message", now);
+  if (calls_->KeptBytes() + TotalBytes(message.blobs) > kMostOpenBytes)
+    return EndCall(TrialStatus::kOutOfMemory, "the replies that the client lacks take too much memory", now);
+  EndCall(status, done.result.error, now, message.blobs);
 }
 
-// Ends the call that runs or waits.
-void ServerSession::EndCall(TrialStatus status, std::string error, std::vector<Blob> blobs) {
-  CallReply reply{.session = calls_->session, .number = calls_->number, .status = status, .error = std::move(error)};
-  if (calls_->exclusive) reply.disturbed = calls_->unlocked.empty() ? host_load_ : calls_->unlocked;
+// Ends the first open call.
+void ServerSession::EndCall(TrialStatus status, std::string error, int64_t now, std::vector<Blob> blobs) {
+  const Call& call = calls_->First();
+  CallReply reply{.session = call.session, .number = call.number, .status = status, .error = std::move(error)};
+  if (call.exclusive) reply.disturbed = calls_->unlocked.empty() ? host_load_ : calls_->unlocked;
+  Message message{calls_->open.front().request, std::move(reply), std::move(blobs)};
+  actions_.push_back(ToPeer{lease_->peer, message});
+  calls_->replies.emplace(call.number, std::move(message));
   calls_->run.reset();
-  calls_->waiting.reset();
-  calls_->reply = Message{calls_->request, std::move(reply), std::move(blobs)};
-  if (std::exchange(calls_->exclusive, false)) {
-    calls_->host_held = false;
-    ReleaseUnlessCalibrating();
-  }
+  calls_->open.pop_front();
+  ReleaseAfterCall();
   ++trials_["calls"];
-  SendReply();
+  StartCall(now);
 }
 
-void ServerSession::SendReply() { actions_.push_back(ToPeer{lease_->peer, *calls_->reply}); }
+void ServerSession::ReleaseAfterCall() {
+  calls_->host_held = false;
+  if (std::exchange(calls_->wants_host, false)) ReleaseUnlessCalibrating();
+}
 
-void ServerSession::OnCallDeadline(int64_t /*now*/) {
+void ServerSession::OnCallDeadline(int64_t now) {
   actions_.push_back(KillRunner{"deadline of a call"});
   runner_ready_ = false;
-  EndCall(TrialStatus::kRunTimedOut, "the call took longer than it may");
+  runner_client_.clear();  // the session has no process any more
+  EndCall(TrialStatus::kRunTimedOut, "the call took longer than it may", now);
+}
+
+// Handles the end of the active runner. Between two calls of a session, its end makes the device useless to the client.
+void ServerSession::OnCallRunnerEnd(const RunnerEnd& end, int64_t now) {
+  if (calls_ && calls_->run) {
+    EndCall(end.out_of_memory ? TrialStatus::kOutOfMemory : TrialStatus::kRunCrashed, "the process " + end.text, now);
+  } else if (calls_ && calls_->open.empty() && runner_client_ == OwnerOf(calls_->session)) {
+    DropLease("the process of the client's calls " + end.text, now);
+  }
+}
+
+// Says for whom a call waits that measures; empty if it does not wait, or not for long.
+std::string ServerSession::WaitOfCall(int64_t now) const {
+  constexpr int64_t kUntoldMs = 2000;
+  if (!calls_ || !calls_->wants_host || calls_->host_held || now - calls_->wants_since < kUntoldMs) return "";
+  return host_holders_.empty() ? "others measure on the device's host" : host_holders_;
 }
 
 void ServerSession::DropCalls(const std::string& why) {
@@ -102,7 +143,7 @@ void ServerSession::DropCalls(const std::string& why) {
     actions_.push_back(KillRunner{why});
     runner_ready_ = false;
   }
-  if (calls_->exclusive) ReleaseUnlessCalibrating();
+  ReleaseAfterCall();
   calls_.reset();
 }
 

@@ -12,12 +12,6 @@ namespace {
 
 constexpr char kRestarted[] = "this lease has ended: the server was restarted";
 
-int64_t TotalBytes(const std::vector<Blob>& blobs) {
-  int64_t bytes = 0;
-  for (const Blob& blob : blobs) bytes += static_cast<int64_t>(blob->size());
-  return bytes;
-}
-
 }  // namespace
 
 const std::vector<Blob>* ServerSession::Cache::Find(const std::string& key) {
@@ -47,8 +41,7 @@ int64_t ServerSession::Cache::bytes() const {
 int64_t ServerSession::KeptBytes() const {
   int64_t bytes = references_.bytes() + outputs_.bytes();
   if (batch_) bytes += TotalBytes(batch_->artifacts) + (batch_->intake ? batch_->intake->KeptBytes() : 0);
-  if (calls_ && calls_->waiting) bytes += TotalBytes(calls_->waiting->blobs);
-  if (calls_ && calls_->reply) bytes += TotalBytes(calls_->reply->blobs);
+  if (calls_) bytes += calls_->KeptBytes();
   return bytes;
 }
 
@@ -99,7 +92,7 @@ bool ServerSession::CheckClaim(const From& from, const LeaseClaim& claim, const 
     return false;
   }
   if (Holds(Rule::kEndedLease) && claim.token == highest_) {
-    Refuse(peer, request, code::kLeaseLost, "this lease has ended: it expired, was released or was revoked");
+    Refuse(peer, request, code::kLeaseLost, "this lease has ended: " + ended_);
     return false;
   }
   if (claim.lease.empty() || claim.ttl_ms < 100 || claim.ttl_ms > 600000) {
@@ -148,6 +141,7 @@ void ServerSession::ReportEvent(FarmEvent::Kind kind, const std::string& why) {
 
 void ServerSession::EndLease(FarmEvent::Kind kind, const std::string& why, int64_t now) {
   Happened(kind, why, now);
+  ended_ = why;
   DropBatch(why);
   DropCalls(why);
   lease_.reset();
@@ -183,6 +177,7 @@ void ServerSession::OnBeat(const From& from, const Id& request, const ClientBeat
     answer.batch = batch_->id;
     answer.remaining = batch_->Unfinished();
   }
+  answer.waits = WaitOfCall(now);
   actions_.push_back(ToPeer{from.peer, {request, answer, {}}});
 }
 
@@ -252,7 +247,7 @@ void ServerSession::OnMeasure(const From& from, const Message& message, int64_t 
     return Refuse(peer, message.request, code::kNeedReference,
                   "send the reference artifact " + hash + " with the batch");
   }
-  if (calls_ && !calls_->reply)
+  if (calls_ && !calls_->open.empty())
     return Refuse(peer, message.request, code::kUnexpected, "a call of this client has not ended yet");
   calls_.reset();
   // The client has all results of the batch before. A late copy of that request must not undo this one.

@@ -3,6 +3,7 @@
 // are acknowledged. It knows no socket, process or clock: inputs come with the time, outputs are actions for the driver
 // (rpc/server.cc, or a simulator). The runner makes the measurement itself. Not thread-safe.
 #pragma once
+#include <deque>
 #include <functional>
 #include <map>
 #include <optional>
@@ -83,6 +84,8 @@ class ServerSession : public Timed<ServerSession> {
   ServerActions OnTrackerConnected(int64_t now);
   // `unlocked`: why the turn has no lock; empty: it has.
   ServerActions OnHostAcquired(const std::string& unlocked, int64_t now);
+  // Who has the host's lock while the session waits for it.
+  void OnHostWait(const std::string& holders) { host_holders_ = holders; }
   // The load of other processes beside the measurements from now on (HostLoad::Text); empty: none.
   void OnHostLoad(const std::string& load) { host_load_ = load; }
   // What the runner says of its device beside the CPU.
@@ -164,15 +167,20 @@ class ServerSession : public Timed<ServerSession> {
     bool RunsAlone() const { return next >= request.candidates.size(); }
     int64_t Unfinished() const { return static_cast<int64_t>(order.size() - next); }
   };
-  struct Calls {  // of one session; the latest call waits, runs or is answered
-    Id session, request;
-    int64_t number = 0;              // of the latest call
-    std::optional<Message> waiting;  // the call, until it runs
-    bool exclusive = false, host_held = false;
-    std::string unlocked;        // why the host is held without its lock; empty: with it
+  struct Calls {  // of one session
+    Id session;
+    int64_t number = 0;          // of the latest call
+    std::deque<Message> open;    // calls without a reply, in order; the first one runs if `run` is set
     std::optional<int64_t> run;  // of the call that runs
     int64_t deadline = 0;        // of this run
-    std::optional<Message> reply;
+    // The first open call measures: it has asked for the host, and got it.
+    bool wants_host = false, host_held = false;
+    int64_t wants_since = 0;
+    std::string unlocked;                // why the host is held without its lock; empty: with it
+    std::map<int64_t, Message> replies;  // by number, as long as the client may lack them
+
+    const Call& First() const { return *open.front().As<Call>(); }
+    int64_t KeptBytes() const;
   };
   // Lists of blobs by key. If they exceed the limit, the least recently used lists are dropped.
   class Cache {
@@ -261,8 +269,10 @@ class ServerSession : public Timed<ServerSession> {
   void OnCall(const From& from, const Message& message, int64_t now);
   void StartCall(int64_t now);
   void OnCallDone(const Message& message, int64_t now);
-  void EndCall(TrialStatus status, std::string error, std::vector<Blob> blobs = {});
-  void SendReply();
+  void EndCall(TrialStatus status, std::string error, int64_t now, std::vector<Blob> blobs = {});
+  void ReleaseAfterCall();
+  void OnCallRunnerEnd(const RunnerEnd& end, int64_t now);
+  std::string WaitOfCall(int64_t now) const;
   void OnCallDeadline(int64_t now);
   std::string OwnerOf(const Id& session) const;  // what a session puts in the place of a client
   void DropCalls(const std::string& why);
@@ -286,6 +296,7 @@ class ServerSession : public Timed<ServerSession> {
   ServerActions actions_;
   Token highest_;
   std::optional<Lease> lease_;
+  std::string ended_;  // why the latest lease that has ended did
   std::optional<Batch> batch_;
   std::optional<Calls> calls_;
   StoppedTime stopped_;
@@ -295,7 +306,7 @@ class ServerSession : public Timed<ServerSession> {
   bool runner_ready_ = false;
   std::string runner_reference_;  // ReferenceKey of the reference that the active runner holds
   std::string unavailable_;       // why there is no runner
-  std::string host_load_;
+  std::string host_load_, host_holders_;
   std::optional<Quarantined> quarantine_;
   std::optional<Calibrating> calibrating_;
   int64_t next_calibration_ = 0;

@@ -1,4 +1,4 @@
-// Calls: values as bytes, the runner's table of handles, and what server and client do about a session of calls.
+// Calls: values as bytes, the runner's table of handles, and what a server does about a session of calls.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,7 +7,6 @@
 #include <random>
 
 #include "rpc/call_table.h"
-#include "rpc/client_session.h"
 #include "tests/rpc/server_world.h"
 
 namespace autotune::rpc {
@@ -248,6 +247,82 @@ TEST(ServerCalls, OneThatMeasuresTakesATurnOnTheHost) {
   EXPECT_EQ(w.releases, 2);
 }
 
+// Calls that were sent ahead run in order, one at a time, and their replies are kept until the client has them.
+TEST(ServerCalls, TakesCallsAheadOfTheReplies) {
+  CallWorld w;
+  w.Make(CallOf(1));
+  w.Answer("one");
+  const auto ahead = [&](int64_t number, int64_t answered) {
+    Call call = CallOf(number);
+    call.answered = answered;
+    w.Make(call);
+  };
+  ahead(2, 1);
+  const int64_t run = w.call.value();
+  ahead(3, 1);
+  EXPECT_EQ(w.call, run) << "one at a time";
+  ahead(5, 1);
+  EXPECT_THAT(w.RefusalText(), HasSubstr("there is no such session")) << "one is missing";
+  w.Answer("two");
+  EXPECT_EQ(w.Reply(), (Pair{2, "ok"}));
+  ASSERT_TRUE(w.call) << "the next one runs at once";
+  w.Answer("three");
+  ahead(2, 1);
+  EXPECT_EQ(w.Reply(), (Pair{2, "ok"})) << "its reply is kept";
+  ahead(4, 3);
+  ahead(3, 2);
+  EXPECT_EQ(w.Reply(), (Pair{0, ""})) << "the client has said that it has this reply";
+  for (int64_t number = 5; number < 4 + kMostOpenCalls; ++number) {
+    ahead(number, 3);
+    EXPECT_EQ(w.RefusalText(), "");
+  }
+  ahead(4 + kMostOpenCalls, 3);
+  EXPECT_THAT(w.RefusalText(), HasSubstr("too many calls"));
+  w.End({"was ended by signal 11", 11, false});
+  EXPECT_EQ(w.Reply(), (Pair{3 + kMostOpenCalls, "run crashed"})) << "all of them have failed";
+}
+
+TEST(ServerCalls, KeepLimitedMemory) {
+  CallWorld w;
+  const Blob most = std::make_shared<const std::string>(kMaxBlobBytes, 'x');
+  const int64_t before = w.session.KeptBytes();
+  int64_t number = 1;
+  for (std::string refusal; refusal.empty(); refusal = w.RefusalText()) {
+    Call call = CallOf(number++);
+    call.answered = 0;
+    w.Say("r", call, {most});
+    EXPECT_LE(w.session.KeptBytes() - before, kMostOpenBytes);
+  }
+  EXPECT_THAT(w.RefusalText(), HasSubstr("too many calls"));
+  // Replies count, too.
+  const std::string large(kMaxBlobBytes - 100, 'x');
+  CallWorld replies;
+  for (number = 1; number < kMostOpenCalls; ++number) {
+    Call call = CallOf(number);
+    call.answered = 0;
+    replies.Make(call);
+    if (replies.call) replies.Answer(large);
+    EXPECT_LE(replies.session.KeptBytes(), kMostOpenBytes);
+  }
+  EXPECT_EQ(replies.Reply().second, "out of memory");
+}
+
+TEST(ServerCalls, TheEndOfAnIdleProcessEndsTheLease) {
+  CallWorld w;
+  w.Make(CallOf(1));
+  w.Answer("one");
+  w.End({"was ended by signal 9", 9, false});
+  EXPECT_FALSE(w.session.Busy());
+  EXPECT_THAT(w.events.back().why, HasSubstr("was ended by signal 9"));
+  w.Make(CallOf(2));
+  EXPECT_THAT(w.RefusalText(), HasSubstr("was ended by signal 9"));
+  // The twin: a runner that has run nothing of the client is replaced without harm.
+  CallWorld other;
+  other.Say("b", ClientBeat{ServerWorld::Claim(1), ""}, {});
+  other.End({"was ended by signal 9", 9, false});
+  EXPECT_TRUE(other.session.Busy());
+}
+
 TEST(ServerCalls, MalformedOnesAreRefused) {
   CallWorld w;
   Call endless = CallOf(1);
@@ -265,128 +340,6 @@ TEST(ServerCalls, MalformedOnesAreRefused) {
   result.result.status = TrialStatus::kOk;
   w.Take(w.session.OnRunnerMessage({"", result, {}}, w.now));  // without the reply
   EXPECT_EQ(w.Reply(), (Pair{1, "run crashed"}));
-}
-
-// A client session that makes calls.
-struct Caller {
-  explicit Caller() : session(Options()) {}
-  static ClientSession::Options Options() {
-    ClientSession::Options options;
-    options.key = "cpu";
-    options.new_id = [n = 0]() mutable { return "id" + std::to_string(++n); };
-    return options;
-  }
-  void Take(ClientActions actions) {
-    for (auto& action : actions) {
-      if (auto* a = std::get_if<AskTracker>(&action)) tracker.push_back(a->message);
-      if (auto* a = std::get_if<AskServer>(&action)) server.push_back(a->message);
-      if (auto* a = std::get_if<CallDone>(&action)) done.push_back(*a);
-    }
-  }
-  void Make(int64_t number) { Take(session.StartCall({"s", number, 10, false, Bytes("call")}, now)); }
-  void Grant(int64_t counter = 1) {
-    const LeaseGranted granted{"lease" + std::to_string(counter), {1, counter}, "s1", {}, 10000};
-    for (auto it = tracker.rbegin(); it != tracker.rend(); ++it) {
-      if (!it->As<LeaseRequest>()) continue;
-      return Take(session.On({.roles = {Role::kTracker}}, {it->request, granted, {}}, now));
-    }
-  }
-  void Hear(Message message) { Take(session.On({.roles = {Role::kServer}}, message, now)); }
-  void Reply(int64_t number) { Hear({"", CallReply{"s", number, TrialStatus::kOk, "", ""}, {Bytes("reply")}}); }
-  int64_t Calls() const {
-    return std::count_if(server.begin(), server.end(), [](const Message& m) { return m.As<Call>() != nullptr; });
-  }
-  ClientSession session;
-  int64_t now = 0;
-  std::vector<Message> tracker, server;
-  std::vector<CallDone> done;
-};
-
-TEST(ClientCalls, GoToOneDeviceAndAreRepeatedUntilAnswered) {
-  Caller c;
-  c.Make(1);
-  c.Grant();
-  EXPECT_EQ(c.Calls(), 1);
-  test::PassTime(c.session, c.now, 3000, [&](auto actions) { c.Take(std::move(actions)); });
-  EXPECT_EQ(c.Calls(), 1) << "a copy would take long over a slow link";
-  c.Take(c.session.OnServerConnected(c.now));
-  EXPECT_EQ(c.Calls(), 2) << "the connection is another one";
-  c.Reply(2);
-  EXPECT_THAT(c.done, IsEmpty()) << "it answers another call";
-  c.Reply(1);
-  ASSERT_EQ(c.done.size(), 1u);
-  EXPECT_EQ(*c.done[0].body, "reply");
-  c.Reply(1);
-  EXPECT_EQ(c.done.size(), 1u);
-  c.Make(2);
-  EXPECT_EQ(c.Calls(), 3) << "over the same lease";
-}
-
-TEST(ClientCalls, TheFirstOneMayGoToAnotherDeviceAndLaterOnesMayNot) {
-  Caller c;
-  c.Make(1);
-  c.Grant(1);
-  c.Hear({c.server.back().request, Refusal{code::kLeaseLost, "gone"}, {}});
-  EXPECT_THAT(c.done, IsEmpty());
-  c.Grant(2);
-  EXPECT_EQ(c.Calls(), 2);
-  c.Reply(1);
-  c.Make(2);
-  c.Hear({c.server.back().request, Refusal{code::kLeaseLost, "gone"}, {}});
-  ASSERT_EQ(c.done.size(), 2u);
-  EXPECT_THAT(c.done[1].error->Text(), HasSubstr("the device was lost: gone"));
-  c.Make(3);
-  EXPECT_THAT(c.done.back().error->Text(), HasSubstr("between two calls"));
-}
-
-TEST(ClientCalls, TheFirstOneGoesOnIfItsDeviceFails) {
-  for (const TrialStatus status : {TrialStatus::kDeviceError, TrialStatus::kCancelled}) {
-    Caller c;
-    c.Make(1);
-    c.Grant(1);
-    c.Hear({"", CallReply{"s", 1, status, "no", ""}, {}});
-    EXPECT_THAT(c.done, IsEmpty());
-    c.Grant(2);
-    EXPECT_EQ(c.Calls(), 2);
-    c.Reply(1);
-    EXPECT_EQ(c.done.size(), 1u);
-    c.Make(2);
-    c.Hear({"", CallReply{"s", 2, status, "no", ""}, {}});
-    ASSERT_EQ(c.done.size(), 2u);
-    EXPECT_EQ(c.done[1].reply.status, status) << "what the session has is lost";
-  }
-}
-
-TEST(ClientCalls, AServerThatNeverAnswersIsGivenUp) {
-  Caller c;
-  c.Make(1);
-  c.Grant();
-  for (int second = 0; second < 99; ++second) {
-    test::PassTime(c.session, c.now, 1000, [&](auto actions) { c.Take(std::move(actions)); });
-    c.Hear({"", ServerBeat{}, {}});
-    for (auto it = c.tracker.rbegin(); it != c.tracker.rend(); ++it) {
-      if (!it->As<LeaseRenew>()) continue;
-      c.Take(c.session.On({.roles = {Role::kTracker}}, {it->request, LeaseRenewed{10000, false}, {}}, c.now));
-      break;
-    }
-  }
-  EXPECT_THAT(c.done, IsEmpty());
-  test::PassTime(c.session, c.now, 2000, [&](auto actions) { c.Take(std::move(actions)); });
-  ASSERT_EQ(c.done.size(), 1u);
-  EXPECT_THAT(c.done[0].error->Text(), HasSubstr("does not answer the call"));
-}
-
-TEST(ClientCalls, ACancelledOneGivesTheDeviceBack) {
-  Caller c;
-  c.Make(1);
-  c.Grant();
-  c.Take(c.session.Cancel(c.now));
-  ASSERT_EQ(c.done.size(), 1u);
-  EXPECT_EQ(c.done[0].error->Text(), "cancelled");
-  EXPECT_TRUE(c.server.back().As<LeaseEnd>());
-  c.Make(1);
-  c.Hear({"x", Refusal{code::kUnexpected, "of another request"}, {}});
-  EXPECT_EQ(c.done.size(), 1u);
 }
 
 }  // namespace

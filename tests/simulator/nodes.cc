@@ -97,6 +97,16 @@ std::shared_ptr<const rpc::MeasureJob> MakeJob(const std::string& prefix, const 
   return job;
 }
 
+CallPlan MakeCalls(const std::string& name, Rng& rng) {
+  CallPlan plan{.name = name, .closes = rng.Below(2) == 0};
+  const int64_t count = 3 + rng.Below(40);
+  for (int64_t i = 0; i < count; ++i) {
+    const double luck = rng.Uniform();
+    plan.fates.push_back(luck < 0.005 ? "x" : luck < 0.007 ? "h" : "");
+  }
+  return plan;
+}
+
 // --- Servers ---------------------------------------------------------------------------------------------------------
 
 ServerNode::ServerNode(rpc::ServerSession::Options options, World world)
@@ -193,8 +203,13 @@ void ServerNode::Execute(const Message& message) {
   if (running_) world_.violation("one-at-a-time", "two candidates at once");
   world_.on_start({message, lease_, runner_.number, runner_.ran++});
   const int64_t run = running_ = ++runs_;
-  fate_ = FateOf(message.As<rpc::RunnerRequest>()->candidate.id);
   run_began_ = world_.now();
+  if (message.As<rpc::RunnerCall>()) {
+    fate_ = FateOf(*message.blobs.at(0));
+    if (Ends(fate_)) world_.after(1 + world_.run_ms() / 10, [this, message, run] { AnswerCall(message, run); });
+    return;
+  }
+  fate_ = FateOf(message.As<rpc::RunnerRequest>()->candidate.id);
   if (Ends(fate_)) world_.after(world_.run_ms(), [this, message, run] { Send(message, run); });
 }
 
@@ -228,6 +243,23 @@ void ServerNode::Send(const Message& message, int64_t run) {
   }
   if (request.candidate.check) say(rpc::RunnerProgress{request.run, rpc::RunnerPhase::kRun});
   if (running_ == run) SendResult(request, *message.blobs.at(0));
+}
+
+void ServerNode::AnswerCall(const Message& message, int64_t run) {
+  if (running_ != run) return;
+  if (const int64_t wait = halt_.until - world_.now(); wait > 0)
+    return world_.after(wait, [this, message, run] { AnswerCall(message, run); });
+  if (fate_ == Fate::kCrashes) return EndRunner("crashed", {"was ended by signal 11", 11, false});
+  rpc::RunnerResult result{message.As<rpc::RunnerCall>()->run, {.status = TrialStatus::kOk}};
+  std::vector<rpc::Blob> reply;
+  if (Broken()) {
+    result.result = {.status = TrialStatus::kDeviceError, .error = "the device does not answer"};
+    End("device error");
+  } else {
+    reply = {std::make_shared<const std::string>("reply to " + *message.blobs.at(0))};
+    End("ok");
+  }
+  Perform(session_.OnRunnerMessage({"", result, std::move(reply)}, world_.now()));
 }
 
 void ServerNode::SendResult(const rpc::RunnerRequest& request, const std::string& artifact) {
@@ -267,6 +299,50 @@ void ClientNode::Start(std::shared_ptr<const rpc::MeasureJob> job) {
   device_errors_.clear();
   for (size_t i = 0; i < job->candidates.size(); ++i) places_[job->candidates[i].id] = i;
   Perform(session_.Start(std::move(job), world_.now()));
+}
+
+void ClientNode::StartCalls(CallPlan plan) {
+  calls_ = std::move(plan);
+  replies_ = 0;
+  calls_failed_ = false;
+  NextCalls();
+}
+
+// Makes the next calls of the session, or ends it.
+void ClientNode::NextCalls() {
+  const auto count = static_cast<int64_t>(calls_->fates.size());
+  if (calls_failed_ || replies_ == count) {
+    const bool closes = calls_->closes;
+    calls_.reset();
+    if (closes) Close();
+    return world_.on_done();
+  }
+  rpc::CallWork work{.session = calls_->name, .number = replies_ + 1, .seconds = 2};
+  // The first one, those between, and the last one.
+  if (replies_ == 1) work.count = count - 2;
+  work.exclusive = replies_ == count - 1;
+  work.body = [calls = *calls_, first = work.number](int64_t index) {
+    const int64_t number = first + index;
+    return std::make_shared<const std::string>(calls.name + "/" + std::to_string(number) +
+                                               calls.fates[static_cast<size_t>(number - 1)]);
+  };
+  Perform(session_.StartCall(std::move(work), world_.now()));
+}
+
+void ClientNode::CheckReply(const rpc::CallReplied& replied) {
+  const rpc::CallReply& reply = replied.reply;
+  if (!calls_ || reply.session != calls_->name || reply.number != replies_ + 1)
+    return world_.violation("answered-once",
+                            "a reply to call " + std::to_string(reply.number) + " of " + reply.session);
+  ++replies_;
+  world_.on_reply(reply.session, reply.number, reply.status);
+  const std::string& fate = calls_->fates[static_cast<size_t>(reply.number - 1)];
+  const std::string call = reply.session + "/" + std::to_string(reply.number) + fate;
+  if (reply.status != TrialStatus::kOk) {
+    calls_failed_ = true;
+  } else if (!fate.empty() || *replied.body != "reply to " + call) {
+    world_.violation("honest-results", call + " got another call's reply");
+  }
 }
 
 void ClientNode::Cancel() {
@@ -327,6 +403,11 @@ void ClientNode::Perform(rpc::ClientActions actions) {
     } else if (auto* result = std::get_if<rpc::Deliver>(&action)) {
       Check(result->result);
       world_.on_result(result->result);
+    } else if (auto* replied = std::get_if<rpc::CallReplied>(&action)) {
+      CheckReply(*replied);
+    } else if (auto* done = std::get_if<rpc::CallDone>(&action)) {
+      calls_failed_ |= done->error.has_value();
+      world_.after(1, [this] { NextCalls(); });
     } else if (std::get_if<rpc::JobDone>(&action)) {
       if (answered_.size() != job_->candidates.size())
         world_.violation("progress", "a job ended with unanswered candidates");

@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -42,6 +43,15 @@ struct JobPlan {
 // which their candidates are compared.
 std::shared_ptr<const rpc::MeasureJob> MakeJob(const std::string& prefix, const JobPlan& plan, Rng& rng);
 
+// A session of calls: one, then several that are sent ahead of their replies, then one that measures. `name` is that of
+// the session; the last letter of a call's name encodes what it does, as a candidate's does.
+struct CallPlan {
+  std::string name;
+  std::vector<std::string> fates;  // letters, of the calls
+  bool closes = false;             // the client then gives its device back
+};
+CallPlan MakeCalls(const std::string& name, Rng& rng);
+
 using OnViolation = std::function<void(std::string_view promise, const std::string& text)>;
 
 class ServerNode {
@@ -49,7 +59,7 @@ class ServerNode {
   static constexpr int64_t kBrokenMs = 3000;  // time for which a device fails after a candidate that breaks it
   // A candidate begins.
   struct Start {
-    const rpc::Message& message;  // a RunnerRequest
+    const rpc::Message& message;  // a RunnerRequest, or a RunnerCall whose blob names the call
     const rpc::Id& lease;
     int64_t runner, ran;  // the runner's number, and how many candidates it has run before
   };
@@ -101,6 +111,7 @@ class ServerNode {
   void Probe(int64_t run, int64_t runner);
   void Send(const rpc::Message& request, int64_t run);
   void SendResult(const rpc::RunnerRequest& request, const std::string& artifact);
+  void AnswerCall(const rpc::Message& message, int64_t run);
   void EndRunner(std::string_view status, const rpc::RunnerEnd& end);
   rpc::RunnerFacts Examine();
   void HaltRunner(int64_t ms, bool by_signal);
@@ -134,15 +145,17 @@ class ClientNode {
     std::function<void(const rpc::Message&)> to_uploads;
     std::function<void()> drop_server;
     std::function<void(const rpc::TrialResult&)> on_result;  // already checked
+    std::function<void(const rpc::Id& session, int64_t number, TrialStatus)> on_reply;
     // The client has heard for the first time that the device failed in this run of a candidate.
     std::function<void(const std::string& candidate)> on_device_error = [](auto&) {};
     std::function<void(const rpc::FarmEvent&)> on_event = [](auto&) {};  // the client has lost its lease
-    std::function<void()> on_done;                                       // the job is done, with all results
+    std::function<void()> on_done;  // the job is done, with all results, or the session of calls is over
     OnViolation violation;
   };
   ClientNode(rpc::ClientSession::Options options, World world);
 
   void Start(std::shared_ptr<const rpc::MeasureJob> job);
+  void StartCalls(CallPlan plan);
   void Cancel();
   void OnTrackerConnected() { Perform(session_.OnTrackerConnected(world_.now())); }
   void OnTracker(const rpc::Message& message) {
@@ -153,13 +166,15 @@ class ClientNode {
   void OnUploadsConnected() { Perform(session_.OnUploadsConnected(world_.now())); }
   void OnServerDisconnected() { Perform(session_.OnServerDisconnected(world_.now())); }
   void Close() { Perform(session_.Close(world_.now())); }
-  bool HasJob() const { return job_ != nullptr; }
+  bool HasJob() const { return job_ != nullptr || calls_.has_value(); }
   bool HasLease() const { return session_.HasLease(); }
   std::vector<std::string> Unanswered() const;
 
  private:
   void Perform(rpc::ClientActions actions);
   void Check(const rpc::TrialResult& result);
+  void NextCalls();
+  void CheckReply(const rpc::CallReplied& replied);
 
   World world_;
   rpc::ClientSession session_;
@@ -169,6 +184,9 @@ class ClientNode {
   std::set<std::string> answered_;
   std::map<std::string, std::set<rpc::Id>> device_errors_;  // candidate -> batches in which the device failed with it
   bool cancelled_ = false;
+  std::optional<CallPlan> calls_;
+  int64_t replies_ = 0;        // to calls of this session
+  bool calls_failed_ = false;  // the session is over
 };
 
 }  // namespace autotune

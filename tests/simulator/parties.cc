@@ -249,6 +249,18 @@ void Simulator::BookServerEvent(int s, const FarmEvent& event) {
 }
 
 void Simulator::OnStart(int s, const ServerNode::Start& start) {
+  if (start.message.As<rpc::RunnerCall>()) {
+    const std::string& call = *start.message.blobs.at(0);  // "session/number" and perhaps a letter
+    const size_t slash = call.find('/');
+    return ledger_.Add({.what = What::kCallStarted,
+                        .at = now_,
+                        .server = PartyOf(ServerParty(s)).name,
+                        .lease = start.lease,
+                        .request = call.substr(0, slash),
+                        .counter = std::stoll(call.substr(slash + 1)),
+                        .runner = start.runner,
+                        .ran = start.ran});
+  }
   ledger_.Add({.what = What::kStarted,
                .at = now_,
                .server = PartyOf(ServerParty(s)).name,
@@ -331,6 +343,15 @@ void Simulator::StartClient(int c) {
                  .candidate = result.candidate,
                  .status = std::string(ToText(result.status))});
   };
+  world.on_reply = [this, name = p.name](const rpc::Id& session, int64_t number, TrialStatus status) {
+    ++replies_;
+    ledger_.Add({.what = What::kCallReplied,
+                 .at = now_,
+                 .client = name,
+                 .request = session,
+                 .status = std::string(ToText(status)),
+                 .counter = number});
+  };
   world.on_device_error = [this, name = p.name](const std::string& candidate) {
     ledger_.Add({.what = What::kHeardDeviceError, .at = now_, .client = name, .candidate = candidate});
   };
@@ -371,6 +392,9 @@ void Simulator::StartJob(int c) {
   if (closing_ || client.jobs_left == 0 || client.node->HasJob()) return;
   if (client.jobs_left > 0) --client.jobs_left;
   const std::string prefix = std::to_string(c) + "." + std::to_string(++client.jobs) + ".";
+  if (options_.calls > 0 && rng_.Uniform() < options_.calls)
+    return client.node->StartCalls(
+        MakeCalls("calls" + prefix + std::to_string(PartyOf(ClientParty(c)).incarnation), rng_));
   const auto job = MakeJob(prefix,
                            {.most = options_.most_candidates,
                             .deadline_seconds = options_.weather.deadline_seconds,

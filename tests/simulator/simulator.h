@@ -43,6 +43,7 @@ class Simulator {
     int most_candidates = 90;        // of a job
     int hoarders = 0;                // clients of the first key that keep their devices for ever
     int64_t quantum_ms = 30000;
+    double calls = 0;   // share of the jobs that are sessions of calls
     bool keys = false;  // servers and clients are authenticated members
     bool wall = false;  // nothing passes between client 0 and server 0
     int encoded = 1;    // each message of so many passes the wire's encoder and decoder, which take most of the time
@@ -77,7 +78,8 @@ class Simulator {
   int Holding() const;  // clients with a lease
   bool Holds(int client) const;
   int64_t now() const { return now_; }
-  int64_t chunks() const { return chunks_; }  // of uploads, that were sent
+  int64_t chunks() const { return chunks_; }    // of uploads, that were sent
+  int64_t replies() const { return replies_; }  // to calls, that clients have got
 
   enum class Fault {
     kTrackerCrash,
@@ -208,7 +210,7 @@ class Simulator {
   Rng rng_;
   int64_t now_ = 0;
   std::priority_queue<Event> events_;
-  int64_t event_number_ = 0, connections_ = 0, transmitted_ = 0, chunks_ = 0;
+  int64_t event_number_ = 0, connections_ = 0, transmitted_ = 0, chunks_ = 0, replies_ = 0;
   std::vector<Party> parties_;  // the tracker, the servers, the clients
   std::unique_ptr<TrackerState> tracker_;
   std::unique_ptr<rpc::Alarm> tracker_alarm_;

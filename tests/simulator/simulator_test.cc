@@ -58,6 +58,47 @@ TEST(Simulator, LostMessagesEndNoWantedLease) {
   EXPECT_THAT(farm.Violations(), IsEmpty());
 }
 
+TEST(Simulator, SessionsOfCallsRunInOrder) {
+  Simulator calm({.seed = 7, .weather = kCalm, .servers = {2}, .clients = 4, .jobs = 10, .calls = 0.5});
+  calm.Run(kTwoHours);
+  EXPECT_THAT(calm.Violations(), IsEmpty());
+  EXPECT_GT(calm.replies(), 50);
+  // The books notice what would be wrong.
+  using What = Entry::What;
+  struct Case {
+    int64_t number, runner, ran;
+    const char* lease;
+    const char* promise;
+  };
+  for (const Case& wrong : {Case{3, 1, 2, "l", ""},
+                            {2, 1, 2, "l", "calls-once"},
+                            {4, 1, 2, "l", "calls-in-order"},
+                            {3, 2, 2, "l", "calls-in-order"},
+                            {3, 1, 3, "l", "own-runner"}}) {
+    Ledger ledger;
+    Entry entry{.at = 1, .server = "s", .client = "c", .lease = "l", .request = "session", .epoch = 1, .counter = 1};
+    entry.what = What::kGranted;
+    ledger.Add(entry);
+    entry.what = What::kServerLeased;
+    ledger.Add(entry);
+    const auto run = [&](int64_t number, int64_t runner, int64_t ran) {
+      ledger.Add({.what = What::kCallStarted,
+                  .at = 2,
+                  .server = "s",
+                  .lease = "l",
+                  .request = "session",
+                  .counter = number,
+                  .runner = runner,
+                  .ran = ran});
+      ledger.Add({.what = What::kEnded, .at = 3, .server = "s", .status = "ok"});
+    };
+    run(1, 1, 0);
+    run(2, 1, 1);
+    run(wrong.number, wrong.runner, wrong.ran);
+    EXPECT_EQ(ledger.BrokenPromises().contains(wrong.promise), *wrong.promise != 0) << wrong.promise;
+  }
+}
+
 TEST(Simulator, AFailedDeviceIsLeftUntilItPassesAProbe) {
   Simulator farm({.seed = 2, .weather = kCalm, .servers = {2}, .clients = 2, .jobs = -1});
   farm.RunFor(20000);
@@ -162,6 +203,7 @@ Simulator::Options Stormy(int64_t seed) {
           .weather = {.fault_every_ms = 3000, .forget_epoch = seed % 5 == 0},
           .servers = seed % 2 ? std::vector<int>{3} : std::vector<int>{2, 1, 2},
           .clients = seed % 2 ? 5 : 7,
+          .calls = seed % 4 == 3 ? 0.3 : 0,
           .keys = seed % 3 != 0};
 }
 

@@ -27,6 +27,8 @@ Simulator::Options Crowded() {
   weather.longest_run_ms = 3000;
   return {.weather = weather, .servers = {2}, .clients = 5, .jobs = 2, .most_candidates = 60, .hoarders = 1};
 }
+// Half of the jobs are sessions of calls.
+Simulator::Options WithCalls() { return {.weather = {.fault_every_ms = 3000}, .calls = 0.5}; }
 // One client has a device for itself. Messages are lost, and nothing else fails.
 Simulator::Options Alone() { return {.weather = {.loss = 0.02, .fault_every_ms = 0}, .servers = {1}, .clients = 1}; }
 Simulator::Options Walled() { return {.weather = kCalm, .servers = {2}, .clients = 1, .wall = true}; }
@@ -46,6 +48,9 @@ const Twin kTwins[] = {
     {"spares", "fair-verdicts", ManyFaults()},
     {"ends-batch", "ends-batch", ManyFaults()},
     {"probes", "quarantine", ManyFaults()},
+    {"calls-once", "calls-once", WithCalls()},
+    {"call-runner", "own-runner", WithCalls()},
+    {"calls-end", "calls-in-order", WithCalls()},
     {"third-device", "third-device", ManyFaults()},
     {"answers-once", "answered-once", ManyFaults()},
     {"silent-server", "progress", Walled()},

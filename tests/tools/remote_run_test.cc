@@ -4,6 +4,7 @@
 
 #include "frontend/onnx/tensor_pb.h"
 #include "package/package.h"
+#include "support/host_lock.h"
 #include "support/json.h"
 #include "tests/frontend/model_maker.h"
 #include "tests/tools/farm.h"
@@ -101,6 +102,17 @@ TEST_F(RemoteRun, VerifyComparesTheOutputsOfTheDevice) {
   const CliResult model = Run(OnFarm({"verify", "--model", File("sum.onnx"), "--data", File("data")}));
   EXPECT_EQ(model.code, 2) << model.Text();
   EXPECT_THAT(model.err, HasSubstr("--key runs a package"));
+}
+
+TEST_F(RemoteRun, ALongWaitForTheHostIsTold) {
+  std::optional<HostLock> lock = HostLock::AcquireWithin(HostLock::Mode::kExclusive, 1000).value();
+  ASSERT_TRUE(lock);
+  Subprocess run = Start(OnFarm({"run", File("m.tar")}), "run");
+  const auto told = [&] { return ReadAll(File("run.err")).find("waiting to measure: ") != std::string::npos; };
+  EXPECT_TRUE(test::Soon(told, 20)) << ReadAll(File("run.err"));
+  lock.reset();
+  EXPECT_EQ(Finish(run, "run").code, 0);
+  EXPECT_THAT(Run(OnFarm({"run", File("m.tar")})).err, Not(HasSubstr("waiting to measure")));
 }
 
 TEST_F(RemoteRun, ASignalGivesTheDeviceBack) {

@@ -67,7 +67,9 @@ Result<RunnableModel> RunnableModel::Open(const std::string& package, const Mode
   std::stop_source stop;
   options.stop = stop.get_token();
   network.signals_ = std::make_unique<StopOnSignals>(stop, kExitInterrupted);
-  options.on_wait = [](const rpc::DeviceWait& wait) { Console::Get().Note("waiting for a device: " + wait.text); };
+  options.on_wait = [](const rpc::DeviceWait& wait) {
+    Console::Get().Note((wait.has_device ? "waiting to measure: " : "waiting for a device: ") + wait.text);
+  };
   network.device_ = TRY(rpc::RemoteDevice::Connect(options));
   Result<Module> loaded = network.device_->LoadNetwork({parts.library, parts.graph_json, parts.params}, place.threads);
   if (!loaded.ok() && parts.linked_here)

@@ -231,19 +231,57 @@ void Ledger::OnServerLeased(const Entry& e) {
   book.server_began = e.at;
 }
 
-void Ledger::OnStarted(const Entry& e) {
-  ++executions_;
+// Checks the begin of a candidate or a call.
+void Ledger::CheckStart(const Entry& e, const std::string& what) {
   Device& device = devices_[e.server];
   LeaseBook& lease = leases_[e.lease];
   if (!device.running.empty())
-    Violation(e.at, "one-at-a-time", e.server + " starts " + e.candidate + " beside " + device.running);
+    Violation(e.at, "one-at-a-time", e.server + " starts " + what + " beside " + device.running);
   if (device.server_lease != e.lease)
     Violation(e.at, "fencing", e.server + " works for " + e.lease + ", which does not hold it");
   const std::pair token{lease.epoch, lease.counter};
   if (token < device.run_token) Violation(e.at, "fencing", e.server + " works for an older lease than before");
   device.run_token = std::max(device.run_token, token);
-  if (lease.must_yield) Violation(e.at, "yields", e.server + " starts " + e.candidate + " for a lease that must yield");
-  CheckDevice(e, lease.client);
+  if (lease.must_yield) Violation(e.at, "yields", e.server + " starts " + what + " for a lease that must yield");
+}
+
+// The calls of a session run in order, each once, in one runner that runs nothing else.
+void Ledger::OnCallStarted(const Entry& e) {
+  const std::string call = "call " + std::to_string(e.counter) + " of " + e.request;
+  CheckStart(e, call);
+  CheckDevice(e, "session " + e.request);
+  if (e.ran != e.counter - 1) Violation(e.at, "own-runner", call + " runs in a runner that has run something else");
+  Device& device = devices_[e.server];
+  device.running = e.request;
+  device.is_call = true;
+  SessionBook& book = sessions_[e.request];
+  const bool is_same = book.lease == e.lease;
+  if (is_same && e.counter <= book.number) Violation(e.at, "calls-once", call + " runs again");
+  if (!is_same && e.counter == 1) {
+    // The first call may go to another device if it was not answered.
+    if (book.replied > 0) Violation(e.at, "calls-once", call + " runs again, after its reply");
+    book = {.lease = e.lease, .runner = e.runner};
+  }
+  if (book.lease != e.lease || book.runner != e.runner || e.counter > book.number + 1)
+    Violation(e.at, "calls-in-order", call + " does not follow call " + std::to_string(book.number));
+  if (book.over) Violation(e.at, "calls-end", call + " runs after the end of its session");
+  book.number = e.counter;
+}
+
+void Ledger::OnCallReplied(const Entry& e) {
+  SessionBook& book = sessions_[e.request];
+  const std::string call = "call " + std::to_string(e.counter) + " of " + e.request;
+  if (e.counter != book.replied + 1) Violation(e.at, "answered-once", call + " was answered out of order");
+  if (e.status == "ok" && e.counter > book.number) Violation(e.at, "honest-results", call + " never ran");
+  book.replied = e.counter;
+}
+
+void Ledger::OnStarted(const Entry& e) {
+  ++executions_;
+  CheckStart(e, e.candidate);
+  CheckDevice(e, leases_[e.lease].client);
+  Device& device = devices_[e.server];
+  device.is_call = false;
   CandidateBook& book = candidates_[e.candidate];
   CheckRepeat(e, book);
   repeats_ += !book.executions.empty();
@@ -290,7 +328,11 @@ void Ledger::OnEnded(const Entry& e) {
     device.run_token = {-1, -1};
     device.failed_lease.clear();
   }
-  if (!device.running.empty()) {
+  if (!device.running.empty() && device.is_call) {
+    SessionBook& book = sessions_[device.running];
+    book.over |= e.status != "ok";
+    if (e.status == "device error") device.failed_lease = book.lease;
+  } else if (!device.running.empty()) {
     // The candidate may run elsewhere by now, too.
     std::vector<Execution>& executions = candidates_[device.running].executions;
     const auto here = std::find_if(executions.rbegin(), executions.rend(),
@@ -354,6 +396,10 @@ void Ledger::Add(const Entry& e) {
       return;
     case What::kStarted:
       return OnStarted(e);
+    case What::kCallStarted:
+      return OnCallStarted(e);
+    case What::kCallReplied:
+      return OnCallReplied(e);
     case What::kEnded:
     case What::kRestarted:
     case What::kClosed:

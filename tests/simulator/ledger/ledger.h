@@ -21,6 +21,7 @@ struct Entry {
     kIssued,            // a candidate is to be measured
     kAnswered,          // the client has accepted a result, with `status`
     kAbandoned,         // the client has died before that
+    kCallReplied,       // the client has accepted the reply to call `counter` of session `request`, with `status`
     kHeardDeviceError,  // the client has heard that the device failed in a run of this candidate
     kDropped,           // the client has given its lease up, since it lost the device
     kGaveBack,          // the client has no more work, and has told the tracker so once; the message may be lost
@@ -40,6 +41,10 @@ struct Entry {
     // `status` is "ok", or why the candidate may be repeated: "crashed", "wrong answer", "device error"; "computed" or
     // "slept" until its deadline; "" if something else has ended it.
     kEnded,
+    // A call of session `request` with the number `counter` runs, for `lease`, in `runner`, which has run `ran` calls
+    // or
+    // candidates before. It ends by kEnded.
+    kCallStarted,
     kProbed,     // the device has passed a probe
     kRestarted,  // the server has a new incarnation; nothing runs on it
     kClosed,     // the server has ended by itself: nothing runs, and no lease is open
@@ -114,6 +119,12 @@ class Ledger {
     int device_errors = 0;  // of which the client has heard
     std::vector<Execution> executions;
   };
+  struct SessionBook {  // of calls
+    std::string lease;
+    int64_t runner = 0, number = 0;  // of the latest call
+    int64_t replied = 0;             // number of the latest reply
+    bool over = false;               // a call has not ended well
+  };
   struct LeaseBook {
     std::string server, client;
     int64_t epoch = 0, counter = 0;
@@ -123,7 +134,8 @@ class Ledger {
     bool disturbed = false;  // its times need not agree
   };
   struct Device {
-    std::string running;       // the candidate that runs
+    std::string running;       // the candidate that runs, or the session whose call runs
+    bool is_call = false;      // it is a call
     std::string server_lease;  // the open lease, by the server's books
     std::string failed_lease;  // the lease in which the device has failed, until it passes a probe
     int64_t runner = 0;        // the latest
@@ -153,6 +165,9 @@ class Ledger {
   void OnServerLeased(const Entry& e);
   void CompareDeviceSeconds(int64_t at);
   void OnStarted(const Entry& e);
+  void OnCallStarted(const Entry& e);
+  void OnCallReplied(const Entry& e);
+  void CheckStart(const Entry& e, const std::string& what);
   void CheckDevice(const Entry& e, const std::string& client);
   void CheckRepeat(const Entry& e, const CandidateBook& book);
   void CheckCharge(const Entry& e, const CandidateBook& book);
@@ -167,6 +182,7 @@ class Ledger {
 
   Options options_;
   std::unordered_map<std::string, CandidateBook> candidates_;
+  std::unordered_map<std::string, SessionBook> sessions_;
   std::unordered_map<std::string, LeaseBook> leases_;
   std::map<std::string, Device> devices_;
   std::map<std::string, std::string> tracker_leases_;  // identity of a server -> its open lease, by the tracker's books

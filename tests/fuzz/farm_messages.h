@@ -91,6 +91,15 @@ class MessageMaker {
     } else if (std::holds_alternative<rpc::RunnerReference>(message.body) ||
                std::holds_alternative<rpc::UploadChunk>(message.body)) {
       message.blobs.push_back(SomeBlob(in_));
+    } else if (auto* call = std::get_if<rpc::Call>(&message.body)) {
+      call->number = 1 + static_cast<int64_t>(in_.Below(6));
+      call->seconds = in_.OneIn(8) ? 0 : 5;
+      call->answered = static_cast<int64_t>(in_.Below(6)) - 1;
+      message.request = "call" + std::to_string(in_.Next());
+      if (in_.Below(8) > 0) message.blobs.push_back(SomeBlob(in_));
+    } else if (auto* reply = std::get_if<rpc::CallReply>(&message.body)) {
+      reply->number = 1 + static_cast<int64_t>(in_.Below(6));
+      if (reply->status == TrialStatus::kOk) message.blobs.push_back(SomeBlob(in_));
     } else if (auto* wish = std::get_if<rpc::LeaseRequest>(&message.body); wish && in_.Below(4) > 0) {
       message.request = "request" + std::to_string(in_.Next());
       wish->client = "c" + std::to_string(in_.Below(4));
@@ -156,7 +165,19 @@ class MessageMaker {
   }
 
  private:
-  enum Meaning { kNone, kLease, kRequest, kServer, kIncarnation, kClient, kKey, kCandidate, kHash, kMeanings };
+  enum Meaning {
+    kNone,
+    kLease,
+    kRequest,
+    kServer,
+    kIncarnation,
+    kClient,
+    kKey,
+    kCandidate,
+    kHash,
+    kSession,
+    kMeanings
+  };
   static constexpr Meaning MeaningOf(std::string_view field) {
     if (field == "lease" || field == "revoked" || field == "yield") return kLease;
     if (field == "withdrawn" || field == "batch") return kRequest;
@@ -166,6 +187,7 @@ class MessageMaker {
     if (field == "key" || field == "pattern") return kKey;
     if (field == "candidate") return kCandidate;
     if (field == "reference_hash") return kHash;
+    if (field == "session") return kSession;
     return kNone;
   }
 

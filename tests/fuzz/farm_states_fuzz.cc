@@ -8,9 +8,7 @@
 // rpc/server_calibration.cc rpc/server_quarantine.cc rpc/server_session.cc rpc/server_upload.cc rpc/upload.cc
 // tracker/tracker_dials.cc tracker/tracker_holds.cc tracker/tracker_members.cc tracker/tracker_state.cc
 // tracker/tracker_status.cc tracker/tracker_timers.cc
-#include <chrono>
 #include <csignal>
-#include <cstdio>
 #include <deque>
 #include <set>
 #include <span>
@@ -21,6 +19,8 @@
 #include "rpc/server_session.h"
 #include "support/check.h"
 #include "tests/fuzz/farm_messages.h"
+#include "tests/fuzz/farm_options.h"
+#include "tests/fuzz/message_count.h"
 #include "tests/fuzz/target.h"
 #include "tracker/tracker_state.h"
 
@@ -48,8 +48,8 @@ class FuzzedFarm {
       : in_(in),
         maker_(in),
         tracker_(TrackerOptions(in.OneIn(2), {}, {}), now_),
-        server_(ServerOptions()),
-        client_(ClientOptions()) {}
+        server_(fuzz::ServerOptions(in_)),
+        client_(fuzz::ClientOptions(in_)) {}
 
   int messages() const { return messages_; }
   void Step() {
@@ -84,9 +84,6 @@ class FuzzedFarm {
   }
 
  private:
-  static std::function<rpc::Id()> Ids(const std::string& prefix) {
-    return [prefix, n = 0]() mutable { return prefix + std::to_string(++n); };
-  }
   TrackerState::Options TrackerOptions(bool recovering, std::map<std::string, int64_t> keys,
                                        std::vector<rpc::DeviceHold> holds) {
     TrackerState::Options options;
@@ -97,35 +94,10 @@ class FuzzedFarm {
     options.forget_ms = 60000;  // these times are shorter than those of a tracker, so that more happens
     options.quantum_ms = 2000;
     options.yield_ms = 1000;
-    options.new_id = Ids("lease" + std::to_string(starts_) + "-");
+    options.new_id = fuzz::Ids("lease" + std::to_string(starts_) + "-");
     options.on_event = [](const rpc::FarmEvent& event) { CHECK(!Text(event).empty()); };
     return options;
   }
-  rpc::ServerSession::Options ServerOptions() {
-    rpc::ServerSession::Options options{.server = "s1", .incarnation = rpc::RandomId()};
-    options.device.key = "k";
-    options.device.endpoint = "ipc:///s1";
-    options.device.uploads = in_.OneIn(2);
-    options.uploads = {.chunk_bytes = 16, .most_pulled_bytes = 64};
-    options.grant_key = "grants";  // which nobody who is authenticated knows
-    options.reference_bytes = 20;  // two references
-    options.output_bytes = 20;
-    options.judge_calibration = [this](const std::vector<double>&) {
-      return in_.OneIn(4) ? std::optional<std::string>() : std::optional<std::string>(in_.OneIn(4) ? "slow" : "");
-    };
-    return options;
-  }
-  rpc::ClientSession::Options ClientOptions() {
-    rpc::ClientSession::Options options;
-    options.client = options.client_name = "c1";
-    options.key = "k";
-    options.max_losses = 1 + static_cast<int>(in_.Below(5));
-    options.wait_ms = in_.OneIn(2) ? 5000 : 600000;
-    if (in_.OneIn(2)) options.inline_bytes = 8;
-    options.new_id = Ids("client");
-    return options;
-  }
-
   // --- Messages ---
 
   struct Letter {
@@ -222,7 +194,7 @@ class FuzzedFarm {
   void GoWell() {
     const size_t steps = in_.Below(16);
     for (size_t n = 0; n < steps; ++n) {
-      if (!client_.HasJob() && n % 4 == 1) StartJob();
+      if (IsIdle() && n % 4 == 1) next_calls_ ? StartCalls() : StartJob();
       Deliver(0, false);
       if (!runner_ready_ && !running_) RunnerReady();
       if (wants_host_) HostAcquired();
@@ -257,12 +229,14 @@ class FuzzedFarm {
     if (in_.OneIn(2)) FromRunner(rpc::RunnerProgress{run, rpc::RunnerPhase::kRun});
     if (run != run_ || !running_) return;
     running_ = false;
+    std::vector<rpc::Blob> reply;
+    if (std::exchange(calls_, false) && status == TrialStatus::kOk) reply.push_back(fuzz::SomeBlob(in_));
     rpc::RunnerResult result{run};
     result.result.status = status;
     result.result.times = {1e-3};
     if (status != TrialStatus::kOk) result.result.error = in_.OneIn(2) ? "it failed" : "";
     result.last = status == TrialStatus::kDeviceError && in_.OneIn(2);
-    FromRunner(result);
+    FromRunner(result, std::move(reply));
   }
   // The runner works on, perhaps until its deadline.
   void Hang() {
@@ -320,7 +294,7 @@ class FuzzedFarm {
         Take(server_.OnShutdown(now_));
         RunnerGone();
         wants_host_ = false;
-        server_ = rpc::ServerSession(ServerOptions());
+        server_ = rpc::ServerSession(fuzz::ServerOptions(in_));
         return;
       default:
         (void)tracker_.Status(in_.OneIn(2) ? "k" : "", now_);
@@ -334,9 +308,29 @@ class FuzzedFarm {
         return Take(client_.Cancel(now_));
       case 1:
         return Take(client_.Close(now_));
+      case 2:
+        return ToServer(in_.OneIn(2) ? From{.peer = "client", .roles = {Role::kClient}} : Stranger(),
+                        maker_.Plausible(fuzz::KindIndex<rpc::Call>()));
+      case 3:
+        return ToClient(maker_.Plausible(fuzz::KindIndex<rpc::CallReply>()));
+      case 4:
+      case 5:
+        return IsIdle() ? StartCalls() : void();
       default:
-        if (!client_.HasJob()) StartJob();
+        if (IsIdle()) StartJob();
     }
+  }
+  bool IsIdle() const { return !client_.HasJob() && !calling_; }
+  // Begins a session of calls, or makes the next ones of it.
+  void StartCalls() {
+    if (next_calls_ == 0) next_calls_ = 1, ++sessions_;
+    calling_ = true;
+    rpc::CallWork work{.session = "session" + std::to_string(sessions_), .number = next_calls_};
+    work.count = next_calls_ == 1 ? 1 : 1 + static_cast<int64_t>(in_.Below(24));
+    work.seconds = static_cast<double>(1 + in_.Below(8));
+    work.exclusive = in_.OneIn(4);
+    work.body = [](int64_t) { return std::make_shared<const std::string>("call"); };
+    Take(client_.StartCall(std::move(work), now_));
   }
   void StartJob() {
     answered_.clear();
@@ -413,7 +407,9 @@ class FuzzedFarm {
       } else if (auto* start = std::get_if<rpc::StartCandidate>(&action)) {
         CHECK(runner_ready_ && !running_) << "a candidate is started, and no runner is free";
         auto* probe = start->request.As<rpc::RunnerProbe>();
-        run_ = probe ? probe->run : start->request.As<rpc::RunnerRequest>()->run;
+        auto* call = start->request.As<rpc::RunnerCall>();
+        calls_ = call != nullptr;
+        run_ = probe ? probe->run : call ? call->run : start->request.As<rpc::RunnerRequest>()->run;
         maker_.Remember(start->request);
         running_ = true;
       } else if (std::get_if<rpc::KillRunner>(&action)) {
@@ -444,6 +440,12 @@ class FuzzedFarm {
         Post(Role::kClient, Role::kServer, chunk->message, true);
       } else if (auto* result = std::get_if<rpc::Deliver>(&action)) {
         CHECK(answered_.insert(result->result.candidate).second) << "a candidate is answered twice";
+      } else if (auto* replied = std::get_if<rpc::CallReplied>(&action)) {
+        CHECK(calling_ && replied->reply.number == next_calls_) << "replies come out of order";
+        next_calls_ = replied->reply.status == TrialStatus::kOk ? next_calls_ + 1 : 0;
+      } else if (auto* done = std::get_if<rpc::CallDone>(&action)) {
+        calling_ = false;
+        if (done->error) next_calls_ = 0;
       } else if (std::get_if<rpc::JobDone>(&action)) {
         CHECK(answered_.size() == candidates_) << "a job ends with unanswered candidates";
       }
@@ -464,27 +466,11 @@ class FuzzedFarm {
   std::vector<int64_t> examined_;
   std::set<std::string> answered_;
   size_t candidates_ = 0;
+  bool calls_ = false;                     // what runs is a call
+  bool calling_ = false;                   // the client waits for replies
+  int64_t next_calls_ = 0, sessions_ = 0;  // number of the client's next call; 0: it has no session
   int messages_ = 0, sent_ = 0;
 };
-
-#ifdef AUTOTUNE_LIBFUZZER
-// Tells at the end of the process how many messages were delivered.
-struct MessageCount {
-  ~MessageCount() {
-    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
-    std::fprintf(stderr, "%lld messages, %.0f in a second\n", static_cast<long long>(messages),
-                 static_cast<double>(messages) / took.count());
-  }
-  std::chrono::steady_clock::time_point began = std::chrono::steady_clock::now();
-  int64_t messages = 0;
-};
-void Count(int messages) {
-  static MessageCount count;
-  count.messages += messages;
-}
-#else
-void Count(int /*messages*/) {}
-#endif
 
 }  // namespace
 
@@ -492,7 +478,7 @@ FUZZ_TARGET(farm_states) {
   StepBytes in(input);
   FuzzedFarm farm(in);
   while (farm.messages() < kMostMessages && !in.empty()) farm.Step();
-  Count(farm.messages());
+  fuzz::CountMessages(farm.messages());
 }
 
 }  // namespace autotune

@@ -417,11 +417,6 @@ bool RemoteDevice::IsLost() const {
   return impl_->lost;
 }
 
-std::string RemoteDevice::Disturbed() const {
-  const std::lock_guard lock(impl_->mutex);
-  return impl_->disturbed;
-}
-
 void RemoteDevice::Cancel() {
   *impl_->cancelled = true;
   impl_->client->Cancel();

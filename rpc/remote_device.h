@@ -73,8 +73,6 @@ class RemoteDevice : public std::enable_shared_from_this<RemoteDevice> {
   // Calls a function of the session without arguments, while nothing else is measured on its host: at least `runs`
   // times, and until `seconds` are over.
   Result<Times> Time(const PackedFunc& function, int64_t runs = 1, double seconds = 0);
-  // Returns what ran beside the latest call that measured; empty: nothing.
-  std::string Disturbed() const;
   // Ends the present call and all later ones. From any thread.
   void Cancel();
   // Returns true if the session is over because its device was lost or went to a client that waited. What the session

@@ -273,21 +273,21 @@ std::string LockOf(const GraphExecutor& executor) {
 }
 
 // Repeats measurements on a device of a farm until `seconds` are over and `enough()`. Each is one call, which has a
-// turn on the device's host for the seconds that `once` gets; others get theirs in between. Returns what disturbed
-// them.
-Result<std::string> MeasureInCalls(const RunnableModel& network, double seconds, const std::function<bool()>& enough,
-                                   const std::function<Status(double)>& once) {
+// turn on the device's host for the seconds that `once` gets; others get theirs in between. `once` and this function
+// return what disturbed them.
+Result<std::string> MeasureInCalls(double seconds, const std::function<bool()>& enough,
+                                   const std::function<Result<std::string>(double)>& once) {
   constexpr double kTurn = 0.5;
   std::string disturbed;
   const double end = MonotonicSeconds() + seconds;
   for (double left = seconds; !enough() || left > 0; left = end - MonotonicSeconds()) {
-    const Status status = once(std::clamp(left, 0.0, kTurn));
-    if (!status.ok() && (!enough() || status.error().kind == ErrorKind::kStopped)) return status.error();
-    if (!status.ok()) {  // others wait for the device, or it was lost
-      Console::Get().Note("measured for a shorter time: " + status.error().Text());
+    const Result<std::string> measured = once(std::clamp(left, 0.0, kTurn));
+    if (!measured.ok() && (!enough() || measured.error().kind == ErrorKind::kStopped)) return measured.error();
+    if (!measured.ok()) {  // others wait for the device, or it was lost
+      Console::Get().Note("measured for a shorter time: " + measured.error().Text());
       break;
     }
-    if (const std::string here = network.Disturbed(); !here.empty()) disturbed = here;
+    if (!measured->empty()) disturbed = *measured;
   }
   return disturbed;
 }
@@ -307,7 +307,7 @@ Result<RemoteProfile> ProfileOnFarm(const RunnableModel& network, double seconds
       return network.AddProfileSamples(static_cast<int>(std::clamp(turn / std::max(one, 1e-6), 1.0, 1000.0)), samples);
     };
     profile.disturbed = TRY(MeasureInCalls(
-        network, seconds, [&] { return samples.network.size() >= kLeastRuns; }, once));
+        seconds, [&] { return samples.network.size() >= kLeastRuns; }, once));
     return {};
   };
   // The device's clock may be slower to read than that of this host, so it is not blamed.
@@ -337,12 +337,13 @@ Result<int> BenchOnFarm(const BenchOptions& options) {
   TRY(network.Run(2));
   std::vector<double> ms;
   if (!options.profile) {
-    const auto once = [&](double turn) -> Status {
-      for (double run : TRY(network.Run(1, turn)).seconds) ms.push_back(run * 1e3);
-      return {};
+    const auto once = [&](double turn) -> Result<std::string> {
+      const rpc::RemoteDevice::Times times = TRY(network.Run(1, turn));
+      for (double run : times.seconds) ms.push_back(run * 1e3);
+      return times.disturbed;
     };
     const std::string disturbed = TRY(MeasureInCalls(
-        network, options.seconds, [&] { return ms.size() >= kLeastRuns; }, once));
+        options.seconds, [&] { return ms.size() >= kLeastRuns; }, once));
     PrintOnFarm(options, network, SampleOf(std::move(ms)), disturbed);
     return kExitOk;
   }

@@ -120,8 +120,15 @@ Result<rpc::RemoteDevice::Times> RunnableModel::Run(int64_t runs, double seconds
   return rpc::RemoteDevice::Times{std::move(times), ""};
 }
 
-Status RunnableModel::AddProfileSamples(int runs, ProfileSamples& samples) const {
-  const Tensor rows = TRY(TRY(TRY(executor_->GetFunction("profile_samples"))(runs)).As<Tensor>());
+Result<std::string> RunnableModel::AddProfileSamples(int runs, ProfileSamples& samples) const {
+  const PackedFunc profile = TRY(executor_->GetFunction("profile_samples"));
+  rpc::RemoteDevice::Measured measured;
+  if (device_) {
+    measured = TRY(device_->Measure(profile, {Value(runs)}));
+  } else {
+    measured.value = TRY(profile(runs));
+  }
+  const Tensor rows = TRY(measured.value.As<Tensor>());
   const std::vector<int64_t>& shape = rows.shape();
   if (!(rows.dtype() == DLDataType{kDLFloat, 64, 1}) || shape.size() != 2 || shape[0] < 1 || shape[1] != runs)
     return Err("the device has answered with other times than were asked for");
@@ -131,7 +138,7 @@ Status RunnableModel::AddProfileSamples(int runs, ProfileSamples& samples) const
     std::vector<double>& to = row == 0 ? samples.network : samples.kernels[row - 1];
     to.insert(to.end(), seconds, seconds + runs);
   }
-  return {};
+  return measured.disturbed;
 }
 
 Result<std::vector<NodeTime>> RunnableModel::NodeTimes(const ProfileSamples& samples) const {

@@ -40,12 +40,11 @@ class RunnableModel {
   // Runs it at least `runs` times, and until `seconds` are over. Returns the seconds of each run, as measured where it
   // runs. On a farm, nothing else is measured on that host meanwhile; here, the caller sees to that.
   Result<rpc::RemoteDevice::Times> Run(int64_t runs = 1, double seconds = 0) const;
-  // Profiles so many runs, as GraphExecutor::AddProfileSamples does. On a farm, as for Run.
-  Status AddProfileSamples(int runs, ProfileSamples& samples) const;
+  // Profiles so many runs, as GraphExecutor::AddProfileSamples does. On a farm, as for Run. Returns what ran beside
+  // them; empty: nothing.
+  Result<std::string> AddProfileSamples(int runs, ProfileSamples& samples) const;
   // Returns the kernels with their times in these samples.
   Result<std::vector<NodeTime>> NodeTimes(const ProfileSamples& samples) const;
-  // What ran on the device's host beside the latest Run or AddProfileSamples; empty: nothing, or it is this host.
-  std::string Disturbed() const { return device_ ? device_->Disturbed() : ""; }
   Result<Tensor> Output(int64_t i) const;  // in the memory of this process
 
  private:

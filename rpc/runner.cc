@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <map>
@@ -440,6 +441,8 @@ Result<Prepared> Prepare(const RunnerOptions& options) {
 }  // namespace
 
 int RunRunner(const RunnerOptions& options) {
+  // A service manager may send these to all processes of a server that is to end. The server still wants the result.
+  for (int request : {SIGINT, SIGTERM}) signal(request, SIG_IGN);
   LibraryFiles files = LibraryFiles::Make();
   ApplyLimits(options);
   LeaveCrashesToTheParent();

@@ -53,6 +53,7 @@ class Server {
     }
     options_.tracker = TRY_NOTE(NormalizeAddress(options_.tracker), "--tracker");
     const std::string port_file = server_->path().empty() ? "" : server_->path() + ".port";
+    session.idle_exit_ms = options_.idle_exit_ms;
     listener_ = TRY(ListenForClients(loop_, options_, session.server, port_file,
                                      {.on_message =
                                           [this](const From& from, Message message) {
@@ -88,11 +89,11 @@ class Server {
                                   DealerSocket::Peers::kTracker));
     BeginTrackerWait();
     timer_.Set(session_->NextWake());
-    signals_ = loop_.OnSignals({SIGINT, SIGTERM}, [this](int) { Stop(); });
+    signals_ = loop_.OnSignals({SIGINT, SIGTERM}, [this](int) { OnSignal(); });
     if (options_.end_with_stdin) {
       stdin_ = loop_.OnReadable(0, [this] {
         char bytes[256];
-        if (read(0, bytes, sizeof bytes) <= 0) Stop();
+        if (read(0, bytes, sizeof bytes) <= 0) StopNow();
       });
     }
     return {};
@@ -151,9 +152,18 @@ class Server {
     status_ = Err("--device ", options_.device, ": ", why);
     loop_.Stop();
   }
-  void Stop() {
-    stdin_.reset();
+  void OnSignal() {
+    if (std::exchange(signalled_, true) || options_.end_with_stdin) return StopNow();
     Perform(session_->OnShutdown(BootMillis()));
+    if (!session_->HasEnded()) Tell("ending after what runs now; another signal ends this server at once");
+  }
+  void StopNow() {
+    stdin_.reset();
+    Perform(session_->EndNow(BootMillis()));
+  }
+  void StopIfEnded() {
+    if (!session_->HasEnded() || last_words_) return;
+    if (!signalled_ && !session_->WhyLeaving().empty()) Tell("ending: " + session_->WhyLeaving());
     last_words_ = loop_.After(50, [this] { loop_.Stop(); });  // leaves time to send the goodbye
   }
 
@@ -185,6 +195,7 @@ class Server {
       std::visit([this](auto& a) { Do(a); }, action);
     }
     timer_.Set(session_->NextWake());
+    StopIfEnded();
   }
   void Do(ToPeer& a) { listener_.socket->Send(a.peer, a.message); }
   void Do(ToTracker& a) {
@@ -266,6 +277,7 @@ class Server {
   std::unique_ptr<RunnerPool> pool_;
   std::unique_ptr<DealerSocket> tracker_;
   bool ever_ready_ = false;
+  bool signalled_ = false;  // SIGINT or SIGTERM has arrived
   // Its path is that of the device on which the active runner measures.
   HostTurn turn_{loop_, TurnOptions(), [this](const std::string& unlocked) { OnTurn(unlocked); }};
   std::vector<int> cores_;  // of the device

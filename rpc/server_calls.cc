@@ -53,7 +53,7 @@ int64_t ServerSession::Calls::KeptBytes() const {
 void ServerSession::StartCall(int64_t now) {
   if (!calls_ || calls_->open.empty() || calls_->run) return;
   const Call& call = calls_->First();
-  if (lease_->yield) return EndCall(TrialStatus::kCancelled, "the device goes to a client that waits", now);
+  if (std::string why = WhyNoMore(); !why.empty()) return EndCall(TrialStatus::kCancelled, std::move(why), now);
   if (!Fault().empty()) return EndCall(TrialStatus::kDeviceError, Fault(), now);
   const std::string owner = OwnerOf(calls_->session);
   if (call.number > 1 && runner_client_ != owner && Holds(Rule::kCallsEnd))

@@ -52,6 +52,7 @@ void ServerSession::Refuse(const Peer& peer, const Id& request, std::string code
 // Extends the deadlines by a time in which this process did not run. The candidate may have been stopped as well.
 void ServerSession::Advance(int64_t now) {
   const int64_t stopped = stopped_.Before(now, NextWake());
+  idle_since_ = idle_since_ ? *idle_since_ + stopped : now;
   if (batch_ && batch_->running) {
     batch_->running->phase_began += stopped;
     batch_->running->deadline += stopped;
@@ -97,6 +98,10 @@ bool ServerSession::CheckClaim(const From& from, const LeaseClaim& claim, const 
   }
   if (claim.lease.empty() || claim.ttl_ms < 100 || claim.ttl_ms > 600000) {
     Refuse(peer, request, code::kMalformed, "a lease has an id and a time-to-live of 100 ms to 600 s");
+    return false;
+  }
+  if (leaving_) {
+    Refuse(peer, request, code::kLeaseLost, leaving_->why);
     return false;
   }
   if (lease_) DropLease("the device was leased to another client", now);
@@ -145,6 +150,7 @@ void ServerSession::EndLease(FarmEvent::Kind kind, const std::string& why, int64
   DropBatch(why);
   DropCalls(why);
   lease_.reset();
+  idle_since_ = now;
   CalibrateAfterLease(now);
   next_report_ = now;
 }
@@ -261,7 +267,7 @@ void ServerSession::OnMeasure(const From& from, const Message& message, int64_t 
   for (size_t i = 0; i < request.candidates.size(); ++i) batch_->order.push_back(i);
   if (uploads) batch_->intake.emplace(request.upload, request.upload_bytes, options_.uploads, now);
   accept();
-  if (lease_->yield) return CancelBatch("the device goes to a client that waits", now);
+  if (const std::string why = WhyNoMore(); !why.empty()) return CancelBatch(why, now);
   if (!Fault().empty()) return StartNext(now);
   if (uploads) return BeginUpload(now);
   TakeBlobs(message.blobs);
@@ -281,13 +287,17 @@ void ServerSession::TakeBlobs(std::vector<Blob> blobs) {
 
 // --- Tracker and time ------------------------------------------------------------------------------------------------
 
+std::string ServerSession::WhyNoMore() const {
+  return leaving_ ? leaving_->why : lease_->yield ? "the device goes to a client that waits" : "";
+}
+
 void ServerSession::SendReport(int64_t now) {
-  if (shut_down_) return;  // a report would register the server again
+  if (has_ended_) return;  // a report would register the server again
   ServerReport report;
   report.server = options_.server;
   report.incarnation = options_.incarnation;
   report.device = options_.device;
-  report.ready = Fault().empty() && (runner_ready_ || lease_);
+  report.ready = Fault().empty() && (runner_ready_ || lease_) && !leaving_;
   report.quarantine = Fault();
   report.grant_key = options_.grant_key;
   if (lease_) {
@@ -318,19 +328,12 @@ void ServerSession::OnReportReply(const ReportReply& reply, int64_t now) {
   }
   if (!lease_) return;
   lease_->yield = Holds(Rule::kYieldStops) && std::ranges::find(reply.yield, lease_->claim.lease) != reply.yield.end();
-  if (lease_->yield && batch_) CancelBatch("the device goes to a client that waits", now);
+  if (lease_->yield && batch_) CancelBatch(WhyNoMore(), now);
   StartCall(now);  // or cancels it
 }
 
 ServerActions ServerSession::OnTrackerConnected(int64_t now) {
   SendReport(now);
-  return Take();
-}
-
-ServerActions ServerSession::OnShutdown(int64_t now) {
-  if (lease_) DropLease("the server is shutting down", now);
-  actions_.push_back(ToTracker{{"", ServerGoodbye{options_.server, options_.incarnation}, {}}});
-  shut_down_ = true;
   return Take();
 }
 
@@ -358,7 +361,10 @@ EarliestTimer<ServerSession> ServerSession::Earliest() const {
   if (quarantine_ && quarantine_->probe) timer.Add(quarantine_->deadline, &Self::OnProbeDeadline);
   if (MayCalibrate()) timer.Add(next_calibration_, &Self::StartCalibration);
   if (calibrating_ && calibrating_->run) timer.Add(calibrating_->deadline, &Self::OnCalibrationDeadline);
-  if (!shut_down_) timer.Add(next_report_, &Self::SendReport);
+  if (options_.idle_exit_ms > 0 && idle_since_ && !lease_ && !leaving_)
+    timer.Add(*idle_since_ + options_.idle_exit_ms, &Self::OnIdle);
+  timer.Add(LeavesAt(), &Self::Leave);
+  if (!has_ended_) timer.Add(next_report_, &Self::SendReport);
   return timer;
 }
 

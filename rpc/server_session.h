@@ -76,6 +76,7 @@ class ServerSession : public Timed<ServerSession> {
     // Returns why the device is slow, by the times of a calibration; empty if it is as usual; nothing if these times
     // say nothing. Null: no calibrations.
     std::function<std::optional<std::string>(const std::vector<double>&)> judge_calibration = {};
+    int64_t idle_exit_ms = 0;  // time without a lease after which the session ends; 0: it does not
   };
   explicit ServerSession(Options options) : options_(std::move(options)) {}
 
@@ -96,7 +97,13 @@ class ServerSession : public Timed<ServerSession> {
   ServerActions OnRunnerExamined(int64_t run, const RunnerFacts& facts, int64_t now);
   // No runner can be started; OnRunnerReady may still follow.
   ServerActions OnRunnersUnavailable(const std::string& why, int64_t now);
+  // Ends the session as soon as the candidate or call that runs has ended and its client has the results.
   ServerActions OnShutdown(int64_t now);
+  ServerActions EndNow(int64_t now);
+  // The tracker has been told that the server ends. Nothing more happens.
+  bool HasEnded() const { return has_ended_; }
+  // Returns why the session ends or has ended; empty: it does not.
+  std::string WhyLeaving() const { return leaving_ ? leaving_->why : ""; }
 
   bool Busy() const { return lease_.has_value(); }
   int64_t KeptBytes() const;  // of references, their outputs and the artifacts of the batch
@@ -133,6 +140,11 @@ class ServerSession : public Timed<ServerSession> {
   struct Calibrating {
     std::optional<int64_t> run;  // number of the probe; none while the session waits for the host
     int64_t deadline = 0;        // of the probe
+  };
+  struct Leaving {
+    std::string why;
+    int64_t since = 0;
+    std::optional<int64_t> farewell;  // latest end, once nothing runs any more
   };
   struct Tries {       // of a candidate
     int failures = 0;  // runs that failed without an outside cause
@@ -284,6 +296,16 @@ class ServerSession : public Timed<ServerSession> {
   void OnUploadStalled(int64_t now);
   void SendPulls(const std::vector<UploadPull>& pulls);
   // ---
+  // --- The end (rpc/server_leave.cc) ---
+  void OnIdle(int64_t now);
+  void BeginToLeave(const std::string& why, int64_t now);
+  int64_t LeavesAt() const;
+  bool OwesResults() const;
+  void Leave(int64_t now);
+  void End(int64_t now);
+  // ---
+  // Returns why nothing more starts for the lease; empty if it does.
+  std::string WhyNoMore() const;
   // Returns why the device measures nothing; empty if it can.
   const std::string& Fault() const { return quarantine_ && unavailable_.empty() ? quarantine_->why : unavailable_; }
   // ---
@@ -315,7 +337,9 @@ class ServerSession : public Timed<ServerSession> {
   // The client whose candidates the active runner has run, or the session of its calls (rpc/server_calls.cc); empty:
   // none. They may have changed the runner, so it must not measure for others.
   Id runner_client_;
-  bool shut_down_ = false;  // the tracker has been told that the server ends
+  std::optional<Leaving> leaving_;
+  bool has_ended_ = false;
+  std::optional<int64_t> idle_since_;  // end of the latest lease, or the first input
   int64_t next_report_ = 0, report_interval_ = 1000;
   std::map<std::string, int64_t> trials_;
   std::string last_error_;

@@ -14,6 +14,7 @@
 #include "support/json.h"
 #include "support/printf_text.h"
 #include "support/utf8.h"
+#include "tools/duration.h"
 #include "tools/error_lines.h"
 #include "tools/tracker_choice.h"
 #include "tools/tracker_commands.h"
@@ -117,7 +118,7 @@ Status RunRevoke(const Options& options) {
 }
 
 Status RunRotate(const Options& options) {
-  const int64_t for_ms = TRY(ParseHoldTime("--for", options.rotates_after));
+  const int64_t for_ms = TRY(ParseDuration("--for", options.rotates_after));
   const rpc::KeyRotated rotated = TRY(AskAboutMembers<rpc::KeyRotated>(options.tracker, rpc::KeyRotate{for_ms}));
   std::fprintf(stdout,
                "the tracker has a new key from %s on; members that connect until then learn it, and the others need a "

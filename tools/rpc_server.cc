@@ -22,6 +22,7 @@
 #include "support/subprocess.h"
 #include "tools/autotune/usage.h"
 #include "tools/descriptors.h"
+#include "tools/duration.h"
 #include "tools/event_log.h"
 #include "tools/guarded_main.h"
 #include "tools/return_memory.h"
@@ -42,8 +43,10 @@ constexpr char kFooter[] =
     "  rpc_server --join b.join --key riscv --runner-prefix 'qemu-riscv64 -L /usr/riscv64-linux-gnu'\n"
     "`rpc_tracker invite NAME --role server > NAME.join` makes a join file.\n"
     "`rpc_server doctor` shows how candidates are confined on this machine.\n"
-    "Exit codes: 0 ended by Ctrl-C or SIGTERM; 1 could not start, or doctor --sandbox=strict misses a layer; 2 wrong "
-    "usage.\n"
+    "Ctrl-C and SIGTERM end a server once the candidate that runs has ended and its client has the result; a second "
+    "one ends it at once.\n"
+    "Exit codes: 0 ended by Ctrl-C, SIGTERM or --idle-exit; 1 could not start, or doctor --sandbox=strict misses a "
+    "layer; 2 wrong usage.\n"
     "AUTOTUNE_LOG=info shows more; AUTOTUNE_HOST_LOCK names the file of the lock that keeps timings undisturbed.";
 
 std::vector<std::string> Words(const std::string& text) {
@@ -83,7 +86,7 @@ struct Arguments {
   autotune::rpc::ServerOptions server;
   autotune::rpc::RunnerOptions runner;
   autotune::tools::TrackerChoice tracker;
-  std::string cores, prefix, device;
+  std::string cores, prefix, device, idle_exit;
   double memory_gib = 0;
   bool is_runner = false, shared_host = false, doctor = false;
 };
@@ -136,6 +139,8 @@ void AddOptions(CLI::App& app, Arguments& arguments) {
                "Measure without the lock of this host, or of its GPU: builds, searches and other measurements there do "
                "not pause, "
                "and may disturb the times");
+  app.add_option("--idle-exit", arguments.idle_exit,
+                 "Time without a lease after which this server ends: 90s, 10m or 2h (default: it does not)");
   app.add_option("--state", options.state,
                  "Folder that keeps this server's id over restarts (default: in ~/.local/state)");
   app.add_flag("--end-with-stdin", options.end_with_stdin, "End when standard input ends");
@@ -162,6 +167,20 @@ autotune::Status SetCores(Arguments& arguments) {
   return {};
 }
 
+autotune::Status SetIdleExit(Arguments& arguments) {
+  if (!arguments.idle_exit.empty())
+    arguments.server.idle_exit_ms = TRY(autotune::tools::ParseDuration("--idle-exit", arguments.idle_exit));
+  return {};
+}
+
+// Sets what needs more than CLI11's own checks.
+autotune::Status SetValues(Arguments& arguments) {
+  TRY(SetCores(arguments));
+  TRY(SetDevice(arguments.device, arguments.runner, arguments.server));
+  TRY(SetIdleExit(arguments));
+  return CheckMachine(arguments.server.machine);
+}
+
 // Sets the command line of runners, and the user that they become.
 void SetRunnerCommand(Arguments& arguments, std::optional<autotune::rpc::RunnerUser>& user) {
   using autotune::rpc::SandboxMode;
@@ -186,11 +205,7 @@ void SetRunnerCommand(Arguments& arguments, std::optional<autotune::rpc::RunnerU
 
 int Run(Arguments& arguments) {
   using autotune::tools::PrintError;
-  if (const autotune::Status set = SetCores(arguments); !set) return PrintError(set.error(), 2);
-  if (const autotune::Status set = SetDevice(arguments.device, arguments.runner, arguments.server); !set)
-    return PrintError(set.error(), 2);
-  if (const autotune::Status known = CheckMachine(arguments.server.machine); !known)
-    return PrintError(known.error(), 2);
+  if (const autotune::Status set = SetValues(arguments); !set) return PrintError(set.error(), 2);
   const double half = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE)) / 2;
   arguments.runner.memory_bytes =
       static_cast<int64_t>(arguments.memory_gib > 0 ? arguments.memory_gib * (1 << 30) : half);

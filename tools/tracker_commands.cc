@@ -19,6 +19,7 @@
 #include "support/loop.h"
 #include "support/terminal.h"
 #include "support/utf8.h"
+#include "tools/duration.h"
 #include "tools/farm_status.h"
 
 namespace autotune::tools {
@@ -117,17 +118,6 @@ class StatusPrinter {
 
 }  // namespace
 
-Result<int64_t> ParseHoldTime(const std::string& option, const std::string& text) {
-  char* end = nullptr;
-  const double value = std::strtod(text.c_str(), &end);
-  const std::string unit = end;
-  const double scale = unit == "s" ? 1 : unit == "m" ? 60 : unit == "h" ? 3600 : unit == "d" ? 86400 : 0;
-  constexpr double kLongest = 366 * 86400.0;  // of a hold, in seconds
-  if (end == text.c_str() || scale == 0 || !(value > 0 && value * scale <= kLongest))
-    return WithHint(Err(option, " ", text, " is no duration of 366 days at most"), "say 90s, 10m, 2h or 3d");
-  return std::max<int64_t>(1, static_cast<int64_t>(value * scale * 1000));
-}
-
 TrackerCommands::TrackerCommands(CLI::App& app) {
   const auto add = [&](const char* name, const char* description) {
     CLI::App* command = app.add_subcommand(name, description);
@@ -161,7 +151,7 @@ bool TrackerCommands::Given() const {
 }
 
 Status TrackerCommands::Check() const {
-  if (!for_.empty()) TRY(ParseHoldTime("--for", for_));
+  if (!for_.empty()) TRY(ParseDuration("--for", for_));
   if (!pattern_.empty() && !rpc::IsPattern(pattern_)) return Err(rpc::kPatternRule);
   if (note_.size() > rpc::kNameBytes)
     return Err("--note has ", note_.size(), " bytes; ", rpc::kNameBytes, " is the limit");
@@ -180,7 +170,7 @@ Status TrackerCommands::Run() const {
   rpc::DeviceHold hold{pattern_, rpc::hold::kNone, 0, note_, UserAtHost()};
   if (commands_.at(kDrain)->parsed()) hold.how = rpc::hold::kDrain;
   if (commands_.at(kLock)->parsed()) hold.how = rpc::hold::kLock;
-  if (!for_.empty()) hold.for_ms = TRY(ParseHoldTime("--for", for_));
+  if (!for_.empty()) hold.for_ms = TRY(ParseDuration("--for", for_));
   const rpc::Message answer = TRY(Ask(tracker_, hold));
   const auto* held = answer.As<rpc::DeviceHeld>();
   if (!held) return Err("the tracker answers with a ", std::string(KindOf(answer.body)));

@@ -27,9 +27,6 @@ class TrackerCommands {
   TrackerChoice tracker_;
 };
 
-// Returns the milliseconds of a duration: "90s", "10m", "2h", "3d". The error names `option`.
-Result<int64_t> ParseHoldTime(const std::string& option, const std::string& text);
-
 // Prints the tracker's status whenever it changes, until Ctrl-C or SIGTERM. On a terminal, draws it anew each second.
 // While no tracker answers, says so and asks on.
 void WatchStatus(const rpc::Address& tracker, const std::string& key, bool json);

@@ -290,8 +290,9 @@ class FuzzedFarm {
         tracker_ =
             TrackerState(TrackerOptions(in_.Below(4) > 0, tracker_.KeyAges(now_), tracker_.CurrentHolds(now_)), now_);
         return;
-      case 8:  // the server is restarted
-        Take(server_.OnShutdown(now_));
+      case 8:  // the server ends, perhaps after what it runs, and is restarted
+        Take(in_.OneIn(2) ? server_.OnShutdown(now_) : server_.EndNow(now_));
+        if (!server_.HasEnded()) return;
         RunnerGone();
         wants_host_ = false;
         server_ = rpc::ServerSession(fuzz::ServerOptions(in_));

@@ -1,8 +1,8 @@
 # The state machines of the farm once more, with rules that tests can switch off (rpc/rules.h). Nothing here may link rpc
 # or tracker.
 set(machines administration allow_list capability channel check_measure client_batch client_calls client_session client_timers
-    content_hash farm_event from message rules server_batch server_calibration server_calls server_quarantine server_session
-    server_upload upload)
+    content_hash farm_event from message rules server_batch server_calibration server_calls server_leave server_quarantine
+    server_session server_upload upload)
 list(TRANSFORM machines REPLACE "(.+)" "${CMAKE_SOURCE_DIR}/rpc/\\1.cc")
 foreach(file tracker_dials tracker_holds tracker_members tracker_state tracker_status tracker_timers)
   list(APPEND machines ${CMAKE_SOURCE_DIR}/tracker/${file}.cc)

@@ -1,0 +1,161 @@
+#!/usr/bin/env bash
+# Cross-builds rpc_server for AArch64, and packs it with its loader and its libraries into one archive of at most 12 MiB,
+# for boards of any Linux. scripts/cross.sh --farm starts it.
+#   scripts/cross.sh --farm [--try] [FILE.tar.xz]     default: build/rpc_server-aarch64.tar.xz
+# --try unpacks the archive and runs it under qemu-user: it joins a tracker here by a join file, a tuner measures 32
+# candidates of ResNet-20 there, and the tuned network runs there. Its outputs must be those of this host, and its
+# package must equal the one that `autotune compile --target` makes here. Needs a built tree (build/, or BUILD=...).
+# The libraries come from Debian's packages (scripts/cross/sysroot.sh), and are kept in build/aarch64-sysroot.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+root=$PWD build=${BUILD:-$PWD/build} machine=aarch64
+try=0
+if [ "${1:-}" = --try ]; then try=1 && shift; fi
+[ $# -le 1 ] || { echo "usage: scripts/cross.sh --farm [--try] [FILE.tar.xz]" >&2; exit 2; }
+out=${1:-$build/rpc_server-$machine.tar.xz}
+most_bytes=$((12 << 20))
+fail() { printf 'cross: %s\n' "$*" >&2; exit 1; }
+
+needed=($machine-linux-gnu-g++ xz)
+[ $try = 0 ] || needed+=(qemu-$machine g++)
+for tool in "${needed[@]}"; do
+  command -v "$tool" >/dev/null ||
+    fail "$tool is missing: apt-get install g++-aarch64-linux-gnu qemu-user xz-utils g++"
+done
+if [ $try = 1 ]; then
+  for program in autotune rpc_tracker; do
+    [ -x "$build/tools/$program" ] || fail "$build/tools/$program is missing: cmake --build build --target $program"
+  done
+fi
+
+work=$(mktemp -d)
+pids=()
+release() {
+  for pid in "${pids[@]}"; do kill "$pid" 2>/dev/null && wait "$pid" || true; done
+  rm -rf --one-file-system "$work"
+}
+trap release EXIT
+
+# --- Build -----------------------------------------------------------------------------------------------------------
+
+sysroot=$build/$machine-sysroot
+mkdir -p "$build"
+scripts/cross/sysroot.sh arm64 "$sysroot"
+{
+  cmake -G Ninja -S "$root" -B "$build/$machine" -DCMAKE_BUILD_TYPE=Release -DMACHINE=$machine \
+    -DSYSROOT="$sysroot/root" -DCMAKE_TOOLCHAIN_FILE="$root/scripts/cross/toolchain.cmake" -DAUTOTUNE_SERVER_ONLY=ON &&
+    cmake --build "$build/$machine" --target rpc_server
+} >"$work/build.log" 2>&1 || { tail -n 30 "$work/build.log" >&2; fail "rpc_server for $machine could not be built"; }
+
+# --- Pack ------------------------------------------------------------------------------------------------------------
+
+bundle=$work/rpc_server-$machine
+lib=$bundle/lib loader=ld-linux-$machine.so.1
+mkdir -p "$lib"
+cp "$build/$machine/tools/rpc_server" "$lib/"
+# take FILE: copies the libraries that the file needs, and those that these need
+take() {
+  local name path
+  for name in $($machine-linux-gnu-readelf -d "$1" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p') $loader; do
+    [ ! -e "$lib/$name" ] || continue
+    path=$(find "$sysroot/root/lib/" "$sysroot/root/usr/lib/" -name "$name" | head -n 1)
+    [ -n "$path" ] || fail "the packages of $machine lack $name"
+    cp -L "$path" "$lib/$name"
+    take "$lib/$name"
+  done
+}
+take "$lib/rpc_server"
+chmod 755 "$lib/$loader"
+$machine-linux-gnu-strip --strip-unneeded "$lib"/*
+cat >"$bundle/rpc_server" <<EOT
+#!/bin/sh
+# Starts rpc_server with the loader and the libraries of this folder, whatever those of this system are.
+folder=\$(dirname "\$(readlink -f "\$0")")
+export AUTOTUNE_LIBEXEC="\$folder" # the server starts its runners by this script, too
+exec "\$folder/lib/$loader" --library-path "\$folder/lib" "\$folder/lib/rpc_server" "\$@"
+EOT
+chmod 755 "$bundle/rpc_server"
+cp LICENSE "$bundle/"
+tar -C "$work" --sort=name --owner=0 --group=0 --mtime=@0 -cf - "$(basename "$bundle")" | xz --lzma2=preset=9 >"$out.part"
+mv "$out.part" "$out"
+bytes=$(stat -c %s "$out")
+printf '%s: rpc_server and %d libraries, %d.%d MiB (%d MiB unpacked)\n' "$out" "$(($(ls "$lib" | wc -l) - 1))" \
+  $((bytes >> 20)) $((bytes % (1 << 20) * 10 >> 20)) "$(du -sm "$bundle" | cut -f1)"
+[ "$bytes" -le $most_bytes ] || fail "$out is above $((most_bytes >> 20)) MiB"
+[ $try = 1 ] || exit 0
+
+# --- Try -------------------------------------------------------------------------------------------------------------
+
+mkdir "$work/board"
+xz -dc "$out" | tar -C "$work/board" -xf -
+lib=$work/board/rpc_server-$machine/lib
+export XDG_STATE_HOME=$work/state XDG_CONFIG_HOME=$work/config AUTOTUNE_DB=$work/records.db
+export SOURCE_DATE_EPOCH=0 # the date in packages
+# The system of this host cannot start the board's programs, so the server starts its runners by the emulator, too.
+emulator="qemu-$machine $lib/$loader --library-path $lib"
+# shellcheck disable=SC2206 # the emulator's words
+board=(env "AUTOTUNE_LIBEXEC=$lib" $emulator "$lib/rpc_server" --runner-prefix "$emulator")
+
+# What a Raspberry Pi 4 with two cores states of itself. The emulator shows this host's files instead.
+pi=$work/pi
+for core in 0 1; do
+  mkdir -p "$pi/proc" "$pi/sys/devices/system/cpu/cpu$core/cache"
+  printf '%s\n' "processor : $core" 'Features : fp asimd evtstrm crc32 cpuid' 'CPU implementer : 0x41' \
+    'CPU architecture: 8' 'CPU part : 0xd08' '' >>"$pi/proc/cpuinfo"
+  number=0
+  for cache in '1 Data 32K' '1 Instruction 48K' '2 Unified 1024K'; do
+    folder=$pi/sys/devices/system/cpu/cpu$core/cache/index$number
+    mkdir "$folder"
+    read -r level type size <<<"$cache"
+    echo "$level" >"$folder/level"
+    echo "$type" >"$folder/type"
+    echo "$size" >"$folder/size"
+    number=$((number + 1))
+  done
+done
+
+# Under the emulator, no filter of system calls and no restriction of files exists. The server must say so.
+"${board[@]}" doctor >"$work/doctor.log" 2>&1 || { cat "$work/doctor.log" >&2; fail "rpc_server doctor failed"; }
+for layer in files 'system calls'; do
+  grep -q "^$layer *off" "$work/doctor.log" || { cat "$work/doctor.log" >&2; fail "doctor does not show: $layer off"; }
+done
+sed 's/^/  doctor: /' "$work/doctor.log"
+
+address=127.0.0.1:$((20000 + RANDOM % 10000))
+invite() { "$build/tools/rpc_tracker" invite "$1" --role "$2" --advertise "$address" >"$work/$1.join" 2>"$work/invite.log"; }
+invite board server && invite alice client || { cat "$work/invite.log" >&2; fail "no join file could be made"; }
+chmod 600 "$work"/*.join
+"$build/tools/rpc_tracker" --listen "$address" >"$work/tracker.log" 2>&1 &
+pids+=($!)
+"${board[@]}" --join "$work/board.join" --key a72 --machine "$pi" --listen 127.0.0.1:0 2>"$work/server.log" >&2 &
+pids+=($!)
+show() { tail -n 20 "$work"/{tracker,server,tune,run}.log >&2 2>/dev/null || true; fail "$*"; }
+farm=(--join "$work/alice.join" --key a72)
+model=examples/resnet20.onnx input=image=examples/resnet20/test_data_set_0/input_0.pb
+autotune=$build/tools/autotune
+
+"$autotune" tune --model $model --trials 32 --seed 1 "${farm[@]}" -o "$work/tuned.tar" >"$work/tune.log" 2>&1 &&
+  grep -q '^32 trials' "$work/tune.log" || show "tuning on the emulated board failed"
+grep '^32 trials' "$work/tune.log"
+target='llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72 -caches=32K,1M,0 -num-cores=2'
+"$autotune" compile --model $model --target "$target" -o "$work/compiled.tar" --quiet
+cmp "$work/tuned.tar" "$work/compiled.tar" || show "the package differs from the one that is compiled for: $target"
+echo "the package equals the one that is compiled for: $target"
+"$autotune" run "$work/tuned.tar" --input $input --output-dir "$work/there" "${farm[@]}" >"$work/run.log" 2>&1 ||
+  show "the network does not run on the emulated board"
+"$autotune" compile --model $model -o "$work/here.tar" --quiet
+"$autotune" run "$work/here.tar" --input $input --output-dir "$work/here" >"$work/run.log" 2>&1 || show "it does not run here"
+g++ -std=gnu++20 -O1 -I"$root" scripts/cross/loader.cc "$build/runtime/libruntime.a" "$build/support/libsupport.a" \
+  -lfmt -ldl -lpthread -o "$work/loader"
+for file in "$work"/here/*.npy; do
+  "$work/loader" compare "$work/there/$(basename "$file")" "$file" || show "the board's outputs are not this host's"
+done
+# The comparison itself: it must refuse the outputs of another input.
+"$autotune" run "$work/here.tar" --output-dir "$work/other" >/dev/null 2>&1
+if "$work/loader" compare "$work"/other/*.npy "$work"/here/*.npy >/dev/null 2>&1; then
+  fail "the comparison accepts wrong outputs"
+fi
+kill "${pids[1]}"
+wait "${pids[1]}" || show "the server on the emulated board did not end with exit code 0"
+unset 'pids[1]'
+echo "rpc_server-$machine works under qemu-$machine"

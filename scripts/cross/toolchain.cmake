@@ -1,0 +1,15 @@
+# Compiles for the machine MACHINE (aarch64 or riscv64) with Debian's cross compiler. SYSROOT is a folder with the
+# machine's libraries, as scripts/cross/sysroot.sh fills it. Headers that do not depend on the machine are this host's.
+set(CMAKE_TRY_COMPILE_PLATFORM_VARIABLES MACHINE SYSROOT)
+set(CMAKE_SYSTEM_NAME Linux)
+set(CMAKE_SYSTEM_PROCESSOR ${MACHINE})
+set(CMAKE_C_COMPILER ${MACHINE}-linux-gnu-gcc)
+set(CMAKE_CXX_COMPILER ${MACHINE}-linux-gnu-g++)
+set(CMAKE_LIBRARY_ARCHITECTURE ${MACHINE}-linux-gnu)
+set(CMAKE_FIND_ROOT_PATH ${SYSROOT})
+set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
+foreach(language C CXX)
+  set(CMAKE_${language}_FLAGS_INIT "-idirafter /usr/include")
+endforeach()
+set(libraries ${SYSROOT}/usr/lib/${MACHINE}-linux-gnu)
+set(CMAKE_EXE_LINKER_FLAGS_INIT "-L${libraries} -Wl,-rpath-link,${libraries}:${SYSROOT}/lib/${MACHINE}-linux-gnu")

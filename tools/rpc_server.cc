@@ -25,6 +25,7 @@
 #include "tools/duration.h"
 #include "tools/event_log.h"
 #include "tools/guarded_main.h"
+#include "tools/install_service.h"
 #include "tools/return_memory.h"
 #include "tools/show_sandbox.h"
 #include "tools/tracker_choice.h"
@@ -43,6 +44,7 @@ constexpr char kFooter[] =
     "  rpc_server --join b.join --key riscv --runner-prefix 'qemu-riscv64 -L /usr/riscv64-linux-gnu'\n"
     "`rpc_tracker invite NAME --role server > NAME.join` makes a join file.\n"
     "`rpc_server doctor` shows how candidates are confined on this machine.\n"
+    "`rpc_server install-service --join board.join --key rpi4` makes a service of systemd of it.\n"
     "Ctrl-C and SIGTERM end a server once the candidate that runs has ended and its client has the result; a second "
     "one ends it at once.\n"
     "Exit codes: 0 ended by Ctrl-C, SIGTERM or --idle-exit; 1 could not start, or doctor --sandbox=strict misses a "
@@ -89,6 +91,7 @@ struct Arguments {
   std::string cores, prefix, device, idle_exit;
   double memory_gib = 0;
   bool is_runner = false, shared_host = false, doctor = false;
+  std::optional<autotune::tools::InstallService> service;
 };
 
 void AddSandboxOptions(CLI::App& app, Arguments& arguments) {
@@ -146,6 +149,7 @@ void AddOptions(CLI::App& app, Arguments& arguments) {
   app.add_flag("--end-with-stdin", options.end_with_stdin, "End when standard input ends");
   app.add_flag("--runner", arguments.is_runner, "Run candidates (rpc_server starts such processes itself)")->group("");
   AddSandboxOptions(app, arguments);
+  arguments.service.emplace(app);
 }
 
 autotune::Status CheckMachine(const std::string& folder) {
@@ -224,6 +228,10 @@ int Run(Arguments& arguments) {
   if (options.key.empty()) return Missing("--key", "give the name by which clients ask for this device");
   if (!autotune::rpc::IsKey(options.key))
     return PrintError(autotune::Err("--key ", options.key, ": ", autotune::rpc::kKeyRule), 2);
+  if (arguments.service->Given()) {
+    const autotune::Status installed = arguments.service->Run(options.key, arguments.tracker.join);
+    return installed ? 0 : PrintError(installed.error(), 1);
+  }
   auto tracker = arguments.tracker.Find();
   if (!tracker) return PrintError(tracker.error(), 1);
   options.tracker = std::move(*tracker);

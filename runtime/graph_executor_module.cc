@@ -98,7 +98,7 @@ struct ExecutorModule : ModuleNode {
                             double seconds) const {
     const auto tasks = TRY(FromJson<std::vector<TaskVariants>>(TRY(Json::Parse(tasks_text))));
     const auto count = static_cast<int64_t>(tasks.size());
-    constexpr DLDataType kInt64 = {kDLInt, 64, 1};
+    static constexpr DLDataType kInt64 = {kDLInt, 64, 1};
     const auto is_list = [](const Tensor& tensor, size_t rank) {
       return tensor.defined() && !tensor.device() && tensor.dtype() == kInt64 && tensor.shape().size() == rank;
     };

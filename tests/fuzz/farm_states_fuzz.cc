@@ -4,8 +4,9 @@
 // passes. Whatever happens, the machines keep their contracts with their drivers, and answer each candidate at most
 // once.
 // Covers at least 95 % of the lines of rpc/message.h rpc/message.cc rpc/from.h rpc/from.cc rpc/limits.h
-// rpc/check_measure.cc rpc/client_batch.cc rpc/client_session.cc rpc/client_timers.cc rpc/server_batch.cc
-// rpc/server_calibration.cc rpc/server_quarantine.cc rpc/server_session.cc rpc/server_upload.cc rpc/upload.cc
+// rpc/check_measure.cc rpc/client_batch.cc rpc/client_calls.cc rpc/client_session.cc rpc/client_timers.cc
+// rpc/server_batch.cc rpc/server_calibration.cc rpc/server_calls.cc rpc/server_quarantine.cc rpc/server_session.cc
+// rpc/server_upload.cc rpc/upload.cc
 // tracker/tracker_dials.cc tracker/tracker_holds.cc tracker/tracker_members.cc tracker/tracker_state.cc
 // tracker/tracker_status.cc tracker/tracker_timers.cc
 #include <csignal>

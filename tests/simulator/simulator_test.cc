@@ -155,6 +155,31 @@ TEST(Simulator, ARevokedLeaseIsNoBrokenPromise) {
   }
 }
 
+// Nobody overtakes a client that has died, whether the tracker read its request before or afterwards.
+TEST(Simulator, ADeadClientIsNotOvertaken) {
+  for (const char* death : {"before its request", "after its request", "none"}) {
+    Ledger ledger;
+    const auto dies = [&](int64_t at) {
+      ledger.Add({.what = Entry::What::kFault, .at = at, .client = "early", .status = "restart", .until = at});
+    };
+    if (death == std::string("before its request")) dies(1);
+    ledger.Add({.what = Entry::What::kAsked, .at = 2, .client = "early", .request = "r1", .key = "k"});
+    if (death == std::string("after its request")) dies(3);
+    constexpr int64_t kMuchLater = 10'000'000;
+    ledger.Add({.what = Entry::What::kAsked, .at = kMuchLater, .client = "late", .request = "r2", .key = "k"});
+    ledger.Add({.what = Entry::What::kGranted,
+                .at = kMuchLater + 1,
+                .server = "s",
+                .client = "late",
+                .lease = "l",
+                .request = "r2",
+                .identity = "s",
+                .epoch = 1,
+                .counter = 1});
+    EXPECT_EQ(ledger.BrokenPromises().contains("queue-order"), death == std::string("none")) << death;
+  }
+}
+
 TEST(Simulator, MishapsOfRunnersAndDevicesAreNoCandidatesFault) {
   using enum Simulator::Mishap;
   for (const Simulator::Mishap mishap : {kDeviceFails, kRunnerStopped, kRunnersStarved, kRunnerKilled, kNoRunners}) {

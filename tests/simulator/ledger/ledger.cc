@@ -41,7 +41,10 @@ void Ledger::OnFault(const Entry& e) {
   ++faults_count_;
   while (!faults_.empty() && faults_.front().until + options_.echo_ms < e.at) faults_.pop_front();
   faults_.push_back(e);
-  if (!e.client.empty() && e.status == "restart") died_[e.client] = e.at;
+  if (!e.client.empty() && e.status == "restart") {
+    died_[e.client] = e.at;
+    std::erase_if(waiting_, [&](const auto& w) { return w.second.client == e.client; });
+  }
   if (e.server.empty() && e.client.empty() && e.status == "restart") {
     waiting_.clear();
     tracker_leases_.clear();
@@ -122,6 +125,8 @@ void Ledger::CheckCharge(const Entry& e, const CandidateBook& book) {
 
 void Ledger::OnQueue(const Entry& e) {
   if (e.what == What::kAsked) {
+    // A tracker that was stopped may read the request of a client that has died meanwhile.
+    if (died_.contains(e.client)) return;
     // A client has one request at a time; it may have given up an earlier one in silence.
     std::erase_if(waiting_, [&](const auto& w) { return w.second.client == e.client && w.first != e.request; });
     const auto before = std::ranges::count_if(waiting_, [&](const auto& w) { return w.second.key == e.key; });

@@ -12,10 +12,12 @@ programs=$PWD/${BUILD:-build}/tools model=$PWD/examples/resnet20.onnx
 command -v tcpdump >/dev/null || { echo "tcpdump is missing: apt-get install tcpdump" >&2; exit 1; }
 . scripts/hosts.sh
 
-# tune SEED: returns whether the tuner finds the device and measures 24 candidates
+# tune SEED: returns whether the tuner finds the device, measures 24 candidates, and chooses schedules there
 tune() {
   on tuner "$programs/autotune" tune --model "$model" --trials 24 --seed "$1" --join "$folder/alice.join" --key board \
-    --db "$folder/tuner/records.db" >"$folder/tune.log" 2>&1 && grep -q '^24 trials' "$folder/tune.log"
+    --db "$folder/tuner/records.db" >"$folder/tune.log" 2>&1 && grep -q '^24 trials' "$folder/tune.log" &&
+    grep -qE 'run tuned schedules|keeps its default schedules|the schedules chosen before stay' "$folder/tune.log" &&
+    ! grep -q 'could not be compared' "$folder/tune.log"
 }
 
 # runs: returns whether the tuned network answers on the device as here, bit by bit, and bench measures it there

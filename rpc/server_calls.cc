@@ -122,11 +122,10 @@ void ServerSession::OnCallDeadline(int64_t now) {
 
 // Handles the end of the active runner. Between two calls of a session, its end makes the device useless to the client.
 void ServerSession::OnCallRunnerEnd(const RunnerEnd& end, int64_t now) {
-  if (calls_ && calls_->run) {
-    EndCall(end.out_of_memory ? TrialStatus::kOutOfMemory : TrialStatus::kRunCrashed, "the process " + end.text, now);
-  } else if (calls_ && calls_->open.empty() && runner_client_ == OwnerOf(calls_->session)) {
-    DropLease("the process of the client's calls " + end.text, now);
-  }
+  if (!calls_ || (!calls_->run && runner_client_ != OwnerOf(calls_->session))) return;
+  if (calls_->open.empty()) return DropLease("the process of the client's calls " + end.text, now);
+  // The first open call runs, or waits for the host.
+  EndCall(end.out_of_memory ? TrialStatus::kOutOfMemory : TrialStatus::kRunCrashed, "the process " + end.text, now);
 }
 
 // Says for whom a call waits that measures; empty if it does not wait, or not for long.

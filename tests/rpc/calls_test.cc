@@ -247,6 +247,27 @@ TEST(ServerCalls, OneThatMeasuresTakesATurnOnTheHost) {
   EXPECT_EQ(w.releases, 2);
 }
 
+TEST(ServerCalls, TheEndOfTheRunnerEndsACallThatWaitsForTheHost) {
+  CallWorld w;
+  w.Make(CallOf(1));
+  w.Answer("one");
+  Call call = CallOf(2);
+  call.exclusive = w.host_busy = true;
+  w.Make(call);
+  EXPECT_FALSE(w.call) << "it waits";
+  w.End({"was ended by signal 9", 9, false});
+  EXPECT_EQ(w.Reply(), (Pair{2, "run crashed"}));
+  EXPECT_EQ(w.sent.back().As<CallReply>()->error, "the process was ended by signal 9");
+  EXPECT_EQ(w.releases, 1);
+  // One that waits for its first process gets another one.
+  CallWorld fresh;
+  call.number = 1;
+  fresh.host_busy = true;
+  fresh.Make(call);
+  fresh.End({"was ended by signal 9", 9, false});
+  EXPECT_EQ(fresh.Reply(), (Pair{0, ""}));
+}
+
 // Calls that were sent ahead run in order, one at a time, and their replies are kept until the client has them.
 TEST(ServerCalls, TakesCallsAheadOfTheReplies) {
   CallWorld w;

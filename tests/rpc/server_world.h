@@ -44,7 +44,7 @@ struct ServerWorld {
       if (std::get_if<KillRunner>(&action)) ++kills;
       if (auto* a = std::get_if<FarmEvent>(&action)) events.push_back(*a);
       if (auto* a = std::get_if<ExamineRunner>(&action)) Take(session.OnRunnerExamined(a->run, Facts(), now));
-      if (std::get_if<AcquireHost>(&action)) Take(session.OnHostAcquired(unlocked, now));
+      if (std::get_if<AcquireHost>(&action) && !host_busy) Take(session.OnHostAcquired(unlocked, now));
       if (std::get_if<ReleaseHost>(&action)) ++releases;
     }
   }
@@ -144,8 +144,9 @@ struct ServerWorld {
   std::optional<int64_t> probe;  // number of the probe that was started
   std::optional<int64_t> call;   // number of the call that was started
   std::vector<FarmEvent> events;
-  std::string unlocked;  // why turns on the host have no lock
-  size_t blobs = 0;      // blobs of the started request
+  std::string unlocked;    // why turns on the host have no lock
+  bool host_busy = false;  // true: nobody gets a turn on the host
+  size_t blobs = 0;        // blobs of the started request
   int kills = 0, releases = 0;
 };
 

@@ -98,7 +98,7 @@ class Chooser {
     Variants chosen = untuned;
     std::optional<Variants> before;
     if (previous) before = VariantsOf(*previous, variants_);
-    if (before && previous->compared == choice.compared) {
+    if (before && previous->compared == choice.compared && previous->measured_on.device == host_.measured_on().device) {
       result.same_schedules = true;
       choice = *previous;
       choice.model = network_.name;  // older versions did not store it
@@ -110,6 +110,7 @@ class Chooser {
       NetworkDecision decision = TRY(DecideVariants(untuned, before, chosen, compare));
       chosen = std::move(decision.chosen);
       choice.comparisons = std::move(decision.comparisons);
+      choice.measured_on = host_.measured_on();
       result.refusal = std::move(decision.refusal);
       SetSchedules(choice, network_, variants_, chosen);
     }

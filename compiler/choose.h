@@ -11,8 +11,8 @@
 //    if that is a gain (JudgeChange in compiler/change.h), else all default ones.
 // So tuning never makes a network slower, as far as the comparison can tell. A choice that the store already has is the
 // incumbent: new schedules replace it only if they are a gain over it. If they are not, the default schedules replace
-// it only if those are a gain. If the incumbent was chosen from the same schedules, it stands and nothing is measured,
-// since repeated comparisons of the same schedules would in the end pick one by chance.
+// it only if those are a gain. If the incumbent was chosen from the same schedules on such a device, it stands and
+// nothing is measured, since repeated comparisons of the same schedules would in the end pick one by chance.
 #pragma once
 #include <atomic>
 #include <functional>

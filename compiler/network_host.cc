@@ -4,6 +4,7 @@
 
 #include "package/load.h"
 #include "support/host_lock.h"
+#include "support/process_stat.h"
 
 namespace autotune {
 namespace {
@@ -38,6 +39,7 @@ class LocalHost : public NetworkHost {
   }
 
   bool undisturbed() const override { return undisturbed_; }
+  MeasuredOn measured_on() const override { return {.boot = BootId()}; }
 
  private:
   // Returns nothing if other processes do not release the lock in time. The measurement then runs beside them.

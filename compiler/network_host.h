@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "package/package.h"
+#include "records/choice.h"
 #include "runtime/module.h"
 #include "runtime/paired_runs.h"
 
@@ -31,6 +32,8 @@ class NetworkHost {
   virtual bool Recover() { return false; }
   // Returns false if other processes may have disturbed a measurement.
   virtual bool undisturbed() const = 0;
+  // Returns where the latest measurement ran. `device` is known before the first one.
+  virtual MeasuredOn measured_on() const = 0;
 };
 
 // Runs a turn, which loads networks and measures them. Begins it again if the device is lost meanwhile.

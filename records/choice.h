@@ -31,16 +31,25 @@ struct NetworkComparison {
   AUTOTUNE_FIELDS(threads, default_seconds, chosen_seconds, ratio, ratio_low, ratio_high, pairs)
 };
 
+// The device on which networks were compared.
+struct MeasuredOn {
+  std::string device;  // key of a device of a farm; empty: the host that stored the choice
+  std::string server;  // PublicId of its server
+  std::string boot;    // id of the boot of its host: times of different boots need not agree; empty: not known
+  AUTOTUNE_FIELDS(device, server, boot)
+};
+
 struct NetworkChoice {
   std::string model;    // name, for people; empty in choices of older versions
   std::string network;  // hash of the network's structure, 32 hex digits (StructureHash in compiler/network.h)
   std::string target;   // full text
   std::vector<ChosenSchedule> schedules;  // one for each task
   std::vector<NetworkComparison> comparisons;
-  std::string compared;  // hash of all schedules that were compared; empty in choices of older versions
+  MeasuredOn measured_on;  // empty in choices of older versions
+  std::string compared;    // hash of all schedules that were compared; empty in choices of older versions
   RecordVersions versions;
   int64_t created_at = 0;  // Unix time in milliseconds
-  AUTOTUNE_FIELDS(model, network, target, schedules, comparisons, compared, versions, created_at)
+  AUTOTUNE_FIELDS(model, network, target, schedules, comparisons, measured_on, compared, versions, created_at)
 
   const ChosenSchedule* Find(std::string_view task) const;  // null: no schedule for this task
 };

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
 
 #include "records/record.h"
 #include "support/hint.h"
@@ -14,11 +13,10 @@ namespace {
 
 // Returns "" if the system does not say. A container has its own numbers of processes, so the boot alone is not enough.
 std::string ProcessesHere() {
-  std::ifstream file("/proc/sys/kernel/random/boot_id");
-  std::string boot;
+  const std::string boot = BootId();
   std::error_code error;
   const std::string processes = std::filesystem::read_symlink("/proc/self/ns/pid", error).string();
-  if (!std::getline(file, boot) || boot.empty() || error) return "";
+  if (boot.empty() || error) return "";
   return boot + " " + processes;
 }
 

@@ -134,6 +134,7 @@ Result<Value> CallTable::Run(const RemoteCall& call) {
 
 Result<Value> CallTable::RunOwn(const std::string& name, std::span<const Value> args) {
   if (name == "remote.echo") return PackedFunc::Of([](Value value) { return value; }).Call(args);
+  if (name == "remote.boot") return Value(boot_);
   if (name == "remote.handles") return Value(values_.size());
   if (name == kNewTensor) return Value(TRY(NewTensor(args)));
   if (name == "remote.write") return PackedFunc::Of(WritePart).Call(args);

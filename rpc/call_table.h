@@ -2,6 +2,7 @@
 // and keeps the modules, functions, objects and large tensors of which the client has handles. Functions without a
 // handle are called by name; besides those of the registry (runtime/registry.h), there are
 //   remote.echo(value): the value; remote.handles(): the number of handles that are not released;
+//   remote.boot(): the id of the present boot of the device's host; empty if it is not known;
 //   remote.tensor(type, extents...): a new tensor; the reply is a handle, whatever its size;
 //   remote.write(tensor, offset, bytes), remote.read(tensor, offset, count): part of a tensor's bytes;
 //   remote.time(function, runs, seconds): calls it without arguments, at least so many times, and until so many seconds
@@ -35,9 +36,9 @@ Result<std::vector<double>> TimeEachCall(const PackedFunc& function, int64_t run
 
 class CallTable {
  public:
-  // `device`: beside the CPU; null: none. `files`: for large libraries.
-  explicit CallTable(DevicePtr device, LibraryFiles files = {})
-      : device_(std::move(device)), files_(std::move(files)) {}
+  // `device`: beside the CPU; null: none. `files`: for large libraries. `boot`: BootId of support/process_stat.h.
+  explicit CallTable(DevicePtr device, LibraryFiles files = {}, std::string boot = "")
+      : device_(std::move(device)), files_(std::move(files)), boot_(std::move(boot)) {}
 
   // Runs a call and returns its reply. The reply has the function's error, too. Errors: the call is damaged, or the
   // reply too large to be sent.
@@ -55,6 +56,7 @@ class CallTable {
 
   DevicePtr device_;
   LibraryFiles files_;
+  std::string boot_;
   std::map<int64_t, Value> values_;
   int64_t last_ = 0;  // handle
 };

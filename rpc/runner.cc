@@ -29,6 +29,7 @@
 #include "runtime/time_evaluator.h"
 #include "support/cpus.h"
 #include "support/json.h"
+#include "support/process_stat.h"
 
 namespace autotune::rpc {
 namespace {
@@ -88,8 +89,13 @@ Result<std::vector<SandboxLayer>> ConfinedWithDevice(const RunnerOptions& option
 class Runner {
  public:
   // `device` is a device that the runner offers beside the CPU, or null.
-  Runner(BlockingChannel& channel, const RunnerOptions& options, DevicePtr device, LibraryFiles files)
-      : channel_(channel), options_(options), device_(std::move(device)), files_(std::move(files)) {}
+  // `files` and `boot`: see CallTable.
+  Runner(BlockingChannel& channel, const RunnerOptions& options, DevicePtr device, LibraryFiles files, std::string boot)
+      : channel_(channel),
+        options_(options),
+        device_(std::move(device)),
+        files_(std::move(files)),
+        boot_(std::move(boot)) {}
 
   // Returns true if the device has failed for good, so that this process can measure no further candidate.
   bool IsBroken() const { return device_ && !device_->LastError().ok(); }
@@ -107,7 +113,7 @@ class Runner {
     phase_ = RunnerPhase::kRun;
     return WithDevice([&](TrialResult&) -> Status {
       if (message.blobs.size() != 1) return Err("a call without its blob");
-      if (!calls_) calls_.emplace(device_, std::move(files_));
+      if (!calls_) calls_.emplace(device_, std::move(files_), boot_);
       blobs.push_back(std::make_shared<const std::string>(TRY(calls_->Answer(*message.blobs[0]))));
       return {};
     });
@@ -410,6 +416,7 @@ class Runner {
   CopyArena arena_;
   TaskState task_;
   LibraryFiles files_;  // until the first call or candidate
+  const std::string boot_;
   std::optional<CallTable> calls_;
 };
 
@@ -443,7 +450,9 @@ Result<Prepared> Prepare(const RunnerOptions& options) {
 int RunRunner(const RunnerOptions& options) {
   // A service manager may send these to all processes of a server that is to end. The server still wants the result.
   for (int request : {SIGINT, SIGTERM}) signal(request, SIG_IGN);
+  // The sandbox allows neither of them.
   LibraryFiles files = LibraryFiles::Make();
+  std::string boot = BootId();
   ApplyLimits(options);
   LeaveCrashesToTheParent();
   Result<Prepared> prepared = Prepare(options);
@@ -464,7 +473,7 @@ int RunRunner(const RunnerOptions& options) {
   }).detach();
   BlockingChannel channel(kRunnerDescriptor);
   const DevicePtr& device = prepared->device;
-  Runner runner(channel, options, device, std::move(files));
+  Runner runner(channel, options, device, std::move(files), std::move(boot));
   const RunnerHello hello = HelloOf(device);
   while (true) {
     // Announces the runner at first, and asks for the next candidate later.

@@ -41,4 +41,11 @@ double WaitedOfProcess(pid_t pid) {
   return waited_ms;
 }
 
+std::string BootId() {
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string boot;
+  std::getline(file, boot);
+  return boot;
+}
+
 }  // namespace autotune

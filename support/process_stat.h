@@ -1,9 +1,10 @@
-// What the kernel knows about a process, from /proc. Thread-safe.
+// What the kernel knows about processes and about itself, from /proc. Thread-safe.
 #pragma once
 #include <sys/types.h>
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 namespace autotune {
 
@@ -21,5 +22,8 @@ std::optional<ProcessStat> StatOfProcess(pid_t pid);
 // Returns the milliseconds in which threads of the process were ready to run but had no processor, added up over those
 // that exist. 0 if the kernel does not count them.
 double WaitedOfProcess(pid_t pid);
+
+// Returns the id of the present boot of the system; empty if it cannot be read.
+std::string BootId();
 
 }  // namespace autotune

@@ -109,6 +109,8 @@ class Losing : public NetworkHost {
   }
   bool Recover() override { return recovers_; }
   bool undisturbed() const override { return local_->undisturbed(); }
+  MeasuredOn measured_on() const override { return {.device = device}; }
+  std::string device;
   int calls = 0;
 
  private:
@@ -139,6 +141,24 @@ TEST_F(ChoiceHost, ATurnBeginsAgainWhenTheDeviceIsLost) {
     Losing gone(lost, false);
     EXPECT_THAT(choose(gone).error().Text(), testing::HasSubstr("the device is lost"));
   }
+}
+
+// A choice of one device says nothing of another one with the same target.
+TEST_F(ChoiceHost, EachDeviceChoosesForItself) {
+  const ChooseOptions options{.max_seconds = 0, .max_extra_seconds = 0};
+  const auto choose = [&](const std::string& device) {
+    Losing host({}, false);
+    host.device = device;
+    ChosenNetwork chosen = ChooseSchedules(network_, target_, *store_, *builder_, host, options).value();
+    EXPECT_TRUE(StoreChoice(*store_, chosen.choice).ok());
+    EXPECT_EQ(chosen.choice.measured_on.device, device);
+    return std::pair(chosen.same_schedules, host.calls > 0);
+  };
+  EXPECT_EQ(choose("pi"), std::pair(false, true));
+  EXPECT_EQ(choose("pi"), std::pair(true, false));
+  EXPECT_EQ(choose("rpi5"), std::pair(false, true));
+  EXPECT_EQ(choose(""), std::pair(false, true));
+  EXPECT_EQ(Choose({.patience_ms = 0}).same_schedules, true);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include "records/choice.h"
 #include "records/open.h"
 #include "support/clock.h"
+#include "support/process_stat.h"
 #include "tests/tools/farm.h"
 #include "tools/autotune/events.h"
 
@@ -69,7 +70,12 @@ TEST_F(TuneOnTracker, TheDeviceMakesTheFinalChoice) {
   ASSERT_TRUE(choice.ok()) << choice.error().Text();
   EXPECT_TRUE(choice->comparisons.empty() ? choice->kept_defaults : choice->comparisons[0].untuned_ms > 0);
   EXPECT_THAT(there.Text(), Not(HasSubstr("could not be compared")));
-  EXPECT_EQ(ListChoices(*OpenStore(db_).value()).value().size(), 1u);
+  const auto stored = ListChoices(*OpenStore(db_).value()).value();
+  ASSERT_EQ(stored.size(), 1u);
+  EXPECT_EQ(stored[0].measured_on.device, "pi");
+  EXPECT_EQ(stored[0].measured_on.server.size(), 8u);
+  EXPECT_EQ(stored[0].measured_on.boot, BootId());
+  EXPECT_THAT(Run({"records", "choice"}).out, HasSubstr("on the device `pi`"));
   const auto free = [&] { return Run({"devices", "--tracker", socket_}).out.find("free") != std::string::npos; };
   EXPECT_TRUE(test::Soon(free, 5)) << "the device is given back, and not only when the lease expires, after 10 s";
 }

@@ -38,6 +38,11 @@ bool FarmNetworks::Recover() {
   return true;
 }
 
+MeasuredOn FarmNetworks::measured_on() const {
+  const std::lock_guard lock(granted_->mutex);
+  return {.device = device_name_, .server = rpc::PublicId(granted_->server), .boot = boot_};
+}
+
 Status FarmNetworks::Connect() {
   rpc::RemoteDevice::Options options = options_;
   options.fits = [granted = granted_, fits = options_.fits](const rpc::LeaseGranted& lease) {
@@ -49,6 +54,8 @@ Status FarmNetworks::Connect() {
   };
   device_ = TRY(rpc::RemoteDevice::Connect(options));
   loaded_ = 0;
+  const Result<Value> boot = device_->Call("remote.boot", {});  // servers of 2.6.0 do not know it
+  if (const auto* text = boot.ok() ? boot->If<std::string>() : nullptr) boot_ = *text;
   if (options.on_wait) options.on_wait({});
   const std::lock_guard lock(granted_->mutex);
   granted_->is_pinned = true;

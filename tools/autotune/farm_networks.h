@@ -14,8 +14,9 @@ namespace autotune::tools {
 
 class FarmNetworks : public NetworkHost {
  public:
-  // `options.on_wait` also hears of the end of each wait, by an empty text.
-  explicit FarmNetworks(rpc::RemoteDevice::Options options) : options_(std::move(options)) {}
+  // `options.on_wait` also hears of the end of each wait, by an empty text. `device`: MeasuredOn::device.
+  FarmNetworks(rpc::RemoteDevice::Options options, std::string device)
+      : options_(std::move(options)), device_name_(std::move(device)) {}
 
   void BeginTurn() override;
   Result<Module> Load(const Package& package, int threads, bool replaceable) override;
@@ -24,20 +25,23 @@ class FarmNetworks : public NetworkHost {
                                      const PairedOptions& options) override;
   bool Recover() override;
   bool undisturbed() const override { return undisturbed_; }
+  MeasuredOn measured_on() const override;
 
  private:
   Status Connect();
 
   // The device of the first session. The client's thread fills it in.
   struct Granted {
-    std::mutex mutex;
-    std::string server;
+    mutable std::mutex mutex;
+    rpc::Id server;
     bool is_pinned = false;  // true: later sessions take no other one
   };
 
   const rpc::RemoteDevice::Options options_;
+  const std::string device_name_;
   const std::shared_ptr<Granted> granted_ = std::make_shared<Granted>();
   std::shared_ptr<rpc::RemoteDevice> device_;  // null: there is no session
+  std::string boot_;                           // of the device's host
   int loaded_ = 0;                             // networks of the session
   int losses_ = 0;                             // since the latest measurement
   bool undisturbed_ = true;

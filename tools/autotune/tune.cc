@@ -355,7 +355,7 @@ std::unique_ptr<NetworkHost> NetworksOf(FarmSession& farm, bool on_farm, std::st
   }
   rpc::RemoteDevice::Options options{.farm = farm.options, .fits = farm.fits, .stop = std::move(stop)};
   options.on_wait = [emit = EmitWaits(events)](const rpc::DeviceWait& wait) { emit(wait.text); };
-  return std::make_unique<FarmNetworks>(std::move(options));
+  return std::make_unique<FarmNetworks>(std::move(options), farm.farm ? "" : farm.options.key);
 }
 
 Result<int> TuneModel(TuneCommandOptions options) {

@@ -72,6 +72,7 @@ Result<std::string> ChoiceTable(RecordStore& store, const NetworkChoice& choice,
   for (const ChosenSchedule& schedule : choice.schedules) tuned += schedule.seconds > 0;
   text += "chosen " + DateText(choice.created_at) + ": " + std::to_string(tuned) + " of " +
           Counted(static_cast<int64_t>(choice.schedules.size()), "task") + " run tuned schedules" +
+          (choice.measured_on.device.empty() ? "" : ", on the device `" + choice.measured_on.device + "`") +
           (IsCurrent(choice) ? "" : "; by another version of autotune, so `compile` ignores it") + "\n" +
           ComparisonsText(choice.comparisons);
   const int width = Console::Get().WidthOut();

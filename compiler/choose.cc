@@ -203,7 +203,8 @@ Result<NetworkDecision> DecideVariants(const Variants& untuned, const std::optio
 Result<ChosenNetwork> ChooseSchedules(const Network& network, const Target& target, RecordStore& store,
                                       Builder& builder, NetworkHost& host, const ChooseOptions& options) {
   Result<ChosenNetwork> chosen = Chooser(network, target, store, builder, host, options).Choose();
-  if (Stopped(options)) return ChosenNetwork{.stopped = true};
+  const bool stopped = !chosen.ok() && chosen.error().kind == ErrorKind::kStopped;
+  if (stopped || Stopped(options)) return ChosenNetwork{.stopped = true};
   return chosen;
 }
 

@@ -57,9 +57,9 @@ class BlockTimes {
 
   void EndBlock() {
     for (size_t task = 0; task < ratios_.size(); ++task) {
-      const double untuned = sums_[task][0] / counts_[task][0];
-      for (size_t v = 1; v < ratios_[task].size(); ++v)
-        ratios_[task][v].push_back(sums_[task][v] / counts_[task][v] / untuned);
+      constexpr double kLeast = 1e-9;  // the step of the clock in seconds, so that every ratio is a number
+      const auto mean = [&](size_t v) { return std::max(kLeast, sums_[task][v] / counts_[task][v]); };
+      for (size_t v = 1; v < ratios_[task].size(); ++v) ratios_[task][v].push_back(mean(v) / mean(0));
     }
     sums_.clear();
     counts_.clear();

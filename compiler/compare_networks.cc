@@ -12,6 +12,8 @@ constexpr int kLoads = 2;            // times that each package is loaded at eac
 constexpr int kMinPairsPerLoad = 5;  // ten pairs in two loads; an interval needs six
 // Time for which one call measures. A stop waits for it, and a device is given to waiting clients between two calls.
 constexpr double kTurnSeconds = 1;
+// Pairs of one load. So many narrow an interval as far as it goes; a device that states no durations cannot go on.
+constexpr size_t kMostPairs = 100'000;
 
 // Compares two packages at one number of threads.
 class PackageRace {
@@ -55,14 +57,22 @@ class PackageRace {
     const PackedFunc second = TRY((reversed ? one : other)->GetFunction("run"));
     const auto is_done = [&](double spent) {
       if (times.pairs.size() < kMinPairsPerLoad) return false;
-      return spent >= seconds || times.Ratio().HalfWidth() <= kResolution;
+      return times.pairs.size() >= kMostPairs || spent >= seconds || times.Ratio().HalfWidth() <= kResolution;
     };
     for (double spent = times.Seconds(); !is_done(spent); spent = times.Seconds()) {
       if (stop_ && *stop_) return Error("stopped", ErrorKind::kStopped);
-      const PairedTimes turn = TRY(host_.MeasureInPairs(
-          first, second,
-          {.half_width = kResolution, .max_seconds = std::clamp(seconds - spent, 0.0, kTurnSeconds), .min_pairs = 1}));
-      times.pairs.insert(times.pairs.end(), turn.pairs.begin(), turn.pairs.end());
+      const PairedOptions turn{
+          .half_width = kResolution, .max_seconds = std::clamp(seconds - spent, 0.0, kTurnSeconds), .min_pairs = 1};
+      // The order reverses with each pair, also from one turn to the next.
+      const bool swapped = times.pairs.size() % 2 == 1;
+      const PairedTimes made = TRY(host_.MeasureInPairs(swapped ? second : first, swapped ? first : second, turn));
+      for (PairTime pair : made.pairs) {
+        if (swapped) std::swap(pair.first, pair.second);
+        constexpr double kMostRatio = 1e6;  // of two schedules of one network
+        if (!(pair.Ratio() > 1 / kMostRatio && pair.Ratio() < kMostRatio))
+          return Err("the device answered with a time that cannot be");
+        times.pairs.push_back(pair);
+      }
     }
     return {};
   }

@@ -45,8 +45,8 @@ class LocalHost : public NetworkHost {
   // Returns nothing if other processes do not release the lock in time. The measurement then runs beside them.
   Result<std::optional<HostLock>> Lock() {
     if (std::exchange(has_measured_, true)) usleep(kBetweenTurns);
-    std::optional<HostLock> lock =
-        TRY(HostLock::AcquireWithin(HostLock::Mode::kExclusive, options_.patience_ms, options_.stop));
+    std::optional<HostLock> lock = TRY(
+        HostLock::AcquireWithin(HostLock::Mode::kExclusive, undisturbed_ ? options_.patience_ms : 0, options_.stop));
     undisturbed_ &= lock.has_value();
     return lock;
   }

@@ -47,7 +47,8 @@ Status RunTurn(NetworkHost& host, const Turn& turn) {
 }
 
 struct LocalHostOptions {
-  // Longest wait of a measurement for the host's lock (support/host_lock.h). Then the measurement runs without it.
+  // Longest wait of a measurement for the host's lock (support/host_lock.h). Then the measurement runs without it, and
+  // later ones do not wait.
   int64_t patience_ms = 30'000;
   const std::atomic<bool>* stop = nullptr;  // when it becomes true, waits and comparisons end with an error
 };

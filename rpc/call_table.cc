@@ -134,7 +134,7 @@ Result<Value> CallTable::Run(const RemoteCall& call) {
 
 Result<Value> CallTable::RunOwn(const std::string& name, std::span<const Value> args) {
   if (name == "remote.echo") return PackedFunc::Of([](Value value) { return value; }).Call(args);
-  if (name == "remote.boot") return Value(boot_);
+  if (name == "remote.boot") return Value(supplies_.boot);
   if (name == "remote.handles") return Value(values_.size());
   if (name == kNewTensor) return Value(TRY(NewTensor(args)));
   if (name == "remote.write") return PackedFunc::Of(WritePart).Call(args);
@@ -160,7 +160,7 @@ Result<Value> CallTable::RunOwn(const std::string& name, std::span<const Value> 
 
 Result<Module> CallTable::LoadLibrary(const Tensor& bytes, std::shared_ptr<KernelContext> context) {
   const std::string_view elf = TRY(BytesOf(bytes));
-  UniqueFd file = TRY(files_.Take(static_cast<int64_t>(elf.size())));
+  UniqueFd file = TRY(supplies_.files.Take(static_cast<int64_t>(elf.size())));
   auto artifact = TRY(file ? Artifact::FromBytes(elf, std::move(file)) : Artifact::FromBytes(elf));
   return LoadModule(std::move(artifact), std::move(context));
 }

@@ -27,6 +27,7 @@
 #include "rpc/remote_value.h"
 #include "runtime/device.h"
 #include "runtime/kernel_context.h"
+#include "support/process_stat.h"
 
 namespace autotune::rpc {
 
@@ -34,11 +35,18 @@ namespace autotune::rpc {
 // call.
 Result<std::vector<double>> TimeEachCall(const PackedFunc& function, int64_t runs, double seconds);
 
+// What calls need and the sandbox of a runner does not give.
+struct CallSupplies {
+  LibraryFiles files;  // for large libraries
+  std::string boot;    // BootId of support/process_stat.h
+  static CallSupplies Make() { return {LibraryFiles::Make(), BootId()}; }
+};
+
 class CallTable {
  public:
-  // `device`: beside the CPU; null: none. `files`: for large libraries. `boot`: BootId of support/process_stat.h.
-  explicit CallTable(DevicePtr device, LibraryFiles files = {}, std::string boot = "")
-      : device_(std::move(device)), files_(std::move(files)), boot_(std::move(boot)) {}
+  // `device`: beside the CPU; null: none.
+  explicit CallTable(DevicePtr device, CallSupplies supplies = {})
+      : device_(std::move(device)), supplies_(std::move(supplies)) {}
 
   // Runs a call and returns its reply. The reply has the function's error, too. Errors: the call is damaged, or the
   // reply too large to be sent.
@@ -55,8 +63,7 @@ class CallTable {
                              bool replaceable);
 
   DevicePtr device_;
-  LibraryFiles files_;
-  std::string boot_;
+  CallSupplies supplies_;
   std::map<int64_t, Value> values_;
   int64_t last_ = 0;  // handle
 };

@@ -29,7 +29,6 @@
 #include "runtime/time_evaluator.h"
 #include "support/cpus.h"
 #include "support/json.h"
-#include "support/process_stat.h"
 
 namespace autotune::rpc {
 namespace {
@@ -89,20 +88,15 @@ Result<std::vector<SandboxLayer>> ConfinedWithDevice(const RunnerOptions& option
 class Runner {
  public:
   // `device` is a device that the runner offers beside the CPU, or null.
-  // `files` and `boot`: see CallTable.
-  Runner(BlockingChannel& channel, const RunnerOptions& options, DevicePtr device, LibraryFiles files, std::string boot)
-      : channel_(channel),
-        options_(options),
-        device_(std::move(device)),
-        files_(std::move(files)),
-        boot_(std::move(boot)) {}
+  Runner(BlockingChannel& channel, const RunnerOptions& options, DevicePtr device, CallSupplies supplies)
+      : channel_(channel), options_(options), device_(std::move(device)), supplies_(std::move(supplies)) {}
 
   // Returns true if the device has failed for good, so that this process can measure no further candidate.
   bool IsBroken() const { return device_ && !device_->LastError().ok(); }
 
   TrialResult Run(const Message& message, const RunnerRequest& request) {
     phase_ = RunnerPhase::kLoad;
-    files_.Close();
+    supplies_.files.Close();
     TrialResult result = WithDevice([&](TrialResult& made) { return Measure(message, request, made); });
     result.candidate = request.candidate.id;
     return result;
@@ -113,7 +107,7 @@ class Runner {
     phase_ = RunnerPhase::kRun;
     return WithDevice([&](TrialResult&) -> Status {
       if (message.blobs.size() != 1) return Err("a call without its blob");
-      if (!calls_) calls_.emplace(device_, std::move(files_), boot_);
+      if (!calls_) calls_.emplace(device_, std::move(supplies_));
       blobs.push_back(std::make_shared<const std::string>(TRY(calls_->Answer(*message.blobs[0]))));
       return {};
     });
@@ -415,8 +409,7 @@ class Runner {
   int asked_threads_ = 0;  // of the candidate for which context_ was made
   CopyArena arena_;
   TaskState task_;
-  LibraryFiles files_;  // until the first call or candidate
-  const std::string boot_;
+  CallSupplies supplies_;  // until the first call or candidate
   std::optional<CallTable> calls_;
 };
 
@@ -450,9 +443,7 @@ Result<Prepared> Prepare(const RunnerOptions& options) {
 int RunRunner(const RunnerOptions& options) {
   // A service manager may send these to all processes of a server that is to end. The server still wants the result.
   for (int request : {SIGINT, SIGTERM}) signal(request, SIG_IGN);
-  // The sandbox allows neither of them.
-  LibraryFiles files = LibraryFiles::Make();
-  std::string boot = BootId();
+  CallSupplies supplies = CallSupplies::Make();
   ApplyLimits(options);
   LeaveCrashesToTheParent();
   Result<Prepared> prepared = Prepare(options);
@@ -473,7 +464,7 @@ int RunRunner(const RunnerOptions& options) {
   }).detach();
   BlockingChannel channel(kRunnerDescriptor);
   const DevicePtr& device = prepared->device;
-  Runner runner(channel, options, device, std::move(files), std::move(boot));
+  Runner runner(channel, options, device, std::move(supplies));
   const RunnerHello hello = HelloOf(device);
   while (true) {
     // Announces the runner at first, and asks for the next candidate later.

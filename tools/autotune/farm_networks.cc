@@ -1,6 +1,8 @@
 #include "tools/autotune/farm_networks.h"
 
 #include "rpc/library_files.h"
+#include "rpc/limits.h"
+#include "rpc/peer_text.h"
 
 namespace autotune::tools {
 
@@ -17,17 +19,25 @@ Result<Module> FarmNetworks::Load(const Package& package, int threads, bool repl
 
 Result<Value> FarmNetworks::Measure(const PackedFunc& function, const std::vector<Value>& args) {
   rpc::RemoteDevice::Measured made = TRY(device_->Measure(function, args));
-  losses_ = 0;
-  undisturbed_ &= made.disturbed.empty();
+  Measured(made.disturbed);
   return std::move(made.value);
 }
 
 Result<PairedTimes> FarmNetworks::MeasureInPairs(const PackedFunc& first, const PackedFunc& second,
                                                  const PairedOptions& options) {
   rpc::RemoteDevice::Paired made = TRY(device_->TimeInPairs(first, second, options));
-  losses_ = 0;
-  undisturbed_ &= made.disturbed.empty();
+  Measured(made.disturbed);
   return std::move(made.times);
+}
+
+void FarmNetworks::Measured(const std::string& disturbed) {
+  losses_ = 0;
+  undisturbed_ &= disturbed.empty();
+  EndWait();
+}
+
+void FarmNetworks::EndWait() const {
+  if (options_.on_wait) options_.on_wait({});
 }
 
 bool FarmNetworks::Recover() {
@@ -54,9 +64,9 @@ Status FarmNetworks::Connect() {
   };
   device_ = TRY(rpc::RemoteDevice::Connect(options));
   loaded_ = 0;
-  const Result<Value> boot = device_->Call("remote.boot", {});  // servers of 2.6.0 do not know it
-  if (const auto* text = boot.ok() ? boot->If<std::string>() : nullptr) boot_ = *text;
-  if (options.on_wait) options.on_wait({});
+  const Result<Value> boot = device_->Call("remote.boot", {});  // servers of 2.6 do not know it
+  if (const auto* text = boot.ok() ? boot->If<std::string>() : nullptr) boot_ = rpc::Shown(*text, rpc::kIdBytes);
+  EndWait();
   const std::lock_guard lock(granted_->mutex);
   granted_->is_pinned = true;
   return {};

@@ -29,6 +29,8 @@ class FarmNetworks : public NetworkHost {
 
  private:
   Status Connect();
+  void Measured(const std::string& disturbed);
+  void EndWait() const;
 
   // The device of the first session. The client's thread fills it in.
   struct Granted {

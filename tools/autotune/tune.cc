@@ -240,16 +240,17 @@ TuneOptions SearchOptions(const TuneCommandOptions& options, const Network& netw
 }
 
 // Writes the package of the tuned network, and emits the notes on its schedules. The schedules are those of `chosen`.
-// Without `chosen`, they are the best records or, after a run that `chooses` nothing, the schedules that `autotune
-// compile` uses. `compile` follows an earlier choice for the network; a note says that the records of this run are
+// Without `chosen`, they are the best records or, after a run on a farm, the schedules that `autotune compile` uses.
+// `compile` follows an earlier choice for the network; a note says that the records of this run are
 // newer.
-Status WriteTuned(const TuneSession& session, const TuneCommandOptions& options, bool chooses,
-                  std::optional<ChosenNetwork> chosen, EventPrinter& events) {
+Status WriteTuned(const TuneSession& session, const TuneCommandOptions& options, std::optional<ChosenNetwork> chosen,
+                  EventPrinter& events) {
   // CompileFrom ignores the choice of an earlier run. That choice would hide the records of this run.
   Result<CompileResult> made =
-      chosen    ? std::move(chosen->compiled)
-      : chooses ? CompileFrom(session.network, session.target, {.store = session.store.get()}, *session.builder)
-                : Compile(session.network, session.target, session.store.get(), *session.builder);
+      chosen ? std::move(chosen->compiled)
+      : options.OnFarm()
+          ? Compile(session.network, session.target, session.store.get(), *session.builder)
+          : CompileFrom(session.network, session.target, {.store = session.store.get()}, *session.builder);
   const CompileResult compiled = TRY_NOTE(std::move(made), "while compiling the tuned network");
   TRY(WriteCompiled(compiled.package, options.output, *session.builder));
   for (const std::string& note : CompileNotes(compiled)) events.Print(event::Note{note});
@@ -418,6 +419,7 @@ Result<int> TuneModel(TuneCommandOptions options) {
     const auto networks = NetworksOf(farm, !here || target.IsGpu(), stop.get_token(), stop_requested, *events);
     chosen = TRY(
         ChooseFinally({network, target, *store, *builder}, *networks, report, options.seed, *events, stop_requested));
+    if (chosen && chosen->stopped) return interrupted();
   }
   farm.farm.reset();
   if (stop_requested) return interrupted();
@@ -425,7 +427,7 @@ Result<int> TuneModel(TuneCommandOptions options) {
   event::End end = EndOf(report, tune, chosen ? &*chosen : nullptr, peak);
   end.gpu = session.target.IsGpu();
   events->Print(end);
-  if (!options.output.empty()) TRY(WriteTuned(session, options, chooses, std::move(chosen), *events));
+  if (!options.output.empty()) TRY(WriteTuned(session, options, std::move(chosen), *events));
   EmitNotes(report, *events);
   events->Print(Saved(session, options, end));
   return kExitOk;

@@ -12,7 +12,8 @@ constexpr int kLoads = 2;            // times that each package is loaded at eac
 constexpr int kMinPairsPerLoad = 5;  // ten pairs in two loads; an interval needs six
 // Time for which one call measures. A stop waits for it, and a device is given to waiting clients between two calls.
 constexpr double kTurnSeconds = 1;
-// Pairs of one load. So many narrow an interval as far as it goes; a device that states no durations cannot go on.
+// Most pairs of one load. More of them hardly narrow the interval. The limit also ends the comparison on a device that
+// states durations of 0.
 constexpr size_t kMostPairs = 100'000;
 
 // Compares two packages at one number of threads.

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,10 +16,12 @@
 #include "support/subprocess.h"
 #include "tools/autotune/usage.h"
 #include "tools/descriptors.h"
+#include "tools/duration.h"
 #include "tools/event_log.h"
 #include "tools/farm_status.h"
 #include "tools/guarded_main.h"
 #include "tools/member_commands.h"
+#include "tools/power_switch.h"
 #include "tools/return_memory.h"
 #include "tools/tracker_choice.h"
 #include "tools/tracker_commands.h"
@@ -51,7 +54,7 @@ int UsageError(const autotune::Error& error) { return autotune::tools::PrintErro
 
 struct ListenOptions {
   std::vector<std::string> listen, advertise;
-  std::string state;
+  std::string state, power_cycle, power_cycle_after = "5m";
 };
 
 int ShowStatus(const autotune::tools::TrackerChoice& choice, const std::string& key, bool json, bool watch) {
@@ -88,6 +91,8 @@ autotune::Result<std::vector<std::string>> EndpointsOf(const ListenOptions& opti
 int Listen(const ListenOptions& options) {
   signal(SIGPIPE, SIG_IGN);
   signal(SIGHUP, SIG_IGN);  // outlives the terminal that it was started from
+  const auto after = autotune::tools::ParseDuration("--power-cycle-after", options.power_cycle_after);
+  if (!after) return UsageError(after.error());
   const auto endpoints = EndpointsOf(options);
   if (!endpoints) return Fail(endpoints.error());
   autotune::TrackerOptions tracker{.endpoints = *endpoints, .advertise = {}, .state_folder = options.state};
@@ -113,6 +118,13 @@ int Listen(const ListenOptions& options) {
         autotune::ReplaceFile(autotune::tools::SocketFile(tracker.state_folder), endpoint + "\n");
     if (!kept) return Fail(kept.error());
     break;
+  }
+  std::optional<autotune::tools::PowerSwitch> power;
+  if (!options.power_cycle.empty()) {
+    power.emplace(loop, autotune::tools::PowerSwitch::Options{.command = options.power_cycle,
+                                                              .cycle = {.after_ms = *after},
+                                                              .silences = [&] { return (*started)->Silences(); },
+                                                              .log = tracker.on_note});
   }
   auto signals = loop.OnSignals({SIGINT, SIGTERM}, [&](int) { loop.Stop(); });
   for (const std::string& endpoint : (*started)->endpoints()) {
@@ -143,6 +155,15 @@ int Track(int argc, char** argv) {
       "HOST:PORT of this tracker in join files; may be repeated (default: the addresses that it listens at)");
   app.add_option("--state", listen.state,
                  "Folder that keeps members, epoch and known keys over restarts (default: in ~/.local/state)");
+  CLI::Option* power_cycle = app.add_option(
+      "--power-cycle", listen.power_cycle,
+      "Shell command that switches a member's power off and on. It runs when none of the member's servers has reported "
+      "for 5 minutes, again after 15 and 45 more, three times in 24 hours at most; not after a server's end or a "
+      "drain, "
+      "and not if all members are silent. $AUTOTUNE_MEMBER, $AUTOTUNE_KEY and $AUTOTUNE_ADDRESS tell whose");
+  app.add_option("--power-cycle-after", listen.power_cycle_after,
+                 "Silence before the first --power-cycle (default: 5m)")
+      ->needs(power_cycle);
   CLI::App* status = app.add_subcommand("status", "Show devices, leases and queue of a running tracker");
   autotune::tools::AddAdminOptions(*status, asked);
   status->add_option("--key", key, "Only devices of this key");
@@ -156,8 +177,9 @@ int Track(int argc, char** argv) {
     return autotune::tools::EndParsing(app, error, UsageError);
   }
   if (!app.get_subcommands().empty()) {
-    const autotune::Status given =
-        autotune::tools::RefuseGiven(app, {"--listen", "--advertise", "--state"}, "a command does not start a tracker");
+    const autotune::Status given = autotune::tools::RefuseGiven(
+        app, {"--listen", "--advertise", "--state", "--power-cycle", "--power-cycle-after"},
+        "a command does not start a tracker");
     if (!given) return UsageError(given.error());
   }
   if (status->parsed()) return ShowStatus(asked, key, json, watch);

@@ -340,6 +340,8 @@ bool Tracker::Offers(const std::string& key, std::string* why) const {
   return false;
 }
 
+std::vector<ServerSilence> Tracker::Silences() const { return impl_->state.Silences(BootMillis()); }
+
 Result<std::unique_ptr<Tracker>> Tracker::Start(Loop& loop, const TrackerOptions& options) {
   TrackerState::Options state;
   UniqueFd lock;

@@ -9,6 +9,7 @@
 #include "rpc/farm_event.h"
 #include "support/loop.h"
 #include "support/result.h"
+#include "tracker/power_cycle.h"
 
 namespace autotune {
 
@@ -34,6 +35,7 @@ class Tracker {
   // Returns true if a device of that key is free or busy. If not, sets `why` to the last error that such a device
   // reported.
   bool Offers(const std::string& key, std::string* why = nullptr) const;
+  std::vector<ServerSilence> Silences() const;  // see TrackerState
 
   struct Impl;
 

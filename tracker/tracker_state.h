@@ -17,6 +17,7 @@
 #include "rpc/message.h"
 #include "rpc/timers.h"
 #include "support/clock_text.h"
+#include "tracker/power_cycle.h"
 
 namespace autotune {
 
@@ -89,6 +90,8 @@ class TrackerState : public rpc::Timed<TrackerState> {
   Output FailKey(const std::string& key, const std::string& why, int64_t now);
 
   rpc::StatusReply Status(const std::string& key, int64_t now) const;
+  // Returns all servers of members that have not said goodbye.
+  std::vector<ServerSilence> Silences(int64_t now) const;
   // What the caller must store for the next start. The epoch grows when a server reports a later one.
   int64_t epoch() const { return epoch_; }
   std::map<std::string, int64_t> KeyAges(int64_t now) const;

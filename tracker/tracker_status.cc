@@ -116,6 +116,21 @@ std::string TrackerState::WhyOf(const Server& server, int64_t now) const {
   return (why.empty() ? "" : why + "; ") + TextOf(holds_.at(server.hold), now);
 }
 
+std::vector<ServerSilence> TrackerState::Silences(int64_t now) const {
+  std::vector<ServerSilence> silences;
+  for (const auto& [id, server] : servers_) {
+    if (server.identity.empty()) continue;  // on this host
+    silences.push_back({.server = rpc::PublicId(id),
+                        .key = server.report.device.key,
+                        .member = options_.name_of(server.identity).value_or(""),
+                        .address = server.address,
+                        .silent_ms = now - server.last_seen,
+                        .reports = server.reachable,
+                        .held = server.IsHeld()});
+  }
+  return silences;
+}
+
 rpc::StatusReply TrackerState::Status(const std::string& key, int64_t now) const {
   rpc::StatusReply reply;
   reply.epoch = epoch_;

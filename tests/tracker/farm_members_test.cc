@@ -17,13 +17,17 @@ using testing::HasSubstr;
 class FarmMembers : public FarmTest {
  protected:
   // Starts a tracker for members, at a free port, and a server that joins it.
-  void Start() {
-    const rpc::JoinFile board = InviteHere("board", Role::kServer);
+  void Start(const std::string& more = "") {
+    board_ = InviteHere("board", Role::kServer);
     const std::string command = "exec " + kTools + "/rpc_tracker --listen " + Endpoint() +
-                                " --listen 127.0.0.1:0 --state " + State() + " >" + File("tracker.log") + " 2>&1";
+                                " --listen 127.0.0.1:0 --state " + State() + more + " >" + File("tracker.log") +
+                                " 2>&1";
     tracker_ = Run({"/bin/sh", "-c", command});
     ASSERT_TRUE(Soon([&] { return Count("cpu", "") == 0; }));
-    server_ = Run({kTools + "/rpc_server", "--join", WriteJoin(board), "--key", "cpu"});
+    StartServer();
+  }
+  void StartServer() {
+    server_ = Run({kTools + "/rpc_server", "--join", WriteJoin(board_), "--key", "cpu"});
     ASSERT_TRUE(Soon([&] { return Count("cpu") == 1; }));
   }
   std::string State() const { return folder_ + "/state"; }
@@ -54,6 +58,7 @@ class FarmMembers : public FarmTest {
   std::string Complaint() const { return Output("command.err"); }
 
   std::optional<Subprocess> tracker_, server_;
+  rpc::JoinFile board_;
 };
 
 TEST_F(FarmMembers, MeasureUntilTheyAreRevoked) {
@@ -68,7 +73,7 @@ TEST_F(FarmMembers, MeasureUntilTheyAreRevoked) {
   EXPECT_EQ(rpc::QueryStatus("ipc://" + Endpoint()).value().devices.at(0).tenant, "alice");
 
   ASSERT_TRUE(RevokeMember(State(), "alice").ok());
-  EXPECT_TRUE(Soon([&] { return Count("cpu", "free") == 1; }, 3)) << "her lease goes on";
+  EXPECT_TRUE(Soon([&] { return Count("cpu", "free") == 1; }, 8)) << "her lease goes on";
   EXPECT_FALSE(client->Measure(JobOf({Compile(kDouble)})).ok());
   const auto again = Join(alice);
   ASSERT_FALSE(again.ok());
@@ -78,7 +83,25 @@ TEST_F(FarmMembers, MeasureUntilTheyAreRevoked) {
   const auto as_server = std::move(Join(InviteHere("gpu", Role::kServer))).value();
   EXPECT_FALSE(as_server->Measure(JobOf({Compile(kDouble)})).ok());
   ASSERT_TRUE(RevokeMember(State(), "board").ok());
-  EXPECT_TRUE(Soon([&] { return Count("cpu", "") == 0; }, 3)) << "the device of a revoked server is offered";
+  EXPECT_TRUE(Soon([&] { return Count("cpu", "") == 0; }, 8)) << "the device of a revoked server is offered";
+}
+
+// A server that dies is switched off and on; one that says goodbye is not.
+TEST_F(FarmMembers, SilentOnesAreSwitchedOffAndOn) {
+  const std::string command = "echo $AUTOTUNE_MEMBER $AUTOTUNE_KEY $AUTOTUNE_ADDRESS >>" + File("switched");
+  ASSERT_NO_FATAL_FAILURE(Start(" --power-cycle-after 1s --power-cycle '" + command + "; exit 3'"));
+  const auto switched = [&] { return test::ReadAll(File("switched")); };
+  server_->Kill(SIGKILL);
+  EXPECT_TRUE(Soon([&] { return Output("tracker.log").find("failed: it exited with code 3") != std::string::npos; }))
+      << Output("tracker.log");
+  const std::string lines = switched();
+  EXPECT_THAT(lines, testing::StartsWith("board cpu 127.0.0.1\n"));
+  ASSERT_NO_FATAL_FAILURE(StartServer());
+  const std::string before = switched();
+  server_->Kill(SIGTERM);
+  EXPECT_TRUE(Soon([&] { return Count("cpu", "") == 0; }));
+  usleep(2'500'000);
+  EXPECT_EQ(switched(), before);
 }
 
 TEST_F(FarmMembers, AreAdministeredFromElsewhere) {

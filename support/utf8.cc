@@ -52,7 +52,9 @@ std::string OneLine(std::string_view text) {
   while (!text.empty()) {
     size_t length = SequenceLength(text);
     auto c = static_cast<uint8_t>(text[0]);
-    if (length == 0 || c < 0x20 || c == 0x7f) {
+    // U+0080 to U+009F control terminals, too: U+009B begins a command.
+    const bool is_c1 = length == 2 && c == 0xc2 && static_cast<uint8_t>(text[1]) < 0xa0;
+    if (length == 0 || c < 0x20 || c == 0x7f || is_c1) {
       line += std::string("\\x") + kDigits[c >> 4] + kDigits[c & 15];
       length = 1;
     } else {

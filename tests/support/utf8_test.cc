@@ -30,6 +30,9 @@ TEST(Utf8, OneLineShowsEverythingAndChangesOnlyWhatCannotBeShown) {
   EXPECT_EQ(OneLine("node 'a\\b' \"q\" \xe2\x82\xac"), "node 'a\\b' \"q\" \xe2\x82\xac");
   EXPECT_EQ(OneLine(std::string_view("a\nb\0c\x7f", 6)), "a\\x0ab\\x00c\\x7f");
   EXPECT_EQ(OneLine("\xff\xc3"), "\\xff\\xc3");
+  EXPECT_EQ(OneLine("\xc2\x9b"
+                    "2J\xc2\xa0\xc2\x80"),
+            "\\xc2\\x9b2J\xc2\xa0\\xc2\\x80");
   EXPECT_EQ(OneLine(OneLine("x\r\n\xff")), OneLine("x\r\n\xff"));
 }
 

@@ -29,6 +29,7 @@ def tune(arguments, model):
     if not (log.exists() and '"end"' in log.read_text()):
         command = [arguments.autotune, "tune", "--json", "--model", model, "--db", folder / "records.db"]
         command += ["--trials-per-task", str(arguments.trials_per_task), "--seed", str(arguments.seed)]
+        command += arguments.place
         with open(log, "w") as out, open(folder / "errors.txt", "w") as errors:
             code = subprocess.run(command, stdout=out, stderr=errors, check=False).returncode
     lines = [json.loads(line) for line in log.read_text().splitlines()]
@@ -48,8 +49,13 @@ def main():
     parser.add_argument("--trials-per-task", type=int, default=64)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--work", type=Path, required=True)
+    parser.add_argument("--tracker", help="tune on devices of this tracker, with --key")
+    parser.add_argument("--join", help="tune on devices of this farm, with --key")
+    parser.add_argument("--key", help="of the devices")
     parser.add_argument("--autotune", default=str(ROOT / "build/tools/autotune"))
     arguments = parser.parse_args()
+    farm = [("--tracker", arguments.tracker), ("--join", arguments.join), ("--key", arguments.key)]
+    arguments.place = [word for option, value in farm if value for word in (option, value)]
     gains, failures, slower = [], 0, 0
     print(f"{'network':24} {'tasks':>5} {'trials':>6} {'per s':>6} {'choice':>7}  {'gain, all threads':22} one thread")
     for model in arguments.models:

@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+"""Compares `autotune bench` on a device of a farm with `autotune bench` here, for the same packages on the same machine.
+
+    bench/remote.py resnet50/model.onnx bert2/model.onnx --work FOLDER
+
+Starts a tracker and a device server on this host, compiles each model untuned, and measures each package here and there
+in turns. Prints the least latency of all turns here and there, and their ratio. Exit code 1: something failed, or a
+ratio is off by more than 2 %.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+MOST_OFF = 0.02
+
+
+class Farm:
+    """A tracker and a device server of this host, with the key `here`."""
+
+    def __init__(self, tools, folder):
+        self.socket, self.processes, self.log = folder / "tracker", [], open(folder / "farm.log", "w")
+        self.start(tools / "rpc_tracker", "--listen", self.socket, "--state", folder / "state")
+        self.start(tools / "rpc_server", "--tracker", self.socket, "--key", "here")
+        for _ in range(300):
+            status = [tools / "rpc_tracker", "status", "--json", "--tracker", self.socket]
+            reply = subprocess.run(status, capture_output=True, text=True, check=False)
+            if reply.returncode == 0 and [d for d in json.loads(reply.stdout)["devices"] if d["state"] == "free"]:
+                return
+            time.sleep(0.1)
+        raise SystemExit(f"the farm did not start: see {folder / 'farm.log'}")
+
+    def start(self, *command):
+        self.processes.append(subprocess.Popen(list(map(str, command)), stdout=self.log, stderr=self.log))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for process in reversed(self.processes):
+            process.terminate()
+            process.wait()
+
+
+def bench(arguments, package, place):
+    """Returns the least latency in milliseconds."""
+    command = [arguments.tools / "autotune", "bench", package, "--json", "--seconds", str(arguments.seconds), *place]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    if run.returncode != 0:
+        raise RuntimeError(run.stderr.strip().splitlines()[-1])
+    return json.loads(run.stdout.splitlines()[-1])["min_ms"]
+
+
+def compare(arguments, package, farm):
+    here, there = [], []
+    for turn in range(arguments.turns):
+        places = [(here, []), (there, ["--tracker", farm.socket, "--key", "here"])]
+        for times, place in places if turn % 2 == 0 else reversed(places):
+            times.append(bench(arguments, package, place))
+    return min(here), min(there)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("models", nargs="+", type=Path)
+    parser.add_argument("--turns", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=2, help="of each measurement")
+    parser.add_argument("--work", type=Path, required=True)
+    parser.add_argument("--tools", type=Path, default=ROOT / "build/tools")
+    arguments = parser.parse_args()
+    arguments.work.mkdir(parents=True, exist_ok=True)
+    arguments.work = arguments.work.resolve()
+    os.environ["XDG_STATE_HOME"] = str(arguments.work / "state-home")  # what the farm keeps
+    off = failed = 0
+    with Farm(arguments.tools, arguments.work) as farm:
+        print(f"{'network':24} {'here':>12} {'there':>12}  there / here")
+        for model in arguments.models:
+            name = model.stem if model.stem != "model" else model.resolve().parent.name
+            package = arguments.work / f"{name}.tar"
+            try:
+                compiling = [arguments.tools / "autotune", "compile", "--model", model, "-o", package]
+                compiling += ["--db", arguments.work / "empty.db"]
+                subprocess.run(compiling, capture_output=True, text=True, check=True)
+                here, there = compare(arguments, package, farm)
+            except (RuntimeError, subprocess.CalledProcessError) as error:
+                failed += 1
+                print(f"{name:24} failed: {getattr(error, 'stderr', None) or error}")
+                continue
+            off += abs(there / here - 1) > MOST_OFF
+            print(f"{name:24} {here:9.4f} ms {there:9.4f} ms  {there / here:.4f}", flush=True)
+    print(f"{failed} failed, {off} off by more than {MOST_OFF:.0%}")
+    return 1 if failed or off else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

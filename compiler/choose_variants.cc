@@ -5,7 +5,7 @@
 #include <deque>
 
 #include "compiler/plan.h"
-#include "runtime/fill.h"
+#include "runtime/graph_executor.h"
 #include "runtime/network_variants.h"
 #include "support/rng.h"
 
@@ -14,8 +14,6 @@ namespace {
 
 constexpr int kMinBlocks = 8;    // per number of threads; six for an interval, and two in reserve
 constexpr int kMaxBlocks = 400;  // intervals shrink only with the square root of the number of blocks
-// Time for which one call measures. A stop waits for it, and a device is given to waiting clients between two calls.
-constexpr double kTurnSeconds = 1;
 
 // One run of the network with one kernel for each task.
 struct Visit {
@@ -124,8 +122,9 @@ class BlockRuns {
 
   // Measures some of the drawn visits in one call.
   Status Measure(const PackedFunc& visit) {
-    const double per_visit = made_ > 0 ? spent_ / static_cast<double>(made_) : kTurnSeconds;
-    const double wanted = std::clamp(kTurnSeconds / std::max(per_visit, 1e-6), 1.0 * visits_, 1.0 * kMaxBlocks);
+    const double per_visit = made_ > 0 ? spent_ / static_cast<double>(made_) : NetworkHost::kTurnSeconds;
+    const double wanted =
+        std::clamp(NetworkHost::kTurnSeconds / std::max(per_visit, 1e-6), 1.0 * visits_, 1.0 * kMaxBlocks);
     while (static_cast<double>(drawn_.size()) < wanted) DrawBlock();
     const auto count = static_cast<int64_t>(wanted), tasks = static_cast<int64_t>(network_.tasks.size());
     const Tensor variants = TRY(Tensor::Empty({count, tasks}, "i64")), serial = TRY(Tensor::Empty({count}, "i64"));
@@ -134,7 +133,7 @@ class BlockRuns {
       std::copy(drawn.combination.begin(), drawn.combination.end(), variants.Data<int64_t>() + i * tasks);
       serial.Data<int64_t>()[i] = threads_[drawn.mode] == 1;
     }
-    const std::vector<Value> args = {Value(tasks_), Value(variants), Value(serial), Value(kTurnSeconds)};
+    const std::vector<Value> args = {Value(tasks_), Value(variants), Value(serial), Value(NetworkHost::kTurnSeconds)};
     const Tensor made = TRY(TRY(host_.Measure(visit, args)).As<Tensor>());
     if (!made.defined() || made.device() || made.shape().size() != 2 || made.shape()[0] < 1 ||
         made.shape()[0] > count || made.shape()[1] != 1 + tasks || !(made.dtype() == DLDataType{kDLFloat, 64, 1}))
@@ -213,13 +212,10 @@ std::vector<int> ComparedThreads(const Target& target) {
 }
 
 Status FillInputs(const Network& network, const Module& executor) {
-  const PackedFunc set_input = TRY(executor->GetFunction("set_input"));
   const graph::Graph& main = network.main();
   for (size_t i = 0; i < main.inputs.size(); ++i) {
     const graph::TensorSpec& spec = main.Spec(main.inputs[i]);
-    const Tensor tensor = TRY(Tensor::Empty(spec.shape, spec.dtype.Text()));
-    FillRandom(tensor, 0);
-    TRY(set_input(static_cast<int64_t>(i), tensor));
+    TRY(FillInput(executor, static_cast<int64_t>(i), spec.shape, spec.dtype.Text(), 0));
   }
   return {};
 }

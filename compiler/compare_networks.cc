@@ -10,8 +10,6 @@ namespace {
 
 constexpr int kLoads = 2;            // times that each package is loaded at each number of threads
 constexpr int kMinPairsPerLoad = 5;  // ten pairs in two loads; an interval needs six
-// Time for which one call measures. A stop waits for it, and a device is given to waiting clients between two calls.
-constexpr double kTurnSeconds = 1;
 // Most pairs of one load. More of them hardly narrow the interval. The limit also ends the comparison on a device that
 // states durations of 0.
 constexpr size_t kMostPairs = 100'000;
@@ -62,8 +60,9 @@ class PackageRace {
     };
     for (double spent = times.Seconds(); !is_done(spent); spent = times.Seconds()) {
       if (stop_ && *stop_) return Error("stopped", ErrorKind::kStopped);
-      const PairedOptions turn{
-          .half_width = kResolution, .max_seconds = std::clamp(seconds - spent, 0.0, kTurnSeconds), .min_pairs = 1};
+      const PairedOptions turn{.half_width = kResolution,
+                               .max_seconds = std::clamp(seconds - spent, 0.0, NetworkHost::kTurnSeconds),
+                               .min_pairs = 1};
       // The order reverses with each pair, also from one turn to the next.
       const bool swapped = times.pairs.size() % 2 == 1;
       const PairedTimes made = TRY(host_.MeasureInPairs(swapped ? second : first, swapped ? first : second, turn));

@@ -19,6 +19,8 @@ class NetworkHost {
   // A turn begins: nothing uses the networks of earlier turns any more. A turn loads at most kMostNetworks.
   virtual void BeginTurn() {}
   static constexpr int kMostNetworks = 2;
+  // Time for which one call should measure. A stop waits for it, and a device is given to waiting clients between two.
+  static constexpr double kTurnSeconds = 1;
   // Loads a network with a linked library. `threads`: as for LoadModel (package/load.h); `replaceable`: as in
   // GraphExecutorOptions.
   virtual Result<Module> Load(const Package& package, int threads, bool replaceable) = 0;

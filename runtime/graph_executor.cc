@@ -408,6 +408,14 @@ Status FillInput(GraphExecutor& executor, int64_t i, uint64_t seed) {
   return executor.SetInput(i, host);
 }
 
+Status FillInput(const Module& network, int64_t i, const std::vector<int64_t>& shape, const std::string& dtype,
+                 uint64_t seed) {
+  const Tensor host = TRY(Tensor::Empty(shape, dtype));
+  FillRandom(host, seed);
+  TRY(TRY(network->GetFunction("set_input"))(i, host));
+  return {};
+}
+
 Status FillInputs(GraphExecutor& executor, uint64_t seed) {
   for (int64_t i = 0; i < executor.num_inputs(); ++i) TRY(FillInput(executor, i, seed));
   return {};

@@ -223,6 +223,9 @@ std::optional<ExecutorParts> TakeExecutorParts(const Module& root);
 
 // Fill input i, or every input, with random values (runtime/fill.h). Equal seeds give equal values.
 Status FillInput(GraphExecutor& executor, int64_t i, uint64_t seed);
+// The same through the module of a network, here or on a device of a farm.
+Status FillInput(const Module& network, int64_t i, const std::vector<int64_t>& shape, const std::string& dtype,
+                 uint64_t seed);
 Status FillInputs(GraphExecutor& executor, uint64_t seed);
 
 }  // namespace autotune

@@ -6,7 +6,7 @@
 #include "package/module_file.h"
 #include "rpc/call_table.h"
 #include "runtime/device.h"
-#include "runtime/fill.h"
+#include "runtime/graph_executor.h"
 #include "support/file.h"
 #include "support/json.h"
 #include "support/statistics.h"
@@ -103,9 +103,7 @@ Status RunnableModel::SetInput(int64_t i, const Tensor& tensor) const {
 
 Status RunnableModel::FillInput(int64_t i, uint64_t seed) const {
   const TensorSpec& spec = info_.inputs[static_cast<size_t>(i)];
-  const Tensor tensor = TRY(Tensor::Empty(spec.shape, spec.dtype));
-  FillRandom(tensor, seed);
-  return SetInput(i, tensor);
+  return autotune::FillInput(executor_, i, spec.shape, spec.dtype, seed);
 }
 
 Status RunnableModel::RunOnce() const {

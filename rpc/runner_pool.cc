@@ -26,9 +26,9 @@ namespace autotune::rpc {
 namespace {
 
 constexpr int64_t kCleanUpMs = 2;  // time between two checks of killed runners; a kill takes about this long
-// Time between two looks at the memory of a runner that works. A look takes 10 us, so it disturbs no measurement; in
-// this time, a core fills at most a few hundred MiB [chosen].
-constexpr int64_t kMemoryMs = 100;
+// Time between two looks at a runner that works. A look takes 10 us, so it disturbs no measurement; in this time, a
+// core fills at most a few hundred MiB [chosen].
+constexpr int64_t kLookMs = 100;
 constexpr int64_t kUnkillableMs = 100;  // time between two checks once a runner has outlived unkillable_ms
 
 }  // namespace
@@ -94,7 +94,14 @@ struct RunnerPool::Runner {
   std::string nonsense;  // reason for which the pool killed it, such as a malformed message; empty: it ended by itself
   int64_t killed_at = 0;
   int64_t oom_kills = 0;  // OomKills before the latest request
+  int64_t looked_at = 0;  // when CountStops was called
+  double stopped_ms = 0;
 
+  // Counts the whole time since the latest call if the runner was stopped in it.
+  void CountStops() {
+    const int64_t since = std::exchange(looked_at, BootMillis());
+    if (process.WasStopped()) stopped_ms += static_cast<double>(looked_at - since);
+  }
   void ReadErrors() {
     if (!last_words.ReadSome(errors.get())) error_watch.reset();
   }
@@ -182,7 +189,7 @@ void RunnerPool::OnMessage(Runner* runner, Message message) {
 void RunnerPool::PassResult(Runner& runner, bool last) {
   Message message = *std::exchange(runner.result, std::nullopt);
   runner.ask_watch.reset();
-  memory_watch_.reset();
+  work_watch_.reset();
   RunnerResult result = *message.As<RunnerResult>();
   result.last = last;
   message.body = std::move(result);
@@ -212,7 +219,7 @@ void RunnerPool::Kill(Runner* runner) {
   runner->was_active = runner == active_;
   if (runner->was_active) {
     active_ = nullptr;
-    memory_watch_.reset();
+    work_watch_.reset();
   }
   runner->killed_at = BootMillis();
   dying_.push_back(std::move(*it));
@@ -238,8 +245,10 @@ bool RunnerPool::AllDead() {
   return dead && strangers.alive == 0;
 }
 
-void RunnerPool::WatchMemory() {
+void RunnerPool::WatchWork() {
   if (!active_) return;
+  active_->CountStops();
+  if (options_.memory_bytes <= 0) return;
   const int64_t used = MemoryOf(active_->process.pid());
   if (used <= options_.memory_bytes) return;
   active_->greed = "used " + std::to_string(used >> 20) + " MiB of memory, and may use " +
@@ -328,10 +337,14 @@ void RunnerPool::Replace() {
   }
 }
 
-RunnerFacts RunnerPool::Examine() const {
+RunnerFacts RunnerPool::Examine() {
   const std::optional<ProcessStat> stat = active_ ? StatOfProcess(active_->process.pid()) : std::nullopt;
   if (!stat) return {};
-  return {.stopped = stat->IsStopped(), .cpu_ms = stat->cpu_ms, .waited_ms = WaitedOfProcess(active_->process.pid())};
+  active_->CountStops();
+  return {.stopped = stat->IsStopped(),
+          .cpu_ms = stat->cpu_ms,
+          .waited_ms = WaitedOfProcess(active_->process.pid()),
+          .stopped_ms = active_->stopped_ms};
 }
 
 int64_t RunnerPool::BufferedBytes() const {
@@ -350,7 +363,8 @@ void RunnerPool::Send(const Message& message) {
   if (const auto* probe = message.As<RunnerProbe>()) active_->run = probe->run;
   if (const auto* call = message.As<RunnerCall>()) active_->run = call->run;
   active_->channel->Send(message);
-  if (options_.memory_bytes > 0) memory_watch_ = loop_.Every(kMemoryMs, [this] { WatchMemory(); });
+  active_->looked_at = BootMillis();
+  work_watch_ = loop_.Every(kLookMs, [this] { WatchWork(); });
 }
 
 }  // namespace autotune::rpc

@@ -51,7 +51,7 @@ class RunnerPool {
 
   void Send(const Message& message);  // sends to the active runner; drops the message if there is none
   void Replace();                     // kills the active runner; on_ready follows
-  RunnerFacts Examine() const;        // of the active runner; empty without one
+  RunnerFacts Examine();              // of the active runner; empty without one
   RunnerHello ActiveHello() const;    // of the active runner; empty without one
   int64_t BufferedBytes() const;      // of messages from and to runners
   // True if a killed runner may still run. on_all_dead follows, or on_unavailable if it does not die in time.
@@ -63,7 +63,7 @@ class RunnerPool {
   void Start();
   void OnMessage(Runner* runner, Message message);
   void PassResult(Runner& runner, bool last);
-  void WatchMemory();
+  void WatchWork();
   void Promote();
   void OnEnd(Runner* runner, const std::string& nonsense);
   void Kill(Runner* runner);
@@ -84,7 +84,7 @@ class RunnerPool {
   int failures_ = 0;
   bool ever_started_ = false;
   Loop::Watch retry_, clean_up_;
-  Loop::Watch memory_watch_;  // while the active runner works
+  Loop::Watch work_watch_;  // while the active runner works
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

@@ -14,8 +14,9 @@ namespace autotune::rpc {
 namespace {
 
 constexpr int kMostSpared = 2;  // reruns of a candidate whose runner was killed or stopped from outside
-// A deadline grows by the time in which its runner waited for a processor, at most by this many times its length. A
-// runner that needs more gets less than a quarter of a processor: nothing can be measured beside such a load. [chosen]
+// A deadline grows by the time in which its runner waited for a processor or was stopped, at most by this many times
+// its length. A runner that needs more runs for less than a quarter of the time: nothing can be measured like that.
+// [chosen]
 constexpr int64_t kMostExtended = 3;
 // Share of the time in which a runner that computes until its deadline has run, of the time in which it could. One that
 // ran less slept. [chosen]
@@ -337,7 +338,7 @@ ServerActions ServerSession::OnRunnerEnd(const RunnerEnd& end, int64_t now) {
 
 // --- Deadlines -------------------------------------------------------------------------------------------------------
 
-void ServerSession::OnHalfDeadline(int64_t /*now*/) {
+void ServerSession::OnFirstExamination(int64_t /*now*/) {
   batch_->running->asked = Running::Examined::kOnce;
   actions_.push_back(ExamineRunner{batch_->running->run});
 }
@@ -361,7 +362,7 @@ ServerActions ServerSession::OnRunnerExamined(int64_t run, const RunnerFacts& fa
 }
 
 // Ends the running candidate, which has missed its deadline, or extends the deadline by the time in which the runner
-// waited for a processor. `facts` are those of now.
+// could not run. `facts` are those of now.
 void ServerSession::JudgeDeadline(const RunnerFacts& facts, int64_t now) {
   Running& running = *batch_->running;
   const auto& [since, earlier] = *running.earlier;
@@ -369,10 +370,11 @@ void ServerSession::JudgeDeadline(const RunnerFacts& facts, int64_t now) {
   const double cpu_ms = facts.cpu_ms - earlier.cpu_ms;
   // Several threads may wait at once, even for each other. While one of them runs, the candidate goes on.
   const double waited_ms = std::max(0.0, std::min(facts.waited_ms - earlier.waited_ms, elapsed_ms - cpu_ms));
-  const int64_t missing = static_cast<int64_t>(waited_ms) - running.extended;
-  const bool starved = missing >= kLeastExaminedMs && Holds(Rule::kSpares);
+  const double stopped_ms = std::clamp(facts.stopped_ms - earlier.stopped_ms, 0.0, elapsed_ms - waited_ms);
+  const int64_t missing = static_cast<int64_t>(waited_ms + stopped_ms) - running.extended;
+  const bool held_up = missing >= kLeastExaminedMs && Holds(Rule::kSpares);
   const int64_t length = running.deadline - running.extended - running.phase_began;
-  if (starved && !facts.stopped && running.extended < kMostExtended * length) {
+  if (held_up && !facts.stopped && running.extended < kMostExtended * length) {
     running.extended += missing;
     running.deadline = now + missing;
     running.asked = Running::Examined::kOnce;
@@ -380,12 +382,13 @@ void ServerSession::JudgeDeadline(const RunnerFacts& facts, int64_t now) {
   }
   actions_.push_back(KillRunner{"deadline"});
   runner_ready_ = false;
-  if (starved || (facts.stopped && Holds(Rule::kSpares))) {
-    if (facts.stopped && SpareRunning(now)) return;
-    std::string why = facts.stopped ? "something stops the runner again and again" : "the runner gets no processor";
+  if (held_up || (facts.stopped && Holds(Rule::kSpares))) {
+    const bool stopped = facts.stopped || stopped_ms > waited_ms;
+    if (stopped && SpareRunning(now)) return;
+    std::string why = stopped ? "something stops the runner again and again" : "the runner gets no processor";
     return EndByDeviceError(ResultOfRunning(TrialStatus::kDeviceError, std::move(why), now), now);
   }
-  const double able_ms = elapsed_ms - waited_ms;
+  const double able_ms = elapsed_ms - waited_ms - stopped_ms;
   // A candidate that computed all the time would do so again.
   if (able_ms >= kLeastExaminedMs && cpu_ms >= kBusyShare * able_ms) ChargeNextFailure();
   const Candidate& candidate = batch_->Current();

@@ -344,7 +344,7 @@ EarliestTimer<ServerSession> ServerSession::Earliest() const {
   EarliestTimer<Self> timer;
   if (batch_ && batch_->running) {
     const Running& running = *batch_->running;
-    if (running.asked == Running::Examined::kNever) timer.Add(running.ExaminedAt(), &Self::OnHalfDeadline);
+    if (running.asked == Running::Examined::kNever) timer.Add(running.ExaminedAt(), &Self::OnFirstExamination);
     if (running.asked != Running::Examined::kTwice) timer.Add(running.deadline, &Self::OnDeadline);
   }
   if (calls_ && calls_->run) timer.Add(calls_->deadline, &Self::OnCallDeadline);

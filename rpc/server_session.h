@@ -54,9 +54,10 @@ struct RunnerEnd {
 
 // What the operating system knows about a runner. Times are since its start.
 struct RunnerFacts {
-  bool stopped = false;  // by a signal or a debugger
-  double cpu_ms = 0;     // processor time of all its threads
-  double waited_ms = 0;  // time in which its threads were ready to run but had no processor
+  bool stopped = false;   // by a signal or a debugger, at present
+  double cpu_ms = 0;      // processor time of all its threads
+  double waited_ms = 0;   // time in which its threads were ready to run but had no processor
+  double stopped_ms = 0;  // time in which something had stopped it; short stops may count 0.1 s more than they last
 };
 
 class ServerSession : public Timed<ServerSession> {
@@ -123,12 +124,14 @@ class ServerSession : public Timed<ServerSession> {
     RunnerPhase phase = RunnerPhase::kLoad;
     int64_t started = 0, phase_began = 0, deadline = 0, started_wall = 0;
     bool outputs_kept = false;
-    // A runner is examined at half of the deadline and at the deadline. What it did in between shows who is to blame.
+    // A runner is examined soon after its phase began and at the deadline. What it did in between shows who is to
+    // blame.
     enum class Examined { kNever, kOnce, kTwice } asked = Examined::kNever;
     std::optional<std::pair<int64_t, RunnerFacts>> earlier;  // time and facts of the first examination
-    int64_t extended = 0;  // part of the deadline that makes up for waits for a processor
+    int64_t extended = 0;  // part of the deadline that makes up for the time in which the runner could not run
 
-    int64_t ExaminedAt() const { return phase_began + (deadline - phase_began) / 2; }
+    // An examination costs 50 us of a processor. Most candidates end before it.
+    int64_t ExaminedAt() const { return phase_began + std::min<int64_t>(50, (deadline - phase_began) / 2); }
   };
   struct Quarantined {
     std::string why;
@@ -229,7 +232,7 @@ class ServerSession : public Timed<ServerSession> {
   }
   void Advance(int64_t now);
   EarliestTimer<ServerSession> Earliest() const;
-  void OnHalfDeadline(int64_t now);
+  void OnFirstExamination(int64_t now);
   void OnDeadline(int64_t now);
   void JudgeDeadline(const RunnerFacts& facts, int64_t now);
   void OnLeaseExpired(int64_t now) { DropLease("the lease expired", now); }

@@ -18,6 +18,7 @@
 
 #include "support/clock.h"
 #include "support/hint.h"
+#include "support/process_stat.h"
 
 extern char** environ;
 
@@ -150,6 +151,15 @@ std::optional<ExitStatus> Subprocess::Poll() {
   }
   status_ = reaped == pid_ ? Decode(status) : ExitStatus{-1, 0};
   return status_;
+}
+
+bool Subprocess::WasStopped() {
+  if (pid_ < 0 || status_) return false;
+  // A stop that has ended leaves only its end to be read.
+  siginfo_t info{};
+  const bool changed = waitid(P_PID, pid_, &info, WSTOPPED | WCONTINUED | WNOHANG) == 0 && info.si_pid != 0;
+  const std::optional<ProcessStat> stat = StatOfProcess(pid_);
+  return changed || (stat && stat->IsStopped());
 }
 
 std::optional<ExitStatus> Subprocess::Wait(int64_t timeout_ms) {

@@ -56,6 +56,9 @@ class Subprocess {
   // of its group then stays alive.
   std::optional<ExitStatus> Poll();
   std::optional<ExitStatus> Wait(int64_t timeout_ms);  // nullopt: still alive
+  // Returns whether the child is stopped by a signal or a debugger, or was stopped by a signal since the latest call.
+  // Of a child inside a wrapper that is not our own child, only the present is known.
+  bool WasStopped();
 
  private:
   Subprocess() = default;

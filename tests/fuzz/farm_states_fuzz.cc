@@ -426,7 +426,8 @@ class FuzzedFarm {
       // The processor time and the wait for a processor since the runner's start, which never shrink.
       cpu_ms_ += static_cast<double>(in_.Next()) * 20;
       waited_ms_ += static_cast<double>(in_.Next()) * 20;
-      Take(server_.OnRunnerExamined(run, {in_.OneIn(8), cpu_ms_, waited_ms_}, now_));
+      stopped_ms_ += in_.OneIn(4) ? static_cast<double>(in_.Next()) * 20 : 0;
+      Take(server_.OnRunnerExamined(run, {in_.OneIn(8), cpu_ms_, waited_ms_, stopped_ms_}, now_));
     }
   }
   void Take(const rpc::ClientActions& actions) {
@@ -464,7 +465,7 @@ class FuzzedFarm {
   std::deque<Letter> post_;  // what the machines have said to each other
   bool runner_ready_ = false, running_ = false, wants_host_ = false;
   int64_t run_ = 0;
-  double cpu_ms_ = 0, waited_ms_ = 0;
+  double cpu_ms_ = 0, waited_ms_ = 0, stopped_ms_ = 0;
   std::vector<int64_t> examined_;
   std::set<std::string> answered_;
   size_t candidates_ = 0;

@@ -151,7 +151,9 @@ std::vector<CandidateAttack> Attacks(const std::string& folder, pid_t server) {
 TEST_F(HostileCandidates, HarmNobody) {
   if (!rpc::CanRestrictSystemCalls()) GTEST_SKIP() << "this build cannot restrict system calls";
   for (const CandidateAttack& attack : Attacks(folder_, PidOf("victim"))) {
-    const auto results = Measure("victim", {Compile(attack.body, kSystemCall + attack.top)}, 1.5);
+    // An attack that ends by itself gets the time that it needs on a busy host.
+    const bool is_endless = std::ranges::count(attack.expected, TrialStatus::kRunTimedOut) > 0;
+    const auto results = Measure("victim", {Compile(attack.body, kSystemCall + attack.top)}, is_endless ? 1.5 : Bar(5));
     ASSERT_EQ(results.size(), 1u) << attack.attack;
     EXPECT_EQ(std::ranges::count(attack.expected, results[0].status), 1)
         << attack.attack << ": " << ToText(results[0].status) << ", " << results[0].error;

@@ -272,12 +272,13 @@ class StrangersFarm : public Hostile {
   std::vector<std::string> WhatARevokedMemberGets() {
     const rpc::CurveKeys keys = Invite(State(), "mallory", rpc::Role::kClient).value().keys;
     std::optional<Caller> mallory;
-    EXPECT_TRUE(Soon([&] { return mallory.emplace(To(TrackerPort(), As("eve").public_key, keys)).Connects(); }, 5));
+    EXPECT_TRUE(
+        Soon([&] { return mallory.emplace(To(TrackerPort(), As("eve").public_key, keys)).Connects(); }, Bar(5)));
     const std::optional<rpc::LeaseGranted> granted = mallory->Lease("victim");
     Caller server(To(DeviceOf("victim").endpoint, joins_.at("victim").keys.public_key, keys));
     EXPECT_TRUE(granted && server.Gets<rpc::ServerBeat>(rpc::ClientBeat{ClaimOf(*granted), ""}));
     EXPECT_TRUE(RevokeMember(State(), "mallory").ok());
-    EXPECT_TRUE(Soon([&] { return Count("victim") == 1; }, 3)) << "the device of a revoked member is not free";
+    EXPECT_TRUE(Soon([&] { return Count("victim") == 1; }, Bar(3))) << "the device of a revoked member is not free";
     std::vector<std::string> gets;
     if (mallory->Gets<rpc::StatusReply>(rpc::StatusRequest{})) gets.push_back("the status");
     if (const auto again = mallory->Lease("victim")) {

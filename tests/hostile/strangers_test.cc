@@ -53,11 +53,12 @@ class HostileStrangers : public StrangersFarm {
     const int64_t begin = BootMillis();
     for (const auto& [name, process] : Processes()) {
       constexpr int kOfClients = 12;  // of those who measure just now
-      EXPECT_TRUE(Soon([&] { return Descriptors(process) <= rest_[name] + kOfClients; }, 6)) << attack << ": " << name;
+      EXPECT_TRUE(Soon([&] { return Descriptors(process) <= rest_[name] + kOfClients; }, Bar(6)))
+          << attack << ": " << name;
     }
     const double seconds = static_cast<double>(BootMillis() - begin) / 1000;
-    EXPECT_LE(seconds, 6.5) << attack;
-    EXPECT_TRUE(Soon([&] { return Good() > good; }, 5)) << attack << ": the bystander waits";
+    EXPECT_LE(seconds, Bar(6) + 0.5) << attack;
+    EXPECT_TRUE(Soon([&] { return Good() > good; }, Bar(5))) << attack << ": the bystander waits";
     const rpc::StatusReply status = rpc::QueryStatus(Tracker(), "", 5).value();
     EXPECT_EQ(status.devices.size(), 2u) << attack;
     EXPECT_TRUE(status.queue.empty()) << attack;
@@ -197,10 +198,10 @@ TEST_F(HostileStrangers, WrongKeysCostLittle) {
   Attack("100 wrong keys a second for " + std::to_string(seconds_) + " s", call, "tracker");
   EXPECT_EQ(crowd.let_in, 0);
   EXPECT_EQ(crowd.heard, 0);
-  EXPECT_GE(crowd.made, 80 * seconds_);
+  EXPECT_GE(crowd.made, (test::DrawsAll() ? 80 : 8) * seconds_);
   EXPECT_GE(crowd.refused, crowd.made * 4 / 10) << "all who know the tracker's key";
   std::printf("  of the tracker: %s\n", Percent(cpu).c_str());
-  if (test::DrawsAll() && !kSanitized) EXPECT_LT(cpu, kMostCpu);
+  EXPECT_LT(cpu, test::DrawsAll() && !kSanitized ? kMostCpu : 1);
 }
 
 TEST_F(HostileStrangers, IdleConnectionsCostLittle) {
@@ -226,7 +227,7 @@ TEST_F(HostileStrangers, IdleConnectionsCostLittle) {
       "tracker");
   EXPECT_GE(most, wanted * 9 / 10);
   std::printf("  of the tracker: %s, with up to %d descriptors\n", Percent(cpu).c_str(), most);
-  if (test::DrawsAll() && !kSanitized) EXPECT_LT(cpu, kMostCpu);
+  EXPECT_LT(cpu, test::DrawsAll() && !kSanitized ? kMostCpu : 1);
 }
 
 TEST_F(HostileStrangers, MembersDoNothingThatTheyMayNot) {

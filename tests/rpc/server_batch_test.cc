@@ -136,16 +136,35 @@ TEST(ServerBatch, AStoppedRunnerIsNotTheCandidatesFault) {
   EXPECT_EQ(w.Statuses(), (Statuses{{"0", TrialStatus::kDeviceError}, {"1", TrialStatus::kDeviceError}}));
 }
 
+void Pass(ServerWorld& w, int seconds) {
+  for (int second = 0; second < seconds; ++second) {
+    w.SayAs(w.kPeer, ClientBeat{ServerWorld::Claim(1), "b"});
+    w.Pass(1000);
+  }
+}
+
+// A deadline counts no time in which the runner was stopped, at its beginning or at its end, and all other time.
+TEST(ServerBatch, ADeadlineGrowsByStops) {
+  constexpr int kDeadline = 10;  // seconds of Batch
+  ServerWorld w;
+  w.Say("b", ServerWorld::Batch(1, 1));
+  w.Enter(RunnerPhase::kRun);
+  for (const int awake : {1, kDeadline - 2}) {
+    w.Become(ServerWorld::Runner::kStopped);
+    Pass(w, kDeadline / 2);
+    w.Become(ServerWorld::Runner::kAsleep);
+    Pass(w, awake);
+  }
+  EXPECT_EQ(w.kills, 0);
+  Pass(w, 2);
+  EXPECT_EQ(w.kills, 1);
+}
+
 // A deadline counts the time in which the runner could run.
 TEST(ServerBatch, ADeadlineGrowsByWaitsForAProcessor) {
   constexpr int kDeadline = 10, kMostStretch = 4;  // seconds of Batch; times that length
   ServerWorld w;
-  auto pass = [&](int seconds) {
-    for (int second = 0; second < seconds; ++second) {
-      w.SayAs(w.kPeer, ClientBeat{ServerWorld::Claim(1), "b"});
-      w.Pass(1000);
-    }
-  };
+  const auto pass = [&](int seconds) { Pass(w, seconds); };
   w.Become(ServerWorld::Runner::kStarved);
   w.Say("b", ServerWorld::Batch(1, 3));
   w.Enter(RunnerPhase::kRun);

@@ -124,6 +124,7 @@ struct ServerWorld {
     facts.stopped = runner == Runner::kStopped;
     facts.cpu_ms += runner == Runner::kBusy || runner == Runner::kCrowded ? since : 0;
     facts.waited_ms += runner == Runner::kStarved || runner == Runner::kCrowded ? since : 0;
+    facts.stopped_ms += runner == Runner::kStopped ? since : 0;
     return facts;
   }
   // Ends the started candidate twice by a crash, so that it is charged.

@@ -128,28 +128,30 @@ void ServerNode::NewRunnerAfter(int64_t delay_ms) {
 
 // Says what the operating system would say of the runner. Of the times, only differences within one run count.
 rpc::RunnerFacts ServerNode::Examine() {
-  const int64_t now = world_.now(), lasted = halt_.Lasted(now);
+  const int64_t now = world_.now();
   rpc::RunnerFacts facts;
   facts.stopped = halt_.by_signal && now < halt_.until;
-  facts.cpu_ms = fate_ == Fate::kSleeps ? 0 : static_cast<double>(now - halted_ms_ - lasted);
-  facts.waited_ms = static_cast<double>(starved_ms_ + (halt_.by_signal ? 0 : lasted));
+  facts.cpu_ms = fate_ == Fate::kSleeps ? 0 : static_cast<double>(now - Halted());
+  facts.waited_ms = static_cast<double>(starved_ms_ + (halt_.by_signal ? 0 : halt_.Lasted(now)));
+  facts.stopped_ms = static_cast<double>(Halted()) - facts.waited_ms;
   return facts;
 }
 
 void ServerNode::HaltRunner(int64_t ms, bool by_signal) {
-  const int64_t now = world_.now(), lasted = halt_.Lasted(now);
+  const int64_t now = world_.now();
   if (now < halt_.until) return;
-  halted_ms_ += lasted;
-  if (!halt_.by_signal) starved_ms_ += lasted;
+  halted_ms_ = Halted();
+  if (!halt_.by_signal) starved_ms_ += halt_.Lasted(now);
   halt_ = {now, now + ms, by_signal};
 }
 
 // Returns how the present run ends, which its server kills for its deadline.
 std::string_view ServerNode::FateAtDeadline() const {
-  const bool stopped = halt_.by_signal && world_.now() < halt_.until;
-  if (fate_ == Fate::kHangs && !stopped) return "computed";
-  if (fate_ == Fate::kSleeps && run_began_ >= halt_.until) return "slept";
-  return "";
+  constexpr int64_t kBlurMs = 100;  // of a server's count of the time in which its runner could run
+  const int64_t now = world_.now();
+  const bool stopped = halt_.by_signal && now < halt_.until;
+  if (stopped || now - run_began_ - (Halted() - run_halted_) < run_ms_ - kBlurMs) return "";
+  return fate_ == Fate::kHangs ? "computed" : fate_ == Fate::kSleeps ? "slept" : "";
 }
 
 // Tells the world, before it tells the session, that the present run is over.
@@ -204,12 +206,15 @@ void ServerNode::Execute(const Message& message) {
   world_.on_start({message, lease_, runner_.number, runner_.ran++});
   const int64_t run = running_ = ++runs_;
   run_began_ = world_.now();
+  run_halted_ = Halted();
   if (message.As<rpc::RunnerCall>()) {
     fate_ = FateOf(*message.blobs.at(0));
     if (Ends(fate_)) world_.after(1 + world_.run_ms() / 10, [this, message, run] { AnswerCall(message, run); });
     return;
   }
-  fate_ = FateOf(message.As<rpc::RunnerRequest>()->candidate.id);
+  const rpc::Candidate& candidate = message.As<rpc::RunnerRequest>()->candidate;
+  fate_ = FateOf(candidate.id);
+  run_ms_ = static_cast<int64_t>(1000 * candidate.load_seconds);
   if (Ends(fate_)) world_.after(world_.run_ms(), [this, message, run] { Send(message, run); });
 }
 

@@ -115,6 +115,8 @@ class ServerNode {
   void EndRunner(std::string_view status, const rpc::RunnerEnd& end);
   rpc::RunnerFacts Examine();
   void HaltRunner(int64_t ms, bool by_signal);
+  // Milliseconds of all halts so far.
+  int64_t Halted() const { return halted_ms_ + halt_.Lasted(world_.now()); }
   std::string_view FateAtDeadline() const;
   void End(std::string_view status);
   void NewRunnerAfter(int64_t delay_ms);
@@ -123,14 +125,14 @@ class ServerNode {
   World world_;
   rpc::ServerSession session_;
   rpc::Alarm alarm_;
-  int64_t runs_ = 0, running_ = 0;  // number of the current run on the device; 0: none
-  Fate fate_ = Fate::kFine;         // of that run
-  int64_t run_began_ = 0;
-  Runner runner_;                           // the present one
-  Halt halt_;                               // the latest one
-  int64_t halted_ms_ = 0, starved_ms_ = 0;  // in earlier ones
-  int64_t broken_until_ = 0;                // the device
-  rpc::Id lease_;                           // the present one, by the session's events
+  int64_t runs_ = 0, running_ = 0;                       // number of the current run on the device; 0: none
+  Fate fate_ = Fate::kFine;                              // of that run
+  int64_t run_began_ = 0, run_halted_ = 0, run_ms_ = 0;  // its beginning, Halted then, its deadline
+  Runner runner_;                                        // the present one
+  Halt halt_;                                            // the latest one
+  int64_t halted_ms_ = 0, starved_ms_ = 0;               // in earlier ones
+  int64_t broken_until_ = 0;                             // the device
+  rpc::Id lease_;                                        // the present one, by the session's events
 };
 
 class ClientNode {

@@ -73,6 +73,25 @@ TEST(Subprocess, WaitHasADeadlineAndKillEndsTheWholeGroup) {
 
 // Poll kills the rest of a dead child's group, but not if other code has reaped the child: the number of the group may
 // belong to others by then.
+TEST(Subprocess, StopsAreSeenAfterTheirEnd) {
+  Subprocess child = Shell("sleep 60");
+  EXPECT_FALSE(child.WasStopped());
+  child.Kill(SIGSTOP);
+  while (!child.WasStopped()) usleep(1000);
+  EXPECT_TRUE(child.WasStopped()) << "it still is";
+  child.Kill(SIGCONT);
+  EXPECT_TRUE(child.WasStopped()) << "it was since the latest look";
+  EXPECT_FALSE(child.WasStopped());
+  child.Kill(SIGSTOP);
+  child.Kill(SIGCONT);
+  usleep(1000);
+  child.WasStopped();  // the kernel may have joined the two signals
+  EXPECT_FALSE(child.WasStopped());
+  child.Kill();
+  child.Wait(10000);
+  EXPECT_FALSE(child.WasStopped());
+}
+
 TEST(Subprocess, PollSendsNoSignalToAGroupWhoseLeaderWasReaped) {
   for (bool reaped : {false, true}) {
     auto [out, in] = std::move(MakePipe()).value();

@@ -1,4 +1,6 @@
 // Candidates that misbehave on a device: each gets the right status, and the next candidate is not affected.
+#include <thread>
+
 #include "rpc/system_calls.h"
 #include "tests/tracker/farm.h"
 
@@ -383,6 +385,30 @@ TEST_F(FarmCandidates, AStoppedRunnerIsNotTheCandidatesFault) {
                                           }});
   ASSERT_TRUE(results.ok()) << results.error().Text();
   EXPECT_EQ(StatusesOf(*results), std::vector(2, TrialStatus::kOk)) << results->at(1).error;
+}
+
+// The same for 600 ms, while a candidate of 600 ms runs that has 1 s.
+TEST_F(FarmCandidates, TheTimeOfAStopDoesNotCount) {
+  auto farm = StartLocal();
+  ASSERT_TRUE(farm);
+  MeasureJob job = JobOf({Compile(kDouble), Compile(kDouble)});
+  for (Candidate& candidate : job.candidates) {
+    candidate.min_repeat_ms = 300;
+    candidate.load_seconds = candidate.run_seconds = 1;
+  }
+  std::thread stop;
+  auto results = ClientOf(*farm)->Measure(job, {.on_result = [&](const TrialResult&) {
+                                            if (stop.joinable()) return;
+                                            stop = std::thread([children = ChildrenOf(farm->server_pid())] {
+                                              for (pid_t p : children) kill(p, SIGSTOP);
+                                              usleep(600'000);
+                                              for (pid_t p : children) kill(p, SIGCONT);
+                                            });
+                                          }});
+  stop.join();
+  ASSERT_TRUE(results.ok()) << results.error().Text();
+  EXPECT_EQ(StatusesOf(*results), std::vector(2, TrialStatus::kOk)) << results->at(1).error;
+  EXPECT_GE(results->at(1).elapsed, 1) << "it was run again";
 }
 
 TEST_F(FarmCandidates, OversizedAndInvalidCandidatesFailAlone) {

@@ -29,7 +29,10 @@ constexpr const char* kAllowed[] = {
     "read", "pread64", "readv", "write", "writev", "close", "lseek", "fstat", "newfstatat", "stat", "lstat", "statx",
     "readlink", "readlinkat", "access", "faccessat", "faccessat2", "getdents64", "poll", "ppoll",
     // Memory, and files in memory, from which artifacts are loaded.
-    "mmap", "munmap", "mprotect", "mremap", "madvise", "brk", "memfd_create", "membarrier", "riscv_flush_icache",
+    "mmap", "munmap", "mprotect", "mremap", "madvise", "brk", "memfd_create", "membarrier",
+    // RISC-V: code in memory, and the extensions of the CPU, by which the C library chooses its memcpy whenever a
+    // library is bound to it.
+    "riscv_flush_icache", "riscv_hwprobe",
     // Threads, of this process only.
     "futex", "set_robust_list", "set_tid_address", "rseq", "exit", "exit_group", "sched_yield", "sched_getaffinity",
     "getcpu", "rt_sigprocmask", "rt_sigreturn", "sigaltstack", "restart_syscall",

@@ -4,7 +4,8 @@
 # runtime/, and compares the outputs with this machine's. Then checks that the x86-64 code has only instructions of the
 # target.
 # scripts/cross.sh [--strict] [MODEL.onnx ...]
-# scripts/cross.sh --farm ...      builds rpc_server for boards instead: see scripts/cross/farm.sh
+# scripts/cross.sh --farm [--machine aarch64|riscv64] [--try] [FILE.tar.xz]
+#   builds rpc_server for boards instead (AArch64 if no machine is given): see scripts/cross/farm.sh
 # Needs a built tree (build/, or BUILD=...) and qemu-user, g++-aarch64-linux-gnu, g++-riscv64-linux-gnu, which
 # scripts/install.sh does not install. If the tools for a machine are missing, the script says so and skips the machine;
 # with --strict, the exit code is then 1.

@@ -1,26 +1,54 @@
 #!/usr/bin/env bash
-# Cross-builds rpc_server for AArch64, and packs it with its loader and its libraries into one archive of at most 12 MiB,
-# for boards of any Linux. scripts/cross.sh --farm starts it.
-#   scripts/cross.sh --farm [--try] [FILE.tar.xz]     default: build/rpc_server-aarch64.tar.xz
+# Cross-builds rpc_server for AArch64 or 64-bit RISC-V, and packs it with its loader and its libraries into one archive
+# of at most 12 MiB, for boards of any Linux. scripts/cross.sh --farm starts it.
+#   scripts/cross.sh --farm [--machine aarch64|riscv64] [--try] [FILE.tar.xz]
+# The default machine is aarch64, and the default file build/rpc_server-MACHINE.tar.xz.
 # --try unpacks the archive and runs it under qemu-user: it joins a tracker here by a join file, a tuner measures 32
 # candidates of ResNet-20 there, and the tuned network runs there. Its outputs must be those of this host, and its
 # package must equal the one that `autotune compile --target` makes here. Needs a built tree (build/, or BUILD=...).
-# The libraries come from Debian's packages (scripts/cross/sysroot.sh), and are kept in build/aarch64-sysroot.
+# The libraries come from Debian's packages (scripts/cross/sysroot.sh), and are kept in build/MACHINE-sysroot.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-root=$PWD build=${BUILD:-$PWD/build} machine=aarch64
-try=0
-if [ "${1:-}" = --try ]; then try=1 && shift; fi
-[ $# -le 1 ] || { echo "usage: scripts/cross.sh --farm [--try] [FILE.tar.xz]" >&2; exit 2; }
-out=${1:-$build/rpc_server-$machine.tar.xz}
-most_bytes=$((12 << 20))
+root=$PWD build=${BUILD:-$PWD/build}
 fail() { printf 'cross: %s\n' "$*" >&2; exit 1; }
+usage() { echo "usage: scripts/cross.sh --farm [--machine aarch64|riscv64] [--try] [FILE.tar.xz]" >&2; exit 2; }
+machine=aarch64 try=0
+while [ $# -gt 0 ]; do
+  case $1 in
+    --try) try=1 ;;
+    --machine) machine=${2-} && shift $(($# > 1)) ;;
+    -*) usage ;;
+    *) break ;;
+  esac
+  shift
+done
+[ $# -le 1 ] || usage
+most_bytes=$((12 << 20))
 
-needed=($machine-linux-gnu-g++ xz)
-[ $try = 0 ] || needed+=(qemu-$machine g++)
+# All that differs between the machines:
+#   architecture, release   Debian's name of the machine, and the release that has its packages, if this host's has none
+#   loader                  the file name of the dynamic loader
+#   record                  the recorded machine (tests/target/machines) that --try emulates
+#   cpu                     the target for two cores of that machine
+case $machine in
+  aarch64)
+    architecture=arm64 release='' loader=ld-linux-aarch64.so.1 record=raspberry-pi-4
+    cpu='-mcpu=cortex-a72 -caches=32K,1M,0'
+    ;;
+  riscv64) # Debian 12 has no packages for it
+    architecture=riscv64 release=trixie loader=ld-linux-riscv64-lp64d.so.1 record=visionfive-2
+    cpu='-mcpu=generic-rv64 -mattr=+a,+c,+d,+f,+m -caches=32K,2M,0'
+    ;;
+  *) usage ;;
+esac
+target="llvm -mtriple=$machine-linux-gnu $cpu -num-cores=2"
+out=${1:-$build/rpc_server-$machine.tar.xz}
+
+needed=("$machine-linux-gnu-g++" xz)
+[ $try = 0 ] || needed+=("qemu-$machine" g++)
 for tool in "${needed[@]}"; do
   command -v "$tool" >/dev/null ||
-    fail "$tool is missing: apt-get install g++-aarch64-linux-gnu qemu-user xz-utils g++"
+    fail "$tool is missing: apt-get install g++-$machine-linux-gnu qemu-user xz-utils g++"
 done
 if [ $try = 1 ]; then
   for program in autotune rpc_tracker; do
@@ -40,9 +68,9 @@ trap release EXIT
 
 sysroot=$build/$machine-sysroot
 mkdir -p "$build"
-scripts/cross/sysroot.sh arm64 "$sysroot"
+scripts/cross/sysroot.sh "$architecture" "$sysroot" "$release"
 {
-  cmake -G Ninja -S "$root" -B "$build/$machine" -DCMAKE_BUILD_TYPE=Release -DMACHINE=$machine \
+  cmake -G Ninja -S "$root" -B "$build/$machine" -DCMAKE_BUILD_TYPE=Release -DMACHINE="$machine" \
     -DSYSROOT="$sysroot/root" -DCMAKE_TOOLCHAIN_FILE="$root/scripts/cross/toolchain.cmake" -DAUTOTUNE_SERVER_ONLY=ON &&
     cmake --build "$build/$machine" --target rpc_server
 } >"$work/build.log" 2>&1 || { tail -n 30 "$work/build.log" >&2; fail "rpc_server for $machine could not be built"; }
@@ -50,15 +78,15 @@ scripts/cross/sysroot.sh arm64 "$sysroot"
 # --- Pack ------------------------------------------------------------------------------------------------------------
 
 bundle=$work/rpc_server-$machine
-lib=$bundle/lib loader=ld-linux-$machine.so.1
+lib=$bundle/lib
 mkdir -p "$lib"
 cp "$build/$machine/tools/rpc_server" "$lib/"
 # take FILE: copies the libraries that the file needs, and those that these need
 take() {
   local name path
-  for name in $($machine-linux-gnu-readelf -d "$1" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p') $loader; do
+  for name in $("$machine-linux-gnu-readelf" -d "$1" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p') $loader; do
     [ ! -e "$lib/$name" ] || continue
-    path=$(find "$sysroot/root/lib/" "$sysroot/root/usr/lib/" -name "$name" | head -n 1)
+    path=$(find "$sysroot/root" -name "$name" | head -n 1)
     [ -n "$path" ] || fail "the packages of $machine lack $name"
     cp -L "$path" "$lib/$name"
     take "$lib/$name"
@@ -66,7 +94,7 @@ take() {
 }
 take "$lib/rpc_server"
 chmod 755 "$lib/$loader"
-$machine-linux-gnu-strip --strip-unneeded "$lib"/*
+"$machine-linux-gnu-strip" --strip-unneeded "$lib"/*
 cat >"$bundle/rpc_server" <<EOT
 #!/bin/sh
 # Starts rpc_server with the loader and the libraries of this folder, whatever those of this system are.
@@ -96,23 +124,25 @@ emulator="qemu-$machine $lib/$loader --library-path $lib"
 # shellcheck disable=SC2206 # the emulator's words
 board=(env "AUTOTUNE_LIBEXEC=$lib" $emulator "$lib/rpc_server" --runner-prefix "$emulator")
 
-# What a Raspberry Pi 4 with two cores states of itself. The emulator shows this host's files instead.
-pi=$work/pi
-for core in 0 1; do
-  mkdir -p "$pi/proc" "$pi/sys/devices/system/cpu/cpu$core/cache"
-  printf '%s\n' "processor : $core" 'Features : fp asimd evtstrm crc32 cpuid' 'CPU implementer : 0x41' \
-    'CPU architecture: 8' 'CPU part : 0xd08' '' >>"$pi/proc/cpuinfo"
-  number=0
-  for cache in '1 Data 32K' '1 Instruction 48K' '2 Unified 1024K'; do
-    folder=$pi/sys/devices/system/cpu/cpu$core/cache/index$number
-    mkdir "$folder"
-    read -r level type size <<<"$cache"
-    echo "$level" >"$folder/level"
-    echo "$type" >"$folder/type"
-    echo "$size" >"$folder/size"
-    number=$((number + 1))
-  done
-done
+# What the board states of its first two cores. The emulator shows this host's files instead.
+facts=$work/facts
+write() { mkdir -p "$(dirname "$facts/$1")" && printf '%s\n' "$2" >"$facts/$1"; }
+processor='' number=0
+while read -r kind name value; do # tests/target/machines.h has the format
+  case $kind in
+    cpu) processor+="$name $value"$'\n' ;;
+    cache)
+      for core in 0 1; do
+        folder=sys/devices/system/cpu/cpu$core/cache/index$number
+        write "$folder/level" "$name"
+        write "$folder/type" "${value% *}"
+        write "$folder/size" "${value#* }"
+      done
+      number=$((number + 1))
+      ;;
+  esac
+done <"tests/target/machines/$record.txt"
+write proc/cpuinfo "$(for core in 0 1; do printf 'processor : %s\n%s\n' $core "$processor"; done)"
 
 # Under the emulator, no filter of system calls and no restriction of files exists. The server must say so.
 "${board[@]}" doctor >"$work/doctor.log" 2>&1 || { cat "$work/doctor.log" >&2; fail "rpc_server doctor failed"; }
@@ -127,17 +157,17 @@ invite board server && invite alice client || { cat "$work/invite.log" >&2; fail
 chmod 600 "$work"/*.join
 "$build/tools/rpc_tracker" --listen "$address" >"$work/tracker.log" 2>&1 &
 pids+=($!)
-"${board[@]}" --join "$work/board.join" --key a72 --machine "$pi" --listen 127.0.0.1:0 2>"$work/server.log" >&2 &
+"${board[@]}" --join "$work/board.join" --key "$record" --machine "$facts" --listen 127.0.0.1:0 \
+  2>"$work/server.log" >&2 &
 pids+=($!)
 show() { tail -n 20 "$work"/{tracker,server,tune,run}.log >&2 2>/dev/null || true; fail "$*"; }
-farm=(--join "$work/alice.join" --key a72)
+farm=(--join "$work/alice.join" --key "$record")
 model=examples/resnet20.onnx input=image=examples/resnet20/test_data_set_0/input_0.pb
 autotune=$build/tools/autotune
 
 "$autotune" tune --model $model --trials 32 --seed 1 "${farm[@]}" -o "$work/tuned.tar" >"$work/tune.log" 2>&1 &&
   grep -q '^32 trials' "$work/tune.log" || show "tuning on the emulated board failed"
 grep '^32 trials' "$work/tune.log"
-target='llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72 -caches=32K,1M,0 -num-cores=2'
 "$autotune" compile --model $model --target "$target" -o "$work/compiled.tar" --quiet
 cmp "$work/tuned.tar" "$work/compiled.tar" || show "the package differs from the one that is compiled for: $target"
 echo "the package equals the one that is compiled for: $target"

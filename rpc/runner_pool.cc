@@ -95,7 +95,7 @@ struct RunnerPool::Runner {
   int64_t killed_at = 0;
   int64_t oom_kills = 0;  // OomKills before the latest request
   int64_t looked_at = 0;  // when CountStops was called
-  double stopped_ms = 0;
+  double stopped_ms = 0;  // since its latest request
 
   // Counts the whole time since the latest call if the runner was stopped in it.
   void CountStops() {
@@ -192,6 +192,10 @@ void RunnerPool::PassResult(Runner& runner, bool last) {
   work_watch_.reset();
   RunnerResult result = *message.As<RunnerResult>();
   result.last = last;
+  runner.CountStops();
+  TrialResult& measured = result.result;
+  if (runner.stopped_ms > 0 && measured.status == TrialStatus::kOk && measured.disturbed.empty())
+    measured.disturbed = "something stopped the runner";
   message.body = std::move(result);
   handlers_.on_message(message);
 }
@@ -364,6 +368,7 @@ void RunnerPool::Send(const Message& message) {
   if (const auto* call = message.As<RunnerCall>()) active_->run = call->run;
   active_->channel->Send(message);
   active_->looked_at = BootMillis();
+  active_->stopped_ms = 0;
   work_watch_ = loop_.Every(kLookMs, [this] { WatchWork(); });
 }
 

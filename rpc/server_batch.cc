@@ -178,8 +178,8 @@ void ServerSession::Finish(TrialResult result, int64_t now) {
   if (std::exchange(batch_->host_held, false)) ReleaseUnlessCalibrating();
 }
 
-const std::string& ServerSession::DisturbanceOf(const TrialResult& result) const {
-  if (!batch_->unlocked.empty()) return batch_->unlocked;
+const std::string& ServerSession::DisturbanceOf(const TrialResult& result, const std::string& unlocked) const {
+  if (!unlocked.empty()) return unlocked;
   return result.disturbed.empty() ? host_load_ : result.disturbed;
 }
 
@@ -300,7 +300,7 @@ ServerActions ServerSession::OnRunnerMessage(const Message& message, int64_t now
     result.candidate = batch_->Current().id;
     result.started = running.started_wall;
     result.elapsed = static_cast<double>(now - running.started) / 1000;
-    if (!result.times.empty()) result.disturbed = DisturbanceOf(result);
+    if (!result.times.empty()) result.disturbed = DisturbanceOf(result, batch_->unlocked);
     if (MayBeAnothersFault(status)) {
       FinishOrRepeat(std::move(result), now);
       return Take();
@@ -370,13 +370,14 @@ void ServerSession::JudgeDeadline(const RunnerFacts& facts, int64_t now) {
   const double cpu_ms = facts.cpu_ms - earlier.cpu_ms;
   // Several threads may wait at once, even for each other. While one of them runs, the candidate goes on.
   const double waited_ms = std::max(0.0, std::min(facts.waited_ms - earlier.waited_ms, elapsed_ms - cpu_ms));
-  const double stopped_ms = std::clamp(facts.stopped_ms - earlier.stopped_ms, 0.0, elapsed_ms - waited_ms);
+  const double stopped_ms = std::max(0.0, std::min(facts.stopped_ms - earlier.stopped_ms, elapsed_ms - waited_ms));
   const int64_t missing = static_cast<int64_t>(waited_ms + stopped_ms) - running.extended;
   const bool held_up = missing >= kLeastExaminedMs && Holds(Rule::kSpares);
   const int64_t length = running.deadline - running.extended - running.phase_began;
-  if (held_up && !facts.stopped && running.extended < kMostExtended * length) {
-    running.extended += missing;
-    running.deadline = now + missing;
+  const int64_t more = std::min(missing, kMostExtended * length - running.extended);
+  if (held_up && !facts.stopped && more > 0) {
+    running.extended += more;
+    running.deadline = now + more;
     running.asked = Running::Examined::kOnce;
     return;
   }

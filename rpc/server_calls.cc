@@ -53,11 +53,12 @@ int64_t ServerSession::Calls::KeptBytes() const {
 void ServerSession::StartCall(int64_t now) {
   if (!calls_ || calls_->open.empty() || calls_->run) return;
   const Call& call = calls_->First();
-  if (std::string why = WhyNoMore(); !why.empty()) return EndCall(TrialStatus::kCancelled, std::move(why), now);
-  if (!Fault().empty()) return EndCall(TrialStatus::kDeviceError, Fault(), now);
+  if (std::string why = WhyNoMore(); !why.empty())
+    return EndCall({.status = TrialStatus::kCancelled, .error = std::move(why)}, now);
+  if (!Fault().empty()) return EndCall({.status = TrialStatus::kDeviceError, .error = Fault()}, now);
   const std::string owner = OwnerOf(calls_->session);
   if (call.number > 1 && runner_client_ != owner && Holds(Rule::kCallsEnd))
-    return EndCall(TrialStatus::kRunCrashed, "the process of the earlier calls has ended", now);
+    return EndCall({.status = TrialStatus::kRunCrashed, .error = "the process of the earlier calls has ended"}, now);
   if (call.exclusive && !calls_->wants_host) {
     if (calibrating_ && !calibrating_->run) calibrating_.reset();  // it comes after the lease
     calls_->wants_host = true;
@@ -85,19 +86,21 @@ void ServerSession::OnCallDone(const Message& message, int64_t now) {
   const TrialStatus status = done.result.status;
   if (status == TrialStatus::kOk) device_failures_ = 0;
   if (status == TrialStatus::kDeviceError) Quarantine(done.result.error, now);
-  if (status != TrialStatus::kOk) return EndCall(status, done.result.error, now);
+  if (status != TrialStatus::kOk) return EndCall(done.result, now);
   if (CheckCallBlobs(message.blobs))
-    return EndCall(TrialStatus::kRunCrashed, "the process has answered with a malformed message", now);
+    return EndCall({.status = TrialStatus::kRunCrashed, .error = "the process has answered with a malformed message"},
+                   now);
   if (calls_->KeptBytes() + TotalBytes(message.blobs) > kMostOpenBytes)
-    return EndCall(TrialStatus::kOutOfMemory, "the replies that the client lacks take too much memory", now);
-  EndCall(status, done.result.error, now, message.blobs);
+    return EndCall(
+        {.status = TrialStatus::kOutOfMemory, .error = "the replies that the client lacks take too much memory"}, now);
+  EndCall(done.result, now, message.blobs);
 }
 
 // Ends the first open call.
-void ServerSession::EndCall(TrialStatus status, std::string error, int64_t now, std::vector<Blob> blobs) {
+void ServerSession::EndCall(const TrialResult& result, int64_t now, std::vector<Blob> blobs) {
   const Call& call = calls_->First();
-  CallReply reply{.session = call.session, .number = call.number, .status = status, .error = std::move(error)};
-  if (call.exclusive) reply.disturbed = calls_->unlocked.empty() ? host_load_ : calls_->unlocked;
+  CallReply reply{.session = call.session, .number = call.number, .status = result.status, .error = result.error};
+  if (call.exclusive) reply.disturbed = DisturbanceOf(result, calls_->unlocked);
   Message message{calls_->open.front().request, std::move(reply), std::move(blobs)};
   actions_.push_back(ToPeer{lease_->peer, message});
   calls_->replies.emplace(call.number, std::move(message));
@@ -117,7 +120,7 @@ void ServerSession::OnCallDeadline(int64_t now) {
   actions_.push_back(KillRunner{"deadline of a call"});
   runner_ready_ = false;
   runner_client_.clear();  // the session has no process any more
-  EndCall(TrialStatus::kRunTimedOut, "the call took longer than it may", now);
+  EndCall({.status = TrialStatus::kRunTimedOut, .error = "the call took longer than it may"}, now);
 }
 
 // Handles the end of the active runner. Between two calls of a session, its end makes the device useless to the client.
@@ -125,7 +128,8 @@ void ServerSession::OnCallRunnerEnd(const RunnerEnd& end, int64_t now) {
   if (!calls_ || (!calls_->run && runner_client_ != OwnerOf(calls_->session))) return;
   if (calls_->open.empty()) return DropLease("the process of the client's calls " + end.text, now);
   // The first open call runs, or waits for the host.
-  EndCall(end.out_of_memory ? TrialStatus::kOutOfMemory : TrialStatus::kRunCrashed, "the process " + end.text, now);
+  const TrialStatus status = end.out_of_memory ? TrialStatus::kOutOfMemory : TrialStatus::kRunCrashed;
+  EndCall({.status = status, .error = "the process " + end.text}, now);
 }
 
 // Says for whom a call waits that measures; empty if it does not wait, or not for long.

@@ -251,7 +251,8 @@ class ServerSession : public Timed<ServerSession> {
   // Makes the next failure of the current candidate count.
   void ChargeNextFailure() { batch_->TriesOfCurrent().failures = 1; }
   // Returns why other processes may have changed the times of a result; empty if they did not.
-  const std::string& DisturbanceOf(const TrialResult& result) const;
+  // `unlocked`: why the measurement had no lock of the host.
+  const std::string& DisturbanceOf(const TrialResult& result, const std::string& unlocked) const;
   TrialResult ResultOfRunning(TrialStatus status, std::string error, int64_t now) const;
   void SendResult(Unacknowledged& result, int64_t now);
   void DropBatch(const std::string& why);
@@ -284,7 +285,7 @@ class ServerSession : public Timed<ServerSession> {
   void OnCall(const From& from, const Message& message, int64_t now);
   void StartCall(int64_t now);
   void OnCallDone(const Message& message, int64_t now);
-  void EndCall(TrialStatus status, std::string error, int64_t now, std::vector<Blob> blobs = {});
+  void EndCall(const TrialResult& result, int64_t now, std::vector<Blob> blobs = {});
   void ReleaseAfterCall();
   void OnCallRunnerEnd(const RunnerEnd& end, int64_t now);
   std::string WaitOfCall(int64_t now) const;

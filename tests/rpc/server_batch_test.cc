@@ -151,7 +151,7 @@ TEST(ServerBatch, ADeadlineGrowsByStops) {
   w.Enter(RunnerPhase::kRun);
   for (const int awake : {1, kDeadline - 2}) {
     w.Become(ServerWorld::Runner::kStopped);
-    Pass(w, kDeadline / 2);
+    Pass(w, kDeadline / 2 - 1);
     w.Become(ServerWorld::Runner::kAsleep);
     Pass(w, awake);
   }

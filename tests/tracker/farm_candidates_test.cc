@@ -387,28 +387,29 @@ TEST_F(FarmCandidates, AStoppedRunnerIsNotTheCandidatesFault) {
   EXPECT_EQ(StatusesOf(*results), std::vector(2, TrialStatus::kOk)) << results->at(1).error;
 }
 
-// The same for 600 ms, while a candidate of 600 ms runs that has 1 s.
+// Stops them for most of the time that a candidate has, whose work takes the better part of a second. It does not run
+// again, and its times are no good ones.
 TEST_F(FarmCandidates, TheTimeOfAStopDoesNotCount) {
   auto farm = StartLocal();
   ASSERT_TRUE(farm);
-  MeasureJob job = JobOf({Compile(kDouble), Compile(kDouble)});
-  for (Candidate& candidate : job.candidates) {
-    candidate.min_repeat_ms = 300;
-    candidate.load_seconds = candidate.run_seconds = 1;
-  }
+  const std::string works = "static int done; if (!done++) for (volatile long i = 0; i < 1600000000; ++i); ";
+  MeasureJob job = JobOf({Compile(kDouble), Compile(works + kDouble)});
+  for (Candidate& candidate : job.candidates) candidate.load_seconds = candidate.run_seconds = 4;
   std::thread stop;
   auto results = ClientOf(*farm)->Measure(job, {.on_result = [&](const TrialResult&) {
                                             if (stop.joinable()) return;
                                             stop = std::thread([children = ChildrenOf(farm->server_pid())] {
                                               for (pid_t p : children) kill(p, SIGSTOP);
-                                              usleep(600'000);
+                                              usleep(3'600'000);
                                               for (pid_t p : children) kill(p, SIGCONT);
                                             });
                                           }});
   stop.join();
   ASSERT_TRUE(results.ok()) << results.error().Text();
   EXPECT_EQ(StatusesOf(*results), std::vector(2, TrialStatus::kOk)) << results->at(1).error;
-  EXPECT_GE(results->at(1).elapsed, 1) << "it was run again";
+  EXPECT_GE(results->at(1).elapsed, 4) << "it was run again";
+  EXPECT_EQ(results->at(0).disturbed, "");
+  EXPECT_EQ(results->at(1).disturbed, "something stopped the runner");
 }
 
 TEST_F(FarmCandidates, OversizedAndInvalidCandidatesFailAlone) {

@@ -11,6 +11,7 @@ namespace autotune::rpc {
 namespace {
 
 constexpr char kRestarted[] = "this lease has ended: the server was restarted";
+constexpr size_t kMostRefused = 64;  // batches whose refusal is remembered
 
 }  // namespace
 
@@ -242,19 +243,25 @@ void ServerSession::OnMeasure(const From& from, const Message& message, int64_t 
     return;
   }
   if (Holds(Rule::kRemembers) && finished_.count(message.request)) return accept();
+  const auto refuse = [&](const Refusal& refusal) {
+    refused_.emplace_back(message.request, refusal);
+    if (refused_.size() > kMostRefused) refused_.pop_front();
+    Refuse(peer, message.request, refusal.code, refusal.text);
+  };
+  const auto refused = std::ranges::find(refused_, message.request, &std::pair<Id, Refusal>::first);
+  if (refused != refused_.end() && Holds(Rule::kRemembers))
+    return Refuse(peer, message.request, refused->second.code, refused->second.text);
   const bool uploads = !request.upload.empty();
   std::optional<Refusal> refusal = uploads ? CheckUpload(request, message.blobs) : CheckBlobs(request, message.blobs);
   if (!refusal) refusal = CheckCandidates(request);
-  if (refusal) return Refuse(peer, message.request, refusal->code, refusal->text);
+  if (refusal) return Refuse(peer, message.request, refusal->code, refusal->text);  // a copy is refused as well
   const std::string& hash = request.task.reference_hash;
   bool checks = std::any_of(request.candidates.begin(), request.candidates.end(), [](auto& c) { return c.check; });
   const std::vector<Blob>* known = hash.empty() ? nullptr : references_.Find(CachedReference(hash));
   if (checks && !hash.empty() && !request.has_reference && !known) {
-    return Refuse(peer, message.request, code::kNeedReference,
-                  "send the reference artifact " + hash + " with the batch");
+    return refuse({code::kNeedReference, "send the reference artifact " + hash + " with the batch"});
   }
-  if (calls_ && !calls_->open.empty())
-    return Refuse(peer, message.request, code::kUnexpected, "a call of this client has not ended yet");
+  if (calls_ && !calls_->open.empty()) return refuse({code::kUnexpected, "a call of this client has not ended yet"});
   calls_.reset();
   // The client has all results of the batch before. A late copy of that request must not undo this one.
   if (batch_) finished_[batch_->id] = now;

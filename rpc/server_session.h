@@ -327,8 +327,11 @@ class ServerSession : public Timed<ServerSession> {
   std::optional<Calls> calls_;
   StoppedTime stopped_;
   std::map<Id, int64_t> finished_;  // batch -> time at which its last result was acknowledged
-  Cache references_;                // hash -> reference artifact
-  Cache outputs_;                   // OutputsKey -> outputs of the reference
+  // The latest refused batches. Their clients may have sent the same candidates in another batch since, which a late
+  // copy must not undo.
+  std::deque<std::pair<Id, Refusal>> refused_;
+  Cache references_;  // hash -> reference artifact
+  Cache outputs_;     // OutputsKey -> outputs of the reference
   bool runner_ready_ = false;
   std::string runner_reference_;  // ReferenceKey of the reference that the active runner holds
   std::string unavailable_;       // why there is no runner

@@ -184,7 +184,7 @@ TEST(ServerCalls, ASessionHasARunnerOfItsOwn) {
   EXPECT_EQ(w.kills, 2);
   w.Take(w.session.OnRunnerReady(w.now));
   w.Answer("other");
-  w.Say("b2", ServerWorld::Batch(1, 1));
+  w.Say("b3", ServerWorld::Batch(1, 1));
   EXPECT_EQ(w.kills, 3) << "a candidate runs in a fresh runner, too";
 }
 

@@ -217,6 +217,11 @@ TEST(ServerBatch, ReferencesAreKeptByTheirHash) {
   request.has_reference = false;
   w.Say("b4", request);
   EXPECT_TRUE(w.started);
+  // A late copy of a refused batch does not undo the one that its client has sent since.
+  w.Say("b1", request);
+  EXPECT_THAT(w.RefusalText(), HasSubstr("need_reference"));
+  w.Finish();
+  EXPECT_EQ(w.Results().size(), 1u);
 }
 
 TEST(ServerBatch, AnothersOutOfMemoryIsNotCharged) {

@@ -256,7 +256,7 @@ TEST(Simulator, SeedsThatFoundErrors) {
   const int64_t kSeeds[] = {5000530,             // a late copy of a request undid the next batch
                             46495038, 46498289,  // a lost upload_link was not repeated
                             // a frozen server ran the first call of a session that had moved on
-                            74125219, 74127215};
+                            74125219, 74127215, 74125778};  // a late copy of a refused batch undid the next one
   for (const int64_t seed : kSeeds) {
     Simulator farm(Stormy(seed));
     farm.Run(kTwoHours);

@@ -36,6 +36,8 @@ constexpr TypeSet kBit = {[](DType t) { return t.IsBool() || t.IsInt(); }, "bool
 constexpr TypeSet kUnsignedInteger = {[](DType t) { return t.IsInt() && t.code == TypeCode::kUInt; },
                                       "unsigned integers"};
 
+bool IsByte(DType t) { return t.IsInt() && !t.IsIndex() && t.bits == 8; }
+
 // Checks that the operands [first, last) share one element type and that the set contains it.
 Status NeedTypes(const Specs& in, size_t first, size_t last, const TypeSet& set, const char* verb = "is for ") {
   for (size_t i = first; i < last; ++i) {
@@ -52,6 +54,9 @@ Status CheckTypes(OperandTypes types, const Specs& in) {
     case OperandTypes::kAny:
       return NeedTypes(in, 0, in.size(), kAnything);
     case OperandTypes::kAnyNumbers:
+      return NeedTypes(in, 0, in.size(), kAnyNumber);
+    case OperandTypes::kFactors:
+      if (in.size() == 2 && IsByte(in[0].dtype) && IsByte(in[1].dtype)) return {};
       return NeedTypes(in, 0, in.size(), kAnyNumber);
     case OperandTypes::kComputed:
       return NeedTypes(in, 0, in.size(), kComputable);
@@ -88,8 +93,11 @@ Status CheckAxis(int64_t axis, const TensorSpec& spec) {
   return {};
 }
 
-// Returns the type of a sum of products: f32 for operands of 16 bits, else the type of the operands.
-DType SumType(DType operand) { return operand.IsHalf() ? DType::Float(32) : operand; }
+// Returns the type of a sum of products: f32 for floats of 16 bits, i32 for integers of 8 bits, else the type of the
+// operands.
+DType SumType(DType operand) {
+  return operand.IsHalf() ? DType::Float(32) : IsByte(operand) ? DType::Int(32) : operand;
+}
 
 Result<TensorSpec> InferMatmul(const Attrs&, const Specs& in) {
   TRY(NeedRank(in[0], 2, "left operand"));
@@ -297,8 +305,8 @@ const OpInfo kTable[] = {
     // op          inputs   types         attributes         kind             layout           commutative  type
     {Op::kConv2d,          2, T::kNumbers,  ConvAttrs{},        K::kAnchor,      L::kImage,       false, InferConv<2>},
     {Op::kConv3d,          2, T::kNumbers,  ConvAttrs{},        K::kAnchor,      L::kImage,       false, InferConv<3>},
-    {Op::kMatmul,          2, T::kAnyNumbers, std::monostate{},   K::kAnchor,      L::kFixed,       false, InferMatmul},
-    {Op::kBatchMatmul,     2, T::kAnyNumbers, std::monostate{},   K::kAnchor,      L::kFixed,       false, InferBatchMatmul},
+    {Op::kMatmul,          2, T::kFactors,    std::monostate{},   K::kAnchor,      L::kFixed,       false, InferMatmul},
+    {Op::kBatchMatmul,     2, T::kFactors,    std::monostate{},   K::kAnchor,      L::kFixed,       false, InferBatchMatmul},
     {Op::kBatchNorm,       5, T::kFloats,   BatchNormAttrs{},   K::kElementwise, L::kAxis,        false, InferBatchNorm},
     {Op::kRelu,            1, T::kNumbers,  std::monostate{},   K::kElementwise, L::kElementwise, false, InferSame},
     {Op::kClip,            1, T::kFloats,   ClipAttrs{},        K::kElementwise, L::kElementwise, false, InferSame},

@@ -130,6 +130,7 @@ enum class LayoutRule {
 enum class OperandTypes {
   kAny,
   kAnyNumbers,  // floats and integers
+  kFactors,     // so, or two types of 8-bit integers
   // The sets below exclude floats of 16 bits, which are only stored; arithmetic uses wider types.
   kComputed,  // floats, integers and bools
   kFloats,

@@ -21,6 +21,7 @@ struct PassEnv {
   PassContext context = {};
   ConstantEvaluator evaluate = nullptr;  // if absent, FoldConstants folds nothing
   bool fuses_attention = true;           // false: no rule of the target schedules attention as one kernel
+  bool multiplies_bytes = false;         // true: the target has dot products of bytes (ir/dot.h)
 };
 
 struct Pass {
@@ -80,6 +81,10 @@ Result<Graph> SplitConcats(const Graph& graph, const PassEnv& env);
 
 // Evaluates everything that depends on constants only, in one call of env.evaluate.
 Result<Graph> FoldConstants(const Graph& graph, const PassEnv& env);
+
+// Turns products of i32 whose operands are small integers into products of bytes (integer_products.cc), if
+// env.multiplies_bytes. Results stay equal, bit for bit.
+Result<Graph> IntegerProducts(const Graph& graph, const PassEnv& env);
 
 // Computes convolutions and matrix products of i32 in f32 if all sums of their products are integers that f32 holds.
 // This follows from the ranges of the operands, such as u8 minus a zero point, and from the values of constant weights.

@@ -18,6 +18,7 @@ const std::vector<Pass>& Pipeline() {
       {"fold_constants", FoldConstants},
       {"share_common_subexpressions", ShareCommonSubexpressions},
       {"drop_dead_code", DropDeadCode},
+      {"integer_products", IntegerProducts},
       {"exact_products", ExactProducts},
       {"whole_floats", WholeFloats},
       {"direct_sums", DirectSums},

@@ -19,6 +19,10 @@ inline constexpr char kPipeline[] = "pipeline";
 // computes on tensor cores (ir/mma.h, lower/tensor_cores.cc).
 inline constexpr char kMma[] = "mma";
 
+// On a loop of kDotGroup iterations (value 1) inside a vectorized loop: together they are a dot product of small
+// integers (ir/dot.h, lower/dots.cc).
+inline constexpr char kDot[] = "dot";
+
 // On the loop whose iterations prefetch: `prefetch <block> <buffer> <loop>` (value: the number of iterations of <loop>
 // between the prefetch and the block's access). The step `prefetch` adds it, since the hints themselves are addresses
 // and no longer show their purpose.

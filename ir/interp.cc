@@ -2,6 +2,8 @@
 
 #include <numeric>
 
+#include "ir/dot.h"
+#include "ir/int_math.h"
 #include "ir/interp_machine.h"
 #include "ir/threads.h"
 #include "ir/visit.h"
@@ -135,6 +137,7 @@ Scalar Machine::EvalLane(const Expr& e, int lane) {
       },
       [&](const Load& n) { return EvalLoad(n, lane); },
       [&](const Call& n) {
+        if (n.op == Op::kDot) return EvalDot(n, lane);
         Scalar args[3];
         for (size_t i = 0; i < n.args.size() && i < 3; ++i) args[i] = EvalLane(n.args[i], lane);
         if (!ok()) return Scalar{};
@@ -149,6 +152,16 @@ Scalar Machine::EvalLane(const Expr& e, int lane) {
   });
   if (!undefined.empty()) Fail(undefined);
   return value;
+}
+
+Scalar Machine::EvalDot(const Call& n, int lane) {
+  const Expr &a = n.args[1], &b = n.args[2];
+  int64_t sum = EvalLane(n.args[0], lane).i;
+  for (int k = 0; k < kDotGroup && ok(); ++k) {
+    const int at = kDotGroup * lane + k;
+    sum += EvalLane(a, a.dtype().lanes == kDotGroup ? k : at).i * EvalLane(b, at).i;
+  }
+  return {WrapTo(static_cast<uint64_t>(sum), DType::Int(32)), 0};
 }
 
 Scalar Machine::EvalLoad(const Load& n, int lane) {

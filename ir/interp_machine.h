@@ -76,6 +76,7 @@ class Machine {
   int64_t EvalInt(const Expr& e) { return EvalLane(e, 0).i; }
   Scalar EvalLane(const Expr& e, int lane);
   Scalar EvalLoad(const Load& n, int lane);
+  Scalar EvalDot(const Call& n, int lane);
 
   // Statements.
   void Exec(const Stmt& s);

@@ -237,6 +237,7 @@ Scalar ApplyCall(Op op, DType from, DType to, const Scalar* args, std::string& e
     case Op::kAsyncCommit:
     case Op::kAsyncWait:
     case Op::kMma:
+    case Op::kDot:
       break;
   }
   error = std::string(Row(op).name) + " has no value";

@@ -45,6 +45,7 @@ enum class Op : uint8_t {
   kAsyncCommit,
   kAsyncWait,
   kMma,
+  kDot,
 };
 
 // kGiven: the maker states the dtype (reinterpret). kNone: no value (its dtype is bool); only as Evaluate.
@@ -102,6 +103,7 @@ inline constexpr OpRow kOps[] = {
     {"async_commit", 0, OpType::kNone, false},  // groups the thread's asynchronous stores since the last commit
     {"async_wait", 1, OpType::kNone, false},    // waits for all groups of the thread except the last N
     {"mma", 3, OpType::kSameAsFirst, false},  // mma(c, a, b) = c + a b, for matrices in the lanes of a warp (ir/mma.h)
+    {"dot", 3, OpType::kSameAsFirst, false},  // dot(c, a, b): adds the products of groups of lanes (ir/dot.h)
 };
 constexpr bool IsAsyncGroup(Op op) { return op == Op::kAsyncCommit || op == Op::kAsyncWait; }
 constexpr bool IsPrefetch(Op op) { return op == Op::kPrefetch || op == Op::kPrefetchFar || op == Op::kPrefetchWrite; }

@@ -290,7 +290,7 @@ ExprParser::Tree ExprParser::ParseCall() {
   if (!op) return bad("unknown operation '" + std::string(name.text) + "'");
   if (!arity(Row(*op).arity)) return {};
   for (const Expr& arg : args) {
-    if (*op != Op::kMma && arg.dtype() != args[0].dtype())
+    if (*op != Op::kMma && *op != Op::kDot && arg.dtype() != args[0].dtype())
       return bad("arguments of '" + std::string(name.text) + "' differ in dtype");
   }
   if (given) {

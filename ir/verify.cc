@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "ir/dot.h"
 #include "ir/float_math.h"
 #include "ir/int_math.h"
 #include "ir/mma.h"
@@ -208,6 +209,7 @@ class Verifier {
     for (const Expr& arg : n.args) Check(arg);
     if (!ok()) return;
     if (n.op == Op::kMma) return CheckMma(e, n);
+    if (n.op == Op::kDot) return CheckDot(e, n);
     DType a = n.args[0].dtype(), dtype = e.dtype();
     for (const Expr& arg : n.args) {
       if (arg.dtype() != a) return FailAt(e, "arguments of different dtypes");
@@ -231,6 +233,15 @@ class Verifier {
                       b == type->operand.WithLanes(type->b_elements()) && e.dtype() == c;
     if (!fits) return FailAt(e, "matrices that tensor cores do not multiply");
     threads_ = true;
+  }
+
+  void CheckDot(const Expr& e, const Call& n) {
+    if (Schedulable()) return FailAt(e, "a dot product before lowering");
+    const DType c = n.args[0].dtype(), a = n.args[1].dtype(), b = n.args[2].dtype();
+    const bool fits = c.Element() == DType::Int(32) && e.dtype() == c && IsDotOperand(a.Element()) &&
+                      IsDotOperand(b.Element()) && b.lanes == kDotGroup * c.lanes &&
+                      (a.lanes == b.lanes || a.lanes == kDotGroup);
+    if (!fits) FailAt(e, "operands that dot does not multiply");
   }
 
   int CheckAccess(const Buffer& buffer, const std::vector<Expr>& indices) {

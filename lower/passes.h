@@ -89,6 +89,10 @@ Result<PrimFunc> ExpandMath(const PrimFunc& f, PassEnv& env);
 Expr RoundedToTf32(const Expr& x);                            // rounds an f32 to TF32 (tf32.cc)
 Expr ExpandHalfCast(const Expr& cast, const Target& target);  // one Cast from or to a float of 16 bits (halves.cc)
 
+// Turns loops annotated kDot into dot products, if the target has an instruction for them and the loops have the form
+// of ir/dot.h. Unrolls the others (dots.cc).
+Result<PrimFunc> FormDots(const PrimFunc& f, PassEnv& env);
+
 // For GPUs: binds the loop nests that are not yet bound to blocks and threads (bind_rest.cc).
 Result<PrimFunc> BindRest(const PrimFunc& f, PassEnv& env);
 // Gives each kernel of a program of threads one nest, `for threadIdx.. { everything }`, with barriers between its

@@ -20,6 +20,7 @@ constexpr LoweringPass kPasses[] = {
     {"hoist_partitions", HoistGuards, true},
     {"flatten_buffers", FlattenBuffers, true, "code generators take addresses, not subscripts of several dimensions"},
     {"vectorize", VectorizeLoops, true, "code generators take vectors, not vectorized loops"},
+    {"form_dots", FormDots, true},
     {"unroll", UnrollLoops, true, "code generators take no unrolled loops"},
     {"overlap_rows", OverlapRows, true},
     {"simplify", Simplify, true},

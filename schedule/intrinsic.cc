@@ -44,18 +44,15 @@ Intrinsic Gemm(const std::string& name, int m, int n) {
               sized("for k in 4 unrolled { for i in M unrolled { for j in N vectorized { " + block + " } } }"));
 }
 
-// c[i] += a[k] * b[i, k]: n sums of 4 products of bytes, in 32 bits. Dot-product instructions compute this.
-Intrinsic Dot(const std::string& name, int n, const std::string& type) {
-  auto sized = [&](const std::string& text) { return Replaced(Replaced(text, "N", std::to_string(n)), "TYPE", type); };
-  std::string terms;
-  for (int k = 0; k < 4; ++k) {
-    std::string at = std::to_string(k);
-    terms += (k ? " + (" : "(") + std::string("i32(a[") + at + "]) * i32(b[v, " + at + "]))";
-  }
-  return Make(name, sized("a: TYPE[4] input, b: TYPE[N, 4] strides [4, 1] input, c: i32[N] output"),
-              sized("for i in N { for k in 4 { block update(v: S N = i, vk: R 4 = k) {"
-                    " c[v] = c[v] + i32(a[vk]) * i32(b[v, vk]) } } }"),
-              sized("for i in N vectorized { block update(v: S N = i) { c[v] = c[v] + (" + terms + ") } }"));
+// c[i] += a[k] * b[i, k]: n sums of 4 products of bytes, in 32 bits. Dot-product instructions compute this (ir/dot.h).
+Intrinsic Dot(const std::string& name, int n, const std::string& a, const std::string& b) {
+  auto sized = [&](const std::string& text) {
+    return Replaced(Replaced(Replaced(text, "N", std::to_string(n)), "TYPE_A", a), "TYPE_B", b);
+  };
+  const std::string block = "block update(v: S N = i, vk: R 4 = k) { c[v] = c[v] + i32(a[vk]) * i32(b[v, vk]) }";
+  return Make(name, sized("a: TYPE_A[4] input, b: TYPE_B[N, 4] strides [4, 1] input, c: i32[N] output"),
+              sized("for i in N { for k in 4 { " + block + " } }"),
+              sized("for i in N vectorized { for k in 4 @{dot=1} { " + block + " } }"));
 }
 
 }  // namespace
@@ -68,8 +65,11 @@ const std::vector<Intrinsic>& Intrinsics() {
       Axpy("axpy_fma_f32x8", 8, "fma(a[0], b[v], c[v])"),
       Gemm("gemm_f32_4x8x4", 4, 8),
       Gemm("gemm_f32_4x16x4", 4, 16),
-      Dot("dot_i8_i32x4", 4, "i8"),
-      Dot("dot_i8_i32x8", 8, "i8"),
+      Dot("dot_i8_i32x4", 4, "i8", "i8"),
+      Dot("dot_i8_i32x8", 8, "i8", "i8"),
+      Dot("dot_i8_i32x16", 16, "i8", "i8"),
+      Dot("dot_u8i8_i32x16", 16, "u8", "i8"),
+      Dot("dot_u8_i32x16", 16, "u8", "u8"),
   };
   return all;
 }

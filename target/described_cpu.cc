@@ -88,6 +88,8 @@ CpuNames X86Names(const MachineDescription& machine) {
   constexpr const char* kAvx512[] = {"avx512f", "avx512vl", "avx512bw", "avx512dq", "avx512cd"};
   if (std::ranges::all_of(kAvx512, [&](const char* name) { return Has(machine, name); }))
     for (const char* name : kAvx512) names.features.push_back(std::string("+") + name);
+  for (const char* name : {"avx512vnni", "avxvnni"})  // dot products of bytes
+    if (Has(machine, name)) names.features.push_back(std::string("+") + name);
   return names;
 }
 

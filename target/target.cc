@@ -32,6 +32,13 @@ bool CpuImplies(std::string_view cpu, std::string_view feature) {
       "x86-64-v3",  "haswell",          "core-avx2",   "broadwell", "skylake",     "alderlake", "raptorlake",
       "meteorlake", "arrowlake",        "arrowlake-s", "lunarlake", "pantherlake", "gracemont", "sierraforest",
       "grandridge", "clearwaterforest", "bdver4",      "znver1",    "znver2",      "znver3"};
+  static constexpr std::string_view kAvx512Vnni[] = {
+      "cascadelake",    "cooperlake",    "icelake-client", "icelake-server",  "tigerlake", "rocketlake",
+      "sapphirerapids", "emeraldrapids", "graniterapids",  "graniterapids-d", "znver4",    "znver5"};
+  static constexpr std::string_view kAvxVnni[] = {
+      "alderlake",     "raptorlake",    "meteorlake",      "arrowlake",  "arrowlake-s",      "lunarlake",
+      "pantherlake",   "gracemont",     "sierraforest",    "grandridge", "clearwaterforest", "sapphirerapids",
+      "emeraldrapids", "graniterapids", "graniterapids-d", "znver5"};
   static constexpr std::string_view kAvx[] = {"sandybridge", "corei7-avx", "ivybridge", "core-avx-i",
                                               "bdver1",      "bdver2",     "bdver3",    "btver2"};
   static constexpr std::string_view kFmaWithoutAvx2[] = {"bdver2", "bdver3"};
@@ -39,6 +46,9 @@ bool CpuImplies(std::string_view cpu, std::string_view feature) {
   bool avx512 = in(kAvx512), avx2 = avx512 || in(kAvx2);
   if (feature == "avx512f") return avx512;
   if (feature == "fma") return avx2 || in(kFmaWithoutAvx2);
+  if (feature == "avx512vl") return avx512 && cpu != "knl" && cpu != "knm";
+  if (feature == "avx512vnni") return in(kAvx512Vnni);
+  if (feature == "avxvnni") return in(kAvxVnni);
   return avx2 || (feature == "avx" && in(kAvx));
 }
 
@@ -107,6 +117,7 @@ void Derive(Target& target) {
     target.general_registers = 16;
     target.has_fma = has("fma");
     target.has_f16 = has("f16c") && target.kind == TargetKind::kLlvm;
+    target.has_dot = target.kind == TargetKind::kLlvm && ((has("avx512vnni") && has("avx512vl")) || has("avxvnni"));
     // The instruction works on vectors, so C source without vector types cannot use it.
     target.has_ldexp = avx512 && target.vector_types;
   } else {  // 32 registers and a fused multiply-add

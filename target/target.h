@@ -60,6 +60,7 @@ struct Target {
   bool has_fma = false;
   bool has_async_copies = false;  // copies from global to shared memory without registers (ir/op.h, async)
   bool has_mma = false;           // tensor cores with operands of f16, bf16 and TF32 (ir/mma.h)
+  bool has_dot = false;           // dot products of four bytes in each 32-bit lane (ir/dot.h)
   bool has_f16 = false;           // instructions that convert between f16 and f32, if the generator can emit them
   bool has_ldexp = false;         // an instruction that multiplies the lanes of a vector by powers of two
   int cache_line = 64;            // bytes

@@ -23,8 +23,10 @@ std::vector<Expr> MatrixIndices(const Tensor& t, const std::vector<Expr>& lead, 
   return Concatenated(lead, {row, column});
 }
 
-// Returns an element as a factor of an f32 product. Elements of 16 bits are widened, which is exact.
+// Returns an element as a factor of a product. Floats of 16 bits are widened to f32 and integers of 8 bits to i32,
+// which is exact.
 Expr Factor(const Expr& element, Rounding rounding) {
+  if (element.dtype().IsInt() && element.dtype().bits == 8) return MakeCast(DType::Int(32), element);
   if (element.dtype().IsHalf()) return MakeCast(DType::Float(32), element);
   return rounding == Rounding::kTf32 ? MakeCall(Op::kTf32, {element}) : element;
 }

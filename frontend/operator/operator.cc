@@ -34,6 +34,7 @@ struct Written {
   std::vector<Shape> shapes;
   std::map<std::string, std::string, std::less<>> options;
   DType dtype = DType::Float(32);
+  DType second = dtype;  // of a product's second operand, if both have 8 bits; else as dtype
 };
 
 // Builds an operator's graph. ParseWritten has checked that every shape has the rank that the form demands.
@@ -47,14 +48,15 @@ class Maker {
 
   Result<ValueId> Input(const char* name, Shape shape) { return Computed(TRY(Factor(name, std::move(shape)))); }
   // Adds an input that a product reads. 16-bit floats are not converted to f32, since products read them directly.
-  Result<ValueId> Factor(const char* name, Shape shape) {
-    TensorSpec spec{written_.dtype, std::move(shape)};
+  Result<ValueId> Factor(const char* name, Shape shape, bool is_second = false) {
+    TensorSpec spec{is_second ? written_.second : written_.dtype, std::move(shape)};
     TRY(graph::CheckSize(spec));
     return builder_.Input(name, std::move(spec));
   }
-  // Adds a constant with uniform random values in [-1, 1), the same on every machine.
+  // Adds a constant with uniform random values in [-1, 1), or all values of an integer of 8 bits, the same on every
+  // machine.
   Result<ValueId> Weight(const char* name, Shape shape) {
-    TensorSpec spec{written_.dtype, std::move(shape)};
+    TensorSpec spec{written_.second, std::move(shape)};
     TRY(graph::CheckSize(spec));
     if (spec.Bytes() > kMaxConstantBytes)
       return Err("weights ", spec.Text(), " take more than ", kMaxConstantBytes >> 30, " GiB");
@@ -62,6 +64,10 @@ class Maker {
     graph::TensorValue value{spec, graph::SharedBytes::Allocate(static_cast<size_t>(spec.Bytes()), &bytes)};
     Rng rng(0);
     for (int64_t i = 0; i < spec.NumElements(); ++i) {
+      if (IsBytes()) {
+        bytes[i] = static_cast<char>(rng.Next());
+        continue;
+      }
       double number = 2 * rng.Uniform() - 1;
       const uint64_t bits = FloatToBits(RoundFloat(number, spec.dtype), spec.dtype);  // the machine is little-endian
       std::memcpy(bytes + i * spec.dtype.Bytes(), &bits, static_cast<size_t>(spec.dtype.Bytes()));
@@ -85,6 +91,8 @@ class Maker {
   Result<std::vector<int64_t>> Pads() const;
   // Converts an axis to a non-negative one; negative axes count from the back.
   Result<int64_t> Axis(std::string_view option, int64_t axis) const;
+
+  bool IsBytes() const { return written_.dtype.bits == 8; }
 
   Result<graph::Graph> Finish(ValueId output) {
     if (written_.dtype.IsHalf()) output = TRY(Add(Op::kCast, {output}, graph::CastAttrs{written_.dtype}));
@@ -154,7 +162,7 @@ Result<int64_t> Maker::Axis(std::string_view option, int64_t axis) const {
 
 Result<ValueId> MakeMatmul(Maker& m) {
   const Shape& s = m.shape(0);
-  ValueId a = TRY(m.Factor("a", {s[0], s[1]})), b = TRY(m.Factor("b", {s[1], s[2]}));
+  ValueId a = TRY(m.Factor("a", {s[0], s[1]})), b = TRY(m.Factor("b", {s[1], s[2]}, true));
   return m.Add(Op::kMatmul, {a, b});
 }
 
@@ -166,7 +174,7 @@ Result<ValueId> MakeDense(Maker& m) {
 
 Result<ValueId> MakeBatchMatmul(Maker& m) {
   const Shape& s = m.shape(0);
-  ValueId a = TRY(m.Factor("a", {s[0], s[1], s[2]})), b = TRY(m.Factor("b", {s[0], s[2], s[3]}));
+  ValueId a = TRY(m.Factor("a", {s[0], s[1], s[2]})), b = TRY(m.Factor("b", {s[0], s[2], s[3]}, true));
   return m.Add(Op::kBatchMatmul, {a, b});
 }
 
@@ -285,9 +293,18 @@ Status ParseOption(const Form& form, std::string_view part, Written& written) {
     return WithKnown(Err(form.name, " has no option '", name, "'"), name, known);
   if (!written.options.emplace(name, value).second) return Err(name, " is given twice");
   if (name != "dtype") return {};
+  const DType u8 = DType::UInt(8), s8 = DType::Int(8);
+  const std::map<std::string, std::pair<DType, DType>> kBytes = {
+      {"u8s8", {u8, s8}}, {"s8s8", {s8, s8}}, {"u8u8", {u8, u8}}};
+  if (const auto bytes = kBytes.find(value); bytes != kBytes.end()) {
+    if (form.name != "matmul" && form.name != "batch_matmul" && form.name != "dense")
+      return Err("dtype=", value, " is for matmul, batch_matmul and dense");
+    std::tie(written.dtype, written.second) = bytes->second;
+    return {};
+  }
   if (value != "f32" && value != "f64" && value != "f16" && value != "bf16")
-    return Err("dtype=", value, " is none of f32, f64, f16 and bf16");
-  written.dtype = *DType::Parse(value);
+    return Err("dtype=", value, " is none of f32, f64, f16, bf16, u8s8, s8s8 and u8u8");
+  written.dtype = written.second = *DType::Parse(value);
   return {};
 }
 

@@ -7,6 +7,7 @@
 
 #include "graph/pass.h"
 #include "graph/pass/rewriter.h"
+#include "ir/dot.h"
 
 namespace autotune::graph {
 namespace {
@@ -28,7 +29,7 @@ bool IsProduct(Op op) { return op == Op::kConv2d || op == Op::kConv3d || op == O
 
 class ExactProductsPass {
  public:
-  explicit ExactProductsPass(const Graph& graph) : graph_(graph), rewriter_(graph) {}
+  ExactProductsPass(const Graph& graph, const PassEnv& env) : graph_(graph), env_(env), rewriter_(graph) {}
 
   Graph Run() {
     for (const Node& node : graph_.nodes) {
@@ -124,7 +125,15 @@ class ExactProductsPass {
     return most;
   }
 
+  // Returns whether the product stays one of bytes, whose sums the target adds in groups.
+  bool StaysOfBytes(const Node& node) const {
+    const auto is_byte = [&](ValueId v) { return IsDotOperand(graph_.Spec(v).dtype); };
+    return env_.multiplies_bytes && node.op == Op::kMatmul && is_byte(node.inputs[0]) && is_byte(node.inputs[1]) &&
+           graph_.FindConstant(node.inputs[1]) && graph_.Spec(node.inputs[0]).shape[1] % kDotGroup == 0;
+  }
+
   bool IsExact(const Node& node) const {
+    if (StaysOfBytes(node)) return false;
     const std::optional<Range> a = RangeOf(node.inputs[0]), b = RangeOf(node.inputs[1]);
     if (!a || !b || std::max(a->Magnitude(), b->Magnitude()) > kExactOperands) return false;
     return BoundOfSums(node, *a, *b) <= kExactSums;
@@ -156,6 +165,7 @@ class ExactProductsPass {
   }
 
   const Graph& graph_;
+  const PassEnv& env_;
   Rewriter rewriter_;
   std::map<ValueId, ValueId> floats_;    // an operand as floats, by its value in graph_
   std::map<ValueId, ValueId> products_;  // a product's floats, by its integers in graph_
@@ -164,7 +174,7 @@ class ExactProductsPass {
 }  // namespace
 
 Result<Graph> ExactProducts(const Graph& graph, const PassEnv& env) {
-  return DropDeadCode(ExactProductsPass(graph).Run(), env);
+  return DropDeadCode(ExactProductsPass(graph, env).Run(), env);
 }
 
 }  // namespace autotune::graph

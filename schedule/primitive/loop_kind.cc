@@ -1,4 +1,5 @@
 // parallel, vectorize, unroll, bind: these steps set the kind of a loop.
+#include "ir/annotations.h"
 #include "schedule/region.h"
 
 namespace autotune::schedule {
@@ -35,7 +36,8 @@ Status ApplyStep(State& state, Vectorize& step) {
   TRY(ConstExtent(path.loop()));
   bool innermost = true;
   Walk(path.loop().body, [&](const Stmt& s) {
-    innermost &= !s.As<For>();
+    // The steps of a dot product belong to one instruction (ir/dot.h).
+    innermost &= !s.As<For>() || s.As<For>()->annotations.contains(kDot);
     return innermost;
   });
   if (!innermost) return Err("loop '", step.loop, "' is not innermost; reorder it inwards to vectorize it");

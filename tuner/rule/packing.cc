@@ -69,13 +69,18 @@ std::optional<ColumnOperand> FindColumnOperand(const PrimFunc& func, const Block
     auto plain =
         std::find_if(load.indices.begin(), load.indices.end(), [&](const Expr& i) { return IsVar(i, n_iter); });
     operand->transposed = !view.reduce.empty() && IsVar(load.indices.back(), view.reduce.back().iter);
+    const Name k_iter = view.reduce.empty() ? Name() : view.reduce.back().iter;
     operand->by_iterators =
         SubscriptsWith(load, n_iter) > 1 || plain == load.indices.end() || ReadsPiece(*view.node.As<Block>(), load);
     if (operand->by_iterators) {
       CountIterators(*view.node.As<Block>(), load, n_iter, operand->rank, operand->dim);
+      int rank = 0;
+      if (!k_iter.empty()) CountIterators(*view.node.As<Block>(), load, k_iter, rank, operand->k_dim);
     } else {
       operand->rank = static_cast<int>(load.indices.size());
       operand->dim = static_cast<int>(plain - load.indices.begin());
+      const auto k = std::ranges::find_if(load.indices, [&](const Expr& i) { return IsVar(i, k_iter); });
+      if (k != load.indices.end()) operand->k_dim = static_cast<int>(k - load.indices.begin());
     }
   });
   // A select may keep the load in bounds. A copy by iterators has no such condition, and would read out of bounds.
@@ -107,7 +112,8 @@ std::optional<RowOperand> FindRowOperand(const BlockView& view, const Roles& rol
   return unfit ? std::nullopt : operand;
 }
 
-Result<Name> PackColumns(SketchBuilder& s, const Name& block, const ColumnOperand& operand, const IntArg& width) {
+Result<Name> PackColumns(SketchBuilder& s, const Name& block, const ColumnOperand& operand, const IntArg& width,
+                         int64_t group) {
   const Name& buffer = operand.buffer->name;
   std::vector<Name> made = operand.by_iterators
                                ? TRY(s.Do(Reindex{.block = block, .buffer = buffer}))
@@ -119,9 +125,11 @@ Result<Name> PackColumns(SketchBuilder& s, const Name& block, const ColumnOperan
   for (int64_t d = 0; d < outer; ++d) map.dims.push_back({d, 1, 0});
   map.dims.push_back({operand.dim, width, 0});
   for (int64_t d = outer; d < operand.rank; ++d) {
-    if (d != operand.dim) map.dims.push_back({d, 1, 0});
+    if (d != operand.dim && (group == 1 || d != operand.k_dim)) map.dims.push_back({d, 1, 0});
   }
+  if (group > 1) map.dims.push_back({operand.k_dim, group, 0});
   map.dims.push_back({operand.dim, 1, width});
+  if (group > 1) map.dims.push_back({operand.k_dim, 1, group});
   TRY(s.Do(TransformLayout{.buffer = packing, .map = map}));
   s.Place(packing);
   return packing;

@@ -20,6 +20,7 @@ struct ColumnOperand {
   // convolution; or the block reads only a piece of the buffer.
   bool by_iterators = false;
   int rank = 0, dim = 0;    // rank of the copy, and the dimension of n in it
+  int k_dim = -1;           // dimension of the last reduction iterator in it; -1: there is none
   bool transposed = false;  // true: the operand is contiguous along the last reduction iterator
 };
 
@@ -38,9 +39,11 @@ std::optional<RowOperand> FindRowOperand(const BlockView& block, const Roles& ro
 
 // Copies the operand for this block. `width` is the number of columns of a panel, `height` the number of rows of a
 // register tile, `piece` the number of unrolled steps of the reduction. The layout of columns is
-// [n // width, others, n % width]; the layout of rows is [m // height, others, k // piece, m % height, k % piece].
+// [n // width, others, n % width], or with a `group` [n // width, others, k // group, n % width, k % group]; the layout
+// of rows is [m // height, others, k // piece, m % height, k % piece].
 // Returns the packing block, which has its own loops and is placed.
-Result<Name> PackColumns(SketchBuilder& s, const Name& block, const ColumnOperand& operand, const IntArg& width);
+Result<Name> PackColumns(SketchBuilder& s, const Name& block, const ColumnOperand& operand, const IntArg& width,
+                         int64_t group = 1);
 Result<Name> PackRows(SketchBuilder& s, const Name& block, const RowOperand& operand, const IntArg& height,
                       const IntArg& piece);
 

@@ -3,6 +3,8 @@
 #include <optional>
 
 #include "arith/analyzer.h"
+#include "ir/annotations.h"
+#include "ir/dot.h"
 #include "ir/visit.h"
 #include "support/integer.h"
 #include "tuner/rule/packing.h"
@@ -104,21 +106,36 @@ bool ReadsAlongBoth(const BlockView& view, const Roles& r) {
   return both;
 }
 
+// Returns true if the block adds the products of two small integers, widened to 32 bits.
+bool AddsProductsOfBytes(const BlockView& view) {
+  const Store* store = view.node.As<Block>()->body.As<Store>();
+  const Binary* sum = store ? store->value.As<Binary>() : nullptr;
+  const Binary* product = sum && sum->op == BinaryOp::kAdd ? sum->b.As<Binary>() : nullptr;
+  if (!product || product->op != BinaryOp::kMul || store->buffer->dtype != DType::Int(32)) return false;
+  const auto is_byte = [](const Expr& e) {
+    const Cast* cast = e.As<Cast>();
+    return cast && cast->a.As<Load>() && IsDotOperand(cast->a.dtype());
+  };
+  return is_byte(product->a) && is_byte(product->b);
+}
+
 // Tiles one block in one way.
 class Tiler {
  public:
-  Tiler(SketchBuilder& s, const BlockView& block)
-      : s_(s), block_(block), r_(RolesOf(block)), lanes_(TileLanes(block, r_.n.extent, s.target())) {}
+  // `group`: steps of the sum that one instruction takes (kDotGroup), or 1.
+  Tiler(SketchBuilder& s, const BlockView& block, int64_t group)
+      : s_(s), block_(block), r_(RolesOf(block)), lanes_(TileLanes(block, r_.n.extent, s.target())), group_(group) {}
 
   Status Run(int way) {
     TRY(Choose(static_cast<Packed>(way % kPackedKinds), way >= kPackedKinds));
+    if (group_ > 1) TRY(CheckGroups());
     WriteBack out = TRY(s_.MakeWriteBack(block_));
     TRY(TileRows());
     if (lanes_ > 0) {
       const int64_t most = std::min(kMaxVectors, CeilDiv(r_.n.extent, lanes_));
       n_ = TRY(s_.TileLoop(r_.n, {.levels = 3, .max_inner = lanes_ * most, .multiple_of = lanes_}));
     }
-    if (columns_) panels_ = TRY(PackColumns(s_, block_.name, *columns_, n_.Inner()));
+    if (columns_) panels_ = TRY(PackColumns(s_, block_.name, *columns_, n_.Inner(), group_));
     TRY(SplitReduction());
     TRY(Order());
     TRY(PlaceOperands());
@@ -134,8 +151,8 @@ class Tiler {
     if (const double met = MetShare(); met < 1 && s_.Try(SkipPadding{.block = block_.name})) met_ = met;
     TRY(AskAhead());
     s_.AddStage(Model());
-    s_.Call(block_.name.str() + (n_inside_ ? ":mn" : ":nm") + (columns_ && !columns_->constant ? ":columns" : "") +
-            (pack_rows_ ? ":rows" : ""));
+    s_.Call(block_.name.str() + (group_ > 1 ? ":dots" : "") + (n_inside_ ? ":mn" : ":nm") +
+            (columns_ && !columns_->constant ? ":columns" : "") + (pack_rows_ ? ":rows" : ""));
     return {};
   }
 
@@ -162,6 +179,18 @@ class Tiler {
       return Err("the packed operand would be read too few times");
     if (pack_rows_ && (!rows_ || r_.k.back().extent % ShortestVector(block_) != 0))
       return Err("no operand's rows are whole vectors");
+    return {};
+  }
+
+  // Checks that instructions can add the products of groups of neighbouring steps: those of constants, which are packed
+  // in groups, and of rows that have them side by side.
+  Status CheckGroups() const {
+    if (!s_.target().has_dot) return Err("the target has no dot products of bytes");
+    if (!AddsProductsOfBytes(block_)) return Err("it does not add products of bytes");
+    if (lanes_ < 4 || !columns_ || !columns_->constant || columns_->k_dim < 0)
+      return Err("no constants have the steps of the sum in one dimension");
+    if (!rows_) return Err("the other operand does not have the steps of the sum side by side");
+    if (r_.k.back().extent % group_ != 0) return Err("the sum has no whole number of groups");
     return {};
   }
 
@@ -203,7 +232,12 @@ class Tiler {
   Status SplitReduction() {
     sums_ = r_.k;
     if (r_.k.empty()) return {};
-    const BlockView::Loop& last = r_.k.back();
+    BlockView::Loop last = r_.k.back();
+    if (group_ > 1) {
+      auto [groups, steps] = TRY(s_.Split(last.var, {kAuto, group_}));
+      last.var = groups, steps_ = steps;
+      last.extent /= group_;
+    }
     std::vector<int64_t> steps = Divisors(last.extent, kMaxUnroll);
     if (pack_rows_) {  // whole vectors, at most a cache line
       steps = Divisors(last.extent, s_.target().cache_line / block_.lane_bytes, ShortestVector(block_));
@@ -230,7 +264,8 @@ class Tiler {
     } else {
       middle_ = {middle_, r_.n.var};
     }
-    TRY(s_.Order({parallel, middle_, sums_, k_.inner, m_.inner, vectors_, vector_}));
+    TRY(s_.Order({parallel, middle_, sums_, k_.inner, m_.inner, vectors_, vector_, steps_}));
+    if (group_ > 1) TRY(s_.Do(Annotate{.target = steps_, .key = kDot, .value = 1}));
     const Name task = TRY(s_.Parallel(parallel));
     inner_ = middle_.list.empty() ? task : middle_.list.back();
     return {};
@@ -319,7 +354,8 @@ class Tiler {
             .outer = Iterations(r_.outer),
             .m = r_.m.extent,
             .n = r_.n.extent,
-            .k = Iterations(r_.k),
+            // A group is a step with operands as wide as a result.
+            .k = Iterations(r_.k) / group_,
             .pieces = pieces_,
             .n_inside = n_inside_,
             .packed = columns_.has_value(),
@@ -338,7 +374,8 @@ class Tiler {
   SketchBuilder& s_;
   const BlockView& block_;
   Roles r_;
-  const int64_t lanes_;
+  const int64_t lanes_, group_;
+  Name steps_;  // the loop over the steps of a group
   bool n_inside_ = false, pack_rows_ = false;
   int64_t pieces_ = 1;                    // of each row of the result
   double met_ = 1;                        // share of the steps of the sum that are not skipped
@@ -371,7 +408,13 @@ class Tiler {
 // register tile are skipped.
 Status TilingRule(SketchBuilder& s, const BlockView& block, int way) {
   if (!block.reduction) return Err("the block is not a reduction");
-  return Tiler(s, block).Run(way);
+  return Tiler(s, block, 1).Run(way);
+}
+
+// The same, with steps in groups whose products one instruction adds.
+Status DotTilingRule(SketchBuilder& s, const BlockView& block, int way) {
+  if (!block.reduction) return Err("the block is not a reduction");
+  return Tiler(s, block, kDotGroup).Run(kColumns + way * kPackedKinds);
 }
 
 }  // namespace autotune

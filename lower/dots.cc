@@ -1,0 +1,93 @@
+// form_dots: turns vectorized loops over groups of products into dot products (ir/dot.h). It stands after `vectorize`:
+//
+//   for k in 4 @{dot=1} {                                     c[ramp(p, 1, n)] = dot(c[ramp(p, 1, n)],
+//     c[ramp(p, 1, n)] = c[ramp(p, 1, n)]                ->                          a[ramp(q, 1, 4)],
+//       + broadcast(i32(a[q + k]), n)                                               b[ramp(r, 1, 4 * n)])
+//       * i32(b[ramp(r + k, 4, n)]) }
+#include "ir/annotations.h"
+#include "ir/dot.h"
+#include "ir/linear_form.h"
+#include "lower/passes.h"
+
+namespace autotune {
+namespace {
+
+// Returns the load of small integers that `e` widens to 32 bits; null if it is something else.
+const Load* WidenedLoad(const Expr& e) {
+  const Cast* cast = e.As<Cast>();
+  const Load* load = cast && e.dtype().Element() == DType::Int(32) ? cast->a.As<Load>() : nullptr;
+  return load && load->indices.size() == 1 && IsDotOperand(load->buffer->dtype) ? load : nullptr;
+}
+
+// Returns index[k = 0] if the index is that plus k; otherwise nothing.
+std::optional<Expr> BaseOf(const Expr& index, const Name& k) {
+  const LinearForm form = ToLinear(index);
+  const Expr rest = form.Rest();
+  if (form.Coefficient(k) != 1 || (rest && UsesVar(rest, k))) return std::nullopt;
+  return Substitute(index, {{k, Expr(0)}});
+}
+
+Expr Neighbours(const Buffer& buffer, const Expr& base, int lanes) {
+  return MakeLoad(buffer, {MakeRamp(base, Expr(1), lanes)});
+}
+
+// Returns the operand whose group belongs to all lanes; absent if `e` is no such operand.
+Expr SharedOperand(const Expr& e, const Name& k) {
+  const Broadcast* broadcast = e.As<Broadcast>();
+  const Load* load = broadcast ? WidenedLoad(broadcast->a) : nullptr;
+  const std::optional<Expr> base = load ? BaseOf(load->indices[0], k) : std::nullopt;
+  return base ? Neighbours(load->buffer, *base, kDotGroup) : Expr();
+}
+
+// Returns the operand with a group for each lane; absent if `e` is no such operand.
+Expr OwnOperand(const Expr& e, const Name& k) {
+  const Load* load = WidenedLoad(e);
+  const Ramp* ramp = load ? load->indices[0].As<Ramp>() : nullptr;
+  if (!ramp || !IsConst(ramp->stride, kDotGroup)) return {};
+  const std::optional<Expr> base = BaseOf(ramp->base, k);
+  return base ? Neighbours(load->buffer, *base, kDotGroup * e.dtype().lanes) : Expr();
+}
+
+bool IsSameLoad(const Expr& e, const Store& store) {
+  const Load* load = e.As<Load>();
+  return load && load->buffer.Same(store.buffer) && Equal(load->indices[0], store.indices[0]);
+}
+
+// Returns the store of the dot product that the loop computes; absent if it computes something else.
+Stmt DotOf(const For& loop) {
+  const Store* store = loop.body.As<Store>();
+  const Binary* sum = store ? store->value.As<Binary>() : nullptr;
+  if (!sum || sum->op != BinaryOp::kAdd || store->value.dtype().lanes == 1 || !IsConst(loop.extent, kDotGroup))
+    return {};
+  const bool first = IsSameLoad(sum->a, *store);
+  if ((!first && !IsSameLoad(sum->b, *store)) || UsesVar(store->indices[0], loop.var)) return {};
+  const Binary* product = (first ? sum->b : sum->a).As<Binary>();
+  if (!product || product->op != BinaryOp::kMul) return {};
+  // The operand of all lanes comes first; if there is none, both have a group for each lane.
+  for (const bool swapped : {false, true}) {
+    const Expr &x = swapped ? product->b : product->a, &y = swapped ? product->a : product->b;
+    Expr a = SharedOperand(x, loop.var);
+    if (!a) a = OwnOperand(x, loop.var);
+    const Expr b = OwnOperand(y, loop.var);
+    if (a && b)
+      return MakeStmt(Store{store->buffer, store->indices, MakeCall(Op::kDot, {first ? sum->a : sum->b, a, b})});
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<PrimFunc> FormDots(const PrimFunc& f, PassEnv& env) {
+  const bool can = env.target.has_dot;
+  return WithBody(f, RewriteStmt(
+                         f.body,
+                         [&](const Stmt& s) {
+                           const For* loop = s.As<For>();
+                           if (!loop || !loop->annotations.contains(kDot)) return s;
+                           if (Stmt dot = can ? DotOf(*loop) : Stmt()) return dot;
+                           return MakeStmt(For{loop->var, loop->extent, LoopKind::kUnrolled, {}, loop->body});
+                         },
+                         nullptr));
+}
+
+}  // namespace autotune

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <array>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -101,6 +102,53 @@ TEST(CompiledNumbers, PowersOfLongIntegersAreExact) {
   negative.Input("x", {7}, kInt64).Input("e", {7}, kInt64).Output("y").Node("Pow", {"x", "e"}, {"y"});
   EXPECT_EQ(Compute<int64_t>(negative, {Input(inverses), Input(Longs{-1, -5, -4, -5, -1, kLeast, -1})}),
             (Longs{kLeast, 1, 1, -1, 0, 0, 0}));
+}
+
+// Products of bytes, with zero points of both sides, equal sums of i32 on every target. The ends of the ranges are
+// frequent, so instructions that saturate would show.
+TEST(CompiledNumbers, ProductsOfBytesAreExact) {
+  constexpr int kU8 = 2, kI8 = 3;
+  Rng rng(11);
+  const auto draw = [&](int64_t count, bool is_signed) {
+    std::vector<int32_t> numbers;
+    for (int64_t i = 0; i < count; ++i)
+      numbers.push_back(static_cast<int32_t>(rng.Below(3) ? 255 * rng.Below(2) : rng.Below(256)) - 128 * is_signed);
+    return numbers;
+  };
+  const auto bytes = [](const std::vector<int32_t>& numbers) {
+    return std::vector<uint8_t>(numbers.begin(), numbers.end());
+  };
+  const auto tensor = [](const std::vector<int32_t>& numbers, Longs shape, bool is_signed) {
+    return is_signed ? Input(std::vector<int8_t>(numbers.begin(), numbers.end()), std::move(shape))
+                     : Input(std::vector<uint8_t>(numbers.begin(), numbers.end()), std::move(shape));
+  };
+  for (const auto& [m, k, n] :
+       {std::array<int64_t, 3>{13, 64, 40}, {1, 32, 48}, {70, 20, 17}, {16, 1028, 64}, {5, 9, 7}}) {
+    for (const bool a_signed : {false, true}) {
+      for (const bool b_signed : {false, true}) {
+        const std::vector<int32_t> a = draw(m * k, a_signed), b = draw(k * n, b_signed);
+        const int32_t a_zero = draw(1, a_signed)[0], b_zero = b_signed ? 0 : 128;
+        ModelMaker maker;
+        maker.Input("a", {m, k}, a_signed ? kI8 : kU8).Input("az", {1}, a_signed ? kI8 : kU8);
+        maker.Bytes8("b", {k, n}, bytes(b), b_signed ? kI8 : kU8)
+            .Bytes8("bz", {}, bytes({b_zero}), b_signed ? kI8 : kU8);
+        maker.Output("y").Node("MatMulInteger", {"a", "b", "az", "bz"}, {"y"});
+        std::vector<int32_t> want;
+        for (int64_t i = 0; i < m; ++i) {
+          for (int64_t j = 0; j < n; ++j) {
+            int32_t sum = 0;
+            for (int64_t t = 0; t < k; ++t) sum += (a[i * k + t] - a_zero) * (b[t * n + j] - b_zero);
+            want.push_back(sum);
+          }
+        }
+        for (const char* target : {"cpu", "c"}) {
+          EXPECT_EQ(Compute<int32_t>(maker, {tensor(a, {m, k}, a_signed), tensor({a_zero}, {1}, a_signed)}, target),
+                    want)
+              << target << " " << m << " " << k << " " << n << " " << a_signed << b_signed;
+        }
+      }
+    }
+  }
 }
 
 TEST(CompiledNumbers, PowersOfIntegersWrapAroundInTheirOwnType) {

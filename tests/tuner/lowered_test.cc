@@ -1,6 +1,7 @@
 // Sketches after lowering: the program computes the same after every pass.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <optional>
 #include <set>
@@ -35,13 +36,13 @@ PrimFunc WithoutConstants(PrimFunc func) {
 }
 
 // Checks random schedules of each sketch until one lowers; if all cases run, at least `draws` schedules.
-void CheckLowering(const PrimFunc& program, int draws) {
+void CheckLowering(const PrimFunc& program, int draws, const Target& target = TestTarget()) {
   constexpr int kMostDraws = 10;  // of schedules that are all refused
   PrimFunc func = WithoutConstants(program);
   std::string error;
   std::vector<double> expected = RunInterpreted(func, error);
   ASSERT_EQ(error, "");
-  auto sketches = GenerateSketches(program, TestTarget());
+  auto sketches = GenerateSketches(program, target);
   ASSERT_TRUE(sketches.ok()) << sketches.error().Text();
   Rng rng(5 + test::DrawSeed());
   for (const Sketch& sketch : *sketches) {
@@ -61,7 +62,7 @@ void CheckLowering(const PrimFunc& program, int draws) {
         broken = "after " + std::string(pass) + ": " + error + "\n" + ToText(trace) + ToText(schedule->func()) +
                  "\nbecame\n" + ToText(f);
       });
-      auto kernel = Lower(schedule->func(), TestTarget(), context);
+      auto kernel = Lower(schedule->func(), target, context);
       ASSERT_EQ(broken, "");
       lowered += kernel.ok();
       if (kernel.ok()) continue;
@@ -75,6 +76,27 @@ void CheckLowering(const PrimFunc& program, int draws) {
 TEST(Lowered, ConvolutionsComputeTheSame) {
   CheckLowering(test::ConvBiasRelu(8, 8, 8, 16, 3, {.pad = {1, 1, 1, 1}}), 3);
   CheckLowering(test::ConvBiasRelu(7, 5, 3, 20, 3, {.stride = {2, 2}, .pad = {1, 1, 1, 1}}), 2);
+}
+
+Target Vnni() { return Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=znver4 -num-cores=2").value(); }
+
+TEST(Lowered, ProductsOfBytesComputeTheSame) {
+  CheckLowering(test::BytesDense(14, 40, 24), 3, Vnni());
+  CheckLowering(test::BytesDense(13, 20, 12, /*is_signed=*/true), 3, Vnni());
+}
+
+// Returns how many sketches take the steps of the sum in groups.
+int64_t SketchesWithDots(const PrimFunc& func, const Target& target) {
+  const auto sketches = GenerateSketches(func, target);
+  EXPECT_TRUE(sketches.ok());
+  return std::ranges::count_if(*sketches, [](const Sketch& s) { return s.name.find(":dots") != std::string::npos; });
+}
+
+TEST(Lowered, ProductsOfBytesHaveDotProductsWhereTheTargetHas) {
+  EXPECT_EQ(SketchesWithDots(test::BytesDense(64, 64, 64), Vnni()), 2);
+  EXPECT_EQ(SketchesWithDots(test::BytesDense(64, 64, 64), TestTarget()), 0) << "the target has none";
+  EXPECT_EQ(SketchesWithDots(test::BytesDense(64, 64, 63), Vnni()), 0) << "no whole number of groups";
+  EXPECT_EQ(SketchesWithDots(test::Dense(64, 64, 64), Vnni()), 0) << "no bytes";
 }
 
 TEST(Lowered, AttentionComputesTheSame) {

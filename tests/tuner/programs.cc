@@ -67,6 +67,13 @@ PrimFunc Dense(int64_t m, int64_t n, int64_t k, ParamRole role) {
   return te::CreatePrimFunc("dense", {{a, ParamRole::kInput}, {b, role}, {out, ParamRole::kOutput}}, {.use_fma = true});
 }
 
+PrimFunc BytesDense(int64_t m, int64_t n, int64_t k, bool is_signed) {
+  te::Tensor a = te::Placeholder("a", {m, k}, is_signed ? DType::Int(8) : DType::UInt(8));
+  te::Tensor b = te::Placeholder("b", {k, n}, DType::Int(8));
+  te::Tensor out = topi::MatMul("dense", a, b);
+  return te::CreatePrimFunc("dense", {{a, ParamRole::kInput}, {b, ParamRole::kConstant}, {out, ParamRole::kOutput}});
+}
+
 te::Shape Joined(te::Shape a, std::initializer_list<int64_t> b) {
   a.insert(a.end(), b);
   return a;

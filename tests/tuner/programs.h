@@ -25,6 +25,9 @@ PrimFunc ConvResidualSwish(int64_t h, int64_t w, int64_t ic, int64_t oc, int64_t
 
 PrimFunc Dense(int64_t m, int64_t n, int64_t k, ParamRole role = ParamRole::kConstant);
 
+// A matrix product of bytes with a constant: u8 or i8 [m, k] and i8 [k, n].
+PrimFunc BytesDense(int64_t m, int64_t n, int64_t k, bool is_signed = false);
+
 // Sizes and variants of MakeAttention. Unless `heads_inside` or `shared` is set, the operands are q [batch, queries,
 // width], k [batch, width, keys] and v [batch, keys, depth].
 struct Attention {

@@ -13,8 +13,8 @@
 
 namespace autotune::test {
 
-// Interprets the program on small integers, on which sums are exact in any order, and returns its last parameter. Sets
-// `error` only if the program fails.
+// Interprets the program on small integers, on which sums are exact in any order, or on all values of bytes, and
+// returns its last parameter. Sets `error` only if the program fails.
 inline std::vector<double> RunInterpreted(const PrimFunc& func, std::string& error) {
   Rng rng(7);
   std::vector<InterpArray> args;
@@ -22,8 +22,11 @@ inline std::vector<double> RunInterpreted(const PrimFunc& func, std::string& err
     InterpArray array{param.buffer->dtype, ConstShape(param.buffer), {}};
     int64_t count = 1;
     for (int64_t extent : array.shape) count *= extent;
+    const bool is_byte = array.dtype.IsInt() && !array.dtype.IsIndex() && array.dtype.bits == 8;
+    const int64_t range = is_byte ? 256 : 7, low = !is_byte ? -3 : array.dtype.IsSigned() ? -128 : 0;
     for (int64_t i = 0; i < count; ++i)
-      array.data.push_back(param.role == ParamRole::kOutput ? 0 : static_cast<double>(rng.Below(7)) - 3);
+      array.data.push_back(
+          param.role == ParamRole::kOutput ? 0 : static_cast<double>(static_cast<int64_t>(rng.Below(range)) + low));
     args.push_back(std::move(array));
   }
   Status status = Interpret(func, args, {.order_seed = 3});

@@ -1,0 +1,83 @@
+// Dot products of bytes: the interpreter adds exactly the products of each group, and other operands are refused.
+#include "ir/dot.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "ir/interp.h"
+#include "ir/text.h"
+#include "ir/verify.h"
+#include "ir/visit.h"
+#include "support/rng.h"
+#include "tests/ir/parse.h"
+
+namespace autotune {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int kLanes = 8;
+
+// A program with one dot product. `a_lanes`: lanes of its first operand.
+std::string Program(const std::string& a_type, const std::string& b_type, int a_lanes, const std::string& lanes = "8",
+                    const std::string& b_lanes = "32") {
+  const std::string a = std::to_string(a_lanes);
+  return "func f(a: " + a_type + "[" + a + "] input, b: " + b_type +
+         "[32] input, c: i32[8] input, y: i32[8] output) {" + " for t in 1 { y[ramp(0, 1, " + lanes +
+         ")] = dot(c[ramp(0, 1, " + lanes + ")], a[ramp(0, 1, " + a + ")], b[ramp(0, 1, " + b_lanes + ")]) } }";
+}
+
+InterpArray Bytes(const char* type, int64_t count, Rng& rng) {
+  InterpArray array{*DType::Parse(type), {count}, {}};
+  const int64_t low = array.dtype.IsSigned() ? -128 : 0;
+  for (int64_t i = 0; i < count; ++i)  // every third is an end of the range
+    array.data.push_back(static_cast<double>(low + static_cast<int64_t>(i % 3 ? rng.Below(256) : 255 * rng.Below(2))));
+  return array;
+}
+
+TEST(Dot, AddsTheProductsOfGroups) {
+  Rng rng(1);
+  for (const char* a_type : {"u8", "i8"}) {
+    for (const char* b_type : {"u8", "i8"}) {
+      for (const int a_lanes : {kDotGroup, kDotGroup * kLanes}) {
+        const PrimFunc f = test::Parse(Program(a_type, b_type, a_lanes));
+        EXPECT_EQ(FirstMismatch(f, ParsePrimFunc(ToText(f)).value()), "");
+        ASSERT_TRUE(Verify(f).ok()) << Verify(f).error().Text();
+        InterpArray c{DType::Int(32), {kLanes}, {}};
+        for (int i = 0; i < kLanes; ++i) c.data.push_back(i % 2 ? INT32_MAX : i);  // sums wrap around
+        std::vector<InterpArray> args = {Bytes(a_type, a_lanes, rng),
+                                         Bytes(b_type, kDotGroup * kLanes, rng),
+                                         c,
+                                         {DType::Int(32), {kLanes}, std::vector<double>(kLanes)}};
+        ASSERT_TRUE(Interpret(f, args).ok());
+        for (int i = 0; i < kLanes; ++i) {
+          auto sum = static_cast<uint32_t>(static_cast<int64_t>(c.data[i]));
+          for (int k = 0; k < kDotGroup; ++k) {
+            const double a = args[0].data[(a_lanes == kDotGroup ? 0 : kDotGroup * i) + k];
+            sum += static_cast<uint32_t>(static_cast<int32_t>(a * args[1].data[kDotGroup * i + k]));
+          }
+          EXPECT_EQ(args[3].data[i], static_cast<int32_t>(sum)) << a_type << " " << b_type << " lane " << i;
+        }
+      }
+    }
+  }
+}
+
+std::string Wrong(const std::string& text) {
+  const auto parsed = ParsePrimFunc(text);
+  if (!parsed.ok()) return parsed.error().Text();
+  const Status verified = Verify(*parsed);
+  return verified.ok() ? "" : verified.error().Text();
+}
+
+TEST(Dot, OtherOperandsAreRefused) {
+  EXPECT_EQ(Wrong(Program("u8", "i8", kDotGroup)), "");
+  EXPECT_THAT(Wrong(Program("i16", "i8", kDotGroup)), HasSubstr("operands that dot does not multiply"));
+  EXPECT_THAT(Wrong(Program("u8", "f32", kDotGroup)), HasSubstr("operands that dot does not multiply"));
+  EXPECT_THAT(Wrong(Program("u8", "i8", 2 * kDotGroup)), HasSubstr("operands that dot does not multiply"));
+  EXPECT_THAT(Wrong(Program("u8", "i8", kDotGroup, "4")), HasSubstr("operands that dot does not multiply"));
+  EXPECT_THAT(Wrong(Program("u8", "i8", kDotGroup, "8", "16")), HasSubstr("operands that dot does not multiply"));
+}
+
+}  // namespace
+}  // namespace autotune

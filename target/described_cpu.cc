@@ -86,10 +86,12 @@ CpuNames X86Names(const MachineDescription& machine) {
   for (const char* name : {"sse4.2", "popcnt", "avx", "avx2", "fma", "bmi", "bmi2"})
     if (Has(machine, name)) names.features.push_back(std::string("+") + name);
   constexpr const char* kAvx512[] = {"avx512f", "avx512vl", "avx512bw", "avx512dq", "avx512cd"};
-  if (std::ranges::all_of(kAvx512, [&](const char* name) { return Has(machine, name); }))
+  const bool has_avx512 = std::ranges::all_of(kAvx512, [&](const char* name) { return Has(machine, name); });
+  if (has_avx512)
     for (const char* name : kAvx512) names.features.push_back(std::string("+") + name);
-  for (const char* name : {"avx512vnni", "avxvnni"})  // dot products of bytes
-    if (Has(machine, name)) names.features.push_back(std::string("+") + name);
+  // Dot products of bytes, in vectors that the target has.
+  if (has_avx512 && Has(machine, "avx512vnni")) names.features.emplace_back("+avx512vnni");
+  if (Has(machine, "avx2") && Has(machine, "avxvnni")) names.features.emplace_back("+avxvnni");
   return names;
 }
 

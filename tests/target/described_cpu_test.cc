@@ -33,6 +33,8 @@ std::string TargetOf(const std::string& name, std::vector<int> cores = {}) {
 
 constexpr char kAvx512[] =
     "+avx,+avx2,+avx512bw,+avx512cd,+avx512dq,+avx512f,+avx512vl,+bmi,+bmi2,+fma,+popcnt,+sse4.2";
+constexpr char kVnni[] =
+    "+avx,+avx2,+avx512bw,+avx512cd,+avx512dq,+avx512f,+avx512vl,+avx512vnni,+bmi,+bmi2,+fma,+popcnt,+sse4.2";
 
 TEST(RecordedMachines, EachIsCompiledForWhatItIs) {
   const std::map<std::string, std::string> targets = {
@@ -47,12 +49,12 @@ TEST(RecordedMachines, EachIsCompiledForWhatItIs) {
       {"zen-3",
        "llvm -mtriple=x86_64-linux-gnu -mcpu=znver3 -mattr=+avx,+avx2,+bmi,+bmi2,+fma,+popcnt,+sse4.2 "
        "-caches=32K,512K,32M -num-cores=2"},
-      {"zen-4", std::string("llvm -mtriple=x86_64-linux-gnu -mcpu=znver4 -mattr=") + kAvx512 +
-                    " -caches=32K,1M,16M -num-cores=6"},
+      {"zen-4",
+       std::string("llvm -mtriple=x86_64-linux-gnu -mcpu=znver4 -mattr=") + kVnni + " -caches=32K,1M,16M -num-cores=6"},
       {"coffee-lake",
        "llvm -mtriple=x86_64-linux-gnu -mcpu=skylake -mattr=+avx,+avx2,+bmi,+bmi2,+fma,+popcnt,+sse4.2 "
        "-caches=32K,256K,12M -num-cores=12"},
-      {"cascade-lake", std::string("llvm -mtriple=x86_64-linux-gnu -mcpu=cascadelake -mattr=") + kAvx512 +
+      {"cascade-lake", std::string("llvm -mtriple=x86_64-linux-gnu -mcpu=cascadelake -mattr=") + kVnni +
                            " -caches=32K,1M,14080K -num-cores=2"},
       {"skylake-in-a-guest", std::string("llvm -mtriple=x86_64-linux-gnu -mcpu=skylake-avx512 -mattr=") + kAvx512 +
                                  " -caches=32K,4M,16M -num-cores=1"},

@@ -51,6 +51,13 @@ TEST(Target, VectorsOfEveryGeneration) {
   EXPECT_EQ(riscv(" -mattr=+v,+zvl256b"), 256);
   EXPECT_EQ(riscv(" -mattr=+zvl256b"), 32);
   EXPECT_EQ(Target::Parse("llvm -mtriple=riscv64-linux-gnu -mcpu=sifive-x280")->vector_bits, 512);
+  for (const char* cpu : {"cascadelake", "icelake-server", "sapphirerapids", "znver4", "alderlake", "sierraforest"})
+    EXPECT_TRUE(of(cpu).has_dot) << cpu;
+  for (const char* cpu : {"x86-64", "haswell", "skylake-avx512", "knl", "znver3", "x86-64-v4"})
+    EXPECT_FALSE(of(cpu).has_dot) << cpu;
+  EXPECT_FALSE(of("znver4 -mattr=-avx512vnni").has_dot);
+  EXPECT_TRUE(of("x86-64 -mattr=+avx2,+avxvnni").has_dot);
+  EXPECT_FALSE(Target::Parse("c -mtriple=x86_64-linux-gnu -mcpu=znver4")->has_dot) << "C has no such operation";
 }
 
 TEST(Target, CachesArePartOfTheText) {

@@ -196,7 +196,9 @@ void AddOutput(CLI::App& app, const std::string& fields) {
 
 std::string OperatorFooter(const std::string& example) {
   return "Example:\n  " + example +
-         "\n\nOperators for --op (weights are constant; dtype=f32, f64, f16 or bf16 for all;\nproducts of matrices also u8s8, s8s8 and u8u8):\n" + OperatorHelp();
+         "\n\nOperators for --op (weights are constant; dtype=f32, f64, f16 or bf16 for all;\nproducts of matrices "
+         "also u8s8, s8s8 and u8u8):\n" +
+         OperatorHelp();
 }
 
 }  // namespace autotune::tools

@@ -69,6 +69,10 @@ double Sigmoid(double x, DType dtype) {
   return x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x));
 }
 
+double TimesPowerOfTwo(double x, double n) {
+  return std::isnan(n) ? n : std::scalbn(x, static_cast<int>(std::clamp(n, -5000.0, 5000.0)));
+}
+
 }  // namespace
 
 Scalar ApplyBinary(BinaryOp op, DType dtype, Scalar a, Scalar b, std::string& error) {
@@ -219,11 +223,8 @@ Scalar ApplyCall(Op op, DType from, DType to, const Scalar* args, std::string& e
       double b = args[1].f, c = args[2].f;
       return Float(FusedMultiplyAdd(x, b, c, to));
     }
-    case Op::kLdexp: {
-      double n = std::floor(args[1].f);
-      if (std::isnan(n)) return Float(n);
-      return rounded(std::scalbn(x, static_cast<int>(std::clamp(n, -5000.0, 5000.0))));
-    }
+    case Op::kLdexp:
+      return rounded(TimesPowerOfTwo(x, std::floor(args[1].f)));
     case Op::kIsNan:
       return Int(std::isnan(x));
     case Op::kTf32:

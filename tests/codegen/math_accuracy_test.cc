@@ -189,7 +189,7 @@ TEST(MathAccuracy, EveryExpandedFunctionIsDocumented) {
 
 TEST(MathAccuracy, EveryFunctionOfNumbersIsTested) {
   // These are exact. Other tests of this folder compare their bits.
-  std::set<std::string_view> tested = {"abs", "fma", "ldexp", "tf32", "mma"};
+  std::set<std::string_view> tested = {"abs", "fma", "ldexp", "tf32", "mma", "dot"};
   for (const auto& function : MathFunctions<float>()) tested.insert(function.name);
   for (size_t i = 0; i < std::size(kOps); ++i) {
     const Op op = static_cast<Op>(i);

@@ -11,20 +11,14 @@
 #include <optional>
 
 #include "graph/pass.h"
+#include "graph/pass/centered.h"
 #include "graph/pass/rewriter.h"
-#include "ir/dot.h"
 
 namespace autotune::graph {
 namespace {
 
 constexpr DType kIntegers = DType::Int(32), kBytes = DType::UInt(8);
 constexpr int64_t kSignOffset = 128;
-
-// An operand of a product: small integers minus a zero point, perhaps in another shape.
-struct Centered {
-  ValueId bytes = -1;
-  ValueId zero = -1;  // of i32; -1: there is none
-};
 
 class IntegerProductsPass {
  public:
@@ -37,22 +31,6 @@ class IntegerProductsPass {
   }
 
  private:
-  std::optional<Centered> CenteredOf(ValueId v) const {
-    const Node* node = graph_.Producer(v);
-    if (!node || graph_.Spec(v).dtype != kIntegers) return std::nullopt;
-    if (node->op == Op::kCast && IsDotOperand(graph_.Spec(node->inputs[0]).dtype)) return Centered{node->inputs[0], -1};
-    if (node->op == Op::kReshape) {
-      const std::optional<Centered> inner = CenteredOf(node->inputs[0]);
-      const bool whole = inner && (inner->zero < 0 || graph_.Spec(inner->zero).NumElements() == 1);
-      return whole ? inner : std::nullopt;
-    }
-    if (node->op != Op::kSub || graph_.Spec(node->inputs[0]).shape != graph_.Spec(v).shape) return std::nullopt;
-    std::optional<Centered> inner = CenteredOf(node->inputs[0]);
-    if (!inner || inner->zero >= 0) return std::nullopt;
-    inner->zero = node->inputs[1];
-    return inner;
-  }
-
   // Returns the numbers of a constant matrix if they fit 8 bits with a sign.
   std::optional<std::vector<double>> SmallNumbers(ValueId v) const {
     const Constant* c = graph_.FindConstant(v);
@@ -90,7 +68,7 @@ class IntegerProductsPass {
     if (node.op != Op::kMatmul || graph_.Spec(node.output).dtype != kIntegers) return false;
     const Shape &rows = graph_.Spec(node.inputs[0]).shape, &shape = graph_.Spec(node.inputs[1]).shape;
     if (rows[1] % kDotGroup != 0) return false;
-    const std::optional<Centered> x = CenteredOf(node.inputs[0]);
+    const std::optional<Centered> x = CenteredOf(graph_, node.inputs[0]);
     if (!x) return false;
     // A zero point must be the same for all terms of a sum.
     const Shape zeros = x->zero < 0 ? Shape{} : graph_.Spec(x->zero).shape;

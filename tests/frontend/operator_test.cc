@@ -142,13 +142,28 @@ TEST(Operator, ErrorsAreOneLineThatSaysWhatIsExpected) {
            {"reduce_sum:3,4;axes=-3", {"axes=-3"}},
            {"softmax:3,4;axis=2147483648", {"from -2 to 2147483647"}},
            {"softmax:3,4;dtype=f32;dtype=f64", {"dtype is given twice"}},
-           {"softmax:3,4;dtype=i8", {"dtype=i8 is none of f32, f64, f16 and bf16"}},
+           {"softmax:3,4;dtype=i8", {"dtype=i8 is none of f32, f64, f16, bf16, u8s8, s8s8 and u8u8"}},
+           {"softmax:3,4;dtype=u8s8", {"dtype=u8s8 is for matmul, batch_matmul and dense"}},
        }) {
     auto parsed = ParseOperator(text);
     ASSERT_FALSE(parsed.ok()) << text;
     std::string error = parsed.error().Text();
     EXPECT_THAT(error, AllOf(HasSubstr("--op '" + text + "'"), Not(HasSubstr("\n"))));
     for (const std::string& word : words) EXPECT_THAT(error, HasSubstr(word)) << text;
+  }
+}
+
+TEST(Operator, ProductsTakeBytes) {
+  for (const auto& [dtype, first, second] : {std::tuple{"u8s8", DType::UInt(8), DType::Int(8)},
+                                             {"s8s8", DType::Int(8), DType::Int(8)},
+                                             {"u8u8", DType::UInt(8), DType::UInt(8)}}) {
+    for (const std::string form : {"matmul:2,8,3", "batch_matmul:4,2,8,3", "dense:2,8,3"}) {
+      const graph::Graph g = GraphOf(form + ";dtype=" + dtype);
+      const graph::Node& product = g.nodes.front();
+      EXPECT_EQ(g.Spec(product.inputs[0]).dtype, first) << form;
+      EXPECT_EQ(g.Spec(product.inputs[1]).dtype, second) << form;
+      EXPECT_EQ(g.Spec(product.output).dtype, DType::Int(32)) << form;
+    }
   }
 }
 

@@ -91,6 +91,7 @@ TypeExample ExampleOf(Op op) {
 bool Takes(OperandTypes types, DType type) {
   switch (types) {
     case OperandTypes::kAnyNumbers:
+    case OperandTypes::kFactors:
       return !type.IsBool();
     case OperandTypes::kComputed:
       return !type.IsHalf();

@@ -53,11 +53,18 @@ bool IsSameLoad(const Expr& e, const Store& store) {
   return load && load->buffer.Same(store.buffer) && Equal(load->indices[0], store.indices[0]);
 }
 
-// Returns the store of the dot product that the loop computes; absent if it computes something else.
-Stmt DotOf(const For& loop) {
+// Returns whether the target has an instruction for so many sums.
+bool HasInstruction(const Target& target, int lanes) {
+  return target.has_dot && (lanes == 4 || lanes == 8 || lanes == 16) && 32 * lanes <= target.vector_bits;
+}
+
+// Returns the store of the dot product that the loop computes; absent if it computes something else, or if the target
+// has no instruction for it.
+Stmt DotOf(const For& loop, const Target& target) {
   const Store* store = loop.body.As<Store>();
   const Binary* sum = store ? store->value.As<Binary>() : nullptr;
-  if (!sum || sum->op != BinaryOp::kAdd || store->value.dtype().lanes == 1 || !IsConst(loop.extent, kDotGroup))
+  if (!sum || sum->op != BinaryOp::kAdd || !IsConst(loop.extent, kDotGroup) ||
+      !HasInstruction(target, store->value.dtype().lanes))
     return {};
   const bool first = IsSameLoad(sum->a, *store);
   if ((!first && !IsSameLoad(sum->b, *store)) || UsesVar(store->indices[0], loop.var)) return {};
@@ -78,13 +85,12 @@ Stmt DotOf(const For& loop) {
 }  // namespace
 
 Result<PrimFunc> FormDots(const PrimFunc& f, PassEnv& env) {
-  const bool can = env.target.has_dot;
   return WithBody(f, RewriteStmt(
                          f.body,
                          [&](const Stmt& s) {
                            const For* loop = s.As<For>();
                            if (!loop || !loop->annotations.contains(kDot)) return s;
-                           if (Stmt dot = can ? DotOf(*loop) : Stmt()) return dot;
+                           if (Stmt dot = DotOf(*loop, env.target)) return dot;
                            return MakeStmt(For{loop->var, loop->extent, LoopKind::kUnrolled, {}, loop->body});
                          },
                          nullptr));

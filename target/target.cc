@@ -117,7 +117,9 @@ void Derive(Target& target) {
     target.general_registers = 16;
     target.has_fma = has("fma");
     target.has_f16 = has("f16c") && target.kind == TargetKind::kLlvm;
-    target.has_dot = target.kind == TargetKind::kLlvm && ((has("avx512vnni") && has("avx512vl")) || has("avxvnni"));
+    // Vectors of 512 bits need the instruction of AVX-512. Without the vectors, LLVM has neither.
+    const bool vnni = has("avx512vnni") && has("avx512vl") && avx512, avx_vnni = has("avxvnni") && has("avx2");
+    target.has_dot = target.kind == TargetKind::kLlvm && (avx512 ? vnni : avx_vnni);
     // The instruction works on vectors, so C source without vector types cannot use it.
     target.has_ldexp = avx512 && target.vector_types;
   } else {  // 32 registers and a fused multiply-add

@@ -195,6 +195,7 @@ Status ImportGemm(ImportContext& c) {
   // Multiply the constant operand by alpha, since constant folding then removes the multiplication.
   if (alpha != 1 && constant_b) b = TRY(c.ApplyNumber(Op::kMul, b, alpha));
   ValueId y = TRY(c.Emit(Op::kMatmul, {a, b}));
+  if (c.Type(a).IsInt()) y = TRY(c.Cast(y, c.Type(a)));  // sums of bytes are wider
   if (alpha != 1 && !constant_b) y = TRY(c.ApplyNumber(Op::kMul, y, alpha));
   if (c.Has(2) && beta != 0) {
     ValueId bias = TRY(c.Tensor(2));
@@ -209,6 +210,7 @@ Status ImportGemm(ImportContext& c) {
 }  // namespace
 
 Result<ValueId> MatMulValues(ImportContext& c, ValueId a, ValueId b) {
+  const DType type = c.Type(a);
   Shape as = c.builder.Spec(a).shape, bs = c.builder.Spec(b).shape;
   if (as.empty() || bs.empty()) return Err("operands must not be scalars");
   // Vectors become matrices; their unit dimension is dropped from the result.
@@ -238,7 +240,8 @@ Result<ValueId> MatMulValues(ImportContext& c, ValueId a, ValueId b) {
   Shape out = batch;
   if (!row) out.push_back(m);
   if (!column) out.push_back(n);
-  return c.Reshape(y, out);
+  // Sums of bytes, which are wider, wrap around in the operands' type.
+  return c.Reshape(type.IsInt() ? TRY(c.Cast(y, type)) : y, out);
 }
 
 namespace {

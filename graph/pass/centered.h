@@ -13,6 +13,10 @@ struct Centered {
   ValueId zero = -1;  // of i32; -1: there is none
 };
 
+// Returns whether sums of so many products of bytes are worth dot products: whole groups, and so many of them that the
+// correction by a zero point costs little beside them [chosen].
+inline bool SumsInGroups(int64_t terms) { return terms % kDotGroup == 0 && terms >= 4 * kDotGroup; }
+
 // Returns nothing if the value is something else. If the shape has changed, the zero point is one number.
 inline std::optional<Centered> CenteredOf(const Graph& graph, ValueId v) {
   const Node* node = graph.Producer(v);

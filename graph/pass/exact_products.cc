@@ -6,8 +6,8 @@
 #include <optional>
 
 #include "graph/pass.h"
+#include "graph/pass/centered.h"
 #include "graph/pass/rewriter.h"
-#include "ir/dot.h"
 
 namespace autotune::graph {
 namespace {
@@ -129,7 +129,7 @@ class ExactProductsPass {
   bool StaysOfBytes(const Node& node) const {
     const auto is_byte = [&](ValueId v) { return IsDotOperand(graph_.Spec(v).dtype); };
     return env_.multiplies_bytes && node.op == Op::kMatmul && is_byte(node.inputs[0]) && is_byte(node.inputs[1]) &&
-           graph_.FindConstant(node.inputs[1]) && graph_.Spec(node.inputs[0]).shape[1] % kDotGroup == 0;
+           graph_.FindConstant(node.inputs[1]) && SumsInGroups(graph_.Spec(node.inputs[0]).shape[1]);
   }
 
   bool IsExact(const Node& node) const {

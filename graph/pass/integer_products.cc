@@ -67,7 +67,7 @@ class IntegerProductsPass {
   bool Rewrite(const Node& node) {
     if (node.op != Op::kMatmul || graph_.Spec(node.output).dtype != kIntegers) return false;
     const Shape &rows = graph_.Spec(node.inputs[0]).shape, &shape = graph_.Spec(node.inputs[1]).shape;
-    if (rows[1] % kDotGroup != 0) return false;
+    if (!SumsInGroups(rows[1])) return false;
     const std::optional<Centered> x = CenteredOf(graph_, node.inputs[0]);
     if (!x) return false;
     // A zero point must be the same for all terms of a sum.

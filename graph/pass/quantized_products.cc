@@ -85,7 +85,7 @@ class QuantizedProductsPass {
     const bool reshaped = reshape && reshape->op == Op::kReshape;
     if (reshaped) left = reshape->inputs[0];
     const std::optional<Scaled> x = ScaledOf(left), w = ScaledOf(node.inputs[1]);
-    if (!x || !w || rows[1] % kDotGroup != 0 || rows[1] > kMostTerms) return false;
+    if (!x || !w || !SumsInGroups(rows[1]) || rows[1] > kMostTerms) return false;
     const std::optional<Centered> bytes = CenteredOf(graph_, x->integers), weights = CenteredOf(graph_, w->integers);
     const bool one_zero = bytes->zero < 0 || graph_.Spec(bytes->zero).NumElements() == 1;
     if (graph_.Spec(x->scale).NumElements() != 1 || !one_zero || !IsSmall(*weights)) return false;

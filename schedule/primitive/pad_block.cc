@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "ir/annotations.h"
+#include "ir/dot.h"
 #include "schedule/region.h"
 
 namespace autotune::schedule {
@@ -119,6 +120,14 @@ class ReadBounder {
     return {.low = bounds->low < std::min<int64_t>(old->low, 0), .high = bounds->high >= *extent};
   }
 
+  // Returns the dimension along which lanes lie: the last one, or the one before it if that holds the groups of bytes
+  // of a dot product (ir/dot.h).
+  static size_t LaneDimension(const Load& load) {
+    const size_t last = load.indices.size() - 1;
+    return last > 0 && IsDotOperand(load.buffer->dtype) && IsConst(load.buffer->shape[last], kDotGroup) ? last - 1
+                                                                                                        : last;
+  }
+
   // Clamps only the loads that would leave their buffers. Reads inside a select may be in bounds only because of its
   // condition, so all iterators in a select are clamped, also in its condition. A padded instance then takes the
   // select's value of the last original instance. So are all iterators of a load whose subscripts contain a load, which
@@ -132,14 +141,15 @@ class ReadBounder {
     if (!load) return MapChildren(e, [&](const Expr& child) { return ClampLoads(child, all); });
     if (load->buffer->name == own_) return e;
     VarMap clamp;
-    bool any = false, last = Leaves(*load, load->indices.size() - 1), contiguous = false;
+    const size_t lane = LaneDimension(*load);
+    bool any = false, last = Leaves(*load, lane), contiguous = false;
     for (size_t d = 0; d < load->indices.size(); ++d) {
       if (!Leaves(*load, d)) continue;
       for (const Grown& g : grown_) {
         if (!UsesVar(load->indices[d], g.var) || !all.contains(g.var)) continue;
         any = true;
         clamp[g.var] = all.at(g.var);
-        contiguous |= !last && UsesVar(load->indices.back(), g.var);
+        contiguous |= !last && UsesVar(load->indices[lane], g.var);
       }
     }
     if (!any) return MapChildren(e, [&](const Expr& child) { return ClampLoads(child, all); });
@@ -151,8 +161,8 @@ class ReadBounder {
         // linear in min(m, M - 1).
         indices.push_back(ClampVars(index, clamp, own_));
       } else {
-        // Clamps the index of this dimension instead of the iterator, so that the innermost index keeps consecutive
-        // lanes.
+        // Clamps the index of this dimension instead of the iterator, so that the index of lanes keeps them
+        // consecutive.
         Sides sides = SidesLeft(*load, d);
         Expr inside = sides.high ? Min(index, load->buffer->shape[d] - Expr(1)) : index;
         indices.push_back(sides.low ? Max(inside, Expr(0)) : inside);

@@ -151,6 +151,24 @@ TEST(CompiledNumbers, ProductsOfBytesAreExact) {
   }
 }
 
+// Other products of bytes have results of bytes, whose sums wrap around.
+TEST(CompiledNumbers, EinsumOfBytesStaysOfBytes) {
+  ModelMaker m;
+  m.Input("a", {2, 16}, 3).Input("b", {16, 3}, 3).Output("y");
+  m.Node("Einsum", {"a", "b"}, {"y"}).String("equation", "ij,jk->ik");
+  std::vector<int8_t> a(32), b(48), want;
+  for (size_t i = 0; i < 32; ++i) a[i] = static_cast<int8_t>(i * 37);
+  for (size_t i = 0; i < 48; ++i) b[i] = static_cast<int8_t>(i * 91);
+  for (size_t i = 0; i < 2; ++i) {
+    for (size_t k = 0; k < 3; ++k) {
+      int sum = 0;
+      for (size_t j = 0; j < 16; ++j) sum += a[16 * i + j] * b[3 * j + k];
+      want.push_back(static_cast<int8_t>(sum));
+    }
+  }
+  EXPECT_EQ(Compute<int8_t>(m, {Input(a, {2, 16}), Input(b, {16, 3})}), want);
+}
+
 TEST(CompiledNumbers, PowersOfIntegersWrapAroundInTheirOwnType) {
   ModelMaker m;
   m.Input("x", {4}, kInt32).Input("e", {4}, kInt64).Output("y").Node("Pow", {"x", "e"}, {"y"});

@@ -13,7 +13,7 @@ constexpr DType kU8 = DType::UInt(8), kI8 = DType::Int(8), kI32 = DType::Int(32)
 // (x - zero) w, as the importer makes it. The zero point is a constant, an input, or absent.
 struct Product {
   DType type = kU8;
-  int64_t m = 3, k = 8, n = 5;
+  int64_t m = 3, k = 16, n = 5;
   Shape zero_shape = {};
   enum Zero { kNone, kConstant, kInput } zero = kConstant;
   double largest = 127;  // of the weights
@@ -86,7 +86,7 @@ TEST(IntegerProducts, ProductsOfCenteredBytesBecomeProductsOfBytes) {
 
 TEST(IntegerProducts, OthersStay) {
   using enum Product::Zero;
-  for (const Product& p : {Product{.largest = 128}, Product{.k = 6}, Product{.zero_shape = {8}},
+  for (const Product& p : {Product{.largest = 128}, Product{.k = 18}, Product{.k = 12}, Product{.zero_shape = {16}},
                            Product{.zero_shape = {1, 3, 1}, .zero = kInput, .reshaped = true}}) {
     const Graph g = Make(p), now = Rewritten(g);
     EXPECT_FALSE(IsOfBytes(now)) << GraphText(now);

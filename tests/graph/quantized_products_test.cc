@@ -16,7 +16,7 @@ constexpr DType kU8 = DType::UInt(8), kI8 = DType::Int(8), kI32 = DType::Int(32)
 // A product of dequantized numbers, as the importer makes it.
 struct Product {
   DType type = kU8, weights = kI8;
-  int64_t m = 3, k = 8, n = 5;
+  int64_t m = 3, k = 16, n = 5;
   double zero = 131, weights_zero = 0;
   Shape x_scale = {}, w_scale = {1, 5};
   bool constant = true, reshaped = false;
@@ -89,11 +89,11 @@ TEST(QuantizedProducts, ProductsWithConstantsBecomeIntegers) {
 TEST(QuantizedProducts, OthersStayFloats) {
   EXPECT_FALSE(BecomesIntegers({}, false)) << "the target has no dot products";
   EXPECT_FALSE(BecomesIntegers({.constant = false}));
-  EXPECT_FALSE(BecomesIntegers({.k = 6, .w_scale = {}})) << "no whole number of groups";
+  EXPECT_FALSE(BecomesIntegers({.k = 18, .w_scale = {}})) << "no whole number of groups";
   EXPECT_FALSE(BecomesIntegers({.weights = kU8, .k = 64})) << "up to 255";
   EXPECT_FALSE(BecomesIntegers({.weights = kI8, .weights_zero = 1})) << "down to -129";
   EXPECT_FALSE(BecomesIntegers({.x_scale = {3, 1}})) << "a scale for each row";
-  EXPECT_FALSE(BecomesIntegers({.n = 8, .w_scale = {8, 1}})) << "a scale for each step";
+  EXPECT_FALSE(BecomesIntegers({.n = 8, .w_scale = {16, 1}})) << "a scale for each step";
 }
 
 }  // namespace

@@ -85,6 +85,32 @@ TEST(Lowered, ProductsOfBytesComputeTheSame) {
   CheckLowering(test::BytesDense(13, 20, 12, /*is_signed=*/true), 3, Vnni());
 }
 
+// Tiles that reach beyond the last column keep their lanes side by side.
+TEST(Lowered, PaddedProductsOfBytesHaveDotProducts) {
+  const PrimFunc func = test::BytesDense(6, 1000, 16);
+  const auto sketches = GenerateSketches(func, Vnni());
+  ASSERT_TRUE(sketches.ok());
+  Rng rng(9);
+  int padded = 0;
+  for (const Sketch& sketch : *sketches) {
+    if (sketch.name.find(":dots") == std::string::npos) continue;
+    for (int i = 0; i < 60; ++i) {
+      const auto schedule = Replay(func, Decide(sketch, DrawDecisions(sketch, rng)));
+      ASSERT_TRUE(schedule.ok()) << schedule.error().Text();
+      const auto kernel = Lower(schedule->func(), Vnni(), {});
+      if (!kernel.ok()) continue;
+      int dots = 0;
+      Walk(kernel->run.body, nullptr, [&](const Expr& e) {
+        dots += e.As<Call>() && e.As<Call>()->op == Op::kDot;
+        return true;
+      });
+      EXPECT_GT(dots, 0) << ToText(schedule->func());
+      padded += ToText(schedule->func()).find("min(") != std::string::npos;
+    }
+  }
+  EXPECT_GT(padded, 0);
+}
+
 // Returns how many sketches take the steps of the sum in groups.
 int64_t SketchesWithDots(const PrimFunc& func, const Target& target) {
   const auto sketches = GenerateSketches(func, target);
@@ -94,6 +120,7 @@ int64_t SketchesWithDots(const PrimFunc& func, const Target& target) {
 
 TEST(Lowered, ProductsOfBytesHaveDotProductsWhereTheTargetHas) {
   EXPECT_EQ(SketchesWithDots(test::BytesDense(64, 64, 64), Vnni()), 2);
+  EXPECT_EQ(SketchesWithDots(test::BytesDense(2, 1024, 1024), Vnni()), 2) << "few rows and many constants, too";
   EXPECT_EQ(SketchesWithDots(test::BytesDense(64, 64, 64), TestTarget()), 0) << "the target has none";
   EXPECT_EQ(SketchesWithDots(test::BytesDense(64, 64, 63), Vnni()), 0) << "no whole number of groups";
   EXPECT_EQ(SketchesWithDots(test::Dense(64, 64, 64), Vnni()), 0) << "no bytes";

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "ir/arithmetic.h"
+#include "ir/dot.h"
 #include "ir/visit.h"
 #include "tuner/rule/block_view.h"
 
@@ -56,7 +57,7 @@ void Collect(const Stmt& s, std::vector<BlockView::Loop>& loops, std::vector<Blo
             [&](const Expr& e) {
               if (const Load* load = e.As<Load>()) view.reads.insert(load->buffer->name);
               if (e.As<Select>()) view.guarded = true;
-              return e.dtype().IsFloat() || e.As<Select>() || e.As<Cast>();
+              return !e.dtype().IsIndex() || e.As<Select>() || e.As<Cast>();  // else a subscript
             });
         const Arithmetic arithmetic = ArithmeticOf(block.body);
         view.transcendental = arithmetic.transcendental > 0;
@@ -223,6 +224,18 @@ bool HasSelect(const BlockView& block) {
     return true;
   });
   return found;
+}
+
+bool AddsProductsOfBytes(const BlockView& view) {
+  const Store* store = view.node.As<Block>()->body.As<Store>();
+  const Binary* sum = store ? store->value.As<Binary>() : nullptr;
+  const Binary* product = sum && sum->op == BinaryOp::kAdd ? sum->b.As<Binary>() : nullptr;
+  if (!product || product->op != BinaryOp::kMul || store->buffer->dtype != DType::Int(32)) return false;
+  const auto is_byte = [](const Expr& e) {
+    const Cast* cast = e.As<Cast>();
+    return cast && cast->a.As<Load>() && IsDotOperand(cast->a.dtype());
+  };
+  return is_byte(product->a) && is_byte(product->b);
 }
 
 }  // namespace autotune

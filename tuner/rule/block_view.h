@@ -75,6 +75,8 @@ LinearForm FlatIndex(const BlockView& block, const Buffer& buffer, const std::ve
 bool ReadsOnce(const BlockView& block, const LinearForm& index, const std::set<Name>& repeated = {});
 // Visits the loads of the block, except loads of the buffer that the block writes.
 void ForEachOperand(const BlockView& block, const std::function<void(const Load&)>& visit);
+// Returns true if the block adds the products of two integers of 8 bits, widened to 32 (ir/dot.h).
+bool AddsProductsOfBytes(const BlockView& block);
 // Returns true if the block contains a select. Its condition may keep a load in bounds.
 bool HasSelect(const BlockView& block);
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "ir/dot.h"
 #include "support/integer.h"
 #include "tuner/rule/packing.h"
 #include "tuner/rule/rule.h"
@@ -35,6 +36,9 @@ std::optional<ColumnOperand> StreamedOperand(const SketchBuilder& s, const Block
     return std::nullopt;
   if (r.n.extent < LanesOf(block, s.target()) || bytes < static_cast<double>(kWorthStreaming) || r.n.iter.empty())
     return std::nullopt;
+  // Several rows of bytes share what an instruction for dot products reads (DotTilingRule).
+  const bool has_dots = s.target().has_dot && AddsProductsOfBytes(block) && r.k.back().extent % kDotGroup == 0;
+  if (rows > 1 && has_dots) return std::nullopt;
   std::optional<ColumnOperand> columns = FindColumnOperand(s.func(), block, rows > 1 ? r.m.iter : Name(), r.n.iter);
   return columns && columns->constant ? columns : std::nullopt;
 }

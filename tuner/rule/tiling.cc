@@ -106,19 +106,6 @@ bool ReadsAlongBoth(const BlockView& view, const Roles& r) {
   return both;
 }
 
-// Returns true if the block adds the products of two small integers, widened to 32 bits.
-bool AddsProductsOfBytes(const BlockView& view) {
-  const Store* store = view.node.As<Block>()->body.As<Store>();
-  const Binary* sum = store ? store->value.As<Binary>() : nullptr;
-  const Binary* product = sum && sum->op == BinaryOp::kAdd ? sum->b.As<Binary>() : nullptr;
-  if (!product || product->op != BinaryOp::kMul || store->buffer->dtype != DType::Int(32)) return false;
-  const auto is_byte = [](const Expr& e) {
-    const Cast* cast = e.As<Cast>();
-    return cast && cast->a.As<Load>() && IsDotOperand(cast->a.dtype());
-  };
-  return is_byte(product->a) && is_byte(product->b);
-}
-
 // Tiles one block in one way.
 class Tiler {
  public:

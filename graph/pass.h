@@ -82,8 +82,8 @@ Result<Graph> SplitConcats(const Graph& graph, const PassEnv& env);
 // Evaluates everything that depends on constants only, in one call of env.evaluate.
 Result<Graph> FoldConstants(const Graph& graph, const PassEnv& env);
 
-// Turns products of dequantized numbers into products of integers that are scaled afterwards (quantized_products.cc), if
-// env.multiplies_bytes. Results differ by rounding.
+// Turns products of dequantized numbers into products of integers that are scaled afterwards (quantized_products.cc),
+// if env.multiplies_bytes. Results differ by rounding.
 Result<Graph> QuantizedProducts(const Graph& graph, const PassEnv& env);
 
 // Turns products of i32 whose operands are small integers into products of bytes (integer_products.cc), if

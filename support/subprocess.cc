@@ -18,7 +18,6 @@
 
 #include "support/clock.h"
 #include "support/hint.h"
-#include "support/process_stat.h"
 
 extern char** environ;
 
@@ -112,6 +111,7 @@ Subprocess& Subprocess::operator=(Subprocess&& other) noexcept {
   End();
   pid_ = std::exchange(other.pid_, -1);
   own_group_ = other.own_group_;
+  is_stopped_ = other.is_stopped_;
   pidfd_ = std::move(other.pidfd_);
   status_ = std::exchange(other.status_, std::nullopt);
   return *this;
@@ -156,10 +156,13 @@ std::optional<ExitStatus> Subprocess::Poll() {
 bool Subprocess::WasStopped() {
   if (pid_ < 0 || status_) return false;
   // A stop that has ended leaves only its end to be read.
-  siginfo_t info{};
-  const bool changed = waitid(P_PID, pid_, &info, WSTOPPED | WCONTINUED | WNOHANG) == 0 && info.si_pid != 0;
-  const std::optional<ProcessStat> stat = StatOfProcess(pid_);
-  return changed || (stat && stat->IsStopped());
+  bool changed = false;
+  for (siginfo_t info{}; waitid(P_PID, pid_, &info, WSTOPPED | WCONTINUED | WNOHANG) == 0 && info.si_pid != 0;
+       info = {}) {
+    changed = true;
+    is_stopped_ = info.si_code == CLD_STOPPED;
+  }
+  return changed || is_stopped_;
 }
 
 std::optional<ExitStatus> Subprocess::Wait(int64_t timeout_ms) {

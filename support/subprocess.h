@@ -56,8 +56,8 @@ class Subprocess {
   // of its group then stays alive.
   std::optional<ExitStatus> Poll();
   std::optional<ExitStatus> Wait(int64_t timeout_ms);  // nullopt: still alive
-  // Returns whether the child is stopped by a signal or a debugger, or was stopped by a signal since the latest call.
-  // Of a child inside a wrapper that is not our own child, only the present is known.
+  // Returns whether a signal has stopped the child and it has not been continued, or was since the latest call. False
+  // for a child inside a wrapper of which this process is not the parent. Takes about a microsecond.
   bool WasStopped();
 
  private:
@@ -67,7 +67,7 @@ class Subprocess {
   pid_t Addressee() const { return own_group_ ? -pid_ : pid_; }
 
   pid_t pid_ = -1;
-  bool own_group_ = true;
+  bool own_group_ = true, is_stopped_ = false;
   UniqueFd pidfd_;
   std::optional<ExitStatus> status_;
 };

@@ -6,6 +6,7 @@
 
 #include "rpc/rules.h"
 #include "support/check.h"
+#include "support/sanitized.h"
 
 namespace autotune::rpc {
 namespace {
@@ -184,6 +185,7 @@ bool ReceiveFrames(void* socket, Frames& frames, Origin* origin) {
     }
     if (frames.size() < kMost) {
       auto* bytes = static_cast<char*>(zmq_msg_data(&part));
+      TakeOver(bytes, zmq_msg_size(&part));
       frames.push_back(std::make_shared<const std::string>(bytes, zmq_msg_size(&part)));
     }
     more = zmq_msg_more(&part);

@@ -1,7 +1,6 @@
 // States whether this build has a sanitizer. A sanitizer's shadow memory and system calls exceed the limits of a
 // sandbox, and a sanitizer makes the program about ten times as slow.
 #pragma once
-#include <cstddef>
 
 namespace autotune {
 
@@ -17,20 +16,5 @@ inline constexpr bool kSanitized = true;
 inline constexpr bool kSanitized = false;
 #endif
 #undef AUTOTUNE_HAS_FEATURE
-
-}  // namespace autotune
-
-#if defined(__SANITIZE_THREAD__)
-extern "C" void AnnotateNewMemory(const char* file, int line, const volatile void* memory, size_t bytes);
-#endif
-
-namespace autotune {
-
-// Tells ThreadSanitizer that a library which it does not see has handed this memory over to this thread.
-inline void TakeOver([[maybe_unused]] const void* memory, [[maybe_unused]] size_t bytes) {
-#if defined(__SANITIZE_THREAD__)
-  AnnotateNewMemory(__FILE__, __LINE__, memory, bytes);
-#endif
-}
 
 }  // namespace autotune

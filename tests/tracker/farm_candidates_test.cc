@@ -402,14 +402,14 @@ TEST_F(FarmCandidates, TheTimeOfAStopDoesNotCount) {
                                             if (stop.joinable()) return;
                                             stop = std::thread([children = ChildrenOf(farm->server_pid())] {
                                               for (pid_t p : children) kill(p, SIGSTOP);
-                                              usleep(3'600'000);
+                                              usleep(3'200'000);
                                               for (pid_t p : children) kill(p, SIGCONT);
                                             });
                                           }});
   stop.join();
   ASSERT_TRUE(results.ok()) << results.error().Text();
   EXPECT_EQ(StatusesOf(*results), std::vector(2, TrialStatus::kOk)) << results->at(1).error;
-  EXPECT_GE(results->at(1).elapsed, 3.6) << "it was run again";
+  EXPECT_GE(results->at(1).elapsed, 3.2) << "it was run again";
   EXPECT_EQ(results->at(0).disturbed, "");
   EXPECT_EQ(results->at(1).disturbed, "something stopped the runner");
 }

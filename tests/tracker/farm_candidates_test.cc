@@ -394,7 +394,7 @@ TEST_F(FarmCandidates, TheTimeOfAStopDoesNotCount) {
   ASSERT_TRUE(farm);
   const std::string works =  // products that wait for each other
       "static int done; volatile float factor = 1.0001f; float product = 1, one = factor; "
-      "if (!done++) for (long i = 0; i < 600000000; ++i) product *= one; factor = product; ";
+      "if (!done++) for (long i = 0; i < 1000000000; ++i) product *= one; factor = product; ";
   MeasureJob job = JobOf({Compile(kDouble), Compile(works + kDouble)});
   for (Candidate& candidate : job.candidates) candidate.load_seconds = candidate.run_seconds = 4;
   std::thread stop;

@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "graph/infer.h"
+#include "ir/dot.h"
 #include "te/index.h"
 
 namespace autotune::graph {
@@ -36,8 +37,6 @@ constexpr TypeSet kBit = {[](DType t) { return t.IsBool() || t.IsInt(); }, "bool
 constexpr TypeSet kUnsignedInteger = {[](DType t) { return t.IsInt() && t.code == TypeCode::kUInt; },
                                       "unsigned integers"};
 
-bool IsByte(DType t) { return t.IsInt() && !t.IsIndex() && t.bits == 8; }
-
 // Checks that the operands [first, last) share one element type and that the set contains it.
 Status NeedTypes(const Specs& in, size_t first, size_t last, const TypeSet& set, const char* verb = "is for ") {
   for (size_t i = first; i < last; ++i) {
@@ -56,7 +55,7 @@ Status CheckTypes(OperandTypes types, const Specs& in) {
     case OperandTypes::kAnyNumbers:
       return NeedTypes(in, 0, in.size(), kAnyNumber);
     case OperandTypes::kFactors:
-      if (in.size() == 2 && IsByte(in[0].dtype) && IsByte(in[1].dtype)) return {};
+      if (in.size() == 2 && IsDotOperand(in[0].dtype) && IsDotOperand(in[1].dtype)) return {};
       return NeedTypes(in, 0, in.size(), kAnyNumber);
     case OperandTypes::kComputed:
       return NeedTypes(in, 0, in.size(), kComputable);
@@ -96,7 +95,7 @@ Status CheckAxis(int64_t axis, const TensorSpec& spec) {
 // Returns the type of a sum of products: f32 for floats of 16 bits, i32 for integers of 8 bits, else the type of the
 // operands.
 DType SumType(DType operand) {
-  return operand.IsHalf() ? DType::Float(32) : IsByte(operand) ? DType::Int(32) : operand;
+  return operand.IsHalf() ? DType::Float(32) : IsDotOperand(operand) ? DType::Int(32) : operand;
 }
 
 Result<TensorSpec> InferMatmul(const Attrs&, const Specs& in) {

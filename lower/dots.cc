@@ -19,7 +19,7 @@ const Load* WidenedLoad(const Expr& e) {
   return load && load->indices.size() == 1 && IsDotOperand(load->buffer->dtype) ? load : nullptr;
 }
 
-// Returns index[k = 0] if the index is that plus k; otherwise nothing.
+// Returns the index at k = 0 if the index grows by 1 with each k; otherwise nothing.
 std::optional<Expr> BaseOf(const Expr& index, const Name& k) {
   const LinearForm form = ToLinear(index);
   const Expr rest = form.Rest();

@@ -15,8 +15,7 @@ namespace {
 
 constexpr int kMostSpared = 2;  // reruns of a candidate whose runner was killed or stopped from outside
 // A deadline grows by the time in which its runner waited for a processor or was stopped, at most by this many times
-// its length. A runner that needs more runs for less than a quarter of the time: nothing can be measured like that.
-// [chosen]
+// its length. A runner that needs more gets less than a quarter of the time, so it cannot measure anything. [chosen]
 constexpr int64_t kMostExtended = 3;
 // Share of the time in which a runner that computes until its deadline has run, of the time in which it could. One that
 // ran less slept. [chosen]

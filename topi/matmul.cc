@@ -1,5 +1,6 @@
 #include "topi/matmul.h"
 
+#include "ir/dot.h"
 #include "support/check.h"
 #include "topi/elementwise.h"
 #include "topi/reduce.h"
@@ -26,7 +27,7 @@ std::vector<Expr> MatrixIndices(const Tensor& t, const std::vector<Expr>& lead, 
 // Returns an element as a factor of a product. Floats of 16 bits are widened to f32 and integers of 8 bits to i32,
 // which is exact.
 Expr Factor(const Expr& element, Rounding rounding) {
-  if (element.dtype().IsInt() && element.dtype().bits == 8) return MakeCast(DType::Int(32), element);
+  if (IsDotOperand(element.dtype())) return MakeCast(DType::Int(32), element);
   if (element.dtype().IsHalf()) return MakeCast(DType::Float(32), element);
   return rounding == Rounding::kTf32 ? MakeCall(Op::kTf32, {element}) : element;
 }

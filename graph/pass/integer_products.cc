@@ -44,7 +44,7 @@ class IntegerProductsPass {
     return numbers;
   }
 
-  // Returns the bytes without a sign, in the shape of a product's operand.
+  // Returns a value with these bytes as numbers without a sign (x + 128 if they have one), in this shape.
   ValueId Unsigned(ValueId bytes, const Shape& shape) {
     const auto [it, is_new] = unsigned_.try_emplace({bytes, shape}, -1);
     if (!is_new) return it->second;
@@ -101,7 +101,7 @@ class IntegerProductsPass {
 
 Result<Graph> IntegerProducts(const Graph& graph, const PassEnv& env) {
   if (!env.multiplies_bytes) return graph;
-  return FoldConstants(*DropDeadCode(IntegerProductsPass(graph).Run(), env), env);
+  return FoldConstants(TRY(DropDeadCode(IntegerProductsPass(graph).Run(), env)), env);
 }
 
 }  // namespace autotune::graph

@@ -2,8 +2,8 @@
 // thread-safe.
 //
 // In lowered programs, `dot(c, a, b)` adds to lane i of c the products of the lanes [g i, g (i + 1)) of a and of b,
-// with g = kDotGroup. `c` has n lanes of i32, and b has g n lanes of i8 or u8. `a` has as many, or g, which then belong
-// to every lane of c. Products are exact, and sums wrap around. The types of a and b may differ.
+// with g = kDotGroup. `c` has n lanes of i32, and b has g n lanes of i8 or u8. `a` has as many lanes as b, or g
+// lanes that every lane of c uses. Products are exact, and sums wrap around. The types of a and b may differ.
 //
 // Schedulable programs have no node for it. They have ordinary loops, of which an annotation (kDot) says that lowering
 // shall form a `dot` if the target has the instruction (lower/dots.cc). So steps move these loops like any others:

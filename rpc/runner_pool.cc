@@ -97,7 +97,7 @@ struct RunnerPool::Runner {
   int64_t looked_at = 0;  // when CountStops was called
   double stopped_ms = 0;  // since its latest request
 
-  // Counts the whole time since the latest call if the runner was stopped in it.
+  // If the runner was stopped since the latest call, counts all of that time.
   void CountStops() {
     const int64_t since = std::exchange(looked_at, BootMillis());
     if (process.WasStopped()) stopped_ms += static_cast<double>(looked_at - since);

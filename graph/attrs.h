@@ -39,8 +39,10 @@ struct ConvAttrs {
   // True: only algorithms that add the products of the direct sum may compute it. Its sums are exact and must stay so
   // (graph/pass/exact_products.cc), or Winograd's algorithm does not suit its weights (graph/pass/direct_sums.cc).
   bool exact = false;
-  AUTOTUNE_FIELDS(strides, pads, dilations, groups, layout, exact)
-  static constexpr std::string_view kWrittenIfTrue = "exact";  // a text without it means false
+  // The number that the padding holds: 0, or the zero point of an image of bytes.
+  int64_t pad_value = 0;
+  AUTOTUNE_FIELDS(strides, pads, dilations, groups, layout, exact, pad_value)
+  static constexpr std::string_view kWrittenIfSet[] = {"exact", "pad_value"};  // a text without them: false, 0
   bool operator==(const ConvAttrs&) const = default;
 };
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "graph/infer.h"
+#include "ir/dot.h"
 
 namespace autotune::graph {
 namespace {
@@ -21,6 +22,15 @@ Status CheckWindow(size_t dims, const std::vector<int64_t>& strides, const std::
   if (strides.size() != dims || below(strides, 1)) return Err("strides must be ", dims, " positive numbers");
   if (dilations.size() != dims || below(dilations, 1)) return Err("dilations must be ", dims, " positive numbers");
   if (pads.size() != 2 * dims || below(pads, 0)) return Err("pads must be ", 2 * dims, " numbers, none negative");
+  return {};
+}
+
+// Returns an error if no element of an image can hold the number in the padding.
+Status CheckPadValue(int64_t value, DType type) {
+  if (value == 0) return {};
+  if (!IsDotOperand(type)) return Err("pad_value ", value, " is for images of bytes, not of ", type.Text());
+  const int64_t least = type.IsSigned() ? -128 : 0;
+  if (value < least || value > least + 255) return Err("pad_value ", value, " is no ", type.Text());
   return {};
 }
 
@@ -56,7 +66,8 @@ Result<TensorSpec> InferConv(const Attrs& attrs, const Specs& in) {
     return Err("input ", in[0].Text(), " has ", channels, " channels, weight ", in[1].Text(), " with ", a.groups,
                " groups wants ", ic * a.groups);
   }
-  TensorSpec out = in[0];
+  TRY(CheckPadValue(a.pad_value, in[0].dtype));
+  TensorSpec out{SumType(in[0].dtype, in[1].dtype), x};
   out.shape[ax.channels] = oc;
   for (size_t d = 0; d < dims; ++d) {
     int64_t kernel = nchw ? w[d + 2] : w[d];

@@ -48,6 +48,9 @@ Status NeedTypes(const Specs& in, size_t first, size_t last, const TypeSet& set,
   return {};
 }
 
+// Returns whether a product takes these types, which may differ: integers of 8 bits, times each other or f32.
+bool AreFactors(DType a, DType b) { return IsDotOperand(a) && (IsDotOperand(b) || b == DType::Float(32)); }
+
 Status CheckTypes(OperandTypes types, const Specs& in) {
   switch (types) {
     case OperandTypes::kAny:
@@ -55,7 +58,7 @@ Status CheckTypes(OperandTypes types, const Specs& in) {
     case OperandTypes::kAnyNumbers:
       return NeedTypes(in, 0, in.size(), kAnyNumber);
     case OperandTypes::kFactors:
-      if (in.size() == 2 && IsDotOperand(in[0].dtype) && IsDotOperand(in[1].dtype)) return {};
+      if (in.size() == 2 && AreFactors(in[0].dtype, in[1].dtype)) return {};
       return NeedTypes(in, 0, in.size(), kAnyNumber);
     case OperandTypes::kComputed:
       return NeedTypes(in, 0, in.size(), kComputable);
@@ -92,17 +95,11 @@ Status CheckAxis(int64_t axis, const TensorSpec& spec) {
   return {};
 }
 
-// Returns the type of a sum of products: f32 for floats of 16 bits, i32 for integers of 8 bits, else the type of the
-// operands.
-DType SumType(DType operand) {
-  return operand.IsHalf() ? DType::Float(32) : IsDotOperand(operand) ? DType::Int(32) : operand;
-}
-
 Result<TensorSpec> InferMatmul(const Attrs&, const Specs& in) {
   TRY(NeedRank(in[0], 2, "left operand"));
   TRY(NeedRank(in[1], 2, "right operand"));
   if (in[0].shape[1] != in[1].shape[0]) return Err("cannot multiply ", in[0].Text(), " by ", in[1].Text());
-  return TensorSpec{SumType(in[0].dtype), {in[0].shape[0], in[1].shape[1]}};
+  return TensorSpec{SumType(in[0].dtype, in[1].dtype), {in[0].shape[0], in[1].shape[1]}};
 }
 
 Result<TensorSpec> InferBatchMatmul(const Attrs&, const Specs& in) {
@@ -114,7 +111,7 @@ Result<TensorSpec> InferBatchMatmul(const Attrs&, const Specs& in) {
   Shape shape = TRY(BroadcastShapes(Shape(a.begin(), a.end() - 2), Shape(b.begin(), b.end() - 2)));
   shape.push_back(a[rank - 2]);
   shape.push_back(b[rank - 1]);
-  return TensorSpec{SumType(in[0].dtype), shape};
+  return TensorSpec{SumType(in[0].dtype, in[1].dtype), shape};
 }
 
 Result<TensorSpec> InferBatchNorm(const Attrs& attrs, const Specs& in) {
@@ -302,8 +299,8 @@ using T = OperandTypes;
 // clang-format off
 const OpInfo kTable[] = {
     // op          inputs   types         attributes         kind             layout           commutative  type
-    {Op::kConv2d,          2, T::kNumbers,  ConvAttrs{},        K::kAnchor,      L::kImage,       false, InferConv<2>},
-    {Op::kConv3d,          2, T::kNumbers,  ConvAttrs{},        K::kAnchor,      L::kImage,       false, InferConv<3>},
+    {Op::kConv2d,          2, T::kFactors,  ConvAttrs{},        K::kAnchor,      L::kImage,       false, InferConv<2>},
+    {Op::kConv3d,          2, T::kFactors,  ConvAttrs{},        K::kAnchor,      L::kImage,       false, InferConv<3>},
     {Op::kMatmul,          2, T::kFactors,    std::monostate{},   K::kAnchor,      L::kFixed,       false, InferMatmul},
     {Op::kBatchMatmul,     2, T::kFactors,    std::monostate{},   K::kAnchor,      L::kFixed,       false, InferBatchMatmul},
     {Op::kBatchNorm,       5, T::kFloats,   BatchNormAttrs{},   K::kElementwise, L::kAxis,        false, InferBatchNorm},
@@ -451,12 +448,12 @@ Result<Shape> BroadcastShapes(const Shape& a, const Shape& b) {
 
 namespace {
 
-// Returns true if the attributes A write the field only if it is true, and it is false. So the texts and hashes of
+// Returns true if the attributes A write the field only if it is not false or 0, and it is. So the texts and hashes of
 // older tasks stay the same when such a field is added.
 template <class A, class Value>
 bool IsLeftOut(std::string_view field, const Value& value) {
-  if constexpr (requires { A::kWrittenIfTrue; } && std::same_as<Value, bool>)
-    return field == A::kWrittenIfTrue && !value;
+  if constexpr (requires { A::kWrittenIfSet; } && std::integral<Value>)
+    return std::ranges::find(A::kWrittenIfSet, field) != std::end(A::kWrittenIfSet) && value == Value();
   return false;
 }
 

@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "ir/dot.h"
 #include "ir/mma.h"
 #include "topi/winograd.h"
 
@@ -11,7 +12,9 @@ namespace {
 bool AnyType(DType) { return true; }
 // Winograd's transforms multiply by fractions, which integers do not have, and its guard reads the bits of an f32.
 bool OnlyF32(DType type) { return type == DType::Float(32); }
-bool AnyButHalves(DType type) { return !type.IsHalf(); }
+bool NoBytes(DType type) { return !IsDotOperand(type); }
+// Sums of blocks are added in the type of the operands.
+bool NoSmall(DType type) { return !type.IsHalf() && !IsDotOperand(type); }
 
 using TilingOf = std::optional<WinogradTiling> (*)(int64_t tile, const Shape& data, const Shape& weight,
                                                    const ConvAttrs& attrs, const Target& target);
@@ -39,7 +42,8 @@ constexpr ConvAlternative kConv[] = {
      [](const std::string& name, const Tensor& data, const Tensor& weight, const ConvAttrs& attrs, const Target&) {
        return ConvAcrossGroups(name, data, weight, attrs);
      }},
-    {"skip_padding", AnyType, SkippingPaddingApplies,
+    // No instruction adds products of bytes under a condition.
+    {"skip_padding", NoBytes, SkippingPaddingApplies,
      [](const std::string& name, const Tensor& data, const Tensor& weight, const ConvAttrs& attrs, const Target&) {
        return ConvSkippingPadding(name, data, weight, attrs);
      }},
@@ -67,8 +71,7 @@ int64_t BlockOf(const Shape& a, const Shape& b, const Target& target) {
 constexpr MatMulAlternative kMatMul[] = {
     {"direct", AnyType, [](const Shape&, const Shape&, const Target&) { return true; },
      [](const std::string& name, const Tensor& a, const Tensor& b, const Target&) { return MatMul(name, a, b); }},
-    {"blocks", AnyButHalves,
-     [](const Shape& a, const Shape& b, const Target& target) { return BlockOf(a, b, target) > 0; },
+    {"blocks", NoSmall, [](const Shape& a, const Shape& b, const Target& target) { return BlockOf(a, b, target) > 0; },
      [](const std::string& name, const Tensor& a, const Tensor& b, const Target& target) {
        return MatMulInBlocks(name, a, b, BlockOf(a.shape(), b.shape(), target));
      }},

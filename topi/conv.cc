@@ -42,7 +42,7 @@ Tensor PadForWindows(const std::string& name, const Tensor& data, const ConvAttr
       if (attrs.pad[d] > 0) require(place >= 0);
       if (used[d] - attrs.pad[d] > in[d + first]) require(place < in[d + first]);
     }
-    return MakeSelect(inside, data(at), ConstOf(0, data.dtype()));
+    return MakeSelect(inside, data(at), ConstOf(static_cast<double>(attrs.pad_value), data.dtype()));
   });
 }
 
@@ -90,7 +90,7 @@ Tensor OneChannel(const std::string& name, const Tensor& x, const Tensor& weight
         const Expr channel = columns > 1 ? FloorMod(place, ic) : place;
         at.push_back(channel);
         tap.insert(tap.end(), {channel, Expr(0)});
-        return x(at) * weight(tap);
+        return Term(x(at), weight(tap));
       },
       shape);
 }
@@ -124,7 +124,7 @@ Tensor Convolve(const std::string& name, const Tensor& data, const Tensor& weigh
                         at.back() = FloorDiv(i.back(), outputs);
                         if (ic > 1) at.back() = at.back() * ic + r[0];
                         tap.insert(tap.end(), {ic > 1 ? r[0] : Expr(0), i.back()});
-                        return x(at) * weight(tap);
+                        return Term(x(at), weight(tap));
                       });
   }
 
@@ -153,7 +153,7 @@ Tensor Convolve(const std::string& name, const Tensor& data, const Tensor& weigh
         }
         at.push_back(g * ic + r.back());
         tap.insert(tap.end(), {r.back(), g * (oc / groups) + i.back()});
-        return x(at) * weight(tap);
+        return Term(x(at), weight(tap));
       },
       shape);
 }
@@ -184,7 +184,7 @@ Tensor ConvChannelsFirst(const std::string& name, const Tensor& data, const Tens
                         tap.push_back(kernel[d] > 1 ? r[next++] : Expr(0));
                         at.push_back(i[d + 2] * attrs.stride[d] + tap.back() * attrs.dilation[d]);
                       }
-                      return x(at) * weight(tap);
+                      return Term(x(at), weight(tap));
                     });
 }
 
@@ -223,13 +223,13 @@ Tensor ConvSkippingPadding(const std::string& name, const Tensor& data, const Te
                       Expr& place = at[skipped + 1];
                       place = place - attrs.pad[skipped];
                       const Expr inside = And(place >= 0, place < in[skipped + 1]);
-                      return MakeSelect(inside, x(at), ConstOf(0, x.dtype())) * weight(tap);
+                      return Term(MakeSelect(inside, x(at), ConstOf(0, x.dtype())), weight(tap));
                     });
 }
 
 bool SkippingPaddingApplies(const Shape& data, const Shape& weight, const ConvAttrs& attrs, const Target& target) {
   // In one dimension, register tiles run along the only dimension, so nothing can be skipped.
-  if (attrs.groups > 1 || target.IsGpu() || data.size() < 4) return false;
+  if (attrs.groups > 1 || attrs.pad_value != 0 || target.IsGpu() || data.size() < 4) return false;
   const Shape image(data.begin() + 1, data.end() - 1), kernel(weight.begin(), weight.end() - 2);
   const Shape pixels = WindowExtents("conv", image, kernel, attrs).pixels;
   const size_t d = ShortestDim(pixels);

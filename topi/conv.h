@@ -18,6 +18,7 @@ struct ConvAttrs {                          // the defaults are for images of tw
   std::vector<int64_t> dilation = {1, 1};   // likewise
   std::vector<int64_t> pad = {0, 0, 0, 0};  // first before each dimension, then behind each: top, left, bottom, right
   int64_t groups = 1;
+  int64_t pad_value = 0;  // the number that the padding holds
 };
 
 // floor((in + pads - dilation*(kernel-1) - 1) / stride) + 1
@@ -26,7 +27,7 @@ int64_t ConvOutput(int64_t in, int64_t kernel, int64_t stride, int64_t dilation,
 // The axes of a window: kh and kw in two dimensions, kd before them in three.
 std::vector<te::Axis> WindowAxes(const std::string& name, const Shape& extents);
 
-// Returns the data with the zeros of the padding around it, cut to the part that windows read: `used` pixels of each
+// Returns the data with the padding around it, cut to the part that windows read: `used` pixels of each
 // spatial dimension, counted from the corner of the padding. Returns the data itself if no window reads padding.
 // `first`: the first spatial dimension.
 Tensor PadForWindows(const std::string& name, const Tensor& data, const ConvAttrs& attrs, const Shape& used,
@@ -37,7 +38,8 @@ Tensor PadForWindows(const std::string& name, const Tensor& data, const ConvAttr
 // and kw only if the kernel is larger than 1. Depthwise (groups > 1, IC/groups == 1): (n, h, w, c), reduction (kh, kw).
 // One output channel: the form of SumRows (topi/reduce.h) over (n, m), if windows have enough contiguous elements. If
 // windows read padding, a tensor <name>_pad holds the part of the padded data that they read. This is the form in two
-// dimensions. In one dimension there is only W, and in three dimensions D comes before H.
+// dimensions. In one dimension there is only W, and in three dimensions D comes before H. Sums of products of bytes are
+// i32, those of floats of 16 bits f32.
 Tensor Conv(const std::string& name, const Tensor& data, const Tensor& weight, const ConvAttrs& attrs);
 
 // data [N, IC, H, W], weight [OC, IC, KH, KW], no groups -> [N, OC, OH, OW]. The axes are the dimensions of the
@@ -51,7 +53,7 @@ Tensor ConvChannelsFirst(const std::string& name, const Tensor& data, const Tens
 // axes of the image and of the kernel. So a schedule tests it once for each row (or column) of the kernel, and skips
 // those that meet only padding.
 Tensor ConvSkippingPadding(const std::string& name, const Tensor& data, const Tensor& weight, const ConvAttrs& attrs);
-// Returns true for images of two or three dimensions, if windows meet padding along that dimension at a share of at
+// Returns true for images of two or three dimensions with a padding of zeros, if windows meet padding along that dimension at a share of at
 // least kWorthSkipping of their positions. Returns false for GPUs, since no rule for GPUs makes the step that skips
 // padding (SkipPadding): their kernels would compute with zeros as before.
 bool SkippingPaddingApplies(const Shape& data, const Shape& weight, const ConvAttrs& attrs, const Target& target);

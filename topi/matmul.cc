@@ -1,6 +1,5 @@
 #include "topi/matmul.h"
 
-#include "ir/dot.h"
 #include "support/check.h"
 #include "topi/elementwise.h"
 #include "topi/reduce.h"
@@ -24,19 +23,13 @@ std::vector<Expr> MatrixIndices(const Tensor& t, const std::vector<Expr>& lead, 
   return Concatenated(lead, {row, column});
 }
 
-// Returns an element as a factor of a product. Floats of 16 bits are widened to f32 and integers of 8 bits to i32,
-// which is exact.
-Expr Factor(const Expr& element, Rounding rounding) {
-  if (IsDotOperand(element.dtype())) return MakeCast(DType::Int(32), element);
-  if (element.dtype().IsHalf()) return MakeCast(DType::Float(32), element);
-  return rounding == Rounding::kTf32 ? MakeCall(Op::kTf32, {element}) : element;
-}
-
 }  // namespace
 
 Tensor MatMul(const std::string& name, const Tensor& a, const Tensor& b, Rounding rounding) {
   CHECK(a.rank() >= 1 && b.rank() >= 1) << name;
-  auto factor = [&](const Expr& element) { return Factor(element, rounding); };
+  auto term = [&](const Expr& x, const Expr& y) {
+    return rounding == Rounding::kTf32 ? MakeCall(Op::kTf32, {x}) * MakeCall(Op::kTf32, {y}) : Term(x, y);
+  };
   const Shape &as = a.shape(), &bs = b.shape();
   Shape a_lead(as.begin(), as.end() - std::min<int>(a.rank(), 2)),
       b_lead(bs.begin(), bs.end() - std::min<int>(b.rank(), 2));
@@ -58,8 +51,8 @@ Tensor MatMul(const std::string& name, const Tensor& a, const Tensor& b, Roundin
         [&](const std::vector<Expr>& i, const std::vector<Expr>&, const Expr& at) {
           std::vector<Expr> row = te::ReshapeIndices(i, nest.empty() ? Shape{} : Shape{nest[0].extent}, all_rows);
           std::vector<Expr> index(row.begin(), row.end() - 1);
-          return factor(a(MatrixIndices(a, te::BroadcastIndices(index, lead, a_lead), row.back(), at, true))) *
-                 factor(b(MatrixIndices(b, te::BroadcastIndices(index, lead, b_lead), at, Expr(0), false)));
+          return term(a(MatrixIndices(a, te::BroadcastIndices(index, lead, a_lead), row.back(), at, true)),
+                      b(MatrixIndices(b, te::BroadcastIndices(index, lead, b_lead), at, Expr(0), false)));
         },
         shape);
   }
@@ -72,8 +65,8 @@ Tensor MatMul(const std::string& name, const Tensor& a, const Tensor& b, Roundin
         [&](const std::vector<Expr>& i, const std::vector<Expr>& r) {
           std::vector<Expr> row = te::ReshapeIndices({i[0]}, {count}, all_rows);
           std::vector<Expr> row_lead(row.begin(), row.end() - 1);
-          return factor(a(MatrixIndices(a, row_lead, row.back(), r[0], true))) *
-                 factor(b(MatrixIndices(b, {}, r[0], i[1], false)));
+          return term(a(MatrixIndices(a, row_lead, row.back(), r[0], true)),
+                      b(MatrixIndices(b, {}, r[0], i[1], false)));
         },
         shape);
   }
@@ -82,8 +75,8 @@ Tensor MatMul(const std::string& name, const Tensor& a, const Tensor& b, Roundin
       name, {{"b", batch}, {"m", m}, {"n", n}}, {{"k", k}}, te::Combiner::kSum, {a, b},
       [&](const std::vector<Expr>& i, const std::vector<Expr>& r) {
         std::vector<Expr> index = te::ReshapeIndices({i[0]}, {batch}, lead);
-        return factor(a(MatrixIndices(a, te::BroadcastIndices(index, lead, a_lead), i[1], r[0], true))) *
-               factor(b(MatrixIndices(b, te::BroadcastIndices(index, lead, b_lead), r[0], i[2], false)));
+        return term(a(MatrixIndices(a, te::BroadcastIndices(index, lead, a_lead), i[1], r[0], true)),
+                    b(MatrixIndices(b, te::BroadcastIndices(index, lead, b_lead), r[0], i[2], false)));
       },
       shape);
 }

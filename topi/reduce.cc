@@ -4,6 +4,7 @@
 #include <numeric>
 #include <set>
 
+#include "ir/dot.h"
 #include "support/check.h"
 #include "support/integer.h"
 
@@ -197,6 +198,12 @@ Tensor OuterReduced(const std::string& name, const Tensor& x, const std::vector<
 }
 
 }  // namespace
+
+Expr Term(const Expr& a, const Expr& b) {
+  const DType type = SumType(a.dtype(), b.dtype());
+  const auto factor = [&](const Expr& element) { return element.dtype() == type ? element : MakeCast(type, element); };
+  return factor(a) * factor(b);
+}
 
 Tensor ReduceAxes(const std::string& name, const Tensor& x, const std::vector<int>& axes, te::Combiner combiner,
                   int64_t whole) {

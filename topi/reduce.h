@@ -35,6 +35,9 @@ using te::Tensor;
 Tensor ReduceAxes(const std::string& name, const Tensor& x, const std::vector<int>& axes, te::Combiner combiner,
                   int64_t whole = 16);
 
+// Returns the product of two elements as a term of a sum, in the type of the sum (SumType in ir/dot.h).
+Expr Term(const Expr& a, const Expr& b);
+
 // Returns one element of a row. `kept` and `outer` are the subscripts of the row, and `at` is the position in the row.
 using RowFn = std::function<Expr(const std::vector<Expr>& kept, const std::vector<Expr>& outer, const Expr& at)>;
 // Returns, for each point of `kept`, the sum of fn(kept, outer, at) over all points of `outer` and all at < n, n >= 16.

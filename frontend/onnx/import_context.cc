@@ -227,6 +227,10 @@ std::optional<ValueId> ImportContext::Folded(Op op, const std::vector<ValueId>& 
 
 Result<ValueId> ImportContext::Emit(Op op, std::vector<ValueId> inputs, Attrs attrs) {
   if (std::optional<ValueId> folded = Folded(op, inputs, attrs)) return *folded;
+  return EmitUnfolded(op, std::move(inputs), std::move(attrs));
+}
+
+Result<ValueId> ImportContext::EmitUnfolded(Op op, std::vector<ValueId> inputs, Attrs attrs) {
   std::string name = node().name.empty() && !node().outputs.empty() ? node().outputs[0] : node().name;
   return builder.Add(op, std::move(inputs), std::move(attrs), std::move(name));
 }

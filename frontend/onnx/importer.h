@@ -77,7 +77,9 @@ class ImportContext {
   // Must be called before import makes a constant of `shape`. The size of the file does not limit such constants, so
   // this function limits their total number of elements: beyond the limit it returns an error.
   Status Reserve(const Shape& shape);
+  // Emit evaluates an operator on constants of few elements, which may decide shapes; EmitUnfolded does not.
   Result<ValueId> Emit(Op op, std::vector<ValueId> inputs, Attrs attrs = {});
+  Result<ValueId> EmitUnfolded(Op op, std::vector<ValueId> inputs, Attrs attrs = {});
   // Apply adds an operator without attributes. Its operands are values, or a value and a number of that value's type.
   Result<ValueId> Apply(Op op, ValueId a) { return Emit(op, {a}); }
   Result<ValueId> Apply(Op op, ValueId a, ValueId b) { return Emit(op, {a, b}); }

@@ -92,9 +92,13 @@ Status ImportDequantizeLinear(ImportContext& c) {
     if (DType type = TRY(SupportedType(wanted)); type != TRY(c.StoredType(1)))
       return Err("a scale of ", TRY(c.StoredType(1)).Text(), " with outputs of ", type.Text(), " is not supported");
   }
-  ValueId y = TRY(c.Cast(x, DType::Int(32)));
-  if (c.Has(2)) y = TRY(c.Apply(Op::kSub, y, TRY(c.Cast(TRY(AlongAxis(c, 2, x)), DType::Int(32)))));
-  return c.Bind(TRY(c.Apply(Op::kMul, TRY(c.Cast(y, c.Type(scale))), scale)));
+  // Weights of few elements keep these operators, too, so that graph passes find products of dequantized numbers.
+  const auto cast = [&](ValueId v, DType type) -> Result<ValueId> {
+    return c.Type(v) == type ? v : c.EmitUnfolded(Op::kCast, {v}, CastAttrs{type});
+  };
+  ValueId y = TRY(cast(x, DType::Int(32)));
+  if (c.Has(2)) y = TRY(c.EmitUnfolded(Op::kSub, {y, TRY(c.Cast(TRY(AlongAxis(c, 2, x)), DType::Int(32)))}));
+  return c.Bind(TRY(c.EmitUnfolded(Op::kMul, {TRY(cast(y, c.Type(scale))), scale})));
 }
 
 // Returns a scale or zero point in a shape that broadcasts to matrices. The input is one number, one per row of the

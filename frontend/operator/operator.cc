@@ -297,8 +297,9 @@ Status ParseOption(const Form& form, std::string_view part, Written& written) {
   const std::map<std::string, std::pair<DType, DType>> kBytes = {
       {"u8s8", {u8, s8}}, {"s8s8", {s8, s8}}, {"u8u8", {u8, u8}}};
   if (const auto bytes = kBytes.find(value); bytes != kBytes.end()) {
-    if (form.name != "matmul" && form.name != "batch_matmul" && form.name != "dense")
-      return Err("dtype=", value, " is for matmul, batch_matmul and dense");
+    static constexpr std::string_view kProducts[] = {"matmul", "batch_matmul", "dense", "conv2d", "depthwise_conv2d"};
+    if (std::ranges::find(kProducts, form.name) == std::end(kProducts))
+      return Err("dtype=", value, " is for products: ", Joined(kProducts));
     std::tie(written.dtype, written.second) = bytes->second;
     return {};
   }

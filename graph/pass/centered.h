@@ -1,31 +1,58 @@
 // Recognizes small integers minus a zero point, as importers and quantizers write them. Internal to graph passes.
 #pragma once
 #include <optional>
+#include <vector>
 
 #include "graph/graph.h"
 #include "ir/dot.h"
 
 namespace autotune::graph {
 
-// A tensor of i32: small integers, perhaps minus a zero point, perhaps in another shape than theirs.
+// A tensor of i32: small integers, perhaps minus a zero point, perhaps reshaped and transposed.
 struct Centered {
   ValueId bytes = -1;
-  ValueId zero = -1;  // of i32; -1: there is none
+  ValueId zero = -1;               // of i32; -1: there is none
+  std::vector<const Node*> views;  // reshapes and transposes from `bytes` to the tensor, in this order
 };
 
-// Returns whether sums of so many products of bytes are worth dot products: whole groups, and so many of them that the
-// correction by a zero point costs little beside them [chosen].
-inline bool SumsInGroups(int64_t terms) { return terms % kDotGroup == 0 && terms >= 4 * kDotGroup; }
+// Returns the number of terms of each sum of a product of matrices or a convolution.
+inline int64_t TermsOf(const Graph& graph, const Node& node) {
+  const auto* conv = std::get_if<ConvAttrs>(&node.attrs);
+  if (!conv) return graph.Spec(node.inputs[0]).shape.back();
+  const TensorSpec& weights = graph.Spec(node.inputs[1]);
+  return weights.NumElements() / (conv->layout == Layout::kNCHW ? weights.shape.front() : weights.shape.back());
+}
 
-// Returns nothing if the value is something else. If the shape has changed, the zero point is one number.
+// Returns the number of terms that lie side by side in the data of a product: the columns of a matrix, or the channels
+// of an image.
+inline int64_t NeighboursOf(const Graph& graph, const Node& node) {
+  const auto* conv = std::get_if<ConvAttrs>(&node.attrs);
+  const Shape& data = graph.Spec(node.inputs[0]).shape;
+  return conv && conv->layout == Layout::kNCHW ? data[1] : data.back();
+}
+
+// Returns whether dot products of bytes suit the sums of a product. There must be so many terms that the correction by
+// a zero point costs little beside them [chosen]. Terms that are no whole number of groups become one by a copy with
+// zeros behind them: its cost must be little, and most terms must be no zeros.
+inline bool SumsInGroups(const Graph& graph, const Node& node) {
+  constexpr int64_t kFewestTerms = 4 * kDotGroup, kWorthCopying = 64;  // columns of the result
+  const auto* conv = std::get_if<ConvAttrs>(&node.attrs);
+  const int64_t neighbours = NeighboursOf(graph, node), columns = graph.Spec(node.output).shape.back();
+  if ((conv && conv->groups > 1) || TermsOf(graph, node) < kFewestTerms) return false;
+  return neighbours % kDotGroup == 0 || (2 * neighbours >= kDotGroup && (conv || columns >= kWorthCopying));
+}
+
+// Returns nothing if the value is something else. If a view follows the zero point, the latter is one number.
 inline std::optional<Centered> CenteredOf(const Graph& graph, ValueId v) {
   const Node* node = graph.Producer(v);
   if (!node || graph.Spec(v).dtype != DType::Int(32)) return std::nullopt;
-  if (node->op == Op::kCast && IsDotOperand(graph.Spec(node->inputs[0]).dtype)) return Centered{node->inputs[0], -1};
-  if (node->op == Op::kReshape) {
-    const std::optional<Centered> inner = CenteredOf(graph, node->inputs[0]);
-    const bool whole = inner && (inner->zero < 0 || graph.Spec(inner->zero).NumElements() == 1);
-    return whole ? inner : std::nullopt;
+  if (node->op == Op::kCast && IsDotOperand(graph.Spec(node->inputs[0]).dtype))
+    return Centered{node->inputs[0], -1, {}};
+  if (node->op == Op::kReshape || node->op == Op::kTranspose) {
+    std::optional<Centered> inner = CenteredOf(graph, node->inputs[0]);
+    if (!inner || (inner->zero >= 0 && graph.Spec(inner->zero).NumElements() != 1)) return std::nullopt;
+    inner->views.push_back(node);
+    return inner;
   }
   if (node->op != Op::kSub || graph.Spec(node->inputs[0]).shape != graph.Spec(v).shape) return std::nullopt;
   std::optional<Centered> inner = CenteredOf(graph, node->inputs[0]);

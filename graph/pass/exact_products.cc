@@ -103,7 +103,7 @@ class ExactProductsPass {
     const auto* conv = std::get_if<ConvAttrs>(&node.attrs);
     const bool columns_first = conv && conv->layout == Layout::kNCHW;
     const int64_t columns = columns_first ? weight.front() : weight.back();
-    if (conv) a = Hull(a, {0, 0});  // the padding
+    if (conv) a = Hull(a, {static_cast<double>(conv->pad_value), static_cast<double>(conv->pad_value)});
     const Constant* c = graph_.FindConstant(node.inputs[1]);
     if (!c || !c->data || node.op == Op::kBatchMatmul) {
       const int64_t terms =
@@ -128,8 +128,9 @@ class ExactProductsPass {
   // Returns whether the product stays one of bytes, whose sums the target adds in groups.
   bool StaysOfBytes(const Node& node) const {
     const auto is_byte = [&](ValueId v) { return IsDotOperand(graph_.Spec(v).dtype); };
-    return env_.multiplies_bytes && node.op == Op::kMatmul && is_byte(node.inputs[0]) && is_byte(node.inputs[1]) &&
-           graph_.FindConstant(node.inputs[1]) && SumsInGroups(graph_.Spec(node.inputs[0]).shape[1]);
+    return env_.multiplies_bytes && node.op != Op::kBatchMatmul && is_byte(node.inputs[0]) && is_byte(node.inputs[1]) &&
+           graph_.FindConstant(node.inputs[1]) && SumsInGroups(graph_, node) &&
+           NeighboursOf(graph_, node) % kDotGroup == 0;
   }
 
   bool IsExact(const Node& node) const {
@@ -148,11 +149,56 @@ class ExactProductsPass {
     return it->second = rewriter_.AddFloats(*c);
   }
 
+  // Bytes from which a convolution of each channel reads its image.
+  struct Image {
+    ValueId bytes = -1;
+    int64_t zero = 0;
+  };
+
+  // Returns the bytes of the image minus a zero point that a depthwise convolution reads, if its kernel can convert
+  // them: vectors of channels take one instruction for it, and memory holds a quarter of what floats would take.
+  std::optional<Image> ImageOfBytes(const Node& node) const {
+    const auto* conv = std::get_if<ConvAttrs>(&node.attrs);
+    const Constant* weights = graph_.FindConstant(node.inputs[1]);
+    if (!env_.multiplies_bytes || !conv || conv->layout != Layout::kNHWC || !weights || !weights->data) return {};
+    const Shape& shape = graph_.Spec(node.inputs[1]).shape;
+    if (conv->groups == 1 || conv->groups != shape.back() || shape[shape.size() - 2] != 1) return {};
+    const std::optional<Centered> x = CenteredOf(graph_, node.inputs[0]);
+    if (!x || !x->views.empty()) return {};
+    Image image{x->bytes, 0};
+    if (x->zero >= 0) {
+      const Constant* zero = graph_.FindConstant(x->zero);
+      if (!zero || !zero->data || graph_.Spec(x->zero).NumElements() != 1) return {};
+      image.zero = static_cast<int64_t>(graph_.ConstantValue(*zero).Number(0));
+    }
+    const Range bytes = *RangeOf(x->bytes);
+    const auto z = static_cast<double>(image.zero);
+    if (z < bytes.low || z > bytes.high) return {};
+    return BoundOfSums(node, bytes, *RangeOf(node.inputs[1])) <= kExactSums ? std::optional(image) : std::nullopt;
+  }
+
+  // Returns the sums of products of x and w, from those of x + z and w.
+  ValueId WithoutZero(ValueId sums, int64_t z, const Node& node) {
+    if (z == 0) return sums;
+    const TensorValue weights = graph_.ConstantValue(*graph_.FindConstant(node.inputs[1]));
+    const int64_t channels = weights.spec.shape.back();
+    std::vector<double> of_channels(static_cast<size_t>(channels), 0);
+    for (int64_t i = 0; i < weights.spec.NumElements(); ++i)
+      of_channels[static_cast<size_t>(i % channels)] += weights.Number(i) * static_cast<double>(z);
+    const ValueId excess =
+        rewriter_.builder.AddConstant("", TensorValue::FromNumbers(kFloats, {channels}, of_channels));
+    return rewriter_.builder.Must(Op::kSub, {sums, excess});
+  }
+
   void Rewrite(const Node& node) {
     Attrs attrs = node.attrs;
-    if (auto* conv = std::get_if<ConvAttrs>(&attrs)) conv->exact = true;
-    const ValueId a = Floats(node.inputs[0]), b = Floats(node.inputs[1]);
-    const ValueId y = rewriter_.builder.Must(node.op, {a, b}, attrs, node.name);
+    auto* conv = std::get_if<ConvAttrs>(&attrs);
+    if (conv) conv->exact = true;
+    const std::optional<Image> image = ImageOfBytes(node);
+    if (image) conv->pad_value = image->zero;
+    const ValueId a = image ? rewriter_.Map(image->bytes) : Floats(node.inputs[0]), b = Floats(node.inputs[1]);
+    ValueId y = rewriter_.builder.Must(node.op, {a, b}, attrs, node.name);
+    if (image) y = WithoutZero(y, image->zero, node);
     products_[node.output] = y;
     rewriter_.Set(node.output, rewriter_.builder.Must(Op::kCast, {y}, CastAttrs{kIntegers}, node.name));
   }

@@ -16,7 +16,8 @@ constexpr int64_t kWidestSpread = int64_t{1} << 20;  // most bytes from the firs
 constexpr int64_t kWorthGathering = 16;              // least number of queries for which gathering the keys pays off
 
 // Forms the groups greedily, front to back. Each node that is in no group yet begins one, which then grows to the nodes
-// that read its result.
+// that read its result. Anchors begin first: what follows them costs least in their kernels, where the results are
+// still in registers.
 class Fuser {
  public:
   Fuser(const Graph& graph, bool single, bool attends)
@@ -38,9 +39,12 @@ class Fuser {
   }
 
   Graph Run() {
-    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
-      if (group_[i] >= 0 || KindOf(graph_.nodes[i].op) == OpKind::kAlias || IsCall(graph_.nodes[i])) continue;
-      if (!read_in_place_[i]) Grow(static_cast<int>(i));
+    for (const bool anchors : {true, false}) {
+      for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+        const OpKind kind = KindOf(graph_.nodes[i].op);
+        if (group_[i] >= 0 || kind == OpKind::kAlias || IsCall(graph_.nodes[i])) continue;
+        if (!read_in_place_[i] && (kind == OpKind::kAnchor || !anchors)) Grow(static_cast<int>(i));
+      }
     }
     Rewriter rewriter(graph_);
     for (size_t i = 0; i < graph_.nodes.size(); ++i) {
@@ -241,23 +245,23 @@ class Fuser {
   }
 
   // Adds the element-wise producers of the group's operands that have the group's shape and no readers outside the
-  // group.
+  // group. Those of an anchor's own operands stay outside, since an anchor reads its operands several times.
   void AbsorbOperands(std::vector<int>& group, int id) {
     const Shape& shape = graph_.Spec(graph_.nodes[group.back()].output).shape;
-    for (size_t i = 0; i < group.size() && group.size() < kMostAbsorbed; ++i) {
+    const int anchor = KindOf(graph_.nodes[group.front()].op) == OpKind::kAnchor ? group.front() : -1;
+    for (size_t i = anchor < 0 ? 0 : 1; i < group.size() && group.size() < kMostAbsorbed; ++i) {
       for (ValueId v : graph_.nodes[group[i]].inputs) {
         if (graph_.values[v].def != Value::Def::kNode || is_output_[v]) continue;
         const int node = graph_.values[v].index;
         const Node& n = graph_.nodes[node];
-        const bool inside =
-            std::all_of(consumers_[v].begin(), consumers_[v].end(), [&](int c) { return group_[c] == id; });
+        const bool inside = std::ranges::all_of(consumers_[v], [&](int c) { return group_[c] == id && c != anchor; });
         if (group_[node] >= 0 || !inside || KindOf(n.op) != OpKind::kElementwise || graph_.Spec(v).shape != shape)
           continue;
         group_[node] = id;
         group.push_back(node);
       }
     }
-    std::sort(group.begin(), group.end());
+    std::sort(group.begin() + (anchor < 0 ? 0 : 1), group.end());
   }
 
   // Returns the transpose that alone reads `tail`, if the group can store its results in the transposed order at no
@@ -298,8 +302,8 @@ class Fuser {
         attends = !region.empty();
       }
       if (region.empty()) {
-        if (kind == OpKind::kElementwise && !has_transpose && rows.first < 0 && !rows.reduced)
-          AbsorbOperands(group, id);
+        const bool absorbs = kind == OpKind::kElementwise || (kind == OpKind::kAnchor && !attends);
+        if (absorbs && !has_transpose && rows.first < 0 && !rows.reduced) AbsorbOperands(group, id);
         return;
       }
       for (int node : region) group_[node] = id;

@@ -4,8 +4,9 @@
 //   (x - z) w  ->  x w - z (sum of each column of w)
 //
 // x has 8 bits, and w is a constant whose numbers fit 8 bits with a sign. x with a sign becomes x + 128 without one,
-// and z becomes z + 128, since the instructions of x86 take the first operand without a sign. Results stay equal, bit
-// for bit.
+// and z becomes z + 128, since the instructions of x86 take the first operand without a sign. The padding of a
+// convolution, which stood for x - z = 0, holds z. Rows of x and w whose terms are no whole number of groups get zeros
+// behind them. Results stay equal, bit for bit.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -13,6 +14,7 @@
 #include "graph/pass.h"
 #include "graph/pass/centered.h"
 #include "graph/pass/rewriter.h"
+#include "support/integer.h"
 
 namespace autotune::graph {
 namespace {
@@ -31,7 +33,7 @@ class IntegerProductsPass {
   }
 
  private:
-  // Returns the numbers of a constant matrix if they fit 8 bits with a sign.
+  // Returns the numbers of a constant if they fit 8 bits with a sign.
   std::optional<std::vector<double>> SmallNumbers(ValueId v) const {
     const Constant* c = graph_.FindConstant(v);
     if (!c || !c->data) return std::nullopt;
@@ -44,19 +46,41 @@ class IntegerProductsPass {
     return numbers;
   }
 
-  // Returns a value with these bytes as numbers without a sign (x + 128 if they have one), in this shape.
-  ValueId Unsigned(ValueId bytes, const Shape& shape) {
-    const auto [it, is_new] = unsigned_.try_emplace({bytes, shape}, -1);
+  // Returns the bytes of the tensor `centered`, described by `known`, as numbers without a sign (x + 128 if they have
+  // one), with zeros that make the last dimension a whole number of groups.
+  ValueId Unsigned(ValueId centered, const Centered& known) {
+    const auto [it, is_new] = unsigned_.try_emplace(centered, -1);
     if (!is_new) return it->second;
-    ValueId x = rewriter_.Map(bytes);
-    if (graph_.Spec(bytes).dtype.IsSigned()) {
+    ValueId x = rewriter_.Map(known.bytes);
+    if (graph_.Spec(known.bytes).dtype.IsSigned()) {
       const ValueId offset = Number(kSignOffset);
       x = Must(Op::kAdd, {Must(Op::kCast, {x}, CastAttrs{kIntegers}), offset});
       x = Must(Op::kCast, {x}, CastAttrs{kBytes});
     }
-    if (graph_.Spec(bytes).shape != shape) x = Must(Op::kReshape, {x}, ReshapeAttrs{shape});
+    for (const Node* view : known.views) x = Must(view->op, {x}, view->attrs);
+    const Shape& shape = graph_.Spec(centered).shape;
+    if (const int64_t zeros = ZerosBehind(shape.back()); zeros > 0) {
+      PadAttrs pad{Shape(shape.size(), 0), Shape(shape.size(), 0), Shape(shape.size(), 0), PadMode::kConstant, 0};
+      pad.after.back() = zeros;
+      x = Must(Op::kPad, {x}, pad);
+    }
     return it->second = x;
   }
+  static int64_t ZerosBehind(int64_t terms) { return CeilDiv(terms, kDotGroup) * kDotGroup - terms; }
+
+  // Returns the numbers of weights of this shape, with zeros behind the terms of the last dimension but one.
+  static TensorValue Weights(Shape shape, const std::vector<double>& numbers) {
+    const int64_t columns = shape.back(), terms = shape[shape.size() - 2];
+    const auto length = static_cast<std::ptrdiff_t>(terms * columns);
+    shape[shape.size() - 2] += ZerosBehind(terms);
+    std::vector<double> all;
+    for (auto from = numbers.begin(); from != numbers.end(); from += length) {
+      all.insert(all.end(), from, from + length);
+      all.insert(all.end(), static_cast<size_t>(ZerosBehind(terms) * columns), 0);
+    }
+    return TensorValue::FromNumbers(DType::Int(8), shape, all);
+  }
+
   ValueId Number(int64_t number) {
     return rewriter_.builder.AddConstant("", TensorValue::FromNumbers(kIntegers, {}, {static_cast<double>(number)}));
   }
@@ -64,28 +88,53 @@ class IntegerProductsPass {
     return rewriter_.builder.Must(op, std::move(inputs), std::move(attrs), name);
   }
 
+  // Returns whether a zero point is the same for all terms of a sum.
+  bool IsOfRows(const Node& node, const Centered& x) const {
+    if (x.zero < 0) return true;
+    const TensorSpec& zeros = graph_.Spec(x.zero);
+    if (node.op != Op::kMatmul) return zeros.NumElements() == 1;
+    return zeros.rank() <= 2 && (zeros.rank() == 0 || zeros.shape.back() == 1);
+  }
+
+  // Returns the attributes of the product of bytes. Returns nothing if the padding of a convolution would have to hold
+  // what is known at run time only, or no byte.
+  std::optional<Attrs> AttrsFor(const Node& node, const Centered& x) const {
+    const auto* conv = std::get_if<ConvAttrs>(&node.attrs);
+    if (!conv || std::ranges::all_of(conv->pads, [](int64_t pad) { return pad == 0; })) return node.attrs;
+    double zero = graph_.Spec(x.bytes).dtype.IsSigned() ? kSignOffset : 0;
+    if (x.zero >= 0) {
+      const Constant* c = graph_.FindConstant(x.zero);
+      if (!c || !c->data) return std::nullopt;
+      zero += graph_.ConstantValue(*c).Number(0);
+    }
+    if (zero < 0 || zero > 255) return std::nullopt;
+    ConvAttrs padded = *conv;
+    padded.pad_value = static_cast<int64_t>(zero);
+    return padded;
+  }
+
   bool Rewrite(const Node& node) {
-    if (node.op != Op::kMatmul || graph_.Spec(node.output).dtype != kIntegers) return false;
-    const Shape &rows = graph_.Spec(node.inputs[0]).shape, &shape = graph_.Spec(node.inputs[1]).shape;
-    if (!SumsInGroups(rows[1])) return false;
+    const auto* conv = std::get_if<ConvAttrs>(&node.attrs);
+    if ((node.op != Op::kMatmul && !conv) || graph_.Spec(node.output).dtype != kIntegers) return false;
+    if ((conv && conv->layout == Layout::kNCHW) || !SumsInGroups(graph_, node)) return false;
+    const Shape& shape = graph_.Spec(node.inputs[1]).shape;
     const std::optional<Centered> x = CenteredOf(graph_, node.inputs[0]);
-    if (!x) return false;
-    // A zero point must be the same for all terms of a sum.
-    const Shape zeros = x->zero < 0 ? Shape{} : graph_.Spec(x->zero).shape;
-    if (zeros.size() > 2 || (!zeros.empty() && zeros.back() != 1)) return false;
-    const std::optional<std::vector<double>> w = SmallNumbers(node.inputs[1]);
+    if (!x || !IsOfRows(node, *x)) return false;
+    const std::optional<Attrs> attrs = AttrsFor(node, *x);
+    const std::optional<std::vector<double>> w = attrs ? SmallNumbers(node.inputs[1]) : std::nullopt;
     if (!w) return false;
-    std::vector<double> sums(static_cast<size_t>(shape[1]), 0);
+    std::vector<double> sums(static_cast<size_t>(shape.back()), 0);
     for (size_t i = 0; i < w->size(); ++i) sums[i % sums.size()] += (*w)[i];
     const std::string& name = graph_.values[node.inputs[1]].name;
-    const ValueId weights = rewriter_.builder.AddConstant(name, TensorValue::FromNumbers(DType::Int(8), shape, *w));
-    ValueId y = Must(Op::kMatmul, {Unsigned(x->bytes, rows), weights}, {}, node.name);
+    const ValueId weights = rewriter_.builder.AddConstant(name, Weights(shape, *w));
+    ValueId y = Must(node.op, {Unsigned(node.inputs[0], *x), weights}, *attrs, node.name);
     const bool is_signed = graph_.Spec(x->bytes).dtype.IsSigned();
     if (x->zero >= 0 || is_signed) {
       ValueId zero = x->zero >= 0 ? rewriter_.Map(x->zero) : Number(kSignOffset);
+      if (conv && x->zero >= 0) zero = Must(Op::kReshape, {zero}, ReshapeAttrs{{}});
       if (x->zero >= 0 && is_signed) zero = Must(Op::kAdd, {zero, Number(kSignOffset)});
       const ValueId of_columns =
-          rewriter_.builder.AddConstant(name, TensorValue::FromNumbers(kIntegers, {shape[1]}, sums));
+          rewriter_.builder.AddConstant(name, TensorValue::FromNumbers(kIntegers, {shape.back()}, sums));
       y = Must(Op::kSub, {y, Must(Op::kMul, {zero, of_columns})});
     }
     rewriter_.Set(node.output, y);
@@ -94,7 +143,7 @@ class IntegerProductsPass {
 
   const Graph& graph_;
   Rewriter rewriter_;
-  std::map<std::pair<ValueId, Shape>, ValueId> unsigned_;
+  std::map<ValueId, ValueId> unsigned_;  // by the tensor of i32 in graph_
 };
 
 }  // namespace

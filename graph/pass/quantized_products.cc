@@ -2,9 +2,9 @@
 //
 //   (f32(x - z) s) (f32(w - u) t)  ->  f32((x - z) (w - u)) (s t)
 //
-// x and w have 8 bits, and w is a constant. s is one number, t one number or one for each column. The sums of products
-// of floats were rounded, those of integers are exact: results differ by these roundings, as in every runtime that
-// fuses the operators around a quantized product.
+// x and w have 8 bits, and w is a constant. s is one number, t one number or one for each column (output channel). The
+// sums of products of floats were rounded, those of integers are exact: results differ by these roundings, as in every
+// runtime that fuses the operators around a quantized product.
 #include <algorithm>
 #include <optional>
 
@@ -16,7 +16,9 @@ namespace autotune::graph {
 namespace {
 
 constexpr DType kFloats = DType::Float(32);
-constexpr int64_t kMostTerms = INT32_MAX / (255 * 128);  // of a sum that cannot wrap around
+constexpr int64_t kMostProduct = 255 * 128;
+constexpr int64_t kMostTerms = INT32_MAX / kMostProduct;       // of a sum that cannot wrap around
+constexpr int64_t kMostExactTerms = (1 << 24) / kMostProduct;  // of a sum that is exact in f32 (ExactProducts)
 
 // A tensor of floats: an integer tensor times a scale.
 struct Scaled {
@@ -43,6 +45,11 @@ class QuantizedProductsPass {
       return std::nullopt;
     if (!CenteredOf(graph_, cast->inputs[0])) return std::nullopt;
     return Scaled{cast->inputs[0], node->inputs[1]};
+  }
+
+  const Node* Producer(ValueId v, Op op) const {
+    const Node* node = graph_.Producer(v);
+    return node && node->op == op ? node : nullptr;
   }
 
   // Returns the constant that a value copies, in another type or shape.
@@ -76,27 +83,50 @@ class QuantizedProductsPass {
     return true;
   }
 
+  // Returns whether integers pay: whether their sums are those of dot products, or exact in f32 as well.
+  bool Pays(const Node& node) const {
+    const int64_t terms = TermsOf(graph_, node);
+    return terms <= kMostTerms && (SumsInGroups(graph_, node) || (terms <= kMostExactTerms && node.op != Op::kMatmul));
+  }
+
+  // Returns the shape in which the scales of weights broadcast to the result of the product, or nothing if they are not
+  // one for each column (output channel), or one for all. `column`: the dimension of the columns in the weights.
+  std::optional<Shape> ScalesBesideResult(const Node& node, const Shape& weights, const TensorSpec& scales,
+                                          size_t column) const {
+    if (scales.NumElements() == 1) return Shape{};
+    const Shape& result = graph_.Spec(node.output).shape;
+    const size_t leading = weights.size() - std::min(weights.size(), scales.shape.size());
+    for (size_t d = 0; d < scales.shape.size(); ++d)
+      if (scales.shape[d] != (d + leading == column ? weights[column] : 1)) return std::nullopt;
+    Shape shape(result.size(), 1);
+    shape[std::holds_alternative<ConvAttrs>(node.attrs) ? 1 : result.size() - 1] = weights[column];
+    return shape;
+  }
+
   bool Rewrite(const Node& node) {
-    if (node.op != Op::kMatmul || graph_.Spec(node.output).dtype != kFloats) return false;
-    // The importer cuts a batch of matrices into rows behind their scale.
-    const Shape rows = graph_.Spec(node.inputs[0]).shape;
-    ValueId left = node.inputs[0];
-    const Node* reshape = graph_.Producer(left);
-    const bool reshaped = reshape && reshape->op == Op::kReshape;
-    if (reshaped) left = reshape->inputs[0];
-    const std::optional<Scaled> x = ScaledOf(left), w = ScaledOf(node.inputs[1]);
-    if (!x || !w || !SumsInGroups(rows[1]) || rows[1] > kMostTerms) return false;
+    const auto* conv = std::get_if<ConvAttrs>(&node.attrs);
+    if ((node.op != Op::kMatmul && !conv) || graph_.Spec(node.output).dtype != kFloats) return false;
+    if ((conv && conv->layout != Layout::kNCHW) || !Pays(node)) return false;
+    // The importer cuts a batch of matrices into rows behind their scale, and transposes the weights of Gemm there.
+    const Shape data = graph_.Spec(node.inputs[0]).shape;
+    const Node* reshape = Producer(node.inputs[0], Op::kReshape);
+    const Node* transpose = conv ? nullptr : Producer(node.inputs[1], Op::kTranspose);
+    const std::optional<Scaled> x = ScaledOf(reshape ? reshape->inputs[0] : node.inputs[0]);
+    const std::optional<Scaled> w = ScaledOf(transpose ? transpose->inputs[0] : node.inputs[1]);
+    if (!x || !w) return false;
     const std::optional<Centered> bytes = CenteredOf(graph_, x->integers), weights = CenteredOf(graph_, w->integers);
     const bool one_zero = bytes->zero < 0 || graph_.Spec(bytes->zero).NumElements() == 1;
     if (graph_.Spec(x->scale).NumElements() != 1 || !one_zero || !IsSmall(*weights)) return false;
-    const TensorSpec& scales = graph_.Spec(w->scale);
-    const bool along_columns = scales.NumElements() == 1 || scales.shape.back() == scales.NumElements();
-    if (!along_columns || scales.rank() > 2) return false;
-    ValueId a = rewriter_.Map(x->integers);
-    if (reshaped) a = Must(Op::kReshape, {a}, ReshapeAttrs{rows});
-    const ValueId sums = Must(Op::kMatmul, {a, rewriter_.Map(w->integers)}, {}, node.name);
+    const std::optional<Shape> scales =
+        ScalesBesideResult(node, graph_.Spec(w->integers).shape, graph_.Spec(w->scale), conv || transpose ? 0 : 1);
+    if (!scales) return false;
+    ValueId a = rewriter_.Map(x->integers), b = rewriter_.Map(w->integers);
+    if (reshape) a = Must(Op::kReshape, {a}, ReshapeAttrs{data});
+    if (transpose) b = Must(Op::kTranspose, {b}, transpose->attrs);
+    const ValueId sums = Must(node.op, {a, b}, node.attrs, node.name);
     const ValueId one = Must(Op::kReshape, {rewriter_.Map(x->scale)}, ReshapeAttrs{{}});
-    const ValueId scale = Must(Op::kMul, {one, rewriter_.Map(w->scale)});
+    const ValueId columns = Must(Op::kReshape, {rewriter_.Map(w->scale)}, ReshapeAttrs{*scales});
+    const ValueId scale = Must(Op::kMul, {one, columns});
     rewriter_.Set(node.output, Must(Op::kMul, {Must(Op::kCast, {sums}, CastAttrs{kFloats}), scale}));
     return true;
   }

@@ -1,4 +1,5 @@
 #include <limits>
+#include <vector>
 
 #include "schedule/state.h"
 
@@ -28,22 +29,29 @@ bool Match(const Expr& term, const Neutral& neutral, const Rebuild& rebuild, Gua
   return true;
 }
 
+// If `factor` is select(c, x, 0), perhaps converted to another type, sets `out` to the condition c and the value
+// rebuild(x), with x converted as the select was.
+template <class Rebuild>
+bool MatchFactor(Expr factor, const Rebuild& rebuild, Guarded& out) {
+  std::vector<DType> types;  // of the conversions, outermost first
+  while (const Cast* cast = factor.As<Cast>()) {
+    types.push_back(factor.dtype());
+    factor = Expr(cast->a);
+  }
+  const auto converted = [&](Expr x) {
+    for (auto type = types.rbegin(); type != types.rend(); ++type) x = MakeCast(*type, x);
+    return rebuild(x);
+  };
+  return Match(factor, IsZero, converted, out);
+}
+
 bool Guard(const Store& store, Guarded& out) {
   const Expr& value = store.value;
   if (const Call* call = value.As<Call>(); call && call->op == Op::kFma && IsLoadOf(call->args[2], store)) {
     const Expr &a = call->args[0], &b = call->args[1], &sum = call->args[2];
-    return Match(
-               a, IsZero,
-               [&](const Expr& x) {
-                 return MakeCall(Op::kFma, {x, b, sum});
-               },
-               out) ||
-           Match(
-               b, IsZero,
-               [&](const Expr& x) {
-                 return MakeCall(Op::kFma, {a, x, sum});
-               },
-               out);
+    const auto left = [&](const Expr& x) { return MakeCall(Op::kFma, {x, b, sum}); };
+    const auto right = [&](const Expr& x) { return MakeCall(Op::kFma, {a, x, sum}); };
+    return MatchFactor(a, left, out) || MatchFactor(b, right, out);
   }
   const Binary* update = value.As<Binary>();
   if (!update) return false;
@@ -59,13 +67,12 @@ bool Guard(const Store& store, Guarded& out) {
       return Match(
           term, [](const Expr& k) { return IsExtreme(k, 1); }, again, out);
     case BinaryOp::kAdd: {
-      if (Match(term, IsZero, again, out)) return true;
+      if (MatchFactor(term, again, out)) return true;
       const Binary* product = term.As<Binary>();
       if (!product || product->op != BinaryOp::kMul) return false;
-      return Match(
-                 product->a, IsZero, [&](const Expr& x) { return again(x * product->b); }, out) ||
-             Match(
-                 product->b, IsZero, [&](const Expr& x) { return again(product->a * x); }, out);
+      const auto left_factor = [&](const Expr& x) { return again(x * product->b); };
+      const auto right_factor = [&](const Expr& x) { return again(product->a * x); };
+      return MatchFactor(product->a, left_factor, out) || MatchFactor(product->b, right_factor, out);
     }
     default:
       return false;
@@ -74,8 +81,8 @@ bool Guard(const Store& store, Guarded& out) {
 
 }  // namespace
 
-// Legal for a sum of products if one factor is a select between a value and 0. Also legal for a sum, maximum or minimum
-// of a select between a value and the identity of the operation.
+// Legal for a sum of products if one factor is a select between a value and 0, also if it is converted. Also legal for
+// a sum, maximum or minimum of a select between a value and the identity of the operation.
 Status ApplyStep(State& state, SkipPadding& step) {
   Path path = TRY(FindBlock(state.func.body, step.block));
   Block block = path.block();

@@ -95,8 +95,7 @@ Result<bool> InlinePadding(SketchBuilder& s, const BlockView& block) {
     if (!product || !block.reads.count(other.writes) || other.reduction || s.IsPlaced(other.name)) continue;
     const Store* store = other.node.As<Block>()->body.As<Store>();
     const Select* select = store ? store->value.As<Select>() : nullptr;
-    const FloatImm* fill = select ? select->b.As<FloatImm>() : nullptr;
-    if (!fill || fill->value != 0 || ConsumersOf(blocks, other).size() != 1) continue;
+    if (!select || !IsZero(select->b) || ConsumersOf(blocks, other).size() != 1) continue;
     TRY(s.Do(ComputeInline{.block = other.name}));
     padded = true;
   }

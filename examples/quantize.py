@@ -1,10 +1,11 @@
 """Quantizes a network to 8 bits, in the forms that exporters write.
 
-    python3 examples/quantize.py model.onnx OUT [qdq qoperator dynamic]
+    python3 examples/quantize.py model.onnx OUT [qdq qoperator dynamic s8qdq s8qoperator]
 
 qdq: QuantizeLinear and DequantizeLinear around each product, sum and pool; weights are i8 with a scale for each output
 channel, biases i32. qoperator: QLinearConv and QLinearMatMul, whose images and matrices stay u8 from one product to the
-next. dynamic: DynamicQuantizeLinear before ConvInteger and MatMulInteger, floats everywhere else.
+next. dynamic: DynamicQuantizeLinear before ConvInteger and MatMulInteger, floats everywhere else. s8qdq, s8qoperator:
+activations are i8 with the zero point 0, not u8.
 
 Batch normalization is folded into the weights first, as quantizers do. The ranges of activations come from one forward
 pass (reference.py). The model's operator set must be 13. Needs python3-numpy, python3-onnx.
@@ -20,7 +21,7 @@ from onnx import helper, numpy_helper
 import reference
 from refill import write
 
-FORMS = ("qdq", "qoperator", "dynamic")
+FORMS = ("qdq", "qoperator", "dynamic", "s8qdq", "s8qoperator")
 CLIPPING = ("Relu", "Clip")  # end in the same bounds as the range of their result, so quantization does their work
 
 
@@ -62,11 +63,12 @@ def keep(model, weights):
 
 class Quantizer:
     def __init__(self, model, values, form):
-        self.form, self.values = form, values
+        self.form, self.values = form.removeprefix("s8"), values
+        self.signed = form.startswith("s8")
         self.weights = {i.name: numpy_helper.to_array(i) for i in model.graph.initializer}
         self.given = [i.name for i in model.graph.input if i.name not in self.weights]
         self.old = list(model.graph.node)
-        self.nodes, self.scales, self.small = [], {}, {}  # small: the u8 of a tensor of floats
+        self.nodes, self.scales, self.small = [], {}, {}  # small: the bytes of a tensor of floats
         self.outputs = {o.name for o in model.graph.output}
         self.readers = {}
         for node in self.old:
@@ -86,14 +88,17 @@ class Quantizer:
         if name not in self.scales:
             x = self.values[name]
             low, high = min(x.min(), 0.0), max(x.max(), 0.0)
-            scale = np.float32(max(high - low, 1e-6) / 255)
-            zero = np.uint8(np.clip(np.round(-low / scale), 0, 255))
+            if self.signed:
+                scale, zero = np.float32(max(high, -low, 1e-6) / 127), np.int8(0)
+            else:
+                scale = np.float32(max(high - low, 1e-6) / 255)
+                zero = np.uint8(np.clip(np.round(-low / scale), 0, 255))
             names = [self.constant(f"{name}.scale8", np.array(scale)), self.constant(f"{name}.zero8", np.array(zero))]
             self.scales[name] = names
         return self.scales[name]
 
     def quantized(self, name):
-        """Returns the name of the u8 form of an activation."""
+        """Returns the name of the 8-bit form of an activation."""
         if name not in self.small:
             self.small[name] = self.node("QuantizeLinear", [name, *self.scale_of(name)], f"{name}.u8")
         return self.small[name]
@@ -129,7 +134,7 @@ class Quantizer:
     def result_of(self, node):
         """Returns the tensor that holds the result after an activation that quantization does, and that activation."""
         readers = self.readers.get(node.output[0], [])
-        if len(readers) == 1 and readers[0].op_type in CLIPPING and node.output[0] not in self.outputs:
+        if not self.signed and len(readers) == 1 and readers[0].op_type in CLIPPING and node.output[0] not in self.outputs:
             return readers[0].output[0], readers[0]
         return node.output[0], None
 

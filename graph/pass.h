@@ -86,10 +86,6 @@ Result<Graph> FoldConstants(const Graph& graph, const PassEnv& env);
 // if env.multiplies_bytes. Results differ by rounding.
 Result<Graph> QuantizedProducts(const Graph& graph, const PassEnv& env);
 
-// Moves divisions by the scale of a quantization into the multiplications by constant scales before them
-// (fold_scales.cc), if env.multiplies_bytes. Results differ by rounding.
-Result<Graph> FoldScales(const Graph& graph, const PassEnv& env);
-
 // Turns products of i32 whose operands are small integers into products of bytes (integer_products.cc), if
 // env.multiplies_bytes. Results stay equal, bit for bit.
 Result<Graph> IntegerProducts(const Graph& graph, const PassEnv& env);

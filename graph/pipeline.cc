@@ -8,7 +8,6 @@ const std::vector<Pass>& Pipeline() {
   static const std::vector<Pass> passes = {
       {"drop_dead_code", DropDeadCode},
       {"quantized_products", QuantizedProducts},
-      {"fold_scales", FoldScales},
       {"fold_batch_norm", FoldBatchNorm, "kernels have no batch normalization"},
       {"convert_layout", ConvertLayout, "kernels of images are made for NHWC"},
       {"trim_windows", TrimWindows},

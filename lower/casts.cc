@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "ir/float_math.h"
 #include "ir/linear_form.h"
@@ -117,10 +118,55 @@ Expr ToUnsigned64(const Expr& x) {
   return MakeCast(type, ToSigned(MakeSelect(is_small, x, x - end), 64)) + MakeSelect(is_small, zero, top);
 }
 
-Expr Defined(const Expr& e) {
+std::optional<double> NumberIn(const Expr& e) {
+  const Broadcast* lanes = e.As<Broadcast>();
+  const FloatImm* number = (lanes ? lanes->a : e).As<FloatImm>();
+  return number ? std::optional(number->value) : std::nullopt;
+}
+
+struct Operands {
+  Expr a;
+  double b = 0;
+};
+
+// If e is `a op b` with a number b, returns a and b.
+std::optional<Operands> WithNumber(const Expr& e, BinaryOp op) {
+  const Binary* n = e.As<Binary>();
+  const std::optional<double> b = n && n->op == op ? NumberIn(n->b) : std::nullopt;
+  return b ? std::optional(Operands{n->a, *b}) : std::nullopt;
+}
+
+// Converts min(max(round(x) + z, low), high), as QuantizeLinear makes it, to an integer of few bits. The bounds and z
+// are small whole numbers, so x may be clamped before it is rounded: to [low - z, high - z]. A sum of about 1.5 * 2^23
+// has the rounded number in its last bits (half to even, as round does): one instruction instead of a rounding and a
+// conversion. Returns e if it has another form.
+Expr FromQuantized(const Expr& e, const Cast& cast) {
+  constexpr double kWhole = 0x1.8p23, kSmall = 1 << 20;
+  const DType from = cast.a.dtype(), to = e.dtype().Element();
+  const std::optional<Operands> least = WithNumber(cast.a, BinaryOp::kMin);
+  const std::optional<Operands> most = least ? WithNumber(least->a, BinaryOp::kMax) : std::nullopt;
+  if (!most || from.Element() != DType::Float(32) || to.bits > 16) return e;
+  const Operands sum = WithNumber(most->a, BinaryOp::kAdd).value_or(Operands{most->a, 0});
+  const Call* rounded = sum.a.As<Call>();
+  const auto is_small = [](double x) { return std::trunc(x) == x && std::abs(x) <= kSmall; };
+  if (!rounded || rounded->op != Op::kRound || !is_small(sum.b) || !is_small(least->b) || !is_small(most->b)) return e;
+  if (!Fits({most->b, least->b, false}, to) || most->b > least->b) return e;
+  const DType bits = DType::Int(32).WithLanes(from.lanes);
+  const Expr& x = rounded->args[0];
+  Expr clamped = MakeBinary(BinaryOp::kMax, x, Like(most->b - sum.b, x));
+  clamped = MakeBinary(BinaryOp::kMin, clamped, Like(least->b - sum.b, x));
+  Expr whole = MakeExpr(bits, Call{Op::kReinterpret, {clamped + Like(kWhole, x)}});
+  if (sum.b != 0) whole = whole + MakeBroadcast(IntConst(static_cast<int64_t>(sum.b), bits.Element()), bits.lanes);
+  return MakeCast(e.dtype(), whole);
+}
+
+Expr Defined(const Expr& e, bool has_vectors) {
   const Cast* cast = e.As<Cast>();
   if (!cast || !cast->a.dtype().IsFloat() || !e.dtype().IsInt()) return e;
   const DType to = e.dtype().Element();
+  if (has_vectors) {
+    if (Expr quantized = FromQuantized(e, *cast); !quantized.Same(e)) return quantized;
+  }
   if (Fits(RangeOf(cast->a), to)) return e;
   // An f32 holds every number of a 16-bit float exactly, so such operands are widened first.
   const bool is_half = cast->a.dtype().IsHalf();
@@ -133,6 +179,9 @@ Expr Defined(const Expr& e) {
 
 }  // namespace
 
-Result<PrimFunc> DefineCasts(const PrimFunc& f, PassEnv&) { return WithExprs(f, Defined); }
+Result<PrimFunc> DefineCasts(const PrimFunc& f, PassEnv& env) {
+  const bool has_vectors = env.target.kind == TargetKind::kLlvm;
+  return WithExprs(f, [&](const Expr& e) { return Defined(e, has_vectors); });
+}
 
 }  // namespace autotune

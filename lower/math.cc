@@ -478,6 +478,7 @@ Expr ExpandMathCall(const Expr& e, const Target& target) {
 Result<PrimFunc> ExpandMath(const PrimFunc& f, PassEnv& env) {
   auto expanded = [&](const Expr& e) {
     if (e.As<Cast>()) return ExpandHalfCast(e, env.target);
+    if (e.As<Binary>()) return ExpandDivision(e, env.target);
     const Call* call = e.As<Call>();
     if (call && env.target.kind == TargetKind::kC && IsLongMath(call->op)) return e;
     return ExpandMathCall(e, env.target);

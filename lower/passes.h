@@ -84,8 +84,12 @@ Result<PrimFunc> VerifyRegisters(const PrimFunc& f, PassEnv& env);
 Result<PrimFunc> DefineCasts(const PrimFunc& f, PassEnv& env);
 // Expands functions, and conversions of 16-bit floats, into arithmetic if the target has no instruction for them
 // (ExpandMathCall in math.cc, ExpandHalfCast in halves.cc). For targets of kind c, keeps the calls of long functions
-// (IsLongMath).
+// (IsLongMath). Divisions of f32 by a number become products.
 Result<PrimFunc> ExpandMath(const PrimFunc& f, PassEnv& env);
+// If e divides by a number, returns the same quotient as a product, which takes a fraction of the time: with fused
+// multiply-adds as x * high + x * low, or times a power of two. Returns e if this is not known to round alike for all
+// quotients of at least 2^-100 (division.cc).
+Expr ExpandDivision(const Expr& e, const Target& target);
 Expr RoundedToTf32(const Expr& x);                            // rounds an f32 to TF32 (tf32.cc)
 Expr ExpandHalfCast(const Expr& cast, const Target& target);  // one Cast from or to a float of 16 bits (halves.cc)
 

@@ -13,6 +13,8 @@ namespace {
 
 using Loop = BlockView::Loop;
 
+constexpr int64_t kFewLanes = 16;  // of a vector of AVX-512 with elements of 4 bytes
+constexpr int64_t kMostShort = 8;  // most iterations of a loop that is unrolled because it fills no vector [chosen]
 // Number of outermost loops of a reduction inside which its operand may be computed.
 constexpr int64_t kDeepestProducer = 2;
 // Candidates for the unrolled vectors of an iteration, and for the prefetch distance of a transpose in tiles, without
@@ -275,6 +277,13 @@ StageModel StreamingModel(const BlockView& block) {
   return model;
 }
 
+// Returns how many of `lanes` a loop uses. Vectors of small elements have many lanes, of which a short loop would waste
+// most in its last vector, so it takes shorter vectors that divide it.
+int64_t WholeLanes(int64_t extent, int64_t lanes) {
+  while (lanes > kFewLanes && extent % lanes != 0) lanes /= 2;
+  return lanes;
+}
+
 // Lets the search move a block into the loops of the reduction that alone reads its result, if this reduction is
 // already placed. Returns the current loops of the block.
 Result<std::vector<Loop>> MoveToReduction(SketchBuilder& s, const BlockView& block, StageModel& model) {
@@ -303,7 +312,7 @@ Result<std::vector<Loop>> MoveToReduction(SketchBuilder& s, const BlockView& blo
 // tiled reduction (a padded copy of its input) may also be computed inside the loops of the reduction.
 Status StreamingRule(SketchBuilder& s, const BlockView& block, int) {
   if (block.reduction) return Err("the block is a reduction");
-  const int64_t lanes = LanesOf(block, s.target());
+  int64_t lanes = LanesOf(block, s.target());
   // A block that is already in another stage's parallel loop, such as the zeros of its sums, belongs to that stage.
   const bool of_other_stage = s.IsInTask(block.name);
   StageModel model = StreamingModel(block);
@@ -331,7 +340,9 @@ Status StreamingRule(SketchBuilder& s, const BlockView& block, int) {
     loops.back().var = TRY(s.Do(Fuse{.loops = {loops.back().var, pixel.var}})).front();
     loops.back().extent *= pixel.extent;
   }
+  if (!loops.empty()) lanes = WholeLanes(loops.back().extent, lanes);
   const bool vectors = !loops.empty() && loops.back().extent >= lanes;
+  if (!loops.empty() && !vectors && loops.back().extent <= kMostShort) TRY(s.Unroll(loops.back().var));
   if (vectors) {
     std::vector<int64_t> unrolls = kUnrolledVectors;
     std::erase_if(unrolls, [&](int64_t u) { return u > 1 && u * lanes > loops.back().extent; });

@@ -40,11 +40,16 @@ class Fuser {
 
   Graph Run() {
     for (const bool anchors : {true, false}) {
+      std::vector<int> absorbing;  // groups of anchors, which first let other anchors take what follows them
       for (size_t i = 0; i < graph_.nodes.size(); ++i) {
         const OpKind kind = KindOf(graph_.nodes[i].op);
         if (group_[i] >= 0 || kind == OpKind::kAlias || IsCall(graph_.nodes[i])) continue;
-        if (!read_in_place_[i] && (kind == OpKind::kAnchor || !anchors)) Grow(static_cast<int>(i));
+        if (read_in_place_[i] || (anchors && kind != OpKind::kAnchor)) continue;
+        const bool absorbs = Grow(static_cast<int>(i));
+        if (absorbs && anchors) absorbing.push_back(group_[i]);
+        if (absorbs && !anchors) AbsorbOperands(group_[i]);
       }
+      for (int id : absorbing) AbsorbOperands(id);
     }
     Rewriter rewriter(graph_);
     for (size_t i = 0; i < graph_.nodes.size(); ++i) {
@@ -246,7 +251,8 @@ class Fuser {
 
   // Adds the element-wise producers of the group's operands that have the group's shape and no readers outside the
   // group. Those of an anchor's own operands stay outside, since an anchor reads its operands several times.
-  void AbsorbOperands(std::vector<int>& group, int id) {
+  void AbsorbOperands(int id) {
+    std::vector<int>& group = groups_[static_cast<size_t>(id)];
     const Shape& shape = graph_.Spec(graph_.nodes[group.back()].output).shape;
     const int anchor = KindOf(graph_.nodes[group.front()].op) == OpKind::kAnchor ? group.front() : -1;
     for (size_t i = anchor < 0 ? 0 : 1; i < group.size() && group.size() < kMostAbsorbed; ++i) {
@@ -276,13 +282,14 @@ class Fuser {
     return movable ? std::vector<int>{next} : std::vector<int>{};
   }
 
-  void Grow(int root) {
+  // Makes the group of a node. Returns whether it may absorb operands.
+  bool Grow(int root) {
     std::vector<int>& group = groups_.emplace_back(std::vector<int>{root});
     int id = static_cast<int>(groups_.size()) - 1;
     group_[root] = id;
     OpKind kind = KindOf(graph_.nodes[root].op);
     // A concatenation has one loop nest per operand, so no node can join its loops.
-    if (single_ || kind == OpKind::kOpaque || graph_.nodes[root].op == Op::kConcat) return;
+    if (single_ || kind == OpKind::kOpaque || graph_.nodes[root].op == Op::kConcat) return false;
     bool has_transpose = graph_.nodes[root].op == Op::kTranspose, attends = false;
     Rows rows{.allowed = kind == OpKind::kElementwise, .full = graph_.Spec(graph_.nodes[root].output).shape};
     rows.plain = rows.allowed && IsPlain(graph_.nodes[root]);
@@ -303,8 +310,7 @@ class Fuser {
       }
       if (region.empty()) {
         const bool absorbs = kind == OpKind::kElementwise || (kind == OpKind::kAnchor && !attends);
-        if (absorbs && !has_transpose && rows.first < 0 && !rows.reduced) AbsorbOperands(group, id);
-        return;
+        return absorbs && !has_transpose && rows.first < 0 && !rows.reduced;
       }
       for (int node : region) group_[node] = id;
       group.insert(group.end(), region.begin(), region.end());

@@ -61,6 +61,29 @@ TEST(Fuse, NeverTwoOutputsNorTwoAnchors) {
   EXPECT_EQ(g.nodes.size(), 4u) << GraphText(g);
 }
 
+// Element-wise nodes in front of a sum with the result of a convolution join its kernel, although they come first.
+TEST(Fuse, AnchorsTakeWhatIsAddedToThem) {
+  const auto kernels = [](bool read_twice, bool for_image) {
+    Maker m(18);
+    const ValueId x = m.b.Input("x", F32({1, 4, 4, 4})), z = m.b.Input("z", F32({1, 4, 4, 4}));
+    const ValueId added = m.b.Must(Op::kMul, {m.b.Must(Op::kSigmoid, {z}), z});
+    const ValueId conv = m.Conv(for_image ? added : x, 4, 1);
+    m.b.Output(m.Relu(m.b.Must(Op::kAdd, {conv, added})), "y");
+    if (read_twice) m.b.Output(m.b.Must(Op::kReduceSum, {added}, AxesAttrs{{3}}), "sum");
+    PassEnv env;
+    const Graph g = ExpectKept(m.b.Finish(), {{"fuse", Fuse}}, env);
+    for (const Node& node : g.nodes) {
+      if (node.body->nodes.front().op == Op::kConv2d) {
+        EXPECT_EQ(node.body->nodes.back().op, Op::kRelu);
+      }
+    }
+    return g.nodes.size();
+  };
+  EXPECT_EQ(kernels(false, false), 1u);
+  EXPECT_EQ(kernels(false, true), 2u) << "an anchor reads its image several times";
+  EXPECT_EQ(kernels(true, false), 3u) << "another node reads it, too";
+}
+
 TEST(Fuse, WideningConsumerStaysOutside) {
   Maker m(16);
   ValueId x = m.b.Input("x", F32({1, 4})), wide = m.b.Input("wide", F32({8, 4}));

@@ -50,7 +50,8 @@ Graph Rewritten(const Graph& g, bool multiplies_bytes = true) {
 
 bool IsOfBytes(const Graph& g) {
   for (const Node& node : g.nodes)
-    if (node.op == Op::kMatmul) return g.Spec(node.inputs[0]).dtype == kU8 && g.Spec(node.inputs[1]).dtype == kI8;
+    if (node.op == Op::kMatmul || node.op == Op::kConv2d)
+      return g.Spec(node.inputs[0]).dtype == kU8 && g.Spec(node.inputs[1]).dtype == kI8;
   return false;
 }
 
@@ -84,6 +85,71 @@ TEST(IntegerProducts, ProductsOfCenteredBytesBecomeProductsOfBytes) {
   }
 }
 
+// A convolution of bytes minus a zero point, as the importer and the change of layouts make it.
+struct Convolution {
+  DType type = kU8;
+  int64_t channels = 16, groups = 1, filters = 6, kernel = 3, pad = 1, stride = 1;
+  Product::Zero zero = Product::kConstant;
+  double zero_point = 100;
+  bool transposed = false;  // from NCHW, behind the zero point
+};
+
+Graph Make(const Convolution& p) {
+  Maker maker(11);
+  const Shape image = {2, 7, 6, p.channels};
+  ValueId x = maker.b.Input("x", {p.type, p.transposed ? Shape{2, p.channels, 7, 6} : image});
+  x = maker.b.Must(Op::kCast, {x}, CastAttrs{kI32});
+  if (p.zero == Product::kConstant)
+    x = maker.b.Must(Op::kSub, {x, maker.b.AddConstant("", TensorValue::FromNumbers(kI32, {}, {p.zero_point}))});
+  if (p.zero == Product::kInput) x = maker.b.Must(Op::kSub, {x, maker.b.Input("z", {kI32, {1, 1, 1, 1}})});
+  if (p.transposed) x = maker.b.Transpose(x, {0, 2, 3, 1});
+  const Shape shape = {p.kernel, p.kernel, p.channels / p.groups, p.filters};
+  std::vector<double> weights;
+  for (int64_t i = 0; i < reference::Count(shape); ++i) weights.push_back(static_cast<double>(i * 37 % 256) - 128);
+  const ValueId w = maker.b.AddConstant("w", TensorValue::FromNumbers(kI32, shape, weights));
+  ConvAttrs attrs{.groups = p.groups, .layout = Layout::kNHWC};
+  attrs.pads = Shape(4, p.pad);
+  attrs.strides = Shape(2, p.stride);
+  maker.b.Output(maker.b.Must(Op::kConv2d, {x, w}, attrs), "y");
+  return maker.b.Finish();
+}
+
+TEST(IntegerProducts, ConvolutionsOfCenteredBytesBecomeConvolutionsOfBytes) {
+  using enum Product::Zero;
+  for (const DType type : {kU8, kI8}) {
+    for (const Convolution& p :
+         {Convolution{.type = type}, Convolution{.type = type, .zero = kNone}, Convolution{.type = type, .stride = 2},
+          Convolution{.type = type, .channels = 3}, Convolution{.type = type, .channels = 2, .transposed = true},
+          Convolution{.type = type, .kernel = 1, .pad = 0, .zero = kInput}, Convolution{.type = type, .filters = 1},
+          Convolution{.type = type, .zero_point = type == kU8 ? 0.0 : -128.0}}) {
+      const Graph g = Make(p), now = Rewritten(g);
+      EXPECT_TRUE(IsOfBytes(now)) << GraphText(now);
+      ExpectEqual(g, now);
+    }
+  }
+}
+
+TEST(IntegerProducts, OtherConvolutionsStay) {
+  using enum Product::Zero;
+  for (const Convolution& p :
+       {Convolution{.groups = 2}, Convolution{.channels = 6, .groups = 6}, Convolution{.channels = 1},
+        Convolution{.zero = kInput}, Convolution{.zero_point = 256}, Convolution{.zero_point = -1},
+        Convolution{.channels = 8, .kernel = 1}, Convolution{.type = kI8, .zero_point = 128}}) {
+    const Graph g = Make(p), now = Rewritten(g);
+    EXPECT_FALSE(IsOfBytes(now)) << GraphText(now);
+    ExpectEqual(g, now);
+  }
+}
+
+TEST(IntegerProducts, RowsOfAnyLengthGetZerosWhereColumnsAreMany) {
+  for (int64_t k : {17, 18, 19, 21}) {
+    const Graph g = Make(Product{.k = k, .n = 64}), now = Rewritten(g);
+    EXPECT_TRUE(IsOfBytes(now)) << GraphText(now);
+    ExpectEqual(g, now);
+    EXPECT_FALSE(IsOfBytes(Rewritten(Make(Product{.k = k, .n = 63}))));
+  }
+}
+
 TEST(IntegerProducts, OthersStay) {
   using enum Product::Zero;
   for (const Product& p : {Product{.largest = 128}, Product{.k = 18}, Product{.k = 12}, Product{.zero_shape = {16}},
@@ -92,7 +158,7 @@ TEST(IntegerProducts, OthersStay) {
     EXPECT_FALSE(IsOfBytes(now)) << GraphText(now);
     ExpectEqual(g, now);
   }
-  EXPECT_FALSE(IsOfBytes(Rewritten(Make({}), false))) << "the target has no dot products";
+  EXPECT_FALSE(IsOfBytes(Rewritten(Make(Product{}), false))) << "the target has no dot products";
 }
 
 }  // namespace

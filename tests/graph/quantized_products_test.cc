@@ -17,7 +17,14 @@ struct Product {
   int64_t m = 3, k = 16, n = 5;
   double zero = 131, weights_zero = 0;
   Shape x_scale = {}, w_scale = {1, 5};
-  bool constant = true, reshaped = false;
+  bool constant = true, reshaped = false, transposed = false;  // of the weights, as Gemm has them
+};
+
+// A convolution of dequantized numbers.
+struct Convolution {
+  int64_t channels = 8, groups = 1, filters = 5, kernel = 3;
+  Shape x_scale = {}, w_scale = {5, 1, 1, 1};
+  Layout layout = Layout::kNCHW;
 };
 
 class Quantized : public Maker {
@@ -38,21 +45,34 @@ class Quantized : public Maker {
     ValueId x = Dequantized(b.Input("x", {p.type, rows}), p.type, p.zero, p.x_scale);
     if (p.reshaped) x = b.Must(Op::kReshape, {x}, ReshapeAttrs{{p.m, p.k}});
     const double low = p.weights.IsSigned() ? -128 : 0;
-    const ValueId bytes = p.constant ? Numbers(p.weights, {p.k, p.n}, low, 1) : b.Input("w", {p.weights, {p.k, p.n}});
-    const ValueId w = Dequantized(bytes, p.weights, p.weights_zero, p.w_scale);
+    const Shape shape = p.transposed ? Shape{p.n, p.k} : Shape{p.k, p.n};
+    const ValueId bytes = p.constant ? Numbers(p.weights, shape, low, 1) : b.Input("w", {p.weights, shape});
+    ValueId w = Dequantized(bytes, p.weights, p.weights_zero, p.w_scale);
+    if (p.transposed) w = b.Transpose(w, {1, 0});
     b.Output(b.Must(Op::kMatmul, {x, w}), "y");
+    return b.Finish();
+  }
+  Graph Make(const Convolution& p) {
+    const ValueId x = Dequantized(b.Input("x", {kU8, {1, p.channels, 5, 6}}), kU8, 100, p.x_scale);
+    std::vector<double> numbers;
+    const Shape shape = {p.filters, p.channels / p.groups, p.kernel, p.kernel};
+    for (int64_t i = 0; i < reference::Count(shape); ++i) numbers.push_back(static_cast<double>(i * 37 % 256) - 128);
+    const ValueId w = Dequantized(b.AddConstant("", TensorValue::FromNumbers(kI8, shape, numbers)), kI8, 0, p.w_scale);
+    ConvAttrs attrs{.pads = Shape(4, 1), .groups = p.groups, .layout = p.layout};
+    b.Output(b.Must(Op::kConv2d, {x, w}, attrs), "y");
     return b.Finish();
   }
 };
 
 bool IsOfIntegers(const Graph& g) {
   for (const Node& node : g.nodes)
-    if (node.op == Op::kMatmul) return g.Spec(node.output).dtype == kI32;
+    if (node.op == Op::kMatmul || node.op == Op::kConv2d) return g.Spec(node.output).dtype == kI32;
   return false;
 }
 
 // Rewrites the product, and expects the same numbers.
-bool BecomesIntegers(const Product& p, bool multiplies_bytes = true) {
+template <class P>
+bool BecomesIntegers(const P& p, bool multiplies_bytes = true) {
   Quantized maker(5);
   const Graph g = maker.Make(p);
   const Result<Graph> now = QuantizedProducts(g, {.multiplies_bytes = multiplies_bytes});
@@ -72,24 +92,42 @@ bool BecomesIntegers(const Product& p, bool multiplies_bytes = true) {
 }
 
 TEST(QuantizedProducts, ProductsWithConstantsBecomeIntegers) {
-  EXPECT_TRUE(BecomesIntegers({}));
-  EXPECT_TRUE(BecomesIntegers({.type = kI8, .zero = 0}));
-  EXPECT_TRUE(BecomesIntegers({.type = kI8, .zero = -7}));
-  EXPECT_TRUE(BecomesIntegers({.weights = kU8, .weights_zero = 128}));
-  EXPECT_TRUE(BecomesIntegers({.w_scale = {}}));
-  EXPECT_TRUE(BecomesIntegers({.w_scale = {5}}));
-  EXPECT_TRUE(BecomesIntegers({.x_scale = {1}}));
-  EXPECT_TRUE(BecomesIntegers({.reshaped = true}));
+  EXPECT_TRUE(BecomesIntegers(Product{}));
+  EXPECT_TRUE(BecomesIntegers(Product{.type = kI8, .zero = 0}));
+  EXPECT_TRUE(BecomesIntegers(Product{.type = kI8, .zero = -7}));
+  EXPECT_TRUE(BecomesIntegers(Product{.weights = kU8, .weights_zero = 128}));
+  EXPECT_TRUE(BecomesIntegers(Product{.w_scale = {}}));
+  EXPECT_TRUE(BecomesIntegers(Product{.w_scale = {5}}));
+  EXPECT_TRUE(BecomesIntegers(Product{.x_scale = {1}}));
+  EXPECT_TRUE(BecomesIntegers(Product{.reshaped = true}));
+  EXPECT_TRUE(BecomesIntegers(Product{.w_scale = {5, 1}, .transposed = true}));
+  EXPECT_TRUE(BecomesIntegers(Product{.k = 18, .n = 64, .w_scale = {}})) << "zeros make it whole groups";
+}
+
+TEST(QuantizedProducts, ConvolutionsBecomeIntegers) {
+  EXPECT_TRUE(BecomesIntegers(Convolution{}));
+  EXPECT_TRUE(BecomesIntegers(Convolution{.w_scale = {}}));
+  EXPECT_TRUE(BecomesIntegers(Convolution{.channels = 3, .x_scale = {1}}));
+  EXPECT_TRUE(BecomesIntegers(Convolution{.channels = 5, .groups = 5})) << "few terms are exact in f32";
+  EXPECT_TRUE(BecomesIntegers(Convolution{.channels = 1, .kernel = 1})) << "so are these";
+}
+
+TEST(QuantizedProducts, OtherConvolutionsStayFloats) {
+  EXPECT_FALSE(BecomesIntegers(Convolution{}, false)) << "the target has no dot products";
+  EXPECT_FALSE(BecomesIntegers(Convolution{.x_scale = {1, 8, 1, 1}})) << "a scale for each channel";
+  EXPECT_FALSE(BecomesIntegers(Convolution{.channels = 5, .filters = 5, .w_scale = {1, 5, 1, 1}})) << "of the image";
+  EXPECT_FALSE(BecomesIntegers(Convolution{.channels = 1200, .groups = 5, .w_scale = {}})) << "not exact in f32";
 }
 
 TEST(QuantizedProducts, OthersStayFloats) {
-  EXPECT_FALSE(BecomesIntegers({}, false)) << "the target has no dot products";
-  EXPECT_FALSE(BecomesIntegers({.constant = false}));
-  EXPECT_FALSE(BecomesIntegers({.k = 18, .w_scale = {}})) << "no whole number of groups";
-  EXPECT_FALSE(BecomesIntegers({.weights = kU8, .k = 64})) << "up to 255";
-  EXPECT_FALSE(BecomesIntegers({.weights = kI8, .weights_zero = 1})) << "down to -129";
-  EXPECT_FALSE(BecomesIntegers({.x_scale = {3, 1}})) << "a scale for each row";
-  EXPECT_FALSE(BecomesIntegers({.n = 8, .w_scale = {16, 1}})) << "a scale for each step";
+  EXPECT_FALSE(BecomesIntegers(Product{}, false)) << "the target has no dot products";
+  EXPECT_FALSE(BecomesIntegers(Product{.constant = false}));
+  EXPECT_FALSE(BecomesIntegers(Product{.k = 18, .w_scale = {}})) << "no whole number of groups";
+  EXPECT_FALSE(BecomesIntegers(Product{.weights = kU8, .k = 64})) << "up to 255";
+  EXPECT_FALSE(BecomesIntegers(Product{.weights = kI8, .weights_zero = 1})) << "down to -129";
+  EXPECT_FALSE(BecomesIntegers(Product{.x_scale = {3, 1}})) << "a scale for each row";
+  EXPECT_FALSE(BecomesIntegers(Product{.n = 8, .w_scale = {16, 1}})) << "a scale for each step";
+  EXPECT_FALSE(BecomesIntegers(Product{.n = 8, .w_scale = {1, 16}, .transposed = true})) << "so are these";
 }
 
 }  // namespace

@@ -87,9 +87,14 @@ Tensor Conv(const Tensor& x, const Tensor& w, const ConvAttrs& a, const Shape& o
   int64_t C = x.shape[1], O = w.shape[0], I = w.shape[1], per_group = O / a.groups;
   ForEachIndex(kernel, [&](const Shape& k) {
     std::vector<std::pair<int64_t, int64_t>> met;  // flat indices of output pixels and of the input pixels that k reads
+    std::vector<int64_t> padding;                  // output pixels for which k meets padding
     ForEachIndex(out, [&](const Shape& o) {
       Shape at = Met(a, o, k);
-      if (Inside(at, in)) met.emplace_back(Flat(o, out), Flat(at, in));
+      if (Inside(at, in)) {
+        met.emplace_back(Flat(o, out), Flat(at, in));
+      } else if (a.pad_value != 0) {
+        padding.push_back(Flat(o, out));
+      }
     });
     for (int64_t n = 0; n < out_shape[0]; ++n)
       for (int64_t o = 0; o < O; ++o)
@@ -98,6 +103,7 @@ Tensor Conv(const Tensor& x, const Tensor& w, const ConvAttrs& a, const Shape& o
           const double* from = &x.data[(n * C + o / per_group * I + i) * Count(in)];
           double* to = &y.data[(n * O + o) * Count(out)];
           for (auto [p, q] : met) to[p] += weight * from[q];
+          for (int64_t p : padding) to[p] += weight * static_cast<double>(a.pad_value);
         }
   });
   return y;

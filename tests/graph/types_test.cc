@@ -172,5 +172,39 @@ TEST(ElementTypes, OperandsHaveOneType) {
   }
 }
 
+TEST(ElementTypes, ProductsTakeBytesAndOtherFactors) {
+  const DType u8 = DType::UInt(8), i8 = DType::Int(8), f32 = DType::Float(32), i32 = DType::Int(32);
+  for (Op op : {Op::kConv2d, Op::kMatmul, Op::kBatchMatmul}) {
+    for (const auto& [a, b, sum] : {std::tuple{u8, i8, i32}, {i8, u8, i32}, {u8, u8, i32}, {u8, f32, f32}}) {
+      const Result<Graph> graph = GraphOf(op, a, b);
+      ASSERT_TRUE(graph.ok()) << ToText(op) << ": " << graph.error().Text();
+      EXPECT_EQ(graph->Spec(graph->outputs[0]).dtype, sum) << ToText(op);
+      EXPECT_EQ(reference::LoweredMismatch(*graph, 1), "") << ToText(op) << " of " << a.Text() << ", " << b.Text();
+    }
+    EXPECT_FALSE(GraphOf(op, f32, i8).ok());
+    EXPECT_FALSE(GraphOf(op, u8, i32).ok());
+  }
+}
+
+TEST(ElementTypes, PaddingHoldsWhatTheImageCanHold) {
+  const auto padded = [](DType type, int64_t value) {
+    GraphBuilder b;
+    const ValueId x = b.Input("x", {type, {1, 3, 3, 4}}), w = b.Input("w", {type, {3, 3, 4, 2}});
+    ConvAttrs attrs{.pads = {1, 1, 1, 1}, .layout = Layout::kNHWC, .pad_value = value};
+    return b.Add(Op::kConv2d, {x, w}, attrs);
+  };
+  EXPECT_TRUE(padded(DType::UInt(8), 255).ok());
+  EXPECT_TRUE(padded(DType::Int(8), -128).ok());
+  EXPECT_TRUE(padded(DType::Float(32), 0).ok());
+  for (const auto& [type, value] : {std::pair{DType::UInt(8), int64_t{256}},
+                                    {DType::UInt(8), int64_t{-1}},
+                                    {DType::Int(8), int64_t{128}},
+                                    {DType::Float(32), int64_t{1}}}) {
+    const auto refused = padded(type, value);
+    ASSERT_FALSE(refused.ok());
+    EXPECT_THAT(refused.error().Text(), HasSubstr("pad_value " + std::to_string(value))) << type.Text();
+  }
+}
+
 }  // namespace
 }  // namespace autotune::graph

@@ -85,6 +85,13 @@ TEST(Lowered, ProductsOfBytesComputeTheSame) {
   CheckLowering(test::BytesDense(13, 20, 12, /*is_signed=*/true), 3, Vnni());
 }
 
+TEST(Lowered, ConvolutionsOfBytesComputeTheSame) {
+  CheckLowering(test::BytesConv(5, 6, 8, 24, {.pad = {1, 1, 1, 1}, .pad_value = 3}), 2, Vnni());
+  CheckLowering(test::BytesConv(7, 6, 4, 20, {.stride = {2, 2}, .pad = {0, 1, 1, 0}}), 2, Vnni());
+  for (int64_t zero : {0, 3})
+    CheckLowering(test::BytesConv(6, 7, 40, 40, {.pad = {1, 1, 1, 1}, .groups = 40, .pad_value = zero}), 2, Vnni());
+}
+
 // Tiles that reach beyond the last column keep their lanes side by side.
 TEST(Lowered, PaddedProductsOfBytesHaveDotProducts) {
   const PrimFunc func = test::BytesDense(6, 1000, 16);
@@ -124,6 +131,8 @@ TEST(Lowered, ProductsOfBytesHaveDotProductsWhereTheTargetHas) {
   EXPECT_EQ(SketchesWithDots(test::BytesDense(64, 64, 64), TestTarget()), 0) << "the target has none";
   EXPECT_EQ(SketchesWithDots(test::BytesDense(64, 64, 63), Vnni()), 0) << "no whole number of groups";
   EXPECT_EQ(SketchesWithDots(test::Dense(64, 64, 64), Vnni()), 0) << "no bytes";
+  EXPECT_EQ(SketchesWithDots(test::BytesConv(8, 8, 16, 32, {.pad = {1, 1, 1, 1}}), Vnni()), 2);
+  EXPECT_EQ(SketchesWithDots(test::BytesConv(8, 8, 18, 32, {}), Vnni()), 0) << "no whole number of groups";
 }
 
 TEST(Lowered, AttentionComputesTheSame) {

@@ -74,6 +74,14 @@ PrimFunc BytesDense(int64_t m, int64_t n, int64_t k, bool is_signed) {
   return te::CreatePrimFunc("dense", {{a, ParamRole::kInput}, {b, ParamRole::kConstant}, {out, ParamRole::kOutput}});
 }
 
+PrimFunc BytesConv(int64_t h, int64_t w, int64_t c, int64_t oc, const topi::ConvAttrs& attrs) {
+  const DType weights = attrs.groups == c ? DType::Float(32) : DType::Int(8);
+  te::Tensor x = te::Placeholder("x", {1, h, w, c}, DType::UInt(8));
+  te::Tensor k = te::Placeholder("k", {3, 3, c / attrs.groups, oc}, weights);
+  te::Tensor out = topi::Conv("conv", x, k, attrs);
+  return te::CreatePrimFunc("conv", {{x, ParamRole::kInput}, {k, ParamRole::kConstant}, {out, ParamRole::kOutput}});
+}
+
 te::Shape Joined(te::Shape a, std::initializer_list<int64_t> b) {
   a.insert(a.end(), b);
   return a;

@@ -342,7 +342,8 @@ Status StreamingRule(SketchBuilder& s, const BlockView& block, int) {
   }
   if (!loops.empty()) lanes = WholeLanes(loops.back().extent, lanes);
   const bool vectors = !loops.empty() && loops.back().extent >= lanes;
-  if (!loops.empty() && !vectors && loops.back().extent <= kMostShort) TRY(s.Unroll(loops.back().var));
+  const bool is_short = !loops.empty() && !vectors && loops.back().extent > 1 && loops.back().extent <= kMostShort;
+  if (is_short) TRY(s.Unroll(loops.back().var));
   if (vectors) {
     std::vector<int64_t> unrolls = kUnrolledVectors;
     std::erase_if(unrolls, [&](int64_t u) { return u > 1 && u * lanes > loops.back().extent; });

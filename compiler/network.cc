@@ -230,8 +230,11 @@ Result<Network> MakeNetwork(const IRModule& module, const NetworkOptions& option
   };
   // Only the CPU's rules schedule attention as one kernel (tuner/rule/rule.h). A GPU's rules have a kernel each for the
   // products and the softmax.
-  const graph::PassEnv env{
-      .context = passes, .evaluate = evaluate, .fuses_attention = !target.IsGpu(), .multiplies_bytes = target.has_dot};
+  const graph::PassEnv env{.context = passes,
+                           .evaluate = evaluate,
+                           .fuses_attention = !target.IsGpu(),
+                           .multiplies_bytes = target.has_dot,
+                           .converts_bytes = !target.IsGpu()};
   const IRModule fused = TRY(graph::Optimize(module, env));
   return RunMakeKernels(fused, target, {.exact = !options.winograd}, passes);
 }

@@ -10,7 +10,6 @@ using Specs = std::vector<TensorSpec>;
 
 Status NeedRank(const TensorSpec& spec, int rank, const char* what);
 
-
 // Operators that slide a window over the `dims` (2 or 3) spatial dimensions of an image (infer_window.cc).
 template <size_t dims>
 Result<TensorSpec> InferConv(const Attrs& attrs, const Specs& in);

@@ -49,7 +49,10 @@ Status NeedTypes(const Specs& in, size_t first, size_t last, const TypeSet& set,
 }
 
 // Returns whether a product takes these types, which may differ: integers of 8 bits, times each other or f32.
-bool AreFactors(DType a, DType b) { return IsDotOperand(a) && (IsDotOperand(b) || b == DType::Float(32)); }
+bool AreFactors(DType a, DType b) {
+  const auto fits = [](DType t) { return IsDotOperand(t) || t == DType::Float(32); };
+  return fits(a) && fits(b);
+}
 
 Status CheckTypes(OperandTypes types, const Specs& in) {
   switch (types) {

@@ -22,6 +22,7 @@ struct PassEnv {
   ConstantEvaluator evaluate = nullptr;  // if absent, FoldConstants folds nothing
   bool fuses_attention = true;           // false: no rule of the target schedules attention as one kernel
   bool multiplies_bytes = false;         // true: the target has dot products of bytes (ir/dot.h)
+  bool converts_bytes = false;           // true: kernels of products convert bytes that meet floats in their vectors
 };
 
 struct Pass {
@@ -85,6 +86,10 @@ Result<Graph> FoldConstants(const Graph& graph, const PassEnv& env);
 // Turns products of dequantized numbers into products of integers that are scaled afterwards (quantized_products.cc),
 // if env.multiplies_bytes. Results differ by rounding.
 Result<Graph> QuantizedProducts(const Graph& graph, const PassEnv& env);
+
+// Turns products of few rows with weights that have a scale for each block of terms into sums of the blocks' products
+// with bytes, which are scaled afterwards (block_products.cc), if env.converts_bytes. Results differ by rounding.
+Result<Graph> BlockProducts(const Graph& graph, const PassEnv& env);
 
 // Turns products of i32 whose operands are small integers into products of bytes (integer_products.cc), if
 // env.multiplies_bytes. Results stay equal, bit for bit.

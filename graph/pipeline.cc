@@ -8,6 +8,7 @@ const std::vector<Pass>& Pipeline() {
   static const std::vector<Pass> passes = {
       {"drop_dead_code", DropDeadCode},
       {"quantized_products", QuantizedProducts},
+      {"block_products", BlockProducts},
       {"fold_batch_norm", FoldBatchNorm, "kernels have no batch normalization"},
       {"convert_layout", ConvertLayout, "kernels of images are made for NHWC"},
       {"trim_windows", TrimWindows},

@@ -330,7 +330,7 @@ class Lowering {
       return std::optional<Tensor>(topi::ConvChannelsFirst(name, in[0], in[1], attrs));
     }
     const topi::ConvAlternative& row = topi::ConvAlternatives()[alternative_];
-    if (((options_.exact || a.exact) && !row.exact) || !row.takes(in[0].dtype()) ||
+    if (((options_.exact || a.exact) && !row.exact) || !row.takes(in[0].dtype()) || !row.takes(in[1].dtype()) ||
         !row.applies(in[0].shape(), in[1].shape(), attrs, target_))
       return std::optional<Tensor>();
     name_ = row.name;
@@ -340,7 +340,7 @@ class Lowering {
   Result<std::optional<Tensor>> Product(const Node& node, std::vector<Tensor> in) {
     const std::string name(ToText(node.op));
     const topi::MatMulAlternative& row = topi::MatMulAlternatives()[alternative_];
-    if (!row.takes(in[0].dtype()) || !row.applies(in[0].shape(), in[1].shape(), target_))
+    if (!row.takes(in[0].dtype()) || !row.takes(in[1].dtype()) || !row.applies(in[0].shape(), in[1].shape(), target_))
       return std::optional<Tensor>();
     name_ = row.name;
     const std::optional<topi::SoftmaxFactors> factors = FactorsOf(node.inputs[0]);

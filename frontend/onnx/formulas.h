@@ -18,7 +18,8 @@ Result<ValueId> LogOfExponentials(ImportContext& context, ValueId x, const std::
 // Returns the second operand of an element-wise operator, in a shape that broadcasts by trailing dimensions (math.cc).
 Result<ValueId> SecondOperand(ImportContext& context, ValueId a);
 
-Status ImportPow(ImportContext& context);  // power.cc
+Status ImportPow(ImportContext& context);          // power.cc
+Status ImportMatMulNBits(ImportContext& context);  // block_weights.cc
 
 // Imports the current node as a Conv of inputs 0 and 1, with the bias of input 2 if there is one (conv.cc).
 Result<ValueId> ConvValue(ImportContext& context);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
 
 #include "frontend/onnx/importer.h"
 #include "support/integer.h"
@@ -86,6 +87,19 @@ Status ImportDynamicQuantizeLinear(ImportContext& c) {
   return c.Bind(TRY(Quantized(c, x, scale, zero, DType::UInt(8))));
 }
 
+// If the scales of DequantizeLinear hold for whole blocks of an axis of x, returns the shape of x with that axis cut
+// into blocks; else nothing. `axis`: the axis of the blocks.
+Result<std::optional<Shape>> WholeBlocks(ImportContext& c, ValueId x, int64_t& axis) {
+  const int64_t block = c.opset >= 21 ? TRY(c.Int("block_size", 0)) : 0;
+  if (block <= 0) return std::optional<Shape>();
+  axis = TRY(NormalizeAxis(TRY(c.Int("axis", 1)), c.Rank(x)));
+  Shape shape = c.ShapeOfValue(x);
+  if (shape[axis] % block != 0) return std::optional<Shape>();
+  shape[axis] /= block;
+  shape.insert(shape.begin() + axis + 1, block);
+  return std::optional(shape);
+}
+
 Status ImportDequantizeLinear(ImportContext& c) {
   ValueId x = TRY(c.Tensor(0)), scale = TRY(AlongAxis(c, 1, x));
   if (int64_t wanted = c.opset >= 23 ? TRY(c.Int("output_dtype", 0)) : 0; wanted != 0) {
@@ -96,9 +110,23 @@ Status ImportDequantizeLinear(ImportContext& c) {
   const auto cast = [&](ValueId v, DType type) -> Result<ValueId> {
     return c.Type(v) == type ? v : c.EmitUnfolded(Op::kCast, {v}, CastAttrs{type});
   };
-  ValueId y = TRY(cast(x, DType::Int(32)));
-  if (c.Has(2)) y = TRY(c.EmitUnfolded(Op::kSub, {y, TRY(c.Cast(TRY(AlongAxis(c, 2, x)), DType::Int(32)))}));
-  return c.Bind(TRY(c.EmitUnfolded(Op::kMul, {TRY(cast(y, c.Type(scale))), scale})));
+  int64_t axis = 0;
+  const std::optional<Shape> blocks = TRY(WholeBlocks(c, x, axis));
+  // Returns a scale or zero point, of which the blocks are a dimension of their own.
+  const auto of_blocks = [&](size_t input, ValueId along) -> Result<ValueId> {
+    if (!blocks) return along;
+    Shape shape = *blocks;
+    shape[static_cast<size_t>(axis) + 1] = 1;
+    return c.Reshape(TRY(c.Tensor(input)), shape);
+  };
+  scale = TRY(of_blocks(1, scale));
+  ValueId y = TRY(cast(blocks ? TRY(c.Reshape(x, *blocks)) : x, DType::Int(32)));
+  if (c.Has(2)) {
+    const ValueId zero = TRY(of_blocks(2, TRY(AlongAxis(c, 2, x))));
+    y = TRY(c.EmitUnfolded(Op::kSub, {y, TRY(c.Cast(zero, DType::Int(32)))}));
+  }
+  y = TRY(c.EmitUnfolded(Op::kMul, {TRY(cast(y, c.Type(scale))), scale}));
+  return c.Bind(blocks ? TRY(c.Reshape(y, c.ShapeOfValue(x))) : y);
 }
 
 // Returns a scale or zero point in a shape that broadcasts to matrices. The input is one number, one per row of the

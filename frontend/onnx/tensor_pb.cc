@@ -105,7 +105,41 @@ std::optional<DType> OnnxDType(int data_type) {
   return std::nullopt;
 }
 
+namespace {
+
+// Types of 4 bits, two numbers a byte, the lower half first. Installed headers may not name them.
+constexpr int kUInt4 = 21, kInt4 = 22;
+
+// Returns a constant of integers of 4 bits as integers of 8 bits.
+Result<TensorValue> Widened(const Proto& proto, const ModelFolder& folder) {
+  Proto packed = proto;
+  int64_t count = 1;
+  for (int64_t d : proto.dims()) {
+    if (d < 0 || d > std::numeric_limits<int32_t>::max() / count)
+      return Err("tensor '", proto.name(), "' has an impossible shape");
+    count *= std::max<int64_t>(d, 1);
+  }
+  for (int64_t d : proto.dims()) count = d == 0 ? 0 : count;
+  packed.set_data_type(Proto::UINT8);
+  packed.clear_dims();
+  packed.add_dims((count + 1) / 2);
+  const TensorValue bytes = TRY(ToTensorValue(packed, folder));
+  const bool is_signed = proto.data_type() == kInt4;
+  TensorSpec spec{is_signed ? DType::Int(8) : DType::UInt(8), {proto.dims().begin(), proto.dims().end()}};
+  char* out = nullptr;
+  SharedBytes data = SharedBytes::Allocate(static_cast<size_t>(count), &out);
+  for (int64_t i = 0; i < count; ++i) {
+    const uint8_t pair = bytes.As<uint8_t>()[i / 2];
+    const int half = i % 2 == 0 ? pair & 15 : pair >> 4;
+    out[i] = static_cast<char>(is_signed && half > 7 ? half - 16 : half);
+  }
+  return TensorValue{std::move(spec), std::move(data)};
+}
+
+}  // namespace
+
 Result<TensorValue> ToTensorValue(const Proto& proto, const ModelFolder& folder) {
+  if (proto.data_type() == kUInt4 || proto.data_type() == kInt4) return Widened(proto, folder);
   if (proto.has_segment()) return Err("tensor '", proto.name(), "' is stored in segments, which ONNX has withdrawn");
   const TypeRow* row = nullptr;
   for (const TypeRow& r : kTypes) {

@@ -124,14 +124,14 @@ TEST(ExactProducts, ConvolutionsOfFullRangesEqualIntegers) {
 }
 
 TEST(ExactProducts, DepthwiseConvolutionsReadBytes) {
-  const auto reads_bytes = [](DType type, int32_t zero, int64_t filters, bool multiplies_bytes) {
+  const auto reads_bytes = [](DType type, int32_t zero, int64_t filters, bool converts_bytes) {
     Integers m(7);
     const Shape image = {1, 6, 7, 24};
     ConvAttrs attrs{.groups = 24, .layout = Layout::kNHWC};
     attrs.pads = {1, 2, 1, 0};
     const ValueId x = m.Input(image, type, zero), w = m.Weight({3, 3, 1, filters});
     const Graph g = m.End(m.b.Must(Op::kConv2d, {x, w}, attrs));
-    const Graph now = *ExactProducts(g, {.multiplies_bytes = multiplies_bytes});
+    const Graph now = *ExactProducts(g, {.converts_bytes = converts_bytes});
     EXPECT_TRUE(IsInFloats(now)) << GraphText(now);
     const std::vector<reference::Tensor> in = {FullRange(image, type, m.rng)};
     ExpectEqual(now, in, reference::Evaluate(g, in)[0]);
@@ -141,7 +141,7 @@ TEST(ExactProducts, DepthwiseConvolutionsReadBytes) {
   for (int32_t zero : {0, -128, 127}) EXPECT_TRUE(reads_bytes(kI8, zero, 24, true)) << zero;
   EXPECT_FALSE(reads_bytes(kU8, 256, 24, true)) << "no byte";
   EXPECT_FALSE(reads_bytes(kU8, 131, 48, true)) << "two filters of a channel";
-  EXPECT_FALSE(reads_bytes(kU8, 131, 24, false)) << "the target has no dot products";
+  EXPECT_FALSE(reads_bytes(kU8, 131, 24, false)) << "the target converts none";
 }
 
 TEST(ExactProducts, ProductsEqualIntegersAndGoToFloatsWithoutATrip) {

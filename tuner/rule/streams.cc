@@ -28,19 +28,46 @@ int64_t MostRows(double bytes, const Target& target) {
   return std::max<int64_t>(kFewRows, (target.vector_registers - (target.has_fma ? 1 : 2)) / 2 - 1);
 }
 
-// Returns the matrix of constants if the block is a product of a few rows with it; else nothing.
+// Returns whether an operand's subscripts use the loop.
+bool DependsOn(const BlockView& block, const Buffer& operand, const BlockView::Loop& loop) {
+  bool depends = false;
+  ForEachOperand(block, [&](const Load& load) {
+    const auto uses = [&](const Expr& index) { return UsesVar(index, loop.iter); };
+    depends |= load.buffer->name == operand->name && std::ranges::any_of(load.indices, uses);
+  });
+  return depends;
+}
+
+// Moves the loop over rows to the outer loops if each of its iterations has constants of its own. A batch of products
+// of one row has such a loop.
+Roles WithSharedRows(const SketchBuilder& s, const BlockView& block) {
+  Roles r = RolesOf(block);
+  if (r.m.iter.empty() || r.n.iter.empty()) return r;
+  const std::optional<ColumnOperand> columns = FindColumnOperand(s.func(), block, Name(), r.n.iter);
+  if (!columns || !DependsOn(block, columns->buffer, r.m)) return r;
+  r.outer.push_back(r.m);
+  r.m = {.extent = 1};
+  return r;
+}
+
+// Returns the constants if the block is a product of a few rows with a matrix of them, or a batch of such products with
+// a matrix each; else nothing.
 std::optional<ColumnOperand> StreamedOperand(const SketchBuilder& s, const BlockView& block, const Roles& r) {
   const int64_t rows = r.m.extent;
-  const double bytes = static_cast<double>(block.element_bytes * r.n.extent) * block.reduce_length;
-  if (r.k.empty() || block.guarded || Iterations(r.outer) > 1 || rows > MostRows(bytes, s.target()))
-    return std::nullopt;
+  const double bytes =
+      static_cast<double>(block.element_bytes * r.n.extent * Iterations(r.outer)) * block.reduce_length;
+  if (r.k.empty() || block.guarded || rows > MostRows(bytes, s.target())) return std::nullopt;
   if (r.n.extent < LanesOf(block, s.target()) || bytes < static_cast<double>(kWorthStreaming) || r.n.iter.empty())
     return std::nullopt;
   // Several rows of bytes share what an instruction for dot products reads (DotTilingRule).
   const bool has_dots = s.target().has_dot && AddsProductsOfBytes(block) && r.k.back().extent % kDotGroup == 0;
   if (rows > 1 && has_dots) return std::nullopt;
   std::optional<ColumnOperand> columns = FindColumnOperand(s.func(), block, rows > 1 ? r.m.iter : Name(), r.n.iter);
-  return columns && columns->constant ? columns : std::nullopt;
+  const auto reads_own = [&](const BlockView::Loop& loop) {
+    return loop.extent == 1 || DependsOn(block, columns->buffer, loop);
+  };
+  const bool fits = columns && columns->constant && std::ranges::all_of(r.outer, reads_own);
+  return fits ? columns : std::nullopt;
 }
 
 }  // namespace
@@ -49,13 +76,13 @@ std::optional<ColumnOperand> StreamedOperand(const SketchBuilder& s, const Block
 // stream is slower, since hardware prefetchers stop at the end of each page. So the matrix is cut into narrow,
 // contiguous panels, and several panels are read at the same time, each from another page.
 //
-//   parallel over n_0
+//   parallel over n_0, outer loops
 //     registers = 0
 //     reduction loops; k_1 unrolled: rows, panels n_1, vectors of a panel unrolled: registers += a * b
 //     write the registers back through the element-wise epilogue
 Status StreamsRule(SketchBuilder& s, const BlockView& block, int) {
   if (!block.reduction) return Err("the block is not a reduction");
-  const Roles r = RolesOf(block);
+  const Roles r = WithSharedRows(s, block);
   std::optional<ColumnOperand> constants = StreamedOperand(s, block, r);
   if (!constants) return Err("the block is not a product of a few rows and many constants");
   const int64_t lanes = LanesOf(block, s.target()), vectors = CeilDiv(r.n.extent, lanes);
@@ -65,14 +92,20 @@ Status StreamsRule(SketchBuilder& s, const BlockView& block, int) {
   Choice width = TRY(s.Choose(r.n.var.str() + "_panel", widths));
   Choice panels = TRY(s.Choose(r.n.var.str() + "_panels", UpTo(kPanels, vectors)));
   TRY(PackColumns(s, block.name, *constants, width));
-  auto [task, panel, column] = TRY(s.Split(r.n.var, {kAuto, panels, width}));
+  auto [panels_of_task, panel, column] = TRY(s.Split(r.n.var, {kAuto, panels, width}));
   auto [panel_vectors, vector] = TRY(s.Split(column, {kAuto, lanes}));
   Unrolled k = TRY(s.UnrollReduction(r.k.back(), Divisors(r.k.back().extent, kMaxUnroll)));
-  Loops sums = r.k, rows = std::vector<BlockView::Loop>(block.spatial.begin(), block.spatial.end() - 1);
+  Loops sums = r.k;
   sums.list.back() = k.outer;
-  const Loops tile = {rows, panel, panel_vectors};
-  TRY(s.Order({task, sums, k.inner, tile, vector}));
-  TRY(s.Parallel(task));
+  std::vector<BlockView::Loop> rows(block.spatial.begin(), block.spatial.end() - 1);
+  std::vector<BlockView::Loop> outer = r.outer;
+  std::erase_if(outer, [](const BlockView::Loop& loop) { return loop.extent == 1; });
+  std::erase_if(rows, [&](const BlockView::Loop& row) {
+    return std::ranges::any_of(outer, [&](const BlockView::Loop& loop) { return loop.var == row.var; });
+  });
+  const Loops tile = {rows, panel, panel_vectors}, tasks = {panels_of_task, outer};
+  TRY(s.Order({tasks, sums, k.inner, tile, vector}));
+  const Name task = TRY(s.Parallel(tasks));
   TRY(s.Do(PadBlock{.block = block.name}));
   TRY(s.MakeRegisterTile(
       block, out,
@@ -83,7 +116,7 @@ Status StreamsRule(SketchBuilder& s, const BlockView& block, int) {
               .n_knob = width.knob,
               .k_knob = k.factor.knob,
               .m = r.m.extent,
-              .n = r.n.extent,
+              .n = r.n.extent * Iterations(r.outer),
               .k = Iterations(r.k),
               .element_bytes = block.element_bytes});
   s.Call(block.name.str() + ":streams");

@@ -1,0 +1,110 @@
+// Products of few rows with weights in blocks, as DequantizeLinear and MatMulNBits have them:
+//
+//   sum over all terms k of x[k] (s[block of k] w[k])  ->  sum over the blocks b of s[b] (sum over k in b of x[k] w[k])
+//
+// w are constants that fit a byte, and stay bytes: a product of one row takes as long as its weights need from memory.
+#include <algorithm>
+#include <optional>
+
+#include "graph/pass.h"
+#include "graph/pass/centered.h"
+#include "graph/pass/rewriter.h"
+
+namespace autotune::graph {
+namespace {
+
+constexpr DType kFloats = DType::Float(32);
+// Each sum of a block is written and read again as an f32. This pays while the block has so many times as many weights,
+// of one byte, as the product has rows [chosen].
+constexpr int64_t kFewestTerms = 8;
+
+// Weights [blocks, block, n] and their scales [blocks, 1, n].
+struct Blocks {
+  ValueId numbers = -1, scales = -1;
+};
+
+class BlockProductsPass {
+ public:
+  explicit BlockProductsPass(const Graph& graph) : graph_(graph), rewriter_(graph) {}
+
+  Graph Run() {
+    for (const Node& node : graph_.nodes)
+      if (!Rewrite(node)) rewriter_.Copy(node);
+    return rewriter_.Finish();
+  }
+
+ private:
+  const Node* Producer(ValueId v, Op op) const {
+    const Node* node = graph_.Producer(v);
+    return node && node->op == op ? node : nullptr;
+  }
+
+  std::optional<Blocks> BlocksOf(const Node& product) const {
+    const Node* reshape = Producer(product.inputs[1], Op::kReshape);
+    const Node* scaled = reshape ? Producer(reshape->inputs[0], Op::kMul) : nullptr;
+    const Node* cast = scaled ? Producer(scaled->inputs[0], Op::kCast) : nullptr;
+    if (!cast || graph_.Spec(scaled->output).rank() != 3) return std::nullopt;
+    const Shape &shape = graph_.Spec(cast->output).shape, &scales = graph_.Spec(scaled->inputs[1]).shape;
+    const bool fits = scales == Shape{shape[0], 1, shape[2]} && shape[2] == graph_.Spec(product.inputs[1]).shape[1];
+    return fits ? std::optional(Blocks{cast->inputs[0], scaled->inputs[1]}) : std::nullopt;
+  }
+
+  // Returns the numbers of constant weights, minus their zero points, if they fit a byte with a sign.
+  std::optional<TensorValue> SmallNumbers(ValueId v) const {
+    Centered w{v, -1, {}};
+    if (!IsDotOperand(graph_.Spec(v).dtype)) {
+      const std::optional<Centered> centered = CenteredOf(graph_, v);
+      if (!centered || !centered->views.empty()) return std::nullopt;
+      w = *centered;
+    }
+    const Constant* numbers = graph_.FindConstant(w.bytes);
+    const Constant* zeros = w.zero >= 0 ? graph_.FindConstant(w.zero) : nullptr;
+    if (!numbers || !numbers->data || (w.zero >= 0 && (!zeros || !zeros->data))) return std::nullopt;
+    const TensorValue from = graph_.ConstantValue(*numbers);
+    const Shape& shape = from.spec.shape;
+    std::optional<TensorValue> zero;
+    if (zeros) zero = graph_.ConstantValue(*zeros);
+    if (zero && zero->spec.shape != Shape{shape[0], 1, shape[2]}) return std::nullopt;
+    char* bytes = nullptr;
+    const int64_t count = from.spec.NumElements();
+    TensorValue small{{DType::Int(8), shape}, SharedBytes::Allocate(static_cast<size_t>(count), &bytes)};
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t of_block = i / (shape[1] * shape[2]) * shape[2] + i % shape[2];
+      const double number = from.Number(i) - (zero ? zero->Number(of_block) : 0);
+      if (number < -128 || number > 127) return std::nullopt;
+      bytes[i] = static_cast<char>(number);
+    }
+    return small;
+  }
+
+  bool Rewrite(const Node& node) {
+    if (node.op != Op::kMatmul || graph_.Spec(node.output).dtype != kFloats) return false;
+    const std::optional<Blocks> w = BlocksOf(node);
+    if (!w || graph_.Spec(node.inputs[0]).dtype != kFloats) return false;
+    const Shape shape = graph_.Spec(w->numbers).shape;
+    const int64_t rows = graph_.Spec(node.output).shape[0], blocks = shape[0], block = shape[1], n = shape[2];
+    if (rows * kFewestTerms > block) return false;
+    const std::optional<TensorValue> numbers = SmallNumbers(w->numbers);
+    if (!numbers) return false;
+    GraphBuilder& b = rewriter_.builder;
+    ValueId x = b.Must(Op::kReshape, {rewriter_.Map(node.inputs[0])}, ReshapeAttrs{{rows, blocks, block}});
+    x = b.Must(Op::kTranspose, {x}, TransposeAttrs{{1, 0, 2}});
+    const ValueId sums = b.Must(Op::kBatchMatmul, {x, b.AddConstant("", *numbers)}, {}, node.name);
+    ValueId y = b.Must(Op::kMul, {sums, rewriter_.Map(w->scales)}, {}, node.name);
+    y = b.Must(Op::kReduceSum, {y}, AxesAttrs{{0}}, node.name);
+    rewriter_.Set(node.output, b.Must(Op::kReshape, {y}, ReshapeAttrs{{rows, n}}));
+    return true;
+  }
+
+  const Graph& graph_;
+  Rewriter rewriter_;
+};
+
+}  // namespace
+
+Result<Graph> BlockProducts(const Graph& graph, const PassEnv& env) {
+  if (!env.converts_bytes) return graph;
+  return DropDeadCode(BlockProductsPass(graph).Run(), env);
+}
+
+}  // namespace autotune::graph

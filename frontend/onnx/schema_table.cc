@@ -378,6 +378,8 @@ constexpr SchemaRow kMicrosoft[] = {
      "do_rotary:i k_quant_type:s kv_cache_bit_width:i kv_num_heads:i! local_window_size:i num_heads:i! qk_output:i "
      "rotary_interleaved:i scale:f smooth_softmax:i softcap:f v_quant_type:s"},
     {"LayerNormalization", 1, "X scale B?", "Y mean? inv_std_dev?", "axis:i epsilon:f stash_type:i"},
+    {"MatMulNBits", 1, "A B scales zero_points? g_idx? bias?", "Y",
+     "K:i! N:i! accuracy_level:i bits:i block_size:i! weight_prepacked:i"},
     {"MultiHeadAttention", 1,
      "query key? value? bias? key_padding_mask? attention_bias? past_key? past_value? past_sequence_length? "
      "cache_indirection?",

@@ -370,6 +370,7 @@ constexpr OperandTypesRow kMicrosoft[] = {
     {"FusedMatMul", 1, "T=fdhy T"},
     {"Gelu", 1, "T=fdhy"},
     {"GroupQueryAttention", 1, "T=fhy T T T_CACHE=fhycC T_CACHE M=i M T T =l T T T_KV_SCALE=f T_KV_SCALE"},
+    {"MatMulNBits", 1, "T1=fhy T2=C T1 T3=Cihyf T4=i T1"},
     {"MultiHeadAttention", 1, "T=fhy T T T M=i T T T M"},
     {"QuickGelu", 1, "T=fdhy"},
     {"RotaryEmbedding", 1, "T=fhy M=l T"},

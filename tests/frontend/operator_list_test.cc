@@ -38,9 +38,9 @@ const std::set<std::string>& NotInRandomNetworks() {
       "LpPool", "MaxRoiPool", "MaxUnpool", "MelWeightMatrix", "RoiAlign",
       // operators whose result shapes depend on values, and a control flow operator
       "NonMaxSuppression", "NonZero", "Scan", "Unique",
-      // operators of transformers, tested in microsoft_test.cc and new_operator_test.cc
+      // operators of transformers, tested in microsoft_test.cc, block_weights_test.cc and new_operator_test.cc
       "BiasGelu", "CumProd", "EmbedLayerNormalization", "FastGelu", "FusedConv", "FusedMatMul", "GroupNormalization",
-      "GroupQueryAttention", "LpNormalization", "MultiHeadAttention", "QuickGelu", "RMSNormalization",
+      "GroupQueryAttention", "LpNormalization", "MatMulNBits", "MultiHeadAttention", "QuickGelu", "RMSNormalization",
       "RotaryEmbedding", "SimplifiedLayerNormalization", "SkipLayerNormalization", "SkipSimplifiedLayerNormalization",
       "SwiGLU"};
   return names;

@@ -143,7 +143,8 @@ TEST(Operator, ErrorsAreOneLineThatSaysWhatIsExpected) {
            {"softmax:3,4;axis=2147483648", {"from -2 to 2147483647"}},
            {"softmax:3,4;dtype=f32;dtype=f64", {"dtype is given twice"}},
            {"softmax:3,4;dtype=i8", {"dtype=i8 is none of f32, f64, f16, bf16, u8s8, s8s8 and u8u8"}},
-           {"softmax:3,4;dtype=u8s8", {"dtype=u8s8 is for products: matmul, batch_matmul, dense, conv2d, depthwise_conv2d"}},
+           {"softmax:3,4;dtype=u8s8",
+            {"dtype=u8s8 is for products: matmul, batch_matmul, dense, conv2d, depthwise_conv2d"}},
        }) {
     auto parsed = ParseOperator(text);
     ASSERT_FALSE(parsed.ok()) << text;

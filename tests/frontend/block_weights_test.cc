@@ -1,0 +1,177 @@
+// Weights of few bits: products with a scale for each block of terms, and constants of 4 bits.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "frontend/onnx/import.h"
+#include "graph/pass.h"
+#include "support/integer.h"
+#include "support/rng.h"
+#include "tests/frontend/element_types.h"
+#include "tests/frontend/outputs.h"
+
+namespace autotune::graph {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr int kInt4 = 22, kUInt4 = 21;
+
+// A product of `rows` rows with k x n weights in blocks.
+struct Product {
+  int64_t rows = 1, k = 64, n = 5, block = 32, bits = 4;
+  enum Zeros { kNone, kPacked, kFloats } zeros = kNone;
+  bool has_bias = false;
+  int64_t Blocks() const { return CeilDiv(k, block); }
+};
+
+struct Made {
+  ModelMaker model{21};
+  Numbers x, want;
+};
+
+// Packs rows of `length` numbers of 4 or 8 bits.
+std::vector<uint8_t> Packed(const std::vector<int>& numbers, int64_t length, int64_t bits) {
+  std::vector<uint8_t> bytes;
+  for (size_t row = 0; row < numbers.size(); row += static_cast<size_t>(length)) {
+    for (int64_t i = 0; i < length; ++i) {
+      const int number = numbers[row + static_cast<size_t>(i)];
+      if (bits == 8 || i % 2 == 0) {
+        bytes.push_back(static_cast<uint8_t>(number));
+      } else {
+        bytes.back() = static_cast<uint8_t>(bytes.back() | (number << 4));
+      }
+    }
+  }
+  return bytes;
+}
+
+Made Make(const Product& p) {
+  Rng rng(4);
+  Made made;
+  const int64_t blocks = p.Blocks(), terms = blocks * p.block;
+  std::vector<int> numbers, zeros;
+  std::vector<float> scales, bias, float_zeros;
+  for (int64_t i = 0; i < p.n * terms; ++i) numbers.push_back(static_cast<int>(rng.Below(1 << p.bits)));
+  for (int64_t i = 0; i < p.n * blocks; ++i) {
+    zeros.push_back(p.zeros == Product::kNone ? 1 << (p.bits - 1) : static_cast<int>(rng.Below(1 << p.bits)));
+    float_zeros.push_back(static_cast<float>(zeros.back()) + 0.5f);
+    scales.push_back(0.25f * static_cast<float>(1 + rng.Below(8)));
+  }
+  for (int64_t i = 0; i < p.n; ++i) bias.push_back(static_cast<float>(i));
+  for (int64_t i = 0; i < p.rows * p.k; ++i) made.x.push_back(static_cast<double>(rng.Below(9)) - 4);
+  for (int64_t row = 0; row < p.rows; ++row) {
+    for (int64_t column = 0; column < p.n; ++column) {
+      double sum = p.has_bias ? bias[static_cast<size_t>(column)] : 0;
+      for (int64_t k = 0; k < p.k; ++k) {
+        const auto block = static_cast<size_t>(column * blocks + k / p.block);
+        const double zero = p.zeros == Product::kFloats ? float_zeros[block] : zeros[block];
+        sum += made.x[static_cast<size_t>(row * p.k + k)] * scales[block] *
+               (numbers[static_cast<size_t>(column * terms + k)] - zero);
+      }
+      made.want.push_back(sum);
+    }
+  }
+  ModelMaker& m = made.model;
+  m.Input("x", {p.rows, p.k}).Output("y").ImportDomain("com.microsoft");
+  m.Bytes8("w", {p.n, blocks, p.block * p.bits / 8}, Packed(numbers, p.block, p.bits), kUInt8);
+  m.Floats("s", {p.n * blocks}, scales).Floats("bias", {p.n}, bias);
+  const std::vector<uint8_t> packed = Packed(zeros, blocks, p.bits);
+  if (p.zeros == Product::kFloats) m.Floats("z", {p.n * blocks}, float_zeros);
+  if (p.zeros == Product::kPacked) m.Bytes8("z", {static_cast<int64_t>(packed.size())}, packed, kUInt8);
+  m.Node("MatMulNBits", {"x", "w", "s", p.zeros == Product::kNone ? "" : "z", "", p.has_bias ? "bias" : ""}, {"y"})
+      .Domain("com.microsoft")
+      .Int("K", p.k)
+      .Int("N", p.n)
+      .Int("bits", p.bits)
+      .Int("block_size", p.block);
+  return made;
+}
+
+TEST(BlockWeights, ProductsOfFewBits) {
+  for (int64_t bits : {4, 8}) {
+    for (const Product& p :
+         {Product{.bits = bits}, Product{.bits = bits, .zeros = Product::kPacked}, Product{.k = 70, .bits = bits},
+          Product{.bits = bits, .zeros = Product::kFloats}, Product{.rows = 3, .k = 33, .block = 16, .bits = bits},
+          Product{.rows = 9, .k = 96, .bits = bits, .zeros = Product::kPacked, .has_bias = true}}) {
+      const Made made = Make(p);
+      // Numbers, scales and zero points are multiples of 1/8, so nothing is rounded.
+      EXPECT_EQ(Output(made.model, {made.x}), made.want) << "k " << p.k << ", bits " << bits << ", zeros " << p.zeros;
+    }
+  }
+}
+
+// Weights of a few rows stay bytes. Those of many rows become floats.
+TEST(BlockWeights, StayBytesForFewRows) {
+  const auto of_bytes = [](const Product& p, bool converts_bytes) {
+    const Made made = Make(p);
+    const Graph g = Import(made.model)->module.main();
+    const Result<Graph> now = BlockProducts(g, {.converts_bytes = converts_bytes});
+    EXPECT_TRUE(now.ok() && CheckGraph(*now).ok());
+    EXPECT_EQ(reference::Evaluate(*now, {{{p.rows, p.k}, made.x}})[0].data, made.want);
+    return std::ranges::any_of(now->nodes, [](const Node& node) { return node.op == Op::kBatchMatmul; });
+  };
+  EXPECT_TRUE(of_bytes({}, true));
+  EXPECT_TRUE(of_bytes({.rows = 4, .k = 70}, true));
+  EXPECT_TRUE(of_bytes({.zeros = Product::kPacked}, true));
+  EXPECT_FALSE(of_bytes({.rows = 5}, true)) << "the sums of blocks cost too much";
+  EXPECT_FALSE(of_bytes({.zeros = Product::kFloats}, true)) << "no bytes";
+  EXPECT_FALSE(of_bytes({.bits = 8, .zeros = Product::kPacked}, true)) << "from -255 to 255";
+  EXPECT_FALSE(of_bytes({}, false)) << "the target converts none";
+}
+
+TEST(BlockWeights, RefusesWhatItCannotRead) {
+  const auto error = [](auto change) {
+    ModelMaker m(21);
+    m.Input("x", {1, 64}).Input("order", {64}, kInt32).Output("y").ImportDomain("com.microsoft");
+    m.Bytes8("w", {4, 2, 16}, std::vector<uint8_t>(128), kUInt8).Floats("s", {8}, std::vector<float>(8, 1));
+    m.Floats("few", {7}, std::vector<float>(7, 1)).Input("later", {8});
+    std::vector<std::string> inputs = {"x", "w", "s", "", "", ""};
+    std::map<std::string, int64_t> attributes = {{"K", 64}, {"N", 4}, {"bits", 4}, {"block_size", 32}};
+    change(inputs, attributes);
+    NodeMaker node = m.Node("MatMulNBits", inputs, {"y"}).Domain("com.microsoft");
+    for (const auto& [name, value] : attributes) node.Int(name, value);
+    return ImportError(m);
+  };
+  EXPECT_EQ(error([](auto&, auto&) {}), "no error");
+  EXPECT_THAT(error([](auto&, auto& a) { a["bits"] = 2; }), HasSubstr("bits=2 is not supported, only 4 and 8"));
+  EXPECT_THAT(error([](auto&, auto& a) { a["block_size"] = 0; }), HasSubstr("block_size=0 is no number"));
+  EXPECT_THAT(error([](auto&, auto& a) { a["K"] = int64_t{1} << 40; }), HasSubstr("is no number from 1 to"));
+  EXPECT_THAT(error([](auto&, auto& a) { a["N"] = 5; }),
+              HasSubstr("its weights must have 160 elements, not u8[4,2,16]"));
+  EXPECT_THAT(error([](auto&, auto& a) { a["K"] = 63; }), HasSubstr("A must have K=63 columns, not f32[1,64]"));
+  EXPECT_THAT(error([](auto& in, auto&) { in[2] = "few"; }), HasSubstr("its scales must have 8 elements"));
+  EXPECT_THAT(error([](auto& in, auto&) { in[2] = "later"; }), HasSubstr("its scales must be constants"));
+  EXPECT_THAT(error([](auto& in, auto&) { in[4] = "order"; }), HasSubstr("g_idx, another order of the terms, is not"));
+  EXPECT_THAT(error([](auto& in, auto&) { in[5] = "s"; }), HasSubstr("the bias must have N=4 elements"));
+}
+
+// Constants of 4 bits, two in a byte, of which DequantizeLinear has a scale for each block.
+TEST(BlockWeights, ConstantsOf4Bits) {
+  const auto dequantized = [](int type, int64_t axis, bool has_zero) {
+    ModelMaker m(21);
+    m.Input("x", {2}).Output("y").Output("z");
+    m.Bytes8("w", {3, 4}, {0x21, 0x43, 0x87, 0xf0, 0x9a, 0x6b}, type).Bytes8("zero", {3, 2}, {0x01, 0xf1, 0x23}, type);
+    m.Floats("s", {3, 2}, {1, 2, 0.5, 4, 1, 0.25});
+    std::vector<std::string> inputs = {"w", "s"};
+    if (has_zero) inputs.push_back("zero");
+    m.Node("DequantizeLinear", inputs, {"y"}).Int("axis", axis).Int("block_size", 2);
+    m.Node("Identity", {"x"}, {"z"});
+    return Outputs(m, {{0, 0}})[0].data;
+  };
+  EXPECT_EQ(dequantized(kUInt4, 1, false), (Numbers{1, 2, 6, 8, 3.5, 4, 0, 60, 10, 9, 2.75, 1.5}));
+  EXPECT_EQ(dequantized(kInt4, 1, false), (Numbers{1, 2, 6, 8, 3.5, -4, 0, -4, -6, -7, -1.25, 1.5}));
+  EXPECT_EQ(dequantized(kUInt4, 1, true), (Numbers{0, 1, 6, 8, 3, 3.5, -60, 0, 7, 6, 2.25, 1}));
+  ModelMaker odd(21);
+  odd.Input("x", {1}).Bytes8("w", {3}, {0x21, 0x03}, kInt4).Floats("s", {}, {2}).Output("y").Output("z");
+  odd.Node("DequantizeLinear", {"w", "s"}, {"y"});
+  odd.Node("Identity", {"x"}, {"z"});
+  EXPECT_EQ(Outputs(odd, {{0}})[0].data, (Numbers{2, 4, 6}));
+  ModelMaker few(21);
+  few.Input("x", {1}).Bytes8("w", {5}, {0x21, 0x03}, kInt4).Floats("s", {}, {2}).Output("y").Output("z");
+  few.Node("DequantizeLinear", {"w", "s"}, {"y"});
+  few.Node("Identity", {"x"}, {"z"});
+  EXPECT_THAT(ImportError(few), HasSubstr("tensor 'w' has 2 bytes where u8[3] wants 3"));
+}
+
+}  // namespace
+}  // namespace autotune::graph

@@ -11,8 +11,8 @@ namespace autotune {
 
 using PackageMembers = std::map<std::string, std::string>;  // bytes by name
 
-// Returns the members of a tar, which may be compressed. Errors: names that lead out of the package, links, members
-// that occur twice or are truncated, and more bytes than a file of this size can hold.
+// Returns the members of a tar (package/tar.h). Errors: a compressed file, names that lead out of the package, links,
+// sparse files, members that occur twice or are truncated.
 Result<PackageMembers> ReadMembers(const std::string& path);
 
 // Checks the seal and parses the metadata. Errors do not name the file.

@@ -1,22 +1,20 @@
-#include <archive.h>
-#include <archive_entry.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <map>
-#include <memory>
 #include <optional>
 
-#include "package/archive_member.h"
 #include "package/members.h"
 #include "package/package.h"
+#include "package/tar.h"
 #include "package/tar_seal.h"
 #include "support/file.h"
 #include "support/hint.h"
@@ -26,13 +24,6 @@ namespace autotune {
 namespace {
 
 constexpr char kCompileAgain[] = "compile the model again";
-
-struct FreeWriter {
-  void operator()(archive* a) const { archive_write_free(a); }
-};
-struct FreeReader {
-  void operator()(archive* a) const { archive_read_free(a); }
-};
 
 // Returns the time of the export. SOURCE_DATE_EPOCH sets it, so that two builds are equal byte for byte
 // (reproducible-builds.org/specs/source-date-epoch).
@@ -74,11 +65,8 @@ Result<Json> Metadata(const Package& package) {
   return metadata;
 }
 
-Status WriteTo(const Package& package, int fd) {
-  std::unique_ptr<archive, FreeWriter> out(archive_write_new());
-  archive_write_set_format_gnutar(out.get());
-  if (archive_write_open_fd(out.get(), fd) != ARCHIVE_OK) return Err(ArchiveWriteError(out.get()));
-  const std::string model = SafeName(package.info.model_name), metadata = TRY(Metadata(package)).Dump(2);
+Status WriteTo(const Package& package, const std::string& metadata, int fd, const std::string& what) {
+  const std::string model = SafeName(package.info.model_name);
   std::vector<std::pair<std::string, std::string_view>> members = {
       {"metadata.json", metadata},
       {"executor-config/graph/graph.json", package.graph_json},
@@ -90,10 +78,9 @@ Status WriteTo(const Package& package, int fd) {
   for (const auto& [path, source] : package.device_sources) members.emplace_back("codegen/" + path, source);
   members.emplace_back("src/relay.txt", package.graph_text);
   members.emplace_back("parameters/" + model + ".params", package.params);
-  for (const auto& [name, bytes] : members) TRY(WriteMember(out.get(), name, bytes));
-  TRY(WriteMember(out.get(), kSealMember, SealText(members)));
-  if (archive_write_close(out.get()) != ARCHIVE_OK) return Err(ArchiveWriteError(out.get()));
-  return {};
+  const std::string seal = SealText(members);
+  members.emplace_back(kSealMember, seal);
+  return WriteTar(fd, members, what);
 }
 
 // Refuses a member whose name leads out of the package. Members are not written to files, but such a name is a sign of
@@ -108,77 +95,54 @@ Status CheckPlace(const std::string& name) {
   return {};
 }
 
-// Returns the largest total size of the members of a file. Compression and sparse members expand a file, but weights
-// and machine code never expand a thousandfold.
-int64_t MostBytes(const std::string& path) {
-  constexpr int64_t kAnyway = int64_t{64} << 20, kTimes = 1000, kMost = int64_t{1} << 40;
-  std::error_code error;  // set if the path is not a regular file but, say, a pipe
-  uintmax_t size = std::filesystem::file_size(path, error);
-  if (error || size > kMost / kTimes) return kMost;
-  return static_cast<int64_t>(size) * kTimes + kAnyway;
+// Returns the program that decompresses a file that begins like this; null if it is not compressed.
+const char* DecompressorOf(std::string_view begin) {
+  constexpr std::pair<std::string_view, const char*> kMagic[] = {
+      {"\x1f\x8b", "gunzip"}, {"BZh", "bunzip2"}, {"\xfd\x37zXZ", "unxz"}, {"\x28\xb5\x2f\xfd", "unzstd"}};
+  for (const auto& [magic, program] : kMagic) {
+    if (begin.starts_with(magic)) return program;
+  }
+  return nullptr;
+}
+
+// Refuses a compressed file.
+Status CheckPlain(int fd) {
+  char begin[8] = {};
+  const ssize_t n =
+      pread(fd, begin, sizeof begin, 0);  // fails for a pipe, which the reader refuses if it is compressed
+  const char* program = n > 0 ? DecompressorOf({begin, static_cast<size_t>(n)}) : nullptr;
+  if (!program) return {};
+  return WithHint(Err("it is compressed"), std::string("decompress it first, with `") + program + "`");
 }
 
 }  // namespace
 
 Result<PackageMembers> ReadMembers(const std::string& path) {
-  constexpr size_t kLongestName = 4096;
-  constexpr int64_t kHeader = 512;
-  int64_t left = MostBytes(path);
-  std::unique_ptr<archive, FreeReader> in(archive_read_new());
-  archive_read_support_format_tar(in.get());
-  // Enable filters one by one, since "all" would start other programs for rare compressions.
-  archive_read_support_filter_gzip(in.get());
-  archive_read_support_filter_bzip2(in.get());
-  archive_read_support_filter_xz(in.get());
-  archive_read_support_filter_zstd(in.get());
-  if (archive_read_open_filename(in.get(), path.c_str(), 1 << 20) != ARCHIVE_OK)
-    return Err(archive_error_string(in.get()));
+  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (fd.get() < 0) return Err(std::strerror(errno));
+  TRY(CheckPlain(fd.get()));
+  TarReader in(fd.get());
   PackageMembers members;
-  archive_entry* entry = nullptr;
-  for (;;) {
-    int code = archive_read_next_header(in.get(), &entry);
-    if (code == ARCHIVE_EOF) return members;
-    if (code != ARCHIVE_OK) return Err(archive_error_string(in.get()));
-    const char* path = archive_entry_pathname(entry);
-    if (!path) return Err("a member has no name");
-    if (std::strlen(path) > kLongestName)
-      return Err("a member has a name of ", std::strlen(path), " bytes, which is too long");
-    std::string name = OneLine(path);
+  for (TarEntry entry; TRY(in.Next(entry));) {
+    std::string name = OneLine(entry.name);
     TRY(CheckPlace(name));
     name = std::filesystem::path(name).lexically_normal();  // some programs, TVM among them, write ./metadata.json
-    if (archive_entry_filetype(entry) == AE_IFDIR) continue;
-    if (archive_entry_filetype(entry) != AE_IFREG || archive_entry_hardlink(entry))
-      return Err("member ", name, " is a link or a device; a package holds files only");
+    if (entry.type == TarType::kFolder) continue;
+    if (entry.type == TarType::kSparse) return Err("member ", name, " is a sparse file, which a package does not hold");
+    if (entry.type != TarType::kFile) return Err("member ", name, " is a link or a device; a package holds files only");
     if (members.count(name)) return Err("member ", name, " occurs twice");
-    int64_t size = archive_entry_size(entry);
-    left -= kHeader;
-    if (size < 0 || size > left)
-      return Err("member ", name, " claims ", size,
-                 " bytes; with it a file of this size holds more than can be expected");
-    // The text grows with the bytes that are read, not with the size that the header states.
-    std::string bytes;
-    char chunk[1 << 16];
-    for (;;) {
-      la_ssize_t n = archive_read_data(in.get(), chunk, sizeof chunk);
-      if (n < 0) return Err("member ", name, ": ", archive_error_string(in.get()));
-      if (n == 0) break;
-      // A sparse member may be larger than its header states.
-      if (n > size - static_cast<int64_t>(bytes.size()))
-        return Err("member ", name, " is longer than ", size, " bytes");
-      bytes.append(chunk, static_cast<size_t>(n));
-    }
-    if (static_cast<int64_t>(bytes.size()) != size) return Err("member ", name, " is truncated");
-    left -= size;
+    std::string bytes = TRY_NOTE(in.Contents(), "member " + name);
     members[name] = std::move(bytes);
   }
+  return members;
 }
 
 Status WritePackage(const Package& package, const std::string& path) {
-  return ReplaceFile(path, [&](int fd) -> Status {
-    Status written = WriteTo(package, fd);
-    if (!written.ok()) return Err("cannot write package ", path, ": ", written.error().Text());
-    return {};
-  });
+  const std::string what = "package " + path;
+  const Result<Json> metadata = Metadata(package);
+  if (!metadata.ok()) return Prefixed("cannot write " + what + ": ", metadata.error());
+  const std::string text = metadata->Dump(2);
+  return ReplaceFile(path, [&](int fd) { return WriteTo(package, text, fd, what); });
 }
 
 namespace {

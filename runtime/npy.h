@@ -1,5 +1,5 @@
 // Reads and writes tensors as NumPy's .npy files: little-endian, C order, versions 1 to 3. No arrays of objects.
-// package/npz.h reads .npz files. Thread-safe.
+// archives/npz.h reads .npz files. Thread-safe.
 #pragma once
 #include <string>
 #include <string_view>

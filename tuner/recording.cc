@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "archives/compressed_file.h"
 #include "ir/text.h"
-#include "package/compressed_file.h"
 #include "schedule/trace.h"
 
 namespace autotune {

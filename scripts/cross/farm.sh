@@ -176,7 +176,7 @@ echo "the package equals the one that is compiled for: $target"
 "$autotune" compile --model $model -o "$work/here.tar" --quiet
 "$autotune" run "$work/here.tar" --input $input --output-dir "$work/here" >"$work/run.log" 2>&1 || show "it does not run here"
 g++ -std=gnu++20 -O1 -I"$root" scripts/cross/loader.cc "$build/runtime/libruntime.a" "$build/support/libsupport.a" \
-  -lfmt -ldl -lpthread -o "$work/loader"
+  -ldl -lpthread -o "$work/loader"
 for file in "$work"/here/*.npy; do
   "$work/loader" compare "$work/there/$(basename "$file")" "$file" || show "the board's outputs are not this host's"
 done

@@ -1,8 +1,8 @@
 // The tool as users see it: exit codes, errors of one clear line, and the way from a model to a fast package.
 #include <gmock/gmock.h>
 
+#include "archives/npz.h"
 #include "frontend/onnx/tensor_pb.h"
-#include "package/npz.h"
 #include "package/package.h"
 #include "records/open.h"
 #include "runtime/npy.h"

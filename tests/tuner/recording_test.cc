@@ -4,7 +4,7 @@
 
 #include <functional>
 
-#include "package/compressed_file.h"
+#include "archives/compressed_file.h"
 #include "tests/tuner/programs.h"
 #include "tests/tuner/recorded.h"
 

@@ -6,9 +6,9 @@
 #include <optional>
 #include <set>
 
+#include "archives/npz.h"
 #include "frontend/onnx/tensor_pb.h"
 #include "package/load.h"
-#include "package/npz.h"
 #include "runtime/fill.h"
 #include "runtime/npy.h"
 #include "support/file.h"

@@ -1,4 +1,4 @@
-#include "package/npz.h"
+#include "archives/npz.h"
 
 #include <archive.h>
 #include <archive_entry.h>
@@ -8,7 +8,7 @@
 #include <memory>
 #include <set>
 
-#include "package/archive_member.h"
+#include "archives/archive_member.h"
 #include "runtime/npy.h"
 #include "support/file.h"
 #include "support/utf8.h"

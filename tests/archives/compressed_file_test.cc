@@ -1,4 +1,4 @@
-#include "package/compressed_file.h"
+#include "archives/compressed_file.h"
 
 #include <gmock/gmock.h>
 

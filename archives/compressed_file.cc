@@ -1,4 +1,4 @@
-#include "package/compressed_file.h"
+#include "archives/compressed_file.h"
 
 #include <archive.h>
 #include <archive_entry.h>
@@ -10,7 +10,7 @@
 #include <cstring>
 #include <memory>
 
-#include "package/archive_member.h"
+#include "archives/archive_member.h"
 #include "support/file.h"
 #include "support/hint.h"
 

@@ -1,4 +1,4 @@
-#include "package/npz.h"
+#include "archives/npz.h"
 
 #include <gmock/gmock.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "package/archive_member.h"
+#include "archives/archive_member.h"
 
 #include <archive.h>
 #include <archive_entry.h>

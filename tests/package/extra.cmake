@@ -1,0 +1,2 @@
+# libarchive, with which tests write and read tar files
+set(EXTRA archive)

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <chrono>
 #include <climits>
+#include <mutex>
 
 #include "support/cpus.h"
 #include "support/integer.h"
@@ -71,6 +72,13 @@ void StayOn(int cpu) {
 // take CPUs from them. Never dereferenced.
 std::atomic<const ThreadPool*> last_forked{nullptr};
 
+// The number of forks that lie between the process that made the first pool and this one.
+std::atomic<uint32_t> forks{0};
+void CountForks() {
+  [[maybe_unused]] static const int registered =
+      pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1, std::memory_order_relaxed); });
+}
+
 // The fields of a ticket (ThreadPool::ticket_), which counts tasks in units. A unit is one task, or several if a region
 // has more than kMaxUnits tasks.
 constexpr int kUnitBits = 16;
@@ -82,22 +90,38 @@ int64_t TasksOfUnit(int32_t num_tasks) { return CeilDiv(num_tasks, kMaxUnits); }
 
 }  // namespace
 
-ThreadPool::ThreadPool(ThreadPoolOptions options) {
+ThreadPool::ThreadPool(ThreadPoolOptions options) : options_(options) {
+  CountForks();
+  StartWorkers(options.num_threads > 0 ? options.num_threads : AvailableCpus());
+}
+
+void ThreadPool::StartWorkers(int threads) {
+  forks_ = forks.load(std::memory_order_relaxed);
   std::vector<int> cpus = AllowedCpus();
-  const int available = AvailableCpus();
-  int threads = options.num_threads > 0 ? options.num_threads : available;
-  bool oversubscribed = threads > available;
-  spin_nanoseconds_ = oversubscribed ? 0 : static_cast<int64_t>(options.spin_seconds * 1e9);
+  bool oversubscribed = threads > AvailableCpus();
+  spin_nanoseconds_ = oversubscribed ? 0 : static_cast<int64_t>(options_.spin_seconds * 1e9);
   workers_.reserve(threads - 1);
   for (int i = 1; i < threads; ++i) {
     // A worker pins itself, since the sandbox of runners allows no calls about other threads.
-    const int cpu = options.pin && !oversubscribed ? cpus[i] : -1;
+    const int cpu = options_.pin && !oversubscribed ? cpus[i] : -1;
     workers_.emplace_back([this, i, cpu] {
       if (cpu >= 0) StayOn(cpu);
       Work(i);
     });
   }
-  if (!options.pin && !oversubscribed) cpus_ = std::move(cpus);
+  if (!options_.pin && !oversubscribed) cpus_ = std::move(cpus);
+}
+
+// In a child of fork, forgets the workers of the parent. Their handles are kept for ever, since a thread that does not
+// exist can be neither joined nor detached.
+void ThreadPool::ForgetLostWorkers() {
+  static auto* const lost = new std::vector<std::vector<std::thread>>;
+  static std::mutex mutex;
+  std::lock_guard lock(mutex);
+  lost->push_back(std::move(workers_));
+  workers_.clear();
+  sleepers_.store(0);
+  callers_cpu_ = -1;
 }
 
 // Forbids the workers to run on the caller's CPU. A sleeping worker wakes on the CPU on which it ran before. If the
@@ -112,6 +136,7 @@ void ThreadPool::LeaveCallersCpu() {
 }
 
 ThreadPool::~ThreadPool() {
+  if (forks_ != forks.load(std::memory_order_relaxed)) ForgetLostWorkers();
   stop_.store(true);
   wakeups_.fetch_add(1);
   FutexWake(wakeups_, INT_MAX);
@@ -153,6 +178,11 @@ bool ThreadPool::RunSomeTasks(int thread) {
 int32_t ThreadPool::Run(int32_t num_tasks, Body body, void* closure) {
   if (num_tasks <= 0) return 0;
   if (num_tasks == 1 || workers_.empty()) return body(closure, 0, 0, num_tasks);
+  if (forks_ != forks.load(std::memory_order_relaxed)) {
+    const int threads = num_threads();
+    ForgetLostWorkers();
+    StartWorkers(threads);
+  }
   if (last_forked.load(std::memory_order_relaxed) != this) last_forked.store(this, std::memory_order_relaxed);
   body_.store(body, std::memory_order_relaxed);
   closure_.store(closure, std::memory_order_relaxed);

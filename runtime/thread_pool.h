@@ -3,6 +3,8 @@
 // and tens of microseconds if they sleep (bench/fork_join.cc). Idle workers spin briefly and then sleep, so that an
 // unused pool takes no CPU time. If a process has several pools, only the workers of the pool that forked last spin.
 // The calling thread runs tasks, too. One caller at a time. There are no futures, and regions do not nest.
+// fork copies only the calling thread. In the child, the first region starts new workers. The process must not fork
+// while a region runs.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -52,6 +54,8 @@ class ThreadPool {
   }
 
  private:
+  void StartWorkers(int threads);
+  void ForgetLostWorkers();
   void Work(int thread);
   bool RunSomeTasks(int thread);
   void LeaveCallersCpu();
@@ -70,6 +74,8 @@ class ThreadPool {
   alignas(64) std::atomic<int32_t> sleepers_{0};
   std::atomic<int32_t> wakeups_{0};  // sleeping workers wait until this word changes
   std::atomic<bool> stop_{false};
+  const ThreadPoolOptions options_;
+  uint32_t forks_ = 0;  // number of forks when the workers started (thread_pool.cc)
   int64_t spin_nanoseconds_ = 0;
   std::vector<int> cpus_;  // CPUs of unpinned workers; empty if workers are pinned or there are more threads than CPUs
   int callers_cpu_ = -1;   // CPU that the last call of LeaveCallersCpu forbade to workers

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstring>
@@ -119,6 +121,36 @@ TEST(ThreadPool, TwoPoolsInTurnAndAtOnce) {
   });
   for (int round = 0; round < 300; ++round) both_run(pools[1]);
   other.join();
+}
+
+// A child of fork has no workers. Its first region starts new ones; without them, the region of two tasks that wait for
+// each other would never end. A pool that the child only destroys must not wait for threads that are not there.
+TEST(ThreadPool, AChildOfForkHasItsOwnWorkers) {
+  auto run_together = [](ThreadPool& pool) {
+    std::atomic<int> here = 0;
+    pool.For(2, [&](int) {
+      ++here;
+      while (here < 2) std::this_thread::yield();
+    });
+  };
+  auto pool = std::make_unique<ThreadPool>(ThreadPoolOptions{.num_threads = 2});
+  auto unused = std::make_unique<ThreadPool>(ThreadPoolOptions{.num_threads = 2});
+  run_together(*pool);
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(60);
+    unused.reset();
+    run_together(*pool);
+    run_together(*pool);
+    const bool right = pool->num_threads() == 2;
+    pool.reset();
+    _exit(right ? 0 : 1);
+  }
+  run_together(*pool);
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  run_together(*unused);
 }
 
 TEST(ThreadPool, FirstErrorCodeIsReturnedAndAllTasksRun) {

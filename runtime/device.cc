@@ -155,6 +155,7 @@ Status CopyTensor(const Tensor& from, const Tensor& to) {
   if (!(from.dtype() == to.dtype()) || from.shape() != to.shape()) {
     return Err("cannot copy ", from.TypeText(), " into ", to.TypeText());
   }
+  if (to.read_only()) return Err("cannot copy into a read-only tensor");
   const int64_t bytes = from.num_bytes();
   if (bytes == 0 || (from.data() == to.data() && from.device() == to.device())) return {};
   if (to.device()) {

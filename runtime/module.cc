@@ -89,6 +89,10 @@ struct Library : ModuleNode {
         tensors.push_back(TRY(Defined(args, i)));
       }
     }
+    for (int64_t i : kernel.metadata.ParamsOfKind(ParamKind::kOutput)) {
+      if (i < static_cast<int64_t>(tensors.size()) && tensors[i].read_only())
+        return Err("argument ", i, " is an output, and the tensor is read-only");
+    }
     std::lock_guard lock(mutex);
     TRY(CallKernel(kernel, *context, tensors, {}));
     return Value();

@@ -12,6 +12,7 @@
 namespace autotune {
 namespace {
 
+constexpr uint32_t kDLPackMajor = 1;
 constexpr int64_t kAlignment = 64;
 constexpr int64_t kHugePage = int64_t{2} << 20;
 constexpr int64_t kMaxBytes = int64_t{1} << 62;
@@ -151,16 +152,28 @@ Result<Tensor> Tensor::OnDevice(DevicePtr device, void* data, std::vector<int64_
   return tensor;
 }
 
-Result<Tensor> Tensor::FromDLPack(DLManagedTensor* managed) {
-  std::shared_ptr<void> owner(managed, [](void* p) {
-    auto* tensor = static_cast<DLManagedTensor*>(p);
-    if (tensor->deleter) tensor->deleter(tensor);
-  });
-  const DLTensor& dl = managed->dl_tensor;
+Result<Tensor> Tensor::Strided(void* data, std::vector<int64_t> shape, std::vector<int64_t> strides, DLDataType type,
+                               std::shared_ptr<void> keep_alive) {
+  if (strides.size() != shape.size())
+    return Err("a tensor of rank ", shape.size(), " with ", strides.size(), " strides");
+  TRY(ShapeBytes(shape, type));
+  DLTensor dl{};
+  dl.data = data;
+  dl.device = {kDLCPU, 0};
+  dl.ndim = static_cast<int>(shape.size());
+  dl.dtype = type;
+  dl.shape = shape.data();
+  dl.strides = strides.data();
+  return FromDLTensor(dl, std::move(keep_alive));
+}
+
+Result<Tensor> Tensor::FromDLTensor(const DLTensor& dl, std::shared_ptr<void> owner) {
   if (dl.ndim < 0 || (dl.ndim > 0 && !dl.shape)) return Err("a DLPack tensor without a shape");
   std::vector<int64_t> shape(dl.shape, dl.shape + dl.ndim);
-  char* data = static_cast<char*>(dl.data) + dl.byte_offset;
-  const bool compact = IsCompact(dl);
+  const int64_t bytes = TRY(ShapeBytes(shape, dl.dtype));
+  char* data = dl.data ? static_cast<char*>(dl.data) + dl.byte_offset : nullptr;
+  if (!data && bytes > 0) return Err("a DLPack tensor without data");
+  const bool compact = bytes == 0 || IsCompact(dl);
   if (dl.device.device_type == kDLCPU) {
     if (compact) return View(data, std::move(shape), dl.dtype, std::move(owner));
     Tensor copy = TRY(Empty(std::move(shape), dl.dtype));
@@ -174,6 +187,25 @@ Result<Tensor> Tensor::FromDLPack(DLManagedTensor* managed) {
   return OnDevice(TRY(OpenDevice(dl.device)), data, std::move(shape), dl.dtype, std::move(owner));
 }
 
+Result<Tensor> Tensor::FromDLPack(DLManagedTensor* managed) {
+  std::shared_ptr<void> owner(managed, [](void* p) {
+    auto* tensor = static_cast<DLManagedTensor*>(p);
+    if (tensor->deleter) tensor->deleter(tensor);
+  });
+  return FromDLTensor(managed->dl_tensor, std::move(owner));
+}
+
+Result<Tensor> Tensor::FromDLPack(DLManagedTensorVersioned* managed) {
+  std::shared_ptr<void> owner(managed, [](void* p) {
+    auto* tensor = static_cast<DLManagedTensorVersioned*>(p);
+    if (tensor->deleter) tensor->deleter(tensor);
+  });
+  if (managed->version.major != kDLPackMajor)
+    return Err("a DLPack tensor of version ", managed->version.major, "; this program reads version ", kDLPackMajor);
+  Tensor tensor = TRY(FromDLTensor(managed->dl_tensor, std::move(owner)));
+  return managed->flags & DLPACK_FLAG_BITMASK_READ_ONLY ? tensor.ReadOnly() : tensor;
+}
+
 DLManagedTensor* Tensor::ToDLPack() const {
   auto* managed = new DLManagedTensor{};
   managed->dl_tensor = node_->dl;
@@ -185,11 +217,32 @@ DLManagedTensor* Tensor::ToDLPack() const {
   return managed;
 }
 
+DLManagedTensorVersioned* Tensor::ToVersionedDLPack() const {
+  auto* managed = new DLManagedTensorVersioned{};
+  managed->version = {kDLPackMajor, 0};
+  managed->flags = read_only() ? DLPACK_FLAG_BITMASK_READ_ONLY : 0;
+  managed->dl_tensor = node_->dl;
+  managed->manager_ctx = new Tensor(*this);
+  managed->deleter = [](DLManagedTensorVersioned* self) {
+    delete static_cast<Tensor*>(self->manager_ctx);
+    delete self;
+  };
+  return managed;
+}
+
+Tensor Tensor::ReadOnly() const {
+  auto node = std::make_shared<Node>(*node_);
+  node->dl.shape = node->shape.data();
+  node->read_only = true;
+  return Tensor(std::move(node));
+}
+
 Result<Tensor> Tensor::Reshape(std::vector<int64_t> shape) const {
   int64_t bytes = TRY(ShapeBytes(shape, dtype()));
   if (bytes != num_bytes()) return Err("cannot view ", TypeText(), " as shape ", ShapeText(shape));
-  if (!node_->device) return View(data(), std::move(shape), dtype(), node_->memory);
-  return OnDevice(node_->device, data(), std::move(shape), dtype(), node_->memory);
+  Tensor reshaped = TRY(node_->device ? OnDevice(node_->device, data(), std::move(shape), dtype(), node_->memory)
+                                      : View(data(), std::move(shape), dtype(), node_->memory));
+  return read_only() ? reshaped.ReadOnly() : reshaped;
 }
 
 Result<Tensor> Tensor::Copy() const { return FromBytes(shape(), dtype(), bytes()); }

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/dlpack_versioned.h"
 #include "support/result.h"
 
 namespace autotune {
@@ -56,10 +57,20 @@ class Tensor {
   // copied unless it is compact and row-major. A tensor of another device must be compact and row-major; its device is
   // opened through the registry (runtime/device.h).
   static Result<Tensor> FromDLPack(DLManagedTensor* managed);
-  // Returns a DLPack handle that shares the data. The receiver must call its deleter.
+  static Result<Tensor> FromDLPack(DLManagedTensorVersioned* managed);
+  // Return a DLPack handle that shares the data. The receiver must call its deleter. The unversioned form cannot say
+  // that a tensor is read-only.
   DLManagedTensor* ToDLPack() const;
+  DLManagedTensorVersioned* ToVersionedDLPack() const;
+  // Makes a tensor over memory of the host with strides, in elements. It shares the memory if it is compact and
+  // row-major; otherwise it is a copy, and `keep_alive` is not kept.
+  static Result<Tensor> Strided(void* data, std::vector<int64_t> shape, std::vector<int64_t> strides, DLDataType type,
+                                std::shared_ptr<void> keep_alive);
+  // Returns a tensor over the same memory that nothing may write to.
+  Tensor ReadOnly() const;
 
   bool defined() const { return node_ != nullptr; }
+  bool read_only() const { return node_->read_only; }
   Device* device() const { return node_->device.get(); }  // device that has the memory; null: the host
   void* data() const { return node_->dl.data; }           // address in the memory of device()
   template <class T>
@@ -94,8 +105,10 @@ class Tensor {
     int64_t elements = 0;
     std::shared_ptr<void> memory;
     DevicePtr device;  // null: the host
+    bool read_only = false;
   };
   explicit Tensor(std::shared_ptr<Node> node) : node_(std::move(node)) {}
+  static Result<Tensor> FromDLTensor(const DLTensor& dl, std::shared_ptr<void> owner);
   std::shared_ptr<Node> node_;
 };
 

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "runtime/device.h"
+
 namespace autotune {
 namespace {
 
@@ -63,6 +65,36 @@ TEST(Tensor, DLPackGoesThereAndBack) {
   managed = b.ToDLPack();
   managed->dl_tensor.device = {kDLMetal, 0};
   EXPECT_FALSE(Tensor::FromDLPack(managed).ok());
+}
+
+TEST(Tensor, VersionedDLPackSaysWhatIsReadOnly) {
+  const Tensor a = Tensor::FromBytes({2, 2}, {kDLInt, 8, 1}, "abcd").value();
+  const Tensor writable = Tensor::FromDLPack(a.ToVersionedDLPack()).value();
+  EXPECT_EQ(writable.data(), a.data());
+  EXPECT_FALSE(writable.read_only());
+  const Tensor constant = Tensor::FromDLPack(a.ReadOnly().ToVersionedDLPack()).value();
+  EXPECT_EQ(constant.data(), a.data());
+  EXPECT_TRUE(constant.read_only());
+  EXPECT_TRUE(constant.Reshape({4})->read_only());
+  EXPECT_FALSE(constant.Copy()->read_only());
+  EXPECT_FALSE(CopyTensor(a, constant).ok());
+  EXPECT_TRUE(CopyTensor(constant, a).ok());
+  DLManagedTensorVersioned* newer = a.ToVersionedDLPack();
+  newer->version.major = 2;
+  EXPECT_FALSE(Tensor::FromDLPack(newer).ok());
+  EXPECT_EQ(a.use_count(), 2) << "every handle was freed, also that of the refused tensor; `writable` is one";
+}
+
+TEST(Tensor, StridesAreCopiedOnceAndEmptyTensorsNeedNoData) {
+  char bytes[] = "abcdef";
+  const DLDataType type = {kDLInt, 8, 1};
+  EXPECT_EQ(Tensor::Strided(bytes, {2, 3}, {3, 1}, type, nullptr)->data(), bytes);
+  EXPECT_EQ(Tensor::Strided(bytes, {3, 2}, {1, 3}, type, nullptr)->bytes(), "adbecf");
+  EXPECT_EQ(Tensor::Strided(bytes + 5, {3}, {-2}, type, nullptr)->bytes(), "fdb");
+  EXPECT_EQ(Tensor::Strided(bytes, {2, 2}, {0, 1}, type, nullptr)->bytes(), "abab");
+  EXPECT_EQ(Tensor::Strided(nullptr, {0, 3}, {7, 7}, type, nullptr)->num_bytes(), 0);
+  EXPECT_FALSE(Tensor::Strided(bytes, {2, 3}, {3}, type, nullptr).ok());
+  EXPECT_FALSE(Tensor::Strided(nullptr, {2}, {1}, type, nullptr).ok());
 }
 
 TEST(Tensor, ReshapeSharesCopyDoesNot) {

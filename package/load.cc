@@ -5,6 +5,7 @@
 #include "package/link.h"
 #include "package/module_file.h"
 #include "runtime/cpu_device.h"
+#include "runtime/info_module.h"
 #include "runtime/module_blob.h"
 #include "support/cpus.h"
 #include "support/hint.h"
@@ -99,22 +100,52 @@ Result<std::vector<DevicePtr>> DevicesOf(const Graph& graph, const std::string& 
   return devices;
 }
 
+// Makes the executor of a network. `root` has the kernels; null if there are none.
+Result<LoadedModel> Finish(PackageInfo info, Module root, ExecutorParts parts, std::shared_ptr<KernelContext> context,
+                           const std::string& device, const GraphExecutorOptions& options) {
+  LoadedModel model{.info = std::move(info)};
+  std::vector<DevicePtr> devices = TRY(DevicesOf(parts.graph, device, std::move(context)));
+  model.executor = TRY(GraphExecutor::Create(std::move(parts.graph), std::move(root), std::move(parts.params),
+                                             std::move(devices), options));
+  TRY(FinishInfo(model));
+  return model;
+}
+
+// Returns the info of a tree; that of its kernels and its factory fill in what is missing.
+Result<PackageInfo> InfoOfTree(const Module& root, const ExecutorParts& parts) {
+  PackageInfo info = TRY(InfoOf(root));
+  if (info.model_name.empty()) info.model_name = parts.model_name;
+  return info;
+}
+
+Error NoNetwork() {
+  return WithHint(Err("it holds kernels, but no network"), "compile one with `autotune compile -o m.so`");
+}
+
 Result<LoadedModel> LoadSharedObject(const std::string& path, int threads, const std::string& device) {
   TRY(CheckThreads(threads));
   auto context = std::make_shared<KernelContext>(threads);
   std::shared_ptr<const Artifact> artifact = TRY(Artifact::FromFile(path));
   Module root = TRY(LoadModule(artifact, context));
   std::optional<ExecutorParts> parts = TakeExecutorParts(root);
-  if (!parts) return WithHint(Err("it holds kernels, but no network"), "compile one with `autotune compile -o m.so`");
-  LoadedModel model;
-  model.info = TRY(InfoOf(root));
-  if (model.info.model_name.empty()) model.info.model_name = parts->model_name;
-  if (model.info.target.empty()) model.info.target = artifact->metadata().target;
-  std::vector<DevicePtr> devices = TRY(DevicesOf(parts->graph, device, context));
-  model.executor =
-      TRY(GraphExecutor::Create(std::move(parts->graph), root, std::move(parts->params), std::move(devices)));
-  TRY(FinishInfo(model));
-  return model;
+  if (!parts) return NoNetwork();
+  PackageInfo info = TRY(InfoOfTree(root, *parts));
+  if (info.target.empty()) info.target = artifact->metadata().target;
+  return Finish(std::move(info), std::move(root), std::move(*parts), std::move(context), device, {});
+}
+
+// Returns the tree of a package, as a shared object would hold it.
+Result<Module> TreeOf(Package package, int threads) {
+  ExecutorParts parts;
+  parts.model_name = package.info.model_name;
+  parts.graph = TRY(Graph::Parse(package.graph_json));
+  Module library = TRY(LibraryOf(package, parts.graph, std::make_shared<KernelContext>(threads)));
+  parts.params = TRY(ParseParams(package.params));
+  const Module factory = MakeGraphExecutorFactory(std::move(parts));
+  const Module root = library ? library : factory;
+  if (library) TRY(library->Import(factory));
+  TRY(root->Import(MakeInfoModule(ToJson(package.info).Dump())));
+  return root;
 }
 
 }  // namespace
@@ -127,23 +158,37 @@ Result<std::string> LibraryBytesOf(Package& package) {
 Result<LoadedModel> LoadModel(Package package, int threads, const std::string& device,
                               const GraphExecutorOptions& options) {
   TRY(CheckThreads(threads));
-  LoadedModel model{.info = std::move(package.info)};
-  Graph graph = TRY(Graph::Parse(package.graph_json));
+  ExecutorParts parts;
+  parts.model_name = package.info.model_name;
+  parts.graph = TRY(Graph::Parse(package.graph_json));
   auto context = std::make_shared<KernelContext>(threads);
-  Module library = TRY(LibraryOf(package, graph, context));
-  Params params = TRY(ParseParams(package.params));
+  Module library = TRY(LibraryOf(package, parts.graph, context));
+  parts.params = TRY(ParseParams(package.params));
   package.params.clear();
   package.params.shrink_to_fit();
-  std::vector<DevicePtr> devices = TRY(DevicesOf(graph, device, context));
-  model.executor =
-      TRY(GraphExecutor::Create(std::move(graph), std::move(library), std::move(params), std::move(devices), options));
-  TRY(FinishInfo(model));
-  return model;
+  return Finish(std::move(package.info), std::move(library), std::move(parts), std::move(context), device, options);
 }
 
 Result<LoadedModel> LoadModel(const std::string& path, int threads, const std::string& device) {
   if (TRY(IsSharedObject(path))) return TRY_NOTE(LoadSharedObject(path, threads, device), "while loading " + path);
   return TRY_NOTE(LoadModel(TRY(ReadPackage(path)), threads, device), "while loading " + path);
+}
+
+Result<Module> LoadModuleTree(const std::string& path, int threads) {
+  TRY(CheckThreads(threads));
+  const std::string note = "while loading " + path;
+  if (!TRY(IsSharedObject(path))) return TRY_NOTE(TreeOf(TRY(ReadPackage(path)), threads), note);
+  auto artifact = TRY_NOTE(Artifact::FromFile(path), note);
+  return TRY_NOTE(LoadModule(std::move(artifact), std::make_shared<KernelContext>(threads)), note);
+}
+
+Result<LoadedModel> MakeExecutor(const Module& root, int threads, const std::string& device) {
+  TRY(CheckThreads(threads));
+  const std::optional<ExecutorParts> parts = CopyExecutorParts(root);
+  if (!parts) return NoNetwork();
+  GraphExecutorOptions options;
+  options.prepared = parts->prepared;
+  return Finish(TRY(InfoOfTree(root, *parts)), root, *parts, std::make_shared<KernelContext>(threads), device, options);
 }
 
 }  // namespace autotune

@@ -21,6 +21,16 @@ struct LoadedModel {
 Result<LoadedModel> LoadModel(Package package, int threads, const std::string& device = "",
                               const GraphExecutorOptions& options = {});
 
+// Loads a file of either form as a tree of modules, from which any number of executors can be made. The root is the
+// library with the kernels; it imports the factory of executors, and the network's info (package/module_file.h).
+// Without kernels, the root is the factory. The tree keeps the parameters. `threads` is the number of threads of direct
+// calls of kernels.
+Result<Module> LoadModuleTree(const std::string& path, int threads);
+
+// Makes an executor of such a tree, which stays as it is. Executors of one tree share parameters and prepared
+// constants, and may run at once. Thread-safe.
+Result<LoadedModel> MakeExecutor(const Module& root, int threads, const std::string& device = "");
+
 // Returns the package's library, linked as LoadModel does if it has none; empty for a network that has only reshapes.
 Result<std::string> LibraryBytesOf(Package& package);
 

@@ -380,14 +380,16 @@ Status GraphExecutor::BindInput(int64_t i, Tensor tensor) {
   return SetMemory(row_ptr_[inputs_[i]], tensor);
 }
 
+bool GraphExecutor::CanBindOutput(int64_t i) const {
+  return !graph_.nodes[node_of_[root_[EntryOf(graph_.heads.at(i))]]].IsVariable();
+}
+
 Status GraphExecutor::BindOutput(int64_t i, Tensor tensor) {
   if (i < 0 || i >= num_outputs()) return Err("there is no output ", i, "; the graph has ", num_outputs());
   TRY(CheckTensor(tensor, graph_.heads[i], "output"));
-  int64_t root = root_[EntryOf(graph_.heads[i])];
-  if (graph_.nodes[node_of_[root]].IsVariable()) {
-    return Err("output '", output_name(i), "' is an input or parameter: it cannot be bound");
-  }
-  return SetMemory(root, tensor);
+  if (tensor.read_only()) return Err("output '", output_name(i), "': the tensor is read-only");
+  if (!CanBindOutput(i)) return Err("output '", output_name(i), "' is an input or parameter: it cannot be bound");
+  return SetMemory(root_[EntryOf(graph_.heads[i])], tensor);
 }
 
 Tensor GraphExecutor::Input(int64_t i) const { return values_[row_ptr_[inputs_.at(i)]]; }

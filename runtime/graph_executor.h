@@ -4,6 +4,7 @@
 #pragma once
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -36,8 +37,21 @@ struct NodeTime {
   AUTOTUNE_FIELDS(name, func_name, seconds, least, flops, bytes)
 };
 
+// The prepared constants of the kernels of a module tree on the host, for all executors of a network. They are written
+// once, under the mutex, and only read after that.
+struct PreparedConstants {
+  std::mutex mutex;
+  std::weak_ptr<ModuleNode>
+      root;  // the tree with the kernels; executors whose kernels are in another tree do not share
+  // By the kernel's name and the parameters' entries in the graph.
+  std::map<std::pair<std::string, std::vector<int64_t>>, std::vector<Tensor>> buffers;
+};
+
 struct GraphExecutorOptions {
   bool replaceable = false;  // true: keep every parameter, which ReplaceKernel requires
+  // Where executors of one graph and one module share prepared constants; null: the executor has its own. Without
+  // effect on other devices than the host, and if the executor is `replaceable`.
+  std::shared_ptr<PreparedConstants> prepared;
 };
 
 class GraphExecutor {
@@ -66,6 +80,8 @@ class GraphExecutor {
   // Makes the executor read input i from `tensor` itself from now on. The tensor must be aligned to 64 bytes and be on
   // the input's device. The executor keeps a reference to it.
   Status BindInput(int64_t i, Tensor tensor);
+  // Returns false if output i is an input or a parameter, whose memory BindOutput cannot replace.
+  bool CanBindOutput(int64_t i) const;
   // Makes the executor write output i into `tensor` itself from now on. Returns an error if the output is an input or a
   // parameter.
   Status BindOutput(int64_t i, Tensor tensor);
@@ -154,6 +170,7 @@ class GraphExecutor {
   Status PrepareSteps();
   Status ReservePrepared(const DevicePtr& device, int64_t bytes);
   Result<std::vector<Tensor>> PrepareStep(const Step& step);
+  void TakeShared(const PreparedConstants& shared);
   void FillArgs(Step& step);
   Status RunSteps(size_t begin, size_t end);
   Status RecordReplays();
@@ -201,11 +218,12 @@ class GraphExecutor {
 // repeat}.
 Module MakeGraphExecutorModule(std::unique_ptr<GraphExecutor> executor);
 
-// The parts from which the factory makes executors. The executors share the parameters.
+// The parts from which the factory makes executors. The executors share the parameters and the prepared constants.
 struct ExecutorParts {
   std::string model_name;
   Graph graph;
   Params params;
+  std::shared_ptr<PreparedConstants> prepared = std::make_shared<PreparedConstants>();
 };
 
 // Makes a module of type "GraphExecutorFactory". Its functions MODEL_NAME(devices...) and "default"(devices...) make a
@@ -220,6 +238,9 @@ Result<Module> LoadGraphExecutorFactory(ByteReader& in);
 // factory makes no executors after that. So an executor that keeps the tree alive can free parameters after their
 // preparation.
 std::optional<ExecutorParts> TakeExecutorParts(const Module& root);
+// Returns the parts of the first factory in the tree, which share its tensors; nothing if there is no factory, or if
+// its parts were moved out.
+std::optional<ExecutorParts> CopyExecutorParts(const Module& root);
 
 // Fill input i, or every input, with random values (runtime/fill.h). Equal seeds give equal values.
 Status FillInput(GraphExecutor& executor, int64_t i, uint64_t seed);

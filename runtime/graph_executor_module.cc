@@ -195,7 +195,10 @@ struct FactoryModule : ModuleNode {
     if (args.empty()) return Err("expected one device or more");
     if (parts.graph.nodes.empty())
       return Err("this factory makes no executors, since its graph and parameters were moved out");
-    auto executor = TRY(GraphExecutor::Create(parts.graph, root, parts.params, TRY(OpenDevices(args, num_threads))));
+    GraphExecutorOptions options;
+    options.prepared = parts.prepared;
+    auto executor =
+        TRY(GraphExecutor::Create(parts.graph, root, parts.params, TRY(OpenDevices(args, num_threads)), options));
     return Value(MakeGraphExecutorModule(std::move(executor)));
   }
 
@@ -230,6 +233,14 @@ Result<Module> LoadGraphExecutorFactory(ByteReader& in) {
   parts.params = TRY(ReadNamedTensors(in, /*count_first=*/true));
   parts.model_name = TRY(in.Text());
   return MakeGraphExecutorFactory(std::move(parts));
+}
+
+std::optional<ExecutorParts> CopyExecutorParts(const Module& root) {
+  Module found = root->FindByType(kFactoryType);
+  if (!found) return std::nullopt;
+  const ExecutorParts& parts = dynamic_cast<const FactoryModule&>(*found).parts;
+  if (parts.graph.nodes.empty()) return std::nullopt;
+  return parts;
 }
 
 std::optional<ExecutorParts> TakeExecutorParts(const Module& root) {

@@ -70,9 +70,33 @@ void GraphExecutor::FillArgs(Step& step) {
   }
 }
 
+// Takes over the prepared buffers of this executor's steps that other executors have made.
+void GraphExecutor::TakeShared(const PreparedConstants& shared) {
+  for (const Step& step : steps_) {
+    if (!step.kernel || !step.kernel->prepares() || !step.to->IsHost()) continue;
+    PreparedKey key = PreparedKeyOf(step);
+    const auto found = shared.buffers.find({step.kernel->metadata().name, key.second});
+    if (found == shared.buffers.end()) continue;
+    if (!prepared_.emplace(std::move(key), found->second).second) continue;
+    for (const Tensor& buffer : found->second) prepared_bytes_ += AlignUp(buffer.num_bytes(), AT_ALIGNMENT);
+  }
+}
+
 // Prepares the constants of each step and fills in the step's arguments. Frees each parameter as soon as no later
-// preparation and no run reads it.
+// preparation and no run reads it. Holds the mutex of shared constants, so that executors that are made at once prepare
+// each of them once.
 Status GraphExecutor::PrepareSteps() {
+  PreparedConstants* shared = options_.replaceable ? nullptr : options_.prepared.get();
+  std::unique_lock<std::mutex> lock;
+  if (shared) {
+    lock = std::unique_lock(shared->mutex);
+    if (shared->root.expired()) {
+      shared->buffers.clear();
+      shared->root = module_;
+    }
+    if (shared->root.lock() != module_) shared = nullptr;
+  }
+  if (shared) TakeShared(*shared);
   std::vector<int64_t> prepares(root_.size(), 0);  // root -> number of preparations that have not read it yet
   std::vector<bool> runs(root_.size(), false);     // root -> true if runs read it
   for (GraphRef head : graph_.heads) runs[root_[EntryOf(head)]] = true;
@@ -99,7 +123,10 @@ Status GraphExecutor::PrepareSteps() {
     if (step.kernel && step.kernel->prepares()) {
       PreparedKey key = PreparedKeyOf(step);
       std::vector<Tensor>& made = prepared_.at(key);
-      if (made.empty()) made = TRY_NOTE(PrepareStep(step), NodeText(step.node));
+      if (made.empty()) {
+        made = TRY_NOTE(PrepareStep(step), NodeText(step.node));
+        if (shared && step.to->IsHost()) shared->buffers[{step.kernel->metadata().name, key.second}] = made;
+      }
       buffers = made;
       for (int64_t root : key.second) {
         --prepares[root];

@@ -111,6 +111,34 @@ TEST_F(FormsTest, TheValidatorFindsNothing) {
   EXPECT_THAT(text, HasSubstr("operator_functions"));
 }
 
+// Executors of one tree share what they prepare, and run independently.
+TEST_F(FormsTest, ExecutorsOfOneTreeSharePreparedConstants) {
+  for (const std::string& path : {Write("shared.tar"), Write("shared.so")}) {
+    const Module tree = LoadModuleTree(path, 1).value();
+    const std::shared_ptr<PreparedConstants> prepared = CopyExecutorParts(tree)->prepared;
+    EXPECT_TRUE(prepared->buffers.empty());
+    std::vector<LoadedModel> models;
+    models.push_back(MakeExecutor(tree, 1).value());
+    ASSERT_FALSE(prepared->buffers.empty());
+    const Tensor& buffer = prepared->buffers.begin()->second.at(0);
+    const long uses = buffer.use_count();
+    models.push_back(MakeExecutor(tree, 2).value());
+    EXPECT_EQ(buffer.use_count(), uses + 1) << path;
+    EXPECT_EQ(models[0].executor->constant_bytes(), models[1].executor->constant_bytes());
+    for (LoadedModel& model : models) EXPECT_EQ(Run(std::move(model)), Expected());
+    // An executor whose kernels are in another tree prepares its own.
+    const Module other = LoadModuleTree(path, 1).value();
+    ExecutorParts parts = *CopyExecutorParts(tree);
+    GraphExecutorOptions options;
+    options.prepared = parts.prepared;
+    const long before = buffer.use_count();
+    const auto executor =
+        GraphExecutor::Create(parts.graph, other, parts.params, {std::make_shared<CpuDevice>(1)}, options);
+    ASSERT_TRUE(executor.ok());
+    EXPECT_EQ(buffer.use_count(), before);
+  }
+}
+
 // A damaged file of either form is refused in one line, or the byte is of no importance (padding).
 TEST_F(FormsTest, AFlippedByteIsRefusedOrChangesNothing) {
   const std::string expected = Expected();

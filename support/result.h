@@ -16,9 +16,10 @@ namespace autotune {
 // The kinds of errors that some caller handles differently. Callers test the kind, never the message.
 enum class ErrorKind {
   kOther,
-  kOutOfMemory,  // this machine has too little memory
-  kRejected,     // a candidate breaks a contract of its schedule, which is normal in a search
-  kStopped,      // a request to stop ended a wait
+  kOutOfMemory,      // this machine has too little memory
+  kRejected,         // a candidate breaks a contract of its schedule, which is normal in a search
+  kStopped,          // a request to stop ended a wait
+  kInvalidArgument,  // a program that uses the library passed a wrong argument
 };
 
 // One line that says what is wrong and what to do; notes, innermost first, say where.

@@ -1,0 +1,107 @@
+#include "api/session.h"
+
+#include "api/handles.h"
+#include "runtime/device.h"
+
+namespace autotune {
+namespace {
+
+// The kind of port, and its name, in errors.
+Status CheckPort(const char* what, const Session::Port& port, const Tensor& tensor) {
+  if (tensor.defined() && tensor.dtype() == port.own.dtype() && tensor.shape() == port.own.shape()) return {};
+  return api::Invalid(what, " '", port.name, "' is ", port.own.TypeText(), ", got ",
+                      tensor.defined() ? tensor.TypeText() : "no tensor");
+}
+
+// Returns true if kernels can use the memory of `tensor` in place of `own`.
+bool KernelsCanUse(const Tensor& tensor, const Tensor& own) {
+  return tensor.device() == own.device() && tensor.num_bytes() > 0 &&
+         reinterpret_cast<uintptr_t>(tensor.data()) % AT_ALIGNMENT == 0;
+}
+
+bool Overlap(const Tensor& a, const Tensor& b) {
+  if (a.device() != b.device()) return false;
+  const auto *first = static_cast<const char*>(a.data()), *second = static_cast<const char*>(b.data());
+  return first < second + b.num_bytes() && second < first + a.num_bytes();
+}
+
+// Returns a tensor over the same memory that does not keep its owner alive; the tensor itself if another device has it.
+Result<Tensor> Unowned(const Tensor& tensor) {
+  if (tensor.device()) return tensor;
+  return Tensor::View(tensor.data(), tensor.shape(), tensor.dtype(), nullptr);
+}
+
+}  // namespace
+
+Session::Session(LoadedModel model) : executor_(std::move(model.executor)) {
+  for (int64_t i = 0; i < executor_->num_inputs(); ++i)
+    inputs_.push_back({executor_->input_name(i), executor_->Input(i)});
+  for (int64_t i = 0; i < executor_->num_outputs(); ++i) {
+    const std::string& named = model.info.outputs[static_cast<size_t>(i)].name;
+    outputs_.push_back({named.empty() ? executor_->output_name(i) : named, executor_->Output(i)});
+  }
+}
+
+// Makes the next run read input i from `tensor`, or from the executor's own memory if it is null. The memory of an
+// earlier call, which may be gone, is not touched.
+Status Session::UseInput(size_t i, const Tensor* tensor) {
+  const auto index = static_cast<int64_t>(i);
+  const Tensor& own = inputs_[i].own;
+  const bool direct = tensor && KernelsCanUse(*tensor, own);
+  const Tensor& memory = direct ? *tensor : own;
+  if (executor_->Input(index).data() != memory.data()) TRY(executor_->BindInput(index, TRY(Unowned(memory))));
+  return tensor && !direct ? CopyTensor(*tensor, own) : Status();
+}
+
+Status Session::UseOutput(size_t i, const Tensor* tensor) {
+  const auto index = static_cast<int64_t>(i);
+  if (!executor_->CanBindOutput(index)) return {};
+  const Tensor& memory = tensor ? *tensor : outputs_[i].own;
+  if (executor_->Output(index).data() == memory.data()) return {};
+  return executor_->BindOutput(index, TRY(Unowned(memory)));
+}
+
+Status Session::SetInput(size_t i, const Tensor& tensor) {
+  TRY(CheckPort("input", inputs_[i], tensor));
+  std::lock_guard lock(mutex_);
+  return CopyTensor(tensor, inputs_[i].own);
+}
+
+Status Session::Run() {
+  std::lock_guard lock(mutex_);
+  for (size_t i = 0; i < inputs_.size(); ++i) TRY(UseInput(i, nullptr));
+  for (size_t i = 0; i < outputs_.size(); ++i) TRY(UseOutput(i, nullptr));
+  return executor_->Run();
+}
+
+Status Session::RunWith(std::span<const Tensor* const> inputs, std::span<const Tensor* const> outputs) {
+  if (inputs.size() != inputs_.size() || outputs.size() != outputs_.size()) {
+    return api::Invalid("the network has ", inputs_.size(), " inputs and ", outputs_.size(), " outputs, got ",
+                        inputs.size(), " and ", outputs.size());
+  }
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i]) TRY(CheckPort("input", inputs_[i], *inputs[i]));
+  }
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (!outputs[i]) continue;
+    TRY(CheckPort("output", outputs_[i], *outputs[i]));
+    if (outputs[i]->read_only()) return api::Invalid("output '", outputs_[i].name, "': the tensor is read-only");
+  }
+  std::lock_guard lock(mutex_);
+  for (size_t i = 0; i < inputs.size(); ++i) TRY(UseInput(i, inputs[i]));
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    bool direct = outputs[i] && KernelsCanUse(*outputs[i], outputs_[i].own);
+    for (const Tensor* input : inputs) direct = direct && !(input && Overlap(*input, *outputs[i]));
+    for (const Tensor* before : outputs.first(i)) direct = direct && !(before && Overlap(*before, *outputs[i]));
+    TRY(UseOutput(i, direct ? outputs[i] : nullptr));
+  }
+  TRY(executor_->Run());
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (!outputs[i]) continue;
+    const Tensor result = executor_->Output(static_cast<int64_t>(i));
+    if (result.data() != outputs[i]->data()) TRY(CopyTensor(result, *outputs[i]));
+  }
+  return {};
+}
+
+}  // namespace autotune

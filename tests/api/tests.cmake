@@ -1,0 +1,33 @@
+# Tests of the library for programs of others. They run examples/resnet20.onnx, which the test Api.compile_* compiles to
+# net.tar and net.so. tests/CMakeLists.txt includes this file after it has added the tests Python.*.
+set(api_folder ${CMAKE_CURRENT_BINARY_DIR}/api_network)
+file(MAKE_DIRECTORY ${api_folder})
+foreach(form tar so)
+  add_test(NAME Api.compile_${form} COMMAND autotune compile --model ${CMAKE_SOURCE_DIR}/examples/resnet20.onnx
+           -o ${api_folder}/net.${form} --quiet)
+  set_tests_properties(Api.compile_${form} PROPERTIES LABELS "api;full;fast" TIMEOUT ${timeout} FIXTURES_SETUP api_network
+    ENVIRONMENT "AUTOTUNE_DB=${api_folder}/none.db;XDG_STATE_HOME=${api_folder}")
+endforeach()
+
+foreach(name c_values c_network)
+  add_executable(${name}_test ${CMAKE_CURRENT_SOURCE_DIR}/api/${name}_test.c)
+  set_target_properties(${name}_test PROPERTIES C_STANDARD 99 C_STANDARD_REQUIRED ON C_EXTENSIONS OFF)
+  target_compile_options(${name}_test PRIVATE -Werror -pedantic)
+  target_compile_definitions(${name}_test PRIVATE _POSIX_C_SOURCE=200809L AUTOTUNE_EXPECTED_VERSION="${PROJECT_VERSION}")
+  target_include_directories(${name}_test PRIVATE ${CMAKE_SOURCE_DIR})
+  target_link_libraries(${name}_test PRIVATE autotune_runtime Threads::Threads)
+endforeach()
+add_test(NAME Api.c_values COMMAND c_values_test)
+set_tests_properties(Api.c_values PROPERTIES LABELS "api;full;fast" TIMEOUT ${timeout})
+add_test(NAME Api.c_network COMMAND c_network_test ${api_folder} ${CMAKE_SOURCE_DIR}/examples/resnet20/test_data_set_0)
+set_tests_properties(Api.c_network PROPERTIES LABELS "api;full;fast" TIMEOUT ${timeout} FIXTURES_REQUIRED api_network)
+
+# A sanitizer's library must be loaded before python3, so these tests need another build.
+foreach(program ${api_programs})
+  get_filename_component(test ${program} NAME_WE)
+  set_tests_properties(Python.${test} PROPERTIES FIXTURES_REQUIRED api_network
+    ENVIRONMENT "AUTOTUNE_RUNTIME_LIBRARY=$<TARGET_FILE:autotune_runtime>;AUTOTUNE_TEST_NETWORK=${api_folder};AUTOTUNE_TEST_BUILD=${CMAKE_BINARY_DIR};PYTHONPATH=${CMAKE_SOURCE_DIR}/python")
+  if(AUTOTUNE_SANITIZE)
+    set_tests_properties(Python.${test} PROPERTIES DISABLED TRUE)
+  endif()
+endforeach()

@@ -1,0 +1,58 @@
+"""autotune runs neural networks that ``autotune compile -o m.tar`` has compiled.
+
+    import autotune
+    session = autotune.InferenceSession("m.tar", threads=2)
+    outputs = session.run(None, {"image": image})
+"""
+
+from ._library import LIB as _LIB
+from ._library import Device, DType, Error, InvalidArgument, OutOfMemory
+from ._module import (
+    Function,
+    GraphModule,
+    Module,
+    Object,
+    cpu,
+    cuda,
+    device,
+    function,
+    get_global_func,
+    list_global_func_names,
+    load_module,
+    opencl,
+    register_func,
+    remove_global_func,
+)
+from ._session import InferenceSession, NodeArg, load
+from ._tensor import Tensor, empty, from_dlpack, tensor
+
+__version__: str = _LIB.autotune_version().decode()
+
+__all__ = [
+    "Device",
+    "DType",
+    "Error",
+    "Function",
+    "GraphModule",
+    "InferenceSession",
+    "InvalidArgument",
+    "Module",
+    "NodeArg",
+    "Object",
+    "OutOfMemory",
+    "Tensor",
+    "cpu",
+    "cuda",
+    "device",
+    "empty",
+    "from_dlpack",
+    "function",
+    "get_global_func",
+    "list_global_func_names",
+    "load",
+    "load_module",
+    "opencl",
+    "register_func",
+    "remove_global_func",
+    "tensor",
+]

@@ -1,0 +1,182 @@
+"""Networks that run: the face that users of ONNX Runtime know."""
+
+from __future__ import annotations
+
+import ctypes
+from ctypes import byref, c_void_p
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Union
+
+from . import _library as c
+from ._library import LIB, InvalidArgument, check, new_handle
+from ._module import Module
+from ._tensor import BorrowedBuffer, Tensor, new_tensor, tensor, type_row
+
+
+class NodeArg:
+    """An input or an output: its name, its shape and its type."""
+
+    __slots__ = ("name", "shape", "type", "dtype", "_shape", "_dtype")
+
+    def __init__(self, port: c.Port) -> None:
+        row = type_row(port.dtype)
+        #: The name in the model.
+        self.name: str = port.name.decode()
+        #: The extents, such as ``[1, 3, 32, 32]``.
+        self.shape: List[int] = list(port.shape[: port.ndim])
+        #: The type as ONNX Runtime spells it, such as ``'tensor(float)'``.
+        self.type: str = row[3]
+        #: The element type as numpy spells it, such as ``'float32'``.
+        self.dtype: str = row[2]
+        self._shape = (ctypes.c_int64 * port.ndim)(*self.shape)
+        self._dtype = c.DType(port.dtype.code, port.dtype.bits, port.dtype.lanes)
+
+    def new_tensor(self) -> Tensor:
+        """A tensor of this shape and type, with elements of any value."""
+        return new_tensor(self._shape, self._dtype)
+
+    def __repr__(self) -> str:
+        return "<autotune.NodeArg %s %s%s>" % (self.name, self.type, self.shape)
+
+
+Arrays = Union[Mapping[str, Any], Sequence[Any]]
+
+
+class InferenceSession:
+    """A network that ``autotune compile -o`` wrote, ready to run.
+
+    ``source`` is a path, ``m.tar`` or ``m.so``, or a module of :func:`load_module`; sessions of one module share its
+    weights. ``threads`` is the number of threads that run kernels (0: one per CPU). ``device`` chooses the device of a
+    network for GPUs.
+
+    A session may be used from several threads; its runs take turns. Sessions run independently of each other. Python's
+    global lock is free while a network runs.
+    """
+
+    def __init__(self, source: Any, threads: int = 0, device: Optional[str] = None) -> None:
+        options = c.ExecutorOptions(ctypes.sizeof(c.ExecutorOptions), threads, device.encode() if device else None)
+        if isinstance(source, Module):
+            self._handle = new_handle(LIB.autotune_executor_create, source._handle, byref(options))
+        else:
+            self._handle = new_handle(LIB.autotune_executor_load, c.path_bytes(source), byref(options))
+        self._inputs = self._ports(LIB.autotune_executor_num_inputs, LIB.autotune_executor_input)
+        self._outputs = self._ports(LIB.autotune_executor_num_outputs, LIB.autotune_executor_output)
+        self._input_index = {arg.name: i for i, arg in enumerate(self._inputs)}
+        self._output_index = {arg.name: i for i, arg in enumerate(self._outputs)}
+
+    def __del__(self, free=LIB.autotune_executor_free) -> None:
+        free(getattr(self, "_handle", None))
+
+    def _ports(self, count: Any, describe: Any) -> List[NodeArg]:
+        ports = []
+        for i in range(count(self._handle)):
+            port = c.Port()
+            check(describe(self._handle, i, byref(port)))
+            ports.append(NodeArg(port))
+        return ports
+
+    def get_inputs(self) -> List[NodeArg]:
+        """The inputs, in their order."""
+        return list(self._inputs)
+
+    def get_outputs(self) -> List[NodeArg]:
+        """The outputs, in their order."""
+        return list(self._outputs)
+
+    def run(self, output_names: Optional[Sequence[str]], inputs: Arrays) -> List[Any]:
+        """Runs the network and returns new arrays, those of ``output_names`` (None: of all outputs) in that order.
+
+        ``inputs`` has an array for each input, by name or in their order: of its shape and type, with the buffer protocol
+        (numpy) or ``__dlpack__`` (torch). The results are numpy's arrays, or tensors if there is no numpy.
+        """
+        wanted = range(len(self._outputs))
+        if output_names is not None:
+            wanted = [_index(self._output_index, name, "output") for name in output_names]
+        results: List[Optional[Tensor]] = [None] * len(self._outputs)
+        for i in wanted:
+            results[i] = results[i] or self._outputs[i].new_tensor()
+        handles = (c_void_p * len(results))(*[result and result._handle for result in results])
+        self._run(inputs, handles)
+        return [_as_array(results[i]) for i in wanted]
+
+    def run_with(self, inputs: Arrays, outputs: Arrays) -> None:
+        """Runs the network and writes the results into ``outputs``: an array for each output, by name or in their order.
+
+        Outputs that a mapping does not name are not stored. Arrays whose address is a multiple of 64, such as those of
+        :func:`empty`, are read and written by the kernels themselves; others are copied. An output must be compact,
+        row-major and writable.
+        """
+        arrays = self._in_order(outputs, self._output_index, "output", optional=True)
+        tensors = [None if array is None else _writable(array, self._outputs[i]) for i, array in enumerate(arrays)]
+        self._run(inputs, (c_void_p * len(tensors))(*[item and item._handle for item in tensors]))
+
+    def __call__(self, *arrays: Any, **named: Any) -> Any:
+        """Runs the network on arrays in the order of the inputs, or by name; returns its output, a list if it has several."""
+        if arrays and named:
+            raise InvalidArgument("pass the inputs in their order or by name, not both")
+        results = self.run(None, named or arrays)
+        return results[0] if len(results) == 1 else results
+
+    def _in_order(self, arrays: Arrays, index: Dict[str, int], what: str, optional: bool = False) -> List[Any]:
+        if not isinstance(arrays, Mapping):
+            if len(arrays) != len(index):
+                raise InvalidArgument("the network has %d %ss, got %d" % (len(index), what, len(arrays)))
+            return list(arrays)
+        ordered: List[Any] = [None] * len(index)
+        for name, array in arrays.items():
+            ordered[_index(index, name, what)] = array
+        if not optional and len(arrays) < len(index):
+            raise InvalidArgument("missing %ss: %s" % (what, ", ".join(name for name in index if name not in arrays)))
+        return ordered
+
+    def _run(self, inputs: Arrays, outputs: Any) -> None:
+        borrowed: List[BorrowedBuffer] = []
+        keep: List[Tensor] = []
+        arrays = self._in_order(inputs, self._input_index, "input")
+        handles = (c_void_p * len(arrays))()
+        try:
+            for i, array in enumerate(arrays):
+                handles[i] = _handle_of(array, borrowed, keep)
+            check(LIB.autotune_executor_run_with(self._handle, handles, len(handles), outputs, len(outputs)))
+        finally:
+            for buffer in borrowed:
+                buffer.close()
+
+
+def _index(index: Dict[str, int], name: str, what: str) -> int:
+    if name not in index:
+        raise InvalidArgument("the network has no %s '%s'; its %ss are: %s" % (what, name, what, ", ".join(index)))
+    return index[name]
+
+
+def _handle_of(array: Any, borrowed: List[BorrowedBuffer], keep: List[Tensor]) -> int:
+    """The handle of an argument of one call. What must be closed after it goes into `borrowed`, and what must live
+    until then into `keep`."""
+    if not isinstance(array, Tensor):
+        try:
+            borrowed.append(BorrowedBuffer(array))
+            return borrowed[-1].handle
+        except (TypeError, BufferError):
+            array = tensor(array)
+    keep.append(array)
+    return array._handle
+
+
+def _writable(array: Any, arg: NodeArg) -> Tensor:
+    """The tensor over an array that receives an output."""
+    target = tensor(array)
+    address = getattr(array, "__array_interface__", {}).get("data", (target.data_ptr, False))[0]
+    if target is not array and target.nbytes > 0 and target.data_ptr != address:
+        raise InvalidArgument("output '%s': the array is not compact and row-major" % arg.name)
+    return target
+
+
+def _as_array(result: Tensor) -> Any:
+    try:
+        return result.numpy()
+    except (ImportError, InvalidArgument):  # no numpy, or no such type in numpy
+        return result
+
+
+def load(path: Any, threads: int = 0, device: Optional[str] = None) -> InferenceSession:
+    """The network of a file that ``autotune compile -o`` wrote: ``autotune.load("m.tar")(x)``."""
+    return InferenceSession(path, threads, device)

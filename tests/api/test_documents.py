@@ -1,0 +1,61 @@
+"""The examples of docs/c.md and docs/python.md run as they are: C programs are compiled strictly and run on m.tar; the
+pieces of Python run in their order, in one program."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from network import BUILD, LIBRARY, SO, SOURCE, TAR
+
+STRICT = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic"]
+
+
+def examples(document, language):
+    with open(os.path.join(SOURCE, "docs", document)) as file:
+        return re.findall(r"^```%s\n(.*?)^```$" % language, file.read(), re.DOTALL | re.MULTILINE)
+
+
+class DocumentsTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="autotune-documents-")
+        self.addCleanup(shutil.rmtree, self.folder)
+        shutil.copy(TAR, os.path.join(self.folder, "m.tar"))
+        shutil.copy(SO, os.path.join(self.folder, "m.so"))
+
+    def run_here(self, *command):
+        done = subprocess.run(command, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        return done.stdout
+
+    def test_c(self):
+        programs = examples("c.md", "c")
+        self.assertGreaterEqual(len(programs), 2)
+        os.mkdir(os.path.join(self.folder, "autotune"))
+        shutil.copy(os.path.join(SOURCE, "api", "c_api.h"), os.path.join(self.folder, "autotune"))
+        for i, text in enumerate(programs):
+            with self.subTest(program=i):
+                with open(os.path.join(self.folder, "main.c"), "w") as file:
+                    file.write(text)
+                library = os.path.dirname(os.path.abspath(LIBRARY))
+                self.run_here("cc", *STRICT, "-I.", "main.c", "-o", "main", LIBRARY, "-Wl,-rpath," + library)
+                self.assertRegex(self.run_here("./main", "m.tar"), r"\S")
+
+    def test_python(self):
+        try:
+            import numpy  # noqa: F401, the examples use it
+        except ImportError:
+            self.skipTest("no numpy")
+        pieces = examples("python.md", "python")
+        self.assertGreaterEqual(len(pieces), 4)
+        with open(os.path.join(self.folder, "main.py"), "w") as file:
+            file.write("\n".join(pieces))
+        self.run_here(sys.executable, "main.py")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -9,7 +9,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Union
 from . import _library as c
 from ._library import LIB, InvalidArgument, check, new_handle
 from ._module import Module
-from ._tensor import BorrowedBuffer, Tensor, new_tensor, tensor, type_row
+from ._tensor import BorrowedBuffer, NotCompact, Tensor, new_tensor, type_row, unbuffered
 
 
 class NodeArg:
@@ -94,8 +94,7 @@ class InferenceSession:
         results: List[Optional[Tensor]] = [None] * len(self._outputs)
         for i in wanted:
             results[i] = results[i] or self._outputs[i].new_tensor()
-        handles = (c_void_p * len(results))(*[result and result._handle for result in results])
-        self._run(inputs, handles)
+        self._run(inputs, results)
         return [_as_array(results[i]) for i in wanted]
 
     def run_with(self, inputs: Arrays, outputs: Arrays) -> None:
@@ -105,9 +104,7 @@ class InferenceSession:
         :func:`empty`, are read and written by the kernels themselves; others are copied. An output must be compact,
         row-major and writable.
         """
-        arrays = self._in_order(outputs, self._output_index, "output", optional=True)
-        tensors = [None if array is None else _writable(array, self._outputs[i]) for i, array in enumerate(arrays)]
-        self._run(inputs, (c_void_p * len(tensors))(*[item and item._handle for item in tensors]))
+        self._run(inputs, self._in_order(outputs, self._output_index, "output", optional=True))
 
     def __call__(self, *arrays: Any, **named: Any) -> Any:
         """Runs the network on arrays in the order of the inputs, or by name; returns its output, a list if it has several."""
@@ -128,46 +125,55 @@ class InferenceSession:
             raise InvalidArgument("missing %ss: %s" % (what, ", ".join(name for name in index if name not in arrays)))
         return ordered
 
-    def _run(self, inputs: Arrays, outputs: Any) -> None:
-        borrowed: List[BorrowedBuffer] = []
-        keep: List[Tensor] = []
+    def _run(self, inputs: Arrays, outputs: Sequence[Any]) -> None:
         arrays = self._in_order(inputs, self._input_index, "input")
-        handles = (c_void_p * len(arrays))()
+        with _Arguments() as arguments:
+            to = (c_void_p * len(outputs))()
+            for i, array in enumerate(outputs):
+                if array is not None:
+                    to[i] = arguments.output(array, self._outputs[i])
+            handles = (c_void_p * len(arrays))(*[arguments.handle(array) for array in arrays])
+            check(LIB.autotune_executor_run_with(self._handle, handles, len(handles), to, len(to)))
+
+
+class _Arguments:
+    """The tensors over the arrays of one call."""
+
+    def __init__(self) -> None:
+        self._borrowed: List[BorrowedBuffer] = []
+        self._kept: List[Tensor] = []
+
+    def __enter__(self) -> "_Arguments":
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        for buffer in self._borrowed:
+            buffer.close()
+
+    def handle(self, array: Any, compact: bool = False) -> int:
+        """The handle of a tensor that is valid during the call."""
+        if not isinstance(array, Tensor):
+            try:
+                buffer = BorrowedBuffer(array, compact)
+                self._borrowed.append(buffer)
+                return buffer.handle
+            except (TypeError, BufferError):
+                array = unbuffered(array, compact)
+        self._kept.append(array)
+        return array._handle
+
+    def output(self, array: Any, arg: NodeArg) -> int:
+        """The same for an array that receives an output, which a copy would not."""
         try:
-            for i, array in enumerate(arrays):
-                handles[i] = _handle_of(array, borrowed, keep)
-            check(LIB.autotune_executor_run_with(self._handle, handles, len(handles), outputs, len(outputs)))
-        finally:
-            for buffer in borrowed:
-                buffer.close()
+            return self.handle(array, compact=True)
+        except NotCompact as error:
+            raise InvalidArgument("output '%s': %s" % (arg.name, error)) from None
 
 
 def _index(index: Dict[str, int], name: str, what: str) -> int:
     if name not in index:
         raise InvalidArgument("the network has no %s '%s'; its %ss are: %s" % (what, name, what, ", ".join(index)))
     return index[name]
-
-
-def _handle_of(array: Any, borrowed: List[BorrowedBuffer], keep: List[Tensor]) -> int:
-    """The handle of an argument of one call. What must be closed after it goes into `borrowed`, and what must live
-    until then into `keep`."""
-    if not isinstance(array, Tensor):
-        try:
-            borrowed.append(BorrowedBuffer(array))
-            return borrowed[-1].handle
-        except (TypeError, BufferError):
-            array = tensor(array)
-    keep.append(array)
-    return array._handle
-
-
-def _writable(array: Any, arg: NodeArg) -> Tensor:
-    """The tensor over an array that receives an output."""
-    target = tensor(array)
-    address = getattr(array, "__array_interface__", {}).get("data", (target.data_ptr, False))[0]
-    if target is not array and target.nbytes > 0 and target.data_ptr != address:
-        raise InvalidArgument("output '%s': the array is not compact and row-major" % arg.name)
-    return target
 
 
 def _as_array(result: Tensor) -> Any:

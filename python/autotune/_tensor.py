@@ -61,7 +61,7 @@ class _Buffer(ctypes.Structure):
     ]
 
 
-_STRIDED_WITH_FORMAT = 0x1C  # PyBUF_RECORDS_RO
+_COMPACT, _STRIDED = 0x0C, 0x1C  # PyBUF_ND and PyBUF_STRIDES, with PyBUF_FORMAT
 
 
 def _python(result: Any, name: str, *arguments: Any) -> Any:
@@ -95,62 +95,81 @@ def _release(number: int, pop: Any = _borrowed.pop, release: Any = _release_buff
         release(view)
 
 
-def _numbers_array(numbers) -> Any:
+def _numbers_array(numbers: Any) -> Any:
     numbers = list(numbers)
     return (c_int64 * len(numbers))(*numbers)
 
 
-def _element_type(letters: str) -> DType:
+def _element_type(letters: bytes) -> DType:
     """The element type of a format of the buffer protocol."""
-    order, letter = (letters[0], letters[1:]) if letters[:1] in "@=<>!" and letters else ("@", letters)
+    text = letters.decode()
+    order, letter = (text[0], text[1:]) if text[:1] and text[0] in "@=<>!" else ("@", text)
     if order in "<>!" and letter not in "bB?" and order.replace("!", ">") != _NATIVE:
         raise InvalidArgument("the array is not in this machine's byte order; convert it first, e.g. a.astype('=f4')")
     dtype = _BY_LETTER.get(letter)
     if dtype is None:
-        raise InvalidArgument("no tensor has elements of the format '%s'" % letters)
+        raise InvalidArgument("no tensor has elements of the format '%s'" % text)
     return dtype
 
 
-class BorrowedBuffer:
-    """A tensor over the memory of an object with the buffer protocol, as long as this context lasts.
+# The element types of the formats that occurred.
+_by_format: Dict[bytes, DType] = {}
 
-    It is the quick way for the arguments of one call. Raises BufferError or TypeError if the object has no such buffer.
+
+class NotCompact(InvalidArgument):
+    """The array is not compact and row-major, so its memory cannot be shared."""
+
+
+def _view_of(array: Any, compact: bool) -> _Buffer:
+    """The buffer of an object. Raises TypeError if it has none, NotCompact if it is not compact but must be."""
+    view = _Buffer()
+    try:
+        _get_buffer(array, view, _COMPACT)
+    except (BufferError, ValueError):
+        if compact:
+            raise NotCompact("the array is not compact and row-major") from None
+        _get_buffer(array, view, _STRIDED)
+    return view
+
+
+def _borrow(view: _Buffer, release: Any, number: int) -> int:
+    letters = view.format or b"B"
+    dtype = _by_format.get(letters)
+    if dtype is None:
+        dtype = _by_format[letters] = _element_type(letters)
+    shape, strides = view.shape, None
+    if view.strides:
+        size = max(view.itemsize, 1)
+        if any(stride % size for stride in view.strides[: view.ndim]):
+            raise InvalidArgument("the array's strides are no multiples of its elements; copy it first")
+        strides = _numbers_array(stride // size for stride in view.strides[: view.ndim])
+    if c_ssize_t is not c_int64:
+        shape = _numbers_array(view.shape[: view.ndim])
+    flags = READ_ONLY if view.readonly else 0
+    return new_handle(
+        LIB.autotune_tensor_borrow, view.buf, shape, strides, view.ndim, dtype, flags, release, number
+    )  # fmt: skip
+
+
+class BorrowedBuffer:
+    """A tensor over the memory of an object with the buffer protocol, for one call: the quick way for its arguments.
+
+    Raises TypeError if the object has no such buffer, and NotCompact if it is not compact but must be.
     """
 
     __slots__ = ("handle", "_view")
 
-    def __init__(self, array: Any) -> None:
-        self.handle = None
-        self._view = _Buffer()
-        _get_buffer(array, byref(self._view), _STRIDED_WITH_FORMAT)  # raises
+    def __init__(self, array: Any, compact: bool = False) -> None:
+        self._view = _view_of(array, compact)
         try:
             self.handle = _borrow(self._view, None, 0)
         except BaseException:
-            _release_buffer(byref(self._view))
+            _release_buffer(self._view)
             raise
 
     def close(self) -> None:
         LIB.autotune_tensor_free(self.handle)
-        _release_buffer(byref(self._view))
-
-
-def _borrow(view: _Buffer, release: Any, number: int) -> int:
-    dtype = _element_type((view.format or b"B").decode())
-    size = max(view.itemsize, 1)
-    strides = view.strides[: view.ndim] if view.strides else []
-    if any(stride % size for stride in strides):
-        raise InvalidArgument("the array's strides are no multiples of its elements; copy it first")
-    return new_handle(
-        LIB.autotune_tensor_borrow,
-        view.buf,
-        _numbers_array(view.shape[: view.ndim]),
-        _numbers_array(stride // size for stride in strides) if strides else None,
-        view.ndim,
-        dtype,
-        READ_ONLY if view.readonly else 0,
-        release,
-        number,
-    )
+        _release_buffer(self._view)
 
 
 class Tensor:
@@ -294,11 +313,46 @@ def new_tensor(shape: Any, dtype: DType) -> Tensor:
     return Tensor(new_handle(LIB.autotune_tensor_create, shape, len(shape), dtype))
 
 
+class _DLTensor(ctypes.Structure):
+    """The beginning of a DLPack tensor."""
+
+    _fields_ = [
+        ("data", c_void_p),
+        ("device", Device),
+        ("ndim", ctypes.c_int32),
+        ("dtype", DType),
+        ("shape", c_void_p),
+        ("strides", c_void_p),
+        ("byte_offset", ctypes.c_uint64),
+    ]
+
+
+class _DLVersioned(ctypes.Structure):
+    _fields_ = [
+        ("version", ctypes.c_uint32 * 2),
+        ("manager", c_void_p),
+        ("deleter", c_void_p),
+        ("flags", ctypes.c_uint64),
+        ("tensor", _DLTensor),
+    ]
+
+
+def _address_in(pointer: int, name: bytes) -> int:
+    """The address of the first element of the DLPack tensor of a capsule."""
+    dl = _DLTensor.from_address(pointer) if name == _PLAIN else _DLVersioned.from_address(pointer).tensor
+    return (dl.data or 0) + dl.byte_offset
+
+
 def from_dlpack(array: Any) -> Tensor:
     """A tensor that shares the memory of an object with ``__dlpack__``, such as a tensor of torch.
 
     Memory of the host that is not compact and row-major is copied.
     """
+    return take_dlpack(array, compact=False)
+
+
+def take_dlpack(array: Any, compact: bool) -> Tensor:
+    """The same; raises NotCompact in place of a copy if `compact`."""
     if type(array).__name__ == "PyCapsule":
         capsule = array
     else:
@@ -309,8 +363,12 @@ def from_dlpack(array: Any) -> Tensor:
     for name in (_PLAIN, _VERSIONED):
         if _capsule_is(capsule, name):
             pointer = _capsule_pointer(capsule, name)
+            address = _address_in(pointer, name)
             _rename_capsule(capsule, _USED[name])  # the library takes the tensor over, also after an error
-            return Tensor(new_handle(_FROM_DLPACK[name], pointer))
+            taken = Tensor(new_handle(_FROM_DLPACK[name], pointer))
+            if compact and taken.nbytes > 0 and taken.data_ptr != address:
+                raise NotCompact("the array is not compact and row-major")
+            return taken
     raise InvalidArgument("the capsule holds no DLPack tensor, or was used before")
 
 
@@ -322,16 +380,10 @@ def tensor(array: Any) -> Tensor:
     """
     if isinstance(array, Tensor):
         return array
-    view = _Buffer()
     try:
-        _get_buffer(array, byref(view), _STRIDED_WITH_FORMAT)
+        view = _view_of(array, compact=False)
     except (TypeError, ValueError, BufferError):
-        if hasattr(array, "__dlpack__"):
-            return from_dlpack(array)
-        raise InvalidArgument(
-            "cannot make a tensor of %s: pass an array with the buffer protocol or __dlpack__, e.g. numpy.asarray(x)"
-            % type(array).__name__
-        ) from None
+        return unbuffered(array, compact=False)
     number = next(_numbers)
     _borrowed[number] = view
     try:
@@ -339,3 +391,13 @@ def tensor(array: Any) -> Tensor:
     except BaseException:
         _release(number)
         raise
+
+
+def unbuffered(array: Any, compact: bool) -> Tensor:
+    """The tensor of an object without the buffer protocol."""
+    if hasattr(array, "__dlpack__"):
+        return take_dlpack(array, compact)
+    raise InvalidArgument(
+        "cannot make a tensor of %s: pass an array with the buffer protocol or __dlpack__, e.g. numpy.asarray(x)"
+        % type(array).__name__
+    ) from None

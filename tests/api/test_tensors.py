@@ -95,6 +95,21 @@ class Foreign:
         return self.tensor.__dlpack__(**options)
 
 
+class Strided:
+    """A tensor of another library whose elements lie two apart."""
+
+    def __dlpack__(self, **options):
+        if options:
+            raise TypeError("unexpected keyword argument 'max_version'")
+        self.floats, self.strides = autotune.empty((1, 10)), (ctypes.c_int64 * 2)(20, 2)
+        capsule = self.floats.__dlpack__()
+        dl = _tensor._DLTensor.from_address(_tensor._capsule_pointer(capsule, b"dltensor"))
+        dl.strides = ctypes.addressof(self.strides)
+        memory = autotune.empty((20,))  # the elements with the spaces between them
+        dl.data, self.memory = memory.data_ptr, memory
+        return capsule
+
+
 class DLPackTest(unittest.TestCase):
     def test_both_capsules_share_the_memory(self):
         for versioned in (False, True):
@@ -104,6 +119,19 @@ class DLPackTest(unittest.TestCase):
             self.assertEqual(autotune.tensor(Foreign(tensor, versioned)).data_ptr, address_of(memory))
             del tensor
             self.assertEqual(_tensor._borrowed, {})
+
+    def test_an_output_that_would_be_copied_is_refused(self):
+        session = autotune.InferenceSession(TAR)
+        given = array.array("f", [0] * 10)
+        target = autotune.tensor(memoryview(given).cast("B").cast("f", [1, 10]))
+        for versioned in (False, True):
+            given[:] = array.array("f", [0] * 10)
+            session.run_with([image()], [Foreign(target, versioned)])
+            self.assertTrue(is_expected(given))
+        with self.assertRaisesRegex(autotune.InvalidArgument, "output 'probabilities': the array is not compact"):
+            session.run_with([image()], [Strided()])
+        with self.assertRaisesRegex(autotune.InvalidArgument, "output 'probabilities': the array is not compact"):
+            session.run_with([image()], [memoryview(bytearray(20))[::2]])
 
     def test_the_names_of_capsules(self):
         tensor = autotune.empty((2,))

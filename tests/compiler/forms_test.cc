@@ -268,6 +268,8 @@ TEST_F(FormsTest, OneSharedObjectHoldsEverything) {
   // A library that holds no network is refused by name.
   ASSERT_TRUE(WriteFile(File("kernels.so"), package().library).ok());
   EXPECT_THAT(LoadModel(File("kernels.so"), 1).error().Text(), HasSubstr("it holds kernels, but no network"));
+  const Module kernels = LoadModuleTree(File("kernels.so"), 1).value();
+  EXPECT_THAT(MakeExecutor(kernels, 1).error().Text(), HasSubstr("it holds kernels, but no network"));
   Status unwritable = WriteCompiled(package(), "/no/such/folder/net.so", builder());
   EXPECT_THAT(unwritable.error().Text(), HasSubstr("/no/such/folder/net.so"));
 }

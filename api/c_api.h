@@ -287,10 +287,13 @@ AUTOTUNE_API int autotune_executor_get_output(autotune_executor* executor, int32
 
 /* Runs the network on `inputs` and writes the results into `outputs`, in one step. There must be a tensor for each
  * input and each output, in their order, of its shape and type. A NULL among the inputs stands for the input that was
- * set by autotune_executor_set_input; a NULL among the outputs is a result that is not wanted. Kernels read and write a
- * tensor of the host itself if its address is a multiple of 64, which autotune_tensor_create provides and which vector
- * instructions of kernels need. Otherwise its elements are copied. Outputs must not overlap inputs or each other. The
- * tensors are not used after the call. The results of autotune_executor_get_output are undefined until the next
+ * set by autotune_executor_set_input; a NULL among the outputs is a result that is not wanted.
+ *
+ * Kernels read and write a tensor of the host itself if its address is a multiple of 64, which autotune_tensor_create
+ * provides and which vector instructions of kernels need. Otherwise its elements are copied, those of inputs before the
+ * run. An output may overlap inputs; the elements of outputs that overlap each other are undefined.
+ *
+ * The tensors are not used after the call. The results of autotune_executor_get_output are undefined until the next
  * autotune_executor_run. */
 AUTOTUNE_API int autotune_executor_run_with(autotune_executor* executor, autotune_tensor* const* inputs,
                                             int32_t num_inputs, autotune_tensor* const* outputs, int32_t num_outputs);

@@ -1,5 +1,7 @@
 #include "api/session.h"
 
+#include <algorithm>
+
 #include "api/handles.h"
 #include "runtime/device.h"
 
@@ -25,6 +27,11 @@ bool Overlap(const Tensor& a, const Tensor& b) {
   return first < second + b.num_bytes() && second < first + a.num_bytes();
 }
 
+bool OverlapsAny(const Tensor& tensor, std::span<const Tensor* const> others) {
+  return std::any_of(others.begin(), others.end(),
+                     [&](const Tensor* other) { return other && Overlap(tensor, *other); });
+}
+
 // Returns a tensor over the same memory that does not keep its owner alive; the tensor itself if another device has it.
 Result<Tensor> Unowned(const Tensor& tensor) {
   if (tensor.device()) return tensor;
@@ -42,17 +49,17 @@ Session::Session(LoadedModel model) : executor_(std::move(model.executor)) {
   }
 }
 
-// Makes the next run read input i from `tensor`, or from the executor's own memory if it is null. The memory of an
-// earlier call, which may be gone, is not touched.
-Status Session::UseInput(size_t i, const Tensor* tensor) {
+// Makes the next run read input i from `tensor` if it is `direct`, else from the executor's own memory, into which it
+// copies a tensor. The memory of an earlier call, which may be gone, is not touched.
+Status Session::UseInput(size_t i, const Tensor* tensor, bool direct) {
   const auto index = static_cast<int64_t>(i);
   const Tensor& own = inputs_[i].own;
-  const bool direct = tensor && KernelsCanUse(*tensor, own);
   const Tensor& memory = direct ? *tensor : own;
   if (executor_->Input(index).data() != memory.data()) TRY(executor_->BindInput(index, TRY(Unowned(memory))));
   return tensor && !direct ? CopyTensor(*tensor, own) : Status();
 }
 
+// Makes the next run write output i into `tensor`, or into the executor's own memory if it is null.
 Status Session::UseOutput(size_t i, const Tensor* tensor) {
   const auto index = static_cast<int64_t>(i);
   if (!executor_->CanBindOutput(index)) return {};
@@ -69,7 +76,7 @@ Status Session::SetInput(size_t i, const Tensor& tensor) {
 
 Status Session::Run() {
   std::lock_guard lock(mutex_);
-  for (size_t i = 0; i < inputs_.size(); ++i) TRY(UseInput(i, nullptr));
+  for (size_t i = 0; i < inputs_.size(); ++i) TRY(UseInput(i, nullptr, false));
   for (size_t i = 0; i < outputs_.size(); ++i) TRY(UseOutput(i, nullptr));
   return executor_->Run();
 }
@@ -88,11 +95,13 @@ Status Session::RunWith(std::span<const Tensor* const> inputs, std::span<const T
     if (outputs[i]->read_only()) return api::Invalid("output '", outputs_[i].name, "': the tensor is read-only");
   }
   std::lock_guard lock(mutex_);
-  for (size_t i = 0; i < inputs.size(); ++i) TRY(UseInput(i, inputs[i]));
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const bool direct = inputs[i] && KernelsCanUse(*inputs[i], inputs_[i].own) && !OverlapsAny(*inputs[i], outputs);
+    TRY(UseInput(i, inputs[i], direct));
+  }
   for (size_t i = 0; i < outputs.size(); ++i) {
-    bool direct = outputs[i] && KernelsCanUse(*outputs[i], outputs_[i].own);
-    for (const Tensor* input : inputs) direct = direct && !(input && Overlap(*input, *outputs[i]));
-    for (const Tensor* before : outputs.first(i)) direct = direct && !(before && Overlap(*before, *outputs[i]));
+    const bool direct =
+        outputs[i] && KernelsCanUse(*outputs[i], outputs_[i].own) && !OverlapsAny(*outputs[i], outputs.first(i));
     TRY(UseOutput(i, direct ? outputs[i] : nullptr));
   }
   TRY(executor_->Run());

@@ -33,12 +33,12 @@ class Session {
   // Runs on the inputs that were set; the results are in outputs()[i].own.
   Status Run();
   // Runs on `inputs` and writes the results into `outputs`, a tensor for each port; null: as Run. Kernels use a
-  // tensor's memory itself if it lies on the port's device, is aligned to 64 bytes and, for an output, overlaps no
-  // other tensor. Keeps no reference to tensors of the host.
+  // tensor's memory itself if it lies on the port's device, is aligned to 64 bytes and overlaps no output. Keeps no
+  // reference to tensors of the host.
   Status RunWith(std::span<const Tensor* const> inputs, std::span<const Tensor* const> outputs);
 
  private:
-  Status UseInput(size_t i, const Tensor* tensor);
+  Status UseInput(size_t i, const Tensor* tensor, bool direct);
   Status UseOutput(size_t i, const Tensor* tensor);
 
   std::mutex mutex_;  // held during runs

@@ -22,8 +22,6 @@ set_tests_properties(Api.c_values PROPERTIES LABELS "api;full;fast" TIMEOUT ${ti
 add_test(NAME Api.c_network COMMAND c_network_test ${api_folder} ${CMAKE_SOURCE_DIR}/examples/resnet20/test_data_set_0)
 set_tests_properties(Api.c_network PROPERTIES LABELS "api;full;fast" TIMEOUT ${timeout} FIXTURES_REQUIRED api_network)
 
-add_custom_target(test_api DEPENDS c_values_test c_network_test autotune) # as for other components, which have a binary
-
 # A sanitizer's library must be loaded before python3, so these tests need another build.
 foreach(program ${api_programs})
   get_filename_component(test ${program} NAME_WE)

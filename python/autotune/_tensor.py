@@ -7,7 +7,7 @@ import itertools
 import struct
 import sys
 from ctypes import byref, c_char_p, c_int, c_int64, c_ssize_t, c_void_p
-from typing import Any, Dict, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 from ._library import LIB, READ_ONLY, RELEASE, Device, DType, InvalidArgument, TensorInfo, check, new_handle
 
@@ -235,8 +235,8 @@ class Tensor:
         """A memoryview of shape :attr:`shape` that shares the memory of the host."""
         self._need_host("memoryview")
         letter = type_row(self._info.dtype)[4]
-        if not letter:
-            raise InvalidArgument("a memoryview has no elements of the type %s" % self.dtype)
+        if letter in ("", "e"):
+            raise InvalidArgument("a memoryview has no elements of the type %s; see numpy()" % self.dtype)
         if self.nbytes == 0:
             return memoryview(b"").cast(letter)
         array = (ctypes.c_char * self.nbytes).from_address(self._info.data)
@@ -246,8 +246,8 @@ class Tensor:
 
     def tolist(self) -> Any:
         """The elements as nested lists, or the number of a tensor without dimensions."""
-        if self.nbytes == 0 and len(self.shape) != 1:
-            return self.numpy().tolist()
+        if self.nbytes == 0:
+            return _empty_lists(self.shape)
         return self.to_host().memoryview().tolist()
 
     @property
@@ -283,6 +283,11 @@ class Tensor:
     def _need_host(self, what: str) -> None:
         if self.device.type != 1:
             raise InvalidArgument("%s cannot read the memory of %s; call to_host() first" % (what, self.device))
+
+
+def _empty_lists(shape: Tuple[int, ...]) -> List[Any]:
+    """The nested lists of a tensor without elements."""
+    return [_empty_lists(shape[1:]) for _ in range(shape[0])] if shape[0] else []
 
 
 @ctypes.PYFUNCTYPE(None, c_void_p)

@@ -74,6 +74,12 @@ class BufferTest(unittest.TestCase):
         scalar = autotune.tensor(ctypes.c_float(2.5))
         self.assertEqual((scalar.shape, scalar.tolist()), ((), 2.5))
 
+        self.assertEqual(autotune.empty((2, 0, 3)).tolist(), [[], []])
+        self.assertEqual(autotune.empty((0, 3)).tolist(), [])
+        for name in ("float16", "bfloat16"):
+            with self.assertRaisesRegex(autotune.InvalidArgument, "no elements of the type %s" % name):
+                autotune.empty((2,), name).tolist()
+
     def test_a_refused_array_is_not_held(self):
         class Pair(ctypes.Structure):
             _fields_ = [("a", ctypes.c_float), ("b", ctypes.c_float)]

@@ -1,0 +1,71 @@
+"""scripts/wheel.py: the wheel of the runtime is whole, small, the same every time, and runs a network by itself."""
+
+import base64
+import hashlib
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+import zipfile
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from network import BUILD, SOURCE, TAR
+
+MOST_BYTES = 3 << 20  # installed
+
+
+class WheelTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory(prefix="autotune-wheel-")
+        make = [sys.executable, os.path.join(SOURCE, "scripts", "wheel.py"), "--build", BUILD, "--output"]
+        done = subprocess.run(make + [cls.folder.name], check=True, stdout=subprocess.PIPE, text=True)
+        cls.path = done.stdout.strip()
+        cls.wheel = zipfile.ZipFile(cls.path)
+        with tempfile.TemporaryDirectory() as other:
+            done = subprocess.run(make + [other], check=True, stdout=subprocess.PIPE, text=True)
+            with open(done.stdout.strip(), "rb") as again, open(cls.path, "rb") as first:
+                cls.same = again.read() == first.read()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.wheel.close()
+        cls.folder.cleanup()
+
+    def test_its_record_lists_every_file(self):
+        names = self.wheel.namelist()
+        record = next(name for name in names if name.endswith(".dist-info/RECORD"))
+        lines = [line.split(",") for line in self.wheel.read(record).decode().split()]
+        self.assertEqual(sorted(line[0] for line in lines), sorted(names))
+        for name, digest, size in lines:
+            if name == record:
+                continue
+            data = self.wheel.read(name)
+            found = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+            self.assertEqual((digest, int(size)), ("sha256=" + found, len(data)), name)
+        self.assertTrue(self.same, "two wheels of one build differ")
+
+    def test_it_is_for_every_python_and_small(self):
+        self.assertRegex(os.path.basename(self.path), r"^autotune_runtime-[0-9.]+-py3-none-manylinux_2_\d+_\w+\.whl$")
+        self.assertLessEqual(sum(info.file_size for info in self.wheel.infolist()), MOST_BYTES)
+        licences = [name for name in self.wheel.namelist() if "/licenses/" in name]
+        self.assertEqual(len(licences), 7)
+
+    def test_it_runs_by_itself(self):
+        place = os.path.join(self.folder.name, "site")
+        self.wheel.extractall(place)
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("AUTOTUNE_")}
+        program = "import autotune, sys; print(autotune.load(sys.argv[1]).get_outputs()[0].name, autotune.__file__)"
+        done = subprocess.run(
+            [sys.executable, "-c", program, TAR],
+            env=dict(environment, PYTHONPATH=place),
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
+        )
+        self.assertEqual(done.stdout, "probabilities %s/autotune/__init__.py\n" % place)
+
+
+if __name__ == "__main__":
+    unittest.main()

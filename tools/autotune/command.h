@@ -45,6 +45,8 @@ Command DevicesCommand(CLI::App& root);
 Command DoctorCommand(CLI::App& root);
 Command InspectCommand(CLI::App& root);
 Command ExplainCommand(CLI::App& root);
+Command ReportCommand(CLI::App& root);
+Command CompareCommand(CLI::App& root);
 
 // Everything that is needed to load the network: the parsed values of ModelOptions, build workers, and the database.
 struct Session {

@@ -1,6 +1,4 @@
 // `autotune explain` says why a kernel takes its time.
-#include "compiler/explain.h"
-
 #include <algorithm>
 #include <numeric>
 #include <sstream>
@@ -20,32 +18,6 @@ namespace {
 
 // Columns before the second row of a text that is too long for the terminal.
 constexpr int kLineIndent = 13, kRowIndent = 28;
-
-// A kernel's explanation, and the code that it is about.
-struct Explained {
-  Explanation explanation;
-  std::vector<CodeRegion> code;
-  std::vector<int64_t> samples;  // by region; empty: too few to tell
-};
-
-Result<Explained> ExplainKernel(const ExplainSource& source, const ExplainedKernel& kernel) {
-  Evidence evidence = TRY(EvidenceOf(kernel.kernel, source.target, source.threads));
-  Explained explained;
-  if (!source.library.empty()) {
-    explained.code = TRY(MachineCodeOf(source.library, kernel.kernel.name + ".raw", source.target));
-    constexpr int64_t kFewestSamples = 10;
-    explained.samples = CountByRegion(explained.code, source.samples);
-    if (std::accumulate(explained.samples.begin(), explained.samples.end(), int64_t{0}) < kFewestSamples)
-      explained.samples.clear();
-    evidence.code = CodeFactsOf(explained.code, explained.samples);
-  }
-  if (kernel.seconds > 0 && source.roofline) {
-    const Roof roof = source.roofline->Of(kernel.kernel.flops, kernel.bytes);
-    evidence.time = TimeFacts{.seconds = kernel.seconds, .roof_seconds = roof.seconds, .roof_bound = roof.bound};
-  }
-  explained.explanation = Explain(evidence);
-  return explained;
-}
 
 Json FindingJson(const Finding& finding) {
   Json json;

@@ -1,6 +1,7 @@
 #include "tools/autotune/explain_source.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "compiler/compile.h"
 #include "ir/text.h"
@@ -123,54 +124,170 @@ Result<std::vector<uint64_t>> SampleRuns(GraphExecutor& executor, double seconds
   return AddressesIn(sampler->Stop(), library);
 }
 
-// Measures the kernels within their network, as `bench --profile` does.
-Status Measure(const ExplainOptions& options, OpenedPackage opened, ExplainSource& source) {
-  LoadedModel model = TRY(opened.shared_object.empty() ? LoadModel(std::move(opened.package), options.threads)
-                                                       : LoadModel(opened.shared_object, options.threads));
-  std::unique_ptr<Builder> builder = TRY(MakeBuildWorkers());
-  Target host = TRY(Target::Parse("cpu"));
-  host.num_cores = source.threads;
-  constexpr int kPatienceMs = 500;  // longest wait for the host's lock, for each part of the roofline
-  source.roofline = TRY(MeasureRoofline(host, *builder, kPatienceMs));
-  TRY(FillInputs(*model.executor, 0));
-  for (int i = 0; i < 2; ++i) TRY(model.executor->Run());
-  Alone alone(options.wait);
-  const ProfileSamples samples = TRY(MeasureProfile(*model.executor, options.seconds, alone));
-  for (const NodeTime& time : TRY(model.executor->NodeTimes(samples))) {
+// Adds the samples of a profile to the kernels that they belong to.
+Status AddTimes(const GraphExecutor& executor, const ProfileSamples& samples, ExplainSource& source) {
+  const std::vector<NodeTime> times = TRY(executor.NodeTimes(samples));
+  source.runs = samples.network;
+  source.balance = BalanceOf(samples, ClockSeconds());
+  for (size_t i = 0; i < times.size(); ++i) {
     for (ExplainedKernel& kernel : source.kernels) {
-      if (kernel.kernel.name != time.func_name) continue;
-      kernel.total += time.seconds;
-      kernel.seconds = std::max(kernel.seconds, time.seconds);
-      kernel.bytes = time.bytes;
+      if (kernel.kernel.name != times[i].func_name) continue;
+      kernel.total += times[i].seconds;
+      kernel.seconds = std::max(kernel.seconds, times[i].seconds);
+      kernel.bytes = times[i].bytes;
+      kernel.runs.resize(source.runs.size());
+      for (size_t run = 0; run < kernel.runs.size(); ++run) kernel.runs[run] += samples.kernels[i][run];
     }
   }
+  return {};
+}
+
+Result<LoadedModel> LoadAndWarm(const OpenedPackage& opened, int threads) {
+  LoadedModel model =
+      TRY(opened.shared_object.empty() ? LoadModel(opened.package, threads) : LoadModel(opened.shared_object, threads));
+  TRY(FillInputs(*model.executor, 0));
+  for (int i = 0; i < 2; ++i) TRY(model.executor->Run());
+  return model;
+}
+
+// Returns 0, 1, 2, ... in this order, or in the reverse one.
+std::vector<size_t> Order(size_t n, bool forward) {
+  std::vector<size_t> order(n);
+  std::iota(order.begin(), order.end(), size_t{0});
+  if (!forward) std::ranges::reverse(order);
+  return order;
+}
+
+// Profiles loaded networks in turns, whose order reverses every turn. Each finds its data evicted by another one, so it
+// runs once before its runs count.
+Status ProfileInTurns(const std::vector<LoadedModel>& models, double seconds, Alone& alone,
+                      std::vector<ProfileSamples>& samples) {
+  constexpr int kLeastTurns = 5;
+  bool forward = false;
+  return RunInTurns(seconds, kLeastTurns, alone, [&]() -> Status {
+    forward = !forward;
+    for (const size_t i : Order(models.size(), forward)) {
+      TRY(models[i].executor->Run());
+      TRY(models[i].executor->AddProfileSamples(1, samples[i]));
+    }
+    return {};
+  });
+}
+
+// Measures the kernels of one network, as `bench --profile` does.
+Status MeasureOne(const ExplainOptions& options, const OpenedPackage& opened, Alone& alone, ExplainSource& source) {
+  const LoadedModel model = TRY(LoadAndWarm(opened, options.threads));
+  TRY(AddTimes(*model.executor, TRY(MeasureProfile(*model.executor, options.seconds, alone)), source));
+  source.loads = {0};
+  if (source.target.IsGpu()) return {};
   source.samples = TRY(SampleRuns(*model.executor, options.seconds, source.library, alone));
   return {};
 }
 
-}  // namespace
-
-Result<ExplainSource> OpenExplainSource(const ExplainOptions& options) {
-  OpenedPackage opened;
-  if (options.package.empty()) {
-    opened.package = TRY(CompileForExplanation(options));
-  } else {
-    opened = TRY(ReadCompiled(options.package));
+// Measures networks in turns. Their addresses affect their speed by a few percent, for as long as they are loaded. So
+// they are loaded as often as a median needs samples for an interval.
+Status MeasureInTurns(const ExplainOptions& options, const std::vector<OpenedPackage>& opened, Alone& alone,
+                      std::vector<ExplainSource>& sources) {
+  constexpr int kLoads = 6;
+  std::vector<ProfileSamples> samples(opened.size());
+  for (int load = 0; load < kLoads; ++load) {
+    std::vector<LoadedModel> models(opened.size());
+    for (const size_t i : Order(opened.size(), load % 2 == 0)) models[i] = TRY(LoadAndWarm(opened[i], options.threads));
+    for (size_t i = 0; i < opened.size(); ++i) sources[i].loads.push_back(samples[i].network.size());
+    const double seconds = options.seconds * static_cast<double>(opened.size()) / kLoads;
+    TRY(ProfileInTurns(models, seconds, alone, samples));
+    if (load + 1 < kLoads) continue;
+    for (size_t i = 0; i < opened.size(); ++i) {
+      TRY(AddTimes(*models[i].executor, samples[i], sources[i]));
+      if (!sources[i].target.IsGpu())
+        sources[i].samples = TRY(SampleRuns(*models[i].executor, options.seconds / 2, sources[i].library, alone));
+    }
   }
+  return {};
+}
+
+Status Measure(const ExplainOptions& options, const std::vector<OpenedPackage>& opened,
+               std::vector<ExplainSource>& sources) {
+  // The ceilings of a GPU are not measured.
+  std::optional<Roofline> roofline;
+  if (!sources[0].target.IsGpu()) roofline = TRY(RooflineHere(sources[0].threads));
+  Alone alone(options.wait);
+  TRY(opened.size() == 1 ? MeasureOne(options, opened[0], alone, sources[0])
+                         : MeasureInTurns(options, opened, alone, sources));
+  for (ExplainSource& source : sources) source.roofline = roofline;
+  return {};
+}
+
+Result<OpenedPackage> OpenOrCompile(const ExplainOptions& options) {
+  if (!options.package.empty()) return ReadCompiled(options.package);
+  OpenedPackage opened;
+  opened.package = TRY(CompileForExplanation(options));
+  return opened;
+}
+
+Result<ExplainSource> SourceOf(const ExplainOptions& options, const OpenedPackage& opened) {
   ExplainSource source;
+  source.name = opened.package.info.model_name;
   source.target = TRY(Target::Parse(opened.package.info.target));
-  if (source.target.IsGpu()) return Err("explain is about kernels of CPUs; this package is for ", source.target.Text());
+  if (source.target.IsGpu() && !options.any_target)
+    return Err("explain is about kernels of CPUs; this package is for ", source.target.Text());
   source.library = opened.package.library;
   source.threads = options.threads > 0 ? options.threads : AvailableCpus();
   source.kernels = TRY(KernelsOf(opened.package));
-  if (!options.task.empty()) TRY(FindKernel(source.kernels, options.task));  // fails before the measurement
-  if (options.no_run) {
-    source.not_measured = "--no-run";
-  } else if (Status measured = Measure(options, std::move(opened), source); !measured.ok()) {
-    source.not_measured = SentenceOf(measured.error());
-  }
-  if (!source.not_measured.empty() && options.threads == 0) source.threads = source.target.num_cores;
   return source;
+}
+
+}  // namespace
+
+Result<std::vector<ExplainSource>> OpenExplainSources(const std::vector<ExplainOptions>& options) {
+  std::vector<OpenedPackage> opened;
+  std::vector<ExplainSource> sources;
+  for (const ExplainOptions& one : options) {
+    opened.push_back(TRY(OpenOrCompile(one)));
+    sources.push_back(TRY(SourceOf(one, opened.back())));
+    if (!one.task.empty()) TRY(FindKernel(sources.back().kernels, one.task));  // fails before the measurement
+  }
+  std::string not_measured = "--no-run";
+  if (!options[0].no_run) {
+    const Status measured = Measure(options[0], opened, sources);
+    not_measured = measured.ok() ? "" : SentenceOf(measured.error());
+  }
+  for (ExplainSource& source : sources) {
+    source.not_measured = not_measured;
+    if (!not_measured.empty() && options[0].threads == 0) source.threads = source.target.num_cores;
+  }
+  return sources;
+}
+
+Result<ExplainSource> OpenExplainSource(const ExplainOptions& options) {
+  return std::move(TRY(OpenExplainSources({options}))[0]);
+}
+
+Result<Roofline> RooflineHere(int threads) {
+  constexpr int kPatienceMs = 500;  // longest wait for the host's lock, for each part of the roofline
+  std::unique_ptr<Builder> builder = TRY(MakeBuildWorkers());
+  Target host = TRY(Target::Parse("cpu"));
+  host.num_cores = threads;
+  return MeasureRoofline(host, *builder, kPatienceMs);
+}
+
+Result<Explained> ExplainKernel(const ExplainSource& source, const ExplainedKernel& kernel) {
+  Evidence evidence = TRY(EvidenceOf(kernel.kernel, source.target, source.threads));
+  Explained explained;
+  if (!source.library.empty()) {
+    explained.code = TRY(MachineCodeOf(source.library, kernel.kernel.name + ".raw", source.target));
+    constexpr int64_t kFewestSamples = 10;
+    explained.samples = CountByRegion(explained.code, source.samples);
+    if (std::accumulate(explained.samples.begin(), explained.samples.end(), int64_t{0}) < kFewestSamples)
+      explained.samples.clear();
+    evidence.code = CodeFactsOf(explained.code, explained.samples);
+  }
+  if (kernel.seconds > 0 && source.roofline) {
+    const Roof roof = source.roofline->Of(kernel.kernel.flops, kernel.bytes);
+    evidence.time = TimeFacts{.seconds = kernel.seconds, .roof_seconds = roof.seconds, .roof_bound = roof.bound};
+  }
+  explained.explanation = Explain(evidence);
+  return explained;
 }
 
 Result<std::vector<TriedAlternative>> TriedAlternatives(const std::string& db, const std::string& task,

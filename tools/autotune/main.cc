@@ -6,16 +6,12 @@
 #include <cstring>
 
 #include "codegen/builder.h"
-#include "costmodel/features.h"
-#include "ir/text.h"
-#include "records/open.h"
-#include "rpc/message.h"
-#include "schedule/trace.h"
 #include "support/check.h"
 #include "support/subprocess.h"
 #include "tools/autotune/command.h"
 #include "tools/autotune/console.h"
 #include "tools/autotune/usage.h"
+#include "tools/autotune/version.h"
 #include "tools/autotune/waits.h"
 #include "tools/error_lines.h"
 
@@ -35,6 +31,7 @@ constexpr const char* kFooter =
     "  autotune verify --model m.onnx --data test_data_set_0\n"
     "  autotune inspect m.onnx                           show what it contains\n"
     "  autotune records show                             show best schedules\n"
+    "  autotune report m.tar -o report.html              draw where the time goes\n"
     "\n"
     "Environment: AUTOTUNE_DB (tuning database), AUTOTUNE_JOIN (join file of a farm), AUTOTUNE_LOG (debug, info, "
     "warning, "
@@ -50,15 +47,9 @@ constexpr std::pair<const char*, const char*> kExamples[] = {
     {"records", "autotune records show"},
     {"devices", "autotune devices --tracker 127.0.0.1:9190"},
     {"doctor", "autotune doctor"},
+    {"report", "autotune report m.tar -o report.html"},
+    {"compare", "autotune compare untuned.tar tuned.tar -o comparison.html"},
 };
-
-// The version of the program, and the versions of the formats that it stores and sends.
-std::string VersionText() {
-  return std::string("autotune ") + AUTOTUNE_VERSION + "\nrecord database " + std::to_string(StoreVersion()) +
-         ", traces " + std::to_string(kStepLanguageVersion) + ", programs " + std::to_string(kIrTextVersion) +
-         ", features " + std::to_string(kFeatureVersion) + ", wire " + std::to_string(rpc::kWireMajor) + "." +
-         std::to_string(rpc::kWireMinor);
-}
 
 // `autotune --model ...` is short for `autotune tune --model ...`.
 bool IsTuneWithoutItsName(const std::string& first) {
@@ -98,10 +89,10 @@ int Main(int argc, char** argv) {
   app.require_subcommand(0, 1);
   app.set_help_all_flag("--help-all", "help of all commands");
   app.set_version_flag("--version", VersionText(), "the version of the program and of its formats");
-  const std::vector<Command> commands = {TuneCommand(app),   CompileCommand(app), RunCommand(app),
-                                         BenchCommand(app),  VerifyCommand(app),  RecordsCommand(app),
-                                         ReplayCommand(app), DevicesCommand(app), InspectCommand(app),
-                                         DoctorCommand(app), ExplainCommand(app)};
+  const std::vector<Command> commands = {
+      TuneCommand(app),    CompileCommand(app), RunCommand(app),     BenchCommand(app),   VerifyCommand(app),
+      RecordsCommand(app), ReplayCommand(app),  DevicesCommand(app), InspectCommand(app), DoctorCommand(app),
+      ExplainCommand(app), ReportCommand(app),  CompareCommand(app)};
   for (const auto& [name, example] : kExamples) app.get_subcommand(name)->footer(std::string("Example:\n  ") + example);
   app.footer(kFooter);  // last, since commands inherit the footer that the program has when they are added
 

@@ -1,0 +1,160 @@
+#include "tools/autotune/report/history.h"
+
+#include <algorithm>
+#include <set>
+
+#include "compiler/compile.h"
+#include "records/choice.h"
+#include "support/utf8.h"
+
+namespace autotune::tools::report {
+namespace {
+
+// Follows the records of all tasks in the order in which they were stored.
+class Historian {
+ public:
+  explicit Historian(Report& report) : report_(report) {
+    for (Kernel& kernel : report.kernels) by_task_[kernel.task] = &kernel;
+  }
+
+  void Add(const Record& record) {
+    const auto found = by_task_.find(record.task);
+    if (found == by_task_.end()) return;
+    Kernel& kernel = *found->second;
+    History& history = kernel.history ? *kernel.history : kernel.history.emplace();
+    ++history.records;
+    ++history.outcomes[std::string(ToText(record.status))];
+    if (record.status != TrialStatus::kOk) AddFailure(record);
+    if (record.confirmation > 0) return AddConfirmation(record, history);
+    if (IsTrial(record)) ++history.trials, ++trials_;
+    if (!IsRanked(record)) return;
+    const double us = record.cost * 1e6;
+    // The first candidates of a task are its default schedules, until one of them works.
+    if (!history.default_us) {
+      history.default_us = us;
+      defaults_[record.task] = ScheduleOf(record);
+    }
+    if (us < *history.default_us && ScheduleOf(record) == defaults_[record.task] && !confirmed_.contains(record.task))
+      history.default_us = us;
+    if (!history.progress.empty() && us >= history.progress.back().best_us) return;
+    history.progress.push_back({history.trials, us});
+    gains_.push_back({trials_, &kernel, us});
+  }
+
+  // If no other schedule is better than the default one, both have one time.
+  void AddBest(const Record& best) {
+    History& history = *by_task_.at(best.task)->history;
+    history.best_us = best.cost * 1e6;
+    history.best_record = best.id;
+    if (ScheduleOf(best) == defaults_[best.task]) history.default_us = history.best_us;
+  }
+
+  void Finish() {
+    for (auto& [outcome, failure] : failures_) report_.failures.push_back(std::move(failure));
+    std::ranges::stable_sort(report_.failures, std::greater<>(), &Failure::count);
+    AddSums();
+  }
+
+ private:
+  static std::string ScheduleOf(const Record& record) { return record.alternative + "\n" + record.trace; }
+
+  void AddFailure(const Record& record) {
+    Failure& failure = failures_[record.status];
+    failure.outcome = std::string(ToText(record.status));
+    ++failure.count;
+    if (!failure.first_error.empty() || record.error.empty()) return;
+    failure.first_error = OneLine(record.error);
+    failure.task = record.task;
+  }
+
+  // The default schedule takes part in each confirmation; its time there is comparable with that of the winner.
+  void AddConfirmation(const Record& record, History& history) {
+    if (!IsRanked(record) || ScheduleOf(record) != defaults_[record.task]) return;
+    history.default_us = record.cost * 1e6;
+    confirmed_.insert(record.task);
+  }
+
+  // Follows the sum of calls x best time over the tasks that got a time, from the trial on that gave the last of them
+  // one.
+  void AddSums() {
+    const auto measured = std::ranges::count_if(
+        report_.kernels, [](const Kernel& k) { return k.history && !k.history->progress.empty(); });
+    std::map<const Kernel*, double> best;
+    double sum = 0;
+    for (const Gain& gain : gains_) {
+      double& before = best[gain.kernel];
+      sum += static_cast<double>(gain.kernel->calls) * (gain.us - before);
+      before = gain.us;
+      if (static_cast<int64_t>(best.size()) == measured) report_.progress.push_back({gain.trials, sum});
+    }
+    if (!report_.progress.empty() && report_.progress.back().trials < trials_)
+      report_.progress.push_back({trials_, report_.progress.back().best_us});
+  }
+
+  // A task's new best time, after so many trials of all tasks.
+  struct Gain {
+    int64_t trials = 0;
+    const Kernel* kernel = nullptr;
+    double us = 0;
+  };
+
+  Report& report_;
+  std::map<std::string, Kernel*> by_task_;
+  std::map<std::string, std::string> defaults_;  // the default schedule of each task
+  std::set<std::string> confirmed_;              // tasks whose default schedule took part in a confirmation
+  std::map<TrialStatus, Failure> failures_;
+  std::vector<Gain> gains_;
+  int64_t trials_ = 0;  // of all tasks
+};
+
+Choice ChoiceOf(const NetworkChoice& stored) {
+  Choice choice{.model = OneLine(stored.model),
+                .network = stored.network,
+                .created_at = stored.created_at,
+                .current = IsCurrent(stored),
+                .tasks = static_cast<int64_t>(stored.schedules.size())};
+  for (const ChosenSchedule& schedule : stored.schedules) choice.tuned_tasks += schedule.seconds > 0;
+  for (const NetworkComparison& c : stored.comparisons) {
+    choice.speeds.push_back({.threads = c.threads,
+                             .untuned_ms = c.default_seconds * 1e3,
+                             .tuned_ms = c.default_seconds * c.ratio * 1e3,
+                             .speedup = 1 / c.ratio,
+                             .speedup_low = 1 / c.ratio_high,
+                             .speedup_high = 1 / c.ratio_low,
+                             .pairs = c.pairs});
+  }
+  return choice;
+}
+
+}  // namespace
+
+Status AddHistories(RecordStore& store, const std::string& target, Report& report) {
+  constexpr int kPage = 500;
+  Historian historian(report);
+  for (int64_t cursor = 0;;) {
+    const RecordPage page = TRY(store.Scan({.target = target}, cursor, kPage));
+    if (page.records.empty()) break;
+    cursor = page.cursor;
+    for (const Record& record : page.records) historian.Add(record);
+  }
+  historian.Finish();
+  for (Kernel& kernel : report.kernels) {
+    if (!kernel.history) continue;
+    if (const std::optional<Record> best = TRY(store.Best(kernel.task, target)); best) historian.AddBest(*best);
+  }
+  return {};
+}
+
+Status AddChoices(RecordStore& store, const std::string& target, Report& report) {
+  std::set<std::string> tasks;
+  for (const Kernel& kernel : report.kernels) tasks.insert(kernel.task);
+  for (const NetworkChoice& choice : TRY(ListChoices(store))) {
+    if (choice.target != target) continue;
+    std::set<std::string> chosen;
+    for (const ChosenSchedule& schedule : choice.schedules) chosen.insert(schedule.task);
+    if (report.kind == "database" || chosen == tasks) report.choices.push_back(ChoiceOf(choice));
+  }
+  return {};
+}
+
+}  // namespace autotune::tools::report

@@ -42,7 +42,7 @@ function timeBar(kernels, whole, label, choose) {
     const share = us / whole;
     const button = el('button', {type: 'button', class: kernel ? roofClass(kernel.roof_share) : 'none', title: name,
       'aria-label': name, style: {'flex-grow': share}, dataset: kernel ? {task: kernel.task, value: us} : {}},
-      share > 0.05 ? text : '');
+      el('span', {}, text));
     if (kernel) button.addEventListener('click', () => choose(kernel));
     return button;
   };
@@ -74,8 +74,8 @@ const ceilingTexts = {
     const {ctx, chartArea, scales: {x, y}} = chart;
     const texts = chart.data.datasets.filter((d) => d.ceiling).map((d) => {
       const slope = d.ceiling.bytes;
-      const from = slope ? Math.max(x.min, y.min * 1.15 / slope) : x.max;
-      const at = slope ? from * 1.1 : x.max;
+      const from = slope ? Math.max(x.min, y.min * 1.15 / slope) : x.min;
+      const at = slope ? from * 1.1 : x.min;
       return {text: d.ceiling.text, x: x.getPixelForValue(at), y: y.getPixelForValue(slope ? slope * at : d.ceiling.flops), slope};
     });
     ctx.save();
@@ -93,7 +93,7 @@ const ceilingTexts = {
       ctx.save();
       ctx.translate(Math.max(px, chartArea.left + 2), py);
       if (slope) ctx.rotate(Math.atan2(dy, dx));
-      ctx.textAlign = slope ? 'left' : 'right';
+      ctx.textAlign = 'left';
       ctx.fillText(text, 0, -3);
       ctx.restore();
     }
@@ -162,7 +162,7 @@ function rooflineFigure({id, ceilings, dots, caption, label}) {
           digits(raw.y, 4) + ' GFLOPS, ' + percentText(raw.kernel.roof_share) + ' of the roof (' + raw.kernel.bound + ')',
           percentText(raw.kernel.share) + ' of the time']}}}}};
   };
-  return figure({id, label, caption, make, table: el('div', {}, limits, table)});
+  return figure({id, label, caption, make, table: el('div', {}, limits, table), size: 'tall'});
 }
 
 // The best time over trials, as steps. `levels`: {us, text} are drawn as dashed lines.
@@ -223,7 +223,7 @@ function speedupsFigure({id, changes, caption, label}) {
       backgroundColor: changes.map(paint), barThickness: 8}]},
   options: {indexAxis: 'y', scales: {
     x: {type: 'logarithmic', min: 1 / (far * 1.03), max: far * 1.03, title: {display: true, text: 'times as fast (right: faster)'},
-      ticks: {callback: (v) => Number(v.toPrecision(3)), maxTicksLimit: 8, maxRotation: 0}},
+      ticks: {callback(v) { return v === this.min || v === this.max ? '' : Number(v.toPrecision(3)); }, maxTicksLimit: 8, maxRotation: 0}},
     y: {ticks: {autoSkip: false, callback(value) {
       const text = this.getLabelForValue(value), most = Math.max(8, Math.floor(this.chart.width / 22));
       return text.length > most ? text.slice(0, most - 1) + '…' : text;

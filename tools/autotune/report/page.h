@@ -10,7 +10,7 @@
 
 namespace autotune::tools::report {
 
-inline constexpr size_t kMostScheduleBytes = 2500000;  // of both reports of a comparison: half as many each
+inline constexpr size_t kMostScheduleBytes = 2000000;  // of both reports of a comparison: half as many each
 
 // Returns the page with the data in it. The browser parses the data as JSON and shows texts of it as text, never as
 // HTML: in the file, "<" is escaped, so that no text of the data ends the element that holds it.

@@ -83,7 +83,7 @@ function tilesOf(report) {
   return el('dl', {class: 'tiles'},
       report.time ? tile('one run of the network', number('network_us', report.time.median_us, timeText(report.time.median_us)), intervalText(report.time)) : null,
       report.kernels_us !== null ? tile(report.kind === 'database' ? 'one call of each task' : 'sum of its kernels',
-          number('kernels_us', report.kernels_us, timeText(report.kernels_us)), report.kind === 'database' ? 'each alone' : report.agreement) : null,
+          number('kernels_us', report.kernels_us, timeText(report.kernels_us)), report.kind === 'database' ? 'each alone' : report.agree ? report.agreement : 'see the note') : null,
       share !== null ? tile('of the machine’s roof', number('roof_share', share, percentText(share)), 'of all kernels together') : null,
       tile(report.kind === 'database' ? 'tasks' : 'kernels', number('kernels', report.kernels.length, String(report.kernels.length)),
           report.kind === 'database' ? '' : tuned + ' by tuned schedules'),
@@ -127,7 +127,7 @@ function rooflineSection(report) {
         (left ? ' ' + counted(left, 'kernel') + ' without arithmetic ' + (left === 1 ? 'is' : 'are') + ' left out.' : '')}), roofKeys());
 }
 
-function progressOf(id, name, steps, trials, untuned, best) {
+function progressOf(id, name, steps, trials, untuned, best, whole) {
   if (!steps.length) return null;
   const first = steps[0].best_us, last = steps[steps.length - 1].best_us;
   const confirmed = best !== null && best !== undefined;
@@ -135,7 +135,7 @@ function progressOf(id, name, steps, trials, untuned, best) {
   if (untuned && untuned !== best) levels.push({us: untuned, text: 'default, measured again'});
   return progressFigure({id, steps, trials, levels,
     label: name + ': best time over ' + counted(trials, 'trial') + ', from ' + timeText(first) + ' to ' + timeText(last),
-    caption: 'Steps: the best time so far, which is also the luckiest. The first point is the default schedule.' +
+    caption: 'Steps: the best time so far, which is also the luckiest. The first point ' + (whole ? 'has a default schedule for every task.' : 'is the default schedule.') +
         (confirmed ? ' Dashed: the times that the end of the search measured in turns.' : '')});
 }
 
@@ -151,7 +151,7 @@ function progressSection(report) {
   const trials = tuned.reduce((sum, k) => sum + k.history.trials, 0);
   const sumOf = (f) => tuned.every((k) => f(k) !== null) ? tuned.reduce((sum, k) => sum + k.calls * f(k), 0) : null;
   const whole = progressOf('progress-chart', 'All kernels together', report.progress, trials,
-      sumOf((k) => k.history.default_us), sumOf((k) => k.history.best_us));
+      sumOf((k) => k.history.default_us), sumOf((k) => k.history.best_us), true);
   const gained = [...tuned].sort((a, b) => weightOf(b) - weightOf(a));
   const place = el('div', {});
   const choose = el('select', {id: 'progress-task', onchange: () => show(gained[choose.selectedIndex])},
@@ -213,7 +213,7 @@ function showReport(report) {
   const table = kernelTable(report);
   main.append(el('header', {}, el('h1', {}, report.name), el('p', {class: 'muted'}, report.target + ' · ' +
       (report.threads ? counted(report.threads, 'thread') + ' · ' : '') + dateText(report.created_at)), tilesOf(report)),
-  ...[notesOf(report), timeSection(report, table.reveal), rooflineSection(report), progressSection(report), failureSection(report), choiceSection(report),
+  ...[notesOf(report), timeSection(report, table.reveal), rooflineSection(report), progressSection(report), el('div', {class: 'pair'}, failureSection(report), choiceSection(report)),
     section('table', 'Every ' + (report.kind === 'database' ? 'task' : 'kernel') + ', and what limits it', table.node)].filter(Boolean));
   document.getElementById('origin').append(originOf(report));
   drawAll();

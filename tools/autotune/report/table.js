@@ -1,25 +1,25 @@
-// A table that is sorted by a click on a column's title, filtered by words, and whose rows open to show details. It
-// keeps its rows and only moves them, so that a thousand rows sort without a pause.
+// A table that is sorted by a click on a column's title and filtered by words, and whose rows open to show details. Only
+// rows that are shown are in the page, at first the leading ones, so that a thousand rows sort without a pause.
+
+const leadingRows = 100;
 
 // `columns`: {key, title, value(row), cell(row), number, extra}; `extra` ones are hidden on phones, `more` ones on narrow
 // screens. `detail(row)` makes what an opened row shows. `textOf(row)`: what the filter looks at.
 function sortableTable({id, caption, columns, rows, sort, detail, textOf, rowId}) {
-  const classOf = (column) => (column.number ? 'n' : '') + (column.extra ? ' extra' : '') + (column.more ? ' extra more' : '');
+  const classOf = (column) => [column.number && 'n', (column.extra || column.more) && 'extra', column.more && 'more', column.class]
+      .filter(Boolean).join(' ');
   const body = el('tbody', {});
-  const heads = columns.map((column) => el('th',
-      {scope: 'col', class: classOf(column), title: column.help},
+  const heads = columns.map((column) => el('th', {scope: 'col', class: classOf(column), title: column.help},
       el('button', {type: 'button', onclick: () => sortBy(column)}, column.title)));
-  const items = rows.map((row, index) => ({row, index, node: null, open: null, text: textOf(row).toLowerCase()}));
-  for (const item of items) item.node = makeRow(item);
+  let items = rows.map((row, index) => ({row, index, node: null, open: null, text: textOf(row).toLowerCase()}));
+  let all = rows.length <= leadingRows;
 
   function makeRow(item) {
     return el('tr', {id: rowId(item.row)}, columns.map((column, i) => {
       const value = column.value(item.row);
       const cell = column.cell(item.row);
-      const shown = i > 0 ? cell : el('button',
-          {class: 'open', type: 'button', 'aria-expanded': 'false', onclick: () => toggle(item)}, cell);
-      return el('td', {class: classOf(column) + (column.class ? ' ' + column.class : ''),
-        dataset: {field: column.key, value: value === null || value === undefined ? '' : value}}, shown);
+      return el('td', {class: classOf(column), dataset: {field: column.key, value: value === null || value === undefined ? '' : value}},
+          i > 0 ? cell : el('button', {class: 'open', type: 'button', 'aria-expanded': 'false', onclick: () => toggle(item)}, cell));
     }));
   }
   function toggle(item, open = !item.open) {
@@ -35,14 +35,17 @@ function sortableTable({id, caption, columns, rows, sort, detail, textOf, rowId}
   }
   function show() {
     const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
-    let shown = 0;
-    for (const item of items) {
-      const fits = words.every((word) => item.text.includes(word));
-      shown += fits;
-      item.node.hidden = !fits;
-      if (item.open) item.open.hidden = !fits;
+    const fitting = items.filter((item) => words.every((word) => item.text.includes(word)));
+    const shown = document.createDocumentFragment();
+    for (const item of all ? fitting : fitting.slice(0, leadingRows)) {
+      item.node = item.node || makeRow(item);
+      shown.append(item.node);
+      if (item.open) shown.append(item.open);
     }
-    count.textContent = shown === items.length ? '' : shown + ' of ' + items.length;
+    body.replaceChildren(shown);
+    count.textContent = fitting.length === items.length ? '' : counted(fitting.length, 'row') + ' of ' + items.length;
+    rest.hidden = all || fitting.length <= leadingRows;
+    rest.textContent = 'Show all ' + counted(fitting.length, 'row');
   }
   function sortBy(column, descending) {
     const head = heads[columns.indexOf(column)];
@@ -59,32 +62,34 @@ function sortableTable({id, caption, columns, rows, sort, detail, textOf, rowId}
       const order = a.value < b.value ? -1 : a.value > b.value ? 1 : 0;
       return (descending ? -order : order) || a.item.index - b.item.index;
     });
-    const sorted = document.createDocumentFragment();
-    for (const {item} of keyed) {
-      sorted.append(item.node);
-      if (item.open) sorted.append(item.open);
-    }
-    body.replaceChildren(sorted);
+    items = keyed.map(({item}) => item);
+    show();
+  }
+  function showAll() {
+    all = true;
+    show();
   }
 
   const filter = el('input', {type: 'search', id: id + '-filter', oninput: show});
   const count = el('span', {class: 'hint', role: 'status'});
-  const first = columns.find((column) => column.key === sort);
-  const table = el('div', {},
+  const rest = el('button', {class: 'rest', type: 'button', onclick: showAll});
+  const node = el('div', {},
       el('p', {class: 'filter'}, el('label', {for: id + '-filter'}, 'Show rows with '), filter, ' ', count),
       el('div', {class: 'scroll', tabindex: 0, role: 'region', 'aria-label': caption},
-          el('table', {class: 'wide', id}, el('caption', {}, caption), el('thead', {}, el('tr', {}, heads)), body)));
-  sortBy(first, true);
+          el('table', {class: 'wide', id}, el('caption', {}, caption), el('thead', {}, el('tr', {}, heads)), body)), rest);
+  addEventListener('beforeprint', showAll);
+  sortBy(columns.find((column) => column.key === sort), true);
   // Opens the row of a kernel and brings it into view.
   const reveal = (row) => {
     const item = items.find((other) => other.row === row);
     if (!item) return;
     filter.value = '';
+    all = all || items.indexOf(item) >= leadingRows;
     show();
-    for (const other of items) other.node.classList.toggle('chosen', other === item);
+    for (const other of items) if (other.node) other.node.classList.toggle('chosen', other === item);
     toggle(item, true);
     item.node.scrollIntoView({block: 'center'});
     item.node.querySelector('.open').focus({preventScroll: true});
   };
-  return {node: table, reveal};
+  return {node, reveal};
 }

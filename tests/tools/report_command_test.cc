@@ -108,6 +108,10 @@ TEST_F(ReportCommand, RefusesWhatItCannotReadOrWrite) {
   ExpectRefusal({"report", "-o", page}, "give a package, a model", 2);
   ExpectRefusal({"report", package, "--op", "matmul:8,8,8", "-o", page}, "give one of", 2);
   ExpectRefusal({"report", "--db", File("none.db"), "-o", page}, "no record database");
+  ExpectRefusal({"report", "--db", File("none.db"), "--seconds", "1", "-o", page}, "not measured again", 2);
+  const std::string drawn = test::CliTest::Write("drawn.json", "{\"kind\": \"network\"}");
+  ExpectRefusal({"report", drawn, "--threads", "1", "-o", page}, "a report is drawn as it is", 2);
+  ExpectRefusal({"compare", drawn, drawn, "--seconds", "1"}, "neither is a package", 2);
   ASSERT_TRUE(OpenStore(File("empty.db")).ok());
   ExpectRefusal({"report", "--db", File("empty.db"), "-o", page}, "the database has no records");
   ExpectRefusal({"report", test::CliTest::Write("other.json", "{\"kind\": \"weather\"}"), "-o", page}, "is no report");

@@ -37,8 +37,8 @@ TEST_F(Usage, ATargetWithMoreCoresThanTheDeviceIsTunedForTheDevicesCores) {
 
 TEST_F(Usage, HelpFitsTheTerminal) {
   std::vector<std::vector<std::string>> commands = {{"--help"}, {"--help-all"}};
-  for (const char* command :
-       {"tune", "compile", "run", "bench", "verify", "records", "replay", "devices", "doctor", "inspect", "explain"})
+  for (const char* command : {"tune", "compile", "run", "bench", "verify", "records", "replay", "devices", "doctor",
+                              "inspect", "explain", "report", "compare"})
     commands.push_back({command, "--help"});
   std::vector<std::string> texts;
   for (const std::vector<std::string>& command : commands) {

@@ -52,8 +52,8 @@ struct ExplainSource {
 // Reads or compiles the kernels and measures them, unless the options say otherwise. If this machine cannot run them,
 // they are explained without times. Errors: `options.task` names no kernel; the kernels are for a GPU.
 Result<ExplainSource> OpenExplainSource(const ExplainOptions& options);
-// The same for several networks, whose loads and runs take turns, so that the n-th run of each met the same state of the
-// machine. They have the threads and times of the first one's options.
+// The same for several networks, whose loads and runs take turns, so that the n-th run of each met the same state of
+// the machine. They have the threads and times of the first one's options.
 Result<std::vector<ExplainSource>> OpenExplainSources(const std::vector<ExplainOptions>& options);
 
 // Measures the roofline of this machine with so many threads.

@@ -1,13 +1,13 @@
 #include "tools/autotune/report/collect.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <sstream>
 
 #include "compiler/explain.h"
 #include "ir/arithmetic.h"
 #include "ir/text.h"
+#include "support/clock.h"
 #include "support/statistics.h"
 #include "support/utf8.h"
 #include "tools/autotune/records/records.h"
@@ -128,9 +128,7 @@ void Sign(Report& report) {
   std::istringstream lines(VersionText());
   for (std::string line; std::getline(lines, line);) report.versions.push_back(line);
   report.machine = HostText();
-  report.created_at =
-      std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch())
-          .count();
+  report.created_at = WallMillis();
 }
 
 void AddShares(Report& report, const std::optional<Roofline>& roofline) {

@@ -22,9 +22,8 @@
 #include "tools/autotune/usage.h"
 
 namespace autotune::tools {
+namespace report {
 namespace {
-
-using report::Report;
 
 struct ReportOptions {
   ExplainOptions source;
@@ -34,17 +33,17 @@ struct ReportOptions {
 
 // Adds what a database knows about the network's tasks. Without --db, there need not be one.
 Status AddRecords(const std::string& db, Report& report) {
-  const Result<std::unique_ptr<RecordStore>> store = OpenExistingStore(db);
-  if (!store.ok()) return db.empty() ? Status() : Status(store.error());
-  TRY(report::AddHistories(**store, report.target_text, report));
-  return report::AddChoices(**store, report.target_text, report);
+  if (db.empty() && !std::filesystem::exists(TRY(DefaultStorePath()))) return {};
+  const std::unique_ptr<RecordStore> store = TRY(OpenExistingStore(db));
+  TRY(AddHistories(*store, report.target_text, report));
+  return AddChoices(*store, report.target_text, report);
 }
 
 Result<Report> NetworkReport(const ReportOptions& options) {
   const ExplainSource source = TRY(OpenExplainSource(options.source));
   if (!source.not_measured.empty() && !options.source.no_run)
     Console::Get().Note("the kernels cannot run here: " + source.not_measured);
-  Report report = TRY(report::ReportOfNetwork(source));
+  Report report = TRY(ReportOfNetwork(source));
   report.source = options.subject.empty() ? options.source.model.op : options.subject;
   TRY(AddRecords(options.source.model.db, report));
   return report;
@@ -54,19 +53,17 @@ Result<Report> NetworkReport(const ReportOptions& options) {
 Result<Report> Collect(ReportOptions options) {
   ModelOptions& model = options.source.model;
   if (options.subject.empty()) options.subject = model.model;
-  if (options.subject.empty() && model.op.empty())
-    return report::DatabaseReport(model.db, model.target, options.source.no_run);
+  if (options.subject.empty() && model.op.empty()) return DatabaseReport(model.db, model.target, options.source.no_run);
   if (!model.op.empty()) return NetworkReport(options);
-  switch (TRY(report::SubjectOf(options.subject))) {
-    case report::Subject::kDatabase:
-      return report::DatabaseReport(options.subject, model.target, options.source.no_run);
-    case report::Subject::kReport:
-      return report::ReadReport(options.subject);
-    case report::Subject::kModel:
+  switch (TRY(SubjectOf(options.subject))) {
+    case Subject::kDatabase:
+      return DatabaseReport(options.subject, model.target, options.source.no_run);
+    case Subject::kReport:
+      return ReadReport(options.subject);
+    case Subject::kModel:
       model.model = options.subject;
       break;
-    case report::Subject::kPackage:
-      TRY(RefuseGiven(model.OfCompilation(), "a package is compiled already"));
+    case Subject::kPackage:
       options.source.package = options.subject;
       break;
   }
@@ -91,25 +88,43 @@ Result<int> WriteReport(const ReportOptions& options, const std::string& command
   Console& console = Console::Get();
   if (console.json()) console.Result(ToJson(report));
   if (options.output.empty()) return kExitOk;
-  report::LimitSchedules(report);
-  const std::string page = report::PageOf(ToJson(report));
+  LimitSchedules(report);
+  const std::string page = PageOf(ToJson(report));
   TRY(ReplaceFile(options.output, page));
   if (!console.json()) console.Report(WrapLines(Summary(report, options.output, page.size()), console.WidthOut()));
   return kExitOk;
 }
 
-Status CheckUsage(const ReportOptions& options) {
+// Refuses options that have no effect on what was named. A file that cannot be read is no wrong usage.
+Status RefuseWithoutEffect(const ReportOptions& options, const CLI::App& app, Subject subject) {
+  std::vector<const CLI::Option*> compilation = options.source.model.OfCompilation();
+  if (subject == Subject::kPackage) return RefuseGiven(compilation, "a package is compiled already");
+  if (subject == Subject::kModel) return {};
+  if (subject == Subject::kReport) {
+    TRY(RefuseGiven(compilation, "a report is drawn as it is"));
+    return RefuseGiven(app, {"--db", "--threads", "--seconds", "--wait", "--no-run"}, "a report is drawn as it is");
+  }
+  std::erase(compilation, app.get_option("--target"));
+  TRY(RefuseGiven(compilation, "the records of a database are compiled already"));
+  return RefuseGiven(app, {"--threads", "--seconds", "--wait"}, "the records of a database are not measured again");
+}
+
+Status CheckUsage(const ReportOptions& options, const CLI::App& app) {
   const ModelOptions& model = options.source.model;
+  if (options.source.no_run) TRY(RefuseGiven(app, {"--seconds", "--wait"}, "--no-run measures nothing"));
   if (options.output.empty() && !Console::Get().json()) return Err("give -o FILE.html, or --json, or both");
   const int named = !options.subject.empty() + !model.model.empty() + !model.op.empty();
   if (named > 1) return Err("give one of PACKAGE, MODEL, --model and --op");
   if (named == 0 && model.db.empty()) return Err("give a package, a model, or --db FILE");
-  return model.op.empty() ? Status() : model.CheckSource();
+  if (!model.op.empty()) return model.CheckSource();
+  if (named == 0) return RefuseWithoutEffect(options, app, Subject::kDatabase);
+  const Result<Subject> subject = SubjectOf(options.subject + model.model);
+  if (!subject.ok()) return {};
+  if (*subject == Subject::kDatabase) TRY(RefuseGiven(app, {"--db"}, "the database is named already"));
+  return RefuseWithoutEffect(options, app, *subject);
 }
 
 }  // namespace
-
-namespace report {
 
 Result<Target> TargetOfRecords(RecordStore& store, const std::string& target) {
   std::set<std::string> targets;
@@ -163,7 +178,7 @@ std::string CommandText(const CLI::App& app) {
 }  // namespace report
 
 Command ReportCommand(CLI::App& root) {
-  auto options = std::make_shared<ReportOptions>();
+  auto options = std::make_shared<report::ReportOptions>();
   options->source.any_target = true;
   CLI::App* app = root.add_subcommand(
       "report",
@@ -178,8 +193,8 @@ Command ReportCommand(CLI::App& root) {
   report::AddRunOptions(*app, options->source);
   app->add_flag("--no-run", options->source.no_run, "do not measure: schedules and records alone");
   AddOutput(*app, "the numbers of the page, as one object");
-  return {app, [options, app] { return WriteReport(*options, report::CommandText(*app)); },
-          [options] { return CheckUsage(*options); }};
+  return {app, [options, app] { return report::WriteReport(*options, report::CommandText(*app)); },
+          [options, app] { return report::CheckUsage(*options, *app); }};
 }
 
 }  // namespace autotune::tools

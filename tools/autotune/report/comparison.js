@@ -83,7 +83,7 @@ function showComparison(comparison) {
               comparison.speedup.low ? '95 %: ' + timesText(comparison.speedup.low) + ' to ' + timesText(comparison.speedup.high) : 'no interval') : null,
           tile('kernels faster', number('faster', faster, String(faster)), 'for sure'), tile('kernels slower', number('slower', slower, String(slower)), 'for sure'))),
   ...[notesOf({notes: [...comparison.notes, comparison.in_turns ? 'Both were loaded several times and measured in turns; a difference is sure if every load shows it. ' +
-      'Of twenty kernels that are equal, one may still seem to differ.' : before.kind === 'network'
+      'Of thirty equal kernels, one may seem to differ by chance.' : before.kind === 'network'
       ? 'Measured at different times: the machine may have been in different states.' : 'By the best record of each task, one call alone.']}),
   shown.length ? section('speedups', title, speedupsFigure({id: 'speedups-chart', changes: shown, label: title,
     caption: 'A bar is the 95 % interval of time before / time after, its mark the median. Right of 1 is faster.' +

@@ -192,8 +192,9 @@ function intervalGraphic(low, middle, high, verdict) {
 function choiceSection(report) {
   if (!report.choices.length) return null;
   const choice = report.choices[report.choices.length - 1];
-  const best = choice.speeds.reduce((a, s) => s.speedup_low > 1 && s.speedup > a ? s.speedup : a, 0);
-  const title = best ? 'In the network, the chosen schedules are ' + best.toFixed(2) + ' times as fast as the default ones'
+  const sure = choice.speeds.filter((s) => s.speedup_low > 1).map((s) => s.speedup.toFixed(2) + ' times as fast on ' +
+      (s.threads ? counted(s.threads, 'thread') : 'the GPU'));
+  const title = sure.length ? 'Compared with the default schedules, the network is ' + sure.join(' and ')
       : choice.tuned_tasks ? choice.tuned_tasks + ' of ' + counted(choice.tasks, 'task') + ' run tuned schedules' : 'The network keeps its default schedules: no other was faster for sure';
   return section('choice', report.kind === 'database' ? 'Final choices for ' + counted(report.choices.length, 'network') : title, report.choices.map((c) => {
     const head = (c.model || 'network') + ' (' + shortId(c.network) + '), chosen ' + dateText(c.created_at) + ': ' + c.tuned_tasks + ' of ' +

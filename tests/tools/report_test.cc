@@ -94,6 +94,15 @@ TEST(ReportHistory, GivesADefaultScheduleThatStaysTheBestOneTime) {
   EXPECT_DOUBLE_EQ(*conv.default_us, *conv.best_us);
 }
 
+TEST(ReportHistory, TakesADisturbedConfirmationForNoBetterTime) {
+  Record disturbed = RecordOf(kConv, "default", 270e-6);
+  disturbed.confirmation = 1;
+  disturbed.disturbed = "others used the cores";
+  const std::vector<Record> records = {RecordOf(kConv, "default", 90e-6), disturbed, RecordOf(kConv, "default", 95e-6)};
+  EXPECT_DOUBLE_EQ(*HistoriesOf(records).kernels[0].history->default_us, 90);
+  EXPECT_DOUBLE_EQ(*HistoriesOf({disturbed}).kernels[0].history->default_us, 270) << "it is all that is known";
+}
+
 TEST(ReportHistory, IgnoresOtherTargetsAndTasks) {
   Record elsewhere = RecordOf(kConv, "default", 90e-6);
   elsewhere.target = "llvm -num-cores=4";

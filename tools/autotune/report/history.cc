@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
 
 #include "compiler/compile.h"
 #include "records/choice.h"
@@ -25,28 +26,13 @@ class Historian {
     ++history.records;
     ++history.outcomes[std::string(ToText(record.status))];
     if (record.status != TrialStatus::kOk) AddFailure(record);
-    if (record.confirmation > 0) return AddConfirmation(record, history);
     if (IsTrial(record)) ++history.trials, ++trials_;
     if (!IsRanked(record)) return;
+    AddDefault(record, history);
     const double us = record.cost * 1e6;
-    // The first candidates of a task are its default schedules, until one of them works.
-    if (!history.default_us) {
-      history.default_us = us;
-      defaults_[record.task] = ScheduleOf(record);
-    }
-    if (us < *history.default_us && ScheduleOf(record) == defaults_[record.task] && !confirmed_.contains(record.task))
-      history.default_us = us;
-    if (!history.progress.empty() && us >= history.progress.back().best_us) return;
+    if (record.confirmation > 0 || (!history.progress.empty() && us >= history.progress.back().best_us)) return;
     history.progress.push_back({history.trials, us});
     gains_.push_back({trials_, &kernel, us});
-  }
-
-  // If no other schedule is better than the default one, both have one time.
-  void AddBest(const Record& best) {
-    History& history = *by_task_.at(best.task)->history;
-    history.best_us = best.cost * 1e6;
-    history.best_record = best.id;
-    if (ScheduleOf(best) == defaults_[best.task]) history.default_us = history.best_us;
   }
 
   void Finish() {
@@ -56,6 +42,12 @@ class Historian {
   }
 
  private:
+  using Rank = std::tuple<bool, int64_t, double>;  // ascending, as in RecordStore::Top
+  struct Default {
+    std::string schedule;
+    Rank rank;
+  };
+  static Rank RankOf(const Record& record) { return {!record.disturbed.empty(), -record.confirmation, record.cost}; }
   static std::string ScheduleOf(const Record& record) { return record.alternative + "\n" + record.trace; }
 
   void AddFailure(const Record& record) {
@@ -67,11 +59,14 @@ class Historian {
     failure.task = record.task;
   }
 
-  // The default schedule takes part in each confirmation; its time there is comparable with that of the winner.
-  void AddConfirmation(const Record& record, History& history) {
-    if (!IsRanked(record) || ScheduleOf(record) != defaults_[record.task]) return;
+  // The first candidates of a task are its default schedules, until one of them works. Of the records of that one,
+  // takes the time of the one that RecordStore::Top ranks first.
+  void AddDefault(const Record& record, History& history) {
+    const auto [found, first] = defaults_.try_emplace(record.task, Default{ScheduleOf(record), RankOf(record)});
+    Default& known = found->second;
+    if (known.schedule != ScheduleOf(record) || (!first && known.rank <= RankOf(record))) return;
+    known.rank = RankOf(record);
     history.default_us = record.cost * 1e6;
-    confirmed_.insert(record.task);
   }
 
   // Follows the sum of calls x best time over the tasks that got a time, from the trial on that gave the last of them
@@ -100,8 +95,7 @@ class Historian {
 
   Report& report_;
   std::map<std::string, Kernel*> by_task_;
-  std::map<std::string, std::string> defaults_;  // the default schedule of each task
-  std::set<std::string> confirmed_;              // tasks whose default schedule took part in a confirmation
+  std::map<std::string, Default> defaults_;  // by task
   std::map<TrialStatus, Failure> failures_;
   std::vector<Gain> gains_;
   int64_t trials_ = 0;  // of all tasks
@@ -140,7 +134,10 @@ Status AddHistories(RecordStore& store, const std::string& target, Report& repor
   historian.Finish();
   for (Kernel& kernel : report.kernels) {
     if (!kernel.history) continue;
-    if (const std::optional<Record> best = TRY(store.Best(kernel.task, target)); best) historian.AddBest(*best);
+    const std::optional<Record> best = TRY(store.Best(kernel.task, target));
+    if (!best) continue;
+    kernel.history->best_us = best->cost * 1e6;
+    kernel.history->best_record = best->id;
   }
   return {};
 }

@@ -103,6 +103,16 @@ TEST(ReportHistory, TakesADisturbedConfirmationForNoBetterTime) {
   EXPECT_DOUBLE_EQ(*HistoriesOf({disturbed}).kernels[0].history->default_us, 270) << "it is all that is known";
 }
 
+TEST(ReportHistory, CountsDisturbedTimesOnlyWhereThereAreNoOthers) {
+  Record lucky = RecordOf(kConv, "lucky", 10e-6), first = RecordOf(kPool, "default", 30e-6);
+  lucky.disturbed = first.disturbed = "others used the cores";
+  const Report report = HistoriesOf({RecordOf(kConv, "default", 90e-6), lucky, RecordOf(kConv, "good", 60e-6), first});
+  EXPECT_THAT(StepsOf(report.kernels[0].history->progress), ElementsAre(Pair(1, 90), Pair(3, 60)));
+  EXPECT_DOUBLE_EQ(*report.kernels[0].history->best_us, 60);
+  EXPECT_THAT(StepsOf(report.kernels[1].history->progress), ElementsAre(Pair(1, 30)));
+  EXPECT_THAT(StepsOf(report.progress), ElementsAre(Pair(4, 210)));
+}
+
 TEST(ReportHistory, IgnoresOtherTargetsAndTasks) {
   Record elsewhere = RecordOf(kConv, "default", 90e-6);
   elsewhere.target = "llvm -num-cores=4";

@@ -142,9 +142,9 @@ Status AddTimes(const GraphExecutor& executor, const ProfileSamples& samples, Ex
   return {};
 }
 
-Result<LoadedModel> LoadAndWarm(const OpenedPackage& opened, int threads) {
-  LoadedModel model =
-      TRY(opened.shared_object.empty() ? LoadModel(opened.package, threads) : LoadModel(opened.shared_object, threads));
+Result<LoadedModel> LoadAndWarm(OpenedPackage opened, int threads) {
+  LoadedModel model = TRY(opened.shared_object.empty() ? LoadModel(std::move(opened.package), threads)
+                                                       : LoadModel(opened.shared_object, threads));
   TRY(FillInputs(*model.executor, 0));
   for (int i = 0; i < 2; ++i) TRY(model.executor->Run());
   return model;
@@ -175,8 +175,8 @@ Status ProfileInTurns(const std::vector<LoadedModel>& models, double seconds, Al
 }
 
 // Measures the kernels of one network, as `bench --profile` does.
-Status MeasureOne(const ExplainOptions& options, const OpenedPackage& opened, Alone& alone, ExplainSource& source) {
-  const LoadedModel model = TRY(LoadAndWarm(opened, options.threads));
+Status MeasureOne(const ExplainOptions& options, OpenedPackage opened, Alone& alone, ExplainSource& source) {
+  const LoadedModel model = TRY(LoadAndWarm(std::move(opened), options.threads));
   TRY(AddTimes(*model.executor, TRY(MeasureProfile(*model.executor, options.seconds, alone)), source));
   source.loads = {0};
   if (source.target.IsGpu()) return {};
@@ -206,13 +206,12 @@ Status MeasureInTurns(const ExplainOptions& options, const std::vector<OpenedPac
   return {};
 }
 
-Status Measure(const ExplainOptions& options, const std::vector<OpenedPackage>& opened,
-               std::vector<ExplainSource>& sources) {
+Status Measure(const ExplainOptions& options, std::vector<OpenedPackage> opened, std::vector<ExplainSource>& sources) {
   // The ceilings of a GPU are not measured.
   std::optional<Roofline> roofline;
   if (!sources[0].target.IsGpu()) roofline = TRY(RooflineHere(sources[0].threads));
   Alone alone(options.wait);
-  TRY(opened.size() == 1 ? MeasureOne(options, opened[0], alone, sources[0])
+  TRY(opened.size() == 1 ? MeasureOne(options, std::move(opened[0]), alone, sources[0])
                          : MeasureInTurns(options, opened, alone, sources));
   for (ExplainSource& source : sources) source.roofline = roofline;
   return {};
@@ -249,7 +248,7 @@ Result<std::vector<ExplainSource>> OpenExplainSources(const std::vector<ExplainO
   }
   std::string not_measured = "--no-run";
   if (!options[0].no_run) {
-    const Status measured = Measure(options[0], opened, sources);
+    const Status measured = Measure(options[0], std::move(opened), sources);
     not_measured = measured.ok() ? "" : SentenceOf(measured.error());
   }
   for (ExplainSource& source : sources) {

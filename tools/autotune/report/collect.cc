@@ -160,7 +160,7 @@ Result<Report> ReportOfNetwork(const ExplainSource& source) {
   report.target_text = source.target.Text();
   report.not_measured = source.not_measured;
   if (source.not_measured.empty()) {
-    report.threads = source.threads;
+    report.threads = source.target.IsGpu() ? 0 : source.threads;
     if (!source.runs.empty()) report.time = TimeOf(source.runs, source.loads);
     report.agree = source.balance.Holds();
     report.agreement = source.balance.explanation;

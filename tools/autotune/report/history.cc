@@ -29,16 +29,15 @@ class Historian {
     if (IsTrial(record)) ++history.trials, ++trials_;
     if (!IsRanked(record)) return;
     AddDefault(record, history);
-    const double us = record.cost * 1e6;
-    if (record.confirmation > 0 || (!history.progress.empty() && us >= history.progress.back().best_us)) return;
-    history.progress.push_back({history.trials, us});
-    gains_.push_back({trials_, &kernel, us});
+    if (record.confirmation > 0) return;
+    if (record.disturbed.empty()) undisturbed_.insert(record.task);
+    trials_that_ran_.push_back({&kernel, history.trials, trials_, record.cost * 1e6, !record.disturbed.empty()});
   }
 
   void Finish() {
     for (auto& [outcome, failure] : failures_) report_.failures.push_back(std::move(failure));
     std::ranges::stable_sort(report_.failures, std::greater<>(), &Failure::count);
-    AddSums();
+    AddProgress();
   }
 
  private:
@@ -69,36 +68,41 @@ class Historian {
     history.default_us = record.cost * 1e6;
   }
 
-  // Follows the sum of calls x best time over the tasks that got a time, from the trial on that gave the last of them
-  // one.
-  void AddSums() {
-    const auto measured = std::ranges::count_if(
-        report_.kernels, [](const Kernel& k) { return k.history && !k.history->progress.empty(); });
-    std::map<const Kernel*, double> best;
+  // Follows the best time of each task, and the sum over tasks of calls x best time from the trial on that gave the
+  // last task its first time. Disturbed times count where a task has no others, as in RecordStore::Top.
+  void AddProgress() {
+    std::set<const Kernel*> all, measured;
+    for (const Ran& ran : trials_that_ran_) all.insert(ran.kernel);
     double sum = 0;
-    for (const Gain& gain : gains_) {
-      double& before = best[gain.kernel];
-      sum += static_cast<double>(gain.kernel->calls) * (gain.us - before);
-      before = gain.us;
-      if (static_cast<int64_t>(best.size()) == measured) report_.progress.push_back({gain.trials, sum});
+    for (const Ran& ran : trials_that_ran_) {
+      std::vector<Progress>& progress = ran.kernel->history->progress;
+      const double before = progress.empty() ? 0 : progress.back().best_us;
+      if (ran.disturbed && undisturbed_.contains(ran.kernel->task)) continue;
+      if (!progress.empty() && ran.us >= before) continue;
+      progress.push_back({ran.trials, ran.us});
+      measured.insert(ran.kernel);
+      sum += static_cast<double>(ran.kernel->calls) * (ran.us - before);
+      if (measured.size() == all.size()) report_.progress.push_back({ran.all_trials, sum});
     }
     if (!report_.progress.empty() && report_.progress.back().trials < trials_)
       report_.progress.push_back({trials_, report_.progress.back().best_us});
   }
 
-  // A task's new best time, after so many trials of all tasks.
-  struct Gain {
-    int64_t trials = 0;
-    const Kernel* kernel = nullptr;
+  // A trial that ran and was right.
+  struct Ran {
+    Kernel* kernel = nullptr;
+    int64_t trials = 0, all_trials = 0;  // so far, of its task and of all
     double us = 0;
+    bool disturbed = false;
   };
 
   Report& report_;
   std::map<std::string, Kernel*> by_task_;
   std::map<std::string, Default> defaults_;  // by task
   std::map<TrialStatus, Failure> failures_;
-  std::vector<Gain> gains_;
-  int64_t trials_ = 0;  // of all tasks
+  std::vector<Ran> trials_that_ran_;
+  std::set<std::string> undisturbed_;  // tasks with an undisturbed time
+  int64_t trials_ = 0;                 // of all tasks
 };
 
 Choice ChoiceOf(const NetworkChoice& stored) {

@@ -129,7 +129,7 @@ struct Report {
   std::vector<std::string> versions;  // of the program and of its formats
   std::string machine;                // this machine, in words
   std::string target, target_text;    // what the kernels are for, in words and in full
-  int64_t threads = 0;                // of the kernels; 0: not measured
+  int64_t threads = 0;                // of the kernels; 0: a GPU, or not measured
   int64_t created_at = 0;             // Unix time in milliseconds
   std::string not_measured;           // why no kernel was measured here; empty: they were
   std::vector<std::string> notes;     // remarks for the reader

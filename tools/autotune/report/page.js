@@ -131,12 +131,12 @@ function progressOf(id, name, steps, trials, untuned, best, whole) {
   if (!steps.length) return null;
   const first = steps[0].best_us, last = steps[steps.length - 1].best_us;
   const confirmed = best !== null && best !== undefined;
-  const levels = confirmed ? [{us: best, text: 'best, measured again at the end'}] : [];
-  if (untuned && untuned !== best) levels.push({us: untuned, text: 'default, measured again'});
+  const levels = confirmed ? [{us: best, text: 'best record'}] : [];
+  if (untuned && untuned !== best) levels.push({us: untuned, text: 'default schedule'});
   return progressFigure({id, steps, trials, levels,
     label: name + ': best time over ' + counted(trials, 'trial') + ', from ' + timeText(first) + ' to ' + timeText(last),
     caption: 'Steps: the best time so far, which is also the luckiest. The first point ' + (whole ? 'has a default schedule for every task.' : 'is the default schedule.') +
-        (confirmed ? ' Dashed: the times that the end of the search measured in turns.' : '')});
+        (confirmed ? ' Dashed: the best record and the default schedule as the database ranks them; times that the end of the search measured in turns come first.' : '')});
 }
 
 function progressTitle(steps, trials) {

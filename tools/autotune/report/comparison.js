@@ -12,7 +12,7 @@ function changeTable(comparison) {
   const time = (key, title, value) => ({key, title, value, cell: (c) => timeText(value(c)), number: true});
   const columns = [
     {key: 'task', title: 'task', value: (c) => c.task, cell: (c) => shortId(c.task)},
-    {key: 'label', title: 'kernel', class: 'name', value: (c) => c.label, cell: (c) => nameCell(after.get(c.task))},
+    {key: 'label', title: 'kernel', class: 'name', value: (c) => c.label, cell: (c) => el('div', {}, nameCell(after.get(c.task)), c.other_schedule ? null : el('div', {class: 'why'}, 'Both have the same schedule.'))},
     time('before', 'before', (c) => c.before && c.before.median_us), time('after', 'after', (c) => c.after && c.after.median_us),
     {key: 'speedup', title: 'times as fast', value: (c) => c.speedup.median, number: true,
       cell: (c) => el('span', {}, timesText(c.speedup.median), el('span', {class: 'bounds'}, speedupText(c.speedup).slice(timesText(c.speedup.median).length)))},

@@ -142,7 +142,7 @@ function progressOf(id, name, steps, trials, untuned, best, whole) {
 // `gain`: default time / best time, as the database ranks them. The steps alone would promise too much.
 function progressTitle(gain, trials) {
   return counted(trials, 'trial') + (gain > 1.005 ? ' found kernels that are together ' + gain.toFixed(2) + ' times as fast'
-      : ' found nothing faster than the default schedules');
+      : ' found no kernel that is faster for sure');
 }
 
 function progressSection(report) {

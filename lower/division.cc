@@ -75,7 +75,8 @@ Expr ExpandDivision(const Expr& e, const Target& target) {
   if (!quotient || quotient->op != BinaryOp::kDiv || e.dtype().Element() != DType::Float(32)) return e;
   const Broadcast* lanes = quotient->b.As<Broadcast>();
   const FloatImm* number = (lanes ? lanes->a : quotient->b).As<FloatImm>();
-  if (!number || std::abs(number->value) < kLeast || std::abs(number->value) > kMost) return e;
+  const double magnitude = number ? std::abs(number->value) : 0;
+  if (!(magnitude >= kLeast && magnitude <= kMost)) return e;  // also if it is NaN
   const auto divisor = static_cast<float>(number->value);
   const Multiples multiples(e.dtype(), target);
   int exponent = 0;

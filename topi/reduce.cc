@@ -55,19 +55,19 @@ std::vector<Expr> With(std::vector<Expr> index, const Expr& last) {
 // Combines the elements of each row in lanes, which become vectors: element k * lanes + l goes to lane l. Then combines
 // the lanes.
 Tensor RowsReduced(const std::string& name, const RowForm& form, te::Combiner combiner,
-                   const std::vector<Tensor>& inputs, DType dtype, const RowFn& fn) {
+                   const std::vector<Tensor>& inputs, const RowFn& fn) {
   const int64_t n = form.n, lanes = LanesOf(n, form.columns, form.whole);
   const size_t rank = form.kept.size();
   auto kept_of = [&](const std::vector<Expr>& i) {
     return std::vector<Expr>(i.begin(), i.begin() + static_cast<std::ptrdiff_t>(rank));
   };
-  Tensor part =
-      te::Reduce(name + "_lanes", With(form.kept, {"l", lanes}), With(form.outer, {"k", CeilDiv(n, lanes)}), combiner,
-                 inputs, [&](const std::vector<Expr>& i, const std::vector<Expr>& r) {
-                   Expr at = r.back() * lanes + i[rank];
-                   Expr element = fn(kept_of(i), {r.begin(), r.end() - 1}, at);
-                   return n % lanes == 0 ? element : MakeSelect(at < n, element, te::IdentityOf(combiner, dtype));
-                 });
+  Tensor part = te::Reduce(
+      name + "_lanes", With(form.kept, {"l", lanes}), With(form.outer, {"k", CeilDiv(n, lanes)}), combiner, inputs,
+      [&](const std::vector<Expr>& i, const std::vector<Expr>& r) {
+        Expr at = r.back() * lanes + i[rank];
+        Expr element = fn(kept_of(i), {r.begin(), r.end() - 1}, at);
+        return n % lanes == 0 ? element : MakeSelect(at < n, element, te::IdentityOf(combiner, element.dtype()));
+      });
   auto fold = [&](const std::string& block, int64_t left, const Shape& shape) {
     return te::Reduce(
         block, left == 1 ? form.kept : With(form.kept, {"c", left}), {{"l", ConstShape(part->buffer).back() / left}},
@@ -136,7 +136,7 @@ Tensor TailReduced(const std::string& name, const Tensor& x, const std::vector<i
     form.shape[d] = 1;
   }
   for (int d = 0; d < first; ++d) (reduced[d] ? form.outer : form.kept).push_back(natural[d]);
-  return RowsReduced(name, form, combiner, {x}, x.dtype(),
+  return RowsReduced(name, form, combiner, {x},
                      [&](const std::vector<Expr>& kept, const std::vector<Expr>& outer, const Expr& at) {
                        std::vector<Expr> index;
                        size_t next_kept = 0, next_outer = 0;
@@ -163,7 +163,7 @@ Tensor LastReduced(const std::string& name, const Tensor& x, te::Combiner combin
   auto element = [&](const std::vector<Expr>& kept, const Expr& at) { return x.AtAxes(With(kept, at)); };
   if (n >= kShortestRow) {
     return RowsReduced(
-        name, form, combiner, {x}, x.dtype(),
+        name, form, combiner, {x},
         [&](const std::vector<Expr>& kept, const std::vector<Expr>&, const Expr& at) { return element(kept, at); });
   }
   return te::Reduce(
@@ -238,8 +238,7 @@ Tensor ReduceAxes(const std::string& name, const Tensor& x, const std::vector<in
 Tensor SumRows(const std::string& name, const std::vector<te::Axis>& kept, const std::vector<te::Axis>& outer,
                int64_t n, const std::vector<Tensor>& inputs, const RowFn& fn, const Shape& shape) {
   CHECK(n >= kShortestRow && !inputs.empty()) << name;
-  return RowsReduced(name, {.kept = kept, .outer = outer, .n = n, .shape = shape}, te::Combiner::kSum, inputs,
-                     inputs[0].dtype(), fn);
+  return RowsReduced(name, {.kept = kept, .outer = outer, .n = n, .shape = shape}, te::Combiner::kSum, inputs, fn);
 }
 
 Tensor ArgReduce(const std::string& name, const Tensor& x, int axis, bool largest, bool last) {

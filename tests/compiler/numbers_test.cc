@@ -123,7 +123,7 @@ TEST(CompiledNumbers, ProductsOfBytesAreExact) {
                      : Input(std::vector<uint8_t>(numbers.begin(), numbers.end()), std::move(shape));
   };
   for (const auto& [m, k, n] :
-       {std::array<int64_t, 3>{13, 64, 40}, {1, 32, 48}, {70, 20, 17}, {16, 1028, 64}, {5, 9, 7}}) {
+       {std::array<int64_t, 3>{13, 64, 40}, {1, 32, 48}, {70, 20, 17}, {16, 1028, 64}, {5, 9, 7}, {3, 20, 1}}) {
     for (const bool a_signed : {false, true}) {
       for (const bool b_signed : {false, true}) {
         const std::vector<int32_t> a = draw(m * k, a_signed), b = draw(k * n, b_signed);

@@ -2,7 +2,7 @@
 # Tests code for other machines without these machines. Compiles networks for AArch64 and RISC-V, with LLVM and as C,
 # and for older and newer x86-64 CPUs. Runs the packages under qemu-user with a loader that is cross-compiled from
 # runtime/, and compares the outputs with this machine's. Then checks that the x86-64 code has only instructions of the
-# target.
+# target. Random products of 8-bit numbers must be exact there (tests/compiler/integer_conformance_test.cc).
 # scripts/cross.sh [--strict] [MODEL.onnx ...]
 # scripts/cross.sh --farm [--machine aarch64|riscv64] [--try] [FILE.tar.xz]
 #   builds rpc_server for boards instead (AArch64 if no machine is given): see scripts/cross/farm.sh
@@ -95,6 +95,24 @@ some() {
   fi
 }
 
+# integers NAME TARGET EMULATOR...: products of 8-bit numbers, compiled here and run on the emulator, are exact
+integers() {
+  name=$1 target=$2
+  shift 2
+  [ -z "$given" ] || return 0
+  if [ ! -x "$build/tests/test_compiler" ]; then
+    echo "skipped: $name integers: cmake --build $build --target test_compiler"
+    failed=$((failed | strict))
+  elif AUTOTUNE_CROSS_TARGET=$target AUTOTUNE_CROSS_LOADER="$* $work/$arch/loader" "$build/tests/test_compiler" \
+    --gtest_filter='*IntegerConformance*AnotherMachine*' >"$work/integers" 2>&1; then
+    echo "$name integers: exact"
+  else
+    cat "$work/integers" >&2
+    echo "$name integers: FAILED"
+    failed=1
+  fi
+}
+
 have() {
   for tool in "$@"; do
     command -v "$tool" >/dev/null || { echo "skipped: $tool is not installed"; failed=$((failed | strict)); return 1; }
@@ -128,6 +146,8 @@ if have qemu-aarch64 aarch64-linux-gnu-g++; then
     on "cortex-a72-c${options# -vectors=}" "c -mtriple=aarch64-linux-gnu -mcpu=cortex-a72 -num-cores=2$options" \
       qemu-aarch64 -L /usr/aarch64-linux-gnu
   done
+  integers cortex-a72 'llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72 -num-cores=2' \
+    qemu-aarch64 -L /usr/aarch64-linux-gnu
 fi
 if have qemu-riscv64 riscv64-linux-gnu-g++; then
   arch=riscv64
@@ -136,6 +156,8 @@ if have qemu-riscv64 riscv64-linux-gnu-g++; then
   on sifive-u74-c 'c -mtriple=riscv64-linux-gnu -mcpu=sifive-u74 -num-cores=2' qemu-riscv64 -L /usr/riscv64-linux-gnu
   on rv64gcv 'llvm -mtriple=riscv64-linux-gnu -mcpu=generic-rv64 -mattr=+v -num-cores=2' \
     qemu-riscv64 -cpu rv64,v=true,vext_spec=v1.0 -L /usr/riscv64-linux-gnu
+  integers sifive-u74 'llvm -mtriple=riscv64-linux-gnu -mcpu=sifive-u74 -num-cores=2' \
+    qemu-riscv64 -L /usr/riscv64-linux-gnu
 fi
 arch=host
 # run_as CPU: prints the qemu command that emulates an older processor, which crashes at an instruction that it lacks.

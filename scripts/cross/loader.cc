@@ -1,6 +1,7 @@
-// Runs an unpacked package on a foreign machine. Links runtime/ only; scripts/cross.sh builds it for each machine. The
-// inputs are random numbers that are the same on every machine.
-//   loader run FOLDER PREFIX         runs the package unpacked in FOLDER; output i goes to PREFIX<i>.npy
+// Runs an unpacked package on a foreign machine. Links runtime/ only; scripts/cross.sh builds it for each machine.
+//   loader run FOLDER PREFIX         runs the package unpacked in FOLDER; output i goes to PREFIX<i>.npy. Input i is
+//                                    FOLDER/input<i>.npy or, if there is no such file, random numbers that are the same
+//                                    on every machine
 //   loader compare FILE EXPECTED     compares within the tolerance of `autotune verify`
 //   loader equal FILE EXPECTED       compares bytes
 #include <cstdio>
@@ -33,7 +34,14 @@ Status Run(const std::string& folder, const std::string& prefix) {
   auto context = std::make_shared<KernelContext>(2);
   auto executor = TRY(GraphExecutor::Create(std::move(graph), MakeLibraryModule(library, context), std::move(params),
                                             {std::make_shared<CpuDevice>(context)}));
-  for (int64_t i = 0; i < executor->num_inputs(); ++i) FillRandom(executor->Input(i), static_cast<uint64_t>(i));
+  for (int64_t i = 0; i < executor->num_inputs(); ++i) {
+    const std::string given = folder + "/input" + std::to_string(i) + ".npy";
+    if (std::filesystem::exists(given)) {
+      TRY(executor->SetInput(i, TRY(ReadNpy(given))));
+    } else {
+      FillRandom(executor->Input(i), static_cast<uint64_t>(i));
+    }
+  }
   TRY(executor->Run());
   for (int64_t i = 0; i < executor->num_outputs(); ++i) {
     TRY(WriteNpy(prefix + std::to_string(i) + ".npy", executor->Output(i)));

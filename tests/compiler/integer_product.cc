@@ -66,14 +66,19 @@ void DrawZeros(Rng& rng, SmallTensor& b, int64_t count) {
   for (int32_t& zero : b.zeros) zero = DrawZero(rng, b);
 }
 
-// Draws zero points of the weights. Most models have none, or 0.
+// Draws zero points of the weights. Most models have none, or 0. Half of the others are so small that the weights minus
+// their zero points fit 8 bits.
 void DrawWeightZeros(Rng& rng, SmallTensor& w, int64_t columns, bool any) {
-  const int64_t kind = any ? rng.Below(6) : rng.Below(3);
-  if (kind <= 2) {
-    if (kind == 1 || !w.is_signed) w.zeros = {w.is_signed ? 0 : 128};
-  } else {
-    DrawZeros(rng, w, kind == 3 ? 1 : columns);
+  const int64_t kind = rng.Below(any ? 8 : 6);
+  if (kind < 6) {
+    if (kind % 2 == 1 || !w.is_signed) w.zeros = {w.is_signed ? 0 : 128};
+    return;
   }
+  DrawZeros(rng, w, kind == 6 ? 1 : columns);
+  if (rng.Below(2)) return;
+  const int32_t middle = w.is_signed ? 0 : 128;
+  for (int32_t& zero : w.zeros) zero = middle + (zero - middle) / 5;
+  for (int32_t& number : w.numbers) number = std::clamp(number, middle - 100, middle + 100);
 }
 
 int64_t DrawTerms(Rng& rng) {

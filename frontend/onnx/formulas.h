@@ -1,5 +1,7 @@
 // Formulas that operators of ONNX share with those of com.microsoft. Internal to frontend/onnx; not thread-safe.
 #pragma once
+#include <optional>
+
 #include "frontend/onnx/importer.h"
 
 namespace autotune::onnx_import {
@@ -17,6 +19,17 @@ Result<ValueId> LogOfExponentials(ImportContext& context, ValueId x, const std::
 
 // Returns the second operand of an element-wise operator, in a shape that broadcasts by trailing dimensions (math.cc).
 Result<ValueId> SecondOperand(ImportContext& context, ValueId a);
+
+// Returns round(x / scale) + zero, clamped to the range of the type (quantize.cc). NaN becomes the least number of the
+// type, as in ONNX Runtime: max returns its second operand if the first one is NaN. ONNX leaves this case open.
+Result<ValueId> QuantizedValue(ImportContext& context, ValueId x, ValueId scale, ValueId zero, DType type);
+// Returns (x - zero) * scale in the type of the scale, as operators that graph passes recognize, also if they are
+// constants of few elements (quantize.cc). Scale and zero point broadcast to x.
+Result<ValueId> DequantizedValue(ImportContext& context, ValueId x, ValueId scale, std::optional<ValueId> zero);
+
+// Returns the averages of x over windows, as AveragePool defines them by the attributes of the current node
+// (norm_pool.cc).
+Result<ValueId> AveragePoolValue(ImportContext& context, ValueId x);
 
 Status ImportPow(ImportContext& context);          // power.cc
 Status ImportMatMulNBits(ImportContext& context);  // block_weights.cc

@@ -22,7 +22,7 @@ std::vector<OperatorRow> AllOperators(bool microsoft) {
                                      StateOperators,    RecurrentOperators, SelectOperators,     EinsumOperators,
                                      SpectralOperators, SampleOperators,    RegionOperators,     UnpoolOperators,
                                      NgramOperators,    ControlOperators};
-  static constexpr Family kMicrosoft[] = {MicrosoftOperators, MicrosoftAttentionOperators};
+  static constexpr Family kMicrosoft[] = {MicrosoftOperators, MicrosoftAttentionOperators, MicrosoftQuantizedOperators};
   std::vector<OperatorRow> all;
   for (Family family : microsoft ? std::span<const Family>(kMicrosoft) : std::span<const Family>(kOnnx))
     all.insert(all.end(), family().begin(), family().end());

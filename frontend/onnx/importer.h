@@ -182,6 +182,7 @@ const std::vector<OperatorRow>& StateOperators();       // state.cc
 // The operators of the domain com.microsoft. They have one version, whatever ONNX operator set a model uses.
 const std::vector<OperatorRow>& MicrosoftOperators();           // microsoft.cc
 const std::vector<OperatorRow>& MicrosoftAttentionOperators();  // microsoft_attention.cc
+const std::vector<OperatorRow>& MicrosoftQuantizedOperators();  // microsoft_quantized.cc
 // Returns the rows of all operators of ONNX's own domain, or of com.microsoft.
 std::vector<OperatorRow> AllOperators(bool microsoft);
 // Returns the row of a node's operator, or null.

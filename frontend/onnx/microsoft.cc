@@ -165,7 +165,6 @@ const std::vector<OperatorRow>& MicrosoftOperators() {
       {"QuickGelu", 1, 28, ImportQuickGelu},
       {"FusedMatMul", 1, 28, ImportFusedMatMul},
       {"FusedConv", 1, 28, ImportFusedConv},
-      {"MatMulNBits", 1, 28, ImportMatMulNBits},
       {"LayerNormalization", 1, 28, ImportLayerNormalization},
       {"SimplifiedLayerNormalization", 1, 28, ImportSimplifiedLayerNormalization},
       {"SkipLayerNormalization", 1, 28, ImportSkipLayerNormalization},

@@ -90,8 +90,7 @@ struct Pooling {
   PoolAttrs attrs;
 };
 
-Result<Pooling> ReadPooling(ImportContext& c, bool count_include_pad) {
-  ValueId x = TRY(c.Tensor(0));
+Result<Pooling> ReadPooling(ImportContext& c, ValueId x, bool count_include_pad) {
   Shape shape = c.builder.Spec(x).shape;
   if (shape.size() < 3) return Err("input ", c.builder.Spec(x).Text(), " is no image");
   if (!c.HasAttr("kernel_shape")) return Err("has no kernel_shape");
@@ -102,11 +101,10 @@ Result<Pooling> ReadPooling(ImportContext& c, bool count_include_pad) {
   return Pooling{x, w, attrs};
 }
 
-// Adds the pooling operator and binds its result. `flat` is the operator for images of two dimensions, `solid` the one
-// for three.
-Status BindPool(ImportContext& c, const Pooling& p, Op flat, Op solid) {
+// Returns the result of pooling. `flat` is the operator for images of two dimensions, `solid` the one for three.
+Result<ValueId> Pooled(ImportContext& c, const Pooling& p, Op flat, Op solid) {
   ValueId y = TRY(c.Emit(p.window.kernel.size() == 2 ? flat : solid, {p.x}, p.attrs));
-  return c.Bind(TRY(c.Reshape(y, p.window.Lowered(c.ShapeOfValue(y)))));
+  return c.Reshape(y, p.window.Lowered(c.ShapeOfValue(y)));
 }
 
 // Binds output 1 of MaxPool, the indices of the largest elements in the whole input. With storage_order 1, the pixels
@@ -139,15 +137,21 @@ Status BindIndices(ImportContext& c, const Pooling& p) {
 }
 
 Status ImportMaxPool(ImportContext& c) {
-  Pooling p = TRY(ReadPooling(c, false));
+  Pooling p = TRY(ReadPooling(c, TRY(c.Tensor(0)), false));
   if (c.IsUsed(1)) TRY(BindIndices(c, p));
-  return BindPool(c, p, Op::kMaxPool2d, Op::kMaxPool3d);
+  return c.Bind(TRY(Pooled(c, p, Op::kMaxPool2d, Op::kMaxPool3d)));
 }
 
-Status ImportAveragePool(ImportContext& c) {
-  Pooling p = TRY(ReadPooling(c, TRY(c.Int("count_include_pad", 0)) != 0));
-  return BindPool(c, p, Op::kAvgPool2d, Op::kAvgPool3d);
+}  // namespace
+
+Result<ValueId> AveragePoolValue(ImportContext& c, ValueId x) {
+  Pooling p = TRY(ReadPooling(c, x, TRY(c.Int("count_include_pad", 0)) != 0));
+  return Pooled(c, p, Op::kAvgPool2d, Op::kAvgPool3d);
 }
+
+namespace {
+
+Status ImportAveragePool(ImportContext& c) { return c.Bind(TRY(AveragePoolValue(c, TRY(c.Tensor(0))))); }
 
 // PowerOf returns |x|^p, and RootOf the p-th root of a sum of such powers.
 Result<ValueId> PowerOf(ImportContext& c, ValueId x, int64_t p) {
@@ -170,7 +174,7 @@ Result<int64_t> ReadPower(ImportContext& c) {
 // windows have the same size.
 Status ImportLpPool(ImportContext& c) {
   const int64_t p = TRY(ReadPower(c));
-  Pooling pool = TRY(ReadPooling(c, true));
+  Pooling pool = TRY(ReadPooling(c, TRY(c.Tensor(0)), true));
   // Check the attributes here, since the arithmetic below relies on valid extents, strides and pads.
   const bool flat = pool.window.kernel.size() == 2;
   TRY(InferType(flat ? Op::kAvgPool2d : Op::kAvgPool3d, pool.attrs, {c.builder.Spec(pool.x)}));

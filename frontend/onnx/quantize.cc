@@ -4,10 +4,29 @@
 #include <numeric>
 #include <optional>
 
-#include "frontend/onnx/importer.h"
+#include "frontend/onnx/formulas.h"
 #include "support/integer.h"
 
 namespace autotune::onnx_import {
+Result<ValueId> QuantizedValue(ImportContext& c, ValueId x, ValueId scale, ValueId zero, DType type) {
+  if (!type.IsInt() || type.bits > (c.opset < 21 ? 8 : 16))
+    return Err("quantization to ", type.Text(), " is not supported");
+  ValueId y = TRY(c.Apply(Op::kRound, TRY(c.Apply(Op::kDiv, x, scale))));
+  y = TRY(c.Apply(Op::kAdd, y, TRY(c.Cast(zero, c.Type(x)))));
+  const float range = std::ldexp(1.f, type.bits), low = type.code == TypeCode::kUInt ? 0.f : -range / 2;
+  y = TRY(c.ApplyNumber(Op::kMin, TRY(c.ApplyNumber(Op::kMax, y, low)), low + range - 1));
+  return c.Cast(y, type);
+}
+
+Result<ValueId> DequantizedValue(ImportContext& c, ValueId x, ValueId scale, std::optional<ValueId> zero) {
+  const auto cast = [&](ValueId v, DType type) -> Result<ValueId> {
+    return c.Type(v) == type ? v : c.EmitUnfolded(Op::kCast, {v}, CastAttrs{type});
+  };
+  ValueId y = TRY(cast(x, DType::Int(32)));
+  if (zero) y = TRY(c.EmitUnfolded(Op::kSub, {y, TRY(c.Cast(*zero, DType::Int(32)))}));
+  return c.EmitUnfolded(Op::kMul, {TRY(cast(y, c.Type(scale))), scale});
+}
+
 namespace {
 
 // Returns a scale or zero point in a shape that broadcasts to x. The input has one number, one for each index of the
@@ -39,18 +58,6 @@ Result<ValueId> AlongAxis(ImportContext& c, size_t input, ValueId x) {
   return c.Reshape(v, along);
 }
 
-// Returns round(x / scale) + zero, clamped to the range of the type. NaN becomes the least number of the type, as in
-// ONNX Runtime: max returns its second operand if the first one is NaN. ONNX leaves this case open.
-Result<ValueId> Quantized(ImportContext& c, ValueId x, ValueId scale, ValueId zero, DType type) {
-  if (!type.IsInt() || type.bits > (c.opset < 21 ? 8 : 16))
-    return Err("quantization to ", type.Text(), " is not supported");
-  ValueId y = TRY(c.Apply(Op::kRound, TRY(c.Apply(Op::kDiv, x, scale))));
-  y = TRY(c.Apply(Op::kAdd, y, TRY(c.Cast(zero, c.Type(x)))));
-  const float range = std::ldexp(1.f, type.bits), low = type.code == TypeCode::kUInt ? 0.f : -range / 2;
-  y = TRY(c.ApplyNumber(Op::kMin, TRY(c.ApplyNumber(Op::kMax, y, low)), low + range - 1));
-  return c.Cast(y, type);
-}
-
 Status ImportQuantizeLinear(ImportContext& c) {
   ValueId x = TRY(c.Tensor(0)), scale = TRY(AlongAxis(c, 1, x));
   if (c.Type(x) == DType::Int(32)) x = TRY(c.Cast(x, DType::Float(32)));
@@ -66,7 +73,7 @@ Status ImportQuantizeLinear(ImportContext& c) {
       type = named;
     }
   }
-  return c.Bind(TRY(Quantized(c, x, scale, zero, type)));
+  return c.Bind(TRY(QuantizedValue(c, x, scale, zero, type)));
 }
 
 // Computes scale and zero point from the range of the data, which is extended to include 0.
@@ -84,7 +91,7 @@ Status ImportDynamicQuantizeLinear(ImportContext& c) {
   zero = TRY(c.Apply(Op::kRound, TRY(c.Emit(Op::kClip, {zero}, ClipAttrs{0, 255}))));
   TRY(c.Bind(scale, 1));
   TRY(c.Bind(TRY(c.Cast(zero, DType::UInt(8))), 2));
-  return c.Bind(TRY(Quantized(c, x, scale, zero, DType::UInt(8))));
+  return c.Bind(TRY(QuantizedValue(c, x, scale, zero, DType::UInt(8))));
 }
 
 // If the scales of DequantizeLinear hold for whole blocks of an axis of x, returns the shape of x with that axis cut
@@ -106,10 +113,6 @@ Status ImportDequantizeLinear(ImportContext& c) {
     if (DType type = TRY(SupportedType(wanted)); type != TRY(c.StoredType(1)))
       return Err("a scale of ", TRY(c.StoredType(1)).Text(), " with outputs of ", type.Text(), " is not supported");
   }
-  // Weights of few elements keep these operators, too, so that graph passes find products of dequantized numbers.
-  const auto cast = [&](ValueId v, DType type) -> Result<ValueId> {
-    return c.Type(v) == type ? v : c.EmitUnfolded(Op::kCast, {v}, CastAttrs{type});
-  };
   int64_t axis = 0;
   const std::optional<Shape> blocks = TRY(WholeBlocks(c, x, axis));
   // Returns a scale or zero point, of which the blocks are a dimension of their own.
@@ -120,12 +123,9 @@ Status ImportDequantizeLinear(ImportContext& c) {
     return c.Reshape(TRY(c.Tensor(input)), shape);
   };
   scale = TRY(of_blocks(1, scale));
-  ValueId y = TRY(cast(blocks ? TRY(c.Reshape(x, *blocks)) : x, DType::Int(32)));
-  if (c.Has(2)) {
-    const ValueId zero = TRY(of_blocks(2, TRY(AlongAxis(c, 2, x))));
-    y = TRY(c.EmitUnfolded(Op::kSub, {y, TRY(c.Cast(zero, DType::Int(32)))}));
-  }
-  y = TRY(c.EmitUnfolded(Op::kMul, {TRY(cast(y, c.Type(scale))), scale}));
+  std::optional<ValueId> zero;
+  if (c.Has(2)) zero = TRY(of_blocks(2, TRY(AlongAxis(c, 2, x))));
+  const ValueId y = TRY(DequantizedValue(c, blocks ? TRY(c.Reshape(x, *blocks)) : x, scale, zero));
   return c.Bind(blocks ? TRY(c.Reshape(y, c.ShapeOfValue(x))) : y);
 }
 
@@ -163,7 +163,7 @@ Status ImportQLinearMatMul(ImportContext& c) {
   ValueId a_scale = TRY(AlongMatrix(c, 1, false)), b_scale = TRY(AlongMatrix(c, 4, true));
   y = TRY(Scaled(c, y, a_scale, b_scale));
   ValueId scale = TRY(AlongMatrix(c, 6, false)), zero = TRY(AlongMatrix(c, 7, false));
-  return c.Bind(TRY(Quantized(c, y, scale, zero, c.Type(zero))));
+  return c.Bind(TRY(QuantizedValue(c, y, scale, zero, c.Type(zero))));
 }
 
 // Returns a scale or zero point of a convolution's weight, in a shape that broadcasts to `rank` dimensions. The input
@@ -212,7 +212,7 @@ Status ImportQLinearConv(ImportContext& c) {
   ValueId x_scale = TRY(AlongChannels(c, 1, rank, 1)), w_scale = TRY(AlongChannels(c, 4, rank, 1));
   y = TRY(Scaled(c, TRY(c.Cast(y, c.Type(x_scale))), x_scale, w_scale));
   ValueId scale = TRY(c.Reshape(TRY(c.Tensor(6)), {})), zero = TRY(c.Reshape(TRY(c.Tensor(7)), {}));
-  return c.Bind(TRY(Quantized(c, y, scale, zero, c.Type(zero))));
+  return c.Bind(TRY(QuantizedValue(c, y, scale, zero, c.Type(zero))));
 }
 
 Status ImportMatMulInteger(ImportContext& c) {

@@ -38,6 +38,9 @@ const std::set<std::string>& NotInRandomNetworks() {
       "LpPool", "MaxRoiPool", "MaxUnpool", "MelWeightMatrix", "RoiAlign",
       // operators whose result shapes depend on values, and a control flow operator
       "NonMaxSuppression", "NonZero", "Scan", "Unique",
+      // operators of quantized tensors, tested in microsoft_quantized_test.cc
+      "QGemm", "QLinearAdd", "QLinearAveragePool", "QLinearConcat", "QLinearGlobalAveragePool", "QLinearLeakyRelu",
+      "QLinearMul", "QLinearSigmoid",
       // operators of transformers, tested in microsoft_test.cc, block_weights_test.cc and new_operator_test.cc
       "BiasGelu", "CumProd", "EmbedLayerNormalization", "FastGelu", "FusedConv", "FusedMatMul", "GroupNormalization",
       "GroupQueryAttention", "LpNormalization", "MatMulNBits", "MultiHeadAttention", "QuickGelu", "RMSNormalization",

@@ -53,9 +53,9 @@ Tensor ConvChannelsFirst(const std::string& name, const Tensor& data, const Tens
 // axes of the image and of the kernel. So a schedule tests it once for each row (or column) of the kernel, and skips
 // those that meet only padding.
 Tensor ConvSkippingPadding(const std::string& name, const Tensor& data, const Tensor& weight, const ConvAttrs& attrs);
-// Returns true for images of two or three dimensions with a padding of zeros, if windows meet padding along that dimension at a share of at
-// least kWorthSkipping of their positions. Returns false for GPUs, since no rule for GPUs makes the step that skips
-// padding (SkipPadding): their kernels would compute with zeros as before.
+// Returns true for images of two or three dimensions with a padding of zeros, if windows meet padding along that
+// dimension at a share of at least kWorthSkipping of their positions. Returns false for GPUs, since no rule for GPUs
+// makes the step that skips padding (SkipPadding): their kernels would compute with zeros as before.
 bool SkippingPaddingApplies(const Shape& data, const Shape& weight, const ConvAttrs& attrs, const Target& target);
 // [chosen] A smaller share is not worth another alternative to search.
 constexpr double kWorthSkipping = 1.0 / 16;

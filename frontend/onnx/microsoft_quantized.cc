@@ -42,8 +42,9 @@ Status ImportQLinearBinary(ImportContext& c) {
 }
 
 Status ImportQLinearLeakyRelu(ImportContext& c) {
-  const AlphaAttrs alpha{TRY(c.Float("alpha", 0.01f))};
-  return BindQuantized(c, TRY(c.Emit(Op::kLeakyRelu, {TRY(Floats(c, 0))}, alpha)), 3);
+  const float alpha = TRY(c.Float("alpha", 0.01f));
+  const ValueId x = TRY(Floats(c, 0));
+  return BindQuantized(c, TRY(c.Emit(Op::kLeakyRelu, {x}, AlphaAttrs{alpha})), 3);
 }
 Status ImportQLinearSigmoid(ImportContext& c) {
   return BindQuantized(c, TRY(c.Apply(Op::kSigmoid, TRY(Floats(c, 0)))), 3);

@@ -23,8 +23,12 @@ Result<ValueId> DequantizedValue(ImportContext& c, ValueId x, ValueId scale, std
     return c.Type(v) == type ? v : c.EmitUnfolded(Op::kCast, {v}, CastAttrs{type});
   };
   ValueId y = TRY(cast(x, DType::Int(32)));
-  if (zero) y = TRY(c.EmitUnfolded(Op::kSub, {y, TRY(c.Cast(*zero, DType::Int(32)))}));
-  return c.EmitUnfolded(Op::kMul, {TRY(cast(y, c.Type(scale))), scale});
+  if (zero) {
+    const ValueId wide = TRY(c.Cast(*zero, DType::Int(32)));
+    y = TRY(c.EmitUnfolded(Op::kSub, {y, wide}));
+  }
+  y = TRY(cast(y, c.Type(scale)));
+  return c.EmitUnfolded(Op::kMul, {y, scale});
 }
 
 namespace {

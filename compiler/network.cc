@@ -234,7 +234,7 @@ Result<Network> MakeNetwork(const IRModule& module, const NetworkOptions& option
                            .evaluate = evaluate,
                            .fuses_attention = !target.IsGpu(),
                            .multiplies_bytes = target.has_dot,
-                           .converts_bytes = !target.IsGpu()};
+                           .converts_factors = !target.IsGpu()};
   const IRModule fused = TRY(graph::Optimize(module, env));
   return RunMakeKernels(fused, target, {.exact = !options.winograd}, passes);
 }

@@ -48,10 +48,11 @@ Status NeedTypes(const Specs& in, size_t first, size_t last, const TypeSet& set,
   return {};
 }
 
-// Returns whether a product takes these types, which may differ: integers of 8 bits, times each other or f32.
+// Returns whether a product takes these types, which may differ: integers of 8 bits, times each other or f32, and
+// floats of 16 bits behind f32.
 bool AreFactors(DType a, DType b) {
   const auto fits = [](DType t) { return IsDotOperand(t) || t == DType::Float(32); };
-  return fits(a) && fits(b);
+  return fits(a) && (fits(b) || (a == DType::Float(32) && b.IsHalf()));
 }
 
 Status CheckTypes(OperandTypes types, const Specs& in) {

@@ -130,7 +130,7 @@ enum class LayoutRule {
 enum class OperandTypes {
   kAny,
   kAnyNumbers,  // floats and integers
-  kFactors,     // so, or 8-bit integers and 8-bit integers of another type or f32
+  kFactors,     // so, or two types: 8-bit integers and each other or f32; f32 and 16-bit floats
   // The sets below exclude floats of 16 bits, which are only stored; arithmetic uses wider types.
   kComputed,  // floats, integers and bools
   kFloats,

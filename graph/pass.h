@@ -22,7 +22,7 @@ struct PassEnv {
   ConstantEvaluator evaluate = nullptr;  // if absent, FoldConstants folds nothing
   bool fuses_attention = true;           // false: no rule of the target schedules attention as one kernel
   bool multiplies_bytes = false;         // true: the target has dot products of bytes (ir/dot.h)
-  bool converts_bytes = false;           // true: kernels of products convert bytes that meet floats in their vectors
+  bool converts_factors = false;         // true: kernels of products convert bytes and halves that meet f32 in vectors
 };
 
 struct Pass {
@@ -88,8 +88,12 @@ Result<Graph> FoldConstants(const Graph& graph, const PassEnv& env);
 Result<Graph> QuantizedProducts(const Graph& graph, const PassEnv& env);
 
 // Turns products of few rows with weights that have a scale for each block of terms into sums of the blocks' products
-// with bytes, which are scaled afterwards (block_products.cc), if env.converts_bytes. Results differ by rounding.
+// with bytes, which are scaled afterwards (block_products.cc), if env.converts_factors. Results differ by rounding.
 Result<Graph> BlockProducts(const Graph& graph, const PassEnv& env);
+
+// Lets products of few rows read weights of 16 bits as they are stored (half_weights.cc), if env.converts_factors.
+// Results stay equal, bit for bit.
+Result<Graph> HalfWeights(const Graph& graph, const PassEnv& env);
 
 // Turns products of i32 whose operands are small integers into products of bytes (integer_products.cc), if
 // env.multiplies_bytes. Results stay equal, bit for bit.

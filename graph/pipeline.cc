@@ -16,6 +16,7 @@ const std::vector<Pass>& Pipeline() {
       {"simplify_graph", SimplifyGraph},
       {"sink_reshapes", SinkReshapes},
       {"order_views", OrderViews},
+      {"half_weights", HalfWeights},
       {"share_common_subexpressions", ShareCommonSubexpressions},
       {"fold_constants", FoldConstants},
       {"share_common_subexpressions", ShareCommonSubexpressions},

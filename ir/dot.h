@@ -19,8 +19,8 @@ inline constexpr int kDotGroup = 4;
 // Returns whether `dot` takes operands of this element type.
 inline bool IsDotOperand(DType type) { return type.IsInt() && !type.IsIndex() && type.bits == 8; }
 
-// Returns the type of a sum of products: i32 for integers of 8 bits, f32 for these times f32 and for floats of 16 bits,
-// else the type of the operands. The factors are converted to it, which is exact.
+// Returns the type of a sum of products: i32 for integers of 8 bits, f32 for these times f32 and for floats of 16 bits
+// (also times f32), else the type of the operands. The factors are converted to it, which is exact.
 inline DType SumType(DType a, DType b) {
   if (IsDotOperand(a)) return IsDotOperand(b) ? DType::Int(32) : b;
   return a.IsHalf() ? DType::Float(32) : a;

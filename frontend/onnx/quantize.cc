@@ -188,6 +188,7 @@ Result<ValueId> IntegerConv(ImportContext& c, size_t x_input, size_t x_zero, siz
   ValueId x = TRY(c.Cast(TRY(c.Tensor(x_input)), DType::Int(32)));
   ValueId w = TRY(c.Cast(TRY(c.Tensor(w_input)), DType::Int(32)));
   const Shape image = c.ShapeOfValue(x), weight = c.ShapeOfValue(w);
+  if (weight.size() < 3) return Err("the weight ", c.builder.Spec(w).Text(), " is none of a convolution");
   if (c.Has(x_zero)) {
     ValueId zero = TRY(c.Tensor(x_zero));
     if (c.builder.Spec(zero).NumElements() != 1) return Err("the image has more than one zero point");

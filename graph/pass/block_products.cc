@@ -103,7 +103,7 @@ class BlockProductsPass {
 }  // namespace
 
 Result<Graph> BlockProducts(const Graph& graph, const PassEnv& env) {
-  if (!env.converts_bytes) return graph;
+  if (!env.converts_factors) return graph;
   return DropDeadCode(BlockProductsPass(graph).Run(), env);
 }
 

@@ -8,7 +8,8 @@
 
 namespace autotune::graph {
 
-// A tensor of i32: small integers, perhaps minus a zero point, perhaps reshaped and transposed.
+// A tensor of i32: integers of 8 bits, perhaps minus a zero point, perhaps reshaped and transposed. The zero point may
+// be any i32.
 struct Centered {
   ValueId bytes = -1;
   ValueId zero = -1;               // of i32; -1: there is none
@@ -40,6 +41,34 @@ inline bool SumsInGroups(const Graph& graph, const Node& node) {
   const int64_t neighbours = NeighboursOf(graph, node), columns = graph.Spec(node.output).shape.back();
   if ((conv && conv->groups > 1) || TermsOf(graph, node) < kFewestTerms) return false;
   return neighbours % kDotGroup == 0 || (2 * neighbours >= kDotGroup && (conv || columns >= kWorthCopying));
+}
+
+// Returns the constant that a value copies, in another type or shape; null: there is none.
+inline const Constant* ConstantBehind(const Graph& graph, ValueId v) {
+  while (const Node* node = graph.Producer(v)) {
+    if (node->op != Op::kCast && node->op != Op::kReshape) return nullptr;
+    v = node->inputs[0];
+  }
+  const Constant* c = graph.FindConstant(v);
+  return c && c->data ? c : nullptr;
+}
+
+// Returns whether the zero point is known to be a number of 8 bits, with or without a sign, as in ONNX: a constant, or
+// a conversion of such a number. Then the integers minus it have a magnitude of at most 255 + 128.
+inline bool HasSmallZero(const Graph& graph, const Centered& x) {
+  ValueId v = x.zero;
+  while (v >= 0 && !IsDotOperand(graph.Spec(v).dtype)) {
+    const Node* node = graph.Producer(v);
+    if (!node || (node->op != Op::kCast && node->op != Op::kReshape)) break;
+    v = node->inputs[0];
+  }
+  if (v < 0 || IsDotOperand(graph.Spec(v).dtype)) return true;
+  const Constant* zeros = graph.FindConstant(v);
+  if (!zeros || !zeros->data) return false;
+  const TensorValue value = graph.ConstantValue(*zeros);
+  for (int64_t i = 0; i < value.spec.NumElements(); ++i)
+    if (value.Number(i) < -128 || value.Number(i) > 255) return false;
+  return true;
 }
 
 // Returns nothing if the value is something else. If a view follows the zero point, the latter is one number.

@@ -160,7 +160,7 @@ class ExactProductsPass {
   std::optional<Image> ImageOfBytes(const Node& node) const {
     const auto* conv = std::get_if<ConvAttrs>(&node.attrs);
     const Constant* weights = graph_.FindConstant(node.inputs[1]);
-    if (!env_.converts_bytes || !conv || conv->layout != Layout::kNHWC || !weights || !weights->data) return {};
+    if (!env_.converts_factors || !conv || conv->layout != Layout::kNHWC || !weights || !weights->data) return {};
     const Shape& shape = graph_.Spec(node.inputs[1]).shape;
     if (conv->groups == 1 || conv->groups != shape.back() || shape[shape.size() - 2] != 1) return {};
     const std::optional<Centered> x = CenteredOf(graph_, node.inputs[0]);

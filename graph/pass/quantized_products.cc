@@ -2,9 +2,10 @@
 //
 //   (f32(x - z) s) (f32(w - u) t)  ->  f32((x - z) (w - u)) (s t)
 //
-// x and w have 8 bits, and w is a constant. s is one number, t one number or one for each column (output channel). The
-// sums of products of floats were rounded, those of integers are exact: results differ by these roundings, as in every
-// runtime that fuses the operators around a quantized product.
+// x, w and z have 8 bits, and w is a constant that fits 8 bits with a sign without its zero point u. s is one number, t
+// one number or one for each column (output channel). The sums of products of floats were rounded, those of integers
+// are exact: results differ by these roundings, as in every runtime that fuses the operators around a quantized
+// product.
 #include <algorithm>
 #include <optional>
 
@@ -16,7 +17,7 @@ namespace autotune::graph {
 namespace {
 
 constexpr DType kFloats = DType::Float(32);
-constexpr int64_t kMostProduct = 255 * 128;
+constexpr int64_t kMostProduct = (255 + 128) * 128;            // of (x - z) (w - u): HasSmallZero, IsSmall
 constexpr int64_t kMostTerms = INT32_MAX / kMostProduct;       // of a sum that cannot wrap around
 constexpr int64_t kMostExactTerms = (1 << 24) / kMostProduct;  // of a sum that is exact in f32 (ExactProducts)
 
@@ -52,23 +53,13 @@ class QuantizedProductsPass {
     return node && node->op == op ? node : nullptr;
   }
 
-  // Returns the constant that a value copies, in another type or shape.
-  const Constant* ConstantBehind(ValueId v) const {
-    while (const Node* node = graph_.Producer(v)) {
-      if (node->op != Op::kCast && node->op != Op::kReshape) return nullptr;
-      v = node->inputs[0];
-    }
-    const Constant* c = graph_.FindConstant(v);
-    return c && c->data ? c : nullptr;
-  }
-
   // Returns whether all numbers of a constant minus its zero point fit 8 bits with a sign.
   bool IsSmall(const Centered& w) const {
-    const Constant* numbers = ConstantBehind(w.bytes);
+    const Constant* numbers = ConstantBehind(graph_, w.bytes);
     if (!numbers || graph_.Spec(w.bytes).NumElements() == 0) return false;
     double low_zero = 0, high_zero = 0;
     if (w.zero >= 0) {
-      const Constant* zeros = ConstantBehind(w.zero);
+      const Constant* zeros = ConstantBehind(graph_, w.zero);
       if (!zeros) return false;
       const TensorValue value = graph_.ConstantValue(*zeros);
       low_zero = high_zero = value.Number(0);
@@ -115,7 +106,8 @@ class QuantizedProductsPass {
     const std::optional<Scaled> w = ScaledOf(transpose ? transpose->inputs[0] : node.inputs[1]);
     if (!x || !w) return false;
     const std::optional<Centered> bytes = CenteredOf(graph_, x->integers), weights = CenteredOf(graph_, w->integers);
-    const bool one_zero = bytes->zero < 0 || graph_.Spec(bytes->zero).NumElements() == 1;
+    const bool one_zero =
+        bytes->zero < 0 || (graph_.Spec(bytes->zero).NumElements() == 1 && HasSmallZero(graph_, *bytes));
     if (graph_.Spec(x->scale).NumElements() != 1 || !one_zero || !IsSmall(*weights)) return false;
     const std::optional<Shape> scales =
         ScalesBesideResult(node, graph_.Spec(w->integers).shape, graph_.Spec(w->scale), conv || transpose ? 0 : 1);

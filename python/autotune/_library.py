@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import operator
 import os
 import sys
 from ctypes import POINTER, byref, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t, c_uint8, c_uint16, c_void_p
@@ -204,6 +205,17 @@ def take_names(handle: int) -> List[str]:
         LIB.autotune_names_free(handle)
 
 
-def path_bytes(path) -> bytes:
-    """The bytes of a path, for a C function."""
-    return os.fsencode(path)
+def text_bytes(text) -> bytes:
+    """The bytes of a text or a path, for a C function, which would stop reading at a NUL."""
+    data = os.fsencode(text)
+    if b"\0" in data:
+        raise InvalidArgument("%r has a NUL in it" % (text,))
+    return data
+
+
+def whole(number, bits: int, what: str) -> int:
+    """A number as an int of so many bits. ctypes would drop what does not fit."""
+    number = operator.index(number)
+    if not -(2 ** (bits - 1)) <= number < 2 ** (bits - 1):
+        raise InvalidArgument("%s %d does not fit %d bits" % (what, number, bits))
+    return number

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import itertools
+import threading
 from ctypes import byref, c_void_p
 from typing import Any, Callable, Dict, List, Optional
 
@@ -40,8 +41,12 @@ class Function:
         values = (c.Value * max(len(args), 1))()
         keep = [_to_value(arg, value) for arg, value in zip(args, values)]
         result = c.Value()
-        check(LIB.autotune_function_call(self._handle, values, len(args), byref(result)))
+        code = LIB.autotune_function_call(self._handle, values, len(args), byref(result))
         del keep
+        if code != 0 and getattr(_ended, "by", None) is not None:
+            by, _ended.by = _ended.by, None
+            raise by
+        check(code)
         return _take_value(result)
 
 
@@ -66,7 +71,7 @@ class Module:
 
     def get_function(self, name: str) -> Function:
         """The function ``name`` of the module or of its imports."""
-        return Function(new_handle(LIB.autotune_module_get_function, self._handle, name.encode()))
+        return Function(new_handle(LIB.autotune_module_get_function, self._handle, c.text_bytes(name)))
 
     def __getitem__(self, name: str) -> Function:
         return self.get_function(name)
@@ -120,10 +125,8 @@ def _to_value(arg: Any, value: c.Value) -> Any:
     content = value.content
     if arg is None:
         value.kind = c.NULL
-    elif isinstance(arg, int):  # bool, too
-        if not -(2**63) <= arg < 2**63:
-            raise InvalidArgument("the integer %d does not fit 64 bits" % arg)
-        value.kind, content.integer = c.INT, arg
+    elif isinstance(arg, int) or (hasattr(arg, "__index__") and getattr(arg, "ndim", 0) == 0):  # bool and numpy's, too
+        value.kind, content.integer = c.INT, c.whole(arg, 64, "the integer")
     elif isinstance(arg, float):
         value.kind, content.number = c.FLOAT, arg
     elif isinstance(arg, (str, bytes)):
@@ -183,6 +186,7 @@ def _plain_value(value: c.Value) -> Any:
 # The functions of Python that the library may call, by number.
 _callbacks: Dict[int, Callable[..., Any]] = {}
 _numbers = itertools.count(1)
+_ended = threading.local()  # by: what ended the callback of this thread's call
 
 
 def _argument(value: c.Value) -> Any:
@@ -201,6 +205,8 @@ def _call(number: int, args: Any, num_args: int, result: Any) -> int:
         del keep
         return 0
     except BaseException as error:  # an exception must not go through C
+        if not isinstance(error, Exception):  # Ctrl-C, sys.exit(): goes on when the call has returned
+            _ended.by = error
         text = " ".join(("%s: %s" % (type(error).__name__, error)).split())
         LIB.autotune_set_last_error(text.encode("utf-8", "replace"))
         return 1
@@ -227,12 +233,12 @@ def load_module(path: Any) -> Module:
 
     ``module["default"](autotune.cpu(0))`` makes an executor of the network.
     """
-    return _new_module(new_handle(LIB.autotune_module_load, c.path_bytes(path)))
+    return _new_module(new_handle(LIB.autotune_module_load, c.text_bytes(path)))
 
 
 def get_global_func(name: str) -> Function:
     """The function that the registry has under a name."""
-    return Function(new_handle(LIB.autotune_registry_get, name.encode()))
+    return Function(new_handle(LIB.autotune_registry_get, c.text_bytes(name)))
 
 
 def register_func(name: str, func: Optional[Callable[..., Any]] = None, override: bool = False) -> Any:
@@ -240,13 +246,13 @@ def register_func(name: str, func: Optional[Callable[..., Any]] = None, override
     if func is None:
         return lambda decorated: register_func(name, decorated, override)
     handle = func if isinstance(func, Function) else function(func)
-    check(LIB.autotune_registry_add(name.encode(), handle._handle, int(override)))
+    check(LIB.autotune_registry_add(c.text_bytes(name), handle._handle, int(override)))
     return func
 
 
 def remove_global_func(name: str) -> None:
     """Removes a function from the registry."""
-    check(LIB.autotune_registry_remove(name.encode()))
+    check(LIB.autotune_registry_remove(c.text_bytes(name)))
 
 
 def list_global_func_names() -> List[str]:
@@ -257,7 +263,7 @@ def list_global_func_names() -> List[str]:
 def device(text: str) -> Device:
     """A device of this machine: ``'cpu'``, ``'cuda:1'``, ``'opencl'``."""
     found = Device()
-    check(LIB.autotune_device_from_text(text.encode(), byref(found)))
+    check(LIB.autotune_device_from_text(c.text_bytes(text), byref(found)))
     return found
 
 

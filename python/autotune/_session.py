@@ -53,11 +53,13 @@ class InferenceSession:
     """
 
     def __init__(self, source: Any, threads: int = 0, device: Optional[str] = None) -> None:
-        options = c.ExecutorOptions(ctypes.sizeof(c.ExecutorOptions), threads, device.encode() if device else None)
+        threads = c.whole(threads, 32, "threads")
+        where = c.text_bytes(device) if device else None
+        options = c.ExecutorOptions(ctypes.sizeof(c.ExecutorOptions), threads, where)
         if isinstance(source, Module):
             self._handle = new_handle(LIB.autotune_executor_create, source._handle, byref(options))
         else:
-            self._handle = new_handle(LIB.autotune_executor_load, c.path_bytes(source), byref(options))
+            self._handle = new_handle(LIB.autotune_executor_load, c.text_bytes(source), byref(options))
         self._inputs = self._ports(LIB.autotune_executor_num_inputs, LIB.autotune_executor_input)
         self._outputs = self._ports(LIB.autotune_executor_num_outputs, LIB.autotune_executor_output)
         self._input_index = {arg.name: i for i, arg in enumerate(self._inputs)}

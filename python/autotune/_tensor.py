@@ -9,7 +9,7 @@ import sys
 from ctypes import byref, c_char_p, c_int, c_int64, c_ssize_t, c_void_p
 from typing import Any, Dict, List, Optional, Tuple
 
-from ._library import LIB, READ_ONLY, RELEASE, Device, DType, InvalidArgument, TensorInfo, check, new_handle
+from ._library import LIB, READ_ONLY, RELEASE, Device, DType, InvalidArgument, TensorInfo, check, new_handle, whole
 
 # Of each element type: code and bits of DLPack; its name, that in ONNX Runtime, its letter in the buffer protocol and
 # its text in numpy's array interface ("" if they have none).
@@ -40,7 +40,10 @@ _NATIVE = "<" if sys.byteorder == "little" else ">"
 
 def type_row(dtype: DType) -> Tuple[int, int, str, str, str, str]:
     """The row of _TYPES of an element type."""
-    return _BY_CODE[(dtype.code, dtype.bits)]
+    row = _BY_CODE.get((dtype.code, dtype.bits))
+    if row is None:
+        raise InvalidArgument("elements of DLPack's type %d with %d bits are not supported" % (dtype.code, dtype.bits))
+    return row
 
 
 class _Buffer(ctypes.Structure):
@@ -96,7 +99,7 @@ def _release(number: int, pop: Any = _borrowed.pop, release: Any = _release_buff
 
 
 def _numbers_array(numbers: Any) -> Any:
-    numbers = list(numbers)
+    numbers = [whole(number, 64, "the extent") for number in numbers]
     return (c_int64 * len(numbers))(*numbers)
 
 
@@ -304,14 +307,15 @@ _free_capsule = ctypes.cast(_free_unused_capsule, c_void_p)
 _release_pointer = ctypes.cast(_release, c_void_p)
 
 
-def empty(shape: Any, dtype: str = "float32") -> Tensor:
+def empty(shape: Any, dtype: Any = "float32") -> Tensor:
     """A new tensor in the host's memory, aligned to 64 bytes, with elements of any value.
 
-    ``shape`` is a sequence of extents, ``dtype`` a name such as ``'float32'``.
+    ``shape`` is a sequence of extents, ``dtype`` a name such as ``'float32'``, or what numpy has for it.
     """
-    if dtype not in _BY_NAME:
-        raise InvalidArgument("unknown element type '%s'" % dtype)
-    return new_tensor(_numbers_array(shape), _BY_NAME[dtype])
+    name = dtype.__name__ if isinstance(dtype, type) else getattr(dtype, "name", dtype)
+    if name not in _BY_NAME:
+        raise InvalidArgument("unknown element type '%s'" % name)
+    return new_tensor(_numbers_array(shape), _BY_NAME[name])
 
 
 def new_tensor(shape: Any, dtype: DType) -> Tensor:

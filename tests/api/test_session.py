@@ -166,6 +166,25 @@ class SessionTest(unittest.TestCase):
         with self.assertRaisesRegex(autotune.InvalidArgument, "does not fit 64 bits"):
             same(2**63)
 
+    def test_what_ends_a_program_passes_through_functions(self):
+        for end in (KeyboardInterrupt, SystemExit):
+
+            def ends(end=end):
+                raise end
+
+            with self.assertRaises(end):
+                autotune.function(ends)()
+        with self.assertRaisesRegex(autotune.Error, "ValueError"):
+            autotune.function(lambda: int("x"))()
+
+    def test_numbers_and_texts_are_never_cut(self):
+        for threads in (2**32 + 1, -(2**31) - 1):
+            with self.assertRaisesRegex(autotune.InvalidArgument, "does not fit 32 bits"):
+                autotune.InferenceSession("m.tar", threads=threads)
+        for call in (autotune.load_module, autotune.InferenceSession, autotune.get_global_func, autotune.device):
+            with self.assertRaisesRegex(autotune.InvalidArgument, "has a NUL in it"):
+                call("cpu\0m.tar")
+
     def test_the_registry(self):
         @autotune.register_func("tests.twice")
         def twice(x):

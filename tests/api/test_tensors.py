@@ -76,6 +76,8 @@ class BufferTest(unittest.TestCase):
 
         self.assertEqual(autotune.empty((2, 0, 3)).tolist(), [[], []])
         self.assertEqual(autotune.empty((0, 3)).tolist(), [])
+        with self.assertRaisesRegex(autotune.InvalidArgument, "does not fit 64 bits"):
+            autotune.empty((2**64 + 1,))
         for name in ("float16", "bfloat16"):
             with self.assertRaisesRegex(autotune.InvalidArgument, "no elements of the type %s" % name):
                 autotune.empty((2,), name).tolist()

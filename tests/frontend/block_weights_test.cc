@@ -102,10 +102,10 @@ TEST(BlockWeights, ProductsOfFewBits) {
 
 // Weights of a few rows stay bytes. Those of many rows become floats.
 TEST(BlockWeights, StayBytesForFewRows) {
-  const auto of_bytes = [](const Product& p, bool converts_bytes) {
+  const auto of_bytes = [](const Product& p, bool converts_factors) {
     const Made made = Make(p);
     const Graph g = Import(made.model)->module.main();
-    const Result<Graph> now = BlockProducts(g, {.converts_bytes = converts_bytes});
+    const Result<Graph> now = BlockProducts(g, {.converts_factors = converts_factors});
     EXPECT_TRUE(now.ok() && CheckGraph(*now).ok());
     EXPECT_EQ(reference::Evaluate(*now, {{{p.rows, p.k}, made.x}})[0].data, made.want);
     return std::ranges::any_of(now->nodes, [](const Node& node) { return node.op == Op::kBatchMatmul; });

@@ -124,14 +124,14 @@ TEST(ExactProducts, ConvolutionsOfFullRangesEqualIntegers) {
 }
 
 TEST(ExactProducts, DepthwiseConvolutionsReadBytes) {
-  const auto reads_bytes = [](DType type, int32_t zero, int64_t filters, bool converts_bytes) {
+  const auto reads_bytes = [](DType type, int32_t zero, int64_t filters, bool converts_factors) {
     Integers m(7);
     const Shape image = {1, 6, 7, 24};
     ConvAttrs attrs{.groups = 24, .layout = Layout::kNHWC};
     attrs.pads = {1, 2, 1, 0};
     const ValueId x = m.Input(image, type, zero), w = m.Weight({3, 3, 1, filters});
     const Graph g = m.End(m.b.Must(Op::kConv2d, {x, w}, attrs));
-    const Graph now = *ExactProducts(g, {.converts_bytes = converts_bytes});
+    const Graph now = *ExactProducts(g, {.converts_factors = converts_factors});
     EXPECT_TRUE(IsInFloats(now)) << GraphText(now);
     const std::vector<reference::Tensor> in = {FullRange(image, type, m.rng)};
     ExpectEqual(now, in, reference::Evaluate(g, in)[0]);

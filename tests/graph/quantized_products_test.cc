@@ -37,7 +37,9 @@ class Quantized : public Maker {
   }
   ValueId Dequantized(ValueId bytes, DType type, double zero, const Shape& scale) {
     ValueId x = b.Must(Op::kCast, {bytes}, CastAttrs{kI32});
-    if (zero != 0) x = b.Must(Op::kSub, {x, b.Must(Op::kCast, {Numbers(type, {}, zero, 0)}, CastAttrs{kI32})});
+    const bool fits = type.IsSigned() ? zero >= -128 && zero <= 127 : zero >= 0 && zero <= 255;
+    const ValueId number = Numbers(fits ? type : kI32, {}, zero, 0);
+    if (zero != 0) x = b.Must(Op::kSub, {x, fits ? b.Must(Op::kCast, {number}, CastAttrs{kI32}) : number});
     return b.Must(Op::kMul, {b.Must(Op::kCast, {x}, CastAttrs{kF32}), Numbers(kF32, scale, 0.5, 0.25)});
   }
   Graph Make(const Product& p) {
@@ -125,6 +127,8 @@ TEST(QuantizedProducts, OthersStayFloats) {
   EXPECT_FALSE(BecomesIntegers(Product{.k = 18, .w_scale = {}})) << "no whole number of groups";
   EXPECT_FALSE(BecomesIntegers(Product{.weights = kU8, .k = 64})) << "up to 255";
   EXPECT_FALSE(BecomesIntegers(Product{.weights = kI8, .weights_zero = 1})) << "down to -129";
+  EXPECT_FALSE(BecomesIntegers(Product{.zero = 1000000})) << "sums of i32 might wrap around";
+  EXPECT_TRUE(BecomesIntegers(Product{.type = kI8, .zero = 255})) << "but not with this one";
   EXPECT_FALSE(BecomesIntegers(Product{.x_scale = {3, 1}})) << "a scale for each row";
   EXPECT_FALSE(BecomesIntegers(Product{.n = 8, .w_scale = {16, 1}})) << "a scale for each step";
   EXPECT_FALSE(BecomesIntegers(Product{.n = 8, .w_scale = {1, 16}, .transposed = true})) << "so are these";

@@ -175,14 +175,19 @@ TEST(ElementTypes, OperandsHaveOneType) {
 TEST(ElementTypes, ProductsTakeBytesAndOtherFactors) {
   const DType u8 = DType::UInt(8), i8 = DType::Int(8), f32 = DType::Float(32), i32 = DType::Int(32);
   for (Op op : {Op::kConv2d, Op::kMatmul, Op::kBatchMatmul}) {
-    for (const auto& [a, b, sum] :
-         {std::tuple{u8, i8, i32}, {i8, u8, i32}, {u8, u8, i32}, {u8, f32, f32}, {f32, i8, f32}}) {
+    for (const auto& [a, b, sum] : {std::tuple{u8, i8, i32},
+                                    {i8, u8, i32},
+                                    {u8, u8, i32},
+                                    {u8, f32, f32},
+                                    {f32, i8, f32},
+                                    {f32, DType::Float(16), f32}}) {
       const Result<Graph> graph = GraphOf(op, a, b);
       ASSERT_TRUE(graph.ok()) << ToText(op) << ": " << graph.error().Text();
       EXPECT_EQ(graph->Spec(graph->outputs[0]).dtype, sum) << ToText(op);
       EXPECT_EQ(reference::LoweredMismatch(*graph, 1), "") << ToText(op) << " of " << a.Text() << ", " << b.Text();
     }
     EXPECT_FALSE(GraphOf(op, f32, i32).ok());
+    EXPECT_FALSE(GraphOf(op, DType::Float(16), f32).ok());
     EXPECT_FALSE(GraphOf(op, u8, i32).ok());
   }
 }

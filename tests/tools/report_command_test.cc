@@ -103,6 +103,11 @@ TEST_F(ReportCommand, RefusesWhatItCannotReadOrWrite) {
   ExpectRefusal({"report", test::CliTest::Write("cut.tar", ReadAll(package).substr(0, 5000)), "-o", page}, "cut.tar");
   ExpectRefusal({"report", package, "-o", File("no folder/r.html")}, "there is no folder");
   ExpectRefusal({"report", package, "-o", package}, "would be lost");
+  const std::string records = test::CliTest::Write("records.db", "rows");
+  ASSERT_EQ(setenv("AUTOTUNE_DB", records.c_str(), 1), 0);
+  ExpectRefusal({"report", package, "--no-run", "-o", records}, "would be lost");
+  EXPECT_EQ(ReadAll(records), "rows");
+  ASSERT_EQ(setenv("AUTOTUNE_DB", File("others.db").c_str(), 1), 0);
   ExpectRefusal({"report", package, "-o", "/dev/full"}, "not a regular file");
   ExpectRefusal({"report", package}, "give -o FILE.html", 2);
   ExpectRefusal({"report", "-o", page}, "give a package, a model", 2);

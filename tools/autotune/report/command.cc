@@ -81,7 +81,8 @@ std::string Summary(const Report& report, const std::string& output, size_t byte
 }
 
 Result<int> WriteReport(const ReportOptions& options, const std::string& command) {
-  for (const std::string& input : {options.subject, options.source.model.model, options.source.model.db})
+  const std::string db = options.source.model.db.empty() ? TRY(DefaultStorePath()) : options.source.model.db;
+  for (const std::string& input : {options.subject, options.source.model.model, db})
     TRY(CheckOutputFile(options.output, input));
   Report report = TRY(Collect(options));
   if (report.command.empty()) report.command = command;

@@ -79,6 +79,9 @@ Result<ArtifactMetadata> ArtifactMetadataOf(const std::vector<const KernelObject
 // For targets of kind c: returns a translation unit that defines `autotune.metadata`. Together with the sources of the
 // objects it is the source of a whole library.
 Result<std::string> MetadataSource(const std::vector<const KernelObject*>& objects, const Target& target);
+// Returns the command of the C compiler for a target: that which AUTOTUNE_CC in the environment names, `cc`, or for
+// another architecture TRIPLE-gcc.
+std::string CCompilerOf(const Target& target);
 // Returns the reason for rejecting a kernel with `spills` spills in a register-tiled loop.
 std::string SpillsMessage(int64_t spills);
 // Returns the reason for rejecting a kernel whose register buffer `buffer` could not be kept in registers.

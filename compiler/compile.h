@@ -28,10 +28,11 @@ struct ScheduleSources {
 
 struct CompileResult {
   Package package;
-  std::vector<KernelChoice> choices;  // parallel to the network's tasks
-  bool followed_choice = false;       // true: the store's choice for the whole network was tried first
-  std::string note;                   // remark for the user about the choice for this network; may be empty
-  double seconds = 0;                 // duration of the compilation
+  std::vector<KernelMetadata> kernels;  // of the package's library
+  std::vector<KernelChoice> choices;    // parallel to the network's tasks
+  bool followed_choice = false;         // true: the store's choice for the whole network was tried first
+  std::string note;                     // remark for the user about the choice for this network; may be empty
+  double seconds = 0;                   // duration of the compilation
 };
 
 // Returns true if the choice was made with the step language and the code generator of this program. The comparisons of

@@ -47,20 +47,21 @@ std::string Cause(const std::string& text) {
   return OneLine(text.substr(begin, text.find('\n', at) - begin));
 }
 
-// Runs `cc`. If it fails, the error has the line of its output that states the cause.
-Status RunCc(std::vector<std::string> arguments, const std::string& folder) {
+// Runs a C compiler. If it fails, the error has the line of its output that states the cause.
+Status RunCc(std::vector<std::string> arguments, const std::string& folder, const std::string& compiler = "cc") {
   const std::string log = folder + "/errors";
   TRY(WriteFile(log, ""));
   UniqueFd errors(open(log.c_str(), O_WRONLY | O_CLOEXEC));
   if (errors.get() < 0) return Err("cannot write ", log);
-  arguments.insert(arguments.begin(), "cc");
+  arguments.insert(arguments.begin(), compiler);
   auto child = Subprocess::Spawn({.argv = std::move(arguments), .fds = {{1, errors.get()}, {2, errors.get()}}});
-  if (!child.ok()) return Err("the C compiler `cc`, which links the package, does not start: ", child.error().Text());
+  if (!child.ok())
+    return Err("the C compiler `", compiler, "`, which links the network, does not start: ", child.error().Text());
   std::optional<ExitStatus> status = child->Wait(kLinkSeconds * 1000);
-  if (!status) return Err("`cc` took longer than ", kLinkSeconds, " s");
+  if (!status) return Err("`", compiler, "` took longer than ", kLinkSeconds, " s");
   if (status->ok()) return {};
   const std::string text = TRY(ReadFile(log));
-  return Err("`cc` ", status->Text(), ": ", Cause(text));
+  return Err("`", compiler, "` ", status->Text(), ": ", Cause(text));
 }
 
 }  // namespace
@@ -76,6 +77,22 @@ Result<std::string> LinkWithCc(const std::vector<std::string>& objects, const st
   }
   TRY(RunCc(std::move(arguments), folder.path()));
   return ReadFile(library);
+}
+
+Result<std::string> LinkRelocatable(const std::string& compiler,
+                                    const std::vector<std::pair<std::string, std::string>>& files) {
+  TemporaryFolder folder = TRY(TemporaryFolder::Make());
+  const std::string object = folder.path() + "/linked";
+  std::vector<std::string> arguments = {
+      "-r", "-nostdlib", "-fPIC", "-O2", "-std=c99", "-fno-stack-protector", "-fno-asynchronous-unwind-tables",
+      "-w", "-o",        object};
+  for (const auto& [name, bytes] : files) {
+    const std::string path = folder.path() + "/" + name;
+    TRY(WriteFile(path, bytes));
+    if (name.ends_with(".c") || name.ends_with(".o")) arguments.push_back(path);
+  }
+  TRY(RunCc(std::move(arguments), folder.path(), compiler));
+  return ReadFile(object);
 }
 
 }  // namespace autotune

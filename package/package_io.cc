@@ -221,11 +221,18 @@ Result<bool> IsSharedObject(const std::string& path) {
   constexpr std::string_view kElfMagic =
       "\x7f"
       "ELF";
+  constexpr size_t kType = 16;  // where the type of an ELF file is, little-endian
   std::ifstream file(path, std::ios::binary);
-  char bytes[kElfMagic.size()] = {};
+  char bytes[kType + 2] = {};
   if (!file) return Err("cannot read package ", path, ": no such file, or not readable");
   file.read(bytes, sizeof bytes);
-  return std::string_view(bytes, file.gcount()) == kElfMagic;
+  const std::string_view begin(bytes, static_cast<size_t>(file.gcount()));
+  const bool elf = begin.starts_with(kElfMagic);
+  if (begin.starts_with("!<arch>\n") || (elf && begin.substr(kType) == std::string_view("\1\0", 2))) {
+    return WithHint(Err(path, " is for linkers: a program that links it runs the network"),
+                    "compile the model to M.tar or M.so to run it with autotune; docs/aot.md explains programs");
+  }
+  return elf;
 }
 
 Result<Package> ReadPackage(const std::string& path) {

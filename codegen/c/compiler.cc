@@ -12,10 +12,12 @@
 #include <string_view>
 #include <vector>
 
+#include "codegen/codegen.h"
 #include "support/hint.h"
 #include "support/subprocess.h"
 
-namespace autotune::c {
+namespace autotune {
+namespace c {
 namespace {
 
 std::string CrossCompilerFor(const Target& target) { return target.triple + "-gcc"; }
@@ -27,11 +29,6 @@ std::string_view ArchitectureOf(std::string_view triple) { return triple.substr(
 bool IsForThisMachine(const Target& target) {
   const Result<Target> host = Target::Parse("c");
   return host.ok() && ArchitectureOf(host->triple) == ArchitectureOf(target.triple);
-}
-
-std::string CompilerFor(const Target& target) {
-  if (const char* named = std::getenv("AUTOTUNE_CC"); named && *named) return named;
-  return IsForThisMachine(target) ? "cc" : CrossCompilerFor(target);
 }
 
 std::vector<std::string> CommandFor(const std::string& compiler, const Target& target) {
@@ -105,9 +102,17 @@ Result<Output> Run(std::vector<std::string> argv, const std::string& source) {
 }
 
 }  // namespace
+}  // namespace c
+
+std::string CCompilerOf(const Target& target) {
+  if (const char* named = std::getenv("AUTOTUNE_CC"); named && *named) return named;
+  return c::IsForThisMachine(target) ? "cc" : c::CrossCompilerFor(target);
+}
+
+namespace c {
 
 std::string OtherMachine(const Target& target) {
-  const std::string compiler = CompilerFor(target);
+  const std::string compiler = CCompilerOf(target);
   const Result<Output> output = Run({compiler, "-dumpmachine"}, "");
   if (!output.ok() || !output->status || !output->status->ok()) return "";
   const std::string machine = output->text.substr(0, output->text.find('\n'));
@@ -116,7 +121,7 @@ std::string OtherMachine(const Target& target) {
 }
 
 Result<std::string> CompileToAssembly(const std::string& source, const Target& target) {
-  const std::string compiler = CompilerFor(target);
+  const std::string compiler = CCompilerOf(target);
   Result<Output> output = Run(CommandFor(compiler, target), source);
   if (!output.ok()) {
     return WithHint(Err("the target's kind 'c' needs a C compiler: ", output.error().Text()),
@@ -133,4 +138,5 @@ Result<std::string> CompileToAssembly(const std::string& source, const Target& t
   return std::move(output->text);
 }
 
-}  // namespace autotune::c
+}  // namespace c
+}  // namespace autotune

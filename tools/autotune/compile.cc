@@ -1,6 +1,7 @@
-// `autotune compile` makes a package of a model.
+// `autotune compile` makes a package of a model, or an object for linkers.
 #include "compiler/compile.h"
 
+#include "compiler/aot.h"
 #include "records/open.h"
 #include "tools/autotune/command.h"
 #include "tools/autotune/console.h"
@@ -16,6 +17,7 @@ struct CompileCommandOptions {
   ModelOptions model;
   PassOptions passes{CompilePassTables()};
   std::string output;
+  std::string executor = "graph";    // what runs the network: graph, or aot
   std::string schedules = "chosen";  // the source of the schedules: chosen, best or default
   bool verbose = false;
 };
@@ -50,6 +52,18 @@ void ReportCompiled(const CompileCommandOptions& options, const Network& network
   }
 }
 
+// Writes the result in the form that --executor names. Notes what the program must do for it.
+Status WriteResult(const CompileCommandOptions& options, const CompileResult& result, const Target& target,
+                   Builder& builder) {
+  if (options.executor != "aot") return WriteCompiled(result.package, options.output, builder);
+  const std::string not_here = TRY(WriteAot(result, target, options.output));
+  if (!not_here.empty()) {
+    Console::Get().Note("the constants cannot be prepared on this machine (" + not_here +
+                        "), so the program must do it: see " + AotHeaderOf(options.output));
+  }
+  return {};
+}
+
 Result<std::unique_ptr<RecordStore>> NoStore() { return std::unique_ptr<RecordStore>(); }
 
 Result<int> CompileModel(const CompileCommandOptions& options) {
@@ -58,11 +72,12 @@ Result<int> CompileModel(const CompileCommandOptions& options) {
   const bool uses_records = options.schedules != "default";
   const auto [builder, target, network_options, store] = TRY(
       uses_records ? options.model.Open() : options.model.Open(nullptr, [](const std::string&) { return NoStore(); }));
+  if (options.executor == "aot") TRY(CheckAotOutput(options.output, target));
   Network network = TRY(options.model.Load(network_options, target, *builder, passes));
   Console& console = Console::Get();
   for (const std::string& note : WithoutRepeats(network.notes)) console.Note(note);
   CompileResult result = TRY(CompileWith(options, network, target, store.get(), *builder, passes));
-  TRY(WriteCompiled(result.package, options.output, *builder));
+  TRY(WriteResult(options, result, target, *builder));
   ReportCompiled(options, network, target, result);
   for (const std::string& note : CompileNotes(result)) console.Note(note);
   if (result.package.info.tuned_tasks == 0 && !result.followed_choice && uses_records) {
@@ -83,9 +98,13 @@ Command CompileCommand(CLI::App& root) {
   options->model.AddWithOperator(*app);
   options->model.AddDevice(*app);
   app->add_option("-o,--output", options->output,
-                  "what to write: a package M.tar, or M.so, one shared object with everything in it")
-      ->check(PackageFile())
+                  "what to write: a package M.tar, or M.so, one shared object with everything in it; with "
+                  "--executor aot an archive NAME.a, an object NAME.o or a C source NAME.c, and NAME.h")
       ->required();
+  app->add_option("--executor", options->executor,
+                  "what will run the network: graph, autotune's runtime; aot, a C program that links it")
+      ->check(CLI::IsMember({"graph", "aot"}))
+      ->capture_default_str();
   CLI::Option* schedules =
       app->add_option("--schedules", options->schedules,
                       "chosen: those that tune chose for the whole network, else the best records; best: the best "
@@ -101,6 +120,7 @@ Command CompileCommand(CLI::App& root) {
   return {app, [options] { return CompileModel(*options); },
           [options, app]() -> Status {
             TRY(options->model.CheckSource());
+            TRY(CheckCompiledFile(options->output, options->executor));
             TRY(options->model.CheckDevice(/*runs=*/false));
             if (options->schedules == "default")
               TRY(RefuseGiven(*app, {"--db"}, "--schedules default uses no records"));

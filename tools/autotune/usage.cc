@@ -174,10 +174,21 @@ CLI::Validator Seconds() {
 CLI::Validator PackageFile() {
   return CLI::Validator(
       [](const std::string& text) -> std::string {
-        const bool right = text.ends_with(".tar") || text.ends_with(".so");
-        return right ? "" : text + ": name it M.tar, a package, or M.so, one shared object";
+        const Status right = CheckCompiledFile(text, "graph");
+        return right.ok() ? "" : right.error().Text();
       },
       "");
+}
+
+Status CheckCompiledFile(const std::string& path, const std::string& executor) {
+  const bool linked = path.ends_with(".a") || path.ends_with(".o") || path.ends_with(".c");
+  if (executor == "aot") {
+    if (linked) return {};
+    return Err(path, ": name it NAME.a, an archive, NAME.o, an object, or NAME.c, a C source");
+  }
+  if (path.ends_with(".tar") || path.ends_with(".so")) return {};
+  return Err(path, ": name it M.tar, a package, or M.so, one shared object",
+             linked ? "; --executor aot writes code for linkers" : "");
 }
 
 Status CheckOutputFile(const std::string& output, const std::string& input) {

@@ -40,8 +40,7 @@ Result<std::string> ObjectOf(const std::string& name, const std::string& header,
                                                             {"driver.c", AotDriver(name, package.info, plan)}};
   for (size_t i = 0; i < package.objects.size(); ++i)
     files.emplace_back("kernel" + std::to_string(i) + ".o", TRY(PrefixSymbols(package.objects[i], name + ".")));
-  if (plan.data_bytes > 0) {
-    if (package.objects.empty()) return Err("the network has no kernels, and constants only");
+  if (plan.data_bytes > 0 && !plan.run.empty()) {
     files.emplace_back("data.o", TRY(DataObject(package.objects[0], name + ".data", plan)));
   }
   return LinkRelocatable(CCompilerOf(target), files);

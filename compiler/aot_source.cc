@@ -53,8 +53,14 @@ std::string PortText(const std::string& name, const std::string& kind, size_t in
                      std::set<std::string>& taken) {
   std::string safe;
   for (char c : spec.name) safe += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+  const char* const kSuffixes[] = {"", "_TYPE", "_DIMS", "_SHAPE", "_ELEMENTS", "_BYTES"};
+  const auto is_taken = [&](const std::string& port) {
+    return std::any_of(std::begin(kSuffixes), std::end(kSuffixes),
+                       [&](const char* suffix) { return taken.contains(port + suffix); });
+  };
   std::string unique = safe;
-  for (int i = 2; !taken.insert(unique).second; ++i) unique = safe + "_" + std::to_string(i);
+  for (int i = 2; is_taken(unique); ++i) unique = safe + "_" + std::to_string(i);
+  for (const char* suffix : kSuffixes) taken.insert(unique + suffix);
   const std::string prefix = "#define " + name + "_" + kind + "_" + unique;
   int64_t elements = 1;
   std::string shape;
@@ -414,6 +420,8 @@ std::string AotDriver(const std::string& name, const PackageInfo& info, const Ao
   };
   const std::string end = DriverEnd(name, info, plan, function);
   std::string text = "#include \"" + name + ".h\"\n" + kContext;
+  // The object with the constants is made like those of kernels, so without kernels it would not know its machine.
+  if (plan.run.empty()) return text + DataText(plan) + end;
   text += "\nextern const char at_data[] __asm__(\"" + name + ".data\") __attribute__((visibility(\"hidden\")));\n";
   for (const auto& [symbol, identifier] : functions) {
     text += "int32_t " + identifier + "(AtContext*, void* const*) __asm__(\"" + name + "." + symbol +

@@ -41,7 +41,7 @@ Result<std::string> ObjectOf(const std::string& name, const std::string& header,
   for (size_t i = 0; i < package.objects.size(); ++i)
     files.emplace_back("kernel" + std::to_string(i) + ".o", TRY(PrefixSymbols(package.objects[i], name + ".")));
   if (plan.data_bytes > 0 && !plan.run.empty()) {
-    files.emplace_back("data.o", TRY(DataObject(package.objects[0], name + ".data", plan)));
+    files.emplace_back("data.o", TRY(PrefixSymbols(TRY(DataObject(package.objects[0], "data", plan)), name + ".")));
   }
   return LinkRelocatable(CCompilerOf(target), files);
 }

@@ -80,8 +80,8 @@ Status WritePackage(const Package& package, const std::string& path);
 // Reads a package. It must have metadata, graph and parameters; other members stay empty if the file lacks them. Errors
 // name the file and its missing or damaged part.
 Result<Package> ReadPackage(const std::string& path);
-// Returns true if the file begins like an ELF file. Errors: it cannot be read; it is a relocatable object or an archive,
-// which are for linkers.
+// Returns true if the file begins like an ELF file. Errors: it cannot be read; it is a relocatable object or an
+// archive, which are for linkers.
 Result<bool> IsSharedObject(const std::string& path);
 
 }  // namespace autotune

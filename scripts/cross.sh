@@ -1,8 +1,9 @@
 #!/bin/sh
 # Tests code for other machines without these machines. Compiles networks for AArch64 and RISC-V, with LLVM and as C,
 # and for older and newer x86-64 CPUs. Runs the packages under qemu-user with a loader that is cross-compiled from
-# runtime/, and compares the outputs with this machine's. Then checks that the x86-64 code has only instructions of the
-# target. Random products of 8-bit numbers must be exact there (tests/compiler/integer_conformance_test.cc).
+# runtime/, and compares the outputs with this machine's. ResNet-20 is also compiled ahead of time and linked into
+# examples/aot/main.c, whose outputs must be those of the package. Then checks that the x86-64 code has only instructions
+# of the target. Random products of 8-bit numbers must be exact there (tests/compiler/integer_conformance_test.cc).
 # scripts/cross.sh [--strict] [MODEL.onnx ...]
 # scripts/cross.sh --farm [--machine aarch64|riscv64] [--try] [FILE.tar.xz]
 #   builds rpc_server for boards instead (AArch64 if no machine is given): see scripts/cross/farm.sh
@@ -71,6 +72,26 @@ on() {
       echo "$name $label: $result"
     done
   done
+}
+
+# aot NAME TARGET COMPILER EMULATOR...: compiles ResNet-20 ahead of time after `on` has run it, runs the program, and
+# compares its bytes with the package's
+aot() {
+  name=$1 target=$2 compiler=$3 folder=$work/$1-resnet20
+  shift 3
+  [ -f "$folder/in0.npy" ] || return 0 # other models were given
+  tail -c 12288 "$folder/in0.npy" >"$folder/in.bin" # without the header
+  tail -c 40 "$folder/out0.npy" >"$folder/expected.bin"
+  if "$build/tools/autotune" compile --model examples/resnet20.onnx --target "$target" --executor aot -q \
+      -o "$folder/resnet20.a" 2>/dev/null &&
+    "$compiler" -std=c99 -static -I"$folder" examples/aot/main.c "$folder/resnet20.a" -o "$folder/classify" &&
+    "$@" "$folder/classify" "$folder/in.bin" "$folder/aot.bin" >/dev/null && cmp "$folder/aot.bin" "$folder/expected.bin"
+  then
+    echo "$name resnet20, ahead of time: the package's bytes"
+  else
+    echo "$name resnet20, ahead of time: FAILED"
+    failed=1
+  fi
 }
 
 # none NAME PATTERN WHAT: fails if an instruction in the libraries made for NAME matches PATTERN
@@ -142,6 +163,7 @@ if have qemu-aarch64 aarch64-linux-gnu-g++; then
   arch=aarch64
   build_loader aarch64 aarch64-linux-gnu-g++
   on cortex-a72 'llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72 -num-cores=2' qemu-aarch64 -L /usr/aarch64-linux-gnu
+  aot cortex-a72 'llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72 -num-cores=2' aarch64-linux-gnu-gcc qemu-aarch64
   for options in '' ' -vectors=none'; do # compiled by aarch64-linux-gnu-gcc
     on "cortex-a72-c${options# -vectors=}" "c -mtriple=aarch64-linux-gnu -mcpu=cortex-a72 -num-cores=2$options" \
       qemu-aarch64 -L /usr/aarch64-linux-gnu
@@ -153,6 +175,7 @@ if have qemu-riscv64 riscv64-linux-gnu-g++; then
   arch=riscv64
   build_loader riscv64 riscv64-linux-gnu-g++
   on sifive-u74 'llvm -mtriple=riscv64-linux-gnu -mcpu=sifive-u74 -num-cores=2' qemu-riscv64 -L /usr/riscv64-linux-gnu
+  aot sifive-u74 'llvm -mtriple=riscv64-linux-gnu -mcpu=sifive-u74 -num-cores=2' riscv64-linux-gnu-gcc qemu-riscv64
   on sifive-u74-c 'c -mtriple=riscv64-linux-gnu -mcpu=sifive-u74 -num-cores=2' qemu-riscv64 -L /usr/riscv64-linux-gnu
   on rv64gcv 'llvm -mtriple=riscv64-linux-gnu -mcpu=generic-rv64 -mattr=+v -num-cores=2' \
     qemu-riscv64 -cpu rv64,v=true,vext_spec=v1.0 -L /usr/riscv64-linux-gnu

@@ -1,7 +1,7 @@
 // Runs an unpacked package on a foreign machine. Links runtime/ only; scripts/cross.sh builds it for each machine.
 //   loader run FOLDER PREFIX         runs the package unpacked in FOLDER; output i goes to PREFIX<i>.npy. Input i is
 //                                    FOLDER/input<i>.npy or, if there is no such file, random numbers that are the same
-//                                    on every machine
+//                                    on every machine, and is also written to FOLDER/in<i>.npy
 //   loader compare FILE EXPECTED     compares within the tolerance of `autotune verify`
 //   loader equal FILE EXPECTED       compares bytes
 #include <cstdio>
@@ -41,6 +41,7 @@ Status Run(const std::string& folder, const std::string& prefix) {
     } else {
       FillRandom(executor->Input(i), static_cast<uint64_t>(i));
     }
+    TRY(WriteNpy(folder + "/in" + std::to_string(i) + ".npy", executor->Input(i)));
   }
   TRY(executor->Run());
   for (int64_t i = 0; i < executor->num_outputs(); ++i) {

@@ -41,6 +41,7 @@ Result<std::string> PrefixSymbols(std::string object, std::string_view prefix) {
       header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != ELFDATA2LSB) {
     return Err("not a relocatable object of 64 bits, little-endian");
   }
+  std::string added;  // behind the object
   for (uint64_t i = 0; i < header.e_shnum; ++i) {
     const auto symbols = TRY(Read<Elf64_Shdr>(object, header.e_shoff, i));
     if (symbols.sh_type != SHT_SYMTAB) continue;
@@ -58,12 +59,12 @@ Result<std::string> PrefixSymbols(std::string object, std::string_view prefix) {
       text.append(prefix).append(name).push_back('\0');
       Write(object, symbols.sh_offset, k, symbol);
     }
-    names.sh_offset = object.size();
+    names.sh_offset = object.size() + added.size();
     names.sh_size = text.size();
     Write(object, header.e_shoff, symbols.sh_link, names);
-    object += text;
+    added += text;
   }
-  return object;
+  return object + added;
 }
 
 std::string ArchiveOf(const std::string& member, const std::string& object, const std::vector<std::string>& symbols) {

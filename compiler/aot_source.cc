@@ -9,7 +9,6 @@
 #include <set>
 
 #include "compiler/aot_merge.h"
-#include "support/integer.h"
 #include "support/utf8.h"
 
 namespace autotune {

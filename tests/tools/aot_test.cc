@@ -144,6 +144,29 @@ int main() {
   EXPECT_EQ(Shell("./main"), "12 12 6 6 7\n");
 }
 
+// No current CPU has FMA4 and XOP, so the code cannot run here. scripts/cross.sh runs such programs.
+TEST_F(Aot, LeavesThePreparationToTheProgramOfAnotherMachine) {
+  const CliResult compiled =
+      CompileTo(SmallModel(), "small.a",
+                {"--target", "llvm -mtriple=x86_64-linux-gnu -mcpu=haswell -mattr=+fma4,+xop -num-cores=1"});
+  ASSERT_EQ(compiled.code, 0) << compiled.Text();
+  EXPECT_THAT(compiled.err, HasSubstr("the constants cannot be prepared on this machine"));
+  Write("main.c", "#include \"small.h\"\n" + std::string(R"(#include <stdio.h>
+static char memory[small_WORKSPACE_BYTES(1) + small_INPUT_image_BYTES + small_OUTPUT_probabilities_BYTES + 256];
+int main(void) {
+  char* workspace = memory + (64 - (uintptr_t)memory % 64);
+  const void* inputs[1];
+  void* outputs[1];
+  inputs[0] = outputs[0] = workspace + (small_WORKSPACE_BYTES(1) + 63) / 64 * 64;
+  if (small_prepare(workspace + 4) != small_BAD_ARGUMENT) return 1;
+  return small_NEEDS_PREPARE && small_run(inputs, outputs, workspace, NULL) == small_NOT_PREPARED ? 0 : 1;
+}
+)"));
+  Shell("cc " + kStrict + "-I. main.c small.a -o main && ./main");
+  ASSERT_EQ(CompileTo(SmallModel(), "small.a").code, 0);
+  EXPECT_THAT(ReadAll(File("small.h")), ::testing::Not(HasSubstr("PREPARE")));
+}
+
 TEST_F(Aot, RefusesInOneLine) {
   const auto refused = [&](const CliResult& result, int code, const std::string& words) {
     EXPECT_EQ(result.code, code) << result.Text();

@@ -228,7 +228,8 @@ Result<bool> IsSharedObject(const std::string& path) {
   file.read(bytes, sizeof bytes);
   const std::string_view begin(bytes, static_cast<size_t>(file.gcount()));
   const bool elf = begin.starts_with(kElfMagic);
-  if (begin.starts_with("!<arch>\n") || (elf && begin.substr(kType) == std::string_view("\1\0", 2))) {
+  const bool relocatable = elf && begin.size() == sizeof bytes && begin.substr(kType) == std::string_view("\1\0", 2);
+  if (begin.starts_with("!<arch>\n") || relocatable) {
     return WithHint(Err(path, " is for linkers: a program that links it runs the network"),
                     "compile the model to M.tar or M.so to run it with autotune; docs/aot.md explains programs");
   }

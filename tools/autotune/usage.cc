@@ -201,7 +201,8 @@ Status CheckOutputFile(const std::string& output, const std::string& input) {
   TRY_NOTE(OpenUnnamedFile(folder), "for -o " + output);
   if (!fs::exists(output, error)) return {};
   if (!fs::is_regular_file(output, error)) return Err("-o ", output, " is not a regular file");
-  if (fs::equivalent(output, input, error)) return Err("-o ", output, " is the model itself, or its records, which would be lost");
+  if (fs::equivalent(output, input, error))
+    return Err("-o ", output, " is the model itself, or its records, which would be lost");
   return {};
 }
 

@@ -8,7 +8,7 @@
 namespace autotune {
 namespace {
 
-// The kind of port, and its name, in errors.
+// Returns an error if the tensor does not fit the port. `what` is "input" or "output", for the error.
 Status CheckPort(const char* what, const Session::Port& port, const Tensor& tensor) {
   if (tensor.defined() && tensor.dtype() == port.own.dtype() && tensor.shape() == port.own.shape()) return {};
   return api::Invalid(what, " '", port.name, "' is ", port.own.TypeText(), ", got ",

@@ -34,15 +34,10 @@ class BlockProductsPass {
   }
 
  private:
-  const Node* Producer(ValueId v, Op op) const {
-    const Node* node = graph_.Producer(v);
-    return node && node->op == op ? node : nullptr;
-  }
-
   std::optional<Blocks> BlocksOf(const Node& product) const {
-    const Node* reshape = Producer(product.inputs[1], Op::kReshape);
-    const Node* scaled = reshape ? Producer(reshape->inputs[0], Op::kMul) : nullptr;
-    const Node* cast = scaled ? Producer(scaled->inputs[0], Op::kCast) : nullptr;
+    const Node* reshape = ProducerOf(graph_, product.inputs[1], Op::kReshape);
+    const Node* scaled = reshape ? ProducerOf(graph_, reshape->inputs[0], Op::kMul) : nullptr;
+    const Node* cast = scaled ? ProducerOf(graph_, scaled->inputs[0], Op::kCast) : nullptr;
     if (!cast || graph_.Spec(scaled->output).rank() != 3) return std::nullopt;
     const Shape &shape = graph_.Spec(cast->output).shape, &scales = graph_.Spec(scaled->inputs[1]).shape;
     const bool fits = scales == Shape{shape[0], 1, shape[2]} && shape[2] == graph_.Spec(product.inputs[1]).shape[1];
@@ -57,14 +52,14 @@ class BlockProductsPass {
       if (!centered || !centered->views.empty()) return std::nullopt;
       w = *centered;
     }
-    const Constant* numbers = graph_.FindConstant(w.bytes);
-    const Constant* zeros = w.zero >= 0 ? graph_.FindConstant(w.zero) : nullptr;
-    if (!numbers || !numbers->data || (w.zero >= 0 && (!zeros || !zeros->data))) return std::nullopt;
+    const Constant* numbers = ConstantBehind(graph_, w.bytes);
+    const Constant* zeros = w.zero >= 0 ? ConstantBehind(graph_, w.zero) : nullptr;
+    if (!numbers || (w.zero >= 0 && !zeros)) return std::nullopt;
     const TensorValue from = graph_.ConstantValue(*numbers);
-    const Shape& shape = from.spec.shape;
+    const Shape& shape = graph_.Spec(v).shape;
     std::optional<TensorValue> zero;
     if (zeros) zero = graph_.ConstantValue(*zeros);
-    if (zero && zero->spec.shape != Shape{shape[0], 1, shape[2]}) return std::nullopt;
+    if (zero && graph_.Spec(w.zero).shape != Shape{shape[0], 1, shape[2]}) return std::nullopt;
     char* bytes = nullptr;
     const int64_t count = from.spec.NumElements();
     TensorValue small{{DType::Int(8), shape}, SharedBytes::Allocate(static_cast<size_t>(count), &bytes)};

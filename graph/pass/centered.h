@@ -43,10 +43,13 @@ inline bool SumsInGroups(const Graph& graph, const Node& node) {
   return neighbours % kDotGroup == 0 || (2 * neighbours >= kDotGroup && (conv || columns >= kWorthCopying));
 }
 
-// Returns the constant that a value copies, in another type or shape; null: there is none.
+// Returns the constant whose numbers a value has, in another shape or a wider integer type; null: there is none.
 inline const Constant* ConstantBehind(const Graph& graph, ValueId v) {
   while (const Node* node = graph.Producer(v)) {
     if (node->op != Op::kCast && node->op != Op::kReshape) return nullptr;
+    const DType from = graph.Spec(node->inputs[0]).dtype, to = graph.Spec(v).dtype;
+    const bool wider = from.IsInt() && to.IsInt() && to.IsSigned() && to.bits > from.bits;
+    if (from != to && !wider) return nullptr;
     v = node->inputs[0];
   }
   const Constant* c = graph.FindConstant(v);

@@ -48,11 +48,6 @@ class QuantizedProductsPass {
     return Scaled{cast->inputs[0], node->inputs[1]};
   }
 
-  const Node* Producer(ValueId v, Op op) const {
-    const Node* node = graph_.Producer(v);
-    return node && node->op == op ? node : nullptr;
-  }
-
   // Returns whether all numbers of a constant minus its zero point fit 8 bits with a sign.
   bool IsSmall(const Centered& w) const {
     const Constant* numbers = ConstantBehind(graph_, w.bytes);
@@ -100,8 +95,8 @@ class QuantizedProductsPass {
     if ((conv && conv->layout != Layout::kNCHW) || !Pays(node)) return false;
     // The importer cuts a batch of matrices into rows behind their scale, and transposes the weights of Gemm there.
     const Shape data = graph_.Spec(node.inputs[0]).shape;
-    const Node* reshape = Producer(node.inputs[0], Op::kReshape);
-    const Node* transpose = conv ? nullptr : Producer(node.inputs[1], Op::kTranspose);
+    const Node* reshape = ProducerOf(graph_, node.inputs[0], Op::kReshape);
+    const Node* transpose = conv ? nullptr : ProducerOf(graph_, node.inputs[1], Op::kTranspose);
     const std::optional<Scaled> x = ScaledOf(reshape ? reshape->inputs[0] : node.inputs[0]);
     const std::optional<Scaled> w = ScaledOf(transpose ? transpose->inputs[0] : node.inputs[1]);
     if (!x || !w) return false;

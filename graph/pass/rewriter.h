@@ -7,6 +7,12 @@
 
 namespace autotune::graph {
 
+// Returns the node that makes a value, if it is of this operator; else null.
+inline const Node* ProducerOf(const Graph& graph, ValueId v, Op op) {
+  const Node* node = graph.Producer(v);
+  return node && node->op == op ? node : nullptr;
+}
+
 class Rewriter {
  public:
   explicit Rewriter(const Graph& from) : from_(from), map_(from.values.size(), -1) {

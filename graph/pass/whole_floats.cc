@@ -56,16 +56,13 @@ class WholeFloatsPass {
   // return their second operand.
   std::optional<Interval> RangeOfFloats(ValueId v) const {
     if (graph_.Spec(v).dtype != kFloats) return std::nullopt;
-    const Node* least = Producer(v, Op::kMin);
-    const Node* most = least ? Producer(least->inputs[0], Op::kMax) : nullptr;
-    const Node* sum = most ? Producer(most->inputs[0], Op::kAdd) : nullptr;
-    if (!sum || !Producer(sum->inputs[0], Op::kRound) || !RangeOfConstant(sum->inputs[1])) return std::nullopt;
+    const Node* least = ProducerOf(graph_, v, Op::kMin);
+    const Node* most = least ? ProducerOf(graph_, least->inputs[0], Op::kMax) : nullptr;
+    const Node* sum = most ? ProducerOf(graph_, most->inputs[0], Op::kAdd) : nullptr;
+    if (!sum || !ProducerOf(graph_, sum->inputs[0], Op::kRound) || !RangeOfConstant(sum->inputs[1]))
+      return std::nullopt;
     const std::optional<Interval> low = RangeOfConstant(most->inputs[1]), high = RangeOfConstant(least->inputs[1]);
     return low && high ? std::optional(Interval{low->low, high->high}) : std::nullopt;
-  }
-  const Node* Producer(ValueId v, Op op) const {
-    const Node* node = graph_.Producer(v);
-    return node && node->op == op ? node : nullptr;
   }
 
   // Returns the range of an integer tensor that floats of whole numbers can replace: integers converted from such

@@ -279,7 +279,7 @@ class CaseMaker {
     return y;
   }
 
-  // Returns y after a Relu, a Clip, a sum with a number, or nothing.
+  // Returns y, or y after a Relu, a Clip or a sum with a number.
   Floats After(Floats y) {
     const std::string name = NewName("f");
     double low = -INFINITY, high = INFINITY;

@@ -119,6 +119,32 @@ TEST(BlockWeights, StayBytesForFewRows) {
   EXPECT_FALSE(of_bytes({}, false)) << "the target converts none";
 }
 
+// DequantizeLinear in blocks, with more zero points than import folds.
+TEST(BlockWeights, BlocksWithManyZeroPointsStayBytes) {
+  constexpr int64_t kBlocks = 4, kBlock = 16, kColumns = 300, kTerms = kBlocks * kBlock;
+  std::vector<uint8_t> w(kTerms * kColumns), zeros(kBlocks * kColumns);
+  std::vector<float> scales(kBlocks * kColumns);
+  Numbers x(kTerms), want(kColumns, 0);
+  for (size_t i = 0; i < w.size(); ++i) w[i] = static_cast<uint8_t>(i * 7 % 128);
+  for (size_t i = 0; i < zeros.size(); ++i) zeros[i] = static_cast<uint8_t>(i % 100), scales[i] = 0.25f * (1 + i % 3);
+  for (size_t k = 0; k < x.size(); ++k) x[k] = static_cast<double>(k % 9) - 4;
+  for (size_t k = 0; k < x.size(); ++k) {
+    for (size_t column = 0; column < kColumns; ++column) {
+      const size_t block = k / kBlock * kColumns + column;
+      want[column] += x[k] * scales[block] * (w[k * kColumns + column] - zeros[block]);
+    }
+  }
+  ModelMaker m(21);
+  m.Input("x", {1, kTerms}).Bytes8("w", {kTerms, kColumns}, w, kUInt8).Bytes8("z", {kBlocks, kColumns}, zeros, kUInt8);
+  m.Floats("s", {kBlocks, kColumns}, scales).Output("y");
+  m.Node("DequantizeLinear", {"w", "s", "z"}, {"f"}).Int("axis", 0).Int("block_size", kBlock);
+  m.Node("MatMul", {"x", "f"}, {"y"});
+  const Result<Graph> now = BlockProducts(Import(m)->module.main(), {.converts_factors = true});
+  ASSERT_TRUE(now.ok());
+  EXPECT_TRUE(std::ranges::any_of(now->nodes, [](const Node& node) { return node.op == Op::kBatchMatmul; }));
+  EXPECT_EQ(reference::Evaluate(*now, {{{1, kTerms}, x}})[0].data, want);
+}
+
 TEST(BlockWeights, RefusesWhatItCannotRead) {
   const auto error = [](auto change) {
     ModelMaker m(21);

@@ -13,8 +13,9 @@ namespace {
 
 using Loop = BlockView::Loop;
 
-constexpr int64_t kFewLanes = 16;  // of a vector of AVX-512 with elements of 4 bytes
-constexpr int64_t kMostShort = 8;  // most iterations of a loop that is unrolled because it fills no vector [chosen]
+// Most iterations of a loop that is unrolled because it fills no vector [chosen; measured with the 4 channels of a
+// padded photo only].
+constexpr int64_t kMostShort = 8;
 // Number of outermost loops of a reduction inside which its operand may be computed.
 constexpr int64_t kDeepestProducer = 2;
 // Candidates for the unrolled vectors of an iteration, and for the prefetch distance of a transpose in tiles, without
@@ -278,9 +279,9 @@ StageModel StreamingModel(const BlockView& block) {
 }
 
 // Returns how many of `lanes` a loop uses. Vectors of small elements have many lanes, of which a short loop would waste
-// most in its last vector, so it takes shorter vectors that divide it.
-int64_t WholeLanes(int64_t extent, int64_t lanes) {
-  while (lanes > kFewLanes && extent % lanes != 0) lanes /= 2;
+// most in its last vector. So it takes shorter vectors that divide it, but at least `floats` lanes, as many as f32 has.
+int64_t WholeLanes(int64_t extent, int64_t lanes, int64_t floats) {
+  while (lanes > floats && extent % lanes != 0) lanes /= 2;
   return lanes;
 }
 
@@ -340,7 +341,7 @@ Status StreamingRule(SketchBuilder& s, const BlockView& block, int) {
     loops.back().var = TRY(s.Do(Fuse{.loops = {loops.back().var, pixel.var}})).front();
     loops.back().extent *= pixel.extent;
   }
-  if (!loops.empty()) lanes = WholeLanes(loops.back().extent, lanes);
+  if (!loops.empty()) lanes = WholeLanes(loops.back().extent, lanes, s.target().VectorLanes(32));
   const bool vectors = !loops.empty() && loops.back().extent >= lanes;
   const bool is_short = !loops.empty() && !vectors && loops.back().extent > 1 && loops.back().extent <= kMostShort;
   if (is_short) TRY(s.Unroll(loops.back().var));

@@ -233,7 +233,9 @@ Result<Network> MakeNetwork(const IRModule& module, const NetworkOptions& option
   const graph::PassEnv env{.context = passes,
                            .evaluate = evaluate,
                            .fuses_attention = !target.IsGpu(),
-                           .multiplies_bytes = target.has_dot,
+                           .multiplies_bytes = target.has_byte_dot,
+                           .multiplies_bf16 = target.has_bf16_dot,
+                           .rounds_to_bf16 = options.bf16,
                            .converts_factors = !target.IsGpu()};
   const IRModule fused = TRY(graph::Optimize(module, env));
   return RunMakeKernels(fused, target, {.exact = !options.winograd}, passes);
@@ -254,12 +256,16 @@ Result<Network> LoadNetwork(const std::string& path, const NetworkOptions& optio
     if (!folder.empty()) network.name = folder;
   }
   network.notes = std::move(model.notes);
+  if (options.bf16 && !target.has_bf16_dot)
+    network.notes.emplace_back(
+        "bf16 makes only products of few rows faster on this target, so only their weights are rounded");
 
   std::ostringstream text;  // the options that change the network
   for (const auto& [name, shape] : options.shapes) text << name << graph::ShapeText(shape);
   for (const auto& [name, extent] : options.dims) text << name << "=" << extent;
   for (const std::string& name : options.extra_outputs) text << name;
   if (!options.winograd) text << "no winograd";
+  if (options.bf16) text << "bf16";
   text << passes.config().CodeKey();
   for (const auto& [name, value] : options.fixed) text << name << value.spec.Text() << value.bytes.view();
   network.digest = HashBytes128(TRY(ReadFile(path)) + text.str());

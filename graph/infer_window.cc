@@ -28,7 +28,7 @@ Status CheckWindow(size_t dims, const std::vector<int64_t>& strides, const std::
 // Returns an error if no element of an image can hold the number in the padding.
 Status CheckPadValue(int64_t value, DType type) {
   if (value == 0) return {};
-  if (!IsDotOperand(type)) return Err("pad_value ", value, " is for images of bytes, not of ", type.Text());
+  if (!IsByte(type)) return Err("pad_value ", value, " is for images of bytes, not of ", type.Text());
   const int64_t least = type.IsSigned() ? -128 : 0;
   if (value < least || value > least + 255) return Err("pad_value ", value, " is no ", type.Text());
   return {};

@@ -51,7 +51,7 @@ Status NeedTypes(const Specs& in, size_t first, size_t last, const TypeSet& set,
 // Returns whether a product takes these types, which may differ: integers of 8 bits, times each other or f32, and
 // floats of 16 bits behind f32.
 bool AreFactors(DType a, DType b) {
-  const auto fits = [](DType t) { return IsDotOperand(t) || t == DType::Float(32); };
+  const auto fits = [](DType t) { return IsByte(t) || t == DType::Float(32); };
   return fits(a) && (fits(b) || (a == DType::Float(32) && b.IsHalf()));
 }
 

@@ -22,6 +22,8 @@ struct PassEnv {
   ConstantEvaluator evaluate = nullptr;  // if absent, FoldConstants folds nothing
   bool fuses_attention = true;           // false: no rule of the target schedules attention as one kernel
   bool multiplies_bytes = false;         // true: the target has dot products of bytes (ir/dot.h)
+  bool multiplies_bf16 = false;          // true: the target has dot products of bf16
+  bool rounds_to_bf16 = false;           // true: the user allows that operands of products are rounded to bf16
   bool converts_factors = false;         // true: kernels of products convert bytes and halves that meet f32 in vectors
 };
 
@@ -90,6 +92,14 @@ Result<Graph> QuantizedProducts(const Graph& graph, const PassEnv& env);
 // Turns products of few rows with weights that have a scale for each block of terms into sums of the blocks' products
 // with bytes, which are scaled afterwards (block_products.cc), if env.converts_factors. Results differ by rounding.
 Result<Graph> BlockProducts(const Graph& graph, const PassEnv& env);
+
+// Rounds the operands of products with constant weights to bf16, if env.rounds_to_bf16 and the target gains from it
+// (bf16_products.cc). Sums are of f32, and so is everything else.
+Result<Graph> RoundProducts(const Graph& graph, const PassEnv& env);
+
+// Multiplies bf16 that the graph widens to f32 as bf16 (bf16_products.cc), if env.multiplies_bf16. Results differ by
+// the rounding of sums.
+Result<Graph> Bf16Products(const Graph& graph, const PassEnv& env);
 
 // Lets products of few rows read weights of 16 bits as they are stored (half_weights.cc), if env.converts_factors.
 // Results stay equal, bit for bit.

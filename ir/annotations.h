@@ -19,8 +19,8 @@ inline constexpr char kPipeline[] = "pipeline";
 // computes on tensor cores (ir/mma.h, lower/tensor_cores.cc).
 inline constexpr char kMma[] = "mma";
 
-// On a loop of kDotGroup iterations (value 1) inside a vectorized loop: together they are a dot product of small
-// integers (ir/dot.h, lower/dots.cc).
+// On a loop over a group (value 1) inside a vectorized loop: together they are a dot product of small numbers
+// (ir/dot.h, lower/dots.cc).
 inline constexpr char kDot[] = "dot";
 
 // On the loop whose iterations prefetch: `prefetch <block> <buffer> <loop>` (value: the number of iterations of <loop>

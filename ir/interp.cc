@@ -156,12 +156,18 @@ Scalar Machine::EvalLane(const Expr& e, int lane) {
 
 Scalar Machine::EvalDot(const Call& n, int lane) {
   const Expr &a = n.args[1], &b = n.args[2];
-  int64_t sum = EvalLane(n.args[0], lane).i;
-  for (int k = 0; k < kDotGroup && ok(); ++k) {
-    const int at = kDotGroup * lane + k;
-    sum += EvalLane(a, a.dtype().lanes == kDotGroup ? k : at).i * EvalLane(b, at).i;
+  const int group = DotGroup(a.dtype().Element());
+  const bool floats = a.dtype().IsFloat();
+  Scalar sum = EvalLane(n.args[0], lane);
+  for (int k = 0; k < group && ok(); ++k) {
+    const Scalar x = EvalLane(a, a.dtype().lanes == group ? k : group * lane + k), y = EvalLane(b, group * lane + k);
+    if (floats) {
+      sum.f = RoundFloat(sum.f + x.f * y.f, DType::Float(32));
+    } else {
+      sum.i += x.i * y.i;
+    }
   }
-  return {WrapTo(static_cast<uint64_t>(sum), DType::Int(32)), 0};
+  return floats ? sum : Scalar{WrapTo(static_cast<uint64_t>(sum.i), DType::Int(32)), 0};
 }
 
 Scalar Machine::EvalLoad(const Load& n, int lane) {

@@ -238,9 +238,9 @@ class Verifier {
   void CheckDot(const Expr& e, const Call& n) {
     if (Schedulable()) return FailAt(e, "a dot product before lowering");
     const DType c = n.args[0].dtype(), a = n.args[1].dtype(), b = n.args[2].dtype();
-    const bool fits = c.Element() == DType::Int(32) && e.dtype() == c && IsDotOperand(a.Element()) &&
-                      IsDotOperand(b.Element()) && b.lanes == kDotGroup * c.lanes &&
-                      (a.lanes == b.lanes || a.lanes == kDotGroup);
+    const int group = DotGroup(a.Element());
+    const bool fits = AreDotOperands(a.Element(), b.Element()) && c.Element() == SumType(a.Element(), b.Element()) &&
+                      e.dtype() == c && b.lanes == group * c.lanes && (a.lanes == b.lanes || a.lanes == group);
     if (!fits) FailAt(e, "operands that dot does not multiply");
   }
 

@@ -1,9 +1,11 @@
-// form_dots: turns vectorized loops over groups of products into dot products (ir/dot.h). It stands after `vectorize`:
+// form_dots: turns vectorized loops over groups of products into dot products (ir/dot.h). It stands after `vectorize`.
+// With bytes:
 //
 //   for k in 4 @{dot=1} {                                     c[ramp(p, 1, n)] = dot(c[ramp(p, 1, n)],
 //     c[ramp(p, 1, n)] = c[ramp(p, 1, n)]                ->                          a[ramp(q, 1, 4)],
 //       + broadcast(i32(a[q + k]), n)                                               b[ramp(r, 1, 4 * n)])
 //       * i32(b[ramp(r + k, 4, n)]) }
+#include "ir/added_product.h"
 #include "ir/annotations.h"
 #include "ir/dot.h"
 #include "ir/linear_form.h"
@@ -12,11 +14,13 @@
 namespace autotune {
 namespace {
 
-// Returns the load of small integers that `e` widens to 32 bits; null if it is something else.
+// Returns the load of operands of `dot` that `e` widens to the type of their sums; null if it is something else.
 const Load* WidenedLoad(const Expr& e) {
   const Cast* cast = e.As<Cast>();
-  const Load* load = cast && e.dtype().Element() == DType::Int(32) ? cast->a.As<Load>() : nullptr;
-  return load && load->indices.size() == 1 && IsDotOperand(load->buffer->dtype) ? load : nullptr;
+  const Load* load = cast ? cast->a.As<Load>() : nullptr;
+  if (!load || load->indices.size() != 1) return nullptr;
+  const DType type = load->buffer->dtype;
+  return DotGroup(type) > 0 && e.dtype().Element() == SumType(type, type) ? load : nullptr;
 }
 
 // Returns the index at k = 0 if the index grows by 1 with each k; otherwise nothing.
@@ -36,48 +40,41 @@ Expr SharedOperand(const Expr& e, const Name& k) {
   const Broadcast* broadcast = e.As<Broadcast>();
   const Load* load = broadcast ? WidenedLoad(broadcast->a) : nullptr;
   const std::optional<Expr> base = load ? BaseOf(load->indices[0], k) : std::nullopt;
-  return base ? Neighbours(load->buffer, *base, kDotGroup) : Expr();
+  return base ? Neighbours(load->buffer, *base, DotGroup(load->buffer->dtype)) : Expr();
 }
 
 // Returns the operand with a group for each lane; absent if `e` is no such operand.
 Expr OwnOperand(const Expr& e, const Name& k) {
   const Load* load = WidenedLoad(e);
   const Ramp* ramp = load ? load->indices[0].As<Ramp>() : nullptr;
-  if (!ramp || !IsConst(ramp->stride, kDotGroup)) return {};
+  const int group = load ? DotGroup(load->buffer->dtype) : 0;
+  if (!ramp || !IsConst(ramp->stride, group)) return {};
   const std::optional<Expr> base = BaseOf(ramp->base, k);
-  return base ? Neighbours(load->buffer, *base, kDotGroup * e.dtype().lanes) : Expr();
+  return base ? Neighbours(load->buffer, *base, group * e.dtype().lanes) : Expr();
 }
 
-bool IsSameLoad(const Expr& e, const Store& store) {
-  const Load* load = e.As<Load>();
-  return load && load->buffer.Same(store.buffer) && Equal(load->indices[0], store.indices[0]);
-}
-
-// Returns whether the target has an instruction for so many sums.
-bool HasInstruction(const Target& target, int lanes) {
-  return target.has_dot && (lanes == 4 || lanes == 8 || lanes == 16) && 32 * lanes <= target.vector_bits;
+// Returns whether the target has an instruction for these operands, with this number of sums.
+bool HasInstruction(const Target& target, DType a, DType b, int lanes) {
+  return AreDotOperands(a, b) && target.HasDot(a) && (lanes == 4 || lanes == 8 || lanes == 16) &&
+         32 * lanes <= target.vector_bits;
 }
 
 // Returns the store of the dot product that the loop computes; absent if it computes something else, or if the target
 // has no instruction for it.
 Stmt DotOf(const For& loop, const Target& target) {
   const Store* store = loop.body.As<Store>();
-  const Binary* sum = store ? store->value.As<Binary>() : nullptr;
-  if (!sum || sum->op != BinaryOp::kAdd || !IsConst(loop.extent, kDotGroup) ||
-      !HasInstruction(target, store->value.dtype().lanes))
-    return {};
-  const bool first = IsSameLoad(sum->a, *store);
-  if ((!first && !IsSameLoad(sum->b, *store)) || UsesVar(store->indices[0], loop.var)) return {};
-  const Binary* product = (first ? sum->b : sum->a).As<Binary>();
-  if (!product || product->op != BinaryOp::kMul) return {};
+  const std::optional<AddedProduct> added = store ? AddedProductOf(*store) : std::nullopt;
+  if (!added || store->indices.size() != 1 || UsesVar(store->indices[0], loop.var)) return {};
   // The operand of all lanes comes first; if there is none, both have a group for each lane.
   for (const bool swapped : {false, true}) {
-    const Expr &x = swapped ? product->b : product->a, &y = swapped ? product->a : product->b;
+    const Expr &x = swapped ? added->b : added->a, &y = swapped ? added->a : added->b;
     Expr a = SharedOperand(x, loop.var);
     if (!a) a = OwnOperand(x, loop.var);
     const Expr b = OwnOperand(y, loop.var);
-    if (a && b)
-      return MakeStmt(Store{store->buffer, store->indices, MakeCall(Op::kDot, {first ? sum->a : sum->b, a, b})});
+    if (!a || !b) continue;
+    const DType a_type = a.dtype().Element(), b_type = b.dtype().Element();
+    if (HasInstruction(target, a_type, b_type, store->value.dtype().lanes) && IsConst(loop.extent, DotGroup(a_type)))
+      return MakeStmt(Store{store->buffer, store->indices, MakeCall(Op::kDot, {added->sum, a, b})});
   }
   return {};
 }

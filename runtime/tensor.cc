@@ -14,7 +14,7 @@ namespace {
 
 constexpr uint32_t kDLPackMajor = 1;
 constexpr int64_t kAlignment = 64;
-constexpr int64_t kHugePage = int64_t{2} << 20;
+constexpr int64_t kPage = 4096, kHugePage = int64_t{2} << 20;
 constexpr int64_t kMaxBytes = int64_t{1} << 62;
 constexpr int64_t kMaxAllocation = int64_t{1} << 39;  // sanitizers abort the process at larger allocations
 
@@ -92,9 +92,11 @@ Result<int64_t> ShapeBytes(const std::vector<int64_t>& shape, DLDataType type) {
 
 std::shared_ptr<void> AllocateAligned(int64_t bytes) {
   if (bytes < 0 || bytes > kMaxAllocation) return nullptr;
-  bool large = bytes >= kHugePage;
-  int64_t alignment = large ? kHugePage : kAlignment;
-  int64_t rounded = AlignUp(std::max<int64_t>(bytes, 1), kAlignment);
+  // Whole huge pages also hold the end of a large block, and pages hold small ones: else the speed of kernels would
+  // depend on where an allocator cuts the block, and on which pages the kernel has.
+  const bool large = bytes >= kHugePage / 2;
+  const int64_t alignment = large ? kHugePage : bytes >= kPage ? kPage : kAlignment;
+  const int64_t rounded = AlignUp(std::max<int64_t>(bytes, 1), alignment);
   void* memory = nullptr;
   if (posix_memalign(&memory, alignment, rounded) != 0) return nullptr;
   if (large) madvise(memory, rounded, MADV_HUGEPAGE);  // a hint: fewer TLB misses where the kernel grants it

@@ -15,7 +15,7 @@ namespace {
 // takes only literals.
 // clang-format off
 #define AUTOTUNE_X86_FEATURES(X) \
-  X("avx", "avx") X("avx2", "avx2") X("avx512bf16", "avx512_bf16") \
+  X("amx-bf16", "amx_bf16") X("avx", "avx") X("avx2", "avx2") X("avx512bf16", "avx512_bf16") \
   X("avx512bitalg", "avx512_bitalg") X("avx512bw", "avx512bw") X("avx512cd", "avx512cd") \
   X("avx512dq", "avx512dq") X("avx512f", "avx512f") X("avx512fp16", "avx512_fp16") \
   X("avx512ifma", "avx512ifma") X("avx512vbmi", "avx512vbmi") X("avx512vbmi2", "avx512_vbmi2") \

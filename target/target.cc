@@ -35,6 +35,8 @@ bool CpuImplies(std::string_view cpu, std::string_view feature) {
   static constexpr std::string_view kAvx512Vnni[] = {
       "cascadelake",    "cooperlake",    "icelake-client", "icelake-server",  "tigerlake", "rocketlake",
       "sapphirerapids", "emeraldrapids", "graniterapids",  "graniterapids-d", "znver4",    "znver5"};
+  // Without those that are slow at it (described_cpu.cc).
+  static constexpr std::string_view kAvx512Bf16[] = {"cooperlake", "znver4", "znver5"};
   static constexpr std::string_view kAvxVnni[] = {
       "alderlake",     "raptorlake",    "meteorlake",      "arrowlake",  "arrowlake-s",      "lunarlake",
       "pantherlake",   "gracemont",     "sierraforest",    "grandridge", "clearwaterforest", "sapphirerapids",
@@ -48,6 +50,7 @@ bool CpuImplies(std::string_view cpu, std::string_view feature) {
   if (feature == "fma") return avx2 || in(kFmaWithoutAvx2);
   if (feature == "avx512vl") return avx512 && cpu != "knl" && cpu != "knm";
   if (feature == "avx512vnni") return in(kAvx512Vnni);
+  if (feature == "avx512bf16") return in(kAvx512Bf16);
   if (feature == "avxvnni") return in(kAvxVnni);
   return avx2 || (feature == "avx" && in(kAvx));
 }
@@ -119,7 +122,8 @@ void Derive(Target& target) {
     target.has_f16 = has("f16c") && target.kind == TargetKind::kLlvm;
     // Vectors of 512 bits need the instruction of AVX-512. Without the vectors, LLVM has neither.
     const bool vnni = has("avx512vnni") && has("avx512vl") && avx512, avx_vnni = has("avxvnni") && has("avx2");
-    target.has_dot = target.kind == TargetKind::kLlvm && (avx512 ? vnni : avx_vnni);
+    target.has_byte_dot = target.kind == TargetKind::kLlvm && (avx512 ? vnni : avx_vnni);
+    target.has_bf16_dot = target.kind == TargetKind::kLlvm && avx512 && has("avx512vl") && has("avx512bf16");
     // The instruction works on vectors, so C source without vector types cannot use it.
     target.has_ldexp = avx512 && target.vector_types;
   } else {  // 32 registers and a fused multiply-add

@@ -12,9 +12,9 @@ namespace {
 bool AnyType(DType) { return true; }
 // Winograd's transforms multiply by fractions, which integers do not have, and its guard reads the bits of an f32.
 bool OnlyF32(DType type) { return type == DType::Float(32); }
-bool NoBytes(DType type) { return !IsDotOperand(type); }
+bool NoBytes(DType type) { return !IsByte(type); }
 // Sums of blocks are added in the type of the operands.
-bool NoSmall(DType type) { return !type.IsHalf() && !IsDotOperand(type); }
+bool NoSmall(DType type) { return !type.IsHalf() && !IsByte(type); }
 
 using TilingOf = std::optional<WinogradTiling> (*)(int64_t tile, const Shape& data, const Shape& weight,
                                                    const ConvAttrs& attrs, const Target& target);

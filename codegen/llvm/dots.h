@@ -1,5 +1,5 @@
-// Emits dot products of bytes (ir/dot.h) by x86's vpdpbusd, which multiplies unsigned by signed bytes. Internal to
-// codegen/llvm.
+// Emits dot products (ir/dot.h) by x86's vpdpbusd, which multiplies unsigned by signed bytes, and vdpbf16ps. Internal
+// to codegen/llvm.
 #pragma once
 #include <llvm/IR/IRBuilder.h>
 

@@ -47,7 +47,7 @@ class BlockProductsPass {
   // Returns the numbers of constant weights, minus their zero points, if they fit a byte with a sign.
   std::optional<TensorValue> SmallNumbers(ValueId v) const {
     Centered w{v, -1, {}};
-    if (!IsDotOperand(graph_.Spec(v).dtype)) {
+    if (!IsByte(graph_.Spec(v).dtype)) {
       const std::optional<Centered> centered = CenteredOf(graph_, v);
       if (!centered || !centered->views.empty()) return std::nullopt;
       w = *centered;

@@ -32,15 +32,17 @@ inline int64_t NeighboursOf(const Graph& graph, const Node& node) {
   return conv && conv->layout == Layout::kNCHW ? data[1] : data.back();
 }
 
-// Returns whether dot products of bytes suit the sums of a product. There must be so many terms that the correction by
-// a zero point costs little beside them [chosen]. Terms that are no whole number of groups become one by a copy with
-// zeros behind them: its cost must be little, and most terms must be no zeros.
+// Fewest terms of a sum for which dot products pay, beside a correction by a zero point or a conversion [chosen].
+inline constexpr int64_t kFewestTerms = 4 * kByteGroup;
+
+// Returns whether dot products of bytes suit the sums of a product. Terms that are no whole number of groups become one
+// by a copy with zeros behind them: its cost must be little, and most terms must be no zeros.
 inline bool SumsInGroups(const Graph& graph, const Node& node) {
-  constexpr int64_t kFewestTerms = 4 * kDotGroup, kWorthCopying = 64;  // columns of the result
+  constexpr int64_t kWorthCopying = 64;  // columns of the result
   const auto* conv = std::get_if<ConvAttrs>(&node.attrs);
   const int64_t neighbours = NeighboursOf(graph, node), columns = graph.Spec(node.output).shape.back();
   if ((conv && conv->groups > 1) || TermsOf(graph, node) < kFewestTerms) return false;
-  return neighbours % kDotGroup == 0 || (2 * neighbours >= kDotGroup && (conv || columns >= kWorthCopying));
+  return neighbours % kByteGroup == 0 || (2 * neighbours >= kByteGroup && (conv || columns >= kWorthCopying));
 }
 
 // Returns the constant whose numbers a value has, in another shape or a wider integer type; null: there is none.
@@ -60,12 +62,12 @@ inline const Constant* ConstantBehind(const Graph& graph, ValueId v) {
 // a conversion of such a number. Then the integers minus it have a magnitude of at most 255 + 128.
 inline bool HasSmallZero(const Graph& graph, const Centered& x) {
   ValueId v = x.zero;
-  while (v >= 0 && !IsDotOperand(graph.Spec(v).dtype)) {
+  while (v >= 0 && !IsByte(graph.Spec(v).dtype)) {
     const Node* node = graph.Producer(v);
     if (!node || (node->op != Op::kCast && node->op != Op::kReshape)) break;
     v = node->inputs[0];
   }
-  if (v < 0 || IsDotOperand(graph.Spec(v).dtype)) return true;
+  if (v < 0 || IsByte(graph.Spec(v).dtype)) return true;
   const Constant* zeros = graph.FindConstant(v);
   if (!zeros || !zeros->data) return false;
   const TensorValue value = graph.ConstantValue(*zeros);
@@ -78,8 +80,7 @@ inline bool HasSmallZero(const Graph& graph, const Centered& x) {
 inline std::optional<Centered> CenteredOf(const Graph& graph, ValueId v) {
   const Node* node = graph.Producer(v);
   if (!node || graph.Spec(v).dtype != DType::Int(32)) return std::nullopt;
-  if (node->op == Op::kCast && IsDotOperand(graph.Spec(node->inputs[0]).dtype))
-    return Centered{node->inputs[0], -1, {}};
+  if (node->op == Op::kCast && IsByte(graph.Spec(node->inputs[0]).dtype)) return Centered{node->inputs[0], -1, {}};
   if (node->op == Op::kReshape || node->op == Op::kTranspose) {
     std::optional<Centered> inner = CenteredOf(graph, node->inputs[0]);
     if (!inner || (inner->zero >= 0 && graph.Spec(inner->zero).NumElements() != 1)) return std::nullopt;

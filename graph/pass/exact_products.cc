@@ -127,10 +127,10 @@ class ExactProductsPass {
 
   // Returns whether the product stays one of bytes, whose sums the target adds in groups.
   bool StaysOfBytes(const Node& node) const {
-    const auto is_byte = [&](ValueId v) { return IsDotOperand(graph_.Spec(v).dtype); };
+    const auto is_byte = [&](ValueId v) { return IsByte(graph_.Spec(v).dtype); };
     return env_.multiplies_bytes && node.op != Op::kBatchMatmul && is_byte(node.inputs[0]) && is_byte(node.inputs[1]) &&
            graph_.FindConstant(node.inputs[1]) && SumsInGroups(graph_, node) &&
-           NeighboursOf(graph_, node) % kDotGroup == 0;
+           NeighboursOf(graph_, node) % kByteGroup == 0;
   }
 
   bool IsExact(const Node& node) const {

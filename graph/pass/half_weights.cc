@@ -4,13 +4,13 @@
 #include <optional>
 
 #include "graph/pass.h"
+#include "graph/pass/few_rows.h"
 #include "graph/pass/rewriter.h"
 
 namespace autotune::graph {
 namespace {
 
 constexpr DType kFloats = DType::Float(32);
-constexpr int64_t kMostRows = 4;  // as StreamsRule has them for weights of any size [chosen]
 
 class HalfWeightsPass {
  public:
@@ -25,7 +25,7 @@ class HalfWeightsPass {
  private:
   bool Rewrite(const Node& node) {
     if (node.op != Op::kMatmul || graph_.Spec(node.output).dtype != kFloats) return false;
-    if (graph_.Spec(node.output).shape[0] > kMostRows || graph_.Spec(node.inputs[0]).dtype != kFloats) return false;
+    if (!IsOfFewRows(graph_, node) || graph_.Spec(node.inputs[0]).dtype != kFloats) return false;
     // The importer transposes the weights of Gemm behind their conversion.
     const Node* transpose = graph_.Producer(node.inputs[1]);
     const Node* cast = transpose;
@@ -35,7 +35,7 @@ class HalfWeightsPass {
       transpose = nullptr;
     }
     if (!cast || cast->op != Op::kCast || !graph_.Spec(cast->inputs[0]).dtype.IsHalf()) return false;
-    if (!graph_.FindConstant(cast->inputs[0])) return false;
+    if (!IsOfConstants(graph_, cast->inputs[0])) return false;
     GraphBuilder& b = rewriter_.builder;
     ValueId weights = rewriter_.Map(cast->inputs[0]);
     if (transpose) weights = b.Must(Op::kTranspose, {weights}, transpose->attrs);

@@ -66,7 +66,7 @@ class IntegerProductsPass {
     }
     return it->second = x;
   }
-  static int64_t ZerosBehind(int64_t terms) { return CeilDiv(terms, kDotGroup) * kDotGroup - terms; }
+  static int64_t ZerosBehind(int64_t terms) { return CeilDiv(terms, kByteGroup) * kByteGroup - terms; }
 
   // Returns the numbers of weights of this shape, with zeros behind the terms of the last dimension but one.
   static TensorValue Weights(Shape shape, const std::vector<double>& numbers) {

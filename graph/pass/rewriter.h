@@ -1,6 +1,7 @@
 // Rewriter: copies a graph front to back while a pass decides what becomes of each node. Internal to graph passes; not
 // thread-safe. Constants are copied when first used, so unused ones disappear.
 #pragma once
+#include <algorithm>
 #include <vector>
 
 #include "graph/graph.h"
@@ -11,6 +12,14 @@ namespace autotune::graph {
 inline const Node* ProducerOf(const Graph& graph, ValueId v, Op op) {
   const Node* node = graph.Producer(v);
   return node && node->op == op ? node : nullptr;
+}
+
+// Returns whether a value depends on constants only.
+inline bool IsOfConstants(const Graph& graph, ValueId v) {
+  if (graph.FindConstant(v)) return true;
+  const Node* node = graph.Producer(v);
+  return node && !node->inputs.empty() &&
+         std::ranges::all_of(node->inputs, [&](ValueId input) { return IsOfConstants(graph, input); });
 }
 
 class Rewriter {

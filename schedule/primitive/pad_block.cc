@@ -120,12 +120,12 @@ class ReadBounder {
     return {.low = bounds->low < std::min<int64_t>(old->low, 0), .high = bounds->high >= *extent};
   }
 
-  // Returns the dimension along which lanes lie: the last one, or the one before it if that holds the groups of bytes
-  // of a dot product (ir/dot.h).
+  // Returns the dimension along which lanes lie: the last one, or the one before it if that holds the groups of a dot
+  // product (ir/dot.h).
   static size_t LaneDimension(const Load& load) {
     const size_t last = load.indices.size() - 1;
-    return last > 0 && IsDotOperand(load.buffer->dtype) && IsConst(load.buffer->shape[last], kDotGroup) ? last - 1
-                                                                                                        : last;
+    const int group = DotGroup(load.buffer->dtype);
+    return last > 0 && group > 0 && IsConst(load.buffer->shape[last], group) ? last - 1 : last;
   }
 
   // Clamps only the loads that would leave their buffers. Reads inside a select may be in bounds only because of its

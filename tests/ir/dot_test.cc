@@ -1,4 +1,4 @@
-// Dot products of bytes: the interpreter adds exactly the products of each group, and other operands are refused.
+// Dot products: the interpreter adds exactly the products of each group, and other operands are refused.
 #include "ir/dot.h"
 
 #include <gmock/gmock.h>
@@ -39,26 +39,49 @@ TEST(Dot, AddsTheProductsOfGroups) {
   Rng rng(1);
   for (const char* a_type : {"u8", "i8"}) {
     for (const char* b_type : {"u8", "i8"}) {
-      for (const int a_lanes : {kDotGroup, kDotGroup * kLanes}) {
+      for (const int a_lanes : {kByteGroup, kByteGroup * kLanes}) {
         const PrimFunc f = test::Parse(Program(a_type, b_type, a_lanes));
         EXPECT_EQ(FirstMismatch(f, ParsePrimFunc(ToText(f)).value()), "");
         ASSERT_TRUE(Verify(f).ok()) << Verify(f).error().Text();
         InterpArray c{DType::Int(32), {kLanes}, {}};
         for (int i = 0; i < kLanes; ++i) c.data.push_back(i % 2 ? INT32_MAX : i);  // sums wrap around
         std::vector<InterpArray> args = {Bytes(a_type, a_lanes, rng),
-                                         Bytes(b_type, kDotGroup * kLanes, rng),
+                                         Bytes(b_type, kByteGroup * kLanes, rng),
                                          c,
                                          {DType::Int(32), {kLanes}, std::vector<double>(kLanes)}};
         ASSERT_TRUE(Interpret(f, args).ok());
         for (int i = 0; i < kLanes; ++i) {
           auto sum = static_cast<uint32_t>(static_cast<int64_t>(c.data[i]));
-          for (int k = 0; k < kDotGroup; ++k) {
-            const double a = args[0].data[(a_lanes == kDotGroup ? 0 : kDotGroup * i) + k];
-            sum += static_cast<uint32_t>(static_cast<int32_t>(a * args[1].data[kDotGroup * i + k]));
+          for (int k = 0; k < kByteGroup; ++k) {
+            const double a = args[0].data[(a_lanes == kByteGroup ? 0 : kByteGroup * i) + k];
+            sum += static_cast<uint32_t>(static_cast<int32_t>(a * args[1].data[kByteGroup * i + k]));
           }
           EXPECT_EQ(args[3].data[i], static_cast<int32_t>(sum)) << a_type << " " << b_type << " lane " << i;
         }
       }
+    }
+  }
+}
+
+TEST(Dot, AddsTheProductsOfPairsOfBf16) {
+  for (const int a_lanes : {2, 2 * kLanes}) {
+    const std::string a = std::to_string(a_lanes);
+    const PrimFunc f = test::Parse("func f(a: bf16[" + a + "] input, b: bf16[16] input, c: f32[8] input, y: f32[8] " +
+                                   "output) { for t in 1 { y[ramp(0, 1, 8)] = dot(c[ramp(0, 1, 8)], a[ramp(0, 1, " + a +
+                                   ")], b[ramp(0, 1, 16)]) } }");
+    ASSERT_TRUE(Verify(f).ok()) << Verify(f).error().Text();
+    std::vector<InterpArray> args = {{DType::BFloat16(), {a_lanes}, {}},
+                                     {DType::BFloat16(), {16}, {}},
+                                     {DType::Float(32), {kLanes}, {}},
+                                     {DType::Float(32), {kLanes}, std::vector<double>(kLanes)}};
+    for (int i = 0; i < a_lanes; ++i) args[0].data.push_back(i * 0.5 - 3);
+    for (int i = 0; i < 16; ++i) args[1].data.push_back(7 - i);
+    for (int i = 0; i < kLanes; ++i) args[2].data.push_back(i + 0.25);
+    ASSERT_TRUE(Interpret(f, args).ok());
+    for (int i = 0; i < kLanes; ++i) {
+      double sum = i + 0.25;
+      for (int k = 0; k < 2; ++k) sum += args[0].data[(a_lanes == 2 ? 0 : 2 * i) + k] * args[1].data[2 * i + k];
+      EXPECT_EQ(args[3].data[i], sum) << "lane " << i;
     }
   }
 }
@@ -71,12 +94,13 @@ std::string Wrong(const std::string& text) {
 }
 
 TEST(Dot, OtherOperandsAreRefused) {
-  EXPECT_EQ(Wrong(Program("u8", "i8", kDotGroup)), "");
-  EXPECT_THAT(Wrong(Program("i16", "i8", kDotGroup)), HasSubstr("operands that dot does not multiply"));
-  EXPECT_THAT(Wrong(Program("u8", "f32", kDotGroup)), HasSubstr("operands that dot does not multiply"));
-  EXPECT_THAT(Wrong(Program("u8", "i8", 2 * kDotGroup)), HasSubstr("operands that dot does not multiply"));
-  EXPECT_THAT(Wrong(Program("u8", "i8", kDotGroup, "4")), HasSubstr("operands that dot does not multiply"));
-  EXPECT_THAT(Wrong(Program("u8", "i8", kDotGroup, "8", "16")), HasSubstr("operands that dot does not multiply"));
+  EXPECT_EQ(Wrong(Program("u8", "i8", kByteGroup)), "");
+  EXPECT_THAT(Wrong(Program("i16", "i8", kByteGroup)), HasSubstr("operands that dot does not multiply"));
+  EXPECT_THAT(Wrong(Program("bf16", "bf16", kByteGroup)), HasSubstr("operands that dot does not multiply"));
+  EXPECT_THAT(Wrong(Program("u8", "f32", kByteGroup)), HasSubstr("operands that dot does not multiply"));
+  EXPECT_THAT(Wrong(Program("u8", "i8", 2 * kByteGroup)), HasSubstr("operands that dot does not multiply"));
+  EXPECT_THAT(Wrong(Program("u8", "i8", kByteGroup, "4")), HasSubstr("operands that dot does not multiply"));
+  EXPECT_THAT(Wrong(Program("u8", "i8", kByteGroup, "8", "16")), HasSubstr("operands that dot does not multiply"));
 }
 
 }  // namespace

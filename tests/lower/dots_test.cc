@@ -30,7 +30,7 @@ std::vector<InterpArray> Arguments(const PrimFunc& f) {
   std::vector<InterpArray> args;
   for (const Param& param : f.params) {
     InterpArray array{param.buffer->dtype, ConstShape(param.buffer), {}};
-    const int64_t low = array.dtype.IsSigned() ? -128 : 0;
+    const int64_t low = array.dtype.IsSigned() || array.dtype.IsFloat() ? -128 : 0;  // exact, also as bf16
     for (int64_t i = 0; i < ElementsOf(param.buffer); ++i)
       array.data.push_back(static_cast<double>(low + static_cast<int64_t>(rng.Below(256))));
     args.push_back(std::move(array));
@@ -64,6 +64,25 @@ TEST(FormDots, LoopsOverGroupsBecomeDotProducts) {
   EXPECT_EQ(DotsOf(Program("i32(b[vq, vn, vk]) * i32(a[vm, vq * 4 + vk])"), kVnni), 1) << "the other way round";
   EXPECT_EQ(DotsOf(Program("i32(b[vq, vn, vk]) * i32(b[1 - vq, vn, vk])"), kVnni), 1)
       << "a group for each lane of both";
+}
+
+// The same for bf16, whose steps lie in pairs.
+std::string Bf16Program(const std::string& value = "fma(f32(a[vm, vq * 2 + vk]), f32(b[vq, vn, vk]), y[vm, vn])") {
+  return "func f(a: bf16[3, 8] input, b: bf16[4, 16, 2] input, c: f32[16] input, y: f32[3, 16] output) {"
+         " for i in 3 { for j in 16 { block first(vi: S 3 = i, vj: S 16 = j) { y[vi, vj] = c[vj] } } }"
+         " for m in 3 { for q in 4 { for n in 16 vectorized { for k in 2 @{dot=1} { block add(vm: S 3 = m, vn: S 16 = "
+         "n, vq: R 4 = q, vk: R 2 = k) { y[vm, vn] = " +
+         value + " } } } } } }";
+}
+
+TEST(FormDots, PairsOfBf16BecomeDotProducts) {
+  EXPECT_EQ(DotsOf(Bf16Program(), kVnni), 1);
+  EXPECT_EQ(DotsOf(Bf16Program("y[vm, vn] + f32(a[vm, vq * 2 + vk]) * f32(b[vq, vn, vk])"), kVnni), 1);
+  EXPECT_EQ(DotsOf(Bf16Program("f32(a[vm, vq * 2 + vk]) * f32(b[vq, vn, vk]) + y[vm, vn]"), kVnni), 1);
+  EXPECT_EQ(DotsOf(Bf16Program(), kWithout), 0);
+  EXPECT_EQ(DotsOf(Bf16Program(), "llvm -mtriple=x86_64-linux-gnu -mcpu=icelake-server"), 0) << "it has bytes only";
+  EXPECT_EQ(DotsOf(Bf16Program("fma(f32(a[vm, vq * 2 + 1 - vk]), f32(b[vq, vn, vk]), y[vm, vn])"), kVnni), 0);
+  EXPECT_EQ(DotsOf(Bf16Program("fma(f32(a[vm, vq * 2 + vk]), f32(b[vq, vn, vk]), c[vn])"), kVnni), 0) << "no sum";
 }
 
 TEST(FormDots, OtherLoopsStayAndComputeTheSame) {

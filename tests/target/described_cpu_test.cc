@@ -36,6 +36,10 @@ constexpr char kAvx512[] =
 constexpr char kVnni[] =
     "+avx,+avx2,+avx512bw,+avx512cd,+avx512dq,+avx512f,+avx512vl,+avx512vnni,+bmi,+bmi2,+fma,+popcnt,+sse4.2";
 
+constexpr char kBf16[] =
+    "+avx,+avx2,+avx512bf16,+avx512bw,+avx512cd,+avx512dq,+avx512f,+avx512vl,+avx512vnni,+bmi,+bmi2,+fma,+popcnt,"
+    "+sse4.2";
+
 TEST(RecordedMachines, EachIsCompiledForWhatItIs) {
   const std::map<std::string, std::string> targets = {
       {"raspberry-pi-4", "llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72 -caches=32K,1M,0 -num-cores=4"},
@@ -50,7 +54,7 @@ TEST(RecordedMachines, EachIsCompiledForWhatItIs) {
        "llvm -mtriple=x86_64-linux-gnu -mcpu=znver3 -mattr=+avx,+avx2,+bmi,+bmi2,+fma,+popcnt,+sse4.2 "
        "-caches=32K,512K,32M -num-cores=2"},
       {"zen-4",
-       std::string("llvm -mtriple=x86_64-linux-gnu -mcpu=znver4 -mattr=") + kVnni + " -caches=32K,1M,16M -num-cores=6"},
+       std::string("llvm -mtriple=x86_64-linux-gnu -mcpu=znver4 -mattr=") + kBf16 + " -caches=32K,1M,16M -num-cores=6"},
       {"coffee-lake",
        "llvm -mtriple=x86_64-linux-gnu -mcpu=skylake -mattr=+avx,+avx2,+bmi,+bmi2,+fma,+popcnt,+sse4.2 "
        "-caches=32K,256K,12M -num-cores=12"},

@@ -52,12 +52,17 @@ TEST(Target, VectorsOfEveryGeneration) {
   EXPECT_EQ(riscv(" -mattr=+zvl256b"), 32);
   EXPECT_EQ(Target::Parse("llvm -mtriple=riscv64-linux-gnu -mcpu=sifive-x280")->vector_bits, 512);
   for (const char* cpu : {"cascadelake", "icelake-server", "sapphirerapids", "znver4", "alderlake", "sierraforest"})
-    EXPECT_TRUE(of(cpu).has_dot) << cpu;
+    EXPECT_TRUE(of(cpu).has_byte_dot) << cpu;
   for (const char* cpu : {"x86-64", "haswell", "skylake-avx512", "knl", "znver3", "x86-64-v4"})
-    EXPECT_FALSE(of(cpu).has_dot) << cpu;
-  EXPECT_FALSE(of("znver4 -mattr=-avx512vnni").has_dot);
-  EXPECT_TRUE(of("x86-64 -mattr=+avx2,+avxvnni").has_dot);
-  EXPECT_FALSE(Target::Parse("c -mtriple=x86_64-linux-gnu -mcpu=znver4")->has_dot) << "C has no such operation";
+    EXPECT_FALSE(of(cpu).has_byte_dot) << cpu;
+  EXPECT_FALSE(of("znver4 -mattr=-avx512vnni").has_byte_dot);
+  EXPECT_TRUE(of("x86-64 -mattr=+avx2,+avxvnni").has_byte_dot);
+  EXPECT_FALSE(Target::Parse("c -mtriple=x86_64-linux-gnu -mcpu=znver4")->has_byte_dot) << "C has no such operation";
+  EXPECT_TRUE(of("znver4").HasDot(DType::BFloat16()));
+  EXPECT_TRUE(of("x86-64-v4 -mattr=+avx512bf16").HasDot(DType::BFloat16()));
+  EXPECT_FALSE(of("sapphirerapids").HasDot(DType::BFloat16())) << "its instruction is slow";
+  EXPECT_FALSE(of("icelake-server").HasDot(DType::BFloat16()));
+  EXPECT_TRUE(of("icelake-server").HasDot(DType::UInt(8)));
 }
 
 TEST(Target, CachesArePartOfTheText) {

@@ -98,7 +98,7 @@ TEST_F(Cli, WrongUsageIsOneLineThatNamesWhatWasMeant) {
   ExpectOneLine(Run({"tune", "--model", kExample, "--op", "matmul:1,2,3"}), {"--model", "--op"}, 2);
   ExpectOneLine(Run({"tune", "--op", "matmul:1,2,3", "--shape", "x:1"}), {"--shape", "--op"}, 2);
   for (const std::string option : {"--target=c", "--target=cpu", "--shape=x:1", "--dim=n=1", "--bind=x=x.pb",
-                                   "--db=records.db", "--allow-tf32", "--no-winograd"}) {
+                                   "--db=records.db", "--allow-tf32", "--no-winograd", "--precision=bf16"}) {
     const std::string name = option.substr(0, option.find('='));
     ExpectOneLine(Run({"verify", "--package", "m.so", "--data", "d", option}),
                   {"--package is compiled already, so it excludes " + name}, 2);

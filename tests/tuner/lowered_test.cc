@@ -85,6 +85,8 @@ TEST(Lowered, ProductsOfBytesComputeTheSame) {
   CheckLowering(test::BytesDense(13, 20, 12, /*is_signed=*/true), 3, Vnni());
 }
 
+TEST(Lowered, ProductsOfBf16ComputeTheSame) { CheckLowering(test::Bf16Dense(14, 40, 24), 3, Vnni()); }
+
 TEST(Lowered, ConvolutionsOfBytesComputeTheSame) {
   CheckLowering(test::BytesConv(5, 6, 8, 24, {.pad = {1, 1, 1, 1}, .pad_value = 3}), 2, Vnni());
   CheckLowering(test::BytesConv(7, 6, 4, 20, {.stride = {2, 2}, .pad = {0, 1, 1, 0}}), 2, Vnni());
@@ -129,6 +131,9 @@ TEST(Lowered, ProductsOfBytesHaveDotProductsWhereTheTargetHas) {
   EXPECT_EQ(SketchesWithDots(test::BytesDense(64, 64, 64), Vnni()), 2);
   EXPECT_EQ(SketchesWithDots(test::BytesDense(2, 1024, 1024), Vnni()), 2) << "few rows and many constants, too";
   EXPECT_EQ(SketchesWithDots(test::BytesDense(64, 64, 64), TestTarget()), 0) << "the target has none";
+  EXPECT_EQ(SketchesWithDots(test::Bf16Dense(64, 64, 64), Vnni()), 2);
+  EXPECT_EQ(SketchesWithDots(test::Bf16Dense(64, 64, 63), Vnni()), 0) << "no whole number of pairs";
+  EXPECT_EQ(SketchesWithDots(test::Bf16Dense(64, 64, 64), TestTarget()), 0) << "the target has none";
   EXPECT_EQ(SketchesWithDots(test::BytesDense(64, 64, 63), Vnni()), 0) << "no whole number of groups";
   EXPECT_EQ(SketchesWithDots(test::Dense(64, 64, 64), Vnni()), 0) << "no bytes";
   EXPECT_EQ(SketchesWithDots(test::BytesConv(8, 8, 16, 32, {.pad = {1, 1, 1, 1}}), Vnni()), 2);

@@ -64,6 +64,7 @@ struct ModelOptions {
   std::string device;  // number, UUID or name of the GPU; empty: the first one
   std::string db;
   bool no_winograd = false;
+  std::string precision = "model";  // or "bf16"
   bool allow_tf32 = false;
   bool lenient = false;
   void Add(CLI::App& app, bool model_required = true);
@@ -81,7 +82,7 @@ struct ModelOptions {
   // Parses --target, --device and --allow-tf32. Returns an error also if LLVM does not know the target, or if code for
   // it cannot run on `farm_device`, the device of a farm that it is for; null: on this machine.
   Result<Target> ParseTarget(Builder& builder, const rpc::DeviceInfo* farm_device = nullptr) const;
-  // Parses --shape, --dim, --bind, --lenient and --no-winograd.
+  // Parses --shape, --dim, --bind, --lenient, --no-winograd and --precision.
   Result<NetworkOptions> ParseNetwork() const;
   Result<Network> Load(const NetworkOptions& options, const Target& target, Builder& builder,
                        const PassContext& passes = {}) const;

@@ -48,6 +48,12 @@ void ModelOptions::Add(CLI::App& app, bool model_required) {
   of_compilation_.push_back(
       app.add_flag("--no-winograd", no_winograd,
                    "leave out Winograd convolutions; their rounding errors are a few times those of the direct sum"));
+  of_compilation_.push_back(
+      app.add_option("--precision", precision,
+                     "of the operands of products with constant weights: model (as the model has them), or bf16 (f32 is "
+                     "rounded to bf16, a relative error of up to 1/256 each, where that is faster; sums stay f32)")
+          ->check(CLI::IsMember({"model", "bf16"}))
+          ->capture_default_str());
 }
 
 void ModelOptions::AddDevice(CLI::App& app) { app.add_option("--device", device, kDeviceHelp); }
@@ -125,7 +131,7 @@ Result<Target> ModelOptions::ParseTarget(Builder& builder, const rpc::DeviceInfo
 }
 
 Result<NetworkOptions> ModelOptions::ParseNetwork() const {
-  NetworkOptions options{.winograd = !no_winograd, .lenient = lenient};
+  NetworkOptions options{.winograd = !no_winograd, .bf16 = precision == "bf16", .lenient = lenient};
   for (const std::string& shape : shapes) {
     auto [name, dims] = TRY(ParseShapeOption(shape));
     options.shapes[name] = dims;
@@ -167,7 +173,7 @@ Result<Network> ModelOptions::Load(const NetworkOptions& options, const Target& 
   network.name = parsed.name;
   // The digest depends on the tasks and the options that change their code, but not on the text of --op. So two
   // spellings of one operator share their runs.
-  std::string tasks = (options.winograd ? "" : "no winograd") + passes.config().CodeKey();
+  std::string tasks = std::string(options.winograd ? "" : "no winograd") + (options.bf16 ? "bf16" : "") + passes.config().CodeKey();
   for (const NetworkTask& task : network.tasks) tasks += task.hash.Hex();
   network.digest = HashBytes128(tasks);
   return network;
@@ -183,6 +189,7 @@ std::string ModelLine(const ModelOptions& options) {
   if (!options.db.empty()) line += " --db " + ShellWord(options.db);
   if (options.allow_tf32) line += " --allow-tf32";
   if (options.no_winograd) line += " --no-winograd";
+  if (options.precision != "model") line += " --precision " + options.precision;
   if (options.lenient) line += " --lenient";
   return line;
 }

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "ir/added_product.h"
 #include "ir/arithmetic.h"
 #include "ir/dot.h"
 #include "ir/visit.h"
@@ -226,16 +227,17 @@ bool HasSelect(const BlockView& block) {
   return found;
 }
 
-bool AddsProductsOfBytes(const BlockView& view) {
+int64_t StepsOfDot(const BlockView& view, const Target& target) {
   const Store* store = view.node.As<Block>()->body.As<Store>();
-  const Binary* sum = store ? store->value.As<Binary>() : nullptr;
-  const Binary* product = sum && sum->op == BinaryOp::kAdd ? sum->b.As<Binary>() : nullptr;
-  if (!product || product->op != BinaryOp::kMul || store->buffer->dtype != DType::Int(32)) return false;
-  const auto is_byte = [](const Expr& e) {
+  const std::optional<AddedProduct> added = store ? AddedProductOf(*store) : std::nullopt;
+  if (!added) return 1;
+  const auto type_of = [](const Expr& e) {
     const Cast* cast = e.As<Cast>();
-    return cast && cast->a.As<Load>() && IsDotOperand(cast->a.dtype());
+    return cast && cast->a.As<Load>() ? cast->a.dtype() : e.dtype();
   };
-  return is_byte(product->a) && is_byte(product->b);
+  const DType a = type_of(added->a), b = type_of(added->b);
+  const bool fits = AreDotOperands(a, b) && store->buffer->dtype == SumType(a, b) && target.HasDot(a);
+  return fits ? DotGroup(a) : 1;
 }
 
 }  // namespace autotune

@@ -75,8 +75,9 @@ LinearForm FlatIndex(const BlockView& block, const Buffer& buffer, const std::ve
 bool ReadsOnce(const BlockView& block, const LinearForm& index, const std::set<Name>& repeated = {});
 // Visits the loads of the block, except loads of the buffer that the block writes.
 void ForEachOperand(const BlockView& block, const std::function<void(const Load&)>& visit);
-// Returns true if the block adds the products of two integers of 8 bits, widened to 32 (ir/dot.h).
-bool AddsProductsOfBytes(const BlockView& block);
+// Returns how many steps of the block's sum one instruction of the target takes, which are neighbours (ir/dot.h); 1: the
+// target has no such instruction for what the block adds.
+int64_t StepsOfDot(const BlockView& block, const Target& target);
 // Returns true if the block contains a select. Its condition may keep a load in bounds.
 bool HasSelect(const BlockView& block);
 

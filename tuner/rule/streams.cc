@@ -59,9 +59,9 @@ std::optional<ColumnOperand> StreamedOperand(const SketchBuilder& s, const Block
   if (r.k.empty() || block.guarded || rows > MostRows(bytes, s.target())) return std::nullopt;
   if (r.n.extent < LanesOf(block, s.target()) || bytes < static_cast<double>(kWorthStreaming) || r.n.iter.empty())
     return std::nullopt;
-  // Several rows of bytes share what an instruction for dot products reads (DotTilingRule).
-  const bool has_dots = s.target().has_dot && AddsProductsOfBytes(block) && r.k.back().extent % kDotGroup == 0;
-  if (rows > 1 && has_dots) return std::nullopt;
+  // Several rows share what an instruction for dot products reads (DotTilingRule).
+  const int64_t steps = StepsOfDot(block, s.target());
+  if (rows > 1 && steps > 1 && r.k.back().extent % steps == 0) return std::nullopt;
   std::optional<ColumnOperand> columns = FindColumnOperand(s.func(), block, rows > 1 ? r.m.iter : Name(), r.n.iter);
   const auto reads_own = [&](const BlockView::Loop& loop) {
     return loop.extent == 1 || DependsOn(block, columns->buffer, loop);

@@ -109,7 +109,7 @@ bool ReadsAlongBoth(const BlockView& view, const Roles& r) {
 // Tiles one block in one way.
 class Tiler {
  public:
-  // `group`: steps of the sum that one instruction takes (kDotGroup), or 1.
+  // `group`: steps of the sum that one instruction takes (StepsOfDot), or 1.
   Tiler(SketchBuilder& s, const BlockView& block, int64_t group)
       : s_(s), block_(block), r_(RolesOf(block)), lanes_(TileLanes(block, r_.n.extent, s.target())), group_(group) {}
 
@@ -172,8 +172,6 @@ class Tiler {
   // Checks that instructions can add the products of groups of neighbouring steps: those of constants, which are packed
   // in groups, and of rows that have them side by side.
   Status CheckGroups() const {
-    if (!s_.target().has_dot) return Err("the target has no dot products of bytes");
-    if (!AddsProductsOfBytes(block_)) return Err("it does not add products of bytes");
     if (lanes_ < 4 || !columns_ || !columns_->constant || columns_->k_dim < 0)
       return Err("no constants have the steps of the sum in one dimension");
     if (!rows_) return Err("the other operand does not have the steps of the sum side by side");
@@ -401,7 +399,9 @@ Status TilingRule(SketchBuilder& s, const BlockView& block, int way) {
 // The same, with steps in groups whose products one instruction adds.
 Status DotTilingRule(SketchBuilder& s, const BlockView& block, int way) {
   if (!block.reduction) return Err("the block is not a reduction");
-  return Tiler(s, block, kDotGroup).Run(kColumns + way * kPackedKinds);
+  const int64_t steps = StepsOfDot(block, s.target());
+  if (steps == 1) return Err("it adds no products that an instruction of the target adds in groups");
+  return Tiler(s, block, steps).Run(kColumns + way * kPackedKinds);
 }
 
 }  // namespace autotune

@@ -1,0 +1,36 @@
+// Recognizes the step of a sum of products. Pure; thread-safe.
+#pragma once
+#include <optional>
+
+#include "ir/stmt.h"
+#include "ir/visit.h"
+
+namespace autotune {
+
+// A store that adds a product to the element that it writes: y[i] = y[i] + a * b, in any order, or fma(a, b, y[i]).
+struct AddedProduct {
+  Expr sum, a, b;  // sum: the load y[i]
+};
+
+// Returns nothing if the store does something else.
+inline std::optional<AddedProduct> AddedProductOf(const Store& store) {
+  const auto is_sum = [&](const Expr& e) {
+    const Load* load = e.As<Load>();
+    if (!load || !load->buffer.Same(store.buffer) || load->indices.size() != store.indices.size()) return false;
+    for (size_t d = 0; d < load->indices.size(); ++d)
+      if (!Equal(load->indices[d], store.indices[d])) return false;
+    return true;
+  };
+  const Call* fma = store.value.As<Call>();
+  if (fma && fma->op == Op::kFma && is_sum(fma->args[2])) return AddedProduct{fma->args[2], fma->args[0], fma->args[1]};
+  const Binary* sum = store.value.As<Binary>();
+  if (!sum || sum->op != BinaryOp::kAdd) return std::nullopt;
+  for (const bool swapped : {false, true}) {
+    const Expr &old = swapped ? sum->b : sum->a, &added = swapped ? sum->a : sum->b;
+    const Binary* product = added.As<Binary>();
+    if (is_sum(old) && product && product->op == BinaryOp::kMul) return AddedProduct{old, product->a, product->b};
+  }
+  return std::nullopt;
+}
+
+}  // namespace autotune

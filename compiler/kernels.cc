@@ -19,11 +19,23 @@ constexpr int kRecordsTried = 3;  // best records of each task
 struct TaskPrograms {
   const NetworkTask* task = nullptr;
   TuneTask tune;
+  std::vector<const TaskPrograms*> family;  // the tasks with the same family, itself first
+
+  // Returns null if the task has no such alternative.
+  const PrimFunc* Find(const std::string& alternative) const {
+    const auto place = std::ranges::find(tune.alternatives, alternative, &TaskAlternative::name);
+    return place == tune.alternatives.end() ? nullptr : &place->func;
+  }
 };
 
 std::vector<TaskPrograms> ProgramsOf(const Network& network) {
   std::vector<TaskPrograms> tasks;
-  for (const NetworkTask& task : network.tasks) tasks.push_back({&task, MakeTuneTask(network, task)});
+  for (const NetworkTask& task : network.tasks) tasks.push_back({&task, MakeTuneTask(network, task), {}});
+  for (TaskPrograms& task : tasks) {
+    task.family = {&task};
+    for (const TaskPrograms& other : tasks)
+      if (&other != &task && other.task->family == task.task->family) task.family.push_back(&other);
+  }
   return tasks;
 }
 
@@ -88,29 +100,28 @@ Result<std::string> RecordsTarget(const NetworkTask& task, const Target& target,
   return nearest;
 }
 
-// Returns a stored schedule of `task`. Returns nothing if the task lacks the alternative, or if its program has
-// changed: `is_func` tells whether the schedule was made for a program with this text.
-std::optional<Option> OptionFrom(const TaskPrograms& task, const std::string& alternative, const std::string& trace,
-                                 const std::function<bool(const std::string&)>& is_func) {
-  auto place = std::find_if(task.tune.alternatives.begin(), task.tune.alternatives.end(),
-                            [&](const TaskAlternative& a) { return a.name == alternative; });
-  if (place == task.tune.alternatives.end() || !is_func(ToText(place->func))) return std::nullopt;
-  return Option{{.task = task.task, .alternative = alternative, .trace = trace}, &place->func};
+// Returns a stored schedule that was made for `source`, a task of the family of `task`. Returns nothing if a task lacks
+// the alternative, or if the program of `source` has changed: `is_func` tells whether the schedule was made for a
+// program with this text.
+std::optional<Option> OptionFrom(const TaskPrograms& task, const TaskPrograms& source, const std::string& alternative,
+                                 const std::string& trace, const std::function<bool(const std::string&)>& is_func) {
+  const PrimFunc *func = task.Find(alternative), *made_for = source.Find(alternative);
+  if (!func || !made_for || !is_func(ToText(*made_for))) return std::nullopt;
+  return Option{{.task = task.task, .alternative = alternative, .trace = trace}, func};
 }
 
-// Returns the schedules of the task's `n` best records. Skips a record if its step language or its program is not that
-// of this target and this version of autotune, and then sets `dropped` to a note.
-Result<std::vector<Option>> RecordOptions(const TaskPrograms& task, const Target& target, RecordStore& store, int n,
-                                          std::string& dropped) {
-  std::vector<Option> options;
+// Adds the schedules of the `n` best records of `source` to `options`. Skips a record if its step language or its
+// program is not that of this target and this version of autotune, and then sets `dropped` to a note.
+Status AddRecords(const TaskPrograms& task, const TaskPrograms& source, const Target& target, RecordStore& store, int n,
+                  std::vector<Option>& options, std::string& dropped) {
   std::string note;
-  std::string where = TRY(RecordsTarget(*task.task, target, store, note));
-  if (where.empty()) return options;
-  for (const Record& record : TRY(store.Top(task.task->hash.Hex(), where, n))) {
+  std::string where = TRY(RecordsTarget(*source.task, target, store, note));
+  if (where.empty()) return {};
+  for (const Record& record : TRY(store.Top(source.task->hash.Hex(), where, n))) {
     std::optional<Option> option;
     const bool same_language = record.versions.step_language == kStepLanguageVersion;
     if (same_language) {
-      option = OptionFrom(task, record.alternative, record.trace,
+      option = OptionFrom(task, source, record.alternative, record.trace,
                           [&](const std::string& func) { return func == record.func; });
     }
     if (!option) {
@@ -122,6 +133,18 @@ Result<std::vector<Option>> RecordOptions(const TaskPrograms& task, const Target
     option->choice.seconds = record.cost;
     option->choice.note = note.empty() ? "" : "tuned for " + note;
     options.push_back(std::move(*option));
+  }
+  return {};
+}
+
+// Returns the schedules of the `n` best records of the task's family. Its own come first, since those for other targets
+// are worse than they say.
+Result<std::vector<Option>> RecordOptions(const TaskPrograms& task, const Target& target, RecordStore& store, int n,
+                                          std::string& dropped) {
+  std::vector<Option> options;
+  for (const TaskPrograms* source : task.family) {
+    if (static_cast<int>(options.size()) >= n) break;
+    TRY(AddRecords(task, *source, target, store, n - static_cast<int>(options.size()), options, dropped));
   }
   return options;
 }
@@ -147,9 +170,9 @@ Result<std::vector<Option>> TunedOptions(const TaskPrograms& task, const Target&
                                          int records, std::string& dropped) {
   std::vector<Option> options;
   if (const ChosenSchedule* chosen = sources.choice ? sources.choice->Find(task.task->hash.Hex()) : nullptr) {
-    std::optional<Option> option = OptionFrom(task, chosen->alternative, chosen->trace, [&](const std::string& func) {
-      return HashBytes128(func).Hex() == chosen->func_hash;
-    });
+    std::optional<Option> option =
+        OptionFrom(task, task, chosen->alternative, chosen->trace,
+                   [&](const std::string& func) { return HashBytes128(func).Hex() == chosen->func_hash; });
     if (option) {
       option->choice.tuned = chosen->seconds > 0;
       option->choice.seconds = chosen->seconds;

@@ -1,5 +1,5 @@
 // Kernels: builds one kernel for every task, by the first schedule that still replays and builds. The schedule of the
-// network's choice is tried first, then those of the best records, then the default ones. Functions that build return
+// network's choice is tried first, then those of the best records of its family, then the default ones. Functions that build return
 // when the build workers have finished. Internal to compiler/.
 #pragma once
 #include <memory>

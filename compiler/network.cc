@@ -61,7 +61,10 @@ Result<std::vector<ExpressedTask>> ExpressTasks(const graph::Graph& fused, const
   std::vector<ExpressedTask> expressed;
   for (graph::Task& fused_task : graph::ExtractTasks(fused)) {
     ExpressedTask task;
-    task.task = {.hash = fused_task.hash, .label = LabelOf(fused_task), .weight = fused_task.weight};
+    task.task = {.hash = fused_task.hash,
+                 .family = graph::FamilyOf(*fused_task.subgraph),
+                 .label = LabelOf(fused_task),
+                 .weight = fused_task.weight};
     task.programs = TRY_NOTE(graph::LowerSubgraph(*fused_task.subgraph, target, kProgramName, options),
                              "while expressing " + task.task.label);
     for (const graph::Alternative& program : task.programs) task.task.alternatives.push_back(program.name);
@@ -186,9 +189,28 @@ TuneTask MakeTuneTask(const Network& network, const NetworkTask& task) {
   return tune;
 }
 
+std::vector<NetworkTask> TasksToTune(const Network& network) {
+  std::unordered_map<std::string, NetworkTask> of_family;
+  for (const NetworkTask& task : network.tasks) {
+    auto [it, is_new] = of_family.try_emplace(task.family.Hex(), task);
+    if (is_new) continue;
+    const int calls = it->second.weight + task.weight;
+    // The weight of the task itself decides, so it is looked up again.
+    const auto own = std::ranges::find(network.tasks, it->second.hash, &NetworkTask::hash);
+    if (task.weight > own->weight) it->second = task;
+    it->second.weight = calls;
+  }
+  std::vector<NetworkTask> tasks;
+  for (const NetworkTask& task : network.tasks) {
+    const NetworkTask& chosen = of_family.at(task.family.Hex());
+    if (chosen.hash == task.hash) tasks.push_back(chosen);
+  }
+  return tasks;
+}
+
 std::vector<TuneTask> MakeTuneTasks(const Network& network) {
   std::vector<TuneTask> tasks;
-  for (const NetworkTask& task : network.tasks) tasks.push_back(MakeTuneTask(network, task));
+  for (const NetworkTask& task : TasksToTune(network)) tasks.push_back(MakeTuneTask(network, task));
   return tasks;
 }
 

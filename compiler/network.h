@@ -27,6 +27,7 @@ struct NetworkOptions {
 struct NetworkTask {
   std::string function;                   // name of the graph function that the nodes call, and of the kernel
   Hash128 hash;                           // hash of the function's canonical text (graph/extract.h)
+  Hash128 family;                         // equal for tasks that share their schedules (graph/extract.h)
   std::string label;                      // for people: "conv2d 1x56x56x64, 3x3, 64"
   int weight = 1;                         // number of calls in main
   double flops = 0;                       // arithmetic operations of one run
@@ -57,7 +58,11 @@ std::vector<int> TaskOfNodes(const Network& network);
 // for every task.
 PrimFunc ProgramOf(const Network& network, const NetworkTask& task, const std::string& alternative);
 
-// Return a task, or all tasks, in the form of the tuner.
+// Returns the tasks to tune, in the order of the network: one for each family, the one with the most calls, with the
+// calls of the whole family as its weight. The others follow its schedules (compiler/kernels.h).
+std::vector<NetworkTask> TasksToTune(const Network& network);
+
+// Return a task, or all tasks to tune, in the form of the tuner.
 TuneTask MakeTuneTask(const Network& network, const NetworkTask& task);
 std::vector<TuneTask> MakeTuneTasks(const Network& network);
 

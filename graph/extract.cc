@@ -17,31 +17,69 @@ std::string LiteralText(const TensorValue& value) {
   return text;
 }
 
+std::string Ref(int number) { return "%" + std::to_string(number); }
+
+// Returns whether a node of this operator computes in the same way for every number that it takes.
+bool TakesAnyNumber(Op op) { return op == Op::kAdd || op == Op::kSub || op == Op::kMul || op == Op::kDiv; }
+
+// Writes a subgraph as text.
+class Writer {
+ public:
+  // `family`: leaves out the numbers that FamilyOf leaves out. One-element constants then stand where they are used,
+  // since two uses may share a constant whose number both need.
+  Writer(const Graph& subgraph, bool family)
+      : subgraph_(subgraph), family_(family), number_(subgraph.values.size(), -1) {}
+
+  std::string Text() {
+    std::string text = family_ ? "family v1\n" : "subgraph v1\n";
+    for (ValueId v : subgraph_.inputs) text += Define(v) + " = input " + subgraph_.Spec(v).Text() + "\n";
+    for (const Constant& c : subgraph_.constants) {
+      if (IsInPlace(c)) continue;
+      text += Define(c.value) + " = constant " + subgraph_.Spec(c.value).Text();
+      if (c.data) text += " " + LiteralText(subgraph_.ConstantValue(c));
+      text += "\n";
+    }
+    for (const Node& node : subgraph_.nodes) {
+      std::string arguments;
+      for (ValueId v : node.inputs) arguments += (arguments.empty() ? "" : ", ") + Operand(node, v);
+      text += Define(node.output) + " = " + std::string(ToText(node.op)) + "(" + arguments + ")";
+      if (std::string attrs = AttributesOf(node); !attrs.empty()) text += " {" + attrs + "}";
+      text += " : " + subgraph_.Spec(node.output).Text() + "\n";
+    }
+    for (ValueId v : subgraph_.outputs) text += "output " + Ref(number_[v]) + "\n";
+    return text;
+  }
+
+ private:
+  // Values are numbered in the order of the text, since their ids depend on the order of construction.
+  std::string Define(ValueId v) { return Ref(number_[v] = next_++); }
+
+  bool IsInPlace(const Constant& c) const { return family_ && c.data && subgraph_.Spec(c.value).NumElements() == 1; }
+
+  std::string Operand(const Node& node, ValueId v) const {
+    const Constant* c = subgraph_.FindConstant(v);
+    if (!c || !IsInPlace(*c)) return Ref(number_[v]);
+    return subgraph_.Spec(v).Text() + (TakesAnyNumber(node.op) ? "" : " " + LiteralText(subgraph_.ConstantValue(*c)));
+  }
+
+  std::string AttributesOf(const Node& node) const {
+    Attrs attrs = node.attrs;
+    auto* conv = std::get_if<ConvAttrs>(&attrs);
+    if (family_ && conv && conv->pad_value != 0) conv->pad_value = 1;
+    return AttrsText(attrs);
+  }
+
+  const Graph& subgraph_;
+  const bool family_;
+  std::vector<int> number_;
+  int next_ = 0;
+};
+
 }  // namespace
 
-std::string CanonicalText(const Graph& subgraph) {
-  std::string text = "subgraph v1\n";
-  auto ref = [](ValueId v) { return "%" + std::to_string(v); };
-  // Values are numbered in the order of the text, since their ids depend on the order of construction.
-  std::vector<int> number(subgraph.values.size(), -1);
-  int next = 0;
-  auto define = [&](ValueId v) { return ref(number[v] = next++); };
-  for (ValueId v : subgraph.inputs) text += define(v) + " = input " + subgraph.Spec(v).Text() + "\n";
-  for (const Constant& c : subgraph.constants) {
-    text += define(c.value) + " = constant " + subgraph.Spec(c.value).Text();
-    if (c.data) text += " " + LiteralText(subgraph.ConstantValue(c));
-    text += "\n";
-  }
-  for (const Node& node : subgraph.nodes) {
-    std::string arguments;
-    for (ValueId v : node.inputs) arguments += (arguments.empty() ? "" : ", ") + ref(number[v]);
-    text += define(node.output) + " = " + std::string(ToText(node.op)) + "(" + arguments + ")";
-    if (std::string attrs = AttrsText(node.attrs); !attrs.empty()) text += " {" + attrs + "}";
-    text += " : " + subgraph.Spec(node.output).Text() + "\n";
-  }
-  for (ValueId v : subgraph.outputs) text += "output " + ref(number[v]) + "\n";
-  return text;
-}
+std::string CanonicalText(const Graph& subgraph) { return Writer(subgraph, /*family=*/false).Text(); }
+
+Hash128 FamilyOf(const Graph& subgraph) { return HashBytes128(Writer(subgraph, /*family=*/true).Text()); }
 
 std::string SubgraphLabel(const Graph& subgraph) {
   std::string label;

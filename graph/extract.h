@@ -30,6 +30,11 @@ std::vector<Task> ExtractTasks(const Graph& fused);
 // machine. It begins with a version, which must change whenever the text does: records are looked up by its hash.
 std::string CanonicalText(const Graph& subgraph);
 
+// Returns the hash of a text that is equal for subgraphs that differ only in numbers on which no schedule depends: the
+// one-element constants that element-wise sums and products take, such as the scales of a quantized layer, and the
+// number of a padding that is not 0.
+Hash128 FamilyOf(const Graph& subgraph);
+
 // Returns the operators in order: "conv2d_add_relu".
 std::string SubgraphLabel(const Graph& subgraph);
 

@@ -31,6 +31,39 @@ TEST(Extract, TextHasNoNamesAndOnlyLiteralValues) {
   EXPECT_NE(t.hash, make("a", 3, 1, false).hash);
 }
 
+// A family has one schedule for all numbers of sums and products. The same number may stand in two places.
+TEST(Extract, FamiliesLeaveOutNumbersOnWhichNoScheduleDepends) {
+  auto family = [](float scale, float limit, int64_t columns, bool divides = false) {
+    Maker m(1);
+    ValueId y = m.b.Must(Op::kMatmul, {m.b.Input("x", F32({2, 3})), m.Random({3, columns})});
+    const auto number = [&](float value) { return m.b.AddConstant("", TensorValue::Of<float>({}, {value})); };
+    const ValueId least = number(limit);
+    const ValueId factor = scale == limit ? least : number(scale);
+    y = m.b.Must(divides ? Op::kDiv : Op::kMul, {m.b.Must(Op::kMax, {y, least}), factor});
+    m.b.Output(y, "y");
+    return FamilyOf(*ExtractTasks(*Fuse(m.b.Finish(), {}))[0].subgraph);
+  };
+  EXPECT_EQ(family(0.5f, 0, 4), family(2, 0, 4));
+  EXPECT_EQ(family(0.5f, 3, 4), family(3, 3, 4)) << "a shared constant";
+  EXPECT_NE(family(0.5f, 0, 4), family(0.5f, 1, 4)) << "a limit";
+  EXPECT_NE(family(0.5f, 0, 4), family(0.5f, 0, 5)) << "another shape";
+  EXPECT_NE(family(0.5f, 0, 4), family(0.5f, 0, 4, true)) << "another operator";
+}
+
+TEST(Extract, FamiliesLeaveOutTheNumberOfAPadding) {
+  auto family = [](int64_t pad_value) {
+    Maker m(1);
+    const ValueId x = m.b.Input("x", {DType::UInt(8), {1, 8, 8, 4}});
+    const ValueId w = m.b.AddConstant("w", {{DType::Int(8), {3, 3, 4, 8}}, SharedBytes::Copy(std::string(288, 1))});
+    m.b.Output(
+        m.b.Must(Op::kConv2d, {x, w}, ConvAttrs{.pads = {1, 1, 1, 1}, .layout = Layout::kNHWC, .pad_value = pad_value}),
+        "y");
+    return FamilyOf(*ExtractTasks(*Fuse(m.b.Finish(), {}))[0].subgraph);
+  };
+  EXPECT_EQ(family(3), family(128));
+  EXPECT_NE(family(0), family(128)) << "products with zeros are skipped";
+}
+
 // Databases store these hashes. If a hash changes, old records are no longer found, so a change of the text needs a new
 // version in its first line.
 TEST(Extract, HashGolden) {

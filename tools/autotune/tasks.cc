@@ -64,15 +64,15 @@ struct Prediction {
   double seconds = 0;                // of all calls
 
   // Returns the share of the network's predicted time that the loops of a task take that no rule schedules.
-  double UnboundShare(const Network& network, size_t task) const {
-    return seconds > 0 ? tasks[task].unbound_seconds * network.tasks[task].weight / seconds : 0;
+  double UnboundShare(const NetworkTask& task, size_t index) const {
+    return seconds > 0 ? tasks[index].unbound_seconds * task.weight / seconds : 0;
   }
 };
 
-Result<Prediction> Predict(const Network& network, const Target& target) {
+Result<Prediction> Predict(const Network& network, const std::vector<NetworkTask>& tasks, const Target& target) {
   Prediction prediction;
   if (!target.IsGpu()) return prediction;
-  for (const NetworkTask& task : network.tasks) {
+  for (const NetworkTask& task : tasks) {
     prediction.tasks.push_back(TRY(PredictDefault(MakeTuneTask(network, task), target)));
     prediction.seconds += prediction.tasks.back().seconds * task.weight;
   }
@@ -81,22 +81,21 @@ Result<Prediction> Predict(const Network& network, const Target& target) {
 
 // Returns the list of the tasks with kernels that no rule schedules, and their share of the predicted time of all
 // calls. The slowest tasks come first.
-std::string UnboundText(const Network& network, const Prediction& prediction, int width) {
+std::string UnboundText(const std::vector<NetworkTask>& tasks, const Prediction& prediction, int width) {
   std::vector<size_t> rows;
   double share = 0;
-  for (size_t i = 0; i < network.tasks.size(); ++i) {
-    share += prediction.UnboundShare(network, i);
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    share += prediction.UnboundShare(tasks[i], i);
     if (prediction.tasks[i].unbound_seconds > 0) rows.push_back(i);
   }
-  std::ranges::stable_sort(rows, std::greater(), [&](size_t i) { return prediction.UnboundShare(network, i); });
+  std::ranges::stable_sort(rows, std::greater(), [&](size_t i) { return prediction.UnboundShare(tasks[i], i); });
   std::string text = "\n" + Counted(static_cast<int64_t>(rows.size()), "task") +
                      Format(" with loops that no rule binds to threads (bind_rest), %.1f %% of the predicted %.4g ms\n",
                             100 * share, prediction.seconds * 1e3);
   for (const size_t i : rows) {
-    const NetworkTask& task = network.tasks[i];
-    text +=
-        Row(ShortTaskId(task.hash) + Format(" %6d %8.1f %%  ", task.weight, 100 * prediction.UnboundShare(network, i)),
-            task.label, width);
+    const NetworkTask& task = tasks[i];
+    text += Row(ShortTaskId(task.hash) + Format(" %6d %8.1f %%  ", task.weight, 100 * prediction.UnboundShare(task, i)),
+                task.label, width);
   }
   return text;
 }
@@ -119,10 +118,11 @@ Status PrintTasks(const Network& network, const Target& target, RecordStore* sto
   const std::string where = target.Text();
   std::string text = Row(Format("%-8s %6s %10s %7s %10s  ", "task", "calls", "MFLOP", "% work", "best time"),
                          "operators and shapes", width);
-  const Prediction prediction = TRY(Predict(network, target));
+  const std::vector<NetworkTask> tasks = TasksToTune(network);
+  const Prediction prediction = TRY(Predict(network, tasks, target));
   int tuned = 0;
-  for (size_t i = 0; i < network.tasks.size(); ++i) {
-    const NetworkTask& task = network.tasks[i];
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    const NetworkTask& task = tasks[i];
     std::optional<Record> best;
     if (store) best = TRY(store->Best(task.hash.Hex(), where));
     tuned += best.has_value();
@@ -139,7 +139,7 @@ Status PrintTasks(const Network& network, const Target& target, RecordStore* sto
       if (target.IsGpu()) {
         line["predicted_ms"] = prediction.tasks[i].seconds * 1e3;
         line["bind_rest_ms"] = prediction.tasks[i].unbound_seconds * 1e3;
-        line["bind_rest_share"] = prediction.UnboundShare(network, i);
+        line["bind_rest_share"] = prediction.UnboundShare(task, i);
       }
       console.Result(line);
       continue;
@@ -151,13 +151,13 @@ Status PrintTasks(const Network& network, const Target& target, RecordStore* sto
   }
   if (console.json()) return {};
   console.Result(text + "\n" +
-                 WrapWords(Counted(static_cast<int64_t>(network.tasks.size()), "task") +
+                 WrapWords(Counted(static_cast<int64_t>(tasks.size()), "task") +
                                Format(", %d with a schedule in the database for this target. calls: in one run of the "
                                       "network; %% work: share of the network's %.4g MFLOP",
                                       tuned, network.flops / 1e6),
                            width) +
                  "\n");
-  if (target.IsGpu()) console.Result(UnboundText(network, prediction, width));
+  if (target.IsGpu()) console.Result(UnboundText(tasks, prediction, width));
   return {};
 }
 

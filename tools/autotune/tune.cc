@@ -84,7 +84,7 @@ RunIdentity RunIdentityOf(const TuneCommandOptions& options, const Network& netw
                   .seed = options.seed,
                   .trials = options.trials,
                   .search = options.search};
-  if (tasks.size() < network.tasks.size()) {
+  if (tasks.size() < TasksToTune(network).size()) {
     for (const TuneTask& task : tasks) run.tasks.push_back(task.hash.Hex());
   }
   return run;

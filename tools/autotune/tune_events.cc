@@ -100,7 +100,7 @@ event::Begin BeginOf(const Network& network, const std::vector<TuneTask>& tasks,
   event::Begin begin{.model = network.name, .machine = MachineText(target), .target = target.Text()};
   for (const TuneTask& task : tasks) begin.gflop += task.flops * task.weight / 1e9;
   begin.tasks = static_cast<int64_t>(tasks.size());
-  begin.network_tasks = static_cast<int64_t>(network.tasks.size());
+  begin.network_tasks = static_cast<int64_t>(TasksToTune(network).size());
   begin.trials = PlannedTrials(options.trials);
   begin.final_step = chooses ? "choice" : options.confirm ? "confirmation" : "";
   return begin;

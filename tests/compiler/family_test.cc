@@ -1,0 +1,96 @@
+// Layers that differ only in numbers on which no schedule depends: one of them is tuned, and all follow its schedules.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "ir/text.h"
+#include "records/memory_store.h"
+#include "support/rng.h"
+#include "tests/compiler/compile_fixture.h"
+#include "tests/frontend/model_maker.h"
+
+namespace autotune {
+namespace {
+
+constexpr int64_t kRows = 5, kWidth = 48;
+
+class FamilyTest : public CompileTest {
+ protected:
+  void SetUp() override {
+    folder_ = ::testing::TempDir() + "family-XXXXXX";
+    ASSERT_TRUE(mkdtemp(folder_.data()));
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  // A network of layers x := f(relu(x * w)); `op` computes f with a number for each layer.
+  Network Layers(const std::string& op, const std::vector<float>& numbers) {
+    Rng rng(7);
+    ModelMaker m;
+    m.Input("x0", {kRows, kWidth}).Output("x" + std::to_string(numbers.size()));
+    weights_.clear();
+    for (size_t i = 0; i < numbers.size(); ++i) {
+      const std::string at = std::to_string(i);
+      std::vector<float> w;
+      for (int64_t k = 0; k < kWidth * kWidth; ++k) w.push_back(static_cast<float>(rng.Uniform() - 0.4) / 4);
+      m.Floats("w" + at, {kWidth, kWidth}, w).Floats("c" + at, {}, {numbers[i]});
+      m.Node("MatMul", {"x" + at, "w" + at}, {"p" + at});
+      m.Node("Relu", {"p" + at}, {"r" + at});
+      m.Node(op, {"r" + at, "c" + at}, {"x" + std::to_string(i + 1)});
+      weights_.push_back(std::move(w));
+    }
+    std::ofstream(folder_ + "/m.onnx", std::ios::binary) << m.Bytes();
+    return LoadNetwork(folder_ + "/m.onnx", {}, target(), *shared_->builder).value();
+  }
+
+  std::string folder_;
+  std::vector<std::vector<float>> weights_;
+};
+
+TEST_F(FamilyTest, OneOfThemIsTunedForAll) {
+  const std::vector<float> numbers = {0.3f, 1.75f, 1.75f, 1, 2.5f};
+  const Network network = Layers("Mul", numbers);
+  ASSERT_EQ(network.tasks.size(), 4u) << "each number has its own code";
+  const std::vector<TuneTask> tasks = MakeTuneTasks(network);
+  ASSERT_EQ(tasks.size(), 1u);
+  EXPECT_EQ(tasks[0].weight, 5);
+  const auto most_calls = std::ranges::max_element(network.tasks, {}, &NetworkTask::weight);
+  EXPECT_EQ(tasks[0].hash, most_calls->hash) << "the one with the most calls";
+
+  auto store = NewMemoryStore();
+  const Record record = RecordOf(tasks[0], 3);
+  ASSERT_TRUE(store->Append(std::vector<Record>{record}).ok());
+  const CompileResult compiled = Compile(network, target(), store.get(), *shared_->builder).value();
+  EXPECT_EQ(compiled.package.info.tuned_tasks, 4);
+  for (const KernelChoice& choice : compiled.choices) EXPECT_EQ(choice.trace, record.trace);
+
+  LoadedModel model = LoadModel(compiled.package, 2).value();
+  Tensor x = Tensor::Empty({kRows, kWidth}, {kDLFloat, 32, 1}).value();
+  std::vector<double> want;
+  for (int64_t i = 0; i < kRows * kWidth; ++i) want.push_back(x.Data<float>()[i] = static_cast<float>(i % 7) / 4);
+  ASSERT_TRUE(model.executor->SetInput(0, x).ok());
+  ASSERT_TRUE(model.executor->Run().ok());
+  for (size_t layer = 0; layer < numbers.size(); ++layer) {
+    std::vector<double> next(want.size());
+    for (int64_t i = 0; i < kRows; ++i) {
+      for (int64_t j = 0; j < kWidth; ++j) {
+        double sum = 0;
+        for (int64_t k = 0; k < kWidth; ++k) sum += want[i * kWidth + k] * weights_[layer][k * kWidth + j];
+        next[i * kWidth + j] = std::max(sum, 0.0) * numbers[layer];
+      }
+    }
+    want = next;
+  }
+  const Tensor y = model.executor->Output(0);
+  for (size_t i = 0; i < want.size(); ++i) ASSERT_NEAR(y.Data<float>()[i], want[i], 1e-5) << i;
+}
+
+TEST_F(FamilyTest, OtherLayersAreTunedThemselves) {
+  EXPECT_EQ(MakeTuneTasks(Layers("Pow", {2, 3})).size(), 2u) << "other numbers need other code";
+  EXPECT_EQ(MakeTuneTasks(Layers("Max", {0.5f, 0.25f})).size(), 2u);
+  EXPECT_EQ(MakeTuneTasks(Layers("Add", {0.5f, 0.25f})).size(), 1u);
+}
+
+}  // namespace
+}  // namespace autotune

@@ -19,6 +19,9 @@ inline constexpr char kPipeline[] = "pipeline";
 // computes on tensor cores (ir/mma.h, lower/tensor_cores.cc).
 inline constexpr char kMma[] = "mma";
 
+// On the outermost loop of a product of tiles (value 1): the code generator emits instructions on two-dimensional
+// registers, if the target has them (ir/tile_product.h).
+inline constexpr char kTiles[] = "tiles";
 // On a loop over a group (value 1) inside a vectorized loop: together they are a dot product of small numbers
 // (ir/dot.h, lower/dots.cc).
 inline constexpr char kDot[] = "dot";

@@ -89,8 +89,12 @@ bool HasInstruction(DType half, const Target& target) {
   return half == DType::Float(16) ? target.has_f16 : target.has_mma;
 }
 
+// Returns true if the code generator widens this half type. Products of tiles have such conversions around their
+// operands (ir/tile_product.h), which are no arithmetic.
+bool Widens(DType half, const Target& target) { return HasInstruction(half, target) || target.has_tiles; }
+
 Expr SingleOf(const Expr& half, const Target& target) {
-  return HasInstruction(half.dtype().Element(), target) ? As(kSingle, half) : ToSingle(half);
+  return Widens(half.dtype().Element(), target) ? As(kSingle, half) : ToSingle(half);
 }
 
 Expr HalfOf(const Expr& single, DType type, const Target& target) {
@@ -127,7 +131,7 @@ Expr ExpandHalfCast(const Expr& e, const Target& target) {
   if (!cast) return e;
   const DType from = cast->a.dtype().Element(), to = e.dtype().Element();
   if (from.IsHalf()) {
-    if (to == kSingle && HasInstruction(from, target)) return e;
+    if (to == kSingle && Widens(from, target)) return e;
     const Expr single = SingleOf(cast->a, target);
     return to.IsHalf() ? HalfOf(single, to, target) : MakeCast(e.dtype(), single);
   }

@@ -5,6 +5,9 @@
 
 #if defined(__aarch64__)
 #include <sys/auxv.h>
+#elif defined(__x86_64__)
+#include <sys/syscall.h>
+#include <unistd.h>
 #endif
 
 namespace autotune {
@@ -15,7 +18,8 @@ namespace {
 // takes only literals.
 // clang-format off
 #define AUTOTUNE_X86_FEATURES(X) \
-  X("amx-bf16", "amx_bf16") X("avx", "avx") X("avx2", "avx2") X("avx512bf16", "avx512_bf16") \
+  X("amx-bf16", "amx_bf16") X("amx-int8", "amx_int8") X("amx-tile", "amx_tile") \
+  X("avx", "avx") X("avx2", "avx2") X("avx512bf16", "avx512_bf16") \
   X("avx512bitalg", "avx512_bitalg") X("avx512bw", "avx512bw") X("avx512cd", "avx512cd") \
   X("avx512dq", "avx512dq") X("avx512f", "avx512f") X("avx512fp16", "avx512_fp16") \
   X("avx512ifma", "avx512ifma") X("avx512vbmi", "avx512vbmi") X("avx512vbmi2", "avx512_vbmi2") \
@@ -43,6 +47,15 @@ struct Feature {
 constexpr Feature kX86[] = {AUTOTUNE_X86_FEATURES(AUTOTUNE_ROW)}, kArm[] = {AUTOTUNE_ARM_FEATURES(AUTOTUNE_ROW)};
 #undef AUTOTUNE_ROW
 
+#if defined(__x86_64__)
+// Asks Linux for the permission to use the registers of AMX, which every process needs [Linux,
+// Documentation/arch/x86/xstate.rst]. Children that it forks have it, too.
+bool MayUseTiles() {
+  constexpr int kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+}
+#endif
+
 std::vector<std::string> ReadHostFeatures() {
   std::vector<std::string> present;
 #if defined(__x86_64__)
@@ -51,6 +64,8 @@ std::vector<std::string> ReadHostFeatures() {
   if (__builtin_cpu_supports(name)) present.push_back(name);
   AUTOTUNE_X86_FEATURES(AUTOTUNE_ADD)
 #undef AUTOTUNE_ADD
+  const auto is_of_tiles = [](std::string_view name) { return name.starts_with("amx-"); };
+  if (std::ranges::any_of(present, is_of_tiles) && !MayUseTiles()) std::erase_if(present, is_of_tiles);
 #elif defined(__aarch64__)
   present = CpuFeaturesOfHwcaps(getauxval(AT_HWCAP), getauxval(AT_HWCAP2));
 #endif

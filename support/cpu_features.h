@@ -12,8 +12,9 @@
 namespace autotune {
 
 // Returns the features of an architecture ("x86_64", "aarch64") beyond its baseline whose instructions a compiler
-// selects on its own. Features that only intrinsics use (AES, SHA, AMX) are left out, since generated code never needs
-// them. Sorted; empty for RISC-V, since Linux does not report its extensions reliably.
+// selects on its own, or that code generators name (AMX). Features that only other intrinsics use (AES, SHA) are left
+// out, since generated code never needs them. Sorted; empty for RISC-V, since Linux does not report its extensions
+// reliably.
 std::vector<std::string> KnownCpuFeatures(std::string_view architecture);
 
 // Return the KnownCpuFeatures of a machine as Linux states them. By words, those of its /proc/cpuinfo ("flags" on
@@ -22,7 +23,8 @@ std::vector<std::string> CpuFeaturesOfWords(std::string_view architecture, const
 std::vector<std::string> CpuFeaturesOfHwcaps(uint64_t hwcap, uint64_t hwcap2);
 
 // Returns the KnownCpuFeatures that this CPU has and the operating system has enabled. Asks the processor, or the
-// kernel by the auxiliary vector, since sandboxed processes cannot read /proc/cpuinfo.
+// kernel by the auxiliary vector, since sandboxed processes cannot read /proc/cpuinfo. The first call also asks the
+// kernel for the permission to use AMX. A process that will forbid itself system calls makes this call before.
 const std::vector<std::string>& HostCpuFeatures();
 
 // Returns an error if `present` lacks a needed feature. The error lists the missing ones: "needs AVX-512 (avx512f,

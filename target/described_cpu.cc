@@ -99,6 +99,9 @@ CpuNames X86Names(const MachineDescription& machine) {
   if (has_avx512 && MultipliesBf16Fast(machine)) names.features.emplace_back("+avx512bf16");
   if (has_avx512 && Has(machine, "avx512vnni")) names.features.emplace_back("+avx512vnni");
   if (Has(machine, "avx2") && Has(machine, "avxvnni")) names.features.emplace_back("+avxvnni");
+  constexpr const char* kAmx[] = {"amx-bf16", "amx-int8", "amx-tile"};
+  if (has_avx512 && std::ranges::all_of(kAmx, [&](const char* name) { return Has(machine, name); }))
+    for (const char* name : kAmx) names.features.push_back(std::string("+") + name);
   return names;
 }
 
@@ -157,7 +160,7 @@ std::vector<std::string> FeaturesOfModel(std::string_view cpu) {
   if (cascade_lake) add({"avx512vnni"});
   if (ice_lake) add({"avx512bitalg", "avx512ifma", "avx512vbmi", "avx512vbmi2", "avx512vpopcntdq"});
   if (sapphire_rapids || zen4) add({"avx512bf16"});
-  if (sapphire_rapids) add({"amx-bf16", "avx512fp16"});
+  if (sapphire_rapids) add({"amx-bf16", "amx-int8", "amx-tile", "avx512fp16"});
   std::ranges::sort(features);
   return features;
 }

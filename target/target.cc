@@ -37,6 +37,7 @@ bool CpuImplies(std::string_view cpu, std::string_view feature) {
       "sapphirerapids", "emeraldrapids", "graniterapids",  "graniterapids-d", "znver4",    "znver5"};
   // Without those that are slow at it (described_cpu.cc).
   static constexpr std::string_view kAvx512Bf16[] = {"cooperlake", "znver4", "znver5"};
+  static constexpr std::string_view kAmx[] = {"sapphirerapids", "emeraldrapids", "graniterapids", "graniterapids-d"};
   static constexpr std::string_view kAvxVnni[] = {
       "alderlake",     "raptorlake",    "meteorlake",      "arrowlake",  "arrowlake-s",      "lunarlake",
       "pantherlake",   "gracemont",     "sierraforest",    "grandridge", "clearwaterforest", "sapphirerapids",
@@ -51,6 +52,7 @@ bool CpuImplies(std::string_view cpu, std::string_view feature) {
   if (feature == "avx512vl") return avx512 && cpu != "knl" && cpu != "knm";
   if (feature == "avx512vnni") return in(kAvx512Vnni);
   if (feature == "avx512bf16") return in(kAvx512Bf16);
+  if (feature.starts_with("amx-")) return in(kAmx);
   if (feature == "avxvnni") return in(kAvxVnni);
   return avx2 || (feature == "avx" && in(kAvx));
 }
@@ -123,6 +125,8 @@ void Derive(Target& target) {
     // Vectors of 512 bits need the instruction of AVX-512. Without the vectors, LLVM has neither.
     const bool vnni = has("avx512vnni") && has("avx512vl") && avx512, avx_vnni = has("avxvnni") && has("avx2");
     target.has_byte_dot = target.kind == TargetKind::kLlvm && (avx512 ? vnni : avx_vnni);
+    target.has_tiles =
+        target.kind == TargetKind::kLlvm && avx512 && has("amx-tile") && has("amx-int8") && has("amx-bf16");
     target.has_bf16_dot = target.kind == TargetKind::kLlvm && avx512 && has("avx512vl") && has("avx512bf16");
     // The instruction works on vectors, so C source without vector types cannot use it.
     target.has_ldexp = avx512 && target.vector_types;

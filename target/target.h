@@ -62,7 +62,8 @@ struct Target {
   bool has_async_copies = false;  // copies from global to shared memory without registers (ir/op.h, async)
   bool has_mma = false;           // tensor cores with operands of f16, bf16 and TF32 (ir/mma.h)
   bool has_byte_dot = false;      // dot products of bytes (ir/dot.h)
-  bool has_bf16_dot = false;      // dot products of bf16, and conversions from f32 to it
+  bool has_bf16_dot = false;      // dot products of bf16
+  bool has_tiles = false;         // registers of two dimensions, and products of bytes and of bf16 (ir/tile_product.h)
   bool has_f16 = false;           // instructions that convert between f16 and f32, if the generator can emit them
   bool has_ldexp = false;         // an instruction that multiplies the lanes of a vector by powers of two
   int cache_line = 64;            // bytes
@@ -85,7 +86,7 @@ struct Target {
   // last place for each operand), relative to the sum of the products' magnitudes. Comparisons of results allow for
   // this error.
   double ProductRounding() const { return tf32 ? 0x1p-10 : 0; }
-  // Returns whether there are dot products of operands of this element type.
+  // Returns whether there are dot products of vectors of this element type.
   bool HasDot(DType type) const { return type.IsFloat() ? has_bf16_dot : has_byte_dot; }
   int VectorLanes(int bits) const { return vector_bits / bits; }
   bool operator==(const Target& other) const { return Text() == other.Text(); }

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ir/tile_product.h"
 #include "target/machine.h"
 #include "tuner/sketch.h"
 #include "tuner/stage_shape.h"
@@ -121,6 +122,14 @@ double StepCycles(double multiply_adds, double loads, double unroll, const Machi
   return std::max({fma, load, machine.multiply_add_latency}) + kIssue * std::min(fma, load) + kLoopCycles / unroll;
 }
 
+// Returns the cycles of one group of the sum on registers of two dimensions. An instruction takes 16 cycles for 16
+// groups, and a load of a register 8 [measured on Sapphire Rapids: 6.2e12 operations/s at 3 GHz without loads, 3.3e12
+// with them].
+double TileStepCycles(double rows, double vectors) {
+  const double tiles = Ceil(rows, kTileRows);
+  return std::max(tiles * vectors, (tiles + vectors) / 2) + kIssue * std::min(tiles * vectors, (tiles + vectors) / 2);
+}
+
 // Returns the cycles of two activities that overlap, where the part `exposed` of the shorter one does not.
 double Overlapped(double a, double b, double exposed) { return std::max(a, b) + exposed * std::min(a, b); }
 
@@ -139,6 +148,7 @@ bool CrossesRows(const StageModel& s, double mr) {
 // Returns true if each row of a tile has an address of its own: the tile may extend over the end of a row of the image,
 // or the last tile overshoots, so that its rows are clamped.
 bool HasRowAddresses(const StageModel& s, double covered, double mr) {
+  if (s.tile_registers) return false;
   if (!s.broadcast || s.rows_knob >= 0 || mr == 1) return false;
   return CrossesRows(s, mr) || covered != static_cast<double>(s.m);
 }
@@ -146,7 +156,7 @@ bool HasRowAddresses(const StageModel& s, double covered, double mr) {
 // Returns true if the addresses of a tile's rows fit the general registers. Rows that are prefetched have addresses of
 // their own. Without prefetches, clamped rows of one matrix share some addresses.
 bool FitsAddresses(const StageModel& s, double covered, double mr, bool rows_ahead, const Target& target) {
-  double addresses = CrossesRows(s, mr) ? mr : 0;
+  double addresses = !s.tile_registers && CrossesRows(s, mr) ? mr : 0;
   if (rows_ahead && HasRowAddresses(s, covered, mr)) addresses = 2 * mr;
   return addresses == 0 || addresses + MachineOf(target).loop_registers <= target.general_registers;
 }
@@ -190,12 +200,14 @@ double TiledCycles(const StageModel& s, const Decisions& d, const Target& target
   const double m1 = shape.row_tiles, mr = shape.rows, n1 = shape.column_tiles, nr = shape.columns;
   const double unroll = shape.terms, k = shape.sum * s.met, nv = Ceil(nr, lanes);
 
-  if (!FitsRegisters(mr * nv, s.broadcast ? nv : 0, unroll, target)) return std::numeric_limits<double>::infinity();
+  if (!s.tile_registers && !FitsRegisters(mr * nv, s.broadcast ? nv : 0, unroll, target))
+    return std::numeric_limits<double>::infinity();
 
   const bool rows_ahead = s.rows_ahead_knob >= 0 && d[s.rows_ahead_knob].values[0] > 0;
   if (!FitsAddresses(s, shape.all_rows, mr, rows_ahead, target)) return std::numeric_limits<double>::infinity();
 
-  double step = StepCycles(mr * nv, s.broadcast ? mr + nv : mr * nv + nv, unroll, machine);
+  double step = s.tile_registers ? TileStepCycles(mr, nv)
+                                 : StepCycles(mr * nv, s.broadcast ? mr + nv : mr * nv + nv, unroll, machine);
   const double panel = shape.panel_bytes, rows = shape.rows_bytes;
   const double weights = shape.sum * static_cast<double>(s.n) * bytes;
   double overlap = Overlapped(step, TiledTraffic(s, shape, weights, target), kExposed);

@@ -227,17 +227,32 @@ bool HasSelect(const BlockView& block) {
   return found;
 }
 
-int64_t StepsOfDot(const BlockView& view, const Target& target) {
+namespace {
+
+// The element types of the factors that the block adds up; nothing if `dot` does not add their products.
+std::optional<std::pair<DType, DType>> DotOperandsOf(const BlockView& view) {
   const Store* store = view.node.As<Block>()->body.As<Store>();
   const std::optional<AddedProduct> added = store ? AddedProductOf(*store) : std::nullopt;
-  if (!added) return 1;
+  if (!added) return std::nullopt;
   const auto type_of = [](const Expr& e) {
     const Cast* cast = e.As<Cast>();
     return cast && cast->a.As<Load>() ? cast->a.dtype() : e.dtype();
   };
   const DType a = type_of(added->a), b = type_of(added->b);
-  const bool fits = AreDotOperands(a, b) && store->buffer->dtype == SumType(a, b) && target.HasDot(a);
-  return fits ? DotGroup(a) : 1;
+  if (!AreDotOperands(a, b) || store->buffer->dtype != SumType(a, b)) return std::nullopt;
+  return std::pair(a, b);
+}
+
+}  // namespace
+
+int64_t DotGroupOf(const BlockView& view) {
+  const auto operands = DotOperandsOf(view);
+  return operands ? DotGroup(operands->first) : 0;
+}
+
+int64_t StepsOfDot(const BlockView& view, const Target& target) {
+  const auto operands = DotOperandsOf(view);
+  return operands && target.HasDot(operands->first) ? DotGroup(operands->first) : 1;
 }
 
 }  // namespace autotune

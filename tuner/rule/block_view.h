@@ -75,8 +75,11 @@ LinearForm FlatIndex(const BlockView& block, const Buffer& buffer, const std::ve
 bool ReadsOnce(const BlockView& block, const LinearForm& index, const std::set<Name>& repeated = {});
 // Visits the loads of the block, except loads of the buffer that the block writes.
 void ForEachOperand(const BlockView& block, const std::function<void(const Load&)>& visit);
-// Returns how many steps of the block's sum one instruction of the target takes, which are neighbours (ir/dot.h); 1: the
-// target has no such instruction for what the block adds.
+// Returns the group of neighbouring steps of the block's sum whose products some targets add by one instruction
+// (ir/dot.h); 0: there are none for what the block adds.
+int64_t DotGroupOf(const BlockView& block);
+// Returns how many steps of the block's sum one instruction of the target takes, which are neighbours (ir/dot.h); 1:
+// the target has no such instruction for what the block adds.
 int64_t StepsOfDot(const BlockView& block, const Target& target);
 // Returns true if the block contains a select. Its condition may keep a load in bounds.
 bool HasSelect(const BlockView& block);

@@ -25,6 +25,7 @@ using SketchRule = Status(SketchBuilder& s, const BlockView& block, int way);
   RULE(ColumnsRule, 1)   /* column sums and other reductions over outer dimensions */                         \
   RULE(LanesRule, 2)     /* sums of few long rows, in lanes: rows are cut into parts */                       \
   RULE(StreamsRule, 1)   /* products of few rows with many constants, bound by memory */                      \
+  RULE(TileProductRule, 2) /* products of bytes or bf16, by registers of two dimensions */                    \
   RULE(DotTilingRule, 2) /* as TilingRule, for products of bytes or bf16, by instructions that add groups */         \
   RULE(TilingRule, 6)    /* other reductions: multi-level tiling with a register tile, packed operands */     \
   RULE(StreamingRule, 1) /* everything else: parallel, vectorized, chunked; or computed at its consumer */

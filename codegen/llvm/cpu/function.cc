@@ -6,6 +6,7 @@
 #include "codegen/llvm/statements.h"
 #include "codegen/loops.h"
 #include "codegen/share.h"
+#include "ir/annotations.h"
 #include "runtime/abi.h"
 #include "support/check.h"
 
@@ -31,6 +32,7 @@ llvm::Function* FunctionEmitter::EmitBody(const std::vector<PointerParam>& point
   Emit(body);
   expressions_.addresses().LeaveScope();
   streaming_.Fence();
+  tiles_.Release(builder_);
   builder_.CreateRet(builder_.getInt32(0));
   return function_;
 }
@@ -50,6 +52,7 @@ llvm::Function* FunctionEmitter::EmitParallelBody(const For& loop, const Capture
   EmitLoop(loop, function_->getArg(0), function_->getArg(1), /*known_nonempty=*/false);
   expressions_.addresses().LeaveScope();
   streaming_.Fence();
+  tiles_.Release(builder_);
   builder_.CreateRetVoid();
   return function_;
 }
@@ -92,6 +95,7 @@ void FunctionEmitter::EmitAlloc(const Alloc& alloc) {
 
 void FunctionEmitter::EmitFor(const For& loop) {
   if (loop.kind == LoopKind::kParallel) return EmitParallel(loop);
+  if (loop.annotations.contains(kTiles) && target_.has_tiles && EmitTiles(loop)) return;
   const int64_t* extent = AsInt(loop.extent);
   if (extent && *extent <= 0) return;
   if (extent && *extent == 1) {
@@ -107,6 +111,18 @@ void FunctionEmitter::EmitFor(const For& loop) {
 void FunctionEmitter::EmitLoop(const For& loop, llvm::Value* begin, llvm::Value* end, bool known_nonempty) {
   std::string label = (IsRegisterLoopBody(loop.body) ? kRegisterLoopPrefix : "loop.") + loop.var.str();
   control_.Loop({loop.var, begin, end, known_nonempty, !HasLoop(loop.body), label}, [&] { Emit(loop.body); });
+}
+
+bool FunctionEmitter::EmitTiles(const For& loop) {
+  const std::optional<TileProduct> product = MatchTileProduct(loop);
+  if (!product) return false;
+  const auto address = [&](const Expr& first) {
+    const Load& load = *first.As<Load>();
+    return expressions_.addresses().Of(load.buffer, load.indices[0]).pointer;
+  };
+  llvm::Value *c = address(product->c), *a = address(product->a), *b = address(product->b);
+  tiles_.Emit(builder_, *product, c, a, b);
+  return true;
 }
 
 void FunctionEmitter::EmitParallel(const For& loop) {

@@ -13,6 +13,7 @@
 #include "codegen/llvm/cpu/parallel.h"
 #include "codegen/llvm/cpu/streaming.h"
 #include "codegen/llvm/cpu/strided_loads.h"
+#include "codegen/llvm/cpu/tiles.h"
 #include "codegen/llvm/expressions.h"
 
 namespace autotune {
@@ -41,6 +42,8 @@ class FunctionEmitter : private StatementEmitter {
   void EmitSeq(const Seq& seq) override;
   void EmitFor(const For& loop) override;
   void EmitLoop(const For& loop, llvm::Value* begin, llvm::Value* end, bool known_nonempty);
+  // Emits a product of tiles. Returns false if the loops have another form.
+  bool EmitTiles(const For& loop);
   void EmitParallel(const For& loop);
   void EmitIf(const If& branch) override;
   void EmitStore(const Store& store) override;
@@ -57,6 +60,7 @@ class FunctionEmitter : private StatementEmitter {
   Expressions expressions_;
   ControlFlow control_;
   StreamingStores streaming_;
+  TileRegisters tiles_;
   llvm::Function* function_ = nullptr;
   llvm::Value* at_context_ = nullptr;  // null in the body of a parallel loop
   int next_parallel_ = 0;

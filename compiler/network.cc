@@ -257,6 +257,7 @@ Result<Network> MakeNetwork(const IRModule& module, const NetworkOptions& option
                            .fuses_attention = !target.IsGpu(),
                            .multiplies_bytes = target.has_byte_dot,
                            .multiplies_bf16 = target.has_bf16_dot,
+                           .multiplies_tiles = target.has_tiles,
                            .rounds_to_bf16 = options.bf16,
                            .converts_factors = !target.IsGpu()};
   const IRModule fused = TRY(graph::Optimize(module, env));
@@ -278,7 +279,7 @@ Result<Network> LoadNetwork(const std::string& path, const NetworkOptions& optio
     if (!folder.empty()) network.name = folder;
   }
   network.notes = std::move(model.notes);
-  if (options.bf16 && !target.has_bf16_dot)
+  if (options.bf16 && !target.has_bf16_dot && !target.has_tiles)
     network.notes.emplace_back(
         "bf16 makes only products of few rows faster on this target, so only their weights are rounded");
 

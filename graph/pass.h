@@ -23,6 +23,7 @@ struct PassEnv {
   bool fuses_attention = true;           // false: no rule of the target schedules attention as one kernel
   bool multiplies_bytes = false;         // true: the target has dot products of bytes (ir/dot.h)
   bool multiplies_bf16 = false;          // true: the target has dot products of bf16
+  bool multiplies_tiles = false;         // true: the target multiplies tiles of bf16 (ir/tile_product.h)
   bool rounds_to_bf16 = false;           // true: the user allows that operands of products are rounded to bf16
   bool converts_factors = false;         // true: kernels of products convert bytes and halves that meet f32 in vectors
 };
@@ -97,7 +98,7 @@ Result<Graph> BlockProducts(const Graph& graph, const PassEnv& env);
 // (bf16_products.cc). Sums are of f32, and so is everything else.
 Result<Graph> RoundProducts(const Graph& graph, const PassEnv& env);
 
-// Multiplies bf16 that the graph widens to f32 as bf16 (bf16_products.cc), if env.multiplies_bf16. Results differ by
+// Multiplies bf16 that the graph widens to f32 as bf16 (bf16_products.cc), where the target does so faster. Results differ by
 // the rounding of sums.
 Result<Graph> Bf16Products(const Graph& graph, const PassEnv& env);
 

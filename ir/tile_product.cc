@@ -46,6 +46,13 @@ std::vector<const For*> NestOf(const For& outermost) {
 
 }  // namespace
 
+int64_t TileRowsOf(int64_t run) {
+  constexpr int64_t kFewest = 4;  // [chosen]
+  int64_t rows = std::min<int64_t>(run, kTileRows);
+  while (rows >= kFewest && run % rows != 0) --rows;
+  return rows >= kFewest ? rows : 0;
+}
+
 std::optional<TileProduct> MatchTileProduct(const For& loop) {
   const std::vector<const For*> loops = NestOf(loop);
   const Store* store = loops.empty() ? nullptr : loops.back()->body.As<Store>();

@@ -26,6 +26,10 @@ namespace autotune {
 // What one tile instruction of x86 multiplies at most: rows of 64 bytes.
 inline constexpr int kTileRows = 16, kTileColumns = 16, kTileGroups = 16;
 
+// Returns how many rows of `run` rows at equal distances make a tile, so that tiles cover them all; 0: so few that
+// vectors are as fast.
+int64_t TileRowsOf(int64_t run);
+
 // A product of tiles. All strides are in elements.
 struct TileProduct {
   // A loop: its extent, and how far one iteration moves in each operand.

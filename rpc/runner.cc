@@ -27,6 +27,7 @@
 #include "runtime/fill.h"
 #include "runtime/kernel_context.h"
 #include "runtime/time_evaluator.h"
+#include "support/cpu_features.h"
 #include "support/cpus.h"
 #include "support/json.h"
 
@@ -71,6 +72,7 @@ bool MostAreFinite(const std::vector<Tensor>& tensors) {
 
 // Enters the sandbox. Returns an error if a layer is missing that must be there.
 Result<std::vector<SandboxLayer>> Confined(const RunnerOptions& options, Restriction restriction) {
+  HostCpuFeatures();  // it makes a system call that the sandbox forbids
   std::vector<SandboxLayer> layers = EnterSandbox(options.sandbox, restriction);
   if (options.sandbox.mode == SandboxMode::kStrict && !options.shows_sandbox) TRY(CheckStrict(layers));
   return layers;

@@ -12,18 +12,37 @@
 #include "graph/pass/centered.h"
 #include "graph/pass/few_rows.h"
 #include "graph/pass/rewriter.h"
+#include "ir/tile_product.h"
 
 namespace autotune::graph {
 namespace {
 
 const DType kBf16 = DType::BFloat16(), kFloats = DType::Float(32);
 
-// Returns whether the product has constant weights, and sums that dot products of bf16 compute.
-bool Suits(const Graph& graph, const Node& node) {
+// Returns how many rows of a product's data lie at equal distances from each other: those of a matrix, the pixels of a
+// row of an image, or all pixels if each result reads one of them.
+int64_t RunOf(const Graph& graph, const Node& node) {
+  const Shape& result = graph.Spec(node.output).shape;
   const auto* conv = std::get_if<ConvAttrs>(&node.attrs);
-  if (node.op != Op::kMatmul && !(conv && conv->layout == Layout::kNHWC && conv->groups == 1)) return false;
-  return graph.Spec(node.output).dtype == kFloats && NeighboursOf(graph, node) % DotGroup(kBf16) == 0 &&
-         TermsOf(graph, node) >= kFewestTerms;
+  if (!conv) return result[0];
+  const Shape& weights = graph.Spec(node.inputs[1]).shape;
+  const auto is_one = [](int64_t n) { return n == 1; };
+  const bool of_pixels = weights[0] == 1 && weights[1] == 1 && std::ranges::all_of(conv->strides, is_one) &&
+                         std::ranges::all_of(conv->pads, [](int64_t n) { return n == 0; });
+  return of_pixels ? result[1] * result[2] : result[2];
+}
+
+// Returns whether the target multiplies the operands faster as bf16 than as f32.
+bool Suits(const Graph& graph, const Node& node, const PassEnv& env) {
+  const auto* conv = std::get_if<ConvAttrs>(&node.attrs);
+  if (node.op != Op::kMatmul && !(node.op == Op::kConv2d && conv->layout == Layout::kNHWC && conv->groups == 1))
+    return false;
+  if (graph.Spec(node.output).dtype != kFloats || NeighboursOf(graph, node) % DotGroup(kBf16) != 0 ||
+      TermsOf(graph, node) < kFewestTerms)
+    return false;
+  if (env.multiplies_bf16) return true;
+  return env.multiplies_tiles && graph.Spec(node.output).shape.back() % kTileColumns == 0 &&
+         TileRowsOf(RunOf(graph, node)) > 0;
 }
 
 class RoundProductsPass {
@@ -33,7 +52,7 @@ class RoundProductsPass {
   Graph Run() {
     for (const Node& node : graph_.nodes) {
       const bool few_rows = IsOfFewRows(graph_, node);
-      const bool gains = few_rows ? env_.converts_factors : env_.multiplies_bf16 && Suits(graph_, node);
+      const bool gains = few_rows ? env_.converts_factors : Suits(graph_, node, env_);
       if (!gains || !IsOfConstants(graph_, node.inputs[1]) || !IsOfFloats(node)) {
         rewriter_.Copy(node);
         continue;
@@ -67,7 +86,7 @@ class RoundProductsPass {
 
 class Bf16ProductsPass {
  public:
-  explicit Bf16ProductsPass(const Graph& graph) : graph_(graph), rewriter_(graph) {}
+  Bf16ProductsPass(const Graph& graph, const PassEnv& env) : graph_(graph), env_(env), rewriter_(graph) {}
 
   Graph Run() {
     for (const Node& node : graph_.nodes)
@@ -77,7 +96,7 @@ class Bf16ProductsPass {
 
  private:
   bool Rewrite(const Node& node) {
-    if (!Suits(graph_, node) || !IsOfConstants(graph_, node.inputs[1])) return false;
+    if (!Suits(graph_, node, env_) || !IsOfConstants(graph_, node.inputs[1])) return false;
     if (!IsWidened(node.inputs[0]) || !IsWidened(node.inputs[1])) return false;
     const std::vector<ValueId> halves = {Half(node.inputs[0]), Half(node.inputs[1])};
     rewriter_.Set(node.output, rewriter_.builder.Must(node.op, halves, node.attrs, node.name));
@@ -103,6 +122,7 @@ class Bf16ProductsPass {
   }
 
   const Graph& graph_;
+  const PassEnv& env_;
   Rewriter rewriter_;
   std::map<ValueId, ValueId> halves_;
 };
@@ -115,8 +135,8 @@ Result<Graph> RoundProducts(const Graph& graph, const PassEnv& env) {
 }
 
 Result<Graph> Bf16Products(const Graph& graph, const PassEnv& env) {
-  if (!env.multiplies_bf16) return graph;
-  return DropDeadCode(Bf16ProductsPass(graph).Run(), env);
+  if (!env.multiplies_bf16 && !env.multiplies_tiles) return graph;
+  return DropDeadCode(Bf16ProductsPass(graph, env).Run(), env);
 }
 
 }  // namespace autotune::graph

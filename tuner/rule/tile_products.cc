@@ -10,28 +10,23 @@
 namespace autotune {
 namespace {
 
-constexpr int64_t kFewestRows = 4;  // of a tile: with fewer, vectors are as fast [chosen]
-
-// Returns the largest divisor of n up to `most`.
-int64_t LargestDivisor(int64_t n, int64_t most) {
-  for (int64_t divisor = std::min(n, most);; --divisor)
-    if (n % divisor == 0) return divisor;
-}
-
 // The register tile. Its rows lie at equal distances in memory, since a tile is loaded by one instruction.
 struct Shape {
   int64_t rows = 0, row_tiles = 1, columns = 0;
 };
 
-// Returns the shape for m rows and n columns. `run`: rows that lie at equal distances, from each multiple of `run` on.
+// Returns the shape for m rows and n columns; no rows: there is none. `run`: rows that lie at equal distances, from
+// each multiple of `run` on.
 Shape ShapeOf(int64_t m, int64_t n, int64_t run) {
-  Shape shape{.rows = LargestDivisor(run, kTileRows)};
+  Shape shape{.rows = TileRowsOf(run)};
+  if (shape.rows == 0) return shape;
   // Two tiles of rows lie at an equal distance if no image row, or every one, ends between them.
   const int64_t tiles = run / shape.rows;
   if ((m / shape.rows) % 2 == 0 && (tiles % 2 == 0 || tiles == 1)) shape.row_tiles = 2;
   // Eight registers hold two by two tiles of sums, or one by three, with their operands.
-  const int64_t vectors = n / kTileColumns, most = shape.row_tiles > 1 ? 2 : 3;
-  shape.columns = kTileColumns * LargestDivisor(vectors, most);
+  int64_t vectors = shape.row_tiles > 1 ? 2 : 3;
+  while (n / kTileColumns % vectors != 0) --vectors;
+  shape.columns = kTileColumns * vectors;
   return shape;
 }
 
@@ -62,7 +57,7 @@ Status TileProductRule(SketchBuilder& s, const BlockView& block, int way) {
   const int64_t run = image.row > 0 ? image.row : r.m.extent;
   if (r.m.extent % run != 0) return Err("the rows of the image are cut");
   const Shape shape = ShapeOf(r.m.extent, r.n.extent, run);
-  if (shape.rows < kFewestRows) return Err("too few rows lie at equal distances");
+  if (shape.rows == 0) return Err("too few rows lie at equal distances");
   const bool n_inside = way > 0;
 
   const WriteBack out = TRY(s.MakeWriteBack(block));

@@ -80,6 +80,9 @@ Result<PrimFunc> UnrollLoops(const PrimFunc& f, PassEnv& env);
 Result<PrimFunc> OverlapRows(const PrimFunc& f, PassEnv& env);
 // Checks the contract of register buffers: constant indices, in bounds, few enough bytes (loops.cc).
 Result<PrimFunc> VerifyRegisters(const PrimFunc& f, PassEnv& env);
+// Returns an error if loops annotated kTiles are no products of tiles, and the target has instructions for them
+// (tiles.cc).
+Result<PrimFunc> VerifyTiles(const PrimFunc& f, PassEnv& env);
 // Clamps floats to the range of the integer type before they are converted (casts.cc).
 Result<PrimFunc> DefineCasts(const PrimFunc& f, PassEnv& env);
 // Expands functions, and conversions of 16-bit floats, into arithmetic if the target has no instruction for them

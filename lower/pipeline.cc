@@ -26,6 +26,7 @@ constexpr LoweringPass kPasses[] = {
     {"simplify", Simplify, true},
     {"merge_guards", HoistGuards, true},
     {"verify_registers", VerifyRegisters, true, "code generators rely on its checks"},
+    {"verify_tiles", VerifyTiles, true},
     {"define_casts", DefineCasts, true, "code generators do not check whether a float fits an integer"},
     {"expand_math", ExpandMath, true, "code generators call no mathematical library"},
 };

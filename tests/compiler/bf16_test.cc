@@ -17,8 +17,9 @@
 namespace autotune {
 namespace {
 
-constexpr char kTarget[] =
-    "llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64-v4 -mattr=+avx512bf16 -num-cores=2 -caches=32K,1M,16M";
+// Features of a CPU that multiplies bf16.
+using CpuFeatures = std::vector<std::string>;
+const CpuFeatures kVectors = {"avx512bf16"}, kTiles = {"amx-bf16", "amx-int8", "amx-tile"};
 
 std::vector<float> Random(int64_t count, uint64_t seed) {
   Rng rng(seed);
@@ -27,10 +28,11 @@ std::vector<float> Random(int64_t count, uint64_t seed) {
   return numbers;
 }
 
-class Bf16 : public ::testing::Test {
+class Bf16 : public ::testing::TestWithParam<CpuFeatures> {
  protected:
   void SetUp() override {
-    if (!CheckCpuFeatures({"avx512bf16", "avx512vl"}).ok()) GTEST_SKIP() << "this CPU has no dot products of bf16";
+    if (!CheckCpuFeatures(GetParam()).ok() || !CheckCpuFeatures({"avx512vl"}).ok())
+      GTEST_SKIP() << "this CPU has no " << GetParam()[0];
     folder_ = ::testing::TempDir() + "bf16-XXXXXX";
     ASSERT_TRUE(mkdtemp(folder_.data()));
   }
@@ -45,7 +47,9 @@ class Bf16 : public ::testing::Test {
         MakeBuildWorkers(
             {.workers = 1, .command = {std::string(AUTOTUNE_BINARY_DIR) + "/tools/autotune", "--build-worker"}})
             .value();
-    const Target target = Target::Parse(kTarget).value();
+    std::string text = "llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64-v4 -num-cores=2 -caches=32K,1M,16M -mattr=";
+    for (const std::string& feature : GetParam()) text += (text.ends_with('=') ? "+" : ",+") + feature;
+    const Target target = Target::Parse(text).value();
     const auto network = LoadNetwork(folder_ + "/m.onnx", {.bf16 = bf16}, target, *builder);
     if (!network.ok()) return ADD_FAILURE() << network.error().Text(), std::vector<float>();
     const auto compiled = Compile(*network, target, nullptr, *builder);
@@ -66,8 +70,8 @@ double Rounded(double value) { return RoundFloat(value, DType::BFloat16()); }
 
 constexpr double kSums = 0x1p-20;  // relative to the sum of magnitudes: a few roundings of f32
 
-TEST_F(Bf16, ProductsOfRoundedMatrices) {
-  const int64_t rows = 37, terms = 130, columns = 75;
+TEST_P(Bf16, ProductsOfRoundedMatrices) {
+  const int64_t rows = 35, terms = 130, columns = 80;
   const std::vector<float> x = Random(rows * terms, 1), w = Random(terms * columns, 2);
   ModelMaker m;
   m.Input("x", {rows, terms}).Floats("w", {terms, columns}, w).Output("y").Node("MatMul", {"x", "w"}, {"y"});
@@ -93,8 +97,8 @@ TEST_F(Bf16, ProductsOfRoundedMatrices) {
   EXPECT_GT(differ, rows * columns / 2) << "this test would not notice whether operands are rounded";
 }
 
-TEST_F(Bf16, ConvolutionsOfRoundedImages) {
-  const int64_t size = 9, channels = 10, filters = 21;
+TEST_P(Bf16, ConvolutionsOfRoundedImages) {
+  const int64_t size = 9, channels = 10, filters = 32;
   const std::vector<float> x = Random(channels * size * size, 3), w = Random(filters * channels * 9, 4);
   ModelMaker m;
   m.Input("x", {1, channels, size, size}).Floats("w", {filters, channels, 3, 3}, w).Output("y");
@@ -118,6 +122,8 @@ TEST_F(Bf16, ConvolutionsOfRoundedImages) {
     }
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(By, Bf16, ::testing::Values(kVectors, kTiles));
 
 }  // namespace
 }  // namespace autotune

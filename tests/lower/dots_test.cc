@@ -95,5 +95,24 @@ TEST(FormDots, OtherLoopsStayAndComputeTheSame) {
     EXPECT_EQ(DotsOf(Program(value), kVnni), 0) << value;
 }
 
+TEST(VerifyTiles, RefusesLoopsThatAreNoProductAnyMore) {
+  const auto lowered = [](const std::string& at, const char* target) {
+    const PrimFunc f = test::Parse(
+        "func f(a: u8[16, 8] input, b: i8[2, 16, 4] input, y: i32[16, 16] output) { for i0 in 16 { for j0 in 16 { "
+        "block "
+        "first(vi: S 16 = i0, vj: S 16 = j0) { y[vi, vj] = 0i32 } } } for q in 2 @{tiles=1} { for m in 16 { for n in "
+        "16 "
+        "{ for k in 4 { block add(vm: S 16 = m, vn: S 16 = n, vq: R 2 = q, vk: R 4 = k) { y[vm, vn] = y[vm, vn] + "
+        "i32(a[" +
+        at + ", vq * 4 + vk]) * i32(b[vq, vn, vk]) } } } } } }");
+    const auto kernel = Lower(f, Target::Parse(target).value(), {});
+    return kernel.ok() ? "" : kernel.error().Text();
+  };
+  const char kAmx[] = "llvm -mtriple=x86_64-linux-gnu -mcpu=sapphirerapids";
+  EXPECT_EQ(lowered("vm", kAmx), "");
+  EXPECT_THAT(lowered("min(vm, 14)", kAmx), ::testing::HasSubstr("loop q is annotated as a product of tiles, but"));
+  EXPECT_EQ(lowered("min(vm, 14)", kVnni), "") << "they are loops like any others";
+}
+
 }  // namespace
 }  // namespace autotune

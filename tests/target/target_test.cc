@@ -62,6 +62,11 @@ TEST(Target, VectorsOfEveryGeneration) {
   EXPECT_TRUE(of("x86-64-v4 -mattr=+avx512bf16").HasDot(DType::BFloat16()));
   EXPECT_FALSE(of("sapphirerapids").HasDot(DType::BFloat16())) << "its instruction is slow";
   EXPECT_FALSE(of("icelake-server").HasDot(DType::BFloat16()));
+  EXPECT_TRUE(of("sapphirerapids").has_tiles);
+  EXPECT_TRUE(of("x86-64-v4 -mattr=+amx-tile,+amx-int8,+amx-bf16").has_tiles);
+  EXPECT_FALSE(of("x86-64-v4 -mattr=+amx-tile,+amx-int8").has_tiles) << "without bf16";
+  EXPECT_FALSE(of("sapphirerapids -mattr=-amx-tile").has_tiles);
+  EXPECT_FALSE(of("znver4").has_tiles);
   EXPECT_TRUE(of("icelake-server").HasDot(DType::UInt(8)));
 }
 

@@ -87,6 +87,49 @@ TEST(Lowered, ProductsOfBytesComputeTheSame) {
 
 TEST(Lowered, ProductsOfBf16ComputeTheSame) { CheckLowering(test::Bf16Dense(14, 40, 24), 3, Vnni()); }
 
+Target Amx() { return Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=sapphirerapids -num-cores=2").value(); }
+
+TEST(Lowered, ProductsOfTilesComputeTheSame) {
+  CheckLowering(test::BytesDense(32, 48, 24), 3, Amx());
+  CheckLowering(test::BytesDense(15, 32, 12, /*is_signed=*/true), 3, Amx());
+  CheckLowering(test::Bf16Dense(28, 32, 24), 3, Amx());
+  CheckLowering(test::BytesConv(8, 6, 8, 16, {.pad = {1, 1, 1, 1}, .pad_value = 3}), 3, Amx());
+  CheckLowering(test::BytesConv(11, 10, 4, 32, {.stride = {2, 2}, .pad = {0, 1, 1, 0}}), 3, Amx());
+}
+
+// Returns how many sketches multiply tiles. Expects that all their schedules stay products of tiles until code is made.
+int64_t SketchesOfTiles(const PrimFunc& func, const Target& target = Amx()) {
+  const auto sketches = GenerateSketches(func, target);
+  EXPECT_TRUE(sketches.ok());
+  Rng rng(11);
+  int64_t count = 0;
+  for (const Sketch& sketch : *sketches) {
+    if (sketch.name.find(":tiles") == std::string::npos) continue;
+    ++count;
+    for (int i = 0; i < 20; ++i) {
+      const auto schedule = Replay(func, Decide(sketch, DrawDecisions(sketch, rng)));
+      EXPECT_TRUE(schedule.ok());
+      const auto kernel = Lower(schedule->func(), target, {});
+      EXPECT_TRUE(kernel.ok()) << kernel.error().Text() << ToText(schedule->func());
+      if (!kernel.ok()) return count;
+    }
+  }
+  return count;
+}
+
+TEST(Lowered, ProductsOfBytesUseTilesWhereTheTargetHas) {
+  EXPECT_EQ(SketchesOfTiles(test::BytesDense(64, 64, 64)), 2);
+  EXPECT_EQ(SketchesOfTiles(test::Bf16Dense(64, 64, 64)), 2);
+  EXPECT_EQ(SketchesOfTiles(test::BytesDense(49, 80, 20)), 2) << "seven rows of a tile";
+  EXPECT_EQ(SketchesOfTiles(test::BytesConv(14, 14, 32, 32, {.pad = {1, 1, 1, 1}})), 2);
+  EXPECT_EQ(SketchesOfTiles(test::BytesConv(113, 112, 4, 16, {.stride = {2, 2}})), 2);
+  EXPECT_EQ(SketchesOfTiles(test::BytesDense(64, 64, 64), Vnni()), 0) << "the target has none";
+  EXPECT_EQ(SketchesOfTiles(test::BytesDense(64, 60, 64)), 0) << "no whole tiles of columns";
+  EXPECT_EQ(SketchesOfTiles(test::BytesDense(64, 64, 63)), 0) << "no whole number of groups";
+  EXPECT_EQ(SketchesOfTiles(test::BytesDense(17, 64, 64)), 0) << "tiles of one row";
+  EXPECT_EQ(SketchesOfTiles(test::Dense(64, 64, 64)), 0) << "no small numbers";
+}
+
 TEST(Lowered, ConvolutionsOfBytesComputeTheSame) {
   CheckLowering(test::BytesConv(5, 6, 8, 24, {.pad = {1, 1, 1, 1}, .pad_value = 3}), 2, Vnni());
   CheckLowering(test::BytesConv(7, 6, 4, 20, {.stride = {2, 2}, .pad = {0, 1, 1, 0}}), 2, Vnni());

@@ -64,7 +64,8 @@ std::string AotHeaderOf(const std::string& path) { return path.substr(0, path.si
 Result<std::string> WriteAot(const CompileResult& result, const Target& target, const std::string& path) {
   const std::string name = NameOf(path);
   const Package& package = result.package;
-  const AotPlan plan = TRY(PlanAot(package, result.kernels));
+  AotPlan plan = TRY(PlanAot(package, result.kernels));
+  plan.asks_for_tiles = target.has_tiles;
   const std::string header = AotHeader(name, package.info, plan);
   std::string bytes;
   if (path.ends_with(".c")) {

@@ -135,6 +135,18 @@ constexpr char kHeaderPrepare[] = R"(
 int32_t @_prepare(void* workspace);
 )";
 
+// Asks Linux for the registers of AMX (arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA). Needs no C library.
+constexpr char kTiles[] = R"(
+static int at_may_use_tiles(void) {
+  static volatile int asked = 0;
+  long result;
+  if (asked) return 1;
+  __asm__ volatile("syscall" : "=a"(result) : "a"(158L), "D"(0x1023L), "S"(18L) : "rcx", "r11", "memory");
+  if (result == 0) asked = 1;
+  return result == 0;
+}
+)";
+
 constexpr char kContext[] = R"(
 typedef struct AtContext AtContext;
 struct AtContext {
@@ -314,6 +326,7 @@ std::string RunText(const std::string& name, const PackageInfo& info, const AotP
     text += "  {\n    size_t i;\n    for (i = 0; i < 16; ++i)\n      if (w[i] != at_mark[i]) return " + name +
             "_NOT_PREPARED;\n  }\n";
   }
+  if (plan.asks_for_tiles) text += "  if (!at_may_use_tiles()) return " + name + "_FAILED;\n";
   text += "  context = at_begin(w, threads);\n  (void)context, (void)inputs, (void)outputs;\n";
   for (const AotCall& call : plan.run) text += CallText(call, "raw", layout, name, function);
   for (const AotCopy& copy : plan.copies) {
@@ -418,7 +431,7 @@ std::string AotDriver(const std::string& name, const PackageInfo& info, const Ao
     return functions.try_emplace(kernel + "." + suffix, "at_kernel" + std::to_string(functions.size())).first->second;
   };
   const std::string end = DriverEnd(name, info, plan, function);
-  std::string text = "#include \"" + name + ".h\"\n" + kContext;
+  std::string text = "#include \"" + name + ".h\"\n" + kContext + (plan.asks_for_tiles ? kTiles : "");
   // The object with the constants is made like those of kernels, so without kernels it would not know its machine.
   if (plan.run.empty()) return text + DataText(plan) + end;
   text += "\nextern const char at_data[] __asm__(\"" + name + ".data\") __attribute__((visibility(\"hidden\")));\n";

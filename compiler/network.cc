@@ -13,6 +13,7 @@
 #include "graph/extract.h"
 #include "graph/pipeline.h"
 #include "graph/to_te.h"
+#include "ir/added_product.h"
 #include "ir/arithmetic.h"
 #include "runtime/cpu_device.h"
 #include "runtime/graph_executor.h"
@@ -185,6 +186,7 @@ TuneTask MakeTuneTask(const Network& network, const NetworkTask& task) {
   tune.reference = te::ToReference(tune.alternatives[0].func);
   tune.bounded = te::ToBoundedReference(tune.alternatives[0].func);
   tune.takes_steps = te::TakesSteps(tune.alternatives[0].func);
+  tune.small_products = AddsSmallProducts(tune.alternatives[0].func.body);
   tune.full_range = te::FullRangeInputs(tune.alternatives[0].func);
   return tune;
 }

@@ -2,6 +2,7 @@
 #pragma once
 #include <optional>
 
+#include "ir/dot.h"
 #include "ir/stmt.h"
 #include "ir/visit.h"
 
@@ -31,6 +32,23 @@ inline std::optional<AddedProduct> AddedProductOf(const Store& store) {
     if (is_sum(old) && product && product->op == BinaryOp::kMul) return AddedProduct{old, product->a, product->b};
   }
   return std::nullopt;
+}
+
+// Returns whether the program adds products of small numbers (ir/dot.h). CPUs may multiply these several times as fast
+// as f32.
+inline bool AddsSmallProducts(const Stmt& body) {
+  bool found = false;
+  const auto small = [](const Expr& factor) {
+    const Cast* cast = factor.As<Cast>();
+    return cast && cast->a.As<Load>() && DotGroup(cast->a.dtype().Element()) > 0;
+  };
+  Walk(body, [&](const Stmt& s) {
+    const Store* store = s.As<Store>();
+    const std::optional<AddedProduct> added = store ? AddedProductOf(*store) : std::nullopt;
+    found |= added && small(added->a) && small(added->b);
+    return !found;
+  });
+  return found;
 }
 
 }  // namespace autotune

@@ -29,6 +29,7 @@ double FewestOperations(const TuneTask& task, const TaskAlternative& alternative
 double BelievedPeak(double measured, double reached) { return reached <= kNoise * measured ? measured : 0; }
 
 double RooflineSeconds(const TuneTask& task, double peak_flops) {
+  if (task.small_products) return 0;
   double operations = task.flops;
   for (const TaskAlternative& alternative : task.alternatives)
     operations = std::min(operations, FewestOperations(task, alternative));

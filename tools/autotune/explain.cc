@@ -45,7 +45,7 @@ Json KernelJson(const ExplainSource& source, const ExplainedKernel& kernel, cons
   json["flops"] = kernel.kernel.flops;
   json["threads"] = source.threads;
   if (kernel.seconds > 0 && source.roofline) {
-    const Roof roof = source.roofline->Of(kernel.kernel.flops, kernel.bytes);
+    const Roof roof = RoofOf(source, kernel);
     json["bytes"] = kernel.bytes;
     json["median_us"] = kernel.seconds * 1e6;
     json["all_calls_us"] = kernel.total * 1e6;
@@ -155,7 +155,7 @@ std::string TimeLine(const ExplainSource& source, const ExplainedKernel& kernel)
                      Format(": %.1f GFLOPS, %.1f GB/s", kernel.kernel.flops / kernel.seconds / 1e9,
                             kernel.bytes / kernel.seconds / 1e9);
   if (!source.roofline) return text;
-  const Roof roof = source.roofline->Of(kernel.kernel.flops, kernel.bytes);
+  const Roof roof = RoofOf(source, kernel);
   return text + Format("; %.0f %% of what the machine allows (bound by ", 100 * roof.seconds / kernel.seconds) +
          roof.bound + ")";
 }

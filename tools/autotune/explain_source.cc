@@ -282,11 +282,15 @@ Result<Explained> ExplainKernel(const ExplainSource& source, const ExplainedKern
     evidence.code = CodeFactsOf(explained.code, explained.samples);
   }
   if (kernel.seconds > 0 && source.roofline) {
-    const Roof roof = source.roofline->Of(kernel.kernel.flops, kernel.bytes);
+    const Roof roof = RoofOf(source, kernel);
     evidence.time = TimeFacts{.seconds = kernel.seconds, .roof_seconds = roof.seconds, .roof_bound = roof.bound};
   }
   explained.explanation = Explain(evidence);
   return explained;
+}
+
+Roof RoofOf(const ExplainSource& source, const ExplainedKernel& kernel) {
+  return source.roofline->Of(OperationsAtPeak(kernel.kernel.program, kernel.kernel.flops), kernel.bytes);
 }
 
 Result<std::vector<TriedAlternative>> TriedAlternatives(const std::string& db, const std::string& task,

@@ -67,6 +67,9 @@ struct Explained {
 };
 Result<Explained> ExplainKernel(const ExplainSource& source, const ExplainedKernel& kernel);
 
+// Returns the least time of the kernel that the roofline of the source, which must be known, allows.
+Roof RoofOf(const ExplainSource& source, const ExplainedKernel& kernel);
+
 // The records of one algorithm of a task.
 struct TriedAlternative {
   std::string name;

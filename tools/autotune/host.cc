@@ -10,6 +10,8 @@
 #include <limits>
 #include <thread>
 
+#include "ir/added_product.h"
+#include "ir/text.h"
 #include "runtime/tensor.h"
 #include "support/host_lock.h"
 #include "support/printf_text.h"
@@ -180,6 +182,11 @@ Result<std::vector<CopySpeed>> MeasureCopySpeeds(const Target& target) {
     speeds.push_back({level.name, level.capacity, bytes_per_second});
   }
   return speeds;
+}
+
+double OperationsAtPeak(const std::string& program, double flops) {
+  const Result<PrimFunc> parsed = ParsePrimFunc(program);
+  return parsed.ok() && AddsSmallProducts(parsed->body) ? 0 : flops;
 }
 
 Roof Roofline::Of(double flops, double bytes) const {

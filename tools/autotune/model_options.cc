@@ -49,9 +49,10 @@ void ModelOptions::Add(CLI::App& app, bool model_required) {
       app.add_flag("--no-winograd", no_winograd,
                    "leave out Winograd convolutions; their rounding errors are a few times those of the direct sum"));
   of_compilation_.push_back(
-      app.add_option("--precision", precision,
-                     "of the operands of products with constant weights: model (as the model has them), or bf16 (f32 is "
-                     "rounded to bf16, a relative error of up to 1/256 each, where that is faster; sums stay f32)")
+      app.add_option(
+             "--precision", precision,
+             "of the operands of products with constant weights: model (as the model has them), or bf16 (f32 is "
+             "rounded to bf16, a relative error of up to 1/256 each, where that is faster; sums stay f32)")
           ->check(CLI::IsMember({"model", "bf16"}))
           ->capture_default_str());
 }
@@ -173,7 +174,8 @@ Result<Network> ModelOptions::Load(const NetworkOptions& options, const Target& 
   network.name = parsed.name;
   // The digest depends on the tasks and the options that change their code, but not on the text of --op. So two
   // spellings of one operator share their runs.
-  std::string tasks = std::string(options.winograd ? "" : "no winograd") + (options.bf16 ? "bf16" : "") + passes.config().CodeKey();
+  std::string tasks =
+      std::string(options.winograd ? "" : "no winograd") + (options.bf16 ? "bf16" : "") + passes.config().CodeKey();
   for (const NetworkTask& task : network.tasks) tasks += task.hash.Hex();
   network.digest = HashBytes128(tasks);
   return network;

@@ -92,6 +92,7 @@ std::vector<ProfileRow> ProfileRows(const PackageInfo& info, const std::vector<N
   for (const PackagedKernel& kernel : info.kernels) kernels[kernel.name] = &kernel;
   std::vector<ProfileRow> rows;
   for (const NodeTime& time : times) {
+    double at_peak = time.flops;
     ProfileRow row{.node = OneLine(time.name),
                    .seconds = time.seconds,
                    .least = time.least,
@@ -102,8 +103,9 @@ std::vector<ProfileRow> ProfileRows(const PackageInfo& info, const std::vector<N
       row.label = OneLine(found->second->label);
       row.winograd = topi::IsWinograd(found->second->alternative);
       row.flops = found->second->flops;
+      at_peak = OperationsAtPeak(found->second->program, row.flops);
     }
-    row.roof = roofline.Of(row.flops, row.bytes);
+    row.roof = roofline.Of(at_peak, row.bytes);
     rows.push_back(std::move(row));
   }
   return rows;
@@ -143,7 +145,9 @@ std::string ProfileTable(const std::vector<ProfileRow>& rows, const ProfileBalan
     sentences += Format("%s %.0f GB/s in ", i ? "," : "", roofline.copying[i].bytes_per_second / 1e9) +
                  roofline.copying[i].level;
   }
-  sentences += " (in the nearest one that holds all that a kernel reads and writes)\n";
+  sentences +=
+      " (in the nearest one that holds all that a kernel reads and writes). Kernels that multiply bytes or bf16 "
+      "are compared with copying only\n";
   if (winograd) {
     sentences += std::string("w: Winograd's algorithm; ") + (speeds ? "GFLOPS and " : "") +
                  "% roof count the operations of the direct algorithm, so they may exceed what the machine allows\n";

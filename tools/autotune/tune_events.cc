@@ -51,7 +51,7 @@ event::Task TaskOf(const TaskReport& report, const ChosenNetwork* chosen, std::o
   if (measured) {
     const double rate = report.task->flops / tuned;
     row.gflops = Measured(rate / 1e9);
-    if (peak_flops) row.peak_share = Measured(rate / *peak_flops);
+    if (peak_flops && !report.task->small_products) row.peak_share = Measured(rate / *peak_flops);
   }
   row.keeps_default = keeps_default;
   row.only_schedule = report.only_schedule;

@@ -1,6 +1,6 @@
 // Kernels: builds one kernel for every task, by the first schedule that still replays and builds. The schedule of the
-// network's choice is tried first, then those of the best records of its family, then the default ones. Functions that build return
-// when the build workers have finished. Internal to compiler/.
+// network's choice is tried first, then those of the best records of its family, then the default ones. Functions that
+// build return when the build workers have finished. Internal to compiler/.
 #pragma once
 #include <memory>
 #include <string>

@@ -98,8 +98,8 @@ Result<Graph> BlockProducts(const Graph& graph, const PassEnv& env);
 // (bf16_products.cc). Sums are of f32, and so is everything else.
 Result<Graph> RoundProducts(const Graph& graph, const PassEnv& env);
 
-// Multiplies bf16 that the graph widens to f32 as bf16 (bf16_products.cc), where the target does so faster. Results differ by
-// the rounding of sums.
+// Multiplies bf16 that the graph widens to f32 as bf16 (bf16_products.cc), where the target does so faster. Results
+// differ by the rounding of sums.
 Result<Graph> Bf16Products(const Graph& graph, const PassEnv& env);
 
 // Lets products of few rows read weights of 16 bits as they are stored (half_weights.cc), if env.converts_factors.

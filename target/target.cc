@@ -53,6 +53,10 @@ bool CpuImplies(std::string_view cpu, std::string_view feature) {
   if (feature == "avx512vnni") return in(kAvx512Vnni);
   if (feature == "avx512bf16") return in(kAvx512Bf16);
   if (feature.starts_with("amx-")) return in(kAmx);
+  if (feature == "dotprod" || feature == "i8mm" || feature == "bf16") {
+    const std::vector<std::string> of_model = FeaturesOfModel(cpu);
+    return std::ranges::find(of_model, feature) != of_model.end();
+  }
   if (feature == "avxvnni") return in(kAvxVnni);
   return avx2 || (feature == "avx" && in(kAvx));
 }
@@ -135,6 +139,12 @@ void Derive(Target& target) {
     target.vector_registers = 32;
     target.general_registers = 31;
     target.has_fma = true;
+    const auto has_on_arm = [&](std::string_view f) {
+      return target.kind == TargetKind::kLlvm && target.triple.starts_with("aarch64") && has(f);
+    };
+    target.has_byte_dot = has_on_arm("dotprod");
+    target.has_mixed_dot = has_on_arm("i8mm");
+    target.has_bf16_dot = has_on_arm("bf16");
   }
 }
 

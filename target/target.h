@@ -16,7 +16,6 @@
 #include <string_view>
 #include <vector>
 
-#include "ir/dtype.h"
 #include "support/fields.h"
 #include "support/result.h"
 
@@ -62,6 +61,7 @@ struct Target {
   bool has_async_copies = false;  // copies from global to shared memory without registers (ir/op.h, async)
   bool has_mma = false;           // tensor cores with operands of f16, bf16 and TF32 (ir/mma.h)
   bool has_byte_dot = false;      // dot products of bytes (ir/dot.h)
+  bool has_mixed_dot = false;     // AArch64: one of unsigned by signed bytes; x86 has no other
   bool has_bf16_dot = false;      // dot products of bf16
   bool has_tiles = false;         // registers of two dimensions, and products of bytes and of bf16 (ir/tile_product.h)
   bool has_f16 = false;           // instructions that convert between f16 and f32, if the generator can emit them
@@ -86,8 +86,8 @@ struct Target {
   // last place for each operand), relative to the sum of the products' magnitudes. Comparisons of results allow for
   // this error.
   double ProductRounding() const { return tf32 ? 0x1p-10 : 0; }
-  // Returns whether there are dot products of vectors of this element type.
-  bool HasDot(DType type) const { return type.IsFloat() ? has_bf16_dot : has_byte_dot; }
+  // Returns whether there are dot products of vectors of bf16 (`floats`) or of bytes.
+  bool HasDot(bool floats) const { return floats ? has_bf16_dot : has_byte_dot; }
   int VectorLanes(int bits) const { return vector_bits / bits; }
   bool operator==(const Target& other) const { return Text() == other.Text(); }
 };

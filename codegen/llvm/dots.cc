@@ -1,5 +1,6 @@
 #include "codegen/llvm/dots.h"
 
+#include <llvm/IR/IntrinsicsAArch64.h>
 #include <llvm/IR/IntrinsicsX86.h>
 
 #include <algorithm>
@@ -26,37 +27,82 @@ const Instruction& InstructionFor(int lanes) {
   return *found;
 }
 
+// Emits one dot product whose operands are words, each of which holds a group.
+class DotEmitter {
+ public:
+  DotEmitter(llvm::IRBuilder<>& builder, const Target& target, int lanes)
+      : b_(builder),
+        is_arm_(target.triple.starts_with("aarch64")),
+        mixes_signs_(target.has_mixed_dot),
+        lanes_(static_cast<unsigned>(lanes)),
+        words_(llvm::FixedVectorType::get(builder.getInt32Ty(), lanes_)) {}
+
+  llvm::Value* Words(llvm::Value* elements, DType type) {
+    if (type.lanes != DotGroup(type.Element())) return b_.CreateBitCast(elements, words_);
+    return b_.CreateVectorSplat(lanes_, b_.CreateBitCast(elements, b_.getInt32Ty()));
+  }
+
+  llvm::Value* OfBf16(llvm::Value* sum, llvm::Value* x, llvm::Value* y) {
+    llvm::Type* pairs = llvm::FixedVectorType::get(b_.getBFloatTy(), 2 * lanes_);
+    x = b_.CreateBitCast(x, pairs), y = b_.CreateBitCast(y, pairs);
+    if (is_arm_) return b_.CreateIntrinsic(llvm::Intrinsic::aarch64_neon_bfdot, {sum->getType(), pairs}, {sum, x, y});
+    return b_.CreateIntrinsic(InstructionFor(static_cast<int>(lanes_)).of_bf16, {}, {sum, x, y});
+  }
+
+  llvm::Value* OfBytes(llvm::Value* sum, llvm::Value* x, bool x_signed, llvm::Value* y, bool y_signed) {
+    if (x_signed && !y_signed) std::swap(x, y), std::swap(x_signed, y_signed);
+    return is_arm_ ? OnArm(sum, x, x_signed, y, y_signed) : OnX86(sum, x, x_signed, y, y_signed);
+  }
+
+ private:
+  llvm::Value* EachByte(uint32_t byte) { return llvm::ConstantInt::get(words_, byte * 0x01010101u); }
+  // A byte with the other highest bit is the same number 128 further up or down.
+  llvm::Value* Moved(llvm::Value* bytes) { return b_.CreateXor(bytes, EachByte(0x80)); }
+
+  llvm::Value* Arm(llvm::Intrinsic::ID instruction, llvm::Value* sum, llvm::Value* x, llvm::Value* y) {
+    llvm::Type* bytes = llvm::FixedVectorType::get(b_.getInt8Ty(), 4 * lanes_);
+    return b_.CreateIntrinsic(instruction, {words_, bytes},
+                              {sum, b_.CreateBitCast(x, bytes), b_.CreateBitCast(y, bytes)});
+  }
+
+  // Either both operands have a sign, or x has none.
+  llvm::Value* OnArm(llvm::Value* sum, llvm::Value* x, bool x_signed, llvm::Value* y, bool y_signed) {
+    constexpr auto kSigned = llvm::Intrinsic::aarch64_neon_sdot;
+    if (x_signed) return Arm(kSigned, sum, x, y);
+    if (!y_signed) return Arm(llvm::Intrinsic::aarch64_neon_udot, sum, x, y);
+    if (mixes_signs_) return Arm(llvm::Intrinsic::aarch64_neon_usdot, sum, x, y);
+    // x y = (x - 128) y + 128 y
+    llvm::Value* each = Arm(kSigned, llvm::Constant::getNullValue(words_), EachByte(1), y);
+    return b_.CreateAdd(Arm(kSigned, sum, Moved(x), y), b_.CreateShl(each, 7));
+  }
+
+  llvm::Value* OnX86(llvm::Value* sum, llvm::Value* x, bool x_signed, llvm::Value* y, bool y_signed) {
+    const auto add = [&](llvm::Value* to, llvm::Value* is_unsigned, llvm::Value* is_signed) {
+      return b_.CreateIntrinsic(InstructionFor(static_cast<int>(lanes_)).of_bytes, {}, {to, is_unsigned, is_signed});
+    };
+    if (!x_signed && y_signed) return add(sum, x, y);
+    llvm::Value* zero = llvm::Constant::getNullValue(words_);
+    // x y = (x + 128) y - 128 y
+    if (x_signed) return b_.CreateSub(add(sum, Moved(x), y), add(zero, EachByte(0x80), y));
+    // x y = x (y - 128) + 128 x
+    return b_.CreateAdd(add(sum, x, Moved(y)), b_.CreateShl(add(zero, x, EachByte(0x40)), 1));
+  }
+
+  llvm::IRBuilder<>& b_;
+  const bool is_arm_, mixes_signs_;
+  const unsigned lanes_;
+  llvm::Type* words_;
+};
+
 }  // namespace
 
-llvm::Value* EmitDot(llvm::IRBuilder<>& builder, const Call& dot, llvm::Value* c, llvm::Value* a, llvm::Value* b) {
-  const int lanes = dot.args[0].dtype().lanes;
-  llvm::Type* words = llvm::FixedVectorType::get(builder.getInt32Ty(), static_cast<unsigned>(lanes));
-  // Each lane of an operand is a word that holds a group.
-  const auto as_words = [&](llvm::Value* elements, DType type) -> llvm::Value* {
-    if (type.lanes != DotGroup(type.Element())) return builder.CreateBitCast(elements, words);
-    return builder.CreateVectorSplat(static_cast<unsigned>(lanes),
-                                     builder.CreateBitCast(elements, builder.getInt32Ty()));
-  };
-  const auto each_byte = [&](uint32_t byte) { return llvm::ConstantInt::get(words, byte * 0x01010101u); };
-  const auto add = [&](llvm::Value* sum, llvm::Value* is_unsigned, llvm::Value* is_signed) {
-    return builder.CreateIntrinsic(InstructionFor(lanes).of_bytes, {}, {sum, is_unsigned, is_signed});
-  };
-  DType x_type = dot.args[1].dtype(), y_type = dot.args[2].dtype();
-  llvm::Value *x = as_words(a, x_type), *y = as_words(b, y_type);
-  if (x_type.IsFloat()) {
-    llvm::Type* pairs = llvm::FixedVectorType::get(builder.getBFloatTy(), static_cast<unsigned>(2 * lanes));
-    return builder.CreateIntrinsic(InstructionFor(lanes).of_bf16, {},
-                                   {c, builder.CreateBitCast(x, pairs), builder.CreateBitCast(y, pairs)});
-  }
-  if (x_type.IsSigned() && !y_type.IsSigned()) std::swap(x, y), std::swap(x_type, y_type);
-  if (!x_type.IsSigned() && y_type.IsSigned()) return add(c, x, y);
-  llvm::Value* zero = llvm::Constant::getNullValue(words);
-  // A byte with the other highest bit is the same number 128 further up or down.
-  if (x_type.IsSigned())  // x y = (x + 128) y - 128 y
-    return builder.CreateSub(add(c, builder.CreateXor(x, each_byte(0x80)), y), add(zero, each_byte(0x80), y));
-  // x y = x (y - 128) + 128 x
-  llvm::Value* sum = add(c, x, builder.CreateXor(y, each_byte(0x80)));
-  return builder.CreateAdd(sum, builder.CreateShl(add(zero, x, each_byte(0x40)), 1));
+llvm::Value* EmitDot(llvm::IRBuilder<>& builder, const Target& target, const Call& dot, llvm::Value* c, llvm::Value* a,
+                     llvm::Value* b) {
+  DotEmitter emitter(builder, target, dot.args[0].dtype().lanes);
+  const DType x_type = dot.args[1].dtype(), y_type = dot.args[2].dtype();
+  llvm::Value *x = emitter.Words(a, x_type), *y = emitter.Words(b, y_type);
+  if (x_type.IsFloat()) return emitter.OfBf16(c, x, y);
+  return emitter.OfBytes(c, x, x_type.IsSigned(), y, y_type.IsSigned());
 }
 
 }  // namespace autotune

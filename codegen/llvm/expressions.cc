@@ -128,7 +128,7 @@ llvm::Value* Expressions::NonZero(llvm::Value* divisor) {
 llvm::Value* Expressions::ComputeCall(const Call& n, DType dtype) {
   std::vector<llvm::Value*> args;
   for (const Expr& a : n.args) args.push_back(Value(a));
-  if (n.op == Op::kDot) return EmitDot(builder_, n, args[0], args[1], args[2]);
+  if (n.op == Op::kDot) return EmitDot(builder_, operations_.target(), n, args[0], args[1], args[2]);
   return operations_.Call(n.op, args, n.args[0].dtype(), dtype);
 }
 

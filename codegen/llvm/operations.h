@@ -46,6 +46,8 @@ class Operations {
   llvm::Value* Divide(bool quotient, llvm::Value* a, llvm::Value* b, DType dtype, const DivisionFacts& facts);
 
   llvm::Value* Convert(llvm::Value* a, DType from, DType to);
+  const Target& target() const { return target_; }
+
   // Calls a function of ir/op.h that needs no expansion on this target. `from` is the type of the first argument, `to`
   // the type of the result.
   llvm::Value* Call(Op op, const std::vector<llvm::Value*>& args, DType from, DType to);

@@ -58,16 +58,25 @@ TEST(Target, VectorsOfEveryGeneration) {
   EXPECT_FALSE(of("znver4 -mattr=-avx512vnni").has_byte_dot);
   EXPECT_TRUE(of("x86-64 -mattr=+avx2,+avxvnni").has_byte_dot);
   EXPECT_FALSE(Target::Parse("c -mtriple=x86_64-linux-gnu -mcpu=znver4")->has_byte_dot) << "C has no such operation";
-  EXPECT_TRUE(of("znver4").HasDot(DType::BFloat16()));
-  EXPECT_TRUE(of("x86-64-v4 -mattr=+avx512bf16").HasDot(DType::BFloat16()));
-  EXPECT_FALSE(of("sapphirerapids").HasDot(DType::BFloat16())) << "its instruction is slow";
-  EXPECT_FALSE(of("icelake-server").HasDot(DType::BFloat16()));
+  EXPECT_TRUE(of("znver4").HasDot(/*floats=*/true));
+  EXPECT_TRUE(of("x86-64-v4 -mattr=+avx512bf16").HasDot(/*floats=*/true));
+  EXPECT_FALSE(of("sapphirerapids").HasDot(/*floats=*/true)) << "its instruction is slow";
+  EXPECT_FALSE(of("icelake-server").HasDot(/*floats=*/true));
+  const auto arm = [](const std::string& cpu) {
+    return Target::Parse("llvm -mtriple=aarch64-linux-gnu -mcpu=" + cpu).value();
+  };
+  for (const char* cpu : {"neoverse-n1", "cortex-a76", "apple-m1", "generic -mattr=+dotprod"})
+    EXPECT_TRUE(arm(cpu).has_byte_dot && !arm(cpu).has_mixed_dot && !arm(cpu).has_bf16_dot) << cpu;
+  for (const char* cpu : {"neoverse-v1", "generic -mattr=+dotprod,+i8mm,+bf16"})
+    EXPECT_TRUE(arm(cpu).has_byte_dot && arm(cpu).has_mixed_dot && arm(cpu).has_bf16_dot) << cpu;
+  for (const char* cpu : {"cortex-a72", "generic", "neoverse-n1 -mattr=-dotprod"})
+    EXPECT_FALSE(arm(cpu).has_byte_dot) << cpu;
   EXPECT_TRUE(of("sapphirerapids").has_tiles);
   EXPECT_TRUE(of("x86-64-v4 -mattr=+amx-tile,+amx-int8,+amx-bf16").has_tiles);
   EXPECT_FALSE(of("x86-64-v4 -mattr=+amx-tile,+amx-int8").has_tiles) << "without bf16";
   EXPECT_FALSE(of("sapphirerapids -mattr=-amx-tile").has_tiles);
   EXPECT_FALSE(of("znver4").has_tiles);
-  EXPECT_TRUE(of("icelake-server").HasDot(DType::UInt(8)));
+  EXPECT_TRUE(of("icelake-server").HasDot(/*floats=*/false));
 }
 
 TEST(Target, CachesArePartOfTheText) {

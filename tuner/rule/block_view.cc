@@ -252,7 +252,7 @@ int64_t DotGroupOf(const BlockView& view) {
 
 int64_t StepsOfDot(const BlockView& view, const Target& target) {
   const auto operands = DotOperandsOf(view);
-  return operands && target.HasDot(operands->first) ? DotGroup(operands->first) : 1;
+  return operands && target.HasDot(operands->first.IsFloat()) ? DotGroup(operands->first) : 1;
 }
 
 }  // namespace autotune

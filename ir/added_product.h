@@ -34,6 +34,16 @@ inline std::optional<AddedProduct> AddedProductOf(const Store& store) {
   return std::nullopt;
 }
 
+// Returns the load of a small number (ir/dot.h), by one index, that `factor` widens to the type of sums; null if it is
+// something else.
+inline const Load* SmallFactor(const Expr& factor) {
+  const Cast* cast = factor.As<Cast>();
+  const Load* load = cast ? cast->a.As<Load>() : nullptr;
+  if (!load || load->indices.size() != 1) return nullptr;
+  const DType type = load->buffer->dtype;
+  return DotGroup(type) > 0 && factor.dtype().Element() == SumType(type, type) ? load : nullptr;
+}
+
 // Returns whether the program adds products of small numbers (ir/dot.h). CPUs may multiply these several times as fast
 // as f32.
 inline bool AddsSmallProducts(const Stmt& body) {

@@ -7,13 +7,6 @@
 namespace autotune {
 namespace {
 
-// Returns the load that a factor widens to the type of the sums; null if it is something else.
-const Load* WidenedLoad(const Expr& factor) {
-  const Cast* cast = factor.As<Cast>();
-  const Load* load = cast ? cast->a.As<Load>() : nullptr;
-  return load && load->indices.size() == 1 && load->indices[0].dtype().lanes == 1 ? load : nullptr;
-}
-
 // An access: the load at the first iteration of all loops, and the stride of each loop.
 struct Access {
   Expr first;
@@ -21,6 +14,7 @@ struct Access {
 };
 
 std::optional<Access> AccessOf(const Load& load, const std::vector<const For*>& loops) {
+  if (load.indices[0].dtype().lanes != 1) return std::nullopt;
   const LinearForm form = ToLinear(load.indices[0]);
   const Expr rest = form.Rest();
   Access access;
@@ -58,7 +52,7 @@ std::optional<TileProduct> MatchTileProduct(const For& loop) {
   const Store* store = loops.empty() ? nullptr : loops.back()->body.As<Store>();
   const std::optional<AddedProduct> added = store ? AddedProductOf(*store) : std::nullopt;
   if (!added) return std::nullopt;
-  const Load *sum = added->sum.As<Load>(), *x = WidenedLoad(added->a), *y = WidenedLoad(added->b);
+  const Load *sum = added->sum.As<Load>(), *x = SmallFactor(added->a), *y = SmallFactor(added->b);
   if (!x || !y || !AreDotOperands(x->buffer->dtype, y->buffer->dtype)) return std::nullopt;
   if (sum->buffer->dtype != SumType(x->buffer->dtype, y->buffer->dtype) || sum->indices.size() != 1)
     return std::nullopt;

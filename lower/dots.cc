@@ -14,15 +14,6 @@
 namespace autotune {
 namespace {
 
-// Returns the load of operands of `dot` that `e` widens to the type of their sums; null if it is something else.
-const Load* WidenedLoad(const Expr& e) {
-  const Cast* cast = e.As<Cast>();
-  const Load* load = cast ? cast->a.As<Load>() : nullptr;
-  if (!load || load->indices.size() != 1) return nullptr;
-  const DType type = load->buffer->dtype;
-  return DotGroup(type) > 0 && e.dtype().Element() == SumType(type, type) ? load : nullptr;
-}
-
 // Returns the index at k = 0 if the index grows by 1 with each k; otherwise nothing.
 std::optional<Expr> BaseOf(const Expr& index, const Name& k) {
   const LinearForm form = ToLinear(index);
@@ -38,14 +29,14 @@ Expr Neighbours(const Buffer& buffer, const Expr& base, int lanes) {
 // Returns the operand whose group belongs to all lanes; absent if `e` is no such operand.
 Expr SharedOperand(const Expr& e, const Name& k) {
   const Broadcast* broadcast = e.As<Broadcast>();
-  const Load* load = broadcast ? WidenedLoad(broadcast->a) : nullptr;
+  const Load* load = broadcast ? SmallFactor(broadcast->a) : nullptr;
   const std::optional<Expr> base = load ? BaseOf(load->indices[0], k) : std::nullopt;
   return base ? Neighbours(load->buffer, *base, DotGroup(load->buffer->dtype)) : Expr();
 }
 
 // Returns the operand with a group for each lane; absent if `e` is no such operand.
 Expr OwnOperand(const Expr& e, const Name& k) {
-  const Load* load = WidenedLoad(e);
+  const Load* load = SmallFactor(e);
   const Ramp* ramp = load ? load->indices[0].As<Ramp>() : nullptr;
   const int group = load ? DotGroup(load->buffer->dtype) : 0;
   if (!ramp || !IsConst(ramp->stride, group)) return {};

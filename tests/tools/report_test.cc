@@ -148,6 +148,16 @@ TEST(ReportShares, AreThoseOfTheProfile) {
   EXPECT_FALSE(report.ceilings->levels[1].capacity_bytes) << "memory has no bound that counts";
 }
 
+TEST(ReportShares, SmallNumbersAreComparedWithCopyingOnly) {
+  Report report;
+  report.kernels.resize(1);
+  report.kernels[0].flops = 1e6, report.kernels[0].bytes = 1e3, report.kernels[0].small_numbers = true;
+  report.kernels[0].time = EstimateOf({1e-6});
+  AddShares(report, Machine());
+  EXPECT_DOUBLE_EQ(*report.kernels[0].roof_us, 0.01) << "the peak of f32 would be 10 us";
+  EXPECT_EQ(report.kernels[0].bound, "L1");
+}
+
 TEST(ReportShares, AreEmptyWithoutTimesAndWithoutARoofline) {
   Report report = Tasks();
   AddShares(report, std::nullopt);

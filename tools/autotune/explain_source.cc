@@ -290,7 +290,8 @@ Result<Explained> ExplainKernel(const ExplainSource& source, const ExplainedKern
 }
 
 Roof RoofOf(const ExplainSource& source, const ExplainedKernel& kernel) {
-  return source.roofline->Of(OperationsAtPeak(kernel.kernel.program, kernel.kernel.flops), kernel.bytes);
+  const bool small_numbers = MultipliesSmallNumbers(kernel.kernel.program);
+  return source.roofline->Of(small_numbers ? 0 : kernel.kernel.flops, kernel.bytes);
 }
 
 Result<std::vector<TriedAlternative>> TriedAlternatives(const std::string& db, const std::string& task,

@@ -184,9 +184,9 @@ Result<std::vector<CopySpeed>> MeasureCopySpeeds(const Target& target) {
   return speeds;
 }
 
-double OperationsAtPeak(const std::string& program, double flops) {
+bool MultipliesSmallNumbers(const std::string& program) {
   const Result<PrimFunc> parsed = ParsePrimFunc(program);
-  return parsed.ok() && AddsSmallProducts(parsed->body) ? 0 : flops;
+  return parsed.ok() && AddsSmallProducts(parsed->body);
 }
 
 Roof Roofline::Of(double flops, double bytes) const {

@@ -50,9 +50,8 @@ struct Roofline {
   // holds all of it. This is the best case, since a kernel takes longer if it finds its data further away.
   Roof Of(double flops, double bytes) const;
 };
-// Returns the operations of a kernel that its program's text describes, for Roofline::Of; 0 if the peak of fp32 is no
-// limit for them, since it multiplies bytes or bf16.
-double OperationsAtPeak(const std::string& program, double flops);
+// Returns whether the program of a kernel multiplies bytes or bf16, so that the peak of fp32 is no limit for it.
+bool MultipliesSmallNumbers(const std::string& program);
 // Measures as many cores of this host as the target has. Waits for the host's lock twice, up to `patience_ms` each
 // time.
 Result<Roofline> MeasureRoofline(const Target& target, Builder& builder, int patience_ms);

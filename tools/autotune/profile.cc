@@ -92,7 +92,7 @@ std::vector<ProfileRow> ProfileRows(const PackageInfo& info, const std::vector<N
   for (const PackagedKernel& kernel : info.kernels) kernels[kernel.name] = &kernel;
   std::vector<ProfileRow> rows;
   for (const NodeTime& time : times) {
-    double at_peak = time.flops;
+    bool small_numbers = false;
     ProfileRow row{.node = OneLine(time.name),
                    .seconds = time.seconds,
                    .least = time.least,
@@ -103,9 +103,9 @@ std::vector<ProfileRow> ProfileRows(const PackageInfo& info, const std::vector<N
       row.label = OneLine(found->second->label);
       row.winograd = topi::IsWinograd(found->second->alternative);
       row.flops = found->second->flops;
-      at_peak = OperationsAtPeak(found->second->program, row.flops);
+      small_numbers = MultipliesSmallNumbers(found->second->program);
     }
-    row.roof = roofline.Of(at_peak, row.bytes);
+    row.roof = roofline.Of(small_numbers ? 0 : row.flops, row.bytes);
     rows.push_back(std::move(row));
   }
   return rows;

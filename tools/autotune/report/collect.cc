@@ -55,7 +55,7 @@ Kernel KernelOf(const ExplainedKernel& measured, const std::vector<size_t>& load
                 .calls = static_cast<int64_t>(measured.nodes.size()),
                 .flops = packaged.flops,
                 .bytes = measured.bytes,
-                .at_peak = OperationsAtPeak(packaged.program, packaged.flops),
+                .small_numbers = MultipliesSmallNumbers(packaged.program),
                 .trace = packaged.trace};
   for (const std::string& node : measured.nodes) kernel.nodes.push_back(OneLine(node));
   if (!measured.runs.empty()) {
@@ -92,8 +92,8 @@ Kernel KernelOf(const Record& best, const Target& target) {
                 .trace = best.trace};
   // A record of another version may not parse or replay; its numbers hold all the same.
   if (const Result<PrimFunc> program = ParsePrimFunc(best.func); program.ok()) {
-    kernel.flops = kernel.at_peak = ArithmeticOf(program->body).Flops();
-    if (AddsSmallProducts(program->body)) kernel.at_peak = 0;
+    kernel.flops = ArithmeticOf(program->body).Flops();
+    kernel.small_numbers = AddsSmallProducts(program->body);
     kernel.bytes = static_cast<double>(BytesOfParams(*program));
   }
   if (target.IsGpu()) return kernel;
@@ -146,7 +146,7 @@ void AddShares(Report& report, const std::optional<Roofline>& roofline) {
     kernel.gflops = calls * kernel.flops / us / 1e3;
     kernel.gbytes_per_second = calls * kernel.bytes / us / 1e3;
     if (!report.ceilings) continue;
-    const Roof roof = roofline->Of(kernel.at_peak, kernel.bytes);
+    const Roof roof = roofline->Of(kernel.small_numbers ? 0 : kernel.flops, kernel.bytes);
     kernel.roof_us = calls * roof.seconds * kMicro;
     kernel.roof_share = *kernel.roof_us / us;
     kernel.bound = roof.bound;

@@ -79,7 +79,7 @@ struct Kernel {
   std::vector<std::string> nodes;  // names in the model of the calls
   int64_t calls = 1;               // in one run of the network
   double flops = 0, bytes = 0;     // of one call
-  double at_peak = 0;              // the part of `flops` for which the peak of f32 is a limit; not part of the JSON
+  bool small_numbers = false;      // it multiplies bytes or bf16, so the peak of f32 is no limit; not part of the JSON
   // The time of all calls in one run of the network. In the report of a database: of one call alone, by the best
   // record.
   std::optional<Estimate> time;

@@ -1,10 +1,17 @@
 # What `cmake --install` puts under a prefix, in components: `programs`, `runtime` (the library), `dev` (its header, and
 # what CMake and pkg-config need to find it) and `python` (the package autotune). tests/api/test_install.py uses it.
+# cmake/package.cmake makes a Debian package of each.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 set(AUTOTUNE_PYTHON_DIR lib/python3/dist-packages CACHE STRING "folder under the prefix for the Python package")
 
+set(AUTOTUNE_ZSH_DIR share/zsh/site-functions CACHE STRING "folder under the prefix for the completion in zsh")
+
 install(TARGETS autotune rpc_server rpc_tracker RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT programs)
+install(DIRECTORY ${help_files}/man1 DESTINATION ${CMAKE_INSTALL_MANDIR} COMPONENT programs)
+install(DIRECTORY ${help_files}/bash/ DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions COMPONENT programs)
+install(DIRECTORY ${help_files}/zsh/ DESTINATION ${AUTOTUNE_ZSH_DIR} COMPONENT programs)
+install(DIRECTORY ${help_files}/fish/ DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d COMPONENT programs)
 
 set_target_properties(autotune_runtime PROPERTIES EXPORT_NAME runtime)
 target_include_directories(autotune_runtime INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
@@ -31,3 +38,18 @@ install(FILES ${CMAKE_BINARY_DIR}/autotune-runtime.pc DESTINATION ${CMAKE_INSTAL
 
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/python/autotune DESTINATION ${AUTOTUNE_PYTHON_DIR} COMPONENT python
         PATTERN __pycache__ EXCLUDE)
+
+# document(COMPONENT PACKAGE): installs the licences of what the component contains, and its changelog, into the folder
+# of its Debian package.
+set(AUTOTUNE_MAINTAINER "autotune maintainers <autotune@lists.example.org>" CACHE STRING "whom Debian's packages name")
+function(document component package)
+  install(CODE "execute_process(COMMAND \"${Python3_EXECUTABLE}\" \"${CMAKE_SOURCE_DIR}/scripts/licences.py\" install
+    ${component} ${package} ${PROJECT_VERSION} \"${AUTOTUNE_MAINTAINER}\"
+    \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DATADIR}/doc/${package}\" COMMAND_ERROR_IS_FATAL ANY)"
+    COMPONENT ${component})
+endfunction()
+get_target_property(soversion autotune_runtime SOVERSION)
+document(programs autotune)
+document(runtime libautotune-runtime${soversion})
+document(dev libautotune-dev)
+document(python python3-autotune)

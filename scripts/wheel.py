@@ -17,9 +17,9 @@ import sys
 import tempfile
 import zipfile
 
+import licences
+
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-# Debian's packages whose code is in the library.
-CONTAINED = ["libboost1.81-dev", "libdlpack-dev", "libfmt-dev", "libspdlog-dev", "libxxhash-dev", "nlohmann-json3-dev"]
 EPOCH = (1980, 1, 1, 0, 0, 0)  # so that equal contents make equal wheels
 
 
@@ -57,16 +57,10 @@ def digest(data):
     return "sha256=" + base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
 
 
-def licences():
+def texts_of_licences():
     """The licences by their names in the wheel."""
-    texts = {"autotune": open(os.path.join(ROOT, "LICENSE")).read()}
-    for package in CONTAINED:
-        texts[package] = open("/usr/share/doc/%s/copyright" % package, encoding="utf-8").read()
-    # Boost's file lists the authors of all its libraries in 2 MB. Binaries need not even carry the licence.
-    begin = texts["libboost1.81-dev"].index("Boost Software License - Version 1.0")
-    end = texts["libboost1.81-dev"].index("DEALINGS IN THE SOFTWARE.", begin)
-    texts["libboost1.81-dev"] = texts["libboost1.81-dev"][begin:end] + "DEALINGS IN THE SOFTWARE.\n"
-    return texts
+    with open(os.path.join(ROOT, "LICENSE"), encoding="utf-8") as file:
+        return dict(licences.texts(licences.CONTAINED["runtime"]), autotune=file.read())
 
 
 def write_wheel(build, output):
@@ -85,7 +79,7 @@ def write_wheel(build, output):
     files[info + "WHEEL"] = (
         "Wheel-Version: 1.0\nGenerator: autotune\nRoot-Is-Purelib: false\nTag: %s\n" % tag
     ).encode()  # fmt: skip
-    for name, text in licences().items():
+    for name, text in texts_of_licences().items():
         files[info + "licenses/" + name] = text.encode()
     record = ["%s,%s,%d" % (name, digest(data), len(data)) for name, data in sorted(files.items())]
     files[info + "RECORD"] = "\n".join(record + [info + "RECORD,,\n"]).encode()

@@ -22,11 +22,17 @@ set_tests_properties(Api.c_values PROPERTIES LABELS "api;full;fast" TIMEOUT ${ti
 add_test(NAME Api.c_network COMMAND c_network_test ${api_folder} ${CMAKE_SOURCE_DIR}/examples/resnet20/test_data_set_0)
 set_tests_properties(Api.c_network PROPERTIES LABELS "api;full;fast" TIMEOUT ${timeout} FIXTURES_REQUIRED api_network)
 
+# These take seconds.
+set(slow_programs test_packages)
+
 # A sanitizer's library must be loaded before python3, so these tests need another build.
 foreach(program ${api_programs})
   get_filename_component(test ${program} NAME_WE)
   set_tests_properties(Python.${test} PROPERTIES FIXTURES_REQUIRED api_network
     ENVIRONMENT "AUTOTUNE_RUNTIME_LIBRARY=$<TARGET_FILE:autotune_runtime>;AUTOTUNE_TEST_NETWORK=${api_folder};AUTOTUNE_TEST_BUILD=${CMAKE_BINARY_DIR};PYTHONPATH=${CMAKE_SOURCE_DIR}/python")
+  if(test IN_LIST slow_programs)
+    set_tests_properties(Python.${test} PROPERTIES LABELS "api;full")
+  endif()
   if(AUTOTUNE_SANITIZE)
     set_tests_properties(Python.${test} PROPERTIES DISABLED TRUE)
   endif()

@@ -53,7 +53,8 @@ constexpr std::pair<const char*, const char*> kExamples[] = {
 
 // `autotune --model ...` is short for `autotune tune --model ...`.
 bool IsTuneWithoutItsName(const std::string& first) {
-  return first.starts_with("-") && first != "-h" && first != "--help" && first != "--help-all" && first != "--version";
+  constexpr std::string_view kOwn[] = {"-h", "--help", "--help-all", "--help-json", "--version"};
+  return first.starts_with("-") && std::ranges::find(kOwn, first) == std::end(kOwn);
 }
 
 // Prints the error of a command; with --json, also as an object on standard output, so that a reader of the results

@@ -13,6 +13,7 @@
 #include "support/file.h"
 #include "support/terminal.h"
 #include "tools/error_lines.h"
+#include "tools/option_tree.h"
 
 namespace autotune::tools {
 namespace {
@@ -221,7 +222,10 @@ Status RefuseGiven(const CLI::App& app, const std::vector<std::string>& names, c
   return RefuseGiven(options, why);
 }
 
-void WrapHelp(CLI::App& app) { app.formatter(std::make_shared<WrappingFormatter>()); }
+void WrapHelp(CLI::App& app) {
+  app.formatter(std::make_shared<WrappingFormatter>());
+  AddHelpJson(app);
+}
 
 int EndParsing(const CLI::App& app, const CLI::ParseError& error, const std::function<int(const Error&)>& fail) {
   if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) return app.exit(error);

@@ -34,7 +34,7 @@ Status RefuseGiven(const std::vector<const CLI::Option*>& options, const std::st
 Status RefuseGiven(const CLI::App& app, const std::vector<std::string>& names, const std::string& why);
 
 // Makes the help of `app`, and of the commands that are added to it afterwards, fit the terminal and 100 columns, or 80
-// columns of a file.
+// columns of a file. Adds --help-json (tools/option_tree.h), too.
 void WrapHelp(CLI::App& app);
 
 // Prints the help or the version that the command line asks for. Else calls `fail` with the reason why it is refused,

@@ -1,0 +1,27 @@
+# Corrects the control files of the packages that CPack 3.25 has made. It counts a library once more for each link to it
+# in Installed-Size, and its scripts call ldconfig, which the file `triggers` asks dpkg to do.
+foreach(package IN LISTS CPACK_PACKAGE_FILES)
+  set(folder ${package}.folder)
+  execute_process(COMMAND dpkg-deb --raw-extract ${package} ${folder} COMMAND_ERROR_IS_FATAL ANY)
+  foreach(script postinst postrm)
+    if(EXISTS ${folder}/DEBIAN/triggers AND EXISTS ${folder}/DEBIAN/${script})
+      file(REMOVE ${folder}/DEBIAN/${script})
+    endif()
+  endforeach()
+  # A file takes whole KiB, anything else one, as dpkg-gencontrol counts.
+  file(GLOB_RECURSE paths LIST_DIRECTORIES true ${folder}/usr/*)
+  set(kib 1)
+  foreach(path IN LISTS paths)
+    math(EXPR kib "${kib} + 1")
+    if(NOT IS_DIRECTORY ${path} AND NOT IS_SYMLINK ${path})
+      file(SIZE ${path} bytes)
+      math(EXPR kib "${kib} - 1 + (${bytes} + 1023) / 1024")
+    endif()
+  endforeach()
+  file(READ ${folder}/DEBIAN/control control)
+  string(REGEX REPLACE "Installed-Size: [0-9]+" "Installed-Size: ${kib}" control "${control}")
+  file(WRITE ${folder}/DEBIAN/control "${control}")
+  execute_process(COMMAND dpkg-deb --root-owner-group -Z${CPACK_DEBIAN_COMPRESSION_TYPE} --build ${folder} ${package}
+                  COMMAND_ERROR_IS_FATAL ANY OUTPUT_QUIET)
+  file(REMOVE_RECURSE ${folder})
+endforeach()

@@ -1,0 +1,1 @@
+"""What scripts/help_files.py makes of a program's option tree."""

@@ -23,7 +23,7 @@ lintian --fail-on error "$packages"/*.deb >/dev/null 2>&1 || fail "lintian repor
 root=${ROOT:-$(mktemp -d)}
 mkdir -p "$root"
 release() {
-  umount -l "$root/proc" "$root/dev" 2>/dev/null || true
+  umount -l "$root/proc" "$root/dev/pts" "$root/dev" 2>/dev/null || true
   if [ -z "${ROOT:-}" ] && ! grep -q " $root/" /proc/mounts; then rm -rf --one-file-system "$root"; fi
 }
 trap release EXIT
@@ -35,7 +35,7 @@ inside() { # NAME COMMAND...: runs a command in the Debian, prints its name, and
   echo ok
 }
 fresh() { # makes a bare Debian in $root
-  umount -l "$root/proc" "$root/dev" 2>/dev/null || true
+  umount -l "$root/proc" "$root/dev/pts" "$root/dev" 2>/dev/null || true
   if [ ! -e "$root/etc/debian_version" ]; then
     debootstrap --variant=minbase --include=ca-certificates bookworm "$root" \
       "${MIRROR:-http://deb.debian.org/debian}" >"$log" 2>&1 || { tail -n 20 "$log" >&2; fail "debootstrap failed"; }
@@ -44,6 +44,7 @@ fresh() { # makes a bare Debian in $root
   echo "deb http://security.debian.org/debian-security bookworm-security main" >"$root/etc/apt/sources.list.d/security.list"
   mount -t proc proc "$root/proc"
   mount --bind /dev "$root/dev"
+  mount --bind /dev/pts "$root/dev/pts"
   cp /etc/resolv.conf "$root/etc/resolv.conf"
   mkdir -p "$root/tmp/check"
   cp -r "$packages"/. examples/resnet20.onnx examples/resnet20 scripts/package_check/. "$root/tmp/check"

@@ -13,7 +13,7 @@ offers() { # EXPECTED LINE
   local output= part
   while zpty -rt z part; do output+=$part; done
   zpty -w -n z $'\x15'
-  [[ $output == *$1* ]] || { print -r -- "$2: offered ${(V)output}"; exit 1 }
+  [[ $output == *${~1}* ]] || { print -r -- "$2: offered ${(V)output}"; exit 1 }
 }
 offers 'verify*#' 'autotune ve'
 offers 'trials-per-task' 'autotune tune --trials-p'

@@ -27,6 +27,16 @@ struct ProfileSamples {
   std::vector<std::vector<double>> kernels;  // time of each kernel in order of execution, then by run as in `network`
 };
 
+// When the parts of one run worked, in seconds since its begin.
+struct RunTrace {
+  struct Span {
+    double begin = 0, seconds = 0;
+  };
+  double seconds = 0;                      // duration of the run
+  std::vector<Span> kernels;               // in order of execution; on a GPU, the duration is by the GPU's clock
+  std::vector<std::vector<Span>> threads;  // by thread of the host, the caller first: its parts of parallel loops
+};
+
 struct NodeTime {
   int64_t node = 0;  // of the graph
   std::string name, func_name;
@@ -118,6 +128,9 @@ class GraphExecutor {
   Status AddProfileSamples(int runs, ProfileSamples& samples);
   // Returns the time of each kernel, in order of execution. `samples` must not be empty.
   Result<std::vector<NodeTime>> NodeTimes(const ProfileSamples& samples) const;
+  // Runs the network kernel by kernel, and notes when each kernel and each thread worked. Notes take time, so such a
+  // run is no measurement.
+  Result<RunTrace> TraceRun();
   // Samples `runs` runs and returns their NodeTimes.
   Result<std::vector<NodeTime>> Profile(int runs);
 

@@ -72,6 +72,41 @@ void KernelContext::SetSerial(bool serial) {
   for (auto& slot : slots_) slot->num_threads = serial ? 1 : static_cast<uint32_t>(pool_.num_threads());
 }
 
+std::vector<std::vector<KernelContext::Chunk>> KernelContext::StopRecording() {
+  recording_ = false;
+  std::vector<std::vector<Chunk>> chunks;
+  for (auto& slot : slots_) chunks.push_back(std::exchange(slot->chunks, {}));
+  return chunks;
+}
+
+struct KernelContext::Region {
+  KernelContext* owner;
+  int32_t (*body)(AtContext*, void*, int32_t);
+  void* closure;
+};
+
+int32_t KernelContext::RunChunk(void* opaque, int32_t thread, int32_t begin, int32_t end) {
+  auto* region = static_cast<Region*>(opaque);
+  Slot* slot = region->owner->slots_[thread].get();
+  slot->in_region = true;
+  int32_t first = 0;
+  for (int32_t i = begin; i < end; ++i) {
+    int32_t code = region->body(slot, region->closure, i);
+    if (first == 0) first = code;
+  }
+  slot->in_region = false;
+  return first;
+}
+
+int32_t KernelContext::RecordChunk(void* opaque, int32_t thread, int32_t begin, int32_t end) {
+  Slot* slot = static_cast<Region*>(opaque)->owner->slots_[thread].get();
+  Chunk chunk{.begin = std::chrono::steady_clock::now(), .end = {}};
+  const int32_t code = RunChunk(opaque, thread, begin, end);
+  chunk.end = std::chrono::steady_clock::now();
+  slot->chunks.push_back(chunk);
+  return code;
+}
+
 int32_t KernelContext::ParallelFor(AtContext* context, int32_t num_tasks, int32_t (*body)(AtContext*, void*, int32_t),
                                    void* closure) {
   auto* slot = static_cast<Slot*>(context);
@@ -83,26 +118,8 @@ int32_t KernelContext::ParallelFor(AtContext* context, int32_t num_tasks, int32_
     }
     return first;
   }
-  struct Region {
-    KernelContext* owner;
-    int32_t (*body)(AtContext*, void*, int32_t);
-    void* closure;
-  } region{slot->owner, body, closure};
-  return slot->owner->pool_.Run(
-      num_tasks,
-      [](void* opaque, int32_t thread, int32_t begin, int32_t end) -> int32_t {
-        auto* region = static_cast<Region*>(opaque);
-        Slot* slot = region->owner->slots_[thread].get();
-        slot->in_region = true;
-        int32_t first = 0;
-        for (int32_t i = begin; i < end; ++i) {
-          int32_t code = region->body(slot, region->closure, i);
-          if (first == 0) first = code;
-        }
-        slot->in_region = false;
-        return first;
-      },
-      &region);
+  Region region{slot->owner, body, closure};
+  return slot->owner->pool_.Run(num_tasks, slot->owner->recording_ ? RecordChunk : RunChunk, &region);
 }
 
 void* KernelContext::WorkspaceAlloc(AtContext* context, uint64_t bytes) {

@@ -2,9 +2,11 @@
 // parallel loops, scratch memory, error text. One kernel at a time; distinct contexts are independent. It knows nothing
 // of artifacts.
 #pragma once
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "runtime/abi.h"
 #include "runtime/thread_pool.h"
@@ -65,6 +67,15 @@ class KernelContext {
   void SetSerial(bool serial);
   ThreadPool& pool() { return pool_; }
 
+  // A part of a parallel loop that one thread ran.
+  struct Chunk {
+    std::chrono::steady_clock::time_point begin, end;
+  };
+  // Between these calls, each thread records its chunks; the result has them by thread, the caller first. Must not be
+  // called while a kernel runs.
+  void StartRecording() { recording_ = true; }
+  std::vector<std::vector<Chunk>> StopRecording();
+
   // Returns the error of a failed kernel: `what` and the first text given to set_error since the last call. Its kind is
   // kOutOfMemory if an allocation has failed since then.
   Error TakeError(const std::string& what);
@@ -75,7 +86,11 @@ class KernelContext {
     KernelContext* owner = nullptr;
     bool in_region = false;
     ScratchStack scratch;
+    std::vector<Chunk> chunks;  // recorded ones
   };
+  struct Region;  // a parallel loop
+  static int32_t RunChunk(void* region, int32_t thread, int32_t begin, int32_t end);
+  static int32_t RecordChunk(void* region, int32_t thread, int32_t begin, int32_t end);
   static int32_t ParallelFor(AtContext*, int32_t num_tasks, int32_t (*body)(AtContext*, void*, int32_t), void* closure);
   static void* WorkspaceAlloc(AtContext*, uint64_t bytes);
   static void WorkspaceFree(AtContext*, void* memory);
@@ -83,6 +98,7 @@ class KernelContext {
 
   ThreadPool pool_;
   std::vector<std::unique_ptr<Slot>> slots_;
+  bool recording_ = false;
   std::mutex mutex_;
   std::string error_;       // guarded by mutex_
   bool no_memory_ = false;  // an allocation failed; guarded by mutex_

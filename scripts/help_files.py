@@ -26,7 +26,8 @@ def tree_of(program):
     if tree["name"] == "autotune":
         names = [command["name"] for command in tree["commands"]]
         text = "Shows the help of a command."
-        tree["commands"].append({"name": "help", "help": text, "footer": "", "options": [], "words": names, "commands": []})
+        nothing = {"options": [], "commands": []}
+        tree["commands"].append(dict(nothing, name="help", help=text, footer="", words=names))
         tune = next(command for command in tree["commands"] if command["name"] == "tune")
         tree["implied"] = tune["options"]
     return tree

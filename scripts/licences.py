@@ -4,7 +4,8 @@ packages, whose copyright files have the texts.
 
     scripts/licences.py copyright COMPONENT    prints a file debian/copyright for a component of the installation
     scripts/licences.py links BUILD TARGET...  prints the packages whose code is in these files of a build
-    scripts/licences.py install COMPONENT PACKAGE VERSION MAINTAINER FOLDER   writes copyright and changelog.gz of a Debian package
+    scripts/licences.py install COMPONENT PACKAGE VERSION MAINTAINER FOLDER
+                                               writes copyright and changelog.gz of a Debian package
 
 CONTAINED is the list of these packages. tests/api/test_licences.py compares it with `links`.
 """
@@ -18,7 +19,8 @@ import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BOOST = "libboost1.81-dev"
-RUNTIME = [BOOST, "libdlpack-dev", "libfmt-dev", "libspdlog-dev", "libxxhash-dev", "nlohmann-json3-dev", "opencl-c-headers"]
+RUNTIME = [BOOST, "libdlpack-dev", "libfmt-dev", "libspdlog-dev", "libxxhash-dev", "nlohmann-json3-dev"]
+RUNTIME += ["opencl-c-headers"]
 # By component of the installation (cmake/install.cmake); components that are not here have our own files alone.
 CONTAINED = {
     "runtime": RUNTIME,
@@ -48,9 +50,20 @@ def output_of(*command):
 
 
 def packages_of(files):
-    """The Debian packages that installed these files."""
-    lines = output_of("dpkg-query", "--search", *sorted(files)).splitlines()
-    return sorted({line.split(": ")[0].split(":")[0] for line in lines})
+    """The Debian packages that installed these files. Packages may call a file of /usr/lib one of /lib."""
+    names = set(files) | {path[len("/usr") :] for path in files if path.startswith("/usr/lib")}
+    done = subprocess.run(
+        ["dpkg-query", "--search", *sorted(names)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
+    found = {}
+    for line in done.stdout.splitlines():
+        packages, _, path = line.partition(": ")
+        found[path] = packages.split(",")[0].split(":")[0]
+    owners = {path: found.get(path, found.get(path[len("/usr") :])) for path in files}
+    unknown = [path for path, owner in owners.items() if not owner]
+    if unknown:
+        sys.exit("no Debian package has installed " + ", ".join(sorted(unknown)))
+    return sorted(set(owners.values()))
 
 
 def links(build, targets):

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Makes all packages: those of Debian (autotune, libautotune-runtime0, libautotune-dev, python3-autotune) and the wheel
-# of the runtime.
+# Makes all packages: those of Debian (autotune, libautotune-runtime0, libautotune-dev, python3-autotune), the wheel of
+# the runtime, and the one of the programs.
 #   scripts/package.sh [--check] [FOLDER]     default: build-package/dist
 # --check also runs lintian, then installs the packages in a bare Debian 12 (debootstrap) and uses them there:
 # scripts/package_check.sh has the steps. It needs root permissions (chroot, mounts) and the network.
-# BUILD names the folder of the build, whose prefix becomes /usr (default: build-package); JOBS its jobs. Tools for the
-# check are installed if missing.
+# BUILD names the folder of the build, whose prefix becomes /usr (default: build-package), JOBS its jobs, COMPRESSION
+# another one than xz. Tools for the check are installed if missing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -27,10 +27,12 @@ cmake --build "$build" -j "${JOBS:-$(nproc)}" --target autotune rpc_server rpc_t
 rm -rf "$out"
 mkdir -p "$out"
 out=$(cd "$out" && pwd)
-(cd "$build/packages" && rm -f ./*.deb && cpack -G DEB ${COMPRESSION:+-D CPACK_DEBIAN_COMPRESSION_TYPE=$COMPRESSION} >cpack.log 2>&1) ||
+compression=(${COMPRESSION:+-D CPACK_DEBIAN_COMPRESSION_TYPE="$COMPRESSION"})
+(cd "$build/packages" && rm -f ./*.deb && cpack -G DEB "${compression[@]}" >cpack.log 2>&1) ||
   { tail -n 20 "$build/packages/cpack.log" >&2; fail "cpack failed"; }
 mv "$build"/packages/*.deb "$out"
 scripts/wheel.py --build "$build" --output "$out" >/dev/null
+scripts/wheel.py --compiler --build "$build" --output "$out" >/dev/null
 (cd "$out" && ls -l)
 [ $check = 1 ] || exit 0
 scripts/package_check.sh "$out"

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Makes the wheel of the runtime: the Python package with the stripped library in it, for every CPython since 3.9.
+"""Makes wheels: of the runtime, the Python package with the stripped library in it, or with --compiler of the programs.
 
-    scripts/wheel.py [--build BUILD] [--output FOLDER]
+    scripts/wheel.py [--compiler] [--build BUILD] [--output FOLDER]
 
-It needs a build (`cmake --build BUILD --target autotune_runtime`) and no package of Python. The wheel's name states the
-glibc of this system, the oldest that it is for. It carries the licences of what the library contains.
+It needs a build (`cmake --build BUILD --target autotune_runtime`, or the three programs) and no package of Python. Both
+wheels are for every CPython since 3.9, and have the licences of all that they contain. Their names state the glibc of
+this system, the oldest that they are for. The wheel of the programs has every shared library that they load but glibc,
+as scripts/bundle.sh packs them, and needs that of the runtime. patchelf is installed if it is missing.
 """
 
 import argparse
@@ -12,6 +14,7 @@ import base64
 import hashlib
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -20,6 +23,19 @@ import zipfile
 import licences
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+PROGRAMS = ["autotune", "rpc_server", "rpc_tracker"]
+STARTERS = '''"""The programs of autotune, and the commands that start them."""
+
+import os
+import sys
+
+FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin")
+'''
+STARTER = '''
+
+def %(name)s():
+    os.execv(os.path.join(FOLDER, "%(name)s"), ["%(name)s"] + sys.argv[1:])
+'''
 EPOCH = (1980, 1, 1, 0, 0, 0)  # so that equal contents make equal wheels
 
 
@@ -57,48 +73,107 @@ def digest(data):
     return "sha256=" + base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
 
 
-def texts_of_licences():
-    """The licences by their names in the wheel."""
+def texts_of_licences(packages):
+    """The licences of Debian packages, and our own, by their names in the wheel."""
     with open(os.path.join(ROOT, "LICENSE"), encoding="utf-8") as file:
-        return dict(licences.texts(licences.CONTAINED["runtime"]), autotune=file.read())
+        return dict(licences.texts(packages), autotune=file.read())
 
 
-def write_wheel(build, output):
-    with tempfile.TemporaryDirectory() as folder:
-        files = {name: open(path, "rb").read() for name, path in installed(build, folder).items()}
-        with tempfile.NamedTemporaryFile() as library:
-            library.write(files["autotune/libautotune_runtime.so.0"])
-            library.flush()
-            tag = "py3-none-" + platform_of(library.name)
-    version = re.search(r"project\(autotune VERSION ([0-9.]+)", open(os.path.join(ROOT, "CMakeLists.txt")).read()).group(1)
-    info = "autotune_runtime-%s.dist-info/" % version
-    files[info + "METADATA"] = (
-        "Metadata-Version: 2.1\nName: autotune-runtime\nVersion: %s\nSummary: Runs neural networks that autotune has "
-        "compiled\nLicense: Apache-2.0\nRequires-Python: >=3.9\n" % version
-    ).encode()
-    files[info + "WHEEL"] = (
+def bundled(programs, folder):
+    """Copies the programs and the shared libraries that they load, but those of glibc, which must match the loader of
+    the machine. Returns the packages of the libraries."""
+    paths = {}
+    for name, path in re.findall(r"(\S+) => (/\S+)", output_of("ldd", *programs)):
+        if not re.match(r"lib(c|m|mvec|dl|rt|pthread|resolv|util|anl|nsl)\.so\.", name):
+            paths[name] = os.path.realpath(path)
+    for place, files in (("bin", {os.path.basename(path): path for path in programs}), ("lib", paths)):
+        os.makedirs(os.path.join(folder, place))
+        for name, path in files.items():
+            copy = os.path.join(folder, place, name)
+            shutil.copy(path, copy)
+            os.chmod(copy, 0o755)
+            output_of("patchelf", "--set-rpath", "$ORIGIN/../lib" if place == "bin" else "$ORIGIN", copy)
+            output_of("strip", "--strip-unneeded", copy)
+    return licences.packages_of(paths.values())
+
+
+def compiler_files(build, folder):
+    """The files of the wheel of the programs by their names in it, and the packages whose code they contain."""
+    if not shutil.which("patchelf"):
+        output_of("apt-get", "install", "-y", "--no-install-recommends", "patchelf")
+    programs = [os.path.join(build, "tools", name) for name in PROGRAMS]
+    missing = [path for path in programs if not os.path.exists(path)]
+    if missing:
+        sys.exit("%s is missing: cmake --build %s --target %s" % (missing[0], build, " ".join(PROGRAMS)))
+    packages = bundled(programs, folder)
+    with open(os.path.join(folder, "__init__.py"), "w", encoding="utf-8") as file:
+        file.write(STARTERS + "".join(STARTER % {"name": name} for name in PROGRAMS))
+    files = {}
+    for root, _, names in os.walk(folder):
+        for name in names:
+            path = os.path.join(root, name)
+            files["autotune_compiler/" + os.path.relpath(path, folder).replace(os.sep, "/")] = path
+    return files, packages + licences.CONTAINED["programs"]
+
+
+def write_wheel(name, summary, files, packages, output, requires="", scripts=()):
+    """Writes a wheel of `files`, paths by their names in it. `requires`: another wheel; `scripts`: functions of the
+    package by names of commands."""
+    with open(os.path.join(ROOT, "CMakeLists.txt"), encoding="utf-8") as file:
+        version = re.search(r"project\(autotune VERSION ([0-9.]+)", file.read()).group(1)
+    module = name.replace("-", "_")
+    contents, executable = {}, set()
+    for inside, path in files.items():
+        with open(path, "rb") as file:
+            contents[inside] = file.read()
+        if os.access(path, os.X_OK) and "/bin/" in inside:
+            executable.add(inside)
+    library = next(path for inside, path in files.items() if re.search(r"\.so\.|/bin/", inside))
+    tag = "py3-none-" + platform_of(library)
+    info = "%s-%s.dist-info/" % (module, version)
+    metadata = "Metadata-Version: 2.1\nName: %s\nVersion: %s\nSummary: %s\n" % (name, version, summary)
+    metadata += "License: Apache-2.0\nRequires-Python: >=3.9\n"
+    if requires:
+        metadata += "Requires-Dist: %s (==%s)\n" % (requires, version)
+    contents[info + "METADATA"] = metadata.encode()
+    contents[info + "WHEEL"] = (
         "Wheel-Version: 1.0\nGenerator: autotune\nRoot-Is-Purelib: false\nTag: %s\n" % tag
     ).encode()  # fmt: skip
-    for name, text in texts_of_licences().items():
-        files[info + "licenses/" + name] = text.encode()
-    record = ["%s,%s,%d" % (name, digest(data), len(data)) for name, data in sorted(files.items())]
-    files[info + "RECORD"] = "\n".join(record + [info + "RECORD,,\n"]).encode()
-    path = os.path.join(output, "autotune_runtime-%s-%s.whl" % (version, tag))
+    if scripts:
+        lines = ["[console_scripts]"] + ["%s = %s:%s" % (script, module, script) for script in scripts]
+        contents[info + "entry_points.txt"] = ("\n".join(lines) + "\n").encode()
+    for title, text in texts_of_licences(packages).items():
+        contents[info + "licenses/" + title] = text.encode()
+    record = ["%s,%s,%d" % (inside, digest(data), len(data)) for inside, data in sorted(contents.items())]
+    contents[info + "RECORD"] = "\n".join(record + [info + "RECORD,,\n"]).encode()
+    path = os.path.join(output, "%s-%s-%s.whl" % (module, version, tag))
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as wheel:
-        for name, data in sorted(files.items()):
-            entry = zipfile.ZipInfo(name, EPOCH)
+        for inside, data in sorted(contents.items()):
+            entry = zipfile.ZipInfo(inside, EPOCH)
             entry.compress_type = zipfile.ZIP_DEFLATED
-            entry.external_attr = 0o644 << 16
+            entry.external_attr = (0o100755 if inside in executable else 0o100644) << 16
             wheel.writestr(entry, data)
     return path
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--compiler", action="store_true", help="make the wheel of the programs")
     parser.add_argument("--build", default=os.path.join(ROOT, "build"), help="folder of the build")
     parser.add_argument("--output", default=".", help="folder for the wheel")
     options = parser.parse_args()
-    print(write_wheel(options.build, options.output))
+    with tempfile.TemporaryDirectory() as folder:
+        if options.compiler:
+            files, packages = compiler_files(options.build, os.path.join(folder, "files"))
+            summary = "Tunes and compiles neural networks for autotune-runtime"
+            path = write_wheel(
+                "autotune-compiler", summary, files, packages, options.output, "autotune-runtime", PROGRAMS
+            )
+        else:
+            files, packages = installed(options.build, folder), licences.CONTAINED["runtime"]
+            summary = "Runs neural networks that autotune has compiled"
+            path = write_wheel("autotune-runtime", summary, files, packages, options.output)
+    print(path)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@
 
 #include "ir/text.h"
 #include "schedule/trace.h"
+#include "support/clock.h"
 #include "tuner/poison.h"
 
 namespace autotune {
@@ -199,10 +200,10 @@ class FarmMeasurer : public Measurer {
     const Tolerance tolerance = Widened(options_.tolerance, space.target.ProductRounding());
     job.task.rtol = tolerance.rtol;
     job.task.floor = tolerance.atol;
-    return MeasureUnlessStopped(std::move(job));
+    return MeasureUnlessStopped(task, std::move(job));
   }
 
-  Result<std::vector<rpc::TrialResult>> MeasureUnlessStopped(rpc::MeasureJob job) {
+  Result<std::vector<rpc::TrialResult>> MeasureUnlessStopped(const TuneTask& task, rpc::MeasureJob job) {
     const std::stop_token& stop = options_.stop;
     if (stop.stop_requested()) {
       return std::vector<rpc::TrialResult>(job.candidates.size(),
@@ -216,14 +217,36 @@ class FarmMeasurer : public Measurer {
       if (stop.stop_requested()) farm_->Cancel();
       if (options_.on_wait) options_.on_wait(wait.text);
     };
-    callbacks.on_result = [&](const rpc::TrialResult&) {
+    callbacks.on_result = [&](const rpc::TrialResult& result) {
       answered = true;
+      TellResult(task, result);
       if (waited.exchange(false) && options_.on_wait) options_.on_wait("");
     };
     // A batch that has results ends soon, as a rule, and is then kept as a whole.
     constexpr double kFinishSeconds = 5;  // [chosen]
     std::stop_callback cancel(stop, [&] { farm_->Cancel(answered ? kFinishSeconds : 0); });
     return farm_->Measure(std::move(job), std::move(callbacks));
+  }
+
+  void TellBuild(size_t number, const std::string& what, double begin) const {
+    if (!options_.on_span || number == 0) return;
+    const std::string name = "build " + std::to_string(number) + " " + what + (number == 1 ? "" : "s");
+    options_.on_span({.lane = "build", .name = name, .begin = begin, .end = SteadySeconds()});
+  }
+
+  // Tells when a device measured a candidate. The result has just arrived. Several may arrive at once, and then the
+  // measurement has begun at the end of the one before it or later.
+  void TellResult(const TuneTask& task, const rpc::TrialResult& result) {
+    if (!options_.on_span || result.device.empty()) return;
+    const double now = SteadySeconds();
+    double& last = last_result_[result.device];
+    options_.on_span({.lane = result.device,
+                      .name = task.label,
+                      .begin = std::min(now, std::max(last, now - result.elapsed)),
+                      .end = now,
+                      .task = task.hash.Hex(),
+                      .status = std::string(ToText(result.status))});
+    last = now;
   }
 
   // Builds the items of all tasks in one call, so that the build workers are busy all the time. Builds equal candidates
@@ -244,7 +267,9 @@ class FarmMeasurer : public Measurer {
       }
     }
     std::vector<BuildResult> built;
+    const double begin = SteadySeconds();
     if (!missing.empty()) built = builder_.Build(missing);  // waits for measurements of other processes
+    TellBuild(missing.size(), "candidate", begin);
     for (size_t i = 0; i < missing.size(); ++i) {
       std::string key = KeyOf(missing[i]);
       if (built[i].status == TrialStatus::kOk) kept_.Add(key, built[i]);
@@ -277,7 +302,9 @@ class FarmMeasurer : public Measurer {
       }
     }
     if (requests.empty()) return;
+    const double begin = SteadySeconds();
     std::vector<CompiledKernel> kernels = builder_.Compile(requests, Patience::kNeeded);
+    TellBuild(requests.size(), "reference", begin);
     for (size_t i = 0, task = 0; i < requests.size(); ++task) {
       Reference& reference = references_[tasks[task]];
       const size_t first = i;
@@ -303,6 +330,7 @@ class FarmMeasurer : public Measurer {
   std::map<std::string, Reference> references_;  // by hash of the task
   KeptBuilds kept_;
   int64_t next_id_ = 0;
+  std::map<std::string, double> last_result_;  // SteadySeconds, by device; used on the farm's thread
 };
 
 }  // namespace

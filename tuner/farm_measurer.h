@@ -11,6 +11,7 @@
 #include "rpc/client.h"
 #include "runtime/compare.h"
 #include "tuner/measurer.h"
+#include "tuner/span.h"
 
 namespace autotune {
 
@@ -23,6 +24,7 @@ struct FarmMeasurerOptions {
   // A stop ends a wait for a device at once. A job that has already returned a result finishes first. The jobs of the
   // call's other tasks are cancelled, and their outcomes are kCancelled.
   std::stop_token stop = {};
+  SpanObserver on_span = nullptr;     // hears of builds and of the measurements of candidates
   std::set<std::string> poison = {};  // artifacts that no device gets (tuner/poison.h)
 };
 

@@ -117,6 +117,8 @@ class TuneLoop {
       }
     }
     report_.search_seconds += SteadySeconds() - begin;
+    if (options_.on_span)
+      options_.on_span({.lane = "search", .name = "search", .begin = begin, .end = SteadySeconds()});
     if (plan.empty()) return nullptr;
     begin = SteadySeconds();
     std::vector<Outcome> outcomes = TRY_NOTE(MeasureRound(measurer_, plan, reference_, options_.measure),

@@ -12,6 +12,7 @@
 
 #include "records/store.h"
 #include "tuner/measurer.h"
+#include "tuner/span.h"
 #include "tuner/task_scheduler.h"
 
 namespace autotune {
@@ -40,6 +41,7 @@ struct TuneOptions {
   // exceeds it (BelievedPeak in tuner/task_scheduler.h). 0: unknown.
   double peak_flops = 0;
   bool confirm = true;    // true: after the trials, the best candidates of each task are confirmed (tuner/confirm.h)
+  SpanObserver on_span;   // hears of searches; null: nobody does
   bool lock_host = true;  // true: search and training hold the host's lock (support/host_lock.h), shared
   // Number of tool faults in a row (tuner/trial_fault.h, IsToolFault) after which the run stops with their cause. Once
   // a candidate has worked, only faults of the farm (IsFarmFault) stop it, since the cause of failed builds and loads

@@ -67,7 +67,7 @@ def body(tree, words):
     """The sections of a command's page between NAME and SEE ALSO, or what stands for them in its parent's page."""
     positional = [option for option in tree["options"] if option["positional"]]
     usage = ["\\fB%s\\fR" % escaped(" ".join(words)), "[\\fIOPTIONS\\fR]"]
-    usage += [escaped(option["names"][0] if option["required"] else "[%s]" % option["names"][0]) for option in positional]
+    usage += [escaped(("%s" if option["required"] else "[%s]") % option["names"][0]) for option in positional]
     if tree["commands"]:
         usage.append("[\\fICOMMAND\\fR]")
     lines = [".SH SYNOPSIS", " ".join(usage), ".SH DESCRIPTION"] + paragraphs(tree["help"])

@@ -79,7 +79,8 @@ class ManPageTest(unittest.TestCase):
 
     def test_marks_of_groff_are_escaped(self):
         self.assertEqual(man.prose(".a\\b `c-d` e\n'f"), "\\&.a\\eb \\fBc\\-d\\fR e\n\\&'f")
-        self.assertEqual(man.paragraphs("A:\nb\nc\n  d\n   e"), ['.SS "A"', ".PP", "b c", ".PP", ".RS 2", ".nf", "d", " e", ".fi", ".RE"])
+        lines = man.paragraphs("A:\nb\nc\n  d\n   e")
+        self.assertEqual(lines, ['.SS "A"', ".PP", "b c", ".PP", ".RS 2", ".nf", "d", " e", ".fi", ".RE"])
 
     @unittest.skipUnless(shutil.which("man"), "no man")
     def test_man_has_no_complaints(self):

@@ -121,9 +121,9 @@ class PackagesTest(unittest.TestCase):
     def test_they_work_where_they_are_unpacked(self):
         environment = {k: v for k, v in os.environ.items() if not k.startswith(("AUTOTUNE_", "PYTHONPATH"))}
         packages = os.path.join(self.root, "usr/lib/python3/dist-packages")
-        program = "import autotune, sys; print(autotune.load(sys.argv[1]).get_outputs()[0].name, autotune._library.LIB._name)"
+        program = "import autotune, sys; print(autotune.load(sys.argv[1]).get_outputs()[0].name, autotune._library.LIB)"
         output = output_of(sys.executable, "-c", program, TAR, env=dict(environment, PYTHONPATH=packages))
-        self.assertRegex(output, "^probabilities %s/usr/lib/" % re.escape(self.root))
+        self.assertRegex(output, "^probabilities .*%s/usr/lib/" % re.escape(self.root))
         self.assertIn("autotune", output_of(os.path.join(self.root, "usr/bin/autotune"), "--version", env=environment))
 
     @unittest.skipUnless(shutil.which("lintian"), "no lintian")

@@ -3,17 +3,20 @@
 import base64
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
 import unittest
 import zipfile
+from unittest import mock
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from network import BUILD, SOURCE, TAR
 
 sys.path.insert(0, os.path.join(SOURCE, "scripts"))
 import licences
+import wheel
 
 MOST_BYTES = 3 << 20  # installed
 
@@ -70,6 +73,32 @@ class WheelTest(unittest.TestCase):
             check=True,
         )
         self.assertEqual(done.stdout, "probabilities %s/autotune/__init__.py\n" % place)
+
+    @unittest.skipUnless(shutil.which("patchelf"), "no patchelf")
+    def test_the_programs_bring_their_libraries_and_their_licences(self):
+        place = os.path.join(self.folder.name, "programs")
+        with mock.patch.object(wheel, "PROGRAMS", ["rpc_tracker"]):  # the smallest one
+            files, packages = wheel.compiler_files(BUILD, place)
+        path = wheel.write_wheel("autotune-compiler", "x", files, packages, self.folder.name, "other", ["rpc_tracker"])
+        with zipfile.ZipFile(path) as made:
+            names = made.namelist()
+            self.assertIn("autotune_compiler/lib/libzmq.so.5", names)
+            self.assertEqual([name for name in names if "/libc.so" in name], [])
+            licence = [name for name in names if name.endswith("licenses/libzmq5")]
+            self.assertIn(b"zeromq", made.read(licence[0]))
+            modes = {info.filename: info.external_attr >> 16 for info in made.infolist()}
+            self.assertEqual(oct(modes["autotune_compiler/bin/rpc_tracker"]), "0o100755")
+            metadata = next(name for name in names if name.endswith("METADATA"))
+            self.assertIn(b"Requires-Dist: other (==", made.read(metadata))
+            entries = made.read(next(name for name in names if name.endswith("entry_points.txt")))
+            self.assertIn(b"rpc_tracker = autotune_compiler:rpc_tracker", entries)
+        os.rename(place, os.path.join(self.folder.name, "programs_moved"))
+        start = "import sys; sys.path.insert(0, %r); import programs_moved as p; p.rpc_tracker()" % self.folder.name
+        done = subprocess.run([sys.executable, "-c", start, "--version"], stdout=subprocess.PIPE, text=True, check=True)
+        self.assertIn("rpc_tracker", done.stdout)
+        program = os.path.join(self.folder.name, "programs_moved", "bin", "rpc_tracker")
+        used = subprocess.run(["ldd", program], stdout=subprocess.PIPE, text=True, check=True)
+        self.assertRegex(used.stdout, r"libzmq\.so\.5 => .*/programs_moved/")
 
 
 if __name__ == "__main__":

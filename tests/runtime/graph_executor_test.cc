@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <atomic>
 #include <functional>
 
 #include "runtime/cpu_device.h"
@@ -103,6 +104,47 @@ TEST(GraphExecutor, ProfilesBesideTheNetwork) {
   EXPECT_EQ(times[0].seconds, 2);
   EXPECT_EQ(times[0].least, 1);
   EXPECT_FALSE(executor->Profile(0).ok());
+}
+
+TEST(GraphExecutor, TracesARun) {
+  auto executor = Make(SampleGraph(), OneParam()).value();
+  ASSERT_TRUE(executor->SetInput(0, Ramp({2, 4}, 0)).ok());
+  const RunTrace trace = executor->TraceRun().value();
+  EXPECT_EQ(executor->Output(0).Data<float>()[7], 39) << "a traced run computes the outputs";
+  ASSERT_EQ(trace.kernels.size(), executor->Profile(1).value().size());
+  double last = 0;
+  for (const RunTrace::Span& kernel : trace.kernels) {
+    EXPECT_GE(kernel.begin, last);
+    EXPECT_GE(kernel.seconds, 0);
+    last = kernel.begin + kernel.seconds;
+  }
+  EXPECT_LE(last, trace.seconds);
+}
+
+TEST(KernelContext, RecordsThePartsOfLoopsByThread) {
+  KernelContext context(2);
+  std::atomic<int> sum = 0;
+  const auto loop = [&](int32_t tasks) {
+    AtContext* abi = context.abi();
+    return abi->parallel_for(
+        abi, tasks, [](AtContext*, void* sum, int32_t i) { return *static_cast<std::atomic<int>*>(sum) += i, 0; },
+        &sum);
+  };
+  loop(8);
+  context.StartRecording();
+  loop(1);  // runs on the caller, outside of the pool
+  loop(8);
+  const auto chunks = context.StopRecording();
+  loop(8);
+  ASSERT_EQ(chunks.size(), 2u);
+  EXPECT_GE(chunks[0].size() + chunks[1].size(), 2u);
+  for (const auto& thread : chunks) {
+    for (size_t i = 0; i < thread.size(); ++i) {
+      EXPECT_LE(thread[i].begin, thread[i].end);
+      if (i > 0) EXPECT_LE(thread[i - 1].end, thread[i].begin);
+    }
+  }
+  for (const auto& thread : context.StopRecording()) EXPECT_TRUE(thread.empty()) << "not recorded";
 }
 
 TEST(GraphExecutor, ZeroCopy) {

@@ -19,6 +19,7 @@
 #include "tools/autotune/gpus.h"
 #include "tools/autotune/host.h"
 #include "tools/autotune/profile.h"
+#include "tools/autotune/profile_trace.h"
 #include "tools/autotune/runnable_model.h"
 #include "tools/autotune/text.h"
 #include "tools/autotune/usage.h"
@@ -27,7 +28,7 @@ namespace autotune::tools {
 namespace {
 
 struct BenchOptions {
-  std::string package;
+  std::string package, trace;
   ModelPlace place;
   int streams = 1;
   double seconds = 3;
@@ -227,6 +228,23 @@ void PrintHint(const std::string& package, const std::vector<ProfileRow>& rows) 
                         slowest->task + "\n");
 }
 
+// Runs the network a few times more, and writes the file of --trace.
+Status WriteTrace(const BenchOptions& options, GraphExecutor& executor, const std::vector<ProfileRow>& rows,
+                  const ProfileBalance& balance, Alone& alone) {
+  constexpr int kRuns = 10;  // enough to see what varies [chosen]
+  TraceFile file;
+  AddProfile(rows, balance, file);
+  std::vector<RunTrace> runs;
+  {
+    std::optional<HostLock> lock = alone.Take();
+    for (int i = 0; i < kRuns; ++i) runs.push_back(TRY(executor.TraceRun()));
+  }
+  AddRuns(rows, runs, file);
+  TRY(file.Write(options.trace));
+  Console::Get().Report("wrote " + options.trace + ", which https://ui.perfetto.dev and https://speedscope.app open\n");
+  return {};
+}
+
 // Measures the network's latency and its kernels' times in turns. Prints the same line as without --profile, and then
 // the kernels.
 Result<int> Profile(const BenchOptions& options, LoadedModel& model, Alone& alone) {
@@ -246,6 +264,7 @@ Result<int> Profile(const BenchOptions& options, LoadedModel& model, Alone& alon
       ? console.Result(ProfileJson(rows, balance, roofline))
       : console.Result(ProfileTable(rows, balance, roofline, host.num_cores, options.wide ? 0 : console.WidthOut()));
   PrintHint(options.package, rows);
+  if (!options.trace.empty()) TRY(WriteTrace(options, *model.executor, rows, balance, alone));
   return kExitOk;
 }
 
@@ -408,6 +427,10 @@ Command BenchCommand(CLI::App& root) {
   app->add_flag(
       "--profile", options->profile,
       "also each kernel's time, task and distance to the machine's roofline, measured in turns with the network");
+  app->add_option(
+      "--trace", options->trace,
+      "with --profile: write the times of kernels and threads to this file, as Chrome's trace events, which "
+      "Perfetto and speedscope open");
   app->add_flag("--wide", options->wide, "print the profile's names in full, even if the terminal is narrower");
   app->add_flag("--serve", options->serve,
                 "answer each line 'run N' or 'profile N' (each kernel) on standard input with a measurement of N runs, "
@@ -419,11 +442,14 @@ Command BenchCommand(CLI::App& root) {
             if (options->serve)
               TRY(RefuseGiven(*app, {"--profile", "--seconds"}, "--serve measures what standard input asks for"));
             if (options->place.OnFarm()) {
-              TRY(RefuseGiven(*app, {"--streams", "--serve", "--wait"},
+              TRY(RefuseGiven(*app, {"--streams", "--serve", "--wait", "--trace"},
                               "a device of a farm is measured by one run after another"));
             }
-            if (!options->profile) TRY(RefuseGiven(*app, {"--wide"}, "only --profile prints names"));
-            return {};
+            if (!options->profile) {
+              TRY(RefuseGiven(*app, {"--wide"}, "only --profile prints names"));
+              TRY(RefuseGiven(*app, {"--trace"}, "only --profile measures kernels"));
+            }
+            return CheckOutputFile(options->trace, options->package, "--trace");
           }};
 }
 

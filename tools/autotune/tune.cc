@@ -34,6 +34,7 @@
 #include "tools/autotune/text.h"
 #include "tools/autotune/tune_events.h"
 #include "tools/autotune/tune_farm.h"
+#include "tools/autotune/tune_trace.h"
 #include "tools/autotune/usage.h"
 #include "tools/autotune/waits.h"
 #include "tools/error_lines.h"
@@ -55,7 +56,7 @@ struct TuneCommandOptions {
   TrackerChoice tracker;
   std::string key;
   uint64_t seed = 0;
-  std::string output;
+  std::string output, trace;
   std::string search = "evolution";
   bool fresh = false, verbose = false, wide = false;
   std::string tasks;  // patterns of --tasks; empty: all tasks
@@ -127,7 +128,7 @@ Status CheckUsage(const TuneCommandOptions& options, const CLI::App& app) {
   if (options.tasks == "list") {
     return RefuseGiven(app,
                        {"--trials", "--trials-per-task", "--time-budget", "--tracker", "--join", "--key", "--seed",
-                        "--output", "--search", "--fresh", "--verbose"},
+                        "--output", "--trace", "--search", "--fresh", "--verbose"},
                        "--tasks list tunes nothing");
   }
   TRY(ParseDuration(options.time_budget));
@@ -313,9 +314,11 @@ struct FarmSession {
   rpc::FarmClient* client = nullptr;                   // the measurer's
 };
 Result<FarmSession> OpenFarm(const TuneSession& session, const TuneCommandOptions& options,
-                             std::optional<FarmDevice> device, std::stop_token stop, EventPrinter& events) {
+                             std::optional<FarmDevice> device, const SpanObserver& on_span, std::stop_token stop,
+                             EventPrinter& events) {
   FarmSession opened;
   FarmMeasurerOptions measurer{.seed = options.seed, .on_wait = EmitWaits(events), .stop = std::move(stop)};
+  measurer.on_span = on_span;
   measurer.poison = TRY(PoisonOf(*session.store, session.tasks));
   if (!device) {
     opened.farm = TRY(StartLocalFarm(options.model, session.target));
@@ -359,8 +362,7 @@ std::unique_ptr<NetworkHost> NetworksOf(FarmSession& farm, bool on_farm, std::st
   return std::make_unique<FarmNetworks>(std::move(options), farm.farm ? "" : farm.options.key);
 }
 
-Result<int> TuneModel(TuneCommandOptions options) {
-  if (options.tasks == "list") return ListTasksOfNetwork(options);
+Result<int> TuneModel(TuneCommandOptions options, TuneTrace* trace) {
   const bool here = !options.OnFarm();  // tunes on this machine
   double time_budget = TRY(ParseDuration(options.time_budget));
   TRY(CheckOutputFile(options.output, options.model.model));
@@ -370,8 +372,9 @@ Result<int> TuneModel(TuneCommandOptions options) {
   std::stop_source stop;
   std::atomic<bool> stop_requested = false;
   std::stop_callback note_stop(stop.get_token(), [&] { stop_requested = true; });
-  const std::unique_ptr<EventPrinter> events =
+  std::unique_ptr<EventPrinter> events =
       MakeEventPrinter(Console::Get(), {.verbose = options.verbose, .wide = options.wide});
+  if (trace) events = MakeTracingPrinter(std::move(events), *trace);
   std::optional<FarmDevice> device;
   if (!here) device = TRY(TakeDevice(options, signals, *events));
   const TuneSession session = TRY(OpenSession(options, device ? &device->info : nullptr, stop_requested, *events));
@@ -381,6 +384,7 @@ Result<int> TuneModel(TuneCommandOptions options) {
   // The final choice compares whole networks. Servers that do not state their device do not run networks either.
   const bool chooses = here || is_stated;
   TuneOptions tune = SearchOptions(options, network, chooses, time_budget);
+  if (trace) tune.on_span = [trace](const Span& span) { trace->Add(span); };
   HostWaitWatch host_waits([&](const HostWait& wait) {
     events->Print(event::Waiting{kThisHost, wait.reason, static_cast<double>(BootMillis() - wait.since) / 1e3});
   });
@@ -390,7 +394,7 @@ Result<int> TuneModel(TuneCommandOptions options) {
                               " s to see whether it still works on it"});
   };
   const auto claimed = TRY(ClaimedRun::Take(*store, tune.run, {.on_wait = waits_for_owner}));
-  FarmSession farm = TRY(OpenFarm(session, options, std::move(device), stop.get_token(), *events));
+  FarmSession farm = TRY(OpenFarm(session, options, std::move(device), tune.on_span, stop.get_token(), *events));
   for (const std::string& note : WithoutRepeats(network.notes)) events->Print(event::Note{note});
   event::Begin begin = BeginOf(network, tasks, target, tune, chooses);
   begin.key = options.key, begin.tracker = here ? "" : TRY(options.tracker.Find()).Text(),
@@ -433,6 +437,18 @@ Result<int> TuneModel(TuneCommandOptions options) {
   return kExitOk;
 }
 
+// Tunes the model, and writes the file of --trace also if the run ends early.
+Result<int> TuneAndTrace(const TuneCommandOptions& options) {
+  if (options.tasks == "list") return ListTasksOfNetwork(options);
+  if (options.trace.empty()) return TuneModel(options, nullptr);
+  TRY(CheckOutputFile(options.trace, options.model.model, "--trace"));
+  TuneTrace trace;
+  Result<int> code = TuneModel(options, &trace);
+  TRY(trace.Write(options.trace));
+  Console::Get().Report("wrote " + options.trace + ", which https://ui.perfetto.dev and https://speedscope.app open\n");
+  return code;
+}
+
 }  // namespace
 
 Command TuneCommand(CLI::App& root) {
@@ -462,6 +478,9 @@ Command TuneCommand(CLI::App& root) {
   app->add_option("-o,--output", options->output,
                   "write the compiled network here: M.tar, a package, or M.so, one shared object")
       ->check(PackageFile());
+  app->add_option("--trace", options->trace,
+                  "write when the run searched, built, measured and waited to this file, as Chrome's trace events, "
+                  "which Perfetto and speedscope open");
   app->add_option("--search", options->search, "evolution, or random (for comparison)")
       ->check(CLI::IsMember({"evolution", "random"}))
       ->capture_default_str();
@@ -470,7 +489,7 @@ Command TuneCommand(CLI::App& root) {
   app->add_flag("--verbose", options->verbose, "also print the target in full and why the first candidate was skipped");
   app->add_flag("--wide", options->wide, "print the whole table, even if it is wider than the terminal");
   AddOutput(*app, "an object for each event of the run");
-  return {app, [options] { return TuneModel(*options); },
+  return {app, [options] { return TuneAndTrace(*options); },
           [options, app, trials] {
             options->trials_given = trials->count() > 0;
             return CheckUsage(*options, *app);

@@ -192,18 +192,18 @@ Status CheckCompiledFile(const std::string& path, const std::string& executor) {
              linked ? "; --executor aot writes code for linkers" : "");
 }
 
-Status CheckOutputFile(const std::string& output, const std::string& input) {
+Status CheckOutputFile(const std::string& output, const std::string& input, const std::string& option) {
   namespace fs = std::filesystem;
   std::error_code error;
   if (output.empty()) return {};
   const std::string folder = FolderOf(output);
-  if (!fs::is_directory(folder, error)) return Err("-o ", output, ": there is no folder ", folder);
+  if (!fs::is_directory(folder, error)) return Err(option, " ", output, ": there is no folder ", folder);
   // Permissions do not tell what may be written: not to root, and not on every file system.
-  TRY_NOTE(OpenUnnamedFile(folder), "for -o " + output);
+  TRY_NOTE(OpenUnnamedFile(folder), "for " + option + " " + output);
   if (!fs::exists(output, error)) return {};
-  if (!fs::is_regular_file(output, error)) return Err("-o ", output, " is not a regular file");
+  if (!fs::is_regular_file(output, error)) return Err(option, " ", output, " is not a regular file");
   if (fs::equivalent(output, input, error))
-    return Err("-o ", output, " is the model itself, or its records, which would be lost");
+    return Err(option, " ", output, " is the model itself, or its records, which would be lost");
   return {};
 }
 

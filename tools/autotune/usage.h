@@ -23,9 +23,9 @@ CLI::Validator PackageFile();  // a path of a package to write: M.tar or M.so
 // or NAME.c for "aot".
 Status CheckCompiledFile(const std::string& path, const std::string& executor);
 
-// Returns why the package `output` cannot be written, before the work begins: its folder is missing or cannot be
-// written, it is no regular file, or it is the file `input`, which would be lost. An empty `output` is right.
-Status CheckOutputFile(const std::string& output, const std::string& input);
+// Returns why the file `output` of this option cannot be written, before the work begins: its folder is missing or
+// cannot be written, it is no regular file, or it is the file `input`, which would be lost. An empty `output` is right.
+Status CheckOutputFile(const std::string& output, const std::string& input, const std::string& option = "-o");
 
 // Returns an error if the command line gives one of these options, which would have no effect: "WHY, so it excludes
 // --shape". An option that only an environment variable sets is not given.

@@ -49,7 +49,7 @@ cp -r "$packages"/. examples/resnet20.onnx examples/resnet20 scripts/package_che
 chmod 755 "$root"
 
 for step in update install tools man bash zsh fish compile tune python numpy cmake pkg-config size farm purge \
-  pip runtime-wheel compiler-wheel compiler-wheel-farm; do
+  pip runtime-wheel compiler-wheel compiler-wheel-farm uninstall; do
   inside $step
 done
 echo "package_check: all packages work"

@@ -3,6 +3,10 @@
 set -e
 cd /tmp/check
 install() { apt-get install -y --no-install-recommends "$@"; }
+nothing_left() {
+  left=$(find /usr /etc /var/lib/dpkg/info -name '*autotune*' -o -name 'libLLVM*')
+  [ -z "$left" ] || { echo "left: $left"; exit 1; }
+}
 resnet20() { python3 /tmp/check/resnet20.py "$@"; }
 
 case $1 in
@@ -43,7 +47,7 @@ case $1 in
   purge)
     apt-get purge -y autotune libautotune-runtime0 libautotune-dev python3-autotune
     apt-get autoremove --purge -y
-    [ -z "$(find /usr /etc /var/lib/dpkg/info -name '*autotune*' -o -name 'libLLVM*')" ]
+    nothing_left
     ;;
   pip) install python3 python3-pip ;;
   runtime-wheel)
@@ -57,6 +61,10 @@ case $1 in
     resnet20 wheel.tar
     ;;
   compiler-wheel-farm) sh farm.sh ;;
+  uninstall)
+    pip uninstall -y --break-system-packages autotune-compiler autotune-runtime
+    nothing_left
+    ;;
   *)
     echo "unknown step $1" >&2
     exit 2

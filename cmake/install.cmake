@@ -4,8 +4,8 @@
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 set(AUTOTUNE_PYTHON_DIR lib/python3/dist-packages CACHE STRING "folder under the prefix for the Python package")
-
 set(AUTOTUNE_ZSH_DIR share/zsh/site-functions CACHE STRING "folder under the prefix for the completion in zsh")
+set(AUTOTUNE_MAINTAINER "autotune maintainers <autotune@lists.example.org>" CACHE STRING "whom Debian's packages name")
 
 install(TARGETS autotune rpc_server rpc_tracker RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT programs)
 install(DIRECTORY ${help_files}/man1 DESTINATION ${CMAKE_INSTALL_MANDIR} COMPONENT programs)
@@ -41,7 +41,6 @@ install(DIRECTORY ${CMAKE_SOURCE_DIR}/python/autotune DESTINATION ${AUTOTUNE_PYT
 
 # document(COMPONENT PACKAGE): installs the licences of what the component contains, and its changelog, into the folder
 # of its Debian package.
-set(AUTOTUNE_MAINTAINER "autotune maintainers <autotune@lists.example.org>" CACHE STRING "whom Debian's packages name")
 function(document component package)
   install(CODE "execute_process(COMMAND \"${Python3_EXECUTABLE}\" \"${CMAKE_SOURCE_DIR}/scripts/licences.py\" install
     ${component} ${package} ${PROJECT_VERSION} \"${AUTOTUNE_MAINTAINER}\"

@@ -1,7 +1,7 @@
 # Debian packages by `cpack -G DEB` in the build's folder `packages`, one of each component of cmake/install.cmake.
-# scripts/package.sh makes them in a build whose prefix is /usr. A new library needs a component and `document` there, and
-# `debian_package` here.
-#
+# scripts/package.sh makes them in a build whose prefix is /usr. A new library needs a component and `document` there, a
+# list in scripts/licences.py, and `debian_package` here.
+
 # A configuration in the build's own folder would define a target `package`, the name of one of our components.
 set(CPACK_OUTPUT_CONFIG_FILE ${CMAKE_BINARY_DIR}/packages/CPackConfig.cmake)
 set(CPACK_SOURCE_OUTPUT_CONFIG_FILE ${CMAKE_BINARY_DIR}/packages/CPackSourceConfig.cmake)
@@ -19,7 +19,6 @@ set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_COMPRESSION_TYPE xz)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${CMAKE_BINARY_DIR}/api)
-
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS_POLICY >=)
 set(CPACK_POST_BUILD_SCRIPTS ${CMAKE_SOURCE_DIR}/cmake/debian/repack.cmake)

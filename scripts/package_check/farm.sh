@@ -2,9 +2,10 @@
 set -e
 rpc_tracker &
 tracker=$!
+trap 'kill $tracker' EXIT
 sleep 1
 rpc_server --key here &
 server=$!
+trap 'kill $server $tracker; wait' EXIT
 autotune --op matmul:64,64,64 --trials 2 --key here
-kill $server $tracker
-wait
+kill -0 $server $tracker  # the tuner has used these, and no others

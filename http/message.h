@@ -1,0 +1,37 @@
+// Requests and responses of HTTP, as handlers see them. Plain values.
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace autotune::http {
+
+struct Request {
+  std::string method;                                             // "GET", "POST"; HEAD arrives as "GET"
+  std::string path;                                               // without the query
+  std::string host, origin, content_type, authorization, cookie;  // headers; empty: absent
+  bool forwarded = false;                                         // a proxy says that it has forwarded the request
+  bool from_page = false;  // has the header X-Autotune, which a script of another origin cannot send
+  bool local = false;      // the connection comes from this host
+  std::string body;
+};
+
+struct Response {
+  int status = 200;
+  std::string type = "text/plain; charset=utf-8";
+  std::shared_ptr<const std::string> body;                        // null: empty
+  std::vector<std::pair<std::string, std::string>> headers = {};  // further ones
+  // Instead of the body, the server sends the published state, or the state and all changes.
+  bool sends_state = false, streams = false;
+};
+
+// Answers a request, once. For any thread.
+using Answer = std::function<void(Response)>;
+
+inline Response TextResponse(int status, std::string text) {
+  return {.status = status, .body = std::make_shared<const std::string>(std::move(text))};
+}
+
+}  // namespace autotune::http

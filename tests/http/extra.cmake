@@ -1,0 +1,1 @@
+set(WAITING HttpServer Site) # with deadlines

@@ -1,0 +1,253 @@
+#include "http/server.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "http/merge_patch.h"
+#include "support/rng.h"
+#include "tests/http/client.h"
+
+namespace autotune::http {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+std::unique_ptr<Server> Echo(Limits limits = {}) {
+  auto server =
+      Server::Start({.address = "127.0.0.1:0", .limits = limits, .on_request = [](const Request& r, Answer answer) {
+                       if (r.path == "/events") return answer({.streams = true});
+                       if (r.path == "/state") return answer({.sends_state = true});
+                       if (r.path == "/never") return;
+                       answer(TextResponse(200, r.method + " " + r.path + " " + r.body));
+                     }});
+  EXPECT_TRUE(server.ok()) << (server.ok() ? "" : server.error().Text());
+  return std::move(*server);
+}
+
+template <class F>
+bool Soon(F condition, int64_t ms = 20000) {
+  for (const int64_t end = BootMillis() + ms; BootMillis() < end; usleep(5000))
+    if (condition()) return true;
+  return condition();
+}
+
+TEST(HttpServer, AnswersRequestsAndKeepsConnections) {
+  const auto server = Echo();
+  RawClient client(server->port());
+  client.Send("GET /a?b=c HTTP/1.1\r\nHost: x\r\n\r\nPOST /d HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nxyz");
+  const std::string both = client.ReadUntil("POST /d xyz");
+  EXPECT_THAT(both, HasSubstr("GET /a "));
+  EXPECT_THAT(both, HasSubstr("Content-Security-Policy: default-src 'none'; script-src 'self'"));
+  EXPECT_FALSE(client.closed());
+  EXPECT_EQ(StatusIn(Fetch(server->port(), "GET", "/")), 200);
+}
+
+TEST(HttpServer, AHeadRequestGetsNoBody) {
+  const auto server = Echo();
+  const std::string response = Fetch(server->port(), "HEAD", "/long");
+  EXPECT_EQ(StatusIn(response), 200);
+  EXPECT_THAT(response, HasSubstr("Content-Length: 10"));
+  EXPECT_EQ(BodyIn(response), "");
+  EXPECT_EQ(BodyIn(Fetch(server->port(), "GET", "/long")), "GET /long ");
+}
+
+TEST(HttpServer, WhatIsTooLargeOrMalformedGetsItsStatus) {
+  const auto server = Echo();
+  const auto status = [&](const std::string& bytes) {
+    RawClient client(server->port());
+    client.Send(bytes);
+    client.EndSending();
+    return StatusIn(client.ReadAll());
+  };
+  EXPECT_EQ(status("GET / HTTP/1.1\r\nHost: x\r\n\r\n"), 200);
+  EXPECT_EQ(status("GET / HTTP/1.1\r\nHost: x\r\nA: " + std::string(7000, 'a') + "\r\n\r\n"), 200);
+  EXPECT_EQ(status("GET / HTTP/1.1\r\nHost: x\r\nA: " + std::string(9000, 'a') + "\r\n\r\n"), 431);
+  EXPECT_EQ(status("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5000\r\n\r\n"), 413);
+  EXPECT_EQ(status("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999\r\n\r\n"), 400);
+  EXPECT_EQ(status("GET / HTTP/1.1\r\n\r\n"), 400) << "no host";
+  EXPECT_EQ(status("GET / HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n"), 400) << "two hosts";
+  EXPECT_EQ(status("GET http://x/ HTTP/1.1\r\nHost: x\r\n\r\n"), 400);
+  EXPECT_EQ(status("GET / HTTP/9.7\r\nHost: x\r\n\r\n"), 400);
+  EXPECT_EQ(status("GET / HT"), 400);
+  EXPECT_EQ(status("\x16\x03\x01\x02"), 400) << "TLS";
+  EXPECT_EQ(status(std::string(4, '\0')), 400);
+}
+
+TEST(HttpServer, AThousandMalformedRequestsHarmNobody) {
+  const auto server = Echo();
+  Rng rng(1);
+  const std::string good = "GET /x HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nAccept: */*\r\n\r\nbody";
+  int refused = 0;
+  for (int i = 0; i < 1000; ++i) {
+    std::string bytes = good;
+    for (int64_t changes = 1 + rng.Below(8); changes > 0; --changes) {
+      const auto at = static_cast<size_t>(rng.Below(static_cast<int64_t>(bytes.size())));
+      switch (rng.Below(3)) {
+        case 0:
+          bytes[at] = static_cast<char>(rng.Below(256));
+          break;
+        case 1:
+          bytes.insert(at, std::string(1 + static_cast<size_t>(rng.Below(20)), static_cast<char>(rng.Below(256))));
+          break;
+        default:
+          bytes.resize(at + 1);
+      }
+    }
+    RawClient client(server->port());
+    client.Send(bytes);
+    client.EndSending();
+    const std::string response = client.ReadAll();
+    const int status = StatusIn(response);
+    EXPECT_TRUE(status == 0 || status == 200 || (status >= 400 && status < 504)) << response;
+    refused += status >= 400;
+  }
+  EXPECT_GE(refused, 100);
+  EXPECT_EQ(StatusIn(Fetch(server->port(), "GET", "/")), 200);
+  EXPECT_TRUE(Soon([&] { return server->Connections() == 0; })) << server->Connections();
+}
+
+TEST(HttpServer, IdleConnectionsEndAndMakeRoom) {
+  const auto server = Echo({.connections = 64, .request_ms = 1000});
+  std::vector<std::unique_ptr<RawClient>> idle;
+  for (int i = 0; i < 500; ++i) {
+    idle.push_back(std::make_unique<RawClient>(server->port()));
+    ASSERT_TRUE(idle.back()->connected());
+    if (i % 2) idle.back()->Send("GET / HT");
+  }
+  EXPECT_LE(server->Connections(), 64u + 64u);
+  EXPECT_EQ(StatusIn(Fetch(server->port(), "GET", "/")), 200) << "a request takes the place of an idle connection";
+  for (const auto& client : idle) EXPECT_EQ(StatusIn(client->ReadAll()), 408);
+  EXPECT_TRUE(Soon([&] { return server->Connections() == 0; }));
+}
+
+TEST(HttpServer, ARequestThatDripsEnds) {
+  const auto server = Echo({.request_ms = 500});
+  RawClient client(server->port());
+  const int64_t begin = BootMillis();
+  for (int i = 0; i < 100 && client.Send("G"); ++i) {
+    if (StatusIn(client.ReadUntil("\r\n\r\n", 20)) != 0) break;
+  }
+  EXPECT_EQ(StatusIn(client.ReadUntil("\r\n\r\n")), 408);
+  EXPECT_LT(BootMillis() - begin, 5000);
+}
+
+TEST(HttpServer, AHandlerThatDoesNotAnswerGets503) {
+  const auto server = Echo({.answer_ms = 200});
+  EXPECT_EQ(StatusIn(Fetch(server->port(), "GET", "/never")), 503);
+}
+
+// What a stream has shown: the last whole state, and the patches after it.
+std::pair<Json, int> Followed(const std::string& text) {
+  Json state;
+  int patches = 0;
+  for (size_t at = 0; (at = text.find("event: ", at)) != std::string::npos; ++at) {
+    const size_t data = text.find("data: ", at) + 6, end = text.find("\n\n", data);
+    if (end == std::string::npos) break;
+    Json value = Json::Parse(text.substr(data, end - data)).value();
+    if (text.compare(at, 12, "event: state") == 0) {
+      state = std::move(value);
+      patches = 0;
+    } else {
+      ++patches;
+      for (const auto& [key, member] : *value.As<Json::Object>()) state[key] = member;
+    }
+  }
+  return {state, patches};
+}
+
+TEST(HttpServer, StreamsGetTheStateAndItsChanges) {
+  const auto server = Echo();
+  server->Publish([] { return Json(Json::Object{{"a", 1}, {"b", "x"}}); });
+  RawClient client(server->port());
+  client.Send("GET /events HTTP/1.1\r\nHost: x\r\n\r\n");
+  EXPECT_THAT(client.ReadUntil("\"b\":\"x\"}\n\n"), HasSubstr("event: state\ndata: {\"a\":1,\"b\":\"x\"}"));
+  server->Publish([] { return Json(Json::Object{{"a", 2}, {"b", "x"}}); });
+  const std::string text = client.ReadUntil("\"a\":2}\n\n");
+  EXPECT_THAT(text, HasSubstr("event: patch\ndata: {\"a\":2}\n\n"));
+  EXPECT_THAT(text, HasSubstr("Content-Type: text/event-stream"));
+  EXPECT_THAT(Fetch(server->port(), "GET", "/state"), HasSubstr("{\"a\":2,\"b\":\"x\"}"));
+}
+
+TEST(HttpServer, ASlowReaderGetsTheLatestStateAndIsCutOff) {
+  const auto server = Echo({.write_ms = 1500});
+  RawClient slow(server->port(), 4096), fast(server->port());
+  for (RawClient* client : {&slow, &fast}) client->Send("GET /events HTTP/1.1\r\nHost: x\r\n\r\n");
+  const auto large = [](int n) { return Json(Json::Object{{"n", n}, {"text", std::string(200000, 'a' + n % 26)}}); };
+  int n = 0;
+  for (; n < 40; ++n) {
+    server->Publish([&large, n] { return large(n); });
+    fast.ReadUntil("\"n\":" + std::to_string(n) + ",");
+  }
+  fast.ReadUntil("never", 300);
+  EXPECT_EQ(Followed(fast.ReadUntil("never", 100)).first["n"], Json(n - 1));
+  EXPECT_TRUE(Soon([&] { return server->Connections() == 1; })) << "the slow one is cut off";
+  EXPECT_EQ(StatusIn(Fetch(server->port(), "GET", "/")), 200);
+}
+
+TEST(HttpServer, StreamsHaveALimit) {
+  const auto server = Echo({.streams = 2});
+  server->Publish([] { return Json(Json::Object{{"a", 1}}); });
+  std::vector<std::unique_ptr<RawClient>> readers;
+  for (int i = 0; i < 3; ++i) {
+    readers.push_back(std::make_unique<RawClient>(server->port()));
+    readers.back()->Send("GET /events HTTP/1.1\r\nHost: x\r\n\r\n");
+    EXPECT_EQ(StatusIn(readers.back()->ReadUntil("\r\n\r\n")), i < 2 ? 200 : 503);
+  }
+  readers.erase(readers.begin());
+  EXPECT_TRUE(Soon([&] {
+    RawClient reader(server->port());
+    reader.Send("GET /events HTTP/1.1\r\nHost: x\r\n\r\n");
+    return StatusIn(reader.ReadUntil("\r\n\r\n")) == 200;
+  })) << "a reader that leaves makes room";
+}
+
+TEST(HttpServer, AnAnswerAfterTheEndIsDropped) {
+  Answer kept;
+  auto server = Server::Start(
+      {.address = "127.0.0.1:0", .on_request = [&](const Request&, Answer answer) { kept = std::move(answer); }});
+  RawClient client((*server)->port());
+  client.Send("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+  ASSERT_TRUE(Soon([&] { return (*server)->Connections() == 1; }));
+  client.ReadUntil("\r\n", 200);
+  server->reset();
+  ASSERT_TRUE(kept);
+  kept(TextResponse(200, "late"));
+  EXPECT_EQ(client.ReadAll(), "");
+}
+
+TEST(HttpServer, WrongAddressesAreNamed) {
+  for (const char* address : {"", "x", "farm:80", "1.2.3.4", "127.0.0.1:99999", "127.0.0.1:-1", ":80"}) {
+    const auto server = Server::Start({.address = address, .on_request = [](const Request&, Answer) {}});
+    EXPECT_FALSE(server.ok()) << address;
+  }
+  const auto first = Echo();
+  const auto second = Server::Start(
+      {.address = "127.0.0.1:" + std::to_string(first->port()), .on_request = [](const Request&, Answer) {}});
+  ASSERT_FALSE(second.ok());
+  EXPECT_THAT(second.error().Text(), HasSubstr("cannot listen at 127.0.0.1:"));
+  EXPECT_TRUE(first->is_local());
+}
+
+TEST(MergePatch, NamesWhatDiffers) {
+  const auto parse = [](const char* text) { return Json::Parse(text).value(); };
+  const auto patch = [&](const char* before, const char* after) {
+    return MergePatch(parse(before), parse(after)).Dump();
+  };
+  EXPECT_EQ(patch(R"({"a":1,"b":{"c":2,"d":3}})", R"({"a":1,"b":{"c":2,"d":4,"e":5}})"), R"({"b":{"d":4,"e":5}})");
+  EXPECT_EQ(patch(R"({"a":1,"b":{"c":2}})", R"({"b":{}})"), R"({"a":null,"b":{"c":null}})");
+  EXPECT_EQ(patch(R"({"a":[1,2]})", R"({"a":[1,3]})"), R"({"a":[1,3]})");
+  EXPECT_EQ(patch(R"({"a":{"b":1}})", R"({"a":7})"), R"({"a":7})");
+  EXPECT_EQ(patch(R"({"a":7})", R"({"a":{"b":1,"c":null}})"), R"({"a":{"b":1}})");
+  EXPECT_EQ(patch(R"({"a":null})", R"({"a":null})"), "{}");
+  EXPECT_EQ(patch(R"({"a":{"b":1}})", R"({"a":{"b":1}})"), "{}");
+}
+
+}  // namespace
+}  // namespace autotune::http

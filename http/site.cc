@@ -76,6 +76,10 @@ Response Site::Get(const Request& request) const {
   }
   if (request.path == "/events") return {.streams = true};
   if (request.path == "/status.json") return {.type = "application/json", .sends_state = true};
+  if (request.path == "/me") {
+    const Json me = Json::Object{{"name", admission.visitor->name}, {"operates", admission.visitor->operates}};
+    return {.type = "application/json", .body = std::make_shared<const std::string>(me.Dump())};
+  }
   if (request.path == "/metrics" && options_.metrics) {
     return {.type = "text/plain; version=0.0.4; charset=utf-8",
             .body = std::make_shared<const std::string>(options_.metrics())};

@@ -3,6 +3,7 @@
 //   /             the page; without the right to read, a form that takes a token
 //   /events       the published state and its changes, as server-sent events
 //   /status.json  the published state
+//   /me           who reads
 //   /metrics      in the text format of Prometheus
 //   /healthz      "ok", or why the program is not well with the status 503; for everybody
 //   /login        takes the form's token and keeps it in a cookie

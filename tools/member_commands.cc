@@ -67,7 +67,22 @@ Status ProtectOutput() {
   return {};
 }
 
+// Makes a token for the tracker's page, and prints it.
+Status InviteReader(const Options& options) {
+  if (!options.advertise.empty()) return Err("--advertise is for join files; a token of the page names no address");
+  const std::string token = NewPageToken();
+  TRY(AskAboutMembers<rpc::MemberInvited>(options.tracker,
+                                          rpc::MemberInvite{options.name, options.role, PageKeyOf(token), {}}));
+  struct stat info {};
+  if (fstat(STDOUT_FILENO, &info) == 0 && S_ISREG(info.st_mode)) fchmod(STDOUT_FILENO, 0600);
+  std::fputs((token + "\n").c_str(), stdout);
+  std::fprintf(stderr, "note: with this token, %s may %s the page of rpc_tracker --http\n", options.name.c_str(),
+               options.role == kOperatorRole ? "read, drain and release on" : "read");
+  return {};
+}
+
 Status RunInvite(const Options& options) {
+  if (IsPageRole(options.role)) return InviteReader(options);
   const rpc::Role role = TRY_NOTE(rpc::RoleFromText(options.role), "--role");
   std::vector<std::string> endpoints;
   for (const std::string& text : options.advertise) {
@@ -141,9 +156,13 @@ std::vector<Subcommand> AddMemberCommands(CLI::App& root) {
   };
   Subcommand invite = add("invite", "Make a member of the farm, and print its join file", RunInvite);
   invite.app->add_option("name", options->name, "Name of the member; one that exists gets a new key")->required();
-  invite.app->add_option("--role", options->role, "server: offers devices; client: measures; admin: administers")
+  invite.app
+      ->add_option(
+          "--role", options->role,
+          "server: offers devices; client: measures; admin: administers; viewer: reads the page of --http; operator: "
+          "also drains and releases there. The last two get a token instead of a join file")
       ->required()
-      ->option_text("server|client|admin");
+      ->option_text("server|client|admin|viewer|operator");
   invite.app->add_option("--advertise", options->advertise,
                          "Address of the tracker in this and later join files, HOST:PORT; may be repeated (default: "
                          "that of the last time, else all addresses of this host at port 9190)");

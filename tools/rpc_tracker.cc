@@ -20,6 +20,7 @@
 #include "tools/event_log.h"
 #include "tools/farm_status.h"
 #include "tools/guarded_main.h"
+#include "tools/live/farm_page.h"
 #include "tools/member_commands.h"
 #include "tools/power_switch.h"
 #include "tools/return_memory.h"
@@ -41,6 +42,7 @@ constexpr char kFooter[] =
     "  rpc_tracker invite bob --role client --join admin.join > bob.join\n"
     "                                                     from another host, as an administrator\n"
     "  rpc_tracker --listen 0.0.0.0:9190                  serves the members\n"
+    "  rpc_tracker --http 127.0.0.1:9191                  also serves a page with the devices and who waits\n"
     "  rpc_tracker status                                 shows devices, leases and queue\n"
     "  rpc_tracker drain 'pi4-*' --for 2h --note 'new fans'\n"
     "                                                lends these devices to nobody for two hours\n"
@@ -54,7 +56,7 @@ int UsageError(const autotune::Error& error) { return autotune::tools::PrintErro
 
 struct ListenOptions {
   std::vector<std::string> listen, advertise;
-  std::string state, power_cycle, power_cycle_after = "5m";
+  std::string state, power_cycle, power_cycle_after = "5m", http;
 };
 
 int ShowStatus(const autotune::tools::TrackerChoice& choice, const std::string& key, bool json, bool watch) {
@@ -126,10 +128,24 @@ int Listen(const ListenOptions& options) {
                                                               .silences = [&] { return (*started)->Silences(); },
                                                               .log = tracker.on_note});
   }
+  std::unique_ptr<autotune::tools::FarmPage> page;
+  if (!options.http.empty()) {
+    auto shown = autotune::tools::FarmPage::Start(loop, **started,
+                                                  {.address = options.http,
+                                                   .state_folder = tracker.state_folder,
+                                                   .version = AUTOTUNE_VERSION,
+                                                   .log = tracker.on_note});
+    if (!shown) return Fail(autotune::Prefixed("--http: ", shown.error()));
+    page = std::move(*shown);
+  }
   auto signals = loop.OnSignals({SIGINT, SIGTERM}, [&](int) { loop.Stop(); });
   for (const std::string& endpoint : (*started)->endpoints()) {
     printf("rpc_tracker: listening at %s, for %s\n", endpoint.c_str(),
            autotune::rpc::IsTcp(endpoint) ? "members of the farm" : "this user");
+  }
+  if (page) {
+    printf("rpc_tracker: page at %s%s\n", page->Url().c_str(),
+           page->is_local() ? "" : ", for viewers with a token; HTTP is not encrypted");
   }
   if (fflush(stdout) != 0) return 0;  // nobody learns the address; WithOutput says so
   loop.Run();
@@ -164,6 +180,9 @@ int Track(int argc, char** argv) {
   app.add_option("--power-cycle-after", listen.power_cycle_after,
                  "Silence before the first --power-cycle (default: 5m)")
       ->needs(power_cycle);
+  app.add_option("--http", listen.http,
+                 "Serve a live page, metrics for Prometheus (/metrics) and /healthz at this IP:PORT, such as "
+                 "127.0.0.1:9191. Readers on this host need no token, others one of `invite --role viewer`");
   CLI::App* status = app.add_subcommand("status", "Show devices, leases and queue of a running tracker");
   autotune::tools::AddAdminOptions(*status, asked);
   status->add_option("--key", key, "Only devices of this key");
@@ -178,7 +197,7 @@ int Track(int argc, char** argv) {
   }
   if (!app.get_subcommands().empty()) {
     const autotune::Status given = autotune::tools::RefuseGiven(
-        app, {"--listen", "--advertise", "--state", "--power-cycle", "--power-cycle-after"},
+        app, {"--listen", "--advertise", "--state", "--power-cycle", "--power-cycle-after", "--http"},
         "a command does not start a tracker");
     if (!given) return UsageError(given.error());
   }

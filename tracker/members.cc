@@ -10,6 +10,7 @@
 #include <functional>
 #include <set>
 
+#include "rpc/content_hash.h"
 #include "support/check.h"
 #include "support/clock.h"
 #include "support/file.h"
@@ -73,7 +74,7 @@ Status Check(const rpc::MemberInvite& invitation) {
     return Err("'", invitation.name,
                "' cannot be the name of a member: it has 1 to 64 letters, digits, '.', '_', '@' and '-'");
   }
-  TRY(rpc::RoleFromText(invitation.role));
+  if (!IsPageRole(invitation.role)) TRY_NOTE(rpc::RoleFromText(invitation.role), "or viewer or operator, for the page");
   if (!rpc::IsCurveKey(invitation.public_key)) return Err("the member's key is not 40 characters of Z85");
   for (const std::string& endpoint : invitation.endpoints) {
     if (!rpc::IsTcp(TRY(rpc::NormalizeEndpoint(endpoint)))) return Err("endpoint ", endpoint, ": expected HOST:PORT");
@@ -90,6 +91,13 @@ rpc::AllowList::Entries Members::Allowed() const {
     if (role.ok()) entries[member.public_key] = {.name = member.name, .roles = {*role}};
   }
   return entries;
+}
+
+std::string NewPageToken() { return rpc::RandomId() + rpc::RandomId(); }
+
+std::string PageKeyOf(std::string_view token) {
+  constexpr size_t kDigits = 40;  // as many as a public key has; each is one of Z85, too
+  return rpc::ContentHash("autotune page " + std::string(token)).substr(0, kDigits);
 }
 
 std::string MembersFile(const std::string& state_folder) { return state_folder + "/members.json"; }

@@ -27,6 +27,14 @@ struct Members {
   rpc::AllowList::Entries Allowed() const;
 };
 
+// The roles of those who look at the tracker's page, in place of rpc::RoleFromText: a viewer reads, an operator also
+// drains and releases. They have a token of 256 random bits instead of keys, and connect to nothing else.
+inline constexpr char kViewerRole[] = "viewer", kOperatorRole[] = "operator";
+inline bool IsPageRole(const std::string& role) { return role == kViewerRole || role == kOperatorRole; }
+std::string NewPageToken();
+// Returns what the list of members has in place of a public key: a hash, from which nobody can find the token.
+std::string PageKeyOf(std::string_view token);
+
 std::string MembersFile(const std::string& state_folder);
 
 // Returns no members and no keys if there is no file. Error: the file is damaged, or of a later format.

@@ -109,7 +109,7 @@ std::vector<std::string> ChangesOf(const Members& before, const Members& now, co
     if (old == before.members.end()) {
       lines.push_back("member " + who + " was invited " + by);
     } else if (old->public_key != member.public_key) {
-      lines.push_back("member " + who + " was invited again " + by + "; the earlier join file is void");
+      lines.push_back("member " + who + " was invited again " + by + "; the earlier join file or token is void");
     }
   }
   for (const rpc::Member& member : before.members) {
@@ -341,6 +341,25 @@ bool Tracker::Offers(const std::string& key, std::string* why) const {
 }
 
 std::vector<ServerSilence> Tracker::Silences() const { return impl_->state.Silences(BootMillis()); }
+
+FarmSnapshot Tracker::Snapshot() const {
+  FarmSnapshot snapshot = impl_->state.Snapshot(BootMillis());
+  snapshot.at = WallMillis();
+  return snapshot;
+}
+
+rpc::Body Tracker::Administer(rpc::Body question, const std::string& who) {
+  const rpc::From from{.peer = "no socket", .identity = {}, .name = who, .roles = {rpc::Role::kAdmin}};
+  TrackerState::Output output = impl_->state.On(from, {rpc::RandomId(), std::move(question), {}}, BootMillis());
+  rpc::Body answer = rpc::Refusal{rpc::code::kUnexpected, "the tracker does not answer this"};
+  std::erase_if(output.messages, [&](auto& sent) {
+    if (sent.first != from.peer) return false;
+    answer = std::move(sent.second.body);
+    return true;
+  });
+  impl_->Perform(std::move(output));
+  return answer;
+}
 
 Result<std::unique_ptr<Tracker>> Tracker::Start(Loop& loop, const TrackerOptions& options) {
   TrackerState::Options state;

@@ -10,6 +10,7 @@
 #include "support/loop.h"
 #include "support/result.h"
 #include "tracker/power_cycle.h"
+#include "tracker/snapshot.h"
 
 namespace autotune {
 
@@ -36,6 +37,9 @@ class Tracker {
   // reported.
   bool Offers(const std::string& key, std::string* why = nullptr) const;
   std::vector<ServerSilence> Silences() const;  // see TrackerState
+  FarmSnapshot Snapshot() const;
+  // Answers a message of rpc/administration.h as if the administrator of this name had sent it.
+  rpc::Body Administer(rpc::Body question, const std::string& who);
 
   struct Impl;
 

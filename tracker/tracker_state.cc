@@ -252,6 +252,7 @@ void TrackerState::Grant(const Waiting& waiting, const Id& server, int64_t now) 
   lease.identity = waiting.identity;
   expiries_.Set(lease.id, now + options_.ttl_ms);
   ++grants_;
+  lease_waits_.Add(now - waiting.since);
   servers_[server].lease = lease.id;
   Happened(FarmEvent::Kind::kLeased, server, servers_[server], "", &lease, now);
   granted_requests_[lease.request] = lease.id;

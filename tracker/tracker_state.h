@@ -18,6 +18,7 @@
 #include "rpc/timers.h"
 #include "support/clock_text.h"
 #include "tracker/power_cycle.h"
+#include "tracker/snapshot.h"
 
 namespace autotune {
 
@@ -90,6 +91,7 @@ class TrackerState : public rpc::Timed<TrackerState> {
   Output FailKey(const std::string& key, const std::string& why, int64_t now);
 
   rpc::StatusReply Status(const std::string& key, int64_t now) const;
+  FarmSnapshot Snapshot(int64_t now) const;  // without its time
   // Returns all servers of members that have not said goodbye.
   std::vector<ServerSilence> Silences(int64_t now) const;
   // What the caller must store for the next start. The epoch grows when a server reports a later one.
@@ -241,6 +243,7 @@ class TrackerState : public rpc::Timed<TrackerState> {
   std::string WhyOf(const Server& server, int64_t now) const;
   std::vector<rpc::LeaseHolder> Holders(const std::string& key, int64_t now) const;
   rpc::LeaseQueued Explain(const Waiting& waiting, int64_t now) const;
+  std::string WhyWaits(const Waiting& waiting, const std::string& place, int64_t now) const;
   std::string UnknownKey(const std::string& key) const;
   Output Take() { return std::exchange(output_, {}); }
 
@@ -277,6 +280,7 @@ class TrackerState : public rpc::Timed<TrackerState> {
   std::deque<std::pair<rpc::Id, rpc::Body>> answers_;
   std::deque<std::pair<int64_t, std::string>> errors_;  // the latest, with their times
   std::string next_key_;                                // of this tracker
+  LeaseWaits lease_waits_;
   int64_t grants_ = 0, expired_ = 0, malformed_ = 0, changes_ = 0;
   int64_t next_round_ = 0;
 };

@@ -39,10 +39,13 @@ std::vector<rpc::LeaseHolder> TrackerState::Holders(const std::string& key, int6
 }
 
 rpc::LeaseQueued TrackerState::Explain(const Waiting& waiting, int64_t now) const {
+  const std::string place = "; place " + std::to_string(waiting.position) + " in the queue";
+  return {waiting.position, WhyWaits(waiting, place, now), Holders(waiting.wish.key, now)};
+}
+
+// `place` follows what concerns all devices of the key.
+std::string TrackerState::WhyWaits(const Waiting& waiting, const std::string& place, int64_t now) const {
   const std::string& key = waiting.wish.key;
-  rpc::LeaseQueued queued;
-  queued.position = waiting.position;
-  queued.holders = Holders(key, now);
   int reachable = 0, busy = 0, quarantined = 0, unanswered = 0, unfit = 0;
   std::string trouble;
   for (const auto& [id, server] : servers_) {
@@ -55,21 +58,31 @@ rpc::LeaseQueued TrackerState::Explain(const Waiting& waiting, int64_t now) cons
     if (!server.dial_error.empty()) trouble = server.dial_error;
   }
   if (Recovering(now)) {
-    queued.text = "the tracker is recovering; devices are granted in " +
-                  std::to_string((*recovering_until_ - now + 999) / 1000) + " s";
-  } else if (reachable > 0) {
-    queued.text = std::to_string(busy) + " of " + std::to_string(reachable) + " devices `" + key + "` busy" +
-                  (unfit > 0 ? ", " + std::to_string(unfit) + " of another kind than the first" : "") +
-                  (quarantined > 0 ? ", " + std::to_string(quarantined) + " quarantined" : "") +
-                  (unanswered > 0 ? ", " + std::to_string(unanswered) + " unreachable" : "") + HeldText(key, now) +
-                  "; place " + std::to_string(queued.position) + " in the queue" +
-                  (unanswered == reachable ? "; " + trouble : "");
-  } else if (auto seen = keys_.find(key); seen != keys_.end()) {
-    queued.text = "no device `" + key + "` is connected; last seen " + LastingText(now - seen->second) + " ago";
-  } else {
-    queued.text = "no device `" + key + "` has connected yet";
+    return "the tracker is recovering; devices are granted in " +
+           std::to_string((*recovering_until_ - now + 999) / 1000) + " s";
   }
-  return queued;
+  if (reachable > 0) {
+    return std::to_string(busy) + " of " + std::to_string(reachable) + " devices `" + key + "` busy" +
+           (unfit > 0 ? ", " + std::to_string(unfit) + " of another kind than the first" : "") +
+           (quarantined > 0 ? ", " + std::to_string(quarantined) + " quarantined" : "") +
+           (unanswered > 0 ? ", " + std::to_string(unanswered) + " unreachable" : "") + HeldText(key, now) + place +
+           (unanswered == reachable ? "; " + trouble : "");
+  }
+  if (auto seen = keys_.find(key); seen != keys_.end())
+    return "no device `" + key + "` is connected; last seen " + LastingText(now - seen->second) + " ago";
+  return "no device `" + key + "` has connected yet";
+}
+
+FarmSnapshot TrackerState::Snapshot(int64_t now) const {
+  constexpr size_t kMostKeys = 100;  // with reasons, each of which takes a look at all servers
+  FarmSnapshot snapshot{.status = Status("", now), .lease_waits = lease_waits_};
+  snapshot.status.errors.clear();
+  for (const auto& [when, text] : errors_) snapshot.faults.emplace_back(now - when, text);
+  for (const auto& [key, tickets] : waiting_) {
+    if (snapshot.waits.size() >= kMostKeys) break;
+    snapshot.waits[key] = WhyWaits(queue_.at(*tickets.begin()), "", now);
+  }
+  return snapshot;
 }
 
 namespace {

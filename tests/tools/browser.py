@@ -21,6 +21,7 @@ class Browser:
     def __init__(self, program, timeout=120):
         self.timeout = timeout
         self.problems = []
+        self.own = ()  # beginnings of addresses that pages may ask
         self.next_id = 0
         self.buffer = b""
         self.profile = tempfile.mkdtemp(prefix="browser-")
@@ -84,7 +85,7 @@ class Browser:
             self.problems.append("log: " + data["entry"]["text"])
         elif method == "Network.requestWillBeSent":
             url = data["request"]["url"]
-            if not url.startswith(("file:", "data:", "about:")):
+            if not url.startswith(("file:", "data:", "about:", *self.own)):
                 self.problems.append("request: " + url)
 
     def view(self, width, height=900, dark=False, media=""):
@@ -93,9 +94,10 @@ class Browser:
                   features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
 
     def open(self, path):
-        """Returns the seconds until the page had loaded."""
+        """Opens a file, or an address of HTTP. Returns the seconds until the page had loaded."""
         begin = time.monotonic()
-        self.call("Page.navigate", url="file://" + os.path.abspath(path))
+        url = str(path)
+        self.call("Page.navigate", url=url if url.startswith("http:") else "file://" + os.path.abspath(path))
         self.wait(lambda m: m.get("method") == "Page.loadEventFired", "Page.navigate")
         return time.monotonic() - begin
 

@@ -3,6 +3,7 @@
 # policy of the page names the hashes of its scripts and its style, so that a browser runs nothing else.
 
 cmake_minimum_required(VERSION 3.25)
+include(${CMAKE_CURRENT_LIST_DIR}/../../../cmake/embed_bytes.cmake)
 
 # hash_of(OUT TEXT): the hash of a text in the form of a content security policy.
 function(hash_of out text)
@@ -29,11 +30,8 @@ function(write_array name text)
   file(WRITE ${OUT}.part "${text}")
   file(READ ${OUT}.part bytes HEX)
   file(REMOVE ${OUT}.part)
-  string(LENGTH "${bytes}" digits)
-  math(EXPR size "${digits} / 2")
-  string(REGEX REPLACE "(................................)" "\\1\n" bytes "${bytes}")
-  string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${bytes}")
-  set(source "${source}static const unsigned char ${name}Bytes[] = {\n${bytes}};\nconst std::string_view ${name}(reinterpret_cast<const char*>(${name}Bytes), ${size});\n" PARENT_SCOPE)
+  array_of(definition ${name} "${bytes}")
+  set(source "${source}${definition}" PARENT_SCOPE)
 endfunction()
 
 file(READ ${SOURCE}/page.html page)

@@ -19,7 +19,6 @@
 #include "support/loop.h"
 
 namespace autotune::rpc {
-namespace {
 
 std::string ClientName() {
   char host[256] = "localhost";
@@ -27,8 +26,6 @@ std::string ClientName() {
   passwd* user = getpwuid(geteuid());
   return std::string(user ? user->pw_name : "user") + "@" + host + ":" + std::to_string(getpid());
 }
-
-}  // namespace
 
 // Only the loop's thread uses the fields, with two exceptions: any thread may call the loop's Post, and any thread may
 // read `options` and `client`, which never change.

@@ -42,6 +42,9 @@ struct RemoteAnswer {
   Blob body;  // null unless the reply's status is "ok"
 };
 
+// Returns the name by which this process is known in a farm: "user@host:pid".
+std::string ClientName();
+
 class FarmClient {
  public:
   // Errors: the endpoint is invalid or the key is empty; no tracker answers at the endpoint; the tracker speaks another

@@ -21,7 +21,8 @@ Roles SendersOf(const Body& body) {
                                       KeyRotated>) {
           return {Role::kTracker};
         } else if constexpr (kIsOneOf<T, LeaseRequest, LeaseWithdraw, LeaseRenew, LeaseRelease, MeasureRequest,
-                                      ResultAck, BatchCancel, ClientBeat, LeaseEnd, UploadLink, UploadChunk, Call>) {
+                                      ResultAck, BatchCancel, ClientBeat, LeaseEnd, UploadLink, UploadChunk, Call,
+                                      JobReport>) {
           return {Role::kClient};
         } else if constexpr (kIsOneOf<T, DeviceHold, LeaseRevoke, MemberInvite, MemberRevoke, MembersRequest,
                                       KeyRotate>) {

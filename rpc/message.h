@@ -15,6 +15,7 @@
 
 #include "rpc/administration.h"
 #include "rpc/device_info.h"
+#include "rpc/job_report.h"
 #include "rpc/limits.h"
 #include "rpc/measure.h"
 #include "rpc/membership.h"
@@ -25,7 +26,7 @@
 namespace autotune::rpc {
 
 inline constexpr int kWireMajor = 2;
-inline constexpr int kWireMinor = 7;
+inline constexpr int kWireMinor = 8;
 
 inline constexpr size_t kMaxFrames = 256;  // of a message; the bytes of a frame have a limit, too (rpc/transport.cc)
 
@@ -411,7 +412,7 @@ using AnyBody =
                  LeaseEnd, RunnerHello, RunnerRequest, RunnerProgress, RunnerReference, RunnerResult, RunnerProbe,
                  DeviceHold, DeviceHeld, LeaseRevoke, LeaseRevoked, MemberInvite, MemberInvited, MemberRevoke,
                  MemberRevoked, MembersRequest, MembersReply, KeyRotate, KeyRotated, UploadLink, UploadPull,
-                 UploadChunk, Call, CallReply, RunnerCall>;
+                 UploadChunk, Call, CallReply, RunnerCall, JobReport>;
 // One of them. A type of its own, so that only one file compiles the copies and destructors of thirty types.
 struct Body : AnyBody {
   using AnyBody::AnyBody;

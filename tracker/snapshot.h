@@ -25,12 +25,19 @@ struct LeaseWaits {
   }
 };
 
+// A tuning run, as its tuner has reported it.
+struct FarmJob {
+  rpc::JobReport report;
+  int64_t began_ms = 0, heard_ms = 0;  // time since the first and the latest report
+};
+
 struct FarmSnapshot {
   int64_t at = 0;                                       // ms since 1970
   rpc::StatusReply status;                              // of all keys, without its errors
   std::map<std::string, std::string> waits;             // by key: why requests for it wait
   std::vector<std::pair<int64_t, std::string>> faults;  // the latest, with their times in ms before `at`
   LeaseWaits lease_waits;
+  std::vector<FarmJob> jobs;
 };
 
 }  // namespace autotune

@@ -469,6 +469,8 @@ TrackerState::Output TrackerState::On(const rpc::From& from, const Message& mess
     OnRelease(from, message.request, *release, now);
   } else if (auto* withdraw = message.As<rpc::LeaseWithdraw>()) {
     OnWithdraw(from, message.request, *withdraw, now);
+  } else if (message.As<rpc::JobReport>()) {
+    OnJobReport(from, message, now);
   } else if (rpc::SendersOf(message.body).IsOnly(rpc::Role::kAdmin)) {
     OnAdministration(from, message, now);
   } else if (auto* status = message.As<rpc::StatusRequest>()) {

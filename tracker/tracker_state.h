@@ -137,6 +137,11 @@ class TrackerState : public rpc::Timed<TrackerState> {
     rpc::DeviceHold stated;
     int64_t until = rpc::kNever;
   };
+  struct Job {
+    rpc::JobReport report;
+    std::string identity;  // of the member that reports it
+    int64_t began = 0, heard = 0;
+  };
   struct Waiting {
     rpc::Id request;
     rpc::Peer peer;
@@ -183,6 +188,11 @@ class TrackerState : public rpc::Timed<TrackerState> {
   std::string TextOf(const Hold& hold, int64_t now) const;
   std::string HeldText(const std::string& key, int64_t now) const;
   std::string UnknownPattern(const std::string& pattern) const;
+  // ---
+  // --- Tuning runs (tracker/tracker_jobs.cc) ---
+  void OnJobReport(const rpc::From& from, const rpc::Message& message, int64_t now);
+  void ForgetJobs(int64_t now);
+  std::vector<FarmJob> Jobs(int64_t now) const;
   // ---
   void OnRequestDue(int64_t now);
   void OnYieldOverdue(int64_t now);
@@ -274,6 +284,7 @@ class TrackerState : public rpc::Timed<TrackerState> {
   std::map<rpc::Id, Settled> settled_requests_;       // withdrawn, ended or refused requests
   std::map<std::string, int64_t> keys_;               // key that a server has offered -> time of the latest report
   std::map<std::string, std::string> failed_keys_;    // key -> why its devices will not come back
+  std::map<rpc::Id, Job> jobs_;                       // by run
   std::map<std::string, Hold> holds_;                 // by pattern
   rpc::Deadlines<std::string> hold_ends_;             // of those that end by themselves
   // Answers to administrators' latest requests, which are sent again if a request is repeated.

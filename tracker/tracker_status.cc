@@ -75,7 +75,7 @@ std::string TrackerState::WhyWaits(const Waiting& waiting, const std::string& pl
 
 FarmSnapshot TrackerState::Snapshot(int64_t now) const {
   constexpr size_t kMostKeys = 100;  // with reasons, each of which takes a look at all servers
-  FarmSnapshot snapshot{.status = Status("", now), .lease_waits = lease_waits_};
+  FarmSnapshot snapshot{.status = Status("", now), .lease_waits = lease_waits_, .jobs = Jobs(now)};
   snapshot.status.errors.clear();
   for (const auto& [when, text] : errors_) snapshot.faults.emplace_back(now - when, text);
   for (const auto& [key, tickets] : waiting_) {

@@ -63,7 +63,7 @@ rpc::EarliestTimer<TrackerState> TrackerState::Earliest() const {
   timer.Add(hold_ends_.Earliest(), &Self::OnHoldEnd);
   if (Holds(Rule::kRevocation)) timer.Add(revocations_.Earliest(), &Self::OnYieldOverdue);
   if (recovering_until_) timer.Add(*recovering_until_, &Self::EndRecovery);
-  if (!servers_.empty() || !queue_.empty() || !settled_requests_.empty() || !keys_.empty())
+  if (!servers_.empty() || !queue_.empty() || !settled_requests_.empty() || !keys_.empty() || !jobs_.empty())
     timer.Add(next_round_, &Self::Round);
   return timer;
 }
@@ -125,6 +125,7 @@ void TrackerState::Round(int64_t now) {
   for (const auto& [id, server] : servers_)
     if (server.lease) held.insert(server.report.device.key);
   for (const std::string& key : held) MarkYielding(key, now);
+  ForgetJobs(now);
   std::erase_if(settled_requests_, [&](const auto& r) { return now - r.second.when >= options_.remember_ms; });
   const auto is_old = [&](const auto& key) { return now - key.second >= options_.forget_ms; };
   if (std::erase_if(keys_, is_old) == 0) return;

@@ -373,7 +373,7 @@ inline constexpr size_t kOfTracker[] = {
     KindIndex<rpc::LeaseRequest>(),  KindIndex<rpc::LeaseRequest>(),  KindIndex<rpc::LeaseRenew>(),
     KindIndex<rpc::LeaseRelease>(),  KindIndex<rpc::LeaseWithdraw>(), KindIndex<rpc::StatusRequest>(),
     KindIndex<rpc::ServerGoodbye>(), KindIndex<rpc::Ping>(),          KindIndex<rpc::DeviceHold>(),
-    KindIndex<rpc::DeviceHold>(),    KindIndex<rpc::LeaseRevoke>()};
+    KindIndex<rpc::DeviceHold>(),    KindIndex<rpc::LeaseRevoke>(),   KindIndex<rpc::JobReport>()};
 inline constexpr size_t kOfServer[] = {
     KindIndex<rpc::MeasureRequest>(), KindIndex<rpc::MeasureRequest>(), KindIndex<rpc::UploadLink>(),
     KindIndex<rpc::UploadChunk>(),    KindIndex<rpc::MeasureRequest>(), KindIndex<rpc::MeasureRequest>(),

@@ -98,6 +98,46 @@ TEST(FarmView, TrialsCountOnWhenServersStartAnewOrLeave) {
   EXPECT_EQ(total(), 10);
 }
 
+TEST(Curve, KeepsImprovementsTheLatestPointAndNotTooMany) {
+  Curve curve;
+  curve.Add(0, 0);  // nothing is measured yet
+  curve.Add(8, 5.5);
+  curve.Add(16, 4);
+  curve.Add(24, 4);
+  curve.Add(32, 4);
+  EXPECT_EQ(curve.State().Dump(), R"({"16":4.0,"32":4.0,"8":5.5})");
+  curve.Add(40, 3);
+  EXPECT_EQ(curve.State().Dump(), R"({"16":4.0,"40":3.0,"8":5.5})");
+  for (int i = 1; i < 5000; ++i) curve.Add(40 + i, 3 - i * 1e-4);
+  const auto& points = *curve.State().As<Json::Object>();
+  EXPECT_LE(points.size(), Curve::kMost);
+  EXPECT_GE(points.size(), Curve::kMost / 2);
+  EXPECT_TRUE(points.contains("8") && points.contains("5039"));
+}
+
+TEST(FarmView, RunsHaveCurvesAndSilentOnesSaySo) {
+  FarmView view("1.2");
+  FarmSnapshot snapshot = At(1000, {});
+  snapshot.jobs = {
+      {.report = {.run = "r", .network = "resnet", .state = "running", .trials = 8, .best_ms = 5}, .began_ms = 900}};
+  Json state = view.Take(snapshot)["jobs"]["r"];
+  EXPECT_EQ(state["curve"].Dump(), R"({"8":5.0})");
+  EXPECT_EQ(state["began"], Json(kBegin + 100));
+  snapshot.at += 30000;
+  snapshot.jobs[0].report.trials = 16;
+  snapshot.jobs[0].report.best_ms = 4;
+  snapshot.jobs[0].began_ms += 30000;
+  state = view.Take(snapshot)["jobs"]["r"];
+  EXPECT_EQ(state["curve"].Dump(), R"({"16":4.0,"8":5.0})");
+  EXPECT_TRUE(state["silent"].IsNull());
+  snapshot.jobs[0].heard_ms = 26000;
+  EXPECT_EQ(view.Take(snapshot)["jobs"]["r"]["silent"], Json(kBegin + 31000 - 26000));
+  snapshot.jobs[0].report.state = "done";
+  state = view.Take(snapshot)["jobs"]["r"];
+  EXPECT_TRUE(state["silent"].IsNull());
+  EXPECT_EQ(state["ended"], Json(kBegin + 31000 - 26000));
+}
+
 TEST(FarmView, MetricsAreValidWhateverPeersSay) {
   FarmView view("1.2");
   FarmSnapshot snapshot = At(1000, {Busy(1), Device("b", "rpi4", "free"), Device("b", "rpi4", "free")});

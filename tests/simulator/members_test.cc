@@ -86,6 +86,16 @@ TEST_F(MembersWithout, TheOwnersAMemberEndsTheLeaseOfAnother) {
   }));
 }
 
+TEST_F(MembersWithout, TheOwnersAMemberReportsTheRunOfAnother) {
+  EXPECT_TRUE(IsNeeded("owners", [] {
+    TrackerState tracker({}, 0);
+    const rpc::From bob{.peer = "at bob", .identity = "key of bob", .name = "bob", .roles = {rpc::Role::kClient}};
+    tracker.On(bob, {"", rpc::JobReport{.run = "r", .network = "his"}, {}}, 0);
+    tracker.On(kEve, {"", rpc::JobReport{.run = "r", .network = "hers"}, {}}, 0);
+    return tracker.Snapshot(0).jobs.at(0).report.network == "hers";
+  }));
+}
+
 TEST_F(MembersWithout, TheProofAMemberTakesADeviceWithoutALease) {
   EXPECT_TRUE(IsNeeded("proof", [] {
     rpc::ServerSession server({.server = "s1", .incarnation = "1", .grant_key = "secret"});

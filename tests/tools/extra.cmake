@@ -10,8 +10,11 @@ set(WAITING Clocks FarmBooks Kill Orphans RemoteKill TrackerCommands Wait) # for
 set(SLOW Aot ChoiceCommand Cli CudaCommands Devices ExplainCommand Face FlippedPackage InspectCommand IntegerInjection
     Miscompiles OpenClCommands OtherDevices Output PassesOfCommands Records ReportCommand RunPackage TerminalRun Trace TuneOnTracker
     Verify Widths/Tmux Winners)
-# Looks at the pages of `autotune report` and `autotune compare` in a browser; skipped without Chromium.
-add_test(NAME Browser.report_page
-  COMMAND Python3::Interpreter ${CMAKE_SOURCE_DIR}/tests/tools/report_page.py --autotune $<TARGET_FILE:autotune>)
-set_tests_properties(Browser.report_page PROPERTIES LABELS "tools;full" TIMEOUT ${timeout}
+# Looks at the pages of `autotune report` and `autotune compare`, and at the live pages, in a browser; skipped without
+# Chromium.
+foreach(pages report_page live_pages)
+  add_test(NAME Browser.${pages}
+    COMMAND Python3::Interpreter ${CMAKE_SOURCE_DIR}/tests/tools/${pages}.py --autotune $<TARGET_FILE:autotune>)
+endforeach()
+set_tests_properties(Browser.report_page Browser.live_pages PROPERTIES LABELS "tools;full" TIMEOUT ${timeout}
   SKIP_REGULAR_EXPRESSION "skipped: needs ")

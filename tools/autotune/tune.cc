@@ -29,6 +29,7 @@
 #include "tools/autotune/final_choice.h"
 #include "tools/autotune/host.h"
 #include "tools/autotune/printer.h"
+#include "tools/autotune/run_events.h"
 #include "tools/autotune/run_key.h"
 #include "tools/autotune/tasks.h"
 #include "tools/autotune/text.h"
@@ -60,6 +61,7 @@ struct TuneCommandOptions {
   std::string search = "evolution";
   bool fresh = false, verbose = false, wide = false;
   std::string tasks;  // patterns of --tasks; empty: all tasks
+  std::string http;   // address of the live page; empty: none
 
   bool OnFarm() const { return tracker.Given() || !key.empty(); }
 };
@@ -128,7 +130,7 @@ Status CheckUsage(const TuneCommandOptions& options, const CLI::App& app) {
   if (options.tasks == "list") {
     return RefuseGiven(app,
                        {"--trials", "--trials-per-task", "--time-budget", "--tracker", "--join", "--key", "--seed",
-                        "--output", "--trace", "--search", "--fresh", "--verbose"},
+                        "--output", "--trace", "--search", "--fresh", "--verbose", "--http"},
                        "--tasks list tunes nothing");
   }
   TRY(ParseDuration(options.time_budget));
@@ -372,9 +374,11 @@ Result<int> TuneModel(TuneCommandOptions options, TuneTrace* trace) {
   std::stop_source stop;
   std::atomic<bool> stop_requested = false;
   std::stop_callback note_stop(stop.get_token(), [&] { stop_requested = true; });
-  std::unique_ptr<EventPrinter> events =
+  std::unique_ptr<EventPrinter> printer =
       MakeEventPrinter(Console::Get(), {.verbose = options.verbose, .wide = options.wide});
-  if (trace) events = MakeTracingPrinter(std::move(events), *trace);
+  if (trace) printer = MakeTracingPrinter(std::move(printer), *trace);
+  const auto events = TRY(RunEvents::Start(std::move(printer), options.http));
+  if (!here) TRY(events->TellTracker(TRY(options.tracker.Find())));
   std::optional<FarmDevice> device;
   if (!here) device = TRY(TakeDevice(options, signals, *events));
   const TuneSession session = TRY(OpenSession(options, device ? &device->info : nullptr, stop_requested, *events));
@@ -488,6 +492,9 @@ Command TuneCommand(CLI::App& root) {
                 "begin a new run, even if one of the same model, target, device key, seed and trials can be resumed");
   app->add_flag("--verbose", options->verbose, "also print the target in full and why the first candidate was skipped");
   app->add_flag("--wide", options->wide, "print the whole table, even if it is wider than the terminal");
+  app->add_option("--http", options->http,
+                  "serve a live page of the run at this address of this host, such as 127.0.0.1:0, and print its URL")
+      ->type_name("IP:PORT");
   AddOutput(*app, "an object for each event of the run");
   return {app, [options] { return TuneAndTrace(*options); },
           [options, app, trials] {

@@ -178,6 +178,79 @@ function drawNotes(state) {
   show(holdSection, holdList.children.length > 0);
 }
 
+// --- Runs ---
+const jobCards = el('div', {class: 'jobs'}), noJobs = el('p', {class: 'none-yet'}, 'No run has told the tracker about itself.');
+const failuresOf = (outcomes) => Object.entries(outcomes).filter(([word, n]) => word !== 'ok' && n > 0).sort((a, b) => b[1] - a[1]);
+const outcomesText = (outcomes) => failuresOf(outcomes).map(([word, n]) => n + ' ' + word).join(', ') || 'none';
+const trialsText = (job) => job.trials.toLocaleString('en') + (job.planned ? ' of ' + job.planned.toLocaleString('en') : '');
+const bestText = (job) => job.best_ms ? timeText(1000 * job.best_ms) : '–';
+
+function jobCard(id) {
+  const curve = liveFigure({id: 'curve-' + id, label: 'Best time of all measured kernels together, over the trials of this run',
+    caption: 'Best time of all measured kernels together, over trials. It may rise while further kernels are measured for the first time.',
+    head: ['after trials', 'best so far'], size: 'small'});
+  const parts = {name: el('h3', {}), who: el('p', {class: 'sub'}), bar: el('progress', {'aria-label': 'trials'}), trials: el('dd', {}), best: el('dd', {}),
+    rate: el('dd', {}), began: el('time', {}), failed: el('dd', {}), task: el('dd', {class: 'clamp'}), silent: el('p', {class: 'bad'}), curve};
+  const card = el('article', {class: 'job', id: 'job-' + id}, parts.name, parts.who, parts.bar, parts.silent,
+      el('dl', {class: 'facts'}, el('dt', {}, 'trials'), parts.trials, el('dt', {}, 'best so far'), parts.best, el('dt', {}, 'speed'), parts.rate,
+          el('dt', {}, 'for'), el('dd', {}, parts.began), el('dt', {}, 'candidates without a time'), parts.failed, el('dt', {}, 'now at'), parts.task), curve.node);
+  card.parts = parts;
+  return card;
+}
+function updateJob(card, job) {
+  const p = card.parts;
+  put(p.name, job.network || '(no name)');
+  put(p.who, (job.holder || '') + (job.key ? ' on devices ' + job.key : ''));
+  show(p.bar, Boolean(job.planned));
+  if (job.planned) { p.bar.max = job.planned; p.bar.value = Math.min(job.trials, job.planned); }
+  put(p.trials, trialsText(job));
+  set(p.trials, 'data-value', String(job.trials));
+  put(p.best, bestText(job));
+  set(p.best, 'data-value', String(job.best_ms || ''));
+  put(p.rate, job.rate ? digits(job.rate, 2) + ' trials/s' : '–');
+  setAge(p.began, job.began);
+  put(p.failed, outcomesText(job.outcomes));
+  put(p.task, job.phase || job.task || '–');
+  show(p.silent, Boolean(job.silent));
+  put(p.silent, job.silent ? 'No word from the tuner since ' + momentText(job.silent) + ': it may have been killed.' : '');
+  const points = Object.entries(job.curve).map(([x, y]) => ({x: Number(x), y: 1000 * y})).sort((a, b) => a.x - b.x);
+  const shape = JSON.stringify([points, job.trials, job.planned]);
+  if (card.shape === shape) return;
+  card.shape = shape;
+  const drawnPoints = points.length ? [...points, {x: Math.max(job.trials, points[points.length - 1].x), y: points[points.length - 1].y}] : [];
+  p.curve.set(progressConfig({points: drawnPoints, trials: Math.max(job.planned, job.trials), levels: []}),
+      points.map((q) => [[String(q.x), q.x], [timeText(q.y), q.y / 1000]]), trialsText(job) + ' trials, best ' + bestText(job));
+}
+const endedRows = el('tbody', {});
+const endedTable = el('div', {class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'ended runs'},
+    el('table', {class: 'wide', id: 'ended-table'}, el('caption', {}, 'Runs that have ended in the last 24 hours'), el('thead', {}, el('tr', {},
+        el('th', {scope: 'col'}, 'network'), el('th', {scope: 'col', class: 'extra'}, 'who'), el('th', {scope: 'col', class: 'n'}, 'trials'),
+        el('th', {scope: 'col', class: 'n'}, 'best'), el('th', {scope: 'col', class: 'n'}, 'ended'), el('th', {scope: 'col'}, 'result'))), endedRows));
+function drawJobs(state) {
+  const latest = (a, b) => state.jobs[b].began - state.jobs[a].began || (a < b ? -1 : 1);
+  const all = Object.keys(state.jobs), running = all.filter((id) => !state.jobs[id].ended).sort(latest).slice(0, 24);
+  for (const [id, card] of jobCards.nodes || []) if (!running.includes(id)) card.parts.curve.drop();
+  keyed(jobCards, running, jobCard, (card, id) => updateJob(card, state.jobs[id]));
+  const ended = all.filter((id) => state.jobs[id].ended).sort((a, b) => state.jobs[b].ended - state.jobs[a].ended).slice(0, 100);
+  keyed(endedRows, ended, () => {
+    const parts = {network: el('td', {class: 'why'}), who: el('td', {class: 'who extra'}), trials: el('td', {class: 'n'}), best: el('td', {class: 'n'}),
+      ended: el('td', {class: 'n'}), result: el('td', {class: 'why'})};
+    const row = el('tr', {}, Object.values(parts));
+    row.parts = parts;
+    return row;
+  }, (row, id) => {
+    const job = state.jobs[id], p = row.parts;
+    put(p.network, job.network || '(no name)');
+    put(p.who, job.holder || '');
+    put(p.trials, trialsText(job));
+    put(p.best, bestText(job));
+    put(p.ended, momentText(job.ended));
+    put(p.result, job.result || job.state);
+  });
+  show(endedTable, ended.length > 0);
+  show(noJobs, all.length === 0);
+}
+
 // --- The page ---
 const section = (id, title, ...children) => el('section', {id, 'aria-labelledby': id + '-title'}, el('h2', {id: id + '-title'}, title), children);
 const holdSection = section('holds', 'Devices that administrators hold', holdList);
@@ -204,7 +277,7 @@ document.getElementById('main').replaceChildren(said,
     section('devices', 'Devices, and what they did in the last hour', el('p', {class: 'filter'}, el('label', {for: 'filter'}, 'Show rows with '), filter, ' ', count),
         el('ul', {class: 'keys', 'aria-label': 'colours'}, ['free', 'busy', 'held', 'trouble', 'unknown'].map((kind) =>
             el('li', {}, el('span', {class: 'swatch ' + kind}), words[kind]))), noDevices, deviceTable, stripDetails),
-    section('queue', 'Who waits for a device, and why', queueTable, nobody), holdSection,
+    section('jobs', 'Tuning runs', noJobs, jobCards, endedTable), section('queue', 'Who waits for a device, and why', queueTable, nobody), holdSection,
     section('faults', 'Faults and absences, the latest first', faultList, noFaults));
 foot(el('a', {href: '/metrics'}, 'Metrics for Prometheus'), signIn, signed);
 fetch('/me').then((response) => response.json()).then((its) => {
@@ -218,6 +291,7 @@ fetch('/me').then((response) => response.json()).then((its) => {
 follow({title: el('h1', {}, 'The farm'), who: 'the tracker', draw(state) {
   drawTotals(state);
   drawDevices(state);
+  drawJobs(state);
   drawQueue(state);
   drawNotes(state);
 }});

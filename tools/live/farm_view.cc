@@ -101,6 +101,42 @@ Json FarmView::QueueState() {
   return rows;
 }
 
+Json FarmView::JobStates() {
+  Json::Object states;
+  std::map<std::string, Job> jobs;
+  for (const FarmJob& its : latest_.jobs) {
+    const rpc::JobReport& report = its.report;
+    Job& job = jobs[report.run] = std::move(jobs_[report.run]);
+    job.began = Steady(latest_.at - its.began_ms, job.began);
+    job.heard = Steady(latest_.at - its.heard_ms, job.heard);
+    job.curve.Add(report.trials, report.best_ms);
+    const bool runs = report.state == rpc::job_state::kRunning;
+    Json::Object state{{"state", report.state},
+                       {"trials", report.trials},
+                       {"planned", report.planned_trials},
+                       {"records", report.records},
+                       {"began", job.began},
+                       {"curve", job.curve.State()},
+                       {"outcomes", ToJson(report.outcomes)}};
+    // A tuner reports every ten seconds.
+    constexpr int64_t kSilentMs = 25000;
+    if (!runs) state.emplace("ended", job.heard);
+    if (runs && its.heard_ms > kSilentMs) state.emplace("silent", job.heard);
+    for (const auto& [name, text] : {std::pair("network", &report.network),
+                                     {"key", &report.key},
+                                     {"task", &report.task},
+                                     {"holder", &report.client_name},
+                                     {"phase", &report.phase},
+                                     {"result", &report.result}})
+      Put(state, name, *text);
+    if (report.best_ms > 0) state.emplace("best_ms", report.best_ms);
+    if (report.trials_per_second > 0) state.emplace("rate", report.trials_per_second);
+    states.emplace(report.run, std::move(state));
+  }
+  jobs_ = std::move(jobs);
+  return states;
+}
+
 Json FarmView::Take(const FarmSnapshot& snapshot) {
   latest_ = snapshot;
   const rpc::StatusReply& status = latest_.status;
@@ -144,6 +180,7 @@ Json FarmView::Take(const FarmSnapshot& snapshot) {
                       {"absent", std::move(absent)},
                       {"holds", std::move(holds)},
                       {"queue", QueueState()},
+                      {"jobs", JobStates()},
                       {"faults", std::move(faults)}};
 }
 

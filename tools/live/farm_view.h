@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "support/json.h"
+#include "tools/live/curve.h"
 #include "tracker/snapshot.h"
 
 namespace autotune::tools {
@@ -55,9 +56,15 @@ class FarmView {
   Json DeviceState(const rpc::DeviceStatus& status, Device& device) const;
   void Count(const rpc::DeviceStatus& status, Device& device);
   Json QueueState();
+  Json JobStates();
 
   const std::string version_;
   FarmSnapshot latest_;
+  struct Job {
+    Curve curve;
+    int64_t began = 0, heard = 0;
+  };
+  std::map<std::string, Job> jobs_;                                // by run
   std::map<std::string, Device> devices_;                          // by public id of the server
   std::map<std::string, int64_t> queue_since_;                     // by row of the queue
   std::map<std::pair<std::string, std::string>, int64_t> trials_;  // by key and status

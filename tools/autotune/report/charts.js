@@ -165,12 +165,10 @@ function rooflineFigure({id, ceilings, dots, caption, label}) {
   return figure({id, label, caption, make, table: el('div', {}, limits, table), size: 'tall'});
 }
 
-// The best time over trials, as steps. `levels`: {us, text} are drawn as dashed lines.
-function progressFigure({id, steps, trials, levels, caption, label}) {
-  const points = steps.map((s) => ({x: s.trials, y: s.best_us}));
-  if (points.length && points[points.length - 1].x < trials) points.push({x: trials, y: points[points.length - 1].y});
+// The best time over trials, as steps: `points` are {x: trials, y: us}. `levels`: {us, text} are drawn as dashed lines.
+function progressConfig({points, trials, levels}) {
   const unit = Math.max(...points.map((p) => p.y), ...levels.map((l) => l.us)) >= 100 ? {name: 'ms', us: 1000} : {name: 'µs', us: 1};
-  const make = () => ({type: 'line', data: {datasets: [
+  return {type: 'line', data: {datasets: [
     {label: 'best so far', data: points.map((p) => ({x: p.x, y: p.y / unit.us})), stepped: true, borderColor: colour('at'),
       backgroundColor: colour('at'), borderWidth: 2, pointRadius: points.length > 60 ? 0 : 2.5},
     ...levels.map((l, i) => ({label: l.text, data: [{x: 0, y: l.us / unit.us}, {x: trials, y: l.us / unit.us}],
@@ -180,18 +178,24 @@ function progressFigure({id, steps, trials, levels, caption, label}) {
       y: {beginAtZero: true, title: {display: true, text: 'time in ' + unit.name}}},
     plugins: {legend: {labels: {boxHeight: 1}}, tooltip: {callbacks: {
       title: (items) => items.length ? 'after ' + counted(items[0].parsed.x, 'trial') : '',
-      label: (item) => item.dataset.label + ': ' + timeText(item.parsed.y * unit.us)}}}}});
+      label: (item) => item.dataset.label + ': ' + timeText(item.parsed.y * unit.us)}}}}};
+}
+function progressFigure({id, steps, trials, levels, caption, label}) {
+  const points = steps.map((s) => ({x: s.trials, y: s.best_us}));
+  if (points.length && points[points.length - 1].x < trials) points.push({x: trials, y: points[points.length - 1].y});
+  const make = () => progressConfig({points, trials, levels});
   const table = plainTable('Best time over trials', ['after trials', 'best so far'],
       steps.map((s) => [[String(s.trials), s.trials], [timeText(s.best_us), s.best_us]]));
   return figure({id, label, caption, make, table});
 }
 
 // Horizontal bars of counts.
-function countsFigure({id, items, caption, label, table}) {
-  const make = () => ({type: 'bar', data: {labels: items.map((i) => i.name),
+const countsConfig = (items) => ({type: 'bar', data: {labels: items.map((i) => i.name),
     datasets: [{data: items.map((i) => i.count), backgroundColor: colour('below'), maxBarThickness: 26}]},
   options: {indexAxis: 'y', scales: {x: {beginAtZero: true, ticks: {precision: 0}, title: {display: true, text: 'candidates'}}},
     plugins: {legend: {display: false}}}});
+function countsFigure({id, items, caption, label, table}) {
+  const make = () => countsConfig(items);
   return figure({id, label, caption, make, table, size: 'small'});
 }
 

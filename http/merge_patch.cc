@@ -30,4 +30,20 @@ Json WithoutNulls(Json value) {
   return value;
 }
 
+int64_t MemoryOf(const Json& value) {
+  constexpr int64_t kNode = 48;  // of a tree, beside its value
+  constexpr size_t kShort = 16;  // a text that is shorter needs no memory of its own
+  const auto of_text = [](const std::string& text) {
+    return text.size() < kShort ? 0 : static_cast<int64_t>(text.capacity()) + 16;
+  };
+  int64_t bytes = sizeof(Json);
+  if (const auto* text = value.As<std::string>()) bytes += of_text(*text);
+  if (const auto* items = value.As<Json::Array>())
+    for (const Json& item : *items) bytes += MemoryOf(item);
+  if (const auto* members = value.As<Json::Object>())
+    for (const auto& [key, member] : *members)
+      bytes += kNode + static_cast<int64_t>(sizeof key) + of_text(key) + MemoryOf(member);
+  return bytes;
+}
+
 }  // namespace autotune::http

@@ -12,4 +12,7 @@ Json MergePatch(const Json& before, const Json& after);
 // Returns the value without members that are null.
 Json WithoutNulls(Json value);
 
+// Returns about how much memory a value takes, in bytes.
+int64_t MemoryOf(const Json& value);
+
 }  // namespace autotune::http

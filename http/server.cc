@@ -16,9 +16,11 @@
 #include <boost/beast/http/string_body.hpp>
 #include <csignal>
 #include <list>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <thread>
+#include <vector>
 
 #include "http/merge_patch.h"
 #include "support/check.h"
@@ -73,6 +75,7 @@ struct Server::Impl : std::enable_shared_from_this<Server::Impl> {
   void Admit(tcp::socket socket);
   void Forget(const std::shared_ptr<Connection>& connection);
   void TakeState();
+  void LimitMemory();
   std::shared_ptr<const std::string> Text() {
     if (!text) text = std::make_shared<const std::string>(state.Dump());
     return text;
@@ -88,6 +91,7 @@ struct Server::Impl : std::enable_shared_from_this<Server::Impl> {
   std::thread thread;
   std::list<std::shared_ptr<Connection>> connections;  // in the order in which they came
   std::atomic<size_t> open = 0;
+  std::atomic<int64_t> memory = 0;
   size_t streams = 0;
 
   std::mutex mutex;
@@ -106,6 +110,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
       : server_(server), socket_(std::move(socket)), timer_(server.context), local_(local) {}
 
   bool IsWaiting() const { return phase_ == Phase::kWaiting; }
+  const std::shared_ptr<const std::string>& body() const { return body_; }  // that is on its way; null: none
+  int64_t Memory() const { return static_cast<int64_t>(sizeof *this + buffer_.capacity() + head_.capacity()); }
 
   void Read() {
     phase_ = Phase::kWaiting;
@@ -360,6 +366,28 @@ void Server::Impl::TakeState() {
   text.reset();
   patch = std::make_shared<const std::string>("event: patch\ndata: " + change.Dump() + "\n\n");
   for (const auto& connection : connections) connection->Pump();
+  LimitMemory();
+}
+
+// Cuts off readers who hold old texts, if these take too much memory together.
+void Server::Impl::LimitMemory() {
+  constexpr int64_t kCopies = 3;  // of the state: this one, the next one, and what it is made of
+  int64_t bytes = kCopies * MemoryOf(state), texts = 0;
+  std::map<const std::string*, std::vector<std::shared_ptr<Connection>>> holders;
+  for (const auto& connection : connections) {
+    bytes += connection->Memory();
+    if (connection->body()) holders[connection->body().get()].push_back(connection);
+  }
+  for (const auto& latest : {text, whole, patch})
+    if (latest) bytes += static_cast<int64_t>(latest->size());
+  for (const auto& [body, its] : holders) {
+    if (body == text.get() || body == whole.get() || body == patch.get()) continue;
+    texts += static_cast<int64_t>(body->size());
+    if (texts <= options.limits.held_bytes) continue;
+    texts -= static_cast<int64_t>(body->size());
+    for (const auto& holder : its) holder->Close();
+  }
+  memory = bytes + texts;
 }
 
 namespace {
@@ -435,6 +463,7 @@ void Server::Publish(std::function<Json()> make) {
   asio::post(impl_->context, [impl = impl_.get()] { impl->TakeState(); });
 }
 
+int64_t Server::Memory() const { return impl_->memory; }
 size_t Server::Connections() const { return impl_->open; }
 
 }  // namespace autotune::http

@@ -22,10 +22,11 @@ struct Limits {
   size_t streams = 200;           // a further one gets 503
   size_t header_bytes = 8 << 10;  // of a request
   size_t body_bytes = 4 << 10;
-  int64_t request_ms = 10000;  // time for a request to arrive
-  int64_t idle_ms = 30000;     // time between two requests of a connection
-  int64_t write_ms = 20000;    // time for a response or an event to leave
-  int64_t answer_ms = 10000;   // time for the handler to answer
+  int64_t request_ms = 10000;    // time for a request to arrive
+  int64_t idle_ms = 30000;       // time between two requests of a connection
+  int64_t held_bytes = 8 << 20;  // of texts on their way to readers; those who hold old ones are cut off beyond that
+  int64_t write_ms = 20000;      // time for a response or an event to leave
+  int64_t answer_ms = 10000;     // time for the handler to answer
 };
 
 struct ServerOptions {
@@ -49,6 +50,7 @@ class Server {
   // Replaces the state. `make` runs on the server's thread; it is dropped if a later one comes before that.
   void Publish(std::function<Json()> make);
   size_t Connections() const;  // that are open
+  int64_t Memory() const;      // about how much it takes, in bytes, as of the latest state
 
   struct Impl;
 

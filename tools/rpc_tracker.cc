@@ -111,6 +111,8 @@ int Listen(const ListenOptions& options) {
     if (!event.help.empty()) log.Write("to help: " + event.help);
   };
   autotune::Loop loop;
+  std::unique_ptr<autotune::tools::FarmPage> page;
+  tracker.other_bytes = [&page] { return page ? page->Memory() : 0; };
   const auto started = autotune::Tracker::Start(loop, tracker);
   if (!started) return Fail(started.error());
   // Commands find the socket in the folder.
@@ -128,7 +130,6 @@ int Listen(const ListenOptions& options) {
                                                               .silences = [&] { return (*started)->Silences(); },
                                                               .log = tracker.on_note});
   }
-  std::unique_ptr<autotune::tools::FarmPage> page;
   if (!options.http.empty()) {
     auto shown = autotune::tools::FarmPage::Start(loop, **started,
                                                   {.address = options.http,
@@ -149,6 +150,7 @@ int Listen(const ListenOptions& options) {
   }
   if (fflush(stdout) != 0) return 0;  // nobody learns the address; WithOutput says so
   loop.Run();
+  page.reset();  // before the tracker
   return 0;
 }
 

@@ -231,7 +231,7 @@ struct Tracker::Impl {
     };
     handlers.on_malformed = [this](const rpc::Peer&, const rpc::Refusal&) { state.OnMalformed(); };
     // The tracker of a farm of one shares its process with a search. No stranger reaches it.
-    if (!options.state_folder.empty()) handlers.kept_bytes = [] { return 0; };
+    if (!options.state_folder.empty()) handlers.kept_bytes = options.other_bytes;
     handlers.close_others = [this] {
       std::optional<TrackerState::Output> output = state.EndDials(BootMillis());
       if (output) Perform(std::move(*output));

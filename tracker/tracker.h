@@ -23,6 +23,8 @@ struct TrackerOptions {
   std::string state_folder;
   rpc::OnFarmEvent on_event = {};
   std::function<void(const std::string& line)> on_note = {};  // gets lines for the log about members
+  // Returns the bytes of memory that other parts of this process take. The tracker counts all others as its own.
+  std::function<int64_t()> other_bytes = [] { return 0; };
   std::function<void()> on_message = {};  // called after each message; it may have changed the answer of Offers
 };
 

@@ -191,6 +191,24 @@ TEST(HttpServer, ASlowReaderGetsTheLatestStateAndIsCutOff) {
   EXPECT_EQ(StatusIn(Fetch(server->port(), "GET", "/")), 200);
 }
 
+// Readers who never read must not hold a version of the state each.
+TEST(HttpServer, ReadersWhoHoldOldTextsAreCutOffBeyondALimit) {
+  const auto server = Echo({.held_bytes = 1 << 20});
+  std::vector<std::unique_ptr<RawClient>> slow;
+  int64_t most = 0;
+  for (int n = 0; n < 30; ++n) {
+    slow.push_back(std::make_unique<RawClient>(server->port(), 4096));
+    slow.back()->Send("GET /events HTTP/1.1\r\nHost: x\r\n\r\n");
+    server->Publish([n] { return Json(Json::Object{{"text", std::string(600000, static_cast<char>('a' + n % 26))}}); });
+    usleep(20000);
+    most = std::max(most, server->Memory());
+  }
+  // The state, its texts, and what slow readers hold.
+  EXPECT_LT(most, 6 * 600000 + (2 << 20));
+  EXPECT_GT(most, 600000);
+  EXPECT_LT(server->Connections(), 10u);
+}
+
 TEST(HttpServer, StreamsHaveALimit) {
   const auto server = Echo({.streams = 2});
   server->Publish([] { return Json(Json::Object{{"a", 1}}); });
@@ -233,6 +251,52 @@ TEST(HttpServer, WrongAddressesAreNamed) {
   ASSERT_FALSE(second.ok());
   EXPECT_THAT(second.error().Text(), HasSubstr("cannot listen at 127.0.0.1:"));
   EXPECT_TRUE(first->is_local());
+}
+
+Json RandomJson(Rng& rng, int depth) {
+  switch (rng.Below(depth > 0 ? 5 : 3)) {
+    case 0:
+      return Json(rng.Below(3));
+    case 1:
+      return Json(std::string(static_cast<size_t>(rng.Below(2)), 'x'));
+    case 2:
+      return Json(Json::Array{Json(rng.Below(2))});
+    default: {
+      Json::Object object;
+      for (int64_t n = rng.Below(4); n > 0; --n)
+        object[std::string(1, static_cast<char>('a' + rng.Below(4)))] = RandomJson(rng, depth - 1);
+      return object;
+    }
+  }
+}
+// As RFC 7396 says it.
+Json Patched(Json target, const Json& patch) {
+  const auto* members = patch.As<Json::Object>();
+  if (!members) return patch;
+  Json::Object object;
+  if (const auto* old = target.As<Json::Object>()) object = *old;
+  for (const auto& [key, value] : *members) {
+    if (value.IsNull()) {
+      object.erase(key);
+    } else {
+      object[key] = Patched(object.contains(key) ? object[key] : Json(), value);
+    }
+  }
+  return object;
+}
+
+TEST(MergePatch, TurnsOneStateIntoTheOther) {
+  Rng rng(7);
+  int empty = 0;
+  for (int i = 0; i < 2000; ++i) {
+    Json before = Json::Object{{"s", RandomJson(rng, 4)}}, after = Json::Object{{"s", RandomJson(rng, 4)}};
+    const Json patch = MergePatch(before, after);
+    EXPECT_EQ(Patched(before, patch), after) << before.Dump() << " " << after.Dump() << " " << patch.Dump();
+    EXPECT_EQ(MergePatch(after, after).Dump(), "{}");
+    empty += patch.As<Json::Object>()->empty();
+    EXPECT_EQ(patch.As<Json::Object>()->empty(), before == after);
+  }
+  EXPECT_LT(empty, 1900);
 }
 
 TEST(MergePatch, NamesWhatDiffers) {

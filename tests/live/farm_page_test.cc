@@ -118,6 +118,11 @@ TEST_F(FarmPage, ShowsDevicesAndMetrics) {
   const http::Metrics read = http::MetricsParser::Parse(BodyIn(Fetch(port_, "GET", "/metrics")));
   EXPECT_EQ(read.fault, "");
   EXPECT_EQ(read.samples.at("autotune_devices{key=\"pi\",state=\"free\"}"), 1);
+  if (std::system("command -v promtool >/dev/null") == 0) {  // of Debian's package prometheus
+    const std::string check = "promtool check metrics < " + folder_ + "/metrics";
+    std::ofstream(folder_ + "/metrics") << BodyIn(Fetch(port_, "GET", "/metrics"));
+    EXPECT_EQ(std::system(check.c_str()), 0);
+  }
   server_->Kill(SIGTERM);
   EXPECT_TRUE(Soon([&] { return Status()["devices"].As<Json::Object>()->empty(); }));
 }

@@ -69,9 +69,9 @@ const stripNumbers = el('div', {}), stripDetails = el('details', {}, el('summary
 stripDetails.addEventListener('toggle', () => link.state && drawDevices(link.state));
 
 function deviceRow(id) {
-  const parts = {key: el('strong', {}), model: el('span', {}), state: el('span', {class: 'state'}), who: el('div', {}),
-    job: el('div', {class: 'sub'}), time: el('time', {}), strip: el('div', {class: 'strip', role: 'img'}), trials: el('span', {}),
-    why: el('div', {}), drain: button('drain', id, () => drain(id, parts.key.textContent)),
+  const parts = {key: el('strong', {}), model: el('span', {}), state: el('span', {class: 'state'}), who: el('div', {class: 'clamp'}),
+    job: el('div', {class: 'sub clamp'}), time: el('time', {}), strip: el('div', {class: 'strip', role: 'img'}), trials: el('span', {}),
+    why: el('div', {class: 'clamp'}), drain: button('drain', id, () => drain(id, parts.key.textContent)),
     undrain: button('undrain', id, () => act({do: 'undrain', pattern: id})),
     release: button('release', id, () => release(link.state.devices[id]))};
   const row = el('tr', {id: 'device-' + id}, el('th', {scope: 'row', class: 'device'}, parts.key, el('div', {class: 'sub'}, id, parts.model)), el('td', {}, parts.state),
@@ -135,8 +135,8 @@ const queueTable = el('div', {class: 'scroll', tabindex: 0, role: 'region', 'ari
     el('table', {class: 'wide', id: 'queue-table'}, el('thead', {}, el('tr', {}, ['place', 'for a device', 'who', 'for', 'why'].map((t, i) =>
         el('th', {scope: 'col', class: i === 0 || i === 3 ? 'n' : null}, t)))), queueRows));
 function queueRow() {
-  const parts = {place: el('td', {class: 'n'}), key: el('td', {}), who: el('div', {}), job: el('div', {class: 'sub'}), time: el('time', {}), why: el('td', {class: 'why'})};
-  const row = el('tr', {}, parts.place, parts.key, el('td', {class: 'who'}, parts.who, parts.job), el('td', {class: 'n'}, parts.time), parts.why);
+  const parts = {place: el('td', {class: 'n'}), key: el('div', {class: 'clamp'}), who: el('div', {class: 'clamp'}), job: el('div', {class: 'sub clamp'}), time: el('time', {}), why: el('div', {class: 'clamp'})};
+  const row = el('tr', {}, parts.place, el('td', {}, parts.key), el('td', {class: 'who'}, parts.who, parts.job), el('td', {class: 'n'}, parts.time), el('td', {class: 'why'}, parts.why));
   row.parts = parts;
   return row;
 }
@@ -189,11 +189,11 @@ function jobCard(id) {
   const curve = liveFigure({id: 'curve-' + id, label: 'Best time of all measured kernels together, over the trials of this run',
     caption: 'Best time of all measured kernels together, over trials. It may rise while further kernels are measured for the first time.',
     head: ['after trials', 'best so far'], size: 'small'});
-  const parts = {name: el('h3', {}), who: el('p', {class: 'sub'}), bar: el('progress', {'aria-label': 'trials'}), trials: el('dd', {}), best: el('dd', {}),
-    rate: el('dd', {}), began: el('time', {}), failed: el('dd', {}), task: el('dd', {class: 'clamp'}), silent: el('p', {class: 'bad'}), curve};
+  const parts = {name: el('h3', {class: 'clamp'}), who: el('p', {class: 'sub clamp'}), bar: el('progress', {'aria-label': 'trials'}), trials: el('dd', {}), best: el('dd', {}),
+    rate: el('dd', {}), began: el('time', {}), failed: el('dd', {class: 'clamp'}), task: el('dd', {class: 'clamp'}), silent: el('p', {class: 'bad'}), curve};
   const card = el('article', {class: 'job', id: 'job-' + id}, parts.name, parts.who, parts.bar, parts.silent,
       el('dl', {class: 'facts'}, el('dt', {}, 'trials'), parts.trials, el('dt', {}, 'best so far'), parts.best, el('dt', {}, 'speed'), parts.rate,
-          el('dt', {}, 'for'), el('dd', {}, parts.began), el('dt', {}, 'candidates without a time'), parts.failed, el('dt', {}, 'now at'), parts.task), curve.node);
+          el('dt', {}, 'for'), el('dd', {}, parts.began), el('dt', {}, 'failed or skipped'), parts.failed, el('dt', {}, 'now at'), parts.task), curve.node);
   card.parts = parts;
   return card;
 }
@@ -233,9 +233,10 @@ function drawJobs(state) {
   keyed(jobCards, running, jobCard, (card, id) => updateJob(card, state.jobs[id]));
   const ended = all.filter((id) => state.jobs[id].ended).sort((a, b) => state.jobs[b].ended - state.jobs[a].ended).slice(0, 100);
   keyed(endedRows, ended, () => {
-    const parts = {network: el('td', {class: 'why'}), who: el('td', {class: 'who extra'}), trials: el('td', {class: 'n'}), best: el('td', {class: 'n'}),
-      ended: el('td', {class: 'n'}), result: el('td', {class: 'why'})};
-    const row = el('tr', {}, Object.values(parts));
+    const parts = {network: el('div', {class: 'clamp'}), who: el('div', {class: 'clamp'}), trials: el('td', {class: 'n'}), best: el('td', {class: 'n'}),
+      ended: el('td', {class: 'n'}), result: el('div', {class: 'clamp'})};
+    const row = el('tr', {}, el('td', {class: 'why'}, parts.network), el('td', {class: 'who extra'}, parts.who), parts.trials, parts.best, parts.ended,
+        el('td', {class: 'why'}, parts.result));
     row.parts = parts;
     return row;
   }, (row, id) => {

@@ -152,6 +152,7 @@ Result<std::unique_ptr<FarmPage>> FarmPage::Start(Loop& loop, Tracker& tracker, 
 }
 
 std::string FarmPage::Url() const { return impl_->site->server().Url(); }
+int64_t FarmPage::Memory() const { return impl_->site->server().Memory(); }
 bool FarmPage::is_local() const { return impl_->site->server().is_local(); }
 
 }  // namespace autotune::tools

@@ -25,7 +25,8 @@ class FarmPage {
   static Result<std::unique_ptr<FarmPage>> Start(Loop& loop, Tracker& tracker, FarmPageOptions options);
   ~FarmPage();
   std::string Url() const;
-  bool is_local() const;  // only this host can connect
+  bool is_local() const;   // only this host can connect
+  int64_t Memory() const;  // about how much it takes, in bytes
 
  private:
   struct Impl;

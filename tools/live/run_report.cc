@@ -32,7 +32,10 @@ void RunReport::Take(const event::Any& event) {
   } else if (const auto* confirmed = std::get_if<event::Confirmed>(&event)) {
     report_.phase = Format("confirming the best: %d of %d tasks", static_cast<int>(confirmed->tasks),
                            static_cast<int>(confirmed->planned_tasks));
+    // The time of comparisons in turns does not belong to the curve of the search.
+    const double best = report_.best_ms;
     Copy(confirmed->round);
+    report_.best_ms = best;
   } else if (const auto* choosing = std::get_if<event::Choosing>(&event)) {
     report_.phase = Format("comparing whole networks: %.0f %%", 100 * choosing->done);
   } else if (const auto* saved = std::get_if<event::Saved>(&event)) {

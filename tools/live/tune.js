@@ -123,7 +123,7 @@ function drawTotals(state) {
   put(t.planned, begin && begin.trials ? 'of ' + begin.trials.toLocaleString('en') + (round && round.resumed_trials ? ', ' + round.resumed_trials + ' from earlier runs' : '') : 'until the time is over');
   put(t.best, msText(round && round.best_ms));
   set(t.best, 'data-value', round && round.best_ms ? String(round.best_ms) : '');
-  put(t.measured, round ? round.tasks_measured + ' of ' + round.tasks + ' tasks measured' : ' ');
+  put(t.measured, state.confirmed ? 'measured again, in turns' : round ? round.tasks_measured + ' of ' + round.tasks + ' tasks measured' : ' ');
   put(t.speed, round && round.trials_per_second ? digits(round.trials_per_second, 2) : '–');
   set(t.speed, 'data-value', round && round.trials_per_second ? String(round.trials_per_second) : '');
   put(t.left, round && round.seconds_left ? 'about ' + lastingText(1000 * round.seconds_left) + ' left' : ' ');

@@ -48,10 +48,10 @@ void TuneView::On(const event::Round& e, int64_t) {
 
 void TuneView::On(const event::Confirmed& e, int64_t) {
   round_ = e.round;
+  confirmed_ = true;
   waits_.clear();
   phase_ = "confirming the best";
   done_ = e.planned_tasks > 0 ? static_cast<double>(e.tasks) / static_cast<double>(e.planned_tasks) : 0;
-  if (e.round.best_ms) best_.Add(e.round.trials, *e.round.best_ms);
 }
 
 void TuneView::On(const event::Choosing& e, int64_t) {
@@ -103,7 +103,8 @@ Json TuneView::State(int64_t now) const {
                      {"speeds", speeds_.State()},
                      {"waits", std::move(waits)},
                      {"notes", ToJson(notes_)},
-                     {"began", began_}};
+                     {"began", began_},
+                     {"confirmed", confirmed_}};
   if (ended_ != 0) state.emplace("ended", ended_);
   if (begin_) state.emplace("begin", ToJson(*begin_));
   if (round_) state.emplace("round", ToJson(*round_));

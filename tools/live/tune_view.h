@@ -44,7 +44,8 @@ class TuneView {
   std::optional<event::Saved> saved_;
   std::optional<event::Interrupted> interrupted_;
   std::string phase_ = "starting";
-  double done_ = 0;  // of the phase, 0 to 1
+  double done_ = 0;         // of the phase, 0 to 1
+  bool confirmed_ = false;  // the best times are those of comparisons in turns, which the curve does not have
   Curve best_;
   Series speeds_;               // trials per second, by second of the run
   int64_t counted_trials_ = 0;  // at the latest point of it

@@ -30,6 +30,16 @@ TEST(Closure, NoCompilerNoLearnerNoDatabase) {
   }
 }
 
+// The live pages are those of rpc_tracker.
+TEST(Closure, NoServerOfPages) {
+  const auto count = [](const std::string& program) {
+    return Output("grep -c -a text/event-stream " + std::string(AUTOTUNE_BINARY_DIR) + "/tools/" + program +
+                  " || true");
+  };
+  EXPECT_EQ(count("rpc_server"), "0\n");
+  EXPECT_NE(count("rpc_tracker"), "0\n");
+}
+
 TEST(Closure, FitsABoard) {
   if (kSanitized) GTEST_SKIP() << "a sanitizer's library exceeds the limit";
   std::string stripped = testing::TempDir() + "rpc_server.stripped." + std::to_string(getpid());

@@ -48,7 +48,7 @@ function drawTask(state) {
 
 const seriesConfig = (points) => ({type: 'line', data: {datasets: [{label: 'trials per second', data: points, borderColor: colour('at'), backgroundColor: colour('at'),
   borderWidth: 2, pointRadius: points.length > 60 ? 0 : 2.5}]}, options: {parsing: false, interaction: {mode: 'nearest', axis: 'x', intersect: false},
-  scales: {x: {type: 'linear', min: 0, title: {display: true, text: 'seconds since the run began'}}, y: {beginAtZero: true, title: {display: true, text: 'trials per second'}}},
+  scales: {x: {type: 'linear', min: 0, title: {display: true, text: 'seconds since the run began'}}, y: {beginAtZero: true, grace: '5%', title: {display: true, text: 'trials per second'}}},
   plugins: {legend: {display: false}}}});
 
 function drawCharts(state) {

@@ -175,7 +175,7 @@ function progressConfig({points, trials, levels}) {
       borderColor: i ? colour('far') : ink('muted'), borderDash: i ? [6, 3] : [2, 3], borderWidth: 1.5, pointRadius: 0}))]},
   options: {parsing: false, interaction: {mode: 'nearest', axis: 'x', intersect: false},
     scales: {x: {type: 'linear', min: 0, max: Math.max(trials, 1), title: {display: true, text: 'trials'}, ticks: {precision: 0}},
-      y: {beginAtZero: true, title: {display: true, text: 'time in ' + unit.name}}},
+      y: {beginAtZero: true, grace: '5%', title: {display: true, text: 'time in ' + unit.name}}},
     plugins: {legend: {labels: {boxHeight: 1}}, tooltip: {callbacks: {
       title: (items) => items.length ? 'after ' + counted(items[0].parsed.x, 'trial') : '',
       label: (item) => item.dataset.label + ': ' + timeText(item.parsed.y * unit.us)}}}}};

@@ -143,25 +143,6 @@ TEST(HttpServer, AHandlerThatDoesNotAnswerGets503) {
   EXPECT_EQ(StatusIn(Fetch(server->port(), "GET", "/never")), 503);
 }
 
-// What a stream has shown: the last whole state, and the patches after it.
-std::pair<Json, int> Followed(const std::string& text) {
-  Json state;
-  int patches = 0;
-  for (size_t at = 0; (at = text.find("event: ", at)) != std::string::npos; ++at) {
-    const size_t data = text.find("data: ", at) + 6, end = text.find("\n\n", data);
-    if (end == std::string::npos) break;
-    Json value = Json::Parse(text.substr(data, end - data)).value();
-    if (text.compare(at, 12, "event: state") == 0) {
-      state = std::move(value);
-      patches = 0;
-    } else {
-      ++patches;
-      for (const auto& [key, member] : *value.As<Json::Object>()) state[key] = member;
-    }
-  }
-  return {state, patches};
-}
-
 TEST(HttpServer, StreamsGetTheStateAndItsChanges) {
   const auto server = Echo();
   server->Publish([] { return Json(Json::Object{{"a", 1}, {"b", "x"}}); });
@@ -180,13 +161,12 @@ TEST(HttpServer, ASlowReaderGetsTheLatestStateAndIsCutOff) {
   RawClient slow(server->port(), 4096), fast(server->port());
   for (RawClient* client : {&slow, &fast}) client->Send("GET /events HTTP/1.1\r\nHost: x\r\n\r\n");
   const auto large = [](int n) { return Json(Json::Object{{"n", n}, {"text", std::string(200000, 'a' + n % 26)}}); };
-  int n = 0;
-  for (; n < 40; ++n) {
+  for (int n = 0; n < 40; ++n) {
     server->Publish([&large, n] { return large(n); });
-    fast.ReadUntil("\"n\":" + std::to_string(n) + ",");
+    const std::string latest = "\"n\":" + std::to_string(n) + ",";
+    EXPECT_THAT(fast.ReadUntil(latest), HasSubstr(latest));
+    fast.Clear();
   }
-  fast.ReadUntil("never", 300);
-  EXPECT_EQ(Followed(fast.ReadUntil("never", 100)).first["n"], Json(n - 1));
   EXPECT_TRUE(Soon([&] { return server->Connections() == 1; })) << "the slow one is cut off";
   EXPECT_EQ(StatusIn(Fetch(server->port(), "GET", "/")), 200);
 }

@@ -81,6 +81,7 @@ class FakeServer:
 
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.server.daemon_threads = True
+        self.server.handle_error = lambda *_: None  # a browser that goes on to another page
         self.url = f"http://127.0.0.1:{self.server.server_port}/"
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
@@ -120,8 +121,8 @@ class LivePages(unittest.TestCase):
 
     @classmethod
     def spawn(cls, program, *arguments):
-        log = open(cls.path / f"{program}.log", "ab")
-        process = subprocess.Popen([str(cls.programs / program), *arguments], stdout=log, stderr=log, cwd=cls.path)
+        with open(cls.path / f"{program}.log", "ab") as log:
+            process = subprocess.Popen([str(cls.programs / program), *arguments], stdout=log, stderr=log, cwd=cls.path)
         cls.processes.append(process)
         return process
 

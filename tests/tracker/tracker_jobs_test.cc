@@ -9,7 +9,7 @@ namespace {
 
 using testing::HasSubstr;
 
-rpc::JobReport Run(const std::string& run, int64_t trials, const std::string& state = rpc::job_state::kRunning) {
+rpc::JobReport RunOf(const std::string& run, int64_t trials, const std::string& state = rpc::job_state::kRunning) {
   return {.run = run, .client_name = "ann@lab:7", .network = "resnet", .state = state, .trials = trials};
 }
 rpc::From Member(const std::string& name) {
@@ -18,10 +18,10 @@ rpc::From Member(const std::string& name) {
 
 TEST(TrackerJobs, TheLatestReportOfARunCounts) {
   TrackerWorld w;
-  w.Say("tuner", Run("r1", 8));
+  w.Say("tuner", RunOf("r1", 8));
   w.Pass(5000);
-  w.Say("tuner", Run("r1", 16));
-  w.Say("other", Run("r2", 1));
+  w.Say("tuner", RunOf("r1", 16));
+  w.Say("other", RunOf("r2", 1));
   EXPECT_FALSE(w.last.contains("tuner")) << "nobody answers it";
   w.Pass(1000);
   const std::vector<FarmJob> jobs = w.tracker.Snapshot(w.now).jobs;
@@ -29,7 +29,7 @@ TEST(TrackerJobs, TheLatestReportOfARunCounts) {
   EXPECT_EQ(jobs[0].report.trials, 16);
   EXPECT_EQ(jobs[0].began_ms, 6000);
   EXPECT_EQ(jobs[0].heard_ms, 1000);
-  w.Say("tuner", Run("", 8));
+  w.Say("tuner", RunOf("", 8));
   EXPECT_THAT(w.RefusalOf("tuner"), HasSubstr("malformed"));
   w.Pass(25 * 3600 * 1000);
   EXPECT_TRUE(w.tracker.Snapshot(w.now).jobs.empty()) << "old ones are forgotten";
@@ -38,10 +38,10 @@ TEST(TrackerJobs, TheLatestReportOfARunCounts) {
 TEST(TrackerJobs, ARunBelongsToTheMemberWhoReportedIt) {
   TrackerWorld w;
   const rpc::From alice = Member("alice"), eve = Member("eve");
-  w.Take(w.tracker.On(alice, {"", Run("r1", 8), {}}, 0));
-  w.Take(w.tracker.On(eve, {"x", Run("r1", 99), {}}, 0));
+  w.Take(w.tracker.On(alice, {"", RunOf("r1", 8), {}}, 0));
+  w.Take(w.tracker.On(eve, {"x", RunOf("r1", 99), {}}, 0));
   EXPECT_THAT(w.RefusalOf("at eve"), HasSubstr("forbidden"));
-  w.Take(w.tracker.On(alice, {"", Run("r1", 9), {}}, 0));
+  w.Take(w.tracker.On(alice, {"", RunOf("r1", 9), {}}, 0));
   const std::vector<FarmJob> jobs = w.tracker.Snapshot(0).jobs;
   ASSERT_EQ(jobs.size(), 1u);
   EXPECT_EQ(jobs[0].report.trials, 9);
@@ -51,16 +51,16 @@ TEST(TrackerJobs, ARunBelongsToTheMemberWhoReportedIt) {
 TEST(TrackerJobs, ServersReportNone) {
   TrackerWorld w;
   const rpc::From board{.peer = "at board", .identity = "key of board", .name = "board", .roles = {rpc::Role::kServer}};
-  w.Take(w.tracker.On(board, {"x", Run("r1", 8), {}}, 0));
+  w.Take(w.tracker.On(board, {"x", RunOf("r1", 8), {}}, 0));
   EXPECT_THAT(w.RefusalOf("at board"), HasSubstr("forbidden"));
   EXPECT_TRUE(w.tracker.Snapshot(0).jobs.empty());
 }
 
 TEST(TrackerJobs, OfTooManyTheEndedOnesAreForgottenFirst) {
   TrackerWorld w;
-  w.Say("tuner", Run("first", 1));
-  for (int i = 0; i < 150; ++i) w.Say("tuner", Run("done" + std::to_string(i), 1, rpc::job_state::kDone));
-  for (int i = 0; i < 199; ++i) w.Say("tuner", Run("run" + std::to_string(i), 1));
+  w.Say("tuner", RunOf("first", 1));
+  for (int i = 0; i < 150; ++i) w.Say("tuner", RunOf("done" + std::to_string(i), 1, rpc::job_state::kDone));
+  for (int i = 0; i < 199; ++i) w.Say("tuner", RunOf("run" + std::to_string(i), 1));
   const auto has_first = [&] {
     const auto jobs = w.tracker.Snapshot(w.now).jobs;
     return std::ranges::any_of(jobs, [](const FarmJob& job) { return job.report.run == "first"; });
@@ -68,8 +68,8 @@ TEST(TrackerJobs, OfTooManyTheEndedOnesAreForgottenFirst) {
   EXPECT_EQ(w.tracker.Snapshot(w.now).jobs.size(), 200u);
   EXPECT_TRUE(has_first());
   w.Pass(1000);
-  for (int i = 0; i < 199; ++i) w.Say("tuner", Run("run" + std::to_string(i), 2));
-  w.Say("tuner", Run("one more", 1));
+  for (int i = 0; i < 199; ++i) w.Say("tuner", RunOf("run" + std::to_string(i), 2));
+  w.Say("tuner", RunOf("one more", 1));
   EXPECT_FALSE(has_first()) << "it has been silent for longest";
 }
 
@@ -89,7 +89,7 @@ TEST(TrackerSnapshot, TellsWhyRequestsWaitAndForHowLongTheyDid) {
   EXPECT_EQ(after.lease_waits.sum_ms, 2000);
   EXPECT_EQ(after.status.devices.size(), 1u);
   w.Pass(60000);
-  EXPECT_THAT(w.tracker.Snapshot(w.now).faults.back().second, HasSubstr("unreachable"));
+  EXPECT_THAT(w.tracker.Snapshot(w.now).faults.back().second, HasSubstr("the server is silent"));
 }
 
 }  // namespace

@@ -148,7 +148,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     if (phase_ == Phase::kClosed) return;
     if (phase_ == Phase::kStreaming) --server_.streams;
     phase_ = Phase::kClosed;
-    timer_.cancel();
+    StopTimer();
     error_code ignored;
     socket_.shutdown(tcp::socket::shutdown_both, ignored);
     socket_.close(ignored);
@@ -171,14 +171,19 @@ class Connection : public std::enable_shared_from_this<Connection> {
   template <class F>
   void SetTimer(int64_t ms, F f) {
     timer_.expires_after(std::chrono::milliseconds(ms));
-    timer_.async_wait([self = shared_from_this(), f = std::move(f)](error_code error) {
-      if (!error && self->phase_ != Phase::kClosed) f();
+    timer_.async_wait([self = shared_from_this(), number = ++timer_number_, f = std::move(f)](error_code error) {
+      if (!error && number == self->timer_number_) f();
     });
+  }
+  // A timer that has expired already, but was not told so yet, does nothing either.
+  void StopTimer() {
+    ++timer_number_;
+    timer_.cancel();
   }
 
   void OnRead(const error_code& error, size_t bytes) {
     if (phase_ == Phase::kClosed) return;
-    timer_.cancel();
+    StopTimer();
     if (!error) return Handle();
     const bool began = bytes > 0 || buffer_.size() > 0 || parser_->got_some();
     if (timed_out_ && !is_first_ && !began) return Close();
@@ -227,7 +232,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // Takes the handler's answer to the request of this number.
   void Take(int64_t number, Response response) {
     if (phase_ != Phase::kAnswering || number != answer_) return;
-    timer_.cancel();
+    StopTimer();
     if (response.sends_state) response.body = server_.Text();
     if (response.streams && server_.streams >= server_.options.limits.streams)
       response = TextResponse(503, "too many readers\n");
@@ -258,7 +263,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
       self->writes_ = false;
       self->body_.reset();
       if (self->phase_ == Phase::kClosed) return;
-      self->timer_.cancel();
+      self->StopTimer();
       error ? self->Close() : then();
     });
   }
@@ -296,8 +301,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   beast::flat_buffer buffer_{32 << 10};
   std::optional<beast::http::request_parser<beast::http::string_body>> parser_;
   bool is_first_ = true, timed_out_ = false, closes_ = false, without_body_ = false, writes_ = false;
-  int64_t answer_ = 0;  // number of the request that is being answered
-  int64_t sent_ = 0;    // version of the state that the stream has; 0: none
+  int64_t timer_number_ = 0;  // of the latest timer
+  int64_t answer_ = 0;        // number of the request that is being answered
+  int64_t sent_ = 0;          // version of the state that the stream has; 0: none
   std::string head_;
   std::shared_ptr<const std::string> body_;
   std::array<char, 512> rest_{};

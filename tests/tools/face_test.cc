@@ -215,6 +215,7 @@ TEST_F(Face, AnOptionWithoutEffectIsRefused) {
       {Words{"compile"} + kOp + Words{"--no-records", "-o", File("x.tar")}, {"--db", db_}, "uses no records"},
       {Words{"tune"} + kOp + Words{"--tasks", "list"}, {"--trials", "4"}, "--tasks list tunes nothing"},
       {Words{"tune"} + kOp + Words{"--tasks", "list"}, {"-o", File("x.tar")}, "--tasks list tunes nothing"},
+      {Words{"tune"} + kOp + Words{"--tasks", "list"}, {"--http", "127.0.0.1:0"}, "--tasks list tunes nothing"},
       {{"records", "show", "01234567"}, {"--task", "01"}, "a record or task is named already"},
   };
   for (const Case& c : cases) {
@@ -299,7 +300,7 @@ TEST_F(Face, ASuggestedCommandWorksInAShell) {
 
 TEST_F(Face, TheCommandThatResumesHasTheSameWords) {
   const std::string tasks = "*conv2d* [1,32,32,16]*", db = folder_of_package_ + "/it's mine.db";
-  const Words words = {"--model", kExample, "--db", db, "--trials", "100000", "--tasks", tasks};
+  const Words words = {"--model", kExample, "--db", db, "--trials", "100000", "--tasks", tasks, "--http", "127.0.0.1:0"};
   Subprocess child = Start(words, "stopped");
   ASSERT_TRUE(Soon([&] { return ReadAll(File("stopped.err")).find("tuning resnet20") != std::string::npos; }));
   usleep(1500000);

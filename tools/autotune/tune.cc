@@ -121,6 +121,7 @@ std::string ResumeLine(const TuneCommandOptions& options) {
   if (!options.time_budget.empty()) line += " --time-budget " + options.time_budget;
   if (options.OnFarm()) line += options.tracker.Words() + " --key " + ShellWord(options.key);
   if (!options.output.empty()) line += " -o " + ShellWord(options.output);
+  if (!options.http.empty()) line += " --http " + ShellWord(options.http);
   return line;
 }
 

@@ -266,26 +266,19 @@ Result<Network> MakeNetwork(const IRModule& module, const NetworkOptions& option
   return RunMakeKernels(fused, target, {.exact = !options.winograd}, passes);
 }
 
-Result<Network> LoadNetwork(const std::string& path, const NetworkOptions& options, const Target& target,
-                            Builder& builder, const PassContext& passes) {
-  ImportedModel model = TRY(ImportOnnx(path, {.shapes = options.shapes,
-                                              .extra_outputs = options.extra_outputs,
-                                              .fixed = options.fixed,
-                                              .dims = options.dims,
-                                              .lenient = options.lenient}));
-  Network network = TRY_NOTE(MakeNetwork(model.module, options, target, builder, passes), "while optimizing " + path);
-  network.name = std::filesystem::path(path).stem().string();
-  // In ONNX's own layout every file is called model.onnx, and its folder has the network's name.
-  if (network.name == "model") {
-    std::string folder = std::filesystem::absolute(path).parent_path().filename().string();
-    if (!folder.empty()) network.name = folder;
-  }
-  network.notes = std::move(model.notes);
-  if (options.bf16 && !target.has_bf16_dot && !target.has_tiles)
-    network.notes.emplace_back(
-        "bf16 makes only products of few rows faster on this target, so only their weights are rounded");
+namespace {
 
-  std::ostringstream text;  // the options that change the network
+ImportOptions ImportOptionsOf(const NetworkOptions& options) {
+  return {.shapes = options.shapes,
+          .extra_outputs = options.extra_outputs,
+          .fixed = options.fixed,
+          .dims = options.dims,
+          .lenient = options.lenient};
+}
+
+// Returns the hash of a model's bytes and of the options that change its network.
+Hash128 DigestOf(const std::string& bytes, const NetworkOptions& options, const PassContext& passes) {
+  std::ostringstream text;
   for (const auto& [name, shape] : options.shapes) text << name << graph::ShapeText(shape);
   for (const auto& [name, extent] : options.dims) text << name << "=" << extent;
   for (const std::string& name : options.extra_outputs) text << name;
@@ -293,7 +286,41 @@ Result<Network> LoadNetwork(const std::string& path, const NetworkOptions& optio
   if (options.bf16) text << "bf16";
   text << passes.config().CodeKey();
   for (const auto& [name, value] : options.fixed) text << name << value.spec.Text() << value.bytes.view();
-  network.digest = HashBytes128(TRY(ReadFile(path)) + text.str());
+  return HashBytes128(bytes + text.str());
+}
+
+// Returns the remarks on a network for the user.
+std::vector<std::string> NotesOf(ImportedModel model, const NetworkOptions& options, const Target& target) {
+  if (options.bf16 && !target.has_bf16_dot && !target.has_tiles)
+    model.notes.emplace_back(
+        "bf16 makes only products of few rows faster on this target, so only their weights are rounded");
+  return std::move(model.notes);
+}
+
+}  // namespace
+
+Result<Network> LoadNetwork(const std::string& path, const NetworkOptions& options, const Target& target,
+                            Builder& builder, const PassContext& passes) {
+  ImportedModel model = TRY(ImportOnnx(path, ImportOptionsOf(options)));
+  Network network = TRY_NOTE(MakeNetwork(model.module, options, target, builder, passes), "while optimizing " + path);
+  network.name = std::filesystem::path(path).stem().string();
+  // In ONNX's own layout every file is called model.onnx, and its folder has the network's name.
+  if (network.name == "model") {
+    std::string folder = std::filesystem::absolute(path).parent_path().filename().string();
+    if (!folder.empty()) network.name = folder;
+  }
+  network.notes = NotesOf(std::move(model), options, target);
+  network.digest = DigestOf(TRY(ReadFile(path)), options, passes);
+  return network;
+}
+
+Result<Network> LoadNetworkBytes(const std::string& bytes, const std::string& name, const NetworkOptions& options,
+                                 const Target& target, Builder& builder, const PassContext& passes) {
+  ImportedModel model = TRY(ImportOnnxBytes(bytes, name, ImportOptionsOf(options)));
+  Network network = TRY_NOTE(MakeNetwork(model.module, options, target, builder, passes), "while optimizing " + name);
+  network.name = name;
+  network.notes = NotesOf(std::move(model), options, target);
+  network.digest = DigestOf(bytes, options, passes);
   return network;
 }
 

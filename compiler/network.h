@@ -75,12 +75,15 @@ std::string StructureHash(const Network& network);
 // counted once.
 int64_t WorkingSetBytes(const Network& network);
 
-// LoadNetwork reads a model file. MakeNetwork takes a module from elsewhere; it uses only the option `winograd` and
-// leaves name and digest empty. `builder` compiles the kernels that fold constants. Errors: those of ImportOnnx; a task
-// that cannot be lowered to a program.
+// LoadNetwork reads a model file, and LoadNetworkBytes takes its contents, which have no further files. A file and its
+// contents give networks of one digest. MakeNetwork takes a module from elsewhere; it uses only the option `winograd`
+// and leaves name and digest empty. `builder` compiles the kernels that fold constants. Errors: those of ImportOnnx; a
+// task that cannot be lowered to a program.
 Result<Network> MakeNetwork(const IRModule& module, const NetworkOptions& options, const Target& target,
                             Builder& builder, const PassContext& passes = {});
 Result<Network> LoadNetwork(const std::string& path, const NetworkOptions& options, const Target& target,
                             Builder& builder, const PassContext& passes = {});
+Result<Network> LoadNetworkBytes(const std::string& bytes, const std::string& name, const NetworkOptions& options,
+                                 const Target& target, Builder& builder, const PassContext& passes = {});
 
 }  // namespace autotune

@@ -107,7 +107,9 @@ HostWaitWatch::HostWaitWatch(std::function<void(const HostWait&)> on_wait) : on_
 
 HostWaitWatch::~HostWaitWatch() {
   std::lock_guard hold(watch_mutex);
-  latest_watch = earlier_;
+  HostWaitWatch** link = &latest_watch;
+  while (*link != this) link = &(*link)->earlier_;
+  *link = earlier_;
 }
 
 bool HostWaitWatch::Tell(const HostWait& wait) {

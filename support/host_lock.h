@@ -54,7 +54,7 @@ struct HostWait {
 // Hears of this process's waits for the lock while it exists. A wait is reported after its first second, then every
 // second, and at its end; a shorter wait is not reported. The waiting threads call `on_wait`, one at a time. It must
 // not use HostLock. If there are several watches, only the latest one hears of waits. If there is none, a wait is
-// logged as a warning (support/log.h). Watches must end in the reverse order of their beginnings.
+// logged as a warning (support/log.h).
 class HostWaitWatch {
  public:
   explicit HostWaitWatch(std::function<void(const HostWait&)> on_wait);

@@ -17,12 +17,13 @@ class StopOnSignals {
   StopOnSignals(std::stop_source source, int exit_code, std::function<void()> at_exit = nullptr);
   // A signal ends the process at once with `exit_code`, since there is nothing to save.
   explicit StopOnSignals(int exit_code, std::function<void()> at_exit = nullptr);
+  // Each signal calls `ends`. If it returns true, the process ends at once with `exit_code`.
+  StopOnSignals(std::function<bool()> ends, int exit_code);
   // After the destruction, a signal ends the process as usual.
   ~StopOnSignals();
   StopOnSignals(const StopOnSignals&) = delete;
 
  private:
-  std::stop_source source_;
   Loop loop_;
   Loop::Watch signals_;
   std::thread thread_;

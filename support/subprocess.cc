@@ -1,6 +1,8 @@
 #include "support/subprocess.h"
 
+#include <dlfcn.h>
 #include <fcntl.h>
+#include <link.h>
 #include <poll.h>
 #include <spawn.h>
 #include <sys/prctl.h>
@@ -245,14 +247,33 @@ Result<std::pair<UniqueFd, UniqueFd>> MakePipe() {
   return std::pair{UniqueFd(fds[0]), UniqueFd(fds[1])};
 }
 
+namespace {
+
+// The shared library that this code is in; empty if it is in the program itself.
+std::filesystem::path OwnLibrary() {
+  Dl_info info{};
+  void* entry = nullptr;  // the loader's link_map, whose name is empty for the program
+  if (!dladdr1(reinterpret_cast<void*>(&FindOwnExecutable), &info, &entry, RTLD_DL_LINKMAP) || !entry) return {};
+  const char* name = static_cast<const link_map*>(entry)->l_name;
+  std::error_code ignored;
+  return name && *name ? std::filesystem::weakly_canonical(name, ignored) : std::filesystem::path();
+}
+
+}  // namespace
+
 Result<std::string> FindOwnExecutable(const std::string& name) {
   namespace fs = std::filesystem;
   std::error_code error;
   std::vector<fs::path> folders;
   if (const char* libexec = std::getenv("AUTOTUNE_LIBEXEC"); libexec && *libexec) folders.push_back(libexec);
-  fs::path self = fs::read_symlink("/proc/self/exe", error).parent_path();
-  folders.push_back(self);
-  folders.push_back(self / "../libexec/autotune");
+  if (const fs::path library = OwnLibrary(); !library.empty()) {
+    const fs::path folder = library.parent_path();
+    // PREFIX/lib, or PREFIX/lib/x86_64-linux-gnu
+    folders.insert(folders.end(), {folder, folder / "../libexec/autotune", folder / "../bin", folder / "../../bin"});
+  } else {
+    const fs::path folder = fs::read_symlink("/proc/self/exe", error).parent_path();
+    folders.insert(folders.end(), {folder, folder / "../libexec/autotune"});
+  }
   std::string tried;
   for (const fs::path& folder : folders) {
     fs::path path = folder / name;

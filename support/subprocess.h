@@ -107,7 +107,9 @@ class OutputTail {
 Result<std::pair<UniqueFd, UniqueFd>> MakeSocketPair();  // stream, both ends CLOEXEC
 Result<std::pair<UniqueFd, UniqueFd>> MakePipe();        // {read, write}, both CLOEXEC
 // Returns the path of one of our executables: in $AUTOTUNE_LIBEXEC, else beside the running executable, else in
-// ../libexec/autotune.
+// ../libexec/autotune. In a shared library, which any program may have loaded: beside the library, in
+// ../libexec/autotune,
+// ../bin or ../../bin.
 Result<std::string> FindOwnExecutable(const std::string& name);
 
 }  // namespace autotune

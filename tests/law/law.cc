@@ -41,6 +41,7 @@ const std::vector<Package>& Packages() {
       {"gtest/", {"tests/"}, true},
       {"gmock/", {"tests/"}, true},
       {"dlpack/", {"runtime/"}, true},
+      {"autotune/", {"service/compiler_c_api.h"}, true},  // our own C header, as programs of others include it
   };
   return packages;
 }
@@ -185,6 +186,7 @@ const std::vector<std::vector<std::string>>& Layers() {
       {"frontend", "tuner"},
       {"compiler"},
       {"api"},
+      {"service"},
       {"tools"},
   };
   return layers;

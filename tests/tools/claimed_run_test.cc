@@ -1,4 +1,4 @@
-#include "tools/autotune/claimed_run.h"
+#include "service/claimed_run.h"
 
 #include <gmock/gmock.h>
 #include <signal.h>

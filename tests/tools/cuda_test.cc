@@ -77,7 +77,7 @@ TEST_F(CudaCommands, TheListOfTasksNamesWhatNoRuleBinds) {
     EXPECT_LE(ms, task["predicted_ms"].Number().value());
   }
   EXPECT_GT(unbound, 0);
-  EXPECT_THAT(network.out, HasSubstr("\n" + tools::Counted(unbound, "task") + " with loops that no rule"));
+  EXPECT_THAT(network.out, HasSubstr("\n" + CountText(unbound, "task") + " with loops that no rule"));
   EXPECT_THAT(network.out,
               HasSubstr(Format("(bind_rest), %.1f %% of the predicted %.4g ms\n", 100 * shares, predicted)));
   EXPECT_THAT(Run({"tune", "--model", SmallModel(), "--tasks", "list", "--json"}).out, Not(HasSubstr("bind_rest")));

@@ -1,5 +1,5 @@
 // What is compiled for a device of a farm follows from what its server states, never from this machine.
-#include "tools/autotune/device_target.h"
+#include "service/device_target.h"
 
 #include <gmock/gmock.h>
 
@@ -20,9 +20,6 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
-using tools::CheckFeatures;
-using tools::Difference;
-using tools::TargetFor;
 
 rpc::DeviceInfo Recorded(const std::string& name) {
   rpc::DeviceInfo device{.key = "pi"};

@@ -1,5 +1,5 @@
 // Tests of the measurement of this host's peak.
-#include "tools/autotune/peak.h"
+#include "service/peak.h"
 
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ TEST_F(Peak, IsAloneOnlyWithTheHostsLock) {
   for (bool alone : {true, false}) {
     std::optional<HostLock> other;
     if (!alone) other = HostLock::Acquire(HostLock::Mode::kShared).value();  // as another process that builds
-    auto peak = tools::MeasurePeakFlops(target, **workers, alone ? tools::kHostPatienceMs : 1);
+    auto peak = MeasurePeakFlops(target, **workers, alone ? kHostPatienceMs : 1);
     ASSERT_TRUE(peak.ok()) << peak.error().Text();
     EXPECT_EQ(peak->alone, alone);
     EXPECT_GT(peak->flops, 0);

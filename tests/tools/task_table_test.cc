@@ -3,9 +3,9 @@
 
 #include <gmock/gmock.h>
 
+#include "service/tune_events.h"
 #include "support/terminal.h"
 #include "tests/tools/cli.h"
-#include "tools/autotune/tune_events.h"
 
 namespace autotune::tools {
 namespace {

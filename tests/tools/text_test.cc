@@ -6,8 +6,8 @@
 
 #include <filesystem>
 
+#include "service/choice_report.h"
 #include "support/clock.h"
-#include "tools/autotune/choice_report.h"
 #include "tools/autotune/host.h"
 #include "tools/autotune/tasks.h"
 #include "tools/autotune/waits.h"
@@ -32,9 +32,9 @@ TuneTask TaskOf(uint64_t high, const std::string& label) {
 }
 
 TEST(Text, CountsAgreeWithTheirNouns) {
-  EXPECT_EQ(Counted(0, "task"), "0 tasks");
-  EXPECT_EQ(Counted(1, "task"), "1 task");
-  EXPECT_EQ(Counted(2, "task"), "2 tasks");
+  EXPECT_EQ(CountText(0, "task"), "0 tasks");
+  EXPECT_EQ(CountText(1, "task"), "1 task");
+  EXPECT_EQ(CountText(2, "task"), "2 tasks");
 }
 
 TEST(Text, TheStatusOfAFarmHasNoControlCharacters) {

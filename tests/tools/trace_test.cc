@@ -196,12 +196,12 @@ TEST_F(Trace, OfATuningRunHasItsPhasesAndALaneForEachDevice) {
 // Phases follow one another, and a wait that has not ended ends with the trace.
 TEST_F(Trace, OfEventsHasPhasesAndWaits) {
   tools::TuneTrace trace;
-  trace.Add(tools::event::Any(tools::event::Waiting{.what = "a device", .reason = "busy", .seconds = 0}));
-  trace.Add(tools::event::Any(tools::event::Waiting{.what = "a device", .reason = "still busy", .seconds = 1}));
-  trace.Add(tools::event::Any(tools::event::Begin{}));
-  trace.Add(tools::event::Any(tools::event::Waiting{.what = "a device"}));
-  trace.Add(tools::event::Any(tools::event::Waiting{.what = "a device"}));
-  trace.Add(tools::event::Any(tools::event::Waiting{.what = "this host", .reason = "a build"}));
+  trace.Add(event::Any(event::Waiting{.what = "a device", .reason = "busy", .seconds = 0}));
+  trace.Add(event::Any(event::Waiting{.what = "a device", .reason = "still busy", .seconds = 1}));
+  trace.Add(event::Any(event::Begin{}));
+  trace.Add(event::Any(event::Waiting{.what = "a device"}));
+  trace.Add(event::Any(event::Waiting{.what = "a device"}));
+  trace.Add(event::Any(event::Waiting{.what = "this host", .reason = "a build"}));
   ASSERT_TRUE(trace.Write(File("t.json")).ok());
   const Lanes lanes = ReadTrace(File("t.json"));
   ASSERT_EQ(lanes.size(), 5u);

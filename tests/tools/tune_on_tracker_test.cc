@@ -3,10 +3,10 @@
 
 #include "records/choice.h"
 #include "records/open.h"
+#include "service/events.h"
 #include "support/clock.h"
 #include "support/process_stat.h"
 #include "tests/tools/farm.h"
-#include "tools/autotune/events.h"
 
 namespace autotune {
 namespace {
@@ -66,7 +66,7 @@ TEST_F(TuneOnTracker, TheDeviceMakesTheFinalChoice) {
   const std::vector<Json> events = EventsOf(there.out);
   EXPECT_EQ(NameOf(events.back()), "saved");
   EXPECT_GE(std::ranges::count_if(events, [](const Json& event) { return NameOf(event) == "choosing"; }), 1);
-  const auto choice = FromJson<tools::event::Choice>(test::LastOf(events, "end")["choice"]);
+  const auto choice = FromJson<event::Choice>(test::LastOf(events, "end")["choice"]);
   ASSERT_TRUE(choice.ok()) << choice.error().Text();
   EXPECT_TRUE(choice->comparisons.empty() ? choice->kept_defaults : choice->comparisons[0].untuned_ms > 0);
   EXPECT_THAT(there.Text(), Not(HasSubstr("could not be compared")));

@@ -8,6 +8,7 @@
 
 #include "package/load.h"
 #include "runtime/fill.h"
+#include "service/gpus.h"
 #include "support/cpus.h"
 #include "support/json.h"
 #include "support/shell.h"
@@ -16,7 +17,6 @@
 #include "tools/autotune/alone.h"
 #include "tools/autotune/command.h"
 #include "tools/autotune/console.h"
-#include "tools/autotune/gpus.h"
 #include "tools/autotune/host.h"
 #include "tools/autotune/profile.h"
 #include "tools/autotune/profile_trace.h"
@@ -165,12 +165,12 @@ std::string SampleText(const PackageInfo& info, const std::string& where, const 
     text += "  p" + std::to_string(percent) + " " + time(Percentile(sample.ms, percent / 100.0));
   if (!device.empty()) text += "\n" + device;
   return text + Format("\nthroughput  %.*f inferences/s (", sample.per_second < 100 ? 2 : 0, sample.per_second) +
-         Counted(static_cast<int64_t>(sample.ms.size()), "run") + Format(" in %.1f s)\n", sample.seconds);
+         CountText(static_cast<int64_t>(sample.ms.size()), "run") + Format(" in %.1f s)\n", sample.seconds);
 }
 
 std::string ThreadsText(const BenchOptions& options) {
-  if (options.streams == 1) return Counted(options.AllThreads(), "thread");
-  return std::to_string(options.streams) + " streams of " + Counted(options.ThreadsOfAStream(), "thread");
+  if (options.streams == 1) return CountText(options.AllThreads(), "thread");
+  return std::to_string(options.streams) + " streams of " + CountText(options.ThreadsOfAStream(), "thread");
 }
 
 // Returns the line with the times by the device's own clock.

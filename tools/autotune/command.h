@@ -2,22 +2,13 @@
 // action that runs it. main.cc has the list.
 #pragma once
 #include <CLI/CLI.hpp>
-#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "codegen/builder.h"
-#include "compiler/network.h"
-#include "records/open.h"
-#include "records/store.h"
+#include "service/model.h"
 #include "support/result.h"
-#include "target/target.h"
-
-namespace autotune::rpc {
-struct DeviceInfo;  // rpc/device_info.h
-}
 
 namespace autotune::tools {
 
@@ -48,25 +39,8 @@ Command ExplainCommand(CLI::App& root);
 Command ReportCommand(CLI::App& root);
 Command CompareCommand(CLI::App& root);
 
-// Everything that is needed to load the network: the parsed values of ModelOptions, build workers, and the database.
-struct Session {
-  std::unique_ptr<Builder> builder;
-  Target target;
-  NetworkOptions network;
-  std::unique_ptr<RecordStore> store;
-};
-
 // The options that name a network (a model or one operator), its target and the database.
-struct ModelOptions {
-  std::string model, op;
-  std::vector<std::string> shapes, dims, bind;
-  std::string target = "cpu";
-  std::string device;  // number, UUID or name of the GPU; empty: the first one
-  std::string db;
-  bool no_winograd = false;
-  std::string precision = "model";  // or "bf16"
-  bool allow_tf32 = false;
-  bool lenient = false;
+struct ModelOptions : ModelRequest {
   void Add(CLI::App& app, bool model_required = true);
   // Adds only the options that describe the model's inputs.
   void AddInputs(CLI::App& app);
@@ -76,29 +50,19 @@ struct ModelOptions {
   void AddDevice(CLI::App& app);
   // Returns the options that were added, except --model, --op and --db. They have no effect on a compiled package.
   const std::vector<const CLI::Option*>& OfCompilation() const { return of_compilation_; }
-  Status CheckSource() const;
-  // Returns an error if --device has no effect. `runs`: the command also runs code on a device of this machine.
-  Status CheckDevice(bool runs) const;
-  // Parses --target, --device and --allow-tf32. Returns an error also if LLVM does not know the target, or if code for
-  // it cannot run on `farm_device`, the device of a farm that it is for; null: on this machine.
-  Result<Target> ParseTarget(Builder& builder, const rpc::DeviceInfo* farm_device = nullptr) const;
-  // Parses --shape, --dim, --bind, --lenient, --no-winograd and --precision.
-  Result<NetworkOptions> ParseNetwork() const;
-  Result<Network> Load(const NetworkOptions& options, const Target& target, Builder& builder,
-                       const PassContext& passes = {}) const;
-  // Starts build workers with BuildWorkersOptions::stop, parses the options, and opens the database by `open_store`.
-  using OpenDatabase = std::function<Result<std::unique_ptr<RecordStore>>(const std::string& db)>;
-  static Result<std::unique_ptr<RecordStore>> OpenAny(const std::string& db) { return OpenStore(db); }
-  Result<Session> Open(const std::atomic<bool>* stop = nullptr, const OpenDatabase& open_store = OpenAny,
-                       const rpc::DeviceInfo* farm_device = nullptr) const;
+  // As ModelRequest::Open, for this machine. Prints the target's remark.
+  Result<ModelSetup> Open(const OpenDatabase& open_store = OpenAny) const;
 
  private:
   std::vector<const CLI::Option*> of_compilation_;
 };
+// The help of --device.
+inline constexpr char kDeviceHelp[] =
+    "which GPU of this machine: its number, or its UUID (OpenCL: its name) or the beginning of it, as `autotune "
+    "devices` lists them; default the first one";
+
 // Adds --json and --quiet, which set up the console (console.h). `fields` says what --json prints.
 void AddOutput(CLI::App& app, const std::string& fields);
-// Returns the options that identify this network, target and database, as on a command line, with a leading space.
-std::string ModelLine(const ModelOptions& options);
 // Returns the end of the help text of a command with --op: an example and the list of operators.
 std::string OperatorFooter(const std::string& example);
 

@@ -1,12 +1,12 @@
 // `autotune devices` lists the devices on which kernels can be tuned.
 #include "rpc/client.h"
+#include "service/gpus.h"
 #include "support/json.h"
 #include "support/shell.h"
 #include "support/terminal.h"
 #include "target/target.h"
 #include "tools/autotune/command.h"
 #include "tools/autotune/console.h"
-#include "tools/autotune/gpus.h"
 #include "tools/autotune/host.h"
 #include "tools/autotune/text.h"
 #include "tools/farm_status.h"
@@ -44,7 +44,7 @@ Result<int> ShowDevices(const DevicesOptions& options) {
     console.Result(line);
     return kExitOk;
   }
-  std::string text = "this machine: " + ModelText(host) + ", " + Counted(host.usable_cores, "core") +
+  std::string text = "this machine: " + ModelText(host) + ", " + CountText(host.usable_cores, "core") +
                      Format(", %.1f GB\n", static_cast<double>(host.memory_bytes) / 1e9) + "  --target " +
                      ShellWord(target.Text()) + "\n";
   for (const Gpu& gpu : gpus.found) text += GpuText(gpu) + "\n  " + GpuTargetText(gpu) + "\n";

@@ -9,11 +9,11 @@
 #include <fstream>
 
 #include "records/open.h"
+#include "service/gpus.h"
 #include "support/host_lock.h"
 #include "support/terminal.h"
 #include "tools/autotune/command.h"
 #include "tools/autotune/console.h"
-#include "tools/autotune/gpus.h"
 #include "tools/autotune/host.h"
 #include "tools/autotune/probe.h"
 #include "tools/autotune/text.h"
@@ -61,7 +61,7 @@ class Doctor {
 void LookAtHost(Doctor& doctor, const Target& target) {
   const MachineDescription host = DescribeHost();
   doctor.Say("cpu", ModelText(host) + ", " + std::to_string(host.usable_cores) + " of " +
-                        Counted(host.online_cores, "core") +
+                        CountText(host.online_cores, "core") +
                         Format(", %.1f GB of memory", static_cast<double>(host.memory_bytes) / 1e9));
   doctor.Say("target", target.Text());
   doctor.Say("caches", CachesText(target) + ", lines of " + std::to_string(target.cache_line) + " bytes");
@@ -87,7 +87,7 @@ void Measure(Doctor& doctor, const Target& target) {
   for (const CopySpeed& level : speed->roofline.copying)
     copying += (copying.empty() ? "" : ", ") + Format("%.1f in ", level.bytes_per_second / 1e9) + level.level;
   doctor.Say("speed", Format("%.1f GFLOPS (fp32 multiply-adds, ", speed->roofline.flops_per_second / 1e9) +
-                          Counted(target.num_cores, "core") + ")");
+                          CountText(target.num_cores, "core") + ")");
   doctor.Say("copying", "GB/s, read and written: " + copying);
   doctor.Say("noise", NoiseText(speed->noise));
 }
@@ -166,7 +166,7 @@ void LookAtDatabase(Doctor& doctor, const DoctorOptions& options) {
     Result<std::unique_ptr<RecordStore>> store = OpenStore(*path, {.lock_timeout_ms = 2000});
     Result<int64_t> count = store.ok() ? (*store)->Count({}) : Result<int64_t>(store.error());
     if (!count.ok()) return doctor.Bad("database", SentenceOf(count.error()));
-    doctor.Say("database", *path + ": " + Counted(*count, "record"));
+    doctor.Say("database", *path + ": " + CountText(*count, "record"));
   } else {
     doctor.Say("database", *path + ": does not exist yet");
   }
@@ -203,7 +203,7 @@ Result<int> Examine(const DoctorOptions& options) {
     doctor.Say("verdict", "this machine is fit for tuning");
     return kExitOk;
   }
-  return Err(Counted(doctor.problems(), "problem"), " found");
+  return Err(CountText(doctor.problems(), "problem"), " found");
 }
 
 // Measures this machine and prints its row for the table in target/machine.cc.

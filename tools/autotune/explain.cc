@@ -108,7 +108,7 @@ std::string CodeText(const CodeRegion& region) {
 std::string RegionText(const Explained& explained, size_t region) {
   const CodeRegion& code = explained.code[region];
   std::string text = code.depth == 0 ? "outside of loops" : Format("a loop of depth %d", code.depth);
-  text += ", " + Counted(static_cast<int64_t>(code.instructions.size()), "instruction");
+  text += ", " + CountText(static_cast<int64_t>(code.instructions.size()), "instruction");
   if (explained.samples.empty()) return text;
   const int64_t all = std::accumulate(explained.samples.begin(), explained.samples.end(), int64_t{0});
   return text + Format(", %.0f %% of the time",
@@ -144,14 +144,14 @@ std::string AlternativesText(const PackagedKernel& kernel, const std::vector<Tri
     text += (text.empty() ? "" : ", ") + name;
     const auto known = std::ranges::find(tried, name, &TriedAlternative::name);
     if (known == tried.end()) continue;
-    text += " (" + Counted(known->schedules, "record") + Format(", the best took %.1f us)", known->seconds * 1e6);
+    text += " (" + CountText(known->schedules, "record") + Format(", the best took %.1f us)", known->seconds * 1e6);
   }
   return text;
 }
 
 std::string TimeLine(const ExplainSource& source, const ExplainedKernel& kernel) {
   if (kernel.seconds <= 0) return "not measured: " + source.not_measured;
-  std::string text = Format("%.1f us on ", kernel.seconds * 1e6) + Counted(source.threads, "thread") +
+  std::string text = Format("%.1f us on ", kernel.seconds * 1e6) + CountText(source.threads, "thread") +
                      Format(": %.1f GFLOPS, %.1f GB/s", kernel.kernel.flops / kernel.seconds / 1e9,
                             kernel.bytes / kernel.seconds / 1e9);
   if (!source.roofline) return text;

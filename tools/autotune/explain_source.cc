@@ -101,7 +101,7 @@ Status UseTrace(const ExplainOptions& options, const Network& network, size_t in
 }
 
 Result<Package> CompileForExplanation(const ExplainOptions& options) {
-  const Session session = TRY(options.model.Open());
+  const ModelSetup session = TRY(options.model.Open());
   const Network network = TRY(options.model.Load(session.network, session.target, *session.builder));
   for (const std::string& note : WithoutRepeats(network.notes)) Console::Get().Note(note);
   CompileResult compiled = TRY(Compile(network, session.target, session.store.get(), *session.builder));

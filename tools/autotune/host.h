@@ -5,28 +5,16 @@
 #include <vector>
 
 #include "codegen/builder.h"
+#include "service/machine_text.h"
 #include "support/json.h"
-#include "support/machine_description.h"
 #include "support/result.h"
 #include "target/target.h"
 
 namespace autotune::tools {
 
-// Returns the name of a machine's CPU, or "unknown CPU".
-std::string ModelText(const MachineDescription& machine);
-// Describes the caches of a CPU: "L1 32 KiB, L2 1024 KiB a core, L3 32768 KiB".
-std::string CachesText(const Target& target);
-// Describes this host in words: "AMD EPYC 9B14, 2 of 2 cores, L1 32 KiB, L2 ...".
-std::string HostText();
-// The same for programs: {"model", "usable_cores", "online_cores", "memory_bytes", "l1_bytes", "l2_bytes", "l3_bytes"}.
+// Describes this host for programs: {"model", "usable_cores", "online_cores", "memory_bytes", "l1_bytes", "l2_bytes",
+// "l3_bytes"}.
 Json MachineJson();
-
-// Describes a target in words: "2 cores of AMD EPYC 9B14 (AVX-512)", "108 units of a GPU sm_80 (...)". This host's CPU
-// is called by its vendor's name, any other CPU by LLVM's name.
-std::string MachineText(const Target& target);
-// The same for a target's text. Returns the text as it is if it does not parse, since another release may have written
-// it.
-std::string MachineText(const std::string& target);
 
 // The speed of copying data within one level of the memory hierarchy, with all of a target's cores at once.
 struct CopySpeed {

@@ -133,7 +133,7 @@ Result<int> InspectPackage(const std::string& path, bool verbose) {
                                                   kernel.alternative.c_str(), kernel.tuned ? "yes" : "no"),
                 OneLine(kernel.label), width);
   }
-  Console::Get().Result(text + Counted(info.tasks, "kernel") + ", " + std::to_string(info.tuned_tasks) +
+  Console::Get().Result(text + CountText(info.tasks, "kernel") + ", " + std::to_string(info.tuned_tasks) +
                         " of them tuned\n");
   return kExitOk;
 }
@@ -150,7 +150,7 @@ Result<int> Inspect(const InspectOptions& options) {
       target));
   for (const std::string& note : WithoutRepeats(report.notes)) Console::Get().Note(note);
   const auto unsupported = [&] {
-    return Err(path, " cannot be imported: ", Counted(static_cast<int64_t>(report.facts.problems.size()), "problem"),
+    return Err(path, " cannot be imported: ", CountText(static_cast<int64_t>(report.facts.problems.size()), "problem"),
                ", listed above");
   };
   if (Console::Get().json()) {
@@ -164,7 +164,7 @@ Result<int> Inspect(const InspectOptions& options) {
     text += " " + (domain.empty() ? "ai.onnx" : OneLine(domain)) + " " + std::to_string(version);
   text = WrapWords(text, Console::Get().WidthOut(), kIndent) + "\n";
   text += TensorLines("inputs", report.inputs) + TensorLines("outputs", report.outputs) + "parameters   " +
-          Counted(report.facts.parameters, "number") +
+          CountText(report.facts.parameters, "number") +
           Format(", %.3f MB\n", static_cast<double>(report.facts.parameter_bytes) * 1e-6) + OperatorTable(report);
   text += report.supported() ? "all operators are supported\n" : "\nnot supported:\n";
   for (const std::string& problem : report.facts.problems)

@@ -1,16 +1,7 @@
 // Declares and parses the options that name a network: a model or one operator.
-#include <algorithm>
-
-#include "frontend/onnx/import.h"
-#include "frontend/onnx/tensor_pb.h"
 #include "frontend/operator/operator.h"
-#include "runtime/device.h"
-#include "support/hint.h"
-#include "support/shell.h"
 #include "tools/autotune/command.h"
 #include "tools/autotune/console.h"
-#include "tools/autotune/device_target.h"
-#include "tools/autotune/gpus.h"
 
 namespace autotune::tools {
 
@@ -65,135 +56,10 @@ void ModelOptions::AddWithOperator(CLI::App& app) {
       ->excludes("--model");
 }
 
-Status ModelOptions::CheckSource() const {
-  if (model.empty() && op.empty()) return Err("give --model FILE.onnx, or --op OPERATOR");
-  if (!op.empty() && !(shapes.empty() && dims.empty() && bind.empty() && !lenient))
-    return Err("--shape, --dim, --bind and --lenient are for --model, not for --op");
-  return {};
-}
-
-namespace {
-
-// Returns true if `text` names a kind of GPU without options. The limits of such a target are read from this machine's
-// device.
-bool IsBareGpu(const std::string& text) {
-  const std::optional<TargetKind> kind = EnumFromText<TargetKind>(text);
-  return kind && Target{.kind = *kind}.IsGpu();
-}
-
-// Returns the target of this machine's device `which` of a kind, with the device's limits. Without `which`, of the
-// first device.
-Result<Target> TargetOfDevice(const std::string& kind, const std::string& which) {
-  const int type = TRY(DeviceTypeFromName(kind));
-  if (!which.empty()) {
-    const DevicePtr chosen = TRY_NOTE(OpenChosenDevice(TRY(DeviceChoiceOf(type, which))), "--device " + which);
-    return Target::Parse(StatedTarget(kind, chosen->limits()));
-  }
-  Result<DevicePtr> device = OpenChosenDevice(DeviceChoice{static_cast<DLDeviceType>(type), ""});
-  if (!device.ok() && kind == ToText(TargetKind::kCuda)) {
-    return WithHint(
-        Err("no CUDA driver was found (", device.error().message, ")"),
-        "`autotune compile` needs none for a stated GPU: --target 'cuda -arch=sm_90'; tuning needs a device, "
-        "here or behind --tracker");
-  }
-  if (!device.ok()) {
-    return WithHint(
-        Err("cannot open a device of kind ", kind, " to read the limits of --target ", kind, " from it (",
-            device.error().Text(), ")"),
-        "state the limits instead, for example: --target '" + kind + " -num-cores=16 -max-threads=256 -shared=32K'");
-  }
-  return Target::Parse(StatedTarget(kind, (*device)->limits()));
-}
-
-}  // namespace
-
-Status ModelOptions::CheckDevice(bool runs) const {
-  if (device.empty() || runs || IsBareGpu(target)) return {};
-  return Err("--device ", device, " has no effect: --target ", target,
-             " takes no limits from a device of this machine, and nothing runs there");
-}
-
-Result<Target> ModelOptions::ParseTarget(Builder& builder, const rpc::DeviceInfo* farm_device) const {
-  const bool is_stated = farm_device && IsStated(*farm_device);
-  Target parsed = TRY(is_stated           ? TargetFor(target, *farm_device)
-                      : IsBareGpu(target) ? TargetOfDevice(target, device)
-                                          : Target::Parse(target));
-  if (!device.empty() && !parsed.IsGpu())
-    return Err("--device ", device, " goes with --target cuda or --target opencl, not with --target ", target);
-  if (allow_tf32 && !parsed.has_mma) {
-    const std::string what(parsed.arch.empty() ? ToText(parsed.kind) : parsed.arch);
-    return Err("--allow-tf32: ", what, " has no tensor cores for TF32; NVIDIA's GPUs have from sm_80 on");
-  }
-  parsed.tf32 |= allow_tf32;
-  if (!parsed.note.empty()) Console::Get().Note(parsed.note);
-  TRY(CheckTarget(parsed, builder));
-  if (is_stated) TRY(CheckFeatures(parsed, *farm_device));
-  return parsed;
-}
-
-Result<NetworkOptions> ModelOptions::ParseNetwork() const {
-  NetworkOptions options{.winograd = !no_winograd, .bf16 = precision == "bf16", .lenient = lenient};
-  for (const std::string& shape : shapes) {
-    auto [name, dims] = TRY(ParseShapeOption(shape));
-    options.shapes[name] = dims;
-  }
-  for (const std::string& dim : dims) options.dims.insert(TRY(ParseDimOption(dim)));
-  for (const std::string& text : bind) {
-    size_t equals = text.find('=');
-    if (equals == 0 || equals == std::string::npos || equals + 1 == text.size()) {
-      return Err("--bind ", text, ": write it as NAME=FILE.pb");
-    }
-    NamedTensor tensor = TRY(ReadTensorPb(text.substr(equals + 1)));
-    options.fixed.insert_or_assign(text.substr(0, equals), std::move(tensor.value));
-  }
-  return options;
-}
-
-Result<Session> ModelOptions::Open(const std::atomic<bool>* stop, const OpenDatabase& open_store,
-                                   const rpc::DeviceInfo* farm_device) const {
-  Session session;
-  session.builder = TRY(MakeBuildWorkers({.stop = stop}));
-  session.target = TRY(ParseTarget(*session.builder, farm_device));
-  session.network = TRY(ParseNetwork());
-  session.store = TRY(open_store(db));
-  return session;
-}
-
-Result<Network> ModelOptions::Load(const NetworkOptions& options, const Target& parsed_target, Builder& builder,
-                                   const PassContext& passes) const {
-  if (op.empty()) {
-    Result<Network> network = LoadNetwork(model, options, parsed_target, builder, passes);
-    if (!network.ok() && (model.ends_with(".tar") || model.ends_with(".so")))
-      return WithHint(network.error(),
-                      "run, bench, explain and inspect take a package without --model, verify with --package");
-    return network;
-  }
-  OperatorModule parsed = TRY(ParseOperator(op));
-  Network network =
-      TRY_NOTE(MakeNetwork(parsed.module, options, parsed_target, builder, passes), "while preparing --op " + op);
-  network.name = parsed.name;
-  // The digest depends on the tasks and the options that change their code, but not on the text of --op. So two
-  // spellings of one operator share their runs.
-  std::string tasks =
-      std::string(options.winograd ? "" : "no winograd") + (options.bf16 ? "bf16" : "") + passes.config().CodeKey();
-  for (const NetworkTask& task : network.tasks) tasks += task.hash.Hex();
-  network.digest = HashBytes128(tasks);
-  return network;
-}
-
-std::string ModelLine(const ModelOptions& options) {
-  std::string line = options.op.empty() ? " --model " + ShellWord(options.model) : " --op " + ShellWord(options.op);
-  for (const std::string& shape : options.shapes) line += " --shape " + ShellWord(shape);
-  for (const std::string& dim : options.dims) line += " --dim " + ShellWord(dim);
-  for (const std::string& text : options.bind) line += " --bind " + ShellWord(text);
-  if (options.target != "cpu") line += " --target " + ShellWord(options.target);
-  if (!options.device.empty()) line += " --device " + ShellWord(options.device);
-  if (!options.db.empty()) line += " --db " + ShellWord(options.db);
-  if (options.allow_tf32) line += " --allow-tf32";
-  if (options.no_winograd) line += " --no-winograd";
-  if (options.precision != "model") line += " --precision " + options.precision;
-  if (options.lenient) line += " --lenient";
-  return line;
+Result<ModelSetup> ModelOptions::Open(const OpenDatabase& open_store) const {
+  ModelSetup setup = TRY(ModelRequest::Open(nullptr, open_store));
+  if (!setup.target.note.empty()) Console::Get().Note(setup.target.note);
+  return setup;
 }
 
 void AddOutput(CLI::App& app, const std::string& fields) {

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <mutex>
 
+#include "service/event_json.h"
 #include "support/clock.h"
 #include "support/terminal.h"
 #include "support/trial.h"
@@ -35,9 +36,7 @@ class JsonPrinter : public EventPrinter {
  private:
   template <class Event>
   void Line(const Event& e) {
-    Json line = ToJson(e);
-    line["event"] = Event::kName;
-    console_.Result(line);
+    console_.Result(EventJson(e));
   }
   template <class Event>
   void On(const Event& e) {
@@ -73,13 +72,13 @@ class HumanPrinter : public EventPrinter {
   void On(const event::Begin& e) {
     begin_ = e;
     const std::string part = e.tasks < e.network_tasks
-                                 ? std::to_string(e.tasks) + " of " + Counted(e.network_tasks, "task")
-                                 : Counted(e.tasks, "task");
+                                 ? std::to_string(e.tasks) + " of " + CountText(e.network_tasks, "task")
+                                 : CountText(e.tasks, "task");
     const std::string where = e.key.empty() ? "" : ", on `" + e.key + "` of " + e.tracker;
     const std::string time = e.time_budget > 0 ? DurationText(e.time_budget) : "";
     const std::string limit = e.trials == 0  ? "as many trials as " + time + " allow"
-                              : time.empty() ? Counted(e.trials, "trial")
-                                             : Counted(e.trials, "trial") + ", at most " + time;
+                              : time.empty() ? CountText(e.trials, "trial")
+                                             : CountText(e.trials, "trial") + ", at most " + time;
     console_.Status("tuning " + e.model + Format(" (%.4g GFLOP, ", e.gflop) + part + ") for " + e.machine + where +
                     ": " + limit);
     if (options_.verbose) console_.Status("target: " + e.target);
@@ -97,8 +96,8 @@ class HumanPrinter : public EventPrinter {
 
   // The numbers that change come first, since a narrow terminal shows only the begin of the line.
   std::string Line(const event::Round& e, const std::string& end) const {
-    std::string line = e.planned_trials ? std::to_string(e.trials) + "/" + Counted(e.planned_trials, "trial")
-                                        : Counted(e.trials, "trial");
+    std::string line = e.planned_trials ? std::to_string(e.trials) + "/" + CountText(e.planned_trials, "trial")
+                                        : CountText(e.trials, "trial");
     if (e.best_ms) line += "  kernels " + TimeText(*e.best_ms / 1e3);
     if (e.best_ms && e.tasks_measured < e.tasks) line += Format(" (%d of %d tasks)", e.tasks_measured, e.tasks);
     return line + end;
@@ -116,7 +115,7 @@ class HumanPrinter : public EventPrinter {
 
   void On(const event::Round& e) {
     if (!last_ && e.resumed_trials > 0)
-      console_.Status("resumed: " + Counted(e.resumed_trials, "trial") + " from earlier runs of this command");
+      console_.Status("resumed: " + CountText(e.resumed_trials, "trial") + " from earlier runs of this command");
     last_ = e;
     Progress(e, Line(e, Speed(e)));
   }
@@ -143,7 +142,7 @@ class HumanPrinter : public EventPrinter {
       if (name == ToText(TrialStatus::kOk) || count == 0) continue;
       auto first = e.first_errors.find(name);
       const std::string cause = first == e.first_errors.end() ? "" : "; the first: " + first->second;
-      const std::string of_all = std::to_string(count) + " of " + Counted(e.records, "candidate");
+      const std::string of_all = std::to_string(count) + " of " + CountText(e.records, "candidate");
       const std::string were = of_all + (count == 1 ? " was " : " were ");
       if (name == ToText(TrialStatus::kRejected)) {
         console_.Status(were +
@@ -167,14 +166,14 @@ class HumanPrinter : public EventPrinter {
         "\n" + TaskTable(e, {.width = options_.wide ? 0 : width, .colours = console_.colours_out()}) + "\n";
     const int64_t here = e.trials - e.resumed_trials;
     if (here == 0 && e.trials > 0) {
-      text += sentence(Counted(e.trials, "trial") +
+      text += sentence(CountText(e.trials, "trial") +
                        ", all measured by earlier runs of this command; --fresh measures anew");
     } else {
-      text += sentence(Counted(here, "trial") + " in " + DurationText(e.seconds) +
+      text += sentence(CountText(here, "trial") + " in " + DurationText(e.seconds) +
                        Format(" (%.1f/s; search ", e.seconds > 0 ? static_cast<double>(here) / e.seconds : 0.0) +
                        DurationText(e.search_seconds) + ", build and measure " + DurationText(e.measure_seconds) + ")");
       if (e.resumed_trials > 0)
-        text += sentence(Counted(e.resumed_trials, "trial") + " more from earlier runs of this command");
+        text += sentence(CountText(e.resumed_trials, "trial") + " more from earlier runs of this command");
     }
     text += sentence(e.why_ended);
     if (e.choice) {

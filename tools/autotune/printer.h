@@ -4,8 +4,8 @@
 #pragma once
 #include <memory>
 
+#include "service/events.h"
 #include "tools/autotune/console.h"
-#include "tools/autotune/events.h"
 
 namespace autotune::tools {
 

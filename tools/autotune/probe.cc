@@ -9,10 +9,10 @@
 #include <cstdio>
 
 #include "runtime/thread_pool.h"
+#include "service/peak.h"
 #include "support/cpus.h"
 #include "support/host_lock.h"
 #include "support/printf_text.h"
-#include "tools/autotune/peak.h"
 
 namespace autotune::tools {
 namespace {

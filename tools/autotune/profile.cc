@@ -139,7 +139,7 @@ std::string ProfileTable(const std::vector<ProfileRow>& rows, const ProfileBalan
     if (winograd) sentences += "w: Winograd's algorithm; GFLOPS count the operations of the direct algorithm\n";
     return text + WrapLines(sentences, width);
   }
-  sentences += "% roof: share of the speed that the machine allows, on " + Counted(threads, "thread") +
+  sentences += "% roof: share of the speed that the machine allows, on " + CountText(threads, "thread") +
                Format(": %.1f GFLOPS, and copying at", roofline.flops_per_second / 1e9);
   for (size_t i = 0; i < roofline.copying.size(); ++i) {
     sentences += Format("%s %.0f GB/s in ", i ? "," : "", roofline.copying[i].bytes_per_second / 1e9) +

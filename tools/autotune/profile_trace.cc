@@ -50,7 +50,7 @@ void AddProfile(const std::vector<ProfileRow>& rows, const ProfileBalance& balan
 
 void AddRuns(const std::vector<ProfileRow>& rows, const std::vector<RunTrace>& runs, TraceFile& file) {
   if (runs.empty()) return;
-  const int64_t process = file.AddProcess(Counted(static_cast<int64_t>(runs.size()), "run") + ", kernel by kernel");
+  const int64_t process = file.AddProcess(CountText(static_cast<int64_t>(runs.size()), "run") + ", kernel by kernel");
   const int64_t network = file.AddLane(process, "network");
   std::vector<int64_t> lanes;
   for (size_t i = 0; i < runs[0].threads.size(); ++i)

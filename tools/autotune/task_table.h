@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "tools/autotune/events.h"
+#include "service/events.h"
 
 namespace autotune::tools {
 

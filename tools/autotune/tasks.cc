@@ -1,11 +1,8 @@
 #include "tools/autotune/tasks.h"
 
-#include <fnmatch.h>
-
 #include <algorithm>
 #include <functional>
 
-#include "support/hint.h"
 #include "support/json.h"
 #include "support/task_id.h"
 #include "support/terminal.h"
@@ -15,48 +12,6 @@
 
 namespace autotune::tools {
 namespace {
-
-// Splits at commas, except in the brackets of shapes: "conv2d [1,8,8,4],softmax" has two parts.
-std::vector<std::string> SplitPatterns(const std::string& patterns) {
-  std::vector<std::string> parts = {""};
-  int depth = 0;
-  for (char c : patterns) {
-    depth += c == '[' ? 1 : c == ']' ? -1 : 0;
-    if (c == ',' && depth <= 0) {
-      parts.emplace_back();
-    } else {
-      parts.back() += c;
-    }
-  }
-  return parts;
-}
-
-bool LabelMatches(const std::string& label, const std::string& pattern) {
-  if (label.find(pattern) != std::string::npos) return true;
-  if (pattern.find_first_of("*?") == std::string::npos) return false;
-  std::string glob;
-  // Escape brackets, since labels contain them in shapes.
-  for (char c : pattern) glob += c == '[' || c == ']' ? std::string("\\") + c : std::string(1, c);
-  return fnmatch(glob.c_str(), label.c_str(), 0) == 0;
-}
-
-// Marks the tasks that the pattern selects.
-Status Select(const std::vector<TuneTask>& tasks, const std::string& pattern, std::vector<bool>& selected) {
-  bool any = false;
-  for (size_t i = 0; i < tasks.size(); ++i) {
-    if (pattern.empty() || !LabelMatches(tasks[i].label, pattern)) continue;
-    selected[i] = any = true;
-  }
-  if (any) return {};
-  if (!IsTaskIdPrefix(pattern))
-    return WithHint(Err("--tasks: no task's label contains '", pattern, "'"), "--tasks list shows the labels");
-  std::vector<std::string> hashes;
-  for (const TuneTask& task : tasks) hashes.push_back(task.hash.Hex());
-  Result<std::string> hash = FindTask(hashes, pattern);
-  if (!hash.ok()) return WithHint(Prefixed("--tasks: ", hash.error()), "--tasks list shows the tasks");
-  for (size_t i = 0; i < tasks.size(); ++i) selected[i] = selected[i] || hashes[i] == *hash;
-  return {};
-}
 
 // The predicted times of the default schedules of a network's tasks on a GPU.
 struct Prediction {
@@ -89,7 +44,7 @@ std::string UnboundText(const std::vector<NetworkTask>& tasks, const Prediction&
     if (prediction.tasks[i].unbound_seconds > 0) rows.push_back(i);
   }
   std::ranges::stable_sort(rows, std::greater(), [&](size_t i) { return prediction.UnboundShare(tasks[i], i); });
-  std::string text = "\n" + Counted(static_cast<int64_t>(rows.size()), "task") +
+  std::string text = "\n" + CountText(static_cast<int64_t>(rows.size()), "task") +
                      Format(" with loops that no rule binds to threads (bind_rest), %.1f %% of the predicted %.4g ms\n",
                             100 * share, prediction.seconds * 1e3);
   for (const size_t i : rows) {
@@ -101,17 +56,6 @@ std::string UnboundText(const std::vector<NetworkTask>& tasks, const Prediction&
 }
 
 }  // namespace
-
-Result<std::vector<TuneTask>> SelectTasks(const std::vector<TuneTask>& tasks, const std::string& patterns) {
-  if (patterns.empty()) return tasks;
-  std::vector<bool> selected(tasks.size(), false);
-  for (const std::string& pattern : SplitPatterns(patterns)) TRY(Select(tasks, pattern, selected));
-  std::vector<TuneTask> some;
-  for (size_t i = 0; i < tasks.size(); ++i) {
-    if (selected[i]) some.push_back(tasks[i]);
-  }
-  return some;
-}
 
 Status PrintTasks(const Network& network, const Target& target, RecordStore* store, int width) {
   Console& console = Console::Get();
@@ -151,7 +95,7 @@ Status PrintTasks(const Network& network, const Target& target, RecordStore* sto
   }
   if (console.json()) return {};
   console.Result(text + "\n" +
-                 WrapWords(Counted(static_cast<int64_t>(tasks.size()), "task") +
+                 WrapWords(CountText(static_cast<int64_t>(tasks.size()), "task") +
                                Format(", %d with a schedule in the database for this target. calls: in one run of the "
                                       "network; %% work: share of the network's %.4g MFLOP",
                                       tuned, network.flops / 1e6),

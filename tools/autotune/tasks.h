@@ -1,7 +1,6 @@
-// The tasks of a network, for `--tasks`: selects and lists them. Thread-safe.
+// Lists the tasks of a network, for `--tasks list`. Thread-safe.
 #pragma once
 #include <string>
-#include <vector>
 
 #include "compiler/network.h"
 #include "records/store.h"
@@ -9,12 +8,6 @@
 #include "target/target.h"
 
 namespace autotune::tools {
-
-// Returns the tasks that `patterns` selects, in the order of `tasks`; all tasks if `patterns` is empty. Commas separate
-// the patterns, except in brackets. A pattern selects every task whose label contains the pattern or matches it as a
-// glob (* and ?). If no label does, the pattern selects the task whose id begins with it. Errors: a pattern selects
-// nothing; the ids of several tasks begin with it.
-Result<std::vector<TuneTask>> SelectTasks(const std::vector<TuneTask>& tasks, const std::string& patterns);
 
 // Prints one line per task: id, calls, work, share of the network's work, best time in the database, label. `store` is
 // null if there is no database yet. Labels are cut to a terminal of `width` columns; 0: they are not cut. With --json,

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "support/output_file.h"
 #include "support/result.h"
 
 namespace autotune::tools {
@@ -18,14 +19,6 @@ CLI::Validator AnyNumberOfTrials();
 CLI::Validator Threads();      // 0 to MostThreads() (support/cpus.h); 0: one per CPU
 CLI::Validator Seconds();      // 0 to 86400; refuses "nan" and "inf", which CLI::Range accepts
 CLI::Validator PackageFile();  // a path of a package to write: M.tar or M.so
-
-// Returns an error unless `path` has a name for the output of this executor: M.tar or M.so for "graph"; NAME.a, NAME.o
-// or NAME.c for "aot".
-Status CheckCompiledFile(const std::string& path, const std::string& executor);
-
-// Returns why the file `output` of this option cannot be written, before the work begins: its folder is missing or
-// cannot be written, it is no regular file, or it is the file `input`, which would be lost. An empty `output` is right.
-Status CheckOutputFile(const std::string& output, const std::string& input, const std::string& option = "-o");
 
 // Returns an error if the command line gives one of these options, which would have no effect: "WHY, so it excludes
 // --shape". An option that only an environment variable sets is not given.

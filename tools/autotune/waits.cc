@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "service/events.h"
 #include "support/clock.h"
 #include "support/clock_text.h"
 #include "tools/autotune/console.h"
@@ -37,8 +38,8 @@ bool WaitLines::IsDue(const std::string& what, const std::string& reason) {
 }
 
 void HostWaitNotes::Note(const HostWait& wait) {
-  if (wait.reason.empty() || !lines_.IsDue(kThisHost, "")) return;
-  Console::Get().Note(WaitText(kThisHost, wait.since, wait.reason));
+  if (wait.reason.empty() || !lines_.IsDue(event::kThisHost, "")) return;
+  Console::Get().Note(WaitText(event::kThisHost, wait.since, wait.reason));
 }
 
 }  // namespace autotune::tools

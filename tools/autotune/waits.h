@@ -27,9 +27,6 @@ class WaitLines {
   std::map<std::string, Latest> last_;  // by thing
 };
 
-// The word for the host in WaitText.
-inline constexpr char kThisHost[] = "this host";
-
 // Prints notes on standard error about waits for the host's lock, while it exists.
 class HostWaitNotes {
  private:

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "rpc/job_report.h"
-#include "tools/autotune/events.h"
+#include "service/events.h"
 
 namespace autotune::tools {
 

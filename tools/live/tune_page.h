@@ -3,8 +3,8 @@
 #include <memory>
 #include <string>
 
+#include "service/events.h"
 #include "support/result.h"
-#include "tools/autotune/events.h"
 
 namespace autotune::tools {
 

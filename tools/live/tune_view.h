@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "service/events.h"
 #include "support/json.h"
-#include "tools/autotune/events.h"
 #include "tools/live/curve.h"
 
 namespace autotune::tools {

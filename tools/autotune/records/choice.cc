@@ -5,11 +5,11 @@
 #include <set>
 
 #include "compiler/compile.h"
+#include "service/choice_report.h"
 #include "support/hash.h"
 #include "support/hint.h"
 #include "support/task_id.h"
 #include "support/terminal.h"
-#include "tools/autotune/choice_report.h"
 #include "tools/autotune/console.h"
 #include "tools/autotune/records/records.h"
 #include "tools/autotune/text.h"
@@ -71,7 +71,7 @@ Result<std::string> ChoiceTable(RecordStore& store, const NetworkChoice& choice,
   int64_t tuned = 0;
   for (const ChosenSchedule& schedule : choice.schedules) tuned += schedule.seconds > 0;
   text += "chosen " + DateText(choice.created_at) + ": " + std::to_string(tuned) + " of " +
-          Counted(static_cast<int64_t>(choice.schedules.size()), "task") + " run tuned schedules" +
+          CountText(static_cast<int64_t>(choice.schedules.size()), "task") + " run tuned schedules" +
           (choice.measured_on.device.empty() ? "" : ", on the device `" + choice.measured_on.device + "`") +
           (IsCurrent(choice) ? "" : "; by another version of autotune, so `compile` ignores it") + "\n" +
           ComparisonsText(choice.comparisons);

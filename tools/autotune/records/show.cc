@@ -146,12 +146,12 @@ Result<int> ShowStatistics(const RecordsOptions& options) {
     return 0;
   }
   std::string text = path + (error ? "\n" : Format(": %.1f MB\n", static_cast<double>(bytes) / 1e6));
-  text += Counted(all.records, "record") + ": " + Counted(all.trials, "trial") + " (executed), " +
+  text += CountText(all.records, "record") + ": " + CountText(all.trials, "trial") + " (executed), " +
           std::to_string(all.ranked) + " of them ran and are right\n";
   for (const auto& [outcome, count] : outcomes)
     text += Format("  %-20s %9ld\n", outcome.c_str(), static_cast<long>(count));
-  text += Counted(static_cast<int64_t>(hashes.size()), "task") + " on " +
-          Counted(static_cast<int64_t>(targets.size()), "target");
+  text += CountText(static_cast<int64_t>(hashes.size()), "task") + " on " +
+          CountText(static_cast<int64_t>(targets.size()), "target");
   if (without > 0) text += "; " + std::to_string(without) + " without a schedule that ran and is right";
   text += "\n";
   for (const std::string& target : targets) text += "  " + TargetName(target, targets, options.verbose) + "\n";

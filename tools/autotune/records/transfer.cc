@@ -48,7 +48,7 @@ class Importer {
   }
   int Report(const std::string& from) const {
     Console& console = Console::Get();
-    console.Report(Counted(seen_, "record") + " of " + from + ": " + std::to_string(added_) + " stored, " +
+    console.Report(CountText(seen_, "record") + " of " + from + ": " + std::to_string(added_) + " stored, " +
                    std::to_string(seen_ - added_) + " known already\n");
     if (!console.json()) return 0;
     Json line;
@@ -132,7 +132,7 @@ Result<int> ExportRecords(const RecordsOptions& options) {
         ExportLines(*store, options.task, [&](const std::string& lines) { return WriteAll(fd, lines, options.file); }));
     return {};
   }));
-  console.Report("wrote " + Counted(count, "record") + " to " + options.file + "\n");
+  console.Report("wrote " + CountText(count, "record") + " to " + options.file + "\n");
   if (!console.json()) return 0;
   Json line;
   line["file"] = options.file, line["records"] = count;
@@ -185,12 +185,13 @@ Result<int> PruneRecords(const RecordsOptions& options) {
     removed += count.removed;
     if (count.removed == 0) continue;
     console.Report(ShortTaskId(count.task) + ": " + deleted + std::to_string(count.removed) + " of " +
-                   Counted(count.kept + count.removed, "record") + ", for " +
+                   CountText(count.kept + count.removed, "record") + ", for " +
                    TargetName(count.target, targets, options.verbose) + "\n");
   }
-  console.Report(deleted + Counted(removed, "record") + "; " + (options.dry_run ? "would keep " : "kept ") +
+  console.Report(deleted + CountText(removed, "record") + "; " + (options.dry_run ? "would keep " : "kept ") +
                  std::to_string(kept) + ", at most " + std::to_string(options.keep) + " for each of " +
-                 Counted(static_cast<int64_t>(counts.size()), "task") + (targets.size() > 1 ? " and targets\n" : "\n"));
+                 CountText(static_cast<int64_t>(counts.size()), "task") +
+                 (targets.size() > 1 ? " and targets\n" : "\n"));
   if (!console.json()) return 0;
   Json line;
   line["dry_run"] = options.dry_run;

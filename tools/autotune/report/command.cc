@@ -74,7 +74,7 @@ std::string Summary(const Report& report, const std::string& output, size_t byte
   std::string text = "wrote " + output + Format(" (%.0f KB): ", static_cast<double>(bytes) / 1e3) + report.name;
   if (report.time)
     text += ", " + TimeText(report.time->median_us / 1e6) + " on " + PlaceText(static_cast<int>(report.threads));
-  text += ", " + Counted(static_cast<int64_t>(report.kernels.size()), report.kind == "database" ? "task" : "kernel");
+  text += ", " + CountText(static_cast<int64_t>(report.kernels.size()), report.kind == "database" ? "task" : "kernel");
   if (report.kernels.empty() || !report.kernels[0].share) return text + "\n";
   return text + Format("; the slowest takes %.1f %% of the time: ", 100 * *report.kernels[0].share) +
          report.kernels[0].label + "\n";

@@ -43,7 +43,7 @@ std::vector<std::string> NotesOn(const Report& before, const Report& after) {
 
 // "1.234 ms to 0.987 ms", with "-" for a time that is not known.
 std::string TimeText(const std::optional<Estimate>& time) {
-  return time ? tools::TimeText(time->median_us / 1e6) : "-";
+  return time ? autotune::TimeText(time->median_us / 1e6) : "-";
 }
 
 std::string SpeedupText(const Speedup& speedup) {

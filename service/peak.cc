@@ -1,0 +1,149 @@
+#include "service/peak.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "runtime/artifact.h"
+#include "runtime/kernel_context.h"
+#include "runtime/tensor.h"
+#include "support/host_lock.h"
+
+namespace autotune {
+
+namespace {
+
+constexpr int kRepeats = 20;  // calls of the kernel; 50 ms for multiply-adds, longer than a time slice
+
+// The text of a program in three parts: it sets a register tile of `rows` vectors to zero, updates the tile in a loop
+// nest, and copies it to the output. Loops a1 and v1 of the update run over the tile.
+struct TileProgram {
+  std::string rows, lanes;
+  std::string inputs;  // parameters besides the output
+  std::string loops;   // loops around the update
+  std::string iterators, value;
+  std::string Text() const {
+    const std::string tile = "[" + rows + ", " + lanes + "]";
+    auto nest = [&](const std::string& n, const std::string& body) {
+      return "for a" + n + " in " + rows + " unrolled { for v" + n + " in " + lanes + " vectorized {\n" + body +
+             " } }\n";
+    };
+    auto iters = [&](const std::string& n) {
+      return "y" + n + ": S " + rows + " = a" + n + ", z" + n + ": S " + lanes + " = v" + n;
+    };
+    std::string closing;
+    for (char c : loops) closing += c == '{' ? " }" : "";
+    return "func probe(" + inputs + "out: f32" + tile + " output) {\n  alloc acc: f32" + tile + " register\n" +
+           nest("0", "block zero(" + iters("0") + ") { acc[y0, z0] = 0.0 }") + loops +
+           nest("1", "block step(" + iterators + iters("1") + ") { acc[y1, z1] = " + value + " }") + closing + "\n" +
+           nest("2", "block copy(" + iters("2") + ") { out[y2, z2] = acc[y2, z2] }") + "}\n";
+  }
+};
+
+struct FastestCall {
+  double seconds = 0;
+  bool alone = false;  // measured under the host's lock
+};
+
+constexpr char kKernel[] = "probe";
+
+Result<std::string> Built(const TileProgram& program, const Target& target, Builder& builder) {
+  BuildRequest request;
+  request.kernel = kKernel;
+  request.target = target.Text();
+  request.func = program.Text();
+  BuildResult built = builder.Build({request})[0];
+  if (built.status != TrialStatus::kOk) return Err("cannot build a kernel that measures the cores: ", built.text);
+  return std::move(built.artifact.data);
+}
+
+// Builds the program and calls it on one core.
+Result<FastestCall> FastestOf(const TileProgram& program, const Target& target, Builder& builder, int patience_ms) {
+  std::shared_ptr<const Artifact> artifact = TRY(Artifact::FromBytes(TRY(Built(program, target, builder))));
+  const Kernel* kernel = TRY(artifact->Find(kKernel));
+  std::vector<Tensor> args = TRY(AllocateArgs(kernel->metadata));
+  KernelContext context(1);
+  std::optional<HostLock> alone = TRY(HostLock::AcquireWithin(HostLock::Mode::kExclusive, patience_ms));
+  double best = 1e30;
+  for (int i = 0; i < kRepeats; ++i) {
+    auto begin = std::chrono::steady_clock::now();
+    TRY(CallKernel(*kernel, context, args, {}));
+    best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+  }
+  return FastestCall{best, alone.has_value()};
+}
+
+// The same on a device of a farm.
+Result<FastestCall> FastestOn(rpc::FarmClient& farm, const TileProgram& program, const Target& target, Builder& builder,
+                              rpc::MeasureCallbacks callbacks) {
+  std::string library = TRY(Built(program, target, builder));
+  rpc::Candidate candidate;
+  candidate.id = candidate.kernel = kKernel;
+  candidate.check = false;
+  candidate.repeats = kRepeats;
+  candidate.threads = 1;
+  candidate.min_repeat_ms = 1;  // one call takes longer
+  rpc::MeasureJob job;
+  job.task.id = kKernel;
+  job.candidates = {candidate};
+  job.artifacts = {std::make_shared<const std::string>(std::move(library))};
+  const rpc::TrialResult result = TRY(farm.Measure(std::move(job), std::move(callbacks)))[0];
+  if (result.status != TrialStatus::kOk || result.times.empty())
+    return Err("the device could not run the kernel that measures its cores: ", ToText(result.status), ", ",
+               result.error);
+  return FastestCall{*std::ranges::min_element(result.times), result.disturbed.empty()};
+}
+
+constexpr int64_t kSteps = 1000000;  // of the loop of multiply-adds
+constexpr int kAccumulators = 12;    // number that hides the latency of a multiply-add
+
+TileProgram MultiplyAdds(const Target& target, int accumulators) {
+  const std::string steps = std::to_string(kSteps);
+  TileProgram program{.rows = std::to_string(accumulators), .lanes = std::to_string(target.VectorLanes(32))};
+  program.loops = "for k in " + steps + " { ";
+  program.iterators = "x1: R " + steps + " = k, ";
+  program.value = target.has_fma ? "fma(acc[y1, z1], 0.5, 1.0)" : "acc[y1, z1] * 0.5 + 1.0";
+  return program;
+}
+
+double SecondsPerStep(const FastestCall& call, int accumulators) {
+  return call.seconds / (static_cast<double>(kSteps) * accumulators);
+}
+
+MeasuredPeak PeakOf(const FastestCall& call, const Target& target) {
+  return {2.0 * target.VectorLanes(32) / SecondsPerStep(call, kAccumulators) * target.num_cores, call.alone};
+}
+
+}  // namespace
+
+Result<double> SecondsPerMultiplyAdd(const Target& target, Builder& builder, int accumulators, int patience_ms) {
+  const TileProgram program = MultiplyAdds(target, accumulators);
+  return SecondsPerStep(TRY(FastestOf(program, target, builder, patience_ms)), accumulators);
+}
+
+Result<double> BytesReadPerSecond(const Target& target, Builder& builder, int64_t bytes, int patience_ms) {
+  constexpr int64_t kSums = 8;                       // number that hides the latency of an addition
+  constexpr int64_t kLeastBytes = int64_t{4} << 20;  // bytes read by a call; makes the call's own cost negligible
+  const int64_t lanes = target.VectorLanes(32), line = kSums * lanes * 4;
+  const std::string lines = std::to_string(std::max<int64_t>(1, bytes / line));
+  const int64_t passes = std::max<int64_t>(1, kLeastBytes / bytes);
+  const std::string repeats = std::to_string(passes);
+  TileProgram program{.rows = std::to_string(kSums), .lanes = std::to_string(lanes)};
+  program.inputs = "x: f32[" + lines + ", " + program.rows + ", " + program.lanes + "] input, ";
+  program.loops = "for r in " + repeats + " { for i in " + lines + " { ";
+  program.iterators = "p1: R " + repeats + " = r, x1: R " + lines + " = i, ";
+  program.value = "acc[y1, z1] + x[x1, y1, z1]";
+  const double seconds = TRY(FastestOf(program, target, builder, patience_ms)).seconds;
+  return static_cast<double>(passes * std::max<int64_t>(1, bytes / line) * line) / seconds;
+}
+
+Result<MeasuredPeak> MeasurePeakFlops(const Target& target, Builder& builder, int patience_ms) {
+  return PeakOf(TRY(FastestOf(MultiplyAdds(target, kAccumulators), target, builder, patience_ms)), target);
+}
+
+Result<MeasuredPeak> MeasurePeakFlopsOn(rpc::FarmClient& farm, const Target& target, Builder& builder,
+                                        rpc::MeasureCallbacks callbacks) {
+  const TileProgram program = MultiplyAdds(target, kAccumulators);
+  return PeakOf(TRY(FastestOn(farm, program, target, builder, std::move(callbacks))), target);
+}
+
+}  // namespace autotune

@@ -1,0 +1,17 @@
+// Selects tasks of a network by patterns. Thread-safe.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "support/result.h"
+#include "tuner/task.h"
+
+namespace autotune {
+
+// Returns the tasks that `patterns` selects, in the order of `tasks`; all tasks if `patterns` is empty. Commas separate
+// the patterns, except in brackets. A pattern selects every task whose label contains the pattern or matches it as a
+// glob (* and ?). If no label does, the pattern selects the task whose id begins with it. Errors: a pattern selects
+// nothing; the ids of several tasks begin with it.
+Result<std::vector<TuneTask>> SelectTasks(const std::vector<TuneTask>& tasks, const std::string& patterns);
+
+}  // namespace autotune

@@ -1,6 +1,7 @@
-# What `cmake --install` puts under a prefix, in components: `programs`, `runtime` (the library), `dev` (its header, and
-# what CMake and pkg-config need to find it) and `python` (the package autotune). tests/api/test_install.py uses it.
-# cmake/package.cmake makes a Debian package of each.
+# What `cmake --install` puts under a prefix, in components: `programs`, `runtime` (the library that runs networks), `dev`
+# (its header, and what CMake and pkg-config need to find it), `compiler` and `compiler-dev` (the same of the library that
+# tunes and compiles, which needs `runtime` and `programs`) and `python` (the package autotune).
+# tests/api/test_install.py uses it. cmake/package.cmake makes Debian packages of components.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 set(AUTOTUNE_PYTHON_DIR lib/python3/dist-packages CACHE STRING "folder under the prefix for the Python package")
@@ -17,12 +18,24 @@ set_target_properties(autotune_runtime PROPERTIES EXPORT_NAME runtime)
 target_include_directories(autotune_runtime INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 install(TARGETS autotune_runtime EXPORT autotune
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime NAMELINK_COMPONENT dev)
-install(FILES ${CMAKE_SOURCE_DIR}/api/c_api.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/autotune COMPONENT dev)
+set_target_properties(autotune_compiler PROPERTIES EXPORT_NAME autotune)
+target_include_directories(autotune_compiler INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+install(TARGETS autotune_compiler EXPORT autotune_compiler
+        LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT compiler NAMELINK_COMPONENT compiler-dev)
+set(headers ${CMAKE_INSTALL_INCLUDEDIR}/autotune)
+install(FILES ${CMAKE_SOURCE_DIR}/api/c_api.h DESTINATION ${headers} COMPONENT dev)
+install(FILES ${CMAKE_SOURCE_DIR}/service/compiler_c_api.h DESTINATION ${headers} COMPONENT compiler-dev)
 
 set(config ${CMAKE_INSTALL_LIBDIR}/cmake/autotune)
-install(EXPORT autotune NAMESPACE autotune:: FILE autotuneConfig.cmake DESTINATION ${config} COMPONENT dev)
+install(EXPORT autotune NAMESPACE autotune:: FILE autotuneRuntime.cmake DESTINATION ${config} COMPONENT dev)
+install(EXPORT autotune_compiler NAMESPACE autotune:: FILE autotuneCompiler.cmake DESTINATION ${config}
+        COMPONENT compiler-dev)
+file(WRITE ${CMAKE_BINARY_DIR}/autotuneConfig.cmake [[
+include(${CMAKE_CURRENT_LIST_DIR}/autotuneRuntime.cmake)                # autotune::runtime
+include(${CMAKE_CURRENT_LIST_DIR}/autotuneCompiler.cmake OPTIONAL)      # autotune::autotune
+]])
 write_basic_package_version_file(${CMAKE_BINARY_DIR}/autotuneConfigVersion.cmake COMPATIBILITY SameMinorVersion)
-install(FILES ${CMAKE_BINARY_DIR}/autotuneConfigVersion.cmake DESTINATION ${config} COMPONENT dev)
+install(FILES ${CMAKE_BINARY_DIR}/autotuneConfig.cmake ${CMAKE_BINARY_DIR}/autotuneConfigVersion.cmake DESTINATION ${config} COMPONENT dev)
 
 # The prefix is where the file lies, so that the installed folder may be moved.
 file(RELATIVE_PATH up /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
@@ -34,7 +47,16 @@ Version: @PROJECT_VERSION@
 Cflags: -I${prefix}/@CMAKE_INSTALL_INCLUDEDIR@
 Libs: -L${prefix}/@CMAKE_INSTALL_LIBDIR@ -lautotune_runtime
 ]])
+file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/autotune.pc @ONLY CONTENT [[
+prefix=${pcfiledir}/@up@
+Name: autotune
+Description: Tunes and compiles neural networks
+Version: @PROJECT_VERSION@
+Requires: autotune-runtime = @PROJECT_VERSION@
+Libs: -L${prefix}/@CMAKE_INSTALL_LIBDIR@ -lautotune
+]])
 install(FILES ${CMAKE_BINARY_DIR}/autotune-runtime.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT dev)
+install(FILES ${CMAKE_BINARY_DIR}/autotune.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT compiler-dev)
 
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/python/autotune DESTINATION ${AUTOTUNE_PYTHON_DIR} COMPONENT python
         PATTERN __pycache__ EXCLUDE)

@@ -1,5 +1,5 @@
 """The examples of docs/c.md and docs/python.md run as they are: C programs are compiled strictly and run on m.tar; the
-pieces of Python run in their order, in one program."""
+pieces of Python run in their order, in one program. Those of the sections on tuning are for test_tune_documents.py."""
 
 import os
 import re
@@ -15,9 +15,10 @@ from network import BUILD, LIBRARY, SO, SOURCE, TAR
 STRICT = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic"]
 
 
-def examples(document, language):
+def examples(document, language, tuning=False):
     with open(os.path.join(SOURCE, "docs", document)) as file:
-        return re.findall(r"^```%s\n(.*?)^```$" % language, file.read(), re.DOTALL | re.MULTILINE)
+        parts = file.read().split("\n## Tuning and compiling\n")
+    return re.findall(r"^```%s\n(.*?)^```$" % language, parts[tuning], re.DOTALL | re.MULTILINE)
 
 
 class DocumentsTest(unittest.TestCase):

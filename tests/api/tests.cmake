@@ -22,6 +22,21 @@ set_tests_properties(Api.c_values PROPERTIES LABELS "api;full;fast" TIMEOUT ${ti
 add_test(NAME Api.c_network COMMAND c_network_test ${api_folder} ${CMAKE_SOURCE_DIR}/examples/resnet20/test_data_set_0)
 set_tests_properties(Api.c_network PROPERTIES LABELS "api;full;fast" TIMEOUT ${timeout} FIXTURES_REQUIRED api_network)
 
+# Programs on the library that tunes and compiles.
+set(compiler_folder ${CMAKE_CURRENT_BINARY_DIR}/api_compiler)
+set(compiler_environment "XDG_CACHE_HOME=${compiler_folder}/cache;XDG_STATE_HOME=${compiler_folder};XDG_DATA_HOME=${compiler_folder};AUTOTUNE_DB=${compiler_folder}/default.db")
+add_executable(c_tune_test ${CMAKE_CURRENT_SOURCE_DIR}/api/c_tune_test.c)
+set_target_properties(c_tune_test PROPERTIES C_STANDARD 99 C_STANDARD_REQUIRED ON C_EXTENSIONS OFF)
+target_compile_options(c_tune_test PRIVATE -Werror -pedantic)
+target_include_directories(c_tune_test PRIVATE ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR}/include)
+target_link_libraries(c_tune_test PRIVATE autotune_compiler)
+add_test(NAME Api.empty_folder COMMAND sh -c "rm -rf ${compiler_folder} && mkdir ${compiler_folder}")
+set_tests_properties(Api.empty_folder PROPERTIES LABELS "api;full" FIXTURES_SETUP api_compiler)
+add_test(NAME Api.c_tune COMMAND c_tune_test ${CMAKE_SOURCE_DIR}/examples/resnet20.onnx ${compiler_folder}
+         $<TARGET_FILE_DIR:autotune>)
+set_tests_properties(Api.c_tune PROPERTIES LABELS "api;full" TIMEOUT ${timeout} RUN_SERIAL ON
+  FIXTURES_REQUIRED api_compiler ENVIRONMENT "${compiler_environment}")
+
 # These take seconds.
 set(slow_programs test_packages)
 
@@ -29,7 +44,7 @@ set(slow_programs test_packages)
 foreach(program ${api_programs})
   get_filename_component(test ${program} NAME_WE)
   set_tests_properties(Python.${test} PROPERTIES FIXTURES_REQUIRED api_network
-    ENVIRONMENT "AUTOTUNE_RUNTIME_LIBRARY=$<TARGET_FILE:autotune_runtime>;AUTOTUNE_TEST_NETWORK=${api_folder};AUTOTUNE_TEST_BUILD=${CMAKE_BINARY_DIR};PYTHONPATH=${CMAKE_SOURCE_DIR}/python")
+    ENVIRONMENT "AUTOTUNE_COMPILER_LIBRARY=$<TARGET_FILE:autotune_compiler>;AUTOTUNE_LIBEXEC=$<TARGET_FILE_DIR:autotune>;AUTOTUNE_RUNTIME_LIBRARY=$<TARGET_FILE:autotune_runtime>;AUTOTUNE_TEST_NETWORK=${api_folder};AUTOTUNE_TEST_BUILD=${CMAKE_BINARY_DIR};PYTHONPATH=${CMAKE_SOURCE_DIR}/python")
   if(test IN_LIST slow_programs)
     set_tests_properties(Python.${test} PROPERTIES LABELS "api;full")
   endif()
@@ -37,3 +52,5 @@ foreach(program ${api_programs})
     set_tests_properties(Python.${test} PROPERTIES DISABLED TRUE)
   endif()
 endforeach()
+# These tune, which takes half a minute.
+set_tests_properties(Python.test_tune Python.test_tune_documents PROPERTIES LABELS "api;full" RUN_SERIAL ON)

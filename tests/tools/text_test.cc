@@ -7,9 +7,9 @@
 #include <filesystem>
 
 #include "service/choice_report.h"
+#include "service/select_tasks.h"
 #include "support/clock.h"
 #include "tools/autotune/host.h"
-#include "tools/autotune/tasks.h"
 #include "tools/autotune/waits.h"
 #include "tools/farm_status.h"
 #include "tools/tracker_choice.h"

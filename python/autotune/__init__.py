@@ -1,10 +1,12 @@
-"""autotune runs neural networks that ``autotune compile -o m.tar`` has compiled.
+"""autotune runs, compiles and tunes neural networks.
 
     import autotune
+    autotune.tune("m.onnx", trials=400, output="m.tar", progress=True)
     session = autotune.InferenceSession("m.tar", threads=2)
     outputs = session.run(None, {"image": image})
 """
 
+from ._compiler import Database, compile  # noqa: A004, the command's name
 from ._library import LIB as _LIB
 from ._library import Device, DType, Error, InvalidArgument, OutOfMemory
 from ._module import (
@@ -25,12 +27,14 @@ from ._module import (
 )
 from ._session import InferenceSession, NodeArg, load
 from ._tensor import Tensor, empty, from_dlpack, tensor
+from ._tune import TuneResult, tune
 
 __version__: str = _LIB.autotune_version().decode()
 
 __all__ = [
     "Device",
     "DType",
+    "Database",
     "Error",
     "Function",
     "GraphModule",
@@ -41,6 +45,8 @@ __all__ = [
     "Object",
     "OutOfMemory",
     "Tensor",
+    "TuneResult",
+    "compile",
     "cpu",
     "cuda",
     "device",
@@ -55,4 +61,5 @@ __all__ = [
     "register_func",
     "remove_global_func",
     "tensor",
+    "tune",
 ]

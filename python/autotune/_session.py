@@ -7,6 +7,7 @@ from ctypes import byref, c_void_p
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Union
 
 from . import _library as c
+from ._compiler import compile, is_model  # noqa: A004, the command's name
 from ._library import LIB, InvalidArgument, check, new_handle
 from ._module import Module
 from ._tensor import BorrowedBuffer, NotCompact, Tensor, new_tensor, type_row, unbuffered
@@ -42,10 +43,11 @@ Arrays = Union[Mapping[str, Any], Sequence[Any]]
 
 
 class InferenceSession:
-    """A network that ``autotune compile -o`` wrote, ready to run.
+    """A network that is ready to run.
 
-    ``source`` is a path, ``m.tar`` or ``m.so``, or a module of :func:`load_module`; sessions of one module share its
-    weights. ``threads`` is the number of threads that run kernels (0: one per CPU). ``device`` chooses the device of a
+    ``source`` is a file that ``autotune compile -o`` wrote, ``m.tar`` or ``m.so``, or a module of :func:`load_module` or
+    :func:`compile`; sessions of one module share its weights. A model, ``m.onnx``, the bytes of one or an
+    ``onnx.ModelProto``, is compiled with defaults and the schedules in the database (:func:`compile`). ``threads`` is the number of threads that run kernels (0: one per CPU). ``device`` chooses the device of a
     network for GPUs.
 
     A session may be used from several threads; its runs take turns. Sessions run independently of each other. Python's
@@ -56,6 +58,8 @@ class InferenceSession:
         threads = c.whole(threads, 32, "threads")
         where = c.text_bytes(device) if device else None
         options = c.ExecutorOptions(ctypes.sizeof(c.ExecutorOptions), threads, where)
+        if is_model(source):
+            source = compile(source)
         if isinstance(source, Module):
             self._handle = new_handle(LIB.autotune_executor_create, source._handle, byref(options))
         else:
@@ -186,5 +190,5 @@ def _as_array(result: Tensor) -> Any:
 
 
 def load(path: Any, threads: int = 0, device: Optional[str] = None) -> InferenceSession:
-    """The network of a file that ``autotune compile -o`` wrote: ``autotune.load("m.tar")(x)``."""
+    """The network of a file, compiled or not: ``autotune.load("m.tar")(x)``, ``autotune.load("m.onnx")(x)``."""
     return InferenceSession(path, threads, device)

@@ -25,7 +25,8 @@ struct BuildRequest {
   std::string target;  // target/target.h
   CodegenOptions options;
   PassConfig passes;  // of lowering
-  AUTOTUNE_FIELDS(id, func, trace, kernel, target, options, passes)
+  bool wants_cpu_features = false;
+  AUTOTUNE_FIELDS(id, func, trace, kernel, target, options, passes, wants_cpu_features)
 };
 
 struct BuildResult {
@@ -38,7 +39,8 @@ struct BuildResult {
   // stages that it reached, one that lowering rejects only `passes`.
   BuildFacts facts;
   std::string assembly;
-  AUTOTUNE_FIELDS(id, status, text, artifact, metadata, facts, assembly)
+  std::vector<std::string> cpu_features;  // that the code may use, if the request wants them; none for a GPU
+  AUTOTUNE_FIELDS(id, status, text, artifact, metadata, facts, assembly, cpu_features)
 };
 
 // A compiled kernel that is not linked yet.
@@ -100,9 +102,10 @@ struct BuildWorkersOptions {
 // Starts the workers. Returns an error if the executable is missing or does not start.
 Result<std::unique_ptr<Builder>> MakeBuildWorkers(const BuildWorkersOptions& options = {});
 
-// Builds a tiny kernel for the target, to find out whether anything can be built for it. An error says why not: LLVM
-// does not know the target's triple, CPU or one of its features, or there is no C compiler for it.
-Status CheckTarget(const Target& target, Builder& builder);
+// Builds a tiny kernel for the target, to find out whether anything can be built for it. Returns the CPU features that
+// code for the target may use (names in support/cpu_features.h); none for a GPU. An error says why nothing can be
+// built: LLVM does not know the target's triple, CPU or one of its features, or there is no C compiler for it.
+Result<std::vector<std::string>> CheckTarget(const Target& target, Builder& builder);
 
 // The main function of a worker process. Reads jobs from `fd`, runs them and writes the answers to `fd`, until the
 // client closes its end. Returns the exit code.

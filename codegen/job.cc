@@ -92,6 +92,10 @@ BuildResult BuildHere(const BuildRequest& request) {
   Result<LinkedKernels> linked = LinkKernels({&job.object}, *target, &result.facts);
   if (!linked.ok()) return fail(linked.error()), result;
   result.artifact = std::move(linked->artifact);
+  if (!request.wants_cpu_features) return result;
+  Result<ArtifactMetadata> metadata = ArtifactMetadataOf({}, *target);
+  if (!metadata.ok()) return fail(metadata.error()), result;
+  result.cpu_features = std::move(metadata->cpu_features);
   return result;
 }
 

@@ -322,13 +322,14 @@ Result<std::unique_ptr<Builder>> MakeBuildWorkers(const BuildWorkersOptions& opt
   return std::unique_ptr<Builder>(std::move(workers));
 }
 
-Status CheckTarget(const Target& target, Builder& builder) {
+Result<std::vector<std::string>> CheckTarget(const Target& target, Builder& builder) {
   BuildRequest request;
   request.func = "func probe(out: f32[1] output) { for i in 1 { block x(v: S 1 = i) { out[v] = 0.0 } } }";
   request.target = target.Text();
+  request.wants_cpu_features = !target.IsGpu();
   BuildResult built = builder.Build({request})[0];
   if (built.status != TrialStatus::kOk) return Err("nothing can be built for ", target.Text(), ": ", built.text);
-  return {};
+  return std::move(built.cpu_features);
 }
 
 }  // namespace autotune

@@ -142,7 +142,7 @@ std::optional<CacheEntry> Cached(const fs::path& package, RecordStore* store) {
 }  // namespace
 
 Status CompileRequest::Check() const {
-  if (model.bytes.empty()) TRY(model.CheckSource());
+  TRY(model.CheckSource());
   if (schedules != "chosen" && schedules != "best" && schedules != "default")
     return Err("there are no schedules '", schedules, "'; say chosen, best or default");
   if (executor != "graph" && executor != "aot") return Err("there is no executor '", executor, "'; say graph or aot");

@@ -10,8 +10,8 @@
  * their folder. They get no signals of the terminal, and end with this process.
  *
  * The process. The library installs no signal handlers, prints nothing but warnings of its log (AUTOTUNE_LOG=error
- * leaves them out), and never ends the process. LLVM and other libraries that it needs are not visible to the program.
- * A child of fork() must not use objects of this header.
+ * leaves them out), and never ends the process. LLVM is in the child processes only, and no other symbols than those of
+ * this header are visible to the program. A child of fork() must not use objects of this header.
  *
  * Versions. Functions are added, never changed or removed, within one soname (libautotune.so.0). */
 #ifndef AUTOTUNE_COMPILER_C_API_H_
@@ -35,12 +35,13 @@ AUTOTUNE_API void autotune_text_free(char* text);
  * copies it. */
 typedef struct autotune_request autotune_request;
 AUTOTUNE_API int autotune_request_create(autotune_request** out);
-/* Sets an option. Names and values are those of the command's options without "--" (`autotune tune --help`): "model",
- * "op", "shape", "dim", "bind", "target", "device", "db", "no-winograd", "allow-tf32", "lenient"; for compiling also
- * "schedules"; for tuning also "trials", "trials-per-task", "time-budget", "tasks", "tracker", "join", "key", "seed",
- * "search", "fresh", "output". "programs" is the folder of `autotune` and `rpc_server`. Flags take "1" or "0". Repeated
- * "shape", "dim" and "bind" add up, other options replace. An error for an unknown name or a value of a wrong form;
- * values that depend on the model are checked when the request is used. */
+/* Sets an option. Names and values are those of the command's options without "--" (`autotune tune --help`):
+ *   the network   model, op, shape, dim, bind, target, device, db, no-winograd, precision, allow-tf32, lenient
+ *   compiling     schedules
+ *   tuning        trials, trials-per-task, time-budget, tasks, tracker, join, key, seed, search, fresh, output
+ * "programs" is the folder of `autotune` and `rpc_server`. Flags take "1" or "0". Repeated "shape", "dim" and "bind" add
+ * up, other options replace. An error for an unknown name or a value of a wrong form; values that depend on the model
+ * are checked when the request is used. */
 AUTOTUNE_API int autotune_request_set(autotune_request* request, const char* name, const char* value);
 /* Sets the model to a copy of the bytes of an ONNX file, which must have no external data. `name` is its name. */
 AUTOTUNE_API int autotune_request_set_model(autotune_request* request, const char* name, const void* bytes,

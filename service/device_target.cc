@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "codegen/codegen.h"
 #include "service/gpus.h"
 #include "service/text.h"
 #include "support/cpu_features.h"
@@ -108,9 +107,9 @@ Result<Target> TargetFor(const std::string& text, const rpc::DeviceInfo& device)
   return target;
 }
 
-Status CheckFeatures(const Target& target, const rpc::DeviceInfo& device) {
+Status CheckFeatures(const Target& target, std::vector<std::string> features, const rpc::DeviceInfo& device) {
   if (target.IsGpu()) return {};
-  std::vector<std::string> needed = TRY(ArtifactMetadataOf({}, target)).cpu_features;
+  std::vector<std::string> needed = std::move(features);
   // No list of known features exists for RISC-V: those that the target names count.
   if (ArchitectureOf(target) == "riscv64") {
     for (const std::string& feature : target.features)

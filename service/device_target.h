@@ -2,6 +2,7 @@
 // device can run code for that. Stateless; thread-safe.
 #pragma once
 #include <string>
+#include <vector>
 
 #include "rpc/device_info.h"
 #include "support/result.h"
@@ -20,9 +21,9 @@ std::string NameOf(const rpc::DeviceInfo& device);
 // kind of device or another architecture, or needs more cores than the device has. They name target and device.
 Result<Target> TargetFor(const std::string& text, const rpc::DeviceInfo& device);
 
-// Returns an error if the device lacks CPU features that code for this target may use. LLVM must know the target
-// (CheckTarget).
-Status CheckFeatures(const Target& target, const rpc::DeviceInfo& device);
+// Returns an error if the device lacks CPU features that code for this target may use: `features`, those of CheckTarget
+// (codegen/builder.h).
+Status CheckFeatures(const Target& target, std::vector<std::string> features, const rpc::DeviceInfo& device);
 
 // Says in what a device differs from the first one of a run, so that times and schedules of one may not hold for the
 // other: "it is a Raspberry Pi 4 …, the first one a …". Empty: in nothing.

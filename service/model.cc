@@ -46,7 +46,7 @@ Result<Target> TargetOfDevice(const std::string& kind, const std::string& which)
 }  // namespace
 
 Status ModelRequest::CheckSource() const {
-  if (model.empty() && op.empty()) return Err("give --model FILE.onnx, or --op OPERATOR");
+  if (model.empty() && bytes.empty() && op.empty()) return Err("give --model FILE.onnx, or --op OPERATOR");
   if (!op.empty() && !(shapes.empty() && dims.empty() && bind.empty() && !lenient))
     return Err("--shape, --dim, --bind and --lenient are for --model, not for --op");
   if (precision != "model" && precision != "bf16") return Err("--precision ", precision, ": say model or bf16");
@@ -71,8 +71,8 @@ Result<Target> ModelRequest::ParseTarget(Builder& builder, const rpc::DeviceInfo
     return Err("--allow-tf32: ", what, " has no tensor cores for TF32; NVIDIA's GPUs have from sm_80 on");
   }
   parsed.tf32 |= allow_tf32;
-  TRY(CheckTarget(parsed, builder));
-  if (is_stated) TRY(CheckFeatures(parsed, *farm_device));
+  std::vector<std::string> features = TRY(CheckTarget(parsed, builder));
+  if (is_stated) TRY(CheckFeatures(parsed, std::move(features), *farm_device));
   return parsed;
 }
 

@@ -68,6 +68,7 @@ const std::map<std::string, Setter>& Setters() {
       {"device", Text(OfModel(&ModelRequest::device))},
       {"db", Text(OfModel(&ModelRequest::db))},
       {"no-winograd", Flag(OfModel(&ModelRequest::no_winograd))},
+      {"precision", Text(OfModel(&ModelRequest::precision))},
       {"allow-tf32", Flag(OfModel(&ModelRequest::allow_tf32))},
       {"lenient", Flag(OfModel(&ModelRequest::lenient))},
       {"programs", Text(OfModel(&ModelRequest::programs))},

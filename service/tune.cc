@@ -15,7 +15,7 @@
 namespace autotune {
 
 Status TuneRequest::Check() const {
-  if (model.bytes.empty()) TRY(model.CheckSource());
+  TRY(model.CheckSource());
   TRY(model.CheckDevice(/*runs=*/!OnFarm()));
   TRY(ParseTimeBudget(time_budget));
   if (trials && *trials < 1) return Err("the number of trials is ", *trials, "; it must be 1 or more");

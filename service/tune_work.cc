@@ -28,6 +28,9 @@
 namespace autotune {
 namespace {
 
+// [chosen] A call that begins within this time after Cancel is cancelled, too: the run may be about to wait.
+constexpr double kCancelSeconds = 0.1;
+
 // Returns true if this machine can run code for the target.
 bool RunsHere(const Target& target) {
   const Result<Target> here = Target::Parse("cpu");
@@ -44,7 +47,7 @@ void TuneWork::Cancel() {
   stop_requested_ = true;
   stop_.request_stop();
   const std::lock_guard hold(client_mutex_);
-  if (early_client_) early_client_->Cancel();
+  if (early_client_) early_client_->Cancel(kCancelSeconds);
 }
 
 void TuneWork::Abandon() {

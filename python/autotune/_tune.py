@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 import time
 from ctypes import byref, c_char_p
@@ -189,6 +190,7 @@ class ProgressBar:
 
     def _show(self, line: str) -> None:
         if self._live:
+            line = line[: shutil.get_terminal_size().columns - 1]  # a line that wraps could not be erased
             self._write("\r" + line.ljust(self._shown))
             self._shown = len(line)
         elif time.monotonic() - self._last >= _LINE_EVERY:

@@ -55,6 +55,12 @@ class LibraryTest(unittest.TestCase):
         self.assertIsNone(re.match(ALLOWED, "libfmt.so.9"))
         self.assertRegex(output_of("readelf", "-d", LIBRARY), r"\(SONAME\).*\[libautotune_runtime\.so\.0\]")
 
+    def test_the_compiler_has_no_llvm_in_it(self):
+        needed = re.findall(r"\(NEEDED\).*\[(.*)\]", output_of("readelf", "-d", COMPILER))
+        self.assertIn("libautotune_runtime.so.0", needed)
+        self.assertEqual([name for name in needed if re.search("LLVM|jemalloc", name)], [])
+        self.assertRegex(output_of("readelf", "-d", COMPILER), r"\(SONAME\).*\[libautotune\.so\.0\]")
+
     def test_it_is_small(self):
         with tempfile.TemporaryDirectory() as folder:
             stripped = os.path.join(folder, "stripped.so")

@@ -126,6 +126,25 @@ class TuneTest(unittest.TestCase):
         with self.assertRaises(ZeroDivisionError):
             autotune.tune(MODEL, trials=4, db=":memory:", progress=fail)
 
+    def test_beside_another_llvm(self):
+        # Such as that of a framework whose symbols are global and have no versions. Any use of one ends the process.
+        source = os.path.join(self.folder, "llvm.c")
+        with open(source, "w") as file:
+            for name in ("LLVMInitializeX86Target", "_ZN4llvm2cl6Option11addArgumentEv", "_ZN4llvm3sys14getHostCPUNameEv"):
+                file.write("void %s(void) { __builtin_trap(); }\n" % name)
+            file.write("int _ZN4llvm2cl18getGeneralCategoryEv;\n")
+        library = os.path.join(self.folder, "llvm.so")
+        subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True)
+        program = (
+            "import ctypes, sys; ctypes.CDLL(sys.argv[1], mode=ctypes.RTLD_GLOBAL); import autotune;"
+            "print(len(autotune.compile(sys.argv[2]).function_names()) > 10, 'libLLVM' in open('/proc/self/maps').read())"
+        )
+        environment = dict(os.environ, XDG_CACHE_HOME=os.path.join(self.folder, "beside"))
+        output = subprocess.run(
+            [sys.executable, "-c", program, library, MODEL], env=environment, stdout=subprocess.PIPE, text=True, check=True
+        ).stdout
+        self.assertEqual(output, "True False\n")
+
     def test_without_the_compiler(self):
         program = "import autotune, sys\ntry:\n  autotune.load('m.onnx')\nexcept autotune.Error as e:\n  print(e)"
         environment = dict(os.environ, AUTOTUNE_COMPILER_LIBRARY="/none/libautotune.so.0")

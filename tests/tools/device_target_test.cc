@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "codegen/codegen.h"
 #include "runtime/opencl/device.h"
 #include "support/shell.h"
 #include "tests/target/machines.h"
@@ -59,7 +60,8 @@ TEST(DeviceTarget, TargetsThatTheDeviceCannotRunAreRefused) {
 TEST(DeviceTarget, CodeNeedsNoFeaturesThatTheDeviceLacks) {
   const auto check = [](const std::string& text, const std::string& machine) {
     const rpc::DeviceInfo device = Recorded(machine);
-    const Status status = CheckFeatures(TargetFor(text, device).value(), device);
+    const Target target = TargetFor(text, device).value();
+    const Status status = CheckFeatures(target, ArtifactMetadataOf({}, target).value().cpu_features, device);
     return status.ok() ? "" : status.error().message;
   };
   for (const std::string& name : RecordedMachines()) {

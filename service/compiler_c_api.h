@@ -39,9 +39,9 @@ AUTOTUNE_API int autotune_request_create(autotune_request** out);
  *   the network   model, op, shape, dim, bind, target, device, db, no-winograd, precision, allow-tf32, lenient
  *   compiling     schedules
  *   tuning        trials, trials-per-task, time-budget, tasks, tracker, join, key, seed, search, fresh, output
- * "programs" is the folder of `autotune` and `rpc_server`. Flags take "1" or "0". Repeated "shape", "dim" and "bind" add
- * up, other options replace. An error for an unknown name or a value of a wrong form; values that depend on the model
- * are checked when the request is used. */
+ * "programs" is the folder of `autotune` and `rpc_server`. Flags take "1" or "0". Repeated "shape", "dim" and "bind"
+ * add up, other options replace. An error for an unknown name or a value of a wrong form; values that depend on the
+ * model are checked when the request is used. */
 AUTOTUNE_API int autotune_request_set(autotune_request* request, const char* name, const char* value);
 /* Sets the model to a copy of the bytes of an ONNX file, which must have no external data. `name` is its name. */
 AUTOTUNE_API int autotune_request_set_model(autotune_request* request, const char* name, const void* bytes,

@@ -137,7 +137,7 @@ class TuneTest(unittest.TestCase):
         subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True)
         program = (
             "import ctypes, sys; ctypes.CDLL(sys.argv[1], mode=ctypes.RTLD_GLOBAL); import autotune;"
-            "print(len(autotune.compile(sys.argv[2]).function_names()) > 10, 'libLLVM' in open('/proc/self/maps').read())"
+            "print(len(autotune.compile(sys.argv[2]).function_names) > 10, 'libLLVM' in open('/proc/self/maps').read())"
         )
         environment = dict(os.environ, XDG_CACHE_HOME=os.path.join(self.folder, "beside"))
         output = subprocess.run(

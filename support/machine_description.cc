@@ -231,7 +231,13 @@ MachineDescription DescribeHost(const std::vector<int>& cores) {
 #else
 #error "unknown host architecture: add its name"
 #endif
-  return DescribeMachine("/", cores.empty() ? AllowedCpus() : cores, kOwn);
+  MachineDescription machine = DescribeMachine("/", cores.empty() ? AllowedCpus() : cores, kOwn);
+  // The kernel may refuse registers that the processor has (AMX), as sandboxes do.
+  const std::vector<std::string>& granted = HostCpuFeatures();
+  std::erase_if(machine.features, [&](const std::string& name) {
+    return name.starts_with("amx-") && std::ranges::find(granted, name) == granted.end();
+  });
+  return machine;
 }
 
 }  // namespace autotune

@@ -19,6 +19,7 @@ const std::map<std::string, std::string> kReaders = {
     {"tuner/run_log.cc", "Record::created_at, RunState::updated_at"},
     {"service/tune_work.cc", "RunState::updated_at"},
     {"tools/autotune/report/collect.cc", "Report::created_at"},
+    {"tools/live/tune_page.cc", "the times of events on the page"},
     {"tools/autotune/waits.cc", "prints since when a command waits"},
     {"rpc/event_file.cc", "the time of each event"},
     {"rpc/server.cc", "prints since when the server waits for the tracker"},

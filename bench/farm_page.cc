@@ -20,6 +20,7 @@
 #include "support/statistics.h"
 #include "support/subprocess.h"
 #include "support/unique_fd.h"
+#include "tools/descriptors.h"
 #include "tools/live/farm_page.h"
 
 namespace autotune {
@@ -73,6 +74,7 @@ std::vector<double> TimeLeases(const std::string& tracker, double seconds) {
   Loop loop;
   std::vector<double> times;
   double sent = 0;
+  bool ended = false;
   std::unique_ptr<rpc::DealerSocket> socket;
   Loop::Watch next;
   const auto ask = [&] {
@@ -88,11 +90,12 @@ std::vector<double> TimeLeases(const std::string& tracker, double seconds) {
                                          if (!granted) return;
                                          times.push_back(1e3 * (SteadySeconds() - sent));
                                          socket->Send({rpc::RandomId(), rpc::LeaseRelease{granted->lease, ""}, {}});
-                                         next = loop.After(5, ask);
+                                         // The device must be free for the next measurement.
+                                         next = ended ? loop.After(50, [&] { loop.Stop(); }) : loop.After(5, ask);
                                        },
                                    .on_connected = ask},
                                   rpc::DealerSocket::Peers::kTracker));
-  const auto end = loop.After(static_cast<int64_t>(seconds * 1e3), [&] { loop.Stop(); });
+  const auto end = loop.After(static_cast<int64_t>(seconds * 1e3), [&] { ended = true; });
   loop.Run();
   return times;
 }
@@ -196,6 +199,7 @@ int Measure(int devices, int readers, double seconds) {
   }
   const auto show = [&](const char* name, std::vector<double>& times) {
     std::sort(times.begin(), times.end());
+    if (times.empty()) return (void)printf("%-34s no lease\n", name);
     const auto at = [&](double share) {
       return times.at(static_cast<size_t>(share * static_cast<double>(times.size() - 1)));
     };
@@ -217,6 +221,7 @@ int Measure(int devices, int readers, double seconds) {
 
 int main(int argc, char** argv) {
   autotune::EndWithParent();
+  autotune::tools::AllowManyDescriptors();
   if (argc == 6 && std::string(argv[1]) == "servers")
     return autotune::RunServers(argv[2], argv[3], std::atoi(argv[4]), std::atoi(argv[5]));
   const auto number = [&](int i, double otherwise) { return argc > i ? std::atof(argv[i]) : otherwise; };

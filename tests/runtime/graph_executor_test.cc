@@ -141,7 +141,9 @@ TEST(KernelContext, RecordsThePartsOfLoopsByThread) {
   for (const auto& thread : chunks) {
     for (size_t i = 0; i < thread.size(); ++i) {
       EXPECT_LE(thread[i].begin, thread[i].end);
-      if (i > 0) EXPECT_LE(thread[i - 1].end, thread[i].begin);
+      if (i > 0) {
+        EXPECT_LE(thread[i - 1].end, thread[i].begin);
+      }
     }
   }
   for (const auto& thread : context.StopRecording()) EXPECT_TRUE(thread.empty()) << "not recorded";

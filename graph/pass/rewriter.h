@@ -1,7 +1,7 @@
 // Rewriter: copies a graph front to back while a pass decides what becomes of each node. Internal to graph passes; not
 // thread-safe. Constants are copied when first used, so unused ones disappear.
 #pragma once
-#include <algorithm>
+#include <set>
 #include <vector>
 
 #include "graph/graph.h"
@@ -16,10 +16,18 @@ inline const Node* ProducerOf(const Graph& graph, ValueId v, Op op) {
 
 // Returns whether a value depends on constants only.
 inline bool IsOfConstants(const Graph& graph, ValueId v) {
-  if (graph.FindConstant(v)) return true;
-  const Node* node = graph.Producer(v);
-  return node && !node->inputs.empty() &&
-         std::ranges::all_of(node->inputs, [&](ValueId input) { return IsOfConstants(graph, input); });
+  std::vector<ValueId> pending = {v};
+  std::set<ValueId> seen = {v};  // a value may be used many times
+  while (!pending.empty()) {
+    const ValueId next = pending.back();
+    pending.pop_back();
+    if (graph.FindConstant(next)) continue;
+    const Node* node = graph.Producer(next);
+    if (!node || node->inputs.empty()) return false;
+    for (const ValueId input : node->inputs)
+      if (seen.insert(input).second) pending.push_back(input);
+  }
+  return true;
 }
 
 class Rewriter {

@@ -99,5 +99,23 @@ TEST(RoundProducts, LeavesOthersAsTheyAre) {
   EXPECT_EQ(Rounded({.terms = 33}, true), "f32 f32");
 }
 
+// Each value of the chain is used twice, so the number of paths through it doubles with each sum.
+TEST(RoundProducts, LooksAtEachConstantOnce) {
+  GraphBuilder b;
+  const auto weights_of = [&](ValueId w) {
+    for (int i = 0; i < 64; ++i) w = b.Must(Op::kAdd, {w, w});
+    return w;
+  };
+  const ValueId x = b.Input("x", {kF32, {8, 32}});
+  const ValueId constant =
+      weights_of(b.AddConstant("w", TensorValue::FromNumbers(kF32, {32, 6}, std::vector(192, 1.))));
+  const ValueId computed = weights_of(b.Input("v", {kF32, {32, 6}}));
+  b.Output(b.Must(Op::kMatmul, {x, constant}), "y");
+  b.Output(b.Must(Op::kMatmul, {x, computed}), "z");
+  const Graph g = RoundProducts(b.Finish().value(), {.multiplies_bf16 = true, .rounds_to_bf16 = true}).value();
+  EXPECT_EQ(std::ranges::count(g.nodes, Op::kCast, &Node::op), 4)
+      << "both operands of the first product, there and back";
+}
+
 }  // namespace
 }  // namespace autotune::graph

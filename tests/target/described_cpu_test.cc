@@ -139,6 +139,16 @@ TEST(RecordedMachines, AModelWithoutItsFeaturesIsNotNamed) {
   EXPECT_EQ(NamesOf(machine)->cpu, "generic");
 }
 
+// Cores with AMX are slow at it, also where Linux refuses AMX.
+TEST(RecordedMachines, DotProductsOfBf16AreForCoresThatAreFastAtThem) {
+  MachineDescription machine = Recorded("zen-4");
+  EXPECT_THAT(NamesOf(machine)->features, Contains("+avx512bf16"));
+  machine.features.emplace_back("avx512fp16");
+  EXPECT_THAT(NamesOf(machine)->features, Not(Contains("+avx512bf16")));
+  machine.features.back() = "amx-bf16";
+  EXPECT_THAT(NamesOf(machine)->features, Not(Contains("+avx512bf16")));
+}
+
 TEST(RecordedMachines, RiscvVectorsOfTheStandardAreStated) {
   const std::string root = MachineFolder("visionfive-2");
   std::ofstream(root + "/proc/cpuinfo") << "processor : 0\nhart : 0\nisa : rv64gcv_zicsr_zvl256b\n\n";

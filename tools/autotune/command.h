@@ -38,6 +38,7 @@ Command InspectCommand(CLI::App& root);
 Command ExplainCommand(CLI::App& root);
 Command ReportCommand(CLI::App& root);
 Command CompareCommand(CLI::App& root);
+Command QuantizeCommand(CLI::App& root);
 
 // The options that name a network (a model or one operator), its target and the database.
 struct ModelOptions : ModelRequest {

@@ -30,6 +30,7 @@ constexpr const char* kFooter =
     "  autotune bench m.tar --threads 2                  measure the latency\n"
     "  autotune verify --model m.onnx --data test_data_set_0\n"
     "  autotune inspect m.onnx                           show what it contains\n"
+    "  autotune quantize --model m.onnx --calibrate DIR -o q.onnx    weights of 8 bits\n"
     "  autotune records show                             show best schedules\n"
     "  autotune report m.tar -o report.html              draw where the time goes\n"
     "\n"
@@ -48,6 +49,7 @@ constexpr std::pair<const char*, const char*> kExamples[] = {
     {"devices", "autotune devices --tracker 127.0.0.1:9190"},
     {"doctor", "autotune doctor"},
     {"report", "autotune report m.tar -o report.html"},
+    {"quantize", "autotune quantize --model m.onnx --calibrate samples -o q.onnx"},
     {"compare", "autotune compare untuned.tar tuned.tar -o comparison.html"},
 };
 
@@ -93,7 +95,7 @@ int Main(int argc, char** argv) {
   const std::vector<Command> commands = {
       TuneCommand(app),    CompileCommand(app), RunCommand(app),     BenchCommand(app),   VerifyCommand(app),
       RecordsCommand(app), ReplayCommand(app),  DevicesCommand(app), InspectCommand(app), DoctorCommand(app),
-      ExplainCommand(app), ReportCommand(app),  CompareCommand(app)};
+      ExplainCommand(app), ReportCommand(app),  CompareCommand(app), QuantizeCommand(app)};
   for (const auto& [name, example] : kExamples) app.get_subcommand(name)->footer(std::string("Example:\n  ") + example);
   app.footer(kFooter);  // last, since commands inherit the footer that the program has when they are added
 

@@ -1,0 +1,393 @@
+// The quantizer: the integers and scales that it chooses, and the models that it writes.
+#include "frontend/onnx/quantizer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numeric>
+
+#include "frontend/onnx/value_range.h"
+#include "frontend/onnx/weight_codes.h"
+#include "support/rng.h"
+#include "tests/frontend/outputs.h"
+
+namespace autotune {
+namespace {
+
+using onnx_import::QuantizeBlocks;
+using onnx_import::QuantizeChannels;
+using onnx_import::WeightCodes;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+Numbers Random(int64_t count, uint64_t seed) {
+  Rng rng(seed);
+  Numbers numbers(static_cast<size_t>(count));
+  for (double& x : numbers) x = static_cast<double>(rng.Below(2001)) / 1000 - 1;
+  return numbers;
+}
+
+std::vector<float> Floats(const Numbers& numbers) { return {numbers.begin(), numbers.end()}; }
+
+// ||a - b|| / ||b||
+double Distance(const Numbers& a, const Numbers& b) {
+  double difference = 0, size = 0;
+  for (size_t i = 0; i < b.size(); ++i) difference += (a[i] - b[i]) * (a[i] - b[i]), size += b[i] * b[i];
+  return std::sqrt(difference / size);
+}
+
+TEST(WeightCodes, EachChannelHasItsScale) {
+  // Two output channels of a Conv [2, 3], and the columns of a matrix [3, 2].
+  const WeightCodes rows = QuantizeChannels(std::vector<float>{1, -2, 4, 100, 50, -25}, {1, 2, 3});
+  EXPECT_THAT(rows.scales, ElementsAre(4 / 127.f, 100 / 127.f));
+  EXPECT_THAT(rows.codes, ElementsAre(32, -64, 127, 127, 64, -32));
+  const WeightCodes columns = QuantizeChannels(std::vector<float>{1, 100, -2, 50, 4, -25}, {3, 2, 1});
+  EXPECT_THAT(columns.scales, ElementsAre(4 / 127.f, 100 / 127.f));
+  EXPECT_THAT(columns.codes, ElementsAre(32, 127, -64, 64, 127, -32));
+}
+
+TEST(WeightCodes, ChannelsOfZerosAndLeastScales) {
+  const WeightCodes codes = QuantizeChannels(std::vector<float>{0, 0, 1, 2, 1e-42f, 0}, {1, 3, 2});
+  EXPECT_THAT(codes.scales, ElementsAre(1, 2 / 127.f, 1));
+  EXPECT_THAT(codes.codes, ElementsAre(0, 0, 64, 127, 0, 0));
+  const WeightCodes least =
+      QuantizeChannels(std::vector<float>{0, 0, 1, 2}, {1, 2, 2}, std::vector<float>{0.5f, 0.01f});
+  EXPECT_THAT(least.scales, ElementsAre(0.5f, 2 / 127.f));
+}
+
+TEST(WeightCodes, BlocksOfFourBitsFollowTheirOwnMagnitude) {
+  // Two blocks of a column, one of small numbers and one of large ones, beside a column of zeros.
+  std::vector<float> weights(64 * 2, 0);
+  for (int k = 0; k < 64; ++k) weights[k * 2] = static_cast<float>(k % 15 - 7) * (k < 32 ? 1 : 100);
+  const WeightCodes codes = QuantizeBlocks(weights, 64, 2, 32);
+  EXPECT_THAT(codes.scales, ElementsAre(1, 1, 100, 1));
+  for (int k = 0; k < 64; ++k) {
+    EXPECT_EQ(codes.codes[k * 2], k % 15 - 7);
+    EXPECT_EQ(codes.codes[k * 2 + 1], 0);
+  }
+  // The last block may be shorter. One outlier makes the others of its block coarse, but not those of other blocks.
+  weights.assign(33, 1);
+  weights[0] = 1000;
+  const WeightCodes odd = QuantizeBlocks(weights, 33, 1, 32);
+  EXPECT_EQ(odd.codes[1], 0);
+  EXPECT_NEAR(static_cast<float>(odd.codes[32]) * odd.scales[1], 1, 1e-6);
+}
+
+TEST(WeightCodes, FourBitsAreNoWorseThanTheWholeRange) {
+  const std::vector<float> weights = Floats(Random(32 * 64, 5));
+  const WeightCodes codes = QuantizeBlocks(weights, 32, 64, 32);
+  double ours = 0, plain = 0;
+  for (int n = 0; n < 64; ++n) {
+    float largest = 0;
+    for (int k = 0; k < 32; ++k) largest = std::max(largest, std::abs(weights[k * 64 + n]));
+    for (int k = 0; k < 32; ++k) {
+      const float w = weights[k * 64 + n], scale = largest / 7;
+      ours += std::pow(w - static_cast<float>(codes.codes[k * 64 + n]) * codes.scales[n], 2);
+      plain += std::pow(w - std::nearbyint(w / scale) * scale, 2);
+    }
+  }
+  EXPECT_LT(ours, plain);
+}
+
+TEST(WeightCodes, PacksTheLowerHalfFirst) {
+  EXPECT_THAT(onnx_import::PackedInt4(std::vector<int8_t>{1, -1, -8}), ElementsAre(0xf1, 0x08));
+}
+
+TEST(ValueRange, ZeroIsExactAndInRange) {
+  for (const ValueRange range : {ValueRange{-1, 3}, {2, 5}, {-7, -3}, {-0.1f, 1e6f}, {-1e6f, 0.1f}}) {
+    const ByteScale scale = ScaleOf(range);
+    const double low = (0 - scale.zero) * static_cast<double>(scale.scale),
+                 high = (255 - scale.zero) * static_cast<double>(scale.scale);
+    EXPECT_LE(low, std::min(0.f, range.low) + scale.scale / 2);
+    EXPECT_GE(high, std::max(0.f, range.high) - scale.scale / 2);
+  }
+  EXPECT_EQ(ScaleOf({2, 5}).zero, 0);      // extended to 0
+  EXPECT_EQ(ScaleOf({-7, -3}).zero, 255);  // the same below
+  EXPECT_EQ(ScaleOf({0, 0}).scale, 1);     // no division by 0
+  EXPECT_EQ(ScaleOf({0, 1e-42f}).scale, 1);
+}
+
+TEST(ValueRange, PercentileLeavesOutliersOut) {
+  std::vector<float> values(100000);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i) / 1e5f - 0.25f;
+  values[7] = 1e30f, values[8] = -std::numeric_limits<float>::max();
+  RangeObserver all, most(99.9);
+  all.Add(values), most.Add(values);
+  EXPECT_EQ(all.Range().high, 1e30f);
+  EXPECT_EQ(all.Range().low, -std::numeric_limits<float>::max());
+  EXPECT_NEAR(most.Range().low, -0.25, 0.005);
+  EXPECT_NEAR(most.Range().high, 0.75, 0.005);
+}
+
+TEST(ValueRange, PercentileOfFewOrEqualValuesStaysWithin) {
+  RangeObserver equal(99.99), none(99.99), infinite;
+  equal.Add(std::vector<float>{2, 2, 2});
+  EXPECT_EQ(equal.Range().low, 2);
+  EXPECT_EQ(equal.Range().high, 2);
+  EXPECT_EQ(none.Range().high, 0);
+  infinite.Add(std::vector<float>{1, INFINITY, NAN, -3});
+  EXPECT_EQ(infinite.Range().low, -3);
+  EXPECT_EQ(infinite.Range().high, 1);
+  EXPECT_EQ(infinite.infinite(), 2);
+}
+
+// ---- models
+
+constexpr int64_t kChannels = 6;
+
+// Conv, BatchNormalization, Relu, Conv, Add with the Relu's result, Relu, GlobalAveragePool, Flatten, Gemm.
+ModelMaker Images(int opset = 13) {
+  ModelMaker m(opset);
+  m.Input("x", {1, 3, 8, 8}).Output("y");
+  m.Floats("w1", {kChannels, 3, 3, 3}, Floats(Random(kChannels * 27, 1)));
+  m.Floats("w2", {kChannels, kChannels, 3, 3}, Floats(Random(kChannels * kChannels * 9, 2)));
+  m.Floats("w3", {4, kChannels}, Floats(Random(4 * kChannels, 3)));
+  m.Floats("b3", {4}, {1, -1, 0, 2});
+  m.Floats("scale", {kChannels}, {1, 2, 0.5f, 1, 1, 0}).Floats("shift", {kChannels}, {0, 1, 0, -1, 0, 2});
+  m.Floats("mean", {kChannels}, {0, 0, 1, 0, 0.5f, 0}).Floats("variance", {kChannels}, {1, 4, 1, 1, 0.25f, 1});
+  m.Node("Conv", {"x", "w1"}, {"c1"}, "conv1").Ints("pads", {1, 1, 1, 1});
+  m.Node("BatchNormalization", {"c1", "scale", "shift", "mean", "variance"}, {"n1"});
+  m.Node("Relu", {"n1"}, {"r1"});
+  m.Node("Conv", {"r1", "w2"}, {"c2"}, "conv2").Ints("pads", {1, 1, 1, 1});
+  m.Node("Add", {"c2", "r1"}, {"s"});
+  m.Node("Relu", {"s"}, {"r2"});
+  m.Node("GlobalAveragePool", {"r2"}, {"p"});
+  m.Node("Flatten", {"p"}, {"f"});
+  m.Node("Gemm", {"f", "w3", "b3"}, {"y"}, "classes").Int("transB", 1);
+  return m;
+}
+
+// MatMul and Add, Gelu's place taken by Tanh, a product of two computed matrices, and MatMul without a bias.
+ModelMaker Matrices(int opset = 13) {
+  ModelMaker m(opset);
+  m.Input("x", {1, 40, 64}).Output("y");
+  m.Floats("w1", {64, 96}, Floats(Random(64 * 96, 1))).Floats("b1", {96}, Floats(Random(96, 2)));
+  m.Floats("w2", {96, 33}, Floats(Random(96 * 33, 3)));
+  m.Node("MatMul", {"x", "w1"}, {"m1"}, "first");
+  m.Node("Add", {"b1", "m1"}, {"a1"});
+  m.Node("Tanh", {"a1"}, {"t"});
+  m.Node("MatMul", {"t", "w2"}, {"m2"}, "second");
+  m.Node("Transpose", {"m2"}, {"turned"}).Ints("perm", {0, 2, 1});
+  m.Node("MatMul", {"turned", "m2"}, {"y"}, "computed");
+  return m;
+}
+
+std::vector<Numbers> Evaluated(const std::string& bytes, const Numbers& x, const std::vector<std::string>& extra = {}) {
+  ImportOptions options;
+  options.extra_outputs = extra;
+  const auto imported = ImportOnnxBytes(bytes, "q.onnx", options);
+  if (!imported.ok()) {
+    ADD_FAILURE() << imported.error().Text();
+    return std::vector<Numbers>(extra.size() + 9);
+  }
+  const graph::Graph& g = imported->module.main();
+  std::vector<Numbers> outputs;
+  for (const auto& tensor : reference::Evaluate(g, {{g.Spec(g.inputs[0]).shape, x, DType::Float(32)}}))
+    outputs.push_back(tensor.data);
+  return outputs;
+}
+
+// Observes the ranges of one sample by the reference.
+void Calibrate(ModelQuantizer& quantizer, const Numbers& x, double percentile = 100) {
+  const std::vector<std::string> names = quantizer.Activations();
+  std::vector<std::string> computed;
+  std::map<std::string, ValueRange> ranges;
+  for (const std::string& name : names)
+    if (name != "x") computed.push_back(name);
+  const std::vector<Numbers> outputs = Evaluated(quantizer.FloatModel(), x, computed);
+  for (size_t i = 0; i <= computed.size(); ++i) {
+    RangeObserver observer(percentile);
+    observer.Add(Floats(i == computed.size() ? x : outputs[outputs.size() - computed.size() + i]));
+    ranges[i == computed.size() ? "x" : computed[i]] = observer.Range();
+  }
+  quantizer.SetRanges(ranges);
+}
+
+Result<ModelQuantizer> Read(const ModelMaker& model, QuantizedForm form) {
+  return ModelQuantizer::FromBytes(model.Bytes(), "m.onnx", "", form);
+}
+
+std::string ErrorOf(const ModelMaker& model, QuantizedForm form) {
+  const auto read = Read(model, form);
+  return read.ok() ? "no error" : read.error().Text();
+}
+
+ModelQuantizer::MeanErrors MeanErrors(const ModelQuantizer& quantizer, const Numbers& x) {
+  const auto probes = quantizer.ProbeModel();
+  if (!probes.ok()) ADD_FAILURE() << probes.error().Text();
+  const std::vector<Numbers> outputs = Evaluated(probes->model, x);
+  ModelQuantizer::MeanErrors errors;
+  for (size_t p = 0; p < probes->outputs.size(); ++p) errors.push_back(Floats(outputs[p + 1]));
+  return errors;
+}
+
+TEST(Quantizer, EightBitsOfImages) {
+  const Numbers x = Random(3 * 64, 9);
+  ModelQuantizer quantizer = Read(Images(), QuantizedForm::kInt8).value();
+  EXPECT_EQ(quantizer.products().size(), 3u);
+  // The inputs of products, the operands of the sum, and of the pool; the results of Relu instead of their operands.
+  EXPECT_THAT(quantizer.Activations(), ElementsAre("c2", "f", "r1", "r2", "x"));
+  EXPECT_THAT(quantizer.left_in_float(), IsEmpty());
+  Calibrate(quantizer, x);
+  const Numbers want = Evaluated(quantizer.FloatModel(), x)[0];
+  const std::string model = quantizer.QuantizedModel().value();
+  const Numbers got = Evaluated(model, x)[0];
+  EXPECT_LT(Distance(got, want), 0.02);
+  EXPECT_GT(Distance(got, want), 0);  // the twin: nothing was rounded
+  // Bias correction: each product's mean error becomes smaller than a hundredth of its own without.
+  const auto errors = MeanErrors(quantizer, x);
+  for (const auto& error : errors) EXPECT_GT(std::abs(*std::ranges::max_element(error)), 0);
+  EXPECT_LT(Distance(Evaluated(quantizer.QuantizedModel(errors).value(), x)[0], want), 0.02);
+}
+
+TEST(Quantizer, BiasCorrectionTakesTheMeanErrorAway) {
+  // One product of a matrix: after the correction, the mean over the rows is that of the float product.
+  ModelMaker m(13);
+  m.Input("x", {50, 16}).Output("y");
+  m.Floats("w", {16, 3}, Floats(Random(48, 4)));
+  m.Node("MatMul", {"x", "w"}, {"y"});
+  Numbers x = Random(50 * 16, 3);
+  for (double& v : x) v = v * v;  // with a mean
+  ModelQuantizer quantizer = Read(m, QuantizedForm::kInt8).value();
+  Calibrate(quantizer, x);
+  const auto mean_error = [&](const ModelQuantizer::MeanErrors& errors) {
+    const Numbers got = Evaluated(quantizer.QuantizedModel(errors).value(), x)[0];
+    const Numbers want = Evaluated(quantizer.FloatModel(), x)[0];
+    double sums[3] = {};
+    for (size_t i = 0; i < want.size(); ++i) sums[i % 3] += (got[i] - want[i]) / 50;
+    return std::max({std::abs(sums[0]), std::abs(sums[1]), std::abs(sums[2])});
+  };
+  const double before = mean_error({});
+  EXPECT_GT(before, 1e-5);
+  EXPECT_LT(mean_error(MeanErrors(quantizer, x)), before / 20);
+}
+
+TEST(Quantizer, EightBitsOfMatrices) {
+  const Numbers x = Random(40 * 64, 9);
+  ModelQuantizer quantizer = Read(Matrices(), QuantizedForm::kInt8).value();
+  EXPECT_EQ(quantizer.products().size(), 2u);
+  EXPECT_THAT(quantizer.Activations(), ElementsAre("t", "x"));
+  ASSERT_EQ(quantizer.left_in_float().size(), 3u);  // and Add and Tanh
+  EXPECT_EQ(quantizer.left_in_float()[0].reason, "both operands are computed");
+  EXPECT_THAT(quantizer.left_in_float()[0].nodes, ElementsAre("node 'computed'"));
+  Calibrate(quantizer, x);
+  const Numbers want = Evaluated(quantizer.FloatModel(), x)[0];
+  EXPECT_LT(Distance(Evaluated(quantizer.QuantizedModel().value(), x)[0], want), 0.03);
+  EXPECT_LT(Distance(Evaluated(quantizer.QuantizedModel(MeanErrors(quantizer, x)).value(), x)[0], want), 0.03);
+}
+
+TEST(Quantizer, FourBitsOfMatrices) {
+  const Numbers x = Random(40 * 64, 9);
+  ModelQuantizer quantizer = Read(Matrices(), QuantizedForm::kWeights4).value();
+  EXPECT_EQ(quantizer.products().size(), 2u);
+  EXPECT_THAT(quantizer.Activations(), IsEmpty());
+  quantizer.SetRanges({});
+  const Numbers want = Evaluated(quantizer.FloatModel(), x)[0];
+  const std::string model = quantizer.QuantizedModel().value();
+  EXPECT_EQ(ImportOnnxBytes(model, "q.onnx")->opset, 21);
+  const double error = Distance(Evaluated(model, x)[0], want);
+  EXPECT_LT(error, 0.3);
+  EXPECT_GT(error, 0.01);
+  EXPECT_LT(Distance(Evaluated(quantizer.QuantizedModel(MeanErrors(quantizer, x)).value(), x)[0], want), error * 1.1);
+  // 96 x 33 weights take 4 bits, and a scale for each 32.
+  EXPECT_LT(model.size(), quantizer.FloatModel().size() / 4);
+}
+
+TEST(Quantizer, FourBitsRaiseTheOperatorSet) {
+  ModelMaker m(13);
+  m.Input("x", {4, 64}).Output("y");
+  m.Floats("w", {8, 64}, Floats(Random(8 * 64, 4))).Floats("b", {8}, Floats(Random(8, 5)));
+  m.Node("Gemm", {"x", "w", "b"}, {"g"}).Int("transB", 1);
+  m.Node("Split", {"g"}, {"s1", "s2"}).Int("axis", 1);
+  m.Node("Sub", {"s1", "s2"}, {"d"});
+  m.Node("ReduceMean", {"d"}, {"y"}).Ints("axes", {1});
+  const Numbers x = Random(4 * 64, 6);
+  ModelQuantizer quantizer = Read(m, QuantizedForm::kWeights4).value();
+  quantizer.SetRanges({});
+  EXPECT_LT(Distance(Evaluated(quantizer.QuantizedModel().value(), x)[0], Output(m, {x})), 0.2);
+}
+
+TEST(Quantizer, OutliersCostLessWithPercentiles) {
+  // One value of 1000 among 2560 of at most 1.
+  Numbers x = Random(40 * 64, 9), ordinary = Random(40 * 64, 10);
+  x[5] = 1000;
+  double errors[2];
+  for (int i = 0; i < 2; ++i) {
+    ModelQuantizer quantizer = Read(Matrices(), QuantizedForm::kInt8).value();
+    Calibrate(quantizer, x, i == 0 ? 100 : 99.9);
+    errors[i] = Distance(Evaluated(quantizer.QuantizedModel().value(), ordinary)[0],
+                         Evaluated(quantizer.FloatModel(), ordinary)[0]);
+  }
+  EXPECT_LT(errors[1], errors[0] / 5) << errors[0];
+}
+
+TEST(Quantizer, LargeBiasesOfSmallWeightsStayExact) {
+  ModelMaker m(13);
+  m.Input("x", {2, 8}).Output("y");
+  std::vector<float> w(16, 0);
+  w[1] = 1e-12f;
+  m.Floats("w", {8, 2}, w).Floats("b", {2}, {3, -70000});
+  m.Node("Gemm", {"x", "w", "b"}, {"y"});
+  ModelQuantizer quantizer = Read(m, QuantizedForm::kInt8).value();
+  const Numbers x = Random(16, 1);
+  Calibrate(quantizer, x);
+  EXPECT_LT(Distance(Evaluated(quantizer.QuantizedModel().value(), x)[0], {3, -70000, 3, -70000}), 1e-6);
+}
+
+TEST(Quantizer, ReadersInFloatReadFloats) {
+  // The Relu's result is an output of the model, so it stays.
+  ModelMaker m(13);
+  m.Input("x", {1, 3, 6, 6}).Output("r").Output("y");
+  m.Floats("w1", {4, 3, 1, 1}, Floats(Random(12, 1))).Floats("w2", {4, 4, 1, 1}, Floats(Random(16, 2)));
+  m.Node("Conv", {"x", "w1"}, {"c"});
+  m.Node("Relu", {"c"}, {"r"});
+  m.Node("Conv", {"r", "w2"}, {"d"});
+  m.Node("Sigmoid", {"r"}, {"g"});
+  m.Node("Mul", {"d", "g"}, {"y"});
+  const Numbers x = Random(108, 1);
+  ModelQuantizer quantizer = Read(m, QuantizedForm::kInt8).value();
+  Calibrate(quantizer, x);
+  const auto got = Evaluated(quantizer.QuantizedModel().value(), x), want = Evaluated(quantizer.FloatModel(), x);
+  for (int i : {0, 1}) EXPECT_LT(Distance(got[i], want[i]), 0.03);
+  EXPECT_GE(*std::ranges::min_element(got[0]), 0);
+}
+
+TEST(Quantizer, WhatDependsOnShapesOnlyStaysInFloat) {
+  ModelMaker m(13);
+  m.Input("x", {2, 3}).Output("y");
+  m.Floats("w", {3, 3}, Floats(Random(9, 1))).Floats("f", {2, 3}, Floats(Random(6, 2)));
+  m.Node("Shape", {"x"}, {"s"});
+  m.Node("Cast", {"s"}, {"numbers"}).Int("to", 1);
+  m.Node("MatMul", {"numbers", "f"}, {"positions"}, "positions");
+  m.Node("MatMul", {"x", "w"}, {"p"});
+  m.Node("Add", {"p", "positions"}, {"y"});
+  const ModelQuantizer quantizer = Read(m, QuantizedForm::kInt8).value();
+  EXPECT_EQ(quantizer.products().size(), 1u);
+  EXPECT_EQ(quantizer.left_in_float()[0].reason, "it depends on constants alone");
+}
+
+TEST(Quantizer, RefusesWhatItCannotDo) {
+  EXPECT_THAT(ErrorOf(Images(12), QuantizedForm::kInt8), HasSubstr("uses ONNX operator set 12"));
+  EXPECT_THAT(ErrorOf(Matrices(21), QuantizedForm::kInt8), HasSubstr("no error"));
+  ModelMaker conv(13);
+  conv.Input("x", {1, 1, 4, 4}).Output("y").Floats("w", {1, 1, 1, 1}, {2}).Node("Conv", {"x", "w"}, {"y"}, "c");
+  EXPECT_THAT(ErrorOf(conv, QuantizedForm::kInt8), HasSubstr("no error"));
+  EXPECT_THAT(ErrorOf(conv, QuantizedForm::kWeights4),
+              HasSubstr("Conv (node 'c') stays in float: only weights of matrices get 4 bits"));
+  ModelMaker none(13);
+  none.Input("x", {4}).Output("y").Node("Relu", {"x"}, {"y"});
+  EXPECT_THAT(ErrorOf(none, QuantizedForm::kInt8), HasSubstr("there is nothing to quantize"));
+  ModelQuantizer quantizer = Read(Images(), QuantizedForm::kInt8).value();
+  Calibrate(quantizer, Random(3 * 64, 9));
+  const auto again = ModelQuantizer::FromBytes(quantizer.QuantizedModel().value(), "q.onnx", "", QuantizedForm::kInt8);
+  ASSERT_FALSE(again.ok());
+  EXPECT_THAT(again.error().Text(), HasSubstr("q.onnx is quantized already: it has "));
+  EXPECT_THAT(ModelQuantizer::FromBytes("garbage", "m.onnx", "", QuantizedForm::kInt8).error().Text(),
+              HasSubstr("is not an ONNX model"));
+}
+
+}  // namespace
+}  // namespace autotune

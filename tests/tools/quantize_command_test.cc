@@ -70,7 +70,7 @@ TEST_F(QuantizeCommand, EightBitsOfResNet20) {
   EXPECT_EQ(result["left_in_float"].As<Json::Array>()->size(), 1u);  // Softmax
   EXPECT_LT(Number(result, "error"), kMostError);
   EXPECT_GT(Number(result, "error"), 0);
-  EXPECT_LE(Number(result, "error"), 1.1 * Number(result, "uncorrected_error"));
+  EXPECT_LE(Number(result, "error"), 1.1 * Number(result, "plain_error"));
   EXPECT_LT(Number(result, "output_bytes"), Number(result, "model_bytes") * 0.4);
   IsChecked(File("q.onnx"));
   // The error is that of the written model after compile and run.

@@ -1,14 +1,15 @@
 // `autotune quantize` writes a copy of an ONNX model with integer weights.
 #include <algorithm>
 #include <chrono>
-#include <filesystem>
+#include <map>
+#include <optional>
 
 #include "support/file.h"
 #include "support/hint.h"
 #include "support/machine_description.h"
-#include "support/shell.h"
 #include "support/stop_on_signals.h"
 #include "support/terminal.h"
+#include "support/utf8.h"
 #include "tools/autotune/calibration.h"
 #include "tools/autotune/command.h"
 #include "tools/autotune/console.h"
@@ -33,13 +34,16 @@ struct QuantizeOptions {
 struct Quantized {
   std::string model;  // bytes
   int64_t samples = 0;
-  std::optional<NetworkError> error, uncorrected;  // of the model; without corrected biases, if they were tried
-  bool corrected = false;
+  // The error of the network without and with corrected biases; nothing: not measured.
+  std::optional<NetworkError> plain, with_correction;
+  bool corrected = false;  // the model has corrected biases
+
+  const std::optional<NetworkError>& error() const { return corrected ? with_correction : plain; }
 };
 
 std::string Megabytes(int64_t bytes) { return Format("%.2f MB", static_cast<double>(bytes) / 1e6); }
 
-// "22 of 24 products (21 Conv, 1 Gemm)"
+// "22 products (21 Conv, 1 Gemm)"
 std::string ProductsText(const ModelQuantizer& quantizer) {
   std::map<std::string, int> kinds;
   for (const auto& product : quantizer.products()) ++kinds[product.op];
@@ -48,8 +52,7 @@ std::string ProductsText(const ModelQuantizer& quantizer) {
   return Counted(static_cast<int64_t>(quantizer.products().size()), "product") + " (" + text + ")";
 }
 
-// "  2 MatMul: both operands are computed (node 'a', node 'b')"; operators of the same reason that are no products on
-// one line.
+// "  2 MatMul: both operands are computed (node 'a', node 'b')"
 std::string LeftText(const ModelQuantizer& quantizer) {
   constexpr size_t kNamed = 3;
   std::string text;
@@ -63,13 +66,12 @@ std::string LeftText(const ModelQuantizer& quantizer) {
 }
 
 std::string ErrorText(const Quantized& result) {
-  if (!result.error) return "error: not measured, since there is no --calibrate\n";
-  std::string text = Format("error: %.3g of output '%s', ||y - y32|| / ||y32|| over %s", result.error->error,
-                            result.error->output.c_str(), Counted(result.samples, "sample").c_str());
-  if (result.uncorrected)
-    text +=
-        Format(result.corrected ? "; %.3g without corrected biases" : "; no bias is corrected, since that gave no less",
-               result.uncorrected->error);
+  if (!result.error()) return "error: not measured, since there is no --calibrate\n";
+  std::string text = Format("error: %.4g of output '%s', ||y - y32|| / ||y32|| over %s", result.error()->error,
+                            OneLine(result.error()->output).c_str(), Counted(result.samples, "sample").c_str());
+  if (result.with_correction)
+    text += result.corrected ? Format("; %.4g without corrected biases", result.plain->error)
+                             : Format("; %.4g with corrected biases, so they are not", result.with_correction->error);
   return text + "\n";
 }
 
@@ -92,11 +94,12 @@ void Report(const QuantizeOptions& options, const ModelQuantizer& quantizer, con
       entry["nodes"] = ToJson(operators.nodes);
     }
     line["left_in_float"] = std::move(left);
-    if (result.error) {
-      line["error"] = result.error->error;
-      line["worst_output"] = result.error->output;
+    if (result.error()) {
+      line["error"] = result.error()->error;
+      line["worst_output"] = result.error()->output;
+      line["plain_error"] = result.plain->error;
     }
-    if (result.uncorrected) line["uncorrected_error"] = result.uncorrected->error;
+    if (result.with_correction) line["corrected_error"] = result.with_correction->error;
     line["corrected"] = result.corrected;
     line["model_bytes"] = before;
     line["output_bytes"] = after;
@@ -110,19 +113,18 @@ void Report(const QuantizeOptions& options, const ModelQuantizer& quantizer, con
 
 // Quantizes with and without corrected biases, and keeps the form with the smaller error.
 Result<Quantized> Best(const ModelQuantizer& quantizer, Calibration& calibration) {
-  Quantized plain;
-  plain.samples = calibration.data().size();
-  plain.model = TRY(quantizer.QuantizedModel());
-  plain.error = TRY(calibration.ErrorOf(plain.model));
-  if (calibration.data().is_random()) return plain;
+  Quantized result;
+  result.samples = calibration.data().size();
+  result.model = TRY(quantizer.QuantizedModel());
+  result.plain = TRY(calibration.ErrorOf(result.model));
+  if (calibration.data().is_random()) return result;
   const ModelQuantizer::MeanErrors errors = TRY(calibration.MeanErrors());
-  if (std::ranges::all_of(errors, [](const auto& error) { return error.empty(); })) return plain;
-  Quantized corrected = plain;
-  corrected.corrected = true;
-  corrected.model = TRY(quantizer.QuantizedModel(errors));
-  corrected.error = TRY(calibration.ErrorOf(corrected.model));
-  plain.uncorrected = corrected.uncorrected = plain.error;
-  return corrected.error->error < plain.error->error ? corrected : plain;
+  if (std::ranges::all_of(errors, [](const auto& error) { return error.empty(); })) return result;
+  std::string corrected = TRY(quantizer.QuantizedModel(errors));
+  result.with_correction = TRY(calibration.ErrorOf(corrected));
+  result.corrected = result.with_correction->error < result.plain->error;
+  if (result.corrected) result.model = std::move(corrected);
+  return result;
 }
 
 Result<Quantized> Calibrated(const QuantizeOptions& options, ModelQuantizer& quantizer) {

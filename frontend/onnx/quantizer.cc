@@ -64,7 +64,7 @@ Status CheckIsFloat(const onnx::GraphProto& graph, const std::string& source) {
 }
 
 Status CheckOpset(int64_t opset, const std::string& source) {
-  if (opset >= kLeastOpset) return {};
+  if (opset == 0 || opset >= kLeastOpset) return {};  // 0: it uses operators of other domains only
   return WithHint(Err(source, " uses ONNX operator set ", opset, "; weights with a scale for each channel need ",
                       kLeastOpset, " or more"),
                   "convert it: onnx.version_converter.convert_version(model, 17)");

@@ -5,7 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <numeric>
+#include <filesystem>
+#include <fstream>
 
 #include "frontend/onnx/value_range.h"
 #include "frontend/onnx/weight_codes.h"
@@ -21,7 +22,6 @@ using onnx_import::WeightCodes;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
-using testing::Not;
 
 Numbers Random(int64_t count, uint64_t seed) {
   Rng rng(seed);
@@ -366,6 +366,23 @@ TEST(Quantizer, WhatDependsOnShapesOnlyStaysInFloat) {
   const ModelQuantizer quantizer = Read(m, QuantizedForm::kInt8).value();
   EXPECT_EQ(quantizer.products().size(), 1u);
   EXPECT_EQ(quantizer.left_in_float()[0].reason, "it depends on constants alone");
+}
+
+TEST(Quantizer, TakesExternalDataIntoTheModel) {
+  const std::string folder = testing::TempDir() + "quantizer_external";
+  std::filesystem::create_directories(folder);
+  const std::vector<float> w = Floats(Random(16, 1));
+  std::ofstream(folder + "/w.bin", std::ios::binary).write(reinterpret_cast<const char*>(w.data()), 64);
+  ModelMaker m(13);
+  m.Input("x", {2, 4}).Output("y").Floats("w", {4, 4}, w).Node("MatMul", {"x", "w"}, {"y"});
+  const Numbers x = Random(8, 2), want = Output(m, {x});
+  m.MarkExternal("w", {{"location", "w.bin"}});
+  ModelQuantizer quantizer = ModelQuantizer::FromBytes(m.Bytes(), "m.onnx", folder, QuantizedForm::kInt8).value();
+  Calibrate(quantizer, x);
+  EXPECT_LT(Distance(Evaluated(quantizer.QuantizedModel().value(), x)[0], want), 0.03);
+  // Without the folder, nobody finds the data.
+  EXPECT_THAT(ErrorOf(m, QuantizedForm::kInt8), HasSubstr("without a folder"));
+  std::filesystem::remove_all(folder);
 }
 
 TEST(Quantizer, RefusesWhatItCannotDo) {

@@ -21,7 +21,7 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
-constexpr double kMostError = 0.05;  // of ResNet-20, whose weights are random
+constexpr double kMostError = 0.02;  // of ResNet-20, whose weights are random: 0.0102 when this was written
 const std::string kSamples = std::string(AUTOTUNE_SOURCE_DIR) + "/examples/resnet20";
 
 class QuantizeCommand : public test::CliTest {
@@ -51,14 +51,6 @@ class QuantizeCommand : public test::CliTest {
     const Tensor output = ReadNpy(File("out/probabilities.npy")).value();
     return {output.Data<float>(), output.Data<float>() + output.num_elements()};
   }
-  // Checks a model by ONNX's checker. Returns false if it is not installed.
-  bool IsChecked(const std::string& model) {
-    if (std::system("/usr/bin/python3 -c 'import onnx' 2>/dev/null") != 0) return false;
-    const std::string command =
-        "/usr/bin/python3 -c \"import onnx; m = onnx.load('" + model + "'); onnx.checker.check_model(m, True)\"";
-    EXPECT_EQ(std::system(command.c_str()), 0) << model;
-    return true;
-  }
 };
 
 double Number(const Json& json, const char* name) { return json[name].As<double>().value_or(NAN); }
@@ -72,13 +64,24 @@ TEST_F(QuantizeCommand, EightBitsOfResNet20) {
   EXPECT_GT(Number(result, "error"), 0);
   EXPECT_LE(Number(result, "error"), 1.1 * Number(result, "plain_error"));
   EXPECT_LT(Number(result, "output_bytes"), Number(result, "model_bytes") * 0.4);
-  IsChecked(File("q.onnx"));
   // The error is that of the written model after compile and run.
   const std::string image = "image=" + kSamples + "/test_data_set_0/input_0.pb";
   const std::vector<float> want = Outputs(kExample, image), got = Outputs(File("q.onnx"), image);
   double difference = 0, size = 0;
   for (size_t i = 0; i < want.size(); ++i) difference += std::pow(got[i] - want[i], 2), size += want[i] * want[i];
   EXPECT_NEAR(std::sqrt(difference / size), Number(result, "error"), 1e-4);
+}
+
+TEST_F(QuantizeCommand, PassesTheCheckerOfOnnx) {
+  if (std::system("/usr/bin/python3 -c 'import onnx' 2>/dev/null") != 0) GTEST_SKIP() << "needs python3-onnx";
+  Quantized({"--model", SmallModel(), "--calibrate", "random"});
+  const auto check = [&](const std::string& change) {
+    return std::system(("/usr/bin/python3 -c \"import onnx; m = onnx.load('" + File("q.onnx") + "'); " + change +
+                        "; onnx.checker.check_model(m, True)\" 2>/dev/null")
+                           .c_str());
+  };
+  EXPECT_EQ(check("pass"), 0);
+  EXPECT_NE(check("m.graph.node[0].input[0] = 'nothing'"), 0);
 }
 
 TEST_F(QuantizeCommand, ReadsArraysWithManySamples) {

@@ -53,12 +53,16 @@ class QuantizeCommand : public test::CliTest {
   }
 };
 
-double Number(const Json& json, const char* name) { return json[name].As<double>().value_or(NAN); }
+double Number(const Json& json, const char* name) {
+  if (const auto* whole = json[name].As<int64_t>()) return static_cast<double>(*whole);
+  const auto* number = json[name].As<double>();
+  return number ? *number : NAN;
+}
 
 TEST_F(QuantizeCommand, EightBitsOfResNet20) {
   const Json result = Quantized({"--model", kExample, "--calibrate", kSamples});
-  EXPECT_EQ(result["products"].As<int64_t>(), 22);
-  EXPECT_EQ(result["samples"].As<int64_t>(), 1);
+  EXPECT_EQ(Number(result, "products"), 22);
+  EXPECT_EQ(Number(result, "samples"), 1);
   EXPECT_EQ(result["left_in_float"].As<Json::Array>()->size(), 1u);  // Softmax
   EXPECT_LT(Number(result, "error"), kMostError);
   EXPECT_GT(Number(result, "error"), 0);
@@ -94,7 +98,7 @@ TEST_F(QuantizeCommand, ReadsArraysWithManySamples) {
   ASSERT_TRUE(WriteNpz(File("named/a.npz"), {{"image", images}}).ok());
   for (const char* folder : {"arrays", "named"}) {
     const Json result = Quantized({"--model", SmallModel(), "--calibrate", File(folder), "--method", "percentile"});
-    EXPECT_EQ(result["samples"].As<int64_t>(), 5) << folder;
+    EXPECT_EQ(Number(result, "samples"), 5) << folder;
   }
   const CliResult text = Run({"quantize", "--model", SmallModel(), "--calibrate", "random", "-o", File("r.onnx")});
   EXPECT_EQ(text.code, 0) << text.Text();
@@ -105,7 +109,7 @@ TEST_F(QuantizeCommand, ReadsArraysWithManySamples) {
 
 TEST_F(QuantizeCommand, FourBitsOfMatricesOnly) {
   const Json result = Quantized({"--model", kExample, "--weights", "4", "--calibrate", kSamples});
-  EXPECT_EQ(result["products"].As<int64_t>(), 1);
+  EXPECT_EQ(Number(result, "products"), 1);
   EXPECT_LT(Number(result, "error"), 0.2);
   const CliResult blind = Run({"quantize", "--model", kExample, "--weights", "4", "-o", File("b.onnx")});
   EXPECT_EQ(blind.code, 0) << blind.Text();

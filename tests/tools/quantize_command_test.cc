@@ -31,7 +31,7 @@ class QuantizeCommand : public test::CliTest {
     arguments.insert(arguments.end(), more.begin(), more.end());
     const CliResult result = Run(arguments);
     EXPECT_EQ(result.code, 0) << result.Text();
-    return test::EventsOf(result.out).back();
+    return Json::Parse(result.out).value();
   }
   void ExpectRefused(std::vector<std::string> arguments, const std::vector<std::string>& words, int code = 1) {
     arguments.insert(arguments.begin(), "quantize");

@@ -300,7 +300,8 @@ TEST_F(Face, ASuggestedCommandWorksInAShell) {
 
 TEST_F(Face, TheCommandThatResumesHasTheSameWords) {
   const std::string tasks = "*conv2d* [1,32,32,16]*", db = folder_of_package_ + "/it's mine.db";
-  const Words words = {"--model", kExample, "--db", db, "--trials", "100000", "--tasks", tasks, "--http", "127.0.0.1:0"};
+  const Words words = {"--model", kExample,  "--db", db,       "--trials",
+                       "100000",  "--tasks", tasks,  "--http", "127.0.0.1:0"};
   Subprocess child = Start(words, "stopped");
   ASSERT_TRUE(Soon([&] { return ReadAll(File("stopped.err")).find("tuning resnet20") != std::string::npos; }));
   usleep(1500000);

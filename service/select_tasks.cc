@@ -2,6 +2,8 @@
 
 #include <fnmatch.h>
 
+#include <algorithm>
+
 #include "support/hint.h"
 #include "support/task_id.h"
 
@@ -33,7 +35,8 @@ bool LabelMatches(const std::string& label, const std::string& pattern) {
 }
 
 // Marks the tasks that the pattern selects.
-Status MarkTasks(const std::vector<TuneTask>& tasks, const std::string& pattern, std::vector<bool>& selected) {
+Status MarkTasks(const std::vector<TuneTask>& tasks, const Leaders& leaders, const std::string& pattern,
+                 std::vector<bool>& selected) {
   bool any = false;
   for (size_t i = 0; i < tasks.size(); ++i) {
     if (pattern.empty() || !LabelMatches(tasks[i].label, pattern)) continue;
@@ -44,18 +47,32 @@ Status MarkTasks(const std::vector<TuneTask>& tasks, const std::string& pattern,
     return WithHint(Err("--tasks: no task's label contains '", pattern, "'"), "--tasks list shows the labels");
   std::vector<std::string> hashes;
   for (const TuneTask& task : tasks) hashes.push_back(task.hash.Hex());
+  for (const auto& [follower, leader] : leaders) hashes.push_back(follower);
   Result<std::string> hash = FindTask(hashes, pattern);
   if (!hash.ok()) return WithHint(Prefixed("--tasks: ", hash.error()), "--tasks list shows the tasks");
-  for (size_t i = 0; i < tasks.size(); ++i) selected[i] = selected[i] || hashes[i] == *hash;
+  const auto follows = leaders.find(*hash);
+  const std::string& named = follows == leaders.end() ? *hash : follows->second;
+  for (size_t i = 0; i < tasks.size(); ++i) selected[i] = selected[i] || hashes[i] == named;
   return {};
 }
 
 }  // namespace
 
-Result<std::vector<TuneTask>> SelectTasks(const std::vector<TuneTask>& tasks, const std::string& patterns) {
+Leaders LeadersOf(const Network& network) {
+  Leaders leaders;
+  const std::vector<NetworkTask> tuned = TasksToTune(network);
+  for (const NetworkTask& task : network.tasks) {
+    const auto leader = std::ranges::find(tuned, task.family, &NetworkTask::family);
+    if (leader->hash != task.hash) leaders[task.hash.Hex()] = leader->hash.Hex();
+  }
+  return leaders;
+}
+
+Result<std::vector<TuneTask>> SelectTasks(const std::vector<TuneTask>& tasks, const std::string& patterns,
+                                          const Leaders& leaders) {
   if (patterns.empty()) return tasks;
   std::vector<bool> selected(tasks.size(), false);
-  for (const std::string& pattern : SplitPatterns(patterns)) TRY(MarkTasks(tasks, pattern, selected));
+  for (const std::string& pattern : SplitPatterns(patterns)) TRY(MarkTasks(tasks, leaders, pattern, selected));
   std::vector<TuneTask> some;
   for (size_t i = 0; i < tasks.size(); ++i) {
     if (selected[i]) some.push_back(tasks[i]);

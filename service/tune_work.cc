@@ -153,7 +153,7 @@ Status TuneWork::OpenModel() {
                       MachineText(target) + ", as --target or this machine has it"});
   }
   network_ = TRY(request_.model.Load(setup_.network, target, *setup_.builder));
-  tasks_ = TRY(SelectTasks(MakeTuneTasks(network_), request_.tasks));
+  tasks_ = TRY(SelectTasks(MakeTuneTasks(network_), request_.tasks, LeadersOf(network_)));
   return {};
 }
 

@@ -152,7 +152,7 @@ class Selection : public ::testing::Test {
  protected:
   std::vector<std::string> Of(const std::string& patterns) {
     std::vector<std::string> labels;
-    auto selected = SelectTasks(tasks_, patterns);
+    auto selected = SelectTasks(tasks_, patterns, leaders_);
     if (!selected.ok()) return {"error: " + selected.error().Text()};
     for (const TuneTask& task : *selected) labels.push_back(task.label);
     return labels;
@@ -160,6 +160,7 @@ class Selection : public ::testing::Test {
   std::vector<TuneTask> tasks_ = {TaskOf(0xabcd0001, "conv2d_relu [1,8,8,4] x [3,3,4,4]"),
                                   TaskOf(0xabcd0002, "conv2d [1,8,8,4] x [1,1,4,4]"),
                                   TaskOf(0x12345678, "softmax [1,10]")};
+  Leaders leaders_;
 };
 
 TEST_F(Selection, PatternsArePartsOfLabelsGlobsOrIds) {
@@ -173,6 +174,14 @@ TEST_F(Selection, PatternsArePartsOfLabelsGlobsOrIds) {
   EXPECT_THAT(Of("softmax,abcd0001"), ElementsAre(tasks_[0].label, tasks_[2].label))
       << "the result must have the order of the tasks";
   EXPECT_THAT(Of("softmax,softmax"), ElementsAre(tasks_[2].label));
+}
+
+TEST_F(Selection, AnIdOfATaskThatFollowsNamesItsLeader) {
+  EXPECT_THAT(Of("abcd0003"), ElementsAre(HasSubstr("no task has an id that begins with abcd0003")));
+  leaders_[TaskOf(0xabcd0003, "").hash.Hex()] = tasks_[1].hash.Hex();
+  EXPECT_THAT(Of("abcd0003"), ElementsAre(tasks_[1].label));
+  EXPECT_THAT(Of("abcd0003,abcd0002"), ElementsAre(tasks_[1].label));
+  EXPECT_THAT(Of("abcd"), ElementsAre(HasSubstr("3 tasks have an id that begins with abcd")));
 }
 
 TEST_F(Selection, APatternThatNamesNothingIsAnError) {

@@ -1,4 +1,4 @@
-// TuneView makes what the page of a tuning run shows from the run's events (tools/autotune/events.h), the same that
+// TuneView makes what the page of a tuning run shows from the run's events (service/events.h), the same that
 // --json prints. Not thread-safe.
 #pragma once
 #include <cstdint>

@@ -26,7 +26,7 @@ class Progress {
     if (samples == total_ || now - told_ < (console.HasLive() ? kBetweenDraws : kBetweenLines)) return;
     told_ = now;
     const double left = now / static_cast<double>(samples) * static_cast<double>(total_ - samples);
-    const std::string line = what_ + ": " + std::to_string(samples) + " of " + Counted(total_, "sample") + ", " +
+    const std::string line = what_ + ": " + std::to_string(samples) + " of " + CountText(total_, "sample") + ", " +
                              DurationText(left) + " left";
     if (console.HasLive()) return console.Live(line);
     console.Status(line);
@@ -128,7 +128,7 @@ Status Calibration::Observe(const std::vector<std::string>& names, std::map<std:
   std::vector<std::string> extra;
   for (const std::string& name : names)
     if (std::ranges::count(outputs_, name) == 0) extra.push_back(name);
-  Console::Get().Status("compiling the network with " + Counted(static_cast<int64_t>(names.size()), "tensor") +
+  Console::Get().Status("compiling the network with " + CountText(static_cast<int64_t>(names.size()), "tensor") +
                         " to observe");
   const RunnableModel network = TRY(Compiled(quantizer_.FloatModel(), extra));
   Progress progress("ranges", data_.size());
@@ -175,7 +175,7 @@ Result<std::map<std::string, ValueRange>> Calibration::Ranges() {
   for (const auto& [name, observer] : observers) {
     ranges[name] = observer.Range();
     if (observer.infinite() > 0)
-      notes_.push_back("tensor '" + name + "': " + Counted(observer.infinite(), "value") +
+      notes_.push_back("tensor '" + name + "': " + CountText(observer.infinite(), "value") +
                        " infinite or no number, which its range leaves out");
   }
   return ranges;

@@ -49,7 +49,7 @@ std::string ProductsText(const ModelQuantizer& quantizer) {
   for (const auto& product : quantizer.products()) ++kinds[product.op];
   std::string text;
   for (const auto& [op, count] : kinds) text += (text.empty() ? "" : ", ") + std::to_string(count) + " " + op;
-  return Counted(static_cast<int64_t>(quantizer.products().size()), "product") + " (" + text + ")";
+  return CountText(static_cast<int64_t>(quantizer.products().size()), "product") + " (" + text + ")";
 }
 
 // "  2 MatMul: both operands are computed (node 'a', node 'b')"
@@ -68,7 +68,7 @@ std::string LeftText(const ModelQuantizer& quantizer) {
 std::string ErrorText(const Quantized& result) {
   if (!result.error()) return "error: not measured, since there is no --calibrate\n";
   std::string text = Format("error: %.4g of output '%s', ||y - y32|| / ||y32|| over %s", result.error()->error,
-                            OneLine(result.error()->output).c_str(), Counted(result.samples, "sample").c_str());
+                            OneLine(result.error()->output).c_str(), CountText(result.samples, "sample").c_str());
   if (result.with_correction)
     text += result.corrected ? Format("; %.4g without corrected biases", result.plain->error)
                              : Format("; %.4g with corrected biases, so they are not", result.with_correction->error);

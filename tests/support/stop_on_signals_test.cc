@@ -50,7 +50,7 @@ TEST(StopOnSignalsDeathTest, WithoutARequestTheFirstSignalEndsTheProcess) {
 
 TEST(StopOnSignalsDeathTest, AfterwardsASignalEndsTheProcessAsUsual) {
   auto afterwards = [] {
-    { StopOnSignals stop({}, 42); }
+    { StopOnSignals stop(std::stop_source(), 42); }
     kill(getpid(), SIGINT);
     sleep(60);
   };

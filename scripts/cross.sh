@@ -168,8 +168,10 @@ if have qemu-aarch64 aarch64-linux-gnu-g++; then
     on "cortex-a72-c${options# -vectors=}" "c -mtriple=aarch64-linux-gnu -mcpu=cortex-a72 -num-cores=2$options" \
       qemu-aarch64 -L /usr/aarch64-linux-gnu
   done
-  integers cortex-a72 'llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72 -num-cores=2' \
-    qemu-aarch64 -L /usr/aarch64-linux-gnu
+  for cpu in cortex-a72 cortex-a76 neoverse-v1; do # without dot products; with sdot and udot; with usdot, too
+    integers $cpu "llvm -mtriple=aarch64-linux-gnu -mcpu=$cpu -num-cores=2" \
+      qemu-aarch64 -cpu max -L /usr/aarch64-linux-gnu
+  done
 fi
 if have qemu-riscv64 riscv64-linux-gnu-g++; then
   arch=riscv64

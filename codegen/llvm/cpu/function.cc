@@ -135,6 +135,7 @@ void FunctionEmitter::EmitParallel(const For& loop) {
   FunctionEmitter inner(modules_, target_, name, streaming_.buffers());
   llvm::Function* body = inner.EmitParallelBody(loop, captures, bindings_.analyzer);
   EmitParallelRun(builder_, modules_, at_context_, bindings_, {name, body, captures, *extent, loop.var});
+  if (inner.tiles_.used()) tiles_.Restore(builder_);
 }
 
 void FunctionEmitter::EmitIf(const If& branch) {

@@ -151,13 +151,16 @@ void Configure(llvm::IRBuilder<>& builder, const std::string& configuration) {
   builder.CreateIntrinsic(llvm::Intrinsic::x86_ldtilecfg, {}, {constant});
 }
 
+void EmitRelease(llvm::IRBuilder<>& builder) { builder.CreateIntrinsic(llvm::Intrinsic::x86_tilerelease, {}, {}); }
+
 }  // namespace
 
 void TileRegisters::Emit(llvm::IRBuilder<>& builder, const TileProduct& product, llvm::Value* c, llvm::Value* a,
                          llvm::Value* b) {
   ProductEmitter emitter(builder, product, c, a, b);
   const std::string configuration = emitter.Configuration();
-  if (configuration_.empty()) {
+  used_ = true;
+  if (configuration_.empty() && !restored_) {
     llvm::BasicBlock& entry = builder.GetInsertBlock()->getParent()->getEntryBlock();
     llvm::IRBuilder<> at_entry(&entry, entry.begin());
     Configure(at_entry, configuration);
@@ -166,11 +169,17 @@ void TileRegisters::Emit(llvm::IRBuilder<>& builder, const TileProduct& product,
   if (configuration == configuration_) return emitter.Emit();
   Configure(builder, configuration);
   emitter.Emit();
-  Configure(builder, configuration_);
+  configuration_.empty() ? EmitRelease(builder) : Configure(builder, configuration_);
+}
+
+// A later product must not configure the registers at the entry any more, since the call comes between.
+void TileRegisters::Restore(llvm::IRBuilder<>& builder) {
+  restored_ = true;
+  if (!configuration_.empty()) Configure(builder, configuration_);
 }
 
 void TileRegisters::Release(llvm::IRBuilder<>& builder) const {
-  if (!configuration_.empty()) builder.CreateIntrinsic(llvm::Intrinsic::x86_tilerelease, {}, {});
+  if (!configuration_.empty()) EmitRelease(builder);
 }
 
 }  // namespace autotune

@@ -13,11 +13,15 @@ class TileRegisters {
  public:
   // Emits the product at the builder's position. `c`, `a` and `b` point to the first elements.
   void Emit(llvm::IRBuilder<>& builder, const TileProduct& product, llvm::Value* c, llvm::Value* a, llvm::Value* b);
+  // Follows a call of a function that has used the registers, and so has released them.
+  void Restore(llvm::IRBuilder<>& builder);
   // Frees the registers before the function returns, if it has used them.
   void Release(llvm::IRBuilder<>& builder) const;
+  bool used() const { return used_; }
 
  private:
-  std::string configuration_;  // since the entry of the function; empty: no product yet
+  std::string configuration_;  // since the entry of the function; empty: none
+  bool used_ = false, restored_ = false;
 };
 
 }  // namespace autotune

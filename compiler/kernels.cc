@@ -137,15 +137,16 @@ Status AddRecords(const TaskPrograms& task, const TaskPrograms& source, const Ta
   return {};
 }
 
-// Returns the schedules of the `n` best records of the task's family. Its own come first, since those for other targets
-// are worse than they say.
+// Returns the schedules of the `n` best records of the task's family, the fastest first. Those for other targets are
+// worse than they say, so they come last. The task's own are not preferred, since they may be of a time when another
+// task of the family was not tuned for it yet.
 Result<std::vector<Option>> RecordOptions(const TaskPrograms& task, const Target& target, RecordStore& store, int n,
                                           std::string& dropped) {
   std::vector<Option> options;
-  for (const TaskPrograms* source : task.family) {
-    if (static_cast<int>(options.size()) >= n) break;
-    TRY(AddRecords(task, *source, target, store, n - static_cast<int>(options.size()), options, dropped));
-  }
+  for (const TaskPrograms* source : task.family) TRY(AddRecords(task, *source, target, store, n, options, dropped));
+  std::ranges::stable_sort(
+      options, {}, [](const Option& option) { return std::pair(!option.choice.note.empty(), option.choice.seconds); });
+  options.resize(std::min(options.size(), static_cast<size_t>(n)));
   return options;
 }
 

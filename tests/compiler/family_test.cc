@@ -86,6 +86,24 @@ TEST_F(FamilyTest, OneOfThemIsTunedForAll) {
   for (size_t i = 0; i < want.size(); ++i) ASSERT_NEAR(y.Data<float>()[i], want[i], 1e-5) << i;
 }
 
+TEST_F(FamilyTest, TheFastestRecordOfTheFamilyServesAll) {
+  const Network network = Layers("Mul", {0.3f, 1.75f, 1.75f});
+  const TuneTask tuned = MakeTuneTasks(network)[0];
+  const auto other =
+      std::ranges::find_if(network.tasks, [&](const NetworkTask& task) { return task.hash != tuned.hash; });
+  Record record = RecordOf(tuned, 3), own = RecordOf(MakeTuneTask(network, *other), 0);
+  ASSERT_NE(record.trace, own.trace);
+  record.cost = 2e-6;
+  for (const double cost : {3e-6, 1e-6}) {
+    own.cost = cost;
+    auto store = NewMemoryStore();
+    ASSERT_TRUE(store->Append(std::vector<Record>{record, own}).ok());
+    const CompileResult compiled = Compile(network, target(), store.get(), *shared_->builder).value();
+    for (const KernelChoice& choice : compiled.choices)
+      EXPECT_EQ(choice.trace, cost < record.cost ? own.trace : record.trace) << cost;
+  }
+}
+
 TEST_F(FamilyTest, OtherLayersAreTunedThemselves) {
   EXPECT_EQ(MakeTuneTasks(Layers("Pow", {2, 3})).size(), 2u) << "other numbers need other code";
   EXPECT_EQ(MakeTuneTasks(Layers("Max", {0.5f, 0.25f})).size(), 2u);

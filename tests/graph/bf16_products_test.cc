@@ -112,7 +112,7 @@ TEST(RoundProducts, LooksAtEachConstantOnce) {
   const ValueId computed = weights_of(b.Input("v", {kF32, {32, 6}}));
   b.Output(b.Must(Op::kMatmul, {x, constant}), "y");
   b.Output(b.Must(Op::kMatmul, {x, computed}), "z");
-  const Graph g = RoundProducts(b.Finish().value(), {.multiplies_bf16 = true, .rounds_to_bf16 = true}).value();
+  const Graph g = RoundProducts(b.Finish(), {.multiplies_bf16 = true, .rounds_to_bf16 = true}).value();
   EXPECT_EQ(std::ranges::count(g.nodes, Op::kCast, &Node::op), 4)
       << "both operands of the first product, there and back";
 }

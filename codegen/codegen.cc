@@ -1,5 +1,7 @@
 #include "codegen/codegen.h"
 
+#include <algorithm>
+
 #include "codegen/c/backend.h"
 #include "codegen/llvm/backend.h"
 #include "codegen/llvm/gpu/ptx.h"
@@ -57,6 +59,9 @@ Result<ArtifactMetadata> ArtifactMetadataOf(const std::vector<const KernelObject
     if (!object->rejected.empty()) return Err("kernel ", object->metadata.name, " was rejected: ", object->rejected);
     metadata.kernels.push_back(object->metadata);
   }
+  // Linux grants AMX to processes that ask for it, and refuses it in some sandboxes. LLVM never uses it by itself.
+  if (std::ranges::none_of(objects, &KernelObject::uses_tiles))
+    std::erase_if(metadata.cpu_features, [](const std::string& name) { return name.starts_with("amx-"); });
   return metadata;
 }
 

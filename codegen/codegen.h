@@ -41,9 +41,10 @@ struct KernelObject {
   std::vector<Json::Bytes> objects;
   std::string rejected;  // reason why no code was made; empty if the kernel is accepted
   std::string assembly, llvm_ir;
-  std::string source;  // the translation unit for kind c, the program for GPUs, else empty
+  std::string source;       // the translation unit for kind c, the program for GPUs, else empty
+  bool uses_tiles = false;  // it has instructions on registers of two dimensions (ir/tile_product.h)
   BuildFacts facts;
-  AUTOTUNE_FIELDS(metadata, objects, rejected, assembly, llvm_ir, source, facts)
+  AUTOTUNE_FIELDS(metadata, objects, rejected, assembly, llvm_ir, source, uses_tiles, facts)
 };
 
 // Compiles one kernel. Errors: LLVM does not know the target; for kind c, there is no C compiler or it fails.

@@ -65,7 +65,7 @@ Result<std::string> WriteAot(const CompileResult& result, const Target& target, 
   const std::string name = NameOf(path);
   const Package& package = result.package;
   AotPlan plan = TRY(PlanAot(package, result.kernels));
-  plan.asks_for_tiles = target.has_tiles;
+  plan.asks_for_tiles = result.uses_tiles;
   const std::string header = AotHeader(name, package.info, plan);
   std::string bytes;
   if (path.ends_with(".c")) {

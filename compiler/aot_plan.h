@@ -44,7 +44,7 @@ struct AotPlan {
   int64_t workspace_bytes = 0;       // intermediate values, and prepared constants if the program prepares them
   int64_t scratch_bytes = 0;         // scratch memory of the thread that runs the network
   int64_t thread_scratch_bytes = 0;  // scratch memory of each further thread
-  bool asks_for_tiles = false;       // the code may use AMX, for which a process asks Linux (ir/tile_product.h)
+  bool asks_for_tiles = false;       // the code uses AMX, for which a process asks Linux (ir/tile_product.h)
   std::string not_here;              // why the code does not run on this machine; empty if it does
 };
 

@@ -143,6 +143,7 @@ Result<CompileResult> CompileFrom(const Network& network, const Target& target, 
   package.graph_text = GraphText(network.module);
   AddMemory(plan, kernels.kernels, target, package);
   result.kernels = std::move(kernels.kernels);
+  result.uses_tiles = kernels.uses_tiles;
   result.choices = std::move(kernels.choices);
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return result;

@@ -30,6 +30,7 @@ struct CompileResult {
   Package package;
   std::vector<KernelMetadata> kernels;  // of the package's library
   std::vector<KernelChoice> choices;    // parallel to the network's tasks
+  bool uses_tiles = false;              // some kernel needs AMX, for which a process asks Linux
   bool followed_choice = false;         // true: the store's choice for the whole network was tried first
   std::string note;                     // remark for the user about the choice for this network; may be empty
   double seconds = 0;                   // duration of the compilation

@@ -331,6 +331,7 @@ Result<KernelSet> BuildKernels(const Network& network, const Target& target, con
   set.library = std::move(linked.artifact.data);
   set.kernels = std::move(linked.kernels);
   for (const CompiledKernel* kernel : built.kernels) {
+    set.uses_tiles |= kernel->object.uses_tiles;
     for (const Json::Bytes& object : kernel->object.objects) set.objects.push_back(object.data);
     if (kernel->object.source.empty()) continue;
     if (target.IsGpu()) {

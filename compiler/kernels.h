@@ -35,6 +35,7 @@ struct KernelSet {
   std::string device_blob;                            // GPUs: the modules with the device's code
   std::map<std::string, std::string> device_sources;  // GPUs: see Package::device_sources
   std::vector<KernelMetadata> kernels;
+  bool uses_tiles = false;            // some kernel does (KernelObject::uses_tiles)
   std::vector<std::string> names;     // name of each task's kernel, which is the name of the task's function
   std::vector<KernelChoice> choices;  // parallel to the tasks
 };

@@ -7,6 +7,8 @@
 #include "codegen/llvm/link.h"
 #include "codegen/llvm/machine.h"
 #include "codegen/stage_timer.h"
+#include "ir/annotations.h"
+#include "ir/visit.h"
 #include "runtime/data_object.h"
 #include "runtime/module_blob.h"
 #include "support/check.h"
@@ -48,9 +50,24 @@ Result<std::vector<std::string>> CpuFeaturesOf(const Target& target) {
   return TRY(LlvmMachine::For(target, LlvmMachine::Effort::kQuick)).CpuFeatures();
 }
 
+namespace {
+
+bool HasTiles(const Stmt& body) {
+  bool found = false;
+  Walk(body, [&](const Stmt& s) {
+    const For* loop = s.As<For>();
+    found |= loop && loop->annotations.contains(kTiles);
+    return !found;
+  });
+  return found;
+}
+
+}  // namespace
+
 Result<KernelObject> CompileWithLlvm(const LoweredKernel& kernel, const Target& target, const CodegenOptions& options) {
   KernelObject result;
   result.metadata = MetadataOf(kernel);
+  result.uses_tiles = target.has_tiles && HasTiles(kernel.run.body);
   StageTimer timer(result.facts.times_ms);
   LlvmMachine machine = TRY(LlvmMachine::For(target)),
               quick = TRY(LlvmMachine::For(target, LlvmMachine::Effort::kQuick));

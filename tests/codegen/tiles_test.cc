@@ -1,5 +1,4 @@
-// Products of tiles by AMX: random shapes, strides and types give what the interpreter gives, and the code has the
-// instructions.
+// Products of tiles by AMX: random shapes, strides and types give what the interpreter gives. Only such kernels need AMX.
 #include <gtest/gtest.h>
 
 #include "support/cpu_features.h"
@@ -96,6 +95,15 @@ TEST(Tiles, ProductsStandAroundParallelLoopsWithProducts) {
     SCOPED_TRACE(body);
     AgreesWithInterpreter(Parse(WithProducts("for o in 2 { " + body + " }")), 1, Amx());
   }
+}
+
+TEST(Tiles, OnlyTheirKernelsNeedAmx) {
+  const auto uses_tiles = [](const std::string& program) {
+    const auto compiled = Compile(Parse(program), Amx());
+    return compiled.ok() && compiled->uses_tiles;
+  };
+  EXPECT_TRUE(uses_tiles(Shape().Program()));
+  EXPECT_FALSE(uses_tiles("func f(a: f32[16] input, y: f32[16] output) { for i in 16 { y[i] = a[i] + 1.0 } }"));
 }
 
 }  // namespace

@@ -22,6 +22,7 @@ TEST(CpuFeatures, WhatIsPresentIsNoError) {
 
 TEST(CpuFeatures, WhatIsMissingIsListed) {
   EXPECT_EQ(ErrorOf({"avx2", "gfni"}), "needs gfni, which this CPU lacks");
+  EXPECT_EQ(ErrorOf({"amx-tile", "avx2"}), "needs amx-tile, which this CPU lacks or Linux refuses to this process");
   EXPECT_EQ(ErrorOf({"avx512f", "avx512vl", "fma"}), "needs AVX-512 (avx512f, avx512vl), which this CPU lacks");
   EXPECT_EQ(ErrorOf({"avx512f", "gfni", "sse4a"}), "needs AVX-512 (avx512f) and gfni, sse4a, which this CPU lacks");
   EXPECT_NE(ErrorOf({"of-a-later-release"}), "") << "an unknown feature must be refused";

@@ -39,8 +39,8 @@ struct MachineDescription {
 MachineDescription DescribeMachine(const std::string& root, std::vector<int> cores = {}, std::string architecture = "");
 
 // Describes this host for programs of this program's architecture. `cores`: those that may be used; empty: all that
-// this process may use. Features that Linux refuses to processes (AMX in some sandboxes) are left out. Under an emulator,
-// files describe the machine that emulates; only features are then stated.
+// this process may use. Features that Linux refuses to processes (AMX in some sandboxes) are left out. Under an
+// emulator, files describe the machine that emulates; only features are then stated.
 MachineDescription DescribeHost(const std::vector<int>& cores = {});
 
 }  // namespace autotune

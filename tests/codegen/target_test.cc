@@ -92,7 +92,9 @@ TEST(Targets, LibrariesStateTheCpuFeaturesThatTheyMayNeed) {
 TEST(Targets, FeaturesOfHostModelsAreThoseOfLlvm) {
   for (const char* cpu : {"znver1", "znver2", "znver3", "znver4", "sapphirerapids", "icelake-server", "cascadelake",
                           "skylake-avx512", "alderlake", "skylake", "broadwell", "haswell"}) {
-    EXPECT_EQ(CpuFeaturesOf("x86_64-linux-gnu -mcpu=" + std::string(cpu)), FeaturesOfModel(cpu)) << cpu;
+    std::vector<std::string> features = FeaturesOfModel(cpu);
+    std::erase_if(features, [](const std::string& name) { return name.starts_with("amx-"); });  // not in this kernel
+    EXPECT_EQ(CpuFeaturesOf("x86_64-linux-gnu -mcpu=" + std::string(cpu)), features) << cpu;
   }
   for (const char* cpu : {"cortex-a35", "cortex-a53", "cortex-a55", "cortex-a57", "cortex-a72", "cortex-a73",
                           "cortex-a75", "cortex-a76", "cortex-a77", "cortex-a78", "cortex-a710", "cortex-x1",

@@ -1,4 +1,5 @@
-// Products of tiles by AMX: random shapes, strides and types give what the interpreter gives. Only such kernels need AMX.
+// Products of tiles by AMX: random shapes, strides and types give what the interpreter gives. Only such kernels need
+// AMX.
 #include <gtest/gtest.h>
 
 #include "support/cpu_features.h"

@@ -116,7 +116,12 @@ TEST_F(IntegerInjection, WrongProductsOfBytesAreFoundAndRightOnesPass) {
   std::vector<TuneTask> tasks = {test::MakeTask("centered", CenteredProduct())};
   tasks[0].full_range = te::FullRangeInputs(tasks[0].alternatives[0].func);
   EXPECT_EQ(tasks[0].full_range.size(), 4U);
-  Target target = Target::Parse("cpu").value();
+  // With tiles there are fewer schedules than candidates.
+  std::string text = Target::Parse("cpu")->Text();
+  for (const std::string feature : {"+amx-bf16,", "+amx-int8,", "+amx-tile,"}) {
+    if (const size_t at = text.find(feature); at != std::string::npos) text.erase(at, feature.size());
+  }
+  Target target = Target::Parse(text).value();
   auto store = OpenStore(db_).value();
   TuneOptions options{
       .trials = 12, .batch = 12, .seed = 3, .search = SearchKind::kRandom, .run = "r", .confirm = false};

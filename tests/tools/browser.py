@@ -97,7 +97,7 @@ class Browser:
         """Opens a file, or an address of HTTP. Returns the seconds until the page had loaded."""
         begin = time.monotonic()
         url = str(path)
-        self.call("Page.navigate", url=url if url.startswith("http:") else "file://" + os.path.abspath(path))
+        self.call("Page.navigate", url=url if url.startswith(("http:", "about:")) else "file://" + os.path.abspath(path))
         self.wait(lambda m: m.get("method") == "Page.loadEventFired", "Page.navigate")
         return time.monotonic() - begin
 

@@ -139,6 +139,7 @@ class LivePages(unittest.TestCase):
         return json.loads(get((url or cls.url) + "status.json"))
 
     def setUp(self):
+        self.browser.open("about:blank")  # the page of the test before may still ask for its server
         self.browser.problems.clear()
         self.browser.own = ("http://127.0.0.1:",)
 

@@ -119,8 +119,7 @@ Status CheckCpuFeatures(const std::vector<std::string>& needed, const std::vecto
   }
   if (avx512.empty() && missing.empty()) return {};
   if (!avx512.empty()) missing = "AVX-512 (" + avx512 + ")" + (missing.empty() ? "" : " and " + missing);
-  const bool of_tiles = std::ranges::any_of(needed, [](const std::string& name) { return name.starts_with("amx-"); }) &&
-                        missing.find("amx-") != std::string::npos;
+  const bool of_tiles = missing.find("amx-") != std::string::npos;
   return Err("needs ", missing, ", which this CPU lacks", of_tiles ? " or Linux refuses to this process" : "");
 }
 

@@ -33,9 +33,9 @@ case $1 in
     resnet20 tuned.tar
     ;;
   cmake)
-    cmake -S project -B /tmp/built
-    cmake --build /tmp/built
-    /tmp/built/main m.tar
+    cmake -S project -B built
+    cmake --build built
+    built/main m.tar
     ;;
   pkg-config)
     # shellcheck disable=SC2046 # one word per flag

@@ -92,7 +92,6 @@ std::vector<ProfileRow> ProfileRows(const PackageInfo& info, const std::vector<N
   for (const PackagedKernel& kernel : info.kernels) kernels[kernel.name] = &kernel;
   std::vector<ProfileRow> rows;
   for (const NodeTime& time : times) {
-    bool small_numbers = false;
     ProfileRow row{.node = OneLine(time.name),
                    .seconds = time.seconds,
                    .least = time.least,
@@ -103,9 +102,9 @@ std::vector<ProfileRow> ProfileRows(const PackageInfo& info, const std::vector<N
       row.label = OneLine(found->second->label);
       row.winograd = topi::IsWinograd(found->second->alternative);
       row.flops = found->second->flops;
-      small_numbers = MultipliesSmallNumbers(found->second->program);
+      row.small_numbers = MultipliesSmallNumbers(found->second->program);
     }
-    row.roof = roofline.Of(small_numbers ? 0 : row.flops, row.bytes);
+    row.roof = roofline.Of(row.small_numbers ? 0 : row.flops, row.bytes);
     rows.push_back(std::move(row));
   }
   return rows;
@@ -145,9 +144,10 @@ std::string ProfileTable(const std::vector<ProfileRow>& rows, const ProfileBalan
     sentences += Format("%s %.0f GB/s in ", i ? "," : "", roofline.copying[i].bytes_per_second / 1e9) +
                  roofline.copying[i].level;
   }
-  sentences +=
-      " (in the nearest one that holds all that a kernel reads and writes). Kernels that multiply bytes or bf16 "
-      "are compared with copying only\n";
+  sentences += " (in the nearest one that holds all that a kernel reads and writes)";
+  if (std::ranges::any_of(rows, &ProfileRow::small_numbers))
+    sentences += ". Kernels that multiply bytes or bf16 are compared with copying only";
+  sentences += "\n";
   if (winograd) {
     sentences += std::string("w: Winograd's algorithm; ") + (speeds ? "GFLOPS and " : "") +
                  "% roof count the operations of the direct algorithm, so they may exceed what the machine allows\n";

@@ -37,6 +37,7 @@ struct ProfileRow {
   bool winograd = false;    // true: Winograd's algorithm, though `flops` counts the operations of the direct one
   // Median and shortest time of one run in seconds; operations, and bytes read and written, of one run.
   double seconds = 0, least = 0, flops = 0, bytes = 0;
+  bool small_numbers = false;  // true: it multiplies bytes or bf16, so its roof is that of copying alone
   Roof roof;
   double RoofShare() const { return seconds > 0 ? roof.seconds / seconds : 0; }  // 1: as fast as the machine allows
 };

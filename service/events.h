@@ -1,8 +1,8 @@
-// The events of a tuning run, as plain values: what the run plans, how far it is, what it found. A run emits Begin,
-// then Round, Confirmed and Choosing, then End and Saved; after a request to stop, Interrupted instead of what is left.
-// Waiting and Note come at any time. Each struct declares its fields once; `autotune --json`, the C library and the
-// Python package show them as they are (docs/cli.md), so their names and units stay as they are. A time or a speed that
-// was not measured is empty.
+// The events of a tuning run, as plain values: what the run plans, how far it is, what it found. A run emits Step
+// and Precisions, if it chooses precisions, then Begin, then Round, Confirmed and Choosing, then End and Saved; after a
+// request to stop, Interrupted instead of what is left. Waiting and Note come at any time. Each struct declares its
+// fields once; `autotune --json`, the C library and the Python package show them as they are (docs/cli.md), so their
+// names and units stay as they are. A time or a speed that was not measured is empty.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -12,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "service/precisions.h"
 #include "support/fields.h"
 
 namespace autotune::event {
@@ -40,6 +41,22 @@ struct Waiting {
   std::string reason;
   double seconds = 0;  // how long it has waited
   AUTOTUNE_FIELDS(what, reason, seconds)
+};
+
+// A step before the search: calibration and the choice of precisions.
+struct Step {
+  static constexpr std::string_view kName = "step";
+  std::string step;
+  int64_t done = 0, total = 0;  // its parts; a total of 0: the step has begun, and has no parts
+  AUTOTUNE_FIELDS(step, done, total)
+};
+
+// The precision of each product is chosen.
+struct Precisions {
+  static constexpr std::string_view kName = "precisions";
+  PrecisionChoice choice;
+  bool known = false;  // it was chosen before, for the same model, inputs, bound and target
+  AUTOTUNE_FIELDS(choice, known)
 };
 
 // The state of the run after a round of candidates.
@@ -156,7 +173,7 @@ struct Interrupted {
   AUTOTUNE_FIELDS(trials, planned_trials, resume)
 };
 
-using Any = std::variant<Begin, Waiting, Round, Confirmed, Choosing, Note, End, Saved, Interrupted>;
+using Any = std::variant<Begin, Waiting, Step, Precisions, Round, Confirmed, Choosing, Note, End, Saved, Interrupted>;
 
 }  // namespace autotune::event
 

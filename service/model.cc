@@ -7,6 +7,7 @@
 #include "service/device_target.h"
 #include "service/gpus.h"
 #include "support/hint.h"
+#include "support/printf_text.h"
 #include "support/shell.h"
 
 namespace autotune {
@@ -49,7 +50,28 @@ Status ModelRequest::CheckSource() const {
   if (model.empty() && bytes.empty() && op.empty()) return Err("give --model FILE.onnx, or --op OPERATOR");
   if (!op.empty() && !(shapes.empty() && dims.empty() && bind.empty() && !lenient))
     return Err("--shape, --dim, --bind and --lenient are for --model, not for --op");
-  if (precision != "model" && precision != "bf16") return Err("--precision ", precision, ": say model or bf16");
+  if (precision != "model" && precision != "bf16" && precision != "auto")
+    return Err("--precision ", precision, ": say model, bf16 or auto");
+  return CheckPrecision();
+}
+
+Status ModelRequest::CheckPrecision() const {
+  const bool bounded = bound.max_error != 0 || bound.min_agreement != 0;
+  if (precision != "auto") {
+    if (bounded || !calibrate.empty())
+      return Err("--max-error, --min-agreement and --calibrate go with --precision auto");
+    return {};
+  }
+  if (!op.empty()) return Err("--precision auto is for --model, not for --op");
+  if (!bounded)
+    return WithHint(Err("--precision auto needs a bound on the error: --max-error or --min-agreement"),
+                    "--max-error 0.01 allows ||y - y32|| / ||y32|| = 1 %");
+  if (!(bound.max_error >= 0 && bound.min_agreement >= 0 && bound.min_agreement <= 1))
+    return Err("--max-error is a number above 0, and --min-agreement one from 0 to 1");
+  if (calibrate.empty())
+    return WithHint(Err("--precision auto needs --calibrate, inputs for which errors are measured"),
+                    "name a folder with test_data_set_*/input_0.pb, .npz or .npy files; random suffices to measure "
+                    "speed");
   return {};
 }
 
@@ -77,6 +99,8 @@ Result<Target> ModelRequest::ParseTarget(Builder& builder, const rpc::DeviceInfo
 }
 
 Result<NetworkOptions> ModelRequest::ParseNetwork() const {
+  if (precision == "auto")
+    return WithHint(Err("--precision auto is for tune"), "see what it has chosen: tune --precision auto --trials 1");
   NetworkOptions options{.winograd = !no_winograd, .bf16 = precision == "bf16", .lenient = lenient};
   for (const std::string& shape : shapes) {
     auto [name, dims] = TRY(ParseShapeOption(shape));
@@ -101,7 +125,7 @@ Result<ModelSetup> ModelRequest::Open(const std::atomic<bool>* stop, const OpenD
   ModelSetup setup;
   setup.builder = TRY(MakeBuildWorkers(workers));
   setup.target = TRY(ParseTarget(*setup.builder, farm_device));
-  setup.network = TRY(ParseNetwork());
+  if (precision != "auto") setup.network = TRY(ParseNetwork());
   setup.store = TRY(open_store(db));
   return setup;
 }
@@ -140,6 +164,9 @@ std::string ModelLine(const ModelRequest& request) {
   if (request.allow_tf32) line += " --allow-tf32";
   if (request.no_winograd) line += " --no-winograd";
   if (request.precision != "model") line += " --precision " + request.precision;
+  if (request.bound.max_error != 0) line += Format(" --max-error %g", request.bound.max_error);
+  if (request.bound.min_agreement != 0) line += Format(" --min-agreement %g", request.bound.min_agreement);
+  if (!request.calibrate.empty()) line += " --calibrate " + ShellWord(request.calibrate);
   if (request.lenient) line += " --lenient";
   return line;
 }

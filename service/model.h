@@ -11,6 +11,7 @@
 #include "compiler/network.h"
 #include "records/open.h"
 #include "records/store.h"
+#include "service/precisions.h"
 #include "support/result.h"
 #include "target/target.h"
 
@@ -38,12 +39,17 @@ struct ModelRequest {
   std::string device;  // number, UUID or name of the GPU; empty: the first one
   std::string db;      // path of the database; empty: DefaultStorePath()
   bool no_winograd = false;
-  std::string precision = "model";  // of the operands of products with constant weights; or "bf16"
+  // Of the operands of products with constant weights: "model", "bf16", or "auto" (service/precision_choice.h), which
+  // needs the two members behind it.
+  std::string precision = "model";
+  PrecisionBound bound;
+  std::string calibrate;  // where inputs are (service/calibration_data.h)
   bool allow_tf32 = false;
   bool lenient = false;
   std::string programs;  // folder of `autotune` and rpc_server, which build and measure; empty: FindOwnExecutable
 
   Status CheckSource() const;
+  Status CheckPrecision() const;  // a part of CheckSource
   // Returns an error if `device` has no effect. `runs`: the caller also runs code on a device of this machine.
   Status CheckDevice(bool runs) const;
   // Parses `target`, `device` and `allow_tf32`. Returns an error also if LLVM does not know the target, or if code for
@@ -51,9 +57,11 @@ struct ModelRequest {
   // remark for the user.
   Result<Target> ParseTarget(Builder& builder, const rpc::DeviceInfo* farm_device = nullptr) const;
   // Parses the options of the network.
+  // Error: `precision` is "auto", so that the network depends on a choice (service/precision_choice.h).
   Result<NetworkOptions> ParseNetwork() const;
   Result<Network> Load(const NetworkOptions& options, const Target& target, Builder& builder,
                        const PassContext& passes = {}) const;
+  // With `precision` "auto", ModelSetup::network stays empty.
   // Starts build workers with BuildWorkersOptions::stop, parses the request, and opens the database by `open_store`.
   using OpenDatabase = std::function<Result<std::unique_ptr<RecordStore>>(const std::string& db)>;
   static Result<std::unique_ptr<RecordStore>> OpenAny(const std::string& db) { return OpenStore(db); }

@@ -26,6 +26,10 @@ Status TuneRequest::Check() const {
     return WithHint(Err("a farm needs --key, the key of the devices to tune on"),
                     "rpc_tracker status" + tracker.Words() + " lists them");
   }
+  if (OnFarm() && model.precision == "auto")
+    return WithHint(
+        Err("--precision auto measures on this machine, so it does not go with --tracker, --join and --key"),
+        "choose one here: --precision bf16, or the 8 bits of autotune quantize");
   return {};
 }
 

@@ -12,6 +12,7 @@
 #include "service/farm_networks.h"
 #include "service/final_choice.h"
 #include "service/machine_text.h"
+#include "service/precision_choice.h"
 #include "service/select_tasks.h"
 #include "service/text.h"
 #include "service/time_budget.h"
@@ -152,9 +153,26 @@ Status TuneWork::OpenModel() {
                       " is, since its server or the tracker is of an earlier version: this run compiles for " +
                       MachineText(target) + ", as --target or this machine has it"});
   }
-  network_ = TRY(request_.model.Load(setup_.network, target, *setup_.builder));
+  network_ = TRY(TRY(ModelToTune()).Load(setup_.network, target, *setup_.builder));
   tasks_ = TRY(SelectTasks(MakeTuneTasks(network_), request_.tasks, LeadersOf(network_)));
   return {};
+}
+
+// Returns the model of the request. Chooses the precisions of its products first, if the request asks for that.
+Result<ModelRequest> TuneWork::ModelToTune() {
+  if (request_.model.precision != "auto") return request_.model;
+  ChosenModel chosen =
+      TRY(ChoosePrecision(request_.model, {.target = setup_.target,
+                                           .builder = *setup_.builder,
+                                           .on_step =
+                                               [this](const std::string& step, int64_t done, int64_t total) {
+                                                 emit_(event::Step{step, done, total});
+                                               },
+                                           .stop = &stop_requested_}));
+  for (const std::string& note : WithoutRepeats(chosen.choice.notes)) emit_(event::Note{note});
+  emit_(event::Precisions{std::move(chosen.choice), chosen.known});
+  setup_.network = TRY(chosen.model.ParseNetwork());
+  return std::move(chosen.model);
 }
 
 // Sets the number of trials: --time-budget alone means until then.

@@ -50,6 +50,7 @@ class TuneWork {
   Status CheckBeforeWait() const;
   Status TakeDevice();
   Status OpenModel();
+  Result<ModelRequest> ModelToTune();
   void ApplyTrials();
   TuneOptions SearchOptions() const;
   RunIdentity Identity() const;

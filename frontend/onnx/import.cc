@@ -142,7 +142,7 @@ class Importer {
   void NoteHalves() {
     for (const Value& value : context_.builder.graph().values) {
       if (!value.spec.dtype.IsHalf()) continue;
-      context_.Note("floats of 16 bits are stored as such and computed in 32 bits");
+      context_.Note("floats of 16 bits are stored as such, and sums of them are computed in 32 bits");
       return;
     }
   }

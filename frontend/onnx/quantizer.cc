@@ -5,6 +5,7 @@
 
 #include "frontend/onnx/proto_reader.h"
 #include "frontend/onnx/quantizer_writer.h"
+#include "support/check.h"
 #include "support/hint.h"
 
 #include <google/protobuf/io/coded_stream.h>
@@ -112,9 +113,19 @@ Result<ModelQuantizer> ModelQuantizer::FromBytes(std::string_view bytes, const s
   if (form == QuantizedForm::kWeights4) RaiseOpset(&model, kBlocksOpset);
   parts->choice = ChooseQuantized(ModelEditor(&model), form);
   if (parts->choice.products.empty()) return NothingToQuantize(source, parts->choice, form);
+  std::set<std::string> names;
+  for (const onnx::NodeProto& node : model.graph().node()) names.insert(node.name());
+  std::set<std::string> of_products;
   for (const ChosenProduct& product : parts->choice.products) {
-    const onnx::NodeProto& node = model.graph().node(product.node);
-    parts->products.push_back({node.op_type(), NodeLabel(node.name(), product.node), node.output(0), product.channels});
+    onnx::NodeProto& node = *model.mutable_graph()->mutable_node(product.node);
+    const std::string label = NodeLabel(node.name(), product.node);
+    // Profiles name kernels by these nodes.
+    if (node.name().empty() || !of_products.insert(node.name()).second) {
+      std::string name = node.output(0);
+      while (!names.insert(name).second) name += "_";
+      node.set_name(name);
+    }
+    parts->products.push_back({node.op_type(), label, node.name(), product.x, node.output(0), product.channels});
   }
   return ModelQuantizer(std::move(parts));
 }
@@ -137,6 +148,26 @@ Result<ModelQuantizer::Probes> ModelQuantizer::ProbeModel() const {
   probes.outputs = QuantizerWriter(&copy, parts_->choice, parts_->form, parts_->ranges).WriteProbes();
   probes.model = TRY(Serialized(copy, parts_->source));
   return probes;
+}
+
+Result<ModelQuantizer::Switched> ModelQuantizer::SwitchedModel() const {
+  onnx::ModelProto copy = parts_->prepared;
+  Switched switched;
+  switched.switches = QuantizerWriter(&copy, parts_->choice, parts_->form, parts_->ranges).WriteSwitches();
+  switched.model = TRY(Serialized(copy, parts_->source));
+  return switched;
+}
+
+Result<std::string> ModelQuantizer::MixedModel(const std::vector<Precision>& precisions,
+                                               const MeanErrors& errors) const {
+  CHECK(precisions.size() == products().size() && parts_->form == QuantizedForm::kInt8);
+  onnx::ModelProto copy = parts_->prepared;
+  const QuantizerChoice choice = ChooseMixed(ModelEditor(&copy), parts_->choice.products, precisions);
+  MeanErrors of_bytes;
+  for (size_t i = 0; i < errors.size(); ++i)
+    if (precisions[i] == Precision::kInt8) of_bytes.push_back(errors[i]);
+  QuantizerWriter(&copy, choice, parts_->form, parts_->ranges).WriteQuantized(of_bytes);
+  return Serialized(copy, parts_->source);
 }
 
 Result<std::string> ModelQuantizer::QuantizedModel(const MeanErrors& errors) const {

@@ -7,6 +7,9 @@
 // behind a convolution becomes part of its weights.
 // kWeights4: weights of Gemm and MatMul are int4 in blocks of 32 terms of a sum, with a scale for each; operator
 // set 21.
+//
+// With kInt8, each product may also stay f32, or get operands of bf16: bf16 weights, and data that are cast to bf16 and
+// back. So one model states the precision of each of its products.
 #pragma once
 #include <map>
 #include <memory>
@@ -15,17 +18,24 @@
 #include <vector>
 
 #include "frontend/onnx/value_range.h"
+#include "support/fields.h"
 #include "support/result.h"
 
 namespace autotune {
 
 enum class QuantizedForm { kInt8, kWeights4 };
 
+// The type to which the operands of a product are rounded.
+enum class Precision { kF32, kBf16, kInt8 };
+AUTOTUNE_ENUM(Precision, "f32", "bf16", "int8")
+
 class ModelQuantizer {
  public:
   // A product that becomes one of integers.
   struct Product {
     std::string op, node;  // node: "node 'conv1'"
+    std::string name;      // of its node in the models below; no other product has it
+    std::string data;      // the operand that is no constant
     std::string result;    // the tensor that it computes
     int64_t channels = 0;  // of the result
   };
@@ -63,6 +73,22 @@ class ModelQuantizer {
     std::vector<std::string> outputs;  // names
   };
   Result<Probes> ProbeModel() const;
+
+  // The float model with two further inputs for each product, parallel to products(): numbers of f32. If `int8` is 1
+  // and all others are 0, the network computes what it would if this product alone had operands of 8 bits. `bf16`
+  // likewise.
+  struct Switches {
+    std::string int8, bf16;  // names of inputs
+  };
+  struct Switched {
+    std::string model;
+    std::vector<Switches> switches;
+  };
+  Result<Switched> SwitchedModel() const;
+
+  // Returns the model in which each product has its precision, parallel to products(). `errors` as below, for those of
+  // 8 bits.
+  Result<std::string> MixedModel(const std::vector<Precision>& precisions, const MeanErrors& errors = {}) const;
 
   // Returns the quantized model. Subtracts the mean errors, if they are known, from the biases of the products. A
   // product without a bias gets one.

@@ -20,16 +20,28 @@ class Chooser {
 
   QuantizerChoice Run() {
     for (int i = 0; i < model_.graph().node_size(); ++i) Visit(i);
-    if (form_ == QuantizedForm::kInt8) {
-      for (const ChosenProduct& product : choice_.products) choice_.activations.insert(product.x);
-      FindFollowers();
-      FindClipped();
-    }
+    if (form_ == QuantizedForm::kInt8) FindBytes();
     AddOthers();
     return std::move(choice_);
   }
 
+  QuantizerChoice Mix(const std::vector<ChosenProduct>& products, const std::vector<Precision>& precisions) {
+    for (size_t i = 0; i < products.size(); ++i) {
+      if (precisions[i] == Precision::kInt8) choice_.products.push_back(products[i]);
+      if (precisions[i] == Precision::kBf16) choice_.rounded.push_back(products[i]);
+    }
+    FindBytes();
+    return std::move(choice_);
+  }
+
  private:
+  // Finds the tensors that become u8.
+  void FindBytes() {
+    for (const ChosenProduct& product : choice_.products) choice_.activations.insert(product.x);
+    FindFollowers();
+    FindClipped();
+  }
+
   const onnx::NodeProto& Node(int index) const { return model_.graph().node(index); }
 
   void Leave(const onnx::NodeProto& node, int index, const std::string& reason) {
@@ -178,13 +190,21 @@ class Chooser {
   QuantizerChoice choice_;
 };
 
-}  // namespace
-
-const ChosenProduct* QuantizerChoice::ProductAt(int node) const {
-  const auto found = std::ranges::find_if(products, [&](const ChosenProduct& p) { return p.node == node; });
+const ChosenProduct* Find(const std::vector<ChosenProduct>& products, int node) {
+  const auto found = std::ranges::find(products, node, &ChosenProduct::node);
   return found == products.end() ? nullptr : &*found;
 }
 
+}  // namespace
+
+const ChosenProduct* QuantizerChoice::ProductAt(int node) const { return Find(products, node); }
+const ChosenProduct* QuantizerChoice::RoundedAt(int node) const { return Find(rounded, node); }
+
 QuantizerChoice ChooseQuantized(const ModelEditor& model, QuantizedForm form) { return Chooser(model, form).Run(); }
+
+QuantizerChoice ChooseMixed(const ModelEditor& model, const std::vector<ChosenProduct>& products,
+                            const std::vector<Precision>& precisions) {
+  return Chooser(model, QuantizedForm::kInt8).Mix(products, precisions);
+}
 
 }  // namespace autotune::onnx_import

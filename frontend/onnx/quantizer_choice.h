@@ -27,7 +27,8 @@ struct ChosenProduct {
 };
 
 struct QuantizerChoice {
-  std::vector<ChosenProduct> products;
+  std::vector<ChosenProduct> products;       // those of integers
+  std::vector<ChosenProduct> rounded;        // those whose operands become bf16
   std::set<int> followers;                   // nodes between products that read u8, too
   std::set<std::string> activations;         // tensors that become u8
   std::map<std::string, std::string> twins;  // activation -> another one, whose range it has (results of MaxPool)
@@ -36,8 +37,12 @@ struct QuantizerChoice {
   std::vector<ModelQuantizer::FloatOperators> left;
 
   const ChosenProduct* ProductAt(int node) const;
+  const ChosenProduct* RoundedAt(int node) const;
 };
 
 QuantizerChoice ChooseQuantized(const ModelEditor& model, QuantizedForm form);
+// Returns the choice for these precisions of `products`, which ChooseQuantized has found for kInt8.
+QuantizerChoice ChooseMixed(const ModelEditor& model, const std::vector<ChosenProduct>& products,
+                            const std::vector<Precision>& precisions);
 
 }  // namespace autotune::onnx_import

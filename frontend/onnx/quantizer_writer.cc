@@ -83,6 +83,16 @@ std::string QuantizerWriter::AddTrip(const std::string& source, const std::strin
   return place->second;
 }
 
+std::string QuantizerWriter::AddRounding(const std::string& tensor) {
+  const auto [place, is_new] = roundings_.try_emplace(tensor);
+  if (!is_new) return place->second;
+  const std::string half = model_.Fresh(tensor + "_bf16");
+  place->second = model_.Fresh(tensor + "_rounded");
+  SetInt(Add("Cast", {tensor}, half), "to", onnx::TensorProto::BFLOAT16);
+  SetInt(Add("Cast", {half}, place->second), "to", onnx::TensorProto::FLOAT);
+  return place->second;
+}
+
 // The sums are integers in units of the scales' product, and so is the bias.
 std::string QuantizerWriter::AddBias(const std::string& base, const std::vector<float>& bias, float x_scale,
                                      const std::vector<float>& scales) {
@@ -130,6 +140,24 @@ void QuantizerWriter::AddInt8(const ChosenProduct& product, const std::string& x
   copy->set_output(0, result);
   if (!bias.empty() && copy->input_size() < 3) copy->add_input();
   if (!bias.empty()) copy->set_input(2, bias_floats);
+}
+
+void QuantizerWriter::AddRounded(const ChosenProduct& product, const std::string& result) {
+  const onnx::NodeProto node = old_.node(product.node);
+  const std::string base = node.output(0);
+  const TensorValue& weights = product.weights;
+  const float* numbers = weights.As<float>();
+  const std::string w = model_.AddConstant(
+      base + "_weight_bf16",
+      TensorValue::FromNumbers(DType::BFloat16(), weights.spec.shape, {numbers, numbers + weights.spec.NumElements()}));
+  const std::string floats = model_.Fresh(base + "_weight_rounded");
+  SetInt(Add("Cast", {w}, floats), "to", onnx::TensorProto::FLOAT);
+  const std::string x = AddRounding(product.x);
+  onnx::NodeProto* copy = model_.graph().add_node();
+  *copy = node;
+  copy->set_input(0, x);
+  copy->set_input(1, floats);
+  copy->set_output(0, result);
 }
 
 // A Gemm becomes a MatMul and an Add, since runtimes have fast kernels for a MatMul by such weights only.
@@ -219,6 +247,8 @@ void QuantizerWriter::WriteQuantized(const ModelQuantizer::MeanErrors& errors) {
     if (choice_.clipped.count(i)) continue;
     if (const ChosenProduct* product = choice_.ProductAt(i)) {
       AddCorrected(*product, ErrorAt(static_cast<size_t>(product - choice_.products.data())));
+    } else if (const ChosenProduct* rounded = choice_.RoundedAt(i)) {
+      AddRounded(*rounded, old_.node(i).output(0));
     } else {
       CopyNode(old_.node(i), i);
     }
@@ -261,6 +291,40 @@ std::vector<std::string> QuantizerWriter::WriteProbes() {
     output->mutable_type()->mutable_tensor_type()->set_elem_type(onnx::TensorProto::FLOAT);
   }
   return outputs;
+}
+
+std::string QuantizerWriter::AddSwitched(const std::string& changed, const std::string& base, std::string& input) {
+  input = model_.Fresh(changed + "_switch");
+  onnx::ValueInfoProto* number = model_.graph().add_input();
+  number->set_name(input);
+  auto* type = number->mutable_type()->mutable_tensor_type();
+  type->set_elem_type(onnx::TensorProto::FLOAT);
+  type->mutable_shape();  // none: a number
+  const std::string difference = model_.Fresh(changed + "_difference"), switched = model_.Fresh(changed + "_switched");
+  Add("Sub", {changed, base}, difference);
+  Add("Mul", {difference, input}, switched);
+  return switched;
+}
+
+std::vector<ModelQuantizer::Switches> QuantizerWriter::WriteSwitches() {
+  old_.mutable_node()->Swap(model_.graph().mutable_node());
+  std::vector<ModelQuantizer::Switches> switches(choice_.products.size());
+  for (int i = 0; i < old_.node_size(); ++i) {
+    const ChosenProduct* product = choice_.ProductAt(i);
+    onnx::NodeProto* copy = model_.graph().add_node();
+    *copy = old_.node(i);
+    if (!product) continue;
+    const std::string result = copy->output(0), base = model_.Fresh(result + "_exact"),
+                      bytes = model_.Fresh(result + "_of_int8"), halves = model_.Fresh(result + "_of_bf16"),
+                      sum = model_.Fresh(result + "_first");
+    copy->set_output(0, base);
+    AddInt8(*product, AddTrip(product->x, product->x), product->bias, bytes);
+    AddRounded(*product, halves);
+    ModelQuantizer::Switches& own = switches[static_cast<size_t>(product - choice_.products.data())];
+    Add("Add", {base, AddSwitched(bytes, base, own.int8)}, sum);
+    Add("Add", {sum, AddSwitched(halves, base, own.bf16)}, result);
+  }
+  return switches;
 }
 
 }  // namespace autotune::onnx_import

@@ -175,7 +175,9 @@ ModelMaker Matrices(int opset = 13) {
   return m;
 }
 
-std::vector<Numbers> Evaluated(const std::string& bytes, const Numbers& x, const std::vector<std::string>& extra = {}) {
+// Evaluates a model on `x`; further inputs are numbers, 1 for `switched_on` and 0 for all others.
+std::vector<Numbers> Evaluated(const std::string& bytes, const Numbers& x, const std::vector<std::string>& extra = {},
+                               const std::string& switched_on = "") {
   ImportOptions options;
   options.extra_outputs = extra;
   const auto imported = ImportOnnxBytes(bytes, "q.onnx", options);
@@ -185,8 +187,10 @@ std::vector<Numbers> Evaluated(const std::string& bytes, const Numbers& x, const
   }
   const graph::Graph& g = imported->module.main();
   std::vector<Numbers> outputs;
-  for (const auto& tensor : reference::Evaluate(g, {{g.Spec(g.inputs[0]).shape, x, DType::Float(32)}}))
-    outputs.push_back(tensor.data);
+  std::vector<reference::Tensor> inputs = {{g.Spec(g.inputs[0]).shape, x, DType::Float(32)}};
+  for (size_t i = 1; i < g.inputs.size(); ++i)
+    inputs.push_back({{}, {g.values[g.inputs[i]].name == switched_on ? 1. : 0.}, DType::Float(32)});
+  for (const auto& tensor : reference::Evaluate(g, inputs)) outputs.push_back(tensor.data);
   return outputs;
 }
 
@@ -240,6 +244,77 @@ TEST(Quantizer, EightBitsOfImages) {
   const auto errors = MeanErrors(quantizer, x);
   for (const auto& error : errors) EXPECT_NE(*std::ranges::max_element(error), 0);
   EXPECT_LT(Distance(Evaluated(quantizer.QuantizedModel(errors).value(), x)[0], want), 0.02);
+}
+
+constexpr Precision kPrecisions[] = {Precision::kF32, Precision::kBf16, Precision::kInt8};
+
+TEST(Quantizer, EachProductHasItsPrecision) {
+  for (const ModelMaker& model : {Images(), Matrices()}) {
+    ModelQuantizer quantizer = Read(model, QuantizedForm::kInt8).value();
+    const Numbers x = Random(model.Bytes() == Images().Bytes() ? 3 * 64 : 40 * 64, 9);
+    Calibrate(quantizer, x);
+    const Numbers want = Evaluated(quantizer.FloatModel(), x)[0];
+    const size_t products = quantizer.products().size();
+    const auto error = [&](const std::vector<Precision>& precisions) {
+      return Distance(Evaluated(quantizer.MixedModel(precisions).value(), x)[0], want);
+    };
+    EXPECT_LT(error(std::vector(products, Precision::kF32)), 1e-6);
+    const double halves = error(std::vector(products, Precision::kBf16));
+    EXPECT_GT(halves, 1e-4);
+    EXPECT_LT(halves, 0.01);
+    EXPECT_EQ(quantizer.MixedModel(std::vector(products, Precision::kInt8)).value(),
+              quantizer.QuantizedModel().value());
+    // Every mixture is an ONNX model of ordinary operators.
+    for (size_t mixture = 0; mixture < 27; ++mixture) {
+      std::vector<Precision> precisions = {kPrecisions[mixture % 3], kPrecisions[mixture / 3 % 3],
+                                           kPrecisions[mixture / 9]};
+      precisions.resize(products);
+      EXPECT_LT(error(precisions), 0.03) << mixture;
+    }
+  }
+}
+
+TEST(Quantizer, MeanErrorsOfAMixtureAreThoseOfItsProducts) {
+  const Numbers x = Random(40 * 64, 9);
+  ModelQuantizer quantizer = Read(Matrices(), QuantizedForm::kInt8).value();
+  Calibrate(quantizer, x);
+  const auto both = MeanErrors(quantizer, x);
+  const std::vector<Precision> second = {Precision::kBf16, Precision::kInt8};
+  EXPECT_EQ(quantizer.MixedModel(second, both).value(), quantizer.MixedModel(second, {{1, 2, 3}, both[1]}).value());
+  EXPECT_NE(quantizer.MixedModel(second, both).value(), quantizer.MixedModel(second, {both[0], {}}).value());
+}
+
+TEST(Quantizer, ASwitchChangesOneProduct) {
+  const Numbers x = Random(3 * 64, 9);
+  ModelQuantizer quantizer = Read(Images(), QuantizedForm::kInt8).value();
+  Calibrate(quantizer, x);
+  const auto switched = quantizer.SwitchedModel().value();
+  EXPECT_LT(Distance(Evaluated(switched.model, x)[0], Evaluated(quantizer.FloatModel(), x)[0]), 1e-6);
+  ASSERT_EQ(switched.switches.size(), 3u);
+  for (size_t p = 0; p < 3; ++p) {
+    for (const Precision precision : {Precision::kBf16, Precision::kInt8}) {
+      std::vector<Precision> alone(3, Precision::kF32);
+      alone[p] = precision;
+      const auto& names = switched.switches[p];
+      const Numbers got = Evaluated(switched.model, x, {}, precision == Precision::kInt8 ? names.int8 : names.bf16)[0];
+      EXPECT_LT(Distance(got, Evaluated(quantizer.MixedModel(alone).value(), x)[0]), 1e-6) << p;
+      EXPECT_GT(Distance(got, Evaluated(quantizer.FloatModel(), x)[0]), 1e-5) << p;
+    }
+  }
+}
+
+TEST(Quantizer, ProductsHaveNamesOfTheirOwn) {
+  ModelMaker m(13);
+  m.Input("x", {4, 16}).Output("y");
+  m.Floats("w", {16, 16}, Floats(Random(256, 4)));
+  m.Node("MatMul", {"x", "w"}, {"a"}, "same");
+  m.Node("MatMul", {"a", "w"}, {"b"}, "same");
+  m.Node("MatMul", {"b", "w"}, {"c"});
+  m.Node("Relu", {"c"}, {"y"}, "c");
+  const ModelQuantizer quantizer = Read(m, QuantizedForm::kInt8).value();
+  std::vector<std::string> names;
+  for (const auto& product : quantizer.products()) names.push_back(product.name);
+  EXPECT_THAT(names, ElementsAre("same", "b", "c_"));
 }
 
 TEST(Quantizer, BiasCorrectionTakesTheMeanErrorAway) {

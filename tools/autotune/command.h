@@ -49,6 +49,8 @@ struct ModelOptions : ModelRequest {
   void AddWithOperator(CLI::App& app);
   // Adds --device, for commands that use a GPU of this machine.
   void AddDevice(CLI::App& app);
+  // Adds the options that go with --precision auto.
+  void AddPrecisionChoice(CLI::App& app);
   // Returns the options that were added, except --model, --op and --db. They have no effect on a compiled package.
   const std::vector<const CLI::Option*>& OfCompilation() const { return of_compilation_; }
   // As ModelRequest::Open, for this machine. Prints the target's remark.

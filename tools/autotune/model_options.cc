@@ -43,9 +43,23 @@ void ModelOptions::Add(CLI::App& app, bool model_required) {
       app.add_option(
              "--precision", precision,
              "of the operands of products with constant weights: model (as the model has them), or bf16 (f32 is "
-             "rounded to bf16, a relative error of up to 1/256 each, where that is faster; sums stay f32)")
-          ->check(CLI::IsMember({"model", "bf16"}))
+             "rounded to bf16, a relative error of up to 1/256 each, where that is faster; sums stay f32); tune also "
+             "knows auto (f32, bf16 or 8 bits for each product, by measured time under --max-error or --min-agreement)")
+          ->check(CLI::IsMember({"model", "bf16", "auto"}))
           ->capture_default_str());
+}
+
+void ModelOptions::AddPrecisionChoice(CLI::App& app) {
+  app.add_option("--max-error", bound.max_error,
+                 "for --precision auto: the largest error of the worst output, ||y - y32|| / ||y32||, such as 0.01")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--min-agreement", bound.min_agreement,
+                 "for --precision auto: the least share of the first output's rows whose largest number stays at its "
+                 "place, such as 0.99; rows in which f32 hardly tells the two largest apart do not count")
+      ->check(CLI::Range(0.0, 1.0));
+  app.add_option("--calibrate", calibrate,
+                 "for --precision auto: inputs for which errors and the ranges of tensors are measured: a folder with "
+                 "test_data_set_*/input_0.pb, .npz or .npy files; random, only to measure speed");
 }
 
 void ModelOptions::AddDevice(CLI::App& app) { app.add_option("--device", device, kDeviceHelp); }

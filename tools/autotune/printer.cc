@@ -7,6 +7,8 @@
 #include "support/clock.h"
 #include "support/terminal.h"
 #include "support/trial.h"
+#include "tools/autotune/precision_table.h"
+#include "tools/autotune/step_line.h"
 #include "tools/autotune/task_table.h"
 #include "tools/autotune/text.h"
 #include "tools/autotune/waits.h"
@@ -130,6 +132,12 @@ class HumanPrinter : public EventPrinter {
     console_.Status(line);
   }
 
+  void On(const event::Step& e) { step_.Tell(e.step, e.done, e.total); }
+  void On(const event::Precisions& e) {
+    console_.Live("");
+    console_.Result(PrecisionTable(e, options_.wide ? 0 : console_.WidthOut()));
+  }
+
   void On(const event::Choosing& e) {
     console_.Live(Format("%3.0f %%  comparing tuned and untuned schedules in the network", 100 * e.done));
   }
@@ -197,6 +205,7 @@ class HumanPrinter : public EventPrinter {
   const PrinterOptions options_;
   std::mutex mutex_;
   WaitLines waits_;
+  StepLine step_;
   event::Begin begin_;
   std::optional<event::Round> last_;
   double last_line_ = 0;  // Round::seconds of the last line of status

@@ -4,15 +4,15 @@
 #include <map>
 #include <optional>
 
+#include "service/calibration.h"
 #include "support/file.h"
 #include "support/hint.h"
-#include "support/machine_description.h"
 #include "support/stop_on_signals.h"
 #include "support/terminal.h"
 #include "support/utf8.h"
-#include "tools/autotune/calibration.h"
 #include "tools/autotune/command.h"
 #include "tools/autotune/console.h"
+#include "tools/autotune/step_line.h"
 #include "tools/autotune/text.h"
 #include "tools/autotune/usage.h"
 
@@ -113,23 +113,24 @@ void Report(const QuantizeOptions& options, const ModelQuantizer& quantizer, con
 
 // Quantizes with and without corrected biases, and keeps the form with the smaller error.
 Result<Quantized> Best(const ModelQuantizer& quantizer, Calibration& calibration) {
+  Console& console = Console::Get();
   Quantized result;
   result.samples = calibration.data().size();
   result.model = TRY(quantizer.QuantizedModel());
-  result.plain = TRY(calibration.ErrorOf(result.model));
+  console.Status("compiling the quantized network");
+  result.plain = TRY(calibration.ErrorOf(TRY(calibration.Compile(result.model)).package));
   if (calibration.data().is_random()) return result;
   const ModelQuantizer::MeanErrors errors = TRY(calibration.MeanErrors());
   if (std::ranges::all_of(errors, [](const auto& error) { return error.empty(); })) return result;
   std::string corrected = TRY(quantizer.QuantizedModel(errors));
-  result.with_correction = TRY(calibration.ErrorOf(corrected));
+  console.Status("compiling the network with corrected biases");
+  result.with_correction = TRY(calibration.ErrorOf(TRY(calibration.Compile(corrected)).package));
   result.corrected = result.with_correction->error < result.plain->error;
   if (result.corrected) result.model = std::move(corrected);
   return result;
 }
 
 Result<Quantized> Calibrated(const QuantizeOptions& options, ModelQuantizer& quantizer) {
-  constexpr int64_t kPartOfMemory = 8;  // [chosen] of the machine's, for tensors that a run returns
-  constexpr int64_t kLeastMemory = int64_t{1} << 28;
   const std::unique_ptr<Builder> builder = TRY(MakeBuildWorkers({}));
   CalibrationSetup setup;
   setup.network = TRY(options.model.ParseNetwork());
@@ -137,7 +138,8 @@ Result<Quantized> Calibrated(const QuantizeOptions& options, ModelQuantizer& qua
   setup.builder = builder.get();
   setup.threads = options.threads;
   setup.percentile = options.method == "percentile" ? options.percentile : 100;
-  setup.memory_bytes = std::max(kLeastMemory, DescribeHost().memory_bytes / kPartOfMemory);
+  StepLine line;
+  setup.on_step = [&line](const std::string& step, int64_t done, int64_t total) { line.Tell(step, done, total); };
   Calibration calibration = TRY(Calibration::Open(quantizer, options.calibrate, std::move(setup)));
   Console& console = Console::Get();
   for (const std::string& note : WithoutRepeats(calibration.notes())) console.Note(note);

@@ -121,6 +121,7 @@ Command TuneCommand(CLI::App& root) {
   app->footer(OperatorFooter("autotune tune --op 'conv2d:1,56,56,64;3,3,64,64;pad=1' --trials 64 -o conv.tar"));
   options->model.AddWithOperator(*app);
   options->model.AddDevice(*app);
+  options->model.AddPrecisionChoice(*app);
   TuneRequest& request = options->request;
   auto* trials = app->add_option("--trials", options->trials, "candidates to measure, over all tasks")
                      ->transform(AnyNumberOfTrials())

@@ -54,6 +54,18 @@ void TuneView::On(const event::Confirmed& e, int64_t) {
   done_ = e.planned_tasks > 0 ? static_cast<double>(e.tasks) / static_cast<double>(e.planned_tasks) : 0;
 }
 
+void TuneView::On(const event::Step& e, int64_t) {
+  waits_.clear();
+  phase_ = e.step;
+  done_ = e.total > 0 ? static_cast<double>(e.done) / static_cast<double>(e.total) : 0;
+}
+
+void TuneView::On(const event::Precisions& e, int64_t) {
+  const PrecisionPoint& chosen = e.choice.chosen();
+  notes_.push_back("precisions: " + chosen.name + ", " + std::to_string(chosen.f32) + " products of f32, " +
+                   std::to_string(chosen.bf16) + " of bf16, " + std::to_string(chosen.int8) + " of 8 bits");
+}
+
 void TuneView::On(const event::Choosing& e, int64_t) {
   waits_.clear();
   phase_ = "comparing whole networks";

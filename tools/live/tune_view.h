@@ -29,6 +29,8 @@ class TuneView {
   };
   void On(const event::Begin& e, int64_t now);
   void On(const event::Waiting& e, int64_t now);
+  void On(const event::Step& e, int64_t now);
+  void On(const event::Precisions& e, int64_t now);
   void On(const event::Round& e, int64_t now);
   void On(const event::Confirmed& e, int64_t now);
   void On(const event::Choosing& e, int64_t now);

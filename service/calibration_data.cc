@@ -1,4 +1,4 @@
-#include "tools/autotune/calibration_data.h"
+#include "service/calibration_data.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -10,7 +10,7 @@
 #include "support/file.h"
 #include "support/hint.h"
 
-namespace autotune::tools {
+namespace autotune {
 namespace {
 
 namespace fs = std::filesystem;
@@ -175,4 +175,4 @@ Result<std::vector<Tensor>> CalibrationData::Sample(int64_t i) {
   return tensors;
 }
 
-}  // namespace autotune::tools
+}  // namespace autotune

@@ -1,77 +1,20 @@
-#include "tools/autotune/calibration.h"
+#include "service/calibration.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 
 #include "compiler/compile.h"
 #include "frontend/onnx/import.h"
-#include "tools/autotune/console.h"
-#include "tools/autotune/text.h"
+#include "service/text.h"
+#include "support/machine_description.h"
 
-namespace autotune::tools {
-namespace {
+namespace autotune {
 
-// Tells how far a loop over samples is: as the live line of a terminal, else every ten seconds as a line.
-class Progress {
- public:
-  Progress(std::string what, int64_t total) : what_(std::move(what)), total_(total) {}
-  ~Progress() { Console::Get().Live(""); }
-  Progress(const Progress&) = delete;
-
-  void Done(int64_t samples) {
-    constexpr double kBetweenLines = 10, kBetweenDraws = 0.2;  // seconds
-    Console& console = Console::Get();
-    const double now = SecondsSince(begin_);
-    if (samples == total_ || now - told_ < (console.HasLive() ? kBetweenDraws : kBetweenLines)) return;
-    told_ = now;
-    const double left = now / static_cast<double>(samples) * static_cast<double>(total_ - samples);
-    const std::string line = what_ + ": " + std::to_string(samples) + " of " + CountText(total_, "sample") + ", " +
-                             DurationText(left) + " left";
-    if (console.HasLive()) return console.Live(line);
-    console.Status(line);
-  }
-
- private:
-  using Clock = std::chrono::steady_clock;
-  static double SecondsSince(Clock::time_point begin) {
-    return std::chrono::duration<double>(Clock::now() - begin).count();
-  }
-  const std::string what_;
-  const int64_t total_;
-  const Clock::time_point begin_ = Clock::now();
-  double told_ = 0;
-};
-
-// Calls visit(i, number) for each number of a tensor.
-template <class Visit>
-void ForEachNumber(const Tensor& tensor, const Visit& visit) {
-  if (DataTypeText(tensor.dtype()) == "f32") {
-    const auto* numbers = tensor.Data<float>();
-    for (int64_t i = 0; i < tensor.num_elements(); ++i) visit(i, static_cast<double>(numbers[i]));
-    return;
-  }
-  const graph::TensorValue value{{*DType::Parse(DataTypeText(tensor.dtype())), tensor.shape()},
-                                 graph::SharedBytes::Copy(tensor.bytes())};
-  for (int64_t i = 0; i < tensor.num_elements(); ++i) visit(i, value.Number(i));
+int64_t CalibrationMemory() {
+  constexpr int64_t kPartOfMemory = 8;  // [chosen]
+  constexpr int64_t kLeastMemory = int64_t{1} << 28;
+  return std::max(kLeastMemory, DescribeHost().memory_bytes / kPartOfMemory);
 }
-
-// The sums of squares of an output's numbers and of their differences, over the samples.
-struct SquareSums {
-  double difference = 0, exact = 0;
-
-  void Add(const Tensor& got, const Tensor& want) {
-    std::vector<double> numbers(static_cast<size_t>(want.num_elements()));
-    ForEachNumber(want, [&](int64_t i, double y) { numbers[static_cast<size_t>(i)] = y, exact += y * y; });
-    ForEachNumber(got, [&](int64_t i, double y) {
-      const double error = y - numbers[static_cast<size_t>(i)];
-      difference += error * error;
-    });
-  }
-  double Error() const { return std::sqrt(exact > 0 ? difference / exact : difference); }
-};
-
-}  // namespace
 
 Result<Calibration> Calibration::Open(const ModelQuantizer& quantizer, const std::string& where,
                                       CalibrationSetup setup) {
@@ -106,41 +49,61 @@ Status Calibration::Describe(const std::string& where) {
   return {};
 }
 
-Result<RunnableModel> Calibration::Compiled(const std::string& model,
-                                            const std::vector<std::string>& extra_outputs) const {
-  const NetworkOptions& options = setup_.network;
+Result<Hash128> Calibration::HashOfSamples() {
+  std::string hashes;
+  for (int64_t i = 0; i < data_.size(); ++i)
+    for (const Tensor& tensor : TRY(data_.Sample(i))) hashes += HashBytes128(tensor.bytes()).Hex();
+  return HashBytes128(hashes);
+}
+
+void Calibration::Tell(const std::string& step, int64_t done, int64_t total) const {
+  if (setup_.on_step) setup_.on_step(step, done, total);
+}
+
+Result<Calibration::CompiledForm> Calibration::CompileWith(const std::string& model,
+                                                           const std::vector<std::string>& extra_outputs,
+                                                           bool bf16) const {
+  NetworkOptions options = setup_.network;
+  options.bf16 |= bf16;
   ImportOptions import{
       .shapes = options.shapes, .fixed = options.fixed, .dims = options.dims, .lenient = options.lenient};
   import.extra_outputs = extra_outputs;
   const ImportedModel imported = TRY(ImportOnnxBytes(model, "the model", import));
-  const Network network = TRY(MakeNetwork(imported.module, options, setup_.target, *setup_.builder));
-  CompileResult compiled = TRY(CompileFrom(network, setup_.target, {}, *setup_.builder));
-  return RunnableModel::Of(TRY(LoadModel(std::move(compiled.package), setup_.threads)));
+  CompiledForm form;
+  form.network = TRY(MakeNetwork(imported.module, options, setup_.target, *setup_.builder));
+  form.package = TRY(CompileFrom(form.network, setup_.target, {}, *setup_.builder)).package;
+  return form;
 }
 
-Status Calibration::Run(const RunnableModel& network, int64_t sample) {
+Result<Calibration::CompiledForm> Calibration::Compile(const std::string& model, bool bf16) const {
+  return CompileWith(model, {}, bf16);
+}
+
+Result<LoadedModel> Calibration::Loaded(const std::string& model, const std::vector<std::string>& extra_outputs) const {
+  return LoadModel(TRY(CompileWith(model, extra_outputs, false)).package, setup_.threads);
+}
+
+Status Calibration::Run(GraphExecutor& network, int64_t sample) {
   const std::vector<Tensor> inputs = TRY(data_.Sample(sample));
   for (size_t i = 0; i < inputs.size(); ++i) TRY(network.SetInput(TRY(network.InputIndex(inputs_[i].name)), inputs[i]));
-  return network.RunOnce();
+  return network.Run();
 }
 
 Status Calibration::Observe(const std::vector<std::string>& names, std::map<std::string, RangeObserver>& observers) {
   std::vector<std::string> extra;
   for (const std::string& name : names)
     if (std::ranges::count(outputs_, name) == 0) extra.push_back(name);
-  Console::Get().Status("compiling the network with " + CountText(static_cast<int64_t>(names.size()), "tensor") +
-                        " to observe");
-  const RunnableModel network = TRY(Compiled(quantizer_.FloatModel(), extra));
-  Progress progress("ranges", data_.size());
+  Tell("compiling the network with " + CountText(static_cast<int64_t>(names.size()), "tensor") + " to observe");
+  const LoadedModel network = TRY(Loaded(quantizer_.FloatModel(), extra));
   for (int64_t sample = 0; sample < data_.size(); ++sample) {
-    TRY(Run(network, sample));
-    for (int64_t i = 0; i < network.num_outputs(); ++i) {
-      const auto observer = observers.find(network.info().outputs[static_cast<size_t>(i)].name);
+    TRY(Run(*network.executor, sample));
+    for (int64_t i = 0; i < network.executor->num_outputs(); ++i) {
+      const auto observer = observers.find(network.info.outputs[static_cast<size_t>(i)].name);
       if (observer == observers.end() || std::ranges::count(names, observer->first) == 0) continue;
-      const Tensor values = TRY(network.Output(i));
+      const Tensor values = network.executor->Output(i);
       observer->second.Add({values.Data<float>(), static_cast<size_t>(values.num_elements())});
     }
-    progress.Done(sample + 1);
+    Tell("ranges", sample + 1, data_.size());
   }
   return {};
 }
@@ -183,9 +146,9 @@ Result<std::map<std::string, ValueRange>> Calibration::Ranges() {
 
 Result<ModelQuantizer::MeanErrors> Calibration::MeanErrors() {
   constexpr int64_t kLeastValues = 32;  // [chosen] of each channel, for its mean to be one of the network
-  Console::Get().Status("compiling the network with the errors of its products");
+  Tell("compiling the network with the errors of its products");
   const ModelQuantizer::Probes probes = TRY(quantizer_.ProbeModel());
-  const RunnableModel network = TRY(Compiled(probes.model, {}));
+  const LoadedModel network = TRY(Loaded(probes.model));
   const auto& products = quantizer_.products();
   ModelQuantizer::MeanErrors errors(products.size());
   std::map<std::string, size_t> by_output;
@@ -195,40 +158,69 @@ Result<ModelQuantizer::MeanErrors> Calibration::MeanErrors() {
     by_output[probes.outputs[p]] = p;
     errors[p].assign(static_cast<size_t>(products[p].channels), 0);
   }
-  Progress progress("mean errors", data_.size());
   for (int64_t sample = 0; sample < data_.size(); ++sample) {
-    TRY(Run(network, sample));
-    for (int64_t i = 0; i < network.num_outputs(); ++i) {
-      const auto product = by_output.find(network.info().outputs[static_cast<size_t>(i)].name);
+    TRY(Run(*network.executor, sample));
+    for (int64_t i = 0; i < network.executor->num_outputs(); ++i) {
+      const auto product = by_output.find(network.info.outputs[static_cast<size_t>(i)].name);
       if (product == by_output.end()) continue;
-      const Tensor mean = TRY(network.Output(i));
+      const Tensor mean = network.executor->Output(i);
       std::vector<float>& error = errors[product->second];
       for (size_t c = 0; c < error.size(); ++c) error[c] += mean.Data<float>()[c] / static_cast<float>(data_.size());
     }
-    progress.Done(sample + 1);
+    Tell("mean errors", sample + 1, data_.size());
   }
   for (std::vector<float>& error : errors)
     if (!std::ranges::all_of(error, [](float e) { return std::isfinite(e); })) error.clear();
   return errors;
 }
 
-Result<NetworkError> Calibration::ErrorOf(const std::string& model) {
-  Console::Get().Status("compiling the quantized network");
-  const RunnableModel network = TRY(Compiled(model, {}));
-  if (!exact_) exact_ = TRY(Compiled(quantizer_.FloatModel(), {}));
-  std::vector<SquareSums> sums(outputs_.size());
-  Progress progress("error", data_.size());
+Result<NetworkError> Calibration::ErrorOf(const Package& package) {
+  const LoadedModel network = TRY(LoadModel(package, setup_.threads));
+  if (!exact_) exact_ = TRY(Loaded(quantizer_.FloatModel()));
+  ErrorSums sums(outputs_);
   for (int64_t sample = 0; sample < data_.size(); ++sample) {
-    TRY(Run(network, sample));
-    TRY(Run(*exact_, sample));
-    for (size_t i = 0; i < sums.size(); ++i)
-      sums[i].Add(TRY(network.Output(static_cast<int64_t>(i))), TRY(exact_->Output(static_cast<int64_t>(i))));
-    progress.Done(sample + 1);
+    TRY(Run(*network.executor, sample));
+    TRY(Run(*exact_->executor, sample));
+    for (int64_t i = 0; i < sums.outputs(); ++i) sums.Add(i, network.executor->Output(i), exact_->executor->Output(i));
+    Tell("error", sample + 1, data_.size());
   }
-  NetworkError worst{-1, ""};
-  for (size_t i = 0; i < sums.size(); ++i)
-    if (!(sums[i].Error() <= worst.error)) worst = {sums[i].Error(), outputs_[i]};
-  return worst;
+  return sums.Total();
 }
 
-}  // namespace autotune::tools
+Result<std::vector<ProductErrors>> Calibration::ErrorsAlone(int64_t samples) {
+  Tell("compiling the network with each product in each precision");
+  const ModelQuantizer::Switched switched = TRY(quantizer_.SwitchedModel());
+  const LoadedModel network = TRY(Loaded(switched.model));
+  GraphExecutor& executor = *network.executor;
+  const auto set = [&](const std::string& name, float value) -> Status {
+    const Tensor number = TRY(Tensor::Empty({}, TRY(DataTypeFromText("f32"))));
+    *number.Data<float>() = value;
+    return executor.SetInput(TRY(executor.InputIndex(name)), number);
+  };
+  for (const auto& names : switched.switches)
+    for (const std::string& name : {names.int8, names.bf16}) TRY(set(name, 0));
+  samples = std::min(samples, data_.size());
+  const auto products = static_cast<int64_t>(switched.switches.size());
+  std::vector<std::array<ErrorSums, 2>> sums(switched.switches.size(), {ErrorSums(outputs_), ErrorSums(outputs_)});
+  for (int64_t sample = 0; sample < samples; ++sample) {
+    TRY(Run(executor, sample));
+    std::vector<Tensor> exact;
+    for (int64_t i = 0; i < std::ssize(outputs_); ++i) exact.push_back(TRY(executor.Output(i).Copy()));
+    for (int64_t p = 0; p < products; ++p) {
+      const auto& names = switched.switches[p];
+      for (const bool is_int8 : {false, true}) {
+        const std::string& name = is_int8 ? names.int8 : names.bf16;
+        TRY(set(name, 1));
+        TRY(executor.Run());
+        TRY(set(name, 0));
+        for (int64_t i = 0; i < std::ssize(outputs_); ++i) sums[p][is_int8].Add(i, executor.Output(i), exact[i]);
+      }
+      Tell("error of each layer", sample * products + p + 1, samples * products);
+    }
+  }
+  std::vector<ProductErrors> errors;
+  for (const auto& of_product : sums) errors.push_back({0, of_product[0].Total().error, of_product[1].Total().error});
+  return errors;
+}
+
+}  // namespace autotune

@@ -7,7 +7,7 @@
 #include "runtime/tensor.h"
 #include "support/result.h"
 
-namespace autotune::tools {
+namespace autotune {
 
 class CalibrationData {
  public:
@@ -42,4 +42,4 @@ class CalibrationData {
   std::vector<Tensor> read_tensors_;
 };
 
-}  // namespace autotune::tools
+}  // namespace autotune

@@ -36,7 +36,8 @@ AUTOTUNE_API void autotune_text_free(char* text);
 typedef struct autotune_request autotune_request;
 AUTOTUNE_API int autotune_request_create(autotune_request** out);
 /* Sets an option. Names and values are those of the command's options without "--" (`autotune tune --help`):
- *   the network   model, op, shape, dim, bind, target, device, db, no-winograd, precision, allow-tf32, lenient
+ *   the network   model, op, shape, dim, bind, target, device, db, no-winograd, precision, max-error, min-agreement,
+ *                 calibrate, allow-tf32, lenient
  *   compiling     schedules
  *   tuning        trials, trials-per-task, time-budget, tasks, tracker, join, key, seed, search, fresh, output
  * "programs" is the folder of `autotune` and `rpc_server`. Flags take "1" or "0". Repeated "shape", "dim" and "bind"

@@ -47,6 +47,18 @@ Setter WholeNumber(Number least, Member member) {
   };
 }
 
+template <class Member>
+Setter Fraction(Member member) {
+  return [member](NamedOptions& options, const std::string& name, const std::string& value) -> Status {
+    double number = 0;
+    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+    if (error != std::errc() || end != value.data() + value.size() || !(number > 0))
+      return Err(name, " is '", value, "'; say a number above 0, such as 0.01");
+    member(options) = number;
+    return {};
+  };
+}
+
 // Access to a member of the model, or of the tuning run.
 template <class T>
 auto OfModel(T ModelRequest::*member) {
@@ -69,6 +81,10 @@ const std::map<std::string, Setter>& Setters() {
       {"db", Text(OfModel(&ModelRequest::db))},
       {"no-winograd", Flag(OfModel(&ModelRequest::no_winograd))},
       {"precision", Text(OfModel(&ModelRequest::precision))},
+      {"max-error", Fraction([](NamedOptions& options) -> double& { return options.tune.model.bound.max_error; })},
+      {"min-agreement",
+       Fraction([](NamedOptions& options) -> double& { return options.tune.model.bound.min_agreement; })},
+      {"calibrate", Text(OfModel(&ModelRequest::calibrate))},
       {"allow-tf32", Flag(OfModel(&ModelRequest::allow_tf32))},
       {"lenient", Flag(OfModel(&ModelRequest::lenient))},
       {"programs", Text(OfModel(&ModelRequest::programs))},

@@ -53,6 +53,7 @@ NetworkError ErrorSums::Total() const {
   for (size_t i = 0; i < sums_.size(); ++i) {
     const double error = std::sqrt(sums_[i].exact > 0 ? sums_[i].difference / sums_[i].exact : sums_[i].difference);
     if (!(error <= worst.error)) worst.error = error, worst.output = names_[i];
+    if (std::isnan(error)) break;  // nothing is worse
   }
   return worst;
 }

@@ -6,7 +6,6 @@
 
 #include "service/compile.h"
 #include "service/precision_search.h"
-#include "support/check.h"
 #include "support/file.h"
 #include "support/hash.h"
 #include "support/state_folder.h"
@@ -84,7 +83,8 @@ Result<std::string> KeyOf(const ModelRequest& request, const ModelQuantizer& qua
                           const Target& target) {
   ModelRequest options = request;
   options.model = options.db = options.calibrate = "";
-  std::vector<std::string> parts = {"precision", ModelLine(options), target.Text(),
+  constexpr const char* kVersion = "precision 1";  // counts changes of the quantizer and of the search
+  std::vector<std::string> parts = {kVersion, ModelLine(options), target.Text(),
                                     HashBytes128(quantizer.FloatModel()).Hex()};
   parts.push_back(TRY(calibration.HashOfSamples()).Hex());
   for (const std::string& version : VersionParts()) parts.push_back(version);
@@ -106,11 +106,9 @@ Result<ChosenModel> ChoosePrecision(const ModelRequest& request, const Precision
   ModelRequest as_model = request;  // until the precisions are known
   as_model.precision = "model";
   ModelQuantizer quantizer = TRY(ReadModel(request));
-  Calibration calibration = TRY(Calibration::Open(quantizer, request.calibrate,
-                                                  {.network = TRY(as_model.ParseNetwork()),
-                                                   .target = setup.target,
-                                                   .builder = &setup.builder,
-                                                   .on_step = setup.on_step}));
+  CalibrationSetup inputs{.target = setup.target, .builder = &setup.builder, .on_step = setup.on_step};
+  inputs.network = TRY(as_model.ParseNetwork());
+  Calibration calibration = TRY(Calibration::Open(quantizer, request.calibrate, std::move(inputs)));
   const ChoiceFolder folder = TRY(ChoiceFolder::Open(TRY(KeyOf(request, quantizer, calibration, setup.target))));
   if (const std::optional<ChosenModel> known = folder.Find(request)) return *known;
   quantizer.SetRanges(TRY(calibration.Ranges()));
@@ -127,12 +125,6 @@ Result<ChosenModel> ChoosePrecision(const ModelRequest& request, const Precision
   }
   TRY(folder.Put(chosen, own_model));
   return chosen;
-}
-
-const PrecisionPoint& PrecisionChoice::chosen() const {
-  const auto point = std::ranges::find(points, true, &PrecisionPoint::chosen);
-  CHECK(point != points.end());
-  return *point;
 }
 
 }  // namespace autotune

@@ -197,6 +197,8 @@ class Search {
     constexpr double kCloseness = 1.02;  // [chosen] limits as close as this give nothing new
     double holds = 0, fails = kCloseness * PredictedError(costs_, PrecisionPath(costs_).front());
     double scale = ScaleOf(choice_.points.back());  // of the network of bytes
+    const PrecisionPoint* fastest = Find(PrecisionPath(costs_).front());
+    if (fastest && fastest->holds) return {};
     for (int mixture = 1; mixture <= kMostMixtures && fails > holds * kCloseness; ++mixture) {
       double limit = choice_.bound.max_error > 0 ? choice_.bound.max_error / scale : 0;
       if (!(limit > holds * kCloseness && limit < fails)) limit = (holds + fails) / 2;

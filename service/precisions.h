@@ -1,5 +1,6 @@
 // The precisions of a network's products, as they were chosen (service/precision_choice.h). Values.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -51,7 +52,7 @@ struct PrecisionChoice {
   std::vector<std::string> notes;      // for the user
   AUTOTUNE_FIELDS(bound, samples, products, points, notes)
 
-  const PrecisionPoint& chosen() const;
+  const PrecisionPoint& chosen() const { return *std::ranges::find(points, true, &PrecisionPoint::chosen); }
 };
 
 }  // namespace autotune

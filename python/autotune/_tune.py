@@ -85,7 +85,8 @@ def tune(
     the same call goes on there.
 
     ``shapes`` and ``dims`` are as for :func:`compile`. Further options have the names of those of ``autotune tune``:
-    ``key``, ``join`` and ``tracker`` for the devices of a farm, ``trials_per_task``, ``tasks``, ``search``, ``fresh``...
+    ``key``, ``join`` and ``tracker`` for the devices of a farm, ``trials_per_task``, ``tasks``, ``search``, ``fresh``,
+    and ``precision="auto"`` with ``max_error`` and ``calibrate``...
     """
     options.update(target=target, trials=trials, db=db, output=output, shapes=shapes, dims=dims, seed=seed)
     request = Request(model, dict(options, time_budget=time_budget))

@@ -99,7 +99,8 @@ TEST(Halves, ANoteSaysHowTheyAreComputed) {
     m.Input("x", {2}, type).Output("y").Node("Relu", {"x"}, {"y"});
     return Import(m)->notes;
   };
-  EXPECT_THAT(notes(kFloat16), ElementsAre("floats of 16 bits are stored as such, and sums of them are computed in 32 bits"));
+  EXPECT_THAT(notes(kFloat16),
+              ElementsAre("floats of 16 bits are stored as such, and sums of them are computed in 32 bits"));
   EXPECT_THAT(notes(kFloat), IsEmpty());
 }
 

@@ -108,6 +108,7 @@ void CliTest::SetUp() {
   setenv("AUTOTUNE_HOST_LOCK", (folder_ + "/lock").c_str(), 1);  // so that tests do not wait for each other
   setenv("AUTOTUNE_DB", db_.c_str(), 1);
   setenv("XDG_STATE_HOME", folder_.c_str(), 1);
+  setenv("XDG_CACHE_HOME", folder_.c_str(), 1);
   unsetenv("AUTOTUNE_TRACKER");
   WriteSmallNetwork(folder_);
 }

@@ -8,7 +8,7 @@ set(EXTRA_TARGETS autotune rpc_server rpc_tracker jumping_clock fake_cuda) # bui
 set(SERIAL Bench Doctor Faults Injection Noise OneOwner TwoTuners)
 set(WAITING Clocks FarmBooks Kill Orphans RemoteKill TrackerCommands Wait) # for processes that they start, with deadlines of seconds
 set(SLOW Aot ChoiceCommand Cli CudaCommands Devices ExplainCommand Face FlippedPackage InspectCommand IntegerInjection
-    Miscompiles OpenClCommands OtherDevices Output PassesOfCommands QuantizeCommand Records ReportCommand RunPackage TerminalRun
+    Miscompiles OpenClCommands OtherDevices Output PassesOfCommands PrecisionCommand QuantizeCommand Records ReportCommand RunPackage TerminalRun
     Trace TuneOnTracker
     Verify Widths/Tmux Winners)
 # Looks at the pages of `autotune report` and `autotune compare`, and at the live pages, in a browser; skipped without

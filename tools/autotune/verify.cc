@@ -17,6 +17,7 @@
 #include "tools/autotune/runnable_model.h"
 #include "tools/autotune/text.h"
 #include "tools/autotune/usage.h"
+#include "tools/autotune/verify_against.h"
 #include "tools/error_lines.h"
 
 namespace autotune::tools {
@@ -29,6 +30,8 @@ struct VerifyOptions {
   std::string package;  // path of a compiled network; empty: a model is compiled
   PassOptions passes{CompilePassTables()};
   std::vector<std::string> data;
+  std::string against;   // package of the exact network; empty: `data` has the expected outputs
+  double max_error = 0;  // with `against`
   Tolerance tolerance;
   ModelPlace place;
 };
@@ -280,6 +283,11 @@ void PrintTally(const Tally& all, const std::vector<std::string>& totals) {
 }
 
 Result<int> Verify(const VerifyOptions& options) {
+  if (!options.against.empty()) {
+    ModelPlace place = options.place;
+    place.device = options.model.device;
+    return VerifyAgainst({options.package, options.against, options.data[0], options.max_error, std::move(place)});
+  }
   for (const std::string& data : options.data) {
     if (!fs::is_directory(data)) return Err("--data ", data, ": no such folder");
   }
@@ -333,6 +341,14 @@ Command VerifyCommand(CLI::App& root) {
          "a folder with files input_0.pb... and output_0.pb..., or with folders test_data_set_* of such files; without "
          "--model and --package, one or more folders of test cases, each with a model.onnx")
       ->required();
+  CLI::Option* against = app->add_option(
+      "--against", options->against,
+      "compare --package with this package of the same network, such as the one of f32, on inputs: --data is a folder "
+      "as for quantize --calibrate, or random");
+  app->add_option("--max-error", options->max_error,
+                  "with --against: the largest error of the worst output, ||y - y32|| / ||y32||")
+      ->check(CLI::PositiveNumber)
+      ->needs(against);
   app->add_option("--rtol", options->tolerance.rtol,
                   "relative tolerance: a float a is right where b is expected if |a-b| <= rtol * |b| + atol * q")
       ->capture_default_str();
@@ -344,7 +360,9 @@ Command VerifyCommand(CLI::App& root) {
   app->add_option("--threads", options->place.threads, "threads of the kernels; 0: one per CPU")
       ->check(Threads())
       ->capture_default_str();
-  AddOutput(*app, "verdict and text of each case; for folders of cases their sums last");
+  AddOutput(*app,
+            "verdict and text of each case; for folders of cases their sums last; with --against verdict, error, "
+            "worst_output, samples, rows, agreeing_rows");
   options->passes.AddChoices(*app);
   return {app, [options] { return Verify(*options); },
           [options, app]() -> Status {
@@ -358,6 +376,10 @@ Command VerifyCommand(CLI::App& root) {
             }
             if (options->model.model.empty() && !options->model.bind.empty()) {
               return Err("--bind needs --model; in a folder of cases, inputs are bound to a case's data if needed");
+            }
+            if (!options->against.empty()) {
+              if (options->package.empty()) return Err("--against compares a --package with another one");
+              TRY(RefuseGiven(*app, {"--rtol", "--atol"}, "--against gives an error, and judges it by --max-error"));
             }
             if (!options->model.model.empty() && !options->package.empty())
               return Err("--model and --package exclude each other: give the model, or the package made from it");

@@ -47,6 +47,7 @@ Result<double> ElementOfNothing(Op op, const Attrs& attrs) {
     case Op::kConv3d:
     case Op::kMatmul:
     case Op::kBatchMatmul:
+    case Op::kNibbleMatmul:
     case Op::kReduceSum:
       return 0.0;
     case Op::kReduceProd:

@@ -16,6 +16,7 @@ enum class Op {
   kConv3d,       // as kConv2d, with D before H
   kMatmul,       // a [M,K], b [K,N]
   kBatchMatmul,  // a [...,M,K], b [...,K,N]; leading dimensions broadcast; ranks equal, at least 3
+  kNibbleMatmul,  // a [B,M,2H] f32, b [B,H,N] u8: a times the numbers 0 to 15 in b, row 2h in the lower half of b[h]
   kBatchNorm,    // x, scale, bias, mean, variance (each [C])
   kRelu,
   kClip,
@@ -96,7 +97,7 @@ enum class Op {
 };
 }  // namespace autotune::graph
 namespace autotune {
-AUTOTUNE_ENUM(graph::Op, "conv2d", "conv3d", "matmul", "batch_matmul", "batch_norm", "relu", "clip", "sigmoid", "sqrt",
+AUTOTUNE_ENUM(graph::Op, "conv2d", "conv3d", "matmul", "batch_matmul", "nibble_matmul", "batch_norm", "relu", "clip", "sigmoid", "sqrt",
               "tanh", "erf", "exp", "log", "abs", "neg", "floor", "ceil", "round", "sin", "cos", "tan", "asin", "acos",
               "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "leaky_relu", "isnan", "not", "cast", "bit_cast",
               "add", "sub", "mul", "div", "mod", "pow", "max", "min", "equal", "less", "less_equal", "and", "or", "xor",

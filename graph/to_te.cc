@@ -140,6 +140,8 @@ class Lowering {
       case Op::kMatmul:
       case Op::kBatchMatmul:
         return Product(node, in);
+      case Op::kNibbleMatmul:
+        return done(topi::NibbleMatMul(name, in[0], in[1]));
       case Op::kRelu:
         return done(topi::Relu(name, in[0]));
       case Op::kClip: {

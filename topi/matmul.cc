@@ -81,6 +81,22 @@ Tensor MatMul(const std::string& name, const Tensor& a, const Tensor& b, Roundin
       shape);
 }
 
+Tensor NibbleMatMul(const std::string& name, const Tensor& a, const Tensor& b) {
+  constexpr int kBits = 4;
+  CHECK(a.rank() == 3 && b.rank() == 3 && a.shape()[2] == 2 * b.shape()[1]) << name;
+  const Shape &rows = a.shape(), &halves = b.shape();
+  const DType word = DType::Int(32);  // lanes as wide as those of the sum
+  return te::Reduce(name, {{"b", rows[0]}, {"m", rows[1]}, {"n", halves[2]}}, {{"h", halves[1]}, {"half", 2}},
+                    te::Combiner::kSum, {a, b},
+                    [&](const std::vector<Expr>& i, const std::vector<Expr>& r) {
+                      const Expr both = MakeCast(word, b({i[0], r[0], i[2]}));
+                      const Expr shifted = MakeBinary(BinaryOp::kShr, both, MakeCast(word, r[1] * kBits));
+                      const Expr number = MakeBinary(BinaryOp::kBitAnd, shifted, ConstOf(0xf, word));
+                      return a({i[0], i[1], r[0] * 2 + r[1]}) * MakeCast(a.dtype(), number);
+                    },
+                    {rows[0], rows[1], halves[2]});
+}
+
 Tensor MatMulInBlocks(const std::string& name, const Tensor& a, const Tensor& b, int64_t block) {
   CHECK(a.rank() >= 2 && b.rank() == 2) << name;
   const int64_t k = a.shape().back(), n = b.shape()[1];

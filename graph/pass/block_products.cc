@@ -2,7 +2,10 @@
 //
 //   sum over all terms k of x[k] (s[block of k] w[k])  ->  sum over the blocks b of s[b] (sum over k in b of x[k] w[k])
 //
-// w are constants that fit a byte, and stay bytes: a product of one row takes as long as its weights need from memory.
+// w are constants that fit a byte, and stay bytes, or two a byte if they fit 4 bits: a product of one row takes as long
+// as its weights need from memory. Numbers of 4 bits are stored as w + z from 0 to 15:
+//
+//   sum over k in b of x[k] w[k]  =  sum over k in b of x[k] (w[k] + z)  -  z (sum over k in b of x[k])
 #include <algorithm>
 #include <optional>
 
@@ -72,6 +75,61 @@ class BlockProductsPass {
     return small;
   }
 
+  // Numbers of 4 bits, two a byte, and what was added to them: one number, or one for each block and column.
+  struct Nibbles {
+    TensorValue both, zeros;
+  };
+
+  // Returns `numbers` [blocks, block, n] as such; nothing if a column of a block has a range of more than 4 bits.
+  static std::optional<Nibbles> NibblesOf(const TensorValue& numbers) {
+    constexpr int kLeast = -8, kRange = 15;
+    const Shape& shape = numbers.spec.shape;
+    const int64_t blocks = shape[0], block = shape[1], n = shape[2];
+    if (block % 2 != 0) return std::nullopt;
+    const auto* w = numbers.As<int8_t>();
+    const auto at = [&](int64_t b, int64_t k, int64_t column) { return w[(b * block + k) * n + column]; };
+    const auto [least, largest] = std::minmax_element(w, w + numbers.spec.NumElements());
+    const bool one_zero = *least >= kLeast && *largest <= kLeast + kRange;
+    std::vector<double> zeros(one_zero ? 1 : static_cast<size_t>(blocks * n), -kLeast);
+    for (int64_t b = 0; b < blocks && !one_zero; ++b) {
+      for (int64_t column = 0; column < n; ++column) {
+        int low = 0, high = 0;
+        for (int64_t k = 0; k < block; ++k) {
+          low = std::min<int>(low, at(b, k, column));
+          high = std::max<int>(high, at(b, k, column));
+        }
+        if (high - low > kRange) return std::nullopt;
+        zeros[static_cast<size_t>(b * n + column)] = -low;
+      }
+    }
+    char* bytes = nullptr;
+    const DType byte = DType::UInt(8);
+    const auto size = static_cast<size_t>(blocks * block / 2 * n);
+    Nibbles nibbles{{{byte, {blocks, block / 2, n}}, SharedBytes::Allocate(size, &bytes)},
+                    TensorValue::FromNumbers(byte, one_zero ? Shape{} : Shape{blocks, 1, n}, zeros)};
+    for (int64_t b = 0; b < blocks; ++b) {
+      for (int64_t h = 0; h < block / 2; ++h) {
+        for (int64_t column = 0; column < n; ++column) {
+          const auto zero = static_cast<int>(zeros[one_zero ? 0 : static_cast<size_t>(b * n + column)]);
+          const int low = at(b, 2 * h, column) + zero, high = at(b, 2 * h + 1, column) + zero;
+          *bytes++ = static_cast<char>(low | high << 4);
+        }
+      }
+    }
+    return nibbles;
+  }
+
+  // Returns the sums of x [blocks, rows, block] times the numbers of each block.
+  ValueId SumsOf(ValueId x, const TensorValue& numbers, const std::string& name) {
+    GraphBuilder& b = rewriter_.builder;
+    const std::optional<Nibbles> nibbles = NibblesOf(numbers);
+    if (!nibbles) return b.Must(Op::kBatchMatmul, {x, b.AddConstant("", numbers)}, {}, name);
+    const ValueId sums = b.Must(Op::kNibbleMatmul, {x, b.AddConstant("", nibbles->both)}, {}, name);
+    const ValueId of_x = b.Must(Op::kReduceSum, {x}, AxesAttrs{{2}});
+    const ValueId zeros = b.Must(Op::kCast, {b.AddConstant("", nibbles->zeros)}, CastAttrs{kFloats});
+    return b.Must(Op::kSub, {sums, b.Must(Op::kMul, {of_x, zeros})}, {}, name);
+  }
+
   bool Rewrite(const Node& node) {
     if (node.op != Op::kMatmul || graph_.Spec(node.output).dtype != kFloats) return false;
     const std::optional<Blocks> w = BlocksOf(node);
@@ -84,7 +142,7 @@ class BlockProductsPass {
     GraphBuilder& b = rewriter_.builder;
     ValueId x = b.Must(Op::kReshape, {rewriter_.Map(node.inputs[0])}, ReshapeAttrs{{rows, blocks, block}});
     x = b.Must(Op::kTranspose, {x}, TransposeAttrs{{1, 0, 2}});
-    const ValueId sums = b.Must(Op::kBatchMatmul, {x, b.AddConstant("", *numbers)}, {}, node.name);
+    const ValueId sums = SumsOf(x, *numbers, node.name);
     ValueId y = b.Must(Op::kMul, {sums, rewriter_.Map(w->scales)}, {}, node.name);
     y = b.Must(Op::kReduceSum, {y}, AxesAttrs{{0}}, node.name);
     rewriter_.Set(node.output, b.Must(Op::kReshape, {y}, ReshapeAttrs{{rows, n}}));

@@ -108,15 +108,18 @@ TEST(BlockWeights, StayBytesForFewRows) {
     const Result<Graph> now = BlockProducts(g, {.converts_factors = converts_factors});
     EXPECT_TRUE(now.ok() && CheckGraph(*now).ok());
     EXPECT_EQ(reference::Evaluate(*now, {{{p.rows, p.k}, made.x}})[0].data, made.want);
-    return std::ranges::any_of(now->nodes, [](const Node& node) { return node.op == Op::kBatchMatmul; });
+    for (const Node& node : now->nodes)
+      if (node.op == Op::kBatchMatmul || node.op == Op::kNibbleMatmul) return std::string(ToText(node.op));
+    return std::string();
   };
-  EXPECT_TRUE(of_bytes({}, true));
-  EXPECT_TRUE(of_bytes({.rows = 4, .k = 70}, true));
-  EXPECT_TRUE(of_bytes({.zeros = Product::kPacked}, true));
-  EXPECT_FALSE(of_bytes({.rows = 5}, true)) << "the sums of blocks cost too much";
-  EXPECT_FALSE(of_bytes({.zeros = Product::kFloats}, true)) << "no bytes";
-  EXPECT_FALSE(of_bytes({.bits = 8, .zeros = Product::kPacked}, true)) << "from -255 to 255";
-  EXPECT_FALSE(of_bytes({}, false)) << "the target converts none";
+  EXPECT_EQ(of_bytes({}, true), "nibble_matmul");
+  EXPECT_EQ(of_bytes({.rows = 4, .k = 70}, true), "nibble_matmul");
+  EXPECT_EQ(of_bytes({.zeros = Product::kPacked}, true), "nibble_matmul");
+  EXPECT_EQ(of_bytes({.bits = 8}, true), "batch_matmul");
+  EXPECT_EQ(of_bytes({.rows = 5}, true), "") << "the sums of blocks cost too much";
+  EXPECT_EQ(of_bytes({.zeros = Product::kFloats}, true), "") << "no bytes";
+  EXPECT_EQ(of_bytes({.bits = 8, .zeros = Product::kPacked}, true), "") << "from -255 to 255";
+  EXPECT_EQ(of_bytes({}, false), "") << "the target converts none";
 }
 
 // DequantizeLinear in blocks, with more zero points than import folds.

@@ -50,6 +50,8 @@ Tensor EvaluateNode(const Graph& graph, const Node& node, const std::vector<cons
     case Op::kMatmul:
     case Op::kBatchMatmul:
       return Matmul(*in[0], *in[1], shape);
+    case Op::kNibbleMatmul:
+      return NibbleMatmul(*in[0], *in[1], shape);
     case Op::kBatchNorm:
       return BatchNorm(in, std::get<BatchNormAttrs>(node.attrs));
     case Op::kRelu:

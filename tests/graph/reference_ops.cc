@@ -131,6 +131,15 @@ Tensor Pool(const Tensor& x, const PoolAttrs& a, PoolOf what, const Shape& out_s
   return y;
 }
 
+Tensor NibbleMatmul(const Tensor& a, const Tensor& b, const Shape& out_shape) {
+  Tensor numbers{{b.shape[0], 2 * b.shape[1], b.shape[2]}, {}};
+  ForEachIndex(numbers.shape, [&](const Shape& i) {
+    const auto both = static_cast<int>(At(b, {i[0], i[1] / 2, i[2]}));
+    numbers.data.push_back(i[1] % 2 ? both / 16 : both % 16);
+  });
+  return Matmul(a, numbers, out_shape);
+}
+
 Tensor Matmul(const Tensor& a, const Tensor& b, const Shape& out_shape) {
   Tensor y{out_shape, {}};
   int64_t K = a.shape.back();

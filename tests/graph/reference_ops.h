@@ -60,6 +60,7 @@ enum class PoolOf { kMax, kAverage, kPlace };  // kPlace: position of the first 
 Tensor Pool(const Tensor& x, const PoolAttrs& a, PoolOf what, const Shape& out_shape);
 
 Tensor Matmul(const Tensor& a, const Tensor& b, const Shape& out_shape);
+Tensor NibbleMatmul(const Tensor& a, const Tensor& b, const Shape& out_shape);  // b: two numbers a byte
 
 Tensor Lrn(const Tensor& x, const LrnAttrs& a);
 

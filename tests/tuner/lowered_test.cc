@@ -389,5 +389,24 @@ TEST(Lowered, BatchesOfProductsComputeTheSame) {
 
 TEST(Lowered, StreamsComputeTheSame) { CheckLowering(test::Dense(2, 131, 128), 1); }
 
+// Streamed, and tiled since there are few constants or many rows.
+TEST(Lowered, ProductsWithTwoNumbersAByteComputeTheSame) {
+  CheckLowering(test::NibbleProducts(8, 1, 131, 32), 2);
+  CheckLowering(test::NibbleProducts(16, 3, 70, 16), 2);
+  CheckLowering(test::NibbleProducts(3, 2, 9, 10), 2);
+  CheckLowering(test::NibbleProducts(2, 13, 33, 18), 2);
+}
+
+TEST(Lowered, ProductsWithTwoNumbersAByteAreStreamed) {
+  const auto streamed = [](int64_t rows) {
+    const auto sketches = GenerateSketches(test::NibbleProducts(8, rows, 131, 32), test::TestTarget());
+    if (!sketches.ok()) ADD_FAILURE() << sketches.error().Text();
+    return std::ranges::count_if(
+        *sketches, [](const Sketch& sketch) { return sketch.name.find(":streams") != std::string::npos; });
+  };
+  EXPECT_EQ(streamed(1), 1);
+  EXPECT_EQ(streamed(30), 0) << "so many rows need a tile";
+}
+
 }  // namespace
 }  // namespace autotune

@@ -74,6 +74,13 @@ PrimFunc BytesDense(int64_t m, int64_t n, int64_t k, bool is_signed) {
   return te::CreatePrimFunc("dense", {{a, ParamRole::kInput}, {b, ParamRole::kConstant}, {out, ParamRole::kOutput}});
 }
 
+PrimFunc NibbleProducts(int64_t blocks, int64_t m, int64_t n, int64_t k) {
+  te::Tensor a = te::Placeholder("a", {blocks, m, k}), b = te::Placeholder("b", {blocks, k / 2, n}, DType::UInt(8));
+  te::Tensor out = topi::NibbleMatMul("dense", a, b);
+  return te::CreatePrimFunc("dense", {{a, ParamRole::kInput}, {b, ParamRole::kConstant}, {out, ParamRole::kOutput}},
+                            {.use_fma = true});
+}
+
 PrimFunc Bf16Dense(int64_t m, int64_t n, int64_t k) {
   te::Tensor a = te::Placeholder("a", {m, k}, DType::BFloat16()), b = te::Placeholder("b", {k, n}, DType::BFloat16());
   te::Tensor out = topi::MatMul("dense", a, b);

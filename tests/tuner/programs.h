@@ -28,7 +28,10 @@ PrimFunc Dense(int64_t m, int64_t n, int64_t k, ParamRole role = ParamRole::kCon
 // A matrix product of bytes with a constant: u8 or i8 [m, k] and i8 [k, n].
 PrimFunc BytesDense(int64_t m, int64_t n, int64_t k, bool is_signed = false);
 
-// The same of bf16, with sums of f32.
+// Products of `blocks` matrices, whose constants are numbers of 4 bits, two a byte.
+PrimFunc NibbleProducts(int64_t blocks, int64_t m, int64_t n, int64_t k);
+
+// A product of bf16 with a constant, with sums of f32.
 PrimFunc Bf16Dense(int64_t m, int64_t n, int64_t k);
 
 // A convolution of an image [1, h, w, c] of u8 with weights [3, 3, c / groups, oc]: i8, or f32 if it is depthwise.

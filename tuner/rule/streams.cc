@@ -94,7 +94,10 @@ Status StreamsRule(SketchBuilder& s, const BlockView& block, int) {
   TRY(PackColumns(s, block.name, *constants, width));
   auto [panels_of_task, panel, column] = TRY(s.Split(r.n.var, {kAuto, panels, width}));
   auto [panel_vectors, vector] = TRY(s.Split(column, {kAuto, lanes}));
-  Unrolled k = TRY(s.UnrollReduction(r.k.back(), Divisors(r.k.back().extent, kMaxUnroll)));
+  // Terms that are parts of one constant stand one behind the other, so that it is loaded once for all of them.
+  const bool shares = !DependsOn(block, constants->buffer, r.k.back()) && r.k.back().extent <= kMaxUnroll;
+  Unrolled k = TRY(s.UnrollReduction(
+      r.k.back(), shares ? std::vector<int64_t>{r.k.back().extent} : Divisors(r.k.back().extent, kMaxUnroll)));
   Loops sums = r.k;
   sums.list.back() = k.outer;
   std::vector<BlockView::Loop> rows(block.spatial.begin(), block.spatial.end() - 1);
@@ -104,7 +107,7 @@ Status StreamsRule(SketchBuilder& s, const BlockView& block, int) {
     return std::ranges::any_of(outer, [&](const BlockView::Loop& loop) { return loop.var == row.var; });
   });
   const Loops tile = {rows, panel, panel_vectors}, tasks = {panels_of_task, outer};
-  TRY(s.Order({tasks, sums, k.inner, tile, vector}));
+  TRY(s.Order(shares ? Loops{tasks, sums, tile, k.inner, vector} : Loops{tasks, sums, k.inner, tile, vector}));
   const Name task = TRY(s.Parallel(tasks));
   TRY(s.Do(PadBlock{.block = block.name}));
   TRY(s.MakeRegisterTile(

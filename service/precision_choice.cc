@@ -30,6 +30,7 @@ class ChoiceFolder {
   static Result<ChoiceFolder> Open(const std::string& key) {
     ChoiceFolder folder;
     folder.path_ = fs::path(CompiledCacheFolder()) / "precision";
+    TRY(MakePrivateFolder(CompiledCacheFolder()));
     TRY(MakePrivateFolder(folder.path_.string()));
     folder.entry_ = folder.path_ / key;
     return folder;

@@ -110,6 +110,8 @@ class TuneTest(unittest.TestCase):
             (autotune.InvalidArgument, "no option 'trails'", lambda: autotune.tune(MODEL, trails=3)),
             (autotune.InvalidArgument, "whole number", lambda: autotune.tune(MODEL, trials=0)),
             (autotune.InvalidArgument, "M.tar", lambda: autotune.tune(MODEL, output="m.txt")),
+            (autotune.InvalidArgument, "needs a bound", lambda: autotune.tune(MODEL, precision="auto", calibrate="random")),
+            (autotune.InvalidArgument, "a number above 0", lambda: autotune.tune(MODEL, max_error="small")),
             (autotune.InvalidArgument, "time-budget", lambda: autotune.tune(MODEL, time_budget="soon")),
             (autotune.InvalidArgument, "mapping", lambda: autotune.compile(MODEL, shapes=[1])),
             (autotune.Error, "starting a build worker", lambda: autotune.compile(MODEL, self.folder + "/m.tar", programs="/none")),

@@ -124,12 +124,12 @@ TEST(ExactProducts, ConvolutionsOfFullRangesEqualIntegers) {
 }
 
 TEST(ExactProducts, DepthwiseConvolutionsReadBytes) {
-  const auto reads_bytes = [](DType type, int32_t zero, int64_t filters, bool converts_factors) {
+  const auto reads_bytes = [](DType type, int32_t zero, int64_t filters, bool converts_factors, int64_t rows = 3) {
     Integers m(7);
     const Shape image = {1, 6, 7, 24};
     ConvAttrs attrs{.groups = 24, .layout = Layout::kNHWC};
     attrs.pads = {1, 2, 1, 0};
-    const ValueId x = m.Input(image, type, zero), w = m.Weight({3, 3, 1, filters});
+    const ValueId x = m.Input(image, type, zero), w = m.Weight({rows, rows, 1, filters});
     const Graph g = m.End(m.b.Must(Op::kConv2d, {x, w}, attrs));
     const Graph now = *ExactProducts(g, {.converts_factors = converts_factors});
     EXPECT_TRUE(IsInFloats(now)) << GraphText(now);
@@ -142,6 +142,7 @@ TEST(ExactProducts, DepthwiseConvolutionsReadBytes) {
   EXPECT_FALSE(reads_bytes(kU8, 256, 24, true)) << "no byte";
   EXPECT_FALSE(reads_bytes(kU8, 131, 48, true)) << "two filters of a channel";
   EXPECT_FALSE(reads_bytes(kU8, 131, 24, false)) << "the target converts none";
+  EXPECT_FALSE(reads_bytes(kU8, 131, 24, true, 5)) << "many taps convert each byte many times";
 }
 
 TEST(ExactProducts, ProductsEqualIntegersAndGoToFloatsWithoutATrip) {

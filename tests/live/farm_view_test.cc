@@ -109,7 +109,8 @@ TEST(Curve, KeepsImprovementsTheLatestPointAndNotTooMany) {
   curve.Add(40, 3);
   EXPECT_EQ(curve.State().Dump(), R"({"16":4.0,"40":3.0,"8":5.5})");
   for (int i = 1; i < 5000; ++i) curve.Add(40 + i, 3 - i * 1e-4);
-  const auto& points = *curve.State().As<Json::Object>();
+  const Json state = curve.State();
+  const auto& points = *state.As<Json::Object>();
   EXPECT_LE(points.size(), Curve::kMost);
   EXPECT_GE(points.size(), Curve::kMost / 2);
   EXPECT_TRUE(points.contains("8") && points.contains("5039"));

@@ -17,14 +17,17 @@ struct Box {
 // The elements of a buffer that one execution of a statement accesses, over all iterations of the loops inside it.
 class Touched {
  public:
-  Touched(const Analyzer& outer, int rank) : outer_(outer), written_(rank), all_(rank) {}
+  Touched(const Analyzer& outer, int rank, bool unclamps)
+      : outer_(outer), unclamps_(unclamps), written_(rank), all_(rank) {}
 
   // Adds an access under the given loops inside the statement.
   void Add(const std::vector<Expr>& indices, const Ranges& inner, bool write) {
     Analyzer analyzer = outer_;
     for (const LoopRange& loop : inner) analyzer.Bind(loop.var, 0, loop.extent - 1);
     for (size_t d = 0; d < all_.size(); ++d) {
-      std::optional<Region> region = RegionOfIndex(analyzer.Simplify(indices[d]), inner, analyzer);
+      const Expr index = analyzer.Simplify(indices[d]);
+      const std::optional<Region> region =
+          !write && unclamps_ ? RegionOfClamped(index, inner, analyzer) : RegionOfIndex(index, inner, analyzer);
       if (write) Merge(written_[d], region);
       Merge(all_[d], region);
     }
@@ -67,6 +70,19 @@ class Touched {
     return Region{std::move(parts->fixed), *range.high - *range.low};
   }
 
+  // As RegionOfIndex, but also of min(e, limit), if the least value of e never exceeds the limit. Then all values of
+  // the minimum are between the least and the greatest one of e.
+  std::optional<Region> RegionOfClamped(const Expr& index, const Ranges& inner, const Analyzer& analyzer) const {
+    const Binary* clamp = index.As<Binary>();
+    const int64_t* limit = clamp && clamp->op == BinaryOp::kMin ? AsInt(clamp->b) : nullptr;
+    std::optional<Region> region = RegionOfIndex(limit ? clamp->a : index, inner, analyzer);
+    if (!limit || !region) return region;
+    const Interval least = outer_.Bounds(outer_.Simplify(region->min.ToExpr()));
+    if (!least.high || *least.high > *limit) return std::nullopt;
+    if (least.low == least.high) region->span = std::min(region->span, *limit - *least.high);
+    return region;
+  }
+
   // Returns b.min - a.min if the difference is constant, given the ranges of the outer loops.
   std::optional<int64_t> Distance(const Region& a, const Region& b) const {
     LinearForm distance = b.min;
@@ -92,6 +108,7 @@ class Touched {
   }
 
   Analyzer outer_;
+  bool unclamps_;
   std::vector<State> written_, all_;
 };
 
@@ -159,7 +176,9 @@ class Compactor {
   }
 
   std::optional<Box> BoxOf(const Stmt& s, const Analyzer& outer, bool private_here) {
-    Touched touched(outer, static_cast<int>(buffer_->shape.size()));
+    // Rows of a tile beyond the end of a product are read from its last row. Without them, the copies of operands in
+    // shared memory would hold the whole sum, not one piece.
+    Touched touched(outer, static_cast<int>(buffer_->shape.size()), buffer_->scope == Scope::kShared);
     Ranges inner = threads_;
     bool known = Collect(s, inner, touched);
     return known ? touched.Get(ConstShape(buffer_), private_here) : std::nullopt;

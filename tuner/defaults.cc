@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
@@ -16,12 +17,33 @@ namespace {
 constexpr int kDefaultsTried = 8;
 constexpr uint64_t kDefaultSeed = 20;
 constexpr int kDefaultDraws = 3000;
+constexpr int kDescents = 8;  // best draws of each sketch that descend
 // Largest size of a default candidate's unrolled body, relative to the body of the previous candidate. A build that
 // rejects a body because it spills also rejects other bodies of the same size. A factor near 1 would repeat rejections;
 // a small factor would skip sizes that fit.
 constexpr double kSmallerBody = 0.75;
 
-// Draws distinct points and sorts them by their draft scores.
+// Changes one decision after the other, each time the one that lowers the draft score most, until no change does.
+Point Descend(const TaskSpace& space, Point point) {
+  const Sketch& sketch = space.sketches[static_cast<size_t>(point.sketch)];
+  while (true) {
+    std::optional<Point> best;
+    for (size_t knob = 0; knob < sketch.knobs.size(); ++knob) {
+      for (const Decision& decision : NeighboursOf(sketch, static_cast<int>(knob), point.decisions[knob])) {
+        Decisions changed = point.decisions;
+        changed[knob] = decision;
+        Point next = MakePoint(space, point.sketch, std::move(changed));
+        if (next.draft < (best ? best->draft : point.draft)) best = std::move(next);
+      }
+    }
+    if (!best) return point;
+    point = *std::move(best);
+  }
+}
+
+// Draws distinct points and sorts them by their draft scores. For GPUs, adds the points to which the best draws of each
+// sketch descend: a product has more than a dozen sketches, so few draws meet the best tiles of one. The default
+// schedules of CPUs are those that were drawn, since they were measured.
 std::vector<Point> SeededDraws(const TaskSpace& space) {
   Rng rng(kDefaultSeed);
   std::vector<Point> points;
@@ -29,6 +51,14 @@ std::vector<Point> SeededDraws(const TaskSpace& space) {
   for (int i = 0; i < kDefaultDraws; ++i) {
     Point point = DrawPoint(space, rng);
     if (known.insert(point.hash).second) points.push_back(std::move(point));
+  }
+  SortByDraft(points);
+  if (!space.target.IsGpu()) return points;
+  std::unordered_map<int, int> descents;  // by sketch
+  for (size_t i = 0, drawn = points.size(); i < drawn && std::isfinite(points[i].draft); ++i) {
+    if (descents[points[i].sketch]++ >= kDescents) continue;
+    Point lowest = Descend(space, points[i]);
+    if (known.insert(lowest.hash).second) points.push_back(std::move(lowest));
   }
   SortByDraft(points);
   return points;

@@ -131,6 +131,13 @@ double TiledSeconds(const StageModel& s, const Decisions& d, const Target& targe
   const double threads_m = Chosen(d, s.rows_knob), threads_n = Chosen(d, s.row_knob),
                slices = static_cast<double>(s.pieces), threads = threads_m * threads_n * slices;
   const double tile_m = rows * threads_m, tile_n = columns * threads_n, stages = Chosen(d, s.stages_knob);
+  const GpuMachine machine = GpuMachineOf(target);
+  // If the slices divide a vector, each of their threads adds up some columns of a row. Rows of the partial sums in
+  // shared memory are half of all banks apart. Reads of single columns conflict if a warp reads more than two rows.
+  const double own = columns / slices;
+  const bool shares_columns = slices > 1 && s.lanes % s.pieces == 0 && s.depth_knob < 0;
+  const double padding = shares_columns ? kBanksBytes / 2 / bytes : 0;
+  const double conflicts = shares_columns && own == 1 && 2 * threads_n < machine.warp ? 2 : 1;
   // A thread loads the m operand of `lanes` steps of the sum at once, as a vector.
   const std::optional<Units> units =
       Units::Of({.blocks = static_cast<double>(s.outer) * std::ceil(static_cast<double>(s.m) / tile_m) *
@@ -138,11 +145,10 @@ double TiledSeconds(const StageModel& s, const Decisions& d, const Target& targe
                  .threads = threads,
                  .registers = rows * columns + rows * lanes + columns + kSpareRegisters,
                  .shared = stages * step * slices * (tile_m + tile_n) * bytes +
-                           (slices > 1 ? slices * tile_m * tile_n * bytes : 0),
+                           (slices > 1 ? slices * tile_m * (tile_n + padding) * bytes : 0),
                  .bytes = s.read_bytes + s.write_bytes},
                 target);
   if (!units) return kNever;
-  const GpuMachine& machine = units->machine();
   const double issued = rows * columns + rows / lanes + columns / vector +
                         kCopyInstructions * slices * (tile_m + tile_n) / (threads * lanes) + kPieceInstructions / step;
   const double warp = std::max(issued, rows * columns * machine.warp / units->PartLanes());
@@ -158,7 +164,7 @@ double TiledSeconds(const StageModel& s, const Decisions& d, const Target& targe
     const double from_cache = n * slices * (tile_m * piece + tile_n * bytes) / machine.l2_bytes_per_cycle;
     // The partial sums of the slices are written to shared memory, read and added.
     const double partial = slices * tile_m * tile_n;
-    const double adding = slices > 1 ? std::max(2 * n * partial * bytes / machine.shared_bytes_per_cycle,
+    const double adding = slices > 1 ? std::max((1 + conflicts) * n * partial * bytes / machine.shared_bytes_per_cycle,
                                                 units->WarpsOfPart(n) * 2 * partial / threads) +
                                            machine.shared_latency + machine.barrier_cycles
                                      : 0;

@@ -148,6 +148,32 @@ TEST(GpuDraft, SlicesPayForFewResults) {
   EXPECT_THAT(best(test::Product(1568, 1024, 256)), Not(testing::HasSubstr(":gpu_slices")));
 }
 
+// The tiles of a convolution are about as many as the compute units, in one round, since a thread may have any number
+// of rows. With powers of two there were 98 blocks for 132 units.
+TEST(GpuDraft, TilesOfFewResultsFillTheUnits) {
+  const std::vector<Kernel> kernels = DefaultKernels(test::ConvBiasRelu(56, 56, 64, 64, 3, Same()));
+  ASSERT_EQ(kernels.size(), 1U);
+  EXPECT_GE(kernels[0].blocks, Gpu().num_cores * 9 / 10);
+  EXPECT_LE(kernels[0].blocks, Gpu().num_cores);
+}
+
+// The default schedule of a GPU is the lowest of its neighbourhood in the draft score, however many sketches there are.
+TEST(GpuDraft, DefaultsHaveNoBetterNeighbour) {
+  for (const PrimFunc& program : {test::Product(196, 1024, 512), test::ConvBiasRelu(14, 14, 256, 256, 3, Same())}) {
+    const TuneTask task = test::MakeTask(program.name.str(), program);
+    const TaskSpace space = TaskSpace::Make(task, Gpu()).value();
+    const Proposal best = DefaultProposals(space, 1).at(0);
+    const Sketch& sketch = space.sketches[static_cast<size_t>(best.sketch)];
+    for (size_t knob = 0; knob < sketch.knobs.size(); ++knob) {
+      for (const Decision& decision : NeighboursOf(sketch, static_cast<int>(knob), best.decisions[knob])) {
+        Decisions changed = best.decisions;
+        changed[knob] = decision;
+        EXPECT_GE(DraftSeconds(sketch, changed, Gpu()), best.draft_seconds) << sketch.name << ", knob " << knob;
+      }
+    }
+  }
+}
+
 // No rule leaves these blocks to lowering; programs with loops of their own are left.
 TEST(GpuDraft, RulesPlaceAllButProgramsOfTheirOwn) {
   auto unbound = [](const PrimFunc& program) {

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "ir/arithmetic.h"
 #include "ir/text.h"
 #include "ir/threads.h"
@@ -112,7 +114,7 @@ TEST(GpuSketches, WarpsAccessMemorySideBySide) {
         const bool halves = ToText(trace).find("_step = 1\n") != std::string::npos;
         for (const WarpAccess& access : WarpAccessesOf(kernel->run.body)) {
           // Once per tile, slices leave partial sums in single columns, whose rows are shorter than all banks.
-          const bool once = access.buffer == Name("dense_rf") && access.bytes == 4;
+          const bool once = access.buffer == Name("dense_slices") && access.bytes == 4;
           EXPECT_LE(access.conflicts, once ? 1 : 0) << access.buffer << ToText(trace);
           EXPECT_TRUE(halves || access.sectors == access.least_sectors) << access.buffer << ToText(trace);
         }
@@ -242,34 +244,92 @@ int64_t SketchesWith(const std::string& part, const PrimFunc& program) {
 TEST(GpuSketches, LongSumsOfProductsAreCut) {
   EXPECT_EQ(SketchesWith(":gpu_parts", test::Product(64, 64, 120)), 0) << "the sum is short";
   EXPECT_EQ(SketchesWith(":gpu_parts", test::Product(1024, 1024, 1024)), 0) << "the tiles fill the GPU";
-  EXPECT_EQ(SketchesWith(":gpu_parts", test::Product(64, 64, 4096)), 3) << "the number of parts is chosen";
-  EXPECT_EQ(SketchesWith(":gpu_parts", test::Product(64, 64, 128)), 1) << "half as many parts as two are none";
+  const int64_t parts = SketchesWith(":gpu_slices dense:gpu_parts", test::Product(64, 64, 4096));
+  EXPECT_EQ(SketchesWith(":gpu_parts", test::Product(64, 64, 4096)) - parts, 3) << "the number of parts is chosen";
+  EXPECT_EQ(parts, 5) << "parts of 64 steps are cut into two slices, not into four";
+  EXPECT_EQ(SketchesWith(":gpu_parts", test::Product(64, 64, 128)), 2) << "half as many parts as two are none";
   EXPECT_EQ(SketchesWith(":gpu_slices", test::Product(64, 64, 60)), 0) << "the sum is short";
   EXPECT_EQ(SketchesWith(":gpu_slices", test::Product(1024, 1024, 1024)), 0) << "the tiles fill the GPU";
-  EXPECT_EQ(SketchesWith(":gpu_slices", test::Product(64, 64, 4096)), 2) << "the number of slices is chosen";
+  EXPECT_EQ(SketchesWith(":gpu_slices", test::Product(64, 64, 4096)) - parts, 2) << "the number of slices is chosen";
   EXPECT_EQ(SketchesWith(":gpu_slices", test::Product(64, 64, 200)), 1) << "four do not divide the vectors of the sum";
 }
 
 // Cases: tiles that exceed the rows and columns, an epilogue, the windows of an image.
 TEST(GpuSketches, CutSumsOfProductsAreRight) {
-  for (const PrimFunc& program :
-       {test::Dense(10, 40, 128), test::ConvBiasRelu(4, 5, 32, 16, 3, {.pad = {1, 1, 1, 1}})}) {
+  for (const auto& [block, program] : {std::pair("dense", test::Dense(10, 40, 128)),
+                                       std::pair("conv", test::ConvBiasRelu(4, 5, 32, 16, 3, {.pad = {1, 1, 1, 1}}))}) {
     EXPECT_GE(SketchesWith(":gpu_parts", program), 1) << program.name;
-    EXPECT_EQ(SketchesWith(":gpu_slices", program), 2) << program.name;
+    const int64_t both = SketchesWith(":gpu_slices " + std::string(block) + ":gpu_parts", program);
+    EXPECT_EQ(SketchesWith(":gpu_slices", program) - both, 2) << program.name;
+    EXPECT_GE(both, 1) << program.name;
     CheckDraws(program, 3, ":gpu_tiles");
   }
 }
 
+// Returns the candidates for the groups of rows of a thread, in the first sketch whose name contains `part`.
+std::vector<int64_t> GroupsOfRows(const PrimFunc& program, const std::string& part) {
+  for (const Sketch& sketch : GenerateSketches(program, GpuWithAsyncCopies()).value()) {
+    if (sketch.name.find(part) == sketch.name.npos) continue;
+    return sketch.knobs[static_cast<size_t>(sketch.stages.at(0).m_knob)].candidates;
+  }
+  return {};
+}
+
+// A thread may have any number of rows, so that the tiles of few results are as many as the compute units. With slices,
+// all threads of a block add up the columns of its tile. If these are no whole vectors, they add up its rows, which the
+// slices must divide then. Products of many results have large tiles only.
+TEST(GpuSketches, FewResultsHaveTilesOfAllHeights) {
+  const std::vector<int64_t> all = {1, 2, 3, 4, 5, 6, 7, 8};
+  EXPECT_EQ(GroupsOfRows(test::Product(196, 64, 512), "dense:gpu_tiles"), all);
+  EXPECT_EQ(GroupsOfRows(test::Product(196, 64, 512), ":gpu_slices"), all);
+  EXPECT_EQ(GroupsOfRows(test::Product(196, 66, 512), ":gpu_slices"), (std::vector<int64_t>{2, 4, 6, 8}));
+  EXPECT_EQ(GroupsOfRows(test::Product(4096, 4096, 512), "dense:gpu_tiles"), std::vector<int64_t>{8});
+  CheckDraws(test::Product(40, 64, 128), 4, ":gpu_tiles");
+}
+
+// Shared memory holds one piece of the sum for each stage, also if tiles exceed the rows. So each schedule that the
+// draft score finds small enough can be lowered.
+TEST(GpuSketches, TilesBeyondTheRowsHoldOnePiece) {
+  for (const PrimFunc& program :
+       {test::Product(200, 64, 2048), test::ConvBiasRelu(7, 7, 256, 64, 3, {.pad = {1, 1, 1, 1}})}) {
+    Rng rng(3);
+    int small = 0;
+    for (const Sketch& sketch : GenerateSketches(program, GpuWithAsyncCopies()).value()) {
+      for (int i = 0; i < 4; ++i) {
+        const Decisions decisions = DrawDecisions(sketch, rng);
+        const Result<LoweredKernel> kernel =
+            Lower(Replay(program, Decide(sketch, decisions))->func(), GpuWithAsyncCopies());
+        if (std::isfinite(DraftSeconds(sketch, decisions, GpuWithAsyncCopies()))) {
+          ++small;
+          EXPECT_TRUE(kernel.ok()) << kernel.error().Text() << ToText(Decide(sketch, decisions));
+        }
+      }
+    }
+    EXPECT_GT(small, 10) << program.name;
+  }
+}
+
+// Blocks of threads are narrower than eight vectors only where wider ones leave compute units idle.
+TEST(GpuSketches, SumsOfFewColumnsHaveNarrowBlocks) {
+  const auto fewest = [](const PrimFunc& program) {
+    const Sketch whole = GenerateSketches(program, GpuWithAsyncCopies()).value().back();  // the sum is not cut
+    return whole.knobs[static_cast<size_t>(whole.stages.at(0).n_knob)].candidates.front();
+  };
+  EXPECT_EQ(fewest(test::Product(1, 1000, 2048)), 2) << "two vectors are a sector";
+  EXPECT_EQ(fewest(test::Product(1, 999, 2048)), 8) << "eight elements are a sector";
+  EXPECT_EQ(fewest(test::Product(1, 1 << 17, 2048)), 8) << "wide blocks fill the GPU";
+}
+
 // The threads of a warp read neighbouring vectors, and enough threads run to fill the GPU.
 TEST(GpuSketches, LongSumsUseTheWholeGpu) {
-  for (const PrimFunc& program : {test::ColumnSums({16384, 512}, {0}), test::Product(1, 1024, 4096)}) {
+  for (const PrimFunc& program : {test::ColumnSums({16384, 512}, {0}), test::Product(1, 512, 16384)}) {
     const std::vector<Sketch> sketches = GenerateSketches(program, GpuWithAsyncCopies()).value();
     ASSERT_EQ(sketches.size(), 2U) << "one sketch must cut the sum into parts, and one must not";
     Rng rng(7);
     std::vector<double> seconds;  // of the best draw of each sketch
     for (const Sketch& sketch : sketches) {
       seconds.push_back(1);
-      for (int i = 0; i < 10; ++i) {
+      for (int i = 0; i < 30; ++i) {
         const Decisions decisions = DrawDecisions(sketch, rng);
         seconds.back() = std::min(seconds.back(), DraftSeconds(sketch, decisions, GpuWithAsyncCopies()));
         const LoweredKernel kernel =

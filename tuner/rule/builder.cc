@@ -145,10 +145,17 @@ Result<Name> SketchBuilder::Parallel(const Loops& loops) {
   return fused;
 }
 
-Result<Name> SketchBuilder::CutReduction(const BlockView& block, const BlockView::Loop& loop, int64_t parts) {
+Result<Name> SketchBuilder::CutReduction(const BlockView& block, const BlockView::Loop& loop, int64_t parts,
+                                         const std::string& name) {
   auto [part, rest] = TRY(Split(loop.var, {parts, kAuto}));
   TRY(Order({part, block.spatial}));
-  return TRY(Do(Rfactor{.loop = part, .axis = 0})).front();
+  Rfactor step{.loop = part, .axis = 0};
+  if (!name.empty()) {
+    step.results.names.emplace_back(name);
+    for (size_t i = 0; i <= block.spatial.size(); ++i)
+      step.results.names.emplace_back(name + "_sum" + std::to_string(i));
+  }
+  return TRY(Do(std::move(step))).front();
 }
 
 Status SketchBuilder::Unroll(const Loops& loops) {

@@ -169,7 +169,10 @@ class SketchBuilder {
 
   // Cuts a reduction loop of the block into `parts`. A new block computes the sum of each part; the index of the part
   // is its first iterator. Behind the loops of the new block, the old block adds up the parts. Returns the new block.
-  Result<Name> CutReduction(const BlockView& block, const BlockView::Loop& loop, int64_t parts);
+  // `name`: of the new block, and the beginning of the new loops' names. Needed to cut the sum of a block that this
+  // method made.
+  Result<Name> CutReduction(const BlockView& block, const BlockView::Loop& loop, int64_t parts,
+                            const std::string& name = "");
 
   // ---- Choices ------------------------------------------------------------------------------------------------------
   Result<Choice> Choose(const std::string& name, std::vector<int64_t> candidates);

@@ -18,6 +18,7 @@ constexpr int64_t kMostUnrolled = 8;   // most steps whose loads a thread has in
 // Least unrolled steps. If no divisor of the length is as large, the last steps of the sum have guards.
 constexpr int64_t kFewestUnrolled = 4;
 constexpr int64_t kMostThreads = 512;  // most threads of a block
+constexpr int64_t kSectorBytes = 32;   // smallest piece of global memory that is read
 constexpr int64_t kFewestOfPart = 64;  // least steps of a part; with fewer, adding up the parts costs too much
 
 // The loops of a reduction over outer dimensions. Neighbouring results are neighbours in memory, and so are the
@@ -116,6 +117,11 @@ class SumTiler {
     std::erase_if(y, [&](int64_t n) { return n * x.front() > most; });
     std::erase_if(x, [&](int64_t n) { return n > x.front() && !y.empty() && n * y.back() > most; });
     if (y.empty()) return Err("a block has too few threads");
+    // Where wide blocks leave compute units idle, narrower ones read whole sectors, too.
+    const auto idle = [&](int64_t n) {
+      return CeilDiv(roles_.columns.extent, n * lanes_) * Iterations(roles_.outer) < s_.target().num_cores;
+    };
+    while (idle(x.front()) && x.front() / 2 * lanes_ * bytes_ >= kSectorBytes) x.insert(x.begin(), x.front() / 2);
     x_ = TRY(s_.Choose(name_.str() + "_columns", x));
     y_ = TRY(s_.Choose(name_.str() + "_threads", y));
     return {};

@@ -11,8 +11,9 @@ namespace autotune {
 namespace {
 
 // Least and most steps of a piece of the sum, whose operands are in shared memory. In a shorter piece, the copies and
-// the barrier are more than an eighth of the instructions of a tile of 8 x 8 results [counted in PTX].
-constexpr int64_t kFewestPipelinedSteps = 16, kMostSteps = 32;
+// the barrier are more than an eighth of the instructions of a tile of 8 x 8 results [counted in PTX]. Copies that are
+// not asynchronous pass through registers, which hold shorter pieces.
+constexpr int64_t kFewestPipelinedSteps = 16, kMostSteps = 32, kMostAsyncSteps = 64;
 constexpr int64_t kFewResults = 8;    // results of a thread, if all lanes of the GPU have one thread [chosen]
 constexpr int64_t kFewestPieces = 8;  // pieces of a short sum, so that there is a pipeline
 
@@ -68,9 +69,10 @@ class Tiler {
     TRY(CopyOperands());
     TRY(CutSum());
     const int64_t lanes = LanesThatDivide(r_.n.extent);
+    shares_columns_ = slices_ > 1 && lanes % slices_ == 0;
     const Candidates candidates = CandidatesFor(lanes);
     m_ = TRY(CutLoop(r_.m, candidates.threads_m, candidates.groups_m, 1, {}));
-    const Choice narrow = TRY(ChooseLanes(lanes));
+    const Choice narrow = shares_columns_ ? Choice() : TRY(ChooseLanes(lanes));
     n_ = TRY(CutLoop(r_.n, candidates.threads_n, candidates.groups_n, lanes, narrow));
     TRY(s_.Order({r_.outer, m_.block, n_.block, pieces_, slice_, m_.thread, n_.thread, steps_, straight_, m_.group,
                   m_.lane, n_.group, n_.lane}));
@@ -129,19 +131,21 @@ class Tiler {
     return extent % lanes == 0 ? lanes : 1;
   }
 
-  // Splits the sum into pieces. A piece has whole innermost loops, as many as have at most kMostSteps steps together,
+  int64_t MostSteps() const { return s_.target().has_async_copies ? kMostAsyncSteps : kMostSteps; }
+
+  // Splits the sum into pieces. A piece has whole innermost loops, as many as have at most MostSteps() steps together,
   // and a part of the next loop. The innermost steps of a piece are contiguous, as many as a vector has lanes, so that
   // one load reads their operands.
   Status CutSum() {
     size_t whole = r_.k.size();
     int64_t inside = 1;
-    while (whole > 1 && inside * r_.k[whole - 1].extent * slices_ <= kMostSteps) inside *= r_.k[--whole].extent;
+    while (whole > 1 && inside * r_.k[whole - 1].extent * slices_ <= MostSteps()) inside *= r_.k[--whole].extent;
     const BlockView::Loop &cut = r_.k[whole - 1], &last = r_.k.back();
     const int64_t straight = LanesThatDivide(last.extent);
     const bool same = whole == r_.k.size();
     if (same) inside = straight;
     const int64_t extent = same ? cut.extent / straight : cut.extent;
-    std::vector<int64_t> steps = Divisors(extent, std::max<int64_t>(1, kMostSteps / (slices_ * inside)));
+    std::vector<int64_t> steps = Divisors(extent, std::max<int64_t>(1, MostSteps() / (slices_ * inside)));
     const int64_t fewest = std::min(kFewestPipelinedSteps / slices_, Iterations(r_.k) / kFewestPieces);
     std::erase_if(steps, [&](int64_t n) { return n * inside < fewest && n != steps.back(); });
     step_ = TRY(s_.Choose(block_.name.str() + "_step", steps));
@@ -166,7 +170,7 @@ class Tiler {
 
   // Numbers of threads of a block, and of groups of a thread, along m and n.
   struct Candidates {
-    std::vector<int64_t> threads_m = {4, 8, 16}, threads_n = {8, 16, 32}, groups_m = {1, 2, 4, 8}, groups_n;
+    std::vector<int64_t> threads_m = {4, 8, 16}, threads_n = {8, 16, 32}, groups_m = {1, 2, 3, 4, 5, 6, 7, 8}, groups_n;
   };
 
   // Returns the candidates. Leaves out small tiles of a thread if larger ones give each lane of the GPU work, since
@@ -176,8 +180,8 @@ class Tiler {
     const GpuMachine machine = GpuMachineOf(s_.target());
     const int64_t warps = static_cast<int64_t>(machine.parts * machine.warp);            // threads that use all parts
     const int64_t share = Iterations(block_.spatial) / (warps * s_.target().num_cores);  // results of such a thread
-    std::erase_if(c.groups_m, [&](int64_t n) { return n % slices_ != 0; });  // all slices share the rows of the tile
-    // A piece has at most kMostSteps steps of all slices. With more rows of threads, some threads would copy nothing.
+    if (!shares_columns_) std::erase_if(c.groups_m, [&](int64_t n) { return n % slices_ != 0; });  // ShareTile
+    // Each slice copies its part of a short piece. With more rows of threads, some threads would copy nothing.
     std::erase_if(c.threads_m, [&](int64_t n) { return n * slices_ > kMostSteps; });
     const int64_t most_m = c.groups_m.back(), most_n = c.groups_n.back() * lanes;
     const int64_t least = std::min(most_m * most_n, share / 2);
@@ -316,30 +320,31 @@ class Tiler {
     return {};
   }
 
-  // Returns the position of the loop over rows among the loops of the write-back.
-  // `dropped`: leading dimensions of the product's result that `registers` lacks.
-  Result<size_t> RowsIn(const Name& out, const Name& registers, size_t dropped) const {
+  // Returns the position, among the loops of block `reader`, of the loop that takes the values of the product's
+  // iterator `iter`. The block reads the results of the product from `buffer`, which lacks their first `dropped`
+  // dimensions.
+  Result<size_t> PositionIn(const Name& reader, const Name& buffer, const Name& iter, size_t dropped) const {
     const std::vector<BlockView> blocks = s_.Blocks();
-    const BlockView* view = FindBlock(blocks, out);
+    const BlockView* view = FindBlock(blocks, reader);
     const Store* store = block_.node.As<Block>()->body.As<Store>();
     std::optional<size_t> at;
     if (view && store) {
       const std::vector<Iter>& iters = view->node.As<Block>()->iters;
       ForEachOperand(*view, [&](const Load& load) {
-        for (size_t d = dropped; load.buffer->name == registers && d < store->indices.size(); ++d) {
-          for (size_t i = 0; i < iters.size() && IsVar(store->indices[d], r_.m.iter); ++i) {
+        for (size_t d = dropped; load.buffer->name == buffer && d < store->indices.size(); ++d) {
+          for (size_t i = 0; i < iters.size() && IsVar(store->indices[d], iter); ++i) {
             if (IsVar(load.indices[d - dropped], iters[i].var)) at = i;
           }
         }
       });
     }
-    if (!at) return Err("the result has no rows");
+    if (!at) return Err("the result has no loop over ", iter.str());
     return *at;
   }
 
   // Places the write-back of the accumulators after the loops of the sum.
   Status PlaceResult(const WriteBack& out) {
-    const size_t rows = TRY(RowsIn(out.block, out.registers, 0));
+    const size_t rows = TRY(PositionIn(out.block, out.registers, r_.m.iter, 0));
     const std::vector<Name> loops = TRY(s_.Do(ReverseComputeAt{.block = out.block, .loop = n_.block}));
     if (rows + 1 >= loops.size()) return Err("the result has too few loops");
     auto [row_group, y, row] = TRY(s_.Split(loops[rows], {m_.groups, m_.threads, 1}));
@@ -362,35 +367,54 @@ class Tiler {
     const BlockView* sum = FindBlock(blocks, sum_);
     if (!sum) return Err("the sum of the slices no longer exists");
     const WriteBack whole = TRY(s_.MakeWriteBack(*sum));
-    const auto row = std::ranges::find(block_.spatial, r_.m.var, &BlockView::Loop::var) - block_.spatial.begin();
     std::vector<Name> loops = TRY(s_.Do(ReverseComputeAt{.block = sum_, .loop = n_.block}));
-    const Name slice = loops.back();  // rfactor puts its own iterator last
-    loops.pop_back();
-    const Loops own = TRY(ShareRows(std::move(loops), static_cast<size_t>(row) - 1, slice));
+    auto loop_of = [&](const Name& iter) -> Result<Name> {
+      return loops.at(TRY(PositionIn(sum_, block_.writes, iter, 0)));
+    };
+    const Name slice = TRY(loop_of(block_.spatial.front().iter)), row = TRY(loop_of(r_.m.iter)),
+               column = TRY(loop_of(r_.n.iter));
+    std::erase_if(loops, [&](const Name& loop) { return loop == slice || loop == row || loop == column; });
+    const Loops own = TRY(ShareTile(loops, row, column, slice));
     const std::vector<Name> zero = TRY(s_.Do(DecomposeReduction{.block = sum_, .loop = slice}));
     s_.Place(zero.front());
     TRY(s_.Straighten(std::vector<Name>(zero.begin() + 1, zero.end())));
     TRY(s_.Unroll(slice));
     TRY(s_.Straighten(own));
     s_.Place(sum_);
-    const size_t rows = TRY(RowsIn(whole.block, whole.registers, 1));
+    const size_t rows = TRY(PositionIn(whole.block, whole.registers, r_.m.iter, 1));
     loops = TRY(s_.Do(ReverseComputeAt{.block = whole.block, .loop = n_.block}));
-    TRY(s_.Straighten(TRY(ShareRows(std::move(loops), rows, {}))));
+    if (rows + 1 >= loops.size()) return Err("the result has too few loops");
+    const Name rows_of_tile = loops[rows], columns_of_tile = loops.back();
+    std::erase_if(loops, [&](const Name& loop) { return loop == rows_of_tile || loop == columns_of_tile; });
+    TRY(s_.Straighten(TRY(ShareTile(loops, rows_of_tile, columns_of_tile, {}))));
     s_.Place(whole.block);
+    // A thread then reads fewer columns than a vector has. Rows at an odd multiple of half of all banks spread the
+    // reads of a warp over the banks; single columns, of which a warp reads more than two rows, may conflict once.
+    const auto rank = static_cast<int64_t>(block_.node.As<Block>()->body.As<Store>()->indices.size());
+    if (shares_columns_) {
+      TRY(s_.Do(StorageAlign{.buffer = block_.writes,
+                             .axis = rank - 2,
+                             .factor = kBanksBytes / block_.element_bytes,
+                             .offset = kBanksBytes / 2 / block_.element_bytes}));
+    }
     TRY(s_.Do(SetScope{.buffer = block_.writes, .scope = Scope::kShared}));
     return whole;
   }
 
   // Distributes the loops over a tile to the threads of all slices, outside the loop `inside`. Returns the loops of one
-  // thread.
-  Result<Loops> ShareRows(std::vector<Name> loops, size_t rows, const Name& inside) {
-    if (rows + 1 >= loops.size()) return Err("the result has too few loops");
-    auto [turn, z, y] =
-        TRY(s_.Split(loops[rows], {kAuto, slices_, m_.threads}));  // the rows are m_.groups * m_.threads
-    auto [group, x, lane] = TRY(s_.Split(loops.back(), {n_.groups, n_.threads, n_.lanes}));
-    loops.pop_back();
-    loops.erase(loops.begin() + static_cast<std::ptrdiff_t>(rows));
-    TRY(s_.Order({loops, z, y, x, inside, turn, group, lane}));
+  // thread. If the slices divide a vector, each slice has a piece of the columns, so a thread may have any number of
+  // rows. Otherwise the slices share the rows of a thread.
+  Result<Loops> ShareTile(const Loops& others, const Name& row, const Name& column, const Name& inside) {
+    if (shares_columns_) {
+      auto [turn, y] = TRY(s_.Split(row, {m_.groups, m_.threads}));
+      auto [z, x, lane] = TRY(s_.Split(column, {slices_, n_.threads, kAuto}));
+      TRY(s_.Order({others, z, y, x, inside, turn, lane}));
+      threads_.push_back({z, y, x});
+      return Loops{turn, lane};
+    }
+    auto [turn, z, y] = TRY(s_.Split(row, {kAuto, slices_, m_.threads}));
+    auto [group, x, lane] = TRY(s_.Split(column, {n_.groups, n_.threads, n_.lanes}));
+    TRY(s_.Order({others, z, y, x, inside, turn, group, lane}));
     threads_.push_back({z, y, x});
     return Loops{turn, group, lane};
   }
@@ -422,7 +446,8 @@ class Tiler {
   Roles r_;
   const int64_t slices_;
   const Name sum_;
-  Name slice_;  // the loop over slices; empty: one slice
+  Name slice_;                   // the loop over slices; empty: one slice
+  bool shares_columns_ = false;  // the slices divide a vector of columns (ShareTile)
   Cut m_, n_;
   Choice step_;
   Loops pieces_, steps_;      // loops over pieces of the sum, and over the steps of a piece
@@ -445,25 +470,26 @@ class Tiler {
 //       threads over (m_1, n_1): steps of the piece: m_2, n_2 unrolled: registers += a * b
 //     write the registers back through the element-wise epilogue
 //
-// In the next kWaysToCut ways, the sum is cut into parts (split-K, tuner/rule/sum_parts.h). In the last ways, it is cut
-// into slices, which threads along z compute. So a block of few results has enough threads although each of them has a
-// large tile, which loads less from shared memory. The partial sums of the slices meet in shared memory:
+// The ways are all pairs of a number of parts and a number of slices. In the first 1 + kWaysToCut ways, the sum is not
+// cut, or cut into parts (split-K, tuner/rule/sum_parts.h). In the next as many, each part is also cut into two slices,
+// which threads along z compute, then into four. So a block of few results has enough threads although each of them has
+// a large tile, which loads less from shared memory. The partial sums of the slices meet in shared memory:
 //
 //   blocks over (outer loops, m_0, n_0)
 //     pieces of the sum: threads over (slices, m_1, n_1): registers += a * b, as above
 //     threads over (slices, m_1, n_1): shared[slice] = registers
-//     threads over (m_2, m_1, n_1): sums over the slices; the element-wise epilogue
+//     threads over (slices, m_1, n_1), which share the tile: sums over the slices; the element-wise epilogue
 Status GpuTilingRule(SketchBuilder& s, const BlockView& block, int way) {
   if (!block.reduction) return Err("the block is not a reduction");
   if (block.reads.size() != 2) return Err("the block is not a product of two operands");
   if (!SharesOperand(block)) return Err("no operand is shared by the columns");
-  if (way > kWaysToCut) {
-    const int64_t slices = int64_t{1} << (way - kWaysToCut);
-    return InSlices(s, block, slices,
+  const int cuts = way % (1 + kWaysToCut), doublings = way / (1 + kWaysToCut);
+  const int64_t slices = int64_t{1} << doublings;
+  return InParts(s, block, cuts, slices * LanesOf(block, s.target()), [&](const BlockView& part) {
+    if (slices == 1) return Tiler(s, part).Run();
+    return InSlices(s, part, slices,
                     [&](const BlockView& product, const Name& sum) { return Tiler(s, product, slices, sum).Run(); });
-  }
-  return InParts(s, block, way, LanesOf(block, s.target()),
-                 [&](const BlockView& product) { return Tiler(s, product).Run(); });
+  });
 }
 
 }  // namespace autotune

@@ -36,7 +36,7 @@ using SketchRule = Status(SketchBuilder& s, const BlockView& block, int way);
   RULE(TensorCoresRule, 1 + kWaysToCut)   /* products whose operands tensor cores multiply */                        \
   RULE(GpuRowsRule, 1)                    /* passes over rows: one kernel, whose blocks of threads share rows */     \
   RULE(GpuSumsRule, 2)                    /* few results of long sums: the threads of a block share the steps */     \
-  RULE(GpuTilingRule, 1 + kWaysToCut + kWaysToSlice) /* other products: tiles in shared memory, results in registers */         \
+  RULE(GpuTilingRule, (1 + kWaysToCut) * (1 + kWaysToSlice)) /* other products: tiles in shared memory, results in registers */         \
   RULE(GpuTransposeRule, 1)               /* transposes: tile by tile, through shared memory */                      \
   RULE(GpuElementsRule, 1)                /* other blocks: a thread for each vector of the result */                 \
   RULE(UnboundRule, 1)                    /* blocks with loops of their own: lowering binds them to threads */

@@ -55,13 +55,13 @@ Status InParts(SketchBuilder& s, const BlockView& block, int way, int64_t togeth
 Status InSlices(SketchBuilder& s, const BlockView& block, int64_t slices,
                 const std::function<Status(const BlockView&, const Name&)>& place) {
   if (block.reduce.empty()) return Err("nothing is summed");
-  if (CeilDiv(Iterations(block.spatial), kTileResults) * 2 > kBlocksPerUnit * s.target().num_cores)
+  if (CeilDiv(Iterations(block.spatial), kTileResults) > kBlocksPerUnit * s.target().num_cores)
     return Err("the results alone are enough work");
   const Loop& longest = *std::ranges::max_element(block.reduce, {}, &Loop::extent);
   const int64_t lanes = LanesOf(block, s.target());
   if (longest.extent % (slices * lanes) != 0 || Iterations(block.reduce) < slices * kFewestOfSlice)
     return Err("the sum is not cut into slices");
-  const Name partial = TRY(s.CutReduction(block, longest, slices));
+  const Name partial = TRY(s.CutReduction(block, longest, slices, block.name.str() + "_slices"));
   const std::vector<BlockView> blocks = s.Blocks();
   const BlockView* product = FindBlock(blocks, partial);
   if (!product) return Err("the partial sums no longer exist");

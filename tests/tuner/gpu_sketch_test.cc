@@ -262,7 +262,7 @@ TEST(GpuSketches, CutSumsOfProductsAreRight) {
     const int64_t both = SketchesWith(":gpu_slices " + std::string(block) + ":gpu_parts", program);
     EXPECT_EQ(SketchesWith(":gpu_slices", program) - both, 2) << program.name;
     EXPECT_GE(both, 1) << program.name;
-    CheckDraws(program, 3, ":gpu_tiles");
+    CheckDraws(program, 6, ":gpu_tiles");
   }
 }
 

@@ -145,6 +145,14 @@ Frames Encode(const Message& message, int major) {
   return frames;
 }
 
+Frames WithRequest(Frames frames, std::string_view kind, const Id& request) {
+  Header header;
+  header.kind = kind;
+  header.request = request;
+  frames.at(0) = MakeBlob(ToJson(header).Cbor());
+  return frames;
+}
+
 std::variant<Message, DecodeError> Decode(const Frames& frames) {
   if (frames.size() > kMaxFrames)
     return Malformed({}, "a message has at most " + std::to_string(kMaxFrames) + " frames");

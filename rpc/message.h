@@ -441,6 +441,8 @@ using Frames = std::vector<Blob>;
 // Makes the frames of a message for a peer of version `major`. Cuts texts that are too long and escapes those that are
 // not UTF-8, so that the peer takes the message: some texts come from candidates and drivers.
 Frames Encode(const Message& message, int major = kWireMajor);
+// Returns the frames of the same message, of this kind, with another request id. The rest is shared.
+Frames WithRequest(Frames frames, std::string_view kind, const Id& request);
 // The error of Decode, with the answer to send. Decode never throws, whatever the bytes.
 struct DecodeError {
   Id request;              // the request id; empty if it could not be read

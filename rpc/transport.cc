@@ -150,8 +150,10 @@ struct RouterSocket::Impl : Watched {
     if (handlers.on_malformed) handlers.on_malformed(peer, error.refusal);
   }
   Sent Send(const Peer& peer, const Message& message, int major = kWireMajor) {
+    return socket_ ? Send(peer, Encode(message, major)) : Sent::kGone;
+  }
+  Sent Send(const Peer& peer, Frames frames) {
     if (!socket_) return Sent::kGone;
-    Frames frames = Encode(message, major);
     frames.insert(frames.begin(), std::make_shared<const std::string>(peer));
     const Sent sent = SendFrames(socket_, frames);
     DrainSoon();
@@ -300,6 +302,7 @@ RouterSocket::~RouterSocket() {
 const std::vector<std::string>& RouterSocket::endpoints() const { return impl_->endpoints; }
 void RouterSocket::ChangeKeys(CurveKeys keys) { impl_->ChangeKeys(std::move(keys)); }
 Sent RouterSocket::Send(const Peer& peer, const Message& message) { return impl_->Send(peer, message); }
+Sent RouterSocket::Send(const Peer& peer, Frames frames) { return impl_->Send(peer, std::move(frames)); }
 
 Result<std::unique_ptr<RouterSocket>> RouterSocket::Bind(Loop& loop, Listener listener, Handlers handlers) {
   bool tcp = false;

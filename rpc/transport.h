@@ -56,6 +56,7 @@ class RouterSocket {
   const std::vector<std::string>& endpoints() const;
   const std::string& endpoint() const { return endpoints().front(); }
   Sent Send(const Peer& peer, const Message& message);
+  Sent Send(const Peer& peer, Frames frames);  // of Encode
   // Listens with other keys from now on. All connections end, and peers who know the new public key connect again.
   void ChangeKeys(CurveKeys keys);
 

@@ -33,7 +33,7 @@ struct FarmJob {
 
 struct FarmSnapshot {
   int64_t at = 0;                                       // ms since 1970
-  rpc::StatusReply status;                              // of all keys, without its errors
+  rpc::StatusReply status;                              // of all keys, whole, without its errors
   std::map<std::string, std::string> waits;             // by key: why requests for it wait
   std::vector<std::pair<int64_t, std::string>> faults;  // the latest, with their times in ms before `at`
   LeaseWaits lease_waits;

@@ -27,6 +27,7 @@
 #include "support/state_folder.h"
 #include "support/unique_fd.h"
 #include "tracker/members.h"
+#include "tracker/status_answers.h"
 #include "tracker/tracker_state.h"
 
 namespace autotune {
@@ -132,7 +133,10 @@ struct Tracker::Impl {
       : loop(loop),
         options(options),
         state(WithCalls(std::move(state)), BootMillis()),
-        timer(loop, [this] { Perform(this->state.Wake(BootMillis())); }) {}
+        timer(loop, [this] { Perform(this->state.Wake(BootMillis())); }),
+        answers(loop, {.look = [this] { return this->state.WholeStatus(BootMillis()); },
+                       .send = [this](const StatusQuestion& question,
+                                      const rpc::Frames& answer) { SendStatus(question, answer); }}) {}
 
   TrackerState::Options WithCalls(TrackerState::Options given) {
     given.dial_trouble = [this](const rpc::Id& server) { return TroubleOf(server); };
@@ -213,13 +217,20 @@ struct Tracker::Impl {
   }
 
   // --- Sockets: one for ipc, one for TCP. The first byte of a peer says over which of them it is connected. ---
-  rpc::Sent Send(const rpc::Peer& peer, const rpc::Message& message) {
+  template <class T>
+  rpc::Sent Send(const rpc::Peer& peer, const T& message) {
     return sockets.at(static_cast<size_t>(peer.front()))->Send(peer.substr(1), message);
+  }
+  void SendStatus(const StatusQuestion& question, const rpc::Frames& answer) {
+    if (!question.identity.empty() && !allowed->Find(question.identity)) return;  // revoked meanwhile
+    if (Send(question.peer, answer) == rpc::Sent::kGone) Perform(state.OnUnreachable(question.peer, BootMillis()));
   }
   rpc::RouterSocket::Handlers HandlersOf(size_t socket) {
     rpc::RouterSocket::Handlers handlers;
     handlers.on_message = [this, socket](rpc::From from, rpc::Message message) {
       from.peer.insert(from.peer.begin(), static_cast<char>(socket));
+      if (const auto* wish = message.As<rpc::StatusRequest>(); wish && !rpc::RefusalOf(from, message))
+        return answers.Ask({from.peer, from.identity, message.request, wish->key});
       TrackerState::Output output = state.On(from, message, BootMillis());
       const bool about_members =
           message.As<rpc::MemberInvite>() || message.As<rpc::MemberRevoke>() || message.As<rpc::KeyRotate>();
@@ -231,7 +242,8 @@ struct Tracker::Impl {
     };
     handlers.on_malformed = [this](const rpc::Peer&, const rpc::Refusal&) { state.OnMalformed(); };
     // The tracker of a farm of one shares its process with a search. No stranger reaches it.
-    if (!options.state_folder.empty()) handlers.kept_bytes = options.other_bytes;
+    if (!options.state_folder.empty())
+      handlers.kept_bytes = [this] { return options.other_bytes() + answers.Memory(); };
     handlers.close_others = [this] {
       std::optional<TrackerState::Output> output = state.EndDials(BootMillis());
       if (output) Perform(std::move(*output));
@@ -319,6 +331,7 @@ struct Tracker::Impl {
   };
   std::map<rpc::Id, DialUnderWay> dials;  // to servers that have not answered yet
   rpc::WakeTimer timer;
+  StatusAnswers answers;
   std::shared_ptr<bool> alive = std::make_shared<bool>(true);  // for calls that are under way at the end
 };
 

@@ -90,7 +90,8 @@ class TrackerState : public rpc::Timed<TrackerState> {
   // Refuses waiting and later requests for devices of this key with `why`, until a server reports such a device again.
   Output FailKey(const std::string& key, const std::string& why, int64_t now);
 
-  rpc::StatusReply Status(const std::string& key, int64_t now) const;
+  rpc::StatusReply Status(const std::string& key, int64_t now) const;  // as it fits into a message
+  rpc::StatusReply WholeStatus(int64_t now) const;                     // of all keys, without that limit
   FarmSnapshot Snapshot(int64_t now) const;  // without its time
   // Returns all servers of members that have not said goodbye.
   std::vector<ServerSilence> Silences(int64_t now) const;

@@ -5,6 +5,7 @@
 #include "rpc/rules.h"
 #include "support/clock_text.h"
 #include "support/edit_distance.h"
+#include "tracker/status_answers.h"
 #include "tracker/tracker_state.h"
 
 namespace autotune {
@@ -75,7 +76,7 @@ std::string TrackerState::WhyWaits(const Waiting& waiting, const std::string& pl
 
 FarmSnapshot TrackerState::Snapshot(int64_t now) const {
   constexpr size_t kMostKeys = 100;  // with reasons, each of which takes a look at all servers
-  FarmSnapshot snapshot{.status = Status("", now), .lease_waits = lease_waits_, .jobs = Jobs(now)};
+  FarmSnapshot snapshot{.status = WholeStatus(now), .lease_waits = lease_waits_, .jobs = Jobs(now)};
   snapshot.status.errors.clear();
   for (const auto& [when, text] : errors_) snapshot.faults.emplace_back(now - when, text);
   for (const auto& [key, tickets] : waiting_) {
@@ -84,30 +85,6 @@ FarmSnapshot TrackerState::Snapshot(int64_t now) const {
   }
   return snapshot;
 }
-
-namespace {
-
-// The room for devices, queue and keys in an answer, which must fit into one frame of 4 MiB.
-class Room {
- public:
-  // Takes the room of an entry with texts of so many bytes. Returns false if there is none.
-  bool Take(size_t text_bytes) {
-    constexpr size_t kOfEntry = 512;  // names of fields and numbers
-    if (left_ < text_bytes + kOfEntry) {
-      ++omitted_;
-      return false;
-    }
-    left_ -= text_bytes + kOfEntry;
-    return true;
-  }
-  int64_t omitted() const { return omitted_; }
-
- private:
-  size_t left_ = 2 << 20;
-  int64_t omitted_ = 0;
-};
-
-}  // namespace
 
 const char* TrackerState::StateOf(const Server& server) const {
   if (!server.reachable) return rpc::device_state::kUnreachable;
@@ -145,6 +122,10 @@ std::vector<ServerSilence> TrackerState::Silences(int64_t now) const {
 }
 
 rpc::StatusReply TrackerState::Status(const std::string& key, int64_t now) const {
+  return StatusOfKey(WholeStatus(now), key);
+}
+
+rpc::StatusReply TrackerState::WholeStatus(int64_t now) const {
   rpc::StatusReply reply;
   reply.epoch = epoch_;
   reply.next_key = next_key_;
@@ -154,20 +135,11 @@ rpc::StatusReply TrackerState::Status(const std::string& key, int64_t now) const
   reply.expired = expired_;
   reply.malformed = malformed_;
   for (const auto& [when, text] : errors_) reply.errors.push_back(LastingText(now - when) + " ago: " + text);
-  Room room;
-  for (rpc::DeviceHold& hold : CurrentHolds(now)) {
-    if (room.Take(hold.pattern.size() + hold.note.size() + hold.who.size())) reply.holds.push_back(std::move(hold));
-  }
+  reply.holds = CurrentHolds(now);
   std::set<std::string> offered;
   for (const auto& [id, server] : servers_) {
     const rpc::DeviceInfo& device = server.report.device;
     if (server.reachable) offered.insert(device.key);
-    if (!key.empty() && device.key != key) continue;
-    const std::string why = WhyOf(server, now);
-    size_t bytes =
-        device.key.size() + device.endpoint.size() + device.model.size() + server.report.last_error.size() + why.size();
-    for (const auto& [status, count] : server.report.trials) bytes += status.size() + sizeof count;
-    if (!room.Take(bytes + device.cores.size() * sizeof(int))) continue;
     rpc::DeviceStatus status;
     status.server = rpc::PublicId(id);
     status.key = device.key;
@@ -175,7 +147,7 @@ rpc::StatusReply TrackerState::Status(const std::string& key, int64_t now) const
     status.model = device.model;
     status.cores = device.cores;
     status.state = StateOf(server);
-    status.why = why;
+    status.why = WhyOf(server, now);
     status.last_seen_ms = now - server.last_seen;
     status.trials = server.report.trials;
     status.last_error = server.report.last_error;
@@ -192,14 +164,11 @@ rpc::StatusReply TrackerState::Status(const std::string& key, int64_t now) const
   }
   for (const auto& [ticket, waiting] : queue_) {
     const rpc::LeaseRequest& wish = waiting.wish;
-    if (!key.empty() && wish.key != key) continue;
-    if (!room.Take(wish.key.size() + wish.client_name.size() + wish.tenant.size() + wish.job.size())) continue;
     reply.queue.push_back({wish.key, wish.client_name, wish.tenant, wish.job, waiting.position, now - waiting.since});
   }
   for (const auto& [known, seen] : keys_) {
-    if (!offered.contains(known) && room.Take(known.size())) reply.absent_keys[known] = now - seen;
+    if (!offered.contains(known)) reply.absent_keys[known] = now - seen;
   }
-  reply.omitted = room.omitted();
   return reply;
 }
 

@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "http/metrics_text.h"
+#include "tracker/status_answers.h"
 
 namespace autotune::tools {
 namespace {
@@ -139,6 +140,7 @@ Json FarmView::JobStates() {
 
 Json FarmView::Take(const FarmSnapshot& snapshot) {
   latest_ = snapshot;
+  latest_.status = StatusOfKey(snapshot.status, "");
   const rpc::StatusReply& status = latest_.status;
   started_ = Steady(latest_.at - status.uptime_ms, started_);
   Json::Object devices, absent, holds;

@@ -165,9 +165,11 @@ void StatusAnswers::Begin() {
   is_busy_ = true;
   asked_ = std::exchange(waiting_, {});
   for (const StatusQuestion& question : asked_) work.asked.emplace_back(question.request, question.key);
-  constexpr int64_t kOfEntry = 4 << 10;  // bytes, of a copy, the answer as a tree, and its text [measured: 3 KiB]
-  memory_ = kOfEntry * static_cast<int64_t>(work.status.devices.size() + work.status.queue.size() +
-                                            work.status.absent_keys.size());
+  // Bytes of an entry of the copy, and of an answer as a tree and a text. [estimated]
+  constexpr int64_t kOfCopy = 1 << 10, kOfAnswer = 3 << 10, kMostInAnswer = 4096;
+  const auto entries =
+      static_cast<int64_t>(work.status.devices.size() + work.status.queue.size() + work.status.absent_keys.size());
+  memory_ = kOfCopy * entries + kOfAnswer * std::min(entries, kMostInAnswer);
   if (!thread_) {
     thread_ = std::make_unique<Thread>(
         [this, alive = std::weak_ptr(alive_)](std::vector<rpc::Frames> answers, double cpu_ms) {

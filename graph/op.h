@@ -12,12 +12,12 @@
 namespace autotune::graph {
 
 enum class Op {
-  kConv2d,       // x [N,C,H,W], w [O,C/groups,KH,KW] (or NHWC, HWIO)
-  kConv3d,       // as kConv2d, with D before H
-  kMatmul,       // a [M,K], b [K,N]
-  kBatchMatmul,  // a [...,M,K], b [...,K,N]; leading dimensions broadcast; ranks equal, at least 3
+  kConv2d,        // x [N,C,H,W], w [O,C/groups,KH,KW] (or NHWC, HWIO)
+  kConv3d,        // as kConv2d, with D before H
+  kMatmul,        // a [M,K], b [K,N]
+  kBatchMatmul,   // a [...,M,K], b [...,K,N]; leading dimensions broadcast; ranks equal, at least 3
   kNibbleMatmul,  // a [B,M,2H] f32, b [B,H,N] u8: a times the numbers 0 to 15 in b, row 2h in the lower half of b[h]
-  kBatchNorm,    // x, scale, bias, mean, variance (each [C])
+  kBatchNorm,     // x, scale, bias, mean, variance (each [C])
   kRelu,
   kClip,
   kSigmoid,
@@ -97,15 +97,15 @@ enum class Op {
 };
 }  // namespace autotune::graph
 namespace autotune {
-AUTOTUNE_ENUM(graph::Op, "conv2d", "conv3d", "matmul", "batch_matmul", "nibble_matmul", "batch_norm", "relu", "clip", "sigmoid", "sqrt",
-              "tanh", "erf", "exp", "log", "abs", "neg", "floor", "ceil", "round", "sin", "cos", "tan", "asin", "acos",
-              "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "leaky_relu", "isnan", "not", "cast", "bit_cast",
-              "add", "sub", "mul", "div", "mod", "pow", "max", "min", "equal", "less", "less_equal", "and", "or", "xor",
-              "shift_left", "shift_right", "where", "max_pool2d", "avg_pool2d", "max_pool3d", "avg_pool3d",
-              "arg_max_pool", "global_avg_pool", "global_max_pool", "reduce_sum", "reduce_prod", "reduce_max",
-              "reduce_min", "arg_reduce", "lrn", "softmax", "concat", "gather", "gather_elements", "scatter",
-              "cumulate", "top_k", "select_boxes", "gather_sum", "det", "slice", "pad", "broadcast_to", "reshape",
-              "transpose", "fused", "call")
+AUTOTUNE_ENUM(graph::Op, "conv2d", "conv3d", "matmul", "batch_matmul", "nibble_matmul", "batch_norm", "relu", "clip",
+              "sigmoid", "sqrt", "tanh", "erf", "exp", "log", "abs", "neg", "floor", "ceil", "round", "sin", "cos",
+              "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "leaky_relu", "isnan", "not",
+              "cast", "bit_cast", "add", "sub", "mul", "div", "mod", "pow", "max", "min", "equal", "less", "less_equal",
+              "and", "or", "xor", "shift_left", "shift_right", "where", "max_pool2d", "avg_pool2d", "max_pool3d",
+              "avg_pool3d", "arg_max_pool", "global_avg_pool", "global_max_pool", "reduce_sum", "reduce_prod",
+              "reduce_max", "reduce_min", "arg_reduce", "lrn", "softmax", "concat", "gather", "gather_elements",
+              "scatter", "cumulate", "top_k", "select_boxes", "gather_sum", "det", "slice", "pad", "broadcast_to",
+              "reshape", "transpose", "fused", "call")
 }
 namespace autotune::graph {
 inline constexpr int kNumOps = static_cast<int>(Op::kCall) + 1;

@@ -46,11 +46,11 @@ struct FastestCall {
 
 constexpr char kKernel[] = "probe";
 
-Result<std::string> Built(const TileProgram& program, const Target& target, Builder& builder) {
+Result<std::string> Built(const std::string& program, const Target& target, Builder& builder) {
   BuildRequest request;
   request.kernel = kKernel;
   request.target = target.Text();
-  request.func = program.Text();
+  request.func = program;
   BuildResult built = builder.Build({request})[0];
   if (built.status != TrialStatus::kOk) return Err("cannot build a kernel that measures the cores: ", built.text);
   return std::move(built.artifact.data);
@@ -58,7 +58,7 @@ Result<std::string> Built(const TileProgram& program, const Target& target, Buil
 
 // Builds the program and calls it on one core.
 Result<FastestCall> FastestOf(const TileProgram& program, const Target& target, Builder& builder, int patience_ms) {
-  std::shared_ptr<const Artifact> artifact = TRY(Artifact::FromBytes(TRY(Built(program, target, builder))));
+  std::shared_ptr<const Artifact> artifact = TRY(Artifact::FromBytes(TRY(Built(program.Text(), target, builder))));
   const Kernel* kernel = TRY(artifact->Find(kKernel));
   std::vector<Tensor> args = TRY(AllocateArgs(kernel->metadata));
   KernelContext context(1);
@@ -72,15 +72,16 @@ Result<FastestCall> FastestOf(const TileProgram& program, const Target& target, 
   return FastestCall{best, alone.has_value()};
 }
 
-// The same on a device of a farm.
-Result<FastestCall> FastestOn(rpc::FarmClient& farm, const TileProgram& program, const Target& target, Builder& builder,
-                              rpc::MeasureCallbacks callbacks) {
+// The same on a device of a farm, on so many cores.
+Result<FastestCall> FastestOn(rpc::FarmClient& farm, const std::string& program, int cores, const Target& target,
+                              Builder& builder, rpc::MeasureCallbacks callbacks) {
   std::string library = TRY(Built(program, target, builder));
   rpc::Candidate candidate;
   candidate.id = candidate.kernel = kKernel;
   candidate.check = false;
   candidate.repeats = kRepeats;
-  candidate.threads = 1;
+  candidate.threads = cores;
+  candidate.cold_weights = false;
   candidate.min_repeat_ms = 1;  // one call takes longer
   rpc::MeasureJob job;
   job.task.id = kKernel;
@@ -142,8 +143,25 @@ Result<MeasuredPeak> MeasurePeakFlops(const Target& target, Builder& builder, in
 
 Result<MeasuredPeak> MeasurePeakFlopsOn(rpc::FarmClient& farm, const Target& target, Builder& builder,
                                         rpc::MeasureCallbacks callbacks) {
-  const TileProgram program = MultiplyAdds(target, kAccumulators);
-  return PeakOf(TRY(FastestOn(farm, program, target, builder, std::move(callbacks))), target);
+  const std::string program = MultiplyAdds(target, kAccumulators).Text();
+  return PeakOf(TRY(FastestOn(farm, program, 1, target, builder, std::move(callbacks))), target);
+}
+
+Result<double> BytesCopiedPerSecondOn(rpc::FarmClient& farm, const Target& target, Builder& builder, int64_t bytes,
+                                      rpc::MeasureCallbacks callbacks) {
+  constexpr int64_t kVectors = 4;                    // copied by one step
+  constexpr int64_t kLeastBytes = int64_t{8} << 20;  // copied by a core in a call; makes the call's own cost negligible
+  const int64_t lanes = kVectors * target.VectorLanes(32), step = lanes * 4;
+  const int64_t steps = std::max<int64_t>(1, bytes / step), passes = std::max<int64_t>(1, kLeastBytes / bytes);
+  const auto text = [](int64_t number) { return std::to_string(number); };
+  const std::string buffer = "f32[" + text(target.num_cores) + ", " + text(steps) + ", " + text(lanes) + "]";
+  const std::string program = "func probe(x: " + buffer + " input, out: " + buffer + " output) {\n  for c in " +
+                              text(target.num_cores) + " parallel { for p in " + text(passes) + " { for s in " +
+                              text(steps) + " { for v in " + text(lanes) + " vectorized {\nblock copy(c1: S " +
+                              text(target.num_cores) + " = c, p1: R " + text(passes) + " = p, s1: S " + text(steps) +
+                              " = s, v1: S " + text(lanes) + " = v) { out[c1, s1, v1] = x[c1, s1, v1] }\n} } } }\n}\n";
+  const FastestCall call = TRY(FastestOn(farm, program, target.num_cores, target, builder, std::move(callbacks)));
+  return static_cast<double>(2 * target.num_cores * passes * steps * step) / call.seconds;
 }
 
 }  // namespace autotune

@@ -1,4 +1,5 @@
-// Measures the peak speed of one core of this host: multiply-adds, and reading memory. The measured kernels are built
+// Measures the peak speed of one core of this host: multiply-adds, and reading memory; and of the device of a farm:
+// multiply-adds of one core, and copying with all cores. The measured kernels are built
 // for the target like any other kernel, so compiled kernels can reach these numbers. The target must be this host's,
 // or that of the device of a farm.
 // Each call holds the host lock if it gets the lock within `patience_ms`, and measures without it otherwise.
@@ -29,5 +30,9 @@ Result<MeasuredPeak> MeasurePeakFlops(const Target& target, Builder& builder, in
 // The same of a device of a farm, on which it runs the kernel. Waits for a device if the client has none.
 Result<MeasuredPeak> MeasurePeakFlopsOn(rpc::FarmClient& farm, const Target& target, Builder& builder,
                                         rpc::MeasureCallbacks callbacks = {});
+// Returns the bytes that the device of a farm reads and writes per second when each of the target's cores copies a
+// buffer of about `bytes` again and again.
+Result<double> BytesCopiedPerSecondOn(rpc::FarmClient& farm, const Target& target, Builder& builder, int64_t bytes,
+                                      rpc::MeasureCallbacks callbacks = {});
 
 }  // namespace autotune

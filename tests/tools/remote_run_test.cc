@@ -70,8 +70,28 @@ TEST_F(RemoteRun, AProfileHasTheKernelsThatItHasHere) {
   EXPECT_FALSE(here.empty());
   EXPECT_EQ(here, there);
   const CliResult table = Run(OnFarm(words));
-  EXPECT_THAT(table.out, AllOf(HasSubstr("all kernels; the network takes"), Not(HasSubstr("share of the speed"))))
-      << "the roofline of this host is not the device's";
+  EXPECT_THAT(table.out, AllOf(HasSubstr("all kernels; the network takes"), HasSubstr("share of the speed"),
+                               HasSubstr("GB/s in memory")));
+}
+
+// The roofline is that of the threads that run there, and a GPU has none.
+TEST_F(RemoteRun, AProfileHasTheRooflineOfTheDevice) {
+  const std::vector<std::string> words = {"bench", File("m.tar"), "--profile", "--seconds", "0.2"};
+  std::vector<std::string> one = words;
+  one.insert(one.end(), {"--threads", "1"});
+  EXPECT_THAT(Run(OnFarm(one)).out, HasSubstr("on 1 thread: "));
+  std::vector<std::string> json = words;
+  json.push_back("--json");
+  const CliResult cpu = Run(OnFarm(json));
+  EXPECT_THAT(cpu.out, AllOf(HasSubstr("\"peak_gflops\":"), HasSubstr("\"copy_gbytes\":{\"L1\":")));
+  if (Run({"compile", "--model", SmallModel(), "--target", "opencl", "-o", File("m.tar"), "--quiet"}).code != 0)
+    GTEST_SKIP() << "this machine has no OpenCL device";
+  servers_[0].Kill();
+  ASSERT_TRUE(servers_[0].Wait(5000));
+  StartServer({"--device", "opencl"});
+  const CliResult gpu = Run(OnFarm(json));
+  EXPECT_EQ(gpu.code, 0) << gpu.Text();
+  EXPECT_THAT(gpu.out, AllOf(HasSubstr("\"kernels\":"), Not(HasSubstr("peak_gflops"))));
 }
 
 TEST_F(RemoteRun, VerifyComparesTheOutputsOfTheDevice) {
@@ -99,9 +119,44 @@ TEST_F(RemoteRun, VerifyComparesTheOutputsOfTheDevice) {
   EXPECT_THAT(wrong.out, HasSubstr("y: 1 of 64 elements differ; worst at 7"));
   const CliResult unfit = verify("m.tar");
   EXPECT_EQ(unfit.code, 1) << unfit.Text();
-  const CliResult model = Run(OnFarm({"verify", "--model", File("sum.onnx"), "--data", File("data")}));
-  EXPECT_EQ(model.code, 2) << model.Text();
-  EXPECT_THAT(model.err, HasSubstr("--key runs a package"));
+}
+
+// A model is compiled for the device first.
+TEST_F(RemoteRun, VerifyTakesModelsToo) {
+  std::filesystem::create_directory(File("cases"));
+  for (const double term : {1.0, 2.0}) {
+    const std::string folder = term == 1 ? "cases/right" : "cases/wrong";
+    ModelMaker m;
+    m.Input("x", {64}, 1).Output("y").Node("Add", {"x", "x"}, {"y"});
+    std::filesystem::create_directories(File(folder + "/test_data_set_0"));
+    Write(folder + "/model.onnx", m.Bytes());
+    const auto write = [&](const std::string& name, double number) {
+      const auto value = graph::TensorValue::FromNumbers(DType::Float(32), {64}, std::vector<double>(64, number));
+      ASSERT_TRUE(WriteTensorPb(File(folder + "/test_data_set_0/" + name), {"", value}).ok());
+    };
+    write("input_0.pb", 1);
+    write("output_0.pb", 1 + term);
+  }
+  const auto verify = [&](const std::string& folder, const std::vector<std::string>& more = {}) {
+    std::vector<std::string> words = {"verify", "--model", File(folder + "/model.onnx"), "--data", File(folder)};
+    words.insert(words.end(), more.begin(), more.end());
+    return Run(OnFarm(words));
+  };
+  const CliResult right = verify("cases/right"), wrong = verify("cases/wrong");
+  EXPECT_EQ(right.code, 0) << right.Text();
+  EXPECT_THAT(right.out, HasSubstr("y: all 64 elements match"));
+  EXPECT_EQ(wrong.code, 3) << wrong.Text();
+  EXPECT_THAT(wrong.out, HasSubstr("y: 64 of 64 elements differ"));
+  EXPECT_THAT(Run({"devices", "--tracker", socket_}).out, HasSubstr("calls")) << "the device has run it";
+  const CliResult all = Run(OnFarm({"verify", "--data", File("cases")}));
+  EXPECT_EQ(all.code, 3) << all.Text();
+  EXPECT_THAT(all.out, HasSubstr("1 passed, 1 failed, 0 unsupported"));
+  const CliResult other =
+      verify("cases/right", {"--target", "llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72 -num-cores=1"});
+  EXPECT_EQ(other.code, 1) << other.Text();
+  EXPECT_THAT(other.err, HasSubstr("does not fit the device `pi`"));
+  const CliResult device = verify("cases/right", {"--device", "0"});
+  EXPECT_EQ(device.code, 2) << device.Text();
 }
 
 TEST_F(RemoteRun, ALongWaitForTheHostIsTold) {

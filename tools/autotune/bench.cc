@@ -8,6 +8,7 @@
 
 #include "package/load.h"
 #include "runtime/fill.h"
+#include "service/device_target.h"
 #include "service/gpus.h"
 #include "support/cpus.h"
 #include "support/json.h"
@@ -349,8 +350,31 @@ void PrintOnFarm(const BenchOptions& options, const RunnableModel& network, cons
   console.Result(line);
 }
 
+// The speeds of a device of a farm, with the threads that --threads asks for.
+struct RemoteRoofline {
+  Roofline roofline;  // unknown: of a GPU, of a device whose server does not state what it is, or after a note
+  int threads = 0;
+};
+
+// Measures the speeds of a device of the place's farm. From then on, `place` fits devices like it only.
+Result<RemoteRoofline> RooflineOnFarm(ModelPlace& place) {
+  const FarmDevice device = TRY(TakeDevice(place, "bench"));
+  if (!IsStated(device.info) || !device.info.gpu.kind.empty()) return RemoteRoofline();
+  const std::unique_ptr<Builder> builder = TRY(MakeBuildWorkers());
+  Target target = TRY(TargetFor("cpu", device.info));
+  if (place.threads > 0) target.num_cores = std::min(place.threads, target.num_cores);
+  Result<Roofline> measured = MeasureRooflineOn(*device.client, target, device.info.memory_bytes, *builder, {});
+  if (!measured.ok()) {
+    Console::Get().Note("the device's speeds are unknown: " + measured.error().Text());
+    return RemoteRoofline();
+  }
+  return RemoteRoofline{std::move(*measured), target.num_cores};
+}
+
 // Measures the latency on a device of a farm, and with --profile the kernels.
-Result<int> BenchOnFarm(const BenchOptions& options) {
+Result<int> BenchOnFarm(BenchOptions options) {
+  RemoteRoofline known;
+  if (options.profile) known = TRY(RooflineOnFarm(options.place));
   const RunnableModel network = TRY(RunnableModel::Open(options.package, options.place, "bench"));
   for (size_t i = 0; i < network.info().inputs.size(); ++i) TRY(network.FillInput(static_cast<int64_t>(i), 0));
   TRY(network.Run(2));
@@ -370,12 +394,12 @@ Result<int> BenchOnFarm(const BenchOptions& options) {
   const std::vector<NodeTime> times = TRY(network.NodeTimes(profile.samples));
   for (double seconds : profile.samples.network) ms.push_back(seconds * 1e3);
   PrintOnFarm(options, network, SampleOf(std::move(ms)), profile.disturbed);
-  const Roofline unknown;  // of the device: only this host's is measured
-  const std::vector<ProfileRow> rows = ProfileRows(network.info(), times, unknown);
+  const std::vector<ProfileRow> rows = ProfileRows(network.info(), times, known.roofline);
   const ProfileBalance balance = BalanceOf(profile.samples, 0);
   Console& console = Console::Get();
-  console.json() ? console.Result(ProfileJson(rows, balance, unknown))
-                 : console.Result(ProfileTable(rows, balance, unknown, 0, options.wide ? 0 : console.WidthOut()));
+  console.json() ? console.Result(ProfileJson(rows, balance, known.roofline))
+                 : console.Result(ProfileTable(rows, balance, known.roofline, known.threads,
+                                               options.wide ? 0 : console.WidthOut()));
   PrintHint(options.package, rows);
   return kExitOk;
 }

@@ -53,8 +53,8 @@ struct ModelOptions : ModelRequest {
   void AddPrecisionChoice(CLI::App& app);
   // Returns the options that were added, except --model, --op and --db. They have no effect on a compiled package.
   const std::vector<const CLI::Option*>& OfCompilation() const { return of_compilation_; }
-  // As ModelRequest::Open, for this machine. Prints the target's remark.
-  Result<ModelSetup> Open(const OpenDatabase& open_store = OpenAny) const;
+  // As ModelRequest::Open. Prints the target's remark.
+  Result<ModelSetup> Open(const OpenDatabase& open_store = OpenAny, const rpc::DeviceInfo* farm_device = nullptr) const;
 
  private:
   std::vector<const CLI::Option*> of_compilation_;

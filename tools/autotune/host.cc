@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstring>
 #include <fstream>
+#include <functional>
 #include <limits>
 #include <thread>
 
@@ -60,6 +61,33 @@ Result<double> MeasureCopy(int threads, int64_t bytes) {
   return sum;
 }
 
+// Measures each level that the target has, and memory as the last one, by a function that copies buffers of so many
+// bytes with all cores. No buffer takes more than `most_bytes`.
+Result<std::vector<CopySpeed>> SpeedsOfLevels(const Target& target, int64_t most_bytes,
+                                              const std::function<Result<double>(int64_t bytes)>& copy) {
+  constexpr double kForever = std::numeric_limits<double>::infinity();
+  struct Level {
+    const char* name;
+    int64_t bytes;    // part of the level that one core can fill
+    double capacity;  // bytes of the level for all cores together
+  };
+  const int cores = target.num_cores;
+  const Level levels[] = {{"L1", target.l1_bytes, static_cast<double>(target.l1_bytes) * cores},
+                          {"L2", target.l2_bytes, static_cast<double>(target.l2_bytes) * cores},
+                          {"L3", target.l3_bytes / cores, static_cast<double>(target.l3_bytes)},
+                          {"memory", 4 * most_bytes, kForever}};
+  std::vector<CopySpeed> speeds;
+  for (const Level& level : levels) {
+    if (level.bytes == 0) continue;
+    // Two buffers fill half of the level, so that other data does not evict them.
+    const double bytes_per_second = TRY(copy(std::min(level.bytes / 4, most_bytes)));
+    speeds.push_back({level.name, level.capacity, bytes_per_second});
+  }
+  return speeds;
+}
+
+constexpr int64_t kBeyondCaches = int64_t{64} << 20;  // bytes per buffer; the two buffers of a core exceed its caches
+
 }  // namespace
 
 Json MachineJson() {
@@ -100,26 +128,7 @@ Noise MeasureNoise() {
 }
 
 Result<std::vector<CopySpeed>> MeasureCopySpeeds(const Target& target) {
-  constexpr int64_t kBeyondCaches = int64_t{64} << 20;  // bytes per buffer; the two buffers of a core exceed its caches
-  constexpr double kForever = std::numeric_limits<double>::infinity();
-  struct Level {
-    const char* name;
-    int64_t bytes;    // part of the level that one core can fill
-    double capacity;  // bytes of the level for all cores together
-  };
-  const int cores = target.num_cores;
-  const Level levels[] = {{"L1", target.l1_bytes, static_cast<double>(target.l1_bytes) * cores},
-                          {"L2", target.l2_bytes, static_cast<double>(target.l2_bytes) * cores},
-                          {"L3", target.l3_bytes / cores, static_cast<double>(target.l3_bytes)},
-                          {"memory", 4 * kBeyondCaches, kForever}};
-  std::vector<CopySpeed> speeds;
-  for (const Level& level : levels) {
-    if (level.bytes == 0) continue;
-    // Two buffers fill half of the level, so that other data does not evict them.
-    const double bytes_per_second = TRY(MeasureCopy(cores, level.bytes / 4));
-    speeds.push_back({level.name, level.capacity, bytes_per_second});
-  }
-  return speeds;
+  return SpeedsOfLevels(target, kBeyondCaches, [&](int64_t bytes) { return MeasureCopy(target.num_cores, bytes); });
 }
 
 bool MultipliesSmallNumbers(const std::string& program) {
@@ -142,6 +151,17 @@ Result<Roofline> MeasureRoofline(const Target& target, Builder& builder, int pat
   roofline.flops_per_second = TRY(MeasurePeakFlops(target, builder, patience_ms)).flops;
   std::optional<HostLock> alone = TRY(HostLock::AcquireWithin(HostLock::Mode::kExclusive, patience_ms));
   roofline.copying = TRY(MeasureCopySpeeds(target));
+  return roofline;
+}
+
+Result<Roofline> MeasureRooflineOn(rpc::FarmClient& farm, const Target& target, int64_t memory_bytes, Builder& builder,
+                                   const rpc::MeasureCallbacks& callbacks) {
+  constexpr int64_t kShare = 8;  // of the device's memory that all buffers may take; a runner gets half of it
+  const int64_t most = std::clamp<int64_t>(memory_bytes / kShare / (2 * target.num_cores), 1 << 20, kBeyondCaches);
+  Roofline roofline;
+  roofline.flops_per_second = TRY(MeasurePeakFlopsOn(farm, target, builder, callbacks)).flops;
+  roofline.copying = TRY(SpeedsOfLevels(
+      target, most, [&](int64_t bytes) { return BytesCopiedPerSecondOn(farm, target, builder, bytes, callbacks); }));
   return roofline;
 }
 

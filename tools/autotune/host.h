@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "codegen/builder.h"
+#include "rpc/client.h"
 #include "service/machine_text.h"
 #include "support/json.h"
 #include "support/result.h"
@@ -43,6 +44,9 @@ bool MultipliesSmallNumbers(const std::string& program);
 // Measures as many cores of this host as the target has. Waits for the host's lock twice, up to `patience_ms` each
 // time.
 Result<Roofline> MeasureRoofline(const Target& target, Builder& builder, int patience_ms);
+// The same of the CPU of a device of a farm with so much memory, by kernels that run there. The client may wait for it.
+Result<Roofline> MeasureRooflineOn(rpc::FarmClient& farm, const Target& target, int64_t memory_bytes, Builder& builder,
+                                   const rpc::MeasureCallbacks& callbacks);
 
 // The variation of the times of one loop that is run many times.
 struct Noise {

@@ -70,8 +70,8 @@ void ModelOptions::AddWithOperator(CLI::App& app) {
       ->excludes("--model");
 }
 
-Result<ModelSetup> ModelOptions::Open(const OpenDatabase& open_store) const {
-  ModelSetup setup = TRY(ModelRequest::Open(nullptr, open_store));
+Result<ModelSetup> ModelOptions::Open(const OpenDatabase& open_store, const rpc::DeviceInfo* farm_device) const {
+  ModelSetup setup = TRY(ModelRequest::Open(nullptr, open_store, farm_device));
   if (!setup.target.note.empty()) Console::Get().Note(setup.target.note);
   return setup;
 }

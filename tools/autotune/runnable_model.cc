@@ -22,26 +22,17 @@ void AddFarmOptions(CLI::App& app, ModelPlace& place) {
 
 namespace {
 
-// What a device of a farm needs of a package.
-struct SentPackage {
-  std::string library, graph_json, params;
-  PackageInfo info;          // empty if the library has it
-  bool linked_here = false;  // the library was linked for this machine
-};
+void NoteWait(const rpc::DeviceWait& wait) {
+  Console::Get().Note((wait.has_device ? "waiting to measure: " : "waiting for a device: ") + wait.text);
+}
 
-Result<SentPackage> PackageToSend(const std::string& path) {
-  SentPackage sent;
-  if (TRY(IsSharedObject(path))) {
-    sent.library = TRY(ReadFile(path));
-    return sent;
-  }
-  Package package = TRY(ReadPackage(path));
-  sent.linked_here = package.library.empty();
-  sent.library = TRY(LibraryBytesOf(package));
-  sent.graph_json = std::move(package.graph_json);
-  sent.params = std::move(package.params);
-  sent.info = std::move(package.info);
-  return sent;
+// Returns the farm's options for a command that runs `name`.
+Result<rpc::FarmOptions> FarmOf(const ModelPlace& place, const std::string& command, const std::string& name) {
+  rpc::FarmOptions farm;
+  farm.tracker = TRY(place.tracker.Find());
+  farm.key = place.key;
+  farm.job = command + (name.empty() ? "" : " " + std::filesystem::path(name).filename().string());
+  return farm;
 }
 
 // Returns the description that a shared object has of its network.
@@ -53,23 +44,66 @@ Result<PackageInfo> InfoThere(const Module& executor) {
 
 }  // namespace
 
+Result<FarmDevice> TakeDevice(ModelPlace& place, const std::string& command) {
+  FarmDevice device;
+  device.farm = TRY(FarmOf(place, command, ""));
+  device.client = TRY(rpc::FarmClient::Connect(device.farm));
+  std::stop_source stop;
+  const StopOnSignals signals(stop, kExitInterrupted);
+  const std::stop_callback cancel(stop.get_token(), [&] { device.client->Cancel(); });
+  TRY(AcquireDevice(device, [](const event::Any& event) {
+    if (const auto* note = std::get_if<event::Note>(&event)) Console::Get().Note(note->text);
+    const auto* wait = std::get_if<event::Waiting>(&event);
+    if (wait && !wait->reason.empty()) Console::Get().Note("waiting for " + wait->what + ": " + wait->reason);
+  }));
+  place.fits = device.fits;
+  return device;
+}
+
+struct RunnableModel::Sent {
+  std::string library, graph_json, params;
+  PackageInfo info;          // empty if the library has it
+  bool linked_here = false;  // the library was linked for this machine
+};
+
+Result<RunnableModel::Sent> RunnableModel::ToSend(Package package) {
+  Sent sent;
+  sent.linked_here = package.library.empty();
+  sent.library = TRY(LibraryBytesOf(package));
+  sent.graph_json = std::move(package.graph_json);
+  sent.params = std::move(package.params);
+  sent.info = std::move(package.info);
+  return sent;
+}
+
+Result<RunnableModel::Sent> RunnableModel::ToSend(const std::string& path) {
+  if (!TRY(IsSharedObject(path))) return ToSend(TRY(ReadPackage(path)));
+  return Sent{.library = TRY(ReadFile(path)), .graph_json = "", .params = "", .info = {}};
+}
+
 Result<RunnableModel> RunnableModel::Open(const std::string& package, const ModelPlace& place,
                                           const std::string& command) {
   if (!place.OnFarm()) return Of(TRY(LoadModel(package, place.threads, place.device)));
   if (!place.device.empty()) return Err("--device chooses a device of this machine; --key chooses one of a farm");
-  const std::string loading = "while loading " + package;
-  SentPackage parts = TRY_NOTE(PackageToSend(package), loading);
+  return Open(TRY_NOTE(ToSend(package), "while loading " + package), package, place, command);
+}
+
+Result<RunnableModel> RunnableModel::OnFarm(Package package, const std::string& name, const ModelPlace& place,
+                                            const std::string& command) {
+  return Open(TRY_NOTE(ToSend(std::move(package)), "while loading " + name), name, place, command);
+}
+
+Result<RunnableModel> RunnableModel::Open(Sent parts, const std::string& name, const ModelPlace& place,
+                                          const std::string& command) {
+  const std::string loading = "while loading " + name;
   rpc::RemoteDevice::Options options;
-  options.farm.tracker = TRY(place.tracker.Find());
-  options.farm.key = place.key;
-  options.farm.job = command + " " + std::filesystem::path(package).filename().string();
+  options.farm = TRY(FarmOf(place, command, name));
+  options.fits = place.fits;
   RunnableModel network;
   std::stop_source stop;
   options.stop = stop.get_token();
   network.signals_ = std::make_unique<StopOnSignals>(stop, kExitInterrupted);
-  options.on_wait = [](const rpc::DeviceWait& wait) {
-    Console::Get().Note((wait.has_device ? "waiting to measure: " : "waiting for a device: ") + wait.text);
-  };
+  options.on_wait = NoteWait;
   network.device_ = TRY(rpc::RemoteDevice::Connect(options));
   Result<Module> loaded = network.device_->LoadNetwork({parts.library, parts.graph_json, parts.params}, place.threads);
   if (!loaded.ok() && parts.linked_here)
@@ -81,7 +115,7 @@ Result<RunnableModel> RunnableModel::Open(const std::string& package, const Mode
   network.info_ = std::move(parts.info);
   if (parts.graph_json.empty()) network.info_ = TRY_NOTE(InfoThere(network.executor_), loading);
   if (network.info_.outputs.empty())
-    return Err(package, " does not describe its inputs and outputs, so it can run on this machine only");
+    return Err(name, " does not describe its inputs and outputs, so it can run on this machine only");
   return network;
 }
 

@@ -7,6 +7,7 @@
 #include "package/load.h"
 #include "rpc/remote_device.h"
 #include "runtime/module.h"
+#include "service/tune_farm.h"
 #include "support/stop_on_signals.h"
 #include "tools/tracker_choice.h"
 
@@ -18,17 +19,26 @@ struct ModelPlace {
   std::string key;     // of the devices of a farm; empty: here
   std::string device;  // --device, of this machine (DeviceChoiceOf); empty: the first one
   int threads = 0;     // 0: one per CPU
+  // Returns true for devices of the farm that may run it. Null: all of this key.
+  std::function<bool(const rpc::LeaseGranted&)> fits = nullptr;
 
   bool OnFarm() const { return tracker.Given() || !key.empty(); }
 };
 // Adds --tracker, --join and --key.
 void AddFarmOptions(CLI::App& app, ModelPlace& place);
 
+// Waits for a device of the place's farm and takes it. From then on, `place` fits devices like it only. `command`: as
+// below. The caller gives the device back by ending FarmDevice::client.
+Result<FarmDevice> TakeDevice(ModelPlace& place, const std::string& command);
+
 class RunnableModel {
  public:
   // Errors: those of LoadModel, or of RemoteDevice; a package that cannot be sent.
   // `command`: the one that runs it, for the farm's status.
   static Result<RunnableModel> Open(const std::string& package, const ModelPlace& place, const std::string& command);
+  // Runs a package that is not on disk, under this name, on a device of the place's farm.
+  static Result<RunnableModel> OnFarm(Package package, const std::string& name, const ModelPlace& place,
+                                      const std::string& command);
   static RunnableModel Of(LoadedModel model);  // in this process
 
   const PackageInfo& info() const { return info_; }
@@ -48,6 +58,12 @@ class RunnableModel {
   Result<Tensor> Output(int64_t i) const;  // in the memory of this process
 
  private:
+  struct Sent;  // what a device needs of a package
+  static Result<Sent> ToSend(Package package);
+  static Result<Sent> ToSend(const std::string& path);
+  static Result<RunnableModel> Open(Sent parts, const std::string& name, const ModelPlace& place,
+                                    const std::string& command);
+
   PackageInfo info_;
   Module executor_;                            // runtime/graph_executor.h
   std::shared_ptr<rpc::RemoteDevice> device_;  // null: this process

@@ -9,7 +9,6 @@
 #include "frontend/onnx/tensor_pb.h"
 #include "package/load.h"
 #include "runtime/compare.h"
-#include "support/hint.h"
 #include "support/terminal.h"
 #include "tools/autotune/command.h"
 #include "tools/autotune/console.h"
@@ -177,11 +176,20 @@ Status TryImport(const std::string& model, const NetworkOptions& options, const 
   return {};
 }
 
+// What the checks of all cases have in common.
+struct CaseSetup {
+  const VerifyOptions& options;
+  ModelPlace place;
+  ModelSetup model;
+};
+
 // Imports, compiles and checks one case. It is unsupported if the importer refuses the model, or if the data do not fit
 // the model. Returns an error if the outputs could not be computed or compared.
-Result<CaseResult> CheckCase(const std::string& model_path, const fs::path& data, const VerifyOptions& options,
-                             NetworkOptions network_options, const Target& target, RecordStore* store,
-                             Builder& builder) {
+Result<CaseResult> CheckCase(const std::string& model_path, const fs::path& data, const CaseSetup& setup) {
+  const VerifyOptions& options = setup.options;
+  const Target& target = setup.model.target;
+  NetworkOptions network_options = setup.model.network;
+  Builder& builder = *setup.model.builder;
   std::vector<fs::path> sets = DataSets(data);
   Status imported = TryImport(model_path, network_options, sets, network_options.fixed);
   if (!imported.ok())
@@ -189,9 +197,11 @@ Result<CaseResult> CheckCase(const std::string& model_path, const fs::path& data
   if (sets.empty()) return Err(data.string(), " has neither output_0.pb nor test_data_set_0");
   const PassContext passes = TRY(options.passes.Context());
   Network network = TRY(LoadNetwork(model_path, network_options, target, builder, passes));
-  CompileResult compiled = TRY(Compile(network, target, store, builder, passes));
-  const auto model =
-      RunnableModel::Of(TRY(LoadModel(std::move(compiled.package), options.place.threads, options.model.device)));
+  CompileResult compiled = TRY(Compile(network, target, setup.model.store.get(), builder, passes));
+  const ModelPlace& place = setup.place;
+  const RunnableModel model =
+      place.OnFarm() ? TRY(RunnableModel::OnFarm(std::move(compiled.package), model_path, place, "verify"))
+                     : RunnableModel::Of(TRY(LoadModel(std::move(compiled.package), place.threads, place.device)));
   CaseResult result = TRY(CheckSets(model, sets, options, network_options.fixed));
   result.notes = KernelNotes(compiled.choices);
   if (network_options.lenient)  // otherwise the notes of hundreds of cases would hide their verdicts
@@ -252,13 +262,26 @@ int PrintResult(const CaseResult& result) {
   return result.verdict == CaseVerdict::kPassed ? kExitOk : kExitWrong;
 }
 
+ModelPlace PlaceOf(const VerifyOptions& options) {
+  ModelPlace place = options.place;
+  place.device = options.model.device;
+  return place;
+}
+
+// Opens what compiles models for the place where they are checked: on a farm, for the first device that it grants.
+Result<CaseSetup> SetUp(const VerifyOptions& options) {
+  ModelPlace place = PlaceOf(options);
+  if (!place.OnFarm()) return CaseSetup{options, place, TRY(options.model.Open())};
+  // The device is given back before the compilation, and each check takes one like it.
+  const rpc::DeviceInfo device = TRY(TakeDevice(place, "verify")).info;
+  return CaseSetup{options, place, TRY(options.model.Open(ModelOptions::OpenAny, &device))};
+}
+
 // Checks a compiled network that is given as a package, on a device of a farm or here.
 Result<int> VerifyPackage(const VerifyOptions& options) {
   const std::vector<fs::path> sets = DataSets(options.data[0]);
   if (sets.empty()) return Err("--data ", options.data[0], " has neither output_0.pb nor test_data_set_0");
-  ModelPlace place = options.place;
-  place.device = options.model.device;
-  const RunnableModel model = TRY(RunnableModel::Open(options.package, place, "verify"));
+  const RunnableModel model = TRY(RunnableModel::Open(options.package, PlaceOf(options), "verify"));
   const CaseResult result = TRY(CheckSets(model, sets, options, {}));
   if (result.verdict == CaseVerdict::kUnsupported) return Error(result.text);
   return PrintResult(result);
@@ -292,10 +315,8 @@ Result<int> Verify(const VerifyOptions& options) {
     if (!fs::is_directory(data)) return Err("--data ", data, ": no such folder");
   }
   if (!options.package.empty()) return VerifyPackage(options);
-  const auto [builder, target, network_options, store] = TRY(options.model.Open());
   if (!options.model.model.empty()) {
-    CaseResult result =
-        TRY(CheckCase(options.model.model, options.data[0], options, network_options, target, store.get(), *builder));
+    CaseResult result = TRY(CheckCase(options.model.model, options.data[0], TRY(SetUp(options))));
     if (result.verdict == CaseVerdict::kUnsupported) return Error(result.text);
     return PrintResult(result);
   }
@@ -305,14 +326,14 @@ Result<int> Verify(const VerifyOptions& options) {
     if (cases.back().empty())
       return Err("--data ", data, " holds no case with a model.onnx; for one model give --model as well");
   }
+  const CaseSetup setup = TRY(SetUp(options));
   Tally all;
   std::vector<std::string> totals;  // one line of totals per folder
   for (size_t i = 0; i < options.data.size(); ++i) {
     const std::string& data = options.data[i];
     Tally here;
     for (const fs::path& folder : cases[i]) {
-      auto checked =
-          CheckCase((folder / "model.onnx").string(), folder, options, network_options, target, store.get(), *builder);
+      auto checked = CheckCase((folder / "model.onnx").string(), folder, setup);
       CaseResult result = checked.ok() ? *checked : CaseResult{CaseVerdict::kFailed, SentenceOf(checked.error())};
       here.Add(result);
       all.Add(result);
@@ -367,9 +388,8 @@ Command VerifyCommand(CLI::App& root) {
   return {app, [options] { return Verify(*options); },
           [options, app]() -> Status {
             TRY(options->passes.Check());
-            if (options->place.OnFarm() && options->package.empty())
-              return WithHint(Err("--key runs a package on a device of a farm"),
-                              "compile the model for the device by `autotune compile --target`, and give --package");
+            if (options->place.OnFarm() && !options->model.device.empty())
+              return Err("--device chooses a device of this machine; --key chooses one of a farm");
             if (!options->package.empty()) {
               TRY(RefuseGiven(options->model.OfCompilation(), kCompiled));
               TRY(RefuseGiven(*app, {"--db", "--pass-option", "--disable-pass"}, kCompiled));

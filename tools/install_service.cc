@@ -59,6 +59,7 @@ NoNewPrivileges=yes
 ProtectSystem=strict
 # The lock that keeps timings undisturbed lies in /tmp, where all programs of this host find it.
 ReadWritePaths=/tmp
+PrivateMounts=yes
 ProtectKernelTunables=yes
 ProtectKernelModules=yes
 ProtectKernelLogs=yes

@@ -1,8 +1,12 @@
 #include "service/farm_networks.h"
 
+#include <algorithm>
+
 #include "rpc/library_files.h"
 #include "rpc/limits.h"
 #include "rpc/peer_text.h"
+#include "support/clock_text.h"
+#include "support/hint.h"
 
 namespace autotune {
 
@@ -53,6 +57,23 @@ MeasuredOn FarmNetworks::measured_on() const {
   return {.device = device_name_, .server = rpc::PublicId(granted_->server), .boot = boot_};
 }
 
+Result<std::shared_ptr<rpc::RemoteDevice>> FarmNetworks::ConnectAgain(rpc::RemoteDevice::Options options,
+                                                                      const std::string& server) const {
+  const std::string device = "the device of server " + server + ", on which the networks are compared";
+  options.farm.wait_seconds = std::min(options.farm.wait_seconds, kReturnSeconds);
+  if (options_.on_wait) {
+    options.on_wait = [on_wait = options_.on_wait, device](rpc::DeviceWait wait) {
+      if (!wait.has_device) wait.text = device + ", is not free: " + wait.text;
+      on_wait(wait);
+    };
+  }
+  Result<std::shared_ptr<rpc::RemoteDevice>> again = rpc::RemoteDevice::Connect(options);
+  if (again.ok() || again.error().kind == ErrorKind::kStopped) return again;
+  return WithHint(Err(device, ", has not come back within ",
+                      LastingText(static_cast<int64_t>(options.farm.wait_seconds * 1000)), ": ", again.error().Text()),
+                  "the same command compares them once it is there");
+}
+
 Status FarmNetworks::Connect() {
   rpc::RemoteDevice::Options options = options_;
   options.fits = [granted = granted_, fits = options_.fits](const rpc::LeaseGranted& lease) {
@@ -62,7 +83,8 @@ Status FarmNetworks::Connect() {
     granted->server = lease.server;
     return true;
   };
-  device_ = TRY(rpc::RemoteDevice::Connect(options));
+  const std::string server = granted_->is_pinned ? measured_on().server : "";  // only this thread pins it
+  device_ = TRY(server.empty() ? rpc::RemoteDevice::Connect(options) : ConnectAgain(std::move(options), server));
   loaded_ = 0;
   const Result<Value> boot = device_->Call("remote.boot", {});  // servers of 2.6 do not know it
   if (const auto* text = boot.ok() ? boot->If<std::string>() : nullptr) boot_ = rpc::Shown(*text, rpc::kIdBytes);

@@ -1,7 +1,7 @@
 // FarmNetworks: a device of a farm as the place where the final choice loads and times networks
 // (compiler/network_host.h). They run in a session of calls (rpc/remote_device.h), which begins with the first network.
 // All sessions use the device that the first one got: if it is lost, or goes to a client that waits, the next one waits
-// for it.
+// for it, up to kReturnSeconds.
 #pragma once
 #include <functional>
 #include <memory>
@@ -14,6 +14,10 @@ namespace autotune {
 
 class FarmNetworks : public NetworkHost {
  public:
+  // Longest wait for a device to come back. A board that the tracker switches off and on after 5 min of silence
+  // (tracker/power_cycle.h) then has 5 min to start. [chosen]
+  static constexpr double kReturnSeconds = 600;
+
   // `options.on_wait` also hears of the end of each wait, by an empty text. `device`: MeasuredOn::device.
   FarmNetworks(rpc::RemoteDevice::Options options, std::string device)
       : options_(std::move(options)), device_name_(std::move(device)) {}
@@ -29,6 +33,9 @@ class FarmNetworks : public NetworkHost {
 
  private:
   Status Connect();
+  // Waits for the device of the first session, whose server has this public id.
+  Result<std::shared_ptr<rpc::RemoteDevice>> ConnectAgain(rpc::RemoteDevice::Options options,
+                                                          const std::string& server) const;
   void Measured(const std::string& disturbed);
   void EndWait() const;
 

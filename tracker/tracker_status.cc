@@ -64,7 +64,7 @@ std::string TrackerState::WhyWaits(const Waiting& waiting, const std::string& pl
   }
   if (reachable > 0) {
     return std::to_string(busy) + " of " + std::to_string(reachable) + " devices `" + key + "` busy" +
-           (unfit > 0 ? ", " + std::to_string(unfit) + " of another kind than the first" : "") +
+           (unfit > 0 ? ", " + std::to_string(unfit) + " unfit for this run" : "") +
            (quarantined > 0 ? ", " + std::to_string(quarantined) + " quarantined" : "") +
            (unanswered > 0 ? ", " + std::to_string(unanswered) + " unreachable" : "") + HeldText(key, now) + place +
            (unanswered == reachable ? "; " + trouble : "");
@@ -104,21 +104,6 @@ std::string TrackerState::WhyOf(const Server& server, int64_t now) const {
   if (server.reachable && why.empty()) why = Trouble(server, now);
   if (!server.IsHeld()) return why;
   return (why.empty() ? "" : why + "; ") + TextOf(holds_.at(server.hold), now);
-}
-
-std::vector<ServerSilence> TrackerState::Silences(int64_t now) const {
-  std::vector<ServerSilence> silences;
-  for (const auto& [id, server] : servers_) {
-    if (server.identity.empty()) continue;  // on this host
-    silences.push_back({.server = rpc::PublicId(id),
-                        .key = server.report.device.key,
-                        .member = options_.name_of(server.identity).value_or(""),
-                        .address = server.address,
-                        .silent_ms = now - server.last_seen,
-                        .reports = server.reachable,
-                        .held = server.IsHeld()});
-  }
-  return silences;
 }
 
 rpc::StatusReply TrackerState::Status(const std::string& key, int64_t now) const {

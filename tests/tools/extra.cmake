@@ -6,7 +6,7 @@ set(EXTRA ledger frontend_helpers codegen_helpers target_helpers tuner_helpers)
 set(EXTRA_TARGETS autotune rpc_server rpc_tracker jumping_clock fake_cuda) # built before the tests that start them
 # These tests have short deadlines, measure all cores, or look at all processes of the machine.
 set(SERIAL Bench Doctor Faults Injection Noise OneOwner TwoTuners)
-set(WAITING Clocks FarmBooks Kill Orphans RemoteKill TrackerCommands Wait) # for processes that they start, with deadlines of seconds
+set(WAITING Clocks FarmBooks FarmNetworksTest Kill Orphans RemoteKill TrackerCommands Wait) # for processes that they start, with deadlines of seconds
 set(SLOW Aot ChoiceCommand Cli CudaCommands Devices ExplainCommand Face FlippedPackage InspectCommand IntegerInjection
     Miscompiles OpenClCommands OtherDevices Output PassesOfCommands PrecisionCommand QuantizeCommand Records ReportCommand RunPackage TerminalRun
     Trace TuneOnTracker

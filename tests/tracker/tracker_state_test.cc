@@ -47,7 +47,7 @@ TEST(TrackerState, UnfitDevicesGoToOthers) {
   };
   ask("a", {"s1"});
   ASSERT_TRUE(w.Last<rpc::LeaseQueued>("a"));
-  EXPECT_THAT(w.Last<rpc::LeaseQueued>("a")->text, HasSubstr("1 of another kind than the first"));
+  EXPECT_THAT(w.Last<rpc::LeaseQueued>("a")->text, HasSubstr("1 unfit for this run"));
   ask("b", {});
   ASSERT_TRUE(w.Last<rpc::LeaseGranted>("b")) << "who can use it does not wait for who cannot";
   const rpc::Id lease = w.Last<rpc::LeaseGranted>("b")->lease;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "rpc/message.h"
+#include "support/fields.h"
 
 namespace autotune {
 
@@ -18,6 +19,13 @@ struct ServerSilence {
   int64_t silent_ms = 0;
   bool reports = false;  // it is not given up yet
   bool held = false;     // an administrator has drained or locked the device
+};
+
+// A server of a member, as the next tracker has to know it: its board may hang before it reports to that tracker.
+struct KnownBoard {
+  std::string server, key, address;  // as in ServerSilence
+  std::string member_key;            // the member's public key
+  AUTOTUNE_FIELDS(server, key, address, member_key)
 };
 
 class PowerCycle {

@@ -42,7 +42,8 @@ struct SavedState {
   int64_t epoch = 0;                    // epoch of the latest start
   std::map<std::string, int64_t> keys;  // keys that servers offered -> time of the latest report, ms since 1970
   std::vector<SavedHold> holds;
-  AUTOTUNE_FIELDS(epoch, keys, holds)
+  std::vector<KnownBoard> boards;
+  AUTOTUNE_FIELDS(epoch, keys, holds, boards)
 };
 
 Result<SavedState> ReadState(const std::string& path) {
@@ -207,7 +208,8 @@ struct Tracker::Impl {
 
   Status Write() {
     saved_changes = state.changes();
-    SavedState saved{.epoch = state.epoch(), .keys = state.KeyAges(BootMillis())};
+    SavedState saved{
+        .epoch = state.epoch(), .keys = state.KeyAges(BootMillis()), .holds = {}, .boards = state.Boards()};
     for (auto& [key, time] : saved.keys) time = WallMillis() - time;
     for (const rpc::DeviceHold& hold : state.CurrentHolds(BootMillis())) {
       const int64_t until = hold.for_ms == 0 ? 0 : WallMillis() + hold.for_ms;
@@ -387,6 +389,7 @@ Result<std::unique_ptr<Tracker>> Tracker::Start(Loop& loop, const TrackerOptions
     for (const auto& [key, seen] : saved.keys)
       if (rpc::IsKey(key)) state.keys[key] = std::max<int64_t>(0, WallMillis() - seen);
     state.holds = HoldsOf(saved);
+    state.boards = saved.boards;
     members = TRY(ReadFarmMembers(options.state_folder));
     if (members.next_at != 0 && members.next_at <= WallMillis()) {
       TRY(FinishRotation(options.state_folder));

@@ -1,6 +1,9 @@
 // What belongs to which member of a farm, and what ends with a membership.
+#include <algorithm>
 #include <iterator>
+#include <optional>
 
+#include "rpc/administration.h"
 #include "rpc/rules.h"
 #include "tracker/tracker_state.h"
 
@@ -70,6 +73,53 @@ void TrackerState::OnGoodbye(const rpc::From& from, const rpc::ServerGoodbye& go
   if (Owns(from, it->second.identity)) RemoveServer(goodbye.server, now);
 }
 
+// --- Boards ----------------------------------------------------------------------------------------------------------
+
+void TrackerState::RegisterBoard(const Server& server) {
+  if (server.identity.empty()) return;
+  const auto known = boards_.find(rpc::PublicId(server.report.server));
+  if (known != boards_.end() && known->second.member_key == server.identity) boards_.erase(known);
+  ++changes_;
+}
+
+std::vector<KnownBoard> TrackerState::Boards() const {
+  std::vector<KnownBoard> boards;
+  for (const auto& [server, board] : boards_) boards.push_back(board);
+  for (const auto& [id, server] : servers_) {
+    if (!server.identity.empty())
+      boards.push_back({rpc::PublicId(id), server.report.device.key, server.address, server.identity});
+  }
+  return boards;
+}
+
+std::vector<ServerSilence> TrackerState::Silences(int64_t now) const {
+  std::vector<ServerSilence> silences;
+  for (const auto& [id, server] : servers_) {
+    if (server.identity.empty()) continue;  // on this host
+    silences.push_back({.server = rpc::PublicId(id),
+                        .key = server.report.device.key,
+                        .member = options_.name_of(server.identity).value_or(""),
+                        .address = server.address,
+                        .silent_ms = now - server.last_seen,
+                        .reports = server.reachable,
+                        .held = server.IsHeld()});
+  }
+  for (const auto& [id, board] : boards_) {
+    const std::optional<std::string> member = options_.name_of(board.member_key);
+    if (!member) continue;  // revoked while no tracker ran
+    const auto names_it = [&](const auto& hold) { return rpc::NamesDevice(hold.first, board.key, id); };
+    silences.push_back({.server = id,
+                        .key = board.key,
+                        .member = *member,
+                        .address = board.address,
+                        .silent_ms = now - started_,
+                        .held = std::ranges::any_of(holds_, names_it)});
+  }
+  return silences;
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+
 TrackerState::Output TrackerState::RevokeMember(const std::string& identity, int64_t now) {
   Advance(now);
   std::vector<Id> leases, servers;
@@ -81,6 +131,8 @@ TrackerState::Output TrackerState::RevokeMember(const std::string& identity, int
     const bool ends = it->second.identity == identity;
     it = ends ? Refuse(it, code::kForbidden, "this member was revoked", now) : std::next(it);
   }
+  changes_ +=
+      static_cast<int64_t>(std::erase_if(boards_, [&](const auto& b) { return b.second.member_key == identity; }));
   for (const Id& id : leases) Revoke(id, "its holder was revoked", now);
   for (const Id& id : servers) RemoveServer(id, now);
   Dispatch(now);

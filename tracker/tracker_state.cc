@@ -33,6 +33,7 @@ TrackerState::TrackerState(Options options, int64_t now)
       epoch_(options_.epoch),
       next_round_(now) {
   for (const auto& [key, age] : options_.keys) keys_[key] = now - age;
+  for (const KnownBoard& board : options_.boards) boards_[board.server] = board;
   for (const rpc::DeviceHold& hold : options_.holds) {
     holds_[hold.pattern] = {hold, hold.for_ms > 0 ? now + hold.for_ms : rpc::kNever};
     if (hold.for_ms > 0) hold_ends_.Set(hold.pattern, now + hold.for_ms);
@@ -113,6 +114,7 @@ void TrackerState::OnReport(const rpc::From& from, const Message& message, int64
   server.address = from.address;
   server.last_seen = now;
   server.reachable = true;
+  if (is_new) RegisterBoard(server);
   if (is_new) Happened(FarmEvent::Kind::kRegistered, report.server, server);
   if (has_new_key) FindHold(report.server, server, now);
   if (is_new || moved) {
@@ -189,6 +191,7 @@ void TrackerState::RemoveServer(const Id& id, int64_t now) {
   if (it == servers_.end()) return;
   if (it->second.lease) EndLease(Id(*it->second.lease), "the server ended", now);
   Happened(FarmEvent::Kind::kLeft, id, it->second);
+  changes_ += !it->second.identity.empty();
   silences_.Clear(id);
   SetDialed(id, it->second, Server::Dialed::kNo, now);
   peers_.erase(it->second.peer);

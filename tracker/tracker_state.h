@@ -42,6 +42,7 @@ class TrackerState : public rpc::Timed<TrackerState> {
     bool recovering = false;              // after a restart: grant nothing for one time-to-live
     std::map<std::string, int64_t> keys;  // keys that were known before a restart -> milliseconds since a report
     std::vector<rpc::DeviceHold> holds;   // holds of the time before a restart
+    std::vector<KnownBoard> boards;       // servers of members that had not said goodbye before a restart
     int64_t ttl_ms = 10000;               // time-to-live of a lease without a renewal
     int64_t quantum_ms = 30000;           // time after which a holder yields to waiting clients
     int64_t yield_ms = 10000;             // time that a holder has to yield, unless its candidate runs longer
@@ -93,13 +94,15 @@ class TrackerState : public rpc::Timed<TrackerState> {
   rpc::StatusReply Status(const std::string& key, int64_t now) const;  // as it fits into a message
   rpc::StatusReply WholeStatus(int64_t now) const;                     // of all keys, without that limit
   FarmSnapshot Snapshot(int64_t now) const;  // without its time
-  // Returns all servers of members that have not said goodbye.
+  // Returns all servers of members that have not said goodbye. The silence of one that has not reported since a restart
+  // of the tracker begins with the restart.
   std::vector<ServerSilence> Silences(int64_t now) const;
   // What the caller must store for the next start. The epoch grows when a server reports a later one.
   int64_t epoch() const { return epoch_; }
   std::map<std::string, int64_t> KeyAges(int64_t now) const;
   std::vector<rpc::DeviceHold> CurrentHolds(int64_t now) const;  // with the times that are left
-  int64_t changes() const { return changes_; }  // grows when the epoch, the set of keys or the holds change
+  std::vector<KnownBoard> Boards() const;
+  int64_t changes() const { return changes_; }  // grows when the epoch, the set of keys, the holds or the boards change
 
  private:
   friend class rpc::Timed<TrackerState>;
@@ -236,6 +239,8 @@ class TrackerState : public rpc::Timed<TrackerState> {
   // be somebody else's.
   static std::string ClientNameOf(const std::string& member, const std::string& stated);
   rpc::Body AboutMembers(const rpc::Body& question) const;
+  // Notes that a server has registered, so that boards_ need not know it.
+  void RegisterBoard(const Server& server);
   // ---
   // Ends a lease, if there is one of this id. An empty `why`: the client gave the device back.
   void EndLease(const rpc::Id& lease, const std::string& why, int64_t now);
@@ -287,6 +292,7 @@ class TrackerState : public rpc::Timed<TrackerState> {
   std::map<std::string, std::string> failed_keys_;    // key -> why its devices will not come back
   std::map<rpc::Id, Job> jobs_;                       // by run
   std::map<std::string, Hold> holds_;                 // by pattern
+  std::map<std::string, KnownBoard> boards_;          // by server: those that have not reported since the start
   rpc::Deadlines<std::string> hold_ends_;             // of those that end by themselves
   // Answers to administrators' latest requests, which are sent again if a request is repeated.
   std::deque<std::pair<rpc::Id, rpc::Body>> answers_;

@@ -127,6 +127,10 @@ void TrackerState::Round(int64_t now) {
   for (const std::string& key : held) MarkYielding(key, now);
   ForgetJobs(now);
   std::erase_if(settled_requests_, [&](const auto& r) { return now - r.second.when >= options_.remember_ms; });
+  if (now - started_ >= options_.forget_ms && !boards_.empty()) {
+    boards_.clear();
+    ++changes_;
+  }
   const auto is_old = [&](const auto& key) { return now - key.second >= options_.forget_ms; };
   if (std::erase_if(keys_, is_old) == 0) return;
   ++changes_;

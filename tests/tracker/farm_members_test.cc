@@ -104,6 +104,31 @@ TEST_F(FarmMembers, SilentOnesAreSwitchedOffAndOn) {
   EXPECT_EQ(switched(), before);
 }
 
+// A board may hang while the tracker is gone, too.
+TEST_F(FarmMembers, OneThatIsSilentAtTheTrackersStartIsSwitchedAndOneThatLeftIsNot) {
+  for (const int signal : {SIGKILL, SIGTERM}) {
+    ASSERT_NO_FATAL_FAILURE(Start());
+    server_->Kill(signal);
+    server_->Wait(10000);
+    ASSERT_TRUE(Soon([&] { return Count("cpu", "") == 0; }));
+    tracker_->Kill();
+    tracker_->Wait(10000);
+    tracker_ = Run({kTools + "/rpc_tracker", "--listen", Endpoint(), "--listen", "127.0.0.1:0", "--state", State(),
+                    "--power-cycle-after", "1s", "--power-cycle",
+                    "echo $AUTOTUNE_MEMBER $AUTOTUNE_KEY $AUTOTUNE_ADDRESS >>" + File("switched")});
+    const auto switched = [&] { return test::ReadAll(File("switched")); };
+    if (signal == SIGKILL) {
+      EXPECT_TRUE(Soon([&] { return switched() == "board cpu 127.0.0.1\n"; }, 10)) << switched();
+    } else {
+      usleep(3'000'000);
+      EXPECT_EQ(switched(), "");
+    }
+    tracker_->Kill();
+    tracker_->Wait(10000);
+    std::filesystem::remove(File("switched"));
+  }
+}
+
 TEST_F(FarmMembers, AreAdministeredFromElsewhere) {
   ASSERT_NO_FATAL_FAILURE(Start());
   const std::string admin = " --join " + WriteJoin(InviteHere("ann", Role::kAdmin));

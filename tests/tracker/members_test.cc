@@ -396,5 +396,52 @@ TEST(Members, AListBehindALinkIsWatched) {
   std::filesystem::remove_all(folder);
 }
 
+// A board may hang before it reports to a tracker that was started anew (tracker/power_cycle.h).
+TEST(Members, BoardsThatAreSilentSinceARestartAreKnown) {
+  MemberWorld before;
+  before.ReportAs(before.board, "s1");
+  before.Report("local", "cpu");
+  const std::vector<KnownBoard> boards = before.tracker.Boards();
+  ASSERT_EQ(boards.size(), 1u);
+  const int64_t changes = before.tracker.changes();
+  before.SayAs(before.board, "", rpc::ServerGoodbye{"s1", "1"});
+  EXPECT_TRUE(before.tracker.Boards().empty()) << "it has left";
+  EXPECT_GT(before.tracker.changes(), changes) << "the state must be stored";
+
+  const auto options = [&] {
+    TrackerState::Options made{.boards = boards, .forget_ms = 60000};
+    made.name_of = [](const std::string& key) {
+      return key == "key of board" ? std::optional<std::string>("board") : std::nullopt;
+    };
+    return made;
+  };
+  MemberWorld w(options());
+  w.Pass(5000);
+  ASSERT_EQ(w.tracker.Silences(w.now).size(), 1u);
+  const ServerSilence silence = w.tracker.Silences(w.now)[0];
+  EXPECT_EQ(silence.member, "board");
+  EXPECT_EQ(silence.key, "cpu");
+  EXPECT_EQ(silence.silent_ms, w.now);
+  EXPECT_FALSE(silence.reports || silence.held);
+  EXPECT_EQ(w.tracker.Boards().size(), 1u) << "for the next restart";
+  w.ReportAs(Member("mallory", Role::kServer), "s1");
+  EXPECT_EQ(w.tracker.Silences(w.now).size(), 2u) << "another member cannot stand for it";
+  w.ReportAs(w.board, "s2");
+  w.Pass(60000);
+  EXPECT_THAT(w.tracker.Boards(), testing::Not(testing::Contains(testing::Field(&KnownBoard::server, "s1"))))
+      << "it is forgotten after forget_ms";
+
+  MemberWorld back(options());
+  back.ReportAs(back.board, "s1");
+  ASSERT_EQ(back.tracker.Silences(back.now).size(), 1u);
+  EXPECT_TRUE(back.tracker.Silences(back.now)[0].reports);
+  TrackerState::Options drained = options();
+  drained.holds = {{.pattern = "cpu", .how = rpc::hold::kDrain}};
+  EXPECT_TRUE(MemberWorld(drained).tracker.Silences(0).at(0).held);
+  MemberWorld revoked(options());
+  revoked.Take(revoked.tracker.RevokeMember(revoked.board.identity, revoked.now));
+  EXPECT_TRUE(revoked.tracker.Boards().empty());
+}
+
 }  // namespace
 }  // namespace autotune

@@ -34,6 +34,9 @@ class RemoteRun : public test::FarmTest {
 TEST_F(RemoteRun, AnswersAsHereBitByBit) {
   const CliResult here = Run({"run", File("m.tar"), "-o", File("here.npz"), "--quiet"});
   ASSERT_EQ(here.code, 0) << here.err;
+  const std::string next = "for the latency: autotune bench " + File("m.tar");
+  EXPECT_THAT(Run({"run", File("m.tar")}).out, HasSubstr(next + "\n"));
+  EXPECT_THAT(Run(OnFarm({"run", File("m.tar")})).out, HasSubstr(next + " --tracker " + socket_ + " --key pi\n"));
   const CliResult there = Run(OnFarm({"run", File("m.tar"), "-o", File("there.npz"), "--quiet", "--repeat", "2"}));
   ASSERT_EQ(there.code, 0) << there.err;
   EXPECT_EQ(ReadAll(File("here.npz")), ReadAll(File("there.npz")));

@@ -175,9 +175,10 @@ Json OutputJson(const TensorSpec& spec, const std::vector<double>& numbers) {
 }
 
 // Tells the first run apart from the others, since its caches are cold and its threads sleep.
-std::string TimesText(const std::vector<double>& ms, const std::string& package) {
+std::string TimesText(const std::vector<double>& ms, const RunOptions& options) {
   const std::string text = "first run: " + TimeText(ms[0] / 1e3) + ", with cold caches";
-  if (ms.size() == 1) return text + "\nfor the latency: autotune bench " + ShellWord(package) + "\n";
+  if (ms.size() == 1)
+    return text + "\nfor the latency: autotune bench " + ShellWord(options.package) + options.place.Words() + "\n";
   std::vector<double> later(ms.begin() + 1, ms.end());
   return text + "; " + std::to_string(later.size()) + " more: min " +
          TimeText(*std::min_element(later.begin(), later.end()) / 1e3) + ", median " + TimeText(Median(later) / 1e3) +
@@ -234,7 +235,7 @@ Result<int> Run(const RunOptions& options) {
     TRY(WriteNpz(options.output, arrays));
     console.Report("wrote " + options.output + "\n");
   }
-  console.Report(TimesText(ms, options.package));
+  console.Report(TimesText(ms, options));
   if (!console.json()) return kExitOk;
   Json line;
   line["package"] = options.package;

@@ -9,6 +9,7 @@
 #include "runtime/graph_executor.h"
 #include "support/file.h"
 #include "support/json.h"
+#include "support/shell.h"
 #include "support/statistics.h"
 #include "tools/autotune/command.h"
 #include "tools/autotune/console.h"
@@ -18,6 +19,12 @@ namespace autotune::tools {
 void AddFarmOptions(CLI::App& app, ModelPlace& place) {
   AddTrackerOptions(app, place.tracker);
   app.add_option("--key", place.key, "run it on a device of a farm that has this key");
+}
+
+std::string ModelPlace::Words() const {
+  return OnFarm()         ? tracker.Words() + " --key " + ShellWord(key)
+         : device.empty() ? ""
+                          : " --device " + ShellWord(device);
 }
 
 namespace {

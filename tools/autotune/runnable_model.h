@@ -23,6 +23,8 @@ struct ModelPlace {
   std::function<bool(const rpc::LeaseGranted&)> fits = nullptr;
 
   bool OnFarm() const { return tracker.Given() || !key.empty(); }
+  // Returns the options that name the farm and the device, as on a command line, with a leading space.
+  std::string Words() const;
 };
 // Adds --tracker, --join and --key.
 void AddFarmOptions(CLI::App& app, ModelPlace& place);

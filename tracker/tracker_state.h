@@ -1,7 +1,7 @@
 // TrackerState: the logic of a tracker as a pure state machine. It knows which servers offer devices, which clients
 // hold them and which clients wait; it never sees candidates. It knows no socket and no clock: inputs come with the
-// time, outputs are messages to send. Only the epoch and the administrators' holds must survive a restart: servers then
-// report their leases again, and clients repeat their requests. Not thread-safe.
+// time, outputs are messages to send. Only the epoch, the administrators' holds and the servers of members must survive
+// a restart: servers then report their leases again, and clients repeat their requests. Not thread-safe.
 #pragma once
 #include <deque>
 #include <functional>

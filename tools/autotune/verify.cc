@@ -307,9 +307,7 @@ void PrintTally(const Tally& all, const std::vector<std::string>& totals) {
 
 Result<int> Verify(const VerifyOptions& options) {
   if (!options.against.empty()) {
-    ModelPlace place = options.place;
-    place.device = options.model.device;
-    return VerifyAgainst({options.package, options.against, options.data[0], options.max_error, std::move(place)});
+    return VerifyAgainst({options.package, options.against, options.data[0], options.max_error, PlaceOf(options)});
   }
   for (const std::string& data : options.data) {
     if (!fs::is_directory(data)) return Err("--data ", data, ": no such folder");

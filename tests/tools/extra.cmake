@@ -19,3 +19,6 @@ foreach(pages report_page live_pages)
 endforeach()
 set_tests_properties(Browser.report_page Browser.live_pages PROPERTIES LABELS "tools;full" TIMEOUT ${timeout}
   SKIP_REGULAR_EXPRESSION "skipped: needs ")
+# It tunes, which takes ten seconds.
+set_tests_properties(Python.test_json_lines PROPERTIES LABELS "tools;full" RUN_SERIAL ON
+  ENVIRONMENT "AUTOTUNE_PROGRAM=$<TARGET_FILE:autotune>")

@@ -46,12 +46,12 @@ Result<int> CompileModel(const CompileCommandOptions& options) {
   Console& console = Console::Get();
   request.on_note = [&](const std::string& note) { console.Note(note); };
   const CompiledNetwork made = TRY(CompileNetwork(request));
-  ReportCompiled(made, options.verbose);
   for (const std::string& note : made.notes) console.Note(note);
   if (made.tuned_kernels == 0 && !made.followed_choice && request.UsesRecords()) {
     console.Note("the database has no schedule for this network and target; tune it first:",
                  "autotune" + ModelLine(options.model));
   }
+  ReportCompiled(made, options.verbose);
   options.passes.PrintTimes(request.passes);
   return kExitOk;
 }

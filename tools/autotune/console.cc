@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <cstdio>
 #include <thread>
+#include <utility>
 
+#include "service/event_json.h"
 #include "support/log.h"
 #include "support/terminal.h"
 #include "tools/error_lines.h"
@@ -48,7 +50,19 @@ void Console::Result(const std::string& text) {
   live_.Beside(print, WidthOut() > 0 ? LineEndsIn(text) : 0);
 }
 
-void Console::Result(const Json& object) { Result(object.Dump() + "\n"); }
+void Console::Result(Json object) {
+  if (const std::vector<std::string> notes = TakeNotes(); !notes.empty()) object["notes"] = ToJson(notes);
+  Result(object.Dump() + "\n");
+}
+
+std::vector<std::string> Console::TakeNotes() {
+  std::lock_guard lock(notes_mutex_);
+  return std::exchange(notes_, {});
+}
+
+void Console::EndNotes() {
+  for (const std::string& note : TakeNotes()) Result(EventJson(event::Note{note}));
+}
 
 void Console::Report(const std::string& text) {
   if (!quiet_ && !json_) Result(text);
@@ -65,14 +79,28 @@ void Console::Command(const std::string& line) {
 }
 
 void Console::Note(const std::string& text, const std::string& command) {
-  constexpr std::string_view kWord = "note:";
   if (quiet_) return;
+  if (json_) {
+    std::lock_guard lock(notes_mutex_);
+    notes_.push_back(text + (command.empty() ? "" : " " + command));
+  }
+  PrintNote(text, command);
+}
+
+void Console::ShowNote(const std::string& text) {
+  if (!quiet_) PrintNote(text, "");
+}
+
+void Console::PrintNote(const std::string& text, const std::string& command) {
+  constexpr std::string_view kWord = "note:";
   const std::string lines = WrapWords(std::string(kWord) + " " + text, TerminalWidth(2));
   ToError(Painted(kWord, Colour::kRemark, colours_err_) + lines.substr(kWord.size()) + "\n" +
           (command.empty() ? "" : "  " + command + "\n"));
 }
 
-void Console::Failure(const Error& error) {
+void Console::Failure(const Error& error, int code) {
+  const ErrorParts parts = PartsOf(error);
+  ErrorObject(parts.text, parts.hints, code);
   Live("");
   ToError(ErrorLines(error, colours_err_));
 }
@@ -80,6 +108,22 @@ void Console::Failure(const Error& error) {
 void Console::Alert(const std::string& line) {
   Live("");
   ToError(line + "\n");
+}
+
+// A reader of the results learns from this object why they end.
+void Console::ErrorObject(const std::string& text, const std::vector<std::string>& hints, int code) {
+  if (!json_) return;
+  Json line;
+  line["event"] = "error";
+  line["text"] = text;
+  line["hints"] = ToJson(hints);
+  line["code"] = code;
+  Result(line);
+}
+
+void Console::Ended(const std::string& line, int code) {
+  ErrorObject(line, {}, code);
+  Alert(line);
 }
 
 void Console::Live(const std::string& text) {

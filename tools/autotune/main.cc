@@ -59,20 +59,8 @@ bool IsTuneWithoutItsName(const std::string& first) {
   return first.starts_with("-") && std::ranges::find(kOwn, first) == std::end(kOwn);
 }
 
-// Prints the error of a command; with --json, also as an object on standard output, so that a reader of the results
-// learns why they end.
 int Fail(const Error& error, int code) {
-  Console& console = Console::Get();
-  if (console.json()) {
-    const ErrorParts parts = PartsOf(error);
-    Json line;
-    line["event"] = "error";
-    line["text"] = parts.text;
-    line["hints"] = ToJson(parts.hints);
-    line["code"] = code;
-    console.Result(line);
-  }
-  console.Failure(error);
+  Console::Get().Failure(error, code);
   return code;
 }
 
@@ -114,8 +102,10 @@ int Main(int argc, char** argv) {
     if (Status usage = command.check ? command.check() : Status(); !usage.ok()) return Fail(usage.error(), kExitUsage);
     HostWaitNotes notes;
     Result<int> code = command.action();
-    return code.ok() ? *code
-                     : Fail(code.error(), code.error().kind == ErrorKind::kStopped ? kExitInterrupted : kExitFailed);
+    if (!code.ok())
+      return Fail(code.error(), code.error().kind == ErrorKind::kStopped ? kExitInterrupted : kExitFailed);
+    Console::Get().EndNotes();
+    return *code;
   }
   std::fputs(app.help().c_str(), stdout);
   return kExitUsage;

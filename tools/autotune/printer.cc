@@ -49,7 +49,7 @@ class JsonPrinter : public EventPrinter {
   }
   void On(const event::Note& e) {
     Line(e);
-    console_.Note(e.text);
+    console_.ShowNote(e.text);
   }
   void On(const event::Interrupted& e) {
     Line(e);

@@ -154,7 +154,8 @@ Result<Quantized> Calibrated(const QuantizeOptions& options, ModelQuantizer& qua
 Result<int> Quantize(const QuantizeOptions& options) {
   const auto begin = std::chrono::steady_clock::now();
   TRY(CheckOutputFile(options.output, options.model.model));
-  const StopOnSignals signals(kExitInterrupted, [] { Console::Get().Alert("interrupted; nothing was written"); });
+  const StopOnSignals signals(kExitInterrupted,
+                              [] { Console::Get().Ended("interrupted; nothing was written", kExitInterrupted); });
   ModelQuantizer quantizer =
       TRY(ModelQuantizer::Read(options.model.model, options.Int8() ? QuantizedForm::kInt8 : QuantizedForm::kWeights4));
   Quantized result;

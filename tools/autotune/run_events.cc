@@ -10,7 +10,8 @@ Result<std::unique_ptr<RunEvents>> RunEvents::Start(std::unique_ptr<EventPrinter
   std::unique_ptr<RunEvents> events(new RunEvents(std::move(printer)));
   if (http.empty()) return events;
   events->page_ = TRY_NOTE(TunePage::Start(http, AUTOTUNE_VERSION), "--http");
-  Console::Get().Status("live page of this run: " + events->page_->Url());
+  const std::string url = "live page of this run: " + events->page_->Url();
+  Console::Get().json() ? events->printer_->Print(event::Note{url}) : Console::Get().Status(url);
   return events;
 }
 

@@ -248,9 +248,13 @@ typedef struct autotune_executor_options {
   size_t size;        /* sizeof(autotune_executor_options) */
   int32_t threads;    /* threads that run kernels, the caller included; 0: one per CPU */
   const char* device; /* for a network for GPUs: "1", "cuda:1", a UUID or a name; NULL: the first device */
+  /* 1: share the prepared weights of a package, M.tar, with all processes of this user that load it so, by a file in
+   * autotune/prepared/ of $XDG_CACHE_HOME or ~/.cache, from which it also loads faster; -1: do not; 0: if the
+   * environment variable AUTOTUNE_CACHE is 1. If that is 0, no process shares. autotune_executor_load only. */
+  int32_t share_weights;
 } autotune_executor_options;
 #define AUTOTUNE_EXECUTOR_OPTIONS \
-  { sizeof(autotune_executor_options), 0, NULL }
+  { sizeof(autotune_executor_options), 0, NULL, 0 }
 
 /* Loads a file, M.tar or M.so, and makes one executor of it. Takes less memory than a module and an executor, since the
  * weights are freed once they are prepared. `options` may be NULL. */

@@ -1,6 +1,8 @@
 // Executors of the C API.
+#include <cstddef>
+
 #include "api/handles.h"
-#include "package/load.h"
+#include "package/prepared_model.h"
 
 namespace autotune::api {
 namespace {
@@ -8,14 +10,21 @@ namespace {
 struct Options {
   int threads = 0;
   std::string device;
+  UsePrepared share = UsePrepared::kIfAsked;
 };
+
+// The size of the options in version 0.2.
+constexpr size_t kLeastOptions = offsetof(autotune_executor_options, share_weights);
 
 Result<Options> OptionsOf(const autotune_executor_options* options) {
   if (!options) return Options();
-  if (options->size < sizeof(autotune_executor_options))
+  if (options->size < kLeastOptions)
     return Invalid("the options have no valid size; begin with AUTOTUNE_EXECUTOR_OPTIONS");
   if (options->threads < 0) return Invalid("the number of threads is ", options->threads);
-  return Options{options->threads, options->device ? options->device : ""};
+  Options chosen{options->threads, options->device ? options->device : ""};
+  if (options->size >= sizeof(autotune_executor_options) && options->share_weights != 0)
+    chosen.share = options->share_weights > 0 ? UsePrepared::kYes : UsePrepared::kNo;
+  return chosen;
 }
 
 Status Give(Result<LoadedModel> model, autotune_executor** out) {
@@ -59,7 +68,7 @@ int autotune_executor_load(const char* path, const autotune_executor_options* op
     TRY(NotNull(path, "path"));
     TRY(NotNull(out, "out"));
     const Options chosen = TRY(OptionsOf(options));
-    return Give(LoadModel(path, chosen.threads, chosen.device), out);
+    return Give(LoadFile(path, chosen.threads, chosen.device, chosen.share), out);
   });
 }
 

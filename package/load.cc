@@ -169,6 +169,18 @@ Result<LoadedModel> LoadModel(Package package, int threads, const std::string& d
   return Finish(std::move(package.info), std::move(library), std::move(parts), std::move(context), device, options);
 }
 
+Result<LoadedModel> LoadModel(PreparedParts parts, int threads) {
+  TRY(CheckThreads(threads));
+  ExecutorParts network{.model_name = parts.info.model_name, .prepared = parts.prepared};
+  network.graph = TRY(Graph::Parse(parts.graph_json));
+  network.params = std::move(parts.params);
+  auto context = std::make_shared<KernelContext>(threads);
+  Module library = TRY(LoadModule(TRY(Artifact::FromBytes(parts.library)), context));
+  parts.prepared->root = library;
+  return Finish(std::move(parts.info), std::move(library), std::move(network), std::move(context), "",
+                {.prepared = parts.prepared, .all_prepared = true});
+}
+
 Result<LoadedModel> LoadModel(const std::string& path, int threads, const std::string& device) {
   if (TRY(IsSharedObject(path))) return TRY_NOTE(LoadSharedObject(path, threads, device), "while loading " + path);
   return TRY_NOTE(LoadModel(TRY(ReadPackage(path)), threads, device), "while loading " + path);

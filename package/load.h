@@ -3,6 +3,7 @@
 #pragma once
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "package/package.h"
 #include "runtime/graph_executor.h"
@@ -20,6 +21,16 @@ struct LoadedModel {
 // (DeviceChoiceOf in runtime/device.h); empty: the first one. Errors name the missing part.
 Result<LoadedModel> LoadModel(Package package, int threads, const std::string& device = "",
                               const GraphExecutorOptions& options = {});
+
+// A network whose kernels' constants are prepared (package/prepared_model.h). It runs on the CPU.
+struct PreparedParts {
+  PackageInfo info;
+  std::string graph_json;
+  std::string_view library;
+  Params params;  // as GraphExecutorOptions::all_prepared says
+  std::shared_ptr<PreparedConstants> prepared = std::make_shared<PreparedConstants>();
+};
+Result<LoadedModel> LoadModel(PreparedParts parts, int threads);
 
 // Loads a file of either form as a tree of modules, from which any number of executors can be made. The root is the
 // library with the kernels; it imports the factory of executors, and the network's info (package/module_file.h).

@@ -62,6 +62,9 @@ struct GraphExecutorOptions {
   // Where executors of one graph and one module share prepared constants; null: the executor has its own. Without
   // effect on other devices than the host, and if the executor is `replaceable`.
   std::shared_ptr<PreparedConstants> prepared;
+  // True: `prepared` has the constants of all kernels, and parameters that only their preparation reads have no data
+  // (their tensors may point anywhere). A kernel whose prepared constants are missing is an error.
+  bool all_prepared = false;
 };
 
 class GraphExecutor {
@@ -112,6 +115,9 @@ class GraphExecutor {
 
   // While `serial` is set, kernels of the host run on the calling thread alone.
   void SetSerial(bool serial);
+
+  // Returns the parameters that runs read, by name. Those that only NAME.prepare reads were freed.
+  Params HeldParams() const;
 
   // Return the tensor that holds input or output i, on its device. The next run overwrites the outputs.
   Tensor Input(int64_t i) const;
@@ -183,6 +189,7 @@ class GraphExecutor {
   Status PrepareSteps();
   Status ReservePrepared(const DevicePtr& device, int64_t bytes);
   Result<std::vector<Tensor>> PrepareStep(const Step& step);
+  static bool HasSizes(const std::vector<Tensor>& buffers, const std::vector<int64_t>& bytes);
   void TakeShared(const PreparedConstants& shared);
   void FillArgs(Step& step);
   Status RunSteps(size_t begin, size_t end);

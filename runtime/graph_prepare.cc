@@ -70,13 +70,19 @@ void GraphExecutor::FillArgs(Step& step) {
   }
 }
 
+// Returns true if there is a buffer of each size, in their order.
+bool GraphExecutor::HasSizes(const std::vector<Tensor>& buffers, const std::vector<int64_t>& bytes) {
+  return std::equal(buffers.begin(), buffers.end(), bytes.begin(), bytes.end(),
+                    [](const Tensor& buffer, int64_t size) { return buffer.num_bytes() == size; });
+}
+
 // Takes over the prepared buffers of this executor's steps that other executors have made.
 void GraphExecutor::TakeShared(const PreparedConstants& shared) {
   for (const Step& step : steps_) {
     if (!step.kernel || !step.kernel->prepares() || !step.to->IsHost()) continue;
     PreparedKey key = PreparedKeyOf(step);
     const auto found = shared.buffers.find({step.kernel->metadata().name, key.second});
-    if (found == shared.buffers.end()) continue;
+    if (found == shared.buffers.end() || !HasSizes(found->second, step.kernel->metadata().prepared)) continue;
     if (!prepared_.emplace(std::move(key), found->second).second) continue;
     for (const Tensor& buffer : found->second) prepared_bytes_ += AlignUp(buffer.num_bytes(), AT_ALIGNMENT);
   }
@@ -124,6 +130,8 @@ Status GraphExecutor::PrepareSteps() {
       PreparedKey key = PreparedKeyOf(step);
       std::vector<Tensor>& made = prepared_.at(key);
       if (made.empty()) {
+        if (options_.all_prepared)
+          return Err(NodeText(step.node), ": the prepared constants of its kernel are missing");
         made = TRY_NOTE(PrepareStep(step), NodeText(step.node));
         if (shared && step.to->IsHost()) shared->buffers[{step.kernel->metadata().name, key.second}] = made;
       }
@@ -138,6 +146,15 @@ Status GraphExecutor::PrepareSteps() {
   }
   for (size_t entry = 0; entry < root_.size(); ++entry) release(root_[entry]);
   return {};
+}
+
+Params GraphExecutor::HeldParams() const {
+  Params params;
+  for (int64_t node : graph_.Variables()) {
+    const int64_t entry = row_ptr_[node];
+    if (is_param_[entry] && values_[entry].defined()) params.emplace(graph_.nodes[node].name, values_[entry]);
+  }
+  return params;
 }
 
 void GraphExecutor::SetSerial(bool serial) {

@@ -158,16 +158,9 @@ Result<CompiledNetwork> CompileNetwork(const CompileRequest& request) {
   return TRY(Make(request, setup)).compiled;
 }
 
-std::string CompiledCacheFolder() {
-  const char* cache = std::getenv("XDG_CACHE_HOME");
-  if (cache && *cache) return std::string(cache) + "/autotune";
-  const char* home = std::getenv("HOME");
-  return std::string(home && *home ? home : "/var/tmp") + "/.cache/autotune";
-}
-
 Result<CompiledNetwork> CompileCached(const CompileRequest& request) {
   CompileRequest compile = request;
-  const std::string folder = CompiledCacheFolder();
+  const std::string folder = UserCacheFolder();
   compile.output = folder + "/network.tar";
   TRY(compile.Check());
   TRY(MakePrivateFolder(folder));

@@ -82,7 +82,7 @@ READ_ONLY = 1
 
 
 class ExecutorOptions(ctypes.Structure):
-    _fields_ = [("size", c_size_t), ("threads", c_int32), ("device", c_char_p)]
+    _fields_ = [("size", c_size_t), ("threads", c_int32), ("device", c_char_p), ("share_weights", c_int32)]
 
 
 class Port(ctypes.Structure):

@@ -50,14 +50,21 @@ class InferenceSession:
     ``onnx.ModelProto``, is compiled with defaults and the schedules in the database (:func:`compile`). ``threads`` is the number of threads that run kernels (0: one per CPU). ``device`` chooses the device of a
     network for GPUs.
 
+    With ``share_weights=True``, all processes of this user that load the package ``m.tar`` so share its prepared weights,
+    and load it faster, by a file in ``autotune/prepared/`` of ``$XDG_CACHE_HOME`` or ``~/.cache``; ``None``: if the
+    environment variable ``AUTOTUNE_CACHE`` is 1. If that is 0, no process shares.
+
     A session may be used from several threads; its runs take turns. Sessions run independently of each other. Python's
     global lock is free while a network runs.
     """
 
-    def __init__(self, source: Any, threads: int = 0, device: Optional[str] = None) -> None:
+    def __init__(
+        self, source: Any, threads: int = 0, device: Optional[str] = None, share_weights: Optional[bool] = None
+    ) -> None:
         threads = c.whole(threads, 32, "threads")
         where = c.text_bytes(device) if device else None
-        options = c.ExecutorOptions(ctypes.sizeof(c.ExecutorOptions), threads, where)
+        share = 0 if share_weights is None else 1 if share_weights else -1
+        options = c.ExecutorOptions(ctypes.sizeof(c.ExecutorOptions), threads, where, share)
         if is_model(source):
             source = compile(source)
         if isinstance(source, Module):
@@ -189,6 +196,8 @@ def _as_array(result: Tensor) -> Any:
         return result
 
 
-def load(path: Any, threads: int = 0, device: Optional[str] = None) -> InferenceSession:
+def load(
+    path: Any, threads: int = 0, device: Optional[str] = None, share_weights: Optional[bool] = None
+) -> InferenceSession:
     """The network of a file, compiled or not: ``autotune.load("m.tar")(x)``, ``autotune.load("m.onnx")(x)``."""
-    return InferenceSession(path, threads, device)
+    return InferenceSession(path, threads, device, share_weights)

@@ -38,7 +38,7 @@ set_tests_properties(Api.c_tune PROPERTIES LABELS "api;full" TIMEOUT ${timeout} 
   FIXTURES_REQUIRED api_compiler ENVIRONMENT "${compiler_environment}")
 
 # These take seconds.
-set(slow_programs test_packages)
+set(slow_programs test_packages test_prepared test_rpc)
 
 # A sanitizer's library must be loaded before python3, so these tests need another build.
 foreach(program ${api_programs})

@@ -6,7 +6,7 @@
 #include <optional>
 #include <thread>
 
-#include "package/load.h"
+#include "package/prepared_model.h"
 #include "runtime/fill.h"
 #include "service/device_target.h"
 #include "service/gpus.h"
@@ -408,9 +408,8 @@ Result<int> Bench(const BenchOptions& options) {
   if (options.place.OnFarm()) return BenchOnFarm(options);
   std::vector<LoadedModel> models;
   for (int i = 0; i < options.streams; ++i) {
-    models.push_back(
-        TRY(LoadModel(options.package, options.streams > 1 ? options.ThreadsOfAStream() : options.place.threads,
-                      options.place.device)));
+    const int threads = options.streams > 1 ? options.ThreadsOfAStream() : options.place.threads;
+    models.push_back(TRY(LoadFile(options.package, threads, options.place.device, UsePrepared::kIfAsked)));
     TRY(FillInputs(*models.back().executor, 0));
     for (int j = 0; j < 2; ++j) TRY(models.back().executor->Run());
   }

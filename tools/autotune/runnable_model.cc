@@ -4,6 +4,8 @@
 #include <filesystem>
 
 #include "package/module_file.h"
+#include "package/prepared_model.h"
+#include "package/send.h"
 #include "rpc/call_table.h"
 #include "runtime/device.h"
 #include "runtime/graph_executor.h"
@@ -67,40 +69,19 @@ Result<FarmDevice> TakeDevice(ModelPlace& place, const std::string& command) {
   return device;
 }
 
-struct RunnableModel::Sent {
-  std::string library, graph_json, params;
-  PackageInfo info;          // empty if the library has it
-  bool linked_here = false;  // the library was linked for this machine
-};
-
-Result<RunnableModel::Sent> RunnableModel::ToSend(Package package) {
-  Sent sent;
-  sent.linked_here = package.library.empty();
-  sent.library = TRY(LibraryBytesOf(package));
-  sent.graph_json = std::move(package.graph_json);
-  sent.params = std::move(package.params);
-  sent.info = std::move(package.info);
-  return sent;
-}
-
-Result<RunnableModel::Sent> RunnableModel::ToSend(const std::string& path) {
-  if (!TRY(IsSharedObject(path))) return ToSend(TRY(ReadPackage(path)));
-  return Sent{.library = TRY(ReadFile(path)), .graph_json = "", .params = "", .info = {}};
-}
-
 Result<RunnableModel> RunnableModel::Open(const std::string& package, const ModelPlace& place,
                                           const std::string& command) {
-  if (!place.OnFarm()) return Of(TRY(LoadModel(package, place.threads, place.device)));
+  if (!place.OnFarm()) return Of(TRY(LoadFile(package, place.threads, place.device, UsePrepared::kIfAsked)));
   if (!place.device.empty()) return Err("--device chooses a device of this machine; --key chooses one of a farm");
-  return Open(TRY_NOTE(ToSend(package), "while loading " + package), package, place, command);
+  return Open(TRY_NOTE(PackageToSend(package), "while loading " + package), package, place, command);
 }
 
 Result<RunnableModel> RunnableModel::OnFarm(Package package, const std::string& name, const ModelPlace& place,
                                             const std::string& command) {
-  return Open(TRY_NOTE(ToSend(std::move(package)), "while loading " + name), name, place, command);
+  return Open(TRY_NOTE(PackageToSend(std::move(package)), "while loading " + name), name, place, command);
 }
 
-Result<RunnableModel> RunnableModel::Open(Sent parts, const std::string& name, const ModelPlace& place,
+Result<RunnableModel> RunnableModel::Open(SentPackage parts, const std::string& name, const ModelPlace& place,
                                           const std::string& command) {
   const std::string loading = "while loading " + name;
   rpc::RemoteDevice::Options options;

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "package/load.h"
+#include "package/send.h"
 #include "rpc/remote_device.h"
 #include "runtime/module.h"
 #include "service/tune_farm.h"
@@ -60,10 +61,7 @@ class RunnableModel {
   Result<Tensor> Output(int64_t i) const;  // in the memory of this process
 
  private:
-  struct Sent;  // what a device needs of a package
-  static Result<Sent> ToSend(Package package);
-  static Result<Sent> ToSend(const std::string& path);
-  static Result<RunnableModel> Open(Sent parts, const std::string& name, const ModelPlace& place,
+  static Result<RunnableModel> Open(SentPackage parts, const std::string& name, const ModelPlace& place,
                                     const std::string& command);
 
   PackageInfo info_;

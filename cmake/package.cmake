@@ -18,22 +18,24 @@ set(CPACK_COMPONENTS_GROUPING IGNORE)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_COMPRESSION_TYPE xz)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
-set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${CMAKE_BINARY_DIR}/api)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${CMAKE_BINARY_DIR}/api) # libautotune needs the runtime there
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS_POLICY >=)
 set(CPACK_POST_BUILD_SCRIPTS ${CMAKE_SOURCE_DIR}/cmake/debian/repack.cmake)
 
-# debian_package(COMPONENT PACKAGE SECTION section DESCRIPTION text [DEPENDS text] [SUGGESTS text] [LIBRARIES] [ALL])
+# debian_package(COMPONENT PACKAGE SECTION section DESCRIPTION text [DEPENDS text] [RECOMMENDS text] [SUGGESTS text]
+#   [LIBRARIES] [ALL])
 # The first line of the description is the title. LIBRARIES: the package has libraries that others link. ALL: it is the
 # same for all architectures. Programs and libraries depend on the packages of the libraries that they load.
 macro(debian_package component package)
-  cmake_parse_arguments(P "LIBRARIES;ALL" "SECTION;DESCRIPTION;DEPENDS;SUGGESTS" "" ${ARGN})
+  cmake_parse_arguments(P "LIBRARIES;ALL" "SECTION;DESCRIPTION;DEPENDS;RECOMMENDS;SUGGESTS" "" ${ARGN})
   string(TOUPPER ${component} upper)
   list(APPEND CPACK_COMPONENTS_ALL ${component})
   set(CPACK_DEBIAN_${upper}_PACKAGE_NAME ${package})
   set(CPACK_DEBIAN_${upper}_PACKAGE_SECTION ${P_SECTION})
   set(CPACK_DEBIAN_${upper}_DESCRIPTION ${P_DESCRIPTION})
   set(CPACK_DEBIAN_${upper}_PACKAGE_DEPENDS ${P_DEPENDS})
+  set(CPACK_DEBIAN_${upper}_PACKAGE_RECOMMENDS ${P_RECOMMENDS})
   set(CPACK_DEBIAN_${upper}_PACKAGE_SUGGESTS ${P_SUGGESTS})
   if(P_ALL)
     set(CPACK_DEBIAN_${upper}_PACKAGE_ARCHITECTURE all)
@@ -58,15 +60,28 @@ debian_package(runtime libautotune-runtime${soversion} SECTION libs LIBRARIES DE
 "runtime library for networks that autotune has compiled
 This library loads and runs the packages that autotune compile
 writes. It contains no compiler.")
+debian_package(compiler libautotune${soversion} SECTION libs LIBRARIES
+DEPENDS "libautotune-runtime${soversion} (= ${PROJECT_VERSION}), autotune (= ${PROJECT_VERSION})" DESCRIPTION
+"library that tunes and compiles neural networks
+This library compiles ONNX models, tunes them, reads databases of
+tuning records and runs networks on the devices of a farm. It starts
+the programs of the package autotune for this.")
+debian_package(compiler-dev libautotune-compiler-dev SECTION libdevel
+DEPENDS "libautotune${soversion} (= ${PROJECT_VERSION}), libautotune-dev (= ${PROJECT_VERSION})" DESCRIPTION
+"compiler library of autotune, for programs in C
+This package has the header of the library that tunes and compiles
+networks, and the files by which CMake and pkg-config find it.")
 debian_package(dev libautotune-dev SECTION libdevel DEPENDS "libautotune-runtime${soversion} (= ${PROJECT_VERSION})"
-DESCRIPTION
+SUGGESTS libautotune-compiler-dev DESCRIPTION
 "runtime library of autotune, for programs in C
 This package has the header of the runtime library, and the files by
 which CMake and pkg-config find it.")
 debian_package(python python3-autotune SECTION python ALL SUGGESTS "python3-numpy"
+RECOMMENDS "libautotune${soversion} (= ${PROJECT_VERSION})"
 DEPENDS "python3:any (>= 3.9), libautotune-runtime${soversion} (= ${PROJECT_VERSION})" DESCRIPTION
 "networks that autotune has compiled, in Python 3
 This package loads and runs the packages that autotune compile
-writes. It calls the runtime library by ctypes; numpy is optional.")
+writes. It calls the runtime library by ctypes; numpy is optional.
+With libautotune${soversion}, it also compiles and tunes models.")
 set(CPACK_DEBIAN_PYTHON_PACKAGE_CONTROL_EXTRA ${CMAKE_SOURCE_DIR}/cmake/debian/postinst ${CMAKE_SOURCE_DIR}/cmake/debian/prerm)
 include(CPack)

@@ -24,6 +24,11 @@ RUNTIME += ["opencl-c-headers"]
 # By component of the installation (cmake/install.cmake); components that are not here have our own files alone.
 CONTAINED = {
     "runtime": RUNTIME,
+    "compiler": sorted(
+        RUNTIME
+        + ["libarchive-dev", "liblld-19", "liblld-19-dev", "libonnx-dev", "libprotobuf-dev", "libseccomp-dev"]
+        + ["libsodium-dev", "libsqlite3-dev", "libxgboost-dev", "libzmq3-dev", "llvm-19-dev"]
+    ),
     "programs": sorted(
         RUNTIME
         + ["libarchive-dev", "libcli11-dev", "libjs-chart.js", "liblld-19", "liblld-19-dev", "libonnx-dev"]

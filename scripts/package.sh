@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes all packages: those of Debian (autotune, libautotune-runtime0, libautotune-dev, python3-autotune), the wheel of
-# the runtime, and the one of the programs.
+# Makes all packages: those of Debian (autotune, libautotune-runtime0, libautotune-dev, libautotune0,
+# libautotune-compiler-dev, python3-autotune), the wheel of the runtime, and the one of the programs.
 #   scripts/package.sh [--check] [FOLDER]     default: build-package/dist
 # --check also runs lintian, then installs the packages in a bare Debian 12 (debootstrap) and uses them there:
 # scripts/package_check.sh has the steps. It needs root permissions (chroot, mounts) and the network.
@@ -23,7 +23,8 @@ SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
 export SOURCE_DATE_EPOCH
 cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_PREFIX=/usr \
   -DAUTOTUNE_ZSH_DIR=share/zsh/vendor-completions >/dev/null
-cmake --build "$build" -j "${JOBS:-$(nproc)}" --target autotune rpc_server rpc_tracker autotune_runtime help_files
+cmake --build "$build" -j "${JOBS:-$(nproc)}" --target autotune rpc_server rpc_tracker autotune_runtime \
+  autotune_compiler help_files
 rm -rf "$out"
 mkdir -p "$out"
 out=$(cd "$out" && pwd)

@@ -15,6 +15,7 @@ sys.path.insert(0, os.path.join(SOURCE, "scripts"))
 import licences
 
 LIBRARY = os.path.relpath(os.path.realpath(os.environ["AUTOTUNE_RUNTIME_LIBRARY"]), BUILD)
+COMPILER = os.path.relpath(os.path.realpath(os.environ["AUTOTUNE_COMPILER_LIBRARY"]), BUILD)
 PROGRAMS = ["tools/autotune", "tools/rpc_server", "tools/rpc_tracker"]
 
 
@@ -23,12 +24,13 @@ class LicencesTest(unittest.TestCase):
     def test_the_list_is_what_the_build_reads(self):
         self.assertEqual(licences.links(BUILD, [LIBRARY]), sorted(licences.CONTAINED["runtime"]))
         self.assertEqual(licences.links(BUILD, PROGRAMS), sorted(licences.CONTAINED["programs"]))
+        self.assertEqual(licences.links(BUILD, [COMPILER]), sorted(licences.CONTAINED["compiler"]))
         # What a target does not use is not in its list.
         self.assertNotIn("llvm-19-dev", licences.links(BUILD, PROGRAMS[1:]))
         self.assertIn("libgtest-dev", licences.links(BUILD, ["tests/test_support"]))
 
     def test_a_copyright_file_names_all_and_is_whole(self):
-        for component in ("programs", "runtime", "dev", "python"):
+        for component in ("programs", "runtime", "dev", "compiler", "compiler-dev", "python"):
             text = licences.debian_copyright(component)
             for package in licences.CONTAINED.get(component, []):
                 self.assertRegex(text, r"(?m)^(Files: (.* )?| +)%s/" % re.escape(package), component)

@@ -1,4 +1,4 @@
-"""`cpack -G DEB`: four packages with the right contents, dependencies and sizes, which work wherever they are unpacked.
+"""`cpack -G DEB`: six packages with the right contents, dependencies and sizes, which work wherever they are unpacked.
 scripts/package.sh --check installs them in a bare Debian."""
 
 import gzip
@@ -20,6 +20,8 @@ NAMES = {
     "programs": "autotune",
     "runtime": "libautotune-runtime0",
     "dev": "libautotune-dev",
+    "compiler": "libautotune0",
+    "compiler-dev": "libautotune-compiler-dev",
     "python": "python3-autotune",
 }
 MOST_KIB = 3072  # installed, of the runtime
@@ -87,6 +89,17 @@ class PackagesTest(unittest.TestCase):
         version = self.field("runtime", "Version")
         self.assertEqual(self.field("dev", "Depends"), "libautotune-runtime0 (= %s)" % version)
         self.assertIn("libautotune-runtime0 (= %s)" % version, self.field("python", "Depends"))
+        # The compiler's library needs the programs, and Python works without it.
+        needed = self.field("compiler", "Depends")
+        for name in ("autotune", "libautotune-runtime0"):
+            self.assertIn("%s (= %s)" % (name, version), needed)
+        self.assertNotIn("libllvm", needed)
+        self.assertEqual(
+            sorted(self.field("compiler-dev", "Depends").split(", ")),
+            ["%s (= %s)" % (name, version) for name in ("libautotune-dev", "libautotune0")],
+        )
+        self.assertEqual(self.field("python", "Recommends"), "libautotune0 (= %s)" % version)
+        self.assertNotRegex(self.field("python", "Depends"), r"libautotune\d")
         self.assertEqual(self.field("python", "Architecture"), "all")
         self.assertNotEqual(self.field("runtime", "Architecture"), "all")
 
@@ -105,6 +118,8 @@ class PackagesTest(unittest.TestCase):
         self.assertEqual(sorted(os.listdir(control)), ["control", "md5sums", "shlibs", "triggers"])
         with open(control + "/shlibs") as file:
             self.assertRegex(file.read(), r"^libautotune_runtime 0 libautotune-runtime0 \(>= [0-9.]+\)")
+        with open(self.control("compiler") + "/shlibs") as file:
+            self.assertRegex(file.read(), r"^libautotune 0 libautotune0 \(>= [0-9.]+\)")
         self.assertEqual(sorted(os.listdir(self.control("python"))), ["control", "md5sums", "postinst", "prerm"])
 
     def test_programs_have_pages_and_completions_and_no_path_of_libraries(self):
@@ -117,6 +132,8 @@ class PackagesTest(unittest.TestCase):
             self.assertTrue([path for path in paths if re.match(r"usr/share/zsh/.*/_%s$" % program, path)])
             dynamic = output_of("readelf", "-dS", os.path.join(self.root, "usr/bin", program))
             self.assertNotRegex(dynamic, r"RUNPATH|RPATH|\.symtab")
+        (library,) = [path for path in self.paths("compiler") if path.endswith(".so.%s" % self.field("dev", "Version"))]
+        self.assertNotRegex(output_of("readelf", "-dS", os.path.join(self.root, library)), r"RUNPATH|RPATH|\.symtab")
 
     def test_they_work_where_they_are_unpacked(self):
         environment = {k: v for k, v in os.environ.items() if not k.startswith(("AUTOTUNE_", "PYTHONPATH"))}
@@ -125,6 +142,11 @@ class PackagesTest(unittest.TestCase):
         output = output_of(sys.executable, "-c", program, TAR, env=dict(environment, PYTHONPATH=packages))
         self.assertRegex(output, "^probabilities .*%s/usr/lib/" % re.escape(self.root))
         self.assertIn("autotune", output_of(os.path.join(self.root, "usr/bin/autotune"), "--version", env=environment))
+        compiles = "import autotune, sys; print(autotune.compile(sys.argv[1], sys.argv[2])['package'])"
+        place = os.path.join(self.folder, "compiled.tar")
+        model = os.path.join(SOURCE, "examples", "resnet20.onnx")
+        environment.update(PYTHONPATH=packages, AUTOTUNE_DB=os.path.join(self.folder, "none.db"))
+        self.assertIn(place, output_of(sys.executable, "-c", compiles, model, place, env=environment))
 
     @unittest.skipUnless(shutil.which("lintian"), "no lintian")
     def test_lintian_has_no_error(self):

@@ -4,16 +4,14 @@
 
 #include <cstdlib>
 #include <cstring>
-#include <exception>
 #include <filesystem>
-#include <new>
 
 #include "records/open.h"
+#include "service/c_errors.h"
 #include "service/compile.h"
 #include "service/event_json.h"
 #include "service/named_options.h"
 #include "service/tune.h"
-#include "support/error_parts.h"
 
 struct autotune_request {
   autotune::NamedOptions options;
@@ -28,44 +26,6 @@ struct autotune_database {
 
 namespace autotune {
 namespace {
-
-int Keep(const std::string& text, int code) {
-  autotune_set_last_error(text.c_str());
-  return code;
-}
-
-int CodeOf(const Error& error) {
-  if (error.kind == ErrorKind::kInvalidArgument) return AUTOTUNE_INVALID_ARGUMENT;
-  return error.kind == ErrorKind::kOutOfMemory ? AUTOTUNE_OUT_OF_MEMORY : AUTOTUNE_ERROR;
-}
-
-// Runs the body of a function: f() returns a Status. No exception leaves it.
-template <class F>
-int Guarded(F f) noexcept {
-  try {
-    const Status status = f();
-    return status.ok() ? AUTOTUNE_OK : Keep(SentenceOf(status.error()), CodeOf(status.error()));
-  } catch (const std::bad_alloc&) {
-    autotune_set_last_error("out of memory");
-    return AUTOTUNE_OUT_OF_MEMORY;
-  } catch (const std::exception& exception) {
-    autotune_set_last_error(exception.what());
-    return AUTOTUNE_INTERNAL_ERROR;
-  } catch (...) {
-    autotune_set_last_error("an unknown exception");
-    return AUTOTUNE_INTERNAL_ERROR;
-  }
-}
-
-Error Argument(Error error) {
-  error.kind = ErrorKind::kInvalidArgument;
-  return error;
-}
-
-Status Needs(const void* pointer, const char* what) {
-  if (pointer) return {};
-  return Argument(Err(what, " is a null pointer"));
-}
 
 Status Give(const std::string& text, char** out) {
   if (!out) return {};

@@ -6,6 +6,7 @@
     outputs = session.run(None, {"image": image})
 """
 
+from . import rpc
 from ._compiler import Database, compile  # noqa: A004, the command's name
 from ._library import LIB as _LIB
 from ._library import Device, DType, Error, InvalidArgument, OutOfMemory
@@ -60,6 +61,7 @@ __all__ = [
     "opencl",
     "register_func",
     "remove_global_func",
+    "rpc",
     "tensor",
     "tune",
 ]

@@ -7,7 +7,7 @@ import ctypes
 import json
 import os
 import threading
-from ctypes import POINTER, byref, c_char_p, c_int, c_int32, c_int64, c_size_t, c_void_p
+from ctypes import POINTER, byref, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t, c_void_p
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from . import _library as c
@@ -56,6 +56,10 @@ def _open() -> ctypes.CDLL:
         (c_int, "autotune_database_top", c_void_p, c_char_p, c_char_p, c_int32, out),
         (c_int, "autotune_database_scan", c_void_p, c_char_p, c_char_p, POINTER(c_int64), c_int32, out),
         (c_int, "autotune_database_tasks", c_void_p, out),
+        (c_int, "autotune_remote_connect", c_char_p, c_char_p, c_char_p, c_double, out),
+        (c_int, "autotune_remote_load", c_void_p, c_char_p, c_int32, out),
+        (c_int, "autotune_remote_call", c_void_p, c_char_p, POINTER(c.Value), c_int32, POINTER(c.Value)),
+        (None, "autotune_remote_free", c_void_p),
         (None, "autotune_database_free", c_void_p),
     ):
         function = getattr(lib, name)

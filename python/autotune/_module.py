@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import itertools
+import json
 import threading
 from ctypes import byref, c_void_p
 from typing import Any, Callable, Dict, List, Optional
@@ -105,6 +106,12 @@ class GraphModule(Module):
     def get_input(self, key: Any) -> Tensor:
         """The tensor of an input, given by index or name."""
         return self["get_input"](key)
+
+    def time_evaluator(self, name: str, number: int = 1, repeat: int = 1) -> Callable[[], Dict[str, Any]]:
+        """A function that calls the function ``name``, such as ``'run'``, ``repeat`` times ``number`` times. It returns the
+        seconds of one call: ``mean``, ``median``, ``min``, ``max``, and ``results``, a list with those of each repeat."""
+        evaluate = self["time_evaluator"](name, number, repeat)
+        return lambda: json.loads(evaluate())
 
     def get_num_inputs(self) -> int:
         """The number of inputs."""

@@ -8,6 +8,7 @@
 #include "compiler/compile.h"
 #include "records/choice.h"
 #include "service/text.h"
+#include "support/cache_folder.h"
 #include "support/file.h"
 #include "support/hash.h"
 #include "support/output_file.h"

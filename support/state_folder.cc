@@ -19,13 +19,6 @@ std::string StateFolder() {
   return folder + "/autotune";
 }
 
-std::string UserCacheFolder() {
-  const char* cache = std::getenv("XDG_CACHE_HOME");
-  if (cache && *cache) return std::string(cache) + "/autotune";
-  const char* home = std::getenv("HOME");
-  return std::string(home && *home ? home : "/var/tmp") + "/.cache/autotune";
-}
-
 std::string RuntimeFolder() {
   const char* runtime = std::getenv("XDG_RUNTIME_DIR");
   if (runtime && *runtime) return std::string(runtime) + "/autotune";

@@ -8,8 +8,6 @@ namespace autotune {
 
 // Returns autotune/ in $XDG_STATE_HOME, else in ~/.local/state, else in /var/tmp. It may not exist yet.
 std::string StateFolder();
-// Returns autotune/ in $XDG_CACHE_HOME, else in ~/.cache. It may not exist yet.
-std::string UserCacheFolder();
 // Returns the folder of this user's sockets: autotune/ in $XDG_RUNTIME_DIR, else /tmp/autotune-UID. It may not exist
 // yet.
 std::string RuntimeFolder();

@@ -101,16 +101,17 @@ AUTOTUNE_API void autotune_database_free(autotune_database* database);
 /* ---- Devices of a farm ------------------------------------------------------------------------------------------- */
 
 /* A session with a device of a farm: a process of the device's server that nobody else uses. It ends when the session
- * and all functions that came from it are freed. Calls run one at a time; each takes up to two minutes. If the device is
- * lost, or goes to a client that waits, each later call is an error. */
+ * and all functions that came from it are freed. Calls run one at a time; each takes up to two minutes. If the device
+ * is lost, or goes to a client that waits, each later call is an error. */
 typedef struct autotune_remote autotune_remote;
 /* Waits for a device with this key, up to `wait_seconds`; 0: half an hour. `join` is a join file and `tracker` the ipc
  * socket of a tracker on this host; if both are NULL or "", the tracker is found as by the command (docs/farm.md). */
 AUTOTUNE_API int autotune_remote_connect(const char* join, const char* tracker, const char* key, double wait_seconds,
                                          autotune_remote** out);
-/* Sends a file, M.tar or M.so, to the device and gives its module, as autotune_module_load does here, as a function: called
- * with the name of a function of the module, it gives that function. "default" (devices -> executor) gives an executor,
- * which is such a function, too: "set_input", "run", "get_output", "time_evaluator"... `threads` as for an executor. */
+/* Sends a file, M.tar or M.so, to the device and gives its module, as autotune_module_load does here, as a function:
+ * called with the name of a function of the module, it gives that function. "default" (devices -> executor) gives an
+ * executor, which is such a function, too: "set_input", "run", "get_output", "time_evaluator"... `threads` as for an
+ * executor. */
 AUTOTUNE_API int autotune_remote_load(autotune_remote* remote, const char* path, int32_t threads,
                                       autotune_function** out);
 /* Calls a function of the device's registry, as autotune_function_call does. Tensors are copied; modules, functions and

@@ -79,7 +79,7 @@ int main(int argc, char** argv) {
   for (size_t i = 0; i < tasks.size(); ++i) {
     TaskSpace space = TaskSpace::Make(tasks[i], target).value();
     int n = static_cast<int>((i + 1) * wanted / tasks.size() - i * wanted / tasks.size());
-    for (const Proposal& proposal : MakeEvolutionarySearch(space, nullptr, seed)->Propose(n)) {
+    for (const Proposal& proposal : MakeEvolutionarySearch(space, nullptr, seed)->Propose(n).value()) {
       BuildRequest request;
       request.func = ToText(space.FuncOf(space.sketches[proposal.sketch]));
       request.trace = ToText(proposal.trace);

@@ -14,7 +14,7 @@ class Descent : public SearchStrategy {
  public:
   Descent(const TaskSpace& space, uint64_t seed) : space_(space), rng_(seed) {}
 
-  std::vector<Proposal> Propose(int n) override {
+  Result<std::vector<Proposal>> Propose(int n) override {
     std::vector<Proposal> proposals;
     for (const Start& start : best_) {
       for (const Point& neighbour : Neighbours(start)) {

@@ -59,7 +59,7 @@ double OrderOf(const CostModel& model, const std::vector<const LocatedCandidate*
     candidates.push_back({&list[i]->proposal.features, list[i]->proposal.draft_seconds});
     seconds.push_back(list[i]->seconds);
   }
-  for (float score : model.Predict(task, candidates)) scores.push_back(-score);
+  for (float score : model.Predict(task, candidates).value()) scores.push_back(-score);
   return RankCorrelation(scores, seconds);
 }
 

@@ -37,8 +37,9 @@ class CostModel {
   // Returns true once a training has succeeded. From then on, Predict corrects the draft score.
   virtual bool ready() const = 0;
   // Returns one score for each candidate of a task; greater is faster. A score is the logarithm of the expected speed,
-  // up to a constant per task. Until ready() is true, it depends on the draft score alone.
-  virtual std::vector<float> Predict(uint64_t task, std::span<const Candidate> candidates) const = 0;
+  // up to a constant per task. Until ready() is true, it depends on the draft score alone. An error ends the run, for
+  // example if a process computes the scores and has ended.
+  virtual Result<std::vector<float>> Predict(uint64_t task, std::span<const Candidate> candidates) const = 0;
 };
 
 struct XgboostOptions {

@@ -133,7 +133,7 @@ class XgboostModel : public CostModel {
 
   bool ready() const override { return !residual_.empty(); }
 
-  std::vector<float> Predict(uint64_t task, std::span<const Candidate> candidates) const override {
+  Result<std::vector<float>> Predict(uint64_t task, std::span<const Candidate> candidates) const override {
     std::vector<float> scores;
     std::vector<const Features*> rows;
     for (const Candidate& candidate : candidates) {

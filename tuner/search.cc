@@ -40,7 +40,7 @@ class Evolutionary : public SearchStrategy {
   Evolutionary(const TaskSpace& space, const CostModel* model, uint64_t seed, const EvolutionOptions& options)
       : space_(space), model_(model), seed_(seed), rng_(seed), options_(options), tries_(space.sketches.size()) {}
 
-  std::vector<Proposal> Propose(int n) override {
+  Result<std::vector<Proposal>> Propose(int n) override {
     // Seed the generator by the number of observations, not by the number of calls. A resumed search that has the same
     // observations and closed points then makes the same proposals.
     rng_ = Rng(HashCombine(seed_, static_cast<uint64_t>(observations_)));
@@ -53,8 +53,8 @@ class Evolutionary : public SearchStrategy {
     const int explorers = RandomlyRounded(options_.epsilon * left);
     const int neighbours = std::min(left - explorers, RandomlyRounded(DescentShare() * left));
     Explore(points.front().draft, explorers, chosen);
-    Descend(neighbours, chosen);
-    Evolve(points, n, chosen);
+    TRY(Descend(neighbours, chosen));
+    TRY(Evolve(points, n, chosen));
     return chosen;
   }
 
@@ -228,7 +228,7 @@ class Evolutionary : public SearchStrategy {
 
   // Coordinate descent: chooses points that differ from the best measured point in one decision, in the order of the
   // model's scores. If there are not enough, continues with the next best measured point.
-  void Descend(int neighbours, std::vector<Proposal>& chosen) {
+  Status Descend(int neighbours, std::vector<Proposal>& chosen) {
     for (size_t i = 0; i < measured_.size() && i < kDescentParents && neighbours > 0; ++i) {
       const Measured& parent = measured_[i];
       std::vector<Point> points;
@@ -245,26 +245,27 @@ class Evolutionary : public SearchStrategy {
       SortByDraft(points);
       std::vector<Scored> pool;
       std::unordered_set<uint64_t> in_pool;
-      Evaluate(points, static_cast<int>(points.size()), pool, in_pool);
+      TRY(Evaluate(points, static_cast<int>(points.size()), pool, in_pool));
       SortByScore(pool);
       for (Scored& scored : pool) {
-        if (neighbours-- == 0) return;
+        if (neighbours-- == 0) return {};
         Choose(std::move(scored.proposal), chosen);
       }
     }
+    return {};
   }
 
   // Fills the batch with the best points of an evolution, as ranked by the model.
-  void Evolve(const std::vector<Point>& points, int n, std::vector<Proposal>& chosen) {
+  Status Evolve(const std::vector<Point>& points, int n, std::vector<Proposal>& chosen) {
     const int left = n - static_cast<int>(chosen.size());
-    if (left <= 0) return;
+    if (left <= 0) return {};
     const bool learned = model_ && model_->ready();
     // Without a trained model, replays only show which points are legal, so few are needed.
     const int wanted = kReplaysPerChoice * std::max(left, kSmallestBatch);
     const int replays = learned ? std::min(options_.replays, wanted) : std::max(2 * left, 16);
     std::vector<Scored> pool;
     std::unordered_set<uint64_t> in_pool;
-    Evaluate(points, replays, pool, in_pool);
+    TRY(Evaluate(points, replays, pool, in_pool));
     for (int generation = 1; learned && generation < options_.generations; ++generation) {
       SortByScore(pool);
       std::vector<Point> children;
@@ -273,18 +274,19 @@ class Evolutionary : public SearchStrategy {
           AddMutant(pool[i].proposal.sketch, pool[i].proposal.decisions, children);
       }
       SortByDraft(children);
-      Evaluate(children, replays / 2, pool, in_pool);
+      TRY(Evaluate(children, replays / 2, pool, in_pool));
     }
     SortByScore(pool);
     for (Scored& scored : pool) {
-      if (static_cast<int>(chosen.size()) == n) return;
+      if (static_cast<int>(chosen.size()) == n) return {};
       Choose(std::move(scored.proposal), chosen);
     }
+    return {};
   }
 
   // Adds the first `replays` points that are open, legal and not hopeless to the pool, with their scores.
-  void Evaluate(const std::vector<Point>& points, int replays, std::vector<Scored>& pool,
-                std::unordered_set<uint64_t>& in_pool) {
+  Status Evaluate(const std::vector<Point>& points, int replays, std::vector<Scored>& pool,
+                  std::unordered_set<uint64_t>& in_pool) {
     size_t first = pool.size();
     for (auto point = points.begin(); replays > 0 && point != points.end();) {
       std::vector<const Point*> batch;  // as many points as are still needed if all of them are legal
@@ -302,12 +304,13 @@ class Evolutionary : public SearchStrategy {
         pool.push_back({std::move(*proposals[i]), batch[i]->hash, -std::log(batch[i]->draft)});
       }
     }
-    if (!model_) return;
+    if (!model_) return {};
     std::vector<Candidate> candidates;
     for (size_t i = first; i < pool.size(); ++i)
       candidates.push_back({&pool[i].proposal.features, pool[i].proposal.draft_seconds});
-    std::vector<float> scores = model_->Predict(space_.task->hash.low, candidates);
+    const std::vector<float> scores = TRY(model_->Predict(space_.task->hash.low, candidates));
     for (size_t i = first; i < pool.size(); ++i) pool[i].score = scores[i - first];
+    return {};
   }
 
   static void SortByScore(std::vector<Scored>& pool) {
@@ -330,7 +333,7 @@ class Random : public SearchStrategy {
  public:
   Random(const TaskSpace& space, uint64_t seed) : space_(space), rng_(seed) {}
 
-  std::vector<Proposal> Propose(int n) override {
+  Result<std::vector<Proposal>> Propose(int n) override {
     std::vector<Proposal> chosen;
     for (int tries = 0; static_cast<int>(chosen.size()) < n && tries < 200 * n; ++tries) {
       Point point = DrawPoint(space_, rng_);

@@ -44,8 +44,9 @@ std::optional<Proposal> Locate(const TaskSpace& space, std::string_view alternat
 class SearchStrategy {
  public:
   virtual ~SearchStrategy() = default;
-  // Returns n distinct open points and closes them. Returns fewer, or none, when the space is exhausted.
-  virtual std::vector<Proposal> Propose(int n) = 0;
+  // Returns n distinct open points and closes them. Returns fewer, or none, when the space is exhausted. An error ends
+  // the run: the search itself is broken, for example a process that makes its decisions (tuner/plugin_search.h).
+  virtual Result<std::vector<Proposal>> Propose(int n) = 0;
   // Tells the search the time of a candidate. Infinity means that the candidate itself failed (rejected, crashed,
   // wrong).
   virtual void Observe(const Proposal& proposal, double seconds) = 0;

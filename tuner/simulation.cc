@@ -23,7 +23,7 @@ class InvertedDraft : public SearchStrategy {
  public:
   InvertedDraft(const TaskSpace& space, uint64_t seed) : space_(space), rng_(seed) {}
 
-  std::vector<Proposal> Propose(int n) override {
+  Result<std::vector<Proposal>> Propose(int n) override {
     std::vector<Point> draws;
     for (int i = 0; i < kInvertedDraws; ++i) {
       Point point = DrawPoint(space_, rng_);

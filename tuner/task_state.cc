@@ -71,7 +71,7 @@ std::optional<Proposal> TaskState::NextDefault() const {
 
 // Makes a new search strategy in each round and tells it all entries. So the proposals are the same whether this
 // process or an interrupted one measured the entries.
-std::vector<Proposal> TaskState::Propose(int n, const CostModel* model, const MachineState& machine) {
+Result<std::vector<Proposal>> TaskState::Propose(int n, const CostModel* model, const MachineState& machine) {
   uint64_t seed = HashCombine(seed_, static_cast<uint64_t>(report_.records));
   std::unique_ptr<SearchStrategy> search = make_search_ ? make_search_(space_, model, seed)
                                            : search_ == SearchKind::kRandom
@@ -97,7 +97,7 @@ std::vector<Proposal> TaskState::Propose(int n, const CostModel* model, const Ma
   for (const Proposal& candidate : candidates_) {
     if (!candidate.features.empty() && !default_) search->Exclude(candidate);
   }
-  std::vector<Proposal> proposals = search->Propose(n);
+  std::vector<Proposal> proposals = TRY(search->Propose(n));
   if (proposals.empty()) report_.exhausted = true;
   return proposals;
 }
@@ -166,7 +166,7 @@ void TaskState::AddSample(const Proposal& proposal, double seconds, const Record
 bool TaskState::HasOther(const Proposal& proposal) const {
   const std::unique_ptr<SearchStrategy> search = MakeRandomSearch(space_, seed_);
   if (!proposal.features.empty()) search->Exclude(proposal);
-  return !search->Propose(1).empty();
+  return !search->Propose(1).value().empty();
 }
 
 bool TaskState::AbsorbDefault(const Proposal& proposal, const Record& record) {

@@ -54,8 +54,8 @@ class TaskState {
   const Proposal& Default() const { return *default_; }
 
   // Returns up to n candidates to measure next, none of which was tried before. Marks the task as exhausted if there
-  // are none.
-  std::vector<Proposal> Propose(int n, const CostModel* model, const MachineState& machine);
+  // are none. Errors: those of the search and of the model.
+  Result<std::vector<Proposal>> Propose(int n, const CostModel* model, const MachineState& machine);
 
   // Adds a schedule of another run, for the search to start from.
   void Know(const Proposal& proposal, const Record& record);

@@ -109,7 +109,7 @@ class TuneLoop {
       std::optional<HostLock> lock = TRY(WhileNobodyMeasures());
       TRY(Learn());
       while (plan.empty()) {
-        std::vector<TaskState*> searched = Plan(plan);
+        std::vector<TaskState*> searched = TRY(Plan(plan));
         if (searched.empty()) break;
         for (const TaskState* task : searched) {
           if (task->report().exhausted) exhausted.push_back(task->space().task->hash.Hex());
@@ -148,7 +148,7 @@ class TuneLoop {
   // machine is in its usual state and quiet, second measurements of doubtful times follow; those of disturbed times
   // also at the end of the run. Proposals of the search, for the tasks with the largest expected gain, fill the rest.
   // Returns the tasks that were searched.
-  std::vector<TaskState*> Plan(std::vector<Planned>& plan) {
+  Result<std::vector<TaskState*>> Plan(std::vector<Planned>& plan) {
     const size_t most = static_cast<size_t>(std::min(options_.batch, options_.trials - report_.trials));
     std::vector<TaskState*> by_share = BySeconds();
     for (TaskState* task : by_share) {
@@ -175,7 +175,9 @@ class TuneLoop {
     for (TaskState* task : by_share) {
       if (!shares.contains(task)) continue;
       searched.push_back(task);
-      for (Proposal& proposal : task->Propose(shares[task], model_.get(), machine_)) {
+      std::vector<Proposal> proposals = TRY_NOTE(task->Propose(shares[task], model_.get(), machine_),
+                                                 "while searching " + task->report().task->label);
+      for (Proposal& proposal : proposals) {
         plan.push_back({task, std::move(proposal), CutoffOf(*task)});
       }
     }

@@ -249,7 +249,7 @@ TEST_F(CompileTest, AnEarlierChoiceStaysIfNothingIsFaster) {
   EXPECT_TRUE(chosen.kept_defaults);
   EXPECT_EQ(chosen.choice.schedules[0].trace, "");
 
-  std::vector<Proposal> drawn = MakeRandomSearch(space, 1)->Propose(60);
+  std::vector<Proposal> drawn = MakeRandomSearch(space, 1)->Propose(60).value();
   std::erase_if(drawn, [&](const Proposal& proposal) { return defaults.contains(ToText(proposal.trace)); });
   const Proposal& fast = *std::min_element(drawn.begin(), drawn.end(), [](const Proposal& a, const Proposal& b) {
     return a.draft_seconds < b.draft_seconds;

@@ -23,7 +23,7 @@ std::vector<float> Scores(const CostModel& model, uint64_t task, const std::vect
                           const std::vector<double>& drafts) {
   std::vector<Candidate> candidates;
   for (size_t i = 0; i < features.size(); ++i) candidates.push_back({&features[i], drafts[i]});
-  return model.Predict(task, candidates);
+  return model.Predict(task, candidates).value();
 }
 
 Sample Drawn(uint64_t task, Rng& rng, double draft = kFlat) {

@@ -102,7 +102,7 @@ class MissingReference : public test::CliTest {};
 TEST_F(KeptBuilds, EveryGoodOneIsBuiltOnce) {
   TuneTask task = test::MakeTask("dense", test::Dense(16, 96, 64));
   TaskSpace space = TaskSpace::Make(task, Target::Parse("cpu").value()).value();
-  std::vector<Proposal> all = MakeRandomSearch(space, 5)->Propose(6);
+  std::vector<Proposal> all = MakeRandomSearch(space, 5)->Propose(6).value();
   ASSERT_EQ(all.size(), 6u);
   auto traces = [&](std::initializer_list<int> which) {
     std::set<std::string> texts;
@@ -155,7 +155,7 @@ TEST_F(KeptBuilds, EveryGoodOneIsBuiltOnce) {
 TEST_F(KeptBuilds, AnArtifactOnThePoisonListIsNotMeasured) {
   const std::vector<TuneTask> tasks = {test::MakeTask("dense", test::Dense(16, 96, 64))};
   const TaskSpace space = TaskSpace::Make(tasks[0], Target::Parse("cpu").value()).value();
-  const std::vector<Proposal> proposals = MakeRandomSearch(space, 5)->Propose(2);
+  const std::vector<Proposal> proposals = MakeRandomSearch(space, 5)->Propose(2).value();
   ASSERT_EQ(proposals.size(), 2u);
   const std::vector<MeasureItem> items = {{&space, proposals[0]}, {&space, proposals[1]}};
   const MeasureOptions options{.repeats = 1, .max_repeats = 1, .min_repeat_ms = 0.1};
@@ -212,7 +212,7 @@ TEST_F(KeptBuilds, OneCallMeasuresSeveralTasks) {
   std::vector<std::vector<Proposal>> proposals;
   for (const TuneTask& task : tasks) {
     spaces.push_back(TaskSpace::Make(task, Target::Parse("cpu").value()).value());
-    proposals.push_back(MakeRandomSearch(spaces.back(), 5)->Propose(3));
+    proposals.push_back(MakeRandomSearch(spaces.back(), 5)->Propose(3).value());
     ASSERT_EQ(proposals.back().size(), 3u);
   }
   std::vector<MeasureItem> items;
@@ -239,7 +239,8 @@ TEST_F(KeptBuilds, AReferenceThatCannotBeSentFailsItsTaskOnly) {
   const TaskSpace spaces[] = {TaskSpace::Make(large, target).value(), TaskSpace::Make(small, target).value()};
   std::vector<MeasureItem> items;
   for (const TaskSpace& space : spaces) {
-    for (Proposal& proposal : MakeRandomSearch(space, 5)->Propose(2)) items.push_back({&space, std::move(proposal)});
+    for (Proposal& proposal : MakeRandomSearch(space, 5)->Propose(2).value())
+      items.push_back({&space, std::move(proposal)});
   }
   ASSERT_EQ(items.size(), 4u);
   builder_->large_reference = true;

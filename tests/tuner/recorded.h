@@ -21,7 +21,7 @@ inline RecordedTask RecordTaskByFormula(const TuneTask& task, const Target& targ
   RecordedTask recorded{.kind = task.label, .hash = task.hash.Hex(), .label = task.label, .flops = 1e6};
   for (const TaskAlternative& alternative : task.alternatives)
     recorded.alternatives.push_back({alternative.name, ToText(alternative.func)});
-  for (const Proposal& proposal : MakeRandomSearch(space, 1)->Propose(candidates)) {
+  for (const Proposal& proposal : MakeRandomSearch(space, 1)->Propose(candidates).value()) {
     double seconds = FormulaSeconds(space, proposal);
     bool fails = recorded.candidates.size() % 7 == 3 || !std::isfinite(seconds);
     recorded.candidates.push_back({.alternative = task.alternatives[space.sketches[proposal.sketch].alternative].name,

@@ -31,7 +31,7 @@ class RecordedMeasurerTest : public testing::Test {
   std::vector<Proposal> Others(int n) const {
     std::unique_ptr<SearchStrategy> search = MakeRandomSearch(space_, 99);
     for (const RecordedCandidate& candidate : recording_.tasks[0].candidates) search->Exclude(Located(candidate));
-    return search->Propose(n);
+    return search->Propose(n).value();
   }
 
   Recording recording_;

@@ -42,7 +42,7 @@ const MakeSearch kStrategies[] = {[](const TaskSpace& space) { return MakeEvolut
 // Returns the traces of all points that the search still proposes.
 std::set<std::string> Drain(SearchStrategy& search) {
   std::set<std::string> traces;
-  for (std::vector<Proposal> batch; !(batch = search.Propose(32)).empty();) {
+  for (std::vector<Proposal> batch; !(batch = search.Propose(32).value()).empty();) {
     for (const Proposal& proposal : batch) EXPECT_TRUE(traces.insert(ToText(proposal.trace)).second);
   }
   return traces;
@@ -53,14 +53,14 @@ TEST(SearchStrategy, ProposesNoPointTwice) {
   for (const MakeSearch& make : kStrategies) {
     Search search = make(small.space);
     EXPECT_GT(Drain(*search).size(), 4u);
-    EXPECT_TRUE(search->Propose(4).empty());
+    EXPECT_TRUE(search->Propose(4).value().empty());
   }
 }
 
 TEST(SearchStrategy, ExcludedPointsAreNotProposed) {
   SmallSpace small;
   for (const MakeSearch& make : kStrategies) {
-    std::vector<Proposal> known = make(small.space)->Propose(3);
+    std::vector<Proposal> known = make(small.space)->Propose(3).value();
     ASSERT_EQ(known.size(), 3u);
     Search search = make(small.space);
     for (const Proposal& proposal : known) search->Exclude(proposal);
@@ -72,7 +72,7 @@ TEST(SearchStrategy, ExcludedPointsAreNotProposed) {
 TEST(SearchStrategy, ObservedPointsAreNotProposed) {
   SmallSpace small;
   for (const MakeSearch& make : kStrategies) {
-    std::vector<Proposal> known = make(small.space)->Propose(2);
+    std::vector<Proposal> known = make(small.space)->Propose(2).value();
     ASSERT_EQ(known.size(), 2u);
     Search search = make(small.space);
     search->Observe(known[0], 1e-3);
@@ -113,7 +113,7 @@ int BatchesWithDirect(int rejected) {
   int batches = 0;
   for (int i = 0; i < 10; ++i) {
     bool direct = false;
-    for (const Proposal& proposal : search->Propose(3)) {
+    for (const Proposal& proposal : search->Propose(3).value()) {
       bool fails = three.IsDirect(proposal) && rejected-- > 0;
       direct |= three.IsDirect(proposal);
       search->Observe(proposal, fails ? kInfinity : 1e-3);
@@ -142,7 +142,7 @@ TEST(EvolutionarySearch, FindsWhatBuildsWhereNearlyNothingDoes) {
   constexpr double kLargest = 16;
   int successes = 0, large = 0;
   for (int i = 0; i < 4; ++i) {
-    for (const Proposal& proposal : search->Propose(8)) {
+    for (const Proposal& proposal : search->Propose(8).value()) {
       bool builds = BodyOf(proposal) <= kLargest;
       successes += builds;
       large += !builds;
@@ -159,7 +159,7 @@ TEST(EvolutionarySearch, ARejectedCandidateIsFollowedByASmallerOne) {
   Search search = MakeEvolutionarySearch(three.space, nullptr, 1, kPlain);
   std::vector<double> sizes;
   for (int i = 0; i < 2; ++i) {
-    for (const Proposal& proposal : search->Propose(3)) {
+    for (const Proposal& proposal : search->Propose(3).value()) {
       if (three.IsDirect(proposal)) sizes.push_back(BodyOf(proposal));
       search->Observe(proposal, three.IsDirect(proposal) ? kInfinity : 1e-3);
     }
@@ -171,8 +171,8 @@ TEST(EvolutionarySearch, ARejectedCandidateIsFollowedByASmallerOne) {
 TEST(EvolutionarySearch, ExclusionsAreNoTries) {
   ThreeAlgorithms three;
   Search search = MakeEvolutionarySearch(three.space, nullptr, 1, kPlain);
-  for (const Proposal& proposal : search->Propose(3)) search->Exclude(proposal);
-  std::vector<Proposal> again = search->Propose(3);
+  for (const Proposal& proposal : search->Propose(3).value()) search->Exclude(proposal);
+  std::vector<Proposal> again = search->Propose(3).value();
   EXPECT_TRUE(std::any_of(again.begin(), again.end(), [&](const Proposal& p) { return three.IsDirect(p); }));
 }
 
@@ -204,7 +204,7 @@ int UnlikelyProposals(double epsilon) {
   Search search = MakeEvolutionarySearch(space, nullptr, 1, options);
   std::vector<double> drafts;
   for (int i = 0; i < 60; ++i) {
-    for (const Proposal& proposal : search->Propose(1)) {
+    for (const Proposal& proposal : search->Propose(1).value()) {
       drafts.push_back(proposal.draft_seconds);
       search->Observe(proposal, proposal.draft_seconds);
     }
@@ -226,10 +226,10 @@ int NeighboursInABatch(int successes, const EvolutionOptions& options) {
   TuneTask task = MakeTask("dense", Dense(64, 256, 256));
   TaskSpace space = TaskSpace::Make(task, TestTarget()).value();
   Search search = MakeEvolutionarySearch(space, nullptr, 1, options);
-  std::vector<Proposal> first = search->Propose(successes);
+  std::vector<Proposal> first = search->Propose(successes).value();
   for (size_t i = 0; i < first.size(); ++i) search->Observe(first[i], i == 0 ? 1e-3 : 2e-3);
   int neighbours = 0;
-  for (const Proposal& proposal : search->Propose(16)) {
+  for (const Proposal& proposal : search->Propose(16).value()) {
     int differ = 0;
     for (size_t knob = 0; knob < proposal.decisions.size() && proposal.sketch == first[0].sketch; ++knob)
       differ += !(proposal.decisions[knob] == first[0].decisions[knob]);
@@ -255,14 +255,14 @@ TEST(EvolutionarySearch, ContinuesAlikeFromTheSameObservations) {
     Search whole = MakeEvolutionarySearch(space, m, 3), resumed = MakeEvolutionarySearch(space, m, 3);
     std::vector<std::pair<Proposal, double>> history;
     for (int round = 0; round < 4; ++round) {
-      for (const Proposal& proposal : whole->Propose(8)) {
+      for (const Proposal& proposal : whole->Propose(8).value()) {
         double seconds = Hash64(ToText(proposal.trace)) % 5 == 0 ? kInfinity : proposal.draft_seconds;
         whole->Observe(proposal, seconds);
         history.push_back({proposal, seconds});
       }
     }
     for (const auto& [proposal, seconds] : history) resumed->Observe(proposal, seconds);
-    std::vector<Proposal> a = whole->Propose(8), b = resumed->Propose(8);
+    std::vector<Proposal> a = whole->Propose(8).value(), b = resumed->Propose(8).value();
     ASSERT_EQ(a.size(), b.size());
     for (size_t i = 0; i < a.size(); ++i) EXPECT_EQ(ToText(a[i].trace), ToText(b[i].trace));
     if (m) continue;

@@ -45,7 +45,7 @@ TEST_F(TaskStateTest, TheHighestRateCountsOperationsThatWereExecuted) {
   task_.alternatives.push_back({"winograd4", task_.alternatives[0].func});
   std::unique_ptr<TaskState> state = NewState();
   EXPECT_EQ(state->HighestRate(machine_), 0);
-  std::vector<Proposal> proposals = state->Propose(2, nullptr, machine_);
+  std::vector<Proposal> proposals = state->Propose(2, nullptr, machine_).value();
   ASSERT_EQ(proposals.size(), 2u);
   for (const auto& [alternative, rate] : {std::pair{"winograd4", 0.25e9}, std::pair{"direct", 1e9}}) {
     Record record = log_.Make(*state, proposals[0], Success(1e-3));
@@ -74,7 +74,7 @@ TEST_F(TaskStateTest, FailuresOfCandidatesAreSamples) {
       {TrialStatus::kOk, 2e-3},          {TrialStatus::kUploadFailed, {}},    {TrialStatus::kBuildFailed, kFailed},
       {TrialStatus::kDeviceError, {}},   {TrialStatus::kRunCrashed, kFailed}, {TrialStatus::kWrongAnswer, kFailed}};
   std::unique_ptr<TaskState> state = NewState();
-  std::vector<Proposal> proposals = state->Propose(std::size(cases), nullptr, machine_);
+  std::vector<Proposal> proposals = state->Propose(std::size(cases), nullptr, machine_).value();
   ASSERT_EQ(proposals.size(), std::size(cases));
   for (size_t i = 0; i < proposals.size(); ++i) {
     const auto& [status, seconds] = cases[i];
@@ -97,7 +97,7 @@ TEST_F(TaskStateTest, FailuresOfCandidatesAreSamples) {
 // Absorbs the times of different candidates. Negative times are disturbed.
 std::vector<Proposal> AbsorbTimes(TaskState& state, RunLog& log, const std::vector<double>& times,
                                   const MachineState& machine) {
-  std::vector<Proposal> proposals = state.Propose(static_cast<int>(times.size()), nullptr, machine);
+  std::vector<Proposal> proposals = state.Propose(static_cast<int>(times.size()), nullptr, machine).value();
   EXPECT_EQ(proposals.size(), times.size());
   for (size_t i = 0; i < proposals.size(); ++i) {
     Outcome outcome = Success(std::abs(times[i]));
@@ -155,7 +155,7 @@ TEST_F(TaskStateTest, DisturbedFinalistsComeLast) {
 class Told : public SearchStrategy {
  public:
   explicit Told(std::vector<double>& seconds) : seconds_(seconds) {}
-  std::vector<Proposal> Propose(int) override { return {}; }
+  Result<std::vector<Proposal>> Propose(int) override { return std::vector<Proposal>(); }
   void Observe(const Proposal&, double seconds) override { seconds_.push_back(seconds); }
   void Exclude(const Proposal&) override {}
 
@@ -169,13 +169,13 @@ TEST_F(TaskStateTest, TheSearchRanksDisturbedTimesLast) {
     std::vector<double> seconds;
     TaskState state(TaskSpace::Make(task_, target_).value(), 1, SearchKind::kRandom,
                     [&](const TaskSpace&, const CostModel*, uint64_t) { return std::make_unique<Told>(seconds); });
-    const std::vector<Proposal> proposals = random->Propose(3, nullptr, machine_);
+    const std::vector<Proposal> proposals = random->Propose(3, nullptr, machine_).value();
     for (size_t i = 0; i < 3; ++i) {
       Outcome outcome = Success(1e-3 * static_cast<double>(i + 1));
       if (i == 0 || !mixed) outcome.disturbed = "load";
       state.Absorb(log_.Make(state, proposals[i], outcome), proposals[i], machine_);
     }
-    state.Propose(1, nullptr, machine_);
+    state.Propose(1, nullptr, machine_).value();
     EXPECT_EQ(seconds, (std::vector<double>{mixed ? 3e-3 : 1e-3, 2e-3, 3e-3}));
   }
 }

@@ -58,7 +58,7 @@ std::string ProposalsOf(const TaskSpace& space) {
   for (const Proposal& proposal : DefaultCandidates(space)) text += ToText(proposal.trace) + "\n";
   std::unique_ptr<SearchStrategy> search = MakeEvolutionarySearch(space, nullptr, 1);
   for (int round = 0; round < 4; ++round) {
-    for (const Proposal& proposal : search->Propose(8)) {
+    for (const Proposal& proposal : search->Propose(8).value()) {
       text += ToText(proposal.trace) + "\n";
       search->Observe(proposal, 1e-6 * static_cast<double>(1 + HashBytes128(ToText(proposal.trace)).Hex()[0]));
     }

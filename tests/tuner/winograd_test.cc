@@ -170,7 +170,7 @@ TEST(Winograd, EachAlgorithmIsTriedOnce) {
           {"winograd", Make({{1, size, size, channels}, channels, {1, 1, 1, 1}, {tile, 0, 0}})});
     TaskSpace space = TaskSpace::Make(task, TestTarget()).value();
     std::set<int> alternatives;
-    for (const Proposal& proposal : MakeEvolutionarySearch(space, nullptr, 1)->Propose(4))
+    for (const Proposal& proposal : MakeEvolutionarySearch(space, nullptr, 1)->Propose(4).value())
       alternatives.insert(space.sketches[proposal.sketch].alternative);
     return alternatives;
   };

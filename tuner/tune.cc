@@ -38,7 +38,7 @@ class TuneLoop {
         log_(target, options, store),
         measurer_(measurer),
         stop_(stop),
-        model_(MakeXgboostModel({.seed = options.seed})) {}
+        model_(options.make_model ? options.make_model(options.seed) : MakeXgboostModel({.seed = options.seed})) {}
 
   Result<TuneReport> Run(const TuneObserver& observer) {
     Status ended = RunToTheEnd(observer);

@@ -24,6 +24,9 @@ AUTOTUNE_ENUM(SearchKind, "evolution", "random")
 using SearchFactory =
     std::function<std::unique_ptr<SearchStrategy>(const TaskSpace& space, const CostModel* model, uint64_t seed)>;
 
+// Makes the cost model of a run.
+using ModelFactory = std::function<std::unique_ptr<CostModel>(uint64_t seed)>;
+
 inline constexpr int kUnlimitedTrials = std::numeric_limits<int>::max();  // only the time budget ends the search
 
 struct TuneOptions {
@@ -33,6 +36,7 @@ struct TuneOptions {
   uint64_t seed = 0;
   SearchKind search = SearchKind::kEvolution;
   SearchFactory make_search;         // if not null, replaces the strategy of `search`
+  ModelFactory make_model;           // if not null, replaces MakeXgboostModel
   GainFunction gain = ExpectedGain;  // ranks tasks for the next trial
   std::string run;        // key by which the run resumes (RunKey in records/record.h); empty: it cannot resume
   bool use_known = true;  // true: the run starts from the best schedules that the store already has

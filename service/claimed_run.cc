@@ -3,6 +3,7 @@
 #include <chrono>
 #include <utility>
 
+#include "support/clock.h"
 #include "support/hint.h"
 #include "support/log.h"
 
@@ -19,6 +20,19 @@ Error UnderWay(const RunOwner& owner) {
 }
 
 }  // namespace
+
+Result<std::string> ChooseRun(RecordStore& store, const std::string& command_key, bool fresh) {
+  if (fresh) {
+    std::string key = RunKey(std::vector<std::string>{command_key, NewRecordId()});
+    RunState state{.key = command_key, .updated_at = WallMillis()};
+    state.state["latest"] = key;
+    TRY(store.PutRun(state));
+    return key;
+  }
+  std::optional<RunState> known = TRY(store.GetRun(command_key));
+  const std::string* latest = known ? known->state["latest"].As<std::string>() : nullptr;
+  return latest ? *latest : command_key;
+}
 
 Result<std::unique_ptr<ClaimedRun>> ClaimedRun::Take(RecordStore& store, const std::string& run, Options options) {
   RunOwner self = NewRunOwner();

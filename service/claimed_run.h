@@ -14,6 +14,11 @@
 
 namespace autotune {
 
+// Returns the key of the run to begin or to continue. The first run of a command has the key of the command. A fresh
+// run has a new key, which is stored under the command's, so that the same command, not fresh, continues the latest
+// run.
+Result<std::string> ChooseRun(RecordStore& store, const std::string& command_key, bool fresh);
+
 class ClaimedRun {
  public:
   struct Options {

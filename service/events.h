@@ -27,8 +27,10 @@ struct Begin {
   int64_t tasks = 0, network_tasks = 0;  // tasks to tune; tasks of the network
   int64_t trials = 0;                    // 0: until the time is over
   double time_budget = 0;                // seconds; 0: no limit
+  int64_t seeds = 1;                     // runs, each with a seed of its own and an End; 1 unless it is recorded
   std::string final_step;                // what follows the search: "choice", "confirmation" or ""
-  AUTOTUNE_FIELDS(model, machine, target, key, tracker, gflop, tasks, network_tasks, trials, time_budget, final_step)
+  AUTOTUNE_FIELDS(model, machine, target, key, tracker, gflop, tasks, network_tasks, trials, time_budget, seeds,
+                  final_step)
 };
 
 // The word for the host in Waiting::what.
@@ -106,13 +108,14 @@ struct Task {
   std::optional<double> default_ms, tuned_ms;  // one call, by the default schedule and by the best one
   std::optional<double> share;                 // of the sum of time x calls over all tasks
   std::optional<double> gflops, peak_share;    // speed of the best schedule; its share of the machine's peak
+  std::optional<double> best_known_ms;         // a recorded device: its best recorded schedule
   bool keeps_default = false;                  // the best schedule is the default one
   bool only_schedule = false;                  // the task has no other schedule than the default one
   bool network_differs = false;                // the network runs another schedule than the best one of the task alone
   bool winograd = false;                       // the best schedule is of Winograd's algorithm
   bool failed = false;                         // candidates were tried, and none worked
-  AUTOTUNE_FIELDS(task, hash, weight, gflop, trials, default_ms, tuned_ms, share, gflops, peak_share, keeps_default,
-                  only_schedule, network_differs, winograd, failed)
+  AUTOTUNE_FIELDS(task, hash, weight, gflop, trials, default_ms, tuned_ms, share, gflops, peak_share, best_known_ms,
+                  keeps_default, only_schedule, network_differs, winograd, failed)
 };
 
 // The whole network at one number of threads, with and without the tuned schedules.
@@ -146,10 +149,12 @@ struct End {
   bool gpu = false;                   // measured on a GPU, whose caches keep the weights between calls
   std::optional<double> kernels_ms;   // sum of time x calls over the measured tasks
   std::optional<double> peak_gflops;  // multiply-adds on registers, on all cores; empty: unknown
+  int64_t seed = 0;                   // of the run
+  std::optional<double> reached;      // a recorded device: speed over the best known one; geometric mean over the tasks
   std::vector<Task> tasks;            // by their time in the network, the longest first
   std::optional<Choice> choice;       // empty: each task gets its best record
   AUTOTUNE_FIELDS(trials, resumed_trials, records, outcomes, first_errors, seconds, search_seconds, measure_seconds,
-                  why_ended, alone, gpu, kernels_ms, peak_gflops, tasks, choice)
+                  why_ended, alone, gpu, kernels_ms, peak_gflops, seed, reached, tasks, choice)
 };
 
 // The run has ended. What was gained, and where it is.

@@ -154,7 +154,9 @@ Result<Network> ModelRequest::Load(const NetworkOptions& options, const Target& 
 }
 
 std::string ModelLine(const ModelRequest& request) {
-  std::string line = request.op.empty() ? " --model " + ShellWord(request.model) : " --op " + ShellWord(request.op);
+  std::string line;  // neither for a recorded device, which has tasks of its own
+  if (!request.model.empty()) line += " --model " + ShellWord(request.model);
+  if (!request.op.empty()) line += " --op " + ShellWord(request.op);
   for (const std::string& shape : request.shapes) line += " --shape " + ShellWord(shape);
   for (const std::string& dim : request.dims) line += " --dim " + ShellWord(dim);
   for (const std::string& text : request.bind) line += " --bind " + ShellWord(text);

@@ -10,6 +10,7 @@ std::string RunKeyOf(const RunIdentity& run) {
   parts.insert(parts.end(), run.versions.begin(), run.versions.end());
   // The word tells the key of a device from the hash of a task.
   if (!run.device.empty()) parts.push_back("device " + run.device);
+  for (const std::string& plugin : run.plugins) parts.push_back("plug-in " + plugin);
   parts.insert(parts.end(), run.tasks.begin(), run.tasks.end());
   return RunKey(parts);
 }

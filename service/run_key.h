@@ -18,8 +18,10 @@ struct RunIdentity {
   std::string device;   // key of the devices that a tracker lends; empty: this machine
   uint64_t seed = 0;
   int trials = 0;
-  std::string search;                                  // a name of SearchKind
-  std::vector<std::string> tasks = {};                 // hashes of the tasks to tune; empty: all tasks of the network
+  std::string search;                   // a name of SearchKind
+  std::vector<std::string> tasks = {};  // hashes of the tasks to tune; empty: all tasks of the network
+  // Plug-ins that decide in place of the program: their commands and versions.
+  std::vector<std::string> plugins = {};
   std::vector<std::string> versions = VersionParts();  // of this program
 };
 

@@ -4,9 +4,11 @@
 #include <chrono>
 #include <condition_variable>
 #include <deque>
+#include <limits>
 #include <mutex>
 #include <thread>
 
+#include "service/recorded_tune.h"
 #include "service/time_budget.h"
 #include "service/tune_work.h"
 #include "support/hint.h"
@@ -14,10 +16,28 @@
 
 namespace autotune {
 
+int TuneRequest::TrialsFor(size_t tasks) const {
+  if (trials_per_task == 0) return trials.value_or(time_budget.empty() ? kTrials : kUnlimitedTrials);
+  const int64_t all = int64_t{trials_per_task} * std::max<int64_t>(1, static_cast<int64_t>(tasks));
+  return static_cast<int>(std::min<int64_t>(all, std::numeric_limits<int>::max()));
+}
+
 Status TuneRequest::Check() const {
-  TRY(model.CheckSource());
-  TRY(model.CheckDevice(/*runs=*/!OnFarm()));
+  const bool recorded = !RecordingOf(model.device).empty();
+  if (recorded) {
+    TRY(CheckRecordedRequest(*this));
+  } else {
+    TRY(model.CheckSource());
+    TRY(model.CheckDevice(/*runs=*/!OnFarm()));
+  }
+  if (seeds < 1) return Err("the number of seeds is ", seeds, "; it must be 1 or more");
+  if (seeds > 1 && !recorded) return Err("--seeds is for --device recorded:FILE; give another device one --seed");
   TRY(ParseTimeBudget(time_budget));
+  TRY(ParseDuration("--plugin-deadline", plugin_deadline));
+  if (!strategy.empty() && !cost_model.empty())
+    return Err("--cost-model scores the candidates of autotune's own search; leave it or --strategy out");
+  if (search != "evolution" && !(strategy.empty() && cost_model.empty()))
+    return Err("--search ", search, " has no effect with --strategy or --cost-model");
   if (trials && *trials < 1) return Err("the number of trials is ", *trials, "; it must be 1 or more");
   if (trials_per_task < 0) return Err("the number of trials for each task is ", trials_per_task);
   if (!EnumFromText<SearchKind>(search)) return Err("there is no search '", search, "'; say evolution or random");

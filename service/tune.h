@@ -23,6 +23,7 @@ namespace autotune {
 // What to tune, where, and for how long.
 struct TuneRequest {
   static constexpr int kTrials = 400;  // without `trials` and `time_budget`
+  static constexpr char kPluginDeadline[] = "60s";
 
   ModelRequest model;
   std::optional<int> trials = {};  // candidates to measure, over all tasks; empty: kTrials, or as many as time allows
@@ -32,13 +33,20 @@ struct TuneRequest {
   rpc::TrackerChoice tracker = {};
   std::string key = {};  // devices of a farm; empty, and no tracker given: this machine
   uint64_t seed = 0;
+  int seeds = 1;                     // runs, with the seeds from `seed` on; only for a recorded device
   std::string search = "evolution";  // a name of SearchKind
-  bool fresh = false;                // begin a new run, even if there is one to resume
-  std::string output = {};           // the package to write: M.tar or M.so; empty: none
+  // Shell commands of plug-ins (docs/plugins.md), of which one at most is given: the first chooses the candidates, the
+  // second scores those of our own search. Empty: none.
+  std::string strategy = {}, cost_model = {};
+  std::string plugin_deadline = kPluginDeadline;  // for each of their answers: "500s", "2m"
+  bool fresh = false;                             // begin a new run, even if there is one to resume
+  std::string output = {};                        // the package to write: M.tar or M.so; empty: none
 
   SpanObserver on_span = nullptr;  // hears what the tuner does and when; null: nobody
   std::string resume_words = {};   // further options of the command that goes on, for texts: " --http 127.0.0.1:0"
 
+  // Returns the number of candidates to measure, for this number of tasks; kUnlimitedTrials: until the time is over.
+  int TrialsFor(size_t tasks) const;
   bool OnFarm() const { return tracker.Given() || !key.empty(); }
   // Returns an error if the parts do not go together, or a text is wrong. Opens nothing.
   Status Check() const;

@@ -140,7 +140,8 @@ event::End EndOf(const TuneReport& report, const TuneOptions& options, const Cho
                  .search_seconds = report.search_seconds,
                  .measure_seconds = report.measure_seconds,
                  .why_ended = WhyEnded(report, options),
-                 .alone = options.measure.cold_bytes < 0};
+                 .alone = options.measure.cold_bytes < 0,
+                 .seed = static_cast<int64_t>(options.seed)};
   for (const auto& [status, text] : report.first_error) end.first_errors[std::string(ToText(status))] = text;
   double sum = 0;
   for (const TaskReport& task : report.tasks) {

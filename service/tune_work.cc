@@ -13,6 +13,7 @@
 #include "service/final_choice.h"
 #include "service/machine_text.h"
 #include "service/precision_choice.h"
+#include "service/recorded_tune.h"
 #include "service/select_tasks.h"
 #include "service/text.h"
 #include "service/time_budget.h"
@@ -74,6 +75,8 @@ Result<TuneEnd> TuneWork::Run() {
   Result<TuneEnd> end = PrepareAndSearch();
   // What the run holds ends with it, not with the object.
   farm_ = {};
+  plugins_ = {};
+  search_ = {};  // its factories keep the plug-ins
   device_.reset();
   claimed_.reset();
   setup_ = {};
@@ -85,11 +88,20 @@ Result<TuneEnd> TuneWork::PrepareAndSearch() {
   const HostWaitWatch host_waits([this](const HostWait& wait) {
     emit_(event::Waiting{event::kThisHost, wait.reason, static_cast<double>(BootMillis() - wait.since) / 1e3});
   });
+  if (!RecordingOf(request_.model.device).empty()) return TuneRecording();
   const Status prepared = Prepare();
   // Whatever fails after a stop fails because of it.
   if (!prepared.ok() && stop_requested_) return Interrupted(0);
   TRY(prepared);
   return Search();
+}
+
+Result<TuneEnd> TuneWork::TuneRecording() {
+  stage_ = TuneStage::kSearching;
+  const Result<RecordedEnd> end = TuneRecorded(request_, emit_, stop_requested_);
+  if (!end.ok() && !stop_requested_) return end.error();
+  if (end.ok()) trials_ = end->planned;
+  return !end.ok() || end->interrupted ? Interrupted(end.ok() ? end->trials : 0) : TuneEnd::kDone;
 }
 
 Status TuneWork::CheckStop() const {
@@ -104,12 +116,13 @@ Status TuneWork::Prepare() {
   if (!here()) TRY(TakeDevice());
   TRY(CheckStop());
   TRY(OpenModel());
-  ApplyTrials();
+  trials_ = request_.TrialsFor(tasks_.size());
   is_stated_ = device_ && IsStated(device_->info);
   // The final choice compares whole networks. Servers that do not state their device do not run networks either.
   chooses_ = here() || is_stated_;
+  plugins_ = TRY(Plugins::Start(request_, request_.seed, &stop_requested_, emit_));
   search_ = SearchOptions();
-  search_.run = TRY(ChooseRun(RunKeyOf(Identity())));
+  search_.run = TRY(ChooseRun(*setup_.store, RunKeyOf(Identity()), request_.fresh));
   claimed_ = TRY(Claim());
   TRY(OpenFarm());
   TRY(Begin());
@@ -175,14 +188,6 @@ Result<ModelRequest> TuneWork::ModelToTune() {
   return std::move(chosen.model);
 }
 
-// Sets the number of trials: --time-budget alone means until then.
-void TuneWork::ApplyTrials() {
-  trials_ = request_.trials.value_or(request_.time_budget.empty() ? TuneRequest::kTrials : kUnlimitedTrials);
-  if (request_.trials_per_task == 0) return;
-  const int64_t trials = int64_t{request_.trials_per_task} * std::max<int64_t>(1, static_cast<int64_t>(tasks_.size()));
-  trials_ = static_cast<int>(std::min<int64_t>(trials, std::numeric_limits<int>::max()));
-}
-
 TuneOptions TuneWork::SearchOptions() const {
   const std::optional<SearchKind> search = EnumFromText<SearchKind>(request_.search);
   CHECK(search);  // TuneRequest::Check accepts only valid names
@@ -190,6 +195,7 @@ TuneOptions TuneWork::SearchOptions() const {
   const double budget = chooses_ ? SearchBudget(time_budget_) : time_budget_;
   TuneOptions options{.trials = trials_, .time_budget = budget, .seed = request_.seed, .search = *search};
   options.on_span = request_.on_span;
+  plugins_.Use(options);
   if (request_.model.op.empty()) options.measure.cold_bytes = WorkingSetBytes(network_);
   return options;
 }
@@ -200,27 +206,12 @@ RunIdentity TuneWork::Identity() const {
                   .device = request_.key.empty() ? request_.model.device : request_.key,
                   .seed = request_.seed,
                   .trials = trials_,
-                  .search = request_.search};
+                  .search = request_.search,
+                  .plugins = plugins_.Identities()};
   if (tasks_.size() < TasksToTune(network_).size()) {
     for (const TuneTask& task : tasks_) run.tasks.push_back(task.hash.Hex());
   }
   return run;
-}
-
-// Returns the key of the run to begin or to continue. The first run of a request has the key of the request. A fresh
-// run has a new key, which is stored under the request's, so that the same request, not fresh, continues the latest
-// run.
-Result<std::string> TuneWork::ChooseRun(const std::string& command_key) {
-  if (request_.fresh) {
-    std::string fresh = RunKey(std::vector<std::string>{command_key, NewRecordId()});
-    RunState state{.key = command_key, .updated_at = WallMillis()};
-    state.state["latest"] = fresh;
-    TRY(setup_.store->PutRun(state));
-    return fresh;
-  }
-  std::optional<RunState> known = TRY(setup_.store->GetRun(command_key));
-  const std::string* latest = known ? known->state["latest"].As<std::string>() : nullptr;
-  return latest ? *latest : command_key;
 }
 
 Result<std::unique_ptr<ClaimedRun>> TuneWork::Claim() {
@@ -271,10 +262,13 @@ Result<TuneEnd> TuneWork::Search() {
   if (is_stated_ && !target.IsGpu())
     peak_ = PeakOfDevice(*farm_.client, target, *setup_.builder, stop_.get_token(), emit_);
   search_.peak_flops = peak_.value_or(0);
-  TuneReport report = TRY(Tune(
+  Result<TuneReport> tuned = Tune(
       tasks_, target, search_, *setup_.store, *farm_.measurer,
       [&](const TuneReport& so_far, const TaskReport& task) { emit_(ProgressOf(so_far, task, search_)); },
-      &stop_requested_));
+      &stop_requested_);
+  if (!tuned.ok()) return plugins_.Explain(tuned.error(), IsInMemory());
+  TuneReport report = std::move(*tuned);
+  plugins_.EmitLate(emit_);
   if (report.interrupted) return Interrupted(report.trials);
   farm_.measurer.reset();
 
@@ -383,6 +377,7 @@ TuneEnd TuneWork::Interrupted(int trials) const {
 // Returns true if the run's results are lost when this process ends, unless it writes a package.
 bool TuneWork::IsInMemory() const {
   if (!request_.model.db.empty()) return request_.model.db == kMemoryStore;
+  if (!RecordingOf(request_.model.device).empty()) return true;
   const Result<std::string> path = DefaultStorePath();  // AUTOTUNE_DB may name it
   return path.ok() && *path == kMemoryStore;
 }
@@ -392,6 +387,8 @@ std::string TuneWork::ResumeLine() const {
   if (trials_ != kUnlimitedTrials) line += " --trials " + std::to_string(trials_);
   if (!request_.tasks.empty()) line += " --tasks " + ShellWord(request_.tasks);
   if (request_.seed) line += " --seed " + std::to_string(request_.seed);
+  if (request_.seeds > 1) line += " --seeds " + std::to_string(request_.seeds);
+  line += PluginLine(request_);
   if (request_.search != "evolution") line += " --search " + request_.search;
   if (!request_.time_budget.empty()) line += " --time-budget " + request_.time_budget;
   if (!here()) line += request_.tracker.Words() + " --key " + ShellWord(request_.key);

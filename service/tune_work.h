@@ -13,6 +13,7 @@
 #include "compiler/network_host.h"
 #include "service/claimed_run.h"
 #include "service/events.h"
+#include "service/plugins.h"
 #include "service/run_key.h"
 #include "service/tune.h"
 #include "service/tune_farm.h"
@@ -44,6 +45,7 @@ class TuneWork {
 
   bool here() const { return !request_.OnFarm(); }  // tunes on this machine
   Result<TuneEnd> PrepareAndSearch();
+  Result<TuneEnd> TuneRecording();
   // Before the search.
   Status Prepare();
   Status CheckStop() const;  // an error if a stop was requested
@@ -51,10 +53,8 @@ class TuneWork {
   Status TakeDevice();
   Status OpenModel();
   Result<ModelRequest> ModelToTune();
-  void ApplyTrials();
   TuneOptions SearchOptions() const;
   RunIdentity Identity() const;
-  Result<std::string> ChooseRun(const std::string& command_key);
   Result<std::unique_ptr<ClaimedRun>> Claim();
   Status OpenFarm();
   Status Begin();
@@ -85,6 +85,7 @@ class TuneWork {
   ModelSetup setup_;
   Network network_;
   std::vector<TuneTask> tasks_;  // those that the request selects
+  Plugins plugins_;
   TuneOptions search_;
   std::unique_ptr<ClaimedRun> claimed_;
   FarmSession farm_;

@@ -7,6 +7,7 @@
 
 #include "codegen/builder.h"
 #include "support/check.h"
+#include "support/line_process.h"
 #include "support/subprocess.h"
 #include "tools/autotune/command.h"
 #include "tools/autotune/console.h"
@@ -121,6 +122,7 @@ int main(int argc, char** argv) {
   if (argc > 1 && std::strcmp(argv[1], "--build-worker") == 0) {
     return autotune::BuildWorkerMain(autotune::kBuildWorkerFd);
   }
+  if (argc == 3 && std::strcmp(argv[1], "--guard") == 0) return autotune::RunGuarded(argv[2]);
   try {
     return autotune::tools::WithOutput(autotune::tools::Main(argc, argv));
   } catch (const std::exception& e) {

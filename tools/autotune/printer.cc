@@ -166,6 +166,10 @@ class HumanPrinter : public EventPrinter {
 
   void On(const event::End& e) {
     console_.Live("");
+    if (begin_.seeds > 1) {
+      return console_.Result("seed " + std::to_string(e.seed) + ": " + CountText(e.trials, "trial") +
+                             Format(", %.1f %% of the best recorded speed\n", 100 * e.reached.value_or(0)));
+    }
     if (last_) console_.Status(Line(*last_, ""));
     Failures(e);
     const int width = console_.WidthOut();

@@ -38,7 +38,8 @@ Status CheckUsage(const TuneCommandOptions& options, const CLI::App& app) {
   TRY(options.model.CheckDevice(/*runs=*/false));
   return RefuseGiven(app,
                      {"--trials", "--trials-per-task", "--time-budget", "--tracker", "--join", "--key", "--seed",
-                      "--output", "--trace", "--search", "--fresh", "--verbose", "--http"},
+                      "--seeds", "--output", "--trace", "--search", "--strategy", "--cost-model", "--plugin-deadline",
+                      "--fresh", "--verbose", "--http"},
                      "--tasks list tunes nothing");
 }
 
@@ -120,7 +121,9 @@ Command TuneCommand(CLI::App& root) {
       "command resumes it. -o writes the compiled network at the end.");
   app->footer(OperatorFooter("autotune tune --op 'conv2d:1,56,56,64;3,3,64,64;pad=1' --trials 64 -o conv.tar"));
   options->model.AddWithOperator(*app);
-  options->model.AddDevice(*app);
+  app->add_option("--device", options->model.device,
+                  std::string(kDeviceHelp) +
+                      "; or recorded:FILE, which replays a recording instead of measuring (docs/recordings.md)");
   options->model.AddPrecisionChoice(*app);
   TuneRequest& request = options->request;
   auto* trials = app->add_option("--trials", options->trials, "candidates to measure, over all tasks")
@@ -138,6 +141,10 @@ Command TuneCommand(CLI::App& root) {
   app->add_option("--key", request.key, "tune on devices of this key of a farm, instead of this machine");
   AddTrackerOptions(*app, request.tracker);
   app->add_option("--seed", request.seed, "seed of all random choices")->capture_default_str();
+  app->add_option("--seeds", request.seeds,
+                  "with --device recorded:FILE, tune so many times, with the seeds from --seed on")
+      ->check(AtLeastOne())
+      ->capture_default_str();
   app->add_option("-o,--output", request.output,
                   "write the compiled network here: M.tar, a package, or M.so, one shared object")
       ->check(PackageFile());
@@ -146,6 +153,16 @@ Command TuneCommand(CLI::App& root) {
                   "which Perfetto and speedscope open");
   app->add_option("--search", request.search, "evolution, or random (for comparison)")
       ->check(CLI::IsMember({"evolution", "random"}))
+      ->capture_default_str();
+  app->add_option("--strategy", request.strategy,
+                  "a shell command that chooses the candidates, such as 'python3 mine.py' (docs/plugins.md)")
+      ->type_name("COMMAND");
+  app->add_option("--cost-model", request.cost_model,
+                  "a shell command that scores the candidates of autotune's own search (docs/plugins.md)")
+      ->type_name("COMMAND")
+      ->excludes("--strategy");
+  app->add_option("--plugin-deadline", request.plugin_deadline,
+                  "time for each answer of --strategy or --cost-model; later, autotune's own goes on: 500s, 2m")
       ->capture_default_str();
   app->add_flag("--fresh", request.fresh,
                 "begin a new run, even if one of the same model, target, device key, seed and trials can be resumed");

@@ -102,9 +102,15 @@ Command RecordsCommand(CLI::App& root) {
   choice->add_option("network", options->network, "only this network: the model's name, or a beginning of its hash");
   choice->add_flag("--clear", options->clear, "delete the choice; compile then takes the best records");
   choice->add_flag("--verbose", options->verbose, kVerbose);
-  CLI::App* exported = add("export", "Writes all records as JSON lines.", "always", ExportRecords);
+  CLI::App* exported =
+      add("export", "Writes all records: as lines of JSON, as CSV, or as T4, the format for results of auto-tuners.",
+          "always", ExportRecords);
   exported->add_option("-o,--output", options->file, "the file to write; default: standard output");
   exported->add_option("--task", options->task, kTask);
+  exported->add_option("--format", options->format, "jsonl, which import reads, csv or t4")
+      ->check(CLI::IsMember({"jsonl", "csv", "t4"}))
+      ->capture_default_str();
+  exported->add_flag("--features", options->features, "with the features from which the cost model learns");
   CLI::App* imported = add("import", "Stores records from JSON lines, except those that the database already has.",
                            "from, records, stored", ImportRecords);
   imported->add_option("file", options->file, "a file that export wrote")->required();

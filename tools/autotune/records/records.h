@@ -14,15 +14,17 @@ namespace autotune::tools {
 // The options of all subcommands; each option names the subcommands that use it.
 struct RecordsOptions {
   std::string db;
-  std::string task;      // the first digits of a task's hash; empty: all
-  std::string record;    // show: a name that FindRecord takes; empty: a table
-  std::string file;      // export, import: file of JSON lines (export: empty for standard output); merge: a database
-  int keep = 10;         // prune: schedules per task and target
-  bool dry_run = false;  // prune
-  bool measure = false;  // verify: measure too
-  std::string network;   // choice: a model's name, or the beginning of a network's hash; empty: all
-  bool clear = false;    // choice: delete what matches
-  bool verbose = false;  // stats, show, choice: targets, hashes and ids in full
+  std::string task;              // the first digits of a task's hash; empty: all
+  std::string record;            // show: a name that FindRecord takes; empty: a table
+  std::string file;              // export, import: the file (export: empty for standard output); merge: a database
+  std::string format = "jsonl";  // export: a name of ExportFormat
+  bool features = false;         // export: with the features of each record
+  int keep = 10;                 // prune: schedules per task and target
+  bool dry_run = false;          // prune
+  bool measure = false;          // verify: measure too
+  std::string network;           // choice: a model's name, or the beginning of a network's hash; empty: all
+  bool clear = false;            // choice: delete what matches
+  bool verbose = false;          // stats, show, choice: targets, hashes and ids in full
 };
 
 Result<std::unique_ptr<RecordStore>> OpenExistingStore(const std::string& db);

@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "records/open.h"
+#include "service/record_export.h"
 #include "support/file.h"
 #include "support/task_id.h"
 #include "tools/autotune/console.h"
@@ -91,21 +92,27 @@ Status ReadLines(const std::string& path, const std::function<Status(Record)>& r
   return {};
 }
 
-// Passes the records of the task (empty: of all tasks), and then the states of all runs, to `write` as whole lines.
-// Returns the number of records.
-Result<int64_t> ExportLines(RecordStore& store, const std::string& task,
+// Passes the records of the task (empty: of all tasks) to `write` as whole lines. Lines of JSON of all tasks end with
+// the states of all runs. Returns the number of records.
+Result<int64_t> ExportLines(RecordStore& store, const RecordsOptions& options,
                             const std::function<Status(const std::string&)>& write) {
-  int64_t count = 0;
+  const ExportFormat format = *EnumFromText<ExportFormat>(options.format);  // the command line accepts only its names
+  RecordWriter writer(format, options.features);
+  TRY(write(writer.Begin()));
   TRY(ForEachRecord(store, {}, [&](std::vector<Record> records) -> Status {
     std::string lines;
     for (const Record& record : records) {
-      if (!record.task.starts_with(task)) continue;
-      lines += ToJson(record).Dump() + "\n";
-      ++count;
+      if (record.task.starts_with(options.task)) lines += writer.Next(record);
     }
     return write(lines);
   }));
-  if (!task.empty()) return count;
+  TRY(write(writer.End()));
+  const int64_t count = writer.count();
+  if (writer.without_features() > 0) {
+    Console::Get().Note(std::to_string(writer.without_features()) + " of " + CountText(count, "record") +
+                        " have no features, since this version cannot replay them");
+  }
+  if (!options.task.empty() || format != ExportFormat::kJsonl) return count;
   for (const RunState& run : TRY(store.Runs())) {
     Json line;
     line[kRunMember] = ToJson(run);
@@ -120,7 +127,7 @@ Result<int> ExportRecords(const RecordsOptions& options) {
   std::unique_ptr<RecordStore> store = TRY(OpenExistingStore(options.db));
   Console& console = Console::Get();
   if (options.file.empty()) {
-    TRY(ExportLines(*store, options.task, [&](const std::string& lines) -> Status {
+    TRY(ExportLines(*store, options, [&](const std::string& lines) -> Status {
       console.Result(lines);
       return {};
     }));
@@ -128,8 +135,8 @@ Result<int> ExportRecords(const RecordsOptions& options) {
   }
   int64_t count = 0;
   TRY(ReplaceFile(options.file, [&](int fd) -> Status {
-    count = TRY(
-        ExportLines(*store, options.task, [&](const std::string& lines) { return WriteAll(fd, lines, options.file); }));
+    count =
+        TRY(ExportLines(*store, options, [&](const std::string& lines) { return WriteAll(fd, lines, options.file); }));
     return {};
   }));
   console.Report("wrote " + CountText(count, "record") + " to " + options.file + "\n");

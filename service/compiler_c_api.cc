@@ -6,11 +6,13 @@
 #include <cstring>
 #include <filesystem>
 
+#include "costmodel/feature_names.h"
 #include "records/open.h"
 #include "service/c_errors.h"
 #include "service/compile.h"
 #include "service/event_json.h"
 #include "service/named_options.h"
+#include "service/record_export.h"
 #include "service/tune.h"
 
 struct autotune_request {
@@ -44,6 +46,14 @@ CompileRequest CompileRequestOf(const autotune_request& request) {
 std::string FullTarget(const char* text) {
   const Result<Target> target = Target::Parse(text);
   return target.ok() ? target->Text() : text;
+}
+
+// Null: all tasks, or all targets.
+RecordFilter FilterOf(const char* task, const char* target) {
+  RecordFilter filter;
+  if (task) filter.task = task;
+  if (target) filter.target = FullTarget(target);
+  return filter;
 }
 
 std::string Lines(const std::vector<Record>& records) {
@@ -205,13 +215,41 @@ int autotune_database_scan(autotune_database* database, const char* task, const 
     TRY(Needs(cursor, "cursor"));
     TRY(Needs(out, "out"));
     if (limit < 1) return autotune::Argument(autotune::Err("limit is ", limit, "; it must be 1 or more"));
-    autotune::RecordFilter filter;
-    if (task) filter.task = task;
-    if (target) filter.target = autotune::FullTarget(target);
-    const autotune::RecordPage page = TRY(database->store->Scan(filter, *cursor, limit));
+    const autotune::RecordPage page = TRY(database->store->Scan(autotune::FilterOf(task, target), *cursor, limit));
     TRY(Give(autotune::Lines(page.records), out));
     if (!page.records.empty()) *cursor = page.cursor;
     return {};
+  });
+}
+
+int autotune_database_features(autotune_database* database, const char* task, const char* target, int64_t* cursor,
+                               int32_t limit, char** out) {
+  return Guarded([&]() -> Status {
+    TRY(Needs(database, "database"));
+    TRY(Needs(cursor, "cursor"));
+    TRY(Needs(out, "out"));
+    if (limit < 1) return autotune::Argument(autotune::Err("limit is ", limit, "; it must be 1 or more"));
+    const autotune::RecordPage page = TRY(database->store->Scan(autotune::FilterOf(task, target), *cursor, limit));
+    autotune::RecordFeatures reader;  // of this call, since calls may overlap
+    std::string lines;
+    for (const autotune::Record& record : page.records) {
+      autotune::Result<autotune::Features> computed = reader.Of(record);
+      std::optional<autotune::Features> features;
+      if (computed.ok()) features = std::move(*computed);
+      lines += autotune::RecordWithFeatures(record, features).Dump() + "\n";
+    }
+    TRY(Give(lines, out));
+    if (!page.records.empty()) *cursor = page.cursor;
+    return {};
+  });
+}
+
+int autotune_feature_names(char** out) {
+  return Guarded([&]() -> Status {
+    TRY(Needs(out, "out"));
+    autotune::Json::Array names;
+    for (const autotune::FeatureName& name : autotune::FeatureNames()) names.push_back(name.name);
+    return Give(autotune::Json(std::move(names)).Dump(), out);
   });
 }
 

@@ -94,6 +94,12 @@ AUTOTUNE_API int autotune_database_top(autotune_database* database, const char* 
  * `*cursor` is 0 at first, and is moved on; an empty text means that no more are stored yet. */
 AUTOTUNE_API int autotune_database_scan(autotune_database* database, const char* task, const char* target,
                                         int64_t* cursor, int32_t limit, char** out);
+/* The same, where each record has the member "features": a list of numbers (docs/records.md), null if this version
+ * cannot replay the record. */
+AUTOTUNE_API int autotune_database_features(autotune_database* database, const char* task, const char* target,
+                                            int64_t* cursor, int32_t limit, char** out);
+/* The names of the features, in their order: a list of texts in JSON. */
+AUTOTUNE_API int autotune_feature_names(char** out);
 /* The tasks in the database, a line each: task, target, and the numbers of records, trials and ranked ones. */
 AUTOTUNE_API int autotune_database_tasks(autotune_database* database, char** out);
 AUTOTUNE_API void autotune_database_free(autotune_database* database);

@@ -72,7 +72,7 @@ class TuneWork {
   TuneRequest request_;
   const EventSink emit_;
   double time_budget_ = 0;  // seconds; 0: no limit
-  int trials_ = 0;          // set by ApplyTrials
+  int trials_ = 0;          // set by Prepare
   std::atomic<TuneStage> stage_ = TuneStage::kOpening;
   std::stop_source stop_;
   std::atomic<bool> stop_requested_ = false;

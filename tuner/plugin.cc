@@ -75,7 +75,7 @@ Status Plugin::Greet() {
   const std::optional<Json> answer = TRY(Answer(last_id_, options_.deadline));
   if (!answer) return Err(Name(), " did not answer the greeting within ", options_.deadline, " s");
   Result<PluginGreeting> greeting = FromJson<PluginGreeting>(*answer);
-  if (!greeting.ok()) return Nonsense("its greeting" + greeting.error().message);
+  if (!greeting.ok()) return Nonsense("its greeting: " + greeting.error().message);
   greeting_ = std::move(*greeting);
   return {};
 }

@@ -7,7 +7,7 @@
 """
 
 from . import rpc
-from ._compiler import Database, compile  # noqa: A004, the command's name
+from ._compiler import Database, FeatureMatrix, compile  # noqa: A004, the command's name
 from ._library import LIB as _LIB
 from ._library import Device, DType, Error, InvalidArgument, OutOfMemory
 from ._module import (
@@ -37,6 +37,7 @@ __all__ = [
     "DType",
     "Database",
     "Error",
+    "FeatureMatrix",
     "Function",
     "GraphModule",
     "InferenceSession",

@@ -3,6 +3,7 @@ first use, since programs that only run networks need it neither installed nor i
 
 from __future__ import annotations
 
+import array
 import ctypes
 import json
 import os
@@ -55,6 +56,8 @@ def _open() -> ctypes.CDLL:
         (c_int, "autotune_database_open", c_char_p, out),
         (c_int, "autotune_database_top", c_void_p, c_char_p, c_char_p, c_int32, out),
         (c_int, "autotune_database_scan", c_void_p, c_char_p, c_char_p, POINTER(c_int64), c_int32, out),
+        (c_int, "autotune_database_features", c_void_p, c_char_p, c_char_p, POINTER(c_int64), c_int32, out),
+        (c_int, "autotune_feature_names", out),
         (c_int, "autotune_database_tasks", c_void_p, out),
         (c_int, "autotune_remote_connect", c_char_p, c_char_p, c_char_p, c_double, out),
         (c_int, "autotune_remote_load", c_void_p, c_char_p, c_int32, out),
@@ -182,6 +185,34 @@ def compile(  # noqa: A001, the command's name
     return json.loads(take_text(compiler().autotune_compile_file, request.handle, c.text_bytes(output)))
 
 
+class FeatureMatrix:
+    """The features of records, from which the cost model learns (docs/records.md).
+
+    ``names`` has a text for each column, ``records`` a record for each row. ``values`` is a memoryview of 32-bit floats of
+    shape ``(len(records), len(names))``, from which ``numpy.asarray(matrix.values)`` makes an array without a copy.
+    """
+
+    def __init__(self, names: List[str], records: List[Record]) -> None:
+        self.names = names
+        self.records = [record for record in records if record["features"] is not None]
+        numbers = array.array("f")
+        for record in self.records:
+            numbers.extend(record.pop("features"))
+        flat = memoryview(numbers)
+        self.values = flat.cast("B").cast("f", (len(self.records), len(names))) if self.records else flat
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    def column(self, name: str) -> List[float]:
+        """The values of one feature, in the order of the records."""
+        i = self.names.index(name)
+        return [self.values[row, i] for row in range(len(self.records))]
+
+    def __repr__(self) -> str:
+        return "<autotune.FeatureMatrix of %d records x %d features>" % (len(self.records), len(self.names))
+
+
 class Database:
     """The records of tuning runs.
 
@@ -222,16 +253,27 @@ class Database:
 
     def scan(self, task: Optional[str] = None, target: Optional[str] = None, batch: int = 1000) -> Iterator[Record]:
         """All records in the order stored, those of a task and a target if they are given. Reads ``batch`` at a time."""
+        return self._pages(self._lib.autotune_database_scan, task, target, batch)
+
+    def _pages(self, function: Any, task: Optional[str], target: Optional[str], batch: int) -> Iterator[Record]:
         cursor = c_int64(0)
         wanted: Tuple[Optional[bytes], ...] = tuple(c.text_bytes(text) if text else None for text in (task, target))
         batch = c.whole(batch, 32, "batch")
         while True:
-            records = _lines(
-                take_text(self._lib.autotune_database_scan, self._handle, *wanted, byref(cursor), batch)
-            )  # fmt: skip
+            records = _lines(take_text(function, self._handle, *wanted, byref(cursor), batch))
             if not records:
                 return
             yield from records
+
+    def features(self, task: Optional[str] = None, target: Optional[str] = None) -> "FeatureMatrix":
+        """The features of all records, those of a task and a target if they are given: a row for each record.
+
+        Leaves out records that this version cannot replay.
+        """
+        return FeatureMatrix(
+            json.loads(take_text(self._lib.autotune_feature_names)),
+            list(self._pages(self._lib.autotune_database_features, task, target, 1000)),
+        )
 
     def tasks(self) -> List[Record]:
         """The tasks in the database: ``task``, ``target``, and the numbers of ``records``, ``trials`` and ``ranked`` ones."""

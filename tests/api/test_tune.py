@@ -71,6 +71,15 @@ class TuneTest(unittest.TestCase):
             self.assertEqual(len(records), sum(task["records"] for task in tasks))
             self.assertEqual(len(list(database.scan(task=best["task"], target="cpu"))), tasks[0]["records"])
             self.assertIsNone(database.best("0" * 32))
+            matrix = database.features()
+            self.assertEqual([r["id"] for r in matrix.records], [r["id"] for r in records if r["id"] in {m["id"] for m in matrix.records}])
+            self.assertEqual(matrix.values.shape, (len(matrix), len(matrix.names)))
+            self.assertGreater(len(matrix), len(records) // 2)
+            self.assertTrue(all(flops > 0 for flops in matrix.column("function.flops")))
+            self.assertEqual(len(database.features(task=best["task"])), tasks[0]["records"])
+            self.assertEqual(len(database.features(task="0" * 32)), 0)
+            with self.assertRaises(ValueError):
+                matrix.column("no such feature")
         with self.assertRaisesRegex(autotune.Error, "null pointer"):
             database.tasks()
         with self.assertRaisesRegex(autotune.Error, "none.db"):

@@ -37,6 +37,8 @@ TEST(RunKeyOf, EveryPartMakesAnotherRun) {
   expect_another("seed", [](RunIdentity& r) { r.seed = 3; });
   expect_another("trials", [](RunIdentity& r) { r.trials = 4; });
   expect_another("search", [](RunIdentity& r) { r.search = "random"; });
+  expect_another("a plug-in", [](RunIdentity& r) { r.plugins = {"strategy python3 mine.py 1"}; });
+  expect_another("another version of it", [](RunIdentity& r) { r.plugins = {"strategy python3 mine.py 2"}; });
   expect_another("fewer tasks", [](RunIdentity& r) { r.tasks = {"a"}; });
   expect_another("other tasks", [](RunIdentity& r) { r.tasks = {"a", "c"}; });
   expect_another("all tasks", [](RunIdentity& r) { r.tasks = {}; });

@@ -22,3 +22,7 @@ set_tests_properties(Browser.report_page Browser.live_pages PROPERTIES LABELS "t
 # It tunes, which takes ten seconds.
 set_tests_properties(Python.test_json_lines PROPERTIES LABELS "tools;full" RUN_SERIAL ON
   ENVIRONMENT "AUTOTUNE_PROGRAM=$<TARGET_FILE:autotune>")
+# Plug-ins of `autotune tune`, on a recorded device, and exports of records.
+add_test(NAME Python.plugins
+  COMMAND Python3::Interpreter ${CMAKE_SOURCE_DIR}/tests/tools/plugins.py --autotune $<TARGET_FILE:autotune>)
+set_tests_properties(Python.plugins PROPERTIES LABELS "tools;full" TIMEOUT ${timeout})

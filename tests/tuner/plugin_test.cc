@@ -202,9 +202,9 @@ class PluginTest : public testing::Test {
   std::string folder_;
   int programs_ = 0;
   std::atomic<bool> stop_ = false;
-  std::shared_ptr<Plugin> plugin_;
   std::mutex mutex_;
   std::vector<std::string> notes_;
+  std::shared_ptr<Plugin> plugin_;  // ends before `notes_`, to which it adds
 };
 
 TEST_F(PluginTest, TheSameDecisionsInAndOutOfProcessGiveTheSameRun) {
@@ -317,7 +317,7 @@ TEST_F(PluginTest, NonsenseEndsTheRunAndIsQuoted) {
       {"say(id=m['id'] + 1, candidates=[])", "a line without the id of a request"},
       {"say(id='1', candidates=[])", "a line without the id of a request"},
       {"say(id=m['id'])", "there is no list \"candidates\""},
-      {"say(id=m['id'], candidates=[7])", ".candidates[0]: expected an object"},
+      {"say(id=m['id'], candidates=[7])", "nonsense: candidates[0]: expected an object"},
       {"say(id=m['id'], candidates=[{'decisions': []}])", "candidates[0].sketch is -1"},
       {"say(id=m['id'], candidates=[{'sketch': 99, 'decisions': []}])", "candidates[0].sketch is 99; the task has "},
       {"say(id=m['id'], candidates=[{'sketch': 0, 'decisions': []}])", "candidates[0] has 0 decisions; sketch 0 has "},
@@ -350,7 +350,7 @@ TEST_F(PluginTest, AGreetingThatMakesNoSenseIsRefused) {
   EXPECT_THAT(error_of("exit 4"), HasSubstr("the strategy 'exit 4' ended: it exited with code 4"));
   EXPECT_THAT(error_of("no-such-program"), HasSubstr("exited with code 127"));
   EXPECT_THAT(error_of("sleep 100"), HasSubstr("did not answer the greeting within 2 s"));
-  EXPECT_THAT(error_of("echo '{\"id\": 1, \"name\": 3}'; sleep 9"), HasSubstr(".name: expected a string"));
+  EXPECT_THAT(error_of("echo '{\"id\": 1, \"name\": 3}'; sleep 9"), HasSubstr("nonsense: its greeting: name: expected a string"));
 }
 
 TEST_F(PluginTest, OursGoesOnWhileAStrategyIsLateAndItsLateAnswerIsDropped) {

@@ -25,6 +25,7 @@ namespace autotune {
 namespace {
 
 constexpr std::string_view kRecorded = "recorded:";
+constexpr int kPage = 1000;  // records read at a time
 
 class RecordedTune {
  public:
@@ -121,9 +122,32 @@ class RecordedTune {
         [&](const TuneReport& so_far, const TaskReport& task) { emit_(ProgressOf(so_far, task, options)); }, &stop_);
     if (!report.ok()) return plugins.Explain(report.error(), InMemory());
     if (report->interrupted) return report;
+    TRY(KeepBestOfRun(options.run, *report));
     plugins.EmitLate(emit_);
     EmitEnd(*report, options);
     return report;
+  }
+
+  // Gives each task its best candidate of this run. The tuner's report has the best one of the database, which other
+  // runs may have found.
+  Status KeepBestOfRun(const std::string& run, TuneReport& report) {
+    std::map<std::string, TaskReport*> reports;
+    for (TaskReport& task : report.tasks) {
+      task.best_seconds = 0;
+      reports[task.task->hash.Hex()] = &task;
+    }
+    for (int64_t cursor = 0;;) {
+      const RecordPage page = TRY(store_->Scan({.run = run}, cursor, kPage));
+      if (page.records.empty()) return {};
+      cursor = page.cursor;
+      for (const Record& record : page.records) {
+        TaskReport& task = *reports.at(record.task);
+        if (!IsRanked(record) || (task.best_seconds > 0 && record.cost >= task.best_seconds)) continue;
+        task.best_seconds = record.cost;
+        task.best_trace = record.trace;
+        task.best_alternative = record.alternative;
+      }
+    }
   }
 
   bool InMemory() const { return request_.model.db.empty() || request_.model.db == kMemoryStore; }

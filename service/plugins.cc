@@ -16,7 +16,7 @@ Result<Plugins> Plugins::Start(const TuneRequest& request, uint64_t seed, const 
   Plugins plugins;
   if (request.strategy.empty() && request.cost_model.empty()) return plugins;
   PluginOptions options{.seed = seed, .stop = stop};
-  options.deadline = TRY(ParseDuration("--plugin-deadline", request.plugin_deadline));
+  options.deadline = TRY(ParseSeconds("--plugin-deadline", request.plugin_deadline));
   options.on_note = [emit](const std::string& text) { emit(event::Note{text}); };
   const std::string& folder = request.model.programs;
   const std::string own = folder.empty() ? TRY(FindOwnExecutable("autotune")) : folder + "/autotune";

@@ -12,8 +12,8 @@
 #include "ir/verify.h"
 #include "schedule/replay.h"
 #include "schedule/trace.h"
+#include "support/number_text.h"
 #include "support/printf_text.h"
-#include "tuner/plugin.h"
 
 namespace autotune {
 namespace {
@@ -22,13 +22,8 @@ constexpr char kT4Version[] = "1.0.0";
 const char* const kColumns[] = {"id",   "task",     "label",     "target",     "device", "alternative", "status",
                                 "cost", "verified", "disturbed", "created_at", "run",    "trace"};
 
-std::string LabelOf(const Record& record) {
-  const std::string* label = record.facts["label"].As<std::string>();
-  return label ? *label : "";
-}
-
 // Returns a field of CSV (RFC 4180), in quotes if it needs them.
-std::string Quoted(const std::string& text) {
+std::string CsvField(const std::string& text) {
   if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
   std::string quoted = "\"";
   for (char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
@@ -52,7 +47,7 @@ std::string CsvLine(const Record& record, const std::optional<Features>& feature
                                 record.run,
                                 record.trace};
   std::string line;
-  for (const std::string& field : fields) line += (line.empty() ? "" : ",") + Quoted(field);
+  for (const std::string& field : fields) line += (line.empty() ? "" : ",") + CsvField(field);
   for (int i = 0; has_features && i < NumFeatures(); ++i) {
     line += ',';
     if (features) AppendNumber(line, static_cast<double>((*features)[i]));
@@ -152,6 +147,11 @@ Json T4Of(const Record& record, const std::optional<Features>& features) {
 }
 
 }  // namespace
+
+std::string LabelOf(const Record& record) {
+  const std::string* label = record.facts["label"].As<std::string>();
+  return label ? *label : "";
+}
 
 struct RecordFeatures::Parsed {
   std::unordered_map<Hash128, PrimFunc> programs;

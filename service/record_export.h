@@ -14,6 +14,9 @@
 
 namespace autotune {
 
+// Returns the label of a record's task, or an empty text if the tuner stored none.
+std::string LabelOf(const Record& record);
+
 // Computes the features of records. It keeps the programs and targets that it has read, since many records share them.
 class RecordFeatures {
  public:

@@ -35,11 +35,13 @@ class RecordedTune {
   Result<RecordedEnd> Run() {
     TRY(Open());
     RecordedEnd end{.planned = request_.TrialsFor(tasks_.size())};
-    TuneOptions options{.trials = end.planned, .time_budget = TRY(ParseTimeBudget(request_.time_budget))};
+    TuneOptions options{.trials = end.planned};
+    options.time_budget = TRY(ParseTimeBudget(request_.time_budget));
     options.search = *EnumFromText<SearchKind>(request_.search);
     options.use_known = false;  // a run must not begin with what another one has found
     options.confirm = false;    // the recorded times have no noise
     options.lock_host = false;
+    options.on_span = request_.on_span;
     EmitBegin(options);
     for (int i = 0; i < request_.seeds; ++i) {
       options.seed = request_.seed + static_cast<uint64_t>(i);

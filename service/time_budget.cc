@@ -8,10 +8,10 @@ namespace autotune {
 
 Result<double> ParseTimeBudget(const std::string& text) {
   if (text.empty()) return 0.0;
-  return ParseDuration("--time-budget", text);
+  return ParseSeconds("--time-budget", text);
 }
 
-Result<double> ParseDuration(const std::string& option, const std::string& text) {
+Result<double> ParseSeconds(const std::string& option, const std::string& text) {
   char* end = nullptr;
   double value = std::strtod(text.c_str(), &end);
   std::string unit = end;

@@ -6,9 +6,9 @@
 
 namespace autotune {
 
-// Parses a duration into seconds: "90", "90s", "10m", "2h". An empty text is 0.
-// Parses the duration of an option, whose name is for the error; not empty.
-Result<double> ParseDuration(const std::string& option, const std::string& text);
+// Returns the seconds of an option's duration: "90", "90s", "10m", "2h". The option's name is for the error.
+Result<double> ParseSeconds(const std::string& option, const std::string& text);
+// The same of --time-budget; an empty text is 0.
 Result<double> ParseTimeBudget(const std::string& text);
 
 }  // namespace autotune

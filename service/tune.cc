@@ -33,7 +33,7 @@ Status TuneRequest::Check() const {
   if (seeds < 1) return Err("the number of seeds is ", seeds, "; it must be 1 or more");
   if (seeds > 1 && !recorded) return Err("--seeds is for --device recorded:FILE; give another device one --seed");
   TRY(ParseTimeBudget(time_budget));
-  TRY(ParseDuration("--plugin-deadline", plugin_deadline));
+  TRY(ParseSeconds("--plugin-deadline", plugin_deadline));
   if (!strategy.empty() && !cost_model.empty())
     return Err("--cost-model scores the candidates of autotune's own search; leave it or --strategy out");
   if (search != "evolution" && !(strategy.empty() && cost_model.empty()))

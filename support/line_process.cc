@@ -166,6 +166,9 @@ int RunGuarded(const char* command) {
   while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
   if (child < 0) return 127;
+  // Processes that the command has left behind end with it.
+  signal(SIGTERM, SIG_IGN);
+  kill(0, SIGTERM);
   if (WIFSIGNALED(status)) {
     signal(WTERMSIG(status), SIG_DFL);
     raise(WTERMSIG(status));

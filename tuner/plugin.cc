@@ -1,8 +1,5 @@
 #include "tuner/plugin.h"
 
-#include <charconv>
-#include <cmath>
-
 #include "costmodel/feature_names.h"
 #include "support/clock.h"
 #include "support/printf_text.h"
@@ -25,29 +22,6 @@ Json FeatureNamesJson() {
 }
 
 }  // namespace
-
-void AppendNumber(std::string& text, double number) {
-  if (!std::isfinite(number)) {
-    text += "null";
-    return;
-  }
-  char digits[32];
-  text.append(digits, std::to_chars(digits, digits + sizeof digits, number).ptr);
-}
-
-void AppendNumbers(std::string& text, std::span<const float> numbers) {
-  text += '[';
-  char digits[32];
-  for (size_t i = 0; i < numbers.size(); ++i) {
-    if (i > 0) text += ',';
-    if (std::isfinite(numbers[i])) {
-      text.append(digits, std::to_chars(digits, digits + sizeof digits, numbers[i]).ptr);
-    } else {
-      text += "null";
-    }
-  }
-  text += ']';
-}
 
 Result<std::shared_ptr<Plugin>> Plugin::Start(PluginOptions options) {
   std::shared_ptr<Plugin> plugin(new Plugin(std::move(options)));

@@ -7,7 +7,6 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -74,10 +73,5 @@ class Plugin {
   bool owes_answer_ = false;  // the answer to the last request is late, and has not come yet
   int late_ = 0, asked_ = 0;
 };
-
-// Appends numbers to a JSON text, each in the shortest form that reads back as the same number; null for infinities
-// and NaN.
-void AppendNumber(std::string& text, double number);
-void AppendNumbers(std::string& text, std::span<const float> numbers);  // an array
 
 }  // namespace autotune

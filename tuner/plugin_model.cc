@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <utility>
 
+#include "support/number_text.h"
+
 namespace autotune {
 namespace {
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "schedule/trace.h"
+#include "support/number_text.h"
 #include "tuner/points.h"
 
 namespace autotune {

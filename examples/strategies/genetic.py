@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 """A genetic search: autotune tune ... --strategy 'python3 genetic.py'. docs/plugins.md explains the messages.
 
-Two of the best candidates of a task and of one sketch have a child, which takes each decision from either of them. One
-decision of the child is then drawn anew. A share of the candidates is random, so that the search sees new sketches.
+A child takes each decision from one of two good candidates of one sketch, but one decision, which is drawn anew.
 """
 import json
 import math

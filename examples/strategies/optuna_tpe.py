@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Optuna's TPE: autotune tune ... --strategy 'python3 optuna_tpe.py'. docs/plugins.md explains the messages.
 
 It needs Debian's python3-optuna, or `pip install optuna`. A parameter of Optuna is a decision, or a factor of a tile.
@@ -6,12 +5,14 @@ It needs Debian's python3-optuna, or `pip install optuna`. A parameter of Optuna
 import json
 import math
 import sys
+import warnings
 
 try:
     import optuna
 except ImportError:
     sys.exit("optuna_tpe.py needs Optuna: apt install python3-optuna, or pip install optuna")
 optuna.logging.set_verbosity(optuna.logging.WARNING)
+warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)  # of constant_liar
 
 
 def tile(trial, name, knob):
@@ -29,9 +30,8 @@ def choose(trial, sketches):
     decisions = []
     for i, knob in enumerate(sketches[sketch]["knobs"]):
         name = "%d.%d" % (sketch, i)
-        decisions.append(
-            tile(trial, name, knob) if knob["kind"] == "tile" else [trial.suggest_categorical(name, knob["values"])]
-        )
+        is_tile = knob["kind"] == "tile"
+        decisions.append(tile(trial, name, knob) if is_tile else [trial.suggest_categorical(name, knob["values"])])
     return {"sketch": sketch, "decisions": decisions}
 
 
@@ -39,17 +39,17 @@ tasks = {}  # by id: the sketches, a study, and its open trials by the text of t
 for line in sys.stdin:
     message = json.loads(line)
     if message["method"] == "hello":
-        sampler, seed = optuna.samplers.TPESampler, message["seed"] % 2**32
+        seed = message["seed"] % 2**32
         print(json.dumps({"id": message["id"], "name": "optuna", "version": optuna.__version__}), flush=True)
     elif message["method"] == "task":
-        study = optuna.create_study(sampler=sampler(seed=seed, constant_liar=True))
+        study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=seed, constant_liar=True))
         tasks[message["task"]] = message["sketches"], study, {}
     elif message["method"] == "history":
         _, study, trials = tasks[message["task"]]
         for result in message["results"]:  # those of candidates that Optuna has not chosen are left out
             for trial in trials.pop(json.dumps([result["sketch"], result["decisions"]]), []):
-                ok = result["status"] == "ok"
-                study.tell(trial, math.log(result["seconds"]) if ok else None, None if ok else optuna.trial.TrialState.FAIL)
+                seconds = result.get("seconds")
+                study.tell(trial, seconds and math.log(seconds), None if seconds else optuna.trial.TrialState.FAIL)
     elif message["method"] == "propose":
         sketches, study, trials = tasks[message["task"]]
         candidates = []

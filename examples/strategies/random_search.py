@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Random search: autotune tune ... --strategy 'python3 random_search.py'. docs/plugins.md explains the messages."""
 import json
 import math

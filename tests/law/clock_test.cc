@@ -17,7 +17,7 @@ const std::map<std::string, std::string> kReaders = {
     {"records/record.cc", "the time in a record's id"},
     {"compiler/choose.cc", "NetworkChoice::created_at"},
     {"tuner/run_log.cc", "Record::created_at, RunState::updated_at"},
-    {"service/tune_work.cc", "RunState::updated_at"},
+    {"service/claimed_run.cc", "RunState::updated_at"},
     {"tools/autotune/report/collect.cc", "Report::created_at"},
     {"tools/live/tune_page.cc", "the times of events on the page"},
     {"tools/autotune/waits.cc", "prints since when a command waits"},

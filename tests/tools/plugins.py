@@ -199,6 +199,16 @@ class Runs(PluginTest):
             run.wait()
             self.assertTrue(soon(lambda: not is_alive(plugin)))
 
+    def test_what_a_plugin_leaves_behind_ends_too(self):
+        pid = os.path.join(self.folder, "pid")
+        command = self.program(
+            GREETING + "import subprocess\nchild = subprocess.Popen(['sleep', '1000'])\n"
+            "open(%r, 'w').write(str(child.pid))\nfor line in sys.stdin:\n    m = json.loads(line)\n"
+            "    if 'id' in m: say(id=m['id'], candidates=[])\n" % pid
+        )
+        self.ends("--strategy", command)
+        self.assertTrue(soon(lambda: not is_alive(int(Path(pid).read_text()))))
+
 
 def soon(condition):
     deadline = time.monotonic() + 60

@@ -13,11 +13,6 @@ Result<std::unique_ptr<RecordStore>> OpenExistingStore(const std::string& db) {
   return OpenStore(db.empty() ? TRY(DefaultStorePath()) : db, {.create = false});
 }
 
-std::string LabelOf(const Record& record) {
-  const std::string* label = record.facts["label"].As<std::string>();
-  return label ? *label : "";
-}
-
 namespace {
 
 // Finds the one record whose id begins with `prefix` by reading all records.

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "records/store.h"
+#include "service/record_export.h"
 #include "support/result.h"
 
 namespace autotune::tools {
@@ -34,8 +35,6 @@ Result<std::unique_ptr<RecordStore>> OpenExistingStore(const std::string& db);
 //   targets, the one for this host's target.
 // Errors: nothing matches; several ids match; the task has records for several targets, none of them this host's.
 Result<Record> FindRecord(RecordStore& store, const std::string& name);
-// Returns the label of a record's task, or an empty text if the tuner stored none.
-std::string LabelOf(const Record& record);
 
 // Returns a time of the clock in words, in UTC.
 std::string DateText(int64_t unix_ms);

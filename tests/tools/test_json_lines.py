@@ -120,6 +120,14 @@ class JsonLines(unittest.TestCase):
                 self.assertEqual((error["event"], error["code"]), ("error", code))
                 self.assertIn(error["text"].split("\n")[0], errors)
 
+    def test_4_precisions(self):
+        lines, _ = self.lines("tune", "--model", MODEL, "--trials", "1", "--json", "--precision", "auto", "--max-error",
+                              "0.1", "--calibrate", "random")
+        kinds = [line["event"] for line in lines]
+        self.assertLess(kinds.index("step"), kinds.index("precisions"))
+        self.assertLess(kinds.index("precisions"), kinds.index("begin"))
+        self.__class__.seen = self.seen + lines
+
     def test_4_the_page_of_a_run_is_in_a_line(self):
         lines, errors = self.lines(*TUNE, "--http", "127.0.0.1:0")
         self.assertTrue(lines[0]["text"].startswith("live page of this run: http://127.0.0.1:"), lines[0])
@@ -133,7 +141,7 @@ class JsonLines(unittest.TestCase):
         ]
         self.checked("tune", "\n".join(map(json.dumps, made)))
         by_kind = {line["event"]: line for line in [*made, *self.seen]}
-        self.assertLessEqual({"begin", "round", "choosing", "end", "saved", "interrupted", "waiting"}, set(by_kind))
+        self.assertLessEqual({"step", "precisions", "begin", "round", "choosing", "end", "saved", "interrupted", "waiting"}, set(by_kind))
         for kind, line in by_kind.items():
             for name in set(line) - {"notes"}:
                 changed = copy.deepcopy(line)

@@ -25,6 +25,7 @@ struct Response {
   std::vector<std::pair<std::string, std::string>> headers = {};  // further ones
   // Instead of the body, the server sends the published state, or the state and all changes.
   bool sends_state = false, streams = false;
+  bool has_policy = false;  // the body is HTML that says itself which scripts may run, and it is in no frame
 };
 
 // Answers a request, once. For any thread.

@@ -35,9 +35,11 @@ using tcp = asio::ip::tcp;
 
 // Of every response. A browser runs only scripts that this server sends as files, connects only to this server, shows
 // the page in no frame, and guesses no types.
-constexpr char kPolicy[] =
+constexpr char kScripts[] =
     "Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
-    "img-src data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'\r\n"
+    "img-src data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'\r\n";
+constexpr char kNoFrames[] = "Content-Security-Policy: form-action 'none'; base-uri 'none'; frame-ancestors 'none'\r\n";
+constexpr char kPolicy[] =
     "X-Content-Type-Options: nosniff\r\nX-Frame-Options: DENY\r\nReferrer-Policy: same-origin\r\n"
     "Cross-Origin-Opener-Policy: same-origin\r\nCross-Origin-Resource-Policy: same-origin\r\n"
     "Cache-Control: no-store\r\n";
@@ -48,7 +50,8 @@ std::string HeadOf(const Response& response, bool keep_alive) {
   std::string head =
       "HTTP/1.1 " + std::to_string(response.status) + " " +
       std::string(beast::http::obsolete_reason(beast::http::int_to_status(static_cast<unsigned>(response.status)))) +
-      "\r\nContent-Type: " + (response.streams ? "text/event-stream" : response.type) + "\r\n" + kPolicy;
+      "\r\nContent-Type: " + (response.streams ? "text/event-stream" : response.type) + "\r\n" +
+      (response.has_policy ? kNoFrames : kScripts) + kPolicy;
   for (const auto& [name, value] : response.headers) head += name + ": " + value + "\r\n";
   if (!response.streams)
     head += "Content-Length: " + std::to_string(response.body ? response.body->size() : 0) + "\r\n";

@@ -12,6 +12,12 @@ Response OfFile(const File& file, int status = 200) {
   return {.status = status, .type = file.type, .body = std::make_shared<const std::string>(file.bytes)};
 }
 
+// Says to a client how it shows a token, if it needs one.
+Response Challenge(Response refusal) {
+  if (refusal.status == 401) refusal.headers.emplace_back("WWW-Authenticate", "Bearer realm=\"autotune\"");
+  return refusal;
+}
+
 Response NotAllowed(const std::string& methods) {
   Response response = TextResponse(405, "this path takes " + methods + "\n");
   response.headers.emplace_back("Allow", methods);
@@ -51,7 +57,12 @@ const File* Site::Find(std::string_view path) const {
 }
 
 void Site::Serve(const Request& request, const Answer& answer) {
-  if (request.method == "GET") return answer(Get(request));
+  if (request.method == "GET") {
+    const auto made = options_.made.find(request.path);
+    if (made == options_.made.end()) return answer(Get(request));
+    Admission admission = AdmitReader(request, options_.find);
+    return admission.visitor ? made->second(answer) : answer(Challenge(admission.refusal));
+  }
   const bool logs_in = request.path == "/login" && options_.find, acts = request.path == "/act" && options_.act;
   if (request.method != "POST") return answer(NotAllowed(logs_in || acts ? "POST" : "GET, HEAD"));
   if (logs_in) return answer(LogIn(request));
@@ -70,9 +81,7 @@ Response Site::Get(const Request& request) const {
   if (!admission.visitor) {
     if (file && request.path.ends_with(".css")) return OfFile(*file);
     const File* form = options_.find && request.path == "/" ? Find("/login") : nullptr;
-    Response refusal = form ? OfFile(*form, admission.refusal.status) : admission.refusal;
-    if (refusal.status == 401) refusal.headers.emplace_back("WWW-Authenticate", "Bearer realm=\"autotune\"");
-    return refusal;
+    return Challenge(form ? OfFile(*form, admission.refusal.status) : admission.refusal);
   }
   if (request.path == "/events") return {.streams = true};
   if (request.path == "/status.json") return {.type = "application/json", .sends_state = true};

@@ -9,10 +9,12 @@
 //   /login        takes the form's token and keeps it in a cookie
 //   /act          takes what an operator asks for, as JSON; only if the site has actions
 //   its files     scripts and styles
+//   further ones  that are made when somebody asks
 //
 // docs/security.md says who may read and act. Thread-safe.
 #pragma once
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -36,6 +38,8 @@ struct SiteOptions {
   std::vector<File> files;  // "/" is the page, "/login" the form
   FindVisitor find = {};    // null: there are no tokens, and the site may listen on this host only
   // All of these are called on the server's thread.
+  // By path: answers a reader, at once or later. For pages that are made when somebody asks for them.
+  std::map<std::string, std::function<void(Answer answer)>> made = {};
   std::function<std::string()> metrics = {};  // null: there are none
   std::function<std::string()> trouble = {};  // why the program is not well; "": it is
   // Does what an operator asks for. It must not wait, and may answer later. Null: nobody may act.

@@ -40,6 +40,27 @@ std::unique_ptr<Site> Start(FindVisitor find = FindByToken, std::string* trouble
 constexpr char kElsewhere[] = "X-Forwarded-For: 10.0.0.7\r\n";
 std::string Bearer(const std::string& token) { return "Authorization: Bearer " + token + "\r\n"; }
 
+TEST(Site, MakesPagesForReadersOnly) {
+  int asked = 0;
+  SiteOptions options{.address = "127.0.0.1:0", .files = {}, .find = FindByToken};
+  options.made["/made"] = [&](Answer answer) {
+    ++asked;
+    answer({.type = "text/html", .body = std::make_shared<const std::string>("<p>made"), .has_policy = true});
+  };
+  auto site = Site::Start(std::move(options));
+  ASSERT_TRUE(site.ok());
+  const int port = (*site)->server().port();
+  const std::string made = Fetch(port, "GET", "/made?x=1");
+  EXPECT_THAT(made, HasSubstr("<p>made"));
+  EXPECT_THAT(made, HasSubstr("frame-ancestors 'none'"));
+  EXPECT_THAT(made, Not(HasSubstr("script-src")));
+  EXPECT_THAT(made, HasSubstr("X-Frame-Options: DENY"));
+  EXPECT_EQ(StatusIn(Fetch(port, "GET", "/made", kElsewhere)), 401);
+  EXPECT_EQ(StatusIn(Fetch(port, "GET", "/made", kElsewhere + Bearer(kViewer))), 200);
+  EXPECT_EQ(StatusIn(Fetch(port, "POST", "/made", "", "x")), 405);
+  EXPECT_EQ(asked, 2) << "nothing is made for those who may not read";
+}
+
 TEST(Site, ServesItsPathsToReadersOfThisHost) {
   std::string trouble;
   const auto site = Start(FindByToken, &trouble);

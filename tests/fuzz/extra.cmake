@@ -1,7 +1,7 @@
 # Each *_fuzz.cc is part of test_fuzz. With clang (preset fuzz) it is also a libFuzzer program, fuzz_NAME.
 # If clang is installed but is not the build's compiler, the tests LibFuzzer.* build these programs separately and run
 # each for a while, 20,000 inputs unless RUNS is set. They build half the tree, so only `ctest -C night` runs them.
-set(EXTRA frontend graph ir records tracker rpc package runtime schedule target support)
+set(EXTRA http frontend graph ir records tracker rpc package runtime schedule target support)
 set(SLOW Target/Replay)
 option(AUTOTUNE_FUZZ "libFuzzer programs; needs clang" OFF)
 find_program(AUTOTUNE_CLANG clang++-19)
@@ -30,6 +30,7 @@ function(fuzz_target name)
 endfunction()
 fuzz_target(farm_states tracker rpc)
 fuzz_target(graph_json runtime)
+fuzz_target(http http)
 fuzz_target(ir_text ir)
 fuzz_target(module_blob runtime)
 fuzz_target(onnx frontend)

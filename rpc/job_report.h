@@ -11,6 +11,11 @@
 
 namespace autotune::rpc {
 
+inline constexpr size_t kUrlBytes = 1000;
+// Returns whether a member's text is the address of a page that others may open with a click: http or https with a
+// host, in characters that a URL has, without a user's name, behind which the host could hide. Pure function.
+bool IsWebUrl(std::string_view url);
+
 namespace job_state {
 inline constexpr char kRunning[] = "running", kDone[] = "done", kStopped[] = "stopped";
 }
@@ -29,11 +34,16 @@ struct JobReport {
   std::map<std::string, int64_t> outcomes;              // of the records; their sum is `records`
   double best_ms = 0;                                   // of all measured kernels of the network together; 0: unknown
   double trials_per_second = 0;                         // 0: unknown
+  // Since 2.9. Texts that are no IsWebUrl are dropped.
+  double seconds = 0;    // how long the tuner has been running
+  std::string page;      // URL of the run's own page while it runs, for browsers on its host; empty: none
+  std::string report;    // URL at which the report of the run is published once it has ended; empty: unknown
+  std::string database;  // file on the tuner's host that keeps the records; empty: none does
   AUTOTUNE_FIELDS(run, client_name, network, key, state, phase, task, result, trials, planned_trials, records, outcomes,
-                  best_ms, trials_per_second)
+                  best_ms, trials_per_second, seconds, page, report, database)
   AUTOTUNE_LIMITS({"run", kIdBytes}, {"client_name", kNameBytes}, {"network", kNameBytes}, {"key", kNameBytes},
                   {"state", kIdBytes}, {"phase", kNameBytes}, {"task", kNameBytes}, {"result", kTextBytes},
-                  {"outcomes", kIdBytes, 64})
+                  {"outcomes", kIdBytes, 64}, {"page", kUrlBytes}, {"report", kUrlBytes}, {"database", kTextBytes})
 };
 
 }  // namespace autotune::rpc

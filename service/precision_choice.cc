@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <optional>
 
-#include "service/compile.h"
 #include "service/precision_search.h"
+#include "support/cache_folder.h"
 #include "support/file.h"
 #include "support/hash.h"
 #include "support/state_folder.h"
@@ -29,8 +29,8 @@ class ChoiceFolder {
  public:
   static Result<ChoiceFolder> Open(const std::string& key) {
     ChoiceFolder folder;
-    folder.path_ = fs::path(CompiledCacheFolder()) / "precision";
-    TRY(MakePrivateFolder(CompiledCacheFolder()));
+    folder.path_ = fs::path(UserCacheFolder()) / "precision";
+    TRY(MakePrivateFolder(UserCacheFolder()));
     TRY(MakePrivateFolder(folder.path_.string()));
     folder.entry_ = folder.path_ / key;
     return folder;

@@ -35,7 +35,7 @@ struct PrecisionSetup {
 };
 
 // Chooses for a request with `precision` "auto". Takes a choice that was made before from the folder "precision" of
-// CompiledCacheFolder(), and writes a new one there. Errors: those of ModelQuantizer and Calibration; an agreement that
+// UserCacheFolder(), and writes a new one there. Errors: those of ModelQuantizer and Calibration; an agreement that
 // too few rows tell.
 Result<ChosenModel> ChoosePrecision(const ModelRequest& request, const PrecisionSetup& setup);
 

@@ -29,6 +29,7 @@ struct LeaseWaits {
 struct FarmJob {
   rpc::JobReport report;
   int64_t began_ms = 0, heard_ms = 0;  // time since the first and the latest report
+  bool here = false;                   // the tuner is on the tracker's host
 };
 
 struct FarmSnapshot {

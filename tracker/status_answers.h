@@ -15,10 +15,6 @@
 
 namespace autotune {
 
-// Returns the part of a status that answers a request for this key, or for all keys if it is empty. The devices, keys
-// and waiting clients for which one message has no room are counted in `omitted`.
-rpc::StatusReply StatusOfKey(const rpc::StatusReply& all, const std::string& key);
-
 struct StatusQuestion {
   rpc::Peer peer;
   std::string identity;  // of the member who asks; empty: not authenticated

@@ -31,6 +31,9 @@ void TrackerState::OnJobReport(const rpc::From& from, const rpc::Message& messag
   }
   job->second.report = report;
   if (!from.identity.empty()) job->second.report.client_name = ClientNameOf(from.name, report.client_name);
+  for (std::string* url : {&job->second.report.page, &job->second.report.report})
+    if (!rpc::IsWebUrl(*url)) url->clear();
+  job->second.here = from.address.empty() || from.address == "[::1]" || from.address.starts_with("127.");
   job->second.heard = now;
 }
 
@@ -40,7 +43,7 @@ void TrackerState::ForgetJobs(int64_t now) {
 
 std::vector<FarmJob> TrackerState::Jobs(int64_t now) const {
   std::vector<FarmJob> jobs;
-  for (const auto& [run, job] : jobs_) jobs.push_back({job.report, now - job.began, now - job.heard});
+  for (const auto& [run, job] : jobs_) jobs.push_back({job.report, now - job.began, now - job.heard, job.here});
   return jobs;
 }
 

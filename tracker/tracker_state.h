@@ -93,7 +93,7 @@ class TrackerState : public rpc::Timed<TrackerState> {
 
   rpc::StatusReply Status(const std::string& key, int64_t now) const;  // as it fits into a message
   rpc::StatusReply WholeStatus(int64_t now) const;                     // of all keys, without that limit
-  FarmSnapshot Snapshot(int64_t now) const;  // without its time
+  FarmSnapshot Snapshot(int64_t now) const;                            // without its time
   // Returns all servers of members that have not said goodbye. The silence of one that has not reported since a restart
   // of the tracker begins with the restart.
   std::vector<ServerSilence> Silences(int64_t now) const;
@@ -145,6 +145,7 @@ class TrackerState : public rpc::Timed<TrackerState> {
     rpc::JobReport report;
     std::string identity;  // of the member that reports it
     int64_t began = 0, heard = 0;
+    bool here = false;  // it is reported from the tracker's host
   };
   struct Waiting {
     rpc::Id request;

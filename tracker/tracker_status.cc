@@ -5,7 +5,7 @@
 #include "rpc/rules.h"
 #include "support/clock_text.h"
 #include "support/edit_distance.h"
-#include "tracker/status_answers.h"
+#include "tracker/status_of_key.h"
 #include "tracker/tracker_state.h"
 
 namespace autotune {

@@ -4,7 +4,7 @@ set(drivers address calibration curve_keys event_file host_load host_turn join_f
     dealer_socket query_tracker reach server server_identity server_listener tracker_keys transport zap zeromq)
 list(TRANSFORM drivers REPLACE "(.+)" "${CMAKE_SOURCE_DIR}/rpc/\\1.cc")
 unity_sources(breakable_farm breakable_farm ${CMAKE_CURRENT_SOURCE_DIR}/hostile/breakable/main.cc ${drivers}
-              ${CMAKE_SOURCE_DIR}/tracker/members.cc ${CMAKE_SOURCE_DIR}/tracker/tracker.cc)
+              ${CMAKE_SOURCE_DIR}/tracker/members.cc ${CMAKE_SOURCE_DIR}/tracker/status_answers.cc ${CMAKE_SOURCE_DIR}/tracker/tracker.cc)
 add_executable(breakable_farm ${breakable_farm})
 target_compile_options(breakable_farm PRIVATE ${test_flags})
 target_link_libraries(breakable_farm PRIVATE breakable zmq sodium Threads::Threads)

@@ -2,6 +2,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
 
 #include "http/merge_patch.h"
 #include "tests/http/client.h"
@@ -13,6 +16,7 @@ namespace autotune::tools {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 event::Round Round(int64_t trials, double best_ms, double seconds, const std::string& hash = "aa") {
   return {.trials = trials,
@@ -87,11 +91,77 @@ TEST(RunReport, TellsWhatTheEventsSay) {
   EXPECT_EQ(other.report().state, rpc::job_state::kStopped);
 }
 
-TEST(TunePage, ServesTheEventsOfARunOnThisHost) {
-  auto page = TunePage::Start("127.0.0.1:0", "1.2");
+TEST(RunReport, NamesPagesOnlyWhileTheyAreThere) {
+  RunReport run("id", "",
+                {.page = "http://127.0.0.1:4321/", .report = "https://lab/r.html", .database = "/home/ann/t.db"});
+  run.Take(event::Begin{.model = "net"});
+  run.Take(Round(8, 4, 2));
+  EXPECT_EQ(run.report().page, "http://127.0.0.1:4321/");
+  EXPECT_EQ(run.report().report, "") << "it is not finished";
+  EXPECT_EQ(run.report().database, "/home/ann/t.db");
+  run.Take(event::End{.seconds = 90});
+  EXPECT_EQ(run.report().seconds, 90);
+  RunReport other = run;
+  run.Take(event::Saved{});
+  other.Take(event::Interrupted{});
+  for (const RunReport* ended : {&run, &other}) {
+    EXPECT_EQ(ended->report().page, "") << "it ends with the run";
+    EXPECT_EQ(ended->report().report, "https://lab/r.html");
+  }
+}
+
+int PortOf(const TunePage& page) {
+  const std::string url = page.Url();
+  return std::stoi(url.substr(url.rfind(':') + 1));
+}
+
+TEST(TunePage, MakesTheReportForAllWhoAsk) {
+  std::atomic<int> made = 0;
+  std::atomic<bool> waits = true;
+  auto page = TunePage::Start({.address = "127.0.0.1:0",
+                               .version = "1.2",
+                               .report = [&]() -> Result<std::string> {
+                                 while (waits) usleep(1000);
+                                 if (++made == 2) return Err("the database is busy");
+                                 return "<p>report " + std::to_string(made);
+                               },
+                               .report_command = "autotune report --db F"});
   ASSERT_TRUE(page.ok()) << page.error().Text();
-  const std::string url = (*page)->Url();
-  const int port = std::stoi(url.substr(url.rfind(':') + 1));
+  const int port = PortOf(**page);
+  http::RawClient first(port), second(port);
+  for (http::RawClient* client : {&first, &second}) client->Send("GET /report HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  EXPECT_EQ(http::StatusIn(http::Fetch(port, "GET", "/healthz")), 200) << "the page does not wait for it";
+  EXPECT_THAT(http::Fetch(port, "GET", "/status.json"), HasSubstr("autotune report --db F"));
+  waits = false;
+  EXPECT_THAT(first.ReadUntil("report 1"), HasSubstr("frame-ancestors 'none'"));
+  EXPECT_THAT(second.ReadUntil("report 1"), Not(HasSubstr("script-src"))) << "the report says which scripts may run";
+  const std::string failed = http::Fetch(port, "GET", "/report");
+  EXPECT_EQ(http::StatusIn(failed), 503);
+  EXPECT_THAT(failed, HasSubstr("no report yet: the database is busy"));
+  EXPECT_THAT(failed, HasSubstr("script-src 'self'"));
+  EXPECT_EQ(http::StatusIn(
+                http::Fetch(port, "GET", "/report", "Origin: http://evil.example\r\nX-Forwarded-For: 1.2.3.4\r\n")),
+            401);
+  EXPECT_THAT(http::Fetch(port, "GET", "/report"), HasSubstr("report 3"));
+  // An asker who does not wait does not hold the page's end up.
+  waits = true;
+  http::RawClient last(port);
+  last.Send("GET /report HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  last.ReadUntil("\r\n", 100);
+  waits = false;
+  page->reset();
+}
+
+TEST(TunePage, WithoutADatabaseThereIsNoReport) {
+  auto page = TunePage::Start({.address = "127.0.0.1:0", .version = "1.2"});
+  ASSERT_TRUE(page.ok()) << page.error().Text();
+  EXPECT_EQ(http::StatusIn(http::Fetch(PortOf(**page), "GET", "/report")), 404);
+}
+
+TEST(TunePage, ServesTheEventsOfARunOnThisHost) {
+  auto page = TunePage::Start({.address = "127.0.0.1:0", .version = "1.2"});
+  ASSERT_TRUE(page.ok()) << page.error().Text();
+  const int port = PortOf(**page);
   (*page)->Take(event::Begin{.model = "net \"<b>", .trials = 64});
   (*page)->Take(Round(8, 4, 2));
   http::RawClient reader(port);
@@ -103,7 +173,7 @@ TEST(TunePage, ServesTheEventsOfARunOnThisHost) {
   EXPECT_EQ(read.fault, "");
   EXPECT_EQ(read.samples.at("autotune_trials_total{status=\"rejected\"}"), 2);
   EXPECT_EQ(read.samples.at("autotune_records_total"), 10);
-  EXPECT_FALSE(TunePage::Start("0.0.0.0:0", "1.2").ok());
+  EXPECT_FALSE(TunePage::Start({.address = "0.0.0.0:0", .version = "1.2"}).ok());
 }
 
 }  // namespace

@@ -204,6 +204,11 @@ class LivePages(unittest.TestCase):
             self.assertTrue(grown, "the curve grows")
         if tune.poll() is None:
             self.look(url, "tune")
+        if tune.poll() is None:
+            self.browser.open(url + "report")
+            self.assertEqual(self.browser.run("document.querySelector('h1').textContent"), "tuned.db")
+            self.assertTrue(self.browser.run("Boolean(Object.keys(Chart.instances).length)"), "its charts are drawn")
+            self.open(url)
         ended = soon(lambda: "ended" in self.news(), 300)
         self.assertTrue(ended, self.news())
         self.assertGreaterEqual(int(self.browser.run("document.querySelector('[data-field=trials]').dataset.value")), first["trials"])
@@ -260,6 +265,9 @@ class LivePages(unittest.TestCase):
                                      "records": 9, "began": now, "curve": {"4": 2.0, "8": 1.0}, "outcomes": {name[:64]: 4}, "phase": name}
                          for i, name in enumerate(HOSTILE)}
         state["jobs"]["ended"] = {**state["jobs"]["run0"], "state": "done", "ended": now, "result": HOSTILE[2]}
+        # Addresses and file names of members: only those of the web become links.
+        state["jobs"]["ended"].update(report="javascript:alert(1)", database="/tmp/a'; rm -rf ~ #<b>.db")
+        state["jobs"]["run0"].update(page="http://good.example@evil.example/")
         state["faults"] = [{"at": now, "text": name} for name in HOSTILE]
         with FakeServer(self.url, state) as fake:
 
@@ -269,8 +277,37 @@ class LivePages(unittest.TestCase):
                     self.assertIn(name, shown)
                 self.assertEqual(self.browser.run("document.querySelectorAll('main img, main script').length"), 0)
                 self.assertEqual(len(self.rows()), len(HOSTILE) + 1)
+                self.assertEqual(self.links(), [])
+                self.assertIn("autotune report --db '/tmp/a'\\''; rm -rf ~ #<b>.db' -o report.html", shown)
 
             self.look(fake.url, "hostile", check)
+
+    def links(self):
+        return self.browser.run("[...document.querySelectorAll('main a[href]')].filter((a) => a.checkVisibility()).map((a) => [a.href, a.rel, a.textContent])")
+
+    def test_links_lead_to_pages_that_are_served(self):
+        state = self.status()
+        now = state["now"]
+        job = {"state": "running", "network": "net", "holder": "ann@lab:7", "key": "pi", "trials": 8, "planned": 9, "records": 9, "began": now,
+               "curve": {"4": 2.0, "8": 1.0}, "outcomes": {"ok": 8}, "database": "/home/ann/tuned.db"}
+        ended = {**job, "state": "done", "ended": now, "seconds": 4000, "result": "twice as fast"}
+        state["jobs"] = {"here": {**job, "page": "http://127.0.0.1:4001/", "here": True}, "there": {**job, "page": "http://127.0.0.1:4002/"},
+                         "silent": {**job, "page": "http://127.0.0.1:4003/", "here": True, "silent": now},
+                         "published": {**ended, "report": "https://lab.example/r.html?a=1#b"}, "made": ended,
+                         "lost": {**ended, "database": None}}
+        with FakeServer(self.url, state) as fake:
+
+            def check():
+                self.assertEqual(self.links(), [[url, "noopener noreferrer", url] for url in ("http://127.0.0.1:4001/", "https://lab.example/r.html?a=1#b")])
+                shown = self.browser.run("document.querySelector('main').innerText")
+                self.assertIn("for browsers on its host: http://127.0.0.1:4002/", shown)
+                self.assertNotIn("4003", shown, "the run may have been killed")
+                self.assertEqual(shown.count("autotune report --db /home/ann/tuned.db -o report.html"), 1)
+                self.assertEqual(shown.count("Report, on its host"), 1)
+                self.assertEqual(shown.count("Report: "), 1)
+
+            self.look(fake.url, "links", check)
+            self.assertIn("66 min", self.browser.run("document.querySelector('#ended-table').innerText"))
 
     def test_a_thousand_devices_are_shown(self):
         state = self.status()

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "support/clock.h"
+#include "tracker/status_of_key.h"
 
 namespace autotune {
 namespace {

@@ -48,6 +48,40 @@ TEST(TrackerJobs, ARunBelongsToTheMemberWhoReportedIt) {
   EXPECT_EQ(jobs[0].report.client_name, "alice (ann@lab:7)");
 }
 
+TEST(TrackerJobs, AddressesThatABrowserShouldNotOpenAreDropped) {
+  TrackerWorld w;
+  rpc::JobReport report = RunOf("r1", 8);
+  report.page = "http://127.0.0.1:4321/";
+  report.report = "javascript:alert(1)";
+  w.Say("tuner", report);
+  rpc::From far = Member("alice");
+  far.address = "10.0.0.7";
+  std::swap(report.page, report.report);
+  report.run = "r2";
+  w.Take(w.tracker.On(far, {"", report, {}}, 0));
+  const auto jobs = w.tracker.Snapshot(w.now).jobs;
+  ASSERT_EQ(jobs.size(), 2u);
+  EXPECT_EQ(jobs[0].report.page, "http://127.0.0.1:4321/");
+  EXPECT_EQ(jobs[0].report.report, "");
+  EXPECT_TRUE(jobs[0].here);
+  EXPECT_EQ(jobs[1].report.page, "");
+  EXPECT_EQ(jobs[1].report.report, "http://127.0.0.1:4321/");
+  EXPECT_FALSE(jobs[1].here);
+}
+
+TEST(JobReport, TakesAddressesOfTheWebAlone) {
+  for (const char* url :
+       {"http://lab/", "https://lab.example:8443/a/b.html?x=1&y=%20#top", "http://[::1]:80", "http://127.0.0.1:1/"})
+    EXPECT_TRUE(rpc::IsWebUrl(url)) << url;
+  EXPECT_TRUE(rpc::IsWebUrl("http://x/" + std::string(991, 'y')));
+  EXPECT_FALSE(rpc::IsWebUrl("http://x/" + std::string(992, 'y')));
+  for (const char* url : {"", "lab", "http://", "https:///x", "ftp://lab/", "javascript:alert(1)",
+                          "JAVASCRIPT://x/%0aalert(1)", "file:///etc/passwd", "http://good.example@evil.example/",
+                          "http://a b/", "http://a/\"onload=x", "http://a/<script>", "http://a/\n", "http://a\\b/",
+                          "http://\xd7\xa9/", " http://a/", "data:text/html,x", "//a/"})
+    EXPECT_FALSE(rpc::IsWebUrl(url)) << url;
+}
+
 TEST(TrackerJobs, ServersReportNone) {
   TrackerWorld w;
   const rpc::From board{.peer = "at board", .identity = "key of board", .name = "board", .roles = {rpc::Role::kServer}};

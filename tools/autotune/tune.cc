@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "records/open.h"
+#include "rpc/job_report.h"
 #include "service/tune.h"
 #include "support/output_file.h"
 #include "support/shell.h"
@@ -27,19 +28,25 @@ struct TuneCommandOptions {
   TuneRequest request;  // with `model` and `trials` once the command line is parsed
   int trials = TuneRequest::kTrials;
   std::string trace, http;  // the file of the trace; the address of the live page; empty: none
+  std::string report_url;   // where the report will be published, for the page of the farm; empty: unknown
   bool verbose = false, wide = false;
 
   bool ListsTasks() const { return request.tasks == "list"; }
 };
 
 Status CheckUsage(const TuneCommandOptions& options, const CLI::App& app) {
-  if (!options.ListsTasks()) return options.request.Check();
+  if (!options.report_url.empty() && !rpc::IsWebUrl(options.report_url))
+    return Err("--report-url takes an address like https://lab.example/report.html, not '", options.report_url, "'");
+  if (!options.ListsTasks()) {
+    if (!options.request.OnFarm()) TRY(RefuseGiven(app, {"--report-url"}, "only a farm's tracker shows it"));
+    return options.request.Check();
+  }
   TRY(options.model.CheckSource());
   TRY(options.model.CheckDevice(/*runs=*/false));
   return RefuseGiven(app,
                      {"--trials", "--trials-per-task", "--time-budget", "--tracker", "--join", "--key", "--seed",
                       "--seeds", "--output", "--trace", "--search", "--strategy", "--cost-model", "--plugin-deadline",
-                      "--fresh", "--verbose", "--http"},
+                      "--fresh", "--verbose", "--http", "--report-url"},
                      "--tasks list tunes nothing");
 }
 
@@ -86,12 +93,16 @@ Result<int> TuneModel(const TuneCommandOptions& options, TuneTrace* trace) {
   TuneRequest request = options.request;
   if (trace) request.on_span = [trace](const Span& span) { trace->Add(span); };
   if (!options.http.empty()) request.resume_words = " --http " + ShellWord(options.http);
+  if (!options.report_url.empty()) request.resume_words += " --report-url " + ShellWord(options.report_url);
   std::unique_ptr<TuneRun> run;
   Signals signals;  // before the threads of the run, which inherit that they get no signals; ends before the run
   std::unique_ptr<EventPrinter> printer =
       MakeEventPrinter(Console::Get(), {.verbose = options.verbose, .wide = options.wide});
   if (trace) printer = MakeTracingPrinter(std::move(printer), *trace);
-  const auto events = TRY(RunEvents::Start(std::move(printer), options.http));
+  const std::string database = request.model.db.empty() ? TRY(DefaultStorePath()) : request.model.db;
+  const auto events = TRY(RunEvents::Start(
+      std::move(printer),
+      {.http = options.http, .report_url = options.report_url, .database = database == kMemoryStore ? "" : database}));
   if (request.OnFarm()) TRY(events->TellTracker(TRY(request.tracker.Find())));
   run = TRY(TuneRun::Start(std::move(request)));
   signals.Watch(*run);
@@ -171,6 +182,10 @@ Command TuneCommand(CLI::App& root) {
   app->add_option("--http", options->http,
                   "serve a live page of the run at this address of this host, such as 127.0.0.1:0, and print its URL")
       ->type_name("IP:PORT");
+  app->add_option("--report-url", options->report_url,
+                  "where you will publish the report of this run (autotune report --db F): the page of the farm's "
+                  "tracker links it once the run has ended")
+      ->type_name("URL");
   AddOutput(*app, "an object for each event of the run");
   return {app, [options] { return TuneAndTrace(*options); },
           [options, app, trials] {

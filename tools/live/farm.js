@@ -189,18 +189,39 @@ function jobCard(id) {
   const curve = liveFigure({id: 'curve-' + id, label: 'Best time of all measured kernels together, over the trials of this run',
     caption: 'Best time of all measured kernels together, over trials. It may rise while further kernels are measured for the first time.',
     head: ['after trials', 'best so far'], size: 'small'});
-  const parts = {name: el('h3', {class: 'clamp'}), who: el('p', {class: 'sub clamp'}), bar: el('progress', {'aria-label': 'trials'}), trials: el('dd', {}), best: el('dd', {}),
+  const parts = {name: el('h3', {class: 'clamp'}), who: el('p', {class: 'sub clamp'}), page: el('p', {class: 'sub clamp'}), url: el('a', {rel: 'noopener noreferrer', target: '_blank'}), bar: el('progress', {'aria-label': 'trials'}), trials: el('dd', {}), best: el('dd', {}),
     rate: el('dd', {}), began: el('time', {}), failed: el('dd', {class: 'clamp'}), task: el('dd', {class: 'clamp'}), silent: el('p', {class: 'bad'}), curve};
-  const card = el('article', {class: 'job', id: 'job-' + id}, parts.name, parts.who, parts.bar, parts.silent,
+  const card = el('article', {class: 'job', id: 'job-' + id}, parts.name, parts.who, parts.page, parts.bar, parts.silent,
       el('dl', {class: 'facts'}, el('dt', {}, 'trials'), parts.trials, el('dt', {}, 'best so far'), parts.best, el('dt', {}, 'speed'), parts.rate,
           el('dt', {}, 'for'), el('dd', {}, parts.began), el('dt', {}, 'failed or skipped'), parts.failed, el('dt', {}, 'now at'), parts.task), curve.node);
   card.parts = parts;
   return card;
 }
+// The run's own page. Only browsers on its host reach it, so it is a link for these alone.
+function updatePage(p, job) {
+  const url = job.silent ? null : webUrl(job.page);
+  show(p.page, Boolean(url));
+  if (!url) return;
+  const near = !isLoopback(url.hostname) || (job.here && isLoopback(location.hostname));
+  const key = near + ' ' + url.href;
+  if (p.page.key === key) return;
+  p.page.key = key;
+  if (near) setLink(p.url, url);
+  p.page.replaceChildren('Its own page' + (near ? ': ' : ', for browsers on its host: '), near ? p.url : url.href);
+}
+// Where the report of a run is that has ended: a link if its owner has published it, or the command that makes it.
+function updateReport(p, job) {
+  const url = webUrl(job.report);
+  show(p.report, Boolean(url));
+  if (url) setLink(p.url, url);
+  show(p.make, !url && Boolean(job.database));
+  if (!url && job.database) put(p.command, 'autotune report --db ' + shellWord(job.database) + ' -o report.html');
+}
 function updateJob(card, job) {
   const p = card.parts;
   put(p.name, job.network || '(no name)');
   put(p.who, (job.holder || '') + (job.key ? ' on devices ' + job.key : ''));
+  updatePage(p, job);
   show(p.bar, Boolean(job.planned));
   if (job.planned) { p.bar.max = job.planned; p.bar.value = Math.min(job.trials, job.planned); }
   put(p.trials, trialsText(job));
@@ -224,8 +245,9 @@ function updateJob(card, job) {
 const endedRows = el('tbody', {});
 const endedTable = el('div', {class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'ended runs'},
     el('table', {class: 'wide', id: 'ended-table'}, el('caption', {}, 'Runs that have ended in the last 24 hours'), el('thead', {}, el('tr', {},
-        el('th', {scope: 'col'}, 'network'), el('th', {scope: 'col', class: 'extra'}, 'who'), el('th', {scope: 'col', class: 'n'}, 'trials'),
-        el('th', {scope: 'col', class: 'n'}, 'best'), el('th', {scope: 'col', class: 'n'}, 'ended'), el('th', {scope: 'col'}, 'result'))), endedRows));
+        el('th', {scope: 'col'}, 'network'), el('th', {scope: 'col', class: 'extra'}, 'who'), el('th', {scope: 'col', class: 'n extra'}, 'trials'),
+        el('th', {scope: 'col', class: 'n'}, 'best'), el('th', {scope: 'col', class: 'n extra'}, 'took'), el('th', {scope: 'col', class: 'n'}, 'ended'),
+        el('th', {scope: 'col'}, 'result and report'))), endedRows));
 function drawJobs(state) {
   const latest = (a, b) => state.jobs[b].began - state.jobs[a].began || (a < b ? -1 : 1);
   const all = Object.keys(state.jobs), running = all.filter((id) => !state.jobs[id].ended).sort(latest).slice(0, 24);
@@ -233,10 +255,12 @@ function drawJobs(state) {
   keyed(jobCards, running, jobCard, (card, id) => updateJob(card, state.jobs[id]));
   const ended = all.filter((id) => state.jobs[id].ended).sort((a, b) => state.jobs[b].ended - state.jobs[a].ended).slice(0, 100);
   keyed(endedRows, ended, () => {
-    const parts = {network: el('div', {class: 'clamp'}), who: el('div', {class: 'clamp'}), trials: el('td', {class: 'n'}), best: el('td', {class: 'n'}),
-      ended: el('td', {class: 'n'}), result: el('div', {class: 'clamp'})};
-    const row = el('tr', {}, el('td', {class: 'why'}, parts.network), el('td', {class: 'who extra'}, parts.who), parts.trials, parts.best, parts.ended,
-        el('td', {class: 'why'}, parts.result));
+    const parts = {network: el('div', {class: 'clamp'}), who: el('div', {class: 'clamp'}), trials: el('td', {class: 'n extra'}), best: el('td', {class: 'n'}),
+      took: el('td', {class: 'n extra'}), ended: el('td', {class: 'n'}), result: el('div', {class: 'clamp'}), url: el('a', {rel: 'noopener noreferrer', target: '_blank'}), command: el('code', {})};
+    parts.report = el('div', {class: 'sub where'}, 'Report: ', parts.url);
+    parts.make = el('div', {class: 'sub where'}, 'Report, on its host: ', parts.command);
+    const row = el('tr', {}, el('td', {class: 'why'}, parts.network), el('td', {class: 'who extra'}, parts.who), parts.trials, parts.best, parts.took, parts.ended,
+        el('td', {class: 'why'}, parts.result, parts.report, parts.make));
     row.parts = parts;
     return row;
   }, (row, id) => {
@@ -245,7 +269,9 @@ function drawJobs(state) {
     put(p.who, job.holder || '');
     put(p.trials, trialsText(job));
     put(p.best, bestText(job));
+    put(p.took, job.seconds ? lastingText(1000 * job.seconds) : '–');
     put(p.ended, momentText(job.ended));
+    updateReport(p, job);
     put(p.result, job.result || job.state);
   });
   show(endedTable, ended.length > 0);

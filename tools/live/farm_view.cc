@@ -4,7 +4,7 @@
 #include <cstdlib>
 
 #include "http/metrics_text.h"
-#include "tracker/status_answers.h"
+#include "tracker/status_of_key.h"
 
 namespace autotune::tools {
 namespace {
@@ -128,8 +128,13 @@ Json FarmView::JobStates() {
                                      {"task", &report.task},
                                      {"holder", &report.client_name},
                                      {"phase", &report.phase},
-                                     {"result", &report.result}})
+                                     {"result", &report.result},
+                                     {"page", &report.page},
+                                     {"report", &report.report},
+                                     {"database", &report.database}})
       Put(state, name, *text);
+    if (its.here) state.emplace("here", true);
+    if (report.seconds > 0) state.emplace("seconds", report.seconds);
     if (report.best_ms > 0) state.emplace("best_ms", report.best_ms);
     if (report.trials_per_second > 0) state.emplace("rate", report.trials_per_second);
     states.emplace(report.run, std::move(state));

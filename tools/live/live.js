@@ -57,6 +57,20 @@ function keyed(parent, ids, make, update) {
   });
 }
 
+// The address of a page that somebody else has stated, or null if a browser should not open it.
+function webUrl(text) {
+  try {
+    const url = new URL(text);
+    return /^https?:$/.test(url.protocol) && url.username === '' && text.length <= 1000 ? url : null;
+  } catch (_) {
+    return null;
+  }
+}
+const isLoopback = (host) => host === 'localhost' || host === '[::1]' || /^127(\.\d+){3}$/.test(host);
+const setLink = (node, url) => { set(node, 'href', url.href); put(node, url.href); };
+// A word of a command for a shell.
+const shellWord = (text) => /^[\w@%+=:,./-]+$/.test(text) ? text : "'" + text.replaceAll("'", "'\\''") + "'";
+
 // A chart that grows. `set(config, rows)` shows other data, and `rows` in its table.
 function liveFigure({id, label, caption, head, size}) {
   const body = el('div', {});

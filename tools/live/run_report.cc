@@ -4,7 +4,10 @@
 
 namespace autotune::tools {
 
-RunReport::RunReport(std::string run, std::string client_name) {
+RunReport::RunReport(std::string run, std::string client_name, RunPlaces places)
+    : published_(std::move(places.report)) {
+  report_.page = std::move(places.page);
+  report_.database = std::move(places.database);
   report_.run = std::move(run);
   report_.client_name = std::move(client_name);
   report_.state = rpc::job_state::kRunning;
@@ -17,6 +20,14 @@ void RunReport::Copy(const event::Round& round) {
   report_.best_ms = round.best_ms.value_or(0);
   report_.trials_per_second = round.trials_per_second.value_or(0);
   report_.task = round.task;
+  report_.seconds = round.seconds;
+}
+
+// Its own page ends with the run.
+void RunReport::End(const char* state) {
+  report_.state = state;
+  report_.page.clear();
+  report_.report = published_;
 }
 
 void RunReport::Take(const event::Any& event) {
@@ -38,12 +49,14 @@ void RunReport::Take(const event::Any& event) {
     report_.best_ms = best;
   } else if (const auto* choosing = std::get_if<event::Choosing>(&event)) {
     report_.phase = Format("comparing whole networks: %.0f %%", 100 * choosing->done);
+  } else if (const auto* end = std::get_if<event::End>(&event)) {
+    report_.seconds = end->seconds;
   } else if (const auto* saved = std::get_if<event::Saved>(&event)) {
-    report_.state = rpc::job_state::kDone;
+    End(rpc::job_state::kDone);
     report_.phase.clear();
     report_.result = saved->gain;
   } else if (std::get_if<event::Interrupted>(&event)) {
-    report_.state = rpc::job_state::kStopped;
+    End(rpc::job_state::kStopped);
     report_.result = "interrupted";
   }
 }

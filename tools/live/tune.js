@@ -156,10 +156,20 @@ document.getElementById('main').replaceChildren(what, el('dl', {class: 'tiles'},
         section('one-task', 'How one task became faster', el('p', {}, el('label', {for: 'task'}, 'Task '), choice), taskBest.node)),
     el('div', {class: 'pair'}, section('rate', 'How fast the search is', speeds.node), failureSection),
     choiceSection, section('tasks', 'Tasks', rowsTable), noteSection);
+const report = el('p', {}, el('a', {href: '/report', target: '_blank'}, 'Report of the run so far'),
+    el('span', {class: 'sub'}, ' – each kernel, its schedule and its history, from the database. The run measures meanwhile, so look seldom.'));
+const command = el('code', {}), later = el('p', {class: 'sub'}, 'Report of the run: ', command);
+function drawReport(state) {
+  show(report, Boolean(state.report_command && state.round && !state.ended));
+  show(later, Boolean(state.report_command && state.ended));
+  put(command, state.report_command || '');
+}
+what.after(report, later);
 foot(el('a', {href: '/metrics'}, 'Metrics for Prometheus'));
 
 follow({title, who: 'the tuning run', draw(state) {
   drawTotals(state);
+  drawReport(state);
   drawCharts(state);
   drawTask(state);
   drawRows(state);

@@ -1,5 +1,8 @@
 #include "service/model.h"
 
+#include <charconv>
+#include <cmath>
+
 #include "frontend/onnx/import.h"
 #include "frontend/onnx/tensor_pb.h"
 #include "frontend/operator/operator.h"
@@ -7,11 +10,20 @@
 #include "service/device_target.h"
 #include "service/gpus.h"
 #include "support/hint.h"
-#include "support/printf_text.h"
 #include "support/shell.h"
 
 namespace autotune {
 namespace {
+
+Error AutoIsForTune() {
+  return WithHint(Err("--precision auto is for tune"), "see what it has chosen: tune --precision auto --trials 1");
+}
+
+// Returns the shortest text that reads as exactly this number.
+std::string ExactText(double number) {
+  char digits[32];
+  return {digits, std::to_chars(digits, digits + sizeof digits, number).ptr};
+}
 
 // Returns true if `text` names a kind of GPU without options. The limits of such a target are read from this machine's
 // device.
@@ -46,13 +58,18 @@ Result<Target> TargetOfDevice(const std::string& kind, const std::string& which)
 
 }  // namespace
 
-Status ModelRequest::CheckSource() const {
+Status ModelRequest::CheckToTune() const {
   if (model.empty() && bytes.empty() && op.empty()) return Err("give --model FILE.onnx, or --op OPERATOR");
   if (!op.empty() && !(shapes.empty() && dims.empty() && bind.empty() && !lenient))
     return Err("--shape, --dim, --bind and --lenient are for --model, not for --op");
   if (precision != "model" && precision != "bf16" && precision != "auto")
     return Err("--precision ", precision, ": say model, bf16 or auto");
   return CheckPrecision();
+}
+
+Status ModelRequest::CheckSource() const {
+  if (precision == "auto") return AutoIsForTune();
+  return CheckToTune();
 }
 
 Status ModelRequest::CheckPrecision() const {
@@ -66,7 +83,7 @@ Status ModelRequest::CheckPrecision() const {
   if (!bounded)
     return WithHint(Err("--precision auto needs a bound on the error: --max-error or --min-agreement"),
                     "--max-error 0.01 allows ||y - y32|| / ||y32|| = 1 %");
-  if (!(bound.max_error >= 0 && bound.min_agreement >= 0 && bound.min_agreement <= 1))
+  if (!(std::isfinite(bound.max_error) && bound.max_error >= 0 && bound.min_agreement >= 0 && bound.min_agreement <= 1))
     return Err("--max-error is a number above 0, and --min-agreement one from 0 to 1");
   if (calibrate.empty())
     return WithHint(Err("--precision auto needs --calibrate, inputs for which errors are measured"),
@@ -99,8 +116,7 @@ Result<Target> ModelRequest::ParseTarget(Builder& builder, const rpc::DeviceInfo
 }
 
 Result<NetworkOptions> ModelRequest::ParseNetwork() const {
-  if (precision == "auto")
-    return WithHint(Err("--precision auto is for tune"), "see what it has chosen: tune --precision auto --trials 1");
+  if (precision == "auto") return AutoIsForTune();
   NetworkOptions options{.winograd = !no_winograd, .bf16 = precision == "bf16", .lenient = lenient};
   for (const std::string& shape : shapes) {
     auto [name, dims] = TRY(ParseShapeOption(shape));
@@ -125,7 +141,7 @@ Result<ModelSetup> ModelRequest::Open(const std::atomic<bool>* stop, const OpenD
   ModelSetup setup;
   setup.builder = TRY(MakeBuildWorkers(workers));
   setup.target = TRY(ParseTarget(*setup.builder, farm_device));
-  if (precision != "auto") setup.network = TRY(ParseNetwork());
+  setup.network = TRY(ParseNetwork());
   setup.store = TRY(open_store(db));
   return setup;
 }
@@ -166,8 +182,8 @@ std::string ModelLine(const ModelRequest& request) {
   if (request.allow_tf32) line += " --allow-tf32";
   if (request.no_winograd) line += " --no-winograd";
   if (request.precision != "model") line += " --precision " + request.precision;
-  if (request.bound.max_error != 0) line += Format(" --max-error %g", request.bound.max_error);
-  if (request.bound.min_agreement != 0) line += Format(" --min-agreement %g", request.bound.min_agreement);
+  if (request.bound.max_error != 0) line += " --max-error " + ExactText(request.bound.max_error);
+  if (request.bound.min_agreement != 0) line += " --min-agreement " + ExactText(request.bound.min_agreement);
   if (!request.calibrate.empty()) line += " --calibrate " + ShellWord(request.calibrate);
   if (request.lenient) line += " --lenient";
   return line;

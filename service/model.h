@@ -48,8 +48,11 @@ struct ModelRequest {
   bool lenient = false;
   std::string programs;  // folder of `autotune` and rpc_server, which build and measure; empty: FindOwnExecutable
 
+  // Returns an error if members are missing or exclude each other, or if `precision` is "auto", which is for a tuning
+  // run.
   Status CheckSource() const;
-  Status CheckPrecision() const;  // a part of CheckSource
+  Status CheckToTune() const;     // the same, but `precision` may be "auto"
+  Status CheckPrecision() const;  // a part of CheckToTune
   // Returns an error if `device` has no effect. `runs`: the caller also runs code on a device of this machine.
   Status CheckDevice(bool runs) const;
   // Parses `target`, `device` and `allow_tf32`. Returns an error also if LLVM does not know the target, or if code for
@@ -61,7 +64,6 @@ struct ModelRequest {
   Result<NetworkOptions> ParseNetwork() const;
   Result<Network> Load(const NetworkOptions& options, const Target& target, Builder& builder,
                        const PassContext& passes = {}) const;
-  // With `precision` "auto", ModelSetup::network stays empty.
   // Starts build workers with BuildWorkersOptions::stop, parses the request, and opens the database by `open_store`.
   using OpenDatabase = std::function<Result<std::unique_ptr<RecordStore>>(const std::string& db)>;
   static Result<std::unique_ptr<RecordStore>> OpenAny(const std::string& db) { return OpenStore(db); }

@@ -27,7 +27,7 @@ Status TuneRequest::Check() const {
   if (recorded) {
     TRY(CheckRecordedRequest(*this));
   } else {
-    TRY(model.CheckSource());
+    TRY(model.CheckToTune());
     TRY(model.CheckDevice(/*runs=*/!OnFarm()));
   }
   if (seeds < 1) return Err("the number of seeds is ", seeds, "; it must be 1 or more");

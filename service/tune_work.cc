@@ -156,7 +156,9 @@ Status TuneWork::TakeDevice() {
 
 Status TuneWork::OpenModel() {
   const rpc::DeviceInfo* device = device_ ? &device_->info : nullptr;
-  setup_ = TRY(request_.model.Open(&stop_requested_, ModelRequest::OpenAny, device));
+  ModelRequest opened = request_.model;
+  if (opened.precision == "auto") opened.precision = "model";  // until ModelToTune
+  setup_ = TRY(opened.Open(&stop_requested_, ModelRequest::OpenAny, device));
   Target& target = setup_.target;
   if (!target.note.empty()) emit_(event::Note{target.note});
   if (!device) LimitCores(target, AvailableCpus(), emit_);
@@ -166,13 +168,16 @@ Status TuneWork::OpenModel() {
                       " is, since its server or the tracker is of an earlier version: this run compiles for " +
                       MachineText(target) + ", as --target or this machine has it"});
   }
-  network_ = TRY(TRY(ModelToTune()).Load(setup_.network, target, *setup_.builder));
+  std::vector<std::string> notes;
+  network_ = TRY(TRY(ModelToTune(notes)).Load(setup_.network, target, *setup_.builder));
+  network_.notes.insert(network_.notes.begin(), notes.begin(), notes.end());
   tasks_ = TRY(SelectTasks(MakeTuneTasks(network_), request_.tasks, LeadersOf(network_)));
   return {};
 }
 
-// Returns the model of the request. Chooses the precisions of its products first, if the request asks for that.
-Result<ModelRequest> TuneWork::ModelToTune() {
+// Returns the model of the request. Chooses the precisions of its products first, if the request asks for that, and
+// adds the choice's notes for the user.
+Result<ModelRequest> TuneWork::ModelToTune(std::vector<std::string>& notes) {
   if (request_.model.precision != "auto") return request_.model;
   ChosenModel chosen =
       TRY(ChoosePrecision(request_.model, {.target = setup_.target,
@@ -182,7 +187,7 @@ Result<ModelRequest> TuneWork::ModelToTune() {
                                                  emit_(event::Step{step, done, total});
                                                },
                                            .stop = &stop_requested_}));
-  for (const std::string& note : WithoutRepeats(chosen.choice.notes)) emit_(event::Note{note});
+  notes = chosen.choice.notes;
   emit_(event::Precisions{std::move(chosen.choice), chosen.known});
   setup_.network = TRY(chosen.model.ParseNetwork());
   return std::move(chosen.model);

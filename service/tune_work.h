@@ -52,7 +52,7 @@ class TuneWork {
   Status CheckBeforeWait() const;
   Status TakeDevice();
   Status OpenModel();
-  Result<ModelRequest> ModelToTune();
+  Result<ModelRequest> ModelToTune(std::vector<std::string>& notes);
   TuneOptions SearchOptions() const;
   RunIdentity Identity() const;
   Result<std::unique_ptr<ClaimedRun>> Claim();

@@ -12,6 +12,7 @@ namespace {
 
 using test::CliResult;
 using test::kExample;
+using test::kExampleData;
 using test::Lines;
 using testing::AllOf;
 using testing::AnyOf;
@@ -143,6 +144,12 @@ TEST_F(PrecisionCommand, RefusesWhatDoesNotGoTogether) {
   ExpectRefused({"compile", "--model", SmallModel(), "--precision", "auto", "-o", File("m.tar")}, "--precision auto");
   ExpectRefused({"tune", "--op", "matmul:8,8,8", "--precision", "auto", "--max-error", "1", "--calibrate", "random"},
                 "not for --op");
+  ExpectRefused({"verify", "--model", kExample, "--precision", "auto", "--data", kExampleData},
+                "--precision auto is for tune");
+  ExpectRefused({"explain", "--model", SmallModel(), "--precision", "auto"}, "--precision auto is for tune");
+  ExpectRefused({"tune", "--model", SmallModel(), "--precision", "auto", "--max-error", "0.1", "--calibrate", "random",
+                 "--tasks", "list"},
+                "--tasks list measures nothing");
   ExpectRefused({"verify", "--model", SmallModel(), "--against", File("f32.tar"), "--data", "random"},
                 "--against compares a --package");
 }

@@ -41,6 +41,8 @@ Status CheckUsage(const TuneCommandOptions& options, const CLI::App& app) {
     if (!options.request.OnFarm()) TRY(RefuseGiven(app, {"--report-url"}, "only a farm's tracker shows it"));
     return options.request.Check();
   }
+  if (options.model.precision == "auto")
+    return Err("--tasks list measures nothing, so it excludes --precision auto: list the tasks of model or bf16");
   TRY(options.model.CheckSource());
   TRY(options.model.CheckDevice(/*runs=*/false));
   return RefuseGiven(app,

@@ -48,7 +48,7 @@ Setter WholeNumber(Number least, Member member) {
 }
 
 template <class Member>
-Setter Fraction(Member member) {
+Setter PositiveNumber(Member member) {
   return [member](NamedOptions& options, const std::string& name, const std::string& value) -> Status {
     double number = 0;
     const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
@@ -81,9 +81,10 @@ const std::map<std::string, Setter>& Setters() {
       {"db", Text(OfModel(&ModelRequest::db))},
       {"no-winograd", Flag(OfModel(&ModelRequest::no_winograd))},
       {"precision", Text(OfModel(&ModelRequest::precision))},
-      {"max-error", Fraction([](NamedOptions& options) -> double& { return options.tune.model.bound.max_error; })},
+      {"max-error",
+       PositiveNumber([](NamedOptions& options) -> double& { return options.tune.model.bound.max_error; })},
       {"min-agreement",
-       Fraction([](NamedOptions& options) -> double& { return options.tune.model.bound.min_agreement; })},
+       PositiveNumber([](NamedOptions& options) -> double& { return options.tune.model.bound.min_agreement; })},
       {"calibrate", Text(OfModel(&ModelRequest::calibrate))},
       {"allow-tf32", Flag(OfModel(&ModelRequest::allow_tf32))},
       {"lenient", Flag(OfModel(&ModelRequest::lenient))},

@@ -150,6 +150,11 @@ TEST_F(PrecisionCommand, RefusesWhatDoesNotGoTogether) {
   ExpectRefused({"tune", "--model", SmallModel(), "--precision", "auto", "--max-error", "0.1", "--calibrate", "random",
                  "--tasks", "list"},
                 "--tasks list measures nothing");
+  for (const char* wrong : {"0", "-1", "nan", "inf", ""})
+    ExpectRefused(with({"--precision", "auto", "--calibrate", "random", "--max-error", wrong}),
+                  "'" + std::string(wrong) + "' is not a number above 0\n");
+  ExpectRefused(with({"--precision", "auto", "--calibrate", "random", "--min-agreement", "1.5"}),
+                "'1.5' is not a number above 0 and up to 1");
   ExpectRefused({"verify", "--model", SmallModel(), "--against", File("f32.tar"), "--data", "random"},
                 "--against compares a --package");
 }

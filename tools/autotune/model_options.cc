@@ -2,6 +2,7 @@
 #include "frontend/operator/operator.h"
 #include "tools/autotune/command.h"
 #include "tools/autotune/console.h"
+#include "tools/autotune/usage.h"
 
 namespace autotune::tools {
 
@@ -52,11 +53,11 @@ void ModelOptions::Add(CLI::App& app, bool model_required) {
 void ModelOptions::AddPrecisionChoice(CLI::App& app) {
   app.add_option("--max-error", bound.max_error,
                  "for --precision auto: the largest error of the worst output, ||y - y32|| / ||y32||, such as 0.01")
-      ->check(CLI::PositiveNumber);
+      ->check(PositiveNumber());
   app.add_option("--min-agreement", bound.min_agreement,
                  "for --precision auto: the least share of the first output's rows whose largest number stays at its "
                  "place, such as 0.99; rows in which f32 hardly tells the two largest apart do not count")
-      ->check(CLI::Range(0.0, 1.0));
+      ->check(PositiveNumber(/*most=*/1));
   app.add_option("--calibrate", calibrate,
                  "for --precision auto: inputs for which errors and the ranges of tensors are measured: a folder with "
                  "test_data_set_*/input_0.pb, .npz or .npy files; random, only to measure speed");

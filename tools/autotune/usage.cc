@@ -11,6 +11,7 @@
 #include "support/cpus.h"
 #include "support/edit_distance.h"
 #include "support/file.h"
+#include "support/printf_text.h"
 #include "support/terminal.h"
 #include "tools/error_lines.h"
 #include "tools/option_tree.h"
@@ -168,6 +169,19 @@ CLI::Validator Seconds() {
         const bool is_number = error == std::errc() && end == text.data() + text.size();
         if (is_number && value >= 0 && value <= kMostSeconds) return "";  // a NaN is refused
         return "'" + text + "' is not a number of seconds from 0 to 86400";
+      },
+      "");
+}
+
+CLI::Validator PositiveNumber(double most) {
+  return CLI::Validator(
+      [most](const std::string& text) -> std::string {
+        double value = 0;
+        auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+        const bool is_number = error == std::errc() && end == text.data() + text.size();
+        if (is_number && value > 0 && value <= most) return "";
+        const bool bounded = most < std::numeric_limits<double>::max();
+        return "'" + text + "' is not a number above 0" + (bounded ? Format(" and up to %g", most) : "");
       },
       "");
 }

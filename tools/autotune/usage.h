@@ -3,6 +3,7 @@
 #pragma once
 #include <CLI/CLI.hpp>
 #include <functional>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -16,8 +17,10 @@ CLI::Validator AtLeastOne();
 CLI::Validator AtLeastZero();
 // A whole number of any size; one that exceeds `int` becomes the largest `int`, which no run reaches.
 CLI::Validator AnyNumberOfTrials();
-CLI::Validator Threads();      // 0 to MostThreads() (support/cpus.h); 0: one per CPU
-CLI::Validator Seconds();      // 0 to 86400; refuses "nan" and "inf", which CLI::Range accepts
+CLI::Validator Threads();  // 0 to MostThreads() (support/cpus.h); 0: one per CPU
+CLI::Validator Seconds();  // 0 to 86400; refuses "nan" and "inf", which CLI::Range accepts
+// A finite number above 0, up to `most`; refuses "nan", which CLI::PositiveNumber accepts.
+CLI::Validator PositiveNumber(double most = std::numeric_limits<double>::max());
 CLI::Validator PackageFile();  // a path of a package to write: M.tar or M.so
 
 // Returns an error if the command line gives one of these options, which would have no effect: "WHY, so it excludes

@@ -366,7 +366,7 @@ Command VerifyCommand(CLI::App& root) {
       "as for quantize --calibrate, or random");
   app->add_option("--max-error", options->max_error,
                   "with --against: the largest error of the worst output, ||y - y32|| / ||y32||")
-      ->check(CLI::PositiveNumber)
+      ->check(PositiveNumber())
       ->needs(against);
   app->add_option("--rtol", options->tolerance.rtol,
                   "relative tolerance: a float a is right where b is expected if |a-b| <= rtol * |b| + atol * q")

@@ -19,9 +19,9 @@ namespace fs = std::filesystem;
 // A file of this version holds what was chosen.
 struct StoredChoice {
   std::string precision;   // ModelRequest::precision
-  bool own_model = false;  // true: the request's own model was chosen, so there is no other one
+  std::string model_hash;  // of the model in the file beside this one; empty: the request's own one was chosen
   PrecisionChoice choice;
-  AUTOTUNE_FIELDS(precision, own_model, choice)
+  AUTOTUNE_FIELDS(precision, model_hash, choice)
 };
 
 // The folder with the choices that were made before.
@@ -40,20 +40,23 @@ class ChoiceFolder {
     const Result<std::string> text = ReadFile(File(".json"));
     const Result<Json> json = text.ok() ? Json::Parse(*text) : text.error();
     const Result<StoredChoice> stored = json.ok() ? FromJson<StoredChoice>(*json) : json.error();
-    if (!stored.ok()) return std::nullopt;
+    if (!stored.ok() || std::ranges::count(stored->choice.points, true, &PrecisionPoint::chosen) != 1)
+      return std::nullopt;
     ChosenModel known{.model = request, .choice = stored->choice, .known = true};
     known.model.precision = stored->precision;
     known.model.bound = {};
     known.model.calibrate.clear();
-    if (stored->own_model) return known;
+    if (stored->model_hash.empty()) return known;
+    // A run at the same time may have replaced one of the two files.
     Result<std::string> model = ReadFile(File(".onnx"));
-    if (!model.ok()) return std::nullopt;
+    if (!model.ok() || HashBytes128(*model).Hex() != stored->model_hash) return std::nullopt;
     known.model.bytes = std::move(*model);
     return known;
   }
 
   Status Put(const ChosenModel& chosen, bool own_model) const {
-    const StoredChoice stored{chosen.model.precision, own_model, chosen.choice};
+    const std::string hash = own_model ? "" : HashBytes128(chosen.model.bytes).Hex();
+    const StoredChoice stored{chosen.model.precision, hash, chosen.choice};
     if (!own_model) TRY(ReplaceFile(File(".onnx"), chosen.model.bytes));
     TRY(ReplaceFile(File(".json"), ToJson(stored).Dump()));
     Prune();
@@ -84,7 +87,7 @@ Result<std::string> KeyOf(const ModelRequest& request, const ModelQuantizer& qua
                           const Target& target) {
   ModelRequest options = request;
   options.model = options.db = options.calibrate = "";
-  constexpr const char* kVersion = "precision 1";  // counts changes of the quantizer and of the search
+  constexpr const char* kVersion = "precision 2";  // counts changes of the quantizer and of the search
   std::vector<std::string> parts = {kVersion, ModelLine(options), target.Text(),
                                     HashBytes128(quantizer.FloatModel()).Hex()};
   parts.push_back(TRY(calibration.HashOfSamples()).Hex());

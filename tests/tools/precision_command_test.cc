@@ -3,8 +3,10 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
 #include <set>
 
+#include "support/file.h"
 #include "tests/tools/cli.h"
 
 namespace autotune {
@@ -101,6 +103,26 @@ TEST_F(PrecisionCommand, TheStatedErrorIsThatOfThePackage) {
   // Another bound is another choice.
   EXPECT_FALSE(*Chosen({"--max-error", "1e-9"})["known"].As<bool>());
   EXPECT_LT(Number(Verified(), "error"), 1e-5) << "f32 alone is as exact as this";
+}
+
+// Another run may replace one of a choice's two files, and a disk may damage both: then the choice is made again.
+TEST_F(PrecisionCommand, ADamagedChoiceIsMadeAgain) {
+  const std::vector<std::string> bound = {"--max-error", "0.5"};
+  EXPECT_FALSE(*Chosen(bound)["known"].As<bool>());
+  EXPECT_TRUE(*Chosen(bound)["known"].As<bool>());
+  std::string json, onnx;
+  for (const auto& file : std::filesystem::directory_iterator(File("autotune/precision")))
+    (file.path().extension() == ".json" ? json : onnx) = file.path().string();
+  ASSERT_NE(json, "");
+  ASSERT_NE(onnx, "") << "a network of 8 bits is the fastest, and has a model of its own";
+  ASSERT_TRUE(ReplaceFile(onnx, ReadFile(kExample).value()).ok());
+  EXPECT_FALSE(*Chosen(bound)["known"].As<bool>());
+  std::string text = ReadFile(json).value();
+  const size_t at = text.find("\"chosen\":true");
+  ASSERT_NE(at, std::string::npos);
+  ASSERT_TRUE(ReplaceFile(json, text.replace(at, 13, "\"chosen\":false")).ok());
+  EXPECT_FALSE(*Chosen(bound)["known"].As<bool>());
+  EXPECT_FALSE(*Chosen({"--max-error", "0.50000001"})["known"].As<bool>()) << "another bound";
 }
 
 TEST_F(PrecisionCommand, PrintsTablesForPeople) {

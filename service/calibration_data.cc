@@ -77,7 +77,7 @@ Result<std::vector<Tensor>> CalibrationData::Read(const Source& source) const {
   for (size_t i = 0; i < source.files.size(); ++i) {
     const std::string& file = source.files[i];
     if (file.ends_with(".npy")) {
-      named.emplace_back(inputs_[i].name, TRY_NOTE(ReadNpy(file), "in " + file));
+      named.emplace_back(inputs_[i].name, TRY(ReadNpy(file)));
       continue;
     }
     const NamedTensor tensor = TRY(ReadTensorPb(file));
@@ -127,7 +127,7 @@ Status CalibrationData::Check(Source& source) const {
 }
 
 Result<CalibrationData> CalibrationData::Open(const std::string& where, const std::vector<TensorSpec>& inputs,
-                                              const std::vector<std::string>& ignored) {
+                                              const std::vector<std::string>& ignored, const std::string& option) {
   CalibrationData data;
   data.inputs_ = inputs;
   data.ignored_ = ignored;
@@ -137,7 +137,7 @@ Result<CalibrationData> CalibrationData::Open(const std::string& where, const st
     return data;
   }
   if (!fs::is_directory(where))
-    return WithHint(Err("--calibrate ", where, ": no such folder"),
+    return WithHint(Err(option, " ", where, ": no such folder"),
                     "name a folder with test_data_set_*/input_0.pb, .npz or .npy files, or say random");
   data.sources_ = TRY(data.SourcesIn(where));
   for (const std::string& folder : data.sources_.empty() ? FoldersIn(where) : std::vector<std::string>())
@@ -147,7 +147,7 @@ Result<CalibrationData> CalibrationData::Open(const std::string& where, const st
     for (int64_t i = 0; i < data.sources_[s].samples; ++i) data.samples_.emplace_back(s, i);
   }
   if (data.samples_.empty())
-    return WithHint(Err("--calibrate ", where, " holds no inputs"),
+    return WithHint(Err(option, " ", where, " holds no inputs"),
                     "it needs test_data_set_*/input_0.pb, .npz files with an array for each input, or .npy files");
   return data;
 }

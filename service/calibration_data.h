@@ -14,9 +14,10 @@ class CalibrationData {
   // Lists and checks the samples in `where`: a folder, or "random". A folder, or each of its folders, has files
   // input_0.pb, …; or FILE.npz, each with an array for each input; or FILE.npy, for a network with one input; or
   // NAME.npy for each input. Arrays may hold several samples, one behind the other in the first dimension. `ignored`:
-  // names of inputs of the model that the network does not have.
+  // names of inputs of the model that the network does not have. `option`: the one that names `where`, for errors.
   static Result<CalibrationData> Open(const std::string& where, const std::vector<TensorSpec>& inputs,
-                                      const std::vector<std::string>& ignored = {});
+                                      const std::vector<std::string>& ignored = {},
+                                      const std::string& option = "--calibrate");
 
   bool is_random() const { return random_; }
   int64_t size() const { return static_cast<int64_t>(samples_.size()); }

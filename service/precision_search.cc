@@ -117,6 +117,10 @@ class Search {
     const NetworkError error = TRY(calibration_.ErrorOf(form.package));
     point.error = error.error, point.output = error.output, point.agreement = error.Agreement();
     const PrecisionBound& bound = choice_.bound;
+    if (choice_.points.empty() && std::isnan(error.error))
+      return WithHint(Err("output '", error.output, "' of the network of f32 has numbers that are infinite or NaN, so ",
+                          "no error can be measured"),
+                      "look at the weights of the model, and at the inputs of --calibrate");
     if (bound.min_agreement > 0 && error.judged < kLeastRows)
       return WithHint(Err("--min-agreement needs ", kLeastRows,
                           " rows of the first output that tell a largest number; ", "the samples have ", error.judged),

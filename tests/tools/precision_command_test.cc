@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <set>
 
+#include "runtime/npy.h"
 #include "support/file.h"
 #include "tests/tools/cli.h"
 
@@ -125,6 +126,21 @@ TEST_F(PrecisionCommand, ADamagedChoiceIsMadeAgain) {
   EXPECT_FALSE(*Chosen({"--max-error", "0.50000001"})["known"].As<bool>()) << "another bound";
 }
 
+TEST_F(PrecisionCommand, AnErrorNeedsFiniteNumbers) {
+  Tensor image = Tensor::Zeros({1, 3, 32, 32}, "f32").value();
+  image.Data<float>()[0] = NAN;
+  ASSERT_TRUE(std::filesystem::create_directory(File("nan")));
+  ASSERT_TRUE(WriteNpy(File("nan/x.npy"), image).ok());
+  ExpectRefused({"tune", "--model", kExample, "--precision", "auto", "--max-error", "0.1", "--calibrate", File("nan"),
+                 "--trials", "1", "--quiet"},
+                "of the network of f32 has numbers that are infinite or NaN");
+  ASSERT_EQ(Run({"compile", "--model", kExample, "--no-records", "-o", File("f32.tar")}).code, 0);
+  const CliResult verified =
+      Run({"verify", "--package", File("f32.tar"), "--against", File("f32.tar"), "--data", File("nan")});
+  EXPECT_EQ(verified.code, 3) << verified.Text();
+  EXPECT_THAT(verified.out, AllOf(StartsWith("WRONG: "), HasSubstr("numbers that are infinite or NaN")));
+}
+
 TEST_F(PrecisionCommand, PrintsTablesForPeople) {
   const CliResult result = Run({"tune", "--model", kExample, "--precision", "auto", "--calibrate", "random", "--trials",
                                 "1", "--max-error", "0.5"});
@@ -177,6 +193,9 @@ TEST_F(PrecisionCommand, RefusesWhatDoesNotGoTogether) {
                   "'" + std::string(wrong) + "' is not a number above 0\n");
   ExpectRefused(with({"--precision", "auto", "--calibrate", "random", "--min-agreement", "1.5"}),
                 "'1.5' is not a number above 0 and up to 1");
+  ASSERT_EQ(Run({"compile", "--model", SmallModel(), "--no-records", "-o", File("f32.tar")}).code, 0);
+  ExpectRefused({"verify", "--package", File("f32.tar"), "--against", File("f32.tar"), "--data", File("nowhere")},
+                "error: --data " + File("nowhere") + ": no such folder");
   ExpectRefused({"verify", "--model", SmallModel(), "--against", File("f32.tar"), "--data", "random"},
                 "--against compares a --package");
 }

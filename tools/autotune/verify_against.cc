@@ -1,5 +1,7 @@
 #include "tools/autotune/verify_against.h"
 
+#include <cmath>
+
 #include "service/calibration_data.h"
 #include "service/network_error.h"
 #include "support/hint.h"
@@ -30,9 +32,14 @@ Status CheckSame(const PackageInfo& one, const PackageInfo& other, const Against
   return {};
 }
 
+// Returns whether the error is within the bound. A NaN never is: an output has numbers that are infinite or NaN.
+bool Holds(const NetworkError& error, const AgainstOptions& options) {
+  return options.max_error == 0 ? !std::isnan(error.error) : error.error <= options.max_error;
+}
+
 void Print(const NetworkError& error, int64_t samples, const AgainstOptions& options) {
   Console& console = Console::Get();
-  const bool holds = options.max_error == 0 || error.error <= options.max_error;
+  const bool holds = Holds(error, options);
   if (console.json()) {
     Json line;
     line["error"] = error.error;
@@ -45,7 +52,10 @@ void Print(const NetworkError& error, int64_t samples, const AgainstOptions& opt
   }
   const std::string text =
       Format("error %.4g of output '", error.error) + OneLine(error.output) + "', ||y - y32|| / ||y32|| over " +
-      CountText(samples, "sample") + (holds ? "" : Format(", beyond --max-error %g", options.max_error)) +
+      CountText(samples, "sample") +
+      (holds                     ? ""
+       : std::isnan(error.error) ? ", which has numbers that are infinite or NaN"
+                                 : Format(", beyond --max-error %g", options.max_error)) +
       (error.judged > 0 ? Format("; the largest number of %d of %d rows is at the same place", error.same, error.judged)
                         : "");
   console.Result(Painted(holds ? "ok" : "WRONG", holds ? Colour::kGain : Colour::kFault, console.colours_out()) + ": " +
@@ -58,7 +68,7 @@ Result<int> VerifyAgainst(const AgainstOptions& options) {
   const RunnableModel model = TRY(RunnableModel::Open(options.package, options.place, "verify"));
   const RunnableModel exact = TRY(RunnableModel::Open(options.against, options.place, "verify"));
   TRY(CheckSame(model.info(), exact.info(), options));
-  CalibrationData data = TRY(CalibrationData::Open(options.data, model.info().inputs));
+  CalibrationData data = TRY(CalibrationData::Open(options.data, model.info().inputs, {}, "--data"));
   std::vector<std::string> names;
   for (const TensorSpec& output : model.info().outputs) names.push_back(output.name);
   ErrorSums sums(names);
@@ -72,7 +82,7 @@ Result<int> VerifyAgainst(const AgainstOptions& options) {
   }
   const NetworkError error = sums.Total();
   Print(error, data.size(), options);
-  return options.max_error == 0 || error.error <= options.max_error ? kExitOk : kExitWrong;
+  return Holds(error, options) ? kExitOk : kExitWrong;
 }
 
 }  // namespace autotune::tools

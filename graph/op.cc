@@ -120,8 +120,8 @@ Result<TensorSpec> InferBatchMatmul(const Attrs&, const Specs& in) {
 
 Result<TensorSpec> InferNibbleMatmul(const Attrs&, const Specs& in) {
   const Shape &a = in[0].shape, &b = in[1].shape;
-  if (in[0].dtype != DType::Float(32) || in[1].dtype != DType::UInt(8))
-    return Err("operands must be f32 and u8: ", in[0].Text(), ", ", in[1].Text());
+  if (in[0].dtype != DType::Float(32) || in[1].dtype != DType::Int(8))
+    return Err("operands must be f32 and i8: ", in[0].Text(), ", ", in[1].Text());
   if (a.size() != 3 || b.size() != 3 || a[0] != b[0] || a[2] != 2 * b[1])
     return Err("cannot multiply ", in[0].Text(), " by two numbers in each of ", in[1].Text());
   return TensorSpec{in[0].dtype, {a[0], a[1], b[2]}};

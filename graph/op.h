@@ -16,7 +16,7 @@ enum class Op {
   kConv3d,        // as kConv2d, with D before H
   kMatmul,        // a [M,K], b [K,N]
   kBatchMatmul,   // a [...,M,K], b [...,K,N]; leading dimensions broadcast; ranks equal, at least 3
-  kNibbleMatmul,  // a [B,M,2H] f32, b [B,H,N] u8: a times the numbers 0 to 15 in b, row 2h in the lower half of b[h]
+  kNibbleMatmul,  // a [B,M,2H] f32, b [B,H,N] i8: a times the numbers -8 to 7, row 2h in the lower half of b[h]
   kBatchNorm,     // x, scale, bias, mean, variance (each [C])
   kRelu,
   kClip,

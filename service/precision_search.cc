@@ -195,25 +195,36 @@ class Search {
   }
 
   // Tries the fastest mixture within a limit of the predicted error. The limit is the one at which the error would be
-  // at the bound, if the measured ones tell the scale of the predicted ones; else the middle between the largest limit
-  // whose mixture holds the bound and the least one whose mixture does not.
+  // at the bound, if the measured ones tell the scale of the predicted ones. Where that is no limit between the largest
+  // one whose mixture holds the bound and the least one whose mixture does not, it is the middle of these; before any
+  // mixture has failed, the one of the fastest mixture.
   Status TryMixtures() {
     constexpr double kCloseness = 1.02;  // [chosen] limits as close as this give nothing new
     double holds = 0, fails = kCloseness * PredictedError(costs_, PrecisionPath(costs_).front());
     double scale = ScaleOf(choice_.points.back());  // of the network of bytes
     const PrecisionPoint* fastest = Find(PrecisionPath(costs_).front());
     if (fastest && fastest->holds) return {};
-    for (int mixture = 1; mixture <= kMostMixtures && fails > holds * kCloseness; ++mixture) {
-      double limit = choice_.bound.max_error > 0 ? choice_.bound.max_error / scale : 0;
-      if (!(limit > holds * kCloseness && limit < fails)) limit = (holds + fails) / 2;
+    bool has_failed = false;
+    int mixtures = 0;
+    for (int round = 0; round < 2 * kMostMixtures && mixtures < kMostMixtures && fails > holds * kCloseness; ++round) {
+      const bool bounded = choice_.bound.max_error > 0;
+      double limit = bounded ? choice_.bound.max_error / scale : fails;
+      if (limit >= fails && !has_failed) {
+        limit = fails / kCloseness;
+      } else if (!(limit > holds * kCloseness && limit < fails)) {
+        limit = (holds + fails) / 2;
+      }
       const Precisions precisions = FastestWithin(costs_, limit);
-      if (setup_.on_step) setup_.on_step("mixtures", mixture, kMostMixtures);
       const bool is_new = !Find(precisions);
-      if (is_new)
-        TRY(Measure("mixture " + std::to_string(mixture), precisions,
+      if (is_new) {
+        ++mixtures;
+        if (setup_.on_step) setup_.on_step("mixtures", mixtures, kMostMixtures);
+        TRY(Measure("mixture " + std::to_string(mixtures), precisions,
                     TRY(calibration_.Compile(TRY(ModelOf(precisions))))));
+      }
       const PrecisionPoint& point = *Find(precisions);
       (point.holds ? holds : fails) = limit;
+      has_failed |= !point.holds;
       scale = ScaleOf(point);
       if (is_new) LearnChanges(point);
     }

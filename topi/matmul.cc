@@ -82,7 +82,7 @@ Tensor MatMul(const std::string& name, const Tensor& a, const Tensor& b, Roundin
 }
 
 Tensor NibbleMatMul(const std::string& name, const Tensor& a, const Tensor& b) {
-  constexpr int kBits = 4;
+  constexpr int kBits = 4, kWordBits = 32;
   CHECK(a.rank() == 3 && b.rank() == 3 && a.shape()[2] == 2 * b.shape()[1]) << name;
   const Shape &rows = a.shape(), &halves = b.shape();
   const DType word = DType::Int(32);  // lanes as wide as those of the sum
@@ -90,8 +90,10 @@ Tensor NibbleMatMul(const std::string& name, const Tensor& a, const Tensor& b) {
                     te::Combiner::kSum, {a, b},
                     [&](const std::vector<Expr>& i, const std::vector<Expr>& r) {
                       const Expr both = MakeCast(word, b({i[0], r[0], i[2]}));
-                      const Expr shifted = MakeBinary(BinaryOp::kShr, both, MakeCast(word, r[1] * kBits));
-                      const Expr number = MakeBinary(BinaryOp::kBitAnd, shifted, ConstOf(0xf, word));
+                      // The half moves to the upper end of the word, and then back with its sign.
+                      const Expr place = MakeCast(word, r[1] * -kBits + (kWordBits - kBits));
+                      const Expr number = MakeBinary(BinaryOp::kShr, MakeBinary(BinaryOp::kShl, both, place),
+                                                     ConstOf(kWordBits - kBits, word));
                       return a({i[0], i[1], r[0] * 2 + r[1]}) * MakeCast(a.dtype(), number);
                     },
                     {rows[0], rows[1], halves[2]});

@@ -18,8 +18,9 @@ enum class Rounding { kNone, kTf32 };
 // SumRows (topi/reduce.h). Operands of 16 bits are widened to f32, and the result is then f32.
 Tensor MatMul(const std::string& name, const Tensor& a, const Tensor& b, Rounding rounding = Rounding::kNone);
 
-// [B, M, 2H] x [B, H, N] -> [B, M, N]: products of f32 with numbers from 0 to 15, of which each element of `b`, a u8,
-// has two: row 2h in its lower half, row 2h + 1 in its upper half. Axes: (b, m, n). Reduction: (h, half).
+// [B, M, 2H] x [B, H, N] -> [B, M, N]: products of f32 with numbers from -8 to 7, of which each element of `b`, an i8,
+// has two in two's complement: row 2h in its lower half, row 2h + 1 in its upper half. Axes: (b, m, n). Reduction:
+// (h, half).
 Tensor NibbleMatMul(const std::string& name, const Tensor& a, const Tensor& b);
 
 // Like MatMul for a matrix b, but with the sum cut into blocks of `block` terms, which must divide K. The sums of the

@@ -3,7 +3,8 @@
 //   sum over all terms k of x[k] (s[block of k] w[k])  ->  sum over the blocks b of s[b] (sum over k in b of x[k] w[k])
 //
 // w are constants that fit a byte, and stay bytes, or two a byte if they fit 4 bits: a product of one row takes as long
-// as its weights need from memory. Numbers of 4 bits are stored as w + z from 0 to 15:
+// as its weights need from memory. Numbers from -15 to 15, as unsigned ones of 4 bits minus
+// their zero points are, are stored as w + z from -8 to 7:
 //
 //   sum over k in b of x[k] w[k]  =  sum over k in b of x[k] (w[k] + z)  -  z (sum over k in b of x[k])
 #include <algorithm>
@@ -75,44 +76,47 @@ class BlockProductsPass {
     return small;
   }
 
-  // Numbers of 4 bits, two a byte, and what was added to them: one number, or one for each block and column.
+  // Numbers of 4 bits, two a byte, and what was added to them for each block and column; empty: nothing.
   struct Nibbles {
-    TensorValue both, zeros;
+    TensorValue both;
+    std::optional<TensorValue> zeros;
   };
 
   // Returns `numbers` [blocks, block, n] as such; nothing if a column of a block has a range of more than 4 bits.
   static std::optional<Nibbles> NibblesOf(const TensorValue& numbers) {
-    constexpr int kLeast = -8, kRange = 15;
+    constexpr int kLeast = -8, kLargest = 7;
     const Shape& shape = numbers.spec.shape;
     const int64_t blocks = shape[0], block = shape[1], n = shape[2];
     if (block % 2 != 0) return std::nullopt;
     const auto* w = numbers.As<int8_t>();
     const auto at = [&](int64_t b, int64_t k, int64_t column) { return w[(b * block + k) * n + column]; };
     const auto [least, largest] = std::minmax_element(w, w + numbers.spec.NumElements());
-    const bool one_zero = *least >= kLeast && *largest <= kLeast + kRange;
-    std::vector<double> zeros(one_zero ? 1 : static_cast<size_t>(blocks * n), -kLeast);
-    for (int64_t b = 0; b < blocks && !one_zero; ++b) {
+    const bool fits = *least >= kLeast && *largest <= kLargest;
+    std::vector<double> zeros(fits ? 0 : static_cast<size_t>(blocks * n), 0);
+    for (int64_t b = 0; b < blocks && !fits; ++b) {
       for (int64_t column = 0; column < n; ++column) {
         int low = 0, high = 0;
         for (int64_t k = 0; k < block; ++k) {
           low = std::min<int>(low, at(b, k, column));
           high = std::max<int>(high, at(b, k, column));
         }
-        if (high - low > kRange) return std::nullopt;
-        zeros[static_cast<size_t>(b * n + column)] = -low;
+        if (high - low > kLargest - kLeast) return std::nullopt;
+        zeros[static_cast<size_t>(b * n + column)] = low < kLeast      ? kLeast - low
+                                                     : high > kLargest ? kLargest - high
+                                                                       : 0;
       }
     }
     char* bytes = nullptr;
-    const DType byte = DType::UInt(8);
+    const DType byte = DType::Int(8);
     const auto size = static_cast<size_t>(blocks * block / 2 * n);
-    Nibbles nibbles{{{byte, {blocks, block / 2, n}}, SharedBytes::Allocate(size, &bytes)},
-                    TensorValue::FromNumbers(byte, one_zero ? Shape{} : Shape{blocks, 1, n}, zeros)};
+    Nibbles nibbles{{{byte, {blocks, block / 2, n}}, SharedBytes::Allocate(size, &bytes)}, std::nullopt};
+    if (!fits) nibbles.zeros = TensorValue::FromNumbers(byte, {blocks, 1, n}, zeros);
     for (int64_t b = 0; b < blocks; ++b) {
       for (int64_t h = 0; h < block / 2; ++h) {
         for (int64_t column = 0; column < n; ++column) {
-          const auto zero = static_cast<int>(zeros[one_zero ? 0 : static_cast<size_t>(b * n + column)]);
+          const auto zero = fits ? 0 : static_cast<int>(zeros[static_cast<size_t>(b * n + column)]);
           const int low = at(b, 2 * h, column) + zero, high = at(b, 2 * h + 1, column) + zero;
-          *bytes++ = static_cast<char>(low | high << 4);
+          *bytes++ = static_cast<char>((low & 0xf) | high << 4);
         }
       }
     }
@@ -125,8 +129,9 @@ class BlockProductsPass {
     const std::optional<Nibbles> nibbles = NibblesOf(numbers);
     if (!nibbles) return b.Must(Op::kBatchMatmul, {x, b.AddConstant("", numbers)}, {}, name);
     const ValueId sums = b.Must(Op::kNibbleMatmul, {x, b.AddConstant("", nibbles->both)}, {}, name);
+    if (!nibbles->zeros) return sums;
     const ValueId of_x = b.Must(Op::kReduceSum, {x}, AxesAttrs{{2}});
-    const ValueId zeros = b.Must(Op::kCast, {b.AddConstant("", nibbles->zeros)}, CastAttrs{kFloats});
+    const ValueId zeros = b.Must(Op::kCast, {b.AddConstant("", *nibbles->zeros)}, CastAttrs{kFloats});
     return b.Must(Op::kSub, {sums, b.Must(Op::kMul, {of_x, zeros})}, {}, name);
   }
 

@@ -1,6 +1,7 @@
 // Weights of few bits: products with a scale for each block of terms, and constants of 4 bits.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <cmath>
 
 #include "frontend/onnx/import.h"
 #include "graph/pass.h"
@@ -120,6 +121,19 @@ TEST(BlockWeights, StayBytesForFewRows) {
   EXPECT_EQ(of_bytes({.zeros = Product::kFloats}, true), "") << "no bytes";
   EXPECT_EQ(of_bytes({.bits = 8, .zeros = Product::kPacked}, true), "") << "from -255 to 255";
   EXPECT_EQ(of_bytes({}, false), "") << "the target converts none";
+}
+
+// An infinite factor gives an infinite sum with the sign of its weight, as in floats.
+TEST(BlockWeights, InfiniteDataStayInfinite) {
+  const Made made = Make({});
+  const Graph floats = Import(made.model)->module.main(), now = *BlockProducts(floats, {.converts_factors = true});
+  Numbers x = made.x;
+  x[3] = INFINITY;
+  const auto want = reference::Evaluate(floats, {{{1, 64}, x}})[0].data;
+  EXPECT_TRUE(std::ranges::any_of(want, [](double y) { return std::isinf(y); }));
+  const auto got = reference::Evaluate(now, {{{1, 64}, x}})[0].data;
+  for (size_t i = 0; i < want.size(); ++i)
+    EXPECT_TRUE(got[i] == want[i] || (std::isnan(got[i]) && std::isnan(want[i]))) << got[i] << ", " << want[i];
 }
 
 // DequantizeLinear in blocks, with more zero points than import folds.

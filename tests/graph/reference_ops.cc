@@ -135,7 +135,8 @@ Tensor NibbleMatmul(const Tensor& a, const Tensor& b, const Shape& out_shape) {
   Tensor numbers{{b.shape[0], 2 * b.shape[1], b.shape[2]}, {}};
   ForEachIndex(numbers.shape, [&](const Shape& i) {
     const auto both = static_cast<int>(At(b, {i[0], i[1] / 2, i[2]}));
-    numbers.data.push_back(i[1] % 2 ? both / 16 : both % 16);
+    const int half = (i[1] % 2 ? both >> 4 : both) & 15;
+    numbers.data.push_back(half < 8 ? half : half - 16);
   });
   return Matmul(a, numbers, out_shape);
 }

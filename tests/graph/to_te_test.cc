@@ -79,7 +79,7 @@ TEST(LowerSubgraph, Products) {
   ExpectRight(Single(Op::kMatmul, {{3, 5}, {5, 7}}, {}, 1));
   ExpectRight(Single(Op::kBatchMatmul, {{4, 3, 5}, {4, 5, 2}}));
   ExpectRight(Single(Op::kBatchMatmul, {{2, 1, 3, 5}, {1, 4, 5, 2}}));
-  ExpectRight(Typed(Op::kNibbleMatmul, {{DType::Float(32), {2, 3, 8}}, {DType::UInt(8), {2, 4, 5}}}));
+  ExpectRight(Typed(Op::kNibbleMatmul, {{DType::Float(32), {2, 3, 8}}, {DType::Int(8), {2, 4, 5}}}));
 }
 
 TEST(LowerSubgraph, Elementwise) {

@@ -146,7 +146,7 @@ TEST(ElementTypes, EveryOperatorComputesWhatItTakes) {
     const Op op = static_cast<Op>(i);
     if (op == Op::kFused || op == Op::kCall || op == Op::kBatchNorm)
       continue;                             // these are not lowered as single operators
-    if (op == Op::kNibbleMatmul) continue;  // of f32 and u8 only
+    if (op == Op::kNibbleMatmul) continue;  // of f32 and i8 only
     for (DType type : kTypes) {
       SCOPED_TRACE(std::string(ToText(op)) + " of " + type.Text());
       Result<Graph> graph = GraphOf(op, type, type);

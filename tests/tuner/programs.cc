@@ -75,7 +75,7 @@ PrimFunc BytesDense(int64_t m, int64_t n, int64_t k, bool is_signed) {
 }
 
 PrimFunc NibbleProducts(int64_t blocks, int64_t m, int64_t n, int64_t k) {
-  te::Tensor a = te::Placeholder("a", {blocks, m, k}), b = te::Placeholder("b", {blocks, k / 2, n}, DType::UInt(8));
+  te::Tensor a = te::Placeholder("a", {blocks, m, k}), b = te::Placeholder("b", {blocks, k / 2, n}, DType::Int(8));
   te::Tensor out = topi::NibbleMatMul("dense", a, b);
   return te::CreatePrimFunc("dense", {{a, ParamRole::kInput}, {b, ParamRole::kConstant}, {out, ParamRole::kOutput}},
                             {.use_fma = true});

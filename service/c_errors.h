@@ -1,12 +1,11 @@
 // Errors of the functions of the compiler library's C header. The runtime library keeps them. Thread-safe.
 #pragma once
-#include <autotune/c_api.h>
-
 #include <exception>
 #include <new>
 #include <string>
 #include <utility>
 
+#include "service/compiler_c_api.h"
 #include "support/error_parts.h"
 #include "support/result.h"
 

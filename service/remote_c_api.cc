@@ -152,7 +152,8 @@ int autotune_remote_connect(const char* join, const char* tracker, const char* k
     options.farm.key = key;
     options.farm.job = "library";
     if (wait_seconds > 0) options.farm.wait_seconds = wait_seconds;
-    *out = new autotune_remote{TRY(autotune::rpc::RemoteDevice::Connect(options))};
+    auto device = TRY(autotune::rpc::RemoteDevice::Connect(options));
+    *out = new autotune_remote{std::move(device)};
     return {};
   });
 }

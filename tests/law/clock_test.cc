@@ -30,6 +30,7 @@ const std::map<std::string, std::string> kReaders = {
     {"tracker/members.cc", "when a member was invited"},
     {"tracker/tracker.cc", "age of the keys in the tracker's file, for status; the ends of drains and locks"},
     {"package/package_io.cc", "the date in a package"},
+    {"package/prepared_cache.cc", "the age of files, whose dates are the file system's"},
     {"tracker/local_farm.cc", "age of a stale folder, whose date is the file system's"},
 };
 

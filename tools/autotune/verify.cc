@@ -271,10 +271,14 @@ ModelPlace PlaceOf(const VerifyOptions& options) {
 // Opens what compiles models for the place where they are checked: on a farm, for the first device that it grants.
 Result<CaseSetup> SetUp(const VerifyOptions& options) {
   ModelPlace place = PlaceOf(options);
-  if (!place.OnFarm()) return CaseSetup{options, place, TRY(options.model.Open())};
+  if (!place.OnFarm()) {
+    ModelSetup setup = TRY(options.model.Open());
+    return CaseSetup{options, place, std::move(setup)};
+  }
   // The device is given back before the compilation, and each check takes one like it.
   const rpc::DeviceInfo device = TRY(TakeDevice(place, "verify")).info;
-  return CaseSetup{options, place, TRY(options.model.Open(ModelOptions::OpenAny, &device))};
+  ModelSetup setup = TRY(options.model.Open(ModelOptions::OpenAny, &device));
+  return CaseSetup{options, place, std::move(setup)};
 }
 
 // Checks a compiled network that is given as a package, on a device of a farm or here.

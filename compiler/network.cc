@@ -299,16 +299,18 @@ std::vector<std::string> NotesOf(ImportedModel model, const NetworkOptions& opti
 
 }  // namespace
 
+std::string NetworkNameOf(const std::string& path) {
+  const std::string name = std::filesystem::path(path).stem().string();
+  // In ONNX's own layout every file is called model.onnx, and its folder has the network's name.
+  const std::string folder = std::filesystem::absolute(path).parent_path().filename().string();
+  return name == "model" && !folder.empty() ? folder : name;
+}
+
 Result<Network> LoadNetwork(const std::string& path, const NetworkOptions& options, const Target& target,
                             Builder& builder, const PassContext& passes) {
   ImportedModel model = TRY(ImportOnnx(path, ImportOptionsOf(options)));
   Network network = TRY_NOTE(MakeNetwork(model.module, options, target, builder, passes), "while optimizing " + path);
-  network.name = std::filesystem::path(path).stem().string();
-  // In ONNX's own layout every file is called model.onnx, and its folder has the network's name.
-  if (network.name == "model") {
-    std::string folder = std::filesystem::absolute(path).parent_path().filename().string();
-    if (!folder.empty()) network.name = folder;
-  }
+  network.name = NetworkNameOf(path);
   network.notes = NotesOf(std::move(model), options, target);
   network.digest = DigestOf(TRY(ReadFile(path)), options, passes);
   return network;

@@ -75,6 +75,9 @@ std::string StructureHash(const Network& network);
 // counted once.
 int64_t WorkingSetBytes(const Network& network);
 
+// Returns the name of the network in a model file (Network::name).
+std::string NetworkNameOf(const std::string& path);
+
 // LoadNetwork reads a model file, and LoadNetworkBytes takes its contents, which have no further files. A file and its
 // contents give networks of one digest. MakeNetwork takes a module from elsewhere; it uses only the option `winograd`
 // and leaves name and digest empty. `builder` compiles the kernels that fold constants. Errors: those of ImportOnnx; a

@@ -13,7 +13,7 @@
 #include <ctime>
 #include <filesystem>
 
-#include "support/cache_folder.h"
+#include "package/cache_folder.h"
 #include "support/cpu_features.h"
 #include "support/file.h"
 #include "support/hash.h"

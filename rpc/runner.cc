@@ -26,6 +26,7 @@
 #include "runtime/compare.h"
 #include "runtime/fill.h"
 #include "runtime/kernel_context.h"
+#include "runtime/thread_pool.h"
 #include "runtime/time_evaluator.h"
 #include "support/cpu_features.h"
 #include "support/cpus.h"
@@ -73,6 +74,7 @@ bool MostAreFinite(const std::vector<Tensor>& tensors) {
 // Enters the sandbox. Returns an error if a layer is missing that must be there.
 Result<std::vector<SandboxLayer>> Confined(const RunnerOptions& options, Restriction restriction) {
   HostCpuFeatures();  // it makes a system call that the sandbox forbids
+  ThreadPool::StayInPlace();
   std::vector<SandboxLayer> layers = EnterSandbox(options.sandbox, restriction);
   if (options.sandbox.mode == SandboxMode::kStrict && !options.shows_sandbox) TRY(CheckStrict(layers));
   return layers;

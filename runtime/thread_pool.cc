@@ -72,6 +72,8 @@ void StayOn(int cpu) {
 // take CPUs from them. Never dereferenced.
 std::atomic<const ThreadPool*> last_forked{nullptr};
 
+std::atomic<bool> stays_in_place{false};
+
 // The number of forks that lie between the process that made the first pool and this one.
 std::atomic<uint32_t> forks{0};
 void CountForks() {
@@ -112,6 +114,8 @@ void ThreadPool::StartWorkers(int threads) {
   if (!options_.pin && !oversubscribed) cpus_ = std::move(cpus);
 }
 
+void ThreadPool::StayInPlace() { stays_in_place.store(true, std::memory_order_relaxed); }
+
 // In a child of fork, forgets the workers of the parent. Their handles are kept for ever, since a thread that does not
 // exist can be neither joined nor detached.
 void ThreadPool::ForgetLostWorkers() {
@@ -128,7 +132,7 @@ void ThreadPool::ForgetLostWorkers() {
 // caller runs there now, the worker would wait for milliseconds, until the operating system moves it.
 void ThreadPool::LeaveCallersCpu() {
   const int cpu = sched_getcpu();
-  if (cpus_.size() < 2 || cpu < 0 || cpu == callers_cpu_) return;
+  if (cpus_.size() < 2 || cpu < 0 || cpu == callers_cpu_ || stays_in_place.load(std::memory_order_relaxed)) return;
   callers_cpu_ = cpu;
   std::vector<int> others = cpus_;
   std::erase(others, cpu);

@@ -33,6 +33,9 @@ class ThreadPool {
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
 
+  // From now on, no pool of this process makes system calls about other threads: the sandbox of runners forbids them.
+  static void StayInPlace();
+
   int num_threads() const { return static_cast<int>(workers_.size()) + 1; }
 
   // Runs tasks 0..num_tasks-1. Free threads take chunks of shrinking size: the caller from the front, the workers from

@@ -6,9 +6,9 @@
 
 #include "compiler/aot.h"
 #include "compiler/compile.h"
+#include "package/cache_folder.h"
 #include "records/choice.h"
 #include "service/text.h"
-#include "support/cache_folder.h"
 #include "support/file.h"
 #include "support/hash.h"
 #include "support/output_file.h"

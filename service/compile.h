@@ -40,7 +40,7 @@ struct CompiledNetwork {
 Result<CompiledNetwork> CompileNetwork(const CompileRequest& request);
 
 // Compiles the network, unless the cache has a package of the same model, options, program and schedules. Ignores
-// `output`. `package` is a file of UserCacheFolder() (support/cache_folder.h), which a later call removes once
+// `output`. `package` is a file of UserCacheFolder() (package/cache_folder.h), which a later call removes once
 // kMostCompiled others were used. A cached network has no seconds and notes.
 Result<CompiledNetwork> CompileCached(const CompileRequest& request);
 inline constexpr int kMostCompiled = 32;

@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <optional>
 
+#include "package/cache_folder.h"
 #include "service/precision_search.h"
-#include "support/cache_folder.h"
 #include "support/file.h"
 #include "support/hash.h"
 #include "support/state_folder.h"
@@ -23,6 +23,12 @@ struct StoredChoice {
   PrecisionChoice choice;
   AUTOTUNE_FIELDS(precision, model_hash, choice)
 };
+
+// Gives the request a model instead of its own one, under the same name.
+void SetBytes(ModelRequest& request, std::string bytes) {
+  if (request.bytes.empty()) request.model = NetworkNameOf(request.model);
+  request.bytes = std::move(bytes);
+}
 
 // The folder with the choices that were made before.
 class ChoiceFolder {
@@ -50,7 +56,7 @@ class ChoiceFolder {
     // A run at the same time may have replaced one of the two files.
     Result<std::string> model = ReadFile(File(".onnx"));
     if (!model.ok() || HashBytes128(*model).Hex() != stored->model_hash) return std::nullopt;
-    known.model.bytes = std::move(*model);
+    SetBytes(known.model, std::move(*model));
     return known;
   }
 
@@ -125,7 +131,7 @@ Result<ChosenModel> ChoosePrecision(const ModelRequest& request, const Precision
   if (own_model) {
     if (chosen.choice.chosen().bf16 > 0) chosen.model.precision = "bf16";
   } else {
-    chosen.model.bytes = std::move(found.model);
+    SetBytes(chosen.model, std::move(found.model));
   }
   TRY(folder.Put(chosen, own_model));
   return chosen;

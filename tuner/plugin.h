@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "support/json.h"
-#include "support/line_process.h"
 #include "support/result.h"
+#include "tuner/line_process.h"
 
 namespace autotune {
 

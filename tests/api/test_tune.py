@@ -75,7 +75,8 @@ class TuneTest(unittest.TestCase):
             self.assertEqual([r["id"] for r in matrix.records], [r["id"] for r in records if r["id"] in {m["id"] for m in matrix.records}])
             self.assertEqual(matrix.values.shape, (len(matrix), len(matrix.names)))
             self.assertGreater(len(matrix), len(records) // 2)
-            self.assertTrue(all(flops > 0 for flops in matrix.column("function.flops")))
+            flops = matrix.column("function.flops")  # 0 for tasks that only move elements
+            self.assertTrue(all(count >= 0 for count in flops) and any(count > 0 for count in flops))
             self.assertEqual(len(database.features(task=best["task"])), tasks[0]["records"])
             self.assertEqual(len(database.features(task="0" * 32)), 0)
             with self.assertRaises(ValueError):

@@ -80,7 +80,13 @@ TEST_F(Orphans, OfABuildWorker) { KillAtRandom(4, "--build-worker"); }
 TEST_F(Orphans, AreNoticed) {
   auto parent = Subprocess::Spawn({.argv = {"/bin/sh", "-c", "setsid sleep 100 & sleep 100"}});
   ASSERT_TRUE(parent.ok());
-  ASSERT_TRUE(Soon([&] { return Marked("sleep", "sh").size() == 2; }));
+  // Both run, and the first one has left the group of its parent, which is killed.
+  const auto both_sleep = [&] {
+    const std::vector<Process> sleeping = Marked("sleep", "sh");
+    return sleeping.size() == 2 &&
+           std::ranges::all_of(sleeping, [](const Process& process) { return process.command.starts_with("sleep "); });
+  };
+  ASSERT_TRUE(Soon(both_sleep));
   parent->Kill();
   ASSERT_TRUE(parent->Wait(kSeconds * 1000));
   ASSERT_TRUE(Soon([&] { return Marked().size() == 1; }));

@@ -7,7 +7,6 @@
 
 #include "codegen/builder.h"
 #include "support/check.h"
-#include "support/line_process.h"
 #include "support/subprocess.h"
 #include "tools/autotune/command.h"
 #include "tools/autotune/console.h"
@@ -15,6 +14,7 @@
 #include "tools/autotune/version.h"
 #include "tools/autotune/waits.h"
 #include "tools/error_lines.h"
+#include "tuner/line_process.h"
 
 namespace autotune::tools {
 namespace {

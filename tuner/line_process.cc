@@ -1,4 +1,4 @@
-#include "support/line_process.h"
+#include "tuner/line_process.h"
 
 #include <fcntl.h>
 #include <poll.h>

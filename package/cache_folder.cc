@@ -1,4 +1,4 @@
-#include "support/cache_folder.h"
+#include "package/cache_folder.h"
 
 #include <cstdlib>
 

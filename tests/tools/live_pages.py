@@ -190,8 +190,8 @@ class LivePages(unittest.TestCase):
         self.assertTrue(all(row["holder"] and "busy" in row["strip"] for row in busy), busy)
         run, job = next(iter(self.status()["jobs"].items()))
         self.assertEqual(job["network"], "resnet20")
-        card = self.browser.run("document.querySelector('.job').innerText")
-        self.assertIn("resnet20", card)
+        card = soon(lambda: self.browser.run("document.querySelector('.job')?.innerText || ''"), 30)
+        self.assertIn("resnet20", card or "no card")
 
         self.open(url)
         first = self.status(url)["round"]

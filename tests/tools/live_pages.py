@@ -173,7 +173,7 @@ class LivePages(unittest.TestCase):
         self.assertEqual({row["id"]: (row["key"], row["state"]) for row in self.rows()}, expected)
 
     def test_a_run_on_the_farm_is_seen_on_both_pages(self):
-        tune = subprocess.Popen([options.autotune, "tune", "--model", str(ROOT / "examples/resnet20.onnx"), "--trials", "48", "--key", "zen4",
+        tune = subprocess.Popen([options.autotune, "tune", "--model", str(ROOT / "examples/resnet20.onnx"), "--trials", "300", "--key", "zen4",
                                  "--http", "127.0.0.1:0", "-o", str(self.path / "m.tar")], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL,
                                 text=True, cwd=self.path)
         self.processes.append(tune)
@@ -184,14 +184,15 @@ class LivePages(unittest.TestCase):
         self.assertTrue(soon(lambda: self.status(url).get("round", {}).get("best_ms"), 120), lines)
         self.assertTrue(soon(lambda: any(job["curve"] for job in self.status()["jobs"].values())), self.status()["jobs"])
 
+        self.open(self.url)
+        card = soon(lambda: self.browser.run("document.querySelector('.job')?.innerText || ''"), 30)  # while it runs
+        self.assertIn("resnet20", card or "no card")
         self.look(self.url, "farm", self.check_devices)
         self.open(self.url)
         busy = [row for row in self.rows() if row["state"] == "busy"]
         self.assertTrue(all(row["holder"] and "busy" in row["strip"] for row in busy), busy)
         run, job = next(iter(self.status()["jobs"].items()))
         self.assertEqual(job["network"], "resnet20")
-        card = soon(lambda: self.browser.run("document.querySelector('.job')?.innerText || ''"), 30)
-        self.assertIn("resnet20", card or "no card")
 
         self.open(url)
         first = self.status(url)["round"]

@@ -17,7 +17,7 @@ namespace {
 constexpr int kDefaultsTried = 8;
 constexpr uint64_t kDefaultSeed = 20;
 constexpr int kDefaultDraws = 3000;
-constexpr int kDescents = 8;  // best draws of each sketch that descend
+constexpr int kDescents = 8;  // [chosen] best draws of each sketch that descend, on GPUs
 // Largest size of a default candidate's unrolled body, relative to the body of the previous candidate. A build that
 // rejects a body because it spills also rejects other bodies of the same size. A factor near 1 would repeat rejections;
 // a small factor would skip sizes that fit.

@@ -92,7 +92,8 @@ TEST_F(PrecisionCommand, TheStatedErrorIsThatOfThePackage) {
   EXPECT_EQ(event["choice"]["products"].As<Json::Array>()->size(), 22u);
   // The package computes what was chosen, and the same error is found there.
   const Json verified = Verified();
-  EXPECT_NEAR(Number(verified, "error"), Number(point, "error"), 1e-4);
+  // A tuned kernel may add floats in another order, so f32 itself need not have the error 0.
+  EXPECT_NEAR(Number(verified, "error"), Number(point, "error"), 1e-3 * Number(point, "error") + 1e-6);
   EXPECT_EQ(Text(verified, "worst_output"), Text(point, "output"));
   EXPECT_EQ(Text(Verified({"--max-error", "0.5"}), "verdict"), "passed");
 

@@ -70,8 +70,8 @@ class Touched {
     return Region{std::move(parts->fixed), *range.high - *range.low};
   }
 
-  // As RegionOfIndex, but also takes an index min(e, limit), if the least value of e never exceeds the limit. Each value
-  // of the index then lies between the least and the greatest value of e.
+  // As RegionOfIndex, but also takes an index min(e, limit), if the least value of e never exceeds the limit. Each
+  // value of the index then lies between the least and the greatest value of e.
   std::optional<Region> RegionOfClamped(const Expr& index, const Ranges& inner, const Analyzer& analyzer) const {
     const Binary* clamp = index.As<Binary>();
     const int64_t* limit = clamp && clamp->op == BinaryOp::kMin ? AsInt(clamp->b) : nullptr;

@@ -55,8 +55,7 @@ Result<std::string_view> BytesOf(const Tensor& tensor) {
 Result<std::shared_ptr<KernelContext>> ContextOf(int64_t threads) {
   if (threads < 0 || threads > std::numeric_limits<int>::max()) return Err("there are no ", threads, " threads");
   TRY(CheckThreads(static_cast<int>(threads)));
-  // Each worker sets its own CPUs, since the sandbox lets no thread set those of others.
-  return std::make_shared<KernelContext>(ThreadPoolOptions{.num_threads = static_cast<int>(threads), .pin = true});
+  return std::make_shared<KernelContext>(ThreadPoolOptions{.num_threads = static_cast<int>(threads)});
 }
 
 Result<Tensor> TimesOf(const PackedFunc& function, int64_t runs, double seconds) {

@@ -74,7 +74,7 @@ bool MostAreFinite(const std::vector<Tensor>& tensors) {
 // Enters the sandbox. Returns an error if a layer is missing that must be there.
 Result<std::vector<SandboxLayer>> Confined(const RunnerOptions& options, Restriction restriction) {
   HostCpuFeatures();  // it makes a system call that the sandbox forbids
-  ThreadPool::StayInPlace();
+  ThreadPool::MoveOnlyOneself();
   std::vector<SandboxLayer> layers = EnterSandbox(options.sandbox, restriction);
   if (options.sandbox.mode == SandboxMode::kStrict && !options.shows_sandbox) TRY(CheckStrict(layers));
   return layers;
@@ -178,7 +178,7 @@ class Runner {
     asked_threads_ = threads;
     if (threads <= 0) threads = AvailableCpus();
     threads = std::min(threads, MostThreads());  // the client may ask for the cores of another machine
-    context_ = std::make_unique<KernelContext>(ThreadPoolOptions{.num_threads = threads, .pin = true});
+    context_ = std::make_unique<KernelContext>(ThreadPoolOptions{.num_threads = threads});
     return *context_;
   }
 

@@ -17,6 +17,7 @@
 #include "rpc/rules.h"
 #include "rpc/runner.h"
 #include "support/clock.h"
+#include "support/cpus.h"
 #include "support/log.h"
 #include "support/process_stat.h"
 #include "support/subprocess.h"
@@ -26,9 +27,13 @@ namespace autotune::rpc {
 namespace {
 
 constexpr int64_t kCleanUpMs = 2;  // time between two checks of killed runners; a kill takes about this long
-// Time between two looks at a runner that works. A look takes 10 us, so it disturbs no measurement; in this time, a
-// core fills at most a few hundred MiB [chosen].
+// Time between two looks at a runner that works, which see whether it was stopped, and whether it may use too much
+// memory by now.
 constexpr int64_t kLookMs = 100;
+// Counting the runner's memory takes up to a millisecond of a CPU that it measures on. So its memory is counted again
+// only when it could have filled what it may still use, and once in kLongestCountMs [chosen]. No core fills more than
+// kFillPerMs bytes in a millisecond, since each new page costs more than its zeros do [chosen].
+constexpr int64_t kFillPerMs = int64_t{4} << 20, kLongestCountMs = 1000;
 constexpr int64_t kUnkillableMs = 100;  // time between two checks once a runner has outlived unkillable_ms
 
 }  // namespace
@@ -96,6 +101,7 @@ struct RunnerPool::Runner {
   int64_t oom_kills = 0;  // OomKills before the latest request
   int64_t looked_at = 0;  // when CountStops was called
   double stopped_ms = 0;  // since its latest request
+  int64_t count_at = 0;   // when its memory is to be counted again
 
   // If the runner was stopped since the latest call, counts all of that time.
   void CountStops() {
@@ -253,8 +259,13 @@ void RunnerPool::WatchWork() {
   if (!active_) return;
   active_->CountStops();
   if (options_.memory_bytes <= 0) return;
+  if (active_->looked_at + kLookMs / 2 < active_->count_at) return;
   const int64_t used = MemoryOf(active_->process.pid());
-  if (used <= options_.memory_bytes) return;
+  if (used <= options_.memory_bytes) {
+    const int64_t full = (options_.memory_bytes - used) / (kFillPerMs * AvailableCpus());
+    active_->count_at = active_->looked_at + std::min(full, kLongestCountMs);
+    return;
+  }
   active_->greed = "used " + std::to_string(used >> 20) + " MiB of memory, and may use " +
                    std::to_string(options_.memory_bytes >> 20);
   Kill(active_);
@@ -369,6 +380,7 @@ void RunnerPool::Send(const Message& message) {
   active_->channel->Send(message);
   active_->looked_at = BootMillis();
   active_->stopped_ms = 0;
+  active_->count_at = 0;
   work_watch_ = loop_.Every(kLookMs, [this] { WatchWork(); });
 }
 

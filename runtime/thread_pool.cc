@@ -63,16 +63,21 @@ void KeepOn(std::thread& thread, const std::vector<int>& cpus) {
   const cpu_set_t set = SetOf(cpus);
   pthread_setaffinity_np(thread.native_handle(), sizeof set, &set);
 }
-void StayOn(int cpu) {
-  const cpu_set_t set = SetOf({cpu});
+void StayOn(const std::vector<int>& cpus) {
+  const cpu_set_t set = SetOf(cpus);
   sched_setaffinity(0, sizeof set, &set);
+}
+
+std::vector<int> Without(std::vector<int> cpus, int cpu) {
+  std::erase(cpus, cpu);
+  return cpus;
 }
 
 // The pool of this process that forked last. Only its workers spin, since the spinning workers of other pools would
 // take CPUs from them. Never dereferenced.
 std::atomic<const ThreadPool*> last_forked{nullptr};
 
-std::atomic<bool> stays_in_place{false};
+std::atomic<bool> moves_only_oneself{false};
 
 // The number of forks that lie between the process that made the first pool and this one.
 std::atomic<uint32_t> forks{0};
@@ -103,18 +108,11 @@ void ThreadPool::StartWorkers(int threads) {
   bool oversubscribed = threads > AvailableCpus();
   spin_nanoseconds_ = oversubscribed ? 0 : static_cast<int64_t>(options_.spin_seconds * 1e9);
   workers_.reserve(threads - 1);
-  for (int i = 1; i < threads; ++i) {
-    // A worker pins itself, since the sandbox of runners allows no calls about other threads.
-    const int cpu = options_.pin && !oversubscribed ? cpus[i] : -1;
-    workers_.emplace_back([this, i, cpu] {
-      if (cpu >= 0) StayOn(cpu);
-      Work(i);
-    });
-  }
-  if (!options_.pin && !oversubscribed) cpus_ = std::move(cpus);
+  cpus_ = oversubscribed ? std::vector<int>() : std::move(cpus);
+  for (int i = 1; i < threads; ++i) workers_.emplace_back([this, i] { Work(i); });
 }
 
-void ThreadPool::StayInPlace() { stays_in_place.store(true, std::memory_order_relaxed); }
+void ThreadPool::MoveOnlyOneself() { moves_only_oneself.store(true, std::memory_order_relaxed); }
 
 // In a child of fork, forgets the workers of the parent. Their handles are kept for ever, since a thread that does not
 // exist can be neither joined nor detached.
@@ -125,18 +123,25 @@ void ThreadPool::ForgetLostWorkers() {
   lost->push_back(std::move(workers_));
   workers_.clear();
   sleepers_.store(0);
-  callers_cpu_ = -1;
+  forbidden_cpu_ = -1;
 }
 
-// Forbids the workers to run on the caller's CPU. A sleeping worker wakes on the CPU on which it ran before. If the
+// Forbids the sleeping workers to run on the caller's CPU. A worker wakes on the CPU on which it ran before. If the
 // caller runs there now, the worker would wait for milliseconds, until the operating system moves it.
-void ThreadPool::LeaveCallersCpu() {
-  const int cpu = sched_getcpu();
-  if (cpus_.size() < 2 || cpu < 0 || cpu == callers_cpu_ || stays_in_place.load(std::memory_order_relaxed)) return;
-  callers_cpu_ = cpu;
-  std::vector<int> others = cpus_;
-  std::erase(others, cpu);
+void ThreadPool::MoveWorkersFrom(int cpu) {
+  if (cpus_.size() < 2 || cpu < 0 || cpu == forbidden_cpu_ || moves_only_oneself.load(std::memory_order_relaxed)) {
+    return;
+  }
+  forbidden_cpu_ = cpu;
+  const std::vector<int> others = Without(cpus_, cpu);
   for (std::thread& worker : workers_) KeepOn(worker, others);
+}
+
+// Moves this worker away if it runs on the caller's CPU. Where other processes occupy the other CPUs, the operating
+// system leaves both on one for seconds, and regions take twice as long.
+void ThreadPool::LeaveCallersCpu() const {
+  const int cpu = callers_cpu_.load(std::memory_order_relaxed);
+  if (cpus_.size() > 1 && cpu >= 0 && sched_getcpu() == cpu) StayOn(Without(cpus_, cpu));
 }
 
 ThreadPool::~ThreadPool() {
@@ -195,12 +200,14 @@ int32_t ThreadPool::Run(int32_t num_tasks, Body body, void* closure) {
   const int64_t unit = TasksOfUnit(num_tasks);
   auto units = static_cast<uint32_t>(CeilDiv(num_tasks, unit));
   pending_.store(static_cast<int32_t>(units), std::memory_order_relaxed);
+  const int cpu = sched_getcpu();
+  if (callers_cpu_.load(std::memory_order_relaxed) != cpu) callers_cpu_.store(cpu, std::memory_order_relaxed);
   uint64_t region = (ticket_.load(std::memory_order_relaxed) >> 32) + 1;
   ticket_.store(region << 32 | units);  // publishes the fields above
   // Both atomics are sequentially consistent: either a worker reads the new ticket before it sleeps, or this thread
   // reads its increment of sleepers_.
   if (sleepers_.load() > 0) {
-    LeaveCallersCpu();
+    MoveWorkersFrom(cpu);
     wakeups_.fetch_add(1);
     FutexWake(wakeups_, std::min<int32_t>(num_tasks - 1, static_cast<int32_t>(workers_.size())));
   }
@@ -229,6 +236,7 @@ void ThreadPool::Work(int thread) {
       sleepers_.fetch_sub(1);
     }
     if (stop_.load()) return;
+    LeaveCallersCpu();
     RunSomeTasks(thread);
   }
 }

@@ -19,9 +19,6 @@ struct ThreadPoolOptions {
   // Time that a worker spins before it sleeps. A longer time makes forks cheaper, a shorter time leaves more CPU time
   // to other processes. If there are more threads than CPUs, workers do not spin.
   double spin_seconds = 100e-6;
-  // true: worker i runs only on the i-th CPU of the process; the caller is not pinned. Without effect if there are more
-  // threads than CPUs.
-  bool pin = false;
 };
 
 class ThreadPool {
@@ -34,7 +31,8 @@ class ThreadPool {
   ThreadPool(const ThreadPool&) = delete;
 
   // From now on, no pool of this process makes system calls about other threads: the sandbox of runners forbids them.
-  static void StayInPlace();
+  // Workers then leave the caller's CPU only by themselves, once they run there.
+  static void MoveOnlyOneself();
 
   int num_threads() const { return static_cast<int>(workers_.size()) + 1; }
 
@@ -61,7 +59,8 @@ class ThreadPool {
   void ForgetLostWorkers();
   void Work(int thread);
   bool RunSomeTasks(int thread);
-  void LeaveCallersCpu();
+  void MoveWorkersFrom(int cpu);
+  void LeaveCallersCpu() const;
 
   // `ticket_` = region number << 32 | front << 16 | back. Tasks are handed out in units (thread_pool.cc); the units
   // [front, back) are still to be handed out. A compare-exchange on the ticket takes a chunk of them. Region numbers
@@ -80,8 +79,9 @@ class ThreadPool {
   const ThreadPoolOptions options_;
   uint32_t forks_ = 0;  // number of forks when the workers started (thread_pool.cc)
   int64_t spin_nanoseconds_ = 0;
-  std::vector<int> cpus_;  // CPUs of unpinned workers; empty if workers are pinned or there are more threads than CPUs
-  int callers_cpu_ = -1;   // CPU that the last call of LeaveCallersCpu forbade to workers
+  std::vector<int> cpus_;             // CPUs of the process; empty if there are more threads than CPUs
+  int forbidden_cpu_ = -1;            // CPU that the last call of MoveWorkersFrom forbade to workers
+  std::atomic<int> callers_cpu_{-1};  // CPU on which the caller began the latest region
   std::vector<std::thread> workers_;
 };
 

@@ -71,36 +71,61 @@ TEST(ThreadPool, SleepingWorkersWakeUp) {
   }
 }
 
+// Lets the calling thread run on these CPUs only.
+void StayOn(const std::vector<int>& cpus) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (int cpu : cpus) CPU_SET(cpu, &set);
+  ASSERT_EQ(sched_setaffinity(0, sizeof set, &set), 0);
+}
+
+// Runs a region whose two tasks wait for each other, so that both threads run one. Calls `of_worker` in the worker.
+template <class F>
+void RunOnBoth(ThreadPool& pool, F&& of_worker) {
+  const std::thread::id caller = std::this_thread::get_id();
+  std::atomic<int> here = 0;
+  pool.For(2, [&](int) {
+    if (std::this_thread::get_id() != caller) of_worker();
+    ++here;
+    while (here < 2) std::this_thread::yield();
+  });
+}
+
+// Returns whether the worker of a pool with two threads may run on a CPU.
+bool WorkerMayRunOn(ThreadPool& pool, int cpu) {
+  bool may = false;
+  RunOnBoth(pool, [&] {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    sched_getaffinity(0, sizeof set, &set);
+    may = CPU_ISSET(cpu, &set);
+  });
+  return may;
+}
+
 // The affinity of a woken worker excludes the caller's CPU, where the worker would wait until the kernel balances the
 // load.
 TEST(ThreadPool, WokenWorkersLeaveTheCallersCpu) {
   if (AvailableCpus() < 2) GTEST_SKIP() << "the machine has only one CPU";
   const std::vector<int> cpus = AllowedCpus();
   ThreadPool pool({.num_threads = 2, .spin_seconds = 0});
-  auto stay_on = [](const std::vector<int>& some) {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    for (int cpu : some) CPU_SET(cpu, &set);
-    ASSERT_EQ(sched_setaffinity(0, sizeof set, &set), 0);
-  };
   for (int cpu : {cpus[0], cpus[1], cpus[0]}) {
-    stay_on({cpu});
+    StayOn({cpu});
     std::this_thread::sleep_for(std::chrono::milliseconds(5));  // so that the worker goes to sleep
-    const std::thread::id caller = std::this_thread::get_id();
-    std::atomic<int> here = 0, may = -1;
-    pool.For(2, [&](int) {
-      if (std::this_thread::get_id() != caller) {
-        cpu_set_t set;
-        CPU_ZERO(&set);
-        sched_getaffinity(0, sizeof set, &set);
-        may = CPU_ISSET(cpu, &set) ? 1 : 0;
-      }
-      ++here;
-      while (here < 2) std::this_thread::yield();
-    });
-    EXPECT_EQ(may, 0);
+    EXPECT_FALSE(WorkerMayRunOn(pool, cpu));
   }
-  stay_on(cpus);
+  StayOn(cpus);
+}
+
+// A worker that spins on the caller's CPU leaves it without the caller's help, which a sandbox may forbid.
+TEST(ThreadPool, SpinningWorkersLeaveTheCallersCpu) {
+  if (AvailableCpus() < 2) GTEST_SKIP() << "the machine has only one CPU";
+  const std::vector<int> cpus = AllowedCpus();
+  ThreadPool pool({.num_threads = 2, .spin_seconds = 60});
+  StayOn({cpus[0]});
+  RunOnBoth(pool, [&] { StayOn({cpus[0]}); });
+  EXPECT_FALSE(WorkerMayRunOn(pool, cpus[0]));
+  StayOn(cpus);
 }
 
 // When another pool starts a region, a pool's workers go to sleep immediately. This must not lose a task.

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "runtime/graph_json.h"
+#include "runtime/graph_executor.h"
 #include "runtime/kernel_context.h"
 #include "runtime/params.h"
 #include "support/integer.h"
@@ -178,7 +178,9 @@ class AotPlanner {
 }  // namespace
 
 Result<AotPlan> PlanAot(const Package& package, const std::vector<KernelMetadata>& kernels) {
-  AotPlanner planner(TRY(Graph::Parse(package.graph_json)), TRY(ParseParams(package.params)), kernels);
+  Graph graph = TRY(Graph::Parse(package.graph_json));
+  Params params = TRY(WidenedFor(graph, TRY(ParseParams(package.params))));
+  AotPlanner planner(std::move(graph), std::move(params), kernels);
   return planner.Run(package.library);
 }
 

@@ -145,8 +145,12 @@ Result<LoadedModel> LoadPrepared(const std::string& path, int threads, const Pre
   const std::string library = TRY_NOTE(LibraryBytesOf(package), note);
   package.library = library;
   PreparedIndex index{.info = package.info, .graph = package.graph_json};
-  for (const auto& [name, tensor] : TRY_NOTE(ViewParams(package.params), note))
-    index.params.push_back({name, DataTypeText(tensor.dtype()), tensor.shape(), std::nullopt});
+  const Params params = TRY_NOTE(ViewParams(package.params), note);
+  for (const int64_t node : graph.Variables()) {
+    const std::string& name = graph.nodes[node].name;
+    const GraphEntry& entry = graph.nodes[node].outputs[0];
+    if (params.contains(name)) index.params.push_back({name, entry.dtype, entry.shape, std::nullopt});
+  }
   const auto prepared = std::make_shared<PreparedConstants>();
   std::optional<LoadedModel> model = TRY_NOTE(LoadModel(std::move(package), threads, "", {.prepared = prepared}), note);
   // The package must be the one that the key names still.

@@ -172,9 +172,10 @@ Result<Module> CallTable::LoadNetwork(const Value& library, const Value& graph, 
   std::vector<DevicePtr> devices = {std::make_shared<CpuDevice>(context)};
   if (device_) devices.push_back(device_);
   if (!graph.IsNull()) {
-    return MakeGraphExecutorModule(TRY(GraphExecutor::Create(
-        TRY(Graph::Parse(TRY(BytesOf(TRY(graph.As<Tensor>()))))), std::move(module),
-        TRY(ParseParams(TRY(BytesOf(TRY(params.As<Tensor>()))))), std::move(devices), {.replaceable = replaceable})));
+    Graph parsed = TRY(Graph::Parse(TRY(BytesOf(TRY(graph.As<Tensor>())))));
+    Params constants = TRY(WidenedFor(parsed, TRY(ParseParams(TRY(BytesOf(TRY(params.As<Tensor>())))))));
+    return MakeGraphExecutorModule(TRY(GraphExecutor::Create(std::move(parsed), std::move(module), std::move(constants),
+                                                             std::move(devices), {.replaceable = replaceable})));
   }
   if (!module) return Err("a network has a graph or is a shared object");
   std::optional<ExecutorParts> parts = TakeExecutorParts(module);

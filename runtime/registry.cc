@@ -27,8 +27,9 @@ Result<Value> CreateExecutor(std::span<const Value> args) {
   auto module = TRY(detail::Argument<Module>(args, 1));
   auto params = TRY(detail::Argument<Bytes>(args, 2));
   std::vector<DevicePtr> devices = TRY_NOTE(OpenDevices(args.subspan(3), 0), "of those after argument 2");
-  auto executor =
-      TRY(GraphExecutor::Create(TRY(Graph::Parse(graph)), module, TRY(ParseParams(params.data)), std::move(devices)));
+  Graph parsed = TRY(Graph::Parse(graph));
+  Params constants = TRY(WidenedFor(parsed, TRY(ParseParams(params.data))));
+  auto executor = TRY(GraphExecutor::Create(std::move(parsed), module, std::move(constants), std::move(devices)));
   return Value(MakeGraphExecutorModule(std::move(executor)));
 }
 

@@ -2,11 +2,13 @@
 
 #include <gmock/gmock.h>
 
+#include <bit>
 #include <cstring>
 #include <fstream>
 
 #include "runtime/fill.h"
 #include "support/file.h"
+#include "support/half.h"
 #include "tests/runtime/c_artifact.h"
 
 namespace autotune {
@@ -48,6 +50,42 @@ TEST(Params, GoThereAndBack) {
     ExpectEqual(params, *loaded);
   }
   EXPECT_TRUE(ParseParams(ParamsBytes({}))->empty());
+}
+
+Tensor OfBits(const std::vector<uint32_t>& bits) {
+  Tensor tensor = Tensor::Empty({static_cast<int64_t>(bits.size())}, "f32").value();
+  std::copy(bits.begin(), bits.end(), tensor.Data<uint32_t>());
+  return tensor;
+}
+
+// Each number of f16 and of bf16 is stored in 16 bits, denormal ones, infinities and NaN as well, and comes back with
+// the same bits.
+TEST(Params, NumbersOf16BitsTake16Bits) {
+  for (const bool is_half : {true, false}) {
+    std::vector<uint32_t> bits;
+    for (uint32_t i = 0; i <= 0xffff; ++i) {
+      const auto half = static_cast<uint16_t>(i);
+      const auto all = std::bit_cast<uint32_t>(is_half ? HalfFromBits(half) : BFloatFromBits(half));
+      const bool is_nan = (all & 0x7fffffff) > 0x7f800000;
+      if (!is_nan || (all & 0x1fff) == 0) bits.push_back(all);
+    }
+    const Params narrow = Narrowed({{"w", OfBits(bits)}});
+    EXPECT_EQ(DataTypeText(narrow.at("w").dtype()), is_half ? "f16" : "bf16");
+    EXPECT_EQ(narrow.at("w").num_bytes(), 2 * static_cast<int64_t>(bits.size()));
+    EXPECT_EQ(Widened(narrow.at("w")).value().bytes(), OfBits(bits).bytes());
+  }
+}
+
+// One number that has no equal of 16 bits keeps its tensor in 32: one more digit, a larger or a smaller magnitude.
+TEST(Params, OtherNumbersKeepTheirBits) {
+  for (const float other : {1 + 0x1p-11F, 65536.0F + 0x1p-7F, 0x1p-25F + 0x1p-40F, 0x1p-120F + 0x1p-130F}) {
+    const Tensor tensor = OfBits({std::bit_cast<uint32_t>(0.5F), std::bit_cast<uint32_t>(other)});
+    const Params kept = Narrowed({{"w", tensor}, {"i", Tensor::Zeros({4}, "i32").value()}});
+    EXPECT_EQ(DataTypeText(kept.at("w").dtype()), "f32") << other;
+    EXPECT_EQ(kept.at("w").bytes(), tensor.bytes());
+    EXPECT_EQ(DataTypeText(kept.at("i").dtype()), "i32");
+    EXPECT_EQ(Widened(tensor).value().bytes(), tensor.bytes());
+  }
 }
 
 TEST(Params, DamagedFilesAreErrors) {

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <map>
 
-#include "runtime/graph_executor.h"
+#include "runtime/graph_json.h"
 #include "runtime/kernel_context.h"
-#include "runtime/params.h"
+#include "runtime/stored_params.h"
 #include "support/integer.h"
 
 namespace autotune {
@@ -179,7 +179,7 @@ class AotPlanner {
 
 Result<AotPlan> PlanAot(const Package& package, const std::vector<KernelMetadata>& kernels) {
   Graph graph = TRY(Graph::Parse(package.graph_json));
-  Params params = TRY(WidenedFor(graph, TRY(ParseParams(package.params))));
+  Params params = TRY(Widened(graph, TRY(ParseParams(package.params))));
   AotPlanner planner(std::move(graph), std::move(params), kernels);
   return planner.Run(package.library);
 }

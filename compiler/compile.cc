@@ -134,7 +134,7 @@ Result<CompileResult> CompileFrom(const Network& network, const Target& target, 
                                     .trace = choice.trace});
   }
   package.graph_json = plan.graph.ToText();
-  package.params = ParamsBytes(Narrowed(plan.params));
+  package.params = ParamsBytes(TRY(Narrowed(plan.params, plan.scaled)));
   package.library = std::move(kernels.library);
   package.objects = std::move(kernels.objects);
   package.sources = std::move(kernels.sources);

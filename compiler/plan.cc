@@ -72,7 +72,19 @@ class PlanMaker {
     graph::TensorValue value = fused_.ConstantValue(constant);
     DLDataType type = TRY(DataTypeFromText(value.spec.dtype.Text()));
     plan_.params.emplace(name, TRY(Tensor::FromBytes(value.spec.shape, type, value.bytes.view())));
+    if (const graph::ScaledIntegers* origin = value.bytes.origin()) TRY(AddOrigin(name, *origin));
     plan_.memory[home_[constant.value]].constants += value.spec.Bytes();
+    return {};
+  }
+
+  Status AddOrigin(const std::string& name, const graph::ScaledIntegers& origin) {
+    for (const std::string& part : StoredParts(name))
+      if (!names_.insert(part).second) return {};  // a tensor of the model has this name
+    const graph::TensorValue &numbers = origin.numbers, &scales = origin.scales;
+    ScaledIntegers parts;
+    parts.numbers = TRY(Tensor::FromBytes(numbers.spec.shape, {kDLInt, 8, 1}, numbers.bytes.view()));
+    parts.scales = TRY(Tensor::FromBytes(scales.spec.shape, {kDLFloat, 32, 1}, scales.bytes.view()));
+    plan_.scaled.emplace(name, std::move(parts));
     return {};
   }
 

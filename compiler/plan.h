@@ -6,7 +6,7 @@
 
 #include "graph/graph.h"
 #include "runtime/graph_json.h"
-#include "runtime/params.h"
+#include "runtime/stored_params.h"
 
 namespace autotune {
 
@@ -28,8 +28,10 @@ struct ExecutionPlan {
   // First the variables (inputs, then constants), then the nodes in the order of the fused graph. Nodes that copy a
   // value to another device stand before its first reader on that device.
   Graph graph;
-  std::vector<int64_t> place;           // index in `graph` of each node of the fused graph
-  Params params;                        // the constants
+  std::vector<int64_t> place;  // index in `graph` of each node of the fused graph
+  Params params;               // the constants
+  // By name, the integers and scales that constants were made of, where that is known.
+  std::map<std::string, ScaledIntegers> scaled;
   std::map<int64_t, MemoryUse> memory;  // by device
 };
 

@@ -28,6 +28,8 @@ struct TensorSpec {
 
 std::string ShapeText(const Shape& shape);  // [1,3,224,224]
 
+struct ScaledIntegers;
+
 // Reference-counted bytes, aligned to 64.
 class SharedBytes {
  public:
@@ -39,8 +41,12 @@ class SharedBytes {
   const char* data() const { return data_.get(); }
   size_t size() const { return size_; }
   explicit operator bool() const { return data_ != nullptr; }
+  // What the numbers were made of, in another shape; null: not known. Other bytes of the same numbers need not have it.
+  const ScaledIntegers* origin() const { return origin_.get(); }
+  void set_origin(std::shared_ptr<const ScaledIntegers> origin) { origin_ = std::move(origin); }
 
  private:
+  std::shared_ptr<const ScaledIntegers> origin_;
   std::shared_ptr<const char> data_;
   size_t size_ = 0;
 };
@@ -65,6 +71,12 @@ struct TensorValue {
   double Number(int64_t i) const;
   // The same elements under another shape of the same size.
   TensorValue Reshaped(Shape shape) const;
+};
+
+// Numbers of f32 that are f32(integer) * scale, rounded once, as weights of few bits are.
+struct ScaledIntegers {
+  TensorValue numbers;  // i8
+  TensorValue scales;   // f32, of the same rank, with extents of 1 where they repeat
 };
 
 }  // namespace autotune::graph

@@ -7,6 +7,7 @@
 #include "runtime/cpu_device.h"
 #include "runtime/info_module.h"
 #include "runtime/module_blob.h"
+#include "runtime/stored_params.h"
 #include "support/cpus.h"
 #include "support/hint.h"
 
@@ -140,7 +141,7 @@ Result<Module> TreeOf(Package package, int threads) {
   parts.model_name = package.info.model_name;
   parts.graph = TRY(Graph::Parse(package.graph_json));
   Module library = TRY(LibraryOf(package, parts.graph, std::make_shared<KernelContext>(threads)));
-  parts.params = TRY(WidenedFor(parts.graph, TRY(ParseParams(package.params))));
+  parts.params = TRY(Widened(parts.graph, TRY(ParseParams(package.params))));
   const Module factory = MakeGraphExecutorFactory(std::move(parts));
   const Module root = library ? library : factory;
   if (library) TRY(library->Import(factory));
@@ -163,7 +164,7 @@ Result<LoadedModel> LoadModel(Package package, int threads, const std::string& d
   parts.graph = TRY(Graph::Parse(package.graph_json));
   auto context = std::make_shared<KernelContext>(threads);
   Module library = TRY(LibraryOf(package, parts.graph, context));
-  parts.params = TRY(WidenedFor(parts.graph, TRY(ParseParams(package.params))));
+  parts.params = TRY(Widened(parts.graph, TRY(ParseParams(package.params))));
   package.params.clear();
   package.params.shrink_to_fit();
   return Finish(std::move(package.info), std::move(library), std::move(parts), std::move(context), device, options);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "runtime/abi.h"
+#include "runtime/stored_params.h"
 #include "support/cpus.h"
 #include "support/integer.h"
 
@@ -149,7 +150,7 @@ Result<LoadedModel> LoadPrepared(const std::string& path, int threads, const Pre
   for (const int64_t node : graph.Variables()) {
     const std::string& name = graph.nodes[node].name;
     const GraphEntry& entry = graph.nodes[node].outputs[0];
-    if (params.contains(name)) index.params.push_back({name, entry.dtype, entry.shape, std::nullopt});
+    if (IsStored(params, name)) index.params.push_back({name, entry.dtype, entry.shape, std::nullopt});
   }
   const auto prepared = std::make_shared<PreparedConstants>();
   std::optional<LoadedModel> model = TRY_NOTE(LoadModel(std::move(package), threads, "", {.prepared = prepared}), note);

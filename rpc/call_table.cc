@@ -11,6 +11,7 @@
 #include "runtime/paired_runs.h"
 #include "runtime/params.h"
 #include "runtime/registry.h"
+#include "runtime/stored_params.h"
 #include "support/clock.h"
 #include "support/cpus.h"
 
@@ -173,7 +174,7 @@ Result<Module> CallTable::LoadNetwork(const Value& library, const Value& graph, 
   if (device_) devices.push_back(device_);
   if (!graph.IsNull()) {
     Graph parsed = TRY(Graph::Parse(TRY(BytesOf(TRY(graph.As<Tensor>())))));
-    Params constants = TRY(WidenedFor(parsed, TRY(ParseParams(TRY(BytesOf(TRY(params.As<Tensor>())))))));
+    Params constants = TRY(Widened(parsed, TRY(ParseParams(TRY(BytesOf(TRY(params.As<Tensor>())))))));
     return MakeGraphExecutorModule(TRY(GraphExecutor::Create(std::move(parsed), std::move(module), std::move(constants),
                                                              std::move(devices), {.replaceable = replaceable})));
   }

@@ -246,9 +246,6 @@ struct ExecutorParts {
   std::shared_ptr<PreparedConstants> prepared = std::make_shared<PreparedConstants>();
 };
 
-// Widens the parameters that are stored in 16 bits (Narrowed, runtime/params.h) where the graph has 32-bit floats.
-Result<Params> WidenedFor(const Graph& graph, Params params);
-
 // Makes a module of type "GraphExecutorFactory". Its functions MODEL_NAME(devices...) and "default"(devices...) make a
 // graph executor module on these devices and the CPU, with `num_threads` threads (0: one per CPU). Its function
 // get_graph_json() returns the plan's text. Kernels are looked up in the module whose GetFunction returned the

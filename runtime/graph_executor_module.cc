@@ -5,6 +5,7 @@
 #include "runtime/cpu_device.h"
 #include "runtime/graph_executor.h"
 #include "runtime/network_variants.h"
+#include "runtime/stored_params.h"
 #include "support/clock.h"
 #include "support/json.h"
 #include "support/statistics.h"
@@ -220,15 +221,6 @@ Module MakeGraphExecutorModule(std::unique_ptr<GraphExecutor> executor) {
   return module;
 }
 
-Result<Params> WidenedFor(const Graph& graph, Params params) {
-  for (int64_t node : graph.Variables()) {
-    const auto param = params.find(graph.nodes[node].name);
-    if (param == params.end() || graph.nodes[node].outputs[0].dtype != "f32") continue;
-    param->second = TRY_NOTE(Widened(param->second), "parameter '" + param->first + "'");
-  }
-  return params;
-}
-
 Module MakeGraphExecutorFactory(ExecutorParts parts, int num_threads) {
   auto factory = std::make_shared<FactoryModule>();
   factory->parts = std::move(parts);
@@ -239,7 +231,7 @@ Module MakeGraphExecutorFactory(ExecutorParts parts, int num_threads) {
 Result<Module> LoadGraphExecutorFactory(ByteReader& in) {
   ExecutorParts parts;
   parts.graph = TRY(Graph::Parse(TRY(in.Text())));
-  parts.params = TRY(WidenedFor(parts.graph, TRY(ReadNamedTensors(in, /*count_first=*/true))));
+  parts.params = TRY(Widened(parts.graph, TRY(ReadNamedTensors(in, /*count_first=*/true))));
   parts.model_name = TRY(in.Text());
   return MakeGraphExecutorFactory(std::move(parts));
 }

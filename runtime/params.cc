@@ -1,9 +1,5 @@
 #include "runtime/params.h"
 
-#include <bit>
-#include <cstring>
-#include <optional>
-
 #include "support/file.h"
 #include "support/hint.h"
 #include "support/utf8.h"
@@ -17,67 +13,7 @@ constexpr int32_t kMaxRank = 64;
 // Bytes of a stored tensor of rank 0 without data, the smallest possible one.
 constexpr size_t kTensorHeader = 8 + 8 + 4 + 4 + 4 + 4 + 8;
 
-constexpr DLDataType kFloat = {kDLFloat, 32, 1}, kHalf = {kDLFloat, 16, 1}, kBFloat = {kDLBfloat, 16, 1};
-constexpr uint32_t kHalfShift = 13;     // bits of a significand of f32 that one of f16 lacks
-constexpr float kHalfScale = 0x1p112F;  // the exponents of f32 are larger by this factor
-constexpr uint32_t kSign = 1U << 31, kInfinity = 0x7f800000;
-
-// Both decode without branches, so that compilers vectorize loops over them.
-uint32_t FromHalf(uint16_t half) {
-  const uint32_t magnitude = uint32_t{half & 0x7fffU} << kHalfShift;
-  const uint32_t finite = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) * kHalfScale);
-  return (half & 0x7c00U) == 0x7c00U ? magnitude | kInfinity | uint32_t{half & 0x8000U} << 16
-                                     : finite | uint32_t{half & 0x8000U} << 16;
-}
-uint32_t FromBFloat(uint16_t half) { return uint32_t{half} << 16; }
-
-// Encode numbers that have these types, and anything else as some number.
-uint16_t ToHalf(uint32_t bits) {
-  const auto sign = static_cast<uint16_t>((bits & kSign) >> 16);
-  const uint32_t magnitude = bits & ~kSign;
-  if (magnitude >= kInfinity) return sign | 0x7c00U | static_cast<uint16_t>((magnitude & ~kInfinity) >> kHalfShift);
-  const float scaled = std::bit_cast<float>(magnitude) / kHalfScale;  // as FromHalf multiplies
-  return sign | static_cast<uint16_t>(std::bit_cast<uint32_t>(scaled) >> kHalfShift);
-}
-uint16_t ToBFloat(uint32_t bits) { return static_cast<uint16_t>(bits >> 16); }
-
-// Returns a tensor of 16-bit floats that are equal to those of `tensor`; nothing if there are none.
-template <uint32_t (*decode)(uint16_t), uint16_t (*encode)(uint32_t)>
-std::optional<Tensor> NarrowedTo(DLDataType type, const Tensor& tensor) {
-  const auto* from = tensor.Data<uint32_t>();
-  for (int64_t i = 0; i < tensor.num_elements(); ++i)
-    if (decode(encode(from[i])) != from[i]) return std::nullopt;
-  Result<Tensor> narrow = Tensor::Empty(tensor.shape(), type);
-  if (!narrow.ok()) return std::nullopt;
-  for (int64_t i = 0; i < tensor.num_elements(); ++i) narrow->Data<uint16_t>()[i] = encode(from[i]);
-  return std::move(*narrow);
-}
-
 }  // namespace
-
-Params Narrowed(Params params) {
-  for (auto& [name, tensor] : params) {
-    if (!(tensor.dtype() == kFloat)) continue;
-    std::optional<Tensor> narrow = NarrowedTo<FromBFloat, ToBFloat>(kBFloat, tensor);
-    if (!narrow) narrow = NarrowedTo<FromHalf, ToHalf>(kHalf, tensor);
-    if (narrow) tensor = std::move(*narrow);
-  }
-  return params;
-}
-
-Result<Tensor> Widened(const Tensor& tensor) {
-  const bool is_half = tensor.dtype() == kHalf;
-  if (!is_half && !(tensor.dtype() == kBFloat)) return tensor;
-  Tensor wide = TRY(Tensor::Empty(tensor.shape(), kFloat));
-  const auto* from = static_cast<const char*>(tensor.data());  // need not be aligned
-  auto* to = wide.Data<uint32_t>();
-  for (int64_t i = 0; i < tensor.num_elements(); ++i) {
-    uint16_t bits = 0;
-    std::memcpy(&bits, from + 2 * i, sizeof bits);
-    to[i] = is_half ? FromHalf(bits) : FromBFloat(bits);
-  }
-  return wide;
-}
 
 void WriteTensor(ByteWriter& out, const Tensor& tensor) {
   out.Number(kTensorMagic);

@@ -19,12 +19,6 @@ namespace autotune {
 using Params = std::map<std::string, Tensor, std::less<>>;
 
 std::string ParamsBytes(const Params& params);
-
-// Returns the same tensors, of which those of 32-bit floats become bf16 or f16 if these hold each of their numbers
-// exactly, as they hold the weights of a network of 16 bits. So a package is no larger than its model.
-Params Narrowed(Params params);
-// Undoes Narrowed: returns f32 for f16 and bf16, with equal numbers. Other tensors stay as they are.
-Result<Tensor> Widened(const Tensor& tensor);
 // Copies each tensor into separate memory, so that each can be freed alone. Returns an error for malformed, missing or
 // trailing bytes. A damaged size cannot make it allocate more memory than the blob justifies.
 Result<Params> ParseParams(std::string_view blob);

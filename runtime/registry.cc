@@ -12,6 +12,7 @@
 #include "runtime/module_blob.h"
 #include "runtime/npy.h"
 #include "runtime/opencl/device.h"
+#include "runtime/stored_params.h"
 
 namespace autotune {
 namespace {
@@ -28,7 +29,7 @@ Result<Value> CreateExecutor(std::span<const Value> args) {
   auto params = TRY(detail::Argument<Bytes>(args, 2));
   std::vector<DevicePtr> devices = TRY_NOTE(OpenDevices(args.subspan(3), 0), "of those after argument 2");
   Graph parsed = TRY(Graph::Parse(graph));
-  Params constants = TRY(WidenedFor(parsed, TRY(ParseParams(params.data))));
+  Params constants = TRY(Widened(parsed, TRY(ParseParams(params.data))));
   auto executor = TRY(GraphExecutor::Create(std::move(parsed), module, std::move(constants), std::move(devices)));
   return Value(MakeGraphExecutorModule(std::move(executor)));
 }

@@ -14,7 +14,7 @@
 #include "package/members.h"
 #include "package/tar_seal.h"
 #include "runtime/graph_json.h"
-#include "runtime/params.h"
+#include "runtime/stored_params.h"
 #include "support/check.h"
 #include "tests/fuzz/target.h"
 
@@ -93,8 +93,9 @@ void Parse(PackageMembers members) {
   if (!package.ok()) return;
   fuzz::Reach("graph of a package", package->graph_json);
   fuzz::Reach("parameters of a package", package->params);
-  (void)Graph::Parse(package->graph_json);
-  (void)ParseParams(package->params);
+  Result<Graph> graph = Graph::Parse(package->graph_json);
+  Result<Params> params = ParseParams(package->params);
+  if (graph.ok() && params.ok()) (void)Widened(*graph, std::move(*params));
 }
 
 void ParseSealed(PackageMembers members) {

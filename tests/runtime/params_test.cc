@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "runtime/fill.h"
+#include "runtime/stored_params.h"
 #include "support/file.h"
 #include "support/half.h"
 #include "tests/runtime/c_artifact.h"
@@ -58,6 +59,18 @@ Tensor OfBits(const std::vector<uint32_t>& bits) {
   return tensor;
 }
 
+// A graph whose only variable is a constant.
+Graph GraphWith(const std::string& name, std::vector<int64_t> shape) {
+  Graph graph;
+  graph.nodes.push_back({.name = name, .outputs = {{.dtype = "f32", .shape = std::move(shape)}}});
+  return graph;
+}
+
+// Returns the constant "w" as a reader gets it.
+Tensor Restored(const Params& stored, std::vector<int64_t> shape) {
+  return Widened(GraphWith("w", std::move(shape)), stored).value().at("w");
+}
+
 // Each number of f16 and of bf16 is stored in 16 bits, denormal ones, infinities and NaN as well, and comes back with
 // the same bits.
 TEST(Params, NumbersOf16BitsTake16Bits) {
@@ -69,10 +82,10 @@ TEST(Params, NumbersOf16BitsTake16Bits) {
       const bool is_nan = (all & 0x7fffffff) > 0x7f800000;
       if (!is_nan || (all & 0x1fff) == 0) bits.push_back(all);
     }
-    const Params narrow = Narrowed({{"w", OfBits(bits)}});
+    const Params narrow = Narrowed({{"w", OfBits(bits)}}, {}).value();
     EXPECT_EQ(DataTypeText(narrow.at("w").dtype()), is_half ? "f16" : "bf16");
     EXPECT_EQ(narrow.at("w").num_bytes(), 2 * static_cast<int64_t>(bits.size()));
-    EXPECT_EQ(Widened(narrow.at("w")).value().bytes(), OfBits(bits).bytes());
+    EXPECT_EQ(Restored(narrow, OfBits(bits).shape()).bytes(), OfBits(bits).bytes());
   }
 }
 
@@ -80,12 +93,84 @@ TEST(Params, NumbersOf16BitsTake16Bits) {
 TEST(Params, OtherNumbersKeepTheirBits) {
   for (const float other : {1 + 0x1p-11F, 65536.0F + 0x1p-7F, 0x1p-25F + 0x1p-40F, 0x1p-120F + 0x1p-130F}) {
     const Tensor tensor = OfBits({std::bit_cast<uint32_t>(0.5F), std::bit_cast<uint32_t>(other)});
-    const Params kept = Narrowed({{"w", tensor}, {"i", Tensor::Zeros({4}, "i32").value()}});
+    const Params kept = Narrowed({{"w", tensor}, {"i", Tensor::Zeros({4}, "i32").value()}}, {}).value();
     EXPECT_EQ(DataTypeText(kept.at("w").dtype()), "f32") << other;
     EXPECT_EQ(kept.at("w").bytes(), tensor.bytes());
     EXPECT_EQ(DataTypeText(kept.at("i").dtype()), "i32");
-    EXPECT_EQ(Widened(tensor).value().bytes(), tensor.bytes());
+    EXPECT_EQ(Restored(kept, {2}).bytes(), tensor.bytes());
   }
+}
+
+// Integers with a scale for each block and column: `least` and `range` bound those of a block. Returns the integers and
+// scales, and their products.
+std::pair<ScaledIntegers, Tensor> Blocks(std::vector<int64_t> shape, std::vector<int64_t> groups, int least, int range,
+                                         bool drifts) {
+  ScaledIntegers made{Tensor::Empty(shape, "i8").value(), Tensor::Empty(groups, "f32").value()};
+  Tensor product = Tensor::Empty(shape, "f32").value();
+  FillRandom(made.scales, 7);
+  for (int64_t i = 0; i < made.numbers.num_elements(); ++i) {
+    const int64_t c = i % shape[2], b = i / (shape[1] * shape[2]);
+    const int64_t group = (groups[0] > 1 ? b : 0) * groups[2] + (groups[2] > 1 ? c : 0);
+    const int number = least + static_cast<int>((i * 7 + i / 5) % (range + 1)) + (drifts ? static_cast<int>(c % 3) : 0);
+    made.numbers.Data<int8_t>()[i] = static_cast<int8_t>(number);
+    product.Data<float>()[i] = static_cast<float>(number) * made.scales.Data<float>()[group];
+  }
+  return {made, product};
+}
+
+// Weights of 4 bits take half a byte, those of 8 bits one, and all come back with the same bits: with an offset for all
+// groups or for each, with scales for blocks, columns, both or none.
+TEST(Params, ScaledIntegersTakeTheirBits) {
+  for (const auto& groups : std::vector<std::vector<int64_t>>{{3, 1, 6}, {1, 1, 6}, {3, 1, 1}, {1, 1, 1}}) {
+    for (const int range : {15, 200}) {
+      for (const bool drifts : {false, true}) {
+        const int least = range == 15 ? -8 : -100;
+        const auto [scaled, product] = Blocks({3, 4, 6}, groups, least, range, drifts);
+        const Params stored = Narrowed({{"w", product}}, {{"w", scaled}}).value();
+        EXPECT_FALSE(stored.contains("w"));
+        const bool halves = range == 15 && (!drifts || groups[2] > 1);
+        EXPECT_EQ(stored.at("w.numbers").num_bytes(), halves ? 36 : 72);
+        EXPECT_EQ(stored.contains("w.offsets"), halves);
+        EXPECT_EQ(Restored(stored, {12, 6}).bytes(), product.bytes());
+      }
+    }
+  }
+}
+
+// Integers and scales of other numbers do not replace a constant.
+TEST(Params, AnotherProductIsNotStored) {
+  auto [scaled, product] = Blocks({3, 4, 6}, {3, 1, 6}, -8, 15, true);
+  product.Data<float>()[17] += 1;
+  const Params stored = Narrowed({{"w", product}}, {{"w", scaled}}).value();
+  EXPECT_EQ(stored.at("w").bytes(), product.bytes());
+  EXPECT_FALSE(stored.contains("w.numbers"));
+}
+
+// Parts that do not fit each other, as a hostile package may have, are named.
+TEST(Params, PartsThatDoNotFitAreErrors) {
+  const auto [scaled, product] = Blocks({3, 4, 6}, {3, 1, 6}, -8, 15, true);
+  const Params stored = Narrowed({{"w", product}}, {{"w", scaled}}).value();
+  const auto error = [&](const std::string& part, Tensor other, std::vector<int64_t> shape = {12, 6}) {
+    Params bad = stored;
+    if (other.defined()) {
+      bad[part] = std::move(other);
+    } else {
+      bad.erase(part);
+    }
+    const Result<Params> widened = Widened(GraphWith("w", std::move(shape)), std::move(bad));
+    return widened.ok() ? "" : widened.error().Text();
+  };
+  EXPECT_EQ(error("other", Tensor::Zeros({1}, "f32").value()), "");
+  EXPECT_THAT(error("w.scales", {}), HasSubstr("'w' has no scales"));
+  EXPECT_THAT(error("w.scales", Tensor::Zeros({3, 1, 5}, "f32").value()), HasSubstr("do not fit"));
+  EXPECT_THAT(error("w.scales", Tensor::Zeros({3, 1, 6}, "i32").value()), HasSubstr("do not fit"));
+  EXPECT_THAT(error("w.scales", Tensor::Zeros({18}, "f32").value()), HasSubstr("do not fit"));
+  EXPECT_THAT(error("w.offsets", {}), HasSubstr("offsets"));
+  EXPECT_THAT(error("w.offsets", Tensor::Zeros({3, 2, 6}, "i8").value()), HasSubstr("offsets"));
+  EXPECT_THAT(error("w.numbers", Tensor::Zeros({3, 4, 4}, "u8").value()), HasSubstr("offsets"));
+  EXPECT_THAT(error("w.numbers", Tensor::Zeros({3, 4, 3}, "f32").value()), HasSubstr("its numbers are"));
+  EXPECT_THAT(error("w.numbers", Tensor::Zeros({}, "u8").value()), HasSubstr("its numbers are"));
+  EXPECT_THAT(error("other", Tensor::Zeros({1}, "f32").value(), {12, 7}), HasSubstr("cannot view"));
 }
 
 TEST(Params, DamagedFilesAreErrors) {

@@ -13,7 +13,7 @@
 #include "runtime/fill.h"
 #include "runtime/graph_executor.h"
 #include "runtime/npy.h"
-#include "runtime/params.h"
+#include "runtime/stored_params.h"
 #include "support/file.h"
 
 namespace autotune {
@@ -30,7 +30,7 @@ Result<std::string> Only(const std::filesystem::path& folder, const std::string&
 Status Run(const std::string& folder, const std::string& prefix) {
   Graph graph = TRY(Graph::Parse(TRY(ReadFile(folder + "/executor-config/graph/graph.json"))));
   auto library = TRY(Artifact::FromFile(TRY(Only(folder + "/codegen/host/lib", ".so"))));
-  Params params = TRY(LoadParams(TRY(Only(folder + "/parameters", ".params"))));
+  Params params = TRY(Widened(graph, TRY(LoadParams(TRY(Only(folder + "/parameters", ".params"))))));
   auto context = std::make_shared<KernelContext>(2);
   auto executor = TRY(GraphExecutor::Create(std::move(graph), MakeLibraryModule(library, context), std::move(params),
                                             {std::make_shared<CpuDevice>(context)}));

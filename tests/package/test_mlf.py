@@ -283,6 +283,31 @@ class Bad(unittest.TestCase):
             package.raw[PARAMS] = changed
             self.expect(package, PARAMS, text="byte ")
 
+    def test_constants_in_fewer_bits(self):
+        numbers, scales = Tensor((0, 8, 1), (2, 4), bytes(8)), Tensor(FLOAT32, (2, 1), bytes(8))
+        halves, offsets = Tensor((1, 8, 1), (2, 2), bytes(4)), Tensor((0, 8, 1), (1, 1), b"\xf8")
+        right = (
+            {"w": Tensor((2, 16, 1), (2, 4), bytes(16))}, {"w": Tensor((4, 16, 1), (2, 4), bytes(16))},
+            {"w.numbers": numbers, "w.scales": scales},
+            {"w.numbers": numbers, "w.scales": Tensor((4, 16, 1), (1, 4), bytes(8))},
+            {"w.numbers": halves, "w.offsets": offsets, "w.scales": scales},
+        )
+        wrong = (
+            {"w": Tensor((2, 16, 1), (8,), bytes(16))}, {"w.numbers": numbers}, {"w.scales": scales},
+            {"w.numbers": halves, "w.scales": scales},
+            {"w.numbers": numbers, "w.offsets": offsets, "w.scales": scales},
+            {"w.numbers": numbers, "w.scales": scales._replace(shape=(2,))},
+            {"w.numbers": numbers, "w.scales": scales._replace(dtype=(0, 32, 1))},
+            {"w.numbers": numbers._replace(shape=(4, 2)), "w.scales": scales},
+            {"w.numbers": numbers._replace(shape=(2, 3), data=bytes(6)), "w.scales": scales},
+        )
+        for tensors in (*right, *wrong):
+            with self.subTest(tensors=tensors):
+                package = chain_package()
+                package.tensors = tensors
+                found = places(problems(package))
+                self.assertEqual(any(place == PARAMS for place in found), tensors in wrong, found)
+
     def test_parameters_and_inputs_are_told_apart(self):
         package = chain_package()
         package.tensors = {}

@@ -12,7 +12,7 @@ import sys
 
 sys.dont_write_bytecode = True  # before the imports below
 
-from mlf import archive, code, graph, metadata, parameters, seal, sizes, storage
+from mlf import archive, code, graph, metadata, parameters, seal, sizes, storage, stored
 from mlf.check import Report, parse_json
 
 METADATA, GRAPH, TEXT = "metadata.json", "executor-config/graph/graph.json", "src/relay.txt"
@@ -43,6 +43,7 @@ def check_files(report, files):
     if report.require(place in files, place, "is missing"):
         tensors = parameters.read(report, place, files[place])
     if tensors is not None and sound:
+        tensors = stored.restore(report, place, tensors, net)
         parameters.check(report, place, tensors, net)
         sizes.check(report, description, net, tensors)
 

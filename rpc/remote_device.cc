@@ -7,7 +7,7 @@
 #include <mutex>
 
 #include "rpc/remote_value.h"
-#include "runtime/tensor.h"
+#include "runtime/stored_params.h"
 
 namespace autotune::rpc {
 
@@ -320,6 +320,17 @@ Result<Value> BytesTensor(std::string_view bytes) {
       Tensor::View(const_cast<char*>(bytes.data()), {static_cast<int64_t>(bytes.size())}, {kDLUInt, 8, 1}, nullptr)));
 }
 
+// Returns the parameters with the types of the graph; nothing if they have them already, or if they are damaged.
+std::optional<std::string> WholeParams(const NetworkParts& parts) {
+  const Result<Graph> graph = Graph::Parse(parts.graph_json);
+  Result<Params> stored = ParseParams(parts.params);
+  if (!graph.ok() || !stored.ok()) return std::nullopt;
+  const Result<Params> whole = Widened(*graph, std::move(*stored));
+  if (!whole.ok()) return std::nullopt;
+  std::string bytes = ParamsBytes(*whole);
+  return bytes == parts.params ? std::nullopt : std::optional(std::move(bytes));
+}
+
 }  // namespace
 
 Result<Module> RemoteDevice::LoadModule(std::string_view shared_object, int threads) {
@@ -328,6 +339,14 @@ Result<Module> RemoteDevice::LoadModule(std::string_view shared_object, int thre
 }
 
 Result<Module> RemoteDevice::LoadNetwork(const NetworkParts& parts, int threads, bool replaceable) {
+  Result<Module> loaded = LoadParts(parts, threads, replaceable);
+  if (loaded.ok() || parts.graph_json.empty() || IsLost()) return loaded;
+  // Servers before wire 2.10 know no constants that are stored in fewer bits than the graph has.
+  const std::optional<std::string> whole = WholeParams(parts);
+  return whole ? LoadParts({parts.library, parts.graph_json, *whole}, threads, replaceable) : std::move(loaded);
+}
+
+Result<Module> RemoteDevice::LoadParts(const NetworkParts& parts, int threads, bool replaceable) {
   const auto part = [](std::string_view bytes) -> Result<Value> {
     return bytes.empty() ? Value() : BytesTensor(bytes);
   };

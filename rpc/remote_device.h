@@ -84,6 +84,7 @@ class RemoteDevice : public std::enable_shared_from_this<RemoteDevice> {
   friend struct RemoteFunction;
   friend struct RemoteModule;
   explicit RemoteDevice(std::unique_ptr<Impl> impl);
+  Result<Module> LoadParts(const NetworkParts& parts, int threads, bool replaceable);
   std::unique_ptr<Impl> impl_;
 };
 

@@ -25,6 +25,8 @@ struct Response {
   std::vector<std::pair<std::string, std::string>> headers = {};  // further ones
   // Instead of the body, the server sends the published state, or the state and all changes.
   bool sends_state = false, streams = false;
+  // Of a stream, called on the server's thread before each event: whether its reader may still read. Null: always.
+  std::function<bool()> goes_on = {};
   bool has_policy = false;  // the body is HTML that says itself which scripts may run, and it is in no frame
 };
 

@@ -158,9 +158,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
     server_.Forget(shared_from_this());
   }
 
-  // Sends what the reader of a stream lacks, unless an event is on its way.
+  // Sends what the reader of a stream lacks, unless an event is on its way. Ends the stream if its reader may not read
+  // any more.
   void Pump() {
     if (phase_ != Phase::kStreaming || writes_ || sent_ == server_.version) return;
+    if (goes_on_ && !goes_on_()) return Close();
     const bool follows = sent_ > 0 && sent_ + 1 == server_.version;
     auto& event = follows ? server_.patch : server_.whole;
     if (!event) event = std::make_shared<const std::string>("event: state\ndata: " + *server_.Text() + "\n\n");
@@ -246,6 +248,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     phase_ = Phase::kWriting;
     const bool streams = response.streams && !without_body_;
     if (response.streams) closes_ = true;
+    goes_on_ = std::move(response.goes_on);
     std::string head = HeadOf(response, !closes_);
     if (streams) head += "retry: 1000\n\n";
     Write(std::move(head), without_body_ ? nullptr : response.body, [this, streams] {
@@ -309,6 +312,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   int64_t sent_ = 0;          // version of the state that the stream has; 0: none
   std::string head_;
   std::shared_ptr<const std::string> body_;
+  std::function<bool()> goes_on_;  // of the response that is sent
   std::array<char, 512> rest_{};
 };
 
@@ -374,7 +378,7 @@ void Server::Impl::TakeState() {
   whole.reset();
   text.reset();
   patch = std::make_shared<const std::string>("event: patch\ndata: " + change.Dump() + "\n\n");
-  for (const auto& connection : connections) connection->Pump();
+  for (const auto& connection : std::list(connections)) connection->Pump();  // a copy, since some may close
   LimitMemory();
 }
 

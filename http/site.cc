@@ -24,6 +24,14 @@ Response NotAllowed(const std::string& methods) {
   return response;
 }
 
+// The form with its first hidden element shown, which says that the token is not valid.
+Response RefusingForm(const File& form) {
+  constexpr std::string_view kHidden = " hidden>";
+  std::string text(form.bytes);
+  if (const size_t at = text.find(kHidden); at != std::string::npos) text.erase(at, kHidden.size() - 1);
+  return {.status = 401, .type = form.type, .body = std::make_shared<const std::string>(std::move(text))};
+}
+
 // Returns the value of a field of a form whose values need no escapes; "" if it has others.
 std::string FieldOf(std::string_view form, const std::string& name) {
   if (!form.starts_with(name + "=")) return "";
@@ -83,7 +91,11 @@ Response Site::Get(const Request& request) const {
     const File* form = options_.find && request.path == "/" ? Find("/login") : nullptr;
     return Challenge(form ? OfFile(*form, admission.refusal.status) : admission.refusal);
   }
-  if (request.path == "/events") return {.streams = true};
+  if (request.path == "/events") {
+    // A token may be revoked while its owner reads.
+    return {.streams = true,
+            .goes_on = [this, request] { return AdmitReader(request, options_.find).visitor.has_value(); }};
+  }
   if (request.path == "/status.json") return {.type = "application/json", .sends_state = true};
   if (request.path == "/me") {
     const Json me = Json::Object{{"name", admission.visitor->name}, {"operates", admission.visitor->operates}};
@@ -103,7 +115,7 @@ Response Site::LogIn(const Request& request) const {
   const std::string token = FieldOf(request.body, "token");
   if (token.empty() || !options_.find(token)) {
     const File* form = Find("/login");
-    return form ? OfFile(*form, 401) : TextResponse(401, "this token is not valid, or not any more\n");
+    return form ? RefusingForm(*form) : TextResponse(401, "this token is not valid, or not any more\n");
   }
   Response response = TextResponse(303, "");
   response.headers.emplace_back("Location", "/");

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+
 #include "tests/http/client.h"
 
 namespace autotune::http {
@@ -24,7 +26,7 @@ std::unique_ptr<Site> Start(FindVisitor find = FindByToken, std::string* trouble
   auto site =
       Site::Start({.address = "127.0.0.1:0",
                    .files = {{"/", "text/html", "<p>page</p>"},
-                             {"/login", "text/html", "<form>"},
+                             {"/login", "text/html", "<p hidden>wrong</p><form>"},
                              {"/page.css", "text/css", "p {}"},
                              {"/page.js", "text/javascript", "run()"}},
                    .find = std::move(find),
@@ -144,15 +146,40 @@ TEST(Site, OnlyOperatorsAct) {
 TEST(Site, TheFormKeepsARightTokenInACookie) {
   const auto site = Start();
   const int port = site->server().port();
+  EXPECT_THAT(Fetch(port, "GET", "/login"), HasSubstr("<p hidden>wrong</p><form>"));
   const std::string right = Fetch(port, "POST", "/login", "Origin: http://127.0.0.1\r\n", "token=0123abcd");
   EXPECT_EQ(StatusIn(right), 303);
   EXPECT_THAT(right, HasSubstr("Set-Cookie: autotune_token=0123abcd; HttpOnly; SameSite=Strict"));
   for (const char* form : {"token=0123abce", "token=", "", "x=0123abcd", "token=0123abcd%0d%0aSet-Cookie:x"}) {
     const std::string wrong = Fetch(port, "POST", "/login", "Origin: http://127.0.0.1\r\n", form);
     EXPECT_THAT(wrong, Not(HasSubstr("Set-Cookie"))) << form;
-    EXPECT_NE(StatusIn(wrong), 303) << form;
+    EXPECT_EQ(StatusIn(wrong), 401) << form;
+    EXPECT_THAT(wrong, HasSubstr("<p>wrong</p><form>")) << "the form says why it comes again";
   }
   EXPECT_EQ(StatusIn(Fetch(port, "POST", "/login", "Origin: http://evil.example\r\n", "token=0123abcd")), 403);
+}
+
+// A reader whose token is revoked gets nothing more, also on a connection from before.
+TEST(Site, AStreamEndsWithItsToken) {
+  std::atomic<bool> revoked = false;
+  const auto site =
+      Start([&](std::string_view token) { return FindByToken(token == kViewer && revoked ? "" : token); });
+  const auto publish = [&](int n) { site->Publish([n] { return Json(Json::Object{{"n", n}}); }); };
+  publish(1);
+  RawClient vera(site->server().port()), olaf(site->server().port()), here(site->server().port());
+  const std::string begin = "GET /events HTTP/1.1\r\nHost: localhost\r\n";
+  vera.Send(begin + kElsewhere + Bearer(kViewer) + "\r\n");
+  olaf.Send(begin + kElsewhere + Bearer(kOperator) + "\r\n");
+  here.Send(begin + "\r\n");
+  for (RawClient* reader : {&vera, &olaf, &here}) EXPECT_THAT(reader->ReadUntil("\"n\":1}"), HasSubstr("\"n\":1}"));
+  publish(2);
+  EXPECT_THAT(vera.ReadUntil("\"n\":2}"), HasSubstr("\"n\":2}"));
+  revoked = true;
+  publish(3);
+  for (RawClient* reader : {&olaf, &here}) EXPECT_THAT(reader->ReadUntil("\"n\":3}"), HasSubstr("\"n\":3}"));
+  EXPECT_THAT(vera.ReadAll(), Not(HasSubstr("\"n\":3}")));
+  EXPECT_TRUE(vera.closed());
+  EXPECT_FALSE(olaf.closed() || here.closed());
 }
 
 TEST(Site, WithoutTokensItListensHereOnly) {

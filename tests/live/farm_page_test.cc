@@ -137,8 +137,14 @@ TEST_F(FarmPage, TokensOpenItAndRevocationsCloseIt) {
   EXPECT_EQ(StatusIn(Fetch(port_, "GET", "/status.json", kElsewhere)), 401);
   const std::string members = ReadFile(State() + "/members.json").value();
   EXPECT_EQ(members.find(token), std::string::npos) << "the tracker keeps no token";
+  http::RawClient stream(port_);
+  stream.Send("GET /events HTTP/1.1\r\nHost: farm\r\n" + std::string(kElsewhere) + "Authorization: Bearer " + token +
+              "\r\n\r\n");
+  EXPECT_THAT(stream.ReadUntil("event: patch"), HasSubstr("event: patch"));
   EXPECT_TRUE(Spawn({"rpc_tracker", "revoke", "vera", "--state", State()}, "revoke.out")->Wait(20000));
   EXPECT_TRUE(Soon([&] { return Read(token) == 401; }));
+  stream.ReadAll();
+  EXPECT_TRUE(stream.closed()) << "what its owner still reads ends, too";
 }
 
 TEST_F(FarmPage, OperatorsDrainAndOthersDoNot) {

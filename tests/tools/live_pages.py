@@ -279,6 +279,11 @@ class LivePages(unittest.TestCase):
                 self.assertEqual(self.browser.run("document.querySelectorAll('main img, main script').length"), 0)
                 self.assertEqual(len(self.rows()), len(HOSTILE) + 1)
                 self.assertEqual(self.links(), [])
+                self.assertEqual(self.browser.run("getComputedStyle(document.querySelector('#holds li span')).unicodeBidi"), "isolate",
+                                 "a note must not turn the button beside it around")
+                table = self.browser.run("document.querySelector('#devices-table').innerText")  # what is not hidden
+                self.assertIn(HOSTILE[0], table)
+                self.assertIn("held by" if self.browser.run("innerWidth") > 700 else "held by " + HOSTILE[0], table)
                 self.assertIn("autotune report --db '/tmp/a'\\''; rm -rf ~ #<b>.db' -o report.html", shown)
 
             self.look(fake.url, "hostile", check)
@@ -310,6 +315,37 @@ class LivePages(unittest.TestCase):
             self.look(fake.url, "links", check)
             self.assertIn("66 min", self.browser.run("document.querySelector('#ended-table').innerText"))
 
+    def test_another_run_at_the_same_address_shows_nothing_of_the_former(self):
+        tune = subprocess.Popen([options.autotune, "tune", "--model", str(ROOT / "examples/resnet20.onnx"), "--trials", "100000", "--key", "rpi4",
+                                 "--http", "127.0.0.1:0", "-o", str(self.path / "n.tar")], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL,
+                                text=True, cwd=self.path)
+        self.processes.append(tune)
+        lines = iter(tune.stderr.readline, "")
+        url = next(line.split(": ")[1].strip() for line in lines if line.startswith("live page of this run: "))
+        threading.Thread(target=lambda: list(lines), daemon=True).start()
+        later = self.status(url)
+        later.update(began=later["now"], curve={}, tasks={}, speeds={}, phase="searching")
+        task = {"label": "conv", "curve": {"8": 2.0, "16": 1.5}, "best_ms": 1.5}
+        first = {**later, "began": later["now"] - 60000, "curve": {"8": 4.0, "16": 3.0}, "tasks": {"aa": task}, "speeds": {"4": 2.0},
+                 "round": {"trials": 16, "planned_trials": 64, "outcomes": {"ok": 14, "rejected": 2}, "tasks": 1, "tasks_measured": 1, "best_ms": 3.0,
+                           "task": "conv", "hash": "aa"}}
+        drawn = "Object.values(Chart.instances).map((chart) => chart.canvas.id).sort()"
+        with FakeServer(url, first) as fake:
+            self.open(fake.url)
+            self.assertTrue(soon(lambda: self.browser.run(drawn) == ["best", "failures", "speeds", "task-best"], 20), self.browser.run(drawn))
+            for chart in ("best", "task-best"):
+                self.assertEqual(self.browser.run(f"Chart.getChart('{chart}').scales.x.max"), 64, "the axis stays while the run goes on")
+            self.browser.run("window.former = true")
+            self.browser.run(NOW % 2500)
+            self.assertTrue(self.browser.run("window.former"), "a page stays while its run does")
+            fake.state = later
+            fresh = "!window.former && document.querySelector('.news')?.textContent === 'Live'"
+            self.assertTrue(soon(lambda: self.browser.run(fresh), 20), self.browser.run("document.body.innerText"))
+            self.assertEqual(self.browser.run(drawn), [])
+            self.assertEqual(self.browser.problems, [])
+        tune.send_signal(signal.SIGINT)
+        tune.wait(120)
+
     def test_a_thousand_devices_are_shown(self):
         state = self.status()
         device = next(iter(state["devices"].values()))
@@ -327,6 +363,7 @@ def main():
     parser.add_argument("--autotune", required=True)
     parser.add_argument("--keep", metavar="FOLDER", help="keep pictures there")
     options, rest = parser.parse_known_args()
+    options.autotune = os.path.abspath(options.autotune)
     if not find_chromium():
         print("skipped: needs chromium")
         return

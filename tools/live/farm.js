@@ -71,10 +71,10 @@ stripDetails.addEventListener('toggle', () => link.state && drawDevices(link.sta
 function deviceRow(id) {
   const parts = {key: el('strong', {}), model: el('span', {}), state: el('span', {class: 'state'}), who: el('div', {class: 'clamp'}),
     job: el('div', {class: 'sub clamp'}), time: el('time', {}), strip: el('div', {class: 'strip', role: 'img'}), trials: el('span', {}),
-    why: el('div', {class: 'clamp'}), drain: button('drain', id, () => drain(id, parts.key.textContent)),
+    why: el('div', {class: 'clamp'}), brief: el('div', {class: 'sub brief clamp'}), drain: button('drain', id, () => drain(id, parts.key.textContent)),
     undrain: button('undrain', id, () => act({do: 'undrain', pattern: id})),
     release: button('release', id, () => release(link.state.devices[id]))};
-  const row = el('tr', {id: 'device-' + id}, el('th', {scope: 'row', class: 'device'}, parts.key, el('div', {class: 'sub'}, id, parts.model)), el('td', {}, parts.state),
+  const row = el('tr', {id: 'device-' + id}, el('th', {scope: 'row', class: 'device'}, parts.key, el('div', {class: 'sub'}, id, parts.model), parts.brief), el('td', {}, parts.state),
       el('td', {class: 'who extra'}, parts.who, parts.job), el('td', {class: 'n'}, parts.time), el('td', {class: 'strips'}, parts.strip),
       el('td', {class: 'n more extra', dataset: {field: 'trials'}}, parts.trials), el('td', {class: 'why extra'}, parts.why),
       el('td', {class: 'acts'}, parts.drain, parts.undrain, parts.release));
@@ -99,7 +99,9 @@ function updateDevice(row, id, state) {
   const trials = Object.entries(device.trials || {}), sum = trials.reduce((n, [, its]) => n + its, 0);
   put(p.trials, trials.length ? sum.toLocaleString('en') : '');
   set(p.trials, 'title', trials.map(([word, n]) => n + ' ' + word).join(', '));
-  put(p.why, [device.why, device.error && 'last error: ' + device.error].filter(Boolean).join('; '));
+  const why = [device.why, device.error && 'last error: ' + device.error].filter(Boolean).join('; ');
+  put(p.why, why);
+  put(p.brief, [device.holder && 'held by ' + device.holder + (device.job ? ' for ' + device.job : ''), why].filter(Boolean).join('; '));
   show(p.drain, me.operates && kind !== 'held');
   show(p.undrain, me.operates && Boolean(state.holds[id]));
   show(p.release, me.operates && Boolean(device.lease));
@@ -295,11 +297,11 @@ function drawTotals(state) {
   put(totals.grants, state.grants.toLocaleString('en'));
   put(totals.expired, state.expired + ' expired');
   setAge(totals.up, state.started);
-  put(totals.epoch, (state.recovering ? 'recovering, ' : '') + 'start ' + state.epoch);
+  put(totals.epoch, (state.recovering ? 'recovering, ' : '') + 'started ' + counted(state.epoch, 'time'));
 }
 
 document.getElementById('main').replaceChildren(said,
-    el('dl', {class: 'tiles'}, total('devices', totals.devices, totals.of), total('waiting', totals.waiting), total('leases', totals.grants, totals.expired),
+    el('dl', {class: 'tiles'}, total('devices', totals.devices, totals.of), total('waiting', totals.waiting), total('leases granted', totals.grants, totals.expired),
         total('tracker up', totals.up, totals.epoch)),
     section('devices', 'Devices, and what they did in the last hour', el('p', {class: 'filter'}, el('label', {for: 'filter'}, 'Show rows with '), filter, ' ', count),
         el('ul', {class: 'keys', 'aria-label': 'colours'}, ['free', 'busy', 'held', 'trouble', 'unknown'].map((kind) =>

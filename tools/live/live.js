@@ -109,7 +109,7 @@ const link = {
 function follow({title, who, draw: drawState, over}) {
   const news = el('p', {class: 'news', role: 'status'}, 'Connecting…');
   document.getElementById('head').append(title, news);
-  let program = null;
+  let program = null, began = 0;
 
   function tellNews() {
     const ended = link.state && over ? over(link.state) : '';
@@ -122,8 +122,10 @@ function follow({title, who, draw: drawState, over}) {
     else put(news, 'No answer from ' + who + '. Trying again…');
   }
   function take(state) {
-    if (program !== null && program !== state.program) return location.reload();  // the page of another version
+    // Another version has another page, and another run at this address must not show the curves of the former.
+    if ((program !== null && program !== state.program) || (began && began !== state.began)) return location.reload();
     program = state.program;
+    began = state.began || 0;
     link.state = state;
     link.heard = performance.now();
     link.live = true;

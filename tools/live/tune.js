@@ -42,7 +42,7 @@ function drawTask(state) {
   if (!hash || !state.tasks[hash]) return;
   const task = state.tasks[hash], points = pointsOf(task.curve, 1000);
   if (!points.length) return;
-  taskBest.set(progressConfig({points: upTo(points, state.round.trials), trials: state.round.trials, levels: []}),
+  taskBest.set(progressConfig({points: upTo(points, state.round.trials), trials: Math.max(state.round.planned_trials, state.round.trials), levels: []}),
       points.map((q) => [[String(q.x), q.x], [timeText(q.y), q.y / 1000]]), shortName(task.label) + ': ' + msText(task.best_ms));
 }
 
@@ -78,7 +78,7 @@ function drawRows(state) {
   keyed(taskRows, ids, (id) => {
     const parts = {label: el('div', {class: 'label clamp'}), calls: el('td', {class: 'n extra'}), base: el('td', {class: 'n'}), best: el('td', {class: 'n', dataset: {field: 'best'}}),
       gain: el('td', {class: 'n'}), trials: el('td', {class: 'n extra'})};
-    const row = el('tr', {id: 'task-' + id}, el('td', {}, shortId(id)), el('td', {class: 'name'}, parts.label), parts.calls, parts.base, parts.best, parts.gain, parts.trials);
+    const row = el('tr', {id: 'task-' + id}, el('td', {class: 'word'}, shortId(id)), el('td', {class: 'name'}, parts.label), parts.calls, parts.base, parts.best, parts.gain, parts.trials);
     row.parts = parts;
     return row;
   }, (row, id) => {
@@ -156,8 +156,8 @@ document.getElementById('main').replaceChildren(what, el('dl', {class: 'tiles'},
         section('one-task', 'How one task became faster', el('p', {}, el('label', {for: 'task'}, 'Task '), choice), taskBest.node)),
     el('div', {class: 'pair'}, section('rate', 'How fast the search is', speeds.node), failureSection),
     choiceSection, section('tasks', 'Tasks', rowsTable), noteSection);
-const report = el('p', {}, el('a', {href: '/report', target: '_blank'}, 'Report of the run so far'),
-    el('span', {class: 'sub'}, ' – each kernel, its schedule and its history, from the database. The run measures meanwhile, so look seldom.'));
+const report = el('p', {class: 'sub'}, el('a', {href: '/report', target: '_blank'}, 'Report of the run so far'),
+    ' – each kernel, its schedule and its history, from the database. The run measures meanwhile, so look seldom.');
 const command = el('code', {}), later = el('p', {class: 'sub'}, 'Report of the run: ', command);
 function drawReport(state) {
   show(report, Boolean(state.report_command && state.round && !state.ended));

@@ -125,6 +125,15 @@ class Pages(unittest.TestCase):
         seconds = self.look("network", check)
         self.assertLess(seconds, 5)
         self.assertLess((self.path / "network.html").stat().st_size, 1e6)
+        self.assertNotIn("8-bit", self.browser.run("document.querySelector('#roofline').innerText"))
+        # A kernel above the peak of f32 must have another reason than Winograd's algorithm.
+        for kernel in report["kernels"]:
+            kernel.update(gflops=10 * report["ceilings"]["peaks"][0]["gflops"], bound="L2", winograd="", roof_share=0.3)
+        self.draw("small", report)
+        self.browser.open(self.path / "small.html")
+        text = self.browser.run("document.querySelector('#roofline').innerText")
+        self.assertIn("Kernels of 8-bit and 16-bit numbers may be above the peak of f32", text)
+        self.assertNotIn("Winograd", text)
 
     def test_report_of_a_database(self):
         report = self.make("database", "report", "--db", self.path / "tuned.db")
@@ -141,8 +150,27 @@ class Pages(unittest.TestCase):
                 self.assertTrue(numbers_agree(row["speedup"], change["speedup"]["median"]))
                 self.assertEqual(row["verdict"], change["speedup"]["verdict"])
             self.assertAlmostEqual(shown["top"]["speedup"], both["speedup"]["median"])
+            self.assertIn("measured in turns. Times as fast is the median", shown["text"])
+            self.assertEqual(" of the sure ones by an unchanged schedule" in shown["text"], self.has_same(both))
+            labels = [float(text) for text in self.browser.run("Chart.getChart('speedups-chart').scales.x.ticks.map((t) => t.label)")]
+            self.assertEqual(labels, sorted(set(labels)), "each tick has a number of its own")
+            self.assertTrue(labels[0] < 1 < labels[-1], labels)
 
         self.look("comparison", check)
+        # The same kernels with the same schedules, of which one seems to have become faster.
+        for change in both["changes"]:
+            change["other_schedule"] = False
+            change["speedup"] = {"median": 1.02, "low": 0.99, "high": 1.03, "verdict": "undecided"}
+        both["changes"][0]["speedup"] = {"median": 40, "low": 1.01, "high": 300, "verdict": "faster"}
+        page = (self.path / "comparison.html").read_text()
+        begin = page.index('id="data">') + len('id="data">')
+        data = json.dumps(both).replace("<", "\\u003c")
+        (self.path / "same.html").write_text(page[:begin] + data + page[page.index("</script>", begin):])
+        self.look("same", lambda shown: self.assertIn("1 of the sure ones by an unchanged schedule", shown["text"]))
+
+    @staticmethod
+    def has_same(both):
+        return any(c["speedup"]["verdict"] in ("faster", "slower") and not c["other_schedule"] for c in both["changes"])
 
     def draw(self, name, report):
         with open(self.path / f"{name}.json", "w", encoding="utf-8") as file:
@@ -239,6 +267,7 @@ def main():
     parser.add_argument("--keep", metavar="FOLDER", help="keep a picture of each page there")
     parser.add_argument("--install", action="store_true", help="install Chromium if it is missing (Debian)")
     options, rest = parser.parse_known_args()
+    options.autotune = os.path.abspath(options.autotune)
     if options.install and not find_chromium():
         subprocess.run(["apt-get", "install", "-y", "--no-install-recommends", "chromium"], check=True)
     if not find_chromium():

@@ -158,6 +158,20 @@ TEST(ReportShares, SmallNumbersAreComparedWithCopyingOnly) {
   EXPECT_EQ(report.kernels[0].bound, "L1");
 }
 
+TEST(ReportShares, KernelsFasterThanCopyingShowThatTheCeilingsWereDisturbed) {
+  Report report = Tasks();
+  report.kernels[0].flops = 1e6, report.kernels[0].bytes = 1e3;
+  report.kernels[0].time = EstimateOf({10e-6});  // 3 times the roof, by Winograd's algorithm
+  report.kernels[1].flops = 1e3, report.kernels[1].bytes = 1e6;
+  report.kernels[1].time = EstimateOf({60e-6});  // 1.7 times the roof of copying: it reads only
+  AddShares(report, Machine());
+  EXPECT_THAT(report.notes, IsEmpty());
+  report.kernels[0].time = report.kernels[1].time = EstimateOf({40e-6});
+  AddShares(report, Machine());
+  ASSERT_THAT(report.notes, SizeIs(1));
+  EXPECT_THAT(report.notes[0], HasSubstr("1 kernel moves more than twice the bytes per second"));
+}
+
 TEST(ReportShares, AreEmptyWithoutTimesAndWithoutARoofline) {
   Report report = Tasks();
   AddShares(report, std::nullopt);
@@ -279,6 +293,14 @@ TEST(Comparisons, ListWhatOnlyOneHas) {
   EXPECT_THAT(table, AllOf(HasSubstr("only in the first:"), HasSubstr("only in the second:"), HasSubstr("2.000")));
   std::istringstream lines(table);
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << line;
+}
+
+TEST(Comparisons, OfDifferentNetworksSaySo) {
+  Report before = Tasks(), after = Tasks();
+  after.kernels[0].task = std::string(32, 'c');
+  EXPECT_THAT(Compare(before, after)->notes, IsEmpty()) << "one kernel is in both";
+  after.kernels[1].task = std::string(32, 'd');
+  EXPECT_THAT(Compare(before, after)->notes, ElementsAre(HasSubstr("no kernel in common")));
 }
 
 TEST(Comparisons, RefuseReportsOfDifferentKinds) {

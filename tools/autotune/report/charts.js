@@ -189,14 +189,33 @@ function progressFigure({id, steps, trials, levels, caption, label}) {
   return figure({id, label, caption, make, table});
 }
 
+// An axis of names, none of which is left out. Those that are too long are cut.
+const nameAxis = {ticks: {autoSkip: false, callback(value) {
+  const text = this.getLabelForValue(value), most = Math.max(8, Math.floor(this.chart.width / 22));
+  return text.length > most ? text.slice(0, most - 1) + '…' : text;
+}}};
+
 // Horizontal bars of counts.
 const countsConfig = (items) => ({type: 'bar', data: {labels: items.map((i) => i.name),
     datasets: [{data: items.map((i) => i.count), backgroundColor: colour('below'), maxBarThickness: 26}]},
-  options: {indexAxis: 'y', scales: {x: {beginAtZero: true, ticks: {precision: 0}, title: {display: true, text: 'candidates'}}},
+  options: {indexAxis: 'y', scales: {x: {beginAtZero: true, ticks: {precision: 0}, title: {display: true, text: 'candidates'}}, y: nameAxis},
     plugins: {legend: {display: false}}}});
 function countsFigure({id, items, caption, label, table}) {
   const make = () => countsConfig(items);
   return figure({id, label, caption, make, table, size: 'small'});
+}
+
+// Ticks of a logarithmic axis around 1, as far as `far` on both sides, and not too close to one another.
+function speedTicks(far) {
+  const ticks = [1];
+  let last = Math.log(far) * 1.25;
+  for (const v of [1000, 500, 200, 100, 50, 20, 10, 5, 3, 2, 1.5, 1.2, 1.1, 1.05, 1.02, 1.01]) {
+    if (v > far || Math.min(last - Math.log(v), Math.log(v)) < Math.log(far) / 4) continue;
+    ticks.unshift(1 / v);
+    ticks.push(v);
+    last = Math.log(v);
+  }
+  return ticks.sort((a, b) => a - b);
 }
 
 // Intervals of speedups on a logarithmic axis, one row for each change.
@@ -227,11 +246,9 @@ function speedupsFigure({id, changes, caption, label}) {
       backgroundColor: changes.map(paint), barThickness: 8}]},
   options: {indexAxis: 'y', scales: {
     x: {type: 'logarithmic', min: 1 / (far * 1.03), max: far * 1.03, title: {display: true, text: 'times as fast (right: faster)'},
-      ticks: {callback(v) { return v === this.min || v === this.max ? '' : Number(v.toPrecision(3)); }, maxTicksLimit: 8, maxRotation: 0}},
-    y: {ticks: {autoSkip: false, callback(value) {
-      const text = this.getLabelForValue(value), most = Math.max(8, Math.floor(this.chart.width / 22));
-      return text.length > most ? text.slice(0, most - 1) + '…' : text;
-    }}}},
+      afterBuildTicks(axis) { axis.ticks = speedTicks(far).map((value) => ({value})); },
+      ticks: {callback: (v) => String(Number(v.toPrecision(2 + (v > 1)))), autoSkip: false, maxRotation: 0}},
+    y: nameAxis},
   plugins: {legend: {display: false}, tooltip: {callbacks: {label: (item) => {
     const s = changes[item.dataIndex].speedup;
     return timesText(s.median) + ' times as fast' + (s.low ? ' (95 %: ' + timesText(s.low) + ' to ' + timesText(s.high) + ')' : '');

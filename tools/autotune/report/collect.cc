@@ -104,6 +104,19 @@ Kernel KernelOf(const Record& best, const Target& target) {
   return kernel;
 }
 
+// Says so if kernels are faster than copying by so much that the ceilings must be wrong. Reading alone is up to twice
+// as fast as copying.
+void NoteDisturbedCeilings(Report& report) {
+  constexpr double kImpossible = 2;
+  const auto count = std::ranges::count_if(report.kernels, [&](const Kernel& kernel) {
+    return kernel.roof_share && *kernel.roof_share > kImpossible && kernel.bound != "arithmetic";
+  });
+  if (count == 0) return;
+  report.notes.push_back(std::to_string(count) + (count == 1 ? " kernel moves" : " kernels move") +
+                         " more than twice the bytes per second of the measured ceilings: other processes disturbed "
+                         "the measurement of these, so all shares of the roof are too high; measure again");
+}
+
 }  // namespace
 
 Estimate EstimateOf(std::vector<double> seconds) {
@@ -151,6 +164,7 @@ void AddShares(Report& report, const std::optional<Roofline>& roofline) {
     kernel.roof_share = *kernel.roof_us / us;
     kernel.bound = roof.bound;
   }
+  NoteDisturbedCeilings(report);
   std::ranges::stable_sort(report.kernels, std::greater<>(),
                            [](const Kernel& k) { return k.time ? k.time->median_us : 0; });
 }

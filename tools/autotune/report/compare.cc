@@ -128,6 +128,8 @@ Result<Comparison> Compare(Report before, Report after) {
   for (const Kernel& kernel : comparison.after.kernels) {
     if (!old.contains(kernel.task)) comparison.only_after.push_back(kernel.task);
   }
+  if (comparison.changes.empty())
+    comparison.notes.push_back("they have no kernel in common: their times are those of different networks");
   if (comparison.before.kind == "network") {
     comparison.speedup = SpeedupOf(comparison.before.time, comparison.after.time);
   } else if (sum_after > 0) {

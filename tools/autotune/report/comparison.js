@@ -74,7 +74,12 @@ function showComparison(comparison) {
   const count = (verdict) => comparison.changes.filter((c) => c.speedup.verdict === verdict).length;
   const shown = comparison.changes.filter((c) => c.speedup.median).slice(0, 25);
   const faster = count('faster'), slower = count('slower');
-  const title = counted(faster, 'kernel') + ' faster for sure, ' + slower + ' slower, ' + (comparison.changes.length - faster - slower) + ' without a sure difference';
+  const same = comparison.changes.filter((c) => ['faster', 'slower'].includes(c.speedup.verdict) && !c.other_schedule).length;
+  const title = counted(faster, 'kernel') + ' faster for sure, ' + slower + ' slower, ' + (comparison.changes.length - faster - slower) + ' without a sure difference' +
+      (same ? '; ' + same + ' of the sure ones by an unchanged schedule' : '');
+  const method = comparison.in_turns ? 'Both were loaded several times and measured in turns. Times as fast is the median of the ratios of all loads, so it may differ from the ratio of the two times. ' +
+      'A difference is sure if every load shows it: of thirty equal kernels, one may seem to differ by chance.'
+    : before.kind === 'network' ? 'Measured at different times: the machine may have been in different states.' : 'By the best record of each task, one call alone.';
   main.append(el('header', {}, el('h1', {}, names), el('p', {class: 'muted'}, comparisonTitle(comparison)),
       el('dl', {class: 'tiles'},
           before.time ? tile('before', number('before_us', before.time.median_us, timeText(before.time.median_us)), before.source) : null,
@@ -82,9 +87,7 @@ function showComparison(comparison) {
           comparison.speedup.median ? tile('times as fast', number('speedup', comparison.speedup.median, timesText(comparison.speedup.median)),
               comparison.speedup.low ? '95 %: ' + timesText(comparison.speedup.low) + ' to ' + timesText(comparison.speedup.high) : 'no interval') : null,
           tile('kernels faster', number('faster', faster, String(faster)), 'for sure'), tile('kernels slower', number('slower', slower, String(slower)), 'for sure'))),
-  ...[notesOf({notes: [...comparison.notes, comparison.in_turns ? 'Both were loaded several times and measured in turns; a difference is sure if every load shows it. ' +
-      'Of thirty equal kernels, one may seem to differ by chance.' : before.kind === 'network'
-      ? 'Measured at different times: the machine may have been in different states.' : 'By the best record of each task, one call alone.']}),
+  ...[notesOf(comparison), el('p', {class: 'hint method'}, method),
   shown.length ? section('speedups', title, speedupsFigure({id: 'speedups-chart', changes: shown, label: title,
     caption: 'A bar is the 95 % interval of time before / time after, its mark the median. Right of 1 is faster.' +
         (comparison.changes.length > shown.length ? ' The ' + shown.length + ' kernels with the most time.' : '')})) : null,

@@ -119,10 +119,13 @@ function rooflineSection(report) {
   const before = (k) => k.tuned && report.kind === 'network' && gainOf(k) > 1.01 ? {x: k.flops / k.bytes, y: k.gflops / gainOf(k)} : null;
   const dots = shown.map((k) => dotOf(k, before(k)));
   const left = report.kernels.length - shown.length;
+  const peak = Math.max(...report.ceilings.peaks.map((p) => p.gflops)), isWinograd = (k) => k.winograd.startsWith('used');
   return section('roofline', rooflineTitle(shown), rooflineFigure({id: 'roofline-chart', ceilings: report.ceilings, dots,
     label: 'Roofline: speed over arithmetic intensity of ' + counted(shown.length, 'kernel') + '. ' + rooflineTitle(shown) + '.',
     caption: 'A dot is a kernel, its area the share of the time. Lines are the measured limits: a kernel cannot be above the line of the level that holds its data' +
-        (shown.some((k) => k.roof_share > 1) ? '; Winograd’s algorithm can, since the operations of the direct one are counted' : '') + '.' +
+        (shown.some((k) => k.roof_share > 1 && isWinograd(k)) ? '; Winograd’s algorithm can, since the operations of the direct one are counted' : '') + '.' +
+        (shown.some((k) => k.gflops > peak && k.bound !== 'arithmetic' && !isWinograd(k))
+          ? ' Kernels of 8-bit and 16-bit numbers may be above the peak of f32: theirs is not measured, so their colour compares them with copying alone.' : '') +
         (dots.some((d) => d.from) ? ' A hollow dot is the default schedule, by the ratio of both times measured alone.' : '') +
         (left ? ' ' + counted(left, 'kernel') + ' without arithmetic ' + (left === 1 ? 'is' : 'are') + ' left out.' : '')}), roofKeys());
 }

@@ -177,6 +177,7 @@ class LivePages(unittest.TestCase):
                                  "--http", "127.0.0.1:0", "-o", str(self.path / "m.tar")], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL,
                                 text=True, cwd=self.path)
         self.processes.append(tune)
+        self.addCleanup(lambda: (tune.kill(), tune.wait()))  # so that a failure here disturbs no other test
         lines = []
         threading.Thread(target=lambda: lines.extend(iter(tune.stderr.readline, "")), daemon=True).start()
         url = soon(lambda: next((line.split(": ")[1].strip() for line in lines if line.startswith("live page of this run: ")), None))
@@ -189,8 +190,10 @@ class LivePages(unittest.TestCase):
         self.assertIn("resnet20", card or "no card")
         self.look(self.url, "farm", self.check_devices)
         self.open(self.url)
-        busy = [row for row in self.rows() if row["state"] == "busy"]
-        self.assertTrue(all(row["holder"] and "busy" in row["strip"] for row in busy), busy)
+        busy = lambda: [row for row in self.rows() if row["state"] == "busy"]
+        self.assertTrue(all(row["holder"] for row in busy()), busy())
+        # A half minute of the strip has the state of most of it.
+        self.assertTrue(soon(lambda: all("busy" in row["strip"] for row in busy()), 60), busy())
         run, job = next(iter(self.status()["jobs"].items()))
         self.assertEqual(job["network"], "resnet20")
 
@@ -320,6 +323,7 @@ class LivePages(unittest.TestCase):
                                  "--http", "127.0.0.1:0", "-o", str(self.path / "n.tar")], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL,
                                 text=True, cwd=self.path)
         self.processes.append(tune)
+        self.addCleanup(lambda: (tune.kill(), tune.wait()))
         lines = iter(tune.stderr.readline, "")
         url = next(line.split(": ")[1].strip() for line in lines if line.startswith("live page of this run: "))
         threading.Thread(target=lambda: list(lines), daemon=True).start()

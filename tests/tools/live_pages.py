@@ -303,7 +303,7 @@ class LivePages(unittest.TestCase):
         state["jobs"] = {"here": {**job, "page": "http://127.0.0.1:4001/", "here": True}, "there": {**job, "page": "http://127.0.0.1:4002/"},
                          "silent": {**job, "page": "http://127.0.0.1:4003/", "here": True, "silent": now},
                          "published": {**ended, "report": "https://lab.example/r.html?a=1#b"}, "made": ended,
-                         "lost": {**ended, "database": None}}
+                         "lost": {**ended, "database": None}, "new": {**job, "trials": 0, "curve": {}}}
         with FakeServer(self.url, state) as fake:
 
             def check():
@@ -311,6 +311,8 @@ class LivePages(unittest.TestCase):
                 shown = self.browser.run("document.querySelector('main').innerText")
                 self.assertIn("for browsers on its host: http://127.0.0.1:4002/", shown)
                 self.assertNotIn("4003", shown, "the run may have been killed")
+                figures = self.browser.run("[...document.querySelectorAll('.job figure')].map((f) => f.checkVisibility())")
+                self.assertEqual(sorted(figures), [False, True, True, True], "a run without trials has no curve yet")
                 self.assertEqual(shown.count("autotune report --db /home/ann/tuned.db -o report.html"), 1)
                 self.assertEqual(shown.count("Report, on its host"), 1)
                 self.assertEqual(shown.count("Report: "), 1)

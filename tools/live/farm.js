@@ -238,9 +238,10 @@ function updateJob(card, job) {
   put(p.silent, job.silent ? 'No word from the tuner since ' + momentText(job.silent) + ': it may have been killed.' : '');
   const points = Object.entries(job.curve).map(([x, y]) => ({x: Number(x), y: 1000 * y})).sort((a, b) => a.x - b.x);
   const shape = JSON.stringify([points, job.trials, job.planned]);
-  if (card.shape === shape) return;
+  show(p.curve.node, points.length > 0);
+  if (!points.length || card.shape === shape) return;
   card.shape = shape;
-  const drawnPoints = points.length ? [...points, {x: Math.max(job.trials, points[points.length - 1].x), y: points[points.length - 1].y}] : [];
+  const last = points[points.length - 1], drawnPoints = [...points, {x: Math.max(job.trials, last.x), y: last.y}];
   p.curve.set(progressConfig({points: drawnPoints, trials: Math.max(job.planned, job.trials), levels: []}),
       points.map((q) => [[String(q.x), q.x], [timeText(q.y), q.y / 1000]]), trialsText(job) + ' trials, best ' + bestText(job));
 }

@@ -186,7 +186,7 @@ TuneTask MakeTuneTask(const Network& network, const NetworkTask& task) {
   tune.reference = te::ToReference(tune.alternatives[0].func);
   tune.bounded = te::ToBoundedReference(tune.alternatives[0].func);
   tune.takes_steps = te::TakesSteps(tune.alternatives[0].func);
-  tune.small_products = AddsSmallProducts(tune.alternatives[0].func.body);
+  tune.small_products = SmallProductsOf(tune.alternatives[0].func.body).has_value();
   tune.full_range = te::FullRangeInputs(tune.alternatives[0].func);
   return tune;
 }

@@ -44,18 +44,19 @@ inline const Load* SmallFactor(const Expr& factor) {
   return DotGroup(type) > 0 && factor.dtype().Element() == SumType(type, type) ? load : nullptr;
 }
 
-// Returns whether the program adds products of small numbers (ir/dot.h). CPUs may multiply these several times as fast
-// as f32.
-inline bool AddsSmallProducts(const Stmt& body) {
-  bool found = false;
-  const auto small = [](const Expr& factor) {
+// Returns the type of the small numbers (ir/dot.h) of which the program adds products, i8 for bytes of any sign or
+// bf16; nothing if it adds none. CPUs may multiply these several times as fast as f32.
+inline std::optional<DType> SmallProductsOf(const Stmt& body) {
+  std::optional<DType> found;
+  const auto small = [](const Expr& factor) -> std::optional<DType> {
     const Cast* cast = factor.As<Cast>();
-    return cast && cast->a.As<Load>() && DotGroup(cast->a.dtype().Element()) > 0;
+    if (!cast || !cast->a.As<Load>() || DotGroup(cast->a.dtype().Element()) == 0) return std::nullopt;
+    return IsByte(cast->a.dtype().Element()) ? DType::Int(8) : cast->a.dtype().Element();
   };
   Walk(body, [&](const Stmt& s) {
     const Store* store = s.As<Store>();
     const std::optional<AddedProduct> added = store ? AddedProductOf(*store) : std::nullopt;
-    found |= added && small(added->a) && small(added->b);
+    if (added && small(added->a) && small(added->a) == small(added->b)) found = small(added->a);
     return !found;
   });
   return found;

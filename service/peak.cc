@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "ir/tile_product.h"
 #include "runtime/artifact.h"
 #include "runtime/kernel_context.h"
 #include "runtime/tensor.h"
@@ -20,7 +21,9 @@ struct TileProgram {
   std::string rows, lanes;
   std::string inputs;  // parameters besides the output
   std::string loops;   // loops around the update
+  std::string inner;   // loop inside the vector
   std::string iterators, value;
+  std::string type = "f32", zero = "0.0";  // of the tile
   std::string Text() const {
     const std::string tile = "[" + rows + ", " + lanes + "]";
     auto nest = [&](const std::string& n, const std::string& body) {
@@ -32,9 +35,10 @@ struct TileProgram {
     };
     std::string closing;
     for (char c : loops) closing += c == '{' ? " }" : "";
-    return "func probe(" + inputs + "out: f32" + tile + " output) {\n  alloc acc: f32" + tile + " register\n" +
-           nest("0", "block zero(" + iters("0") + ") { acc[y0, z0] = 0.0 }") + loops +
-           nest("1", "block step(" + iterators + iters("1") + ") { acc[y1, z1] = " + value + " }") + closing + "\n" +
+    const std::string step = "block step(" + iterators + iters("1") + ") { acc[y1, z1] = " + value + " }";
+    return "func probe(" + inputs + "out: " + type + tile + " output) {\n  alloc acc: " + type + tile + " register\n" +
+           nest("0", "block zero(" + iters("0") + ") { acc[y0, z0] = " + zero + " }") + loops +
+           nest("1", inner.empty() ? step : inner + step + " }") + closing + "\n" +
            nest("2", "block copy(" + iters("2") + ") { out[y2, z2] = acc[y2, z2] }") + "}\n";
   }
 };
@@ -57,8 +61,8 @@ Result<std::string> Built(const std::string& program, const Target& target, Buil
 }
 
 // Builds the program and calls it on one core.
-Result<FastestCall> FastestOf(const TileProgram& program, const Target& target, Builder& builder, int patience_ms) {
-  std::shared_ptr<const Artifact> artifact = TRY(Artifact::FromBytes(TRY(Built(program.Text(), target, builder))));
+Result<FastestCall> FastestOf(const std::string& program, const Target& target, Builder& builder, int patience_ms) {
+  std::shared_ptr<const Artifact> artifact = TRY(Artifact::FromBytes(TRY(Built(program, target, builder))));
   const Kernel* kernel = TRY(artifact->Find(kKernel));
   std::vector<Tensor> args = TRY(AllocateArgs(kernel->metadata));
   KernelContext context(1);
@@ -94,8 +98,9 @@ Result<FastestCall> FastestOn(rpc::FarmClient& farm, const std::string& program,
   return FastestCall{*std::ranges::min_element(result.times), result.disturbed.empty()};
 }
 
-constexpr int64_t kSteps = 1000000;  // of the loop of multiply-adds
-constexpr int kAccumulators = 12;    // number that hides the latency of a multiply-add
+constexpr int64_t kSteps = 1000000;    // of the loop of multiply-adds
+constexpr int64_t kTileSteps = 20000;  // of the loop over products of tiles; each takes tens of cycles
+constexpr int kAccumulators = 12;      // number that hides the latency of a multiply-add
 
 TileProgram MultiplyAdds(const Target& target, int accumulators) {
   const std::string steps = std::to_string(kSteps);
@@ -104,6 +109,42 @@ TileProgram MultiplyAdds(const Target& target, int accumulators) {
   program.iterators = "x1: R " + steps + " = k, ";
   program.value = target.has_fma ? "fma(acc[y1, z1], 0.5, 1.0)" : "acc[y1, z1] * 0.5 + 1.0";
   return program;
+}
+
+// Adds groups of products: each vector of the tile adds those of a group that all its lanes share and of one for each
+// lane, as products of matrices do.
+TileProgram Dots(DType factors, const Target& target) {
+  const bool bytes = IsByte(factors);
+  const std::string steps = std::to_string(kSteps), rows = std::to_string(kAccumulators);
+  const std::string lanes = std::to_string(target.VectorLanes(32)), group = std::to_string(DotGroup(factors));
+  // Instructions for bytes multiply unsigned ones by signed ones everywhere.
+  const std::string a = bytes ? "u8" : factors.Text(), b = factors.Text(), sum = SumType(factors, factors).Text();
+  TileProgram program{.rows = rows, .lanes = lanes, .type = sum, .zero = bytes ? "i32(0)" : "0.0"};
+  program.inputs =
+      "a: " + a + "[" + rows + ", " + group + "] input, b: " + b + "[" + lanes + ", " + group + "] input, ";
+  program.loops = "for k in " + steps + " { ";
+  program.inner = "for g in " + group + " @{dot=1} { ";
+  program.iterators = "x1: R " + steps + " = k, g1: R " + group + " = g, ";
+  program.value = "acc[y1, z1] + " + sum + "(a[y1, g1]) * " + sum + "(b[z1, g1])";
+  return program;
+}
+
+// The same by registers of two dimensions (ir/tile_product.h): two by two tiles of sums, which use both operands twice.
+std::string Tiles(DType factors) {
+  const bool bytes = IsByte(factors);
+  const auto text = [](int64_t number) { return std::to_string(number); };
+  const std::string a = bytes ? "u8" : factors.Text(), b = factors.Text(), sum = SumType(factors, factors).Text();
+  const std::string rows = text(2 * kTileRows), columns = text(2 * kTileColumns), row = text(kTileRows);
+  const std::string groups = text(kTileGroups), group = text(DotGroup(factors)), steps = text(kTileSteps);
+  return "func probe(a: " + a + "[" + rows + ", " + groups + ", " + group + "] input, b: " + b + "[" + groups + ", " +
+         columns + ", " + group + "] input, out: " + sum + "[" + rows + ", " + columns + "] output) {\n  for i0 in " +
+         rows + " { for j0 in " + columns + " { block zero(y0: S " + rows + " = i0, z0: S " + columns +
+         " = j0) { out[y0, z0] = " + (bytes ? "i32(0)" : "0.0") + " } } }\n  for h in " + steps +
+         " @{tiles=1} { for k in " + groups + " { for t in 2 { for i in " + row + " { for j in " + columns +
+         " { for s in " + group + " {\nblock step(h1: R " + steps + " = h, y1: S " + rows + " = t * " + row +
+         " + i, z1: S " + columns + " = j, g1: R " + groups + " = k, s1: R " + group +
+         " = s) { out[y1, z1] = out[y1, z1] + " + sum + "(a[y1, g1, s1]) * " + sum +
+         "(b[g1, z1, s1]) }\n} } } } } }\n}\n";
 }
 
 double SecondsPerStep(const FastestCall& call, int accumulators) {
@@ -118,7 +159,7 @@ MeasuredPeak PeakOf(const FastestCall& call, const Target& target) {
 
 Result<double> SecondsPerMultiplyAdd(const Target& target, Builder& builder, int accumulators, int patience_ms) {
   const TileProgram program = MultiplyAdds(target, accumulators);
-  return SecondsPerStep(TRY(FastestOf(program, target, builder, patience_ms)), accumulators);
+  return SecondsPerStep(TRY(FastestOf(program.Text(), target, builder, patience_ms)), accumulators);
 }
 
 Result<double> BytesReadPerSecond(const Target& target, Builder& builder, int64_t bytes, int patience_ms) {
@@ -133,18 +174,43 @@ Result<double> BytesReadPerSecond(const Target& target, Builder& builder, int64_
   program.loops = "for r in " + repeats + " { for i in " + lines + " { ";
   program.iterators = "p1: R " + repeats + " = r, x1: R " + lines + " = i, ";
   program.value = "acc[y1, z1] + x[x1, y1, z1]";
-  const double seconds = TRY(FastestOf(program, target, builder, patience_ms)).seconds;
+  const double seconds = TRY(FastestOf(program.Text(), target, builder, patience_ms)).seconds;
   return static_cast<double>(passes * std::max<int64_t>(1, bytes / line) * line) / seconds;
 }
 
 Result<MeasuredPeak> MeasurePeakFlops(const Target& target, Builder& builder, int patience_ms) {
-  return PeakOf(TRY(FastestOf(MultiplyAdds(target, kAccumulators), target, builder, patience_ms)), target);
+  return PeakOf(TRY(FastestOf(MultiplyAdds(target, kAccumulators).Text(), target, builder, patience_ms)), target);
 }
 
 Result<MeasuredPeak> MeasurePeakFlopsOn(rpc::FarmClient& farm, const Target& target, Builder& builder,
                                         rpc::MeasureCallbacks callbacks) {
   const std::string program = MultiplyAdds(target, kAccumulators).Text();
   return PeakOf(TRY(FastestOn(farm, program, 1, target, builder, std::move(callbacks))), target);
+}
+
+namespace {
+
+// Returns the program that measures the peak of products of these numbers, and its operations.
+std::pair<std::string, double> PeakOfDotsProgram(DType factors, const Target& target) {
+  const double group = DotGroup(factors);
+  if (!target.has_tiles)
+    return {Dots(factors, target).Text(), 2 * group * target.VectorLanes(32) * kAccumulators * kSteps};
+  return {Tiles(factors), 2 * group * kTileGroups * (2 * kTileRows) * (2 * kTileColumns) * kTileSteps};
+}
+
+}  // namespace
+
+Result<MeasuredPeak> MeasurePeakOfDots(DType factors, const Target& target, Builder& builder, int patience_ms) {
+  const auto [program, operations] = PeakOfDotsProgram(factors, target);
+  const FastestCall call = TRY(FastestOf(program, target, builder, patience_ms));
+  return MeasuredPeak{operations / call.seconds * target.num_cores, call.alone};
+}
+
+Result<MeasuredPeak> MeasurePeakOfDotsOn(DType factors, rpc::FarmClient& farm, const Target& target, Builder& builder,
+                                         rpc::MeasureCallbacks callbacks) {
+  const auto [program, operations] = PeakOfDotsProgram(factors, target);
+  const FastestCall call = TRY(FastestOn(farm, program, 1, target, builder, std::move(callbacks)));
+  return MeasuredPeak{operations / call.seconds * target.num_cores, call.alone};
 }
 
 Result<double> BytesCopiedPerSecondOn(rpc::FarmClient& farm, const Target& target, Builder& builder, int64_t bytes,

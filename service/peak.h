@@ -5,6 +5,7 @@
 // Each call holds the host lock if it gets the lock within `patience_ms`, and measures without it otherwise.
 #pragma once
 #include "codegen/builder.h"
+#include "ir/dtype.h"
 #include "rpc/client.h"
 #include "support/result.h"
 #include "target/target.h"
@@ -30,6 +31,10 @@ Result<MeasuredPeak> MeasurePeakFlops(const Target& target, Builder& builder, in
 // The same of a device of a farm, on which it runs the kernel. Waits for a device if the client has none.
 Result<MeasuredPeak> MeasurePeakFlopsOn(rpc::FarmClient& farm, const Target& target, Builder& builder,
                                         rpc::MeasureCallbacks callbacks = {});
+// The same for products of bytes (i8) or bf16, of which the target has instructions (Target::HasDot, has_tiles).
+Result<MeasuredPeak> MeasurePeakOfDots(DType factors, const Target& target, Builder& builder, int patience_ms);
+Result<MeasuredPeak> MeasurePeakOfDotsOn(DType factors, rpc::FarmClient& farm, const Target& target, Builder& builder,
+                                         rpc::MeasureCallbacks callbacks);
 // Returns the bytes that the device of a farm reads and writes per second when each of the target's cores copies a
 // buffer of about `bytes` again and again.
 Result<double> BytesCopiedPerSecondOn(rpc::FarmClient& farm, const Target& target, Builder& builder, int64_t bytes,

@@ -23,7 +23,7 @@ struct TuneTask {
   PrimFunc reference;               // te::ToReference of the first alternative
   std::optional<PrimFunc> bounded;  // te::ToBoundedReference of the first alternative
   bool takes_steps = false;         // te::TakesSteps of the first alternative
-  bool small_products = false;      // AddsSmallProducts of the first alternative: the peak of f32 is no limit
+  bool small_products = false;      // SmallProductsOf the first alternative: the peak of f32 is no limit
   std::vector<int64_t> full_range;  // te::FullRangeInputs of the first alternative
   std::vector<TaskAlternative> alternatives;
 };

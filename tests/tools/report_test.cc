@@ -148,10 +148,25 @@ TEST(ReportShares, AreThoseOfTheProfile) {
   EXPECT_FALSE(report.ceilings->levels[1].capacity_bytes) << "memory has no bound that counts";
 }
 
-TEST(ReportShares, SmallNumbersAreComparedWithCopyingOnly) {
+TEST(ReportShares, SmallNumbersHaveTheirOwnPeak) {
   Report report;
   report.kernels.resize(1);
-  report.kernels[0].flops = 1e6, report.kernels[0].bytes = 1e3, report.kernels[0].small_numbers = true;
+  report.kernels[0].flops = 1e6, report.kernels[0].bytes = 1e3, report.kernels[0].small_products = DType::Int(8);
+  report.kernels[0].time = EstimateOf({10e-6});
+  Roofline machine = Machine();
+  machine.dots = {{DType::Int(8), 400e9}, {DType::BFloat16(), 200e9}};
+  AddShares(report, machine);
+  EXPECT_DOUBLE_EQ(*report.kernels[0].roof_us, 2.5) << "the peak of f32 would be 10 us, that of bf16 5";
+  EXPECT_EQ(report.kernels[0].bound, "arithmetic");
+  std::vector<std::pair<std::string, double>> peaks;
+  for (const Peak& peak : report.ceilings->peaks) peaks.emplace_back(peak.type, peak.gflops);
+  EXPECT_THAT(peaks, ElementsAre(Pair("f32", 100), Pair("i8", 400), Pair("bf16", 200)));
+}
+
+TEST(ReportShares, SmallNumbersWithoutInstructionsAreComparedWithCopyingOnly) {
+  Report report;
+  report.kernels.resize(1);
+  report.kernels[0].flops = 1e6, report.kernels[0].bytes = 1e3, report.kernels[0].small_products = DType::Int(8);
   report.kernels[0].time = EstimateOf({1e-6});
   AddShares(report, Machine());
   EXPECT_DOUBLE_EQ(*report.kernels[0].roof_us, 0.01) << "the peak of f32 would be 10 us";

@@ -290,8 +290,7 @@ Result<Explained> ExplainKernel(const ExplainSource& source, const ExplainedKern
 }
 
 Roof RoofOf(const ExplainSource& source, const ExplainedKernel& kernel) {
-  const bool small_numbers = MultipliesSmallNumbers(kernel.kernel.program);
-  return source.roofline->Of(small_numbers ? 0 : kernel.kernel.flops, kernel.bytes);
+  return source.roofline->Of(kernel.kernel.flops, kernel.bytes, SmallProductsIn(kernel.kernel.program));
 }
 
 Result<std::vector<TriedAlternative>> TriedAlternatives(const std::string& db, const std::string& task,

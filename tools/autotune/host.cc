@@ -131,13 +131,16 @@ Result<std::vector<CopySpeed>> MeasureCopySpeeds(const Target& target) {
   return SpeedsOfLevels(target, kBeyondCaches, [&](int64_t bytes) { return MeasureCopy(target.num_cores, bytes); });
 }
 
-bool MultipliesSmallNumbers(const std::string& program) {
+std::optional<DType> SmallProductsIn(const std::string& program) {
   const Result<PrimFunc> parsed = ParsePrimFunc(program);
-  return parsed.ok() && AddsSmallProducts(parsed->body);
+  return parsed.ok() ? SmallProductsOf(parsed->body) : std::nullopt;
 }
 
-Roof Roofline::Of(double flops, double bytes) const {
-  Roof roof{flops_per_second > 0 ? flops / flops_per_second : 0, "arithmetic"};
+Roof Roofline::Of(double flops, double bytes, std::optional<DType> small) const {
+  double peak = small ? 0 : flops_per_second;
+  for (const DotPeak& of : dots)
+    if (of.factors == small) peak = of.per_second;
+  Roof roof{peak > 0 ? flops / peak : 0, "arithmetic"};
   for (const CopySpeed& level : copying) {
     if (bytes > level.capacity) continue;
     if (double seconds = bytes / level.bytes_per_second; seconds > roof.seconds) roof = {seconds, level.level};
@@ -146,9 +149,24 @@ Roof Roofline::Of(double flops, double bytes) const {
   return roof;
 }
 
+namespace {
+
+// Measures the peak of each type for which the target has instructions.
+Result<std::vector<Roofline::DotPeak>> PeaksOfDots(const Target& target,
+                                                   const std::function<Result<MeasuredPeak>(DType)>& measure) {
+  std::vector<Roofline::DotPeak> peaks;
+  for (const DType factors : {DType::Int(8), DType::BFloat16()})
+    if (target.has_tiles || target.HasDot(factors.IsFloat())) peaks.push_back({factors, TRY(measure(factors)).flops});
+  return peaks;
+}
+
+}  // namespace
+
 Result<Roofline> MeasureRoofline(const Target& target, Builder& builder, int patience_ms) {
   Roofline roofline;
   roofline.flops_per_second = TRY(MeasurePeakFlops(target, builder, patience_ms)).flops;
+  roofline.dots =
+      TRY(PeaksOfDots(target, [&](DType factors) { return MeasurePeakOfDots(factors, target, builder, patience_ms); }));
   std::optional<HostLock> alone = TRY(HostLock::AcquireWithin(HostLock::Mode::kExclusive, patience_ms));
   roofline.copying = TRY(MeasureCopySpeeds(target));
   return roofline;
@@ -160,6 +178,8 @@ Result<Roofline> MeasureRooflineOn(rpc::FarmClient& farm, const Target& target, 
   const int64_t most = std::clamp<int64_t>(memory_bytes / kShare / (2 * target.num_cores), 1 << 20, kBeyondCaches);
   Roofline roofline;
   roofline.flops_per_second = TRY(MeasurePeakFlopsOn(farm, target, builder, callbacks)).flops;
+  roofline.dots = TRY(PeaksOfDots(
+      target, [&](DType factors) { return MeasurePeakOfDotsOn(factors, farm, target, builder, callbacks); }));
   roofline.copying = TRY(SpeedsOfLevels(
       target, most, [&](int64_t bytes) { return BytesCopiedPerSecondOn(farm, target, builder, bytes, callbacks); }));
   return roofline;

@@ -1,10 +1,12 @@
 // Facts and speeds of this host, for `autotune devices`, `autotune doctor` and `autotune bench --profile`.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "codegen/builder.h"
+#include "ir/dtype.h"
 #include "rpc/client.h"
 #include "service/machine_text.h"
 #include "support/json.h"
@@ -32,15 +34,22 @@ struct Roof {
   std::string bound;   // the limit: "arithmetic", or the level that holds the data
 };
 struct Roofline {
+  // The peak of products of bytes (i8) or bf16, in operations per second of all cores.
+  struct DotPeak {
+    DType factors;
+    double per_second = 0;
+  };
   double flops_per_second = 0;     // fp32 multiply-adds, all cores (MeasurePeakFlops)
   std::vector<CopySpeed> copying;  // nearest level first
+  std::vector<DotPeak> dots = {};  // of types for which the target has instructions
   bool IsKnown() const { return flops_per_second > 0; }
   // Returns the larger of two times: the arithmetic at its peak, and moving the data once in the nearest level that
-  // holds all of it. This is the best case, since a kernel takes longer if it finds its data further away.
-  Roof Of(double flops, double bytes) const;
+  // holds all of it. This is the best case, since a kernel takes longer if it finds its data further away. `small`:
+  // what the kernel multiplies instead of f32. Without a peak for it, copying alone counts.
+  Roof Of(double flops, double bytes, std::optional<DType> small = std::nullopt) const;
 };
-// Returns whether the program of a kernel multiplies bytes or bf16, so that the peak of fp32 is no limit for it.
-bool MultipliesSmallNumbers(const std::string& program);
+// Returns SmallProductsOf (ir/added_product.h) a program's text.
+std::optional<DType> SmallProductsIn(const std::string& program);
 // Measures as many cores of this host as the target has. Waits for the host's lock twice, up to `patience_ms` each
 // time.
 Result<Roofline> MeasureRoofline(const Target& target, Builder& builder, int patience_ms);

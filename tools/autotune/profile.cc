@@ -102,9 +102,9 @@ std::vector<ProfileRow> ProfileRows(const PackageInfo& info, const std::vector<N
       row.label = OneLine(found->second->label);
       row.winograd = topi::IsWinograd(found->second->alternative);
       row.flops = found->second->flops;
-      row.small_numbers = MultipliesSmallNumbers(found->second->program);
+      row.small_products = SmallProductsIn(found->second->program);
     }
-    row.roof = roofline.Of(row.small_numbers ? 0 : row.flops, row.bytes);
+    row.roof = roofline.Of(row.flops, row.bytes, row.small_products);
     rows.push_back(std::move(row));
   }
   return rows;
@@ -139,14 +139,22 @@ std::string ProfileTable(const std::vector<ProfileRow>& rows, const ProfileBalan
     return text + WrapLines(sentences, width);
   }
   sentences += "% roof: share of the speed that the machine allows, on " + CountText(threads, "thread") +
-               Format(": %.1f GFLOPS, and copying at", roofline.flops_per_second / 1e9);
+               Format(": %.1f GFLOPS", roofline.flops_per_second / 1e9);
+  const auto uses = [&](DType type) {
+    return std::ranges::any_of(rows, [&](const ProfileRow& row) { return row.small_products == type; });
+  };
+  for (const Roofline::DotPeak& of : roofline.dots)
+    if (uses(of.factors)) sentences += Format(" (%.1f of ", of.per_second / 1e9) + of.factors.Text() + ")";
+  sentences += ", and copying at";
   for (size_t i = 0; i < roofline.copying.size(); ++i) {
     sentences += Format("%s %.0f GB/s in ", i ? "," : "", roofline.copying[i].bytes_per_second / 1e9) +
                  roofline.copying[i].level;
   }
   sentences += " (in the nearest one that holds all that a kernel reads and writes)";
-  if (std::ranges::any_of(rows, &ProfileRow::small_numbers))
-    sentences += ". Kernels that multiply bytes or bf16 are compared with copying only";
+  for (const DType type : {DType::Int(8), DType::BFloat16()}) {
+    if (uses(type) && std::ranges::find(roofline.dots, type, &Roofline::DotPeak::factors) == roofline.dots.end())
+      sentences += ". Kernels that multiply " + type.Text() + " are compared with copying only";
+  }
   sentences += "\n";
   if (winograd) {
     sentences += std::string("w: Winograd's algorithm; ") + (speeds ? "GFLOPS and " : "") +
@@ -178,6 +186,7 @@ Json ProfileJson(const std::vector<ProfileRow>& rows, const ProfileBalance& bala
   line["agree"] = balance.Holds();
   line["explanation"] = balance.explanation;
   if (roofline.IsKnown()) line["peak_gflops"] = roofline.flops_per_second / 1e9;
+  for (const Roofline::DotPeak& of : roofline.dots) line["dot_peak_gops"][of.factors.Text()] = of.per_second / 1e9;
   for (const CopySpeed& level : roofline.copying) line["copy_gbytes"][level.level] = level.bytes_per_second / 1e9;
   return line;
 }

@@ -2,6 +2,7 @@
 // add up to the network's latency. Used by `autotune bench`.
 #pragma once
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,7 +38,7 @@ struct ProfileRow {
   bool winograd = false;    // true: Winograd's algorithm, though `flops` counts the operations of the direct one
   // Median and shortest time of one run in seconds; operations, and bytes read and written, of one run.
   double seconds = 0, least = 0, flops = 0, bytes = 0;
-  bool small_numbers = false;  // true: it multiplies bytes or bf16, so its roof is that of copying alone
+  std::optional<DType> small_products;  // it multiplies bytes or bf16 instead of f32 (SmallProductsOf)
   Roof roof;
   double RoofShare() const { return seconds > 0 ? roof.seconds / seconds : 0; }  // 1: as fast as the machine allows
 };

@@ -32,6 +32,7 @@ void AddReasons(const Explanation& explanation, Kernel& kernel) {
 
 Ceilings CeilingsOf(const Roofline& roofline) {
   Ceilings ceilings{.peaks = {{"f32", roofline.flops_per_second / 1e9}}};
+  for (const Roofline::DotPeak& of : roofline.dots) ceilings.peaks.push_back({of.factors.Text(), of.per_second / 1e9});
   for (const CopySpeed& level : roofline.copying) {
     ceilings.levels.push_back({level.level, level.bytes_per_second / 1e9});
     if (std::isfinite(level.capacity)) ceilings.levels.back().capacity_bytes = level.capacity;
@@ -55,7 +56,7 @@ Kernel KernelOf(const ExplainedKernel& measured, const std::vector<size_t>& load
                 .calls = static_cast<int64_t>(measured.nodes.size()),
                 .flops = packaged.flops,
                 .bytes = measured.bytes,
-                .small_numbers = MultipliesSmallNumbers(packaged.program),
+                .small_products = SmallProductsIn(packaged.program),
                 .trace = packaged.trace};
   for (const std::string& node : measured.nodes) kernel.nodes.push_back(OneLine(node));
   if (!measured.runs.empty()) {
@@ -93,7 +94,7 @@ Kernel KernelOf(const Record& best, const Target& target) {
   // A record of another version may not parse or replay; its numbers hold all the same.
   if (const Result<PrimFunc> program = ParsePrimFunc(best.func); program.ok()) {
     kernel.flops = ArithmeticOf(program->body).Flops();
-    kernel.small_numbers = AddsSmallProducts(program->body);
+    kernel.small_products = SmallProductsOf(program->body);
     kernel.bytes = static_cast<double>(BytesOfParams(*program));
   }
   if (target.IsGpu()) return kernel;
@@ -159,7 +160,7 @@ void AddShares(Report& report, const std::optional<Roofline>& roofline) {
     kernel.gflops = calls * kernel.flops / us / 1e3;
     kernel.gbytes_per_second = calls * kernel.bytes / us / 1e3;
     if (!report.ceilings) continue;
-    const Roof roof = roofline->Of(kernel.small_numbers ? 0 : kernel.flops, kernel.bytes);
+    const Roof roof = roofline->Of(kernel.flops, kernel.bytes, kernel.small_products);
     kernel.roof_us = calls * roof.seconds * kMicro;
     kernel.roof_share = *kernel.roof_us / us;
     kernel.bound = roof.bound;

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/dtype.h"
 #include "support/fields.h"
 
 namespace autotune::tools::report {
@@ -27,7 +28,7 @@ Estimate EstimateOf(std::vector<double> seconds);
 
 // The ceilings of the roofline, as measured on this machine with all threads.
 struct Peak {
-  std::string type;  // of the elements: "f32"
+  std::string type;  // of the elements: "f32", and "i8" for bytes and "bf16" where this machine has instructions
   double gflops = 0;
   AUTOTUNE_FIELDS(type, gflops)
 };
@@ -75,11 +76,11 @@ struct Kernel {
   std::string label;   // operators and shapes
   std::string alternative;
   bool tuned = false;
-  std::string winograd;            // whether Winograd's algorithm is used, and why not; empty: no convolution
-  std::vector<std::string> nodes;  // names in the model of the calls
-  int64_t calls = 1;               // in one run of the network
-  double flops = 0, bytes = 0;     // of one call
-  bool small_numbers = false;      // it multiplies bytes or bf16, so the peak of f32 is no limit; not part of the JSON
+  std::string winograd;                 // whether Winograd's algorithm is used, and why not; empty: no convolution
+  std::vector<std::string> nodes;       // names in the model of the calls
+  int64_t calls = 1;                    // in one run of the network
+  double flops = 0, bytes = 0;          // of one call
+  std::optional<DType> small_products;  // it multiplies bytes or bf16 (SmallProductsOf); not part of the JSON
   // The time of all calls in one run of the network. In the report of a database: of one call alone, by the best
   // record.
   std::optional<Estimate> time;

@@ -125,7 +125,7 @@ function rooflineSection(report) {
     caption: 'A dot is a kernel, its area the share of the time. Lines are the measured limits: a kernel cannot be above the line of the level that holds its data' +
         (shown.some((k) => k.roof_share > 1 && isWinograd(k)) ? '; Winograd’s algorithm can, since the operations of the direct one are counted' : '') + '.' +
         (shown.some((k) => k.gflops > peak && k.bound !== 'arithmetic' && !isWinograd(k))
-          ? ' Kernels of 8-bit and 16-bit numbers may be above the peak of f32: theirs is not measured, so their colour compares them with copying alone.' : '') +
+          ? ' Kernels of 8-bit and 16-bit numbers without a line of their own are compared with copying alone.' : '') +
         (dots.some((d) => d.from) ? ' A hollow dot is the default schedule, by the ratio of both times measured alone.' : '') +
         (left ? ' ' + counted(left, 'kernel') + ' without arithmetic ' + (left === 1 ? 'is' : 'are') + ' left out.' : '')}), roofKeys());
 }

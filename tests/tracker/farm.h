@@ -16,6 +16,7 @@
 #include "support/clock.h"
 #include "support/subprocess.h"
 #include "tests/runtime/c_artifact.h"
+#include "tests/runtime/module_blob.h"
 #include "tracker/local_farm.h"
 
 namespace autotune {
@@ -55,6 +56,16 @@ inline Blob CompileKernels(const std::vector<std::string>& bodies, const std::st
   }
   const std::string metadata = R"({"abi_version":1,"target":"test","kernels":[)" + kernels + "]}";
   return std::make_shared<const std::string>(CompileArtifact(metadata, source));
+}
+// Returns an artifact whose kernels launch functions of `code`, a module for a device other than the CPU.
+inline Blob ArtifactOf(const std::string& metadata, Module code) {
+  Module library = MakeUnlinkedLibrary();
+  CHECK(library->Import(std::move(code)).ok());
+  std::string body = "extern const unsigned char tree[] ENTRY(\"" + std::string(kModuleBlobSymbol) +
+                     "\");\nconst unsigned char tree[] = {";
+  for (unsigned char byte : test::ModuleBlobSymbol(test::ModuleBlob(library).value()))
+    body += std::to_string(byte) + ",";
+  return std::make_shared<const std::string>(CompileArtifact(metadata, body + "};\n"));
 }
 inline Blob Compile(const std::string& body, const std::string& top = "") { return CompileKernels({body}, top); }
 

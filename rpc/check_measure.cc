@@ -38,7 +38,7 @@ std::optional<Refusal> CheckBlobs(const MeasureRequest& request, const std::vect
   if (request.has_reference && blobs.empty()) return MalformedBatch("has_reference without a blob");
   const size_t artifacts = blobs.size() - (request.has_reference ? 1 : 0);
   if (artifacts > kMaxBatchArtifacts) return TooLarge("a batch", kMaxBatchArtifacts, " artifacts");
-  const bool is_upload = !request.upload.empty();
+  const bool is_upload = request.IsUploaded();
   const int64_t most = is_upload ? kMaxUploadBytes : kMaxBatchBytes;
   const int64_t most_of_one = is_upload ? kMaxUploadedBlobBytes : kMaxBlobBytes;
   int64_t bytes = 0;

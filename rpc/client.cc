@@ -102,7 +102,7 @@ struct FarmClient::Impl {
           DealerSocket::Peers::kUploads);
     }
     void Do(AskUploads& a) {
-      if (uploads) uploads->Send(a.message);
+      if (uploads) uploads->Send(a.message, a.chunk);
     }
     void Do(AskServer& a) {
       if (server) server->Send(a.message);

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <map>
 
-#include "rpc/channel.h"
+#include "rpc/check_measure.h"
 #include "rpc/client_session.h"
 #include "rpc/content_hash.h"
 
@@ -87,9 +87,13 @@ void ClientSession::MakeBatch() {
   }
   if (request.has_reference) batch.message.blobs.push_back(job_->reference);
   if (can_upload && bytes > options_.inline_bytes) {
-    batch.packed = PackFrames(std::exchange(batch.message.blobs, {}));
-    request.upload = ContentHash(batch.packed);
-    request.upload_bytes = static_cast<int64_t>(batch.packed.size());
+    batch.packed = PackedParts(std::exchange(batch.message.blobs, {}));
+    request.upload_bytes = TotalBytes(batch.packed);
+    if (!lease_->granted.device.chunk_hashes) {
+      ContentHasher hasher;
+      for (const Blob& part : batch.packed) hasher.Add(*part);
+      request.upload = hasher.Finish();
+    }
   }
   batch.message.request = options_.new_id();
   batch.message.body = std::move(request);
@@ -110,10 +114,13 @@ void ClientSession::SendLink(int64_t now) {
 }
 
 void ClientSession::OnPull(const Id& batch, const UploadPull& pull) {
-  if (!batch_ || batch_->message.request != batch) return;
+  if (!batch_ || batch_->packed.empty() || batch_->message.request != batch) return;
   lease_->link_sent.reset();
-  if (Blob chunk = ChunkOf(batch_->packed, pull))
-    actions_.push_back(AskUploads{{batch, UploadChunk{pull.offset}, {std::move(chunk)}}});
+  BlobPart bytes = ChunkOf(batch_->packed, pull);
+  if (!bytes.whole) return;
+  UploadChunk chunk{pull.offset, 0};
+  if (lease_->granted.device.chunk_hashes) chunk.hash = HashOfChunk(bytes.view());
+  actions_.push_back(AskUploads{{batch, chunk, {}}, std::move(bytes)});
 }
 
 }  // namespace autotune::rpc

@@ -39,6 +39,14 @@ struct ConnectUploads {
 };
 struct AskUploads {  // over that connection
   Message message;
+  BlobPart chunk = {};  // its last blob, unless null
+
+  // The message with a copy of the chunk.
+  Message Whole() const {
+    Message whole = message;
+    if (chunk.whole) whole.blobs.push_back(std::make_shared<const std::string>(chunk.view()));
+    return whole;
+  }
 };
 struct DropServer {};  // closes the connections to the server
 struct Deliver {       // passes on a result, exactly once for each candidate of the job
@@ -155,7 +163,7 @@ class ClientSession : public Timed<ClientSession> {
   };
   struct Batch {
     Message message;
-    std::string packed;             // PackFrames of the blobs, if they are uploaded
+    std::vector<Blob> packed;       // PackedParts of the blobs, if they are uploaded
     std::set<std::string> waiting;  // candidates without a result
     bool accepted = false, device_failed = false;
     int64_t last_sent = 0, accepted_at = 0, last_cancel = 0;

@@ -37,9 +37,10 @@ struct DeviceInfo {
   bool uploads = false;  // since 2.5: large batches are to be uploaded (rpc/upload.h)
   // Since 2.6: the machine on whose CPU kernels run or, with `gpu`, that launches them. Not known from earlier servers.
   MachineDescription description;
-  GpuDescription gpu;  // since 2.6
+  GpuDescription gpu;         // since 2.6
+  bool chunk_hashes = false;  // since 2.10: each chunk of an upload has a hash, instead of the upload
   AUTOTUNE_FIELDS(key, endpoint, endpoints, public_key, model, machine, cores, memory_bytes, pid, uploads, description,
-                  gpu)
+                  gpu, chunk_hashes)
   AUTOTUNE_LIMITS({"key", kNameBytes}, {"endpoint", kNameBytes}, {"endpoints", kNameBytes, kMostEndpoints},
                   {"public_key", kIdBytes}, {"model", kNameBytes}, {"machine", kNameBytes}, {"cores", 0, kMostCores})
 

@@ -26,7 +26,7 @@
 namespace autotune::rpc {
 
 inline constexpr int kWireMajor = 2;
-inline constexpr int kWireMinor = 9;
+inline constexpr int kWireMinor = 10;
 
 inline constexpr size_t kMaxFrames = 256;  // of a message; the bytes of a frame have a limit, too (rpc/transport.cc)
 
@@ -303,12 +303,15 @@ struct MeasureRequest {
   MeasureTask task;
   std::vector<Candidate> candidates;
   bool has_reference = false;
-  // Since 2.5: if `upload` is set, the message has no blobs. The server pulls them as one sequence of `upload_bytes`
-  // bytes, PackFrames of the blobs, whose ContentHash this is.
+  // Since 2.5: if `upload_bytes` is set, the message has no blobs. The server pulls them as one sequence of so many
+  // bytes, PackFrames of the blobs. `upload` is the ContentHash of the sequence, or empty for a server with
+  // DeviceInfo::chunk_hashes.
   std::string upload;
   int64_t upload_bytes = 0;
   AUTOTUNE_FIELDS(claim, task, candidates, has_reference, upload, upload_bytes)
   AUTOTUNE_LIMITS({"candidates", 0, kMaxBatchCandidates}, {"upload", kIdBytes})
+
+  bool IsUploaded() const { return !upload.empty() || upload_bytes != 0; }
 };
 struct MeasureAccepted {
   static constexpr std::string_view kKind = "measure_accepted";
@@ -363,7 +366,8 @@ struct UploadPull {  // the server can take this chunk
 struct UploadChunk {  // its bytes are the blob
   static constexpr std::string_view kKind = "upload_chunk";
   int64_t offset = 0;
-  AUTOTUNE_FIELDS(offset)
+  int64_t hash = 0;  // since 2.10: Hash64 of its bytes, if the request has no `upload`
+  AUTOTUNE_FIELDS(offset, hash)
 };
 // --- Calls (since 2.6): a client calls functions in a process of the server that is its own (rpc/remote_device.h).
 // Calls of one session run one after the other, in the order of their numbers. A repeated call is answered again and

@@ -113,7 +113,7 @@ class Server {
     if (device.cores.empty()) device.cores = AllowedCpus();
     device.memory_bytes = device.description.memory_bytes;
     device.pid = getpid();
-    device.uploads = IsTcp(listener_.endpoints.front());
+    device.uploads = device.chunk_hashes = IsTcp(listener_.endpoints.front());
     return device;
   }
 

@@ -251,7 +251,7 @@ void ServerSession::OnMeasure(const From& from, const Message& message, int64_t 
   const auto refused = std::ranges::find(refused_, message.request, &std::pair<Id, Refusal>::first);
   if (refused != refused_.end() && Holds(Rule::kRemembers))
     return Refuse(peer, message.request, refused->second.code, refused->second.text);
-  const bool uploads = !request.upload.empty();
+  const bool uploads = request.IsUploaded();
   std::optional<Refusal> refusal = uploads ? CheckUpload(request, message.blobs) : CheckBlobs(request, message.blobs);
   if (!refusal) refusal = CheckCandidates(request);
   if (refusal) return Refuse(peer, message.request, refusal->code, refusal->text);  // a copy is refused as well

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <deque>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "rpc/channel.h"
@@ -20,6 +21,8 @@ inline constexpr int64_t kInlineBytes = 256 << 10;  // batches with more are upl
 // Limit of an upload: its blobs, and their number and sizes (PackFrames).
 inline constexpr int64_t kMostPackedBytes = kMaxUploadBytes + 4 * (1 + int64_t{kMaxFrames});
 
+int64_t HashOfChunk(std::string_view bytes);  // UploadChunk::hash
+
 // The server's side of one upload. Times are in milliseconds.
 class Intake {
  public:
@@ -27,13 +30,14 @@ class Intake {
     int64_t chunk_bytes = 256 << 10;
     int64_t most_pulled_bytes = 8 << 20;  // at a time
   };
-  // Of `bytes` bytes whose ContentHash is `hash`.
+  // Of `bytes` bytes whose ContentHash is `hash`. Without `hash`, each chunk has its own.
   Intake(std::string hash, int64_t bytes, const Options& options, int64_t now)
       : options_(options), hash_(std::move(hash)), bytes_(bytes), reader_(bytes), progress_(now) {}
 
   // To be called when there is a connection, and again at each new one: what was pulled over an earlier one is lost.
   std::vector<UploadPull> Begin(int64_t now);
-  // Takes a chunk, and returns the next pulls. A chunk that was not pulled, or that is there already, changes nothing.
+  // Takes a chunk, and returns the next pulls. A chunk that was not pulled, that is there already, or that has another
+  // hash than it says, changes nothing.
   std::vector<UploadPull> On(const UploadChunk& chunk, const Blob& bytes, int64_t now);
 
   bool IsComplete() const { return received_ == bytes_; }
@@ -68,7 +72,7 @@ class Intake {
   std::string hash_;
   int64_t bytes_ = 0;     // of the upload
   int64_t received_ = 0;  // bytes, without a gap
-  ContentHasher hasher_;  // of these, as is reader_
+  ContentHasher hasher_;  // of these, as is reader_; unused without hash_
   FrameReader reader_;
   std::deque<Pull> pulled_;  // the first one is not here yet
   int64_t at_a_time_ = 1;    // chunks
@@ -77,7 +81,9 @@ class Intake {
   int64_t again_at_ = kNever;
 };
 
-// Returns the chunk for a pull from a client's `packed` bytes; null if a server cannot mean that.
-Blob ChunkOf(const std::string& packed, const UploadPull& pull);
+// The client's side: the parts of PackFrames of blobs, whose first one is the head.
+std::vector<Blob> PackedParts(const std::vector<Blob>& blobs);
+// Returns the chunk for a pull; null if a server cannot mean that. Only a chunk of several parts is copied.
+BlobPart ChunkOf(const std::vector<Blob>& parts, const UploadPull& pull);
 
 }  // namespace autotune::rpc

@@ -23,17 +23,17 @@ void FreeBlob(void*, void* hint) {
   delete handed;
 }
 
-// Sends one frame without waiting. Returns false if ZeroMQ does not take it; zmq_errno tells why. Small frames are
-// copied, large ones shared with ZeroMQ's io thread until they are sent.
-bool SendFrame(void* socket, const Blob& frame, bool more) {
+// Sends `bytes` of `owner` as one frame, without waiting. Returns false if ZeroMQ does not take it; zmq_errno tells
+// why. Small frames are copied, large ones shared with ZeroMQ's io thread until they are sent.
+bool SendFrame(void* socket, const Blob& owner, std::string_view bytes, bool more) {
   zmq_msg_t part;
-  if (frame->size() < 4096) {
-    zmq_msg_init_size(&part, frame->size());
-    memcpy(zmq_msg_data(&part), frame->data(), frame->size());
+  if (bytes.size() < 4096) {
+    zmq_msg_init_size(&part, bytes.size());
+    memcpy(zmq_msg_data(&part), bytes.data(), bytes.size());
   } else {
-    auto* handed = new HandedOver{.blob = frame};
+    auto* handed = new HandedOver{.blob = owner};
     handed->complete.store(true, std::memory_order_release);
-    zmq_msg_init_data(&part, const_cast<char*>(frame->data()), frame->size(), FreeBlob, handed);
+    zmq_msg_init_data(&part, const_cast<char*>(bytes.data()), bytes.size(), FreeBlob, handed);
   }
   int rc;
   do {
@@ -147,15 +147,18 @@ int EventsOf(void* socket) {
   return zmq_getsockopt(socket, ZMQ_EVENTS, &events, &size) == 0 ? events : 0;
 }
 
-Sent SendFrames(void* socket, const Frames& frames) {
-  for (size_t i = 0; i < frames.size(); ++i) {
-    const bool more = i + 1 < frames.size();
-    if (SendFrame(socket, frames[i], more)) continue;
+Sent SendFrames(void* socket, const Frames& frames, const BlobPart& last) {
+  const size_t count = frames.size() + (last.whole ? 1 : 0);
+  for (size_t i = 0; i < count; ++i) {
+    const bool more = i + 1 < count;
+    const Blob& owner = i < frames.size() ? frames[i] : last.whole;
+    const std::string_view bytes = i < frames.size() ? std::string_view(*owner) : last.view();
+    if (SendFrame(socket, owner, bytes, more)) continue;
     // ZeroMQ refuses only the first frame: it takes a message whole or not at all.
     if (zmq_errno() != EAGAIN) return Sent::kGone;
     // zmq_msg_send does not notice anything within a millisecond of the last time, such as a connection that is new.
     EventsOf(socket);
-    if (!SendFrame(socket, frames[i], more)) return zmq_errno() == EAGAIN ? Sent::kFull : Sent::kGone;
+    if (!SendFrame(socket, owner, bytes, more)) return zmq_errno() == EAGAIN ? Sent::kFull : Sent::kGone;
   }
   return Sent::kYes;
 }

@@ -440,7 +440,7 @@ class FuzzedFarm {
       } else if (std::get_if<rpc::ConnectUploads>(&action)) {
         connects = true;
       } else if (auto* chunk = std::get_if<rpc::AskUploads>(&action)) {
-        Post(Role::kClient, Role::kServer, chunk->message, true);
+        Post(Role::kClient, Role::kServer, chunk->Whole(), true);
       } else if (auto* result = std::get_if<rpc::Deliver>(&action)) {
         CHECK(answered_.insert(result->result.candidate).second) << "a candidate is answered twice";
       } else if (auto* replied = std::get_if<rpc::CallReplied>(&action)) {

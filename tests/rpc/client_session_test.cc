@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "rpc/channel.h"
+#include "rpc/content_hash.h"
 #include "tests/rpc/bytes.h"
 #include "tests/rpc/client_world.h"
 
@@ -334,6 +336,23 @@ TEST(ClientSession, ABatchIsUploadedIfItIsLargeAndTheDeviceTakesUploads) {
     EXPECT_THAT(w.chunks, IsEmpty());
     w.Hear(message.request, UploadPull{request.upload_bytes - 10, 10});
     EXPECT_EQ(*w.chunks.back().blobs[0], "xxxxxxxxxx");
+  }
+}
+
+TEST(ClientSession, ChunksHaveAHashWhereServersLookAtIt) {
+  for (const bool chunks : {true, false}) {
+    ClientWorld w({.inline_bytes = 0});
+    w.uploads = true;
+    w.chunk_hashes = chunks;
+    w.Start(1);
+    w.Grant();
+    const Message message = *w.Last<MeasureRequest>(w.server);
+    const auto& request = *message.As<MeasureRequest>();
+    EXPECT_EQ(request.upload, chunks ? "" : ContentHash(PackFrames({Bytes("artifact")})));
+    EXPECT_EQ(request.upload_bytes, 16);
+    w.Take(w.session.OnUploadsConnected(w.now));
+    w.Hear(message.request, UploadPull{8, 8});
+    EXPECT_EQ(w.chunks.back().As<UploadChunk>()->hash, chunks ? HashOfChunk("artifact") : 0);
   }
 }
 

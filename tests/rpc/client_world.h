@@ -34,7 +34,7 @@ struct ClientWorld {
     for (auto& action : actions) {
       if (auto* a = std::get_if<AskTracker>(&action)) tracker.push_back(a->message);
       if (auto* a = std::get_if<AskServer>(&action)) server.push_back(a->message);
-      if (auto* a = std::get_if<AskUploads>(&action)) chunks.push_back(a->message);
+      if (auto* a = std::get_if<AskUploads>(&action)) chunks.push_back(a->Whole());
       if (std::get_if<ConnectUploads>(&action)) ++upload_connections;
       if (auto* a = std::get_if<Deliver>(&action)) results.push_back(a->result);
       if (auto* a = std::get_if<JobWaits>(&action)) waits.push_back(a->wait);
@@ -59,7 +59,8 @@ struct ClientWorld {
   void Start(int candidates) { Take(session.Start(Job(candidates), now)); }
   Id LeaseRequestId() const { return Last<LeaseRequest>(tracker)->request; }
   void Grant(int64_t counter = 1, const Id& on = "s1") {
-    LeaseGranted granted{"lease" + std::to_string(counter), {1, counter}, on, {.uploads = uploads}, 10000};
+    LeaseGranted granted{
+        "lease" + std::to_string(counter), {1, counter}, on, {.uploads = uploads, .chunk_hashes = chunk_hashes}, 10000};
     HearTracker(LeaseRequestId(), granted);
   }
   void Queue(LeaseQueued queued) { HearTracker(LeaseRequestId(), std::move(queued)); }
@@ -82,7 +83,7 @@ struct ClientWorld {
 
   ClientSession session;
   int64_t now = 0;
-  bool uploads = false;  // granted devices take uploads
+  bool uploads = false, chunk_hashes = false;  // granted devices take uploads
   std::vector<Message> tracker, server, chunks;
   int upload_connections = 0;
   std::vector<TrialResult> results;

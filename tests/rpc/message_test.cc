@@ -2,15 +2,18 @@
 
 #include <gtest/gtest-spi.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 
 #include <cstdlib>
 #include <fstream>
 #include <set>
+#include <thread>
 
 #include "rpc/channel.h"
 #include "rpc/from.h"
 #include "support/json.h"
 #include "support/rng.h"
+#include "support/subprocess.h"
 #include "tests/rpc/bytes.h"
 
 namespace autotune::rpc {
@@ -367,6 +370,32 @@ TEST(Channel, FramesThatDoNotFitTheirBytesTakeNoMemory) {
     EXPECT_EQ(reader.KeptBytes(), 0);
     EXPECT_FALSE(reader.Finish().ok());
   }
+}
+
+TEST(Channel, ARunnerReadsWholeMessages) {
+  auto [parent, runner] = MakeSocketPair().value();
+  const Message message{"q", Ping{"hello"}, {Bytes(std::string(3 << 20, 'x')), Bytes("")}};
+  std::thread sender([&, fd = parent.get()] {
+    for (int i = 0; i < 2; ++i) EXPECT_TRUE(BlockingChannel(fd).Send(message).ok());
+    EXPECT_EQ(send(fd, "\1\0\0\0\1", 5, 0), 5);  // the begin of another one
+    shutdown(fd, SHUT_WR);
+  });
+  BlockingChannel channel(runner.get());
+  for (int i = 0; i < 2; ++i) {
+    const auto read = channel.Receive();
+    ASSERT_TRUE(read.ok() && *read);
+    ASSERT_EQ((*read)->blobs.size(), 2u);
+    for (size_t blob : {0, 1}) EXPECT_EQ(*(*read)->blobs[blob], *message.blobs[blob]);
+  }
+  const auto end = channel.Receive();
+  EXPECT_TRUE(end.ok() && !*end);
+  sender.join();
+}
+
+TEST(Channel, ARunnerRefusesTooManyFrames) {
+  auto [parent, runner] = MakeSocketPair().value();
+  EXPECT_EQ(send(parent.get(), "\xff\xff\xff\xff", 4, 0), 4);
+  EXPECT_FALSE(BlockingChannel(runner.get()).Receive().ok());
 }
 
 TEST(Channel, UnpackerRefusesImpossibleSizes) {

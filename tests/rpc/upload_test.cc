@@ -13,6 +13,7 @@ namespace {
 
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 
 constexpr Intake::Options kSmall = {.chunk_bytes = 10, .most_pulled_bytes = 80};
 
@@ -20,6 +21,10 @@ std::string Packed(const std::vector<std::string>& blobs) {
   Frames frames;
   for (const std::string& blob : blobs) frames.push_back(Bytes(blob));
   return PackFrames(frames);
+}
+
+Blob PartOf(const std::string& packed, const UploadPull& pull) {
+  return Bytes(packed.substr(static_cast<size_t>(pull.offset), static_cast<size_t>(pull.bytes)));
 }
 
 // The whole way of an upload, by chunks that arrive `delay` milliseconds after they were pulled.
@@ -36,7 +41,7 @@ struct Transfer {
     open.erase(open.begin() + static_cast<std::ptrdiff_t>(index));
     now += delay;
     sent += pull.bytes;
-    Add(intake.On({pull.offset}, ChunkOf(packed, pull), now));
+    Add(intake.On({pull.offset, 0}, PartOf(packed, pull), now));
   }
 
   std::string packed;
@@ -108,19 +113,41 @@ TEST(Upload, ABreakRepeatsOnlyWhatWasOnItsWay) {
 
 TEST(Upload, OtherChunksChangeNothing) {
   Transfer t(Packed({std::string(100, 'x')}));
-  EXPECT_THAT(t.intake.On({0}, Bytes(std::string(10, 'x')), 0), IsEmpty()) << "nothing is pulled yet";
+  EXPECT_THAT(t.intake.On({0, 0}, Bytes(std::string(10, 'x')), 0), IsEmpty()) << "nothing is pulled yet";
   t.Add(t.intake.Begin(0));
-  EXPECT_THAT(t.intake.On({0}, Bytes("x"), 0), IsEmpty()) << "too short";
-  EXPECT_THAT(t.intake.On({5}, Bytes(std::string(10, 'x')), 0), IsEmpty());
-  EXPECT_THAT(t.intake.On({-10}, Bytes(std::string(10, 'x')), 0), IsEmpty());
+  EXPECT_THAT(t.intake.On({0, 0}, Bytes("x"), 0), IsEmpty()) << "too short";
+  EXPECT_THAT(t.intake.On({5, 0}, Bytes(std::string(10, 'x')), 0), IsEmpty());
+  EXPECT_THAT(t.intake.On({-10, 0}, Bytes(std::string(10, 'x')), 0), IsEmpty());
   EXPECT_EQ(t.intake.KeptBytes(), Transfer("").intake.KeptBytes());
   t.Arrive(0, 0);
-  EXPECT_THAT(t.intake.On({0}, Bytes(std::string(10, 'x')), 0), IsEmpty()) << "it is there already";
+  EXPECT_THAT(t.intake.On({0, 0}, Bytes(std::string(10, 'x')), 0), IsEmpty()) << "it is there already";
+}
+
+// As if somebody on the path had dropped the frames between the offset of one chunk and the bytes of another.
+TEST(Upload, AChunkWithTheHashOfAnotherOneChangesNothing) {
+  const std::string packed = Packed({std::string(30, 'x')}), hash;
+  Intake intake(hash, static_cast<int64_t>(packed.size()), kSmall, 0);
+  const UploadPull pull = intake.Begin(0).at(0);
+  const Blob chunk = PartOf(packed, pull), other = PartOf(packed, {20, 10});
+  const int64_t right = HashOfChunk(*chunk);
+  EXPECT_THAT(intake.On({0, right}, other, 0), IsEmpty());
+  EXPECT_THAT(intake.On({0, 0}, chunk, 0), IsEmpty());
+  EXPECT_THAT(intake.On({0, right}, chunk, 0), Not(IsEmpty()));
+}
+
+TEST(Upload, ClientsCutTheSequenceOfTheirBlobs) {
+  const std::vector<Blob> blobs = {Bytes("abc"), Bytes(""), Bytes(std::string(20, 'x')), Bytes("d"), Bytes("")};
+  const std::string whole = PackFrames(blobs);
+  const std::vector<Blob> parts = PackedParts(blobs);
+  const auto size = static_cast<int64_t>(whole.size());
+  for (int64_t offset = 0; offset < size; ++offset)
+    for (int64_t bytes = 1; offset + bytes <= size; ++bytes)
+      EXPECT_EQ(ChunkOf(parts, {offset, bytes}).view(), *PartOf(whole, {offset, bytes}));
 }
 
 TEST(Upload, ClientsAnswerOnlySensiblePulls) {
-  const std::string packed(1000, 'x');
-  EXPECT_EQ(ChunkOf(packed, {990, 10})->size(), 10u);
+  const std::vector<Blob> parts = PackedParts({Bytes(std::string(992, 'x'))});  // 1000 bytes with the head
+  EXPECT_EQ(ChunkOf(parts, {990, 10}).view(), "xxxxxxxxxx");
   for (const UploadPull& pull : {UploadPull{991, 10},
                                  {-1, 10},
                                  {0, 0},
@@ -129,7 +156,7 @@ TEST(Upload, ClientsAnswerOnlySensiblePulls) {
                                  {0, 1 << 30},
                                  {std::numeric_limits<int64_t>::max(), 10},
                                  {0, std::numeric_limits<int64_t>::max()}})
-    EXPECT_EQ(ChunkOf(packed, pull), nullptr);
+    EXPECT_EQ(ChunkOf(parts, pull).whole, nullptr);
 }
 
 // --- The server's session --------------------------------------------------------------------------------------------
@@ -159,7 +186,8 @@ struct UploadWorld : ServerWorld {
       if (!pull) continue;
       --most;
       bytes += pull->bytes;
-      Hear(over, {heard.front().request, UploadChunk{pull->offset}, {ChunkOf(packed, *pull)}});
+      const Blob chunk = PartOf(packed, *pull);
+      Hear(over, {heard.front().request, UploadChunk{pull->offset, HashOfChunk(*chunk)}, {chunk}});
       heard.insert(heard.end(), sent.begin(), sent.end());
     }
     return bytes;
@@ -168,10 +196,10 @@ struct UploadWorld : ServerWorld {
 
 TEST(ServerUpload, ABatchIsMeasuredOnceItIsThere) {
   const std::string packed = Packed({std::string(100, 'x')});
-  for (bool link_first : {true, false}) {
+  for (const bool link_first : {true, false}) {
     UploadWorld w;
     if (link_first) w.Link();
-    w.Announce(packed, ContentHash(packed));
+    w.Announce(packed, link_first ? ContentHash(packed) : "");
     if (!link_first) w.Link();
     EXPECT_FALSE(w.started);
     EXPECT_EQ(w.Feed(packed), static_cast<int64_t>(packed.size()));
@@ -187,6 +215,7 @@ TEST(ServerUpload, AnUploadWithAnotherHashIsRefused) {
   for (const auto& [bytes, hash, why] :
        {std::tuple{packed, ContentHash("other"), "does not have the hash"},
         {std::string(50, '\1'), ContentHash(std::string(50, '\1')), "too many frames"},
+        {std::string(50, '\1'), "", "too many frames"},
         {std::string(2, '\1'), ContentHash(std::string(2, '\1')), "not a list of blobs"},
         {Packed({}), ContentHash(Packed({})), "no such blob"}}) {
     UploadWorld w;
@@ -232,13 +261,13 @@ TEST(ServerUpload, ChunksComeOverTheirConnectionOnly) {
   w.Announce(packed, ContentHash(packed));
   w.Link();
   const auto pull = *w.sent.front().As<UploadPull>();
-  w.Hear(ServerWorld::kPeer, {"b", UploadChunk{pull.offset}, {ChunkOf(packed, pull)}});
+  w.Hear(ServerWorld::kPeer, {"b", UploadChunk{pull.offset, 0}, {PartOf(packed, pull)}});
   EXPECT_THAT(w.sent, IsEmpty());
   w.Hear({.peer = "stranger", .roles = kUnauthenticated}, {"l", UploadLink{ServerWorld::Claim(0)}, {}});
   EXPECT_THAT(w.RefusalText(), HasSubstr("stale_lease"));
-  w.Hear(kChunks, {"b", UploadChunk{pull.offset}, {ChunkOf(packed, pull)}});
+  w.Hear(kChunks, {"b", UploadChunk{pull.offset, 0}, {PartOf(packed, pull)}});
   const auto next = *w.sent.front().As<UploadPull>();
-  w.Hear(kChunks, {"b", UploadChunk{next.offset}, {ChunkOf(packed, next)}});
+  w.Hear(kChunks, {"b", UploadChunk{next.offset, 0}, {PartOf(packed, next)}});
   EXPECT_TRUE(w.started);
 }
 
@@ -251,7 +280,7 @@ TEST(ServerUpload, CancelledOrLostUploadsEnd) {
   w.Say("x", BatchCancel{ServerWorld::Claim(1), "b"});
   EXPECT_EQ(w.Statuses(),
             (std::map<std::string, TrialStatus>{{"0", TrialStatus::kCancelled}, {"1", TrialStatus::kCancelled}}));
-  w.Hear(kChunks, {"b", UploadChunk{pull.offset}, {ChunkOf(packed, pull)}});
+  w.Hear(kChunks, {"b", UploadChunk{pull.offset, 0}, {PartOf(packed, pull)}});
   EXPECT_THAT(w.sent, IsEmpty());
   EXPECT_FALSE(w.started);
   // A client that beats but whose chunks do not come loses the device.

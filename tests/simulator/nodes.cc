@@ -400,7 +400,7 @@ void ClientNode::Perform(rpc::ClientActions actions) {
     } else if (std::get_if<rpc::ConnectUploads>(&action)) {
       world_.connect_uploads();
     } else if (auto* chunk = std::get_if<rpc::AskUploads>(&action)) {
-      world_.to_uploads(chunk->message);
+      world_.to_uploads(chunk->Whole());
     } else if (std::get_if<rpc::DropServer>(&action)) {
       world_.drop_server();
     } else if (auto* event = std::get_if<rpc::FarmEvent>(&action)) {

@@ -208,6 +208,7 @@ void Simulator::StartServer(int s) {
   options.device.endpoint = (options_.keys ? std::string(kTcp) : "") + std::to_string(s) + "/" + std::to_string(number);
   if (options_.keys) options.grant_key = "grants of " + p.name + "." + std::to_string(p.incarnation);
   options.device.uploads = s % 3 != 0;
+  options.device.chunk_hashes = s % 3 == 1;
   options.uploads = {.chunk_bytes = 64, .most_pulled_bytes = 512};
   options.new_run = [this] { return static_cast<int64_t>(rng_.Next() >> 1); };
   options.judge_calibration = [this, party, calibrations = 0](const std::vector<double>&) mutable {

@@ -206,6 +206,9 @@ typedef int (*autotune_callback)(void* context, const autotune_value* args, int3
  * it may be NULL. After an error it is not called. */
 AUTOTUNE_API int autotune_function_create(autotune_callback callback, void* context, void (*release)(void* context),
                                           autotune_function** out);
+/* The context of a function that autotune_function_create has made of this callback; NULL for any other function. It
+ * is valid as long as the function. */
+AUTOTUNE_API void* autotune_function_context(const autotune_function* function, autotune_callback callback);
 /* Sets a value to a copy of a text: `kind` is AUTOTUNE_STRING or AUTOTUNE_BYTES. The value must hold nothing. */
 AUTOTUNE_API int autotune_value_set_text(autotune_value* value, int32_t kind, const char* data, size_t size);
 AUTOTUNE_API void autotune_function_free(autotune_function* function);

@@ -58,6 +58,12 @@ struct Callback {
   }
 };
 
+// A function of a callback, as the callable of a PackedFunc.
+struct CallbackFunction {
+  std::shared_ptr<Callback> callback;
+  Result<Value> operator()(std::span<const Value> args) const { return callback->Call(args); }
+};
+
 void CollectNames(ModuleNode& module, std::vector<std::string>& names, std::set<std::string>& seen) {
   for (const std::string& name : module.FunctionNames()) {
     if (seen.insert(name).second) names.push_back(name);
@@ -219,11 +225,16 @@ int autotune_function_create(autotune_callback callback, void* context, void (*r
     if (!callback) return Invalid("callback is a null pointer");
     TRY(NotNull(out, "out"));
     const auto shared = std::make_shared<Callback>(callback, context);
-    PackedFunc function([shared](std::span<const Value> args) { return shared->Call(args); });
+    PackedFunc function(CallbackFunction{shared});
     *out = new autotune_function{std::move(function)};
     shared->release = release;
     return {};
   });
+}
+
+void* autotune_function_context(const autotune_function* function, autotune_callback callback) {
+  const auto* made = function ? function->function.Target<CallbackFunction>() : nullptr;
+  return made && made->callback->call == callback ? made->callback->context : nullptr;
 }
 
 void autotune_function_free(autotune_function* function) { Free(function); }

@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "rpc/remote_value.h"
+#include "rpc/tracker_choice.h"
 #include "runtime/stored_params.h"
 
 namespace autotune::rpc {
@@ -76,6 +77,18 @@ struct RemoteFunction {
   }
 };
 
+namespace {
+
+// Returns a function of the process as one whose calls, and the functions that they return, are alone on the device's
+// host.
+PackedFunc Measuring(const PackedFunc& function) {
+  RemoteFunction remote = *function.Target<RemoteFunction>();
+  remote.measures = true;
+  return PackedFunc(std::move(remote));
+}
+
+}  // namespace
+
 struct RemoteModule : ModuleNode {
   std::shared_ptr<RemoteDevice> device;
   RemoteDevice::Impl::HeldPtr held;
@@ -91,9 +104,7 @@ struct RemoteModule : ModuleNode {
       return PackedFunc([error = found.error()](std::span<const Value>) -> Result<Value> { return error; });
     const auto* function = found->If<PackedFunc>();
     if (!function) return {};
-    RemoteFunction remote = *function->Target<RemoteFunction>();
-    remote.measures = measures;
-    return PackedFunc(std::move(remote));
+    return measures ? Measuring(*function) : *function;
   }
 };
 
@@ -308,8 +319,19 @@ Result<std::shared_ptr<RemoteDevice>> RemoteDevice::Connect(const Options& optio
   return device;
 }
 
+Result<std::shared_ptr<RemoteDevice>> Connect(const std::string& join, const std::string& key) {
+  RemoteDevice::Options options;
+  options.farm.tracker = TRY(TrackerChoice{.join = join}.Find());
+  options.farm.key = key;
+  options.farm.job = "library";
+  return RemoteDevice::Connect(options);
+}
+
 Result<Value> RemoteDevice::Call(const std::string& name, const std::vector<Value>& args) {
-  return impl_->Call(shared_from_this(), 0, name, args);
+  Value result = TRY(impl_->Call(shared_from_this(), 0, name, args));
+  const auto* function = result.If<PackedFunc>();
+  if (name == "runtime.time_evaluator" && function) return Value(Measuring(*function));
+  return result;
 }
 
 namespace {

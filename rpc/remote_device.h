@@ -42,7 +42,8 @@ class RemoteDevice : public std::enable_shared_from_this<RemoteDevice> {
   ~RemoteDevice();  // ends the process and gives the device back
 
   // Calls a function of the process by its name (rpc/call_table.h lists them). Functions and modules among the
-  // arguments must be of this session. Errors: that of the function; the session is over.
+  // arguments must be of this session. A function that `runtime.time_evaluator` returns measures while nothing else is
+  // measured on the device's host. Errors: that of the function; the session is over.
   Result<Value> Call(const std::string& name, const std::vector<Value>& args);
   // Loads a shared object and the modules in it; `threads` as for LoadModel of package/load.h.
   Result<Module> LoadModule(std::string_view shared_object, int threads = 0);
@@ -87,5 +88,9 @@ class RemoteDevice : public std::enable_shared_from_this<RemoteDevice> {
   Result<Module> LoadParts(const NetworkParts& parts, int threads, bool replaceable);
   std::unique_ptr<Impl> impl_;
 };
+
+// Waits for a device with this key. `join` is the path of a join file; empty: the tracker is found as by the commands
+// (rpc/tracker_choice.h).
+Result<std::shared_ptr<RemoteDevice>> Connect(const std::string& join, const std::string& key);
 
 }  // namespace autotune::rpc

@@ -1,39 +1,17 @@
 #include <algorithm>
-#include <chrono>
-#include <numeric>
 
+#include "runtime/call_times.h"
 #include "runtime/cpu_device.h"
 #include "runtime/graph_executor.h"
 #include "runtime/network_variants.h"
 #include "runtime/stored_params.h"
 #include "support/clock.h"
 #include "support/json.h"
-#include "support/statistics.h"
 
 namespace autotune {
 namespace {
 
 constexpr std::string_view kFactoryType = "GraphExecutorFactory";
-
-// Calls `function` without arguments, `number` times per repeat, and returns the times as JSON text.
-Result<std::string> TimeCalls(const PackedFunc& function, int64_t number, int64_t repeat) {
-  using Clock = std::chrono::steady_clock;
-  TRY(function());  // untimed: brings code and data into the caches
-  std::vector<double> seconds;
-  for (int64_t i = 0; i < repeat; ++i) {
-    Clock::time_point begin = Clock::now();
-    for (int64_t call = 0; call < number; ++call) TRY(function());
-    seconds.push_back(std::chrono::duration<double>(Clock::now() - begin).count() / static_cast<double>(number));
-  }
-  auto [least, most] = std::minmax_element(seconds.begin(), seconds.end());
-  Json json;
-  json["mean"] = std::accumulate(seconds.begin(), seconds.end(), 0.0) / static_cast<double>(repeat);
-  json["median"] = Median(seconds);
-  json["min"] = *least;
-  json["max"] = *most;
-  json["results"] = ToJson(seconds);
-  return json.Dump();
-}
 
 struct ExecutorModule : ModuleNode {
   std::unique_ptr<GraphExecutor> executor;
@@ -72,15 +50,6 @@ struct ExecutorModule : ModuleNode {
     }
     TRY(CopyTensor(output, target));
     return Value(target);
-  }
-
-  // time_evaluator(name, number, repeat)
-  Result<PackedFunc> TimeEvaluator(const std::string& name, int64_t number, int64_t repeat) {
-    constexpr int64_t kMostCalls = int64_t{1} << 40;
-    if (number < 1 || repeat < 1 || number > kMostCalls || repeat > kMostCalls)
-      return Err("time_evaluator takes a number of calls and of repeats, each at least 1");
-    PackedFunc function = TRY(GetFunction(name));
-    return PackedFunc::Of([function, number, repeat] { return TimeCalls(function, number, repeat); });
   }
 
   Result<Tensor> Samples(int64_t runs) const {
@@ -165,8 +134,8 @@ struct ExecutorModule : ModuleNode {
       });
     }
     if (name == "time_evaluator") {
-      return PackedFunc::Of([self](std::string function, int64_t number, int64_t repeat) {
-        return self->TimeEvaluator(function, number, repeat);
+      return PackedFunc::Of([self](std::string function, int64_t number, int64_t repeat) -> Result<PackedFunc> {
+        return TimeEvaluator(TRY(self->GetFunction(function)), number, repeat);
       });
     }
     return {};

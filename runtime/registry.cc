@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "runtime/byte_stream.h"
+#include "runtime/call_times.h"
 #include "runtime/cpu_device.h"
 #include "runtime/cuda/device.h"
 #include "runtime/device_module.h"
@@ -34,6 +35,13 @@ Result<Value> CreateExecutor(std::span<const Value> args) {
   return Value(MakeGraphExecutorModule(std::move(executor)));
 }
 
+Result<Value> CreateTimeEvaluator(std::span<const Value> args) {
+  if (args.size() != 3) return Err("expected a function and two numbers");
+  auto function = TRY(detail::Argument<PackedFunc>(args, 0));
+  const auto number = TRY(detail::Argument<int64_t>(args, 1)), repeat = TRY(detail::Argument<int64_t>(args, 2));
+  return Value(TRY(TimeEvaluator(std::move(function), number, repeat)));
+}
+
 // Returns the functions that the runtime itself offers.
 std::vector<Row> RuntimeFunctions() {
   return {
@@ -58,6 +66,8 @@ std::vector<Row> RuntimeFunctions() {
          if (!module) return Err("argument 0 is a null module");
          return module->Import(std::move(imported));
        })},
+      // runtime.time_evaluator(function, number, repeat) -> function (runtime/call_times.h)
+      {"runtime.time_evaluator", PackedFunc(CreateTimeEvaluator)},
       // runtime.graph_executor.create(graph JSON, module with the kernels, params blob as bytes, devices...) -> module
       {"runtime.graph_executor.create", PackedFunc(CreateExecutor)},
       // runtime.module.loadbinary_KEY(reader) -> module (runtime/module_blob.h)

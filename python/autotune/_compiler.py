@@ -61,6 +61,7 @@ def _open() -> ctypes.CDLL:
         (c_int, "autotune_database_tasks", c_void_p, out),
         (c_int, "autotune_remote_connect", c_char_p, c_char_p, c_char_p, c_double, out),
         (c_int, "autotune_remote_load", c_void_p, c_char_p, c_int32, out),
+        (c_int, "autotune_remote_tensor", c_void_p, c_void_p, out),
         (c_int, "autotune_remote_call", c_void_p, c_char_p, POINTER(c.Value), c_int32, POINTER(c.Value)),
         (None, "autotune_remote_free", c_void_p),
         (None, "autotune_database_free", c_void_p),

@@ -77,6 +77,15 @@ class Module:
     def __getitem__(self, name: str) -> Function:
         return self.get_function(name)
 
+    def time_evaluator(self, name: str, number: int = 1, repeat: int = 1) -> Callable[..., Dict[str, Any]]:
+        """A function that calls the function ``name`` with its own arguments, ``repeat`` times ``number`` times. It returns
+        the seconds of one call: ``mean``, ``median``, ``min``, ``max``, and ``results``, a list with those of each repeat."""
+        evaluate = self._evaluator()(self[name], number, repeat)
+        return lambda *args: json.loads(evaluate(*args))
+
+    def _evaluator(self) -> Callable[..., Function]:
+        return get_global_func("runtime.time_evaluator")
+
     def __repr__(self) -> str:
         return "<autotune.Module %s>" % self.type_key
 
@@ -148,6 +157,7 @@ def _to_value(arg: Any, value: c.Value) -> Any:
         value.kind, content.dtype = c.DTYPE, arg
     else:
         kinds = ((Tensor, c.TENSOR), (Module, c.MODULE), (Function, c.FUNCTION), (Object, c.OBJECT))
+        arg = getattr(arg, "_look_up", arg)  # a module of a device, as a function
         kind = next((kind for type_, kind in kinds if isinstance(arg, type_)), None)
         if kind is None:
             arg, kind = (function(arg), c.FUNCTION) if callable(arg) else (tensor(arg), c.TENSOR)

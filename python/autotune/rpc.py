@@ -1,11 +1,14 @@
-"""Devices of a farm, with the interface of this machine's modules.
+"""Devices of a farm and this machine, with one interface: the same code runs on either.
 
-    remote = autotune.rpc.connect("alice.join", "rpi4")
-    remote.upload("m.tar")
-    network = remote.load_module("m.tar")["default"](remote.cpu())
-    network.set_input("image", image)
-    network.run()
-    print(network.get_output(0).numpy(), network.time_evaluator("run", repeat=10)())
+    def classify(session):
+        session.upload("m.tar")
+        network = session.load_module("m.tar")["default"](session.cpu())
+        network.set_input("image", image)
+        network.run()
+        print(network.get_output(0).numpy(), network.time_evaluator("run", repeat=10)())
+
+    classify(autotune.rpc.LocalSession())
+    classify(autotune.rpc.connect("alice.join", "rpi4"))
 
 A farm is described in docs/farm.md. The compiler's library, libautotune.so.0, has the client of a farm.
 """
@@ -20,7 +23,37 @@ from typing import Any, Dict, List, Optional
 from . import _library as c
 from ._compiler import compiler
 from ._library import Device, Error, check, new_handle
-from ._module import Function, GraphModule, Module, _take_value, _to_value
+from ._module import Function, GraphModule, Module, _take_value, _to_value, get_global_func, load_module
+from ._tensor import Tensor, empty, tensor
+
+
+class RemoteFunction(Function):
+    """A function of a device, which runs there."""
+
+    def __init__(self, function: Function, remote: "Remote") -> None:
+        super().__init__(function._handle)
+        function._handle = None
+        self._remote = remote
+
+    def __call__(self, *args: Any) -> Any:
+        result = super().__call__(*args)  # a function is the only form in which a module comes here
+        return RemoteGraphModule(result, self._remote) if isinstance(result, Function) else result
+
+
+class RemoteTensor(Function):
+    """A tensor in the memory of a device. Functions of the device take it as an argument and write to it."""
+
+    def to_host(self) -> Tensor:
+        """A copy on this machine."""
+        return self()
+
+    def numpy(self) -> Any:
+        """A numpy array with a copy of the elements."""
+        return self.to_host().numpy()
+
+    def tolist(self) -> Any:
+        """The elements as nested lists."""
+        return self.to_host().tolist()
 
 
 class RemoteModule(Module):
@@ -40,15 +73,12 @@ class RemoteModule(Module):
         """Not known: a device tells its functions by their names only."""
         raise Error("the names of a device's functions are not known here")
 
-    def get_function(self, name: str) -> Any:
+    def get_function(self, name: str) -> Function:
         """The function ``name`` of the module or of its imports."""
-        function = self._look_up(name)
+        return RemoteFunction(self._look_up(name), self._remote)
 
-        def call(*args: Any) -> Any:
-            result = function(*args)  # a function is the only form in which a module comes here
-            return RemoteGraphModule(result, self._remote) if isinstance(result, Function) else result
-
-        return call
+    def _evaluator(self) -> Any:
+        return self._remote.get_function("runtime.time_evaluator")
 
 
 class RemoteGraphModule(GraphModule):
@@ -63,19 +93,14 @@ class RemoteGraphModule(GraphModule):
         return self._look_up(name)
 
 
-class Remote:
-    """A session with a device, which nobody else uses meanwhile. It ends with the last of its modules and functions."""
+class _Session:
+    """What sessions on this machine and on a device have in common."""
 
-    def __init__(self, handle: int) -> None:  # takes over the handle
-        self._handle = handle
+    def __init__(self) -> None:
         self._uploaded: Dict[str, str] = {}
 
-    def __del__(self) -> None:
-        if getattr(self, "_handle", None):
-            compiler().autotune_remote_free(self._handle)
-
     def cpu(self, number: int = 0) -> Device:
-        """The CPU of the device's host."""
+        """The CPU of the session's machine."""
         return Device(1, number)
 
     def upload(self, path: Any, name: Optional[str] = None) -> None:
@@ -85,14 +110,53 @@ class Remote:
             raise Error("there is no file %s" % path)
         self._uploaded[name or os.path.basename(path)] = os.path.abspath(path)
 
+    def _path_of(self, name: str) -> str:
+        if name not in self._uploaded:
+            raise Error("the file %r was not uploaded" % name)
+        return self._uploaded[name]
+
+
+class LocalSession(_Session):
+    """This machine, with the interface of :class:`Remote`."""
+
+    def load_module(self, name: str) -> Module:
+        """The module of an uploaded file, as :func:`autotune.load_module` gives it."""
+        return load_module(self._path_of(name))
+
+    def tensor(self, array: Any) -> Tensor:
+        """A tensor with a copy of the array."""
+        source = tensor(array)
+        copy = empty(source.shape, source.dtype)
+        check(c.LIB.autotune_tensor_copy(source._handle, copy._handle))
+        return copy
+
+    def get_function(self, name: str) -> Function:
+        """The function that the registry of this process has under a name."""
+        return get_global_func(name)
+
+
+class Remote(_Session):
+    """A session with a device, which nobody else uses meanwhile. It ends with the last of its modules and functions."""
+
+    def __init__(self, handle: int) -> None:  # takes over the handle
+        super().__init__()
+        self._handle = handle
+
+    def __del__(self) -> None:
+        if getattr(self, "_handle", None):
+            compiler().autotune_remote_free(self._handle)
+
     def load_module(self, name: str, threads: int = 0) -> RemoteModule:
         """The module of an uploaded file. ``module["default"](remote.cpu())`` makes an executor of its network on the device,
         with ``threads`` threads (0: one per CPU)."""
-        if name not in self._uploaded:
-            raise Error("the file %r was not uploaded" % name)
+        path = c.text_bytes(self._path_of(name))
         threads = c.whole(threads, 32, "threads")
-        load = compiler().autotune_remote_load
-        return RemoteModule(Function(new_handle(load, self._handle, c.text_bytes(self._uploaded[name]), threads)), self)
+        return RemoteModule(Function(new_handle(compiler().autotune_remote_load, self._handle, path, threads)), self)
+
+    def tensor(self, array: Any) -> RemoteTensor:
+        """A tensor in the memory of the device, with a copy of the array."""
+        source = tensor(array)
+        return RemoteTensor(new_handle(compiler().autotune_remote_tensor, self._handle, source._handle))
 
     def get_function(self, name: str) -> Any:
         """The function that the registry of the device has under a name."""

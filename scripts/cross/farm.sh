@@ -161,6 +161,10 @@ pids+=($!)
   2>"$work/server.log" >&2 &
 pids+=($!)
 show() { tail -n 20 "$work"/{tracker,server,tune,run}.log >&2 2>/dev/null || true; fail "$*"; }
+# The emulated server takes seconds to start; a tuner waits for a device that has registered, and not for one to come.
+ready() { "$build/tools/rpc_tracker" status --state "$XDG_STATE_HOME/autotune/tracker" --json 2>/dev/null | grep -q '"state":"free"'; }
+for ((i = 0; i < 600; ++i)); do ready && break || sleep 0.1; done
+ready || show "the emulated board does not register"
 farm=(--join "$work/alice.join" --key "$record")
 model=examples/resnet20.onnx input=image=examples/resnet20/test_data_set_0/input_0.pb
 autotune=$build/tools/autotune

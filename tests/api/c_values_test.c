@@ -211,6 +211,9 @@ static void test_functions(void) {
   found = result.as.function;
   OK(autotune_function_call(found, args, 0, &result));
   EXPECT(result.as.integer == 100);
+  EXPECT(autotune_function_context(found, add_all) == &start); /* also of a copy of the handle */
+  EXPECT(autotune_function_context(same, echo) == &one && autotune_function_context(same, add_all) == NULL);
+  EXPECT(autotune_function_context(NULL, echo) == NULL);
   OK(autotune_value_set_text(&args[0], AUTOTUNE_BYTES, "\0\1", 2));
   OK(autotune_function_call(same, args, 1, &result));
   EXPECT(result.kind == AUTOTUNE_BYTES && result.as.text.size == 2 && result.as.text.data[1] == 1);

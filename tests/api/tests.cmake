@@ -37,14 +37,19 @@ add_test(NAME Api.c_tune COMMAND c_tune_test ${CMAKE_SOURCE_DIR}/examples/resnet
 set_tests_properties(Api.c_tune PROPERTIES LABELS "api;full" TIMEOUT ${timeout} RUN_SERIAL ON
   FIXTURES_REQUIRED api_compiler ENVIRONMENT "${compiler_environment}")
 
+# The example of a network here and on a device of a farm, which test_devices.py runs.
+add_executable(devices_example ${CMAKE_SOURCE_DIR}/examples/devices.cc)
+target_include_directories(devices_example PRIVATE ${CMAKE_SOURCE_DIR})
+target_link_libraries(devices_example PRIVATE service)
+
 # These take seconds.
-set(slow_programs test_packages test_prepared test_rpc)
+set(slow_programs test_devices test_packages test_prepared test_rpc)
 
 # A sanitizer's library must be loaded before python3, so these tests need another build.
 foreach(program ${api_programs})
   get_filename_component(test ${program} NAME_WE)
   set_tests_properties(Python.${test} PROPERTIES FIXTURES_REQUIRED api_network
-    ENVIRONMENT "AUTOTUNE_COMPILER_LIBRARY=$<TARGET_FILE:autotune_compiler>;AUTOTUNE_LIBEXEC=$<TARGET_FILE_DIR:autotune>;AUTOTUNE_RUNTIME_LIBRARY=$<TARGET_FILE:autotune_runtime>;AUTOTUNE_TEST_NETWORK=${api_folder};AUTOTUNE_TEST_BUILD=${CMAKE_BINARY_DIR};PYTHONPATH=${CMAKE_SOURCE_DIR}/python")
+    ENVIRONMENT "AUTOTUNE_DEVICES_EXAMPLE=$<TARGET_FILE:devices_example>;AUTOTUNE_COMPILER_LIBRARY=$<TARGET_FILE:autotune_compiler>;AUTOTUNE_LIBEXEC=$<TARGET_FILE_DIR:autotune>;AUTOTUNE_RUNTIME_LIBRARY=$<TARGET_FILE:autotune_runtime>;AUTOTUNE_TEST_NETWORK=${api_folder};AUTOTUNE_TEST_BUILD=${CMAKE_BINARY_DIR};PYTHONPATH=${CMAKE_SOURCE_DIR}/python")
   if(test IN_LIST slow_programs)
     set_tests_properties(Python.${test} PROPERTIES LABELS "api;full")
   endif()

@@ -6,6 +6,7 @@
 
 #include "runtime/kernel_context.h"
 #include "runtime/registry.h"
+#include "support/json.h"
 #include "tests/runtime/c_artifact.h"
 
 namespace autotune {
@@ -119,6 +120,21 @@ TEST(Registry, TheRuntimesOwnFunctions) {
   Module module = global.Get("runtime.module.load").value()(path)->As<Module>().value();
   EXPECT_TRUE(module->GetFunction("copy").ok());
   EXPECT_FALSE(global.Get("runtime.module.load").value()(path + ".gone").ok());
+}
+
+TEST(Registry, ATimeEvaluatorCallsAFunctionWithItsArguments) {
+  const PackedFunc evaluator = Registry::Global().Get("runtime.time_evaluator").value();
+  int64_t calls = 0, sum = 0;
+  const PackedFunc add = PackedFunc::Of([&](int64_t number) { ++calls, sum += number; });
+  const PackedFunc timed = evaluator(add, 3, 2)->As<PackedFunc>().value();
+  EXPECT_EQ(calls, 0);
+  Json times = Json::Parse(timed(5)->As<std::string>().value()).value();
+  EXPECT_EQ(calls, 1 + 3 * 2) << "and one to warm up";
+  EXPECT_EQ(sum, calls * 5);
+  EXPECT_EQ(times["results"].As<Json::Array>()->size(), 2u);
+  EXPECT_FALSE(timed("text").ok()) << "the function's error";
+  EXPECT_THAT(evaluator(add, 0, 1).error().Text(), HasSubstr("at least 1"));
+  EXPECT_THAT(evaluator(PackedFunc(), 1, 1).error().Text(), HasSubstr("takes a function"));
 }
 
 }  // namespace

@@ -41,8 +41,29 @@ class TuneOnTracker : public test::FarmTest {
     ASSERT_EQ(choices, 1);
   }
 
+  // A run with a comparison that lasts.
+  std::vector<std::string> Choosing() const {
+    return {"--model",   SmallModel(), "--trials", "40", "--search", "random",
+            "--tracker", socket_,      "--key",    "pi", "--json"};
+  }
+  // Starts it, and waits until it compares networks.
+  Subprocess StartUntilItChooses() {
+    Subprocess run = Start(Choosing(), "run");
+    const auto chooses = [&] { return test::ReadAll(File("run.out")).find("\"choosing\"") != std::string::npos; };
+    EXPECT_TRUE(test::Soon([&] { return chooses() || run.Poll(); })) << test::ReadAll(File("run.err"));
+    EXPECT_FALSE(run.Poll());
+    return run;
+  }
+  void ExpectSaved(Subprocess& run) {
+    const CliResult result = Finish(run, "run");
+    ASSERT_EQ(result.code, 0) << result.Text();
+    EXPECT_THAT(result.Text(), Not(HasSubstr("could not be compared")));
+    EXPECT_EQ(NameOf(EventsOf(result.out).back()), "saved");
+  }
+
   const std::string op_ = "matmul:24,20,12";
   const std::vector<std::string> local_ = {"--op", op_, "--trials", "4"};
+};
 };
 
 // A device has its own run. Each of the two runs resumes by itself.
@@ -97,18 +118,36 @@ TEST_F(TuneOnTracker, ANoteNamesRecordsThatAreNewerThanTheChoice) {
 
 // The server is killed while networks are compared. A new one goes on.
 TEST_F(TuneOnTracker, TheChoiceGoesOnAfterTheServersDeath) {
-  Subprocess run = Start(
-      {"--model", SmallModel(), "--trials", "40", "--search", "random", "--tracker", socket_, "--key", "pi", "--json"},
-      "run");
-  const auto chooses = [&] { return test::ReadAll(File("run.out")).find("\"choosing\"") != std::string::npos; };
-  ASSERT_TRUE(test::Soon([&] { return chooses() || run.Poll(); })) << test::ReadAll(File("run.err"));
+  Subprocess run = StartUntilItChooses();
   servers_[0].Kill();
   ASSERT_TRUE(servers_[0].Wait(5000));
   StartServer();
-  const CliResult result = Finish(run, "run");
-  ASSERT_EQ(result.code, 0) << result.Text();
-  EXPECT_THAT(result.Text(), Not(HasSubstr("could not be compared")));
-  EXPECT_EQ(NameOf(EventsOf(result.out).back()), "saved");
+  ExpectSaved(run);
+}
+
+// A lease goes on without the tracker, so the comparison needs none.
+TEST_F(TuneOnTracker, TheChoiceGoesOnWithoutTheTracker) {
+  Subprocess run = StartUntilItChooses();
+  tracker_->Kill(SIGKILL);
+  ASSERT_TRUE(tracker_->Wait(5000));
+  ExpectSaved(run);
+}
+
+// The twin: without the tuner, nobody compares. The device becomes free, and the same command goes on.
+TEST_F(TuneOnTracker, TheChoiceIsMadeByTheNextRunAfterTheTunersDeath) {
+  Subprocess run = StartUntilItChooses();
+  const std::vector<test::Process> runners = test::DescendantsOf(servers_[0].pid());
+  const auto has_ended = [](const test::Process& process) { return !IsAlive(process); };
+  run.Kill(SIGKILL);
+  ASSERT_TRUE(run.Wait(5000));
+  const auto free = [&] { return Run({"devices", "--tracker", socket_}).out.find("free") != std::string::npos; };
+  EXPECT_TRUE(test::Soon(free, 30)) << "the lease lasts 10 s after the latest message";
+  EXPECT_TRUE(test::Soon([&] { return std::ranges::any_of(runners, has_ended); }, 10)) << "the process of the session";
+  EXPECT_THAT(test::ReadAll(File("run.out")), Not(HasSubstr("\"saved\"")));
+  Subprocess again = Start(Choosing(), "run");
+  ExpectSaved(again);
+  const std::vector<Json> events = EventsOf(test::ReadAll(File("run.out")));
+  EXPECT_EQ(std::ranges::count_if(events, [](const Json& event) { return NameOf(event) == "trial"; }), 0);
 }
 
 }  // namespace

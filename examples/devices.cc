@@ -36,7 +36,9 @@ Result<Answer> Run(const Module& factory, std::string_view elements) {
   answer.output = TRY(TRY(call("get_output", 0)).As<Tensor>());
   const auto evaluate = TRY(TRY(call("time_evaluator", "run", 10, 5)).As<autotune::PackedFunc>());
   autotune::Json times = TRY(autotune::Json::Parse(TRY(TRY(evaluate()).As<std::string>())));
-  answer.seconds = TRY(times["median"].As<double>());
+  const double* median = times["median"].As<double>();
+  if (!median) return autotune::Err("the time evaluator gave no times");
+  answer.seconds = *median;
   return answer;
 }
 
@@ -49,7 +51,7 @@ Result<Module> Load(const char* package, const char* join, const char* key) {
 Status Main(const char* package, const char* input, const char* output, const char* join, const char* key) {
   const std::string elements = TRY(autotune::ReadFile(input));
   const Answer answer = TRY(Run(TRY(Load(package, join, key)), elements));
-  TRY(autotune::WriteFile(output, answer.output.bytes()));
+  TRY(autotune::WriteFile(output, std::string(answer.output.bytes())));
   std::printf("%.3f ms on %s\n", answer.seconds * 1e3, key ? key : "this machine");
   return {};
 }

@@ -42,6 +42,12 @@ Result<Value> CreateTimeEvaluator(std::span<const Value> args) {
   return Value(TRY(TimeEvaluator(std::move(function), number, repeat)));
 }
 
+// Returns the function that makes a module of its bytes. One function serves all kinds of modules, since each of
+// PackedFunc::Of takes a kilobyte of rpc_server.
+PackedFunc Restores(Result<Module> (*load)(ByteReader&)) {
+  return PackedFunc::Of([load](ObjectRef reader) -> Result<Module> { return load(*TRY(ReaderOf(reader))); });
+}
+
 // Returns the functions that the runtime itself offers.
 std::vector<Row> RuntimeFunctions() {
   return {
@@ -71,17 +77,10 @@ std::vector<Row> RuntimeFunctions() {
       // runtime.graph_executor.create(graph JSON, module with the kernels, params blob as bytes, devices...) -> module
       {"runtime.graph_executor.create", PackedFunc(CreateExecutor)},
       // runtime.module.loadbinary_KEY(reader) -> module (runtime/module_blob.h)
-      {"runtime.module.loadbinary_GraphExecutorFactory", PackedFunc::Of([](ObjectRef reader) -> Result<Module> {
-         return LoadGraphExecutorFactory(*TRY(ReaderOf(reader)));
-       })},
-      {"runtime.module.loadbinary_autotune.info",
-       PackedFunc::Of([](ObjectRef reader) -> Result<Module> { return LoadInfoModule(*TRY(ReaderOf(reader))); })},
-      {"runtime.module.loadbinary_cuda", PackedFunc::Of([](ObjectRef reader) -> Result<Module> {
-         return LoadDeviceModule("cuda", *TRY(ReaderOf(reader)));
-       })},
-      {"runtime.module.loadbinary_opencl", PackedFunc::Of([](ObjectRef reader) -> Result<Module> {
-         return LoadDeviceModule("opencl", *TRY(ReaderOf(reader)));
-       })},
+      {"runtime.module.loadbinary_GraphExecutorFactory", Restores(LoadGraphExecutorFactory)},
+      {"runtime.module.loadbinary_autotune.info", Restores(LoadInfoModule)},
+      {"runtime.module.loadbinary_cuda", Restores([](ByteReader& in) { return LoadDeviceModule("cuda", in); })},
+      {"runtime.module.loadbinary_opencl", Restores([](ByteReader& in) { return LoadDeviceModule("opencl", in); })},
       // device_api.KIND(device id) -> device (runtime/device.h)
       {"device_api.cpu", PackedFunc::Of([](int64_t id) -> Result<Value> {
          if (id != 0) return Err("this machine has one CPU device, number 0; there is no ", id);

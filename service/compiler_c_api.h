@@ -120,11 +120,12 @@ AUTOTUNE_API int autotune_remote_connect(const char* join, const char* tracker, 
  * executor. */
 AUTOTUNE_API int autotune_remote_load(autotune_remote* remote, const char* path, int32_t threads,
                                       autotune_function** out);
-/* Copies a tensor to the memory of the device. Functions of the device take the result in the place of a tensor, and write
- * to it. It is a function, too: called without arguments, it gives a copy of the tensor's present content. */
-AUTOTUNE_API int autotune_remote_tensor(autotune_remote* remote, const autotune_tensor* tensor, autotune_function** out);
-/* Calls a function of the device's registry, as autotune_function_call does. Tensors are copied. Functions that came from
- * this session may be arguments, here and of each other; modules, functions and objects of this process may not.
+/* Copies a tensor to the memory of the device. Functions of the device take the result in the place of a tensor, and
+ * write to it. It is a function, too: called without arguments, it gives a copy of the tensor's present content. */
+AUTOTUNE_API int autotune_remote_tensor(autotune_remote* remote, const autotune_tensor* tensor,
+                                        autotune_function** out);
+/* Calls a function of the device's registry, as autotune_function_call does. Tensors are copied. Functions that came
+ * from this session may be arguments, here and of each other; modules, functions and objects of this process may not.
  * "runtime.time_evaluator" (function, number, repeat) gives a function that times calls of another one. */
 AUTOTUNE_API int autotune_remote_call(autotune_remote* remote, const char* name, const autotune_value* args,
                                       int32_t num_args, autotune_value* result);

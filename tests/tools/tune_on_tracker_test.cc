@@ -64,7 +64,6 @@ class TuneOnTracker : public test::FarmTest {
   const std::string op_ = "matmul:24,20,12";
   const std::vector<std::string> local_ = {"--op", op_, "--trials", "4"};
 };
-};
 
 // A device has its own run. Each of the two runs resumes by itself.
 TEST_F(TuneOnTracker, MeasuresAfterARunOnThisMachine) {

@@ -83,6 +83,29 @@ AUTOTUNE_API int autotune_dtype_to_text(autotune_dtype dtype, char* buffer, size
  * no such device. */
 AUTOTUNE_API int autotune_device_from_text(const char* text, autotune_device* out);
 
+/* An immutable list of the devices of this machine. */
+typedef struct autotune_devices autotune_devices;
+
+/* What a device is. The texts are valid until the list is freed; a text that is not known is "", a number 0. */
+typedef struct autotune_device_info {
+  autotune_device device;
+  const char* text;         /* "cpu", "cuda:0": for autotune_device_from_text; of a GPU also for autotune_executor_options.device */
+  const char* name;         /* for people */
+  const char* uuid;         /* "GPU-8a6b1c0f-..." */
+  const char* architecture; /* "x86_64", "sm_90" */
+  const char* error;        /* why no network can run on it; "": one can */
+  int64_t memory_bytes;     /* the CPU: of the machine, or the limit of its control groups */
+  int64_t units;            /* the CPU: threads that may run at once; a GPU: multiprocessors or compute units */
+} autotune_device_info;
+
+/* Lists the CPU, then the CUDA devices, then the OpenCL devices; a GPU may be in it as both. Looks for the drivers of
+ * GPUs and starts them, but takes no memory of a GPU. A kind without a driver is no error, and has no devices:
+ * autotune_device_from_text("cuda", ...) tells why. */
+AUTOTUNE_API int autotune_devices_list(autotune_devices** out);
+AUTOTUNE_API size_t autotune_devices_size(const autotune_devices* devices); /* 0 for NULL */
+AUTOTUNE_API int autotune_devices_get(const autotune_devices* devices, size_t index, autotune_device_info* out);
+AUTOTUNE_API void autotune_devices_free(autotune_devices* devices);
+
 /* ---- Lists of texts ---------------------------------------------------------------------------------------------- */
 
 /* An immutable list of texts. */

@@ -11,6 +11,7 @@ from ._compiler import Database, FeatureMatrix, compile  # noqa: A004, the comma
 from ._library import LIB as _LIB
 from ._library import Device, DType, Error, InvalidArgument, OutOfMemory
 from ._module import (
+    DeviceInfo,
     Function,
     GraphModule,
     Module,
@@ -18,6 +19,7 @@ from ._module import (
     cpu,
     cuda,
     device,
+    devices,
     function,
     get_global_func,
     list_global_func_names,
@@ -34,6 +36,7 @@ __version__: str = _LIB.autotune_version().decode()
 
 __all__ = [
     "Device",
+    "DeviceInfo",
     "DType",
     "Database",
     "Error",
@@ -52,6 +55,7 @@ __all__ = [
     "cpu",
     "cuda",
     "device",
+    "devices",
     "empty",
     "from_dlpack",
     "function",

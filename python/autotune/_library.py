@@ -46,6 +46,21 @@ class Device(ctypes.Structure):
         return "%s(%d)" % (names.get(self.type, "device_type_%d" % self.type), self.id)
 
 
+class DeviceRecord(ctypes.Structure):
+    """An autotune_device_info."""
+
+    _fields_ = [
+        ("device", Device),
+        ("text", c_char_p),
+        ("name", c_char_p),
+        ("uuid", c_char_p),
+        ("architecture", c_char_p),
+        ("error", c_char_p),
+        ("memory_bytes", c_int64),
+        ("units", c_int64),
+    ]
+
+
 class TensorInfo(ctypes.Structure):
     _fields_ = [
         ("data", c_void_p),
@@ -138,6 +153,10 @@ _declare(c_char_p, "autotune_version")
 _declare(c_char_p, "autotune_last_error")
 _declare(None, "autotune_set_last_error", c_char_p)
 _declare(c_int, "autotune_device_from_text", c_char_p, POINTER(Device))
+_declare(c_int, "autotune_devices_list", _OUT)
+_declare(c_size_t, "autotune_devices_size", c_void_p)
+_declare(c_int, "autotune_devices_get", c_void_p, c_size_t, POINTER(DeviceRecord))
+_declare(None, "autotune_devices_free", c_void_p)
 _declare(c_size_t, "autotune_names_size", c_void_p)
 _declare(c_char_p, "autotune_names_at", c_void_p, c_size_t)
 _declare(None, "autotune_names_free", c_void_p)

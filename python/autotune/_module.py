@@ -7,7 +7,7 @@ import itertools
 import json
 import threading
 from ctypes import byref, c_void_p
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, List, NamedTuple, Optional
 
 from . import _library as c
 from ._library import LIB, Device, DType, InvalidArgument, check, new_handle, take_names
@@ -282,6 +282,40 @@ def device(text: str) -> Device:
     found = Device()
     check(LIB.autotune_device_from_text(c.text_bytes(text), byref(found)))
     return found
+
+
+class DeviceInfo(NamedTuple):
+    """A device of this machine, as :func:`devices` lists it. A text that is not known is ``""``, a number 0."""
+
+    device: Device
+    text: str
+    """``'cpu'``, ``'cuda:0'``: for :func:`device`; of a GPU also for the sessions' ``device``."""
+    name: str
+    uuid: str
+    architecture: str
+    """``'x86_64'``, ``'sm_90'``."""
+    error: str
+    """Why no network can run on it; ``""`` if one can."""
+    memory_bytes: int
+    units: int
+    """Threads of the CPU that may run at once; multiprocessors or compute units of a GPU."""
+
+
+def devices() -> List[DeviceInfo]:
+    """The devices of this machine: the CPU, the CUDA devices, the OpenCL devices. A GPU may be in the list as both."""
+    handle = new_handle(LIB.autotune_devices_list)
+    try:
+        found = []
+        for index in range(LIB.autotune_devices_size(handle)):
+            record = c.DeviceRecord()
+            check(LIB.autotune_devices_get(handle, index, byref(record)))
+            texts = (record.text, record.name, record.uuid, record.architecture, record.error)
+            device_ = Device(record.device.type, record.device.id)
+            words = [text.decode("utf-8", "replace") for text in texts]
+            found.append(DeviceInfo(device_, *words, record.memory_bytes, record.units))
+        return found
+    finally:
+        LIB.autotune_devices_free(handle)
 
 
 def cpu(number: int = 0) -> Device:

@@ -24,6 +24,49 @@ static void test_errors(void) {
   FAILS(AUTOTUNE_INVALID_ARGUMENT, "cpu:0", autotune_device_from_text("cpu:1", &device));
 }
 
+/* The fake driver of CUDA (tests/runtime/fake_cuda/) has the GPUs that FAKE_CUDA names. */
+static void test_devices(const char* driver) {
+  autotune_devices* devices = NULL;
+  autotune_device_info info;
+  autotune_device found;
+  size_t i, cuda = 0;
+  FAILS(AUTOTUNE_INVALID_ARGUMENT, "out is a null pointer", autotune_devices_list(NULL));
+  NEED(setenv("AUTOTUNE_LIBCUDA", driver, 1) == 0 && setenv("FAKE_CUDA", "gpus=2 sm=80 bytes=85000000000", 1) == 0);
+  OK(autotune_devices_list(&devices));
+  NEED(autotune_devices_size(devices) >= 3);
+  OK(autotune_devices_get(devices, 0, &info));
+  EXPECT(info.device.type == kDLCPU && info.device.id == 0 && strcmp(info.text, "cpu") == 0);
+  EXPECT(info.units >= 1 && info.memory_bytes > 0 && *info.name && *info.architecture && !*info.uuid && !*info.error);
+  OK(autotune_devices_get(devices, 2, &info));
+  EXPECT(info.device.type == kDLCUDA && info.device.id == 1 && strcmp(info.text, "cuda:1") == 0);
+  EXPECT(strcmp(info.name, "Fake GPU B") == 0 && strcmp(info.architecture, "sm_80") == 0 && !*info.error);
+  EXPECT(strcmp(info.uuid, "GPU-a1112233-4455-6677-8899-aabbccddeeff") == 0);
+  EXPECT(info.memory_bytes == INT64_C(85000000000) && info.units == 132);
+  for (i = 0; i < autotune_devices_size(devices); ++i) { /* the text of each names it, unless it cannot be used */
+    OK(autotune_devices_get(devices, i, &info));
+    cuda += info.device.type == kDLCUDA;
+    if (*info.error) continue;
+    OK(autotune_device_from_text(info.text, &found));
+    EXPECT(found.type == info.device.type && found.id == info.device.id);
+  }
+  EXPECT(cuda == 2);
+  FAILS(AUTOTUNE_INVALID_ARGUMENT, "there is no device", autotune_devices_get(devices, i, &info));
+  FAILS(AUTOTUNE_INVALID_ARGUMENT, "out is a null pointer", autotune_devices_get(devices, 0, NULL));
+  FAILS(AUTOTUNE_INVALID_ARGUMENT, "devices is a null pointer", autotune_devices_get(NULL, 0, &info));
+  autotune_devices_free(devices);
+
+  NEED(setenv("FAKE_CUDA", "fail=cuInit:100", 1) == 0); /* no GPU */
+  OK(autotune_devices_list(&devices));
+  for (i = 0; i < autotune_devices_size(devices); ++i) {
+    OK(autotune_devices_get(devices, i, &info));
+    EXPECT(info.device.type != kDLCUDA);
+  }
+  autotune_devices_free(devices);
+  FAILS(AUTOTUNE_ERROR, "the CUDA driver finds no GPU", autotune_device_from_text("cuda", &found));
+  EXPECT(autotune_devices_size(NULL) == 0);
+  autotune_devices_free(NULL);
+}
+
 static int released = 0;
 static void count_release(void* owner) { released += *(int*)owner; }
 
@@ -238,8 +281,9 @@ static void test_nulls(void) {
   autotune_names_free(NULL), autotune_value_clear(NULL), autotune_set_last_error(NULL);
 }
 
-int main(void) {
+int main(int argc, char** argv) {
   test_errors();
+  if (argc > 1) test_devices(argv[1]);
   test_tensors();
   test_dlpack();
   test_functions();

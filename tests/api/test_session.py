@@ -4,13 +4,14 @@ import array
 import ast
 import glob
 import os
+import subprocess
 import sys
 import tempfile
 import threading
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from network import SO, SOURCE, TAR, image, is_expected
+from network import BUILD, SO, SOURCE, TAR, image, is_expected
 
 import autotune
 
@@ -210,6 +211,25 @@ class SessionTest(unittest.TestCase):
         self.assertEqual(repr(autotune.cuda(1)), "cuda(1)")
         with self.assertRaisesRegex(autotune.InvalidArgument, "tpu"):
             autotune.device("tpu")
+
+    def test_the_devices_of_this_machine_are_listed(self):
+        cpu = autotune.devices()[0]
+        self.assertEqual((cpu.device, cpu.text, cpu.error), (autotune.cpu(0), "cpu", ""))
+        self.assertTrue(cpu.name and cpu.architecture and cpu.memory_bytes > 0 and cpu.units >= 1, cpu)
+        program = "import autotune; print([list(d)[1:] for d in autotune.devices() if d.device.type == 2])"
+        driver = os.path.join(BUILD, "tests", "fake_cuda", "libcuda.so.1")
+        expected = "['cuda:%d', 'Fake GPU %s', 'GPU-a%d112233-4455-6677-8899-aabbccddeeff', 'sm_80', '', 1000000, 132]"
+        two = "[%s, %s]\n" % (expected % (0, "A", 0), expected % (1, "B", 1))
+        for settings, text in (("gpus=2 sm=80 bytes=1000000", two), ("fail=cuInit:100", "[]\n")):
+            with self.subTest(settings):
+                done = subprocess.run(
+                    [sys.executable, "-c", program],
+                    env=dict(os.environ, AUTOTUNE_LIBCUDA=driver, FAKE_CUDA=settings),
+                    stdout=subprocess.PIPE,
+                    text=True,
+                    check=True,
+                )
+                self.assertEqual(done.stdout, text)
 
 
 class SourcesTest(unittest.TestCase):

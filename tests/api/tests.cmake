@@ -17,8 +17,9 @@ foreach(name c_values c_network)
   target_include_directories(${name}_test PRIVATE ${CMAKE_SOURCE_DIR})
   target_link_libraries(${name}_test PRIVATE autotune_runtime Threads::Threads)
 endforeach()
-add_test(NAME Api.c_values COMMAND c_values_test)
-set_tests_properties(Api.c_values PROPERTIES LABELS "api;full;fast" TIMEOUT ${timeout})
+add_test(NAME Api.c_values COMMAND c_values_test ${CMAKE_CURRENT_BINARY_DIR}/fake_cuda/libcuda.so.1)
+set_tests_properties(Api.c_values PROPERTIES LABELS "api;full;fast" TIMEOUT ${timeout}
+  ENVIRONMENT "POCL_CACHE_DIR=${api_folder}/pocl")
 add_test(NAME Api.c_network COMMAND c_network_test ${api_folder} ${CMAKE_SOURCE_DIR}/examples/resnet20/test_data_set_0)
 set_tests_properties(Api.c_network PROPERTIES LABELS "api;full;fast" TIMEOUT ${timeout} FIXTURES_REQUIRED api_network)
 

@@ -9,7 +9,7 @@ foreach(form tar so)
     ENVIRONMENT "AUTOTUNE_DB=${api_folder}/none.db;XDG_STATE_HOME=${api_folder}")
 endforeach()
 
-foreach(name c_values c_network)
+foreach(name c_values c_network c_calls)
   add_executable(${name}_test ${CMAKE_CURRENT_SOURCE_DIR}/api/${name}_test.c)
   set_target_properties(${name}_test PROPERTIES C_STANDARD 99 C_STANDARD_REQUIRED ON C_EXTENSIONS OFF)
   target_compile_options(${name}_test PRIVATE -Werror -pedantic)
@@ -22,6 +22,36 @@ set_tests_properties(Api.c_values PROPERTIES LABELS "api;full;fast" TIMEOUT ${ti
   ENVIRONMENT "POCL_CACHE_DIR=${api_folder}/pocl")
 add_test(NAME Api.c_network COMMAND c_network_test ${api_folder} ${CMAKE_SOURCE_DIR}/examples/resnet20/test_data_set_0)
 set_tests_properties(Api.c_network PROPERTIES LABELS "api;full;fast" TIMEOUT ${timeout} FIXTURES_REQUIRED api_network)
+
+# A million calls on a small network; fewer under valgrind, which knows no AVX-512. Sanitizers keep freed memory.
+set(most_kib 256)
+if(AUTOTUNE_SANITIZE)
+  set(most_kib 0)
+endif()
+find_program(VALGRIND valgrind)
+set(cpus host)
+if(VALGRIND AND NOT AUTOTUNE_SANITIZE AND CMAKE_SYSTEM_PROCESSOR STREQUAL x86_64)
+  list(APPEND cpus x86-64-v3)
+endif()
+foreach(cpu ${cpus})
+  add_test(NAME Api.compile_softmax_${cpu} COMMAND autotune compile --op softmax:16,16 --quiet
+           --target "llvm -mcpu=${cpu} -num-cores=2" -o ${api_folder}/softmax_${cpu}.tar)
+  set_tests_properties(Api.compile_softmax_${cpu} PROPERTIES LABELS "api;full;fast" TIMEOUT ${timeout}
+    FIXTURES_SETUP api_softmax ENVIRONMENT "AUTOTUNE_DB=:memory:;XDG_STATE_HOME=${api_folder}")
+endforeach()
+add_test(NAME Api.c_calls COMMAND c_calls_test ${api_folder}/softmax_host.tar 100000 ${most_kib})
+set_tests_properties(Api.c_calls PROPERTIES LABELS "api;full;fast" TIMEOUT ${timeout} FIXTURES_REQUIRED api_softmax)
+if(NOT AUTOTUNE_SANITIZE)
+  add_test(NAME Api.c_calls_leak COMMAND c_calls_test ${api_folder}/softmax_host.tar 20000 ${most_kib} leak)
+  set_tests_properties(Api.c_calls_leak PROPERTIES LABELS "api;full;fast" TIMEOUT ${timeout} WILL_FAIL ON
+    FIXTURES_REQUIRED api_softmax)
+endif()
+if("x86-64-v3" IN_LIST cpus)
+  add_test(NAME Api.c_calls_valgrind COMMAND ${VALGRIND} --quiet --error-exitcode=9 --leak-check=full
+           $<TARGET_FILE:c_calls_test> ${api_folder}/softmax_x86-64-v3.tar 2000 0)
+  set_tests_properties(Api.c_calls_valgrind PROPERTIES LABELS "api;full" TIMEOUT ${timeout}
+    FIXTURES_REQUIRED api_softmax)
+endif()
 
 # Programs on the library that tunes and compiles.
 set(compiler_folder ${CMAKE_CURRENT_BINARY_DIR}/api_compiler)

@@ -236,10 +236,13 @@ async function main() {
   }
 }
 
-main().then(
-  () => process.exit(0),
-  (error) => {
-    say({ error: String(error.message || error).split('\n')[0] });
-    process.exit(1);
-  }
-);
+if (require.main === module) {
+  main().then(
+    () => process.exit(0),
+    (error) => {
+      say({ error: String(error.message || error).split('\n')[0] });
+      process.exit(1);
+    }
+  );
+}
+module.exports = { Peer };

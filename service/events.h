@@ -1,8 +1,8 @@
-// The events of a tuning run, as plain values: what the run plans, how far it is, what it found. A run emits Step
-// and Precisions, if it chooses precisions, then Begin, then Round, Confirmed and Choosing, then End and Saved; after a
-// request to stop, Interrupted instead of what is left. Waiting and Note come at any time. Each struct declares its
-// fields once; `autotune --json`, the C library and the Python package show them as they are (docs/cli.md), so their
-// names and units stay as they are. A time or a speed that was not measured is empty.
+// The events of a tuning run, as plain values: its plan, its state, its results. A run emits Step and Precisions, if it
+// chooses precisions, then Begin, then Round, Confirmed and Choosing, then End and Saved; after a request to stop,
+// Interrupted instead of what is left. Waiting and Note come at any time; a command may add Trace at the end. Each
+// struct declares its fields once. `autotune --json`, the C library and the Python package show them as they are
+// (docs/cli.md), so their names and units stay as they are. A time or a speed that was not measured is empty.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -178,7 +178,15 @@ struct Interrupted {
   AUTOTUNE_FIELDS(trials, planned_trials, resume)
 };
 
-using Any = std::variant<Begin, Waiting, Step, Precisions, Round, Confirmed, Choosing, Note, End, Saved, Interrupted>;
+// The trace of the command, Chrome's trace events, is written.
+struct Trace {
+  static constexpr std::string_view kName = "trace";
+  std::string file;
+  AUTOTUNE_FIELDS(file)
+};
+
+using Any =
+    std::variant<Begin, Waiting, Step, Precisions, Round, Confirmed, Choosing, Note, End, Saved, Interrupted, Trace>;
 
 }  // namespace autotune::event
 

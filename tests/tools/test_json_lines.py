@@ -91,12 +91,16 @@ class JsonLines(unittest.TestCase):
         self.assert_notes_are_in(resumed, errors)
         self.assertEqual(resumed[-1]["package"], package)
 
-        again, _ = self.lines(*TUNE)
+        trace = str(self.path / "tune-trace.json")
+        again, _ = self.lines(*TUNE, "--trace", trace)
         self.assertEqual([line["resumed_trials"] for line in again if line["event"] == "end"], [16])
+        self.assertEqual([line["event"] for line in again[-2:]], ["saved", "trace"])
+        self.assertEqual(again[-1], {"event": "trace", "file": trace})
+        self.assertIn("traceEvents", json.loads(Path(trace).read_text()))
         tasks, _ = self.lines("tune", "--model", MODEL, "--tasks", "list", "--json")
         self.assertEqual({line["event"] for line in tasks}, {"task"})
         self.assertEqual(len(tasks), len(end["tasks"]))
-        self.__class__.seen = interrupted + resumed
+        self.__class__.seen = interrupted + resumed + again
 
     def test_2_lines_of_compile_and_bench(self):
         package = str(self.path / "default.tar")
@@ -108,7 +112,9 @@ class JsonLines(unittest.TestCase):
         quiet, _ = self.lines("compile", "--model", MODEL, "-o", package, "--db", str(self.path / "none.db"), "--json",
                               "-q")
         self.assertNotIn("notes", quiet[0])
-        latency, profile = self.lines("bench", package, "--seconds", "0.2", "--profile", "--json")[0]
+        file = str(self.path / "bench-trace.json")
+        latency, profile, trace = self.lines("bench", package, "--seconds", "0.2", "--profile", "--trace", file, "--json")[0]
+        self.assertEqual(trace, {"event": "trace", "file": file})
         self.assertEqual(len(profile["kernels"]), 25)
         self.assertEqual(latency["model"], "resnet20")
 
@@ -146,7 +152,8 @@ class JsonLines(unittest.TestCase):
         ]
         self.checked("tune", "\n".join(map(json.dumps, made)))
         by_kind = {line["event"]: line for line in [*made, *self.seen]}
-        self.assertLessEqual({"step", "precisions", "begin", "round", "choosing", "end", "saved", "interrupted", "waiting"}, set(by_kind))
+        self.assertLessEqual({"step", "precisions", "begin", "round", "choosing", "end", "saved", "interrupted", "waiting", "trace"},
+                             set(by_kind))
         for kind, line in by_kind.items():
             for name in set(line) - {"notes"}:
                 changed = copy.deepcopy(line)

@@ -75,8 +75,23 @@ TEST_F(Wait, ASignalEndsIt) {
     EXPECT_THAT(result.err,
                 AllOf(HasSubstr("1 of 1 devices `pi` busy"), HasSubstr("place 1"), Not(HasSubstr("about"))));
     EXPECT_THAT(result.err, HasSubstr("interrupted before the search; nothing was measured"));
+    EXPECT_EQ(result.out, "");
   }
   EXPECT_FALSE(std::filesystem::exists(db_)) << "nothing was measured";
+}
+
+TEST_F(Wait, ASignalEndsTheLinesWithAnError) {
+  auto holder = TakeDevice();
+  Subprocess run = Start(Command({"--json"}), "tune");
+  ASSERT_TRUE(SoonHolds("tune.out", "\"waiting\"")) << ReadAll(File("tune.err"));
+  kill(run.pid(), SIGINT);
+  const CliResult result = Finish(run, "tune", 20);
+  EXPECT_EQ(result.code, 130) << result.Text();
+  const std::vector<Json> events = EventsOf(result.out);
+  EXPECT_EQ(NameOf(events.back()), "error");
+  EXPECT_EQ(events.back()["code"], Json(130));
+  EXPECT_EQ(events.back()["text"], Json("interrupted before the search; nothing was measured"));
+  EXPECT_THAT(result.err, HasSubstr("interrupted before the search; nothing was measured\n"));
 }
 
 TEST_F(Wait, ADeviceEndsItToo) {

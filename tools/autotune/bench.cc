@@ -19,6 +19,7 @@
 #include "tools/autotune/command.h"
 #include "tools/autotune/console.h"
 #include "tools/autotune/host.h"
+#include "tools/autotune/printer.h"
 #include "tools/autotune/profile.h"
 #include "tools/autotune/profile_trace.h"
 #include "tools/autotune/runnable_model.h"
@@ -242,7 +243,7 @@ Status WriteTrace(const BenchOptions& options, GraphExecutor& executor, const st
   }
   AddRuns(rows, runs, file);
   TRY(file.Write(options.trace));
-  Console::Get().Report("wrote " + options.trace + ", which https://ui.perfetto.dev and https://speedscope.app open\n");
+  MakeEventPrinter(Console::Get(), {})->Print(event::Trace{options.trace});
   return {};
 }
 

@@ -205,6 +205,10 @@ class HumanPrinter : public EventPrinter {
 
   void On(const event::Interrupted& e) { console_.Alert(InterruptedText(e)); }
 
+  void On(const event::Trace& e) {
+    console_.Report("wrote " + e.file + ", which https://ui.perfetto.dev and https://speedscope.app open\n");
+  }
+
   Console& console_;
   const PrinterOptions options_;
   std::mutex mutex_;

@@ -81,7 +81,8 @@ class Signals {
       run->Cancel();
       return false;
     }
-    Console::Get().Alert(run ? run->EndedAtOnceText() : "interrupted before the search; nothing was measured");
+    Console::Get().Ended(run ? run->EndedAtOnceText() : "interrupted before the search; nothing was measured",
+                         kExitInterrupted);
     if (run) run->Abandon();
     return true;
   }
@@ -120,7 +121,7 @@ Result<int> TuneAndTrace(const TuneCommandOptions& options) {
   TuneTrace trace;
   Result<int> code = TuneModel(options, &trace);
   TRY(trace.Write(options.trace));
-  Console::Get().Report("wrote " + options.trace + ", which https://ui.perfetto.dev and https://speedscope.app open\n");
+  MakeEventPrinter(Console::Get(), {})->Print(event::Trace{options.trace});
   return code;
 }
 

@@ -38,6 +38,7 @@ class TuneView {
   void On(const event::End& e, int64_t now);
   void On(const event::Saved& e, int64_t now);
   void On(const event::Interrupted& e, int64_t now);
+  void On(const event::Trace&, int64_t) {}  // comes after the page has ended
 
   const std::string version_;
   std::optional<event::Begin> begin_;

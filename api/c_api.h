@@ -89,7 +89,7 @@ typedef struct autotune_devices autotune_devices;
 /* What a device is. The texts are valid until the list is freed; a text that is not known is "", a number 0. */
 typedef struct autotune_device_info {
   autotune_device device;
-  const char* text;         /* "cpu", "cuda:0": for autotune_device_from_text; of a GPU also for autotune_executor_options.device */
+  const char* text;         /* "cpu", "cuda:0", for autotune_device_from_text; that of a GPU also for executors */
   const char* name;         /* for people */
   const char* uuid;         /* "GPU-8a6b1c0f-..." */
   const char* architecture; /* "x86_64", "sm_90" */

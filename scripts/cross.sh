@@ -7,15 +7,20 @@
 # scripts/cross.sh [--strict] [MODEL.onnx ...]
 # scripts/cross.sh --farm [--machine aarch64|riscv64] [--try] [FILE.tar.xz]
 #   builds rpc_server for boards instead (AArch64 if no machine is given): see scripts/cross/farm.sh
+# scripts/cross.sh --wheel [--try] [FOLDER]
+#   makes the wheel of the runtime for AArch64 instead: see scripts/cross/wheel.sh
 # Needs a built tree (build/, or BUILD=...) and qemu-user, g++-aarch64-linux-gnu, g++-riscv64-linux-gnu, which
 # scripts/install.sh does not install. If the tools for a machine are missing, the script says so and skips the machine;
 # with --strict, the exit code is then 1.
 set -eu
 cd "$(dirname "$0")/.."
-if [ "${1-}" = --farm ]; then
-  shift
-  exec scripts/cross/farm.sh "$@"
-fi
+case "${1-}" in
+  --farm | --wheel)
+    script=scripts/cross/${1#--}.sh
+    shift
+    exec "$script" "$@"
+    ;;
+esac
 root=$PWD
 build=${BUILD:-$root/build}
 work=$(mktemp -d)

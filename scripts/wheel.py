@@ -2,8 +2,10 @@
 """Makes wheels: of the runtime, the Python package with the stripped library in it, or with --compiler of the programs.
 
     scripts/wheel.py [--compiler] [--build BUILD] [--output FOLDER]
+    scripts/wheel.py --library FILE --strip PROGRAM [--output FOLDER]
 
-It needs a build (`cmake --build BUILD --target autotune_runtime`, or the three programs) and no package of Python. Both
+It needs a build (`cmake --build BUILD --target autotune_runtime`, or the three programs) and no package of Python. With
+--library, the wheel has this file, of another machine (scripts/cross/wheel.sh), which PROGRAM strips. Both
 wheels are for every CPython since 3.9, and have the licences of all that they contain. Their names state the glibc of
 this system, the oldest that they are for. The wheel of the programs has every shared library that they load but glibc,
 as scripts/bundle.sh packs them, and needs that of the runtime. patchelf is installed if it is missing.
@@ -57,6 +59,18 @@ def installed(build, folder):
                 files["autotune/" + name] = path
             elif inside.startswith(package):
                 files[inside[len(package) :].replace(os.sep, "/")] = path
+    return files
+
+
+def around(library, strip, folder):
+    """The files of a wheel with this library, by their names in it."""
+    stripped = os.path.join(folder, os.path.basename(library))
+    output_of(strip, "--strip-unneeded", "-o", stripped, library)
+    files = {"autotune/libautotune_runtime.so.0": stripped}
+    package = os.path.join(ROOT, "python", "autotune")
+    for name in os.listdir(package):
+        if name.endswith(".py") or name == "py.typed":
+            files["autotune/" + name] = os.path.join(package, name)
     return files
 
 
@@ -159,6 +173,8 @@ def write_wheel(name, summary, files, packages, output, requires="", scripts=())
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--compiler", action="store_true", help="make the wheel of the programs")
+    parser.add_argument("--library", help="make the wheel of the runtime with this library")
+    parser.add_argument("--strip", default="strip", help="the program that strips the library")
     parser.add_argument("--build", default=os.path.join(ROOT, "build"), help="folder of the build")
     parser.add_argument("--output", default=".", help="folder for the wheel")
     options = parser.parse_args()
@@ -170,7 +186,8 @@ def main():
                 "autotune-compiler", summary, files, packages, options.output, "autotune-runtime", PROGRAMS
             )
         else:
-            files, packages = installed(options.build, folder), licences.CONTAINED["runtime"]
+            library, packages = options.library, licences.CONTAINED["runtime"]
+            files = around(library, options.strip, folder) if library else installed(options.build, folder)
             summary = "Runs neural networks that autotune has compiled"
             path = write_wheel("autotune-runtime", summary, files, packages, options.output)
     print(path)

@@ -6,7 +6,7 @@
 # --try unpacks the archive and runs it under qemu-user: it joins a tracker here by a join file, a tuner measures 32
 # candidates of ResNet-20 there, and the tuned network runs there. Its outputs must be those of this host, and its
 # package must equal the one that `autotune compile --target` makes here. Needs a built tree (build/, or BUILD=...).
-# The libraries come from Debian's packages (scripts/cross/sysroot.sh), and are kept in build/MACHINE-sysroot.
+# scripts/cross/build.sh builds it.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 root=$PWD build=${BUILD:-$PWD/build}
@@ -26,17 +26,16 @@ done
 most_bytes=$((12 << 20))
 
 # All that differs between the machines:
-#   architecture, release   Debian's name of the machine, and the release that has its packages, if this host's has none
 #   loader                  the file name of the dynamic loader
 #   record                  the recorded machine (tests/target/machines) that --try emulates
 #   cpu                     the target for two cores of that machine
 case $machine in
   aarch64)
-    architecture=arm64 release='' loader=ld-linux-aarch64.so.1 record=raspberry-pi-4
+    loader=ld-linux-aarch64.so.1 record=raspberry-pi-4
     cpu='-mcpu=cortex-a72 -caches=32K,1M,0'
     ;;
-  riscv64) # Debian 12 has no packages for it
-    architecture=riscv64 release=trixie loader=ld-linux-riscv64-lp64d.so.1 record=visionfive-2
+  riscv64)
+    loader=ld-linux-riscv64-lp64d.so.1 record=visionfive-2
     cpu='-mcpu=generic-rv64 -mattr=+a,+c,+d,+f,+m -caches=32K,2M,0'
     ;;
   *) usage ;;
@@ -67,13 +66,7 @@ trap release EXIT
 # --- Build -----------------------------------------------------------------------------------------------------------
 
 sysroot=$build/$machine-sysroot
-mkdir -p "$build"
-scripts/cross/sysroot.sh "$architecture" "$sysroot" "$release"
-{
-  cmake -G Ninja -S "$root" -B "$build/$machine" -DCMAKE_BUILD_TYPE=Release -DMACHINE="$machine" \
-    -DSYSROOT="$sysroot/root" -DCMAKE_TOOLCHAIN_FILE="$root/scripts/cross/toolchain.cmake" -DAUTOTUNE_SERVER_ONLY=ON &&
-    cmake --build "$build/$machine" --target rpc_server
-} >"$work/build.log" 2>&1 || { tail -n 30 "$work/build.log" >&2; fail "rpc_server for $machine could not be built"; }
+scripts/cross/build.sh "$machine" "$build" rpc_server
 
 # --- Pack ------------------------------------------------------------------------------------------------------------
 

@@ -51,7 +51,7 @@ case $1 in
     ;;
   pip) install python3 python3-pip ;;
   runtime-wheel)
-    pip install --break-system-packages --no-index ./autotune_runtime-*.whl
+    pip install --break-system-packages --no-index ./autotune_runtime-*_"$(uname -m)".whl
     resnet20 m.tar
     ;;
   compiler-wheel)

@@ -74,6 +74,23 @@ class WheelTest(unittest.TestCase):
         )
         self.assertEqual(done.stdout, "probabilities %s/autotune/__init__.py\n" % place)
 
+    @unittest.skipUnless(shutil.which("aarch64-linux-gnu-gcc"), "no cross compiler")
+    def test_a_library_of_another_machine_makes_a_wheel_for_it(self):
+        library = os.path.join(self.folder.name, "other.so")
+        build = ["aarch64-linux-gnu-gcc", "-shared", "-x", "c", "-", "-o", library]
+        subprocess.run(build, input="int autotune_nothing;", check=True, text=True)
+        make = [sys.executable, os.path.join(SOURCE, "scripts", "wheel.py"), "--output", self.folder.name]
+        make += ["--library", library, "--strip"]
+        done = subprocess.run(make + ["aarch64-linux-gnu-strip"], check=True, stdout=subprocess.PIPE, text=True)
+        self.assertRegex(done.stdout, r"-py3-none-manylinux_2_\d+_aarch64\.whl$")
+        with zipfile.ZipFile(done.stdout.strip()) as made:
+            names = {name for name in made.namelist() if name.startswith("autotune/")}
+            tag = next(name for name in made.namelist() if name.endswith("/WHEEL"))
+            self.assertIn(b"_aarch64\n", made.read(tag))
+        self.assertEqual(names, {name for name in self.wheel.namelist() if name.startswith("autotune/")})
+        with self.assertRaises(subprocess.CalledProcessError):
+            subprocess.run(make + ["false"], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
     @unittest.skipUnless(shutil.which("patchelf"), "no patchelf")
     def test_the_programs_bring_their_libraries_and_their_licences(self):
         place = os.path.join(self.folder.name, "programs")

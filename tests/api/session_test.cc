@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 #include "runtime/cpu_device.h"
 #include "tests/runtime/c_artifact.h"
 #include "tests/runtime/ramp.h"
@@ -69,6 +71,48 @@ TEST(Session, EveryOutputIsWrittenIntoAnyMemory) {
           ElementsAre(100 + x, 100 + x, 200 + x, 300 + x))
           << off;
     }
+  }
+}
+
+// The kernel `places` writes the addresses of its input and of its output into its output.
+Session MakeSessionThatTellsPlaces() {
+  constexpr char kMetadata[] = R"({"abi_version":1,"target":"test","kernels":[
+    {"name":"places","params":[{"name":"x","dtype":"f32","shape":[2,4],"kind":"input"},
+      {"name":"y","dtype":"f32","shape":[2,4],"kind":"output"}]}]})";
+  constexpr char kBody[] = R"(
+    int32_t places_raw(AtContext* c, void* const* a) ENTRY("places.raw");
+    int32_t places_raw(AtContext* c, void* const* a) {
+      void** y = a[1];
+      y[0] = a[0], y[1] = a[1];
+      return 0;
+    }
+    int32_t places(AtContext* c, const DLTensor* const* a, int32_t n) {
+      void* raw[2] = {a[0]->data, a[1]->data};
+      return places_raw(c, raw);
+    })";
+  Graph graph;
+  graph.nodes = {Node("a", 0), Node("y", 1, "places", {{0, 0}})};
+  graph.heads = {{1, 0}};
+  LoadedModel model;
+  const auto library = Artifact::FromBytes(CompileArtifact(kMetadata, kBody)).value();
+  model.executor = GraphExecutor::Create(graph, MakeLibraryModule(library, std::make_shared<KernelContext>(1)), {},
+                                         {std::make_shared<CpuDevice>(1)})
+                       .value();
+  model.info.outputs.resize(1);
+  return Session(std::move(model));
+}
+
+TEST(Session, KernelsWorkOnAlignedMemoryOfTheCaller) {
+  Session session = MakeSessionThatTellsPlaces();
+  for (int off = 0; off < 4; ++off) {  // each bit: whether input or output is not aligned, and so is copied
+    const Memory a(100, off & 1), y(-1, off >> 1);
+    const Tensor* inputs[] = {&a.tensor};
+    const Tensor* outputs[] = {&y.tensor};
+    ASSERT_TRUE(session.RunWith(inputs, outputs).ok());
+    const void* places[2];
+    std::memcpy(places, y.data(), sizeof places);
+    EXPECT_EQ(places[0] == a.data(), (off & 1) == 0) << off;
+    EXPECT_EQ(places[1] == y.data(), off >> 1 == 0) << off;
   }
 }
 

@@ -17,6 +17,10 @@ try:
     import numpy
 except ImportError:
     numpy = None
+try:
+    import torch
+except ImportError:
+    torch = None
 needs_numpy = unittest.skipUnless(numpy, "no numpy")
 
 
@@ -235,6 +239,38 @@ class NumpyTest(unittest.TestCase):
         before = resident()
         work(1000)
         self.assertLess(resident() - before, 1 << 20)
+
+
+@unittest.skipIf(torch is None, "no torch")
+class TorchTest(unittest.TestCase):
+    def test_tensors_share_memory_both_ways(self):
+        t = torch.arange(6, dtype=torch.float32).reshape(2, 3)
+        shared = autotune.from_dlpack(t)
+        self.assertEqual(shared.data_ptr, t.data_ptr())
+        self.assertEqual(torch.from_dlpack(shared).data_ptr(), t.data_ptr())
+        del shared
+        own = autotune.empty((2, 3))
+        torch.from_dlpack(own).copy_(t)
+        self.assertEqual(own.tolist(), t.tolist())
+
+    def test_all_that_torch_has(self):
+        for kind in (torch.float16, torch.bfloat16, torch.float64, torch.int8, torch.int64, torch.uint8):
+            t = torch.arange(12).to(kind).reshape(3, 4)
+            for odd in (t, t.T, t[:, ::2], t[1:1]):
+                back = torch.from_dlpack(autotune.from_dlpack(odd))
+                self.assertEqual(back.dtype, kind)
+                self.assertTrue(torch.equal(back, odd))
+        self.assertNotEqual(autotune.from_dlpack(t.T).data_ptr, t.data_ptr())  # a copy, as it is not row-major
+
+    def test_sessions_take_and_give_them(self):
+        session = autotune.InferenceSession(TAR)
+        x = torch.tensor(image().tolist())
+        self.assertTrue(is_expected(session.run(None, {"image": x})[0].tolist()[0]))
+        given = torch.zeros(1, 10)
+        session.run_with([x], [given])
+        self.assertTrue(is_expected(given.tolist()[0]))
+        with self.assertRaisesRegex(autotune.InvalidArgument, "got f64"):
+            session.run(None, [x.double()])
 
 
 if __name__ == "__main__":

@@ -100,19 +100,20 @@ class FarmOfTwoOpenClDevices : public FarmTest {
   }
 };
 
-// Other load of the host slows some runs, so the fastest runs of each kind count. The bar is 1.9 with
-// AUTOTUNE_DRAWS=all, for a host without other load.
+// Runs with AUTOTUNE_DRAWS=all only, since it judges times, which needs a host without other load. Other load slows
+// some runs even so, so the fastest runs of each kind count.
 TEST_F(FarmOfTwoOpenClDevices, MeasureMoreThanOneUnlessTheyShareIt) {
-  const double least = test::DrawsAll() ? 1.9 : 1.5;
+  if (!test::DrawsAll()) GTEST_SKIP() << "AUTOTUNE_DRAWS=all runs it";
+  constexpr double kLeast = 1.9;
   double alone = 0, together = 0, shared = 0;
-  for (int i = 0; i < 5 && !(alone > 0 && together >= least * alone && shared < 1.3 * alone); ++i) {
+  for (int i = 0; i < 5 && !(alone > 0 && together >= kLeast * alone && shared < 1.3 * alone); ++i) {
     alone = std::max(alone, Rate({"opencl:0"}));
     together = std::max(together, Rate({"opencl:0", "opencl:1"}));
     shared = std::max(shared, Rate({"opencl:1", "opencl:1"}));
   }
   std::printf("%.2f candidates per second; two servers: %.2f; two servers of one device: %.2f\n", alone, together,
               shared);
-  EXPECT_GE(together, least * alone);
+  EXPECT_GE(together, kLeast * alone);
   EXPECT_LT(shared, 1.3 * alone) << "kernels of two servers must not run beside each other on one device";
 }
 

@@ -217,7 +217,7 @@ TEST_F(TerminalRun, LeavesNoRowBehindWhenItIsResized) {
     if (row.starts_with("24/24 trials")) ends.push_back(row);
   }
   EXPECT_THAT(tuning, SizeIs(1));
-  EXPECT_THAT(ends, ElementsAre(StartsWith("24/24 trials  kernels ")));
+  EXPECT_THAT(ends, SizeIs(1)) << "it has as many words as the width had room for";
 }
 
 }  // namespace

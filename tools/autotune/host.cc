@@ -155,8 +155,11 @@ namespace {
 Result<std::vector<Roofline::DotPeak>> PeaksOfDots(const Target& target,
                                                    const std::function<Result<MeasuredPeak>(DType)>& measure) {
   std::vector<Roofline::DotPeak> peaks;
-  for (const DType factors : {DType::Int(8), DType::BFloat16()})
-    if (target.has_tiles || target.HasDot(factors.IsFloat())) peaks.push_back({factors, TRY(measure(factors)).flops});
+  for (const DType factors : {DType::Int(8), DType::BFloat16()}) {
+    if (!target.has_tiles && !target.HasDot(factors.IsFloat())) continue;
+    const MeasuredPeak peak = TRY(measure(factors));
+    peaks.push_back({factors, peak.flops});
+  }
   return peaks;
 }
 

@@ -10,7 +10,7 @@ namespace autotune {
 namespace {
 
 constexpr int kFirstMinor = 8;  // of the version 2 that has the message
-constexpr int64_t kIntervalMs = 1000, kAgainMs = 10000;
+constexpr int64_t kIntervalMs = 1000, kAgainMs = 3000;
 constexpr int64_t kSendMs = 100;  // for the last report
 
 }  // namespace

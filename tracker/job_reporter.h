@@ -1,5 +1,5 @@
 // JobReporter tells a tracker how a tuning run goes, in a thread of its own. It sends the latest report once a second
-// if it is new, and every ten seconds otherwise, since the tracker may have been started anew. A tracker before 2.8
+// if it is new, and every three seconds otherwise, since the tracker may have been started anew. A tracker before 2.8
 // gets nothing. Thread-safe.
 #pragma once
 #include <memory>

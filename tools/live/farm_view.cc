@@ -119,8 +119,9 @@ Json FarmView::JobStates() {
                        {"began", job.began},
                        {"curve", job.curve.State()},
                        {"outcomes", ToJson(report.outcomes)}};
-    // A tuner reports every ten seconds.
-    constexpr int64_t kSilentMs = 25000;
+    // A tuner reports every three seconds, so this one missed two reports. Those before wire 2.10 repeat a report every
+    // ten seconds only, so they look silent for a moment while nothing new happens.
+    constexpr int64_t kSilentMs = 8000;
     if (!runs) state.emplace("ended", job.heard);
     if (runs && its.heard_ms > kSilentMs) state.emplace("silent", job.heard);
     for (const auto& [name, text] : {std::pair("network", &report.network),

@@ -172,7 +172,7 @@ TEST(EvaluateTime, AnErrorEndsIt) {
 // Kernel "see" appends the address of its weight to a log in its first parameter: [count, addresses...].
 std::shared_ptr<const Artifact> SeeArtifact() {
   std::string metadata = R"({"abi_version":1,"kernels":[{"name":"see","params":[
-    {"name":"log","dtype":"i64","shape":[100],"kind":"output"},{"name":"w","dtype":"i64","shape":[16],"kind":"constant"}]}]})";
+    {"name":"log","dtype":"i64","shape":[1000],"kind":"output"},{"name":"w","dtype":"i64","shape":[16],"kind":"constant"}]}]})";
   return Artifact::FromBytes(CompileArtifact(metadata, R"(
 int32_t see_raw(AtContext* c, void* const* a) ENTRY("see.raw");
 int32_t see_raw(AtContext* c, void* const* a) {
@@ -190,29 +190,32 @@ TEST(TimeKernel, WeightsRotate) {
   auto artifact = SeeArtifact();
   KernelContext context(1);
   CopyArena arena;
-  Tensor log = Tensor::Zeros({100}, "i64").value(), weight = Tensor::Zeros({16}, "i64").value();
+  Tensor log = Tensor::Zeros({1000}, "i64").value(), weight = Tensor::Zeros({16}, "i64").value();
   for (int i = 0; i < 16; ++i) weight.Data<int64_t>()[i] = 7 * i;
+  size_t calls = 0;
   auto distinct = [&](int64_t cold_bytes) {
     log.Data<int64_t>()[0] = 0;
     auto timing = TimeKernel(artifact->kernels()[0], context, std::vector{log, weight}, {}, arena,
                              {.time = {.number = 10, .repeats = 2}, .cold_bytes = cold_bytes});
     EXPECT_TRUE(timing.ok()) << timing.error().Text();
-    EXPECT_EQ(log.Data<int64_t>()[0], 21);
-    return std::set<int64_t>(log.Data<int64_t>() + 1, log.Data<int64_t>() + 22).size();
+    // A first call and two repeats of ten; repeats that other processes disturbed are made again.
+    calls = static_cast<size_t>(log.Data<int64_t>()[0]);
+    EXPECT_TRUE(calls >= 21 && calls % 10 == 1) << calls;
+    return std::set<int64_t>(log.Data<int64_t>() + 1, log.Data<int64_t>() + 1 + calls).size();
   };
-  constexpr int64_t kLog = 800;  // bytes of the log, which every call touches
+  constexpr int64_t kLog = 8000;  // bytes of the log, which every call touches
   EXPECT_EQ(distinct(0), 1u);
   EXPECT_EQ(distinct(kLog), 1u);
   EXPECT_EQ(distinct(kLog + 4 * 128), 4u);
-  EXPECT_EQ(distinct(kLog + 1000 * 128), 21u);
-  EXPECT_EQ(distinct(-1), 21u);  // enough copies to fill the last-level cache twice
+  EXPECT_EQ(distinct(kLog + 1000 * 128), calls);
+  EXPECT_EQ(distinct(-1), calls);  // enough copies to fill the last-level cache twice
 }
 
 TEST(TimeKernel, ErrorsAreReported) {
   auto artifact = SeeArtifact();
   KernelContext context(1);
   CopyArena arena;
-  Tensor log = Tensor::Zeros({100}, "i64").value(), weight = Tensor::Zeros({16}, "i64").value();
+  Tensor log = Tensor::Zeros({1000}, "i64").value(), weight = Tensor::Zeros({16}, "i64").value();
   auto timing = TimeKernel(artifact->kernels()[0], context, std::vector{log, weight}, {}, arena);
   ASSERT_FALSE(timing.ok());
   EXPECT_EQ(timing.error().Text(), "kernel see.raw failed with code 1: bad copy");

@@ -81,7 +81,8 @@ class Intake {
   int64_t again_at_ = kNever;
 };
 
-// The client's side: the parts of PackFrames of blobs, whose first one is the head.
+// Returns what PackFrames would make of the blobs, in parts that are not copied: the head, then each blob. A client
+// uploads these.
 std::vector<Blob> PackedParts(const std::vector<Blob>& blobs);
 // Returns the chunk for a pull; null if a server cannot mean that. Only a chunk of several parts is copied.
 BlobPart ChunkOf(const std::vector<Blob>& parts, const UploadPull& pull);

@@ -17,7 +17,8 @@ constexpr uint32_t kHalfShift = 13;     // bits of a significand of f32 that one
 constexpr float kHalfScale = 0x1p112F;  // the exponents of f32 are larger by this factor
 constexpr uint32_t kSign = 1U << 31, kInfinity = 0x7f800000;
 
-// Both decode without branches, so that compilers vectorize loops over them.
+// Return the bits of the f32 that equals an f16 or a bf16. Unlike those of support/half.h, they keep each bit of a NaN,
+// and compilers vectorize loops over them.
 uint32_t FromHalf(uint16_t half) {
   const uint32_t magnitude = uint32_t{half & 0x7fffU} << kHalfShift;
   const auto finite = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) * kHalfScale);
@@ -26,7 +27,8 @@ uint32_t FromHalf(uint16_t half) {
 }
 uint32_t FromBFloat(uint16_t half) { return uint32_t{half} << 16; }
 
-// Encode numbers that have these types, and anything else as some number.
+// Return the bits of the f16 or the bf16 that equals an f32. If none equals it, they return any bits: the caller
+// decodes them again and compares.
 uint16_t ToHalf(uint32_t bits) {
   const uint32_t sign = (bits & kSign) >> 16, magnitude = bits & ~kSign;
   if (magnitude >= kInfinity) return static_cast<uint16_t>(sign | 0x7c00U | (magnitude & ~kInfinity) >> kHalfShift);
@@ -68,9 +70,9 @@ Result<Tensor> Floats(const Tensor& tensor) {
   return wide;
 }
 
-// Calls visit(i, j, count) for each row of a tensor of this shape: its first element, and the element of `repeated`
-// that belongs to it. `repeated` has the same rank, with extents of 1 where it repeats. `step` becomes the distance of
-// the elements of `repeated` that belong to neighbours of a row: 0 or 1.
+// Calls visit(i, j, count) for each row of a tensor of this shape. The row has `count` elements, from element i on.
+// Element j of a tensor of shape `repeated` belongs to its first one. `repeated` has the same rank, and extents of 1
+// where it repeats. Sets `*step` to how far the elements of `repeated` move along a row: 0 or 1.
 template <class Visit>
 void ForEachRow(const std::vector<int64_t>& shape, const std::vector<int64_t>& repeated, int64_t* step,
                 const Visit& visit) {

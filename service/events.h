@@ -178,7 +178,7 @@ struct Interrupted {
   AUTOTUNE_FIELDS(trials, planned_trials, resume)
 };
 
-// The trace of the command, Chrome's trace events, is written.
+// The command has written its trace, a file of Chrome's trace events.
 struct Trace {
   static constexpr std::string_view kName = "trace";
   std::string file;

@@ -119,8 +119,8 @@ Json FarmView::JobStates() {
                        {"began", job.began},
                        {"curve", job.curve.State()},
                        {"outcomes", ToJson(report.outcomes)}};
-    // A tuner reports every three seconds, so this one missed two reports. Those before wire 2.10 repeat a report every
-    // ten seconds only, so they look silent for a moment while nothing new happens.
+    // A tuner reports every three seconds, so a silent one has missed two reports. Tuners before wire 2.10 repeat a
+    // report every ten seconds only. They look silent for a moment while nothing new happens.
     constexpr int64_t kSilentMs = 8000;
     if (!runs) state.emplace("ended", job.heard);
     if (runs && its.heard_ms > kSilentMs) state.emplace("silent", job.heard);

@@ -220,11 +220,12 @@ void LoopChannel::Close(const std::string& reason) {
   on_closed(reason);
 }
 
-bool BlockingChannel::Fill(std::string& bytes, size_t from) {
+Result<bool> BlockingChannel::Fill(std::string& bytes, size_t from) {
   while (from < bytes.size()) {
     const ssize_t n = recv(fd_, bytes.data() + from, bytes.size() - from, MSG_WAITALL);
     if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
+    if (n < 0) return Err("reading from the parent: ", strerror(errno));
+    if (n == 0) return false;
     from += static_cast<size_t>(n);
   }
   return true;
@@ -233,17 +234,17 @@ bool BlockingChannel::Fill(std::string& bytes, size_t from) {
 Result<std::optional<Message>> BlockingChannel::Receive() {
   Frames frames;
   std::string head(4, '\0');
-  bool is_whole = Fill(head);
+  bool is_whole = TRY(Fill(head));
   const size_t count = GetNumber(head, 0);
   if (count > kMaxFrames) return Err("a message has too many frames: ", count);
   head.resize(4 + 4 * count);
-  is_whole = is_whole && Fill(head, 4);
+  if (is_whole) is_whole = TRY(Fill(head, 4));
   for (size_t i = 0; is_whole && i < count; ++i) {
     std::string frame;
     frame.reserve(GetNumber(head, 4 + 4 * i));
     UseHugePages(frame);
     frame.resize(GetNumber(head, 4 + 4 * i));
-    is_whole = Fill(frame);
+    is_whole = TRY(Fill(frame));
     frames.push_back(std::make_shared<const std::string>(std::move(frame)));
   }
   if (!is_whole) return std::optional<Message>();

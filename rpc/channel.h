@@ -96,7 +96,7 @@ class BlockingChannel {
 
  private:
   // Reads the bytes after the first `from`. Returns false if the other end is closed.
-  bool Fill(std::string& bytes, size_t from = 0);
+  Result<bool> Fill(std::string& bytes, size_t from = 0);
   int fd_;
 };
 

@@ -7,7 +7,8 @@ Starts a tracker and a device server on this host, compiles each model untuned, 
 there, and here again, in an order that changes with each turn. Prints the least latency of all turns here and there, and
 two ratios: that of these least latencies, and the median of the turns' ratios. The speed of a shared machine drifts, and
 two processes differ by where their memory lies; one lucky process decides the ratio of the least latencies, so the median
-is judged. `noise` is the same median of the two measurements here: a ratio that is off by no more than that says nothing.
+is judged. The least of few runs is luck as well, so a measurement takes two seconds. `noise` is the same median of the
+two measurements here: a ratio that is off by no more than that says nothing.
 Bars: 2 % for the median. Exit code 1: something failed, or a median is off by more than 2 % and by more than the noise;
 2: none is, but the noise of some network exceeds 2 %, so the machine was not quiet enough to judge.
 """
@@ -83,7 +84,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="+", type=Path)
     parser.add_argument("--turns", type=int, default=9)
-    parser.add_argument("--seconds", type=float, default=0.5, help="of each measurement")
+    parser.add_argument("--seconds", type=float, default=2, help="of each measurement")
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--tools", type=Path, default=ROOT / "build/tools")
     arguments = parser.parse_args()

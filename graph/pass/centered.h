@@ -45,6 +45,14 @@ inline bool SumsInGroups(const Graph& graph, const Node& node) {
   return neighbours % kByteGroup == 0 || (2 * neighbours >= kByteGroup && (conv || columns >= kWorthCopying));
 }
 
+// Returns whether the node multiplies matrices that are both computed, and whether dot products of bytes suit its sums.
+inline bool IsComputedProductOfGroups(const Graph& graph, const Node& node) {
+  if (node.op != Op::kMatmul && node.op != Op::kBatchMatmul) return false;
+  for (const ValueId v : node.inputs)
+    if (graph.FindConstant(v) || graph.Spec(v).rank() < 2) return false;
+  return SumsInGroups(graph, node) && NeighboursOf(graph, node) % kByteGroup == 0;
+}
+
 // Returns the constant whose numbers a value has, in another shape or a wider integer type; null: there is none.
 inline const Constant* ConstantBehind(const Graph& graph, ValueId v) {
   while (const Node* node = graph.Producer(v)) {

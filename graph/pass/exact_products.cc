@@ -131,8 +131,9 @@ class ExactProductsPass {
   // Returns whether the product stays one of bytes, whose sums the target adds in groups.
   bool StaysOfBytes(const Node& node) const {
     const auto is_byte = [&](ValueId v) { return IsByte(graph_.Spec(v).dtype); };
-    return env_.multiplies_bytes && node.op != Op::kBatchMatmul && is_byte(node.inputs[0]) && is_byte(node.inputs[1]) &&
-           graph_.FindConstant(node.inputs[1]) && SumsInGroups(graph_, node) &&
+    if (!env_.multiplies_bytes || !is_byte(node.inputs[0]) || !is_byte(node.inputs[1])) return false;
+    if (IsComputedProductOfGroups(graph_, node)) return true;
+    return node.op != Op::kBatchMatmul && graph_.FindConstant(node.inputs[1]) && SumsInGroups(graph_, node) &&
            NeighboursOf(graph_, node) % kByteGroup == 0;
   }
 

@@ -7,6 +7,11 @@
 // and z becomes z + 128, since the instructions of x86 take the first operand without a sign. The padding of a
 // convolution, which stood for x - z = 0, holds z. Rows of x and w whose terms are no whole number of groups get zeros
 // behind them. Results stay equal, bit for bit.
+//
+// w may also be computed, as in attention, and have a zero point u. If it has no sign, w becomes w - 128, and u
+// becomes u - 128. With K terms:
+//
+//   (x - z) (w - u)  ->  x w - z (sum of each column of w) - u (sum of each row of x) + K z u
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -28,7 +33,7 @@ class IntegerProductsPass {
 
   Graph Run() {
     for (const Node& node : graph_.nodes)
-      if (!Rewrite(node)) rewriter_.Copy(node);
+      if (!Rewrite(node) && !RewriteComputed(node)) rewriter_.Copy(node);
     return rewriter_.Finish();
   }
 
@@ -52,11 +57,7 @@ class IntegerProductsPass {
     const auto [it, is_new] = unsigned_.try_emplace(centered, -1);
     if (!is_new) return it->second;
     ValueId x = rewriter_.Map(known.bytes);
-    if (graph_.Spec(known.bytes).dtype.IsSigned()) {
-      const ValueId offset = Number(kSignOffset);
-      x = Must(Op::kAdd, {Must(Op::kCast, {x}, CastAttrs{kIntegers}), offset});
-      x = Must(Op::kCast, {x}, CastAttrs{kBytes});
-    }
+    if (graph_.Spec(known.bytes).dtype.IsSigned()) x = Moved(x, kSignOffset, kBytes);
     for (const Node* view : known.views) x = Must(view->op, {x}, view->attrs);
     const Shape& shape = graph_.Spec(centered).shape;
     if (const int64_t zeros = ZerosBehind(shape.back()); zeros > 0) {
@@ -65,6 +66,11 @@ class IntegerProductsPass {
       x = Must(Op::kPad, {x}, pad);
     }
     return it->second = x;
+  }
+  // Returns bytes plus a number as bytes of another type.
+  ValueId Moved(ValueId bytes, int64_t by, DType type) {
+    const ValueId sum = Must(Op::kAdd, {Must(Op::kCast, {bytes}, CastAttrs{kIntegers}), Number(by)});
+    return Must(Op::kCast, {sum}, CastAttrs{type});
   }
   static int64_t ZerosBehind(int64_t terms) { return CeilDiv(terms, kByteGroup) * kByteGroup - terms; }
 
@@ -141,8 +147,57 @@ class IntegerProductsPass {
     return true;
   }
 
+  // Returns the bytes of the second operand as numbers with a sign (w - 128 if they have none).
+  ValueId Signed(ValueId centered, const Centered& known) {
+    const auto [it, is_new] = signed_.try_emplace(centered, -1);
+    if (!is_new) return it->second;
+    ValueId w = rewriter_.Map(known.bytes);
+    if (!graph_.Spec(known.bytes).dtype.IsSigned()) w = Moved(w, -kSignOffset, DType::Int(8));
+    for (const Node* view : known.views) w = Must(view->op, {w}, view->attrs);
+    return it->second = w;
+  }
+
+  // Returns the zero point plus a number, as one number, or -1 if it is 0.
+  ValueId ZeroPlus(const Centered& x, int64_t number) {
+    if (x.zero < 0) return number == 0 ? -1 : Number(number);
+    const Constant* c = graph_.FindConstant(x.zero);
+    if (c && c->data) {
+      const auto zero = static_cast<int32_t>(static_cast<int64_t>(graph_.ConstantValue(*c).Number(0)) + number);  // wraps
+      return zero == 0 ? -1 : Number(zero);
+    }
+    const ValueId zero = Must(Op::kReshape, {rewriter_.Map(x.zero)}, ReshapeAttrs{{}});
+    return number == 0 ? zero : Must(Op::kAdd, {zero, Number(number)});
+  }
+
+  // Returns the sums of the bytes of each column (axis_from_back = 2) or row (1) of matrices.
+  ValueId SumsOf(ValueId bytes, int64_t axis_from_back) {
+    const int64_t axis = rewriter_.builder.Spec(bytes).rank() - axis_from_back;
+    return Must(Op::kReduceSum, {Must(Op::kCast, {bytes}, CastAttrs{kIntegers})}, AxesAttrs{{axis}});
+  }
+
+  // Rewrites the product of two computed matrices.
+  bool RewriteComputed(const Node& node) {
+    if (!IsComputedProductOfGroups(graph_, node) || graph_.Spec(node.output).dtype != kIntegers) return false;
+    const std::optional<Centered> x = CenteredOf(graph_, node.inputs[0]), w = CenteredOf(graph_, node.inputs[1]);
+    const auto is_one = [&](ValueId zero) { return zero < 0 || graph_.Spec(zero).NumElements() == 1; };
+    if (!x || !w || !is_one(x->zero) || !is_one(w->zero)) return false;
+    const ValueId a = Unsigned(node.inputs[0], *x), b = Signed(node.inputs[1], *w);
+    const auto is_signed = [&](const Centered& bytes) { return graph_.Spec(bytes.bytes).dtype.IsSigned(); };
+    const ValueId z = ZeroPlus(*x, is_signed(*x) ? kSignOffset : 0), u = ZeroPlus(*w, is_signed(*w) ? 0 : -kSignOffset);
+    ValueId y = Must(node.op, {a, b}, node.attrs, node.name);
+    if (z >= 0) y = Must(Op::kSub, {y, Must(Op::kMul, {SumsOf(b, 2), z})});
+    if (u >= 0) {
+      ValueId of_rows = SumsOf(a, 1);
+      if (z >= 0) of_rows = Must(Op::kSub, {of_rows, Must(Op::kMul, {z, Number(TermsOf(graph_, node))})});
+      y = Must(Op::kSub, {y, Must(Op::kMul, {of_rows, u})});
+    }
+    rewriter_.Set(node.output, y);
+    return true;
+  }
+
   const Graph& graph_;
   Rewriter rewriter_;
+  std::map<ValueId, ValueId> signed_;    // by the tensor of i32 in graph_
   std::map<ValueId, ValueId> unsigned_;  // by the tensor of i32 in graph_
 };
 

@@ -3,9 +3,9 @@
 //   (f32(x - z) s) (f32(w - u) t)  ->  f32((x - z) (w - u)) (s t)
 //
 // x, w and z have 8 bits, and w is a constant that fits 8 bits with a sign without its zero point u. s is one number, t
-// one number or one for each column (output channel). The sums of products of floats were rounded, those of integers
-// are exact: results differ by these roundings, as in every runtime that fuses the operators around a quantized
-// product.
+// one number or one for each column (output channel). Or w is computed, as in attention: then u has 8 bits as well, and
+// t is one number. The sums of products of floats were rounded, those of integers are exact: results differ by these
+// roundings, as in every runtime that fuses the operators around a quantized product.
 #include <algorithm>
 #include <optional>
 
@@ -17,9 +17,11 @@ namespace autotune::graph {
 namespace {
 
 constexpr DType kFloats = DType::Float(32);
-constexpr int64_t kMostProduct = (255 + 128) * 128;            // of (x - z) (w - u): HasSmallZero, IsSmall
+constexpr int64_t kMostFactor = 255 + 128;                     // of x - z: HasSmallZero
+constexpr int64_t kMostProduct = kMostFactor * 128;            // of (x - z) (w - u): IsSmall
 constexpr int64_t kMostTerms = INT32_MAX / kMostProduct;       // of a sum that cannot wrap around
 constexpr int64_t kMostExactTerms = (1 << 24) / kMostProduct;  // of a sum that is exact in f32 (ExactProducts)
+constexpr int64_t kMostComputedTerms = INT32_MAX / (kMostFactor * kMostFactor);
 
 // A tensor of floats: an integer tensor times a scale.
 struct Scaled {
@@ -33,7 +35,7 @@ class QuantizedProductsPass {
 
   Graph Run() {
     for (const Node& node : graph_.nodes)
-      if (!Rewrite(node)) rewriter_.Copy(node);
+      if (!Rewrite(node) && !RewriteComputed(node)) rewriter_.Copy(node);
     return rewriter_.Finish();
   }
 
@@ -87,6 +89,38 @@ class QuantizedProductsPass {
     Shape shape(result.size(), 1);
     shape[std::holds_alternative<ConvAttrs>(node.attrs) ? 1 : result.size() - 1] = weights[column];
     return shape;
+  }
+
+  // An operand of a product that is computed: quantized numbers with one scale and one zero point, perhaps transposed.
+  struct Computed {
+    Scaled scaled;
+    const Node* transpose = nullptr;
+  };
+  std::optional<Computed> ComputedOf(ValueId v) const {
+    const Node* transpose = ProducerOf(graph_, v, Op::kTranspose);
+    const std::optional<Scaled> scaled = ScaledOf(transpose ? transpose->inputs[0] : v);
+    if (!scaled || graph_.Spec(scaled->scale).NumElements() != 1) return std::nullopt;
+    const Centered centered = *CenteredOf(graph_, scaled->integers);
+    const bool one_zero = centered.zero < 0 || graph_.Spec(centered.zero).NumElements() == 1;
+    if (!one_zero || !HasSmallZero(graph_, centered) || ConstantBehind(graph_, centered.bytes)) return std::nullopt;
+    return Computed{*scaled, transpose};
+  }
+  ValueId Integers(const Computed& x) {
+    const ValueId integers = rewriter_.Map(x.scaled.integers);
+    return x.transpose ? Must(Op::kTranspose, {integers}, x.transpose->attrs) : integers;
+  }
+  ValueId OneScale(const Computed& x) { return Must(Op::kReshape, {rewriter_.Map(x.scaled.scale)}, ReshapeAttrs{{}}); }
+
+  // Rewrites the product of two computed matrices.
+  bool RewriteComputed(const Node& node) {
+    if (!IsComputedProductOfGroups(graph_, node) || graph_.Spec(node.output).dtype != kFloats) return false;
+    if (TermsOf(graph_, node) > kMostComputedTerms) return false;
+    const std::optional<Computed> a = ComputedOf(node.inputs[0]), b = ComputedOf(node.inputs[1]);
+    if (!a || !b) return false;
+    const ValueId sums = Must(node.op, {Integers(*a), Integers(*b)}, node.attrs, node.name);
+    const ValueId scale = Must(Op::kMul, {OneScale(*a), OneScale(*b)});
+    rewriter_.Set(node.output, Must(Op::kMul, {Must(Op::kCast, {sums}, CastAttrs{kFloats}), scale}));
+    return true;
   }
 
   bool Rewrite(const Node& node) {

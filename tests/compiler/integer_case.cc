@@ -252,7 +252,7 @@ class CaseMaker {
     std::vector<float> w_scales = Scales(0.01, p.Columns());
     if (p.w.zeros.size() > 1 && w_scales.size() == 1) p.w.zeros.resize(1), Recompute(p);
     const std::string data = Dequantized(x, p.x, {x_scale}, 1, OneIn(4));
-    const std::string w = AddBytes("w", p.w.shape, p.w.numbers, OnnxType(p.w), false);
+    const std::string w = AddBytes("w", p.w.shape, p.w.numbers, OnnxType(p.w), OneIn(4));
     const std::string weights = Dequantized(
         w, p.w, w_scales, p.convolves || p.transposed ? 0 : static_cast<int64_t>(p.w.shape.size()) - 1, false);
     Floats y = Scaled(p, x_scale, w_scales);

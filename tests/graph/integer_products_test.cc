@@ -50,7 +50,7 @@ Graph Rewritten(const Graph& g, bool multiplies_bytes = true) {
 
 bool IsOfBytes(const Graph& g) {
   for (const Node& node : g.nodes)
-    if (node.op == Op::kMatmul || node.op == Op::kConv2d)
+    if (node.op == Op::kMatmul || node.op == Op::kBatchMatmul || node.op == Op::kConv2d)
       return g.Spec(node.inputs[0]).dtype == kU8 && g.Spec(node.inputs[1]).dtype == kI8;
   return false;
 }
@@ -83,6 +83,66 @@ TEST(IntegerProducts, ProductsOfCenteredBytesBecomeProductsOfBytes) {
       ExpectEqual(g, now);
     }
   }
+}
+
+// (x - zero) (w - zero) of two computed operands, as in attention. The zero points are constants, inputs, or absent.
+struct Computed {
+  DType x = kU8, w = kI8;
+  Product::Zero x_zero = Product::kConstant, w_zero = Product::kNone;
+  Shape lead = {};  // of both operands
+  int64_t m = 3, k = 16, n = 5;
+  Shape zero_shape = {};
+  double zero_point = 100;
+  bool transposed = false;
+};
+
+Graph Make(const Computed& p) {
+  Maker maker(7);
+  const auto operand = [&](const char* name, DType type, Shape shape, Product::Zero zero) {
+    shape.insert(shape.begin(), p.lead.begin(), p.lead.end());
+    ValueId v = maker.b.Must(Op::kCast, {maker.b.Input(name, {type, shape})}, CastAttrs{kI32});
+    const std::vector<double> points(static_cast<size_t>(reference::Count(p.zero_shape)), p.zero_point);
+    if (zero == Product::kConstant)
+      v = maker.b.Must(Op::kSub, {v, maker.b.AddConstant("", TensorValue::FromNumbers(kI32, p.zero_shape, points))});
+    if (zero == Product::kInput)
+      v = maker.b.Must(Op::kSub, {v, maker.b.Input(std::string(name) + "z", {kI32, p.zero_shape})});
+    return v;
+  };
+  const ValueId x = operand("x", p.x, {p.m, p.k}, p.x_zero);
+  ValueId w = operand("w", p.w, p.transposed ? Shape{p.n, p.k} : Shape{p.k, p.n}, p.w_zero);
+  if (p.transposed) w = maker.b.Transpose(w, p.lead.empty() ? Shape{1, 0} : Shape{0, 2, 1});
+  maker.b.Output(maker.b.Must(p.lead.empty() ? Op::kMatmul : Op::kBatchMatmul, {x, w}), "y");
+  return maker.b.Finish();
+}
+
+TEST(IntegerProducts, ProductsOfComputedBytesBecomeProductsOfBytes) {
+  using enum Product::Zero;
+  for (const DType x : {kU8, kI8}) {
+    for (const DType w : {kU8, kI8}) {
+      for (const Product::Zero x_zero : {kNone, kConstant, kInput}) {
+        for (const Product::Zero w_zero : {kNone, kConstant, kInput}) {
+          for (const Computed& p :
+               {Computed{x, w, x_zero, w_zero}, Computed{x, w, x_zero, w_zero, {2}, 4, 20, 3},
+                Computed{.x = x, .w = w, .x_zero = x_zero, .w_zero = w_zero, .lead = {3}, .transposed = true},
+                Computed{.x = x, .w = w, .x_zero = x_zero, .w_zero = w_zero, .zero_point = 1 << 20}}) {
+            const Graph g = Make(p), now = Rewritten(g);
+            EXPECT_TRUE(IsOfBytes(now)) << GraphText(now);
+            ExpectEqual(g, now);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(IntegerProducts, OtherComputedProductsStay) {
+  for (const Computed& p : {Computed{.k = 12}, Computed{.k = 18, .n = 64}, Computed{.zero_shape = {3, 1}},
+                            Computed{.x_zero = Product::kNone, .w_zero = Product::kInput, .zero_shape = {5}}}) {
+    const Graph g = Make(p), now = Rewritten(g);
+    EXPECT_FALSE(IsOfBytes(now)) << GraphText(now);
+    ExpectEqual(g, now);
+  }
+  EXPECT_FALSE(IsOfBytes(Rewritten(Make(Computed{}), false))) << "the target has no dot products";
 }
 
 // A convolution of bytes minus a zero point, as the importer and the change of layouts make it.

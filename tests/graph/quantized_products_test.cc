@@ -17,7 +17,8 @@ struct Product {
   int64_t m = 3, k = 16, n = 5;
   double zero = 131, weights_zero = 0;
   Shape x_scale = {}, w_scale = {1, 5};
-  bool constant = true, reshaped = false, transposed = false;  // of the weights, as Gemm has them
+  bool constant = true;                       // of the weights; computed ones belong to attention
+  bool reshaped = false, transposed = false;  // of the weights, as Gemm has them
 };
 
 // A convolution of dequantized numbers.
@@ -119,6 +120,34 @@ TEST(QuantizedProducts, OtherConvolutionsStayFloats) {
   EXPECT_FALSE(BecomesIntegers(Convolution{.x_scale = {1, 8, 1, 1}})) << "a scale for each channel";
   EXPECT_FALSE(BecomesIntegers(Convolution{.channels = 5, .filters = 5, .w_scale = {1, 5, 1, 1}})) << "of the image";
   EXPECT_FALSE(BecomesIntegers(Convolution{.channels = 1200, .groups = 5, .w_scale = {}})) << "not exact in f32";
+}
+
+TEST(QuantizedProducts, ProductsOfComputedNumbersBecomeIntegers) {
+  for (const DType type : {kU8, kI8}) {
+    for (const DType weights : {kU8, kI8}) {
+      const Product p{.type = type, .weights = weights, .zero = 17, .w_scale = {1}, .constant = false};
+      EXPECT_TRUE(BecomesIntegers(p));
+      Product other = p;
+      other.transposed = true;
+      EXPECT_TRUE(BecomesIntegers(other));
+      other.weights_zero = 100, other.k = 64;
+      EXPECT_TRUE(BecomesIntegers(other)) << "zero points of any byte";
+    }
+  }
+}
+
+TEST(QuantizedProducts, OtherProductsOfComputedNumbersStayFloats) {
+  const Product p{.w_scale = {}, .constant = false};
+  Product other = p;
+  EXPECT_FALSE(BecomesIntegers(p, false)) << "the target has no dot products";
+  other.w_scale = {1, 5};
+  EXPECT_FALSE(BecomesIntegers(other)) << "a scale for each column";
+  other = p, other.k = 18;
+  EXPECT_FALSE(BecomesIntegers(other)) << "no whole number of groups";
+  other = p, other.zero = 1000000;
+  EXPECT_FALSE(BecomesIntegers(other)) << "sums of i32 might wrap around";
+  other = p, other.x_scale = {3, 1};
+  EXPECT_FALSE(BecomesIntegers(other)) << "a scale for each row";
 }
 
 TEST(QuantizedProducts, OthersStayFloats) {

@@ -112,6 +112,14 @@ std::optional<RowOperand> FindRowOperand(const BlockView& view, const Roles& rol
   return unfit ? std::nullopt : operand;
 }
 
+bool DependsOn(const BlockView& block, const ColumnOperand& operand, const BlockView::Loop& loop) {
+  bool depends = false;
+  ForEachOperand(block, [&](const Load& load) {
+    depends |= load.buffer->name == operand.buffer->name && SubscriptsWith(load, loop.iter) > 0;
+  });
+  return depends;
+}
+
 Result<Name> PackColumns(SketchBuilder& s, const Name& block, const ColumnOperand& operand, const IntArg& width,
                          int64_t group) {
   const Name& buffer = operand.buffer->name;
@@ -160,7 +168,7 @@ Result<Choice> PlacePacked(SketchBuilder& s, const Name& packing, int64_t deepes
   loops.pop_back();
   Name unrolled = loops.back();
   const bool in_squares = kind == Packing::kTransposedColumns && RowsOfPanel(s, packing) % lanes == 0;
-  const bool panels_inside = kind != Packing::kRows && !in_squares;
+  const bool panels_inside = kind != Packing::kRows && kind != Packing::kGroups && !in_squares;
   if (in_squares) {
     auto [squares, row] = TRY(s.Split(loops.back(), {kAuto, lanes}));
     auto [vectors, within] = TRY(s.Split(vector, {kAuto, lanes}));

@@ -37,6 +37,9 @@ std::optional<ColumnOperand> FindColumnOperand(const PrimFunc& func, const Block
                                                const Name& n_iter);
 std::optional<RowOperand> FindRowOperand(const BlockView& block, const Roles& roles);
 
+// Returns whether the operand's subscripts use the loop.
+bool DependsOn(const BlockView& block, const ColumnOperand& operand, const BlockView::Loop& loop);
+
 // Copies the operand for this block. `width` is the number of columns of a panel, `height` the number of rows of a
 // register tile, `piece` the number of unrolled steps of the reduction. The layout of columns is
 // [n // width, others, n % width], or with a `group` [n // width, others, k // group, n % width, k % group]; the layout
@@ -47,16 +50,19 @@ Result<Name> PackColumns(SketchBuilder& s, const Name& block, const ColumnOperan
 Result<Name> PackRows(SketchBuilder& s, const Name& block, const RowOperand& operand, const IntArg& height,
                       const IntArg& piece);
 
-enum class Packing { kColumns, kTransposedColumns, kRows };
+enum class Packing { kColumns, kTransposedColumns, kGroups, kRows };
 
-inline Packing PackingOf(const ColumnOperand& operand) {
+// `group`: as for PackColumns.
+inline Packing PackingOf(const ColumnOperand& operand, int64_t group = 1) {
+  if (group > 1) return Packing::kGroups;
   return operand.transposed ? Packing::kTransposedColumns : Packing::kColumns;
 }
 
 // Chooses where a packing block is computed: by all cores before the parallel loop, or inside one of the consumer's
 // loops up to depth `deepest`, so that packed data is in a cache when it is used. The block copies vectors: `lanes`
 // columns, or pieces of rows. It copies transposed columns in squares of `lanes` vectors, which code generators
-// transpose in registers (codegen/llvm/cpu/transposes.h).
+// transpose in registers (codegen/llvm/cpu/transposes.h). It copies groups one by one: a group of transposed columns is
+// a word of memory.
 Result<Choice> PlacePacked(SketchBuilder& s, const Name& packing, int64_t deepest, Packing kind, int64_t lanes);
 
 }  // namespace autotune

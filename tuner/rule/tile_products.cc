@@ -32,7 +32,7 @@ Shape ShapeOf(int64_t m, int64_t n, int64_t run) {
 
 }  // namespace
 
-// Tiling with registers of two dimensions (ir/tile_product.h). The constants are packed in panels of groups, as for
+// Tiling with registers of two dimensions (ir/tile_product.h). The columns are packed in panels of groups, as for
 // DotTilingRule; the other operand is read where it is.
 //
 //   parallel over (outer loops, m_0, n_0)
@@ -48,8 +48,8 @@ Status TileProductRule(SketchBuilder& s, const BlockView& block, int way) {
   if (r.m.var.empty() || r.n.var.empty() || r.k.empty() || block.guarded)
     return Err("it is no product of two matrices");
   const std::optional<ColumnOperand> columns = FindColumnOperand(s.func(), block, r.m.iter, r.n.iter);
-  if (!columns || !columns->constant || columns->k_dim < 0)
-    return Err("no constants have the steps of the sum in one dimension");
+  if (!columns || columns->k_dim < 0) return Err("no columns have the steps of the sum in one dimension");
+  if (!columns->constant && r.m.extent < kWorthPacking) return Err("the packed operand would be read too few times");
   const std::optional<RowOperand> rows = FindRowOperand(block, r);
   if (!rows) return Err("the other operand does not have the steps of the sum side by side");
   if (r.k.back().extent % group != 0 || r.n.extent % kTileColumns != 0) return Err("it has no whole tiles");
@@ -59,13 +59,15 @@ Status TileProductRule(SketchBuilder& s, const BlockView& block, int way) {
   const Shape shape = ShapeOf(r.m.extent, r.n.extent, run);
   if (shape.rows == 0) return Err("too few rows lie at equal distances");
   const bool n_inside = way > 0;
+  int64_t panel_sets = 1;  // different matrices from which columns are packed
+  for (const BlockView::Loop& loop : r.outer) panel_sets *= DependsOn(block, *columns, loop) ? loop.extent : 1;
 
   const WriteBack out = TRY(s.MakeWriteBack(block));
   const int64_t tall = shape.rows * shape.row_tiles;
   Tile m = TRY(s.TileLoop(r.m, {.levels = 3, .max_inner = tall, .multiple_of = tall}));
   Tile n = TRY(s.TileLoop(r.n, {.levels = 3, .max_inner = shape.columns, .multiple_of = shape.columns}));
   const auto [row_tiles, row] = TRY(s.Split(m.inner, {kAuto, shape.rows}));
-  TRY(PackColumns(s, block.name, *columns, n.Inner(), group));
+  const Name panels = TRY(PackColumns(s, block.name, *columns, n.Inner(), group));
   const auto [groups, steps] = TRY(s.Split(r.k.back().var, {kAuto, group}));
   Loops sums(std::vector<BlockView::Loop>(r.k.begin(), r.k.end() - 1));
   sums.list.push_back(groups);
@@ -77,6 +79,8 @@ Status TileProductRule(SketchBuilder& s, const BlockView& block, int way) {
   const size_t at = std::min<size_t>(static_cast<size_t>(first - r.k.begin()), r.k.size() - 1);
   TRY(s.Do(Annotate{.target = sums.list[at], .key = kTiles, .value = 1}));
   TRY(s.Parallel(parallel));
+  Choice panels_at;
+  if (!columns->constant) panels_at = TRY(PlacePacked(s, panels, 0, PackingOf(*columns, group), kTileColumns));
 
   s.Place(out.block);
   std::vector<Name> epilogue = TRY(s.Do(ReverseComputeAt{.block = out.block, .loop = middle.list.back()}));
@@ -101,6 +105,8 @@ Status TileProductRule(SketchBuilder& s, const BlockView& block, int way) {
               .n_inside = n_inside,
               .packed = true,
               .element_bytes = block.element_bytes,
+              .location_knob = panels_at.knob,
+              .panel_sets = panel_sets,
               .row_bytes = rows->row_bytes,
               .m_image = image,
               .tile_registers = true});

@@ -97,11 +97,11 @@ class Tiler {
     return {};
   }
 
-  // Checks that instructions can add the products of groups of neighbouring steps: those of constants, which are packed
+  // Checks that instructions can add the products of groups of neighbouring steps: those of columns, which are packed
   // in groups, and of rows that have them side by side.
   Status CheckGroups() const {
-    if (lanes_ < 4 || !columns_ || !columns_->constant || columns_->k_dim < 0)
-      return Err("no constants have the steps of the sum in one dimension");
+    if (lanes_ < 4 || !columns_ || columns_->k_dim < 0)
+      return Err("no columns have the steps of the sum in one dimension");
     if (!rows_) return Err("the other operand does not have the steps of the sum side by side");
     if (r_.k.back().extent % group_ != 0) return Err("the sum has no whole number of groups");
     return {};
@@ -131,15 +131,7 @@ class Tiler {
     return {};
   }
 
-  bool ColumnsDependOn(const BlockView::Loop& loop) const {
-    bool depends = false;
-    ForEachOperand(block_, [&](const Load& load) {
-      depends |= load.buffer->name == columns_->buffer->name &&
-                 std::any_of(load.indices.begin(), load.indices.end(),
-                             [&](const Expr& index) { return UsesVar(index, loop.iter); });
-    });
-    return depends;
-  }
+  bool ColumnsDependOn(const BlockView::Loop& loop) const { return DependsOn(block_, *columns_, loop); }
 
   // Unrolls the last reduction loop by a divisor of its extent. Packed rows have pieces of that length.
   Status SplitReduction() {
@@ -194,7 +186,7 @@ class Tiler {
   Status PlaceOperands() {
     const int64_t deepest = static_cast<int64_t>(middle_.list.size()) - 1;  // 0: the parallel loop
     if (columns_ && !columns_->constant)
-      panels_at_ = TRY(PlacePacked(s_, panels_, deepest, PackingOf(*columns_), lanes_));
+      panels_at_ = TRY(PlacePacked(s_, panels_, deepest, PackingOf(*columns_, group_), lanes_));
     if (pack_rows_) rows_at_ = TRY(PlacePacked(s_, packed_rows_, deepest, Packing::kRows, lanes_));
     return {};
   }

@@ -85,6 +85,13 @@ TEST(Lowered, ProductsOfBytesComputeTheSame) {
   CheckLowering(test::BytesDense(13, 20, 12, /*is_signed=*/true), 3, Vnni());
 }
 
+TEST(Lowered, ProductsOfComputedBytesComputeTheSame) {
+  for (const bool transposed : {false, true}) {
+    CheckLowering(test::ComputedBytes(2, 14, 40, 24, transposed), 3, Vnni());
+    CheckLowering(test::ComputedBytes(1, 13, 20, 12, transposed), 3, Vnni());
+  }
+}
+
 TEST(Lowered, ProductsOfBf16ComputeTheSame) { CheckLowering(test::Bf16Dense(14, 40, 24), 3, Vnni()); }
 
 Target Amx() { return Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=sapphirerapids -num-cores=2").value(); }
@@ -93,6 +100,7 @@ TEST(Lowered, ProductsOfTilesComputeTheSame) {
   CheckLowering(test::BytesDense(32, 48, 24), 3, Amx());
   CheckLowering(test::BytesDense(15, 32, 12, /*is_signed=*/true), 3, Amx());
   CheckLowering(test::Bf16Dense(28, 32, 24), 3, Amx());
+  for (const bool transposed : {false, true}) CheckLowering(test::ComputedBytes(2, 28, 32, 24, transposed), 3, Amx());
   CheckLowering(test::BytesConv(8, 6, 8, 16, {.pad = {1, 1, 1, 1}, .pad_value = 3}), 3, Amx());
   CheckLowering(test::BytesConv(11, 10, 4, 32, {.stride = {2, 2}, .pad = {0, 1, 1, 0}}), 3, Amx());
 }
@@ -123,6 +131,8 @@ TEST(Lowered, ProductsOfBytesUseTilesWhereTheTargetHas) {
   EXPECT_EQ(SketchesOfTiles(test::BytesDense(49, 80, 20)), 2) << "seven rows of a tile";
   EXPECT_EQ(SketchesOfTiles(test::BytesConv(14, 14, 32, 32, {.pad = {1, 1, 1, 1}})), 2);
   EXPECT_EQ(SketchesOfTiles(test::BytesConv(113, 112, 4, 16, {.stride = {2, 2}})), 2);
+  EXPECT_EQ(SketchesOfTiles(test::ComputedBytes(2, 64, 64, 64)), 2);
+  EXPECT_EQ(SketchesOfTiles(test::ComputedBytes(2, 8, 64, 64)), 0) << "too few rows for packing";
   EXPECT_EQ(SketchesOfTiles(test::BytesDense(64, 64, 64), Vnni()), 0) << "the target has none";
   EXPECT_EQ(SketchesOfTiles(test::BytesDense(64, 60, 64)), 0) << "no whole tiles of columns";
   EXPECT_EQ(SketchesOfTiles(test::BytesDense(64, 64, 63)), 0) << "no whole number of groups";
@@ -174,6 +184,9 @@ TEST(Lowered, ProductsOfBytesHaveDotProductsWhereTheTargetHas) {
   EXPECT_EQ(SketchesWithDots(test::BytesDense(64, 64, 64), Vnni()), 2);
   EXPECT_EQ(SketchesWithDots(test::BytesDense(2, 1024, 1024), Vnni()), 2) << "few rows and many constants, too";
   EXPECT_EQ(SketchesWithDots(test::BytesDense(64, 64, 64), TestTarget()), 0) << "the target has none";
+  EXPECT_EQ(SketchesWithDots(test::ComputedBytes(2, 64, 64, 64), Vnni()), 2);
+  EXPECT_EQ(SketchesWithDots(test::ComputedBytes(2, 64, 64, 64, true), Vnni()), 2);
+  EXPECT_EQ(SketchesWithDots(test::ComputedBytes(2, 8, 64, 64), Vnni()), 0) << "too few rows for packing";
   EXPECT_EQ(SketchesWithDots(test::Bf16Dense(64, 64, 64), Vnni()), 2);
   EXPECT_EQ(SketchesWithDots(test::Bf16Dense(64, 64, 63), Vnni()), 0) << "no whole number of pairs";
   EXPECT_EQ(SketchesWithDots(test::Bf16Dense(64, 64, 64), TestTarget()), 0) << "the target has none";

@@ -74,6 +74,13 @@ PrimFunc BytesDense(int64_t m, int64_t n, int64_t k, bool is_signed) {
   return te::CreatePrimFunc("dense", {{a, ParamRole::kInput}, {b, ParamRole::kConstant}, {out, ParamRole::kOutput}});
 }
 
+PrimFunc ComputedBytes(int64_t batch, int64_t m, int64_t n, int64_t k, bool transposed) {
+  te::Tensor a = te::Placeholder("a", {batch, m, k}, DType::UInt(8));
+  te::Tensor b = te::Placeholder("b", transposed ? topi::Shape{batch, n, k} : topi::Shape{batch, k, n}, DType::Int(8));
+  te::Tensor out = topi::MatMul("dense", a, transposed ? topi::Transpose("turned", b, {0, 2, 1}) : b);
+  return te::CreatePrimFunc("dense", {{a, ParamRole::kInput}, {b, ParamRole::kInput}, {out, ParamRole::kOutput}});
+}
+
 PrimFunc NibbleProducts(int64_t blocks, int64_t m, int64_t n, int64_t k) {
   te::Tensor a = te::Placeholder("a", {blocks, m, k}), b = te::Placeholder("b", {blocks, k / 2, n}, DType::Int(8));
   te::Tensor out = topi::NibbleMatMul("dense", a, b);

@@ -28,6 +28,10 @@ PrimFunc Dense(int64_t m, int64_t n, int64_t k, ParamRole role = ParamRole::kCon
 // A matrix product of bytes with a constant: u8 or i8 [m, k] and i8 [k, n].
 PrimFunc BytesDense(int64_t m, int64_t n, int64_t k, bool is_signed = false);
 
+// Products of matrices of bytes that are both computed, as in attention: u8 [batch, m, k] and i8 [batch, k, n], or
+// [batch, n, k] if transposed.
+PrimFunc ComputedBytes(int64_t batch, int64_t m, int64_t n, int64_t k, bool transposed = false);
+
 // Products of `blocks` matrices, whose constants are numbers of 4 bits, two a byte.
 PrimFunc NibbleProducts(int64_t blocks, int64_t m, int64_t n, int64_t k);
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "ir/annotations.h"
 #include "ir/dot.h"
 #include "support/integer.h"
 #include "tuner/rule/packing.h"
@@ -70,6 +71,17 @@ std::optional<ColumnOperand> StreamedOperand(const SketchBuilder& s, const Block
   return fits ? columns : std::nullopt;
 }
 
+// Returns the steps of the sum whose products one instruction adds for each column, or 1. The other operand must have
+// them side by side.
+int64_t GroupOf(const SketchBuilder& s, const BlockView& block, const Roles& r, const ColumnOperand& constants) {
+  const int64_t steps = StepsOfDot(block, s.target());
+  bool fits = r.m.extent == 1 && constants.k_dim >= 0 && r.k.back().extent % steps == 0;
+  ForEachOperand(block, [&](const Load& load) {
+    fits &= load.buffer->name == constants.buffer->name || IsVar(load.indices.back(), r.k.back().iter);
+  });
+  return fits ? steps : 1;
+}
+
 }  // namespace
 
 // Places the product of a few rows with a constant matrix. It should run at the bandwidth of memory. One sequential
@@ -80,6 +92,8 @@ std::optional<ColumnOperand> StreamedOperand(const SketchBuilder& s, const Block
 //     registers = 0
 //     reduction loops; k_1 unrolled: rows, panels n_1, vectors of a panel unrolled: registers += a * b
 //     write the registers back through the element-wise epilogue
+//
+// One row of bytes or bf16 takes the steps of the sum in groups, as DotTilingRule does.
 Status StreamsRule(SketchBuilder& s, const BlockView& block, int) {
   if (!block.reduction) return Err("the block is not a reduction");
   const Roles r = WithSharedRows(s, block);
@@ -91,13 +105,22 @@ Status StreamsRule(SketchBuilder& s, const BlockView& block, int) {
   for (int64_t& width : widths) width *= lanes;
   Choice width = TRY(s.Choose(r.n.var.str() + "_panel", widths));
   Choice panels = TRY(s.Choose(r.n.var.str() + "_panels", UpTo(kPanels, vectors)));
-  TRY(PackColumns(s, block.name, *constants, width));
+  const int64_t group = GroupOf(s, block, r, *constants);
+  TRY(PackColumns(s, block.name, *constants, width, group));
   auto [panels_of_task, panel, column] = TRY(s.Split(r.n.var, {kAuto, panels, width}));
   auto [panel_vectors, vector] = TRY(s.Split(column, {kAuto, lanes}));
   // Terms that are parts of one constant stand one behind the other, so that it is loaded once for all of them.
   const bool shares = !DependsOn(block, constants->buffer, r.k.back()) && r.k.back().extent <= kMaxUnroll;
-  Unrolled k = TRY(s.UnrollReduction(
-      r.k.back(), shares ? std::vector<int64_t>{r.k.back().extent} : Divisors(r.k.back().extent, kMaxUnroll)));
+  BlockView::Loop last = r.k.back();
+  Loops steps;  // of a group
+  if (group > 1) {
+    auto [groups, inner] = TRY(s.Split(last.var, {kAuto, group}));
+    last.var = groups, last.extent /= group;
+    steps = inner;
+    TRY(s.Do(Annotate{.target = inner, .key = kDot, .value = 1}));
+  }
+  Unrolled k =
+      TRY(s.UnrollReduction(last, shares ? std::vector<int64_t>{last.extent} : Divisors(last.extent, kMaxUnroll)));
   Loops sums = r.k;
   sums.list.back() = k.outer;
   std::vector<BlockView::Loop> rows(block.spatial.begin(), block.spatial.end() - 1);
@@ -107,7 +130,7 @@ Status StreamsRule(SketchBuilder& s, const BlockView& block, int) {
     return std::ranges::any_of(outer, [&](const BlockView::Loop& loop) { return loop.var == row.var; });
   });
   const Loops tile = {rows, panel, panel_vectors}, tasks = {panels_of_task, outer};
-  TRY(s.Order(shares ? Loops{tasks, sums, tile, k.inner, vector} : Loops{tasks, sums, k.inner, tile, vector}));
+  TRY(s.Order(shares ? Loops{tasks, sums, tile, k.inner, vector} : Loops{tasks, sums, k.inner, tile, vector, steps}));
   const Name task = TRY(s.Parallel(tasks));
   TRY(s.Do(PadBlock{.block = block.name}));
   TRY(s.MakeRegisterTile(
@@ -120,7 +143,7 @@ Status StreamsRule(SketchBuilder& s, const BlockView& block, int) {
               .k_knob = k.factor.knob,
               .m = r.m.extent,
               .n = r.n.extent * Iterations(r.outer),
-              .k = Iterations(r.k),
+              .k = Iterations(r.k) / group,  // a group is a step with operands as wide as a result
               .element_bytes = block.element_bytes});
   s.Call(block.name.str() + ":streams");
   return {};

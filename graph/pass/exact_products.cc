@@ -168,7 +168,8 @@ class ExactProductsPass {
     const Shape& shape = graph_.Spec(node.inputs[1]).shape;
     if (conv->groups == 1 || conv->groups != shape.back() || shape[shape.size() - 2] != 1) return {};
     if (graph_.Spec(node.inputs[1]).NumElements() > kMostTaps * shape.back()) return {};
-    const std::optional<Centered> x = CenteredOf(graph_, node.inputs[0]);
+    const bool is_bytes = IsByte(graph_.Spec(node.inputs[0]).dtype);
+    const auto x = is_bytes ? Centered{node.inputs[0], -1, {}} : CenteredOf(graph_, node.inputs[0]);
     if (!x || !x->views.empty()) return {};
     Image image{x->bytes, 0};
     if (x->zero >= 0) {
@@ -200,7 +201,7 @@ class ExactProductsPass {
     auto* conv = std::get_if<ConvAttrs>(&attrs);
     if (conv) conv->exact = true;
     const std::optional<Image> image = ImageOfBytes(node);
-    if (image) conv->pad_value = image->zero;
+    if (image && image->zero != 0) conv->pad_value = image->zero;
     const ValueId a = image ? rewriter_.Map(image->bytes) : Floats(node.inputs[0]), b = Floats(node.inputs[1]);
     ValueId y = rewriter_.builder.Must(node.op, {a, b}, attrs, node.name);
     if (image) y = WithoutZero(y, image->zero, node);

@@ -145,6 +145,23 @@ TEST(ExactProducts, DepthwiseConvolutionsReadBytes) {
   EXPECT_FALSE(reads_bytes(kU8, 131, 24, true, 5)) << "many taps convert each byte many times";
 }
 
+TEST(ExactProducts, DepthwiseConvolutionsOfPlainBytesReadThem) {
+  for (const DType type : {kU8, kI8}) {
+    for (const int64_t pad_value : {0, 77}) {
+      Integers m(9);
+      const Shape image = {1, 6, 7, 24};
+      ConvAttrs attrs{.pads = {1, 2, 1, 0}, .groups = 24, .layout = Layout::kNHWC, .pad_value = pad_value};
+      const ValueId x = m.b.Input("x", {type, image}), w = m.Constant(FullRange({3, 3, 1, 24}, kI8, m.rng));
+      const Graph g = m.End(m.b.Must(Op::kConv2d, {x, w}, attrs));
+      const Graph now = *ExactProducts(g, {.converts_factors = true});
+      EXPECT_TRUE(IsInFloats(now)) << GraphText(now);
+      EXPECT_EQ(now.Spec(ProductOf(now)->inputs[0]).dtype, type);
+      const std::vector<reference::Tensor> in = {FullRange(image, type, m.rng)};
+      ExpectEqual(now, in, reference::Evaluate(g, in)[0]);
+    }
+  }
+}
+
 TEST(ExactProducts, ProductsEqualIntegersAndGoToFloatsWithoutATrip) {
   Integers m(3);
   const ValueId a = m.Input({5, 64}, kU8, 255), b = m.Wide(m.b.Input("b", {kI8, {64, 33}}));

@@ -85,6 +85,43 @@ TEST(Lowered, ProductsOfBytesComputeTheSame) {
   CheckLowering(test::BytesDense(13, 20, 12, /*is_signed=*/true), 3, Vnni());
 }
 
+// Returns how many schedules of streamed products were drawn, and how many of them multiply by dot products.
+std::pair<int, int> StreamsWithDots(const PrimFunc& func, const Target& target) {
+  const auto sketches = GenerateSketches(func, target);
+  EXPECT_TRUE(sketches.ok());
+  Rng rng(9);
+  std::pair<int, int> counts;
+  for (const Sketch& sketch : *sketches) {
+    if (sketch.name.find(":streams") == std::string::npos) continue;
+    for (int i = 0; i < 10; ++i) {
+      const auto schedule = Replay(func, Decide(sketch, DrawDecisions(sketch, rng)));
+      EXPECT_TRUE(schedule.ok()) << schedule.error().Text();
+      const auto kernel = Lower(schedule->func(), target, {});
+      if (!kernel.ok()) continue;
+      bool has_dots = false;
+      Walk(kernel->run.body, nullptr, [&](const Expr& e) {
+        has_dots |= e.As<Call>() && e.As<Call>()->op == Op::kDot;
+        return true;
+      });
+      ++counts.first, counts.second += has_dots;
+    }
+  }
+  return counts;
+}
+
+TEST(Lowered, OneRowOfBytesIsStreamedByDotProducts) {
+  CheckLowering(test::BytesDense(1, 260, 64), 3, Vnni());
+  for (const bool is_signed : {false, true}) {
+    const auto [drawn, with_dots] = StreamsWithDots(test::BytesDense(1, 260, 64, is_signed), Vnni());
+    EXPECT_GT(drawn, 0);
+    EXPECT_EQ(with_dots, drawn);
+  }
+  EXPECT_EQ(StreamsWithDots(test::BytesDense(1, 260, 64), TestTarget()).second, 0) << "the target has none";
+  const auto [drawn, with_dots] = StreamsWithDots(test::BytesDense(1, 270, 63), Vnni());
+  EXPECT_GT(drawn, 0);
+  EXPECT_EQ(with_dots, 0) << "no whole number of groups";
+}
+
 TEST(Lowered, ProductsOfComputedBytesComputeTheSame) {
   for (const bool transposed : {false, true}) {
     CheckLowering(test::ComputedBytes(2, 14, 40, 24, transposed), 3, Vnni());

@@ -25,23 +25,31 @@ inline int64_t TermsOf(const Graph& graph, const Node& node) {
 }
 
 // Returns the number of terms that lie side by side in the data of a product: the columns of a matrix, or the channels
-// of an image.
+// of an image that a filter reads.
 inline int64_t NeighboursOf(const Graph& graph, const Node& node) {
   const auto* conv = std::get_if<ConvAttrs>(&node.attrs);
   const Shape& data = graph.Spec(node.inputs[0]).shape;
-  return conv && conv->layout == Layout::kNCHW ? data[1] : data.back();
+  if (!conv) return data.back();
+  return (conv->layout == Layout::kNCHW ? data[1] : data.back()) / conv->groups;
 }
 
 // Fewest terms of a sum for which dot products pay, beside a correction by a zero point or a conversion [chosen].
 inline constexpr int64_t kFewestTerms = 4 * kByteGroup;
 
 // Returns whether dot products of bytes suit the sums of a product. Terms that are no whole number of groups become one
-// by a copy with zeros behind them: its cost must be little, and most terms must be no zeros.
+// by a copy with zeros behind them: its cost must be little, and most terms must be no zeros. Each group of channels
+// of a convolution is a product of its own, whose filters must fill vectors.
 inline bool SumsInGroups(const Graph& graph, const Node& node) {
   constexpr int64_t kWorthCopying = 64;  // columns of the result
+  constexpr int64_t kFewestFilters = 8;  // of a group of channels, a vector of AVX2 [chosen]
   const auto* conv = std::get_if<ConvAttrs>(&node.attrs);
   const int64_t neighbours = NeighboursOf(graph, node), columns = graph.Spec(node.output).shape.back();
-  if ((conv && conv->groups > 1) || TermsOf(graph, node) < kFewestTerms) return false;
+  if (TermsOf(graph, node) < kFewestTerms) return false;
+  if (conv && conv->groups > 1) {
+    const Shape& result = graph.Spec(node.output).shape;
+    const int64_t filters = (conv->layout == Layout::kNCHW ? result[1] : result.back()) / conv->groups;
+    return neighbours % kByteGroup == 0 && filters >= kFewestFilters;
+  }
   return neighbours % kByteGroup == 0 || (2 * neighbours >= kByteGroup && (conv || columns >= kWorthCopying));
 }
 

@@ -181,6 +181,7 @@ TEST(IntegerProducts, ConvolutionsOfCenteredBytesBecomeConvolutionsOfBytes) {
          {Convolution{.type = type}, Convolution{.type = type, .zero = kNone}, Convolution{.type = type, .stride = 2},
           Convolution{.type = type, .channels = 3}, Convolution{.type = type, .channels = 2, .transposed = true},
           Convolution{.type = type, .kernel = 1, .pad = 0, .zero = kInput}, Convolution{.type = type, .filters = 1},
+          Convolution{.type = type, .groups = 2, .filters = 16}, Convolution{.type = type, .groups = 4, .filters = 32},
           Convolution{.type = type, .zero_point = type == kU8 ? 0.0 : -128.0}}) {
       const Graph g = Make(p), now = Rewritten(g);
       EXPECT_TRUE(IsOfBytes(now)) << GraphText(now);
@@ -192,9 +193,10 @@ TEST(IntegerProducts, ConvolutionsOfCenteredBytesBecomeConvolutionsOfBytes) {
 TEST(IntegerProducts, OtherConvolutionsStay) {
   using enum Product::Zero;
   for (const Convolution& p :
-       {Convolution{.groups = 2}, Convolution{.channels = 6, .groups = 6}, Convolution{.channels = 1},
-        Convolution{.zero = kInput}, Convolution{.zero_point = 256}, Convolution{.zero_point = -1},
-        Convolution{.channels = 8, .kernel = 1}, Convolution{.type = kI8, .zero_point = 128}}) {
+       {Convolution{.groups = 2}, Convolution{.channels = 12, .groups = 2, .filters = 16},
+        Convolution{.channels = 6, .groups = 6}, Convolution{.channels = 1}, Convolution{.zero = kInput},
+        Convolution{.zero_point = 256}, Convolution{.zero_point = -1}, Convolution{.channels = 8, .kernel = 1},
+        Convolution{.type = kI8, .zero_point = 128}}) {
     const Graph g = Make(p), now = Rewritten(g);
     EXPECT_FALSE(IsOfBytes(now)) << GraphText(now);
     ExpectEqual(g, now);

@@ -112,6 +112,8 @@ TEST(QuantizedProducts, ConvolutionsBecomeIntegers) {
   EXPECT_TRUE(BecomesIntegers(Convolution{.w_scale = {}}));
   EXPECT_TRUE(BecomesIntegers(Convolution{.channels = 3, .x_scale = {1}}));
   EXPECT_TRUE(BecomesIntegers(Convolution{.channels = 5, .groups = 5})) << "few terms are exact in f32";
+  EXPECT_TRUE(BecomesIntegers(Convolution{.channels = 1200, .groups = 2, .filters = 16, .w_scale = {}}))
+      << "filters of a group fill a vector";
   EXPECT_TRUE(BecomesIntegers(Convolution{.channels = 1, .kernel = 1})) << "so are these";
 }
 
@@ -120,6 +122,8 @@ TEST(QuantizedProducts, OtherConvolutionsStayFloats) {
   EXPECT_FALSE(BecomesIntegers(Convolution{.x_scale = {1, 8, 1, 1}})) << "a scale for each channel";
   EXPECT_FALSE(BecomesIntegers(Convolution{.channels = 5, .filters = 5, .w_scale = {1, 5, 1, 1}})) << "of the image";
   EXPECT_FALSE(BecomesIntegers(Convolution{.channels = 1200, .groups = 5, .w_scale = {}})) << "not exact in f32";
+  EXPECT_FALSE(BecomesIntegers(Convolution{.channels = 1206, .groups = 2, .filters = 16, .w_scale = {}}))
+      << "nor these";
 }
 
 TEST(QuantizedProducts, ProductsOfComputedNumbersBecomeIntegers) {

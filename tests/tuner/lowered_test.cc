@@ -167,6 +167,7 @@ TEST(Lowered, ProductsOfBytesUseTilesWhereTheTargetHas) {
   EXPECT_EQ(SketchesOfTiles(test::Bf16Dense(64, 64, 64)), 2);
   EXPECT_EQ(SketchesOfTiles(test::BytesDense(49, 80, 20)), 2) << "seven rows of a tile";
   EXPECT_EQ(SketchesOfTiles(test::BytesConv(14, 14, 32, 32, {.pad = {1, 1, 1, 1}})), 2);
+  EXPECT_EQ(SketchesOfTiles(test::BytesConv(14, 14, 32, 32, {.pad = {1, 1, 1, 1}, .groups = 2})), 2);
   EXPECT_EQ(SketchesOfTiles(test::BytesConv(113, 112, 4, 16, {.stride = {2, 2}})), 2);
   EXPECT_EQ(SketchesOfTiles(test::ComputedBytes(2, 64, 64, 64)), 2);
   EXPECT_EQ(SketchesOfTiles(test::ComputedBytes(2, 8, 64, 64)), 0) << "too few rows for packing";
@@ -180,6 +181,8 @@ TEST(Lowered, ProductsOfBytesUseTilesWhereTheTargetHas) {
 TEST(Lowered, ConvolutionsOfBytesComputeTheSame) {
   CheckLowering(test::BytesConv(5, 6, 8, 24, {.pad = {1, 1, 1, 1}, .pad_value = 3}), 2, Vnni());
   CheckLowering(test::BytesConv(7, 6, 4, 20, {.stride = {2, 2}, .pad = {0, 1, 1, 0}}), 2, Vnni());
+  CheckLowering(test::BytesConv(5, 6, 16, 40, {.pad = {1, 1, 1, 1}, .groups = 2, .pad_value = 3}), 2, Vnni());
+  CheckLowering(test::BytesConv(8, 6, 16, 32, {.pad = {1, 1, 1, 1}, .groups = 2, .pad_value = 3}), 2, Amx());
   for (int64_t zero : {0, 3})
     CheckLowering(test::BytesConv(6, 7, 40, 40, {.pad = {1, 1, 1, 1}, .groups = 40, .pad_value = zero}), 2, Vnni());
 }
@@ -230,6 +233,7 @@ TEST(Lowered, ProductsOfBytesHaveDotProductsWhereTheTargetHas) {
   EXPECT_EQ(SketchesWithDots(test::BytesDense(64, 64, 63), Vnni()), 0) << "no whole number of groups";
   EXPECT_EQ(SketchesWithDots(test::Dense(64, 64, 64), Vnni()), 0) << "no bytes";
   EXPECT_EQ(SketchesWithDots(test::BytesConv(8, 8, 16, 32, {.pad = {1, 1, 1, 1}}), Vnni()), 2);
+  EXPECT_EQ(SketchesWithDots(test::BytesConv(8, 8, 16, 32, {.pad = {1, 1, 1, 1}, .groups = 2}), Vnni()), 1);
   EXPECT_EQ(SketchesWithDots(test::BytesConv(8, 8, 18, 32, {}), Vnni()), 0) << "no whole number of groups";
 }
 

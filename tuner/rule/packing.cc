@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "ir/linear_form.h"
 #include "ir/visit.h"
 
 namespace autotune {
@@ -21,6 +22,13 @@ bool ReadsPiece(const Block& block, const Load& load) {
     };
     return sum && sum->op == BinaryOp::kAdd && moves(sum->a) && AsInt(sum->b);
   });
+}
+
+// Returns whether neighbouring values of the iterator read neighbouring elements.
+bool IsContiguous(const Expr& index, const Name& iter) {
+  const LinearForm form = ToLinear(index);
+  const Expr rest = form.Rest();
+  return form.Coefficient(iter) == 1 && !(rest && UsesVar(rest, iter));
 }
 
 // Adds to `rank` the dimensions of a copy of `operand`: one for each iterator of the block that indexes it. Sets `dim`
@@ -96,8 +104,8 @@ std::optional<RowOperand> FindRowOperand(const BlockView& view, const Roles& rol
   bool unfit = false;
   ForEachOperand(view, [&](const Load& load) {
     if (SubscriptsWith(load, m_iter) == 0) return;
-    unfit |= operand || SubscriptsWith(load, roles.n.iter) > 0 || !IsVar(load.indices.back(), k_iter);
-    operand = RowOperand{.buffer = load.buffer};
+    unfit |= operand || SubscriptsWith(load, roles.n.iter) > 0 || !IsContiguous(load.indices.back(), k_iter);
+    operand = RowOperand{.buffer = load.buffer, .is_slice = !IsVar(load.indices.back(), k_iter)};
     CountIterators(block, load, m_iter, operand->rank, operand->m_dim);
     // k must also be the last dimension of the copy.
     unfit |= block.iters.back().var != k_iter && SubscriptsWith(load, block.iters.back().var) > 0;

@@ -31,6 +31,7 @@ struct RowOperand {
   // indexes the operand; k is the last.
   int rank = 0, m_dim = 0;
   int64_t row_bytes = 0;  // distance between neighbouring values of m; 0: not constant
+  bool is_slice = false;  // whether the last subscript is k plus what depends on other loops: channels of a group
 };
 
 std::optional<ColumnOperand> FindColumnOperand(const PrimFunc& func, const BlockView& block, const Name& m_iter,

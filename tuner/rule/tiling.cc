@@ -92,7 +92,7 @@ class Tiler {
     if (!columns_) return Err("no operand depends on n and not on m");
     if (packed == kColumns ? !columns_->constant && m < kWorthPacking : m < kWorthPacking || n < kWorthPackingRows)
       return Err("the packed operand would be read too few times");
-    if (pack_rows_ && (!rows_ || r_.k.back().extent % ShortestVector(block_) != 0))
+    if (pack_rows_ && (!rows_ || rows_->is_slice || r_.k.back().extent % ShortestVector(block_) != 0))
       return Err("no operand's rows are whole vectors");
     return {};
   }
@@ -203,7 +203,8 @@ class Tiler {
     // Windows of the next tile mostly read rows that are already in the cache, so only the rows of a plain product are
     // prefetched.
     const bool one_sum = std::count_if(r_.k.begin(), r_.k.end(), [](const auto& l) { return l.extent > 1; }) == 1;
-    if (rows_ && one_sum && !pack_rows_) rows_ahead_ = TRY(ask(rows_->buffer->name, m_.middle, "_rows_ahead"));
+    if (rows_ && !rows_->is_slice && one_sum && !pack_rows_)
+      rows_ahead_ = TRY(ask(rows_->buffer->name, m_.middle, "_rows_ahead"));
     return {};
   }
 

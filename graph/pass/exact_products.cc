@@ -1,5 +1,6 @@
 // Products of small integers become products of floats, if every sum of products is an integer that an f32 holds. The
-// results are the same, bit for bit, in any order of the terms.
+// results are the same, bit for bit, in any order of the terms. Longer sums are cut into pieces that f32 holds, which
+// are added as integers.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -7,7 +8,9 @@
 
 #include "graph/pass.h"
 #include "graph/pass/centered.h"
+#include "graph/pass/few_rows.h"
 #include "graph/pass/rewriter.h"
+#include "support/integer.h"
 
 namespace autotune::graph {
 namespace {
@@ -17,6 +20,9 @@ constexpr double kExactOperands = 1 << 11;  // TF32, to which a target may round
 // Most taps of a depthwise window whose kernel converts bytes: nearly each tap converts them again. With 25 taps, an
 // image of floats is faster by a tenth [measured].
 constexpr int64_t kMostTaps = 16;
+// Most pieces of a sum: with more, integers may be as fast [chosen]. Pieces have a multiple of so many channels, so
+// that rows of floats stay whole cache lines.
+constexpr int64_t kMostPieces = 16, kChannelsOfPiece = 16;
 constexpr int kDeepest = 16;  // most nodes between a product and the conversion of its operand [chosen]
 
 constexpr DType kFloats = DType::Float(32), kIntegers = DType::Int(32);
@@ -41,6 +47,8 @@ class ExactProductsPass {
         rewriter_.Set(node.output, back);
       } else if (IsProduct(node.op) && graph_.Spec(node.output).dtype == kIntegers && IsExact(node)) {
         Rewrite(node);
+      } else if (const int64_t channels = ChannelsOfPieces(node); channels > 0) {
+        RewriteInPieces(node, channels);
       } else {
         rewriter_.Copy(node);
       }
@@ -137,11 +145,81 @@ class ExactProductsPass {
            NeighboursOf(graph_, node) % kByteGroup == 0;
   }
 
+  // Returns whether the padding of a convolution is no 0, so that only an image of bytes can have it.
+  static bool PadsWithBytes(const Node& node) {
+    const auto* conv = std::get_if<ConvAttrs>(&node.attrs);
+    return conv && conv->pad_value != 0;
+  }
+
   bool IsExact(const Node& node) const {
-    if (StaysOfBytes(node)) return false;
+    if (StaysOfBytes(node) || (PadsWithBytes(node) && !ImageOfBytes(node))) return false;
     const std::optional<Range> a = RangeOf(node.inputs[0]), b = RangeOf(node.inputs[1]);
     if (!a || !b || std::max(a->Magnitude(), b->Magnitude()) > kExactOperands) return false;
     return BoundOfSums(node, *a, *b) <= kExactSums;
+  }
+
+  // Returns how many channels (or steps of the sum of a product of matrices) a piece of the product has, so that f32
+  // holds the sums of each piece; 0: the product stays one of integers.
+  int64_t ChannelsOfPieces(const Node& node) const {
+    const auto* conv = std::get_if<ConvAttrs>(&node.attrs);
+    const bool fits =
+        node.op == Op::kMatmul || (node.op == Op::kConv2d && conv->layout == Layout::kNHWC && conv->groups == 1);
+    if (!fits || graph_.Spec(node.output).dtype != kIntegers || StaysOfBytes(node) || PadsWithBytes(node)) return 0;
+    // A product of few rows takes as long as its weights need from memory, and floats are four times as many bytes.
+    if (IsOfFewRows(graph_, node) && IsByte(graph_.Spec(node.inputs[1]).dtype)) return 0;
+    const Constant* weights = graph_.FindConstant(node.inputs[1]);
+    std::optional<Range> a = RangeOf(node.inputs[0]);
+    const std::optional<Range> b = weights && weights->data ? RangeOf(node.inputs[1]) : std::nullopt;
+    if (!a || !b || std::max(a->Magnitude(), b->Magnitude()) > kExactOperands) return 0;
+    if (conv) a = Hull(*a, {0, 0});  // the padding
+    const TensorValue value = graph_.ConstantValue(*weights);
+    const Shape& shape = value.spec.shape;
+    if (shape.size() < 2) return 0;
+    const int64_t columns = shape.back(), channels = shape[shape.size() - 2];
+    for (int64_t pieces = 2; pieces <= kMostPieces; ++pieces) {
+      const int64_t size = CeilDiv(CeilDiv(channels, pieces), kChannelsOfPiece) * kChannelsOfPiece;
+      if (size >= channels) continue;
+      if (MostOfPieces(value, *a, columns, channels, size) <= kExactSums) return size;
+    }
+    return 0;
+  }
+
+  // Returns a bound of the magnitude of all partial sums of pieces of `size` channels.
+  static double MostOfPieces(const TensorValue& weights, const Range& a, int64_t columns, int64_t channels,
+                             int64_t size) {
+    const auto sums = static_cast<size_t>(CeilDiv(channels, size) * columns);
+    std::vector<double> up(sums, 0), down(sums, 0);
+    for (int64_t i = 0; i < weights.spec.NumElements(); ++i) {
+      const double w = weights.Number(i);
+      const auto at = static_cast<size_t>(i / columns % channels / size * columns + i % columns);
+      up[at] += std::max({0.0, w * a.low, w * a.high});
+      down[at] -= std::min({0.0, w * a.low, w * a.high});
+    }
+    return std::max(*std::ranges::max_element(up), *std::ranges::max_element(down));
+  }
+
+  // Returns the channels [first, first + count) of the tensor, in dimension `axis`.
+  ValueId Channels(ValueId v, const Shape& shape, size_t axis, int64_t first, int64_t count) {
+    SliceAttrs slice{Shape(shape.size(), 0), shape, Shape(shape.size(), 1)};
+    slice.begin[axis] = first, slice.extent[axis] = count;
+    return rewriter_.builder.Must(Op::kSlice, {v}, slice);
+  }
+
+  void RewriteInPieces(const Node& node, int64_t size) {
+    Attrs attrs = node.attrs;
+    if (auto* conv = std::get_if<ConvAttrs>(&attrs)) conv->exact = true;
+    const Shape &x = graph_.Spec(node.inputs[0]).shape, &w = graph_.Spec(node.inputs[1]).shape;
+    const ValueId a = Floats(node.inputs[0]), b = Floats(node.inputs[1]);
+    ValueId sum = -1;
+    for (int64_t first = 0; first < x.back(); first += size) {
+      const int64_t count = std::min(size, x.back() - first);
+      const ValueId part = rewriter_.builder.Must(
+          node.op, {Channels(a, x, x.size() - 1, first, count), Channels(b, w, w.size() - 2, first, count)}, attrs,
+          node.name);
+      const ValueId integers = rewriter_.builder.Must(Op::kCast, {part}, CastAttrs{kIntegers});
+      sum = sum < 0 ? integers : rewriter_.builder.Must(Op::kAdd, {sum, integers});
+    }
+    rewriter_.Set(node.output, sum);
   }
 
   // Returns the operand as floats; makes one conversion for all products that read it.
@@ -226,7 +304,7 @@ class ExactProductsPass {
 }  // namespace
 
 Result<Graph> ExactProducts(const Graph& graph, const PassEnv& env) {
-  return DropDeadCode(ExactProductsPass(graph, env).Run(), env);
+  return FoldConstants(TRY(DropDeadCode(ExactProductsPass(graph, env).Run(), env)), env);
 }
 
 }  // namespace autotune::graph

@@ -201,18 +201,58 @@ TEST(ExactProducts, ConvolutionsThatStayIntegersDoNotUseWinograd) {
   EXPECT_THAT(names, testing::Not(testing::Contains(testing::StartsWith("winograd"))));
 }
 
-// Returns true if a product of u8 [2,terms] and these weights is computed in floats.
-bool FitsFloats(int64_t terms, double even, double odd) {
+int64_t ProductsIn(const Graph& g) { return std::ranges::count(g.nodes, Op::kMatmul, &Node::op); }
+
+// Returns in how many products of floats a product of u8 [2,terms] and these weights is computed; 0: in integers.
+int64_t PiecesOf(int64_t terms, double even, double odd) {
   Integers m(5);
   const ValueId a = m.Input({2, terms}, kU8);
-  return IsInFloats(Rewritten(m.End(m.b.Must(Op::kMatmul, {a, m.Filled({terms, 1}, even, odd)}))));
+  const Graph now = Rewritten(m.End(m.b.Must(Op::kMatmul, {a, m.Filled({terms, 1}, even, odd)})));
+  return IsInFloats(now) ? ProductsIn(now) : 0;
 }
 
-TEST(ExactProducts, SumsBeyondTheMantissaStayIntegers) {
-  EXPECT_TRUE(FitsFloats(518, 127, 127));  // 518 * 255 * 127 = 2^24 - 1,786
-  EXPECT_FALSE(FitsFloats(519, 127, 127));
-  EXPECT_TRUE(FitsFloats(1036, 127, -127)) << "partial sums of either sign reach half as far";
-  EXPECT_FALSE(FitsFloats(1038, 127, -127));
+TEST(ExactProducts, SumsBeyondTheMantissaAreCut) {
+  EXPECT_EQ(PiecesOf(518, 127, 127), 1);  // 518 * 255 * 127 = 2^24 - 1,786
+  EXPECT_EQ(PiecesOf(519, 127, 127), 2);
+  EXPECT_EQ(PiecesOf(1036, 127, -127), 1) << "partial sums of either sign reach half as far";
+  EXPECT_EQ(PiecesOf(1038, 127, -127), 2);
+  EXPECT_EQ(PiecesOf(512 * 16, 127, 127), 16);
+  EXPECT_EQ(PiecesOf(512 * 16 + 1, 127, 127), 0) << "too many pieces";
+}
+
+TEST(ExactProducts, PiecesEqualIntegers) {
+  for (const int64_t zero : {0, 131}) {
+    Integers m(12);
+    const ValueId a = m.Input({3, 1100}, kU8, static_cast<int32_t>(zero));
+    const Graph g = m.End(m.b.Must(Op::kMatmul, {a, m.Filled({1100, 5}, 127, 126)})), now = Rewritten(g);
+    EXPECT_TRUE(IsInFloats(now)) << GraphText(now);
+    const std::vector<reference::Tensor> in = {FullRange({3, 1100}, kU8, m.rng)};
+    ExpectEqual(now, in, reference::Evaluate(g, in)[0]);
+  }
+  for (const int64_t pad_value : {0, 255}) {  // floats cannot have the second one
+    Integers m(13);
+    const Shape image = {1, 5, 6, 72};
+    ConvAttrs attrs{.pads = {1, 1, 1, 1}, .layout = Layout::kNHWC, .pad_value = pad_value};
+    reference::Tensor weights{{3, 3, 72, 4}, std::vector<double>(3 * 3 * 72 * 4, -128)};
+    weights.dtype = kI8;
+    const ValueId x = m.b.Input("x", {kU8, image}), w = m.Constant(weights);
+    const Graph g = m.End(m.b.Must(Op::kConv2d, {x, w}, attrs)), now = Rewritten(g);
+    EXPECT_EQ(IsInFloats(now), pad_value == 0) << GraphText(now);
+    const std::vector<reference::Tensor> in = {FullRange(image, kU8, m.rng)};
+    const auto names = ExpectEqual(now, in, reference::Evaluate(g, in)[0]);
+    EXPECT_THAT(names, testing::Not(testing::Contains(testing::StartsWith("winograd"))));
+  }
+}
+
+TEST(ExactProducts, OneRowOfBytesStaysWhole) {
+  for (const DType type : {kI8, kI32}) {
+    Integers m(14);
+    reference::Tensor weights{{1100, 64}, std::vector<double>(1100 * 64, 127)};
+    weights.dtype = type;
+    const ValueId a = type == kI8 ? m.b.Input("x", {kU8, {1, 1100}}) : m.Input({1, 1100}, kU8);
+    const Graph now = Rewritten(m.End(m.b.Must(Op::kMatmul, {a, m.Constant(weights)})));
+    EXPECT_EQ(IsInFloats(now), type == kI32) << "floats are more bytes to read than i8, not than i32";
+  }
 }
 
 TEST(ExactProducts, UnknownOperandsAreBoundedByTheirTypes) {
@@ -234,7 +274,7 @@ TEST(ExactProducts, OfDifferencesThatWrapAround) {
     three.dtype = kU8;
     ValueId x = m.b.Must(Op::kSub, {m.b.Input("x", {kU8, {2, terms}}), m.Constant(three)});
     const Graph g = m.End(m.b.Must(Op::kMatmul, {m.Wide(x), m.Filled({terms, 2}, -128, -128)}));
-    EXPECT_EQ(IsInFloats(Rewritten(g)), terms == 400);
+    EXPECT_EQ(ProductsIn(Rewritten(g)), terms == 400 ? 1 : 2);
   }
 }
 

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -27,11 +28,25 @@ using Clock = std::chrono::steady_clock;
 constexpr int64_t kMiB = 1 << 20;
 constexpr size_t kFrame = 256 << 10;
 
-void Print(const char* what, int64_t bytes, Clock::time_point begin) {
-  const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-  const double mib = static_cast<double>(bytes) / kMiB;
-  std::printf("%s: %.0f MiB in %.2f s, %.1f MiB/s\n", what, mib, seconds, mib / seconds);
-}
+// Times a transfer from its begin, by the clock and in CPU time of this process.
+class Stopwatch {
+ public:
+  void Print(const char* what, int64_t bytes) const {
+    const double seconds = std::chrono::duration<double>(Clock::now() - begin_).count();
+    const double mib = static_cast<double>(bytes) / kMiB;
+    std::printf("%s: %.0f MiB in %.2f s of which this process computed %.2f s, %.1f MiB/s\n", what, mib, seconds,
+                CpuSeconds() - cpu_, mib / seconds);
+  }
+
+ private:
+  static double CpuSeconds() {
+    timespec used{};
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    return static_cast<double>(used.tv_sec) + 1e-9 * static_cast<double>(used.tv_nsec);
+  }
+  Clock::time_point begin_ = Clock::now();
+  double cpu_ = CpuSeconds();
+};
 
 std::string RandomBytes(size_t count) {
   static Rng rng(1);
@@ -63,10 +78,10 @@ Status Upload(const std::string& join, const std::string& key, int64_t bytes) {
   const rpc::JoinFile file = TRY(rpc::ReadJoinFile(join));
   auto client = TRY(rpc::FarmClient::Connect({.tracker = file.TrackerAddress(), .key = key}));
   rpc::MeasureJob job = JobOf(bytes);
-  const Clock::time_point begin = Clock::now();
+  const Stopwatch watch;
   for (const rpc::TrialResult& result : TRY(client->Measure(std::move(job))))
     if (result.status != TrialStatus::kLoadFailed) return Err(ToText(result.status), ": ", result.error);
-  Print("upload", bytes, begin);
+  watch.Print("upload", bytes);
   return {};
 }
 
@@ -86,7 +101,7 @@ Status Receive(const std::string& endpoint) {
   std::printf("%s\n", keys.public_key.c_str());
   std::fflush(stdout);
   int64_t bytes = 0;
-  Clock::time_point begin;
+  Stopwatch watch;
   while (true) {
     zmq_msg_t frame;
     zmq_msg_init(&frame);
@@ -94,10 +109,10 @@ Status Receive(const std::string& endpoint) {
     const auto size = static_cast<int64_t>(zmq_msg_size(&frame));
     zmq_msg_close(&frame);
     if (size == 0) break;  // the end
-    if (bytes == 0) begin = Clock::now();
+    if (bytes == 0) watch = {};
     bytes += size;
   }
-  Print("pipe", bytes, begin);
+  watch.Print("pipe", bytes);
   return {};
 }
 
@@ -110,10 +125,12 @@ Status Send(const std::string& endpoint, const std::string& peer, int64_t bytes)
   if (zmq_connect(socket, endpoint.c_str()))
     return Err("cannot connect to ", endpoint, ": ", zmq_strerror(zmq_errno()));
   const std::string frame = RandomBytes(kFrame);
+  const Stopwatch watch;
   for (int64_t sent = 0; sent < bytes; sent += static_cast<int64_t>(kFrame)) zmq_send(socket, frame.data(), kFrame, 0);
   zmq_send(socket, "", 0, 0);
   zmq_close(socket);
   zmq_ctx_term(Context());  // waits until the last frames have left
+  watch.Print("sender of the pipe", bytes);
   return {};
 }
 

@@ -17,7 +17,8 @@ on tracker "$build/tools/rpc_tracker" invite board --role server >"$folder/board
 on tracker "$build/tools/rpc_tracker" invite alice --role client >"$folder/alice.join"
 on tracker "$build/tools/rpc_tracker" --listen '*:9190' >"$folder/tracker.log" 2>&1 &
 pids+=($!)
-on server "$build/tools/rpc_server" --join - --key board <"$folder/board.join" >"$folder/server.log" 2>&1 &
+# A lock of its own, since programs of this host that build or measure would let the server wait before each batch.
+on server AUTOTUNE_HOST_LOCK="$folder/host.lock" "$build/tools/rpc_server" --join - --key board <"$folder/board.join" >"$folder/server.log" 2>&1 &
 pids+=($!)
 upload 1 >"$folder/first.log" || fail "the farm does not measure"
 

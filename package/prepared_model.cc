@@ -122,7 +122,7 @@ Status Store(const PreparedCache& cache, const std::string& key, PreparedIndex i
     PreparedKernel& kernel = index.kernels.emplace_back(PreparedKernel{place.first, place.second, {}});
     for (const Tensor& buffer : buffers) kernel.buffers.push_back(pieces.Add(buffer.bytes()));
   }
-  return cache.Store(key, ToJson(index).Cbor(), pieces.list());
+  return cache.Store(key, ToCbor(index), pieces.list());
 }
 
 }  // namespace

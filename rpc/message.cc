@@ -47,13 +47,13 @@ Status CheckTexts(const Json& json) {
   return {};
 }
 
-Json ToJsonWithinLimits(const Body& body) {
+std::string ToCborWithinLimits(const Body& body) {
   return std::visit(
       [](const auto& b) {
-        if (CheckLimits(b).ok()) return ToJson(b);
+        if (CheckLimits(b).ok()) return ToCbor(b);
         auto cut = b;
         CutToLimits(cut);
-        return ToJson(cut);
+        return ToCbor(cut);
       },
       body);
 }
@@ -139,8 +139,8 @@ Frames Encode(const Message& message, int major) {
   header.kind = KindOf(message.body);
   header.request = message.request;
   Frames frames;
-  frames.push_back(MakeBlob(ToJson(header).Cbor()));
-  frames.push_back(MakeBlob(ToJsonWithinLimits(message.body).Cbor()));
+  frames.push_back(MakeBlob(ToCbor(header)));
+  frames.push_back(MakeBlob(ToCborWithinLimits(message.body)));
   frames.insert(frames.end(), message.blobs.begin(), message.blobs.end());
   return frames;
 }
@@ -149,7 +149,7 @@ Frames WithRequest(Frames frames, std::string_view kind, const Id& request) {
   Header header;
   header.kind = kind;
   header.request = request;
-  frames.at(0) = MakeBlob(ToJson(header).Cbor());
+  frames.at(0) = MakeBlob(ToCbor(header));
   return frames;
 }
 

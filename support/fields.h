@@ -6,12 +6,14 @@
 //   enum class Color { kRed, kGreen };
 //   AUTOTUNE_ENUM(Color, "red", "green")        // at namespace scope; values 0..n-1 in this order
 #pragma once
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <optional>
 #include <string_view>
 #include <tuple>
 #include <type_traits>
+#include <utility>
 
 namespace autotune {
 namespace detail {
@@ -29,6 +31,15 @@ constexpr std::array<std::string_view, N> SplitNames(std::string_view list) {
     list.remove_prefix(comma == std::string_view::npos ? list.size() : comma + 1);
   }
   return names;
+}
+
+// Returns the places of the names in alphabetical order.
+template <size_t N>
+constexpr std::array<size_t, N> PlacesByName(const std::array<std::string_view, N>& names) {
+  std::array<size_t, N> places{};
+  for (size_t i = 0; i < N; ++i) places[i] = i;
+  std::ranges::sort(places, {}, [&](size_t place) { return names[place]; });
+  return places;
 }
 }  // namespace detail
 
@@ -58,6 +69,16 @@ void ForEachField(T& object, F&& f) {
         (f(names[i++], value), ...);
       },
       object.FieldsTuple());
+}
+
+// The same in alphabetical order of the names.
+template <HasFields T, class F>
+void ForEachFieldByName(T& object, F&& f) {
+  static constexpr auto kNames = FieldNames<T>();
+  static constexpr auto kPlaces = detail::PlacesByName(kNames);
+  auto fields = object.FieldsTuple();
+  [&]<size_t... I>(std::index_sequence<I...>) { (f(kNames[kPlaces[I]], std::get<kPlaces[I]>(fields)), ...); }
+  (std::make_index_sequence<kNames.size()>());
 }
 
 template <class E>

@@ -145,31 +145,6 @@ void AppendFloat(std::string& out, double value) {
   }
 }
 
-void AppendCbor(std::string& out, const Json& json) {
-  if (const auto* v = json.As<bool>()) {
-    AppendHead(out, Major::kSimple, *v ? kTrue : kFalse);
-  } else if (const auto* v = json.As<int64_t>()) {
-    AppendHead(out, *v < 0 ? Major::kNegative : Major::kUnsigned, static_cast<uint64_t>(*v < 0 ? ~*v : *v));
-  } else if (const auto* v = json.As<double>()) {
-    AppendFloat(out, *v);
-  } else if (const auto* v = json.As<std::string>()) {
-    AppendText(out, Major::kText, *v);
-  } else if (const auto* v = json.As<Json::Bytes>()) {
-    AppendText(out, Major::kBytes, v->data);
-  } else if (const auto* v = json.As<Json::Array>()) {
-    AppendHead(out, Major::kArray, v->size());
-    for (const Json& item : *v) AppendCbor(out, item);
-  } else if (const auto* v = json.As<Json::Object>()) {
-    AppendHead(out, Major::kMap, v->size());
-    for (const auto& [key, item] : *v) {
-      AppendText(out, Major::kText, key);
-      AppendCbor(out, item);
-    }
-  } else {
-    AppendHead(out, Major::kSimple, kNull);
-  }
-}
-
 // Reads what AppendCbor writes, and arrays and maps of indefinite length. Tags, strings of indefinite length and keys
 // that are no texts are errors. Memory is allocated for bytes that are there, whatever length a head announces.
 class CborReader {
@@ -340,11 +315,42 @@ std::string Json::Dump(int indent) const {
   return ForText(*this).dump(indent, ' ', false, Nlohmann::error_handler_t::replace);
 }
 
-std::string Json::Cbor() const {
-  std::string out;
-  AppendCbor(out, *this);
-  return out;
+void detail::AppendCborArray(std::string& out, size_t items) { AppendHead(out, Major::kArray, items); }
+void detail::AppendCborMap(std::string& out, size_t members) { AppendHead(out, Major::kMap, members); }
+void detail::AppendCbor(std::string& out, std::nullptr_t) { AppendHead(out, Major::kSimple, kNull); }
+void detail::AppendCbor(std::string& out, bool value) { AppendHead(out, Major::kSimple, value ? kTrue : kFalse); }
+void detail::AppendCbor(std::string& out, int64_t value) {
+  AppendHead(out, value < 0 ? Major::kNegative : Major::kUnsigned, static_cast<uint64_t>(value < 0 ? ~value : value));
 }
+void detail::AppendCbor(std::string& out, double value) { AppendFloat(out, value); }
+void detail::AppendCbor(std::string& out, std::string_view text) { AppendText(out, Major::kText, text); }
+
+void detail::AppendCbor(std::string& out, const Json& json) {
+  if (const auto* v = json.As<bool>()) {
+    AppendCbor(out, *v);
+  } else if (const auto* v = json.As<int64_t>()) {
+    AppendCbor(out, *v);
+  } else if (const auto* v = json.As<double>()) {
+    AppendCbor(out, *v);
+  } else if (const auto* v = json.As<std::string>()) {
+    AppendCbor(out, std::string_view(*v));
+  } else if (const auto* v = json.As<Json::Bytes>()) {
+    AppendText(out, Major::kBytes, v->data);
+  } else if (const auto* v = json.As<Json::Array>()) {
+    AppendCborArray(out, v->size());
+    for (const Json& item : *v) AppendCbor(out, item);
+  } else if (const auto* v = json.As<Json::Object>()) {
+    AppendCborMap(out, v->size());
+    for (const auto& [key, item] : *v) {
+      AppendCbor(out, std::string_view(key));
+      AppendCbor(out, item);
+    }
+  } else {
+    AppendCbor(out, nullptr);
+  }
+}
+
+std::string Json::Cbor() const { return ToCbor(*this); }
 
 Result<Json> Json::Parse(std::string_view text) {
   Builder builder;

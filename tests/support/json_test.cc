@@ -59,6 +59,23 @@ TEST(Json, StructsGoThereAndBack) {
   EXPECT_EQ(*cbor, *parsed);
 }
 
+// The bytes of a struct are those of its Json, whose members are sorted; the struct declares them in another order.
+TEST(Json, CborOfAStructIsThatOfItsJson) {
+  for (const Outer& a : {Outer{"x", {{-1, 2.5}, {3, {}}}, Color::kGreen, {{"k", 9}, {"b", -300}}, true}, Outer{}}) {
+    EXPECT_EQ(ToHex(ToCbor(a)), ToHex(ToJson(a).Cbor()));
+    EXPECT_EQ(Json::ParseCbor(ToCbor(a)).value(), ToJson(a));
+  }
+  const std::vector<Json> values{Json(),
+                                 Json(true),
+                                 Json(1.5),
+                                 Json("text"),
+                                 Json(Json::Bytes{"bytes"}),
+                                 Json(Json::Array{1, "a"}),
+                                 Json(Json::Object{{"b", 1}, {"a", nullptr}})};
+  EXPECT_EQ(ToHex(ToCbor(values)), ToHex(ToJson(values).Cbor()));
+  EXPECT_NE(ToCbor(Outer{"x"}), ToCbor(Outer{"y"}));
+}
+
 TEST(Json, MissingMembersKeepDefaultsAndUnknownOnesAreIgnored) {
   auto parsed = Json::Parse(R"({"items":[{"new":1}],"later":[1,2]})");
   auto outer = FromJson<Outer>(*parsed);

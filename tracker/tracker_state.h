@@ -251,7 +251,7 @@ class TrackerState : public rpc::Timed<TrackerState> {
   void Happened(rpc::FarmEvent::Kind kind, const rpc::Id& id, const Server& server, std::string why = "",
                 const Lease* lease = nullptr, int64_t now = 0, std::string help = "");
   void Send(const rpc::Peer& peer, const rpc::Id& request, rpc::Body body) {
-    output_.messages.push_back({peer, {request, std::move(body), {}}});
+    output_.messages.emplace_back(peer, rpc::Message{request, std::move(body), {}});
   }
   bool Recovering(int64_t now) const {
     return Holds(rpc::Rule::kRecovery) && recovering_until_ && now < *recovering_until_;

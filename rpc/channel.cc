@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -220,31 +221,32 @@ void LoopChannel::Close(const std::string& reason) {
   on_closed(reason);
 }
 
-Result<bool> BlockingChannel::Fill(std::string& bytes, size_t from) {
-  while (from < bytes.size()) {
-    const ssize_t n = recv(fd_, bytes.data() + from, bytes.size() - from, MSG_WAITALL);
+Result<bool> BlockingChannel::Append(std::string& bytes, size_t count) {
+  char piece[65536];  // which stays in the cache; `bytes` would have to be filled with zeros first
+  while (count > 0) {
+    const ssize_t n = recv(fd_, piece, std::min(count, sizeof piece), 0);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return Err("reading from the parent: ", strerror(errno));
     if (n == 0) return false;
-    from += static_cast<size_t>(n);
+    bytes.append(piece, static_cast<size_t>(n));
+    count -= static_cast<size_t>(n);
   }
   return true;
 }
 
 Result<std::optional<Message>> BlockingChannel::Receive() {
   Frames frames;
-  std::string head(4, '\0');
-  bool is_whole = TRY(Fill(head));
-  const size_t count = GetNumber(head, 0);
+  std::string head;
+  bool is_whole = TRY(Append(head, 4));
+  const size_t count = is_whole ? GetNumber(head, 0) : 0;
   if (count > kMaxFrames) return Err("a message has too many frames: ", count);
-  head.resize(4 + 4 * count);
-  if (is_whole) is_whole = TRY(Fill(head, 4));
+  if (is_whole) is_whole = TRY(Append(head, 4 * count));
   for (size_t i = 0; is_whole && i < count; ++i) {
+    const size_t size = GetNumber(head, 4 + 4 * i);
     std::string frame;
-    frame.reserve(GetNumber(head, 4 + 4 * i));
+    frame.reserve(size);
     UseHugePages(frame);
-    frame.resize(GetNumber(head, 4 + 4 * i));
-    is_whole = TRY(Fill(frame));
+    is_whole = TRY(Append(frame, size));
     frames.push_back(std::make_shared<const std::string>(std::move(frame)));
   }
   if (!is_whole) return std::optional<Message>();

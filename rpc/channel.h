@@ -95,8 +95,8 @@ class BlockingChannel {
   Status Send(const Message& message);
 
  private:
-  // Reads the bytes after the first `from`. Returns false if the other end is closed.
-  Result<bool> Fill(std::string& bytes, size_t from = 0);
+  // Appends what is read. Returns false if the other end is closed.
+  Result<bool> Append(std::string& bytes, size_t count);
   int fd_;
 };
 

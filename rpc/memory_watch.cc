@@ -13,6 +13,17 @@ namespace {
 
 constexpr long kLookNanoseconds = 10'000'000;  // of CPU time; a core receives about 10 MiB meanwhile [chosen]
 
+struct ProcessSize {
+  int64_t addresses = INT64_MAX, resident = INT64_MAX;  // bytes
+};
+ProcessSize SizeOfProcess() {
+  std::ifstream statm("/proc/self/statm");
+  int64_t addresses = 0, resident = 0;  // pages
+  if (!(statm >> addresses >> resident)) return {};
+  const int64_t page = sysconf(_SC_PAGESIZE);
+  return {addresses * page, resident * page};
+}
+
 }  // namespace
 
 struct MemoryWatch::Shared {
@@ -46,11 +57,9 @@ void MemoryWatch::Return() { malloc_trim(0); }
 
 int64_t MemoryWatch::Freed() { return static_cast<int64_t>(mallinfo2().fordblks); }
 
-int64_t MemoryWatch::Resident() {
-  std::ifstream statm("/proc/self/statm");
-  int64_t pages = 0, resident = 0;
-  return statm >> pages >> resident ? resident * sysconf(_SC_PAGESIZE) : INT64_MAX;
-}
+int64_t MemoryWatch::Addresses() { return SizeOfProcess().addresses; }
+
+int64_t MemoryWatch::Resident() { return SizeOfProcess().resident; }
 
 int64_t MemoryWatch::Allocated() {
   const struct mallinfo2 info = mallinfo2();

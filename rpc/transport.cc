@@ -215,8 +215,14 @@ struct RouterSocket::Impl : Watched {
     // ZeroMQ allocates a message when its size arrives. A stranger who announces many and sends none occupies nothing.
     return std::min(allocated, MemoryWatch::Resident() - kept - resident);
   }
+  // Returns whether the process occupies so little beyond what is kept that there is nothing to give back and nothing
+  // unexplained. This is the usual case, and a message that arrives meanwhile must not wait for the allocator's counts.
+  bool OccupiesLittle() const {
+    return MemoryWatch::Resident() - Kept() - resident <= kMostFreed && MemoryWatch::Addresses() <= kMostAnnounced;
+  }
   void LookAtMemory() {
     if (monitor) monitor->ReceiveNow();  // counts the connections of now
+    if (OccupiesLittle()) return;
     // After a flood of small messages, the allocator keeps their memory.
     if (!trim && MemoryWatch::Freed() > kMostFreed) TrimSoon();
     const int64_t bytes = Unexplained();

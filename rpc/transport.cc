@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <set>
+#include <map>
 
 #include "rpc/memory_watch.h"
 #include "rpc/rules.h"
@@ -136,7 +136,9 @@ struct RouterSocket::Impl : Watched {
     auto decoded = Decode(frames);
     if (listener.allowed) {
       const auto member = listener.allowed->Find(origin.user);  // it may have been revoked meanwhile
+      if (domain && !listener.allowed->AllowsEverybody()) Remember(origin);
       if (!member) {
+        CloseRevoked();
         const auto* message = std::get_if<Message>(&decoded);
         Send(peer, {message ? message->request : "", Refusal{code::kForbidden, kRevoked}, {}});
         return;
@@ -159,10 +161,27 @@ struct RouterSocket::Impl : Watched {
     DrainSoon();
     return sent;
   }
+  // Remembers who sends over a connection, since only messages tell.
+  void Remember(const Origin& origin) {
+    const auto known = connected.find(origin.descriptor);
+    if (known != connected.end() && known->second == origin.user) return;
+    if (monitor) monitor->ReceiveNow();  // an earlier connection may have had this descriptor
+    if (const auto now = connected.find(origin.descriptor); now != connected.end()) now->second = origin.user;
+  }
+  // libzmq cannot close one connection of a ROUTER, but it notices that its descriptor does not work any more.
+  void CloseRevoked() {
+    if (revoking) return;
+    revoking = loop_.After(kPatienceMs, [this] {
+      revoking.reset();
+      if (monitor) monitor->ReceiveNow();  // forgets the connections that have ended
+      for (const auto& [descriptor, user] : connected)
+        if (!user.empty() && !listener.allowed->Find(user)) shutdown(descriptor, SHUT_RDWR);
+    });
+  }
   // Counts the connections. Stops listening for a second after accept has failed. Without free descriptors, libzmq
   // would call accept in a busy loop.
   void OnEvent(const SocketEvent& happened) {
-    if (happened.event == ZMQ_EVENT_ACCEPTED && connected.insert(happened.descriptor).second)
+    if (happened.event == ZMQ_EVENT_ACCEPTED && connected.emplace(happened.descriptor, "").second)
       of_connections += BytesOfConnection();
     if (happened.event == ZMQ_EVENT_DISCONNECTED && connected.erase(happened.descriptor) > 0)
       of_connections -= BytesOfConnection();
@@ -288,9 +307,9 @@ struct RouterSocket::Impl : Watched {
   std::vector<std::string> endpoints;  // with the numbers of the ports
   std::unique_ptr<ZapDomain> domain;   // of TCP
   std::shared_ptr<Monitor> monitor;
-  std::set<int> connected;                                // descriptors
+  std::map<int, std::string> connected;  // descriptor of a connection -> key of the member that sends; "": not known
   static inline std::atomic<int64_t> of_connections = 0;  // bytes, of all listeners of this process
-  Loop::Watch rebind, trim;
+  Loop::Watch rebind, trim, revoking;
   std::optional<MemoryWatch> memory;
   int64_t explained = 0, resident = 0;          // bytes
   int64_t closed_at = 0, others_closed_at = 0;  // milliseconds
@@ -301,12 +320,14 @@ RouterSocket::~RouterSocket() {
   impl_->memory.reset();
   impl_->rebind.reset();
   impl_->trim.reset();
+  impl_->revoking.reset();
   if (impl_->monitor) impl_->monitor->Stop();
   impl_->ForgetConnections();
   impl_->Close();
 }
 const std::vector<std::string>& RouterSocket::endpoints() const { return impl_->endpoints; }
 void RouterSocket::ChangeKeys(CurveKeys keys) { impl_->ChangeKeys(std::move(keys)); }
+void RouterSocket::CloseRevoked() { impl_->CloseRevoked(); }
 Sent RouterSocket::Send(const Peer& peer, const Message& message) { return impl_->Send(peer, message); }
 Sent RouterSocket::Send(const Peer& peer, Frames frames) { return impl_->Send(peer, std::move(frames)); }
 

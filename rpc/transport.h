@@ -59,6 +59,9 @@ class RouterSocket {
   Sent Send(const Peer& peer, Frames frames);  // of Encode
   // Listens with other keys from now on. All connections end, and peers who know the new public key connect again.
   void ChangeKeys(CurveKeys keys);
+  // Closes the connections of members that are not on the list of those who are allowed any more, in 0.3 s, so that
+  // what was sent to them arrives. The connection of a member that has never sent a message stays open.
+  void CloseRevoked();
 
   struct Impl;
 

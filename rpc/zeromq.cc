@@ -199,7 +199,7 @@ bool ReceiveFrames(void* socket, Frames& frames, Origin* origin) {
         const char* text = zmq_msg_gets(&part, name);
         return std::string(text ? text : "");
       };
-      *origin = {.user = get("User-Id"), .address = get("Peer-Address")};
+      *origin = {.user = get("User-Id"), .address = get("Peer-Address"), .descriptor = zmq_msg_get(&part, ZMQ_SRCFD)};
     }
     if (frames.size() < kMost) {
       auto* bytes = static_cast<char*>(zmq_msg_data(&part));

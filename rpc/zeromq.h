@@ -40,6 +40,7 @@ Sent SendFrames(void* socket, const Frames& frames, const BlobPart& last = {});
 struct Origin {
   std::string user;     // the User-Id that ZAP gave the sender; empty: none
   std::string address;  // IP address of the sender; empty: it is on this host
+  int descriptor = -1;  // of the connection over TCP, which may have ended since
 };
 // Receives one whole message. Returns false if none has arrived. Drops the frames beyond the limit of a message, but
 // for one, by which Decode notices them: a peer could send millions of empty frames.

@@ -294,6 +294,7 @@ struct Tracker::Impl {
     allowed->Set(now);
     for (const auto& [key, member] : before)
       if (!now.contains(key)) Perform(state.RevokeMember(key, BootMillis()));
+    if (remote_socket) remote_socket->CloseRevoked();
     if (waits_anew) AwaitNextKey(members.next_at - WallMillis());
     if (has_new_key && remote_socket) remote_socket->ChangeKeys(members.keys);
   }

@@ -130,6 +130,62 @@ TEST(Curve, AMemberMayBeRevokedAndInvitedWhileItIsConnected) {
   EXPECT_EQ(lab.Ask(lab.AddressFor(lab.board)), "refused");
 }
 
+// A member with a connection to a lab.
+struct Connected {
+  Connected(Lab& lab, const CurveKeys& own) {
+    dealer = DealerSocket::Connect(lab.loop, lab.AddressFor(own),
+                                   {.on_message = [&lab](const Message&) { lab.loop.Stop(); },
+                                    .on_connected =
+                                        [this] {
+                                          dealer->Send({"q", Ping{}, {}});
+                                        },
+                                    .on_disconnected =
+                                        [this, &lab] {
+                                          lost = true;
+                                          lab.loop.Stop();
+                                        }})
+                 .value();
+    lab.loop.Run();  // until the answer
+  }
+  std::unique_ptr<DealerSocket> dealer;
+  bool lost = false;
+};
+
+// One who asks again, and one who says nothing more. Those who are members still keep their connections.
+TEST(Curve, TheConnectionsOfARevokedMemberAreClosed) {
+  for (const bool asks : {true, false}) {
+    Lab lab;
+    Connected alice(lab, lab.alice), board(lab, lab.board);
+    ASSERT_FALSE(alice.lost || board.lost);
+    lab.allowed->Set({{lab.board.public_key, {"board", {Role::kServer}}}});
+    if (asks) {
+      alice.dealer->Send({"q", Ping{}, {}});
+    } else {
+      lab.router->CloseRevoked();
+    }
+    const auto patience = lab.loop.After(5000, [&] { lab.loop.Stop(); });
+    for (int stops = 0; !alice.lost && stops < 3; ++stops) lab.loop.Run();
+    EXPECT_TRUE(alice.lost) << asks;
+    EXPECT_FALSE(board.lost) << asks;
+    EXPECT_EQ(lab.Ask(lab.AddressFor(lab.alice)), "refused");
+  }
+}
+
+// A connection that was closed meanwhile may have given its descriptor to another member.
+TEST(Curve, OnlyTheConnectionsOfTheRevokedAreClosed) {
+  Lab lab;
+  auto alice = std::make_unique<Connected>(lab, lab.alice);
+  alice.reset();
+  const auto pause = lab.loop.After(200, [&] { lab.loop.Stop(); });
+  lab.loop.Run();
+  Connected board(lab, lab.board);
+  lab.allowed->Set({{lab.board.public_key, {"board", {Role::kServer}}}});
+  lab.router->CloseRevoked();
+  const auto patience = lab.loop.After(1000, [&] { lab.loop.Stop(); });
+  lab.loop.Run();
+  EXPECT_FALSE(board.lost);
+}
+
 // A refused member tries again, since it may be invited, or the tracker restored from a backup.
 TEST(Curve, AMemberThatIsInvitedLateGetsIn) {
   Lab lab;

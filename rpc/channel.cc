@@ -1,14 +1,11 @@
 #include "rpc/channel.h"
 
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-
-#include "support/integer.h"
 
 namespace autotune::rpc {
 namespace {
@@ -20,14 +17,6 @@ uint32_t GetNumber(const std::string& in, size_t at) {
   uint32_t n = 0;
   for (size_t i = 0; i < 4; ++i) n |= uint32_t{static_cast<unsigned char>(in[at + i])} << (8 * i);
   return n;
-}
-
-// Lets the system fill the memory of a large string by huge pages, since 4 KiB at a time take longer than the copy.
-void UseHugePages(std::string& empty) {
-  constexpr uintptr_t kPage = 4096, kLeast = 2 << 20;
-  const uintptr_t begin = AlignUp(reinterpret_cast<uintptr_t>(empty.data()), kPage);
-  const uintptr_t end = (reinterpret_cast<uintptr_t>(empty.data()) + empty.capacity()) / kPage * kPage;
-  if (empty.capacity() >= kLeast) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
 }
 
 Result<Message> DecodeFrames(const Frames& frames) {
@@ -90,8 +79,7 @@ void FrameReader::Add(std::string_view bytes) {
     if (done_.empty() || done_.back().size() == sizes_[done_.size() - 1]) {
       // The bytes fill the sizes exactly, so there is another frame.
       CHECK(done_.size() < sizes_.size());
-      done_.emplace_back().reserve(sizes_[done_.size() - 1]);
-      UseHugePages(done_.back());
+      done_.push_back(shelf_->Take(sizes_[done_.size()]));
     }
     std::string& frame = done_.back();
     const std::string_view part = bytes.substr(0, sizes_[done_.size() - 1] - frame.size());
@@ -105,7 +93,7 @@ Result<Frames> FrameReader::Finish() {
   if (head_.size() < head_bytes_) return Err("the number of frames and their sizes are cut off");
   done_.resize(sizes_.size());  // the last ones may be empty
   Frames frames;
-  for (std::string& frame : done_) frames.push_back(std::make_shared<const std::string>(std::move(frame)));
+  for (std::string& frame : done_) frames.push_back(shelf_->Use(std::move(frame)));
   return frames;
 }
 
@@ -243,11 +231,9 @@ Result<std::optional<Message>> BlockingChannel::Receive() {
   if (is_whole) is_whole = TRY(Append(head, 4 * count));
   for (size_t i = 0; is_whole && i < count; ++i) {
     const size_t size = GetNumber(head, 4 + 4 * i);
-    std::string frame;
-    frame.reserve(size);
-    UseHugePages(frame);
+    std::string frame = shelf_->Take(size);
     is_whole = TRY(Append(frame, size));
-    frames.push_back(std::make_shared<const std::string>(std::move(frame)));
+    frames.push_back(shelf_->Use(std::move(frame)));
   }
   if (!is_whole) return std::optional<Message>();
   return std::optional<Message>(TRY(DecodeFrames(frames)));

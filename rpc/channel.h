@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "rpc/blob_shelf.h"
 #include "rpc/message.h"
 #include "support/loop.h"
 #include "support/unique_fd.h"
@@ -38,10 +39,12 @@ class Unpacker {
   std::string buffer_;
 };
 
-// Takes the bytes of PackFrames as they arrive, and copies each once. `bytes`: how many they are.
+// Takes the bytes of PackFrames as they arrive, and copies each once. `bytes`: how many they are. The frames have their
+// memory from `shelf`.
 class FrameReader {
  public:
-  explicit FrameReader(int64_t bytes) : bytes_(bytes) {}
+  explicit FrameReader(int64_t bytes, std::shared_ptr<BlobShelf> shelf = BlobShelf::Make(0))
+      : bytes_(bytes), shelf_(std::move(shelf)) {}
   void Add(std::string_view bytes);
   Result<Frames> Finish();  // once, after all bytes; an error if they are no frames
   int64_t KeptBytes() const;
@@ -50,6 +53,7 @@ class FrameReader {
   void ReadHead();
 
   int64_t bytes_;
+  std::shared_ptr<BlobShelf> shelf_;
   std::string head_;               // the number of frames and their sizes
   size_t head_bytes_ = 4;          // of the head, as far as it is known
   std::vector<size_t> sizes_;      // of the frames; empty before the head is there
@@ -98,6 +102,7 @@ class BlockingChannel {
   // Appends what is read. Returns false if the other end is closed.
   Result<bool> Append(std::string& bytes, size_t count);
   int fd_;
+  std::shared_ptr<BlobShelf> shelf_ = BlobShelf::Make(kMaxUploadedBlobBytes);
 };
 
 }  // namespace autotune::rpc

@@ -40,7 +40,7 @@ int64_t ServerSession::Cache::bytes() const {
 }
 
 int64_t ServerSession::KeptBytes() const {
-  int64_t bytes = references_.bytes() + outputs_.bytes();
+  int64_t bytes = references_.bytes() + outputs_.bytes() + shelf_->KeptBytes();
   if (batch_) bytes += TotalBytes(batch_->artifacts) + (batch_->intake ? batch_->intake->KeptBytes() : 0);
   if (calls_) bytes += calls_->KeptBytes();
   return bytes;
@@ -151,6 +151,7 @@ void ServerSession::EndLease(FarmEvent::Kind kind, const std::string& why, int64
   DropBatch(why);
   DropCalls(why);
   lease_.reset();
+  shelf_ = BlobShelf::Make(kMaxUploadBytes);  // the earlier one ends with the last blob that came from it
   idle_since_ = now;
   CalibrateAfterLease(now);
   next_report_ = now;
@@ -272,7 +273,7 @@ void ServerSession::OnMeasure(const From& from, const Message& message, int64_t 
   if (known) batch_->reference = known->front();
   batch_->tries.resize(request.candidates.size());
   for (size_t i = 0; i < request.candidates.size(); ++i) batch_->order.push_back(i);
-  if (uploads) batch_->intake.emplace(request.upload, request.upload_bytes, options_.uploads, now);
+  if (uploads) batch_->intake.emplace(request.upload, request.upload_bytes, options_.uploads, now, shelf_);
   accept();
   if (const std::string why = WhyNoMore(); !why.empty()) return CancelBatch(why, now);
   if (!Fault().empty()) return StartNext(now);

@@ -322,7 +322,8 @@ class ServerSession : public Timed<ServerSession> {
   ServerActions actions_;
   Token highest_;
   std::optional<Lease> lease_;
-  std::string ended_;  // why the latest lease that has ended did
+  std::string ended_;                                                    // why the latest lease that has ended did
+  std::shared_ptr<BlobShelf> shelf_ = BlobShelf::Make(kMaxUploadBytes);  // memory for uploads, while the lease lasts
   std::optional<Batch> batch_;
   std::optional<Calls> calls_;
   StoppedTime stopped_;

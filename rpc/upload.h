@@ -30,9 +30,11 @@ class Intake {
     int64_t chunk_bytes = 256 << 10;
     int64_t most_pulled_bytes = 8 << 20;  // at a time
   };
-  // Of `bytes` bytes whose ContentHash is `hash`. Without `hash`, each chunk has its own.
-  Intake(std::string hash, int64_t bytes, const Options& options, int64_t now)
-      : options_(options), hash_(std::move(hash)), bytes_(bytes), reader_(bytes), progress_(now) {}
+  // Of `bytes` bytes whose ContentHash is `hash`. Without `hash`, each chunk has its own. The blobs have their memory
+  // from `shelf`.
+  Intake(std::string hash, int64_t bytes, const Options& options, int64_t now,
+         std::shared_ptr<BlobShelf> shelf = BlobShelf::Make(0))
+      : options_(options), hash_(std::move(hash)), bytes_(bytes), reader_(bytes, std::move(shelf)), progress_(now) {}
 
   // To be called when there is a connection, and again at each new one: what was pulled over an earlier one is lost.
   std::vector<UploadPull> Begin(int64_t now);

@@ -1,6 +1,6 @@
 # The state machines of the farm once more, with rules that tests can switch off (rpc/rules.h). Nothing here may link rpc
 # or tracker.
-set(machines administration allow_list capability channel check_measure client_batch client_calls client_session client_timers
+set(machines administration allow_list blob_shelf capability channel check_measure client_batch client_calls client_session client_timers
     content_hash farm_event from job_report message rules server_batch server_calibration server_calls server_leave server_quarantine
     server_session server_upload upload)
 list(TRANSFORM machines REPLACE "(.+)" "${CMAKE_SOURCE_DIR}/rpc/\\1.cc")

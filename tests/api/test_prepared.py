@@ -26,6 +26,48 @@ print(loaded, private, sum(y.tolist()[0]), flush=True)
 sys.stdin.readline()
 """ % (WIDTH, WIDTH)
 
+# Prints the KiB of private memory of a process that has run the network, beyond its inputs and outputs, and waits.
+MEMORY = """
+#include <autotune/c_api.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static long private_kib(void) {
+  char line[256];
+  long sum = 0;
+  FILE* file = fopen("/proc/self/smaps", "r");
+  while (file && fgets(line, sizeof line, file)) {
+    if (strncmp(line, "Private_Clean:", 14) == 0 || strncmp(line, "Private_Dirty:", 14) == 0) sum += atol(line + 14);
+  }
+  if (file) fclose(file);
+  return sum;
+}
+
+int main(int argc, char** argv) {
+  autotune_executor_options options = AUTOTUNE_EXECUTOR_OPTIONS;
+  autotune_executor* network = NULL;
+  autotune_tensor *x = NULL, *y = NULL;
+  autotune_port in, out;
+  options.threads = 1;
+  options.share_weights = argc == 3 && strcmp(argv[2], "yes") == 0 ? 1 : -1;
+  if (argc != 3 || autotune_executor_load(argv[1], &options, &network) || autotune_executor_input(network, 0, &in) ||
+      autotune_executor_output(network, 0, &out) || autotune_tensor_create(in.shape, in.ndim, in.dtype, &x) ||
+      autotune_tensor_create(out.shape, out.ndim, out.dtype, &y) ||
+      autotune_executor_run_with(network, &x, 1, &y, 1)) {
+    fprintf(stderr, "%s\\n", autotune_last_error());
+    return 1;
+  }
+  printf("%ld\\n", private_kib() - (long)((in.size_bytes + out.size_bytes) / 1024));
+  fflush(stdout);
+  getchar();
+  autotune_tensor_free(x);
+  autotune_tensor_free(y);
+  autotune_executor_free(network);
+  return 0;
+}
+"""
+
 
 def field(number, value):
     """A field of protobuf: a number, a text, bytes or a list of fields."""
@@ -120,6 +162,30 @@ class SharedWeights(unittest.TestCase):
                 self.assertGreater(alone.private_kb, weights)
                 # What is left is the interpreter, the library and the network's own memory.
                 self.assertLess(second.private_kb, alone.private_kb - 0.95 * weights)
+
+    def test_a_second_process_has_a_tenth_of_the_first_ones_memory(self):
+        program = os.path.join(self.folder, "memory")
+        library = os.path.join(BUILD, "api")
+        build = ["cc", "-std=c99", "-Wall", "-Werror", "-I", os.path.join(BUILD, "include"), "-x", "c", "-", "-o", program]
+        build += ["-L" + library, "-lautotune_runtime", "-Wl,-rpath," + library]
+        subprocess.run(build, input=MEMORY, text=True, check=True)
+        weights = 3 * WIDTH * WIDTH * 4 // 1024
+        for share in ("yes", "no"):
+            processes, kib = [], []
+            for _ in range(2):  # the second one is measured while the first one still runs
+                processes.append(
+                    subprocess.Popen([program, self.package, share], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+                )
+                kib.append(int(processes[-1].stdout.readline()))
+            for process in processes:
+                process.communicate("\n")
+                self.assertEqual(process.returncode, 0)
+            with self.subTest(share=share, kib=kib):
+                self.assertGreater(kib[0], weights)  # nobody shares the mapped file with it yet
+                if share == "yes":
+                    self.assertLessEqual(kib[1], 0.1 * kib[0])
+                else:
+                    self.assertGreater(kib[1], weights)
 
     def test_the_environment_decides(self):
         for use, share, files in (("1", "default", 1), ("0", "yes", 0), ("1", "no", 0), ("", "default", 0)):

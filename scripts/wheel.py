@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""Makes wheels: of the runtime, the Python package with the stripped library in it, or with --compiler of the programs.
+"""Makes wheels: of the runtime, the Python package with the stripped library in it, or with --compiler of the compiler.
 
     scripts/wheel.py [--compiler] [--build BUILD] [--output FOLDER]
     scripts/wheel.py --library FILE --strip PROGRAM [--output FOLDER]
 
-It needs a build (`cmake --build BUILD --target autotune_runtime`, or the three programs) and no package of Python. With
---library, the wheel has this file, of another machine (scripts/cross/wheel.sh), which PROGRAM strips. Both
-wheels are for every CPython since 3.9, and have the licences of all that they contain. Their names state the glibc of
-this system, the oldest that they are for. The wheel of the programs has every shared library that they load but glibc,
-as scripts/bundle.sh packs them, and needs that of the runtime. patchelf is installed if it is missing.
+It needs a build (`cmake --build BUILD --target autotune_runtime`, or autotune_compiler and the programs) and no package
+of Python. With --library, the wheel has this file, of another machine (scripts/cross/wheel.sh), which PROGRAM strips.
+Both wheels are for every CPython since 3.9, and have the licences of all that they contain. Their names state the glibc
+of this system, the oldest that they are for. The wheel of the compiler has the programs, libautotune.so.0 and every shared
+library that they load but glibc, as scripts/bundle.sh packs them, and needs the wheel of the runtime. patchelf is
+installed if it is missing.
 """
 
 import argparse
@@ -26,7 +27,9 @@ import licences
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PROGRAMS = ["autotune", "rpc_server", "rpc_tracker"]
-STARTERS = '''"""The programs of autotune, and the commands that start them."""
+COMPILER = "libautotune.so.0"
+RUNTIME = "libautotune_runtime.so.0"
+STARTERS = '''"""The programs of autotune, the commands that start them, and the library that autotune.tune calls."""
 
 import os
 import sys
@@ -55,7 +58,7 @@ def installed(build, folder):
             path = os.path.join(root, name)
             package = os.path.join("lib", "python3", "dist-packages") + os.sep
             inside = os.path.relpath(path, folder)
-            if name == "libautotune_runtime.so.0":
+            if name == RUNTIME:
                 files["autotune/" + name] = path
             elif inside.startswith(package):
                 files[inside[len(package) :].replace(os.sep, "/")] = path
@@ -66,7 +69,7 @@ def around(library, strip, folder):
     """The files of a wheel with this library, by their names in it."""
     stripped = os.path.join(folder, os.path.basename(library))
     output_of(strip, "--strip-unneeded", "-o", stripped, library)
-    files = {"autotune/libautotune_runtime.so.0": stripped}
+    files = {"autotune/" + RUNTIME: stripped}
     package = os.path.join(ROOT, "python", "autotune")
     for name in os.listdir(package):
         if name.endswith(".py") or name == "py.typed":
@@ -93,33 +96,37 @@ def texts_of_licences(packages):
         return dict(licences.texts(packages), autotune=file.read())
 
 
-def bundled(programs, folder):
-    """Copies the programs and the shared libraries that they load, but those of glibc, which must match the loader of
-    the machine. Returns the packages of the libraries."""
+def bundled(programs, library, folder):
+    """Copies the programs, the library and the shared libraries that these load, but those of glibc, which must match the
+    loader of the machine, and of the runtime, which is in its own wheel. Returns the packages of the copied libraries."""
     paths = {}
-    for name, path in re.findall(r"(\S+) => (/\S+)", output_of("ldd", *programs)):
-        if not re.match(r"lib(c|m|mvec|dl|rt|pthread|resolv|util|anl|nsl)\.so\.", name):
+    for name, path in re.findall(r"(\S+) => (/\S+)", output_of("ldd", *programs, library)):
+        if name != RUNTIME and not re.match(r"lib(c|m|mvec|dl|rt|pthread|resolv|util|anl|nsl)\.so\.", name):
             paths[name] = os.path.realpath(path)
-    for place, files in (("bin", {os.path.basename(path): path for path in programs}), ("lib", paths)):
+    libraries = dict(paths, **{COMPILER: library})
+    for place, files in (("bin", {os.path.basename(path): path for path in programs}), ("lib", libraries)):
         os.makedirs(os.path.join(folder, place))
         for name, path in files.items():
             copy = os.path.join(folder, place, name)
             shutil.copy(path, copy)
             os.chmod(copy, 0o755)
-            output_of("patchelf", "--set-rpath", "$ORIGIN/../lib" if place == "bin" else "$ORIGIN", copy)
+            beside = "$ORIGIN/../lib" if place == "bin" else "$ORIGIN"
+            output_of("patchelf", "--set-rpath", beside + (":$ORIGIN/../../autotune" if name == COMPILER else ""), copy)
             output_of("strip", "--strip-unneeded", copy)
     return licences.packages_of(paths.values())
 
 
 def compiler_files(build, folder):
-    """The files of the wheel of the programs by their names in it, and the packages whose code they contain."""
+    """The files of the wheel of the compiler by their names in it, and the packages whose code they contain."""
     if not shutil.which("patchelf"):
         output_of("apt-get", "install", "-y", "--no-install-recommends", "patchelf")
     programs = [os.path.join(build, "tools", name) for name in PROGRAMS]
-    missing = [path for path in programs if not os.path.exists(path)]
+    library = os.path.join(build, "service", COMPILER)
+    missing = [path for path in programs + [library] if not os.path.exists(path)]
     if missing:
-        sys.exit("%s is missing: cmake --build %s --target %s" % (missing[0], build, " ".join(PROGRAMS)))
-    packages = bundled(programs, folder)
+        targets = " ".join(["autotune_compiler"] + PROGRAMS)
+        sys.exit("%s is missing: cmake --build %s --target %s" % (missing[0], build, targets))
+    packages = bundled(programs, library, folder)
     with open(os.path.join(folder, "__init__.py"), "w", encoding="utf-8") as file:
         file.write(STARTERS + "".join(STARTER % {"name": name} for name in PROGRAMS))
     files = {}
@@ -127,7 +134,7 @@ def compiler_files(build, folder):
         for name in names:
             path = os.path.join(root, name)
             files["autotune_compiler/" + os.path.relpath(path, folder).replace(os.sep, "/")] = path
-    return files, packages + licences.CONTAINED["programs"]
+    return files, sorted({*packages, *licences.CONTAINED["programs"], *licences.CONTAINED["compiler"]})
 
 
 def write_wheel(name, summary, files, packages, output, requires="", scripts=()):
@@ -172,7 +179,7 @@ def write_wheel(name, summary, files, packages, output, requires="", scripts=())
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--compiler", action="store_true", help="make the wheel of the programs")
+    parser.add_argument("--compiler", action="store_true", help="make the wheel of the compiler")
     parser.add_argument("--library", help="make the wheel of the runtime with this library")
     parser.add_argument("--strip", default="strip", help="the program that strips the library")
     parser.add_argument("--build", default=os.path.join(ROOT, "build"), help="folder of the build")

@@ -22,12 +22,18 @@ _opened: Optional[ctypes.CDLL] = None
 
 
 def _find() -> str:
-    """The path of the library: $AUTOTUNE_COMPILER_LIBRARY, else beside the runtime library, else the loader's folders."""
+    """The path of the library: $AUTOTUNE_COMPILER_LIBRARY, else beside the runtime library, else in the compiler's wheel,
+    else the loader's folders."""
     chosen = os.environ.get("AUTOTUNE_COMPILER_LIBRARY")
     if chosen:
         return chosen
-    beside = os.path.join(os.path.dirname(c.LIB._name), SONAME)
-    return beside if os.path.exists(beside) else SONAME
+    import importlib.util  # not above, since programs that only run networks need not wait for it
+
+    places = [os.path.join(os.path.dirname(c.LIB._name), SONAME)]
+    wheel = importlib.util.find_spec("autotune_compiler")
+    if wheel and wheel.origin:
+        places.append(os.path.join(os.path.dirname(wheel.origin), "lib", SONAME))
+    return next((place for place in places if os.path.exists(place)), SONAME)
 
 
 def _open() -> ctypes.CDLL:
@@ -36,8 +42,9 @@ def _open() -> ctypes.CDLL:
         lib = ctypes.CDLL(path)
     except OSError as error:
         raise Error(
-            "compiling and tuning need autotune's compiler, which is not installed: cannot load %s (%s); install the "
-            "package autotune, or set AUTOTUNE_COMPILER_LIBRARY to the path of the library" % (path, error)
+            "compiling and tuning need autotune's compiler, which is not installed: cannot load %s (%s); install the wheel "
+            "autotune_compiler or Debian's package libautotune0, or set AUTOTUNE_COMPILER_LIBRARY to the library's path"
+            % (path, error)
         ) from None
     out = POINTER(c_void_p)
     for result, name, *arguments in (

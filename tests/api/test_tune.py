@@ -163,7 +163,7 @@ class TuneTest(unittest.TestCase):
         output = subprocess.run(
             [sys.executable, "-c", program], env=environment, stdout=subprocess.PIPE, text=True, check=True
         ).stdout
-        self.assertRegex(output, r"^compiling and tuning need autotune's compiler, .*install the package autotune,.*\n$")
+        self.assertRegex(output, r"^compiling and tuning need autotune's compiler, .*install the wheel .*\n$")
 
     def test_the_bar(self):
         stream = io.StringIO()

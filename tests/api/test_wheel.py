@@ -1,4 +1,5 @@
-"""scripts/wheel.py: the wheel of the runtime is whole, small, the same every time, and runs a network by itself."""
+"""scripts/wheel.py: the wheel of the runtime is whole, small, the same every time, and runs a network by itself. That of
+the compiler brings all that compiles one."""
 
 import base64
 import hashlib
@@ -92,6 +93,31 @@ class WheelTest(unittest.TestCase):
             subprocess.run(make + ["false"], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     @unittest.skipUnless(shutil.which("patchelf"), "no patchelf")
+    def test_the_compiler_compiles_from_its_wheel(self):
+        place = os.path.join(self.folder.name, "both")
+        self.wheel.extractall(place)
+        with mock.patch.object(wheel, "PROGRAMS", ["autotune", "rpc_server"]):  # those that the library starts
+            wheel.compiler_files(BUILD, os.path.join(place, "autotune_compiler"))
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("AUTOTUNE_")}
+        state = os.path.join(self.folder.name, "state")
+        environment.update(PYTHONPATH=place, XDG_CACHE_HOME=state, XDG_STATE_HOME=state, XDG_DATA_HOME=state)
+        program = (
+            "import autotune, sys; module = autotune.compile(sys.argv[1]);"
+            "print(autotune.InferenceSession(module).get_outputs()[0].name);"
+            "print(*sorted({line.split()[-1] for line in open('/proc/self/maps') if 'libautotune' in line}))"
+        )
+        command = [sys.executable, "-c", program, os.path.join(SOURCE, "examples", "resnet20.onnx")]
+        output = subprocess.check_output(command, env=environment, text=True).splitlines()
+        libraries = ["autotune/libautotune_runtime.so.0", "autotune_compiler/lib/libautotune.so.0"]
+        self.assertEqual(output, ["probabilities", " ".join(os.path.join(place, name) for name in libraries)])
+        used = subprocess.check_output(["ldd", os.path.join(place, libraries[1])], text=True)
+        self.assertRegex(used, r"libxgboost\.so\.0 => .*/both/autotune_compiler/")
+        self.assertRegex(used, r"libautotune_runtime\.so\.0 => .*/both/")  # also for programs other than Python
+        os.rename(os.path.join(place, "autotune_compiler"), os.path.join(place, "away"))
+        done = subprocess.run(command, env=environment, stderr=subprocess.PIPE, text=True, check=False)
+        self.assertRegex(done.stderr.splitlines()[-1], "need autotune's compiler, which is not installed: .*the wheel")
+
+    @unittest.skipUnless(shutil.which("patchelf"), "no patchelf")
     def test_the_programs_bring_their_libraries_and_their_licences(self):
         place = os.path.join(self.folder.name, "programs")
         with mock.patch.object(wheel, "PROGRAMS", ["rpc_tracker"]):  # the smallest one
@@ -100,7 +126,8 @@ class WheelTest(unittest.TestCase):
         with zipfile.ZipFile(path) as made:
             names = made.namelist()
             self.assertIn("autotune_compiler/lib/libzmq.so.5", names)
-            self.assertEqual([name for name in names if "/libc.so" in name], [])
+            self.assertIn("autotune_compiler/lib/libautotune.so.0", names)
+            self.assertEqual([name for name in names if "/libc.so" in name or "autotune_runtime.so" in name], [])
             licence = [name for name in names if name.endswith("licenses/libzmq5")]
             self.assertIn(b"zeromq", made.read(licence[0]))
             modes = {info.filename: info.external_attr >> 16 for info in made.infolist()}

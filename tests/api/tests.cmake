@@ -74,7 +74,7 @@ target_include_directories(devices_example PRIVATE ${CMAKE_SOURCE_DIR})
 target_link_libraries(devices_example PRIVATE service)
 
 # These take seconds.
-set(slow_programs test_devices test_packages test_prepared test_rpc)
+set(slow_programs test_devices test_packages test_prepared test_rpc test_wheel)
 
 # A sanitizer's library must be loaded before python3, so these tests need another build.
 foreach(program ${api_programs})

@@ -183,8 +183,12 @@ def main():
     parser.add_argument("--library", help="make the wheel of the runtime with this library")
     parser.add_argument("--strip", default="strip", help="the program that strips the library")
     parser.add_argument("--build", default=os.path.join(ROOT, "build"), help="folder of the build")
-    parser.add_argument("--output", default=".", help="folder for the wheel")
+    parser.add_argument("--output", default=".", help="folder for the wheel, made if it is missing")
     options = parser.parse_args()
+    try:
+        os.makedirs(options.output, exist_ok=True)
+    except OSError as error:
+        sys.exit("cannot make the folder %s: %s" % (options.output, error.strerror))
     with tempfile.TemporaryDirectory() as folder:
         if options.compiler:
             files, packages = compiler_files(options.build, os.path.join(folder, "files"))

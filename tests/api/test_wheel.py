@@ -92,6 +92,14 @@ class WheelTest(unittest.TestCase):
         with self.assertRaises(subprocess.CalledProcessError):
             subprocess.run(make + ["false"], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
+    def test_it_makes_its_folder(self):
+        make = [sys.executable, os.path.join(SOURCE, "scripts", "wheel.py"), "--build", BUILD, "--output"]
+        folder = os.path.join(self.folder.name, "a new", "folder")
+        subprocess.run(make + [folder], check=True, stdout=subprocess.DEVNULL)
+        self.assertEqual(os.listdir(folder), [os.path.basename(self.path)])
+        done = subprocess.run(make + [self.path], stderr=subprocess.PIPE, text=True, check=False)  # a file
+        self.assertEqual((done.returncode, done.stderr), (1, "cannot make the folder %s: File exists\n" % self.path))
+
     @unittest.skipUnless(shutil.which("patchelf"), "no patchelf")
     def test_the_compiler_compiles_from_its_wheel(self):
         place = os.path.join(self.folder.name, "both")

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes all packages: those of Debian (autotune, libautotune-runtime0, libautotune-dev, libautotune0,
-# libautotune-compiler-dev, python3-autotune), the wheel of the runtime, and the one of the programs. If the cross
+# libautotune-compiler-dev, python3-autotune), the wheel of the runtime, and the one of the compiler. If the cross
 # compiler g++-aarch64-linux-gnu is installed, also the wheel of the runtime for AArch64.
 #   scripts/package.sh [--check] [FOLDER]     default: build-package/dist
 # --check also runs lintian, then installs the packages in a bare Debian 12 (debootstrap) and uses them there:

@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
 # Checks the packages that scripts/package.sh made: lintian finds no error, and in a bare Debian 12 they install, the
-# man pages and the completions of bash, zsh and fish work, Python and two programs in C run ResNet-20, and nothing is
-# left when they are removed. Then the wheels are installed in their place (scripts/package_check/steps.sh).
+# man pages and the completions of bash, zsh and fish work, Python runs ResNet-20, tunes it with 32 trials and compiles
+# it, two programs in C run it, and nothing is left when they are removed. Then the wheels are installed in their place
+# (scripts/package_check/steps.sh).
 #   scripts/package_check.sh FOLDER
 # Needs root permissions (chroot, mounts) and the network. ROOT names a folder for the Debian, which is kept.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 fail() { printf 'package_check: %s\n' "$*" >&2; exit 1; }
-[ $# = 1 ] && [ -d "$1" ] || { sed -n '2,6s/^# //p' "$0" >&2; exit 2; }
+[ $# = 1 ] && [ -d "$1" ] || { sed -n '2,7s/^# //p' "$0" >&2; exit 2; }
 [ "$(id -u)" = 0 ] || fail "chroot and mount need root: run it with sudo"
 packages=$(cd "$1" && pwd)
 missing=
@@ -48,8 +49,8 @@ mkdir -p "$root/tmp/check"
 cp -r "$packages"/. examples/resnet20.onnx examples/resnet20 scripts/package_check/. "$root/tmp/check"
 chmod 755 "$root"
 
-for step in update install tools man bash zsh fish compile tune python numpy cmake pkg-config size farm purge \
-  pip runtime-wheel compiler-wheel compiler-wheel-farm uninstall; do
+for step in update install tools man bash zsh fish compile tune python python-tune numpy cmake pkg-config size farm purge \
+  pip runtime-wheel compiler-wheel compiler-wheel-python compiler-wheel-farm uninstall; do
   inside $step
 done
 echo "package_check: all packages work"

@@ -8,6 +8,10 @@ nothing_left() {
   [ -z "$left" ] || { echo "left: $left"; exit 1; }
 }
 resnet20() { python3 /tmp/check/resnet20.py "$@"; }
+tune() {
+  rm -f python.db ./*_by_python.tar
+  python3 /tmp/check/tune.py resnet20.onnx
+}
 
 case $1 in
   update) apt-get update ;;
@@ -28,6 +32,7 @@ case $1 in
   compile) autotune compile --model resnet20.onnx -o m.tar ;;
   tune) autotune --model resnet20.onnx --trials 4 -o tuned.tar ;;
   python) resnet20 m.tar ;;
+  python-tune) tune ;;
   numpy)
     install python3-numpy
     resnet20 tuned.tar
@@ -60,6 +65,7 @@ case $1 in
     autotune --model resnet20.onnx --trials 4
     resnet20 wheel.tar
     ;;
+  compiler-wheel-python) tune ;;
   compiler-wheel-farm) sh farm.sh ;;
   uninstall)
     pip uninstall -y --break-system-packages autotune-compiler autotune-runtime

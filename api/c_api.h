@@ -253,6 +253,9 @@ AUTOTUNE_API int autotune_registry_names(autotune_names** out); /* sorted */
  * the kernels as functions, and imports a factory of executors, with the functions "default" and the network's name
  * (devices -> executor module), and "get_graph_json". It holds the weights. */
 AUTOTUNE_API int autotune_module_load(const char* path, autotune_module** out);
+/* The same with a number of threads for kernels that are called directly, which share them, and for each executor that
+ * the factory makes; 0: one per CPU. */
+AUTOTUNE_API int autotune_module_load_with(const char* path, int32_t threads, autotune_module** out);
 /* What kind of module it is: "library", "GraphExecutorFactory", "graph_executor"... Valid as long as the handle; NULL
  * for NULL. */
 AUTOTUNE_API const char* autotune_module_type(const autotune_module* module);

@@ -276,11 +276,14 @@ int autotune_registry_names(autotune_names** out) {
   });
 }
 
-int autotune_module_load(const char* path, autotune_module** out) {
+int autotune_module_load(const char* path, autotune_module** out) { return autotune_module_load_with(path, 0, out); }
+
+int autotune_module_load_with(const char* path, int32_t threads, autotune_module** out) {
   return Guard([&]() -> Status {
     TRY(NotNull(path, "path"));
     TRY(NotNull(out, "out"));
-    *out = NewModule(TRY(LoadModuleTree(path, 0)));
+    if (threads < 0) return Invalid("the number of threads is ", threads);
+    *out = NewModule(TRY(LoadModuleTree(path, threads)));
     return {};
   });
 }

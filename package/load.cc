@@ -142,7 +142,7 @@ Result<Module> TreeOf(Package package, int threads) {
   parts.graph = TRY(Graph::Parse(package.graph_json));
   Module library = TRY(LibraryOf(package, parts.graph, std::make_shared<KernelContext>(threads)));
   parts.params = TRY(Widened(parts.graph, TRY(ParseParams(package.params))));
-  const Module factory = MakeGraphExecutorFactory(std::move(parts));
+  const Module factory = MakeGraphExecutorFactory(std::move(parts), threads);
   const Module root = library ? library : factory;
   if (library) TRY(library->Import(factory));
   TRY(root->Import(MakeInfoModule(ToJson(package.info).Dump())));
@@ -192,7 +192,9 @@ Result<Module> LoadModuleTree(const std::string& path, int threads) {
   const std::string note = "while loading " + path;
   if (!TRY(IsSharedObject(path))) return TRY_NOTE(TreeOf(TRY(ReadPackage(path)), threads), note);
   auto artifact = TRY_NOTE(Artifact::FromFile(path), note);
-  return TRY_NOTE(LoadModule(std::move(artifact), std::make_shared<KernelContext>(threads)), note);
+  Module root = TRY_NOTE(LoadModule(std::move(artifact), std::make_shared<KernelContext>(threads)), note);
+  SetExecutorThreads(root, threads);
+  return root;
 }
 
 Result<LoadedModel> MakeExecutor(const Module& root, int threads, const std::string& device) {

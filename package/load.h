@@ -35,7 +35,7 @@ Result<LoadedModel> LoadModel(PreparedParts parts, int threads);
 // Loads a file of either form as a tree of modules, from which any number of executors can be made. The root is the
 // library with the kernels; it imports the factory of executors, and the network's info (package/module_file.h).
 // Without kernels, the root is the factory. The tree keeps the parameters. `threads` is the number of threads of direct
-// calls of kernels.
+// calls of kernels, and of each executor that the factory makes.
 Result<Module> LoadModuleTree(const std::string& path, int threads);
 
 // Makes an executor of such a tree, which stays as it is. Executors of one tree share parameters and prepared

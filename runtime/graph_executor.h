@@ -254,6 +254,9 @@ Module MakeGraphExecutorFactory(ExecutorParts parts, int num_threads = 0);
 // Restores a factory from the bytes that its Save wrote: the graph's text, the number, the names and the tensors of the
 // parameters (runtime/params.h), and the model's name.
 Result<Module> LoadGraphExecutorFactory(ByteReader& in);
+// Sets the number of threads of the executors that the first factory in the tree will make. No call of the factory may
+// be in progress.
+void SetExecutorThreads(const Module& root, int num_threads);
 // Moves the parts out of the first factory in the tree and returns them; returns nothing if there is no factory. The
 // factory makes no executors after that. So an executor that keeps the tree alive can free parameters after their
 // preparation.

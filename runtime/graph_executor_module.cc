@@ -205,6 +205,10 @@ Result<Module> LoadGraphExecutorFactory(ByteReader& in) {
   return MakeGraphExecutorFactory(std::move(parts));
 }
 
+void SetExecutorThreads(const Module& root, int num_threads) {
+  if (Module found = root->FindByType(kFactoryType)) dynamic_cast<FactoryModule&>(*found).num_threads = num_threads;
+}
+
 std::optional<ExecutorParts> CopyExecutorParts(const Module& root) {
   Module found = root->FindByType(kFactoryType);
   if (!found) return std::nullopt;

@@ -245,12 +245,13 @@ def function(callable_: Callable[..., Any]) -> Function:
         raise
 
 
-def load_module(path: Any) -> Module:
+def load_module(path: Any, threads: int = 0) -> Module:
     """The module of a file that ``autotune compile -o`` wrote, ``m.tar`` or ``m.so``.
 
-    ``module["default"](autotune.cpu(0))`` makes an executor of the network.
+    ``module["default"](autotune.cpu(0))`` makes an executor of the network, with ``threads`` threads (0: one per CPU).
     """
-    return _new_module(new_handle(LIB.autotune_module_load, c.text_bytes(path)))
+    threads = c.whole(threads, 32, "threads")
+    return _new_module(new_handle(LIB.autotune_module_load_with, c.text_bytes(path), threads))
 
 
 def get_global_func(name: str) -> Function:

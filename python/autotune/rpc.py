@@ -119,9 +119,10 @@ class _Session:
 class LocalSession(_Session):
     """This machine, with the interface of :class:`Remote`."""
 
-    def load_module(self, name: str) -> Module:
-        """The module of an uploaded file, as :func:`autotune.load_module` gives it."""
-        return load_module(self._path_of(name))
+    def load_module(self, name: str, threads: int = 0) -> Module:
+        """The module of an uploaded file, as :func:`autotune.load_module` gives it. ``module["default"](session.cpu())``
+        makes an executor of its network, with ``threads`` threads (0: one per CPU)."""
+        return load_module(self._path_of(name), threads)
 
     def tensor(self, array: Any) -> Tensor:
         """A tensor with a copy of the array."""

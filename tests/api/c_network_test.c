@@ -245,6 +245,7 @@ static void test_files(void) {
   FAILS(AUTOTUNE_ERROR, "/no/such/file", autotune_executor_load("/no/such/file", NULL, &executor));
   FAILS(AUTOTUNE_ERROR, "/no/such/file", autotune_module_load("/no/such/file", &module));
   FAILS(AUTOTUNE_INVALID_ARGUMENT, "path is a null pointer", autotune_module_load(NULL, &module));
+  FAILS(AUTOTUNE_INVALID_ARGUMENT, "the number of threads is -1", autotune_module_load_with(tar, -1, &module));
   FAILS(AUTOTUNE_ERROR, "is not a package", autotune_executor_load("/", NULL, &executor));
   write_damaged(20000, -1);
   FAILS(AUTOTUNE_ERROR, "claims", autotune_executor_load(scratch, NULL, &executor)); /* truncated in a member */

@@ -68,6 +68,26 @@ class RemoteTest(unittest.TestCase):
         network.run(image=image())
         self.assertEqual(len(network.time_evaluator("run", number=2, repeat=3)()["results"]), 3)
 
+    def test_a_module_of_this_machine_has_as_many_threads_as_on_a_device(self):
+        program = (
+            "import autotune, os, sys; s = autotune.rpc.LocalSession(); s.upload(sys.argv[1], 'm');"
+            "before = len(os.listdir('/proc/self/task'));"
+            "network = s.load_module('m', threads=int(sys.argv[2]))['default'](s.cpu()); network.run();"
+            "print(len(os.listdir('/proc/self/task')) - before)"
+        )
+        for path in (TAR, SO):
+            for threads in (1, 3):
+                with self.subTest(path=path, threads=threads):
+                    more = subprocess.check_output([sys.executable, "-c", program, path, str(threads)], text=True)
+                    # beside the caller: those for kernels that are called directly, and those of the executor
+                    self.assertEqual(int(more), 2 * (threads - 1))
+        session = autotune.rpc.LocalSession()
+        session.upload(TAR, "network")
+        with self.assertRaisesRegex(autotune.InvalidArgument, "the number of threads is -1"):
+            session.load_module("network", threads=-1)
+        with self.assertRaisesRegex(autotune.InvalidArgument, "does not fit 32 bits"):
+            session.load_module("network", threads=2**40)
+
     def test_values_of_all_kinds(self):
         echo = self.connect().get_function("remote.echo")
         for value in (None, 1, -(2**63), 2.5, "text", "", b"\0bytes"):

@@ -266,6 +266,33 @@ AUTOTUNE_API int autotune_module_get_function(const autotune_module* module, con
 AUTOTUNE_API int autotune_module_function_names(const autotune_module* module, autotune_names** out);
 AUTOTUNE_API void autotune_module_free(autotune_module* module);
 
+/* ---- Threads ----------------------------------------------------------------------------------------------------- */
+
+/* Threads that run kernels, for any number of executors. Executors of one pool may run at once: where the kernel of one
+ * needs several threads and finds them busy with another one's, it runs on the caller's thread alone. */
+typedef struct autotune_pool autotune_pool;
+
+/* Settings of a pool. Begin with AUTOTUNE_POOL_OPTIONS; later versions may add members at the end. */
+typedef struct autotune_pool_options {
+  size_t size;         /* sizeof(autotune_pool_options) */
+  int32_t threads;     /* the caller of a run included; 0: one for each of `cpus` */
+  double spin_seconds; /* how long an idle thread waits for work before it sleeps; below 0: as long as is fast */
+  const int32_t* cpus; /* the CPUs on which threads run, but the caller's, which is the program's; NULL: all of them */
+  size_t num_cpus;
+  /* Threads of the program, in place of the pool's own; NULL: none. The function calls body(closure, task, thread) for
+   * each task from 0 to num_tasks - 1, and returns when all calls have returned. `thread` is from 0 to threads - 1, and
+   * differs between calls that run at the same time. Executors that run at once call the function at once. */
+  void (*parallel_for)(void* user, int32_t num_tasks, void (*body)(void* closure, int32_t task, int32_t thread),
+                       void* closure);
+  void* user; /* the first argument of parallel_for; must live as long as the executors of the pool */
+} autotune_pool_options;
+#define AUTOTUNE_POOL_OPTIONS \
+  { sizeof(autotune_pool_options), 0, -1.0, NULL, 0, NULL, NULL }
+
+/* Makes a pool and starts its threads. `options` may be NULL. Executors keep their pool alive. */
+AUTOTUNE_API int autotune_pool_create(const autotune_pool_options* options, autotune_pool** out);
+AUTOTUNE_API void autotune_pool_free(autotune_pool* pool);
+
 /* ---- Executors --------------------------------------------------------------------------------------------------- */
 
 /* A network that is ready to run, with its own threads and memory. Calls of one executor take turns (a mutex). Several
@@ -281,9 +308,10 @@ typedef struct autotune_executor_options {
    * autotune/prepared/ of $XDG_CACHE_HOME or ~/.cache, from which it also loads faster; -1: do not; 0: if the
    * environment variable AUTOTUNE_CACHE is 1. If that is 0, no process shares. autotune_executor_load only. */
   int32_t share_weights;
+  const autotune_pool* pool; /* whose threads run kernels; `threads` is then 0. NULL: threads of its own */
 } autotune_executor_options;
 #define AUTOTUNE_EXECUTOR_OPTIONS \
-  { sizeof(autotune_executor_options), 0, NULL, 0 }
+  { sizeof(autotune_executor_options), 0, NULL, 0, NULL }
 
 /* Loads a file, M.tar or M.so, and makes one executor of it. Takes less memory than a module and an executor, since the
  * weights are freed once they are prepared. `options` may be NULL. */

@@ -8,13 +8,20 @@ namespace autotune::api {
 namespace {
 
 struct Options {
-  int threads = 0;
+  KernelThreads threads = 0;
   std::string device;
   UsePrepared share = UsePrepared::kIfAsked;
 };
 
-// The size of the options in version 0.2.
+// The size of the options that the first version had.
 constexpr size_t kLeastOptions = offsetof(autotune_executor_options, share_weights);
+
+// Returns whether the options of the caller, which may be of an older version, have a member.
+template <class T>
+bool Has(const autotune_executor_options& options, const T& member) {
+  const auto begin = reinterpret_cast<uintptr_t>(&options), end = reinterpret_cast<uintptr_t>(&member + 1);
+  return options.size >= end - begin;
+}
 
 Result<Options> OptionsOf(const autotune_executor_options* options) {
   if (!options) return Options();
@@ -22,8 +29,12 @@ Result<Options> OptionsOf(const autotune_executor_options* options) {
     return Invalid("the options have no valid size; begin with AUTOTUNE_EXECUTOR_OPTIONS");
   if (options->threads < 0) return Invalid("the number of threads is ", options->threads);
   Options chosen{options->threads, options->device ? options->device : ""};
-  if (options->size >= sizeof(autotune_executor_options) && options->share_weights != 0)
+  if (Has(*options, options->share_weights) && options->share_weights != 0)
     chosen.share = options->share_weights > 0 ? UsePrepared::kYes : UsePrepared::kNo;
+  if (Has(*options, options->pool) && options->pool) {
+    if (options->threads != 0) return Invalid("the pool has the number of threads; with a pool, `threads` must be 0");
+    chosen.threads = KernelThreads(options->pool->pool);
+  }
   return chosen;
 }
 

@@ -10,6 +10,7 @@
 #include "api/session.h"
 #include "runtime/packed_func.h"
 #include "runtime/tensor.h"
+#include "runtime/thread_pool.h"
 #include "support/result.h"
 
 struct autotune_names {
@@ -28,6 +29,9 @@ struct autotune_object {
 struct autotune_module {
   autotune::Module module;
   std::string type;
+};
+struct autotune_pool {
+  std::shared_ptr<autotune::ThreadPool> pool;
 };
 struct autotune_executor {
   std::unique_ptr<autotune::Session> session;

@@ -123,9 +123,9 @@ Error NoNetwork() {
   return WithHint(Err("it holds kernels, but no network"), "compile one with `autotune compile -o m.so`");
 }
 
-Result<LoadedModel> LoadSharedObject(const std::string& path, int threads, const std::string& device) {
-  TRY(CheckThreads(threads));
-  auto context = std::make_shared<KernelContext>(threads);
+Result<LoadedModel> LoadSharedObject(const std::string& path, const KernelThreads& threads, const std::string& device) {
+  TRY(threads.Check());
+  auto context = threads.Context();
   std::shared_ptr<const Artifact> artifact = TRY(Artifact::FromFile(path));
   Module root = TRY(LoadModule(artifact, context));
   std::optional<ExecutorParts> parts = TakeExecutorParts(root);
@@ -151,18 +151,24 @@ Result<Module> TreeOf(Package package, int threads) {
 
 }  // namespace
 
+Status KernelThreads::Check() const { return CheckThreads(number); }
+
+std::shared_ptr<KernelContext> KernelThreads::Context() const {
+  return pool ? std::make_shared<KernelContext>(pool) : std::make_shared<KernelContext>(number);
+}
+
 Result<std::string> LibraryBytesOf(Package& package) {
   TRY(LinkLibrary(package, TRY(Graph::Parse(package.graph_json))));
   return std::move(package.library);
 }
 
-Result<LoadedModel> LoadModel(Package package, int threads, const std::string& device,
+Result<LoadedModel> LoadModel(Package package, const KernelThreads& threads, const std::string& device,
                               const GraphExecutorOptions& options) {
-  TRY(CheckThreads(threads));
+  TRY(threads.Check());
   ExecutorParts parts;
   parts.model_name = package.info.model_name;
   parts.graph = TRY(Graph::Parse(package.graph_json));
-  auto context = std::make_shared<KernelContext>(threads);
+  auto context = threads.Context();
   Module library = TRY(LibraryOf(package, parts.graph, context));
   parts.params = TRY(Widened(parts.graph, TRY(ParseParams(package.params))));
   package.params.clear();
@@ -170,19 +176,19 @@ Result<LoadedModel> LoadModel(Package package, int threads, const std::string& d
   return Finish(std::move(package.info), std::move(library), std::move(parts), std::move(context), device, options);
 }
 
-Result<LoadedModel> LoadModel(PreparedParts parts, int threads) {
-  TRY(CheckThreads(threads));
+Result<LoadedModel> LoadModel(PreparedParts parts, const KernelThreads& threads) {
+  TRY(threads.Check());
   ExecutorParts network{.model_name = parts.info.model_name, .prepared = parts.prepared};
   network.graph = TRY(Graph::Parse(parts.graph_json));
   network.params = std::move(parts.params);
-  auto context = std::make_shared<KernelContext>(threads);
+  auto context = threads.Context();
   Module library = TRY(LoadModule(TRY(Artifact::FromBytes(parts.library)), context));
   parts.prepared->root = library;
   return Finish(std::move(parts.info), std::move(library), std::move(network), std::move(context), "",
                 {.prepared = parts.prepared, .all_prepared = true});
 }
 
-Result<LoadedModel> LoadModel(const std::string& path, int threads, const std::string& device) {
+Result<LoadedModel> LoadModel(const std::string& path, const KernelThreads& threads, const std::string& device) {
   if (TRY(IsSharedObject(path))) return TRY_NOTE(LoadSharedObject(path, threads, device), "while loading " + path);
   return TRY_NOTE(LoadModel(TRY(ReadPackage(path)), threads, device), "while loading " + path);
 }
@@ -197,13 +203,13 @@ Result<Module> LoadModuleTree(const std::string& path, int threads) {
   return root;
 }
 
-Result<LoadedModel> MakeExecutor(const Module& root, int threads, const std::string& device) {
-  TRY(CheckThreads(threads));
+Result<LoadedModel> MakeExecutor(const Module& root, const KernelThreads& threads, const std::string& device) {
+  TRY(threads.Check());
   const std::optional<ExecutorParts> parts = CopyExecutorParts(root);
   if (!parts) return NoNetwork();
   GraphExecutorOptions options;
   options.prepared = parts->prepared;
-  return Finish(TRY(InfoOfTree(root, *parts)), root, *parts, std::make_shared<KernelContext>(threads), device, options);
+  return Finish(TRY(InfoOfTree(root, *parts)), root, *parts, threads.Context(), device, options);
 }
 
 }  // namespace autotune

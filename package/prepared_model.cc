@@ -86,7 +86,7 @@ Result<Tensor> TensorOf(std::string_view bytes, std::vector<int64_t> shape, DLDa
   return tensor.ReadOnly();
 }
 
-Result<LoadedModel> FromMapped(const MappedPrepared& mapped, int threads) {
+Result<LoadedModel> FromMapped(const MappedPrepared& mapped, const KernelThreads& threads) {
   const PreparedIndex index = TRY(FromJson<PreparedIndex>(TRY(Json::ParseCbor(mapped.index))));
   PreparedParts parts{.info = index.info, .graph_json = index.graph};
   parts.library = TRY(BytesOf(index.library, mapped.data));
@@ -127,9 +127,9 @@ Status Store(const PreparedCache& cache, const std::string& key, PreparedIndex i
 
 }  // namespace
 
-Result<LoadedModel> LoadPrepared(const std::string& path, int threads, const PreparedCache& cache,
+Result<LoadedModel> LoadPrepared(const std::string& path, const KernelThreads& threads, const PreparedCache& cache,
                                  int64_t least_bytes) {
-  TRY(CheckThreads(threads));
+  TRY(threads.Check());
   const std::optional<std::string> key = PreparedKeyOf(path);
   if (!key || TRY(IsSharedObject(path))) return LoadModel(path, threads);
   const auto find = [&]() -> std::optional<LoadedModel> {
@@ -162,7 +162,8 @@ Result<LoadedModel> LoadPrepared(const std::string& path, int threads, const Pre
   return mapped ? std::move(*mapped) : std::move(*model);
 }
 
-Result<LoadedModel> LoadFile(const std::string& path, int threads, const std::string& device, UsePrepared use) {
+Result<LoadedModel> LoadFile(const std::string& path, const KernelThreads& threads, const std::string& device,
+                             UsePrepared use) {
   const char* set = std::getenv("AUTOTUNE_CACHE");
   const std::string_view asked = set ? set : "";
   if (!device.empty() || use == UsePrepared::kNo || asked == "0" || (use == UsePrepared::kIfAsked && asked != "1"))

@@ -17,13 +17,14 @@ inline constexpr int64_t kLeastPreparedBytes = int64_t{8} << 20;
 // returns an executor that maps it, so that all processes of the package share its memory. If there can be no file, it
 // returns an executor as usual: the package changes just now, needs another device than the CPU or has too few
 // constants, or the cache refuses it. Errors are those of the package.
-Result<LoadedModel> LoadPrepared(const std::string& path, int threads, const PreparedCache& cache,
+Result<LoadedModel> LoadPrepared(const std::string& path, const KernelThreads& threads, const PreparedCache& cache,
                                  int64_t least_bytes = kLeastPreparedBytes);
 
 enum class UsePrepared { kIfAsked, kYes, kNo };
 
 // Loads a file of either form, a package by the user's cache if `use` is kYes, or kIfAsked and the environment variable
 // AUTOTUNE_CACHE is 1. If it is 0, the cache is not used.
-Result<LoadedModel> LoadFile(const std::string& path, int threads, const std::string& device, UsePrepared use);
+Result<LoadedModel> LoadFile(const std::string& path, const KernelThreads& threads, const std::string& device,
+                             UsePrepared use);
 
 }  // namespace autotune

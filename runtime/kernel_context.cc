@@ -52,11 +52,11 @@ void* ScratchStack::AllocateSlow(uint64_t bytes) {
 
 void ScratchStack::PopBlock() { Enter(current_ - 1, resume_[current_ - 1]); }
 
-KernelContext::KernelContext(ThreadPoolOptions options) : pool_(options) {
-  for (int i = 0; i < pool_.num_threads(); ++i) {
+KernelContext::KernelContext(std::shared_ptr<ThreadPool> pool) : pool_(std::move(pool)) {
+  for (int i = 0; i < pool_->num_threads(); ++i) {
     auto slot = std::make_unique<Slot>();
     slot->version = AT_ABI_VERSION;
-    slot->num_threads = static_cast<uint32_t>(pool_.num_threads());
+    slot->num_threads = static_cast<uint32_t>(pool_->num_threads());
     slot->parallel_for = ParallelFor;
     slot->workspace_alloc = WorkspaceAlloc;
     slot->workspace_free = WorkspaceFree;
@@ -69,7 +69,7 @@ KernelContext::KernelContext(ThreadPoolOptions options) : pool_(options) {
 KernelContext::~KernelContext() = default;
 
 void KernelContext::SetSerial(bool serial) {
-  for (auto& slot : slots_) slot->num_threads = serial ? 1 : static_cast<uint32_t>(pool_.num_threads());
+  for (auto& slot : slots_) slot->num_threads = serial ? 1 : static_cast<uint32_t>(pool_->num_threads());
 }
 
 std::vector<std::vector<KernelContext::Chunk>> KernelContext::StopRecording() {
@@ -119,7 +119,7 @@ int32_t KernelContext::ParallelFor(AtContext* context, int32_t num_tasks, int32_
     return first;
   }
   Region region{slot->owner, body, closure};
-  return slot->owner->pool_.Run(num_tasks, slot->owner->recording_ ? RecordChunk : RunChunk, &region);
+  return slot->owner->pool_->Run(num_tasks, slot->owner->recording_ ? RecordChunk : RunChunk, &region);
 }
 
 void* KernelContext::WorkspaceAlloc(AtContext* context, uint64_t bytes) {

@@ -57,15 +57,16 @@ class ScratchStack {
 
 class KernelContext {
  public:
-  explicit KernelContext(ThreadPoolOptions options = {});
+  explicit KernelContext(ThreadPoolOptions options = {}) : KernelContext(std::make_shared<ThreadPool>(options)) {}
+  explicit KernelContext(std::shared_ptr<ThreadPool> pool);  // other contexts may use the pool if it is shared
   explicit KernelContext(int num_threads) : KernelContext(ThreadPoolOptions{.num_threads = num_threads}) {}
   ~KernelContext();
 
   AtContext* abi() { return slots_[0].get(); }
-  int num_threads() const { return pool_.num_threads(); }
+  int num_threads() const { return pool_->num_threads(); }
   // While `serial` is set, kernels run on the calling thread only. Must not be called while a kernel runs.
   void SetSerial(bool serial);
-  ThreadPool& pool() { return pool_; }
+  ThreadPool& pool() { return *pool_; }
 
   // A part of a parallel loop that one thread ran.
   struct Chunk {
@@ -96,7 +97,7 @@ class KernelContext {
   static void WorkspaceFree(AtContext*, void* memory);
   static void SetError(AtContext*, const char* message);
 
-  ThreadPool pool_;
+  const std::shared_ptr<ThreadPool> pool_;
   std::vector<std::unique_ptr<Slot>> slots_;
   bool recording_ = false;
   std::mutex mutex_;

@@ -97,19 +97,26 @@ int64_t TasksOfUnit(int32_t num_tasks) { return CeilDiv(num_tasks, kMaxUnits); }
 
 }  // namespace
 
-ThreadPool::ThreadPool(ThreadPoolOptions options) : options_(options) {
+ThreadPool::ThreadPool(ThreadPoolOptions options) : options_(std::move(options)) {
   CountForks();
-  StartWorkers(options.num_threads > 0 ? options.num_threads : AvailableCpus());
+  const auto chosen = static_cast<int>(options_.cpus.size());
+  num_threads_ = options_.num_threads > 0 ? options_.num_threads : chosen > 0 ? chosen : AvailableCpus();
+  if (!options_.foreign.parallel_for) StartWorkers();
 }
 
-void ThreadPool::StartWorkers(int threads) {
+void ThreadPool::StartWorkers() {
   forks_ = forks.load(std::memory_order_relaxed);
-  std::vector<int> cpus = AllowedCpus();
-  bool oversubscribed = threads > AvailableCpus();
+  const bool chosen = !options_.cpus.empty();
+  std::vector<int> cpus = chosen ? options_.cpus : AllowedCpus();
+  const int available = chosen ? std::min(static_cast<int>(cpus.size()), AvailableCpus()) : AvailableCpus();
+  const bool oversubscribed = num_threads_ > available;
   spin_nanoseconds_ = oversubscribed ? 0 : static_cast<int64_t>(options_.spin_seconds * 1e9);
-  workers_.reserve(threads - 1);
+  workers_.reserve(num_threads_ - 1);
   cpus_ = oversubscribed ? std::vector<int>() : std::move(cpus);
-  for (int i = 1; i < threads; ++i) workers_.emplace_back([this, i] { Work(i); });
+  for (int i = 1; i < num_threads_; ++i) {
+    workers_.emplace_back([this, i] { Work(i); });
+    if (chosen) KeepOn(workers_.back(), options_.cpus);
+  }
 }
 
 void ThreadPool::MoveOnlyOneself() { moves_only_oneself.store(true, std::memory_order_relaxed); }
@@ -145,7 +152,7 @@ void ThreadPool::LeaveCallersCpu() const {
 }
 
 ThreadPool::~ThreadPool() {
-  if (forks_ != forks.load(std::memory_order_relaxed)) ForgetLostWorkers();
+  if (!workers_.empty() && forks_ != forks.load(std::memory_order_relaxed)) ForgetLostWorkers();
   stop_.store(true);
   wakeups_.fetch_add(1);
   FutexWake(wakeups_, INT_MAX);
@@ -162,7 +169,7 @@ bool ThreadPool::RunSomeTasks(int thread) {
     int32_t num_tasks = num_tasks_.load(std::memory_order_relaxed);
     // Chunks shrink with the number of units left: large chunks first, for few accesses to the shared cache line, and
     // small chunks at the end, to balance the threads.
-    uint32_t take = std::max<uint32_t>(1, left / (2 * static_cast<uint32_t>(num_threads())));
+    uint32_t take = std::max<uint32_t>(1, left / (2 * static_cast<uint32_t>(num_threads_)));
     uint64_t rest = thread == 0 ? ticket + (uint64_t{take} << kUnitBits) : ticket - take;
     if (!ticket_.compare_exchange_weak(ticket, rest, std::memory_order_acq_rel, std::memory_order_acquire)) continue;
     any = true;
@@ -184,13 +191,58 @@ bool ThreadPool::RunSomeTasks(int thread) {
   return any;
 }
 
+namespace {
+
+constexpr int32_t kWrongCalls = -1;  // the foreign threads did not call each task once, or with a wrong thread
+
+// A region of foreign threads. They call the body for chunks of its tasks, a few for each thread.
+struct ForeignRegion {
+  static constexpr int kChunksPerThread = 8;
+
+  ThreadPool::Body body;
+  void* closure;
+  int32_t num_tasks, num_chunks, num_threads;
+  std::atomic<int32_t> calls{0}, code{0};
+
+  void Keep(int32_t error) {
+    int32_t none = 0;
+    if (error != 0) code.compare_exchange_strong(none, error, std::memory_order_relaxed);
+  }
+  static void Call(void* region, int32_t chunk, int32_t thread) {
+    auto* self = static_cast<ForeignRegion*>(region);
+    if (chunk < 0 || chunk >= self->num_chunks || thread < 0 || thread >= self->num_threads)
+      return self->Keep(kWrongCalls);
+    const auto begin = [&](int64_t i) { return static_cast<int32_t>(i * self->num_tasks / self->num_chunks); };
+    self->Keep(self->body(self->closure, thread, begin(chunk), begin(chunk + 1)));
+    self->calls.fetch_add(1);
+  }
+};
+
+}  // namespace
+
+int32_t ThreadPool::RunByForeign(int32_t num_tasks, Body body, void* closure) {
+  const int32_t chunks = std::min(num_tasks, num_threads_ * ForeignRegion::kChunksPerThread);
+  ForeignRegion region{body, closure, num_tasks, chunks, num_threads_};
+  options_.foreign.parallel_for(options_.foreign.user, chunks, ForeignRegion::Call, &region);
+  if (region.calls.load() != chunks) region.Keep(kWrongCalls);
+  return region.code.load(std::memory_order_relaxed);
+}
+
 int32_t ThreadPool::Run(int32_t num_tasks, Body body, void* closure) {
   if (num_tasks <= 0) return 0;
-  if (num_tasks == 1 || workers_.empty()) return body(closure, 0, 0, num_tasks);
+  if (num_tasks == 1 || num_threads_ == 1) return body(closure, 0, 0, num_tasks);
+  if (options_.foreign.parallel_for) return RunByForeign(num_tasks, body, closure);
+  if (!options_.shared) return RunByWorkers(num_tasks, body, closure);
+  if (busy_.exchange(1, std::memory_order_acquire)) return body(closure, 0, 0, num_tasks);
+  const int32_t code = RunByWorkers(num_tasks, body, closure);
+  busy_.store(0, std::memory_order_release);
+  return code;
+}
+
+int32_t ThreadPool::RunByWorkers(int32_t num_tasks, Body body, void* closure) {
   if (forks_ != forks.load(std::memory_order_relaxed)) {
-    const int threads = num_threads();
     ForgetLostWorkers();
-    StartWorkers(threads);
+    StartWorkers();
   }
   if (last_forked.load(std::memory_order_relaxed) != this) last_forked.store(this, std::memory_order_relaxed);
   body_.store(body, std::memory_order_relaxed);

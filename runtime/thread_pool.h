@@ -2,9 +2,9 @@
 // returns when all tasks are done. Besides the tasks, a region takes less than a microsecond while the workers spin,
 // and tens of microseconds if they sleep (bench/fork_join.cc). Idle workers spin briefly and then sleep, so that an
 // unused pool takes no CPU time. If a process has several pools, only the workers of the pool that forked last spin.
-// The calling thread runs tasks, too. One caller at a time. There are no futures, and regions do not nest.
-// fork copies only the calling thread. In the child, the first region starts new workers. The process must not fork
-// while a region runs.
+// The calling thread runs tasks, too. One caller at a time, unless the pool is shared. There are no futures, and
+// regions do not nest. fork copies only the calling thread. In the child, the first region starts new workers. The
+// process must not fork while a region runs.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -14,8 +14,22 @@
 
 namespace autotune {
 
+// Threads of the program that uses the library. `parallel_for` calls body(closure, task, thread) for each task in
+// [0, num_tasks), and returns when all calls have returned. `thread` is below the pool's number of threads, and differs
+// between calls that run at the same time.
+struct ForeignThreads {
+  using Task = void(void* closure, int32_t task, int32_t thread);
+  void (*parallel_for)(void* user, int32_t num_tasks, Task* body, void* closure) = nullptr;
+  void* user = nullptr;
+};
+
 struct ThreadPoolOptions {
-  int num_threads = 0;  // the caller included; 0: AvailableCpus() (support/cpus.h)
+  int num_threads = 0;         // the caller included; 0: one for each of `cpus`, or AvailableCpus() (support/cpus.h)
+  std::vector<int> cpus = {};  // CPUs on which the workers run; empty: those of the process
+  // Several threads may call Run at once. A caller that finds the workers busy with another one's region runs its own
+  // region alone.
+  bool shared = false;
+  ForeignThreads foreign = {};  // if set, they run all tasks, and the pool has no workers
   // Time that a worker spins before it sleeps. A longer time makes forks cheaper, a shorter time leaves more CPU time
   // to other processes. If there are more threads than CPUs, workers do not spin.
   double spin_seconds = 100e-6;
@@ -34,7 +48,7 @@ class ThreadPool {
   // Workers then leave the caller's CPU only by themselves, once they run there.
   static void MoveOnlyOneself();
 
-  int num_threads() const { return static_cast<int>(workers_.size()) + 1; }
+  int num_threads() const { return num_threads_; }
 
   // Runs tasks 0..num_tasks-1. Free threads take chunks of shrinking size: the caller from the front, the workers from
   // the back. So on two cores, each core gets about the same part of the data in every region and finds it in its
@@ -55,7 +69,9 @@ class ThreadPool {
   }
 
  private:
-  void StartWorkers(int threads);
+  void StartWorkers();
+  int32_t RunByWorkers(int32_t num_tasks, Body body, void* closure);
+  int32_t RunByForeign(int32_t num_tasks, Body body, void* closure);
   void ForgetLostWorkers();
   void Work(int thread);
   bool RunSomeTasks(int thread);
@@ -76,7 +92,9 @@ class ThreadPool {
   alignas(64) std::atomic<int32_t> sleepers_{0};
   std::atomic<int32_t> wakeups_{0};  // sleeping workers wait until this word changes
   std::atomic<bool> stop_{false};
+  std::atomic<int32_t> busy_{0};  // of a shared pool: 1 while the workers have a region (RISC-V exchanges no bytes)
   const ThreadPoolOptions options_;
+  int num_threads_ = 1;
   uint32_t forks_ = 0;  // number of forks when the workers started (thread_pool.cc)
   int64_t spin_nanoseconds_ = 0;
   std::vector<int> cpus_;             // CPUs of the process; empty if there are more threads than CPUs

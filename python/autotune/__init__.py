@@ -28,7 +28,7 @@ from ._module import (
     register_func,
     remove_global_func,
 )
-from ._session import InferenceSession, NodeArg, load
+from ._session import InferenceSession, NodeArg, ThreadPool, load
 from ._tensor import Tensor, empty, from_dlpack, tensor
 from ._tune import TuneResult, tune
 
@@ -50,6 +50,7 @@ __all__ = [
     "Object",
     "OutOfMemory",
     "Tensor",
+    "ThreadPool",
     "TuneResult",
     "compile",
     "cpu",

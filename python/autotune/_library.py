@@ -97,7 +97,25 @@ READ_ONLY = 1
 
 
 class ExecutorOptions(ctypes.Structure):
-    _fields_ = [("size", c_size_t), ("threads", c_int32), ("device", c_char_p), ("share_weights", c_int32)]
+    _fields_ = [
+        ("size", c_size_t),
+        ("threads", c_int32),
+        ("device", c_char_p),
+        ("share_weights", c_int32),
+        ("pool", c_void_p),
+    ]
+
+
+class PoolOptions(ctypes.Structure):
+    _fields_ = [
+        ("size", c_size_t),
+        ("threads", c_int32),
+        ("spin_seconds", c_double),
+        ("cpus", POINTER(c_int32)),
+        ("num_cpus", c_size_t),
+        ("parallel_for", c_void_p),
+        ("user", c_void_p),
+    ]
 
 
 class Port(ctypes.Structure):
@@ -188,6 +206,8 @@ _declare(c_char_p, "autotune_module_type", c_void_p)
 _declare(c_int, "autotune_module_get_function", c_void_p, c_char_p, _OUT)
 _declare(c_int, "autotune_module_function_names", c_void_p, _OUT)
 _declare(None, "autotune_module_free", c_void_p)
+_declare(c_int, "autotune_pool_create", POINTER(PoolOptions), _OUT)
+_declare(None, "autotune_pool_free", c_void_p)
 _declare(c_int, "autotune_executor_load", c_char_p, POINTER(ExecutorOptions), _OUT)
 _declare(c_int, "autotune_executor_create", c_void_p, POINTER(ExecutorOptions), _OUT)
 _declare(c_int32, "autotune_executor_num_inputs", c_void_p)

@@ -42,13 +42,41 @@ class NodeArg:
 Arrays = Union[Mapping[str, Any], Sequence[Any]]
 
 
+class ThreadPool:
+    """Threads that run kernels, for any number of sessions: ``InferenceSession("m.tar", pool=pool)``.
+
+    ``threads`` counts the caller of a run (0: one for each of ``cpus``). ``spin_seconds`` is how long an idle thread waits
+    for work before it sleeps (``None``: as long as is fast). ``cpus`` are the numbers of the CPUs on which the threads
+    run, but the caller's (``None``: all of the process).
+
+    Sessions of one pool may run at once. Where a kernel needs several threads and finds them busy with another session's,
+    it runs on the caller's thread alone.
+    """
+
+    def __init__(
+        self, threads: int = 0, spin_seconds: Optional[float] = None, cpus: Optional[Sequence[int]] = None
+    ) -> None:
+        numbers = [c.whole(cpu, 32, "the CPU") for cpu in cpus or ()]
+        options = c.PoolOptions(ctypes.sizeof(c.PoolOptions), c.whole(threads, 32, "threads"), -1.0)
+        if spin_seconds is not None:
+            if not spin_seconds >= 0:
+                raise InvalidArgument("spin_seconds is %s" % spin_seconds)
+            options.spin_seconds = spin_seconds
+        options.cpus, options.num_cpus = (ctypes.c_int32 * len(numbers))(*numbers), len(numbers)
+        self._handle = new_handle(LIB.autotune_pool_create, byref(options))
+
+    def __del__(self, free=LIB.autotune_pool_free) -> None:
+        free(getattr(self, "_handle", None))
+
+
 class InferenceSession:
     """A network that is ready to run.
 
     ``source`` is a file that ``autotune compile -o`` wrote, ``m.tar`` or ``m.so``, or a module of :func:`load_module` or
     :func:`compile`; sessions of one module share its weights. A model, ``m.onnx``, the bytes of one or an
-    ``onnx.ModelProto``, is compiled with defaults and the schedules in the database (:func:`compile`). ``threads`` is the number of threads that run kernels (0: one per CPU). ``device`` chooses the device of a
-    network for GPUs.
+    ``onnx.ModelProto``, is compiled with defaults and the schedules in the database (:func:`compile`). ``threads`` is
+    the number of threads that run kernels (0: one per CPU); ``pool``, a :class:`ThreadPool`, has them instead. ``device``
+    chooses the device of a network for GPUs.
 
     With ``share_weights=True``, all processes of this user that load the package ``m.tar`` so share its prepared weights,
     and load it faster, by a file in ``autotune/prepared/`` of ``$XDG_CACHE_HOME`` or ``~/.cache``; ``None``: if the
@@ -59,12 +87,18 @@ class InferenceSession:
     """
 
     def __init__(
-        self, source: Any, threads: int = 0, device: Optional[str] = None, share_weights: Optional[bool] = None
+        self,
+        source: Any,
+        threads: int = 0,
+        device: Optional[str] = None,
+        share_weights: Optional[bool] = None,
+        pool: Optional[ThreadPool] = None,
     ) -> None:
         threads = c.whole(threads, 32, "threads")
         where = c.text_bytes(device) if device else None
         share = 0 if share_weights is None else 1 if share_weights else -1
-        options = c.ExecutorOptions(ctypes.sizeof(c.ExecutorOptions), threads, where, share)
+        its_pool = pool._handle if pool else None
+        options = c.ExecutorOptions(ctypes.sizeof(c.ExecutorOptions), threads, where, share, its_pool)
         if is_model(source):
             source = compile(source)
         if isinstance(source, Module):
@@ -197,7 +231,11 @@ def _as_array(result: Tensor) -> Any:
 
 
 def load(
-    path: Any, threads: int = 0, device: Optional[str] = None, share_weights: Optional[bool] = None
+    path: Any,
+    threads: int = 0,
+    device: Optional[str] = None,
+    share_weights: Optional[bool] = None,
+    pool: Optional[ThreadPool] = None,
 ) -> InferenceSession:
     """The network of a file, compiled or not: ``autotune.load("m.tar")(x)``, ``autotune.load("m.onnx")(x)``."""
-    return InferenceSession(path, threads, device, share_weights)
+    return InferenceSession(path, threads, device, share_weights, pool)

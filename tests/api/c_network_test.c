@@ -196,6 +196,73 @@ static void test_threads(void) {
   FAILS(AUTOTUNE_INVALID_ARGUMENT, "AUTOTUNE_EXECUTOR_OPTIONS", autotune_executor_load(tar, &options, &executors[0]));
 }
 
+static void forwards(void* user, int32_t num_tasks, void (*body)(void*, int32_t, int32_t), void* closure) {
+  int32_t task;
+  ++*(int*)user;
+  for (task = 0; task < num_tasks; ++task) body(closure, task, task % 2);
+}
+static void none(void* user, int32_t num_tasks, void (*body)(void*, int32_t, int32_t), void* closure) {
+  (void)user, (void)num_tasks, (void)body, (void)closure;
+}
+
+/* Four executors with the threads of one pool, eight threads that run them; then threads of the program. */
+static void test_pools(void) {
+  autotune_pool_options settings = AUTOTUNE_POOL_OPTIONS;
+  autotune_executor_options options = AUTOTUNE_EXECUTOR_OPTIONS;
+  autotune_pool* pool = NULL;
+  autotune_module* module = NULL;
+  autotune_executor* executors[4];
+  pthread_t threads[8];
+  int32_t cpu = -1;
+  int i, regions = 0;
+  settings.threads = 2;
+  settings.spin_seconds = 0;
+  OK(autotune_pool_create(&settings, &pool));
+  options.pool = pool;
+  OK(autotune_module_load(tar, &module));
+  for (i = 0; i < 4; ++i) OK(autotune_executor_create(module, &options, &executors[i]));
+  autotune_pool_free(pool); /* the executors keep it */
+  for (i = 0; i < 8; ++i) NEED(pthread_create(&threads[i], NULL, run_often, executors[i / 2]) == 0);
+  for (i = 0; i < 8; ++i) pthread_join(threads[i], NULL);
+  for (i = 0; i < 4; ++i) autotune_executor_free(executors[i]);
+
+  settings.parallel_for = forwards;
+  settings.user = &regions;
+  OK(autotune_pool_create(&settings, &pool));
+  options.pool = pool;
+  for (i = 0; i < 2; ++i) {
+    OK(i ? autotune_executor_load(tar, &options, &executors[i]) : autotune_executor_load(so, &options, &executors[i]));
+    regions = 0;
+    run_often(executors[i]);
+    EXPECT(regions > 10);
+    autotune_executor_free(executors[i]);
+  }
+  options.threads = 2;
+  FAILS(AUTOTUNE_INVALID_ARGUMENT, "`threads` must be 0", autotune_executor_load(tar, &options, &executors[0]));
+  options.threads = 0;
+  autotune_pool_free(pool);
+  settings.parallel_for = none; /* a run whose tasks were not called fails */
+  OK(autotune_pool_create(&settings, &pool));
+  options.pool = pool;
+  if (autotune_executor_create(module, &options, &executors[0]) == AUTOTUNE_OK) {
+    EXPECT(autotune_executor_run(executors[0]) == AUTOTUNE_ERROR);
+    autotune_executor_free(executors[0]);
+  }
+  autotune_pool_free(pool);
+  autotune_module_free(module);
+
+  settings.num_cpus = 1;
+  FAILS(AUTOTUNE_INVALID_ARGUMENT, "cpus is a null pointer", autotune_pool_create(&settings, &pool));
+  settings.cpus = &cpu;
+  FAILS(AUTOTUNE_INVALID_ARGUMENT, "may not use the CPU -1", autotune_pool_create(&settings, &pool));
+  settings.spin_seconds = 1e9;
+  FAILS(AUTOTUNE_INVALID_ARGUMENT, "spin_seconds", autotune_pool_create(&settings, &pool));
+  settings.threads = 1 << 20;
+  FAILS(AUTOTUNE_ERROR, "1048576", autotune_pool_create(&settings, &pool));
+  settings.size = 8;
+  FAILS(AUTOTUNE_INVALID_ARGUMENT, "AUTOTUNE_POOL_OPTIONS", autotune_pool_create(&settings, &pool));
+}
+
 /* After fork, the executor runs in the child and in the parent. A child without threads would hang. */
 static void test_fork(void) {
 #ifndef __SANITIZE_THREAD__ /* ThreadSanitizer does not support threads in a child of fork */
@@ -277,6 +344,7 @@ int main(int argc, char** argv) {
   test_executor(so);
   test_run_with();
   test_threads();
+  test_pools();
   test_fork();
   test_files();
   if (failures == 0) puts("all right");

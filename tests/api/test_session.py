@@ -117,6 +117,29 @@ class SessionTest(unittest.TestCase):
             thread.join()
         self.assertEqual(wrong, [])
 
+    def test_sessions_share_the_threads_of_a_pool(self):
+        program = (
+            "import autotune, os, sys; list = lambda: set(os.listdir('/proc/self/task')); before = list();"
+            "cpu = max(os.sched_getaffinity(0)); pool = autotune.ThreadPool(3, spin_seconds=0, cpus=[cpu]);"
+            "sessions = [autotune.InferenceSession(path, pool=pool) for path in sys.argv[1:]]; more = list() - before;"
+            "print(len(more), {tuple(os.sched_getaffinity(int(thread))) for thread in more} == {(cpu,)})"
+        )
+        output = subprocess.check_output([sys.executable, "-c", program, TAR, SO], text=True)
+        self.assertEqual(output, "2 True\n")
+        pool = autotune.ThreadPool(2)
+        sessions = [autotune.load(TAR, pool=pool), autotune.InferenceSession(autotune.load_module(SO), pool=pool)]
+        del pool  # the sessions keep it
+        for session in sessions:
+            self.assertTrue(is_expected(flat(session(image()))))
+        for text, make in (
+            ("the CPU 99999", lambda: autotune.ThreadPool(cpus=[99999])),
+            ("the number of threads is -1", lambda: autotune.ThreadPool(-1)),
+            ("spin_seconds is -1", lambda: autotune.ThreadPool(spin_seconds=-1)),
+            ("`threads` must be 0", lambda: autotune.load(TAR, threads=1, pool=autotune.ThreadPool(1))),
+        ):
+            with self.assertRaisesRegex(autotune.InvalidArgument, text):
+                make()
+
     def test_a_child_of_fork_runs(self):
         session = autotune.InferenceSession(TAR, threads=2)
         session.run(None, [image()])

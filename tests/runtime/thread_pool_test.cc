@@ -193,6 +193,83 @@ TEST(ThreadPool, FirstErrorCodeIsReturnedAndAllTasksRun) {
   EXPECT_EQ(pool.Run(5, body, &runs), 0);  // the next region forgets the error
 }
 
+// The task of one caller waits for a whole region of another one, whose tasks the busy workers cannot run.
+TEST(ThreadPool, CallersOfASharedPoolDoNotWaitForEachOther) {
+  ThreadPool pool({.num_threads = 2, .shared = true});
+  std::set<std::thread::id> others;
+  std::atomic<int> sum = 0;
+  pool.For(2, [&](int i) {
+    if (i == 1) return;
+    std::thread other([&] {
+      pool.For(100, [&](int task) {
+        others.insert(std::this_thread::get_id());
+        sum += task;
+      });
+    });
+    other.join();
+  });
+  EXPECT_EQ(sum, 4950);
+  EXPECT_EQ(others.size(), 1);
+  std::vector<std::thread> callers;
+  std::atomic<int64_t> total = 0;
+  for (int i = 0; i < 4; ++i) {
+    callers.emplace_back([&] {
+      for (int round = 0; round < 200; ++round) pool.For(10, [&](int task) { total += task; });
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(total, 4 * 200 * 45);
+}
+
+TEST(ThreadPool, WorkersRunOnTheChosenCpus) {
+  const int cpu = AllowedCpus().back();
+  ThreadPool pool({.num_threads = 3, .cpus = {cpu}});
+  EXPECT_EQ(ThreadPool({.cpus = {cpu}}).num_threads(), 1);
+  std::mutex mutex;
+  std::atomic<int> here = 0;
+  std::vector<int> ran;
+  const std::thread::id caller = std::this_thread::get_id();
+  pool.For(3, [&](int) {  // each waits for the others, so each thread runs one
+    ++here;
+    while (here < 3) std::this_thread::yield();
+    if (std::this_thread::get_id() == caller) return;
+    std::lock_guard lock(mutex);
+    ran.push_back(sched_getcpu());
+  });
+  EXPECT_EQ(ran, std::vector<int>(2, cpu));
+}
+
+// Threads of a program, which do nothing at the same time: calls the body for tasks in descending order, with each
+// thread in turn.
+struct Foreign {
+  int calls = 0;
+  int first = 0;   // the first task that is called; above 0, some are left out
+  int thread = 0;  // added to the number of the thread; above 0, there is no such thread
+  static void ParallelFor(void* user, int32_t num_tasks, ForeignThreads::Task* body, void* closure) {
+    auto* self = static_cast<Foreign*>(user);
+    for (int32_t task = num_tasks; --task >= self->first;) body(closure, task, self->calls++ % 2 + self->thread);
+  }
+};
+
+TEST(ThreadPool, ForeignThreadsRunAllTasks) {
+  Foreign foreign;
+  ThreadPool pool({.num_threads = 2, .foreign = {Foreign::ParallelFor, &foreign}});
+  EXPECT_EQ(pool.num_threads(), 2);
+  for (int tasks : {0, 1, 2, 15, 16, 17, 1000}) {
+    std::vector<int> seen(tasks, 0);
+    pool.For(tasks, [&](int i) { ++seen[i]; });
+    EXPECT_EQ(seen, std::vector<int>(tasks, 1));
+  }
+  EXPECT_EQ(foreign.calls, 2 + 15 + 3 * 16);  // chunks; a single task runs here
+  auto body = [](void*, int32_t, int32_t begin, int32_t end) -> int32_t { return begin <= 5 && 5 < end ? 42 : 0; };
+  EXPECT_EQ(pool.Run(20, body, nullptr), 42);
+  EXPECT_EQ(pool.Run(5, body, nullptr), 0);
+  foreign.first = 1;
+  EXPECT_NE(pool.Run(5, body, nullptr), 0);  // a task did not run
+  foreign = {.thread = 1};
+  EXPECT_NE(pool.Run(5, body, nullptr), 0);  // there is no such thread
+}
+
 TEST(KernelContext, NestedParallelLoopsRunSerially) {
   KernelContext context(2);
   struct State {

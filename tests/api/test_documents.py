@@ -1,5 +1,5 @@
-"""The examples of docs/c.md and docs/python.md run as they are: C programs are compiled strictly and run on m.tar; the
-pieces of Python run in their order, in one program. Those of the sections on tuning are for test_tune_documents.py."""
+"""The examples of docs/c.md, docs/python.md and docs/embedding.md run as they are: C programs are compiled strictly and
+run on m.tar; the pieces of Python of a page run in their order, in one program. Those of the sections on tuning are for test_tune_documents.py."""
 
 import os
 import re
@@ -34,8 +34,8 @@ class DocumentsTest(unittest.TestCase):
         return done.stdout
 
     def test_c(self):
-        programs = examples("c.md", "c")
-        self.assertGreaterEqual(len(programs), 2)
+        programs = examples("c.md", "c") + examples("embedding.md", "c")
+        self.assertGreaterEqual(len(programs), 6)
         os.mkdir(os.path.join(self.folder, "autotune"))
         shutil.copy(os.path.join(SOURCE, "api", "c_api.h"), os.path.join(self.folder, "autotune"))
         for i, text in enumerate(programs):
@@ -44,18 +44,21 @@ class DocumentsTest(unittest.TestCase):
                     file.write(text)
                 library = os.path.dirname(os.path.abspath(LIBRARY))
                 self.run_here("cc", *STRICT, "-I.", "main.c", "-o", "main", LIBRARY, "-Wl,-rpath," + library)
-                self.assertRegex(self.run_here("./main", "m.tar"), r"\S")
+                output = self.run_here("./main", "m.tar")
+                self.assertRegex(output, r"\S")
+                self.assertNotIn("not available", output)
 
     def test_python(self):
         try:
             import numpy  # noqa: F401, the examples use it
         except ImportError:
             self.skipTest("no numpy")
-        pieces = examples("python.md", "python")
-        self.assertGreaterEqual(len(pieces), 4)
-        with open(os.path.join(self.folder, "main.py"), "w") as file:
-            file.write("\n".join(pieces))
-        self.run_here(sys.executable, "main.py")
+        for document, least in (("python.md", 4), ("embedding.md", 1)):
+            pieces = examples(document, "python")
+            self.assertGreaterEqual(len(pieces), least)
+            with open(os.path.join(self.folder, "main.py"), "w") as file:
+                file.write("\n".join(pieces))
+            self.run_here(sys.executable, "main.py")
 
 
 if __name__ == "__main__":

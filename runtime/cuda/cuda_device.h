@@ -3,6 +3,7 @@
 #pragma once
 #include <map>
 #include <mutex>
+#include <shared_mutex>
 #include <string>
 #include <vector>
 
@@ -103,6 +104,8 @@ class CudaDevice final : public Device {
   const DeviceLimits limits_;
   // Guards the members below. Recursive: Capture holds it while its caller records.
   mutable std::recursive_mutex mutex_;
+  // Held while an image is loaded, and by a capture alone. Taken after mutex_, or without it.
+  std::shared_mutex loading_;
   Context context_ = nullptr;
   Stream stream_ = nullptr;
   bool has_pool_ = false;

@@ -221,15 +221,26 @@ std::string FirstErrorOf(const std::string& log) {
 Result<std::shared_ptr<const DeviceImage>> CudaDevice::LoadImage(std::string_view format, std::string_view bytes) {
   if (format != "ptx" && format != "cubin")
     return Err(DeviceText(dl()), " takes PTX (ptx) and machine code (cubin), not ", OneLine(format));
-  Session session(*this);
-  TRY(session.status());
-  TRY(CheckNotCapturing("loading an image"));
+  {
+    Session session(*this);
+    TRY(session.status());
+    TRY(CheckNotCapturing("loading an image"));
+  }
   const std::string text(bytes);  // adds the zero byte that must end PTX
   std::string log(16 << 10, '\0');
   int options[] = {kErrorLogBuffer, kErrorLogBytes};
   void* values[] = {log.data(), reinterpret_cast<void*>(log.size() - 1)};
   Image image = nullptr;
-  const Code code = api_.cuModuleLoadDataEx(&image, text.c_str(), std::size(options), options, values);
+  // Without the device's lock: a translation takes long, and other threads may go on meanwhile.
+  const Code code = [&] {
+    std::shared_lock loading(loading_);
+    Context context = nullptr;
+    api_.cuCtxPushCurrent_v2(context_);
+    const Code loaded = api_.cuModuleLoadDataEx(&image, text.c_str(), std::size(options), options, values);
+    api_.cuCtxPopCurrent_v2(&context);
+    return loaded;
+  }();
+  Session session(*this);
   log.resize(std::strlen(log.c_str()));
   switch (code) {
     case kSuccess:
@@ -280,6 +291,7 @@ Result<std::shared_ptr<DeviceGraph>> CudaDevice::Capture(const std::function<Sta
   Session session(*this);
   TRY(session.status());
   TRY(CheckNotCapturing("a capture"));
+  std::unique_lock loading(loading_);
   TRY(Check(api_.cuStreamBeginCapture_v2(stream_, kThreadLocal), "the begin of a capture"));
   capturing_ = true;
   Status recorded = record();

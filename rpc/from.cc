@@ -31,7 +31,7 @@ Roles SendersOf(const Body& body) {
           return {Role::kTracker, Role::kServer, Role::kClient, Role::kAdmin};
         } else {
           static_assert(kIsOneOf<T, RunnerHello, RunnerRequest, RunnerProgress, RunnerReference, RunnerResult,
-                                 RunnerProbe, RunnerCall>,
+                                 RunnerProbe, RunnerCall, RunnerAhead>,
                         "say who may send this message");
           return {};
         }

@@ -56,13 +56,12 @@ class CpuKernel final : public MeasuredKernel {
 
 class DeviceKernel final : public MeasuredKernel {
  public:
-  DeviceKernel(std::shared_ptr<const Artifact> artifact, DevicePtr device)
-      : artifact_(std::move(artifact)), device_(std::move(device)) {}
+  DeviceKernel(LoadedArtifact loaded, DevicePtr device) : loaded_(std::move(loaded)), device_(std::move(device)) {}
 
   Status Prepare(const Kernel& kernel, std::span<const Tensor> inputs) {
     const KernelMetadata& metadata = kernel.metadata;
-    Module module = TRY(LoadModule(artifact_, std::make_shared<KernelContext>(1)));
-    kernel_ = TRY(module->BindKernel(metadata.name, device_));
+    if (!loaded_.module) loaded_.module = TRY(LoadModule(loaded_.artifact, std::make_shared<KernelContext>(1)));
+    kernel_ = TRY(loaded_.module->BindKernel(metadata.name, device_));
     if (const int64_t bytes = kernel_->ScratchBytes(); bytes > 0) kernel_->SetScratch(TRY(device_->Allocate(bytes)));
     TRY(Allocate(metadata));
     std::vector<void*> constants;
@@ -175,7 +174,7 @@ class DeviceKernel final : public MeasuredKernel {
     return {};
   }
 
-  const std::shared_ptr<const Artifact> artifact_;
+  LoadedArtifact loaded_;
   const DevicePtr device_;
   std::shared_ptr<BoundKernel> kernel_;
   std::vector<Tensor> inputs_;
@@ -201,9 +200,9 @@ Result<std::unique_ptr<MeasuredKernel>> OnCpu(const Kernel& kernel, std::span<co
   return std::unique_ptr<MeasuredKernel>(std::move(made));
 }
 
-Result<std::unique_ptr<MeasuredKernel>> OnDevice(std::shared_ptr<const Artifact> artifact, const Kernel& kernel,
+Result<std::unique_ptr<MeasuredKernel>> OnDevice(LoadedArtifact loaded, const Kernel& kernel,
                                                  std::span<const Tensor> inputs, const DevicePtr& device) {
-  auto made = std::make_unique<DeviceKernel>(std::move(artifact), device);
+  auto made = std::make_unique<DeviceKernel>(std::move(loaded), device);
   TRY(made->Prepare(kernel, inputs));
   return std::unique_ptr<MeasuredKernel>(std::move(made));
 }

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "rpc/load_ahead.h"
 #include "runtime/artifact.h"
 #include "runtime/compare.h"
 #include "runtime/device.h"
@@ -44,10 +45,11 @@ class MeasuredKernel {
 // All arguments must outlive the result.
 Result<std::unique_ptr<MeasuredKernel>> OnCpu(const Kernel& kernel, std::span<const Tensor> inputs,
                                               KernelContext& context, CopyArena& arena);
-// Makes a kernel on a device other than the CPU and copies the inputs to it. Calls of Time rotate among copies of the
+// Makes a kernel on a device other than the CPU and copies the inputs to it. Makes the artifact's module if there is
+// none. Calls of Time rotate among copies of the
 // weights as KernelTimeOptions::cold_bytes says, for the L2 cache of the device in place of the last-level cache. If
 // the device tells no size of its cache or has no memory for copies, there is one copy.
-Result<std::unique_ptr<MeasuredKernel>> OnDevice(std::shared_ptr<const Artifact> artifact, const Kernel& kernel,
+Result<std::unique_ptr<MeasuredKernel>> OnDevice(LoadedArtifact loaded, const Kernel& kernel,
                                                  std::span<const Tensor> inputs, const DevicePtr& device);
 
 }  // namespace autotune::rpc

@@ -26,7 +26,7 @@
 namespace autotune::rpc {
 
 inline constexpr int kWireMajor = 2;
-inline constexpr int kWireMinor = 10;
+inline constexpr int kWireMinor = 11;
 
 inline constexpr size_t kMaxFrames = 256;  // of a message; the bytes of a frame have a limit, too (rpc/transport.cc)
 
@@ -416,7 +416,7 @@ using AnyBody =
                  LeaseEnd, RunnerHello, RunnerRequest, RunnerProgress, RunnerReference, RunnerResult, RunnerProbe,
                  DeviceHold, DeviceHeld, LeaseRevoke, LeaseRevoked, MemberInvite, MemberInvited, MemberRevoke,
                  MemberRevoked, MembersRequest, MembersReply, KeyRotate, KeyRotated, UploadLink, UploadPull,
-                 UploadChunk, Call, CallReply, RunnerCall, JobReport>;
+                 UploadChunk, Call, CallReply, RunnerCall, JobReport, RunnerAhead>;
 // One of them. A type of its own, so that only one file compiles the copies and destructors of thirty types.
 struct Body : AnyBody {
   using AnyBody::AnyBody;

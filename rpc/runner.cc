@@ -17,7 +17,9 @@
 #include "rpc/channel.h"
 #include "rpc/device_probe.h"
 #include "rpc/library_files.h"
+#include "rpc/load_ahead.h"
 #include "rpc/measured_kernel.h"
+#include "rpc/runner_device.h"
 #include "rpc/runner_hello.h"
 #include "rpc/runner_limits.h"
 #include "rpc/sandbox.h"
@@ -26,9 +28,7 @@
 #include "runtime/compare.h"
 #include "runtime/fill.h"
 #include "runtime/kernel_context.h"
-#include "runtime/thread_pool.h"
 #include "runtime/time_evaluator.h"
-#include "support/cpu_features.h"
 #include "support/cpus.h"
 #include "support/json.h"
 
@@ -71,37 +71,24 @@ bool MostAreFinite(const std::vector<Tensor>& tensors) {
   return 2 * finite > all;
 }
 
-// Enters the sandbox. Returns an error if a layer is missing that must be there.
-Result<std::vector<SandboxLayer>> Confined(const RunnerOptions& options, Restriction restriction) {
-  HostCpuFeatures();  // it makes a system call that the sandbox forbids
-  ThreadPool::MoveOnlyOneself();
-  std::vector<SandboxLayer> layers = EnterSandbox(options.sandbox, restriction);
-  if (options.sandbox.mode == SandboxMode::kStrict && !options.shows_sandbox) TRY(CheckStrict(layers));
-  return layers;
-}
-
-// Makes the context of a device other than the CPU. With CUDA, then enters the sandbox: by then the driver and the
-// library that tells clocks have started, and they need no further processes.
-Result<std::vector<SandboxLayer>> ConfinedWithDevice(const RunnerOptions& options, Device& device) {
-  TRY(device.Synchronize());
-  device.State();
-  if (device.dl().device_type != kDLCUDA) return std::vector<SandboxLayer>();
-  return Confined(options, Restriction::kDriver);
-}
-
 class Runner {
  public:
   // `device` is a device that the runner offers beside the CPU, or null.
-  Runner(BlockingChannel& channel, const RunnerOptions& options, DevicePtr device, CallSupplies supplies)
-      : channel_(channel), options_(options), device_(std::move(device)), supplies_(std::move(supplies)) {}
+  Runner(BlockingChannel& channel, const RunnerOptions& options, const DevicePtr& device, CallSupplies supplies)
+      : channel_(channel), options_(options), device_(device), ahead_(device), supplies_(std::move(supplies)) {}
 
   // Returns true if the device has failed for good, so that this process can measure no further candidate.
   bool IsBroken() const { return device_ && !device_->LastError().ok(); }
+
+  // Keeps the artifacts that the next Run loads ahead.
+  void KeepAhead(const Message& message) { next_ = message.blobs; }
 
   TrialResult Run(const Message& message, const RunnerRequest& request) {
     phase_ = RunnerPhase::kLoad;
     supplies_.files.Close();
     TrialResult result = WithDevice([&](TrialResult& made) { return Measure(message, request, made); });
+    (void)WaitForAhead(request);  // if the candidate has failed before; an error: the parent is gone
+    next_.clear();
     result.candidate = request.candidate.id;
     return result;
   }
@@ -170,6 +157,15 @@ class Runner {
   Status Enter(const RunnerRequest& request, RunnerPhase phase) {
     phase_ = phase;
     return channel_.Send({"", RunnerProgress{request.run, phase}, {}});
+  }
+
+  // Waits until the artifacts of later candidates are loaded: the driver sends them to the GPU and translates them on
+  // cores of this host, which would disturb a measurement.
+  Status WaitForAhead(const RunnerRequest& request) {
+    if (!ahead_.Works()) return {};
+    TRY(Enter(request, RunnerPhase::kAhead));
+    ahead_.Wait();
+    return Enter(request, RunnerPhase::kTime);
   }
 
   KernelContext& ContextFor(int threads) {
@@ -243,7 +239,7 @@ class Runner {
   // Runs the reference on the inputs of `draw`. A bounded reference has its bounds as further outputs.
   Status RunReference(const std::shared_ptr<const Artifact>& artifact, const Kernel& kernel, int threads, bool bounded,
                       Draw& draw) {
-    auto placed = TRY(Place(artifact, kernel, draw.tensors, threads));
+    auto placed = TRY(Place({artifact, nullptr}, kernel, draw.tensors, threads));
     TRY(placed->Call());
     const size_t outputs = placed->outputs().size() / (bounded ? 2 : 1);
     for (size_t i = 0; i < placed->outputs().size(); ++i) {
@@ -309,14 +305,14 @@ class Runner {
   }
 
   // Returns the kernel, placed on the device that its code is for.
-  Result<std::unique_ptr<MeasuredKernel>> Place(const std::shared_ptr<const Artifact>& artifact, const Kernel& kernel,
+  Result<std::unique_ptr<MeasuredKernel>> Place(const LoadedArtifact& loaded, const Kernel& kernel,
                                                 const std::vector<Tensor>& inputs, int threads) {
     const std::string& kind = kernel.metadata.device;
     if (kind.empty()) return OnCpu(kernel, inputs, ContextFor(threads), arena_);
     if (!device_ || DeviceTypeName(device_->dl().device_type) != kind)
       return Err("kernel ", kernel.metadata.name, " is for devices of kind ", kind, ", and this server offers ",
                  device_ ? DeviceText(device_->dl()) : "the CPU", "; start it with rpc_server --device ", kind);
-    return OnDevice(artifact, kernel, inputs, device_);
+    return OnDevice(loaded, kernel, inputs, device_);
   }
 
   std::optional<Failure> CheckOutputs(const std::vector<GuardedTensor>& outputs, const Draw& draw,
@@ -346,8 +342,10 @@ class Runner {
   Status Measure(const Message& message, const RunnerRequest& request, TrialResult& result) {
     const Candidate& candidate = request.candidate;
     if (message.blobs.empty()) return Err("the candidate's artifact is missing");
-    auto artifact = TRY(Artifact::FromStranger(*message.blobs[0]));
-    const Kernel* kernel = TRY(artifact->Find(candidate.kernel));
+    LoadedArtifact loaded = ahead_.Take(*message.blobs[0]);
+    if (!next_.empty()) ahead_.Begin(next_);
+    if (!loaded.artifact) loaded.artifact = TRY(Artifact::FromStranger(*message.blobs[0]));
+    const Kernel* kernel = TRY(loaded.artifact->Find(candidate.kernel));
     if (Checks(request) && task_.reference_key != ReferenceKey(request.task)) {
       if (Status made = MakeReference(message, request); !made) {
         task_ = {};
@@ -363,7 +361,7 @@ class Runner {
       result.status = TrialStatus::kWrongAnswer;
       return same;
     }
-    auto placed = TRY(Place(artifact, *kernel, task_.tame.tensors, candidate.threads));
+    auto placed = TRY(Place(loaded, *kernel, task_.tame.tensors, candidate.threads));
     if (Checks(request) && !task_.wild.tensors.empty()) {
       TRY(placed->SetInputs(task_.wild.tensors));
       TRY(placed->Call());
@@ -383,6 +381,7 @@ class Runner {
     }
     // Overwrite the outputs, so that the check after the timed calls sees only results of those calls.
     TRY(placed->Refill());
+    TRY(WaitForAhead(request));
     KernelTimeOptions options;
     options.time.repeats = candidate.repeats;
     options.time.max_repeats = candidate.max_repeats;
@@ -412,35 +411,12 @@ class Runner {
   std::unique_ptr<KernelContext> context_;
   int asked_threads_ = 0;  // of the candidate for which context_ was made
   CopyArena arena_;
+  LoadAhead ahead_;
+  std::vector<Blob> next_;  // artifacts for ahead_
   TaskState task_;
   CallSupplies supplies_;  // until the first call or candidate
   std::optional<CallTable> calls_;
 };
-
-struct Prepared {
-  DevicePtr device;  // null: the CPU
-  std::vector<SandboxLayer> layers;
-};
-
-// Opens the device and enters the sandbox, in the order that the device's driver needs. The sandbox of a CUDA device
-// follows in Runner::StartDevice.
-Result<Prepared> Prepare(const RunnerOptions& options) {
-  Prepared prepared;
-  if (options.device.type == kDLCPU) {
-    prepared.layers = TRY(Confined(options, Restriction::kKernels));
-    return prepared;
-  }
-  // Unless the environment says otherwise, the drivers' compilers do not cache their results.
-  setenv("POCL_KERNEL_CACHE", "0", /*overwrite=*/0);
-  setenv("CUDA_CACHE_DISABLE", "1", /*overwrite=*/0);
-  setenv("CUDA_MODULE_LOADING", "EAGER", /*overwrite=*/0);  // invalid code fails when it is loaded, not when it runs
-  // OpenCL's driver may start threads at any time, so the sandbox comes before them.
-  if (options.device.type == kDLOpenCL) prepared.layers = TRY(Confined(options, Restriction::kCompiler));
-  prepared.device = TRY(OpenChosenDevice(options.device));
-  if (options.shows_sandbox && options.device.type == kDLCUDA)
-    prepared.layers = TRY(ConfinedWithDevice(options, *prepared.device));
-  return prepared;
-}
 
 }  // namespace
 
@@ -450,7 +426,7 @@ int RunRunner(const RunnerOptions& options) {
   CallSupplies supplies = CallSupplies::Make();
   ApplyLimits(options);
   LeaveCrashesToTheParent();
-  Result<Prepared> prepared = Prepare(options);
+  Result<PreparedRunner> prepared = PrepareRunner(options);
   if (!prepared.ok()) {
     fprintf(stderr, "%s\n", prepared.error().Text().c_str());
     return 1;
@@ -488,6 +464,8 @@ int RunRunner(const RunnerOptions& options) {
         result = {probe->run, runner.Probe(probe->calibrate)};
       } else if (const auto* call = (*message)->As<RunnerCall>()) {
         result = {call->run, runner.Answer(**message, blobs)};
+      } else if ((*message)->As<RunnerAhead>()) {
+        runner.KeepAhead(**message);
       }
     }
     result->last = runner.IsBroken();  // then this process ends, and a fresh one opens the device again

@@ -1,7 +1,7 @@
 // The runner: the child process that loads artifacts and runs them, one candidate at a time. Its parent, the device
 // server, controls it through a socket pair. A runner may crash or hang at any moment; the parent then replaces it.
-// Besides its main thread, a runner has the kernels' thread pool and a thread that ends the process when the parent is
-// gone.
+// Besides its main thread, a runner has the kernels' thread pool, threads that load artifacts ahead (rpc/load_ahead.h),
+// and a thread that ends the process when the parent is gone.
 #pragma once
 #include <cstdint>
 #include <vector>

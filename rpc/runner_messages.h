@@ -11,9 +11,11 @@
 
 namespace autotune {
 namespace rpc {
-enum class RunnerPhase { kLoad, kReference, kRun };  // the phase that a runner begins
-}
-AUTOTUNE_ENUM(rpc::RunnerPhase, "load", "reference", "run")
+// The phase that a runner begins. With artifacts ahead (RunnerAhead), two more follow kRun: the runner waits until they
+// are loaded, and then measures times.
+enum class RunnerPhase { kLoad, kReference, kRun, kAhead, kTime };
+}  // namespace rpc
+AUTOTUNE_ENUM(rpc::RunnerPhase, "load", "reference", "run", "ahead", "time")
 }  // namespace autotune
 
 namespace autotune::rpc {
@@ -34,6 +36,13 @@ struct RunnerRequest {
   MeasureTask task;
   Candidate candidate;
   AUTOTUNE_FIELDS(run, task, candidate)
+};
+// Before a RunnerRequest. Blobs: artifacts of later candidates, which the runner may load beside what this request does
+// before it measures times. There is no answer.
+struct RunnerAhead {
+  static constexpr std::string_view kKind = "runner_ahead";
+  int64_t run = 0;
+  AUTOTUNE_FIELDS(run)
 };
 struct RunnerProbe {  // since 2.1: asks to run a small kernel on the device; the answer is a RunnerResult
   static constexpr std::string_view kKind = "runner_probe";

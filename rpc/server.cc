@@ -33,7 +33,9 @@ namespace autotune::rpc {
 namespace {
 
 constexpr int64_t kSilentTrackerWaitMs = 1000;  // duration of a wait for the tracker that is not told
-constexpr size_t kMostText = 400;               // bytes of a refusal that are shown
+// Artifacts that a GPU's runner loads beside a candidate, on a core each [chosen]. On a single core nothing is gained.
+constexpr int kMostAhead = 8;
+constexpr size_t kMostText = 400;  // bytes of a refusal that are shown
 
 class Server {
  public:
@@ -54,6 +56,7 @@ class Server {
     options_.tracker = TRY_NOTE(NormalizeAddress(options_.tracker), "--tracker");
     const std::string port_file = server_->path().empty() ? "" : server_->path() + ".port";
     session.idle_exit_ms = options_.idle_exit_ms;
+    if (options_.device.starts_with("cuda")) session.ahead = std::clamp(AvailableCpus() - 1, 1, kMostAhead);
     listener_ = TRY(ListenForClients(loop_, options_, session.server, port_file,
                                      {.on_message =
                                           [this](const From& from, Message message) {
@@ -206,7 +209,10 @@ class Server {
     Tell(Text(a));
   }
   void Do(CandidateEvent& a) { events_->Write(a); }
-  void Do(StartCandidate& a) { pool_->Send(a.request); }
+  void Do(StartCandidate& a) {
+    if (!a.ahead.blobs.empty()) pool_->Send(a.ahead);
+    pool_->Send(a.request);
+  }
   void Do(KillRunner&) { pool_->Replace(); }
   void Do(ExamineRunner& a) {
     // The answer comes after the other actions.

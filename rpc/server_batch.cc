@@ -64,6 +64,7 @@ ServerActions ServerSession::OnRunnerReady(int64_t now) {
   runner_ready_ = true;
   runner_reference_.clear();
   runner_client_.clear();
+  if (batch_) batch_->at_runner.clear();
   bool was_unavailable = !unavailable_.empty();
   unavailable_.clear();
   if (was_unavailable) next_report_ = now;
@@ -130,8 +131,33 @@ void ServerSession::StartNext(int64_t now) {
                             .phase_began = now,
                             .deadline = now + Millis(candidate.load_seconds),
                             .started_wall = WallMillis()};
-  actions_.push_back(StartCandidate{std::move(message)});
+  Message ahead = ArtifactsAhead(run);
+  batch_->running->ahead = !ahead.blobs.empty();
+  actions_.push_back(StartCandidate{std::move(message), std::move(ahead)});
   BookRun(CandidateEvent::Kind::kBegan, "");
+}
+
+// Returns the artifacts of the candidates after the current one; none if the runner has that of the next one already,
+// or if the current candidate runs alone.
+Message ServerSession::ArtifactsAhead(int64_t run) {
+  Message message{batch_->id, RunnerAhead{run}, {}};
+  if (!batch_->loads_ahead || batch_->RunsAlone()) return message;
+  batch_->at_runner.insert(batch_->Current().blob);
+  const std::vector<Candidate>& candidates = batch_->request.candidates;
+  int64_t bytes = 0;
+  for (size_t i = batch_->next + 1; i < candidates.size(); ++i) {
+    const int blob = candidates[i].blob;
+    if (batch_->at_runner.contains(blob)) {
+      if (message.blobs.empty()) break;
+      continue;
+    }
+    const Blob& artifact = batch_->artifacts[static_cast<size_t>(blob)];
+    bytes += static_cast<int64_t>(artifact->size());
+    if (std::ssize(message.blobs) == options_.ahead || bytes > kMaxBatchBytes) break;
+    batch_->at_runner.insert(blob);
+    message.blobs.push_back(artifact);
+  }
+  return message;
 }
 
 void ServerSession::BookRun(CandidateEvent::Kind kind, std::string_view status) {
@@ -217,6 +243,17 @@ bool ServerSession::SpareRunning(int64_t now) {
   return true;
 }
 
+// Starts the running candidate again, whose runner was lost, if artifacts of later candidates may be the cause. They
+// are not loaded ahead any more, so each candidate fails in its own turn. Returns false if they are not the cause.
+bool ServerSession::RepeatWithoutAhead(int64_t now) {
+  const Running& running = *batch_->running;
+  if (!running.ahead || running.phase >= RunnerPhase::kTime) return false;
+  batch_->loads_ahead = false;
+  EndRun("");
+  StartNext(now);
+  return true;
+}
+
 // Ends the batch, since the device has failed. The client sends the rest of it to another device.
 void ServerSession::EndByDeviceError(TrialResult result, int64_t now) {
   Quarantine(result.error, now);
@@ -248,12 +285,13 @@ void ServerSession::FinishRunning(TrialStatus status, std::string error, int64_t
 // Accepts only later phases: a candidate that has corrupted its runner must not get a new deadline by a repeated phase.
 void ServerSession::OnProgress(RunnerPhase phase, int64_t now) {
   Running& running = *batch_->running;
-  if (phase <= running.phase) return;
+  if (phase <= running.phase || (phase > RunnerPhase::kRun && !running.ahead)) return;
   const Candidate& candidate = batch_->Current();
   running.phase = phase;
   running.phase_began = now;
-  running.deadline =
-      now + Millis(phase == RunnerPhase::kReference ? batch_->request.task.reference_seconds : candidate.run_seconds);
+  running.deadline = now + Millis(phase == RunnerPhase::kReference ? batch_->request.task.reference_seconds
+                                  : phase == RunnerPhase::kAhead   ? candidate.load_seconds
+                                                                   : candidate.run_seconds);
   running.asked = Running::Examined::kNever;
   running.earlier.reset();
   running.extended = 0;
@@ -321,6 +359,7 @@ ServerActions ServerSession::OnRunnerEnd(const RunnerEnd& end, int64_t now) {
   if (calibrating_ && calibrating_->run) EndCalibration(now);
   OnCallRunnerEnd(end, now);
   if (!batch_ || !batch_->running) return Take();
+  if (RepeatWithoutAhead(now)) return Take();
   bool loading = batch_->running->phase == RunnerPhase::kLoad;
   TrialStatus status = loading ? TrialStatus::kLoadFailed : TrialStatus::kRunCrashed;
   if (end.signal == SIGILL) status = TrialStatus::kIllegalInstruction;
@@ -382,6 +421,7 @@ void ServerSession::JudgeDeadline(const RunnerFacts& facts, int64_t now) {
   }
   actions_.push_back(KillRunner{"deadline"});
   runner_ready_ = false;
+  if (RepeatWithoutAhead(now)) return;
   if (held_up || (facts.stopped && Holds(Rule::kSpares))) {
     const bool stopped = facts.stopped || stopped_ms > waited_ms;
     if (stopped && SpareRunning(now)) return;
@@ -400,6 +440,8 @@ void ServerSession::JudgeDeadline(const RunnerFacts& facts, int64_t now) {
       return FinishRunning(TrialStatus::kRunTimedOut,
                            "took longer than " + SecondsText(batch_->request.task.reference_seconds), now);
     case RunnerPhase::kRun:
+    case RunnerPhase::kAhead:  // RepeatWithoutAhead has answered this
+    case RunnerPhase::kTime:
       return FinishRunning(TrialStatus::kRunTimedOut, "ran longer than " + SecondsText(candidate.run_seconds), now);
   }
 }

@@ -33,6 +33,8 @@ struct AcquireHost {    // take a turn on the host or its GPU (rpc/host_turn.h);
 struct ReleaseHost {};
 struct StartCandidate {  // send to the active runner; the driver answers with OnRunnerMessage or OnRunnerEnd
   Message request;       // a RunnerRequest with its blobs
+  // A RunnerAhead, to be sent first; without blobs: nothing is.
+  Message ahead = {};
 };
 struct KillRunner {  // kill the active runner; the driver answers with OnRunnerReady once another is active
   std::string reason;
@@ -77,6 +79,7 @@ class ServerSession : public Timed<ServerSession> {
     // Returns why the device is slow, by the times of a calibration; empty if it is as usual; nothing if these times
     // say nothing. Null: no calibrations.
     std::function<std::optional<std::string>(const std::vector<double>&)> judge_calibration = {};
+    int ahead = 0;  // artifacts of later candidates that a runner gets at once, to load them beside a candidate
     int64_t idle_exit_ms = 0;  // time without a lease after which the session ends; 0: it does not
   };
   explicit ServerSession(Options options) : options_(std::move(options)) {}
@@ -124,6 +127,7 @@ class ServerSession : public Timed<ServerSession> {
     RunnerPhase phase = RunnerPhase::kLoad;
     int64_t started = 0, phase_began = 0, deadline = 0, started_wall = 0;
     bool outputs_kept = false;
+    bool ahead = false;  // the runner loads artifacts of later candidates beside this one, until kTime
     // A runner is examined soon after its phase began and at the deadline. What it did in between shows who is to
     // blame.
     enum class Examined { kNever, kOnce, kTwice } asked = Examined::kNever;
@@ -174,6 +178,10 @@ class ServerSession : public Timed<ServerSession> {
     int reference_failures = 0;
     std::string broken_reference;  // why candidates with a check cannot be measured; empty if they can
     std::optional<Running> running;
+    // The artifacts that the active runner has got, by index. A runner that was lost while it loaded ahead ends that
+    // for the rest of the batch.
+    std::set<int> at_runner;
+    bool loads_ahead = true;
     std::map<std::string, Unacknowledged> unacknowledged;
 
     bool IsDone() const { return next == order.size(); }
@@ -247,6 +255,8 @@ class ServerSession : public Timed<ServerSession> {
   void FinishOrRepeat(TrialResult result, int64_t now);
   void RepeatLater(int64_t now);
   bool SpareRunning(int64_t now);
+  Message ArtifactsAhead(int64_t run);
+  bool RepeatWithoutAhead(int64_t now);
   void EndByDeviceError(TrialResult result, int64_t now);
   // Makes the next failure of the current candidate count.
   void ChargeNextFailure() { batch_->TriesOfCurrent().failures = 1; }

@@ -39,6 +39,8 @@ struct ServerWorld {
           continue;
         }
         started = *a->request.As<RunnerRequest>();
+        ahead.clear();
+        for (const Blob& blob : a->ahead.blobs) ahead.push_back(*blob);
         blobs = a->request.blobs.size();
       }
       if (std::get_if<KillRunner>(&action)) ++kills;
@@ -145,9 +147,10 @@ struct ServerWorld {
   std::optional<int64_t> probe;  // number of the probe that was started
   std::optional<int64_t> call;   // number of the call that was started
   std::vector<FarmEvent> events;
-  std::string unlocked;    // why turns on the host have no lock
-  bool host_busy = false;  // true: nobody gets a turn on the host
-  size_t blobs = 0;        // blobs of the started request
+  std::string unlocked;            // why turns on the host have no lock
+  bool host_busy = false;          // true: nobody gets a turn on the host
+  std::vector<std::string> ahead;  // artifacts that the runner was to load beside the started request
+  size_t blobs = 0;                // blobs of the started request
   int kills = 0, releases = 0;
 };
 

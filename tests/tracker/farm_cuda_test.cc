@@ -101,6 +101,48 @@ TEST_F(FarmCuda, ARunnerIsReplacedOnlyAfterAFinalError) {
   EXPECT_EQ(contexts(), 5u) << "one after the final error, and one for the repetition";
 }
 
+constexpr char kPtx[] = ".version 8.0\n.target sm_80\n";
+
+// While a candidate is checked, the driver translates the next ones; their translations end before its time is taken.
+TEST_F(FarmCuda, TheNextCandidatesAreTranslatedBesideTheChecksOfOne) {
+  auto farm = Start();
+  ASSERT_TRUE(farm);
+  auto client = ClientOf(*farm);
+  const Blob next = GpuKernel("twice", std::string(kPtx) + "slow\n");
+  auto results = client->Measure(JobOf({GpuKernel("twice"), next}));
+  ASSERT_TRUE(results.ok()) << results.error().Text();
+  EXPECT_EQ(StatusesOf(*results), (std::vector<TrialStatus>{kOk, kOk})) << (*results)[0].error << (*results)[1].error;
+  const std::string log = Log();
+  const size_t translated = log.find("translated\n"), timed = log.find("cuStreamBeginCapture_v2");
+  ASSERT_NE(translated, std::string::npos);
+  ASSERT_NE(timed, std::string::npos);
+  EXPECT_LT(translated, timed) << "the first candidate was timed before or beside the translation of the second";
+  EXPECT_LT(log.find("cuLaunchKernel"), translated) << "the first candidate was not checked beside it";
+  EXPECT_EQ(log.find("translated\n", translated + 1), std::string::npos) << "it was translated twice";
+}
+
+// Each candidate fails in its own turn, with its own error, whatever its translation did to the one before.
+TEST_F(FarmCuda, ATranslationThatFailsHarmsNoOtherCandidate) {
+  auto farm = Start();
+  ASSERT_TRUE(farm);
+  auto client = ClientOf(*farm);
+  const Blob good = GpuKernel("twice");
+  const auto measured = [&](const std::string& word, double seconds) {
+    MeasureJob job = JobOf({good, GpuKernel("twice", kPtx + word + "\n"), good});
+    for (Candidate& candidate : job.candidates) candidate.load_seconds = candidate.run_seconds = seconds;
+    return client->Measure(job).value();
+  };
+  auto results = measured("broken", 10);
+  EXPECT_EQ(StatusesOf(results), (std::vector<TrialStatus>{kOk, kRunCrashed, kOk}));
+  EXPECT_THAT(results[1].error, HasSubstr("Parsing error near 'broken'"));
+  results = measured("deadly", 10);
+  EXPECT_EQ(StatusesOf(results), (std::vector<TrialStatus>{kOk, kRunCrashed, kOk})) << results[0].error;
+  EXPECT_THAT(results[1].error, HasSubstr("the runner was ended by signal 11"));
+  results = measured("endless", 1);
+  EXPECT_EQ(StatusesOf(results), (std::vector<TrialStatus>{kOk, kRunTimedOut, kOk})) << results[0].error;
+  EXPECT_THAT(results[1].error, HasSubstr("ran longer than 1 s"));
+}
+
 // An uncorrectable error of the GPU's memory ends the context, but a new context works. The kernel is not to blame, so
 // the candidate is measured again, but not a third time.
 TEST_F(FarmCuda, ADeviceThatFailsIsNoKernelsFault) {

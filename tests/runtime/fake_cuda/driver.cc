@@ -4,8 +4,10 @@
 // call fails.
 //
 // Images are texts. In "ptx", the lines ".version 8.0", ".target sm_80" and ".entry NAME" are read, and the word
-// "broken" is a compile error. "cubin" begins with "CUBIN sm_80". An entry runs the function of the same name in
-// kernels.h. The GPU has a clock of its own (state.h), which events read.
+// "broken" is a compile error. "slow" is translated until another thread has
+// launched a kernel, or for 5 s, and then writes a line "translated" to the log. "endless" is never translated, and
+// "deadly" ends the process by a signal. "cubin" begins with "CUBIN sm_80". An entry runs the function of the same name
+// in kernels.h. The GPU has a clock of its own (state.h), which events read.
 //
 // cuInit reads settings from FAKE_CUDA in the environment, separated by blanks: gpus=2, sm=80, version=12040, bytes=N
 // (memory of a GPU), init_ms=N (time that cuInit takes), ramp=N (the reference kernel is slower in its first N runs),
@@ -14,6 +16,7 @@
 // fail=FUNCTION:CODE (every call returns CODE) or fail=FUNCTION:CODE:N (only the N-th call). A changed text restarts
 // the driver.
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -65,6 +68,21 @@ void WriteLog(unsigned count, const int* options, void* const* values, const std
   const size_t copied = std::min(bytes - 1, log.size());
   std::memcpy(buffer, log.data(), copied);
   buffer[copied] = '\0';
+}
+
+// Takes the time that a translation takes, without the driver's lock.
+void Translate(const std::string& text) {
+  if (text.find("deadly") != std::string::npos) raise(SIGSEGV);
+  while (text.find("endless") != std::string::npos) usleep(10'000);
+  if (text.find("slow") == std::string::npos) return;
+  const auto launched = [] {
+    std::lock_guard lock(D().mutex);
+    return D().calls["cuLaunchKernel"] > 0;
+  };
+  for (int i = 0; i < 500 && !launched(); ++i) usleep(10'000);
+  std::lock_guard lock(D().mutex);
+  if (auto log = D().words.find("log"); log != D().words.end())
+    std::ofstream(log->second, std::ios::app) << "translated\n";
 }
 
 // Reads an image's text: its entries, or an error and a log.
@@ -349,9 +367,10 @@ int cuMemsetD8Async(uint64_t to, unsigned char value, size_t bytes, void*) {
   });
 }
 int cuModuleLoadDataEx(void** image, const void* bytes, unsigned count, int* options, void** values) {
+  const std::string text(static_cast<const char*>(bytes));
+  Translate(text);
   Lock lock(D().mutex);
   Gpu* gpu = nullptr;
-  const std::string text(static_cast<const char*>(bytes));
   if (Code code = BeginNow("cuModuleLoadDataEx", gpu, text.find(".version") == std::string::npos ? "cubin" : "ptx"))
     return code;
   auto made = std::make_unique<Image>();

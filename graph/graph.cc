@@ -48,6 +48,7 @@ Result<double> ElementOfNothing(Op op, const Attrs& attrs) {
     case Op::kMatmul:
     case Op::kBatchMatmul:
     case Op::kNibbleMatmul:
+    case Op::kBlockMatmul:
     case Op::kReduceSum:
       return 0.0;
     case Op::kReduceProd:

@@ -59,6 +59,8 @@ Status CheckTypes(OperandTypes types, const Specs& in) {
   switch (types) {
     case OperandTypes::kAny:
       return NeedTypes(in, 0, in.size(), kAnything);
+    case OperandTypes::kOwn:
+      return {};
     case OperandTypes::kAnyNumbers:
       return NeedTypes(in, 0, in.size(), kAnyNumber);
     case OperandTypes::kFactors:
@@ -125,6 +127,22 @@ Result<TensorSpec> InferNibbleMatmul(const Attrs&, const Specs& in) {
   if (a.size() != 3 || b.size() != 3 || a[0] != b[0] || a[2] != 2 * b[1])
     return Err("cannot multiply ", in[0].Text(), " by two numbers in each of ", in[1].Text());
   return TensorSpec{in[0].dtype, {a[0], a[1], b[2]}};
+}
+
+Result<TensorSpec> InferBlockMatmul(const Attrs&, const Specs& in) {
+  constexpr size_t kMost = 6;
+  if (in.size() < kMost - 1 || in.size() > kMost) return Err("takes 5 or 6 operands, not ", in.size());
+  if (in[0].rank() != 2 || in[1].rank() != 3) return Err("cannot multiply ", in[0].Text(), " by ", in[1].Text());
+  const Shape &x = in[0].shape, &w = in[1].shape, of_x = {x[0], w[0]}, of_w = {w[0], w[2]};
+  const TensorSpec wanted[kMost] = {{DType::Int(8), x},       {DType::UInt(8), w},    {DType::Float(32), of_x},
+                                    {DType::Float(32), of_w}, {DType::Int(32), of_x}, {DType::UInt(8), of_w}};
+  for (size_t i = 0; i < in.size(); ++i) {
+    if (in[i] != wanted[i]) return Err("operand ", i, " must be ", wanted[i].Text(), ", not ", in[i].Text());
+  }
+  const int64_t terms = w[0] * w[1];
+  const bool in_halves = x[1] == 2 * terms && w[1] % kByteGroup == 0;
+  if (x[1] != terms && !in_halves) return Err("cannot multiply ", in[0].Text(), " by blocks of ", in[1].Text());
+  return TensorSpec{DType::Float(32), {x[0], w[2]}};
 }
 
 Result<TensorSpec> InferBatchNorm(const Attrs& attrs, const Specs& in) {
@@ -317,6 +335,7 @@ const OpInfo kTable[] = {
     {Op::kMatmul,          2, T::kFactors,    std::monostate{},   K::kAnchor,      L::kFixed,       false, InferMatmul},
     {Op::kBatchMatmul,     2, T::kFactors,    std::monostate{},   K::kAnchor,      L::kFixed,       false, InferBatchMatmul},
     {Op::kNibbleMatmul,    2, T::kFactors,    std::monostate{},   K::kAnchor,      L::kFixed,       false, InferNibbleMatmul},
+    {Op::kBlockMatmul,    -1, T::kOwn,      std::monostate{},   K::kAnchor,      L::kFixed,       false, InferBlockMatmul},
     {Op::kBatchNorm,       5, T::kFloats,   BatchNormAttrs{},   K::kElementwise, L::kAxis,        false, InferBatchNorm},
     {Op::kRelu,            1, T::kNumbers,  std::monostate{},   K::kElementwise, L::kElementwise, false, InferSame},
     {Op::kClip,            1, T::kFloats,   ClipAttrs{},        K::kElementwise, L::kElementwise, false, InferSame},

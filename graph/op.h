@@ -17,7 +17,11 @@ enum class Op {
   kMatmul,        // a [M,K], b [K,N]
   kBatchMatmul,   // a [...,M,K], b [...,K,N]; leading dimensions broadcast; ranks equal, at least 3
   kNibbleMatmul,  // a [B,M,2H] f32, b [B,H,N] i8: a times the numbers -8 to 7, row 2h in the lower half of b[h]
-  kBatchNorm,     // x, scale, bias, mean, variance (each [C])
+  // x [M,B*K] i8, w [B,H,N] u8, scales of x [M,B] and of w [B,N] f32, offsets [M,B] i32, zero points [B,N] u8 (may be
+  // absent: 1):  y[m,n] = sum over b of xs[m,b] ws[b,n] (sum over the block's k of x[m,k] w[b,k,n] - o[m,b] z[b,n]).
+  // H is K, or K / 2 if w has two numbers a byte: of each eight terms, the first four in the lower halves.
+  kBlockMatmul,
+  kBatchNorm,  // x, scale, bias, mean, variance (each [C])
   kRelu,
   kClip,
   kSigmoid,
@@ -97,15 +101,15 @@ enum class Op {
 };
 }  // namespace autotune::graph
 namespace autotune {
-AUTOTUNE_ENUM(graph::Op, "conv2d", "conv3d", "matmul", "batch_matmul", "nibble_matmul", "batch_norm", "relu", "clip",
-              "sigmoid", "sqrt", "tanh", "erf", "exp", "log", "abs", "neg", "floor", "ceil", "round", "sin", "cos",
-              "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "leaky_relu", "isnan", "not",
-              "cast", "bit_cast", "add", "sub", "mul", "div", "mod", "pow", "max", "min", "equal", "less", "less_equal",
-              "and", "or", "xor", "shift_left", "shift_right", "where", "max_pool2d", "avg_pool2d", "max_pool3d",
-              "avg_pool3d", "arg_max_pool", "global_avg_pool", "global_max_pool", "reduce_sum", "reduce_prod",
-              "reduce_max", "reduce_min", "arg_reduce", "lrn", "softmax", "concat", "gather", "gather_elements",
-              "scatter", "cumulate", "top_k", "select_boxes", "gather_sum", "det", "slice", "pad", "broadcast_to",
-              "reshape", "transpose", "fused", "call")
+AUTOTUNE_ENUM(graph::Op, "conv2d", "conv3d", "matmul", "batch_matmul", "nibble_matmul", "block_matmul", "batch_norm",
+              "relu", "clip", "sigmoid", "sqrt", "tanh", "erf", "exp", "log", "abs", "neg", "floor", "ceil", "round",
+              "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "leaky_relu",
+              "isnan", "not", "cast", "bit_cast", "add", "sub", "mul", "div", "mod", "pow", "max", "min", "equal",
+              "less", "less_equal", "and", "or", "xor", "shift_left", "shift_right", "where", "max_pool2d",
+              "avg_pool2d", "max_pool3d", "avg_pool3d", "arg_max_pool", "global_avg_pool", "global_max_pool",
+              "reduce_sum", "reduce_prod", "reduce_max", "reduce_min", "arg_reduce", "lrn", "softmax", "concat",
+              "gather", "gather_elements", "scatter", "cumulate", "top_k", "select_boxes", "gather_sum", "det", "slice",
+              "pad", "broadcast_to", "reshape", "transpose", "fused", "call")
 }
 namespace autotune::graph {
 inline constexpr int kNumOps = static_cast<int>(Op::kCall) + 1;
@@ -130,6 +134,7 @@ enum class LayoutRule {
 // The element types that an operator accepts. All operands have one type, except conditions and indices.
 enum class OperandTypes {
   kAny,
+  kOwn,         // each operand has its own type, which the operator states
   kAnyNumbers,  // floats and integers
   kFactors,     // so, or two types: 8-bit integers and each other or f32; f32 and 16-bit floats
   // The sets below exclude floats of 16 bits, which are only stored; arithmetic uses wider types.

@@ -142,6 +142,8 @@ class Lowering {
         return Product(node, in);
       case Op::kNibbleMatmul:
         return done(topi::NibbleMatMul(name, in[0], in[1]));
+      case Op::kBlockMatmul:
+        return done(topi::BlockMatMul(name, {in[0], in[2], in[4]}, {in[1], in[3], in.size() > 5 ? in[5] : Tensor()}));
       case Op::kRelu:
         return done(topi::Relu(name, in[0]));
       case Op::kClip: {

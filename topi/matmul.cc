@@ -1,5 +1,6 @@
 #include "topi/matmul.h"
 
+#include "ir/dot.h"
 #include "support/check.h"
 #include "topi/elementwise.h"
 #include "topi/reduce.h"
@@ -97,6 +98,48 @@ Tensor NibbleMatMul(const std::string& name, const Tensor& a, const Tensor& b) {
                       return a({i[0], i[1], r[0] * 2 + r[1]}) * MakeCast(a.dtype(), number);
                     },
                     {rows[0], rows[1], halves[2]});
+}
+
+namespace {
+
+// The integer sums of the blocks, of which each byte of the weights has two numbers if `in_halves`.
+Tensor BlockSums(const std::string& name, const Tensor& x, const Tensor& w, int64_t block, bool in_halves) {
+  constexpr int kBits = 4, kMask = 15;
+  const DType byte = DType::UInt(8), sum = DType::Int(32);
+  const std::vector<te::Axis> axes = {{"b", w.shape()[0]}, {"m", x.shape()[0]}, {"n", w.shape()[2]}};
+  const auto factor = [&](const std::vector<Expr>& i, const Expr& term) {
+    return MakeCast(sum, x({i[1], i[0] * block + term}));
+  };
+  if (!in_halves)
+    return te::Reduce(name, axes, {{"k", block}}, te::Combiner::kSum, {x, w},
+                      [&](const std::vector<Expr>& i, const std::vector<Expr>& r) {
+                        return factor(i, r[0]) * MakeCast(sum, w({i[0], r[0], i[2]}));
+                      });
+  return te::Reduce(name, axes, {{"q", block / (2 * kByteGroup)}, {"half", 2}, {"k", kByteGroup}}, te::Combiner::kSum,
+                    {x, w}, [&](const std::vector<Expr>& i, const std::vector<Expr>& r) {
+                      const Expr both = w({i[0], r[0] * kByteGroup + r[2], i[2]});
+                      const Expr upper = MakeBinary(BinaryOp::kShr, both, MakeCast(byte, r[1] * kBits));
+                      const Expr number = MakeBinary(BinaryOp::kBitAnd, upper, ConstOf(kMask, byte));
+                      return factor(i, (r[0] * 2 + r[1]) * kByteGroup + r[2]) * MakeCast(sum, number);
+                    });
+}
+
+}  // namespace
+
+Tensor BlockMatMul(const std::string& name, const BlockRows& x, const BlockColumns& w) {
+  CHECK(x.numbers.rank() == 2 && w.numbers.rank() == 3) << name;
+  const int64_t blocks = w.numbers.shape()[0], block = x.numbers.shape()[1] / blocks, held = w.numbers.shape()[1];
+  CHECK(held == block || (2 * held == block && held % kByteGroup == 0)) << name;
+  const Tensor sums = BlockSums(name + "_blocks", x.numbers, w.numbers, block, held != block);
+  std::vector<Tensor> operands = {sums, x.scales, x.offsets, w.scales};
+  if (w.zeros) operands.push_back(w.zeros);
+  return te::Reduce(name, {{"m", x.numbers.shape()[0]}, {"n", w.numbers.shape()[2]}}, {{"b", blocks}},
+                    te::Combiner::kSum, operands, [&](const std::vector<Expr>& i, const std::vector<Expr>& r) {
+                      Expr offset = x.offsets({i[0], r[0]});
+                      if (w.zeros) offset = offset * MakeCast(DType::Int(32), w.zeros({r[0], i[1]}));
+                      return MakeCast(DType::Float(32), sums({r[0], i[0], i[1]}) - offset) *
+                             (x.scales({i[0], r[0]}) * w.scales({r[0], i[1]}));
+                    });
 }
 
 Tensor MatMulInBlocks(const std::string& name, const Tensor& a, const Tensor& b, int64_t block) {

@@ -23,6 +23,22 @@ Tensor MatMul(const std::string& name, const Tensor& a, const Tensor& b, Roundin
 // (h, half).
 Tensor NibbleMatMul(const std::string& name, const Tensor& a, const Tensor& b);
 
+// Operands of BlockMatMul, whose sums have blocks of terms with a scale each: rows [M, B * K] of i8, their scales [M,
+// B] of f32, and offsets [M, B] of i32.
+struct BlockRows {
+  Tensor numbers, scales, offsets;
+};
+// Weights [B, K, N] of u8, or [B, K / 2, N] with two numbers from 0 to 15 a byte: byte 4 q + k has number 8 q + k in
+// its lower half, and number 8 q + 4 + k in its upper half. Scales [B, N] of f32, and zero points [B, N] of u8, or
+// none.
+struct BlockColumns {
+  Tensor numbers, scales, zeros;
+};
+// Returns [M, N]: the sum over the blocks b of scales times (x[b] w[b] - offsets[m, b] zeros[b, n]), where x[b] w[b]
+// are products of integers. Without zero points these are 1. Their sums are the tensor <name>_blocks, with the axes (b,
+// m, n) and the reduction (k), or (q, half, k). The result has the axes (m, n) and the reduction (b).
+Tensor BlockMatMul(const std::string& name, const BlockRows& x, const BlockColumns& w);
+
 // Like MatMul for a matrix b, but with the sum cut into blocks of `block` terms, which must divide K. The sums of the
 // blocks are the tensor <name>_blocks in memory. A cache can hold the part of b that one block needs, but not all of b
 // (Goto and van de Geijn 2008, "Anatomy of high-performance matrix multiplication").

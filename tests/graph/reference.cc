@@ -52,6 +52,8 @@ Tensor EvaluateNode(const Graph& graph, const Node& node, const std::vector<cons
       return Matmul(*in[0], *in[1], shape);
     case Op::kNibbleMatmul:
       return NibbleMatmul(*in[0], *in[1], shape);
+    case Op::kBlockMatmul:
+      return BlockMatmul(in, shape);
     case Op::kBatchNorm:
       return BatchNorm(in, std::get<BatchNormAttrs>(node.attrs));
     case Op::kRelu:

@@ -141,6 +141,26 @@ Tensor NibbleMatmul(const Tensor& a, const Tensor& b, const Shape& out_shape) {
   return Matmul(a, numbers, out_shape);
 }
 
+Tensor BlockMatmul(const std::vector<const Tensor*>& in, const Shape& out_shape) {
+  const Tensor &x = *in[0], &w = *in[1];
+  const int64_t blocks = w.shape[0], block = x.shape[1] / blocks;
+  Tensor y{out_shape, {}};
+  ForEachIndex(out_shape, [&](const Shape& o) {
+    double sum = 0;
+    for (int64_t b = 0; b < blocks; ++b) {
+      double of_block = -At(*in[4], {o[0], b}) * (in.size() > 5 ? At(*in[5], {b, o[1]}) : 1);
+      for (int64_t k = 0; k < block; ++k) {
+        const bool in_halves = w.shape[1] != block;
+        const auto byte = static_cast<int>(At(w, {b, in_halves ? k / 8 * 4 + k % 4 : k, o[1]}));
+        of_block += At(x, {o[0], b * block + k}) * (!in_halves ? byte : k % 8 < 4 ? byte & 15 : byte >> 4);
+      }
+      sum += At(*in[2], {o[0], b}) * At(*in[3], {b, o[1]}) * of_block;
+    }
+    y.data.push_back(sum);
+  });
+  return y;
+}
+
 Tensor Matmul(const Tensor& a, const Tensor& b, const Shape& out_shape) {
   Tensor y{out_shape, {}};
   int64_t K = a.shape.back();

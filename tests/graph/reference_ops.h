@@ -61,6 +61,7 @@ Tensor Pool(const Tensor& x, const PoolAttrs& a, PoolOf what, const Shape& out_s
 
 Tensor Matmul(const Tensor& a, const Tensor& b, const Shape& out_shape);
 Tensor NibbleMatmul(const Tensor& a, const Tensor& b, const Shape& out_shape);  // b: two numbers a byte
+Tensor BlockMatmul(const std::vector<const Tensor*>& in, const Shape& out_shape);
 
 Tensor Lrn(const Tensor& x, const LrnAttrs& a);
 

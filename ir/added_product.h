@@ -44,6 +44,17 @@ inline const Load* SmallFactor(const Expr& factor) {
   return DotGroup(type) > 0 && factor.dtype().Element() == SumType(type, type) ? load : nullptr;
 }
 
+// Returns the load in an expression of bytes that takes a part of each byte, shifted and masked by numbers; null if it
+// is something else.
+inline const Load* PartOfBytes(const Expr& e) {
+  const Binary* part = e.As<Binary>();
+  while (part && (part->op == BinaryOp::kShr || part->op == BinaryOp::kBitAnd) && !HasNode<Load>(part->b)) {
+    if (const Load* load = part->a.As<Load>()) return IsByte(load->buffer->dtype) ? load : nullptr;
+    part = part->a.As<Binary>();
+  }
+  return nullptr;
+}
+
 // Returns the type of the small numbers (ir/dot.h) of which the program adds products, i8 for bytes of any sign or
 // bf16; nothing if it adds none. CPUs may multiply these several times as fast as f32.
 inline std::optional<DType> SmallProductsOf(const Stmt& body) {

@@ -34,8 +34,25 @@ Expr SharedOperand(const Expr& e, const Name& k) {
   return base ? Neighbours(load->buffer, *base, DotGroup(load->buffer->dtype)) : Expr();
 }
 
+// Returns the operand of all lanes' groups, of which `part` takes a part of each byte (PartOfBytes) for step k; absent
+// if it is no such operand.
+Expr PartsOfGroups(const Expr& part, const Name& k) {
+  if (const Load* load = part.As<Load>()) {
+    const Ramp* ramp = load->indices.size() == 1 ? load->indices[0].As<Ramp>() : nullptr;
+    if (!ramp || !IsConst(ramp->stride, kByteGroup)) return {};
+    const std::optional<Expr> base = BaseOf(ramp->base, k);
+    return base ? Neighbours(load->buffer, *base, kByteGroup * part.dtype().lanes) : Expr();
+  }
+  const Binary& binary = *part.As<Binary>();
+  const Broadcast* number = binary.b.As<Broadcast>();
+  const Expr a = number && !UsesVar(number->a, k) ? PartsOfGroups(binary.a, k) : Expr();
+  return a ? MakeBinary(binary.op, a, MakeBroadcast(number->a, a.dtype().lanes)) : Expr();
+}
+
 // Returns the operand with a group for each lane; absent if `e` is no such operand.
 Expr OwnOperand(const Expr& e, const Name& k) {
+  if (const Cast* cast = e.As<Cast>(); cast && PartOfBytes(cast->a) && e.dtype().Element() == DType::Int(32))
+    return PartsOfGroups(cast->a, k);
   const Load* load = SmallFactor(e);
   const Ramp* ramp = load ? load->indices[0].As<Ramp>() : nullptr;
   const int group = load ? DotGroup(load->buffer->dtype) : 0;

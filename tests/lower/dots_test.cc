@@ -66,6 +66,25 @@ TEST(FormDots, LoopsOverGroupsBecomeDotProducts) {
       << "a group for each lane of both";
 }
 
+// Two numbers of 4 bits a byte: the halves of the bytes of a group are two groups.
+TEST(FormDots, PartsOfBytesBecomeDotProducts) {
+  const auto of = [](const std::string& part, const std::string& other = "i32(b[vq, vn, vk])") {
+    const std::string value = "i32(" + part + ") * " + other;
+    return "func f(w: u8[2, 16, 4] input, b: i8[2, 16, 4] input, c: i32[16] input, y: i32[3, 16] output) {"
+           " for i in 3 { for j in 16 { block first(vi: S 3 = i, vj: S 16 = j) { y[vi, vj] = c[vj] } } }"
+           " for m in 3 { for q in 2 { for n in 16 vectorized { for k in 4 @{dot=1} {"
+           " block add(vm: S 3 = m, vn: S 16 = n, vq: R 2 = q, vk: R 4 = k) { y[vm, vn] = y[vm, vn] + " +
+           value + " } } } } } }";
+  };
+  EXPECT_EQ(DotsOf(of("w[vq, vn, vk] & 15u8"), kVnni), 1);
+  EXPECT_EQ(DotsOf(of("(w[vq, vn, vk] >> 4u8) & 15u8"), kVnni), 1);
+  EXPECT_EQ(DotsOf(of("(w[vq, vn, vk] >> u8(vq * 4)) & 15u8"), kVnni), 1);
+  EXPECT_EQ(DotsOf(of("(w[vq, vn, vk] >> 4u8) & 15u8"), kWithout), 0);
+  EXPECT_EQ(DotsOf(of("(w[vq, vn, vk] >> u8(vk)) & 15u8"), kVnni), 0) << "another part for each step";
+  EXPECT_EQ(DotsOf(of("(w[vq, vn, 3 - vk] >> 4u8) & 15u8"), kVnni), 0) << "backwards";
+  EXPECT_EQ(DotsOf(of("w[vq, vn, vk] + 15u8"), kVnni), 0) << "no part of it";
+}
+
 // The same for bf16, whose steps lie in pairs.
 std::string Bf16Program(const std::string& value = "fma(f32(a[vm, vq * 2 + vk]), f32(b[vq, vn, vk]), y[vm, vn])") {
   return "func f(a: bf16[3, 8] input, b: bf16[4, 16, 2] input, c: f32[16] input, y: f32[3, 16] output) {"

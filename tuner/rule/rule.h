@@ -19,6 +19,7 @@ using SketchRule = Status(SketchBuilder& s, const BlockView& block, int way);
   RULE(ScatterRule, 1)   /* serial updates at computed indices or along an axis */                            \
   RULE(AttentionRule, 3) /* two products with passes over rows between them */                                \
   RULE(InlineRule, 1)    /* element-wise blocks disappear into their consumers */                             \
+  RULE(BlockStreamsRule, 1) /* products of few rows with constants that have a scale for each block of terms */ \
   RULE(WinogradRule, 1)  /* all stages of a Winograd convolution */                                           \
   RULE(RowsRule, 1)      /* several passes over independent rows: one parallel loop, all blocks inside */     \
   RULE(WindowRule, 2)    /* windows that slide over each channel alone: depthwise convolution, pooling */     \

@@ -1,0 +1,139 @@
+#include <algorithm>
+
+#include "ir/annotations.h"
+#include "ir/dot.h"
+#include "support/integer.h"
+#include "tuner/rule/packing.h"
+#include "tuner/rule/rule.h"
+
+namespace autotune {
+namespace {
+
+// Candidates for the number of panels that are read at the same time, and for their widths in vectors.
+constexpr int64_t kPanelsAtOnce[] = {1, 2, 3, 4, 6, 8}, kWidths[] = {1, 2, 4};
+
+// Returns the block that scales and adds up the sums of blocks of terms, if `block` computes such sums
+// (topi::BlockMatMul); else nothing.
+std::optional<BlockView> SumOfBlocks(const std::vector<BlockView>& blocks, const BlockView& block) {
+  if (!block.reduction || block.guarded || block.spatial.size() != 3) return std::nullopt;
+  const std::vector<const BlockView*> consumers = ConsumersOf(blocks, block);
+  if (consumers.size() != 1 || block.writes_output) return std::nullopt;
+  const BlockView& sum = *consumers[0];
+  if (!sum.reduction || sum.guarded || sum.spatial.size() != 2 || sum.reduce.size() != 1) return std::nullopt;
+  const bool fits = block.spatial[0].extent == sum.reduce[0].extent &&
+                    block.spatial[1].extent == sum.spatial[0].extent &&
+                    block.spatial[2].extent == sum.spatial[1].extent;
+  return fits ? std::optional(sum) : std::nullopt;
+}
+
+// Returns the constants of a scale or zero point for each block and column.
+std::vector<ColumnOperand> ConstantsOf(const PrimFunc& func, const BlockView& sum) {
+  std::vector<ColumnOperand> found;
+  ForEachOperand(sum, [&](const Load& load) {
+    const auto param = std::ranges::find_if(func.params, [&](const Param& p) { return p.buffer.Same(load.buffer); });
+    if (param == func.params.end() || param->role != ParamRole::kConstant || load.indices.size() != 2) return;
+    if (IsVar(load.indices[0], sum.reduce[0].iter) && IsVar(load.indices[1], sum.spatial[1].iter))
+      found.push_back({.buffer = load.buffer, .constant = true, .rank = 2, .dim = 1});
+  });
+  return found;
+}
+
+// The loops of the integer sums of one vector, inside the loop over the vectors.
+struct IntegerSums {
+  Name block, buffer;
+  int64_t group = 1;  // steps that one instruction takes
+  int64_t lanes = 0;
+  std::vector<BlockView::Loop> reduce;
+};
+
+// Computes the sums in registers, and returns the choice of unrolled steps.
+Result<Choice> PlaceIntegers(SketchBuilder& s, const IntegerSums& sums, const Name& at) {
+  const std::vector<Name> made = TRY(s.Do(ComputeAt{.block = sums.block, .loop = at}));
+  if (made.size() != 3 + sums.reduce.size()) return Err("the sums of the blocks have other loops");
+  const Name row = made[1], lane = made[2];
+  // The first loop over the terms is the longest one: q or k.
+  BlockView::Loop terms = sums.reduce.front();
+  terms.var = made[3];
+  std::vector<Name> steps(made.begin() + 4, made.end());
+  Name group;
+  if (sums.group > 1) {
+    const bool is_first = steps.empty();
+    auto [groups, within] = TRY(s.Split(is_first ? terms.var : steps.back(), {kAuto, sums.group}));
+    group = within;
+    if (is_first) {
+      terms.var = groups;
+      terms.extent /= sums.group;
+    } else {
+      steps.back() = groups;
+    }
+  }
+  const Unrolled unrolled = TRY(s.UnrollReduction(terms, Divisors(terms.extent, kMaxUnroll)));
+  TRY(s.Order({made[0], unrolled.outer, unrolled.inner, steps, row, lane, group}));
+  if (sums.group > 1) TRY(s.Do(Annotate{.target = group, .key = kDot, .value = 1}));
+  TRY(s.Do(SetScope{.buffer = sums.buffer, .scope = Scope::kRegister}));
+  TRY(s.ZeroAndStraighten(sums.block, unrolled.outer, {unrolled.inner, steps}, {row}, lane));
+  return unrolled.factor;
+}
+
+}  // namespace
+
+// Places a product of a few rows and many constants, whose terms have a scale for each block, as StreamsRule does. The
+// integer sums of a block stay in registers until they are scaled and added to the sum of all blocks:
+//
+//   parallel over n_0
+//     registers = 0
+//     blocks of terms; panels n_1, vectors of a panel unrolled:
+//       integers = 0
+//       terms of the block, in groups: rows unrolled: integers += a * b
+//       rows unrolled: registers += f32(integers - offset) * scales
+//     write the registers back through the element-wise epilogue
+Status BlockStreamsRule(SketchBuilder& s, const BlockView& block, int) {
+  const std::optional<BlockView> sum = SumOfBlocks(s.Blocks(), block);
+  if (!sum) return Err("it does not compute sums of blocks of terms");
+  const BlockView::Loop &m = sum->spatial[0], &n = sum->spatial[1], &terms = sum->reduce[0];
+  std::optional<ColumnOperand> numbers = FindColumnOperand(s.func(), block, Name(), block.spatial[2].iter);
+  if (!numbers || !numbers->constant || numbers->by_iterators || numbers->rank != 3)
+    return Err("its columns are no constants");
+  const int64_t lanes = LanesOf(block, s.target()), vectors = CeilDiv(n.extent, lanes);
+  if (n.extent < lanes || lanes == 1) return Err("there are fewer columns than lanes");
+  IntegerSums integers{.block = block.name, .buffer = block.writes, .lanes = lanes, .reduce = block.reduce};
+  if (block.reduce.back().extent % kByteGroup == 0) integers.group = StepsOfDot(block, s.target());
+
+  const WriteBack out = TRY(s.MakeWriteBack(*sum));
+  std::vector<int64_t> widths, counts;
+  for (const int64_t width : kWidths)
+    if (width <= vectors) widths.push_back(width * lanes);
+  for (const int64_t count : kPanelsAtOnce)
+    if (count <= vectors) counts.push_back(count);
+  const Choice width = TRY(s.Choose(n.var.str() + "_panel", widths));
+  const Choice panels = TRY(s.Choose(n.var.str() + "_panels", counts));
+  numbers->k_dim = 1;
+  TRY(PackColumns(s, block.name, *numbers, width, integers.group));
+  for (const ColumnOperand& constants : ConstantsOf(s.func(), *sum)) TRY(PackColumns(s, sum->name, constants, width));
+
+  auto [task, panel, column] = TRY(s.Split(n.var, {kAuto, panels, width}));
+  auto [panel_vectors, lane] = TRY(s.Split(column, {kAuto, lanes}));
+  TRY(s.Order({task, terms.var, panel, panel_vectors, m.var, lane}));
+  TRY(s.Parallel(task));
+  // The integers get the columns that whole panels have, so that the sums need no guards for the columns of integers.
+  TRY((s.Split(block.spatial[2].var, {kAuto, panels, width})));
+  TRY(s.Do(PadBlock{.block = block.name}));
+  TRY(s.Do(PadBlock{.block = sum->name}));
+  const Choice steps = TRY(PlaceIntegers(s, integers, panel_vectors));
+  TRY(s.MakeRegisterTile(
+      *sum, out,
+      {.at = task, .below = terms.var, .tile = {panel, panel_vectors, m.var}, .vector = lane, .lanes = lanes}));
+  s.AddStage({.kind = StageModel::kStreams,
+              .block = block.name,
+              .m_knob = panels.knob,
+              .n_knob = width.knob,
+              .k_knob = steps.knob,
+              .m = m.extent,
+              .n = n.extent,
+              .k = terms.extent * Iterations(block.reduce) / integers.group,
+              .element_bytes = block.element_bytes});
+  s.Call(block.name.str() + ":block_streams");
+  return {};
+}
+
+}  // namespace autotune

@@ -261,6 +261,7 @@ Result<Network> MakeNetwork(const IRModule& module, const NetworkOptions& option
                            .multiplies_bf16 = target.has_bf16_dot,
                            .multiplies_tiles = target.has_tiles,
                            .rounds_to_bf16 = options.bf16,
+                           .rounds_to_int8 = options.int8,
                            .converts_factors = !target.IsGpu()};
   const IRModule fused = TRY(graph::Optimize(module, env));
   return RunMakeKernels(fused, target, {.exact = !options.winograd}, passes);
@@ -284,6 +285,7 @@ Hash128 DigestOf(const std::string& bytes, const NetworkOptions& options, const 
   for (const std::string& name : options.extra_outputs) text << name;
   if (!options.winograd) text << "no winograd";
   if (options.bf16) text << "bf16";
+  if (options.int8) text << "int8";
   text << passes.config().CodeKey();
   for (const auto& [name, value] : options.fixed) text << name << value.spec.Text() << value.bytes.view();
   return HashBytes128(bytes + text.str());

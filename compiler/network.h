@@ -17,6 +17,7 @@ struct NetworkOptions {
   std::vector<std::string> extra_outputs;      // further tensors of the model that become outputs
   bool winograd = true;                        // true: Winograd convolutions, which round differently, are allowed
   bool bf16 = false;  // true: operands of products may be rounded to bf16, where that is faster
+  bool int8 = false;  // true: data that meet weights in blocks may be rounded to 8 bits (graph/rounded_rows.h)
   // Inputs that become constants of these values. Inputs from which shapes or axes are computed need this.
   std::map<std::string, graph::TensorValue> fixed;
   std::map<std::string, int64_t> dims = {};  // sizes of the named dimensions of the model's inputs

@@ -25,6 +25,7 @@ struct PassEnv {
   bool multiplies_bf16 = false;          // true: the target has dot products of bf16
   bool multiplies_tiles = false;         // true: the target multiplies tiles of bf16 (ir/tile_product.h)
   bool rounds_to_bf16 = false;           // true: the user allows that operands of products are rounded to bf16
+  bool rounds_to_int8 = false;           // true: the user allows that data that meet weights in blocks are rounded
   bool converts_factors = false;         // true: kernels of products convert bytes and halves that meet f32 in vectors
 };
 

@@ -62,8 +62,8 @@ Status ModelRequest::CheckToTune() const {
   if (model.empty() && bytes.empty() && op.empty()) return Err("give --model FILE.onnx, or --op OPERATOR");
   if (!op.empty() && !(shapes.empty() && dims.empty() && bind.empty() && !lenient))
     return Err("--shape, --dim, --bind and --lenient are for --model, not for --op");
-  if (precision != "model" && precision != "bf16" && precision != "auto")
-    return Err("--precision ", precision, ": say model, bf16 or auto");
+  if (precision != "model" && precision != "bf16" && precision != "int8" && precision != "auto")
+    return Err("--precision ", precision, ": say model, bf16, int8 or auto");
   return CheckPrecision();
 }
 
@@ -117,7 +117,8 @@ Result<Target> ModelRequest::ParseTarget(Builder& builder, const rpc::DeviceInfo
 
 Result<NetworkOptions> ModelRequest::ParseNetwork() const {
   if (precision == "auto") return AutoIsForTune();
-  NetworkOptions options{.winograd = !no_winograd, .bf16 = precision == "bf16", .lenient = lenient};
+  NetworkOptions options{
+      .winograd = !no_winograd, .bf16 = precision == "bf16", .int8 = precision == "int8", .lenient = lenient};
   for (const std::string& shape : shapes) {
     auto [name, dims] = TRY(ParseShapeOption(shape));
     options.shapes[name] = dims;
@@ -162,8 +163,8 @@ Result<Network> ModelRequest::Load(const NetworkOptions& options, const Target& 
   network.name = parsed.name;
   // The digest depends on the tasks and the options that change their code, but not on the text of --op. So two
   // spellings of one operator share their runs.
-  std::string tasks =
-      std::string(options.winograd ? "" : "no winograd") + (options.bf16 ? "bf16" : "") + passes.config().CodeKey();
+  std::string tasks = std::string(options.winograd ? "" : "no winograd") + (options.bf16 ? "bf16" : "") +
+                      (options.int8 ? "int8" : "") + passes.config().CodeKey();
   for (const NetworkTask& task : network.tasks) tasks += task.hash.Hex();
   network.digest = HashBytes128(tasks);
   return network;

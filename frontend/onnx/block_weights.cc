@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "frontend/onnx/formulas.h"
+#include "graph/rounded_rows.h"
 #include "support/integer.h"
 
 namespace autotune::onnx_import {
@@ -117,6 +118,11 @@ Status ImportMatMulNBits(ImportContext& c) {
     PadAttrs zeros_behind{Shape(c.Rank(x), 0), Shape(c.Rank(x), 0), Shape(c.Rank(x), 0), PadMode::kConstant, 0};
     zeros_behind.after.back() = w.Terms() - w.k;
     x = TRY(c.Emit(Op::kPad, {x}, zeros_behind));
+  }
+  constexpr int64_t kInt8 = 4;  // ONNX Runtime rounds data to 8 bits; at other levels, its products are of floats
+  if (TRY(c.Int("accuracy_level", 0)) == kInt8) {
+    const Shape of_x = c.ShapeOfValue(x);
+    x = AddFloatsOf(c.builder, AddRowsInBlocks(c.builder, x, w.block), of_x);
   }
   ValueId y = TRY(MatMulValues(c, x, matrix));
   if (c.Has(kBias)) {

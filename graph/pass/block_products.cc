@@ -7,12 +7,20 @@
 // their zero points are, are stored as w + z from -8 to 7:
 //
 //   sum over k in b of x[k] w[k]  =  sum over k in b of x[k] (w[k] + z)  -  z (sum over k in b of x[k])
+//
+// Data in blocks of integers (graph/rounded_rows.h) meet the integers of the weights, without signs:
+//
+//   sum over the blocks b of s[b] t[b] (sum over k in b of x[k] (w[k] + z)  -  z (sum over k in b of x[k]))
 #include <algorithm>
+#include <map>
 #include <optional>
+#include <utility>
 
 #include "graph/pass.h"
 #include "graph/pass/centered.h"
+#include "graph/pass/few_rows.h"
 #include "graph/pass/rewriter.h"
+#include "graph/rounded_rows.h"
 
 namespace autotune::graph {
 namespace {
@@ -21,6 +29,10 @@ constexpr DType kFloats = DType::Float(32);
 // Each sum of a block is written and read again as an f32. This pays while the block has so many times as many weights,
 // of one byte, as the product has rows [chosen].
 constexpr int64_t kFewestTerms = 8;
+// What makes numbers of 4 and 8 bits with a sign numbers without one.
+constexpr int kNibbleOffset = 8, kByteOffset = 128;
+// Most terms of a block: its sum of products of 255 and 127 is an i32.
+constexpr int64_t kLargestBlock = int64_t{1} << 15;
 
 // Weights [blocks, block, n] and their scales [blocks, 1, n].
 struct Blocks {
@@ -29,7 +41,7 @@ struct Blocks {
 
 class BlockProductsPass {
  public:
-  explicit BlockProductsPass(const Graph& graph) : graph_(graph), rewriter_(graph) {}
+  BlockProductsPass(const Graph& graph, const PassEnv& env) : graph_(graph), env_(env), rewriter_(graph) {}
 
   Graph Run() {
     for (const Node& node : graph_.nodes)
@@ -79,26 +91,58 @@ class BlockProductsPass {
   // Numbers of 4 bits, two a byte, and what was added to them for each block and column; empty: nothing.
   struct Nibbles {
     TensorValue both;
-    std::optional<TensorValue> zeros;
+    std::optional<std::vector<double>> zeros;
   };
 
+  // Which two numbers of a column a byte holds: neighbours, with their signs (kNibbleMatmul); or the numbers k and k +
+  // 4 of eight, plus 8 so that they have no sign (kBlockMatmul).
+  enum class Pairs { kNeighbours, kOfGroups };
+
   // Returns `numbers` [blocks, block, n] as such; nothing if a column of a block has a range of more than 4 bits.
-  static std::optional<Nibbles> NibblesOf(const TensorValue& numbers) {
-    constexpr int kLeast = -8, kLargest = 7;
+  static std::optional<Nibbles> NibblesOf(const TensorValue& numbers, Pairs pairs) {
     const Shape& shape = numbers.spec.shape;
     const int64_t blocks = shape[0], block = shape[1], n = shape[2];
-    if (block % 2 != 0) return std::nullopt;
+    const bool in_groups = pairs == Pairs::kOfGroups;
+    if (block % (in_groups ? 2 * kByteGroup : 2) != 0) return std::nullopt;
+    std::optional<std::vector<double>> zeros = ZerosOf(numbers);
+    if (!zeros) return std::nullopt;
     const auto* w = numbers.As<int8_t>();
-    const auto at = [&](int64_t b, int64_t k, int64_t column) { return w[(b * block + k) * n + column]; };
+    char* bytes = nullptr;
+    const auto size = static_cast<size_t>(blocks * block / 2 * n);
+    const DType byte = in_groups ? DType::UInt(8) : DType::Int(8);
+    Nibbles nibbles{{{byte, {blocks, block / 2, n}}, SharedBytes::Allocate(size, &bytes)}, std::nullopt};
+    for (int64_t b = 0; b < blocks; ++b) {
+      for (int64_t h = 0; h < block / 2; ++h) {
+        const int64_t k = in_groups ? h / kByteGroup * 2 * kByteGroup + h % kByteGroup : 2 * h;
+        const auto *low = w + (b * block + k) * n, *high = low + (in_groups ? kByteGroup : 1) * n;
+        for (int64_t column = 0; column < n; ++column) {
+          const int added = (zeros->empty() ? 0 : static_cast<int>((*zeros)[static_cast<size_t>(b * n + column)])) +
+                            (in_groups ? kNibbleOffset : 0);
+          *bytes++ = static_cast<char>(((low[column] + added) & 0xf) | (high[column] + added) << 4);
+        }
+      }
+    }
+    if (!zeros->empty()) nibbles.zeros = std::move(zeros);
+    return nibbles;
+  }
+
+  // Returns what makes the numbers of each block and column fit -8 to 7 if it is added to them; empty if they fit
+  // already; nothing if a column of a block has a range of more than 4 bits.
+  static std::optional<std::vector<double>> ZerosOf(const TensorValue& numbers) {
+    constexpr int kLeast = -kNibbleOffset, kLargest = kNibbleOffset - 1;
+    const Shape& shape = numbers.spec.shape;
+    const int64_t blocks = shape[0], block = shape[1], n = shape[2];
+    const auto* w = numbers.As<int8_t>();
     const auto [least, largest] = std::minmax_element(w, w + numbers.spec.NumElements());
-    const bool fits = *least >= kLeast && *largest <= kLargest;
-    std::vector<double> zeros(fits ? 0 : static_cast<size_t>(blocks * n), 0);
-    for (int64_t b = 0; b < blocks && !fits; ++b) {
+    if (*least >= kLeast && *largest <= kLargest) return std::vector<double>();
+    std::vector<double> zeros(static_cast<size_t>(blocks * n), 0);
+    for (int64_t b = 0; b < blocks; ++b) {
       for (int64_t column = 0; column < n; ++column) {
         int low = 0, high = 0;
         for (int64_t k = 0; k < block; ++k) {
-          low = std::min<int>(low, at(b, k, column));
-          high = std::max<int>(high, at(b, k, column));
+          const int number = w[(b * block + k) * n + column];
+          low = std::min(low, number);
+          high = std::max(high, number);
         }
         if (high - low > kLargest - kLeast) return std::nullopt;
         zeros[static_cast<size_t>(b * n + column)] = low < kLeast      ? kLeast - low
@@ -106,33 +150,70 @@ class BlockProductsPass {
                                                                        : 0;
       }
     }
-    char* bytes = nullptr;
-    const DType byte = DType::Int(8);
-    const auto size = static_cast<size_t>(blocks * block / 2 * n);
-    Nibbles nibbles{{{byte, {blocks, block / 2, n}}, SharedBytes::Allocate(size, &bytes)}, std::nullopt};
-    if (!fits) nibbles.zeros = TensorValue::FromNumbers(byte, {blocks, 1, n}, zeros);
-    for (int64_t b = 0; b < blocks; ++b) {
-      for (int64_t h = 0; h < block / 2; ++h) {
-        for (int64_t column = 0; column < n; ++column) {
-          const auto zero = fits ? 0 : static_cast<int>(zeros[static_cast<size_t>(b * n + column)]);
-          const int low = at(b, 2 * h, column) + zero, high = at(b, 2 * h + 1, column) + zero;
-          *bytes++ = static_cast<char>((low & 0xf) | high << 4);
-        }
-      }
-    }
-    return nibbles;
+    return zeros;
   }
 
   // Returns the sums of x [blocks, rows, block] times the numbers of each block.
   ValueId SumsOf(ValueId x, const TensorValue& numbers, const std::string& name) {
     GraphBuilder& b = rewriter_.builder;
-    const std::optional<Nibbles> nibbles = NibblesOf(numbers);
+    const std::optional<Nibbles> nibbles = NibblesOf(numbers, Pairs::kNeighbours);
     if (!nibbles) return b.Must(Op::kBatchMatmul, {x, b.AddConstant("", numbers)}, {}, name);
     const ValueId sums = b.Must(Op::kNibbleMatmul, {x, b.AddConstant("", nibbles->both)}, {}, name);
     if (!nibbles->zeros) return sums;
     const ValueId of_x = b.Must(Op::kReduceSum, {x}, AxesAttrs{{2}});
-    const ValueId zeros = b.Must(Op::kCast, {b.AddConstant("", *nibbles->zeros)}, CastAttrs{kFloats});
+    const Shape& shape = numbers.spec.shape;
+    const TensorValue bytes = TensorValue::FromNumbers(DType::Int(8), {shape[0], 1, shape[2]}, *nibbles->zeros);
+    const ValueId zeros = b.Must(Op::kCast, {b.AddConstant("", bytes)}, CastAttrs{kFloats});
     return b.Must(Op::kSub, {sums, b.Must(Op::kMul, {of_x, zeros})}, {}, name);
+  }
+
+  // Returns the product of rows in blocks with the numbers, times the scales of both.
+  ValueId IntegerProduct(const RowsInBlocks& x, const TensorValue& numbers, ValueId scales, const std::string& name) {
+    GraphBuilder& b = rewriter_.builder;
+    const Shape shape = numbers.spec.shape, rows = b.Spec(x.numbers).shape;
+    const Shape of_x = {rows[0], shape[0]}, of_w = {shape[0], shape[2]};
+    const auto reshaped = [&](ValueId v, Shape to) { return b.Must(Op::kReshape, {v}, ReshapeAttrs{std::move(to)}); };
+    const DType sum = DType::Int(32);
+    // The scale of a block of x is a fixed part of its largest magnitude. This part becomes one of the weights' scales.
+    scales = b.Must(Op::kMul, {scales, b.AddConstant("", TensorValue::FromNumbers(kFloats, {}, {kScaleOfMost}))});
+    ValueId offsets = b.Must(Op::kCast, {x.numbers}, CastAttrs{sum});
+    offsets = reshaped(b.Must(Op::kReduceSum, {offsets}, AxesAttrs{{2}}), of_x);
+    const std::optional<Nibbles> nibbles = NibblesOf(numbers, Pairs::kOfGroups);
+    const bool same_zeros = !nibbles || !nibbles->zeros;
+    if (same_zeros) {
+      const double zero = nibbles ? kNibbleOffset : kByteOffset;
+      offsets = b.Must(Op::kMul, {offsets, b.AddConstant("", TensorValue::FromNumbers(sum, {}, {zero}))});
+    }
+    std::vector<ValueId> operands = {reshaped(x.numbers, {rows[0], rows[1] * rows[2]}),
+                                     b.AddConstant("", nibbles ? nibbles->both : WithoutSign(numbers)),
+                                     reshaped(x.most, of_x), reshaped(scales, of_w), offsets};
+    if (!same_zeros) {
+      std::vector<double> zeros = *nibbles->zeros;
+      for (double& zero : zeros) zero += kNibbleOffset;
+      operands.push_back(b.AddConstant("", TensorValue::FromNumbers(DType::UInt(8), of_w, zeros)));
+    }
+    return b.Must(Op::kBlockMatmul, operands, {}, name);
+  }
+
+  // Returns numbers of i8 plus 128.
+  static TensorValue WithoutSign(const TensorValue& numbers) {
+    char* bytes = nullptr;
+    const int64_t count = numbers.spec.NumElements();
+    TensorValue made{{DType::UInt(8), numbers.spec.shape}, SharedBytes::Allocate(static_cast<size_t>(count), &bytes)};
+    for (int64_t i = 0; i < count; ++i) bytes[i] = static_cast<char>(numbers.As<int8_t>()[i] + kByteOffset);
+    return made;
+  }
+
+  // Returns the rows of a product as integers, if they are rounded to these or may be; else nothing.
+  std::optional<RowsInBlocks> IntegerRows(const Node& node, int64_t block) {
+    const Shape& shape = graph_.Spec(node.inputs[0]).shape;
+    const std::optional<RowsInBlocks> rows = RowsInBlocksOf(graph_, node.inputs[0]);
+    if (rows && graph_.Spec(rows->numbers).shape == Shape{shape[0], shape[1] / block, block})
+      return RowsInBlocks{rewriter_.Map(rows->numbers), rewriter_.Map(rows->most)};
+    if (!env_.rounds_to_int8) return std::nullopt;
+    const auto [it, is_new] = rounded_.try_emplace({node.inputs[0], block});
+    if (is_new) it->second = AddRowsInBlocks(rewriter_.builder, rewriter_.Map(node.inputs[0]), block);
+    return it->second;
   }
 
   bool Rewrite(const Node& node) {
@@ -141,10 +222,18 @@ class BlockProductsPass {
     if (!w || graph_.Spec(node.inputs[0]).dtype != kFloats) return false;
     const Shape shape = graph_.Spec(w->numbers).shape;
     const int64_t rows = graph_.Spec(node.output).shape[0], blocks = shape[0], block = shape[1], n = shape[2];
-    if (rows * kFewestTerms > block) return false;
+    const bool few_terms = rows * kFewestTerms > block, may_be_integers = IsOfFewRows(graph_, node);
+    if (few_terms && !may_be_integers) return false;
     const std::optional<TensorValue> numbers = SmallNumbers(w->numbers);
     if (!numbers) return false;
     GraphBuilder& b = rewriter_.builder;
+    if (may_be_integers && block % kByteGroup == 0 && block <= kLargestBlock) {
+      if (const std::optional<RowsInBlocks> x = IntegerRows(node, block)) {
+        rewriter_.Set(node.output, IntegerProduct(*x, *numbers, rewriter_.Map(w->scales), node.name));
+        return true;
+      }
+    }
+    if (few_terms) return false;
     ValueId x = b.Must(Op::kReshape, {rewriter_.Map(node.inputs[0])}, ReshapeAttrs{{rows, blocks, block}});
     x = b.Must(Op::kTranspose, {x}, TransposeAttrs{{1, 0, 2}});
     const ValueId sums = SumsOf(x, *numbers, node.name);
@@ -155,14 +244,16 @@ class BlockProductsPass {
   }
 
   const Graph& graph_;
+  const PassEnv& env_;
   Rewriter rewriter_;
+  std::map<std::pair<ValueId, int64_t>, RowsInBlocks> rounded_;  // by rows in graph_ and terms of a block
 };
 
 }  // namespace
 
 Result<Graph> BlockProducts(const Graph& graph, const PassEnv& env) {
   if (!env.converts_factors) return graph;
-  return DropDeadCode(BlockProductsPass(graph).Run(), env);
+  return DropDeadCode(BlockProductsPass(graph, env).Run(), env);
 }
 
 }  // namespace autotune::graph

@@ -5,8 +5,7 @@
 
 #include "frontend/onnx/import.h"
 #include "graph/pass.h"
-#include "support/integer.h"
-#include "support/rng.h"
+#include "tests/frontend/block_product.h"
 #include "tests/frontend/element_types.h"
 #include "tests/frontend/outputs.h"
 
@@ -17,74 +16,15 @@ using testing::HasSubstr;
 
 constexpr int kInt4 = 22, kUInt4 = 21;
 
-// A product of `rows` rows with k x n weights in blocks.
-struct Product {
-  int64_t rows = 1, k = 64, n = 5, block = 32, bits = 4;
-  enum Zeros { kNone, kPacked, kFloats } zeros = kNone;
-  bool has_bias = false;
-  int64_t Blocks() const { return CeilDiv(k, block); }
-};
+using Product = BlockProduct;
 
-struct Made {
+struct Made : BlockProductData {
   ModelMaker model{21};
-  Numbers x, want;
 };
-
-// Packs rows of `length` numbers of 4 or 8 bits.
-std::vector<uint8_t> Packed(const std::vector<int>& numbers, int64_t length, int64_t bits) {
-  std::vector<uint8_t> bytes;
-  for (size_t row = 0; row < numbers.size(); row += static_cast<size_t>(length)) {
-    for (int64_t i = 0; i < length; ++i) {
-      const int number = numbers[row + static_cast<size_t>(i)];
-      if (bits == 8 || i % 2 == 0) {
-        bytes.push_back(static_cast<uint8_t>(number));
-      } else {
-        bytes.back() = static_cast<uint8_t>(bytes.back() | (number << 4));
-      }
-    }
-  }
-  return bytes;
-}
 
 Made Make(const Product& p) {
-  Rng rng(4);
   Made made;
-  const int64_t blocks = p.Blocks(), terms = blocks * p.block;
-  std::vector<int> numbers, zeros;
-  std::vector<float> scales, bias, float_zeros;
-  for (int64_t i = 0; i < p.n * terms; ++i) numbers.push_back(static_cast<int>(rng.Below(1 << p.bits)));
-  for (int64_t i = 0; i < p.n * blocks; ++i) {
-    zeros.push_back(p.zeros == Product::kNone ? 1 << (p.bits - 1) : static_cast<int>(rng.Below(1 << p.bits)));
-    float_zeros.push_back(static_cast<float>(zeros.back()) + 0.5f);
-    scales.push_back(0.25f * static_cast<float>(1 + rng.Below(8)));
-  }
-  for (int64_t i = 0; i < p.n; ++i) bias.push_back(static_cast<float>(i));
-  for (int64_t i = 0; i < p.rows * p.k; ++i) made.x.push_back(static_cast<double>(rng.Below(9)) - 4);
-  for (int64_t row = 0; row < p.rows; ++row) {
-    for (int64_t column = 0; column < p.n; ++column) {
-      double sum = p.has_bias ? bias[static_cast<size_t>(column)] : 0;
-      for (int64_t k = 0; k < p.k; ++k) {
-        const auto block = static_cast<size_t>(column * blocks + k / p.block);
-        const double zero = p.zeros == Product::kFloats ? float_zeros[block] : zeros[block];
-        sum += made.x[static_cast<size_t>(row * p.k + k)] * scales[block] *
-               (numbers[static_cast<size_t>(column * terms + k)] - zero);
-      }
-      made.want.push_back(sum);
-    }
-  }
-  ModelMaker& m = made.model;
-  m.Input("x", {p.rows, p.k}).Output("y").ImportDomain("com.microsoft");
-  m.Bytes8("w", {p.n, blocks, p.block * p.bits / 8}, Packed(numbers, p.block, p.bits), kUInt8);
-  m.Floats("s", {p.n * blocks}, scales).Floats("bias", {p.n}, bias);
-  const std::vector<uint8_t> packed = Packed(zeros, blocks, p.bits);
-  if (p.zeros == Product::kFloats) m.Floats("z", {p.n * blocks}, float_zeros);
-  if (p.zeros == Product::kPacked) m.Bytes8("z", {static_cast<int64_t>(packed.size())}, packed, kUInt8);
-  m.Node("MatMulNBits", {"x", "w", "s", p.zeros == Product::kNone ? "" : "z", "", p.has_bias ? "bias" : ""}, {"y"})
-      .Domain("com.microsoft")
-      .Int("K", p.k)
-      .Int("N", p.n)
-      .Int("bits", p.bits)
-      .Int("block_size", p.block);
+  static_cast<BlockProductData&>(made) = AddBlockProduct(made.model, p);
   return made;
 }
 
@@ -121,6 +61,61 @@ TEST(BlockWeights, StayBytesForFewRows) {
   EXPECT_EQ(of_bytes({.zeros = Product::kFloats}, true), "") << "no bytes";
   EXPECT_EQ(of_bytes({.bits = 8, .zeros = Product::kPacked}, true), "") << "from -255 to 255";
   EXPECT_EQ(of_bytes({}, false), "") << "the target converts none";
+}
+
+// The operator of the product, and its results, in a graph that multiplies integers where data are rounded to them.
+std::string ProductOf(const Product& p) {
+  const Made made = Make(p);
+  const Graph g = Import(made.model)->module.main();
+  const Result<Graph> now = BlockProducts(g, {.converts_factors = true});
+  EXPECT_TRUE(now.ok() && CheckGraph(*now).ok());
+  const Numbers got = reference::Evaluate(*now, {{{p.rows, p.k}, made.x}})[0].data;
+  EXPECT_EQ(got.size(), made.want.size());
+  for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], made.want[i], made.bounds[i]) << i;
+  for (const Node& node : now->nodes)
+    if (node.op == Op::kBatchMatmul || node.op == Op::kNibbleMatmul || node.op == Op::kBlockMatmul ||
+        node.op == Op::kMatmul)
+      return std::string(ToText(node.op)) + (node.inputs.size() > 5 ? " with zero points" : "");
+  return "";
+}
+
+// With accuracy_level 4, data are rounded to 8 bits. Products of few rows multiply these integers.
+TEST(BlockWeights, RoundedDataMeetIntegers) {
+  for (int64_t bits : {4, 8}) {
+    const std::string integers = "block_matmul";
+    EXPECT_EQ(ProductOf({.bits = bits, .level = 4}), integers);
+    EXPECT_EQ(ProductOf({.rows = 4, .k = 70, .bits = bits, .has_bias = true, .level = 4}), integers);
+    EXPECT_EQ(ProductOf({.rows = 2, .k = 40, .n = 33, .block = 16, .bits = bits, .level = 4}), integers);
+    EXPECT_EQ(ProductOf({.k = 300, .block = 256, .bits = bits, .level = 4}), integers);
+    EXPECT_EQ(ProductOf({.rows = 5, .bits = bits, .level = 4}), "matmul") << "so many rows take floats";
+    EXPECT_EQ(ProductOf({.bits = bits, .zeros = Product::kFloats, .level = 4}), "matmul") << "no integers";
+  }
+  EXPECT_EQ(ProductOf({.k = 128, .zeros = Product::kPacked, .level = 4}), "block_matmul with zero points");
+  EXPECT_EQ(ProductOf({.k = 10, .block = 2, .level = 4}), "matmul") << "no groups";
+  EXPECT_EQ(ProductOf({.level = 1}), "nibble_matmul") << "only level 4 rounds";
+}
+
+// With --precision int8, so do products of models that do not ask for it.
+TEST(BlockWeights, DataAreRoundedOnRequest) {
+  const Made rounded = Make({.level = 4}), exact = Make({.level = 0});
+  for (const bool asked : {false, true}) {
+    const Graph g =
+        *BlockProducts(Import(exact.model)->module.main(), {.rounds_to_int8 = asked, .converts_factors = true});
+    const Numbers y = reference::Evaluate(g, {{{1, 64}, rounded.x}})[0].data;
+    for (size_t i = 0; i < y.size(); ++i) {
+      EXPECT_NEAR(y[i], asked ? rounded.want[i] : rounded.want_exact[i], rounded.bounds[i]) << asked << " " << i;
+      EXPECT_GT(std::abs(rounded.want[i] - rounded.want_exact[i]), 2 * rounded.bounds[i]) << "both are right";
+    }
+  }
+}
+
+// Blocks of zeros have no scale, and blocks of tiny numbers none that f32 holds.
+TEST(BlockWeights, BlocksOfZerosGiveZeros) {
+  const Made made = Make({.level = 4});
+  const Graph g = *BlockProducts(Import(made.model)->module.main(), {.converts_factors = true});
+  for (double x : {0.0, 1e-40, -1e-37}) {
+    for (double y : reference::Evaluate(g, {{{1, 64}, Numbers(64, x)}})[0].data) EXPECT_NEAR(y, 0, 1e-30) << x;
+  }
 }
 
 // An infinite factor gives an infinite sum with the sign of its weight, as in floats.

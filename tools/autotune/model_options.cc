@@ -44,9 +44,11 @@ void ModelOptions::Add(CLI::App& app, bool model_required) {
       app.add_option(
              "--precision", precision,
              "of the operands of products with constant weights: model (as the model has them), or bf16 (f32 is "
-             "rounded to bf16, a relative error of up to 1/256 each, where that is faster; sums stay f32); tune also "
+             "rounded to bf16, a relative error of up to 1/256 each, where that is faster; sums stay f32), or int8 "
+             "(data "
+             "that meet weights of 4 or 8 bits in blocks are rounded to 8 bits, as by accuracy_level 4); tune also "
              "knows auto (f32, bf16 or 8 bits for each product, by measured time under --max-error or --min-agreement)")
-          ->check(CLI::IsMember({"model", "bf16", "auto"}))
+          ->check(CLI::IsMember({"model", "bf16", "int8", "auto"}))
           ->capture_default_str());
 }
 

@@ -25,5 +25,6 @@ Result<TensorSpec> InferSelectBoxes(const Attrs& attrs, const Specs& in);
 Result<TensorSpec> InferTopK(const Attrs& attrs, const Specs& in);
 Result<TensorSpec> InferGatherSum(const Attrs& attrs, const Specs& in);
 Result<TensorSpec> InferDet(const Attrs& attrs, const Specs& in);
+Result<TensorSpec> InferBlockMatmul(const Attrs& attrs, const Specs& in);
 
 }  // namespace autotune::graph

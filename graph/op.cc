@@ -129,22 +129,6 @@ Result<TensorSpec> InferNibbleMatmul(const Attrs&, const Specs& in) {
   return TensorSpec{in[0].dtype, {a[0], a[1], b[2]}};
 }
 
-Result<TensorSpec> InferBlockMatmul(const Attrs&, const Specs& in) {
-  constexpr size_t kMost = 6;
-  if (in.size() < kMost - 1 || in.size() > kMost) return Err("takes 5 or 6 operands, not ", in.size());
-  if (in[0].rank() != 2 || in[1].rank() != 3) return Err("cannot multiply ", in[0].Text(), " by ", in[1].Text());
-  const Shape &x = in[0].shape, &w = in[1].shape, of_x = {x[0], w[0]}, of_w = {w[0], w[2]};
-  const TensorSpec wanted[kMost] = {{DType::Int(8), x},       {DType::UInt(8), w},    {DType::Float(32), of_x},
-                                    {DType::Float(32), of_w}, {DType::Int(32), of_x}, {DType::UInt(8), of_w}};
-  for (size_t i = 0; i < in.size(); ++i) {
-    if (in[i] != wanted[i]) return Err("operand ", i, " must be ", wanted[i].Text(), ", not ", in[i].Text());
-  }
-  const int64_t terms = w[0] * w[1];
-  const bool in_halves = x[1] == 2 * terms && w[1] % kByteGroup == 0;
-  if (x[1] != terms && !in_halves) return Err("cannot multiply ", in[0].Text(), " by blocks of ", in[1].Text());
-  return TensorSpec{DType::Float(32), {x[0], w[2]}};
-}
-
 Result<TensorSpec> InferBatchNorm(const Attrs& attrs, const Specs& in) {
   int64_t axis = std::get<BatchNormAttrs>(attrs).axis;
   TRY(CheckAxis(axis, in[0]));

@@ -116,8 +116,8 @@ class Fuser {
   }
 
   // Returns true if the node is a matrix product of floats whose right operand is computed, not constant, and has
-  // several columns. Products of bytes take a fraction of the time of floats, so that reading their results again costs
-  // less.
+  // several columns. Products of integers stay apart: those of bytes take a fraction of the time of floats, so that
+  // reading their results again costs less.
   bool IsComputedProduct(const Node& node) const {
     return (node.op == Op::kMatmul || node.op == Op::kBatchMatmul) && !graph_.FindConstant(node.inputs[1]) &&
            graph_.Spec(node.output).dtype.IsFloat() && graph_.Spec(node.output).shape.back() > 1;

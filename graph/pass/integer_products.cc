@@ -8,7 +8,8 @@
 // convolution, which stood for x - z = 0, holds z. Rows of x and w whose terms are no whole number of groups get zeros
 // behind them. Results stay equal, bit for bit.
 //
-// w may also be computed, as in attention, and have a zero point u. If it has no sign, w becomes w - 128, and u
+// w may also be computed, as in attention, and have a zero point u; products of a constant with what is computed, and
+// batches of constants, stay as they are. If w has no sign, w becomes w - 128, and u
 // becomes u - 128. With K terms:
 //
 //   (x - z) (w - u)  ->  x w - z (sum of each column of w) - u (sum of each row of x) + K z u
@@ -67,6 +68,7 @@ class IntegerProductsPass {
     }
     return it->second = x;
   }
+
   // Returns bytes plus a number as bytes of another type.
   ValueId Moved(ValueId bytes, int64_t by, DType type) {
     const ValueId sum = Must(Op::kAdd, {Must(Op::kCast, {bytes}, CastAttrs{kIntegers}), Number(by)});
@@ -162,7 +164,8 @@ class IntegerProductsPass {
     if (x.zero < 0) return number == 0 ? -1 : Number(number);
     const Constant* c = graph_.FindConstant(x.zero);
     if (c && c->data) {
-      const auto zero = static_cast<int32_t>(static_cast<int64_t>(graph_.ConstantValue(*c).Number(0)) + number);  // wraps
+      const auto zero =
+          static_cast<int32_t>(static_cast<int64_t>(graph_.ConstantValue(*c).Number(0)) + number);  // wraps
       return zero == 0 ? -1 : Number(zero);
     }
     const ValueId zero = Must(Op::kReshape, {rewriter_.Map(x.zero)}, ReshapeAttrs{{}});

@@ -8,6 +8,7 @@
 // roundings, as in every runtime that fuses the operators around a quantized product.
 #include <algorithm>
 #include <optional>
+#include <ranges>
 
 #include "graph/pass.h"
 #include "graph/pass/centered.h"
@@ -91,23 +92,31 @@ class QuantizedProductsPass {
     return shape;
   }
 
-  // An operand of a product that is computed: quantized numbers with one scale and one zero point, perhaps transposed.
+  // An operand of a product that is computed: quantized numbers with one scale and one zero point, perhaps reshaped and
+  // transposed, as the heads of attention are.
   struct Computed {
     Scaled scaled;
-    const Node* transpose = nullptr;
+    std::vector<const Node*> views;  // the last one comes first
   };
   std::optional<Computed> ComputedOf(ValueId v) const {
-    const Node* transpose = ProducerOf(graph_, v, Op::kTranspose);
-    const std::optional<Scaled> scaled = ScaledOf(transpose ? transpose->inputs[0] : v);
+    Computed found;
+    const Node* node = graph_.Producer(v);
+    for (; node && (node->op == Op::kReshape || node->op == Op::kTranspose); node = graph_.Producer(v)) {
+      found.views.push_back(node);
+      v = node->inputs[0];
+    }
+    const std::optional<Scaled> scaled = ScaledOf(v);
     if (!scaled || graph_.Spec(scaled->scale).NumElements() != 1) return std::nullopt;
     const Centered centered = *CenteredOf(graph_, scaled->integers);
     const bool one_zero = centered.zero < 0 || graph_.Spec(centered.zero).NumElements() == 1;
-    if (!one_zero || !HasSmallZero(graph_, centered) || ConstantBehind(graph_, centered.bytes)) return std::nullopt;
-    return Computed{*scaled, transpose};
+    if (!one_zero || !HasSmallZero(graph_, centered)) return std::nullopt;
+    found.scaled = *scaled;
+    return found;
   }
   ValueId Integers(const Computed& x) {
-    const ValueId integers = rewriter_.Map(x.scaled.integers);
-    return x.transpose ? Must(Op::kTranspose, {integers}, x.transpose->attrs) : integers;
+    ValueId integers = rewriter_.Map(x.scaled.integers);
+    for (const Node* view : x.views | std::views::reverse) integers = Must(view->op, {integers}, view->attrs);
+    return integers;
   }
   ValueId OneScale(const Computed& x) { return Must(Op::kReshape, {rewriter_.Map(x.scaled.scale)}, ReshapeAttrs{{}}); }
 

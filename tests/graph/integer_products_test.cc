@@ -90,7 +90,7 @@ struct Computed {
   DType x = kU8, w = kI8;
   Product::Zero x_zero = Product::kConstant, w_zero = Product::kNone;
   Shape lead = {};  // of both operands
-  int64_t m = 3, k = 16, n = 5;
+  int64_t m = 32, k = 16, n = 5;
   Shape zero_shape = {};
   double zero_point = 100;
   bool transposed = false;
@@ -122,7 +122,7 @@ TEST(IntegerProducts, ProductsOfComputedBytesBecomeProductsOfBytes) {
       for (const Product::Zero x_zero : {kNone, kConstant, kInput}) {
         for (const Product::Zero w_zero : {kNone, kConstant, kInput}) {
           for (const Computed& p :
-               {Computed{x, w, x_zero, w_zero}, Computed{x, w, x_zero, w_zero, {2}, 4, 20, 3},
+               {Computed{x, w, x_zero, w_zero}, Computed{x, w, x_zero, w_zero, {2}, 33, 20, 3},
                 Computed{.x = x, .w = w, .x_zero = x_zero, .w_zero = w_zero, .lead = {3}, .transposed = true},
                 Computed{.x = x, .w = w, .x_zero = x_zero, .w_zero = w_zero, .zero_point = 1 << 20}}) {
             const Graph g = Make(p), now = Rewritten(g);
@@ -136,8 +136,9 @@ TEST(IntegerProducts, ProductsOfComputedBytesBecomeProductsOfBytes) {
 }
 
 TEST(IntegerProducts, OtherComputedProductsStay) {
-  for (const Computed& p : {Computed{.k = 12}, Computed{.k = 18, .n = 64}, Computed{.zero_shape = {3, 1}},
-                            Computed{.x_zero = Product::kNone, .w_zero = Product::kInput, .zero_shape = {5}}}) {
+  for (const Computed& p :
+       {Computed{.k = 12}, Computed{.k = 18, .n = 64}, Computed{.m = 31}, Computed{.zero_shape = {32, 1}},
+        Computed{.x_zero = Product::kNone, .w_zero = Product::kInput, .zero_shape = {5}}}) {
     const Graph g = Make(p), now = Rewritten(g);
     EXPECT_FALSE(IsOfBytes(now)) << GraphText(now);
     ExpectEqual(g, now);

@@ -18,6 +18,7 @@ struct Product {
   double zero = 131, weights_zero = 0;
   Shape x_scale = {}, w_scale = {1, 5};
   bool constant = true;                       // of the weights; computed ones belong to attention
+  bool rounds_weights = false;                // whether they are a conversion of a constant of floats
   bool reshaped = false, transposed = false;  // of the weights, as Gemm has them
 };
 
@@ -49,7 +50,9 @@ class Quantized : public Maker {
     if (p.reshaped) x = b.Must(Op::kReshape, {x}, ReshapeAttrs{{p.m, p.k}});
     const double low = p.weights.IsSigned() ? -128 : 0;
     const Shape shape = p.transposed ? Shape{p.n, p.k} : Shape{p.k, p.n};
-    const ValueId bytes = p.constant ? Numbers(p.weights, shape, low, 1) : b.Input("w", {p.weights, shape});
+    const ValueId bytes = p.rounds_weights ? b.Must(Op::kCast, {Numbers(kF32, shape, 0, 1)}, CastAttrs{p.weights})
+                          : p.constant     ? Numbers(p.weights, shape, low, 1)
+                                           : b.Input("w", {p.weights, shape});
     ValueId w = Dequantized(bytes, p.weights, p.weights_zero, p.w_scale);
     if (p.transposed) w = b.Transpose(w, {1, 0});
     b.Output(b.Must(Op::kMatmul, {x, w}), "y");
@@ -129,10 +132,12 @@ TEST(QuantizedProducts, OtherConvolutionsStayFloats) {
 TEST(QuantizedProducts, ProductsOfComputedNumbersBecomeIntegers) {
   for (const DType type : {kU8, kI8}) {
     for (const DType weights : {kU8, kI8}) {
-      const Product p{.type = type, .weights = weights, .zero = 17, .w_scale = {1}, .constant = false};
+      const Product p{.type = type, .weights = weights, .m = 32, .zero = 17, .w_scale = {1}, .constant = false};
       EXPECT_TRUE(BecomesIntegers(p));
       Product other = p;
       other.transposed = true;
+      EXPECT_TRUE(BecomesIntegers(other));
+      other.reshaped = true;
       EXPECT_TRUE(BecomesIntegers(other));
       other.weights_zero = 100, other.k = 64;
       EXPECT_TRUE(BecomesIntegers(other)) << "zero points of any byte";
@@ -141,8 +146,14 @@ TEST(QuantizedProducts, ProductsOfComputedNumbersBecomeIntegers) {
 }
 
 TEST(QuantizedProducts, OtherProductsOfComputedNumbersStayFloats) {
-  const Product p{.w_scale = {}, .constant = false};
+  const Product p{.m = 32, .w_scale = {}, .constant = false};
+  EXPECT_TRUE(BecomesIntegers(p));
   Product other = p;
+  other.m = 31;
+  EXPECT_FALSE(BecomesIntegers(other)) << "few rows";
+  other = p, other.rounds_weights = true;
+  EXPECT_FALSE(BecomesIntegers(other)) << "a constant that is not folded yet";
+  other = p;
   EXPECT_FALSE(BecomesIntegers(p, false)) << "the target has no dot products";
   other.w_scale = {1, 5};
   EXPECT_FALSE(BecomesIntegers(other)) << "a scale for each column";
@@ -150,7 +161,7 @@ TEST(QuantizedProducts, OtherProductsOfComputedNumbersStayFloats) {
   EXPECT_FALSE(BecomesIntegers(other)) << "no whole number of groups";
   other = p, other.zero = 1000000;
   EXPECT_FALSE(BecomesIntegers(other)) << "sums of i32 might wrap around";
-  other = p, other.x_scale = {3, 1};
+  other = p, other.x_scale = {32, 1};
   EXPECT_FALSE(BecomesIntegers(other)) << "a scale for each row";
 }
 

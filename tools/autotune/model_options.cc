@@ -88,8 +88,8 @@ void AddOutput(CLI::App& app, const std::string& fields) {
 
 std::string OperatorFooter(const std::string& example) {
   return "Example:\n  " + example +
-         "\n\nOperators for --op (weights are constant; dtype=f32, f64, f16 or bf16 for all;\nproducts of matrices "
-         "also u8s8, s8s8 and u8u8):\n" +
+         "\n\nOperators for --op (weights are constant; dtype=f32, f64, f16 or bf16 for all;\nproducts of matrices, "
+         "conv2d and depthwise_conv2d also u8s8, s8s8 and u8u8):\n" +
          OperatorHelp();
 }
 

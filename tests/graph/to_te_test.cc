@@ -82,6 +82,31 @@ TEST(LowerSubgraph, Products) {
   ExpectRight(Typed(Op::kNibbleMatmul, {{DType::Float(32), {2, 3, 8}}, {DType::Int(8), {2, 4, 5}}}));
 }
 
+TEST(LowerSubgraph, ProductsOfBlocks) {
+  const auto operands = [](int64_t held, bool has_zeros) {
+    std::vector<TensorSpec> specs = {{DType::Int(8), {3, 2 * 16}},
+                                     {DType::UInt(8), {2, held, 5}},
+                                     {DType::Float(32), {3, 2}},
+                                     {DType::Float(32), {2, 5}},
+                                     {DType::Int(32), {3, 2}}};
+    if (has_zeros) specs.push_back({DType::UInt(8), {2, 5}});
+    return specs;
+  };
+  ExpectRight(Typed(Op::kBlockMatmul, operands(16, false)));
+  ExpectRight(Typed(Op::kBlockMatmul, operands(8, false)));
+  ExpectRight(Typed(Op::kBlockMatmul, operands(8, true)));
+  const auto error = [&](const std::vector<TensorSpec>& specs) {
+    const auto made = InferType(Op::kBlockMatmul, {}, specs);
+    return made.ok() ? "" : made.error().Text();
+  };
+  EXPECT_EQ(error(operands(8, true)), "");
+  EXPECT_NE(error(operands(7, true)), "");
+  EXPECT_NE(error(operands(4, false)), "") << "four numbers a byte";
+  std::vector<TensorSpec> few = operands(8, false);
+  few.pop_back();
+  EXPECT_NE(error(few), "");
+}
+
 TEST(LowerSubgraph, Elementwise) {
   for (Op op : {Op::kRelu, Op::kSigmoid, Op::kSqrt, Op::kTanh,  Op::kErf,   Op::kExp,   Op::kLog,   Op::kAbs,
                 Op::kNeg,  Op::kFloor,   Op::kCeil, Op::kRound, Op::kIsNan, Op::kSin,   Op::kCos,   Op::kTan,

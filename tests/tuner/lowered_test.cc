@@ -451,6 +451,27 @@ TEST(Lowered, ProductsWithTwoNumbersAByteComputeTheSame) {
   CheckLowering(test::NibbleProducts(2, 13, 33, 18), 2);
 }
 
+TEST(Lowered, ProductsOfIntegersInBlocksComputeTheSame) {
+  CheckLowering(test::BlockProducts(1, 70, 3, 32, true), 2);
+  CheckLowering(test::BlockProducts(3, 33, 4, 16, true, true), 2);
+  CheckLowering(test::BlockProducts(2, 64, 2, 24, false), 2);
+  CheckLowering(test::BlockProducts(1, 40, 2, 20, false, true), 2);
+  CheckLowering(test::BlockProducts(2, 5, 2, 16, true), 2);
+}
+
+// One sketch, whose integer sums are dot products if the target has them.
+TEST(Lowered, ProductsOfIntegersInBlocksAreStreamed) {
+  const Target target = Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=znver4 -num-cores=2").value();
+  for (const bool in_halves : {true, false}) {
+    const auto sketches = GenerateSketches(test::BlockProducts(2, 131, 4, 32, in_halves, true), target);
+    ASSERT_TRUE(sketches.ok() && sketches->size() == 1);
+    EXPECT_NE(sketches->front().name.find(":block_streams"), std::string::npos) << sketches->front().name;
+  }
+  const auto narrow = GenerateSketches(test::BlockProducts(2, 5, 4, 32, true), target);
+  ASSERT_TRUE(narrow.ok());
+  EXPECT_EQ(narrow->front().name.find(":block_streams"), std::string::npos) << "fewer columns than lanes";
+}
+
 TEST(Lowered, ProductsWithTwoNumbersAByteAreStreamed) {
   const auto streamed = [](int64_t rows) {
     const auto sketches = GenerateSketches(test::NibbleProducts(8, rows, 131, 32), test::TestTarget());

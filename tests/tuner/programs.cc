@@ -88,6 +88,25 @@ PrimFunc NibbleProducts(int64_t blocks, int64_t m, int64_t n, int64_t k) {
                             {.use_fma = true});
 }
 
+PrimFunc BlockProducts(int64_t rows, int64_t n, int64_t blocks, int64_t block, bool in_halves, bool has_zeros) {
+  const DType floats = DType::Float(32), byte = DType::UInt(8);
+  const topi::BlockRows x{te::Placeholder("x", {rows, blocks * block}, DType::Int(8)),
+                          te::Placeholder("xs", {rows, blocks}, floats),
+                          te::Placeholder("o", {rows, blocks}, DType::Int(32))};
+  topi::BlockColumns w{te::Placeholder("w", {blocks, in_halves ? block / 2 : block, n}, byte),
+                       te::Placeholder("ws", {blocks, n}, floats),
+                       {}};
+  if (has_zeros) w.zeros = te::Placeholder("z", {blocks, n}, byte);
+  std::vector<te::TensorParam> params = {{x.numbers, ParamRole::kInput},
+                                         {x.scales, ParamRole::kInput},
+                                         {x.offsets, ParamRole::kInput},
+                                         {w.numbers, ParamRole::kConstant},
+                                         {w.scales, ParamRole::kConstant}};
+  if (has_zeros) params.push_back({w.zeros, ParamRole::kConstant});
+  params.push_back({topi::BlockMatMul("dense", x, w), ParamRole::kOutput});
+  return te::CreatePrimFunc("dense", params, {.use_fma = true});
+}
+
 PrimFunc Bf16Dense(int64_t m, int64_t n, int64_t k) {
   te::Tensor a = te::Placeholder("a", {m, k}, DType::BFloat16()), b = te::Placeholder("b", {k, n}, DType::BFloat16());
   te::Tensor out = topi::MatMul("dense", a, b);

@@ -33,6 +33,8 @@ PrimFunc BytesDense(int64_t m, int64_t n, int64_t k, bool is_signed = false);
 PrimFunc ComputedBytes(int64_t batch, int64_t m, int64_t n, int64_t k, bool transposed = false);
 
 // Products of `blocks` matrices, whose constants are numbers of 4 bits, two a byte.
+// Products of integers in blocks of `block` terms, with two numbers a byte or one.
+PrimFunc BlockProducts(int64_t rows, int64_t n, int64_t blocks, int64_t block, bool in_halves, bool has_zeros = false);
 PrimFunc NibbleProducts(int64_t blocks, int64_t m, int64_t n, int64_t k);
 
 // A product of bf16 with a constant, with sums of f32.

@@ -114,7 +114,8 @@ TEST(BlockWeights, BlocksOfZerosGiveZeros) {
   const Made made = Make({.level = 4});
   const Graph g = *BlockProducts(Import(made.model)->module.main(), {.converts_factors = true});
   for (double x : {0.0, 1e-40, -1e-37}) {
-    for (double y : reference::Evaluate(g, {{{1, 64}, Numbers(64, x)}})[0].data) EXPECT_NEAR(y, 0, 1e-30) << x;
+    const Numbers numbers = reference::Evaluate(g, {{{1, 64}, Numbers(64, x)}})[0].data;
+    for (double y : numbers) EXPECT_NEAR(y, 0, 1e-30) << x;
   }
 }
 

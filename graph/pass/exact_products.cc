@@ -124,15 +124,20 @@ class ExactProductsPass {
     // The weights are known, so their sums are, too. Those of a column have half of the bound's magnitude or less.
     const TensorValue value = graph_.ConstantValue(*c);
     const int64_t terms = value.spec.NumElements() / columns;
-    std::vector<double> up(columns, 0), down(columns, 0);
-    for (int64_t i = 0; i < value.spec.NumElements(); ++i) {
-      const double w = value.Number(i);
-      const int64_t column = columns_first ? i / terms : i % columns;
-      up[column] += std::max({0.0, w * a.low, w * a.high});
-      down[column] -= std::min({0.0, w * a.low, w * a.high});
+    return MostOfSums(value, a, columns, [&](int64_t i) { return columns_first ? i / terms : i % columns; });
+  }
+
+  // Returns a bound of the magnitude of all partial sums of terms, of which weight i belongs to sum number sum_of(i).
+  static double MostOfSums(const TensorValue& weights, const Range& a, int64_t sums, auto&& sum_of) {
+    std::vector<double> up(static_cast<size_t>(sums), 0), down(static_cast<size_t>(sums), 0);
+    for (int64_t i = 0; i < weights.spec.NumElements(); ++i) {
+      const double w = weights.Number(i);
+      const auto sum = static_cast<size_t>(sum_of(i));
+      up[sum] += std::max({0.0, w * a.low, w * a.high});
+      down[sum] -= std::min({0.0, w * a.low, w * a.high});
     }
     double most = 0;
-    for (int64_t i = 0; i < columns; ++i) most = std::max({most, up[i], down[i]});
+    for (size_t i = 0; i < up.size(); ++i) most = std::max({most, up[i], down[i]});
     return most;
   }
 
@@ -179,23 +184,10 @@ class ExactProductsPass {
     for (int64_t pieces = 2; pieces <= kMostPieces; ++pieces) {
       const int64_t size = CeilDiv(CeilDiv(channels, pieces), kChannelsOfPiece) * kChannelsOfPiece;
       if (size >= channels) continue;
-      if (MostOfPieces(value, *a, columns, channels, size) <= kExactSums) return size;
+      const auto sum_of = [&](int64_t i) { return i / columns % channels / size * columns + i % columns; };
+      if (MostOfSums(value, *a, CeilDiv(channels, size) * columns, sum_of) <= kExactSums) return size;
     }
     return 0;
-  }
-
-  // Returns a bound of the magnitude of all partial sums of pieces of `size` channels.
-  static double MostOfPieces(const TensorValue& weights, const Range& a, int64_t columns, int64_t channels,
-                             int64_t size) {
-    const auto sums = static_cast<size_t>(CeilDiv(channels, size) * columns);
-    std::vector<double> up(sums, 0), down(sums, 0);
-    for (int64_t i = 0; i < weights.spec.NumElements(); ++i) {
-      const double w = weights.Number(i);
-      const auto at = static_cast<size_t>(i / columns % channels / size * columns + i % columns);
-      up[at] += std::max({0.0, w * a.low, w * a.high});
-      down[at] -= std::min({0.0, w * a.low, w * a.high});
-    }
-    return std::max(*std::ranges::max_element(up), *std::ranges::max_element(down));
   }
 
   // Returns the channels [first, first + count) of the tensor, in dimension `axis`.

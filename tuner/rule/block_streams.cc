@@ -9,9 +9,6 @@
 namespace autotune {
 namespace {
 
-// Candidates for the number of panels that are read at the same time, and for their widths in vectors.
-constexpr int64_t kPanelsAtOnce[] = {1, 2, 3, 4, 6, 8}, kWidths[] = {1, 2, 4};
-
 // Returns the block that scales and adds up the sums of blocks of terms, if `block` computes such sums
 // (topi::BlockMatMul); else nothing.
 std::optional<BlockView> SumOfBlocks(const std::vector<BlockView>& blocks, const BlockView& block) {
@@ -51,7 +48,7 @@ Result<Choice> PlaceIntegers(SketchBuilder& s, const IntegerSums& sums, const Na
   const std::vector<Name> made = TRY(s.Do(ComputeAt{.block = sums.block, .loop = at}));
   if (made.size() != 3 + sums.reduce.size()) return Err("the sums of the blocks have other loops");
   const Name row = made[1], lane = made[2];
-  // The first loop over the terms is the longest one: q or k.
+  // The first loop over the terms is the longest one, so it is the one to unroll.
   BlockView::Loop terms = sums.reduce.front();
   terms.var = made[3];
   std::vector<Name> steps(made.begin() + 4, made.end());
@@ -94,19 +91,13 @@ Status BlockStreamsRule(SketchBuilder& s, const BlockView& block, int) {
   std::optional<ColumnOperand> numbers = FindColumnOperand(s.func(), block, Name(), block.spatial[2].iter);
   if (!numbers || !numbers->constant || numbers->by_iterators || numbers->rank != 3)
     return Err("its columns are no constants");
-  const int64_t lanes = LanesOf(block, s.target()), vectors = CeilDiv(n.extent, lanes);
+  const int64_t lanes = LanesOf(block, s.target());
   if (n.extent < lanes || lanes == 1) return Err("there are fewer columns than lanes");
   IntegerSums integers{.block = block.name, .buffer = block.writes, .lanes = lanes, .reduce = block.reduce};
   if (block.reduce.back().extent % kByteGroup == 0) integers.group = StepsOfDot(block, s.target());
 
   const WriteBack out = TRY(s.MakeWriteBack(*sum));
-  std::vector<int64_t> widths, counts;
-  for (const int64_t width : kWidths)
-    if (width <= vectors) widths.push_back(width * lanes);
-  for (const int64_t count : kPanelsAtOnce)
-    if (count <= vectors) counts.push_back(count);
-  const Choice width = TRY(s.Choose(n.var.str() + "_panel", widths));
-  const Choice panels = TRY(s.Choose(n.var.str() + "_panels", counts));
+  const auto [panels, width] = TRY(ChooseStreamedPanels(s, n, lanes));
   numbers->k_dim = 1;
   TRY(PackColumns(s, block.name, *numbers, width, integers.group));
   for (const ColumnOperand& constants : ConstantsOf(s.func(), *sum)) TRY(PackColumns(s, sum->name, constants, width));

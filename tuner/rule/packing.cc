@@ -120,10 +120,23 @@ std::optional<RowOperand> FindRowOperand(const BlockView& view, const Roles& rol
   return unfit ? std::nullopt : operand;
 }
 
-bool DependsOn(const BlockView& block, const ColumnOperand& operand, const BlockView::Loop& loop) {
+Result<StreamedPanels> ChooseStreamedPanels(SketchBuilder& s, const BlockView::Loop& n, int64_t lanes) {
+  const int64_t vectors = CeilDiv(n.extent, lanes);  // of all columns, the most of any choice
+  std::vector<int64_t> widths, counts;
+  for (const int64_t width : {1, 2, 4})
+    if (width <= vectors) widths.push_back(width * lanes);
+  for (const int64_t count : {1, 2, 3, 4, 6, 8})
+    if (count <= vectors) counts.push_back(count);
+  StreamedPanels panels;
+  panels.width = TRY(s.Choose(n.var.str() + "_panel", widths));
+  panels.count = TRY(s.Choose(n.var.str() + "_panels", counts));
+  return panels;
+}
+
+bool DependsOn(const BlockView& block, const Buffer& operand, const BlockView::Loop& loop) {
   bool depends = false;
   ForEachOperand(block, [&](const Load& load) {
-    depends |= load.buffer->name == operand.buffer->name && SubscriptsWith(load, loop.iter) > 0;
+    depends |= load.buffer->name == operand->name && SubscriptsWith(load, loop.iter) > 0;
   });
   return depends;
 }

@@ -38,8 +38,14 @@ std::optional<ColumnOperand> FindColumnOperand(const PrimFunc& func, const Block
                                                const Name& n_iter);
 std::optional<RowOperand> FindRowOperand(const BlockView& block, const Roles& roles);
 
-// Returns whether the operand's subscripts use the loop.
-bool DependsOn(const BlockView& block, const ColumnOperand& operand, const BlockView::Loop& loop);
+// The panels of constants that are streamed: how many are read at the same time, and the columns of one.
+struct StreamedPanels {
+  Choice count, width;
+};
+Result<StreamedPanels> ChooseStreamedPanels(SketchBuilder& s, const BlockView::Loop& n, int64_t lanes);
+
+// Returns whether an operand's subscripts use the loop.
+bool DependsOn(const BlockView& block, const Buffer& operand, const BlockView::Loop& loop);
 
 // Copies the operand for this block. `width` is the number of columns of a panel, `height` the number of rows of a
 // register tile, `piece` the number of unrolled steps of the reduction. The layout of columns is

@@ -12,13 +12,6 @@ namespace {
 // Most rows of a streamed product whose constants fit a core's own cache. With more rows, a register tile is as fast.
 constexpr int64_t kFewRows = 4;
 constexpr int64_t kWorthStreaming = 64 << 10;  // bytes of constants below which a register tile is as fast
-// Candidates for the number of panels that are read at the same time, and for their widths in vectors.
-const std::vector<int64_t> kPanels = {1, 2, 3, 4, 6, 8}, kPanelVectors = {1, 2, 4};
-
-std::vector<int64_t> UpTo(std::vector<int64_t> values, int64_t limit) {
-  std::erase_if(values, [&](int64_t v) { return v > limit; });
-  return values;
-}
 
 // Returns the most rows of a product that is streamed. Constants from beyond a core's own cache arrive so slowly
 // that only the registers bound the rows. Each row needs two accumulators, so that two panels are read at a time. Two
@@ -27,16 +20,6 @@ std::vector<int64_t> UpTo(std::vector<int64_t> values, int64_t limit) {
 int64_t MostRows(double bytes, const Target& target) {
   if (bytes <= static_cast<double>(target.l2_bytes)) return kFewRows;
   return std::max<int64_t>(kFewRows, (target.vector_registers - (target.has_fma ? 1 : 2)) / 2 - 1);
-}
-
-// Returns whether an operand's subscripts use the loop.
-bool DependsOn(const BlockView& block, const Buffer& operand, const BlockView::Loop& loop) {
-  bool depends = false;
-  ForEachOperand(block, [&](const Load& load) {
-    const auto uses = [&](const Expr& index) { return UsesVar(index, loop.iter); };
-    depends |= load.buffer->name == operand->name && std::ranges::any_of(load.indices, uses);
-  });
-  return depends;
 }
 
 // Moves the loop over rows to the outer loops if each of its iterations has constants of its own. A batch of products
@@ -99,12 +82,9 @@ Status StreamsRule(SketchBuilder& s, const BlockView& block, int) {
   const Roles r = WithSharedRows(s, block);
   std::optional<ColumnOperand> constants = StreamedOperand(s, block, r);
   if (!constants) return Err("the block is not a product of a few rows and many constants");
-  const int64_t lanes = LanesOf(block, s.target()), vectors = CeilDiv(r.n.extent, lanes);
+  const int64_t lanes = LanesOf(block, s.target());
   WriteBack out = TRY(s.MakeWriteBack(block));
-  std::vector<int64_t> widths = UpTo(kPanelVectors, vectors);
-  for (int64_t& width : widths) width *= lanes;
-  Choice width = TRY(s.Choose(r.n.var.str() + "_panel", widths));
-  Choice panels = TRY(s.Choose(r.n.var.str() + "_panels", UpTo(kPanels, vectors)));
+  const auto [panels, width] = TRY(ChooseStreamedPanels(s, r.n, lanes));
   const int64_t group = GroupOf(s, block, r, *constants);
   TRY(PackColumns(s, block.name, *constants, width, group));
   auto [panels_of_task, panel, column] = TRY(s.Split(r.n.var, {kAuto, panels, width}));

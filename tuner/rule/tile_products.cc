@@ -60,7 +60,7 @@ Status TileProductRule(SketchBuilder& s, const BlockView& block, int way) {
   if (shape.rows == 0) return Err("too few rows lie at equal distances");
   const bool n_inside = way > 0;
   int64_t panel_sets = 1;  // different matrices from which columns are packed
-  for (const BlockView::Loop& loop : r.outer) panel_sets *= DependsOn(block, *columns, loop) ? loop.extent : 1;
+  for (const BlockView::Loop& loop : r.outer) panel_sets *= DependsOn(block, columns->buffer, loop) ? loop.extent : 1;
 
   const WriteBack out = TRY(s.MakeWriteBack(block));
   const int64_t tall = shape.rows * shape.row_tiles;

@@ -131,7 +131,7 @@ class Tiler {
     return {};
   }
 
-  bool ColumnsDependOn(const BlockView::Loop& loop) const { return DependsOn(block_, *columns_, loop); }
+  bool ColumnsDependOn(const BlockView::Loop& loop) const { return DependsOn(block_, columns_->buffer, loop); }
 
   // Unrolls the last reduction loop by a divisor of its extent. Packed rows have pieces of that length.
   Status SplitReduction() {

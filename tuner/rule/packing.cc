@@ -122,6 +122,7 @@ std::optional<RowOperand> FindRowOperand(const BlockView& view, const Roles& rol
 
 Result<StreamedPanels> ChooseStreamedPanels(SketchBuilder& s, const BlockView::Loop& n, int64_t lanes) {
   const int64_t vectors = CeilDiv(n.extent, lanes);  // of all columns, the most of any choice
+  // A search measures them all; wider panels or more of them do not fit the registers [chosen].
   std::vector<int64_t> widths, counts;
   for (const int64_t width : {1, 2, 4})
     if (width <= vectors) widths.push_back(width * lanes);

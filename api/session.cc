@@ -15,10 +15,10 @@ Status CheckPort(const char* what, const Session::Port& port, const Tensor& tens
                       tensor.defined() ? tensor.TypeText() : "no tensor");
 }
 
-// Returns true if kernels can use the memory of `tensor` in place of `own`.
-bool KernelsCanUse(const Tensor& tensor, const Tensor& own) {
-  return tensor.device() == own.device() && tensor.num_bytes() > 0 &&
-         reinterpret_cast<uintptr_t>(tensor.data()) % AT_ALIGNMENT == 0;
+// Returns true if kernels can use the memory of `tensor` in place of the port's own.
+bool KernelsCanUse(const Tensor& tensor, const Session::Port& port) {
+  return tensor.device() == port.own.device() && tensor.num_bytes() > 0 &&
+         reinterpret_cast<uintptr_t>(tensor.data()) % static_cast<uint64_t>(port.alignment) == 0;
 }
 
 bool Overlap(const Tensor& a, const Tensor& b) {
@@ -42,10 +42,11 @@ Result<Tensor> Unowned(const Tensor& tensor) {
 
 Session::Session(LoadedModel model) : executor_(std::move(model.executor)) {
   for (int64_t i = 0; i < executor_->num_inputs(); ++i)
-    inputs_.push_back({executor_->input_name(i), executor_->Input(i)});
+    inputs_.push_back({executor_->input_name(i), executor_->Input(i), executor_->InputAlignment(i)});
   for (int64_t i = 0; i < executor_->num_outputs(); ++i) {
     const std::string& named = model.info.outputs[static_cast<size_t>(i)].name;
-    outputs_.push_back({named.empty() ? executor_->output_name(i) : named, executor_->Output(i)});
+    outputs_.push_back(
+        {named.empty() ? executor_->output_name(i) : named, executor_->Output(i), executor_->OutputAlignment(i)});
   }
 }
 
@@ -96,12 +97,12 @@ Status Session::RunWith(std::span<const Tensor* const> inputs, std::span<const T
   }
   std::lock_guard lock(mutex_);
   for (size_t i = 0; i < inputs.size(); ++i) {
-    const bool direct = inputs[i] && KernelsCanUse(*inputs[i], inputs_[i].own) && !OverlapsAny(*inputs[i], outputs);
+    const bool direct = inputs[i] && KernelsCanUse(*inputs[i], inputs_[i]) && !OverlapsAny(*inputs[i], outputs);
     TRY(UseInput(i, inputs[i], direct));
   }
   for (size_t i = 0; i < outputs.size(); ++i) {
     const bool direct =
-        outputs[i] && KernelsCanUse(*outputs[i], outputs_[i].own) && !OverlapsAny(*outputs[i], outputs.first(i));
+        outputs[i] && KernelsCanUse(*outputs[i], outputs_[i]) && !OverlapsAny(*outputs[i], outputs.first(i));
     TRY(UseOutput(i, direct ? outputs[i] : nullptr));
   }
   TRY(executor_->Run());

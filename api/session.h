@@ -18,7 +18,8 @@ class Session {
  public:
   struct Port {
     std::string name;
-    Tensor own;  // the executor's memory for it, used whenever the caller's is not
+    Tensor own;         // the executor's memory for it, used whenever the caller's is not
+    int64_t alignment;  // that kernels need of the caller's memory, in bytes
   };
 
   explicit Session(LoadedModel model);
@@ -33,8 +34,8 @@ class Session {
   // Runs on the inputs that were set; the results are in outputs()[i].own.
   Status Run();
   // Runs on `inputs` and writes the results into `outputs`, a tensor for each port; null: as Run. Kernels use a
-  // tensor's memory itself if it lies on the port's device, is aligned to 64 bytes and overlaps no output. Keeps no
-  // reference to tensors of the host.
+  // tensor's memory itself if it lies on the port's device, is aligned as the port says and overlaps no output. Keeps
+  // no reference to tensors of the host.
   Status RunWith(std::span<const Tensor* const> inputs, std::span<const Tensor* const> outputs);
 
  private:

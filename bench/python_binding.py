@@ -107,7 +107,7 @@ def calls(arguments, package, report):
 
 
 def aligned(package, report):
-    """Arrays at multiples of 16 are copied, since kernels need 64."""
+    """Kernels use arrays at multiples of 16, as numpy makes them, in place."""
     import numpy
 
     import autotune

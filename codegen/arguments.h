@@ -13,9 +13,13 @@ struct ExpectedArgument {
   std::string message;  // the error's text if an argument does not match
   DType dtype;
   std::vector<int64_t> shape;
+  int64_t alignment;  // of its data, in bytes
 };
 // Returns the arguments that a checked entry point expects: the parameters, then the prepared buffers.
 std::vector<ExpectedArgument> ExpectedArgumentsOf(const LoweredKernel& kernel);
+// Returns the alignment of a parameter of a kernel for the CPU, in bytes. Inputs and outputs may be a caller's own
+// arrays, which are aligned to one element. The runtime owns the constants.
+int64_t AlignmentOf(const Param& p);
 // Returns the error's text if the number of arguments is wrong.
 std::string WrongCountMessage(const LoweredKernel& kernel);
 
@@ -26,7 +30,8 @@ struct BodyPointers {
   std::vector<int> params;  // the number of the parameter to which pointers[i] points, for i < params.size()
   Workspace workspace;
 };
-BodyPointers BodyPointersOf(const PrimFunc& f);
+// `f` is one of the kernel's functions.
+BodyPointers BodyPointersOf(const LoweredKernel& kernel, const PrimFunc& f);
 
 // Constants of dlpack.h, whose layout is a public ABI. The emitted checks compare arguments with them.
 inline constexpr int kDlCpu = 1;

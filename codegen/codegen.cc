@@ -28,7 +28,7 @@ void AddWorkspace(const PrimFunc& f, KernelMetadata& metadata) {
 
 }  // namespace
 
-KernelMetadata MetadataOf(const LoweredKernel& kernel) {
+KernelMetadata MetadataOf(const LoweredKernel& kernel, const Target& target) {
   KernelMetadata metadata;
   metadata.name = kernel.name.str();
   const Uses uses = UsesOf(kernel.run.body);
@@ -37,7 +37,8 @@ KernelMetadata MetadataOf(const LoweredKernel& kernel) {
     metadata.params.push_back({p.buffer->name.str(), p.buffer->dtype.Text(), ConstShape(p.buffer),
                                p.role == ParamRole::kInput      ? ParamKind::kInput
                                : p.role == ParamRole::kConstant ? ParamKind::kConstant
-                                                                : ParamKind::kOutput});
+                                                                : ParamKind::kOutput,
+                               target.IsGpu() ? p.buffer->alignment : AlignmentOf(p)});
     if (p.role == ParamRole::kConstant && !uses.buffers.contains(p.buffer->name)) {
       metadata.prepare_only.push_back(static_cast<int64_t>(i));
     }

@@ -72,9 +72,9 @@ Result<LinkedKernels> LinkKernels(const std::vector<const KernelObject*>& object
 // object to `output`, an existing empty file.
 Status LinkWithData(const std::vector<Json::Bytes>& objects, const std::string& data, const std::string& output);
 
-// Returns the metadata that follow from the kernel alone. The generators for GPUs add the launches to them
-// (codegen/launches.h).
-KernelMetadata MetadataOf(const LoweredKernel& kernel);
+// Returns the metadata that follow from the kernel and the kind of the target alone. The generators for GPUs add the
+// launches to them (codegen/launches.h).
+KernelMetadata MetadataOf(const LoweredKernel& kernel, const Target& target);
 // Returns the metadata of a library. Errors: a rejected kernel, a target that LLVM does not know.
 Result<ArtifactMetadata> ArtifactMetadataOf(const std::vector<const KernelObject*>& objects, const Target& target);
 // For targets of kind c: returns a translation unit that defines `autotune.metadata`. Together with the sources of the

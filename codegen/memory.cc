@@ -6,11 +6,16 @@
 #include "support/integer.h"
 
 namespace autotune {
+
+PointerParam PointerOf(const Buffer& buffer, bool written) {
+  return {buffer->name, buffer, written, buffer->alignment};
+}
+
 Uses UsesOf(const Stmt& s) {
   Uses uses;
   auto use = [&](const Buffer& buffer, bool written) {
     auto at = uses.buffers.find(buffer->name);
-    if (at == uses.buffers.end()) at = uses.buffers.emplace(buffer->name, PointerParam{buffer->name, buffer}).first;
+    if (at == uses.buffers.end()) at = uses.buffers.emplace(buffer->name, PointerOf(buffer, false)).first;
     at->second.written |= written;
   };
   WalkOnce(

@@ -14,7 +14,10 @@ struct PointerParam {
   Name name;
   Buffer buffer;
   bool written = false;
+  int64_t alignment = 64;  // of the pointer, in bytes
 };
+
+PointerParam PointerOf(const Buffer& buffer, bool written);  // with the alignment that the buffer states
 
 // The buffers that a piece of code reads or writes, and the variables that it uses.
 struct Uses {

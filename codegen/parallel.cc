@@ -4,7 +4,7 @@ namespace autotune {
 
 std::vector<PointerParam> Captures::Pointers() const {
   std::vector<PointerParam> pointers = buffers;
-  for (const Workspace::Slot& slot : workspace.slots) pointers.push_back({slot.buffer->name, slot.buffer, true});
+  for (const Workspace::Slot& slot : workspace.slots) pointers.push_back(PointerOf(slot.buffer, true));
   return pointers;
 }
 

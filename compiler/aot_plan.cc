@@ -83,6 +83,8 @@ class AotPlanner {
       const int64_t root = RootOf(graph_.heads[i]);
       if (!constants_.contains(root)) place_.emplace(root, AotAddress{AotBase::kOutput, static_cast<int64_t>(i)});
     }
+    plan_.input_alignment.assign(static_cast<size_t>(inputs), 1);
+    plan_.output_alignment.assign(graph_.heads.size(), 1);
     std::map<int64_t, int64_t> sizes;  // by storage id
     std::vector<std::pair<int64_t, int64_t>> stored;
     for (size_t n = 0; n < graph_.nodes.size(); ++n) {
@@ -139,6 +141,13 @@ class AotPlanner {
     return buffers;
   }
 
+  void RaiseAlignment(const AotAddress& address, int64_t needed) {
+    if (address.base != AotBase::kInput && address.base != AotBase::kOutput) return;
+    std::vector<int64_t>& alignments = address.base == AotBase::kInput ? plan_.input_alignment : plan_.output_alignment;
+    int64_t& alignment = alignments.at(static_cast<size_t>(address.at));
+    alignment = std::max(alignment, needed);
+  }
+
   Status AddCall(size_t n) {
     const GraphNode& node = graph_.nodes[n];
     const auto found = kernels_.find(node.func_name);
@@ -155,6 +164,7 @@ class AotPlanner {
       const auto& skipped = kernel.prepare_only;
       const bool read = std::find(skipped.begin(), skipped.end(), static_cast<int64_t>(i)) == skipped.end();
       call.args.push_back(read ? AddressOf(root) : AotAddress());
+      RaiseAlignment(call.args.back(), kernel.params[i].alignment);
     }
     if (!kernel.prepared.empty()) {
       for (AotAddress buffer : TRY(Prepare(kernel, constants))) call.args.push_back(buffer);

@@ -45,7 +45,8 @@ struct AotPlan {
   int64_t scratch_bytes = 0;         // scratch memory of the thread that runs the network
   int64_t thread_scratch_bytes = 0;  // scratch memory of each further thread
   bool asks_for_tiles = false;       // the code uses AMX, for which a process asks Linux (ir/tile_product.h)
-  std::string not_here;              // why the code does not run on this machine; empty if it does
+  std::vector<int64_t> input_alignment, output_alignment;  // that the kernels need, in bytes
+  std::string not_here;  // why the code does not run on this machine; empty if it does
 };
 
 // Plans the network of a package for the CPU. `kernels` has the metadata of all of its kernels. Prepares constants by

@@ -100,7 +100,7 @@ typedef struct autotune_threads {
 #endif
 typedef autotune_threads @_threads;
 
-/* The alignment of the workspace, and of each input and output, in bytes. */
+/* The alignment of the workspace, in bytes. Inputs and outputs need that of their elements alone. */
 #define @_ALIGNMENT 64
 
 /* The size of the workspace for a number of threads, in bytes; 1 without threads. */
@@ -258,7 +258,7 @@ static AtContext* at_begin(char* workspace, const @_threads* threads) {
   return &at_slot_of(workspace, 0)->context;
 }
 
-static int at_aligned(const void* pointer) { return pointer != 0 && (uintptr_t)pointer % 64 == 0; }
+static int at_aligned(const void* pointer, uintptr_t bytes) { return pointer != 0 && (uintptr_t)pointer % bytes == 0; }
 )";
 
 // Kernels in C have functions that this program may not call.
@@ -303,8 +303,8 @@ std::string PrepareText(const std::string& name, const AotPlan& plan, const Layo
   if (plan.prepare.empty()) return "";
   std::string text = "\nstatic const char at_mark[] = \"autotune prepared " + name + "\";\n\nint32_t " + name +
                      "_prepare(void* workspace) {\n  char* const w = (char*)workspace;\n  AtContext* context;\n"
-                     "  size_t i;\n  if (!at_aligned(workspace)) return " +
-                     name + "_BAD_ARGUMENT;\n  context = at_begin(w, 0);\n";
+                     "  size_t i;\n  if (!at_aligned(workspace, " +
+                     name + "_ALIGNMENT)) return " + name + "_BAD_ARGUMENT;\n  context = at_begin(w, 0);\n";
   for (const AotCall& call : plan.prepare) text += CallText(call, "prepare", layout, name, function);
   return text + "  for (i = 0; i < 16; ++i) w[i] = at_mark[i];\n  return 0;\n}\n";
 }
@@ -312,16 +312,18 @@ std::string PrepareText(const std::string& name, const AotPlan& plan, const Layo
 std::string RunText(const std::string& name, const PackageInfo& info, const AotPlan& plan, const Layout& layout,
                     const FunctionName& function) {
   const std::string bad = " return " + name + "_BAD_ARGUMENT;\n";
-  std::string text = "\nint32_t " + name +
-                     "_run(const void* const* inputs, void* const* outputs, void* workspace, const " + name +
-                     "_threads* threads) {\n  char* const w = (char*)workspace;\n  AtContext* context;\n" +
-                     "  if (!at_aligned(workspace) || (threads && threads->num_threads < 1))" + bad;
-  for (size_t i = 0; i < info.inputs.size(); ++i) {
-    if (BytesOf(info.inputs[i]) > 0) text += "  if (!at_aligned(inputs[" + std::to_string(i) + "]))" + bad;
-  }
-  for (size_t i = 0; i < info.outputs.size(); ++i) {
-    if (BytesOf(info.outputs[i]) > 0) text += "  if (!at_aligned(outputs[" + std::to_string(i) + "]))" + bad;
-  }
+  std::string text =
+      "\nint32_t " + name + "_run(const void* const* inputs, void* const* outputs, void* workspace, const " + name +
+      "_threads* threads) {\n  char* const w = (char*)workspace;\n  AtContext* context;\n" +
+      "  if (!at_aligned(workspace, " + name + "_ALIGNMENT) || (threads && threads->num_threads < 1))" + bad;
+  const auto check = [&](const char* array, size_t i, int64_t alignment) {
+    const std::string pointer = array + ("[" + std::to_string(i) + "]");
+    text += "  if (!at_aligned(" + pointer + ", " + std::to_string(alignment) + "))" + bad;
+  };
+  for (size_t i = 0; i < info.inputs.size(); ++i)
+    if (BytesOf(info.inputs[i]) > 0) check("inputs", i, plan.input_alignment[i]);
+  for (size_t i = 0; i < info.outputs.size(); ++i)
+    if (BytesOf(info.outputs[i]) > 0) check("outputs", i, plan.output_alignment[i]);
   if (!plan.prepare.empty()) {
     text += "  {\n    size_t i;\n    for (i = 0; i < 16; ++i)\n      if (w[i] != at_mark[i]) return " + name +
             "_NOT_PREPARED;\n  }\n";

@@ -12,8 +12,9 @@
  * and one NUL-terminated string, `autotune.metadata`: JSON, struct ArtifactMetadata in runtime/artifact.h.
  * Element types in a DLTensor: f32 {kDLFloat, 32, 1}, i64 {kDLInt, 64, 1}, ...; bool {kDLUInt, 1, 1}, one byte each.
  * NAME.raw does not read the pointers of parameters listed as prepare_only; they may be null.
- * All return 0, or a non-zero code after calling set_error. All pointers are aligned to 64 bytes. Outputs never alias
- * inputs. Reentrant: any number of threads may call with distinct contexts.
+ * All return 0, or a non-zero code after calling set_error. Each pointer to a parameter is
+ * aligned as the metadata says: those of inputs and outputs to one element at least; all others to 64 bytes. Outputs
+ * never alias inputs. Reentrant: any number of threads may call with distinct contexts.
  */
 #pragma once
 #include <stdint.h>

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <cstring>
 #include <map>
@@ -154,6 +155,10 @@ Status CheckKernelMetadata(const KernelMetadata& kernel) {
   for (const TensorSpec& param : kernel.params) {
     DLDataType type = TRY_NOTE(DataTypeFromText(param.dtype), "parameter " + param.name);
     TRY_NOTE(ShapeBytes(param.shape, type), "parameter " + param.name);
+    if (param.alignment < 1 || param.alignment > AT_ALIGNMENT ||
+        !std::has_single_bit(static_cast<uint64_t>(param.alignment))) {
+      return Err("parameter ", param.name, " cannot be aligned to ", param.alignment, " bytes");
+    }
   }
   for (int64_t bytes : kernel.prepared) {
     if (bytes < 0 || bytes > kMaxPreparedBytes) return Err("a prepared buffer cannot have ", bytes, " bytes");

@@ -28,7 +28,8 @@ struct TensorSpec {
   std::string dtype;  // "f32", "i64", ...; ir/dtype.h's text
   std::vector<int64_t> shape;
   ParamKind kind = ParamKind::kInput;
-  AUTOTUNE_FIELDS(name, dtype, shape, kind)
+  int64_t alignment = AT_ALIGNMENT;  // that the kernel needs of its data, in bytes
+  AUTOTUNE_FIELDS(name, dtype, shape, kind, alignment)
 };
 
 // Kind of an argument of a launch: a parameter or a prepared buffer, by index, or scratch memory of the kernel, at a

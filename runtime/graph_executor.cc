@@ -80,7 +80,7 @@ Status GraphExecutor::BindParams(Params params) {
     Tensor tensor = std::move(it->second);
     params.erase(it);
     if (tensor.defined()) tensor = TRY_NOTE(ToDevice(tensor, TRY(DeviceAt(entry))), NodeText(node));
-    TRY(CheckTensor(tensor, {node, 0}, "parameter"));
+    TRY(CheckTensor(tensor, {node, 0}, "parameter", AT_ALIGNMENT));
     is_param_[entry] = true;
     values_[entry] = std::move(tensor);
   }
@@ -332,7 +332,8 @@ Result<int64_t> GraphExecutor::InputIndex(std::string_view name) const {
   return Err("the graph has no input '", name, "'; its inputs are: ", known);
 }
 
-Status GraphExecutor::CheckTensor(const Tensor& tensor, GraphRef ref, const std::string& what) const {
+Status GraphExecutor::CheckTensor(const Tensor& tensor, GraphRef ref, const std::string& what,
+                                  int64_t alignment) const {
   const GraphEntry& plan = graph_.Entry(ref);
   const std::string& name = graph_.nodes[ref.node].name;
   if (!tensor.defined()) return Err(what, " '", name, "': no tensor");
@@ -344,11 +345,25 @@ Status GraphExecutor::CheckTensor(const Tensor& tensor, GraphRef ref, const std:
     return Err(what, " '", name, "' lies on ", DeviceText(device->dl()), ", and the tensor on ",
                DeviceText(tensor.dl()->device), tensor.device() ? ", which is another device" : "");
   }
-  if (reinterpret_cast<uintptr_t>(tensor.data()) % AT_ALIGNMENT != 0) {
-    return Err(what, " '", name, "': its memory is not aligned to ", AT_ALIGNMENT, " bytes");
+  if (reinterpret_cast<uintptr_t>(tensor.data()) % static_cast<uint64_t>(alignment) != 0) {
+    return Err(what, " '", name, "': its memory is not aligned to ", alignment, " bytes");
   }
   return {};
 }
+
+int64_t GraphExecutor::AlignmentOf(int64_t root) const {
+  int64_t alignment = 1;
+  for (const Step& step : steps_) {
+    for (size_t i = 0; step.kernel && i < step.entries.size(); ++i) {
+      if (step.entries[i] < 0 || root_[step.entries[i]] != root) continue;
+      alignment = std::max(alignment, step.kernel->metadata().params[i].alignment);
+    }
+  }
+  return alignment;
+}
+
+int64_t GraphExecutor::InputAlignment(int64_t i) const { return AlignmentOf(row_ptr_[inputs_.at(i)]); }
+int64_t GraphExecutor::OutputAlignment(int64_t i) const { return AlignmentOf(root_[EntryOf(graph_.heads.at(i))]); }
 
 // Makes the entry `root` and all reshapes of it use the memory of `tensor` from now on.
 Status GraphExecutor::SetMemory(int64_t root, const Tensor& tensor) {
@@ -376,7 +391,7 @@ Status GraphExecutor::SetInput(int64_t i, const Tensor& tensor) {
 
 Status GraphExecutor::BindInput(int64_t i, Tensor tensor) {
   if (i < 0 || i >= num_inputs()) return Err("there is no input ", i, "; the graph has ", num_inputs());
-  TRY(CheckTensor(tensor, {inputs_[i], 0}, "input"));
+  TRY(CheckTensor(tensor, {inputs_[i], 0}, "input", InputAlignment(i)));
   return SetMemory(row_ptr_[inputs_[i]], tensor);
 }
 
@@ -386,7 +401,7 @@ bool GraphExecutor::CanBindOutput(int64_t i) const {
 
 Status GraphExecutor::BindOutput(int64_t i, Tensor tensor) {
   if (i < 0 || i >= num_outputs()) return Err("there is no output ", i, "; the graph has ", num_outputs());
-  TRY(CheckTensor(tensor, graph_.heads[i], "output"));
+  TRY(CheckTensor(tensor, graph_.heads[i], "output", OutputAlignment(i)));
   if (tensor.read_only()) return Err("output '", output_name(i), "': the tensor is read-only");
   if (!CanBindOutput(i)) return Err("output '", output_name(i), "' is an input or parameter: it cannot be bound");
   return SetMemory(root_[EntryOf(graph_.heads[i])], tensor);

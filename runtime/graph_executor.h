@@ -90,13 +90,17 @@ class GraphExecutor {
 
   // Copies `tensor` into input i. The tensor must have the input's type and shape; it may be on any device.
   Status SetInput(int64_t i, const Tensor& tensor);
-  // Makes the executor read input i from `tensor` itself from now on. The tensor must be aligned to 64 bytes and be on
-  // the input's device. The executor keeps a reference to it.
+  // Return the alignment in bytes that the kernels need of input or output i: one element's, unless a kernel is for
+  // another device than the CPU or comes from an older compiler.
+  int64_t InputAlignment(int64_t i) const;
+  int64_t OutputAlignment(int64_t i) const;
+  // Makes the executor read input i from `tensor` itself from now on. The tensor must be aligned to InputAlignment(i)
+  // and be on the input's device. The executor keeps a reference to it.
   Status BindInput(int64_t i, Tensor tensor);
   // Returns false if output i is an input or a parameter, whose memory BindOutput cannot replace.
   bool CanBindOutput(int64_t i) const;
-  // Makes the executor write output i into `tensor` itself from now on. Returns an error if the output is an input or a
-  // parameter.
+  // Makes the executor write output i into `tensor` itself from now on, which must be aligned to OutputAlignment(i).
+  // Returns an error if the output is an input or a parameter.
   Status BindOutput(int64_t i, Tensor tensor);
 
   // Runs the network. Returns when all devices have finished. From the second run on, devices with command graphs
@@ -200,7 +204,8 @@ class GraphExecutor {
   PreparedKey PreparedKeyOf(const Step& step) const;
   Status RunStep(const Step& step);
   Status SetMemory(int64_t entry, const Tensor& tensor);
-  Status CheckTensor(const Tensor& tensor, GraphRef ref, const std::string& what) const;
+  Status CheckTensor(const Tensor& tensor, GraphRef ref, const std::string& what, int64_t alignment) const;
+  int64_t AlignmentOf(int64_t root) const;  // that the kernels need which read or write the entry `root`
 
   Graph graph_;
   Module module_;

@@ -21,7 +21,7 @@ Result<std::string> AssembledFor(const std::string& kernel, const std::string& a
 
 Result<KernelObject> CompileWithC(const LoweredKernel& kernel, const Target& target, const CodegenOptions& options) {
   KernelObject result;
-  result.metadata = MetadataOf(kernel);
+  result.metadata = MetadataOf(kernel, target);
   StageTimer timer(result.facts.times_ms);
   c::Source source = TRY(c::KernelSource(kernel, target, TRY(CpuFeaturesOf(target))));
   timer.End("emit");
@@ -57,7 +57,7 @@ Result<KernelObject> CompileWithOpenCl(const LoweredKernel& kernel, const Target
     result.rejected = functions.error().Text();
     return result;
   }
-  result.metadata = MetadataOf(kernel);
+  result.metadata = MetadataOf(kernel, target);
   SetLaunches(*functions, target, result.metadata);
   c::Source source = c::OpenClSource(*functions, name, target);
   result.source = std::move(source.text);

@@ -8,18 +8,17 @@
 namespace autotune {
 namespace {
 
-// Returns the largest power of two that divides `n` bytes, at most `at_most`, the alignment of the buffer.
-llvm::Align AlignmentOf(int64_t n, int64_t at_most) {
-  int64_t power = n == 0 ? at_most : n & -n;
-  return llvm::Align(std::min(power, at_most));
-}
+constexpr int64_t kGreatestMultiple = 64;  // bytes of the widest vector
+
+// Returns the largest power of two that divides `n`, at most kGreatestMultiple.
+int64_t PowerIn(int64_t n) { return n == 0 ? kGreatestMultiple : std::min(n & -n, kGreatestMultiple); }
 
 }  // namespace
 
 Addresses::Address Addresses::Element(const Buffer& buffer, llvm::Value* index) {
   const BufferMemory& memory = bindings_.buffers.at(buffer->name);
   return {builder_.CreateGEP(operations_.MemoryType(buffer->dtype.Element()), memory.pointer, index),
-          llvm::Align(buffer->dtype.Bytes())};
+          llvm::Align(buffer->dtype.Bytes()), buffer->dtype.Bytes()};
 }
 
 Addresses::Address Addresses::Of(const Buffer& buffer, const Expr& index) {
@@ -27,11 +26,11 @@ Addresses::Address Addresses::Of(const Buffer& buffer, const Expr& index) {
   CHECK(it != bindings_.buffers.end()) << "buffer " << buffer->name << " has no memory";
   Parts parts = Split(index);
   llvm::Value* pointer = Base(buffer, parts);
-  llvm::Align alignment = AlignmentOf(parts.divisor * buffer->dtype.Bytes(), it->second.alignment);
+  const int64_t multiple = PowerIn(parts.divisor * buffer->dtype.Bytes());
   if (parts.constant != 0) {
     pointer = builder_.CreateGEP(operations_.MemoryType(buffer->dtype), pointer, operations_.Index(parts.constant));
   }
-  return {pointer, alignment};
+  return {pointer, llvm::Align(std::min(multiple, it->second.alignment)), multiple};
 }
 
 Addresses::Parts Addresses::Split(const Expr& index) {

@@ -24,6 +24,7 @@ class Addresses {
   struct Address {
     llvm::Value* pointer;
     llvm::Align alignment;
+    int64_t multiple;  // a power of two that divides the offset from the buffer's first element, in bytes; at most 64
   };
   // Computes the part of an index that is not linear in variables.
   using IndexValue = std::function<llvm::Value*(const Expr&)>;

@@ -66,7 +66,7 @@ bool HasTiles(const Stmt& body) {
 
 Result<KernelObject> CompileWithLlvm(const LoweredKernel& kernel, const Target& target, const CodegenOptions& options) {
   KernelObject result;
-  result.metadata = MetadataOf(kernel);
+  result.metadata = MetadataOf(kernel, target);
   result.uses_tiles = target.has_tiles && HasTiles(kernel.run.body);
   StageTimer timer(result.facts.times_ms);
   LlvmMachine machine = TRY(LlvmMachine::For(target)),

@@ -4,21 +4,15 @@
  *     ./classify picture.bin scores.bin
  * The files have the elements of the input and of the output, without a header. */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "resnet20.h"
 
-/* Returns memory that is aligned for the network. */
-static void* aligned(size_t bytes) {
-  char* memory = malloc(bytes + resnet20_ALIGNMENT);
-  if (!memory) exit(1);
-  return memory + (resnet20_ALIGNMENT - (uintptr_t)memory % resnet20_ALIGNMENT);
-}
+static resnet20_INPUT_image_TYPE image[resnet20_INPUT_image_ELEMENTS];
+static resnet20_OUTPUT_probabilities_TYPE scores[resnet20_OUTPUT_probabilities_ELEMENTS];
+static char memory[resnet20_WORKSPACE_BYTES(1) + resnet20_ALIGNMENT];
 
 int main(int argc, char** argv) {
-  resnet20_INPUT_image_TYPE* image = aligned(resnet20_INPUT_image_BYTES);
-  resnet20_OUTPUT_probabilities_TYPE* scores = aligned(resnet20_OUTPUT_probabilities_BYTES);
-  void* workspace = aligned(resnet20_WORKSPACE_BYTES(1));
+  char* workspace = memory + (resnet20_ALIGNMENT - (uintptr_t)memory % resnet20_ALIGNMENT) % resnet20_ALIGNMENT;
   const void* inputs[resnet20_NUM_INPUTS];
   void* outputs[resnet20_NUM_OUTPUTS];
   FILE* file = argc == 3 ? fopen(argv[1], "rb") : NULL;

@@ -74,11 +74,15 @@ TEST(Session, EveryOutputIsWrittenIntoAnyMemory) {
   }
 }
 
-// The kernel `places` writes the addresses of its input and of its output into its output.
-Session MakeSessionThatTellsPlaces() {
-  constexpr char kMetadata[] = R"({"abi_version":1,"target":"test","kernels":[
-    {"name":"places","params":[{"name":"x","dtype":"f32","shape":[2,4],"kind":"input"},
-      {"name":"y","dtype":"f32","shape":[2,4],"kind":"output"}]}]})";
+// The kernel `places` writes the addresses of its input and of its output into its output. Its metadata state the
+// alignments of both, or none if they are 0, as older packages do.
+Session MakeSessionThatTellsPlaces(int x_alignment, int y_alignment) {
+  const auto stated = [](int bytes) { return bytes ? ",\"alignment\":" + std::to_string(bytes) : std::string(); };
+  const std::string metadata =
+      R"({"abi_version":1,"target":"test","kernels":[
+    {"name":"places","params":[{"name":"x","dtype":"f32","shape":[2,4],"kind":"input")" +
+      stated(x_alignment) + R"(},{"name":"y","dtype":"f32","shape":[2,4],"kind":"output")" + stated(y_alignment) +
+      "}]}]}";
   constexpr char kBody[] = R"(
     int32_t places_raw(AtContext* c, void* const* a) ENTRY("places.raw");
     int32_t places_raw(AtContext* c, void* const* a) {
@@ -94,7 +98,7 @@ Session MakeSessionThatTellsPlaces() {
   graph.nodes = {Node("a", 0), Node("y", 1, "places", {{0, 0}})};
   graph.heads = {{1, 0}};
   LoadedModel model;
-  const auto library = Artifact::FromBytes(CompileArtifact(kMetadata, kBody)).value();
+  const auto library = Artifact::FromBytes(CompileArtifact(metadata, kBody)).value();
   model.executor = GraphExecutor::Create(graph, MakeLibraryModule(library, std::make_shared<KernelContext>(1)), {},
                                          {std::make_shared<CpuDevice>(1)})
                        .value();
@@ -102,18 +106,35 @@ Session MakeSessionThatTellsPlaces() {
   return Session(std::move(model));
 }
 
-TEST(Session, KernelsWorkOnAlignedMemoryOfTheCaller) {
-  Session session = MakeSessionThatTellsPlaces();
-  for (int off = 0; off < 4; ++off) {  // each bit: whether input or output is not aligned, and so is copied
-    const Memory a(100, off & 1), y(-1, off >> 1);
-    const Tensor* inputs[] = {&a.tensor};
-    const Tensor* outputs[] = {&y.tensor};
-    ASSERT_TRUE(session.RunWith(inputs, outputs).ok());
-    const void* places[2];
-    std::memcpy(places, y.data(), sizeof places);
-    EXPECT_EQ(places[0] == a.data(), (off & 1) == 0) << off;
-    EXPECT_EQ(places[1] == y.data(), off >> 1 == 0) << off;
+TEST(Session, KernelsWorkOnMemoryOfTheCallerThatIsAlignedForThem) {
+  for (const auto& [x_alignment, y_alignment] : {std::pair{0, 0}, {4, 4}, {16, 4}, {4, 64}}) {
+    Session session = MakeSessionThatTellsPlaces(x_alignment, y_alignment);
+    for (int off = 0; off < 16; ++off) {  // two bits for each tensor: its distance from a multiple of 64
+      const int64_t distances[] = {0, 1, 4, 15}, x_off = distances[off % 4], y_off = distances[off / 4];
+      const Memory a(100, x_off), y(-1, y_off);
+      const Tensor* inputs[] = {&a.tensor};
+      const Tensor* outputs[] = {&y.tensor};
+      ASSERT_TRUE(session.RunWith(inputs, outputs).ok());
+      const void* places[2];
+      std::memcpy(places, y.data(), sizeof places);
+      const auto fits = [](int64_t floats, int alignment) { return floats * 4 % (alignment ? alignment : 64) == 0; };
+      EXPECT_EQ(places[0] == a.data(), fits(x_off, x_alignment)) << x_alignment << ", " << x_off;
+      EXPECT_EQ(places[1] == y.data(), fits(y_off, y_alignment)) << y_alignment << ", " << y_off;
+    }
   }
+}
+
+TEST(Session, MemoryThatIsNotAlignedToItsElementsIsCopied) {
+  Session session = MakeSessionThatTellsPlaces(4, 4);
+  const Memory a(100), y(-1);
+  const Tensor odd = Tensor::View(reinterpret_cast<char*>(a.data()) + 1, kShape, a.tensor.dtype(), nullptr).value();
+  const Tensor* inputs[] = {&odd};
+  const Tensor* outputs[] = {&y.tensor};
+  ASSERT_TRUE(session.RunWith(inputs, outputs).ok());
+  const void* places[2];
+  std::memcpy(places, y.data(), sizeof places);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(places[0]) % AT_ALIGNMENT, 0u);
+  EXPECT_EQ(places[1], y.data());
 }
 
 TEST(Session, TensorsMayOverlap) {

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <cstdio>
+#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <regex>
@@ -148,6 +150,28 @@ TEST(Instructions, LargeResultsGoAroundTheCaches) {
       EXPECT_EQ(Find(text, kStreamed), "") << cpu << ": " << what;
       EXPECT_EQ(Find(text, kFence), "") << cpu << ": " << what;
     }
+  }
+}
+
+// The caller's array decides at run time which stores a kernel uses: streaming ones of whole vectors, those of 16
+// bytes, or cached ones.
+TEST(Instructions, StreamingStoresWorkOnAnyArray) {
+  constexpr int64_t kRows = 2048, kColumns = 4096, kElements = kRows * kColumns;
+  auto built = Build(Parse(Sum(kRows, kColumns)), Target::Parse("cpu").value());
+  ASSERT_TRUE(built.ok()) << built.error().Text();
+  const Tensor x = Tensor::Empty({kRows, kColumns}, "f32").value();
+  for (int64_t i = 0; i < kElements; ++i) x.Data<float>()[i] = static_cast<float>(i % 1021);
+  const Tensor memory = Tensor::Empty({kElements + 64}, "f32").value();
+  for (int64_t floats : {0, 1, 4, 8, 16, 31}) {
+    std::memset(memory.data(), 0xff, static_cast<size_t>(memory.num_bytes()));
+    float* y = memory.Data<float>() + 16 + floats;
+    KernelContext context(2);
+    const Tensor args[] = {x, Tensor::View(y, {kRows, kColumns}, x.dtype(), nullptr).value()};
+    ASSERT_TRUE(CallKernel(*built->kernel, context, args, {}).ok());
+    int64_t wrong = 0;
+    for (int64_t i = 0; i < kElements; ++i) wrong += y[i] != x.Data<float>()[i] + 1;
+    EXPECT_EQ(wrong, 0) << floats;
+    EXPECT_TRUE(std::isnan(y[-1]) && std::isnan(y[kElements])) << floats;
   }
 }
 

@@ -87,11 +87,19 @@ std::vector<InterpArray> SmallIntegers(const PrimFunc& f, uint64_t seed) {
   return args;
 }
 
+// Returns a tensor whose address is a multiple of the parameter's alignment, and of no greater power of two below 64.
+static Result<Tensor> AtLeastAlignment(const TensorSpec& spec) {
+  const Tensor t = TRY(Tensor::Empty(spec.shape, spec.dtype));
+  if (spec.alignment == AT_ALIGNMENT) return t;
+  std::shared_ptr<void> memory = AllocateAligned(t.num_bytes() + spec.alignment);
+  return Tensor::View(static_cast<char*>(memory.get()) + spec.alignment, spec.shape, t.dtype(), memory);
+}
+
 Status Run(const Built& built, const PrimFunc& f, std::vector<InterpArray>& args, int threads) {
   KernelContext context(threads);
   std::vector<Tensor> tensors, constants;
   for (size_t i = 0; i < args.size(); ++i) {
-    Tensor t = TRY(Tensor::Empty(args[i].shape, args[i].dtype.Text()));
+    const Tensor t = TRY(AtLeastAlignment(built.kernel->metadata.params[i]));
     for (int64_t k = 0; k < t.num_elements(); ++k) {
       SetElement(t, k, f.params[i].role == ParamRole::kOutput ? -77 : args[i].data[k]);
     }

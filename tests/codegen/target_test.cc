@@ -169,7 +169,14 @@ TEST(Artifact, TheCheckedEntryRefusesWhatDoesNotFit) {
   EXPECT_THAT(call(args, {Tensor::Zeros({31}, "u8").value()}), HasSubstr("prepared buffer"));
   auto memory = Tensor::Zeros({64}, "f32").value();
   Tensor shifted = Tensor::View(memory.Data<float>() + 4, {8}, memory.dtype(), nullptr).value();
-  EXPECT_THAT(call(with(1, shifted), prepared), HasSubstr("aligned to 64 bytes"));
+  EXPECT_THAT(call(with(1, shifted), prepared), HasSubstr("aligned to 64 bytes"));  // a constant
+  const auto at_byte = [&](int64_t offset) {
+    return Tensor::View(static_cast<char*>(memory.data()) + offset, {4, 8}, memory.dtype(), nullptr).value();
+  };
+  EXPECT_EQ(call(with(0, at_byte(4)), prepared), "ok");
+  EXPECT_EQ(call(with(3, at_byte(4)), prepared), "ok");
+  EXPECT_THAT(call(with(0, at_byte(2)), prepared), HasSubstr("argument 0 (a)"));
+  EXPECT_THAT(call(with(3, at_byte(1)), prepared), HasSubstr("aligned to 4 bytes"));
   // Compact strides are accepted, others are not. The stride of a dimension of extent 1 does not matter.
   DLTensor strided = *args[0].dl();
   int64_t compact[] = {8, 1}, transposed[] = {1, 4};

@@ -51,15 +51,17 @@ static void parallel_for(void* user, int32_t num_tasks, void (*body)(void*, int3
   for (i = 1; i < num_threads; ++i) NEED(pthread_join(threads[i], NULL) == 0);
 }
 
-/* Returns aligned memory with guards at both ends, filled with garbage. */
-static char* allocate(size_t bytes) {
-  char* memory = malloc(bytes + 2 * kGuard + kAlignment);
+/* Returns memory with guards at both ends, filled with garbage. Its address is a multiple of 64 plus `off`. */
+static char* allocate_off(size_t bytes, size_t off) {
+  char* memory = malloc(bytes + 2 * kGuard + 2 * kAlignment);
   NEED(memory != NULL);
-  memset(memory, 0x5a, bytes + 2 * kGuard + kAlignment);
-  memory += kGuard + kAlignment - (uintptr_t)memory % kAlignment;
+  memset(memory, 0x5a, bytes + 2 * kGuard + 2 * kAlignment);
+  memory += kGuard + kAlignment - (uintptr_t)memory % kAlignment + off;
   memset(memory, 0xa5, bytes);
   return memory;
 }
+
+static char* allocate(size_t bytes) { return allocate_off(bytes, 0); }
 
 static void check_guards(const char* memory, size_t bytes) {
   size_t i;
@@ -71,7 +73,8 @@ typedef int32_t run_function(const void* const*, void* const*, void*, const auto
 /* Runs a network of one input and one output, and writes the output. */
 static void run_all(run_function* run, size_t (*workspace_bytes)(int), size_t in_bytes, size_t out_bytes,
                     const char* in_path, const char* out_path) {
-  char *in = allocate(in_bytes), *out = allocate(out_bytes), *first = allocate(out_bytes);
+  char *in = allocate_off(in_bytes, sizeof(float)), *out = allocate(out_bytes); /* one has the least alignment */
+  char* first = allocate_off(out_bytes, sizeof(float));
   const void* inputs[1];
   void* outputs[1];
   int32_t n;
@@ -95,7 +98,7 @@ static void run_all(run_function* run, size_t (*workspace_bytes)(int), size_t in
     if (n == 0) NEED(run(inputs, outputs, workspace, &threads) == resnet20_BAD_ARGUMENT); /* no thread */
     NEED(run(inputs, outputs, workspace + 4, NULL) == resnet20_BAD_ARGUMENT);
     NEED(run(inputs, outputs, NULL, NULL) == resnet20_BAD_ARGUMENT);
-    outputs[0] = out + 4;
+    outputs[0] = out + 2; /* not aligned to its elements */
     NEED(run(inputs, outputs, workspace, NULL) == resnet20_BAD_ARGUMENT);
     outputs[0] = out;
     inputs[0] = NULL;

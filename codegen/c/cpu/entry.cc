@@ -37,11 +37,12 @@ typedef struct {
   uint64_t byte_offset;
 } AtTensor;
 
-/* The type and shape that an argument must have, and the error message if it has others. */
+/* The type, the shape and the alignment that an argument must have, and the error message if it has others. */
 typedef struct {
   const char* message;
   uint32_t dtype;
   int32_t ndim;
+  uint32_t alignment;
   const int64_t* shape;
 } AtArgument;
 
@@ -57,7 +58,7 @@ static void* at_check(const AtTensor* tensor, const AtArgument* argument) {
     compact *= extent;
   }
   uint8_t* elements = (uint8_t*)tensor->data + tensor->byte_offset;
-  return (uintptr_t)elements % AT_ALIGNMENT == 0 ? elements : 0;
+  return (uintptr_t)elements % argument->alignment == 0 ? elements : 0;
 }
 )";
 
@@ -138,7 +139,7 @@ class SourceEmitter {
  private:
   // int32_t NAME.entry(AtContext*, void* const* args): allocates scratch memory and calls the body.
   void EmitRaw(const std::string& entry, const std::string& purpose, const PrimFunc& f) {
-    const auto [pointers, params, workspace] = BodyPointersOf(f);
+    const auto [pointers, params, workspace] = BodyPointersOf(kernel_, f);
     std::string arguments = "context";
     for (size_t i = 0; i < params.size(); ++i) {
       const std::string type = dialect_.Pointer(pointers[i].buffer->dtype, pointers[i].written);
@@ -176,7 +177,7 @@ class SourceEmitter {
       const std::string array = id_ + "_shape" + std::to_string(i);
       w.Line("static const int64_t " + array + "[] = {" + (e.shape.empty() ? "0" : Joined(e.shape)) + "};");
       rows.push_back("{" + Quoted(e.message) + ", " + std::to_string(PackedDlType(e.dtype)) + "u, " +
-                     std::to_string(e.shape.size()) + ", " + array + "},");
+                     std::to_string(e.shape.size()) + ", " + std::to_string(e.alignment) + ", " + array + "},");
     }
     const std::string count = std::to_string(expected.size()), table = id_ + "_arguments";
     w.Open("static const AtArgument " + table + "[" + count + "] =");

@@ -36,7 +36,7 @@ class EntryEmitter {
   // Emits i32 NAME(ptr context, ptr args), which loads the pointers that the body uses, allocates the body's scratch
   // memory and calls the body.
   void EmitRaw(const std::string& name, const PrimFunc& f) {
-    const auto [pointers, positions, workspace] = BodyPointersOf(f);
+    const auto [pointers, positions, workspace] = BodyPointersOf(kernel_, f);
     FunctionEmitter emitter(modules_, target_, name, StreamedBuffers(f.body, target_));
     llvm::Function* body = SeenFrom(module_, emitter.EmitBody(pointers, f.body));
 
@@ -105,14 +105,15 @@ class EntryEmitter {
   }
 
   // Returns the description of an argument for autotune.check, a struct of
-  // { ptr message, i32 dtype, i32 ndim, [ndim x i64] shape }.
+  // { ptr message, i32 dtype, i32 ndim, i64 alignment - 1, [ndim x i64] shape }.
   llvm::Constant* Description(const ExpectedArgument& e) {
     std::vector<llvm::Constant*> shape;
     for (int64_t extent : e.shape) shape.push_back(b_.getInt64(extent));
     auto* shape_type = llvm::ArrayType::get(b_.getInt64Ty(), shape.size());
     llvm::Constant* value = llvm::ConstantStruct::getAnon(
         {b_.CreateGlobalString(e.message, "", 0, &module_), b_.getInt32(PackedDlType(e.dtype)),
-         b_.getInt32(static_cast<uint32_t>(shape.size())), llvm::ConstantArray::get(shape_type, shape)});
+         b_.getInt32(static_cast<uint32_t>(shape.size())), b_.getInt64(static_cast<uint64_t>(e.alignment - 1)),
+         llvm::ConstantArray::get(shape_type, shape)});
     return new llvm::GlobalVariable(module_, value->getType(), true, llvm::GlobalValue::PrivateLinkage, value, "param");
   }
 
@@ -155,7 +156,7 @@ void EmitCheck(llvm::Module& module) {
   fits = b.CreateAnd(fits, b.CreateICmpEQ(at(tensor, kDtype, i32), at(description, 8, i32)));
   fits = b.CreateAnd(fits, b.CreateICmpEQ(ndim, at(description, 12, i32)));
   fits = b.CreateAnd(fits, b.CreateICmpNE(start, b.getInt64(0)));
-  fits = b.CreateAnd(fits, b.CreateIsNull(b.CreateAnd(start, b.getInt64(AT_ALIGNMENT - 1))));
+  fits = b.CreateAnd(fits, b.CreateIsNull(b.CreateAnd(start, at(description, 16, i64))));
   b.CreateCondBr(fits, loop, bad);
   // Walks the axes from the last to the first. `expected` is the stride of a compact tensor.
   b.SetInsertPoint(loop);
@@ -167,7 +168,7 @@ void EmitCheck(llvm::Module& module) {
   b.CreateCondBr(b.CreateIsNull(left), ok, axis);
   b.SetInsertPoint(axis);
   llvm::Value* d = b.CreateSub(left, b.getInt64(1));
-  llvm::Value* want_shape = b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), description, 16);
+  llvm::Value* want_shape = b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), description, 24);
   llvm::Value* want = b.CreateLoad(i64, b.CreateInBoundsGEP(i64, want_shape, d));
   llvm::Value* extent = b.CreateLoad(i64, b.CreateInBoundsGEP(i64, shape, d));
   llvm::BasicBlock* stride_block = block("stride");

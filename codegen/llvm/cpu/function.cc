@@ -67,7 +67,7 @@ void FunctionEmitter::BindPointers(unsigned first, const std::vector<PointerPara
   for (unsigned i = 0; i < pointers.size(); ++i) {
     const PointerParam& p = pointers[i];
     DescribeParam(function_, first + i, p);
-    bindings_.buffers[p.name] = {function_->getArg(first + i), ConstShape(p.buffer)[0], p.buffer->alignment};
+    bindings_.buffers[p.name] = {function_->getArg(first + i), ConstShape(p.buffer)[0], p.alignment};
   }
 }
 
@@ -128,9 +128,10 @@ bool FunctionEmitter::EmitTiles(const For& loop) {
 void FunctionEmitter::EmitParallel(const For& loop) {
   const int64_t* extent = AsInt(loop.extent);
   CHECK(extent && *extent > 0) << "parallel loop " << loop.var << " has no constant extent";
-  const Captures captures = CapturesOf(
+  Captures captures = CapturesOf(
       loop, [&](const Name& name) { return bindings_.buffers.contains(name); },
       [&](const Name& name) { return bindings_.vars.contains(name); });
+  for (PointerParam& p : captures.buffers) p.alignment = bindings_.buffers.at(p.name).alignment;
   const std::string name = prefix_ + ".parallel" + std::to_string(next_parallel_++);
   FunctionEmitter inner(modules_, target_, name, streaming_.buffers());
   llvm::Function* body = inner.EmitParallelBody(loop, captures, bindings_.analyzer);
@@ -156,7 +157,8 @@ void FunctionEmitter::EmitStore(const Store& store) {
   const std::optional<Expr> first = FirstOfContiguous(store);
   if (!first) return StoreLanes(builder_, expressions_, store, value);
   Addresses::Address address = addresses.Of(store.buffer, *first);
-  if (streaming_.Store(store, value, address, addresses.InnermostVar(), in_else_)) return;
+  const BufferMemory& memory = bindings_.buffers.at(store.buffer->name);
+  if (streaming_.Store(store, value, address, memory, addresses.InnermostVar(), in_else_)) return;
   builder_.CreateAlignedStore(value, address.pointer, address.alignment);
 }
 

@@ -24,7 +24,7 @@ void DescribeParam(llvm::Function* function, unsigned index, const PointerParam&
   llvm::LLVMContext& context = function->getContext();
   function->addParamAttr(index, llvm::Attribute::NoAlias);
   function->addParamAttr(index, llvm::Attribute::NoUndef);
-  function->addParamAttr(index, llvm::Attribute::getWithAlignment(context, llvm::Align(p.buffer->alignment)));
+  function->addParamAttr(index, llvm::Attribute::getWithAlignment(context, llvm::Align(p.alignment)));
   function->addParamAttr(index, llvm::Attribute::getWithDereferenceableBytes(context, BytesOf(p.buffer)));
   if (!p.written) function->addParamAttr(index, llvm::Attribute::ReadOnly);
   function->getArg(index)->setName(p.name.str());

@@ -1,8 +1,10 @@
 // Streaming (non-temporal) stores, which bypass the caches. They serve results that are too large to stay in a cache
 // until they are read. Internal to codegen/llvm/cpu.
 #pragma once
+#include <map>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "codegen/llvm/addresses.h"
 #include "target/target.h"
@@ -27,19 +29,28 @@ class StreamingStores {
 
   const std::set<Name>& buffers() const { return buffers_; }
 
-  // Emits a streaming store of `value`, the value of `store`, at `address` and returns true. Emits nothing and returns
-  // false if a cached store is better. `after_vectors` is true in the tail of a loop (lower/tails.h). Whole vectors are
-  // stored before the tail, so they fill the rest of its cache lines.
+  // Emits a streaming store of `value`, the value of `store`, at `address` in `memory` and returns true. Emits nothing
+  // and returns false if a cached store is better. `after_vectors` is true in the tail of a loop (lower/tails.h). Whole
+  // vectors are stored before the tail, so they fill the rest of its cache lines. Where only a run knows the alignment
+  // of the memory, the code chooses between whole vectors, the smallest ones (arrays of NumPy and of malloc are aligned
+  // to 16 bytes) and a cached store.
   bool Store(const autotune::Store& store, llvm::Value* value, const Addresses::Address& address,
-             const std::optional<Name>& innermost, bool after_vectors);
+             const BufferMemory& memory, const std::optional<Name>& innermost, bool after_vectors);
 
   // Emits a fence if the function has streaming stores. They are weakly ordered: the fence makes them visible before
   // the function signals that it has finished.
   void Fence();
 
  private:
+  // Stores a vector by streaming stores of `piece` elements.
+  void Stream(llvm::Value* value, llvm::Value* start, int64_t piece);
+  // Returns whether an argument of the function is aligned to so many bytes. The function computes it once, at its
+  // start.
+  llvm::Value* IsAligned(llvm::Value* pointer, int64_t bytes);
+
   llvm::IRBuilder<>& builder_;
   std::set<Name> buffers_;
+  std::map<std::pair<llvm::Value*, int64_t>, llvm::Value*> aligned_;
   bool used_ = false;
 };
 

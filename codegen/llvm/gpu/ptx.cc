@@ -60,7 +60,7 @@ Result<KernelObject> CompileToPtx(const LoweredKernel& kernel, const Target& tar
       return result;
     }
   }
-  result.metadata = MetadataOf(kernel);
+  result.metadata = MetadataOf(kernel, target);
   SetLaunches(*functions, target, result.metadata);
   VerifyModule(*module);
   timer.End("emit");

@@ -22,6 +22,7 @@ const readline = require('readline');
 const KINDS = {
   float32: { array: Float32Array, npy: '<f4', onnx: 1 },
   float64: { array: Float64Array, npy: '<f8', onnx: 11 },
+  float16: { array: Uint16Array, npy: '<f2', onnx: 10 }, // by their bits
   int32: { array: Int32Array, npy: '<i4', onnx: 6 },
   int64: { array: BigInt64Array, npy: '<i8', onnx: 7 },
 };

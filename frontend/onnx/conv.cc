@@ -103,7 +103,7 @@ Result<ValueId> WithBias(ImportContext& c, ValueId y) {
 }  // namespace
 
 Result<ValueId> ConvValue(ImportContext& c) {
-  ValueId x = TRY(c.Tensor(0)), w = TRY(c.Tensor(1));
+  ValueId x = TRY(c.Factor(0)), w = TRY(c.Factor(1));
   return WithBias(c, TRY(ConvValues(c, x, w)));
 }
 
@@ -114,7 +114,7 @@ Status ImportConv(ImportContext& c) { return c.Bind(TRY(ConvValue(c))); }
 // Imports ConvTranspose, the gradient of a convolution. Inserts stride - 1 zeros between the pixels of the input, and
 // convolves the result with the mirrored weight.
 Status ImportConvTranspose(ImportContext& c) {
-  ValueId x = TRY(c.Tensor(0)), w = TRY(c.Tensor(1));
+  ValueId x = TRY(c.Factor(0)), w = TRY(c.Factor(1));
   Shape xs = c.ShapeOfValue(x), ws = c.ShapeOfValue(w);
   if (xs.size() < 3 || ws.size() != xs.size() || ws[0] != xs[1])
     return Err("input ", ShapeText(xs), " and weight ", ShapeText(ws), " do not fit");
@@ -186,7 +186,7 @@ Status ImportConvTranspose(ImportContext& c) {
 }
 
 Status ImportGemm(ImportContext& c) {
-  ValueId a = TRY(c.Tensor(0)), b = TRY(c.Tensor(1));
+  ValueId a = TRY(c.Factor(0)), b = TRY(c.Factor(1));
   if (c.builder.Spec(a).rank() != 2 || c.builder.Spec(b).rank() != 2) return Err("operands must be matrices");
   if (TRY(c.Int("transA", 0))) a = TRY(c.Transpose(a, {1, 0}));
   if (TRY(c.Int("transB", 0))) b = TRY(c.Transpose(b, {1, 0}));
@@ -247,7 +247,7 @@ Result<ValueId> MatMulValues(ImportContext& c, ValueId a, ValueId b) {
 namespace {
 
 Status ImportMatMul(ImportContext& c) {
-  ValueId a = TRY(c.Tensor(0)), b = TRY(c.Tensor(1));
+  ValueId a = TRY(c.Factor(0)), b = TRY(c.Factor(1));
   return c.Bind(TRY(MatMulValues(c, a, b)));
 }
 

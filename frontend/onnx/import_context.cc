@@ -74,6 +74,14 @@ Result<ValueId> ImportContext::Tensor(size_t i) {
   return known->second;
 }
 
+Result<ValueId> ImportContext::Factor(size_t i) {
+  const ValueId v = TRY(StoredTensor(i));
+  if (Type(v) != DType::BFloat16()) return Tensor(i);
+  const auto [wide, is_new] = factors_.try_emplace(v, -1);
+  if (is_new) singles_[v] = wide->second = TRY(Cast(v, DType::Float(32)));
+  return wide->second;
+}
+
 Result<ValueId> ImportContext::StoredTensor(size_t i) {
   Operand* operand = TRY(Find(i));  // comes before node().inputs[i], since Find checks i
   return ToValue(*operand, node().inputs[i]);

@@ -31,6 +31,10 @@ class ImportContext {
   // Returns input i as a value of the graph; a constant is added to the graph. A 16-bit float is converted to f32:
   // graphs can store 16-bit floats, but compute in f32.
   Result<ValueId> Tensor(size_t i);
+  // Returns input i, an operand of a product, as Tensor does. But a bf16 is rounded as its operator rounds it, so that
+  // targets can multiply bf16. Nodes that read the input later read the rounded number, too: kernels then store it
+  // once.
+  Result<ValueId> Factor(size_t i);
   // Returns input i as a value of the graph, in the type that the model declares.
   Result<ValueId> StoredTensor(size_t i);
   Result<DType> StoredType(size_t i) const;
@@ -133,9 +137,11 @@ class ImportContext {
   std::function<Result<std::vector<Operand>>(const OnnxGraph&, std::vector<Operand>)> inline_;
   mutable ConstantValues values_{builder.graph()};
   // Maps each 16-bit float value to an f32 value: the one from which it was rounded, or else its conversion to f32. So
-  // a node that reads the result of another node computes with the number before rounding.
+  // a node that reads the result of another node computes with the number before rounding, unless a product needs the
+  // rounded one.
   std::map<ValueId, ValueId> singles_;
-  int64_t reserved_ = 0;  // number of elements of the constants that import has made
+  std::map<ValueId, ValueId> factors_;  // bf16 values that products read -> their conversions to f32
+  int64_t reserved_ = 0;                // number of elements of the constants that import has made
 };
 
 // Converts an axis from ONNX's range [-rank, rank) to [0, rank).

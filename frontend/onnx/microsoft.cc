@@ -32,7 +32,7 @@ Status ImportQuickGelu(ImportContext& c) {
 // as it is.
 Result<ValueId> Factor(ImportContext& c, size_t input, const char* transposed, const char* batch_transposed) {
   if (TRY(c.Int(batch_transposed, 0)) != 0) return Err(batch_transposed, " is not supported");
-  ValueId x = TRY(c.Tensor(input));
+  ValueId x = TRY(c.Factor(input));
   if (TRY(c.Int(transposed, 0)) == 0 || c.Rank(x) < 2) return x;
   std::vector<int64_t> perm(c.Rank(x));
   std::iota(perm.begin(), perm.end(), 0);

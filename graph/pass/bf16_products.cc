@@ -11,6 +11,7 @@
 #include "graph/pass.h"
 #include "graph/pass/centered.h"
 #include "graph/pass/few_rows.h"
+#include "graph/pass/halves.h"
 #include "graph/pass/rewriter.h"
 #include "ir/tile_product.h"
 
@@ -97,19 +98,10 @@ class Bf16ProductsPass {
  private:
   bool Rewrite(const Node& node) {
     if (!Suits(graph_, node, env_) || !IsOfConstants(graph_, node.inputs[1])) return false;
-    if (!IsWidened(node.inputs[0]) || !IsWidened(node.inputs[1])) return false;
+    if (WidenedFrom(graph_, node.inputs[0]) != kBf16 || WidenedFrom(graph_, node.inputs[1]) != kBf16) return false;
     const std::vector<ValueId> halves = {Half(node.inputs[0]), Half(node.inputs[1])};
     rewriter_.Set(node.output, rewriter_.builder.Must(node.op, halves, node.attrs, node.name));
     return true;
-  }
-
-  // Returns whether the value is a conversion of bf16, or a view of one.
-  bool IsWidened(ValueId v) const {
-    const Node* node = graph_.Producer(v);
-    if (!node) return false;
-    if (node->op == Op::kCast) return graph_.Spec(v).dtype == kFloats && graph_.Spec(node->inputs[0]).dtype == kBf16;
-    const bool is_view = node->op == Op::kReshape || node->op == Op::kTranspose || node->op == Op::kSlice;
-    return is_view && IsWidened(node->inputs[0]);
   }
 
   // Returns the bf16 whose conversion the value is.

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "graph/pass.h"
+#include "graph/pass/halves.h"
 #include "graph/pass/rewriter.h"
 
 namespace autotune::graph {
@@ -188,12 +189,14 @@ class BatchNormFolder {
     return axis >= skip && s[axis - skip] == shape[axis] && elements == shape[axis];
   }
 
-  // Returns the axis of v's output channels if v is a product with a constant weight and has one reader; else -1.
+  // Returns the axis of v's output channels if v is a product with a constant weight, and has one reader; else
+  // -1. Weights that the model stores in 16 bits stay as they are: packages store them so, and products read them so.
   int FoldableAxis(ValueId v) {
     const Node* node = Producer(v);
     if (!node || !UsedOnce(v)) return -1;
     const auto* conv = std::get_if<ConvAttrs>(&node->attrs);
     if ((!conv && node->op != Op::kMatmul) || !IsConstant(node->inputs[1])) return -1;
+    if (WidenedFrom(builder().graph(), node->inputs[1])) return -1;
     return !conv || conv->layout == Layout::kNCHW ? 1 : builder().Spec(v).rank() - 1;
   }
 

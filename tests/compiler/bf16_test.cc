@@ -123,6 +123,36 @@ TEST_P(Bf16, ConvolutionsOfRoundedImages) {
   }
 }
 
+// A model of bf16 with batch normalization: without being asked, its products are those of its rounded numbers.
+TEST_P(Bf16, ModelsOfBf16) {
+  constexpr int kBFloat16 = 16;
+  const int64_t rows = 20, terms = 96, columns = 64;
+  const std::vector<float> x = Random(rows * terms, 5), w = Random(terms * columns, 6), s = Random(columns, 7);
+  ModelMaker m(22);
+  m.Input("x", {rows, terms}).Floats("w", {terms, columns}, w).Floats("s", {columns}, s).Output("y");
+  for (const char* name : {"x", "w", "s"}) m.Node("Cast", {name}, {name + std::string("_half")}).Int("to", kBFloat16);
+  m.Node("Add", {"x_half", "x_half"}, {"twice"});
+  m.Node("MatMul", {"twice", "w_half"}, {"product"});
+  m.Node("Mul", {"product", "s_half"}, {"scaled"});
+  m.Node("Cast", {"scaled"}, {"y"}).Int("to", 1);
+  const Tensor input =
+      Tensor::FromBytes({rows, terms}, {kDLFloat, 32, 1}, {reinterpret_cast<const char*>(x.data()), x.size() * 4})
+          .value();
+  const std::vector<float> y = Compute(m, input, false);
+  ASSERT_EQ(y.size(), static_cast<size_t>(rows * columns));
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t j = 0; j < columns; ++j) {
+      double sum = 0, magnitude = 0;
+      for (int64_t k = 0; k < terms; ++k) {
+        const double term = 2 * Rounded(x[i * terms + k]) * Rounded(w[k * columns + j]) * Rounded(s[j]);
+        sum += term, magnitude += std::abs(term);
+      }
+      const double rounding = std::abs(sum) * 0x1p-8;  // of the result to bf16
+      ASSERT_NEAR(y[i * columns + j], sum, magnitude * kSums + rounding) << i << " " << j;
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(By, Bf16, ::testing::Values(kVectors, kTiles));
 
 }  // namespace

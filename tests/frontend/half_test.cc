@@ -68,6 +68,32 @@ TEST(Halves, NumbersAreRoundedWhereTheyAreStored) {
   EXPECT_THAT(Output(overflow, {{255, 256}}), ElementsAre(65024, INFINITY));
 }
 
+// bf16 cannot represent 257. A product of bf16 reads the rounded sum 256. f16 cannot represent 2049, but a product of
+// it reads the sum before it was rounded.
+TEST(Halves, ProductsOfBf16ReadRoundedNumbers) {
+  const auto result = [](int type, float big, const char* product) {
+    ModelMaker m(22);
+    m.Input("x", {1, 1, 1}, type).Input("one", {1, 1, 1}, type).Output("y");
+    m.Node("Add", {"x", "one"}, {"sum"});
+    if (std::string(product) == "Gemm") {
+      m.Ints("matrix", {1, 1});
+      m.Node("Reshape", {"sum", "matrix"}, {"a"});
+      m.Node("Reshape", {"one", "matrix"}, {"b"});
+    } else {
+      m.Node("Identity", {"sum"}, {"a"});
+      m.Node("Identity", {"one"}, {"b"});
+    }
+    m.Node(product, {"a", "b"}, {"p"});
+    m.Node("Sub", {"p", "one"}, {"less"});
+    m.Node("Cast", {"less"}, {"y"}).Int("to", kFloat);
+    return Output(m, {{big}, {1}});
+  };
+  for (const char* product : {"MatMul", "Conv", "Gemm"}) {
+    EXPECT_THAT(result(kBFloat16, 256, product), ElementsAre(255)) << product;
+    EXPECT_THAT(result(kFloat16, 2048, product), ElementsAre(2048)) << product;
+  }
+}
+
 // A cast that is in the model rounds, whatever node follows it.
 TEST(Halves, CastsRound) {
   ModelMaker m(17);

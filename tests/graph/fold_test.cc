@@ -68,6 +68,24 @@ TEST(FoldBatchNorm, IntoConvolutionsOfThreeDimensions) {
   }
 }
 
+// Packages store weights of 16 bits as such, and products read them so.
+TEST(FoldBatchNorm, NotIntoWeightsOf16Bits) {
+  for (const DType type : {DType::Float(16), DType::BFloat16(), DType::Float(32)}) {
+    Maker m(8);
+    std::vector<double> weights(20);
+    for (size_t i = 0; i < weights.size(); ++i) weights[i] = static_cast<double>(i) / 4 - 2;
+    ValueId w = m.b.AddConstant("w", TensorValue::FromNumbers(type, {5, 4}, weights));
+    if (type.IsHalf()) w = m.b.Must(Op::kCast, {w}, CastAttrs{DType::Float(32)});
+    w = m.b.Transpose(w, {1, 0});
+    m.b.Output(m.Norm(m.b.Must(Op::kMatmul, {m.b.Input("x", F32({3, 4})), w})), "y");
+    const Graph g = ExpectKept(m.b.Finish(), {{"fold_batch_norm", FoldBatchNorm}}, {});
+    const Node product = *std::ranges::find_if(g.nodes, [](const Node& node) { return node.op == Op::kMatmul; });
+    const Node* weight = g.Producer(product.inputs[1]);
+    ASSERT_NE(weight, nullptr);
+    EXPECT_EQ(weight->op, type.IsHalf() ? Op::kTranspose : Op::kMul) << type.Text();
+  }
+}
+
 // A convolution with these weights and a factor behind it. Returns whether the factor moves into the weights.
 bool FoldsInto(const std::vector<double>& weights, double factor) {
   Maker m(31);

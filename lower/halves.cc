@@ -49,27 +49,30 @@ Expr ToSingle(const Expr& half) {
 }
 
 // Rounds to nearest even: adds to `bits` a number that carries into bit `dropped` exactly if the bits below round up.
-Expr RoundedAt(const Expr& bits, int dropped) {
+Expr RoundedUp(const Expr& bits, int dropped) {
   const Expr odd = Masked(Right(bits, dropped), 1);
-  return Right(bits + I((int64_t{1} << (dropped - 1)) - 1, bits) + odd, dropped);
+  return bits + I((int64_t{1} << (dropped - 1)) - 1, bits) + odd;
+}
+
+// The upper half of the rounded bits. Rounding could carry a NaN's bits over into its sign, so a NaN becomes a quiet one.
+Expr BFloatFromSingle(const Expr& single) {
+  constexpr int64_t kQuiet = 1 << 22;
+  const Expr bits = Bits(single), quiet = Joined(bits, I(kQuiet, bits));
+  const Expr rounded = MakeSelect(MakeCall(Op::kIsNan, {single}), quiet, RoundedUp(bits, 16));
+  return FromBits(As(DType::UInt(16), Right(rounded, 16)), DType::BFloat16());
 }
 
 Expr FromSingle(const Expr& single, DType type) {
+  if (type.code == TypeCode::kBFloat) return BFloatFromSingle(single);
   const Expr all = Bits(single), sign = Masked(Right(all, 16), 0x8000), bits = Masked(all, kSignOfSingle - 1);
-  const Expr is_nan = bits > I(kInfinityOfSingle, bits);
-  Expr magnitude;
-  if (type.code == TypeCode::kBFloat) {
-    magnitude = MakeSelect(is_nan, I(0x7fc0, bits), RoundedAt(bits, 16));
-  } else {
-    // Below 2^-14 an f16 is denormal. The last place of an f32 near 1/2 has the same value as the last place of these
-    // f16 numbers, so adding 1/2 rounds to them.
-    const Expr tiny = FromBits(bits, kSingle);
-    const Expr denormal = Bits(tiny + F(0.5, tiny)) - I(0x3f000000, bits);
-    const Expr normal = RoundedAt(bits - I(int64_t{112} << 23, bits), 13);
-    magnitude = MakeSelect(bits < I(int64_t{113} << 23, bits), denormal, normal);
-    magnitude = MakeSelect(bits >= I(int64_t{143} << 23, bits), I(0x7c00, bits), magnitude);
-    magnitude = MakeSelect(is_nan, I(0x7e00, bits), magnitude);
-  }
+  // Below 2^-14 an f16 is denormal. The last place of an f32 near 1/2 has the same value as the last place of these f16
+  // numbers, so adding 1/2 rounds to them.
+  const Expr tiny = FromBits(bits, kSingle);
+  const Expr denormal = Bits(tiny + F(0.5, tiny)) - I(0x3f000000, bits);
+  const Expr normal = Right(RoundedUp(bits - I(int64_t{112} << 23, bits), 13), 13);
+  Expr magnitude = MakeSelect(bits < I(int64_t{113} << 23, bits), denormal, normal);
+  magnitude = MakeSelect(bits >= I(int64_t{143} << 23, bits), I(0x7c00, bits), magnitude);
+  magnitude = MakeSelect(bits > I(kInfinityOfSingle, bits), I(0x7e00, bits), magnitude);
   return FromBits(As(DType::UInt(16), Joined(magnitude, sign)), type);
 }
 
@@ -97,8 +100,20 @@ Expr SingleOf(const Expr& half, const Target& target) {
   return Widens(half.dtype().Element(), target) ? As(kSingle, half) : ToSingle(half);
 }
 
+// As FromSingle. Instructions of CPUs that multiply bf16 also round to it, but take denormal numbers for 0. So the
+// fraction of such a number, or of 0, is rounded as that of a number from 1 to 2, whose exponent is then taken away.
+Expr BFloatByInstruction(const Expr& single) {
+  constexpr int64_t kOne = 0x3f800000;
+  const Expr bits = Bits(single), exponent = Masked(bits, kInfinityOfSingle);
+  const Expr tiny = MakeBinary(BinaryOp::kEq, exponent, I(0, exponent));
+  const Expr normal = FromBits(MakeSelect(tiny, Joined(bits, I(kOne, bits)), bits), kSingle);
+  const Expr half = Bits(As(DType::BFloat16(), normal));
+  return FromBits(MakeSelect(tiny, half - I(kOne >> 16, half), half), DType::BFloat16());
+}
+
 Expr HalfOf(const Expr& single, DType type, const Target& target) {
-  return HasInstruction(type, target) ? As(type, single) : FromSingle(single, type);
+  if (HasInstruction(type, target)) return As(type, single);
+  return type == DType::BFloat16() && target.has_bf16_dot ? BFloatByInstruction(single) : FromSingle(single, type);
 }
 
 // Returns the number of a half type that `single` is for certain: a widened one, or a constant. Null if there is none.

@@ -197,8 +197,8 @@ llvm::Value* Operations::Convert(llvm::Value* a, DType from, DType to) {
     llvm::Type* element = brain ? builder_.getBFloatTy() : builder_.getHalfTy();
     llvm::Type* half = ValueType(DType::UInt(16).WithLanes(to.lanes))->getWithNewType(element);
     if (from.IsHalf()) return builder_.CreateFPExt(builder_.CreateBitCast(a, half), type);
-    // LLVM would round to bf16 by integer arithmetic.
-    if (brain) return EachLane(builder_, a, type, llvm::Intrinsic::nvvm_f2bf16_rn);
+    // LLVM knows the instruction of CPUs. For NVIDIA's GPUs it would round to bf16 by integer arithmetic.
+    if (brain && !target_.has_bf16_dot) return EachLane(builder_, a, type, llvm::Intrinsic::nvvm_f2bf16_rn);
     return builder_.CreateBitCast(builder_.CreateFPTrunc(a, half), type);
   }
   if (to.IsBool()) {

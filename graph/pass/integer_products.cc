@@ -137,15 +137,26 @@ class IntegerProductsPass {
     const ValueId weights = rewriter_.builder.AddConstant(name, Weights(shape, *w));
     ValueId y = Must(node.op, {Unsigned(node.inputs[0], *x), weights}, *attrs, node.name);
     const bool is_signed = graph_.Spec(x->bytes).dtype.IsSigned();
-    if (x->zero >= 0 || is_signed) {
-      ValueId zero = x->zero >= 0 ? rewriter_.Map(x->zero) : Number(kSignOffset);
-      if (conv && x->zero >= 0) zero = Must(Op::kReshape, {zero}, ReshapeAttrs{{}});
-      if (x->zero >= 0 && is_signed) zero = Must(Op::kAdd, {zero, Number(kSignOffset)});
+    const bool moved = x->zero >= 0 && !IsZero(x->zero);
+    if (moved || is_signed) {
+      ValueId zero = moved ? rewriter_.Map(x->zero) : Number(kSignOffset);
+      if (conv && moved) zero = Must(Op::kReshape, {zero}, ReshapeAttrs{{}});
+      if (moved && is_signed) zero = Must(Op::kAdd, {zero, Number(kSignOffset)});
       const ValueId of_columns =
           rewriter_.builder.AddConstant(name, TensorValue::FromNumbers(kIntegers, {shape.back()}, sums));
       y = Must(Op::kSub, {y, Must(Op::kMul, {zero, of_columns})});
     }
     rewriter_.Set(node.output, y);
+    return true;
+  }
+
+  // Returns whether the value is a constant of zeros, as the zero point of what a Relu made.
+  bool IsZero(ValueId v) const {
+    const Constant* c = graph_.FindConstant(v);
+    if (!c || !c->data) return false;
+    const TensorValue value = graph_.ConstantValue(*c);
+    for (int64_t i = 0; i < value.spec.NumElements(); ++i)
+      if (value.Number(i) != 0) return false;
     return true;
   }
 

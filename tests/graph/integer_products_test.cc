@@ -18,6 +18,7 @@ struct Product {
   enum Zero { kNone, kConstant, kInput } zero = kConstant;
   double largest = 127;  // of the weights
   bool reshaped = false;
+  double first_zero_point = 100;  // of a constant; the others count down
 };
 
 Graph Make(const Product& p) {
@@ -27,7 +28,7 @@ Graph Make(const Product& p) {
   const int64_t zeros = reference::Count(p.zero_shape);
   if (p.zero == Product::kConstant) {
     std::vector<double> numbers;
-    for (int64_t i = 0; i < zeros; ++i) numbers.push_back(static_cast<double>(100 - i));
+    for (int64_t i = 0; i < zeros; ++i) numbers.push_back(p.first_zero_point - static_cast<double>(i));
     x = maker.b.Must(Op::kSub, {x, maker.b.AddConstant("", TensorValue::FromNumbers(kI32, p.zero_shape, numbers))});
   } else if (p.zero == Product::kInput) {
     x = maker.b.Must(Op::kSub, {x, maker.b.Input("z", {kI32, p.zero_shape})});
@@ -83,6 +84,20 @@ TEST(IntegerProducts, ProductsOfCenteredBytesBecomeProductsOfBytes) {
       ExpectEqual(g, now);
     }
   }
+}
+
+// Zero points of 0, as those of what a Relu made, need no correction. Signed bytes do, since they are moved.
+TEST(IntegerProducts, ZeroPointsOfZeroCostNothing) {
+  const auto corrections = [](const Product& p) {
+    const Graph g = Make(p), now = Rewritten(g);
+    EXPECT_TRUE(IsOfBytes(now));
+    ExpectEqual(g, now);
+    return std::ranges::count(now.nodes, Op::kSub, &Node::op);
+  };
+  EXPECT_EQ(corrections({.first_zero_point = 0}), 0);
+  EXPECT_EQ(corrections({.first_zero_point = 1}), 1);
+  EXPECT_EQ(corrections({.zero_shape = {3, 1}, .first_zero_point = 0}), 1) << "only the first row's is 0";
+  EXPECT_EQ(corrections({.type = kI8, .first_zero_point = 0}), 1);
 }
 
 // (x - zero) (w - zero) of two computed operands, as in attention. The zero points are constants, inputs, or absent.

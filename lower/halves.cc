@@ -54,7 +54,8 @@ Expr RoundedUp(const Expr& bits, int dropped) {
   return bits + I((int64_t{1} << (dropped - 1)) - 1, bits) + odd;
 }
 
-// The upper half of the rounded bits. Rounding could carry a NaN's bits over into its sign, so a NaN becomes a quiet one.
+// The upper half of the rounded bits. Rounding could carry a NaN's bits over into its sign, so a NaN becomes a quiet
+// one.
 Expr BFloatFromSingle(const Expr& single) {
   constexpr int64_t kQuiet = 1 << 22;
   const Expr bits = Bits(single), quiet = Joined(bits, I(kQuiet, bits));

@@ -76,6 +76,15 @@ constexpr Limit LimitOf(std::string_view field) {
   return {};
 }
 
+// Returns the limit of each field, in the order of their declaration.
+template <HasFields T>
+constexpr auto LimitsOfFields() {
+  constexpr auto names = FieldNames<T>();
+  std::array<Limit, names.size()> limits;
+  std::ranges::transform(names, limits.begin(), LimitOf<T>);
+  return limits;
+}
+
 // Returns whether each text, list and map among the fields of T has a limit, and each limit a field.
 template <HasFields T>
 consteval bool IsLimited() {
@@ -103,9 +112,11 @@ template <class T, class Text, class List>
 void ForEachLimited(T& message, const Text& text, const List& list) {
   using Plain = std::remove_const_t<T>;
   static_assert(detail::IsLimited<Plain>(), "state the limit of each text, list and map (AUTOTUNE_LIMITS)");
+  static constexpr auto kLimits = detail::LimitsOfFields<Plain>();
+  const Limit* next = kLimits.data();
   ForEachField(message, [&](std::string_view name, auto& field) {
     using Field = std::remove_cvref_t<decltype(field)>;
-    const Limit limit = detail::LimitOf<Plain>(name);
+    const Limit& limit = *next++;
     const auto visit = [&](auto& value) {
       using Value = std::remove_cvref_t<decltype(value)>;
       if constexpr (detail::kIsText<Value>) {

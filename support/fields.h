@@ -62,11 +62,11 @@ constexpr auto FieldNames() {
 // Calls f(name, value) for each field in declaration order.
 template <HasFields T, class F>
 void ForEachField(T& object, F&& f) {
-  auto names = FieldNames<T>();
+  static constexpr auto kNames = FieldNames<T>();
   std::apply(
       [&](auto&... value) {
         size_t i = 0;
-        (f(names[i++], value), ...);
+        (f(kNames[i++], value), ...);
       },
       object.FieldsTuple());
 }

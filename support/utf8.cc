@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 
 namespace autotune {
 namespace {
@@ -32,6 +33,13 @@ size_t SequenceLength(std::string_view text) {
 }  // namespace
 
 bool IsUtf8(std::string_view text) {
+  constexpr uint64_t kNotAscii = 0x8080808080808080;
+  uint64_t eight = 0;
+  while (text.size() >= sizeof eight) {
+    std::memcpy(&eight, text.data(), sizeof eight);
+    if (eight & kNotAscii) break;
+    text.remove_prefix(sizeof eight);
+  }
   while (!text.empty()) {
     size_t length = SequenceLength(text);
     if (length == 0) return false;

@@ -6,6 +6,7 @@
 
 #include "runtime/abi.h"
 #include "runtime/stored_params.h"
+#include "support/cbor.h"
 #include "support/cpus.h"
 #include "support/integer.h"
 
@@ -87,7 +88,8 @@ Result<Tensor> TensorOf(std::string_view bytes, std::vector<int64_t> shape, DLDa
 }
 
 Result<LoadedModel> FromMapped(const MappedPrepared& mapped, const KernelThreads& threads) {
-  const PreparedIndex index = TRY(FromJson<PreparedIndex>(TRY(Json::ParseCbor(mapped.index))));
+  PreparedIndex index;
+  TRY(FromCbor(mapped.index, index));
   PreparedParts parts{.info = index.info, .graph_json = index.graph};
   parts.library = TRY(BytesOf(index.library, mapped.data));
   for (const PreparedParam& param : index.params) {

@@ -3,8 +3,10 @@
 #include <sys/random.h>
 
 #include <cstring>
+#include <optional>
 
 #include "rpc/rules.h"
+#include "support/cbor.h"
 #include "support/json.h"
 #include "support/utf8.h"
 
@@ -13,38 +15,22 @@ namespace {
 
 Blob MakeBlob(std::string bytes) { return std::make_shared<const std::string>(std::move(bytes)); }
 
-// Decodes `json`, whose texts are UTF-8, into the alternative of Body whose kKind is `kind`. Searches the alternatives
-// from I on.
+// What counts for all texts of a frame, also those in fields that this version does not know.
+constexpr CborLimits kTexts = {.text_bytes = kTextBytes, .only_utf8 = true};
+
+// Reads the alternative of Body whose kKind is `kind`. Searches the alternatives from I on.
 template <size_t I = 0>
-Result<Body> DecodeBody(std::string_view kind, const Json& json) {
+Status ReadBody(std::string_view kind, std::string_view bytes, Body& out) {
   if constexpr (I == std::variant_size_v<AnyBody>) {
     return Err("unknown kind of message");
   } else {
     using T = std::variant_alternative_t<I, AnyBody>;
-    if (kind != T::kKind) return DecodeBody<I + 1>(kind, json);
-    T body = TRY(FromJson<T>(json));
+    if (kind != T::kKind) return ReadBody<I + 1>(kind, bytes, out);
+    T& body = out.template emplace<T>();
+    TRY(FromCbor(bytes, body, Holds(Rule::kLimits) ? kTexts : CborLimits()));
     if (Holds(Rule::kLimits)) TRY(CheckLimits(body, false));
-    return Body(std::move(body));
+    return {};
   }
-}
-
-// Returns an error if a text of any field, known or not, is too long or not UTF-8.
-Status CheckTexts(const Json& json) {
-  auto check = [](const std::string& text) -> Status {
-    if (text.size() > kTextBytes) return Err("a text of ", text.size(), " bytes; ", kTextBytes, " is the limit");
-    return IsUtf8(text) ? Status() : Status(Err("a text that is not UTF-8"));
-  };
-  if (const auto* text = json.As<std::string>()) return check(*text);
-  if (const auto* items = json.As<Json::Array>()) {
-    for (const Json& item : *items) TRY(CheckTexts(item));
-  }
-  if (const auto* fields = json.As<Json::Object>()) {
-    for (const auto& [name, value] : *fields) {
-      TRY(check(name));
-      TRY(CheckTexts(value));
-    }
-  }
-  return {};
 }
 
 std::string ToCborWithinLimits(const Body& body) {
@@ -59,13 +45,17 @@ std::string ToCborWithinLimits(const Body& body) {
 }
 
 // A status of a later minor version becomes `infrastructure`, with its word in the error: a result that could not be
-// decoded would be sent again for ever.
-void MendStatus(Json& result) {
+// decoded would be sent again for ever. Returns the mended bytes of a result; nothing if its status is not the trouble.
+std::optional<std::string> WithKnownStatus(std::string_view bytes) {
+  Result<Json> body = Json::ParseCbor(bytes);
+  if (!body || !(*body)["result"].As<Json::Object>()) return std::nullopt;
+  Json& result = (*body)["result"];
   const auto* word = result["status"].As<std::string>();
-  if (!word || EnumFromText<TrialStatus>(*word)) return;
+  if (!word || EnumFromText<TrialStatus>(*word)) return std::nullopt;
   const auto* error = result["error"].As<std::string>();
   result["error"] = Json("status '" + *word + "' of a later version" + (error && !error->empty() ? ": " + *error : ""));
   result["status"] = Json(ToText(TrialStatus::kInfrastructure));
+  return body->Cbor();
 }
 
 DecodeError Malformed(Id request, std::string text) {
@@ -157,12 +147,9 @@ std::variant<Message, DecodeError> Decode(const Frames& frames) {
   if (frames.size() > kMaxFrames)
     return Malformed({}, "a message has at most " + std::to_string(kMaxFrames) + " frames");
   if (frames.size() < 2) return Malformed({}, "a message has at least two frames, header and body");
-  Result<Json> header_json = Json::ParseCbor(*frames[0]);
-  if (!header_json) return Malformed({}, "header: " + header_json.error().Text());
   Header header;
   header.major = 0;
-  if (Status read = FromJson(*header_json, header); !read) return Malformed({}, "header: " + read.error().Text());
-  if (Status texts = CheckTexts(*header_json); !texts) return Malformed({}, "header: " + texts.error().Text());
+  if (Status read = FromCbor(*frames[0], header, kTexts); !read) return Malformed({}, "header: " + read.error().Text());
   if (Status texts = CheckLimits(header, false); !texts) return Malformed({}, "header: " + texts.error().Text());
   if (header.major != kWireMajor) {
     return DecodeError{header.request,
@@ -171,17 +158,17 @@ std::variant<Message, DecodeError> Decode(const Frames& frames) {
                                                  "." + std::to_string(header.minor) + "; install matching versions"},
                        header.major};
   }
-  Result<Json> body_json = Json::ParseCbor(*frames[1]);
-  if (!body_json) return Malformed(header.request, "body: " + body_json.error().Text());
-  if (!body_json->As<Json::Object>()) return Malformed(header.request, "body: expected a map");
-  if (Status texts = CheckTexts(*body_json); !texts && Holds(Rule::kLimits))
-    return Malformed(header.request, "body: " + texts.error().Text());
-  if (header.kind == ResultReport::kKind && (*body_json)["result"].As<Json::Object>())
-    MendStatus((*body_json)["result"]);
-  Result<Body> body = DecodeBody(header.kind, *body_json);
-  if (!body) return Malformed(header.request, "body: " + body.error().Text());
-  Message message{std::move(header.request), std::move(*body), {frames.begin() + 2, frames.end()}, header.minor};
-  return message;
+  std::variant<Message, DecodeError> decoded;
+  auto& message = std::get<Message>(decoded);
+  Status read = ReadBody(header.kind, *frames[1], message.body);
+  if (!read && header.kind == ResultReport::kKind) {
+    if (const auto mended = WithKnownStatus(*frames[1])) read = ReadBody(header.kind, *mended, message.body);
+  }
+  if (!read) return Malformed(std::move(header.request), "body: " + read.error().Text());
+  message.request = std::move(header.request);
+  message.blobs.assign(frames.begin() + 2, frames.end());
+  message.minor = header.minor;
+  return decoded;
 }
 
 }  // namespace autotune::rpc

@@ -1,7 +1,7 @@
 // Json: a JSON/CBOR value, and conversion to and from any struct that declares its fields (support/fields.h).
 // Unknown members are ignored and missing ones keep their default, so that formats can grow. Objects keep their keys
-// sorted, so that equal values print equally. A value type, as thread-safe as std::map. Parsing and
-// printing use nlohmann/json, which only json.cc includes.
+// sorted, so that equal values print equally. A value type, as thread-safe as std::map. Parsing and printing of text
+// use nlohmann/json, which only json.cc includes. support/cbor.h has the CBOR of structs.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -100,61 +100,6 @@ Json ToJson(const T& value) {
   }
 }
 
-namespace detail {
-void AppendCborArray(std::string& out, size_t items);  // the head, which the items follow
-void AppendCborMap(std::string& out, size_t members);
-void AppendCbor(std::string& out, std::nullptr_t);
-void AppendCbor(std::string& out, bool value);
-void AppendCbor(std::string& out, int64_t value);
-void AppendCbor(std::string& out, double value);
-void AppendCbor(std::string& out, std::string_view text);
-void AppendCbor(std::string& out, const Json& value);
-
-template <class T>
-void AppendCborOf(std::string& out, const T& value) {
-  if constexpr (std::is_same_v<T, Json> || std::is_same_v<T, bool>) {
-    AppendCbor(out, value);
-  } else if constexpr (HasEnumNames<T>) {
-    AppendCbor(out, ToText(value));
-  } else if constexpr (std::is_integral_v<T>) {
-    AppendCbor(out, static_cast<int64_t>(value));
-  } else if constexpr (std::is_floating_point_v<T>) {
-    AppendCbor(out, static_cast<double>(value));
-  } else if constexpr (std::is_convertible_v<const T&, std::string_view>) {
-    AppendCbor(out, std::string_view(value));
-  } else if constexpr (std::is_constructible_v<Json, const T&>) {
-    AppendCbor(out, Json(value));
-  } else if constexpr (HasFields<T>) {
-    AppendCborMap(out, FieldNames<T>().size());
-    ForEachFieldByName(value, [&](std::string_view name, const auto& field) {
-      AppendCbor(out, name);
-      AppendCborOf(out, field);
-    });
-  } else if constexpr (requires { value.has_value(); }) {
-    value ? AppendCborOf(out, *value) : AppendCbor(out, nullptr);
-  } else if constexpr (requires { typename T::mapped_type; }) {
-    static_assert(
-        requires { typename T::key_compare; }, "CBOR has the members in the order of their names");
-    AppendCborMap(out, value.size());
-    for (const auto& [key, item] : value) {
-      AppendCbor(out, std::string_view(key));
-      AppendCborOf(out, item);
-    }
-  } else {
-    AppendCborArray(out, value.size());
-    for (const auto& item : value) AppendCborOf(out, item);
-  }
-}
-}  // namespace detail
-
-// Returns ToJson(value).Cbor(), without making the Json.
-template <class T>
-std::string ToCbor(const T& value) {
-  std::string out;
-  detail::AppendCborOf(out, value);
-  return out;
-}
-
 // Fills `out`; an error names the path of the value that does not fit ("devices[2].cores: expected an integer").
 template <class T>
 Status FromJson(const Json& json, T& out, const std::string& path = "");
@@ -167,8 +112,9 @@ Result<T> FromJson(const Json& json) {
 }
 
 namespace detail {
+inline constexpr int kMaxJsonDepth = 128;  // of arrays and objects in each other
 Error JsonMismatch(const std::string& path, std::string_view expected);
-}
+}  // namespace detail
 
 template <class T>
 Status FromJson(const Json& json, T& out, const std::string& path) {

@@ -8,6 +8,8 @@
 #include <sstream>
 #include <vector>
 
+#include "support/cbor.h"
+
 namespace autotune {
 namespace {
 

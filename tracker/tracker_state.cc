@@ -413,9 +413,8 @@ void TrackerState::OnLeaseRequest(const rpc::From& from, const Message& message,
     Schedule(ticket->second);
     return Send(peer, message.request, Explain(waiting, now));
   }
-  if (auto failed = failed_keys_.find(wish.key); failed != failed_keys_.end()) {
+  if (auto failed = failed_keys_.find(wish.key); failed != failed_keys_.end())
     return Send(peer, message.request, Refusal{code::kKeyFailed, failed->second});
-  }
   if (!keys_.count(wish.key) && now >= servers_may_arrive_until_) {
     return Send(peer, message.request, Refusal{code::kUnknownKey, UnknownKey(wish.key)});
   }
@@ -423,20 +422,23 @@ void TrackerState::OnLeaseRequest(const rpc::From& from, const Message& message,
     return Send(peer, message.request, Refusal{code::kUnknownKey, why});
   if (queue_.size() >= kMaxQueue) return Send(peer, message.request, Refusal{code::kTooLarge, "too many clients wait"});
   int64_t wait = std::clamp<int64_t>(wish.wait_ms, 0, kLongestMs);
-  std::set<int64_t>& others = waiting_[wish.key];
-  others.insert(++last_ticket_);
-  tickets_[message.request] = last_ticket_;
-  Waiting& waiting = queue_[last_ticket_] = {
-      message.request, peer, from.identity, wish, now, now, now + wait, static_cast<int64_t>(others.size())};
+  Waiting waiting{message.request, peer, from.identity, wish, now, now, now + wait};
   if (!from.identity.empty()) {
     waiting.wish.tenant = from.name;
     waiting.wish.client_name = ClientNameOf(from.name, wish.client_name);
   }
+  // If nobody waits for such a device, a free one is granted without the queue, which takes longer.
+  const bool may_have_it = !waiting_.contains(wish.key) && !Recovering(now);
+  if (const auto server = may_have_it ? FreeServer(waiting) : std::nullopt) return Grant(waiting, *server, now);
+  std::set<int64_t>& others = waiting_[wish.key];
+  others.insert(++last_ticket_);
+  waiting.position = static_cast<int64_t>(others.size());
+  tickets_[message.request] = last_ticket_;
+  queue_[last_ticket_] = std::move(waiting);
   Schedule(last_ticket_);
   Dispatch(now);
-  if (auto still = queue_.find(last_ticket_); still != queue_.end()) {
+  if (auto still = queue_.find(last_ticket_); still != queue_.end())
     Send(peer, message.request, Explain(still->second, now));
-  }
 }
 
 void TrackerState::OnRenew(const rpc::From& from, const Id& request, const rpc::LeaseRenew& renew, int64_t now) {

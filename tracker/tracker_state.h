@@ -250,8 +250,11 @@ class TrackerState : public rpc::Timed<TrackerState> {
   // Reports an event of a server, and of its lease if there is one. Keeps a fault for `status`.
   void Happened(rpc::FarmEvent::Kind kind, const rpc::Id& id, const Server& server, std::string why = "",
                 const Lease* lease = nullptr, int64_t now = 0, std::string help = "");
-  void Send(const rpc::Peer& peer, const rpc::Id& request, rpc::Body body) {
-    output_.messages.emplace_back(peer, rpc::Message{request, std::move(body), {}});
+  template <class B>
+  void Send(const rpc::Peer& peer, const rpc::Id& request, B body) {
+    rpc::Message& message = output_.messages.emplace_back(peer, rpc::Message()).second;
+    message.request = request;
+    message.body = std::move(body);
   }
   bool Recovering(int64_t now) const {
     return Holds(rpc::Rule::kRecovery) && recovering_until_ && now < *recovering_until_;

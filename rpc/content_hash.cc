@@ -7,36 +7,45 @@
 #include "support/check.h"
 
 namespace autotune::rpc {
+namespace {
+
+using Hash = std::array<unsigned char, crypto_generichash_BYTES>;
+
+const unsigned char* Bytes(std::string_view text) { return reinterpret_cast<const unsigned char*>(text.data()); }
+
+std::string Digits(const Hash& hash) {
+  std::array<char, 2 * crypto_generichash_BYTES + 1> digits{};
+  sodium_bin2hex(digits.data(), digits.size(), hash.data(), hash.size());
+  return digits.data();
+}
+
+}  // namespace
 
 struct ContentHasher::State {
   crypto_generichash_state hash{};
 };
 
-ContentHasher::ContentHasher(std::string_view key) : state_(std::make_unique<State>()) {
-  CHECK(crypto_generichash_init(&state_->hash, reinterpret_cast<const unsigned char*>(key.data()), key.size(),
-                                crypto_generichash_BYTES) == 0);
+ContentHasher::ContentHasher() : state_(std::make_unique<State>()) {
+  CHECK(crypto_generichash_init(&state_->hash, nullptr, 0, Hash().size()) == 0);
 }
 ContentHasher::~ContentHasher() = default;
 ContentHasher::ContentHasher(ContentHasher&&) noexcept = default;
 ContentHasher& ContentHasher::operator=(ContentHasher&&) noexcept = default;
 
 void ContentHasher::Add(std::string_view bytes) {
-  CHECK(crypto_generichash_update(&state_->hash, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size()) ==
-        0);
+  CHECK(crypto_generichash_update(&state_->hash, Bytes(bytes), bytes.size()) == 0);
 }
 
 std::string ContentHasher::Finish() {
-  std::array<unsigned char, crypto_generichash_BYTES> hash{};
+  Hash hash{};
   CHECK(crypto_generichash_final(&state_->hash, hash.data(), hash.size()) == 0);
-  std::array<char, 2 * crypto_generichash_BYTES + 1> digits{};
-  sodium_bin2hex(digits.data(), digits.size(), hash.data(), hash.size());
-  return digits.data();
+  return Digits(hash);
 }
 
-std::string ContentHash(std::string_view bytes) {
-  ContentHasher hasher;
-  hasher.Add(bytes);
-  return hasher.Finish();
+std::string ContentHash(std::string_view bytes, std::string_view key) {
+  Hash hash{};
+  CHECK(crypto_generichash(hash.data(), hash.size(), Bytes(bytes), bytes.size(), Bytes(key), key.size()) == 0);
+  return Digits(hash);
 }
 
 }  // namespace autotune::rpc

@@ -6,11 +6,10 @@
 
 namespace autotune::rpc {
 
-// BLAKE2b with 256 bits, as 64 lower-case hexadecimal digits (RFC 7693), of bytes that come in parts. With a key of 64
-// bytes at most, only who knows the key can make the hash. Not thread-safe.
+// BLAKE2b with 256 bits, as 64 lower-case hexadecimal digits (RFC 7693), of bytes that come in parts. Not thread-safe.
 class ContentHasher {
  public:
-  explicit ContentHasher(std::string_view key = {});
+  ContentHasher();
   ~ContentHasher();
   ContentHasher(ContentHasher&&) noexcept;
   ContentHasher& operator=(ContentHasher&&) noexcept;
@@ -22,7 +21,7 @@ class ContentHasher {
   std::unique_ptr<State> state_;
 };
 
-// Of all bytes at once. Thread-safe.
-std::string ContentHash(std::string_view bytes);
+// Of all bytes at once. With a key of 64 bytes at most, only who knows the key can make the hash. Thread-safe.
+std::string ContentHash(std::string_view bytes, std::string_view key = {});
 
 }  // namespace autotune::rpc

@@ -437,6 +437,15 @@ TEST(Capability, ProvesExactlyWhatWasGranted) {
   EXPECT_FALSE(IsProof("", granted, ""));  // without a key, nothing is proven
 }
 
+// Trackers and servers of other versions make the same proof of the same grant. The digits are from Python's hashlib.
+TEST(Capability, TheProofIsThatOfOtherVersions) {
+  const std::string key = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+  EXPECT_EQ(ProofOf({"lease", {3, 7}, "incarnation", 10000, "client"}, key),
+            "152311b25045dcf4eef247e12015315f695a13a94b1eaa5ce793b36fcbef83bf");
+  EXPECT_NE(ProofOf({"lease", {3, 7}, "incarnation", 1000, "0client"}, key),
+            "152311b25045dcf4eef247e12015315f695a13a94b1eaa5ce793b36fcbef83bf");
+}
+
 TEST(ServerSession, AnAuthenticatedClientProvesItsLease) {
   const std::string grant_key = NewGrantKey();
   const From alice{.peer = "alice", .identity = NewCurveKeys().public_key, .roles = {Role::kClient}};

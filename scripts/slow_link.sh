@@ -15,10 +15,10 @@ bytes() { ip netns exec "$router" cat /sys/class/net/port1/statistics/tx_bytes; 
 
 on tracker "$build/tools/rpc_tracker" invite board --role server >"$folder/board.join"
 on tracker "$build/tools/rpc_tracker" invite alice --role client >"$folder/alice.join"
-on tracker "$build/tools/rpc_tracker" --listen '*:9190' >"$folder/tracker.log" 2>&1 &
+run=exec on tracker "$build/tools/rpc_tracker" --listen '*:9190' >"$folder/tracker.log" 2>&1 &
 pids+=($!)
 # A lock of its own, since programs of this host that build or measure would let the server wait before each batch.
-on server AUTOTUNE_HOST_LOCK="$folder/host.lock" "$build/tools/rpc_server" --join - --key board <"$folder/board.join" >"$folder/server.log" 2>&1 &
+run=exec on server AUTOTUNE_HOST_LOCK="$folder/host.lock" "$build/tools/rpc_server" --join - --key board <"$folder/board.join" >"$folder/server.log" 2>&1 &
 pids+=($!)
 upload 1 >"$folder/first.log" || fail "the farm does not measure"
 

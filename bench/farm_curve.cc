@@ -66,8 +66,7 @@ class Socket {
       zmq_msg_t part;
       zmq_msg_init(&part);
       if (zmq_msg_recv(&part, socket_, flags) < 0) return {};
-      frames.push_back(
-          std::make_shared<const std::string>(static_cast<char*>(zmq_msg_data(&part)), zmq_msg_size(&part)));
+      frames.push_back(rpc::MakeBlob(std::string(static_cast<char*>(zmq_msg_data(&part)), zmq_msg_size(&part))));
       more = zmq_msg_more(&part);
       zmq_msg_close(&part);
     }

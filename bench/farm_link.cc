@@ -69,7 +69,7 @@ rpc::MeasureJob JobOf(int64_t bytes) {
     candidate.blob = i;
     candidate.check = false;
     job.candidates.push_back(candidate);
-    job.artifacts.push_back(std::make_shared<const std::string>(RandomBytes(static_cast<size_t>(size))));
+    job.artifacts.push_back(rpc::MakeBlob(RandomBytes(static_cast<size_t>(size))));
   }
   return job;
 }

@@ -51,8 +51,7 @@ Result<rpc::Blob> Compile(const std::string& body) {
                               " -o " + folder + "/k.so " + folder + "/k.c";
   const bool compiled = std::system(command.c_str()) == 0;
   std::ifstream file(folder + "/k.so", std::ios::binary);
-  auto bytes =
-      std::make_shared<const std::string>(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
+  auto bytes = rpc::MakeBlob({std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()});
   std::filesystem::remove_all(folder);
   if (!compiled) return Err("the system's C compiler failed: ", command);
   return rpc::Blob(std::move(bytes));
@@ -78,7 +77,7 @@ rpc::MeasureJob JobOf(const Kernels& kernels, int candidates, bool crashes = fal
     candidate.cold_weights = false;
     job.candidates.push_back(candidate);
     // Each candidate has its own bytes, as in a search.
-    job.artifacts.push_back(std::make_shared<const std::string>(crashes ? *kernels.crashing : *kernels.good));
+    job.artifacts.push_back(rpc::MakeBlob(std::string(crashes ? *kernels.crashing : *kernels.good)));
   }
   return job;
 }

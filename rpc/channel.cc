@@ -6,14 +6,20 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
+
+#include "rpc/shared_memory.h"
 
 namespace autotune::rpc {
 namespace {
 
+// Marks the length of a frame that lies in shared memory.
+constexpr uint32_t kShared = 1u << 31;
+
 void PutNumber(std::string& out, uint32_t n) {
   for (int shift = 0; shift < 32; shift += 8) out += static_cast<char>(n >> shift);
 }
-uint32_t GetNumber(const std::string& in, size_t at) {
+uint32_t GetNumber(std::string_view in, size_t at) {
   uint32_t n = 0;
   for (size_t i = 0; i < 4; ++i) n |= uint32_t{static_cast<unsigned char>(in[at + i])} << (8 * i);
   return n;
@@ -52,55 +58,20 @@ std::string PackFrames(const Frames& frames) {
   return out;
 }
 
-void FrameReader::ReadHead() {
-  const size_t count = GetNumber(head_, 0);
-  if (count > kMaxFrames) {
-    error_ = Err("a message has too many frames: ", count);
-    return;
-  }
-  head_bytes_ = 4 + 4 * count;
-  if (head_.size() < head_bytes_) return;
-  auto left = bytes_ - static_cast<int64_t>(head_bytes_);
+Result<std::vector<std::string_view>> CutFrames(std::string_view packed) {
+  const size_t count = packed.size() < 4 ? 0 : GetNumber(packed, 0);
+  if (count > kMaxFrames) return Err("a message has too many frames: ", count);
+  size_t at = 4 + 4 * count;
+  if (packed.size() < at) return Err("the number of frames and their sizes are cut off");
+  std::vector<std::string_view> frames;
   for (size_t i = 0; i < count; ++i) {
-    sizes_.push_back(GetNumber(head_, 4 + 4 * i));
-    left -= static_cast<int64_t>(sizes_.back());
+    const size_t size = GetNumber(packed, 4 + 4 * i);
+    if (size > packed.size() - at) return Err("the frames have other sizes than all bytes");
+    frames.push_back(packed.substr(at, size));
+    at += size;
   }
-  if (left != 0) error_ = Err("the frames have other sizes than all bytes");
-}
-
-void FrameReader::Add(std::string_view bytes) {
-  while (!error_ && head_.size() < head_bytes_ && !bytes.empty()) {
-    const std::string_view part = bytes.substr(0, head_bytes_ - head_.size());
-    head_ += part;
-    bytes.remove_prefix(part.size());
-    if (head_.size() == head_bytes_) ReadHead();
-  }
-  while (!error_ && !bytes.empty()) {
-    if (done_.empty() || done_.back().size() == sizes_[done_.size() - 1]) {
-      // The bytes fill the sizes exactly, so there is another frame.
-      CHECK(done_.size() < sizes_.size());
-      done_.push_back(shelf_->Take(sizes_[done_.size()]));
-    }
-    std::string& frame = done_.back();
-    const std::string_view part = bytes.substr(0, sizes_[done_.size() - 1] - frame.size());
-    frame += part;
-    bytes.remove_prefix(part.size());
-  }
-}
-
-Result<Frames> FrameReader::Finish() {
-  if (error_) return *error_;
-  if (head_.size() < head_bytes_) return Err("the number of frames and their sizes are cut off");
-  done_.resize(sizes_.size());  // the last ones may be empty
-  Frames frames;
-  for (std::string& frame : done_) frames.push_back(shelf_->Use(std::move(frame)));
+  if (at != packed.size()) return Err("the frames have other sizes than all bytes");
   return frames;
-}
-
-int64_t FrameReader::KeptBytes() const {
-  size_t bytes = 0;
-  for (const std::string& frame : done_) bytes += frame.capacity();
-  return static_cast<int64_t>(bytes);
 }
 
 Result<std::optional<Frames>> Unpacker::Next() {
@@ -118,7 +89,7 @@ Result<std::optional<Frames>> Unpacker::Next() {
   size_t at = head;
   for (size_t i = 0; i < count; ++i) {
     size_t size = GetNumber(buffer_, 4 + 4 * i);
-    frames.push_back(std::make_shared<const std::string>(buffer_, at, size));
+    frames.push_back(MakeBlob(buffer_.substr(at, size)));
     at += size;
   }
   buffer_.erase(0, total);
@@ -126,8 +97,12 @@ Result<std::optional<Frames>> Unpacker::Next() {
 }
 
 LoopChannel::LoopChannel(Loop& loop, UniqueFd fd, std::function<void(Message)> on_message,
-                         std::function<void(const std::string&)> on_closed)
-    : loop_(loop), fd_(std::move(fd)), on_message_(std::move(on_message)), on_closed_(std::move(on_closed)) {
+                         std::function<void(const std::string&)> on_closed, bool shares_memory)
+    : loop_(loop),
+      fd_(std::move(fd)),
+      on_message_(std::move(on_message)),
+      on_closed_(std::move(on_closed)),
+      shares_memory_(shares_memory) {
   fcntl(fd_.get(), F_SETFL, O_NONBLOCK);
   reading_ = loop_.OnReadable(fd_.get(), [this] { Read(); });
 }
@@ -137,21 +112,53 @@ LoopChannel::~LoopChannel() { *alive_ = false; }
 void LoopChannel::Send(const Message& message) {
   if (!fd_) return;
   const Frames frames = Encode(message);
-  Queue(std::make_shared<const std::string>(HeadOf(frames)));
-  for (const Blob& frame : frames) Queue(frame);
+  // One message passes one memory.
+  Blob shared;
+  for (const Blob& frame : frames)
+    if (shares_memory_ && frame->memory()) shared = frame;
+  const SharedMemory* memory = shared ? shared->memory() : nullptr;
+  const auto is_shared = [&](const Blob& frame) { return memory && frame->memory() == memory; };
+  std::string head, places;
+  PutNumber(head, static_cast<uint32_t>(frames.size()));
+  for (const Blob& frame : frames) {
+    PutNumber(head, static_cast<uint32_t>(frame->size()) | (is_shared(frame) ? kShared : 0));
+    if (is_shared(frame)) PutNumber(places, static_cast<uint32_t>(frame->data() - memory->data()));
+  }
+  Queue({MakeBlob(head + places), memory, shared});
+  for (const Blob& frame : frames)
+    if (!is_shared(frame)) Queue({frame});
   Write();
 }
 
-void LoopChannel::Queue(Blob bytes) {
-  if (bytes->empty()) return;
-  outgoing_bytes_ += bytes->size();
-  outgoing_.push_back(std::move(bytes));
+void LoopChannel::Queue(Outgoing next) {
+  if (next.bytes->empty()) return;
+  outgoing_bytes_ += next.bytes->size();
+  outgoing_.push_back(std::move(next));
+}
+
+ssize_t LoopChannel::WriteSome(const Outgoing& next) {
+  const std::string_view rest = next.bytes->substr(sent_);
+  if (!next.memory || sent_ > 0) return send(fd_.get(), rest.data(), rest.size(), MSG_NOSIGNAL);
+  const int descriptor = next.memory->descriptor();
+  iovec bytes{const_cast<char*>(rest.data()), rest.size()};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof descriptor)] = {};
+  msghdr message{};
+  message.msg_iov = &bytes;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  cmsghdr* passed = CMSG_FIRSTHDR(&message);
+  passed->cmsg_level = SOL_SOCKET;
+  passed->cmsg_type = SCM_RIGHTS;
+  passed->cmsg_len = CMSG_LEN(sizeof descriptor);
+  memcpy(CMSG_DATA(passed), &descriptor, sizeof descriptor);
+  return sendmsg(fd_.get(), &message, MSG_NOSIGNAL);
 }
 
 void LoopChannel::Write() {
   while (!outgoing_.empty()) {
-    const std::string& first = *outgoing_.front();
-    ssize_t n = send(fd_.get(), first.data() + sent_, first.size() - sent_, MSG_NOSIGNAL);
+    const Outgoing& first = outgoing_.front();
+    ssize_t n = WriteSome(first);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0 && errno == EAGAIN) {
       if (!writing_) writing_ = loop_.OnWritable(fd_.get(), [this] { Write(); });
@@ -160,8 +167,8 @@ void LoopChannel::Write() {
     // The peer is gone. Read still delivers the messages that the peer sent before its end, and then notices the end.
     if (n < 0) break;
     sent_ += static_cast<size_t>(n);
-    if (sent_ < first.size()) continue;
-    outgoing_bytes_ -= first.size();
+    if (sent_ < first.bytes->size()) continue;
+    outgoing_bytes_ -= first.bytes->size();
     outgoing_.pop_front();
     sent_ = 0;
   }
@@ -209,13 +216,33 @@ void LoopChannel::Close(const std::string& reason) {
   on_closed(reason);
 }
 
-Result<bool> BlockingChannel::Append(std::string& bytes, size_t count) {
+ssize_t BlockingChannel::ReceiveSome(char* bytes, size_t count, UniqueFd* file) const {
+  if (!file) return recv(fd_, bytes, count, 0);
+  iovec part{bytes, count};
+  int descriptor = -1;
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof descriptor)];
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  const ssize_t n = recvmsg(fd_, &message, MSG_CMSG_CLOEXEC);
+  const cmsghdr* passed = n > 0 ? CMSG_FIRSTHDR(&message) : nullptr;
+  if (passed && passed->cmsg_level == SOL_SOCKET && passed->cmsg_type == SCM_RIGHTS) {
+    memcpy(&descriptor, CMSG_DATA(passed), sizeof descriptor);
+    file->Reset(descriptor);
+  }
+  return n;
+}
+
+Result<bool> BlockingChannel::Append(std::string& bytes, size_t count, UniqueFd* file) {
   char piece[65536];  // which stays in the cache; `bytes` would have to be filled with zeros first
   while (count > 0) {
-    const ssize_t n = recv(fd_, piece, std::min(count, sizeof piece), 0);
+    const ssize_t n = ReceiveSome(piece, std::min(count, sizeof piece), file);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return Err("reading from the parent: ", strerror(errno));
     if (n == 0) return false;
+    file = nullptr;
     bytes.append(piece, static_cast<size_t>(n));
     count -= static_cast<size_t>(n);
   }
@@ -223,17 +250,38 @@ Result<bool> BlockingChannel::Append(std::string& bytes, size_t count) {
 }
 
 Result<std::optional<Message>> BlockingChannel::Receive() {
-  Frames frames;
+  UniqueFd file;
   std::string head;
-  bool is_whole = TRY(Append(head, 4));
+  bool is_whole = TRY(Append(head, 4, &file));
   const size_t count = is_whole ? GetNumber(head, 0) : 0;
   if (count > kMaxFrames) return Err("a message has too many frames: ", count);
   if (is_whole) is_whole = TRY(Append(head, 4 * count));
+  std::vector<std::pair<size_t, size_t>> shared;  // begin and size of the frames in shared memory
+  size_t shared_end = 0;
   for (size_t i = 0; is_whole && i < count; ++i) {
-    const size_t size = GetNumber(head, 4 + 4 * i);
-    std::string frame = shelf_->Take(size);
-    is_whole = TRY(Append(frame, size));
-    frames.push_back(shelf_->Use(std::move(frame)));
+    const uint32_t length = GetNumber(head, 4 + 4 * i);
+    if (!(length & kShared)) continue;
+    std::string place;
+    is_whole = TRY(Append(place, 4));
+    if (!is_whole) break;
+    shared.emplace_back(GetNumber(place, 0), length & ~kShared);
+    shared_end = std::max(shared_end, shared.back().first + shared.back().second);
+  }
+  std::shared_ptr<const char> memory;
+  if (is_whole && !shared.empty()) memory = TRY(SharedMemory::Map(file, shared_end));
+  Frames frames;
+  auto next = shared.begin();
+  for (size_t i = 0; is_whole && i < count; ++i) {
+    const uint32_t length = GetNumber(head, 4 + 4 * i);
+    if (length & kShared) {
+      frames.push_back(MakeBlob({memory.get() + next->first, next->second}, memory));
+      ++next;
+      continue;
+    }
+    std::string frame;
+    frame.reserve(length);
+    is_whole = TRY(Append(frame, length));
+    frames.push_back(MakeBlob(std::move(frame)));
   }
   if (!is_whole) return std::optional<Message>();
   return std::optional<Message>(TRY(DecodeFrames(frames)));

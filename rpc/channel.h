@@ -1,7 +1,9 @@
 // Messages over a socket pair between the server's parent process and its runner. A message is the number of frames,
-// their lengths (all 32-bit little-endian), and their bytes. LoopChannel is the parent's end. It never blocks, and it
-// validates everything that it reads, since a candidate may have overwritten the runner's memory. BlockingChannel is
-// the runner's end. Neither is thread-safe.
+// their lengths (all 32-bit little-endian), and their bytes. Frames that lie in shared memory (rpc/shared_memory.h)
+// need not be copied: their lengths have the highest bit set, and instead of their bytes, their places in the memory
+// follow the lengths. The memory's descriptor comes with the first byte of the message. LoopChannel is the parent's
+// end. It never blocks, and it validates everything that it reads, since a candidate may have overwritten the runner's
+// memory. BlockingChannel is the runner's end. Neither is thread-safe.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -12,7 +14,6 @@
 #include <string_view>
 #include <vector>
 
-#include "rpc/blob_shelf.h"
 #include "rpc/message.h"
 #include "support/loop.h"
 #include "support/unique_fd.h"
@@ -26,6 +27,8 @@ bool OutputsFit(const std::vector<Blob>& outputs);
 
 std::string HeadOf(const Frames& frames);      // their number and their sizes
 std::string PackFrames(const Frames& frames);  // the head, then the frames
+// Returns the frames of PackFrames, as parts of its bytes. Error: the bytes are no frames.
+Result<std::vector<std::string_view>> CutFrames(std::string_view packed);
 
 // Cuts a stream of bytes into messages.
 class Unpacker {
@@ -39,33 +42,12 @@ class Unpacker {
   std::string buffer_;
 };
 
-// Takes the bytes of PackFrames as they arrive, and copies each once. `bytes`: how many they are. The frames have their
-// memory from `shelf`.
-class FrameReader {
- public:
-  explicit FrameReader(int64_t bytes, std::shared_ptr<BlobShelf> shelf = BlobShelf::Make(0))
-      : bytes_(bytes), shelf_(std::move(shelf)) {}
-  void Add(std::string_view bytes);
-  Result<Frames> Finish();  // once, after all bytes; an error if they are no frames
-  int64_t KeptBytes() const;
-
- private:
-  void ReadHead();
-
-  int64_t bytes_;
-  std::shared_ptr<BlobShelf> shelf_;
-  std::string head_;               // the number of frames and their sizes
-  size_t head_bytes_ = 4;          // of the head, as far as it is known
-  std::vector<size_t> sizes_;      // of the frames; empty before the head is there
-  std::vector<std::string> done_;  // frames; the last one is being filled
-  std::optional<Error> error_;
-};
-
 class LoopChannel {
  public:
   // Calls on_closed once: at the end of the stream with an empty reason, or at the first malformed message.
+  // `shares_memory`: the other end is a BlockingChannel of this host, which can map shared memory.
   LoopChannel(Loop& loop, UniqueFd fd, std::function<void(Message)> on_message,
-              std::function<void(const std::string& reason)> on_closed);
+              std::function<void(const std::string& reason)> on_closed, bool shares_memory = false);
   ~LoopChannel();
   void Send(const Message& message);  // the queue has no limit, since only the parent fills it
 
@@ -76,7 +58,15 @@ class LoopChannel {
   int64_t buffered() const { return static_cast<int64_t>(unpacker_.buffered() + outgoing_bytes_); }
 
  private:
+  // Bytes to be sent. The descriptor of `memory` goes with the first of them; null: none does.
+  struct Outgoing {
+    Blob bytes;
+    const SharedMemory* memory = nullptr;
+    Blob keeps = nullptr;  // keeps the memory alive
+  };
+  void Queue(Outgoing next);
   void Write();
+  ssize_t WriteSome(const Outgoing& next);
   void Close(const std::string& reason);
 
   Loop& loop_;
@@ -84,8 +74,8 @@ class LoopChannel {
   std::function<void(Message)> on_message_;
   std::function<void(const std::string&)> on_closed_;
   Unpacker unpacker_;
-  void Queue(Blob bytes);
-  std::deque<Blob> outgoing_;
+  const bool shares_memory_;
+  std::deque<Outgoing> outgoing_;
   size_t outgoing_bytes_ = 0;  // of all of them
   size_t sent_ = 0;            // of the first one
   Loop::Watch reading_, writing_;
@@ -99,10 +89,11 @@ class BlockingChannel {
   Status Send(const Message& message);
 
  private:
-  // Appends what is read. Returns false if the other end is closed.
-  Result<bool> Append(std::string& bytes, size_t count);
+  // Appends what is read. Returns false if the other end is closed. `file` takes a descriptor that comes with the first
+  // byte.
+  Result<bool> Append(std::string& bytes, size_t count, UniqueFd* file = nullptr);
+  ssize_t ReceiveSome(char* bytes, size_t count, UniqueFd* file) const;
   int fd_;
-  std::shared_ptr<BlobShelf> shelf_ = BlobShelf::Make(kMaxUploadedBlobBytes);
 };
 
 }  // namespace autotune::rpc

@@ -102,7 +102,7 @@ struct FarmClient::Impl {
           DealerSocket::Peers::kUploads);
     }
     void Do(AskUploads& a) {
-      if (uploads) uploads->Send(a.message, a.chunk);
+      if (uploads) uploads->Send(a.message);
     }
     void Do(AskServer& a) {
       if (server) server->Send(a.message);

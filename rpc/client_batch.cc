@@ -116,11 +116,11 @@ void ClientSession::SendLink(int64_t now) {
 void ClientSession::OnPull(const Id& batch, const UploadPull& pull) {
   if (!batch_ || batch_->packed.empty() || batch_->message.request != batch) return;
   lease_->link_sent.reset();
-  BlobPart bytes = ChunkOf(batch_->packed, pull);
-  if (!bytes.whole) return;
+  const Blob bytes = ChunkOf(batch_->packed, pull);
+  if (!bytes) return;
   UploadChunk chunk{pull.offset, 0};
-  if (lease_->granted.device.chunk_hashes) chunk.hash = HashOfChunk(bytes.view());
-  actions_.push_back(AskUploads{{batch, chunk, {}}, std::move(bytes)});
+  if (lease_->granted.device.chunk_hashes) chunk.hash = HashOfChunk(*bytes);
+  actions_.push_back(AskUploads{{batch, chunk, {bytes}}});
 }
 
 }  // namespace autotune::rpc

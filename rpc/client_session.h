@@ -39,14 +39,6 @@ struct ConnectUploads {
 };
 struct AskUploads {  // over that connection
   Message message;
-  BlobPart chunk = {};  // its last blob, unless null
-
-  // The message with a copy of the chunk.
-  Message Whole() const {
-    Message whole = message;
-    if (chunk.whole) whole.blobs.push_back(std::make_shared<const std::string>(chunk.view()));
-    return whole;
-  }
 };
 struct DropServer {};  // closes the connections to the server
 struct Deliver {       // passes on a result, exactly once for each candidate of the job

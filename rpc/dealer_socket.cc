@@ -111,8 +111,8 @@ struct DealerSocket::Impl : Watched {
     address.next_key = *next;
     KeepTrackerKeys(address);
   }
-  bool Send(const Message& message, const BlobPart& last) {
-    const Sent sent = SendFrames(socket_, Encode(message), last);
+  bool Send(const Message& message) {
+    const Sent sent = SendFrames(socket_, Encode(message));
     DrainSoon();
     return sent == Sent::kYes;
   }
@@ -142,7 +142,7 @@ DealerSocket::~DealerSocket() {
   impl_->monitor->Stop();
   impl_->Close();
 }
-bool DealerSocket::Send(const Message& message, const BlobPart& last) { return impl_->Send(message, last); }
+bool DealerSocket::Send(const Message& message) { return impl_->Send(message); }
 const std::string& DealerSocket::endpoint() const { return impl_->address.endpoints[impl_->current]; }
 DealerSocket::Refused DealerSocket::refused() const { return impl_->refused; }
 

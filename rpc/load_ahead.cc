@@ -12,7 +12,7 @@ namespace autotune::rpc {
 namespace {
 
 // Loads an artifact with the code of all its kernels for the device.
-Result<LoadedArtifact> Load(const std::string& bytes, const DevicePtr& device) {
+Result<LoadedArtifact> Load(std::string_view bytes, const DevicePtr& device) {
   auto artifact = TRY(Artifact::FromStranger(bytes));
   Module module = TRY(LoadModule(artifact, std::make_shared<KernelContext>(1)));
   const std::string kind = DeviceTypeName(device->dl().device_type);
@@ -29,11 +29,11 @@ void LoadAhead::Begin(const std::vector<Blob>& artifacts) {
   entries_.clear();
   if (!device_) return;
   for (const Blob& bytes : artifacts) {
-    entries_.push_back(std::make_unique<Entry>(Entry{bytes, {}}));
+    entries_.push_back(std::make_unique<Entry>(Entry{HashBytes128(*bytes), {}}));
     try {
-      threads_.emplace_back([entry = entries_.back().get(), device = device_] {
+      threads_.emplace_back([entry = entries_.back().get(), bytes, device = device_] {
         try {
-          if (auto loaded = Load(*entry->bytes, device); loaded.ok()) entry->loaded = std::move(*loaded);
+          if (auto loaded = Load(*bytes, device); loaded.ok()) entry->loaded = std::move(*loaded);
         } catch (const std::exception&) {  // such as a lack of memory; the candidate's own turn shows it
         }
       });
@@ -48,9 +48,11 @@ void LoadAhead::Wait() {
   threads_.clear();
 }
 
-LoadedArtifact LoadAhead::Take(const std::string& bytes) {
+LoadedArtifact LoadAhead::Take(std::string_view bytes) {
   Wait();
-  const auto found = std::ranges::find_if(entries_, [&](const auto& entry) { return *entry->bytes == bytes; });
+  if (entries_.empty()) return {};
+  const auto found =
+      std::ranges::find_if(entries_, [hash = HashBytes128(bytes)](const auto& entry) { return entry->hash == hash; });
   if (found == entries_.end()) return {};
   LoadedArtifact taken = std::move((*found)->loaded);
   entries_.erase(found);

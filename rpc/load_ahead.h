@@ -9,6 +9,7 @@
 #include "rpc/measure.h"
 #include "runtime/artifact.h"
 #include "runtime/module.h"
+#include "support/hash.h"
 
 namespace autotune::rpc {
 
@@ -31,11 +32,11 @@ class LoadAhead {
   void Wait();
   bool Works() const { return !threads_.empty(); }  // from Begin to Wait
   // Waits, and returns the artifact of these bytes; without an artifact if it was not loaded. It is returned once.
-  LoadedArtifact Take(const std::string& bytes);
+  LoadedArtifact Take(std::string_view bytes);
 
  private:
   struct Entry {
-    Blob bytes;
+    Hash128 hash;           // of the bytes, whose memory serves other artifacts later
     LoadedArtifact loaded;  // of the entry's thread until Wait
   };
 

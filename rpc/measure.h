@@ -8,23 +8,13 @@
 #include <string_view>
 #include <vector>
 
+#include "rpc/blob.h"
 #include "rpc/limits.h"
 #include "runtime/device_state.h"
 #include "support/fields.h"
 #include "support/trial.h"
 
 namespace autotune::rpc {
-
-// Bytes that follow a message's body in frames of their own. Shared and immutable.
-using Blob = std::shared_ptr<const std::string>;
-
-// Some bytes of a blob, which it keeps alive.
-struct BlobPart {
-  Blob whole;  // null: no bytes
-  size_t offset = 0, bytes = 0;
-
-  std::string_view view() const { return std::string_view(*whole).substr(offset, bytes); }
-};
 
 // Limits of one artifact and of all blobs of one batch, the reference included, of batches that are sent as one message
 // and of those that are uploaded (rpc/upload.h).

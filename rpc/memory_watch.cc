@@ -18,10 +18,10 @@ struct ProcessSize {
 };
 ProcessSize SizeOfProcess() {
   std::ifstream statm("/proc/self/statm");
-  int64_t addresses = 0, resident = 0;  // pages
-  if (!(statm >> addresses >> resident)) return {};
+  int64_t addresses = 0, resident = 0, shared = 0;  // pages
+  if (!(statm >> addresses >> resident >> shared)) return {};
   const int64_t page = sysconf(_SC_PAGESIZE);
-  return {addresses * page, resident * page};
+  return {addresses * page, (resident - shared) * page};
 }
 
 }  // namespace

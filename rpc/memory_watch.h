@@ -22,8 +22,8 @@ class MemoryWatch {
   static int64_t Allocated();
   // Returns the bytes of addresses that the process has, allocated or not. Takes microseconds, as Resident does.
   static int64_t Addresses();
-  // Returns the bytes of memory that the process occupies. Memory that was allocated but never written is not among
-  // them.
+  // Returns the bytes of memory that the process occupies, but for files that it has mapped, such as SharedMemory.
+  // Memory that was allocated but never written is not among them.
   static int64_t Resident();
   // Returns the bytes that were freed, but that the process has not given back to the system.
   static int64_t Freed();

@@ -13,8 +13,6 @@
 namespace autotune::rpc {
 namespace {
 
-Blob MakeBlob(std::string bytes) { return std::make_shared<const std::string>(std::move(bytes)); }
-
 // What counts for all texts of a frame, also those in fields that this version does not know.
 constexpr CborLimits kTexts = {.text_bytes = kTextBytes, .only_utf8 = true};
 

@@ -154,11 +154,11 @@ Result<RemoteAnswer> RemoteDevice::Impl::Send(CallWork work, std::function<void(
 }
 
 Result<std::string> RemoteDevice::Impl::Send(std::string body, bool measures) {
-  const auto bytes = std::make_shared<const std::string>(std::move(body));
+  const auto bytes = MakeBlob(std::move(body));
   const RemoteAnswer answer =
       TRY(Send(CallWork{.exclusive = measures, .body = [bytes](int64_t) { return bytes; }}, nullptr));
   if (measures) disturbed = answer.reply.disturbed;
-  return *answer.body;
+  return std::string(*answer.body);
 }
 
 // Makes calls for all pieces of a tensor of the process, several at a time. `piece` writes the call for some bytes of
@@ -170,7 +170,7 @@ Status RemoteDevice::Impl::MovePieces(int64_t bytes, const std::function<std::st
   Status status;  // the first error
   const auto body = [&](int64_t index) {
     const int64_t at = index * kTensorPieceBytes;
-    return std::make_shared<const std::string>(piece(at, count_at(at)));
+    return MakeBlob(piece(at, count_at(at)));
   };
   const auto on_reply = [&](const RemoteAnswer& answer) {
     if (answer.reply.status != TrialStatus::kOk || !status.ok()) return;

@@ -99,7 +99,7 @@ class Runner {
     return WithDevice([&](TrialResult&) -> Status {
       if (message.blobs.size() != 1) return Err("a call without its blob");
       if (!calls_) calls_.emplace(device_, std::move(supplies_));
-      blobs.push_back(std::make_shared<const std::string>(TRY(calls_->Answer(*message.blobs[0]))));
+      blobs.push_back(MakeBlob(TRY(calls_->Answer(*message.blobs[0]))));
       return {};
     });
   }
@@ -282,10 +282,10 @@ class Runner {
     std::vector<Blob> blobs;
     for (const Draw* draw : {&task_.tame, &task_.wild}) {
       for (const std::vector<Tensor>* tensors : {&draw->reference, &draw->bounds}) {
-        for (const Tensor& t : *tensors) blobs.push_back(std::make_shared<const std::string>(t.bytes()));
+        for (const Tensor& t : *tensors) blobs.push_back(MakeBlob(std::string(t.bytes())));
       }
     }
-    if (bounded) blobs.push_back(std::make_shared<const std::string>(infinite ? "infinite" : "finite"));
+    if (bounded) blobs.push_back(MakeBlob(infinite ? "infinite" : "finite"));
     return blobs;
   }
   // Takes the outputs that KeptOf returned in an earlier runner. `reference` has the outputs of one draw.

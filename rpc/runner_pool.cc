@@ -17,6 +17,7 @@
 #include "rpc/library_files.h"
 #include "rpc/rules.h"
 #include "rpc/runner.h"
+#include "rpc/upload.h"
 #include "support/clock.h"
 #include "support/cpus.h"
 #include "support/log.h"
@@ -73,9 +74,10 @@ int64_t MemoryOf(pid_t pid) {
     std::string inode;
     for (std::string word; words >> word;) inode = word;
     if (!seen.insert(inode).second) continue;
-    const bool is_library =
-        line.compare(path + strlen("/memfd:"), strlen(LibraryFiles::kName), LibraryFiles::kName) == 0;
-    files += is_library ? LibraryFiles::kMostBytes : kRunnerFileBytes;
+    const std::string_view name = std::string_view(line).substr(path + strlen("/memfd:"));
+    files += name.starts_with(LibraryFiles::kName)   ? LibraryFiles::kMostBytes
+             : name.starts_with(SharedMemory::kName) ? kMostPackedBytes
+                                                     : kRunnerFileBytes;
   }
   return resident * sysconf(_SC_PAGESIZE) + files;
 }
@@ -160,7 +162,7 @@ void RunnerPool::Start() {
   raw->error_watch = loop_.OnReadable(raw->errors.get(), [raw] { raw->ReadErrors(); });
   raw->channel = std::make_unique<LoopChannel>(
       loop_, std::move(ours), [this, raw](Message message) { OnMessage(raw, std::move(message)); },
-      [this, raw](const std::string& nonsense) { OnEnd(raw, nonsense); });
+      [this, raw](const std::string& nonsense) { OnEnd(raw, nonsense); }, !options_.wrapped);
   if (raw->process.exit_descriptor() >= 0) {
     raw->exit_watch = loop_.OnReadable(raw->process.exit_descriptor(), [this, raw] {
       raw->exit_watch.reset();

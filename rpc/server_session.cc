@@ -40,8 +40,9 @@ int64_t ServerSession::Cache::bytes() const {
 }
 
 int64_t ServerSession::KeptBytes() const {
-  int64_t bytes = references_.bytes() + outputs_.bytes() + shelf_->KeptBytes();
-  if (batch_) bytes += TotalBytes(batch_->artifacts) + (batch_->intake ? batch_->intake->KeptBytes() : 0);
+  int64_t bytes = references_.bytes() + outputs_.bytes();
+  for (const Blob& artifact : batch_ ? batch_->artifacts : std::vector<Blob>())
+    bytes += artifact->memory() ? 0 : static_cast<int64_t>(artifact->size());
   if (calls_) bytes += calls_->KeptBytes();
   return bytes;
 }
@@ -151,7 +152,7 @@ void ServerSession::EndLease(FarmEvent::Kind kind, const std::string& why, int64
   DropBatch(why);
   DropCalls(why);
   lease_.reset();
-  shelf_ = BlobShelf::Make(kMaxUploadBytes);  // the earlier one ends with the last blob that came from it
+  shelf_ = MemoryShelf::Make(kMostPackedBytes);  // the earlier one ends with the last blob in its memory
   idle_since_ = now;
   CalibrateAfterLease(now);
   next_report_ = now;
@@ -273,7 +274,7 @@ void ServerSession::OnMeasure(const From& from, const Message& message, int64_t 
   if (known) batch_->reference = known->front();
   batch_->tries.resize(request.candidates.size());
   for (size_t i = 0; i < request.candidates.size(); ++i) batch_->order.push_back(i);
-  if (uploads) batch_->intake.emplace(request.upload, request.upload_bytes, options_.uploads, now, shelf_);
+  if (uploads) batch_->intake.emplace(request.upload, request.upload_bytes, options_.uploads, now, shelf_->Take());
   accept();
   if (const std::string why = WhyNoMore(); !why.empty()) return CancelBatch(why, now);
   if (!Fault().empty()) return StartNext(now);
@@ -284,8 +285,10 @@ void ServerSession::OnMeasure(const From& from, const Message& message, int64_t 
 // Takes the blobs of the batch, which have been checked, and begins to measure it.
 void ServerSession::TakeBlobs(std::vector<Blob> blobs) {
   if (batch_->request.has_reference) {
-    references_.Put(CachedReference(batch_->request.task.reference_hash), {blobs.back()}, options_.reference_bytes);
-    batch_->reference = std::move(blobs.back());
+    // A copy, since it is kept for later batches, which need the shared memory of this one.
+    batch_->reference = blobs.back()->memory() ? MakeBlob(std::string(*blobs.back())) : blobs.back();
+    references_.Put(CachedReference(batch_->request.task.reference_hash), {batch_->reference},
+                    options_.reference_bytes);
     blobs.pop_back();
   }
   batch_->artifacts = std::move(blobs);

@@ -110,7 +110,8 @@ class ServerSession : public Timed<ServerSession> {
   std::string WhyLeaving() const { return leaving_ ? leaving_->why : ""; }
 
   bool Busy() const { return lease_.has_value(); }
-  int64_t KeptBytes() const;  // of references, their outputs and the artifacts of the batch
+  // Of references, their outputs and the artifacts of the batch, but for those in shared memory.
+  int64_t KeptBytes() const;
 
  private:
   friend class Timed<ServerSession>;
@@ -332,8 +333,8 @@ class ServerSession : public Timed<ServerSession> {
   ServerActions actions_;
   Token highest_;
   std::optional<Lease> lease_;
-  std::string ended_;                                                    // why the latest lease that has ended did
-  std::shared_ptr<BlobShelf> shelf_ = BlobShelf::Make(kMaxUploadBytes);  // memory for uploads, while the lease lasts
+  std::string ended_;                                                         // why the latest lease that has ended did
+  std::shared_ptr<MemoryShelf> shelf_ = MemoryShelf::Make(kMostPackedBytes);  // for uploads, while the lease lasts
   std::optional<Batch> batch_;
   std::optional<Calls> calls_;
   StoppedTime stopped_;

@@ -133,7 +133,9 @@ void AllowKernels(Filter& filter) {
   // Others would name a process that gets signals when a descriptor becomes readable.
   for (const int command : {F_GETFD, F_SETFD, F_GETFL, F_DUPFD_CLOEXEC})
     filter.Add(SCMP_ACT_ALLOW, "fcntl", {SCMP_A1(SCMP_CMP_EQ, static_cast<scmp_datum_t>(command))});
-  // The channel to the parent. No address, and no descriptors in messages.
+  // The channel to the parent. No address, and no descriptors in messages to the parent. It passes the memory in which
+  // artifacts lie.
+  filter.Add(SCMP_ACT_ALLOW, "recvmsg", {SCMP_A0(SCMP_CMP_EQ, static_cast<scmp_datum_t>(kRunnerDescriptor))});
   for (const char* call : {"sendto", "recvfrom"})
     filter.Add(SCMP_ACT_ALLOW, call,
                {SCMP_A0(SCMP_CMP_EQ, static_cast<scmp_datum_t>(kRunnerDescriptor)), SCMP_A4(SCMP_CMP_EQ, 0)});

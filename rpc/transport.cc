@@ -126,7 +126,7 @@ struct RouterSocket::Impl : Watched {
 
   void Receive(Frames frames, const Origin& origin) override {
     // Over ipc, a peer may state any User-Id in its handshake.
-    From from{.peer = *frames[0],
+    From from{.peer = std::string(*frames[0]),
               .identity = domain ? origin.user : "",
               .name = {},
               .roles = kUnauthenticated,
@@ -156,7 +156,7 @@ struct RouterSocket::Impl : Watched {
   }
   Sent Send(const Peer& peer, Frames frames) {
     if (!socket_) return Sent::kGone;
-    frames.insert(frames.begin(), std::make_shared<const std::string>(peer));
+    frames.insert(frames.begin(), MakeBlob(peer));
     const Sent sent = SendFrames(socket_, frames);
     DrainSoon();
     return sent;

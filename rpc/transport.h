@@ -91,8 +91,8 @@ class DealerSocket {
                                                        Peers peers = Peers::kMember);
   ~DealerSocket();
   // Returns false if there is no connection or the peer does not read. Then the message is dropped, and the caller
-  // should repeat it in on_connected. `last` follows the blobs of the message as another one, unless it is null.
-  bool Send(const Message& message, const BlobPart& last = {});
+  // should repeat it in on_connected.
+  bool Send(const Message& message);
   // Returns the endpoint to which the socket is connected or tries to connect.
   const std::string& endpoint() const;
   // Why no connection can be made, although somebody answers there. A peer that ends during a handshake, such as a

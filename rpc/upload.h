@@ -13,6 +13,7 @@
 #include "rpc/channel.h"
 #include "rpc/content_hash.h"
 #include "rpc/message.h"
+#include "rpc/shared_memory.h"
 #include "rpc/timers.h"
 
 namespace autotune::rpc {
@@ -30,11 +31,9 @@ class Intake {
     int64_t chunk_bytes = 256 << 10;
     int64_t most_pulled_bytes = 8 << 20;  // at a time
   };
-  // Of `bytes` bytes whose ContentHash is `hash`. Without `hash`, each chunk has its own. The blobs have their memory
-  // from `shelf`.
-  Intake(std::string hash, int64_t bytes, const Options& options, int64_t now,
-         std::shared_ptr<BlobShelf> shelf = BlobShelf::Make(0))
-      : options_(options), hash_(std::move(hash)), bytes_(bytes), reader_(bytes, std::move(shelf)), progress_(now) {}
+  // Of `bytes` bytes whose ContentHash is `hash`. Without `hash`, each chunk has its own. `memory` holds the bytes, and
+  // then the blobs.
+  Intake(std::string hash, int64_t bytes, const Options& options, int64_t now, std::shared_ptr<SharedMemory> memory);
 
   // To be called when there is a connection, and again at each new one: what was pulled over an earlier one is lost.
   std::vector<UploadPull> Begin(int64_t now);
@@ -51,13 +50,11 @@ class Intake {
   // The time from which on the upload has failed, since nothing has arrived for very long.
   int64_t StalledAt() const { return progress_ + kStalledMs; }
   void Postpone(int64_t by);  // this process was stopped for so long
-  // Bytes of memory that it takes.
-  int64_t KeptBytes() const;
 
  private:
   struct Pull {
     int64_t offset = 0, bytes = 0, at = 0;
-    Blob chunk = nullptr;  // set if it is here, but an earlier one is not
+    bool here = false;  // but an earlier one is not
 
     int64_t End() const { return offset + bytes; }
   };
@@ -72,10 +69,10 @@ class Intake {
 
   Options options_;
   std::string hash_;
-  int64_t bytes_ = 0;     // of the upload
-  int64_t received_ = 0;  // bytes, without a gap
-  ContentHasher hasher_;  // of these, as is reader_; unused without hash_
-  FrameReader reader_;
+  int64_t bytes_ = 0;  // of the upload
+  std::shared_ptr<SharedMemory> memory_;
+  int64_t received_ = 0;     // bytes, without a gap
+  ContentHasher hasher_;     // of these; unused without hash_
   std::deque<Pull> pulled_;  // the first one is not here yet
   int64_t at_a_time_ = 1;    // chunks
   int64_t slowest_ms_ = 0;   // of the chunks so far
@@ -87,6 +84,6 @@ class Intake {
 // uploads these.
 std::vector<Blob> PackedParts(const std::vector<Blob>& blobs);
 // Returns the chunk for a pull; null if a server cannot mean that. Only a chunk of several parts is copied.
-BlobPart ChunkOf(const std::vector<Blob>& parts, const UploadPull& pull);
+Blob ChunkOf(const std::vector<Blob>& parts, const UploadPull& pull);
 
 }  // namespace autotune::rpc

@@ -125,7 +125,7 @@ class Monitor : public Watched {
     if (frames[0]->size() < sizeof event + sizeof value) return;
     memcpy(&event, frames[0]->data(), sizeof event);
     memcpy(&value, frames[0]->data() + sizeof event, sizeof value);
-    on_event_({event, static_cast<int>(value), frames.size() > 1 ? *frames[1] : ""});
+    on_event_({event, static_cast<int>(value), std::string(frames.size() > 1 ? std::string_view(*frames[1]) : "")});
   }
   void* observed_;
   OnSocketEvent on_event_;

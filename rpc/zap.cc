@@ -53,13 +53,12 @@ class Handler {
       zmq_poll(&item, 1, -1);
       if (!ReceiveFrames(socket_, frames)) continue;
       const std::string key = KeyOf(frames);
-      const bool allowed = !key.empty() && IsAllowed(*frames[2], key);
-      const auto text = [](std::string frame) { return std::make_shared<const std::string>(std::move(frame)); };
-      const Blob request = frames.size() > 1 ? frames[1] : text("");
+      const bool allowed = !key.empty() && IsAllowed(std::string(*frames[2]), key);
+      const Blob request = frames.size() > 1 ? frames[1] : MakeBlob("");
       // 400 tells the peer, and ends the connection at once. After 300, libzmq 4.3 keeps it until the handshake's time
       // is over, and the peer does not learn why.
-      SendFrames(socket_, {text("1.0"), request, text(allowed ? "200" : "400"), text(allowed ? "" : "unknown key"),
-                           text(allowed ? key : ""), text("")});
+      SendFrames(socket_, {MakeBlob("1.0"), request, MakeBlob(allowed ? "200" : "400"),
+                           MakeBlob(allowed ? "" : "unknown key"), MakeBlob(allowed ? key : ""), MakeBlob("")});
     }
   }
   static std::string KeyOf(const Frames& frames) {

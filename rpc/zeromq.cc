@@ -23,17 +23,17 @@ void FreeBlob(void*, void* hint) {
   delete handed;
 }
 
-// Sends `bytes` of `owner` as one frame, without waiting. Returns false if ZeroMQ does not take it; zmq_errno tells
-// why. Small frames are copied, large ones shared with ZeroMQ's io thread until they are sent.
-bool SendFrame(void* socket, const Blob& owner, std::string_view bytes, bool more) {
+// Sends a frame, without waiting. Returns false if ZeroMQ does not take it; zmq_errno tells why. Small frames are
+// copied, large ones shared with ZeroMQ's io thread until they are sent.
+bool SendFrame(void* socket, const Blob& frame, bool more) {
   zmq_msg_t part;
-  if (bytes.size() < 4096) {
-    zmq_msg_init_size(&part, bytes.size());
-    memcpy(zmq_msg_data(&part), bytes.data(), bytes.size());
+  if (frame->size() < 4096) {
+    zmq_msg_init_size(&part, frame->size());
+    memcpy(zmq_msg_data(&part), frame->data(), frame->size());
   } else {
-    auto* handed = new HandedOver{.blob = owner};
+    auto* handed = new HandedOver{.blob = frame};
     handed->complete.store(true, std::memory_order_release);
-    zmq_msg_init_data(&part, const_cast<char*>(bytes.data()), bytes.size(), FreeBlob, handed);
+    zmq_msg_init_data(&part, const_cast<char*>(frame->data()), frame->size(), FreeBlob, handed);
   }
   int rc;
   do {
@@ -147,25 +147,22 @@ int EventsOf(void* socket) {
   return zmq_getsockopt(socket, ZMQ_EVENTS, &events, &size) == 0 ? events : 0;
 }
 
-Sent SendFrames(void* socket, const Frames& frames, const BlobPart& last) {
-  const size_t count = frames.size() + (last.whole ? 1 : 0);
-  for (size_t i = 0; i < count; ++i) {
-    const bool more = i + 1 < count;
-    const Blob& owner = i < frames.size() ? frames[i] : last.whole;
-    const std::string_view bytes = i < frames.size() ? std::string_view(*owner) : last.view();
-    if (SendFrame(socket, owner, bytes, more)) continue;
+Sent SendFrames(void* socket, const Frames& frames) {
+  for (size_t i = 0; i < frames.size(); ++i) {
+    const bool more = i + 1 < frames.size();
+    if (SendFrame(socket, frames[i], more)) continue;
     // ZeroMQ refuses only the first frame: it takes a message whole or not at all.
     if (zmq_errno() != EAGAIN) return Sent::kGone;
     // zmq_msg_send does not notice anything within a millisecond of the last time, such as a connection that is new.
     EventsOf(socket);
-    if (!SendFrame(socket, owner, bytes, more)) return zmq_errno() == EAGAIN ? Sent::kFull : Sent::kGone;
+    if (!SendFrame(socket, frames[i], more)) return zmq_errno() == EAGAIN ? Sent::kFull : Sent::kGone;
   }
   return Sent::kYes;
 }
 
 namespace {
 
-// Copies what a thread of libzmq has written.
+// Copies what a thread of libzmq has written. Larger frames stay where they are.
 #if defined(__SANITIZE_THREAD__)
 // ThreadSanitizer does not see how libzmq hands the bytes over, and would examine each of them as a race.
 __attribute__((no_sanitize("thread"))) std::string CopyOf(const volatile char* from, size_t bytes) {
@@ -173,9 +170,29 @@ __attribute__((no_sanitize("thread"))) std::string CopyOf(const volatile char* f
   for (size_t i = 0; i < bytes; ++i) copy[i] = from[i];
   return copy;
 }
+constexpr size_t kMostCopied = SIZE_MAX;
 #else
 std::string CopyOf(const char* from, size_t bytes) { return {from, bytes}; }
+constexpr size_t kMostCopied = 64 << 10;  // libzmq receives smaller ones into memory that they share [chosen]
 #endif
+
+// A message of libzmq, freed with the last blob that needs it.
+struct Received {
+  Received() { zmq_msg_init(&message); }
+  ~Received() { zmq_msg_close(&message); }
+  Received(const Received&) = delete;
+  zmq_msg_t message;
+};
+
+// Returns the bytes of a frame, which this may take away.
+Blob TakeFrame(zmq_msg_t* frame) {
+  auto* bytes = static_cast<char*>(zmq_msg_data(frame));
+  const size_t count = zmq_msg_size(frame);
+  if (count <= kMostCopied) return MakeBlob(CopyOf(bytes, count));
+  auto taken = std::make_shared<Received>();
+  zmq_msg_move(&taken->message, frame);
+  return MakeBlob(std::string_view(bytes, count), std::move(taken));
+}
 
 }  // namespace
 
@@ -201,11 +218,8 @@ bool ReceiveFrames(void* socket, Frames& frames, Origin* origin) {
       };
       *origin = {.user = get("User-Id"), .address = get("Peer-Address"), .descriptor = zmq_msg_get(&part, ZMQ_SRCFD)};
     }
-    if (frames.size() < kMost) {
-      auto* bytes = static_cast<char*>(zmq_msg_data(&part));
-      frames.push_back(std::make_shared<const std::string>(CopyOf(bytes, zmq_msg_size(&part))));
-    }
     more = zmq_msg_more(&part);
+    if (frames.size() < kMost) frames.push_back(TakeFrame(&part));
     zmq_msg_close(&part);
   }
   return true;

@@ -35,8 +35,7 @@ void SetClientKeys(void* socket, const CurveKeys& own, const std::string& listen
 // Lets a DEALER keep its connection through a break of the link of up to 3 s. Before it connects.
 void BearBreaks(void* socket);
 
-// Sends a whole message, without waiting. `last` is another frame at its end, unless it is null.
-Sent SendFrames(void* socket, const Frames& frames, const BlobPart& last = {});
+Sent SendFrames(void* socket, const Frames& frames);  // a whole message, without waiting
 struct Origin {
   std::string user;     // the User-Id that ZAP gave the sender; empty: none
   std::string address;  // IP address of the sender; empty: it is on this host

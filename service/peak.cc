@@ -90,7 +90,7 @@ Result<FastestCall> FastestOn(rpc::FarmClient& farm, const std::string& program,
   rpc::MeasureJob job;
   job.task.id = kKernel;
   job.candidates = {candidate};
-  job.artifacts = {std::make_shared<const std::string>(std::move(library))};
+  job.artifacts = {rpc::MakeBlob(std::move(library))};
   const rpc::TrialResult result = TRY(farm.Measure(std::move(job), std::move(callbacks)))[0];
   if (result.status != TrialStatus::kOk || result.times.empty())
     return Err("the device could not run the kernel that measures its cores: ", ToText(result.status), ", ",

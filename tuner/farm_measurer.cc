@@ -175,7 +175,7 @@ class FarmMeasurer : public Measurer {
     std::map<std::string, int> artifacts;
     for (size_t i : sent) {
       auto [artifact, first] = artifacts.emplace(builds[i].artifact.data, static_cast<int>(job.artifacts.size()));
-      if (first) job.artifacts.push_back(std::make_shared<const std::string>(builds[i].artifact.data));
+      if (first) job.artifacts.push_back(rpc::MakeBlob(builds[i].artifact.data));
       rpc::Candidate candidate;
       candidate.id = std::to_string(next_id_++);
       candidate.kernel = "kernel";
@@ -317,7 +317,7 @@ class FarmMeasurer : public Measurer {
       Result<BuiltLibrary> built =
           failed.empty() ? builder_.Link(objects, requests[first].target) : Result<BuiltLibrary>(Err(failed));
       if (built.ok()) {
-        reference.blob = std::make_shared<const std::string>(std::move(built->artifact.data));
+        reference.blob = rpc::MakeBlob(std::move(built->artifact.data));
       } else {
         reference.error = "the program that the candidates are compared with cannot be built: " + built.error().Text();
       }

@@ -57,7 +57,7 @@ class Latest {
 
 // Blobs that a machine can tell apart, by their bytes or by their sizes.
 inline const rpc::Blob& SomeBlob(StepBytes& in) {
-  static const auto make = [](std::string bytes) { return std::make_shared<const std::string>(std::move(bytes)); };
+  static const auto make = [](std::string bytes) { return rpc::MakeBlob(std::move(bytes)); };
   static const rpc::Blob kBlobs[] = {make("artifact"), make("reference"), make(""), make(std::string(3 << 20, 'a')),
                                      make(std::string(rpc::kMaxBlobBytes + 1, 'a'))};
   const size_t which = in.Next();
@@ -142,7 +142,7 @@ class MessageMaker {
           std::string bytes = *frames[f];
           for (size_t n = in_.Below(3); n > 0; --n) bytes[in_.Next() % bytes.size()] = static_cast<char>(in_.Next());
           if (in_.OneIn(8)) bytes.resize(in_.Next() % bytes.size());
-          frames[f] = std::make_shared<const std::string>(std::move(bytes));
+          frames[f] = rpc::MakeBlob(std::move(bytes));
         }
         return frames;
       default: {
@@ -153,7 +153,7 @@ class MessageMaker {
         } else {
           Spoil(json);
         }
-        frames[part] = std::make_shared<const std::string>(json.Cbor());
+        frames[part] = rpc::MakeBlob(json.Cbor());
         return frames;
       }
     }

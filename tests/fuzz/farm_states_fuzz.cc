@@ -331,14 +331,14 @@ class FuzzedFarm {
     work.count = next_calls_ == 1 ? 1 : 1 + static_cast<int64_t>(in_.Below(24));
     work.seconds = static_cast<double>(1 + in_.Below(8));
     work.exclusive = in_.OneIn(4);
-    work.body = [](int64_t) { return std::make_shared<const std::string>("call"); };
+    work.body = [](int64_t) { return rpc::MakeBlob("call"); };
     Take(client_.StartCall(std::move(work), now_));
   }
   void StartJob() {
     answered_.clear();
     auto job = std::make_shared<rpc::MeasureJob>();
     if (in_.Below(4) > 0) {
-      job->reference = in_.Below(4) > 0 ? std::make_shared<const std::string>("reference") : fuzz::SomeBlob(in_);
+      job->reference = in_.Below(4) > 0 ? rpc::MakeBlob("reference") : fuzz::SomeBlob(in_);
       job->task.reference_hash = HashBytes128(*job->reference).Hex();
       job->task.reference_seconds = in_.OneIn(8) ? 1e9 : 5;
     }
@@ -440,7 +440,7 @@ class FuzzedFarm {
       } else if (std::get_if<rpc::ConnectUploads>(&action)) {
         connects = true;
       } else if (auto* chunk = std::get_if<rpc::AskUploads>(&action)) {
-        Post(Role::kClient, Role::kServer, chunk->Whole(), true);
+        Post(Role::kClient, Role::kServer, chunk->message, true);
       } else if (auto* result = std::get_if<rpc::Deliver>(&action)) {
         CHECK(answered_.insert(result->result.candidate).second) << "a candidate is answered twice";
       } else if (auto* replied = std::get_if<rpc::CallReplied>(&action)) {

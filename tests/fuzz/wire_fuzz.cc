@@ -41,7 +41,7 @@ FUZZ_TARGET(wire) {
   } else {
     size_t split = std::min<size_t>(static_cast<uint8_t>(input[1]), input.size() - 2);
     input.remove_prefix(2);
-    auto blob = [](std::string_view bytes) { return std::make_shared<const std::string>(bytes); };
+    auto blob = [](std::string_view bytes) { return rpc::MakeBlob(std::string(bytes)); };
     DecodeBoth({blob(input.substr(0, split)), blob(input.substr(split))});
   }
 }

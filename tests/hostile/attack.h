@@ -60,8 +60,8 @@ class Peer {
     }
     return true;
   }
-  bool Frame(const std::string& bytes, bool more) {
-    return Bytes(std::string(1, static_cast<char>((more ? 1 : 0) | 2)) + Number(bytes.size(), 8) + bytes);
+  bool Frame(std::string_view bytes, bool more) {
+    return Bytes(std::string(1, static_cast<char>((more ? 1 : 0) | 2)) + Number(bytes.size(), 8) + std::string(bytes));
   }
   bool Send(const rpc::Message& message) {
     const rpc::Frames frames = rpc::Encode(message);

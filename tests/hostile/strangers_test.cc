@@ -110,7 +110,7 @@ TEST_F(HostileStrangers, WithoutKeysLearnNothing) {
     std::string bytes;
     const rpc::Frames frames = rpc::Encode({"r", rpc::StatusRequest{}, {}});
     for (size_t i = 0; i < frames.size(); ++i)
-      bytes += Number(i + 1 < frames.size(), 1) + Number(frames[i]->size(), 1) + *frames[i];
+      bytes += Number(i + 1 < frames.size(), 1) + Number(frames[i]->size(), 1) + std::string(*frames[i]);
     return bytes;
   }();
   const std::string ready = std::string("\4\x1a\5READY\xbSocket-Type\0\0\0\6DEALER", 28);

@@ -101,7 +101,7 @@ TEST_F(HostileTwins, MessagesOfALaterRunAndEpochs) {
 TEST_F(HostileTwins, AnnouncedReferencesAndOldTokens) {
   Begin({.victim = "fresh-runs,phases", .bystander = "fencing,incarnation"});
   const std::vector<float> wrong(64, 99);
-  const auto outputs = std::make_shared<const std::string>(reinterpret_cast<const char*>(wrong.data()), 64 * 4);
+  const auto outputs = rpc::MakeBlob({reinterpret_cast<const char*>(wrong.data()), 64 * 4});
   const std::string announced = OnTheChannel({"", rpc::RunnerReference{1}, {outputs}});
   EXPECT_THAT(StatusesOnVictim({Send(announced) + "*(volatile int*)0 = 1;", kWrong}), ElementsAre(kRunCrashed, kOk));
   const rpc::DeviceStatus device = DeviceOf("bystander");

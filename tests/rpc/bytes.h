@@ -7,6 +7,6 @@
 
 namespace autotune::rpc {
 
-inline Blob Bytes(std::string s) { return std::make_shared<const std::string>(std::move(s)); }
+inline Blob Bytes(std::string s) { return MakeBlob(std::move(s)); }
 
 }  // namespace autotune::rpc

@@ -305,7 +305,7 @@ TEST(ServerCalls, TakesCallsAheadOfTheReplies) {
 
 TEST(ServerCalls, KeepLimitedMemory) {
   CallWorld w;
-  const Blob most = std::make_shared<const std::string>(kMaxBlobBytes, 'x');
+  const Blob most = Bytes(std::string(kMaxBlobBytes, 'x'));
   const int64_t before = w.session.KeptBytes();
   int64_t number = 1;
   for (std::string refusal; refusal.empty(); refusal = w.RefusalText()) {
@@ -354,7 +354,7 @@ TEST(ServerCalls, MalformedOnesAreRefused) {
   EXPECT_THAT(w.RefusalText(), HasSubstr("out of range"));
   w.Say("r", CallOf(1), {});
   EXPECT_THAT(w.RefusalText(), HasSubstr("one blob"));
-  w.Say("r", CallOf(1), {std::make_shared<const std::string>(kMaxBlobBytes + 1, 'x')});
+  w.Say("r", CallOf(1), {Bytes(std::string(kMaxBlobBytes + 1, 'x'))});
   EXPECT_THAT(w.RefusalText(), HasSubstr("at most"));
   w.Make(CallOf(1));
   RunnerResult result{*w.call, {}};

@@ -34,7 +34,7 @@ struct ClientWorld {
     for (auto& action : actions) {
       if (auto* a = std::get_if<AskTracker>(&action)) tracker.push_back(a->message);
       if (auto* a = std::get_if<AskServer>(&action)) server.push_back(a->message);
-      if (auto* a = std::get_if<AskUploads>(&action)) chunks.push_back(a->Whole());
+      if (auto* a = std::get_if<AskUploads>(&action)) chunks.push_back(a->message);
       if (std::get_if<ConnectUploads>(&action)) ++upload_connections;
       if (auto* a = std::get_if<Deliver>(&action)) results.push_back(a->result);
       if (auto* a = std::get_if<JobWaits>(&action)) waits.push_back(a->wait);

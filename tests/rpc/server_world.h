@@ -40,7 +40,7 @@ struct ServerWorld {
         }
         started = *a->request.As<RunnerRequest>();
         ahead.clear();
-        for (const Blob& blob : a->ahead.blobs) ahead.push_back(*blob);
+        for (const Blob& blob : a->ahead.blobs) ahead.emplace_back(*blob);
         blobs = a->request.blobs.size();
       }
       if (std::get_if<KillRunner>(&action)) ++kills;

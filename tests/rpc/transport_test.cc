@@ -164,7 +164,7 @@ TEST(Transport, APeerOverIpcHasNoIdentity) {
   Echo echo;
   const UniqueFd liar = ConnectAsDealer(echo, std::string("\7User-Id\0\0\0\5alice", 17));
   const Frames ping = Encode({"q", Ping{"who"}, {}});
-  SendRaw(liar.get(), Frame(*ping[0], true) + Frame(*ping[1], false));
+  SendRaw(liar.get(), Frame(std::string(*ping[0]), true) + Frame(std::string(*ping[1]), false));
   EXPECT_THAT(ReceiveUntil(echo, liar.get(), "who"), HasSubstr("who"));
   EXPECT_EQ(echo.last_identity, "");
 }

@@ -1,8 +1,8 @@
 # The state machines of the farm once more, with rules that tests can switch off (rpc/rules.h). Nothing here may link rpc
 # or tracker.
-set(machines administration allow_list blob_shelf capability channel check_measure client_batch client_calls client_session client_timers
+set(machines administration allow_list blob capability channel check_measure client_batch client_calls client_session client_timers
     content_hash farm_event from job_report message rules server_batch server_calibration server_calls server_leave server_quarantine
-    server_session server_upload upload)
+    server_session server_upload shared_memory upload)
 list(TRANSFORM machines REPLACE "(.+)" "${CMAKE_SOURCE_DIR}/rpc/\\1.cc")
 foreach(file status_of_key tracker_dials tracker_holds tracker_jobs tracker_members tracker_state tracker_status tracker_timers)
   list(APPEND machines ${CMAKE_SOURCE_DIR}/tracker/${file}.cc)

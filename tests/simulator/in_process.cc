@@ -59,13 +59,13 @@ Mailbox::Time InProcessNetwork::When(int64_t ms) const {
 bool InProcessNetwork::Send(const Peer& from, const Peer& to, const Message& message) {
   Mailbox::Letter letter{from, to, {}};
   // Copies the bytes, since the encoder's frames share the message's blobs.
-  for (const rpc::Blob& frame : rpc::Encode(message)) letter.frames.push_back(*frame);
+  for (const rpc::Blob& frame : rpc::Encode(message)) letter.frames.emplace_back(*frame);
   return At(to).Put(std::move(letter));
 }
 
 Message InProcessNetwork::Open(const Mailbox::Letter& letter) {
   rpc::Frames frames;
-  for (const std::string& frame : letter.frames) frames.push_back(std::make_shared<const std::string>(frame));
+  for (const std::string& frame : letter.frames) frames.push_back(rpc::MakeBlob(frame));
   auto decoded = rpc::Decode(frames);
   auto* message = std::get_if<Message>(&decoded);
   CHECK(message) << "a message from " << letter.from << " to " << letter.to << " cannot be read";

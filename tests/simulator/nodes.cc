@@ -53,11 +53,11 @@ TrialStatus VerdictOf(Fate fate) {
 bool Ends(Fate fate) { return fate != Fate::kHangs && fate != Fate::kSleeps; }
 
 // Returns the seconds that a device reports for this artifact: a whole number, so that the wire transmits it exactly.
-double TimeOf(const std::string& artifact) { return 1 + static_cast<double>(Hash64(artifact) % 1000000007); }
+double TimeOf(std::string_view artifact) { return 1 + static_cast<double>(Hash64(artifact) % 1000000007); }
 
 }  // namespace
 
-Fate FateOf(const std::string& candidate) {
+Fate FateOf(std::string_view candidate) {
   switch (candidate.back()) {
     case 'x':
       return Fate::kCrashes;
@@ -81,7 +81,7 @@ Fate FateOf(const std::string& candidate) {
 std::shared_ptr<const rpc::MeasureJob> MakeJob(const std::string& prefix, const JobPlan& plan, Rng& rng) {
   auto job = std::make_shared<rpc::MeasureJob>();
   if (rng.Below(2)) {
-    job->reference = std::make_shared<const std::string>("reference of " + prefix.substr(0, prefix.find('.')));
+    job->reference = rpc::MakeBlob("reference of " + prefix.substr(0, prefix.find('.')));
     job->task.reference_hash = HashBytes128(*job->reference).Hex();
     job->task.reference_seconds = 3600;
   }
@@ -91,7 +91,7 @@ std::shared_ptr<const rpc::MeasureJob> MakeJob(const std::string& prefix, const 
     candidate.blob = static_cast<int>(i);
     candidate.check = job->reference != nullptr;
     candidate.load_seconds = candidate.run_seconds = Ends(FateOf(candidate.id)) ? plan.deadline_seconds : 2;
-    job->artifacts.push_back(std::make_shared<const std::string>("artifact of " + candidate.id));
+    job->artifacts.push_back(rpc::MakeBlob("artifact of " + candidate.id));
     job->candidates.push_back(std::move(candidate));
   }
   return job;
@@ -261,13 +261,13 @@ void ServerNode::AnswerCall(const Message& message, int64_t run) {
     result.result = {.status = TrialStatus::kDeviceError, .error = "the device does not answer"};
     End("device error");
   } else {
-    reply = {std::make_shared<const std::string>("reply to " + *message.blobs.at(0))};
+    reply = {rpc::MakeBlob("reply to " + std::string(*message.blobs.at(0)))};
     End("ok");
   }
   Perform(session_.OnRunnerMessage({"", result, std::move(reply)}, world_.now()));
 }
 
-void ServerNode::SendResult(const rpc::RunnerRequest& request, const std::string& artifact) {
+void ServerNode::SendResult(const rpc::RunnerRequest& request, std::string_view artifact) {
   const bool forges = fate_ == Fate::kForges, is_wrong = fate_ == Fate::kWrong || runner_.damaged;
   if (fate_ == Fate::kBreaksDevice) FailDevice(kBrokenMs);
   if (fate_ == Fate::kDamages) runner_.damaged = true;
@@ -328,8 +328,7 @@ void ClientNode::NextCalls() {
   work.exclusive = replies_ == count - 1;
   work.body = [calls = *calls_, first = work.number](int64_t index) {
     const int64_t number = first + index;
-    return std::make_shared<const std::string>(calls.name + "/" + std::to_string(number) +
-                                               calls.fates[static_cast<size_t>(number - 1)]);
+    return rpc::MakeBlob(calls.name + "/" + std::to_string(number) + calls.fates[static_cast<size_t>(number - 1)]);
   };
   Perform(session_.StartCall(std::move(work), world_.now()));
 }
@@ -400,7 +399,7 @@ void ClientNode::Perform(rpc::ClientActions actions) {
     } else if (std::get_if<rpc::ConnectUploads>(&action)) {
       world_.connect_uploads();
     } else if (auto* chunk = std::get_if<rpc::AskUploads>(&action)) {
-      world_.to_uploads(chunk->Whole());
+      world_.to_uploads(chunk->message);
     } else if (std::get_if<rpc::DropServer>(&action)) {
       world_.drop_server();
     } else if (auto* event = std::get_if<rpc::FarmEvent>(&action)) {

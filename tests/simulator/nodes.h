@@ -31,7 +31,7 @@ enum class Fate {
   kDamages,       // it is fine, but in its runner all others then compute wrong numbers
   kBreaksDevice,  // the device fails
 };
-Fate FateOf(const std::string& candidate);
+Fate FateOf(std::string_view candidate);
 
 struct JobPlan {
   int most = 90;                   // the job has 1 to `most` candidates
@@ -110,7 +110,7 @@ class ServerNode {
   void Execute(const rpc::Message& request);
   void Probe(int64_t run, int64_t runner);
   void Send(const rpc::Message& request, int64_t run);
-  void SendResult(const rpc::RunnerRequest& request, const std::string& artifact);
+  void SendResult(const rpc::RunnerRequest& request, std::string_view artifact);
   void AnswerCall(const rpc::Message& message, int64_t run);
   void EndRunner(std::string_view status, const rpc::RunnerEnd& end);
   rpc::RunnerFacts Examine();

@@ -251,7 +251,7 @@ void Simulator::BookServerEvent(int s, const FarmEvent& event) {
 
 void Simulator::OnStart(int s, const ServerNode::Start& start) {
   if (start.message.As<rpc::RunnerCall>()) {
-    const std::string& call = *start.message.blobs.at(0);  // "session/number" and perhaps a letter
+    const std::string call(*start.message.blobs.at(0));  // "session/number" and perhaps a letter
     const size_t slash = call.find('/');
     return ledger_.Add({.what = What::kCallStarted,
                         .at = now_,

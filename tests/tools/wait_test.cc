@@ -38,7 +38,7 @@ class Wait : public test::FarmTest {
         rpc::FarmClient::Connect({.tracker = socket_, .key = key, .job = "other", .idle_lease_seconds = 3600});
     EXPECT_TRUE(client.ok());
     rpc::MeasureJob job;  // gets the device, but fails to load
-    job.artifacts = {std::make_shared<const std::string>("no artifact")};
+    job.artifacts = {rpc::MakeBlob("no artifact")};
     job.candidates.resize(1);
     job.candidates[0].id = "a";
     job.candidates[0].kernel = "kernel";

@@ -55,7 +55,7 @@ inline Blob CompileKernels(const std::vector<std::string>& bodies, const std::st
               name + "_raw(c, p); }\n";
   }
   const std::string metadata = R"({"abi_version":1,"target":"test","kernels":[)" + kernels + "]}";
-  return std::make_shared<const std::string>(CompileArtifact(metadata, source));
+  return rpc::MakeBlob(CompileArtifact(metadata, source));
 }
 // Returns an artifact whose kernels launch functions of `code`, a module for a device other than the CPU.
 inline Blob ArtifactOf(const std::string& metadata, Module code) {
@@ -65,7 +65,7 @@ inline Blob ArtifactOf(const std::string& metadata, Module code) {
                      "\");\nconst unsigned char tree[] = {";
   for (unsigned char byte : test::ModuleBlobSymbol(test::ModuleBlob(library).value()))
     body += std::to_string(byte) + ",";
-  return std::make_shared<const std::string>(CompileArtifact(metadata, body + "};\n"));
+  return rpc::MakeBlob(CompileArtifact(metadata, body + "};\n"));
 }
 inline Blob Compile(const std::string& body, const std::string& top = "") { return CompileKernels({body}, top); }
 

@@ -48,7 +48,7 @@ TEST_F(FarmCandidates, EveryKindOfFailureIsOneFailedTrial) {
       Compile(std::string(kDouble) + " x[0] = 3;"),                  // writes to its input
       Compile("__builtin_trap();"),                                  // illegal instruction
       Compile("c->set_error(c, \"tile 3 is empty\"); return 5;"),    // reports an error
-      std::make_shared<const std::string>("this is no shared object"),
+      rpc::MakeBlob("this is no shared object"),
       Compile(kDouble, "__attribute__((constructor)) void f(void) { volatile int* volatile p = 0; *p = 1; }"),
       Compile("static volatile int n; if (n++ > 3) y[0] = 9; else " + std::string(kDouble)),  // right only at first
       Compile("static volatile int n; if (n++ == 0) " + std::string(kDouble)),  // right only in the first call
@@ -268,7 +268,7 @@ Blob SumOfBytes(const std::string& pair) {
       "  *(int32_t*)p[2] = sum; return 0; }\n"
       "int32_t k(AtContext* c, const DLTensor* const* a, int32_t n) {\n"
       "  void* p[3] = {a[0]->data, a[1]->data, a[2]->data}; return raw(c, p); }\n";
-  return std::make_shared<const std::string>(CompileArtifact(metadata, source));
+  return rpc::MakeBlob(CompileArtifact(metadata, source));
 }
 
 // The instruction vpmaddubsw saturates the sums of pairs at 16 bits. Small numbers hide this.
@@ -312,7 +312,7 @@ Blob Bounded(const std::string& value) {
       "e[i] = 1e-5f * (y[i] < 0 ? -y[i] : y[i]); } return 0; }\n"
       "int32_t k_bounded(AtContext* c, const DLTensor* const* a, int32_t n) {\n"
       "  void* p[4] = {a[0]->data, a[1]->data, a[2]->data, a[3]->data}; return raw_bounded(c, p); }\n";
-  return std::make_shared<const std::string>(CompileArtifact(metadata, source));
+  return rpc::MakeBlob(CompileArtifact(metadata, source));
 }
 
 // A candidate that mixes elements, as Winograd's algorithm does, is right for tame inputs only.
@@ -418,7 +418,7 @@ TEST_F(FarmCandidates, OversizedAndInvalidCandidatesFailAlone) {
   auto farm = StartLocal();
   ASSERT_TRUE(farm);
   auto client = ClientOf(*farm);
-  MeasureJob job = JobOf({std::make_shared<const std::string>(rpc::kMaxBlobBytes + 1, 'x'), Compile(kDouble)});
+  MeasureJob job = JobOf({rpc::MakeBlob(std::string(rpc::kMaxBlobBytes + 1, 'x')), Compile(kDouble)});
   job.candidates.push_back(job.candidates[1]);
   job.candidates.back().id = "none";
   job.candidates.back().blob = 9;

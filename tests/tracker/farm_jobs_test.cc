@@ -19,11 +19,11 @@ TEST_F(FarmJobs, ALargeJobIsCutIntoBatches) {
   auto farm = StartLocal();
   ASSERT_TRUE(farm);
   auto client = ClientOf(*farm);
-  std::string good = *Compile(kDouble);
+  std::string good(*Compile(kDouble));
   std::vector<Blob> artifacts;
   for (int i = 0; i < 150; ++i) {
     // The loader ignores bytes after the sections.
-    artifacts.push_back(std::make_shared<const std::string>(good + std::string(i % 2 ? 200000 : 10, 'x')));
+    artifacts.push_back(rpc::MakeBlob(good + std::string(i % 2 ? 200000 : 10, 'x')));
   }
   auto results = client->Measure(JobOf(artifacts));
   ASSERT_TRUE(results.ok()) << results.error().Text();

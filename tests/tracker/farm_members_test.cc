@@ -179,9 +179,9 @@ TEST_F(FarmMembers, UploadLargeBatches) {
   ASSERT_NO_FATAL_FAILURE(Start());
   auto client = std::move(Join(InviteHere("alice", Role::kClient))).value();
   const auto padded = [](int64_t bytes) {
-    std::string artifact = *Compile(kDouble);
+    std::string artifact(*Compile(kDouble));
     artifact.resize(static_cast<size_t>(bytes), 'x');
-    return std::make_shared<const std::string>(std::move(artifact));
+    return rpc::MakeBlob(std::move(artifact));
   };
   const auto results = client->Measure(JobOf(
       {padded(rpc::kMaxBlobBytes + 1), padded(rpc::kMaxUploadedBlobBytes), padded(rpc::kMaxUploadedBlobBytes + 1)}));

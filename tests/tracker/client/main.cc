@@ -18,8 +18,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   std::ifstream file(argv[3], std::ios::binary);
-  const auto artifact =
-      std::make_shared<const std::string>(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
+  const auto artifact = rpc::MakeBlob({std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()});
   rpc::FarmOptions options;
   options.tracker = argv[1];
   options.key = argv[2];

@@ -129,8 +129,8 @@ class Verifier {
     if (!client_) TRY(StartFarm());
     rpc::MeasureJob job;
     job.task.id = item.record.task;
-    job.reference = std::make_shared<const std::string>(reference->artifact.data);
-    job.artifacts = {std::make_shared<const std::string>(item.candidate.artifact.data)};
+    job.reference = rpc::MakeBlob(reference->artifact.data);
+    job.artifacts = {rpc::MakeBlob(item.candidate.artifact.data)};
     job.task.reference_hash = HashBytes128(*job.reference).Hex();
     job.task.reference_kernel = "reference";
     job.task.reference_seconds = 600;

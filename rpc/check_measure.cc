@@ -72,7 +72,13 @@ int64_t TotalBytes(const std::vector<Blob>& blobs) {
 std::optional<Refusal> CheckCall(const Call& call, const std::vector<Blob>& blobs) {
   if (call.session.empty() || call.number < 1 || !IsDeadline(call.seconds))
     return Refusal{code::kMalformed, "call: an option is out of range"};
-  return CheckCallBlobs(blobs);
+  std::optional<Refusal> refusal = CheckCallBlobs(blobs);
+  if (refusal || call.content.empty()) return refusal;
+  const auto bytes = static_cast<int64_t>(blobs[0]->size());
+  const int64_t most = call.left_out ? kMaxBlobBytes - bytes : bytes;
+  if (call.content_bytes < 1 || call.content_bytes > most)
+    return Refusal{code::kMalformed, "call: its content has an impossible size"};
+  return std::nullopt;
 }
 
 std::optional<Refusal> CheckCallBlobs(const std::vector<Blob>& blobs) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "rpc/client_session.h"
+#include "rpc/content_hash.h"
 #include "rpc/peer_text.h"
 
 namespace autotune::rpc {
@@ -44,10 +45,21 @@ void ClientSession::SendCalls(int64_t now) {
   for (; static_cast<int64_t>(call_->sent.size()) < call_->at_a_time && call_->Next() < work.count;) {
     const int64_t index = call_->Next(), answered = work.number + call_->replied - 1;
     Call call{Claim(), work.session, work.number + index, work.seconds, work.exclusive, answered};
+    Blob body = work.body(index);
+    if (work.content_bytes && lease_->minor >= kContentMinor) LeaveOutContent(index, call, body);
     call_->last_sent = now;
     call_->sent.push_back({options_.new_id(), now});
-    actions_.push_back(AskServer{{call_->sent.back().request, std::move(call), {work.body(index)}}});
+    actions_.push_back(AskServer{{call_->sent.back().request, std::move(call), {std::move(body)}}});
   }
+}
+
+// Names the content of a call and, unless the server has turned out to lack such contents, leaves it out of the body.
+void ClientSession::LeaveOutContent(int64_t index, Call& call, Blob& body) const {
+  call.content_bytes = call_->work.content_bytes(index);
+  const size_t rest = body->size() - static_cast<size_t>(call.content_bytes);
+  call.content = ContentHash(body->substr(rest));
+  call.left_out = !call_->whole;
+  if (call.left_out) body = MakeBlob(body->substr(0, rest), body);
 }
 
 // Sends the calls without a reply again, beginning with one: they or their replies may be lost, or the link is slow.

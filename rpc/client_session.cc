@@ -407,6 +407,7 @@ void ClientSession::OnServer(const Message& message, int64_t now) {
   if (!lease_) return;
   lease_->last_heard = now;
   lease_->heard = true;
+  lease_->minor = message.minor;
   lease_->broken = false;
   if (auto* report = message.As<ResultReport>()) {
     OnResult(message, *report, now);
@@ -441,6 +442,10 @@ void ClientSession::OnServerRefusal(const Id& request, const Refusal& refusal, i
   const bool ended = refusal.code == code::kStaleLease || refusal.code == code::kLeaseLost;
   if (ended || refusal.code == code::kForbidden) {  // the latter from servers before 2.5 that were restarted
     Lost(refusal.text, now);
+  } else if (IsOfCall(request) && refusal.code == code::kNeedContent && !call_->whole) {
+    // A package that the server lacks a piece of, it mostly lacks all of.
+    call_->whole = true;
+    SendCallsAgain(now);
   } else if (IsOfCall(request)) {
     FailCall("the device server refused the call: " + refusal.text, now);
   } else if (about_batch && refusal.code == code::kNeedReference && job_->reference) {

@@ -56,7 +56,10 @@ struct CallWork {
   int64_t count = 1;   // several are sent ahead of the replies; only one if it is the first of the session
   double seconds = 0;  // longest duration of each
   bool exclusive = false;
-  std::function<Blob(int64_t index)> body;                       // of each; called again if a call must be sent again
+  std::function<Blob(int64_t index)> body;  // of each; called again if a call must be sent again
+  // Bytes at the end of a body that the server may have from an earlier session of this client, and may keep for later
+  // ones. Null: none.
+  std::function<int64_t(int64_t index)> content_bytes = nullptr;
   std::shared_ptr<const std::atomic<bool>> cancelled = nullptr;  // true: the call does not begin; null: it does
 };
 struct CallReplied {  // once for each call, in order, until one has another status than "ok"
@@ -135,6 +138,7 @@ class ClientSession : public Timed<ClientSession> {
     bool yield = false;    // the tracker wants the device back
     bool broken = false;   // the connection broke, and the server has not been heard since
     bool heard = false;    // the server has sent something
+    int minor = 0;         // of the server's wire version; 0: it has sent nothing
     // The time of the latest upload_link, if no pull has come since.
     std::optional<int64_t> link_sent;
   };
@@ -150,6 +154,7 @@ class ClientSession : public Timed<ClientSession> {
     int64_t last_sent = 0;
     std::optional<int64_t> began = {};  // since when the present device has had the first call without a reply
     std::string told = {};              // ServerBeat::waits that was passed on
+    bool whole = false;                 // the server lacks a content, so the rest is sent with theirs
 
     int64_t Next() const { return replied + static_cast<int64_t>(sent.size()); }  // index of the call to be sent next
   };
@@ -187,6 +192,7 @@ class ClientSession : public Timed<ClientSession> {
   void ContinueCall(int64_t now);
   void SendCalls(int64_t now);
   void SendCallsAgain(int64_t now);
+  void LeaveOutContent(int64_t index, Call& call, Blob& body) const;
   void OnCallReply(const Message& message, int64_t now);
   void FailCall(const std::string& why, int64_t now);
   void OnServerWait(const std::string& waits, int64_t now);

@@ -48,4 +48,13 @@ std::string ContentHash(std::string_view bytes, std::string_view key) {
   return Digits(hash);
 }
 
+void CipherByHash(std::string& bytes, const std::string& hash) {
+  unsigned char key[crypto_stream_xchacha20_KEYBYTES];
+  const unsigned char nonce[crypto_stream_xchacha20_NONCEBYTES] = {};  // each key is for the same bytes always
+  const std::string text = "key of " + hash;
+  crypto_generichash(key, sizeof key, reinterpret_cast<const unsigned char*>(text.data()), text.size(), nullptr, 0);
+  auto* data = reinterpret_cast<unsigned char*>(bytes.data());
+  crypto_stream_xchacha20_xor(data, data, bytes.size(), nonce, key);
+}
+
 }  // namespace autotune::rpc

@@ -24,4 +24,8 @@ class ContentHasher {
 // Of all bytes at once. With a key of 64 bytes at most, only who knows the key can make the hash. Thread-safe.
 std::string ContentHash(std::string_view bytes, std::string_view key = {});
 
+// Encrypts bytes with this ContentHash, in place, or decrypts them. The key follows from the hash: whoever has only the
+// encrypted bytes learns nothing from them. Thread-safe.
+void CipherByHash(std::string& bytes, const std::string& hash);
+
 }  // namespace autotune::rpc

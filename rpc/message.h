@@ -26,7 +26,7 @@
 namespace autotune::rpc {
 
 inline constexpr int kWireMajor = 2;
-inline constexpr int kWireMinor = 11;
+inline constexpr int kWireMinor = 12;
 
 inline constexpr size_t kMaxFrames = 256;  // of a message; the bytes of a frame have a limit, too (rpc/transport.cc)
 
@@ -73,7 +73,8 @@ inline constexpr char kMalformed[] = "malformed", kWrongVersion[] = "wrong_versi
                       kKeyFailed[] = "key_failed", kTooLarge[] = "too_large", kNeedReference[] = "need_reference",
                       kUnexpected[] = "unexpected", kForbidden[] = "forbidden", kUnknownDevice[] = "unknown_device",
                       kUnknownLease[] = "unknown_lease",           // both since 2.4
-    kUnknownMember[] = "unknown_member", kNotDone[] = "not_done";  // both since 2.5
+    kUnknownMember[] = "unknown_member", kNotDone[] = "not_done",  // both since 2.5
+    kNeedContent[] = "need_content";                               // since 2.12
 }
 struct Refusal {
   static constexpr std::string_view kKind = "refusal";
@@ -385,10 +386,17 @@ struct Call {                                        // blob: the function and i
   // Since 2.7: the client has the replies to the calls up to this number. Earlier clients send a call when they have
   // the reply to the one before it.
   int64_t answered = -1;
-  AUTOTUNE_FIELDS(claim, session, number, seconds, exclusive, answered)
-  AUTOTUNE_LIMITS({"session", kIdBytes})
+  // Since 2.12: the ContentHash of the last `content_bytes` bytes of the blob, which the server may keep for the
+  // client's later sessions; empty: it may keep nothing. If they are `left_out`, the server adds those that it has
+  // kept, or refuses the call as `need_content`.
+  std::string content;
+  int64_t content_bytes = 0;
+  bool left_out = false;
+  AUTOTUNE_FIELDS(claim, session, number, seconds, exclusive, answered, content, content_bytes, left_out)
+  AUTOTUNE_LIMITS({"session", kIdBytes}, {"content", kIdBytes})
 };
-struct CallReply {  // blob: the function's result, if the status is "ok"
+inline constexpr int kContentMinor = 12;  // minor version of servers that know Call::content
+struct CallReply {                        // blob: the function's result, if the status is "ok"
   static constexpr std::string_view kKind = "call_reply";
   Id session;
   int64_t number = 0;

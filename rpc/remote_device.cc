@@ -58,11 +58,13 @@ struct RemoteDevice::Impl {
   Result<RemoteAnswer> Send(CallWork work, std::function<void(const RemoteAnswer&)> on_reply);
   Result<std::string> Send(std::string body, bool measures);
   Status MovePieces(int64_t bytes, const std::function<std::string(int64_t at, int64_t count)>& piece,
-                    const std::function<Status(int64_t at, int64_t count, const Value&)>& take);
+                    const std::function<Status(int64_t at, int64_t count, const Value&)>& take,
+                    bool ends_with_content = false);
   Result<RemoteHandle> Export(const std::shared_ptr<RemoteDevice>& device, const Value& value,
                               std::vector<HeldPtr>& temporary);
   Result<Value> Import(const std::shared_ptr<RemoteDevice>& device, const RemoteHandle& handle, bool measures);
-  Result<HeldPtr> Upload(const Tensor& tensor);
+  Result<HeldPtr> Upload(const Tensor& tensor, bool is_package = false);
+  Result<ObjectRef> NewTensor(const std::shared_ptr<RemoteDevice>& device, const Tensor& tensor, bool is_package);
   Result<Tensor> Download(const RemoteHandle& handle);
 };
 
@@ -162,9 +164,11 @@ Result<std::string> RemoteDevice::Impl::Send(std::string body, bool measures) {
 }
 
 // Makes calls for all pieces of a tensor of the process, several at a time. `piece` writes the call for some bytes of
-// it, and `take` gets the value that this call returns. Both run on another thread.
+// it, and `take` gets the value that this call returns. Both run on another thread. `ends_with_content`: the call ends
+// with these bytes, which the server may have kept.
 Status RemoteDevice::Impl::MovePieces(int64_t bytes, const std::function<std::string(int64_t at, int64_t count)>& piece,
-                                      const std::function<Status(int64_t at, int64_t count, const Value&)>& take) {
+                                      const std::function<Status(int64_t at, int64_t count, const Value&)>& take,
+                                      bool ends_with_content) {
   const auto count_at = [bytes](int64_t at) { return std::min(kTensorPieceBytes, bytes - at); };
   int64_t taken = 0;
   Status status;  // the first error
@@ -182,7 +186,9 @@ Status RemoteDevice::Impl::MovePieces(int64_t bytes, const std::function<std::st
   };
   const int64_t count = (bytes + kTensorPieceBytes - 1) / kTensorPieceBytes;
   if (count == 0) return {};
-  TRY(Send(CallWork{.count = count, .body = body}, on_reply));
+  CallWork work{.count = count, .body = body};
+  if (ends_with_content) work.content_bytes = [&](int64_t index) { return count_at(index * kTensorPieceBytes); };
+  TRY(Send(std::move(work), on_reply));
   return status;
 }
 
@@ -262,7 +268,7 @@ Result<Value> RemoteDevice::Impl::Import(const std::shared_ptr<RemoteDevice>& de
   return Err("a handle of an unknown kind");
 }
 
-Result<RemoteDevice::Impl::HeldPtr> RemoteDevice::Impl::Upload(const Tensor& tensor) {
+Result<RemoteDevice::Impl::HeldPtr> RemoteDevice::Impl::Upload(const Tensor& tensor, bool is_package) {
   std::vector<Value> args = {Value(tensor.dtype())};
   for (int64_t extent : tensor.shape()) args.emplace_back(extent);
   // The reply is a handle, which must not be taken for a tensor to download.
@@ -281,8 +287,24 @@ Result<RemoteDevice::Impl::HeldPtr> RemoteDevice::Impl::Upload(const Tensor& ten
     const Value part(Bytes{std::string(bytes.substr(static_cast<size_t>(at), static_cast<size_t>(count)))});
     return CallOn(handle, "remote.write", {Value(at), part});
   };
-  TRY(MovePieces(tensor.num_bytes(), write, [](int64_t, int64_t, const Value&) { return Status(); }));
+  TRY(MovePieces(
+      tensor.num_bytes(), write, [](int64_t, int64_t, const Value&) { return Status(); }, is_package));
   return made;
+}
+
+Result<ObjectRef> RemoteDevice::Impl::NewTensor(const std::shared_ptr<RemoteDevice>& device, const Tensor& tensor,
+                                                bool is_package) {
+  const std::lock_guard lock(mutex);
+  auto made = std::make_shared<RemoteObject>();
+  auto held = TRY(Upload(tensor, is_package));
+  made->handle = {.kind = RemoteHandle::Kind::kTensor,
+                  .number = held->number,
+                  .type_key = "remote_tensor",
+                  .dtype = tensor.dtype(),
+                  .shape = tensor.shape()};
+  made->device = device;
+  made->held = std::move(held);
+  return ObjectRef(std::move(made));
 }
 
 Result<Tensor> RemoteDevice::Impl::Download(const RemoteHandle& handle) {
@@ -336,12 +358,6 @@ Result<Value> RemoteDevice::Call(const std::string& name, const std::vector<Valu
 
 namespace {
 
-// Returns bytes as a tensor, which borrows them.
-Result<Value> BytesTensor(std::string_view bytes) {
-  return Value(TRY(
-      Tensor::View(const_cast<char*>(bytes.data()), {static_cast<int64_t>(bytes.size())}, {kDLUInt, 8, 1}, nullptr)));
-}
-
 // Returns the parameters with the types of the graph; nothing if they have them already, or if they are damaged.
 std::optional<std::string> WholeParams(const NetworkParts& parts) {
   const Result<Graph> graph = Graph::Parse(parts.graph_json);
@@ -355,8 +371,16 @@ std::optional<std::string> WholeParams(const NetworkParts& parts) {
 
 }  // namespace
 
+// Returns a part of a package as a tensor with its bytes. One that does not travel whole is in the process already.
+Result<Value> RemoteDevice::PartOfPackage(std::string_view bytes) {
+  const Tensor tensor = TRY(
+      Tensor::View(const_cast<char*>(bytes.data()), {static_cast<int64_t>(bytes.size())}, {kDLUInt, 8, 1}, nullptr));
+  if (tensor.num_bytes() <= kInlineTensorBytes) return Value(tensor);
+  return Value(TRY(impl_->NewTensor(shared_from_this(), tensor, /*is_package=*/true)));
+}
+
 Result<Module> RemoteDevice::LoadModule(std::string_view shared_object, int threads) {
-  const Value bytes = TRY(BytesTensor(shared_object));
+  const Value bytes = TRY(PartOfPackage(shared_object));
   return TRY(Call("remote.load_module", {bytes, Value(threads)})).As<Module>();
 }
 
@@ -369,8 +393,8 @@ Result<Module> RemoteDevice::LoadNetwork(const NetworkParts& parts, int threads,
 }
 
 Result<Module> RemoteDevice::LoadParts(const NetworkParts& parts, int threads, bool replaceable) {
-  const auto part = [](std::string_view bytes) -> Result<Value> {
-    return bytes.empty() ? Value() : BytesTensor(bytes);
+  const auto part = [this](std::string_view bytes) -> Result<Value> {
+    return bytes.empty() ? Value() : PartOfPackage(bytes);
   };
   const Value library = TRY(part(parts.library)), graph = TRY(part(parts.graph_json)), params = TRY(part(parts.params));
   std::vector<Value> args = {library, graph, params, Value(threads)};
@@ -380,17 +404,7 @@ Result<Module> RemoteDevice::LoadParts(const NetworkParts& parts, int threads, b
 
 Result<ObjectRef> RemoteDevice::NewTensor(const Tensor& tensor) {
   if (!tensor.defined() || tensor.device()) return Err("expected a tensor in the memory of this host");
-  const std::lock_guard lock(impl_->mutex);
-  auto made = std::make_shared<RemoteObject>();
-  auto held = TRY(impl_->Upload(tensor));
-  made->handle = {.kind = RemoteHandle::Kind::kTensor,
-                  .number = held->number,
-                  .type_key = "remote_tensor",
-                  .dtype = tensor.dtype(),
-                  .shape = tensor.shape()};
-  made->device = shared_from_this();
-  made->held = std::move(held);
-  return ObjectRef(std::move(made));
+  return impl_->NewTensor(shared_from_this(), tensor, /*is_package=*/false);
 }
 
 Result<Tensor> RemoteDevice::Read(const ObjectRef& tensor) {

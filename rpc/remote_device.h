@@ -85,6 +85,7 @@ class RemoteDevice : public std::enable_shared_from_this<RemoteDevice> {
   friend struct RemoteFunction;
   friend struct RemoteModule;
   explicit RemoteDevice(std::unique_ptr<Impl> impl);
+  Result<Value> PartOfPackage(std::string_view bytes);
   Result<Module> LoadParts(const NetworkParts& parts, int threads, bool replaceable);
   std::unique_ptr<Impl> impl_;
 };

@@ -10,6 +10,7 @@
 
 #include "rpc/calibration.h"
 #include "rpc/capability.h"
+#include "rpc/content_store.h"
 #include "rpc/event_file.h"
 #include "rpc/host_load.h"
 #include "rpc/host_turn.h"
@@ -53,6 +54,7 @@ class Server {
       calibrations_ = CalibrationHistory::Read(calibrations_path_);
       session.judge_calibration = [this](const std::vector<double>& seconds) { return Judge(seconds); };
     }
+    KeepPackages(session);
     options_.tracker = TRY_NOTE(NormalizeAddress(options_.tracker), "--tracker");
     const std::string port_file = server_->path().empty() ? "" : server_->path() + ".port";
     session.idle_exit_ms = options_.idle_exit_ms;
@@ -100,6 +102,19 @@ class Server {
       });
     }
     return {};
+  }
+
+  void KeepPackages(ServerSession::Options& session) {
+    if (server_->path().empty() || options_.package_bytes <= 0) return;
+    contents_.emplace(ContentStore::Options{.folder = server_->path() + ".packages",
+                                            .most_bytes = options_.package_bytes,
+                                            .on_trouble = [this](const std::string& line) { Tell(line); }});
+    session.find_content = [this](const std::string& owner, const std::string& hash) {
+      return contents_->Find(owner, hash);
+    };
+    session.keep_content = [this](const std::string& owner, const std::string& hash, std::string_view bytes) {
+      contents_->Keep(owner, hash, bytes);
+    };
   }
 
   DeviceInfo Describe() const {
@@ -274,6 +289,7 @@ class Server {
   Loop& loop_;
   ServerOptions options_;
   std::optional<ServerIdentity> server_;
+  std::optional<ContentStore> contents_;
   std::string identity_;  // key, id and address, for the log
   std::string refused_;   // text of the tracker's latest refusal
   Status status_;

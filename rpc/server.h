@@ -28,8 +28,9 @@ struct ServerOptions {
   std::string state;  // folder that keeps the server's id (rpc/server_identity.h); empty: a new id at each start
   // Gets lines for the operator's log: waits for the tracker, the registration there, and what happens to leases.
   std::function<void(const std::string& line)> on_event = {};
-  int64_t memory_bytes = 0;  // limit of the memory that a runner occupies; 0: none
-  bool host_lock = true;     // measure alone on the device: on this host, or on its GPU (support/host_lock.h)
+  int64_t memory_bytes = 0;   // limit of the memory that a runner occupies; 0: none
+  int64_t package_bytes = 0;  // of packages kept for later sessions, in the state folder; 0: none
+  bool host_lock = true;      // measure alone on the device: on this host, or on its GPU (support/host_lock.h)
 };
 // Serves until SIGINT or SIGTERM, until idle_exit_ms have passed without a lease, or until the end of standard input if
 // end_with_stdin. The first signal lets the candidate that runs end, and its client get the results; a second one, and

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "rpc/check_measure.h"
+#include "rpc/content_hash.h"
 #include "rpc/rules.h"
 #include "rpc/server_session.h"
 
@@ -34,12 +35,32 @@ void ServerSession::OnCall(const From& from, const Message& message, int64_t now
   if (!goes_on && call.number != 1) return refuse(code::kUnexpected, "there is no such session of calls");
   if (!goes_on && calls_ && !calls_->open.empty()) return refuse(code::kUnexpected, "another call has not ended yet");
   if (!goes_on) calls_ = Calls{.session = call.session};
+  const int64_t left_out = call.left_out ? call.content_bytes : 0;
   if (static_cast<int64_t>(calls_->open.size() + calls_->replies.size()) >= kMostOpenCalls ||
-      calls_->KeptBytes() + TotalBytes(message.blobs) > kMostOpenBytes)
+      calls_->KeptBytes() + TotalBytes(message.blobs) + left_out > kMostOpenBytes)
     return refuse(code::kTooLarge, "too many calls without a reply");
+  Message whole = message;
+  if (!TakeContent(call, whole.blobs[0])) return refuse(code::kNeedContent, "send the content " + call.content);
   calls_->number = call.number;
-  calls_->open.push_back(message);
+  calls_->open.push_back(std::move(whole));
   StartCall(now);
+}
+
+// Keeps the content of a call or, if it is left out, adds it to the body. Returns false if it is not here. Each client
+// has its own contents, so nobody learns from them what others have sent.
+bool ServerSession::TakeContent(const Call& call, Blob& body) {
+  if (call.content.empty()) return true;
+  const auto bytes = static_cast<size_t>(call.content_bytes);
+  if (call.left_out) {
+    const Blob content = options_.find_content ? options_.find_content(lease_->identity, call.content) : nullptr;
+    if (!content || content->size() != bytes) return false;
+    body = MakeBlob(std::string(*body) + std::string(*content));
+    return true;
+  }
+  const std::string_view content = body->substr(body->size() - bytes);
+  if (options_.keep_content && ContentHash(content) == call.content)
+    options_.keep_content(lease_->identity, call.content, content);
+  return true;
 }
 
 int64_t ServerSession::Calls::KeptBytes() const {

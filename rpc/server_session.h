@@ -81,6 +81,9 @@ class ServerSession : public Timed<ServerSession> {
     std::function<std::optional<std::string>(const std::vector<double>&)> judge_calibration = {};
     int ahead = 0;  // artifacts of later candidates that a runner gets at once, to load them beside a candidate
     int64_t idle_exit_ms = 0;  // time without a lease after which the session ends; 0: it does not
+    // Returns and keeps what clients send with calls (rpc/content_store.h). Null: nothing is kept.
+    std::function<Blob(const std::string& owner, const std::string& hash)> find_content = {};
+    std::function<void(const std::string& owner, const std::string& hash, std::string_view bytes)> keep_content = {};
   };
   explicit ServerSession(Options options) : options_(std::move(options)) {}
 
@@ -294,6 +297,7 @@ class ServerSession : public Timed<ServerSession> {
   // ---
   // --- Calls (rpc/server_calls.cc) ---
   void OnCall(const From& from, const Message& message, int64_t now);
+  bool TakeContent(const Call& call, Blob& body);
   void StartCall(int64_t now);
   void OnCallDone(const Message& message, int64_t now);
   void EndCall(const TrialResult& result, int64_t now, std::vector<Blob> blobs = {});

@@ -89,7 +89,7 @@ struct Arguments {
   autotune::rpc::RunnerOptions runner;
   autotune::tools::TrackerChoice tracker;
   std::string cores, prefix, device, idle_exit;
-  double memory_gib = 0;
+  double memory_gib = 0, package_gib = 1;
   bool is_runner = false, shared_host = false, doctor = false;
   std::optional<autotune::tools::InstallService> service;
 };
@@ -137,6 +137,10 @@ void AddOptions(CLI::App& app, Arguments& arguments) {
          "Folder with proc/cpuinfo and sys/devices/system/cpu of the machine on which candidates run, if that is "
          "another one than this host, as --runner-prefix may make it (default: this host's)")
       ->type_name("DIR");
+  app.add_option("--package-cache", arguments.package_gib,
+                 "GiB of packages that clients have sent, which this server keeps in its --state folder, so that their "
+                 "next sessions need not send them again; 0: none (default: 1)")
+      ->check(CLI::Range(0.0, 1024.0));
   app.add_option("--memory-limit", arguments.memory_gib, "GiB that a runner may use (default: half of the machine's)");
   app.add_flag("--shared-host", arguments.shared_host,
                "Measure without the lock of this host, or of its GPU: builds, searches and other measurements there do "
@@ -214,6 +218,7 @@ int Run(Arguments& arguments) {
   arguments.runner.memory_bytes =
       static_cast<int64_t>(arguments.memory_gib > 0 ? arguments.memory_gib * (1 << 30) : half);
   arguments.server.memory_bytes = arguments.runner.memory_bytes;
+  arguments.server.package_bytes = static_cast<int64_t>(arguments.package_gib * (1 << 30));
   if (arguments.is_runner) return autotune::rpc::RunRunner(arguments.runner);
 
   autotune::tools::AllowManyDescriptors();

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "rpc/call_table.h"
+#include "rpc/content_hash.h"
 #include "tests/rpc/server_world.h"
 
 namespace autotune::rpc {
@@ -301,6 +302,79 @@ TEST(ServerCalls, TakesCallsAheadOfTheReplies) {
   EXPECT_THAT(w.RefusalText(), HasSubstr("too many calls"));
   w.End({"was ended by signal 11", 11, false});
   EXPECT_EQ(w.Reply(), (Pair{3 + kMostOpenCalls, "run crashed"})) << "all of them have failed";
+}
+
+// A server that keeps contents, and what it hands to its runner.
+struct ContentWorld : ServerWorld {
+  ContentWorld()
+      : ServerWorld({.server = kServer,
+                     .incarnation = "i1",
+                     .device = {.key = "cpu"},
+                     .find_content =
+                         [this](const std::string& owner, const std::string& hash) {
+                           const auto found = kept.find(owner + "/" + hash);
+                           return found == kept.end() ? nullptr : Bytes(found->second);
+                         },
+                     .keep_content = [this](const std::string& owner, const std::string& hash,
+                                            std::string_view bytes) { kept[owner + "/" + hash] = bytes; }}) {}
+  // Makes a call with this body, which ends with `content` unless that is left out. Returns what the runner gets.
+  std::string Make(int64_t number, const std::string& body, const std::string& content, bool left_out) {
+    Call made = CallOf(number);
+    made.content = ContentHash(content);
+    made.content_bytes = std::ssize(content);
+    made.left_out = left_out;
+    sent.clear();
+    std::string begun;
+    for (auto& action : session.On(kPeer, {"r", made, {Bytes(left_out ? body : body + content)}}, now)) {
+      if (auto* a = std::get_if<StartCandidate>(&action)) begun = *a->request.blobs.at(0);
+      if (auto* a = std::get_if<ToPeer>(&action)) sent.push_back(a->message);
+    }
+    return begun;
+  }
+  std::map<std::string, std::string> kept;
+};
+
+TEST(ServerCalls, ContentsThatWereSentOnceMayBeLeftOut) {
+  ContentWorld first, second;
+  EXPECT_EQ(first.Make(1, "write ", "kernels", true), "");
+  EXPECT_THAT(first.RefusalText(), HasSubstr("need_content"));
+  EXPECT_EQ(first.Make(1, "write ", "kernels", false), "write kernels") << "the same call again";
+  EXPECT_EQ(first.kept.size(), 1u);
+  second.kept = first.kept;
+  EXPECT_EQ(second.Make(1, "write ", "kernels", true), "write kernels");
+  EXPECT_EQ(second.RefusalText(), "");
+}
+
+TEST(ServerCalls, ContentsAreWhatTheirHashSays) {
+  ContentWorld w;
+  Call lie = CallOf(1);
+  lie.content = ContentHash("kernels");
+  lie.content_bytes = 7;
+  w.Say("r", lie, {Bytes("write others!")});
+  EXPECT_EQ(w.RefusalText(), "");
+  EXPECT_THAT(w.kept, IsEmpty());
+  ContentWorld other;
+  other.kept["/" + ContentHash("kernels")] = "kernels";
+  Call longer = lie;
+  longer.content_bytes = 8;
+  longer.left_out = true;
+  other.Say("r", longer, {Bytes("write ")});
+  EXPECT_THAT(other.RefusalText(), HasSubstr("need_content")) << "it has another size";
+  for (const int64_t bytes :
+       {int64_t{0}, int64_t{-1}, int64_t{14}, kMaxBlobBytes, std::numeric_limits<int64_t>::max()}) {
+    lie.content_bytes = bytes;
+    for (const bool left_out : {true, false}) {
+      if (left_out && bytes == 14) continue;
+      lie.left_out = left_out;
+      w.Say("r", lie, {Bytes("write others!")});
+      EXPECT_THAT(w.RefusalText(), HasSubstr("impossible size")) << bytes;
+    }
+  }
+  ServerWorld none;  // a server that keeps nothing
+  lie.content_bytes = 7;
+  lie.left_out = true;
+  none.Say("r", lie, {Bytes("write ")});
+  EXPECT_THAT(none.RefusalText(), HasSubstr("need_content"));
 }
 
 TEST(ServerCalls, KeepLimitedMemory) {

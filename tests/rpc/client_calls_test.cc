@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "rpc/client_session.h"
+#include "rpc/content_hash.h"
 #include "tests/rpc/bytes.h"
 #include "tests/rpc/pass_time.h"
 
@@ -191,6 +192,54 @@ TEST(ClientCalls, AFailureEndsAllThatWereSent) {
   EXPECT_EQ(c.replies.back().reply.number, 4);
   c.Reply(5);
   EXPECT_EQ(c.replies.back().reply.number, 4);
+}
+
+// Begins a session with a server of a minor version, and makes calls with bodies "call N of kernels" whose last seven
+// bytes the server may have.
+void MakeWithContents(Caller& c, int minor, int64_t count) {
+  c.Make(1);
+  c.Grant();
+  c.Reply(1, minor);
+  c.Take(c.session.StartCall({.session = "s",
+                              .number = 2,
+                              .count = count,
+                              .seconds = 10,
+                              .body = [](int64_t i) { return Bytes("call " + std::to_string(i) + " of kernels"); },
+                              .content_bytes = [](int64_t) { return 7; }},
+                             c.now));
+}
+const Call& LastCall(const Caller& c) { return *c.server.back().As<Call>(); }
+
+TEST(ClientCalls, ContentsAreLeftOutUntilTheServerLacksOne) {
+  Caller c;
+  MakeWithContents(c, kWireMinor, 3);
+  EXPECT_TRUE(LastCall(c).left_out);
+  EXPECT_EQ(LastCall(c).content, ContentHash("kernels"));
+  EXPECT_EQ(LastCall(c).content_bytes, 7);
+  EXPECT_EQ(*c.server.back().blobs.at(0), "call 0 of ");
+  c.Reply(2);  // the next two are sent
+  EXPECT_EQ(*c.server.back().blobs.at(0), "call 2 of ");
+  const Id third = c.server[c.server.size() - 2].request, fourth = c.server.back().request;
+  c.Hear({third, Refusal{code::kNeedContent, "send it"}, {}});
+  EXPECT_EQ(LastCall(c).number, 3);
+  EXPECT_FALSE(LastCall(c).left_out);
+  EXPECT_EQ(LastCall(c).content, ContentHash("kernels")) << "so that the server may keep it";
+  EXPECT_EQ(*c.server.back().blobs.at(0), "call 1 of kernels");
+  c.Hear({fourth, Refusal{code::kUnexpected, "there is no such session of calls"}, {}});
+  EXPECT_THAT(c.done, testing::SizeIs(1)) << "that was an answer to what was sent before";
+  c.Reply(3);
+  EXPECT_EQ(*c.server.back().blobs.at(0), "call 2 of kernels");
+  c.Hear({c.server.back().request, Refusal{code::kNeedContent, "send it"}, {}});
+  ASSERT_EQ(c.done.size(), 2u) << "it was sent";
+  EXPECT_THAT(c.done[1].error->Text(), HasSubstr("send it"));
+}
+
+TEST(ClientCalls, EarlierServersGetWholeBodies) {
+  Caller c;
+  MakeWithContents(c, kContentMinor - 1, 1);
+  EXPECT_FALSE(LastCall(c).left_out);
+  EXPECT_EQ(LastCall(c).content, "");
+  EXPECT_EQ(*c.server.back().blobs.at(0), "call 0 of kernels");
 }
 
 TEST(ClientCalls, SayWhatTheirServerWaitsForOnce) {

@@ -4,6 +4,10 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <thread>
 
 #include "rpc/channel.h"
 #include "support/subprocess.h"

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "rpc/content_hash.h"
+#include "support/clock.h"
 #include "support/file.h"
 
 namespace autotune::rpc {
@@ -21,7 +22,6 @@ namespace {
 std::string NameOf(const std::string& owner, const std::string& hash) { return ContentHash(owner + "/" + hash); }
 
 constexpr int64_t kSecond = 1'000'000'000;
-int64_t Nanoseconds(const timespec& time) { return time.tv_sec * kSecond + time.tv_nsec; }
 
 bool IsName(const std::string& name) {
   return name.size() == 64 && name.find_first_not_of("0123456789abcdef") == std::string::npos;
@@ -54,7 +54,7 @@ Status ContentStore::ReadFolder() {
       std::filesystem::remove(entry.path(), ignored);
       continue;
     }
-    found.push_back({Nanoseconds(facts.st_mtim), {std::move(name), facts.st_size}});
+    found.push_back({facts.st_mtim.tv_sec * kSecond + facts.st_mtim.tv_nsec, {std::move(name), facts.st_size}});
   }
   if (error) return Err("cannot read ", options_.folder, ": ", error.message());
   std::ranges::stable_sort(found, {}, &Found::used);
@@ -115,9 +115,7 @@ void ContentStore::Keep(const std::string& owner, const std::string& hash, std::
 
 // Notes that the file is the most recently used one, for the next start.
 void ContentStore::Stamp(const std::string& name) {
-  timespec now{};
-  clock_gettime(CLOCK_REALTIME, &now);
-  latest_ = std::max(latest_ + 1, Nanoseconds(now));
+  latest_ = std::max(latest_ + 1, WallMillis() * (kSecond / 1000));
   const timespec times[] = {{.tv_sec = 0, .tv_nsec = UTIME_OMIT},
                             {.tv_sec = latest_ / kSecond, .tv_nsec = latest_ % kSecond}};
   utimensat(AT_FDCWD, PathOf(name).c_str(), times, 0);

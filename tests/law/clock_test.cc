@@ -22,6 +22,7 @@ const std::map<std::string, std::string> kReaders = {
     {"tools/live/tune_page.cc", "the times of events on the page"},
     {"tools/autotune/waits.cc", "prints since when a command waits"},
     {"rpc/event_file.cc", "the time of each event"},
+    {"rpc/content_store.cc", "when files were last used, as their dates"},
     {"rpc/server.cc", "prints since when the server waits for the tracker"},
     {"rpc/server_batch.cc", "TrialResult::started"},
     {"tools/event_log.cc", "the time of each line"},

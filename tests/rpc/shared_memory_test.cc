@@ -111,7 +111,7 @@ TEST(SharedMemory, AMessagePassesItInsteadOfItsBytes) {
 
 // A runner whose parent names places beyond the memory, or passes none.
 TEST(SharedMemory, AMessageWithoutItsMemoryIsRefused) {
-  for (const std::string bytes :
+  for (const std::string& bytes :
        {std::string("\1\0\0\0\5\0\0\x80\0\0\0\0", 12), std::string("\1\0\0\0\5\0\0\x80", 8)}) {
     auto pair = MakeSocketPair();
     ASSERT_TRUE(pair.ok());

@@ -350,9 +350,10 @@ AUTOTUNE_API int autotune_executor_get_output(autotune_executor* executor, int32
  * input and each output, in their order, of its shape and type. A NULL among the inputs stands for the input that was
  * set by autotune_executor_set_input; a NULL among the outputs is a result that is not wanted.
  *
- * Kernels read and write a tensor of the host itself if its address is a multiple of 64, which autotune_tensor_create
- * provides and which vector instructions of kernels need. Otherwise its elements are copied, those of inputs before the
- * run. An output may overlap inputs; the elements of outputs that overlap each other are undefined.
+ * Kernels read and write a tensor of the host itself if its address is a multiple of its elements' size. (Packages that
+ * an older version compiled need multiples of 64, which autotune_tensor_create provides.) Otherwise its elements are
+ * copied, those of inputs before the run. An output may overlap inputs; the elements of outputs that overlap each other
+ * are undefined.
  *
  * The tensors are not used after the call. The results of autotune_executor_get_output are undefined until the next
  * autotune_executor_run. */

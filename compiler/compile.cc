@@ -15,9 +15,10 @@
 namespace autotune {
 namespace {
 
+// Callers may give arrays of any alignment that their elements allow: what a kernel cannot use in place is copied.
 TensorSpec PublicSpec(const graph::Graph& graph, graph::ValueId value, std::string name, ParamKind kind) {
   const graph::TensorSpec& spec = graph.Spec(value);
-  return {std::move(name), spec.dtype.Text(), spec.shape, kind};
+  return {std::move(name), spec.dtype.Text(), spec.shape, kind, spec.dtype.Bytes()};
 }
 
 // Returns PackagedKernel::winograd of a task.

@@ -17,7 +17,7 @@ namespace {
 // Describes the inputs and outputs by those of the executor, for a package that does not describe them.
 void DescribeEnds(LoadedModel& model) {
   auto spec = [](const std::string& name, const Tensor& tensor, ParamKind kind) {
-    return TensorSpec{name, DataTypeText(tensor.dtype()), tensor.shape(), kind};
+    return TensorSpec{name, DataTypeText(tensor.dtype()), tensor.shape(), kind, DataTypeBytes(tensor.dtype())};
   };
   const GraphExecutor& executor = *model.executor;
   for (int64_t i = 0; i < executor.num_inputs(); ++i)

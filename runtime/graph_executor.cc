@@ -59,6 +59,7 @@ Result<std::unique_ptr<GraphExecutor>> GraphExecutor::Create(Graph graph, Module
     if (!nodes[i].IsVariable()) TRY_NOTE(executor->AddStep(i), executor->NodeText(i));
   }
   TRY(executor->PrepareSteps());
+  executor->FindUsers();
   return executor;
 }
 
@@ -351,31 +352,32 @@ Status GraphExecutor::CheckTensor(const Tensor& tensor, GraphRef ref, const std:
   return {};
 }
 
-int64_t GraphExecutor::AlignmentOf(int64_t root) const {
-  int64_t alignment = 1;
-  for (const Step& step : steps_) {
-    for (size_t i = 0; step.kernel && i < step.entries.size(); ++i) {
-      if (step.entries[i] < 0 || root_[step.entries[i]] != root) continue;
-      alignment = std::max(alignment, step.kernel->metadata().params[i].alignment);
+// Notes the users of each root, so that binding other memory costs no search. Callers with caches of many layers bind
+// other memory for each run.
+void GraphExecutor::FindUsers() {
+  users_.assign(root_.size(), {});
+  for (size_t entry = 0; entry < root_.size(); ++entry)
+    users_[root_[entry]].entries.push_back(static_cast<int64_t>(entry));
+  for (size_t s = 0; s < steps_.size(); ++s) {
+    const Step& step = steps_[s];
+    for (size_t i = 0; i < step.entries.size(); ++i) {
+      if (step.entries[i] < 0) continue;
+      Users& users = users_[root_[step.entries[i]]];
+      users.args.emplace_back(s, i);
+      if (step.kernel) users.alignment = std::max(users.alignment, step.kernel->metadata().params[i].alignment);
     }
   }
-  return alignment;
 }
 
-int64_t GraphExecutor::InputAlignment(int64_t i) const { return AlignmentOf(row_ptr_[inputs_.at(i)]); }
-int64_t GraphExecutor::OutputAlignment(int64_t i) const { return AlignmentOf(root_[EntryOf(graph_.heads.at(i))]); }
+int64_t GraphExecutor::InputAlignment(int64_t i) const { return users_[row_ptr_[inputs_.at(i)]].alignment; }
+int64_t GraphExecutor::OutputAlignment(int64_t i) const { return users_[root_[EntryOf(graph_.heads.at(i))]].alignment; }
 
 // Makes the entry `root` and all reshapes of it use the memory of `tensor` from now on.
 Status GraphExecutor::SetMemory(int64_t root, const Tensor& tensor) {
-  for (size_t entry = 0; entry < root_.size(); ++entry) {
-    if (root_[entry] == root) values_[entry] = TRY(tensor.Reshape(EntryAt(entry).shape));
-  }
+  const Users& users = users_[root];
+  for (int64_t entry : users.entries) values_[entry] = TRY(tensor.Reshape(EntryAt(entry).shape));
   ForgetReplays();
-  for (Step& step : steps_) {
-    for (size_t i = 0; i < step.entries.size(); ++i) {
-      if (step.entries[i] >= 0 && root_[step.entries[i]] == root) step.args[i] = tensor.data();
-    }
-  }
+  for (auto [step, arg] : users.args) steps_[step].args[arg] = tensor.data();
   return {};
 }
 

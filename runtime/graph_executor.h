@@ -160,6 +160,13 @@ class GraphExecutor {
     std::shared_ptr<DeviceGraph> graph;
   };
 
+  // What uses the memory of a root: the entries that are views of it, itself included, and arguments of steps.
+  struct Users {
+    std::vector<int64_t> entries;
+    std::vector<std::pair<size_t, size_t>> args;  // number of the step, and of its argument
+    int64_t alignment = 1;                        // that the kernels need, in bytes
+  };
+
   // Memory for prepared buffers on one device: blocks from which buffers are cut.
   struct PreparedMemory {
     std::shared_ptr<void> block;
@@ -205,7 +212,7 @@ class GraphExecutor {
   Status RunStep(const Step& step);
   Status SetMemory(int64_t entry, const Tensor& tensor);
   Status CheckTensor(const Tensor& tensor, GraphRef ref, const std::string& what, int64_t alignment) const;
-  int64_t AlignmentOf(int64_t root) const;  // that the kernels need which read or write the entry `root`
+  void FindUsers();
 
   Graph graph_;
   Module module_;

@@ -180,6 +180,7 @@ Status GraphExecutor::ReplaceKernel(int64_t node, const std::string& func_name) 
   FillArgs(step);
   for (const Tensor& buffer : buffers) step.args.push_back(buffer.data());
   *place = std::move(step);
+  FindUsers();
   ForgetReplays();
   return {};
 }

@@ -147,9 +147,9 @@ class InferenceSession:
     def run_with(self, inputs: Arrays, outputs: Arrays) -> None:
         """Runs the network and writes the results into ``outputs``: an array for each output, by name or in their order.
 
-        Outputs that a mapping does not name are not stored. Arrays whose address is a multiple of 64, such as those of
-        :func:`empty`, are read and written by the kernels themselves; others are copied. An output must be compact,
-        row-major and writable.
+        Outputs that a mapping does not name are not stored. Kernels read and write the arrays themselves. Only
+        arrays that are strided, or not aligned to their elements, are copied. An output must be compact, row-major and
+        writable.
         """
         self._run(inputs, self._in_order(outputs, self._output_index, "output", optional=True))
 

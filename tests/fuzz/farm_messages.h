@@ -139,7 +139,7 @@ class MessageMaker {
       case 2:
       case 3:
         for (size_t f = 0; f < 2; ++f) {
-          std::string bytes = *frames[f];
+          std::string bytes(*frames[f]);
           for (size_t n = in_.Below(3); n > 0; --n) bytes[in_.Next() % bytes.size()] = static_cast<char>(in_.Next());
           if (in_.OneIn(8)) bytes.resize(in_.Next() % bytes.size());
           frames[f] = rpc::MakeBlob(std::move(bytes));

@@ -3,8 +3,9 @@
 //   round_products (if allowed):      conv(x, w)            ->  conv(f32(bf16(x)), f32(bf16(w)))
 //   bf16_products:                    conv(f32(a), f32(b))  ->  conv(a, b), with sums of f32
 //
-// The second one keeps the exact value of each product, but for denormal numbers (ir/dot.h). Rounding is for what becomes faster: everything that the target
-// multiplies as bf16, and the weights of products of few rows, which HalfWeights takes.
+// The second one keeps the exact value of each product, but for denormal numbers (ir/dot.h). Rounding is for what
+// becomes faster: everything that the target multiplies as bf16, and the weights of products of few rows, which
+// HalfWeights takes.
 #include <algorithm>
 #include <map>
 

@@ -226,7 +226,7 @@ class GraphExecutor {
   std::vector<bool> is_param_;    // entry -> true if it is a parameter, not a reshape of one
   std::vector<Tensor> values_;    // entry -> its data; undefined after a parameter was freed
   std::vector<Step> steps_;
-  std::vector<Users> users_;  // by entry; of roots only
+  std::vector<Users> users_;     // by entry; of roots only
   int64_t runs_ = 0;             // number of runs since an argument of a step changed
   std::vector<Replay> replays_;  // recordings, in the order of steps; made at the begin of the second of these runs
   std::map<PreparedKey, std::vector<Tensor>> prepared_;

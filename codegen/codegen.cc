@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "codegen/arguments.h"
 #include "codegen/c/backend.h"
 #include "codegen/llvm/backend.h"
 #include "codegen/llvm/gpu/ptx.h"

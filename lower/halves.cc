@@ -54,8 +54,8 @@ Expr RoundedUp(const Expr& bits, int dropped) {
   return bits + I((int64_t{1} << (dropped - 1)) - 1, bits) + odd;
 }
 
-// The upper half of the rounded bits. Rounding could carry a NaN's bits over into its sign, so a NaN becomes a quiet
-// one.
+// Returns the upper 16 bits of the rounded f32. Rounding the bits of a NaN could change its sign or make it an
+// infinity, so a NaN only gets the bit that makes it quiet.
 Expr BFloatFromSingle(const Expr& single) {
   constexpr int64_t kQuiet = 1 << 22;
   const Expr bits = Bits(single), quiet = Joined(bits, I(kQuiet, bits));
@@ -101,8 +101,9 @@ Expr SingleOf(const Expr& half, const Target& target) {
   return Widens(half.dtype().Element(), target) ? As(kSingle, half) : ToSingle(half);
 }
 
-// As FromSingle. Instructions of CPUs that multiply bf16 also round to it, but take denormal numbers for 0. So the
-// fraction of such a number, or of 0, is rounded as that of a number from 1 to 2, whose exponent is then taken away.
+// Returns the same bits as BFloatFromSingle, by the instruction that rounds f32 to bf16. All CPUs that multiply bf16
+// have it. On x86 it takes denormal numbers for 0. So a denormal number, or 0, gets the exponent of 1 before the
+// instruction rounds it, and loses this exponent afterwards. Its fraction is rounded alike with both exponents.
 Expr BFloatByInstruction(const Expr& single) {
   constexpr int64_t kOne = 0x3f800000;
   const Expr bits = Bits(single), exponent = Masked(bits, kInfinityOfSingle);

@@ -13,7 +13,7 @@
 namespace autotune::rpc {
 namespace {
 
-// Marks the length of a frame that lies in shared memory.
+// This bit of a frame's length says that the frame lies in shared memory.
 constexpr uint32_t kShared = 1u << 31;
 
 void PutNumber(std::string& out, uint32_t n) {
@@ -112,7 +112,7 @@ LoopChannel::~LoopChannel() { *alive_ = false; }
 void LoopChannel::Send(const Message& message) {
   if (!fd_) return;
   const Frames frames = Encode(message);
-  // One message passes one memory.
+  // A message passes one descriptor. Frames in other shared memory are copied.
   Blob shared;
   for (const Blob& frame : frames)
     if (shares_memory_ && frame->memory()) shared = frame;

@@ -58,7 +58,7 @@ class LoopChannel {
   int64_t buffered() const { return static_cast<int64_t>(unpacker_.buffered() + outgoing_bytes_); }
 
  private:
-  // Bytes to be sent. The descriptor of `memory` goes with the first of them; null: none does.
+  // Bytes that wait to be sent. If `memory` is not null, its descriptor is sent together with the first of them.
   struct Outgoing {
     Blob bytes;
     const SharedMemory* memory = nullptr;

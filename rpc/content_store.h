@@ -1,7 +1,8 @@
-// ContentStore: pieces of packages that clients have sent to a device server, for their next sessions. Each is a file
-// named by its owner and its hash, in a folder of this server alone, and encrypted by its hash. If the files take more
-// than they may, the least recently used ones go. What cannot be stored is not kept; nothing fails for that. Not
-// thread-safe.
+// ContentStore: keeps pieces of packages that clients have sent to a device server, so that they need not send them
+// again. Each piece is a file in a folder that belongs to this server alone. The file's name is a hash of the piece's
+// owner and of the piece's hash. The bytes are encrypted with a key that follows from the piece's hash. If the files
+// exceed their limit, the store removes those that were not used for the longest time. If a piece cannot be written,
+// the store does not keep it, and the caller goes on. Not thread-safe.
 #pragma once
 #include <cstdint>
 #include <functional>

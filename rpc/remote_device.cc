@@ -164,8 +164,8 @@ Result<std::string> RemoteDevice::Impl::Send(std::string body, bool measures) {
 }
 
 // Makes calls for all pieces of a tensor of the process, several at a time. `piece` writes the call for some bytes of
-// it, and `take` gets the value that this call returns. Both run on another thread. `ends_with_content`: the call ends
-// with these bytes, which the server may have kept.
+// it, and `take` gets the value that this call returns. Both run on another thread. `ends_with_content`: each call
+// ends with the bytes of its piece. The client then offers the server their hash first (ContentStore).
 Status RemoteDevice::Impl::MovePieces(int64_t bytes, const std::function<std::string(int64_t at, int64_t count)>& piece,
                                       const std::function<Status(int64_t at, int64_t count, const Value&)>& take,
                                       bool ends_with_content) {

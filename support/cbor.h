@@ -1,7 +1,8 @@
 // CBOR (RFC 8949) of any struct that declares its fields (support/fields.h), without making a Json. ToCbor writes the
-// bytes of ToJson(value).Cbor(), and FromCbor reads as FromJson does: it ignores unknown members, and missing ones keep
-// their default. Each struct has a table of its fields, and one loop reads and one writes all structs: a program that
-// takes messages of many kinds runs little code that is not in the processor's caches. Thread-safe.
+// same bytes as ToJson(value).Cbor(). FromCbor reads as FromJson does: it ignores members that the struct lacks, and
+// leaves fields alone that the bytes lack. Each struct has a table of its fields. One loop reads all structs, and one
+// writes them. So a program that takes messages of many kinds runs little code, which stays in the processor's caches.
+// Thread-safe.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -126,7 +127,7 @@ inline constexpr CborType kCborType = {
     .append = [](std::string& out, const void* value) { AppendCborOf(out, *static_cast<const T*>(value)); },
     .read = [](CborReader& reader, void* value) { return ReadCborOf(reader, *static_cast<T*>(value)); }};
 
-// The fields of T in alphabetical order, which is that of the members in the bytes.
+// The fields of T in alphabetical order. Members are written in this order.
 template <HasFields T>
 struct CborFields {
   static constexpr auto kNames = FieldNames<T>();

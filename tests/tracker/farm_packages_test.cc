@@ -139,8 +139,8 @@ class FarmPackages : public FarmTest {
     for (const auto& entry : std::filesystem::directory_iterator(Kept())) files.push_back(entry.path());
     return files;
   }
-  // Loads the library in a session, and calls its kernel. Returns how many bytes went to the server, of each of the
-  // library's.
+  // Loads the library in a session, and calls its kernel. Returns the number of bytes that went to the server, divided
+  // by the size of the library.
   double ShareOfSession(const rpc::JoinFile& member) {
     {
       RemoteDevice::Options options{.farm = {.key = "cpu", .wait_seconds = 10}};
@@ -156,7 +156,7 @@ class FarmPackages : public FarmTest {
   }
 
   CountingRelay relay_;
-  // Below the ports that the system chooses, which others may have.
+  // By default the system gives programs ports from 32768 on, so it does not give this one to another program.
   const int port_ = 20000 + getpid() % 10000;
   rpc::JoinFile board_, alice_;
   std::optional<Subprocess> tracker_, server_;

@@ -47,7 +47,6 @@ Result<double> ElementOfNothing(Op op, const Attrs& attrs) {
     case Op::kConv3d:
     case Op::kMatmul:
     case Op::kBatchMatmul:
-    case Op::kNibbleMatmul:
     case Op::kBlockMatmul:
     case Op::kReduceSum:
       return 0.0;

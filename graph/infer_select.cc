@@ -1,5 +1,6 @@
 #include "graph/infer.h"
 #include "ir/dot.h"
+#include "ir/nibble.h"
 
 namespace autotune::graph {
 
@@ -58,19 +59,29 @@ Result<TensorSpec> InferDet(const Attrs&, const Specs& in) {
 }
 
 Result<TensorSpec> InferBlockMatmul(const Attrs&, const Specs& in) {
-  constexpr size_t kMost = 6;
-  if (in.size() < kMost - 1 || in.size() > kMost) return Err("takes 5 or 6 operands, not ", in.size());
-  if (in[0].rank() != 2 || in[1].rank() != 3) return Err("cannot multiply ", in[0].Text(), " by ", in[1].Text());
+  if (in.size() < 3 || in[0].rank() != 2 || in[1].rank() != 3) return Err("takes rows [M,K] and blocks [B,K,N]");
   const Shape &x = in[0].shape, &w = in[1].shape, of_x = {x[0], w[0]}, of_w = {w[0], w[2]};
-  const TensorSpec wanted[kMost] = {{DType::Int(8), x},       {DType::UInt(8), w},    {DType::Float(32), of_x},
-                                    {DType::Float(32), of_w}, {DType::Int(32), of_x}, {DType::UInt(8), of_w}};
+  const DType floats = DType::Float(32), byte = DType::UInt(8);
+  const bool of_integers = in[0].dtype != floats, of_words = in[1].dtype == kWordOfNibbles;
+  std::vector<TensorSpec> wanted = {{DType::Int(8), x},     {byte, w},   {floats, of_w}, {floats, of_x},
+                                    {DType::Int(32), of_x}, {byte, of_w}};
+  if (!of_integers)
+    wanted = {{floats, x},
+              {of_words ? kWordOfNibbles : DType::Int(8), w},
+              {floats, of_w},
+              {floats, of_x},
+              {DType::Int(8), of_w}};
+  const size_t few = of_integers ? wanted.size() - 1 : wanted.size() - 2;
+  if (in.size() != few && in.size() != wanted.size())
+    return Err("takes ", few, " or ", wanted.size(), " operands, not ", in.size());
   for (size_t i = 0; i < in.size(); ++i) {
     if (in[i] != wanted[i]) return Err("operand ", i, " must be ", wanted[i].Text(), ", not ", in[i].Text());
   }
   const int64_t terms = w[0] * w[1];
-  const bool in_halves = x[1] == 2 * terms && w[1] % kByteGroup == 0;
-  if (x[1] != terms && !in_halves) return Err("cannot multiply ", in[0].Text(), " by blocks of ", in[1].Text());
-  return TensorSpec{DType::Float(32), {x[0], w[2]}};
+  const bool in_halves = of_integers && x[1] == 2 * terms && w[1] % kByteGroup == 0;
+  if (x[1] != (of_words ? kNibblesOfWord * terms : terms) && !in_halves)
+    return Err("cannot multiply ", in[0].Text(), " by blocks of ", in[1].Text());
+  return TensorSpec{floats, {x[0], w[2]}};
 }
 
 }  // namespace autotune::graph

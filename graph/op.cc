@@ -120,15 +120,6 @@ Result<TensorSpec> InferBatchMatmul(const Attrs&, const Specs& in) {
   return TensorSpec{SumType(in[0].dtype, in[1].dtype), shape};
 }
 
-Result<TensorSpec> InferNibbleMatmul(const Attrs&, const Specs& in) {
-  const Shape &a = in[0].shape, &b = in[1].shape;
-  if (in[0].dtype != DType::Float(32) || in[1].dtype != DType::Int(8))
-    return Err("operands must be f32 and i8: ", in[0].Text(), ", ", in[1].Text());
-  if (a.size() != 3 || b.size() != 3 || a[0] != b[0] || a[2] != 2 * b[1])
-    return Err("cannot multiply ", in[0].Text(), " by two numbers in each of ", in[1].Text());
-  return TensorSpec{in[0].dtype, {a[0], a[1], b[2]}};
-}
-
 Result<TensorSpec> InferBatchNorm(const Attrs& attrs, const Specs& in) {
   int64_t axis = std::get<BatchNormAttrs>(attrs).axis;
   TRY(CheckAxis(axis, in[0]));
@@ -318,7 +309,6 @@ const OpInfo kTable[] = {
     {Op::kConv3d,          2, T::kFactors,  ConvAttrs{},        K::kAnchor,      L::kImage,       false, InferConv<3>},
     {Op::kMatmul,          2, T::kFactors,    std::monostate{},   K::kAnchor,      L::kFixed,       false, InferMatmul},
     {Op::kBatchMatmul,     2, T::kFactors,    std::monostate{},   K::kAnchor,      L::kFixed,       false, InferBatchMatmul},
-    {Op::kNibbleMatmul,    2, T::kFactors,    std::monostate{},   K::kAnchor,      L::kFixed,       false, InferNibbleMatmul},
     {Op::kBlockMatmul,    -1, T::kOwn,      std::monostate{},   K::kAnchor,      L::kFixed,       false, InferBlockMatmul},
     {Op::kBatchNorm,       5, T::kFloats,   BatchNormAttrs{},   K::kElementwise, L::kAxis,        false, InferBatchNorm},
     {Op::kRelu,            1, T::kNumbers,  std::monostate{},   K::kElementwise, L::kElementwise, false, InferSame},

@@ -12,14 +12,17 @@
 namespace autotune::graph {
 
 enum class Op {
-  kConv2d,        // x [N,C,H,W], w [O,C/groups,KH,KW] (or NHWC, HWIO)
-  kConv3d,        // as kConv2d, with D before H
-  kMatmul,        // a [M,K], b [K,N]
-  kBatchMatmul,   // a [...,M,K], b [...,K,N]; leading dimensions broadcast; ranks equal, at least 3
-  kNibbleMatmul,  // a [B,M,2H] f32, b [B,H,N] i8: a times the numbers -8 to 7, row 2h in the lower half of b[h]
-  // x [M,B*K] i8, w [B,H,N] u8, scales of x [M,B] and of w [B,N] f32, offsets [M,B] i32, zero points [B,N] u8 (may be
-  // absent: 1):  y[m,n] = sum over b of xs[m,b] ws[b,n] (sum over the block's k of x[m,k] w[b,k,n] - o[m,b] z[b,n]).
-  // H is K, or K / 2 if w has two numbers a byte: of each eight terms, the first four in the lower halves.
+  kConv2d,       // x [N,C,H,W], w [O,C/groups,KH,KW] (or NHWC, HWIO)
+  kConv3d,       // as kConv2d, with D before H
+  kMatmul,       // a [M,K], b [K,N]
+  kBatchMatmul,  // a [...,M,K], b [...,K,N]; leading dimensions broadcast; ranks equal, at least 3
+  // y[m,n] = sum over b of xs[m,b] ws[b,n] (sum over the block's k of x[m,k] w[b,k,n] - o[m,b] z[b,n]).
+  // Rows of integers: x [M,B*K] i8, w [B,H,N] u8, scales of w [B,N] f32, scales of x [M,B] f32, offsets [M,B] i32, zero
+  // points [B,N] u8 (may be absent: 1). H is K, or K / 2 if w has two numbers a byte: of each eight terms, the first
+  // four in the lower halves.
+  // Rows of floats, which have no scales: x [M,B*K] f32, w [B,K,N] i8 or [B,K/8,N] i32, scales of w [B,N] f32, and
+  // either offsets [M,B] f32 and zero points [B,N] i8 or none of both. An i32 has eight numbers from -8 to 7, number k
+  // in the bits from 4 k on.
   kBlockMatmul,
   kBatchNorm,  // x, scale, bias, mean, variance (each [C])
   kRelu,
@@ -101,15 +104,15 @@ enum class Op {
 };
 }  // namespace autotune::graph
 namespace autotune {
-AUTOTUNE_ENUM(graph::Op, "conv2d", "conv3d", "matmul", "batch_matmul", "nibble_matmul", "block_matmul", "batch_norm",
-              "relu", "clip", "sigmoid", "sqrt", "tanh", "erf", "exp", "log", "abs", "neg", "floor", "ceil", "round",
-              "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "leaky_relu",
-              "isnan", "not", "cast", "bit_cast", "add", "sub", "mul", "div", "mod", "pow", "max", "min", "equal",
-              "less", "less_equal", "and", "or", "xor", "shift_left", "shift_right", "where", "max_pool2d",
-              "avg_pool2d", "max_pool3d", "avg_pool3d", "arg_max_pool", "global_avg_pool", "global_max_pool",
-              "reduce_sum", "reduce_prod", "reduce_max", "reduce_min", "arg_reduce", "lrn", "softmax", "concat",
-              "gather", "gather_elements", "scatter", "cumulate", "top_k", "select_boxes", "gather_sum", "det", "slice",
-              "pad", "broadcast_to", "reshape", "transpose", "fused", "call")
+AUTOTUNE_ENUM(graph::Op, "conv2d", "conv3d", "matmul", "batch_matmul", "block_matmul", "batch_norm", "relu", "clip",
+              "sigmoid", "sqrt", "tanh", "erf", "exp", "log", "abs", "neg", "floor", "ceil", "round", "sin", "cos",
+              "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "leaky_relu", "isnan", "not",
+              "cast", "bit_cast", "add", "sub", "mul", "div", "mod", "pow", "max", "min", "equal", "less", "less_equal",
+              "and", "or", "xor", "shift_left", "shift_right", "where", "max_pool2d", "avg_pool2d", "max_pool3d",
+              "avg_pool3d", "arg_max_pool", "global_avg_pool", "global_max_pool", "reduce_sum", "reduce_prod",
+              "reduce_max", "reduce_min", "arg_reduce", "lrn", "softmax", "concat", "gather", "gather_elements",
+              "scatter", "cumulate", "top_k", "select_boxes", "gather_sum", "det", "slice", "pad", "broadcast_to",
+              "reshape", "transpose", "fused", "call")
 }
 namespace autotune::graph {
 inline constexpr int kNumOps = static_cast<int>(Op::kCall) + 1;

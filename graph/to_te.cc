@@ -140,10 +140,12 @@ class Lowering {
       case Op::kMatmul:
       case Op::kBatchMatmul:
         return Product(node, in);
-      case Op::kNibbleMatmul:
-        return done(topi::NibbleMatMul(name, in[0], in[1]));
-      case Op::kBlockMatmul:
-        return done(topi::BlockMatMul(name, {in[0], in[2], in[4]}, {in[1], in[3], in.size() > 5 ? in[5] : Tensor()}));
+      case Op::kBlockMatmul: {
+        const auto operand = [&](size_t i) { return i < in.size() ? in[i] : Tensor(); };
+        if (in[0].dtype().IsFloat())
+          return done(topi::BlockMatMul(name, {in[0], Tensor(), operand(3)}, {in[1], in[2], operand(4)}));
+        return done(topi::BlockMatMul(name, {in[0], in[3], in[4]}, {in[1], in[2], operand(5)}));
+      }
       case Op::kRelu:
         return done(topi::Relu(name, in[0]));
       case Op::kClip: {

@@ -1,6 +1,7 @@
 #include "topi/matmul.h"
 
 #include "ir/dot.h"
+#include "ir/nibble.h"
 #include "support/check.h"
 #include "topi/elementwise.h"
 #include "topi/reduce.h"
@@ -82,29 +83,11 @@ Tensor MatMul(const std::string& name, const Tensor& a, const Tensor& b, Roundin
       shape);
 }
 
-Tensor NibbleMatMul(const std::string& name, const Tensor& a, const Tensor& b) {
-  constexpr int kBits = 4, kWordBits = 32;
-  CHECK(a.rank() == 3 && b.rank() == 3 && a.shape()[2] == 2 * b.shape()[1]) << name;
-  const Shape &rows = a.shape(), &halves = b.shape();
-  const DType word = DType::Int(32);  // lanes as wide as those of the sum
-  return te::Reduce(name, {{"b", rows[0]}, {"m", rows[1]}, {"n", halves[2]}}, {{"h", halves[1]}, {"half", 2}},
-                    te::Combiner::kSum, {a, b},
-                    [&](const std::vector<Expr>& i, const std::vector<Expr>& r) {
-                      const Expr both = MakeCast(word, b({i[0], r[0], i[2]}));
-                      // The half moves to the upper end of the word, and then back with its sign.
-                      const Expr place = MakeCast(word, r[1] * -kBits + (kWordBits - kBits));
-                      const Expr number = MakeBinary(BinaryOp::kShr, MakeBinary(BinaryOp::kShl, both, place),
-                                                     ConstOf(kWordBits - kBits, word));
-                      return a({i[0], i[1], r[0] * 2 + r[1]}) * MakeCast(a.dtype(), number);
-                    },
-                    {rows[0], rows[1], halves[2]});
-}
-
 namespace {
 
-// The integer sums of the blocks, of which each byte of the weights has two numbers if `in_halves`.
-Tensor BlockSums(const std::string& name, const Tensor& x, const Tensor& w, int64_t block, bool in_halves) {
-  constexpr int kBits = 4, kMask = 15;
+// The sums of the blocks of integers, of which each byte of the weights has two numbers if `in_halves`.
+Tensor SumsOfIntegers(const std::string& name, const Tensor& x, const Tensor& w, int64_t block, bool in_halves) {
+  constexpr int kMask = (1 << kNibbleBits) - 1;
   const DType byte = DType::UInt(8), sum = DType::Int(32);
   const std::vector<te::Axis> axes = {{"b", w.shape()[0]}, {"m", x.shape()[0]}, {"n", w.shape()[2]}};
   const auto factor = [&](const std::vector<Expr>& i, const Expr& term) {
@@ -118,9 +101,24 @@ Tensor BlockSums(const std::string& name, const Tensor& x, const Tensor& w, int6
   return te::Reduce(name, axes, {{"q", block / (2 * kByteGroup)}, {"half", 2}, {"k", kByteGroup}}, te::Combiner::kSum,
                     {x, w}, [&](const std::vector<Expr>& i, const std::vector<Expr>& r) {
                       const Expr both = w({i[0], r[0] * kByteGroup + r[2], i[2]});
-                      const Expr upper = MakeBinary(BinaryOp::kShr, both, MakeCast(byte, r[1] * kBits));
+                      const Expr upper = MakeBinary(BinaryOp::kShr, both, MakeCast(byte, r[1] * kNibbleBits));
                       const Expr number = MakeBinary(BinaryOp::kBitAnd, upper, ConstOf(kMask, byte));
                       return factor(i, (r[0] * 2 + r[1]) * kByteGroup + r[2]) * MakeCast(sum, number);
+                    });
+}
+
+// The sums of the blocks of floats, times weights that are bytes or words of nibbles.
+Tensor SumsOfFloats(const std::string& name, const Tensor& x, const Tensor& w, int64_t block) {
+  const std::vector<te::Axis> axes = {{"b", w.shape()[0]}, {"m", x.shape()[0]}, {"n", w.shape()[2]}};
+  if (w.dtype() != kWordOfNibbles)
+    return te::Reduce(name, axes, {{"k", block}}, te::Combiner::kSum, {x, w},
+                      [&](const std::vector<Expr>& i, const std::vector<Expr>& r) {
+                        return x({i[1], i[0] * block + r[0]}) * MakeCast(x.dtype(), w({i[0], r[0], i[2]}));
+                      });
+  return te::Reduce(name, axes, {{"q", block / kNibblesOfWord}, {"k", kNibblesOfWord}}, te::Combiner::kSum, {x, w},
+                    [&](const std::vector<Expr>& i, const std::vector<Expr>& r) {
+                      const Expr number = NibbleOf(w({i[0], r[0], i[2]}), r[1]);
+                      return x({i[1], i[0] * block + r[0] * kNibblesOfWord + r[1]}) * MakeCast(x.dtype(), number);
                     });
 }
 
@@ -128,17 +126,25 @@ Tensor BlockSums(const std::string& name, const Tensor& x, const Tensor& w, int6
 
 Tensor BlockMatMul(const std::string& name, const BlockRows& x, const BlockColumns& w) {
   CHECK(x.numbers.rank() == 2 && w.numbers.rank() == 3) << name;
+  const bool of_integers = x.numbers.dtype().IsInt();
+  CHECK(of_integers == static_cast<bool>(x.scales)) << name;
   const int64_t blocks = w.numbers.shape()[0], block = x.numbers.shape()[1] / blocks, held = w.numbers.shape()[1];
-  CHECK(held == block || (2 * held == block && held % kByteGroup == 0)) << name;
-  const Tensor sums = BlockSums(name + "_blocks", x.numbers, w.numbers, block, held != block);
-  std::vector<Tensor> operands = {sums, x.scales, x.offsets, w.scales};
-  if (w.zeros) operands.push_back(w.zeros);
+  const std::string of_blocks = name + "_blocks";
+  const Tensor sums = of_integers ? SumsOfIntegers(of_blocks, x.numbers, w.numbers, block, held != block)
+                                  : SumsOfFloats(of_blocks, x.numbers, w.numbers, block);
+  std::vector<Tensor> operands = {sums, w.scales};
+  for (const Tensor& other : {x.scales, x.offsets, w.zeros})
+    if (other) operands.push_back(other);
   return te::Reduce(name, {{"m", x.numbers.shape()[0]}, {"n", w.numbers.shape()[2]}}, {{"b", blocks}},
                     te::Combiner::kSum, operands, [&](const std::vector<Expr>& i, const std::vector<Expr>& r) {
-                      Expr offset = x.offsets({i[0], r[0]});
-                      if (w.zeros) offset = offset * MakeCast(DType::Int(32), w.zeros({r[0], i[1]}));
-                      return MakeCast(DType::Float(32), sums({r[0], i[0], i[1]}) - offset) *
-                             (x.scales({i[0], r[0]}) * w.scales({r[0], i[1]}));
+                      Expr sum = sums({r[0], i[0], i[1]}), scale = w.scales({r[0], i[1]});
+                      if (x.offsets) {
+                        Expr offset = x.offsets({i[0], r[0]});
+                        if (w.zeros) offset = offset * MakeCast(offset.dtype(), w.zeros({r[0], i[1]}));
+                        sum = sum - offset;
+                      }
+                      if (!of_integers) return sum * scale;
+                      return MakeCast(DType::Float(32), sum) * (x.scales({i[0], r[0]}) * scale);
                     });
 }
 

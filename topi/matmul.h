@@ -18,25 +18,23 @@ enum class Rounding { kNone, kTf32 };
 // SumRows (topi/reduce.h). Operands of 16 bits are widened to f32, and the result is then f32.
 Tensor MatMul(const std::string& name, const Tensor& a, const Tensor& b, Rounding rounding = Rounding::kNone);
 
-// [B, M, 2H] x [B, H, N] -> [B, M, N]: products of f32 with numbers from -8 to 7, of which each element of `b`, an i8,
-// has two in two's complement: row 2h in its lower half, row 2h + 1 in its upper half. Axes: (b, m, n). Reduction:
-// (h, half).
-Tensor NibbleMatMul(const std::string& name, const Tensor& a, const Tensor& b);
-
-// Operands of BlockMatMul, whose sums have blocks of terms with a scale each: rows [M, B * K] of i8, their scales [M,
-// B] of f32, and offsets [M, B] of i32.
+// Operands of BlockMatMul, whose sums have blocks of terms with a scale each. Rows are either integers, [M, B * K] of
+// i8 with scales [M, B] of f32 and offsets [M, B] of i32, or floats, [M, B * K] of f32 without scales; these have
+// offsets [M, B] of f32 if the weights have zero points.
 struct BlockRows {
   Tensor numbers, scales, offsets;
 };
-// Weights [B, K, N] of u8, or [B, K / 2, N] with two numbers from 0 to 15 a byte: byte 4 q + k has number 8 q + k in
-// its lower half, and number 8 q + 4 + k in its upper half. Scales [B, N] of f32, and zero points [B, N] of u8, or
+// Weights. For rows of integers: [B, K, N] of u8, or [B, K / 2, N] with two numbers from 0 to 15 a byte: byte 4 q + k
+// has number 8 q + k in its lower half, and number 8 q + 4 + k in its upper half. For rows of floats: [B, K, N] of i8,
+// or words [B, K / 8, N] of numbers of 4 bits (ir/nibble.h). Scales [B, N] of f32, and zero points [B, N] of a byte, or
 // none.
 struct BlockColumns {
   Tensor numbers, scales, zeros;
 };
-// Returns [M, N]: the sum over the blocks b of scales times (x[b] w[b] - offsets[m, b] zeros[b, n]), where x[b] w[b]
-// are products of integers. Without zero points these are 1. Their sums are the tensor <name>_blocks, with the axes (b,
-// m, n) and the reduction (k), or (q, half, k). The result has the axes (m, n) and the reduction (b).
+// Returns [M, N]: the sum over the blocks b of scales times (x[b] w[b] - offsets[m, b] zeros[b, n]). Products of
+// integers are exact; without zero points, these are 1 for rows of integers, and 0 for rows of floats. The sums of the
+// blocks are the tensor <name>_blocks, with the axes (b, m, n) and the reduction (k), or (q, half, k), or (q, k) for
+// words. The result has the axes (m, n) and the reduction (b).
 Tensor BlockMatMul(const std::string& name, const BlockRows& x, const BlockColumns& w);
 
 // Like MatMul for a matrix b, but with the sum cut into blocks of `block` terms, which must divide K. The sums of the

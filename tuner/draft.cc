@@ -26,9 +26,10 @@ constexpr double kWaitsAll = 0.06;
 constexpr double kWaitsPieces = 0.12;
 
 // ---- Streams and streaming
-// Bandwidth of one stream as a share of the bandwidth of many streams, and the share that each doubling of the number
-// of streams adds.
-constexpr double kOneStream = 0.65, kMoreStreams = 0.117;
+// Bandwidth of one stream as a share of the bandwidth of the best number of streams, and the share that each doubling
+// of the number of streams adds. Beyond the best number, each doubling takes a share [measured on Zen 4, weights of
+// bytes and their scales: 16 streams have 0.81 to 0.85 of the bandwidth of 8].
+constexpr double kOneStream = 0.65, kMoreStreams = 0.117, kBestStreams = 8, kTooManyStreams = 0.17;
 constexpr double kStreamingFlops = 8;  // operations per cycle
 // Factors of the traffic, the cycles and the total of a stage that is computed inside its consumer.
 constexpr double kInsideTraffic = 0.5, kInsideCycles = 0.3, kInsideCost = 1.2;
@@ -272,14 +273,16 @@ double StreamsCycles(const StageModel& s, const Decisions& d, const Target& targ
   const double panels = static_cast<double>(d[s.m_knob].values[0]), unroll = shape.terms;
   const double k = shape.sum, n = static_cast<double>(s.n), rows = shape.rows;
   const double vectors = shape.columns / Lanes(s, target);
-  if (!FitsRegisters(rows * vectors, rows > 1 ? vectors : 0, unroll, target)) {
+  if (!FitsRegisters(static_cast<double>(s.depth) * rows * vectors, rows > 1 ? vectors : 0, unroll, target)) {
     return std::numeric_limits<double>::infinity();
   }
   const Machine& machine = MachineOf(target);
   double step = std::max({rows * vectors / machine.multiply_add_ports, (rows + vectors) / machine.load_ports,
                           machine.multiply_add_latency}) +
                 kLoopCycles / unroll;
-  double share = std::min(1.0, kOneStream + kMoreStreams * std::log2(panels));
+  const double streams = panels * s.operands;
+  double share = std::min(1.0, kOneStream + kMoreStreams * std::log2(streams));
+  if (streams > kBestStreams) share -= kTooManyStreams * std::log2(streams / kBestStreams);
   double traffic = shape.columns * bytes / (share * FirstBandwidth(k * n * bytes, target));
   double task = k * Overlapped(step, traffic, kExposedPrefetched) + rows * vectors * kStoreCycles + kTileCycles;
   return Spread(shape.tasks, task, target);

@@ -6,7 +6,9 @@
 #include "codegen/guarded_work.h"
 #include "codegen/lanes.h"
 #include "codegen/llvm/dots.h"
+#include "codegen/llvm/nibbles.h"
 #include "ir/float_math.h"
+#include "ir/nibble.h"
 #include "support/check.h"
 
 namespace autotune {
@@ -68,7 +70,7 @@ llvm::Value* Expressions::Compute(const Expr& e) {
       },
       [&](const Unary& n) { return operations_.Unary(n.op, Value(n.a), dtype); },
       [&](const Binary& n) { return ComputeBinary(n); },
-      [&](const Cast& n) { return operations_.Convert(Value(n.a), n.a.dtype(), dtype); },
+      [&](const Cast& n) { return ComputeCast(n, dtype); },
       [&](const Select& n) { return ComputeSelect(n); },
       [&](const Load& n) { return ComputeLoad(n, dtype); },
       [&](const Call& n) { return ComputeCall(n, dtype); },
@@ -78,6 +80,14 @@ llvm::Value* Expressions::Compute(const Expr& e) {
       },
       [&](const Broadcast& n) { return operations_.Splat(Value(n.a), dtype.lanes); },
   });
+}
+
+llvm::Value* Expressions::ComputeCast(const Cast& n, DType dtype) {
+  if (dtype.Element() == DType::Float(32) && LooksUpNibbles(operations_.target(), dtype.lanes)) {
+    if (const std::optional<FoundNibble> nibble = FindNibble(n.a))
+      return EmitFloatsOfNibbles(builder_, Value(nibble->word), Value(nibble->left));
+  }
+  return operations_.Convert(Value(n.a), n.a.dtype(), dtype);
 }
 
 llvm::Value* Expressions::ComputeBinary(const Binary& n) {

@@ -2,9 +2,9 @@
 //
 //   sum over all terms k of x[k] (s[block of k] w[k])  ->  sum over the blocks b of s[b] (sum over k in b of x[k] w[k])
 //
-// w are constants that fit a byte, and stay bytes, or two a byte if they fit 4 bits: a product of one row takes as long
-// as its weights need from memory. Numbers from -15 to 15, as unsigned ones of 4 bits minus
-// their zero points are, are stored as w + z from -8 to 7:
+// w are constants that fit a byte, and stay bytes, or eight a word if they fit 4 bits: a product of one row takes as
+// long as its weights need from memory. Numbers from -15 to 15, as unsigned ones of 4 bits minus their zero points are,
+// are stored as w + z from -8 to 7:
 //
 //   sum over k in b of x[k] w[k]  =  sum over k in b of x[k] (w[k] + z)  -  z (sum over k in b of x[k])
 //
@@ -12,6 +12,7 @@
 //
 //   sum over the blocks b of s[b] t[b] (sum over k in b of x[k] (w[k] + z)  -  z (sum over k in b of x[k]))
 #include <algorithm>
+#include <cstring>
 #include <map>
 #include <optional>
 #include <utility>
@@ -21,13 +22,14 @@
 #include "graph/pass/few_rows.h"
 #include "graph/pass/rewriter.h"
 #include "graph/rounded_rows.h"
+#include "ir/nibble.h"
 
 namespace autotune::graph {
 namespace {
 
 constexpr DType kFloats = DType::Float(32);
-// Each sum of a block is written and read again as an f32. This pays while the block has so many times as many weights,
-// of one byte, as the product has rows [chosen].
+// Many rows make tiles of products, which write the sum of each block and read it again, as an f32. This pays while the
+// block has so many times as many weights, of one byte, as the product has rows [chosen].
 constexpr int64_t kFewestTerms = 8;
 // What makes numbers of 4 and 8 bits with a sign numbers without one.
 constexpr int kNibbleOffset = 8, kByteOffset = 128;
@@ -88,38 +90,45 @@ class BlockProductsPass {
     return small;
   }
 
-  // Numbers of 4 bits, two a byte, and what was added to them for each block and column; empty: nothing.
+  // Numbers of 4 bits as kBlockMatmul has them, and what was added to them for each block and column; empty: nothing.
   struct Nibbles {
-    TensorValue both;
+    TensorValue numbers;
     std::optional<std::vector<double>> zeros;
   };
 
-  // Which two numbers of a column a byte holds: neighbours, with their signs (kNibbleMatmul); or the numbers k and k +
-  // 4 of eight, plus 8 so that they have no sign (kBlockMatmul).
-  enum class Pairs { kNeighbours, kOfGroups };
+  // Words of eight numbers with their signs, for rows of floats; or bytes of two numbers plus 8, so that they have no
+  // sign, for rows of integers.
+  enum class Form { kWords, kBytes };
 
   // Returns `numbers` [blocks, block, n] as such; nothing if a column of a block has a range of more than 4 bits.
-  static std::optional<Nibbles> NibblesOf(const TensorValue& numbers, Pairs pairs) {
+  static std::optional<Nibbles> NibblesOf(const TensorValue& numbers, Form form) {
     const Shape& shape = numbers.spec.shape;
     const int64_t blocks = shape[0], block = shape[1], n = shape[2];
-    const bool in_groups = pairs == Pairs::kOfGroups;
-    if (block % (in_groups ? 2 * kByteGroup : 2) != 0) return std::nullopt;
+    if (block % kNibblesOfWord != 0) return std::nullopt;
     std::optional<std::vector<double>> zeros = ZerosOf(numbers);
     if (!zeros) return std::nullopt;
     const auto* w = numbers.As<int8_t>();
+    const auto nibble = [&](int64_t b, int64_t k, int64_t column, int offset) {
+      const int zero = zeros->empty() ? 0 : static_cast<int>((*zeros)[static_cast<size_t>(b * n + column)]);
+      return static_cast<uint32_t>(w[(b * block + k) * n + column] + zero + offset) & 0xf;
+    };
+    const DType type = form == Form::kWords ? kWordOfNibbles : DType::UInt(8);
+    const int64_t held = block * kNibbleBits / type.bits;
     char* bytes = nullptr;
-    const auto size = static_cast<size_t>(blocks * block / 2 * n);
-    const DType byte = in_groups ? DType::UInt(8) : DType::Int(8);
-    Nibbles nibbles{{{byte, {blocks, block / 2, n}}, SharedBytes::Allocate(size, &bytes)}, std::nullopt};
-    for (int64_t b = 0; b < blocks; ++b) {
-      for (int64_t h = 0; h < block / 2; ++h) {
-        const int64_t k = in_groups ? h / kByteGroup * 2 * kByteGroup + h % kByteGroup : 2 * h;
-        const auto *low = w + (b * block + k) * n, *high = low + (in_groups ? kByteGroup : 1) * n;
-        for (int64_t column = 0; column < n; ++column) {
-          const int added = (zeros->empty() ? 0 : static_cast<int>((*zeros)[static_cast<size_t>(b * n + column)])) +
-                            (in_groups ? kNibbleOffset : 0);
-          *bytes++ = static_cast<char>(((low[column] + added) & 0xf) | (high[column] + added) << 4);
-        }
+    Nibbles nibbles{
+        {{type, {blocks, held, n}}, SharedBytes::Allocate(static_cast<size_t>(blocks * block / 2 * n), &bytes)},
+        std::nullopt};
+    for (int64_t i = 0; i < blocks * held * n; ++i) {
+      const int64_t b = i / (held * n), at = i / n % held, column = i % n;
+      if (form == Form::kWords) {
+        uint32_t word = 0;
+        for (int k = 0; k < kNibblesOfWord; ++k)
+          word |= nibble(b, at * kNibblesOfWord + k, column, 0) << (k * kNibbleBits);
+        std::memcpy(bytes + i * static_cast<int64_t>(sizeof(word)), &word, sizeof(word));
+      } else {
+        const int64_t k = at / kByteGroup * 2 * kByteGroup + at % kByteGroup;
+        bytes[i] = static_cast<char>(nibble(b, k, column, kNibbleOffset) |
+                                     nibble(b, k + kByteGroup, column, kNibbleOffset) << kNibbleBits);
       }
     }
     if (!zeros->empty()) nibbles.zeros = std::move(zeros);
@@ -153,18 +162,21 @@ class BlockProductsPass {
     return zeros;
   }
 
-  // Returns the sums of x [blocks, rows, block] times the numbers of each block.
-  ValueId SumsOf(ValueId x, const TensorValue& numbers, const std::string& name) {
+  // Returns the product of rows of floats with the numbers, times their scales.
+  ValueId FloatProduct(ValueId x, const TensorValue& numbers, ValueId scales, const std::string& name) {
     GraphBuilder& b = rewriter_.builder;
-    const std::optional<Nibbles> nibbles = NibblesOf(numbers, Pairs::kNeighbours);
-    if (!nibbles) return b.Must(Op::kBatchMatmul, {x, b.AddConstant("", numbers)}, {}, name);
-    const ValueId sums = b.Must(Op::kNibbleMatmul, {x, b.AddConstant("", nibbles->both)}, {}, name);
-    if (!nibbles->zeros) return sums;
-    const ValueId of_x = b.Must(Op::kReduceSum, {x}, AxesAttrs{{2}});
-    const Shape& shape = numbers.spec.shape;
-    const TensorValue bytes = TensorValue::FromNumbers(DType::Int(8), {shape[0], 1, shape[2]}, *nibbles->zeros);
-    const ValueId zeros = b.Must(Op::kCast, {b.AddConstant("", bytes)}, CastAttrs{kFloats});
-    return b.Must(Op::kSub, {sums, b.Must(Op::kMul, {of_x, zeros})}, {}, name);
+    const Shape shape = numbers.spec.shape, of_w = {shape[0], shape[2]};
+    const int64_t rows = b.Spec(x).shape[0];
+    const std::optional<Nibbles> nibbles = NibblesOf(numbers, Form::kWords);
+    std::vector<ValueId> operands = {x, b.AddConstant("", nibbles ? nibbles->numbers : numbers),
+                                     b.Must(Op::kReshape, {scales}, ReshapeAttrs{of_w})};
+    if (nibbles && nibbles->zeros) {
+      const ValueId blocks = b.Must(Op::kReshape, {x}, ReshapeAttrs{{rows, shape[0], shape[1]}});
+      const ValueId sums = b.Must(Op::kReduceSum, {blocks}, AxesAttrs{{2}});
+      operands.push_back(b.Must(Op::kReshape, {sums}, ReshapeAttrs{{rows, shape[0]}}));
+      operands.push_back(b.AddConstant("", TensorValue::FromNumbers(DType::Int(8), of_w, *nibbles->zeros)));
+    }
+    return b.Must(Op::kBlockMatmul, operands, {}, name);
   }
 
   // Returns the product of rows in blocks with the numbers, times the scales of both.
@@ -178,15 +190,15 @@ class BlockProductsPass {
     scales = b.Must(Op::kMul, {scales, b.AddConstant("", TensorValue::FromNumbers(kFloats, {}, {kScaleOfMost}))});
     ValueId offsets = b.Must(Op::kCast, {x.numbers}, CastAttrs{sum});
     offsets = reshaped(b.Must(Op::kReduceSum, {offsets}, AxesAttrs{{2}}), of_x);
-    const std::optional<Nibbles> nibbles = NibblesOf(numbers, Pairs::kOfGroups);
+    const std::optional<Nibbles> nibbles = NibblesOf(numbers, Form::kBytes);
     const bool same_zeros = !nibbles || !nibbles->zeros;
     if (same_zeros) {
       const double zero = nibbles ? kNibbleOffset : kByteOffset;
       offsets = b.Must(Op::kMul, {offsets, b.AddConstant("", TensorValue::FromNumbers(sum, {}, {zero}))});
     }
     std::vector<ValueId> operands = {reshaped(x.numbers, {rows[0], rows[1] * rows[2]}),
-                                     b.AddConstant("", nibbles ? nibbles->both : WithoutSign(numbers)),
-                                     reshaped(x.most, of_x), reshaped(scales, of_w), offsets};
+                                     b.AddConstant("", nibbles ? nibbles->numbers : WithoutSign(numbers)),
+                                     reshaped(scales, of_w), reshaped(x.most, of_x), offsets};
     if (!same_zeros) {
       std::vector<double> zeros = *nibbles->zeros;
       for (double& zero : zeros) zero += kNibbleOffset;
@@ -221,12 +233,11 @@ class BlockProductsPass {
     const std::optional<Blocks> w = BlocksOf(node);
     if (!w || graph_.Spec(node.inputs[0]).dtype != kFloats) return false;
     const Shape shape = graph_.Spec(w->numbers).shape;
-    const int64_t rows = graph_.Spec(node.output).shape[0], blocks = shape[0], block = shape[1], n = shape[2];
+    const int64_t rows = graph_.Spec(node.output).shape[0], block = shape[1];
     const bool few_terms = rows * kFewestTerms > block, may_be_integers = IsOfFewRows(graph_, node);
     if (few_terms && !may_be_integers) return false;
     const std::optional<TensorValue> numbers = SmallNumbers(w->numbers);
     if (!numbers) return false;
-    GraphBuilder& b = rewriter_.builder;
     if (may_be_integers && block % kByteGroup == 0 && block <= kLargestBlock) {
       if (const std::optional<RowsInBlocks> x = IntegerRows(node, block)) {
         rewriter_.Set(node.output, IntegerProduct(*x, *numbers, rewriter_.Map(w->scales), node.name));
@@ -234,12 +245,8 @@ class BlockProductsPass {
       }
     }
     if (few_terms) return false;
-    ValueId x = b.Must(Op::kReshape, {rewriter_.Map(node.inputs[0])}, ReshapeAttrs{{rows, blocks, block}});
-    x = b.Must(Op::kTranspose, {x}, TransposeAttrs{{1, 0, 2}});
-    const ValueId sums = SumsOf(x, *numbers, node.name);
-    ValueId y = b.Must(Op::kMul, {sums, rewriter_.Map(w->scales)}, {}, node.name);
-    y = b.Must(Op::kReduceSum, {y}, AxesAttrs{{0}}, node.name);
-    rewriter_.Set(node.output, b.Must(Op::kReshape, {y}, ReshapeAttrs{{rows, n}}));
+    const ValueId x = rewriter_.Map(node.inputs[0]);
+    rewriter_.Set(node.output, FloatProduct(x, *numbers, rewriter_.Map(w->scales), node.name));
     return true;
   }
 

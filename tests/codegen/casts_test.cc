@@ -70,6 +70,34 @@ TEST(Casts, AreWhatTheInterpreterSays) {
   }
 }
 
+// All places of the 4 bits, with other bits around them.
+TEST(Casts, OfNumbersOfFourBits) {
+  constexpr int64_t kWords = 64;
+  const PrimFunc f = Parse(
+      "func convert(a: i32[64] input, b: f32[8, 64] output) { for k in 8 unrolled { for o in 4 { for i in 16 "
+      "vectorized "
+      "{ block c(w: S 8 = k, v: S 64 = o * 16 + i) { b[w, v] = f32((a[v] << i32(w * -4 + 28)) >> 28i32) } } } } }");
+  Rng rng(5);
+  std::vector<double> words;
+  for (int64_t i = 0; i < kWords; ++i) words.push_back(static_cast<int32_t>(rng.Next()));
+  std::vector<InterpArray> want = {{DType::Int(32), {kWords}, words}, {DType::Float(32), {8, kWords}, {}}};
+  want[1].data.resize(8 * kWords);
+  std::vector<InterpArray> got = want;
+  ASSERT_TRUE(Interpret(f, want).ok());
+  for (const Target& target : Converters()) {
+    SCOPED_TRACE(target.Text());
+    auto built = Build(f, target);
+    ASSERT_TRUE(built.ok()) << built.error().Text();
+    ASSERT_TRUE(autotune::Run(*built, f, got).ok());
+    EXPECT_EQ(got[1].data, want[1].data);
+    got[1].data.assign(8 * kWords, 0);
+  }
+  for (int64_t k = 0; k < 8; ++k) {
+    const auto nibble = static_cast<int>(static_cast<uint32_t>(static_cast<int32_t>(words[3])) >> (4 * k) & 15);
+    EXPECT_EQ(want[1].data[static_cast<size_t>(k * kWords + 3)], nibble < 8 ? nibble : nibble - 16);
+  }
+}
+
 double Converted(double x, DType to) {
   const PrimFunc f = Conversion(DType::Float(64), to, 16, "serial");
   std::vector<InterpArray> args = {{DType::Float(64), {16}, std::vector<double>(16, x)}, {to, {16}, {}}};

@@ -202,6 +202,21 @@ TEST(Instructions, SquaresAreTransposedInRegisters) {
   }
 }
 
+// A look-up converts 16 numbers of 4 bits, if they are the upper ones of words.
+TEST(Instructions, NumbersOfFourBitsAreLookedUp) {
+  const auto program = [](int bits) {
+    return "func f(a: i32[64] input, b: f32[64] output) { for o in 4 { for i in 16 vectorized { block c(v: S 64 = o * "
+           "16 + i) { b[v] = f32((a[v] << 8i32) >> " +
+           std::to_string(bits) + "i32) } } } }";
+  };
+  constexpr char kLookUp[] = "vperm(ps|d) .*%";
+  const std::string looked_up = Disassembly("skylake-avx512", program(28));
+  EXPECT_NE(Find(looked_up, kLookUp), "");
+  EXPECT_EQ(Find(looked_up, "vcvtdq2ps"), "");
+  EXPECT_EQ(Find(Disassembly("skylake-avx512", program(27)), kLookUp), "") << "5 bits";
+  EXPECT_EQ(Find(Disassembly("haswell", program(28)), kLookUp), "") << "registers of 8 floats";
+}
+
 // Results are prefetched for writing, unless streaming stores bypass the caches.
 TEST(Instructions, PrefetchesOfResults) {
   auto copy = [](const std::string& rows, const char* hint) {

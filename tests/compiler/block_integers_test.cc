@@ -1,4 +1,5 @@
-// Products of rounded data with weights in blocks, by compiled code: the integers are exact on every target.
+// Products with weights in blocks, by compiled code. Sums of integers are exact on every target, and so are those of
+// floats that are small multiples of 1/8.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -102,6 +103,28 @@ TEST_P(BlockIntegers, ProductsOfRandomShapes) {
     }
   }
   EXPECT_GT(differ, all / 2) << "this test would not notice whether data are rounded";
+}
+
+TEST_P(BlockIntegers, ProductsOfFloats) {
+  Rng rng(9);
+  ModelMaker m(21);
+  std::vector<BlockProduct> products;
+  std::vector<BlockProductData> data;
+  for (int i = 0; i < 10; ++i) {
+    BlockProduct p{.rows = 1 + static_cast<int64_t>(rng.Below(9)),
+                   .k = 20 + static_cast<int64_t>(rng.Below(400)),
+                   .n = 3 + static_cast<int64_t>(rng.Below(100)),
+                   .block = int64_t{16} << rng.Below(4),
+                   .bits = i % 4 == 3 ? 8 : 4,
+                   .zeros = rng.Below(2) == 0 ? BlockProduct::kPacked : BlockProduct::kNone,
+                   .has_bias = rng.Below(2) == 0};
+    if (i < 4) p.rows = 1 + i, p.n = 70;
+    products.push_back(p);
+    data.push_back(AddBlockProduct(m, p, std::to_string(i), static_cast<uint64_t>(i) + 1));
+  }
+  const std::vector<Numbers> got = Compute(m, products, data);
+  ASSERT_EQ(got.size(), products.size());
+  for (size_t i = 0; i < got.size(); ++i) EXPECT_EQ(got[i], data[i].want) << "product " << i;
 }
 
 TEST_P(BlockIntegers, OnlyOnRequest) {

@@ -50,13 +50,15 @@ TEST(BlockWeights, StayBytesForFewRows) {
     EXPECT_TRUE(now.ok() && CheckGraph(*now).ok());
     EXPECT_EQ(reference::Evaluate(*now, {{{p.rows, p.k}, made.x}})[0].data, made.want);
     for (const Node& node : now->nodes)
-      if (node.op == Op::kBatchMatmul || node.op == Op::kNibbleMatmul) return std::string(ToText(node.op));
+      if (node.op == Op::kBlockMatmul)
+        return std::string(now->Spec(node.inputs[1]).dtype == DType::Int(8) ? "bytes" : "words") +
+               (node.inputs.size() > 3 ? " with zero points" : "");
     return std::string();
   };
-  EXPECT_EQ(of_bytes({}, true), "nibble_matmul");
-  EXPECT_EQ(of_bytes({.rows = 4, .k = 70}, true), "nibble_matmul");
-  EXPECT_EQ(of_bytes({.zeros = Product::kPacked}, true), "nibble_matmul");
-  EXPECT_EQ(of_bytes({.bits = 8}, true), "batch_matmul");
+  EXPECT_EQ(of_bytes({}, true), "words");
+  EXPECT_EQ(of_bytes({.rows = 4, .k = 70}, true), "words");
+  EXPECT_EQ(of_bytes({.zeros = Product::kPacked}, true), "words with zero points");
+  EXPECT_EQ(of_bytes({.bits = 8}, true), "bytes");
   EXPECT_EQ(of_bytes({.rows = 5}, true), "") << "the sums of blocks cost too much";
   EXPECT_EQ(of_bytes({.zeros = Product::kFloats}, true), "") << "no bytes";
   EXPECT_EQ(of_bytes({.bits = 8, .zeros = Product::kPacked}, true), "") << "from -255 to 255";
@@ -73,16 +75,19 @@ std::string ProductOf(const Product& p) {
   EXPECT_EQ(got.size(), made.want.size());
   for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], made.want[i], made.bounds[i]) << i;
   for (const Node& node : now->nodes)
-    if (node.op == Op::kBatchMatmul || node.op == Op::kNibbleMatmul || node.op == Op::kBlockMatmul ||
-        node.op == Op::kMatmul)
-      return std::string(ToText(node.op)) + (node.inputs.size() > 5 ? " with zero points" : "");
+    if (node.op == Op::kMatmul) {
+      return std::string("matmul");
+    } else if (node.op == Op::kBlockMatmul) {
+      const bool of_floats = now->Spec(node.inputs[0]).dtype == DType::Float(32);
+      return of_floats ? "floats" : std::string("integers") + (node.inputs.size() > 5 ? " with zero points" : "");
+    }
   return "";
 }
 
 // With accuracy_level 4, data are rounded to 8 bits. Products of few rows multiply these integers.
 TEST(BlockWeights, RoundedDataMeetIntegers) {
   for (int64_t bits : {4, 8}) {
-    const std::string integers = "block_matmul";
+    const std::string integers = "integers";
     EXPECT_EQ(ProductOf({.bits = bits, .level = 4}), integers);
     EXPECT_EQ(ProductOf({.rows = 4, .k = 70, .bits = bits, .has_bias = true, .level = 4}), integers);
     EXPECT_EQ(ProductOf({.rows = 2, .k = 40, .n = 33, .block = 16, .bits = bits, .level = 4}), integers);
@@ -90,9 +95,9 @@ TEST(BlockWeights, RoundedDataMeetIntegers) {
     EXPECT_EQ(ProductOf({.rows = 5, .bits = bits, .level = 4}), "matmul") << "so many rows take floats";
     EXPECT_EQ(ProductOf({.bits = bits, .zeros = Product::kFloats, .level = 4}), "matmul") << "no integers";
   }
-  EXPECT_EQ(ProductOf({.k = 128, .zeros = Product::kPacked, .level = 4}), "block_matmul with zero points");
+  EXPECT_EQ(ProductOf({.k = 128, .zeros = Product::kPacked, .level = 4}), "integers with zero points");
   EXPECT_EQ(ProductOf({.k = 10, .block = 2, .level = 4}), "matmul") << "no groups";
-  EXPECT_EQ(ProductOf({.level = 1}), "nibble_matmul") << "only level 4 rounds";
+  EXPECT_EQ(ProductOf({.level = 1}), "floats") << "only level 4 rounds";
 }
 
 // With --precision int8, so do products of models that do not ask for it.
@@ -155,7 +160,7 @@ TEST(BlockWeights, BlocksWithManyZeroPointsStayBytes) {
   m.Node("MatMul", {"x", "f"}, {"y"});
   const Result<Graph> now = BlockProducts(Import(m)->module.main(), {.converts_factors = true});
   ASSERT_TRUE(now.ok());
-  EXPECT_TRUE(std::ranges::any_of(now->nodes, [](const Node& node) { return node.op == Op::kBatchMatmul; }));
+  EXPECT_TRUE(std::ranges::any_of(now->nodes, [](const Node& node) { return node.op == Op::kBlockMatmul; }));
   EXPECT_EQ(reference::Evaluate(*now, {{{1, kTerms}, x}})[0].data, want);
 }
 

@@ -50,10 +50,10 @@ Tensor EvaluateNode(const Graph& graph, const Node& node, const std::vector<cons
     case Op::kMatmul:
     case Op::kBatchMatmul:
       return Matmul(*in[0], *in[1], shape);
-    case Op::kNibbleMatmul:
-      return NibbleMatmul(*in[0], *in[1], shape);
-    case Op::kBlockMatmul:
-      return BlockMatmul(in, shape);
+    case Op::kBlockMatmul: {
+      const DType x = graph.Spec(node.inputs[0]).dtype, w = graph.Spec(node.inputs[1]).dtype;
+      return BlockMatmul(in, {.of_integers = x.IsInt(), .of_words = w == DType::Int(32)}, shape);
+    }
     case Op::kBatchNorm:
       return BatchNorm(in, std::get<BatchNormAttrs>(node.attrs));
     case Op::kRelu:

@@ -131,30 +131,36 @@ Tensor Pool(const Tensor& x, const PoolAttrs& a, PoolOf what, const Shape& out_s
   return y;
 }
 
-Tensor NibbleMatmul(const Tensor& a, const Tensor& b, const Shape& out_shape) {
-  Tensor numbers{{b.shape[0], 2 * b.shape[1], b.shape[2]}, {}};
-  ForEachIndex(numbers.shape, [&](const Shape& i) {
-    const auto both = static_cast<int>(At(b, {i[0], i[1] / 2, i[2]}));
-    const int half = (i[1] % 2 ? both >> 4 : both) & 15;
-    numbers.data.push_back(half < 8 ? half : half - 16);
-  });
-  return Matmul(a, numbers, out_shape);
+namespace {
+
+// Number k of the weights of block b for a column.
+int WeightOf(const Tensor& w, int64_t b, int64_t k, int64_t column, const BlockKind& kind, int64_t block) {
+  if (kind.of_words) {
+    const auto word = static_cast<int64_t>(At(w, {b, k / 8, column}));
+    const int number = static_cast<int>(word >> (k % 8 * 4)) & 15;
+    return number < 8 ? number : number - 16;
+  }
+  if (w.shape[1] == block) return static_cast<int>(At(w, {b, k, column}));
+  const auto byte = static_cast<int>(At(w, {b, k / 8 * 4 + k % 4, column}));
+  return k % 8 < 4 ? byte & 15 : byte >> 4;
 }
 
-Tensor BlockMatmul(const std::vector<const Tensor*>& in, const Shape& out_shape) {
+}  // namespace
+
+Tensor BlockMatmul(const std::vector<const Tensor*>& in, const BlockKind& kind, const Shape& out_shape) {
   const Tensor &x = *in[0], &w = *in[1];
   const int64_t blocks = w.shape[0], block = x.shape[1] / blocks;
+  const size_t offsets = kind.of_integers ? 4 : 3, zeros = offsets + 1;
   Tensor y{out_shape, {}};
   ForEachIndex(out_shape, [&](const Shape& o) {
     double sum = 0;
     for (int64_t b = 0; b < blocks; ++b) {
-      double of_block = -At(*in[4], {o[0], b}) * (in.size() > 5 ? At(*in[5], {b, o[1]}) : 1);
-      for (int64_t k = 0; k < block; ++k) {
-        const bool in_halves = w.shape[1] != block;
-        const auto byte = static_cast<int>(At(w, {b, in_halves ? k / 8 * 4 + k % 4 : k, o[1]}));
-        of_block += At(x, {o[0], b * block + k}) * (!in_halves ? byte : k % 8 < 4 ? byte & 15 : byte >> 4);
-      }
-      sum += At(*in[2], {o[0], b}) * At(*in[3], {b, o[1]}) * of_block;
+      double of_block = 0;
+      if (offsets < in.size())
+        of_block -= At(*in[offsets], {o[0], b}) * (zeros < in.size() ? At(*in[zeros], {b, o[1]}) : 1);
+      for (int64_t k = 0; k < block; ++k)
+        of_block += At(x, {o[0], b * block + k}) * WeightOf(w, b, k, o[1], kind, block);
+      sum += (kind.of_integers ? At(*in[3], {o[0], b}) : 1) * At(*in[2], {b, o[1]}) * of_block;
     }
     y.data.push_back(sum);
   });

@@ -60,8 +60,10 @@ enum class PoolOf { kMax, kAverage, kPlace };  // kPlace: position of the first 
 Tensor Pool(const Tensor& x, const PoolAttrs& a, PoolOf what, const Shape& out_shape);
 
 Tensor Matmul(const Tensor& a, const Tensor& b, const Shape& out_shape);
-Tensor NibbleMatmul(const Tensor& a, const Tensor& b, const Shape& out_shape);  // b: two numbers a byte
-Tensor BlockMatmul(const std::vector<const Tensor*>& in, const Shape& out_shape);
+struct BlockKind {
+  bool of_integers = false, of_words = false;  // rows of integers; weights in words of nibbles
+};
+Tensor BlockMatmul(const std::vector<const Tensor*>& in, const BlockKind& kind, const Shape& out_shape);
 
 Tensor Lrn(const Tensor& x, const LrnAttrs& a);
 

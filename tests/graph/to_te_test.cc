@@ -79,15 +79,14 @@ TEST(LowerSubgraph, Products) {
   ExpectRight(Single(Op::kMatmul, {{3, 5}, {5, 7}}, {}, 1));
   ExpectRight(Single(Op::kBatchMatmul, {{4, 3, 5}, {4, 5, 2}}));
   ExpectRight(Single(Op::kBatchMatmul, {{2, 1, 3, 5}, {1, 4, 5, 2}}));
-  ExpectRight(Typed(Op::kNibbleMatmul, {{DType::Float(32), {2, 3, 8}}, {DType::Int(8), {2, 4, 5}}}));
 }
 
 TEST(LowerSubgraph, ProductsOfBlocks) {
   const auto operands = [](int64_t held, bool has_zeros) {
     std::vector<TensorSpec> specs = {{DType::Int(8), {3, 2 * 16}},
                                      {DType::UInt(8), {2, held, 5}},
-                                     {DType::Float(32), {3, 2}},
                                      {DType::Float(32), {2, 5}},
+                                     {DType::Float(32), {3, 2}},
                                      {DType::Int(32), {3, 2}}};
     if (has_zeros) specs.push_back({DType::UInt(8), {2, 5}});
     return specs;
@@ -105,6 +104,26 @@ TEST(LowerSubgraph, ProductsOfBlocks) {
   std::vector<TensorSpec> few = operands(8, false);
   few.pop_back();
   EXPECT_NE(error(few), "");
+}
+
+TEST(LowerSubgraph, ProductsOfBlocksOfFloats) {
+  const auto operands = [](DType type, int64_t held, bool has_zeros) {
+    std::vector<TensorSpec> specs = {{DType::Float(32), {3, 2 * 16}}, {type, {2, held, 5}}, {DType::Float(32), {2, 5}}};
+    if (has_zeros) specs.insert(specs.end(), {{DType::Float(32), {3, 2}}, {DType::Int(8), {2, 5}}});
+    return specs;
+  };
+  const DType word = DType::Int(32), byte = DType::Int(8);
+  for (const bool has_zeros : {true, false}) {
+    ExpectRight(Typed(Op::kBlockMatmul, operands(byte, 16, has_zeros)));
+    ExpectRight(Typed(Op::kBlockMatmul, operands(word, 2, has_zeros)));
+  }
+  const auto fits = [](const std::vector<TensorSpec>& specs) { return InferType(Op::kBlockMatmul, {}, specs).ok(); };
+  EXPECT_FALSE(fits(operands(byte, 8, false))) << "two numbers a byte";
+  EXPECT_FALSE(fits(operands(word, 16, false)));
+  EXPECT_FALSE(fits(operands(DType::UInt(8), 16, false)));
+  std::vector<TensorSpec> few = operands(word, 2, true);
+  few.pop_back();
+  EXPECT_FALSE(fits(few)) << "offsets without zero points";
 }
 
 TEST(LowerSubgraph, Elementwise) {

@@ -33,8 +33,6 @@ TypeExample ExampleOf(Op op) {
       return {{matrix, {5, 2}}, {}};
     case Op::kBatchMatmul:
       return {{{2, 3, 5}, {2, 5, 2}}, {}};
-    case Op::kNibbleMatmul:
-      return {{{2, 3, 6}, {2, 3, 2}}, {}};
     case Op::kMaxPool2d:
     case Op::kAvgPool2d:
     case Op::kArgMaxPool:
@@ -145,8 +143,7 @@ TEST(ElementTypes, EveryOperatorComputesWhatItTakes) {
   for (int i = 0; i < kNumOps; ++i) {
     const Op op = static_cast<Op>(i);
     if (op == Op::kFused || op == Op::kCall || op == Op::kBatchNorm)
-      continue;                             // these are not lowered as single operators
-    if (op == Op::kNibbleMatmul) continue;  // of f32 and i8 only
+      continue;  // these are not lowered as single operators
     if (GetOpInfo(op).types == OperandTypes::kOwn) continue;
     for (DType type : kTypes) {
       SCOPED_TRACE(std::string(ToText(op)) + " of " + type.Text());

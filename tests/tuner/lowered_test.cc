@@ -443,12 +443,14 @@ TEST(Lowered, BatchesOfProductsComputeTheSame) {
 
 TEST(Lowered, StreamsComputeTheSame) { CheckLowering(test::Dense(2, 131, 128), 1); }
 
-// Streamed, and tiled since there are few constants or many rows.
-TEST(Lowered, ProductsWithTwoNumbersAByteComputeTheSame) {
-  CheckLowering(test::NibbleProducts(8, 1, 131, 32), 2);
-  CheckLowering(test::NibbleProducts(16, 3, 70, 16), 2);
-  CheckLowering(test::NibbleProducts(3, 2, 9, 10), 2);
-  CheckLowering(test::NibbleProducts(2, 13, 33, 18), 2);
+// Streamed, and tiled since there are few columns or many rows.
+TEST(Lowered, ProductsOfFloatsInBlocksComputeTheSame) {
+  for (const bool in_words : {true, false}) {
+    CheckLowering(test::FloatBlockProducts(1, 131, 8, 32, in_words), 2);
+    CheckLowering(test::FloatBlockProducts(3, 70, 16, 16, in_words, true), 2);
+    CheckLowering(test::FloatBlockProducts(2, 9, 3, 8, in_words), 2);
+    CheckLowering(test::FloatBlockProducts(13, 33, 2, 24, in_words, true), 2);
+  }
 }
 
 TEST(Lowered, ProductsOfIntegersInBlocksComputeTheSame) {
@@ -472,15 +474,17 @@ TEST(Lowered, ProductsOfIntegersInBlocksAreStreamed) {
   EXPECT_EQ(narrow->front().name.find(":block_streams"), std::string::npos) << "fewer columns than lanes";
 }
 
-TEST(Lowered, ProductsWithTwoNumbersAByteAreStreamed) {
-  const auto streamed = [](int64_t rows) {
-    const auto sketches = GenerateSketches(test::NibbleProducts(8, rows, 131, 32), test::TestTarget());
+TEST(Lowered, ProductsOfFloatsInBlocksAreStreamed) {
+  const auto streamed = [](int64_t rows, bool in_words) {
+    const auto sketches = GenerateSketches(test::FloatBlockProducts(rows, 131, 8, 32, in_words), test::TestTarget());
     if (!sketches.ok()) ADD_FAILURE() << sketches.error().Text();
     return std::ranges::count_if(
-        *sketches, [](const Sketch& sketch) { return sketch.name.find(":streams") != std::string::npos; });
+        *sketches, [](const Sketch& sketch) { return sketch.name.find(":block_streams") != std::string::npos; });
   };
-  EXPECT_EQ(streamed(1), 1);
-  EXPECT_EQ(streamed(30), 0) << "so many rows need a tile";
+  for (const bool in_words : {true, false}) {
+    EXPECT_EQ(streamed(1, in_words), 1);
+    EXPECT_EQ(streamed(30, in_words), 0) << "so many rows need a tile";
+  }
 }
 
 }  // namespace

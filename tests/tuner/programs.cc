@@ -1,5 +1,6 @@
 #include "tests/tuner/programs.h"
 
+#include "ir/nibble.h"
 #include "te/create_prim_func.h"
 #include "te/error_bound.h"
 #include "te/reference.h"
@@ -81,13 +82,6 @@ PrimFunc ComputedBytes(int64_t batch, int64_t m, int64_t n, int64_t k, bool tran
   return te::CreatePrimFunc("dense", {{a, ParamRole::kInput}, {b, ParamRole::kInput}, {out, ParamRole::kOutput}});
 }
 
-PrimFunc NibbleProducts(int64_t blocks, int64_t m, int64_t n, int64_t k) {
-  te::Tensor a = te::Placeholder("a", {blocks, m, k}), b = te::Placeholder("b", {blocks, k / 2, n}, DType::Int(8));
-  te::Tensor out = topi::NibbleMatMul("dense", a, b);
-  return te::CreatePrimFunc("dense", {{a, ParamRole::kInput}, {b, ParamRole::kConstant}, {out, ParamRole::kOutput}},
-                            {.use_fma = true});
-}
-
 PrimFunc BlockProducts(int64_t rows, int64_t n, int64_t blocks, int64_t block, bool in_halves, bool has_zeros) {
   const DType floats = DType::Float(32), byte = DType::UInt(8);
   const topi::BlockRows x{te::Placeholder("x", {rows, blocks * block}, DType::Int(8)),
@@ -103,6 +97,24 @@ PrimFunc BlockProducts(int64_t rows, int64_t n, int64_t blocks, int64_t block, b
                                          {w.numbers, ParamRole::kConstant},
                                          {w.scales, ParamRole::kConstant}};
   if (has_zeros) params.push_back({w.zeros, ParamRole::kConstant});
+  params.push_back({topi::BlockMatMul("dense", x, w), ParamRole::kOutput});
+  return te::CreatePrimFunc("dense", params, {.use_fma = true});
+}
+
+PrimFunc FloatBlockProducts(int64_t rows, int64_t n, int64_t blocks, int64_t block, bool in_words, bool has_zeros) {
+  const DType floats = DType::Float(32), byte = DType::Int(8);
+  topi::BlockRows x{te::Placeholder("x", {rows, blocks * block}, floats), {}, {}};
+  topi::BlockColumns w{in_words ? te::Placeholder("w", {blocks, block / kNibblesOfWord, n}, kWordOfNibbles)
+                                : te::Placeholder("w", {blocks, block, n}, byte),
+                       te::Placeholder("ws", {blocks, n}, floats),
+                       {}};
+  std::vector<te::TensorParam> params = {
+      {x.numbers, ParamRole::kInput}, {w.numbers, ParamRole::kConstant}, {w.scales, ParamRole::kConstant}};
+  if (has_zeros) {
+    x.offsets = te::Placeholder("o", {rows, blocks}, floats);
+    w.zeros = te::Placeholder("z", {blocks, n}, byte);
+    params.insert(params.end(), {{x.offsets, ParamRole::kInput}, {w.zeros, ParamRole::kConstant}});
+  }
   params.push_back({topi::BlockMatMul("dense", x, w), ParamRole::kOutput});
   return te::CreatePrimFunc("dense", params, {.use_fma = true});
 }

@@ -32,10 +32,11 @@ PrimFunc BytesDense(int64_t m, int64_t n, int64_t k, bool is_signed = false);
 // [batch, n, k] if transposed.
 PrimFunc ComputedBytes(int64_t batch, int64_t m, int64_t n, int64_t k, bool transposed = false);
 
-// Products of `blocks` matrices, whose constants are numbers of 4 bits, two a byte.
 // Products of integers in blocks of `block` terms, with two numbers a byte or one.
 PrimFunc BlockProducts(int64_t rows, int64_t n, int64_t blocks, int64_t block, bool in_halves, bool has_zeros = false);
-PrimFunc NibbleProducts(int64_t blocks, int64_t m, int64_t n, int64_t k);
+// Products of floats with numbers in blocks of `block` terms, eight a word or bytes.
+PrimFunc FloatBlockProducts(int64_t rows, int64_t n, int64_t blocks, int64_t block, bool in_words,
+                            bool has_zeros = false);
 
 // A product of bf16 with a constant, with sums of f32.
 PrimFunc Bf16Dense(int64_t m, int64_t n, int64_t k);

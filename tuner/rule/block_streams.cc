@@ -35,8 +35,8 @@ std::vector<ColumnOperand> ConstantsOf(const PrimFunc& func, const BlockView& su
   return found;
 }
 
-// The loops of the integer sums of one vector, inside the loop over the vectors.
-struct IntegerSums {
+// The sums of a block for all vectors of the panels that are read side by side.
+struct SumsOfBlock {
   Name block, buffer;
   int64_t group = 1;  // steps that one instruction takes
   int64_t lanes = 0;
@@ -44,10 +44,11 @@ struct IntegerSums {
 };
 
 // Computes the sums in registers, and returns the choice of unrolled steps.
-Result<Choice> PlaceIntegers(SketchBuilder& s, const IntegerSums& sums, const Name& at) {
+Result<Choice> PlaceSums(SketchBuilder& s, const SumsOfBlock& sums, const Name& at) {
   const std::vector<Name> made = TRY(s.Do(ComputeAt{.block = sums.block, .loop = at}));
   if (made.size() != 3 + sums.reduce.size()) return Err("the sums of the blocks have other loops");
-  const Name row = made[1], lane = made[2];
+  const Name row = made[1];
+  auto [vectors, lane] = TRY(s.Split(made[2], {kAuto, sums.lanes}));
   // The first loop over the terms is the longest one, so it is the one to unroll.
   BlockView::Loop terms = sums.reduce.front();
   terms.var = made[3];
@@ -65,52 +66,54 @@ Result<Choice> PlaceIntegers(SketchBuilder& s, const IntegerSums& sums, const Na
     }
   }
   const Unrolled unrolled = TRY(s.UnrollReduction(terms, Divisors(terms.extent, kMaxUnroll)));
-  TRY(s.Order({made[0], unrolled.outer, unrolled.inner, steps, row, lane, group}));
+  TRY(s.Order({made[0], unrolled.outer, unrolled.inner, vectors, steps, row, lane, group}));
   if (sums.group > 1) TRY(s.Do(Annotate{.target = group, .key = kDot, .value = 1}));
   TRY(s.Do(SetScope{.buffer = sums.buffer, .scope = Scope::kRegister}));
-  TRY(s.ZeroAndStraighten(sums.block, unrolled.outer, {unrolled.inner, steps}, {row}, lane));
+  TRY(s.ZeroAndStraighten(sums.block, unrolled.outer, {unrolled.inner, steps}, {vectors, row}, lane));
   return unrolled.factor;
 }
 
 }  // namespace
 
 // Places a product of a few rows and many constants, whose terms have a scale for each block, as StreamsRule does. The
-// integer sums of a block stay in registers until they are scaled and added to the sum of all blocks:
+// sums of a block, integers or floats, stay in registers until they are scaled and added to the sum of all blocks:
 //
 //   parallel over n_0
 //     registers = 0
-//     blocks of terms; panels n_1, vectors of a panel unrolled:
-//       integers = 0
-//       terms of the block, in groups: rows unrolled: integers += a * b
-//       rows unrolled: registers += f32(integers - offset) * scales
+//     blocks of terms:
+//       sums = 0
+//       terms of the block, in groups: panels n_1, vectors of a panel, rows unrolled: sums += a * b
+//       panels, vectors, rows unrolled: registers += (sums - offset) * scales
 //     write the registers back through the element-wise epilogue
 Status BlockStreamsRule(SketchBuilder& s, const BlockView& block, int) {
   const std::optional<BlockView> sum = SumOfBlocks(s.Blocks(), block);
   if (!sum) return Err("it does not compute sums of blocks of terms");
+  if (sum->spatial[0].extent > kFewRows) return Err("so many rows need a tile");
   const BlockView::Loop &m = sum->spatial[0], &n = sum->spatial[1], &terms = sum->reduce[0];
   std::optional<ColumnOperand> numbers = FindColumnOperand(s.func(), block, Name(), block.spatial[2].iter);
   if (!numbers || !numbers->constant || numbers->by_iterators || numbers->rank != 3)
     return Err("its columns are no constants");
   const int64_t lanes = LanesOf(block, s.target());
   if (n.extent < lanes || lanes == 1) return Err("there are fewer columns than lanes");
-  IntegerSums integers{.block = block.name, .buffer = block.writes, .lanes = lanes, .reduce = block.reduce};
-  if (block.reduce.back().extent % kByteGroup == 0) integers.group = StepsOfDot(block, s.target());
+  SumsOfBlock sums{.block = block.name, .buffer = block.writes, .lanes = lanes, .reduce = block.reduce};
+  if (block.reduce.back().extent % kByteGroup == 0) sums.group = StepsOfDot(block, s.target());
 
   const WriteBack out = TRY(s.MakeWriteBack(*sum));
   const auto [panels, width] = TRY(ChooseStreamedPanels(s, n, lanes));
   numbers->k_dim = 1;
-  TRY(PackColumns(s, block.name, *numbers, width, integers.group));
-  for (const ColumnOperand& constants : ConstantsOf(s.func(), *sum)) TRY(PackColumns(s, sum->name, constants, width));
+  TRY(PackColumns(s, block.name, *numbers, width, sums.group));
+  const std::vector<ColumnOperand> constants = ConstantsOf(s.func(), *sum);
+  for (const ColumnOperand& operand : constants) TRY(PackColumns(s, sum->name, operand, width));
 
   auto [task, panel, column] = TRY(s.Split(n.var, {kAuto, panels, width}));
   auto [panel_vectors, lane] = TRY(s.Split(column, {kAuto, lanes}));
   TRY(s.Order({task, terms.var, panel, panel_vectors, m.var, lane}));
   TRY(s.Parallel(task));
-  // The integers get the columns that whole panels have, so that the sums need no guards for the columns of integers.
+  // The sums of a block get the columns that whole panels have, so that what adds them needs no guards for columns.
   TRY((s.Split(block.spatial[2].var, {kAuto, panels, width})));
   TRY(s.Do(PadBlock{.block = block.name}));
   TRY(s.Do(PadBlock{.block = sum->name}));
-  const Choice steps = TRY(PlaceIntegers(s, integers, panel_vectors));
+  const Choice steps = TRY(PlaceSums(s, sums, terms.var));
   TRY(s.MakeRegisterTile(
       *sum, out,
       {.at = task, .below = terms.var, .tile = {panel, panel_vectors, m.var}, .vector = lane, .lanes = lanes}));
@@ -121,8 +124,10 @@ Status BlockStreamsRule(SketchBuilder& s, const BlockView& block, int) {
               .k_knob = steps.knob,
               .m = m.extent,
               .n = n.extent,
-              .k = terms.extent * Iterations(block.reduce) / integers.group,
-              .element_bytes = block.element_bytes});
+              .k = terms.extent * Iterations(block.reduce) / sums.group,
+              .element_bytes = block.element_bytes,
+              .depth = 2,  // the sums of a block, and those of all blocks
+              .operands = 1 + static_cast<int>(constants.size())});
   s.Call(block.name.str() + ":block_streams");
   return {};
 }

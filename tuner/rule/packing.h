@@ -38,6 +38,9 @@ std::optional<ColumnOperand> FindColumnOperand(const PrimFunc& func, const Block
                                                const Name& n_iter);
 std::optional<RowOperand> FindRowOperand(const BlockView& block, const Roles& roles);
 
+// Most rows of a streamed product whose constants fit a core's own cache. With more rows, a register tile is as fast.
+inline constexpr int64_t kFewRows = 4;
+
 // The panels of constants that are streamed: how many are read at the same time, and the columns of one.
 struct StreamedPanels {
   Choice count, width;

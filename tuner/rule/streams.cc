@@ -9,8 +9,6 @@
 namespace autotune {
 namespace {
 
-// Most rows of a streamed product whose constants fit a core's own cache. With more rows, a register tile is as fast.
-constexpr int64_t kFewRows = 4;
 constexpr int64_t kWorthStreaming = 64 << 10;  // bytes of constants below which a register tile is as fast
 
 // Returns the most rows of a product that is streamed. Constants from beyond a core's own cache arrive so slowly

@@ -113,6 +113,37 @@ TEST_F(Verify, FindsPlantedErrorsInModelsAndFolders) {
   }
 }
 
+// Numbers at the middle of two steps may take either; numbers elsewhere may not, and none may be steps apart.
+TEST_F(Verify, NumbersBetweenTwoStepsMayTakeEither) {
+  constexpr int64_t kCount = 64;
+  const Type type{DType::Float(32), 1};
+  ModelMaker m;
+  m.Input("x", {kCount}).Output("y").Floats("s", {}, {1}).Bytes8("z", {}, {100}, 2);
+  m.Node("QuantizeLinear", {"x", "s", "z"}, {"q"});
+  m.Node("DequantizeLinear", {"q", "s", "z"}, {"y"});
+  std::filesystem::create_directory(File("case"));
+  Write("case/model.onnx", m.Bytes());
+  // Expects x + `up` of numbers that lie `place` above whole ones.
+  const auto verify = [&](double place, double up) {
+    std::vector<double> x, y;
+    for (int64_t i = 0; i < kCount; ++i) x.push_back(static_cast<double>(i) + place), y.push_back(x.back() + up);
+    WriteTensor("input_0.pb", type, x);
+    WriteTensor("output_0.pb", type, y);
+    return Run({"verify", "--model", File("case/model.onnx"), "--data", File("case")});
+  };
+  for (const double up : {0.5, -0.5}) {
+    const CliResult right = verify(0.5, up);
+    EXPECT_EQ(right.code, 0) << right.Text();
+    EXPECT_THAT(right.out, HasSubstr("of 64 elements differ, "));
+    EXPECT_THAT(right.out, HasSubstr("times as much as other roundings before the network's steps change them"));
+  }
+  EXPECT_EQ(verify(0.4, -0.4).code, 0);
+  EXPECT_EQ(verify(0.4, 0.6).code, 3) << "the other step";
+  const CliResult far = verify(0.5, 3.5);
+  EXPECT_EQ(far.code, 3);
+  EXPECT_THAT(far.out, HasSubstr("; 3 times is allowed"));
+}
+
 // The allowance follows --rtol and --atol.
 TEST_F(Verify, TolerancesMoveTheBorder) {
   const Type type{DType::Float(32), 1};

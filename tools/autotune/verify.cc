@@ -17,6 +17,7 @@
 #include "tools/autotune/text.h"
 #include "tools/autotune/usage.h"
 #include "tools/autotune/verify_against.h"
+#include "tools/autotune/verify_steps.h"
 #include "tools/error_lines.h"
 
 namespace autotune::tools {
@@ -60,7 +61,7 @@ Result<Tensor> ToTensor(const graph::TensorValue& value) {
 using FixedInputs = std::map<std::string, graph::TensorValue>;
 
 struct DataSet {
-  std::vector<std::pair<int64_t, Tensor>> inputs;  // index of the executor's input, tensor
+  StepTwin::Inputs inputs;
   std::vector<Tensor> outputs;
 };
 
@@ -97,17 +98,32 @@ Result<DataSet> ReadData(const PackageInfo& info, const fs::path& folder, const 
   return data;
 }
 
-// Runs one data set through a loaded model and compares every output.
-Result<CaseResult> CheckData(const RunnableModel& model, const DataSet& data, const VerifyOptions& options) {
+// Runs one data set through a loaded model and compares every output. Where one is wrong and the network has steps, the
+// twin says what these may change.
+Result<CaseResult> CheckData(const RunnableModel& model, const DataSet& data, const VerifyOptions& options,
+                             StepTwin* twin) {
   for (const auto& [index, tensor] : data.inputs) TRY(model.SetInput(index, tensor));
   TRY(model.RunOnce());
-  CaseResult result{CaseVerdict::kPassed, ""};
   const Result<Target> target = Target::Parse(model.info().target);
   const Tolerance tolerance = Widened(options.tolerance, target.ok() ? target->ProductRounding() : 0);
+  std::vector<Tensor> outputs;
+  std::vector<Comparison> comparisons;
   for (size_t i = 0; i < data.outputs.size(); ++i) {
-    Comparison comparison = TRY(CompareTensors(TRY(model.Output(static_cast<int64_t>(i))), data.outputs[i], tolerance));
-    result.text += (i ? "; " : "") + model.info().outputs[i].name + ": " + comparison.Text();
-    if (!comparison.ok) result.verdict = CaseVerdict::kFailed;
+    outputs.push_back(TRY(model.Output(static_cast<int64_t>(i))));
+    comparisons.push_back(TRY(CompareTensors(outputs[i], data.outputs[i], tolerance)));
+  }
+  std::optional<std::vector<StepSpread>> spreads;
+  if (twin && !std::ranges::all_of(comparisons, &Comparison::ok)) spreads = TRY(twin->Spreads(data.inputs, outputs));
+  CaseResult result{CaseVerdict::kPassed, ""};
+  for (size_t i = 0; i < comparisons.size(); ++i) {
+    bool ok = comparisons[i].ok;
+    std::string text = comparisons[i].Text();
+    if (!ok && spreads) {
+      const StepSpread::Judgement judgement = TRY((*spreads)[i].Judge(data.outputs[i], tolerance));
+      ok = judgement.ok, text = TextOf(judgement, comparisons[i].mismatches);
+    }
+    result.text += (i ? "; " : "") + model.info().outputs[i].name + ": " + text;
+    if (!ok) result.verdict = CaseVerdict::kFailed;
   }
   return result;
 }
@@ -115,14 +131,14 @@ Result<CaseResult> CheckData(const RunnableModel& model, const DataSet& data, co
 // Runs data sets until one fails, and returns the result of the last one. A data set that does not fit the model makes
 // the case unsupported.
 Result<CaseResult> CheckSets(const RunnableModel& model, const std::vector<fs::path>& sets,
-                             const VerifyOptions& options, const FixedInputs& fixed) {
+                             const VerifyOptions& options, const FixedInputs& fixed, StepTwin* twin) {
   CaseResult result;
   for (const fs::path& set : sets) {
     const Result<DataSet> data = ReadData(model.info(), set, fixed);
     if (!data.ok())
       return CaseResult{
           CaseVerdict::kUnsupported, SentenceOf(data.error()), {}, "the case's data do not fit its model"};
-    result = TRY(CheckData(model, *data, options));
+    result = TRY(CheckData(model, *data, options, twin));
     if (result.verdict == CaseVerdict::kFailed) break;
   }
   return result;
@@ -183,6 +199,11 @@ struct CaseSetup {
   ModelSetup model;
 };
 
+Result<RunnableModel> RunnableModelOf(Package package, const std::string& name, const ModelPlace& place) {
+  if (place.OnFarm()) return RunnableModel::OnFarm(std::move(package), name, place, "verify");
+  return RunnableModel::Of(TRY(LoadModel(std::move(package), place.threads, place.device)));
+}
+
 // Imports, compiles and checks one case. It is unsupported if the importer refuses the model, or if the data do not fit
 // the model. Returns an error if the outputs could not be computed or compared.
 Result<CaseResult> CheckCase(const std::string& model_path, const fs::path& data, const CaseSetup& setup) {
@@ -198,11 +219,15 @@ Result<CaseResult> CheckCase(const std::string& model_path, const fs::path& data
   const PassContext passes = TRY(options.passes.Context());
   Network network = TRY(LoadNetwork(model_path, network_options, target, builder, passes));
   CompileResult compiled = TRY(Compile(network, target, setup.model.store.get(), builder, passes));
-  const ModelPlace& place = setup.place;
-  const RunnableModel model =
-      place.OnFarm() ? TRY(RunnableModel::OnFarm(std::move(compiled.package), model_path, place, "verify"))
-                     : RunnableModel::Of(TRY(LoadModel(std::move(compiled.package), place.threads, place.device)));
-  CaseResult result = TRY(CheckSets(model, sets, options, network_options.fixed));
+  const RunnableModel model = TRY(RunnableModelOf(std::move(compiled.package), model_path, setup.place));
+  StepTwin twin([&]() -> Result<RunnableModel> {
+    NetworkOptions with_factors = network_options;
+    with_factors.step_factors = true;
+    const Network moved = TRY(LoadNetwork(model_path, with_factors, target, builder, passes));
+    CompileResult made = TRY(Compile(moved, target, setup.model.store.get(), builder, passes));
+    return RunnableModelOf(std::move(made.package), model_path, setup.place);
+  });
+  CaseResult result = TRY(CheckSets(model, sets, options, network_options.fixed, &twin));
   result.notes = KernelNotes(compiled.choices);
   if (network_options.lenient)  // otherwise the notes of hundreds of cases would hide their verdicts
     result.notes.insert(result.notes.begin(), network.notes.begin(), network.notes.end());
@@ -286,7 +311,7 @@ Result<int> VerifyPackage(const VerifyOptions& options) {
   const std::vector<fs::path> sets = DataSets(options.data[0]);
   if (sets.empty()) return Err("--data ", options.data[0], " has neither output_0.pb nor test_data_set_0");
   const RunnableModel model = TRY(RunnableModel::Open(options.package, PlaceOf(options), "verify"));
-  const CaseResult result = TRY(CheckSets(model, sets, options, {}));
+  const CaseResult result = TRY(CheckSets(model, sets, options, {}, nullptr));
   if (result.verdict == CaseVerdict::kUnsupported) return Error(result.text);
   return PrintResult(result);
 }

@@ -2,6 +2,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/time.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -9,6 +10,7 @@
 #include <cstring>
 #include <deque>
 #include <fstream>
+#include <limits>
 #include <thread>
 
 #include "codegen/frame.h"
@@ -34,9 +36,31 @@ struct Worker {
   UniqueFd fd;
   FrameReader reader;
   int64_t jobs = 0;
-  int running = -1;  // index of the job, -1: idle
-  Clock::time_point deadline;
+  int running = -1;             // index of the job, -1: idle
+  double used_before = 0;       // CPU time of the process when the job began, in seconds
+  Clock::time_point deadline;   // when the job's time is checked
+  Clock::time_point last_time;  // when the job ends in any case
 };
+
+// The limit of a job is one of CPU time: on a busy machine a build waits for cores, which says nothing about it.
+// Returns the seconds after which a job ends in any case, such as one that waits for a C compiler, or for ever.
+double LongestWait(double limit) {
+  constexpr double kLimits = 10;  // [chosen]
+  return std::min(kLimits * limit, std::max(limit, kNeededSeconds));
+}
+
+// Returns the CPU time that a process has used, in seconds; infinity if it has ended.
+double CpuSeconds(pid_t pid) {
+  clockid_t clock;
+  timespec used;
+  if (clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &used) != 0)
+    return std::numeric_limits<double>::infinity();
+  return static_cast<double>(used.tv_sec) + 1e-9 * static_cast<double>(used.tv_nsec);
+}
+
+Clock::time_point After(Clock::time_point now, double seconds) {
+  return now + std::chrono::microseconds(static_cast<int64_t>(seconds * 1e6));
+}
 
 int64_t RssBytes(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/statm");
@@ -64,7 +88,7 @@ TrialStatus StatusWithoutLock(const Error& error) {
 // One call of RunAll: its jobs, limits and progress.
 struct Run {
   const std::vector<Job>& jobs;
-  double seconds;  // limit for each job
+  double seconds;  // limit for each job, of CPU time
   int lives;       // number of workers that die on a job before it fails
   const std::function<void(int, Outcome)>& done;
   std::deque<int> waiting;
@@ -195,8 +219,8 @@ class BuildWorkers : public Builder {
     return {};
   }
 
-  // Runs every job, each for at most `seconds`. A job whose worker died runs again on another worker, and fails when
-  // `lives` workers have died. Calls `done` once per job.
+  // Runs every job, each for at most `seconds` of CPU time and its LongestWait. A job whose worker died runs
+  // again on another worker, and fails when `lives` workers have died. Calls `done` once per job.
   void RunAll(const std::vector<Job>& jobs, double seconds, int lives, const std::function<void(int, Outcome)>& done) {
     Run run(jobs, seconds, lives, done);
     while (run.left > 0) {
@@ -233,7 +257,10 @@ class BuildWorkers : public Builder {
     }
     worker.running = job;
     ++worker.jobs;
-    worker.deadline = Clock::now() + std::chrono::microseconds(static_cast<int64_t>(run.seconds * 1e6));
+    const auto now = Clock::now();
+    worker.used_before = CpuSeconds(worker.process->pid());
+    worker.deadline = After(now, run.seconds);
+    worker.last_time = After(now, LongestWait(run.seconds));
     if (!WriteFrame(worker.fd.get(), ToJson(run.jobs[job])).ok()) Lose(run, worker, HowItEnded(worker, "takes no job"));
   }
 
@@ -270,13 +297,21 @@ class BuildWorkers : public Builder {
     }
   }
 
-  // Kills a worker whose job has reached its time limit. The job fails.
+  // Kills a worker whose job has reached its limit. The job fails. A worker that has used less CPU time goes on.
   static void EndLate(Run& run, Worker& worker) {
+    constexpr double kShortest = 1e-3;  // between two checks, in seconds
+    const double left = run.seconds - (CpuSeconds(worker.process->pid()) - worker.used_before);
+    const auto now = Clock::now();
+    if (left > 0 && now < worker.last_time) {
+      worker.deadline = std::min(worker.last_time, After(now, std::max(left, kShortest)));
+      return;
+    }
     const int job = std::exchange(worker.running, -1);
     worker.process.reset();  // kills it
     worker.fd.Reset();
     std::ostringstream text;
-    text << "the build took longer than " << run.seconds << " s";
+    text << "the build took longer than " << (left > 0 ? LongestWait(run.seconds) : run.seconds) << " s"
+         << (left > 0 ? "" : " of CPU time");
     run.Finish(job, {std::nullopt, TrialStatus::kBuildTimedOut, text.str()});
   }
 

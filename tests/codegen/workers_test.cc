@@ -122,6 +122,22 @@ TEST(BuildWorkers, AWorkerKilledBetweenJobsCostsNothing) {
   }
 }
 
+// The limit is one of CPU time, so a worker that gets none for longer than that is not late.
+TEST(BuildWorkers, AWorkerWithoutCpuTimeIsWaitedFor) {
+  constexpr double kLimit = 1, kStopped = 1.5;
+  auto workers = Workers("--build-worker", 1, kSanitized ? 10 * kLimit : kLimit);
+  const std::vector<pid_t> worker = Children();
+  ASSERT_EQ(worker.size(), 1u);
+  kill(worker[0], SIGSTOP);
+  std::thread wakes([&] {
+    std::this_thread::sleep_for(std::chrono::duration<double>(kStopped));
+    kill(worker[0], SIGCONT);
+  });
+  const BuildResult result = workers->Build({Scale(1, "k", 2)})[0];
+  wakes.join();
+  EXPECT_EQ(result.status, TrialStatus::kOk) << result.text;
+}
+
 TEST(BuildWorkers, NoWorkerOutlivesItsBuilder) {
   {
     auto workers = Workers("--build-worker", 2);

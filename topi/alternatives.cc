@@ -12,7 +12,6 @@ namespace {
 bool AnyType(DType) { return true; }
 // Winograd's transforms multiply by fractions, which integers do not have, and its guard reads the bits of an f32.
 bool OnlyF32(DType type) { return type == DType::Float(32); }
-bool NoBytes(DType type) { return !IsByte(type); }
 // Sums of blocks are added in the type of the operands.
 bool NoSmall(DType type) { return !type.IsHalf() && !IsByte(type); }
 
@@ -42,8 +41,7 @@ constexpr ConvAlternative kConv[] = {
      [](const std::string& name, const Tensor& data, const Tensor& weight, const ConvAttrs& attrs, const Target&) {
        return ConvAcrossGroups(name, data, weight, attrs);
      }},
-    // No instruction adds products of bytes under a condition.
-    {"skip_padding", NoBytes, SkippingPaddingApplies,
+    {"skip_padding", AnyType, SkippingPaddingApplies,
      [](const std::string& name, const Tensor& data, const Tensor& weight, const ConvAttrs& attrs, const Target&) {
        return ConvSkippingPadding(name, data, weight, attrs);
      }},

@@ -85,14 +85,14 @@ TEST(Lowered, ProductsOfBytesComputeTheSame) {
   CheckLowering(test::BytesDense(13, 20, 12, /*is_signed=*/true), 3, Vnni());
 }
 
-// Returns how many schedules of streamed products were drawn, and how many of them multiply by dot products.
-std::pair<int, int> StreamsWithDots(const PrimFunc& func, const Target& target) {
+// Returns how many schedules of a rule's sketches were drawn, and how many of them multiply by dot products.
+std::pair<int, int> DrawnWithDots(const PrimFunc& func, const Target& target, std::string_view rule = ":streams") {
   const auto sketches = GenerateSketches(func, target);
   EXPECT_TRUE(sketches.ok());
   Rng rng(9);
   std::pair<int, int> counts;
   for (const Sketch& sketch : *sketches) {
-    if (sketch.name.find(":streams") == std::string::npos) continue;
+    if (sketch.name.find(rule) == std::string::npos) continue;
     for (int i = 0; i < 10; ++i) {
       const auto schedule = Replay(func, Decide(sketch, DrawDecisions(sketch, rng)));
       EXPECT_TRUE(schedule.ok()) << schedule.error().Text();
@@ -112,12 +112,12 @@ std::pair<int, int> StreamsWithDots(const PrimFunc& func, const Target& target) 
 TEST(Lowered, OneRowOfBytesIsStreamedByDotProducts) {
   CheckLowering(test::BytesDense(1, 260, 64), 3, Vnni());
   for (const bool is_signed : {false, true}) {
-    const auto [drawn, with_dots] = StreamsWithDots(test::BytesDense(1, 260, 64, is_signed), Vnni());
+    const auto [drawn, with_dots] = DrawnWithDots(test::BytesDense(1, 260, 64, is_signed), Vnni());
     EXPECT_GT(drawn, 0);
     EXPECT_EQ(with_dots, drawn);
   }
-  EXPECT_EQ(StreamsWithDots(test::BytesDense(1, 260, 64), TestTarget()).second, 0) << "the target has none";
-  const auto [drawn, with_dots] = StreamsWithDots(test::BytesDense(1, 270, 63), Vnni());
+  EXPECT_EQ(DrawnWithDots(test::BytesDense(1, 260, 64), TestTarget()).second, 0) << "the target has none";
+  const auto [drawn, with_dots] = DrawnWithDots(test::BytesDense(1, 270, 63), Vnni());
   EXPECT_GT(drawn, 0);
   EXPECT_EQ(with_dots, 0) << "no whole number of groups";
 }
@@ -185,6 +185,14 @@ TEST(Lowered, ConvolutionsOfBytesComputeTheSame) {
   CheckLowering(test::BytesConv(8, 6, 16, 32, {.pad = {1, 1, 1, 1}, .groups = 2, .pad_value = 3}), 2, Amx());
   for (int64_t zero : {0, 3})
     CheckLowering(test::BytesConv(6, 7, 40, 40, {.pad = {1, 1, 1, 1}, .groups = 40, .pad_value = zero}), 2, Vnni());
+}
+
+TEST(Lowered, ConvolutionsOfBytesThatSkipPaddingHaveDotProducts) {
+  const PrimFunc func = test::BytesConv(3, 9, 8, 32, {.pad = {1, 1, 1, 1}}, /*skips_padding=*/true);
+  CheckLowering(func, 3, Vnni());
+  const auto [drawn, with_dots] = DrawnWithDots(func, Vnni(), ":dots");
+  EXPECT_GT(drawn, 0);
+  EXPECT_EQ(with_dots, drawn);
 }
 
 // Tiles that reach beyond the last column keep their lanes side by side.

@@ -126,11 +126,11 @@ PrimFunc Bf16Dense(int64_t m, int64_t n, int64_t k) {
                             {.use_fma = true});
 }
 
-PrimFunc BytesConv(int64_t h, int64_t w, int64_t c, int64_t oc, const topi::ConvAttrs& attrs) {
+PrimFunc BytesConv(int64_t h, int64_t w, int64_t c, int64_t oc, const topi::ConvAttrs& attrs, bool skips_padding) {
   const DType weights = attrs.groups == c ? DType::Float(32) : DType::Int(8);
   te::Tensor x = te::Placeholder("x", {1, h, w, c}, DType::UInt(8));
   te::Tensor k = te::Placeholder("k", {3, 3, c / attrs.groups, oc}, weights);
-  te::Tensor out = topi::Conv("conv", x, k, attrs);
+  te::Tensor out = skips_padding ? topi::ConvSkippingPadding("conv", x, k, attrs) : topi::Conv("conv", x, k, attrs);
   return te::CreatePrimFunc("conv", {{x, ParamRole::kInput}, {k, ParamRole::kConstant}, {out, ParamRole::kOutput}});
 }
 

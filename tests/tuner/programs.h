@@ -42,7 +42,9 @@ PrimFunc FloatBlockProducts(int64_t rows, int64_t n, int64_t blocks, int64_t blo
 PrimFunc Bf16Dense(int64_t m, int64_t n, int64_t k);
 
 // A convolution of an image [1, h, w, c] of u8 with weights [3, 3, c / groups, oc]: i8, or f32 if it is depthwise.
-PrimFunc BytesConv(int64_t h, int64_t w, int64_t c, int64_t oc, const topi::ConvAttrs& attrs);
+// `skips_padding`: by ConvSkippingPadding.
+PrimFunc BytesConv(int64_t h, int64_t w, int64_t c, int64_t oc, const topi::ConvAttrs& attrs,
+                   bool skips_padding = false);
 
 // Sizes and variants of MakeAttention. Unless `heads_inside` or `shared` is set, the operands are q [batch, queries,
 // width], k [batch, width, keys] and v [batch, keys, depth].

@@ -236,7 +236,11 @@ std::optional<std::pair<DType, DType>> DotOperandsOf(const BlockView& view) {
   if (!added) return std::nullopt;
   const auto type_of = [](const Expr& e) {
     const Cast* cast = e.As<Cast>();
-    return cast && (cast->a.As<Load>() || PartOfBytes(cast->a)) ? cast->a.dtype() : e.dtype();
+    if (!cast) return e.dtype();
+    // Where a window meets padding, the step is skipped (SkipPadding).
+    const Select* inside = cast->a.As<Select>();
+    const Expr& factor = inside && IsZero(inside->b) ? inside->a : cast->a;
+    return factor.As<Load>() || PartOfBytes(factor) ? factor.dtype() : e.dtype();
   };
   const DType a = type_of(added->a), b = type_of(added->b);
   if (!AreDotOperands(a, b) || store->buffer->dtype != SumType(a, b)) return std::nullopt;

@@ -99,13 +99,14 @@ std::optional<ColumnOperand> FindColumnOperand(const PrimFunc& func, const Block
 std::optional<RowOperand> FindRowOperand(const BlockView& view, const Roles& roles) {
   const Block& block = *view.node.As<Block>();
   const Name m_iter = roles.m.iter, k_iter = roles.k.empty() ? Name() : roles.k.back().iter;
-  if (m_iter.empty() || k_iter.empty() || HasSelect(view)) return std::nullopt;
+  if (m_iter.empty() || k_iter.empty()) return std::nullopt;
   std::optional<RowOperand> operand;
   bool unfit = false;
   ForEachOperand(view, [&](const Load& load) {
     if (SubscriptsWith(load, m_iter) == 0) return;
     unfit |= operand || SubscriptsWith(load, roles.n.iter) > 0 || !IsContiguous(load.indices.back(), k_iter);
-    operand = RowOperand{.buffer = load.buffer, .is_slice = !IsVar(load.indices.back(), k_iter)};
+    operand = RowOperand{
+        .buffer = load.buffer, .is_slice = !IsVar(load.indices.back(), k_iter), .is_conditional = HasSelect(view)};
     CountIterators(block, load, m_iter, operand->rank, operand->m_dim);
     // k must also be the last dimension of the copy.
     unfit |= block.iters.back().var != k_iter && SubscriptsWith(load, block.iters.back().var) > 0;

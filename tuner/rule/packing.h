@@ -30,8 +30,9 @@ struct RowOperand {
   // Rank of the copy, and the dimension of m in it. The copy has one dimension for each iterator of the block that
   // indexes the operand; k is the last.
   int rank = 0, m_dim = 0;
-  int64_t row_bytes = 0;  // distance between neighbouring values of m; 0: not constant
-  bool is_slice = false;  // whether the last subscript is k plus what depends on other loops: channels of a group
+  int64_t row_bytes = 0;        // distance between neighbouring values of m; 0: not constant
+  bool is_slice = false;        // whether the last subscript is k plus what depends on other loops: channels of a group
+  bool is_conditional = false;  // whether a select chooses between it and something else; it cannot be packed then
 };
 
 std::optional<ColumnOperand> FindColumnOperand(const PrimFunc& func, const BlockView& block, const Name& m_iter,

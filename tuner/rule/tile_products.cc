@@ -52,6 +52,7 @@ Status TileProductRule(SketchBuilder& s, const BlockView& block, int way) {
   if (!columns->constant && r.m.extent < kWorthPacking) return Err("the packed operand would be read too few times");
   const std::optional<RowOperand> rows = FindRowOperand(block, r);
   if (!rows) return Err("the other operand does not have the steps of the sum side by side");
+  if (rows->is_conditional) return Err("no instruction multiplies registers of two dimensions under a condition");
   if (r.k.back().extent % group != 0 || r.n.extent % kTileColumns != 0) return Err("it has no whole tiles");
   const ImageModel image = ImageOf(block, r.m.iter);
   const int64_t run = image.row > 0 ? image.row : r.m.extent;

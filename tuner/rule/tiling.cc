@@ -64,6 +64,7 @@ class Tiler {
                              .lanes = lanes_,
                              .vectors_first = true}));
     if (const double met = MetShare(); met < 1 && s_.Try(SkipPadding{.block = block_.name})) met_ = met;
+    if (group_ > 1 && met_ == 1 && HasSelect(block_)) return Err("a condition inside a group cannot be skipped");
     TRY(AskAhead());
     s_.AddStage(Model());
     s_.Call(block_.name.str() + (group_ > 1 ? ":dots" : "") + (n_inside_ ? ":mn" : ":nm") +
@@ -83,6 +84,7 @@ class Tiler {
     if (lanes_ > 0) {
       columns_ = FindColumnOperand(s_.func(), block_, r_.m.iter, r_.n.iter);
       rows_ = FindRowOperand(block_, r_);
+      if (rows_ && rows_->is_conditional && group_ == 1) rows_.reset();
     }
     if (packed == kNothing) {
       if (columns_ && columns_->constant) return Err("constants are always packed");
@@ -203,7 +205,7 @@ class Tiler {
     // Windows of the next tile mostly read rows that are already in the cache, so only the rows of a plain product are
     // prefetched.
     const bool one_sum = std::count_if(r_.k.begin(), r_.k.end(), [](const auto& l) { return l.extent > 1; }) == 1;
-    if (rows_ && !rows_->is_slice && one_sum && !pack_rows_)
+    if (rows_ && !rows_->is_slice && !rows_->is_conditional && one_sum && !pack_rows_)
       rows_ahead_ = TRY(ask(rows_->buffer->name, m_.middle, "_rows_ahead"));
     return {};
   }

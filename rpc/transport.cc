@@ -1,5 +1,6 @@
 #include "rpc/transport.h"
 
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -7,7 +8,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <map>
+#include <unordered_map>
 
 #include "rpc/memory_watch.h"
 #include "rpc/rules.h"
@@ -78,6 +79,22 @@ std::string HostText(const std::string& address) {
   constexpr std::string_view kIpv4 = "::ffff:";
   if (address.starts_with(kIpv4) && address.find('.') != std::string::npos) return address.substr(kIpv4.size());
   return address.find(':') == std::string::npos ? address : "[" + address + "]";
+}
+
+// Returns the number by which Linux (since 4.12) tells a socket from all others, also from those that later get the
+// same descriptor; 0: it has none.
+uint64_t CookieOf(int descriptor) {
+  uint64_t cookie = 0;
+  socklen_t size = sizeof cookie;
+  return getsockopt(descriptor, SOL_SOCKET, SO_COOKIE, &cookie, &size) == 0 ? cookie : 0;
+}
+
+// Breaks a connection of libzmq. It cannot close one connection of a ROUTER, but it notices that its descriptor does
+// not work any more. Its thread may close the descriptor at any time and get the same one for another connection. A
+// duplicate stays with one socket, and the cookie tells whether this is the one that is meant.
+void Break(int descriptor, uint64_t cookie) {
+  const UniqueFd same(fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
+  if (same.get() >= 0 && CookieOf(same.get()) == cookie) shutdown(same.get(), SHUT_RDWR);
 }
 
 }  // namespace
@@ -164,24 +181,23 @@ struct RouterSocket::Impl : Watched {
   // Remembers who sends over a connection, since only messages tell.
   void Remember(const Origin& origin) {
     const auto known = connected.find(origin.descriptor);
-    if (known != connected.end() && known->second == origin.user) return;
+    if (known != connected.end() && known->second.user == origin.user) return;
     if (monitor) monitor->ReceiveNow();  // an earlier connection may have had this descriptor
-    if (const auto now = connected.find(origin.descriptor); now != connected.end()) now->second = origin.user;
+    if (const auto now = connected.find(origin.descriptor); now != connected.end())
+      now->second = {origin.user, CookieOf(origin.descriptor)};
   }
-  // libzmq cannot close one connection of a ROUTER, but it notices that its descriptor does not work any more.
   void CloseRevoked() {
     if (revoking) return;
     revoking = loop_.After(kPatienceMs, [this] {
       revoking.reset();
-      if (monitor) monitor->ReceiveNow();  // forgets the connections that have ended
-      for (const auto& [descriptor, user] : connected)
-        if (!user.empty() && !listener.allowed->Find(user)) shutdown(descriptor, SHUT_RDWR);
+      for (const auto& [descriptor, connection] : connected)
+        if (!connection.user.empty() && !listener.allowed->Find(connection.user)) Break(descriptor, connection.cookie);
     });
   }
   // Counts the connections. Stops listening for a second after accept has failed. Without free descriptors, libzmq
   // would call accept in a busy loop.
   void OnEvent(const SocketEvent& happened) {
-    if (happened.event == ZMQ_EVENT_ACCEPTED && connected.emplace(happened.descriptor, "").second)
+    if (happened.event == ZMQ_EVENT_ACCEPTED && connected.emplace(happened.descriptor, Connection()).second)
       of_connections += BytesOfConnection();
     if (happened.event == ZMQ_EVENT_DISCONNECTED && connected.erase(happened.descriptor) > 0)
       of_connections -= BytesOfConnection();
@@ -307,7 +323,11 @@ struct RouterSocket::Impl : Watched {
   std::vector<std::string> endpoints;  // with the numbers of the ports
   std::unique_ptr<ZapDomain> domain;   // of TCP
   std::shared_ptr<Monitor> monitor;
-  std::map<int, std::string> connected;  // descriptor of a connection -> key of the member that sends; "": not known
+  struct Connection {
+    std::string user;     // key of the member that sends; empty: not known
+    uint64_t cookie = 0;  // of its socket
+  };
+  std::unordered_map<int, Connection> connected;          // by descriptor
   static inline std::atomic<int64_t> of_connections = 0;  // bytes, of all listeners of this process
   Loop::Watch rebind, trim, revoking;
   std::optional<MemoryWatch> memory;

@@ -40,7 +40,7 @@ std::string TooLargeText(const char* what, int64_t bytes, int64_t most) {
 // Refuses the candidates whose artifacts cannot be sent to the leased device or, before there is a lease, to any. Ends
 // the job if its reference cannot be sent. Returns true if it has refused anything.
 bool ClientSession::RefuseTooLarge(int64_t now) {
-  const int64_t most = LimitsFor(!lease_ || lease_->granted.device.uploads).blob;
+  const int64_t most = LimitsFor(!lease_ || lease_->granted.device->uploads).blob;
   if (const int64_t bytes = SizeOf(job_->reference); bytes > most) {
     FinishAll(TrialStatus::kInfrastructure, TooLargeText("the reference artifact", bytes, most), std::nullopt, now);
     return true;
@@ -59,7 +59,7 @@ bool ClientSession::RefuseTooLarge(int64_t now) {
 
 // Fills a batch with unanswered candidates, up to its limits. Candidates that share an artifact share its blob.
 void ClientSession::MakeBatch() {
-  const bool can_upload = lease_->granted.device.uploads;
+  const bool can_upload = lease_->granted.device->uploads;
   const BatchLimits most = LimitsFor(can_upload);
   MeasureRequest request{Claim(), WithinLimits(job_->task), {}, false, {}, 0};
   Batch batch;
@@ -89,7 +89,7 @@ void ClientSession::MakeBatch() {
   if (can_upload && bytes > options_.inline_bytes) {
     batch.packed = PackedParts(std::exchange(batch.message.blobs, {}));
     request.upload_bytes = TotalBytes(batch.packed);
-    if (!lease_->granted.device.chunk_hashes) {
+    if (!lease_->granted.device->chunk_hashes) {
       ContentHasher hasher;
       for (const Blob& part : batch.packed) hasher.Add(*part);
       request.upload = hasher.Finish();
@@ -104,7 +104,7 @@ void ClientSession::SendBatch(int64_t now) {
   batch_->last_sent = now;
   actions_.push_back(AskServer{batch_->message});
   if (batch_->packed.empty() || std::exchange(lease_->uploads, true)) return;
-  const DeviceInfo& device = lease_->granted.device;
+  const DeviceInfo& device = *lease_->granted.device;
   actions_.push_back(ConnectUploads{device.AllEndpoints(), device.public_key});
 }
 
@@ -119,7 +119,7 @@ void ClientSession::OnPull(const Id& batch, const UploadPull& pull) {
   const Blob bytes = ChunkOf(batch_->packed, pull);
   if (!bytes) return;
   UploadChunk chunk{pull.offset, 0};
-  if (lease_->granted.device.chunk_hashes) chunk.hash = HashOfChunk(*bytes);
+  if (lease_->granted.device->chunk_hashes) chunk.hash = HashOfChunk(*bytes);
   actions_.push_back(AskUploads{{batch, chunk, {bytes}}});
 }
 

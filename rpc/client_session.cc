@@ -284,7 +284,7 @@ void ClientSession::OnGranted(const LeaseGranted& granted, bool ours, int64_t no
   request_.reset();
   lost_.clear();
   lease_ = Lease{granted, now, now, now, {}, {}, false};
-  actions_.push_back(ConnectServer{granted.device.AllEndpoints(), granted.device.public_key});
+  actions_.push_back(ConnectServer{granted.device->AllEndpoints(), granted.device->public_key});
   idle_since_ = now;
   Continue(now);
 }

@@ -119,7 +119,7 @@ class ClientSession : public Timed<ClientSession> {
 
   bool HasJob() const { return job_ != nullptr; }
   bool HasLease() const { return lease_.has_value(); }
-  const DeviceInfo& Device() const { return lease_->granted.device; }  // the one that it has
+  const DeviceInfo& Device() const { return *lease_->granted.device; }  // the one that it has
 
  private:
   friend class Timed<ClientSession>;

@@ -59,7 +59,7 @@ void ClientSession::OnSilentServer(int64_t now) {
   if (!lease_->heard) {
     const std::string found = options_.server_trouble();
     const std::string at = "no answer from the device server at " +
-                           Shown(found.empty() ? lease_->granted.device.endpoint : found, kTextBytes / 4);
+                           Shown(found.empty() ? lease_->granted.device->endpoint : found, kTextBytes / 4);
     const std::string why =
         at +
         ": this address must lead to it from here; rpc_server --advertise states another one, and ssh -L forwards "

@@ -21,6 +21,7 @@ struct GpuDescription {
   int64_t units = 0, threads_per_block = 0, shared_bytes = 0, memory_bytes = 0, l2_bytes = 0;
   AUTOTUNE_FIELDS(kind, architecture, units, threads_per_block, shared_bytes, memory_bytes, l2_bytes)
   AUTOTUNE_LIMITS({"kind", kIdBytes}, {"architecture", kNameBytes})
+  bool operator==(const GpuDescription&) const = default;
 };
 
 struct DeviceInfo {
@@ -44,6 +45,7 @@ struct DeviceInfo {
   AUTOTUNE_LIMITS({"key", kNameBytes}, {"endpoint", kNameBytes}, {"endpoints", kNameBytes, kMostEndpoints},
                   {"public_key", kIdBytes}, {"model", kNameBytes}, {"machine", kNameBytes}, {"cores", 0, kMostCores})
 
+  bool operator==(const DeviceInfo&) const = default;
   std::vector<std::string> AllEndpoints() const {
     return endpoints.empty() ? std::vector<std::string>{endpoint} : endpoints;
   }

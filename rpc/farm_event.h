@@ -50,7 +50,7 @@ struct CandidateEvent {
   AUTOTUNE_FIELDS(kind, client, candidate, server, lease, status)
 };
 
-using OnFarmEvent = std::function<void(const FarmEvent&)>;
+using OnFarmEvent = std::function<void(FarmEvent)>;
 
 // Returns one line: "`rpi4` (server 1a2b3c4d) leased to ann@lab:411 for the job resnet".
 std::string Text(const FarmEvent& event);

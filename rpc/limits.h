@@ -122,6 +122,8 @@ void ForEachLimited(T& message, const Text& text, const List& list) {
       if constexpr (detail::kIsText<Value>) {
         text(name, value, limit.bytes);
       } else if constexpr (HasFields<Value>) {
+        if constexpr (requires { value.cbor(); })
+          if (!value.cbor().empty()) return;  // it was encoded within its limits
         ForEachLimited(value, text, list);
       }
     };

@@ -88,6 +88,7 @@ Id RandomId() {
   FillRandomly(bytes, sizeof bytes);
   static const char kDigits[] = "0123456789abcdef";
   Id id;
+  id.reserve(2 * sizeof bytes);
   for (unsigned char b : bytes) {
     id += kDigits[b >> 4];
     id += kDigits[b & 15];

@@ -15,6 +15,7 @@
 
 #include "rpc/administration.h"
 #include "rpc/device_info.h"
+#include "rpc/encoded.h"
 #include "rpc/job_report.h"
 #include "rpc/limits.h"
 #include "rpc/measure.h"
@@ -182,7 +183,7 @@ struct LeaseGranted {
   Id lease;
   Token token;
   Id server;
-  DeviceInfo device;
+  Encoded<DeviceInfo> device;
   int64_t ttl_ms = 0;
   Id incarnation;     // of the server; the grant does not hold for a later one
   std::string proof;  // since 2.4: that the lease was granted to the client's key (rpc/capability.h)

@@ -99,9 +99,9 @@ template <class Key>
 class Deadlines {
  public:
   void Set(const Key& key, int64_t at) {
-    Clear(key);
-    at_[key] = at;
-    order_.insert({at, key});
+    const auto [place, is_new] = at_.try_emplace(key, at);
+    if (!is_new) order_.erase({std::exchange(place->second, at), key});
+    order_.emplace(at, key);
   }
   void Clear(const Key& key) {
     auto it = at_.find(key);

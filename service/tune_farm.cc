@@ -30,8 +30,8 @@ class UnlikeDevices {
  public:
   UnlikeDevices(rpc::DeviceInfo first, const EventSink& emit) : first_(std::move(first)), emit_(emit) {}
   bool IsLike(const rpc::LeaseGranted& granted) {
-    const std::string difference = Difference(first_, granted.device);
-    if (!difference.empty()) Name(rpc::PublicId(granted.server), granted.device, difference);
+    const std::string difference = Difference(first_, *granted.device);
+    if (!difference.empty()) Name(rpc::PublicId(granted.server), *granted.device, difference);
     return difference.empty();
   }
   // Names those of which the tracker's status shows that they differ: a run may never be granted them.

@@ -2,7 +2,7 @@
 // same bytes as ToJson(value).Cbor(). FromCbor reads as FromJson does: it ignores members that the struct lacks, and
 // leaves fields alone that the bytes lack. Each struct has a table of its fields. One loop reads all structs, and one
 // writes them. So a program that takes messages of many kinds runs little code, which stays in the processor's caches.
-// Thread-safe.
+// A struct may carry its bytes already (rpc/encoded.h); they are copied then. Thread-safe.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -171,6 +171,12 @@ void AppendCborOf(std::string& out, const T& value) {
   } else if constexpr (std::is_constructible_v<Json, const T&>) {
     AppendCbor(out, Json(value));
   } else if constexpr (HasFields<T>) {
+    if constexpr (requires { value.cbor(); }) {
+      if (!value.cbor().empty()) {
+        out += value.cbor();
+        return;
+      }
+    }
     WithCborValues(value, [&](const void* const* values) { AppendCbor(out, CborFields<T>::kFields, values); });
   } else if constexpr (requires { value.has_value(); }) {
     value ? AppendCborOf(out, *value) : AppendCbor(out, nullptr);

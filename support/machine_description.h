@@ -30,6 +30,7 @@ struct MachineDescription {
   AUTOTUNE_FIELDS(architecture, model, core, features, online_cores, usable_cores, physical_cores, l1_bytes, l2_bytes,
                   l3_bytes, memory_bytes, clock_mhz)
 
+  bool operator==(const MachineDescription&) const = default;
   bool IsKnown() const { return !architecture.empty(); }
 };
 

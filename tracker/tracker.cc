@@ -141,9 +141,9 @@ struct Tracker::Impl {
 
   TrackerState::Options WithCalls(TrackerState::Options given) {
     given.dial_trouble = [this](const rpc::Id& server) { return TroubleOf(server); };
-    given.on_event = [this](const rpc::FarmEvent& event) {
+    given.on_event = [this](rpc::FarmEvent event) {
       event_file->Write(event);
-      if (options.on_event) untold.push_back(event);
+      if (options.on_event) untold.push_back(std::move(event));
     };
     return given;
   }
@@ -164,7 +164,7 @@ struct Tracker::Impl {
       output = std::move(more);
     }
     // The answers do not wait for the log.
-    for (const rpc::FarmEvent& event : std::exchange(untold, {})) options.on_event(event);
+    for (rpc::FarmEvent& event : std::exchange(untold, {})) options.on_event(std::move(event));
     // Waits a little, so that many changes in a short time are one write. A lost epoch is learned again from a server.
     constexpr int64_t kDelay = 200;  // milliseconds
     if (state.changes() != saved_changes && !options.state_folder.empty() && !save)

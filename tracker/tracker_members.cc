@@ -53,14 +53,15 @@ void TrackerState::OnRelease(const rpc::From& from, const Id& request, const rpc
 
 void TrackerState::OnWithdraw(const rpc::From& from, const Id& request, const rpc::LeaseWithdraw& withdraw,
                               int64_t now) {
-  if (auto it = tickets_.find(withdraw.withdrawn); it != tickets_.end()) {
-    const auto waiting = queue_.find(it->second);
-    if (!Owns(from, waiting->second.identity)) return Send(from.peer, request, NotYours());
-    Leave(waiting);
-  }
-  if (auto it = granted_requests_.find(withdraw.withdrawn); it != granted_requests_.end()) {
-    if (!Owns(from, leases_.at(it->second).identity)) return Send(from.peer, request, NotYours());
-    EndLease(Id(it->second), "", now);
+  if (const auto it = requests_.find(withdraw.withdrawn); it != requests_.end()) {
+    if (const auto* queued = std::get_if<Queued>(&it->second)) {
+      const auto waiting = queue_.find(queued->ticket);
+      if (!Owns(from, waiting->second.identity)) return Send(from.peer, request, NotYours());
+      Leave(waiting);
+    } else if (const auto* granted = std::get_if<Granted>(&it->second)) {
+      if (!Owns(from, leases_.at(granted->lease).identity)) return Send(from.peer, request, NotYours());
+      EndLease(Id(granted->lease), "", now);
+    }
   }
   Settle(withdraw.withdrawn, {code::kLeaseLost, "this request was withdrawn"}, now);
   Send(from.peer, request, rpc::LeaseReleased{});

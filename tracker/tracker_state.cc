@@ -19,9 +19,7 @@ using rpc::Refusal;
 using rpc::Rule;
 namespace code = rpc::code;
 
-// Longest time that a peer's message may state. The tracker cuts longer ones. [chosen]
-constexpr int64_t kLongestMs = int64_t{30} * 24 * 3600 * 1000;
-constexpr size_t kMaxQueue = 100000, kMaxServers = 20000, kMaxErrors = 20;
+constexpr size_t kMaxServers = 20000, kMaxErrors = 20;
 
 }  // namespace
 
@@ -61,10 +59,11 @@ void TrackerState::Happened(FarmEvent::Kind kind, const Id& id, const Server& se
     event.request = lease->request;
     event.token = lease->token;
   }
-  if (options_.on_event) options_.on_event(event);
-  if (kind != FarmEvent::Kind::kUnreachable && kind != FarmEvent::Kind::kLost) return;
-  errors_.push_back({now, Text(event)});
-  if (errors_.size() > kMaxErrors) errors_.pop_front();
+  if (kind == FarmEvent::Kind::kUnreachable || kind == FarmEvent::Kind::kLost) {
+    errors_.push_back({now, Text(event)});
+    if (errors_.size() > kMaxErrors) errors_.pop_front();
+  }
+  if (options_.on_event) options_.on_event(std::move(event));
 }
 
 // --- Servers ---------------------------------------------------------------------------------------------------------
@@ -106,6 +105,7 @@ void TrackerState::OnReport(const rpc::From& from, const Message& message, int64
   const bool moved = server.report.device.AllEndpoints() != report.device.AllEndpoints() ||
                      server.report.device.public_key != report.device.public_key;
   const bool has_new_key = server.report.device.key != key, worked = server.report.trials != report.trials;
+  if (is_new || server.report.device != report.device) server.device = rpc::Encoded(report.device);
   server.report = report;
   peers_.erase(server.peer);
   peers_[peer] = report.server;
@@ -221,7 +221,6 @@ void TrackerState::EndLease(const Id& id, const std::string& why, int64_t now) {
   leases_.erase(it);
   expiries_.Clear(lease.id);
   revocations_.Clear(lease.id);
-  granted_requests_.erase(lease.request);
   if (!lease.request.empty()) Settle(lease.request, {code::kLeaseLost, "the lease of this request has ended"}, now);
   auto server = servers_.find(lease.server);
   if (server == servers_.end()) return;
@@ -230,36 +229,30 @@ void TrackerState::EndLease(const Id& id, const std::string& why, int64_t now) {
            now);
 }
 
-void TrackerState::Settle(const Id& request, Refusal answer, int64_t now) {
-  settled_requests_[request] = {now, std::move(answer)};
-}
-
-void TrackerState::SendGrant(const Peer& peer, const Lease& lease) {
-  auto server = servers_.find(lease.server);
-  if (server == servers_.end()) return;
-  const rpc::ServerReport& report = server->second.report;
+void TrackerState::SendGrant(const Peer& peer, const Lease& lease, const Server& server) {
+  const rpc::ServerReport& report = server.report;
   const rpc::Capability granted{lease.id, lease.token, report.incarnation, options_.ttl_ms, lease.identity};
   Send(peer, lease.request,
-       rpc::LeaseGranted{lease.id, lease.token, lease.server, report.device, options_.ttl_ms, report.incarnation,
+       rpc::LeaseGranted{lease.id, lease.token, lease.server, server.device, options_.ttl_ms, report.incarnation,
                          ProofOf(granted, report.grant_key)});
 }
 
-void TrackerState::Grant(const Waiting& waiting, const Id& server, int64_t now) {
+void TrackerState::Grant(const Waiting& waiting, Server& server, int64_t now) {
   const rpc::LeaseRequest& wish = waiting.wish;
   rpc::Token token{epoch_, ++counter_};
-  const rpc::Token& highest = servers_.at(server).report.highest;
+  const Id& id = server.report.server;
+  const rpc::Token& highest = server.report.highest;
   if (token <= highest) token.epoch = highest.epoch + 1;
-  Lease lease{options_.new_id(), waiting.request, token,    server, wish.client,
-              wish.client_name,  wish.tenant,     wish.job, now};
+  Lease lease{options_.new_id(), waiting.request, token, id, wish.client, wish.client_name, wish.tenant, wish.job, now};
   lease.worked = now;
   lease.identity = waiting.identity;
   expiries_.Set(lease.id, now + options_.ttl_ms);
   ++grants_;
   lease_waits_.Add(now - waiting.since);
-  servers_[server].lease = lease.id;
-  Happened(FarmEvent::Kind::kLeased, server, servers_[server], "", &lease, now);
-  granted_requests_[lease.request] = lease.id;
-  SendGrant(waiting.peer, lease);
+  server.lease = lease.id;
+  Happened(FarmEvent::Kind::kLeased, id, server, "", &lease, now);
+  requests_[lease.request] = Granted{lease.id};
+  SendGrant(waiting.peer, lease, server);
   leases_[lease.id] = std::move(lease);
 }
 
@@ -267,9 +260,9 @@ bool TrackerState::IsUnfit(const rpc::LeaseRequest& wish, const Id& server) {
   return std::ranges::find(wish.unfit, server) != wish.unfit.end();
 }
 
-std::optional<Id> TrackerState::FreeServer(const Waiting& waiting) const {
+TrackerState::Server* TrackerState::FreeServer(const Waiting& waiting) {
   const rpc::LeaseRequest& wish = waiting.wish;
-  const Id* excluded_one = nullptr;
+  Server* excluded_one = nullptr;
   bool other_exists = false;
   for (auto& [id, server] : servers_) {
     if (server.report.device.key != wish.key || !server.reachable || server.IsHeld()) continue;
@@ -277,32 +270,12 @@ std::optional<Id> TrackerState::FreeServer(const Waiting& waiting) const {
     bool excluded = std::find(wish.exclude.begin(), wish.exclude.end(), id) != wish.exclude.end();
     other_exists |= !excluded && (server.lease || server.CanServe());
     if ((server.lease && Holds(Rule::kOneHolder)) || !server.CanServe()) continue;
-    if (!excluded) return id;
+    if (!excluded) return &server;
     // This server has failed the client, so it may be dead. It qualifies only if it has reported since the request.
-    if (server.last_seen > waiting.since) excluded_one = &id;
+    if (server.last_seen > waiting.since) excluded_one = &server;
   }
   // Use a server that has failed this client only if no other server has the key.
-  if (!excluded_one || other_exists) return std::nullopt;
-  return *excluded_one;
-}
-
-TrackerState::Queue::iterator TrackerState::Leave(Queue::iterator it) {
-  auto waiting = waiting_.find(it->second.wish.key);
-  waiting->second.erase(it->first);
-  if (waiting->second.empty()) waiting_.erase(waiting);
-  tickets_.erase(it->second.request);
-  due_.Clear(it->first);
-  return queue_.erase(it);
-}
-
-// Ends a wait with a refusal. Keeps the answer and repeats it if the client asks again: if the answer got lost, the
-// client would otherwise start a new wait.
-TrackerState::Queue::iterator TrackerState::Refuse(Queue::iterator it, std::string code, std::string text,
-                                                   int64_t now) {
-  Refusal refusal{std::move(code), std::move(text)};
-  Send(it->second.peer, it->second.request, refusal);
-  Settle(it->second.request, std::move(refusal), now);
-  return Leave(it);
+  return other_exists ? nullptr : excluded_one;
 }
 
 // Counts the waiting requests of each client, in the order of the queue. Stops once every client has at least `holders`
@@ -376,69 +349,13 @@ void TrackerState::Dispatch(int64_t now) {
     if (!Holds(Rule::kQueueOrder)) std::ranges::reverse(tickets);
     for (auto ticket = tickets.begin(); ticket != tickets.end() && count > 0; ++ticket) {
       auto it = queue_.find(*ticket);
-      if (std::optional<Id> server = FreeServer(it->second)) {
+      if (Server* server = FreeServer(it->second)) {
         Grant(it->second, *server, now);
         Leave(it);
         --count;
       }
     }
   }
-}
-
-void TrackerState::OnLeaseRequest(const rpc::From& from, const Message& message, int64_t now) {
-  const Peer& peer = from.peer;
-  const rpc::LeaseRequest& wish = *message.As<rpc::LeaseRequest>();
-  if (message.request.empty())
-    return Send(peer, message.request, Refusal{code::kMalformed, "a lease request must have an id"});
-  if (!rpc::IsKey(wish.key)) return Send(peer, message.request, Refusal{code::kMalformed, rpc::kKeyRule});
-  if (auto granted = granted_requests_.find(message.request); granted != granted_requests_.end()) {
-    const Lease& lease = leases_.at(granted->second);
-    if (Owns(from, lease.identity)) return SendGrant(peer, lease);
-    return Send(peer, message.request, NotYours());
-  }
-  if (auto settled = settled_requests_.find(message.request); settled != settled_requests_.end()) {
-    return Send(peer, message.request, settled->second.answer);
-  }
-  if (auto ticket = tickets_.find(message.request); ticket != tickets_.end()) {
-    Waiting& waiting = queue_.at(ticket->second);
-    if (!Owns(from, waiting.identity)) return Send(peer, message.request, NotYours());
-    waiting.peer = peer;
-    if (const std::string why = OutOfReach(waiting.identity, waiting.wish.key); !why.empty()) {
-      Refuse(queue_.find(ticket->second), code::kUnknownKey, why, now);
-      return;
-    }
-    waiting.heard = now;
-    waiting.wish.exclude = wish.exclude;
-    waiting.wish.unfit = wish.unfit;
-    Schedule(ticket->second);
-    return Send(peer, message.request, Explain(waiting, now));
-  }
-  if (auto failed = failed_keys_.find(wish.key); failed != failed_keys_.end())
-    return Send(peer, message.request, Refusal{code::kKeyFailed, failed->second});
-  if (!keys_.count(wish.key) && now >= servers_may_arrive_until_) {
-    return Send(peer, message.request, Refusal{code::kUnknownKey, UnknownKey(wish.key)});
-  }
-  if (const std::string why = OutOfReach(from.identity, wish.key); !why.empty())
-    return Send(peer, message.request, Refusal{code::kUnknownKey, why});
-  if (queue_.size() >= kMaxQueue) return Send(peer, message.request, Refusal{code::kTooLarge, "too many clients wait"});
-  int64_t wait = std::clamp<int64_t>(wish.wait_ms, 0, kLongestMs);
-  Waiting waiting{message.request, peer, from.identity, wish, now, now, now + wait};
-  if (!from.identity.empty()) {
-    waiting.wish.tenant = from.name;
-    waiting.wish.client_name = ClientNameOf(from.name, wish.client_name);
-  }
-  // If nobody waits for such a device, a free one is granted without the queue, which takes longer.
-  const bool may_have_it = !waiting_.contains(wish.key) && !Recovering(now);
-  if (const auto server = may_have_it ? FreeServer(waiting) : std::nullopt) return Grant(waiting, *server, now);
-  std::set<int64_t>& others = waiting_[wish.key];
-  others.insert(++last_ticket_);
-  waiting.position = static_cast<int64_t>(others.size());
-  tickets_[message.request] = last_ticket_;
-  queue_[last_ticket_] = std::move(waiting);
-  Schedule(last_ticket_);
-  Dispatch(now);
-  if (auto still = queue_.find(last_ticket_); still != queue_.end())
-    Send(peer, message.request, Explain(still->second, now));
 }
 
 void TrackerState::OnRenew(const rpc::From& from, const Id& request, const rpc::LeaseRenew& renew, int64_t now) {

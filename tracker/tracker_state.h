@@ -9,7 +9,9 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "rpc/farm_event.h"
@@ -17,6 +19,7 @@
 #include "rpc/message.h"
 #include "rpc/timers.h"
 #include "support/clock_text.h"
+#include "support/hash.h"
 #include "tracker/power_cycle.h"
 #include "tracker/snapshot.h"
 
@@ -106,8 +109,11 @@ class TrackerState : public rpc::Timed<TrackerState> {
 
  private:
   friend class rpc::Timed<TrackerState>;
+  // Longest time that a peer's message may state. The tracker cuts longer ones. [chosen]
+  static constexpr int64_t kLongestMs = int64_t{30} * 24 * 3600 * 1000;
   struct Server {
     rpc::ServerReport report;
+    rpc::Encoded<rpc::DeviceInfo> device;  // report.device, for grants
     rpc::Peer peer;
     std::string identity;  // of the member; empty: not authenticated
     std::string address;   // from which it reports; empty: this host
@@ -155,11 +161,25 @@ class TrackerState : public rpc::Timed<TrackerState> {
     int64_t since = 0, heard = 0, deadline = 0;
     int64_t position = 0;  // place among the requests for this key, as of the latest round
   };
-  struct Settled {
-    int64_t when = 0;
-    rpc::Refusal answer;  // sent again if the request is repeated
-  };
   using Queue = std::map<int64_t, Waiting>;  // by ticket; the lowest ticket is served first
+  // What has become of a lease request. A peer that repeats it gets the same answer.
+  struct Queued {
+    int64_t ticket = 0;
+  };
+  struct Granted {
+    rpc::Id lease;  // which has not ended
+  };
+  struct Settled {  // refused, withdrawn, or its lease has ended
+    int64_t when = 0;
+    rpc::Refusal answer;
+  };
+  using Request = std::variant<Queued, Granted, Settled>;
+  // Peers make up the ids of requests. They do not know the seed, so they cannot make many ids with one hash.
+  struct HashOfId {
+    uint64_t seed;
+    HashOfId() : seed(static_cast<uint64_t>(rpc::RandomNumber())) {}
+    size_t operator()(const rpc::Id& id) const { return Hash64(id, seed); }
+  };
 
   void Advance(int64_t now);
   rpc::EarliestTimer<TrackerState> Earliest() const;
@@ -209,6 +229,7 @@ class TrackerState : public rpc::Timed<TrackerState> {
   void OnReport(const rpc::From& from, const rpc::Message& message, int64_t now);
   void CompareLeases(Server& server, bool worked, rpc::ReportReply& reply, int64_t now);
   void OnGoodbye(const rpc::From& from, const rpc::ServerGoodbye& goodbye, int64_t now);
+  void OnRepeated(const rpc::From& from, const rpc::Message& message, const Request& request, int64_t now);
   void OnLeaseRequest(const rpc::From& from, const rpc::Message& message, int64_t now);
   void OnRenew(const rpc::From& from, const rpc::Id& request, const rpc::LeaseRenew& renew, int64_t now);
   void OnRelease(const rpc::From& from, const rpc::Id& request, const rpc::LeaseRelease& release, int64_t now);
@@ -220,9 +241,9 @@ class TrackerState : public rpc::Timed<TrackerState> {
   std::map<rpc::Id, int64_t> RequestsByClient(const std::set<int64_t>& tickets, int64_t holders) const;
   // Returns true if the client has said that it cannot use this server's device.
   static bool IsUnfit(const rpc::LeaseRequest& wish, const rpc::Id& server);
-  std::optional<rpc::Id> FreeServer(const Waiting& waiting) const;
-  void Grant(const Waiting& waiting, const rpc::Id& server, int64_t now);
-  void SendGrant(const rpc::Peer& peer, const Lease& lease);
+  Server* FreeServer(const Waiting& waiting);  // null: there is none
+  void Grant(const Waiting& waiting, Server& server, int64_t now);
+  void SendGrant(const rpc::Peer& peer, const Lease& lease, const Server& server);
   // --- Members (tracker/tracker_members.cc) ---
   // Returns whether what belongs to `owner` is the sender's to change. Who is not authenticated is the tracker's own
   // user.
@@ -288,16 +309,14 @@ class TrackerState : public rpc::Timed<TrackerState> {
   Queue queue_;
   rpc::Deadlines<int64_t> due_;  // of tickets: when their requests end unless something happens
   int64_t last_ticket_ = 0;
-  std::map<rpc::Id, int64_t> tickets_;                // waiting request -> its ticket in queue_
   std::map<std::string, std::set<int64_t>> waiting_;  // key -> tickets of the requests for it
-  std::map<rpc::Id, rpc::Id> granted_requests_;       // request -> its lease, until the lease ends
-  std::map<rpc::Id, Settled> settled_requests_;       // withdrawn, ended or refused requests
-  std::map<std::string, int64_t> keys_;               // key that a server has offered -> time of the latest report
-  std::map<std::string, std::string> failed_keys_;    // key -> why its devices will not come back
-  std::map<rpc::Id, Job> jobs_;                       // by run
-  std::map<std::string, Hold> holds_;                 // by pattern
-  std::map<std::string, KnownBoard> boards_;          // by server: those that have not reported since the start
-  rpc::Deadlines<std::string> hold_ends_;             // of those that end by themselves
+  std::unordered_map<rpc::Id, Request, HashOfId> requests_;
+  std::map<std::string, int64_t> keys_;             // key that a server has offered -> time of the latest report
+  std::map<std::string, std::string> failed_keys_;  // key -> why its devices will not come back
+  std::map<rpc::Id, Job> jobs_;                     // by run
+  std::map<std::string, Hold> holds_;               // by pattern
+  std::map<std::string, KnownBoard> boards_;        // by server: those that have not reported since the start
+  rpc::Deadlines<std::string> hold_ends_;           // of those that end by themselves
   // Answers to administrators' latest requests, which are sent again if a request is repeated.
   std::deque<std::pair<rpc::Id, rpc::Body>> answers_;
   std::deque<std::pair<int64_t, std::string>> errors_;  // the latest, with their times

@@ -35,7 +35,8 @@ void TrackerState::Advance(int64_t now) {
     waiting.deadline += stopped;
   }
   for (auto& [key, seen] : keys_) seen += stopped;
-  for (auto& [request, settled] : settled_requests_) settled.when += stopped;
+  for (auto& [id, request] : requests_)
+    if (auto* settled = std::get_if<Settled>(&request)) settled->when += stopped;
 }
 
 // The time at which a waiting client leaves the queue unless it is heard before.
@@ -63,7 +64,7 @@ rpc::EarliestTimer<TrackerState> TrackerState::Earliest() const {
   timer.Add(hold_ends_.Earliest(), &Self::OnHoldEnd);
   if (Holds(Rule::kRevocation)) timer.Add(revocations_.Earliest(), &Self::OnYieldOverdue);
   if (recovering_until_) timer.Add(*recovering_until_, &Self::EndRecovery);
-  if (!servers_.empty() || !queue_.empty() || !settled_requests_.empty() || !keys_.empty() || !jobs_.empty())
+  if (!servers_.empty() || !queue_.empty() || !requests_.empty() || !keys_.empty() || !jobs_.empty())
     timer.Add(next_round_, &Self::Round);
   return timer;
 }
@@ -126,7 +127,10 @@ void TrackerState::Round(int64_t now) {
     if (server.lease) held.insert(server.report.device.key);
   for (const std::string& key : held) MarkYielding(key, now);
   ForgetJobs(now);
-  std::erase_if(settled_requests_, [&](const auto& r) { return now - r.second.when >= options_.remember_ms; });
+  std::erase_if(requests_, [&](const auto& request) {
+    const auto* settled = std::get_if<Settled>(&request.second);
+    return settled && now - settled->when >= options_.remember_ms;
+  });
   if (now - started_ >= options_.forget_ms && !boards_.empty()) {
     boards_.clear();
     ++changes_;

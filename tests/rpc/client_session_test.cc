@@ -184,7 +184,7 @@ TEST(ClientSession, AServerOutOfReachIsNamed) {
     w.Start(1);
     for (int64_t grant = 1; grant <= 2; ++grant) {
       LeaseGranted granted{"lease" + std::to_string(grant), {1, grant}, "s1", {}, 10000};
-      granted.device.endpoint = "tcp://127.0.0.1:4711";
+      granted.device = Encoded<DeviceInfo>({.endpoint = "tcp://127.0.0.1:4711"});
       w.HearTracker(w.LeaseRequestId(), granted);
       if (answers) w.Accept();
       w.Pass(5000);

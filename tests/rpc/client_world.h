@@ -59,8 +59,8 @@ struct ClientWorld {
   void Start(int candidates) { Take(session.Start(Job(candidates), now)); }
   Id LeaseRequestId() const { return Last<LeaseRequest>(tracker)->request; }
   void Grant(int64_t counter = 1, const Id& on = "s1") {
-    LeaseGranted granted{
-        "lease" + std::to_string(counter), {1, counter}, on, {.uploads = uploads, .chunk_hashes = chunk_hashes}, 10000};
+    const Encoded<DeviceInfo> device({.uploads = uploads, .chunk_hashes = chunk_hashes});
+    const LeaseGranted granted{"lease" + std::to_string(counter), {1, counter}, on, device, 10000};
     HearTracker(LeaseRequestId(), granted);
   }
   void Queue(LeaseQueued queued) { HearTracker(LeaseRequestId(), std::move(queued)); }

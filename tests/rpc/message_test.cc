@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "rpc/channel.h"
+#include "rpc/encoded.h"
 #include "rpc/from.h"
 #include "support/json.h"
 #include "support/rng.h"
@@ -244,6 +245,32 @@ static_assert(detail::IsLimited<LeaseRequest>());
 static_assert(!detail::IsLimited<Unlimited>());
 static_assert(!detail::IsLimited<OfAnotherField>());
 static_assert(!detail::IsLimited<UnlimitedList>());
+
+TEST(Encoded, GivesTheBytesOfItsValueUntilACopyChanges) {
+  const DeviceInfo info{.key = "cpu", .endpoint = "tcp://10.0.0.7:1", .cores = {0, 1}};
+  LeaseGranted shared;
+  shared.device = Encoded<DeviceInfo>(info);
+  LeaseGranted changed = shared;
+  EXPECT_EQ(shared.device.cbor(), ToCbor(info));
+  EXPECT_EQ(changed.device.cbor().data(), shared.device.cbor().data()) << "copies share the bytes";
+
+  ForEachField(changed.device, [](std::string_view name, auto& field) {
+    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(field)>, std::string>)
+      if (name == "key") field = "gpu";
+  });
+  EXPECT_EQ(changed.device.cbor(), "");
+  EXPECT_EQ(DecodeOrDie(Encode({"r", changed, {}})).As<LeaseGranted>()->device->key, "gpu");
+  EXPECT_EQ(DecodeOrDie(Encode({"r", shared, {}})).As<LeaseGranted>()->device->key, "cpu");
+  EXPECT_EQ(shared.device->key, "cpu");
+}
+
+TEST(Encoded, IsCutToWhatPeersTake) {
+  LeaseGranted grant;
+  grant.device = Encoded<DeviceInfo>({.key = "\xff", .model = std::string(kNameBytes + 1, 'm')});
+  const Message back = DecodeOrDie(Encode({"r", grant, {}}));
+  ASSERT_TRUE(back.As<LeaseGranted>());
+  EXPECT_EQ(back.As<LeaseGranted>()->device->model, std::string(kNameBytes - 3, 'm') + "...");
+}
 
 TEST(From, OnlyWhoMaySendAMessageIsHeard) {
   const Message report{"r", ServerReport{}, {}}, grant{"r", LeaseGranted{}, {}}, result{"r", RunnerResult{}, {}};

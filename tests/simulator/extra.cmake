@@ -4,7 +4,7 @@ set(machines administration allow_list blob capability channel check_measure cli
     content_hash farm_event from job_report message rules server_batch server_calibration server_calls server_leave server_quarantine
     server_session server_upload shared_memory upload)
 list(TRANSFORM machines REPLACE "(.+)" "${CMAKE_SOURCE_DIR}/rpc/\\1.cc")
-foreach(file status_of_key tracker_dials tracker_holds tracker_jobs tracker_members tracker_state tracker_status tracker_timers)
+foreach(file status_of_key tracker_dials tracker_holds tracker_jobs tracker_members tracker_requests tracker_state tracker_status tracker_timers)
   list(APPEND machines ${CMAKE_SOURCE_DIR}/tracker/${file}.cc)
 endforeach()
 unity_sources(breakable breakable ${machines})

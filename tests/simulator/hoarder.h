@@ -37,7 +37,7 @@ class Hoarder {
     if (auto* granted = message.As<rpc::LeaseGranted>(); granted && message.request == request_) {
       lease_ = *granted;
       request_.clear();
-      world_.connect(granted->device.endpoint);
+      world_.connect(granted->device->endpoint);
     } else if (message.As<rpc::Refusal>()) {
       lease_ = {};
       request_.clear();

@@ -53,7 +53,7 @@ TEST(Members, AGrantHoldsForTheKeyThatAskedAndForTheMembersName) {
   w.AskAs(w.alice, "r1");
   const rpc::LeaseGranted* granted = w.GrantTo(w.alice);
   ASSERT_TRUE(granted);
-  EXPECT_EQ(granted->device.public_key, w.board.identity);
+  EXPECT_EQ(granted->device->public_key, w.board.identity);
   const rpc::Capability asked{granted->lease, granted->token, "1", granted->ttl_ms, w.alice.identity};
   EXPECT_TRUE(rpc::IsProof(granted->proof, asked, w.grant_key));
   rpc::Capability stolen = asked;

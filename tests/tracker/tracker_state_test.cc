@@ -79,7 +79,7 @@ TEST(TrackerState, GrantsInTheOrderOfTheRequests) {
   w.Ask("a", "cpu", "ra");
   auto* granted = w.Last<rpc::LeaseGranted>("a");
   ASSERT_TRUE(granted);
-  EXPECT_EQ(granted->device.endpoint, "ipc:///s1");
+  EXPECT_EQ(granted->device->endpoint, "ipc:///s1");
   rpc::Id lease = granted->lease;
   rpc::Token first = granted->token;
   w.Ask("b", "cpu", "rb");
@@ -352,6 +352,23 @@ TEST(TrackerState, AfterARestartLeasesAreAdoptedAndNothingIsGrantedForOneTimeToL
   // Later, a lease that this tracker has not granted is revoked.
   w.Report("s3", "cpu", {{"ghost", {1, 3}, "x", "x", "", "", 0}});
   EXPECT_EQ(w.Last<rpc::ReportReply>("s3")->revoked, std::vector<std::string>{"ghost"});
+}
+
+TEST(TrackerState, AGrantDescribesTheDeviceAsOfItsLatestReport) {
+  TrackerWorld w;
+  rpc::ServerReport report{.server = "s1", .incarnation = "1", .ready = true};
+  report.device.key = "cpu";
+  report.device.endpoint = "ipc:///s1";
+  for (const char* model : {"board", "board", "another board"}) {
+    report.device.model = model;
+    w.Take(w.tracker.On(w.As("s1"), {"", report, {}}, w.now));
+    w.Ask("a", "cpu", "r" + std::to_string(++w.now));
+    const auto* granted = w.Last<rpc::LeaseGranted>("a");
+    ASSERT_TRUE(granted);
+    EXPECT_EQ(granted->device->model, model);
+    EXPECT_EQ(granted->device.cbor(), ToCbor(report.device));
+    w.Say("a", rpc::LeaseRelease{granted->lease, ""});
+  }
 }
 
 TEST(TrackerState, TokensGrowEvenIfTheEpochWasLost) {

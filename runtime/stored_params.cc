@@ -10,7 +10,7 @@ namespace autotune {
 namespace {
 
 constexpr DLDataType kFloat = {kDLFloat, 32, 1}, kHalf = {kDLFloat, 16, 1}, kBFloat = {kDLBfloat, 16, 1};
-constexpr DLDataType kByte = {kDLInt, 8, 1}, kNibbles = {kDLUInt, 8, 1};
+constexpr DLDataType kByte = {kDLInt, 8, 1}, kWord = {kDLInt, 16, 1}, kNibbles = {kDLUInt, 8, 1};
 constexpr const char *kNumbers = ".numbers", *kOffsets = ".offsets", *kScales = ".scales";
 
 constexpr uint32_t kHalfShift = 13;     // bits of a significand of f32 that one of f16 lacks
@@ -54,6 +54,25 @@ Tensor Halved(Tensor tensor) {
   std::optional<Tensor> narrow = InHalves<FromBFloat, ToBFloat>(kBFloat, tensor);
   if (!narrow) narrow = InHalves<FromHalf, ToHalf>(kHalf, tensor);
   return narrow ? std::move(*narrow) : std::move(tensor);
+}
+
+// Returns words as bytes, if all of them have an equal there.
+Tensor InBytes(Tensor tensor) {
+  if (!(tensor.dtype() == kWord)) return tensor;
+  const auto* from = tensor.Data<int16_t>();
+  const auto is_byte = [](int16_t number) { return number >= INT8_MIN && number <= INT8_MAX; };
+  if (!std::all_of(from, from + tensor.num_elements(), is_byte)) return tensor;
+  Result<Tensor> narrow = Tensor::Empty(tensor.shape(), kByte);
+  if (!narrow.ok()) return tensor;
+  std::copy_n(from, tensor.num_elements(), narrow->Data<int8_t>());
+  return std::move(*narrow);
+}
+
+Result<Tensor> Words(const Tensor& tensor) {
+  if (!(tensor.dtype() == kByte)) return tensor;
+  Tensor wide = TRY(Tensor::Empty(tensor.shape(), kWord));
+  std::copy_n(static_cast<const int8_t*>(tensor.data()), tensor.num_elements(), wide.Data<int16_t>());
+  return wide;
 }
 
 Result<Tensor> Floats(const Tensor& tensor) {
@@ -191,7 +210,7 @@ Result<Params> Narrowed(Params params, const std::map<std::string, ScaledInteger
     params[name + kNumbers] = nibbles ? nibbles->numbers : parts.numbers;
     if (nibbles) params[name + kOffsets] = nibbles->offsets;
   }
-  for (auto& [name, tensor] : params) tensor = Halved(std::move(tensor));
+  for (auto& [name, tensor] : params) tensor = InBytes(Halved(std::move(tensor)));
   return params;
 }
 
@@ -199,14 +218,15 @@ Result<Params> Widened(const Graph& graph, Params params) {
   for (const int64_t node : graph.Variables()) {
     const std::string& name = graph.nodes[node].name;
     const GraphEntry& entry = graph.nodes[node].outputs[0];
-    if (entry.dtype != "f32" || !IsStored(params, name)) continue;
+    const bool is_word = entry.dtype == "i16";
+    if ((entry.dtype != "f32" && !is_word) || !IsStored(params, name)) continue;
     const std::string note = "parameter '" + name + "'";
     const auto take = [&](const std::string& part) {
       auto extracted = params.extract(part);
       return extracted ? std::move(extracted.mapped()) : Tensor();
     };
     if (Tensor whole = take(name); whole.defined()) {
-      params[name] = TRY_NOTE(Floats(whole), note);
+      params[name] = is_word ? TRY_NOTE(Words(whole), note) : TRY_NOTE(Floats(whole), note);
       continue;
     }
     const Tensor numbers = take(name + kNumbers), offsets = take(name + kOffsets), scales = take(name + kScales);

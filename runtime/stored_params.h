@@ -1,6 +1,7 @@
-// The form in which a package stores constants of 32-bit floats, if a smaller one holds the same numbers: a network's
-// package is then about as large as its model. Both directions are exact. Stateless, thread-safe.
+// The form in which a package stores constants of 32-bit floats and of i16, if a smaller one holds the same numbers: a
+// network's package is then about as large as its model. Both directions are exact. Stateless, thread-safe.
 //
+//   8 bits, for i16: a tensor of i8 of the same name, if all numbers have an equal there.
 //   16 bits: a tensor of bf16 or f16 of the same name, if all numbers have an equal there.
 //   Integers with scales: instead of NAME the tensors NAME.numbers and NAME.scales, and perhaps NAME.offsets. Number i
 //     is f32(numbers[i] + offsets[i]) * scales[i], rounded once. All have the same rank, and extents of 1 in offsets

@@ -60,9 +60,9 @@ Tensor OfBits(const std::vector<uint32_t>& bits) {
 }
 
 // A graph whose only variable is a constant.
-Graph GraphWith(const std::string& name, std::vector<int64_t> shape) {
+Graph GraphWith(const std::string& name, std::vector<int64_t> shape, const std::string& dtype = "f32") {
   Graph graph;
-  graph.nodes.push_back({.name = name, .outputs = {{.dtype = "f32", .shape = std::move(shape)}}});
+  graph.nodes.push_back({.name = name, .outputs = {{.dtype = dtype, .shape = std::move(shape)}}});
   return graph;
 }
 
@@ -86,6 +86,20 @@ TEST(Params, NumbersOf16BitsTake16Bits) {
     EXPECT_EQ(DataTypeText(narrow.at("w").dtype()), is_half ? "f16" : "bf16");
     EXPECT_EQ(narrow.at("w").num_bytes(), 2 * static_cast<int64_t>(bits.size()));
     EXPECT_EQ(Restored(narrow, OfBits(bits).shape()).bytes(), OfBits(bits).bytes());
+  }
+}
+
+// Words that are bytes with a sign are stored as bytes; one that is none keeps them all words.
+TEST(Params, WordsThatAreBytesTake8Bits) {
+  for (const int other : {-128, 127, -129, 128}) {
+    const Tensor words = Tensor::Empty({3}, "i16").value();
+    words.Data<int16_t>()[0] = 0, words.Data<int16_t>()[1] = -1;
+    words.Data<int16_t>()[2] = static_cast<int16_t>(other);
+    const Params stored = Narrowed({{"w", words}}, {}).value();
+    EXPECT_EQ(DataTypeText(stored.at("w").dtype()), other < -128 || other > 127 ? "i16" : "i8") << other;
+    const Params whole = Widened(GraphWith("w", {3}, "i16"), stored).value();
+    EXPECT_EQ(DataTypeText(whole.at("w").dtype()), "i16");
+    EXPECT_EQ(whole.at("w").bytes(), words.bytes()) << other;
   }
 }
 

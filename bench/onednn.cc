@@ -315,7 +315,7 @@ class Peaks {
   Result<double> Of(const std::string& type) {
     if (const auto known = peaks_.find(type); known != peaks_.end()) return known->second;
     const DType factors = type == "u8s8" ? DType::Int(8) : DType::BFloat16();
-    const bool has_dots = type != "f32" && (target_.HasDot(factors.IsFloat()) || target_.has_tiles);
+    const bool has_dots = type != "f32" && (target_.HasDot(factors.IsFloat(), factors.bits) || target_.has_tiles);
     const MeasuredPeak peak = TRY(has_dots ? MeasurePeakOfDots(factors, target_, builder_, kLockPatienceMs)
                                            : MeasurePeakFlops(target_, builder_, kLockPatienceMs));
     return peaks_[type] = peak.flops;

@@ -55,7 +55,7 @@ inline const Load* PartOfBytes(const Expr& e) {
   return nullptr;
 }
 
-// Returns the type of the small numbers (ir/dot.h) of which the program adds products, i8 for bytes of any sign or
+// Returns the type of the small numbers (ir/dot.h) of which the program adds products, i8 for bytes of any sign, i16 or
 // bf16; nothing if it adds none. CPUs may multiply these several times as fast as f32.
 inline std::optional<DType> SmallProductsOf(const Stmt& body) {
   std::optional<DType> found;

@@ -63,7 +63,7 @@ Expr OwnOperand(const Expr& e, const Name& k) {
 
 // Returns whether the target has an instruction for these operands, with this number of sums.
 bool HasInstruction(const Target& target, DType a, DType b, int lanes) {
-  return AreDotOperands(a, b) && target.HasDot(a.IsFloat()) && (lanes == 4 || lanes == 8 || lanes == 16) &&
+  return AreDotOperands(a, b) && target.HasDot(a.IsFloat(), a.bits) && (lanes == 4 || lanes == 8 || lanes == 16) &&
          32 * lanes <= target.vector_bits;
 }
 

@@ -119,7 +119,7 @@ TileProgram Dots(DType factors, const Target& target) {
   const std::string lanes = std::to_string(target.VectorLanes(32)), group = std::to_string(DotGroup(factors));
   // Instructions for bytes multiply unsigned ones by signed ones everywhere.
   const std::string a = bytes ? "u8" : factors.Text(), b = factors.Text(), sum = SumType(factors, factors).Text();
-  TileProgram program{.rows = rows, .lanes = lanes, .type = sum, .zero = bytes ? "i32(0)" : "0.0"};
+  TileProgram program{.rows = rows, .lanes = lanes, .type = sum, .zero = factors.IsInt() ? "i32(0)" : "0.0"};
   program.inputs =
       "a: " + a + "[" + rows + ", " + group + "] input, b: " + b + "[" + lanes + ", " + group + "] input, ";
   program.loops = "for k in " + steps + " { ";

@@ -49,7 +49,7 @@ bool CpuImplies(std::string_view cpu, std::string_view feature) {
   bool avx512 = in(kAvx512), avx2 = avx512 || in(kAvx2);
   if (feature == "avx512f") return avx512;
   if (feature == "fma") return avx2 || in(kFmaWithoutAvx2);
-  if (feature == "avx512vl") return avx512 && cpu != "knl" && cpu != "knm";
+  if (feature == "avx512vl" || feature == "avx512bw") return avx512 && cpu != "knl" && cpu != "knm";
   if (feature == "avx512vnni") return in(kAvx512Vnni);
   if (feature == "avx512bf16") return in(kAvx512Bf16);
   if (feature.starts_with("amx-")) return in(kAmx);
@@ -129,6 +129,8 @@ void Derive(Target& target) {
     // Vectors of 512 bits need the instruction of AVX-512. Without the vectors, LLVM has neither.
     const bool vnni = has("avx512vnni") && has("avx512vl") && avx512, avx_vnni = has("avxvnni") && has("avx2");
     target.has_byte_dot = target.kind == TargetKind::kLlvm && (avx512 ? vnni : avx_vnni);
+    const bool of_integers = avx512 ? has("avx512bw") : target.vector_bits == 128 || has("avx2");  // whole vectors
+    target.has_word_dot = target.kind == TargetKind::kLlvm && of_integers && !target.has_byte_dot;
     target.has_tiles =
         target.kind == TargetKind::kLlvm && avx512 && has("amx-tile") && has("amx-int8") && has("amx-bf16");
     target.has_bf16_dot = target.kind == TargetKind::kLlvm && avx512 && has("avx512vl") && has("avx512bf16");

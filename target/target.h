@@ -61,6 +61,7 @@ struct Target {
   bool has_async_copies = false;  // copies from global to shared memory without registers (ir/op.h, async)
   bool has_mma = false;           // tensor cores with operands of f16, bf16 and TF32 (ir/mma.h)
   bool has_byte_dot = false;      // dot products of bytes (ir/dot.h)
+  bool has_word_dot = false;      // dot products of words, where there are none of bytes, which add twice as many
   bool has_mixed_dot = false;     // AArch64: one of unsigned by signed bytes; x86 has no other
   bool has_bf16_dot = false;      // dot products of bf16
   bool has_tiles = false;         // registers of two dimensions, and products of bytes and of bf16 (ir/tile_product.h)
@@ -86,8 +87,9 @@ struct Target {
   // last place for each operand), relative to the sum of the products' magnitudes. Comparisons of results allow for
   // this error.
   double ProductRounding() const { return tf32 ? 0x1p-10 : 0; }
-  // Returns whether there are dot products of vectors of bf16 (`floats`) or of bytes.
-  bool HasDot(bool floats) const { return floats ? has_bf16_dot : has_byte_dot; }
+  // Returns whether there are dot products of vectors of floats or integers of so many bits, if `dot` takes them at all
+  // (ir/dot.h).
+  bool HasDot(bool floats, int bits) const { return floats ? has_bf16_dot : bits == 8 ? has_byte_dot : has_word_dot; }
   int VectorLanes(int bits) const { return vector_bits / bits; }
   bool operator==(const Target& other) const { return Text() == other.Text(); }
 };

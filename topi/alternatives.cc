@@ -13,7 +13,7 @@ bool AnyType(DType) { return true; }
 // Winograd's transforms multiply by fractions, which integers do not have, and its guard reads the bits of an f32.
 bool OnlyF32(DType type) { return type == DType::Float(32); }
 // Sums of blocks are added in the type of the operands.
-bool NoSmall(DType type) { return !type.IsHalf() && !IsByte(type); }
+bool NoSmall(DType type) { return !type.IsHalf() && !IsByte(type) && !IsWord(type); }
 
 using TilingOf = std::optional<WinogradTiling> (*)(int64_t tile, const Shape& data, const Shape& weight,
                                                    const ConvAttrs& attrs, const Target& target);

@@ -97,14 +97,15 @@ double TiledCycles(const StageModel& s, const Decisions& d, const Target& target
   const double m1 = shape.row_tiles, mr = shape.rows, n1 = shape.column_tiles, nr = shape.columns;
   const double unroll = shape.terms, k = shape.sum * s.met, nv = Ceil(nr, lanes);
 
-  if (!s.tile_registers && !FitsRegisters(mr * nv, s.broadcast ? nv : 0, unroll, target))
+  if (!s.tile_registers && !FitsRegisters(mr * nv, s.broadcast ? nv : 0, unroll, target, s.added_apart))
     return std::numeric_limits<double>::infinity();
 
   const bool rows_ahead = s.rows_ahead_knob >= 0 && d[s.rows_ahead_knob].values[0] > 0;
   if (!FitsAddresses(s, shape.all_rows, mr, rows_ahead, target)) return std::numeric_limits<double>::infinity();
 
-  double step = s.tile_registers ? TileStepCycles(mr, nv)
-                                 : StepCycles(mr * nv, s.broadcast ? mr + nv : mr * nv + nv, unroll, machine);
+  double step = s.tile_registers
+                    ? TileStepCycles(mr, nv)
+                    : StepCycles(mr * nv, s.broadcast ? mr + nv : mr * nv + nv, unroll, machine, s.added_apart);
   const double panel = shape.panel_bytes, rows = shape.rows_bytes;
   const double weights = shape.sum * static_cast<double>(s.n) * bytes;
   double overlap = Overlapped(step, TiledTraffic(s, shape, weights, target), kExposed);

@@ -106,8 +106,9 @@ struct StageModel {
   int64_t row_bytes = 0;        // tiled: distance of neighbouring rows of the m operand; 0: unknown
   ImageModel m_image;           // tiled: the image that operands split m into
   bool tile_registers = false;  // tiled: by registers of two dimensions; k counts groups (ir/tile_product.h)
-  double met = 1;     // tiled: share of the steps of the sum that are not skipped as padding, over all results
-  int consumer = -1;  // index of the stage that reads this stage's result
+  double met = 1;            // tiled: share of the steps of the sum that are not skipped as padding, over all results
+  bool added_apart = false;  // tiled: one instruction multiplies and another one adds, as for words (ir/dot.h)
+  int consumer = -1;         // index of the stage that reads this stage's result
   int64_t tasks = 0;  // iterations of the parallel loop that the stage is in; 0: it has parallel loops of its own
   // Window: `rows` rows of m pixels with n channels each; a window has window_rows rows and k columns; m_knob: a tile
   // of pixels (outer, register).

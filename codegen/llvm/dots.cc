@@ -1,5 +1,6 @@
 #include "codegen/llvm/dots.h"
 
+#include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/IntrinsicsAArch64.h>
 #include <llvm/IR/IntrinsicsX86.h>
 
@@ -13,12 +14,15 @@ namespace {
 
 struct Instruction {
   int lanes;
-  llvm::Intrinsic::ID of_bytes, of_bf16;
+  llvm::Intrinsic::ID of_bytes, of_words, of_bf16;
 };
 constexpr Instruction kInstructions[] = {
-    {16, llvm::Intrinsic::x86_avx512_vpdpbusd_512, llvm::Intrinsic::x86_avx512bf16_dpbf16ps_512},
-    {8, llvm::Intrinsic::x86_avx512_vpdpbusd_256, llvm::Intrinsic::x86_avx512bf16_dpbf16ps_256},
-    {4, llvm::Intrinsic::x86_avx512_vpdpbusd_128, llvm::Intrinsic::x86_avx512bf16_dpbf16ps_128},
+    {16, llvm::Intrinsic::x86_avx512_vpdpbusd_512, llvm::Intrinsic::x86_avx512_pmaddw_d_512,
+     llvm::Intrinsic::x86_avx512bf16_dpbf16ps_512},
+    {8, llvm::Intrinsic::x86_avx512_vpdpbusd_256, llvm::Intrinsic::x86_avx2_pmadd_wd,
+     llvm::Intrinsic::x86_avx512bf16_dpbf16ps_256},
+    {4, llvm::Intrinsic::x86_avx512_vpdpbusd_128, llvm::Intrinsic::x86_sse2_pmadd_wd,
+     llvm::Intrinsic::x86_avx512bf16_dpbf16ps_128},
 };
 
 const Instruction& InstructionFor(int lanes) {
@@ -27,7 +31,7 @@ const Instruction& InstructionFor(int lanes) {
   return *found;
 }
 
-// Emits one dot product whose operands are words, each of which holds a group.
+// Emits one dot product whose operands are integers of 32 bits, each of which holds a group.
 class DotEmitter {
  public:
   DotEmitter(llvm::IRBuilder<>& builder, const Target& target, int lanes)
@@ -35,10 +39,10 @@ class DotEmitter {
         is_arm_(target.triple.starts_with("aarch64")),
         mixes_signs_(target.has_mixed_dot),
         lanes_(static_cast<unsigned>(lanes)),
-        words_(llvm::FixedVectorType::get(builder.getInt32Ty(), lanes_)) {}
+        groups_(llvm::FixedVectorType::get(builder.getInt32Ty(), lanes_)) {}
 
-  llvm::Value* Words(llvm::Value* elements, DType type) {
-    if (type.lanes != DotGroup(type.Element())) return b_.CreateBitCast(elements, words_);
+  llvm::Value* Groups(llvm::Value* elements, DType type) {
+    if (type.lanes != DotGroup(type.Element())) return b_.CreateBitCast(elements, groups_);
     return b_.CreateVectorSplat(lanes_, b_.CreateBitCast(elements, b_.getInt32Ty()));
   }
 
@@ -49,19 +53,35 @@ class DotEmitter {
     return b_.CreateIntrinsic(InstructionFor(static_cast<int>(lanes_)).of_bf16, {}, {sum, x, y});
   }
 
+  // vpmaddwd gives the sums of pairs. A pair wraps around only if all four numbers are -2^15, as `dot` does.
+  llvm::Value* OfWords(llvm::Value* sum, llvm::Value* x, llvm::Value* y) {
+    llvm::Type* pairs = llvm::FixedVectorType::get(b_.getInt16Ty(), 2 * lanes_);
+    x = b_.CreateBitCast(x, pairs), y = b_.CreateBitCast(y, pairs);
+    llvm::Value* added = b_.CreateIntrinsic(InstructionFor(static_cast<int>(lanes_)).of_words, {}, {x, y});
+    return InOrder(b_.CreateAdd(sum, added));
+  }
+
   llvm::Value* OfBytes(llvm::Value* sum, llvm::Value* x, bool x_signed, llvm::Value* y, bool y_signed) {
     if (x_signed && !y_signed) std::swap(x, y), std::swap(x_signed, y_signed);
     return is_arm_ ? OnArm(sum, x, x_signed, y, y_signed) : OnX86(sum, x, x_signed, y, y_signed);
   }
 
  private:
-  llvm::Value* EachByte(uint32_t byte) { return llvm::ConstantInt::get(words_, byte * 0x01010101u); }
+  // Keeps additions in their order: an assembler text without instructions hides the sum from LLVM's reassociation,
+  // which adds the products of several steps to each other first, to shorten the chain of a sum. A tile of sums has no
+  // registers for so many products.
+  llvm::Value* InOrder(llvm::Value* sum) {
+    llvm::FunctionType* same = llvm::FunctionType::get(sum->getType(), {sum->getType()}, false);
+    return b_.CreateCall(same, llvm::InlineAsm::get(same, "", "=v,0", /*hasSideEffects=*/false), {sum});
+  }
+
+  llvm::Value* EachByte(uint32_t byte) { return llvm::ConstantInt::get(groups_, byte * 0x01010101u); }
   // A byte with the other highest bit is the same number 128 further up or down.
   llvm::Value* Moved(llvm::Value* bytes) { return b_.CreateXor(bytes, EachByte(0x80)); }
 
   llvm::Value* Arm(llvm::Intrinsic::ID instruction, llvm::Value* sum, llvm::Value* x, llvm::Value* y) {
     llvm::Type* bytes = llvm::FixedVectorType::get(b_.getInt8Ty(), 4 * lanes_);
-    return b_.CreateIntrinsic(instruction, {words_, bytes},
+    return b_.CreateIntrinsic(instruction, {groups_, bytes},
                               {sum, b_.CreateBitCast(x, bytes), b_.CreateBitCast(y, bytes)});
   }
 
@@ -72,7 +92,7 @@ class DotEmitter {
     if (!y_signed) return Arm(llvm::Intrinsic::aarch64_neon_udot, sum, x, y);
     if (mixes_signs_) return Arm(llvm::Intrinsic::aarch64_neon_usdot, sum, x, y);
     // x y = (x - 128) y + 128 y
-    llvm::Value* each = Arm(kSigned, llvm::Constant::getNullValue(words_), EachByte(1), y);
+    llvm::Value* each = Arm(kSigned, llvm::Constant::getNullValue(groups_), EachByte(1), y);
     return b_.CreateAdd(Arm(kSigned, sum, Moved(x), y), b_.CreateShl(each, 7));
   }
 
@@ -81,7 +101,7 @@ class DotEmitter {
       return b_.CreateIntrinsic(InstructionFor(static_cast<int>(lanes_)).of_bytes, {}, {to, is_unsigned, is_signed});
     };
     if (!x_signed && y_signed) return add(sum, x, y);
-    llvm::Value* zero = llvm::Constant::getNullValue(words_);
+    llvm::Value* zero = llvm::Constant::getNullValue(groups_);
     // x y = (x + 128) y - 128 y
     if (x_signed) return b_.CreateSub(add(sum, Moved(x), y), add(zero, EachByte(0x80), y));
     // x y = x (y - 128) + 128 x
@@ -91,7 +111,7 @@ class DotEmitter {
   llvm::IRBuilder<>& b_;
   const bool is_arm_, mixes_signs_;
   const unsigned lanes_;
-  llvm::Type* words_;
+  llvm::Type* groups_;
 };
 
 }  // namespace
@@ -100,8 +120,9 @@ llvm::Value* EmitDot(llvm::IRBuilder<>& builder, const Target& target, const Cal
                      llvm::Value* b) {
   DotEmitter emitter(builder, target, dot.args[0].dtype().lanes);
   const DType x_type = dot.args[1].dtype(), y_type = dot.args[2].dtype();
-  llvm::Value *x = emitter.Words(a, x_type), *y = emitter.Words(b, y_type);
+  llvm::Value *x = emitter.Groups(a, x_type), *y = emitter.Groups(b, y_type);
   if (x_type.IsFloat()) return emitter.OfBf16(c, x, y);
+  if (IsWord(x_type.Element())) return emitter.OfWords(c, x, y);
   return emitter.OfBytes(c, x, x_type.IsSigned(), y, y_type.IsSigned());
 }
 

@@ -1,5 +1,5 @@
-// Emits dot products (ir/dot.h) by x86's vpdpbusd, which multiplies unsigned by signed bytes, and vdpbf16ps, or by
-// AArch64's sdot, udot, usdot and bfdot. Internal to codegen/llvm.
+// Emits dot products (ir/dot.h) by x86's vpdpbusd, which multiplies unsigned by signed bytes, vpmaddwd and vdpbf16ps,
+// or by AArch64's sdot, udot, usdot and bfdot. Internal to codegen/llvm.
 #pragma once
 #include <llvm/IR/IRBuilder.h>
 

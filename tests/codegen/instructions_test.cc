@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -254,6 +255,55 @@ TEST(Instructions, LargeResultsAreRight) {
     int64_t wrong = 0;
     for (int64_t i = 0; i < x.num_elements(); ++i) wrong += y.Data<float>()[i] != static_cast<float>(i % 1000 + 1);
     EXPECT_EQ(wrong, 0) << rows << " x " << columns;
+  }
+}
+
+// A register tile of sums of products of words: rows of two vectors, four pairs of steps at a time. `b`: the type of
+// the second factor.
+std::string WordsTile(int lanes, const std::string& rows = "4", const std::string& b = "i16") {
+  const std::string l = std::to_string(lanes), n = std::to_string(2 * lanes);
+  const auto tile = [&](const std::string& t) {
+    return "for m" + t + " in " + rows + " unrolled { for u" + t + " in 2 unrolled { for j" + t + " in " + l +
+           " vectorized { ";
+  };
+  const auto bound = [&](const std::string& t) {
+    return "(v" + t + ": S " + rows + " = m" + t + ", w" + t + ": S " + n + " = u" + t + " * " + l + " + j" + t;
+  };
+  return "func k(a: i16[" + rows + ", 256] input, b: " + b + "[128, " + n + ", 2] input, y: i32[" + rows + ", " + n +
+         "] output) { alloc acc: i32[" + rows + ", " + n + "] register " + tile("0") + "block zero" + bound("0") +
+         ") { acc[v0, w0] = 0i32 } } } } for q in 32 { for t in 4 unrolled { " + tile("1") +
+         "for p in 2 @{dot=1} { block add" + bound("1") + ", x: R 128 = q * 4 + t, z: R 2 = p) " +
+         "{ acc[v1, w1] = acc[v1, w1] + i32(a[v1, x * 2 + z]) * i32(b[x, w1, z]) } } } } } } } " + tile("2") +
+         "block out" + bound("2") + ") { y[v2, w2] = acc[v2, w2] } } } } }";
+}
+
+TEST(Instructions, WordsAreMultipliedInPairs) {
+  EXPECT_NE(Find(Disassembly("nehalem", WordsTile(4)), "\npmaddwd .*%xmm"), "");
+  EXPECT_NE(Find(Disassembly("haswell", WordsTile(8)), "vpmaddwd .*%ymm"), "");
+  EXPECT_NE(Find(Disassembly("skylake-avx512", WordsTile(16)), "vpmaddwd .*%zmm"), "");
+  EXPECT_EQ(Find(Disassembly("haswell", WordsTile(8, "1", "u16")), "vpmaddwd"), "") << "no words";
+}
+
+// LLVM would add the products of the four pairs to each other before it adds them to the sums, and spill some.
+TEST(Instructions, ProductsOfWordsAreAddedInOrder) {
+  const Target target = Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=haswell -num-cores=1").value();
+  const auto object = Compile(Parse(WordsTile(8)), target);
+  ASSERT_TRUE(object.ok()) << object.error().Text();
+  EXPECT_EQ(object->facts.spills, 0);
+}
+
+// The least words: four of them make 2^31, which wraps around, as everywhere.
+TEST(Instructions, ProductsOfWordsAreExact) {
+  const PrimFunc f = Parse(WordsTile(4));
+  for (const bool least : {false, true}) {
+    std::vector<InterpArray> want = SmallIntegers(f, 3);
+    for (size_t i = 0; least && i < 2; ++i) std::ranges::fill(want[i].data, -32768);
+    std::vector<InterpArray> got = want;
+    ASSERT_TRUE(Interpret(f, want).ok());
+    const auto built = Build(f, Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=nehalem").value());
+    ASSERT_TRUE(built.ok()) << built.error().Text();
+    ASSERT_TRUE(autotune::Run(*built, f, got).ok());
+    EXPECT_EQ(got.back().data, want.back().data);
   }
 }
 

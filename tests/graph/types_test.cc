@@ -180,6 +180,7 @@ TEST(ElementTypes, ProductsTakeBytesAndOtherFactors) {
     for (const auto& [a, b, sum] : {std::tuple{u8, i8, i32},
                                     {i8, u8, i32},
                                     {u8, u8, i32},
+                                    {DType::Int(16), DType::Int(16), i32},
                                     {u8, f32, f32},
                                     {f32, i8, f32},
                                     {f32, DType::Float(16), f32}}) {

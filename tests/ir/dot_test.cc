@@ -20,10 +20,10 @@ constexpr int kLanes = 8;
 
 // A program with one dot product. `a_lanes`: lanes of its first operand.
 std::string Program(const std::string& a_type, const std::string& b_type, int a_lanes, const std::string& lanes = "8",
-                    const std::string& b_lanes = "32") {
+                    const std::string& b_lanes = "32", const std::string& b_size = "32") {
   const std::string a = std::to_string(a_lanes);
-  return "func f(a: " + a_type + "[" + a + "] input, b: " + b_type +
-         "[32] input, c: i32[8] input, y: i32[8] output) {" + " for t in 1 { y[ramp(0, 1, " + lanes +
+  return "func f(a: " + a_type + "[" + a + "] input, b: " + b_type + "[" + b_size +
+         "] input, c: i32[8] input, y: i32[8] output) {" + " for t in 1 { y[ramp(0, 1, " + lanes +
          ")] = dot(c[ramp(0, 1, " + lanes + ")], a[ramp(0, 1, " + a + ")], b[ramp(0, 1, " + b_lanes + ")]) } }";
 }
 
@@ -63,6 +63,32 @@ TEST(Dot, AddsTheProductsOfGroups) {
   }
 }
 
+// Sums of pairs of words, whose ends are -2^15: four of them make 2^31, which wraps around.
+TEST(Dot, AddsTheProductsOfPairsOfWords) {
+  for (const int a_lanes : {kWordGroup, kWordGroup * kLanes}) {
+    const PrimFunc f = test::Parse(Program("i16", "i16", a_lanes, "8", "16", "16"));
+    EXPECT_EQ(FirstMismatch(f, ParsePrimFunc(ToText(f)).value()), "");
+    ASSERT_TRUE(Verify(f).ok()) << Verify(f).error().Text();
+    std::vector<InterpArray> args = {{DType::Int(16), {a_lanes}, {}},
+                                     {DType::Int(16), {2 * kLanes}, {}},
+                                     {DType::Int(32), {kLanes}, {}},
+                                     {DType::Int(32), {kLanes}, std::vector<double>(kLanes)}};
+    for (int i = 0; i < a_lanes; ++i) args[0].data.push_back(i < 2 ? -32768 : 1000 * i - 7000);
+    for (int i = 0; i < 2 * kLanes; ++i) args[1].data.push_back(i < 2 ? -32768 : 32767 - 999 * i);
+    for (int i = 0; i < kLanes; ++i) args[2].data.push_back(i - 3);
+    ASSERT_TRUE(Interpret(f, args).ok());
+    EXPECT_EQ(args[3].data[0], INT32_MAX - 2.0) << "2^31 - 3";
+    for (int i = 0; i < kLanes; ++i) {
+      auto sum = static_cast<uint32_t>(i - 3);
+      for (int k = 0; k < kWordGroup; ++k) {
+        const double a = args[0].data[(a_lanes == kWordGroup ? 0 : kWordGroup * i) + k];
+        sum += static_cast<uint32_t>(static_cast<int32_t>(a * args[1].data[kWordGroup * i + k]));
+      }
+      EXPECT_EQ(args[3].data[i], static_cast<int32_t>(sum)) << "lane " << i;
+    }
+  }
+}
+
 TEST(Dot, AddsTheProductsOfPairsOfBf16) {
   for (const int a_lanes : {2, 2 * kLanes}) {
     const std::string a = std::to_string(a_lanes);
@@ -96,6 +122,10 @@ std::string Wrong(const std::string& text) {
 TEST(Dot, OtherOperandsAreRefused) {
   EXPECT_EQ(Wrong(Program("u8", "i8", kByteGroup)), "");
   EXPECT_THAT(Wrong(Program("i16", "i8", kByteGroup)), HasSubstr("operands that dot does not multiply"));
+  EXPECT_EQ(Wrong(Program("i16", "i16", kWordGroup, "8", "16")), "");
+  EXPECT_THAT(Wrong(Program("i16", "i16", kByteGroup, "8", "16")), HasSubstr("operands that dot does not multiply"));
+  EXPECT_THAT(Wrong(Program("u16", "u16", kWordGroup, "8", "16")), HasSubstr("operands that dot does not multiply"));
+  EXPECT_THAT(Wrong(Program("i16", "bf16", kWordGroup, "8", "16")), HasSubstr("operands that dot does not multiply"));
   EXPECT_THAT(Wrong(Program("bf16", "bf16", kByteGroup)), HasSubstr("operands that dot does not multiply"));
   EXPECT_THAT(Wrong(Program("u8", "f32", kByteGroup)), HasSubstr("operands that dot does not multiply"));
   EXPECT_THAT(Wrong(Program("u8", "i8", 2 * kByteGroup)), HasSubstr("operands that dot does not multiply"));

@@ -104,6 +104,29 @@ TEST(FormDots, PairsOfBf16BecomeDotProducts) {
   EXPECT_EQ(DotsOf(Bf16Program("fma(f32(a[vm, vq * 2 + vk]), f32(b[vq, vn, vk]), c[vn])"), kVnni), 0) << "no sum";
 }
 
+// The same for words.
+std::string WordsProgram(const std::string& value = "i32(a[vm, vq * 2 + vk]) * i32(b[vq, vn, vk])",
+                         const std::string& b = "i16") {
+  return "func f(a: i16[3, 8] input, b: " + b +
+         "[4, 16, 2] input, c: i32[16] input, y: i32[3, 16] output) {"
+         " for i in 3 { for j in 16 { block first(vi: S 3 = i, vj: S 16 = j) { y[vi, vj] = c[vj] } } }"
+         " for m in 3 { for q in 4 { for n in 16 vectorized { for k in 2 @{dot=1} { block add(vm: S 3 = m, vn: S 16 = "
+         "n, vq: R 4 = q, vk: R 2 = k) { y[vm, vn] = y[vm, vn] + " +
+         value + " } } } } } }";
+}
+
+TEST(FormDots, PairsOfWordsBecomeDotProducts) {
+  const char kSkylake[] = "llvm -mtriple=x86_64-linux-gnu -mcpu=skylake-avx512";
+  EXPECT_EQ(DotsOf(WordsProgram(), kSkylake), 1);
+  EXPECT_EQ(DotsOf(WordsProgram("i32(b[vq, vn, vk]) * i32(a[vm, vq * 2 + vk])"), kSkylake), 1) << "the other way round";
+  EXPECT_EQ(DotsOf(WordsProgram(), kVnni), 0) << "it multiplies bytes";
+  EXPECT_EQ(DotsOf(WordsProgram(), kWithout), 2) << "16 sums are two vectors";
+  EXPECT_EQ(DotsOf(WordsProgram(), "llvm -mtriple=x86_64-linux-gnu -mcpu=sandybridge"), 0) << "of floats only";
+  EXPECT_EQ(DotsOf(WordsProgram(), "llvm -mtriple=x86_64-linux-gnu -mcpu=knl"), 0) << "it has no vectors of words";
+  EXPECT_EQ(DotsOf(WordsProgram("i32(a[vm, vq * 2 + 1 - vk]) * i32(b[vq, vn, vk])"), kSkylake), 0) << "backwards";
+  EXPECT_EQ(DotsOf(WordsProgram("i32(a[vm, vq * 2 + vk]) * i32(b[vq, vn, vk])", "i8"), kSkylake), 0) << "bytes";
+}
+
 TEST(FormDots, OtherLoopsStayAndComputeTheSame) {
   for (const char* value : {"i32(a[vm, vq * 4 + 3 - vk]) * i32(b[vq, vn, vk])",  // backwards
                             "i32(a[vm, vk * 2 + vq]) * i32(b[vq, vn, vk])",      // not side by side

@@ -58,10 +58,16 @@ TEST(Target, VectorsOfEveryGeneration) {
   EXPECT_FALSE(of("znver4 -mattr=-avx512vnni").has_byte_dot);
   EXPECT_TRUE(of("x86-64 -mattr=+avx2,+avxvnni").has_byte_dot);
   EXPECT_FALSE(Target::Parse("c -mtriple=x86_64-linux-gnu -mcpu=znver4")->has_byte_dot) << "C has no such operation";
-  EXPECT_TRUE(of("znver4").HasDot(/*floats=*/true));
-  EXPECT_TRUE(of("x86-64-v4 -mattr=+avx512bf16").HasDot(/*floats=*/true));
-  EXPECT_FALSE(of("sapphirerapids").HasDot(/*floats=*/true)) << "its instruction is slow";
-  EXPECT_FALSE(of("icelake-server").HasDot(/*floats=*/true));
+  EXPECT_TRUE(of("znver4").HasDot(/*floats=*/true, 16));
+  EXPECT_TRUE(of("x86-64-v4 -mattr=+avx512bf16").HasDot(/*floats=*/true, 16));
+  EXPECT_FALSE(of("sapphirerapids").HasDot(/*floats=*/true, 16)) << "its instruction is slow";
+  EXPECT_FALSE(of("icelake-server").HasDot(/*floats=*/true, 16));
+  for (const char* cpu : {"x86-64", "nehalem", "haswell", "znver3", "skylake-avx512", "x86-64-v4"})
+    EXPECT_TRUE(of(cpu).HasDot(/*floats=*/false, 16) && !of(cpu).HasDot(/*floats=*/false, 8)) << cpu;
+  EXPECT_FALSE(of("znver4").has_word_dot) << "it adds twice as many bytes";
+  EXPECT_FALSE(of("sandybridge").has_word_dot) << "its vectors of 256 bits are of floats only";
+  EXPECT_FALSE(of("knl").has_word_dot) << "so are its vectors of 512 bits";
+  EXPECT_FALSE(Target::Parse("c -mtriple=x86_64-linux-gnu -mcpu=haswell")->has_word_dot);
   const auto arm = [](const std::string& cpu) {
     return Target::Parse("llvm -mtriple=aarch64-linux-gnu -mcpu=" + cpu).value();
   };
@@ -70,13 +76,13 @@ TEST(Target, VectorsOfEveryGeneration) {
   for (const char* cpu : {"neoverse-v1", "generic -mattr=+dotprod,+i8mm,+bf16"})
     EXPECT_TRUE(arm(cpu).has_byte_dot && arm(cpu).has_mixed_dot && arm(cpu).has_bf16_dot) << cpu;
   for (const char* cpu : {"cortex-a72", "generic", "neoverse-n1 -mattr=-dotprod"})
-    EXPECT_FALSE(arm(cpu).has_byte_dot) << cpu;
+    EXPECT_FALSE(arm(cpu).has_byte_dot || arm(cpu).has_word_dot) << cpu;
   EXPECT_TRUE(of("sapphirerapids").has_tiles);
   EXPECT_TRUE(of("x86-64-v4 -mattr=+amx-tile,+amx-int8,+amx-bf16").has_tiles);
   EXPECT_FALSE(of("x86-64-v4 -mattr=+amx-tile,+amx-int8").has_tiles) << "without bf16";
   EXPECT_FALSE(of("sapphirerapids -mattr=-amx-tile").has_tiles);
   EXPECT_FALSE(of("znver4").has_tiles);
-  EXPECT_TRUE(of("icelake-server").HasDot(/*floats=*/false));
+  EXPECT_TRUE(of("icelake-server").HasDot(/*floats=*/false, 8));
 }
 
 TEST(Target, CachesArePartOfTheText) {

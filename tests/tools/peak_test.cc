@@ -34,7 +34,7 @@ TEST_F(Peak, OfGroupsOfProductsIsAboveThatOfFloats) {
   ASSERT_TRUE(workers.ok()) << workers.error().Text();
   const Target target = Target::Parse("cpu").value();
   for (const DType factors : {DType::Int(8), DType::BFloat16()}) {
-    if (!target.has_tiles && !target.HasDot(factors.IsFloat())) continue;
+    if (!target.has_tiles && !target.HasDot(factors.IsFloat(), factors.bits)) continue;
     // Of the fastest of three, since another process may disturb one.
     double best = 0;
     for (int i = 0; i < 3; ++i) {

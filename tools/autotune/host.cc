@@ -155,8 +155,8 @@ namespace {
 Result<std::vector<Roofline::DotPeak>> PeaksOfDots(const Target& target,
                                                    const std::function<Result<MeasuredPeak>(DType)>& measure) {
   std::vector<Roofline::DotPeak> peaks;
-  for (const DType factors : {DType::Int(8), DType::BFloat16()}) {
-    if (!target.has_tiles && !target.HasDot(factors.IsFloat())) continue;
+  for (const DType factors : {DType::Int(8), DType::Int(16), DType::BFloat16()}) {
+    if (!target.has_tiles && !target.HasDot(factors.IsFloat(), factors.bits)) continue;
     const MeasuredPeak peak = TRY(measure(factors));
     peaks.push_back({factors, peak.flops});
   }

@@ -254,9 +254,16 @@ int64_t DotGroupOf(const BlockView& view) {
   return operands ? DotGroup(operands->first) : 0;
 }
 
+bool AddsWords(const BlockView& view) {
+  const auto operands = DotOperandsOf(view);
+  return operands && IsWord(operands->first);
+}
+
 int64_t StepsOfDot(const BlockView& view, const Target& target) {
   const auto operands = DotOperandsOf(view);
-  return operands && target.HasDot(operands->first.IsFloat()) ? DotGroup(operands->first) : 1;
+  if (!operands) return 1;
+  const DType type = operands->first;
+  return target.HasDot(type.IsFloat(), type.bits) ? DotGroup(type) : 1;
 }
 
 }  // namespace autotune

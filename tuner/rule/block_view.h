@@ -81,6 +81,8 @@ int64_t DotGroupOf(const BlockView& block);
 // Returns how many steps of the block's sum one instruction of the target takes, which are neighbours (ir/dot.h); 1:
 // the target has no such instruction for what the block adds.
 int64_t StepsOfDot(const BlockView& block, const Target& target);
+// Returns whether the block adds products of words (ir/dot.h).
+bool AddsWords(const BlockView& block);
 // Returns true if the block contains a select. Its condition may keep a load in bounds.
 bool HasSelect(const BlockView& block);
 

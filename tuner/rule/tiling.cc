@@ -276,7 +276,8 @@ class Tiler {
             .rows_ahead_knob = rows_ahead_.knob,
             .row_bytes = rows_ ? rows_->row_bytes : 0,
             .m_image = ImageOf(block_, r_.m.iter),
-            .met = met_};
+            .met = met_,
+            .added_apart = group_ > 1 && AddsWords(block_)};
   }
 
   SketchBuilder& s_;

@@ -259,10 +259,12 @@ Result<Network> MakeNetwork(const IRModule& module, const NetworkOptions& option
                            .evaluate = evaluate,
                            .fuses_attention = !target.IsGpu(),
                            .multiplies_bytes = target.has_byte_dot,
+                           .multiplies_words = target.has_word_dot,
                            .multiplies_bf16 = target.has_bf16_dot,
                            .multiplies_tiles = target.has_tiles,
                            .rounds_to_bf16 = options.bf16,
                            .rounds_to_int8 = options.int8,
+                           .winograd = options.winograd,
                            .converts_factors = !target.IsGpu()};
   const IRModule fused = TRY(graph::Optimize(module, env));
   return RunMakeKernels(fused, target, {.exact = !options.winograd}, passes);

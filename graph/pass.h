@@ -22,10 +22,12 @@ struct PassEnv {
   ConstantEvaluator evaluate = nullptr;  // if absent, FoldConstants folds nothing
   bool fuses_attention = true;           // false: no rule of the target schedules attention as one kernel
   bool multiplies_bytes = false;         // true: the target has dot products of bytes (ir/dot.h)
+  bool multiplies_words = false;         // true: the target has dot products of words, and none of bytes
   bool multiplies_bf16 = false;          // true: the target has dot products of bf16
   bool multiplies_tiles = false;         // true: the target multiplies tiles of bf16 (ir/tile_product.h)
   bool rounds_to_bf16 = false;           // true: the user allows that operands of products are rounded to bf16
   bool rounds_to_int8 = false;           // true: the user allows that data that meet weights in blocks are rounded
+  bool winograd = true;                  // true: the user allows Winograd's algorithm for convolutions of floats
   bool converts_factors = false;         // true: kernels of products convert bytes and halves that meet f32 in vectors
 };
 
@@ -88,7 +90,7 @@ Result<Graph> SplitConcats(const Graph& graph, const PassEnv& env);
 Result<Graph> FoldConstants(const Graph& graph, const PassEnv& env);
 
 // Turns products of dequantized numbers into products of integers that are scaled afterwards (quantized_products.cc),
-// if env.multiplies_bytes. Results differ by rounding.
+// if env.multiplies_bytes or env.multiplies_words. Results differ by rounding.
 Result<Graph> QuantizedProducts(const Graph& graph, const PassEnv& env);
 
 // Turns products of few rows with weights that have a scale for each block of terms into sums of the blocks' products
@@ -110,6 +112,10 @@ Result<Graph> HalfWeights(const Graph& graph, const PassEnv& env);
 // Turns products of i32 whose operands are small integers into products of bytes (integer_products.cc), if
 // env.multiplies_bytes. Results stay equal, bit for bit.
 Result<Graph> IntegerProducts(const Graph& graph, const PassEnv& env);
+
+// Turns products of integers that i16 holds into products of i16 (word_products.cc), if env.multiplies_words and dot
+// products suit them. Results stay equal, bit for bit.
+Result<Graph> WordProducts(const Graph& graph, const PassEnv& env);
 
 // Computes convolutions and matrix products of i32 in f32 if all sums of their products are integers that f32 holds.
 // This follows from the ranges of the operands, such as u8 minus a zero point, and from the values of constant weights.

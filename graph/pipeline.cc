@@ -24,6 +24,7 @@ const std::vector<Pass>& Pipeline() {
       {"share_common_subexpressions", ShareCommonSubexpressions},
       {"drop_dead_code", DropDeadCode},
       {"integer_products", IntegerProducts},
+      {"word_products", WordProducts},
       {"exact_products", ExactProducts},
       {"whole_floats", WholeFloats},
       {"direct_sums", DirectSums},

@@ -9,6 +9,7 @@
 #include "graph/pass.h"
 #include "graph/pass/centered.h"
 #include "graph/pass/few_rows.h"
+#include "graph/pass/range.h"
 #include "graph/pass/rewriter.h"
 #include "support/integer.h"
 
@@ -23,16 +24,8 @@ constexpr int64_t kMostTaps = 16;
 // Most pieces of a sum: with more, integers may be as fast [chosen]. Pieces have a multiple of so many channels, so
 // that rows of floats stay whole cache lines.
 constexpr int64_t kMostPieces = 16, kChannelsOfPiece = 16;
-constexpr int kDeepest = 16;  // most nodes between a product and the conversion of its operand [chosen]
 
 constexpr DType kFloats = DType::Float(32), kIntegers = DType::Int(32);
-
-struct Range {
-  double low = 0, high = 0;
-  double Magnitude() const { return std::max(-low, high); }
-};
-
-Range Hull(const Range& a, const Range& b) { return {std::min(a.low, b.low), std::max(a.high, b.high)}; }
 
 bool IsProduct(Op op) { return op == Op::kConv2d || op == Op::kConv3d || op == Op::kMatmul || op == Op::kBatchMatmul; }
 
@@ -57,57 +50,6 @@ class ExactProductsPass {
   }
 
  private:
-  // Returns the least and the greatest number of an integer tensor, or nothing if its type alone bounds it loosely.
-  std::optional<Range> RangeOf(ValueId v, int depth = 0) const {
-    const DType type = graph_.Spec(v).dtype;
-    if (!type.IsInt() || depth > kDeepest) return std::nullopt;
-    if (const Constant* c = graph_.FindConstant(v); c && c->data) return RangeOfConstant(*c);
-    if (const Node* node = graph_.Producer(v)) {
-      if (std::optional<Range> range = RangeOfNode(*node, depth + 1)) return range;
-    }
-    if (type.bits > 8) return std::nullopt;
-    const double count = std::ldexp(1.0, type.bits);
-    return type.IsSigned() ? Range{-count / 2, count / 2 - 1} : Range{0, count - 1};
-  }
-
-  std::optional<Range> RangeOfConstant(const Constant& c) const {
-    const TensorValue value = graph_.ConstantValue(c);
-    const int64_t count = value.spec.NumElements();
-    Range range{value.Number(0), value.Number(0)};
-    for (int64_t i = 1; i < count; ++i) range = Hull(range, {value.Number(i), value.Number(i)});
-    return range;
-  }
-
-  std::optional<Range> RangeOfNode(const Node& node, int depth) const {
-    std::optional<Range> a = RangeOf(node.inputs[0], depth);
-    if (!a) return std::nullopt;
-    switch (node.op) {
-      case Op::kCast: {
-        const DType to = graph_.Spec(node.output).dtype;  // which must hold every number
-        const double most = std::ldexp(1.0, to.bits - 1);
-        return to.IsSigned() && a->Magnitude() < most ? a : std::nullopt;
-      }
-      case Op::kSub: {
-        const std::optional<Range> b = RangeOf(node.inputs[1], depth);
-        if (!b) return std::nullopt;
-        const Range range = {a->low - b->high, a->high - b->low};
-        const DType type = graph_.Spec(node.output).dtype;  // differences beyond it wrap around
-        const double most = std::ldexp(1.0, type.IsSigned() ? type.bits - 1 : type.bits);
-        const bool fits = range.low >= (type.IsSigned() ? -most : 0) && range.high < most;
-        return fits ? std::optional(range) : std::nullopt;
-      }
-      case Op::kReshape:
-      case Op::kTranspose:
-      case Op::kSlice:
-      case Op::kBroadcastTo:
-      case Op::kMaxPool2d:
-      case Op::kMaxPool3d:
-        return a;
-      default:
-        return std::nullopt;
-    }
-  }
-
   // Returns a bound of the magnitude of all sums of some of the terms of one result of the product.
   double BoundOfSums(const Node& node, Range a, const Range& b) const {
     const Shape& weight = graph_.Spec(node.inputs[1]).shape;
@@ -141,8 +83,9 @@ class ExactProductsPass {
     return most;
   }
 
-  // Returns whether the product stays one of bytes, whose sums the target adds in groups.
-  bool StaysOfBytes(const Node& node) const {
+  // Returns whether the product stays one of bytes or words, whose sums the target adds in groups.
+  bool StaysInGroups(const Node& node) const {
+    if (env_.multiplies_words && IsWord(graph_.Spec(node.inputs[1]).dtype)) return true;
     const auto is_byte = [&](ValueId v) { return IsByte(graph_.Spec(v).dtype); };
     if (!env_.multiplies_bytes || !is_byte(node.inputs[0]) || !is_byte(node.inputs[1])) return false;
     if (IsComputedProductOfGroups(graph_, node)) return true;
@@ -157,8 +100,8 @@ class ExactProductsPass {
   }
 
   bool IsExact(const Node& node) const {
-    if (StaysOfBytes(node) || (PadsWithBytes(node) && !ImageOfBytes(node))) return false;
-    const std::optional<Range> a = RangeOf(node.inputs[0]), b = RangeOf(node.inputs[1]);
+    if (StaysInGroups(node) || (PadsWithBytes(node) && !ImageOfBytes(node))) return false;
+    const std::optional<Range> a = RangeOf(graph_, node.inputs[0]), b = RangeOf(graph_, node.inputs[1]);
     if (!a || !b || std::max(a->Magnitude(), b->Magnitude()) > kExactOperands) return false;
     return BoundOfSums(node, *a, *b) <= kExactSums;
   }
@@ -169,12 +112,12 @@ class ExactProductsPass {
     const auto* conv = std::get_if<ConvAttrs>(&node.attrs);
     const bool fits =
         node.op == Op::kMatmul || (node.op == Op::kConv2d && conv->layout == Layout::kNHWC && conv->groups == 1);
-    if (!fits || graph_.Spec(node.output).dtype != kIntegers || StaysOfBytes(node) || PadsWithBytes(node)) return 0;
+    if (!fits || graph_.Spec(node.output).dtype != kIntegers || StaysInGroups(node) || PadsWithBytes(node)) return 0;
     // A product of few rows takes as long as its weights need from memory, and floats are four times as many bytes.
     if (IsOfFewRows(graph_, node) && IsByte(graph_.Spec(node.inputs[1]).dtype)) return 0;
     const Constant* weights = graph_.FindConstant(node.inputs[1]);
-    std::optional<Range> a = RangeOf(node.inputs[0]);
-    const std::optional<Range> b = weights && weights->data ? RangeOf(node.inputs[1]) : std::nullopt;
+    std::optional<Range> a = RangeOf(graph_, node.inputs[0]);
+    const std::optional<Range> b = weights && weights->data ? RangeOf(graph_, node.inputs[1]) : std::nullopt;
     if (!a || !b || std::max(a->Magnitude(), b->Magnitude()) > kExactOperands) return 0;
     if (conv) a = Hull(*a, {0, 0});  // the padding
     const TensorValue value = graph_.ConstantValue(*weights);
@@ -247,10 +190,11 @@ class ExactProductsPass {
       if (!zero || !zero->data || graph_.Spec(x->zero).NumElements() != 1) return {};
       image.zero = static_cast<int64_t>(graph_.ConstantValue(*zero).Number(0));
     }
-    const Range bytes = *RangeOf(x->bytes);
+    const Range bytes = *RangeOf(graph_, x->bytes);
     const auto z = static_cast<double>(image.zero);
     if (z < bytes.low || z > bytes.high) return {};
-    return BoundOfSums(node, bytes, *RangeOf(node.inputs[1])) <= kExactSums ? std::optional(image) : std::nullopt;
+    return BoundOfSums(node, bytes, *RangeOf(graph_, node.inputs[1])) <= kExactSums ? std::optional(image)
+                                                                                    : std::nullopt;
   }
 
   // Returns the sums of products of x and w, from those of x + z and w.

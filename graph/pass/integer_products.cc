@@ -20,7 +20,6 @@
 #include "graph/pass.h"
 #include "graph/pass/centered.h"
 #include "graph/pass/rewriter.h"
-#include "support/integer.h"
 
 namespace autotune::graph {
 namespace {
@@ -61,7 +60,7 @@ class IntegerProductsPass {
     if (graph_.Spec(known.bytes).dtype.IsSigned()) x = Moved(x, kSignOffset, kBytes);
     for (const Node* view : known.views) x = Must(view->op, {x}, view->attrs);
     const Shape& shape = graph_.Spec(centered).shape;
-    if (const int64_t zeros = ZerosBehind(shape.back()); zeros > 0) {
+    if (const int64_t zeros = ZerosBehind(shape.back(), kByteGroup); zeros > 0) {
       PadAttrs pad{Shape(shape.size(), 0), Shape(shape.size(), 0), Shape(shape.size(), 0), PadMode::kConstant, 0};
       pad.after.back() = zeros;
       x = Must(Op::kPad, {x}, pad);
@@ -73,20 +72,6 @@ class IntegerProductsPass {
   ValueId Moved(ValueId bytes, int64_t by, DType type) {
     const ValueId sum = Must(Op::kAdd, {Must(Op::kCast, {bytes}, CastAttrs{kIntegers}), Number(by)});
     return Must(Op::kCast, {sum}, CastAttrs{type});
-  }
-  static int64_t ZerosBehind(int64_t terms) { return CeilDiv(terms, kByteGroup) * kByteGroup - terms; }
-
-  // Returns the numbers of weights of this shape, with zeros behind the terms of the last dimension but one.
-  static TensorValue Weights(Shape shape, const std::vector<double>& numbers) {
-    const int64_t columns = shape.back(), terms = shape[shape.size() - 2];
-    const auto length = static_cast<std::ptrdiff_t>(terms * columns);
-    shape[shape.size() - 2] += ZerosBehind(terms);
-    std::vector<double> all;
-    for (auto from = numbers.begin(); from != numbers.end(); from += length) {
-      all.insert(all.end(), from, from + length);
-      all.insert(all.end(), static_cast<size_t>(ZerosBehind(terms) * columns), 0);
-    }
-    return TensorValue::FromNumbers(DType::Int(8), shape, all);
   }
 
   ValueId Number(int64_t number) {
@@ -134,7 +119,8 @@ class IntegerProductsPass {
     std::vector<double> sums(static_cast<size_t>(shape.back()), 0);
     for (size_t i = 0; i < w->size(); ++i) sums[i % sums.size()] += (*w)[i];
     const std::string& name = graph_.values[node.inputs[1]].name;
-    const ValueId weights = rewriter_.builder.AddConstant(name, Weights(shape, *w));
+    const ValueId weights =
+        rewriter_.builder.AddConstant(name, WithZerosBehindTerms(DType::Int(8), shape, *w, kByteGroup));
     ValueId y = Must(node.op, {Unsigned(node.inputs[0], *x), weights}, *attrs, node.name);
     const bool is_signed = graph_.Spec(x->bytes).dtype.IsSigned();
     const bool moved = x->zero >= 0 && !IsZero(x->zero);

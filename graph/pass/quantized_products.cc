@@ -32,7 +32,7 @@ struct Scaled {
 
 class QuantizedProductsPass {
  public:
-  explicit QuantizedProductsPass(const Graph& graph) : graph_(graph), rewriter_(graph) {}
+  QuantizedProductsPass(const Graph& graph, const PassEnv& env) : graph_(graph), env_(env), rewriter_(graph) {}
 
   Graph Run() {
     for (const Node& node : graph_.nodes)
@@ -75,7 +75,21 @@ class QuantizedProductsPass {
   // Returns whether integers pay: whether their sums are those of dot products, or exact in f32 as well.
   bool Pays(const Node& node) const {
     const int64_t terms = TermsOf(graph_, node);
-    return terms <= kMostTerms && (SumsInGroups(graph_, node) || (terms <= kMostExactTerms && node.op != Op::kMatmul));
+    if (terms > kMostTerms) return false;
+    if (env_.multiplies_bytes)
+      return SumsInGroups(graph_, node) || (terms <= kMostExactTerms && node.op != Op::kMatmul);
+    return SuitsWords(graph_, node) && !(env_.winograd && SuitsWinograd(node));
+  }
+
+  // Returns whether Winograd's algorithm, of floats alone, computes the convolution faster than dot products of words:
+  // it takes 36 products instead of 144 for 4x4 results, words half as many instructions. [measured: ResNet-50]
+  bool SuitsWinograd(const Node& node) const {
+    const auto is = [](int64_t extent) { return [=](int64_t n) { return n == extent; }; };
+    const auto* conv = std::get_if<ConvAttrs>(&node.attrs);
+    if (!conv || conv->groups > 1) return false;
+    const Shape& weights = graph_.Spec(node.inputs[1]).shape;
+    return weights.size() == 4 && weights[2] == 3 && weights[3] == 3 && std::ranges::all_of(conv->strides, is(1)) &&
+           std::ranges::all_of(conv->dilations, is(1));
   }
 
   // Returns the shape in which the scales of weights broadcast to the result of the product, or nothing if they are not
@@ -122,7 +136,8 @@ class QuantizedProductsPass {
 
   // Rewrites the product of two computed matrices.
   bool RewriteComputed(const Node& node) {
-    if (!IsComputedProductOfGroups(graph_, node) || graph_.Spec(node.output).dtype != kFloats) return false;
+    if (!env_.multiplies_bytes || !IsComputedProductOfGroups(graph_, node) || graph_.Spec(node.output).dtype != kFloats)
+      return false;
     if (TermsOf(graph_, node) > kMostComputedTerms) return false;
     const std::optional<Computed> a = ComputedOf(node.inputs[0]), b = ComputedOf(node.inputs[1]);
     if (!a || !b) return false;
@@ -165,14 +180,15 @@ class QuantizedProductsPass {
   }
 
   const Graph& graph_;
+  const PassEnv& env_;
   Rewriter rewriter_;
 };
 
 }  // namespace
 
 Result<Graph> QuantizedProducts(const Graph& graph, const PassEnv& env) {
-  if (!env.multiplies_bytes) return graph;
-  return DropDeadCode(QuantizedProductsPass(graph).Run(), env);
+  if (!env.multiplies_bytes && !env.multiplies_words) return graph;
+  return DropDeadCode(QuantizedProductsPass(graph, env).Run(), env);
 }
 
 }  // namespace autotune::graph

@@ -78,10 +78,10 @@ bool IsOfIntegers(const Graph& g) {
 
 // Rewrites the product, and expects the same numbers.
 template <class P>
-bool BecomesIntegers(const P& p, bool multiplies_bytes = true) {
+bool BecomesIntegers(const P& p, const PassEnv& env) {
   Quantized maker(5);
   const Graph g = maker.Make(p);
-  const Result<Graph> now = QuantizedProducts(g, {.multiplies_bytes = multiplies_bytes});
+  const Result<Graph> now = QuantizedProducts(g, env);
   EXPECT_TRUE(now.ok() && CheckGraph(*now).ok());
   std::vector<reference::Tensor> in;
   for (ValueId v : g.inputs) {
@@ -95,6 +95,10 @@ bool BecomesIntegers(const P& p, bool multiplies_bytes = true) {
   const auto want = reference::Evaluate(g, in)[0].data, got = reference::Evaluate(*now, in)[0].data;
   EXPECT_EQ(got, want) << GraphText(*now);  // scales are multiples of 1/4, so nothing is rounded
   return IsOfIntegers(*now);
+}
+template <class P>
+bool BecomesIntegers(const P& p, bool multiplies_bytes = true) {
+  return BecomesIntegers(p, {.multiplies_bytes = multiplies_bytes});
 }
 
 TEST(QuantizedProducts, ProductsWithConstantsBecomeIntegers) {
@@ -127,6 +131,24 @@ TEST(QuantizedProducts, OtherConvolutionsStayFloats) {
   EXPECT_FALSE(BecomesIntegers(Convolution{.channels = 1200, .groups = 5, .w_scale = {}})) << "not exact in f32";
   EXPECT_FALSE(BecomesIntegers(Convolution{.channels = 1206, .groups = 2, .filters = 16, .w_scale = {}}))
       << "nor these";
+}
+
+// For targets that multiply words instead of bytes, floats stay where they are faster.
+TEST(QuantizedProducts, ProductsBecomeIntegersWhereWordsAreFaster) {
+  const auto becomes = [](const auto& p, bool winograd = true) {
+    return BecomesIntegers(p, {.multiplies_words = true, .winograd = winograd});
+  };
+  EXPECT_TRUE(becomes(Product{.m = 5}));
+  EXPECT_TRUE(becomes(Product{.m = 5, .k = 18}));
+  EXPECT_FALSE(becomes(Product{.m = 4})) << "few rows need the bandwidth of memory";
+  EXPECT_FALSE(becomes(Product{.m = 5, .k = 14})) << "few terms";
+  EXPECT_FALSE(becomes(Product{.m = 64, .k = 16, .w_scale = {}, .constant = false})) << "floats are one kernel";
+  EXPECT_TRUE(becomes(Convolution{.channels = 16, .kernel = 1}));
+  EXPECT_TRUE(becomes(Convolution{.kernel = 5}));
+  EXPECT_FALSE(becomes(Convolution{.channels = 6, .kernel = 5})) << "few channels";
+  EXPECT_FALSE(becomes(Convolution{.channels = 5, .groups = 5})) << "of each channel";
+  EXPECT_FALSE(becomes(Convolution{})) << "Winograd's algorithm is faster";
+  EXPECT_TRUE(becomes(Convolution{}, /*winograd=*/false));
 }
 
 TEST(QuantizedProducts, ProductsOfComputedNumbersBecomeIntegers) {

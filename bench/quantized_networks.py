@@ -141,6 +141,7 @@ def main():
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=0.3, help="of each turn of a network")
     parser.add_argument("--work", type=Path, required=True, help="a folder for models and packages")
+    parser.add_argument("--target", default="cpu", help="for a CPU whose code this one runs")
     parser.add_argument("--autotune", default=ROOT / "build/tools/autotune")
     args = parser.parse_args()
     args.work.mkdir(parents=True, exist_ok=True)
@@ -151,7 +152,8 @@ def main():
         call(args.autotune, "quantize", "--model", f"{files['f32']}.onnx", "--calibrate", "random", "-o",
              f"{files['int8']}.onnx")
         for path in files.values():
-            call(args.autotune, "compile", "--model", f"{path}.onnx", "--no-records", "-o", f"{path}.tar")
+            call(args.autotune, "compile", "--model", f"{path}.onnx", "--no-records", "--target", args.target,
+                 "-o", f"{path}.tar")
         least = dict.fromkeys(files, math.inf)
         for turn in range(TURNS):
             for form in sorted(files, reverse=turn % 2 == 1):

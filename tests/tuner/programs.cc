@@ -126,6 +126,13 @@ PrimFunc Bf16Dense(int64_t m, int64_t n, int64_t k) {
                             {.use_fma = true});
 }
 
+PrimFunc WordsDense(int64_t m, int64_t n, int64_t k) {
+  te::Tensor a = te::Placeholder("a", {m, k}, DType::Int(16)), b = te::Placeholder("b", {k, n}, DType::Int(16));
+  te::Tensor out = topi::MatMul("dense", a, b);
+  return te::CreatePrimFunc("dense", {{a, ParamRole::kInput}, {b, ParamRole::kConstant}, {out, ParamRole::kOutput}},
+                            {.use_fma = true});
+}
+
 PrimFunc BytesConv(int64_t h, int64_t w, int64_t c, int64_t oc, const topi::ConvAttrs& attrs, bool skips_padding) {
   const DType weights = attrs.groups == c ? DType::Float(32) : DType::Int(8);
   te::Tensor x = te::Placeholder("x", {1, h, w, c}, DType::UInt(8));

@@ -38,8 +38,9 @@ PrimFunc BlockProducts(int64_t rows, int64_t n, int64_t blocks, int64_t block, b
 PrimFunc FloatBlockProducts(int64_t rows, int64_t n, int64_t blocks, int64_t block, bool in_words,
                             bool has_zeros = false);
 
-// A product of bf16 with a constant, with sums of f32.
+// A product of bf16 with a constant, with sums of f32; of words (i16), with sums of i32.
 PrimFunc Bf16Dense(int64_t m, int64_t n, int64_t k);
+PrimFunc WordsDense(int64_t m, int64_t n, int64_t k);
 
 // A convolution of an image [1, h, w, c] of u8 with weights [3, 3, c / groups, oc]: i8, or f32 if it is depthwise.
 // `skips_padding`: by ConvSkippingPadding.

@@ -10,8 +10,9 @@ namespace autotune {
 bool LooksUpNibbles(const Target& target, int lanes);
 
 // Moves words, a vector of i32, up by `left` bits, and returns the upper 4 bits of each, numbers from -8 to 7, as
-// floats. A look-up uses the lowest 4 bits of a word as the index of a float in a register. So one shift and one
-// look-up replace two shifts and a conversion. LooksUpNibbles must hold.
+// floats. A look-up uses the lowest 4 bits of a word as the index of a float in a register. So one shift, by a constant
+// `left` up to 28, and one look-up replace two shifts and a conversion. Another `left` needs both shifts.
+// LooksUpNibbles must hold.
 llvm::Value* EmitFloatsOfNibbles(llvm::IRBuilder<>& builder, llvm::Value* words, llvm::Value* left);
 
 }  // namespace autotune

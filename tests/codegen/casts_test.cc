@@ -98,6 +98,37 @@ TEST(Casts, OfNumbersOfFourBits) {
   }
 }
 
+// Words that move so far that fewer than 4 of their bits are left, by constants and by numbers from memory.
+TEST(Casts, OfFewerThanFourBits) {
+  constexpr int64_t kWords = 16;
+  for (const std::string left : {"29i32", "31i32", "n[v]"}) {
+    SCOPED_TRACE(left);
+    const PrimFunc f = Parse(
+        "func convert(a: i32[16] input, n: i32[16] input, b: f32[16] output) { for i in 16 vectorized { block c(v: S "
+        "16 = i) { b[v] = f32((a[v] << " +
+        left + ") >> 28i32) } } }");
+    Rng rng(6);
+    std::vector<double> words, places;
+    for (int64_t i = 0; i < kWords; ++i) {
+      words.push_back(static_cast<int32_t>(rng.Next()));
+      places.push_back(static_cast<double>(16 + i));
+    }
+    std::vector<InterpArray> want = {
+        {DType::Int(32), {kWords}, words}, {DType::Int(32), {kWords}, places}, {DType::Float(32), {kWords}, {}}};
+    want[2].data.resize(kWords);
+    std::vector<InterpArray> got = want;
+    ASSERT_TRUE(Interpret(f, want).ok());
+    for (const Target& target : Converters()) {
+      SCOPED_TRACE(target.Text());
+      auto built = Build(f, target);
+      ASSERT_TRUE(built.ok()) << built.error().Text();
+      ASSERT_TRUE(autotune::Run(*built, f, got).ok());
+      EXPECT_EQ(got[2].data, want[2].data);
+      got[2].data.assign(kWords, 0);
+    }
+  }
+}
+
 double Converted(double x, DType to) {
   const PrimFunc f = Conversion(DType::Float(64), to, 16, "serial");
   std::vector<InterpArray> args = {{DType::Float(64), {16}, std::vector<double>(16, x)}, {to, {16}, {}}};

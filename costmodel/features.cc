@@ -153,7 +153,7 @@ class Extractor {
     const Nest::Block& block = nest_.blocks[weight.block];
     s_.footprints.Compute(nest_, block, target_.cache_line);
     const Arithmetic& a = block.arithmetic;
-    for (double x : {a.fma, a.add, a.multiply, a.divide, a.compare + a.select, a.transcendental,
+    for (double x : {a.fma, a.add + a.bits, a.multiply, a.divide, a.compare + a.select, a.transcendental,
                      IndexOperations(nest_, block), weight.flops})
       *out++ = Log(x);
     out = ShapeFeatures(block, out);

@@ -7,14 +7,16 @@ namespace {
 
 // The weight of one operation of each class.
 struct Weights {
-  double fma, add, multiply, divide, compare, transcendental;
+  double fma, add, multiply, divide, compare, transcendental, bits;
 };
-constexpr Weights kFlops = {.fma = 2, .add = 1, .multiply = 1, .divide = 1, .compare = 1, .transcendental = 1};
-constexpr Weights kCost = {.fma = 2, .add = 1, .multiply = 1, .divide = 1, .compare = 1, .transcendental = 20};
+constexpr Weights kFlops = {
+    .fma = 2, .add = 1, .multiply = 1, .divide = 1, .compare = 1, .transcendental = 1, .bits = 0};
+constexpr Weights kCost = {
+    .fma = 2, .add = 1, .multiply = 1, .divide = 1, .compare = 1, .transcendental = 20, .bits = 1};
 
 double Weighted(const Arithmetic& a, const Weights& w) {
   return a.fma * w.fma + a.add * w.add + a.multiply * w.multiply + a.divide * w.divide + a.compare * w.compare +
-         a.transcendental * w.transcendental;
+         a.transcendental * w.transcendental + a.bits * w.bits;
 }
 
 double& ClassOf(BinaryOp op, Arithmetic& a) {
@@ -26,6 +28,12 @@ double& ClassOf(BinaryOp op, Arithmetic& a) {
     case BinaryOp::kMin:
     case BinaryOp::kMax:
       return a.compare;
+    case BinaryOp::kShl:
+    case BinaryOp::kShr:
+    case BinaryOp::kBitAnd:
+    case BinaryOp::kBitOr:
+    case BinaryOp::kBitXor:
+      return a.bits;
     default:
       return a.add;
   }
@@ -55,6 +63,7 @@ void Arithmetic::Add(const Arithmetic& other, double times) {
   divide += times * other.divide;
   compare += times * other.compare;
   transcendental += times * other.transcendental;
+  bits += times * other.bits;
   select += times * other.select;
 }
 

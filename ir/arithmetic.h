@@ -14,12 +14,13 @@ struct Arithmetic {
   double compare = 0;         // minima and maxima
   double transcendental = 0;  // calls that lowering expands into polynomials (`expanded` in ir/op.h): exp, tanh, pow
 
+  double bits = 0;    // shifts and logic of bits, as they unpack numbers; they count for Cost, not for Flops
   double select = 0;  // selections; no weight, since most are padding, which lowering turns into masks
 
   void Add(const Arithmetic& other, double times = 1);
 
-  // The usual count for GFLOPS: two for a multiply-add, one for every other operation. A product of integers and the
-  // addition of it count two as well.
+  // The usual count for GFLOPS: two for a multiply-add, one for every other operation but those on bits. A product of
+  // integers and the addition of it count two as well.
   double Flops() const;
   // An estimate of the time of code that is limited by throughput, in units of an addition. Like Flops, but a
   // transcendental function counts 20, for a polynomial of about ten multiply-adds (lower/math.cc).

@@ -54,6 +54,18 @@ TEST_F(ArithmeticTest, IntegerElementsCountLikeFloats) {
   EXPECT_EQ(ArithmeticOf(MakeCast(DType::Int(32), MakeLoad(x, {i}))).Flops(), 0);
 }
 
+// Shifts and masks, which unpack numbers, take time, but are no arithmetic.
+TEST_F(ArithmeticTest, OperationsOnBitsAreNoFlops) {
+  const Expr k = MakeLoad(n, {i}), l = MakeLoad(n, {i + 1});
+  for (const BinaryOp op : {BinaryOp::kShl, BinaryOp::kShr, BinaryOp::kBitAnd, BinaryOp::kBitOr, BinaryOp::kBitXor}) {
+    const Arithmetic count = ArithmeticOf(MakeBinary(op, k, l));
+    EXPECT_EQ(count.bits, 1);
+    EXPECT_EQ(count.Flops(), 0);
+    EXPECT_EQ(count.Cost(), 1);
+  }
+  EXPECT_EQ(ArithmeticOf(MakeBinary(BinaryOp::kShl, k, l) + l).Flops(), 1) << "the addition counts";
+}
+
 TEST_F(ArithmeticTest, StatementsCountEachExecution) {
   Stmt store = MakeStmt(Store{x, {i}, a + b});
   Stmt loop = MakeStmt(For{"j", Expr(5), LoopKind::kSerial, {}, MakeSeq({store, store})});

@@ -88,7 +88,7 @@ class Builder {
 
 struct BuildWorkersOptions {
   int workers = 0;                                 // 0: one per core of this host
-  double timeout_seconds = kSanitized ? 200 : 20;  // limit for one candidate, of CPU time
+  double timeout_seconds = kSanitized ? 200 : 20;  // limit for one candidate, of its worker's CPU time
   int64_t jobs_per_worker = 500;                   // jobs after which a worker is replaced, since LLVM leaks memory
   int64_t max_rss_bytes = int64_t{1} << 30;        // resident memory beyond which a worker is replaced
   // The command that runs BuildWorkerMain on descriptor 3. If it is empty, it becomes `autotune --build-worker`, with

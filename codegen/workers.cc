@@ -42,8 +42,9 @@ struct Worker {
   Clock::time_point last_time;  // when the job ends in any case
 };
 
-// The limit of a job is one of CPU time: on a busy machine a build waits for cores, which says nothing about it.
-// Returns the seconds after which a job ends in any case, such as one that waits for a C compiler, or for ever.
+// The limit of a candidate is one of CPU time: on a busy machine a build waits for cores, which says nothing about it.
+// Returns the seconds after which a job ends in any case, such as one that waits for a C compiler, or for ever; for
+// needed jobs, their limit.
 double LongestWait(double limit) {
   constexpr double kLimits = 10;  // [chosen]
   return std::min(kLimits * limit, std::max(limit, kNeededSeconds));

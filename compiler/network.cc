@@ -12,7 +12,7 @@
 #include "frontend/onnx/import.h"
 #include "graph/extract.h"
 #include "graph/pipeline.h"
-#include "graph/step_factors.h"
+#include "graph/step_moves.h"
 #include "graph/to_te.h"
 #include "ir/added_product.h"
 #include "ir/arithmetic.h"
@@ -289,19 +289,17 @@ Hash128 DigestOf(const std::string& bytes, const NetworkOptions& options, const 
   if (!options.winograd) text << "no winograd";
   if (options.bf16) text << "bf16";
   if (options.int8) text << "int8";
-  if (options.step_factors) text << graph::kStepFactors;
+  if (options.step_moves) text << "step moves";
   text << passes.config().CodeKey();
   for (const auto& [name, value] : options.fixed) text << name << value.spec.Text() << value.bytes.view();
   return HashBytes128(bytes + text.str());
 }
 
-// Gives the imported network step factors, if it shall have them.
-Status AddStepFactors(ImportedModel& model, const NetworkOptions& options, const std::string& source) {
-  if (!options.step_factors) return {};
-  std::optional<graph::Graph> main = graph::WithStepFactors(model.module.main());
-  if (!main) return Err(source, " rounds no numbers to whole ones");
-  model.module = IRModule(std::move(*main));
-  return {};
+// Gives the imported network step moves, if it shall have them and has steps.
+void AddStepMoves(ImportedModel& model, const NetworkOptions& options) {
+  if (!options.step_moves) return;
+  if (std::optional<graph::Graph> main = graph::WithStepMoves(model.module.main()))
+    model.module = IRModule(std::move(*main));
 }
 
 // Returns the remarks on a network for the user.
@@ -324,7 +322,7 @@ std::string NetworkNameOf(const std::string& path) {
 Result<Network> LoadNetwork(const std::string& path, const NetworkOptions& options, const Target& target,
                             Builder& builder, const PassContext& passes) {
   ImportedModel model = TRY(ImportOnnx(path, ImportOptionsOf(options)));
-  TRY(AddStepFactors(model, options, path));
+  AddStepMoves(model, options);
   Network network = TRY_NOTE(MakeNetwork(model.module, options, target, builder, passes), "while optimizing " + path);
   network.name = NetworkNameOf(path);
   network.notes = NotesOf(std::move(model), options, target);
@@ -335,7 +333,7 @@ Result<Network> LoadNetwork(const std::string& path, const NetworkOptions& optio
 Result<Network> LoadNetworkBytes(const std::string& bytes, const std::string& name, const NetworkOptions& options,
                                  const Target& target, Builder& builder, const PassContext& passes) {
   ImportedModel model = TRY(ImportOnnxBytes(bytes, name, ImportOptionsOf(options)));
-  TRY(AddStepFactors(model, options, name));
+  AddStepMoves(model, options);
   Network network = TRY_NOTE(MakeNetwork(model.module, options, target, builder, passes), "while optimizing " + name);
   network.name = name;
   network.notes = NotesOf(std::move(model), options, target);

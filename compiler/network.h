@@ -22,8 +22,8 @@ struct NetworkOptions {
   std::map<std::string, graph::TensorValue> fixed;
   std::map<std::string, int64_t> dims = {};  // sizes of the named dimensions of the model's inputs
   bool lenient = false;                      // true: faults of nodes are notes (frontend/onnx/import.h)
-  // True: the network gets the input of graph/step_factors.h. It is an error if the network has no steps.
-  bool step_factors = false;
+  // True: the network gets the input of graph/step_moves.h if it has steps.
+  bool step_moves = false;
 };
 
 // A task of a network: a kernel that some nodes of main call. Its functions are in the module.

@@ -1,5 +1,6 @@
 #include "service/step_spread.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "service/tensor_numbers.h"
@@ -19,54 +20,67 @@ bool IsFloat(const Tensor& tensor) { return tensor.dtype().code == kDLFloat || t
 
 }  // namespace
 
-StepSpread::StepSpread(const Tensor& actual)
-    : actual_(actual), numbers_(NumbersOf(actual)), squares_(numbers_.size(), 0) {}
+StepSpread::StepSpread(const Tensor& actual, const Tensor& expected, const Tolerance& tolerance)
+    : actual_(actual),
+      expected_(expected),
+      tolerance_(IsFloat(actual) ? tolerance : Tolerance{.rtol = 0, .atol = 0}),
+      numbers_(NumbersOf(actual)),
+      wanted_(NumbersOf(expected)),
+      squares_(numbers_.size(), 0) {
+  const Comparison plain = CompareTensors(actual_, expected_, tolerance_).value();
+  for (const double b : wanted_) allowed_.push_back(IsFloat(actual_) ? plain.floor + tolerance_.rtol * std::abs(b) : 1);
+}
+
+double StepSpread::SizeOf(const std::vector<double>& other) const {
+  double sum = 0;
+  for (size_t i = 0; i < other.size(); ++i) {
+    const double ratio = (other[i] - numbers_[i]) / allowed_[i];
+    if (std::isfinite(ratio)) sum += ratio * ratio;
+  }
+  return std::sqrt(sum / static_cast<double>(std::max<size_t>(1, other.size())));
+}
 
 void StepSpread::Add(const Tensor& moved) {
   const std::vector<double> numbers = NumbersOf(moved);
   CHECK(numbers.size() == numbers_.size()) << "another output";
   ++samples_;
+  largest_ = std::max(largest_, SizeOf(numbers));
   for (size_t i = 0; i < numbers.size(); ++i) {
     const double difference = numbers[i] - numbers_[i];
     if (std::isfinite(difference)) squares_[i] += difference * difference;
   }
 }
 
-Result<StepSpread::Judgement> StepSpread::Judge(const Tensor& expected, const Tolerance& tolerance) const {
-  const std::vector<double> wanted = NumbersOf(expected);
-  if (actual_.shape() != expected.shape())
-    return Err("cannot compare ", actual_.TypeText(), " with ", expected.TypeText());
-  std::vector<double> spreads, bounds;
-  for (const double square : squares_) {
-    spreads.push_back(std::sqrt(square / static_cast<double>(samples_)));
-    bounds.push_back(kMostSpreads * spreads.back());
-  }
-  // Integers have no tolerance but these bounds. As numbers of f64 they take the comparison of floats.
+StepSpread::Judgement StepSpread::Judge() const {
+  constexpr int kMostBits = 16;  // of integers that are numbers, not places
   const std::vector<int64_t>& shape = actual_.shape();
-  const Tensor allowed = OfDoubles(shape, bounds);
-  Judgement made;
-  made.comparison =
-      IsFloat(actual_)
-          ? TRY(CompareTensors(actual_, OfDoubles(shape, wanted), tolerance, &allowed))
-          : TRY(CompareTensors(OfDoubles(shape, numbers_), OfDoubles(shape, wanted), {.rtol = 0, .atol = 0}, &allowed));
-  double sum = 0, count = 0;
-  for (size_t i = 0; i < wanted.size(); ++i) {
-    const double ratio = std::abs(numbers_[i] - wanted[i]) / spreads[i];
-    if (spreads[i] > made.comparison.floor && std::isfinite(ratio)) sum += ratio * ratio, ++count;
+  std::vector<double> bounds;
+  double spread = 0, size = 0;
+  for (size_t i = 0; i < squares_.size(); ++i) {
+    const double square = squares_[i] / static_cast<double>(std::max<int64_t>(1, samples_));
+    bounds.push_back(kMostSpreads * std::sqrt(square));
+    if (std::isfinite(numbers_[i])) spread += square, size += numbers_[i] * numbers_[i];
   }
-  made.typical = count > 0 ? std::sqrt(sum / count) : 0;
-  made.ok = made.comparison.ok && made.typical <= kMostTypical;
+  Judgement made;
+  if (!IsFloat(actual_) && actual_.dtype().bits > kMostBits) {
+    made.comparison = CompareTensors(actual_, expected_, tolerance_).value();
+  } else {
+    // As numbers of f64, integers take the comparison of floats, and have no tolerance but these bounds.
+    const Tensor allowed = OfDoubles(shape, bounds), actual = IsFloat(actual_) ? actual_ : OfDoubles(shape, numbers_);
+    made.comparison = CompareTensors(actual, OfDoubles(shape, wanted_), tolerance_, &allowed).value();
+  }
+  made.times = largest_ > 0 ? SizeOf(wanted_) / largest_ : 0;
+  made.share = size > 0 ? std::sqrt(spread / size) : 0;
+  made.ok = made.comparison.ok && made.times <= kMostTimes && made.share <= kMostShare;
   return made;
 }
 
-Tensor DrawStepFactors(int64_t steps, uint64_t seed) {
-  constexpr double kRoundoff = 0x1p-24;
+Tensor DrawStepMoves(int64_t steps, uint64_t seed) {
   Rng rng(seed);
-  std::vector<float> factors;
-  for (int64_t i = 0; i < steps; ++i)
-    factors.push_back(static_cast<float>(1 + (2 * rng.Uniform() - 1) * kMostStepRoundoffs * kRoundoff));
+  std::vector<float> moves;
+  for (int64_t i = 0; i < steps; ++i) moves.push_back(static_cast<float>((2 * rng.Uniform() - 1) * kLargestMove));
   return Tensor::FromBytes({steps}, {kDLFloat, 32, 1},
-                           {reinterpret_cast<const char*>(factors.data()), factors.size() * sizeof(float)})
+                           {reinterpret_cast<const char*>(moves.data()), moves.size() * sizeof(float)})
       .value();
 }
 

@@ -19,7 +19,7 @@ Result<Name> ReducedBlock(const For& loop) {
   return names[0];
 }
 
-// The reduction that the step factors, and the loops around it.
+// The reduction that the step moves, and the loops around it.
 struct Reduction {
   Block block;
   Path path, root;  // the paths to the block, and to the outermost reduction loop around it

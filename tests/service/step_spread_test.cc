@@ -28,10 +28,11 @@ class Steps {
     for (size_t i = 0; i < moved.size() / 2; ++i) moved[i] += static_cast<float>(times * spread_ * rng_.Normal());
     return moved;
   }
-  StepSpread Spread() {
-    StepSpread spread(Of(exact_));
+  // Returns the judgement on these numbers after samples of steps.
+  StepSpread::Judgement Judge(const std::vector<float>& expected) {
+    StepSpread spread(Of(exact_), Of(expected), {});
     for (int i = 0; i < kStepSamples; ++i) spread.Add(Of(Moved(1)));
-    return spread;
+    return spread.Judge();
   }
 
  private:
@@ -42,50 +43,70 @@ class Steps {
 
 TEST(StepSpread, AllowsWhatStepsDo) {
   Steps steps(0.1);
-  const StepSpread spread = steps.Spread();
-  const auto same = spread.Judge(Of(steps.Moved(1)), {}), twice = spread.Judge(Of(steps.Moved(2)), {});
-  EXPECT_TRUE(same->ok && twice->ok);
-  EXPECT_NEAR(same->typical, 1, 0.2);
-  EXPECT_NEAR(twice->typical, 2, 0.4);
+  const auto same = steps.Judge(steps.Moved(1)), more = steps.Judge(steps.Moved(1.3));
+  EXPECT_TRUE(same.ok && more.ok);
+  EXPECT_NEAR(same.times, 0.9, 0.2);
+  EXPECT_NEAR(more.times, 1.2, 0.25);
+  EXPECT_NEAR(same.share, 0.1 / 1.5 * std::sqrt(0.5), 0.01) << "half of the elements move";
 }
 
 TEST(StepSpread, RefusesWhatStepsCannotDo) {
   Steps steps(0.1);
-  const StepSpread spread = steps.Spread();
-  const auto far = spread.Judge(Of(steps.Moved(4)), {});
-  EXPECT_FALSE(far->ok) << "all differ by four times as much";
+  EXPECT_FALSE(steps.Judge(steps.Moved(2)).ok) << "all differ by twice as much";
   std::vector<float> one = steps.Moved(1);
   one[7] += 5;
-  EXPECT_FALSE(spread.Judge(Of(one), {})->ok) << "one element";
+  EXPECT_FALSE(steps.Judge(one).ok) << "one element";
   std::vector<float> still = steps.Moved(1);
   still[kCount - 1] += 0.1f;
-  const auto beside = spread.Judge(Of(still), {});
-  EXPECT_FALSE(beside->ok) << "no step moves this element";
-  EXPECT_EQ(beside->comparison.worst_index, kCount - 1);
+  const auto beside = steps.Judge(still);
+  EXPECT_FALSE(beside.ok) << "no step moves this element";
+  EXPECT_EQ(beside.comparison.worst_index, kCount - 1);
   std::vector<float> nan = steps.Moved(1);
   nan[3] = NAN;
-  EXPECT_FALSE(spread.Judge(Of(nan), {})->ok);
-  EXPECT_FALSE(spread.Judge(Of({1, 2}), {}).ok()) << "another shape";
+  EXPECT_FALSE(steps.Judge(nan).ok);
+}
+
+// One step near its tie moves all elements at once, in a few of the samples.
+TEST(StepSpread, AllowsWhatOneStepDoes) {
+  const std::vector<float> low = {1, 2, 3}, high = {1.1f, 2.3f, 2.8f}, twice = {1.2f, 2.6f, 2.6f};
+  const auto judge = [&](const std::vector<float>& expected) {
+    StepSpread spread(Of(low), Of(expected), {});
+    for (int i = 0; i < kStepSamples; ++i) spread.Add(Of(i == 5 ? high : low));
+    return spread.Judge();
+  };
+  EXPECT_TRUE(judge(high).ok);
+  EXPECT_FALSE(judge(twice).ok);
+}
+
+TEST(StepSpread, ChangesAsLargeAsTheOutputSayNothing) {
+  Steps steps(1);
+  EXPECT_FALSE(steps.Judge(steps.Moved(1)).ok);
+}
+
+template <class T>
+StepSpread::Judgement OfIntegers(std::vector<T> expected) {
+  const auto of = [](const std::vector<T>& numbers) {
+    return Tensor::FromBytes({static_cast<int64_t>(numbers.size())}, {kDLInt, 8 * sizeof(T), 1},
+                             {reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(T)})
+        .value();
+  };
+  StepSpread spread(of({100, 50}), of(expected), {});
+  for (int i = 0; i < kStepSamples; ++i) spread.Add(of({static_cast<T>(100 + i % 2), 50}));
+  return spread.Judge();
 }
 
 TEST(StepSpread, IntegersHaveNoOtherTolerance) {
-  const auto of = [](std::vector<int8_t> numbers) {
-    return Tensor::FromBytes({static_cast<int64_t>(numbers.size())}, {kDLInt, 8, 1},
-                             {reinterpret_cast<const char*>(numbers.data()), numbers.size()})
-        .value();
-  };
-  StepSpread spread(of({100, 50}));
-  for (int i = 0; i < kStepSamples; ++i) spread.Add(of({static_cast<int8_t>(100 + i % 2), 50}));
-  EXPECT_TRUE(spread.Judge(of({101, 50}), {})->ok);
-  EXPECT_FALSE(spread.Judge(of({100, 51}), {})->ok);
+  EXPECT_TRUE(OfIntegers<int8_t>({101, 50}).ok);
+  EXPECT_FALSE(OfIntegers<int8_t>({100, 51}).ok);
+  EXPECT_FALSE(OfIntegers<int64_t>({101, 50}).ok) << "a place";
 }
 
-TEST(StepSpread, FactorsAreNearOne) {
-  const Tensor factors = DrawStepFactors(100, 5), others = DrawStepFactors(100, 6);
+TEST(StepSpread, MovesAreSmallAndDiffer) {
+  const Tensor moves = DrawStepMoves(100, 5), others = DrawStepMoves(100, 6);
   int differ = 0;
   for (int i = 0; i < 100; ++i) {
-    EXPECT_LE(std::abs(factors.Data<float>()[i] - 1.0), (kMostStepRoundoffs + 1) * 0x1p-24);
-    differ += factors.Data<float>()[i] != others.Data<float>()[i];
+    EXPECT_LE(std::abs(moves.Data<float>()[i]), kLargestMove);
+    differ += moves.Data<float>()[i] != others.Data<float>()[i];
   }
   EXPECT_GT(differ, 50);
 }

@@ -141,7 +141,7 @@ TEST_F(Verify, NumbersBetweenTwoStepsMayTakeEither) {
   EXPECT_EQ(verify(0.4, 0.6).code, 3) << "the other step";
   const CliResult far = verify(0.5, 3.5);
   EXPECT_EQ(far.code, 3);
-  EXPECT_THAT(far.out, HasSubstr("; 3 times is allowed"));
+  EXPECT_THAT(far.out, HasSubstr("; 1.5 times is allowed"));
 }
 
 // The allowance follows --rtol and --atol.

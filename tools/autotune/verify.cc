@@ -112,19 +112,24 @@ Result<CaseResult> CheckData(const RunnableModel& model, const DataSet& data, co
     outputs.push_back(TRY(model.Output(static_cast<int64_t>(i))));
     comparisons.push_back(TRY(CompareTensors(outputs[i], data.outputs[i], tolerance)));
   }
-  std::optional<std::vector<StepSpread>> spreads;
-  if (twin && !std::ranges::all_of(comparisons, &Comparison::ok)) spreads = TRY(twin->Spreads(data.inputs, outputs));
+  std::vector<StepSpread> spreads;
+  Result<bool> has_steps = false;
+  if (twin && !std::ranges::all_of(comparisons, &Comparison::ok)) {
+    for (size_t i = 0; i < outputs.size(); ++i) spreads.emplace_back(outputs[i], data.outputs[i], tolerance);
+    has_steps = twin->AddSamples(data.inputs, spreads);
+  }
   CaseResult result{CaseVerdict::kPassed, ""};
   for (size_t i = 0; i < comparisons.size(); ++i) {
     bool ok = comparisons[i].ok;
     std::string text = comparisons[i].Text();
-    if (!ok && spreads) {
-      const StepSpread::Judgement judgement = TRY((*spreads)[i].Judge(data.outputs[i], tolerance));
+    if (!ok && has_steps.ok() && *has_steps) {
+      const StepSpread::Judgement judgement = spreads[i].Judge();
       ok = judgement.ok, text = TextOf(judgement, comparisons[i].mismatches);
     }
     result.text += (i ? "; " : "") + model.info().outputs[i].name + ": " + text;
     if (!ok) result.verdict = CaseVerdict::kFailed;
   }
+  if (!has_steps.ok()) result.text += "; what roundings change could not be found: " + SentenceOf(has_steps.error());
   return result;
 }
 
@@ -221,9 +226,9 @@ Result<CaseResult> CheckCase(const std::string& model_path, const fs::path& data
   CompileResult compiled = TRY(Compile(network, target, setup.model.store.get(), builder, passes));
   const RunnableModel model = TRY(RunnableModelOf(std::move(compiled.package), model_path, setup.place));
   StepTwin twin([&]() -> Result<RunnableModel> {
-    NetworkOptions with_factors = network_options;
-    with_factors.step_factors = true;
-    const Network moved = TRY(LoadNetwork(model_path, with_factors, target, builder, passes));
+    NetworkOptions moving = network_options;
+    moving.step_moves = true;
+    const Network moved = TRY(LoadNetwork(model_path, moving, target, builder, passes));
     CompileResult made = TRY(Compile(moved, target, setup.model.store.get(), builder, passes));
     return RunnableModelOf(std::move(made.package), model_path, setup.place);
   });

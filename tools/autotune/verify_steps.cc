@@ -1,34 +1,36 @@
 #include "tools/autotune/verify_steps.h"
 
-#include "graph/step_factors.h"
 #include "tools/autotune/text.h"
 
 namespace autotune::tools {
 
-Result<std::optional<std::vector<StepSpread>>> StepTwin::Spreads(const Inputs& inputs,
-                                                                 const std::vector<Tensor>& outputs) {
+Result<bool> StepTwin::AddSamples(const Inputs& inputs, std::vector<StepSpread>& spreads) {
   if (!model_) model_ = make_();
-  if (!model_->ok()) return std::optional<std::vector<StepSpread>>();
+  if (!model_->ok()) return model_->error();
   const RunnableModel& model = **model_;
-  const int64_t factors = TRY(model.InputIndex(std::string(graph::kStepFactors)));
-  const int64_t steps = model.info().inputs[static_cast<size_t>(factors)].shape[0];
+  const std::vector<TensorSpec>& specs = model.info().inputs;
+  if (specs.size() == inputs.size()) return false;
   for (const auto& [index, tensor] : inputs) TRY(model.SetInput(index, tensor));
-  std::vector<StepSpread> spreads(outputs.begin(), outputs.end());
   for (int sample = 0; sample < kStepSamples; ++sample) {
-    TRY(model.SetInput(factors, DrawStepFactors(steps, static_cast<uint64_t>(sample))));
+    const Tensor moves = DrawStepMoves(specs.back().shape[0], static_cast<uint64_t>(sample));
+    TRY(model.SetInput(static_cast<int64_t>(specs.size()) - 1, moves));
     TRY(model.RunOnce());
     for (size_t i = 0; i < spreads.size(); ++i) spreads[i].Add(TRY(model.Output(static_cast<int64_t>(i))));
   }
-  return std::optional(std::move(spreads));
+  return true;
 }
 
 std::string TextOf(const StepSpread::Judgement& judgement, int64_t differing) {
   const Comparison& found = judgement.comparison;
-  if (!found.ok) return found.Text() + ", beyond what other roundings before its steps change";
-  const std::string many = judgement.typical > 0 ? Format(", %.2g times as much as", judgement.typical) : ", as";
-  return Format("%d of %d elements differ", differing, found.elements) + many +
-         " other roundings before the network's steps change them" +
-         (judgement.ok ? "" : Format("; %g times is allowed", StepSpread::kMostTypical));
+  if (judgement.share > StepSpread::kMostShare)
+    return found.Text() + Format("; other roundings before the network's steps change %.0f %% of it, too much to judge",
+                                 100 * judgement.share);
+  if (!found.ok) return found.Text() + ", beyond what other roundings before the network's steps change";
+  return Format(
+             "%d of %d elements differ, %.2g times as much as other roundings before the network's steps change "
+             "them, which is %.2g %%",
+             differing, found.elements, judgement.times, 100 * judgement.share) +
+         (judgement.ok ? "" : Format("; %g times is allowed", StepSpread::kMostTimes));
 }
 
 }  // namespace autotune::tools

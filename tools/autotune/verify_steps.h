@@ -10,24 +10,23 @@
 
 namespace autotune::tools {
 
-// A network with step factors (graph/step_factors.h), made when it is needed.
+// A network with step moves (graph/step_moves.h), made when it is needed.
 class StepTwin {
  public:
   using Inputs = std::vector<std::pair<int64_t, Tensor>>;  // index of the input, tensor
 
-  // `make` compiles the network; an error: it has no steps, or cannot be compiled.
   explicit StepTwin(std::function<Result<RunnableModel>()> make) : make_(std::move(make)) {}
 
-  // Returns how far step factors move each of the outputs, which the network without them computes; nothing if there is
-  // no network with step factors.
-  Result<std::optional<std::vector<StepSpread>>> Spreads(const Inputs& inputs, const std::vector<Tensor>& outputs);
+  // Adds samples of all outputs to their spreads. Returns false if the network has no steps. Errors: those of `make`,
+  // and of runs.
+  Result<bool> AddSamples(const Inputs& inputs, std::vector<StepSpread>& spreads);
 
  private:
   const std::function<Result<RunnableModel>()> make_;
   std::optional<Result<RunnableModel>> model_;
 };
 
-// Says how a judged output differs.
+// Says how a judged output differs. `differing`: elements that differ by more than the tolerance.
 std::string TextOf(const StepSpread::Judgement& judgement, int64_t differing);
 
 }  // namespace autotune::tools

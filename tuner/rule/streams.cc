@@ -97,8 +97,9 @@ Status StreamsRule(SketchBuilder& s, const BlockView& block, int) {
     steps = inner;
     TRY(s.Do(Annotate{.target = inner, .key = kDot, .value = 1}));
   }
-  Unrolled k =
-      TRY(s.UnrollReduction(last, shares ? std::vector<int64_t>{last.extent} : Divisors(last.extent, kMaxUnroll)));
+  std::vector<int64_t> unrolls = Divisors(last.extent, kMaxUnroll);
+  if (shares) std::erase(unrolls, 1);
+  Unrolled k = TRY(s.UnrollReduction(last, unrolls));
   Loops sums = r.k;
   sums.list.back() = k.outer;
   std::vector<BlockView::Loop> rows(block.spatial.begin(), block.spatial.end() - 1);

@@ -274,7 +274,9 @@ double StreamsCycles(const StageModel& s, const Decisions& d, const Target& targ
   const double panels = static_cast<double>(d[s.m_knob].values[0]), unroll = shape.terms;
   const double k = shape.sum, n = static_cast<double>(s.n), rows = shape.rows;
   const double vectors = shape.columns / Lanes(s, target);
-  if (!FitsRegisters(static_cast<double>(s.depth) * rows * vectors, rows > 1 ? vectors : 0, unroll, target)) {
+  double loaded = rows > 1 ? vectors : 0;
+  if (s.shared > 1) loaded += vectors + 1;  // the vectors before they are unpacked, and the table that does it
+  if (!FitsRegisters(static_cast<double>(s.depth) * rows * vectors, loaded, unroll, target)) {
     return std::numeric_limits<double>::infinity();
   }
   const Machine& machine = MachineOf(target);

@@ -38,7 +38,7 @@ struct StageModel {
   //  - kBatched: `outer` matrix products m x n x k. Tiles have two factors: outer and register.
   //  - kTransform: `outer` times m tiles of n channels, with k results for each tile and channel.
   //  - kStreams: m rows. n_knob: columns of a panel. m_knob: panels read side by side. `operands`: constants with such
-  //    panels. `depth`: accumulators of each result.
+  //    panels. `depth`: accumulators of each result. `shared`: terms that a loaded vector of constants holds.
   //  - kGpuTiled: `outer` products m x n x k. m_knob: rows of a thread. n_knob times `lanes`: columns of a thread;
   //    depth_knob: replaces these `lanes`. rows_knob, row_knob: threads of a block along m and n. k_knob times `depth`:
   //    steps of a piece of the sum, whose operands are in shared memory. stages_knob: stages of the software pipeline

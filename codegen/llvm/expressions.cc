@@ -82,10 +82,25 @@ llvm::Value* Expressions::Compute(const Expr& e) {
   });
 }
 
+// Returns the bounds of a number of i32 that all lanes share.
+Interval Expressions::BoundsOfLanes(const Expr& e) const {
+  const Broadcast* splat = e.As<Broadcast>();
+  const Expr number = splat ? Expr(splat->a) : e;
+  if (const Cast* cast = number.As<Cast>(); cast && cast->a.dtype().IsIndex()) {
+    const Interval bounds = bindings_.analyzer.Bounds(cast->a);
+    constexpr int64_t kLeast = std::numeric_limits<int32_t>::min(), kMost = std::numeric_limits<int32_t>::max();
+    return bounds.low && *bounds.low >= kLeast && bounds.high && *bounds.high <= kMost ? bounds : Interval();
+  }
+  return bindings_.analyzer.Bounds(number);
+}
+
 llvm::Value* Expressions::ComputeCast(const Cast& n, DType dtype) {
   if (dtype.Element() == DType::Float(32) && LooksUpNibbles(operations_.target(), dtype.lanes)) {
-    if (const std::optional<FoundNibble> nibble = FindNibble(n.a))
-      return EmitFloatsOfNibbles(builder_, Value(nibble->word), Value(nibble->left));
+    if (const std::optional<FoundNibble> nibble = FindNibble(n.a)) {
+      const Interval left = BoundsOfLanes(nibble->left);
+      const bool is_whole = left.low && left.high && *left.low >= 0 && *left.high <= 32 - kNibbleBits;
+      return EmitFloatsOfNibbles(builder_, Value(nibble->word), Value(nibble->left), is_whole);
+    }
   }
   return operations_.Convert(Value(n.a), n.a.dtype(), dtype);
 }

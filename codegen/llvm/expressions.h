@@ -48,6 +48,7 @@ class Expressions {
   llvm::Value* CompareLanes(const Binary& n);
   llvm::Value* ComputeCall(const Call& n, DType dtype);
   llvm::Value* ComputeCast(const Cast& n, DType dtype);
+  Interval BoundsOfLanes(const Expr& e) const;
   llvm::Value* ComputeSelect(const Select& n);
   llvm::Value* ValueUnder(llvm::Value* condition, const Expr& e);
   llvm::Value* NonZero(llvm::Value* divisor);

@@ -10,9 +10,9 @@ namespace autotune {
 bool LooksUpNibbles(const Target& target, int lanes);
 
 // Moves words, a vector of i32, up by `left` bits, and returns the upper 4 bits of each, numbers from -8 to 7, as
-// floats. A look-up uses the lowest 4 bits of a word as the index of a float in a register. So one shift, by a constant
-// `left` up to 28, and one look-up replace two shifts and a conversion. Another `left` needs both shifts.
-// LooksUpNibbles must hold.
-llvm::Value* EmitFloatsOfNibbles(llvm::IRBuilder<>& builder, llvm::Value* words, llvm::Value* left);
+// floats. A look-up uses the lowest 4 bits of a word as the index of a float in a register. So one shift and one
+// look-up replace two shifts and a conversion, if all 4 bits are those of the word (`is_whole`): `left` is at most 28.
+// Otherwise bits from below the word, zeros, need the other shift. LooksUpNibbles must hold.
+llvm::Value* EmitFloatsOfNibbles(llvm::IRBuilder<>& builder, llvm::Value* words, llvm::Value* left, bool is_whole);
 
 }  // namespace autotune

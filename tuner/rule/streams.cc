@@ -97,9 +97,8 @@ Status StreamsRule(SketchBuilder& s, const BlockView& block, int) {
     steps = inner;
     TRY(s.Do(Annotate{.target = inner, .key = kDot, .value = 1}));
   }
-  std::vector<int64_t> unrolls = Divisors(last.extent, kMaxUnroll);
-  if (shares) std::erase(unrolls, 1);
-  Unrolled k = TRY(s.UnrollReduction(last, unrolls));
+  Unrolled k =
+      TRY(s.UnrollReduction(last, shares ? std::vector<int64_t>{last.extent} : Divisors(last.extent, kMaxUnroll)));
   Loops sums = r.k;
   sums.list.back() = k.outer;
   std::vector<BlockView::Loop> rows(block.spatial.begin(), block.spatial.end() - 1);
@@ -120,6 +119,7 @@ Status StreamsRule(SketchBuilder& s, const BlockView& block, int) {
               .m_knob = panels.knob,
               .n_knob = width.knob,
               .k_knob = k.factor.knob,
+              .shared = shares ? last.extent : 1,
               .m = r.m.extent,
               .n = r.n.extent * Iterations(r.outer),
               .k = Iterations(r.k) / group,  // a group is a step with operands as wide as a result

@@ -5,6 +5,7 @@
 
 #include "ir/linear_form.h"
 #include "ir/visit.h"
+#include "support/integer.h"
 
 namespace autotune {
 namespace {

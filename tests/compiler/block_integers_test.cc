@@ -72,20 +72,23 @@ class BlockIntegers : public ::testing::TestWithParam<CodeFor> {
   std::string folder_;
 };
 
+BlockProduct RandomProduct(Rng& rng, int64_t most_rows) {
+  return {.rows = 1 + rng.Below(most_rows),
+          .k = 20 + rng.Below(400),
+          .n = 3 + rng.Below(100),
+          .block = int64_t{16} << rng.Below(5),
+          .zeros = rng.Below(2) == 0 ? BlockProduct::kPacked : BlockProduct::kNone,
+          .has_bias = rng.Below(2) == 0};
+}
+
 TEST_P(BlockIntegers, ProductsOfRandomShapes) {
   Rng rng(7);
   ModelMaker m(21);
   std::vector<BlockProduct> products;
   std::vector<BlockProductData> data;
   for (int i = 0; i < 10; ++i) {
-    BlockProduct p{.rows = 1 + static_cast<int64_t>(rng.Below(5)),
-                   .k = 20 + static_cast<int64_t>(rng.Below(400)),
-                   .n = 3 + static_cast<int64_t>(rng.Below(100)),
-                   .block = int64_t{16} << rng.Below(5),
-                   .bits = i % 2 == 0 ? 4 : 8,
-                   .zeros = rng.Below(2) == 0 ? BlockProduct::kPacked : BlockProduct::kNone,
-                   .has_bias = rng.Below(2) == 0,
-                   .level = 4};
+    BlockProduct p = RandomProduct(rng, 5);
+    p.bits = i % 2 == 0 ? 4 : 8, p.level = 4;
     if (i < 2) p.rows = 1, p.n = 70, p.zeros = BlockProduct::kNone;
     products.push_back(p);
     data.push_back(AddBlockProduct(m, p, std::to_string(i), static_cast<uint64_t>(i) + 1));
@@ -111,13 +114,8 @@ TEST_P(BlockIntegers, ProductsOfFloats) {
   std::vector<BlockProduct> products;
   std::vector<BlockProductData> data;
   for (int i = 0; i < 10; ++i) {
-    BlockProduct p{.rows = 1 + static_cast<int64_t>(rng.Below(9)),
-                   .k = 20 + static_cast<int64_t>(rng.Below(400)),
-                   .n = 3 + static_cast<int64_t>(rng.Below(100)),
-                   .block = int64_t{16} << rng.Below(4),
-                   .bits = i % 4 == 3 ? 8 : 4,
-                   .zeros = rng.Below(2) == 0 ? BlockProduct::kPacked : BlockProduct::kNone,
-                   .has_bias = rng.Below(2) == 0};
+    BlockProduct p = RandomProduct(rng, 9);
+    p.bits = i % 4 == 3 ? 8 : 4;
     if (i < 4) p.rows = 1 + i, p.n = 70;
     products.push_back(p);
     data.push_back(AddBlockProduct(m, p, std::to_string(i), static_cast<uint64_t>(i) + 1));

@@ -16,6 +16,12 @@ Tensor OfDoubles(const std::vector<int64_t>& shape, const std::vector<double>& n
       .value();
 }
 
+double MedianOf(std::vector<double> numbers) {
+  const auto middle = numbers.begin() + static_cast<std::ptrdiff_t>(numbers.size() / 2);
+  std::nth_element(numbers.begin(), middle, numbers.end());
+  return *middle;
+}
+
 bool IsFloat(const Tensor& tensor) { return tensor.dtype().code == kDLFloat || tensor.dtype().code == kDLBfloat; }
 
 }  // namespace
@@ -27,14 +33,15 @@ StepSpread::StepSpread(const Tensor& actual, const Tensor& expected, const Toler
       numbers_(NumbersOf(actual)),
       wanted_(NumbersOf(expected)),
       squares_(numbers_.size(), 0) {
-  const Comparison plain = CompareTensors(actual_, expected_, tolerance_).value();
-  for (const double b : wanted_) allowed_.push_back(IsFloat(actual_) ? plain.floor + tolerance_.rtol * std::abs(b) : 1);
+  const Tolerance usual;
+  const Comparison plain = CompareTensors(actual_, expected_, usual).value();
+  for (const double b : wanted_) units_.push_back(IsFloat(actual_) ? plain.floor + usual.rtol * std::abs(b) : 1);
 }
 
-double StepSpread::SizeOf(const std::vector<double>& other) const {
+double StepSpread::DistanceOf(const std::vector<double>& other) const {
   double sum = 0;
   for (size_t i = 0; i < other.size(); ++i) {
-    const double ratio = (other[i] - numbers_[i]) / allowed_[i];
+    const double ratio = (other[i] - numbers_[i]) / units_[i];
     if (std::isfinite(ratio)) sum += ratio * ratio;
   }
   return std::sqrt(sum / static_cast<double>(std::max<size_t>(1, other.size())));
@@ -44,7 +51,7 @@ void StepSpread::Add(const Tensor& moved) {
   const std::vector<double> numbers = NumbersOf(moved);
   CHECK(numbers.size() == numbers_.size()) << "another output";
   ++samples_;
-  largest_ = std::max(largest_, SizeOf(numbers));
+  farthest_ = std::max(farthest_, DistanceOf(numbers));
   for (size_t i = 0; i < numbers.size(); ++i) {
     const double difference = numbers[i] - numbers_[i];
     if (std::isfinite(difference)) squares_[i] += difference * difference;
@@ -54,12 +61,11 @@ void StepSpread::Add(const Tensor& moved) {
 StepSpread::Judgement StepSpread::Judge() const {
   constexpr int kMostBits = 16;  // of integers that are numbers, not places
   const std::vector<int64_t>& shape = actual_.shape();
-  std::vector<double> bounds;
-  double spread = 0, size = 0;
+  std::vector<double> bounds, spreads, magnitudes;  // the latter two: of elements that steps move
   for (size_t i = 0; i < squares_.size(); ++i) {
-    const double square = squares_[i] / static_cast<double>(std::max<int64_t>(1, samples_));
-    bounds.push_back(kMostSpreads * std::sqrt(square));
-    if (std::isfinite(numbers_[i])) spread += square, size += numbers_[i] * numbers_[i];
+    const double spread = std::sqrt(squares_[i] / static_cast<double>(std::max<int64_t>(1, samples_)));
+    bounds.push_back(kMostSpreads * spread);
+    if (spread > 0) spreads.push_back(spread), magnitudes.push_back(std::abs(numbers_[i]));
   }
   Judgement made;
   if (!IsFloat(actual_) && actual_.dtype().bits > kMostBits) {
@@ -69,8 +75,8 @@ StepSpread::Judgement StepSpread::Judge() const {
     const Tensor allowed = OfDoubles(shape, bounds), actual = IsFloat(actual_) ? actual_ : OfDoubles(shape, numbers_);
     made.comparison = CompareTensors(actual, OfDoubles(shape, wanted_), tolerance_, &allowed).value();
   }
-  made.times = largest_ > 0 ? SizeOf(wanted_) / largest_ : 0;
-  made.share = size > 0 ? std::sqrt(spread / size) : 0;
+  made.times = farthest_ > 0 ? DistanceOf(wanted_) / farthest_ : 0;
+  made.share = spreads.empty() ? 0 : MedianOf(spreads) / MedianOf(magnitudes);
   made.ok = made.comparison.ok && made.times <= kMostTimes && made.share <= kMostShare;
   return made;
 }

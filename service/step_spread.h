@@ -18,34 +18,36 @@ class StepSpread {
 
   struct Judgement {
     Comparison comparison;  // with the bounds of steps
-    // How much expected values differ, and the samples as well, from what the network computes: the root mean square of
-    // the differences, as multiples of what the tolerance allows at each element. `times` is the ratio of the former to
-    // the largest sample; up to about 1 if nothing but other rounding errors before the steps makes the difference.
+    // How far the expected values are from the actual ones, as a multiple of how far the farthest sample is. About 1 or
+    // less if nothing but other rounding errors before the steps makes the difference. Each element's difference counts
+    // in units of what the default tolerance allows there.
     double times = 0;
-    double share = 0;  // norm of the samples' differences, as a share of the output's norm
+    // The median spread of the elements that steps move, as a share of the median magnitude of these elements. So large
+    // elements do not make the spreads of others look small.
+    double share = 0;
     bool ok = false;
   };
   // Compares the output with the expected values. It is right if
   //   - each element differs by what the tolerance allows and kMostSpreads times its spread, the root mean square of
   //     the samples' differences there;
   //   - all of them together differ by no more than kMostTimes the largest sample;
-  //   - the samples' differences are no more than kMostShare of the output. Otherwise nothing can be said.
+  //   - `share` is at most kMostShare. Otherwise nothing can be said.
   // Integers of more than 16 bits count places, so steps excuse none.
   Judgement Judge() const;
 
   // The largest of a million normal numbers is 5 times the typical one, and 16 samples tell a spread up to a factor of
   // 1.5. Another network may have larger rounding errors before its steps than the samples have [chosen]; quantized
-  // ResNet-50, MobileNet-V2 and BERT differ from ONNX Runtime's by 0.5 to 1.0 times the largest sample.
+  // ResNet-50, MobileNet-V2 and BERT differ from ONNX Runtime's by 0.4 to 0.9 times the farthest sample.
   static constexpr double kMostSpreads = 8, kMostTimes = 1.5, kMostShare = 0.3;
 
  private:
-  // Returns the root mean square of the differences as multiples of what the tolerance allows.
-  double SizeOf(const std::vector<double>& other) const;
+  // Returns the root mean square of the differences from the actual values, in `units_`.
+  double DistanceOf(const std::vector<double>& other) const;
 
   const Tensor actual_, expected_;
   const Tolerance tolerance_;
-  std::vector<double> numbers_, wanted_, allowed_, squares_;  // squares_: sums over samples
-  double largest_ = 0;
+  std::vector<double> numbers_, wanted_, units_, squares_;  // squares_: sums over samples
+  double farthest_ = 0;
   int64_t samples_ = 0;
 };
 

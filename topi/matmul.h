@@ -18,8 +18,8 @@ enum class Rounding { kNone, kTf32 };
 // SumRows (topi/reduce.h). Operands of 16 bits are widened to f32, and the result is then f32.
 Tensor MatMul(const std::string& name, const Tensor& a, const Tensor& b, Rounding rounding = Rounding::kNone);
 
-// Operands of BlockMatMul, whose sums have blocks of terms with a scale each. Rows are either integers, [M, B * K] of
-// i8 with scales [M, B] of f32 and offsets [M, B] of i32, or floats, [M, B * K] of f32 without scales; these have
+// Operands of BlockMatMul, whose sums have blocks of terms. Each block has a scale. Rows are either integers, [M, B *
+// K] of i8 with scales [M, B] of f32 and offsets [M, B] of i32, or floats, [M, B * K] of f32 without scales; these have
 // offsets [M, B] of f32 if the weights have zero points.
 struct BlockRows {
   Tensor numbers, scales, offsets;

@@ -47,7 +47,7 @@ TEST(StepSpread, AllowsWhatStepsDo) {
   EXPECT_TRUE(same.ok && more.ok);
   EXPECT_NEAR(same.times, 0.9, 0.2);
   EXPECT_NEAR(more.times, 1.2, 0.25);
-  EXPECT_NEAR(same.share, 0.1 / 1.5 * std::sqrt(0.5), 0.01) << "half of the elements move";
+  EXPECT_NEAR(same.share, 0.1 / 1.5, 0.01) << "of those that move";
 }
 
 TEST(StepSpread, RefusesWhatStepsCannotDo) {
@@ -81,6 +81,21 @@ TEST(StepSpread, AllowsWhatOneStepDoes) {
 TEST(StepSpread, ChangesAsLargeAsTheOutputSayNothing) {
   Steps steps(1);
   EXPECT_FALSE(steps.Judge(steps.Moved(1)).ok);
+}
+
+// Neither beside one large element, nor with a tolerance of 0.
+TEST(StepSpread, OtherElementsAndTolerancesExcuseNothing) {
+  const std::vector<float> low = {1, 1, 1, 1e9f}, high = {1.9f, 1.9f, 1.9f, 1e9f}, some = {1.1f, 1.1f, 1.1f, 1e9f};
+  const auto judge = [&](const std::vector<float>& moved, const std::vector<float>& expected, const Tolerance& t) {
+    StepSpread spread(Of(low), Of(expected), t);
+    for (int i = 0; i < kStepSamples; ++i) spread.Add(Of(moved));
+    return spread.Judge();
+  };
+  EXPECT_FALSE(judge(high, high, {}).ok);
+  for (const Tolerance& t : {Tolerance(), Tolerance{.rtol = 0, .atol = 0}}) {
+    EXPECT_TRUE(judge(some, some, t).ok);
+    EXPECT_FALSE(judge(some, {1.2f, 1.2f, 1.2f, 1e9f}, t).ok) << "twice as far";
+  }
 }
 
 template <class T>

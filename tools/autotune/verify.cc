@@ -204,6 +204,7 @@ struct CaseSetup {
   ModelSetup model;
 };
 
+// Loads a compiled network where it is checked. `name`: for the farm.
 Result<RunnableModel> RunnableModelOf(Package package, const std::string& name, const ModelPlace& place) {
   if (place.OnFarm()) return RunnableModel::OnFarm(std::move(package), name, place, "verify");
   return RunnableModel::Of(TRY(LoadModel(std::move(package), place.threads, place.device)));

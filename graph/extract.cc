@@ -1,5 +1,7 @@
 #include "graph/extract.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <unordered_map>
 
@@ -20,7 +22,10 @@ std::string LiteralText(const TensorValue& value) {
 std::string Ref(int number) { return "%" + std::to_string(number); }
 
 // Returns whether a node of this operator computes in the same way for every number that it takes.
-bool TakesAnyNumber(Op op) { return op == Op::kAdd || op == Op::kSub || op == Op::kMul || op == Op::kDiv; }
+bool TakesAnyNumber(Op op) {
+  constexpr Op kAnyNumber[] = {Op::kAdd, Op::kSub, Op::kMul, Op::kDiv, Op::kFma, Op::kMax, Op::kMin};
+  return std::ranges::find(kAnyNumber, op) != std::end(kAnyNumber);
+}
 
 // Writes a subgraph as text.
 class Writer {
@@ -66,6 +71,10 @@ class Writer {
     Attrs attrs = node.attrs;
     auto* conv = std::get_if<ConvAttrs>(&attrs);
     if (family_ && conv && conv->pad_value != 0) conv->pad_value = 1;
+    if (auto* clip = std::get_if<ClipAttrs>(&attrs); family_ && clip) {
+      for (float* bound : {&clip->min, &clip->max})
+        if (std::isfinite(*bound)) *bound = 0;
+    }
     return AttrsText(attrs);
   }
 

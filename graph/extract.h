@@ -31,8 +31,8 @@ std::vector<Task> ExtractTasks(const Graph& fused);
 std::string CanonicalText(const Graph& subgraph);
 
 // Returns the hash of a text that is equal for subgraphs that differ only in numbers on which no schedule depends: the
-// one-element constants that element-wise sums and products take, such as the scales of a quantized layer, and the
-// number of a padding that is not 0.
+// one-element constants that element-wise sums, products, minima and maxima take, such as the scales and zero points of
+// a quantized layer, the bounds of a clip, and the number of a padding that is not 0.
 Hash128 FamilyOf(const Graph& subgraph);
 
 // Returns the operators in order: "conv2d_add_relu".

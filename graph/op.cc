@@ -161,6 +161,11 @@ Result<TensorSpec> InferWhere(const Attrs&, const Specs& in) {
   return TensorSpec{in[1].dtype, std::move(shape)};
 }
 
+Result<TensorSpec> InferFma(const Attrs&, const Specs& in) {
+  const Shape products = TRY(BroadcastShapes(in[0].shape, in[1].shape));
+  return TensorSpec{in[0].dtype, TRY(BroadcastShapes(products, in[2].shape))};
+}
+
 Result<TensorSpec> InferReduce(const Attrs& attrs, const Specs& in) {
   const auto& axes = std::get<AxesAttrs>(attrs).axes;
   if (axes.empty()) return Err("names no axis");
@@ -357,6 +362,7 @@ const OpInfo kTable[] = {
     {Op::kShiftLeft,       2, T::kUnsigned, std::monostate{},   K::kElementwise, L::kElementwise, false, InferBinary},
     {Op::kShiftRight,      2, T::kUnsigned, std::monostate{},   K::kElementwise, L::kElementwise, false, InferBinary},
     {Op::kWhere,           3, T::kSelected, std::monostate{},   K::kElementwise, L::kElementwise, false, InferWhere},
+    {Op::kFma,             3, T::kFloats,   std::monostate{},   K::kElementwise, L::kElementwise, false, InferFma},
     {Op::kMaxPool2d,       1, T::kNumbers,  PoolAttrs{},        K::kReduction,   L::kImage,       false, InferPool<2>},
     {Op::kAvgPool2d,       1, T::kFloats,   PoolAttrs{},        K::kReduction,   L::kImage,       false, InferPool<2>},
     {Op::kMaxPool3d,       1, T::kNumbers,  PoolAttrs{},        K::kReduction,   L::kImage,       false, InferPool<3>},

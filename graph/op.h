@@ -71,6 +71,7 @@ enum class Op {
   kShiftLeft,  // shifts of unsigned integers; a shift by their width or more gives 0
   kShiftRight,
   kWhere,      // condition, then, else; all three broadcast
+  kFma,        // a, b, c: a b + c of floats, which broadcast; rounded once where the target has an instruction for it
   kMaxPool2d,  // windows hold at least one element of the input; pads never win
   kAvgPool2d,
   kMaxPool3d,
@@ -108,7 +109,7 @@ AUTOTUNE_ENUM(graph::Op, "conv2d", "conv3d", "matmul", "batch_matmul", "block_ma
               "sigmoid", "sqrt", "tanh", "erf", "exp", "log", "abs", "neg", "floor", "ceil", "round", "sin", "cos",
               "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "leaky_relu", "isnan", "not",
               "cast", "bit_cast", "add", "sub", "mul", "div", "mod", "pow", "max", "min", "equal", "less", "less_equal",
-              "and", "or", "xor", "shift_left", "shift_right", "where", "max_pool2d", "avg_pool2d", "max_pool3d",
+              "and", "or", "xor", "shift_left", "shift_right", "where", "fma", "max_pool2d", "avg_pool2d", "max_pool3d",
               "avg_pool3d", "arg_max_pool", "global_avg_pool", "global_max_pool", "reduce_sum", "reduce_prod",
               "reduce_max", "reduce_min", "arg_reduce", "lrn", "softmax", "concat", "gather", "gather_elements",
               "scatter", "cumulate", "top_k", "select_boxes", "gather_sum", "det", "slice", "pad", "broadcast_to",

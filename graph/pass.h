@@ -89,6 +89,11 @@ Result<Graph> SplitConcats(const Graph& graph, const PassEnv& env);
 // Evaluates everything that depends on constants only, in one call of env.evaluate.
 Result<Graph> FoldConstants(const Graph& graph, const PassEnv& env);
 
+// Moves views and maxima of dequantized numbers before the dequantization (quantized_views.cc), where the arithmetic
+// can join the kernels that read the result. Leaves out quantization of what the same scale and zero point dequantized.
+// Results stay equal, bit for bit.
+Result<Graph> QuantizedViews(const Graph& graph, const PassEnv& env);
+
 // Turns products of dequantized numbers into products of integers that are scaled afterwards (quantized_products.cc),
 // if env.multiplies_bytes or env.multiplies_words. Results differ by rounding.
 Result<Graph> QuantizedProducts(const Graph& graph, const PassEnv& env);
@@ -109,6 +114,10 @@ Result<Graph> Bf16Products(const Graph& graph, const PassEnv& env);
 // Results stay equal, bit for bit.
 Result<Graph> HalfWeights(const Graph& graph, const PassEnv& env);
 
+// Moves the division by the scale of QuantizeLinear into the constants in front of it (fold_scales.cc). Results of
+// QuantizeLinear differ by one where the quotient is within a few roundoffs of a tie.
+Result<Graph> FoldScales(const Graph& graph, const PassEnv& env);
+
 // Turns products of i32 whose operands are small integers into products of bytes (integer_products.cc), if
 // env.multiplies_bytes. Results stay equal, bit for bit.
 Result<Graph> IntegerProducts(const Graph& graph, const PassEnv& env);
@@ -121,10 +130,6 @@ Result<Graph> WordProducts(const Graph& graph, const PassEnv& env);
 // This follows from the ranges of the operands, such as u8 minus a zero point, and from the values of constant weights.
 // Results stay equal, bit for bit. CPUs multiply and add floats in one instruction, i32 in at least two.
 Result<Graph> ExactProducts(const Graph& graph, const PassEnv& env);
-
-// Leaves out the integers between floats of whole numbers and floats, as QuantizeLinear and DequantizeLinear make them,
-// if both types hold them. Results stay equal, bit for bit. Vectors need several instructions for each conversion.
-Result<Graph> WholeFloats(const Graph& graph, const PassEnv& env);
 
 // Marks the convolutions of f32 (ConvAttrs::exact) whose constant weights the guard of Winograd's algorithm refuses
 // (topi/winograd.h). All of their results would be direct sums anyway, by a slow schedule.
@@ -142,5 +147,10 @@ inline constexpr std::string_view kFuseChoices[] = {kFuseAll, kFuseNone};
 inline constexpr TextOption kFuseGroups{"fuse_groups", kFuseAll, kFuseChoices,
                                         "which nodes share a kernel; none: every node is a kernel of its own"};
 Result<Graph> Fuse(const Graph& graph, const PassEnv& env);
+
+// Leaves out the integers between floats of whole numbers and floats, as QuantizeLinear and DequantizeLinear make them
+// in one group, if both types hold them. Results stay equal, bit for bit. Vectors need several instructions for each
+// conversion.
+Result<Graph> WholeFloats(const Graph& graph, const PassEnv& env);
 
 }  // namespace autotune::graph

@@ -7,6 +7,7 @@ namespace autotune::graph {
 const std::vector<Pass>& Pipeline() {
   static const std::vector<Pass> passes = {
       {"drop_dead_code", DropDeadCode},
+      {"quantized_views", QuantizedViews},
       {"quantized_products", QuantizedProducts},
       {"block_products", BlockProducts},
       {"fold_batch_norm", FoldBatchNorm, "kernels have no batch normalization"},
@@ -23,12 +24,14 @@ const std::vector<Pass>& Pipeline() {
       {"fold_constants", FoldConstants},
       {"share_common_subexpressions", ShareCommonSubexpressions},
       {"drop_dead_code", DropDeadCode},
+      {"fold_scales", FoldScales},
       {"integer_products", IntegerProducts},
       {"word_products", WordProducts},
       {"exact_products", ExactProducts},
-      {"whole_floats", WholeFloats},
       {"direct_sums", DirectSums},
+      {"quantized_views", QuantizedViews},
       {"fuse", Fuse, "kernels are made of fused groups; fuse_groups=none makes every node a group"},
+      {"whole_floats", WholeFloats},
   };
   return passes;
 }

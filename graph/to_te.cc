@@ -241,6 +241,8 @@ class Lowering {
         return done(topi::ShiftRight(name, in[0], in[1]));
       case Op::kWhere:
         return done(topi::Where(name, in[0], in[1], in[2]));
+      case Op::kFma:
+        return done(topi::Fma(name, in[0], in[1], in[2]));
       case Op::kMaxPool2d:
       case Op::kMaxPool3d: {
         return done(topi::MaxPool(name, in[0], ToTopi(std::get<PoolAttrs>(node.attrs))));

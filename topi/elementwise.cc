@@ -158,6 +158,11 @@ Tensor Compare(const std::string& name, const Tensor& a, const Tensor& b, Binary
 Tensor Where(const std::string& name, const Tensor& condition, const Tensor& a, const Tensor& b) {
   return Map(name, {condition, a, b}, [](const std::vector<Expr>& e) { return MakeSelect(e[0], e[1], e[2]); });
 }
+Tensor Fma(const std::string& name, const Tensor& a, const Tensor& b, const Tensor& c) {
+  return Map(name, {a, b, c}, [](const std::vector<Expr>& e) {
+    return MakeCall(autotune::Op::kFma, {e[0], e[1], e[2]});
+  });
+}
 Tensor Sum(const std::string& name, const std::vector<Tensor>& inputs) {
   CHECK(!inputs.empty());
   return Map(name, inputs, [](const std::vector<Expr>& e) {

@@ -51,6 +51,7 @@ Tensor Minimum(const std::string& name, const Tensor& a, const Tensor& b);
 Tensor Pow(const std::string& name, const Tensor& a, const Tensor& b);
 Tensor Compare(const std::string& name, const Tensor& a, const Tensor& b, BinaryOp op);  // to bool
 Tensor Where(const std::string& name, const Tensor& condition, const Tensor& a, const Tensor& b);
+Tensor Fma(const std::string& name, const Tensor& a, const Tensor& b, const Tensor& c);  // a b + c of floats
 Tensor Sum(const std::string& name, const std::vector<Tensor>& inputs);  // from left to right; at least one
 
 }  // namespace autotune::topi

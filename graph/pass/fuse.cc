@@ -2,6 +2,7 @@
 #include <cmath>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "graph/pass.h"
 #include "graph/pass/rewriter.h"
@@ -9,9 +10,13 @@
 namespace autotune::graph {
 namespace {
 
-constexpr size_t kMostAbsorbed = 64;    // a group of this many nodes absorbs no further producers of its operands
-constexpr int64_t kFewestRows = 8;      // least number of rows, which are divided among the cores
-constexpr int64_t kLongestRow = 32768;  // most elements of a row, so that a cache holds several rows
+constexpr size_t kMostAbsorbed = 128;  // a group of this many nodes absorbs no further producers of its operands
+constexpr size_t kMostJoined = 64;     // most nodes that join a group at once, because only their last result is read
+// The same behind an anchor, whose epilogue is unrolled for all vectors of a tile. Beyond it, a quantized GELU takes
+// 1.3 times as long as in a kernel of its own. [measured]
+constexpr size_t kMostJoinedBehindAnchor = 16;
+constexpr int64_t kFewestRows = 8;                   // least number of rows, which are divided among the cores
+constexpr int64_t kLongestRow = 32768;               // most elements of a row, so that a cache holds several rows
 constexpr int64_t kWidestSpread = int64_t{1} << 20;  // most bytes from the first to the last row of a head: an L2 cache
 constexpr int64_t kWorthGathering = 16;              // least number of queries for which gathering the keys pays off
 
@@ -25,6 +30,7 @@ class Fuser {
         single_(single),
         attends_(attends),
         group_(graph.nodes.size(), -1),
+        is_absorbed_(graph.nodes.size(), false),
         consumers_(graph.values.size()),
         is_output_(graph.values.size(), false) {
     for (size_t i = 0; i < graph.nodes.size(); ++i) {
@@ -45,9 +51,9 @@ class Fuser {
         const OpKind kind = KindOf(graph_.nodes[i].op);
         if (group_[i] >= 0 || kind == OpKind::kAlias || IsCall(graph_.nodes[i])) continue;
         if (read_in_place_[i] || (anchors && kind != OpKind::kAnchor)) continue;
-        const bool absorbs = Grow(static_cast<int>(i));
-        if (absorbs && anchors) absorbing.push_back(group_[i]);
-        if (absorbs && !anchors) AbsorbOperands(group_[i]);
+        Grow(static_cast<int>(i));
+        if (anchors) absorbing.push_back(group_[i]);
+        if (!anchors) AbsorbOperands(group_[i]);
       }
       for (int id : absorbing) AbsorbOperands(id);
     }
@@ -84,15 +90,15 @@ class Fuser {
     }
   };
 
-  // Returns the first dimension of the rows that the node reduces; it must reduce all later dimensions, too. Returns -1
-  // if the node is no such reduction, if there are too few rows to divide among the cores, or if a row is too long for
-  // a cache.
+  // Returns the first dimension of the rows that the node reduces or normalizes, with all later dimensions. Returns -1
+  // if the node does nothing such, if there are too few rows to divide among the cores, or if a row is too long for a
+  // cache.
   int ReducedRows(const Node& node) const {
-    const auto* attrs = std::get_if<AxesAttrs>(&node.attrs);
-    if (!attrs) return -1;
     const Shape& shape = graph_.Spec(node.inputs[0]).shape;
-    int rank = static_cast<int>(shape.size()), first = rank - static_cast<int>(attrs->axes.size());
-    if (attrs->axes[0] != first) return -1;
+    const auto* attrs = std::get_if<AxesAttrs>(&node.attrs);
+    const int rank = static_cast<int>(shape.size());
+    const int first = attrs ? rank - static_cast<int>(attrs->axes.size()) : rank - 1;
+    if (attrs ? attrs->axes[0] != first : !IsRowSoftmax(node)) return -1;
     int64_t rows = 1, length = 1;
     for (int d = 0; d < rank; ++d) (d < first ? rows : length) *= shape[d];
     return rows >= kFewestRows && length <= kLongestRow ? first : -1;
@@ -105,8 +111,8 @@ class Fuser {
   // Returns true if a reduction may compute this node for each element that it reads: the node takes one or two vector
   // instructions, and the order of the elements does not matter.
   bool IsPlain(const Node& node) const {
-    constexpr Op kCheap[] = {Op::kRelu, Op::kClip, Op::kAbs, Op::kNeg, Op::kAdd,
-                             Op::kSub,  Op::kMul,  Op::kMax, Op::kMin};
+    constexpr Op kCheap[] = {Op::kRelu, Op::kClip, Op::kAbs, Op::kNeg,  Op::kAdd, Op::kSub,
+                             Op::kMul,  Op::kMax,  Op::kMin, Op::kCast, Op::kFma};
     const Shape& shape = graph_.Spec(node.output).shape;
     return std::find(std::begin(kCheap), std::end(kCheap), node.op) != std::end(kCheap) &&
            std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId v) {
@@ -250,11 +256,12 @@ class Fuser {
     return several <= 1 && perm.back() + 1 == static_cast<int64_t>(perm.size());
   }
 
-  // Adds the element-wise producers of the group's operands that have the group's shape and no readers outside the
-  // group. Those of an anchor's own operands stay outside, since an anchor reads its operands several times.
+  // Adds the element-wise producers of the group's operands that have the shape of its elements and no readers outside
+  // the group. Those of an anchor's own operands stay outside, since an anchor reads its operands several times.
   void AbsorbOperands(int id) {
     std::vector<int>& group = groups_[static_cast<size_t>(id)];
-    const Shape& shape = graph_.Spec(graph_.nodes[group.back()].output).shape;
+    const std::optional<Shape> shape = std::exchange(absorbed_[static_cast<size_t>(id)], std::nullopt);
+    if (!shape) return;
     const int anchor = KindOf(graph_.nodes[group.front()].op) == OpKind::kAnchor ? group.front() : -1;
     for (size_t i = anchor < 0 ? 0 : 1; i < group.size() && group.size() < kMostAbsorbed; ++i) {
       for (ValueId v : graph_.nodes[group[i]].inputs) {
@@ -262,13 +269,28 @@ class Fuser {
         const int node = graph_.values[v].index;
         const Node& n = graph_.nodes[node];
         const bool inside = std::ranges::all_of(consumers_[v], [&](int c) { return group_[c] == id && c != anchor; });
-        if (group_[node] >= 0 || !inside || KindOf(n.op) != OpKind::kElementwise || graph_.Spec(v).shape != shape)
+        if (group_[node] >= 0 || !inside || KindOf(n.op) != OpKind::kElementwise || graph_.Spec(v).shape != *shape)
           continue;
         group_[node] = id;
+        is_absorbed_[node] = true;
         group.push_back(node);
       }
     }
-    std::sort(group.begin() + (anchor < 0 ? 0 : 1), group.end());
+    const std::vector<int> grown(group.begin(), std::ranges::find_if(group, [&](int n) { return is_absorbed_[n]; }));
+    group.clear();
+    for (const int node : grown) AddBehindAbsorbed(node, group);
+  }
+
+  // Appends a node behind what it reads of the nodes that its group has absorbed. The order depends on nothing but the
+  // group, so that equal kernels become equal tasks wherever their operands come from.
+  void AddBehindAbsorbed(int node, std::vector<int>& group) const {
+    for (const ValueId v : graph_.nodes[node].inputs) {
+      if (graph_.values[v].def != Value::Def::kNode) continue;
+      const int producer = graph_.values[v].index;
+      const bool inside = group_[producer] == group_[node] && is_absorbed_[producer];
+      if (inside && std::ranges::find(group, producer) == group.end()) AddBehindAbsorbed(producer, group);
+    }
+    group.push_back(node);
   }
 
   // Returns the transpose that alone reads `tail`, if the group can store its results in the transposed order at no
@@ -283,14 +305,16 @@ class Fuser {
     return movable ? std::vector<int>{next} : std::vector<int>{};
   }
 
-  // Makes the group of a node. Returns whether it may absorb operands.
-  bool Grow(int root) {
+  // Makes the group of a node.
+  void Grow(int root) {
     std::vector<int>& group = groups_.emplace_back(std::vector<int>{root});
+    absorbed_.emplace_back();
     int id = static_cast<int>(groups_.size()) - 1;
     group_[root] = id;
     OpKind kind = KindOf(graph_.nodes[root].op);
+    const bool opaque = kind == OpKind::kOpaque && !IsRowSoftmax(graph_.nodes[root]);
     // A concatenation has one loop nest per operand, so no node can join its loops.
-    if (single_ || kind == OpKind::kOpaque || graph_.nodes[root].op == Op::kConcat) return false;
+    if (single_ || opaque || graph_.nodes[root].op == Op::kConcat) return;
     bool has_transpose = graph_.nodes[root].op == Op::kTranspose, attends = false;
     Rows rows{.allowed = kind == OpKind::kElementwise, .full = graph_.Spec(graph_.nodes[root].output).shape};
     rows.plain = rows.allowed && IsPlain(graph_.nodes[root]);
@@ -309,25 +333,54 @@ class Fuser {
         region = AttentionRegion(root, tail);
         attends = !region.empty();
       }
-      if (region.empty()) {
-        const bool absorbs = kind == OpKind::kElementwise || (kind == OpKind::kAnchor && !attends);
-        return absorbs && !has_transpose && rows.first < 0 && !rows.reduced;
-      }
+      if (region.empty()) break;
       for (int node : region) group_[node] = id;
       group.insert(group.end(), region.begin(), region.end());
     }
+    EndAtFewestBits(group);
+    const bool absorbs = kind != OpKind::kAnchor ? rows.allowed && !rows.reduced : !attends;
+    if (absorbs && !has_transpose) absorbed_.back() = rows.full;
+  }
+
+  // Lets the group end at a value of fewer bits if what follows is cheap and can join the kernels that read the result,
+  // as dequantization can. Memory then holds the value of fewer bits.
+  void EndAtFewestBits(std::vector<int>& group) {
+    const auto output = [&](size_t i) { return graph_.nodes[group[i]].output; };
+    const auto bits = [&](size_t i) { return graph_.Spec(output(i)).dtype.bits; };
+    size_t end = group.size(), fewest = end - 1;
+    for (size_t i = end - 1; i > 0 && IsCheapAfter(graph_.nodes[group[i]], output(i - 1)); --i)
+      if (bits(i - 1) < bits(fewest)) fewest = i - 1;
+    if (fewest + 1 == end || is_output_[output(end - 1)] || !JoinsReaders(group[fewest + 1], output(end - 1))) return;
+    for (size_t i = fewest + 1; i < end; ++i) group_[group[i]] = -1;
+    group.resize(fewest + 1);
+  }
+
+  // Returns true if the node reads one element of `before`, and otherwise constants of one element.
+  bool IsCheapAfter(const Node& node, ValueId before) const {
+    return IsPlain(node) &&
+           std::ranges::all_of(node.inputs, [&](ValueId v) { return v == before || graph_.FindConstant(v); });
+  }
+
+  // Returns true if what ends with `tail` can join the groups of the nodes that read it. `first`: its first node.
+  bool JoinsReaders(int first, ValueId tail) const {
+    const std::vector<int>& readers = consumers_[tail];
+    const Shape& shape = graph_.Spec(tail).shape;
+    if (readers.size() == 1 && group_[readers[0]] >= 0)
+      return KindOf(graph_.nodes[readers[0]].op) == OpKind::kElementwise && absorbed_[group_[readers[0]]] == shape;
+    Rows rows{.allowed = true, .full = shape};
+    return !NextRegion(tail, rows).empty() || !TransposeBehind(first, tail, false).empty();
   }
 
   // Returns the smallest set of nodes after `tail` that can join the group: no node outside the set reads `tail`, and
   // nodes outside read only the result of the last node in the set. Returns nothing if there is no such set. No node of
   // the set depends on the group through nodes outside, since such nodes would have to read a value of the group.
   std::vector<int> NextRegion(ValueId tail, Rows& rows) const {
-    constexpr size_t kMaxRegion = 16;
+    const size_t most = rows.allowed ? kMostJoined : kMostJoinedBehindAnchor;
     Rows now = rows;
     std::vector<int> region;
     std::set<int> inside;
     std::set<ValueId> open = {tail};  // values that nodes outside the region read
-    while (region.size() < kMaxRegion) {
+    while (region.size() < most) {
       int next = -1;
       for (ValueId v : open) {
         for (int node : consumers_[v]) {
@@ -410,9 +463,11 @@ class Fuser {
                                                ordered.front().name));
   }
 
-  // Returns the order of operands: values of the group first, then other activations, then constants.
+  // Returns the order of operands: values of the group first, then those that it has absorbed, then other activations,
+  // then constants.
   int Rank(ValueId v, const std::set<ValueId>& inner) const {
-    return inner.count(v) ? 0 : graph_.FindConstant(v) ? 2 : 1;
+    if (inner.count(v)) return graph_.Producer(v) && is_absorbed_[graph_.values[v].index] ? 1 : 0;
+    return graph_.FindConstant(v) ? 3 : 2;
   }
 
   bool IsLiteral(ValueId v, const Constant& c, const std::vector<Node>& nodes) const {
@@ -424,10 +479,12 @@ class Fuser {
   }
 
   const Graph& graph_;
-  const bool single_;                     // true: every node is a group of its own
-  const bool attends_;                    // true: attention is one group
-  std::vector<int> group_;                // by node; -1: none
-  std::vector<std::vector<int>> groups_;  // nodes of each group in order; the last node has the group's output
+  const bool single_;                           // true: every node is a group of its own
+  const bool attends_;                          // true: attention is one group
+  std::vector<int> group_;                      // by node; -1: none
+  std::vector<std::vector<int>> groups_;        // nodes of each group in order; the last node has the group's output
+  std::vector<bool> is_absorbed_;               // by node: its group has absorbed it
+  std::vector<std::optional<Shape>> absorbed_;  // by group: shape of the operands that it may absorb; none: it may not
   std::vector<std::vector<int>> consumers_;
   std::vector<bool> is_output_;
   std::vector<bool> read_in_place_;  // by node: slices and transposes that are part of the groups that read them

@@ -16,10 +16,12 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "graph/pass.h"
 #include "graph/pass/centered.h"
 #include "graph/pass/rewriter.h"
+#include "graph/pass/unsigned_bytes.h"
 
 namespace autotune::graph {
 namespace {
@@ -29,11 +31,11 @@ constexpr int64_t kSignOffset = 128;
 
 class IntegerProductsPass {
  public:
-  explicit IntegerProductsPass(const Graph& graph) : graph_(graph), rewriter_(graph) {}
+  explicit IntegerProductsPass(const Graph& graph) : graph_(graph), rewriter_(graph), uses_(graph.UseCounts()) {}
 
   Graph Run() {
     for (const Node& node : graph_.nodes)
-      if (!Rewrite(node) && !RewriteComputed(node)) rewriter_.Copy(node);
+      if (!Rewrite(node) && !RewriteComputed(node) && !JoinOffset(node)) rewriter_.Copy(node);
     return rewriter_.Finish();
   }
 
@@ -56,8 +58,11 @@ class IntegerProductsPass {
   ValueId Unsigned(ValueId centered, const Centered& known) {
     const auto [it, is_new] = unsigned_.try_emplace(centered, -1);
     if (!is_new) return it->second;
-    ValueId x = rewriter_.Map(known.bytes);
+    // The conversion of bytes that are reshaped comes first, so that it can join the kernel that makes them.
+    const Node* reshape = ProducerOf(graph_, known.bytes, Op::kReshape);
+    ValueId x = rewriter_.Map(reshape ? reshape->inputs[0] : known.bytes);
     if (graph_.Spec(known.bytes).dtype.IsSigned()) x = Moved(x, kSignOffset, kBytes);
+    if (reshape) x = Must(Op::kReshape, {x}, reshape->attrs);
     for (const Node* view : known.views) x = Must(view->op, {x}, view->attrs);
     const Shape& shape = graph_.Spec(centered).shape;
     if (const int64_t zeros = ZerosBehind(shape.back(), kByteGroup); zeros > 0) {
@@ -131,9 +136,24 @@ class IntegerProductsPass {
       const ValueId of_columns =
           rewriter_.builder.AddConstant(name, TensorValue::FromNumbers(kIntegers, {shape.back()}, sums));
       y = Must(Op::kSub, {y, Must(Op::kMul, {zero, of_columns})});
+      corrected_.insert(node.output);
     }
     rewriter_.Set(node.output, y);
     return true;
+  }
+
+  // If the node adds a constant, such as a bias, to a product that has a correction, makes one constant of the two.
+  bool JoinOffset(const Node& node) {
+    if (node.op != Op::kAdd || graph_.Spec(node.output).dtype != kIntegers) return false;
+    for (const size_t i : {0, 1}) {
+      const ValueId v = node.inputs[i], offset = node.inputs[1 - i];
+      if (!corrected_.contains(v) || uses_[v] != 1 || !graph_.FindConstant(offset)) continue;
+      const Node correction = *rewriter_.builder.graph().Producer(rewriter_.Map(v));
+      const ValueId joined = Must(Op::kSub, {correction.inputs[1], rewriter_.Map(offset)});
+      rewriter_.Set(node.output, Must(Op::kSub, {correction.inputs[0], joined}, {}, node.name));
+      return true;
+    }
+    return false;
   }
 
   // Returns whether the value is a constant of zeros, as the zero point of what a Relu made.
@@ -197,6 +217,8 @@ class IntegerProductsPass {
 
   const Graph& graph_;
   Rewriter rewriter_;
+  const std::vector<int> uses_;
+  std::set<ValueId> corrected_;          // products of constants in graph_ that have become differences
   std::map<ValueId, ValueId> signed_;    // by the tensor of i32 in graph_
   std::map<ValueId, ValueId> unsigned_;  // by the tensor of i32 in graph_
 };
@@ -205,7 +227,8 @@ class IntegerProductsPass {
 
 Result<Graph> IntegerProducts(const Graph& graph, const PassEnv& env) {
   if (!env.multiplies_bytes) return graph;
-  return FoldConstants(TRY(DropDeadCode(IntegerProductsPass(graph).Run(), env)), env);
+  const Graph products = TRY(DropDeadCode(IntegerProductsPass(graph).Run(), env));
+  return FoldConstants(TRY(DropDeadCode(ReadUnsigned(products), env)), env);
 }
 
 }  // namespace autotune::graph

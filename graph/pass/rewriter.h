@@ -1,5 +1,6 @@
 // Rewriter: copies a graph front to back while a pass decides what becomes of each node. Internal to graph passes; not
-// thread-safe. Constants are copied when first used, so unused ones disappear.
+// thread-safe. Constants are copied when first used, so unused ones disappear; those without data are parameters, which
+// stay.
 #pragma once
 #include <set>
 #include <vector>
@@ -34,17 +35,16 @@ class Rewriter {
  public:
   explicit Rewriter(const Graph& from) : from_(from), map_(from.values.size(), -1) {
     for (ValueId v : from.inputs) map_[v] = builder.Input(from.values[v].name, from.Spec(v));
+    for (const Constant& c : from.constants)
+      if (!c.data) map_[c.value] = builder.ConstantParameter(from.values[c.value].name, from.Spec(c.value));
   }
 
   GraphBuilder builder;
 
   // Returns the new value for a value of the old graph.
   ValueId Map(ValueId old) {
-    if (const Constant* c = from_.FindConstant(old); c && map_[old] < 0) {
-      const std::string& name = from_.values[old].name;
-      map_[old] = c->data ? builder.AddConstant(name, from_.ConstantValue(*c))
-                          : builder.ConstantParameter(name, from_.Spec(old));
-    }
+    if (const Constant* c = from_.FindConstant(old); c && map_[old] < 0)
+      map_[old] = builder.AddConstant(from_.values[old].name, from_.ConstantValue(*c));
     CHECK(map_[old] >= 0) << "value %" << old << " has not been rewritten";
     return map_[old];
   }

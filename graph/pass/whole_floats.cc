@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "graph/pass.h"
+#include "graph/pass/center_rounded.h"
 #include "graph/pass/rewriter.h"
 
 namespace autotune::graph {
@@ -12,6 +13,8 @@ namespace {
 
 constexpr double kExactIntegers = 1 << 24;  // f32 holds all integers up to this magnitude
 constexpr DType kFloats = DType::Float(32);
+
+Graph WithWholeFloats(const Graph& graph);
 
 struct Interval {
   double low = 0, high = 0;
@@ -27,7 +30,11 @@ class WholeFloatsPass {
   Graph Run() {
     for (const Node& node : graph_.nodes) {
       const bool gives_floats = node.op == Op::kCast && graph_.Spec(node.output).dtype == kFloats;
-      if (gives_floats && graph_.Spec(node.inputs[0]).dtype.IsInt() && SkippedRange(node.inputs[0])) {
+      if (node.op == Op::kFused) {
+        auto body = std::make_shared<const Graph>(WithWholeFloats(*node.body));
+        if (body->nodes.size() == node.body->nodes.size()) body = node.body;
+        rewriter_.Set(node.output, rewriter_.builder.Call(body, rewriter_.MapAll(node.inputs), node.name));
+      } else if (gives_floats && graph_.Spec(node.inputs[0]).dtype.IsInt() && SkippedRange(node.inputs[0])) {
         rewriter_.Set(node.output, Floats(node.inputs[0]));
       } else {
         rewriter_.Copy(node);
@@ -102,10 +109,12 @@ class WholeFloatsPass {
   Rewriter rewriter_;
 };
 
+Graph WithWholeFloats(const Graph& graph) {
+  return *DropDeadCode(CenterRounded(*DropDeadCode(WholeFloatsPass(graph).Run(), {})), {});
+}
+
 }  // namespace
 
-Result<Graph> WholeFloats(const Graph& graph, const PassEnv& env) {
-  return DropDeadCode(WholeFloatsPass(graph).Run(), env);
-}
+Result<Graph> WholeFloats(const Graph& graph, const PassEnv&) { return WithWholeFloats(graph); }
 
 }  // namespace autotune::graph

@@ -31,7 +31,7 @@ TEST(Extract, TextHasNoNamesAndOnlyLiteralValues) {
   EXPECT_NE(t.hash, make("a", 3, 1, false).hash);
 }
 
-// A family has one schedule for all numbers of sums and products. The same number may stand in two places.
+// A family has one schedule for all numbers of sums, products and bounds. The same number may stand in two places.
 TEST(Extract, FamiliesLeaveOutNumbersOnWhichNoScheduleDepends) {
   auto family = [](float scale, float limit, int64_t columns, bool divides = false) {
     Maker m(1);
@@ -45,9 +45,21 @@ TEST(Extract, FamiliesLeaveOutNumbersOnWhichNoScheduleDepends) {
   };
   EXPECT_EQ(family(0.5f, 0, 4), family(2, 0, 4));
   EXPECT_EQ(family(0.5f, 3, 4), family(3, 3, 4)) << "a shared constant";
-  EXPECT_NE(family(0.5f, 0, 4), family(0.5f, 1, 4)) << "a limit";
+  EXPECT_EQ(family(0.5f, 0, 4), family(0.5f, 1, 4)) << "a bound";
   EXPECT_NE(family(0.5f, 0, 4), family(0.5f, 0, 5)) << "another shape";
   EXPECT_NE(family(0.5f, 0, 4), family(0.5f, 0, 4, true)) << "another operator";
+}
+
+TEST(Extract, FamiliesLeaveOutTheBoundsOfAClip) {
+  auto family = [](float high, double exponent = 2) {
+    Maker m(1);
+    const ValueId x = m.b.Must(Op::kClip, {m.b.Input("x", F32({4, 4}))}, ClipAttrs{0, high});
+    m.b.Output(m.b.Must(Op::kPow, {x, m.b.AddConstant("", TensorValue::Scalar(static_cast<float>(exponent)))}), "y");
+    return FamilyOf(*ExtractTasks(*Fuse(m.b.Finish(), {}))[0].subgraph);
+  };
+  EXPECT_EQ(family(6), family(4.5f));
+  EXPECT_NE(family(6), family(INFINITY)) << "no bound";
+  EXPECT_NE(family(6), family(6, 3)) << "powers differ in their code";
 }
 
 TEST(Extract, FamiliesLeaveOutTheNumberOfAPadding) {

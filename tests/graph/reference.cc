@@ -150,6 +150,13 @@ Tensor EvaluateNode(const Graph& graph, const Node& node, const std::vector<cons
                    [&](const Shape& o) { y.data.push_back(AtBroadcast(*in[AtBroadcast(*in[0], o) != 0 ? 1 : 2], o)); });
       return y;
     }
+    case Op::kFma: {
+      Tensor y{shape, {}};
+      ForEachIndex(shape, [&](const Shape& o) {
+        y.data.push_back(AtBroadcast(*in[0], o) * AtBroadcast(*in[1], o) + AtBroadcast(*in[2], o));
+      });
+      return y;
+    }
     case Op::kReduceSum:
     case Op::kReduceProd:
     case Op::kReduceMax:

@@ -174,6 +174,7 @@ TEST(LowerSubgraph, OtherElementTypes) {
   }
   ExpectRight(Typed(Op::kBitCast, {F32({7})}, CastAttrs{DType::Int(32)}));
   ExpectRight(Typed(Op::kWhere, {flags, F32({5}), F32({4, 1})}));
+  ExpectRight(Typed(Op::kFma, {F32({4, 5}), F32({5}), F32({4, 1})}));
 }
 
 TEST(LowerSubgraph, Reductions) {

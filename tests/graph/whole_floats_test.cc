@@ -3,6 +3,7 @@
 
 #include <bit>
 #include <cmath>
+#include <optional>
 
 #include "graph/pass.h"
 #include "graph/to_te.h"
@@ -25,6 +26,7 @@ struct Trip {
   bool round = true;
   bool add = true;
   bool reads_integers = false;  // the integers are an output, too
+  std::optional<float> addend;  // added to the result
 
   Graph Build() const {
     Maker m(1);
@@ -42,6 +44,7 @@ struct Trip {
     const ValueId integers = b.Must(Op::kCast, {y}, CastAttrs{type});
     y = b.Must(Op::kSub, {b.Must(Op::kCast, {integers}, CastAttrs{kI32}), row(shift)});
     y = b.Must(Op::kMul, {b.Must(Op::kCast, {y}, CastAttrs{DType::Float(32)}), number(kScale)});
+    if (addend) y = b.Must(Op::kAdd, {y, number(*addend)});
     b.Output(y, "y");
     if (reads_integers) b.Output(integers, "integers");
     return b.Finish();
@@ -109,6 +112,26 @@ TEST(WholeFloats, OthersConvert) {
   EXPECT_EQ(Conversions({.type = kI32, .high = 1 << 25}), 3) << "f32 does not hold all such integers";
   EXPECT_EQ(Conversions({.shift = {-(1 << 24)}}), 3) << "f32 does not hold all such integers";
   EXPECT_EQ(Conversions({.reads_integers = true}), 3) << "the integers are made anyway";
+}
+
+// Returns how many sums and differences are left beside that with the addend.
+int ZeroPoints(const Trip& trip) {
+  const Graph g = trip.Build(), now = *WholeFloats(g, {});
+  EXPECT_EQ(Bits(g), Bits(now)) << GraphText(now);
+  return CountOps(now, Op::kAdd) + CountOps(now, Op::kSub) - (trip.addend ? 1 : 0);
+}
+
+TEST(WholeFloats, BoundsTakeTheZeroPoint) {
+  EXPECT_EQ(ZeroPoints({.zero = {131}, .shift = {131}, .addend = 1}), 0);
+  EXPECT_EQ(ZeroPoints({.addend = 1}), 0);
+  EXPECT_EQ(ZeroPoints({.type = kI8, .zero = {-3}, .shift = {-3}, .low = -128, .high = 127, .addend = 0}), 0);
+}
+
+TEST(WholeFloats, OtherZeroPointsStay) {
+  EXPECT_EQ(ZeroPoints({.zero = {131}, .shift = {131}}), 2) << "the result would have -0";
+  EXPECT_EQ(ZeroPoints({.zero = {131}, .shift = {131}, .addend = -0.f}), 2) << "so would this";
+  EXPECT_EQ(ZeroPoints({.zero = {131}, .shift = {130}, .addend = 1}), 2) << "two zero points";
+  EXPECT_EQ(ZeroPoints({.zero = {1, 2, 3, 4, 5, 6}, .shift = {1, 2, 3, 4, 5, 6}, .addend = 1}), 2) << "one per column";
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "ir/arithmetic.h"
 #include "ir/visit.h"
 #include "tuner/rule/rule.h"
 
@@ -18,14 +19,19 @@ bool HasSlowArithmetic(const BlockView& block) {
   return found;
 }
 
+// Work of one element from which storing it costs less than computing it for a reduction and once more, as the two
+// roundings in front of a quantized layer normalization.
+constexpr double kWorthKeeping = 8;
+
 bool IsTransform(const BlockView& block) { return block.winograd && *block.winograd != topi::WinogradStage::kOutput; }
 
 }  // namespace
 
 // Inlines an element-wise block into its readers, unless that repeats costly work. Costly work is a transcendental
-// function that is used more than once, a quotient or root per row that would be computed per element, or a guard
-// (padding) inside a reduction or a transform that reads every element many times. The last stage of a Winograd
-// convolution is inlined into the element-wise block that reads it. WinogradRule places the other stages.
+// function that is used more than once, much arithmetic that passes over rows would repeat on a CPU, a quotient or root
+// per row that would be computed per element, or a guard (padding) inside a reduction or a transform that reads every
+// element many times. The last stage of a Winograd convolution is inlined into the element-wise block that reads it.
+// WinogradRule places the other stages.
 Status InlineRule(SketchBuilder& s, const BlockView& block, int) {
   if (block.reduction || block.writes_output || IsTransform(block))
     return Err("the block is a reduction, an output or a transform");
@@ -45,6 +51,9 @@ Status InlineRule(SketchBuilder& s, const BlockView& block, int) {
   const bool repeated = any([&](const BlockView& c) { return Instances(c) > Instances(block); });
   if (block.transcendental && (reduced || several || repeated))
     return Err("a transcendental function would be repeated");
+  const double work = ArithmeticOf(block.node.As<Block>()->body).Cost();
+  if (reduced && several && work >= kWorthKeeping && !s.target().IsGpu())
+    return Err("much arithmetic would be repeated");
   if (repeated && HasSlowArithmetic(block)) return Err("a quotient or root would be repeated");
   TRY(s.Do(ComputeInline{.block = block.name}));
   return {};

@@ -1,0 +1,118 @@
+#include "graph/pass/center_rounded.h"
+
+#include <cmath>
+#include <optional>
+
+#include "graph/pass/rewriter.h"
+
+namespace autotune::graph {
+namespace {
+
+constexpr double kExactIntegers = 1 << 24;  // f32 holds all integers up to this magnitude
+constexpr DType kFloats = DType::Float(32);
+
+class CenterRoundedPass {
+ public:
+  explicit CenterRoundedPass(const Graph& graph)
+      : graph_(graph), uses_(graph.UseCounts()), rewriter_(graph), ignores_sign_(graph.values.size(), true) {
+    for (const ValueId v : graph.outputs) ignores_sign_[v] = false;
+    for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node)
+      for (const ValueId v : node->inputs) ignores_sign_[v] = ignores_sign_[v] && IgnoresSign(*node, v);
+  }
+
+  Graph Run() {
+    for (const Node& node : graph_.nodes) {
+      if (const std::optional<Clipped> clipped = ClippedOf(node)) {
+        rewriter_.Set(node.output, Centered(*clipped));
+      } else {
+        rewriter_.Copy(node);
+      }
+    }
+    return rewriter_.Finish();
+  }
+
+ private:
+  // The floats min(max(rounded + zero, low), high) - zero.
+  struct Clipped {
+    ValueId rounded = -1;
+    double zero = 0, low = 0, high = 0;
+  };
+
+  // Returns whether nothing but the sign of a zero can depend on the sign of a zero operand, and whether no reader of
+  // the result depends on that.
+  bool IgnoresSign(const Node& node, ValueId operand) const {
+    switch (node.op) {
+      case Op::kCast:
+        return graph_.Spec(node.output).dtype.IsInt() || ignores_sign_[node.output];
+      case Op::kAdd: {  // -0 + c is c, like 0 + c, unless c is -0
+        const std::optional<double> c = Number(node.inputs[0] == operand ? node.inputs[1] : node.inputs[0]);
+        return (c && !(*c == 0 && std::signbit(*c))) || ignores_sign_[node.output];
+      }
+      case Op::kDiv:
+        return node.inputs[1] != operand && ignores_sign_[node.output];
+      case Op::kExp:
+      case Op::kSigmoid:
+      case Op::kAbs:
+        return true;
+      case Op::kSub:
+      case Op::kMul:
+      case Op::kFma:
+      case Op::kMax:
+      case Op::kMin:
+      case Op::kNeg:
+      case Op::kRelu:
+      case Op::kClip:
+      case Op::kRound:
+      case Op::kErf:
+      case Op::kTanh:
+        return ignores_sign_[node.output];
+      default:
+        return false;
+    }
+  }
+
+  std::optional<double> Number(ValueId v) const {
+    const Constant* c = graph_.FindConstant(v);
+    if (!c || !c->data || graph_.Spec(v).NumElements() != 1) return std::nullopt;
+    return graph_.ConstantValue(*c).Number(0);
+  }
+  std::optional<double> WholeNumber(ValueId v) const {
+    const std::optional<double> x = Number(v);
+    return x && std::floor(*x) == *x && std::abs(*x) < kExactIntegers / 2 ? x : std::nullopt;
+  }
+
+  std::optional<Clipped> ClippedOf(const Node& node) const {
+    if (node.op != Op::kSub || graph_.Spec(node.output).dtype != kFloats || !ignores_sign_[node.output])
+      return std::nullopt;
+    const auto behind = [&](const Node* reader, Op op) {
+      const Node* made = reader ? ProducerOf(graph_, reader->inputs[0], op) : nullptr;
+      return made && uses_[made->output] == 1 ? made : nullptr;
+    };
+    const Node *least = behind(&node, Op::kMin), *most = behind(least, Op::kMax), *sum = behind(most, Op::kAdd);
+    const Node* round = sum ? ProducerOf(graph_, sum->inputs[0], Op::kRound) : nullptr;
+    if (!round) return std::nullopt;
+    const std::optional<double> zero = WholeNumber(node.inputs[1]), added = WholeNumber(sum->inputs[1]),
+                                low = WholeNumber(most->inputs[1]), high = WholeNumber(least->inputs[1]);
+    if (!zero || zero != added || !low || !high) return std::nullopt;
+    return Clipped{round->output, *zero, *low, *high};
+  }
+
+  ValueId Centered(const Clipped& x) {
+    const auto clip = [&](Op op, ValueId v, double bound) {
+      const ValueId constant = rewriter_.builder.AddConstant("", TensorValue::Scalar(static_cast<float>(bound)));
+      return rewriter_.builder.Must(op, {v, constant});
+    };
+    return clip(Op::kMin, clip(Op::kMax, rewriter_.Map(x.rounded), x.low - x.zero), x.high - x.zero);
+  }
+
+  const Graph& graph_;
+  const std::vector<int> uses_;
+  Rewriter rewriter_;
+  std::vector<bool> ignores_sign_;  // by value: no result depends on the sign of its zeros
+};
+
+}  // namespace
+
+Graph CenterRounded(const Graph& graph) { return CenterRoundedPass(graph).Run(); }
+
+}  // namespace autotune::graph

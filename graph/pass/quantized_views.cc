@@ -1,0 +1,161 @@
+// Numbers that are dequantized, moved and quantized again stay bytes. Views and maxima move a quarter of the memory
+// then, and come before the arithmetic:
+//
+//   view(f32(x - z) s)  ->  f32(view(x) - z) s
+//
+// x has 8 bits; s and z are one number each. What is quantized again with the same scale and zero point is x itself.
+// Results stay equal, bit for bit.
+#include <algorithm>
+#include <cfloat>
+#include <cmath>
+#include <optional>
+
+#include "graph/pass.h"
+#include "graph/pass/centered.h"
+#include "graph/pass/rewriter.h"
+
+namespace autotune::graph {
+namespace {
+
+constexpr DType kFloats = DType::Float(32), kIntegers = DType::Int(32);
+
+// Floats that are f32(bytes - zero) scale.
+struct Dequantized {
+  ValueId bytes = -1;
+  ValueId zero = -1;  // of i32, one number; -1: there is none
+  ValueId scale = -1;
+};
+
+// Returns whether a value is a constant, perhaps moved or converted, as weights are.
+bool IsMovedConstant(const Graph& graph, ValueId v) {
+  for (const Node* node = graph.Producer(v); node && node->inputs.size() == 1; node = graph.Producer(v))
+    v = node->inputs[0];
+  return graph.FindConstant(v) != nullptr;
+}
+
+std::optional<Dequantized> DequantizedOf(const Graph& graph, ValueId v) {
+  const Node* product = ProducerOf(graph, v, Op::kMul);
+  if (!product || graph.Spec(v).dtype != kFloats) return std::nullopt;
+  const Node* cast = ProducerOf(graph, product->inputs[0], Op::kCast);
+  const bool one_scale = graph.Spec(product->inputs[1]).NumElements() == 1;
+  if (!cast || !one_scale || graph.Spec(cast->output).shape != graph.Spec(v).shape) return std::nullopt;
+  const std::optional<Centered> centered = CenteredOf(graph, cast->inputs[0]);
+  if (!centered || !centered->views.empty() || IsMovedConstant(graph, centered->bytes)) return std::nullopt;
+  if (centered->zero >= 0 && graph.Spec(centered->zero).NumElements() != 1) return std::nullopt;
+  return Dequantized{centered->bytes, centered->zero, product->inputs[1]};
+}
+
+// Returns the number that a constant of one element has, or nothing if the value is something else.
+std::optional<double> NumberOf(const Graph& graph, ValueId v) {
+  const Constant* c = graph.FindConstant(v);
+  if (!c || !c->data || graph.Spec(v).NumElements() != 1) return std::nullopt;
+  return graph.ConstantValue(*c).Number(0);
+}
+
+// Returns whether each window of a maximum has an element, so that no result is the least number of the type.
+bool HasNoEmptyWindow(const PoolAttrs& pool) {
+  const size_t dims = pool.kernel.size();
+  if (pool.ceil_mode || std::ranges::any_of(pool.dilations, [](int64_t d) { return d != 1; })) return false;
+  for (size_t i = 0; i < pool.pads.size(); ++i)
+    if (pool.pads[i] >= pool.kernel[i % dims]) return false;
+  return true;
+}
+
+class QuantizedViewsPass {
+ public:
+  explicit QuantizedViewsPass(const Graph& graph)
+      : graph_(graph), rewriter_(graph), joins_readers_(graph.values.size(), true) {
+    for (const ValueId v : graph.outputs) joins_readers_[v] = false;
+    for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
+      const bool joins = KindOf(node->op) == OpKind::kElementwise || std::holds_alternative<AxesAttrs>(node->attrs) ||
+                         (MovesNumbers(*node) && joins_readers_[node->output]);
+      for (const ValueId v : node->inputs) joins_readers_[v] = joins_readers_[v] && joins;
+    }
+  }
+
+  Graph Run() {
+    for (const Node& node : graph_.nodes) {
+      if (const std::optional<ValueId> same = Requantized(node)) {
+        rewriter_.Set(node.output, *same);
+      } else if (const std::optional<ValueId> now = ViewOfBytes(node)) {
+        rewriter_.Set(node.output, *now);
+      } else {
+        rewriter_.Copy(node);
+      }
+    }
+    return rewriter_.Finish();
+  }
+
+ private:
+  const Graph& made() const { return rewriter_.builder.graph(); }
+
+  // Returns whether each number of the result is one of the operand.
+  static bool MovesNumbers(const Node& node) {
+    const bool is_pool = node.op == Op::kMaxPool2d || node.op == Op::kMaxPool3d;
+    if (is_pool) return HasNoEmptyWindow(std::get<PoolAttrs>(node.attrs));
+    return node.op == Op::kReshape || node.op == Op::kTranspose || node.op == Op::kSlice || node.op == Op::kBroadcastTo;
+  }
+
+  // If the node is a view of dequantized numbers, returns the dequantized view of the bytes. The arithmetic must become
+  // a part of the kernels that read the result.
+  std::optional<ValueId> ViewOfBytes(const Node& node) {
+    if (!MovesNumbers(node) || !joins_readers_[node.output]) return std::nullopt;
+    const std::optional<Dequantized> x = DequantizedOf(made(), rewriter_.Map(node.inputs[0]));
+    if (!x) return std::nullopt;
+    if (std::holds_alternative<PoolAttrs>(node.attrs)) {  // a larger byte must be a larger number
+      const std::optional<double> scale = NumberOf(made(), x->scale);
+      if (!scale || !(*scale > 0) || !std::isfinite(*scale)) return std::nullopt;
+    }
+    ValueId y = Must(Op::kCast, {Must(node.op, {x->bytes}, node.attrs, node.name)}, CastAttrs{kIntegers});
+    const Shape& shape = made().Spec(y).shape;
+    const auto beside = [&](ValueId v) {
+      return made().Spec(v).shape.size() <= shape.size() ? v : rewriter_.builder.Reshape(v, {});
+    };
+    if (x->zero >= 0) y = Must(Op::kSub, {y, beside(x->zero)});
+    return Must(Op::kMul, {Must(Op::kCast, {y}, CastAttrs{kFloats}), beside(x->scale)});
+  }
+
+  // If the node quantizes what is dequantized with the same scale and zero point, returns the bytes.
+  std::optional<ValueId> Requantized(const Node& node) {
+    const DType type = graph_.Spec(node.output).dtype;
+    if (node.op != Op::kCast || !IsByte(type)) return std::nullopt;
+    const Node* least = ProducerOf(graph_, node.inputs[0], Op::kMin);
+    const Node* most = least ? ProducerOf(graph_, least->inputs[0], Op::kMax) : nullptr;
+    const Node* sum = most ? ProducerOf(graph_, most->inputs[0], Op::kAdd) : nullptr;
+    const Node* round = sum ? ProducerOf(graph_, sum->inputs[0], Op::kRound) : nullptr;
+    const Node* quotient = round ? ProducerOf(graph_, round->inputs[0], Op::kDiv) : nullptr;
+    if (!quotient) return std::nullopt;
+    const auto x = DequantizedOf(made(), rewriter_.Map(quotient->inputs[0]));
+    if (!x || made().Spec(x->bytes).dtype != type || made().Spec(x->bytes).shape != graph_.Spec(node.output).shape)
+      return std::nullopt;
+    const std::optional<double> scale = NumberOf(graph_, quotient->inputs[1]), old = NumberOf(made(), x->scale);
+    const std::optional<double> zero = NumberOf(graph_, sum->inputs[1]), low = NumberOf(graph_, most->inputs[1]),
+                                high = NumberOf(graph_, least->inputs[1]);
+    const std::optional<double> old_zero = x->zero < 0 ? 0 : NumberOf(made(), x->zero);
+    if (!scale || scale != old || !zero || zero != old_zero || !low || !high) return std::nullopt;
+    // The product and the quotient each have an error of half a unit in the last place, so (x - z) s / s rounds to
+    // x - z if neither is denormal or infinite.
+    constexpr double kMostFactor = 255 + 128;
+    if (!std::isnormal(static_cast<float>(*scale)) || !(std::abs(*scale) * kMostFactor <= FLT_MAX)) return std::nullopt;
+    if (std::abs(*zero) > 255) return std::nullopt;
+    const double count = std::ldexp(1.0, type.bits), least_byte = type.IsSigned() ? -count / 2 : 0;
+    if (*low > least_byte || *high < least_byte + count - 1) return std::nullopt;
+    return x->bytes;
+  }
+
+  ValueId Must(Op op, std::vector<ValueId> inputs, Attrs attrs = {}, const std::string& name = "") {
+    return rewriter_.builder.Must(op, std::move(inputs), std::move(attrs), name);
+  }
+
+  const Graph& graph_;
+  Rewriter rewriter_;
+  std::vector<bool> joins_readers_;  // by value: all its readers compute element by element, or move its numbers
+};
+
+}  // namespace
+
+Result<Graph> QuantizedViews(const Graph& graph, const PassEnv& env) {
+  return DropDeadCode(QuantizedViewsPass(graph).Run(), env);
+}
+
+}  // namespace autotune::graph

@@ -1,0 +1,101 @@
+// Views and maxima of dequantized numbers as views of bytes: every number stays, and only what can join the kernels of
+// its readers moves.
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "graph/pass.h"
+#include "tests/graph/quantizer.h"
+
+namespace autotune::graph {
+namespace {
+
+const Shape kImage = {1, 8, 10, 4};
+
+using Build = std::function<ValueId(Quantizer&, ValueId)>;  // from a dequantized image to the output
+
+Graph Made(const Build& build, const ByteScale& s = {}) {
+  Quantizer m(3);
+  m.b.Output(build(m, m.Input("x", kImage, s)), "y");
+  return m.b.Finish();
+}
+
+Graph Rewritten(const Graph& g) {
+  const Graph now = *QuantizedViews(g, {});
+  ExpectEqualOutputs(g, now);
+  return now;
+}
+
+// Returns whether the only operator of this kind reads bytes after the pass.
+bool ReadsBytes(Op op, const Build& build, const ByteScale& s = {}) {
+  const Graph now = Rewritten(Made(build, s));
+  for (const Node& node : now.nodes)
+    if (node.op == op) return now.Spec(node.inputs[0]).dtype.bits == 8;
+  ADD_FAILURE() << GraphText(now);
+  return false;
+}
+
+Attrs PoolOf(int64_t kernel, int64_t pad, bool ceil_mode = false) {
+  PoolAttrs pool{.kernel = {kernel, kernel}, .strides = {2, 2}, .pads = Shape(4, pad), .ceil_mode = ceil_mode};
+  pool.layout = Layout::kNHWC;
+  return pool;
+}
+
+ValueId Relu(Quantizer& m, ValueId x) { return m.Relu(x); }
+
+Build Then(Op op, Attrs attrs, const Build& after = Relu) {
+  return [=](Quantizer& m, ValueId x) { return after(m, m.b.Must(op, {x}, attrs)); };
+}
+
+const Attrs kTransposed = TransposeAttrs{{0, 3, 1, 2}};
+
+TEST(QuantizedViews, ViewsReadBytes) {
+  EXPECT_TRUE(ReadsBytes(Op::kTranspose, Then(Op::kTranspose, kTransposed)));
+  EXPECT_TRUE(ReadsBytes(Op::kReshape, Then(Op::kReshape, ReshapeAttrs{{80, 4}})));
+  EXPECT_TRUE(ReadsBytes(Op::kSlice, Then(Op::kSlice, SliceAttrs{{0, 1, 2, 0}, {1, 3, 4, 4}, {1, 2, 1, 1}})));
+  EXPECT_TRUE(ReadsBytes(Op::kMaxPool2d, Then(Op::kMaxPool2d, PoolOf(3, 1))));
+  EXPECT_TRUE(ReadsBytes(Op::kMaxPool2d, Then(Op::kMaxPool2d, PoolOf(3, 1)), {0.25, -3, DType::Int(8)}));
+  EXPECT_TRUE(ReadsBytes(Op::kTranspose, Then(Op::kTranspose, kTransposed, [](Quantizer& m, ValueId x) {
+                           return m.b.Must(Op::kReduceSum, {x}, AxesAttrs{{3}});
+                         })));
+  EXPECT_TRUE(ReadsBytes(Op::kTranspose, Then(Op::kTranspose, kTransposed, Then(Op::kReshape, ReshapeAttrs{{4, 80}}))))
+      << "through another view";
+}
+
+TEST(QuantizedViews, OthersReadFloats) {
+  const Build product = [](Quantizer& m, ValueId x) {
+    return m.b.Must(Op::kMatmul, {m.b.Must(Op::kReshape, {x}, ReshapeAttrs{{80, 4}}), m.Random({4, 3})});
+  };
+  EXPECT_FALSE(ReadsBytes(Op::kReshape, product)) << "a product cannot take in the dequantization";
+  const Build itself = [](Quantizer&, ValueId x) { return x; };
+  EXPECT_FALSE(ReadsBytes(Op::kTranspose, Then(Op::kTranspose, kTransposed, itself))) << "the view is an output";
+  EXPECT_FALSE(ReadsBytes(Op::kMaxPool2d, Then(Op::kMaxPool2d, PoolOf(3, 1)), {-0.5, 100})) << "the order is reversed";
+  EXPECT_FALSE(ReadsBytes(Op::kMaxPool2d, Then(Op::kMaxPool2d, PoolOf(2, 0, true)))) << "a window may be empty";
+  const Build sum = [](Quantizer& m, ValueId x) {
+    return m.Relu(m.b.Must(Op::kTranspose, {m.b.Must(Op::kAdd, {x, m.Number(1)})}, kTransposed));
+  };
+  EXPECT_FALSE(ReadsBytes(Op::kTranspose, sum)) << "these are no dequantized numbers";
+}
+
+// Returns how often the pass leaves numbers to be rounded that are quantized, viewed and quantized again.
+int RoundingsOf(const ByteScale& first, const ByteScale& second) {
+  Quantizer m(4);
+  ValueId y = m.Dequantize(m.Quantize(m.b.Input("x", F32({6, 8})), first), first);
+  y = m.Quantize(m.b.Transpose(y, {1, 0}), second);
+  m.b.Output(m.Dequantize(y, second), "y");
+  return CountOps(Rewritten(m.b.Finish()), Op::kRound);
+}
+
+TEST(QuantizedViews, EqualScalesRoundOnce) {
+  const DType i8 = DType::Int(8);
+  EXPECT_EQ(RoundingsOf({0.3, 100}, {0.3, 100}), 1);
+  EXPECT_EQ(RoundingsOf({0.3, 0, i8}, {0.3, 0, i8}), 1);
+  EXPECT_EQ(RoundingsOf({0.3, 100}, {0.31, 100}), 2) << "another scale";
+  EXPECT_EQ(RoundingsOf({0.3, 100}, {0.3, 101}), 2) << "another zero point";
+  EXPECT_EQ(RoundingsOf({0.3, 100}, {0.3, 100, i8}), 2) << "another type";
+  EXPECT_EQ(RoundingsOf({1e-39, 100}, {1e-39, 100}), 2) << "products may be denormal";
+  EXPECT_EQ(RoundingsOf({2e36, 100}, {2e36, 100}), 2) << "products may be infinite";
+}
+
+}  // namespace
+}  // namespace autotune::graph

@@ -136,8 +136,9 @@ Result<Graph> ExactProducts(const Graph& graph, const PassEnv& env);
 Result<Graph> DirectSums(const Graph& graph, const PassEnv& env);
 
 // Groups nodes into kernels (kFused). A group is an anchor or reduction with the element-wise nodes after it;
-// element-wise nodes and a transpose after them; a slice and its transpose; or reductions of rows with the element-wise
-// nodes around them (a layer normalization in parts). A group has one output and at most one anchor. The exception is
+// element-wise nodes and a transpose after them; a slice and its transpose; or reductions and softmax of rows with the
+// element-wise nodes around them (a layer normalization in parts). It ends at the value of fewest bits if what follows
+// is cheap and can join the groups that read it. A group has one output and at most one anchor. The exception is
 // attention, which has two: a product of computed matrices, element-wise nodes, the softmax of its rows (as one node or
 // in parts), and the product of the result with a computed matrix. It is a group only if env.fuses_attention. Reshapes
 // stay outside of groups, since they are aliases. Constants of one element that only element-wise nodes read move into

@@ -62,8 +62,9 @@ class FoldScalesPass {
   // Returns the number that the node divides by, if it is a positive constant, else 0.
   double DivisorOf(const Node& node) const {
     const Constant* c = node.op == Op::kDiv ? graph_.FindConstant(node.inputs[1]) : nullptr;
-    if (!c || !c->data || graph_.Spec(c->value).NumElements() != 1 || graph_.Spec(node.output).dtype != kFloats)
-      return 0;
+    const TensorSpec& made = graph_.Spec(node.output);
+    if (!c || !c->data || graph_.Spec(c->value).NumElements() != 1 || made.dtype != kFloats) return 0;
+    if (graph_.Spec(node.inputs[0]).shape != made.shape) return 0;  // a number of a higher rank
     const double number = graph_.ConstantValue(*c).Number(0);
     return number > 0 && std::isfinite(number) ? number : 0;
   }
@@ -89,6 +90,9 @@ class FoldScalesPass {
     return holds(clip->min) && holds(clip->max);
   }
 
+  // Returns what divides the second operand. A difference is the sum with a term divided by the opposite number.
+  static double DivisorOfSecond(const Node& sum, double divisor) { return sum.op == Op::kSub ? -divisor : divisor; }
+
   // Returns whether the quotient of `v` follows from quotients of constants alone. Notes the factors of whole numbers,
   // and whether there is another addend.
   bool Divides(ValueId v, double divisor) {
@@ -107,7 +111,7 @@ class FoldScalesPass {
     if (uses_[v] != 1) return false;
     if (node->op == Op::kReshape || (divisor > 0 && Clips(*node, divisor))) return Divides(node->inputs[0], divisor);
     if (node->op != Op::kAdd && node->op != Op::kSub) return false;
-    return Divides(node->inputs[0], divisor) && Divides(node->inputs[1], divisor);
+    return Divides(node->inputs[0], divisor) && Divides(node->inputs[1], DivisorOfSecond(*node, divisor));
   }
 
   // Returns the quotient of a value of which Divides returns true.
@@ -120,8 +124,7 @@ class FoldScalesPass {
       if (auto* clip = std::get_if<ClipAttrs>(&attrs)) *clip = {Bound(clip->min, divisor), Bound(clip->max, divisor)};
       return Must(*node, node->op, {Divided(node->inputs[0], divisor)}, attrs);
     }
-    // A difference is the sum with a term that is divided by the opposite number.
-    const double divisors[] = {divisor, node->op == Op::kSub ? -divisor : divisor};
+    const double divisors[] = {divisor, DivisorOfSecond(*node, divisor)};
     for (const size_t i : {0, 1}) {
       const Node* product = ProducerOf(graph_, node->inputs[i], Op::kMul);
       if (!product) continue;

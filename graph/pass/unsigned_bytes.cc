@@ -60,6 +60,7 @@ class ReadUnsignedPass {
       const Constant* offset = sum ? graph_.FindConstant(sum->inputs[1]) : nullptr;
       if (!widened || !offset || !offset->data || graph_.Spec(offset->value).NumElements() != 1) continue;
       const ValueId bytes = widened->inputs[0];
+      if (graph_.Spec(node.output).shape != graph_.Spec(bytes).shape) continue;  // an offset of a higher rank
       const bool has_others = uses[bytes] > 1 || uses[widened->output] > 1;
       if (graph_.ConstantValue(*offset).Number(0) == kOffset && only_widened[bytes] && has_others)
         moved_[bytes] = node.output;

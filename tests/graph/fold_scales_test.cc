@@ -46,6 +46,10 @@ TEST(FoldScales, ConstantsTakeTheDivision) {
   EXPECT_EQ(Divisions(two(Op::kAdd)), 0);
   EXPECT_EQ(Divisions(two(Op::kSub)), 0);
   EXPECT_EQ(Divisions([&](Quantizer& m) { return m.Relu(Sum(m, two(Op::kAdd)(m), m.Random({1, 64}))); }), 0);
+  EXPECT_EQ(Divisions([](Quantizer& m) {
+              return Sum(m, m.Relu(m.Input("x", kShape, kA)), m.Input("y", kShape, kB), Op::kSub);
+            }),
+            0);
   EXPECT_EQ(Divisions([&](Quantizer& m) {
               return m.b.Must(Op::kClip, {two(Op::kSub)(m)}, ClipAttrs{-2, INFINITY});
             }),
@@ -68,8 +72,23 @@ TEST(FoldScales, OtherDivisionsStay) {
             }),
             1)
       << "of a sum that others read";
+  EXPECT_EQ(Divisions([&](Quantizer& m) { return Sum(m, x(m), m.Relu(m.Input("y", kShape, kB)), Op::kSub); }), 1)
+      << "of a bound that is taken away: -relu(y) is not relu(-y)";
   EXPECT_EQ(Divisions(x, {-0.0507, 93}), 1) << "a negative scale";
   EXPECT_EQ(Divisions(x, {3e37, 93}), 1) << "quotients that are denormal";
+}
+
+TEST(FoldScales, ResultsKeepTheRankOfTheirDivisor) {
+  const auto divisions = [](const Shape& shape) {
+    Quantizer m(5);
+    const ValueId scale = m.b.AddConstant("", TensorValue::FromNumbers(DType::Float(32), shape, {kTo.scale}));
+    m.b.Output(m.b.Must(Op::kRound, {m.b.Must(Op::kDiv, {m.Input("x", kShape, kA), scale})}), "y");
+    const Graph g = m.b.Finish(), now = *FoldScales(g, {});
+    EXPECT_EQ(now.Spec(now.outputs[0]).shape, g.Spec(g.outputs[0]).shape);
+    return CountOps(now, Op::kDiv);
+  };
+  EXPECT_EQ(divisions({1, 1}), 0);
+  EXPECT_EQ(divisions({1, 1, 1}), 1);
 }
 
 // (x s + s / 2) / s is a tie for every x, and (x + y) / 2 for every second sum.

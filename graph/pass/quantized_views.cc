@@ -105,6 +105,7 @@ class QuantizedViewsPass {
     if (std::holds_alternative<PoolAttrs>(node.attrs)) {  // a larger byte must be a larger number
       const std::optional<double> scale = NumberOf(made(), x->scale);
       if (!scale || !(*scale > 0) || !std::isfinite(*scale)) return std::nullopt;
+      if (!HasSmallZero(made(), {x->bytes, x->zero, {}})) return std::nullopt;  // the difference could wrap
     }
     ValueId y = Must(Op::kCast, {Must(node.op, {x->bytes}, node.attrs, node.name)}, CastAttrs{kIntegers});
     const Shape& shape = made().Spec(y).shape;

@@ -163,7 +163,8 @@ Result<TensorSpec> InferWhere(const Attrs&, const Specs& in) {
 
 Result<TensorSpec> InferFma(const Attrs&, const Specs& in) {
   const Shape products = TRY(BroadcastShapes(in[0].shape, in[1].shape));
-  return TensorSpec{in[0].dtype, TRY(BroadcastShapes(products, in[2].shape))};
+  Shape shape = TRY(BroadcastShapes(products, in[2].shape));
+  return TensorSpec{in[0].dtype, std::move(shape)};
 }
 
 Result<TensorSpec> InferReduce(const Attrs& attrs, const Specs& in) {

@@ -30,6 +30,7 @@ constexpr double kWaitsPieces = 0.12;
 // of the number of streams adds. Beyond the best number, each doubling takes a share [measured on Zen 4, weights of
 // bytes and their scales: 16 streams have 0.81 to 0.85 of the bandwidth of 8].
 constexpr double kOneStream = 0.65, kMoreStreams = 0.117, kBestStreams = 8, kTooManyStreams = 0.17;
+constexpr int kAvx512Bits = 512;
 constexpr double kStreamingFlops = 8;  // operations per cycle
 // Factors of the traffic, the cycles and the total of a stage that is computed inside its consumer.
 constexpr double kInsideTraffic = 0.5, kInsideCycles = 0.3, kInsideCost = 1.2;
@@ -268,26 +269,38 @@ double WindowCycles(const StageModel& s, const Decisions& d, const Target& targe
   return Spread(shape.tasks, (s.rows_in_order ? h0 : 1) * tile_rows, target);
 }
 
+// Returns how many loads of a step are operands of its multiply-adds: those of numbers that only one of these reads.
+// AVX-512 also broadcasts such an operand.
+double FoldedLoads(const StageModel& s, double rows, double vectors, const Target& target) {
+  if (rows == 1) return s.column.conversions > 0 ? 0 : vectors;
+  return vectors == 1 && target.vector_bits == kAvx512Bits ? rows : 0;
+}
+
 double StreamsCycles(const StageModel& s, const Decisions& d, const Target& target) {
-  const double bytes = static_cast<double>(s.element_bytes);
   const StageShape shape = ShapeOf(s, d);
   const double panels = static_cast<double>(d[s.m_knob].values[0]), unroll = shape.terms;
   const double k = shape.sum, n = static_cast<double>(s.n), rows = shape.rows;
   const double vectors = shape.columns / Lanes(s, target);
+  const double held = static_cast<double>(s.column.held);
   double loaded = rows > 1 ? vectors : 0;
-  if (s.shared > 1) loaded += vectors + 1;  // the vectors before they are unpacked, and the table that does it
-  if (!FitsRegisters(static_cast<double>(s.depth) * rows * vectors, loaded, unroll, target)) {
-    return std::numeric_limits<double>::infinity();
-  }
+  if (held > 1) loaded += vectors + 1;  // the vectors before they are unpacked, and the table that does it
+  if (!FitsRegisters(rows * vectors, loaded, unroll, target)) return std::numeric_limits<double>::infinity();
   const Machine& machine = MachineOf(target);
-  double step = std::max({rows * vectors / machine.multiply_add_ports, (rows + vectors) / machine.load_ports,
-                          machine.multiply_add_latency}) +
-                kLoopCycles / unroll;
+  const double fma = (rows + s.column.conversions) * vectors / machine.multiply_add_ports;
+  const double load = (rows + vectors / held) / machine.load_ports;
+  const double apart = load - FoldedLoads(s, rows, vectors, target) / machine.load_ports;
+  const double step =
+      std::max({fma, load, machine.multiply_add_latency}) + kIssue * std::min(fma, apart) + kLoopCycles / unroll;
   const double streams = panels * s.operands;
   double share = std::min(1.0, kOneStream + kMoreStreams * std::log2(streams));
   if (streams > kBestStreams) share -= kTooManyStreams * std::log2(streams / kBestStreams);
-  double traffic = shape.columns * bytes / (share * FirstBandwidth(k * n * bytes, target));
-  double task = k * Overlapped(step, traffic, kExposedPrefetched) + rows * vectors * kStoreCycles + kTileCycles;
+  // The first tile of rows reads a panel from a far level, the others from a near one.
+  const double column = static_cast<double>(s.column.bytes) / held;
+  const double far = share * FirstBandwidth(k * n * column, target),
+               near = Bandwidth(k * shape.columns * column + shape.rows_bytes, target);
+  const double traffic = shape.columns * column * (1 / far + (shape.row_tiles - 1) / near) / shape.row_tiles;
+  double task = shape.row_tiles *
+                (k * Overlapped(step, traffic, kExposedPrefetched) + rows * vectors * kStoreCycles + kTileCycles);
   return Spread(shape.tasks, task, target);
 }
 

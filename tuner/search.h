@@ -15,7 +15,7 @@ namespace autotune {
 
 // Version of the rules, the draft score, the search and the task scheduler. It is part of a run's key, so that a run
 // resumes only with the search that began it.
-inline constexpr int kSearchVersion = 20;
+inline constexpr int kSearchVersion = 21;
 
 // A task with its sketches: the space that is searched.
 struct TaskSpace {

@@ -31,14 +31,21 @@ struct ImageModel {
   int64_t row_taps = 1, column_taps = 1;  // rows and columns that one window reads
 };
 
+// What a product reads of each column. A step of its sum is a term, or a group of terms that one instruction takes.
+struct ColumnModel {
+  int64_t bytes = 4;    // of one loaded element
+  int64_t held = 1;     // steps whose terms a loaded element holds
+  int conversions = 0;  // operations that make the factors of a step from loaded elements
+};
+
 // The facts about one block that the draft score needs. Extents are those of the whole loops. Members called ..._knob
 // are indices in Sketch::knobs; -1: there is no such knob.
 struct StageModel {
   // The meaning of the members for each kind. The comments of the members describe kTiled, kStreaming and kWindow.
   //  - kBatched: `outer` matrix products m x n x k. Tiles have two factors: outer and register.
   //  - kTransform: `outer` times m tiles of n channels, with k results for each tile and channel.
-  //  - kStreams: m rows. n_knob: columns of a panel. m_knob: panels read side by side. `operands`: constants with such
-  //    panels. `depth`: accumulators of each result. `shared`: terms that a loaded vector of constants holds.
+  //  - kStreams: m rows. row_knob: rows of a tile; all rows without it. n_knob: columns of a panel. m_knob: panels read
+  //    side by side. `operands`: constants with such panels.
   //  - kGpuTiled: `outer` products m x n x k. m_knob: rows of a thread. n_knob times `lanes`: columns of a thread;
   //    depth_knob: replaces these `lanes`. rows_knob, row_knob: threads of a block along m and n. k_knob times `depth`:
   //    steps of a piece of the sum, whose operands are in shared memory. stages_knob: stages of the software pipeline
@@ -91,6 +98,7 @@ struct StageModel {
   bool packed = false;        // true: the n operand is packed into panels as wide as the register tile
   bool broadcast = true;      // true: the m operand does not depend on n, as in a matrix product
   int64_t element_bytes = 4;  // size of a result's element; operands are assumed to have the same size
+  ColumnModel column;         // streams: the constants of a column
   double flops = 2;           // GPUs: operations per point
   // Streaming: totals of all passes and `block`. Attention: totals of the passes. Transforms: write_bytes is the larger
   // of the bytes that they read and write.

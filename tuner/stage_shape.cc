@@ -97,12 +97,13 @@ StageShape WindowShape(const StageModel& s, const Decisions& d) {
 }
 
 StageShape StreamsShape(const StageModel& s, const Decisions& d) {
-  StageShape shape{.rows = Number(s.m),
+  StageShape shape{.rows = s.row_knob < 0 ? Number(s.m) : Level(d, s.row_knob, 0),
                    .columns = Level(d, s.m_knob, 0) * Level(d, s.n_knob, 0),
                    .sum = Number(s.k),
                    .terms = Level(d, s.k_knob, 0)};
   shape.tasks = std::ceil(Number(s.n) / shape.columns);
-  shape.all_rows = shape.rows;
+  shape.row_tiles = std::ceil(Number(s.m) / shape.rows);
+  shape.all_rows = shape.row_tiles * shape.rows;
   shape.all_columns = shape.tasks * shape.columns;
   AddOperands(shape, Number(s.element_bytes));
   return shape;

@@ -28,9 +28,11 @@ namespace autotune::graph {
 namespace {
 
 constexpr DType kFloats = DType::Float(32);
-// Many rows make tiles of products, which write the sum of each block and read it again, as an f32. This pays while the
-// block has so many times as many weights, of one byte, as the product has rows [chosen].
-constexpr int64_t kFewestTerms = 8;
+// Each tile of rows converts the weights again, and scales the sum of each block. Weights in floats are neither
+// converted nor scaled by the product. So weights stay small while the block has kFewestTerms times as many terms as
+// the product has rows [chosen], and for kMostRows at most: as many take as long as with floats, twice as many 1.3
+// times as long [measured on Zen 4, whose caches hold the floats].
+constexpr int64_t kFewestTerms = 8, kMostRows = 32;
 // What makes numbers of 4 and 8 bits with a sign numbers without one.
 constexpr int kNibbleOffset = 8, kByteOffset = 128;
 // Most terms of a block: its sum of products of 255 and 127 is an i32.
@@ -234,7 +236,7 @@ class BlockProductsPass {
     if (!w || graph_.Spec(node.inputs[0]).dtype != kFloats) return false;
     const Shape shape = graph_.Spec(w->numbers).shape;
     const int64_t rows = graph_.Spec(node.output).shape[0], block = shape[1];
-    const bool few_terms = rows * kFewestTerms > block, may_be_integers = IsOfFewRows(graph_, node);
+    const bool few_terms = rows * kFewestTerms > block || rows > kMostRows, may_be_integers = IsOfFewRows(graph_, node);
     if (few_terms && !may_be_integers) return false;
     const std::optional<TensorValue> numbers = SmallNumbers(w->numbers);
     if (!numbers) return false;

@@ -59,6 +59,8 @@ TEST(BlockWeights, StayBytesForFewRows) {
   EXPECT_EQ(of_bytes({.rows = 4, .k = 70}, true), "words");
   EXPECT_EQ(of_bytes({.zeros = Product::kPacked}, true), "words with zero points");
   EXPECT_EQ(of_bytes({.bits = 8}, true), "bytes");
+  EXPECT_EQ(of_bytes({.rows = 32, .k = 512, .block = 256}, true), "words");
+  EXPECT_EQ(of_bytes({.rows = 33, .k = 512, .block = 512}, true), "") << "each tile of rows converts them again";
   EXPECT_EQ(of_bytes({.rows = 5}, true), "") << "the sums of blocks cost too much";
   EXPECT_EQ(of_bytes({.zeros = Product::kFloats}, true), "") << "no bytes";
   EXPECT_EQ(of_bytes({.bits = 8, .zeros = Product::kPacked}, true), "") << "from -255 to 255";

@@ -35,6 +35,16 @@ std::vector<ColumnOperand> ConstantsOf(const PrimFunc& func, const BlockView& su
   return found;
 }
 
+// Returns the choices of the rows of a tile: those of which the last tile needs the least padding.
+std::vector<int64_t> HeightsOf(int64_t rows) {
+  std::vector<int64_t> heights;
+  for (int64_t tiles = CeilDiv(rows, kMaxRows); tiles <= rows; ++tiles) {
+    const int64_t height = CeilDiv(rows, tiles);
+    if (heights.empty() || heights.back() != height) heights.push_back(height);
+  }
+  return heights;
+}
+
 // The sums of a block for all vectors of the panels that are read side by side.
 struct SumsOfBlock {
   Name block, buffer;
@@ -66,29 +76,31 @@ Result<Choice> PlaceSums(SketchBuilder& s, const SumsOfBlock& sums, const Name& 
     }
   }
   const Unrolled unrolled = TRY(s.UnrollReduction(terms, Divisors(terms.extent, kMaxUnroll)));
-  TRY(s.Order({made[0], unrolled.outer, unrolled.inner, vectors, steps, row, lane, group}));
+  TRY(s.Order({made[0], unrolled.outer, unrolled.inner, steps, row, vectors, lane, group}));
   if (sums.group > 1) TRY(s.Do(Annotate{.target = group, .key = kDot, .value = 1}));
   TRY(s.Do(SetScope{.buffer = sums.buffer, .scope = Scope::kRegister}));
-  TRY(s.ZeroAndStraighten(sums.block, unrolled.outer, {unrolled.inner, steps}, {vectors, row}, lane));
+  TRY(s.ZeroAndStraighten(sums.block, unrolled.outer, {unrolled.inner, steps}, {row, vectors}, lane));
   return unrolled.factor;
 }
 
 }  // namespace
 
-// Places a product of a few rows and many constants, whose terms have a scale for each block, as StreamsRule does. The
-// sums of a block, integers or floats, stay in registers until they are scaled and added to the sum of all blocks:
+// Places a product of rows and many constants, whose terms have a scale for each block, as StreamsRule does. The sums
+// of a block, integers or floats, stay in registers until they are scaled and added to the sum of all blocks:
 //
 //   parallel over n_0
-//     registers = 0
-//     blocks of terms:
-//       sums = 0
-//       terms of the block, in groups: panels n_1, vectors of a panel, rows unrolled: sums += a * b
-//       panels, vectors, rows unrolled: registers += (sums - offset) * scales
-//     write the registers back through the element-wise epilogue
+//     tiles of rows m_0:
+//       registers = 0
+//       blocks of terms:
+//         sums = 0
+//         terms of the block, in groups: panels n_1, vectors of a panel, rows m_1 unrolled: sums += a * b
+//         panels, vectors, rows m_1 unrolled: registers += (sums - offset) * scales
+//       write the registers back through the element-wise epilogue
+//
+// The panels of a task stay in the core's own cache for all of its tiles.
 Status BlockStreamsRule(SketchBuilder& s, const BlockView& block, int) {
   const std::optional<BlockView> sum = SumOfBlocks(s.Blocks(), block);
   if (!sum) return Err("it does not compute sums of blocks of terms");
-  if (sum->spatial[0].extent > kFewRows) return Err("so many rows need a tile");
   const BlockView::Loop &m = sum->spatial[0], &n = sum->spatial[1], &terms = sum->reduce[0];
   std::optional<ColumnOperand> numbers = FindColumnOperand(s.func(), block, Name(), block.spatial[2].iter);
   if (!numbers || !numbers->constant || numbers->by_iterators || numbers->rank != 3)
@@ -99,6 +111,7 @@ Status BlockStreamsRule(SketchBuilder& s, const BlockView& block, int) {
   if (block.reduce.back().extent % kByteGroup == 0) sums.group = StepsOfDot(block, s.target());
 
   const WriteBack out = TRY(s.MakeWriteBack(*sum));
+  const Choice rows = TRY(s.Choose(m.var.str() + "_rows", HeightsOf(m.extent)));
   const auto [panels, width] = TRY(ChooseStreamedPanels(s, n, lanes));
   numbers->k_dim = 1;
   TRY(PackColumns(s, block.name, *numbers, width, sums.group));
@@ -107,16 +120,18 @@ Status BlockStreamsRule(SketchBuilder& s, const BlockView& block, int) {
 
   auto [task, panel, column] = TRY(s.Split(n.var, {kAuto, panels, width}));
   auto [panel_vectors, lane] = TRY(s.Split(column, {kAuto, lanes}));
-  TRY(s.Order({task, terms.var, panel, panel_vectors, m.var, lane}));
+  auto [tiles, row] = TRY(s.Split(m.var, {kAuto, rows}));
+  TRY(s.Order({task, tiles, terms.var, panel, panel_vectors, row, lane}));
   TRY(s.Parallel(task));
-  // The sums of a block get the columns that whole panels have, so that what adds them needs no guards for columns.
+  // The sums of a block get the rows and columns of whole tiles, so that what adds them needs no guards.
+  TRY((s.Split(block.spatial[1].var, {kAuto, rows})));
   TRY((s.Split(block.spatial[2].var, {kAuto, panels, width})));
   TRY(s.Do(PadBlock{.block = block.name}));
   TRY(s.Do(PadBlock{.block = sum->name}));
   const Choice steps = TRY(PlaceSums(s, sums, terms.var));
   TRY(s.MakeRegisterTile(
       *sum, out,
-      {.at = task, .below = terms.var, .tile = {panel, panel_vectors, m.var}, .vector = lane, .lanes = lanes}));
+      {.at = tiles, .below = terms.var, .tile = {panel, panel_vectors, row}, .vector = lane, .lanes = lanes}));
   s.AddStage({.kind = StageModel::kStreams,
               .block = block.name,
               .m_knob = panels.knob,
@@ -126,7 +141,8 @@ Status BlockStreamsRule(SketchBuilder& s, const BlockView& block, int) {
               .n = n.extent,
               .k = terms.extent * Iterations(block.reduce) / sums.group,
               .element_bytes = block.element_bytes,
-              .depth = 2,  // the sums of a block, and those of all blocks
+              .column = ModelOf(block, *numbers, sums.group),
+              .row_knob = rows.knob,
               .operands = 1 + static_cast<int>(constants.size())});
   s.Call(block.name.str() + ":block_streams");
   return {};

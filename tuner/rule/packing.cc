@@ -144,6 +144,24 @@ bool DependsOn(const BlockView& block, const Buffer& operand, const BlockView::L
   return depends;
 }
 
+ColumnModel ModelOf(const BlockView& block, const ColumnOperand& operand, int64_t group) {
+  ColumnModel model{.bytes = operand.buffer->dtype.Bytes() * group};
+  for (const BlockView::Loop& loop : block.reduce)
+    model.held *= DependsOn(block, operand.buffer, loop) ? 1 : loop.extent;
+  // The instruction for groups widens the elements.
+  const auto converts = [&](const Expr& e) { return e.As<Binary>() || (e.As<Cast>() && group == 1); };
+  Walk(block.node.As<Block>()->body, nullptr, [&](const Expr& e) {
+    int columns = 0, others = 0;
+    Walk(e, [&](const Expr& part) {
+      if (const Load* load = part.As<Load>()) ++(load->buffer.Same(operand.buffer) ? columns : others);
+      return true;
+    });
+    model.conversions += columns > 0 && others == 0 && converts(e);
+    return true;
+  });
+  return model;
+}
+
 Result<Name> PackColumns(SketchBuilder& s, const Name& block, const ColumnOperand& operand, const IntArg& width,
                          int64_t group) {
   const Name& buffer = operand.buffer->name;

@@ -39,9 +39,6 @@ std::optional<ColumnOperand> FindColumnOperand(const PrimFunc& func, const Block
                                                const Name& n_iter);
 std::optional<RowOperand> FindRowOperand(const BlockView& block, const Roles& roles);
 
-// Most rows of a streamed product whose constants fit a core's own cache. With more rows, a register tile is as fast.
-inline constexpr int64_t kFewRows = 4;
-
 // The panels of constants that are streamed: how many are read at the same time, and the columns of one.
 struct StreamedPanels {
   Choice count, width;
@@ -50,6 +47,9 @@ Result<StreamedPanels> ChooseStreamedPanels(SketchBuilder& s, const BlockView::L
 
 // Returns whether an operand's subscripts use the loop.
 bool DependsOn(const BlockView& block, const Buffer& operand, const BlockView::Loop& loop);
+
+// Returns what a product reads of each column of the operand in steps of `group` terms.
+ColumnModel ModelOf(const BlockView& block, const ColumnOperand& operand, int64_t group);
 
 // Copies the operand for this block. `width` is the number of columns of a panel, `height` the number of rows of a
 // register tile, `piece` the number of unrolled steps of the reduction. The layout of columns is

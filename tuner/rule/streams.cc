@@ -9,6 +9,8 @@
 namespace autotune {
 namespace {
 
+// Most rows of a streamed product whose constants fit a core's own cache. With more rows, a register tile is as fast.
+constexpr int64_t kFewRows = 4;
 constexpr int64_t kWorthStreaming = 64 << 10;  // bytes of constants below which a register tile is as fast
 
 // Returns the most rows of a product that is streamed. Constants from beyond a core's own cache arrive so slowly
@@ -119,11 +121,11 @@ Status StreamsRule(SketchBuilder& s, const BlockView& block, int) {
               .m_knob = panels.knob,
               .n_knob = width.knob,
               .k_knob = k.factor.knob,
-              .shared = shares ? last.extent : 1,
               .m = r.m.extent,
               .n = r.n.extent * Iterations(r.outer),
               .k = Iterations(r.k) / group,  // a group is a step with operands as wide as a result
-              .element_bytes = block.element_bytes});
+              .element_bytes = block.element_bytes,
+              .column = ModelOf(block, *constants, group)});
   s.Call(block.name.str() + ":streams");
   return {};
 }

@@ -8,6 +8,8 @@
 //
 //   sum over k in b of x[k] w[k]  =  sum over k in b of x[k] (w[k] + z)  -  z (sum over k in b of x[k])
 //
+// Weights with a scale for each column, or one for all, are one block, in products of a few rows.
+//
 // Data in blocks of integers (graph/rounded_rows.h) meet the integers of the weights, without signs:
 //
 //   sum over the blocks b of s[b] t[b] (sum over k in b of x[k] (w[k] + z)  -  z (sum over k in b of x[k]))
@@ -33,6 +35,8 @@ constexpr DType kFloats = DType::Float(32);
 // the product has rows [chosen], and for kMostRows at most: as many take as long as with floats, twice as many 1.3
 // times as long [measured on Zen 4, whose caches hold the floats].
 constexpr int64_t kFewestTerms = 8, kMostRows = 32;
+// Fewest columns of a product of one block: a vector of every target. Fewer are sums of rows.
+constexpr int64_t kFewestColumns = 16;
 // What makes numbers of 4 and 8 bits with a sign numbers without one.
 constexpr int kNibbleOffset = 8, kByteOffset = 128;
 // Most terms of a block: its sum of products of 255 and 127 is an i32.
@@ -62,6 +66,66 @@ class BlockProductsPass {
     const Shape &shape = graph_.Spec(cast->output).shape, &scales = graph_.Spec(scaled->inputs[1]).shape;
     const bool fits = scales == Shape{shape[0], 1, shape[2]} && shape[2] == graph_.Spec(product.inputs[1]).shape[1];
     return fits ? std::optional(Blocks{cast->inputs[0], scaled->inputs[1]}) : std::nullopt;
+  }
+
+  // Returns the numbers of constant weights [k, n] minus their zero points, as one block, if they fit a byte with a
+  // sign. Their node may transpose them.
+  std::optional<TensorValue> ColumnNumbers(ValueId integers, bool transposed) const {
+    const std::optional<Centered> w = CenteredOf(graph_, integers);
+    const Constant* numbers = w && w->views.empty() ? ConstantBehind(graph_, w->bytes) : nullptr;
+    const Constant* zeros = numbers && w->zero >= 0 ? ConstantBehind(graph_, w->zero) : nullptr;
+    const Shape& shape = graph_.Spec(integers).shape;
+    if (!numbers || (w->zero >= 0 && !zeros) || shape.size() != 2) return std::nullopt;
+    const int64_t columns = shape[transposed ? 0 : 1], terms = shape[transposed ? 1 : 0];
+    const TensorValue from = graph_.ConstantValue(*numbers);
+    std::optional<TensorValue> zero;
+    if (zeros) zero = graph_.ConstantValue(*zeros);
+    if (zero && !IsOfColumns(graph_.Spec(w->zero).shape, columns, transposed)) return std::nullopt;
+    const bool one_zero = zero && zero->spec.NumElements() == 1;
+    char* bytes = nullptr;
+    TensorValue small{{DType::Int(8), {1, terms, columns}},
+                      SharedBytes::Allocate(static_cast<size_t>(terms * columns), &bytes)};
+    for (int64_t i = 0; i < terms * columns; ++i) {
+      const int64_t k = i / columns, column = i % columns;
+      const double number =
+          from.Number(transposed ? column * terms + k : i) - (zero ? zero->Number(one_zero ? 0 : column) : 0);
+      if (number < -128 || number > 127) return std::nullopt;
+      bytes[i] = static_cast<char>(number);
+    }
+    return small;
+  }
+
+  // Returns whether a tensor of this shape has one number, or one for each column of a matrix.
+  static bool IsOfColumns(const Shape& shape, int64_t columns, bool transposed) {
+    if (TensorSpec{kFloats, shape}.NumElements() == 1) return true;
+    if (transposed) return shape == Shape{columns, 1};
+    return shape == Shape{1, columns} || shape == Shape{columns};
+  }
+
+  // Rewrites a product of a few rows of floats with weights whose scale belongs to a column, or to all of them.
+  bool RewriteColumns(const Node& node) {
+    const TensorSpec& rows = graph_.Spec(node.inputs[0]);
+    if (!IsOfFewRows(graph_, node) || rows.dtype != kFloats || rows.rank() != 2) return false;
+    // The importer transposes the weights of Gemm behind their scale.
+    const Node* transpose = ProducerOf(graph_, node.inputs[1], Op::kTranspose);
+    const Node* scaled = ProducerOf(graph_, transpose ? transpose->inputs[0] : node.inputs[1], Op::kMul);
+    const Node* cast = scaled ? ProducerOf(graph_, scaled->inputs[0], Op::kCast) : nullptr;
+    if (!cast || graph_.Spec(cast->output).shape != graph_.Spec(scaled->output).shape) return false;
+    const int64_t columns = graph_.Spec(node.output).shape[1];
+    const ValueId scales = scaled->inputs[1];
+    if (columns < kFewestColumns || graph_.Spec(scales).dtype != kFloats || !IsOfConstants(graph_, scales))
+      return false;
+    if (!IsOfColumns(graph_.Spec(scales).shape, columns, transpose != nullptr)) return false;
+    const std::optional<TensorValue> numbers = ColumnNumbers(cast->inputs[0], transpose != nullptr);
+    if (!numbers) return false;
+    GraphBuilder& b = rewriter_.builder;
+    const ValueId ones = b.AddConstant(
+        "", TensorValue::FromNumbers(kFloats, {1, columns}, std::vector<double>(static_cast<size_t>(columns), 1)));
+    const int64_t count = graph_.Spec(scales).NumElements();
+    const ValueId of_columns =
+        b.Must(Op::kMul, {ones, b.Must(Op::kReshape, {rewriter_.Map(scales)}, ReshapeAttrs{{1, count}})});
+    rewriter_.Set(node.output, FloatProduct(rewriter_.Map(node.inputs[0]), *numbers, of_columns, node.name));
+    return true;
   }
 
   // Returns the numbers of constant weights, minus their zero points, if they fit a byte with a sign.
@@ -233,7 +297,8 @@ class BlockProductsPass {
   bool Rewrite(const Node& node) {
     if (node.op != Op::kMatmul || graph_.Spec(node.output).dtype != kFloats) return false;
     const std::optional<Blocks> w = BlocksOf(node);
-    if (!w || graph_.Spec(node.inputs[0]).dtype != kFloats) return false;
+    if (!w) return RewriteColumns(node);
+    if (graph_.Spec(node.inputs[0]).dtype != kFloats) return false;
     const Shape shape = graph_.Spec(w->numbers).shape;
     const int64_t rows = graph_.Spec(node.output).shape[0], block = shape[1];
     const bool few_terms = rows * kFewestTerms > block || rows > kMostRows, may_be_integers = IsOfFewRows(graph_, node);

@@ -136,12 +136,13 @@ std::optional<Operands> WithNumber(const Expr& e, BinaryOp op) {
   return b ? std::optional(Operands{n->a, *b}) : std::nullopt;
 }
 
+constexpr double kWhole = 0x1.8p23, kSmall = 1 << 20;
+
 // Converts min(max(round(x) + z, low), high), as QuantizeLinear makes it, to an integer of few bits. The bounds and z
 // are small whole numbers, so x may be clamped before it is rounded: to [low - z, high - z]. A sum of about 1.5 * 2^23
 // has the rounded number in its last bits (half to even, as round does): one instruction instead of a rounding and a
 // conversion. Returns e if it has another form.
 Expr FromQuantized(const Expr& e, const Cast& cast) {
-  constexpr double kWhole = 0x1.8p23, kSmall = 1 << 20;
   const DType from = cast.a.dtype(), to = e.dtype().Element();
   const std::optional<Operands> least = WithNumber(cast.a, BinaryOp::kMin);
   const std::optional<Operands> most = least ? WithNumber(least->a, BinaryOp::kMax) : std::nullopt;
@@ -160,8 +161,56 @@ Expr FromQuantized(const Expr& e, const Cast& cast) {
   return MakeCast(e.dtype(), whole);
 }
 
+// A number plus an integer.
+struct Offset {
+  Expr number;
+  int64_t added = 0;
+};
+Offset OffsetOf(const Expr& e) {
+  const Binary* n = e.As<Binary>();
+  const Broadcast* lanes = n ? n->b.As<Broadcast>() : nullptr;
+  const int64_t* b =
+      n && (n->op == BinaryOp::kAdd || n->op == BinaryOp::kSub) ? AsInt(lanes ? lanes->a : n->b) : nullptr;
+  if (!b || std::abs(*b) > static_cast<int64_t>(kSmall)) return {e, 0};
+  return {n->a, n->op == BinaryOp::kAdd ? *b : -*b};
+}
+
+// Returns the 32 bits plus z of which FromQuantized took the last ones; nothing if it did not make `narrow`, or if it
+// would have cut off some of the number's bits.
+std::optional<Offset> BitsOfQuantized(const Expr& narrow) {
+  const Cast* cast = narrow.As<Cast>();
+  if (!cast || cast->a.dtype().Element() != DType::Int(32)) return std::nullopt;
+  const Offset sum = OffsetOf(cast->a);
+  const Call* bits = sum.number.As<Call>();
+  if (!bits || bits->op != Op::kReinterpret) return std::nullopt;
+  const std::optional<Operands> whole = WithNumber(bits->args[0], BinaryOp::kAdd);
+  const std::optional<Operands> least = whole ? WithNumber(whole->a, BinaryOp::kMin) : std::nullopt;
+  const std::optional<Operands> most = least ? WithNumber(least->a, BinaryOp::kMax) : std::nullopt;
+  if (!most || whole->b != kWhole) return std::nullopt;
+  const auto z = static_cast<double>(sum.added);
+  return Fits({most->b + z, least->b + z, false}, narrow.dtype().Element()) ? std::optional(sum) : std::nullopt;
+}
+
+// Converts a quantized number, plus or minus an integer, to an integer of few bits: those are the last ones of the bits
+// that the number came from, whose upper 16 alone are not its own. So words of numbers minus their zero points take one
+// conversion, instead of one to bytes, one back, and a subtraction. Returns e if it is something else.
+Expr FromNarrow(const Expr& e, const Cast& cast) {
+  constexpr int kOwnBits = 16;
+  if (!e.dtype().IsInt() || e.dtype().bits > kOwnBits) return e;
+  const Offset sum = OffsetOf(cast.a);
+  const Cast* wide = sum.number.As<Cast>();
+  const bool widens = wide && wide->a.dtype().IsInt() && sum.number.dtype().Element() == DType::Int(32);
+  const std::optional<Offset> bits = widens ? BitsOfQuantized(wide->a) : std::nullopt;
+  if (!bits) return e;
+  const DType type = bits->number.dtype();
+  const int64_t added = bits->added + sum.added;
+  return MakeCast(
+      e.dtype(), added == 0 ? bits->number : bits->number + MakeBroadcast(IntConst(added, type.Element()), type.lanes));
+}
+
 Expr Defined(const Expr& e, bool has_vectors) {
   const Cast* cast = e.As<Cast>();
+  if (cast && has_vectors && cast->a.dtype().IsInt()) return FromNarrow(e, *cast);
   if (!cast || !cast->a.dtype().IsFloat() || !e.dtype().IsInt()) return e;
   const DType to = e.dtype().Element();
   if (has_vectors) {

@@ -86,6 +86,37 @@ TEST(QuantizedCasts, TakeOneSumInsteadOfARounding) {
   EXPECT_TRUE(LosesRounding("min(max(round(x[v]) + 40001.0, 0.0), 65535.0)", "u16"));
 }
 
+// Returns how many conversions of integers the lowered program has, for a target whose registers hold the 16 lanes.
+int64_t ConversionsOf(const std::string& value, const std::string& to) {
+  EXPECT_TRUE(LosesRounding(value, to)) << value;
+  const Target target = Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=skylake-avx512").value();
+  const auto kernel = Lower(Conversion(value, to, "f32"), target);
+  int64_t found = 0;
+  Walk(kernel->run.body, nullptr, [&](const Expr& e) {
+    const Cast* cast = e.As<Cast>();
+    found += cast && e.dtype().lanes > 1 && cast->a.dtype().IsInt();
+    return true;
+  });
+  return found;
+}
+
+TEST(QuantizedCasts, GiveWordsDirectly) {
+  const std::string byte = "u8(min(max(round(x[v]) + 77.0, 0.0), 255.0))";
+  EXPECT_EQ(ConversionsOf("i32(" + byte + ") - i32(77)", "i16"), 1);
+  EXPECT_EQ(ConversionsOf("i32(" + byte + ") - i32(200)", "i16"), 1);
+  EXPECT_EQ(ConversionsOf("i32(" + byte + ") + i32(900)", "i16"), 1);
+  EXPECT_EQ(ConversionsOf("i32(" + byte + ")", "i16"), 1);
+  EXPECT_EQ(ConversionsOf("i32(u8(min(max(round(x[v]), 0.0), 255.0))) - i32(128)", "i8"), 1) << "no zero point";
+  EXPECT_EQ(ConversionsOf("i32(i8(min(max(round(x[v]) + -5.0, -128.0), 127.0))) - i32(-5)", "i16"), 1);
+}
+
+TEST(QuantizedCasts, StayBytesInBetween) {
+  const std::string byte = "u8(min(max(round(x[v]) + 77.0, 0.0), 255.0))";
+  EXPECT_EQ(ConversionsOf("(i32(" + byte + ") - i32(77)) * i32(3)", "i16"), 3) << "a product";
+  EXPECT_EQ(ConversionsOf("i32(" + byte + ") - i32(77)", "i32"), 2) << "more bits than are the number's own";
+  EXPECT_EQ(ConversionsOf("i32(" + byte + ") - i32(2000000)", "i16"), 3) << "too large";
+}
+
 TEST(QuantizedCasts, OthersKeepTheirRounding) {
   for (const char* value : {"min(max(round(x[v]) + 7.0, 0.0), 256.0)",   // bounds beyond the type
                             "min(max(round(x[v]) + 7.0, -1.0), 255.0)",  //

@@ -134,34 +134,43 @@ struct Tracker::Impl {
       : loop(loop),
         options(options),
         state(WithCalls(std::move(state)), BootMillis()),
-        timer(loop, [this] { Perform(this->state.Wake(BootMillis())); }),
+        timer(loop, [this] { Perform(this->state.Wake(Now())); }),
         answers(loop, {.look = [this] { return this->state.WholeStatus(BootMillis()); },
                        .send = [this](const StatusQuestion& question,
                                       const rpc::Frames& answer) { SendStatus(question, answer); }}) {}
 
   TrackerState::Options WithCalls(TrackerState::Options given) {
+    given.send = [this](const rpc::Peer& peer, const rpc::Message& message) { Emit(peer, message); };
+    given.save = [this] {
+      if (!options.state_folder.empty()) Save();
+    };
     given.dial_trouble = [this](const rpc::Id& server) { return TroubleOf(server); };
     given.on_event = [this](rpc::FarmEvent event) {
-      event_file->Write(event);
+      event_file->Write(event, input_at);
       if (options.on_event) untold.push_back(std::move(event));
     };
     return given;
   }
-  void Perform(TrackerState::Output output) {
-    if (output.save && !options.state_folder.empty()) Save();
-    // Sends the messages. If a peer turns out to be gone, the state may answer with further messages.
-    while (!output.messages.empty() || !output.dials.empty()) {
-      TrackerState::Output more;
-      const auto add = [&](TrackerState::Output next) {
-        more.messages.insert(more.messages.end(), next.messages.begin(), next.messages.end());
-        more.dials.insert(more.dials.end(), next.dials.begin(), next.dials.end());
-      };
-      for (const auto& [peer, message] : output.messages) {
-        // A peer whose queue is full is alive, and asks again for what it does not get.
-        if (Send(peer, message) == rpc::Sent::kGone) add(state.OnUnreachable(peer, BootMillis()));
-      }
-      for (const TrackerState::Dial& dial : output.dials) Do(dial);
-      output = std::move(more);
+  // Begins an input of the state, and returns its time. Events have happened then, before the messages that they cause.
+  int64_t Now() {
+    input_at = WallMillis();
+    return BootMillis();
+  }
+  // Sends a message of the state.
+  void Emit(const rpc::Peer& peer, const rpc::Message& message) {
+    if (held) {
+      held->emplace_back(peer, message);
+    } else if (Send(peer, message) == rpc::Sent::kGone) {  // one whose queue is full is alive, and asks again
+      gone.push_back(peer);
+    }
+  }
+  // Ends an input of the state: does what has come of it and has not been done yet.
+  void Perform(const TrackerState::Dials& dialled) {
+    for (const TrackerState::Dial& dial : dialled) Do(dial);
+    // The state may send further messages, to peers that have left as well.
+    while (!gone.empty()) {
+      for (const rpc::Peer& peer : std::exchange(gone, {}))
+        for (const TrackerState::Dial& dial : state.OnUnreachable(peer, Now())) Do(dial);
     }
     // The answers do not wait for the log.
     for (rpc::FarmEvent& event : std::exchange(untold, {})) options.on_event(std::move(event));
@@ -181,7 +190,7 @@ struct Tracker::Impl {
       // The answer ends the connection, which must not end inside its own call.
       loop.Post([this, alive = std::weak_ptr(alive), dial, answer] {
         if (alive.expired()) return;
-        Perform(state.OnDialAnswer(dial, answer, BootMillis()));
+        Perform(state.OnDialAnswer(dial, answer, Now()));
         if (options.on_message) options.on_message();
       });
     };
@@ -225,7 +234,7 @@ struct Tracker::Impl {
   }
   void SendStatus(const StatusQuestion& question, const rpc::Frames& answer) {
     if (!question.identity.empty() && !allowed->Find(question.identity)) return;  // revoked meanwhile
-    if (Send(question.peer, answer) == rpc::Sent::kGone) Perform(state.OnUnreachable(question.peer, BootMillis()));
+    if (Send(question.peer, answer) == rpc::Sent::kGone) Perform(state.OnUnreachable(question.peer, Now()));
   }
   rpc::RouterSocket::Handlers HandlersOf(size_t socket) {
     rpc::RouterSocket::Handlers handlers;
@@ -233,13 +242,10 @@ struct Tracker::Impl {
       from.peer.insert(from.peer.begin(), static_cast<char>(socket));
       if (const auto* wish = message.As<rpc::StatusRequest>(); wish && !rpc::RefusalOf(from, message))
         return answers.Ask({from.peer, from.identity, message.request, wish->key});
-      TrackerState::Output output = state.On(from, message, BootMillis());
       const bool about_members =
           message.As<rpc::MemberInvite>() || message.As<rpc::MemberRevoke>() || message.As<rpc::KeyRotate>();
-      // Who gets the answer can rely on it: a new member gets in, and a revoked one has nothing left.
-      if (about_members && from.roles.Has(rpc::Role::kAdmin))
-        ReadMembersAgain(from.name.empty() ? "on this host" : "by " + from.name);
-      Perform(std::move(output));
+      about_members&& from.roles.Has(rpc::Role::kAdmin) ? ChangeMembers(from, message)
+                                                        : Perform(state.On(from, message, Now()));
       if (options.on_message) options.on_message();
     };
     handlers.on_malformed = [this](const rpc::Peer&, const rpc::Refusal&) { state.OnMalformed(); };
@@ -247,9 +253,9 @@ struct Tracker::Impl {
     if (!options.state_folder.empty())
       handlers.kept_bytes = [this] { return options.other_bytes() + answers.Memory(); };
     handlers.close_others = [this] {
-      std::optional<TrackerState::Output> output = state.EndDials(BootMillis());
-      if (output) Perform(std::move(*output));
-      return output.has_value();
+      const std::optional<TrackerState::Dials> ended = state.EndDials(Now());
+      if (ended) Perform(*ended);
+      return ended.has_value();
     };
     return handlers;
   }
@@ -281,6 +287,15 @@ struct Tracker::Impl {
     }
     return {};
   }
+  // Who gets the answer can rely on it: a new member gets in, and a revoked one has nothing left.
+  void ChangeMembers(const rpc::From& from, const rpc::Message& message) {
+    held.emplace();
+    const TrackerState::Dials dialled = state.On(from, message, Now());
+    const Messages sent = std::exchange(held, std::nullopt).value();
+    ReadMembersAgain(from.name.empty() ? "on this host" : "by " + from.name);
+    for (const auto& [peer, answer] : sent) Emit(peer, answer);
+    Perform(dialled);
+  }
   // Takes over a change of the list of members. What those have who are no members any more ends.
   void ReadMembersAgain(const std::string& by = "on this host") {
     const Result<Members> read = ReadFarmMembers(options.state_folder);
@@ -293,7 +308,7 @@ struct Tracker::Impl {
     members = *read;
     allowed->Set(now);
     for (const auto& [key, member] : before)
-      if (!now.contains(key)) Perform(state.RevokeMember(key, BootMillis()));
+      if (!now.contains(key)) Perform(state.RevokeMember(key, Now()));
     if (remote_socket) remote_socket->CloseRevoked();
     if (waits_anew) AwaitNextKey(members.next_at - WallMillis());
     if (has_new_key && remote_socket) remote_socket->ChangeKeys(members.keys);
@@ -315,7 +330,11 @@ struct Tracker::Impl {
   Loop& loop;
   TrackerOptions options;
   std::optional<rpc::EventFile> event_file;  // null before the endpoints are known
+  int64_t input_at = 0;                      // ms since 1970
   std::vector<rpc::FarmEvent> untold;        // for options.on_event
+  using Messages = std::vector<std::pair<rpc::Peer, rpc::Message>>;
+  std::optional<Messages> held;  // if there is one: gets the state's messages, and nothing is sent
+  std::vector<rpc::Peer> gone;   // peers that have left, as the present input has shown
   TrackerState state;
   int64_t saved_changes = 0;  // TrackerState::changes as of the latest write
   Loop::Watch save;
@@ -345,7 +364,7 @@ Tracker::~Tracker() {
 const std::vector<std::string>& Tracker::endpoints() const { return impl_->endpoints; }
 
 void Tracker::FailKey(const std::string& key, const std::string& why) {
-  impl_->Perform(impl_->state.FailKey(key, why, BootMillis()));
+  impl_->Perform(impl_->state.FailKey(key, why, impl_->Now()));
 }
 
 bool Tracker::Offers(const std::string& key, std::string* why) const {
@@ -366,14 +385,13 @@ FarmSnapshot Tracker::Snapshot() const {
 
 rpc::Body Tracker::Administer(rpc::Body question, const std::string& who) {
   const rpc::From from{.peer = "no socket", .identity = {}, .name = who, .roles = {rpc::Role::kAdmin}};
-  TrackerState::Output output = impl_->state.On(from, {rpc::RandomId(), std::move(question), {}}, BootMillis());
+  impl_->held.emplace();
+  const TrackerState::Dials dialled = impl_->state.On(from, {rpc::RandomId(), std::move(question), {}}, impl_->Now());
   rpc::Body answer = rpc::Refusal{rpc::code::kUnexpected, "the tracker does not answer this"};
-  std::erase_if(output.messages, [&](auto& sent) {
-    if (sent.first != from.peer) return false;
-    answer = std::move(sent.second.body);
-    return true;
-  });
-  impl_->Perform(std::move(output));
+  Impl::Messages sent = std::exchange(impl_->held, std::nullopt).value();
+  for (auto& [peer, message] : sent)
+    peer == from.peer ? void(answer = std::move(message.body)) : impl_->Emit(peer, message);
+  impl_->Perform(dialled);
   return answer;
 }
 

@@ -12,14 +12,14 @@ namespace autotune {
 
 void TrackerState::SetDialed(const rpc::Id& id, Server& server, Server::Dialed dialed, int64_t now, int64_t delay) {
   using Dialed = Server::Dialed;
-  if (server.dialed == Dialed::kUnderWay) output_.dials.push_back({id, {}, ""});
+  if (server.dialed == Dialed::kUnderWay) dialled_.push_back({id, {}, ""});
   due_dials_.Clear(id);
   dials_.Clear(id);
   server.dialed = dialed;
   if (dialed == Dialed::kUnderWay) {
     const rpc::DeviceInfo& device = server.report.device;
     dials_.Set(id, now + options_.dial_ms);
-    output_.dials.push_back({id, device.AllEndpoints(), device.public_key});
+    dialled_.push_back({id, device.AllEndpoints(), device.public_key});
     return;
   }
   if (dialed == Dialed::kDue) due_dials_.Set(id, now + delay);
@@ -97,7 +97,7 @@ std::string TrackerState::ReachHelp(const Server& server) const {
          ", or use WireGuard between the hosts and --advertise WIREGUARD-ADDRESS:" + port;
 }
 
-TrackerState::Output TrackerState::OnDialAnswer(const Dial& dial, const rpc::Message& answer, int64_t now) {
+TrackerState::Dials TrackerState::OnDialAnswer(const Dial& dial, const rpc::Message& answer, int64_t now) {
   Advance(now);
   const auto found = servers_.find(dial.server);
   if (found == servers_.end()) return Take();
@@ -118,7 +118,7 @@ TrackerState::Output TrackerState::OnDialAnswer(const Dial& dial, const rpc::Mes
   return Take();
 }
 
-std::optional<TrackerState::Output> TrackerState::EndDials(int64_t now) {
+std::optional<TrackerState::Dials> TrackerState::EndDials(int64_t now) {
   if (dials_.Size() == 0) return std::nullopt;
   Advance(now);
   std::vector<rpc::Id> ended;

@@ -83,7 +83,7 @@ rpc::Body TrackerState::BeginHold(rpc::DeviceHold hold, int64_t now) {
   const Hold& begun = holds_[hold.pattern] = {hold, hold.for_ms > 0 ? now + hold.for_ms : rpc::kNever};
   hold.for_ms > 0 ? hold_ends_.Set(hold.pattern, begun.until) : hold_ends_.Clear(hold.pattern);
   ++changes_;
-  output_.save = true;
+  options_.save();
   if (options_.on_event) {
     options_.on_event({.kind = locks ? FarmEvent::Kind::kLocked : FarmEvent::Kind::kDrained,
                        .key = hold.pattern,
@@ -112,7 +112,7 @@ rpc::Body TrackerState::EndHolds(const rpc::DeviceHold& wish, int64_t now) {
                                              (others.empty() ? "" : "; there are " + ListOf(others))};
   }
   for (const std::string& pattern : held.patterns) RemoveHold(pattern, "ended by " + rpc::AdminText(wish.who));
-  output_.save = true;
+  options_.save();
   for (auto& [id, server] : servers_) {
     if (server.hold.empty()) continue;
     FindHold(id, server, now);

@@ -23,6 +23,13 @@ std::string TrackerState::ClientNameOf(const std::string& member, const std::str
   return stated.empty() ? member : member + " (" + stated + ")";
 }
 
+rpc::LeaseRequest TrackerState::AsMember(const rpc::From& from, rpc::LeaseRequest wish) {
+  if (from.identity.empty()) return wish;
+  wish.tenant = from.name;
+  wish.client_name = ClientNameOf(from.name, wish.client_name);
+  return wish;
+}
+
 std::string TrackerState::OutOfReach(const std::string& client, const std::string& key) const {
   bool exists = false;
   for (const auto& [id, server] : servers_) {
@@ -121,7 +128,7 @@ std::vector<ServerSilence> TrackerState::Silences(int64_t now) const {
 
 // ---------------------------------------------------------------------------------------------------------------------
 
-TrackerState::Output TrackerState::RevokeMember(const std::string& identity, int64_t now) {
+TrackerState::Dials TrackerState::RevokeMember(const std::string& identity, int64_t now) {
   Advance(now);
   std::vector<Id> leases, servers;
   for (const auto& [id, lease] : leases_)

@@ -53,21 +53,20 @@ void TrackerState::OnLeaseRequest(const rpc::From& from, const Message& message,
     return OnRepeated(from, message, known->second, now);
   if (auto failed = failed_keys_.find(wish.key); failed != failed_keys_.end())
     return Send(peer, message.request, Refusal{code::kKeyFailed, failed->second});
-  int64_t wait = std::clamp<int64_t>(wish.wait_ms, 0, kLongestMs);
-  Waiting waiting{message.request, peer, from.identity, wish, now, now, now + wait};
-  if (!from.identity.empty()) {
-    waiting.wish.tenant = from.name;
-    waiting.wish.client_name = ClientNameOf(from.name, wish.client_name);
-  }
   // If nobody waits for such a device, a free one is granted without the queue, which takes longer.
   const bool may_have_it = !waiting_.contains(wish.key) && !Recovering(now);
-  if (Server* server = may_have_it ? FreeServer(waiting) : nullptr) return Grant(waiting, *server, now);
+  if (Server* server = may_have_it ? FreeServer(wish, from.identity, now) : nullptr) {
+    Lease lease = Grant(peer, message.request, from.identity, *server, now);
+    return Book(std::move(lease), AsMember(from, wish), 0, *server, now);
+  }
   if (!keys_.count(wish.key) && now >= servers_may_arrive_until_) {
     return Send(peer, message.request, Refusal{code::kUnknownKey, UnknownKey(wish.key)});
   }
   if (const std::string why = OutOfReach(from.identity, wish.key); !why.empty())
     return Send(peer, message.request, Refusal{code::kUnknownKey, why});
   if (queue_.size() >= kMaxQueue) return Send(peer, message.request, Refusal{code::kTooLarge, "too many clients wait"});
+  const int64_t wait = std::clamp<int64_t>(wish.wait_ms, 0, kLongestMs);
+  Waiting waiting{message.request, peer, from.identity, AsMember(from, wish), now, now, now + wait};
   std::set<int64_t>& others = waiting_[wish.key];
   others.insert(++last_ticket_);
   waiting.position = static_cast<int64_t>(others.size());

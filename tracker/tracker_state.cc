@@ -29,6 +29,7 @@ TrackerState::TrackerState(Options options, int64_t now)
       servers_may_arrive_until_(now + (options_.recovering ? 0 : options_.grace_ms)),
       recovering_until_(options_.recovering ? std::optional(now + options_.ttl_ms) : std::nullopt),
       epoch_(options_.epoch),
+      next_lease_(options_.new_id()),
       next_round_(now) {
   for (const auto& [key, age] : options_.keys) keys_[key] = now - age;
   for (const KnownBoard& board : options_.boards) boards_[board.server] = board;
@@ -204,7 +205,7 @@ void TrackerState::SetUnreachable(const Id& id, Server& server, std::string why,
   Happened(FarmEvent::Kind::kUnreachable, id, server, std::move(why), nullptr, now);
 }
 
-TrackerState::Output TrackerState::OnUnreachable(const Peer& peer, int64_t now) {
+TrackerState::Dials TrackerState::OnUnreachable(const Peer& peer, int64_t now) {
   Advance(now);
   // The server's lease stays until the server has been silent for long: it may still live and connect again.
   if (auto it = peers_.find(peer); it != peers_.end())
@@ -237,22 +238,30 @@ void TrackerState::SendGrant(const Peer& peer, const Lease& lease, const Server&
                          ProofOf(granted, report.grant_key)});
 }
 
-void TrackerState::Grant(const Waiting& waiting, Server& server, int64_t now) {
-  const rpc::LeaseRequest& wish = waiting.wish;
-  rpc::Token token{epoch_, ++counter_};
-  const Id& id = server.report.server;
+TrackerState::Lease TrackerState::Grant(const Peer& peer, const Id& request, const std::string& identity,
+                                        const Server& server, int64_t now) {
+  Lease lease{.id = std::move(next_lease_), .request = request, .token = {epoch_, ++counter_}};
   const rpc::Token& highest = server.report.highest;
-  if (token <= highest) token.epoch = highest.epoch + 1;
-  Lease lease{options_.new_id(), waiting.request, token, id, wish.client, wish.client_name, wish.tenant, wish.job, now};
-  lease.worked = now;
-  lease.identity = waiting.identity;
+  if (lease.token <= highest) lease.token.epoch = highest.epoch + 1;
+  lease.server = server.report.server;
+  lease.granted = lease.worked = now;
+  lease.identity = identity;
+  SendGrant(peer, lease, server);
+  next_lease_ = options_.new_id();
+  return lease;
+}
+
+void TrackerState::Book(Lease lease, const rpc::LeaseRequest& wish, int64_t waited, Server& server, int64_t now) {
+  lease.client = wish.client;
+  lease.client_name = wish.client_name;
+  lease.tenant = wish.tenant;
+  lease.job = wish.job;
   expiries_.Set(lease.id, now + options_.ttl_ms);
   ++grants_;
-  lease_waits_.Add(now - waiting.since);
+  lease_waits_.Add(waited);
   server.lease = lease.id;
-  Happened(FarmEvent::Kind::kLeased, id, server, "", &lease, now);
+  Happened(FarmEvent::Kind::kLeased, lease.server, server, "", &lease, now);
   requests_[lease.request] = Granted{lease.id};
-  SendGrant(waiting.peer, lease, server);
   leases_[lease.id] = std::move(lease);
 }
 
@@ -260,19 +269,19 @@ bool TrackerState::IsUnfit(const rpc::LeaseRequest& wish, const Id& server) {
   return std::ranges::find(wish.unfit, server) != wish.unfit.end();
 }
 
-TrackerState::Server* TrackerState::FreeServer(const Waiting& waiting) {
-  const rpc::LeaseRequest& wish = waiting.wish;
+TrackerState::Server* TrackerState::FreeServer(const rpc::LeaseRequest& wish, const std::string& identity,
+                                               int64_t since) {
   Server* excluded_one = nullptr;
   bool other_exists = false;
   for (auto& [id, server] : servers_) {
     if (server.report.device.key != wish.key || !server.reachable || server.IsHeld()) continue;
-    if (!CanReach(waiting.identity, server) || IsUnfit(wish, id)) continue;
+    if (!CanReach(identity, server) || IsUnfit(wish, id)) continue;
     bool excluded = std::find(wish.exclude.begin(), wish.exclude.end(), id) != wish.exclude.end();
     other_exists |= !excluded && (server.lease || server.CanServe());
     if ((server.lease && Holds(Rule::kOneHolder)) || !server.CanServe()) continue;
     if (!excluded) return &server;
     // This server has failed the client, so it may be dead. It qualifies only if it has reported since the request.
-    if (server.last_seen > waiting.since) excluded_one = &server;
+    if (server.last_seen > since) excluded_one = &server;
   }
   // Use a server that has failed this client only if no other server has the key.
   return other_exists ? nullptr : excluded_one;
@@ -349,11 +358,12 @@ void TrackerState::Dispatch(int64_t now) {
     if (!Holds(Rule::kQueueOrder)) std::ranges::reverse(tickets);
     for (auto ticket = tickets.begin(); ticket != tickets.end() && count > 0; ++ticket) {
       auto it = queue_.find(*ticket);
-      if (Server* server = FreeServer(it->second)) {
-        Grant(it->second, *server, now);
-        Leave(it);
-        --count;
-      }
+      const Waiting& first = it->second;
+      Server* server = FreeServer(first.wish, first.identity, first.since);
+      if (!server) continue;
+      Book(Grant(first.peer, first.request, first.identity, *server, now), first.wish, now - first.since, *server, now);
+      Leave(it);
+      --count;
     }
   }
 }
@@ -374,7 +384,7 @@ void TrackerState::OnRenew(const rpc::From& from, const Id& request, const rpc::
   }
 }
 
-TrackerState::Output TrackerState::On(const rpc::From& from, const Message& message, int64_t now) {
+TrackerState::Dials TrackerState::On(const rpc::From& from, const Message& message, int64_t now) {
   Advance(now);
   const Peer& peer = from.peer;
   if (const std::optional<Refusal> refusal = rpc::RefusalOf(from, message)) {
@@ -406,7 +416,7 @@ TrackerState::Output TrackerState::On(const rpc::From& from, const Message& mess
   return Take();
 }
 
-TrackerState::Output TrackerState::FailKey(const std::string& key, const std::string& why, int64_t now) {
+TrackerState::Dials TrackerState::FailKey(const std::string& key, const std::string& why, int64_t now) {
   failed_keys_[key] = why;
   for (auto it = queue_.begin(); it != queue_.end();) {
     it = it->second.wish.key == key ? Refuse(it, code::kKeyFailed, why, now) : std::next(it);

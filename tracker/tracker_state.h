@@ -1,7 +1,9 @@
 // TrackerState: the logic of a tracker as a pure state machine. It knows which servers offer devices, which clients
 // hold them and which clients wait; it never sees candidates. It knows no socket and no clock: inputs come with the
-// time, outputs are messages to send. Only the epoch, the administrators' holds and the servers of members must survive
-// a restart: servers then report their leases again, and clients repeat their requests. Not thread-safe.
+// time, and its driver sends messages for it. A message leaves in the middle of an input, before the state is complete:
+// whoever waits for an answer does not wait for the books. Only the epoch, the administrators' holds and the servers of
+// members must survive a restart: servers then report their leases again, and clients repeat their requests. Not
+// thread-safe.
 #pragma once
 #include <deque>
 #include <functional>
@@ -34,11 +36,7 @@ class TrackerState : public rpc::Timed<TrackerState> {
     std::vector<std::string> endpoints;  // empty: only end the connection
     std::string public_key;              // of the server; empty: it listens at an ipc socket
   };
-  struct Output {
-    std::vector<std::pair<rpc::Peer, rpc::Message>> messages;
-    std::vector<Dial> dials;
-    bool save = false;  // true: the caller must store the state before it sends the messages
-  };
+  using Dials = std::vector<Dial>;  // that an input asks for
 
   struct Options {
     int64_t epoch = 1;                    // must be larger than at any earlier start
@@ -76,23 +74,27 @@ class TrackerState : public rpc::Timed<TrackerState> {
     // Says what has come of the dial of a server so far, address by address; "": nothing is known.
     std::function<std::string(const rpc::Id& server)> dial_trouble = [](const rpc::Id&) { return ""; };
     std::string host = "TRACKER";  // name or address of this tracker's host, for commands that are suggested
+    // --- What the driver does at once. It must not call the state meanwhile, and must not throw.
+    // Sends a message. If the peer has left, the driver calls OnUnreachable after the input.
+    std::function<void(const rpc::Peer& peer, const rpc::Message& message)> send = [](const auto&, const auto&) {};
+    std::function<void()> save = [] {};  // stores the state, since the next messages promise what has changed
     rpc::OnFarmEvent on_event = {};
   };
   TrackerState(Options options, int64_t now);
 
-  Output On(const rpc::From& from, const rpc::Message& message, int64_t now);
-  Output OnUnreachable(const rpc::Peer& peer, int64_t now);  // for a peer to which a message could not be sent
-  Output OnDialAnswer(const Dial& dial, const rpc::Message& answer, int64_t now);
+  Dials On(const rpc::From& from, const rpc::Message& message, int64_t now);
+  Dials OnUnreachable(const rpc::Peer& peer, int64_t now);  // for a peer to which a message could not be sent
+  Dials OnDialAnswer(const Dial& dial, const rpc::Message& answer, int64_t now);
   // Ends all dials under way. The driver calls this when answers take too much memory. Returns nothing if no dial is
   // under way.
-  std::optional<Output> EndDials(int64_t now);
+  std::optional<Dials> EndDials(int64_t now);
   void OnMalformed() { ++malformed_; }
   // Tells members the public key that the tracker will have later; empty: it keeps its key.
   void SetNextKey(std::string key) { next_key_ = std::move(key); }
   // Ends all that a member has, whose key is allowed no more: its leases, its requests and its servers.
-  Output RevokeMember(const std::string& identity, int64_t now);
+  Dials RevokeMember(const std::string& identity, int64_t now);
   // Refuses waiting and later requests for devices of this key with `why`, until a server reports such a device again.
-  Output FailKey(const std::string& key, const std::string& why, int64_t now);
+  Dials FailKey(const std::string& key, const std::string& why, int64_t now);
 
   rpc::StatusReply Status(const std::string& key, int64_t now) const;  // as it fits into a message
   rpc::StatusReply WholeStatus(int64_t now) const;                     // of all keys, without that limit
@@ -241,8 +243,12 @@ class TrackerState : public rpc::Timed<TrackerState> {
   std::map<rpc::Id, int64_t> RequestsByClient(const std::set<int64_t>& tickets, int64_t holders) const;
   // Returns true if the client has said that it cannot use this server's device.
   static bool IsUnfit(const rpc::LeaseRequest& wish, const rpc::Id& server);
-  Server* FreeServer(const Waiting& waiting);  // null: there is none
-  void Grant(const Waiting& waiting, Server& server, int64_t now);
+  // `identity`: of the client that has this wish `since` then. Returns null if there is none.
+  Server* FreeServer(const rpc::LeaseRequest& wish, const std::string& identity, int64_t since);
+  // Answers a lease request with a device. Returns the lease, which the caller must book in the same input.
+  Lease Grant(const rpc::Peer& peer, const rpc::Id& request, const std::string& identity, const Server& server,
+              int64_t now);
+  void Book(Lease lease, const rpc::LeaseRequest& wish, int64_t waited, Server& server, int64_t now);
   void SendGrant(const rpc::Peer& peer, const Lease& lease, const Server& server);
   // --- Members (tracker/tracker_members.cc) ---
   // Returns whether what belongs to `owner` is the sender's to change. Who is not authenticated is the tracker's own
@@ -260,6 +266,8 @@ class TrackerState : public rpc::Timed<TrackerState> {
   // Returns the name of a member's client for others: "alice (al@lab:12)". The client states the second one, so it may
   // be somebody else's.
   static std::string ClientNameOf(const std::string& member, const std::string& stated);
+  // Returns the wish with the names that the sender has as a member, if it is one.
+  static rpc::LeaseRequest AsMember(const rpc::From& from, rpc::LeaseRequest wish);
   rpc::Body AboutMembers(const rpc::Body& question) const;
   // Notes that a server has registered, so that boards_ need not know it.
   void RegisterBoard(const Server& server);
@@ -273,9 +281,7 @@ class TrackerState : public rpc::Timed<TrackerState> {
                 const Lease* lease = nullptr, int64_t now = 0, std::string help = "");
   template <class B>
   void Send(const rpc::Peer& peer, const rpc::Id& request, B body) {
-    rpc::Message& message = output_.messages.emplace_back(peer, rpc::Message()).second;
-    message.request = request;
-    message.body = std::move(body);
+    options_.send(peer, {request, std::move(body), {}});
   }
   bool Recovering(int64_t now) const {
     return Holds(rpc::Rule::kRecovery) && recovering_until_ && now < *recovering_until_;
@@ -286,7 +292,7 @@ class TrackerState : public rpc::Timed<TrackerState> {
   rpc::LeaseQueued Explain(const Waiting& waiting, int64_t now) const;
   std::string WhyWaits(const Waiting& waiting, const std::string& place, int64_t now) const;
   std::string UnknownKey(const std::string& key) const;
-  Output Take() { return std::exchange(output_, {}); }
+  Dials Take() { return std::exchange(dialled_, {}); }
 
   Options options_;
   int64_t started_;
@@ -296,13 +302,14 @@ class TrackerState : public rpc::Timed<TrackerState> {
   std::optional<int64_t> recovering_until_;
   int64_t epoch_, counter_ = 0;
   rpc::StoppedTime stopped_;
-  Output output_;
+  Dials dialled_;  // in this input
   std::map<rpc::Id, Server> servers_;
   std::map<rpc::Peer, rpc::Id> peers_;  // connection of a server -> the server
   rpc::Deadlines<rpc::Id> silences_;    // of servers: when they count as unreachable and, after that, are forgotten
   rpc::Deadlines<rpc::Id> due_dials_;   // of servers: when they may be dialled
   rpc::Deadlines<rpc::Id> dials_;       // of servers that are being dialled: when they have not answered in time
   int64_t dials_until_ = 0;             // end of the dials so far, if each took between_dials_ms
+  rpc::Id next_lease_;                  // id of the lease that is granted next
   std::map<rpc::Id, Lease> leases_;
   rpc::Deadlines<rpc::Id> expiries_;     // of leases
   rpc::Deadlines<rpc::Id> revocations_;  // of leases that must yield

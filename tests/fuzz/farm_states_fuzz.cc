@@ -97,6 +97,7 @@ class FuzzedFarm {
     options.yield_ms = 1000;
     options.new_id = fuzz::Ids("lease" + std::to_string(starts_) + "-");
     options.on_event = [](const rpc::FarmEvent& event) { CHECK(!Text(event).empty()); };
+    options.send = [this](const rpc::Peer& peer, const Message& message) { FromTracker(peer, message); };
     return options;
   }
   // --- Messages ---
@@ -381,15 +382,15 @@ class FuzzedFarm {
     maker_.Remember(message);
     post_.push_back({from, to, message, uploads});
   }
-  void Take(const TrackerState::Output& output) {
-    for (const auto& [peer, message] : output.messages) {
-      if (peer == "server" || peer == "client") {
-        Post(Role::kTracker, peer == "server" ? Role::kServer : Role::kClient, message);
-      } else {
-        maker_.Remember(message);
-      }
+  void FromTracker(const rpc::Peer& peer, const Message& message) {
+    if (peer == "server" || peer == "client") {
+      Post(Role::kTracker, peer == "server" ? Role::kServer : Role::kClient, message);
+    } else {
+      maker_.Remember(message);
     }
-    for (const TrackerState::Dial& dial : output.dials) {
+  }
+  void Take(const TrackerState::Dials& dials) {
+    for (const TrackerState::Dial& dial : dials) {
       if (dial.endpoints.empty() || in_.Below(4) == 0) continue;
       const rpc::Id who = in_.Below(4) ? rpc::PublicId(dial.server) : "another";
       Take(tracker_.OnDialAnswer(dial, {"", rpc::Pong{"", who}, {}}, now_));

@@ -43,6 +43,9 @@ struct TrackerThread {
         [this] {
           TrackerState::Options options;
           options.quantum_ms = 2000;  // short, so that holders yield to waiting clients
+          options.send = [this](const Peer& peer, const Message& message) {
+            if (!node.Send(peer, message)) gone.push_back(peer);
+          };
           state = std::make_unique<TrackerState>(std::move(options), node.Now());
           alarm.Set(state->NextWake());
         },
@@ -52,18 +55,17 @@ struct TrackerThread {
           Perform(state->On({.peer = from, .roles = rpc::kUnauthenticated}, message, node.Now()));
         });
   }
-  void Perform(TrackerState::Output output) {
-    for (auto& [peer, message] : output.messages) {
-      if (!node.Send(peer, message)) Perform(state->OnUnreachable(peer, node.Now()));
-    }
-    for (const TrackerState::Dial& dial : output.dials) {
+  void Perform(const TrackerState::Dials& dials) {
+    for (const TrackerState::Dial& dial : dials) {
       if (!dial.endpoints.empty()) node.Send(dial.endpoints.front(), {"", rpc::Ping{}, {}}, "/dials");
     }
+    for (const Peer& peer : std::exchange(gone, {})) Perform(state->OnUnreachable(peer, node.Now()));
     alarm.Set(state->NextWake());
   }
 
   inline static const Peer kDials = "tracker/dials";  // from which the tracker tries the addresses of servers
   std::unique_ptr<TrackerState> state;
+  std::vector<Peer> gone;  // to which the state has sent in vain, in the present input
   rpc::Alarm alarm{[this] { return node.Now(); },
                    [this](int64_t delay, std::function<void()> f) { node.After(delay, std::move(f)); },
                    [this] { Perform(state->Wake(node.Now())); }};

@@ -36,19 +36,25 @@ class MembersWithout : public testing::Test {
 
 // A tracker with a server of kBoard, whose device kAlice holds.
 struct Leased {
-  Leased() : tracker({}, 0) {
+  Leased() : tracker(WithLease(), 0) {
     rpc::ServerReport report{.server = "s1", .incarnation = "1", .device = {.key = "cpu", .endpoint = "tcp://h:1"}};
     report.ready = true;
-    const auto output = tracker.On(kBoard, {"", report, {}}, 0);
-    for (const TrackerState::Dial& dial : output.dials) tracker.OnDialAnswer(dial, {"", rpc::Pong{"", "s1"}, {}}, 0);
-    for (const auto& [peer, message] : tracker.On(kAlice, {"r1", Wish(), {}}, 0).messages)
+    for (const TrackerState::Dial& dial : tracker.On(kBoard, {"", report, {}}, 0))
+      tracker.OnDialAnswer(dial, {"", rpc::Pong{"", "s1"}, {}}, 0);
+    tracker.On(kAlice, {"r1", Wish(), {}}, 0);
+  }
+  TrackerState::Options WithLease() {
+    TrackerState::Options options;
+    options.send = [this](const rpc::Peer&, const rpc::Message& message) {
       if (const auto* granted = message.As<rpc::LeaseGranted>()) lease = granted->lease;
+    };
+    return options;
   }
   static rpc::LeaseRequest Wish() { return {.client = "c", .client_name = "c", .key = "cpu", .wait_ms = 1000}; }
   std::string State() const { return tracker.Status("", 0).devices.at(0).state; }
 
-  TrackerState tracker;
   rpc::Id lease;
+  TrackerState tracker;
 };
 
 TEST_F(MembersWithout, TheAllowListStrangersGetIn) {

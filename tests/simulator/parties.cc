@@ -56,6 +56,8 @@ void Simulator::StartTracker() {
   options.quantum_ms = options_.quantum_ms;
   options.new_id = [this] { return NewId(); };
   options.on_event = [this](const FarmEvent& event) { BookTrackerEvent(event); };
+  options.send = [this](const Peer& to, const Message& message) { FromTracker(to, message); };
+  options.save = [this] { StoreTracker(); };
   saved_epoch_ = options.epoch;  // the tracker starts only after this is on the disk
   tracker_ = std::make_unique<TrackerState>(std::move(options), Clock(kTracker));
   saved_changes_ = tracker_->changes();
@@ -133,22 +135,27 @@ void Simulator::StoreTracker() {
   saved_at_ = now_;
 }
 
-void Simulator::PerformTracker(TrackerState::Output output) {
-  if (output.save) StoreTracker();
-  for (auto& [peer, message] : output.messages) {
-    const size_t number = NumberOfPeer(peer);
-    const bool to_server = peer[0] == 's';
-    const int party = to_server ? ServerParty(static_cast<int>(number)) : ClientParty(static_cast<int>(number));
-    const Link& link = to_server ? servers_[number].tracker : clients_[number].tracker;
-    if (message.As<rpc::Refusal>() && !to_server)
-      ledger_.Add({.what = What::kLeft, .at = now_, .request = message.request});
-    if (std::to_string(link.number) != peer.substr(peer.find('/') + 1)) {
-      PerformTracker(tracker_->OnUnreachable(peer, Clock(kTracker)));
-    } else {
-      Transmit(kTracker, party, link, message, [this, party](const Message& m) { HearTracker(party, m); });
-    }
+void Simulator::FromTracker(const Peer& peer, const Message& message) {
+  if (peer == kAdmin) {
+    admins_ = message;
+    return;
   }
-  for (const TrackerState::Dial& dial : output.dials) DialServer(dial);
+  const size_t number = NumberOfPeer(peer);
+  const bool to_server = peer[0] == 's';
+  const int party = to_server ? ServerParty(static_cast<int>(number)) : ClientParty(static_cast<int>(number));
+  const Link& link = to_server ? servers_[number].tracker : clients_[number].tracker;
+  if (message.As<rpc::Refusal>() && !to_server)
+    ledger_.Add({.what = What::kLeft, .at = now_, .request = message.request});
+  if (std::to_string(link.number) != peer.substr(peer.find('/') + 1)) return gone_.push_back(peer);
+  Transmit(kTracker, party, link, message, [this, party](const Message& m) { HearTracker(party, m); });
+}
+
+void Simulator::PerformTracker(const TrackerState::Dials& dials) {
+  for (const TrackerState::Dial& dial : dials) DialServer(dial);
+  while (!gone_.empty()) {
+    for (const Peer& peer : std::exchange(gone_, {}))
+      for (const TrackerState::Dial& dial : tracker_->OnUnreachable(peer, Clock(kTracker))) DialServer(dial);
+  }
   SaveTracker();
   tracker_alarm_->Set(tracker_->NextWake());
 }

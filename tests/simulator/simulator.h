@@ -67,6 +67,7 @@ class Simulator {
   void Hold(int server, const std::string& how, int64_t ms);
   void RevokeLeaseOf(int server);
   static constexpr int kTracker = 0;
+  static inline const rpc::Peer kAdmin = "admin";
   int ServerParty(int server) const { return 1 + server; }
   int ClientParty(int client) const { return 1 + static_cast<int>(servers_.size()) + client; }
 
@@ -175,7 +176,8 @@ class Simulator {
   void StartTracker();
   void ToTracker(int from, const Link& link, const rpc::Message& message);
   void BookRequest(int from, const rpc::Message& message);
-  void PerformTracker(TrackerState::Output output);
+  void FromTracker(const rpc::Peer& peer, const rpc::Message& message);
+  void PerformTracker(const TrackerState::Dials& dials);
   void DialServer(const TrackerState::Dial& dial);
   void SaveTracker();
   void StoreTracker();
@@ -214,6 +216,8 @@ class Simulator {
   std::vector<Party> parties_;  // the tracker, the servers, the clients
   std::unique_ptr<TrackerState> tracker_;
   std::unique_ptr<rpc::Alarm> tracker_alarm_;
+  std::vector<rpc::Peer> gone_;         // to which the tracker has sent in vain, in the present input
+  std::optional<rpc::Message> admins_;  // the tracker's latest answer to the administrator
   // What the file of the tracker's state holds, and how long it takes to write it.
   int64_t saved_epoch_ = 0, saved_changes_ = 0, disk_ms_ = 0;
   bool saving_ = false;

@@ -236,9 +236,9 @@ TEST(TrackerDials, DialsEndWhenTheirAnswersTakeTooMuchMemory) {
   w.answers_dials = false;
   EXPECT_FALSE(w.tracker.EndDials(w.now));
   w.Report("s1", "cpu");
-  std::optional<TrackerState::Output> ended = w.tracker.EndDials(w.now);
+  const std::optional<TrackerState::Dials> ended = w.tracker.EndDials(w.now);
   ASSERT_TRUE(ended);
-  w.Take(std::move(*ended));
+  w.Take(*ended);
   EXPECT_EQ(w.dialed["s1"], "");
   EXPECT_THAT(w.tracker.Status("", w.now).devices.at(0).why, HasSubstr("more than an answer"));
   EXPECT_FALSE(w.tracker.EndDials(w.now));

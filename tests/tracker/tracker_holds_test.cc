@@ -117,11 +117,14 @@ TEST(TrackerHolds, ARestartKeepsHoldsAndAnswersComeAfterTheyAreStored) {
   HoldWorld before;
   before.Report("s1", "cpu");
   before.Report("s2", "gpu");
-  const auto output =
-      before.tracker.On(before.As("admin"), {"r1", rpc::DeviceHold{"cpu", "lock", 5000, "new fan", "ann@lab"}, {}}, 0);
-  EXPECT_TRUE(output.save);
-  EXPECT_FALSE(before.tracker.On(before.As("admin"), {"r2", rpc::StatusRequest{}, {}}, 0).save);
+  std::vector<int> saves;  // before each message
+  before.on_message = [&](const auto&, const auto&) { saves.push_back(before.saves); };
+  before.Take(
+      before.tracker.On(before.As("admin"), {"r1", rpc::DeviceHold{"cpu", "lock", 5000, "new fan", "ann@lab"}, {}}, 0));
+  before.Take(before.tracker.On(before.As("admin"), {"r2", rpc::StatusRequest{}, {}}, 0));
+  EXPECT_THAT(saves, testing::ElementsAre(1, 1)) << "a status stores nothing";
   before.Hold("drain", "gpu");
+  EXPECT_EQ(saves.back(), 2);
   before.Pass(2000);
   HoldWorld w({.epoch = 2, .holds = before.tracker.CurrentHolds(before.now)});
   w.Report("s1", "cpu");

@@ -13,17 +13,20 @@ namespace autotune {
 
 // A tracker whose peers are names, and the last message to each of them.
 struct TrackerWorld {
-  explicit TrackerWorld(TrackerState::Options options = {}) : tracker(WithIds(std::move(options)), 0) {}
-  static TrackerState::Options WithIds(TrackerState::Options options) {
+  explicit TrackerWorld(TrackerState::Options options = {}) : tracker(WithCalls(std::move(options)), 0) {}
+  TrackerWorld(const TrackerWorld&) = delete;
+  TrackerState::Options WithCalls(TrackerState::Options options) {
     options.new_id = [n = 0]() mutable { return "id" + std::to_string(++n) + "-of-a-lease"; };
+    options.send = [this](const rpc::Peer& peer, const rpc::Message& message) {
+      if (on_message) on_message(peer, message);
+      if (!message.As<rpc::Ping>()) last[peer] = message;
+    };
+    options.save = [this] { ++saves; };
     return options;
   }
   static rpc::From As(const std::string& peer) { return {.peer = peer, .roles = rpc::kUnauthenticated}; }
-  void Take(TrackerState::Output output) {
-    for (auto& [peer, message] : output.messages) {
-      if (!message.As<rpc::Ping>()) last[peer] = message;
-    }
-    for (const TrackerState::Dial& dial : output.dials) {
+  void Take(const TrackerState::Dials& dials) {
+    for (const TrackerState::Dial& dial : dials) {
       const std::string endpoint = dial.endpoints.empty() ? "" : dial.endpoints.front();
       dialed[dial.server] = endpoint;
       if (on_dial && !endpoint.empty()) on_dial();
@@ -65,7 +68,7 @@ struct TrackerWorld {
   }
   void Pass(int64_t ms, std::vector<std::string> alive = {}) {
     for (int64_t end = now + ms; now < end;) {
-      test::PassTime(tracker, now, 100, [this](auto output) { Take(std::move(output)); });
+      test::PassTime(tracker, now, 100, [this](const auto& dials) { Take(dials); });
       for (const std::string& name : alive) Report(name, "cpu");
     }
   }
@@ -74,12 +77,14 @@ struct TrackerWorld {
     return refusal ? refusal->code + ": " + refusal->text : "";
   }
 
+  std::map<std::string, rpc::Message> last;
+  std::function<void(const rpc::Peer& peer, const rpc::Message& message)> on_message;  // before the input is over
+  int saves = 0;
   TrackerState tracker;
   int64_t now = 0;
   std::function<void()> on_dial;
   bool answers_dials = true;                  // servers answer at their addresses
   std::map<std::string, std::string> dialed;  // by server: the address that the tracker tries; empty: none
-  std::map<std::string, rpc::Message> last;
 };
 
 }  // namespace autotune

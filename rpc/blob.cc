@@ -5,8 +5,14 @@
 namespace autotune::rpc {
 
 Blob MakeBlob(std::string bytes) {
-  const auto owner = std::make_shared<const std::string>(std::move(bytes));
-  return MakeBlob(*owner, owner);
+  struct Owned {
+    explicit Owned(std::string text) : text(std::move(text)), bytes(this->text) {}
+    Owned(const Owned&) = delete;
+    const std::string text;
+    const BlobBytes bytes;
+  };
+  const auto owned = std::make_shared<const Owned>(std::move(bytes));
+  return {owned, &owned->bytes};
 }
 
 Blob MakeBlob(std::string_view bytes, std::shared_ptr<const void> owner, const SharedMemory* memory) {

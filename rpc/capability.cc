@@ -10,11 +10,16 @@ std::string NewGrantKey() { return RandomId() + RandomId(); }
 
 std::string ProofOf(const Capability& c, const std::string& grant_key) {
   if (grant_key.empty()) return "";
+  const std::string epoch = std::to_string(c.token.epoch), counter = std::to_string(c.token.counter),
+                    ttl = std::to_string(c.ttl_ms);
+  constexpr size_t kUsual = 256;  // bytes
+  std::string text;
+  text.reserve(kUsual);
   // Each part ends with a line feed, which no id, number or key has, so no two grants have the same text.
-  return ContentHash("autotune grant 1\n" + c.lease + "\n" + std::to_string(c.token.epoch) + "\n" +
-                         std::to_string(c.token.counter) + "\n" + c.incarnation + "\n" + std::to_string(c.ttl_ms) +
-                         "\n" + c.client_key + "\n",
-                     grant_key);
+  for (const std::string_view part : {std::string_view("autotune grant 1"), c.lease, std::string_view(epoch),
+                                      std::string_view(counter), c.incarnation, std::string_view(ttl), c.client_key})
+    (text += part) += '\n';
+  return ContentHash(text, grant_key);
 }
 
 bool IsProof(const std::string& proof, const Capability& capability, const std::string& grant_key) {

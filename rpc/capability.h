@@ -2,17 +2,18 @@
 // granted. Its key is known to the tracker and the server only, so a server can judge a claim alone. Thread-safe.
 #pragma once
 #include <string>
+#include <string_view>
 
 #include "rpc/message.h"
 
 namespace autotune::rpc {
 
-struct Capability {
-  Id lease;
+struct Capability {  // its texts belong to others
+  std::string_view lease;
   Token token;
-  Id incarnation;  // of the server
+  std::string_view incarnation;  // of the server
   int64_t ttl_ms = 0;
-  std::string client_key;  // public key of the client
+  std::string_view client_key;  // public key of the client
 };
 
 // Returns a new key for the grants of one incarnation of a server: 64 hexadecimal digits.

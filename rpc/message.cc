@@ -60,6 +60,33 @@ DecodeError Malformed(Id request, std::string text) {
   return {std::move(request), {code::kMalformed, std::move(text)}};
 }
 
+// Fills `message`, or returns the error.
+std::optional<DecodeError> ReadMessage(const Frames& frames, Message& message) {
+  if (frames.size() > kMaxFrames)
+    return Malformed({}, "a message has at most " + std::to_string(kMaxFrames) + " frames");
+  if (frames.size() < 2) return Malformed({}, "a message has at least two frames, header and body");
+  Header header;
+  header.major = 0;
+  if (Status read = FromCbor(*frames[0], header, kTexts); !read) return Malformed({}, "header: " + read.error().Text());
+  if (Status texts = CheckLimits(header, false); !texts) return Malformed({}, "header: " + texts.error().Text());
+  if (header.major != kWireMajor) {
+    return DecodeError{header.request,
+                       {code::kWrongVersion, "this side speaks wire version " + std::to_string(kWireMajor) + "." +
+                                                 std::to_string(kWireMinor) + ", not " + std::to_string(header.major) +
+                                                 "." + std::to_string(header.minor) + "; install matching versions"},
+                       header.major};
+  }
+  Status read = ReadBody(header.kind, *frames[1], message.body);
+  if (!read && header.kind == ResultReport::kKind) {
+    if (const auto mended = WithKnownStatus(*frames[1])) read = ReadBody(header.kind, *mended, message.body);
+  }
+  if (!read) return Malformed(std::move(header.request), "body: " + read.error().Text());
+  message.request = std::move(header.request);
+  message.blobs.assign(frames.begin() + 2, frames.end());
+  message.minor = header.minor;
+  return std::nullopt;
+}
+
 }  // namespace
 
 namespace {
@@ -128,6 +155,7 @@ Frames Encode(const Message& message, int major) {
   header.kind = KindOf(message.body);
   header.request = message.request;
   Frames frames;
+  frames.reserve(2 + message.blobs.size());
   frames.push_back(MakeBlob(ToCbor(header)));
   frames.push_back(MakeBlob(ToCborWithinLimits(message.body)));
   frames.insert(frames.end(), message.blobs.begin(), message.blobs.end());
@@ -143,30 +171,8 @@ Frames WithRequest(Frames frames, std::string_view kind, const Id& request) {
 }
 
 std::variant<Message, DecodeError> Decode(const Frames& frames) {
-  if (frames.size() > kMaxFrames)
-    return Malformed({}, "a message has at most " + std::to_string(kMaxFrames) + " frames");
-  if (frames.size() < 2) return Malformed({}, "a message has at least two frames, header and body");
-  Header header;
-  header.major = 0;
-  if (Status read = FromCbor(*frames[0], header, kTexts); !read) return Malformed({}, "header: " + read.error().Text());
-  if (Status texts = CheckLimits(header, false); !texts) return Malformed({}, "header: " + texts.error().Text());
-  if (header.major != kWireMajor) {
-    return DecodeError{header.request,
-                       {code::kWrongVersion, "this side speaks wire version " + std::to_string(kWireMajor) + "." +
-                                                 std::to_string(kWireMinor) + ", not " + std::to_string(header.major) +
-                                                 "." + std::to_string(header.minor) + "; install matching versions"},
-                       header.major};
-  }
   std::variant<Message, DecodeError> decoded;
-  auto& message = std::get<Message>(decoded);
-  Status read = ReadBody(header.kind, *frames[1], message.body);
-  if (!read && header.kind == ResultReport::kKind) {
-    if (const auto mended = WithKnownStatus(*frames[1])) read = ReadBody(header.kind, *mended, message.body);
-  }
-  if (!read) return Malformed(std::move(header.request), "body: " + read.error().Text());
-  message.request = std::move(header.request);
-  message.blobs.assign(frames.begin() + 2, frames.end());
-  message.minor = header.minor;
+  if (std::optional<DecodeError> error = ReadMessage(frames, std::get<Message>(decoded))) decoded = std::move(*error);
   return decoded;
 }
 

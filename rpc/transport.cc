@@ -163,7 +163,8 @@ struct RouterSocket::Impl : Watched {
       from.name = member->name;
       from.roles = member->roles;
     }
-    if (auto* message = std::get_if<Message>(&decoded)) return handlers.on_message(from, std::move(*message));
+    if (auto* message = std::get_if<Message>(&decoded))
+      return handlers.on_message(std::move(from), std::move(*message));
     auto& error = std::get<DecodeError>(decoded);
     Send(peer, {error.request, error.refusal, {}}, error.major);
     if (handlers.on_malformed) handlers.on_malformed(peer, error.refusal);
@@ -171,10 +172,9 @@ struct RouterSocket::Impl : Watched {
   Sent Send(const Peer& peer, const Message& message, int major = kWireMajor) {
     return socket_ ? Send(peer, Encode(message, major)) : Sent::kGone;
   }
-  Sent Send(const Peer& peer, Frames frames) {
+  Sent Send(const Peer& peer, const Frames& frames) {
     if (!socket_) return Sent::kGone;
-    frames.insert(frames.begin(), MakeBlob(peer));
-    const Sent sent = SendFrames(socket_, frames);
+    const Sent sent = SendFrames(socket_, frames, &peer);
     DrainSoon();
     return sent;
   }
@@ -349,7 +349,7 @@ const std::vector<std::string>& RouterSocket::endpoints() const { return impl_->
 void RouterSocket::ChangeKeys(CurveKeys keys) { impl_->ChangeKeys(std::move(keys)); }
 void RouterSocket::CloseRevoked() { impl_->CloseRevoked(); }
 Sent RouterSocket::Send(const Peer& peer, const Message& message) { return impl_->Send(peer, message); }
-Sent RouterSocket::Send(const Peer& peer, Frames frames) { return impl_->Send(peer, std::move(frames)); }
+Sent RouterSocket::Send(const Peer& peer, const Frames& frames) { return impl_->Send(peer, frames); }
 
 Result<std::unique_ptr<RouterSocket>> RouterSocket::Bind(Loop& loop, Listener listener, Handlers handlers) {
   bool tcp = false;

@@ -37,7 +37,7 @@ struct Listener {
 class RouterSocket {
  public:
   struct Handlers {
-    std::function<void(const From&, Message)> on_message;
+    std::function<void(From&&, Message&&)> on_message;
     // Called after a malformed message; the refusal has been sent to the peer.
     std::function<void(const Peer&, const Refusal&)> on_malformed = {};
     // If this is set, and the process has allocated 32 MiB beyond what this returns and beyond its memory at the
@@ -56,7 +56,7 @@ class RouterSocket {
   const std::vector<std::string>& endpoints() const;
   const std::string& endpoint() const { return endpoints().front(); }
   Sent Send(const Peer& peer, const Message& message);
-  Sent Send(const Peer& peer, Frames frames);  // of Encode
+  Sent Send(const Peer& peer, const Frames& frames);  // of Encode
   // Listens with other keys from now on. All connections end, and peers who know the new public key connect again.
   void ChangeKeys(CurveKeys keys);
   // Closes the connections of members that are not on the list of those who are allowed any more, in 0.3 s, so that

@@ -24,16 +24,17 @@ void FreeBlob(void*, void* hint) {
 }
 
 // Sends a frame, without waiting. Returns false if ZeroMQ does not take it; zmq_errno tells why. Small frames are
-// copied, large ones shared with ZeroMQ's io thread until they are sent.
-bool SendFrame(void* socket, const Blob& frame, bool more) {
+// copied, large ones shared with ZeroMQ's io thread until they are sent. `blob`: has the bytes; null: they are copied.
+bool SendFrame(void* socket, std::string_view bytes, const Blob& blob, bool more) {
+  constexpr size_t kLarge = 4096;
   zmq_msg_t part;
-  if (frame->size() < 4096) {
-    zmq_msg_init_size(&part, frame->size());
-    memcpy(zmq_msg_data(&part), frame->data(), frame->size());
+  if (bytes.size() < kLarge || !blob) {
+    zmq_msg_init_size(&part, bytes.size());
+    memcpy(zmq_msg_data(&part), bytes.data(), bytes.size());
   } else {
-    auto* handed = new HandedOver{.blob = frame};
+    auto* handed = new HandedOver{.blob = blob};
     handed->complete.store(true, std::memory_order_release);
-    zmq_msg_init_data(&part, const_cast<char*>(frame->data()), frame->size(), FreeBlob, handed);
+    zmq_msg_init_data(&part, const_cast<char*>(bytes.data()), bytes.size(), FreeBlob, handed);
   }
   int rc;
   do {
@@ -147,17 +148,20 @@ int EventsOf(void* socket) {
   return zmq_getsockopt(socket, ZMQ_EVENTS, &events, &size) == 0 ? events : 0;
 }
 
-Sent SendFrames(void* socket, const Frames& frames) {
-  for (size_t i = 0; i < frames.size(); ++i) {
-    const bool more = i + 1 < frames.size();
-    if (SendFrame(socket, frames[i], more)) continue;
+Sent SendFrames(void* socket, const Frames& frames, const Peer* to) {
+  const auto send = [socket](std::string_view bytes, const Blob& blob, bool more) {
+    if (SendFrame(socket, bytes, blob, more)) return Sent::kYes;
     // ZeroMQ refuses only the first frame: it takes a message whole or not at all.
     if (zmq_errno() != EAGAIN) return Sent::kGone;
     // zmq_msg_send does not notice anything within a millisecond of the last time, such as a connection that is new.
     EventsOf(socket);
-    if (!SendFrame(socket, frames[i], more)) return zmq_errno() == EAGAIN ? Sent::kFull : Sent::kGone;
-  }
-  return Sent::kYes;
+    if (SendFrame(socket, bytes, blob, more)) return Sent::kYes;
+    return zmq_errno() == EAGAIN ? Sent::kFull : Sent::kGone;
+  };
+  Sent sent = to ? send(*to, nullptr, true) : Sent::kYes;
+  for (size_t i = 0; i < frames.size() && sent == Sent::kYes; ++i)
+    sent = send(*frames[i], frames[i], i + 1 < frames.size());
+  return sent;
 }
 
 namespace {
@@ -198,7 +202,9 @@ Blob TakeFrame(zmq_msg_t* frame) {
 
 bool ReceiveFrames(void* socket, Frames& frames, Origin* origin) {
   constexpr size_t kMost = kMaxFrames + 2;  // a ROUTER's messages begin with the peer
+  constexpr size_t kUsual = 3;              // peer, header and body
   frames.clear();
+  frames.reserve(kUsual);
   if (origin) *origin = {};
   for (int more = 1; more;) {
     zmq_msg_t part;

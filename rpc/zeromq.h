@@ -35,7 +35,8 @@ void SetClientKeys(void* socket, const CurveKeys& own, const std::string& listen
 // Lets a DEALER keep its connection through a break of the link of up to 3 s. Before it connects.
 void BearBreaks(void* socket);
 
-Sent SendFrames(void* socket, const Frames& frames);  // a whole message, without waiting
+// Sends a whole message, without waiting. A ROUTER sends it `to` a peer.
+Sent SendFrames(void* socket, const Frames& frames, const Peer* to = nullptr);
 struct Origin {
   std::string user;     // the User-Id that ZAP gave the sender; empty: none
   std::string address;  // IP address of the sender; empty: it is on this host

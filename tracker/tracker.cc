@@ -238,7 +238,7 @@ struct Tracker::Impl {
   }
   rpc::RouterSocket::Handlers HandlersOf(size_t socket) {
     rpc::RouterSocket::Handlers handlers;
-    handlers.on_message = [this, socket](rpc::From from, rpc::Message message) {
+    handlers.on_message = [this, socket](rpc::From&& from, const rpc::Message& message) {
       from.peer.insert(from.peer.begin(), static_cast<char>(socket));
       if (const auto* wish = message.As<rpc::StatusRequest>(); wish && !rpc::RefusalOf(from, message))
         return answers.Ask({from.peer, from.identity, message.request, wish->key});

@@ -247,7 +247,7 @@ bool ReadCborOf(CborReader& reader, T& out) {
 
 template <class T>
 std::string ToCbor(const T& value) {
-  constexpr size_t kUsual = 128;  // bytes of a small message [chosen]
+  constexpr size_t kUsual = 1000;  // bytes; malloc keeps blocks up to this size ready for each thread [chosen]
   std::string out;
   out.reserve(kUsual);
   detail::AppendCborOf(out, value);

@@ -244,8 +244,11 @@ struct Tracker::Impl {
         return answers.Ask({from.peer, from.identity, message.request, wish->key});
       const bool about_members =
           message.As<rpc::MemberInvite>() || message.As<rpc::MemberRevoke>() || message.As<rpc::KeyRotate>();
-      about_members&& from.roles.Has(rpc::Role::kAdmin) ? ChangeMembers(from, message)
-                                                        : Perform(state.On(from, message, Now()));
+      if (about_members && from.roles.Has(rpc::Role::kAdmin)) {
+        ChangeMembers(from, message);
+      } else {
+        Perform(state.On(from, message, Now()));
+      }
       if (options.on_message) options.on_message();
     };
     handlers.on_malformed = [this](const rpc::Peer&, const rpc::Refusal&) { state.OnMalformed(); };

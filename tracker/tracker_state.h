@@ -74,7 +74,7 @@ class TrackerState : public rpc::Timed<TrackerState> {
     // Says what has come of the dial of a server so far, address by address; "": nothing is known.
     std::function<std::string(const rpc::Id& server)> dial_trouble = [](const rpc::Id&) { return ""; };
     std::string host = "TRACKER";  // name or address of this tracker's host, for commands that are suggested
-    // --- What the driver does at once. It must not call the state meanwhile, and must not throw.
+    // --- What the driver does at once, in the middle of an input. It may read the state, and must not throw.
     // Sends a message. If the peer has left, the driver calls OnUnreachable after the input.
     std::function<void(const rpc::Peer& peer, const rpc::Message& message)> send = [](const auto&, const auto&) {};
     std::function<void()> save = [] {};  // stores the state, since the next messages promise what has changed

@@ -128,6 +128,30 @@ TEST_F(FarmTracker, ManyClientsShareTheDevicesAndAKilledOnesLeaseExpires) {
   EXPECT_EQ(results->front().status, TrialStatus::kOk);
 }
 
+// The books of a tracker whose folder for events is usable, and of one whose folder is not.
+TEST_F(FarmTracker, EventsThatCannotBeWrittenStopNoAnswer) {
+  for (const bool usable : {true, false}) {
+    const std::string events = folder_ + "/events";
+    usable ? void(std::filesystem::create_directory(events)) : void(std::filesystem::remove_all(events));
+    setenv("AUTOTUNE_FARM_EVENTS", events.c_str(), 1);
+    Subprocess tracker = StartTracker();
+    unsetenv("AUTOTUNE_FARM_EVENTS");
+    auto server = StartServer("cpu");
+    ASSERT_TRUE(Soon([&] { return Count("cpu") == 1; }));
+    const auto results = Client("cpu")->Measure(JobOf({Compile(kDouble)}));
+    ASSERT_TRUE(results.ok()) << results.error().Text();
+    ASSERT_TRUE(Soon([&] { return Count("cpu") == 1; })) << "the lease has ended";
+    std::string books;
+    if (usable)
+      for (const auto& file : std::filesystem::directory_iterator(events)) books += ReadFile(file.path()).value();
+    for (const char* kind : {"leased", "returned"})
+      EXPECT_EQ(books.find("\"kind\":\"" + std::string(kind) + "\"") != std::string::npos, usable) << kind << books;
+    server.Kill();
+    tracker.Kill();
+    ASSERT_TRUE(server.Wait(10000) && tracker.Wait(10000));
+  }
+}
+
 TEST_F(FarmTracker, TheTrackerIsRestartedInMidJob) {
   std::optional<Subprocess> tracker = StartTracker();
   auto server = StartServer("cpu");

@@ -10,6 +10,47 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
+// A world that notes, in their order, the grants that are sent and the leases that are booked.
+struct OrderWorld : TrackerWorld {
+  OrderWorld() : TrackerWorld({.on_event = [this](const rpc::FarmEvent& event) { OnEvent(event); }}) {
+    on_message = [this](const rpc::Peer& peer, const rpc::Message& message) {
+      if (const auto* granted = message.As<rpc::LeaseGranted>()) order.push_back(granted->lease + " sent to " + peer);
+    };
+  }
+  void OnEvent(const rpc::FarmEvent& event) {
+    if (event.kind == rpc::FarmEvent::Kind::kLeased) order.push_back(event.lease + " booked for " + event.client);
+    if (event.kind == rpc::FarmEvent::Kind::kReturned) order.push_back(event.lease + " returned");
+  }
+  std::vector<std::string> order;
+};
+
+TEST(TrackerAnswers, AGrantIsSentBeforeItIsBooked) {
+  OrderWorld w;
+  w.Report("s1", "cpu");
+  w.Ask("a", "cpu", "ra");
+  EXPECT_THAT(w.order, ElementsAre("id1-of-a-lease sent to a", "id1-of-a-lease booked for a"));
+  EXPECT_EQ(w.tracker.Status("cpu", w.now).devices.at(0).client_name, "a");
+  w.order.clear();
+  w.Ask("b", "cpu", "rb");  // it waits
+  EXPECT_THAT(w.order, testing::IsEmpty());
+  w.Say("a", rpc::LeaseRelease{"id1-of-a-lease"});
+  EXPECT_THAT(w.order,
+              ElementsAre("id1-of-a-lease returned", "id2-of-a-lease sent to b", "id2-of-a-lease booked for b"))
+      << "a device that is still booked goes to nobody else";
+}
+
+TEST(TrackerAnswers, ARefusedRequestIsNotBooked) {
+  OrderWorld w;
+  w.Report("s1", "cpu");
+  w.Ask("a", "no key", "ra");
+  EXPECT_THAT(w.RefusalOf("a"), HasSubstr("malformed"));
+  w.Ask("b", "cpu", "");
+  EXPECT_THAT(w.RefusalOf("b"), HasSubstr("a lease request must have an id"));
+  EXPECT_THAT(w.order, testing::IsEmpty());
+  EXPECT_EQ(w.tracker.Status("cpu", w.now).grants, 0);
+  EXPECT_EQ(w.tracker.Status("cpu", w.now).devices.at(0).state, "free");
+}
+
 TEST(TrackerAnswers, AReportWithAnImpossibleTokenIsRefused) {
   TrackerWorld w;
   for (const rpc::Token& token : {rpc::Token{INT64_MAX, 0}, rpc::Token{-1, 0}, rpc::Token{0, -1}}) {

@@ -31,16 +31,16 @@ EventFile::EventFile(std::string party, std::string id) : party_(std::move(party
 
 EventFile::~EventFile() { WriteLine("party ended", Json::Object{}); }
 
-void EventFile::Write(const FarmEvent& event, int64_t at) {
+void EventFile::Write(const FarmEvent& event, std::optional<int64_t> at) {
   if (file_.get() >= 0) WriteLine("device", ToJson(event), at);
 }
 void EventFile::Write(const CandidateEvent& event) {
   if (file_.get() >= 0) WriteLine("candidate", ToJson(event));
 }
 
-void EventFile::WriteLine(std::string_view what, Json fields, int64_t at) {
+void EventFile::WriteLine(std::string_view what, Json fields, std::optional<int64_t> at) {
   if (file_.get() < 0) return;
-  fields["at"] = Json(at);
+  fields["at"] = Json(at ? *at : WallMillis());
   fields["party"] = Json(party_);
   fields["id"] = Json(id_);
   fields["what"] = Json(what);

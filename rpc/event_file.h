@@ -1,10 +1,11 @@
 // The events of a process of the farm, in a file of its own, from which scripts/ledger.sh keeps books.
 #pragma once
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "rpc/farm_event.h"
-#include "support/clock.h"
 #include "support/json.h"
 #include "support/unique_fd.h"
 
@@ -19,11 +20,12 @@ class EventFile {
   EventFile(std::string party, std::string id);
   ~EventFile();  // the last line says that it ended by itself
   EventFile(const EventFile&) = delete;
-  void Write(const FarmEvent& event, int64_t at = WallMillis());
+  // `at`: when it happened, in ms since 1970; nothing: now.
+  void Write(const FarmEvent& event, std::optional<int64_t> at = std::nullopt);
   void Write(const CandidateEvent& event);
 
  private:
-  void WriteLine(std::string_view what, Json fields, int64_t at = WallMillis());
+  void WriteLine(std::string_view what, Json fields, std::optional<int64_t> at = std::nullopt);
 
   std::string party_, id_;
   UniqueFd file_;  // closed: nothing is written

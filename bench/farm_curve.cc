@@ -257,7 +257,13 @@ struct Farm {
         Run({tools + "/rpc_tracker", "--listen", "127.0.0.1:0", "--listen", folder + "/tracker", "--state", state}));
     for (int i = 0; i < 100 && !std::filesystem::exists(folder + "/tracker"); ++i) std::this_thread::sleep_for(50ms);
     TRY(Invite(state, "server", "server", folder + "/server.join"));
-    const Members members = TRY(ReadFarmMembers(state));
+    // The tracker notes its address after it has opened its sockets.
+    Members members = TRY(ReadFarmMembers(state));
+    const auto listens = [&] { return members.endpoints.at(0).starts_with("tcp://127.0.0.1:"); };
+    for (int i = 0; i < 100 && !listens(); ++i) {
+      std::this_thread::sleep_for(50ms);
+      members = TRY(ReadFarmMembers(state));
+    }
     peer = {members.endpoints.at(0), members.keys.public_key};
     server = TRY(
         Run({tools + "/rpc_server", "--join", folder + "/server.join", "--key", "cpu", "--state", folder + "/server"}));

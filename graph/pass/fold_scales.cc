@@ -41,11 +41,11 @@ class FoldScalesPass {
   explicit FoldScalesPass(const Graph& graph) : graph_(graph), uses_(graph.UseCounts()), rewriter_(graph) {}
 
   Graph Run() {
-    std::vector<bool> is_rounded(graph_.values.size(), false);
+    std::vector<bool> is_quantized(graph_.values.size(), false);
     for (const Node& node : graph_.nodes)
-      if (node.op == Op::kRound && uses_[node.inputs[0]] == 1) is_rounded[node.inputs[0]] = true;
+      if (const Node* round = RoundingOf(node)) is_quantized[round->inputs[0]] = uses_[round->inputs[0]] == 1;
     for (const Node& node : graph_.nodes) {
-      const double divisor = is_rounded[node.output] ? DivisorOf(node) : 0;
+      const double divisor = is_quantized[node.output] ? DivisorOf(node) : 0;
       factors_.clear();
       has_offset_ = false;
       shape_ = graph_.Spec(node.output).shape;
@@ -59,6 +59,14 @@ class FoldScalesPass {
   }
 
  private:
+  // If the node ends a quantization, min(max(round(x) + z, low), high), returns the rounding in it, else null. Others
+  // than quantizations may depend on each roundoff.
+  const Node* RoundingOf(const Node& node) const {
+    const Node* most = node.op == Op::kMin ? ProducerOf(graph_, node.inputs[0], Op::kMax) : nullptr;
+    const Node* sum = most ? ProducerOf(graph_, most->inputs[0], Op::kAdd) : nullptr;
+    return sum ? ProducerOf(graph_, sum->inputs[0], Op::kRound) : nullptr;
+  }
+
   // Returns the number that the node divides by, if it is a positive constant, else 0.
   double DivisorOf(const Node& node) const {
     const Constant* c = node.op == Op::kDiv ? graph_.FindConstant(node.inputs[1]) : nullptr;

@@ -113,8 +113,7 @@ TEST_F(FamilyTest, TheFastestRecordOfTheFamilyServesAll) {
 
 TEST_F(FamilyTest, OtherLayersAreTunedThemselves) {
   EXPECT_EQ(MakeTuneTasks(Layers("Pow", {2, 3})).size(), 2u) << "other numbers need other code";
-  EXPECT_EQ(MakeTuneTasks(Layers("Max", {0.5f, 0.25f})).size(), 2u);
-  EXPECT_EQ(MakeTuneTasks(Layers("Add", {0.5f, 0.25f})).size(), 1u);
+  for (const char* op : {"Add", "Max"}) EXPECT_EQ(MakeTuneTasks(Layers(op, {0.5f, 0.25f})).size(), 1u) << op;
 }
 
 }  // namespace

@@ -82,13 +82,22 @@ TEST(FoldScales, ResultsKeepTheRankOfTheirDivisor) {
   const auto divisions = [](const Shape& shape) {
     Quantizer m(5);
     const ValueId scale = m.b.AddConstant("", TensorValue::FromNumbers(DType::Float(32), shape, {kTo.scale}));
-    m.b.Output(m.b.Must(Op::kRound, {m.b.Must(Op::kDiv, {m.Input("x", kShape, kA), scale})}), "y");
+    ValueId y = m.b.Must(Op::kRound, {m.b.Must(Op::kDiv, {m.Input("x", kShape, kA), scale})});
+    y = m.b.Must(Op::kMax, {m.b.Must(Op::kAdd, {y, m.Number(93)}), m.Number(0)});
+    m.b.Output(m.b.Must(Op::kMin, {y, m.Number(255)}), "y");
     const Graph g = m.b.Finish(), now = *FoldScales(g, {});
     EXPECT_EQ(now.Spec(now.outputs[0]).shape, g.Spec(g.outputs[0]).shape);
     return CountOps(now, Op::kDiv);
   };
   EXPECT_EQ(divisions({1, 1}), 0);
   EXPECT_EQ(divisions({1, 1, 1}), 1);
+}
+
+TEST(FoldScales, OtherRoundingsKeepTheirQuotients) {
+  Quantizer m(5);
+  const ValueId x = m.b.Must(Op::kDiv, {m.Input("x", kShape, kA), m.Number(kTo.scale)});
+  m.b.Output(m.b.Must(Op::kRound, {x}), "y");
+  EXPECT_EQ(CountOps(*FoldScales(m.b.Finish(), {}), Op::kDiv), 1);
 }
 
 // (x s + s / 2) / s is a tie for every x, and (x + y) / 2 for every second sum.

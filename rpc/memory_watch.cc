@@ -1,28 +1,20 @@
 #include "rpc/memory_watch.h"
 
+#include <fcntl.h>
 #include <malloc.h>
 #include <time.h>
 #include <unistd.h>
 
-#include <fstream>
+#include <cstdio>
 #include <mutex>
 #include <thread>
+
+#include "support/unique_fd.h"
 
 namespace autotune::rpc {
 namespace {
 
 constexpr long kLookNanoseconds = 10'000'000;  // of CPU time; a core receives about 10 MiB meanwhile [chosen]
-
-struct ProcessSize {
-  int64_t addresses = INT64_MAX, resident = INT64_MAX;  // bytes
-};
-ProcessSize SizeOfProcess() {
-  std::ifstream statm("/proc/self/statm");
-  int64_t addresses = 0, resident = 0, shared = 0;  // pages
-  if (!(statm >> addresses >> resident >> shared)) return {};
-  const int64_t page = sysconf(_SC_PAGESIZE);
-  return {addresses * page, (resident - shared) * page};
-}
 
 }  // namespace
 
@@ -57,9 +49,18 @@ void MemoryWatch::Return() { malloc_trim(0); }
 
 int64_t MemoryWatch::Freed() { return static_cast<int64_t>(mallinfo2().fordblks); }
 
-int64_t MemoryWatch::Addresses() { return SizeOfProcess().addresses; }
-
-int64_t MemoryWatch::Resident() { return SizeOfProcess().resident; }
+MemoryWatch::Size MemoryWatch::SizeOfProcess() {
+  // A stream would take ten times as long, and messages wait meanwhile.
+  const UniqueFd statm(open("/proc/self/statm", O_RDONLY | O_CLOEXEC));
+  char text[128];
+  const ssize_t length = statm ? read(statm.get(), text, sizeof text - 1) : -1;
+  if (length <= 0) return {};
+  text[length] = 0;
+  long long addresses = 0, resident = 0, shared = 0;  // pages
+  if (std::sscanf(text, "%lld %lld %lld", &addresses, &resident, &shared) != 3) return {};
+  const int64_t page = sysconf(_SC_PAGESIZE);
+  return {addresses * page, (resident - shared) * page};
+}
 
 int64_t MemoryWatch::Allocated() {
   const struct mallinfo2 info = mallinfo2();

@@ -20,11 +20,14 @@ class MemoryWatch {
   // Returns the bytes that the process has allocated and not freed. 0 in sanitizer builds. Takes up to a millisecond,
   // as Freed does: the allocator walks through all pieces that are free.
   static int64_t Allocated();
-  // Returns the bytes of addresses that the process has, allocated or not. Takes microseconds, as Resident does.
-  static int64_t Addresses();
-  // Returns the bytes of memory that the process occupies, but for files that it has mapped, such as SharedMemory.
-  // Memory that was allocated but never written is not among them.
-  static int64_t Resident();
+  struct Size {
+    // Bytes of addresses that the process has, allocated or not.
+    int64_t addresses = INT64_MAX;
+    // Bytes of memory that the process occupies, but for files that it has mapped, such as SharedMemory. Memory that
+    // was allocated but never written is not among them.
+    int64_t resident = INT64_MAX;
+  };
+  static Size SizeOfProcess();  // takes microseconds; the largest numbers if the system does not say it
   // Returns the bytes that were freed, but that the process has not given back to the system.
   static int64_t Freed();
   static void Return();  // gives memory that has been freed back to the system

@@ -248,12 +248,13 @@ struct RouterSocket::Impl : Watched {
     const int64_t kept = Kept(), allocated = MemoryWatch::Allocated() - kept - explained;
     if (allocated <= kMostUnexplained / 2 || allocated > kMostAnnounced) return allocated;
     // ZeroMQ allocates a message when its size arrives. A stranger who announces many and sends none occupies nothing.
-    return std::min(allocated, MemoryWatch::Resident() - kept - resident);
+    return std::min(allocated, MemoryWatch::SizeOfProcess().resident - kept - resident);
   }
   // Returns whether the process occupies so little beyond what is kept that there is nothing to give back and nothing
   // unexplained. This is the usual case, and a message that arrives meanwhile must not wait for the allocator's counts.
   bool OccupiesLittle() const {
-    return MemoryWatch::Resident() - Kept() - resident <= kMostFreed && MemoryWatch::Addresses() <= kMostAnnounced;
+    const MemoryWatch::Size size = MemoryWatch::SizeOfProcess();
+    return size.resident - Kept() - resident <= kMostFreed && size.addresses <= kMostAnnounced;
   }
   void LookAtMemory() {
     if (monitor) monitor->ReceiveNow();  // counts the connections of now
@@ -371,7 +372,7 @@ Result<std::unique_ptr<RouterSocket>> RouterSocket::Bind(Loop& loop, Listener li
   TRY(impl->Watch());
   if (impl->handlers.kept_bytes) {
     impl->explained = MemoryWatch::Allocated() - impl->Kept();
-    impl->resident = MemoryWatch::Resident() - impl->Kept();
+    impl->resident = MemoryWatch::SizeOfProcess().resident - impl->Kept();
     impl->memory.emplace(loop, [raw = impl.get()] { raw->LookAtMemory(); });
   }
   return std::unique_ptr<RouterSocket>(new RouterSocket(std::move(impl)));

@@ -8,7 +8,8 @@
 
 namespace autotune::rpc {
 
-struct Capability {  // its texts belong to others
+// The texts belong to others, which must outlive it.
+struct Capability {
   std::string_view lease;
   Token token;
   std::string_view incarnation;  // of the server

@@ -419,7 +419,7 @@ TEST(Curve, JoinFilesAreCheckedWhenTheyAreRead) {
 }
 
 TEST(Capability, ProvesExactlyWhatWasGranted) {
-  const std::string key = NewGrantKey(), alice = NewCurveKeys().public_key;
+  const std::string key = NewGrantKey(), alice = NewCurveKeys().public_key, bob = NewCurveKeys().public_key;
   const Capability granted{"lease", {3, 7}, "incarnation", 10000, alice};
   const std::string proof = ProofOf(granted, key);
   EXPECT_EQ(proof.size(), 64u);
@@ -430,7 +430,7 @@ TEST(Capability, ProvesExactlyWhatWasGranted) {
   others[2].token.counter = 70;
   others[3].incarnation = "later";
   others[4].ttl_ms = 100000;
-  others[5].client_key = NewCurveKeys().public_key;
+  others[5].client_key = bob;
   for (const Capability& other : others) EXPECT_FALSE(IsProof(proof, other, key));
   EXPECT_FALSE(IsProof(proof, granted, NewGrantKey()));
   EXPECT_FALSE(IsProof("", granted, key));

@@ -45,7 +45,7 @@ class CenterRoundedPass {
       case Op::kCast:
         return graph_.Spec(node.output).dtype.IsInt() || ignores_sign_[node.output];
       case Op::kAdd: {  // -0 + c is c, like 0 + c, unless c is -0
-        const std::optional<double> c = Number(node.inputs[0] == operand ? node.inputs[1] : node.inputs[0]);
+        const std::optional<double> c = NumberOf(graph_, node.inputs[0] == operand ? node.inputs[1] : node.inputs[0]);
         return (c && !(*c == 0 && std::signbit(*c))) || ignores_sign_[node.output];
       }
       case Op::kDiv:
@@ -71,13 +71,8 @@ class CenterRoundedPass {
     }
   }
 
-  std::optional<double> Number(ValueId v) const {
-    const Constant* c = graph_.FindConstant(v);
-    if (!c || !c->data || graph_.Spec(v).NumElements() != 1) return std::nullopt;
-    return graph_.ConstantValue(*c).Number(0);
-  }
   std::optional<double> WholeNumber(ValueId v) const {
-    const std::optional<double> x = Number(v);
+    const std::optional<double> x = NumberOf(graph_, v);
     return x && std::floor(*x) == *x && std::abs(*x) < kExactIntegers / 2 ? x : std::nullopt;
   }
 

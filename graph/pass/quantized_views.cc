@@ -45,13 +45,6 @@ std::optional<Dequantized> DequantizedOf(const Graph& graph, ValueId v) {
   return Dequantized{centered->bytes, centered->zero, product->inputs[1]};
 }
 
-// Returns the number that a constant of one element has, or nothing if the value is something else.
-std::optional<double> NumberOf(const Graph& graph, ValueId v) {
-  const Constant* c = graph.FindConstant(v);
-  if (!c || !c->data || graph.Spec(v).NumElements() != 1) return std::nullopt;
-  return graph.ConstantValue(*c).Number(0);
-}
-
 // Returns whether each window of a maximum has an element, so that no result is the least number of the type.
 bool HasNoEmptyWindow(const PoolAttrs& pool) {
   const size_t dims = pool.kernel.size();

@@ -2,6 +2,7 @@
 // thread-safe. Constants are copied when first used, so unused ones disappear; those without data are parameters, which
 // stay.
 #pragma once
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -13,6 +14,13 @@ namespace autotune::graph {
 inline const Node* ProducerOf(const Graph& graph, ValueId v, Op op) {
   const Node* node = graph.Producer(v);
   return node && node->op == op ? node : nullptr;
+}
+
+// Returns the number of a constant of one element, or nothing if the value is something else.
+inline std::optional<double> NumberOf(const Graph& graph, ValueId v) {
+  const Constant* c = graph.FindConstant(v);
+  if (!c || !c->data || graph.Spec(v).NumElements() != 1) return std::nullopt;
+  return graph.ConstantValue(*c).Number(0);
 }
 
 // Returns whether a value depends on constants only.

@@ -23,6 +23,18 @@ bool HasSlowArithmetic(const BlockView& block) {
 // roundings in front of a quantized layer normalization.
 constexpr double kWorthKeeping = 8;
 
+// Most nodes that inlining may add to a reader of several elements. Such a reader repeats the expression of the block,
+// so that each link of a chain would double it, as repeated squaring does. In networks, inlining adds 30 nodes at most.
+constexpr int64_t kMostRepeated = 1024;
+
+// Returns how many nodes inlining the block adds to this reader for the loads behind the first one.
+int64_t RepeatedNodes(const BlockView& block, const BlockView& reader) {
+  int64_t nodes = 0, loads = 0;
+  Walk(block.node.As<Block>()->body, nullptr, [&](const Expr&) { return ++nodes > 0; });
+  ForEachLoad(reader.node, [&](const Load& load) { loads += load.buffer->name == block.writes; });
+  return nodes * (loads - 1);
+}
+
 bool IsTransform(const BlockView& block) { return block.winograd && *block.winograd != topi::WinogradStage::kOutput; }
 
 }  // namespace
@@ -30,8 +42,8 @@ bool IsTransform(const BlockView& block) { return block.winograd && *block.winog
 // Inlines an element-wise block into its readers, unless that repeats costly work. Costly work is a transcendental
 // function that is used more than once, much arithmetic that passes over rows would repeat on a CPU, a quotient or root
 // per row that would be computed per element, or a guard (padding) inside a reduction or a transform that reads every
-// element many times. The last stage of a Winograd convolution is inlined into the element-wise block that reads it.
-// WinogradRule places the other stages.
+// element many times. Nor does it inline what would make a reader's expression too long. The last stage of a Winograd
+// convolution is inlined into the element-wise block that reads it. WinogradRule places the other stages.
 Status InlineRule(SketchBuilder& s, const BlockView& block, int) {
   if (block.reduction || block.writes_output || IsTransform(block))
     return Err("the block is a reduction, an output or a transform");
@@ -54,6 +66,8 @@ Status InlineRule(SketchBuilder& s, const BlockView& block, int) {
   const double work = ArithmeticOf(block.node.As<Block>()->body).Cost();
   if (reduced && several && work >= kWorthKeeping && !s.target().IsGpu())
     return Err("much arithmetic would be repeated");
+  if (any([&](const BlockView& c) { return RepeatedNodes(block, c) > kMostRepeated; }))
+    return Err("a long expression would be repeated");
   if (repeated && HasSlowArithmetic(block)) return Err("a quotient or root would be repeated");
   TRY(s.Do(ComputeInline{.block = block.name}));
   return {};

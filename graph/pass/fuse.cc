@@ -1,10 +1,10 @@
 #include <algorithm>
-#include <cmath>
 #include <optional>
 #include <set>
 #include <utility>
 
 #include "graph/pass.h"
+#include "graph/pass/group_body.h"
 #include "graph/pass/rewriter.h"
 
 namespace autotune::graph {
@@ -63,7 +63,7 @@ class Fuser {
       if (group_[i] < 0) {
         rewriter.Copy(graph_.nodes[i]);
       } else if (groups_[group_[i]].back() == static_cast<int>(i)) {
-        EmitGroup(groups_[group_[i]], rewriter);
+        EmitGroup(graph_, {groups_[group_[i]], read_in_place_, is_absorbed_}, rewriter);
       }
     }
     return rewriter.Finish();
@@ -121,14 +121,6 @@ class Fuser {
            });
   }
 
-  // Returns true if the node is a matrix product of floats whose right operand is computed, not constant, and has
-  // several columns. Products of integers stay apart: those of bytes take a fraction of the time of floats, so that
-  // reading their results again costs less.
-  bool IsComputedProduct(const Node& node) const {
-    return (node.op == Op::kMatmul || node.op == Op::kBatchMatmul) && !graph_.FindConstant(node.inputs[1]) &&
-           graph_.Spec(node.output).dtype.IsFloat() && graph_.Spec(node.output).shape.back() > 1;
-  }
-
   // Returns true if the node normalizes the rows of its operand, which fit a cache.
   bool IsRowSoftmax(const Node& node) const {
     const Shape& shape = graph_.Spec(node.output).shape;
@@ -140,7 +132,7 @@ class Fuser {
   // of scores into weights, and the last one multiplies the weights by a matrix. Returns nothing if there are no such
   // nodes, or if other nodes read one of their values.
   std::vector<int> AttentionRegion(int root, ValueId tail) const {
-    if (!attends_ || !IsComputedProduct(graph_.nodes[root])) return {};
+    if (!attends_ || !IsComputedProduct(graph_, graph_.nodes[root])) return {};
     std::vector<int> region;
     Rows rows{.allowed = true, .full = graph_.Spec(tail).shape};
     const int last = static_cast<int>(rows.full.size()) - 1;
@@ -167,7 +159,8 @@ class Fuser {
   // scores.
   bool EndsAttention(int root, int node, ValueId weights) const {
     const Node& n = graph_.nodes[node];
-    return n.op == graph_.nodes[root].op && IsComputedProduct(n) && n.inputs[0] == weights && n.inputs[1] != weights;
+    return n.op == graph_.nodes[root].op && IsComputedProduct(graph_, n) && n.inputs[0] == weights &&
+           n.inputs[1] != weights;
   }
 
   // Returns true if the node may join a group whose last value is of this type. If the node is the first reduction of
@@ -404,78 +397,6 @@ class Fuser {
       }
     }
     return {};
-  }
-
-  // Appends the views through which the group reads `v` in place, each after the views that it reads.
-  void AddViews(ValueId v, std::set<ValueId>& inner, std::vector<Node>& ordered) const {
-    const Node* view = graph_.Producer(v);
-    if (!view || !read_in_place_[graph_.values[v].index] || !inner.insert(v).second) return;
-    AddViews(view->inputs[0], inner, ordered);
-    ordered.push_back(*view);
-  }
-
-  void EmitGroup(const std::vector<int>& nodes, Rewriter& rewriter) {
-    std::set<ValueId> inner;
-    for (int n : nodes) inner.insert(graph_.nodes[n].output);
-    // Brings operands into a canonical order, so that equal kernels become equal tasks.
-    std::vector<Node> ordered;
-    for (int n : nodes) {
-      for (ValueId v : graph_.nodes[n].inputs) AddViews(v, inner, ordered);
-      ordered.push_back(graph_.nodes[n]);
-      auto& in = ordered.back().inputs;
-      if (GetOpInfo(ordered.back().op).commutative && Rank(in[1], inner) < Rank(in[0], inner)) std::swap(in[0], in[1]);
-    }
-    GraphBuilder body;
-    std::map<ValueId, ValueId> map, viewed;  // viewed: the parameter that a view reads, by the view's value
-    std::vector<ValueId> arguments, constants;
-    // The operands of a product are separate parameters, even if they are pieces of one tensor: a schedule copies an
-    // operand by its parameter.
-    const bool apart = IsComputedProduct(graph_.nodes[nodes.front()]);
-    for (const Node& node : ordered) {
-      for (ValueId v : node.inputs) {
-        if (apart && !inner.count(v) && !graph_.FindConstant(v) && read_in_place_[graph_.values[node.output].index]) {
-          viewed[node.output] = body.Input("", graph_.Spec(v));
-          arguments.push_back(v);
-        }
-        if (inner.count(v) || map.count(v) || viewed.count(node.output)) continue;
-        const Constant* c = graph_.FindConstant(v);
-        if (!c) {
-          map[v] = body.Input("", graph_.Spec(v));
-          arguments.push_back(v);
-        } else if (IsLiteral(v, *c, ordered)) {
-          map[v] = body.AddConstant("", graph_.ConstantValue(*c));
-        } else {
-          map[v] = body.ConstantParameter("", graph_.Spec(v));
-          constants.push_back(v);
-        }
-      }
-    }
-    for (const Node& node : ordered) {
-      std::vector<ValueId> in;
-      auto own = viewed.find(node.output);
-      for (ValueId v : node.inputs) in.push_back(own == viewed.end() ? map.at(v) : own->second);
-      map[node.output] = body.Must(node.op, in, node.attrs);
-    }
-    ValueId output = ordered.back().output;
-    body.Output(map.at(output), "");
-    arguments.insert(arguments.end(), constants.begin(), constants.end());
-    rewriter.Set(output, rewriter.builder.Call(std::make_shared<const Graph>(body.Finish()), rewriter.MapAll(arguments),
-                                               ordered.front().name));
-  }
-
-  // Returns the order of operands: values of the group first, then those that it has absorbed, then other activations,
-  // then constants.
-  int Rank(ValueId v, const std::set<ValueId>& inner) const {
-    if (inner.count(v)) return graph_.Producer(v) && is_absorbed_[graph_.values[v].index] ? 1 : 0;
-    return graph_.FindConstant(v) ? 3 : 2;
-  }
-
-  bool IsLiteral(ValueId v, const Constant& c, const std::vector<Node>& nodes) const {
-    if (!c.data || graph_.Spec(v).NumElements() != 1) return false;
-    if (std::abs(graph_.ConstantValue(c).Number(0)) >= 0x1p53 && graph_.Spec(v).dtype.IsInt()) return false;
-    return std::all_of(nodes.begin(), nodes.end(), [&](const Node& n) {
-      return std::find(n.inputs.begin(), n.inputs.end(), v) == n.inputs.end() || KindOf(n.op) == OpKind::kElementwise;
-    });
   }
 
   const Graph& graph_;

@@ -134,7 +134,8 @@ class Facts {
   }
 
   // Returns the instructions for one element of a vector whose lanes are not contiguous. The code generator loads lanes
-  // that are close together as one vector, and transposes squares in registers (codegen/llvm/cpu/strided_loads.h).
+  // that are close together as one vector, transposes squares in registers (codegen/llvm/cpu/strided_loads.h), and
+  // brings the lanes of vectors that take turns into their order (codegen/llvm/cpu/interleaves.h).
   double LaneCost(const Nest::Block& block, const Nest::Access& access, int64_t stride, double lanes) const {
     const double vector = target_.VectorLanes(static_cast<int>(8 * nest_.buffers[access.buffer].element_bytes));
     const double elements = std::max(1.0, std::min(vector, lanes));
@@ -142,8 +143,10 @@ class Facts {
     for (Nest::Index index : nest_.LoopsOf(block)) {
       const Nest::Loop& loop = nest_.loops[index];
       const bool square = loop.kind == LoopKind::kUnrolled && static_cast<double>(loop.extent) >= elements;
-      if (square && !access.writes && std::abs(StrideOf(nest_, access, index)) == 1)
-        return (1 + std::log2(elements)) / elements;
+      const bool turns = loop.kind == LoopKind::kUnrolled && loop.extent == stride;
+      const bool neighbours = std::abs(StrideOf(nest_, access, index)) == 1;
+      if (square && !access.writes && neighbours) return (1 + std::log2(elements)) / elements;
+      if (turns && access.writes && neighbours) return static_cast<double>(stride) / elements;
     }
     return kSeparateLane;
   }

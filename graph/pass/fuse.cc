@@ -298,6 +298,17 @@ class Fuser {
     return movable ? std::vector<int>{next} : std::vector<int>{};
   }
 
+  // Returns the padding by a number that alone reads `tail`, if the group can store its results in the padded tensor.
+  std::vector<int> PaddingBehind(int root, ValueId tail) const {
+    if (is_output_[tail] || consumers_[tail].size() != 1) return {};
+    const int next = consumers_[tail][0];
+    const auto* pad = std::get_if<PadAttrs>(&graph_.nodes[next].attrs);
+    if (group_[next] >= 0 || !pad || pad->mode != PadMode::kConstant) return {};
+    const Op op = graph_.nodes[root].op;
+    const bool movable = KindOf(op) == OpKind::kElementwise || op == Op::kSlice || op == Op::kTranspose;
+    return movable ? std::vector<int>{next} : std::vector<int>{};
+  }
+
   // Makes the group of a node.
   void Grow(int root) {
     std::vector<int>& group = groups_.emplace_back(std::vector<int>{root});
@@ -308,7 +319,7 @@ class Fuser {
     const bool opaque = kind == OpKind::kOpaque && !IsRowSoftmax(graph_.nodes[root]);
     // A concatenation has one loop nest per operand, so no node can join its loops.
     if (single_ || opaque || graph_.nodes[root].op == Op::kConcat) return;
-    bool has_transpose = graph_.nodes[root].op == Op::kTranspose, attends = false;
+    bool has_transpose = graph_.nodes[root].op == Op::kTranspose, is_padded = false, attends = false;
     Rows rows{.allowed = kind == OpKind::kElementwise, .full = graph_.Spec(graph_.nodes[root].output).shape};
     rows.plain = rows.allowed && IsPlain(graph_.nodes[root]);
     if (int first = ReducedRows(graph_.nodes[root]); first >= 0)
@@ -317,11 +328,16 @@ class Fuser {
       ValueId tail = graph_.nodes[group.back()].output;
       std::vector<int> region;
       if (!is_output_[tail]) region = NextRegion(tail, rows);
-      if (region.empty() && !has_transpose && rows.first < 0 && !rows.reduced) {
+      const bool moves = !is_padded && rows.first < 0 && !rows.reduced;
+      if (region.empty() && moves && !has_transpose) {
         region = TransposeBehind(root, tail, attends);
         has_transpose = !region.empty();
-        rows.allowed = rows.allowed && !has_transpose;
       }
+      if (region.empty() && moves) {
+        region = PaddingBehind(root, tail);
+        is_padded = !region.empty();
+      }
+      rows.allowed = rows.allowed && !has_transpose && !is_padded;
       if (region.empty() && !attends && !is_output_[tail]) {
         region = AttentionRegion(root, tail);
         attends = !region.empty();
@@ -332,7 +348,7 @@ class Fuser {
     }
     EndAtFewestBits(group);
     const bool absorbs = kind != OpKind::kAnchor ? rows.allowed && !rows.reduced : !attends;
-    if (absorbs && !has_transpose) absorbed_.back() = rows.full;
+    if (absorbs && !has_transpose && !is_padded) absorbed_.back() = rows.full;
   }
 
   // Lets the group end at a value of fewer bits if what follows is cheap and can join the kernels that read the result,
@@ -361,7 +377,8 @@ class Fuser {
     if (readers.size() == 1 && group_[readers[0]] >= 0)
       return KindOf(graph_.nodes[readers[0]].op) == OpKind::kElementwise && absorbed_[group_[readers[0]]] == shape;
     Rows rows{.allowed = true, .full = shape};
-    return !NextRegion(tail, rows).empty() || !TransposeBehind(first, tail, false).empty();
+    return !NextRegion(tail, rows).empty() || !TransposeBehind(first, tail, false).empty() ||
+           !PaddingBehind(first, tail).empty();
   }
 
   // Returns the smallest set of nodes after `tail` that can join the group: no node outside the set reads `tail`, and

@@ -93,6 +93,36 @@ TEST(Fuse, WideningConsumerStaysOutside) {
   EXPECT_EQ(g.nodes.size(), 2u);
 }
 
+// Padding by a number behind element-wise nodes, a slice or a transpose is a part of their kernel.
+TEST(Fuse, PaddingIsStoredByTheKernelBeforeIt) {
+  auto kernels = [](auto&& make, PadAttrs pad = {{0, 1, 0}, {0, 0, 3}, {}, PadMode::kConstant, 2.5}) {
+    Maker m(16);
+    const ValueId before = make(m, m.b.Input("x", F32({2, 6, 5})));
+    pad.interior.resize(pad.before.size());
+    m.b.Output(m.b.Must(Op::kRelu, {m.b.Must(Op::kPad, {before}, pad)}), "y");
+    PassEnv env;
+    return ExpectKept(m.b.Finish(), {{"fuse", Fuse}}, env).nodes.size();
+  };
+  const auto doubled = [](Maker& m, ValueId x) { return m.b.Must(Op::kAdd, {x, x}); };
+  EXPECT_EQ(kernels(doubled), 1u);
+  EXPECT_EQ(kernels([&](Maker& m, ValueId x) { return m.b.Transpose(doubled(m, x), {0, 2, 1}); }), 1u);
+  EXPECT_EQ(kernels([](Maker& m, ValueId x) { return m.b.Transpose(x, {2, 0, 1}); }), 1u);
+  EXPECT_EQ(kernels([](Maker& m, ValueId x) {
+              return m.b.Must(Op::kSlice, {x}, SliceAttrs{{0, 1, 0}, {2, 3, 5}, {1, 2, 1}});
+            }),
+            1u);
+
+  EXPECT_EQ(kernels(doubled, {{0, 1, 0}, {0, 0, 3}, {}, PadMode::kEdge}), 2u) << "no number";
+  EXPECT_EQ(kernels([](Maker& m, ValueId x) { return m.b.Must(Op::kReduceMax, {x}, AxesAttrs{{1}}); }), 2u) << "sums";
+  EXPECT_EQ(kernels([&](Maker& m, ValueId x) {
+              const ValueId sum = doubled(m, x);
+              m.b.Output(sum, "sum");
+              return sum;
+            }),
+            2u)
+      << "an output";
+}
+
 TEST(Fuse, LayerNormalizationIsOneKernel) {
   Maker m(17);
   m.b.Output(LayerNorm(m, m.b.Input("x", F32({16, 12}))), "y");

@@ -8,6 +8,7 @@
 #include "tests/tuner/programs.h"
 #include "tests/tuner/sketch_space.h"
 #include "topi/elementwise.h"
+#include "topi/transform.h"
 
 namespace autotune {
 namespace {
@@ -26,13 +27,12 @@ struct Size {
   int64_t blocks = 0, nodes = 0;
 };
 
-Size SizeOfFirstSketch(int links, const Target& target) {
-  const PrimFunc squares = Squares(links);
-  const auto sketches = GenerateSketches(squares, target);
+Size SizeOfFirstSketch(const PrimFunc& func, const Target& target) {
+  const auto sketches = GenerateSketches(func, target);
   EXPECT_TRUE(sketches.ok()) << sketches.error().Text();
   const Sketch& sketch = sketches->front();
   Rng rng(5);
-  const Schedule schedule = Replay(squares, Decide(sketch, DrawDecisions(sketch, rng))).value();
+  const Schedule schedule = Replay(func, Decide(sketch, DrawDecisions(sketch, rng))).value();
   Size size;
   const auto count = [&](const Stmt& s) {
     size.blocks += s.As<Block>() != nullptr;
@@ -42,12 +42,23 @@ Size SizeOfFirstSketch(int links, const Target& target) {
   return size;
 }
 
+te::Tensor Quotient(const te::Tensor& x) {
+  return topi::Map("quotient", {x}, [](const std::vector<Expr>& e) { return FloatConst(6, e[0].dtype()) / e[0]; });
+}
+
+// 6 / x, padded before and behind each row of 12 elements.
+PrimFunc PaddedQuotient(int64_t before, int64_t after) {
+  const te::Tensor x = te::Placeholder("x", {7, 12});
+  const te::Tensor y = topi::Pad("y", Quotient(x), {0, before}, {0, after}, 1);
+  return te::CreatePrimFunc("padded", {{x, ParamRole::kInput}, {y, ParamRole::kOutput}});
+}
+
 const Target kGpu = Target::Parse("opencl -mtriple=x86_64-linux-gnu -max-threads=1024 -shared=48K").value();
 
 TEST(Inline, KeepsLinksOfLongChains) {
   CheckSpace(Squares(24), 4);
   for (const Target& target : {TestTarget(), kGpu}) {
-    const Size size = SizeOfFirstSketch(24, target);
+    const Size size = SizeOfFirstSketch(Squares(24), target);
     EXPECT_GT(size.blocks, 1);
     EXPECT_LT(size.nodes, 20'000);
   }
@@ -55,7 +66,21 @@ TEST(Inline, KeepsLinksOfLongChains) {
 
 TEST(Inline, LeavesOneBlockOfShortChains) {
   CheckSpace(Squares(5), 4);
-  for (const Target& target : {TestTarget(), kGpu}) EXPECT_EQ(SizeOfFirstSketch(5, target).blocks, 1);
+  for (const Target& target : {TestTarget(), kGpu}) EXPECT_EQ(SizeOfFirstSketch(Squares(5), target).blocks, 1);
+}
+
+// Padding has more elements than what it pads, but needs each of these once.
+TEST(Inline, InlinesCostlyFunctionsIntoPadding) {
+  CheckSpace(PaddedQuotient(0, 4), 4);
+  EXPECT_EQ(SizeOfFirstSketch(PaddedQuotient(0, 4), TestTarget()).blocks, 1);
+}
+
+TEST(Inline, LeavesCostlyFunctionsBeforeWhatRepeatsThem) {
+  const te::Tensor x = te::Placeholder("x", {7, 1});
+  const te::Tensor y = topi::BroadcastTo("y", Quotient(x), {7, 12});
+  const PrimFunc repeated = te::CreatePrimFunc("rows", {{x, ParamRole::kInput}, {y, ParamRole::kOutput}});
+  CheckSpace(repeated, 4);
+  EXPECT_EQ(SizeOfFirstSketch(repeated, TestTarget()).blocks, 2);
 }
 
 }  // namespace

@@ -35,6 +35,18 @@ int64_t RepeatedNodes(const BlockView& block, const BlockView& reader) {
   return nodes * (loads - 1);
 }
 
+// Returns true if different instances of the reader may need the same element of the block. Padding has more instances
+// than the block that it pads, but reads each element once.
+bool Repeats(const BlockView& block, const BlockView& reader) {
+  if (Instances(reader) <= Instances(block)) return false;
+  bool once = true;
+  ForEachOperand(reader, [&](const Load& load) {
+    if (load.buffer->name == block.writes)
+      once = once && ReadsOnce(reader, FlatIndex(reader, load.buffer, load.indices));
+  });
+  return !once;
+}
+
 bool IsTransform(const BlockView& block) { return block.winograd && *block.winograd != topi::WinogradStage::kOutput; }
 
 }  // namespace
@@ -60,7 +72,7 @@ Status InlineRule(SketchBuilder& s, const BlockView& block, int) {
   const bool reads_stage = std::any_of(
       blocks.begin(), blocks.end(), [&](const BlockView& b) { return b.winograd && block.reads.contains(b.writes); });
   if (several && reads_stage) return Err("a transform would be repeated");
-  const bool repeated = any([&](const BlockView& c) { return Instances(c) > Instances(block); });
+  const bool repeated = any([&](const BlockView& c) { return Repeats(block, c); });
   if (block.transcendental && (reduced || several || repeated))
     return Err("a transcendental function would be repeated");
   const double work = ArithmeticOf(block.node.As<Block>()->body).Cost();

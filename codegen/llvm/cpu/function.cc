@@ -18,6 +18,7 @@ FunctionEmitter::FunctionEmitter(Modules modules, const Target& target, std::str
       prefix_(std::move(prefix)),
       builder_(modules.hot.getContext()),
       loads_(builder_, bindings_),
+      interleaves_(builder_),
       expressions_(builder_, target, bindings_, &loads_),
       control_(builder_, bindings_, expressions_.addresses()),
       streaming_(builder_, std::move(streamed)) {}
@@ -73,8 +74,10 @@ void FunctionEmitter::BindPointers(unsigned first, const std::vector<PointerPara
 
 void FunctionEmitter::EmitSeq(const Seq& seq) {
   loads_.transposes().Find(seq);
+  interleaves_.Find(seq);
   StatementEmitter::EmitSeq(seq);
   loads_.transposes().Clear();
+  interleaves_.Clear();
 }
 
 void FunctionEmitter::EmitLet(const Let& let) {
@@ -155,7 +158,10 @@ void FunctionEmitter::EmitStore(const Store& store) {
   llvm::Value* value =
       expressions_.operations().ToMemory(expressions_.Value(WithSharedTerms(store.value)), store.value.dtype());
   const std::optional<Expr> first = FirstOfContiguous(store);
-  if (!first) return StoreLanes(builder_, expressions_, store, value);
+  if (!first) {
+    if (!interleaves_.Take(addresses, store, value)) StoreLanes(builder_, expressions_, store, value);
+    return;
+  }
   Addresses::Address address = addresses.Of(store.buffer, *first);
   const BufferMemory& memory = bindings_.buffers.at(store.buffer->name);
   if (streaming_.Store(store, value, address, memory, addresses.InnermostVar(), in_else_)) return;

@@ -9,6 +9,7 @@
 
 #include "codegen/emitter.h"
 #include "codegen/llvm/control.h"
+#include "codegen/llvm/cpu/interleaves.h"
 #include "codegen/llvm/cpu/module.h"
 #include "codegen/llvm/cpu/parallel.h"
 #include "codegen/llvm/cpu/streaming.h"
@@ -57,6 +58,7 @@ class FunctionEmitter : private StatementEmitter {
   llvm::IRBuilder<> builder_;
   Bindings bindings_;
   CpuStridedLoads loads_;
+  Interleaves interleaves_;
   Expressions expressions_;
   ControlFlow control_;
   StreamingStores streaming_;

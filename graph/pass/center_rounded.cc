@@ -1,15 +1,14 @@
 #include "graph/pass/center_rounded.h"
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 
+#include "graph/pass/centered.h"
 #include "graph/pass/rewriter.h"
 
 namespace autotune::graph {
 namespace {
-
-constexpr double kExactIntegers = 1 << 24;  // f32 holds all integers up to this magnitude
-constexpr DType kFloats = DType::Float(32);
 
 class CenterRoundedPass {
  public:
@@ -23,7 +22,7 @@ class CenterRoundedPass {
   Graph Run() {
     for (const Node& node : graph_.nodes) {
       if (const std::optional<Clipped> clipped = ClippedOf(node)) {
-        rewriter_.Set(node.output, Centered(*clipped));
+        rewriter_.Set(node.output, WithMovedBounds(*clipped));
       } else {
         rewriter_.Copy(node);
       }
@@ -77,22 +76,16 @@ class CenterRoundedPass {
   }
 
   std::optional<Clipped> ClippedOf(const Node& node) const {
-    if (node.op != Op::kSub || graph_.Spec(node.output).dtype != kFloats || !ignores_sign_[node.output])
-      return std::nullopt;
-    const auto behind = [&](const Node* reader, Op op) {
-      const Node* made = reader ? ProducerOf(graph_, reader->inputs[0], op) : nullptr;
-      return made && uses_[made->output] == 1 ? made : nullptr;
-    };
-    const Node *least = behind(&node, Op::kMin), *most = behind(least, Op::kMax), *sum = behind(most, Op::kAdd);
-    const Node* round = sum ? ProducerOf(graph_, sum->inputs[0], Op::kRound) : nullptr;
-    if (!round) return std::nullopt;
-    const std::optional<double> zero = WholeNumber(node.inputs[1]), added = WholeNumber(sum->inputs[1]),
-                                low = WholeNumber(most->inputs[1]), high = WholeNumber(least->inputs[1]);
+    if (node.op != Op::kSub || !ignores_sign_[node.output]) return std::nullopt;
+    const std::optional<Rounded> x = RoundedOf(graph_, node.inputs[0]);
+    if (!x || !std::ranges::all_of(x->behind, [&](ValueId v) { return uses_[v] == 1; })) return std::nullopt;
+    const std::optional<double> zero = WholeNumber(node.inputs[1]), added = WholeNumber(x->zero),
+                                low = WholeNumber(x->low), high = WholeNumber(x->high);
     if (!zero || zero != added || !low || !high) return std::nullopt;
-    return Clipped{round->output, *zero, *low, *high};
+    return Clipped{x->rounded, *zero, *low, *high};
   }
 
-  ValueId Centered(const Clipped& x) {
+  ValueId WithMovedBounds(const Clipped& x) {
     const auto clip = [&](Op op, ValueId v, double bound) {
       const ValueId constant = rewriter_.builder.AddConstant("", TensorValue::Scalar(static_cast<float>(bound)));
       return rewriter_.builder.Must(op, {v, constant});

@@ -1,5 +1,7 @@
-// Recognizes small integers minus a zero point, as importers and quantizers write them. Internal to graph passes.
+// Recognizes numbers that are rounded to small integers, and small integers minus a zero point, as importers and
+// quantizers write them. Internal to graph passes.
 #pragma once
+#include <array>
 #include <optional>
 #include <vector>
 
@@ -10,6 +12,27 @@
 #include "support/integer.h"
 
 namespace autotune::graph {
+
+inline constexpr double kExactIntegers = 1 << 24;  // f32 holds all integers up to this magnitude
+
+// Whole numbers of f32 as QuantizeLinear makes them before it converts them to integers: min(max(round(x) + zero, low),
+// high). Zero point and bounds may be anything that broadcasts.
+struct Rounded {
+  ValueId x = -1, rounded = -1, zero = -1, low = -1, high = -1;
+  std::array<ValueId, 3> behind = {};  // round(x) + zero, its maximum with low, and the result
+};
+
+// Returns nothing if the value is something else.
+inline std::optional<Rounded> RoundedOf(const Graph& graph, ValueId v) {
+  if (graph.Spec(v).dtype != DType::Float(32)) return std::nullopt;
+  const Node* below = ProducerOf(graph, v, Op::kMin);
+  const Node* above = below ? ProducerOf(graph, below->inputs[0], Op::kMax) : nullptr;
+  const Node* sum = above ? ProducerOf(graph, above->inputs[0], Op::kAdd) : nullptr;
+  const Node* round = sum ? ProducerOf(graph, sum->inputs[0], Op::kRound) : nullptr;
+  if (!round) return std::nullopt;
+  return Rounded{round->inputs[0], round->output,    sum->inputs[1],
+                 above->inputs[1], below->inputs[1], {sum->output, above->output, v}};
+}
 
 // A tensor of i32: integers of 8 bits, perhaps minus a zero point, perhaps reshaped and transposed. The zero point may
 // be any i32.

@@ -10,6 +10,7 @@
 #include <cmath>
 
 #include "graph/pass.h"
+#include "graph/pass/centered.h"
 #include "graph/pass/rewriter.h"
 
 namespace autotune::graph {
@@ -41,9 +42,11 @@ class FoldScalesPass {
   explicit FoldScalesPass(const Graph& graph) : graph_(graph), uses_(graph.UseCounts()), rewriter_(graph) {}
 
   Graph Run() {
+    // Only quotients that are rounded next may move: other operators may depend on each roundoff.
     std::vector<bool> is_quantized(graph_.values.size(), false);
     for (const Node& node : graph_.nodes)
-      if (const Node* round = RoundingOf(node)) is_quantized[round->inputs[0]] = uses_[round->inputs[0]] == 1;
+      if (const std::optional<Rounded> rounded = RoundedOf(graph_, node.output))
+        is_quantized[rounded->x] = uses_[rounded->x] == 1;
     for (const Node& node : graph_.nodes) {
       const double divisor = is_quantized[node.output] ? DivisorOf(node) : 0;
       factors_.clear();
@@ -59,14 +62,6 @@ class FoldScalesPass {
   }
 
  private:
-  // If the node ends a quantization, min(max(round(x) + z, low), high), returns the rounding in it, else null. Others
-  // than quantizations may depend on each roundoff.
-  const Node* RoundingOf(const Node& node) const {
-    const Node* most = node.op == Op::kMin ? ProducerOf(graph_, node.inputs[0], Op::kMax) : nullptr;
-    const Node* sum = most ? ProducerOf(graph_, most->inputs[0], Op::kAdd) : nullptr;
-    return sum ? ProducerOf(graph_, sum->inputs[0], Op::kRound) : nullptr;
-  }
-
   // Returns the number that the node divides by, if it is a positive constant, else 0.
   double DivisorOf(const Node& node) const {
     const Constant* c = node.op == Op::kDiv ? graph_.FindConstant(node.inputs[1]) : nullptr;

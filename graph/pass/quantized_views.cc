@@ -113,18 +113,15 @@ class QuantizedViewsPass {
   std::optional<ValueId> Requantized(const Node& node) {
     const DType type = graph_.Spec(node.output).dtype;
     if (node.op != Op::kCast || !IsByte(type)) return std::nullopt;
-    const Node* least = ProducerOf(graph_, node.inputs[0], Op::kMin);
-    const Node* most = least ? ProducerOf(graph_, least->inputs[0], Op::kMax) : nullptr;
-    const Node* sum = most ? ProducerOf(graph_, most->inputs[0], Op::kAdd) : nullptr;
-    const Node* round = sum ? ProducerOf(graph_, sum->inputs[0], Op::kRound) : nullptr;
-    const Node* quotient = round ? ProducerOf(graph_, round->inputs[0], Op::kDiv) : nullptr;
+    const std::optional<Rounded> rounded = RoundedOf(graph_, node.inputs[0]);
+    const Node* quotient = rounded ? ProducerOf(graph_, rounded->x, Op::kDiv) : nullptr;
     if (!quotient) return std::nullopt;
     const auto x = DequantizedOf(made(), rewriter_.Map(quotient->inputs[0]));
     if (!x || made().Spec(x->bytes).dtype != type || made().Spec(x->bytes).shape != graph_.Spec(node.output).shape)
       return std::nullopt;
     const std::optional<double> scale = NumberOf(graph_, quotient->inputs[1]), old = NumberOf(made(), x->scale);
-    const std::optional<double> zero = NumberOf(graph_, sum->inputs[1]), low = NumberOf(graph_, most->inputs[1]),
-                                high = NumberOf(graph_, least->inputs[1]);
+    const std::optional<double> zero = NumberOf(graph_, rounded->zero), low = NumberOf(graph_, rounded->low),
+                                high = NumberOf(graph_, rounded->high);
     const std::optional<double> old_zero = x->zero < 0 ? 0 : NumberOf(made(), x->zero);
     if (!scale || scale != old || !zero || zero != old_zero || !low || !high) return std::nullopt;
     // The product and the quotient each have an error of half a unit in the last place, so (x - z) s / s rounds to

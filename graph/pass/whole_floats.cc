@@ -6,12 +6,12 @@
 
 #include "graph/pass.h"
 #include "graph/pass/center_rounded.h"
+#include "graph/pass/centered.h"
 #include "graph/pass/rewriter.h"
 
 namespace autotune::graph {
 namespace {
 
-constexpr double kExactIntegers = 1 << 24;  // f32 holds all integers up to this magnitude
 constexpr DType kFloats = DType::Float(32);
 
 Graph WithWholeFloats(const Graph& graph);
@@ -58,17 +58,13 @@ class WholeFloatsPass {
     return range;
   }
 
-  // Returns the bounds of an f32 tensor of whole numbers without -0 and NaN, as QuantizeLinear makes it:
-  // min(max(round(x) + zero, low), high). The sum is not -0, since the constant zero is not. If x is NaN, max and min
-  // return their second operand.
+  // Returns the bounds of an f32 tensor of whole numbers without -0 and NaN, as QuantizeLinear makes it. The sum with
+  // the zero point is not -0, since the constant zero point is not. If a number is NaN, max and min return their second
+  // operand.
   std::optional<Interval> RangeOfFloats(ValueId v) const {
-    if (graph_.Spec(v).dtype != kFloats) return std::nullopt;
-    const Node* least = ProducerOf(graph_, v, Op::kMin);
-    const Node* most = least ? ProducerOf(graph_, least->inputs[0], Op::kMax) : nullptr;
-    const Node* sum = most ? ProducerOf(graph_, most->inputs[0], Op::kAdd) : nullptr;
-    if (!sum || !ProducerOf(graph_, sum->inputs[0], Op::kRound) || !RangeOfConstant(sum->inputs[1]))
-      return std::nullopt;
-    const std::optional<Interval> low = RangeOfConstant(most->inputs[1]), high = RangeOfConstant(least->inputs[1]);
+    const std::optional<Rounded> x = RoundedOf(graph_, v);
+    if (!x || !RangeOfConstant(x->zero)) return std::nullopt;
+    const std::optional<Interval> low = RangeOfConstant(x->low), high = RangeOfConstant(x->high);
     return low && high ? std::optional(Interval{low->low, high->high}) : std::nullopt;
   }
 

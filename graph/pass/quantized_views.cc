@@ -26,25 +26,6 @@ struct Dequantized {
   ValueId scale = -1;
 };
 
-// Returns whether a value is a constant, perhaps moved or converted, as weights are.
-bool IsMovedConstant(const Graph& graph, ValueId v) {
-  for (const Node* node = graph.Producer(v); node && node->inputs.size() == 1; node = graph.Producer(v))
-    v = node->inputs[0];
-  return graph.FindConstant(v) != nullptr;
-}
-
-std::optional<Dequantized> DequantizedOf(const Graph& graph, ValueId v) {
-  const Node* product = ProducerOf(graph, v, Op::kMul);
-  if (!product || graph.Spec(v).dtype != kFloats) return std::nullopt;
-  const Node* cast = ProducerOf(graph, product->inputs[0], Op::kCast);
-  const bool one_scale = graph.Spec(product->inputs[1]).NumElements() == 1;
-  if (!cast || !one_scale || graph.Spec(cast->output).shape != graph.Spec(v).shape) return std::nullopt;
-  const std::optional<Centered> centered = CenteredOf(graph, cast->inputs[0]);
-  if (!centered || !centered->views.empty() || IsMovedConstant(graph, centered->bytes)) return std::nullopt;
-  if (centered->zero >= 0 && graph.Spec(centered->zero).NumElements() != 1) return std::nullopt;
-  return Dequantized{centered->bytes, centered->zero, product->inputs[1]};
-}
-
 // Returns whether each window of a maximum has an element, so that no result is the least number of the type.
 bool HasNoEmptyWindow(const PoolAttrs& pool) {
   const size_t dims = pool.kernel.size();
@@ -82,6 +63,30 @@ class QuantizedViewsPass {
  private:
   const Graph& made() const { return rewriter_.builder.graph(); }
 
+  // Returns whether a value is a constant, perhaps moved or converted, as weights are. Looks at each value once: a
+  // network may move numbers thousands of times in a row.
+  bool IsMovedConstant(ValueId v) {
+    for (auto i = static_cast<ValueId>(is_moved_constant_.size()); i <= v; ++i) {
+      const Node* node = made().Producer(i);
+      is_moved_constant_.push_back(node ? node->inputs.size() == 1 && is_moved_constant_[node->inputs[0]]
+                                        : made().FindConstant(i) != nullptr);
+    }
+    return is_moved_constant_[v];
+  }
+
+  std::optional<Dequantized> DequantizedOf(ValueId v) {
+    const Graph& graph = made();
+    const Node* product = ProducerOf(graph, v, Op::kMul);
+    if (!product || graph.Spec(v).dtype != kFloats) return std::nullopt;
+    const Node* cast = ProducerOf(graph, product->inputs[0], Op::kCast);
+    const bool one_scale = graph.Spec(product->inputs[1]).NumElements() == 1;
+    if (!cast || !one_scale || graph.Spec(cast->output).shape != graph.Spec(v).shape) return std::nullopt;
+    const std::optional<Centered> centered = CenteredOf(graph, cast->inputs[0]);
+    if (!centered || !centered->views.empty() || IsMovedConstant(centered->bytes)) return std::nullopt;
+    if (centered->zero >= 0 && graph.Spec(centered->zero).NumElements() != 1) return std::nullopt;
+    return Dequantized{centered->bytes, centered->zero, product->inputs[1]};
+  }
+
   // Returns whether each number of the result is one of the operand.
   static bool MovesNumbers(const Node& node) {
     const bool is_pool = node.op == Op::kMaxPool2d || node.op == Op::kMaxPool3d;
@@ -93,7 +98,7 @@ class QuantizedViewsPass {
   // a part of the kernels that read the result.
   std::optional<ValueId> ViewOfBytes(const Node& node) {
     if (!MovesNumbers(node) || !joins_readers_[node.output]) return std::nullopt;
-    const std::optional<Dequantized> x = DequantizedOf(made(), rewriter_.Map(node.inputs[0]));
+    const std::optional<Dequantized> x = DequantizedOf(rewriter_.Map(node.inputs[0]));
     if (!x) return std::nullopt;
     if (std::holds_alternative<PoolAttrs>(node.attrs)) {  // a larger byte must be a larger number
       const std::optional<double> scale = NumberOf(made(), x->scale);
@@ -116,7 +121,7 @@ class QuantizedViewsPass {
     const std::optional<Rounded> rounded = RoundedOf(graph_, node.inputs[0]);
     const Node* quotient = rounded ? ProducerOf(graph_, rounded->x, Op::kDiv) : nullptr;
     if (!quotient) return std::nullopt;
-    const auto x = DequantizedOf(made(), rewriter_.Map(quotient->inputs[0]));
+    const auto x = DequantizedOf(rewriter_.Map(quotient->inputs[0]));
     if (!x || made().Spec(x->bytes).dtype != type || made().Spec(x->bytes).shape != graph_.Spec(node.output).shape)
       return std::nullopt;
     const std::optional<double> scale = NumberOf(graph_, quotient->inputs[1]), old = NumberOf(made(), x->scale);
@@ -140,7 +145,8 @@ class QuantizedViewsPass {
 
   const Graph& graph_;
   Rewriter rewriter_;
-  std::vector<bool> joins_readers_;  // by value: all its readers compute element by element, or move its numbers
+  std::vector<bool> joins_readers_;      // by value: all its readers compute element by element, or move its numbers
+  std::vector<bool> is_moved_constant_;  // by value of made(), up to the last one that was asked for
 };
 
 }  // namespace

@@ -77,6 +77,15 @@ TEST(QuantizedViews, OthersReadFloats) {
     return m.Relu(m.b.Must(Op::kTranspose, {m.b.Must(Op::kAdd, {x, m.Number(1)})}, kTransposed));
   };
   EXPECT_FALSE(ReadsBytes(Op::kTranspose, sum)) << "these are no dequantized numbers";
+  const Build weights = [](Quantizer& m, ValueId) {
+    const ValueId bytes = m.b.AddConstant("", TensorValue::FromNumbers(DType::UInt(8), {2, 2}, {1, 2, 3, 4}));
+    const ValueId moved = m.b.Must(Op::kReshape, {m.b.Transpose(bytes, {1, 0})}, ReshapeAttrs{{4, 1}});
+    return m.Relu(m.b.Transpose(m.b.Must(Op::kReshape, {m.Dequantize(moved, {})}, ReshapeAttrs{{2, 2}}), {1, 0}));
+  };
+  Quantizer m(3);
+  m.b.Output(weights(m, -1), "y");
+  const Graph constant = m.b.Finish();
+  EXPECT_EQ(GraphText(Rewritten(constant)), GraphText(constant)) << "constants are folded as they are";
 }
 
 // Returns how often the pass leaves numbers to be rounded that are quantized, viewed and quantized again.

@@ -61,7 +61,7 @@ class IntegerProductsPass {
     // The conversion of bytes that are reshaped comes first, so that it can join the kernel that makes them.
     const Node* reshape = ProducerOf(graph_, known.bytes, Op::kReshape);
     ValueId x = rewriter_.Map(reshape ? reshape->inputs[0] : known.bytes);
-    if (graph_.Spec(known.bytes).dtype.IsSigned()) x = Moved(x, kSignOffset, kBytes);
+    if (IsSigned(known)) x = Moved(x, kSignOffset, kBytes);
     if (reshape) x = Must(Op::kReshape, {x}, reshape->attrs);
     for (const Node* view : known.views) x = Must(view->op, {x}, view->attrs);
     const Shape& shape = graph_.Spec(centered).shape;
@@ -99,7 +99,7 @@ class IntegerProductsPass {
   std::optional<Attrs> AttrsFor(const Node& node, const Centered& x) const {
     const auto* conv = std::get_if<ConvAttrs>(&node.attrs);
     if (!conv || std::ranges::all_of(conv->pads, [](int64_t pad) { return pad == 0; })) return node.attrs;
-    double zero = graph_.Spec(x.bytes).dtype.IsSigned() ? kSignOffset : 0;
+    double zero = IsSigned(x) ? kSignOffset : 0;
     if (x.zero >= 0) {
       const Constant* c = graph_.FindConstant(x.zero);
       if (!c || !c->data) return std::nullopt;
@@ -127,12 +127,7 @@ class IntegerProductsPass {
     const ValueId weights =
         rewriter_.builder.AddConstant(name, WithZerosBehindTerms(DType::Int(8), shape, *w, kByteGroup));
     ValueId y = Must(node.op, {Unsigned(node.inputs[0], *x), weights}, *attrs, node.name);
-    const bool is_signed = graph_.Spec(x->bytes).dtype.IsSigned();
-    const bool moved = x->zero >= 0 && !IsZero(x->zero);
-    if (moved || is_signed) {
-      ValueId zero = moved ? rewriter_.Map(x->zero) : Number(kSignOffset);
-      if (conv && moved) zero = Must(Op::kReshape, {zero}, ReshapeAttrs{{}});
-      if (moved && is_signed) zero = Must(Op::kAdd, {zero, Number(kSignOffset)});
+    if (const ValueId zero = ZeroOfUnsigned(*x); zero >= 0) {
       const ValueId of_columns =
           rewriter_.builder.AddConstant(name, TensorValue::FromNumbers(kIntegers, {shape.back()}, sums));
       y = Must(Op::kSub, {y, Must(Op::kMul, {zero, of_columns})});
@@ -156,38 +151,38 @@ class IntegerProductsPass {
     return false;
   }
 
-  // Returns whether the value is a constant of zeros, as the zero point of what a Relu made.
-  bool IsZero(ValueId v) const {
-    const Constant* c = graph_.FindConstant(v);
-    if (!c || !c->data) return false;
-    const TensorValue value = graph_.ConstantValue(*c);
-    for (int64_t i = 0; i < value.spec.NumElements(); ++i)
-      if (value.Number(i) != 0) return false;
-    return true;
-  }
-
   // Returns the bytes of the second operand as numbers with a sign (w - 128 if they have none).
   ValueId Signed(ValueId centered, const Centered& known) {
     const auto [it, is_new] = signed_.try_emplace(centered, -1);
     if (!is_new) return it->second;
     ValueId w = rewriter_.Map(known.bytes);
-    if (!graph_.Spec(known.bytes).dtype.IsSigned()) w = Moved(w, -kSignOffset, DType::Int(8));
+    if (!IsSigned(known)) w = Moved(w, -kSignOffset, DType::Int(8));
     for (const Node* view : known.views) w = Must(view->op, {w}, view->attrs);
     return it->second = w;
   }
 
-  // Returns the zero point plus a number, as one number, or -1 if it is 0.
+  // Returns the zero point plus a number, or -1 if that is 0, as for the zero point of what a Relu made. A zero point
+  // for all rows becomes one number.
   ValueId ZeroPlus(const Centered& x, int64_t number) {
     if (x.zero < 0) return number == 0 ? -1 : Number(number);
     const Constant* c = graph_.FindConstant(x.zero);
+    const Shape shape = graph_.Spec(x.zero).NumElements() == 1 ? Shape{} : graph_.Spec(x.zero).shape;
     if (c && c->data) {
-      const auto zero =
-          static_cast<int32_t>(static_cast<int64_t>(graph_.ConstantValue(*c).Number(0)) + number);  // wraps
-      return zero == 0 ? -1 : Number(zero);
+      const TensorValue value = graph_.ConstantValue(*c);
+      std::vector<double> zeros;
+      for (int64_t i = 0; i < value.spec.NumElements(); ++i)
+        zeros.push_back(static_cast<int32_t>(static_cast<int64_t>(value.Number(i)) + number));  // wraps
+      if (std::ranges::all_of(zeros, [](double zero) { return zero == 0; })) return -1;
+      return rewriter_.builder.AddConstant("", TensorValue::FromNumbers(kIntegers, shape, zeros));
     }
-    const ValueId zero = Must(Op::kReshape, {rewriter_.Map(x.zero)}, ReshapeAttrs{{}});
+    const ValueId zero = rewriter_.builder.Reshape(rewriter_.Map(x.zero), shape);
     return number == 0 ? zero : Must(Op::kAdd, {zero, Number(number)});
   }
+
+  bool IsSigned(const Centered& x) const { return graph_.Spec(x.bytes).dtype.IsSigned(); }
+  // Returns the zero point of the numbers that Unsigned or Signed makes of bytes; -1: it is 0.
+  ValueId ZeroOfUnsigned(const Centered& x) { return ZeroPlus(x, IsSigned(x) ? kSignOffset : 0); }
+  ValueId ZeroOfSigned(const Centered& x) { return ZeroPlus(x, IsSigned(x) ? 0 : -kSignOffset); }
 
   // Returns the sums of the bytes of each column (axis_from_back = 2) or row (1) of matrices.
   ValueId SumsOf(ValueId bytes, int64_t axis_from_back) {
@@ -202,8 +197,7 @@ class IntegerProductsPass {
     const auto is_one = [&](ValueId zero) { return zero < 0 || graph_.Spec(zero).NumElements() == 1; };
     if (!x || !w || !is_one(x->zero) || !is_one(w->zero)) return false;
     const ValueId a = Unsigned(node.inputs[0], *x), b = Signed(node.inputs[1], *w);
-    const auto is_signed = [&](const Centered& bytes) { return graph_.Spec(bytes.bytes).dtype.IsSigned(); };
-    const ValueId z = ZeroPlus(*x, is_signed(*x) ? kSignOffset : 0), u = ZeroPlus(*w, is_signed(*w) ? 0 : -kSignOffset);
+    const ValueId z = ZeroOfUnsigned(*x), u = ZeroOfSigned(*w);
     ValueId y = Must(node.op, {a, b}, node.attrs, node.name);
     if (z >= 0) y = Must(Op::kSub, {y, Must(Op::kMul, {SumsOf(b, 2), z})});
     if (u >= 0) {

@@ -98,6 +98,7 @@ TEST(IntegerProducts, ZeroPointsOfZeroCostNothing) {
   EXPECT_EQ(corrections({.first_zero_point = 1}), 1);
   EXPECT_EQ(corrections({.zero_shape = {3, 1}, .first_zero_point = 0}), 1) << "only the first row's is 0";
   EXPECT_EQ(corrections({.type = kI8, .first_zero_point = 0}), 1);
+  EXPECT_EQ(corrections({.type = kI8, .first_zero_point = -128}), 0) << "moved, it is 0";
 }
 
 // (x - zero) (w - zero) of two computed operands, as in attention. The zero points are constants, inputs, or absent.

@@ -20,11 +20,15 @@
 #include "topi/winograd.h"
 
 namespace autotune::graph {
+
+topi::ConvAttrs ToTopi(const ConvAttrs& attrs) {
+  return {attrs.strides, attrs.dilations, attrs.pads, attrs.groups, attrs.pad_value};
+}
+
 namespace {
 
 using te::Tensor;
 
-topi::ConvAttrs ToTopi(const ConvAttrs& a) { return {a.strides, a.dilations, a.pads, a.groups, a.pad_value}; }
 topi::PoolAttrs ToTopi(const PoolAttrs& a) {
   const bool channels_first = a.layout == Layout::kNCHW;
   return {a.kernel, a.strides, a.dilations, a.pads, a.ceil_mode, a.count_include_pad, channels_first};

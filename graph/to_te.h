@@ -9,8 +9,11 @@
 #include "ir/stmt.h"
 #include "support/result.h"
 #include "target/target.h"
+#include "topi/conv.h"
 
 namespace autotune::graph {
+
+topi::ConvAttrs ToTopi(const ConvAttrs& attrs);
 
 struct Alternative {
   std::string name;  // stored in records: "direct", "winograd", ...

@@ -335,15 +335,21 @@ Tensor Conv2dWinograd(const std::string& name, const Tensor& data, const Tensor&
   return Mark(out, WinogradStage::kOutput);
 }
 
-std::string WinogradObstacle(const Shape& data, const Shape& weight, const ConvAttrs& attrs, const Target& target) {
-  if (data.size() != 4) return "its images do not have two dimensions";
-  if (weight[0] != 3 || weight[1] != 3)
-    return "its window is " + std::to_string(weight[0]) + "x" + std::to_string(weight[1]) + ", not 3x3";
+std::string WinogradObstacle(const Shape& window, const ConvAttrs& attrs) {
+  if (window.size() != 2) return "its images do not have two dimensions";
+  if (window != Shape{3, 3})
+    return "its window is " + std::to_string(window[0]) + "x" + std::to_string(window[1]) + ", not 3x3";
   if (attrs.groups != 1) return "it has " + std::to_string(attrs.groups) + " groups";
   for (int d = 0; d < 2; ++d) {
     if (attrs.stride[d] != 1) return "its stride is " + std::to_string(attrs.stride[d]);
     if (attrs.dilation[d] != 1) return "its dilation is " + std::to_string(attrs.dilation[d]);
   }
+  return "";
+}
+
+std::string WinogradObstacle(const Shape& data, const Shape& weight, const ConvAttrs& attrs, const Target& target) {
+  const std::string obstacle = WinogradObstacle(Shape(weight.begin(), weight.end() - 2), attrs);
+  if (!obstacle.empty()) return obstacle;
   const int64_t fewest = std::max<int64_t>(kFewestWinogradChannels, target.VectorLanes(32));
   if (data[3] < fewest || weight[3] < fewest) return "it has fewer than " + std::to_string(fewest) + " channels";
   const Grid g = GridOf(2, data, weight, attrs);

@@ -74,12 +74,15 @@ enum class WinogradStage : int64_t {
 Tensor Conv2dWinograd(const std::string& name, const Tensor& data, const Tensor& weight, const ConvAttrs& attrs,
                       const WinogradTiling& tiling);
 
+// Returns why no target computes a convolution by Winograd's algorithm, whatever its channels and the size of its
+// images: "its stride is 2"; an empty text if targets may.
+std::string WinogradObstacle(const Shape& window, const ConvAttrs& attrs);
 // With fewer channels of the data or of the result, the transforms cost more than the products save [chosen].
 inline constexpr int64_t kFewestWinogradChannels = 16;
 // Returns true if Winograd's convolution is defined for these shapes and may be faster: there must be enough channels
 // for the products to outweigh the transforms.
 bool WinogradApplies(const Shape& data, const Shape& weight, const ConvAttrs& attrs, const Target& target);
-// Returns why WinogradApplies is false: "its stride is not 1"; an empty text if it is true.
+// Returns why WinogradApplies is false: "its stride is 2"; an empty text if it is true.
 std::string WinogradObstacle(const Shape& data, const Shape& weight, const ConvAttrs& attrs, const Target& target);
 
 // Returns groups of tiles that waste little at the edges and whose intermediates fit a core's own cache, if that leaves

@@ -13,6 +13,8 @@
 #include "graph/pass.h"
 #include "graph/pass/centered.h"
 #include "graph/pass/rewriter.h"
+#include "graph/to_te.h"
+#include "topi/winograd.h"
 
 namespace autotune::graph {
 namespace {
@@ -84,12 +86,10 @@ class QuantizedProductsPass {
   // Returns whether Winograd's algorithm, of floats alone, computes the convolution faster than dot products of words:
   // it takes 36 products instead of 144 for 4x4 results, words half as many instructions. [measured: ResNet-50]
   bool SuitsWinograd(const Node& node) const {
-    const auto is = [](int64_t extent) { return [=](int64_t n) { return n == extent; }; };
     const auto* conv = std::get_if<ConvAttrs>(&node.attrs);
-    if (!conv || conv->groups > 1) return false;
+    if (!conv) return false;
     const Shape& weights = graph_.Spec(node.inputs[1]).shape;
-    return weights.size() == 4 && weights[2] == 3 && weights[3] == 3 && std::ranges::all_of(conv->strides, is(1)) &&
-           std::ranges::all_of(conv->dilations, is(1));
+    return topi::WinogradObstacle(Shape(weights.begin() + 2, weights.end()), ToTopi(*conv)).empty();
   }
 
   // Returns the shape in which the scales of weights broadcast to the result of the product, or nothing if they are not

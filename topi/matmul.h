@@ -9,6 +9,10 @@ namespace autotune::topi {
 using te::Shape;
 using te::Tensor;
 
+// Most rows of a product that takes as long as its constants need from memory, whatever their size. With more rows, a
+// register tile is as fast if a core's own cache holds the constants. [chosen]
+inline constexpr int64_t kMostStreamedRows = 4;
+
 // How the operands of f32 are rounded before they are multiplied: not at all, or to TF32 (ir/op.h).
 enum class Rounding { kNone, kTf32 };
 

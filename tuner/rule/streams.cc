@@ -3,14 +3,13 @@
 #include "ir/annotations.h"
 #include "ir/dot.h"
 #include "support/integer.h"
+#include "topi/matmul.h"
 #include "tuner/rule/packing.h"
 #include "tuner/rule/rule.h"
 
 namespace autotune {
 namespace {
 
-// Most rows of a streamed product whose constants fit a core's own cache. With more rows, a register tile is as fast.
-constexpr int64_t kFewRows = 4;
 constexpr int64_t kWorthStreaming = 64 << 10;  // bytes of constants below which a register tile is as fast
 
 // Returns the most rows of a product that is streamed. Constants from beyond a core's own cache arrive so slowly
@@ -18,8 +17,8 @@ constexpr int64_t kWorthStreaming = 64 << 10;  // bytes of constants below which
 // more registers hold the panels' vectors. One holds a broadcast, and another one a product if the target has no
 // multiply-add instruction.
 int64_t MostRows(double bytes, const Target& target) {
-  if (bytes <= static_cast<double>(target.l2_bytes)) return kFewRows;
-  return std::max<int64_t>(kFewRows, (target.vector_registers - (target.has_fma ? 1 : 2)) / 2 - 1);
+  if (bytes <= static_cast<double>(target.l2_bytes)) return topi::kMostStreamedRows;
+  return std::max<int64_t>(topi::kMostStreamedRows, (target.vector_registers - (target.has_fma ? 1 : 2)) / 2 - 1);
 }
 
 // Moves the loop over rows to the outer loops if each of its iterations has constants of its own. A batch of products

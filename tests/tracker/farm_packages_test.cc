@@ -149,7 +149,9 @@ class FarmPackages : public FarmTest {
       EXPECT_TRUE(device.ok()) << device.error().Text();
       const auto module = (*device)->LoadModule(library_, 1);
       EXPECT_TRUE(module.ok()) << module.error().Text();
-      if (module.ok()) EXPECT_TRUE((*module)->GetFunction("k").ok());
+      if (module.ok()) {
+        EXPECT_TRUE((*module)->GetFunction("k").ok());
+      }
     }
     EXPECT_TRUE(Soon([&] { return Count("cpu") == 1; }));
     return static_cast<double>(relay_.TakeBytes()) / kBytes;

@@ -238,7 +238,8 @@ def dequantize(attributes, _, x, scale, zero=np.uint8(0)):
 
 def dynamic_quantize(_, opset, x):
     low, high = min(x.min(), 0.0), max(x.max(), 0.0)
-    scale = np.asarray((np.float32(high) - np.float32(low)) / np.float32(255))
+    span = np.float32(high) - np.float32(low)
+    scale = np.asarray(span / np.float32(255) if span != 0 else np.float32(1))
     zero = np.clip(np.round(-np.float32(low) / scale), 0, 255).astype(np.uint8)
     return quantize({}, opset, x, scale, zero), scale, zero
 

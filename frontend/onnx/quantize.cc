@@ -80,7 +80,8 @@ Status ImportQuantizeLinear(ImportContext& c) {
   return c.Bind(TRY(QuantizedValue(c, x, scale, zero, type)));
 }
 
-// Computes scale and zero point from the range of the data, which is extended to include 0.
+// Computes scale and zero point from the range of the data, which is extended to include 0. If all data are 0, the
+// scale is 1, as in ONNX's reference implementation and in ONNX Runtime.
 Status ImportDynamicQuantizeLinear(ImportContext& c) {
   ValueId x = TRY(c.Tensor(0));
   if (c.Type(x) != DType::Float(32)) return Err("is supported on f32, not on ", c.builder.Spec(x).Text());
@@ -90,7 +91,9 @@ Status ImportDynamicQuantizeLinear(ImportContext& c) {
   ValueId bottom = TRY(c.Reshape(TRY(c.Reduce(Op::kReduceMin, x, axes)), {}));
   top = TRY(c.ApplyNumber(Op::kMax, top, 0));
   bottom = TRY(c.ApplyNumber(Op::kMin, bottom, 0));
-  ValueId scale = TRY(c.ApplyNumber(Op::kDiv, TRY(c.Apply(Op::kSub, top, bottom)), 255));
+  const ValueId range = TRY(c.Apply(Op::kSub, top, bottom));
+  ValueId scale = TRY(c.ApplyNumber(Op::kDiv, range, 255));
+  scale = TRY(c.Where(TRY(c.ApplyNumber(Op::kEqual, range, 0)), c.Number(1, scale), scale));
   ValueId zero = TRY(c.ApplyToNumber(Op::kSub, 0, TRY(c.Apply(Op::kDiv, bottom, scale))));
   zero = TRY(c.Apply(Op::kRound, TRY(c.Emit(Op::kClip, {zero}, ClipAttrs{0, 255}))));
   TRY(c.Bind(scale, 1));

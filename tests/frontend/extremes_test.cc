@@ -183,5 +183,21 @@ TEST(Extremes, QuantizesIntegers) {
   EXPECT_THAT(ImportError(model(kInt64)), HasSubstr("is supported on f32 and i32, not on i64[4]"));
 }
 
+// An empty range has the scale 1, so that nothing is divided by 0. ONNX's reference implementation says so.
+TEST(Extremes, QuantizesZeros) {
+  const auto outputs = [](const Numbers& x) {
+    std::vector<Numbers> found;
+    for (const char* name : {"y", "scale", "zero"}) {
+      ModelMaker m;
+      m.Input("x", {4}).Output(name).Node("DynamicQuantizeLinear", {"x"}, {"y", "scale", "zero"});
+      found.push_back(Output(m, {x}));
+    }
+    return found;
+  };
+  EXPECT_EQ(outputs({0, 0, 0, 0}), (std::vector<Numbers>{{0, 0, 0, 0}, {1}, {0}}));
+  EXPECT_EQ(outputs({255, 0, 2, 0}), (std::vector<Numbers>{{255, 0, 2, 0}, {1}, {0}}));
+  EXPECT_EQ(outputs({0, -510, 0, 0}), (std::vector<Numbers>{{255, 0, 255, 255}, {2}, {255}}));
+}
+
 }  // namespace
 }  // namespace autotune::graph

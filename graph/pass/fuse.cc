@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <functional>
 #include <optional>
 #include <set>
 #include <utility>
@@ -6,6 +7,7 @@
 #include "graph/pass.h"
 #include "graph/pass/group_body.h"
 #include "graph/pass/rewriter.h"
+#include "ir/dot.h"
 
 namespace autotune::graph {
 namespace {
@@ -41,7 +43,10 @@ class Fuser {
     }
     for (ValueId v : graph.outputs) is_output_[v] = true;
     for (size_t i = 0; i < graph.nodes.size(); ++i) read_in_place_.push_back(!single && IsReadInPlace(graph.nodes[i]));
-    for (size_t i = 0; i < graph.nodes.size() && !single; ++i) ReadOperandsOfAttention(static_cast<int>(i));
+    for (size_t i = 0; i < graph.nodes.size() && !single; ++i) {
+      ReadOperandsOfAttention(static_cast<int>(i));
+      ReadOperandsOfBytes(static_cast<int>(i));
+    }
   }
 
   Graph Run() {
@@ -186,8 +191,14 @@ class Fuser {
   }
 
   // Returns true if the node cuts rows out of a tensor and only element-wise nodes read these rows. Such readers can
-  // read the rows in the tensor itself. Examples are the gates of a recurrent cell and the halves of a gated unit.
+  // read the rows in the tensor itself. Examples are the gates of a recurrent cell and the halves of a gated unit. Sums
+  // of bytes read transposed rows in place, too.
   bool IsReadInPlace(const Node& node) const {
+    if (node.op == Op::kTranspose) {
+      const std::vector<int>& readers = consumers_[node.output];
+      return attends_ && !is_output_[node.output] && !readers.empty() && KeepsRows(node) &&
+             std::ranges::all_of(readers, [&](int reader) { return WidensForSum(reader); });
+    }
     if (node.op != Op::kSlice || is_output_[node.output] || consumers_[node.output].empty()) return false;
     if (std::get<SliceAttrs>(node.attrs).step.back() != 1) return false;
     return std::all_of(consumers_[node.output].begin(), consumers_[node.output].end(), [&](int reader) {
@@ -211,11 +222,38 @@ class Fuser {
     ReadInPlace(weighted.inputs[1], 1);
   }
 
+  // Marks the transposes and slices that make the operands of a product of computed bytes. The product copies its right
+  // operand to panels from any order, and reads rows of its left one.
+  void ReadOperandsOfBytes(int root) {
+    if (!IsComputedProductOfBytes(graph_.nodes[root])) return;
+    ReadInPlace(graph_.nodes[root].inputs[0], 1);
+    ReadInPlace(graph_.nodes[root].inputs[1], 2);
+  }
+
+  // Returns true if the node multiplies computed bytes, and if a rule of the target reads and stores rows of heads in
+  // the order of other dimensions. The operands have different signs, so they are no pieces of one tensor: a schedule
+  // copies an operand by its parameter.
+  bool IsComputedProductOfBytes(const Node& node) const {
+    const auto is_byte = [&](ValueId v) { return IsByte(graph_.Spec(v).dtype) && !graph_.FindConstant(v); };
+    return attends_ && (node.op == Op::kMatmul || node.op == Op::kBatchMatmul) &&
+           std::ranges::all_of(node.inputs, is_byte) && graph_.Spec(node.output).shape.back() > 1 &&
+           graph_.Spec(node.inputs[0]).dtype != graph_.Spec(node.inputs[1]).dtype;
+  }
+
+  // Returns true if the node only widens bytes for a sum of them, such as the correction of a product by a zero point.
+  bool WidensForSum(int node) const {
+    const Node& n = graph_.nodes[node];
+    const std::vector<int>& readers = consumers_[n.output];
+    return n.op == Op::kCast && IsByte(graph_.Spec(n.inputs[0]).dtype) && !is_output_[n.output] &&
+           readers.size() == 1 && graph_.nodes[readers[0]].op == Op::kReduceSum;
+  }
+
   // Marks `v` as read in place if it is a slice, or a transpose that keeps the last dimension of its operand among its
-  // `innermost` last dimensions.
+  // `innermost` last dimensions, and if one node reads it beside sums.
   void ReadInPlace(ValueId v, int innermost) {
     const Node* node = graph_.Producer(v);
-    if (!node || is_output_[v] || consumers_[v].size() != 1) return;
+    const auto widens = [&](int reader) { return WidensForSum(reader); };
+    if (!node || is_output_[v] || std::ranges::count_if(consumers_[v], std::not_fn(widens)) != 1) return;
     if (node->op == Op::kTranspose) {
       const std::vector<int64_t>& perm = std::get<TransposeAttrs>(node->attrs).perm;
       const auto last = static_cast<int64_t>(perm.size()) - 1;
@@ -241,12 +279,16 @@ class Fuser {
     return bytes;
   }
 
+  // Returns true if the last dimension of the transpose is that of its operand.
+  static bool KeepsRows(const Node& node) {
+    const std::vector<int64_t>& perm = std::get<TransposeAttrs>(node.attrs).perm;
+    return perm.back() + 1 == static_cast<int64_t>(perm.size());
+  }
+
   // Returns true if the transpose moves whole rows of matrices, so that one index identifies a row.
   bool MovesRows(const Node& node) const {
-    const std::vector<int64_t>& perm = std::get<TransposeAttrs>(node.attrs).perm;
     const Shape& shape = graph_.Spec(node.inputs[0]).shape;
-    const auto several = std::count_if(shape.begin(), shape.end() - 2, [](int64_t d) { return d > 1; });
-    return several <= 1 && perm.back() + 1 == static_cast<int64_t>(perm.size());
+    return KeepsRows(node) && std::count_if(shape.begin(), shape.end() - 2, [](int64_t d) { return d > 1; }) <= 1;
   }
 
   // Adds the element-wise producers of the group's operands that have the shape of its elements and no readers outside
@@ -287,14 +329,15 @@ class Fuser {
   }
 
   // Returns the transpose that alone reads `tail`, if the group can store its results in the transposed order at no
-  // cost: element-wise groups and slices in any order, attention in whole rows.
+  // cost: element-wise groups and slices in any order, attention and products of bytes in whole rows.
   std::vector<int> TransposeBehind(int root, ValueId tail, bool attends) const {
     if (is_output_[tail] || consumers_[tail].size() != 1) return {};
     const int next = consumers_[tail][0];
     const Node& node = graph_.nodes[next];
     if (group_[next] >= 0 || read_in_place_[next] || node.op != Op::kTranspose) return {};
     const Op op = graph_.nodes[root].op;
-    const bool movable = KindOf(op) == OpKind::kElementwise || op == Op::kSlice || (attends && MovesRows(node));
+    const bool stores_rows = attends || IsComputedProductOfBytes(graph_.nodes[root]);
+    const bool movable = KindOf(op) == OpKind::kElementwise || op == Op::kSlice || (stores_rows && MovesRows(node));
     return movable ? std::vector<int>{next} : std::vector<int>{};
   }
 

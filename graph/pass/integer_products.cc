@@ -58,11 +58,7 @@ class IntegerProductsPass {
   ValueId Unsigned(ValueId centered, const Centered& known) {
     const auto [it, is_new] = unsigned_.try_emplace(centered, -1);
     if (!is_new) return it->second;
-    // The conversion of bytes that are reshaped comes first, so that it can join the kernel that makes them.
-    const Node* reshape = ProducerOf(graph_, known.bytes, Op::kReshape);
-    ValueId x = rewriter_.Map(reshape ? reshape->inputs[0] : known.bytes);
-    if (IsSigned(known)) x = Moved(x, kSignOffset, kBytes);
-    if (reshape) x = Must(Op::kReshape, {x}, reshape->attrs);
+    ValueId x = Moved(known.bytes, kSignOffset, kBytes);
     for (const Node* view : known.views) x = Must(view->op, {x}, view->attrs);
     const Shape& shape = graph_.Spec(centered).shape;
     if (const int64_t zeros = ZerosBehind(shape.back(), kByteGroup); zeros > 0) {
@@ -73,9 +69,14 @@ class IntegerProductsPass {
     return it->second = x;
   }
 
-  // Returns bytes plus a number as bytes of another type.
+  // Returns bytes plus a number as bytes of this type. Returns bytes that have the type as they are. The sum comes
+  // before views of the bytes, so that it can join the kernel that makes them.
   ValueId Moved(ValueId bytes, int64_t by, DType type) {
-    const ValueId sum = Must(Op::kAdd, {Must(Op::kCast, {bytes}, CastAttrs{kIntegers}), Number(by)});
+    if (graph_.Spec(bytes).dtype == type) return rewriter_.Map(bytes);
+    const Node* view = graph_.Producer(bytes);
+    if (view && (view->op == Op::kReshape || view->op == Op::kTranspose || view->op == Op::kBroadcastTo))
+      return Must(view->op, {Moved(view->inputs[0], by, type)}, view->attrs);
+    const ValueId sum = Must(Op::kAdd, {Must(Op::kCast, {rewriter_.Map(bytes)}, CastAttrs{kIntegers}), Number(by)});
     return Must(Op::kCast, {sum}, CastAttrs{type});
   }
 
@@ -155,8 +156,7 @@ class IntegerProductsPass {
   ValueId Signed(ValueId centered, const Centered& known) {
     const auto [it, is_new] = signed_.try_emplace(centered, -1);
     if (!is_new) return it->second;
-    ValueId w = rewriter_.Map(known.bytes);
-    if (!IsSigned(known)) w = Moved(w, -kSignOffset, DType::Int(8));
+    ValueId w = Moved(known.bytes, -kSignOffset, DType::Int(8));
     for (const Node* view : known.views) w = Must(view->op, {w}, view->attrs);
     return it->second = w;
   }
@@ -184,10 +184,26 @@ class IntegerProductsPass {
   ValueId ZeroOfUnsigned(const Centered& x) { return ZeroPlus(x, IsSigned(x) ? kSignOffset : 0); }
   ValueId ZeroOfSigned(const Centered& x) { return ZeroPlus(x, IsSigned(x) ? 0 : -kSignOffset); }
 
-  // Returns the sums of the bytes of each column (axis_from_back = 2) or row (1) of matrices.
-  ValueId SumsOf(ValueId bytes, int64_t axis_from_back) {
-    const int64_t axis = rewriter_.builder.Spec(bytes).rank() - axis_from_back;
-    return Must(Op::kReduceSum, {Must(Op::kCast, {bytes}, CastAttrs{kIntegers})}, AxesAttrs{{axis}});
+  // Returns the sums of the bytes of each column (axis_from_back = 2) or row (1) of matrices, minus `less` (-1: none),
+  // times `factor`. Columns of transposed matrices are summed as the rows that they are in memory.
+  ValueId CorrectionBy(ValueId bytes, int64_t axis_from_back, ValueId less, ValueId factor) {
+    const Graph& now = rewriter_.builder.graph();
+    Shape shape = now.Spec(bytes).shape;
+    auto axis = static_cast<int64_t>(shape.size()) - axis_from_back;
+    shape[static_cast<size_t>(axis)] = 1;
+    if (const Node* view = ProducerOf(now, bytes, Op::kTranspose); view && axis_from_back == 2) {
+      std::vector<int64_t> perm = std::get<TransposeAttrs>(view->attrs).perm;
+      std::swap(perm.back(), perm.end()[-2]);
+      if (perm.back() == axis + 1) {
+        const ValueId from = view->inputs[0];
+        bytes = std::ranges::is_sorted(perm) ? from : Must(Op::kTranspose, {from}, TransposeAttrs{perm});
+        ++axis;
+      }
+    }
+    ValueId sums = Must(Op::kReduceSum, {Must(Op::kCast, {bytes}, CastAttrs{kIntegers})}, AxesAttrs{{axis}});
+    if (less >= 0) sums = Must(Op::kSub, {sums, less});
+    sums = Must(Op::kMul, {sums, factor});
+    return rewriter_.builder.Spec(sums).shape == shape ? sums : Must(Op::kReshape, {sums}, ReshapeAttrs{shape});
   }
 
   // Rewrites the product of two computed matrices.
@@ -199,11 +215,10 @@ class IntegerProductsPass {
     const ValueId a = Unsigned(node.inputs[0], *x), b = Signed(node.inputs[1], *w);
     const ValueId z = ZeroOfUnsigned(*x), u = ZeroOfSigned(*w);
     ValueId y = Must(node.op, {a, b}, node.attrs, node.name);
-    if (z >= 0) y = Must(Op::kSub, {y, Must(Op::kMul, {SumsOf(b, 2), z})});
+    if (z >= 0) y = Must(Op::kSub, {y, CorrectionBy(b, 2, -1, z)});
     if (u >= 0) {
-      ValueId of_rows = SumsOf(a, 1);
-      if (z >= 0) of_rows = Must(Op::kSub, {of_rows, Must(Op::kMul, {z, Number(TermsOf(graph_, node))})});
-      y = Must(Op::kSub, {y, Must(Op::kMul, {of_rows, u})});
+      const ValueId less = z >= 0 ? Must(Op::kMul, {z, Number(TermsOf(graph_, node))}) : -1;
+      y = Must(Op::kSub, {y, CorrectionBy(a, 1, less, u)});
     }
     rewriter_.Set(node.output, y);
     return true;

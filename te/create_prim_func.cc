@@ -32,6 +32,9 @@ class Creator {
       f.params.push_back({buffer, p.role});
     }
     for (const TensorParam& p : params) {
+      if (p.role == ParamRole::kOutput) VisitNumbers(p.tensor, &f);
+    }
+    for (const TensorParam& p : params) {
       if (p.role == ParamRole::kOutput) Visit(p.tensor, &f);
     }
     for (const TensorParam& p : params) {
@@ -81,6 +84,17 @@ class Creator {
   // block that copies it to the output, since accumulators with subscripts m // W, m % W cannot be in registers.
   static bool AccumulatesApart(const Tensor& t) {
     return !t->parts.empty() && t->parts[0].combiner && t->StoredShape() != t.shape();
+  }
+
+  // Emits the tensors behind t that have one element and depend on such tensors alone. They come first, since a nest
+  // between a reduction and its epilogue would keep the two apart. Returns whether t is such a tensor.
+  bool VisitNumbers(const Tensor& t, PrimFunc* f) {
+    const auto [known, is_new] = is_number_.try_emplace(t.get(), t->splat || Product(t->shape) == 1);
+    if (!is_new) return known->second;
+    bool is_number = known->second;
+    for (const Tensor& input : t->inputs) is_number = VisitNumbers(input, f) && is_number;
+    if (is_number) Visit(t, f);
+    return is_number_[t.get()] = is_number;
   }
 
   // Emits the inputs of t, in order, then t. Equal expressions thus give equal functions.
@@ -232,6 +246,7 @@ class Creator {
   CreateOptions options_;
   std::unordered_set<std::string> names_;
   std::unordered_set<const TensorCell*> visited_;
+  std::unordered_map<const TensorCell*, bool> is_number_;  // as VisitNumbers returns it
   std::unordered_map<const TensorCell*, Buffer> params_;
   std::unordered_map<const TensorCell*, Buffer> buffers_;  // the buffer that a tensor's consumers load
   std::unordered_map<const BufferCell*, Tensor> tensors_;  // the tensor of each buffer that bodies load

@@ -1,6 +1,6 @@
 // From tensor expressions to an unscheduled PrimFunc: one perfect loop nest with one block for each part (te/tensor.h)
-// of each tensor that an output depends on, in topological order. Deterministic; thread-safe. Not a scheduler: nothing
-// is inlined, fused or reordered here.
+// of each tensor that an output depends on, in topological order, numbers that follow from numbers alone first.
+// Deterministic; thread-safe. Not a scheduler: nothing is inlined, fused or reordered here.
 #pragma once
 #include <string>
 #include <vector>

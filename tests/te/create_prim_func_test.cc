@@ -78,6 +78,25 @@ TEST(CreatePrimFuncTest, TopologicalOrderEachTensorOnce) {
   EXPECT_TRUE(Equal(f, CreatePrimFunc("f", {{x}, {c, ParamRole::kOutput}})));
 }
 
+// A nest between a product and its epilogue would keep the two apart.
+TEST(CreatePrimFuncTest, NumbersOfNumbersComeFirst) {
+  const auto blocks = [](const Shape& extent) {
+    const Tensor x = Placeholder("x", {4}), z = Placeholder("z", extent);
+    const Tensor wide = AddOne("wide", x), number = AddOne("number", z);
+    const auto sum = [&](const std::vector<Expr>& i) {
+      return wide(i) + number(extent.empty() ? std::vector<Expr>() : std::vector<Expr>{ConstOf(0, DType::Index())});
+    };
+    const Tensor out = Compute("out", NaturalAxes({4}), {wide, number}, sum);
+    std::vector<std::string> names;
+    for (const Block& block : Blocks(CreatePrimFunc("f", {{x}, {z}, {out, ParamRole::kOutput}})))
+      names.push_back(block.name.str());
+    return names;
+  };
+  EXPECT_EQ(blocks({}), (std::vector<std::string>{"number", "wide", "out"}));
+  EXPECT_EQ(blocks({1}), (std::vector<std::string>{"number", "wide", "out"}));
+  EXPECT_EQ(blocks({4}), (std::vector<std::string>{"wide", "number", "out"})) << "these are no single numbers";
+}
+
 TEST(CreatePrimFuncTest, WhatNothingLoadsIsLeftOut) {
   Tensor x = Placeholder("x", {4});
   Tensor a = AddOne("a", x), b = AddOne("b", a), unused = AddOne("unused", b);

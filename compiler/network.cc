@@ -265,6 +265,7 @@ Result<Network> MakeNetwork(const IRModule& module, const NetworkOptions& option
                            .rounds_to_bf16 = options.bf16,
                            .rounds_to_int8 = options.int8,
                            .winograd = options.winograd,
+                           .repeats_scalars = !target.IsGpu(),
                            .converts_factors = !target.IsGpu()};
   const IRModule fused = TRY(graph::Optimize(module, env));
   return RunMakeKernels(fused, target, {.exact = !options.winograd}, passes);

@@ -28,6 +28,7 @@ struct PassEnv {
   bool rounds_to_bf16 = false;           // true: the user allows that operands of products are rounded to bf16
   bool rounds_to_int8 = false;           // true: the user allows that data that meet weights in blocks are rounded
   bool winograd = true;                  // true: the user allows Winograd's algorithm for convolutions of floats
+  bool repeats_scalars = false;          // true: a kernel computes a few numbers faster than another kernel starts
   bool converts_factors = false;         // true: kernels of products convert bytes and halves that meet f32 in vectors
 };
 
@@ -148,6 +149,14 @@ inline constexpr std::string_view kFuseChoices[] = {kFuseAll, kFuseNone};
 inline constexpr TextOption kFuseGroups{"fuse_groups", kFuseAll, kFuseChoices,
                                         "which nodes share a kernel; none: every node is a kernel of its own"};
 Result<Graph> Fuse(const Graph& graph, const PassEnv& env);
+
+// Lets kernels compute numbers again that follow from a few other numbers (repeat_scalars.cc), if env.repeats_scalars.
+// Dynamic quantization makes such numbers. Results stay equal, bit for bit.
+Result<Graph> RepeatScalars(const Graph& graph, const PassEnv& env);
+
+// Gives the kernels of dynamic quantization that treat all elements of a tensor alike a vector of them
+// (flat_kernels.cc), so that more of these kernels are equal. Results stay equal, bit for bit.
+Result<Graph> FlatKernels(const Graph& graph, const PassEnv& env);
 
 // Leaves out the integers between floats of whole numbers and floats, as QuantizeLinear and DequantizeLinear make them
 // in one group, if both types hold them. Results stay equal, bit for bit. Vectors need several instructions for each

@@ -31,6 +31,8 @@ const std::vector<Pass>& Pipeline() {
       {"direct_sums", DirectSums},
       {"quantized_views", QuantizedViews},
       {"fuse", Fuse, "kernels are made of fused groups; fuse_groups=none makes every node a group"},
+      {"repeat_scalars", RepeatScalars},
+      {"flat_kernels", FlatKernels},
       {"whole_floats", WholeFloats},
   };
   return passes;

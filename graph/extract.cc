@@ -91,9 +91,15 @@ std::string CanonicalText(const Graph& subgraph) { return Writer(subgraph, /*fam
 Hash128 FamilyOf(const Graph& subgraph) { return HashBytes128(Writer(subgraph, /*family=*/true).Text()); }
 
 std::string SubgraphLabel(const Graph& subgraph) {
-  std::string label;
-  for (const Node& node : subgraph.nodes) label += (label.empty() ? "" : "_") + std::string(ToText(node.op));
-  return label;
+  std::string label, all;
+  std::vector<bool> is_number;  // by value: it follows from single numbers alone
+  for (const Value& value : subgraph.values) is_number.push_back(value.spec.NumElements() == 1);
+  for (const Node& node : subgraph.nodes) {
+    for (const ValueId v : node.inputs) is_number[node.output] = is_number[node.output] && is_number[v];
+    all += (all.empty() ? "" : "_") + std::string(ToText(node.op));
+    if (!is_number[node.output]) label += (label.empty() ? "" : "_") + std::string(ToText(node.op));
+  }
+  return label.empty() ? all : label;
 }
 
 std::string Task::Label() const { return SubgraphLabel(*subgraph); }

@@ -35,7 +35,8 @@ std::string CanonicalText(const Graph& subgraph);
 // a quantized layer, the bounds of a clip, and the number of a padding that is not 0.
 Hash128 FamilyOf(const Graph& subgraph);
 
-// Returns the operators in order: "conv2d_add_relu".
+// Returns the operators in order: "conv2d_add_relu". Leaves out those of single numbers that the kernel computes first
+// (graph/pass/repeat_scalars.cc), unless there are no others.
 std::string SubgraphLabel(const Graph& subgraph);
 
 }  // namespace autotune::graph

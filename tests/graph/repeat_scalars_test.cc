@@ -2,6 +2,9 @@
 // and do not depend on shapes. Every number stays.
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <set>
+
 #include "graph/extract.h"
 #include "graph/pass.h"
 #include "tests/graph/quantizer.h"
@@ -99,6 +102,17 @@ TEST(RepeatScalars, OthersAreKernels) {
             }),
             4)
       << "a product reads it as a matrix";
+}
+
+// The label of a kernel says what it does with tensors.
+TEST(RepeatScalars, LabelsLeaveNumbersOut) {
+  std::set<std::string> labels;
+  for (const Task& task : ExtractTasks(Repeated(DynamicProduct(32)))) labels.insert(task.Label());
+  EXPECT_TRUE(labels.contains("div_round_add_max_min_cast")) << ::testing::PrintToString(labels);
+  EXPECT_TRUE(labels.contains("matmul_mul_mul")) << ::testing::PrintToString(labels);
+  labels.clear();
+  for (const Task& task : ExtractTasks(Fused(DynamicProduct(32)))) labels.insert(task.Label());
+  EXPECT_TRUE(labels.contains("max_sub_div")) << "a kernel of one number: " << ::testing::PrintToString(labels);
 }
 
 TEST(RepeatScalars, WhatIsAnOutputStaysOne) {
